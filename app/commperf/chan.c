@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * chan.c - framed messages over the stream socket between the two sides, each with a deadline
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "perf.h"
+
+static double
+chan_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static int
+chan_resolve(const char *host, const char *port, bool passive, struct addrinfo **out)
+{
+	struct addrinfo hints = {0};
+	int rc;
+
+	hints.ai_family = AF_UNSPEC;
+	hints.ai_socktype = SOCK_STREAM;
+	hints.ai_flags = passive ? AI_PASSIVE : 0;
+	rc = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, out);
+	if (rc == 0)
+		return 0;
+	fprintf(stderr, "commperf: cannot resolve %s:%s: %s\n", host, port, gai_strerror(rc));
+	return -EINVAL;
+}
+
+/* Wait for one client on host:port. Returns its socket or -errno. */
+int
+chan_listen(const char *host, const char *port, double timeout)
+{
+	struct addrinfo *ai;
+	struct pollfd pfd = {0};
+	int one = 1, fd, lfd, rc;
+
+	if (chan_resolve(host, port, true, &ai) != 0)
+		return -EINVAL;
+	lfd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (lfd < 0) {
+		rc = -errno;
+		goto free_ai;
+	}
+	setsockopt(lfd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(lfd, ai->ai_addr, ai->ai_addrlen) != 0 || listen(lfd, 1) != 0) {
+		rc = -errno;
+		goto close_listener;
+	}
+	pfd.fd = lfd;
+	pfd.events = POLLIN;
+	rc = poll(&pfd, 1, timeout > 0 ? (int)(timeout * 1e3) : -1);
+	if (rc <= 0) {
+		rc = rc == 0 ? -ETIMEDOUT : -errno;
+		goto close_listener;
+	}
+	fd = accept4(lfd, NULL, NULL, SOCK_CLOEXEC);
+	rc = fd < 0 ? -errno : fd;
+	if (fd >= 0)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+close_listener:
+	close(lfd);
+free_ai:
+	freeaddrinfo(ai);
+	return rc;
+}
+
+/* Connect to host:port, trying again until timeout (s): the server may be slower to start. */
+int
+chan_connect(const char *host, const char *port, double timeout)
+{
+	double end = chan_now() + timeout;
+	struct addrinfo *ai;
+	int one = 1, fd, rc = -ETIMEDOUT;
+
+	if (chan_resolve(host, port, false, &ai) != 0)
+		return -EINVAL;
+	do {
+		fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd < 0) {
+			rc = -errno;
+			break;
+		}
+		if (connect(fd, ai->ai_addr, ai->ai_addrlen) == 0) {
+			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+			rc = fd;
+			break;
+		}
+		rc = -errno;
+		close(fd);
+		if (rc != -ECONNREFUSED)
+			break;
+		usleep(50000);
+	} while (chan_now() < end);
+	freeaddrinfo(ai);
+	return rc;
+}
+
+static int
+chan_write(int fd, const void *data, size_t len, double end)
+{
+	const char *p = data;
+	struct pollfd pfd = {.fd = fd, .events = POLLOUT};
+
+	while (len > 0) {
+		ssize_t n = send(fd, p, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n > 0) {
+			p += n;
+			len -= (size_t)n;
+			continue;
+		}
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (chan_now() > end)
+			return -ETIMEDOUT;
+		poll(&pfd, 1, 10);
+	}
+	return 0;
+}
+
+/* Send one message; 0 or -errno. */
+int
+chan_send(int fd, const void *data, size_t len, double timeout)
+{
+	double end = chan_now() + timeout;
+	uint32_t head = (uint32_t)len;
+	int rc = chan_write(fd, &head, sizeof(head), end);
+
+	return rc != 0 ? rc : chan_write(fd, data, len, end);
+}
+
+/* With a side whose library is open, turns go on while we wait: the other side may need them. */
+static int
+chan_read(struct perf_side *s, int fd, void *data, size_t len, double end)
+{
+	char *p = data;
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+	while (len > 0) {
+		ssize_t n = recv(fd, p, len, MSG_DONTWAIT);
+
+		if (n > 0) {
+			p += n;
+			len -= (size_t)n;
+			continue;
+		}
+		if (n == 0)
+			return -ECONNRESET;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (chan_now() > end)
+			return -ETIMEDOUT;
+		if (s != NULL && s->be_priv != NULL) {
+			for (int i = 0; i < 64; i++)
+				s->be->progress(s);
+		} else {
+			poll(&pfd, 1, 10);
+		}
+	}
+	return 0;
+}
+
+/* Receive one message into a malloc'ed block with a final NUL; 0 or -errno. s may be NULL. */
+int
+chan_recv(struct perf_side *s, int fd, void **data, size_t *len, double timeout)
+{
+	double end = chan_now() + timeout;
+	uint32_t head;
+	char *buf;
+	int rc;
+
+	rc = chan_read(s, fd, &head, sizeof(head), end);
+	if (rc != 0)
+		return rc;
+	if (head > PERF_MAX_MSG)
+		return -EPROTO;
+	buf = malloc((size_t)head + 1);
+	if (buf == NULL)
+		return -ENOMEM;
+	rc = chan_read(s, fd, buf, head, end);
+	if (rc != 0) {
+		free(buf);
+		return rc;
+	}
+	buf[head] = '\0';
+	*data = buf;
+	*len = head;
+	return 0;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * lat.c - latency: a ping-pong of single messages; half of each round trip, and its distribution
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf.h"
+
+#define LAT_MAX_SAMPLES (1u << 20)
+
+static int
+lat_cmp(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static inline int
+lat_send(struct perf_side *s, size_t size, uint64_t seq, unsigned flags, struct perf_io *io)
+{
+	if (unlikely(s->o->verify))
+		perf_fill(s->sbuf, size, seq);
+	return s->be->send(s, io, PERF_PEER, s->sbuf, size, PERF_TAG, flags);
+}
+
+static inline int
+lat_recv(struct perf_side *s, size_t size, uint64_t seq, struct perf_io *io)
+{
+	if (unlikely(s->be->recv(s, io, s->rbuf, size, PERF_TAG, s->o->mask) != 0))
+		return -1;
+	if (unlikely(perf_wait(s, io) != 0))
+		return -1;
+	if (unlikely(s->o->verify))
+		perf_check(s, io, s->rbuf, size, seq);
+	return 0;
+}
+
+/* Rank 0: ping, wait for the pong, look at the clock. ticks is NULL while warming up. */
+static int
+lat_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, unsigned flags,
+	uint64_t *ticks, uint64_t every)
+{
+	uint64_t now, last = rte_rdtsc(), k = 0;
+	struct perf_io tx, rx;
+
+	for (uint64_t i = 0; i < n; i++) {
+		if (unlikely(lat_send(s, size, seq + i, flags, &tx) != 0))
+			return -1;
+		if (unlikely(lat_recv(s, size, seq + i, &rx) != 0 || perf_wait(s, &tx) != 0))
+			return -1;
+		now = rte_rdtsc();
+		if (ticks != NULL && i == k * every)
+			ticks[k++] = now - last;
+		last = now;
+		if (unlikely((i & 0xfff) == 0))
+			perf_alive(s);
+	}
+	return 0;
+}
+
+static int
+lat_pong(struct perf_side *s, size_t size, uint64_t n, unsigned flags)
+{
+	struct perf_io tx, rx;
+
+	for (uint64_t i = 0; i < n; i++) {
+		if (unlikely(lat_recv(s, size, i, &rx) != 0))
+			return -1;
+		if (unlikely(lat_send(s, size, i, flags, &tx) != 0 || perf_wait(s, &tx) != 0))
+			return -1;
+	}
+	return 0;
+}
+
+static double
+lat_at(const struct perf_side *s, const uint64_t *ticks, uint64_t n, double part)
+{
+	uint64_t i = (uint64_t)(part * (double)n);
+
+	return perf_ns(s, ticks[i < n ? i : n - 1]) / 2e3;
+}
+
+int
+lat_run(struct perf_side *s, const struct perf_test *t, size_t size)
+{
+	unsigned flags = strcmp(t->name, "tag_sync_lat") == 0 ? PERF_SYNC : 0;
+	uint64_t n = perf_iters(s->o, true, size), warm = perf_warmup(s->o, n);
+	uint64_t every = (n + LAT_MAX_SAMPLES - 1) / LAT_MAX_SAMPLES,
+		 samples = (n + every - 1) / every;
+	uint64_t *ticks, start, total;
+	struct perf_row *row;
+	int rc;
+
+	if (s->rank == 1)
+		return lat_pong(s, size, warm + n, flags);
+	ticks = calloc(samples, sizeof(*ticks));
+	if (ticks == NULL)
+		return perf_fail(s, "no memory for %llu samples", (unsigned long long)samples);
+	rc = lat_ping(s, size, warm, 0, flags, NULL, 1);
+	start = rte_rdtsc();
+	if (rc == 0)
+		rc = lat_ping(s, size, n, warm, flags, ticks, every);
+	total = rte_rdtsc() - start;
+	row = rc == 0 ? perf_row_new(s, t, size) : NULL;
+	if (row != NULL) {
+		qsort(ticks, samples, sizeof(*ticks), lat_cmp);
+		row->n = n;
+		row->value = lat_at(s, ticks, samples, 0.5);
+		snprintf(row->unit, sizeof(row->unit), "us");
+		perf_row_field(row, "min", lat_at(s, ticks, samples, 0));
+		perf_row_field(row, "p50", row->value);
+		perf_row_field(row, "avg", perf_ns(s, total) / (2e3 * (double)n));
+		perf_row_field(row, "p90", lat_at(s, ticks, samples, 0.9));
+		perf_row_field(row, "p99", lat_at(s, ticks, samples, 0.99));
+		perf_row_field(row, "p99.9", lat_at(s, ticks, samples, 0.999));
+		perf_row_field(row, "max", lat_at(s, ticks, samples, 1));
+	}
+	free(ticks);
+	return rc;
+}

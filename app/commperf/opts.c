@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * opts.c - the command line: EAL options up to "--", our own after it; the part that both sides
+ * must agree on, to and from JSON
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "perf.h"
+
+#define OPTS_DEFAULT_PORT "17770"
+
+enum {
+	OPT_VERIFY = 256,
+	OPT_MEM,
+	OPT_BUFFERS,
+	OPT_DEPTH,
+	OPT_SEED,
+	OPT_TIME_LIMIT,
+	OPT_EPS,
+	OPT_PICK,
+	OPT_FORK,
+	OPT_SERVER,
+	OPT_CONNECT,
+	OPT_BIND,
+	OPT_NO_EAL,
+	OPT_TIMEOUT,
+	OPT_CSV,
+	OPT_JSON,
+	OPT_PLOT,
+	OPT_QUIET,
+	OPT_PROGRESS,
+	OPT_VS,
+	OPT_INTERLEAVE,
+	OPT_UCX_LIB,
+	OPT_PERFTEST,
+	OPT_POLLUX_RUN,
+	OPT_VERSION,
+};
+
+static const struct option opts_long[] = {
+	{"test", required_argument, NULL, 't'},
+	{"size", required_argument, NULL, 's'},
+	{"iters", required_argument, NULL, 'n'},
+	{"warmup", required_argument, NULL, 'w'},
+	{"window", required_argument, NULL, 'W'},
+	{"mask", required_argument, NULL, 'm'},
+	{"repeat", required_argument, NULL, 'r'},
+	{"lcores", required_argument, NULL, 'l'},
+	{"help", no_argument, NULL, 'h'},
+	{"pick", required_argument, NULL, OPT_PICK},
+	{"verify", no_argument, NULL, OPT_VERIFY},
+	{"mem", required_argument, NULL, OPT_MEM},
+	{"buffers", required_argument, NULL, OPT_BUFFERS},
+	{"depth", required_argument, NULL, OPT_DEPTH},
+	{"seed", required_argument, NULL, OPT_SEED},
+	{"time-limit", required_argument, NULL, OPT_TIME_LIMIT},
+	{"eps", required_argument, NULL, OPT_EPS},
+	{"fork", no_argument, NULL, OPT_FORK},
+	{"server", optional_argument, NULL, OPT_SERVER},
+	{"connect", required_argument, NULL, OPT_CONNECT},
+	{"bind", required_argument, NULL, OPT_BIND},
+	{"no-eal", no_argument, NULL, OPT_NO_EAL},
+	{"timeout", required_argument, NULL, OPT_TIMEOUT},
+	{"csv", required_argument, NULL, OPT_CSV},
+	{"json", required_argument, NULL, OPT_JSON},
+	{"plot", required_argument, NULL, OPT_PLOT},
+	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"progress", optional_argument, NULL, OPT_PROGRESS},
+	{"vs", required_argument, NULL, OPT_VS},
+	{"interleave", required_argument, NULL, OPT_INTERLEAVE},
+	{"ucx-lib", required_argument, NULL, OPT_UCX_LIB},
+	{"perftest", required_argument, NULL, OPT_PERFTEST},
+	{"pollux-run", required_argument, NULL, OPT_POLLUX_RUN},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+static const char opts_help[] =
+	"commperf - what a user of the library wants to know, measured\n"
+	"\n"
+	"usage: commperf [EAL OPTIONS] -- [OPTIONS]      or      commperf [OPTIONS]\n"
+	"\n"
+	"what is measured\n"
+	"  -t, --test LIST        tests by name, or \"all\" (default tag_lat)\n"
+	"  -s, --size LIST        8,64,1k or a doubling range 8:4m (default by test)\n"
+	"  -n, --iters N          iterations (default by size)\n"
+	"  -w, --warmup N         iterations before the clock starts (default a tenth)\n"
+	"  -W, --window N         messages in flight, bandwidth and rate (default 32)\n"
+	"  -m, --mask M           receive tag mask: full, mpich or hexadecimal (default full)\n"
+	"  -r, --repeat N         run each line N times and keep one (default 1; pairs with --vs: "
+	"3)\n"
+	"      --pick WHICH       which one: median or best (default median)\n"
+	"      --verify           check a pattern in every message; exit 1 on a mismatch\n"
+	"      --mem KIND         buffers: private (heap) or mapped (ucp_mem_map) (default "
+	"private)\n"
+	"      --buffers HOW      one buffer for all the window, or one each: one or window\n"
+	"                         (default one; --verify implies window)\n"
+	"      --depth LIST       match: queue depths (default 100,1k,10k,50k)\n"
+	"      --seed N           match: of the random order (default 1)\n"
+	"      --time-limit S     match: longest measurement of one line (default 2)\n"
+	"      --eps N            ep_mem: endpoints (default 1000)\n"
+	"\n"
+	"where\n"
+	"  -l, --lcores LIST      cores: side A on the first, B on the second (default the first "
+	"two\n"
+	"                         this process may use); also as an EAL option, with -c or "
+	"--lcores\n"
+	"      --fork             both sides here, in two processes (default)\n"
+	"      --server [ADDR:PORT]  be side B and wait (default 127.0.0.1:17770)\n"
+	"      --connect HOST:PORT   be side A of that server\n"
+	"      --bind on|off      pin each side to its core (default on)\n"
+	"      --no-eal           do not start the EAL; the library does what it needs by itself\n"
+	"      --timeout S        longest wait for anything (default 60)\n"
+	"\n"
+	"output\n"
+	"      --csv FILE         all lines as comma-separated values; - is the standard output\n"
+	"      --json FILE        the same as JSON, with the options\n"
+	"      --plot FILE        a chart; FILE ends in .svg or .html\n"
+	"      --quiet            no table\n"
+	"      --progress[=on|off]  a progress line on stderr (default on a terminal)\n"
+	"\n"
+	"comparison\n"
+	"      --vs ucx           the same program on UCX's libucp, in turn, and the ratio\n"
+	"      --vs ucx_perftest  ucx_perftest, plain and through pollux-run, in turn\n"
+	"      --interleave HOW   take turns after every size, or every sweep: size or sweep\n"
+	"                         (default size)\n"
+	"      --ucx-lib FILE     UCX's libucp.so.0 (default what ldconfig knows)\n"
+	"      --perftest FILE    (default ucx_perftest)\n"
+	"      --pollux-run FILE  (default beside this program's build, then the path)\n"
+	"\n"
+	"  -h, --help             this text\n"
+	"      --version          the library in use\n"
+	"\n"
+	"tests\n";
+
+static int
+opts_error(const char *what, const char *text)
+{
+	fprintf(stderr, "commperf: %s: \"%s\"; try --help\n", what, text);
+	return -EINVAL;
+}
+
+/* A number with k, m, g for powers of unit, 1024 or 1000. */
+static int
+opts_number(const char *text, const char **end, unsigned unit, uint64_t *out)
+{
+	char *e;
+	unsigned times = 0;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	*out = strtoull(text, &e, 0);
+	if (errno != 0)
+		return -EINVAL;
+	switch (*e) {
+	case 'k':
+	case 'K':
+		times = 1;
+		break;
+	case 'm':
+	case 'M':
+		times = 2;
+		break;
+	case 'g':
+	case 'G':
+		times = 3;
+		break;
+	default:
+		break;
+	}
+	e += times != 0;
+	for (; times > 0; times--) {
+		if (*out > UINT64_MAX / unit)
+			return -EINVAL;
+		*out *= unit;
+	}
+	*end = e;
+	return 0;
+}
+
+static int
+opts_whole(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	const char *end;
+
+	if (opts_number(text, &end, 1000, out) != 0 || *end != '\0')
+		return -EINVAL;
+	return *out < min || *out > max ? -ERANGE : 0;
+}
+
+/* "8,64,1k" and "8:4m", mixed at will; k is unit. Returns 0, -EINVAL, or -E2BIG over max. */
+int
+opts_parse_list(const char *text, unsigned unit, uint64_t *out, unsigned max, unsigned *n)
+{
+	uint64_t from, to;
+
+	*n = 0;
+	for (;;) {
+		if (opts_number(text, &text, unit, &from) != 0)
+			return -EINVAL;
+		to = from;
+		if (*text == ':' && (opts_number(text + 1, &text, unit, &to) != 0 || to < from))
+			return -EINVAL;
+		for (;;) {
+			if (*n == max)
+				return -E2BIG;
+			out[(*n)++] = from;
+			if (from >= to)
+				break;
+			from = from == 0 ? 1 : 2 * from;
+			if (from > to)
+				break;
+		}
+		if (*text == '\0')
+			return 0;
+		if (*text++ != ',')
+			return -EINVAL;
+	}
+}
+
+/* "0,2-3", and of "--lcores 0@5" the core after the @. */
+static int
+opts_cpus(struct perf_opts *o, const char *text)
+{
+	o->n_cpus = 0;
+	while (*text != '\0') {
+		char *e;
+		long a = strtol(text, &e, 10), b;
+
+		if (*e == '@')
+			a = strtol(e + 1, &e, 10);
+		b = a;
+		if (*e == '-')
+			b = strtol(e + 1, &e, 10);
+		if (e == text || a < 0 || b < a || b >= PERF_MAX_CPUS || (*e != '\0' && *e != ','))
+			return -EINVAL;
+		for (; a <= b && o->n_cpus < PERF_MAX_CPUS; a++)
+			o->cpus[o->n_cpus++] = (int)a;
+		text = *e == ',' ? e + 1 : e;
+	}
+	o->cpus_given = true;
+	return o->n_cpus > 0 ? 0 : -EINVAL;
+}
+
+static int
+opts_coremask(struct perf_opts *o, const char *text)
+{
+	char *e;
+	uint64_t mask = strtoull(text, &e, 16);
+
+	if (mask == 0 || *e != '\0')
+		return -EINVAL;
+	o->n_cpus = 0;
+	for (int i = 0; i < 64; i++) {
+		if (mask >> i & 1)
+			o->cpus[o->n_cpus++] = i;
+	}
+	o->cpus_given = true;
+	return 0;
+}
+
+/* Take the core list out of the EAL options and keep the rest. */
+static int
+opts_eal(struct perf_opts *o, int argc, char **argv)
+{
+	o->eal_argv = calloc((size_t)argc + 1, sizeof(*o->eal_argv));
+	if (o->eal_argv == NULL)
+		return -ENOMEM;
+	for (int i = 0; i < argc; i++) {
+		const char *a = argv[i], *value;
+		size_t skip = 0;
+
+		if (strncmp(a, "--lcores", 8) == 0 && (a[8] == '=' || a[8] == '\0'))
+			skip = a[8] == '=' ? 9 : 8;
+		else if (strncmp(a, "-l", 2) == 0 || strncmp(a, "-c", 2) == 0)
+			skip = 2;
+		if (skip == 0) {
+			o->eal_argv[o->eal_argc++] = argv[i];
+			continue;
+		}
+		value = a + skip;
+		if (*value == '\0') {
+			if (i + 1 == argc)
+				return opts_error("an EAL option without its value", a);
+			value = argv[++i];
+		}
+		if ((a[1] == 'c' ? opts_coremask(o, value) : opts_cpus(o, value)) != 0)
+			return opts_error("not a core list", value);
+	}
+	return 0;
+}
+
+/* Without a core list: the cores this process may use. */
+void
+opts_default_cpus(struct perf_opts *o)
+{
+	cpu_set_t set;
+
+	if (o->n_cpus > 0)
+		return;
+	if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+		for (int i = 0; i < CPU_SETSIZE && o->n_cpus < PERF_MAX_CPUS; i++) {
+			if (CPU_ISSET(i, &set))
+				o->cpus[o->n_cpus++] = i;
+		}
+	}
+	if (o->n_cpus == 0)
+		o->cpus[o->n_cpus++] = 0;
+}
+
+static int
+opts_tests(struct perf_opts *o, const char *text)
+{
+	char *copy = strdup(text), *save = NULL, *name;
+	const struct perf_test *t;
+	int rc = 0;
+
+	if (copy == NULL)
+		return -ENOMEM;
+	o->n_tests = 0;
+	for (name = strtok_r(copy, ",", &save); name != NULL && rc == 0;
+		name = strtok_r(NULL, ",", &save)) {
+		bool all = strcmp(name, "all") == 0;
+
+		t = all ? perf_tests : perf_test_find(name);
+		if (t == NULL)
+			rc = opts_error("no such test", name);
+		for (; rc == 0 && t->name != NULL; t++) {
+			if (o->n_tests < PERF_MAX_TESTS)
+				o->tests[o->n_tests++] = t;
+			if (!all)
+				break;
+		}
+	}
+	free(copy);
+	return rc != 0 ? rc : o->n_tests > 0 ? 0 : opts_error("no test named", text);
+}
+
+static int
+opts_mask(struct perf_opts *o, const char *text)
+{
+	char *e;
+
+	if (strcmp(text, "full") == 0) {
+		o->mask = UINT64_MAX;
+		return 0;
+	}
+	if (strcmp(text, "mpich") == 0) {
+		o->mask = PERF_MASK_MPICH;
+		return 0;
+	}
+	errno = 0;
+	o->mask = strtoull(text, &e, 16);
+	return errno == 0 && e != text && *e == '\0' ? 0 : opts_error("not a mask", text);
+}
+
+static int
+opts_address(struct perf_opts *o, const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	size_t n = colon != NULL ? (size_t)(colon - text) : strlen(text);
+
+	if (n >= sizeof(o->host) || (colon != NULL && strlen(colon + 1) >= sizeof(o->port)))
+		return opts_error("not HOST:PORT", text);
+	memcpy(o->host, text, n);
+	o->host[n] = '\0';
+	snprintf(o->port, sizeof(o->port), "%s",
+		colon != NULL && colon[1] != '\0' ? colon + 1 : OPTS_DEFAULT_PORT);
+	return 0;
+}
+
+/* One of two words: 0 the first, 1 the second, negative neither. */
+static int
+opts_either(const char *text, const char *first, const char *second)
+{
+	if (strcmp(text, first) == 0)
+		return 0;
+	return strcmp(text, second) == 0 ? 1 : opts_error("unknown value", text);
+}
+
+static int
+opts_seconds(const char *text, double *out)
+{
+	char *e;
+
+	*out = strtod(text, &e);
+	return e != text && *e == '\0' && *out > 0 && *out <= 86400
+		       ? 0
+		       : opts_error("not seconds", text);
+}
+
+static int
+opts_flag(const char *text, const char *first, const char *second, bool *out)
+{
+	int rc = opts_either(text, first, second);
+
+	if (rc < 0)
+		return rc;
+	*out = rc == 1;
+	return 0;
+}
+
+static int
+opts_count(const char *text, uint64_t min, uint64_t max, unsigned *out)
+{
+	uint64_t v;
+
+	if (opts_whole(text, min, max, &v) != 0)
+		return opts_error("not a number in range", text);
+	*out = (unsigned)v;
+	return 0;
+}
+
+static int
+opts_wide(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	return opts_whole(text, min, max, out) == 0 ? 0 : opts_error("not a number in range", text);
+}
+
+static int
+opts_one(struct perf_opts *o, int c, const char *arg)
+{
+	uint64_t v = 0;
+	int rc;
+
+	switch (c) {
+	case 't':
+		return opts_tests(o, arg);
+	case 's':
+		rc = opts_parse_list(arg, 1024, o->sizes, PERF_MAX_SIZES, &o->n_sizes);
+		return rc == 0 ? 0 : opts_error("not a list of sizes", arg);
+	case 'n':
+		return opts_wide(arg, 1, PERF_MAX_ITERS, &o->iters);
+	case 'w':
+		rc = opts_wide(arg, 0, PERF_MAX_ITERS, &v);
+		o->warmup = (int64_t)v;
+		return rc;
+	case 'W':
+		return opts_count(arg, 1, PERF_MAX_WINDOW, &o->window);
+	case 'm':
+		return opts_mask(o, arg);
+	case 'r':
+		return opts_count(arg, 1, 1000, &o->repeat);
+	case 'l':
+		return opts_cpus(o, arg) == 0 ? 0 : opts_error("not a core list", arg);
+	case OPT_PICK:
+		return opts_flag(arg, "median", "best", &o->pick_best);
+	case OPT_VERIFY:
+		o->verify = true;
+		return 0;
+	case OPT_MEM:
+		return opts_flag(arg, "private", "mapped", &o->mapped);
+	case OPT_BUFFERS:
+		return opts_flag(arg, "one", "window", &o->buffers_window);
+	case OPT_DEPTH:
+		rc = opts_parse_list(arg, 1000, o->depths, PERF_MAX_DEPTHS, &o->n_depths);
+		return rc == 0 ? 0 : opts_error("not a list of depths", arg);
+	case OPT_SEED:
+		return opts_wide(arg, 0, UINT64_MAX, &o->seed);
+	case OPT_TIME_LIMIT:
+		return opts_seconds(arg, &o->time_limit);
+	case OPT_EPS:
+		return opts_count(arg, 1, 1000000, &o->eps);
+	case OPT_FORK:
+		o->role = PERF_FORK;
+		return 0;
+	case OPT_SERVER:
+		o->role = PERF_SERVER;
+		return opts_address(o, arg != NULL ? arg : "127.0.0.1:" OPTS_DEFAULT_PORT);
+	case OPT_CONNECT:
+		o->role = PERF_CONNECT;
+		return opts_address(o, arg);
+	case OPT_BIND:
+		rc = opts_flag(arg, "off", "on", &o->bind);
+		return rc;
+	case OPT_NO_EAL:
+		o->eal = false;
+		return 0;
+	case OPT_TIMEOUT:
+		return opts_seconds(arg, &o->timeout);
+	case OPT_CSV:
+		o->csv = arg;
+		return 0;
+	case OPT_JSON:
+		o->json = arg;
+		return 0;
+	case OPT_PLOT:
+		o->plot = arg;
+		return 0;
+	case OPT_QUIET:
+		o->quiet = true;
+		return 0;
+	case OPT_PROGRESS:
+		return opts_flag(arg != NULL ? arg : "on", "off", "on", &o->progress);
+	case OPT_VS:
+		rc = opts_either(arg, "ucx", "ucx_perftest");
+		o->vs = rc == 0 ? PERF_VS_UCX : PERF_VS_PERFTEST;
+		return rc < 0 ? rc : 0;
+	case OPT_INTERLEAVE:
+		return opts_flag(arg, "size", "sweep", &o->vs_sweep);
+	case OPT_UCX_LIB:
+		o->ucx_lib = arg;
+		return 0;
+	case OPT_PERFTEST:
+		o->perftest = arg;
+		return 0;
+	case OPT_POLLUX_RUN:
+		o->pollux_run = arg;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static void
+opts_defaults(struct perf_opts *o)
+{
+	memset(o, 0, sizeof(*o));
+	o->tests[0] = &perf_tests[0];
+	o->n_tests = 1;
+	o->warmup = -1;
+	o->window = 32;
+	o->mask = UINT64_MAX;
+	opts_parse_list("100,1k,10k,50k", 1000, o->depths, PERF_MAX_DEPTHS, &o->n_depths);
+	o->seed = 1;
+	o->time_limit = 2;
+	o->eps = 1000;
+	o->timeout = 60;
+	o->bind = true;
+	o->eal = true;
+	o->progress = isatty(STDERR_FILENO);
+	o->perftest = "ucx_perftest";
+}
+
+static int
+opts_usage(void)
+{
+	fputs(opts_help, stdout);
+	for (const struct perf_test *t = perf_tests; t->name != NULL; t++)
+		printf("  %-22s %s\n", t->name, t->help);
+	return 1;
+}
+
+static int
+opts_check(struct perf_opts *o)
+{
+	if (o->repeat == 0)
+		o->repeat = o->vs != PERF_VS_NONE ? 3 : 1;
+	if (o->vs != PERF_VS_NONE && o->role != PERF_FORK)
+		return opts_error("--vs runs both sides itself", "--server or --connect with it");
+	if (o->plot != NULL && strstr(o->plot, ".svg") == NULL && strstr(o->plot, ".html") == NULL)
+		return opts_error("--plot needs a name in .svg or .html", o->plot);
+	for (unsigned i = 0; i < o->n_sizes; i++) {
+		if (o->sizes[i] > UINT64_C(1) << 32)
+			return opts_error("a size is over", "4g");
+	}
+	for (unsigned i = 0; i < o->n_depths; i++) {
+		if (o->depths[i] == 0 || o->depths[i] > 10000000)
+			return opts_error("a depth is not in", "1 to 10000000");
+	}
+	if (o->verify)
+		o->buffers_window = true;
+	return 0;
+}
+
+/* Returns 0; 1 when help or version was printed; negative after an error was printed. */
+int
+opts_parse(struct perf_opts *o, int argc, char **argv)
+{
+	int c, rc, dash;
+
+	opts_defaults(o);
+	o->self = argv[0];
+	for (dash = 1; dash < argc && strcmp(argv[dash], "--") != 0; dash++)
+		;
+	if (dash < argc) {
+		rc = opts_eal(o, dash - 1, argv + 1);
+		if (rc != 0)
+			return rc;
+		argv += dash;
+		argc -= dash;
+		argv[0] = (char *)(uintptr_t)o->self;
+	}
+	optind = 1;
+	while ((c = getopt_long(argc, argv, "t:s:n:w:W:m:r:l:h", opts_long, NULL)) != -1) {
+		const char *arg = optarg;
+
+		if (c == '?') {
+			fputs("commperf: try --help\n", stderr);
+			return -EINVAL;
+		}
+		if (c == 'h')
+			return opts_usage();
+		if (c == OPT_VERSION) {
+			printf("commperf on %s %s\n", perf_backend_ucp.name,
+				perf_backend_ucp.version());
+			return 1;
+		}
+		if (c == OPT_SERVER && arg == NULL && optind < argc && argv[optind][0] != '-')
+			arg = argv[optind++];
+		rc = opts_one(o, c, arg);
+		if (rc != 0)
+			return rc;
+	}
+	if (optind < argc)
+		return opts_error("unexpected argument", argv[optind]);
+	return opts_check(o);
+}
+
+static json_t *
+opts_list_to_json(const uint64_t *list, unsigned n)
+{
+	json_t *j = json_array();
+
+	for (unsigned i = 0; i < n; i++)
+		json_array_append_new(j, json_integer((json_int_t)list[i]));
+	return j;
+}
+
+/* What both sides must agree on. */
+json_t *
+opts_to_json(const struct perf_opts *o)
+{
+	json_t *tests = json_array();
+	char mask[24], seed[24];
+
+	for (unsigned i = 0; i < o->n_tests; i++)
+		json_array_append_new(tests, json_string(o->tests[i]->name));
+	snprintf(mask, sizeof(mask), "%#llx", (unsigned long long)o->mask);
+	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed);
+	return json_pack("{s:o s:o s:I s:I s:i s:s s:i s:b s:b s:b s:o s:s s:f s:i s:f}", "tests",
+		tests, "sizes", opts_list_to_json(o->sizes, o->n_sizes), "iters",
+		(json_int_t)o->iters, "warmup", (json_int_t)o->warmup, "window", (int)o->window,
+		"mask", mask, "repeat", (int)o->repeat, "verify", o->verify, "mapped", o->mapped,
+		"buffers_window", o->buffers_window, "depths",
+		opts_list_to_json(o->depths, o->n_depths), "seed", seed, "time_limit",
+		o->time_limit, "eps", (int)o->eps, "timeout", o->timeout);
+}
+
+static int
+opts_list_from_json(const json_t *j, uint64_t *list, unsigned max, unsigned *n)
+{
+	if (!json_is_array(j) || json_array_size(j) > max)
+		return -EPROTO;
+	*n = (unsigned)json_array_size(j);
+	for (unsigned i = 0; i < *n; i++)
+		list[i] = (uint64_t)json_integer_value(json_array_get(j, i));
+	return 0;
+}
+
+/* The server takes over what the client sent, within the same bounds as its own command line. */
+int
+opts_from_json(struct perf_opts *o, const json_t *j)
+{
+	json_t *tests = json_object_get(j, "tests");
+	json_int_t iters, warmup;
+	const char *mask, *seed;
+	int window, repeat, verify, mapped, slots, eps;
+
+	if (json_unpack((json_t *)(uintptr_t)j, "{s:I s:I s:i s:s s:i s:b s:b s:b s:s s:F s:i s:F}",
+		    "iters", &iters, "warmup", &warmup, "window", &window, "mask", &mask, "repeat",
+		    &repeat, "verify", &verify, "mapped", &mapped, "buffers_window", &slots, "seed",
+		    &seed, "time_limit", &o->time_limit, "eps", &eps, "timeout", &o->timeout) != 0)
+		return -EPROTO;
+	if (iters < 0 || iters > PERF_MAX_ITERS || warmup < -1 || warmup > PERF_MAX_ITERS ||
+		window < 1 || window > PERF_MAX_WINDOW || repeat < 1 || repeat > 1000 || eps < 1 ||
+		eps > 1000000 || !(o->timeout > 0) || o->timeout > 86400)
+		return -EPROTO;
+	o->n_tests = 0;
+	for (size_t i = 0; i < json_array_size(tests) && i < PERF_MAX_TESTS; i++) {
+		const char *name = json_string_value(json_array_get(tests, i));
+
+		o->tests[o->n_tests] = name != NULL ? perf_test_find(name) : NULL;
+		if (o->tests[o->n_tests++] == NULL)
+			return -EPROTO;
+	}
+	if (opts_list_from_json(
+		    json_object_get(j, "sizes"), o->sizes, PERF_MAX_SIZES, &o->n_sizes) != 0 ||
+		opts_list_from_json(json_object_get(j, "depths"), o->depths, PERF_MAX_DEPTHS,
+			&o->n_depths) != 0)
+		return -EPROTO;
+	o->iters = (uint64_t)iters;
+	o->warmup = warmup;
+	o->window = (unsigned)window;
+	o->repeat = (unsigned)repeat;
+	o->verify = verify;
+	o->mapped = mapped;
+	o->buffers_window = slots;
+	o->eps = (unsigned)eps;
+	o->seed = strtoull(seed, NULL, 10);
+	if (opts_mask(o, mask) != 0)
+		return -EPROTO;
+	return opts_check(o) != 0 ? -EPROTO : 0;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * perf.h - what the files of commperf share: options, a side, a back end, a result
+ *
+ * Design notes
+ * - A run has two sides, each its own process: rank 0 measures and reports, rank 1 answers. Neither
+ *   the library nor the EAL exists before the fork, so neither is ever forked.
+ * - A test is one function that both sides call; it speaks to the library only through struct
+ *   perf_backend, so that a second API is one more file.
+ * - Every wait ends: by its completion, by the deadline, or because the other side is gone.
+ */
+#ifndef PERF_H
+#define PERF_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stddef.h>
+
+#include <jansson.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#define PERF_MAX_SIZES  64
+#define PERF_MAX_TESTS  16
+#define PERF_MAX_DEPTHS 16
+#define PERF_MAX_FIELDS 12
+#define PERF_MAX_WINDOW 4096
+#define PERF_MAX_ITERS  (1u << 26)
+#define PERF_MAX_MSG    (1u << 20) /* one message between the two sides, control only */
+#define PERF_MAX_CPUS   1024
+#define PERF_LINE       64
+#define PERF_TAG        UINT64_C(0x1c0de5)
+#define PERF_TAG_ACK    UINT64_C(0x1acc00)
+#define PERF_MASK_MPICH UINT64_C(0xffffffff9fffffff)
+
+enum perf_role { PERF_FORK, PERF_SERVER, PERF_CONNECT };
+enum perf_vs { PERF_VS_NONE, PERF_VS_UCX, PERF_VS_PERFTEST };
+enum perf_dest { PERF_PEER, PERF_SELF };
+
+#define PERF_SYNC 1u /* send: complete when matched */
+
+struct perf_opts {
+	/* what is measured; sent to the server as JSON */
+	const struct perf_test *tests[PERF_MAX_TESTS];
+	unsigned n_tests;
+	uint64_t sizes[PERF_MAX_SIZES];
+	unsigned n_sizes; /* 0: each test's own default */
+	uint64_t iters;   /* 0: chosen by size */
+	int64_t warmup;   /* -1: a tenth of iters */
+	unsigned window;
+	uint64_t mask;
+	unsigned repeat;
+	bool pick_best;
+	bool verify;
+	bool mapped;
+	bool buffers_window;
+	uint64_t depths[PERF_MAX_DEPTHS];
+	unsigned n_depths;
+	uint64_t seed;
+	double time_limit; /* s, one cell of the match test */
+	unsigned eps;
+	double timeout; /* s, one wait */
+
+	/* where and how; each side has its own */
+	enum perf_role role;
+	char host[256];
+	char port[16];
+	int cpus[PERF_MAX_CPUS];
+	unsigned n_cpus;
+	bool cpus_given;
+	bool bind;
+	bool eal;
+	int eal_argc; /* EAL options of the user, without the core list */
+	char **eal_argv;
+
+	/* output */
+	const char *csv;
+	const char *json;
+	const char *plot;
+	bool quiet;
+	bool progress;
+
+	enum perf_vs vs;
+	bool vs_sweep; /* one child runs the whole sweep, not one size */
+	const char *ucx_lib;
+	const char *perftest;
+	const char *pollux_run;
+	const char *self; /* path of this program */
+};
+
+/* One outstanding operation. Lives from its post until done; the poster owns it. */
+struct perf_io {
+	int done;
+	int status; /* 0, or the back end's negative code */
+	size_t len;
+	uint64_t tag;
+};
+
+/* One line of the result: a value, its unit, and what else was seen. */
+struct perf_row {
+	char test[16];
+	char label[24];
+	uint64_t size;
+	uint64_t depth;
+	uint64_t n;
+	double value;
+	char unit[12];
+	bool higher_better;
+	double raw_ns;     /* the one-line ping-pong, before; 0: not measured */
+	double raw_end_ns; /* the same, after */
+	uint64_t errors;
+	unsigned n_fields;
+	struct {
+		char name[16];
+		double value;
+	} fields[PERF_MAX_FIELDS];
+};
+
+struct perf_rows {
+	struct perf_row *row;
+	size_t n;
+	size_t room;
+	char library[128]; /* name and version as the library says */
+};
+
+/* The page that both sides of a forked run have mapped since before the fork. */
+struct perf_shared {
+	_Alignas(PERF_LINE) _Atomic uint64_t ball;
+	_Alignas(PERF_LINE) _Atomic uint64_t alive[2]; /* writer: that side; reader: the launcher */
+};
+
+struct perf_side {
+	const struct perf_opts *o;
+	const struct perf_backend *be;
+	void *be_priv;          /* the back end's own */
+	struct perf_shared *sh; /* NULL unless forked */
+	struct perf_rows *rows; /* rank 0 */
+	int rank;
+	int cpu;    /* -1: not pinned */
+	int ctl_fd; /* stream socket to the other side */
+	double tsc_hz;
+	uint64_t wait_start; /* ticks; when the present wait became long */
+	uint64_t ball;       /* count of raw ping-pongs, the same on both sides */
+	double raw_ns;
+	uint64_t verify_errors; /* of the present test, this side */
+	char verify_first[192];
+	uint64_t all_errors; /* of the whole session, both sides (rank 0) */
+	void *peer_addr;
+	size_t peer_addr_len;
+	uint8_t *sbuf;
+	uint8_t *rbuf;
+	size_t buf_len;         /* of each, all slots together */
+	bool failed;            /* an error was printed */
+	uint64_t context_ticks; /* what open() took: the context, */
+	uint64_t worker_ticks;  /* and the worker */
+	uint64_t start_ticks;   /* bw_stream: clock at its first send */
+	uint64_t end_ticks;     /* and after the last acknowledge */
+	uint64_t peer_errors;   /* as of the last barrier */
+	char peer_first[192];
+	uint32_t barrier_n;
+	bool patient; /* the next barrier waits without a deadline: the other side has its own */
+	int out_fd;   /* rows go here; -1: print them */
+};
+
+/*
+ * One API. All functions but version return 0 or a negative value after perf_fail() has said why.
+ * send and recv set io->done at once when the operation is complete on return.
+ */
+struct perf_backend {
+	const char *name;
+	const char *(*version)(void);
+	int (*open)(struct perf_side *s);
+	void (*close)(struct perf_side *s);
+	int (*address)(struct perf_side *s, void **addr, size_t *len); /* addr is malloc'ed */
+	int (*connect)(struct perf_side *s, enum perf_dest dest, const void *addr, size_t len);
+	int (*disconnect)(struct perf_side *s);
+	int (*mem_alloc)(struct perf_side *s, size_t len); /* fills sbuf, rbuf; mapped memory */
+	void (*mem_free)(struct perf_side *s);
+	int (*send)(struct perf_side *s, struct perf_io *io, enum perf_dest dest, const void *buf,
+		size_t len, uint64_t tag, unsigned flags);
+	int (*recv)(struct perf_side *s, struct perf_io *io, void *buf, size_t len, uint64_t tag,
+		uint64_t mask);
+	unsigned (*progress)(struct perf_side *s);
+	int (*eps_create)(struct perf_side *s, unsigned n);
+	int (*eps_use)(struct perf_side *s, unsigned i, struct perf_io *io, uint64_t tag);
+	int (*eps_close)(struct perf_side *s);
+};
+
+#define PERF_SIZED    1u /* runs once a size */
+#define PERF_LAUNCHER 2u /* runs in processes of its own, not in a session */
+#define PERF_LOCAL    4u /* rank 1 only gives turns meanwhile */
+
+struct perf_test {
+	const char *name;
+	const char *help;
+	const char *sizes; /* default of -s */
+	unsigned flags;
+	int (*run)(struct perf_side *s, const struct perf_test *t, size_t size);
+};
+
+/* opts.c */
+int opts_parse(struct perf_opts *o, int argc, char **argv);
+json_t *opts_to_json(const struct perf_opts *o);
+int opts_from_json(struct perf_opts *o, const json_t *j);
+int opts_parse_list(const char *text, unsigned unit, uint64_t *out, unsigned max, unsigned *n);
+void opts_default_cpus(struct perf_opts *o);
+
+/* run.c: one side of a session, and what the tests need */
+extern const struct perf_test perf_tests[];
+const struct perf_test *perf_test_find(const char *name);
+int run_side(struct perf_side *s);
+int perf_fail(struct perf_side *s, const char *fmt, ...) __rte_format_printf(2, 3);
+int perf_wait_slow(struct perf_side *s, uint64_t spins);
+int perf_barrier(struct perf_side *s);
+struct perf_row *perf_row_new(struct perf_side *s, const struct perf_test *t, size_t size);
+void perf_row_field(struct perf_row *row, const char *name, double value);
+uint64_t perf_iters(const struct perf_opts *o, bool latency, size_t size);
+uint64_t perf_warmup(const struct perf_opts *o, uint64_t iters);
+double perf_ns(const struct perf_side *s, uint64_t ticks);
+void perf_fill(uint8_t *buf, size_t len, uint64_t seq);
+void perf_check(struct perf_side *s, const struct perf_io *io, const uint8_t *buf, size_t len,
+	uint64_t seq);
+
+/* launch.c */
+int launch_run(const struct perf_opts *o, struct perf_rows *rows);
+int launch_server(const struct perf_opts *o);
+int launch_client(const struct perf_opts *o, struct perf_rows *rows);
+
+/* place.c: core, EAL, clock, memory of this process */
+int place_pin(int cpu);
+int place_eal_init(const struct perf_opts *o, int cpu);
+double place_tsc_hz(void);
+uint64_t place_clock_ns(void);
+uint64_t place_memory(const char *key);
+
+/* chan.c: the stream between the two sides */
+int chan_listen(const char *host, const char *port, double timeout);
+int chan_connect(const char *host, const char *port, double timeout);
+int chan_send(int fd, const void *data, size_t len, double timeout);
+int chan_recv(struct perf_side *s, int fd, void **data, size_t *len, double timeout);
+
+/* rows.c: a list of results, to and from JSON */
+struct perf_row *rows_add(struct perf_rows *rows, const struct perf_row *row);
+void rows_reduce(struct perf_rows *rows, size_t first, bool best);
+void rows_free(struct perf_rows *rows);
+bool rows_same_key(const struct perf_row *a, const struct perf_row *b);
+json_t *rows_to_json(const struct perf_opts *o, const struct perf_rows *rows);
+int rows_load(struct perf_rows *rows, const char *path);
+
+/* report.c: the table, CSV, JSON */
+void report_row(const struct perf_opts *o, const struct perf_row *row);
+void report_head(const struct perf_opts *o, const char *library);
+int report_json_file(const json_t *j, const char *path);
+int report_files(const struct perf_opts *o, const struct perf_rows *rows);
+void report_progress(const struct perf_opts *o, const char *fmt, ...) __rte_format_printf(2, 3);
+void report_size(char *out, size_t len, uint64_t size);
+
+/* plot.c */
+#define PLOT_MAX 64
+
+struct plot_series {
+	char name[64];
+	char chart[64]; /* title; series with the same title share a chart */
+	char unit[16];
+	char axis[16]; /* what x is */
+	unsigned n;
+	double x[PERF_MAX_SIZES];
+	double y[PERF_MAX_SIZES];
+};
+int plot_write(const char *path, const char *title, const struct plot_series *series, unsigned n);
+void plot_point(struct plot_series *s, unsigned *n, const char *chart, const char *name,
+	const char *unit, bool depth, double x, double y);
+int plot_rows(const struct perf_opts *o, const struct perf_rows *rows);
+
+/* vs.c */
+int vs_run(const struct perf_opts *o);
+
+/* the families and the back ends */
+int lat_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int bw_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int bidir_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int rate_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int match_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int startup_run(const struct perf_opts *o, double tsc_hz, struct perf_rows *rows);
+int ep_mem_run(struct perf_side *s, const struct perf_test *t, size_t size);
+extern const struct perf_backend perf_backend_ucp;
+
+/* One stream of messages in one direction, as bw.c sends it and rate.c too. */
+int bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx);
+unsigned perf_slots(const struct perf_opts *o);
+
+/* Tell the launcher that this side still moves. */
+static inline void
+perf_alive(struct perf_side *s)
+{
+	if (s->sh != NULL)
+		atomic_fetch_add_explicit(&s->sh->alive[s->rank], 1, memory_order_relaxed);
+}
+
+/* Give turns until io is done. Returns 0, or a negative value that has been reported. */
+static inline int
+perf_wait(struct perf_side *s, struct perf_io *io)
+{
+	uint64_t spins = 0;
+
+	while (!io->done) {
+		s->be->progress(s);
+		if (unlikely((++spins & 0xfff) == 0) && perf_wait_slow(s, spins) != 0)
+			return -1;
+	}
+	if (unlikely(io->status != 0))
+		return perf_fail(s, "an operation ended with status %d", io->status);
+	return 0;
+}
+
+#endif /* PERF_H */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rate.c - small messages a second: the stream of bw.c, counted in messages
+ */
+#include "perf.h"
+
+#define RATE_ITERS 2000000
+
+int
+rate_run(struct perf_side *s, const struct perf_test *t, size_t size)
+{
+	uint64_t n = s->o->iters != 0 ? s->o->iters
+		     : size <= 1024   ? RATE_ITERS
+				      : perf_iters(s->o, false, size);
+	uint64_t warm = perf_warmup(s->o, n);
+	struct perf_row *row;
+	double sec;
+
+	if (warm > 0 && bw_stream(s, size, warm, 0, s->rank == 0, s->rank == 1) != 0)
+		return -1;
+	if (bw_stream(s, size, n, warm, s->rank == 0, s->rank == 1) != 0)
+		return -1;
+	if (s->rank != 0)
+		return 0;
+	row = perf_row_new(s, t, size);
+	if (row == NULL)
+		return perf_fail(s, "out of memory");
+	sec = perf_ns(s, s->end_ticks - s->start_ticks) * 1e-9;
+	row->n = n;
+	row->value = (double)n / sec * 1e-6;
+	row->higher_better = true;
+	snprintf(row->unit, sizeof(row->unit), "Mmsg/s");
+	perf_row_field(row, "Mmsg/s", row->value);
+	perf_row_field(row, "ns/msg", sec * 1e9 / (double)n);
+	return 0;
+}

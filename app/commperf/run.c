@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * run.c - a session: two sides start, meet, run the tests of the list in step, and part
+ *
+ * Design notes
+ * - Before and after each line both sides bounce one cache line of a shared page. That is what the
+ *   machine gives at that moment, and no latency means anything without it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eal.h>
+
+#include "perf.h"
+
+#define RUN_RAW_ROUNDS 4000
+
+const struct perf_test perf_tests[] = {
+	{"tag_lat", "one-way latency of a tagged ping-pong", "8:4m", PERF_SIZED, lat_run},
+	{"tag_sync_lat", "the same with synchronous sends", "8:64k", PERF_SIZED, lat_run},
+	{"tag_bw", "bandwidth of a window of tagged messages", "8:4m", PERF_SIZED, bw_run},
+	{"tag_bidir", "the same in both directions at once", "8:4m", PERF_SIZED, bidir_run},
+	{"tag_rate", "small messages per second", "8", PERF_SIZED, rate_run},
+	{"match", "cost of a match by depth, mask and kind", "8", PERF_LOCAL, match_run},
+	{"startup", "time of EAL, context and first worker", "0", PERF_LAUNCHER, NULL},
+	{"ep_mem", "memory of an endpoint, idle and used", "8", 0, ep_mem_run},
+	{NULL, NULL, NULL, 0, NULL},
+};
+
+const struct perf_test *
+perf_test_find(const char *name)
+{
+	for (const struct perf_test *t = perf_tests; t->name != NULL; t++) {
+		if (strcmp(t->name, name) == 0)
+			return t;
+	}
+	return NULL;
+}
+
+/* ---- what the tests need ---- */
+
+/* Say what went wrong, once a side; always -1. */
+int
+perf_fail(struct perf_side *s, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	if (s->failed)
+		return -1;
+	s->failed = true;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "commperf: side %c: %s\n", s->rank == 0 ? 'A' : 'B', text);
+	return -1;
+}
+
+double
+perf_ns(const struct perf_side *s, uint64_t ticks)
+{
+	return (double)ticks * 1e9 / s->tsc_hz;
+}
+
+static bool
+side_peer_gone(const struct perf_side *s)
+{
+	struct pollfd pfd = {.fd = s->ctl_fd, .events = POLLRDHUP};
+
+	return poll(&pfd, 1, 0) > 0 && (pfd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+/* Called now and then by a wait that lasts: the deadline, and whether the other side is there. */
+int
+perf_wait_slow(struct perf_side *s, uint64_t spins)
+{
+	uint64_t now = rte_rdtsc();
+
+	perf_alive(s);
+	if (spins <= 0x1000) {
+		s->wait_start = now;
+		return 0;
+	}
+	if ((double)(now - s->wait_start) > s->o->timeout * s->tsc_hz)
+		return perf_fail(s, "nothing happened for %.0f s (--timeout)", s->o->timeout);
+	if ((spins & 0xffff) == 0 && s->ctl_fd >= 0 && side_peer_gone(s))
+		return perf_fail(s, "the other side is gone");
+	return 0;
+}
+
+struct side_word {
+	uint32_t n;
+	uint32_t failed;
+	uint64_t errors;
+	char first[192];
+};
+
+/* Both sides meet. What each knows of verification goes with it. */
+int
+perf_barrier(struct perf_side *s)
+{
+	struct side_word word = {.n = ++s->barrier_n, .errors = s->verify_errors};
+	void *data;
+	size_t len;
+	int rc;
+
+	perf_alive(s);
+	memcpy(word.first, s->verify_first, sizeof(word.first));
+	rc = chan_send(s->ctl_fd, &word, sizeof(word), s->o->timeout);
+	if (rc == 0)
+		rc = chan_recv(s, s->ctl_fd, &data, &len, s->patient ? 1e9 : s->o->timeout);
+	if (rc == -ECONNRESET || rc == -EPIPE)
+		return perf_fail(s, "the other side is gone");
+	if (rc != 0)
+		return perf_fail(s, "barrier %u: %s", s->barrier_n, strerror(-rc));
+	if (len != sizeof(word) || ((struct side_word *)data)->n != s->barrier_n) {
+		free(data);
+		return perf_fail(s, "the two sides are out of step");
+	}
+	memcpy(&word, data, sizeof(word));
+	free(data);
+	word.first[sizeof(word.first) - 1] = '\0';
+	s->peer_errors = word.errors;
+	memcpy(s->peer_first, word.first, sizeof(s->peer_first));
+	return 0;
+}
+
+static void
+row_init(struct perf_row *row, const struct perf_test *t, size_t size)
+{
+	memset(row, 0, sizeof(*row));
+	snprintf(row->test, sizeof(row->test), "%s", t->name);
+	row->size = size;
+}
+
+/* A new row on rank 0; it stays valid until the next one. */
+struct perf_row *
+perf_row_new(struct perf_side *s, const struct perf_test *t, size_t size)
+{
+	struct perf_row row;
+
+	row_init(&row, t, size);
+	row.raw_ns = s->raw_ns;
+	return rows_add(s->rows, &row);
+}
+
+void
+perf_row_field(struct perf_row *row, const char *name, double value)
+{
+	unsigned i = row->n_fields;
+
+	if (i == PERF_MAX_FIELDS)
+		return;
+	snprintf(row->fields[i].name, sizeof(row->fields[i].name), "%s", name);
+	row->fields[i].value = value;
+	row->n_fields++;
+}
+
+uint64_t
+perf_iters(const struct perf_opts *o, bool latency, size_t size)
+{
+	static const struct {
+		size_t up_to;
+		uint64_t latency, stream;
+	} table[] = {
+		{4096, 100000, 500000},
+		{65536, 20000, 50000},
+		{1 << 20, 2000, 4000},
+		{SIZE_MAX, 400, 600},
+	};
+	unsigned i = 0;
+
+	if (o->iters != 0)
+		return o->iters;
+	while (size > table[i].up_to)
+		i++;
+	return latency ? table[i].latency : table[i].stream;
+}
+
+uint64_t
+perf_warmup(const struct perf_opts *o, uint64_t iters)
+{
+	if (o->warmup >= 0)
+		return (uint64_t)o->warmup;
+	return iters / 10 < 10 ? 10 : iters / 10;
+}
+
+unsigned
+perf_slots(const struct perf_opts *o)
+{
+	return o->buffers_window ? o->window : 1;
+}
+
+static inline uint64_t
+pattern_start(uint64_t seq)
+{
+	return (seq + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static inline uint64_t
+pattern_next(uint64_t x)
+{
+	return x * UINT64_C(0xd1342543de82ef95) + UINT64_C(0x2545f4914f6cdd1d);
+}
+
+/* The pattern of message seq: a different one for every message, so that old data is seen. */
+void
+perf_fill(uint8_t *buf, size_t len, uint64_t seq)
+{
+	uint64_t x = pattern_start(seq);
+	size_t i;
+
+	for (i = 0; i + 8 <= len; i += 8, x = pattern_next(x))
+		memcpy(buf + i, &x, 8);
+	memcpy(buf + i, &x, len - i);
+}
+
+static void check_report(struct perf_side *s, const char *fmt, ...) __rte_format_printf(2, 3);
+
+static void
+check_report(struct perf_side *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (s->verify_errors++ != 0)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(s->verify_first, sizeof(s->verify_first), fmt, ap);
+	va_end(ap);
+}
+
+/* Compare a received message with its pattern; mismatches are counted, the first is described. */
+void
+perf_check(
+	struct perf_side *s, const struct perf_io *io, const uint8_t *buf, size_t len, uint64_t seq)
+{
+	uint64_t x = pattern_start(seq), got = 0;
+	size_t i;
+
+	if (io->len != len) {
+		check_report(s, "message %llu has %zu bytes instead of %zu",
+			(unsigned long long)seq, io->len, len);
+		return;
+	}
+	for (i = 0; i < len; i += 8, x = pattern_next(x)) {
+		size_t n = len - i < 8 ? len - i : 8;
+
+		got = 0;
+		memcpy(&got, buf + i, n);
+		if (got == (n == 8 ? x : x & ((UINT64_C(1) << (8 * n)) - 1)))
+			continue;
+		check_report(s,
+			"message %llu of %zu bytes: at offset %zu 0x%016llx instead of 0x%016llx",
+			(unsigned long long)seq, len, i, (unsigned long long)got,
+			(unsigned long long)x);
+		return;
+	}
+}
+
+/* ---- one side's place and its ping-pong ---- */
+
+static int
+side_place(struct perf_side *s)
+{
+	const struct perf_opts *o = s->o;
+	int rc = 0;
+
+	if (o->bind)
+		rc = place_pin(s->cpu);
+	if (rc != 0)
+		return perf_fail(s, "cannot run on core %d: %s", s->cpu, strerror(-rc));
+	if (!o->eal)
+		return 0;
+	rc = place_eal_init(o, s->cpu);
+	if (rc != 0)
+		return perf_fail(
+			s, "the EAL does not start: %s (--no-eal does without)", strerror(-rc));
+	return 0;
+}
+
+/* ---- one cache line, there and back ---- */
+
+static int
+raw_bounce(struct perf_side *s, unsigned rounds)
+{
+	_Atomic uint64_t *ball = &s->sh->ball;
+
+	for (unsigned i = 0; i < rounds; i++) {
+		uint64_t go = ++s->ball, back = ++s->ball, spins = 0;
+
+		if (s->rank == 0)
+			atomic_store_explicit(ball, go, memory_order_release);
+		/* pairs with the other side's store in this function */
+		while (atomic_load_explicit(ball, memory_order_acquire) !=
+			(s->rank == 0 ? back : go)) {
+			if (unlikely((++spins & 0xffff) == 0) && perf_wait_slow(s, spins >> 4) != 0)
+				return -1;
+		}
+		if (s->rank == 1)
+			atomic_store_explicit(ball, back, memory_order_release);
+	}
+	return 0;
+}
+
+/* One way of the ping-pong in ns: the quickest of several short series, as others share the cores.
+ */
+static int
+raw_measure(struct perf_side *s, double *out)
+{
+	double best = 0;
+
+	*out = 0;
+	if (s->sh == NULL)
+		return 0;
+	if (perf_barrier(s) != 0 || raw_bounce(s, RUN_RAW_ROUNDS / 8) != 0)
+		return -1;
+	for (int i = 0; i < 5; i++) {
+		uint64_t start = rte_rdtsc();
+		double ns;
+
+		if (raw_bounce(s, RUN_RAW_ROUNDS / 8) != 0)
+			return -1;
+		ns = perf_ns(s, rte_rdtsc() - start) / (2.0 * (RUN_RAW_ROUNDS / 8));
+		if (i == 0 || ns < best)
+			best = ns;
+	}
+	*out = best;
+	return 0;
+}
+
+/* ---- one test at one size ---- */
+
+static int
+side_buffers(struct perf_side *s, size_t size)
+{
+	size_t one = RTE_ALIGN_CEIL(size < 64 ? 64 : size, 4096);
+	void *p[2] = {NULL, NULL};
+
+	s->buf_len = one * perf_slots(s->o);
+	if (s->o->mapped)
+		return s->be->mem_alloc(s, s->buf_len);
+	for (int i = 0; i < 2; i++) {
+		if (posix_memalign(&p[i], s->buf_len >= (2u << 20) ? 2u << 20 : 4096, s->buf_len) ==
+			0)
+			continue;
+		free(p[0]);
+		return perf_fail(s, "no memory for 2 buffers of %zu bytes", s->buf_len);
+	}
+	s->sbuf = p[0];
+	s->rbuf = p[1];
+	return 0;
+}
+
+static void
+side_buffers_free(struct perf_side *s)
+{
+	if (s->o->mapped) {
+		s->be->mem_free(s);
+	} else {
+		free(s->sbuf);
+		free(s->rbuf);
+	}
+	s->sbuf = NULL;
+	s->rbuf = NULL;
+}
+
+static void
+side_row_close(struct perf_side *s, size_t first, double raw_end)
+{
+	for (size_t i = first; i < s->rows->n; i++) {
+		struct perf_row *row = &s->rows->row[i];
+
+		row->raw_end_ns = raw_end;
+		row->errors = s->verify_errors + s->peer_errors;
+		if (row->raw_ns > 0 && strstr(row->test, "_lat") != NULL)
+			perf_row_field(row, "ratio", row->value * 1e3 / row->raw_ns);
+	}
+	s->all_errors += s->verify_errors + s->peer_errors;
+	if (s->verify_errors != 0)
+		fprintf(stderr, "commperf: side A: %llu wrong, first: %s\n",
+			(unsigned long long)s->verify_errors, s->verify_first);
+	if (s->peer_errors != 0)
+		fprintf(stderr, "commperf: side B: %llu wrong, first: %s\n",
+			(unsigned long long)s->peer_errors, s->peer_first);
+}
+
+static int
+side_run_once(struct perf_side *s, const struct perf_test *t, size_t size)
+{
+	size_t first = s->rows->n;
+	double raw_end;
+	int rc;
+
+	s->verify_errors = 0;
+	s->verify_first[0] = '\0';
+	if (side_buffers(s, size) != 0)
+		return -1;
+	memset(s->sbuf, 1, s->buf_len);
+	memset(s->rbuf, 2, s->buf_len);
+	rc = raw_measure(s, &s->raw_ns);
+	if (rc == 0)
+		rc = perf_barrier(s);
+	if (rc == 0 && (s->rank == 0 || !(t->flags & PERF_LOCAL)))
+		rc = t->run(s, t, size);
+	s->patient = s->rank == 1 && (t->flags & PERF_LOCAL);
+	if (rc == 0)
+		rc = perf_barrier(s); /* rank 1 gives turns in here during a local test */
+	s->patient = false;
+	if (rc == 0)
+		rc = raw_measure(s, &raw_end);
+	if (rc == 0)
+		side_row_close(s, first, raw_end);
+	if (rc == 0 || !s->o->mapped)
+		side_buffers_free(s);
+	return rc;
+}
+
+static int
+side_emit(struct perf_side *s, size_t first)
+{
+	char frame[1 + sizeof(struct perf_row)];
+
+	for (size_t i = first; i < s->rows->n; i++) {
+		report_progress(s->o, "%s", "");
+		if (s->out_fd < 0) {
+			report_row(s->o, &s->rows->row[i]);
+			continue;
+		}
+		frame[0] = 'R';
+		memcpy(frame + 1, &s->rows->row[i], sizeof(struct perf_row));
+		if (chan_send(s->out_fd, frame, sizeof(frame), s->o->timeout) != 0)
+			return perf_fail(s, "the launcher is gone");
+	}
+	return 0;
+}
+
+static int
+side_run_test(struct perf_side *s, const struct perf_test *t)
+{
+	const struct perf_opts *o = s->o;
+	uint64_t sizes[PERF_MAX_SIZES];
+	unsigned n = o->n_sizes;
+	int rc = 0;
+
+	memcpy(sizes, o->sizes, sizeof(sizes));
+	if (n == 0)
+		opts_parse_list(t->sizes, 1024, sizes, PERF_MAX_SIZES, &n);
+	if (!(t->flags & PERF_SIZED))
+		n = 1;
+	for (unsigned i = 0; i < n && rc == 0; i++) {
+		size_t first = s->rows->n;
+
+		for (unsigned r = 0; r < o->repeat && rc == 0; r++) {
+			if (s->rank == 0)
+				report_progress(o, "%s %llu bytes (%u of %u), run %u of %u",
+					t->name, (unsigned long long)sizes[i], i + 1, n, r + 1,
+					o->repeat);
+			rc = side_run_once(s, t, sizes[i]);
+		}
+		if (rc == 0 && s->rank == 0) {
+			rows_reduce(s->rows, first, o->pick_best);
+			rc = side_emit(s, first);
+		}
+	}
+	if (s->rank == 0)
+		report_progress(o, "%s", "");
+	return rc;
+}
+
+/* ---- one side from start to end ---- */
+
+static int
+side_meet(struct perf_side *s)
+{
+	void *own = NULL;
+	size_t own_len;
+	int rc;
+
+	if (s->be->address(s, &own, &own_len) != 0)
+		return -1;
+	rc = chan_send(s->ctl_fd, own, own_len, s->o->timeout);
+	free(own);
+	if (rc == 0)
+		rc = chan_recv(s, s->ctl_fd, &s->peer_addr, &s->peer_addr_len, s->o->timeout);
+	if (rc == -ECONNRESET || rc == -EPIPE)
+		return perf_fail(s, "the other side is gone");
+	if (rc != 0)
+		return perf_fail(s, "exchange of addresses: %s", strerror(-rc));
+	return s->be->connect(s, PERF_PEER, s->peer_addr, s->peer_addr_len);
+}
+
+static int
+side_say_library(struct perf_side *s)
+{
+	char frame[130];
+
+	snprintf(
+		s->rows->library, sizeof(s->rows->library), "%s %s", s->be->name, s->be->version());
+	if (s->rank != 0)
+		return 0;
+	if (s->out_fd < 0) {
+		report_head(s->o, s->rows->library);
+		return 0;
+	}
+	snprintf(frame, sizeof(frame), "V%s", s->rows->library);
+	return chan_send(s->out_fd, frame, strlen(frame), s->o->timeout);
+}
+
+/* The life of one side; s has its options, rank, core and socket. Returns an exit status. */
+int
+run_side(struct perf_side *s)
+{
+	int rc;
+
+	s->be = &perf_backend_ucp;
+	rc = side_place(s);
+	if (rc == 0)
+		rc = s->be->open(s);
+	if (rc != 0)
+		return 1;
+	rc = side_say_library(s);
+	if (rc == 0)
+		rc = side_meet(s);
+	for (unsigned i = 0; i < s->o->n_tests && rc == 0; i++) {
+		if (!(s->o->tests[i]->flags & PERF_LAUNCHER))
+			rc = side_run_test(s, s->o->tests[i]);
+	}
+	if (rc != 0)
+		return 1; /* the other side may be gone: no orderly end, the process exits */
+	rc = perf_barrier(s);
+	if (rc == 0)
+		rc = s->be->disconnect(s);
+	if (rc == 0)
+		rc = perf_barrier(s);
+	free(s->peer_addr);
+	if (rc != 0)
+		return 1;
+	s->be->close(s);
+	if (s->o->eal)
+		rte_eal_cleanup();
+	return s->all_errors != 0;
+}

@@ -1,0 +1,739 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * vs.c - two libraries under the same load, in turn on the same cores, and the ratio
+ *
+ * Design notes
+ * - "ucx": this program runs itself; for the second side UCX's libucp is preloaded, so that the
+ * very same loops call it. "ucx_perftest": that program runs, plain and through pollux-run.
+ * - The cores of a virtual machine move. A pair whose one-line ping-pongs differ by more than half
+ *   is left out of the median, unless no other pair is there.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "perf.h"
+
+#define VS_MAX_ARGS  96
+#define VS_MAX_PAIRS 1000
+#define VS_TLS       "posix,cma,self"
+#define VS_FAR       1.5
+
+struct vs_args {
+	char *v[VS_MAX_ARGS];
+	int n;
+};
+
+struct vs_key {
+	struct perf_row row; /* of the first pair; its key, unit, direction */
+	unsigned pairs;
+	unsigned used;
+	double a[VS_MAX_PAIRS], b[VS_MAX_PAIRS];
+	double raw_a[VS_MAX_PAIRS], raw_b[VS_MAX_PAIRS];
+	double med_a, med_b, ratio, med_raw_a, med_raw_b;
+};
+
+struct vs {
+	const struct perf_opts *o;
+	struct vs_key *key;
+	size_t n;
+	char name[2][128]; /* what is compared, as it calls itself */
+	char ucx_lib[4096];
+	char run[4096]; /* pollux-run */
+	char tmp[64];
+	unsigned port;
+	uint64_t errors;
+	char last_test[16];
+};
+
+static double
+vs_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static void vs_arg(struct vs_args *a, const char *fmt, ...) __rte_format_printf(2, 3);
+
+static void
+vs_arg(struct vs_args *a, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (a->n + 1 >= VS_MAX_ARGS)
+		return;
+	va_start(ap, fmt);
+	if (vasprintf(&a->v[a->n], fmt, ap) >= 0)
+		a->v[++a->n] = NULL;
+	va_end(ap);
+}
+
+static void
+vs_args_free(struct vs_args *a)
+{
+	while (a->n > 0)
+		free(a->v[--a->n]);
+}
+
+/* Start a program in a group of its own. out: its standard output, or NULL; cpu: -1 or its core. */
+static pid_t
+vs_start(const struct vs_args *a, const char *preload, bool tls, const char *out, int cpu)
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid != 0)
+		return pid;
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (preload != NULL)
+		setenv("LD_PRELOAD", preload, 1);
+	if (tls)
+		setenv("UCX_TLS", VS_TLS, 0);
+	if (cpu >= 0)
+		place_pin(cpu);
+	if (out != NULL) {
+		int fd = open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+		if (fd >= 0)
+			dup2(fd, STDOUT_FILENO);
+	}
+	execvp(a->v[0], a->v);
+	fprintf(stderr, "commperf: %s: %s\n", a->v[0], strerror(errno));
+	_exit(127);
+}
+
+/* Wait until deadline (s, of vs_now); past it the whole group is killed. Exit status, or -1. */
+static int
+vs_finish(pid_t pid, double deadline)
+{
+	int status;
+
+	if (pid < 0)
+		return -1;
+	for (;;) {
+		pid_t got = waitpid(pid, &status, WNOHANG);
+
+		if (got == pid)
+			break;
+		if (got < 0)
+			return -1;
+		if (vs_now() > deadline) {
+			kill(-pid, SIGKILL);
+			waitpid(pid, &status, 0);
+			fprintf(stderr, "commperf: a program did not end in time; killed\n");
+			return -1;
+		}
+		usleep(2000);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* ---- this program on the other library ---- */
+
+/* What ldconfig knows under this name. */
+static int
+vs_find_ucx(struct vs *v)
+{
+	FILE *f;
+	char line[4096];
+
+	if (v->o->ucx_lib != NULL) {
+		snprintf(v->ucx_lib, sizeof(v->ucx_lib), "%s", v->o->ucx_lib);
+		return access(v->ucx_lib, R_OK) == 0 ? 0 : -ENOENT;
+	}
+	f = popen("PATH=\"$PATH:/sbin:/usr/sbin\" ldconfig -p 2>/dev/null", "r");
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+		char *arrow = strstr(line, "=> ");
+
+		if (arrow == NULL || strstr(line, "libucp.so.0 ") == NULL)
+			continue;
+		arrow[strcspn(arrow, "\n")] = '\0';
+		snprintf(v->ucx_lib, sizeof(v->ucx_lib), "%.4000s", arrow + 3);
+		break;
+	}
+	if (f != NULL)
+		pclose(f);
+	return v->ucx_lib[0] != '\0' ? 0 : -ENOENT;
+}
+
+static void
+vs_child_list(struct vs_args *a, const char *option, const uint64_t *list, unsigned n)
+{
+	char text[PERF_MAX_SIZES * 21];
+	int at = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		at += snprintf(text + at, sizeof(text) - (size_t)at, "%s%llu", i ? "," : "",
+			(unsigned long long)list[i]);
+	if (n > 0)
+		vs_arg(a, "%s=%s", option, text);
+}
+
+static void
+vs_child_args(const struct vs *v, struct vs_args *a, const struct perf_test *t,
+	const uint64_t *sizes, unsigned n)
+{
+	const struct perf_opts *o = v->o;
+
+	vs_arg(a, "/proc/self/exe");
+	for (int i = 0; i < o->eal_argc; i++)
+		vs_arg(a, "%s", o->eal_argv[i]);
+	vs_arg(a, "--");
+	vs_arg(a, "-l%d,%d", o->cpus[0], o->cpus[o->n_cpus > 1]);
+	vs_arg(a, "--test=%s", t->name);
+	vs_child_list(a, "--size", sizes, n);
+	if (o->iters != 0)
+		vs_arg(a, "--iters=%llu", (unsigned long long)o->iters);
+	if (o->warmup >= 0)
+		vs_arg(a, "--warmup=%lld", (long long)o->warmup);
+	vs_arg(a, "--window=%u", o->window);
+	vs_arg(a, "--mask=%llx", (unsigned long long)o->mask);
+	vs_arg(a, "--mem=%s", o->mapped ? "mapped" : "private");
+	vs_arg(a, "--buffers=%s", o->buffers_window ? "window" : "one");
+	vs_child_list(a, "--depth", o->depths, o->n_depths);
+	vs_arg(a, "--seed=%llu", (unsigned long long)o->seed);
+	vs_arg(a, "--time-limit=%g", o->time_limit);
+	vs_arg(a, "--eps=%u", o->eps);
+	vs_arg(a, "--timeout=%g", o->timeout);
+	vs_arg(a, "--bind=%s", o->bind ? "on" : "off");
+	if (o->verify)
+		vs_arg(a, "--verify");
+	if (!o->eal || (t->flags & PERF_LAUNCHER)) /* start-up: each library as it starts alone */
+		vs_arg(a, "--no-eal");
+	vs_arg(a, "--repeat=1");
+	vs_arg(a, "--quiet");
+	vs_arg(a, "--progress=off");
+	vs_arg(a, "--json=%s/result", v->tmp);
+}
+
+static int
+vs_child(struct vs *v, const struct perf_test *t, const uint64_t *sizes, unsigned n, bool ucx,
+	struct perf_rows *rows)
+{
+	struct vs_args a = {.n = 0};
+	char path[96];
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/result", v->tmp);
+	unlink(path);
+	vs_child_args(v, &a, t, sizes, n);
+	rc = vs_finish(vs_start(&a, ucx ? v->ucx_lib : NULL, ucx, NULL, -1), INFINITY);
+	vs_args_free(&a);
+	if (rows_load(rows, path) != 0 || rows->n == 0) {
+		fprintf(stderr, "commperf: %s on the %s side gave no result\n", t->name,
+			ucx ? "UCX" : "first");
+		return -EIO;
+	}
+	snprintf(v->name[ucx], sizeof(v->name[ucx]), "%s", rows->library);
+	return rc;
+}
+
+static struct vs_key *
+vs_key_of(struct vs *v, const struct perf_row *row)
+{
+	struct vs_key *p;
+
+	for (size_t i = 0; i < v->n; i++) {
+		if (rows_same_key(&v->key[i].row, row))
+			return &v->key[i];
+	}
+	p = realloc(v->key, (v->n + 1) * sizeof(*p));
+	if (p == NULL)
+		return NULL;
+	v->key = p;
+	p = &v->key[v->n++];
+	memset(p, 0, sizeof(*p));
+	p->row = *row;
+	return p;
+}
+
+static int
+vs_pair_add(struct vs *v, const struct perf_row *a, const struct perf_row *b)
+{
+	struct vs_key *k = vs_key_of(v, a);
+
+	if (k == NULL)
+		return -ENOMEM;
+	if (k->pairs == VS_MAX_PAIRS)
+		return 0;
+	k->a[k->pairs] = a->value;
+	k->b[k->pairs] = b->value;
+	k->raw_a[k->pairs] = a->raw_ns;
+	k->raw_b[k->pairs] = b->raw_ns;
+	k->pairs++;
+	v->errors += a->errors + b->errors;
+	return 0;
+}
+
+/* One pair of runs, either side first in turn. */
+static int
+vs_pair(struct vs *v, const struct perf_test *t, const uint64_t *sizes, unsigned n, unsigned turn)
+{
+	struct perf_rows rows[2] = {{.n = 0}, {.n = 0}};
+	int rc = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned ucx = (i + turn) & 1;
+		int one = vs_child(v, t, sizes, n, ucx, &rows[ucx]);
+
+		if (one < 0 || (one != 0 && rows[ucx].n == 0))
+			rc = -EIO;
+	}
+	for (size_t i = 0; i < rows[0].n && rc == 0; i++) {
+		for (size_t k = 0; k < rows[1].n && rc == 0; k++) {
+			if (rows_same_key(&rows[0].row[i], &rows[1].row[k]))
+				rc = vs_pair_add(v, &rows[0].row[i], &rows[1].row[k]);
+		}
+	}
+	rows_free(&rows[0]);
+	rows_free(&rows[1]);
+	return rc;
+}
+
+/* ---- the median of the pairs, and the table ---- */
+
+static int
+vs_cmp(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double
+vs_median(double *v, unsigned n)
+{
+	qsort(v, n, sizeof(*v), vs_cmp);
+	return n == 0 ? 0 : n & 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+static bool
+vs_pair_fair(const struct vs_key *k, unsigned i)
+{
+	double a = k->raw_a[i], b = k->raw_b[i];
+
+	return a <= 0 || b <= 0 || (a <= VS_FAR * b && b <= VS_FAR * a);
+}
+
+static void
+vs_key_close(struct vs_key *k)
+{
+	static double a[VS_MAX_PAIRS], b[VS_MAX_PAIRS], r[VS_MAX_PAIRS];
+	static double raw_a[VS_MAX_PAIRS], raw_b[VS_MAX_PAIRS];
+	bool any = false;
+
+	k->used = 0;
+	for (unsigned i = 0; i < k->pairs; i++)
+		any = any || vs_pair_fair(k, i);
+	for (unsigned i = 0; i < k->pairs; i++) {
+		if (any && !vs_pair_fair(k, i))
+			continue;
+		a[k->used] = k->a[i];
+		b[k->used] = k->b[i];
+		raw_a[k->used] = k->raw_a[i];
+		raw_b[k->used] = k->raw_b[i];
+		r[k->used++] = k->b[i] != 0 ? k->a[i] / k->b[i] : 0;
+	}
+	k->med_a = vs_median(a, k->used);
+	k->med_b = vs_median(b, k->used);
+	k->ratio = vs_median(r, k->used);
+	k->med_raw_a = vs_median(raw_a, k->used);
+	k->med_raw_b = vs_median(raw_b, k->used);
+}
+
+static void
+vs_key_print(struct vs *v, const struct vs_key *k)
+{
+	const struct perf_row *row = &k->row;
+	char size[32], what[96];
+
+	if (v->o->quiet)
+		return;
+	if (strcmp(v->last_test, row->test) != 0) {
+		bool plain = v->o->vs == PERF_VS_PERFTEST;
+
+		if (v->last_test[0] == '\0')
+			printf("# %s against %s\n", v->name[0], v->name[1]);
+		snprintf(v->last_test, sizeof(v->last_test), "%s", row->test);
+		printf("\n%-32s %-7s %11s %11s %8s %9s %9s %7s\n", row->test, "unit",
+			plain ? "pollux-run" : "this", plain ? "plain" : "ucx", "ratio", "raw ns",
+			"raw ns", "pairs");
+	}
+	report_size(size, sizeof(size), row->size);
+	if (row->depth != 0)
+		snprintf(what, sizeof(what), "%s depth %llu", row->label,
+			(unsigned long long)row->depth);
+	else
+		snprintf(what, sizeof(what), "%s%s%s", row->label, row->label[0] ? " " : "", size);
+	printf("  %-30s %-7s %11.3f %11.3f %8.3f %9.1f %9.1f %3u/%u%s\n", what, row->unit, k->med_a,
+		k->med_b, k->ratio, k->med_raw_a, k->med_raw_b, k->used, k->pairs,
+		k->ratio > 0.97 && k->ratio < 1.03     ? "  even"
+		: (k->ratio > 1) == row->higher_better ? "  better"
+						       : "  worse");
+	fflush(stdout);
+}
+
+static int
+vs_csv(const struct vs *v)
+{
+	bool out = strcmp(v->o->csv, "-") == 0;
+	FILE *f = out ? stdout : fopen(v->o->csv, "w");
+
+	if (f == NULL)
+		return -errno;
+	fprintf(f,
+		"test,label,size,depth,unit,better,first,second,ratio,raw_first_ns,raw_second_ns,"
+		"pairs_used,pairs\n");
+	for (size_t i = 0; i < v->n; i++) {
+		const struct vs_key *k = &v->key[i];
+
+		fprintf(f, "%s,%s,%llu,%llu,%s,%s,%.9g,%.9g,%.9g,%.9g,%.9g,%u,%u\n", k->row.test,
+			k->row.label, (unsigned long long)k->row.size,
+			(unsigned long long)k->row.depth, k->row.unit,
+			k->row.higher_better ? "higher" : "lower", k->med_a, k->med_b, k->ratio,
+			k->med_raw_a, k->med_raw_b, k->used, k->pairs);
+	}
+	return (out ? fflush(f) : fclose(f)) == 0 ? 0 : -errno;
+}
+
+static json_t *
+vs_list(const double *v, unsigned n)
+{
+	json_t *j = json_array();
+
+	for (unsigned i = 0; i < n; i++)
+		json_array_append_new(j, json_real(v[i]));
+	return j;
+}
+
+static int
+vs_json(const struct vs *v)
+{
+	json_t *rows = json_array(), *j;
+	int rc;
+
+	for (size_t i = 0; i < v->n; i++) {
+		const struct vs_key *k = &v->key[i];
+
+		json_array_append_new(rows,
+			json_pack(
+				"{s:s s:s s:I s:I s:s s:s s:f s:f s:f s:f s:f s:i s:o s:o s:o s:o}",
+				"test", k->row.test, "label", k->row.label, "size",
+				(json_int_t)k->row.size, "depth", (json_int_t)k->row.depth, "unit",
+				k->row.unit, "better", k->row.higher_better ? "higher" : "lower",
+				"first", k->med_a, "second", k->med_b, "ratio", k->ratio,
+				"raw_first_ns", k->med_raw_a, "raw_second_ns", k->med_raw_b,
+				"pairs_used", (int)k->used, "first_all", vs_list(k->a, k->pairs),
+				"second_all", vs_list(k->b, k->pairs), "raw_first_all",
+				vs_list(k->raw_a, k->pairs), "raw_second_all",
+				vs_list(k->raw_b, k->pairs)));
+	}
+	j = json_pack("{s:s s:s s:o s:o}", "first", v->name[0], "second", v->name[1], "options",
+		opts_to_json(v->o), "rows", rows);
+	rc = report_json_file(j, v->o->json);
+	json_decref(j);
+	return rc == 0 ? 0 : -EIO;
+}
+
+static int
+vs_plot(const struct vs *v)
+{
+	struct plot_series *s = calloc(PLOT_MAX, sizeof(*s));
+	char title[300], chart[64], name[2][64];
+	unsigned n = 0;
+	int rc;
+
+	if (s == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < v->n; i++) {
+		const struct vs_key *k = &v->key[i];
+		bool depth = k->row.depth != 0;
+		double x = (double)(depth ? k->row.depth : k->row.size);
+
+		snprintf(chart, sizeof(chart), "%s%s%s", k->row.test, k->row.label[0] ? " " : "",
+			k->row.label);
+		for (int side = 0; side < 2; side++) {
+			snprintf(name[side], sizeof(name[side]), "%.60s", v->name[side]);
+			if (strcmp(v->name[0], v->name[1]) == 0)
+				snprintf(name[side], sizeof(name[side]), "%.50s (%d)",
+					v->name[side], side + 1);
+			plot_point(s, &n, chart, name[side], k->row.unit, depth, x > 0 ? x : 1,
+				side == 0 ? k->med_a : k->med_b);
+		}
+	}
+	snprintf(title, sizeof(title), "%s against %s", v->name[0], v->name[1]);
+	rc = plot_write(v->o->plot, title, s, n);
+	free(s);
+	return rc;
+}
+
+static int
+vs_files(const struct vs *v)
+{
+	int rc = 0;
+
+	if (v->o->csv != NULL)
+		rc |= vs_csv(v);
+	if (v->o->json != NULL)
+		rc |= vs_json(v);
+	if (v->o->plot != NULL)
+		rc |= vs_plot(v);
+	if (rc != 0)
+		fprintf(stderr, "commperf: not all files could be written\n");
+	return rc;
+}
+
+/* ---- ucx_perftest ---- */
+
+/* pollux-run: as told, beside the build folder of this program, or in the path. */
+static void
+vs_find_run(struct vs *v)
+{
+	static const char *const places[] = {"../pollux-run", "../../pollux-run", "pollux-run",
+		"../../usertools/pollux-run", "../../../usertools/pollux-run"};
+	char exe[2048], *dir;
+	ssize_t n;
+
+	snprintf(v->run, sizeof(v->run), "%s", v->o->pollux_run != NULL ? v->o->pollux_run : "");
+	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	if (v->run[0] != '\0' || n <= 0)
+		return;
+	exe[n] = '\0';
+	dir = dirname(exe);
+	for (size_t i = 0; i < RTE_DIM(places); i++) {
+		snprintf(v->run, sizeof(v->run), "%s/%s", dir, places[i]);
+		if (access(v->run, X_OK) == 0)
+			return;
+	}
+	snprintf(v->run, sizeof(v->run), "pollux-run");
+}
+
+static bool
+vs_listens(unsigned port)
+{
+	FILE *f = fopen("/proc/net/tcp", "r");
+	char line[256];
+	unsigned p, state;
+	bool found = false;
+
+	while (f != NULL && !found && fgets(line, sizeof(line), f) != NULL)
+		found = sscanf(line, " %*u: %*8x:%x %*x:%*x %x", &p, &state) == 2 && p == port &&
+			state == 0x0a;
+	if (f != NULL)
+		fclose(f);
+	return found;
+}
+
+/* The last line of numbers: iterations, p50, avg, overall latency, avg bw, overall bw (MB/s), ...
+ */
+static int
+vs_perftest_parse(const char *path, bool latency, double *out)
+{
+	FILE *f = fopen(path, "r");
+	char line[1024];
+	double v[8];
+	int rc = -EIO;
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+		int n = sscanf(line, "%lf,%lf,%lf,%lf,%lf,%lf,%lf,%lf", &v[0], &v[1], &v[2], &v[3],
+			&v[4], &v[5], &v[6], &v[7]);
+
+		if (n < 6)
+			continue;
+		*out = latency ? v[1] : v[5];
+		rc = 0;
+	}
+	if (f != NULL)
+		fclose(f);
+	return rc;
+}
+
+static int
+vs_perftest_once(struct vs *v, const struct perf_test *t, uint64_t size, bool plain, double *out)
+{
+	const struct perf_opts *o = v->o;
+	bool latency = strcmp(t->name, "tag_bw") != 0;
+	uint64_t n = perf_iters(o, latency, size);
+	double start = vs_now(), limit = start + o->timeout;
+	struct vs_args server = {.n = 0}, client = {.n = 0};
+	char path[96], sink[96];
+	pid_t pid;
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/perftest", v->tmp);
+	snprintf(sink, sizeof(sink), "%s/server", v->tmp);
+	v->port = 20000 + (v->port + 1) % 20000;
+	if (!plain) {
+		vs_arg(&server, "%s", v->run);
+		vs_arg(&client, "%s", v->run);
+	}
+	vs_arg(&server, "%s", o->perftest);
+	vs_arg(&server, "-p%u", v->port);
+	vs_arg(&client, "%s", o->perftest);
+	vs_arg(&client, "127.0.0.1");
+	vs_arg(&client, "-p%u", v->port);
+	vs_arg(&client, "-t%s", t->name);
+	vs_arg(&client, "-s%llu", (unsigned long long)size);
+	vs_arg(&client, "-n%llu", (unsigned long long)n);
+	vs_arg(&client, "-w%llu", (unsigned long long)perf_warmup(o, n));
+	if (!latency)
+		vs_arg(&client, "-O%u", o->window);
+	vs_arg(&client, "-f");
+	vs_arg(&client, "-v");
+	pid = vs_start(&server, NULL, plain, sink, o->cpus[0]);
+	while (!vs_listens(v->port) && vs_now() < start + 5)
+		usleep(5000);
+	rc = vs_finish(vs_start(&client, NULL, plain, path, o->cpus[o->n_cpus > 1]), limit);
+	if (vs_finish(pid, rc == 0 ? vs_now() + 5 : vs_now()) != 0 && rc == 0)
+		rc = -1;
+	vs_args_free(&server);
+	vs_args_free(&client);
+	if (rc == 0)
+		rc = vs_perftest_parse(path, latency, out);
+	if (rc != 0)
+		fprintf(stderr, "commperf: %s %s of %llu bytes failed %s\n", o->perftest, t->name,
+			(unsigned long long)size, plain ? "by itself" : "through pollux-run");
+	return rc;
+}
+
+static int
+vs_perftest_pair(struct vs *v, const struct perf_test *t, uint64_t size, unsigned turn)
+{
+	struct perf_row row[2];
+	int rc = 0;
+
+	memset(row, 0, sizeof(row));
+	for (unsigned i = 0; i < 2 && rc == 0; i++) {
+		unsigned plain = (i + turn) & 1;
+		struct perf_row *r = &row[plain];
+
+		snprintf(r->test, sizeof(r->test), "%s", t->name);
+		r->size = size;
+		r->higher_better = strcmp(t->name, "tag_bw") == 0;
+		snprintf(r->unit, sizeof(r->unit), "%s", r->higher_better ? "MiB/s" : "us");
+		rc = vs_perftest_once(v, t, size, plain, &r->value);
+	}
+	return rc == 0 ? vs_pair_add(v, &row[0], &row[1]) : rc;
+}
+
+/* ---- the whole comparison ---- */
+
+static int
+vs_one(struct vs *v, const struct perf_test *t, const uint64_t *sizes, unsigned n)
+{
+	const struct perf_opts *o = v->o;
+	size_t first = v->n;
+	int rc = 0;
+
+	for (unsigned p = 0; p < o->repeat && rc == 0; p++) {
+		report_progress(o, "%s %s%llu, pair %u of %u", t->name, n > 1 ? "from " : "",
+			(unsigned long long)(n > 0 ? sizes[0] : 0), p + 1, o->repeat);
+		rc = o->vs == PERF_VS_UCX ? vs_pair(v, t, sizes, n, p)
+					  : vs_perftest_pair(v, t, sizes[0], p);
+	}
+	report_progress(o, "%s", "");
+	for (size_t i = first; i < v->n; i++) {
+		vs_key_close(&v->key[i]);
+		vs_key_print(v, &v->key[i]);
+	}
+	return rc;
+}
+
+static int
+vs_test(struct vs *v, const struct perf_test *t)
+{
+	const struct perf_opts *o = v->o;
+	bool perftest = o->vs == PERF_VS_PERFTEST;
+	uint64_t sizes[PERF_MAX_SIZES];
+	unsigned n = o->n_sizes;
+	int rc = 0;
+
+	memcpy(sizes, o->sizes, sizeof(sizes));
+	if (n == 0)
+		opts_parse_list(t->sizes, 1024, sizes, PERF_MAX_SIZES, &n);
+	if (perftest && strcmp(t->name, "tag_lat") != 0 && strcmp(t->name, "tag_bw") != 0 &&
+		strcmp(t->name, "tag_sync_lat") != 0) {
+		fprintf(stderr, "commperf: ucx_perftest has no %s\n", t->name);
+		return 0;
+	}
+	if (!(t->flags & PERF_SIZED))
+		return vs_one(v, t, sizes, 1);
+	if (o->vs_sweep && !perftest)
+		return vs_one(v, t, sizes, n);
+	for (unsigned i = 0; i < n && rc == 0; i++)
+		rc = vs_one(v, t, &sizes[i], 1);
+	return rc;
+}
+
+static int
+vs_prepare(struct vs *v)
+{
+	const struct perf_opts *o = v->o;
+
+	snprintf(v->tmp, sizeof(v->tmp), "/tmp/commperf.XXXXXX");
+	if (mkdtemp(v->tmp) == NULL) {
+		perror("commperf: /tmp");
+		return -errno;
+	}
+	v->port = (unsigned)getpid();
+	if (o->vs == PERF_VS_UCX) {
+		if (vs_find_ucx(v) == 0)
+			return 0;
+		fprintf(stderr,
+			"commperf: UCX's libucp.so.0 is not found; name it with --ucx-lib\n");
+		return -ENOENT;
+	}
+	vs_find_run(v);
+	snprintf(v->name[0], sizeof(v->name[0]), "ucx_perftest through pollux-run");
+	snprintf(v->name[1], sizeof(v->name[1]), "ucx_perftest");
+	return 0;
+}
+
+static void
+vs_remove_tmp(const struct vs *v)
+{
+	static const char *const names[] = {"result", "perftest", "server"};
+	char path[96];
+
+	for (size_t i = 0; i < RTE_DIM(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", v->tmp, names[i]);
+		unlink(path);
+	}
+	rmdir(v->tmp);
+}
+
+int
+vs_run(const struct perf_opts *o)
+{
+	static struct vs v;
+	int rc;
+
+	v.o = o;
+	rc = vs_prepare(&v);
+	for (unsigned i = 0; i < o->n_tests && rc == 0; i++)
+		rc = vs_test(&v, o->tests[i]);
+	if (v.n > 0 && vs_files(&v) != 0)
+		rc = -EIO;
+	vs_remove_tmp(&v);
+	free(v.key);
+	if (v.errors != 0)
+		fprintf(stderr, "commperf: %llu messages were wrong\n",
+			(unsigned long long)v.errors);
+	return rc != 0 || v.errors != 0;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * cmd_stat.c - what is so, and what should be: show, set, expect, sleep
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "testcomm.h"
+
+#define STAT_MAX_DUMP 256
+
+static const struct {
+	ucs_status_t status;
+	const char *name;
+} stat_names[] = {
+	{UCS_OK, "OK"},
+	{UCS_INPROGRESS, "INPROGRESS"},
+	{UCS_ERR_NO_MESSAGE, "NO_MESSAGE"},
+	{UCS_ERR_NO_RESOURCE, "NO_RESOURCE"},
+	{UCS_ERR_IO_ERROR, "IO_ERROR"},
+	{UCS_ERR_NO_MEMORY, "NO_MEMORY"},
+	{UCS_ERR_INVALID_PARAM, "INVALID_PARAM"},
+	{UCS_ERR_UNREACHABLE, "UNREACHABLE"},
+	{UCS_ERR_INVALID_ADDR, "INVALID_ADDR"},
+	{UCS_ERR_NOT_IMPLEMENTED, "NOT_IMPLEMENTED"},
+	{UCS_ERR_MESSAGE_TRUNCATED, "MESSAGE_TRUNCATED"},
+	{UCS_ERR_NO_PROGRESS, "NO_PROGRESS"},
+	{UCS_ERR_BUFFER_TOO_SMALL, "BUFFER_TOO_SMALL"},
+	{UCS_ERR_NO_ELEM, "NO_ELEM"},
+	{UCS_ERR_BUSY, "BUSY"},
+	{UCS_ERR_CANCELED, "CANCELED"},
+	{UCS_ERR_NO_DEVICE, "NO_DEVICE"},
+	{UCS_ERR_ALREADY_EXISTS, "ALREADY_EXISTS"},
+	{UCS_ERR_OUT_OF_RANGE, "OUT_OF_RANGE"},
+	{UCS_ERR_TIMED_OUT, "TIMED_OUT"},
+	{UCS_ERR_UNSUPPORTED, "UNSUPPORTED"},
+	{UCS_ERR_REJECTED, "REJECTED"},
+	{UCS_ERR_NOT_CONNECTED, "NOT_CONNECTED"},
+	{UCS_ERR_CONNECTION_RESET, "CONNECTION_RESET"},
+	{UCS_ERR_ENDPOINT_TIMEOUT, "ENDPOINT_TIMEOUT"},
+};
+
+/* The name as scripts write it; for the rare ones the library's own text. */
+const char *
+tc_status_name(ucs_status_t status)
+{
+	for (size_t i = 0; i < sizeof(stat_names) / sizeof(stat_names[0]); i++) {
+		if (stat_names[i].status == status)
+			return stat_names[i].name;
+	}
+	return ucs_status_string(status);
+}
+
+static int
+show_worker(struct tc *tc, int argc, char **argv)
+{
+	struct tc_worker *w = tc_worker_find(tc, argv[0]);
+	ucp_worker_attr_t attr = {0};
+	ucs_status_t status;
+
+	if (w == NULL)
+		return -1;
+	if (argc > 1 && strcmp(argv[1], "full") != 0)
+		return tc_error(tc, "\"%s\" is not \"full\"", argv[1]);
+	attr.field_mask = UCP_WORKER_ATTR_FIELD_THREAD_MODE | UCP_WORKER_ATTR_FIELD_NAME |
+			  UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
+	status = ucp_worker_query(w->worker, &attr);
+	tc->last.status = status;
+	if (status != UCS_OK)
+		return tc_error(
+			tc, "worker %s does not answer: %s", w->name, ucs_status_string(status));
+	fprintf(tc->out, "worker %s, in the library \"%s\"\n", w->name, attr.name);
+	fprintf(tc->out, "  thread mode      %s\n",
+		attr.thread_mode == UCS_THREAD_MODE_SINGLE  ? "single"
+		: attr.thread_mode == UCS_THREAD_MODE_MULTI ? "multi"
+							    : "serialized");
+	fprintf(tc->out, "  turns            %llu, of these busy %llu\n",
+		(unsigned long long)w->turns, (unsigned long long)w->busy_turns);
+	fprintf(tc->out, "  sent             %llu messages, %llu bytes\n",
+		(unsigned long long)w->sent, (unsigned long long)w->sent_bytes);
+	fprintf(tc->out, "  received         %llu messages, %llu bytes\n",
+		(unsigned long long)w->received, (unsigned long long)w->received_bytes);
+	fprintf(tc->out, "  failed           %llu\n", (unsigned long long)w->failed);
+	if (argc > 1)
+		ucp_worker_print_info(w->worker, tc->out);
+	return 0;
+}
+
+static void
+show_data(struct tc *tc, const struct tc_req *r)
+{
+	uint64_t n = r->size < STAT_MAX_DUMP ? r->size : STAT_MAX_DUMP;
+
+	for (uint64_t i = 0; i < n; i += 16) {
+		fprintf(tc->out, "%06llx ", (unsigned long long)i);
+		for (uint64_t k = i; k < i + 16; k++) {
+			if (k < n)
+				fprintf(tc->out, " %02x", r->buf[k]);
+			else
+				fprintf(tc->out, "   ");
+		}
+		fprintf(tc->out, "  ");
+		for (uint64_t k = i; k < i + 16 && k < n; k++)
+			fputc(isprint(r->buf[k]) ? r->buf[k] : '.', tc->out);
+		fprintf(tc->out, "\n");
+	}
+	if (n < r->size)
+		fprintf(tc->out, "... %llu bytes in all\n", (unsigned long long)r->size);
+}
+
+static int
+show_config(struct tc *tc)
+{
+	ucs_status_t status;
+
+	if (tc->config == NULL) {
+		status = ucp_config_read(NULL, NULL, &tc->config);
+		if (status != UCS_OK) {
+			tc->config = NULL;
+			return tc_error(tc, "the configuration cannot be read: %s",
+				ucs_status_string(status));
+		}
+	}
+	ucp_config_print(tc->config, tc->out, "settings", UCS_CONFIG_PRINT_CONFIG);
+	return 0;
+}
+
+static int
+stat_show(struct tc *tc, int argc, char **argv)
+{
+	struct tc_req *r;
+
+	if (strcmp(argv[0], "version") == 0) {
+		fprintf(tc->out, "library %s\n", ucp_get_version_string());
+		return 0;
+	}
+	if (strcmp(argv[0], "config") == 0)
+		return show_config(tc);
+	if (strcmp(argv[0], "settings") == 0) {
+		fprintf(tc->out, "pattern %llu\ntimeout %llu\nidle %s\nverbose %s\n",
+			(unsigned long long)tc->pattern, (unsigned long long)tc->timeout_ms,
+			tc->idle ? "on" : "off", tc->verbose ? "on" : "off");
+		return 0;
+	}
+	if (strcmp(argv[0], "worker") == 0)
+		return argc > 1 ? show_worker(tc, argc - 1, argv + 1)
+				: tc_error(tc, "show worker needs the worker's name");
+	if (strcmp(argv[0], "data") == 0) {
+		r = argc > 1 ? tc_req_find(tc, argv[1]) : NULL;
+		if (r == NULL)
+			return argc > 1 ? -1 : tc_error(tc, "show data needs a request");
+		show_data(tc, r);
+		return 0;
+	}
+	return tc_error(
+		tc, "\"%s\" cannot be shown: version, config, settings, worker or data", argv[0]);
+}
+
+static int
+stat_switch(struct tc *tc, const char *text, bool *out)
+{
+	if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
+		return tc_error(tc, "\"%s\" is neither on nor off", text);
+	*out = strcmp(text, "on") == 0;
+	return 0;
+}
+
+static int
+stat_set(struct tc *tc, int argc, char **argv)
+{
+	(void)argc;
+	if (strcmp(argv[0], "pattern") == 0)
+		return tc_number(tc, argv[1], &tc->pattern);
+	if (strcmp(argv[0], "timeout") == 0)
+		return tc_number(tc, argv[1], &tc->timeout_ms);
+	if (strcmp(argv[0], "idle") == 0)
+		return stat_switch(tc, argv[1], &tc->idle);
+	if (strcmp(argv[0], "verbose") == 0)
+		return stat_switch(tc, argv[1], &tc->verbose);
+	return tc_error(tc, "\"%s\" is no setting: pattern, timeout, idle or verbose", argv[0]);
+}
+
+static int
+expect_number(struct tc *tc, const char *what, const char *text, uint64_t got)
+{
+	uint64_t want;
+
+	if (tc_number(tc, text, &want) != 0)
+		return -1;
+	if (got == want)
+		return 0;
+	return tc_error(tc, "expected %s %s, got %llu (0x%llx)", what, text,
+		(unsigned long long)got, (unsigned long long)got);
+}
+
+static int
+expect_text(struct tc *tc, const char *want)
+{
+	const struct tc_req *r = tc->last.req;
+	uint64_t n;
+
+	if (r == NULL)
+		return tc_error(tc, "the last command left no text to compare");
+	n = r->length < r->size ? r->length : r->size;
+	if (n == strlen(want) && memcmp(r->buf, want, n) == 0)
+		return 0;
+	return tc_error(tc, "expected text \"%s\", got \"%.*s\"", want, (int)(n < 200 ? n : 200),
+		(const char *)r->buf);
+}
+
+static int
+stat_expect(struct tc *tc, int argc, char **argv)
+{
+	(void)argc;
+	if (strcmp(argv[0], "status") == 0) {
+		if (strcmp(tc_status_name(tc->last.status), argv[1]) == 0)
+			return 0;
+		return tc_error(tc, "expected status %s, got %s (%s)", argv[1],
+			tc_status_name(tc->last.status), ucs_status_string(tc->last.status));
+	}
+	if (strcmp(argv[0], "length") == 0)
+		return expect_number(tc, "length", argv[1], tc->last.length);
+	if (strcmp(argv[0], "tag") == 0)
+		return expect_number(tc, "tag", argv[1], tc->last.tag);
+	if (strcmp(argv[0], "count") == 0)
+		return expect_number(tc, "count", argv[1], tc->last.count);
+	if (strcmp(argv[0], "text") == 0)
+		return expect_text(tc, argv[1]);
+	return tc_error(
+		tc, "\"%s\" cannot be expected: status, length, tag, count or text", argv[0]);
+}
+
+static int
+stat_sleep(struct tc *tc, int argc, char **argv)
+{
+	uint64_t ms, end;
+	bool turns = argc > 1 && strcmp(argv[1], "turns") == 0;
+
+	if (tc_number(tc, argv[0], &ms) != 0)
+		return -1;
+	if (argc > 1 && !turns)
+		return tc_error(tc, "\"%s\" is not \"turns\"", argv[1]);
+	end = tc_now_us() + ms * 1000;
+	while (tc_now_us() < end && !tc_interrupted()) {
+		if (turns)
+			tc_progress(tc);
+		else
+			usleep(1000);
+	}
+	return 0;
+}
+
+const struct tc_cmd tc_cmd_stat[] = {
+	{"show", "version|config|settings|worker NAME [full]|data REQ", "what is so", 1, 3,
+		stat_show},
+	{"set", "pattern N|timeout MS|idle on|off|verbose on|off",
+		"pattern: seed of send and check; timeout: longest wait; idle: turns at the prompt",
+		2, 2, stat_set},
+	{"expect", "status NAME|length N|tag N|count N|text \"TEXT\"",
+		"fail unless the last command found this", 2, 2, stat_expect},
+	{"sleep", "MS [turns]", "do nothing; turns: but give turns", 1, 2, stat_sleep},
+	{0},
+};

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * prompt.c - lines become words, words find their command; help, quit
+ *
+ * Design notes
+ * - A line is commands between ";"; "#" begins a comment; a word in quotes may hold spaces and the
+ *   escapes \n \t \" \\ ; "> FILE" at the end of a command writes its output to FILE, whole or not
+ *   at all.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "testcomm.h"
+
+static volatile sig_atomic_t prompt_signal; /* set by the handler only */
+
+static const struct tc_cmd *const prompt_tables[] = {
+	tc_cmd_worker, tc_cmd_ep, tc_cmd_msg, tc_cmd_stat, tc_mode_echo, tc_mode_gen, tc_prompt};
+
+#define PROMPT_TABLES (sizeof(prompt_tables) / sizeof(prompt_tables[0]))
+
+static void
+prompt_on_signal(int sig)
+{
+	(void)sig;
+	prompt_signal = 1;
+}
+
+void
+tc_interrupt_setup(void)
+{
+	struct sigaction sa;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = prompt_on_signal;
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+bool
+tc_interrupted(void)
+{
+	return prompt_signal != 0;
+}
+
+void
+tc_interrupt_clear(void)
+{
+	prompt_signal = 0;
+}
+
+uint64_t
+tc_now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* Say what is wrong, in one sentence; always -1. */
+int
+tc_error(struct tc *tc, const char *fmt, ...)
+{
+	va_list ap;
+
+	(void)tc;
+	fflush(stdout);
+	fputs("error: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return -1;
+}
+
+/* Decimal, 0x hexadecimal, with k or m for 1024 or its square. */
+int
+tc_number(struct tc *tc, const char *text, uint64_t *out)
+{
+	uint64_t v, unit = 1;
+	char *end;
+
+	errno = 0;
+	v = strtoull(text, &end, 0);
+	if (*end == 'k' || *end == 'K')
+		unit = 1024;
+	else if (*end == 'm' || *end == 'M')
+		unit = 1024 * 1024;
+	end += unit != 1;
+	if (!isdigit((unsigned char)text[0]) || *end != '\0')
+		return tc_error(tc, "\"%s\" is not a number", text);
+	if (errno != 0 || v > UINT64_MAX / unit)
+		return tc_error(tc, "\"%s\" is too large a number", text);
+	*out = v * unit;
+	return 0;
+}
+
+int
+tc_mask(struct tc *tc, const char *text, uint64_t *out)
+{
+	if (strcmp(text, "full") == 0)
+		*out = UINT64_MAX;
+	else if (strcmp(text, "any") == 0)
+		*out = 0;
+	else
+		return tc_number(tc, text, out);
+	return 0;
+}
+
+/* ---- words ---- */
+
+static char
+word_escape(char c)
+{
+	return c == 'n' ? '\n' : c == 't' ? '\t' : c;
+}
+
+/*
+ * One word from *p into out (which has room for the whole line); *p moves behind it. A word that
+ * was quoted keeps its opening quote, so that a command can tell text from a number.
+ */
+static int
+word_next(struct tc *tc, const char **p, char **out)
+{
+	const char *s = *p;
+	char *o = *out;
+
+	if (*s != '"') {
+		while (*s != '\0' && !isspace((unsigned char)*s) && *s != ';' && *s != '#')
+			*o++ = *s++;
+	} else {
+		*o++ = *s++;
+		while (*s != '"') {
+			if (*s == '\\' && s[1] != '\0') {
+				*o++ = word_escape(s[1]);
+				s += 2;
+				continue;
+			}
+			if (*s == '\0')
+				return tc_error(tc, "a quote is not closed");
+			*o++ = *s++;
+		}
+		s++;
+	}
+	*o++ = '\0';
+	*out = o;
+	*p = s;
+	return 0;
+}
+
+static const struct tc_cmd *
+prompt_find(int argc, char **argv, int *used)
+{
+	for (*used = argc > 1 ? 2 : 1; *used > 0; (*used)--) {
+		char name[2 * TC_MAX_NAME];
+
+		snprintf(name, sizeof(name), "%.30s%s%.30s", argv[0], *used == 2 ? " " : "",
+			*used == 2 ? argv[1] : "");
+		for (size_t t = 0; t < PROMPT_TABLES; t++) {
+			for (const struct tc_cmd *c = prompt_tables[t]; c->name != NULL; c++) {
+				if (strcmp(c->name, name) == 0)
+					return c;
+			}
+		}
+	}
+	return NULL;
+}
+
+/* Write text to path through a file of another name, so that a reader sees all or nothing. */
+static int
+prompt_to_file(struct tc *tc, const char *path, const char *text, size_t len)
+{
+	char tmp[4200];
+	FILE *f;
+
+	snprintf(tmp, sizeof(tmp), "%.4096s.%ld.tmp", path, (long)getpid());
+	f = fopen(tmp, "w");
+	if (f == NULL)
+		return tc_error(tc, "%s cannot be written: %s", path, strerror(errno));
+	if (fwrite(text, 1, len, f) == len && fclose(f) == 0 && rename(tmp, path) == 0)
+		return 0;
+	unlink(tmp);
+	return tc_error(tc, "%s cannot be written: %s", path, strerror(errno));
+}
+
+static int
+prompt_call(struct tc *tc, const struct tc_cmd *c, int argc, char **argv)
+{
+	const char *path = NULL;
+	char *text = NULL;
+	size_t len = 0;
+	int rc;
+
+	if (argc >= 2 && strcmp(argv[argc - 2], ">") == 0) {
+		path = argv[argc - 1];
+		argc -= 2;
+	}
+	if (argc < c->min || argc > c->max)
+		return tc_error(tc, "usage: %s %s", c->name, c->args);
+	if (path == NULL) {
+		tc->out = stdout;
+		rc = c->run(tc, argc, argv);
+		fflush(stdout);
+		return rc;
+	}
+	tc->out = open_memstream(&text, &len);
+	if (tc->out == NULL) {
+		tc->out = stdout;
+		return tc_error(tc, "no memory");
+	}
+	rc = c->run(tc, argc, argv);
+	fclose(tc->out);
+	tc->out = stdout;
+	if (rc == 0)
+		rc = prompt_to_file(tc, path, text, len);
+	free(text);
+	return rc;
+}
+
+static int
+prompt_command(struct tc *tc, int argc, char **argv)
+{
+	const struct tc_cmd *c;
+	int used;
+
+	c = prompt_find(argc, argv, &used);
+	if (c == NULL)
+		return tc_error(tc, "\"%s\" is not a command; try help", argv[0]);
+	for (int i = used; i < argc; i++) {
+		if (argv[i][0] == '"' && strcmp(c->name, "send") != 0)
+			argv[i]++;
+	}
+	return prompt_call(tc, c, argc - used, argv + used);
+}
+
+static void
+prompt_failed(struct tc *tc)
+{
+	if (!tc->stop_error)
+		return;
+	tc->status = 1;
+	tc->quit = true;
+}
+
+/* Run the commands of one line; -1 if one failed. */
+int
+tc_run_text(struct tc *tc, const char *line)
+{
+	char *words = malloc(2 * strlen(line) + 2), *argv[TC_MAX_WORDS + 1];
+	int rc = 0;
+
+	if (words == NULL)
+		return tc_error(tc, "no memory");
+	while (!tc->quit) {
+		char *out = words;
+		int argc = 0, bad = 0;
+
+		for (;;) {
+			while (isspace((unsigned char)*line))
+				line++;
+			if (*line == '\0' || *line == ';' || *line == '#' || bad != 0)
+				break;
+			if (argc == TC_MAX_WORDS) {
+				bad = tc_error(tc, "a command has at most %d words", TC_MAX_WORDS);
+				break;
+			}
+			argv[argc++] = out;
+			bad = word_next(tc, &line, &out);
+		}
+		argv[argc] = NULL;
+		if (bad == 0 && argc > 0)
+			bad = prompt_command(tc, argc, argv);
+		if (bad != 0) {
+			rc = -1;
+			prompt_failed(tc);
+			break; /* the rest of the line is not what its writer meant */
+		}
+		if (*line != ';')
+			break;
+		line++;
+	}
+	free(words);
+	return rc;
+}
+
+/* ---- lines ---- */
+
+struct lines {
+	int fd;
+	size_t len; /* bytes in buf */
+	bool end;
+	char buf[TC_MAX_LINE];
+};
+
+/* Read more; while nothing comes, give turns if asked to. Returns false at the end or interrupt. */
+static bool
+lines_fill(struct tc *tc, struct lines *l)
+{
+	struct pollfd pfd = {.fd = l->fd, .events = POLLIN};
+	ssize_t n;
+
+	for (;;) {
+		int ready = poll(&pfd, 1, tc->idle && tc->n_workers > 0 ? 1 : 500);
+
+		if (tc_interrupted())
+			return false;
+		if (ready > 0)
+			break;
+		for (int i = 0; i < 100 && tc->idle; i++)
+			tc_progress(tc);
+	}
+	n = read(l->fd, l->buf + l->len, sizeof(l->buf) - 1 - l->len);
+	if (n <= 0)
+		l->end = true;
+	else
+		l->len += (size_t)n;
+	return n > 0;
+}
+
+/* The next line into out; false at the end, or on an interrupt (out is then empty). */
+static bool
+lines_next(struct tc *tc, struct lines *l, char *out)
+{
+	char *nl;
+	size_t n;
+
+	out[0] = '\0';
+	while ((nl = memchr(l->buf, '\n', l->len)) == NULL && l->len < sizeof(l->buf) - 1) {
+		if (l->end || !lines_fill(tc, l))
+			break;
+	}
+	if (nl == NULL && tc_interrupted())
+		return false;
+	if (nl == NULL && l->len == 0)
+		return false;
+	n = nl != NULL ? (size_t)(nl - l->buf) + 1 : l->len;
+	memcpy(out, l->buf, n);
+	out[n] = '\0';
+	out[strcspn(out, "\r\n")] = '\0';
+	l->len -= n;
+	memmove(l->buf, l->buf + n, l->len);
+	return true;
+}
+
+/* Run what can be read from fd, to its end or to quit. name is for messages; NULL: interactive. */
+int
+tc_run_fd(struct tc *tc, int fd, const char *name)
+{
+	struct lines *l = calloc(1, sizeof(*l));
+	char *line = malloc(TC_MAX_LINE + 1);
+	unsigned number = 0;
+	int rc = 0;
+
+	if (l == NULL || line == NULL) {
+		rc = tc_error(tc, "no memory");
+		goto out;
+	}
+	l->fd = fd;
+	while (!tc->quit) {
+		if (name == NULL) {
+			fputs("testcomm> ", stdout);
+			fflush(stdout);
+		}
+		if (!lines_next(tc, l, line)) {
+			if (!tc_interrupted() || name != NULL)
+				break;
+			tc_interrupt_clear();
+			fputs("\n", stdout);
+			continue;
+		}
+		number++;
+		if (tc->verbose && name != NULL && line[0] != '\0')
+			printf("testcomm> %s\n", line);
+		if (tc_run_text(tc, line) != 0) {
+			rc = -1;
+			if (name != NULL)
+				fprintf(stderr, "%s:%u: %s\n", name, number, line);
+		}
+		if (name == NULL)
+			tc_interrupt_clear();
+		else if (tc_interrupted())
+			break;
+	}
+	if (name == NULL && !tc->quit)
+		fputs("\n", stdout);
+out:
+	free(l);
+	free(line);
+	return rc;
+}
+
+/* ---- help, quit ---- */
+
+static int
+prompt_help(struct tc *tc, int argc, char **argv)
+{
+	char want[2 * TC_MAX_NAME] = "";
+	bool any = false;
+
+	if (argc > 0)
+		snprintf(want, sizeof(want), "%.30s%s%.30s", argv[0], argc > 1 ? " " : "",
+			argc > 1 ? argv[1] : "");
+	for (size_t t = 0; t < PROMPT_TABLES; t++) {
+		for (const struct tc_cmd *c = prompt_tables[t]; c->name != NULL; c++) {
+			size_t n = strlen(want);
+
+			if (strncmp(c->name, want, n) != 0 ||
+				(n > 0 && isalnum((unsigned char)c->name[n])))
+				continue;
+			any = true;
+			fprintf(tc->out, "%s%s%s\n\t%s\n", c->name, c->args[0] ? " " : "", c->args,
+				c->help);
+		}
+	}
+	return any ? 0 : tc_error(tc, "\"%s\" is not a command", want);
+}
+
+static int
+prompt_quit(struct tc *tc, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	tc->quit = true;
+	return 0;
+}
+
+const struct tc_cmd tc_prompt[] = {
+	{"help", "[COMMAND]", "all commands, or one", 0, 2, prompt_help},
+	{"quit", "", "close and destroy everything, and end", 0, 0, prompt_quit},
+	{0},
+};

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * testcomm.h - the objects of the shell, and one table of commands a noun
+ *
+ * Design notes
+ * - A command gets its words and the shell; it returns 0, or -1 after tc_error() has said why in
+ * one sentence. It never ends the shell.
+ * - Every operation is a request with a name, done or not, until "reqs clear"; its buffer lives as
+ *   long. What the last command found out is kept for "expect".
+ * - Nothing here waits without a deadline, and an interrupt ends any wait.
+ */
+#ifndef TESTCOMM_H
+#define TESTCOMM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <ucp/api/ucp.h>
+
+#define TC_MAX_WORKERS 64
+#define TC_MAX_EPS     1024
+#define TC_MAX_REQS    65536
+#define TC_MAX_MSGS    1024
+#define TC_MAX_WORDS   64
+#define TC_MAX_NAME    32
+#define TC_MAX_LINE    65536
+#define TC_MAX_SIZE    (UINT64_C(1) << 32)
+
+struct tc_worker {
+	char name[TC_MAX_NAME];
+	ucp_worker_h worker;
+	uint64_t turns;
+	uint64_t busy_turns;
+	uint64_t sent, sent_bytes;
+	uint64_t received, received_bytes;
+	uint64_t failed;
+};
+
+struct tc_ep {
+	char name[TC_MAX_NAME];
+	ucp_ep_h ep;
+	struct tc_worker *worker;
+	ucs_status_t error; /* what the error handler was told */
+};
+
+enum tc_op { TC_SEND, TC_RECV, TC_FLUSH, TC_CLOSE };
+
+struct tc_req {
+	char name[TC_MAX_NAME];
+	enum tc_op op;
+	struct tc_worker *worker; /* NULL: gone */
+	void *request;            /* while in progress; for cancel */
+	bool done;
+	ucs_status_t status;
+	uint64_t tag;    /* as posted; of a done receive, the sender's */
+	uint64_t size;   /* of the buffer */
+	uint64_t length; /* of the message */
+	uint8_t *buf;
+	ucp_tag_recv_info_t info;
+};
+
+struct tc_msg {
+	char name[TC_MAX_NAME];
+	ucp_tag_message_h message;
+	struct tc_worker *worker;
+	ucp_tag_recv_info_t info;
+};
+
+/* What "expect" compares with. */
+struct tc_last {
+	ucs_status_t status;
+	uint64_t length;
+	uint64_t tag;
+	uint64_t count;
+	const struct tc_req *req; /* for its text */
+};
+
+struct tc {
+	ucp_context_h context; /* made with the first worker */
+	ucp_config_t *config;
+	struct tc_worker *worker[TC_MAX_WORKERS];
+	struct tc_ep *ep[TC_MAX_EPS];
+	struct tc_req *req[TC_MAX_REQS];
+	struct tc_msg *msg[TC_MAX_MSGS];
+	unsigned n_workers, n_eps, n_reqs, n_msgs;
+	unsigned next_worker, next_req, next_msg;
+	struct tc_last last;
+	FILE *out;        /* of the present command */
+	uint64_t pattern; /* set pattern */
+	uint64_t timeout_ms;
+	bool idle;       /* give turns while waiting for a line */
+	bool verbose;    /* show each command before it runs */
+	bool stop_error; /* the first failed command ends the shell */
+	bool quit;
+	int status; /* exit status */
+};
+
+struct tc_cmd {
+	const char *name; /* one word or two */
+	const char *args;
+	const char *help;
+	int min, max;                                     /* words after the name */
+	int (*run)(struct tc *tc, int argc, char **argv); /* argv: the words after the name */
+};
+
+extern const struct tc_cmd tc_cmd_worker[];
+extern const struct tc_cmd tc_cmd_ep[];
+extern const struct tc_cmd tc_cmd_msg[];
+extern const struct tc_cmd tc_cmd_stat[];
+extern const struct tc_cmd tc_mode_echo[];
+extern const struct tc_cmd tc_mode_gen[];
+extern const struct tc_cmd tc_prompt[];
+
+/* prompt.c */
+int tc_error(struct tc *tc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int tc_run_text(struct tc *tc, const char *text);
+int tc_run_fd(struct tc *tc, int fd, const char *name);
+int tc_number(struct tc *tc, const char *text, uint64_t *out);
+int tc_mask(struct tc *tc, const char *text, uint64_t *out);
+uint64_t tc_now_us(void);
+bool tc_interrupted(void);
+void tc_interrupt_clear(void);
+void tc_interrupt_setup(void);
+const char *tc_status_name(ucs_status_t status);
+
+/* cmd_worker.c */
+struct tc_worker *tc_worker_find(struct tc *tc, const char *name);
+unsigned tc_progress(struct tc *tc);
+unsigned tc_progress_one(struct tc_worker *w);
+int tc_name_check(struct tc *tc, const char *name);
+void tc_workers_destroy(struct tc *tc);
+
+/* cmd_ep.c */
+struct tc_ep *tc_ep_find(struct tc *tc, const char *name);
+void tc_eps_close(struct tc *tc);
+
+/* cmd_msg.c */
+struct tc_req *tc_req_find(struct tc *tc, const char *name);
+struct tc_req *tc_req_new(
+	struct tc *tc, enum tc_op op, struct tc_worker *w, uint64_t tag, uint64_t size);
+void tc_req_posted(struct tc *tc, struct tc_req *r, ucs_status_ptr_t p);
+int tc_req_wait(struct tc *tc, struct tc_req *r, uint64_t ms);
+void tc_req_free(struct tc *tc, struct tc_req *r);
+void tc_req_last(struct tc *tc, const struct tc_req *r);
+void tc_req_print(struct tc *tc, const struct tc_req *r);
+void tc_reqs_free(struct tc *tc);
+void tc_reqs_drop(struct tc *tc, struct tc_worker *w);
+int tc_send_post(struct tc *tc, struct tc_ep *ep, struct tc_req *r, bool sync);
+int tc_recv_post(struct tc *tc, struct tc_req *r, uint64_t mask);
+int tc_mrecv_post(struct tc *tc, struct tc_req *r, ucp_tag_message_h message);
+void tc_send_done(void *request, ucs_status_t status, void *user_data);
+void tc_fill(uint8_t *buf, uint64_t len, uint64_t pattern, uint64_t tag);
+uint64_t tc_mismatch(const uint8_t *buf, uint64_t len, uint64_t pattern, uint64_t tag);
+
+#endif /* TESTCOMM_H */

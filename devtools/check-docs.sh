@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+#
+# check-docs.sh - the guides agree with the code: every setting has a line in
+# settings.md, every RPC method in rpc.md, every file.c:function() exists
+set -u
+cd "$(dirname "$0")/.." || exit 1
+guides=doc/guides
+bad=0
+
+complain()
+{
+	echo "$*"
+	bad=1
+}
+
+# every NAME PAGE: each name has to stand in backquotes in the page
+every()
+{
+	local name
+
+	[ -n "$2" ] || { complain "found no $1 in the code"; return; }
+	for name in $2; do
+		grep -qE "^#+ $name\$|\`$name\`" "$3" 2>/dev/null || complain "$3: no line for $1 $name"
+	done
+}
+
+# The setting's line, and back: what looks like a setting is one.
+settings=$(sed -nE 's/^\s*ROW_[A-Z]+\(PLX_CONF_[A-Z_]+, "([a-z_.]+)".*/\1/p' lib/conf/conf_table.c)
+every setting "$settings" $guides/settings.md
+while IFS=: read -r page name; do
+	[ -n "$page" ] || continue
+	grep -qx "$name" <<<"$settings" || complain "$page: there is no setting $name"
+done <<<"$(grep -roHE "(\`[a-z]+\.[a-z_]+\`|^\.BR? [a-z]+\.[a-z_]+)" doc README.md 2>/dev/null |
+	sed -E 's/:(`|\.BR? )/:/; s/`$//' | grep -vE '\.(c|h|md|py|json|conf|build|pc|sh|so|map|in|d|log|txt)$' | sort -u)"
+
+# Rows of method tables are {"name", "parameters", ...
+tables=$(grep -rlw plx_rpc_method lib --include='*.c' 2>/dev/null | grep -v _test)
+[ -z "$tables" ] ||
+	every method "$(sed -nE 's/^\s*\{"([a-z_]+)", ".*/\1/p' $tables | sort -u)" $guides/rpc.md
+
+while IFS=: read -r page file function; do
+	[ -n "$page" ] || continue
+	path=$(find lib drivers app test examples include -path "*$file" 2>/dev/null | head -n 1)
+	if [ -z "$path" ]; then
+		complain "$page: there is no $file"
+	elif ! grep -qE "\b${function}\(" "$path"; then
+		complain "$page: $file has no $function()"
+	fi
+done <<<"$(grep -oHE '[A-Za-z0-9_/]+\.[ch]:[a-z_0-9]+\(\)' $guides/*.md README.md 2>/dev/null | tr -d '()' | sort -u)"
+
+# A link to another page of ours leads somewhere.
+while IFS=: read -r page target; do
+	[ -n "$page" ] || continue
+	[ -e "$(dirname "$page")/$target" ] || complain "$page: link to $target leads nowhere"
+done <<<"$(grep -oHE '\]\([A-Za-z0-9_./-]+' $guides/*.md README.md 2>/dev/null | sed 's/:\](/:/' | sort -u)"
+exit $bad

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+#
+# check-names.sh - rules of names that the compiler does not see: a header not
+# named plx_*.h stays in its folder, a plx_ function in a header has a comment,
+# a code file begins with its licence
+set -u
+cd "$(dirname "$0")/.." || exit 1
+bad=0
+
+complain()
+{
+	echo "$*"
+	bad=1
+}
+
+code=$(find lib drivers app test examples -name '*.[ch]' 2>/dev/null | sort)
+
+while IFS=: read -r file line header; do
+	[ -n "$file" ] || continue
+	case $file in
+	test/*/*) continue ;; # programs of one test folder
+	esac
+	base=${header##*/}
+	case $base in
+	plx_*.h) continue ;;
+	esac
+	[ -f "$(dirname "$file")/$base" ] ||
+		find include -path "include/$header" 2>/dev/null | grep -q . ||
+		complain "$file:$line: $header is private to another folder"
+done <<<"$(grep -nE '^#include "' $code /dev/null | sed -E 's/^([^:]+):([0-9]+):#include "([^"]+)".*/\1:\2:\3/')"
+
+for header in $(find lib drivers -name 'plx_*.h' 2>/dev/null); do
+	awk -v file="$header" '
+		BEGIN { RS = ""; FS = "\n" }
+		{
+			for (i = 1; i <= NF; i++) {
+				if ($i ~ /\*\//)
+					commented = 1
+				if ($i !~ /^([a-z].*[ *])?plx_[a-z0-9_]+\(/ || $i ~ /^(return|typedef)/ ||
+				    $i ~ /_(open|close|create|destroy)\(/ || commented)
+					continue
+				print file ": no comment above: " $i
+				bad = 1
+			}
+			commented = 0
+		}
+		END { exit bad }
+	' "$header" || bad=1
+done
+
+for file in $code $(find devtools usertools test -name '*.sh' -o -name '*.py' -o -name '*.in' 2>/dev/null); do
+	head -n 3 "$file" | grep -q 'SPDX-License-Identifier: BSD-3-Clause' ||
+		complain "$file: no SPDX line at its head"
+done
+exit $bad

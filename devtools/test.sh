@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+#
+# test.sh - build, build again with sanitizers, run every test, count
+#
+# usage: test.sh [--no-asan] [--quick]
+#   --no-asan  leave the sanitizer build out
+#   --quick    unit and api tests only
+# BUILD names the build folder, build when not set.
+# The last line is "N passed, N failed", with ", N skipped" where there are any.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+build=${BUILD:-build}
+asan_build=$build-asan
+asan=yes
+quick=no
+passed=0 failed=0 skipped=0
+slower=1 # how much longer a test may take
+
+for arg in "$@"; do
+	case $arg in
+	--no-asan) asan=no ;;
+	--quick) quick=yes ;;
+	*) sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2 ;;
+	esac
+done
+
+finish()
+{
+	local line="$passed passed, $failed failed"
+
+	[ "$skipped" -eq 0 ] || line="$line, $skipped skipped"
+	echo "$line"
+	trap - EXIT
+	[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+	exit
+}
+trap finish EXIT
+trap 'failed=$((failed + 1)); finish' INT TERM
+
+# step NAME COMMAND...: one result, shown only when it fails
+step()
+{
+	local name=$1 log
+
+	shift
+	if log=$("$@" 2>&1); then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		printf 'FAILED: %s\n%s\n' "$name" "$(tail -n 60 <<<"$log")"
+		return 1
+	fi
+}
+
+make_build()
+{
+	local dir=$1
+
+	shift
+	[ -f "$dir/build.ninja" ] || meson setup "$dir" "$@" || return
+	ninja -C "$dir"
+}
+
+# run DIR SUITE...: every test of these suites, or of all; adds to the counts
+run()
+{
+	local dir=$1 log=$1/meson-logs/testlog.json counts suites=() s
+
+	shift
+	for s in "$@"; do
+		suites+=(--suite "$s")
+	done
+	rm -f "$log"
+	meson test -C "$dir" --no-rebuild -t "$slower" "${suites[@]}" 2>&1 | grep -E '^ *[0-9]+/[0-9]+ '
+	counts=$(python3 devtools/count_tests.py "$log")
+	sed '$d' <<<"$counts"
+	read -r p f s <<<"$(tail -n 1 <<<"$counts")"
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+step "setup" ./devtools/setup.sh || exit
+step "build" make_build "$build" --buildtype=release || exit
+suites=()
+[ $quick = no ] || suites=(unit api)
+echo "== $build"
+run "$build" "${suites[@]}"
+if [ $asan = yes ] &&
+	step "build with sanitizers" make_build "$asan_build" --buildtype=debugoptimized \
+		-Db_sanitize=address,undefined -Db_lundef=false -Dasserts=true; then
+	echo "== $asan_build"
+	export LSAN_OPTIONS=suppressions=$PWD/devtools/lsan.supp:print_suppressions=0
+	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+	slower=4
+	run "$asan_build" unit api
+fi
+step "names" ./devtools/check-names.sh
+step "documentation" ./devtools/check-docs.sh
+[ ! -d .git ] || ! git rev-parse -q --verify HEAD >/dev/null ||
+	step "commit subject" ./devtools/check-commit.sh HEAD

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * shm.c - shared memory between processes of one machine: the ops table
+ */
+#include <errno.h>
+
+#include "plx_shm.h"
+#include "shm_int.h"
+
+PLX_LOG_DEFINE(shm, "plx.drv.shm");
+
+static int
+shm_open(struct plx_dev *dev)
+{
+	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_SHARED;
+	if (plx_conf_u64(dev->conf, PLX_CONF_SHM_CMA) == PLX_CMA_AUTO)
+		dev->caps |= PLX_DEV_GET | PLX_DEV_PUT;
+	return 0;
+}
+
+static void
+shm_close(struct plx_dev *dev)
+{
+	(void)dev;
+}
+
+const struct plx_dev_ops plx_shm_ops = {
+	.name = "shm",
+	.peer_len = sizeof(struct shm_peer),
+	.open = shm_open,
+	.close = shm_close,
+	.queue_open = shm_queue_open,
+	.queue_close = shm_queue_close,
+	.queue_addr = shm_queue_addr,
+	.queue_control = shm_queue_control,
+	.peer_open = shm_peer_open,
+	.peer_connect = shm_peer_connect,
+	.peer_close = shm_peer_close,
+	.tx_short = shm_tx_short,
+	.tx = shm_tx,
+	.rx_burst = shm_rx_burst,
+	.rx_release = shm_rx_release,
+	.rma = shm_rma,
+	.peer_shared = shm_peer_shared,
+};

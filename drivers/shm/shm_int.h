@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * shm_int.h - between the files of the shm driver
+ */
+#ifndef SHM_INT_H
+#define SHM_INT_H
+
+#include "plx_dev.h"
+#include "plx_dev_ops.h"
+#include "plx_log.h"
+#include "plx_mem.h"
+
+#include "shm_ring.h"
+
+PLX_LOG_DECLARE(shm);
+
+#define SHM_NO_SLOT    0xff
+#define SHM_COLD_AFTER 4096 /* empty looks before a slot is left to the doorbell */
+
+/** How this side sends to a peer. */
+enum shm_tx_mode {
+	SHM_TX_NONE, /* not connected, or dead: peer.err says */
+	SHM_TX_SLOT,
+	SHM_TX_MAIL,
+};
+
+/* The other end. Owner: the queue's worker. */
+struct shm_peer {
+	struct plx_peer peer;
+	/* sending, SHM_TX_SLOT */
+	alignas(SHM_LINE) struct shm_cell *cells; /* in the peer's segment */
+	uint64_t tx_pos;			  /* next cell */
+	uint64_t rx_seen;			  /* rx_pos as last read */
+	struct shm_slot *slot;
+	uint8_t *data;		/* the slot's data area */
+	uint64_t data_head;	/* bytes given out since the start */
+	uint64_t data_tail;	/* of these, free again */
+	uint8_t tx_mode;	/* enum shm_tx_mode */
+	uint8_t slot_index;
+	bool self;		/* a queue of this process: copy instead of CMA */
+	/* cold */
+	struct shm_seg *seg;	/* mapped, or our own */
+	struct shm_addr addr;
+	int pidfd;		/* -1: self, or gone */
+	bool gone;		/* the process is; drain what it sent, then dead */
+	uint8_t rx_slot;	/* of ours that it sends to, or SHM_NO_SLOT */
+	uint32_t data_end[SHM_CELLS]; /* data_head after the cell, low 32 bits */
+};
+
+/* The receiving side of one slot in our own segment. */
+struct shm_rx_slot {
+	uint64_t pos;	    /* next cell to look at */
+	uint64_t released;  /* cells before this may be reused */
+	uint64_t published; /* what rx_pos says */
+	uint32_t empty;	    /* looks in a row that found nothing */
+	struct plx_peer *peer;
+};
+
+struct shm_queue {
+	struct plx_queue *q;
+	struct shm_seg *seg;
+	uint64_t hot;	/* slots looked at in every turn, one bit each */
+	uint64_t ready; /* slots with a sender */
+	uint32_t next_cold;
+	uint32_t next_hot;
+	uint32_t mail_lap_wait; /* control ticks that the next mail cell has been claimed */
+	uint64_t mail_pos;
+	uint32_t n_slots;
+	struct plx_seg mem;
+	struct shm_addr addr;
+	int epfd;	/* pidfds of all peers */
+	struct shm_rx_slot rx[SHM_SLOTS_MAX];
+};
+
+static inline struct shm_queue *
+shm_queue(const struct plx_queue *q)
+{
+	return q->priv;
+}
+
+static inline struct shm_peer *
+shm_peer(struct plx_peer *peer)
+{
+	return (struct shm_peer *)peer;
+}
+
+/* shm_seg.c: segments, peers, who is alive */
+int shm_queue_open(struct plx_queue *q);
+void shm_queue_close(struct plx_queue *q);
+void shm_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
+void shm_queue_control(struct plx_queue *q);
+int shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr);
+void shm_peer_close(struct plx_peer *peer);
+int shm_peer_connect(struct plx_peer *peer);
+/** The peer behind an address found in our segment. @return NULL if it makes no sense */
+struct plx_peer *shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr);
+/** Forget the sender of a slot of ours and make it free. */
+void shm_slot_reset(struct shm_queue *sq, uint32_t i);
+
+/* shm_tx.c */
+int shm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
+int shm_tx(const struct plx_tx *tx);
+
+/* shm_rx.c */
+/** A sender may have come to slot i: learn who it is. */
+void shm_slot_greet(struct shm_queue *sq, uint32_t i);
+uint16_t shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
+void shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
+
+/* shm_rma.c */
+int shm_rma(const struct plx_rma_op *op);
+void *shm_peer_shared(struct plx_peer *peer);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * shm_ring.h - the layout of a queue's segment in shared memory
+ *
+ * A queue owns one segment; everything that others send to it lies there:
+ *
+ *	header			who I am, flags, the mail ring's positions
+ *	shared area		rendezvous cursors (lib/rndv)
+ *	mail ring		MAIL_CELLS x MAIL_CELL bytes, many producers
+ *	slot 0 .. n_slots - 1	a ring of its own for one sender each
+ *
+ * Design notes
+ * A slot is a single-producer ring of cells with the sequence number in the cell,
+ * so a short message moves one cache line from core to core. Longer messages put
+ * header and data in the slot's data area, a ring of bytes that the sender
+ * allocates in order; bytes are free again when the cell that names them is.
+ * All message memory belongs to the receiver: a sender that dies leaves nothing
+ * behind that is needed.
+ *
+ * A sender takes a free slot by compare-and-swap. One that finds none uses the
+ * mail ring: a cell is claimed by compare-and-swap on the cell's own state word,
+ * which then holds the claimer's pid, so that a cell claimed by a process that
+ * died before it committed can be told from one that is slow.
+ *
+ * Offsets, no pointers. Whatever the other side wrote is copied once and bounded
+ * before use.
+ */
+#ifndef SHM_RING_H
+#define SHM_RING_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHM_LINE	64
+#define SHM_MAGIC	0x32764d4853584c50ull /* "PLXSHMv2" */
+#define SHM_CELL	128u /* bytes */
+#define SHM_CELLS	128u /* in a slot; a power of two */
+#define SHM_CELL_BODY	(SHM_CELL - 8)
+#define SHM_SHORT_MAX	(SHM_CELL_BODY - 8) /* data of tx_short */
+#define SHM_MSG_MAX	16384u /* header + data in a slot's data area */
+#define SHM_MAIL_CELL	1536u
+#define SHM_MAIL_CELLS	64u
+#define SHM_SHARED_LEN	4096u
+
+/** A queue's address; what plx_addr carries, and what senders leave in slots and mail. */
+struct shm_addr {
+	uint64_t uid;
+	uint64_t host;	/* boot id and pid namespace, hashed: same value, same machine */
+	uint64_t start; /* start time of the process, to tell a reused pid */
+	uint32_t pid;
+	uint32_t fd;	/* of the segment, in that process */
+	uint64_t len;	/* of the segment, bytes */
+};
+_Static_assert(sizeof(struct shm_addr) == 40, "shared layout");
+
+/** The low byte of a slot's state; above it stands the pid of the sender. */
+enum shm_slot_state {
+	SHM_SLOT_FREE,
+	SHM_SLOT_TAKEN, /* a sender writes its address */
+	SHM_SLOT_READY,
+	SHM_SLOT_LEFT,	/* the sender is gone in order; drain, then free */
+};
+
+enum shm_cell_kind {
+	SHM_CELL_INLINE = 1, /* the body is header and data */
+	SHM_CELL_DATA,	     /* the body is a shm_ref */
+};
+
+/** The first 8 bytes of a cell, stored at once, last. */
+union shm_cell_head {
+	struct {
+		uint32_t seq; /* position / SHM_CELLS + 1 */
+		uint16_t len; /* of the body, SHM_CELL_INLINE */
+		uint8_t op;
+		uint8_t kind;
+	};
+	uint64_t word;
+};
+_Static_assert(sizeof(union shm_cell_head) == 8, "shared layout");
+
+struct shm_cell {
+	alignas(SHM_LINE) _Atomic uint64_t head; /* union shm_cell_head */
+	uint8_t body[SHM_CELL_BODY];
+};
+_Static_assert(sizeof(struct shm_cell) == SHM_CELL, "shared layout");
+
+/** Where the message of a SHM_CELL_DATA lies. */
+struct shm_ref {
+	uint32_t off; /* in the data area */
+	uint32_t len;
+};
+
+#define SHM_SLOT_STATE(pid, st) ((uint32_t)(pid) << 8 | (uint32_t)(st))
+#define SHM_SLOT_KIND(state)	((state) & 0xff)
+#define SHM_SLOT_PID(state)	((state) >> 8)
+
+struct shm_slot {
+	/* line 0: sender, when it comes and goes */
+	alignas(SHM_LINE) _Atomic uint32_t state; /* SHM_SLOT_STATE() */
+	uint32_t pad;
+	struct shm_addr sender;			  /* valid from READY on */
+	/* line 1: receiver; cells before this position are free */
+	alignas(SHM_LINE) _Atomic uint64_t rx_pos;
+	/* line 2: receiver says that it looks here only when the doorbell rings */
+	alignas(SHM_LINE) _Atomic uint32_t cold;
+	alignas(SHM_LINE) struct shm_cell cells[SHM_CELLS];
+	/* then the data area, up to the end of the slot */
+};
+_Static_assert(offsetof(struct shm_slot, rx_pos) == 64, "shared layout");
+_Static_assert(offsetof(struct shm_slot, cold) == 128, "shared layout");
+_Static_assert(offsetof(struct shm_slot, cells) == 192, "shared layout");
+
+enum shm_mail_kind {
+	SHM_MAIL_FREE,
+	SHM_MAIL_CLAIMED,
+	SHM_MAIL_READY,
+};
+
+/* state word: pid << 32 | lap << 2 | kind */
+#define SHM_MAIL_STATE(pid, lap, kind)                                                             \
+	((uint64_t)(uint32_t)(pid) << 32 | ((uint32_t)(lap) << 2 | (uint32_t)(kind)))
+
+struct shm_mail {
+	alignas(SHM_LINE) _Atomic uint64_t state;
+	uint32_t len; /* of the body */
+	uint8_t op;
+	uint8_t pad[3];
+	struct shm_addr sender;
+	uint8_t body[SHM_MAIL_CELL - 56];
+};
+_Static_assert(sizeof(struct shm_mail) == SHM_MAIL_CELL, "shared layout");
+
+struct shm_seg {
+	/* line 0: written once */
+	uint64_t magic;
+	uint64_t uid;
+	uint64_t len;
+	uint32_t n_slots;
+	uint32_t slot_len;
+	_Atomic uint32_t closed; /* the owner has closed the queue */
+	/* line 1: senders ring here for a cold slot */
+	alignas(SHM_LINE) _Atomic uint64_t doorbell;
+	/* line 2: producers' hint of the next mail cell */
+	alignas(SHM_LINE) _Atomic uint64_t mail_head;
+	alignas(4096) uint8_t shared[SHM_SHARED_LEN];
+	struct shm_mail mail[SHM_MAIL_CELLS];
+	/* then the slots, at SHM_SLOTS_OFF */
+};
+
+#define SHM_SLOTS_OFF  ((sizeof(struct shm_seg) + 4095) / 4096 * 4096)
+#define SHM_SLOTS_MAX  64u
+#define SHM_SLOT_LEN   (124u << 10)
+#define SHM_DATA_OFF   sizeof(struct shm_slot)
+
+static inline struct shm_slot *
+shm_slot_at(const struct shm_seg *seg, uint32_t i)
+{
+	return (struct shm_slot *)((char *)seg + SHM_SLOTS_OFF + (size_t)i * SHM_SLOT_LEN);
+}
+
+static inline uint32_t
+shm_seq(uint64_t pos)
+{
+	return (uint32_t)(pos / SHM_CELLS) + 1;
+}
+
+#define SHM_DATA_LEN ((uint32_t)((SHM_SLOT_LEN - SHM_DATA_OFF) / SHM_LINE * SHM_LINE))
+
+#endif

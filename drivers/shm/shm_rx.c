@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * shm_rx.c - receiving: acquire-load, copy the descriptor, bound it
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_bitops.h>
+#include <rte_prefetch.h>
+
+#include "shm_int.h"
+
+#define RX_MAIL 0xff /* plx_rx.drv[0]: from the mail ring */
+
+/* A cell that makes no sense is counted and passed over. */
+static __rte_noinline __rte_cold void
+slot_bad(struct shm_queue *sq, struct shm_rx_slot *r, uint16_t got)
+{
+	PLX_STAT_INC(sq->q->stat.rx_drop_bad_cell);
+	r->pos++;
+	if (got == 0) /* nothing before it in this burst waits for its release */
+		r->released = r->pos;
+}
+
+static void
+slot_publish(struct shm_queue *sq, uint32_t i)
+{
+	struct shm_rx_slot *r = &sq->rx[i];
+
+	if (r->published == r->released)
+		return;
+	r->published = r->released;
+	/* pairs with the acquire in slot_refresh(): we have read the cells */
+	atomic_store_explicit(&shm_slot_at(sq->seg, i)->rx_pos, r->published, memory_order_release);
+}
+
+static __rte_noinline __rte_cold void
+slot_idle(struct shm_queue *sq, uint32_t i)
+{
+	struct shm_slot *slot = shm_slot_at(sq->seg, i);
+
+	slot_publish(sq, i);
+	sq->hot &= ~(1ull << i);
+	atomic_store_explicit(&slot->cold, 1, memory_order_release);
+}
+
+/* Take messages from one slot; rx has room for n. */
+static uint16_t
+slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
+{
+	struct shm_slot *slot = shm_slot_at(sq->seg, i);
+	struct shm_rx_slot *r = &sq->rx[i];
+	uint16_t got = 0;
+
+	/* Never a lap ahead of what is released: the sequence number forbids it anyway. */
+	while (got < n) {
+		struct shm_cell *cell = &slot->cells[r->pos % SHM_CELLS];
+		union shm_cell_head head;
+		const uint8_t *data;
+		uint32_t len;
+
+		/* pairs with the release in slot_commit() */
+		head.word = atomic_load_explicit(&cell->head, memory_order_acquire);
+		if (head.seq != shm_seq(r->pos))
+			break;
+		if (likely(head.kind == SHM_CELL_INLINE)) {
+			data = cell->body;
+			len = head.len;
+			if (unlikely(len > SHM_CELL_BODY)) {
+				slot_bad(sq, r, got);
+				continue;
+			}
+		} else {
+			struct shm_ref ref;
+
+			memcpy(&ref, cell->body, sizeof(ref));
+			if (unlikely(head.kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX ||
+				    ref.off > SHM_DATA_LEN || ref.off + ref.len > SHM_DATA_LEN)) {
+				slot_bad(sq, r, got);
+				continue;
+			}
+			data = (const uint8_t *)slot + SHM_DATA_OFF + ref.off;
+			len = ref.len;
+			rte_prefetch0(data);
+			rte_prefetch0(data + 64);
+			rte_prefetch0(data + 128);
+			rte_prefetch0(data + 192);
+		}
+		rx[got].src = r->peer;
+		rx[got].data = data;
+		rx[got].len = len;
+		rx[got].op = head.op;
+		rx[got].drv[0] = i;
+		got++;
+		r->pos++;
+		rte_prefetch0(&slot->cells[r->pos % SHM_CELLS]);
+	}
+	if (got != 0)
+		r->empty = 0;
+	else if (unlikely(++r->empty >= SHM_COLD_AFTER))
+		slot_idle(sq, i);
+	return got;
+}
+
+static struct plx_peer *
+mail_sender(struct shm_queue *sq, const struct shm_mail *m)
+{
+	struct shm_addr addr;
+
+	memcpy(&addr, &m->sender, sizeof(addr));
+	return shm_peer_of(sq, &addr);
+}
+
+static void
+mail_free(struct shm_queue *sq, uint64_t pos)
+{
+	/* pairs with the acquire in mail_tx(): we have read the body */
+	atomic_store_explicit(&sq->seg->mail[pos % SHM_MAIL_CELLS].state,
+		SHM_MAIL_STATE(0, pos / SHM_MAIL_CELLS + 1, SHM_MAIL_FREE), memory_order_release);
+}
+
+/* One message from the mail ring. */
+static __rte_noinline uint16_t
+mail_rx(struct shm_queue *sq, struct plx_rx *rx)
+{
+	struct shm_mail *m = &sq->seg->mail[sq->mail_pos % SHM_MAIL_CELLS];
+	struct plx_peer *peer = mail_sender(sq, m);
+	uint32_t len = m->len;
+
+	if (peer == NULL || len > sizeof(m->body)) {
+		PLX_STAT_INC(sq->q->stat.rx_drop_bad_cell);
+		mail_free(sq, sq->mail_pos++);
+		return 0;
+	}
+	rx->src = peer;
+	rx->data = m->body;
+	rx->len = len;
+	rx->op = m->op;
+	rx->drv[0] = RX_MAIL;
+	rx->drv[1] = sq->mail_pos % SHM_MAIL_CELLS;
+	sq->mail_pos++;
+	return 1;
+}
+
+static inline bool
+mail_waits(const struct shm_queue *sq)
+{
+	const struct shm_mail *m = &sq->seg->mail[sq->mail_pos % SHM_MAIL_CELLS];
+
+	/* pairs with the release in mail_tx() */
+	return (uint32_t)atomic_load_explicit(&m->state, memory_order_acquire) ==
+	       (uint32_t)SHM_MAIL_STATE(0, sq->mail_pos / SHM_MAIL_CELLS, SHM_MAIL_READY);
+}
+
+/* A sender has come to slot i: learn who it is. */
+void
+shm_slot_greet(struct shm_queue *sq, uint32_t i)
+{
+	struct shm_slot *slot = shm_slot_at(sq->seg, i);
+	struct shm_addr addr;
+	uint32_t st = atomic_load_explicit(&slot->state, memory_order_acquire);
+
+	if (SHM_SLOT_KIND(st) != SHM_SLOT_READY && SHM_SLOT_KIND(st) != SHM_SLOT_LEFT)
+		return;
+	memcpy(&addr, &slot->sender, sizeof(addr));
+	sq->rx[i].peer = shm_peer_of(sq, &addr);
+	if (sq->rx[i].peer == NULL) {
+		PLX_STAT_INC(sq->q->stat.rx_drop_bad_peer);
+		shm_slot_reset(sq, i);
+		return;
+	}
+	shm_peer(sq->rx[i].peer)->rx_slot = i;
+	sq->rx[i].peer->refs++;
+	sq->ready |= 1ull << i;
+}
+
+/* Slots whose doorbell rang, and one cold slot in case a ring was lost. */
+static __rte_noinline void
+slots_wake(struct shm_queue *sq, uint64_t bells)
+{
+	while (bells != 0) {
+		uint32_t i = rte_bsf64(bells);
+
+		bells &= bells - 1;
+		if (i >= sq->n_slots)
+			break;
+		if ((sq->ready >> i & 1) == 0)
+			shm_slot_greet(sq, i);
+		if (sq->ready >> i & 1) {
+			sq->hot |= 1ull << i;
+			sq->rx[i].empty = 0;
+		}
+	}
+}
+
+static inline void
+slots_look(struct shm_queue *sq)
+{
+	uint64_t bells = atomic_load_explicit(&sq->seg->doorbell, memory_order_relaxed);
+	uint64_t cold = sq->ready & ~sq->hot;
+
+	if (unlikely(bells != 0)) {
+		/* pairs with the release in slot_ring() */
+		bells = atomic_exchange_explicit(&sq->seg->doorbell, 0, memory_order_acquire);
+		slots_wake(sq, bells);
+	}
+	if (unlikely(cold != 0)) {
+		uint32_t i = sq->next_cold++ & 63;
+		struct shm_slot *slot;
+
+		if ((cold >> i & 1) == 0)
+			return;
+		slot = shm_slot_at(sq->seg, i);
+		if ((uint32_t)atomic_load_explicit(&slot->cells[sq->rx[i].pos % SHM_CELLS].head,
+			    memory_order_relaxed) == shm_seq(sq->rx[i].pos)) {
+			atomic_store_explicit(&slot->cold, 0, memory_order_relaxed);
+			slots_wake(sq, 1ull << i);
+		}
+	}
+}
+
+/* Several hot slots: a few messages from each, beginning after the one that began last. */
+static __rte_noinline uint16_t
+slots_rx(struct shm_queue *sq, struct plx_rx *rx, uint16_t n)
+{
+	uint32_t first = ++sq->next_hot & 63;
+	uint64_t hot = sq->hot;
+	uint16_t got = 0;
+
+	hot = hot >> first | hot << ((64 - first) & 63);
+	for (; hot != 0 && got < n; hot &= hot - 1) {
+		uint16_t room = RTE_MIN(n - got, n / 4);
+
+		got += slot_rx(sq, (rte_bsf64(hot) + first) & 63, rx + got, room);
+	}
+	return got;
+}
+
+uint16_t
+shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
+{
+	struct shm_queue *sq = shm_queue(q);
+	uint64_t hot;
+	uint16_t got = 0;
+
+	slots_look(sq);
+	hot = sq->hot;
+	if (likely((hot & (hot - 1)) == 0)) {
+		if (hot != 0)
+			got = slot_rx(sq, rte_bsf64(hot), rx, n);
+	} else {
+		got = slots_rx(sq, rx, n);
+	}
+	while (unlikely(mail_waits(sq)) && got < n)
+		got += mail_rx(sq, rx + got);
+	return got;
+}
+
+void
+shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
+{
+	struct shm_queue *sq = shm_queue(q);
+
+	for (uint16_t k = 0; k < n; k++) {
+		uint32_t i = rx[k].drv[0];
+		struct shm_rx_slot *r;
+
+		PLX_STAT_INC(q->stat.rx_msgs);
+		PLX_STAT_ADD(q->stat.rx_bytes, rx[k].len);
+		if (unlikely(i == RX_MAIL)) {
+			uint64_t pos = sq->mail_pos - 1;
+
+			/* the position that this cell index had, at most a lap ago */
+			pos -= (pos - rx[k].drv[1]) % SHM_MAIL_CELLS;
+			mail_free(sq, pos);
+			continue;
+		}
+		r = &sq->rx[i];
+		r->released = r->pos; /* a burst is released before the next is taken */
+		/* Publish in quarters, and at once when data was large: the sender may wait. */
+		if (r->released - r->published >= SHM_CELLS / 4 || rx[k].len > SHM_CELL_BODY)
+			slot_publish(sq, i);
+	}
+}

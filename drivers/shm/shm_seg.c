@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * shm_seg.c - our segment, the segments of peers, and who is alive
+ *
+ * Design notes
+ * A peer's segment is opened through its owner's /proc/PID/fd, so nothing has a
+ * name in a file system and nothing is left behind after a crash. A process that
+ * is gone may have sent messages that lie in our segment: they are delivered
+ * before the peer is declared dead.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <rte_bitops.h>
+#include <rte_hash_crc.h>
+
+#include "shm_int.h"
+
+#define SHM_EVENTS 16 /* deaths noticed in one control tick */
+
+static int
+read_text(const char *path, char *buf, size_t len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, buf, len - 1);
+	close(fd);
+	if (n < 0)
+		return -EIO;
+	buf[n] = '\0';
+	return n;
+}
+
+/* The machine as far as /proc/PID reaches: its boot and our pid namespace. */
+static uint64_t
+host_id(void)
+{
+	char text[128] = "";
+	ssize_t n = read_text("/proc/sys/kernel/random/boot_id", text, 64);
+	ssize_t m;
+
+	n = n < 0 ? 0 : n;
+	m = readlink("/proc/self/ns/pid", text + n, sizeof(text) - n);
+	n += m < 0 ? 0 : m;
+	return (uint64_t)rte_hash_crc(text, n, 0x9e3779b9) << 32 | rte_hash_crc(text, n, 0x85ebca6b);
+}
+
+/* Start time of a process in ticks since boot, 0 if there is none such. */
+static uint64_t
+start_time(uint32_t pid)
+{
+	char path[64], text[1024];
+	const char *p;
+	unsigned long long start = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	if (read_text(path, text, sizeof(text)) < 0)
+		return 0;
+	p = strrchr(text, ')'); /* the name before it may contain anything */
+	if (p == NULL ||
+		sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
+			      " %*d %*d %llu", &start) != 1)
+		return 0;
+	return start;
+}
+
+int
+shm_queue_open(struct plx_queue *q)
+{
+	const struct plx_conf *conf = q->dev->conf;
+	struct shm_queue *sq;
+	struct shm_seg *seg;
+	int rc;
+
+	sq = aligned_alloc(SHM_LINE, (sizeof(*sq) + SHM_LINE - 1) / SHM_LINE * SHM_LINE);
+	if (sq == NULL)
+		return -ENOMEM;
+	memset(sq, 0, sizeof(*sq));
+	sq->q = q;
+	sq->n_slots = plx_conf_u64(conf, PLX_CONF_SHM_FAST_PEERS);
+	sq->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (sq->epfd < 0) {
+		rc = -errno;
+		goto free_sq;
+	}
+	rc = plx_seg_create(&sq->mem, NULL, SHM_SLOTS_OFF + (size_t)sq->n_slots * SHM_SLOT_LEN,
+		plx_conf_u64(conf, PLX_CONF_SHM_HUGE) == PLX_HUGE_AUTO);
+	if (rc != 0)
+		goto close_ep;
+	if (getrandom(&sq->addr.uid, sizeof(sq->addr.uid), 0) != sizeof(sq->addr.uid)) {
+		rc = -EIO;
+		goto free_seg;
+	}
+	sq->addr.pid = getpid();
+	sq->addr.fd = sq->mem.fd;
+	sq->addr.host = host_id();
+	sq->addr.start = start_time(sq->addr.pid);
+	sq->addr.len = sq->mem.len;
+	seg = sq->seg = sq->mem.base;
+	seg->uid = sq->addr.uid;
+	seg->len = sq->mem.len;
+	seg->n_slots = sq->n_slots;
+	seg->slot_len = SHM_SLOT_LEN;
+	seg->magic = SHM_MAGIC;
+	q->priv = sq;
+	q->shared = seg->shared;
+	q->shared_len = SHM_SHARED_LEN;
+	return 0;
+free_seg:
+	plx_seg_destroy(&sq->mem);
+close_ep:
+	close(sq->epfd);
+free_sq:
+	free(sq);
+	return rc;
+}
+
+void
+shm_queue_close(struct plx_queue *q)
+{
+	struct shm_queue *sq = shm_queue(q);
+
+	atomic_store_explicit(&sq->seg->closed, 1, memory_order_release);
+	plx_seg_destroy(&sq->mem);
+	close(sq->epfd);
+	free(sq);
+}
+
+void
+shm_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
+{
+	const struct shm_queue *sq = shm_queue(q);
+
+	addr->len = sizeof(sq->addr);
+	memcpy(addr->bytes, &sq->addr, sizeof(sq->addr));
+}
+
+static int
+pid_watch(struct shm_queue *sq, struct shm_peer *p)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
+	int rc;
+
+	p->pidfd = syscall(SYS_pidfd_open, p->addr.pid, 0);
+	if (p->pidfd < 0)
+		return -errno;
+	/* The pid may belong to another by now; opened first, looked at then, it can't change. */
+	if (start_time(p->addr.pid) != p->addr.start) {
+		rc = -ESRCH;
+		goto fail;
+	}
+	if (epoll_ctl(sq->epfd, EPOLL_CTL_ADD, p->pidfd, &ev) != 0) {
+		rc = -errno;
+		goto fail;
+	}
+	return 0;
+fail:
+	close(p->pidfd);
+	p->pidfd = -1;
+	return rc;
+}
+
+int
+shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
+{
+	struct shm_queue *sq = shm_queue(peer->q);
+	struct shm_peer *p = shm_peer(peer);
+
+	if (addr->len != sizeof(p->addr))
+		return -EINVAL;
+	memcpy(&p->addr, addr->bytes, sizeof(p->addr));
+	if (p->addr.host != sq->addr.host)
+		return -EHOSTUNREACH;
+	if (p->addr.pid == 0 || p->addr.pid > INT32_MAX || p->addr.fd > INT32_MAX ||
+		p->addr.len < SHM_SLOTS_OFF)
+		return -EINVAL;
+	p->self = p->addr.pid == sq->addr.pid && p->addr.start == sq->addr.start;
+	p->pidfd = -1;
+	p->rx_slot = SHM_NO_SLOT;
+	if (!p->self && pid_watch(sq, p) != 0)
+		p->gone = true; /* what it sent is still delivered */
+	peer->mtu = SHM_MSG_MAX;
+	peer->short_max = SHM_SHORT_MAX;
+	peer->caps = peer->q->dev->caps;
+	if (p->self)
+		peer->caps |= PLX_DEV_GET | PLX_DEV_PUT; /* a plain copy */
+	return 0;
+}
+
+/* Check what a peer says of its segment before anything in it is used. */
+static int
+seg_check(const struct shm_seg *seg, const struct shm_addr *addr)
+{
+	if (seg->magic != SHM_MAGIC || seg->uid != addr->uid || seg->len != addr->len ||
+		seg->n_slots > SHM_SLOTS_MAX || seg->slot_len != SHM_SLOT_LEN ||
+		SHM_SLOTS_OFF + (uint64_t)seg->n_slots * SHM_SLOT_LEN > addr->len)
+		return -EINVAL;
+	if (atomic_load_explicit(&seg->closed, memory_order_acquire))
+		return -ECONNREFUSED;
+	return 0;
+}
+
+static int
+seg_map(const struct shm_addr *addr, struct shm_seg **out)
+{
+	char path[64];
+	struct stat st;
+	void *base;
+	int fd, rc;
+
+	snprintf(path, sizeof(path), "/proc/%u/fd/%u", addr->pid, addr->fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ECONNREFUSED : -errno;
+	/* A shorter file would fault when touched. */
+	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != addr->len) {
+		close(fd);
+		return -ECONNREFUSED;
+	}
+	base = mmap(NULL, addr->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	rc = -errno;
+	close(fd);
+	if (base == MAP_FAILED)
+		return rc;
+	rc = seg_check(base, addr);
+	if (rc != 0) {
+		munmap(base, addr->len);
+		return rc;
+	}
+	*out = base;
+	return 0;
+}
+
+static bool
+slot_take(const struct shm_queue *sq, struct shm_peer *p)
+{
+	for (uint32_t i = 0; i < p->seg->n_slots; i++) {
+		struct shm_slot *slot = shm_slot_at(p->seg, i);
+		uint32_t st = SHM_SLOT_FREE;
+
+		/* pairs with the release in shm_slot_reset(): the ring is as new */
+		if (!atomic_compare_exchange_strong_explicit(&slot->state, &st,
+			    SHM_SLOT_STATE(sq->addr.pid, SHM_SLOT_TAKEN), memory_order_acquire,
+			    memory_order_relaxed))
+			continue;
+		slot->sender = sq->addr;
+		/* pairs with the acquire in shm_slot_greet() */
+		atomic_store_explicit(&slot->state, SHM_SLOT_STATE(sq->addr.pid, SHM_SLOT_READY),
+			memory_order_release);
+		atomic_fetch_or_explicit(&p->seg->doorbell, 1ull << i, memory_order_release);
+		p->slot = slot;
+		p->slot_index = i;
+		p->cells = slot->cells;
+		p->data = (uint8_t *)slot + SHM_DATA_OFF;
+		return true;
+	}
+	return false;
+}
+
+int
+shm_peer_connect(struct plx_peer *peer)
+{
+	struct shm_queue *sq = shm_queue(peer->q);
+	struct shm_peer *p = shm_peer(peer);
+	int rc;
+
+	if (p->gone)
+		return -ECONNREFUSED;
+	if (p->addr.uid == sq->addr.uid) {
+		p->seg = sq->seg;
+	} else {
+		rc = seg_map(&p->addr, &p->seg);
+		if (rc != 0) {
+			PLX_LOG(INFO, shm, "cannot reach process %u: %s", p->addr.pid,
+				strerror(-rc));
+			return rc;
+		}
+	}
+	if (slot_take(sq, p)) {
+		p->tx_mode = SHM_TX_SLOT;
+	} else {
+		p->tx_mode = SHM_TX_MAIL;
+		peer->mtu = sizeof(((struct shm_mail *)0)->body);
+	}
+	return 0;
+}
+
+static void
+tx_leave(struct shm_peer *p)
+{
+	if (p->tx_mode == SHM_TX_SLOT)
+		/* pairs with the acquire in shm_queue_control(): all cells are there */
+		atomic_store_explicit(&p->slot->state,
+			SHM_SLOT_STATE(shm_queue(p->peer.q)->addr.pid, SHM_SLOT_LEFT),
+			memory_order_release);
+	p->tx_mode = SHM_TX_NONE;
+	if (p->seg != NULL && p->seg != shm_queue(p->peer.q)->seg)
+		munmap(p->seg, p->addr.len);
+	p->seg = NULL;
+}
+
+void
+shm_peer_close(struct plx_peer *peer)
+{
+	struct shm_queue *sq = shm_queue(peer->q);
+	struct shm_peer *p = shm_peer(peer);
+
+	if (p->rx_slot != SHM_NO_SLOT)
+		shm_slot_reset(sq, p->rx_slot);
+	tx_leave(p);
+	if (p->pidfd >= 0)
+		close(p->pidfd);
+}
+
+struct plx_peer *
+shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr)
+{
+	struct plx_addr a = {.len = sizeof(*addr)};
+	struct plx_peer *peer;
+
+	memcpy(a.bytes, addr, sizeof(*addr));
+	if (plx_peer_get(sq->q, &a, &peer) != 0)
+		return NULL;
+	plx_peer_put(peer); /* known is enough; slots and eps hold references */
+	return peer;
+}
+
+void
+shm_slot_reset(struct shm_queue *sq, uint32_t i)
+{
+	struct shm_slot *slot = shm_slot_at(sq->seg, i);
+	struct shm_rx_slot *r = &sq->rx[i];
+
+	if (r->peer != NULL) {
+		shm_peer(r->peer)->rx_slot = SHM_NO_SLOT;
+		plx_peer_put(r->peer);
+	}
+	memset(r, 0, sizeof(*r));
+	sq->ready &= ~(1ull << i);
+	sq->hot &= ~(1ull << i);
+	for (uint32_t k = 0; k < SHM_CELLS; k++)
+		atomic_store_explicit(&slot->cells[k].head, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->rx_pos, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->cold, 0, memory_order_relaxed);
+	/* pairs with the acquire in slot_take() */
+	atomic_store_explicit(&slot->state, SHM_SLOT_FREE, memory_order_release);
+}
+
+static bool
+slot_empty(const struct shm_queue *sq, uint32_t i)
+{
+	const struct shm_rx_slot *r = &sq->rx[i];
+	const struct shm_cell *cell = &shm_slot_at(sq->seg, i)->cells[r->pos % SHM_CELLS];
+
+	return (uint32_t)atomic_load_explicit(&cell->head, memory_order_acquire) != shm_seq(r->pos);
+}
+
+/* The process is gone: nothing more is sent to it; what it sent is taken first. */
+static void
+peer_gone(struct shm_queue *sq, struct shm_peer *p)
+{
+	if (p->pidfd >= 0) {
+		epoll_ctl(sq->epfd, EPOLL_CTL_DEL, p->pidfd, NULL);
+		close(p->pidfd);
+		p->pidfd = -1;
+	}
+	p->gone = true;
+	p->tx_mode = SHM_TX_NONE;
+}
+
+/* Slots that came without a bell, were left, or were taken by one who died taking. */
+static void
+slots_control(struct shm_queue *sq)
+{
+	for (uint32_t i = 0; i < sq->n_slots; i++) {
+		uint32_t st = atomic_load_explicit(&shm_slot_at(sq->seg, i)->state,
+			memory_order_acquire);
+
+		if (SHM_SLOT_KIND(st) == SHM_SLOT_FREE)
+			continue;
+		if ((sq->ready >> i & 1) == 0) {
+			if (SHM_SLOT_KIND(st) != SHM_SLOT_TAKEN) {
+				atomic_fetch_or_explicit(&sq->seg->doorbell, 1ull << i,
+					memory_order_relaxed);
+			} else if (kill(SHM_SLOT_PID(st), 0) != 0 && errno == ESRCH) {
+				PLX_STAT_INC(sq->q->stat.rx_skip_dead);
+				shm_slot_reset(sq, i);
+			}
+			continue;
+		}
+		if (slot_empty(sq, i) && (SHM_SLOT_KIND(st) == SHM_SLOT_LEFT ||
+						 shm_peer(sq->rx[i].peer)->gone))
+			shm_slot_reset(sq, i);
+	}
+}
+
+/* A mail cell claimed by a process that died before it committed. */
+static void
+mail_control(struct shm_queue *sq)
+{
+	struct shm_mail *m = &sq->seg->mail[sq->mail_pos % SHM_MAIL_CELLS];
+	uint32_t lap = sq->mail_pos / SHM_MAIL_CELLS;
+	uint64_t st = atomic_load_explicit(&m->state, memory_order_acquire);
+
+	if ((uint32_t)st != (uint32_t)SHM_MAIL_STATE(0, lap, SHM_MAIL_CLAIMED))
+		return;
+	if (kill(st >> 32, 0) == 0 || errno != ESRCH)
+		return;
+	PLX_STAT_INC(sq->q->stat.rx_skip_dead);
+	atomic_store_explicit(&m->state, SHM_MAIL_STATE(0, lap + 1, SHM_MAIL_FREE),
+		memory_order_release);
+	sq->mail_pos++;
+}
+
+static void
+peer_control(struct plx_peer *peer, void *arg)
+{
+	struct shm_queue *sq = arg;
+	struct shm_peer *p = shm_peer(peer);
+
+	if (!p->gone && p->seg != NULL && p->seg != sq->seg &&
+		atomic_load_explicit(&p->seg->closed, memory_order_acquire))
+		peer_gone(sq, p);
+	if (!p->gone || peer->state == PLX_PEER_DEAD)
+		return;
+	if (p->rx_slot != SHM_NO_SLOT)
+		return; /* not drained yet */
+	plx_peer_dead(peer, -ECONNRESET);
+	tx_leave(p);
+}
+
+void
+shm_queue_control(struct plx_queue *q)
+{
+	struct shm_queue *sq = shm_queue(q);
+	struct epoll_event ev[SHM_EVENTS];
+	int n = epoll_wait(sq->epfd, ev, SHM_EVENTS, 0);
+
+	for (int i = 0; i < n; i++)
+		peer_gone(sq, ev[i].data.ptr);
+	slots_control(sq);
+	mail_control(sq);
+	plx_peer_each(q, peer_control, sq);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * shm_tx.c - sending: reserve, copy, release-store
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_memcpy.h>
+
+#include "shm_int.h"
+
+/* Take what the receiver has freed since we last looked. */
+static __rte_noinline void
+slot_refresh(struct shm_peer *p)
+{
+	/* pairs with the release in shm_rx_release(): the cells' content is no longer read */
+	uint64_t pos = atomic_load_explicit(&p->slot->rx_pos, memory_order_acquire);
+
+	/* Peer memory: a position outside what we sent is nonsense and changes nothing. */
+	if (pos - p->rx_seen > p->tx_pos - p->rx_seen)
+		return;
+	if (pos != p->rx_seen) {
+		uint32_t end = p->data_end[(pos - 1) % SHM_CELLS];
+
+		p->data_tail = p->data_head - (uint32_t)((uint32_t)p->data_head - end);
+		p->rx_seen = pos;
+	}
+}
+
+static inline bool
+slot_full(struct shm_peer *p)
+{
+	if (likely(p->tx_pos - p->rx_seen < SHM_CELLS))
+		return false;
+	slot_refresh(p);
+	return p->tx_pos - p->rx_seen >= SHM_CELLS;
+}
+
+static __rte_noinline __rte_cold void
+slot_ring(struct shm_peer *p)
+{
+	atomic_store_explicit(&p->slot->cold, 0, memory_order_relaxed);
+	atomic_fetch_or_explicit(&p->seg->doorbell, 1ull << p->slot_index, memory_order_release);
+}
+
+static inline void
+slot_commit(struct shm_peer *p, struct shm_cell *cell, uint8_t op, uint8_t kind, uint32_t len)
+{
+	union shm_cell_head head;
+
+	head.seq = shm_seq(p->tx_pos);
+	head.len = len;
+	head.op = op;
+	head.kind = kind;
+	p->data_end[p->tx_pos % SHM_CELLS] = (uint32_t)p->data_head;
+	p->tx_pos++;
+	/* pairs with the acquire in shm_rx_burst(): the body is there */
+	atomic_store_explicit(&cell->head, head.word, memory_order_release);
+	/* A stale 0 here is caught by the receiver, which looks at cold slots in turn. */
+	if (unlikely(atomic_load_explicit(&p->slot->cold, memory_order_relaxed)))
+		slot_ring(p);
+	__builtin_prefetch(&p->cells[p->tx_pos % SHM_CELLS], 1);
+}
+
+/* Bytes of the data area in one piece, or NULL; commits nothing. */
+static uint8_t *
+slot_data(struct shm_peer *p, uint32_t len, uint64_t *new_head)
+{
+	uint64_t head = p->data_head;
+	uint32_t off = head % SHM_DATA_LEN;
+
+	len = (len + SHM_LINE - 1) / SHM_LINE * SHM_LINE;
+	if (off + len > SHM_DATA_LEN) { /* skip the rest of the lap */
+		head += SHM_DATA_LEN - off;
+		off = 0;
+	}
+	if (head + len - p->data_tail > SHM_DATA_LEN) {
+		slot_refresh(p);
+		if (head + len - p->data_tail > SHM_DATA_LEN)
+			return NULL;
+	}
+	*new_head = head + len;
+	return p->data + off;
+}
+
+static int
+slot_tx(struct shm_peer *p, const struct plx_tx *tx)
+{
+	uint32_t len = tx->hdr_len + tx->len;
+	struct shm_cell *cell = &p->cells[p->tx_pos % SHM_CELLS];
+	uint64_t new_head;
+	uint8_t *to;
+
+	if (slot_full(p))
+		return -EAGAIN;
+	if (len <= SHM_CELL_BODY) {
+		memcpy(cell->body, tx->hdr, tx->hdr_len);
+		if (tx->len != 0)
+			rte_memcpy(cell->body + tx->hdr_len, tx->data, tx->len);
+		slot_commit(p, cell, tx->op, SHM_CELL_INLINE, len);
+		return 0;
+	}
+	to = slot_data(p, len, &new_head);
+	if (to == NULL)
+		return -EAGAIN;
+	memcpy(to, tx->hdr, tx->hdr_len);
+	rte_memcpy(to + tx->hdr_len, tx->data, tx->len);
+	memcpy(cell->body, &(struct shm_ref){to - p->data, len}, sizeof(struct shm_ref));
+	p->data_head = new_head;
+	slot_commit(p, cell, tx->op, SHM_CELL_DATA, sizeof(struct shm_ref));
+	return 0;
+}
+
+static int
+mail_tx(struct shm_peer *p, const struct plx_tx *tx)
+{
+	const struct shm_queue *sq = shm_queue(p->peer.q);
+	struct shm_seg *seg = p->seg;
+
+	for (;;) {
+		uint64_t pos = atomic_load_explicit(&seg->mail_head, memory_order_relaxed);
+		uint32_t lap = pos / SHM_MAIL_CELLS;
+		struct shm_mail *m = &seg->mail[pos % SHM_MAIL_CELLS];
+		/* pairs with the release in shm_rx_release(): the body is no longer read */
+		uint64_t st = atomic_load_explicit(&m->state, memory_order_acquire);
+		uint32_t low = (uint32_t)st;
+
+		if (low == (uint32_t)SHM_MAIL_STATE(0, lap, SHM_MAIL_FREE)) {
+			if (!atomic_compare_exchange_strong_explicit(&m->state, &st,
+				    SHM_MAIL_STATE(sq->addr.pid, lap, SHM_MAIL_CLAIMED),
+				    memory_order_acquire, memory_order_relaxed))
+				continue;
+			atomic_compare_exchange_strong_explicit(&seg->mail_head, &pos, pos + 1,
+				memory_order_relaxed, memory_order_relaxed);
+			m->len = tx->hdr_len + tx->len;
+			m->op = tx->op;
+			m->sender = sq->addr;
+			memcpy(m->body, tx->hdr, tx->hdr_len);
+			if (tx->len != 0)
+				rte_memcpy(m->body + tx->hdr_len, tx->data, tx->len);
+			/* pairs with the acquire in mail_rx() */
+			atomic_store_explicit(&m->state,
+				SHM_MAIL_STATE(sq->addr.pid, lap, SHM_MAIL_READY),
+				memory_order_release);
+			return 0;
+		}
+		if (low >> 2 == (uint32_t)(lap & 0x3fffffff)) {
+			/* Claimed by another who has not moved the hint yet. */
+			atomic_compare_exchange_strong_explicit(&seg->mail_head, &pos, pos + 1,
+				memory_order_relaxed, memory_order_relaxed);
+			continue;
+		}
+		if (atomic_load_explicit(&seg->mail_head, memory_order_relaxed) != pos)
+			continue;
+		return -EAGAIN; /* still of the lap before */
+	}
+}
+
+static __rte_noinline int
+tx_slow(struct shm_peer *p, const struct plx_tx *tx)
+{
+	if (p->tx_mode == SHM_TX_NONE)
+		return p->peer.state == PLX_PEER_DEAD ? p->peer.err : -ECONNRESET;
+	if (tx->hdr_len + tx->len > p->peer.mtu)
+		return -EMSGSIZE;
+	return p->tx_mode == SHM_TX_SLOT ? slot_tx(p, tx) : mail_tx(p, tx);
+}
+
+static inline int
+tx_count(struct plx_queue *q, int rc, uint32_t len)
+{
+	if (likely(rc == 0)) {
+		PLX_STAT_INC(q->stat.tx_msgs);
+		PLX_STAT_ADD(q->stat.tx_bytes, len);
+	} else if (rc == -EAGAIN) {
+		PLX_STAT_INC(q->stat.tx_full);
+	}
+	return rc;
+}
+
+int
+shm_tx(const struct plx_tx *tx)
+{
+	struct shm_peer *p = shm_peer(tx->peer);
+	int rc;
+
+	if (likely(p->tx_mode == SHM_TX_SLOT && tx->hdr_len + tx->len <= SHM_MSG_MAX))
+		rc = slot_tx(p, tx);
+	else
+		rc = tx_slow(p, tx);
+	return tx_count(tx->peer->q, rc, tx->hdr_len + tx->len);
+}
+
+/* Copies of a few bytes, without a call. */
+static inline void
+copy_short(uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	if (len == 8)
+		memcpy(to, from, 8);
+	else if (len > 0)
+		rte_memcpy(to, from, len);
+}
+
+int
+shm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+{
+	struct shm_peer *p = shm_peer(peer);
+	struct shm_cell *cell;
+
+	PLX_ASSERT(len <= SHM_SHORT_MAX);
+	if (unlikely(p->tx_mode != SHM_TX_SLOT)) {
+		struct plx_tx tx = {.peer = peer, .hdr = &hdr, .hdr_len = 8, .data = data,
+			.len = len, .op = op};
+
+		return tx_count(peer->q, tx_slow(p, &tx), 8 + len);
+	}
+	if (unlikely(slot_full(p))) {
+		PLX_STAT_INC(peer->q->stat.tx_full);
+		return -EAGAIN;
+	}
+	cell = &p->cells[p->tx_pos % SHM_CELLS];
+	memcpy(cell->body, &hdr, 8);
+	copy_short(cell->body + 8, data, len);
+	slot_commit(p, cell, op, SHM_CELL_INLINE, 8 + len);
+	PLX_STAT_INC(peer->q->stat.tx_msgs);
+	PLX_STAT_ADD(peer->q->stat.tx_bytes, 8 + len);
+	return 0;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * conf_load.c - many settings: a JSON file, the environment, the process's own set
+ *
+ * Design notes: a JSON document is applied to a copy and the copy is taken over
+ * only when all of it was right, so a refused document changes nothing.
+ */
+#include "plx_conf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "conf_int.h"
+
+#define CONF_FILE_MAX (1u << 20)
+
+PLX_LOG_DEFINE(conf, "plx.conf");
+
+extern char **environ;
+
+static struct plx_conf conf_process;
+static pthread_once_t conf_process_once = PTHREAD_ONCE_INIT;
+static bool conf_unknown_plx_said; /* once a process; see conf_load_env() */
+static bool conf_unknown_ucx_said;
+
+int
+plx_conf_set_json(struct plx_conf *c, const char *name, const struct json_t *value,
+	enum plx_conf_source source, char *err)
+{
+	char text[32];
+	int id = plx_conf_find(name);
+	enum plx_conf_type type;
+
+	if (id < 0) {
+		conf_err(err, "no setting \"%.64s\"", name);
+		return id;
+	}
+	type = plx_conf_row(id)->type;
+	if (json_is_string(value))
+		return plx_conf_set(c, name, json_string_value(value), source, err);
+	if (type == PLX_CONF_BOOL && json_is_boolean(value))
+		return plx_conf_set(c, name, json_is_true(value) ? "yes" : "no", source, err);
+	if (type == PLX_CONF_UINT && json_is_integer(value)) {
+		snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+		return plx_conf_set(c, name, text, source, err);
+	}
+	conf_err(err, "%s: the value must be %s", name,
+		type == PLX_CONF_UINT   ? "a whole number or text such as \"64k\""
+		: type == PLX_CONF_BOOL ? "true or false"
+					: "text");
+	return -EINVAL;
+}
+
+/* In files a name is written as in the table, not in its environment form. */
+static int
+conf_set_in_section(struct plx_conf *c, const char *section, const char *key, const json_t *value,
+	enum plx_conf_source source, char *err)
+{
+	char name[PLX_CONF_NAME_MAX];
+	int id, len;
+
+	len = snprintf(name, sizeof(name), "%s.%s", section, key);
+	id = len < (int)sizeof(name) ? plx_conf_find(name) : -ENOENT;
+	if (id < 0 || strcmp(plx_conf_row(id)->name, name) != 0) {
+		conf_err(err, "no setting \"%.64s\"", name);
+		return -EINVAL;
+	}
+	return plx_conf_set_json(c, name, value, source, err);
+}
+
+static int
+conf_apply_json(struct plx_conf *c, const json_t *root, enum plx_conf_source source, char *err)
+{
+	const char *section, *key;
+	json_t *settings, *value;
+	int rc;
+
+	if (!json_is_object(root)) {
+		conf_err(err, "the document is not an object of sections");
+		return -EINVAL;
+	}
+	json_object_foreach((json_t *)(uintptr_t)root, section, settings)
+	{
+		if (!json_is_object(settings)) {
+			conf_err(err, "section \"%.32s\" is not an object of settings", section);
+			return -EINVAL;
+		}
+		json_object_foreach(settings, key, value)
+		{
+			rc = conf_set_in_section(c, section, key, value, source, err);
+			if (rc < 0)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+/* Other threads may be reading numbers of dst meanwhile, never text. */
+static void
+conf_take(struct plx_conf *dst, const struct plx_conf *src)
+{
+	for (unsigned int i = 0; i < PLX_CONF_N; i++) {
+		__atomic_store_n(&dst->v[i].u, src->v[i].u, __ATOMIC_RELAXED);
+		if (strcmp(dst->v[i].s, src->v[i].s) != 0)
+			memcpy(dst->v[i].s, src->v[i].s, sizeof(dst->v[i].s));
+		dst->v[i].source = src->v[i].source;
+	}
+}
+
+/* What is fixed at start must not differ; naming its value does not make it set by us. */
+static int
+conf_keep_fixed(const struct plx_conf *before, struct plx_conf *after, char *err)
+{
+	for (unsigned int i = 0; i < PLX_CONF_N; i++) {
+		if (plx_conf_row(i)->runtime)
+			continue;
+		if (before->v[i].u != after->v[i].u || strcmp(before->v[i].s, after->v[i].s) != 0) {
+			conf_err(err, "%s: can be set only before start", plx_conf_row(i)->name);
+			return -EPERM;
+		}
+		after->v[i].source = before->v[i].source;
+	}
+	return 0;
+}
+
+int
+plx_conf_load_json(struct plx_conf *c, const struct json_t *root, enum plx_conf_source source,
+	bool runtime_only, char *err)
+{
+	struct plx_conf *copy;
+	int rc;
+
+	copy = malloc(sizeof(*copy));
+	if (copy == NULL) {
+		conf_err(err, "out of memory");
+		return -ENOMEM;
+	}
+	*copy = *c;
+	rc = conf_apply_json(copy, root, source, err);
+	if (rc == 0 && runtime_only)
+		rc = conf_keep_fixed(c, copy, err);
+	if (rc == 0)
+		conf_take(c, copy);
+	free(copy);
+	return rc;
+}
+
+/* The whole of a regular file of at most CONF_FILE_MAX bytes. */
+static int
+conf_read_file(int fd, char **out, size_t *out_len, char *err)
+{
+	struct stat st;
+	size_t len = 0;
+	ssize_t n = 0;
+	char *buf;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size > CONF_FILE_MAX) {
+		conf_err(err, S_ISREG(st.st_mode) ? "larger than 1 MiB" : "not a regular file");
+		return -EINVAL;
+	}
+	buf = malloc(CONF_FILE_MAX);
+	if (buf == NULL)
+		return -ENOMEM;
+	while (len < CONF_FILE_MAX && (n = read(fd, buf + len, CONF_FILE_MAX - len)) > 0)
+		len += (size_t)n;
+	if (n < 0) {
+		n = -errno;
+		free(buf);
+		return (int)n;
+	}
+	*out = buf;
+	*out_len = len;
+	return 0;
+}
+
+static int
+conf_load_fd(struct plx_conf *c, int fd, char *err)
+{
+	json_error_t at;
+	char *text = NULL;
+	size_t len = 0;
+	json_t *root;
+	int rc;
+
+	rc = conf_read_file(fd, &text, &len, err);
+	if (rc < 0)
+		return rc;
+	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &at);
+	free(text);
+	if (root == NULL) {
+		conf_err(err, "line %d column %d: %.80s", at.line, at.column, at.text);
+		return -EINVAL;
+	}
+	rc = plx_conf_load_json(c, root, PLX_CONF_FROM_FILE, false, err);
+	json_decref(root);
+	return rc == -ENOMEM ? rc : rc < 0 ? -EINVAL : 0;
+}
+
+int
+plx_conf_load_file(struct plx_conf *c, const char *path, char *err, size_t err_len)
+{
+	char why[PLX_CONF_ERR_MAX] = "";
+	int fd, rc;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a fifo must not hold us up */
+	if (fd < 0)
+		rc = -errno;
+	else
+		rc = conf_load_fd(c, fd, why);
+	if (fd >= 0)
+		close(fd);
+	if (rc < 0 && *why == '\0')
+		strerror_r(-rc, why, sizeof(why));
+	if (rc < 0 && err != NULL)
+		snprintf(err, err_len, "%s: %s", path, why);
+	return rc;
+}
+
+/* If entry is <prefix>NAME=value: copies NAME and returns value, else NULL. */
+static const char *
+conf_env_split(const char *entry, const char *prefix, char name[PLX_CONF_NAME_MAX])
+{
+	size_t len, prefix_len = strlen(prefix);
+
+	if (strncmp(entry, prefix, prefix_len) != 0)
+		return NULL;
+	entry += prefix_len;
+	len = strcspn(entry, "=");
+	if (len == 0 || entry[len] == '\0')
+		return NULL;
+	snprintf(name, PLX_CONF_NAME_MAX, "%.*s", (int)(len < 256 ? len : 256), entry);
+	return entry + len + 1;
+}
+
+static void
+conf_load_ucx(struct plx_conf *c, const char *prefix, bool report)
+{
+	char name[PLX_CONF_NAME_MAX], first[PLX_CONF_NAME_MAX] = "", err[PLX_CONF_ERR_MAX];
+	unsigned int n = 0;
+	const char *text;
+	int rc;
+
+	for (char **e = environ; e != NULL && *e != NULL; e++) {
+		text = conf_env_split(*e, prefix, name);
+		if (text == NULL)
+			continue;
+		rc = plx_conf_set_ucx(c, name, text, PLX_CONF_FROM_ENV, err);
+		if (rc == -ENOENT && n++ == 0)
+			snprintf(first, sizeof(first), "%s", name);
+		else if (rc < 0 && rc != -ENOENT && report)
+			PLX_LOG(INFO, conf, "%s%s is ignored: %s", prefix, name, err);
+	}
+	if (n > 0 && report && !__atomic_exchange_n(&conf_unknown_ucx_said, true, __ATOMIC_RELAXED))
+		PLX_LOG(INFO, conf, "%u variables %s... mean nothing here and are ignored, as %s%s",
+			n, prefix, prefix, first);
+}
+
+static void
+conf_load_plx(struct plx_conf *c, bool report)
+{
+	char name[PLX_CONF_NAME_MAX], err[PLX_CONF_ERR_MAX];
+	bool unknown = false;
+	const char *text;
+	int rc;
+
+	for (char **e = environ; e != NULL && *e != NULL; e++) {
+		text = conf_env_split(*e, "PLX_", name);
+		if (text == NULL || strcmp(name, "CONFIG") == 0)
+			continue;
+		rc = plx_conf_set(c, name, text, PLX_CONF_FROM_ENV, err);
+		if (!report || rc == 0)
+			continue;
+		if (rc != -ENOENT)
+			PLX_LOG(WARNING, conf, "PLX_%s is ignored: %s", name, err);
+		else if (!__atomic_load_n(&conf_unknown_plx_said, __ATOMIC_RELAXED))
+			PLX_LOG(WARNING, conf, "PLX_%s is not a setting and is ignored", name);
+		unknown |= rc == -ENOENT;
+	}
+	if (unknown)
+		__atomic_store_n(&conf_unknown_plx_said, true, __ATOMIC_RELAXED);
+}
+
+static int
+conf_load_env(struct plx_conf *c, const char *prefix, bool report)
+{
+	const char *path = getenv("PLX_CONFIG");
+	char err[512], ucx[PLX_CONF_NAME_MAX];
+	int rc = 0;
+
+	if (path != NULL && *path != '\0') {
+		rc = plx_conf_load_file(c, path, err, sizeof(err));
+		if (rc < 0 && report)
+			PLX_LOG(ERR, conf, "settings of PLX_CONFIG are not used: %s", err);
+	}
+	conf_load_ucx(c, "UCX_", report);
+	if (prefix != NULL && *prefix != '\0' &&
+		snprintf(ucx, sizeof(ucx), "%s_UCX_", prefix) < (int)sizeof(ucx))
+		conf_load_ucx(c, ucx, report);
+	conf_load_plx(c, report);
+	return rc;
+}
+
+int
+plx_conf_load_env(struct plx_conf *c, const char *prefix)
+{
+	return conf_load_env(c, prefix, true);
+}
+
+/* The first pass is silent, so that the second speaks at the level it found. */
+static void
+conf_process_load(void)
+{
+	plx_conf_defaults(&conf_process);
+	conf_load_env(&conf_process, NULL, false);
+	if (conf_process.v[PLX_CONF_LOG_LEVEL].source != PLX_CONF_FROM_DEFAULT)
+		plx_log_set_level(plx_conf_log_level(&conf_process));
+	conf_load_env(&conf_process, NULL, true);
+}
+
+struct plx_conf *
+plx_conf_process(void)
+{
+	pthread_once(&conf_process_once, conf_process_load);
+	return &conf_process;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * conf_table.c - the one table of settings; a new setting is one row here and
+ * one name in plx_conf.h
+ */
+#include "plx_conf.h"
+
+static const char *const log_levels[] = {"emergency", "alert", "critical", "error", "warning",
+	"notice", "info", "debug", NULL};
+static const char *const huge_choices[] = {"auto", "no", NULL};
+static const char *const cma_choices[] = {"auto", "no", NULL};
+static const char *const idle_choices[] = {"spin", "pause", "yield", "sleep", NULL};
+static const char *const rndv_choices[] = {"auto", "get", "split", "frag", NULL};
+
+#define ROW_BOOL(id, n, d, rt, h) [id] = {n, PLX_CONF_BOOL, "", d, 0, 1, NULL, rt, h}
+#define ROW_UINT(id, n, un, d, lo, hi, rt, h) [id] = {n, PLX_CONF_UINT, un, d, lo, hi, NULL, rt, h}
+#define ROW_ENUM(id, n, d, ch, rt, h) [id] = {n, PLX_CONF_ENUM, "", d, 0, 0, ch, rt, h}
+#define ROW_STR(id, n, d, rt, h) [id] = {n, PLX_CONF_STR, "", d, 0, 0, NULL, rt, h}
+
+static const struct plx_conf_row rows[PLX_CONF_N] = {
+	ROW_ENUM(PLX_CONF_LOG_LEVEL, "log.level", "warning", log_levels, true,
+		"What is written to standard error: this level and those before it."),
+	ROW_ENUM(PLX_CONF_EAL_HUGE, "eal.huge", "auto", huge_choices, false,
+		"Whether pools are taken from huge pages when there are free ones."),
+	ROW_UINT(PLX_CONF_EAL_MEM, "eal.mem", "bytes", "64m", 16u << 20, 16ull << 30, false,
+		"Address space of the EAL heap; pages are used as they are touched."),
+	ROW_STR(PLX_CONF_REACTOR, "reactor.lcores", "", false,
+		"Cores of dedicated reactors as \"lcore:1,2\" or \"lcore:1-3\"; empty means inline."),
+	ROW_ENUM(PLX_CONF_REACTOR_IDLE, "reactor.idle", "yield", idle_choices, true,
+		"What a reactor does when its turns find nothing."),
+	ROW_UINT(PLX_CONF_REACTOR_IDLE_TURNS, "reactor.idle_turns", "turns", "1000", 1, 1u << 30,
+		true, "Empty turns before a reactor applies reactor.idle."),
+	ROW_UINT(PLX_CONF_WORKER_YIELD_TURNS, "worker.yield_turns", "turns", "20000", 0, 1u << 30,
+		true, "Empty turns before an inline worker yields its core; 0 never yields."),
+	ROW_STR(PLX_CONF_DEVICES, "worker.devices", "shm", false,
+		"Devices a worker opens, by name, separated by commas."),
+	ROW_ENUM(PLX_CONF_SHM_HUGE, "shm.huge", "auto", huge_choices, false,
+		"Whether shared segments are backed by huge pages when there are free ones."),
+	ROW_UINT(PLX_CONF_SHM_FAST_PEERS, "shm.fast_peers", "peers", "32", 0, 64, false,
+		"Peers that get a ring of their own to this worker; the rest share one."),
+	ROW_ENUM(PLX_CONF_SHM_CMA, "shm.cma", "auto", cma_choices, false,
+		"Whether large private buffers are read and written by cross-memory attach."),
+	ROW_UINT(PLX_CONF_PEER_CHECK_MS, "worker.peer_check_ms", "ms", "20", 1, 60000, true,
+		"How often a worker looks whether its peers are alive."),
+	ROW_UINT(PLX_CONF_EAGER_MAX, "proto.eager_max", "bytes", "32k", 0, 1ull << 30, true,
+		"Largest message sent without asking; longer ones use rendezvous."),
+	ROW_ENUM(PLX_CONF_RNDV_SCHEME, "rndv.scheme", "auto", rndv_choices, true,
+		"How rendezvous data moves: receiver reads, both sides copy, or fragments."),
+	ROW_UINT(PLX_CONF_RNDV_CHUNK, "rndv.chunk", "bytes", "128k", 4096, 1u << 26, true,
+		"Bytes of one transfer that are moved in one turn."),
+	ROW_UINT(PLX_CONF_RNDV_SPLIT_MIN, "rndv.split_min", "bytes", "64k", 4096, 1ull << 30, true,
+		"Shortest transfer in which the sender helps to copy."),
+	ROW_UINT(PLX_CONF_RNDV_FRAG_MAX, "rndv.frag_max", "bytes", "0", 0, 1ull << 40, true,
+		"Longest transfer by fragments although the device can read peer memory."),
+	ROW_STR(PLX_CONF_RPC_SOCKET, "rpc.socket", "", false,
+		"Path of the JSON-RPC unix socket (%p is the process id); empty means none."),
+};
+
+const struct plx_conf_row *
+plx_conf_row(enum plx_conf_id id)
+{
+	return &rows[id];
+}

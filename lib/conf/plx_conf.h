@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_conf.h - every setting: name, unit, default, range, help
+ *
+ * There is one table (conf_table.c). A value comes from, in rising order: the
+ * table's default, the JSON file, the environment (PLX_SHM_CMA for "shm.cma";
+ * some UCX_... names are mapped), the application (ucp_config_modify), JSON-RPC.
+ * Objects copy what they need when they are opened; nothing reads a setting in
+ * a turn.
+ */
+#ifndef PLX_CONF_H
+#define PLX_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <rte_log.h>
+
+struct json_t; /* of jansson.h */
+
+/** Index of a setting: the rows of conf_table.c stand in this order. */
+enum plx_conf_id {
+	PLX_CONF_LOG_LEVEL,
+	PLX_CONF_EAL_HUGE,
+	PLX_CONF_EAL_MEM,
+	PLX_CONF_REACTOR,
+	PLX_CONF_REACTOR_IDLE,
+	PLX_CONF_REACTOR_IDLE_TURNS,
+	PLX_CONF_WORKER_YIELD_TURNS,
+	PLX_CONF_DEVICES,
+	PLX_CONF_SHM_HUGE,
+	PLX_CONF_SHM_FAST_PEERS,
+	PLX_CONF_SHM_CMA,
+	PLX_CONF_PEER_CHECK_MS,
+	PLX_CONF_EAGER_MAX,
+	PLX_CONF_RNDV_SCHEME,
+	PLX_CONF_RNDV_CHUNK,
+	PLX_CONF_RNDV_SPLIT_MIN,
+	PLX_CONF_RNDV_FRAG_MAX,
+	PLX_CONF_RPC_SOCKET,
+	PLX_CONF_N
+};
+
+enum plx_conf_type {
+	PLX_CONF_BOOL, /* y, n, yes, no, on, off, true, false, 1, 0 */
+	PLX_CONF_UINT, /* a count, or an amount in the row's unit; k, m, g suffixes are powers of 2 */
+	PLX_CONF_ENUM, /* one of the row's choices; the value is its index */
+	PLX_CONF_STR,  /* any text up to PLX_CONF_STR_MAX - 1 bytes */
+};
+
+/** Where the value in force came from; a lower source never overwrites a higher one. */
+enum plx_conf_source {
+	PLX_CONF_FROM_DEFAULT,
+	PLX_CONF_FROM_FILE,
+	PLX_CONF_FROM_ENV,
+	PLX_CONF_FROM_API,
+	PLX_CONF_FROM_RPC,
+};
+
+#define PLX_CONF_STR_MAX 256
+#define PLX_CONF_NAME_MAX 64 /* of a name, with its terminating byte */
+#define PLX_CONF_ERR_MAX 128 /* of a sentence that says what is wrong */
+
+/** One row of the table. All text is static. */
+struct plx_conf_row {
+	const char *name;	 /* "shm.cma": section, dot, name */
+	enum plx_conf_type type;
+	const char *unit;	 /* "bytes", "ms", "turns", "" */
+	const char *def;	 /* default, as text */
+	uint64_t min, max;	 /* PLX_CONF_UINT only */
+	const char *const *choices; /* PLX_CONF_ENUM only, NULL-terminated */
+	bool runtime;		 /* may change after start by RPC; read when the next object opens */
+	const char *help;	 /* one sentence */
+};
+
+/** A full set of values: one is the process's, ucp_config_t holds copies. */
+struct plx_conf {
+	struct {
+		uint64_t u; /* BOOL, UINT, ENUM */
+		char s[PLX_CONF_STR_MAX]; /* STR */
+		enum plx_conf_source source;
+	} v[PLX_CONF_N];
+};
+
+/** @return the row of a setting. Thread: any. */
+const struct plx_conf_row *plx_conf_row(enum plx_conf_id id);
+
+/**
+ * Find a setting by its name ("shm.cma") or by its environment form
+ * ("SHM_CMA", case ignored).
+ * @return its id, or -ENOENT. Thread: any.
+ */
+int plx_conf_find(const char *name);
+
+/** Fill a set with the table's defaults. Thread: any. */
+void plx_conf_defaults(struct plx_conf *c);
+
+/**
+ * Set one value from text.
+ * @param err buffer of PLX_CONF_ERR_MAX bytes for a sentence that says what is wrong, or NULL
+ * Errors: -ENOENT no such setting; -EINVAL not of the row's type, or no such choice;
+ * -ERANGE outside min..max; -ENAMETOOLONG text over PLX_CONF_STR_MAX.
+ * A value from a lower source than the one in force is checked and then ignored: 0.
+ * Thread: the set's owner.
+ */
+int plx_conf_set(struct plx_conf *c, const char *name, const char *text,
+	enum plx_conf_source source, char *err);
+
+/**
+ * Set one value from JSON: a string as plx_conf_set() takes it, or a whole number for
+ * UINT, true or false for BOOL.
+ * Errors: as plx_conf_set(); -EINVAL a JSON type that the row does not take.
+ * Thread: the set's owner.
+ */
+int plx_conf_set_json(struct plx_conf *c, const char *name, const struct json_t *value,
+	enum plx_conf_source source, char *err);
+
+/**
+ * Set what a name of UCX means here (LOG_LEVEL, RNDV_SCHEME, RNDV_THRESH, TLS).
+ * @param name without "UCX_", case ignored
+ * Errors: -ENOENT means nothing here; -EINVAL the value has no counterpart.
+ * Thread: the set's owner.
+ */
+int plx_conf_set_ucx(struct plx_conf *c, const char *name, const char *text,
+	enum plx_conf_source source, char *err);
+
+/**
+ * Apply a JSON object of sections, all or nothing.
+ * @param runtime_only refuse to change settings that are fixed at start (naming them
+ *        with the value they have is no change)
+ * Errors: as plx_conf_set_json(); -EPERM would change a setting that is fixed at start.
+ * Thread: the set's owner. Allocates: heap.
+ */
+int plx_conf_load_json(struct plx_conf *c, const struct json_t *root, enum plx_conf_source source,
+	bool runtime_only, char *err);
+
+/**
+ * Read a JSON file: {"shm": {"cma": "auto"}, ...}. Unknown names, wrong types and
+ * syntax errors refuse the whole file (nothing is changed) with a message that
+ * names the line or the setting.
+ * @param err buffer of err_len bytes for that message, or NULL
+ * Errors: -ENOENT, -EACCES ... from open; -EINVAL content, over 1 MiB, no regular file.
+ * Thread: the set's owner. Blocks: may (file).
+ */
+int plx_conf_load_file(struct plx_conf *c, const char *path, char *err, size_t err_len);
+
+/**
+ * Read PLX_... and the mapped UCX_... variables from the environment; with a prefix
+ * P also P_UCX_... (ucp_config_read's rule). PLX_CONFIG names a JSON file, read
+ * first. A bad value is logged and skipped; unknown PLX_ names are logged once;
+ * unknown UCX_ names are counted and reported in one INFO line. Names of PLX_ win
+ * over those of P_UCX_, and these over UCX_.
+ * @return 0, or the error of the file that PLX_CONFIG names (logged; none of it is
+ * used, the environment is).
+ * Thread: the set's owner.
+ */
+int plx_conf_load_env(struct plx_conf *c, const char *prefix);
+
+/** Write the value in force as text. @return len as snprintf. Thread: the set's owner. */
+int plx_conf_format(const struct plx_conf *c, enum plx_conf_id id, char *buf, size_t len);
+
+/** Write the range or the choices of a setting as text. @return len as snprintf. Thread: any. */
+int plx_conf_format_range(enum plx_conf_id id, char *buf, size_t len);
+
+/* What plx_conf_print() writes; the bits are those of ucs_config_print_flags_t. */
+#define PLX_CONF_PRINT_VALUES 1u
+#define PLX_CONF_PRINT_HEADER 2u
+#define PLX_CONF_PRINT_DOC 4u
+
+/**
+ * Write every setting as a line PLX_SHM_CMA=auto.
+ * @param prefix what stands before each name; NULL is "PLX_"
+ * @param flags PLX_CONF_PRINT_x
+ * Thread: the set's owner. Blocks: may (file).
+ */
+void plx_conf_print(const struct plx_conf *c, FILE *f, const char *prefix, unsigned int flags);
+
+/**
+ * @return the process's own set, loaded once from file and environment; a log level
+ * found there is put in force. Thread: any.
+ */
+struct plx_conf *plx_conf_process(void);
+
+/** Value of a BOOL, UINT or ENUM setting. Thread: any. */
+static inline uint64_t
+plx_conf_u64(const struct plx_conf *c, enum plx_conf_id id)
+{
+	return __atomic_load_n(&c->v[id].u, __ATOMIC_RELAXED);
+}
+
+/** Text of a STR setting; belongs to the set. Thread: the set's owner. */
+static inline const char *
+plx_conf_str(const struct plx_conf *c, enum plx_conf_id id)
+{
+	return c->v[id].s;
+}
+
+/** @return log.level as a level of rte_log. Thread: any. */
+static inline uint32_t
+plx_conf_log_level(const struct plx_conf *c)
+{
+	return (uint32_t)plx_conf_u64(c, PLX_CONF_LOG_LEVEL) + RTE_LOG_EMERG;
+}
+
+/* Choices, in the order of the rows' lists. */
+enum { PLX_HUGE_AUTO, PLX_HUGE_NO };
+enum { PLX_CMA_AUTO, PLX_CMA_NO };
+enum { PLX_IDLE_SPIN, PLX_IDLE_PAUSE, PLX_IDLE_YIELD, PLX_IDLE_SLEEP };
+enum { PLX_RNDV_AUTO, PLX_RNDV_GET, PLX_RNDV_SPLIT, PLX_RNDV_FRAG };
+
+#endif

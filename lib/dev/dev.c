@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * dev.c - the driver list, devices, queues, and the peers of a queue
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plx_dev.h"
+#include "plx_dev_ops.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct plx_dev_ops *drivers[PLX_DEV_MAX];
+static unsigned n_drivers;
+static struct plx_dev *devs[PLX_DEV_MAX];
+
+const struct plx_stat_row plx_queue_stat_rows[] = {
+	PLX_STAT_ROW(struct plx_queue_stat, tx_msgs),
+	PLX_STAT_ROW(struct plx_queue_stat, tx_bytes),
+	PLX_STAT_ROW(struct plx_queue_stat, tx_full),
+	PLX_STAT_ROW(struct plx_queue_stat, rx_msgs),
+	PLX_STAT_ROW(struct plx_queue_stat, rx_bytes),
+	PLX_STAT_ROW(struct plx_queue_stat, rx_drop_bad_cell),
+	PLX_STAT_ROW(struct plx_queue_stat, rx_drop_bad_peer),
+	PLX_STAT_ROW(struct plx_queue_stat, rx_skip_dead),
+	PLX_STAT_ROW(struct plx_queue_stat, rma_ops),
+	PLX_STAT_ROW(struct plx_queue_stat, rma_bytes),
+	PLX_STAT_ROW(struct plx_queue_stat, rma_refused),
+	PLX_STAT_ROW(struct plx_queue_stat, peers),
+	PLX_STAT_ROW(struct plx_queue_stat, peers_dead),
+	PLX_STAT_END,
+};
+
+/* What stands in for a hook that a driver leaves out, so that no caller tests for NULL. */
+static int
+dummy_rma(const struct plx_rma_op *op)
+{
+	(void)op;
+	return -EOPNOTSUPP;
+}
+
+static void *
+dummy_peer_shared(struct plx_peer *peer)
+{
+	(void)peer;
+	return NULL;
+}
+
+int
+plx_dev_register(const struct plx_dev_ops *ops)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < n_drivers; i++)
+		if (drivers[i] == ops)
+			goto out;
+	if (n_drivers == PLX_DEV_MAX)
+		rc = -ENOSPC;
+	else
+		drivers[n_drivers++] = ops;
+out:
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+/* Called with the lock held. */
+static int
+dev_find_slot(const char *name, struct plx_dev **out)
+{
+	for (unsigned i = 0; i < PLX_DEV_MAX; i++) {
+		if (devs[i] != NULL && strcmp(devs[i]->ops->name, name) == 0) {
+			*out = devs[i];
+			return i;
+		}
+	}
+	*out = NULL;
+	for (unsigned i = 0; i < PLX_DEV_MAX; i++)
+		if (devs[i] == NULL)
+			return i;
+	return -ENOSPC;
+}
+
+static int
+dev_create(const char *name, const struct plx_conf *conf, struct plx_dev **out)
+{
+	struct plx_dev *dev;
+	int rc = -ENODEV;
+
+	for (unsigned i = 0; i < n_drivers; i++) {
+		if (strcmp(drivers[i]->name, name) != 0)
+			continue;
+		dev = calloc(1, sizeof(*dev));
+		if (dev == NULL)
+			return -ENOMEM;
+		dev->ops = drivers[i];
+		dev->conf = conf;
+		rc = dev->ops->open(dev);
+		if (rc != 0) {
+			free(dev);
+			return rc;
+		}
+		*out = dev;
+		return 0;
+	}
+	return rc;
+}
+
+int
+plx_dev_open(const char *name, const struct plx_conf *conf, struct plx_dev **out)
+{
+	struct plx_dev *dev;
+	int slot, rc = 0;
+
+	pthread_mutex_lock(&lock);
+	slot = dev_find_slot(name, &dev);
+	if (slot < 0)
+		rc = slot;
+	else if (dev == NULL)
+		rc = dev_create(name, conf, &dev);
+	if (rc == 0) {
+		devs[slot] = dev;
+		dev->refs++;
+		*out = dev;
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+void
+plx_dev_close(struct plx_dev *dev)
+{
+	if (dev == NULL)
+		return;
+	pthread_mutex_lock(&lock);
+	if (--dev->refs == 0) {
+		for (unsigned i = 0; i < PLX_DEV_MAX; i++)
+			if (devs[i] == dev)
+				devs[i] = NULL;
+		dev->ops->close(dev);
+		free(dev);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+const char *
+plx_dev_name(const struct plx_dev *dev)
+{
+	return dev->ops->name;
+}
+
+int
+plx_queue_open(struct plx_dev *dev, void *owner, struct plx_queue **out)
+{
+	const struct plx_dev_ops *ops = dev->ops;
+	struct plx_queue *q;
+	int rc;
+
+	q = aligned_alloc(PLX_LINE, sizeof(*q));
+	if (q == NULL)
+		return -ENOMEM;
+	memset(q, 0, sizeof(*q));
+	q->tx_short = ops->tx_short;
+	q->tx = ops->tx;
+	q->rx_burst = ops->rx_burst;
+	q->rx_release = ops->rx_release;
+	q->rma = ops->rma != NULL ? ops->rma : dummy_rma;
+	q->peer_shared = ops->peer_shared != NULL ? ops->peer_shared : dummy_peer_shared;
+	q->owner = owner;
+	q->dev = dev;
+	for (unsigned i = 0; i < PLX_DEV_PEER_HASH; i++)
+		LIST_INIT(&q->peers[i]);
+	rc = ops->queue_open(q);
+	if (rc != 0) {
+		free(q);
+		return rc;
+	}
+	*out = q;
+	return 0;
+}
+
+static void
+peer_free(struct plx_peer *peer)
+{
+	LIST_REMOVE(peer, link);
+	peer->q->dev->ops->peer_close(peer);
+	free(peer);
+}
+
+void
+plx_queue_close(struct plx_queue *q)
+{
+	if (q == NULL)
+		return;
+	for (unsigned i = 0; i < PLX_DEV_PEER_HASH; i++)
+		while (!LIST_EMPTY(&q->peers[i]))
+			peer_free(LIST_FIRST(&q->peers[i]));
+	q->dev->ops->queue_close(q);
+	free(q);
+}
+
+void
+plx_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
+{
+	q->dev->ops->queue_addr(q, addr);
+}
+
+void
+plx_queue_control(struct plx_queue *q)
+{
+	struct plx_peer *peer, *next;
+
+	if (q->dev->ops->queue_control != NULL)
+		q->dev->ops->queue_control(q);
+	for (unsigned i = 0; i < PLX_DEV_PEER_HASH && q->n_dead > 0; i++) {
+		for (peer = LIST_FIRST(&q->peers[i]); peer != NULL; peer = next) {
+			next = LIST_NEXT(peer, link);
+			if (peer->state == PLX_PEER_DEAD && peer->refs == 0) {
+				peer_free(peer);
+				q->n_dead--;
+			}
+		}
+	}
+}
+
+void
+plx_peer_each(struct plx_queue *q, void (*fn)(struct plx_peer *peer, void *arg), void *arg)
+{
+	struct plx_peer *peer, *next;
+
+	for (unsigned i = 0; i < PLX_DEV_PEER_HASH; i++) {
+		for (peer = LIST_FIRST(&q->peers[i]); peer != NULL; peer = next) {
+			next = LIST_NEXT(peer, link);
+			fn(peer, arg);
+		}
+	}
+}
+
+int
+plx_peer_get(struct plx_queue *q, const struct plx_addr *addr, struct plx_peer **out)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+	struct plx_peer *peer;
+	uint64_t uid;
+	int rc;
+
+	if (addr->len < sizeof(uid) || addr->len > PLX_ADDR_MAX)
+		return -EINVAL;
+	memcpy(&uid, addr->bytes, sizeof(uid));
+	LIST_FOREACH(peer, &q->peers[uid % PLX_DEV_PEER_HASH], link) {
+		if (peer->uid == uid)
+			goto found;
+	}
+	peer = aligned_alloc(PLX_LINE, (ops->peer_len + PLX_LINE - 1) / PLX_LINE * PLX_LINE);
+	if (peer == NULL)
+		return -ENOMEM;
+	memset(peer, 0, ops->peer_len);
+	peer->q = q;
+	peer->uid = uid;
+	rc = ops->peer_open(peer, addr);
+	if (rc != 0) {
+		free(peer);
+		return rc;
+	}
+	LIST_INSERT_HEAD(&q->peers[uid % PLX_DEV_PEER_HASH], peer, link);
+	PLX_STAT_INC(q->stat.peers);
+found:
+	peer->refs++;
+	*out = peer;
+	return 0;
+}
+
+int
+plx_peer_connect(struct plx_peer *peer)
+{
+	int rc;
+
+	if (peer->state == PLX_PEER_OPEN)
+		return 0;
+	if (peer->state == PLX_PEER_DEAD)
+		return peer->err;
+	rc = peer->q->dev->ops->peer_connect(peer);
+	if (rc == 0)
+		peer->state = PLX_PEER_OPEN;
+	else
+		plx_peer_dead(peer, rc);
+	return rc;
+}
+
+void
+plx_peer_put(struct plx_peer *peer)
+{
+	PLX_ASSERT(peer->refs > 0);
+	peer->refs--;
+}
+
+void
+plx_peer_dead(struct plx_peer *peer, int err)
+{
+	if (peer->state == PLX_PEER_DEAD)
+		return;
+	peer->state = PLX_PEER_DEAD;
+	peer->err = err;
+	peer->q->n_dead++;
+	PLX_STAT_INC(peer->q->stat.peers_dead);
+	if (peer->q->on_dead != NULL)
+		peer->q->on_dead(peer);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_dev.h - devices, queues, peers: what ep and worker call
+ *
+ * Drivers fill in plx_dev_ops.h. A queue is owned by one worker and called by
+ * the thread that gives that worker its turns; only opening and closing a device
+ * may happen elsewhere.
+ */
+#ifndef PLX_DEV_H
+#define PLX_DEV_H
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/queue.h>
+
+#include <rte_branch_prediction.h>
+
+#include "plx_assert.h"
+#include "plx_conf.h"
+#include "plx_stat.h"
+
+#define PLX_DEV_MAX	    8	/* devices in a process */
+#define PLX_DEV_NAME_MAX    16
+#define PLX_ADDR_MAX	    64	/* bytes of one queue's address */
+#define PLX_DEV_RX_BURST    16	/* messages taken in one go */
+#define PLX_DEV_PEER_HASH   256 /* lists over which a queue's peers are spread */
+
+struct plx_dev;
+struct plx_queue;
+struct plx_peer;
+
+/** What a device can do; what it can't, ep and rndv add. */
+enum plx_dev_cap {
+	PLX_DEV_RELIABLE = 1 << 0, /* what was taken arrives, or the peer is dead */
+	PLX_DEV_ORDERED = 1 << 1,  /* in the order it was taken */
+	PLX_DEV_GET = 1 << 2,	   /* reads a peer's private memory without its help */
+	PLX_DEV_PUT = 1 << 3,	   /* writes it */
+	PLX_DEV_SHARED = 1 << 4,   /* queues have a shared area that peers can map */
+};
+
+/** A queue's address as it travels in a worker address; the first 8 bytes are its uid. */
+struct plx_addr {
+	uint8_t len;
+	uint8_t bytes[PLX_ADDR_MAX];
+};
+
+enum plx_peer_state {
+	PLX_PEER_NEW,  /* known by address, not connected */
+	PLX_PEER_OPEN,
+	PLX_PEER_DEAD, /* err says why; nothing more is sent or received */
+};
+
+/**
+ * The other end of a queue, as the driver knows it; a driver's own peer struct
+ * begins with this one. There is one for each remote queue, whether it was met
+ * through an address or by a message from it.
+ */
+struct plx_peer {
+	struct plx_queue *q;
+	void *user;	/* lib/ep's object for this peer, NULL before the first use */
+	uint64_t uid;	/* of the remote queue */
+	uint32_t mtu;	/* longest header + data of one message, bytes; may fall when connecting */
+	uint32_t short_max; /* longest data of tx_short, bytes */
+	uint8_t state;	/* enum plx_peer_state */
+	uint8_t caps;	/* enum plx_dev_cap, for this peer: may lose bits */
+	int16_t err;	/* -errno once dead */
+	uint32_t refs;
+	LIST_ENTRY(plx_peer) link;
+};
+
+/** One message to send; header and data are copied before tx_burst() returns. */
+struct plx_tx {
+	struct plx_peer *peer;
+	const void *hdr;
+	const void *data;
+	uint32_t len;	  /* of data */
+	uint8_t hdr_len;
+	uint8_t op;	  /* wire opcode, carried for the caller */
+};
+
+/** One message that arrived, borrowed until rx_release(). */
+struct plx_rx {
+	struct plx_peer *src;
+	const uint8_t *data; /* header and data; the peer may still write to it: copy, then check */
+	uint32_t len;
+	uint8_t op;
+	uint8_t drv[3];	     /* the driver's */
+};
+
+/** One read or write of a peer's private memory. */
+struct plx_rma_op {
+	struct plx_peer *peer;
+	void *local;
+	uint64_t remote; /* address in the peer's process */
+	size_t len;
+	bool put;
+};
+
+/** Counters of a queue. */
+struct plx_queue_stat {
+	uint64_t tx_msgs, tx_bytes, tx_full;
+	uint64_t rx_msgs, rx_bytes;
+	uint64_t rx_drop_bad_cell, rx_drop_bad_peer, rx_skip_dead;
+	uint64_t rma_ops, rma_bytes, rma_refused;
+	uint64_t peers, peers_dead;
+};
+
+/** A driver's tx and rx pair, owned by one worker. Hooks are copied here from the ops. */
+struct plx_queue {
+	/* line 0: set at open, read in every turn */
+	int (*tx_short)(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data,
+		uint32_t len);
+	int (*tx)(const struct plx_tx *tx);
+	uint16_t (*rx_burst)(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
+	void (*rx_release)(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
+	int (*rma)(const struct plx_rma_op *op);
+	void *(*peer_shared)(struct plx_peer *peer);
+	void *priv;
+	void *owner; /* the worker */
+
+	/* line 1: owner thread */
+	alignas(PLX_LINE) struct plx_queue_stat stat;
+
+	/* cold; owner thread or control */
+	struct plx_dev *dev;
+	void *shared;	     /* PLX_DEV_SHARED: zeroed memory that peers reach by peer_shared() */
+	size_t shared_len;
+	uint64_t shared_used; /* lib/rndv: cursors in use, a bit each */
+	LIST_HEAD(, plx_peer) peers[PLX_DEV_PEER_HASH]; /* by uid */
+	uint32_t n_dead;     /* dead peers not yet freed */
+	/* called when a driver finds that a peer is gone; may be NULL */
+	void (*on_dead)(struct plx_peer *peer);
+};
+
+_Static_assert(offsetof(struct plx_queue, stat) == PLX_LINE, "line 0 is full");
+
+extern const struct plx_stat_row plx_queue_stat_rows[];
+
+/**
+ * Open a device by name, or take one more reference to it.
+ * @param name "shm"
+ * @param conf settings, copied as needed
+ * Thread: any, serialised inside. Blocks: may. Errors: -ENODEV no such driver; what its open says.
+ */
+int plx_dev_open(const char *name, const struct plx_conf *conf, struct plx_dev **out);
+
+/** Drop one reference. Accepts NULL. Thread: any. */
+void plx_dev_close(struct plx_dev *dev);
+
+/** @return the device's name, which belongs to it. Thread: any. */
+const char *plx_dev_name(const struct plx_dev *dev);
+
+/**
+ * Open a queue.
+ * @param owner stored in the queue
+ * Thread: any (before the owner gives turns). Errors: what the driver says.
+ */
+int plx_queue_open(struct plx_dev *dev, void *owner, struct plx_queue **out);
+
+/** Close a queue and all its peers. Accepts NULL. Thread: owner. */
+void plx_queue_close(struct plx_queue *q);
+
+/** The address by which others reach this queue. Thread: any. */
+void plx_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
+
+/**
+ * Slow work that may make system calls: dead peers, refused connections.
+ * Called every worker.peer_check_ms. Thread: owner.
+ */
+void plx_queue_control(struct plx_queue *q);
+
+/**
+ * Find or make the peer with this address; takes a reference.
+ * Errors: -EHOSTUNREACH the driver can't reach it; -EINVAL not an address; -ENOMEM.
+ * Thread: owner.
+ */
+int plx_peer_get(struct plx_queue *q, const struct plx_addr *addr, struct plx_peer **out);
+
+/**
+ * Connect a peer that is PLX_PEER_NEW; nothing may be sent to it before. When this returns 0
+ * the peer's mtu, short_max and caps are final.
+ * Errors: -ECONNREFUSED, -EHOSTUNREACH and others: the peer is dead now.
+ * Thread: owner. Blocks: may (system calls).
+ */
+int plx_peer_connect(struct plx_peer *peer);
+
+/** Drop a reference; a dead peer without any is freed by plx_queue_control(). Thread: owner. */
+void plx_peer_put(struct plx_peer *peer);
+
+/** Call fn for each peer of the queue; fn must not close it. Thread: owner. */
+void plx_peer_each(struct plx_queue *q, void (*fn)(struct plx_peer *peer, void *arg), void *arg);
+
+/** Drivers: the peer is gone; tells the owner once. @param err -errno. Thread: owner. */
+void plx_peer_dead(struct plx_peer *peer, int err);
+
+/**
+ * Send a message of an 8-byte header and up to short_max bytes of data.
+ * @return 0 taken; -EAGAIN full, try after a turn; -ECONNRESET and others: the peer is dead.
+ * Thread: owner. Blocks: never.
+ */
+static inline int
+plx_peer_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+{
+	return peer->q->tx_short(peer, op, hdr, data, len);
+}
+
+/** Send a message of hdr_len + len <= mtu bytes. Returns as plx_peer_tx_short(). */
+static inline int
+plx_peer_tx(const struct plx_tx *tx)
+{
+	return tx->peer->q->tx(tx);
+}
+
+/**
+ * Read or write a peer's memory.
+ * @return 0 done; -EAGAIN try after a turn; -EOPNOTSUPP not possible with this peer (its caps
+ * have lost the bit); -EFAULT not its memory; -ECONNRESET it is dead.
+ * Thread: owner.
+ */
+static inline int
+plx_peer_rma(const struct plx_rma_op *op)
+{
+	return op->peer->q->rma(op);
+}
+
+/** @return the peer queue's shared area as mapped here, or NULL. Thread: owner. */
+static inline void *
+plx_peer_shared(struct plx_peer *peer)
+{
+	return peer->q->peer_shared(peer);
+}
+
+#endif

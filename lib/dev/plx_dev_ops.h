@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_dev_ops.h - what a driver fills in
+ *
+ * test/dev_contract_test.c states the contract by running it: what was taken
+ * arrives in order and unchanged, a full queue answers -EAGAIN and changes
+ * nothing, data stays until it is released, a dead peer is told once, lengths 0,
+ * mtu and mtu + 1. A new driver is done when it passes.
+ */
+#ifndef PLX_DEV_OPS_H
+#define PLX_DEV_OPS_H
+
+#include "plx_dev.h"
+
+struct plx_dev {
+	const struct plx_dev_ops *ops;
+	void *priv;
+	const struct plx_conf *conf;
+	uint32_t caps;
+	uint32_t refs;
+};
+
+/** Hooks a driver leaves NULL are filled in by dev.c and answer -EOPNOTSUPP or nothing. */
+struct plx_dev_ops {
+	const char *name;
+	size_t peer_len; /* bytes of the driver's peer struct, which begins with a plx_peer */
+
+	/* Any thread, serialised by dev.c; may sleep; 0 or -errno. */
+	int (*open)(struct plx_dev *dev);
+	void (*close)(struct plx_dev *dev);
+
+	/* Owner thread, slow; 0 or -errno. queue_open sets shared, peer_open mtu, short_max, caps. */
+	int (*queue_open)(struct plx_queue *q);
+	void (*queue_close)(struct plx_queue *q);
+	void (*queue_addr)(const struct plx_queue *q, struct plx_addr *addr);
+	void (*queue_control)(struct plx_queue *q);
+	int (*peer_open)(struct plx_peer *peer, const struct plx_addr *addr);
+	int (*peer_connect)(struct plx_peer *peer); /* before the first send; may set mtu, caps */
+	void (*peer_close)(struct plx_peer *peer);
+
+	/* Owner thread, hot: never block, allocate, log or spin. As plx_dev.h says. */
+	int (*tx_short)(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data,
+		uint32_t len);
+	int (*tx)(const struct plx_tx *tx);
+	uint16_t (*rx_burst)(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
+	void (*rx_release)(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
+	int (*rma)(const struct plx_rma_op *op);
+	void *(*peer_shared)(struct plx_peer *peer);
+};
+
+/**
+ * Add a driver to the list that plx_dev_open() searches; called from lib/init's table.
+ * Errors: -ENOSPC more than PLX_DEV_MAX. Thread: control.
+ */
+int plx_dev_register(const struct plx_dev_ops *ops);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_stat.h - counters: plain uint64_t in the owner's struct, one writer
+ *
+ * The struct that owns counters describes them once in a table of rows; the
+ * RPC server, plx-top and the dump functions print any table the same way.
+ */
+#ifndef PLX_STAT_H
+#define PLX_STAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** One counter of a struct: its name says what happened (rx_drop_bad_len). */
+struct plx_stat_row {
+	const char *name;
+	size_t offset; /* of the uint64_t in the struct */
+};
+
+#define PLX_STAT_ROW(type, field)                                                                  \
+	{                                                                                          \
+		#field, offsetof(type, field)                                                      \
+	}
+#define PLX_STAT_END                                                                               \
+	{                                                                                          \
+		NULL, 0                                                                            \
+	}
+
+/** Owner thread: count one more. */
+#define PLX_STAT_INC(counter) PLX_STAT_ADD(counter, 1)
+
+/** Owner thread: count n more; readers in other threads use plx_stat_read(). */
+#define PLX_STAT_ADD(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
+
+/** Any thread: the value of the counter that row describes in obj. */
+static inline uint64_t
+plx_stat_read(const void *obj, const struct plx_stat_row *row)
+{
+	return __atomic_load_n((const uint64_t *)((const char *)obj + row->offset),
+		__ATOMIC_RELAXED);
+}
+
+#endif

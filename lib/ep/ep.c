@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ep.c - one peer: connect, order, pending, failure
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "plx_ep.h"
+
+const struct plx_stat_row plx_ep_stat_rows[] = {
+	PLX_STAT_ROW(struct plx_ep_stat, tx_pending),
+	PLX_STAT_ROW(struct plx_ep_stat, tx_failed),
+	PLX_STAT_ROW(struct plx_ep_stat, eps),
+	PLX_STAT_ROW(struct plx_ep_stat, eps_failed),
+	PLX_STAT_END,
+};
+
+/* A control message that waits: a copy of its header. */
+struct ep_ctl {
+	struct plx_pend pend;
+	struct plx_ep *ep;
+	uint8_t op;
+	uint8_t hdr_len;
+	uint8_t hdr[PLX_WIRE_HDR_MAX];
+};
+
+void
+plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err))
+{
+	memset(eps, 0, sizeof(*eps));
+	TAILQ_INIT(&eps->stalled);
+	LIST_INIT(&eps->all);
+	eps->on_failed = on_failed;
+	plx_pool_open(&eps->ctl, "ctl", sizeof(struct ep_ctl), 64, 0, NULL, NULL);
+	plx_pool_open(&eps->pool, "ep", sizeof(struct plx_ep), 16, 0, NULL, NULL);
+}
+
+static void
+ep_free(struct plx_ep *ep)
+{
+	struct plx_eps *eps = ep->eps;
+
+	if (ep->stalled)
+		TAILQ_REMOVE(&eps->stalled, ep, stalled_link);
+	LIST_REMOVE(ep, link);
+	ep->peer->user = NULL;
+	plx_peer_put(ep->peer);
+	plx_pool_put(&eps->pool, ep);
+}
+
+void
+plx_eps_close(struct plx_eps *eps)
+{
+	while (!LIST_EMPTY(&eps->all))
+		ep_free(LIST_FIRST(&eps->all));
+	plx_pool_close(&eps->ctl);
+	plx_pool_close(&eps->pool);
+}
+
+struct plx_ep *
+plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer)
+{
+	struct plx_ep *ep = peer->user;
+
+	if (ep != NULL)
+		return ep;
+	ep = plx_pool_get(&eps->pool);
+	if (ep == NULL)
+		return NULL;
+	memset(ep, 0, sizeof(*ep));
+	ep->peer = peer;
+	ep->eps = eps;
+	STAILQ_INIT(&ep->pending);
+	TAILQ_INIT(&ep->waits);
+	LIST_INIT(&ep->partial);
+	LIST_INIT(&ep->users);
+	peer->user = ep;
+	peer->refs++;
+	LIST_INSERT_HEAD(&eps->all, ep, link);
+	PLX_STAT_INC(eps->stat.eps);
+	if (peer->state == PLX_PEER_DEAD)
+		ep->err = peer->err;
+	return ep;
+}
+
+void
+plx_ep_user_add(struct plx_ep *ep, struct plx_ep_user *user)
+{
+	user->ep = ep;
+	ep->refs++;
+	LIST_INSERT_HEAD(&ep->users, user, link);
+}
+
+void
+plx_ep_user_remove(struct plx_ep_user *user)
+{
+	LIST_REMOVE(user, link);
+	user->ep->refs--;
+	user->ep = NULL;
+}
+
+int
+plx_ep_connect(struct plx_ep *ep)
+{
+	int rc;
+
+	if (ep->err != 0)
+		return ep->err;
+	if (ep->connected)
+		return 0;
+	rc = plx_peer_connect(ep->peer); /* a failure comes back through plx_ep_fail() */
+	if (rc != 0)
+		return rc;
+	ep->connected = true;
+	return 0;
+}
+
+void
+plx_ep_pend(struct plx_ep *ep, struct plx_pend *p)
+{
+	STAILQ_INSERT_TAIL(&ep->pending, p, link);
+	PLX_STAT_INC(ep->eps->stat.tx_pending);
+	if (!ep->stalled) {
+		ep->stalled = true;
+		TAILQ_INSERT_TAIL(&ep->eps->stalled, ep, stalled_link);
+	}
+}
+
+static int
+ctl_send(struct plx_pend *p)
+{
+	struct ep_ctl *c = (struct ep_ctl *)p;
+	struct plx_tx tx = {.peer = c->ep->peer, .hdr = c->hdr, .hdr_len = c->hdr_len, .op = c->op};
+	int rc = plx_peer_tx(&tx);
+
+	if (rc == 0)
+		plx_pool_put(&c->ep->eps->ctl, c);
+	return rc;
+}
+
+static void
+ctl_fail(struct plx_pend *p, int err)
+{
+	struct ep_ctl *c = (struct ep_ctl *)p;
+
+	(void)err;
+	plx_pool_put(&c->ep->eps->ctl, c);
+}
+
+int
+plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len)
+{
+	struct plx_tx tx = {.hdr = hdr, .hdr_len = hdr_len, .op = op};
+	struct ep_ctl *c;
+	int rc = plx_ep_connect(ep);
+
+	if (rc != 0)
+		return rc;
+	tx.peer = ep->peer;
+	if (plx_ep_open(ep)) {
+		rc = plx_peer_tx(&tx);
+		if (rc != -EAGAIN)
+			return rc;
+	}
+	c = plx_pool_get(&ep->eps->ctl);
+	if (c == NULL)
+		return -ENOMEM;
+	c->pend.send = ctl_send;
+	c->pend.fail = ctl_fail;
+	c->ep = ep;
+	c->op = op;
+	c->hdr_len = hdr_len;
+	memcpy(c->hdr, hdr, hdr_len);
+	plx_ep_pend(ep, &c->pend);
+	return 0;
+}
+
+static unsigned
+ep_flush(struct plx_ep *ep)
+{
+	struct plx_pend *p;
+	unsigned n = 0;
+
+	while ((p = STAILQ_FIRST(&ep->pending)) != NULL) {
+		int rc;
+
+		/* Unlinked first: what is sent may complete, be freed and come again. */
+		STAILQ_REMOVE_HEAD(&ep->pending, link);
+		rc = p->send(p);
+		if (rc == -EAGAIN) {
+			STAILQ_INSERT_HEAD(&ep->pending, p, link);
+			break;
+		}
+		if (rc != 0) {
+			PLX_STAT_INC(ep->eps->stat.tx_failed);
+			p->fail(p, rc);
+		}
+		n++;
+	}
+	return n;
+}
+
+unsigned
+plx_eps_flush_slow(struct plx_eps *eps)
+{
+	struct plx_ep *ep, *next;
+	unsigned n = 0;
+
+	for (ep = TAILQ_FIRST(&eps->stalled); ep != NULL; ep = next) {
+		next = TAILQ_NEXT(ep, stalled_link);
+		n += ep_flush(ep);
+		if (STAILQ_EMPTY(&ep->pending)) {
+			TAILQ_REMOVE(&eps->stalled, ep, stalled_link);
+			ep->stalled = false;
+		}
+	}
+	return n;
+}
+
+void
+plx_ep_cancel(struct plx_ep *ep, int err)
+{
+	struct plx_pend *p;
+	struct plx_wait *w;
+
+	while ((p = STAILQ_FIRST(&ep->pending)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ep->pending, link);
+		p->fail(p, err);
+	}
+	while ((w = TAILQ_FIRST(&ep->waits)) != NULL) {
+		plx_ep_wait_end(w);
+		w->fail(w, err);
+	}
+}
+
+void
+plx_ep_fail(struct plx_ep *ep, int err)
+{
+	if (ep->err != 0)
+		return;
+	ep->err = err;
+	ep->connected = false;
+	PLX_STAT_INC(ep->eps->stat.eps_failed);
+	plx_ep_cancel(ep, err);
+	if (ep->eps->on_failed != NULL)
+		ep->eps->on_failed(ep, err);
+}
+
+void
+plx_eps_sweep(struct plx_eps *eps)
+{
+	struct plx_ep *ep, *next;
+
+	for (ep = LIST_FIRST(&eps->all); ep != NULL; ep = next) {
+		next = LIST_NEXT(ep, link);
+		if (ep->err != 0 && ep->refs == 0 && ep->n_waits == 0 &&
+			LIST_EMPTY(&ep->partial) && ep->n_msgs == 0)
+			ep_free(ep);
+	}
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_ep.h - one peer as the protocol knows it: order, pending, what waits for it
+ *
+ * Design notes
+ * There is one ep for each remote worker, whether it was named by the
+ * application or met by a message from it; the handles of an API (ucp_ep_h) share
+ * it. So all that one worker sends to another keeps its order, and an answer needs
+ * no connection of its own.
+ *
+ * What the device does not take waits in the pending list, in order, and is
+ * offered again every turn. As long as something waits nothing overtakes it.
+ */
+#ifndef PLX_EP_H
+#define PLX_EP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "plx_dev.h"
+#include "plx_mem.h"
+#include "plx_req.h"
+#include "plx_stat.h"
+#include "plx_wire.h"
+
+struct plx_rndv;
+
+struct plx_ep_stat {
+	uint64_t tx_pending; /* messages that had to wait for the device */
+	uint64_t tx_failed;
+	uint64_t eps, eps_failed;
+};
+
+extern const struct plx_stat_row plx_ep_stat_rows[];
+
+/** The eps of a worker. Owner: the worker's. */
+struct plx_eps {
+	TAILQ_HEAD(, plx_ep) stalled; /* with something pending */
+	LIST_HEAD(, plx_ep) all;
+	struct plx_pool ctl;	/* control messages that wait */
+	struct plx_pool pool;
+	struct plx_ep_stat stat;
+	struct plx_rndv *rndv;	/* the worker's, for waits that fail */
+	/* a failed ep is told here once, after all that waited for it */
+	void (*on_failed)(struct plx_ep *ep, int err);
+};
+
+struct plx_ep {
+	/* line 0 */
+	struct plx_peer *peer;
+	struct plx_eps *eps;
+	STAILQ_HEAD(, plx_pend) pending;
+	uint32_t refs;	 /* API handles */
+	uint32_t msg_id; /* of the next multi-fragment message */
+	int err;	 /* -errno once failed */
+	bool connected;
+	bool stalled;
+	uint64_t n_waits;
+	uint64_t n_msgs;		/* kept messages that point here */
+	TAILQ_HEAD(, plx_wait) waits;	/* requests that wait for an answer */
+	LIST_HEAD(, plx_msg) partial;	/* multi-fragment messages that are arriving */
+	LIST_HEAD(, plx_ep_user) users; /* API handles */
+	TAILQ_ENTRY(plx_ep) stalled_link;
+	LIST_ENTRY(plx_ep) link;
+	SLIST_ENTRY(plx_ep) failing; /* the worker's: peer found dead, not told yet */
+	int failing_err;
+};
+
+/** An API handle on an ep; embedded in the face's struct. */
+struct plx_ep_user {
+	LIST_ENTRY(plx_ep_user) link; /* of the ep's */
+	LIST_ENTRY(plx_ep_user) all;  /* of the worker's */
+	struct plx_ep *ep;
+};
+
+/** Thread of all functions: owner. */
+
+void plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err));
+void plx_eps_close(struct plx_eps *eps);
+
+/** @return the ep of a peer, made when there is none yet, or NULL without memory. */
+struct plx_ep *plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer);
+
+static inline struct plx_ep *
+plx_ep_of(struct plx_eps *eps, struct plx_peer *peer)
+{
+	return likely(peer->user != NULL) ? peer->user : plx_ep_of_slow(eps, peer);
+}
+
+/** Add, or remove, an API handle. A failed ep without handles and waits is freed by sweep. */
+void plx_ep_user_add(struct plx_ep *ep, struct plx_ep_user *user);
+void plx_ep_user_remove(struct plx_ep_user *user);
+
+/** Connect before the first send. @return 0, or -errno: the ep has failed. */
+int plx_ep_connect(struct plx_ep *ep);
+
+/** @return whether a message may go to the device now: connected, nothing before it waits. */
+static inline bool
+plx_ep_open(const struct plx_ep *ep)
+{
+	return likely(ep->connected && STAILQ_EMPTY(&ep->pending));
+}
+
+/**
+ * Send a short message now or not at all.
+ * @return 0, -EAGAIN (nothing happened), or another error: the ep has failed.
+ */
+static inline int
+plx_ep_tx_short(struct plx_ep *ep, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+{
+	return plx_peer_tx_short(ep->peer, op, hdr, data, len);
+}
+
+/** Queue something to send behind what waits already. */
+void plx_ep_pend(struct plx_ep *ep, struct plx_pend *p);
+
+/**
+ * Send a message without data: now, or queued (a copy) when the device is full.
+ * @return 0, or -ENOMEM, or the ep's error.
+ */
+int plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len);
+
+/** Offer pending messages to the devices again. @return how many were taken */
+unsigned plx_eps_flush_slow(struct plx_eps *eps);
+
+static inline unsigned
+plx_eps_flush(struct plx_eps *eps)
+{
+	return likely(TAILQ_EMPTY(&eps->stalled)) ? 0 : plx_eps_flush_slow(eps);
+}
+
+/** Wait for an answer from the ep's peer. */
+static inline void
+plx_ep_wait(struct plx_ep *ep, struct plx_wait *w, void (*fail)(struct plx_wait *w, int err))
+{
+	w->ep = ep;
+	w->fail = fail;
+	ep->n_waits++;
+	TAILQ_INSERT_TAIL(&ep->waits, w, link);
+}
+
+/** Stop waiting; nothing happens when it does not wait. */
+static inline void
+plx_ep_wait_end(struct plx_wait *w)
+{
+	if (w->ep == NULL)
+		return;
+	TAILQ_REMOVE(&w->ep->waits, w, link);
+	w->ep->n_waits--;
+	w->ep = NULL;
+}
+
+/** Everything that waits fails with err; the ep can be used again. */
+void plx_ep_cancel(struct plx_ep *ep, int err);
+
+/** The peer is gone: everything that waits fails with err, then on_failed. */
+void plx_ep_fail(struct plx_ep *ep, int err);
+
+/** Free failed eps that nobody has or waits for. */
+void plx_eps_sweep(struct plx_eps *eps);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * eal.c - an EAL for processes that have none
+ *
+ * Design notes
+ * The EAL gets no huge pages of its own: pools live in an external heap (lib/mem)
+ * that goes on with 4 KiB pages when huge ones run out, which the EAL can't. It
+ * keeps no shared files, scans no bus, opens no telemetry socket, and the calling
+ * thread keeps the cores that it was allowed to run on.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+
+#include "init_int.h"
+
+#define ARGS_MAX 24
+#define LIST_MAX 1024
+
+/* Append to a list of text. @return 0, or -ENOSPC */
+static int
+append(char *list, const char *fmt, unsigned a, unsigned b)
+{
+	size_t used = strlen(list);
+	int n = snprintf(list + used, LIST_MAX - used, fmt, a, b);
+
+	return n < 0 || (size_t)n >= LIST_MAX - used ? -ENOSPC : 0;
+}
+
+/* "127@(0,1),2@2": the caller on the cores it has, each reactor on its own. */
+static int
+lcore_list(char *list, unsigned main_lcore, const cpu_set_t *set, const unsigned *lcores, int n)
+{
+	bool first = true;
+	int rc;
+
+	list[0] = '\0';
+	rc = append(list, "%u@(", main_lcore, 0);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE && rc == 0; cpu++) {
+		if (!CPU_ISSET(cpu, set))
+			continue;
+		rc = append(list, first ? "%u" : ",%u", cpu, 0);
+		first = false;
+	}
+	if (rc == 0)
+		rc = append(list, ")", 0, 0);
+	for (int i = 0; i < n && rc == 0; i++)
+		rc = append(list, ",%u@%u", lcores[i], lcores[i]);
+	return rc;
+}
+
+static unsigned
+free_lcore(const unsigned *lcores, int n)
+{
+	unsigned id = RTE_MAX_LCORE - 1;
+
+	for (int i = 0; i < n; i++)
+		if (lcores[i] == id)
+			return free_lcore(lcores, i) - 1;
+	return id;
+}
+
+/* The EAL makes an empty folder even when told to share nothing. */
+static void
+remove_runtime_dir(void)
+{
+	const char *dir = rte_eal_get_runtime_dir();
+
+	if (dir != NULL)
+		(void)rmdir(dir);
+}
+
+static int
+start(const struct plx_conf *conf, const cpu_set_t *set, const unsigned *lcores, int n)
+{
+	char mem[32], list[LIST_MAX], prefix[32], main_text[16];
+	unsigned main_lcore = free_lcore(lcores, n);
+	char *args[ARGS_MAX];
+	int n_args = 0, rc;
+
+	rc = lcore_list(list, main_lcore, set, lcores, n);
+	if (rc != 0)
+		return rc;
+	snprintf(mem, sizeof(mem), "%llu",
+		(unsigned long long)(plx_conf_u64(conf, PLX_CONF_EAL_MEM) >> 20));
+	snprintf(prefix, sizeof(prefix), "pollux_%d", getpid());
+	snprintf(main_text, sizeof(main_text), "%u", main_lcore);
+	args[n_args++] = (char *)"pollux";
+	args[n_args++] = (char *)"--no-huge";
+	args[n_args++] = (char *)"-m";
+	args[n_args++] = mem;
+	args[n_args++] = (char *)"--no-shconf";
+	args[n_args++] = (char *)"--no-pci";
+	args[n_args++] = (char *)"--no-telemetry";
+	args[n_args++] = (char *)"--iova-mode=va";
+	args[n_args++] = (char *)"--log-level=*:3";
+	args[n_args++] = (char *)"--file-prefix";
+	args[n_args++] = prefix;
+	args[n_args++] = (char *)"--main-lcore";
+	args[n_args++] = main_text;
+	args[n_args++] = (char *)"--lcores";
+	args[n_args++] = list;
+	args[n_args] = NULL;
+	if (rte_eal_init(n_args, args) < 0)
+		return rte_errno > 0 ? -rte_errno : -EIO;
+	remove_runtime_dir();
+	return 0;
+}
+
+int
+init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores)
+{
+	cpu_set_t set;
+	int rc;
+
+	if (rte_lcore_count() != 0) /* the application's, or ours of before */
+		return 0;
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		return -errno;
+	rc = start(conf, &set, lcores, n_lcores);
+	/* Whatever the EAL did, the caller runs where it ran. */
+	sched_setaffinity(0, sizeof(set), &set);
+	if (rc != 0)
+		PLX_LOG(ERR, init, "EAL did not start: %s", strerror(-rc));
+	return rc;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * init.c - the ordered start: EAL, heap, drivers, reactors, RPC
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plx_reactor.h"
+#include "plx_rpc.h"
+#include "plx_worker.h"
+
+#include "init_int.h"
+
+PLX_LOG_DEFINE(init, "plx.init");
+
+static struct {
+	pthread_mutex_t lock;
+	unsigned users;
+	struct plx_rpc_server *rpc;
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+int
+plx_init_parse_lcores(const char *text, unsigned *lcores)
+{
+	int n = 0;
+
+	if (strncmp(text, "lcore:", 6) == 0)
+		text += 6;
+	while (*text != '\0') {
+		char *end;
+		unsigned long lo, hi;
+
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		lo = hi = strtoul(text, &end, 10);
+		if (*end == '-') {
+			text = end + 1;
+			if (*text < '0' || *text > '9')
+				return -EINVAL;
+			hi = strtoul(text, &end, 10);
+		}
+		if (lo > hi || hi >= RTE_MAX_LCORE)
+			return -EINVAL;
+		for (; lo <= hi; lo++) {
+			if (n == PLX_INIT_LCORES_MAX)
+				return -EINVAL;
+			lcores[n++] = lo;
+		}
+		if (*end == ',' && end[1] != '\0')
+			end++;
+		else if (*end != '\0')
+			return -EINVAL;
+		text = end;
+	}
+	return n;
+}
+
+/* A reactor that can't start leaves its workers to the others, or inline. */
+static void
+start_reactors(const struct plx_conf *conf, const unsigned *lcores, int n)
+{
+	for (int i = 0; i < n; i++) {
+		int rc = plx_reactor_start(lcores[i], plx_conf_u64(conf, PLX_CONF_REACTOR_IDLE),
+			plx_conf_u64(conf, PLX_CONF_REACTOR_IDLE_TURNS));
+
+		if (rc != 0)
+			PLX_LOG(WARNING, init, "no reactor on lcore %u: %s", lcores[i],
+				strerror(-rc));
+	}
+}
+
+static void
+start_rpc(const struct plx_conf *conf)
+{
+	const char *path = plx_conf_str(conf, PLX_CONF_RPC_SOCKET);
+	int rc;
+
+	if (path[0] == '\0')
+		return;
+	rc = plx_rpc_start(path, &state.rpc);
+	if (rc != 0)
+		PLX_LOG(WARNING, init, "no RPC socket at %s: %s", path, strerror(-rc));
+}
+
+static int
+start_all(const struct plx_conf *conf)
+{
+	unsigned lcores[PLX_INIT_LCORES_MAX];
+	int n, rc;
+
+	plx_log_set_level(plx_conf_u64(conf, PLX_CONF_LOG_LEVEL) + 1);
+	n = plx_init_parse_lcores(plx_conf_str(conf, PLX_CONF_REACTOR), lcores);
+	if (n < 0) {
+		PLX_LOG(ERR, init, "reactor.lcores is not a list of cores: %s",
+			plx_conf_str(conf, PLX_CONF_REACTOR));
+		return n;
+	}
+	rc = init_eal(conf, lcores, n);
+	if (rc != 0)
+		return rc;
+	plx_log_set_level(plx_conf_u64(conf, PLX_CONF_LOG_LEVEL) + 1); /* the EAL has set its own */
+	rc = plx_mem_init(plx_conf_u64(conf, PLX_CONF_EAL_HUGE) == PLX_HUGE_AUTO);
+	if (rc != 0)
+		return rc;
+	rc = init_drivers();
+	if (rc != 0)
+		return rc;
+	start_reactors(conf, lcores, n);
+	start_rpc(conf);
+	return 0;
+}
+
+int
+plx_init_get(const struct plx_conf *conf)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&state.lock);
+	if (state.users == 0)
+		rc = start_all(conf);
+	if (rc == 0)
+		state.users++;
+	pthread_mutex_unlock(&state.lock);
+	return rc;
+}
+
+void
+plx_init_put(void)
+{
+	pthread_mutex_lock(&state.lock);
+	if (--state.users == 0) {
+		plx_rpc_stop(state.rpc);
+		state.rpc = NULL;
+		plx_reactor_stop_all();
+	}
+	pthread_mutex_unlock(&state.lock);
+}

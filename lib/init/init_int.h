@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * init_int.h - between the files of lib/init
+ */
+#ifndef INIT_INT_H
+#define INIT_INT_H
+
+#include "plx_init.h"
+#include "plx_log.h"
+
+PLX_LOG_DECLARE(init);
+
+/**
+ * Start the EAL unless the process has one.
+ * @param lcores of reactors to come
+ * @return 0 or -errno
+ */
+int init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores);
+
+/** Register every driver that was built. */
+int init_drivers(void);
+
+#endif

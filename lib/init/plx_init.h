@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_init.h - start and stop, in order
+ */
+#ifndef PLX_INIT_H
+#define PLX_INIT_H
+
+#include "plx_conf.h"
+
+/**
+ * Start the process's part of Pollux, or count one more user of it: EAL, heap,
+ * drivers, reactors, RPC server. The first caller's settings decide.
+ * Thread: any. Blocks: up to half a second the first time (the EAL's start).
+ * Errors: -ENOMEM, -EINVAL a bad reactor list, what the EAL says.
+ */
+int plx_init_get(const struct plx_conf *conf);
+
+/**
+ * One user less; the last stops reactors and the RPC server. The EAL stays: it
+ * can't be started twice in a process.
+ * Thread: any, not a reactor.
+ */
+void plx_init_put(void);
+
+/** The most cores that reactor.lcores may name. */
+#define PLX_INIT_LCORES_MAX 64
+
+/**
+ * Read "lcore:1,3-5" or "1,3-5".
+ * @param lcores set to the numbers; room for PLX_INIT_LCORES_MAX
+ * @return how many, or -EINVAL. Thread: any.
+ */
+int plx_init_parse_lcores(const char *text, unsigned *lcores);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mem.c - segments with a file descriptor, and the heap that pools live in
+ *
+ * Design notes
+ * The heap is a DPDK external heap ("plx") to which we add memory ourselves. The
+ * EAL's own allocator either has huge pages or has not; here each piece is asked
+ * for on huge pages and taken on 4 KiB pages when that fails, so that a process
+ * that finds none left goes on.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_errno.h>
+#include <rte_malloc.h>
+
+#include "plx_log.h"
+
+#include "mem_int.h"
+#include "plx_mem.h"
+
+PLX_LOG_DEFINE(mem, "plx.mem");
+
+#define HUGE_LEN   (2ull << 20)
+#define MEMFD_2MB  (21u << 26) /* MFD_HUGE_2MB, which glibc does not name */
+#define SMALL_LEN  4096ull
+#define HEAP_NAME  "plx"
+#define HEAP_STEP  (2ull << 20) /* least that is added to the heap at once */
+
+static struct {
+	pthread_mutex_t lock;
+	bool ready;
+	bool huge;
+	int socket;
+	uint64_t total; /* bytes in the heap */
+	uint64_t on_huge;
+	bool told;
+} heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = SOCKET_ID_ANY};
+
+static uint64_t
+round_up(uint64_t v, uint64_t unit)
+{
+	return (v + unit - 1) / unit * unit;
+}
+
+static void
+tell_once(void)
+{
+	if (__atomic_exchange_n(&heap.told, true, __ATOMIC_RELAXED))
+		return;
+	PLX_LOG(INFO, mem, "no free huge pages, going on with 4 KiB pages; "
+		"as root: echo 512 > /proc/sys/vm/nr_hugepages makes transfers faster");
+}
+
+static int
+seg_try(struct plx_seg *seg, void *addr, size_t len, bool huge)
+{
+	int flags = MAP_SHARED | (addr != NULL ? MAP_FIXED_NOREPLACE : 0);
+	int rc;
+
+	seg->len = round_up(len, huge ? HUGE_LEN : SMALL_LEN);
+	seg->huge = huge;
+	seg->fd = memfd_create("pollux", MFD_CLOEXEC | (huge ? MFD_HUGETLB | MEMFD_2MB : 0));
+	if (seg->fd < 0)
+		return -errno;
+	if (ftruncate(seg->fd, seg->len) != 0)
+		goto fail;
+	seg->base = mmap(addr, seg->len, PROT_READ | PROT_WRITE, flags, seg->fd, 0);
+	if (seg->base == MAP_FAILED)
+		goto fail;
+	return 0;
+fail:
+	rc = -errno;
+	close(seg->fd);
+	return rc;
+}
+
+int
+plx_seg_create(struct plx_seg *seg, void *addr, size_t len, bool huge)
+{
+	struct plx_seg s;
+	int rc;
+
+	if (len == 0 || len > SIZE_MAX - HUGE_LEN)
+		return -ENOMEM;
+	rc = huge ? seg_try(&s, addr, len, true) : -ENOMEM;
+	if (rc != 0) {
+		if (huge)
+			tell_once();
+		rc = seg_try(&s, addr, len, false);
+	}
+	if (rc != 0)
+		return rc;
+	*seg = s;
+	return 0;
+}
+
+void
+plx_seg_destroy(struct plx_seg *seg)
+{
+	if (seg->base == NULL)
+		return;
+	munmap(seg->base, seg->len);
+	close(seg->fd);
+	seg->base = NULL;
+	seg->fd = -1;
+}
+
+/* Called with the lock held. */
+static int
+heap_add(size_t len)
+{
+	size_t page = HUGE_LEN;
+	void *va = MAP_FAILED;
+
+	len = round_up(len, HEAP_STEP);
+	if (heap.huge)
+		va = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (va == MAP_FAILED) {
+		if (heap.huge)
+			tell_once();
+		page = SMALL_LEN;
+		va = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	}
+	if (va == MAP_FAILED)
+		return -ENOMEM;
+	if (rte_malloc_heap_memory_add(HEAP_NAME, va, len, NULL, len / page, page) != 0) {
+		munmap(va, len);
+		return -rte_errno;
+	}
+	heap.total += len;
+	heap.on_huge += page == HUGE_LEN ? len : 0;
+	return 0;
+}
+
+int
+plx_mem_init(bool huge)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&heap.lock);
+	if (!heap.ready) {
+		heap.huge = huge;
+		if (rte_malloc_heap_create(HEAP_NAME) != 0 && rte_errno != EEXIST) {
+			rc = -rte_errno;
+		} else {
+			heap.socket = rte_malloc_heap_get_socket(HEAP_NAME);
+			heap.ready = true;
+		}
+	}
+	pthread_mutex_unlock(&heap.lock);
+	return rc;
+}
+
+int
+plx_mem_socket(void)
+{
+	return heap.socket;
+}
+
+int
+mem_heap_reserve(size_t len)
+{
+	int rc;
+
+	pthread_mutex_lock(&heap.lock);
+	rc = heap_add(len);
+	pthread_mutex_unlock(&heap.lock);
+	return rc;
+}
+
+void
+plx_mem_stats(uint64_t *total, uint64_t *huge)
+{
+	pthread_mutex_lock(&heap.lock);
+	*total = heap.total;
+	*huge = heap.on_huge;
+	pthread_mutex_unlock(&heap.lock);
+}

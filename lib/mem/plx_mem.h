@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_mem.h - memory from the system: segments others can open, the heap, pools
+ *
+ * Everything here prefers huge pages and goes on with 4 KiB pages when there are
+ * none; the first time that happens one INFO line says what would help.
+ */
+#ifndef PLX_MEM_H
+#define PLX_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+/** Memory with a file descriptor by which another process can map it. */
+struct plx_seg {
+	void *base;
+	size_t len;  /* bytes, a multiple of the page size in use */
+	int fd;
+	bool huge;
+};
+
+/**
+ * Create a segment: zeroed, shared, gone when its last user is gone.
+ * @param addr where to put it (the range must be free), or NULL for anywhere
+ * @param len bytes, rounded up to pages
+ * @param huge try huge pages first
+ * Thread: any. Blocks: may. Errors: -ENOMEM; -EEXIST addr is in use.
+ */
+int plx_seg_create(struct plx_seg *seg, void *addr, size_t len, bool huge);
+
+/** Unmap and close. Accepts a segment whose base is NULL. Thread: any. */
+void plx_seg_destroy(struct plx_seg *seg);
+
+/**
+ * Prepare the heap that pools live in; called once after the EAL is up.
+ * @param huge whether to try huge pages
+ * @return 0 or -errno. Thread: control.
+ */
+int plx_mem_init(bool huge);
+
+/** @return the DPDK socket id of the heap, for rte_malloc_socket() and the like. Thread: any. */
+int plx_mem_socket(void);
+
+/** Bytes in the heap, and how many of them are on huge pages. Thread: any. */
+void plx_mem_stats(uint64_t *total, uint64_t *huge);
+
+/* One free object; the links live in the objects themselves. */
+struct plx_pool_obj {
+	SLIST_ENTRY(plx_pool_obj) next;
+};
+
+#define PLX_POOL_MAX_CHUNKS 40
+
+/**
+ * Equal objects for one owner thread: a chain of rte_mempools, each twice as
+ * large as the one before, with the free objects on a list, last in first out.
+ * (An rte_mempool alone has a fixed size and is a FIFO, which walks through all
+ * of its memory; a per-lcore cache does not exist for threads without an lcore.)
+ */
+struct plx_pool {
+	SLIST_HEAD(, plx_pool_obj) free;
+	uint32_t n_free;
+	uint32_t obj_len;	/* bytes */
+	uint32_t first_n;	/* objects in the first chunk */
+	uint32_t n_chunks;
+	uint64_t n_objs;
+	uint64_t max_objs;	/* 0: no bound */
+	struct rte_mempool *chunks[PLX_POOL_MAX_CHUNKS];
+	void (*init)(void *obj, void *arg); /* once for each object, when it is made */
+	void *init_arg;
+	char name[16];
+};
+
+/**
+ * Make a pool; nothing is taken from the heap before the first get.
+ * @param obj_len bytes of an object, aligned to a cache line inside
+ * @param first_n objects in the first chunk
+ * @param max_objs bound, 0 for none
+ * @param init called once for each object, NULL for none
+ * Thread: control.
+ */
+void plx_pool_open(struct plx_pool *p, const char *name, uint32_t obj_len, uint32_t first_n,
+	uint64_t max_objs, void (*init)(void *obj, void *arg), void *init_arg);
+
+/** Give everything back; objects still out are gone. Thread: owner. */
+void plx_pool_close(struct plx_pool *p);
+
+/** Call fn for each object ever made, free or not. Thread: owner. */
+void plx_pool_each(struct plx_pool *p, void (*fn)(void *obj, void *arg), void *arg);
+
+/** Slow path of plx_pool_get(): one more chunk. @return an object or NULL. Thread: owner. */
+void *plx_pool_grow(struct plx_pool *p);
+
+/** @return an object, its content as it was left, or NULL without memory. Thread: owner. */
+static inline void *
+plx_pool_get(struct plx_pool *p)
+{
+	struct plx_pool_obj *obj = SLIST_FIRST(&p->free);
+
+	if (__builtin_expect(obj == NULL, 0))
+		return plx_pool_grow(p);
+	SLIST_REMOVE_HEAD(&p->free, next);
+	p->n_free--;
+	return obj;
+}
+
+/** Give an object back. Overwrites its first 8 bytes. Thread: owner. */
+static inline void
+plx_pool_put(struct plx_pool *p, void *obj)
+{
+	SLIST_INSERT_HEAD(&p->free, (struct plx_pool_obj *)obj, next);
+	p->n_free++;
+}
+
+#endif

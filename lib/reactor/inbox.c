@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * inbox.c - messages {fn, arg} from any thread to an owner
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#include "plx_inbox.h"
+
+#define INBOX_BURST 32
+
+struct inbox_msg {
+	plx_inbox_fn fn;
+	void *arg;
+};
+
+int
+plx_inbox_open(struct plx_inbox *in)
+{
+	static _Atomic uint32_t serial;
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "plx_inbox_%u",
+		atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));
+	in->ring = rte_ring_create_elem(name, sizeof(struct inbox_msg), PLX_INBOX_LEN,
+		SOCKET_ID_ANY, RING_F_MP_RTS_ENQ | RING_F_SC_DEQ);
+	return in->ring != NULL ? 0 : -ENOMEM;
+}
+
+void
+plx_inbox_close(struct plx_inbox *in)
+{
+	rte_ring_free(in->ring);
+	in->ring = NULL;
+}
+
+int
+plx_inbox_post(struct plx_inbox *in, plx_inbox_fn fn, void *arg)
+{
+	struct inbox_msg msg = {fn, arg};
+
+	return rte_ring_enqueue_elem(in->ring, &msg, sizeof(msg)) == 0 ? 0 : -EAGAIN;
+}
+
+unsigned
+plx_inbox_run(struct plx_inbox *in)
+{
+	struct inbox_msg msg[INBOX_BURST];
+	unsigned n;
+
+	n = rte_ring_sc_dequeue_burst_elem(in->ring, msg, sizeof(msg[0]), INBOX_BURST, NULL);
+	for (unsigned i = 0; i < n; i++)
+		msg[i].fn(msg[i].arg);
+	return n;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_reactor.h - pinned threads that give turns to pollers
+ *
+ * A reactor runs on one lcore of the EAL and knows nothing of messages: it calls
+ * each of its pollers, counts busy and idle ticks, and applies the idle policy
+ * when nothing was done for a while.
+ */
+#ifndef PLX_REACTOR_H
+#define PLX_REACTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "plx_inbox.h"
+#include "plx_stat.h"
+
+#define PLX_REACTOR_MAX 128 /* as many as the EAL has lcores */
+
+struct plx_reactor;
+
+/** Something that takes turns; embedded in its owner. */
+struct plx_poller {
+	unsigned (*fn)(void *arg); /* one turn; how much it did */
+	void *arg;
+	struct plx_reactor *reactor; /* NULL when it runs on none */
+	TAILQ_ENTRY(plx_poller) link;
+};
+
+struct plx_reactor_stat {
+	uint64_t turns, busy_turns;
+	uint64_t busy_ticks, idle_ticks;
+	uint64_t idles; /* times the idle policy was applied */
+};
+
+extern const struct plx_stat_row plx_reactor_stat_rows[];
+
+/** What plx_reactor_info() tells. */
+struct plx_reactor_info {
+	unsigned lcore;
+	unsigned n_pollers;
+	struct plx_reactor_stat stat;
+};
+
+/**
+ * Start a reactor on an lcore that waits for work.
+ * @param idle PLX_IDLE_x
+ * @param idle_turns empty turns before it is applied
+ * Errors: -EBUSY the lcore is in use; -ENODEV the EAL has no such lcore; -ENOMEM.
+ * Thread: control.
+ */
+int plx_reactor_start(unsigned lcore, unsigned idle, uint64_t idle_turns);
+
+/** Stop all reactors and wait for them; pollers must be gone. Thread: control. */
+void plx_reactor_stop_all(void);
+
+/** @return how many run. Thread: any. */
+unsigned plx_reactor_count(void);
+
+/** Change the idle policy of all reactors. Thread: any. */
+void plx_reactor_set_idle(unsigned idle, uint64_t idle_turns);
+
+/** Give a poller to the reactor with the fewest; returns when it has begun. Thread: control. */
+int plx_reactor_add(struct plx_poller *p);
+
+/** Take a poller away; returns after its last turn. Thread: control, not a reactor. */
+void plx_reactor_remove(struct plx_poller *p);
+
+/** Facts about the i-th reactor. @return 0 or -ENOENT. Thread: control. */
+int plx_reactor_info(unsigned i, struct plx_reactor_info *info);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_timer.h - the few timers of one owner, in a list by time
+ *
+ * Time is passed in, so tests need no clock. (rte_timer keeps its lists by lcore
+ * and may not be run by a thread without one, as an inline worker's often is.)
+ */
+#ifndef PLX_TIMER_H
+#define PLX_TIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct plx_timer {
+	TAILQ_ENTRY(plx_timer) link;
+	uint64_t due_ticks;
+	bool armed;
+	void (*fn)(struct plx_timer *t, uint64_t now_ticks);
+};
+
+struct plx_timers {
+	TAILQ_HEAD(, plx_timer) list;
+	uint64_t next_ticks; /* of the first, UINT64_MAX with none */
+};
+
+/** Thread of all: owner. */
+void plx_timers_init(struct plx_timers *ts);
+
+/** Arm, or move, a timer; it fires once. */
+void plx_timer_arm(struct plx_timers *ts, struct plx_timer *t, uint64_t due_ticks);
+
+/** Disarm; nothing happens when it is not armed. */
+void plx_timer_disarm(struct plx_timers *ts, struct plx_timer *t);
+
+/** Fire all that are due; a timer may arm itself again for later. @return how many fired */
+unsigned plx_timers_run(struct plx_timers *ts, uint64_t now_ticks);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * timer.c - a sorted list: an owner has a handful of timers, all coarse
+ */
+#include <stddef.h>
+
+#include "plx_timer.h"
+
+static void
+timers_update(struct plx_timers *ts)
+{
+	struct plx_timer *first = TAILQ_FIRST(&ts->list);
+
+	ts->next_ticks = first != NULL ? first->due_ticks : UINT64_MAX;
+}
+
+void
+plx_timers_init(struct plx_timers *ts)
+{
+	TAILQ_INIT(&ts->list);
+	ts->next_ticks = UINT64_MAX;
+}
+
+void
+plx_timer_arm(struct plx_timers *ts, struct plx_timer *t, uint64_t due_ticks)
+{
+	struct plx_timer *at;
+
+	plx_timer_disarm(ts, t);
+	t->due_ticks = due_ticks;
+	t->armed = true;
+	TAILQ_FOREACH(at, &ts->list, link) {
+		if (at->due_ticks > due_ticks)
+			break;
+	}
+	if (at != NULL)
+		TAILQ_INSERT_BEFORE(at, t, link);
+	else
+		TAILQ_INSERT_TAIL(&ts->list, t, link);
+	timers_update(ts);
+}
+
+void
+plx_timer_disarm(struct plx_timers *ts, struct plx_timer *t)
+{
+	if (!t->armed)
+		return;
+	TAILQ_REMOVE(&ts->list, t, link);
+	t->armed = false;
+	timers_update(ts);
+}
+
+unsigned
+plx_timers_run(struct plx_timers *ts, uint64_t now_ticks)
+{
+	unsigned n = 0;
+
+	while (ts->next_ticks <= now_ticks) {
+		struct plx_timer *t = TAILQ_FIRST(&ts->list);
+
+		plx_timer_disarm(ts, t);
+		t->fn(t, now_ticks);
+		n++;
+	}
+	return n;
+}

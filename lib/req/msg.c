@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * msg.c - kept messages: small ones hold their data, larger take it by size class
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include "plx_req.h"
+
+#define CLASS_INLINE 0xff
+#define CLASS_MALLOC 0xfe /* larger than every class: rte_malloc */
+
+static const uint32_t class_len[PLX_MSG_CLASSES] = {1024, 4096, 8192, 16384, 32768, 65536};
+
+static void
+msg_init(void *obj, void *arg)
+{
+	struct plx_msg *m = obj;
+
+	(void)arg;
+	m->size_class = CLASS_INLINE;
+}
+
+static void
+msg_cleanup(void *obj, void *arg)
+{
+	struct plx_msg *m = obj;
+
+	(void)arg;
+	if (m->size_class == CLASS_MALLOC)
+		rte_free(m->data);
+}
+
+void
+plx_msg_pools_open(struct plx_msg_pools *p)
+{
+	plx_pool_open(&p->msg, "msg", sizeof(struct plx_msg), 64, 0, msg_init, NULL);
+	for (unsigned i = 0; i < PLX_MSG_CLASSES; i++)
+		plx_pool_open(&p->data[i], "data", class_len[i], i < 3 ? 32 : 8, 0, NULL, NULL);
+	p->bytes = 0;
+}
+
+void
+plx_msg_pools_close(struct plx_msg_pools *p)
+{
+	plx_pool_each(&p->msg, msg_cleanup, NULL);
+	plx_pool_close(&p->msg);
+	for (unsigned i = 0; i < PLX_MSG_CLASSES; i++)
+		plx_pool_close(&p->data[i]);
+}
+
+static uint8_t *
+data_get(struct plx_msg_pools *p, uint64_t len, uint8_t *size_class)
+{
+	for (unsigned i = 0; i < PLX_MSG_CLASSES; i++) {
+		if (len <= class_len[i]) {
+			*size_class = i;
+			return plx_pool_get(&p->data[i]);
+		}
+	}
+	*size_class = CLASS_MALLOC;
+	return rte_malloc_socket("plx_msg", len, 0, plx_mem_socket());
+}
+
+struct plx_msg *
+plx_msg_get(struct plx_msg_pools *p, uint64_t len)
+{
+	struct plx_msg *m = plx_pool_get(&p->msg);
+
+	if (m == NULL)
+		return NULL;
+	m->size_class = CLASS_INLINE;
+	m->data = m->inl;
+	if (len > PLX_MSG_INLINE) {
+		m->data = data_get(p, len, &m->size_class);
+		if (m->data == NULL) {
+			plx_pool_put(&p->msg, m);
+			return NULL;
+		}
+	}
+	m->len = len;
+	m->data_len = len;
+	m->got = 0;
+	m->req = NULL;
+	m->ep = NULL;
+	m->is_partial = false;
+	m->direct = false;
+	m->taken = false;
+	p->bytes += len;
+	return m;
+}
+
+void
+plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m)
+{
+	if (m->size_class == CLASS_MALLOC)
+		rte_free(m->data);
+	else if (m->size_class != CLASS_INLINE)
+		plx_pool_put(&p->data[m->size_class], m->data);
+	m->size_class = CLASS_INLINE;
+	p->bytes -= m->data_len;
+	plx_pool_put(&p->msg, m);
+}

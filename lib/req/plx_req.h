@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_req.h - what waits: an operation in flight, or a kept message
+ *
+ * Design notes
+ * Requests belong to the application's side: they are taken and given back by
+ * the thread that calls the API. The worker's owner only completes them, with
+ * plx_req_complete(). When the owner is that same thread (inline) this runs the
+ * callback at once; when it is a reactor the request goes through the completion
+ * ring and the callback runs in the application's progress call.
+ *
+ * A request may lie in the user's memory (USER). From the moment DONE is visible,
+ * or its callback returns, nothing here touches it again.
+ */
+#ifndef PLX_REQ_H
+#define PLX_REQ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rte_branch_prediction.h>
+
+#include "plx_assert.h"
+#include "plx_mem.h"
+#include "plx_tag.h"
+#include "plx_wire.h"
+
+struct plx_ep;
+struct plx_req;
+struct plx_msg;
+struct rte_ring;
+
+/** Something to send that the device did not take; in order, for each ep. */
+struct plx_pend {
+	STAILQ_ENTRY(plx_pend) link;
+	/* try again: 0 sent, -EAGAIN not yet; any other error fails it */
+	int (*send)(struct plx_pend *p);
+	void (*fail)(struct plx_pend *p, int err);
+};
+
+/** Something that waits for an answer of a peer; fail is called when the peer dies. */
+struct plx_wait {
+	TAILQ_ENTRY(plx_wait) link;
+	void (*fail)(struct plx_wait *w, int err);
+	struct plx_ep *ep; /* NULL: does not wait */
+};
+
+enum plx_req_flag {
+	PLX_REQ_DONE = 1 << 0,	   /* status is final */
+	PLX_REQ_USER = 1 << 1,	   /* lies in the user's memory */
+	PLX_REQ_RELEASED = 1 << 2, /* goes back to the pool when done */
+	PLX_REQ_NO_CB = 1 << 3,	   /* the user has freed it: no callback */
+	PLX_REQ_RECV = 1 << 4,	   /* a tag receive: info is its */
+	PLX_REQ_SYNC = 1 << 5,	   /* send: done when matched */
+};
+
+/** The cursor that both sides of a transfer take chunks from; in the receiver's shared area. */
+struct plx_cursor {
+	_Atomic uint64_t next; /* generation << 32 | next chunk */
+	_Atomic uint64_t done; /* generation << 32 | chunks that the sender has copied */
+	uint64_t pad[6];
+};
+_Static_assert(sizeof(struct plx_cursor) == 64, "shared layout");
+
+/* A send: eager pieces, or the sender's side of a rendezvous. */
+struct plx_req_send {
+	struct plx_ep *ep;
+	uint64_t tag;
+	uint64_t offset;	/* sent so far */
+	struct plx_pend pend;
+	struct plx_wait wait;
+	struct plx_wire_id id;	/* index 0: none */
+	uint32_t msg_id;
+	bool on_run;		/* linked in rndv's run list */
+	uint8_t role;		/* enum in rndv_int.h */
+	TAILQ_ENTRY(plx_req) run;
+	struct plx_wire_id rreq; /* of the receiver that asked for help or data */
+	union {
+		struct {
+			uint64_t addr, len;
+			uint32_t slot, gen, chunk;
+		} help;
+		struct {
+			uint64_t end;
+		} pull;
+	};
+};
+
+/* The receiver's side of a rendezvous. */
+struct plx_req_rndv {
+	struct plx_ep *ep;
+	struct plx_wait wait;
+	TAILQ_ENTRY(plx_req) run;
+	struct plx_wire_id sreq, id;
+	uint64_t addr;	 /* in the sender's process */
+	uint64_t copy;	 /* bytes to move */
+	uint64_t offset; /* moved so far */
+	uint32_t chunk, n_chunks, mine;
+	uint32_t slot, gen; /* cursor; slot UINT32_MAX: none */
+	uint32_t redo;	    /* chunk that the helper left, UINT32_MAX none */
+	uint8_t role;
+	bool on_run;
+};
+
+/** What a flush waits for. */
+enum plx_flush_kind {
+	PLX_FLUSH_EP,	  /* all that was sent to ep is with the device */
+	PLX_FLUSH_CLOSE,  /* and every answer has come */
+	PLX_FLUSH_WORKER, /* as EP, for all eps */
+};
+
+/* A flush. */
+struct plx_flush {
+	TAILQ_ENTRY(plx_flush) link;
+	struct plx_pend pend;
+	struct plx_ep *ep;
+	uint8_t kind; /* enum plx_flush_kind */
+};
+
+struct plx_req_pool;
+
+struct plx_req {
+	/* line 0 */
+	struct plx_pool_obj free; /* link while in the pool */
+	_Atomic uint8_t flags;	  /* enum plx_req_flag; application's side */
+	bool posted;		  /* owner: in the matcher */
+	int status;		  /* 0 or -errno, final once DONE */
+	void (*done)(struct plx_req *req); /* calls cb in the API's form; NULL: no callback */
+	void (*cb)(void);	  /* the user's, in whatever form the API gave it */
+	void *cb_arg;
+	struct plx_req_pool *pool;
+	void *buf;
+	uint64_t len; /* bytes of buf */
+	union {
+		struct plx_req_send send;
+		struct {
+			uint64_t info_tag, info_len; /* of the message that was matched */
+			union {
+				struct plx_tag_recv tag;
+				struct plx_req_rndv rndv;
+				struct plx_msg *msg; /* on the way to the owner */
+			};
+		} recv;
+		struct plx_flush flush;
+	};
+};
+
+#define PLX_REQ_SIZE 256
+_Static_assert(sizeof(struct plx_req) <= PLX_REQ_SIZE, "the ABI promises this size");
+_Static_assert(PLX_REQ_SIZE % 16 == 0, "user areas stay aligned");
+
+/** @return the user's area: what the API hands out. */
+static inline void *
+plx_req_user(struct plx_req *req)
+{
+	return (char *)req + PLX_REQ_SIZE;
+}
+
+/** The inverse of plx_req_user(). */
+static inline struct plx_req *
+plx_req_of(void *user)
+{
+	return (struct plx_req *)((char *)user - PLX_REQ_SIZE);
+}
+
+/** Requests of one worker. Owner: the application's side. */
+struct plx_req_pool {
+	struct plx_pool pool;
+	struct rte_ring *cq;		       /* completions from a reactor, or NULL: inline */
+	STAILQ_HEAD(, plx_req_over) overflow;  /* owner: completions the ring had no room for */
+	void (*user_init)(void *user);	       /* once for each request's user area */
+	void (*user_cleanup)(void *user);
+	void *user; /* the face's worker */
+};
+
+/** Where a completion waits when the ring is full; overlays the request's links. */
+struct plx_req_over {
+	STAILQ_ENTRY(plx_req_over) link;
+};
+
+/**
+ * Open a pool.
+ * @param user_len bytes of the user's area behind each request
+ * @param dedicated completions come from another thread
+ * Errors: -ENOMEM. Thread: control.
+ */
+int plx_req_pool_open(struct plx_req_pool *p, uint32_t user_len, bool dedicated,
+	void (*user_init)(void *user), void (*user_cleanup)(void *user));
+
+/** Run user_cleanup on every request and give the memory back. Thread: application's side. */
+void plx_req_pool_close(struct plx_req_pool *p);
+
+/** Application's side, dedicated: run callbacks of what has completed. @return how many */
+unsigned plx_req_pool_poll(struct plx_req_pool *p);
+
+/** Owner, dedicated: put what did not fit into the ring. */
+void plx_req_pool_flush(struct plx_req_pool *p);
+
+/** Slow path of plx_req_complete(): through the ring. Thread: owner. */
+void plx_req_defer(struct plx_req *req);
+
+/** Prepare a request in the user's memory, or one from the pool. */
+static inline void
+plx_req_init(struct plx_req *req, struct plx_req_pool *p, uint8_t flags)
+{
+	atomic_store_explicit(&req->flags, flags, memory_order_relaxed);
+	req->pool = p;
+	req->status = 0;
+	req->posted = false;
+	req->done = NULL;
+}
+
+/** @return a request, or NULL without memory. Thread: application's side. */
+static inline struct plx_req *
+plx_req_get(struct plx_req_pool *p)
+{
+	struct plx_req *req = plx_pool_get(&p->pool);
+
+	if (likely(req != NULL))
+		plx_req_init(req, p, 0);
+	return req;
+}
+
+/** Give a request back. Thread: application's side. */
+static inline void
+plx_req_put(struct plx_req *req)
+{
+	plx_pool_put(&req->pool->pool, req);
+}
+
+/** Make the request's status final and run its callback. Thread: application's side. */
+static inline void
+plx_req_finish(struct plx_req *req)
+{
+	uint8_t f = atomic_load_explicit(&req->flags, memory_order_relaxed);
+	bool put = (f & (PLX_REQ_RELEASED | PLX_REQ_USER)) == PLX_REQ_RELEASED;
+	void (*done)(struct plx_req *) = f & PLX_REQ_NO_CB ? NULL : req->done;
+
+	/* pairs with the acquire in plx_req_is_done() */
+	atomic_store_explicit(&req->flags, f | PLX_REQ_DONE, memory_order_release);
+	if (done != NULL)
+		done(req); /* may free it, unless it was released before */
+	if (put)
+		plx_req_put(req);
+}
+
+/** The operation is over. @param status 0 or -errno. Thread: owner. */
+static inline void
+plx_req_complete(struct plx_req *req, int status)
+{
+	req->status = status;
+	if (likely(req->pool->cq == NULL))
+		plx_req_finish(req);
+	else
+		plx_req_defer(req);
+}
+
+/** @return whether status is final. Thread: application's side. */
+static inline bool
+plx_req_is_done(struct plx_req *req)
+{
+	return (atomic_load_explicit(&req->flags, memory_order_acquire) & PLX_REQ_DONE) != 0;
+}
+
+/** Names for operations that a peer answers: index and generation, checked on use. */
+struct plx_req_ids {
+	struct {
+		struct plx_req *req;
+		uint32_t gen;
+		uint32_t next_free;
+	} *v;
+	uint32_t n;
+	uint32_t first_free; /* 0: none; index 0 is never given */
+};
+
+#define PLX_REQ_IDS_MAX (1u << 24)
+
+/** @return 0, or -ENOMEM. Thread: owner. Allocates: heap, when it doubles. */
+int plx_req_id_get(struct plx_req_ids *ids, struct plx_req *req, struct plx_wire_id *out);
+
+/** Forget a name. Thread: owner. */
+void plx_req_id_put(struct plx_req_ids *ids, struct plx_wire_id id);
+
+/** @return the request, or NULL for a name that is not in use. Thread: owner. */
+static inline struct plx_req *
+plx_req_id_find(const struct plx_req_ids *ids, struct plx_wire_id id)
+{
+	if (id.index == 0 || id.index >= ids->n || ids->v[id.index].gen != id.gen)
+		return NULL;
+	return ids->v[id.index].req;
+}
+
+void plx_req_ids_close(struct plx_req_ids *ids);
+
+/** What a kept message is. */
+enum plx_msg_kind {
+	PLX_MSG_EAGER, /* data is here, or still arriving */
+	PLX_MSG_SYNC,  /* data is here; the sender waits for a match */
+	PLX_MSG_RTS,   /* data is at the sender */
+};
+
+#define PLX_MSG_INLINE 192 /* bytes of data within a plx_msg */
+
+/** A message without a receive, or one that is still arriving. */
+struct plx_msg {
+	struct plx_tag_msg tag;
+	struct plx_ep *ep;	/* of the sender */
+	uint64_t len;		/* of the whole message */
+	uint64_t data_len;	/* room at data */
+	uint64_t got;		/* bytes that have arrived */
+	uint8_t *data;
+	struct plx_req *req;	/* the receive that waits for the rest of it */
+	LIST_ENTRY(plx_msg) partial; /* while fragments are missing */
+	uint64_t addr;		/* RTS */
+	struct plx_wire_id sreq; /* SYNC, RTS */
+	uint32_t msg_id;
+	uint8_t kind;		/* enum plx_msg_kind */
+	uint8_t size_class;	/* of data: see plx_msg_data_get() */
+	bool is_partial;
+	bool direct;		/* partial: data goes to req->buf at once */
+	bool taken;		/* removed by a probe: waits for msg_recv */
+	uint8_t inl[PLX_MSG_INLINE];
+};
+
+#define PLX_MSG_CLASSES 6
+
+/** Kept messages and their data. Owner: the worker's. */
+struct plx_msg_pools {
+	struct plx_pool msg;
+	struct plx_pool data[PLX_MSG_CLASSES];
+	uint64_t bytes; /* of data, now */
+};
+
+void plx_msg_pools_open(struct plx_msg_pools *p);
+void plx_msg_pools_close(struct plx_msg_pools *p);
+
+/** @return a message with room for len bytes at data, or NULL. Thread: owner. */
+struct plx_msg *plx_msg_get(struct plx_msg_pools *p, uint64_t len);
+
+/** Give a message and its data back. Thread: owner. */
+void plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m);
+
+#endif

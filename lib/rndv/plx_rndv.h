@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_rndv.h - messages too big to send unasked
+ *
+ * The sender's RTS holds the message's place in matching; the receiver picks how
+ * the data moves:
+ *
+ *	GET	the receiver reads it, a chunk a turn
+ *	SPLIT	both sides copy: chunks are taken from a cursor in the receiver's
+ *		shared area, so whoever gets turns works, and both cores do when
+ *		both poll
+ *	FRAG	the sender sends it as DATA messages through the device: two
+ *		copies, pipelined; works with every device
+ *
+ * and acknowledges when it has all. All functions are for the owner thread.
+ */
+#ifndef PLX_RNDV_H
+#define PLX_RNDV_H
+
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "plx_conf.h"
+#include "plx_ep.h"
+#include "plx_req.h"
+#include "plx_stat.h"
+
+struct plx_rndv_stat {
+	uint64_t sends, recvs;
+	uint64_t get, split, frag;	/* transfers by scheme */
+	uint64_t bytes_own, bytes_help; /* copied by this side as receiver, as helper */
+	uint64_t drop_bad_id;		/* answers to nothing we asked */
+	uint64_t drop_bad_range;
+	uint64_t errors;
+};
+
+extern const struct plx_stat_row plx_rndv_stat_rows[];
+
+TAILQ_HEAD(plx_rndv_run, plx_req);
+
+struct plx_rndv {
+	struct plx_rndv_run recvs; /* receivers with something to do */
+	struct plx_rndv_run sends; /* senders that help or send fragments */
+	struct plx_req_ids ids;
+	uint32_t scheme; /* PLX_RNDV_x */
+	uint32_t gen;	 /* of the next cursor */
+	uint64_t chunk, split_min, frag_max;
+	struct plx_rndv_stat stat;
+};
+
+void plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf);
+void plx_rndv_close(struct plx_rndv *r);
+
+/**
+ * Announce a message; req (send.ep, send.tag, buf, len are set) completes when the
+ * receiver has it. @return 0, or -errno: nothing was sent and req is the caller's.
+ */
+int plx_rndv_send(struct plx_rndv *r, struct plx_req *req);
+
+/** As plx_rndv_send() for a whole small message that wants to know when it is matched. */
+int plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req);
+
+/**
+ * A receive has met an announced message: move the data and complete req.
+ * @param len of the message, bytes; more than req->len is truncation
+ */
+void plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq, uint64_t addr,
+	uint64_t len, struct plx_req *req);
+
+/** Tell a sender that its message was matched, or that all is taken. */
+void plx_rndv_ack(struct plx_ep *ep, struct plx_wire_id sreq, int err);
+
+/* What arrived; header checked for length only. */
+void plx_rndv_on_ack(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_ack *h);
+void plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help *h);
+void plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help_end *h);
+void plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pull *h);
+void plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_data *h,
+	const uint8_t *data, uint32_t len);
+
+/** One chunk of every transfer that has something to do. @return how many moved */
+unsigned plx_rndv_run_slow(struct plx_rndv *r);
+
+static inline unsigned
+plx_rndv_run(struct plx_rndv *r)
+{
+	if (likely(TAILQ_EMPTY(&r->recvs) && TAILQ_EMPTY(&r->sends)))
+		return 0;
+	return plx_rndv_run_slow(r);
+}
+
+#endif

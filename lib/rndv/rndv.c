@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rndv.c - announce, choose how the data moves, acknowledge
+ *
+ * Design notes
+ * A request that a peer will answer has a name (plx_wire_id) and stands in its
+ * ep's list of waits. An answer is believed only if its name is in use and the
+ * request belongs to the ep it came from.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "rndv_int.h"
+
+const struct plx_stat_row plx_rndv_stat_rows[] = {
+	PLX_STAT_ROW(struct plx_rndv_stat, sends),
+	PLX_STAT_ROW(struct plx_rndv_stat, recvs),
+	PLX_STAT_ROW(struct plx_rndv_stat, get),
+	PLX_STAT_ROW(struct plx_rndv_stat, split),
+	PLX_STAT_ROW(struct plx_rndv_stat, frag),
+	PLX_STAT_ROW(struct plx_rndv_stat, bytes_own),
+	PLX_STAT_ROW(struct plx_rndv_stat, bytes_help),
+	PLX_STAT_ROW(struct plx_rndv_stat, drop_bad_id),
+	PLX_STAT_ROW(struct plx_rndv_stat, drop_bad_range),
+	PLX_STAT_ROW(struct plx_rndv_stat, errors),
+	PLX_STAT_END,
+};
+
+void
+plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf)
+{
+	memset(r, 0, sizeof(*r));
+	TAILQ_INIT(&r->recvs);
+	TAILQ_INIT(&r->sends);
+	r->scheme = plx_conf_u64(conf, PLX_CONF_RNDV_SCHEME);
+	r->chunk = plx_conf_u64(conf, PLX_CONF_RNDV_CHUNK);
+	r->split_min = plx_conf_u64(conf, PLX_CONF_RNDV_SPLIT_MIN);
+	r->frag_max = plx_conf_u64(conf, PLX_CONF_RNDV_FRAG_MAX);
+	r->gen = 1;
+}
+
+void
+plx_rndv_close(struct plx_rndv *r)
+{
+	plx_req_ids_close(&r->ids);
+}
+
+void
+rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role)
+{
+	rndv_send_stop_run(r, req);
+	req->send.role = role;
+	req->send.on_run = true;
+	TAILQ_INSERT_TAIL(&r->sends, req, send.run);
+}
+
+void
+rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req)
+{
+	if (!req->send.on_run)
+		return;
+	TAILQ_REMOVE(&r->sends, req, send.run);
+	req->send.on_run = false;
+	req->send.role = RNDV_IDLE;
+}
+
+void
+rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role)
+{
+	req->recv.rndv.role = role;
+	req->recv.rndv.on_run = true;
+	TAILQ_INSERT_TAIL(&r->recvs, req, recv.rndv.run);
+}
+
+/* The sender's side is over: acknowledged, or the peer is gone. */
+static void
+send_end(struct plx_rndv *r, struct plx_req *req, int err)
+{
+	rndv_send_stop_run(r, req);
+	plx_ep_wait_end(&req->send.wait);
+	plx_req_id_put(&r->ids, req->send.id);
+	if (err != 0)
+		PLX_STAT_INC(r->stat.errors);
+	plx_req_complete(req, err);
+}
+
+/* Waits know their ep only; the worker's rndv is found through the callback below. */
+static struct plx_rndv *
+rndv_of(struct plx_ep *ep)
+{
+	return ep->eps->rndv;
+}
+
+static void
+send_wait_fail(struct plx_wait *w, int err)
+{
+	struct plx_req *req = container_of(w, struct plx_req, send.wait);
+
+	send_end(rndv_of(req->send.ep), req, err);
+}
+
+static void
+send_pend_fail(struct plx_pend *p, int err)
+{
+	/* The wait fails as well, and that ends the request: nothing to do. */
+	(void)p;
+	(void)err;
+}
+
+static int
+rts_send(struct plx_pend *p)
+{
+	struct plx_req *req = container_of(p, struct plx_req, send.pend);
+	struct plx_wire_rts h = {.tag = req->send.tag, .len = req->len,
+		.addr = (uintptr_t)req->buf, .sreq = req->send.id};
+	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+		.op = PLX_WIRE_RTS};
+
+	return plx_peer_tx(&tx);
+}
+
+static int
+sync_send(struct plx_pend *p)
+{
+	struct plx_req *req = container_of(p, struct plx_req, send.pend);
+	struct plx_wire_sync h = {.tag = req->send.tag, .sreq = req->send.id};
+	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+		.data = req->buf, .len = req->len, .op = PLX_WIRE_SYNC};
+
+	return plx_peer_tx(&tx);
+}
+
+static int
+send_announce(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p))
+{
+	struct plx_ep *ep = req->send.ep;
+	int rc;
+
+	rc = plx_ep_connect(ep);
+	if (rc != 0)
+		return rc;
+	rc = plx_req_id_get(&r->ids, req, &req->send.id);
+	if (rc != 0)
+		return rc;
+	req->send.on_run = false;
+	req->send.role = RNDV_IDLE;
+	req->send.pend.send = send;
+	req->send.pend.fail = send_pend_fail;
+	rc = plx_ep_open(ep) ? send(&req->send.pend) : -EAGAIN;
+	if (rc == -EAGAIN) {
+		plx_ep_pend(ep, &req->send.pend);
+	} else if (rc != 0) {
+		plx_req_id_put(&r->ids, req->send.id);
+		return rc;
+	}
+	plx_ep_wait(ep, &req->send.wait, send_wait_fail);
+	PLX_STAT_INC(r->stat.sends);
+	return 0;
+}
+
+int
+plx_rndv_send(struct plx_rndv *r, struct plx_req *req)
+{
+	return send_announce(r, req, rts_send);
+}
+
+int
+plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req)
+{
+	return send_announce(r, req, sync_send);
+}
+
+void
+plx_rndv_ack(struct plx_ep *ep, struct plx_wire_id sreq, int err)
+{
+	struct plx_wire_ack h = {.sreq = sreq, .err = err};
+
+	/* When this can't be sent the peer is gone, and so is its interest. */
+	(void)plx_ep_tx_ctl(ep, PLX_WIRE_ACK, &h, sizeof(h));
+}
+
+void
+rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_ep *ep = v->ep;
+	struct plx_wire_id sreq = v->sreq;
+
+	if (v->on_run)
+		TAILQ_REMOVE(&r->recvs, req, recv.rndv.run);
+	v->on_run = false;
+	rndv_split_stop(req);
+	plx_ep_wait_end(&v->wait);
+	if (v->id.index != 0)
+		plx_req_id_put(&r->ids, v->id);
+	if (err != 0)
+		PLX_STAT_INC(r->stat.errors);
+	/* A receiver that fails still lets the sender go. */
+	plx_rndv_ack(ep, sreq, err);
+	plx_req_complete(req, err);
+}
+
+static void
+recv_wait_fail(struct plx_wait *w, int err)
+{
+	struct plx_req *req = container_of(w, struct plx_req, recv.rndv.wait);
+
+	rndv_recv_end(rndv_of(req->recv.rndv.ep), req, err);
+}
+
+/* The one place that chooses a scheme. */
+static int
+recv_start(struct plx_rndv *r, struct plx_req *req)
+{
+	const struct plx_req_rndv *v = &req->recv.rndv;
+	const struct plx_peer *peer = v->ep->peer;
+	bool get = (peer->caps & PLX_DEV_GET) != 0;
+	bool split = get && (peer->caps & PLX_DEV_SHARED) && (peer->caps & PLX_DEV_PUT);
+
+	if (!get || r->scheme == PLX_RNDV_FRAG ||
+		(r->scheme == PLX_RNDV_AUTO && v->copy <= r->frag_max))
+		return rndv_frag_start(r, req);
+	if (r->scheme != PLX_RNDV_GET && split && v->copy >= r->split_min &&
+		rndv_split_start(r, req) == 0)
+		return 0;
+	return rndv_get_start(r, req);
+}
+
+void
+plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq, uint64_t addr,
+	uint64_t len, struct plx_req *req)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	int rc;
+
+	PLX_STAT_INC(r->stat.recvs);
+	memset(v, 0, sizeof(*v));
+	v->ep = ep;
+	v->sreq = sreq;
+	v->addr = addr;
+	v->copy = len;
+	v->slot = RNDV_NONE;
+	v->redo = RNDV_NONE;
+	if (len > req->len || len == 0) {
+		plx_rndv_ack(ep, sreq, 0);
+		plx_req_complete(req, len > req->len ? -EMSGSIZE : 0);
+		return;
+	}
+	rc = plx_ep_connect(ep);
+	if (rc == 0) {
+		plx_ep_wait(ep, &v->wait, recv_wait_fail);
+		rc = recv_start(r, req);
+	}
+	if (rc != 0)
+		rndv_recv_end(r, req, rc);
+}
+
+/* A send of ours that this ep may speak of, or NULL. */
+static struct plx_req *
+send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
+{
+	struct plx_req *req = plx_req_id_find(&r->ids, id);
+
+	if (req == NULL || (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_RECV) ||
+		req->send.ep != ep) {
+		PLX_STAT_INC(r->stat.drop_bad_id);
+		return NULL;
+	}
+	return req;
+}
+
+static struct plx_req *
+recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
+{
+	struct plx_req *req = plx_req_id_find(&r->ids, id);
+
+	if (req == NULL ||
+		(atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_RECV) == 0 ||
+		req->recv.rndv.ep != ep) {
+		PLX_STAT_INC(r->stat.drop_bad_id);
+		return NULL;
+	}
+	return req;
+}
+
+void
+plx_rndv_on_ack(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_ack *h)
+{
+	struct plx_req *req = send_find(r, ep, h->sreq);
+
+	if (req != NULL)
+		send_end(r, req, h->err <= 0 && h->err > -4096 ? h->err : -EIO);
+}
+
+void
+plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help *h)
+{
+	struct plx_req *req = send_find(r, ep, h->sreq);
+
+	if (req == NULL)
+		return;
+	if (h->len > req->len || h->chunk < 4096 || h->slot >= ep->peer->q->shared_len /
+		sizeof(struct plx_cursor) || plx_peer_shared(ep->peer) == NULL) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return; /* the receiver does it alone */
+	}
+	req->send.rreq = h->rreq;
+	req->send.help.addr = h->addr;
+	req->send.help.len = h->len;
+	req->send.help.slot = h->slot;
+	req->send.help.gen = h->gen;
+	req->send.help.chunk = h->chunk;
+	rndv_send_start_run(r, req, RNDV_HELP);
+}
+
+void
+plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help_end *h)
+{
+	struct plx_req *req = recv_find(r, ep, h->rreq);
+
+	if (req == NULL)
+		return;
+	if (req->recv.rndv.role != RNDV_SPLIT || h->chunk >= req->recv.rndv.n_chunks)
+		PLX_STAT_INC(r->stat.drop_bad_range);
+	else
+		req->recv.rndv.redo = h->chunk;
+}
+
+void
+plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pull *h)
+{
+	struct plx_req *req = send_find(r, ep, h->sreq);
+
+	if (req == NULL)
+		return;
+	if (h->offset > req->len || h->len > req->len - h->offset) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	req->send.rreq = h->rreq;
+	req->send.offset = h->offset;
+	req->send.pull.end = h->offset + h->len;
+	rndv_send_start_run(r, req, RNDV_PULL);
+}
+
+void
+plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_data *h,
+	const uint8_t *data, uint32_t len)
+{
+	struct plx_req *req = recv_find(r, ep, h->rreq);
+	struct plx_req_rndv *v;
+
+	if (req == NULL)
+		return;
+	v = &req->recv.rndv;
+	if (v->role != RNDV_FRAG || h->offset != v->offset || len > v->copy - v->offset) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	memcpy((char *)req->buf + v->offset, data, len);
+	v->offset += len;
+	PLX_STAT_ADD(r->stat.bytes_own, len);
+	if (v->offset == v->copy)
+		rndv_recv_end(r, req, 0);
+}
+
+unsigned
+plx_rndv_run_slow(struct plx_rndv *r)
+{
+	struct plx_req *req, *next, *last;
+	unsigned n = 0;
+
+	/* Up to the last of now: callbacks may add new ones behind it. */
+	last = TAILQ_LAST(&r->sends, plx_rndv_run);
+	for (req = TAILQ_FIRST(&r->sends); req != NULL; req = next) {
+		next = req != last ? TAILQ_NEXT(req, send.run) : NULL;
+		n += req->send.role == RNDV_HELP ? rndv_help_step(r, req) : rndv_pull_step(r, req);
+	}
+	last = TAILQ_LAST(&r->recvs, plx_rndv_run);
+	for (req = TAILQ_FIRST(&r->recvs); req != NULL; req = next) {
+		next = req != last ? TAILQ_NEXT(req, recv.rndv.run) : NULL;
+		n += req->recv.rndv.role == RNDV_GET ? rndv_get_step(r, req)
+						     : rndv_split_step(r, req);
+	}
+	return n;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rndv_get.c - the receiver reads, and the sender helps by writing
+ *
+ * Design notes
+ * SPLIT: the receiver puts a cursor {generation, next chunk} into its shared area
+ * and asks the sender to help. Both take chunks by compare-and-swap until none is
+ * left; the sender counts what it has written in `done`. The receiver is finished
+ * when its own count and `done` make up all. If the sender never looks, the
+ * receiver takes every chunk: progress needs no help. A late sender finds another
+ * generation and leaves. A cursor is memory a peer writes to: at worst a transfer
+ * of that same peer goes wrong.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "rndv_int.h"
+
+#define CHUNK_MIN (16u << 10)
+
+static inline uint64_t
+min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Take the next chunk. @return its index, or RNDV_NONE */
+static uint32_t
+cursor_take(struct plx_cursor *c, uint32_t gen, uint32_t n_chunks)
+{
+	uint64_t v = atomic_load_explicit(&c->next, memory_order_relaxed);
+
+	do {
+		if ((uint32_t)(v >> 32) != gen || (uint32_t)v >= n_chunks)
+			return RNDV_NONE;
+	} while (!atomic_compare_exchange_weak_explicit(&c->next, &v, v + 1, memory_order_relaxed,
+		memory_order_relaxed));
+	return (uint32_t)v;
+}
+
+static struct plx_cursor *
+own_cursor(const struct plx_req_rndv *v)
+{
+	return (struct plx_cursor *)v->ep->peer->q->shared + v->slot;
+}
+
+int
+rndv_get_start(struct plx_rndv *r, struct plx_req *req)
+{
+	PLX_STAT_INC(r->stat.get);
+	rndv_recv_start_run(r, req, RNDV_GET);
+	return 0;
+}
+
+int
+rndv_split_start(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_queue *q = v->ep->peer->q;
+	uint32_t n_slots = min_u64(q->shared_len / sizeof(struct plx_cursor), 64);
+	struct plx_wire_help h;
+	struct plx_cursor *c;
+	uint64_t chunk;
+	uint32_t slot;
+	int rc;
+
+	slot = ~q->shared_used != 0 ? __builtin_ctzll(~q->shared_used) : 64;
+	if (slot >= n_slots)
+		return -EAGAIN;
+	rc = plx_req_id_get(&r->ids, req, &v->id);
+	if (rc != 0)
+		return rc;
+	/* At least four chunks, so that both get some; page multiples. */
+	chunk = min_u64(r->chunk, (v->copy / 4 + 4095) & ~4095ull);
+	chunk = chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
+	while (v->copy / chunk >= UINT32_MAX)
+		chunk *= 2;
+	v->chunk = chunk;
+	v->n_chunks = (v->copy + chunk - 1) / chunk;
+	v->slot = slot;
+	v->gen = r->gen++;
+	v->mine = 0;
+	c = own_cursor(v);
+	atomic_store_explicit(&c->done, (uint64_t)v->gen << 32, memory_order_relaxed);
+	atomic_store_explicit(&c->next, (uint64_t)v->gen << 32, memory_order_release);
+	h = (struct plx_wire_help){.sreq = v->sreq, .rreq = v->id, .addr = (uintptr_t)req->buf,
+		.len = v->copy, .slot = slot, .gen = v->gen, .chunk = chunk};
+	rc = plx_ep_tx_ctl(v->ep, PLX_WIRE_HELP, &h, sizeof(h));
+	if (rc != 0) {
+		plx_req_id_put(&r->ids, v->id);
+		v->id.index = 0;
+		v->slot = RNDV_NONE;
+		return rc;
+	}
+	q->shared_used |= 1ull << slot;
+	PLX_STAT_INC(r->stat.split);
+	rndv_recv_start_run(r, req, RNDV_SPLIT);
+	return 0;
+}
+
+void
+rndv_split_stop(struct plx_req *req)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+
+	if (v->slot == RNDV_NONE)
+		return;
+	/* No generation is 0: whoever comes late finds nothing. */
+	atomic_store_explicit(&own_cursor(v)->next, 0, memory_order_relaxed);
+	v->ep->peer->q->shared_used &= ~(1ull << v->slot);
+	v->slot = RNDV_NONE;
+}
+
+static int
+get_range(struct plx_rndv *r, struct plx_req *req, uint64_t offset, uint64_t len)
+{
+	const struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rma_op op = {.peer = v->ep->peer, .local = (char *)req->buf + offset,
+		.remote = v->addr + offset, .len = len};
+	int rc = plx_peer_rma(&op);
+
+	if (rc == 0)
+		PLX_STAT_ADD(r->stat.bytes_own, len);
+	return rc;
+}
+
+unsigned
+rndv_get_step(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	uint64_t len = min_u64(r->chunk, v->copy - v->offset);
+	int rc = get_range(r, req, v->offset, len);
+
+	if (rc == -EAGAIN)
+		return 0;
+	if (rc == -EOPNOTSUPP) { /* not allowed to read there after all */
+		TAILQ_REMOVE(&r->recvs, req, recv.rndv.run);
+		v->on_run = false;
+		rc = rndv_frag_start(r, req);
+		if (rc != 0)
+			rndv_recv_end(r, req, rc);
+		return 1;
+	}
+	v->offset += len;
+	if (rc != 0 || v->offset == v->copy)
+		rndv_recv_end(r, req, rc);
+	return 1;
+}
+
+static int
+get_chunk(struct plx_rndv *r, struct plx_req *req, uint32_t i)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	uint64_t offset = (uint64_t)i * v->chunk;
+	int rc = get_range(r, req, offset, min_u64(v->chunk, v->copy - offset));
+
+	v->mine += rc == 0;
+	return rc;
+}
+
+unsigned
+rndv_split_step(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_cursor *c = own_cursor(v);
+	uint32_t i = v->redo;
+	int rc = 0;
+
+	v->redo = RNDV_NONE;
+	if (i == RNDV_NONE)
+		i = cursor_take(c, v->gen, v->n_chunks);
+	if (i != RNDV_NONE)
+		rc = get_chunk(r, req, i);
+	/* pairs with the release in rndv_help_step(): the helper's bytes are there */
+	if (rc != 0 ||
+		v->mine + (uint32_t)atomic_load_explicit(&c->done, memory_order_acquire) >=
+			v->n_chunks)
+		rndv_recv_end(r, req, rc);
+	else if (i == RNDV_NONE)
+		return 0;
+	return 1;
+}
+
+unsigned
+rndv_help_step(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_req_send *s = &req->send;
+	struct plx_cursor *base = plx_peer_shared(s->ep->peer), *c;
+	uint32_t n_chunks = (s->help.len + s->help.chunk - 1) / s->help.chunk;
+	struct plx_wire_help_end end;
+	struct plx_rma_op op;
+	uint64_t offset;
+	uint32_t i;
+	int rc;
+
+	c = base + s->help.slot;
+	i = base != NULL ? cursor_take(c, s->help.gen, n_chunks) : RNDV_NONE;
+	if (i == RNDV_NONE) {
+		rndv_send_stop_run(r, req);
+		return 0;
+	}
+	offset = (uint64_t)i * s->help.chunk;
+	op = (struct plx_rma_op){.peer = s->ep->peer, .local = (char *)req->buf + offset,
+		.remote = s->help.addr + offset, .len = min_u64(s->help.chunk, s->help.len - offset),
+		.put = true};
+	rc = plx_peer_rma(&op);
+	if (rc == 0) {
+		PLX_STAT_ADD(r->stat.bytes_help, op.len);
+		/* pairs with the acquire in rndv_split_step() */
+		atomic_fetch_add_explicit(&c->done, 1, memory_order_release);
+		return 1;
+	}
+	rndv_send_stop_run(r, req);
+	end = (struct plx_wire_help_end){.rreq = s->rreq, .chunk = i, .err = rc};
+	(void)plx_ep_tx_ctl(s->ep, PLX_WIRE_HELP_END, &end, sizeof(end));
+	return 1;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rndv_int.h - between the files of lib/rndv
+ */
+#ifndef RNDV_INT_H
+#define RNDV_INT_H
+
+#include "plx_rndv.h"
+
+#define RNDV_NONE UINT32_MAX
+
+/** What a request in a run list does there. */
+enum rndv_role {
+	RNDV_IDLE,
+	RNDV_GET,
+	RNDV_SPLIT,
+	RNDV_FRAG, /* receiver: waits for DATA; not in a list */
+	RNDV_HELP, /* sender */
+	RNDV_PULL, /* sender: sends DATA */
+};
+
+/* rndv.c */
+void rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err);
+void rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
+void rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
+void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
+
+/* rndv_get.c: data moved by reading and writing the peer's memory */
+int rndv_get_start(struct plx_rndv *r, struct plx_req *req);
+int rndv_split_start(struct plx_rndv *r, struct plx_req *req);
+void rndv_split_stop(struct plx_req *req);
+unsigned rndv_get_step(struct plx_rndv *r, struct plx_req *req);
+unsigned rndv_split_step(struct plx_rndv *r, struct plx_req *req);
+unsigned rndv_help_step(struct plx_rndv *r, struct plx_req *req);
+
+/* rndv_frag.c: data sent as messages */
+int rndv_frag_start(struct plx_rndv *r, struct plx_req *req);
+unsigned rndv_pull_step(struct plx_rndv *r, struct plx_req *req);
+
+#endif

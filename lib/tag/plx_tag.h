@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_tag.h - posted receives meet arrived messages
+ *
+ * A data structure and nothing else: no devices, no time, no I/O. It links
+ * objects of others (a plx_tag_recv inside a request, a plx_tag_msg inside a
+ * kept message) and never owns or frees them. All functions are for the owner
+ * thread and never block. A message matches a receive when the two tags agree
+ * in the bits of the receive's mask; the other bits may hold anything.
+ *
+ * The caller keeps two rules, which together are MPI's order: look with
+ * plx_tag_find() before plx_tag_post(), and with plx_tag_match() before
+ * plx_tag_keep().
+ */
+#ifndef PLX_TAG_H
+#define PLX_TAG_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/queue.h>
+
+#include "plx_stat.h"
+
+/** Masks of posted receives that are hashed at one time; others are scanned. */
+#define PLX_TAG_MAX_CLASSES 8
+/** Masks by which kept messages are indexed at one time; others are scanned. */
+#define PLX_TAG_MAX_INDEXES 4
+/** Keys that a mask's table has room for: beyond, scanning takes over. */
+#define PLX_TAG_MAX_SLOTS (UINT32_C(1) << 26)
+
+struct plx_tag;
+
+/* Neighbours in a queue of the engine. */
+struct plx_tag_link {
+	struct plx_tag_link *next;
+	struct plx_tag_link *prev;
+};
+
+/**
+ * A posted receive's place in the engine; embedded in a request. Read only for
+ * the caller, and stable from plx_tag_post() to the match or the cancel.
+ */
+struct plx_tag_recv {
+	uint64_t tag;  /* as posted, less the bits outside mask */
+	uint64_t mask; /* bits of the tag that matter */
+	uint64_t seq;  /* place in post order */
+	union {
+		struct plx_tag_link link;           /* same mask and tag */
+		TAILQ_ENTRY(plx_tag_recv) residual; /* receives without a class */
+	};
+	struct plx_tag_recv *walk; /* next in post order, see plx_tag_recv_first() */
+	uint8_t class_i;           /* PLX_TAG_MAX_CLASSES: residual */
+};
+
+/**
+ * An unexpected message's place in the engine; embedded in a kept message. Read
+ * only for the caller, and stable from plx_tag_keep() to plx_tag_take().
+ */
+struct plx_tag_msg {
+	uint64_t tag; /* as sent */
+	uint64_t seq; /* place in arrival order */
+	TAILQ_ENTRY(plx_tag_msg) all;
+	struct plx_tag_link link[PLX_TAG_MAX_INDEXES]; /* same tag under that index's mask */
+};
+
+/** Counters of one engine. Writer: owner; readers: any, relaxed. */
+struct plx_tag_stat {
+	uint64_t posted;         /* receives posted now */
+	uint64_t posted_max;     /* most ever */
+	uint64_t kept;           /* unexpected messages now */
+	uint64_t kept_max;       /* most ever */
+	uint64_t match_hit;      /* arrivals that met a posted receive */
+	uint64_t match_miss;     /* arrivals that met none */
+	uint64_t cancels;        /* receives withdrawn */
+	uint64_t finds;          /* looks at kept messages */
+	uint64_t find_hit;       /* of those, answered with a message */
+	uint64_t probes;         /* table look-ups made for arrivals: 1 a live mask */
+	uint64_t classes;        /* masks of posted receives that have a table */
+	uint64_t class_recycled; /* tables given to another mask */
+	uint64_t residual;       /* receives now in the scanned list */
+	uint64_t residual_posts; /* receives that ever went there */
+	uint64_t residual_seen;  /* steps in that list */
+	uint64_t indexes;        /* masks by which kept messages are indexed */
+	uint64_t index_recycled; /* indexes given to another mask */
+	uint64_t scanned;        /* kept messages looked at one by one */
+	uint64_t rehashes;       /* tables doubled */
+	uint64_t rehash_fails;   /* tables that could not be: no memory, or PLX_TAG_MAX_SLOTS */
+};
+
+/** Rows that describe struct plx_tag_stat, ended by PLX_STAT_END. */
+extern const struct plx_stat_row plx_tag_stat_rows[];
+
+/**
+ * Make an empty engine.
+ * @param out set to the engine on success; the caller destroys it
+ * @return 0 or -errno
+ * Thread: control.  Blocks: may.  Allocates: heap.
+ * Errors: -ENOMEM.
+ */
+int plx_tag_create(struct plx_tag **out);
+
+/**
+ * End an engine; what is still linked is forgotten, not freed.
+ * @param t the engine, or NULL
+ * Thread: control.  Blocks: may.  Allocates: no.
+ */
+void plx_tag_destroy(struct plx_tag *t);
+
+/**
+ * Append a receive to the posted ones. No kept message may match it: look with
+ * plx_tag_find() first.
+ * @param r linked by no engine; the caller keeps it alive until it is matched or cancelled
+ * @param tag tag to wait for
+ * @param mask bits of the tag that must agree
+ * Thread: owner.  Blocks: never.  Allocates: heap, when a table doubles.
+ */
+void plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask);
+
+/**
+ * Remove the earliest posted receive that matches an arrived message.
+ * @param tag the message's tag
+ * @return the receive, the caller's again, or NULL
+ * Thread: owner.  Blocks: never.  Allocates: no.
+ */
+struct plx_tag_recv *plx_tag_match(struct plx_tag *t, uint64_t tag);
+
+/**
+ * What plx_tag_match() would return now; nothing is removed.
+ * @param tag the message's tag
+ * @return the receive, still posted, or NULL
+ * Thread: owner.  Blocks: never.  Allocates: no.
+ */
+struct plx_tag_recv *plx_tag_peek(struct plx_tag *t, uint64_t tag);
+
+/**
+ * Bring what plx_tag_match() will read into the cache; worth it where several
+ * arrivals are at hand and thousands of receives are posted.
+ * @param tag the message's tag
+ * Thread: owner.  Blocks: never.  Allocates: no.
+ */
+void plx_tag_prefetch(const struct plx_tag *t, uint64_t tag);
+
+/**
+ * Withdraw a posted receive; the same cost at any depth and for any mask.
+ * @param r posted in t; the caller's again
+ * Thread: owner.  Blocks: never.  Allocates: no.
+ */
+void plx_tag_cancel(struct plx_tag *t, struct plx_tag_recv *r);
+
+/**
+ * Append a message to the kept ones. No posted receive may match it: look with
+ * plx_tag_match() first.
+ * @param m linked by no engine; the caller keeps it alive until it is taken
+ * @param tag the message's tag
+ * Thread: owner.  Blocks: never.  Allocates: heap, when a table doubles.
+ */
+void plx_tag_keep(struct plx_tag *t, struct plx_tag_msg *m, uint64_t tag);
+
+/**
+ * The earliest kept message that a receive would match; it stays kept.
+ * @param tag tag looked for
+ * @param mask bits of the tag that must agree
+ * @return the message, or NULL
+ * Thread: owner.  Blocks: never.  Allocates: heap, when a table doubles.
+ */
+struct plx_tag_msg *plx_tag_find(struct plx_tag *t, uint64_t tag, uint64_t mask);
+
+/**
+ * Remove a kept message; the same cost at any depth.
+ * @param m kept in t; the caller's again
+ * Thread: owner.  Blocks: never.  Allocates: no.
+ */
+void plx_tag_take(struct plx_tag *t, struct plx_tag_msg *m);
+
+/**
+ * Start a walk over the posted receives in post order; n log n, for teardown
+ * and introspection. Receives posted after this call are not met, and the one
+ * in hand may be cancelled once plx_tag_recv_next() of it was read.
+ * @return the earliest posted receive, or NULL
+ * Thread: owner.  Blocks: never.  Allocates: no.
+ */
+struct plx_tag_recv *plx_tag_recv_first(struct plx_tag *t);
+
+/** The one posted after r in the walk begun by plx_tag_recv_first(), or NULL. Thread: owner. */
+static inline struct plx_tag_recv *
+plx_tag_recv_next(const struct plx_tag_recv *r)
+{
+	return r->walk;
+}
+
+/** The earliest kept message, or NULL. Thread: owner. */
+struct plx_tag_msg *plx_tag_msg_first(const struct plx_tag *t);
+
+/** The message kept after m, or NULL. Thread: owner. */
+static inline struct plx_tag_msg *
+plx_tag_msg_next(const struct plx_tag_msg *m)
+{
+	return TAILQ_NEXT(m, all);
+}
+
+/**
+ * The engine's counters, live.
+ * @return valid until plx_tag_destroy(); read single fields with plx_stat_read() elsewhere
+ * Thread: any.  Blocks: never.  Allocates: no.
+ */
+const struct plx_tag_stat *plx_tag_stats(const struct plx_tag *t);
+
+/**
+ * Write the masks, the depths and the counters as text.
+ * @param f open for writing
+ * Thread: owner.  Blocks: may.  Allocates: no.
+ */
+void plx_tag_dump(FILE *f, const struct plx_tag *t);
+
+#endif

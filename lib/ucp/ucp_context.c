@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_context.c - library, settings, contexts
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ucp_int.h"
+
+#define VERSION_RELEASE 0
+
+ucs_status_t
+ucp_lib_query(ucp_lib_attr_t *attr)
+{
+	if (attr->field_mask & UCP_LIB_ATTR_FIELD_MAX_THREAD_LEVEL)
+		attr->max_thread_level = UCS_THREAD_MODE_MULTI;
+	return UCS_OK;
+}
+
+void
+ucp_get_version(unsigned *major_version, unsigned *minor_version, unsigned *release_number)
+{
+	*major_version = UCP_API_MAJOR;
+	*minor_version = UCP_API_MINOR;
+	*release_number = VERSION_RELEASE;
+}
+
+#define TEXT_(x) #x
+#define TEXT(x)	 TEXT_(x)
+
+const char *
+ucp_get_version_string(void)
+{
+	return TEXT(UCP_API_MAJOR) "." TEXT(UCP_API_MINOR) "." TEXT(VERSION_RELEASE) " (pollux)";
+}
+
+ucs_status_t
+ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **config_p)
+{
+	char err[PLX_CONF_ERR_MAX];
+	struct ucp_config *c = malloc(sizeof(*c));
+	int rc = 0;
+
+	if (c == NULL)
+		return UCS_ERR_NO_MEMORY;
+	if (filename != NULL) {
+		plx_conf_defaults(&c->conf);
+		rc = plx_conf_load_file(&c->conf, filename, err, sizeof(err));
+		if (rc == 0)
+			rc = plx_conf_load_env(&c->conf, env_prefix);
+		else
+			PLX_LOG(ERR, ucp, "%s: %s", filename, err);
+	} else if (env_prefix != NULL) {
+		plx_conf_defaults(&c->conf);
+		rc = plx_conf_load_env(&c->conf, env_prefix);
+	} else {
+		c->conf = *plx_conf_process();
+	}
+	if (rc != 0) {
+		free(c);
+		return ucp_status(rc);
+	}
+	*config_p = c;
+	return UCS_OK;
+}
+
+void
+ucp_config_release(ucp_config_t *config)
+{
+	free(config);
+}
+
+ucs_status_t
+ucp_config_modify(ucp_config_t *config, const char *name, const char *value)
+{
+	char err[PLX_CONF_ERR_MAX] = "";
+	int rc;
+
+	rc = plx_conf_set(&config->conf, name, value, PLX_CONF_FROM_API, err);
+	if (rc == -ENOENT)
+		rc = plx_conf_set_ucx(&config->conf, name, value, PLX_CONF_FROM_API, err);
+	if (rc != 0)
+		PLX_LOG(INFO, ucp, "setting %s: %s", name, err);
+	return rc == 0 ? UCS_OK : UCS_ERR_INVALID_PARAM;
+}
+
+void
+ucp_config_print(const ucp_config_t *config, FILE *stream, const char *title,
+	ucs_config_print_flags_t print_flags)
+{
+	if ((print_flags & UCS_CONFIG_PRINT_HEADER) && title != NULL)
+		fprintf(stream, "#\n# %s\n#\n\n", title);
+	plx_conf_print(&config->conf, stream, NULL, (unsigned)print_flags & ~UCS_CONFIG_PRINT_HEADER);
+}
+
+/* What there is nothing behind yet is refused here, so that nobody finds out later. */
+#define FEATURES_REFUSED UCP_FEATURE_DEVICE
+
+static ucs_status_t
+context_fill(ucp_context_h c, const ucp_params_t *p)
+{
+	if ((p->field_mask & UCP_PARAM_FIELD_FEATURES) == 0)
+		return UCS_ERR_INVALID_PARAM;
+	if (p->features & FEATURES_REFUSED)
+		return UCS_ERR_UNSUPPORTED;
+	c->features = p->features;
+	if (p->field_mask & UCP_PARAM_FIELD_REQUEST_SIZE)
+		c->request_size = p->request_size;
+	if (c->request_size > UINT32_MAX / 2)
+		return UCS_ERR_INVALID_PARAM;
+	if (p->field_mask & UCP_PARAM_FIELD_REQUEST_INIT)
+		c->request_init = p->request_init;
+	if (p->field_mask & UCP_PARAM_FIELD_REQUEST_CLEANUP)
+		c->request_cleanup = p->request_cleanup;
+	if (p->field_mask & UCP_PARAM_FIELD_MT_WORKERS_SHARED)
+		c->mt_workers_shared = p->mt_workers_shared != 0;
+	if ((p->field_mask & UCP_PARAM_FIELD_NAME) && p->name != NULL)
+		snprintf(c->name, sizeof(c->name), "%s", p->name);
+	else
+		snprintf(c->name, sizeof(c->name), "pollux_%d", getpid());
+	return UCS_OK;
+}
+
+ucs_status_t
+ucp_init_version(unsigned api_major_version, unsigned api_minor_version, const ucp_params_t *params,
+	const ucp_config_t *config, ucp_context_h *context_p)
+{
+	ucp_context_h c;
+	ucs_status_t status;
+	int rc;
+
+	if (api_major_version != UCP_API_MAJOR || api_minor_version > UCP_API_MINOR)
+		PLX_LOG(WARNING, ucp, "the application wants API %u.%u, this library has %u.%u",
+			api_major_version, api_minor_version, UCP_API_MAJOR, UCP_API_MINOR);
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return UCS_ERR_NO_MEMORY;
+	c->conf = config != NULL ? config->conf : *plx_conf_process();
+	status = context_fill(c, params);
+	if (status == UCS_OK) {
+		rc = plx_init_get(&c->conf);
+		status = ucp_status(rc);
+	}
+	if (status != UCS_OK) {
+		free(c);
+		return status;
+	}
+	*context_p = c;
+	return UCS_OK;
+}
+
+void
+ucp_cleanup(ucp_context_h context)
+{
+	if (context == NULL)
+		return;
+	plx_init_put();
+	free(context);
+}
+
+ucs_status_t
+ucp_context_query(ucp_context_h c, ucp_context_attr_t *attr)
+{
+	if (attr->field_mask & UCP_ATTR_FIELD_REQUEST_SIZE)
+		attr->request_size = PLX_REQ_SIZE;
+	if (attr->field_mask & UCP_ATTR_FIELD_THREAD_MODE)
+		attr->thread_mode =
+			c->mt_workers_shared ? UCS_THREAD_MODE_MULTI : UCS_THREAD_MODE_SINGLE;
+	if (attr->field_mask & UCP_ATTR_FIELD_MEMORY_TYPES)
+		attr->memory_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+	if (attr->field_mask & UCP_ATTR_FIELD_NAME)
+		snprintf(attr->name, sizeof(attr->name), "%s", c->name);
+	if (attr->field_mask & UCP_ATTR_FIELD_DEVICE_COUNTER_SIZE)
+		attr->device_counter_size = 0;
+	return UCS_OK;
+}
+
+void
+ucp_context_print_info(const ucp_context_h context, FILE *stream)
+{
+	char names[PLX_CONF_STR_MAX];
+	char *save = NULL, *name;
+	unsigned i = 0;
+
+	fprintf(stream, "#\n# UCP context\n#\n");
+	snprintf(names, sizeof(names), "%s", plx_conf_str(&context->conf, PLX_CONF_DEVICES));
+	/* The form of this line is read by programs. */
+	for (name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save)) {
+		fprintf(stream, "#      resource %-2u :  md %-2u dev %-2u flags -- %s/memory\n", i, i,
+			i, name);
+		i++;
+	}
+	fprintf(stream, "#\n");
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_ep.c - endpoints: create, close, flush, query, failure
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ucp_int.h"
+
+static void
+set_err_handler(ucp_ep_h ep, const ucp_ep_params_t *p)
+{
+	if (p->field_mask & UCP_EP_PARAM_FIELD_USER_DATA)
+		ep->user_data = p->user_data;
+	if (p->field_mask & UCP_EP_PARAM_FIELD_ERR_HANDLER) {
+		ep->err_cb = p->err_handler.cb;
+		ep->err_arg = p->err_handler.arg;
+	}
+	if (p->field_mask & UCP_EP_PARAM_FIELD_USER_DATA)
+		ep->err_arg = p->user_data;
+}
+
+static ucs_status_t
+ep_fill(ucp_ep_h ep, const ucp_ep_params_t *p)
+{
+	if (p->field_mask & (UCP_EP_PARAM_FIELD_SOCK_ADDR | UCP_EP_PARAM_FIELD_CONN_REQUEST))
+		return UCS_ERR_UNSUPPORTED;
+	if ((p->field_mask & UCP_EP_PARAM_FIELD_REMOTE_ADDRESS) == 0 || p->address == NULL)
+		return UCS_ERR_INVALID_PARAM;
+	if (p->field_mask & UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE)
+		ep->err_mode = p->err_mode;
+	if ((p->field_mask & UCP_EP_PARAM_FIELD_NAME) && p->name != NULL)
+		snprintf(ep->name, sizeof(ep->name), "%s", p->name);
+	set_err_handler(ep, p);
+	return UCS_OK;
+}
+
+ucs_status_t
+ucp_ep_create(ucp_worker_h w, const ucp_ep_params_t *params, ucp_ep_h *ep_p)
+{
+	ucp_ep_h ep = calloc(1, sizeof(*ep));
+	ucs_status_t status;
+	int rc;
+
+	if (ep == NULL)
+		return UCS_ERR_NO_MEMORY;
+	ep->worker = w;
+	status = ep_fill(ep, params);
+	if (status != UCS_OK)
+		goto fail;
+	ucp_lock(w);
+	rc = plx_worker_ep_get(w->core, params->address, &ep->user);
+	if (rc == 0)
+		LIST_INSERT_HEAD(&w->eps, ep, link);
+	ucp_unlock(w);
+	if (rc != 0) {
+		status = rc == -EINVAL || rc == -EFAULT ? UCS_ERR_INVALID_ADDR : ucp_status(rc);
+		goto fail;
+	}
+	*ep_p = ep;
+	return UCS_OK;
+fail:
+	free(ep);
+	return status;
+}
+
+void
+ucp_ep_tell_failed(ucp_worker_h w)
+{
+	uint32_t n = atomic_load_explicit(&w->core->n_failed, memory_order_acquire);
+	ucp_ep_h ep;
+
+	w->failed_seen = n;
+again:
+	/* A handler may close any ep: begin again after each. */
+	LIST_FOREACH(ep, &w->eps, link) {
+		if (ep->told || ep->user.ep->err == 0)
+			continue;
+		ep->told = true;
+		if (ep->err_mode == UCP_ERR_HANDLING_MODE_NONE || ep->err_cb == NULL)
+			continue;
+		ep->err_cb(ep->err_arg, ep, ucp_status(ep->user.ep->err));
+		goto again;
+	}
+}
+
+/* The handle is gone when this returns; the request, if any, tells when the rest is done. */
+static ucs_status_ptr_t
+ep_close(ucp_ep_h ep, bool force, const struct ucp_post *p)
+{
+	ucp_worker_h w = ep->worker;
+	struct plx_ep *core = ep->user.ep;
+	ucs_status_ptr_t ret;
+	struct plx_req *req;
+
+	if (force && ep->err_mode == UCP_ERR_HANDLING_MODE_NONE)
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
+	ucp_lock(w);
+	req = ucp_req_get(w, p);
+	if (req == NULL) {
+		ucp_unlock(w);
+		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+	}
+	LIST_REMOVE(ep, link);
+	if (force)
+		plx_worker_ep_cancel(w->core, core);
+	plx_worker_flush(w->core, PLX_FLUSH_CLOSE, core, req);
+	plx_worker_ep_put(w->core, &ep->user);
+	ret = ucp_req_posted_simple(req, p);
+	ucp_unlock(w);
+	free(ep);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_ep_close_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
+{
+	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
+	bool force = (param->op_attr_mask & UCP_OP_ATTR_FIELD_FLAGS) != 0 &&
+		(param->flags & UCP_EP_CLOSE_FLAG_FORCE) != 0;
+
+	return ep_close(ep, force, &p);
+}
+
+ucs_status_ptr_t
+ucp_ep_close_nb(ucp_ep_h ep, unsigned mode)
+{
+	struct ucp_post p = {.mask = 0};
+
+	return ep_close(ep, mode == UCP_EP_CLOSE_MODE_FORCE, &p);
+}
+
+ucs_status_ptr_t
+ucp_disconnect_nb(ucp_ep_h ep)
+{
+	return ucp_ep_close_nb(ep, UCP_EP_CLOSE_MODE_FLUSH);
+}
+
+void
+ucp_ep_destroy(ucp_ep_h ep)
+{
+	ucp_worker_h w = ep->worker;
+
+	(void)ucp_req_wait(w, ucp_disconnect_nb(ep));
+}
+
+static ucs_status_ptr_t
+ep_flush(ucp_ep_h ep, const struct ucp_post *p)
+{
+	ucs_status_ptr_t ret = UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+	struct plx_req *req;
+
+	ucp_lock(ep->worker);
+	req = ucp_req_get(ep->worker, p);
+	if (req != NULL) {
+		plx_worker_flush(ep->worker->core, PLX_FLUSH_EP, ep->user.ep, req);
+		ret = ucp_req_posted_simple(req, p);
+	}
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_ep_flush_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
+{
+	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
+
+	return ep_flush(ep, &p);
+}
+
+ucs_status_ptr_t
+ucp_ep_flush_nb(ucp_ep_h ep, unsigned flags, ucp_send_callback_t cb)
+{
+	struct ucp_post p = {.done = cb != NULL ? ucp_done_send_nb : NULL, .cb = (void (*)(void))cb};
+
+	(void)flags;
+	return ep_flush(ep, &p);
+}
+
+ucs_status_t
+ucp_ep_flush(ucp_ep_h ep)
+{
+	return ucp_req_wait(ep->worker, ucp_ep_flush_nb(ep, 0, NULL));
+}
+
+ucs_status_ptr_t
+ucp_ep_modify_nb(ucp_ep_h ep, const ucp_ep_params_t *params)
+{
+	const uint64_t fixed = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
+		UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+
+	if (params->field_mask & fixed)
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
+	ucp_lock(ep->worker);
+	set_err_handler(ep, params);
+	ucp_unlock(ep->worker);
+	return NULL;
+}
+
+static void
+query_transports(ucp_ep_h ep, ucp_transports_t *t)
+{
+	ucp_transport_entry_t entry = {.transport_name = plx_dev_name(ep->user.ep->peer->q->dev),
+		.device_name = "memory"};
+
+	if (t->num_entries == 0)
+		return;
+	/* The caller's entry may be shorter or longer than ours. */
+	memcpy(t->entries, &entry, RTE_MIN(t->entry_size, sizeof(entry)));
+	t->num_entries = 1;
+}
+
+ucs_status_t
+ucp_ep_query(ucp_ep_h ep, ucp_ep_attr_t *attr)
+{
+	if (attr->field_mask &
+		(UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR))
+		return UCS_ERR_NOT_CONNECTED; /* not made through a listener */
+	if (attr->field_mask & UCP_EP_ATTR_FIELD_NAME)
+		snprintf(attr->name, sizeof(attr->name), "%s", ep->name);
+	if (attr->field_mask & UCP_EP_ATTR_FIELD_TRANSPORTS)
+		query_transports(ep, &attr->transports);
+	if (attr->field_mask & UCP_EP_ATTR_FIELD_USER_DATA)
+		attr->user_data = ep->user_data;
+	return UCS_OK;
+}
+
+void
+ucp_ep_print_info(ucp_ep_h ep, FILE *stream)
+{
+	const struct plx_ep *core = ep->user.ep;
+
+	fprintf(stream, "#\n# UCP endpoint %s\n#\n#               peer: %016llx\n"
+		"#             device: %s\n#              state: %s\n#\n", ep->name,
+		(unsigned long long)core->peer->uid, plx_dev_name(core->peer->q->dev),
+		core->err != 0 ? "failed" : core->connected ? "connected" : "new");
+}

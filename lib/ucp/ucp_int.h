@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_int.h - the UCP face: its handles, and between its files
+ *
+ * Design notes
+ * A face checks arguments, finds the core's object, calls one plx_ function and
+ * maps the result. What it adds is API-shaped: the request's layout (the handle
+ * points behind the core's request), callbacks in UCP's forms, and the rule of
+ * when one may be called: never inside a send, inside a receive only when asked.
+ *
+ * A worker of UCS_THREAD_MODE_MULTI has a lock, recursive since callbacks run
+ * inside it; the other modes never touch it.
+ */
+#ifndef UCP_INT_H
+#define UCP_INT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include <ucp/api/ucp.h>
+
+#include "plx_init.h"
+#include "plx_log.h"
+#include "plx_worker.h"
+
+PLX_LOG_DECLARE(ucp);
+
+struct ucp_config {
+	struct plx_conf conf;
+};
+
+struct ucp_context {
+	struct plx_conf conf;
+	uint64_t features;
+	size_t request_size;
+	ucp_request_init_callback_t request_init;
+	ucp_request_cleanup_callback_t request_cleanup;
+	bool mt_workers_shared;
+	char name[UCP_ENTITY_NAME_MAX];
+};
+
+struct ucp_worker {
+	struct plx_worker *core;
+	ucp_context_h context;
+	bool multi; /* lock is in use */
+	ucs_thread_mode_t thread_mode;
+	pthread_mutex_t lock;
+	uint32_t failed_seen; /* of core->n_failed */
+	LIST_HEAD(, ucp_ep) eps;
+	char name[UCP_ENTITY_NAME_MAX];
+};
+
+struct ucp_ep {
+	struct plx_ep_user user; /* the core's ep is user.ep */
+	ucp_worker_h worker;
+	ucp_err_handler_cb_t err_cb;
+	void *err_arg;
+	void *user_data;
+	ucp_err_handling_mode_t err_mode;
+	bool told; /* err_cb was called */
+	LIST_ENTRY(ucp_ep) link;
+	char name[UCP_ENTITY_NAME_MAX];
+};
+
+static inline void
+ucp_lock(ucp_worker_h w)
+{
+	if (unlikely(w->multi))
+		pthread_mutex_lock(&w->lock);
+}
+
+static inline void
+ucp_unlock(ucp_worker_h w)
+{
+	if (unlikely(w->multi))
+		pthread_mutex_unlock(&w->lock);
+}
+
+/* ucp_status.c */
+
+/** The UCS status of 0 or -errno. */
+ucs_status_t ucp_status(int err);
+
+/** The core's -errno of a status that an application gives. */
+int ucp_status_errno(ucs_status_t status);
+
+/* ucp_request.c */
+
+/** How an operation was posted: the parameters that all nb, nbr and nbx forms share. */
+struct ucp_post {
+	uint32_t mask;		   /* UCP_OP_ATTR_x */
+	void *user;		   /* UCP_OP_ATTR_FIELD_REQUEST */
+	void (*done)(struct plx_req *req); /* calls cb in its form; NULL: none */
+	void (*cb)(void);
+	void *cb_arg;
+};
+
+static inline struct ucp_post
+ucp_post_of(const ucp_request_param_t *param, void (*done)(struct plx_req *req))
+{
+	struct ucp_post p = {.mask = param->op_attr_mask};
+
+	if (p.mask & UCP_OP_ATTR_FIELD_REQUEST)
+		p.user = param->request;
+	if (p.mask & UCP_OP_ATTR_FIELD_CALLBACK) {
+		p.done = done;
+		p.cb = (void (*)(void))param->cb.send;
+		p.cb_arg = p.mask & UCP_OP_ATTR_FIELD_USER_DATA ? param->user_data : NULL;
+	}
+	return p;
+}
+
+/** A request for an operation, in the user's memory when that was given. NULL: no memory. */
+struct plx_req *ucp_req_get(ucp_worker_h w, const struct ucp_post *p);
+
+/**
+ * What a posting call returns for req, on which the core's function has just been called.
+ * @param final set when the operation is over and the return value says so (NULL or an error);
+ * the request is then still the caller's to read, and ucp_req_drop() gives it back.
+ */
+ucs_status_ptr_t ucp_req_posted(struct plx_req *req, const struct ucp_post *p, bool *final);
+
+/** Give back a request that the user never saw. */
+static inline void
+ucp_req_drop(struct plx_req *req)
+{
+	if ((atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_USER) == 0)
+		plx_req_put(req);
+}
+
+/** Post something without information of its own to return: sends and flushes. */
+ucs_status_ptr_t ucp_req_posted_simple(struct plx_req *req, const struct ucp_post *p);
+
+/** Callbacks in the forms of UCP. */
+void ucp_done_send_nb(struct plx_req *req);
+void ucp_done_send_nbx(struct plx_req *req);
+void ucp_done_recv_nb(struct plx_req *req);
+void ucp_done_recv_nbx(struct plx_req *req);
+
+/** Progress until the request is over, and free it: for blocking calls. */
+ucs_status_t ucp_req_wait(ucp_worker_h w, ucs_status_ptr_t ptr);
+
+/* ucp_dt.c */
+
+/** Bytes of count elements. @return UCS_OK, or why the datatype can't be used */
+ucs_status_t ucp_dt_length(ucp_datatype_t dt, size_t count, size_t *len);
+
+static inline ucs_status_t
+ucp_param_length(const ucp_request_param_t *param, size_t count, size_t *len)
+{
+	if (likely((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0)) {
+		*len = count;
+		return UCS_OK;
+	}
+	return ucp_dt_length(param->datatype, count, len);
+}
+
+/* ucp_ep.c */
+
+/** Call the error handlers of eps that have failed since the last time. */
+void ucp_ep_tell_failed(ucp_worker_h w);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_request.c - requests as the application sees them
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "ucp_int.h"
+
+struct plx_req *
+ucp_req_get(ucp_worker_h w, const struct ucp_post *p)
+{
+	struct plx_req *req;
+
+	if (p->mask & UCP_OP_ATTR_FIELD_REQUEST) {
+		req = plx_req_of(p->user);
+		plx_req_init(req, &w->core->reqs, PLX_REQ_USER);
+	} else {
+		req = plx_req_get(&w->core->reqs);
+		if (unlikely(req == NULL))
+			return NULL;
+	}
+	req->cb = p->cb;
+	req->cb_arg = p->cb_arg;
+	/*
+	 * Inline the core may complete it before it returns, and then no callback may run: it is
+	 * set by ucp_req_posted(). Dedicated, callbacks run in progress only.
+	 */
+	if (w->core->dedicated)
+		req->done = p->done;
+	return req;
+}
+
+ucs_status_ptr_t
+ucp_req_posted(struct plx_req *req, const struct ucp_post *p, bool *final)
+{
+	void *user = plx_req_user(req);
+
+	*final = false;
+	if (req->pool->cq != NULL)
+		return user;
+	if (!plx_req_is_done(req)) {
+		req->done = p->done;
+		return user;
+	}
+	if (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) {
+		req->done = p->done;
+		if (req->done != NULL)
+			req->done(req); /* may free it; the pointer is returned all the same */
+		return user;
+	}
+	*final = true;
+	return UCS_STATUS_PTR(ucp_status(req->status));
+}
+
+ucs_status_ptr_t
+ucp_req_posted_simple(struct plx_req *req, const struct ucp_post *p)
+{
+	bool final;
+	ucs_status_ptr_t ret = ucp_req_posted(req, p, &final);
+
+	if (final)
+		ucp_req_drop(req);
+	return ret;
+}
+
+void
+ucp_done_send_nb(struct plx_req *req)
+{
+	((ucp_send_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status));
+}
+
+void
+ucp_done_send_nbx(struct plx_req *req)
+{
+	((ucp_send_nbx_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), req->cb_arg);
+}
+
+void
+ucp_done_recv_nb(struct plx_req *req)
+{
+	ucp_tag_recv_info_t info = {req->recv.info_tag, req->recv.info_len};
+
+	((ucp_tag_recv_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), &info);
+}
+
+void
+ucp_done_recv_nbx(struct plx_req *req)
+{
+	ucp_tag_recv_info_t info = {req->recv.info_tag, req->recv.info_len};
+
+	((ucp_tag_recv_nbx_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), &info,
+		req->cb_arg);
+}
+
+ucs_status_t
+ucp_req_wait(ucp_worker_h w, ucs_status_ptr_t ptr)
+{
+	ucs_status_t status;
+
+	if (!UCS_PTR_IS_PTR(ptr))
+		return UCS_PTR_STATUS(ptr);
+	do {
+		ucp_worker_progress(w);
+		status = ucp_request_check_status(ptr);
+	} while (status == UCS_INPROGRESS);
+	ucp_request_free(ptr);
+	return status;
+}
+
+static ucp_worker_h
+worker_of(struct plx_req *req)
+{
+	return req->pool->user;
+}
+
+ucs_status_t
+ucp_request_check_status(void *request)
+{
+	struct plx_req *req = plx_req_of(request);
+
+	return plx_req_is_done(req) ? ucp_status(req->status) : UCS_INPROGRESS;
+}
+
+int
+ucp_request_is_completed(void *request)
+{
+	return plx_req_is_done(plx_req_of(request));
+}
+
+ucs_status_t
+ucp_request_test(void *request, ucp_tag_recv_info_t *info)
+{
+	struct plx_req *req = plx_req_of(request);
+
+	if (!plx_req_is_done(req))
+		return UCS_INPROGRESS;
+	if (info != NULL && (req->flags & PLX_REQ_RECV)) {
+		info->sender_tag = req->recv.info_tag;
+		info->length = req->recv.info_len;
+	}
+	return ucp_status(req->status);
+}
+
+ucs_status_t
+ucp_tag_recv_request_test(void *request, ucp_tag_recv_info_t *info)
+{
+	return ucp_request_test(request, info);
+}
+
+static void
+release(void *request, uint8_t flags)
+{
+	struct plx_req *req = plx_req_of(request);
+	ucp_worker_h w = worker_of(req);
+
+	ucp_lock(w);
+	if (plx_req_is_done(req))
+		plx_req_put(req);
+	else
+		atomic_fetch_or_explicit(&req->flags, flags, memory_order_relaxed);
+	ucp_unlock(w);
+}
+
+void
+ucp_request_free(void *request)
+{
+	release(request, PLX_REQ_RELEASED | PLX_REQ_NO_CB);
+}
+
+void
+ucp_request_release(void *request)
+{
+	release(request, PLX_REQ_RELEASED);
+}
+
+void *
+ucp_request_alloc(ucp_worker_h worker)
+{
+	(void)worker;
+	return NULL; /* as in UCX: requests in the user's memory are the user's to allocate */
+}
+
+void
+ucp_request_cancel(ucp_worker_h worker, void *request)
+{
+	struct plx_req *req = plx_req_of(request);
+
+	ucp_lock(worker);
+	if (!plx_req_is_done(req) && (req->flags & PLX_REQ_RECV))
+		plx_worker_cancel(worker->core, req);
+	ucp_unlock(worker);
+}
+
+ucs_status_t
+ucp_request_query(void *request, ucp_request_attr_t *attr)
+{
+	struct plx_req *req = plx_req_of(request);
+	const char *what = req->flags & PLX_REQ_RECV ? "recv" : "send";
+
+	if ((attr->field_mask & UCP_REQUEST_ATTR_FIELD_INFO_STRING) != 0) {
+		size_t room = attr->field_mask & UCP_REQUEST_ATTR_FIELD_INFO_STRING_SIZE
+			? attr->debug_string_size : UCP_ENTITY_NAME_MAX;
+
+		if (attr->debug_string == NULL)
+			return UCS_ERR_INVALID_PARAM;
+		if (room > 0)
+			snprintf(attr->debug_string, room, "pollux %s of %llu bytes", what,
+				(unsigned long long)req->len);
+	}
+	if (attr->field_mask & UCP_REQUEST_ATTR_FIELD_STATUS)
+		attr->status = ucp_request_check_status(request);
+	if (attr->field_mask & UCP_REQUEST_ATTR_FIELD_MEM_TYPE)
+		attr->mem_type = UCS_MEMORY_TYPE_HOST;
+	return UCS_OK;
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_tag.c - tagged sends, receives and probes, in the nb, nbr and nbx forms
+ */
+#include <errno.h>
+
+#include "ucp_int.h"
+
+static inline ucs_status_ptr_t
+error(ucs_status_t status)
+{
+	return UCS_STATUS_PTR(status);
+}
+
+/* The flags that a posting call may carry, checked off the fast path. */
+static ucs_status_t
+check_flags(uint32_t mask)
+{
+	const uint32_t imm = UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+	const uint32_t hint = UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND;
+
+	return (mask & imm) == imm || (mask & hint) == hint ? UCS_ERR_INVALID_PARAM : UCS_OK;
+}
+
+/* With a request: the message has to wait, or the caller wants one in any case. */
+static __rte_noinline ucs_status_ptr_t
+send_req(ucp_ep_h ep, const void *buffer, size_t len, ucp_tag_t tag, bool sync,
+	const struct ucp_post *p)
+{
+	struct plx_req *req = ucp_req_get(ep->worker, p);
+
+	if (req == NULL)
+		return error(UCS_ERR_NO_MEMORY);
+	plx_worker_tag_send(ep->worker->core, ep->user.ep, buffer, len, tag, sync, req);
+	return ucp_req_posted_simple(req, p);
+}
+
+/* Complete at once, in the user's request if there is one. */
+static ucs_status_ptr_t
+send_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
+{
+	struct plx_req *req;
+
+	if ((p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0)
+		return error(ucp_status(rc));
+	/* Whoever polls the request rather than look at what we return must see it done. */
+	req = ucp_req_get(w, p);
+	req->status = rc;
+	atomic_fetch_or_explicit(&req->flags, PLX_REQ_DONE, memory_order_release);
+	return error(ucp_status(rc));
+}
+
+static inline ucs_status_ptr_t
+send_common(ucp_ep_h ep, const void *buffer, size_t len, ucp_tag_t tag, const struct ucp_post *p)
+{
+	ucp_worker_h w = ep->worker;
+	int rc = -EAGAIN;
+
+	if (likely(!w->core->dedicated && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0)) {
+		rc = plx_worker_tag_send_now(w->core, ep->user.ep, buffer, len, tag);
+		if (likely(rc == 0 && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0))
+			return NULL;
+		if (rc != -EAGAIN)
+			return send_ended(w, p, rc);
+	}
+	if (unlikely(p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL))
+		return error(UCS_ERR_NO_RESOURCE);
+	return send_req(ep, buffer, len, tag, false, p);
+}
+
+ucs_status_ptr_t
+ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	ucp_worker_h w = ep->worker;
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	struct ucp_post p;
+	size_t len;
+
+	status = ucp_param_length(param, count, &len);
+	if (unlikely(status != UCS_OK))
+		return error(status);
+	p = ucp_post_of(param, ucp_done_send_nbx);
+	if (unlikely(p.mask & ~0xffffu) && (status = check_flags(p.mask)) != UCS_OK)
+		return error(status);
+	ucp_lock(w);
+	ret = send_common(ep, buffer, len, tag, &p);
+	ucp_unlock(w);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	ucp_worker_h w = ep->worker;
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	struct ucp_post p;
+	size_t len;
+
+	status = ucp_param_length(param, count, &len);
+	if (status == UCS_OK)
+		status = check_flags(param->op_attr_mask);
+	if (status != UCS_OK)
+		return error(status);
+	if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+		return error(UCS_ERR_NO_RESOURCE); /* it must wait for the receiver */
+	p = ucp_post_of(param, ucp_done_send_nbx);
+	ucp_lock(w);
+	ret = send_req(ep, buffer, len, tag, true, &p);
+	ucp_unlock(w);
+	return ret;
+}
+
+/* The parameters of an nb call. */
+static struct ucp_post
+post_nb(void (*done)(struct plx_req *req), void (*cb)(void), uint32_t mask)
+{
+	return (struct ucp_post){.mask = mask, .done = cb != NULL ? done : NULL, .cb = cb};
+}
+
+ucs_status_ptr_t
+ucp_tag_send_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatype,
+	ucp_tag_t tag, ucp_send_callback_t cb)
+{
+	struct ucp_post p = post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	size_t len;
+
+	status = ucp_dt_length(datatype, count, &len);
+	if (status != UCS_OK)
+		return error(status);
+	ucp_lock(ep->worker);
+	ret = send_common(ep, buffer, len, tag, &p);
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_tag_send_sync_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatype,
+	ucp_tag_t tag, ucp_send_callback_t cb)
+{
+	struct ucp_post p = post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	size_t len;
+
+	status = ucp_dt_length(datatype, count, &len);
+	if (status != UCS_OK)
+		return error(status);
+	ucp_lock(ep->worker);
+	ret = send_req(ep, buffer, len, tag, true, &p);
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
+ucs_status_t
+ucp_tag_send_nbr(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatype,
+	ucp_tag_t tag, void *req)
+{
+	struct ucp_post p = {.mask = UCP_OP_ATTR_FIELD_REQUEST, .user = req};
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	size_t len;
+
+	status = ucp_dt_length(datatype, count, &len);
+	if (status != UCS_OK)
+		return status;
+	ucp_lock(ep->worker);
+	ret = send_common(ep, buffer, len, tag, &p);
+	ucp_unlock(ep->worker);
+	return UCS_PTR_IS_PTR(ret) ? UCS_INPROGRESS : UCS_PTR_RAW_STATUS(ret);
+}
+
+/* What a receive returns: its information is the caller's when it ended at once. */
+static inline ucs_status_ptr_t
+recv_posted(struct plx_req *req, const struct ucp_post *p, ucp_tag_recv_info_t *info)
+{
+	bool final;
+	ucs_status_ptr_t ret = ucp_req_posted(req, p, &final);
+
+	if (!final)
+		return ret;
+	if (info != NULL && req->status == 0) {
+		info->sender_tag = req->recv.info_tag;
+		info->length = req->recv.info_len;
+	}
+	ucp_req_drop(req);
+	return ret;
+}
+
+static ucs_status_ptr_t
+recv_now(ucp_worker_h w, void *buffer, size_t len, ucp_tag_t tag, ucp_tag_t mask,
+	ucp_tag_recv_info_t *info)
+{
+	struct plx_probe probe;
+	int rc = plx_worker_tag_recv_now(w->core, buffer, len, tag, mask, &probe);
+
+	if (rc == 0 && info != NULL) {
+		info->sender_tag = probe.tag;
+		info->length = probe.len;
+	}
+	return error(ucp_status(rc));
+}
+
+static inline ucp_tag_recv_info_t *
+param_info(const ucp_request_param_t *param)
+{
+	return param->op_attr_mask & UCP_OP_ATTR_FIELD_RECV_INFO ? param->recv_info.tag_info : NULL;
+}
+
+ucs_status_ptr_t
+ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	struct plx_req *req;
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	struct ucp_post p;
+	size_t len;
+
+	status = ucp_param_length(param, count, &len);
+	if (unlikely(status != UCS_OK))
+		return error(status);
+	p = ucp_post_of(param, ucp_done_recv_nbx);
+	if (unlikely(p.mask & ~0xffffu) && (status = check_flags(p.mask)) != UCS_OK)
+		return error(status);
+	ucp_lock(w);
+	if (unlikely(p.mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) {
+		ret = recv_now(w, buffer, len, tag, tag_mask, param_info(param));
+	} else {
+		req = ucp_req_get(w, &p);
+		if (likely(req != NULL)) {
+			plx_worker_tag_recv(w->core, buffer, len, tag, tag_mask, req);
+			ret = recv_posted(req, &p, param_info(param));
+		} else {
+			ret = error(UCS_ERR_NO_MEMORY);
+		}
+	}
+	ucp_unlock(w);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_tag_recv_nb(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t datatype, ucp_tag_t tag,
+	ucp_tag_t tag_mask, ucp_tag_recv_callback_t cb)
+{
+	struct ucp_post p = post_nb(ucp_done_recv_nb, (void (*)(void))cb, UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
+	ucs_status_ptr_t ret = error(UCS_ERR_NO_MEMORY);
+	struct plx_req *req;
+	ucs_status_t status;
+	size_t len;
+
+	status = ucp_dt_length(datatype, count, &len);
+	if (status != UCS_OK)
+		return error(status);
+	ucp_lock(w);
+	req = ucp_req_get(w, &p);
+	if (req != NULL) {
+		plx_worker_tag_recv(w->core, buffer, len, tag, tag_mask, req);
+		ret = recv_posted(req, &p, NULL);
+	}
+	ucp_unlock(w);
+	return ret;
+}
+
+ucs_status_t
+ucp_tag_recv_nbr(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t datatype, ucp_tag_t tag,
+	ucp_tag_t tag_mask, void *user)
+{
+	struct ucp_post p = {.mask = UCP_OP_ATTR_FIELD_REQUEST, .user = user};
+	ucs_status_ptr_t ret;
+	struct plx_req *req;
+	ucs_status_t status;
+	size_t len;
+
+	status = ucp_dt_length(datatype, count, &len);
+	if (status != UCS_OK)
+		return status;
+	ucp_lock(w);
+	req = ucp_req_get(w, &p);
+	plx_worker_tag_recv(w->core, buffer, len, tag, tag_mask, req);
+	ret = recv_posted(req, &p, NULL);
+	ucp_unlock(w);
+	return UCS_PTR_IS_PTR(ret) ? UCS_INPROGRESS : UCS_PTR_RAW_STATUS(ret);
+}
+
+ucp_tag_message_h
+ucp_tag_probe_nb(ucp_worker_h w, ucp_tag_t tag, ucp_tag_t tag_mask, int remove,
+	ucp_tag_recv_info_t *info)
+{
+	struct plx_probe probe;
+
+	ucp_lock(w);
+	plx_worker_tag_probe(w->core, tag, tag_mask, remove != 0, &probe);
+	ucp_unlock(w);
+	if (probe.msg != NULL && info != NULL) {
+		info->sender_tag = probe.tag;
+		info->length = probe.len;
+	}
+	return (ucp_tag_message_h)probe.msg;
+}
+
+static ucs_status_ptr_t
+msg_recv(ucp_worker_h w, void *buffer, size_t len, ucp_tag_message_h message,
+	const struct ucp_post *p, ucp_tag_recv_info_t *info)
+{
+	struct plx_req *req = ucp_req_get(w, p);
+
+	if (req == NULL)
+		return error(UCS_ERR_NO_MEMORY);
+	plx_worker_msg_recv(w->core, (struct plx_msg *)message, buffer, len, req);
+	return recv_posted(req, p, info);
+}
+
+ucs_status_ptr_t
+ucp_tag_msg_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_message_h message,
+	const ucp_request_param_t *param)
+{
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	struct ucp_post p;
+	size_t len;
+
+	status = ucp_param_length(param, count, &len);
+	if (status == UCS_OK)
+		status = check_flags(param->op_attr_mask);
+	if (status != UCS_OK)
+		return error(status);
+	if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+		return error(UCS_ERR_NO_RESOURCE); /* the message stays the caller's */
+	p = ucp_post_of(param, ucp_done_recv_nbx);
+	ucp_lock(w);
+	ret = msg_recv(w, buffer, len, message, &p, param_info(param));
+	ucp_unlock(w);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_tag_msg_recv_nb(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t datatype,
+	ucp_tag_message_h message, ucp_tag_recv_callback_t cb)
+{
+	struct ucp_post p = post_nb(ucp_done_recv_nb, (void (*)(void))cb, UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	size_t len;
+
+	status = ucp_dt_length(datatype, count, &len);
+	if (status != UCS_OK)
+		return error(status);
+	ucp_lock(w);
+	ret = msg_recv(w, buffer, len, message, &p, NULL);
+	ucp_unlock(w);
+	return ret;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_worker.c - workers: create, query, progress, flush
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_pause.h>
+
+#include "ucp_int.h"
+
+#define MAX_INFO_STRING 128
+#define MAX_AM_HEADER	4096
+
+static ucs_status_t
+lock_init(ucp_worker_h w)
+{
+	pthread_mutexattr_t attr;
+	int rc;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	rc = pthread_mutex_init(&w->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return rc == 0 ? UCS_OK : UCS_ERR_NO_RESOURCE;
+}
+
+static ucs_status_t
+worker_fill(ucp_worker_h w, const ucp_worker_params_t *p)
+{
+	w->thread_mode = UCS_THREAD_MODE_SINGLE;
+	if (p->field_mask & UCP_WORKER_PARAM_FIELD_THREAD_MODE) {
+		if ((unsigned)p->thread_mode >= UCS_THREAD_MODE_LAST)
+			return UCS_ERR_INVALID_PARAM;
+		w->thread_mode = p->thread_mode;
+	}
+	w->multi = w->thread_mode == UCS_THREAD_MODE_MULTI;
+	if ((p->field_mask & UCP_WORKER_PARAM_FIELD_NAME) && p->name != NULL)
+		snprintf(w->name, sizeof(w->name), "%s", p->name);
+	else
+		snprintf(w->name, sizeof(w->name), "%s", w->context->name);
+	return UCS_OK;
+}
+
+ucs_status_t
+ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_worker_h *worker_p)
+{
+	struct plx_worker_params core = {.conf = &context->conf, .user_len = context->request_size,
+		.user_init = context->request_init, .user_cleanup = context->request_cleanup};
+	ucp_worker_h w = calloc(1, sizeof(*w));
+	ucs_status_t status;
+
+	if (w == NULL)
+		return UCS_ERR_NO_MEMORY;
+	w->context = context;
+	LIST_INIT(&w->eps);
+	status = worker_fill(w, params);
+	if (status == UCS_OK)
+		status = lock_init(w);
+	if (status != UCS_OK)
+		goto free_w;
+	core.name = w->name;
+	status = ucp_status(plx_worker_create(&core, &w->core));
+	if (status != UCS_OK)
+		goto free_lock;
+	w->core->reqs.user = w;
+	*worker_p = w;
+	return UCS_OK;
+free_lock:
+	pthread_mutex_destroy(&w->lock);
+free_w:
+	free(w);
+	return status;
+}
+
+void
+ucp_worker_destroy(ucp_worker_h w)
+{
+	ucp_ep_h ep;
+
+	if (w == NULL)
+		return;
+	while ((ep = LIST_FIRST(&w->eps)) != NULL) {
+		LIST_REMOVE(ep, link);
+		plx_worker_ep_put(w->core, &ep->user);
+		free(ep);
+	}
+	plx_worker_destroy(w->core);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+ucs_status_t
+ucp_worker_get_address(ucp_worker_h w, ucp_address_t **address_p, size_t *address_length_p)
+{
+	void *buf = malloc(PLX_WIRE_ADDR_MAX);
+	int len;
+
+	if (buf == NULL)
+		return UCS_ERR_NO_MEMORY;
+	len = plx_worker_addr(w->core, buf, PLX_WIRE_ADDR_MAX);
+	if (len < 0) {
+		free(buf);
+		return ucp_status(len);
+	}
+	*address_p = buf;
+	*address_length_p = len;
+	return UCS_OK;
+}
+
+void
+ucp_worker_release_address(ucp_worker_h w, ucp_address_t *address)
+{
+	(void)w;
+	free(address);
+}
+
+ucs_status_t
+ucp_worker_query(ucp_worker_h w, ucp_worker_attr_t *attr)
+{
+	if (attr->field_mask & UCP_WORKER_ATTR_FIELD_THREAD_MODE)
+		attr->thread_mode = w->thread_mode;
+	if (attr->field_mask & UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER)
+		attr->max_am_header = MAX_AM_HEADER;
+	if (attr->field_mask & UCP_WORKER_ATTR_FIELD_NAME)
+		snprintf(attr->name, sizeof(attr->name), "%s", w->name);
+	if (attr->field_mask & UCP_WORKER_ATTR_FIELD_MAX_INFO_STRING)
+		attr->max_debug_string = MAX_INFO_STRING;
+	if (attr->field_mask & UCP_WORKER_ATTR_FIELD_ADDRESS)
+		return ucp_worker_get_address(w, &attr->address, &attr->address_length);
+	return UCS_OK;
+}
+
+ucs_status_t
+ucp_worker_address_query(ucp_address_t *address, ucp_worker_address_attr_t *attr)
+{
+	struct plx_wire_addr a;
+
+	if (plx_wire_addr_unpack(address, &a) != 0)
+		return UCS_ERR_INVALID_ADDR;
+	if (attr->field_mask & UCP_WORKER_ADDRESS_ATTR_FIELD_UID)
+		attr->worker_uid = a.uid;
+	return UCS_OK;
+}
+
+unsigned
+ucp_worker_progress(ucp_worker_h w)
+{
+	unsigned n;
+
+	ucp_lock(w);
+	n = plx_worker_progress(w->core);
+	/* pairs with the release in on_ep_failed() */
+	if (unlikely(atomic_load_explicit(&w->core->n_failed, memory_order_acquire) !=
+		    w->failed_seen))
+		ucp_ep_tell_failed(w);
+	ucp_unlock(w);
+	return n;
+}
+
+void
+ucp_worker_print_info(ucp_worker_h w, FILE *stream)
+{
+	fprintf(stream, "#\n# UCP worker '%s'\n#\n", w->name);
+	plx_worker_dump(stream, w->core);
+	fprintf(stream, "#\n");
+}
+
+void
+ucp_worker_wait_mem(ucp_worker_h w, void *address)
+{
+	(void)w;
+	(void)address;
+	rte_pause();
+}
+
+static ucs_status_ptr_t
+worker_flush(ucp_worker_h w, const struct ucp_post *p)
+{
+	ucs_status_ptr_t ret = UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+	struct plx_req *req;
+
+	ucp_lock(w);
+	req = ucp_req_get(w, p);
+	if (req != NULL) {
+		plx_worker_flush(w->core, PLX_FLUSH_WORKER, NULL, req);
+		ret = ucp_req_posted_simple(req, p);
+	}
+	ucp_unlock(w);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_worker_flush_nbx(ucp_worker_h w, const ucp_request_param_t *param)
+{
+	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
+
+	return worker_flush(w, &p);
+}
+
+ucs_status_ptr_t
+ucp_worker_flush_nb(ucp_worker_h w, unsigned flags, ucp_send_callback_t cb)
+{
+	struct ucp_post p = {.done = cb != NULL ? ucp_done_send_nb : NULL, .cb = (void (*)(void))cb};
+
+	(void)flags;
+	return worker_flush(w, &p);
+}
+
+ucs_status_t
+ucp_worker_flush(ucp_worker_h w)
+{
+	return ucp_req_wait(w, ucp_worker_flush_nb(w, 0, NULL));
+}
+
+ucs_status_t
+ucp_worker_fence(ucp_worker_h w)
+{
+	(void)w;
+	return UCS_OK; /* what one ep carries, it carries in order */
+}
+
+/* Handlers are accepted, for programs that register some and use none; sends are not. */
+ucs_status_t
+ucp_worker_set_am_handler(ucp_worker_h w, uint16_t id, ucp_am_callback_t cb, void *arg,
+	uint32_t flags)
+{
+	(void)w;
+	(void)id;
+	(void)cb;
+	(void)arg;
+	(void)flags;
+	return UCS_OK;
+}
+
+ucs_status_t
+ucp_worker_set_am_recv_handler(ucp_worker_h w, const ucp_am_handler_param_t *param)
+{
+	(void)w;
+	(void)param;
+	return UCS_OK;
+}
+
+ucs_status_t
+ucp_worker_signal(ucp_worker_h w)
+{
+	(void)w;
+	return UCS_ERR_UNSUPPORTED;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_wire.h - every byte on the wire
+ *
+ * A message is an opcode, a header of that opcode and data. Everything is
+ * little-endian and naturally aligned; devices carry the opcode beside the
+ * header. Whatever arrives is input: copy the header once, check it with
+ * plx_wire_check(), then believe only what was checked.
+ */
+#ifndef PLX_WIRE_H
+#define PLX_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/** What a message is; the switch over these is in lib/worker/recv.c. */
+enum plx_wire_op {
+	PLX_WIRE_NONE,
+	PLX_WIRE_EAGER,	    /* a whole tagged message */
+	PLX_WIRE_SYNC,	    /* the same; answer with ACK when it is matched */
+	PLX_WIRE_FIRST,	    /* first piece of a tagged message */
+	PLX_WIRE_FRAG,	    /* a later piece */
+	PLX_WIRE_RTS,	    /* a tagged message waits at the sender (rendezvous) */
+	PLX_WIRE_ACK,	    /* receiver to sender: matched (SYNC) or all data taken (RTS) */
+	PLX_WIRE_HELP,	    /* receiver to sender: copy with me */
+	PLX_WIRE_HELP_END,  /* sender to receiver: I stopped helping, because of err */
+	PLX_WIRE_PULL,	    /* receiver to sender: send the data as DATA messages */
+	PLX_WIRE_DATA,	    /* answer to PULL */
+	PLX_WIRE_N
+};
+
+/** Names an operation at the side that waits; what arrives with it is checked against a table. */
+struct plx_wire_id {
+	uint32_t index;
+	uint32_t gen;
+};
+
+struct plx_wire_eager {
+	uint64_t tag;
+};
+
+struct plx_wire_sync {
+	uint64_t tag;
+	struct plx_wire_id sreq;
+};
+
+struct plx_wire_first {
+	uint64_t tag;
+	uint64_t len;	 /* of the whole message */
+	uint32_t msg_id; /* counts at the sender, for each peer */
+	uint32_t pad;
+};
+
+struct plx_wire_frag {
+	uint64_t offset;
+	uint32_t msg_id;
+	uint32_t pad;
+};
+
+struct plx_wire_rts {
+	uint64_t tag;
+	uint64_t len;
+	uint64_t addr; /* in the sender's process */
+	struct plx_wire_id sreq;
+};
+
+struct plx_wire_ack {
+	struct plx_wire_id sreq;
+	int32_t err; /* 0 or -errno of the receiver */
+	uint32_t pad;
+};
+
+struct plx_wire_help {
+	struct plx_wire_id sreq;
+	struct plx_wire_id rreq;
+	uint64_t addr;	/* of the receiver's buffer in its process */
+	uint64_t len;	/* bytes to copy */
+	uint32_t slot;	/* cursor in the receiver's shared area */
+	uint32_t gen;	/* of the cursor */
+	uint32_t chunk; /* bytes */
+	uint32_t pad;
+};
+
+struct plx_wire_help_end {
+	struct plx_wire_id rreq;
+	uint32_t chunk; /* index of the chunk that was claimed and not copied */
+	int32_t err;
+};
+
+struct plx_wire_pull {
+	struct plx_wire_id sreq;
+	struct plx_wire_id rreq;
+	uint64_t offset;
+	uint64_t len;
+};
+
+struct plx_wire_data {
+	struct plx_wire_id rreq;
+	uint64_t offset;
+};
+
+_Static_assert(sizeof(struct plx_wire_eager) == 8, "wire");
+_Static_assert(sizeof(struct plx_wire_sync) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_first) == 24, "wire");
+_Static_assert(sizeof(struct plx_wire_frag) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_rts) == 32, "wire");
+_Static_assert(sizeof(struct plx_wire_ack) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_help) == 48, "wire");
+_Static_assert(sizeof(struct plx_wire_help_end) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_pull) == 32, "wire");
+_Static_assert(sizeof(struct plx_wire_data) == 16, "wire");
+
+#define PLX_WIRE_HDR_MAX 48
+
+/** Bytes of each opcode's header; 0 for none such. */
+extern const uint8_t plx_wire_hdr_len[256];
+
+/**
+ * Check that an arrived message has a known opcode and its whole header.
+ * @return 0, or -EBADMSG. Thread: any.
+ */
+static inline int
+plx_wire_check(uint8_t op, uint32_t len)
+{
+	uint8_t hdr_len = plx_wire_hdr_len[op];
+
+	return __builtin_expect(hdr_len != 0 && len >= hdr_len, 1) ? 0 : -74 /* EBADMSG */;
+}
+
+/** @return the opcode's name, "?" for none such. Thread: any. */
+const char *plx_wire_op_name(uint8_t op);
+
+/** A worker address: PLX_WIRE_ADDR_MAX bytes at the most, self-delimiting, any alignment. */
+#define PLX_WIRE_ADDR_MAX     512
+#define PLX_WIRE_ADDR_HEAD    8 /* bytes that hold the length */
+#define PLX_WIRE_ADDR_DEVS    8
+#define PLX_WIRE_ADDR_NAME    8
+
+struct plx_wire_addr_dev {
+	char name[PLX_WIRE_ADDR_NAME]; /* of the device, padded with zeroes */
+	uint8_t len;
+	uint8_t bytes[64];
+};
+
+struct plx_wire_addr {
+	uint64_t uid; /* of the worker */
+	uint8_t n_devs;
+	struct plx_wire_addr_dev devs[PLX_WIRE_ADDR_DEVS];
+};
+
+/** Write an address. @return its bytes, or -EMSGSIZE over len. Thread: any. */
+int plx_wire_addr_pack(const struct plx_wire_addr *a, void *buf, size_t len);
+
+/**
+ * Read an address that somebody handed us: nothing in it is believed before its
+ * length is within bounds and its checksum fits.
+ * @return 0, or -EINVAL. Thread: any.
+ */
+int plx_wire_addr_unpack(const void *buf, struct plx_wire_addr *a);
+
+/** @return the bytes of a packed address that plx_wire_addr_unpack() accepted. */
+size_t plx_wire_addr_len(const void *buf);
+
+#endif

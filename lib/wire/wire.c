@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * wire.c - header lengths, names, and the packed worker address
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_hash_crc.h>
+
+#include "plx_wire.h"
+
+const uint8_t plx_wire_hdr_len[256] = {
+	[PLX_WIRE_EAGER] = sizeof(struct plx_wire_eager),
+	[PLX_WIRE_SYNC] = sizeof(struct plx_wire_sync),
+	[PLX_WIRE_FIRST] = sizeof(struct plx_wire_first),
+	[PLX_WIRE_FRAG] = sizeof(struct plx_wire_frag),
+	[PLX_WIRE_RTS] = sizeof(struct plx_wire_rts),
+	[PLX_WIRE_ACK] = sizeof(struct plx_wire_ack),
+	[PLX_WIRE_HELP] = sizeof(struct plx_wire_help),
+	[PLX_WIRE_HELP_END] = sizeof(struct plx_wire_help_end),
+	[PLX_WIRE_PULL] = sizeof(struct plx_wire_pull),
+	[PLX_WIRE_DATA] = sizeof(struct plx_wire_data),
+};
+
+static const char *const op_names[PLX_WIRE_N] = {
+	[PLX_WIRE_NONE] = "none",
+	[PLX_WIRE_EAGER] = "eager",
+	[PLX_WIRE_SYNC] = "sync",
+	[PLX_WIRE_FIRST] = "first",
+	[PLX_WIRE_FRAG] = "frag",
+	[PLX_WIRE_RTS] = "rts",
+	[PLX_WIRE_ACK] = "ack",
+	[PLX_WIRE_HELP] = "help",
+	[PLX_WIRE_HELP_END] = "help_end",
+	[PLX_WIRE_PULL] = "pull",
+	[PLX_WIRE_DATA] = "data",
+};
+
+const char *
+plx_wire_op_name(uint8_t op)
+{
+	return op < PLX_WIRE_N ? op_names[op] : "?";
+}
+
+/*
+ * Packed address: magic (4), length of all (2), version (1), devices (1), crc32c of
+ * what follows and of the length (4), uid (8), then for each device its name (8),
+ * length (1) and bytes.
+ */
+#define ADDR_MAGIC   0x41584c50u /* "PLXA" */
+#define ADDR_VERSION 1
+#define ADDR_FIXED   20
+#define ADDR_CRC_OFF 8
+#define ADDR_UID_OFF 12
+
+static uint32_t
+addr_crc(const uint8_t *p, uint16_t len)
+{
+	uint32_t head;
+
+	memcpy(&head, p + 4, sizeof(head)); /* length, version, devices */
+	return rte_hash_crc(p + ADDR_UID_OFF, len - ADDR_UID_OFF, rte_hash_crc_4byte(head, ~0u));
+}
+
+int
+plx_wire_addr_pack(const struct plx_wire_addr *a, void *buf, size_t len)
+{
+	uint8_t *p = buf;
+	uint32_t crc;
+	const uint32_t magic = ADDR_MAGIC;
+	size_t n = ADDR_FIXED;
+	uint16_t all;
+
+	for (unsigned i = 0; i < a->n_devs; i++)
+		n += PLX_WIRE_ADDR_NAME + 1 + a->devs[i].len;
+	if (n > len || n > PLX_WIRE_ADDR_MAX)
+		return -EMSGSIZE;
+	all = n;
+	memcpy(p, &magic, 4);
+	memcpy(p + 4, &all, 2);
+	p[6] = ADDR_VERSION;
+	p[7] = a->n_devs;
+	memcpy(p + ADDR_UID_OFF, &a->uid, 8);
+	p += ADDR_FIXED;
+	for (unsigned i = 0; i < a->n_devs; i++) {
+		memcpy(p, a->devs[i].name, PLX_WIRE_ADDR_NAME);
+		p += PLX_WIRE_ADDR_NAME;
+		*p++ = a->devs[i].len;
+		memcpy(p, a->devs[i].bytes, a->devs[i].len);
+		p += a->devs[i].len;
+	}
+	crc = addr_crc(buf, all);
+	memcpy((uint8_t *)buf + ADDR_CRC_OFF, &crc, 4);
+	return n;
+}
+
+size_t
+plx_wire_addr_len(const void *buf)
+{
+	uint16_t all;
+
+	memcpy(&all, (const uint8_t *)buf + 4, 2);
+	return all;
+}
+
+int
+plx_wire_addr_unpack(const void *buf, struct plx_wire_addr *a)
+{
+	const uint8_t *p = buf, *end;
+	uint32_t magic, crc;
+	size_t all;
+
+	memcpy(&magic, p, 4);
+	if (magic != ADDR_MAGIC)
+		return -EINVAL;
+	all = plx_wire_addr_len(p);
+	if (all < ADDR_FIXED || all > PLX_WIRE_ADDR_MAX || p[6] != ADDR_VERSION)
+		return -EINVAL;
+	memcpy(&crc, p + ADDR_CRC_OFF, 4);
+	if (crc != addr_crc(p, all))
+		return -EINVAL;
+	end = p + all;
+	a->n_devs = p[7];
+	if (a->n_devs > PLX_WIRE_ADDR_DEVS)
+		return -EINVAL;
+	memcpy(&a->uid, p + ADDR_UID_OFF, 8);
+	p += ADDR_FIXED;
+	for (unsigned i = 0; i < a->n_devs; i++) {
+		struct plx_wire_addr_dev *d = &a->devs[i];
+
+		if (end - p < PLX_WIRE_ADDR_NAME + 1)
+			return -EINVAL;
+		memcpy(d->name, p, PLX_WIRE_ADDR_NAME);
+		d->len = p[PLX_WIRE_ADDR_NAME];
+		p += PLX_WIRE_ADDR_NAME + 1;
+		if (d->len > sizeof(d->bytes) || end - p < d->len)
+			return -EINVAL;
+		memcpy(d->bytes, p, d->len);
+		p += d->len;
+	}
+	return p == end ? 0 : -EINVAL;
+}

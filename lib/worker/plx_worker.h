@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_worker.h - one core's world: queues, eps, matcher, pools, turns
+ *
+ * Design notes
+ * A worker has an owner, the thread that gives it turns: the caller of
+ * plx_worker_progress() (inline), or a reactor (dedicated). The application's side
+ * is the thread, or the threads that take care not to run at once, that call the
+ * API. Inline both are one.
+ *
+ * Functions with "Thread: application's side" work in both modes: dedicated, they
+ * hand the operation to the reactor and return. The others are for the owner.
+ */
+#ifndef PLX_WORKER_H
+#define PLX_WORKER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/queue.h>
+
+#include "plx_conf.h"
+#include "plx_dev.h"
+#include "plx_ep.h"
+#include "plx_inbox.h"
+#include "plx_reactor.h"
+#include "plx_req.h"
+#include "plx_rndv.h"
+#include "plx_tag.h"
+#include "plx_timer.h"
+
+#define PLX_WORKER_NAME_MAX 32
+
+struct plx_worker_stat {
+	uint64_t turns, busy_turns, yields;
+	uint64_t tag_sends, tag_recvs;
+	uint64_t eager_bytes_kept; /* of unexpected messages, ever */
+	uint64_t rx_drop_bad_op, rx_drop_bad_frag, rx_drop_no_memory;
+	uint64_t submits;	   /* operations handed to a reactor */
+};
+
+extern const struct plx_stat_row plx_worker_stat_rows[];
+
+struct plx_worker {
+	/* line 0: set at create, read in every turn */
+	struct plx_tag *tag;
+	uint32_t n_queues;
+	bool dedicated;
+	bool in_turn;
+	struct plx_queue *queues[PLX_DEV_MAX];
+
+	/* owner */
+	alignas(PLX_LINE) uint64_t empty_turns;
+	uint64_t yield_turns;
+	uint64_t eager_max;
+	uint64_t check_ticks; /* between two looks at the peers */
+	struct plx_timers timers;
+	struct plx_timer check;
+	struct plx_rndv rndv;
+	struct plx_eps eps;
+	struct plx_msg_pools msgs;
+	TAILQ_HEAD(, plx_flush) flushes;
+	SLIST_HEAD(, plx_ep) failing; /* peers found dead, told in the next turn */
+	struct plx_worker_stat stat;
+	struct plx_rx rx[PLX_DEV_RX_BURST];
+
+	/* application's side */
+	alignas(PLX_LINE) struct plx_req_pool reqs;
+	_Atomic uint32_t n_failed; /* writer: owner; eps that have failed */
+
+	/* cold */
+	struct plx_dev *devs[PLX_DEV_MAX];
+	struct plx_inbox inbox;
+	struct plx_poller poller;
+	pthread_mutex_t users_lock; /* of the list of API handles: who walks it, who changes it */
+	LIST_HEAD(, plx_ep_user) users;
+	uint64_t uid;
+	uint32_t id; /* in RPC and logs */
+	char name[PLX_WORKER_NAME_MAX];
+	LIST_ENTRY(plx_worker) link;
+};
+
+struct plx_worker_params {
+	const struct plx_conf *conf; /* copied as needed */
+	const char *name;	     /* or NULL */
+	uint32_t user_len;	     /* bytes of the user's area behind a request */
+	void (*user_init)(void *user);
+	void (*user_cleanup)(void *user);
+};
+
+/**
+ * Create a worker: dedicated when a reactor runs, inline otherwise.
+ * Thread: control. Errors: -ENOMEM; -ENODEV no device opened; a device's.
+ */
+int plx_worker_create(const struct plx_worker_params *params, struct plx_worker **out);
+
+/** Destroy a worker and all that it holds. Accepts NULL. Thread: application's side. */
+void plx_worker_destroy(struct plx_worker *w);
+
+/**
+ * One turn (inline), or the callbacks of what has completed (dedicated).
+ * @return how much was done, 0 for nothing; 0 when called from a callback
+ * Thread: application's side.
+ */
+unsigned plx_worker_progress(struct plx_worker *w);
+
+/** One turn. Thread: owner. */
+unsigned plx_worker_turn(struct plx_worker *w);
+
+/** Run fn as the owner and wait for it. Thread: application's side. Blocks: until the owner's turn. */
+void plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg);
+
+/** The packed worker address. @return its bytes, or -EMSGSIZE. Thread: any. */
+int plx_worker_addr(const struct plx_worker *w, void *buf, size_t len);
+
+/**
+ * Find or make the ep with the worker that an address names.
+ * @param user the API's handle, linked to the ep
+ * Errors: -EINVAL not an address; -EHOSTUNREACH no device reaches it; -ENOMEM.
+ * Thread: application's side.
+ */
+int plx_worker_ep_get(struct plx_worker *w, const void *addr, struct plx_ep_user *user);
+
+/** Unlink the API's handle. Thread: application's side. */
+void plx_worker_ep_put(struct plx_worker *w, struct plx_ep_user *user);
+
+/**
+ * Send a tagged message if that needs no waiting; inline only.
+ * @return 0 done, the buffer is free; -EAGAIN a request is needed; or the ep's error.
+ * Thread: owner.
+ */
+int plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
+	uint64_t tag);
+
+/**
+ * Send a tagged message. req completes when buf may be used again, with sync when
+ * the message is matched; inline that may be before this returns.
+ * Thread: application's side.
+ */
+void plx_worker_tag_send(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
+	uint64_t tag, bool sync, struct plx_req *req);
+
+/**
+ * Receive a tagged message into buf; req completes with its info, -EMSGSIZE when it
+ * was longer than len, -ECANCELED. Thread: application's side.
+ */
+void plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
+	struct plx_req *req);
+
+/** What plx_worker_tag_probe() tells. */
+struct plx_probe {
+	struct plx_msg *msg; /* NULL: none */
+	uint64_t tag, len;
+};
+
+/**
+ * Receive a message that is here in full, and only such a one.
+ * @param out its tag and length
+ * @return 0; -EMSGSIZE it was longer than len; -EAGAIN none, nothing happened.
+ * Thread: application's side.
+ */
+int plx_worker_tag_recv_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
+	uint64_t mask, struct plx_probe *out);
+
+/** Look for an unexpected message, and take it out. Thread: application's side. */
+void plx_worker_tag_probe(struct plx_worker *w, uint64_t tag, uint64_t mask, bool take,
+	struct plx_probe *out);
+
+/** Receive a message that a probe took; as plx_worker_tag_recv(). Thread: application's side. */
+void plx_worker_msg_recv(struct plx_worker *w, struct plx_msg *msg, void *buf, uint64_t len,
+	struct plx_req *req);
+
+/** Cancel a posted receive; what is matched already goes on. Thread: application's side. */
+void plx_worker_cancel(struct plx_worker *w, struct plx_req *req);
+
+/** req completes when the flush is done; inline that may be at once. Thread: application's side. */
+void plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, struct plx_ep *ep,
+	struct plx_req *req);
+
+/** Call fn for each API handle, which stays meanwhile. Thread: any. */
+void plx_worker_users_each(struct plx_worker *w, void (*fn)(struct plx_ep_user *user, void *arg),
+	void *arg);
+
+/**
+ * Cancel all that waits for the ep; it can be used again. Thread: application's side.
+ */
+void plx_worker_ep_cancel(struct plx_worker *w, struct plx_ep *ep);
+
+/** Write what there is to know, as text. Thread: application's side. */
+void plx_worker_dump(FILE *f, struct plx_worker *w);
+
+/** Call fn for each worker of the process, none of which can go meanwhile. Thread: any. */
+void plx_worker_each(void (*fn)(struct plx_worker *w, void *arg), void *arg);
+
+#endif

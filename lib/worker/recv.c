@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * recv.c - what an arrived packet means: the switch, and tagged delivery
+ *
+ * Design notes
+ * Headers are copied out of the borrowed message before they are looked at, since
+ * a peer may still write there. Whatever does not make sense is counted and
+ * dropped, and changes nothing.
+ *
+ * The first piece of a message in fragments takes its place in matching; the later
+ * ones find it by (ep, msg_id).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_memcpy.h>
+
+#include "worker_int.h"
+
+#define FRAGS_LEN_MAX (1ull << 30) /* the most that proto.eager_max allows */
+
+/* Copy what fits and complete. */
+static inline void
+recv_done(struct plx_req *req, uint64_t tag, const void *data, uint64_t len)
+{
+	int status = 0;
+	uint64_t n = len;
+
+	req->recv.info_tag = tag;
+	req->recv.info_len = len;
+	if (unlikely(len > req->len)) {
+		n = req->len;
+		status = -EMSGSIZE;
+	}
+	if (n == 8)
+		memcpy(req->buf, data, 8);
+	else if (n != 0)
+		rte_memcpy(req->buf, data, n);
+	plx_req_complete(req, status);
+}
+
+static inline struct plx_req *
+match(struct plx_worker *w, uint64_t tag)
+{
+	struct plx_tag_recv *r = plx_tag_match(w->tag, tag);
+	struct plx_req *req;
+
+	if (r == NULL)
+		return NULL;
+	req = container_of(r, struct plx_req, recv.tag);
+	req->posted = false;
+	return req;
+}
+
+static void
+msg_set_ep(struct plx_worker *w, struct plx_msg *m, struct plx_peer *src)
+{
+	m->ep = plx_ep_of(&w->eps, src);
+	if (m->ep != NULL)
+		m->ep->n_msgs++;
+}
+
+void
+worker_msg_free(struct plx_worker *w, struct plx_msg *m)
+{
+	if (m->is_partial)
+		LIST_REMOVE(m, partial);
+	if (m->ep != NULL)
+		m->ep->n_msgs--;
+	plx_msg_put(&w->msgs, m);
+}
+
+/* Keep a message that no receive waits for. @return NULL without memory */
+static struct plx_msg *
+msg_keep(struct plx_worker *w, struct plx_peer *src, uint64_t tag, uint64_t len, uint64_t data_len,
+	enum plx_msg_kind kind)
+{
+	struct plx_msg *m = plx_msg_get(&w->msgs, data_len);
+
+	if (unlikely(m == NULL)) {
+		PLX_STAT_INC(w->stat.rx_drop_no_memory);
+		PLX_LOG_RATELIMIT(ERR, worker, "no memory to keep a message of %llu bytes: lost",
+			(unsigned long long)len);
+		return NULL;
+	}
+	m->kind = kind;
+	m->len = len;
+	if (src != NULL)
+		msg_set_ep(w, m, src);
+	plx_tag_keep(w->tag, &m->tag, tag);
+	PLX_STAT_ADD(w->stat.eager_bytes_kept, data_len);
+	return m;
+}
+
+static __rte_noinline void
+keep_eager(struct plx_worker *w, uint64_t tag, const uint8_t *data, uint64_t len)
+{
+	struct plx_msg *m = msg_keep(w, NULL, tag, len, len, PLX_MSG_EAGER);
+
+	if (m == NULL)
+		return;
+	m->got = len;
+	rte_memcpy(m->data, data, len);
+}
+
+static inline void
+rx_eager(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_req *req;
+	uint64_t tag;
+
+	memcpy(&tag, rx->data, sizeof(tag));
+	req = match(w, tag);
+	if (likely(req != NULL))
+		recv_done(req, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
+	else
+		keep_eager(w, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
+}
+
+static void
+rx_sync(struct plx_worker *w, const struct plx_rx *rx)
+{
+	const uint8_t *data = rx->data + sizeof(struct plx_wire_sync);
+	uint64_t len = rx->len - sizeof(struct plx_wire_sync);
+	struct plx_wire_sync h;
+	struct plx_req *req;
+	struct plx_msg *m;
+	struct plx_ep *ep;
+
+	memcpy(&h, rx->data, sizeof(h));
+	req = match(w, h.tag);
+	if (req != NULL) {
+		ep = plx_ep_of(&w->eps, rx->src);
+		if (ep != NULL)
+			plx_rndv_ack(ep, h.sreq, 0);
+		recv_done(req, h.tag, data, len);
+		return;
+	}
+	m = msg_keep(w, rx->src, h.tag, len, len, PLX_MSG_SYNC);
+	if (m == NULL)
+		return;
+	m->sreq = h.sreq;
+	m->got = len;
+	rte_memcpy(m->data, data, len);
+}
+
+/* A piece of a message whose receive is known goes to its buffer, as far as it fits. */
+static void
+direct_copy(struct plx_msg *m, const uint8_t *data, uint64_t len)
+{
+	struct plx_req *req = m->req;
+
+	if (m->got < req->len)
+		memcpy((char *)req->buf + m->got, data, RTE_MIN(len, req->len - m->got));
+}
+
+/* All pieces are here. */
+static void
+partial_end(struct plx_worker *w, struct plx_msg *m)
+{
+	struct plx_req *req = m->req;
+
+	LIST_REMOVE(m, partial);
+	m->is_partial = false;
+	if (req == NULL)
+		return; /* unexpected, complete now */
+	if (m->direct) {
+		int status = m->len > req->len ? -EMSGSIZE : 0;
+
+		worker_msg_free(w, m);
+		plx_req_complete(req, status);
+	} else {
+		worker_recv_msg(w, m, req);
+	}
+}
+
+static void
+rx_first(struct plx_worker *w, const struct plx_rx *rx)
+{
+	const uint8_t *data = rx->data + sizeof(struct plx_wire_first);
+	uint64_t len = rx->len - sizeof(struct plx_wire_first);
+	struct plx_wire_first h;
+	struct plx_req *req;
+	struct plx_msg *m;
+
+	memcpy(&h, rx->data, sizeof(h));
+	if (h.len < len || h.len > FRAGS_LEN_MAX || len == 0) {
+		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
+		return;
+	}
+	req = match(w, h.tag);
+	if (req != NULL) {
+		m = plx_msg_get(&w->msgs, 0);
+		if (m == NULL) {
+			PLX_STAT_INC(w->stat.rx_drop_no_memory);
+			plx_req_complete(req, -ENOMEM);
+			return;
+		}
+		m->kind = PLX_MSG_EAGER;
+		m->len = h.len;
+		m->req = req;
+		m->direct = true;
+		req->recv.info_tag = h.tag;
+		req->recv.info_len = h.len;
+		msg_set_ep(w, m, rx->src);
+		direct_copy(m, data, len);
+	} else {
+		m = msg_keep(w, rx->src, h.tag, h.len, h.len, PLX_MSG_EAGER);
+		if (m == NULL)
+			return;
+		memcpy(m->data, data, len);
+	}
+	m->msg_id = h.msg_id;
+	m->got = len;
+	m->is_partial = true;
+	if (m->ep == NULL) { /* no memory for the ep: the rest could not be told apart */
+		PLX_STAT_INC(w->stat.rx_drop_no_memory);
+		m->is_partial = false;
+		return;
+	}
+	LIST_INSERT_HEAD(&m->ep->partial, m, partial);
+	if (m->got == m->len)
+		partial_end(w, m);
+}
+
+static void
+rx_frag(struct plx_worker *w, const struct plx_rx *rx)
+{
+	const uint8_t *data = rx->data + sizeof(struct plx_wire_frag);
+	uint64_t len = rx->len - sizeof(struct plx_wire_frag);
+	struct plx_ep *ep = rx->src->user;
+	struct plx_wire_frag h;
+	struct plx_msg *m = NULL;
+
+	memcpy(&h, rx->data, sizeof(h));
+	if (ep != NULL) {
+		LIST_FOREACH(m, &ep->partial, partial) {
+			if (m->msg_id == h.msg_id)
+				break;
+		}
+	}
+	if (m == NULL || h.offset != m->got || len > m->len - m->got) {
+		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
+		return;
+	}
+	if (m->direct)
+		direct_copy(m, data, len);
+	else
+		memcpy(m->data + m->got, data, len);
+	m->got += len;
+	if (m->got == m->len)
+		partial_end(w, m);
+}
+
+static void
+rx_rts(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_rts h;
+	struct plx_req *req;
+	struct plx_msg *m;
+	struct plx_ep *ep;
+
+	memcpy(&h, rx->data, sizeof(h));
+	ep = plx_ep_of(&w->eps, rx->src);
+	if (ep == NULL) {
+		PLX_STAT_INC(w->stat.rx_drop_no_memory);
+		return;
+	}
+	req = match(w, h.tag);
+	if (req != NULL) {
+		req->recv.info_tag = h.tag;
+		req->recv.info_len = h.len;
+		plx_rndv_recv(&w->rndv, ep, h.sreq, h.addr, h.len, req);
+		return;
+	}
+	m = msg_keep(w, rx->src, h.tag, h.len, 0, PLX_MSG_RTS);
+	if (m == NULL)
+		return;
+	m->sreq = h.sreq;
+	m->addr = h.addr;
+}
+
+/* Copy a whole message out, answer its sender, free it. @return 0, -EMSGSIZE, -ECONNRESET */
+int
+worker_take_msg(struct plx_worker *w, struct plx_msg *m, void *buf, uint64_t len)
+{
+	int rc = m->len > len ? -EMSGSIZE : 0;
+
+	if (m->kind == PLX_MSG_SYNC && m->ep != NULL)
+		plx_rndv_ack(m->ep, m->sreq, 0);
+	if (m->got != m->len)
+		rc = -ECONNRESET; /* its sender died in the middle */
+	else if (m->len != 0 && len != 0)
+		memcpy(buf, m->data, RTE_MIN(m->len, len));
+	worker_msg_free(w, m);
+	return rc;
+}
+
+void
+worker_recv_msg(struct plx_worker *w, struct plx_msg *m, struct plx_req *req)
+{
+	req->recv.info_tag = m->tag.tag;
+	req->recv.info_len = m->len;
+	if (m->kind == PLX_MSG_RTS) {
+		struct plx_wire_id sreq = m->sreq;
+		uint64_t addr = m->addr, len = m->len;
+		struct plx_ep *ep = m->ep;
+
+		worker_msg_free(w, m);
+		plx_rndv_recv(&w->rndv, ep, sreq, addr, len, req);
+	} else if (m->is_partial) {
+		m->req = req;
+	} else {
+		plx_req_complete(req, worker_take_msg(w, m, req->buf, req->len));
+	}
+}
+
+void
+worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err)
+{
+	struct plx_msg *m;
+
+	while ((m = LIST_FIRST(&ep->partial)) != NULL) {
+		struct plx_req *req = m->req;
+
+		LIST_REMOVE(m, partial);
+		m->is_partial = false;
+		if (req != NULL) {
+			worker_msg_free(w, m);
+			plx_req_complete(req, err);
+		} else if (!m->taken) {
+			plx_tag_take(w->tag, &m->tag);
+			worker_msg_free(w, m);
+		} /* else: the application holds it and learns of it when it receives */
+	}
+}
+
+union rx_hdr {
+	struct plx_wire_ack ack;
+	struct plx_wire_help help;
+	struct plx_wire_help_end help_end;
+	struct plx_wire_pull pull;
+	struct plx_wire_data data;
+};
+
+/* Answers between the two sides of a rendezvous. */
+static __rte_noinline void
+rx_rndv(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_ep *ep = rx->src->user;
+	union rx_hdr hdr;
+
+	if (ep == NULL) { /* nothing was ever sent there */
+		PLX_STAT_INC(w->rndv.stat.drop_bad_id);
+		return;
+	}
+	memcpy(&hdr, rx->data, plx_wire_hdr_len[rx->op]);
+	switch (rx->op) {
+	case PLX_WIRE_ACK:
+		plx_rndv_on_ack(&w->rndv, ep, &hdr.ack);
+		break;
+	case PLX_WIRE_HELP:
+		plx_rndv_on_help(&w->rndv, ep, &hdr.help);
+		break;
+	case PLX_WIRE_HELP_END:
+		plx_rndv_on_help_end(&w->rndv, ep, &hdr.help_end);
+		break;
+	case PLX_WIRE_PULL:
+		plx_rndv_on_pull(&w->rndv, ep, &hdr.pull);
+		break;
+	case PLX_WIRE_DATA:
+		plx_rndv_on_data(&w->rndv, ep, &hdr.data, rx->data + sizeof(hdr.data),
+			rx->len - sizeof(hdr.data));
+		break;
+	}
+}
+
+static inline void
+rx_switch(struct plx_worker *w, const struct plx_rx *rx)
+{
+	if (unlikely(plx_wire_check(rx->op, rx->len) != 0)) {
+		PLX_STAT_INC(w->stat.rx_drop_bad_op);
+		return;
+	}
+	switch (rx->op) {
+	case PLX_WIRE_EAGER:
+		rx_eager(w, rx);
+		break;
+	case PLX_WIRE_SYNC:
+		rx_sync(w, rx);
+		break;
+	case PLX_WIRE_FIRST:
+		rx_first(w, rx);
+		break;
+	case PLX_WIRE_FRAG:
+		rx_frag(w, rx);
+		break;
+	case PLX_WIRE_RTS:
+		rx_rts(w, rx);
+		break;
+	default:
+		rx_rndv(w, rx);
+		break;
+	}
+}
+
+unsigned
+worker_rx(struct plx_worker *w)
+{
+	unsigned total = 0;
+
+	for (uint32_t k = 0; k < w->n_queues; k++) {
+		struct plx_queue *q = w->queues[k];
+		uint16_t n = q->rx_burst(q, w->rx, PLX_DEV_RX_BURST);
+
+		if (n == 0)
+			continue;
+		for (uint16_t i = 0; i < n; i++)
+			rx_switch(w, &w->rx[i]);
+		q->rx_release(q, w->rx, n);
+		total += n;
+	}
+	return total;
+}

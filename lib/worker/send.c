@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * send.c - how a message travels: short, eager, in fragments, or rendezvous
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "worker_int.h"
+
+enum send_how {
+	SEND_EAGER, /* one message of the device */
+	SEND_FRAGS,
+	SEND_SYNC,  /* one message, answered when matched */
+	SEND_RNDV,
+};
+
+/* The one place that chooses. */
+static inline enum send_how
+send_choose(const struct plx_worker *w, const struct plx_peer *peer, uint64_t len, bool sync)
+{
+	if (len > w->eager_max)
+		return SEND_RNDV;
+	if (sync)
+		return len + sizeof(struct plx_wire_sync) <= peer->mtu ? SEND_SYNC : SEND_RNDV;
+	return len + sizeof(struct plx_wire_eager) <= peer->mtu ? SEND_EAGER : SEND_FRAGS;
+}
+
+static inline int
+eager_tx(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+{
+	struct plx_tx tx = {.peer = ep->peer, .hdr = &tag, .hdr_len = sizeof(tag), .data = buf,
+		.len = len, .op = PLX_WIRE_EAGER};
+
+	return plx_peer_tx(&tx);
+}
+
+static __rte_noinline int
+send_now_slow(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+{
+	int rc = plx_ep_connect(ep);
+
+	if (rc != 0)
+		return rc;
+	if (!plx_ep_open(ep) || send_choose(w, ep->peer, len, false) != SEND_EAGER)
+		return -EAGAIN;
+	return eager_tx(ep, buf, len, tag);
+}
+
+int
+plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
+	uint64_t tag)
+{
+	PLX_STAT_INC(w->stat.tag_sends);
+	if (likely(plx_ep_open(ep) && len <= ep->peer->short_max && len <= w->eager_max))
+		return plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
+	return send_now_slow(w, ep, buf, len, tag);
+}
+
+static int
+eager_send(struct plx_pend *p)
+{
+	struct plx_req *req = container_of(p, struct plx_req, send.pend);
+	int rc = eager_tx(req->send.ep, req->buf, req->len, req->send.tag);
+
+	if (rc == 0)
+		plx_req_complete(req, 0);
+	return rc;
+}
+
+/* Send pieces until the device is full. */
+static int
+frags_send(struct plx_pend *p)
+{
+	struct plx_req *req = container_of(p, struct plx_req, send.pend);
+	struct plx_req_send *s = &req->send;
+	struct plx_wire_first first = {.tag = s->tag, .len = req->len, .msg_id = s->msg_id};
+	struct plx_wire_frag frag = {.msg_id = s->msg_id};
+	struct plx_tx tx = {.peer = s->ep->peer};
+	int rc;
+
+	while (s->offset < req->len) {
+		uint64_t left = req->len - s->offset;
+
+		if (s->offset == 0) {
+			tx.hdr = &first;
+			tx.hdr_len = sizeof(first);
+			tx.op = PLX_WIRE_FIRST;
+		} else {
+			frag.offset = s->offset;
+			tx.hdr = &frag;
+			tx.hdr_len = sizeof(frag);
+			tx.op = PLX_WIRE_FRAG;
+		}
+		tx.data = (const char *)req->buf + s->offset;
+		tx.len = s->ep->peer->mtu - tx.hdr_len;
+		if (tx.len > left)
+			tx.len = left;
+		rc = plx_peer_tx(&tx);
+		if (rc != 0)
+			return rc;
+		s->offset += tx.len;
+	}
+	plx_req_complete(req, 0);
+	return 0;
+}
+
+static void
+send_fail(struct plx_pend *p, int err)
+{
+	plx_req_complete(container_of(p, struct plx_req, send.pend), err);
+}
+
+/* Give it to the device, or let it wait behind what waits. */
+static void
+send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p))
+{
+	struct plx_ep *ep = req->send.ep;
+	int rc;
+
+	req->send.pend.send = send;
+	req->send.pend.fail = send_fail;
+	rc = plx_ep_open(ep) ? send(&req->send.pend) : -EAGAIN;
+	if (rc == -EAGAIN)
+		plx_ep_pend(ep, &req->send.pend);
+	else if (rc != 0)
+		plx_req_complete(req, rc);
+}
+
+void
+worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
+{
+	struct plx_ep *ep = req->send.ep;
+	int rc = plx_ep_connect(ep);
+
+	if (rc == 0) {
+		switch (send_choose(w, ep->peer, req->len, sync)) {
+		case SEND_EAGER:
+			send_or_pend(req, eager_send);
+			break;
+		case SEND_FRAGS:
+			req->send.offset = 0;
+			req->send.msg_id = ep->msg_id++;
+			send_or_pend(req, frags_send);
+			break;
+		case SEND_SYNC:
+			rc = plx_rndv_send_sync(&w->rndv, req);
+			break;
+		case SEND_RNDV:
+			rc = plx_rndv_send(&w->rndv, req);
+			break;
+		}
+	}
+	if (rc != 0)
+		plx_req_complete(req, rc);
+}

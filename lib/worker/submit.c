@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * submit.c - the application's side: at once when inline, through the inbox when dedicated
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include <rte_pause.h>
+
+#include "worker_int.h"
+
+#define SPINS_BEFORE_YIELD 1000
+
+static void
+post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
+{
+	/* The reactor empties its inbox whatever we do, so this ends. */
+	while (plx_inbox_post(&w->inbox, fn, arg) != 0)
+		sched_yield();
+}
+
+bool
+worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req)
+{
+	if (likely(!w->dedicated))
+		return false;
+	PLX_STAT_INC(w->stat.submits);
+	post(w, fn, req);
+	return true;
+}
+
+struct call {
+	void (*fn)(void *arg);
+	void *arg;
+	_Atomic bool done;
+};
+
+static void
+call_run(void *arg)
+{
+	struct call *c = arg;
+
+	c->fn(c->arg);
+	/* pairs with the acquire in plx_worker_call() */
+	atomic_store_explicit(&c->done, true, memory_order_release);
+}
+
+void
+plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg)
+{
+	struct call c = {.fn = fn, .arg = arg};
+
+	if (!w->dedicated) {
+		fn(arg);
+		return;
+	}
+	post(w, call_run, &c);
+	for (unsigned i = 0; !atomic_load_explicit(&c.done, memory_order_acquire); i++) {
+		if (i < SPINS_BEFORE_YIELD)
+			rte_pause();
+		else
+			sched_yield();
+	}
+}
+
+static void
+tag_send_run(void *arg)
+{
+	struct plx_req *req = arg;
+
+	worker_tag_send(worker_of(req), req,
+		atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_SYNC);
+}
+
+void
+plx_worker_tag_send(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
+	uint64_t tag, bool sync, struct plx_req *req)
+{
+	req->buf = (void *)(uintptr_t)buf;
+	req->len = len;
+	req->send.ep = ep;
+	req->send.tag = tag;
+	if (sync)
+		atomic_fetch_or_explicit(&req->flags, PLX_REQ_SYNC, memory_order_relaxed);
+	if (!worker_submit(w, tag_send_run, req))
+		worker_tag_send(w, req, sync);
+}
+
+static void
+tag_recv_run(void *arg)
+{
+	struct plx_req *req = arg;
+	struct plx_worker *w = worker_of(req);
+	uint64_t tag = req->recv.tag.tag, mask = req->recv.tag.mask;
+	struct plx_tag_msg *m = plx_tag_find(w->tag, tag, mask);
+
+	PLX_STAT_INC(w->stat.tag_recvs);
+	if (m != NULL) {
+		plx_tag_take(w->tag, m);
+		worker_recv_msg(w, container_of(m, struct plx_msg, tag), req);
+		return;
+	}
+	req->posted = true;
+	plx_tag_post(w->tag, &req->recv.tag, tag, mask);
+}
+
+static void
+recv_init(struct plx_req *req, void *buf, uint64_t len)
+{
+	atomic_fetch_or_explicit(&req->flags, PLX_REQ_RECV, memory_order_relaxed);
+	req->buf = buf;
+	req->len = len;
+	req->recv.info_tag = 0;
+	req->recv.info_len = 0;
+}
+
+void
+plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
+	struct plx_req *req)
+{
+	recv_init(req, buf, len);
+	req->recv.tag.tag = tag;
+	req->recv.tag.mask = mask;
+	if (!worker_submit(w, tag_recv_run, req))
+		tag_recv_run(req);
+}
+
+struct recv_now_arg {
+	struct plx_worker *w;
+	void *buf;
+	uint64_t len, tag, mask;
+	struct plx_probe *out;
+	int rc;
+};
+
+static void
+recv_now_run(void *arg)
+{
+	struct recv_now_arg *a = arg;
+	struct plx_tag_msg *m = plx_tag_find(a->w->tag, a->tag, a->mask);
+	struct plx_msg *msg;
+
+	a->rc = -EAGAIN;
+	if (m == NULL)
+		return;
+	msg = container_of(m, struct plx_msg, tag);
+	if (msg->kind == PLX_MSG_RTS || msg->got != msg->len)
+		return; /* it stays where it is, in its place */
+	plx_tag_take(a->w->tag, m);
+	a->out->tag = m->tag;
+	a->out->len = msg->len;
+	a->rc = worker_take_msg(a->w, msg, a->buf, a->len);
+}
+
+int
+plx_worker_tag_recv_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
+	struct plx_probe *out)
+{
+	struct recv_now_arg a = {w, buf, len, tag, mask, out, 0};
+
+	plx_worker_call(w, recv_now_run, &a);
+	return a.rc;
+}
+
+struct probe_arg {
+	struct plx_worker *w;
+	uint64_t tag, mask;
+	bool take;
+	struct plx_probe *out;
+};
+
+static void
+probe_run(void *arg)
+{
+	struct probe_arg *a = arg;
+	struct plx_tag_msg *m = plx_tag_find(a->w->tag, a->tag, a->mask);
+	struct plx_msg *msg;
+
+	a->out->msg = NULL;
+	if (m == NULL)
+		return;
+	msg = container_of(m, struct plx_msg, tag);
+	a->out->msg = msg;
+	a->out->tag = m->tag;
+	a->out->len = msg->len;
+	if (a->take) {
+		plx_tag_take(a->w->tag, m);
+		msg->taken = true;
+	}
+}
+
+void
+plx_worker_tag_probe(struct plx_worker *w, uint64_t tag, uint64_t mask, bool take,
+	struct plx_probe *out)
+{
+	struct probe_arg a = {w, tag, mask, take, out};
+
+	if (likely(!w->dedicated))
+		probe_run(&a);
+	else
+		plx_worker_call(w, probe_run, &a);
+}
+
+static void
+msg_recv_run(void *arg)
+{
+	struct plx_req *req = arg;
+
+	worker_recv_msg(worker_of(req), req->recv.msg, req);
+}
+
+void
+plx_worker_msg_recv(struct plx_worker *w, struct plx_msg *msg, void *buf, uint64_t len,
+	struct plx_req *req)
+{
+	recv_init(req, buf, len);
+	req->recv.msg = msg;
+	if (!worker_submit(w, msg_recv_run, req))
+		msg_recv_run(req);
+}
+
+static void
+cancel_run(void *arg)
+{
+	struct plx_req *req = arg;
+
+	if (!req->posted)
+		return;
+	req->posted = false;
+	plx_tag_cancel(worker_of(req)->tag, &req->recv.tag);
+	plx_req_complete(req, -ECANCELED);
+}
+
+void
+plx_worker_cancel(struct plx_worker *w, struct plx_req *req)
+{
+	/* Waited for: the request may be freed as soon as this returns. */
+	plx_worker_call(w, cancel_run, req);
+}
+
+static int
+flush_pend_send(struct plx_pend *p)
+{
+	/* At the head: all before it is with the device. */
+	plx_req_complete(container_of(p, struct plx_req, flush.pend), 0);
+	return 0;
+}
+
+static void
+flush_pend_fail(struct plx_pend *p, int err)
+{
+	plx_req_complete(container_of(p, struct plx_req, flush.pend), err);
+}
+
+static void
+flush_run(void *arg)
+{
+	struct plx_req *req = arg;
+	struct plx_worker *w = worker_of(req);
+	struct plx_flush *f = &req->flush;
+
+	if (f->kind == PLX_FLUSH_EP && !STAILQ_EMPTY(&f->ep->pending)) {
+		f->pend.send = flush_pend_send;
+		f->pend.fail = flush_pend_fail;
+		plx_ep_pend(f->ep, &f->pend);
+	} else if (f->kind == PLX_FLUSH_EP) {
+		plx_req_complete(req, 0);
+	} else {
+		TAILQ_INSERT_TAIL(&w->flushes, f, link);
+		worker_flush_run(w);
+	}
+}
+
+void
+plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, struct plx_ep *ep,
+	struct plx_req *req)
+{
+	req->flush.kind = kind;
+	req->flush.ep = ep;
+	if (!worker_submit(w, flush_run, req))
+		flush_run(req);
+}
+
+struct ep_cancel_arg {
+	struct plx_worker *w;
+	struct plx_ep *ep;
+};
+
+static void
+ep_cancel_run(void *arg)
+{
+	struct ep_cancel_arg *a = arg;
+
+	worker_drop_partial(a->w, a->ep, -ECANCELED);
+	plx_ep_cancel(a->ep, -ECANCELED);
+}
+
+void
+plx_worker_ep_cancel(struct plx_worker *w, struct plx_ep *ep)
+{
+	struct ep_cancel_arg a = {w, ep};
+
+	plx_worker_call(w, ep_cancel_run, &a);
+}

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+"""run_mp.py - several processes over shared memory: many to many, huge messages,
+killed peers, oversubscription, leaving early
+
+usage: run_mp.py [--build DIR] [--plain] [--seed N] [GROUP...]
+
+Groups: all_to_all huge leave kill crowd. --plain runs on the system's own UCX
+what UCX can do. The programs are linked to the system's libucp by name and meet
+ours through pollux-run, as any application would.
+"""
+import argparse
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+import run_util as u
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+INCLUDE = os.path.join(HERE, "..", "include")
+GROUPS = ["all_to_all", "huge", "leave", "kill", "crowd"]
+HUGE_LEN = (4 << 30) + 1
+HUGE_MEMORY = 12 << 30
+NO_HUGE = {"PLX_SHM_HUGE": "no", "PLX_EAL_HUGE": "no"}
+NO_CMA = {"PLX_SHM_CMA": "no"}
+
+
+class Ground:
+    """Where the programs are and how a process of a test is started."""
+
+    def __init__(self, args):
+        self.plain = args.plain
+        self.build = os.path.abspath(args.build)
+        self.pollux_run = os.path.join(self.build, "pollux-run")
+        self.bin = os.path.join(self.build if os.path.isdir(self.build) else "/tmp", "mp-tests")
+        os.makedirs(self.bin, exist_ok=True)
+        self.random = random.Random(args.seed)
+        last = (os.sysconf("SC_NPROCESSORS_ONLN") or 1) - 1
+        self.reactor = {"PLX_REACTOR": f"lcore:{last}"}
+
+    def program(self, name):
+        """Compile it; returns (path, error)."""
+        exe = os.path.join(self.bin, name)
+        sources = [os.path.join(HERE, "mp", name + ".c"), os.path.join(HERE, "ucp_util.c"),
+                   os.path.join(HERE, "ucp_util.h"), os.path.join(HERE, "mp", "mp.h")]
+        flags = [] if self.plain else ["-I" + INCLUDE]
+        return exe, u.compile_c(["cc", "-Wall", "-Wextra"], sources, exe, *flags, "-lucp", "-lucs")
+
+    def start(self, exe, folder, rank, n, args, env, out, nobody=False):
+        command = [exe, folder, rank, n, *args]
+        env = dict(env)
+        if self.plain:
+            env.setdefault("UCX_TLS", "posix,cma,self")
+            env["UCX_LOG_LEVEL"] = "error"
+        elif nobody:
+            # The build tree may be closed to other users: what is needed was copied.
+            env["LD_LIBRARY_PATH"] = os.path.join(folder, "lib")
+            command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                       os.path.join(folder, "lib", "program"), folder, rank, n, *args]
+        else:
+            command = [self.pollux_run, *command]
+        return u.start(command, env, stdout=out, stderr=out, cwd="/")
+
+
+class Family:
+    """n processes of one program in a folder of their own."""
+
+    def __init__(self, ground, exe, n, args, env, nobody=False):
+        self.folder = tempfile.mkdtemp(prefix="pollux-mp-")
+        self.outs = []
+        self.processes = []
+        if nobody:
+            os.chmod(self.folder, 0o777)
+            lib = os.path.join(self.folder, "lib")
+            os.mkdir(lib)
+            shutil.copy(os.path.join(ground.build, "dropin", "libucp.so.0"), lib)
+            shutil.copy(exe, os.path.join(lib, "program"))
+            os.chmod(lib, 0o755)
+        for rank in range(n):
+            out = open(os.path.join(self.folder, f"out.{rank}"), "w+", encoding="utf-8",
+                       errors="replace")
+            self.outs.append(out)
+            e = env[rank % len(env)] if isinstance(env, list) else env
+            self.processes.append(ground.start(exe, self.folder, rank, n, args, e, out, nobody))
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def wait(self, timeout, killed=()):
+        """Until all have ended; returns what is wrong or ''."""
+        end = time.monotonic() + timeout
+        why = []
+        waiting = {r: p for r, p in enumerate(self.processes) if r not in killed}
+        while waiting and time.monotonic() < end and not why:
+            for rank, p in list(waiting.items()):
+                rc = p.poll()
+                if rc is None:
+                    continue
+                del waiting[rank]
+                if rc != 0:
+                    why.append(f"rank {rank}: exit status {rc}")
+            time.sleep(0.01)
+        if waiting and not why:
+            why.append(f"ranks {sorted(waiting)[:8]} have not ended after {timeout} s")
+        self.kill()
+        for rank, out in enumerate(self.outs):
+            out.seek(0)
+            text = out.read().strip()
+            out.close()
+            if text and rank not in killed:
+                why.append(f"rank {rank} wrote: {text[-600:]}")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return "\n".join(why[:12])
+
+    def kill(self):
+        for p in self.processes:
+            if p.poll() is None:
+                u.kill_family(p)
+            p.wait()
+
+
+def one(report, ground, name, program, n, args, env, timeout=120, nobody=False):
+    exe, error = ground.program(program)
+    if error:
+        report.fail(name, error)
+        return
+    begin = time.monotonic()
+    try:
+        why = Family(ground, exe, n, args, env, nobody).wait(timeout)
+    except OSError as e:
+        why = str(e)
+    if why:
+        report.fail(name, why)
+    else:
+        report.ok(name, f"{time.monotonic() - begin:.1f} s")
+
+
+def all_to_all(report, ground):
+    seed = ground.random.randrange(1 << 30)
+    ways = [("inline", {}, False)]
+    if not ground.plain:
+        ways += [("reactor", ground.reactor, False), ("no huge pages", NO_HUGE, False),
+                 ("no cma", NO_CMA, False), ("no huge pages, no cma", {**NO_HUGE, **NO_CMA}, False),
+                 ("mixed", [{}, NO_HUGE, ground.reactor, NO_CMA], False), ("nobody", {}, True)]
+    for way, env, nobody in ways:
+        if nobody and (os.getuid() != 0 or shutil.which("setpriv") is None):
+            report.skip(f"all to all, {way}", "only root can become nobody")
+            continue
+        for n, count, longest in ((2, 400, 600000), (8, 40, 300000)):
+            if n == 8 and way in ("reactor", "no cma", "nobody"):
+                n, count = 4, 60
+            one(report, ground, f"all to all, {n} processes, {way}, seed {seed}", "all_to_all", n,
+                [count, seed, longest], env, nobody=nobody)
+
+
+def crowd(report, ground):
+    seed = ground.random.randrange(1 << 30)
+    one(report, ground, f"all to all, 64 processes on {os.cpu_count()} cores, seed {seed}",
+        "all_to_all", 64, [4, seed, 50000], {}, timeout=150)
+
+
+def huge(report, ground):
+    name = f"one message of {HUGE_LEN} bytes"
+    if u.mem_available() < HUGE_MEMORY:
+        report.skip(name, f"{u.mem_available() >> 30} GiB free, {HUGE_MEMORY >> 30} needed")
+        return
+    one(report, ground, name, "huge", 2, [HUGE_LEN], {})
+
+
+def leave(report, ground):
+    ways = [("inline", {})]
+    if not ground.plain:
+        ways += [("reactor", ground.reactor), ("no huge pages", NO_HUGE), ("no cma", NO_CMA)]
+    for way, env in ways:
+        for how in ("destroy", "exit"):
+            one(report, ground, f"nothing is lost by who closes and leaves by {how}, {way}", "leave",
+                2, [how], env)
+
+
+def kill(report, ground):
+    exe, error = ground.program("orphan")
+    if error:
+        report.fail("orphan compiles", error)
+        return
+    ways = [("inline", {}), ("reactor", ground.reactor), ("no cma", NO_CMA),
+            ("no huge pages", NO_HUGE)]
+    if ground.plain:
+        # UCX has error handling over TCP, not over shared memory.
+        ways = [("tcp", {"UCX_TLS": "tcp"})]
+    for way, env in ways:
+        for does in ("send", "receive"):
+            for what, length in (("eager", 1000), ("fragments", 24000), ("rendezvous", 96 << 20)):
+                for mode in ("peer", "none"):
+                    if way != "inline" and (what == "fragments" or mode == "none"):
+                        continue
+                    traces = u.Traces()
+                    why = ""
+                    for _ in range(2):
+                        family = Family(ground, exe, 2, [does, length, mode], env)
+                        end = time.monotonic() + 60
+                        while not os.path.exists(family.path("busy")) and \
+                                time.monotonic() < end and family.processes[0].poll() is None:
+                            time.sleep(0.001)
+                        time.sleep(ground.random.random() * 0.05)
+                        try:
+                            for pid in u.descendants(family.processes[1].pid):
+                                os.kill(pid, signal.SIGKILL)
+                        except OSError:
+                            pass
+                        family.processes[1].wait()
+                        open(family.path("killed"), "w", encoding="ascii").close()
+                        why = family.wait(60, killed=(1,)) or traces.left()
+                        if why:
+                            break
+                    other = "receiver" if does == "send" else "sender"
+                    name = f"{other} killed, {what}, error handling {mode}, {way}"
+                    if why:
+                        report.fail(name, why)
+                    else:
+                        report.ok(name)
+    one(report, ground, "a later run starts clean", "all_to_all", 2, [50, 1, 100000], {})
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--build", default=os.path.join(HERE, "..", "build"))
+    ap.add_argument("--plain", action="store_true")
+    ap.add_argument("--seed", type=int, default=random.randrange(1 << 20))
+    ap.add_argument("groups", nargs="*", default=GROUPS)
+    args = ap.parse_args()
+    u.need("cc")
+    ground = Ground(args)
+    if not args.plain and not os.access(ground.pollux_run, os.X_OK):
+        u.skip_all(f"{ground.pollux_run} is not built")
+    print(f"seed {args.seed}")
+    report = u.Report()
+    traces = u.Traces()
+    for group in args.groups:
+        globals()[group](report, ground)
+    if not args.plain:
+        left = traces.left()
+        if left:
+            report.fail("nothing is left behind", left)
+        else:
+            report.ok("nothing is left behind")
+    return report.status()
+
+
+sys.exit(main())

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+"""run_perftest.py - the distribution's ucx_perftest, unchanged, on our libucp
+
+usage: run_perftest.py [--build DIR] [--plain] [--cores A,B]
+       run_perftest.py --compare N [--tests tag_lat,tag_bw] [--sizes 8,65536]
+
+Without --compare each test runs a few iterations and has to print its result.
+With --compare N each test runs N times on Pollux and on UCX in turn, and the
+medians and their ratio are printed (for reading, nothing is asserted).
+"""
+import argparse
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import run_util as u
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TESTS = ["tag_lat", "tag_bw", "tag_sync_lat"]
+SIZES = [8, 64, 1024, 4096, 8192, 16384, 65536, 262144, 1048576, 4194304]
+UCX_BEST = {"UCX_TLS": "posix,cma,self"}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def pair(prefix, env, test, size, n, cores, timeout, own_env=None):
+    """Server and client; returns (error text, last result line's numbers)."""
+    port = str(free_port())
+    base = ["ucx_perftest", "-t", test, "-s", str(size), "-n", str(n), "-w", str(max(1, n // 10)),
+            "-p", port]
+    with tempfile.TemporaryFile("w+") as s_out, tempfile.TemporaryFile("w+") as c_out:
+        server = u.start(["taskset", "-c", cores[0], *prefix, *base], env, stdout=s_out,
+                         stderr=subprocess.STDOUT)
+        client = None
+        try:
+            end = time.monotonic() + timeout
+            # The server listens when it is ready; a client that comes early gives up.
+            while not listening(int(port)):
+                if server.poll() is not None or time.monotonic() > end:
+                    s_out.seek(0)
+                    return "server: " + s_out.read(), None
+                time.sleep(0.01)
+            client = u.start(["taskset", "-c", cores[1], *prefix, *base, "127.0.0.1"], env,
+                             stdout=c_out, stderr=subprocess.STDOUT)
+            codes = [p.wait(max(0.1, end - time.monotonic())) for p in (client, server)]
+        except subprocess.TimeoutExpired:
+            codes = ["timeout"]
+        finally:
+            for p in (server, client):
+                if p is not None and p.poll() is None:
+                    u.kill_family(p)
+                    p.wait()
+        s_out.seek(0)
+        c_out.seek(0)
+        text = c_out.read()
+        both = text + s_out.read()
+    if any(codes):
+        return f"exit status {codes}\n{both}", None
+    if re.search(r"ERROR|WARN|[Aa]ssert", both):
+        return f"complaints\n{both}", None
+    rows = re.findall(r"^(?:Final:|\[thread \d+\])?\s*(\d[\d.\s]+)$", text, re.M)
+    rows = [[float(x) for x in row.split()] for row in rows]
+    rows = [row for row in rows if len(row) == 8]
+    if not rows:
+        return f"no result line\n{both}", None
+    return "", rows[-1]
+
+
+def listening(port):
+    want = f":{port:04X}"
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            for line in open(table, encoding="ascii"):
+                f = line.split()
+                if len(f) > 3 and f[1].endswith(want) and f[3] == "0A":
+                    return True
+        except OSError:
+            pass
+    return False
+
+
+def iterations(size, test, quick):
+    if quick:
+        return 1000 if size <= 8192 else 100 if size <= 65536 else 20
+    return 200000 if size <= 1024 else 20000 if size <= 65536 else 2000 if size <= 1 << 20 else 300
+
+
+def compare(prefix, args, cores):
+    # columns: iterations, us (typical, average, overall), MB/s (average, overall),
+    # messages/s (average, overall)
+    print(f"{'test':14}{'bytes':>9} {'pollux':>12} {'ucx':>12}  unit     ratio")
+    for test in args.tests.split(","):
+        for size in [int(s) for s in args.sizes.split(",")]:
+            column, unit = (3, "us") if test.endswith("lat") else \
+                (7, "msg/s") if size <= 1024 else (5, "MB/s")
+            got = {"pollux": [], "ucx": []}
+            for _ in range(args.compare):
+                for side, pre, env in (("pollux", prefix, {}), ("ucx", [], UCX_BEST)):
+                    error, row = pair(pre, env, test, size, iterations(size, test, False), cores, 120)
+                    if error:
+                        print(f"{test} {size} {side}: {error}", file=sys.stderr)
+                        return 1
+                    got[side].append(row[column])
+            a, b = (statistics.median(got[s]) for s in ("pollux", "ucx"))
+            print(f"{test:14}{size:9} {a:12.3f} {b:12.3f}  {unit:8}{a / b:6.2f}", flush=True)
+    return 0
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--build", default=os.path.join(HERE, "..", "build"))
+    ap.add_argument("--plain", action="store_true")
+    ap.add_argument("--cores", default="")
+    ap.add_argument("--compare", type=int, default=0)
+    ap.add_argument("--tests", default=",".join(TESTS))
+    ap.add_argument("--sizes", default=",".join(str(s) for s in SIZES))
+    args = ap.parse_args()
+    u.need("ucx_perftest", "taskset")
+    pollux_run = os.path.join(os.path.abspath(args.build), "pollux-run")
+    if not args.plain and not os.access(pollux_run, os.X_OK):
+        u.skip_all(f"{pollux_run} is not built")
+    allowed = sorted(os.sched_getaffinity(0))
+    cores = args.cores.split(",") if args.cores else [str(allowed[0]), str(allowed[-1])]
+    prefix = [] if args.plain else [pollux_run]
+    if args.compare:
+        return compare(prefix, args, cores)
+    report = u.Report()
+    traces = u.Traces()
+    ways = [("inline", {})]
+    if args.plain:
+        ways = [("system UCX", UCX_BEST)]
+    for way, env in ways:
+        for test in args.tests.split(","):
+            for size in [int(s) for s in args.sizes.split(",")]:
+                error, row = pair(prefix, env, test, size, iterations(size, test, True), cores, 60)
+                name = f"ucx_perftest {test} {size} bytes, {way}"
+                if error:
+                    report.fail(name, error)
+                else:
+                    report.ok(name, " ".join(f"{x:g}" for x in row))
+    if not args.plain:
+        for test in args.tests.split(","):
+            name = f"ucx_perftest {test} 65536 bytes, reactor"
+            error, row = pair([pollux_run, "--reactor", f"lcore:{cores[-1]}"], {}, test, 65536, 50,
+                              cores, 60)
+            if error:
+                report.fail(name, error)
+            else:
+                report.ok(name)
+        left = traces.left()
+        if left:
+            report.fail("ucx_perftest leaves nothing behind", left)
+        else:
+            report.ok("ucx_perftest leaves nothing behind")
+    return report.status()
+
+
+sys.exit(main())

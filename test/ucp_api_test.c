@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_api_test.c - contexts, workers, eps, tags and requests behave as UCP says
+ *
+ * Design notes
+ * - Only the public API is used, so the same program runs on UCX; what is known
+ *   to differ there is marked in the tables and left out with --on-ucx.
+ * - Nothing is assumed to complete at once unless the API promises it, so the
+ *   program also runs with dedicated reactors (PLX_REACTOR=lcore:1).
+ * - Every wait has a deadline and every test an alarm: a hang is a failure.
+ *
+ * usage: ucp_api_test [--on-ucx] [--list] [PART-OF-A-NAME]
+ */
+#include <signal.h>
+
+#include "ucp_api_test.h"
+
+#define TEST_ALARM_S 240
+
+static const struct api_test *const tables[] = {api_base_tests, api_tag_tests, api_req_tests,
+	api_order_tests, api_dt_tests};
+static const char *test_now = "";
+
+uint64_t rnd_seed = 1;
+
+uint64_t
+rnd(void)
+{
+	rnd_seed = rnd_seed * 6364136223846793005u + 1442695040888963407u;
+	return util_mix(rnd_seed >> 13);
+}
+
+/* Send one message and receive it; both finished on return. */
+void
+exchange(struct pair *p, int from, size_t len, ucp_tag_t tag, bool expected, enum util_how how)
+{
+	struct op send, recv;
+	uint8_t *out = util_guarded(len), *in = util_guarded(len);
+	ucp_tag_recv_info_t info;
+
+	util_fill(out, len, tag + len);
+	if (expected)
+		util_recv(&recv, p->n[!from].w, in, len, tag, UTIL_ALL_BITS, how == UTIL_NB ? UTIL_NB :
+			UTIL_NBX);
+	util_send(&send, p->n[from].ep, out, len, tag, how);
+	CU_ASSERT_EQUAL(send.n_inside > 0 && how != UTIL_NO_IMM, 0);
+	if (!expected) {
+		CU_ASSERT_FATAL(UTIL_UNTIL(p, ucp_tag_probe_nb(p->n[!from].w, tag, UTIL_ALL_BITS, 0,
+			&info) != NULL));
+		CU_ASSERT_EQUAL(info.length, len);
+		CU_ASSERT_EQUAL(info.sender_tag, tag);
+		util_recv(&recv, p->n[!from].w, in, len, tag, UTIL_ALL_BITS, how == UTIL_NB ? UTIL_NB :
+			UTIL_NBX);
+	}
+	CU_ASSERT_FATAL(UTIL_UNTIL(p, util_done(&send) && util_done(&recv)));
+	util_free(&send);
+	util_free(&recv);
+	CU_ASSERT_EQUAL(send.status, UCS_OK);
+	CU_ASSERT_EQUAL(recv.status, UCS_OK);
+	CU_ASSERT_EQUAL(recv.info.length, len);
+	CU_ASSERT_EQUAL(recv.info.sender_tag, tag);
+	CU_ASSERT(util_check(in, len, tag + len));
+	CU_ASSERT(util_guards_ok(in, len));
+	util_guarded_free(out);
+	util_guarded_free(in);
+}
+
+bool
+nothing_waits(struct pair *p, int node)
+{
+	ucp_tag_recv_info_t info;
+
+	return ucp_tag_probe_nb(p->n[node].w, 0, 0, 0, &info) == NULL;
+}
+
+static void
+on_alarm(int sig)
+{
+	static const char text[] = ": hangs\nRun Summary:\n tests 1 1 0 1 0\n";
+
+	(void)sig;
+	if (write(STDOUT_FILENO, test_now, strlen(test_now)) < 0 ||
+		write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(3);
+	_exit(2);
+}
+
+static void
+before_test(const CU_pTest test, const CU_pSuite suite)
+{
+	(void)suite;
+	test_now = test->pName;
+	printf("%s ... ", test->pName);
+	fflush(stdout);
+	rnd_seed = 1;
+	alarm(TEST_ALARM_S);
+}
+
+static void
+after_test(const CU_pTest test, const CU_pSuite suite, const CU_pFailureRecord failure)
+{
+	CU_pFailureRecord f;
+
+	(void)test;
+	(void)suite;
+	alarm(0);
+	puts(failure == NULL ? "passed" : "FAILED");
+	for (f = failure; f != NULL; f = f->pNext)
+		printf("    %s:%u: %s\n", f->strFileName, f->uiLineNumber, f->strCondition);
+	fflush(stdout);
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *part = "";
+	unsigned n_failed;
+	CU_pSuite suite;
+	const struct api_test *t;
+	size_t i;
+	int a;
+
+	for (a = 1; a < argc; a++) {
+		if (strcmp(argv[a], "--on-ucx") == 0) {
+			util_on_ucx = true;
+		} else if (strcmp(argv[a], "--list") == 0) {
+			for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+				for (t = tables[i]; t->name != NULL; t++)
+					puts(t->name);
+			return 0;
+		} else {
+			part = argv[a];
+		}
+	}
+	signal(SIGALRM, on_alarm);
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+	suite = CU_add_suite("ucp", NULL, NULL);
+	for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		for (t = tables[i]; t->name != NULL; t++) {
+			if (strstr(t->name, part) == NULL)
+				continue;
+			if (util_on_ucx && t->differs != NULL)
+				printf("# skipped: %s: UCX: %s\n", t->name, t->differs);
+			else
+				CU_add_test(suite, t->name, t->fn);
+		}
+	}
+	CU_set_test_start_handler(before_test);
+	CU_set_test_complete_handler(after_test);
+	CU_run_all_tests();
+	n_failed = CU_get_number_of_tests_failed();
+	printf("Run Summary:    Type  Total    Ran Passed Failed Inactive\n"
+		"               tests %6u %6u %6u %6u        0\n", CU_get_number_of_tests_run(),
+		CU_get_number_of_tests_run(), CU_get_number_of_tests_run() - n_failed, n_failed);
+	CU_cleanup_registry();
+	return n_failed != 0;
+}

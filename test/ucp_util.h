@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_util.h - what test programs of the UCP API share: pairs of workers,
+ * operations with their callbacks, filled and guarded buffers
+ *
+ * Only the public API is used, so every program runs on UCX as well.
+ */
+#ifndef UCP_UTIL_H
+#define UCP_UTIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <ucp/api/ucp.h>
+
+#define UTIL_ALL_BITS UINT64_MAX
+#define UTIL_DEADLINE_S 40
+
+static inline uint64_t
+util_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+#define UTIL_DIE(...) \
+	do { \
+		fprintf(stderr, "%s:%d: ", __FILE__, __LINE__); \
+		fprintf(stderr, __VA_ARGS__); \
+		fputc('\n', stderr); \
+		exit(1); \
+	} while (0)
+
+#define UTIL_OK(call) \
+	do { \
+		ucs_status_t st_ = (call); \
+		if (st_ != UCS_OK) \
+			UTIL_DIE("%s: %s", #call, ucs_status_string(st_)); \
+	} while (0)
+
+/* Message contents: word i of a message is a mix of its seed and i. */
+
+static inline uint64_t
+util_mix(uint64_t x)
+{
+	x ^= x >> 31;
+	x *= 0x9e3779b97f4a7c15u;
+	return x ^ (x >> 29);
+}
+
+static inline void
+util_fill(void *buf, size_t len, uint64_t seed)
+{
+	uint8_t *p = buf;
+	uint64_t word;
+	size_t i, n;
+
+	for (i = 0; i < len; i += n) {
+		word = util_mix(seed + i);
+		n = len - i < 8 ? len - i : 8;
+		memcpy(p + i, &word, n);
+	}
+}
+
+static inline bool
+util_check(const void *buf, size_t len, uint64_t seed)
+{
+	const uint8_t *p = buf;
+	uint64_t word;
+	size_t i, n;
+
+	for (i = 0; i < len; i += n) {
+		word = util_mix(seed + i);
+		n = len - i < 8 ? len - i : 8;
+		if (memcmp(p + i, &word, n) != 0) {
+			fprintf(stderr, "byte %zu of %zu differs\n", i, len);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Buffers with guards on both sides. */
+
+#define UTIL_GUARD 256
+
+static inline void *
+util_guarded(size_t len)
+{
+	uint8_t *p = malloc(len + 2 * UTIL_GUARD);
+
+	if (p == NULL)
+		UTIL_DIE("no memory for %zu bytes", len);
+	memset(p, 0xee, len + 2 * UTIL_GUARD);
+	return p + UTIL_GUARD;
+}
+
+static inline bool
+util_guards_ok(const void *buf, size_t len)
+{
+	const uint8_t *p = buf;
+	size_t i;
+
+	for (i = 0; i < UTIL_GUARD; i++)
+		if (p[len + i] != 0xee || p[-(ptrdiff_t)i - 1] != 0xee)
+			return false;
+	return true;
+}
+
+static inline void
+util_guarded_free(void *buf)
+{
+	free((uint8_t *)buf - UTIL_GUARD);
+}
+
+/* The area behind a request that belongs to the application. */
+
+#define UTIL_MAGIC 0x706f6c6c75782121u
+
+struct op;
+
+struct area {
+	uint64_t magic;
+	uint64_t stamp; /* left by one use for the next */
+	struct op *op;	/* set after the call returned, as MPICH does */
+	int calls;
+	ucs_status_t status;
+	ucp_tag_recv_info_t info;
+	uint64_t pad;
+};
+
+/* UCX 1.13 does not fill recv_info, so there every receive gives a request. */
+extern bool util_on_ucx;
+extern unsigned util_n_init, util_n_cleanup;
+void util_request_init(void *request);
+void util_request_cleanup(void *request);
+
+/* One operation. */
+struct op {
+	void *req;	 /* what the call returned, when that was a request */
+	bool in_call;	 /* true while the call that starts it runs */
+	int n_inside;	 /* callbacks that came meanwhile */
+	int n_calls;	 /* callbacks in all */
+	bool immediate;	 /* completed by the call itself */
+	bool by_area;	 /* an _nb call: the callback knows the request only */
+	ucs_status_t status;
+	ucp_tag_recv_info_t info;
+};
+
+/* How a message is sent or received. */
+enum util_how {
+	UTIL_NBX,
+	UTIL_NO_IMM,
+	UTIL_FAST,
+	UTIL_SYNC,
+	UTIL_NB,
+	UTIL_SYNC_NB,
+	UTIL_N_HOW
+};
+
+void util_send(struct op *op, ucp_ep_h ep, const void *buf, size_t len, ucp_tag_t tag,
+	enum util_how how);
+void util_recv(struct op *op, ucp_worker_h w, void *buf, size_t len, ucp_tag_t tag,
+	ucp_tag_t mask, enum util_how how);
+void util_msg_recv(struct op *op, ucp_worker_h w, void *buf, size_t len, ucp_tag_message_h msg,
+	enum util_how how);
+bool util_done(const struct op *op);
+void util_free(struct op *op);
+
+/* Two workers with an ep to each other; node 1 may be the same context. */
+struct node {
+	ucp_context_h ctx;
+	ucp_worker_h w;
+	ucp_address_t *addr;
+	size_t addr_len;
+	ucp_ep_h ep;
+};
+
+struct pair {
+	struct node n[2];
+	bool one_context;
+};
+
+ucp_context_h util_context(uint64_t features);
+ucp_worker_h util_worker(ucp_context_h ctx, ucs_thread_mode_t mode);
+ucp_ep_h util_ep(ucp_worker_h w, const ucp_address_t *addr);
+void util_pair_open(struct pair *p, bool one_context, ucs_thread_mode_t mode);
+void util_pair_close(struct pair *p);
+unsigned util_pair_turn(struct pair *p);
+bool util_ep_close(struct pair *p, ucp_ep_h ep, unsigned flags);
+
+/* Give turns until cond holds; false when the deadline passes. */
+#define UTIL_UNTIL(p, cond) \
+	({ \
+		uint64_t end_ = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull; \
+		bool held_; \
+		while (!(held_ = (cond)) && util_now_ns() < end_) \
+			util_pair_turn(p); \
+		held_; \
+	})
+
+/* Give turns for a while, to see that something does not happen. */
+#define UTIL_FOR_MS(p, ms) \
+	do { \
+		uint64_t end_ = util_now_ns() + (ms) * 1000000ull; \
+		while (util_now_ns() < end_) \
+			util_pair_turn(p); \
+	} while (0)
+
+#endif
