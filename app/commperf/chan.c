@@ -3,7 +3,6 @@
  *
  * chan.c - framed messages over the stream socket between the two sides, each with a deadline
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>

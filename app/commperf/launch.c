@@ -7,7 +7,6 @@
  * - With --fork the launcher forks both sides before anything is initialised, then only watches: it
  *   prints the rows that side A sends, and ends the other side when one dies or stands still.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

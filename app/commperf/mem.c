@@ -3,7 +3,6 @@
  *
  * mem.c - what a process pays: the time to a first worker, the memory of an ep
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>

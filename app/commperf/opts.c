@@ -4,7 +4,6 @@
  * opts.c - the command line: EAL options up to "--", our own after it; the part that both sides
  * must agree on, to and from JSON
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>
 #include <sched.h>

@@ -3,7 +3,6 @@
  *
  * place.c - where a process runs: its core, the EAL, the clock, its memory
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
  * - Before and after each line both sides bounce one cache line of a shared page. That is what the
  *   machine gives at that moment, and no latency means anything without it.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>

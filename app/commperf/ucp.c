@@ -15,6 +15,10 @@
 
 #include "perf.h"
 
+/* The oldest API that has all we call: what we ask for, whichever headers we were built with. */
+#define UCP_SIDE_MAJOR 1
+#define UCP_SIDE_MINOR 13
+
 struct ucp_side {
 	ucp_context_h context;
 	ucp_worker_h worker;
@@ -86,11 +90,11 @@ ucp_side_open(struct perf_side *s)
 	params.features = UCP_FEATURE_TAG;
 	if (s->o->mapped)
 		params.features |= UCP_FEATURE_RMA; /* so that mapped memory is shared memory */
-	status = ucp_init(&params, config, &u->context);
+	status = ucp_init_version(UCP_SIDE_MAJOR, UCP_SIDE_MINOR, &params, config, &u->context);
 	ucp_config_release(config);
 	if (status != UCS_OK) {
 		free(u);
-		return ucp_side_fail(s, "ucp_init", status);
+		return ucp_side_fail(s, "ucp_init_version", status);
 	}
 	s->context_ticks = rte_rdtsc() - start;
 	start = rte_rdtsc();

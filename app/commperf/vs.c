@@ -9,7 +9,6 @@
  * - The cores of a virtual machine move. A pair whose one-line ping-pongs differ by more than half
  *   is left out of the median, unless no other pair is there.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

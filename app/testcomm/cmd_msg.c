@@ -271,10 +271,12 @@ tc_send_post(struct tc *tc, struct tc_ep *ep, struct tc_req *r, bool sync)
 }
 
 static void
-recv_param(ucp_request_param_t *param, struct tc_req *r)
+recv_param(ucp_request_param_t *param, struct tc_req *r, bool imm)
 {
 	param->op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
 			      UCP_OP_ATTR_FIELD_RECV_INFO;
+	if (!imm) /* always by the callback, whose info every library fills */
+		param->op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
 	param->cb.recv = recv_done;
 	param->user_data = r;
 	param->recv_info.tag_info = &r->info;
@@ -282,11 +284,11 @@ recv_param(ucp_request_param_t *param, struct tc_req *r)
 }
 
 int
-tc_recv_post(struct tc *tc, struct tc_req *r, uint64_t mask)
+tc_recv_post(struct tc *tc, struct tc_req *r, uint64_t mask, bool imm)
 {
 	ucp_request_param_t param = {0};
 
-	recv_param(&param, r);
+	recv_param(&param, r, imm);
 	tc_req_posted(
 		tc, r, ucp_tag_recv_nbx(r->worker->worker, r->buf, r->size, r->tag, mask, &param));
 	return r->done && r->status != UCS_OK ? -1 : 0;
@@ -297,7 +299,7 @@ tc_mrecv_post(struct tc *tc, struct tc_req *r, ucp_tag_message_h message)
 {
 	ucp_request_param_t param = {0};
 
-	recv_param(&param, r);
+	recv_param(&param, r, false);
 	tc_req_posted(
 		tc, r, ucp_tag_msg_recv_nbx(r->worker->worker, r->buf, r->size, message, &param));
 	return r->done && r->status != UCS_OK ? -1 : 0;
@@ -348,14 +350,15 @@ msg_recv(struct tc *tc, int argc, char **argv)
 	uint64_t tag, mask, size;
 	struct tc_req *r;
 
-	(void)argc;
+	if (argc > 4 && strcmp(argv[4], "imm") != 0)
+		return tc_error(tc, "\"%s\" is not \"imm\"", argv[4]);
 	if (w == NULL || tc_number(tc, argv[1], &tag) != 0 || tc_mask(tc, argv[2], &mask) != 0 ||
 		tc_number(tc, argv[3], &size) != 0)
 		return -1;
 	r = tc_req_new(tc, TC_RECV, w, tag, size);
 	if (r == NULL)
 		return -1;
-	tc_recv_post(tc, r, mask);
+	tc_recv_post(tc, r, mask, argc > 4);
 	return msg_report(tc, r);
 }
 
@@ -526,8 +529,9 @@ const struct tc_cmd tc_cmd_msg[] = {
 	{"send", "EP TAG SIZE|\"TEXT\" [sync]",
 		"send SIZE bytes of the pattern, or the text; sync: done when matched", 3, 4,
 		msg_send},
-	{"recv", "WORKER TAG MASK SIZE",
-		"post a receive; MASK: a number, full, or any for every tag", 4, 4, msg_recv},
+	{"recv", "WORKER TAG MASK SIZE [imm]",
+		"post a receive; MASK: a number, full, or any; imm: it may be done at once", 4, 5,
+		msg_recv},
 	{"probe", "WORKER TAG MASK [remove]",
 		"look for an arrived message (gives no turn); remove: take it, for mrecv", 3, 4,
 		msg_probe},

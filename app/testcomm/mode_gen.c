@@ -77,7 +77,7 @@ gen_post(struct tc *tc, const struct gen *g, struct gen_flow *f, struct tc_ep *e
 		f->rx[i] = tc_req_new(tc, TC_RECV, ep->worker, tag, size);
 		if (f->rx[i] == NULL)
 			return -1;
-		tc_recv_post(tc, f->rx[i], UINT64_MAX);
+		tc_recv_post(tc, f->rx[i], UINT64_MAX, false);
 	}
 	f->tx[i] = tc_req_new(tc, TC_SEND, ep->worker, tag, size);
 	if (f->tx[i] == NULL)
@@ -202,7 +202,7 @@ sink_run(struct tc *tc, int argc, char **argv)
 		r = tc_req_new(tc, TC_RECV, w, tag + i, size);
 		if (r == NULL)
 			return -1;
-		tc_recv_post(tc, r, UINT64_MAX);
+		tc_recv_post(tc, r, UINT64_MAX, false);
 		if (tc_req_wait(tc, r, tc->timeout_ms) != 0) {
 			tc_req_last(tc, r);
 			return tc_error(tc, "message %llu did not come in %llu ms (%s)",

@@ -8,7 +8,6 @@
  *   escapes \n \t \" \\ ; "> FILE" at the end of a command writes its output to FILE, whole or not
  *   at all.
  */
-#define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
 #include <poll.h>

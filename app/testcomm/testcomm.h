@@ -148,7 +148,7 @@ void tc_req_print(struct tc *tc, const struct tc_req *r);
 void tc_reqs_free(struct tc *tc);
 void tc_reqs_drop(struct tc *tc, struct tc_worker *w);
 int tc_send_post(struct tc *tc, struct tc_ep *ep, struct tc_req *r, bool sync);
-int tc_recv_post(struct tc *tc, struct tc_req *r, uint64_t mask);
+int tc_recv_post(struct tc *tc, struct tc_req *r, uint64_t mask, bool imm);
 int tc_mrecv_post(struct tc *tc, struct tc_req *r, ucp_tag_message_h message);
 void tc_send_done(void *request, ucs_status_t status, void *user_data);
 void tc_fill(uint8_t *buf, uint64_t len, uint64_t pattern, uint64_t tag);
