@@ -1,26 +1,201 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rpc_host.c - a program with two workers that ends when its input is closed:
- * something for rpc_test.py to look at
+ * rpc_host.c - a program for rpc_test.py to look at: two workers that talk, a peer
+ * that dies, and what waits forever
+ *
+ * It ends when its input is closed. A byte 'p' on it stops all turns, any next byte
+ * starts them again; 'm' makes 40 more workers one after the other and ends them.
+ *
+ * Worker 0 has three posted receives; worker 1 keeps one message of 1000 bytes that
+ * nobody receives. Worker 0 has two handles on its ep with worker 1, one on an ep with
+ * itself that is never used, and one on an ep with a process that was killed.
  */
 #include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "ucp_util.h"
+
+enum {
+	N_POSTED = 3,
+	KEPT_LEN = 1000,
+	LARGE_LEN = 1 << 20,
+	N_MORE = 40,
+	TURNS = 100,
+	ADDR_MAX = 4096,
+	TAG_TALK = 1,
+	TAG_KEPT,
+	TAG_POSTED,
+};
+
+struct host {
+	struct pair p;
+	struct op posted[N_POSTED];
+	char posted_buf[N_POSTED][64];
+	char kept_buf[KEPT_LEN];
+	ucp_ep_h more[3];
+	char *from, *to;
+};
+
+/* A process with one worker, which says its address and lives until it is killed. */
+static pid_t
+start_peer(int *fd)
+{
+	ucp_address_t *addr;
+	ucp_worker_h w;
+	int io[2];
+	size_t len;
+	pid_t pid;
+
+	if (pipe(io) != 0)
+		UTIL_DIE("pipe");
+	pid = fork();
+	if (pid < 0)
+		UTIL_DIE("fork");
+	*fd = io[0];
+	if (pid > 0) {
+		close(io[1]);
+		return pid;
+	}
+	unsetenv("PLX_RPC_SOCKET");
+	unsetenv("PLX_REACTOR");
+	w = util_worker(util_context(UCP_FEATURE_TAG), UCS_THREAD_MODE_SINGLE);
+	UTIL_OK(ucp_worker_get_address(w, &addr, &len));
+	if (write(io[1], addr, len) != (ssize_t)len)
+		UTIL_DIE("write");
+	for (alarm(UTIL_DEADLINE_S);;)
+		ucp_worker_progress(w);
+}
+
+static void
+send_one(struct host *h, ucp_ep_h ep, void *buf, size_t len, ucp_tag_t tag)
+{
+	struct op op;
+
+	util_send(&op, ep, buf, len, tag, UTIL_NBX);
+	if (!UTIL_UNTIL(&h->p, util_done(&op)))
+		UTIL_DIE("a message of %zu bytes was not sent", len);
+	util_free(&op);
+}
+
+/* An ep with the peer, which is then killed. */
+static ucp_ep_h
+lose_peer(struct host *h, pid_t pid, const void *addr)
+{
+	ucp_ep_h ep = util_ep(h->p.n[0].w, addr);
+	int status;
+
+	send_one(h, ep, h->from, 8, TAG_KEPT);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return ep;
+}
+
+static void
+host_open(struct host *h)
+{
+	char addr[ADDR_MAX];
+	pid_t pid;
+	int fd;
+
+	h->from = calloc(1, LARGE_LEN);
+	h->to = calloc(1, LARGE_LEN);
+	if (h->from == NULL || h->to == NULL)
+		UTIL_DIE("no memory");
+	pid = start_peer(&fd);
+	util_pair_open(&h->p, true, UCS_THREAD_MODE_SINGLE);
+	for (int i = 0; i < N_POSTED; i++)
+		util_recv(&h->posted[i], h->p.n[0].w, h->posted_buf[i], sizeof(h->posted_buf[i]),
+			TAG_POSTED + i, UTIL_ALL_BITS, UTIL_NBX);
+	send_one(h, h->p.n[0].ep, h->kept_buf, KEPT_LEN, TAG_KEPT);
+	h->more[0] = util_ep(h->p.n[0].w, h->p.n[1].addr);
+	h->more[1] = util_ep(h->p.n[0].w, h->p.n[0].addr);
+	if (read(fd, addr, sizeof(addr)) <= 0)
+		UTIL_DIE("the peer has no address");
+	close(fd);
+	h->more[2] = lose_peer(h, pid, addr);
+}
+
+static void
+host_close(struct host *h)
+{
+	struct op op;
+
+	util_recv(&op, h->p.n[1].w, h->kept_buf, KEPT_LEN, TAG_KEPT, UTIL_ALL_BITS, UTIL_NBX);
+	if (!UTIL_UNTIL(&h->p, util_done(&op)))
+		UTIL_DIE("the kept message is gone");
+	util_free(&op);
+	for (int i = 0; i < N_POSTED; i++) {
+		ucp_request_cancel(h->p.n[0].w, h->posted[i].req);
+		if (!UTIL_UNTIL(&h->p, util_done(&h->posted[i])))
+			UTIL_DIE("a cancelled receive does not end");
+		util_free(&h->posted[i]);
+	}
+	for (int i = 0; i < 3; i++)
+		util_ep_close(&h->p, h->more[i], 0);
+	util_pair_close(&h->p);
+	free(h->from);
+	free(h->to);
+}
+
+/* One message from each to the other. */
+static void
+talk(struct host *h, size_t len)
+{
+	struct op s, r;
+
+	for (int i = 0; i < 2; i++) {
+		util_recv(&r, h->p.n[!i].w, h->to, len, TAG_TALK, UTIL_ALL_BITS, UTIL_NBX);
+		util_send(&s, h->p.n[i].ep, h->from, len, TAG_TALK, UTIL_NBX);
+		if (!UTIL_UNTIL(&h->p, util_done(&s) && util_done(&r)))
+			UTIL_DIE("a message of %zu bytes did not come", len);
+		util_free(&s);
+		util_free(&r);
+	}
+}
+
+/* Workers and eps that come and go while they are looked at. */
+static void
+come_and_go(struct host *h)
+{
+	for (int i = 0; i < N_MORE; i++) {
+		ucp_worker_h w = util_worker(h->p.n[0].ctx, UCS_THREAD_MODE_SINGLE);
+
+		util_ep_close(&h->p, util_ep(w, h->p.n[1].addr), 0);
+		ucp_worker_destroy(w);
+		util_pair_turn(&h->p);
+	}
+}
+
+/* @return whether to go on */
+static bool
+obey(struct host *h, struct pollfd *in)
+{
+	char c;
+
+	if (poll(in, 1, 1) == 0)
+		return true;
+	if (read(in->fd, &c, 1) != 1)
+		return false;
+	if (c == 'm')
+		come_and_go(h);
+	return c != 'p' || read(in->fd, &c, 1) == 1;
+}
 
 int
 main(void)
 {
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
-	struct pair p;
-	char c;
-	int i;
+	static struct host h;
 
-	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	host_open(&h);
 	do {
-		for (i = 0; i < 100; i++)
-			util_pair_turn(&p);
-	} while (poll(&in, 1, 1) == 0 || ((in.revents & POLLIN) && read(STDIN_FILENO, &c, 1) == 1));
-	util_pair_close(&p);
+		talk(&h, 8);
+		talk(&h, LARGE_LEN);
+		for (int i = 0; i < TURNS; i++)
+			util_pair_turn(&h.p);
+	} while (obey(&h, &in));
+	host_close(&h);
 	return 0;
 }

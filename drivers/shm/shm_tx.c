@@ -84,6 +84,15 @@ slot_data(struct shm_peer *p, uint32_t len, uint64_t *new_head)
 	return p->data + off;
 }
 
+static inline void
+copy_data(uint8_t *to, const struct plx_tx *tx)
+{
+	if (unlikely(tx->pack != NULL))
+		tx->pack(tx->pack_arg, tx->pack_offset, to, tx->len);
+	else if (tx->len != 0)
+		rte_memcpy(to, tx->data, tx->len);
+}
+
 static int
 slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 {
@@ -96,8 +105,7 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 		return -EAGAIN;
 	if (len <= SHM_CELL_BODY) {
 		memcpy(cell->body, tx->hdr, tx->hdr_len);
-		if (tx->len != 0)
-			rte_memcpy(cell->body + tx->hdr_len, tx->data, tx->len);
+		copy_data(cell->body + tx->hdr_len, tx);
 		slot_commit(p, cell, tx->op, SHM_CELL_INLINE, len);
 		return 0;
 	}
@@ -105,7 +113,7 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 	if (to == NULL)
 		return -EAGAIN;
 	memcpy(to, tx->hdr, tx->hdr_len);
-	rte_memcpy(to + tx->hdr_len, tx->data, tx->len);
+	copy_data(to + tx->hdr_len, tx);
 	memcpy(cell->body, &(struct shm_ref){to - p->data, len}, sizeof(struct shm_ref));
 	p->data_head = new_head;
 	slot_commit(p, cell, tx->op, SHM_CELL_DATA, sizeof(struct shm_ref));
@@ -137,8 +145,7 @@ mail_tx(struct shm_peer *p, const struct plx_tx *tx)
 			m->op = tx->op;
 			m->sender = sq->addr;
 			memcpy(m->body, tx->hdr, tx->hdr_len);
-			if (tx->len != 0)
-				rte_memcpy(m->body + tx->hdr_len, tx->data, tx->len);
+			copy_data(m->body + tx->hdr_len, tx);
 			/* pairs with the acquire in mail_rx() */
 			atomic_store_explicit(&m->state,
 				SHM_MAIL_STATE(sq->addr.pid, lap, SHM_MAIL_READY),

@@ -80,6 +80,10 @@ struct plx_tx {
 	uint32_t len;	  /* of data */
 	uint8_t hdr_len;
 	uint8_t op;	  /* wire opcode, carried for the caller */
+	/* instead of data, when not NULL: write len bytes from offset on; called once, when taken */
+	void (*pack)(void *arg, uint64_t offset, void *to, uint64_t len);
+	void *pack_arg;
+	uint64_t pack_offset;
 };
 
 /** One message that arrived, borrowed until rx_release(). */

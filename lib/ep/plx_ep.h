@@ -113,6 +113,20 @@ plx_ep_tx_short(struct plx_ep *ep, uint8_t op, uint64_t hdr, const void *data, u
 	return plx_peer_tx_short(ep->peer, op, hdr, data, len);
 }
 
+/** Make len bytes of a send's buffer, from offset on, the data of tx. */
+static inline void
+plx_req_tx(struct plx_req *req, struct plx_tx *tx, uint64_t offset, uint64_t len)
+{
+	tx->len = len;
+	if (likely(req->dt == NULL)) {
+		tx->data = (const char *)req->buf + offset;
+		return;
+	}
+	tx->pack = req->dt->pack;
+	tx->pack_arg = req->dt;
+	tx->pack_offset = offset;
+}
+
 /** Queue something to send behind what waits already. */
 void plx_ep_pend(struct plx_ep *ep, struct plx_pend *p);
 

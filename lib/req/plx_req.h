@@ -19,9 +19,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_memcpy.h>
 
 #include "plx_assert.h"
 #include "plx_mem.h"
@@ -32,6 +34,17 @@ struct plx_ep;
 struct plx_req;
 struct plx_msg;
 struct rte_ring;
+
+/**
+ * A buffer that is not one piece of memory: how to read and write its bytes as if it
+ * were. Embedded in the face's own struct; called by the worker's owner.
+ */
+struct plx_dt {
+	void (*pack)(void *dt, uint64_t offset, void *to, uint64_t len);
+	void (*unpack)(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len);
+	/* the operation is over; application's side; frees itself. @return the final status */
+	int (*finish)(struct plx_dt *dt, int status);
+};
 
 /** Something to send that the device did not take; in order, for each ep. */
 struct plx_pend {
@@ -133,7 +146,8 @@ struct plx_req {
 	void *cb_arg;
 	struct plx_req_pool *pool;
 	void *buf;
-	uint64_t len; /* bytes of buf */
+	uint64_t len;	   /* bytes of buf, or of dt */
+	struct plx_dt *dt; /* NULL: buf is contiguous */
 	union {
 		struct plx_req_send send;
 		struct {
@@ -210,6 +224,7 @@ plx_req_init(struct plx_req *req, struct plx_req_pool *p, uint8_t flags)
 	req->pool = p;
 	req->status = 0;
 	req->posted = false;
+	req->dt = NULL;
 	req->done = NULL;
 }
 
@@ -239,6 +254,8 @@ plx_req_finish(struct plx_req *req)
 	bool put = (f & (PLX_REQ_RELEASED | PLX_REQ_USER)) == PLX_REQ_RELEASED;
 	void (*done)(struct plx_req *) = f & PLX_REQ_NO_CB ? NULL : req->done;
 
+	if (unlikely(req->dt != NULL))
+		req->status = req->dt->finish(req->dt, req->status);
 	/* pairs with the acquire in plx_req_is_done() */
 	atomic_store_explicit(&req->flags, f | PLX_REQ_DONE, memory_order_release);
 	if (done != NULL)
@@ -256,6 +273,22 @@ plx_req_complete(struct plx_req *req, int status)
 		plx_req_finish(req);
 	else
 		plx_req_defer(req);
+}
+
+/** Write what arrived into a receive's buffer, as far as it fits. Thread: owner. */
+static inline void
+plx_req_copy_in(struct plx_req *req, uint64_t offset, const void *from, uint64_t len)
+{
+	if (unlikely(offset >= req->len))
+		return;
+	if (len > req->len - offset)
+		len = req->len - offset;
+	if (unlikely(req->dt != NULL))
+		req->dt->unpack(req->dt, offset, from, len);
+	else if (len == 8)
+		memcpy((char *)req->buf + offset, from, 8);
+	else
+		rte_memcpy((char *)req->buf + offset, from, len);
 }
 
 /** @return whether status is final. Thread: application's side. */

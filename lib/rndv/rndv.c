@@ -116,7 +116,7 @@ rts_send(struct plx_pend *p)
 {
 	struct plx_req *req = container_of(p, struct plx_req, send.pend);
 	struct plx_wire_rts h = {.tag = req->send.tag, .len = req->len,
-		.addr = (uintptr_t)req->buf, .sreq = req->send.id};
+		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id};
 	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_RTS};
 
@@ -129,8 +129,9 @@ sync_send(struct plx_pend *p)
 	struct plx_req *req = container_of(p, struct plx_req, send.pend);
 	struct plx_wire_sync h = {.tag = req->send.tag, .sreq = req->send.id};
 	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
-		.data = req->buf, .len = req->len, .op = PLX_WIRE_SYNC};
+		.op = PLX_WIRE_SYNC};
 
+	plx_req_tx(req, &tx, 0, req->len);
 	return plx_peer_tx(&tx);
 }
 
@@ -221,7 +222,8 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 	bool get = (peer->caps & PLX_DEV_GET) != 0;
 	bool split = get && (peer->caps & PLX_DEV_SHARED) && (peer->caps & PLX_DEV_PUT);
 
-	if (!get || r->scheme == PLX_RNDV_FRAG ||
+	/* Pieces on either side travel as messages: the sender packs, the receiver unpacks. */
+	if (!get || v->addr == 0 || req->dt != NULL || r->scheme == PLX_RNDV_FRAG ||
 		(r->scheme == PLX_RNDV_AUTO && v->copy <= r->frag_max))
 		return rndv_frag_start(r, req);
 	if (r->scheme != PLX_RNDV_GET && split && v->copy >= r->split_min &&
@@ -361,7 +363,7 @@ plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_da
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return;
 	}
-	memcpy((char *)req->buf + v->offset, data, len);
+	plx_req_copy_in(req, v->offset, data, len);
 	v->offset += len;
 	PLX_STAT_ADD(r->stat.bytes_own, len);
 	if (v->offset == v->copy)

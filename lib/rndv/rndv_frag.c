@@ -40,8 +40,7 @@ rndv_pull_step(struct plx_rndv *r, struct plx_req *req)
 
 		len = len < s->pull.end - s->offset ? len : s->pull.end - s->offset;
 		h.offset = s->offset;
-		tx.data = (const char *)req->buf + s->offset;
-		tx.len = len;
+		plx_req_tx(req, &tx, s->offset, len);
 		if (plx_peer_tx(&tx) != 0)
 			break; /* full: next turn; dead: the wait fails */
 		s->offset += len;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +15,9 @@
 
 #include "plx_conf.h"
 #include "plx_config.h"
+#include "plx_reactor.h"
 #include "rpc_int.h"
+#include "rpc_stats.h"
 
 static pthread_mutex_t rpc_methods_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct plx_rpc_method rpc_methods[PLX_RPC_MAX_METHODS]; /* under the lock */
@@ -99,12 +102,22 @@ conf_get(const json_t *params, json_t **result, char *err, void *arg)
 	return 0;
 }
 
-/* The log level is the one setting that acts at once. */
+static bool
+rpc_conf_is_ours(const struct plx_conf *c, enum plx_conf_id id)
+{
+	return c->v[id].source == PLX_CONF_FROM_RPC;
+}
+
+/* The settings that act at once; the others wait for the next object that is opened. */
 static void
 rpc_conf_apply(const struct plx_conf *c)
 {
-	if (c->v[PLX_CONF_LOG_LEVEL].source == PLX_CONF_FROM_RPC)
+	if (rpc_conf_is_ours(c, PLX_CONF_LOG_LEVEL))
 		plx_log_set_level(plx_conf_log_level(c));
+	if (rpc_conf_is_ours(c, PLX_CONF_REACTOR_IDLE) ||
+		rpc_conf_is_ours(c, PLX_CONF_REACTOR_IDLE_TURNS))
+		plx_reactor_set_idle((unsigned int)plx_conf_u64(c, PLX_CONF_REACTOR_IDLE),
+			plx_conf_u64(c, PLX_CONF_REACTOR_IDLE_TURNS));
 }
 
 static int
@@ -256,6 +269,21 @@ static const struct plx_rpc_method rpc_builtin[] = {
 		"All settings, as the configuration file holds them.", save_config, NULL},
 	{"load_config", "SECTION: {NAME: value, ...}, ...",
 		"Change settings marked runtime, all or none.", load_config, NULL},
+	{"reactor_get_list", "", "Every reactor: lcore, pollers, share of busy time, counters.",
+		rpc_reactor_get_list, NULL},
+	{"worker_get_list", "worker?: id",
+		"Every worker: mode, devices, eps, requests, kept bytes, counters.",
+		rpc_worker_get_list, NULL},
+	{"ep_get_list", "worker?: id", "Every ep in use: peer, device, state, what waits.",
+		rpc_ep_get_list, NULL},
+	{"device_get_list", "worker?: id", "Every worker's queue on every device, with counters.",
+		rpc_device_get_list, NULL},
+	{"tag_get_stats", "worker?: id", "Depth and counters of every worker's matching.",
+		rpc_tag_get_stats, NULL},
+	{"rndv_get_stats", "worker?: id", "Scheme and counters of every worker's rendezvous.",
+		rpc_rndv_get_stats, NULL},
+	{"mem_get_stats", "", "Bytes in the heap, and how many are on huge pages.",
+		rpc_mem_get_stats, NULL},
 };
 
 #define RPC_N_BUILTIN (sizeof(rpc_builtin) / sizeof(rpc_builtin[0]))

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ucp_dt.c - datatypes
+ * ucp_dt.c - datatypes: contiguous, iov, generic
+ *
+ * Design notes
+ * The functions of a generic type are the application's and run in its thread
+ * only. Inline that is the thread that gives the turns, so pieces are packed
+ * straight into the device's memory. Dedicated, a send is packed into a buffer of
+ * ours when it is posted, and a receive is unpacked from one when it is over.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ucp_int.h"
 
@@ -13,17 +20,205 @@ struct dt_generic {
 	void *context;
 };
 
-ucs_status_t
-ucp_dt_length(ucp_datatype_t dt, size_t count, size_t *len)
+/* One operation's iov; the entry where the last copy ended is remembered. */
+struct dt_iov {
+	struct plx_dt dt;
+	const ucp_dt_iov_t *v;
+	size_t n;
+	size_t i;
+	uint64_t i_offset; /* of the bytes where entry i begins */
+};
+
+/* One operation's generic buffer. */
+struct dt_state {
+	struct plx_dt dt;
+	const struct dt_generic *type;
+	void *state; /* the application's */
+	uint8_t *bounce;
+	uint64_t got; /* bytes that have arrived at bounce */
+	bool recv;
+	ucs_status_t status; /* the first that unpack did not like */
+};
+
+static struct dt_generic *
+dt_of(ucp_datatype_t datatype)
 {
+	return (void *)(uintptr_t)(datatype & ~(ucp_datatype_t)UCP_DATATYPE_CLASS_MASK);
+}
+
+/* Call copy for each piece of memory that holds a part of [offset, offset + len). */
+static void
+iov_walk(struct dt_iov *d, uint64_t offset, uint8_t *other, uint64_t len, bool pack)
+{
+	if (offset < d->i_offset) {
+		d->i = 0;
+		d->i_offset = 0;
+	}
+	while (len > 0 && d->i < d->n) {
+		uint64_t skip = offset - d->i_offset, n;
+
+		if (skip >= d->v[d->i].length) {
+			d->i_offset += d->v[d->i++].length;
+			continue;
+		}
+		n = RTE_MIN(len, d->v[d->i].length - skip);
+		if (pack)
+			memcpy(other, (char *)d->v[d->i].buffer + skip, n);
+		else
+			memcpy((char *)d->v[d->i].buffer + skip, other, n);
+		other += n;
+		offset += n;
+		len -= n;
+	}
+}
+
+static void
+iov_pack(void *dt, uint64_t offset, void *to, uint64_t len)
+{
+	iov_walk(dt, offset, to, len, true);
+}
+
+static void
+iov_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len)
+{
+	iov_walk((struct dt_iov *)dt, offset, (uint8_t *)(uintptr_t)from, len, false);
+}
+
+static int
+iov_finish(struct plx_dt *dt, int status)
+{
+	free(dt);
+	return status;
+}
+
+static ucs_status_t
+iov_open(const ucp_dt_iov_t *v, size_t n, struct ucp_buf *buf)
+{
+	struct dt_iov *d;
+
+	buf->len = 0;
+	for (size_t i = 0; i < n; i++)
+		if (__builtin_add_overflow(buf->len, v[i].length, &buf->len))
+			return UCS_ERR_INVALID_PARAM;
+	buf->addr = n != 0 ? v[0].buffer : NULL;
+	buf->dt = NULL;
+	if (n <= 1)
+		return UCS_OK;
+	d = malloc(sizeof(*d));
+	if (d == NULL)
+		return UCS_ERR_NO_MEMORY;
+	*d = (struct dt_iov){.dt = {iov_pack, iov_unpack, iov_finish}, .v = v, .n = n};
+	buf->dt = &d->dt;
+	return UCS_OK;
+}
+
+static void
+generic_pack(void *dt, uint64_t offset, void *to, uint64_t len)
+{
+	struct dt_state *d = dt;
+	uint64_t done = 0;
+
+	while (done < len) {
+		size_t n = d->type->ops.pack(d->state, offset + done, (char *)to + done, len - done);
+
+		if (n == 0 || n > len - done) { /* it promised more: nothing better to send */
+			memset((char *)to + done, 0, len - done);
+			return;
+		}
+		done += n;
+	}
+}
+
+static void
+generic_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len)
+{
+	struct dt_state *d = (struct dt_state *)dt;
+	ucs_status_t status;
+
+	if (len == 0)
+		return;
+	status = d->type->ops.unpack(d->state, offset, from, len);
+	if (d->status == UCS_OK)
+		d->status = status;
+}
+
+static void
+bounce_pack(void *dt, uint64_t offset, void *to, uint64_t len)
+{
+	const struct dt_state *d = dt;
+
+	memcpy(to, d->bounce + offset, len);
+}
+
+static void
+bounce_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len)
+{
+	struct dt_state *d = (struct dt_state *)dt;
+
+	memcpy(d->bounce + offset, from, len);
+	d->got = RTE_MAX(d->got, offset + len);
+}
+
+static int
+generic_finish(struct plx_dt *dt, int status)
+{
+	struct dt_state *d = (struct dt_state *)dt;
+
+	if (d->bounce != NULL && d->recv)
+		generic_unpack(dt, 0, d->bounce, d->got);
+	if (status == 0 && d->status != UCS_OK)
+		status = ucp_status_errno(d->status);
+	d->type->ops.finish(d->state);
+	free(d->bounce);
+	free(d);
+	return status;
+}
+
+static ucs_status_t
+generic_open(ucp_worker_h w, const struct dt_generic *type, void *buffer, size_t count, bool recv,
+	struct ucp_buf *buf)
+{
+	struct dt_state *d = calloc(1, sizeof(*d));
+
+	if (d == NULL)
+		return UCS_ERR_NO_MEMORY;
+	d->dt = (struct plx_dt){generic_pack, generic_unpack, generic_finish};
+	d->type = type;
+	d->recv = recv;
+	d->state = recv ? type->ops.start_unpack(type->context, buffer, count)
+			: type->ops.start_pack(type->context, buffer, count);
+	*buf = (struct ucp_buf){buffer, type->ops.packed_size(d->state), &d->dt};
+	if (!w->core->dedicated)
+		return UCS_OK;
+	d->bounce = malloc(buf->len != 0 ? buf->len : 1);
+	if (d->bounce == NULL) {
+		generic_finish(&d->dt, 0);
+		return UCS_ERR_NO_MEMORY;
+	}
+	if (!recv)
+		generic_pack(d, 0, d->bounce, buf->len);
+	d->dt.pack = bounce_pack;
+	d->dt.unpack = bounce_unpack;
+	return UCS_OK;
+}
+
+ucs_status_t
+ucp_buf_open(ucp_worker_h w, ucp_datatype_t dt, const void *buffer, size_t count, bool recv,
+	struct ucp_buf *buf)
+{
+	void *addr = (void *)(uintptr_t)buffer;
+
 	switch (dt & UCP_DATATYPE_CLASS_MASK) {
 	case UCP_DATATYPE_CONTIG:
-		if (__builtin_mul_overflow(dt >> UCP_DATATYPE_SHIFT, count, len))
+		buf->addr = addr;
+		buf->dt = NULL;
+		if (__builtin_mul_overflow(dt >> UCP_DATATYPE_SHIFT, count, &buf->len))
 			return UCS_ERR_INVALID_PARAM;
 		return UCS_OK;
 	case UCP_DATATYPE_IOV:
+		return iov_open(addr, count, buf);
 	case UCP_DATATYPE_GENERIC:
-		return UCS_ERR_UNSUPPORTED; /* messages are contiguous for now */
+		return generic_open(w, dt_of(dt), addr, count, recv, buf);
 	default:
 		return UCS_ERR_INVALID_PARAM;
 	}
@@ -46,53 +241,37 @@ void
 ucp_dt_destroy(ucp_datatype_t datatype)
 {
 	if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC)
-		free((void *)(uintptr_t)(datatype & ~(ucp_datatype_t)UCP_DATATYPE_CLASS_MASK));
+		free(dt_of(datatype));
 }
 
-static size_t
-iov_length(const ucp_dt_iov_t *iov, size_t count)
+static ucs_status_t
+generic_size(const struct dt_generic *type, const void *buffer, size_t count, size_t *size)
 {
-	size_t len = 0;
+	void *state = type->ops.start_pack(type->context, buffer, count);
 
-	for (size_t i = 0; i < count; i++)
-		len += iov[i].length;
-	return len;
-}
-
-static size_t
-generic_length(ucp_datatype_t datatype, const void *buffer, size_t count)
-{
-	const struct dt_generic *dt =
-		(void *)(uintptr_t)(datatype & ~(ucp_datatype_t)UCP_DATATYPE_CLASS_MASK);
-	void *state = dt->ops.start_pack(dt->context, buffer, count);
-	size_t len = dt->ops.packed_size(state);
-
-	dt->ops.finish(state);
-	return len;
+	*size = type->ops.packed_size(state);
+	type->ops.finish(state);
+	return UCS_OK;
 }
 
 ucs_status_t
 ucp_dt_query(ucp_datatype_t datatype, ucp_datatype_attr_t *attr)
 {
 	size_t count = attr->field_mask & UCP_DATATYPE_ATTR_FIELD_COUNT ? attr->count : 1;
-	bool has_buffer = (attr->field_mask & UCP_DATATYPE_ATTR_FIELD_BUFFER) != 0;
+	bool generic = (datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC;
+	bool contig = (datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG;
+	struct ucp_buf buf = {.len = 0};
+	ucs_status_t status;
 
 	if ((attr->field_mask & UCP_DATATYPE_ATTR_FIELD_PACKED_SIZE) == 0)
 		return UCS_OK;
-	switch (datatype & UCP_DATATYPE_CLASS_MASK) {
-	case UCP_DATATYPE_CONTIG:
-		return ucp_dt_length(datatype, count, &attr->packed_size);
-	case UCP_DATATYPE_IOV:
-		if (!has_buffer)
-			return UCS_ERR_INVALID_PARAM;
-		attr->packed_size = iov_length(attr->buffer, count);
-		return UCS_OK;
-	case UCP_DATATYPE_GENERIC:
-		if (!has_buffer)
-			return UCS_ERR_INVALID_PARAM;
-		attr->packed_size = generic_length(datatype, attr->buffer, count);
-		return UCS_OK;
-	default:
+	if (!contig && (attr->field_mask & UCP_DATATYPE_ATTR_FIELD_BUFFER) == 0)
 		return UCS_ERR_INVALID_PARAM;
-	}
+	if (generic)
+		return generic_size(dt_of(datatype), attr->buffer, count, &attr->packed_size);
+	status = ucp_buf_open(NULL, datatype, contig ? NULL : attr->buffer, count, false, &buf);
+	if (status != UCS_OK)
+		return status;
+	attr->packed_size = buf.len;
+	return ucp_buf_drop(&buf, UCS_OK);
 }

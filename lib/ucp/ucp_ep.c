@@ -99,7 +99,7 @@ ep_close(ucp_ep_h ep, bool force, const struct ucp_post *p)
 	if (force && ep->err_mode == UCP_ERR_HANDLING_MODE_NONE)
 		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
 	ucp_lock(w);
-	req = ucp_req_get(w, p);
+	req = ucp_req_get(w, p, NULL);
 	if (req == NULL) {
 		ucp_unlock(w);
 		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
@@ -154,7 +154,7 @@ ep_flush(ucp_ep_h ep, const struct ucp_post *p)
 	struct plx_req *req;
 
 	ucp_lock(ep->worker);
-	req = ucp_req_get(ep->worker, p);
+	req = ucp_req_get(ep->worker, p, NULL);
 	if (req != NULL) {
 		plx_worker_flush(ep->worker->core, PLX_FLUSH_EP, ep->user.ep, req);
 		ret = ucp_req_posted_simple(req, p);

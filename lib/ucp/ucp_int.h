@@ -86,6 +86,44 @@ ucs_status_t ucp_status(int err);
 /** The core's -errno of a status that an application gives. */
 int ucp_status_errno(ucs_status_t status);
 
+/* ucp_dt.c */
+
+/** What an operation sends from or receives into. */
+struct ucp_buf {
+	void *addr;
+	size_t len;	   /* bytes, packed */
+	struct plx_dt *dt; /* NULL: contiguous */
+};
+
+/**
+ * Open a buffer for one operation. ucp_buf_drop() it if no request takes it.
+ * @return UCS_OK, or why the datatype can't be used
+ */
+ucs_status_t ucp_buf_open(ucp_worker_h w, ucp_datatype_t dt, const void *buffer, size_t count,
+	bool recv, struct ucp_buf *buf);
+
+static inline ucs_status_t
+ucp_buf_open_param(ucp_worker_h w, const ucp_request_param_t *param, const void *buffer,
+	size_t count, bool recv, struct ucp_buf *buf)
+{
+	if (likely((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0)) {
+		buf->addr = (void *)(uintptr_t)buffer;
+		buf->len = count;
+		buf->dt = NULL;
+		return UCS_OK;
+	}
+	return ucp_buf_open(w, param->datatype, buffer, count, recv, buf);
+}
+
+/** Nothing came of it, for the reason given: finish what was started. @return the status */
+static inline ucs_status_t
+ucp_buf_drop(struct ucp_buf *buf, ucs_status_t status)
+{
+	if (unlikely(buf->dt != NULL))
+		buf->dt->finish(buf->dt, ucp_status_errno(status));
+	return status;
+}
+
 /* ucp_request.c */
 
 /** How an operation was posted: the parameters that all nb, nbr and nbx forms share. */
@@ -112,8 +150,11 @@ ucp_post_of(const ucp_request_param_t *param, void (*done)(struct plx_req *req))
 	return p;
 }
 
-/** A request for an operation, in the user's memory when that was given. NULL: no memory. */
-struct plx_req *ucp_req_get(ucp_worker_h w, const struct ucp_post *p);
+/**
+ * A request for an operation on buf (NULL for one without), in the user's memory when that was
+ * given. NULL: no memory, and buf is dropped.
+ */
+struct plx_req *ucp_req_get(ucp_worker_h w, const struct ucp_post *p, struct ucp_buf *buf);
 
 /**
  * What a posting call returns for req, on which the core's function has just been called.
@@ -141,21 +182,6 @@ void ucp_done_recv_nbx(struct plx_req *req);
 
 /** Progress until the request is over, and free it: for blocking calls. */
 ucs_status_t ucp_req_wait(ucp_worker_h w, ucs_status_ptr_t ptr);
-
-/* ucp_dt.c */
-
-/** Bytes of count elements. @return UCS_OK, or why the datatype can't be used */
-ucs_status_t ucp_dt_length(ucp_datatype_t dt, size_t count, size_t *len);
-
-static inline ucs_status_t
-ucp_param_length(const ucp_request_param_t *param, size_t count, size_t *len)
-{
-	if (likely((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0)) {
-		*len = count;
-		return UCS_OK;
-	}
-	return ucp_dt_length(param->datatype, count, len);
-}
 
 /* ucp_ep.c */
 

@@ -9,7 +9,7 @@
 #include "ucp_int.h"
 
 struct plx_req *
-ucp_req_get(ucp_worker_h w, const struct ucp_post *p)
+ucp_req_get(ucp_worker_h w, const struct ucp_post *p, struct ucp_buf *buf)
 {
 	struct plx_req *req;
 
@@ -18,9 +18,14 @@ ucp_req_get(ucp_worker_h w, const struct ucp_post *p)
 		plx_req_init(req, &w->core->reqs, PLX_REQ_USER);
 	} else {
 		req = plx_req_get(&w->core->reqs);
-		if (unlikely(req == NULL))
+		if (unlikely(req == NULL)) {
+			if (buf != NULL)
+				ucp_buf_drop(buf, UCS_ERR_NO_MEMORY);
 			return NULL;
+		}
 	}
+	if (buf != NULL)
+		req->dt = buf->dt;
 	req->cb = p->cb;
 	req->cb_arg = p->cb_arg;
 	/*

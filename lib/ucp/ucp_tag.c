@@ -25,14 +25,13 @@ check_flags(uint32_t mask)
 
 /* With a request: the message has to wait, or the caller wants one in any case. */
 static __rte_noinline ucs_status_ptr_t
-send_req(ucp_ep_h ep, const void *buffer, size_t len, ucp_tag_t tag, bool sync,
-	const struct ucp_post *p)
+send_req(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, bool sync, const struct ucp_post *p)
 {
-	struct plx_req *req = ucp_req_get(ep->worker, p);
+	struct plx_req *req = ucp_req_get(ep->worker, p, buf);
 
 	if (req == NULL)
 		return error(UCS_ERR_NO_MEMORY);
-	plx_worker_tag_send(ep->worker->core, ep->user.ep, buffer, len, tag, sync, req);
+	plx_worker_tag_send(ep->worker->core, ep->user.ep, buf->addr, buf->len, tag, sync, req);
 	return ucp_req_posted_simple(req, p);
 }
 
@@ -45,28 +44,29 @@ send_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
 	if ((p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0)
 		return error(ucp_status(rc));
 	/* Whoever polls the request rather than look at what we return must see it done. */
-	req = ucp_req_get(w, p);
+	req = ucp_req_get(w, p, NULL);
 	req->status = rc;
 	atomic_fetch_or_explicit(&req->flags, PLX_REQ_DONE, memory_order_release);
 	return error(ucp_status(rc));
 }
 
 static inline ucs_status_ptr_t
-send_common(ucp_ep_h ep, const void *buffer, size_t len, ucp_tag_t tag, const struct ucp_post *p)
+send_common(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_post *p)
 {
 	ucp_worker_h w = ep->worker;
 	int rc = -EAGAIN;
 
-	if (likely(!w->core->dedicated && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0)) {
-		rc = plx_worker_tag_send_now(w->core, ep->user.ep, buffer, len, tag);
+	if (likely(!w->core->dedicated && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0 &&
+		    buf->dt == NULL)) {
+		rc = plx_worker_tag_send_now(w->core, ep->user.ep, buf->addr, buf->len, tag);
 		if (likely(rc == 0 && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0))
 			return NULL;
 		if (rc != -EAGAIN)
 			return send_ended(w, p, rc);
 	}
 	if (unlikely(p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL))
-		return error(UCS_ERR_NO_RESOURCE);
-	return send_req(ep, buffer, len, tag, false, p);
+		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+	return send_req(ep, buf, tag, false, p);
 }
 
 ucs_status_ptr_t
@@ -77,16 +77,16 @@ ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_post p;
-	size_t len;
+	struct ucp_buf buf;
 
-	status = ucp_param_length(param, count, &len);
-	if (unlikely(status != UCS_OK))
-		return error(status);
 	p = ucp_post_of(param, ucp_done_send_nbx);
 	if (unlikely(p.mask & ~0xffffu) && (status = check_flags(p.mask)) != UCS_OK)
 		return error(status);
+	status = ucp_buf_open_param(w, param, buffer, count, false, &buf);
+	if (unlikely(status != UCS_OK))
+		return error(status);
 	ucp_lock(w);
-	ret = send_common(ep, buffer, len, tag, &p);
+	ret = send_common(ep, &buf, tag, &p);
 	ucp_unlock(w);
 	return ret;
 }
@@ -99,18 +99,19 @@ ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t t
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_post p;
-	size_t len;
+	struct ucp_buf buf;
 
-	status = ucp_param_length(param, count, &len);
-	if (status == UCS_OK)
-		status = check_flags(param->op_attr_mask);
+	status = check_flags(param->op_attr_mask);
 	if (status != UCS_OK)
 		return error(status);
 	if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
 		return error(UCS_ERR_NO_RESOURCE); /* it must wait for the receiver */
+	status = ucp_buf_open_param(w, param, buffer, count, false, &buf);
+	if (status != UCS_OK)
+		return error(status);
 	p = ucp_post_of(param, ucp_done_send_nbx);
 	ucp_lock(w);
-	ret = send_req(ep, buffer, len, tag, true, &p);
+	ret = send_req(ep, &buf, tag, true, &p);
 	ucp_unlock(w);
 	return ret;
 }
@@ -129,13 +130,13 @@ ucp_tag_send_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t da
 	struct ucp_post p = post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
-	size_t len;
+	struct ucp_buf buf;
 
-	status = ucp_dt_length(datatype, count, &len);
+	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
 		return error(status);
 	ucp_lock(ep->worker);
-	ret = send_common(ep, buffer, len, tag, &p);
+	ret = send_common(ep, &buf, tag, &p);
 	ucp_unlock(ep->worker);
 	return ret;
 }
@@ -147,13 +148,13 @@ ucp_tag_send_sync_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype
 	struct ucp_post p = post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
-	size_t len;
+	struct ucp_buf buf;
 
-	status = ucp_dt_length(datatype, count, &len);
+	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
 		return error(status);
 	ucp_lock(ep->worker);
-	ret = send_req(ep, buffer, len, tag, true, &p);
+	ret = send_req(ep, &buf, tag, true, &p);
 	ucp_unlock(ep->worker);
 	return ret;
 }
@@ -165,13 +166,13 @@ ucp_tag_send_nbr(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t d
 	struct ucp_post p = {.mask = UCP_OP_ATTR_FIELD_REQUEST, .user = req};
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
-	size_t len;
+	struct ucp_buf buf;
 
-	status = ucp_dt_length(datatype, count, &len);
+	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
 		return status;
 	ucp_lock(ep->worker);
-	ret = send_common(ep, buffer, len, tag, &p);
+	ret = send_common(ep, &buf, tag, &p);
 	ucp_unlock(ep->worker);
 	return UCS_PTR_IS_PTR(ret) ? UCS_INPROGRESS : UCS_PTR_RAW_STATUS(ret);
 }
@@ -193,16 +194,22 @@ recv_posted(struct plx_req *req, const struct ucp_post *p, ucp_tag_recv_info_t *
 	return ret;
 }
 
+/* Into a request of our own, which serves for the call only. */
 static ucs_status_ptr_t
-recv_now(ucp_worker_h w, void *buffer, size_t len, ucp_tag_t tag, ucp_tag_t mask,
+recv_now(ucp_worker_h w, struct ucp_buf *buf, ucp_tag_t tag, ucp_tag_t mask,
 	ucp_tag_recv_info_t *info)
 {
-	struct plx_probe probe;
-	int rc = plx_worker_tag_recv_now(w->core, buffer, len, tag, mask, &probe);
+	struct plx_req req;
+	int rc;
 
+	plx_req_init(&req, &w->core->reqs, PLX_REQ_USER);
+	req.dt = buf->dt;
+	rc = plx_worker_tag_recv_now(w->core, buf->addr, buf->len, tag, mask, &req);
+	if (buf->dt != NULL)
+		rc = buf->dt->finish(buf->dt, rc);
 	if (rc == 0 && info != NULL) {
-		info->sender_tag = probe.tag;
-		info->length = probe.len;
+		info->sender_tag = req.recv.info_tag;
+		info->length = req.recv.info_len;
 	}
 	return error(ucp_status(rc));
 }
@@ -221,21 +228,21 @@ ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_post p;
-	size_t len;
+	struct ucp_buf buf;
 
-	status = ucp_param_length(param, count, &len);
-	if (unlikely(status != UCS_OK))
-		return error(status);
 	p = ucp_post_of(param, ucp_done_recv_nbx);
 	if (unlikely(p.mask & ~0xffffu) && (status = check_flags(p.mask)) != UCS_OK)
 		return error(status);
+	status = ucp_buf_open_param(w, param, buffer, count, true, &buf);
+	if (unlikely(status != UCS_OK))
+		return error(status);
 	ucp_lock(w);
 	if (unlikely(p.mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) {
-		ret = recv_now(w, buffer, len, tag, tag_mask, param_info(param));
+		ret = recv_now(w, &buf, tag, tag_mask, param_info(param));
 	} else {
-		req = ucp_req_get(w, &p);
+		req = ucp_req_get(w, &p, &buf);
 		if (likely(req != NULL)) {
-			plx_worker_tag_recv(w->core, buffer, len, tag, tag_mask, req);
+			plx_worker_tag_recv(w->core, buf.addr, buf.len, tag, tag_mask, req);
 			ret = recv_posted(req, &p, param_info(param));
 		} else {
 			ret = error(UCS_ERR_NO_MEMORY);
@@ -253,15 +260,15 @@ ucp_tag_recv_nb(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t datat
 	ucs_status_ptr_t ret = error(UCS_ERR_NO_MEMORY);
 	struct plx_req *req;
 	ucs_status_t status;
-	size_t len;
+	struct ucp_buf buf;
 
-	status = ucp_dt_length(datatype, count, &len);
+	status = ucp_buf_open(w, datatype, buffer, count, true, &buf);
 	if (status != UCS_OK)
 		return error(status);
 	ucp_lock(w);
-	req = ucp_req_get(w, &p);
+	req = ucp_req_get(w, &p, &buf);
 	if (req != NULL) {
-		plx_worker_tag_recv(w->core, buffer, len, tag, tag_mask, req);
+		plx_worker_tag_recv(w->core, buf.addr, buf.len, tag, tag_mask, req);
 		ret = recv_posted(req, &p, NULL);
 	}
 	ucp_unlock(w);
@@ -276,14 +283,14 @@ ucp_tag_recv_nbr(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t data
 	ucs_status_ptr_t ret;
 	struct plx_req *req;
 	ucs_status_t status;
-	size_t len;
+	struct ucp_buf buf;
 
-	status = ucp_dt_length(datatype, count, &len);
+	status = ucp_buf_open(w, datatype, buffer, count, true, &buf);
 	if (status != UCS_OK)
 		return status;
 	ucp_lock(w);
-	req = ucp_req_get(w, &p);
-	plx_worker_tag_recv(w->core, buffer, len, tag, tag_mask, req);
+	req = ucp_req_get(w, &p, &buf);
+	plx_worker_tag_recv(w->core, buf.addr, buf.len, tag, tag_mask, req);
 	ret = recv_posted(req, &p, NULL);
 	ucp_unlock(w);
 	return UCS_PTR_IS_PTR(ret) ? UCS_INPROGRESS : UCS_PTR_RAW_STATUS(ret);
@@ -306,14 +313,14 @@ ucp_tag_probe_nb(ucp_worker_h w, ucp_tag_t tag, ucp_tag_t tag_mask, int remove,
 }
 
 static ucs_status_ptr_t
-msg_recv(ucp_worker_h w, void *buffer, size_t len, ucp_tag_message_h message,
-	const struct ucp_post *p, ucp_tag_recv_info_t *info)
+msg_recv(ucp_worker_h w, struct ucp_buf *buf, ucp_tag_message_h message, const struct ucp_post *p,
+	ucp_tag_recv_info_t *info)
 {
-	struct plx_req *req = ucp_req_get(w, p);
+	struct plx_req *req = ucp_req_get(w, p, buf);
 
 	if (req == NULL)
 		return error(UCS_ERR_NO_MEMORY);
-	plx_worker_msg_recv(w->core, (struct plx_msg *)message, buffer, len, req);
+	plx_worker_msg_recv(w->core, (struct plx_msg *)message, buf->addr, buf->len, req);
 	return recv_posted(req, p, info);
 }
 
@@ -324,18 +331,19 @@ ucp_tag_msg_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_message
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_post p;
-	size_t len;
+	struct ucp_buf buf;
 
-	status = ucp_param_length(param, count, &len);
-	if (status == UCS_OK)
-		status = check_flags(param->op_attr_mask);
+	status = check_flags(param->op_attr_mask);
 	if (status != UCS_OK)
 		return error(status);
 	if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
 		return error(UCS_ERR_NO_RESOURCE); /* the message stays the caller's */
+	status = ucp_buf_open_param(w, param, buffer, count, true, &buf);
+	if (status != UCS_OK)
+		return error(status);
 	p = ucp_post_of(param, ucp_done_recv_nbx);
 	ucp_lock(w);
-	ret = msg_recv(w, buffer, len, message, &p, param_info(param));
+	ret = msg_recv(w, &buf, message, &p, param_info(param));
 	ucp_unlock(w);
 	return ret;
 }
@@ -347,13 +355,13 @@ ucp_tag_msg_recv_nb(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t d
 	struct ucp_post p = post_nb(ucp_done_recv_nb, (void (*)(void))cb, UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
-	size_t len;
+	struct ucp_buf buf;
 
-	status = ucp_dt_length(datatype, count, &len);
+	status = ucp_buf_open(w, datatype, buffer, count, true, &buf);
 	if (status != UCS_OK)
 		return error(status);
 	ucp_lock(w);
-	ret = msg_recv(w, buffer, len, message, &p, NULL);
+	ret = msg_recv(w, &buf, message, &p, NULL);
 	ucp_unlock(w);
 	return ret;
 }

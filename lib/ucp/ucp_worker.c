@@ -183,7 +183,7 @@ worker_flush(ucp_worker_h w, const struct ucp_post *p)
 	struct plx_req *req;
 
 	ucp_lock(w);
-	req = ucp_req_get(w, p);
+	req = ucp_req_get(w, p, NULL);
 	if (req != NULL) {
 		plx_worker_flush(w->core, PLX_FLUSH_WORKER, NULL, req);
 		ret = ucp_req_posted_simple(req, p);

@@ -62,7 +62,7 @@ struct plx_wire_frag {
 struct plx_wire_rts {
 	uint64_t tag;
 	uint64_t len;
-	uint64_t addr; /* in the sender's process */
+	uint64_t addr; /* in the sender's process; 0: not one piece, to be pulled */
 	struct plx_wire_id sreq;
 };
 

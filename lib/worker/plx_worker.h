@@ -157,12 +157,13 @@ struct plx_probe {
 
 /**
  * Receive a message that is here in full, and only such a one.
- * @param out its tag and length
+ * @param req holds the buffer's dt and gets the message's info; it does not complete and is the
+ * caller's again
  * @return 0; -EMSGSIZE it was longer than len; -EAGAIN none, nothing happened.
  * Thread: application's side.
  */
 int plx_worker_tag_recv_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
-	uint64_t mask, struct plx_probe *out);
+	uint64_t mask, struct plx_req *req);
 
 /** Look for an unexpected message, and take it out. Thread: application's side. */
 void plx_worker_tag_probe(struct plx_worker *w, uint64_t tag, uint64_t mask, bool take,

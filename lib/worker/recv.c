@@ -14,8 +14,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_memcpy.h>
-
 #include "worker_int.h"
 
 #define FRAGS_LEN_MAX (1ull << 30) /* the most that proto.eager_max allows */
@@ -24,20 +22,10 @@
 static inline void
 recv_done(struct plx_req *req, uint64_t tag, const void *data, uint64_t len)
 {
-	int status = 0;
-	uint64_t n = len;
-
 	req->recv.info_tag = tag;
 	req->recv.info_len = len;
-	if (unlikely(len > req->len)) {
-		n = req->len;
-		status = -EMSGSIZE;
-	}
-	if (n == 8)
-		memcpy(req->buf, data, 8);
-	else if (n != 0)
-		rte_memcpy(req->buf, data, n);
-	plx_req_complete(req, status);
+	plx_req_copy_in(req, 0, data, len);
+	plx_req_complete(req, unlikely(len > req->len) ? -EMSGSIZE : 0);
 }
 
 static inline struct plx_req *
@@ -145,16 +133,6 @@ rx_sync(struct plx_worker *w, const struct plx_rx *rx)
 	rte_memcpy(m->data, data, len);
 }
 
-/* A piece of a message whose receive is known goes to its buffer, as far as it fits. */
-static void
-direct_copy(struct plx_msg *m, const uint8_t *data, uint64_t len)
-{
-	struct plx_req *req = m->req;
-
-	if (m->got < req->len)
-		memcpy((char *)req->buf + m->got, data, RTE_MIN(len, req->len - m->got));
-}
-
 /* All pieces are here. */
 static void
 partial_end(struct plx_worker *w, struct plx_msg *m)
@@ -204,7 +182,7 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx)
 		req->recv.info_tag = h.tag;
 		req->recv.info_len = h.len;
 		msg_set_ep(w, m, rx->src);
-		direct_copy(m, data, len);
+		plx_req_copy_in(req, 0, data, len);
 	} else {
 		m = msg_keep(w, rx->src, h.tag, h.len, h.len, PLX_MSG_EAGER);
 		if (m == NULL)
@@ -245,7 +223,7 @@ rx_frag(struct plx_worker *w, const struct plx_rx *rx)
 		return;
 	}
 	if (m->direct)
-		direct_copy(m, data, len);
+		plx_req_copy_in(m->req, m->got, data, len);
 	else
 		memcpy(m->data + m->got, data, len);
 	m->got += len;
@@ -283,16 +261,16 @@ rx_rts(struct plx_worker *w, const struct plx_rx *rx)
 
 /* Copy a whole message out, answer its sender, free it. @return 0, -EMSGSIZE, -ECONNRESET */
 int
-worker_take_msg(struct plx_worker *w, struct plx_msg *m, void *buf, uint64_t len)
+worker_take_msg(struct plx_worker *w, struct plx_msg *m, struct plx_req *req)
 {
-	int rc = m->len > len ? -EMSGSIZE : 0;
+	int rc = m->len > req->len ? -EMSGSIZE : 0;
 
 	if (m->kind == PLX_MSG_SYNC && m->ep != NULL)
 		plx_rndv_ack(m->ep, m->sreq, 0);
 	if (m->got != m->len)
 		rc = -ECONNRESET; /* its sender died in the middle */
-	else if (m->len != 0 && len != 0)
-		memcpy(buf, m->data, RTE_MIN(m->len, len));
+	else
+		plx_req_copy_in(req, 0, m->data, m->len);
 	worker_msg_free(w, m);
 	return rc;
 }
@@ -312,7 +290,7 @@ worker_recv_msg(struct plx_worker *w, struct plx_msg *m, struct plx_req *req)
 	} else if (m->is_partial) {
 		m->req = req;
 	} else {
-		plx_req_complete(req, worker_take_msg(w, m, req->buf, req->len));
+		plx_req_complete(req, worker_take_msg(w, m, req));
 	}
 }
 

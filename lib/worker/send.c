@@ -61,8 +61,13 @@ static int
 eager_send(struct plx_pend *p)
 {
 	struct plx_req *req = container_of(p, struct plx_req, send.pend);
-	int rc = eager_tx(req->send.ep, req->buf, req->len, req->send.tag);
+	struct plx_wire_eager h = {req->send.tag};
+	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+		.op = PLX_WIRE_EAGER};
+	int rc;
 
+	plx_req_tx(req, &tx, 0, req->len);
+	rc = plx_peer_tx(&tx);
 	if (rc == 0)
 		plx_req_complete(req, 0);
 	return rc;
@@ -92,10 +97,7 @@ frags_send(struct plx_pend *p)
 			tx.hdr_len = sizeof(frag);
 			tx.op = PLX_WIRE_FRAG;
 		}
-		tx.data = (const char *)req->buf + s->offset;
-		tx.len = s->ep->peer->mtu - tx.hdr_len;
-		if (tx.len > left)
-			tx.len = left;
+		plx_req_tx(req, &tx, s->offset, RTE_MIN(left, s->ep->peer->mtu - tx.hdr_len));
 		rc = plx_peer_tx(&tx);
 		if (rc != 0)
 			return rc;

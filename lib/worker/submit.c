@@ -89,6 +89,16 @@ plx_worker_tag_send(struct plx_worker *w, struct plx_ep *ep, const void *buf, ui
 }
 
 static void
+recv_init(struct plx_req *req, void *buf, uint64_t len)
+{
+	atomic_fetch_or_explicit(&req->flags, PLX_REQ_RECV, memory_order_relaxed);
+	req->buf = buf;
+	req->len = len;
+	req->recv.info_tag = 0;
+	req->recv.info_len = 0;
+}
+
+static void
 tag_recv_run(void *arg)
 {
 	struct plx_req *req = arg;
@@ -106,16 +116,6 @@ tag_recv_run(void *arg)
 	plx_tag_post(w->tag, &req->recv.tag, tag, mask);
 }
 
-static void
-recv_init(struct plx_req *req, void *buf, uint64_t len)
-{
-	atomic_fetch_or_explicit(&req->flags, PLX_REQ_RECV, memory_order_relaxed);
-	req->buf = buf;
-	req->len = len;
-	req->recv.info_tag = 0;
-	req->recv.info_len = 0;
-}
-
 void
 plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_req *req)
@@ -129,9 +129,8 @@ plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
 
 struct recv_now_arg {
 	struct plx_worker *w;
-	void *buf;
-	uint64_t len, tag, mask;
-	struct plx_probe *out;
+	struct plx_req *req;
+	uint64_t tag, mask;
 	int rc;
 };
 
@@ -149,17 +148,18 @@ recv_now_run(void *arg)
 	if (msg->kind == PLX_MSG_RTS || msg->got != msg->len)
 		return; /* it stays where it is, in its place */
 	plx_tag_take(a->w->tag, m);
-	a->out->tag = m->tag;
-	a->out->len = msg->len;
-	a->rc = worker_take_msg(a->w, msg, a->buf, a->len);
+	a->req->recv.info_tag = m->tag;
+	a->req->recv.info_len = msg->len;
+	a->rc = worker_take_msg(a->w, msg, a->req);
 }
 
 int
 plx_worker_tag_recv_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
-	struct plx_probe *out)
+	struct plx_req *req)
 {
-	struct recv_now_arg a = {w, buf, len, tag, mask, out, 0};
+	struct recv_now_arg a = {w, req, tag, mask, 0};
 
+	recv_init(req, buf, len);
 	plx_worker_call(w, recv_now_run, &a);
 	return a.rc;
 }

@@ -16,7 +16,7 @@ PLX_LOG_DECLARE(worker);
 /* recv.c */
 unsigned worker_rx(struct plx_worker *w);
 void worker_recv_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
-int worker_take_msg(struct plx_worker *w, struct plx_msg *msg, void *buf, uint64_t len);
+int worker_take_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 void worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err);
 void worker_msg_free(struct plx_worker *w, struct plx_msg *msg);
 

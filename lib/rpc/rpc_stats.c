@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rpc_stats.c - the methods that show reactors, workers, eps, devices, matching, memory
+ *
+ * Design notes
+ * A worker stays while it is shown because plx_worker_each() holds the list of workers,
+ * and an ep because plx_worker_users_each() holds the list of its handles. No owner of a
+ * worker takes either lock in a turn, so a worker that gets no turns is shown as well.
+ * What an owner writes is read with relaxed loads, field by field: two fields of one
+ * answer may be a turn apart.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* strerrordesc_np */
+#endif
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plx_conf.h"
+#include "plx_mem.h"
+#include "plx_reactor.h"
+#include "plx_worker.h"
+#include "rpc_int.h"
+#include "rpc_stats.h"
+
+/* A field that another thread writes: any value it had lately will do. */
+#define STATS_READ(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
+#define STATS_UID_LEN 17 /* 16 hexadecimal digits */
+
+static json_t *
+stats_counters(const void *obj, const struct plx_stat_row *row)
+{
+	json_t *out = json_object();
+
+	for (; row->name != NULL; row++)
+		json_object_set_new(out, row->name, json_integer(plx_stat_read(obj, row)));
+	return out;
+}
+
+static const char *
+stats_uid(uint64_t uid, char *text)
+{
+	snprintf(text, STATS_UID_LEN, "%016" PRIx64, uid);
+	return text;
+}
+
+static json_t *
+stats_reactor(const struct plx_reactor_info *info)
+{
+	uint64_t busy = info->stat.busy_ticks, all = busy + info->stat.idle_ticks;
+
+	return json_pack("{s:I, s:I, s:f, s:o}", "lcore", (json_int_t)info->lcore, "pollers",
+		(json_int_t)info->n_pollers, "busy_share", all != 0 ? (double)busy / all : 0.0,
+		"counters", stats_counters(&info->stat, plx_reactor_stat_rows));
+}
+
+int
+rpc_reactor_get_list(const json_t *params, json_t **result, char *err, void *arg)
+{
+	struct plx_reactor_info info;
+	int rc = plx_rpc_unpack(params, err, "{}");
+
+	(void)arg;
+	if (rc < 0)
+		return rc;
+	*result = json_array();
+	for (unsigned int i = 0; plx_reactor_info(i, &info) == 0; i++)
+		json_array_append_new(*result, stats_reactor(&info));
+	return 0;
+}
+
+int
+rpc_mem_get_stats(const json_t *params, json_t **result, char *err, void *arg)
+{
+	int rc = plx_rpc_unpack(params, err, "{}");
+	uint64_t total, huge;
+
+	(void)arg;
+	if (rc < 0)
+		return rc;
+	plx_mem_stats(&total, &huge);
+	*result = json_pack(
+		"{s:I, s:I}", "heap_bytes", (json_int_t)total, "heap_huge_bytes", (json_int_t)huge);
+	return 0;
+}
+
+/* A walk over all workers, or to one of them. */
+struct stats_walk {
+	void (*show)(struct plx_worker *w, json_t *list); /* appends objects to list */
+	const json_t *worker;                             /* its id, NULL: all */
+	json_t *list;
+	bool found;
+};
+
+/* The youngest worker comes first: what it has goes before what is there. */
+static void
+stats_visit(struct plx_worker *w, void *arg)
+{
+	struct stats_walk *walk = arg;
+	json_t *list;
+
+	if (walk->worker != NULL && json_integer_value(walk->worker) != w->id)
+		return;
+	walk->found = true;
+	list = json_array();
+	walk->show(w, list);
+	json_array_extend(list, walk->list);
+	json_decref(walk->list);
+	walk->list = list;
+}
+
+static int
+stats_workers(const json_t *params, json_t **result, char *err,
+	void (*show)(struct plx_worker *w, json_t *list))
+{
+	struct stats_walk walk = {.show = show};
+	int rc;
+
+	rc = plx_rpc_unpack(params, err, "{s?o}", "worker", &walk.worker);
+	if (rc < 0)
+		return rc;
+	if (walk.worker != NULL && !json_is_integer(walk.worker)) {
+		snprintf(err, PLX_RPC_ERR_MAX, "\"worker\" must be the id of a worker, a number");
+		return -EINVAL;
+	}
+	walk.list = json_array();
+	plx_worker_each(stats_visit, &walk);
+	if (walk.list == NULL)
+		return -ENOMEM;
+	*result = walk.list;
+	if (walk.worker == NULL || walk.found)
+		return 0;
+	snprintf(err, PLX_RPC_ERR_MAX, "no worker %" JSON_INTEGER_FORMAT,
+		json_integer_value(walk.worker));
+	return -EINVAL;
+}
+
+/* The name is the application's and need not be text. */
+static json_t *
+stats_name(const struct plx_worker *w)
+{
+	json_t *name = json_string(w->name);
+
+	return name != NULL ? name : json_string("?");
+}
+
+/* The two counts are read one after the other, so the difference may be off, but not below 0. */
+static uint64_t
+stats_pool_used(const struct plx_pool *p)
+{
+	uint64_t n = STATS_READ(p->n_objs), n_free = STATS_READ(p->n_free);
+
+	return n > n_free ? n - n_free : 0;
+}
+
+static json_t *
+stats_reqs(const struct plx_pool *p)
+{
+	uint64_t n = STATS_READ(p->n_objs);
+
+	return json_pack("{s:I, s:I, s:I}", "used", (json_int_t)stats_pool_used(p), "made",
+		(json_int_t)n, "bytes", (json_int_t)(n * p->obj_len));
+}
+
+static json_t *
+stats_devices(const struct plx_worker *w)
+{
+	json_t *out = json_array();
+
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		json_array_append_new(out, json_string(plx_dev_name(w->devs[i])));
+	return out;
+}
+
+static void
+stats_show_worker(struct plx_worker *w, json_t *list)
+{
+	char uid[STATS_UID_LEN];
+
+	json_array_append_new(list,
+		json_pack("{s:I, s:o, s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o}", "id",
+			(json_int_t)w->id, "name", stats_name(w), "uid", stats_uid(w->uid, uid),
+			"mode", w->dedicated ? "dedicated" : "inline", "devices", stats_devices(w),
+			"eps", (json_int_t)stats_pool_used(&w->eps.pool), "kept_bytes",
+			(json_int_t)STATS_READ(w->msgs.bytes), "reqs", stats_reqs(&w->reqs.pool),
+			"counters", stats_counters(&w->stat, plx_worker_stat_rows), "ep_counters",
+			stats_counters(&w->eps.stat, plx_ep_stat_rows)));
+}
+
+int
+rpc_worker_get_list(const json_t *params, json_t **result, char *err, void *arg)
+{
+	(void)arg;
+	return stats_workers(params, result, err, stats_show_worker);
+}
+
+static json_t *
+stats_ep(const struct plx_worker *w, const struct plx_ep *ep)
+{
+	const struct plx_peer *peer = ep->peer;
+	int rc = STATS_READ(ep->err);
+	bool connected = STATS_READ(ep->connected);
+	char uid[STATS_UID_LEN];
+
+	return json_pack("{s:I, s:s, s:s, s:s, s:s?, s:I, s:b, s:I, s:I, s:I}", "worker",
+		(json_int_t)w->id, "peer", stats_uid(peer->uid, uid), "device",
+		plx_dev_name(peer->q->dev), "state",
+		rc != 0     ? "failed"
+		: connected ? "connected"
+			    : "new",
+		"err", rc != 0 ? strerrordesc_np(-rc) : NULL, "handles",
+		(json_int_t)STATS_READ(ep->refs), "pending", (int)STATS_READ(ep->stalled), "waits",
+		(json_int_t)STATS_READ(ep->n_waits), "kept_msgs",
+		(json_int_t)STATS_READ(ep->n_msgs), "mtu", (json_int_t)STATS_READ(peer->mtu));
+}
+
+/* Eps of one worker, by their address: several handles may share one. */
+struct stats_eps {
+	const struct plx_worker *w;
+	json_t *by_addr;
+};
+
+static void
+stats_visit_user(struct plx_ep_user *user, void *arg)
+{
+	struct stats_eps *eps = arg;
+	char key[STATS_UID_LEN];
+
+	stats_uid((uintptr_t)user->ep, key);
+	if (json_object_get(eps->by_addr, key) == NULL)
+		json_object_set_new(eps->by_addr, key, stats_ep(eps->w, user->ep));
+}
+
+static void
+stats_show_eps(struct plx_worker *w, json_t *list)
+{
+	struct stats_eps eps = {.w = w, .by_addr = json_object()};
+	const char *key;
+	json_t *ep;
+
+	plx_worker_users_each(w, stats_visit_user, &eps);
+	json_object_foreach(eps.by_addr, key, ep) json_array_append(list, ep);
+	json_decref(eps.by_addr);
+}
+
+int
+rpc_ep_get_list(const json_t *params, json_t **result, char *err, void *arg)
+{
+	(void)arg;
+	return stats_workers(params, result, err, stats_show_eps);
+}
+
+static void
+stats_show_queues(struct plx_worker *w, json_t *list)
+{
+	for (uint32_t i = 0; i < w->n_queues; i++) {
+		struct plx_addr addr;
+		char text[STATS_UID_LEN];
+		uint64_t uid;
+
+		plx_queue_addr(w->queues[i], &addr);
+		memcpy(&uid, addr.bytes, sizeof(uid));
+		json_array_append_new(list,
+			json_pack("{s:I, s:s, s:s, s:o}", "worker", (json_int_t)w->id, "device",
+				plx_dev_name(w->devs[i]), "uid", stats_uid(uid, text), "counters",
+				stats_counters(&w->queues[i]->stat, plx_queue_stat_rows)));
+	}
+}
+
+int
+rpc_device_get_list(const json_t *params, json_t **result, char *err, void *arg)
+{
+	(void)arg;
+	return stats_workers(params, result, err, stats_show_queues);
+}
+
+static void
+stats_show_tag(struct plx_worker *w, json_t *list)
+{
+	json_array_append_new(
+		list, json_pack("{s:I, s:o}", "worker", (json_int_t)w->id, "counters",
+			      stats_counters(plx_tag_stats(w->tag), plx_tag_stat_rows)));
+}
+
+int
+rpc_tag_get_stats(const json_t *params, json_t **result, char *err, void *arg)
+{
+	(void)arg;
+	return stats_workers(params, result, err, stats_show_tag);
+}
+
+static void
+stats_show_rndv(struct plx_worker *w, json_t *list)
+{
+	json_array_append_new(
+		list, json_pack("{s:I, s:s, s:o}", "worker", (json_int_t)w->id, "scheme",
+			      plx_conf_row(PLX_CONF_RNDV_SCHEME)->choices[w->rndv.scheme],
+			      "counters", stats_counters(&w->rndv.stat, plx_rndv_stat_rows)));
+}
+
+int
+rpc_rndv_get_stats(const json_t *params, json_t **result, char *err, void *arg)
+{
+	(void)arg;
+	return stats_workers(params, result, err, stats_show_rndv);
+}

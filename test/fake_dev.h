@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * fake_dev.h - a device in memory, between queues of one thread, with faults on request
+ *
+ * Design notes
+ * It keeps what plx_dev_ops.h promises (nothing taken is lost, order from one
+ * sender to one receiver, a borrowed message stays as it is) and is as unhelpful as
+ * that allows: full at random, late, short reads of the burst, rma that wants to be
+ * asked again or is refused, peers that die. What is released is overwritten and
+ * freed, so whoever looks at it later is found out, at once under ASan.
+ *
+ * All randomness comes from one generator, so a run is repeated by its seed.
+ */
+#ifndef FAKE_DEV_H
+#define FAKE_DEV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "plx_dev_ops.h"
+
+#define FAKE_FAULT_ADDR_MAX 4096 /* rma below this address answers -EFAULT */
+
+/** What the device is, and how it misbehaves; read whenever it matters. */
+struct fake_conf {
+	uint32_t caps;		 /* enum plx_dev_cap, of peers made from now on */
+	uint32_t mtu, short_max; /* bytes, of peers made from now on */
+	uint32_t connect_mtu;	 /* what mtu falls to when connecting, 0: it stays */
+	uint32_t depth;		 /* messages on the way from one queue to another; 0: no bound */
+	uint32_t full_percent;	 /* sends that find it full without reason */
+	uint32_t delay_max;	 /* polls before a message is seen, at random up to this */
+	uint32_t short_percent;	 /* bursts that give less than there is */
+	uint32_t again_percent;	 /* rma that answers -EAGAIN */
+	uint32_t refuse_percent; /* rma that answers -EOPNOTSUPP, for good with this peer */
+	int rma_err;		 /* what rma answers instead of doing anything, 0: nothing */
+};
+
+extern struct fake_conf fake;
+
+extern const struct plx_dev_ops fake_dev_ops;
+
+/** Everything works and is at once; the generator starts at seed. */
+void fake_reset(uint64_t seed);
+
+/** The generator of all faults: splitmix64. */
+uint64_t fake_rng(void);
+
+/**
+ * The queue's process has died. Of what it sent and nobody has taken a random
+ * prefix arrives; others learn of it in their queue_control() when that is taken.
+ * The queue may then be closed by the test, but given no more turns.
+ */
+void fake_kill(struct plx_queue *q);
+
+/** A message that `from` never meant to send: any opcode, any bytes. */
+void fake_inject(struct plx_queue *from, struct plx_queue *to, uint8_t op, const void *bytes,
+	uint32_t len);
+
+/** Messages on the way from one queue to another, not taken yet. */
+uint32_t fake_on_the_way(const struct plx_queue *from, const struct plx_queue *to);
+
+/** As if the queue's device were full until told otherwise. */
+void fake_block(struct plx_queue *q, bool blocked);
+
+#endif
