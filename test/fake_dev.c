@@ -30,6 +30,7 @@ struct fake_pipe {
 	LIST_ENTRY(fake_pipe) link;
 	uint64_t from; /* uid */
 	uint32_t n;    /* in msgs or borrowed */
+	uint64_t last_due;
 	struct fake_msgs msgs;
 };
 
@@ -192,11 +193,10 @@ msgs_free(struct fake_msgs *list, uint32_t keep)
 static void
 pipe_put(struct fake_queue *to, struct fake_pipe *p, struct fake_msg *m)
 {
-	struct fake_msg *last = STAILQ_LAST(&p->msgs, fake_msg, link);
-
 	m->due = to->polls + (fake.delay_max != 0 ? fake_rng() % (fake.delay_max + 1) : 0);
-	if (last != NULL && m->due < last->due)
-		m->due = last->due; /* order */
+	if (m->due < p->last_due)
+		m->due = p->last_due; /* order */
+	p->last_due = m->due;
 	STAILQ_INSERT_TAIL(&p->msgs, m, link);
 	p->n++;
 }

@@ -5,8 +5,9 @@
 
 usage: rpc_test.py PROGRAM [ARGUMENT...]
 
-PROGRAM is started with PLX_RPC_SOCKET naming the socket it must serve, and a pipe
-on its standard input; it should end when that is closed.
+PROGRAM is rpc_host. It is started with PLX_RPC_SOCKET naming the socket it must serve,
+and a pipe on its standard input, where it takes orders; it should end when that is closed.
+It is started twice: inline, and with a reactor on the last core if there are two.
 """
 
 import json
@@ -25,16 +26,24 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOOLS = ROOT / "usertools"
 START_S = 30
 BUILT_IN = {"rpc_get_methods", "get_version", "log_get_level", "log_set_level", "conf_get",
-            "conf_set", "save_config", "load_config"}
+            "conf_set", "save_config", "load_config", "reactor_get_list", "worker_get_list",
+            "ep_get_list", "device_get_list", "tag_get_stats", "rndv_get_stats", "mem_get_stats"}
+OF_WORKERS = ["worker_get_list", "ep_get_list", "device_get_list", "tag_get_stats",
+              "rndv_get_stats"]
+SHOWING = OF_WORKERS + ["reactor_get_list", "mem_get_stats"]
+WAIT_S = 30
 
 
 class Program:
-    def __init__(self, argv):
+    def __init__(self, argv, lcore=None):
+        self.lcore = lcore
         self.folder = tempfile.mkdtemp(prefix="plx_rpc_test_")
         self.path = os.path.join(self.folder, "rpc.sock")
         env = {key: value for key, value in os.environ.items()
                if not key.startswith(("PLX_", "UCX_"))}
         env["PLX_RPC_SOCKET"] = self.path
+        if lcore is not None:
+            env["PLX_REACTOR"] = f"lcore:{lcore}"
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                         env=env)
         self.wait_for_socket()
@@ -53,6 +62,10 @@ class Program:
                     self.stop()
                     raise SystemExit("the program does not serve the socket") from error
             time.sleep(0.01)
+
+    def order(self, letter):
+        self.process.stdin.write(letter)
+        self.process.stdin.flush()
 
     def stop(self):
         """Returns whether it ended by itself, with 0 and without leaving the socket."""
@@ -100,7 +113,7 @@ class Client:
 program = None
 
 
-class RpcTest(unittest.TestCase):
+class Case(unittest.TestCase):
     def setUp(self):
         self.client = Client(program.path)
         self.addCleanup(self.client.close)
@@ -126,6 +139,25 @@ class RpcTest(unittest.TestCase):
         self.assertTrue(error["message"])
         return error
 
+    def until(self, what):
+        """The first true result of what()."""
+        end = time.monotonic() + WAIT_S
+        while True:
+            found = what()
+            if found:
+                return found
+            self.assertLess(time.monotonic(), end, "it did not come")
+            time.sleep(0.01)
+
+    def tool(self, *args, code=0):
+        run = subprocess.run([sys.executable, *map(str, args)], capture_output=True, text=True,
+                             timeout=30, check=False,
+                             env={**os.environ, "PLX_RPC_SOCKET": program.path})
+        self.assertEqual(run.returncode, code, run.stderr)
+        return run.stdout
+
+
+class RpcTest(Case):
     def test_the_socket_is_for_its_owner_only(self):
         mode = os.stat(program.path).st_mode
         self.assertTrue(stat.S_ISSOCK(mode))
@@ -277,13 +309,6 @@ class RpcTest(unittest.TestCase):
         for half in halves:
             half.close()
 
-    def tool(self, *args, code=0):
-        run = subprocess.run([sys.executable, *map(str, args)], capture_output=True, text=True,
-                             timeout=30, check=False,
-                             env={**os.environ, "PLX_RPC_SOCKET": program.path})
-        self.assertEqual(run.returncode, code, run.stderr)
-        return run.stdout
-
     @unittest.skipUnless((TOOLS / "plx-rpc").exists(), "no usertools here")
     def test_plx_rpc_asks_and_tells_by_its_exit_status(self):
         tool = TOOLS / "plx-rpc"
@@ -304,8 +329,6 @@ class RpcTest(unittest.TestCase):
         self.assertRegex(out, r"pid +[\d,]+")
         out = self.tool(tool, "-n", "2", "-i", "0.05", "-a", "-m", "get_version")
         self.assertRegex(out, r"pid +[\d,]+ +0\n")
-        if "worker_get_list" in [row["name"] for row in self.result("rpc_get_methods")]:
-            self.assertIn("worker", self.tool(tool, "--once", "-a"))
         self.tool(tool, "-s", "/no/such/socket", "--once", code=2)
 
     @unittest.skipUnless((ROOT / "doc/guides/settings.md").exists(), "no guides here")
@@ -332,6 +355,220 @@ class RpcTest(unittest.TestCase):
         self.assertEqual([section for section in sample if sample[section]], [])
 
 
+def is_count(value):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+class ObjectTest(Case):
+    """The objects that rpc_host says it has."""
+
+    def setUp(self):
+        super().setUp()
+        self.until(lambda: self.failed_eps())
+        self.mode = "inline" if program.lcore is None else "dedicated"
+
+    def failed_eps(self):
+        return [ep for ep in self.result("ep_get_list") if ep["state"] == "failed"]
+
+    def counters(self, method, index=0):
+        return self.result(method)[index]["counters"]
+
+    def check_counters(self, counters, *some):
+        self.assertLessEqual(set(some), set(counters))
+        self.assertTrue(all(map(is_count, counters.values())), counters)
+
+    def check_uid(self, uid):
+        self.assertRegex(uid, "^[0-9a-f]{16}$")
+
+    def test_reactors_are_those_of_the_setting(self):
+        reactors = self.result("reactor_get_list")
+        self.assertEqual([row["lcore"] for row in reactors],
+                         [] if program.lcore is None else [program.lcore])
+        for row in reactors:
+            self.assertEqual(set(row), {"lcore", "pollers", "busy_share", "counters"})
+            self.assertEqual(row["pollers"], 2)
+            self.assertTrue(0 < row["busy_share"] < 1, row)
+            self.check_counters(row["counters"], "turns", "busy_turns", "busy_ticks",
+                                "idle_ticks", "idles")
+            self.assertGreater(row["counters"]["turns"], 0)
+
+    def test_workers_show_what_they_hold(self):
+        workers = self.result("worker_get_list")
+        self.assertEqual([w["id"] for w in workers[:2]], [0, 1])
+        for w in workers:
+            self.assertEqual(set(w), {"id", "name", "uid", "mode", "devices", "eps", "kept_bytes",
+                                      "reqs", "counters", "ep_counters"})
+            self.check_uid(w["uid"])
+            self.assertEqual((w["mode"], w["devices"]), (self.mode, ["shm"]))
+            self.assertTrue(w["name"])
+            self.assertEqual(set(w["reqs"]), {"used", "made", "bytes"})
+            self.check_counters(w["reqs"])
+            self.assertGreaterEqual(w["reqs"]["made"], w["reqs"]["used"])
+            self.check_counters(w["ep_counters"], "eps", "eps_failed", "tx_pending", "tx_failed")
+            self.check_counters(w["counters"], "turns", "busy_turns", "tag_sends", "tag_recvs")
+            self.assertGreater(w["counters"]["tag_sends"], 0)
+        self.assertEqual([w["eps"] for w in workers], [3, 1])
+        self.assertEqual([w["ep_counters"]["eps_failed"] for w in workers], [1, 0])
+        self.assertGreaterEqual(workers[0]["reqs"]["used"], 3)
+        self.assertGreaterEqual(workers[1]["kept_bytes"], 1000)
+
+    def test_eps_show_their_state_and_whom_they_reach(self):
+        uids = [device["uid"] for device in self.result("device_get_list")]
+        eps = self.result("ep_get_list")
+        for ep in eps:
+            self.assertEqual(set(ep), {"worker", "peer", "device", "state", "err", "handles",
+                                       "pending", "waits", "kept_msgs", "mtu"})
+            self.check_uid(ep["peer"])
+            self.assertEqual(ep["device"], "shm")
+            self.assertIsInstance(ep["pending"], bool)
+            for key in ("handles", "waits", "kept_msgs", "mtu"):
+                self.assertTrue(is_count(ep[key]), ep)
+            self.assertEqual(ep["err"] is not None, ep["state"] == "failed")
+        known = {(ep["worker"], ep["peer"]): (ep["state"], ep["handles"]) for ep in eps}
+        self.assertEqual(len(known), len(eps))
+        self.assertEqual(known.pop((0, uids[1])), ("connected", 2))
+        self.assertEqual(known.pop((1, uids[0])), ("connected", 1))
+        self.assertEqual(known.pop((0, uids[0])), ("new", 1))
+        self.assertEqual(list(known.values()), [("failed", 1)])
+        self.assertEqual([ep["err"] for ep in self.failed_eps()], ["Connection reset by peer"])
+
+    def test_devices_show_each_worker_s_queue(self):
+        devices = self.result("device_get_list")
+        self.assertEqual([(d["worker"], d["device"]) for d in devices], [(0, "shm"), (1, "shm")])
+        for device in devices:
+            self.assertEqual(set(device), {"worker", "device", "uid", "counters"})
+            self.check_uid(device["uid"])
+            self.check_counters(device["counters"], "tx_msgs", "tx_bytes", "rx_msgs", "rx_bytes")
+            self.assertGreater(device["counters"]["tx_msgs"], 0)
+        self.assertNotEqual(devices[0]["uid"], devices[1]["uid"])
+        self.assertEqual([d["counters"]["peers_dead"] for d in devices], [1, 0])
+
+    def test_matching_shows_what_waits(self):
+        tags = self.result("tag_get_stats")
+        self.assertEqual([set(tag) for tag in tags], [{"worker", "counters"}] * 2)
+        self.assertEqual([tag["worker"] for tag in tags], [0, 1])
+        for tag in tags:
+            self.check_counters(tag["counters"], "posted", "posted_max", "kept", "classes")
+        self.assertGreaterEqual(tags[0]["counters"]["posted"], 3)
+        self.assertGreaterEqual(tags[1]["counters"]["kept"], 1)
+
+    def test_rendezvous_counts_large_messages(self):
+        before = self.counters("rndv_get_stats", 1)
+        self.check_counters(before, "sends", "recvs", "get", "split", "frag", "errors")
+        self.until(lambda: self.counters("rndv_get_stats", 1)["recvs"] > before["recvs"] + 1)
+        for row in self.result("rndv_get_stats"):
+            self.assertEqual(set(row), {"worker", "scheme", "counters"})
+            self.assertEqual(row["scheme"], "auto")
+            self.assertEqual(row["counters"]["errors"], 0)
+
+    def test_memory_shows_the_heap(self):
+        mem = self.result("mem_get_stats")
+        self.assertEqual(set(mem), {"heap_bytes", "heap_huge_bytes"})
+        self.assertGreater(mem["heap_bytes"], 0)
+        self.assertTrue(0 <= mem["heap_huge_bytes"] <= mem["heap_bytes"], mem)
+
+    def test_one_worker_can_be_asked_for_and_an_unknown_one_is_refused(self):
+        for method in OF_WORKERS:
+            for row in self.result(method, {"worker": 1}):
+                self.assertEqual(row.get("worker", row.get("id")), 1)
+            for unknown in (77777, -1, 2 ** 32, 2 ** 32 + 1):
+                error = self.refused(-32602, method, {"worker": unknown})
+                self.assertEqual(error["message"], f"no worker {unknown}")
+            for wrong in ("0", None, True, 1.0, [], {}):
+                self.refused(-32602, method, {"worker": wrong})
+            self.refused(-32602, method, {"wroker": 0})
+        for method in ("reactor_get_list", "mem_get_stats"):
+            self.refused(-32602, method, {"worker": 0})
+
+    def test_counters_never_go_back(self):
+        for _ in range(20):
+            before = self.counters("worker_get_list")
+            after = self.counters("worker_get_list")
+            for name, value in before.items():
+                self.assertGreaterEqual(after[name], value, name)
+
+    def turns(self):
+        return [w["counters"]["turns"] for w in self.result("worker_get_list")]
+
+    def test_workers_without_turns_are_shown(self):
+        before = self.counters("worker_get_list")["tag_sends"]
+        program.order(b"p")
+        self.addCleanup(program.order, b"g")
+        seen = []
+
+        def stopped():
+            time.sleep(0.1)
+            seen.append(self.counters("worker_get_list")["tag_sends"])
+            return seen[-3:] == seen[-1:] * 3
+
+        self.until(stopped)
+        turns = self.turns()
+        begin = time.monotonic()
+        for method in SHOWING:
+            self.assertTrue(self.result(method) or method == "reactor_get_list")
+        self.assertLess(time.monotonic() - begin, 5)
+        if program.lcore is None:
+            self.assertEqual(self.turns(), turns)
+        program.order(b"g")
+        self.until(lambda: self.counters("worker_get_list")["tag_sends"] > max(before, seen[-1]))
+
+    def test_workers_come_and_go_while_they_are_shown(self):
+        program.order(b"m")
+        most = 0
+        for _ in range(200):
+            for method in SHOWING:
+                rows = self.result(method)
+                if method == "worker_get_list":
+                    ids = [w["id"] for w in rows]
+                    self.assertEqual(ids, sorted(set(ids)))
+                    most = max([most] + ids)
+        self.until(lambda: len(self.result("worker_get_list")) == 2)
+        self.assertGreater(most, 1)
+
+    def test_the_idle_policy_is_in_force_at_once(self):
+        settings = ("reactor.idle", "reactor.idle_turns")
+        before = {name: self.result("conf_get", {"name": name})["value"] for name in settings}
+        for name in settings:
+            self.addCleanup(self.result, "conf_set", {"name": name, "value": before[name]})
+        self.result("conf_set", {"name": "reactor.idle_turns", "value": 1 << 30})
+        if program.lcore is not None:
+            first = self.counters("reactor_get_list")
+            self.until(lambda: self.counters("reactor_get_list")["turns"] > first["turns"] + 9999)
+            # One that had begun when the setting changed.
+            self.assertLessEqual(self.counters("reactor_get_list")["idles"], first["idles"] + 1)
+        self.result("load_config", {"reactor": {"idle": "sleep", "idle_turns": 1}})
+        if program.lcore is not None:
+            self.check_sleep()
+
+    def check_sleep(self):
+        """Each empty turn sleeps 50 us now, so there can't be more of them."""
+        time.sleep(0.01)
+        begin = time.monotonic()
+        first = self.counters("reactor_get_list")
+        time.sleep(0.2)
+        last = self.counters("reactor_get_list")
+        took = time.monotonic() - begin
+        idle = (last["turns"] - last["busy_turns"]) - (first["turns"] - first["busy_turns"])
+        self.assertLess(idle, took / 50e-6 + 10)
+        self.assertGreater(last["idles"], first["idles"])
+
+    @unittest.skipUnless((TOOLS / "plx-top").exists(), "no usertools here")
+    def test_plx_top_shows_workers_eps_and_depth(self):
+        tool = TOOLS / "plx-top"
+        out = self.tool(tool, "--once")
+        self.assertRegex(out, rf"\nworker 0 \S+ +mode +{self.mode}\n")
+        self.assertRegex(out, r"\nworker 1 \S+ +turns +[\d,]+\n")
+        self.assertRegex(out, r"\ntag 0 +posted +[3-9]\n")
+        self.assertRegex(out, r"\ntag 1 +kept +[1-9]\n")
+        self.assertRegex(out, r"\nep 0 shm [0-9a-f]{16} +state +failed\n")
+        self.assertRegex(out, r"\ndevice 1 shm +tx_msgs +[\d,]+\n")
+        self.assertRegex(out, r"\nmem +heap_bytes +[\d,]+\n")
+        if program.lcore is not None:
+            self.assertRegex(out, rf"\nreactor {program.lcore} +busy_share +0\.\d+\n")
+        out = self.tool(tool, "-n", "2", "-i", "0.2")
+        self.assertRegex(out, r"\nworker 0 \S+ +turns +[\d,]+ +[\d,]+\n")
+
+
 def setting_line(row):
     env = "PLX_" + row["name"].upper().replace(".", "_")
     default = f"`{row['default']}`" if row["default"] else "(empty)"
@@ -340,19 +577,30 @@ def setting_line(row):
             f"{runtime} | {row['help']} |")
 
 
-def main():
+def run(argv, lcore, cases):
+    """Whether the cases hold for one start of the program."""
     global program
-    if len(sys.argv) < 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    program = Program(sys.argv[1:])
+    print("inline" if lcore is None else f"reactor on core {lcore}", file=sys.stderr)
+    program = Program(argv, lcore)
+    suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, cases))
     try:
-        ok = unittest.main(argv=sys.argv[:1], exit=False).result.wasSuccessful()
+        ok = unittest.TextTestRunner().run(suite).wasSuccessful()
     finally:
         clean = program.stop()
     if not clean:
         print("the program did not end cleanly, or left its socket", file=sys.stderr)
-    return 0 if ok and clean else 1
+    return ok and clean
+
+
+def main():
+    if len(sys.argv) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    cores = sorted(os.sched_getaffinity(0))
+    ok = run(sys.argv[1:], None, [RpcTest, ObjectTest])
+    if len(cores) > 1:
+        ok = run(sys.argv[1:], cores[-1], [ObjectTest]) and ok
+    return 0 if ok else 1
 
 
 if __name__ == "__main__":

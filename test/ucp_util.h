@@ -199,7 +199,7 @@ bool util_ep_close(struct pair *p, ucp_ep_h ep, unsigned flags);
 
 /* Give turns until cond holds; false when the deadline passes. */
 #define UTIL_UNTIL(p, cond) \
-	({ \
+	__extension__({ \
 		uint64_t end_ = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull; \
 		bool held_; \
 		while (!(held_ = (cond)) && util_now_ns() < end_) \

@@ -88,6 +88,7 @@ void
 plx_ep_user_add(struct plx_ep *ep, struct plx_ep_user *user)
 {
 	user->ep = ep;
+	user->conn_id = ep->next_conn_id++;
 	ep->refs++;
 	LIST_INSERT_HEAD(&ep->users, user, link);
 }
@@ -98,6 +99,18 @@ plx_ep_user_remove(struct plx_ep_user *user)
 	LIST_REMOVE(user, link);
 	user->ep->refs--;
 	user->ep = NULL;
+}
+
+struct plx_ep_user *
+plx_ep_user_find(const struct plx_ep *ep, uint32_t conn_id)
+{
+	struct plx_ep_user *user;
+
+	LIST_FOREACH(user, &ep->users, link) {
+		if (user->conn_id == conn_id)
+			break;
+	}
+	return user;
 }
 
 int

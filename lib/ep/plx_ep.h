@@ -53,6 +53,7 @@ struct plx_ep {
 	struct plx_eps *eps;
 	STAILQ_HEAD(, plx_pend) pending;
 	uint32_t refs;	 /* API handles */
+	uint32_t next_conn_id;
 	uint32_t msg_id; /* of the next multi-fragment message */
 	int err;	 /* -errno once failed */
 	bool connected;
@@ -73,6 +74,11 @@ struct plx_ep_user {
 	LIST_ENTRY(plx_ep_user) link; /* of the ep's */
 	LIST_ENTRY(plx_ep_user) all;  /* of the worker's */
 	struct plx_ep *ep;
+	/*
+	 * Which of several handles to one worker this is. The n-th handle of one side and the
+	 * n-th of the other belong together: what names a handle on the wire is this number.
+	 */
+	uint32_t conn_id;
 };
 
 /** Thread of all functions: owner. */
@@ -92,6 +98,9 @@ plx_ep_of(struct plx_eps *eps, struct plx_peer *peer)
 /** Add, or remove, an API handle. A failed ep without handles and waits is freed by sweep. */
 void plx_ep_user_add(struct plx_ep *ep, struct plx_ep_user *user);
 void plx_ep_user_remove(struct plx_ep_user *user);
+
+/** @return the handle with this number, or NULL. */
+struct plx_ep_user *plx_ep_user_find(const struct plx_ep *ep, uint32_t conn_id);
 
 /** Connect before the first send. @return 0, or -errno: the ep has failed. */
 int plx_ep_connect(struct plx_ep *ep);

@@ -87,7 +87,7 @@ rpc_mem_get_stats(const json_t *params, json_t **result, char *err, void *arg)
 	return 0;
 }
 
-/* A walk over all workers, or to one of them. */
+/* A walk over all workers, of which all or one are shown. */
 struct stats_walk {
 	void (*show)(struct plx_worker *w, json_t *list); /* appends objects to list */
 	const json_t *worker;                             /* its id, NULL: all */
@@ -197,30 +197,34 @@ rpc_worker_get_list(const json_t *params, json_t **result, char *err, void *arg)
 	return stats_workers(params, result, err, stats_show_worker);
 }
 
+static const char *
+stats_ep_state(const struct plx_ep *ep, int rc)
+{
+	if (rc != 0)
+		return "failed";
+	return STATS_READ(ep->connected) ? "connected" : "new";
+}
+
 static json_t *
 stats_ep(const struct plx_worker *w, const struct plx_ep *ep)
 {
 	const struct plx_peer *peer = ep->peer;
 	int rc = STATS_READ(ep->err);
-	bool connected = STATS_READ(ep->connected);
 	char uid[STATS_UID_LEN];
 
 	return json_pack("{s:I, s:s, s:s, s:s, s:s?, s:I, s:b, s:I, s:I, s:I}", "worker",
 		(json_int_t)w->id, "peer", stats_uid(peer->uid, uid), "device",
-		plx_dev_name(peer->q->dev), "state",
-		rc != 0     ? "failed"
-		: connected ? "connected"
-			    : "new",
-		"err", rc != 0 ? strerrordesc_np(-rc) : NULL, "handles",
-		(json_int_t)STATS_READ(ep->refs), "pending", (int)STATS_READ(ep->stalled), "waits",
+		plx_dev_name(peer->q->dev), "state", stats_ep_state(ep, rc), "err",
+		rc != 0 ? strerrordesc_np(-rc) : NULL, "handles", (json_int_t)STATS_READ(ep->refs),
+		"pending", (int)STATS_READ(ep->stalled), "waits",
 		(json_int_t)STATS_READ(ep->n_waits), "kept_msgs",
 		(json_int_t)STATS_READ(ep->n_msgs), "mtu", (json_int_t)STATS_READ(peer->mtu));
 }
 
-/* Eps of one worker, by their address: several handles may share one. */
 struct stats_eps {
 	const struct plx_worker *w;
-	json_t *by_addr;
+	json_t *list;
+	json_t *seen; /* keys are addresses of eps: several handles may share one */
 };
 
 static void
@@ -230,20 +234,19 @@ stats_visit_user(struct plx_ep_user *user, void *arg)
 	char key[STATS_UID_LEN];
 
 	stats_uid((uintptr_t)user->ep, key);
-	if (json_object_get(eps->by_addr, key) == NULL)
-		json_object_set_new(eps->by_addr, key, stats_ep(eps->w, user->ep));
+	if (json_object_get(eps->seen, key) != NULL)
+		return;
+	json_object_set_new(eps->seen, key, json_true());
+	json_array_append_new(eps->list, stats_ep(eps->w, user->ep));
 }
 
 static void
 stats_show_eps(struct plx_worker *w, json_t *list)
 {
-	struct stats_eps eps = {.w = w, .by_addr = json_object()};
-	const char *key;
-	json_t *ep;
+	struct stats_eps eps = {.w = w, .list = list, .seen = json_object()};
 
 	plx_worker_users_each(w, stats_visit_user, &eps);
-	json_object_foreach(eps.by_addr, key, ep) json_array_append(list, ep);
-	json_decref(eps.by_addr);
+	json_decref(eps.seen);
 }
 
 int
