@@ -75,6 +75,7 @@ plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer)
 	TAILQ_INIT(&ep->waits);
 	LIST_INIT(&ep->partial);
 	LIST_INIT(&ep->users);
+	LIST_INIT(&ep->streams);
 	peer->user = ep;
 	peer->refs++;
 	LIST_INSERT_HEAD(&eps->all, ep, link);
@@ -87,10 +88,23 @@ plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer)
 void
 plx_ep_user_add(struct plx_ep *ep, struct plx_ep_user *user)
 {
+	plx_ep_user_add_as(ep, user, user->crossed ? PLX_EP_CROSSED + ep->next_crossed++
+						   : ep->next_conn_id++);
+}
+
+void
+plx_ep_user_add_as(struct plx_ep *ep, struct plx_ep_user *user, uint32_t conn_id)
+{
 	user->ep = ep;
-	user->conn_id = ep->next_conn_id++;
+	user->conn_id = conn_id;
 	ep->refs++;
 	LIST_INSERT_HEAD(&ep->users, user, link);
+}
+
+bool
+plx_ep_user_was(const struct plx_ep *ep, uint32_t conn_id)
+{
+	return conn_id < ep->next_conn_id || conn_id - PLX_EP_CROSSED < ep->next_crossed;
 }
 
 void

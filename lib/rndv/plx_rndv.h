@@ -58,6 +58,12 @@ void plx_rndv_close(struct plx_rndv *r);
  */
 int plx_rndv_send(struct plx_rndv *r, struct plx_req *req);
 
+/**
+ * As plx_rndv_send(), announced by what send() sends of it: req->send.id names it. send() answers
+ * 0 or an error of the device; the fragments of one announcement may take several calls.
+ */
+int plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p));
+
 /** As plx_rndv_send() for a whole small message that wants to know when it is matched. */
 int plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req);
 

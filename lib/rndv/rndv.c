@@ -135,8 +135,8 @@ sync_send(struct plx_pend *p)
 	return plx_peer_tx(&tx);
 }
 
-static int
-send_announce(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p))
+int
+plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p))
 {
 	struct plx_ep *ep = req->send.ep;
 	int rc;
@@ -166,13 +166,13 @@ send_announce(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pe
 int
 plx_rndv_send(struct plx_rndv *r, struct plx_req *req)
 {
-	return send_announce(r, req, rts_send);
+	return plx_rndv_send_as(r, req, rts_send);
 }
 
 int
 plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req)
 {
-	return send_announce(r, req, sync_send);
+	return plx_rndv_send_as(r, req, sync_send);
 }
 
 void

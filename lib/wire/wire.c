@@ -21,6 +21,11 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_HELP_END] = sizeof(struct plx_wire_help_end),
 	[PLX_WIRE_PULL] = sizeof(struct plx_wire_pull),
 	[PLX_WIRE_DATA] = sizeof(struct plx_wire_data),
+	[PLX_WIRE_AM] = sizeof(struct plx_wire_am),
+	[PLX_WIRE_AM_FIRST] = sizeof(struct plx_wire_am_first),
+	[PLX_WIRE_AM_RTS] = sizeof(struct plx_wire_am_rts),
+	[PLX_WIRE_STREAM] = sizeof(struct plx_wire_stream),
+	[PLX_WIRE_GRANT] = sizeof(struct plx_wire_grant),
 };
 
 static const char *const op_names[PLX_WIRE_N] = {
@@ -35,6 +40,11 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_HELP_END] = "help_end",
 	[PLX_WIRE_PULL] = "pull",
 	[PLX_WIRE_DATA] = "data",
+	[PLX_WIRE_AM] = "am",
+	[PLX_WIRE_AM_FIRST] = "am_first",
+	[PLX_WIRE_AM_RTS] = "am_rts",
+	[PLX_WIRE_STREAM] = "stream",
+	[PLX_WIRE_GRANT] = "grant",
 };
 
 const char *

@@ -23,6 +23,7 @@ fail_run(struct plx_worker *w)
 		SLIST_REMOVE_HEAD(&w->failing, failing);
 		worker_drop_partial(w, ep, ep->failing_err);
 		plx_ep_fail(ep, ep->failing_err);
+		plx_stream_ep_failed(&w->streams, ep, ep->failing_err);
 	}
 }
 
@@ -62,6 +63,13 @@ turn_idle(struct plx_worker *w)
 	}
 }
 
+static inline void
+worker_rings_flush(struct plx_worker *w)
+{
+	plx_req_pool_flush(&w->reqs);
+	plx_am_flush(&w->am);
+}
+
 unsigned
 plx_worker_turn(struct plx_worker *w)
 {
@@ -82,7 +90,7 @@ plx_worker_turn(struct plx_worker *w)
 	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
 		plx_timers_run(&w->timers, rte_rdtsc()); /* 7 who is alive */
 	if (w->dedicated)
-		plx_req_pool_flush(&w->reqs);		/* 8 completions that found no room */
+		worker_rings_flush(w);			/* 8 what found no room in the rings */
 	PLX_STAT_INC(w->stat.turns);
 	if (n != 0) {
 		PLX_STAT_INC(w->stat.busy_turns);
@@ -99,5 +107,5 @@ plx_worker_progress(struct plx_worker *w)
 {
 	if (likely(!w->dedicated))
 		return plx_worker_turn(w);
-	return plx_req_pool_poll(&w->reqs);
+	return plx_req_pool_poll(&w->reqs) + plx_am_poll(&w->am);
 }

@@ -16,8 +16,6 @@
 
 #include "worker_int.h"
 
-#define FRAGS_LEN_MAX (1ull << 30) /* the most that proto.eager_max allows */
-
 /* Copy what fits and complete. */
 static inline void
 recv_done(struct plx_req *req, uint64_t tag, const void *data, uint64_t len)
@@ -163,7 +161,7 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx)
 	struct plx_msg *m;
 
 	memcpy(&h, rx->data, sizeof(h));
-	if (h.len < len || h.len > FRAGS_LEN_MAX || len == 0) {
+	if (h.len < len || h.len > WORKER_FRAGS_LEN_MAX || len == 0) {
 		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
 		return;
 	}
@@ -217,6 +215,10 @@ rx_frag(struct plx_worker *w, const struct plx_rx *rx)
 			if (m->msg_id == h.msg_id)
 				break;
 		}
+	}
+	if (m != NULL && m->kind >= PLX_MSG_AM) {
+		worker_am_frag(w, m, &h, data, len);
+		return;
 	}
 	if (m == NULL || h.offset != m->got || len > m->len - m->got) {
 		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
@@ -302,6 +304,10 @@ worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err)
 	while ((m = LIST_FIRST(&ep->partial)) != NULL) {
 		struct plx_req *req = m->req;
 
+		if (m->kind >= PLX_MSG_AM) {
+			plx_am_msg_put(&w->am, m);
+			continue;
+		}
 		LIST_REMOVE(m, partial);
 		m->is_partial = false;
 		if (req != NULL) {
@@ -321,6 +327,35 @@ union rx_hdr {
 	struct plx_wire_pull pull;
 	struct plx_wire_data data;
 };
+
+static inline void
+rx_am(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_am h;
+
+	memcpy(&h, rx->data, sizeof(h));
+	plx_am_on_whole(&w->am, rx->src, &h, rx->data + sizeof(h), rx->len - sizeof(h));
+}
+
+static inline void
+rx_stream(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_stream h;
+
+	memcpy(&h, rx->data, sizeof(h));
+	plx_stream_on_data(&w->streams, rx->src, h.conn_id, rx->data + sizeof(h),
+		rx->len - sizeof(h));
+}
+
+static void
+rx_grant(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_grant h;
+
+	memcpy(&h, rx->data, sizeof(h));
+	if (rx->src->user != NULL)
+		plx_stream_on_grant(&w->streams, rx->src->user, &h);
+}
 
 /* Answers between the two sides of a rendezvous. */
 static __rte_noinline void
@@ -376,6 +411,21 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 		break;
 	case PLX_WIRE_RTS:
 		rx_rts(w, rx);
+		break;
+	case PLX_WIRE_AM:
+		rx_am(w, rx);
+		break;
+	case PLX_WIRE_AM_FIRST:
+		worker_rx_am_first(w, rx);
+		break;
+	case PLX_WIRE_AM_RTS:
+		worker_rx_am_rts(w, rx);
+		break;
+	case PLX_WIRE_STREAM:
+		rx_stream(w, rx);
+		break;
+	case PLX_WIRE_GRANT:
+		rx_grant(w, rx);
 		break;
 	default:
 		rx_rndv(w, rx);

@@ -26,6 +26,19 @@ send_choose(const struct plx_worker *w, const struct plx_peer *peer, uint64_t le
 	return len + sizeof(struct plx_wire_eager) <= peer->mtu ? SEND_EAGER : SEND_FRAGS;
 }
 
+/* The same for active messages; len is without the header. */
+enum worker_am_way
+worker_am_choose(const struct plx_worker *w, const struct plx_peer *peer, uint64_t all,
+	uint64_t len, uint32_t how)
+{
+	if ((how & PLX_AM_RNDV) != 0 || len > WORKER_FRAGS_LEN_MAX)
+		return WORKER_AM_RNDV;
+	if (all + sizeof(struct plx_wire_am) <= peer->mtu &&
+		(len <= w->eager_max || (how & PLX_AM_EAGER) != 0))
+		return WORKER_AM_WHOLE;
+	return len <= w->eager_max || (how & PLX_AM_EAGER) != 0 ? WORKER_AM_FRAGS : WORKER_AM_RNDV;
+}
+
 static inline int
 eager_tx(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
@@ -114,8 +127,8 @@ send_fail(struct plx_pend *p, int err)
 }
 
 /* Give it to the device, or let it wait behind what waits. */
-static void
-send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p))
+void
+worker_send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p))
 {
 	struct plx_ep *ep = req->send.ep;
 	int rc;
@@ -138,12 +151,12 @@ worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 	if (rc == 0) {
 		switch (send_choose(w, ep->peer, req->len, sync)) {
 		case SEND_EAGER:
-			send_or_pend(req, eager_send);
+			worker_send_or_pend(req, eager_send);
 			break;
 		case SEND_FRAGS:
 			req->send.offset = 0;
 			req->send.msg_id = ep->msg_id++;
-			send_or_pend(req, frags_send);
+			worker_send_or_pend(req, frags_send);
 			break;
 		case SEND_SYNC:
 			rc = plx_rndv_send_sync(&w->rndv, req);
