@@ -175,6 +175,16 @@ mem_heap_reserve(size_t len)
 	return rc;
 }
 
+void *
+plx_mem_alloc(size_t len)
+{
+	void *p = rte_malloc_socket("plx_mem", len, 0, plx_mem_socket());
+
+	if (p != NULL || mem_heap_reserve(len + (256 << 10)) != 0)
+		return p;
+	return rte_malloc_socket("plx_mem", len, 0, plx_mem_socket());
+}
+
 void
 plx_mem_stats(uint64_t *total, uint64_t *huge)
 {

@@ -44,6 +44,12 @@ int plx_mem_init(bool huge);
 /** @return the DPDK socket id of the heap, for rte_malloc_socket() and the like. Thread: any. */
 int plx_mem_socket(void);
 
+/**
+ * Memory of the heap, which grows if it must; give it back with rte_free().
+ * @return NULL without memory. Thread: any. Blocks: may, when the heap grows.
+ */
+void *plx_mem_alloc(size_t len);
+
 /** Bytes in the heap, and how many of them are on huge pages. Thread: any. */
 void plx_mem_stats(uint64_t *total, uint64_t *huge);
 

@@ -62,7 +62,7 @@ data_get(struct plx_msg_pools *p, uint64_t len, uint8_t *size_class)
 		}
 	}
 	*size_class = CLASS_MALLOC;
-	return rte_malloc_socket("plx_msg", len, 0, plx_mem_socket());
+	return plx_mem_alloc(len);
 }
 
 struct plx_msg *

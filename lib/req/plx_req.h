@@ -112,6 +112,7 @@ struct plx_req_rndv {
 	TAILQ_ENTRY(plx_req) run;
 	struct plx_wire_id sreq, id;
 	uint64_t addr;	 /* in the sender's process */
+	uint64_t base;	 /* of the message, where this transfer begins */
 	uint64_t copy;	 /* bytes to move */
 	uint64_t offset; /* moved so far */
 	uint32_t chunk, n_chunks, mine;
@@ -119,6 +120,7 @@ struct plx_req_rndv {
 	uint32_t redo;	    /* chunk that the helper left, UINT32_MAX none */
 	uint8_t role;
 	bool on_run;
+	bool more;	    /* another transfer follows: no acknowledge */
 };
 
 /** What a flush waits for. */
@@ -359,6 +361,7 @@ enum plx_msg_kind {
 	PLX_MSG_AM,	/* active message: header and data are here, or still arriving */
 	PLX_MSG_AM_RTS, /* its header is, or is arriving; the data is at the sender */
 	PLX_MSG_STREAM, /* bytes of a stream */
+	PLX_MSG_STREAM_RTS, /* bytes of a stream that are at the sender */
 };
 
 #define PLX_MSG_INLINE 192 /* bytes of data within a plx_msg */

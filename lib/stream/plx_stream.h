@@ -13,9 +13,14 @@
  * bounded. A send without credit waits in its stream's own queue and holds up nothing
  * else on the ep.
  *
- * Receives wait only while no bytes do: arriving data is copied to the waiting
- * receive at once, and what is left is kept as a chunk. A chunk that is lent to the
- * application has the address of its plx_msg in the 8 bytes before the ones lent.
+ * A long send is announced, and fetched by the receives that meet it (lib/rndv), or
+ * a piece at a time into memory of ours when somebody wants to borrow it or reads in
+ * small steps. Meanwhile it is a chunk like others, in its place.
+ *
+ * Receives wait only while no bytes do, or while bytes for the first of them are
+ * being fetched: arriving data is copied to the waiting receive at once, and what is
+ * left is kept as a chunk. A chunk that is lent to the application has the address of
+ * its plx_msg in the 8 bytes before the ones lent.
  *
  * All functions are for the owner thread.
  */
@@ -30,6 +35,7 @@
 #include "plx_ep.h"
 #include "plx_mem.h"
 #include "plx_req.h"
+#include "plx_rndv.h"
 #include "plx_stat.h"
 
 #define PLX_STREAM_WINDOW    (256u << 10) /* both sides must agree */
@@ -42,6 +48,7 @@ struct plx_stream_stat {
 	uint64_t tx_no_credit;	  /* times that a send had to wait for the reader */
 	uint64_t rx_direct;	  /* bytes copied to a waiting receive */
 	uint64_t rx_kept;	  /* bytes that had to wait */
+	uint64_t rx_fetched;	  /* bytes that waited at the sender */
 	uint64_t rx_drop_closed;  /* bytes for a handle that is gone */
 	uint64_t rx_drop_no_memory;
 	uint64_t rx_drop_no_credit; /* messages beyond the window */
@@ -56,6 +63,9 @@ struct plx_streams {
 	struct plx_pool pool;
 	struct plx_eps *eps;
 	struct plx_msg_pools *msgs;
+	struct plx_rndv *rndv;
+	struct plx_req_pool xfers; /* transfers of ours; completed by the owner, not through a ring */
+	uint64_t rndv_min;
 	TAILQ_HEAD(, plx_stream) ready; /* with data that came since the last poll */
 	struct plx_stream_stat stat;
 };
@@ -78,14 +88,19 @@ struct plx_stream {
 	/* receiving */
 	TAILQ_HEAD(, plx_req) recvs;
 	TAILQ_HEAD(plx_stream_chunks, plx_msg) chunks, lent;
-	uint64_t bytes;		  /* in chunks, unread */
+	struct plx_req *xfer;	  /* bytes of the first chunk are being fetched */
+	struct plx_msg *xfer_to;  /* into this, or NULL: into the first receive */
+	struct plx_dt xfer_dt;	  /* the receive's, from where it has got to */
+	bool matching;		  /* match_run() is at work */
 	uint64_t held;		  /* cost of what has come and is not read */
 	uint64_t owed;		  /* cost of what was read and is not granted yet */
 	TAILQ_ENTRY(plx_stream) ready_link;
 	LIST_ENTRY(plx_stream) link; /* of the ep's */
 };
 
-void plx_streams_open(struct plx_streams *all, struct plx_eps *eps, struct plx_msg_pools *msgs);
+/** @param rndv_min longer sends are announced and fetched when they are read */
+void plx_streams_open(struct plx_streams *all, struct plx_eps *eps, struct plx_msg_pools *msgs,
+	struct plx_rndv *rndv, uint64_t rndv_min);
 void plx_streams_close(struct plx_streams *all);
 
 /** @return the stream of a handle, made when there is none yet, or NULL without memory. */
@@ -138,6 +153,9 @@ void plx_stream_send(struct plx_stream *s, struct plx_req *req);
 /** Receive into req (stream.elem, stream.waitall are set); it completes with stream.offset bytes. */
 void plx_stream_recv(struct plx_stream *s, struct plx_req *req);
 
+/** @return bytes that a receive would get at once. */
+uint64_t plx_stream_unread(const struct plx_stream *s);
+
 /** Lend the next chunk. @return its bytes, until plx_stream_return(), or NULL */
 void *plx_stream_lend(struct plx_stream *s, uint64_t *len);
 void plx_stream_return(struct plx_stream *s, void *data);
@@ -146,6 +164,8 @@ void plx_stream_return(struct plx_stream *s, void *data);
 uint32_t plx_stream_poll(struct plx_streams *all, struct plx_ep_user **users, uint32_t n);
 
 /** What arrived. */
+void plx_stream_on_rts(struct plx_streams *all, struct plx_peer *src,
+	const struct plx_wire_stream_rts *h);
 void plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_id,
 	const uint8_t *data, uint32_t len);
 void plx_stream_on_grant(struct plx_streams *all, struct plx_ep *ep, const struct plx_wire_grant *h);

@@ -32,6 +32,7 @@ enum plx_wire_op {
 	PLX_WIRE_AM_FIRST,  /* first piece of one; the others are FRAG */
 	PLX_WIRE_AM_RTS,    /* its data waits at the sender; then as after RTS */
 	PLX_WIRE_STREAM,    /* bytes of a stream */
+	PLX_WIRE_STREAM_RTS, /* bytes of a stream wait at the sender; then as after RTS */
 	PLX_WIRE_GRANT,	    /* stream receiver to sender: so much more may come */
 	PLX_WIRE_N
 };
@@ -137,6 +138,14 @@ struct plx_wire_stream {
 	uint32_t pad;
 };
 
+struct plx_wire_stream_rts {
+	uint32_t conn_id;
+	uint32_t pad;
+	uint64_t len;
+	uint64_t addr;
+	struct plx_wire_id sreq;
+};
+
 struct plx_wire_grant {
 	uint32_t conn_id;
 	uint32_t pad;
@@ -157,6 +166,7 @@ _Static_assert(sizeof(struct plx_wire_am) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_am_first) == 24, "wire");
 _Static_assert(sizeof(struct plx_wire_am_rts) == 40, "wire");
 _Static_assert(sizeof(struct plx_wire_stream) == 8, "wire");
+_Static_assert(sizeof(struct plx_wire_stream_rts) == 32, "wire");
 _Static_assert(sizeof(struct plx_wire_grant) == 16, "wire");
 
 #define PLX_WIRE_HDR_MAX 48

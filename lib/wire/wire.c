@@ -25,6 +25,7 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_AM_FIRST] = sizeof(struct plx_wire_am_first),
 	[PLX_WIRE_AM_RTS] = sizeof(struct plx_wire_am_rts),
 	[PLX_WIRE_STREAM] = sizeof(struct plx_wire_stream),
+	[PLX_WIRE_STREAM_RTS] = sizeof(struct plx_wire_stream_rts),
 	[PLX_WIRE_GRANT] = sizeof(struct plx_wire_grant),
 };
 
@@ -44,6 +45,7 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_AM_FIRST] = "am_first",
 	[PLX_WIRE_AM_RTS] = "am_rts",
 	[PLX_WIRE_STREAM] = "stream",
+	[PLX_WIRE_STREAM_RTS] = "stream_rts",
 	[PLX_WIRE_GRANT] = "grant",
 };
 

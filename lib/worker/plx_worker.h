@@ -256,7 +256,7 @@ void plx_worker_stream_return(struct plx_worker *w, struct plx_ep_user *user, vo
 /** Name handles that got data since the last call. @return how many. Thread: application's side. */
 uint32_t plx_worker_stream_poll(struct plx_worker *w, struct plx_ep_user **users, uint32_t n);
 
-/** @return bytes that have come and are not read. Thread: application's side. */
+/** @return bytes that a receive would get at once. Thread: application's side. */
 uint64_t plx_worker_stream_unread(struct plx_worker *w, struct plx_ep_user *user);
 
 /** Write what there is to know, as text. Thread: application's side. */

@@ -348,6 +348,15 @@ rx_stream(struct plx_worker *w, const struct plx_rx *rx)
 }
 
 static void
+rx_stream_rts(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_stream_rts h;
+
+	memcpy(&h, rx->data, sizeof(h));
+	plx_stream_on_rts(&w->streams, rx->src, &h);
+}
+
+static void
 rx_grant(struct plx_worker *w, const struct plx_rx *rx)
 {
 	struct plx_wire_grant h;
@@ -423,6 +432,9 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 		break;
 	case PLX_WIRE_STREAM:
 		rx_stream(w, rx);
+		break;
+	case PLX_WIRE_STREAM_RTS:
+		rx_stream_rts(w, rx);
 		break;
 	case PLX_WIRE_GRANT:
 		rx_grant(w, rx);

@@ -163,7 +163,7 @@ unread_run(void *arg)
 	struct unread_arg *a = arg;
 	struct plx_stream *s = plx_stream_of(&a->w->streams, a->user);
 
-	a->bytes = s != NULL ? s->bytes : 0;
+	a->bytes = s != NULL ? plx_stream_unread(s) : 0;
 }
 
 uint64_t

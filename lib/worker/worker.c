@@ -135,7 +135,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	plx_eps_open(&w->eps, on_ep_failed);
 	w->eps.rndv = &w->rndv;
 	plx_msg_pools_open(&w->msgs);
-	plx_streams_open(&w->streams, &w->eps, &w->msgs);
+	plx_streams_open(&w->streams, &w->eps, &w->msgs, &w->rndv, w->eager_max);
 	w->check.fn = check_peers;
 	plx_timer_arm(&w->timers, &w->check, rte_rdtsc() + w->check_ticks);
 }
