@@ -108,9 +108,10 @@ handler(void *arg, const void *header, size_t header_length, void *data, size_t 
 		return UCS_OK;
 	case AM_KEEP:
 		a->kept = data;
-		if (!rndv && (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) == 0)
-			a->n_bad++;
-		return UCS_INPROGRESS;
+		if (rndv || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0)
+			return UCS_INPROGRESS;
+		a->n_bad++;
+		return UCS_OK;
 	case AM_FETCH_NOW:
 		fetch(a, data, false);
 		return UCS_OK;
