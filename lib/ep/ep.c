@@ -13,6 +13,8 @@ const struct plx_stat_row plx_ep_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_ep_stat, tx_failed),
 	PLX_STAT_ROW(struct plx_ep_stat, eps),
 	PLX_STAT_ROW(struct plx_ep_stat, eps_failed),
+	PLX_STAT_ROW(struct plx_ep_stat, stops),
+	PLX_STAT_ROW(struct plx_ep_stat, stopped_by_peer),
 	PLX_STAT_END,
 };
 
@@ -31,6 +33,7 @@ plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err))
 	memset(eps, 0, sizeof(*eps));
 	TAILQ_INIT(&eps->stalled);
 	LIST_INIT(&eps->all);
+	LIST_INIT(&eps->stopped);
 	eps->on_failed = on_failed;
 	plx_pool_open(&eps->ctl, "ctl", sizeof(struct ep_ctl), 64, 0, NULL, NULL);
 	plx_pool_open(&eps->pool, "ep", sizeof(struct plx_ep), 16, 0, NULL, NULL);
@@ -43,6 +46,8 @@ ep_free(struct plx_ep *ep)
 
 	if (ep->stalled)
 		TAILQ_REMOVE(&eps->stalled, ep, stalled_link);
+	if (ep->stopped)
+		LIST_REMOVE(ep, stopped_link);
 	LIST_REMOVE(ep, link);
 	ep->peer->user = NULL;
 	plx_peer_put(ep->peer);
@@ -71,6 +76,7 @@ plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer)
 	memset(ep, 0, sizeof(*ep));
 	ep->peer = peer;
 	ep->eps = eps;
+	ep->eager_max = eps->eager_max;
 	STAILQ_INIT(&ep->pending);
 	TAILQ_INIT(&ep->waits);
 	LIST_INIT(&ep->partial);
@@ -187,6 +193,46 @@ plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len)
 	memcpy(c->hdr, hdr, hdr_len);
 	plx_ep_pend(ep, &c->pend);
 	return 0;
+}
+
+static void
+flow_send(struct plx_ep *ep, bool stop)
+{
+	struct plx_wire_flow h = {.stop = stop};
+
+	/* To one who is gone there is nothing to say. */
+	(void)plx_ep_tx_ctl(ep, PLX_WIRE_FLOW, &h, sizeof(h));
+}
+
+void
+plx_ep_stop(struct plx_ep *ep)
+{
+	if (ep->stopped || ep->err != 0)
+		return;
+	ep->stopped = true;
+	LIST_INSERT_HEAD(&ep->eps->stopped, ep, stopped_link);
+	PLX_STAT_INC(ep->eps->stat.stops);
+	flow_send(ep, true);
+}
+
+void
+plx_eps_resume(struct plx_eps *eps)
+{
+	struct plx_ep *ep;
+
+	while ((ep = LIST_FIRST(&eps->stopped)) != NULL) {
+		LIST_REMOVE(ep, stopped_link);
+		ep->stopped = false;
+		flow_send(ep, false);
+	}
+}
+
+void
+plx_ep_on_flow(struct plx_ep *ep, const struct plx_wire_flow *h)
+{
+	ep->eager_max = h->stop ? 0 : ep->eps->eager_max;
+	if (h->stop)
+		PLX_STAT_INC(ep->eps->stat.stopped_by_peer);
 }
 
 static unsigned

@@ -31,6 +31,7 @@ struct plx_ep_stat {
 	uint64_t tx_pending; /* messages that had to wait for the device */
 	uint64_t tx_failed;
 	uint64_t eps, eps_failed;
+	uint64_t stops, stopped_by_peer;
 };
 
 extern const struct plx_stat_row plx_ep_stat_rows[];
@@ -43,6 +44,8 @@ struct plx_eps {
 	struct plx_pool pool;
 	struct plx_ep_stat stat;
 	struct plx_rndv *rndv;	/* the worker's, for waits that fail */
+	uint64_t eager_max;	/* of a new ep */
+	LIST_HEAD(, plx_ep) stopped; /* peers told to send nothing unasked */
 	/* a failed ep is told here once, after all that waited for it */
 	void (*on_failed)(struct plx_ep *ep, int err);
 };
@@ -58,7 +61,10 @@ struct plx_ep {
 	int err;	 /* -errno once failed */
 	bool connected;
 	bool stalled;
+	uint64_t eager_max; /* longest message sent unasked now, bytes */
 	uint64_t n_waits;
+	bool stopped;	    /* we told the peer to send nothing unasked */
+	LIST_ENTRY(plx_ep) stopped_link;
 	uint64_t n_msgs;		/* kept messages that point here */
 	TAILQ_HEAD(, plx_wait) waits;	/* requests that wait for an answer */
 	LIST_HEAD(, plx_msg) partial;	/* multi-fragment messages that are arriving */
@@ -144,6 +150,15 @@ void plx_ep_pend(struct plx_ep *ep, struct plx_pend *p);
  * @return 0, or -ENOMEM, or the ep's error.
  */
 int plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len);
+
+/** Tell the peer to send nothing unasked; once. */
+void plx_ep_stop(struct plx_ep *ep);
+
+/** Let all peers that were stopped send again. */
+void plx_eps_resume(struct plx_eps *eps);
+
+/** The peer has said so. */
+void plx_ep_on_flow(struct plx_ep *ep, const struct plx_wire_flow *h);
 
 /** Offer pending messages to the devices again. @return how many were taken */
 unsigned plx_eps_flush_slow(struct plx_eps *eps);

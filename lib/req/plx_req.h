@@ -246,6 +246,15 @@ plx_req_put(struct plx_req *req)
 	plx_pool_put(&req->pool->pool, req);
 }
 
+/** Add flags to a request that nobody else looks at, or from the application's side. */
+static inline void
+plx_req_flag(struct plx_req *req, uint8_t flags)
+{
+	uint8_t f = atomic_load_explicit(&req->flags, memory_order_relaxed);
+
+	atomic_store_explicit(&req->flags, f | flags, memory_order_relaxed);
+}
+
 /** Make the request's status final and run its callback. Thread: application's side. */
 static inline void
 plx_req_finish(struct plx_req *req)

@@ -164,7 +164,7 @@ release(void *request, uint8_t flags)
 	if (plx_req_is_done(req))
 		plx_req_put(req);
 	else
-		atomic_fetch_or_explicit(&req->flags, flags, memory_order_relaxed);
+		plx_req_flag(req, flags);
 	ucp_unlock(w);
 }
 

@@ -46,7 +46,7 @@ send_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
 	/* Whoever polls the request rather than look at what we return must see it done. */
 	req = ucp_req_get(w, p, NULL);
 	req->status = rc;
-	atomic_fetch_or_explicit(&req->flags, PLX_REQ_DONE, memory_order_release);
+	plx_req_flag(req, PLX_REQ_DONE);
 	return error(ucp_status(rc));
 }
 

@@ -21,6 +21,7 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_HELP_END] = sizeof(struct plx_wire_help_end),
 	[PLX_WIRE_PULL] = sizeof(struct plx_wire_pull),
 	[PLX_WIRE_DATA] = sizeof(struct plx_wire_data),
+	[PLX_WIRE_FLOW] = sizeof(struct plx_wire_flow),
 };
 
 static const char *const op_names[PLX_WIRE_N] = {
@@ -35,6 +36,7 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_HELP_END] = "help_end",
 	[PLX_WIRE_PULL] = "pull",
 	[PLX_WIRE_DATA] = "data",
+	[PLX_WIRE_FLOW] = "flow",
 };
 
 const char *

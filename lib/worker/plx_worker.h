@@ -54,7 +54,7 @@ struct plx_worker {
 	/* owner */
 	alignas(PLX_LINE) uint64_t empty_turns;
 	uint64_t yield_turns;
-	uint64_t eager_max;
+	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
 	uint64_t check_ticks; /* between two looks at the peers */
 	struct plx_timers timers;
 	struct plx_timer check;

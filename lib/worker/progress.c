@@ -79,6 +79,8 @@ plx_worker_turn(struct plx_worker *w)
 		n += worker_flush_run(w);		/* 5 */
 	if (unlikely(!SLIST_EMPTY(&w->failing)))
 		fail_run(w);				/* 6 */
+	if (unlikely(!LIST_EMPTY(&w->eps.stopped) && w->msgs.bytes <= w->kept_max / 2))
+		plx_eps_resume(&w->eps);
 	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
 		plx_timers_run(&w->timers, rte_rdtsc()); /* 7 who is alive */
 	if (w->dedicated)

@@ -59,6 +59,16 @@ worker_msg_free(struct plx_worker *w, struct plx_msg *m)
 	plx_msg_put(&w->msgs, m);
 }
 
+/* Too much is kept: from here on this sender only announces. Nothing is ever dropped. */
+static __rte_noinline __rte_cold void
+stop_sender(struct plx_worker *w, struct plx_peer *src)
+{
+	struct plx_ep *ep = plx_ep_of(&w->eps, src);
+
+	if (ep != NULL)
+		plx_ep_stop(ep);
+}
+
 /* Keep a message that no receive waits for. @return NULL without memory */
 static struct plx_msg *
 msg_keep(struct plx_worker *w, struct plx_peer *src, uint64_t tag, uint64_t len, uint64_t data_len,
@@ -74,17 +84,18 @@ msg_keep(struct plx_worker *w, struct plx_peer *src, uint64_t tag, uint64_t len,
 	}
 	m->kind = kind;
 	m->len = len;
-	if (src != NULL)
-		msg_set_ep(w, m, src);
 	plx_tag_keep(w->tag, &m->tag, tag);
 	PLX_STAT_ADD(w->stat.eager_bytes_kept, data_len);
+	if (unlikely(w->msgs.bytes > w->kept_max && data_len != 0))
+		stop_sender(w, src);
 	return m;
 }
 
 static __rte_noinline void
-keep_eager(struct plx_worker *w, uint64_t tag, const uint8_t *data, uint64_t len)
+keep_eager(struct plx_worker *w, struct plx_peer *src, uint64_t tag, const uint8_t *data,
+	uint64_t len)
 {
-	struct plx_msg *m = msg_keep(w, NULL, tag, len, len, PLX_MSG_EAGER);
+	struct plx_msg *m = msg_keep(w, src, tag, len, len, PLX_MSG_EAGER);
 
 	if (m == NULL)
 		return;
@@ -103,7 +114,7 @@ rx_eager(struct plx_worker *w, const struct plx_rx *rx)
 	if (likely(req != NULL))
 		recv_done(req, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
 	else
-		keep_eager(w, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
+		keep_eager(w, rx->src, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
 }
 
 static void
@@ -128,6 +139,7 @@ rx_sync(struct plx_worker *w, const struct plx_rx *rx)
 	m = msg_keep(w, rx->src, h.tag, len, len, PLX_MSG_SYNC);
 	if (m == NULL)
 		return;
+	msg_set_ep(w, m, rx->src);
 	m->sreq = h.sreq;
 	m->got = len;
 	rte_memcpy(m->data, data, len);
@@ -187,6 +199,7 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx)
 		m = msg_keep(w, rx->src, h.tag, h.len, h.len, PLX_MSG_EAGER);
 		if (m == NULL)
 			return;
+		msg_set_ep(w, m, rx->src);
 		memcpy(m->data, data, len);
 	}
 	m->msg_id = h.msg_id;
@@ -255,6 +268,7 @@ rx_rts(struct plx_worker *w, const struct plx_rx *rx)
 	m = msg_keep(w, rx->src, h.tag, h.len, 0, PLX_MSG_RTS);
 	if (m == NULL)
 		return;
+	msg_set_ep(w, m, rx->src);
 	m->sreq = h.sreq;
 	m->addr = h.addr;
 }
@@ -320,6 +334,7 @@ union rx_hdr {
 	struct plx_wire_help_end help_end;
 	struct plx_wire_pull pull;
 	struct plx_wire_data data;
+	struct plx_wire_flow flow;
 };
 
 /* Answers between the two sides of a rendezvous. */
@@ -335,6 +350,9 @@ rx_rndv(struct plx_worker *w, const struct plx_rx *rx)
 	}
 	memcpy(&hdr, rx->data, plx_wire_hdr_len[rx->op]);
 	switch (rx->op) {
+	case PLX_WIRE_FLOW:
+		plx_ep_on_flow(ep, &hdr.flow);
+		break;
 	case PLX_WIRE_ACK:
 		plx_rndv_on_ack(&w->rndv, ep, &hdr.ack);
 		break;

@@ -17,9 +17,11 @@ enum send_how {
 
 /* The one place that chooses. */
 static inline enum send_how
-send_choose(const struct plx_worker *w, const struct plx_peer *peer, uint64_t len, bool sync)
+send_choose(const struct plx_ep *ep, uint64_t len, bool sync)
 {
-	if (len > w->eager_max)
+	const struct plx_peer *peer = ep->peer;
+
+	if (len > ep->eager_max)
 		return SEND_RNDV;
 	if (sync)
 		return len + sizeof(struct plx_wire_sync) <= peer->mtu ? SEND_SYNC : SEND_RNDV;
@@ -36,13 +38,13 @@ eager_tx(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 }
 
 static __rte_noinline int
-send_now_slow(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+send_now_slow(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
 	int rc = plx_ep_connect(ep);
 
 	if (rc != 0)
 		return rc;
-	if (!plx_ep_open(ep) || send_choose(w, ep->peer, len, false) != SEND_EAGER)
+	if (!plx_ep_open(ep) || send_choose(ep, len, false) != SEND_EAGER)
 		return -EAGAIN;
 	return eager_tx(ep, buf, len, tag);
 }
@@ -52,9 +54,9 @@ plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf
 	uint64_t tag)
 {
 	PLX_STAT_INC(w->stat.tag_sends);
-	if (likely(plx_ep_open(ep) && len <= ep->peer->short_max && len <= w->eager_max))
+	if (likely(plx_ep_open(ep) && len <= ep->peer->short_max && len <= ep->eager_max))
 		return plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
-	return send_now_slow(w, ep, buf, len, tag);
+	return send_now_slow(ep, buf, len, tag);
 }
 
 static int
@@ -136,7 +138,7 @@ worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 	int rc = plx_ep_connect(ep);
 
 	if (rc == 0) {
-		switch (send_choose(w, ep->peer, req->len, sync)) {
+		switch (send_choose(ep, req->len, sync)) {
 		case SEND_EAGER:
 			send_or_pend(req, eager_send);
 			break;

@@ -83,7 +83,7 @@ plx_worker_tag_send(struct plx_worker *w, struct plx_ep *ep, const void *buf, ui
 	req->send.ep = ep;
 	req->send.tag = tag;
 	if (sync)
-		atomic_fetch_or_explicit(&req->flags, PLX_REQ_SYNC, memory_order_relaxed);
+		plx_req_flag(req, PLX_REQ_SYNC);
 	if (!worker_submit(w, tag_send_run, req))
 		worker_tag_send(w, req, sync);
 }
@@ -91,7 +91,7 @@ plx_worker_tag_send(struct plx_worker *w, struct plx_ep *ep, const void *buf, ui
 static void
 recv_init(struct plx_req *req, void *buf, uint64_t len)
 {
-	atomic_fetch_or_explicit(&req->flags, PLX_REQ_RECV, memory_order_relaxed);
+	plx_req_flag(req, PLX_REQ_RECV);
 	req->buf = buf;
 	req->len = len;
 	req->recv.info_tag = 0;

@@ -123,7 +123,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 
 	w->dedicated = plx_reactor_count() > 0;
 	w->yield_turns = plx_conf_u64(conf, PLX_CONF_WORKER_YIELD_TURNS);
-	w->eager_max = plx_conf_u64(conf, PLX_CONF_EAGER_MAX);
+	w->kept_max = plx_conf_u64(conf, PLX_CONF_TAG_UNEXPECTED_MAX);
 	w->check_ticks = plx_conf_u64(conf, PLX_CONF_PEER_CHECK_MS) * rte_get_tsc_hz() / 1000;
 	TAILQ_INIT(&w->flushes);
 	SLIST_INIT(&w->failing);
@@ -134,6 +134,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	plx_rndv_open(&w->rndv, conf);
 	plx_eps_open(&w->eps, on_ep_failed);
 	w->eps.rndv = &w->rndv;
+	w->eps.eager_max = plx_conf_u64(conf, PLX_CONF_EAGER_MAX);
 	plx_msg_pools_open(&w->msgs);
 	w->check.fn = check_peers;
 	plx_timer_arm(&w->timers, &w->check, rte_rdtsc() + w->check_ticks);
