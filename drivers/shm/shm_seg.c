@@ -49,7 +49,7 @@ read_text(const char *path, char *buf, size_t len)
 static uint64_t
 host_id(void)
 {
-	char text[128] = "";
+	alignas(8) char text[128] = ""; /* rte_hash_crc() reads whole words */
 	ssize_t n = read_text("/proc/sys/kernel/random/boot_id", text, 64);
 	ssize_t m;
 

@@ -17,7 +17,8 @@
 
 #include "rndv_int.h"
 
-#define CHUNK_MIN (16u << 10)
+/* Below this two system calls cost more than sharing one copy gains. */
+#define CHUNK_MIN (64u << 10)
 
 static inline uint64_t
 min_u64(uint64_t a, uint64_t b)
@@ -71,7 +72,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	rc = plx_req_id_get(&r->ids, req, &v->id);
 	if (rc != 0)
 		return rc;
-	/* At least four chunks, so that both get some; page multiples. */
+	/* A few chunks, so that both sides get some; page multiples. */
 	chunk = min_u64(r->chunk, (v->copy / 4 + 4095) & ~4095ull);
 	chunk = chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
 	while (v->copy / chunk >= UINT32_MAX)

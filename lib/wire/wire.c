@@ -4,6 +4,7 @@
  * wire.c - header lengths, names, and the packed worker address
  */
 #include <errno.h>
+#include <stdalign.h>
 #include <string.h>
 
 #include <rte_hash_crc.h>
@@ -59,10 +60,12 @@ plx_wire_op_name(uint8_t op)
 static uint32_t
 addr_crc(const uint8_t *p, uint16_t len)
 {
+	alignas(8) uint8_t body[PLX_WIRE_ADDR_MAX]; /* rte_hash_crc() reads whole words */
 	uint32_t head;
 
 	memcpy(&head, p + 4, sizeof(head)); /* length, version, devices */
-	return rte_hash_crc(p + ADDR_UID_OFF, len - ADDR_UID_OFF, rte_hash_crc_4byte(head, ~0u));
+	memcpy(body, p + ADDR_UID_OFF, len - ADDR_UID_OFF);
+	return rte_hash_crc(body, len - ADDR_UID_OFF, rte_hash_crc_4byte(head, ~0u));
 }
 
 int

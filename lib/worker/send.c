@@ -53,10 +53,15 @@ int
 plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
 	uint64_t tag)
 {
-	PLX_STAT_INC(w->stat.tag_sends);
+	int rc;
+
 	if (likely(plx_ep_open(ep) && len <= ep->peer->short_max && len <= ep->eager_max))
-		return plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
-	return send_now_slow(ep, buf, len, tag);
+		rc = plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
+	else
+		rc = send_now_slow(ep, buf, len, tag);
+	if (likely(rc == 0))
+		PLX_STAT_INC(w->stat.tag_sends);
+	return rc;
 }
 
 static int
@@ -137,6 +142,7 @@ worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 	struct plx_ep *ep = req->send.ep;
 	int rc = plx_ep_connect(ep);
 
+	PLX_STAT_INC(w->stat.tag_sends);
 	if (rc == 0) {
 		switch (send_choose(ep, req->len, sync)) {
 		case SEND_EAGER:

@@ -148,6 +148,7 @@ recv_now_run(void *arg)
 	if (msg->kind == PLX_MSG_RTS || msg->got != msg->len)
 		return; /* it stays where it is, in its place */
 	plx_tag_take(a->w->tag, m);
+	PLX_STAT_INC(a->w->stat.tag_recvs);
 	a->req->recv.info_tag = m->tag;
 	a->req->recv.info_len = msg->len;
 	a->rc = worker_take_msg(a->w, msg, a->req);
