@@ -80,6 +80,7 @@ plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer)
 	STAILQ_INIT(&ep->pending);
 	TAILQ_INIT(&ep->waits);
 	LIST_INIT(&ep->partial);
+	LIST_INIT(&ep->announced);
 	LIST_INIT(&ep->users);
 	peer->user = ep;
 	peer->refs++;
@@ -187,6 +188,7 @@ plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len)
 		return -ENOMEM;
 	c->pend.send = ctl_send;
 	c->pend.fail = ctl_fail;
+	c->pend.conn_id = PLX_CONN_NONE;
 	c->ep = ep;
 	c->op = op;
 	c->hdr_len = hdr_len;
@@ -277,20 +279,68 @@ plx_eps_flush_slow(struct plx_eps *eps)
 	return n;
 }
 
-void
-plx_ep_cancel(struct plx_ep *ep, int err)
+/*
+ * Fail what waits: of one handle, or all. Taken out first and failed then, since what
+ * fails runs callbacks that may send, and close, anew.
+ */
+static void
+fail_waiting(struct plx_ep *ep, bool all, uint32_t conn_id, int err)
 {
+	STAILQ_HEAD(, plx_pend) rest = STAILQ_HEAD_INITIALIZER(rest);
+	STAILQ_HEAD(, plx_pend) failed = STAILQ_HEAD_INITIALIZER(failed);
+	TAILQ_HEAD(, plx_wait) waits = TAILQ_HEAD_INITIALIZER(waits);
+	struct plx_wait *w, *next;
 	struct plx_pend *p;
-	struct plx_wait *w;
 
 	while ((p = STAILQ_FIRST(&ep->pending)) != NULL) {
 		STAILQ_REMOVE_HEAD(&ep->pending, link);
+		if (all || p->conn_id == conn_id)
+			STAILQ_INSERT_TAIL(&failed, p, link);
+		else
+			STAILQ_INSERT_TAIL(&rest, p, link);
+	}
+	while ((p = STAILQ_FIRST(&rest)) != NULL) {
+		STAILQ_REMOVE_HEAD(&rest, link);
+		STAILQ_INSERT_TAIL(&ep->pending, p, link);
+	}
+	for (w = TAILQ_FIRST(&ep->waits); w != NULL; w = next) {
+		next = TAILQ_NEXT(w, link);
+		if (!all && w->conn_id != conn_id)
+			continue;
+		plx_ep_wait_end(w);
+		TAILQ_INSERT_TAIL(&waits, w, link);
+	}
+	while ((p = STAILQ_FIRST(&failed)) != NULL) {
+		STAILQ_REMOVE_HEAD(&failed, link);
 		p->fail(p, err);
 	}
-	while ((w = TAILQ_FIRST(&ep->waits)) != NULL) {
-		plx_ep_wait_end(w);
+	while ((w = TAILQ_FIRST(&waits)) != NULL) {
+		TAILQ_REMOVE(&waits, w, link);
 		w->fail(w, err);
 	}
+}
+
+void
+plx_ep_cancel(struct plx_ep *ep, uint32_t conn_id, int err)
+{
+	fail_waiting(ep, false, conn_id, err);
+}
+
+bool
+plx_ep_is_quiet(const struct plx_ep *ep, uint32_t conn_id)
+{
+	const struct plx_wait *w;
+	const struct plx_pend *p;
+
+	STAILQ_FOREACH(p, &ep->pending, link) {
+		if (p->conn_id == conn_id)
+			return false;
+	}
+	TAILQ_FOREACH(w, &ep->waits, link) {
+		if (w->conn_id == conn_id)
+			return false;
+	}
+	return true;
 }
 
 void
@@ -301,7 +351,7 @@ plx_ep_fail(struct plx_ep *ep, int err)
 	ep->err = err;
 	ep->connected = false;
 	PLX_STAT_INC(ep->eps->stat.eps_failed);
-	plx_ep_cancel(ep, err);
+	fail_waiting(ep, true, 0, err);
 	if (ep->eps->on_failed != NULL)
 		ep->eps->on_failed(ep, err);
 }

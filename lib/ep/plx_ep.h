@@ -68,6 +68,7 @@ struct plx_ep {
 	uint64_t n_msgs;		/* kept messages that point here */
 	TAILQ_HEAD(, plx_wait) waits;	/* requests that wait for an answer */
 	LIST_HEAD(, plx_msg) partial;	/* multi-fragment messages that are arriving */
+	LIST_HEAD(, plx_msg) announced; /* kept announcements */
 	LIST_HEAD(, plx_ep_user) users; /* API handles */
 	TAILQ_ENTRY(plx_ep) stalled_link;
 	LIST_ENTRY(plx_ep) link;
@@ -169,11 +170,13 @@ plx_eps_flush(struct plx_eps *eps)
 	return likely(TAILQ_EMPTY(&eps->stalled)) ? 0 : plx_eps_flush_slow(eps);
 }
 
-/** Wait for an answer from the ep's peer. */
+/** Wait for an answer from the ep's peer. @param conn_id of the handle, or PLX_CONN_NONE */
 static inline void
-plx_ep_wait(struct plx_ep *ep, struct plx_wait *w, void (*fail)(struct plx_wait *w, int err))
+plx_ep_wait(struct plx_ep *ep, struct plx_wait *w, uint32_t conn_id,
+	void (*fail)(struct plx_wait *w, int err))
 {
 	w->ep = ep;
+	w->conn_id = conn_id;
 	w->fail = fail;
 	ep->n_waits++;
 	TAILQ_INSERT_TAIL(&ep->waits, w, link);
@@ -190,8 +193,11 @@ plx_ep_wait_end(struct plx_wait *w)
 	w->ep = NULL;
 }
 
-/** Everything that waits fails with err; the ep can be used again. */
-void plx_ep_cancel(struct plx_ep *ep, int err);
+/** What was sent on one handle and waits fails with err; the others go on. */
+void plx_ep_cancel(struct plx_ep *ep, uint32_t conn_id, int err);
+
+/** @return whether nothing that was sent on this handle waits any more. */
+bool plx_ep_is_quiet(const struct plx_ep *ep, uint32_t conn_id);
 
 /** The peer is gone: everything that waits fails with err, then on_failed. */
 void plx_ep_fail(struct plx_ep *ep, int err);

@@ -46,9 +46,12 @@ struct plx_dt {
 	int (*finish)(struct plx_dt *dt, int status);
 };
 
+#define PLX_CONN_NONE UINT32_MAX /* no handle's: control messages, receives */
+
 /** Something to send that the device did not take; in order, for each ep. */
 struct plx_pend {
 	STAILQ_ENTRY(plx_pend) link;
+	uint32_t conn_id; /* of the handle it was sent on */
 	/* try again: 0 sent, -EAGAIN not yet; any other error fails it */
 	int (*send)(struct plx_pend *p);
 	void (*fail)(struct plx_pend *p, int err);
@@ -59,6 +62,7 @@ struct plx_wait {
 	TAILQ_ENTRY(plx_wait) link;
 	void (*fail)(struct plx_wait *w, int err);
 	struct plx_ep *ep; /* NULL: does not wait */
+	uint32_t conn_id;  /* of the handle, for sends */
 };
 
 enum plx_req_flag {
@@ -87,6 +91,8 @@ struct plx_req_send {
 	struct plx_wait wait;
 	struct plx_wire_id id;	/* index 0: none */
 	uint32_t msg_id;
+	uint32_t conn_id;	/* of the handle it was sent on */
+	bool announced;		/* the receiver may know of it */
 	bool on_run;		/* linked in rndv's run list */
 	uint8_t role;		/* enum in rndv_int.h */
 	TAILQ_ENTRY(plx_req) run;
@@ -95,6 +101,8 @@ struct plx_req_send {
 		struct {
 			uint64_t addr, len;
 			uint32_t slot, gen, chunk;
+			uint32_t failed; /* chunk that could not be written, UINT32_MAX none */
+			int err;
 		} help;
 		struct {
 			uint64_t end;
@@ -114,6 +122,8 @@ struct plx_req_rndv {
 	uint32_t chunk, n_chunks, mine;
 	uint32_t slot, gen; /* cursor; slot UINT32_MAX: none */
 	uint32_t redo;	    /* chunk that the helper left, UINT32_MAX none */
+	uint32_t taken;	    /* DRAIN: chunks that were ever taken */
+	int err;	    /* DRAIN: why */
 	uint8_t role;
 	bool on_run;
 };
@@ -121,7 +131,7 @@ struct plx_req_rndv {
 /** What a flush waits for. */
 enum plx_flush_kind {
 	PLX_FLUSH_EP,	  /* all that was sent to ep is with the device */
-	PLX_FLUSH_CLOSE,  /* and every answer has come */
+	PLX_FLUSH_CLOSE,  /* all of one handle is, and every answer has come */
 	PLX_FLUSH_WORKER, /* as EP, for all eps */
 };
 
@@ -130,7 +140,8 @@ struct plx_flush {
 	TAILQ_ENTRY(plx_flush) link;
 	struct plx_pend pend;
 	struct plx_ep *ep;
-	uint8_t kind; /* enum plx_flush_kind */
+	uint32_t conn_id; /* CLOSE: of the handle */
+	uint8_t kind;	  /* enum plx_flush_kind */
 };
 
 struct plx_req_pool;
@@ -342,6 +353,7 @@ enum plx_msg_kind {
 	PLX_MSG_EAGER, /* data is here, or still arriving */
 	PLX_MSG_SYNC,  /* data is here; the sender waits for a match */
 	PLX_MSG_RTS,   /* data is at the sender */
+	PLX_MSG_GONE,  /* was RTS; the sender has taken it back */
 };
 
 #define PLX_MSG_INLINE 192 /* bytes of data within a plx_msg */
@@ -351,11 +363,11 @@ struct plx_msg {
 	struct plx_tag_msg tag;
 	struct plx_ep *ep;	/* of the sender */
 	uint64_t len;		/* of the whole message */
-	uint64_t data_len;	/* room at data */
+	uint64_t cost;		/* bytes of memory that it takes */
 	uint64_t got;		/* bytes that have arrived */
 	uint8_t *data;
 	struct plx_req *req;	/* the receive that waits for the rest of it */
-	LIST_ENTRY(plx_msg) partial; /* while fragments are missing */
+	LIST_ENTRY(plx_msg) partial; /* of the ep's: RTS, or fragments are missing */
 	uint64_t addr;		/* RTS */
 	struct plx_wire_id sreq; /* SYNC, RTS */
 	uint32_t msg_id;
@@ -373,7 +385,7 @@ struct plx_msg {
 struct plx_msg_pools {
 	struct plx_pool msg;
 	struct plx_pool data[PLX_MSG_CLASSES];
-	uint64_t bytes; /* of data, now */
+	uint64_t bytes; /* of memory that kept messages take now */
 };
 
 void plx_msg_pools_open(struct plx_msg_pools *p);

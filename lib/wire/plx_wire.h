@@ -29,6 +29,7 @@ enum plx_wire_op {
 	PLX_WIRE_PULL,	    /* receiver to sender: send the data as DATA messages */
 	PLX_WIRE_DATA,	    /* answer to PULL */
 	PLX_WIRE_FLOW,	    /* receiver to sender: announce everything, or no longer */
+	PLX_WIRE_CANCEL,    /* sender to receiver: the rest of that message does not come */
 	PLX_WIRE_N
 };
 
@@ -102,11 +103,18 @@ struct plx_wire_data {
 	uint64_t offset;
 };
 
+struct plx_wire_cancel {
+	struct plx_wire_id sreq; /* of an RTS; index 0: fragments */
+	uint32_t msg_id;
+	uint32_t pad;
+};
+
 struct plx_wire_flow {
 	uint32_t stop; /* 1: data only when asked for; 0: as usual again */
 	uint32_t pad;
 };
 
+_Static_assert(sizeof(struct plx_wire_cancel) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_flow) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_eager) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_sync) == 16, "wire");

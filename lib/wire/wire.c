@@ -23,6 +23,7 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_PULL] = sizeof(struct plx_wire_pull),
 	[PLX_WIRE_DATA] = sizeof(struct plx_wire_data),
 	[PLX_WIRE_FLOW] = sizeof(struct plx_wire_flow),
+	[PLX_WIRE_CANCEL] = sizeof(struct plx_wire_cancel),
 };
 
 static const char *const op_names[PLX_WIRE_N] = {
@@ -38,6 +39,7 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_PULL] = "pull",
 	[PLX_WIRE_DATA] = "data",
 	[PLX_WIRE_FLOW] = "flow",
+	[PLX_WIRE_CANCEL] = "cancel",
 };
 
 const char *

@@ -68,6 +68,7 @@ struct plx_worker {
 
 	/* application's side */
 	alignas(PLX_LINE) struct plx_req_pool reqs;
+	bool in_poll;
 	_Atomic uint32_t n_failed; /* writer: owner; eps that have failed */
 
 	/* cold */
@@ -139,8 +140,8 @@ int plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void 
  * the message is matched; inline that may be before this returns.
  * Thread: application's side.
  */
-void plx_worker_tag_send(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
-	uint64_t tag, bool sync, struct plx_req *req);
+void plx_worker_tag_send(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
+	uint64_t len, uint64_t tag, bool sync, struct plx_req *req);
 
 /**
  * Receive a tagged message into buf; req completes with its info, -EMSGSIZE when it
@@ -176,18 +177,20 @@ void plx_worker_msg_recv(struct plx_worker *w, struct plx_msg *msg, void *buf, u
 /** Cancel a posted receive; what is matched already goes on. Thread: application's side. */
 void plx_worker_cancel(struct plx_worker *w, struct plx_req *req);
 
-/** req completes when the flush is done; inline that may be at once. Thread: application's side. */
-void plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, struct plx_ep *ep,
-	struct plx_req *req);
+/**
+ * req completes when the flush is done; inline that may be at once.
+ * @param user the handle; NULL for PLX_FLUSH_WORKER
+ * Thread: application's side.
+ */
+void plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind,
+	const struct plx_ep_user *user, struct plx_req *req);
 
 /** Call fn for each API handle, which stays meanwhile. Thread: any. */
 void plx_worker_users_each(struct plx_worker *w, void (*fn)(struct plx_ep_user *user, void *arg),
 	void *arg);
 
-/**
- * Cancel all that waits for the ep; it can be used again. Thread: application's side.
- */
-void plx_worker_ep_cancel(struct plx_worker *w, struct plx_ep *ep);
+/** Cancel all that was sent on this handle and waits. Thread: application's side. */
+void plx_worker_ep_cancel(struct plx_worker *w, const struct plx_ep_user *user);
 
 /** Write what there is to know, as text. Thread: application's side. */
 void plx_worker_dump(FILE *f, struct plx_worker *w);

@@ -52,7 +52,7 @@ msg_set_ep(struct plx_worker *w, struct plx_msg *m, struct plx_peer *src)
 void
 worker_msg_free(struct plx_worker *w, struct plx_msg *m)
 {
-	if (m->is_partial)
+	if (m->is_partial || m->kind == PLX_MSG_RTS)
 		LIST_REMOVE(m, partial);
 	if (m->ep != NULL)
 		m->ep->n_msgs--;
@@ -86,7 +86,7 @@ msg_keep(struct plx_worker *w, struct plx_peer *src, uint64_t tag, uint64_t len,
 	m->len = len;
 	plx_tag_keep(w->tag, &m->tag, tag);
 	PLX_STAT_ADD(w->stat.eager_bytes_kept, data_len);
-	if (unlikely(w->msgs.bytes > w->kept_max && data_len != 0))
+	if (unlikely(w->msgs.bytes > w->kept_max))
 		stop_sender(w, src);
 	return m;
 }
@@ -179,6 +179,10 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx)
 		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
 		return;
 	}
+	if (plx_ep_of(&w->eps, rx->src) == NULL) { /* the rest could not be told apart */
+		PLX_STAT_INC(w->stat.rx_drop_no_memory);
+		return;
+	}
 	req = match(w, h.tag);
 	if (req != NULL) {
 		m = plx_msg_get(&w->msgs, 0);
@@ -205,11 +209,6 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx)
 	m->msg_id = h.msg_id;
 	m->got = len;
 	m->is_partial = true;
-	if (m->ep == NULL) { /* no memory for the ep: the rest could not be told apart */
-		PLX_STAT_INC(w->stat.rx_drop_no_memory);
-		m->is_partial = false;
-		return;
-	}
 	LIST_INSERT_HEAD(&m->ep->partial, m, partial);
 	if (m->got == m->len)
 		partial_end(w, m);
@@ -269,6 +268,7 @@ rx_rts(struct plx_worker *w, const struct plx_rx *rx)
 	if (m == NULL)
 		return;
 	msg_set_ep(w, m, rx->src);
+	LIST_INSERT_HEAD(&m->ep->announced, m, partial);
 	m->sreq = h.sreq;
 	m->addr = h.addr;
 }
@@ -303,9 +303,29 @@ worker_recv_msg(struct plx_worker *w, struct plx_msg *m, struct plx_req *req)
 		plx_rndv_recv(&w->rndv, ep, sreq, addr, len, req);
 	} else if (m->is_partial) {
 		m->req = req;
+	} else if (m->kind == PLX_MSG_GONE) {
+		worker_msg_free(w, m);
+		plx_req_complete(req, -ECONNRESET);
 	} else {
 		plx_req_complete(req, worker_take_msg(w, m, req));
 	}
+}
+
+/* The rest of a message in fragments does not come. */
+static void
+partial_drop(struct plx_worker *w, struct plx_msg *m, int err)
+{
+	struct plx_req *req = m->req;
+
+	LIST_REMOVE(m, partial);
+	m->is_partial = false;
+	if (req != NULL) {
+		worker_msg_free(w, m);
+		plx_req_complete(req, err);
+	} else if (!m->taken) {
+		plx_tag_take(w->tag, &m->tag);
+		worker_msg_free(w, m);
+	} /* else: the application holds it and learns of it when it receives */
 }
 
 void
@@ -313,19 +333,34 @@ worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err)
 {
 	struct plx_msg *m;
 
-	while ((m = LIST_FIRST(&ep->partial)) != NULL) {
-		struct plx_req *req = m->req;
+	while ((m = LIST_FIRST(&ep->partial)) != NULL)
+		partial_drop(w, m, err);
+}
 
-		LIST_REMOVE(m, partial);
-		m->is_partial = false;
-		if (req != NULL) {
-			worker_msg_free(w, m);
-			plx_req_complete(req, err);
-		} else if (!m->taken) {
-			plx_tag_take(w->tag, &m->tag);
-			worker_msg_free(w, m);
-		} /* else: the application holds it and learns of it when it receives */
+/* The sender has taken a message back; one that is here in part, or by announcement. */
+static void
+rx_cancel(struct plx_worker *w, struct plx_ep *ep, const struct plx_wire_cancel *h)
+{
+	struct plx_msg *m;
+
+	if (h->sreq.index == 0) {
+		LIST_FOREACH(m, &ep->partial, partial) {
+			if (m->msg_id != h->msg_id)
+				continue;
+			partial_drop(w, m, -ECONNRESET);
+			return;
+		}
+		return;
 	}
+	LIST_FOREACH(m, &ep->announced, partial) {
+		if (m->sreq.index != h->sreq.index || m->sreq.gen != h->sreq.gen)
+			continue;
+		/* It keeps its place; whoever receives it is told. */
+		LIST_REMOVE(m, partial);
+		m->kind = PLX_MSG_GONE;
+		return;
+	}
+	plx_rndv_on_cancel(&w->rndv, ep, h);
 }
 
 union rx_hdr {
@@ -335,6 +370,7 @@ union rx_hdr {
 	struct plx_wire_pull pull;
 	struct plx_wire_data data;
 	struct plx_wire_flow flow;
+	struct plx_wire_cancel cancel;
 };
 
 /* Answers between the two sides of a rendezvous. */
@@ -352,6 +388,9 @@ rx_rndv(struct plx_worker *w, const struct plx_rx *rx)
 	switch (rx->op) {
 	case PLX_WIRE_FLOW:
 		plx_ep_on_flow(ep, &hdr.flow);
+		break;
+	case PLX_WIRE_CANCEL:
+		rx_cancel(w, ep, &hdr.cancel);
 		break;
 	case PLX_WIRE_ACK:
 		plx_rndv_on_ack(&w->rndv, ep, &hdr.ack);

@@ -120,15 +120,29 @@ send_fail(struct plx_pend *p, int err)
 	plx_req_complete(container_of(p, struct plx_req, send.pend), err);
 }
 
+static void
+frags_fail(struct plx_pend *p, int err)
+{
+	struct plx_req *req = container_of(p, struct plx_req, send.pend);
+	struct plx_wire_cancel h = {.msg_id = req->send.msg_id};
+
+	/* Who has the first piece must not wait for the last. */
+	if (err == -ECANCELED && req->send.offset != 0)
+		(void)plx_ep_tx_ctl(req->send.ep, PLX_WIRE_CANCEL, &h, sizeof(h));
+	plx_req_complete(req, err);
+}
+
 /* Give it to the device, or let it wait behind what waits. */
 static void
-send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p))
+send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p),
+	void (*fail)(struct plx_pend *p, int err))
 {
 	struct plx_ep *ep = req->send.ep;
 	int rc;
 
 	req->send.pend.send = send;
-	req->send.pend.fail = send_fail;
+	req->send.pend.fail = fail;
+	req->send.pend.conn_id = req->send.conn_id;
 	rc = plx_ep_open(ep) ? send(&req->send.pend) : -EAGAIN;
 	if (rc == -EAGAIN)
 		plx_ep_pend(ep, &req->send.pend);
@@ -146,12 +160,12 @@ worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 	if (rc == 0) {
 		switch (send_choose(ep, req->len, sync)) {
 		case SEND_EAGER:
-			send_or_pend(req, eager_send);
+			send_or_pend(req, eager_send, send_fail);
 			break;
 		case SEND_FRAGS:
 			req->send.offset = 0;
 			req->send.msg_id = ep->msg_id++;
-			send_or_pend(req, frags_send);
+			send_or_pend(req, frags_send, frags_fail);
 			break;
 		case SEND_SYNC:
 			rc = plx_rndv_send_sync(&w->rndv, req);

@@ -75,12 +75,13 @@ tag_send_run(void *arg)
 }
 
 void
-plx_worker_tag_send(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
-	uint64_t tag, bool sync, struct plx_req *req)
+plx_worker_tag_send(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
+	uint64_t len, uint64_t tag, bool sync, struct plx_req *req)
 {
 	req->buf = (void *)(uintptr_t)buf;
 	req->len = len;
-	req->send.ep = ep;
+	req->send.ep = user->ep;
+	req->send.conn_id = user->conn_id;
 	req->send.tag = tag;
 	if (sync)
 		plx_req_flag(req, PLX_REQ_SYNC);
@@ -262,46 +263,41 @@ flush_run(void *arg)
 	struct plx_worker *w = worker_of(req);
 	struct plx_flush *f = &req->flush;
 
-	if (f->kind == PLX_FLUSH_EP && !STAILQ_EMPTY(&f->ep->pending)) {
+	if (worker_flush_is_done(w, f)) {
+		plx_req_complete(req, 0);
+	} else if (f->kind == PLX_FLUSH_EP) {
 		f->pend.send = flush_pend_send;
 		f->pend.fail = flush_pend_fail;
+		f->pend.conn_id = f->conn_id;
 		plx_ep_pend(f->ep, &f->pend);
-	} else if (f->kind == PLX_FLUSH_EP) {
-		plx_req_complete(req, 0);
 	} else {
+		if (f->ep != NULL)
+			f->ep->refs++; /* until it is done */
 		TAILQ_INSERT_TAIL(&w->flushes, f, link);
-		worker_flush_run(w);
 	}
 }
 
 void
-plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, struct plx_ep *ep,
+plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, const struct plx_ep_user *user,
 	struct plx_req *req)
 {
 	req->flush.kind = kind;
-	req->flush.ep = ep;
+	req->flush.ep = user != NULL ? user->ep : NULL;
+	req->flush.conn_id = user != NULL ? user->conn_id : PLX_CONN_NONE;
 	if (!worker_submit(w, flush_run, req))
 		flush_run(req);
 }
 
-struct ep_cancel_arg {
-	struct plx_worker *w;
-	struct plx_ep *ep;
-};
-
 static void
 ep_cancel_run(void *arg)
 {
-	struct ep_cancel_arg *a = arg;
+	const struct plx_ep_user *user = arg;
 
-	worker_drop_partial(a->w, a->ep, -ECANCELED);
-	plx_ep_cancel(a->ep, -ECANCELED);
+	plx_ep_cancel(user->ep, user->conn_id, -ECANCELED);
 }
 
 void
-plx_worker_ep_cancel(struct plx_worker *w, struct plx_ep *ep)
+plx_worker_ep_cancel(struct plx_worker *w, const struct plx_ep_user *user)
 {
-	struct ep_cancel_arg a = {w, ep};
-
-	plx_worker_call(w, ep_cancel_run, &a);
+	plx_worker_call(w, ep_cancel_run, (void *)(uintptr_t)user);
 }

@@ -91,9 +91,9 @@ open_queues(struct plx_worker *w, const struct plx_conf *conf)
 		struct plx_dev **dev = &w->devs[w->n_queues];
 		struct plx_queue **q = &w->queues[w->n_queues];
 
-		rc = plx_dev_open(name, plx_conf_process(), dev);
+		rc = plx_dev_open(name, dev);
 		if (rc == 0) {
-			rc = plx_queue_open(*dev, w, q);
+			rc = plx_queue_open(*dev, conf, w, q);
 			if (rc != 0)
 				plx_dev_close(*dev);
 		}
@@ -173,12 +173,12 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	rc = open_queues(w, params->conf);
 	if (rc != 0)
 		goto free_reqs;
-	rc = plx_inbox_open(&w->inbox);
-	if (rc != 0)
-		goto close_q;
 	w->poller.fn = poll_turn;
 	w->poller.arg = w;
 	if (w->dedicated) {
+		rc = plx_inbox_open(&w->inbox);
+		if (rc != 0)
+			goto close_q;
 		rc = plx_reactor_add(&w->poller);
 		if (rc != 0)
 			goto close_inbox;
@@ -305,6 +305,8 @@ ep_get_run(void *arg)
 				return;
 			}
 			plx_ep_user_add(ep, a->user);
+			if (ep->err != 0)
+				on_ep_failed(ep, ep->err); /* its handler wants to know, too */
 			return;
 		}
 	}

@@ -24,7 +24,7 @@ void worker_msg_free(struct plx_worker *w, struct plx_msg *msg);
 void worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync);
 
 /* progress.c */
-unsigned worker_flush_run(struct plx_worker *w);
+bool worker_flush_is_done(const struct plx_worker *w, const struct plx_flush *f);
 
 /* submit.c: what the owner does with an operation of the application's side */
 bool worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req);
