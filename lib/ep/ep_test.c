@@ -36,9 +36,9 @@ begin(void)
 
 	plx_conf_defaults(&conf);
 	fake_reset(7);
-	UNIT_EQ_FATAL(plx_dev_open("fake", &conf, &dev), 0);
-	UNIT_EQ_FATAL(plx_queue_open(dev, NULL, &a), 0);
-	UNIT_EQ_FATAL(plx_queue_open(dev, NULL, &b), 0);
+	UNIT_EQ_FATAL(plx_dev_open("fake", &dev), 0);
+	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &a), 0);
+	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &b), 0);
 	plx_eps_open(&eps, on_failed);
 	plx_queue_addr(b, &addr);
 	UNIT_EQ_FATAL(plx_peer_get(a, &addr, &peer), 0);
@@ -292,7 +292,7 @@ what_the_device_refuses_for_good_fails_and_the_rest_goes_on(void)
 	plx_eps_close(&eps);
 	plx_queue_close(a);
 	plx_eps_open(&eps, on_failed);
-	UNIT_EQ_FATAL(plx_queue_open(dev, NULL, &a), 0);
+	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &a), 0);
 	{
 		struct plx_peer *peer;
 		struct plx_addr addr;
