@@ -4,8 +4,8 @@
  * rpc_host.c - a program for rpc_test.py to look at: two workers that talk, a peer
  * that dies, and what waits forever
  *
- * It ends when its input is closed. A byte 'p' on it stops all turns, any next byte
- * starts them again; 'm' makes 40 more workers one after the other and ends them.
+ * It ends when its input is closed. Of each two bytes on it the first is an order until
+ * the second comes: 'p' gives no turns, 'm' makes and ends more workers all the time.
  *
  * Worker 0 has three posted receives; worker 1 keeps one message of 1000 bytes that
  * nobody receives. Worker 0 has two handles on its ep with worker 1, one on an ep with
@@ -21,7 +21,6 @@ enum {
 	N_POSTED = 3,
 	KEPT_LEN = 1000,
 	LARGE_LEN = 1 << 20,
-	N_MORE = 40,
 	TURNS = 100,
 	ADDR_MAX = 4096,
 	TAG_TALK = 1,
@@ -170,9 +169,9 @@ close_ep(ucp_worker_h w, ucp_ep_h ep)
 
 /* Workers and eps that come and go while they are looked at. */
 static void
-come_and_go(struct host *h)
+come_and_go(struct host *h, struct pollfd *in)
 {
-	for (int i = 0; i < N_MORE; i++) {
+	while (poll(in, 1, 0) == 0) {
 		ucp_worker_h w = util_worker(h->p.n[0].ctx, UCS_THREAD_MODE_SINGLE);
 
 		close_ep(w, util_ep(w, h->p.n[1].addr));
@@ -192,8 +191,8 @@ obey(struct host *h, struct pollfd *in)
 	if (read(in->fd, &c, 1) != 1)
 		return false;
 	if (c == 'm')
-		come_and_go(h);
-	return c != 'p' || read(in->fd, &c, 1) == 1;
+		come_and_go(h, in);
+	return read(in->fd, &c, 1) == 1;
 }
 
 int

@@ -13,9 +13,7 @@ PLX_LOG_DEFINE(shm, "plx.drv.shm");
 static int
 shm_open(struct plx_dev *dev)
 {
-	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_SHARED;
-	if (plx_conf_u64(dev->conf, PLX_CONF_SHM_CMA) == PLX_CMA_AUTO)
-		dev->caps |= PLX_DEV_GET | PLX_DEV_PUT;
+	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_SHARED | PLX_DEV_GET | PLX_DEV_PUT;
 	return 0;
 }
 

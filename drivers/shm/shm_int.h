@@ -42,7 +42,9 @@ struct shm_peer {
 	/* cold */
 	struct shm_seg *seg;	/* mapped, or our own */
 	struct shm_addr addr;
-	int pidfd;		/* -1: self, or gone */
+	int pidfd;		/* -1: none; then the control tick looks */
+	uint64_t inode;		/* of the mapped segment */
+	uint32_t ticks;		/* control ticks, for looks that are rare */
 	bool gone;		/* the process is; drain what it sent, then dead */
 	uint8_t rx_slot;	/* of ours that it sends to, or SHM_NO_SLOT */
 	uint32_t data_end[SHM_CELLS]; /* data_head after the cell, low 32 bits */
@@ -70,6 +72,7 @@ struct shm_queue {
 	struct plx_seg mem;
 	struct shm_addr addr;
 	int epfd;	/* pidfds of all peers */
+	LIST_ENTRY(shm_queue) link; /* of the process's queues */
 	struct shm_rx_slot rx[SHM_SLOTS_MAX];
 };
 
@@ -93,8 +96,11 @@ void shm_queue_control(struct plx_queue *q);
 int shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr);
 void shm_peer_close(struct plx_peer *peer);
 int shm_peer_connect(struct plx_peer *peer);
-/** The peer behind an address found in our segment. @return NULL if it makes no sense */
-struct plx_peer *shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr);
+/** The peer behind an address found in our segment. @return 0, -ENOMEM, or why it makes no sense */
+int shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr, struct plx_peer **out);
+
+/** @return whether a mail cell waits. */
+bool shm_mail_waits(const struct shm_queue *sq);
 /** Forget the sender of a slot of ours and make it free. */
 void shm_slot_reset(struct shm_queue *sq, uint32_t i);
 

@@ -88,10 +88,14 @@ struct shm_cell {
 _Static_assert(sizeof(struct shm_cell) == SHM_CELL, "shared layout");
 
 /** Where the message of a SHM_CELL_DATA lies. */
-struct shm_ref {
-	uint32_t off; /* in the data area */
-	uint32_t len;
+union shm_ref {
+	struct {
+		uint32_t off; /* in the data area */
+		uint32_t len;
+	};
+	uint64_t word;
 };
+_Static_assert(sizeof(union shm_ref) == 8, "shared layout");
 
 #define SHM_SLOT_STATE(pid, st) ((uint32_t)(pid) << 8 | (uint32_t)(st))
 #define SHM_SLOT_KIND(state)	((state) & 0xff)

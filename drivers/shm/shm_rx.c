@@ -69,16 +69,17 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 			len = head.len;
 			if (unlikely(len > SHM_CELL_BODY)) {
 				slot_bad(sq, r, got);
-				continue;
+				break; /* the next turn goes on behind it */
 			}
 		} else {
-			struct shm_ref ref;
+			union shm_ref ref;
 
-			memcpy(&ref, cell->body, sizeof(ref));
+			/* once: it may be written on */
+			ref.word = __atomic_load_n((const uint64_t *)cell->body, __ATOMIC_RELAXED);
 			if (unlikely(head.kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX ||
 				    ref.off > SHM_DATA_LEN || ref.off + ref.len > SHM_DATA_LEN)) {
 				slot_bad(sq, r, got);
-				continue;
+				break;
 			}
 			data = (const uint8_t *)slot + SHM_DATA_OFF + ref.off;
 			len = ref.len;
@@ -103,15 +104,6 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 	return got;
 }
 
-static struct plx_peer *
-mail_sender(struct shm_queue *sq, const struct shm_mail *m)
-{
-	struct shm_addr addr;
-
-	memcpy(&addr, &m->sender, sizeof(addr));
-	return shm_peer_of(sq, &addr);
-}
-
 static void
 mail_free(struct shm_queue *sq, uint64_t pos)
 {
@@ -125,10 +117,16 @@ static __rte_noinline uint16_t
 mail_rx(struct shm_queue *sq, struct plx_rx *rx)
 {
 	struct shm_mail *m = &sq->seg->mail[sq->mail_pos % SHM_MAIL_CELLS];
-	struct plx_peer *peer = mail_sender(sq, m);
-	uint32_t len = m->len;
+	uint32_t len = __atomic_load_n(&m->len, __ATOMIC_RELAXED); /* once: it may be written on */
+	struct plx_peer *peer = NULL;
+	struct shm_addr addr;
+	int rc;
 
-	if (peer == NULL || len > sizeof(m->body)) {
+	memcpy(&addr, &m->sender, sizeof(addr));
+	rc = shm_peer_of(sq, &addr, &peer);
+	if (rc == -ENOMEM)
+		return 0; /* it waits where it is */
+	if (rc != 0 || len > sizeof(m->body)) {
 		PLX_STAT_INC(sq->q->stat.rx_drop_bad_cell);
 		mail_free(sq, sq->mail_pos++);
 		return 0;
@@ -143,8 +141,8 @@ mail_rx(struct shm_queue *sq, struct plx_rx *rx)
 	return 1;
 }
 
-static inline bool
-mail_waits(const struct shm_queue *sq)
+bool
+shm_mail_waits(const struct shm_queue *sq)
 {
 	const struct shm_mail *m = &sq->seg->mail[sq->mail_pos % SHM_MAIL_CELLS];
 
@@ -159,17 +157,18 @@ shm_slot_greet(struct shm_queue *sq, uint32_t i)
 {
 	struct shm_slot *slot = shm_slot_at(sq->seg, i);
 	struct shm_addr addr;
+	struct plx_peer *peer;
 	uint32_t st = atomic_load_explicit(&slot->state, memory_order_acquire);
 
 	if (SHM_SLOT_KIND(st) != SHM_SLOT_READY && SHM_SLOT_KIND(st) != SHM_SLOT_LEFT)
 		return;
 	memcpy(&addr, &slot->sender, sizeof(addr));
-	sq->rx[i].peer = shm_peer_of(sq, &addr);
-	if (sq->rx[i].peer == NULL) {
+	if (shm_peer_of(sq, &addr, &peer) != 0) {
+		/* Nonsense, or no memory now: the slot is its taker's until that ends. */
 		PLX_STAT_INC(sq->q->stat.rx_drop_bad_peer);
-		shm_slot_reset(sq, i);
 		return;
 	}
+	sq->rx[i].peer = peer;
 	shm_peer(sq->rx[i].peer)->rx_slot = i;
 	sq->rx[i].peer->refs++;
 	sq->ready |= 1ull << i;
@@ -252,7 +251,7 @@ shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 	} else {
 		got = slots_rx(sq, rx, n);
 	}
-	while (unlikely(mail_waits(sq)) && got < n)
+	for (n -= got; unlikely(shm_mail_waits(sq)) && n > 0; n--)
 		got += mail_rx(sq, rx + got);
 	return got;
 }

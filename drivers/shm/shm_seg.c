@@ -11,7 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +21,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <rte_bitops.h>
-#include <rte_hash_crc.h>
 
 #include "shm_int.h"
 
@@ -45,43 +42,90 @@ read_text(const char *path, char *buf, size_t len)
 	return n;
 }
 
-/* The machine as far as /proc/PID reaches: its boot and our pid namespace. */
+/*
+ * The machine as far as /proc/PID reaches: its boot and our pid namespace, hashed (FNV).
+ * @return 0 when that can't be read
+ */
 static uint64_t
 host_id(void)
 {
-	char text[128] = "";
+	char text[128];
+	uint64_t h = 0xcbf29ce484222325ull;
 	ssize_t n = read_text("/proc/sys/kernel/random/boot_id", text, 64);
-	ssize_t m;
+	ssize_t m = n > 0 ? readlink("/proc/self/ns/pid", text + n, sizeof(text) - n) : -1;
 
-	n = n < 0 ? 0 : n;
-	m = readlink("/proc/self/ns/pid", text + n, sizeof(text) - n);
-	n += m < 0 ? 0 : m;
-	return (uint64_t)rte_hash_crc(text, n, 0x9e3779b9) << 32 | rte_hash_crc(text, n, 0x85ebca6b);
+	if (m <= 0)
+		return 0;
+	for (ssize_t i = 0; i < n + m; i++)
+		h = (h ^ (uint8_t)text[i]) * 0x100000001b3ull;
+	return h;
 }
 
-/* Start time of a process in ticks since boot, 0 if there is none such. */
-static uint64_t
-start_time(uint32_t pid)
+/* What /proc says of a process. */
+struct proc_stat {
+	char state;
+	uint64_t start; /* ticks since boot */
+};
+
+/* @return 0, -ESRCH no such process, or another error: nobody knows */
+static int
+proc_stat(uint32_t pid, struct proc_stat *st)
 {
 	char path[64], text[1024];
+	unsigned long long start;
 	const char *p;
-	unsigned long long start = 0;
+	int rc;
 
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	if (read_text(path, text, sizeof(text)) < 0)
-		return 0;
+	rc = read_text(path, text, sizeof(text));
+	if (rc < 0)
+		return rc == -ENOENT ? -ESRCH : rc;
 	p = strrchr(text, ')'); /* the name before it may contain anything */
 	if (p == NULL ||
-		sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
-			      " %*d %*d %llu", &start) != 1)
-		return 0;
-	return start;
+		sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
+			      " %*d %*d %llu", &st->state, &start) != 2)
+		return -EIO;
+	st->start = start;
+	return 0;
+}
+
+/* Gone for good: no such process, another one by now, or a zombie. */
+static bool
+process_gone(uint32_t pid, uint64_t start)
+{
+	struct proc_stat st;
+	int rc = proc_stat(pid, &st);
+
+	if (rc != 0)
+		return rc == -ESRCH;
+	return st.state == 'Z' || st.state == 'X' || (start != 0 && st.start != start);
+}
+
+static struct {
+	pthread_mutex_t lock;
+	LIST_HEAD(, shm_queue) list;
+} queues = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Is this the uid of a queue in this process? Only then its addresses are ours. */
+static bool
+uid_is_ours(uint64_t uid)
+{
+	struct shm_queue *sq;
+
+	pthread_mutex_lock(&queues.lock);
+	LIST_FOREACH(sq, &queues.list, link) {
+		if (sq->addr.uid == uid)
+			break;
+	}
+	pthread_mutex_unlock(&queues.lock);
+	return sq != NULL;
 }
 
 int
 shm_queue_open(struct plx_queue *q)
 {
-	const struct plx_conf *conf = q->dev->conf;
+	const struct plx_conf *conf = q->conf;
+	struct proc_stat st;
 	struct shm_queue *sq;
 	struct shm_seg *seg;
 	int rc;
@@ -108,7 +152,12 @@ shm_queue_open(struct plx_queue *q)
 	sq->addr.pid = getpid();
 	sq->addr.fd = sq->mem.fd;
 	sq->addr.host = host_id();
-	sq->addr.start = start_time(sq->addr.pid);
+	rc = sq->addr.host != 0 ? proc_stat(sq->addr.pid, &st) : -EIO;
+	if (rc != 0) {
+		PLX_LOG(ERR, shm, "/proc can't be read: %s", strerror(-rc));
+		goto free_seg;
+	}
+	sq->addr.start = st.start;
 	sq->addr.len = sq->mem.len;
 	seg = sq->seg = sq->mem.base;
 	seg->uid = sq->addr.uid;
@@ -119,6 +168,12 @@ shm_queue_open(struct plx_queue *q)
 	q->priv = sq;
 	q->shared = seg->shared;
 	q->shared_len = SHM_SHARED_LEN;
+	q->caps = q->dev->caps;
+	if (plx_conf_u64(conf, PLX_CONF_SHM_CMA) == PLX_CMA_NO)
+		q->caps &= ~(PLX_DEV_GET | PLX_DEV_PUT);
+	pthread_mutex_lock(&queues.lock);
+	LIST_INSERT_HEAD(&queues.list, sq, link);
+	pthread_mutex_unlock(&queues.lock);
 	return 0;
 free_seg:
 	plx_seg_destroy(&sq->mem);
@@ -129,12 +184,23 @@ free_sq:
 	return rc;
 }
 
+/* A forked child has a copy of the queue, which is still the parent's. */
+static bool
+is_owner(const struct shm_queue *sq)
+{
+	return (uint32_t)getpid() == sq->addr.pid;
+}
+
 void
 shm_queue_close(struct plx_queue *q)
 {
 	struct shm_queue *sq = shm_queue(q);
 
-	atomic_store_explicit(&sq->seg->closed, 1, memory_order_release);
+	pthread_mutex_lock(&queues.lock);
+	LIST_REMOVE(sq, link);
+	pthread_mutex_unlock(&queues.lock);
+	if (is_owner(sq))
+		atomic_store_explicit(&sq->seg->closed, 1, memory_order_release);
 	plx_seg_destroy(&sq->mem);
 	close(sq->epfd);
 	free(sq);
@@ -149,29 +215,35 @@ shm_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
 	memcpy(addr->bytes, &sq->addr, sizeof(sq->addr));
 }
 
-static int
+/*
+ * Be told when the process ends. Without a pidfd (an old kernel, a sandbox, too many files)
+ * the control tick looks.
+ */
+static void
 pid_watch(struct shm_queue *sq, struct shm_peer *p)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
-	int rc;
 
 	p->pidfd = syscall(SYS_pidfd_open, p->addr.pid, 0);
+	/* Opened first and looked at then: the pid can't change hands in between. */
+	if (process_gone(p->addr.pid, p->addr.start)) {
+		p->gone = true; /* what it sent is still delivered */
+	} else if (p->pidfd >= 0 && epoll_ctl(sq->epfd, EPOLL_CTL_ADD, p->pidfd, &ev) == 0) {
+		return;
+	}
+	if (p->pidfd >= 0)
+		close(p->pidfd);
+	p->pidfd = -1;
+}
+
+static void
+pid_unwatch(struct shm_queue *sq, struct shm_peer *p)
+{
 	if (p->pidfd < 0)
-		return -errno;
-	/* The pid may belong to another by now; opened first, looked at then, it can't change. */
-	if (start_time(p->addr.pid) != p->addr.start) {
-		rc = -ESRCH;
-		goto fail;
-	}
-	if (epoll_ctl(sq->epfd, EPOLL_CTL_ADD, p->pidfd, &ev) != 0) {
-		rc = -errno;
-		goto fail;
-	}
-	return 0;
-fail:
+		return;
+	epoll_ctl(sq->epfd, EPOLL_CTL_DEL, p->pidfd, NULL);
 	close(p->pidfd);
 	p->pidfd = -1;
-	return rc;
 }
 
 int
@@ -188,14 +260,14 @@ shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	if (p->addr.pid == 0 || p->addr.pid > INT32_MAX || p->addr.fd > INT32_MAX ||
 		p->addr.len < SHM_SLOTS_OFF)
 		return -EINVAL;
-	p->self = p->addr.pid == sq->addr.pid && p->addr.start == sq->addr.start;
+	p->self = p->addr.pid == sq->addr.pid && uid_is_ours(p->addr.uid);
 	p->pidfd = -1;
 	p->rx_slot = SHM_NO_SLOT;
-	if (!p->self && pid_watch(sq, p) != 0)
-		p->gone = true; /* what it sent is still delivered */
+	if (!p->self)
+		pid_watch(sq, p);
 	peer->mtu = SHM_MSG_MAX;
 	peer->short_max = SHM_SHORT_MAX;
-	peer->caps = peer->q->dev->caps;
+	peer->caps = peer->q->caps;
 	if (p->self)
 		peer->caps |= PLX_DEV_GET | PLX_DEV_PUT; /* a plain copy */
 	return 0;
@@ -208,14 +280,14 @@ seg_check(const struct shm_seg *seg, const struct shm_addr *addr)
 	if (seg->magic != SHM_MAGIC || seg->uid != addr->uid || seg->len != addr->len ||
 		seg->n_slots > SHM_SLOTS_MAX || seg->slot_len != SHM_SLOT_LEN ||
 		SHM_SLOTS_OFF + (uint64_t)seg->n_slots * SHM_SLOT_LEN > addr->len)
-		return -EINVAL;
+		return -ECONNREFUSED; /* somebody else's by now */
 	if (atomic_load_explicit(&seg->closed, memory_order_acquire))
 		return -ECONNREFUSED;
 	return 0;
 }
 
 static int
-seg_map(const struct shm_addr *addr, struct shm_seg **out)
+seg_map(const struct shm_addr *addr, struct shm_seg **out, uint64_t *inode)
 {
 	char path[64];
 	struct stat st;
@@ -225,9 +297,10 @@ seg_map(const struct shm_addr *addr, struct shm_seg **out)
 	snprintf(path, sizeof(path), "/proc/%u/fd/%u", addr->pid, addr->fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENOENT ? -ECONNREFUSED : -errno;
-	/* A shorter file would fault when touched. */
-	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != addr->len) {
+		return errno == ENOENT ? -ECONNREFUSED : errno == EACCES ? -EHOSTUNREACH : -errno;
+	/* A shorter file, or one that may become shorter, would fault when touched. */
+	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != addr->len ||
+		(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0) {
 		close(fd);
 		return -ECONNREFUSED;
 	}
@@ -242,6 +315,7 @@ seg_map(const struct shm_addr *addr, struct shm_seg **out)
 		return rc;
 	}
 	*out = base;
+	*inode = st.st_ino;
 	return 0;
 }
 
@@ -283,7 +357,7 @@ shm_peer_connect(struct plx_peer *peer)
 	if (p->addr.uid == sq->addr.uid) {
 		p->seg = sq->seg;
 	} else {
-		rc = seg_map(&p->addr, &p->seg);
+		rc = seg_map(&p->addr, &p->seg, &p->inode);
 		if (rc != 0) {
 			PLX_LOG(INFO, shm, "cannot reach process %u: %s", p->addr.pid,
 				strerror(-rc));
@@ -302,7 +376,7 @@ shm_peer_connect(struct plx_peer *peer)
 static void
 tx_leave(struct shm_peer *p)
 {
-	if (p->tx_mode == SHM_TX_SLOT)
+	if (p->tx_mode == SHM_TX_SLOT && is_owner(shm_queue(p->peer.q)))
 		/* pairs with the acquire in shm_queue_control(): all cells are there */
 		atomic_store_explicit(&p->slot->state,
 			SHM_SLOT_STATE(shm_queue(p->peer.q)->addr.pid, SHM_SLOT_LEFT),
@@ -319,24 +393,23 @@ shm_peer_close(struct plx_peer *peer)
 	struct shm_queue *sq = shm_queue(peer->q);
 	struct shm_peer *p = shm_peer(peer);
 
-	if (p->rx_slot != SHM_NO_SLOT)
+	if (p->rx_slot != SHM_NO_SLOT && is_owner(sq))
 		shm_slot_reset(sq, p->rx_slot);
 	tx_leave(p);
-	if (p->pidfd >= 0)
-		close(p->pidfd);
+	pid_unwatch(sq, p);
 }
 
-struct plx_peer *
-shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr)
+int
+shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr, struct plx_peer **out)
 {
 	struct plx_addr a = {.len = sizeof(*addr)};
-	struct plx_peer *peer;
+	int rc;
 
 	memcpy(a.bytes, addr, sizeof(*addr));
-	if (plx_peer_get(sq->q, &a, &peer) != 0)
-		return NULL;
-	plx_peer_put(peer); /* known is enough; slots and eps hold references */
-	return peer;
+	rc = plx_peer_get(sq->q, &a, out);
+	if (rc == 0)
+		plx_peer_put(*out); /* known is enough; slots and eps hold references */
+	return rc;
 }
 
 void
@@ -373,13 +446,24 @@ slot_empty(const struct shm_queue *sq, uint32_t i)
 static void
 peer_gone(struct shm_queue *sq, struct shm_peer *p)
 {
-	if (p->pidfd >= 0) {
-		epoll_ctl(sq->epfd, EPOLL_CTL_DEL, p->pidfd, NULL);
-		close(p->pidfd);
-		p->pidfd = -1;
-	}
+	pid_unwatch(sq, p);
 	p->gone = true;
 	p->tx_mode = SHM_TX_NONE;
+}
+
+/* A slot whose sender has left in order, or is gone, and whose messages are all taken. */
+static void
+slot_control_ready(struct shm_queue *sq, uint32_t i, uint32_t st)
+{
+	struct shm_peer *p = shm_peer(sq->rx[i].peer);
+	bool left = SHM_SLOT_KIND(st) == SHM_SLOT_LEFT;
+
+	if (!slot_empty(sq, i) || !(left || p->gone))
+		return;
+	shm_slot_reset(sq, i);
+	/* Whom we never sent to we know for its messages only: forget it, and its pidfd. */
+	if (left && p->seg == NULL && p->peer.refs <= 1)
+		peer_gone(sq, p);
 }
 
 /* Slots that came without a bell, were left, or were taken by one who died taking. */
@@ -392,19 +476,17 @@ slots_control(struct shm_queue *sq)
 
 		if (SHM_SLOT_KIND(st) == SHM_SLOT_FREE)
 			continue;
-		if ((sq->ready >> i & 1) == 0) {
-			if (SHM_SLOT_KIND(st) != SHM_SLOT_TAKEN) {
-				atomic_fetch_or_explicit(&sq->seg->doorbell, 1ull << i,
-					memory_order_relaxed);
-			} else if (kill(SHM_SLOT_PID(st), 0) != 0 && errno == ESRCH) {
-				PLX_STAT_INC(sq->q->stat.rx_skip_dead);
+		if (sq->ready >> i & 1) {
+			slot_control_ready(sq, i, st);
+		} else if (SHM_SLOT_KIND(st) != SHM_SLOT_TAKEN) {
+			shm_slot_greet(sq, i);
+			sq->hot |= sq->ready & 1ull << i;
+			if ((sq->ready >> i & 1) == 0 && process_gone(SHM_SLOT_PID(st), 0))
 				shm_slot_reset(sq, i);
-			}
-			continue;
-		}
-		if (slot_empty(sq, i) && (SHM_SLOT_KIND(st) == SHM_SLOT_LEFT ||
-						 shm_peer(sq->rx[i].peer)->gone))
+		} else if (process_gone(SHM_SLOT_PID(st), 0)) {
+			PLX_STAT_INC(sq->q->stat.rx_skip_dead);
 			shm_slot_reset(sq, i);
+		}
 	}
 }
 
@@ -416,14 +498,34 @@ mail_control(struct shm_queue *sq)
 	uint32_t lap = sq->mail_pos / SHM_MAIL_CELLS;
 	uint64_t st = atomic_load_explicit(&m->state, memory_order_acquire);
 
-	if ((uint32_t)st != (uint32_t)SHM_MAIL_STATE(0, lap, SHM_MAIL_CLAIMED))
-		return;
-	if (kill(st >> 32, 0) == 0 || errno != ESRCH)
+	if ((uint32_t)st != (uint32_t)SHM_MAIL_STATE(0, lap, SHM_MAIL_CLAIMED) ||
+		!process_gone(st >> 32, 0))
 		return;
 	PLX_STAT_INC(sq->q->stat.rx_skip_dead);
 	atomic_store_explicit(&m->state, SHM_MAIL_STATE(0, lap + 1, SHM_MAIL_FREE),
 		memory_order_release);
 	sq->mail_pos++;
+}
+
+#define RARE_TICKS 50 /* control ticks between two looks through /proc */
+
+/* Ended without a pidfd to tell, or became another program with the same pid. */
+static bool
+peer_vanished(struct shm_peer *p)
+{
+	char path[64];
+	struct stat st;
+
+	if (p->self || ++p->ticks % RARE_TICKS != 0)
+		return false;
+	if (p->pidfd < 0 && process_gone(p->addr.pid, p->addr.start))
+		return true;
+	if (p->seg == NULL)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/fd/%u", p->addr.pid, p->addr.fd);
+	if (stat(path, &st) != 0)
+		return errno == ENOENT;
+	return st.st_ino != p->inode;
 }
 
 static void
@@ -435,10 +537,12 @@ peer_control(struct plx_peer *peer, void *arg)
 	if (!p->gone && p->seg != NULL && p->seg != sq->seg &&
 		atomic_load_explicit(&p->seg->closed, memory_order_acquire))
 		peer_gone(sq, p);
+	if (!p->gone && peer_vanished(p))
+		peer_gone(sq, p);
 	if (!p->gone || peer->state == PLX_PEER_DEAD)
 		return;
-	if (p->rx_slot != SHM_NO_SLOT)
-		return; /* not drained yet */
+	if (p->rx_slot != SHM_NO_SLOT || shm_mail_waits(sq))
+		return; /* what it sent is not all taken yet */
 	plx_peer_dead(peer, -ECONNRESET);
 	tx_leave(p);
 }

@@ -114,9 +114,9 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 		return -EAGAIN;
 	memcpy(to, tx->hdr, tx->hdr_len);
 	copy_data(to + tx->hdr_len, tx);
-	memcpy(cell->body, &(struct shm_ref){to - p->data, len}, sizeof(struct shm_ref));
+	memcpy(cell->body, &(union shm_ref){{to - p->data, len}}, sizeof(union shm_ref));
 	p->data_head = new_head;
-	slot_commit(p, cell, tx->op, SHM_CELL_DATA, sizeof(struct shm_ref));
+	slot_commit(p, cell, tx->op, SHM_CELL_DATA, sizeof(union shm_ref));
 	return 0;
 }
 
@@ -152,8 +152,8 @@ mail_tx(struct shm_peer *p, const struct plx_tx *tx)
 				memory_order_release);
 			return 0;
 		}
-		if (low >> 2 == (uint32_t)(lap & 0x3fffffff)) {
-			/* Claimed by another who has not moved the hint yet. */
+		if ((int32_t)((low & ~3u) - (lap << 2)) >= 0) {
+			/* Claimed, or gone through since, and the hint was not moved. */
 			atomic_compare_exchange_strong_explicit(&seg->mail_head, &pos, pos + 1,
 				memory_order_relaxed, memory_order_relaxed);
 			continue;

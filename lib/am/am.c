@@ -156,6 +156,7 @@ plx_am_msg_put(struct plx_am *am, struct plx_msg *m)
 {
 	if (m->is_partial)
 		LIST_REMOVE(m, partial);
+	plx_msg_unlist(m);
 	m->ep->n_msgs--;
 	plx_msg_put(am->msgs, m);
 }
@@ -257,10 +258,13 @@ plx_am_poll(struct plx_am *am)
 void
 plx_am_arrived(struct plx_am *am, struct plx_msg *m)
 {
-	if (m->kind == PLX_MSG_AM_RTS)
+	if (m->kind == PLX_MSG_AM_RTS) {
 		PLX_STAT_INC(am->stat.rx_rndv);
-	else
+		m->listed = true;
+		LIST_INSERT_HEAD(&m->ep->announced, m, partial);
+	} else {
 		PLX_STAT_INC(am->stat.rx_kept);
+	}
 	if (am->ring != NULL)
 		to_ring(am, m);
 	else

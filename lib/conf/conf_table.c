@@ -43,7 +43,7 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Whether large private buffers are read and written by cross-memory attach."),
 	ROW_UINT(PLX_CONF_PEER_CHECK_MS, "worker.peer_check_ms", "ms", "20", 1, 60000, true,
 		"How often a worker looks whether its peers are alive."),
-	ROW_UINT(PLX_CONF_EAGER_MAX, "proto.eager_max", "bytes", "32k", 0, 1ull << 30, true,
+	ROW_UINT(PLX_CONF_EAGER_MAX, "proto.eager_max", "bytes", "8k", 0, 1ull << 30, true,
 		"Largest message sent without asking; longer ones use rendezvous."),
 	ROW_ENUM(PLX_CONF_RNDV_SCHEME, "rndv.scheme", "auto", rndv_choices, true,
 		"How rendezvous data moves: receiver reads, both sides copy, or fragments."),
@@ -53,6 +53,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Shortest transfer in which the sender helps to copy."),
 	ROW_UINT(PLX_CONF_RNDV_FRAG_MAX, "rndv.frag_max", "bytes", "0", 0, 1ull << 40, true,
 		"Longest transfer by fragments although the device can read peer memory."),
+	ROW_UINT(PLX_CONF_TAG_UNEXPECTED_MAX, "tag.unexpected_max", "bytes", "256m", 0, 1ull << 40,
+		true, "Kept unexpected data of a worker above which senders keep theirs."),
 	ROW_STR(PLX_CONF_RPC_SOCKET, "rpc.socket", "", false,
 		"Path of the JSON-RPC unix socket (%p is the process id); empty means none."),
 };

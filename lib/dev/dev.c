@@ -84,7 +84,7 @@ dev_find_slot(const char *name, struct plx_dev **out)
 }
 
 static int
-dev_create(const char *name, const struct plx_conf *conf, struct plx_dev **out)
+dev_create(const char *name, struct plx_dev **out)
 {
 	struct plx_dev *dev;
 	int rc = -ENODEV;
@@ -96,7 +96,6 @@ dev_create(const char *name, const struct plx_conf *conf, struct plx_dev **out)
 		if (dev == NULL)
 			return -ENOMEM;
 		dev->ops = drivers[i];
-		dev->conf = conf;
 		rc = dev->ops->open(dev);
 		if (rc != 0) {
 			free(dev);
@@ -109,7 +108,7 @@ dev_create(const char *name, const struct plx_conf *conf, struct plx_dev **out)
 }
 
 int
-plx_dev_open(const char *name, const struct plx_conf *conf, struct plx_dev **out)
+plx_dev_open(const char *name, struct plx_dev **out)
 {
 	struct plx_dev *dev;
 	int slot, rc = 0;
@@ -119,7 +118,7 @@ plx_dev_open(const char *name, const struct plx_conf *conf, struct plx_dev **out
 	if (slot < 0)
 		rc = slot;
 	else if (dev == NULL)
-		rc = dev_create(name, conf, &dev);
+		rc = dev_create(name, &dev);
 	if (rc == 0) {
 		devs[slot] = dev;
 		dev->refs++;
@@ -152,7 +151,8 @@ plx_dev_name(const struct plx_dev *dev)
 }
 
 int
-plx_queue_open(struct plx_dev *dev, void *owner, struct plx_queue **out)
+plx_queue_open(struct plx_dev *dev, const struct plx_conf *conf, void *owner,
+	struct plx_queue **out)
 {
 	const struct plx_dev_ops *ops = dev->ops;
 	struct plx_queue *q;
@@ -170,6 +170,8 @@ plx_queue_open(struct plx_dev *dev, void *owner, struct plx_queue **out)
 	q->peer_shared = ops->peer_shared != NULL ? ops->peer_shared : dummy_peer_shared;
 	q->owner = owner;
 	q->dev = dev;
+	q->conf = conf;
+	q->caps = dev->caps;
 	for (unsigned i = 0; i < PLX_DEV_PEER_HASH; i++)
 		LIST_INIT(&q->peers[i]);
 	rc = ops->queue_open(q);
@@ -177,6 +179,7 @@ plx_queue_open(struct plx_dev *dev, void *owner, struct plx_queue **out)
 		free(q);
 		return rc;
 	}
+	q->conf = NULL;
 	*out = q;
 	return 0;
 }
@@ -284,7 +287,7 @@ plx_peer_connect(struct plx_peer *peer)
 	rc = peer->q->dev->ops->peer_connect(peer);
 	if (rc == 0)
 		peer->state = PLX_PEER_OPEN;
-	else
+	else if (rc != -ENOMEM && rc != -EMFILE && rc != -ENFILE)
 		plx_peer_dead(peer, rc);
 	return rc;
 }

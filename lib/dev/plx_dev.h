@@ -131,6 +131,8 @@ struct plx_queue {
 
 	/* cold; owner thread or control */
 	struct plx_dev *dev;
+	const struct plx_conf *conf; /* while it opens */
+	uint32_t caps;		     /* enum plx_dev_cap, at the most */
 	void *shared;	     /* PLX_DEV_SHARED: zeroed memory that peers reach by peer_shared() */
 	size_t shared_len;
 	uint64_t shared_used; /* lib/rndv: cursors in use, a bit each */
@@ -147,10 +149,9 @@ extern const struct plx_stat_row plx_queue_stat_rows[];
 /**
  * Open a device by name, or take one more reference to it.
  * @param name "shm"
- * @param conf settings, copied as needed
  * Thread: any, serialised inside. Blocks: may. Errors: -ENODEV no such driver; what its open says.
  */
-int plx_dev_open(const char *name, const struct plx_conf *conf, struct plx_dev **out);
+int plx_dev_open(const char *name, struct plx_dev **out);
 
 /** Drop one reference. Accepts NULL. Thread: any. */
 void plx_dev_close(struct plx_dev *dev);
@@ -160,10 +161,12 @@ const char *plx_dev_name(const struct plx_dev *dev);
 
 /**
  * Open a queue.
+ * @param conf settings, copied as needed
  * @param owner stored in the queue
  * Thread: any (before the owner gives turns). Errors: what the driver says.
  */
-int plx_queue_open(struct plx_dev *dev, void *owner, struct plx_queue **out);
+int plx_queue_open(struct plx_dev *dev, const struct plx_conf *conf, void *owner,
+	struct plx_queue **out);
 
 /** Close a queue and all its peers. Accepts NULL. Thread: owner. */
 void plx_queue_close(struct plx_queue *q);
@@ -187,7 +190,8 @@ int plx_peer_get(struct plx_queue *q, const struct plx_addr *addr, struct plx_pe
 /**
  * Connect a peer that is PLX_PEER_NEW; nothing may be sent to it before. When this returns 0
  * the peer's mtu, short_max and caps are final.
- * Errors: -ECONNREFUSED, -EHOSTUNREACH and others: the peer is dead now.
+ * Errors: -ENOMEM, -EMFILE, -ENFILE: try later; -ECONNREFUSED, -EHOSTUNREACH and others: the
+ * peer is dead now.
  * Thread: owner. Blocks: may (system calls).
  */
 int plx_peer_connect(struct plx_peer *peer);

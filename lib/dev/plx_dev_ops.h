@@ -16,7 +16,6 @@
 struct plx_dev {
 	const struct plx_dev_ops *ops;
 	void *priv;
-	const struct plx_conf *conf;
 	uint32_t caps;
 	uint32_t refs;
 };

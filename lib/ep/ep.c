@@ -13,6 +13,8 @@ const struct plx_stat_row plx_ep_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_ep_stat, tx_failed),
 	PLX_STAT_ROW(struct plx_ep_stat, eps),
 	PLX_STAT_ROW(struct plx_ep_stat, eps_failed),
+	PLX_STAT_ROW(struct plx_ep_stat, stops),
+	PLX_STAT_ROW(struct plx_ep_stat, stopped_by_peer),
 	PLX_STAT_END,
 };
 
@@ -31,6 +33,7 @@ plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err))
 	memset(eps, 0, sizeof(*eps));
 	TAILQ_INIT(&eps->stalled);
 	LIST_INIT(&eps->all);
+	LIST_INIT(&eps->stopped);
 	eps->on_failed = on_failed;
 	plx_pool_open(&eps->ctl, "ctl", sizeof(struct ep_ctl), 64, 0, NULL, NULL);
 	plx_pool_open(&eps->pool, "ep", sizeof(struct plx_ep), 16, 0, NULL, NULL);
@@ -43,6 +46,8 @@ ep_free(struct plx_ep *ep)
 
 	if (ep->stalled)
 		TAILQ_REMOVE(&eps->stalled, ep, stalled_link);
+	if (ep->stopped)
+		LIST_REMOVE(ep, stopped_link);
 	LIST_REMOVE(ep, link);
 	ep->peer->user = NULL;
 	plx_peer_put(ep->peer);
@@ -71,9 +76,11 @@ plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer)
 	memset(ep, 0, sizeof(*ep));
 	ep->peer = peer;
 	ep->eps = eps;
+	ep->eager_max = eps->eager_max;
 	STAILQ_INIT(&ep->pending);
 	TAILQ_INIT(&ep->waits);
 	LIST_INIT(&ep->partial);
+	LIST_INIT(&ep->announced);
 	LIST_INIT(&ep->users);
 	LIST_INIT(&ep->streams);
 	peer->user = ep;
@@ -195,12 +202,53 @@ plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len)
 		return -ENOMEM;
 	c->pend.send = ctl_send;
 	c->pend.fail = ctl_fail;
+	c->pend.conn_id = PLX_CONN_NONE;
 	c->ep = ep;
 	c->op = op;
 	c->hdr_len = hdr_len;
 	memcpy(c->hdr, hdr, hdr_len);
 	plx_ep_pend(ep, &c->pend);
 	return 0;
+}
+
+static void
+flow_send(struct plx_ep *ep, bool stop)
+{
+	struct plx_wire_flow h = {.stop = stop};
+
+	/* To one who is gone there is nothing to say. */
+	(void)plx_ep_tx_ctl(ep, PLX_WIRE_FLOW, &h, sizeof(h));
+}
+
+void
+plx_ep_stop(struct plx_ep *ep)
+{
+	if (ep->stopped || ep->err != 0)
+		return;
+	ep->stopped = true;
+	LIST_INSERT_HEAD(&ep->eps->stopped, ep, stopped_link);
+	PLX_STAT_INC(ep->eps->stat.stops);
+	flow_send(ep, true);
+}
+
+void
+plx_eps_resume(struct plx_eps *eps)
+{
+	struct plx_ep *ep;
+
+	while ((ep = LIST_FIRST(&eps->stopped)) != NULL) {
+		LIST_REMOVE(ep, stopped_link);
+		ep->stopped = false;
+		flow_send(ep, false);
+	}
+}
+
+void
+plx_ep_on_flow(struct plx_ep *ep, const struct plx_wire_flow *h)
+{
+	ep->eager_max = h->stop ? 0 : ep->eps->eager_max;
+	if (h->stop)
+		PLX_STAT_INC(ep->eps->stat.stopped_by_peer);
 }
 
 static unsigned
@@ -245,20 +293,68 @@ plx_eps_flush_slow(struct plx_eps *eps)
 	return n;
 }
 
-void
-plx_ep_cancel(struct plx_ep *ep, int err)
+/*
+ * Fail what waits: of one handle, or all. Taken out first and failed then, since what
+ * fails runs callbacks that may send, and close, anew.
+ */
+static void
+fail_waiting(struct plx_ep *ep, bool all, uint32_t conn_id, int err)
 {
+	STAILQ_HEAD(, plx_pend) rest = STAILQ_HEAD_INITIALIZER(rest);
+	STAILQ_HEAD(, plx_pend) failed = STAILQ_HEAD_INITIALIZER(failed);
+	TAILQ_HEAD(, plx_wait) waits = TAILQ_HEAD_INITIALIZER(waits);
+	struct plx_wait *w, *next;
 	struct plx_pend *p;
-	struct plx_wait *w;
 
 	while ((p = STAILQ_FIRST(&ep->pending)) != NULL) {
 		STAILQ_REMOVE_HEAD(&ep->pending, link);
+		if (all || p->conn_id == conn_id)
+			STAILQ_INSERT_TAIL(&failed, p, link);
+		else
+			STAILQ_INSERT_TAIL(&rest, p, link);
+	}
+	while ((p = STAILQ_FIRST(&rest)) != NULL) {
+		STAILQ_REMOVE_HEAD(&rest, link);
+		STAILQ_INSERT_TAIL(&ep->pending, p, link);
+	}
+	for (w = TAILQ_FIRST(&ep->waits); w != NULL; w = next) {
+		next = TAILQ_NEXT(w, link);
+		if (!all && w->conn_id != conn_id)
+			continue;
+		plx_ep_wait_end(w);
+		TAILQ_INSERT_TAIL(&waits, w, link);
+	}
+	while ((p = STAILQ_FIRST(&failed)) != NULL) {
+		STAILQ_REMOVE_HEAD(&failed, link);
 		p->fail(p, err);
 	}
-	while ((w = TAILQ_FIRST(&ep->waits)) != NULL) {
-		plx_ep_wait_end(w);
+	while ((w = TAILQ_FIRST(&waits)) != NULL) {
+		TAILQ_REMOVE(&waits, w, link);
 		w->fail(w, err);
 	}
+}
+
+void
+plx_ep_cancel(struct plx_ep *ep, uint32_t conn_id, int err)
+{
+	fail_waiting(ep, false, conn_id, err);
+}
+
+bool
+plx_ep_is_quiet(const struct plx_ep *ep, uint32_t conn_id)
+{
+	const struct plx_wait *w;
+	const struct plx_pend *p;
+
+	STAILQ_FOREACH(p, &ep->pending, link) {
+		if (p->conn_id == conn_id)
+			return false;
+	}
+	TAILQ_FOREACH(w, &ep->waits, link) {
+		if (w->conn_id == conn_id)
+			return false;
+	}
+	return true;
 }
 
 void
@@ -269,7 +365,7 @@ plx_ep_fail(struct plx_ep *ep, int err)
 	ep->err = err;
 	ep->connected = false;
 	PLX_STAT_INC(ep->eps->stat.eps_failed);
-	plx_ep_cancel(ep, err);
+	fail_waiting(ep, true, 0, err);
 	if (ep->eps->on_failed != NULL)
 		ep->eps->on_failed(ep, err);
 }

@@ -32,6 +32,7 @@ struct plx_ep_stat {
 	uint64_t tx_pending; /* messages that had to wait for the device */
 	uint64_t tx_failed;
 	uint64_t eps, eps_failed;
+	uint64_t stops, stopped_by_peer;
 };
 
 extern const struct plx_stat_row plx_ep_stat_rows[];
@@ -44,6 +45,8 @@ struct plx_eps {
 	struct plx_pool pool;
 	struct plx_ep_stat stat;
 	struct plx_rndv *rndv;	/* the worker's, for waits that fail */
+	uint64_t eager_max;	/* of a new ep */
+	LIST_HEAD(, plx_ep) stopped; /* peers told to send nothing unasked */
 	/* a failed ep is told here once, after all that waited for it */
 	void (*on_failed)(struct plx_ep *ep, int err);
 };
@@ -59,10 +62,14 @@ struct plx_ep {
 	int err;	 /* -errno once failed */
 	bool connected;
 	bool stalled;
+	uint64_t eager_max; /* longest message sent unasked now, bytes */
 	uint64_t n_waits;
+	bool stopped;	    /* we told the peer to send nothing unasked */
+	LIST_ENTRY(plx_ep) stopped_link;
 	uint64_t n_msgs;		/* kept messages that point here */
 	TAILQ_HEAD(, plx_wait) waits;	/* requests that wait for an answer */
 	LIST_HEAD(, plx_msg) partial;	/* multi-fragment messages that are arriving */
+	LIST_HEAD(, plx_msg) announced; /* kept announcements */
 	LIST_HEAD(, plx_ep_user) users; /* API handles */
 	LIST_HEAD(, plx_stream) streams;
 	uint32_t next_crossed;		/* as next_conn_id, for handles that are crossed */
@@ -169,6 +176,15 @@ void plx_ep_pend(struct plx_ep *ep, struct plx_pend *p);
  */
 int plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len);
 
+/** Tell the peer to send nothing unasked; once. */
+void plx_ep_stop(struct plx_ep *ep);
+
+/** Let all peers that were stopped send again. */
+void plx_eps_resume(struct plx_eps *eps);
+
+/** The peer has said so. */
+void plx_ep_on_flow(struct plx_ep *ep, const struct plx_wire_flow *h);
+
 /** Offer pending messages to the devices again. @return how many were taken */
 unsigned plx_eps_flush_slow(struct plx_eps *eps);
 
@@ -178,11 +194,13 @@ plx_eps_flush(struct plx_eps *eps)
 	return likely(TAILQ_EMPTY(&eps->stalled)) ? 0 : plx_eps_flush_slow(eps);
 }
 
-/** Wait for an answer from the ep's peer. */
+/** Wait for an answer from the ep's peer. @param conn_id of the handle, or PLX_CONN_NONE */
 static inline void
-plx_ep_wait(struct plx_ep *ep, struct plx_wait *w, void (*fail)(struct plx_wait *w, int err))
+plx_ep_wait(struct plx_ep *ep, struct plx_wait *w, uint32_t conn_id,
+	void (*fail)(struct plx_wait *w, int err))
 {
 	w->ep = ep;
+	w->conn_id = conn_id;
 	w->fail = fail;
 	ep->n_waits++;
 	TAILQ_INSERT_TAIL(&ep->waits, w, link);
@@ -199,8 +217,11 @@ plx_ep_wait_end(struct plx_wait *w)
 	w->ep = NULL;
 }
 
-/** Everything that waits fails with err; the ep can be used again. */
-void plx_ep_cancel(struct plx_ep *ep, int err);
+/** What was sent on one handle and waits fails with err; the others go on. */
+void plx_ep_cancel(struct plx_ep *ep, uint32_t conn_id, int err);
+
+/** @return whether nothing that was sent on this handle waits any more. */
+bool plx_ep_is_quiet(const struct plx_ep *ep, uint32_t conn_id);
 
 /** The peer is gone: everything that waits fails with err, then on_failed. */
 void plx_ep_fail(struct plx_ep *ep, int err);

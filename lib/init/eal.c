@@ -22,7 +22,7 @@
 #include "init_int.h"
 
 #define ARGS_MAX 24
-#define LIST_MAX 1024
+#define LIST_MAX 4096
 
 /* Append to a list of text. @return 0, or -ENOSPC */
 static int
@@ -34,7 +34,7 @@ append(char *list, const char *fmt, unsigned a, unsigned b)
 	return n < 0 || (size_t)n >= LIST_MAX - used ? -ENOSPC : 0;
 }
 
-/* "127@(0,1),2@2": the caller on the cores it has, each reactor on its own. */
+/* "127@(0-1),2@2": the caller on the cores it has, each reactor on its own. */
 static int
 lcore_list(char *list, unsigned main_lcore, const cpu_set_t *set, const unsigned *lcores, int n)
 {
@@ -44,10 +44,15 @@ lcore_list(char *list, unsigned main_lcore, const cpu_set_t *set, const unsigned
 	list[0] = '\0';
 	rc = append(list, "%u@(", main_lcore, 0);
 	for (unsigned cpu = 0; cpu < CPU_SETSIZE && rc == 0; cpu++) {
+		unsigned last = cpu;
+
 		if (!CPU_ISSET(cpu, set))
 			continue;
-		rc = append(list, first ? "%u" : ",%u", cpu, 0);
+		while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, set))
+			last++;
+		rc = append(list, first ? "%u-%u" : ",%u-%u", cpu, last);
 		first = false;
+		cpu = last;
 	}
 	if (rc == 0)
 		rc = append(list, ")", 0, 0);

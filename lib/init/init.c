@@ -5,8 +5,10 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plx_reactor.h"
 #include "plx_rpc.h"
@@ -19,6 +21,7 @@ PLX_LOG_DEFINE(init, "plx.init");
 static struct {
 	pthread_mutex_t lock;
 	unsigned users;
+	pid_t pid; /* of the process that started */
 	struct plx_rpc_server *rpc;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -56,6 +59,28 @@ plx_init_parse_lcores(const char *text, unsigned *lcores)
 		text = end;
 	}
 	return n;
+}
+
+/* The EAL takes no core that this process may not run on: leave those out. */
+static int
+usable_lcores(unsigned *lcores, int n)
+{
+	cpu_set_t before, one;
+	int kept = 0;
+
+	if (n == 0 || sched_getaffinity(0, sizeof(before), &before) != 0)
+		return n;
+	for (int i = 0; i < n; i++) {
+		CPU_ZERO(&one);
+		CPU_SET(lcores[i], &one);
+		if (sched_setaffinity(0, sizeof(one), &one) == 0)
+			lcores[kept++] = lcores[i];
+		else
+			PLX_LOG(WARNING, init, "no reactor on core %u: there is no such core for us",
+				lcores[i]);
+	}
+	sched_setaffinity(0, sizeof(before), &before);
+	return kept;
 }
 
 /* A reactor that can't start leaves its workers to the others, or inline. */
@@ -98,6 +123,7 @@ start_all(const struct plx_conf *conf)
 			plx_conf_str(conf, PLX_CONF_REACTOR));
 		return n;
 	}
+	n = usable_lcores(lcores, n);
 	rc = init_eal(conf, lcores, n);
 	if (rc != 0)
 		return rc;
@@ -119,8 +145,14 @@ plx_init_get(const struct plx_conf *conf)
 	int rc = 0;
 
 	pthread_mutex_lock(&state.lock);
-	if (state.users == 0)
+	if (state.pid != 0 && state.pid != getpid()) {
+		/* Its EAL, reactors and pools are the parent's. */
+		PLX_LOG(ERR, init, "a child forked after the start can't use Pollux; exec first");
+		rc = -EOPNOTSUPP;
+	} else if (state.users == 0) {
 		rc = start_all(conf);
+		state.pid = getpid();
+	}
 	if (rc == 0)
 		state.users++;
 	pthread_mutex_unlock(&state.lock);
@@ -131,7 +163,7 @@ void
 plx_init_put(void)
 {
 	pthread_mutex_lock(&state.lock);
-	if (--state.users == 0) {
+	if (--state.users == 0 && state.pid == getpid()) {
 		plx_rpc_stop(state.rpc);
 		state.rpc = NULL;
 		plx_reactor_stop_all();

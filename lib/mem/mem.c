@@ -10,12 +10,15 @@
  * that finds none left goes on.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <rte_common.h>
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
@@ -31,6 +34,7 @@ PLX_LOG_DEFINE(mem, "plx.mem");
 #define SMALL_LEN  4096ull
 #define HEAP_NAME  "plx"
 #define HEAP_STEP  (2ull << 20) /* least that is added to the heap at once */
+#define HEAP_SLACK 4096		/* what the allocator adds to one piece */
 
 static struct {
 	pthread_mutex_t lock;
@@ -57,6 +61,26 @@ tell_once(void)
 		"as root: echo 512 > /proc/sys/vm/nr_hugepages makes transfers faster");
 }
 
+/*
+ * Huge pages may be promised and then denied (by a control group), which is a fatal
+ * signal at the first touch: touch them now, where it is an error.
+ */
+static bool
+populate(void *va, size_t len)
+{
+	return madvise(va, len, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+}
+
+/* A file may not be longer than this process may make it; to try is a fatal signal. */
+static bool
+too_long(uint64_t len)
+{
+	struct rlimit lim;
+
+	return getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY &&
+	       len > lim.rlim_cur;
+}
+
 static int
 seg_try(struct plx_seg *seg, void *addr, size_t len, bool huge)
 {
@@ -65,14 +89,22 @@ seg_try(struct plx_seg *seg, void *addr, size_t len, bool huge)
 
 	seg->len = round_up(len, huge ? HUGE_LEN : SMALL_LEN);
 	seg->huge = huge;
-	seg->fd = memfd_create("pollux", MFD_CLOEXEC | (huge ? MFD_HUGETLB | MEMFD_2MB : 0));
+	if (too_long(seg->len))
+		return -EFBIG;
+	seg->fd = memfd_create("pollux", MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge ? MFD_HUGETLB | MEMFD_2MB : 0));
 	if (seg->fd < 0)
 		return -errno;
-	if (ftruncate(seg->fd, seg->len) != 0)
+	/* Sealed, so that who maps it need not fear that it shrinks. */
+	if (ftruncate(seg->fd, seg->len) != 0 || fcntl(seg->fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
 		goto fail;
 	seg->base = mmap(addr, seg->len, PROT_READ | PROT_WRITE, flags, seg->fd, 0);
 	if (seg->base == MAP_FAILED)
 		goto fail;
+	if (huge && !populate(seg->base, seg->len)) {
+		munmap(seg->base, seg->len);
+		errno = ENOMEM;
+		goto fail;
+	}
 	return 0;
 fail:
 	rc = -errno;
@@ -118,10 +150,15 @@ heap_add(size_t len)
 	size_t page = HUGE_LEN;
 	void *va = MAP_FAILED;
 
-	len = round_up(len, HEAP_STEP);
+	/* In growing steps: the EAL has room for about a hundred pieces. */
+	len = round_up(RTE_MAX(len, heap.total / 4), HEAP_STEP);
 	if (heap.huge)
 		va = mmap(NULL, len, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (va != MAP_FAILED && !populate(va, len)) {
+		munmap(va, len);
+		va = MAP_FAILED;
+	}
 	if (va == MAP_FAILED) {
 		if (heap.huge)
 			tell_once();
@@ -165,7 +202,7 @@ plx_mem_socket(void)
 }
 
 int
-mem_heap_reserve(size_t len)
+plx_mem_reserve(size_t len)
 {
 	int rc;
 
@@ -178,11 +215,13 @@ mem_heap_reserve(size_t len)
 void *
 plx_mem_alloc(size_t len)
 {
-	void *p = rte_malloc_socket("plx_mem", len, 0, plx_mem_socket());
+	void *p = rte_malloc_socket("plx", len, RTE_CACHE_LINE_SIZE, heap.socket);
 
-	if (p != NULL || mem_heap_reserve(len + (256 << 10)) != 0)
+	if (p != NULL)
 		return p;
-	return rte_malloc_socket("plx_mem", len, 0, plx_mem_socket());
+	if (plx_mem_reserve(len + HEAP_SLACK) != 0)
+		return NULL;
+	return rte_malloc_socket("plx", len, RTE_CACHE_LINE_SIZE, heap.socket);
 }
 
 void

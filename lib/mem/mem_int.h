@@ -6,13 +6,8 @@
 #ifndef MEM_INT_H
 #define MEM_INT_H
 
-#include <stddef.h>
-
 #include "plx_log.h"
 
 PLX_LOG_DECLARE(mem);
-
-/** Add at least len bytes to the heap. @return 0 or -errno. Thread: any. */
-int mem_heap_reserve(size_t len);
 
 #endif

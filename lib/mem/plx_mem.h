@@ -41,14 +41,17 @@ void plx_seg_destroy(struct plx_seg *seg);
  */
 int plx_mem_init(bool huge);
 
-/** @return the DPDK socket id of the heap, for rte_malloc_socket() and the like. Thread: any. */
+/** @return the DPDK socket id of the heap, for rte_ring_create() and the like. Thread: any. */
 int plx_mem_socket(void);
 
 /**
- * Memory of the heap, which grows if it must; give it back with rte_free().
- * @return NULL without memory. Thread: any. Blocks: may, when the heap grows.
+ * Memory of the heap, which grows when it must; given back with rte_free().
+ * @return NULL without memory. Thread: any. Blocks: may (system calls when it grows).
  */
 void *plx_mem_alloc(size_t len);
+
+/** Make room for len bytes in the heap, for what DPDK itself allocates. @return 0 or -ENOMEM */
+int plx_mem_reserve(size_t len);
 
 /** Bytes in the heap, and how many of them are on huge pages. Thread: any. */
 void plx_mem_stats(uint64_t *total, uint64_t *huge);
@@ -61,10 +64,11 @@ struct plx_pool_obj {
 #define PLX_POOL_MAX_CHUNKS 40
 
 /**
- * Equal objects for one owner thread: a chain of rte_mempools, each twice as
- * large as the one before, with the free objects on a list, last in first out.
- * (An rte_mempool alone has a fixed size and is a FIFO, which walks through all
- * of its memory; a per-lcore cache does not exist for threads without an lcore.)
+ * Equal objects for one owner thread: chunks of the heap, each as large as all before
+ * it, with the free objects on a list, last in first out. (An rte_mempool has a fixed
+ * size, is a FIFO, which walks through all of its memory, has no cache for threads
+ * without an lcore, and takes three of the EAL's 2,560 memory zones: a process with a
+ * hundred workers runs out of them.)
  */
 struct plx_pool {
 	SLIST_HEAD(, plx_pool_obj) free;
@@ -74,7 +78,10 @@ struct plx_pool {
 	uint32_t n_chunks;
 	uint64_t n_objs;
 	uint64_t max_objs;	/* 0: no bound */
-	struct rte_mempool *chunks[PLX_POOL_MAX_CHUNKS];
+	struct {
+		char *base;
+		uint64_t n;
+	} chunks[PLX_POOL_MAX_CHUNKS];
 	void (*init)(void *obj, void *arg); /* once for each object, when it is made */
 	void *init_arg;
 	char name[16];

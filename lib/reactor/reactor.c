@@ -155,15 +155,23 @@ void
 plx_reactor_stop_all(void)
 {
 	pthread_mutex_lock(&all.lock);
+	for (unsigned i = 0; i < all.n; i++) {
+		if (all.r[i]->n_pollers == 0)
+			continue;
+		/* Their owners still believe in it: better a thread too many than a lost one. */
+		PLX_LOG(ERR, reactor, "workers are left on lcore %u, the reactors stay",
+			all.r[i]->lcore);
+		goto out;
+	}
 	while (all.n > 0) {
 		struct plx_reactor *r = all.r[--all.n];
 
-		PLX_ASSERT(r->n_pollers == 0);
 		atomic_store_explicit(&r->stop, true, memory_order_relaxed);
 		rte_eal_wait_lcore(r->lcore);
 		plx_inbox_close(&r->inbox);
 		free(r);
 	}
+out:
 	pthread_mutex_unlock(&all.lock);
 }
 

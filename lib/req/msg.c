@@ -82,14 +82,16 @@ plx_msg_get(struct plx_msg_pools *p, uint64_t len)
 		}
 	}
 	m->len = len;
-	m->data_len = len;
 	m->got = 0;
 	m->req = NULL;
 	m->ep = NULL;
 	m->is_partial = false;
 	m->direct = false;
 	m->taken = false;
-	p->bytes += len;
+	m->listed = false;
+	m->gone = false;
+	m->cost = sizeof(*m) + (len > PLX_MSG_INLINE ? len : 0);
+	p->bytes += m->cost;
 	return m;
 }
 
@@ -101,6 +103,6 @@ plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m)
 	else if (m->size_class != CLASS_INLINE)
 		plx_pool_put(&p->data[m->size_class], m->data);
 	m->size_class = CLASS_INLINE;
-	p->bytes -= m->data_len;
+	p->bytes -= m->cost;
 	plx_pool_put(&p->msg, m);
 }

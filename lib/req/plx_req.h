@@ -47,9 +47,12 @@ struct plx_dt {
 	int (*finish)(struct plx_dt *dt, int status);
 };
 
+#define PLX_CONN_NONE UINT32_MAX /* no handle's: control messages, receives */
+
 /** Something to send that the device did not take; in order, for each ep. */
 struct plx_pend {
 	STAILQ_ENTRY(plx_pend) link;
+	uint32_t conn_id; /* of the handle it was sent on */
 	/* try again: 0 sent, -EAGAIN not yet; any other error fails it */
 	int (*send)(struct plx_pend *p);
 	void (*fail)(struct plx_pend *p, int err);
@@ -60,6 +63,7 @@ struct plx_wait {
 	TAILQ_ENTRY(plx_wait) link;
 	void (*fail)(struct plx_wait *w, int err);
 	struct plx_ep *ep; /* NULL: does not wait */
+	uint32_t conn_id;  /* of the handle, for sends */
 };
 
 enum plx_req_flag {
@@ -89,6 +93,8 @@ struct plx_req_send {
 	struct plx_wait wait;
 	struct plx_wire_id id;	/* index 0: none */
 	uint32_t msg_id;
+	uint32_t conn_id;	/* of the handle it was sent on */
+	bool announced;		/* the receiver may know of it */
 	bool on_run;		/* linked in rndv's run list */
 	uint8_t role;		/* enum in rndv_int.h */
 	TAILQ_ENTRY(plx_req) run;
@@ -98,6 +104,8 @@ struct plx_req_send {
 		struct {
 			uint64_t addr, len;
 			uint32_t slot, gen, chunk;
+			uint32_t failed; /* chunk that could not be written, UINT32_MAX none */
+			int err;
 		} help;
 		struct {
 			uint64_t end;
@@ -118,6 +126,8 @@ struct plx_req_rndv {
 	uint32_t chunk, n_chunks, mine;
 	uint32_t slot, gen; /* cursor; slot UINT32_MAX: none */
 	uint32_t redo;	    /* chunk that the helper left, UINT32_MAX none */
+	uint32_t taken;	    /* DRAIN: chunks that were ever taken */
+	int err;	    /* DRAIN: why */
 	uint8_t role;
 	bool on_run;
 	bool more;	    /* another transfer follows: no acknowledge */
@@ -126,7 +136,7 @@ struct plx_req_rndv {
 /** What a flush waits for. */
 enum plx_flush_kind {
 	PLX_FLUSH_EP,	  /* all that was sent to ep is with the device */
-	PLX_FLUSH_CLOSE,  /* and every answer has come */
+	PLX_FLUSH_CLOSE,  /* all of one handle is, and every answer has come */
 	PLX_FLUSH_WORKER, /* as EP, for all eps */
 };
 
@@ -135,7 +145,8 @@ struct plx_flush {
 	TAILQ_ENTRY(plx_flush) link;
 	struct plx_pend pend;
 	struct plx_ep *ep;
-	uint8_t kind; /* enum plx_flush_kind */
+	uint32_t conn_id; /* CLOSE: of the handle */
+	uint8_t kind;	  /* enum plx_flush_kind */
 };
 
 struct plx_stream;
@@ -182,7 +193,7 @@ struct plx_req {
 	};
 };
 
-#define PLX_REQ_SIZE 256
+#define PLX_REQ_SIZE 272
 _Static_assert(sizeof(struct plx_req) <= PLX_REQ_SIZE, "the ABI promises this size");
 _Static_assert(PLX_REQ_SIZE % 16 == 0, "user areas stay aligned");
 
@@ -264,6 +275,15 @@ static inline void
 plx_req_put(struct plx_req *req)
 {
 	plx_pool_put(&req->pool->pool, req);
+}
+
+/** Add flags to a request that nobody else looks at, or from the application's side. */
+static inline void
+plx_req_flag(struct plx_req *req, uint8_t flags)
+{
+	uint8_t f = atomic_load_explicit(&req->flags, memory_order_relaxed);
+
+	atomic_store_explicit(&req->flags, f | flags, memory_order_relaxed);
 }
 
 /** Free send.hdr. Thread: application's side. */
@@ -358,6 +378,7 @@ enum plx_msg_kind {
 	PLX_MSG_EAGER, /* data is here, or still arriving */
 	PLX_MSG_SYNC,  /* data is here; the sender waits for a match */
 	PLX_MSG_RTS,   /* data is at the sender */
+	PLX_MSG_GONE,  /* was RTS; the sender has taken it back */
 	PLX_MSG_AM,	/* active message: header and data are here, or still arriving */
 	PLX_MSG_AM_RTS, /* its header is, or is arriving; the data is at the sender */
 	PLX_MSG_STREAM, /* bytes of a stream */
@@ -371,14 +392,12 @@ struct plx_msg {
 	struct plx_tag_msg tag;
 	struct plx_ep *ep;	/* of the sender */
 	uint64_t len;		/* of the whole message */
-	uint64_t data_len;	/* room at data */
+	uint64_t cost;		/* bytes of memory that it takes */
 	uint64_t got;		/* bytes that have arrived */
 	uint8_t *data;
 	struct plx_req *req;	/* the receive that waits for the rest of it */
-	union {
-		LIST_ENTRY(plx_msg) partial; /* while fragments are missing */
-		TAILQ_ENTRY(plx_msg) chunk;  /* in a stream, or on the way to the application */
-	};
+	LIST_ENTRY(plx_msg) partial; /* of the ep's: announced, or fragments are missing */
+	TAILQ_ENTRY(plx_msg) chunk;  /* in a stream, or on the way to the application */
 	uint64_t addr;		/* RTS */
 	struct plx_wire_id sreq; /* SYNC, RTS */
 	uint32_t msg_id;
@@ -390,6 +409,8 @@ struct plx_msg {
 	bool in_cb;		/* AM, application's side: its handler runs */
 	int16_t ack;		/* AM_RTS, on the way back to the owner: -errno for the sender, 1 none */
 	struct plx_am *am;	/* AM */
+	bool listed;		/* AM_RTS, STREAM_RTS; owner: among the ep's announced */
+	bool gone;		/* the same: the sender has taken it back */
 	uint8_t inl[PLX_MSG_INLINE];
 };
 
@@ -399,7 +420,7 @@ struct plx_msg {
 struct plx_msg_pools {
 	struct plx_pool msg;
 	struct plx_pool data[PLX_MSG_CLASSES];
-	uint64_t bytes; /* of data, now */
+	uint64_t bytes; /* of memory that kept messages take now */
 };
 
 void plx_msg_pools_open(struct plx_msg_pools *p);
@@ -407,6 +428,15 @@ void plx_msg_pools_close(struct plx_msg_pools *p);
 
 /** @return a message with room for len bytes at data, or NULL. Thread: owner. */
 struct plx_msg *plx_msg_get(struct plx_msg_pools *p, uint64_t len);
+
+/** Forget that a message is announced. Thread: owner. */
+static inline void
+plx_msg_unlist(struct plx_msg *m)
+{
+	if (m->listed)
+		LIST_REMOVE(m, partial);
+	m->listed = false;
+}
 
 /** Give a message and its data back. Thread: owner. */
 void plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m);

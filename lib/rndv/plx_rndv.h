@@ -42,6 +42,7 @@ TAILQ_HEAD(plx_rndv_run, plx_req);
 struct plx_rndv {
 	struct plx_rndv_run recvs; /* receivers with something to do */
 	struct plx_rndv_run sends; /* senders that help or send fragments */
+	uint32_t n_recvs, n_sends;
 	struct plx_req_ids ids;
 	uint32_t scheme; /* PLX_RNDV_x */
 	uint32_t gen;	 /* of the next cursor */
@@ -91,6 +92,8 @@ void plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct pl
 void plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pull *h);
 void plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_data *h,
 	const uint8_t *data, uint32_t len);
+
+void plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_cancel *h);
 
 /** One chunk of every transfer that has something to do. @return how many moved */
 unsigned plx_rndv_run_slow(struct plx_rndv *r);

@@ -55,6 +55,7 @@ rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role
 	rndv_send_stop_run(r, req);
 	req->send.role = role;
 	req->send.on_run = true;
+	r->n_sends++;
 	TAILQ_INSERT_TAIL(&r->sends, req, send.run);
 }
 
@@ -64,6 +65,7 @@ rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req)
 	if (!req->send.on_run)
 		return;
 	TAILQ_REMOVE(&r->sends, req, send.run);
+	r->n_sends--;
 	req->send.on_run = false;
 	req->send.role = RNDV_IDLE;
 }
@@ -73,7 +75,18 @@ rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role
 {
 	req->recv.rndv.role = role;
 	req->recv.rndv.on_run = true;
+	r->n_recvs++;
 	TAILQ_INSERT_TAIL(&r->recvs, req, recv.rndv.run);
+}
+
+void
+rndv_recv_stop_run(struct plx_rndv *r, struct plx_req *req)
+{
+	if (!req->recv.rndv.on_run)
+		return;
+	TAILQ_REMOVE(&r->recvs, req, recv.rndv.run);
+	r->n_recvs--;
+	req->recv.rndv.on_run = false;
 }
 
 /* The sender's side is over: acknowledged, or the peer is gone. */
@@ -85,6 +98,12 @@ send_end(struct plx_rndv *r, struct plx_req *req, int err)
 	plx_req_id_put(&r->ids, req->send.id);
 	if (err != 0)
 		PLX_STAT_INC(r->stat.errors);
+	if (err == -ECANCELED && req->send.announced) {
+		struct plx_wire_cancel h = {.sreq = req->send.id};
+
+		/* The buffer is the user's again: nobody shall fetch it any more. */
+		(void)plx_ep_tx_ctl(req->send.ep, PLX_WIRE_CANCEL, &h, sizeof(h));
+	}
 	plx_req_complete(req, err);
 }
 
@@ -111,6 +130,14 @@ send_pend_fail(struct plx_pend *p, int err)
 	(void)err;
 }
 
+static inline int
+announced(struct plx_req *req, int rc)
+{
+	if (rc == 0)
+		req->send.announced = true;
+	return rc;
+}
+
 static int
 rts_send(struct plx_pend *p)
 {
@@ -120,7 +147,7 @@ rts_send(struct plx_pend *p)
 	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_RTS};
 
-	return plx_peer_tx(&tx);
+	return announced(req, plx_peer_tx(&tx));
 }
 
 static int
@@ -132,7 +159,7 @@ sync_send(struct plx_pend *p)
 		.op = PLX_WIRE_SYNC};
 
 	plx_req_tx(req, &tx, 0, req->len);
-	return plx_peer_tx(&tx);
+	return announced(req, plx_peer_tx(&tx));
 }
 
 int
@@ -148,7 +175,9 @@ plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx
 	if (rc != 0)
 		return rc;
 	req->send.on_run = false;
+	req->send.announced = false;
 	req->send.role = RNDV_IDLE;
+	req->send.pend.conn_id = req->send.conn_id;
 	req->send.pend.send = send;
 	req->send.pend.fail = send_pend_fail;
 	rc = plx_ep_open(ep) ? send(&req->send.pend) : -EAGAIN;
@@ -158,7 +187,7 @@ plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx
 		plx_req_id_put(&r->ids, req->send.id);
 		return rc;
 	}
-	plx_ep_wait(ep, &req->send.wait, send_wait_fail);
+	plx_ep_wait(ep, &req->send.wait, req->send.conn_id, send_wait_fail);
 	PLX_STAT_INC(r->stat.sends);
 	return 0;
 }
@@ -191,9 +220,7 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 	struct plx_ep *ep = v->ep;
 	struct plx_wire_id sreq = v->sreq;
 
-	if (v->on_run)
-		TAILQ_REMOVE(&r->recvs, req, recv.rndv.run);
-	v->on_run = false;
+	rndv_recv_stop_run(r, req);
 	rndv_split_stop(req);
 	plx_ep_wait_end(&v->wait);
 	if (v->id.index != 0)
@@ -266,7 +293,7 @@ plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sre
 	v->redo = RNDV_NONE;
 	rc = plx_ep_connect(ep);
 	if (rc == 0) {
-		plx_ep_wait(ep, &v->wait, recv_wait_fail);
+		plx_ep_wait(ep, &v->wait, PLX_CONN_NONE, recv_wait_fail);
 		rc = recv_start(r, req);
 	}
 	if (rc != 0)
@@ -280,7 +307,7 @@ send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 	struct plx_req *req = plx_req_id_find(&r->ids, id);
 
 	if (req == NULL || (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_RECV) ||
-		req->send.ep != ep) {
+		req->send.ep != ep || !req->send.announced) {
 		PLX_STAT_INC(r->stat.drop_bad_id);
 		return NULL;
 	}
@@ -328,6 +355,7 @@ plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_he
 	req->send.help.slot = h->slot;
 	req->send.help.gen = h->gen;
 	req->send.help.chunk = h->chunk;
+	req->send.help.failed = RNDV_NONE;
 	rndv_send_start_run(r, req, RNDV_HELP);
 }
 
@@ -338,7 +366,8 @@ plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wir
 
 	if (req == NULL)
 		return;
-	if (req->recv.rndv.role != RNDV_SPLIT || h->chunk >= req->recv.rndv.n_chunks)
+	if ((req->recv.rndv.role != RNDV_SPLIT && req->recv.rndv.role != RNDV_DRAIN) ||
+		h->chunk >= req->recv.rndv.n_chunks)
 		PLX_STAT_INC(r->stat.drop_bad_range);
 	else
 		req->recv.rndv.redo = h->chunk;
@@ -382,23 +411,58 @@ plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_da
 		rndv_recv_end(r, req, 0);
 }
 
+void
+plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_cancel *h)
+{
+	struct plx_wait *w;
+
+	TAILQ_FOREACH(w, &ep->waits, link) {
+		struct plx_req *req = container_of(w, struct plx_req, recv.rndv.wait);
+
+		if (w->fail != recv_wait_fail || req->recv.rndv.sreq.index != h->sreq.index ||
+			req->recv.rndv.sreq.gen != h->sreq.gen)
+			continue;
+		if (req->recv.rndv.role == RNDV_SPLIT)
+			rndv_split_drain(req, -ECONNRESET);
+		else if (req->recv.rndv.role != RNDV_DRAIN)
+			rndv_recv_end(r, req, -ECONNRESET);
+		return;
+	}
+}
+
+static unsigned
+recv_step(struct plx_rndv *r, struct plx_req *req)
+{
+	switch (req->recv.rndv.role) {
+	case RNDV_GET:
+		return rndv_get_step(r, req);
+	case RNDV_SPLIT:
+		return rndv_split_step(r, req);
+	default:
+		return rndv_drain_step(r, req);
+	}
+}
+
 unsigned
 plx_rndv_run_slow(struct plx_rndv *r)
 {
-	struct plx_req *req, *next, *last;
+	struct plx_req *req;
+	uint32_t k;
 	unsigned n = 0;
 
-	/* Up to the last of now: callbacks may add new ones behind it. */
-	last = TAILQ_LAST(&r->sends, plx_rndv_run);
-	for (req = TAILQ_FIRST(&r->sends); req != NULL; req = next) {
-		next = req != last ? TAILQ_NEXT(req, send.run) : NULL;
+	/*
+	 * A step may end any of them and begin others, in callbacks: take the first, put it
+	 * last, and trust no pointer across a step.
+	 */
+	for (k = r->n_sends; k > 0 && (req = TAILQ_FIRST(&r->sends)) != NULL; k--) {
+		TAILQ_REMOVE(&r->sends, req, send.run);
+		TAILQ_INSERT_TAIL(&r->sends, req, send.run);
 		n += req->send.role == RNDV_HELP ? rndv_help_step(r, req) : rndv_pull_step(r, req);
 	}
-	last = TAILQ_LAST(&r->recvs, plx_rndv_run);
-	for (req = TAILQ_FIRST(&r->recvs); req != NULL; req = next) {
-		next = req != last ? TAILQ_NEXT(req, recv.rndv.run) : NULL;
-		n += req->recv.rndv.role == RNDV_GET ? rndv_get_step(r, req)
-						     : rndv_split_step(r, req);
+	for (k = r->n_recvs; k > 0 && (req = TAILQ_FIRST(&r->recvs)) != NULL; k--) {
+		TAILQ_REMOVE(&r->recvs, req, recv.rndv.run);
+		TAILQ_INSERT_TAIL(&r->recvs, req, recv.rndv.run);
+		n += recv_step(r, req);
 	}
 	return n;
 }

@@ -17,7 +17,8 @@
 
 #include "rndv_int.h"
 
-#define CHUNK_MIN (16u << 10)
+/* Below this two system calls cost more than sharing one copy gains. */
+#define CHUNK_MIN (64u << 10)
 
 static inline uint64_t
 min_u64(uint64_t a, uint64_t b)
@@ -71,7 +72,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	rc = plx_req_id_get(&r->ids, req, &v->id);
 	if (rc != 0)
 		return rc;
-	/* At least four chunks, so that both get some; page multiples. */
+	/* A few chunks, so that both sides get some; page multiples. */
 	chunk = min_u64(r->chunk, (v->copy / 4 + 4095) & ~4095ull);
 	chunk = chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
 	while (v->copy / chunk >= UINT32_MAX)
@@ -79,7 +80,8 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	v->chunk = chunk;
 	v->n_chunks = (v->copy + chunk - 1) / chunk;
 	v->slot = slot;
-	v->gen = r->gen++;
+	v->gen = r->gen;
+	r->gen += r->gen == UINT32_MAX ? 2 : 1; /* 0 is no generation */
 	v->mine = 0;
 	c = own_cursor(v);
 	atomic_store_explicit(&c->done, (uint64_t)v->gen << 32, memory_order_relaxed);
@@ -135,8 +137,7 @@ rndv_get_step(struct plx_rndv *r, struct plx_req *req)
 	if (rc == -EAGAIN)
 		return 0;
 	if (rc == -EOPNOTSUPP) { /* not allowed to read there after all */
-		TAILQ_REMOVE(&r->recvs, req, recv.rndv.run);
-		v->on_run = false;
+		rndv_recv_stop_run(r, req);
 		rc = rndv_frag_start(r, req);
 		if (rc != 0)
 			rndv_recv_end(r, req, rc);
@@ -159,26 +160,88 @@ get_chunk(struct plx_rndv *r, struct plx_req *req, uint32_t i)
 	return rc;
 }
 
+/* Nobody takes another chunk; those in the helper's hands are waited for. */
+void
+rndv_split_drain(struct plx_req *req, int err)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	uint64_t old = atomic_exchange_explicit(&own_cursor(v)->next, 0, memory_order_relaxed);
+
+	v->role = RNDV_DRAIN;
+	v->err = err;
+	v->taken = min_u64((uint32_t)old, v->n_chunks);
+}
+
+static uint32_t
+split_done(const struct plx_req_rndv *v)
+{
+	/* pairs with the release in rndv_help_step(): the helper's bytes are there */
+	return v->mine + (uint32_t)atomic_load_explicit(&own_cursor(v)->done, memory_order_acquire);
+}
+
 unsigned
 rndv_split_step(struct plx_rndv *r, struct plx_req *req)
 {
 	struct plx_req_rndv *v = &req->recv.rndv;
-	struct plx_cursor *c = own_cursor(v);
 	uint32_t i = v->redo;
 	int rc = 0;
 
 	v->redo = RNDV_NONE;
 	if (i == RNDV_NONE)
-		i = cursor_take(c, v->gen, v->n_chunks);
+		i = cursor_take(own_cursor(v), v->gen, v->n_chunks);
 	if (i != RNDV_NONE)
 		rc = get_chunk(r, req, i);
-	/* pairs with the release in rndv_help_step(): the helper's bytes are there */
-	if (rc != 0 ||
-		v->mine + (uint32_t)atomic_load_explicit(&c->done, memory_order_acquire) >=
-			v->n_chunks)
-		rndv_recv_end(r, req, rc);
-	else if (i == RNDV_NONE)
+	if (rc != 0) {
+		v->mine++; /* of no use, but over */
+		rndv_split_drain(req, rc);
+	} else if (split_done(v) >= v->n_chunks) {
+		rndv_recv_end(r, req, 0);
+	} else if (i == RNDV_NONE) {
 		return 0;
+	}
+	return 1;
+}
+
+unsigned
+rndv_drain_step(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	int rc;
+
+	if (v->redo != RNDV_NONE) { /* what the helper gave up is over as well */
+		v->redo = RNDV_NONE;
+		v->mine++;
+	}
+	if (split_done(v) < v->taken)
+		return 0;
+	if (v->err != -EOPNOTSUPP) {
+		rndv_recv_end(r, req, v->err);
+		return 1;
+	}
+	/* Not allowed to read there after all: from the beginning, as messages. */
+	rndv_split_stop(req);
+	rndv_recv_stop_run(r, req);
+	plx_req_id_put(&r->ids, v->id);
+	v->id.index = 0;
+	v->offset = 0;
+	rc = rndv_frag_start(r, req);
+	if (rc != 0)
+		rndv_recv_end(r, req, rc);
+	return 1;
+}
+
+/* Tell the receiver which chunk it must do itself; keeps trying. */
+static unsigned
+help_end(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_req_send *s = &req->send;
+	struct plx_wire_help_end end = {.rreq = s->rreq, .chunk = s->help.failed,
+		.err = s->help.err};
+	int rc = plx_ep_tx_ctl(s->ep, PLX_WIRE_HELP_END, &end, sizeof(end));
+
+	if (rc == -ENOMEM)
+		return 0;
+	rndv_send_stop_run(r, req);
 	return 1;
 }
 
@@ -188,12 +251,13 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req)
 	struct plx_req_send *s = &req->send;
 	struct plx_cursor *base = plx_peer_shared(s->ep->peer), *c;
 	uint32_t n_chunks = (s->help.len + s->help.chunk - 1) / s->help.chunk;
-	struct plx_wire_help_end end;
 	struct plx_rma_op op;
 	uint64_t offset;
 	uint32_t i;
 	int rc;
 
+	if (s->help.failed != RNDV_NONE)
+		return help_end(r, req);
 	c = base + s->help.slot;
 	i = base != NULL ? cursor_take(c, s->help.gen, n_chunks) : RNDV_NONE;
 	if (i == RNDV_NONE) {
@@ -207,12 +271,11 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req)
 	rc = plx_peer_rma(&op);
 	if (rc == 0) {
 		PLX_STAT_ADD(r->stat.bytes_help, op.len);
-		/* pairs with the acquire in rndv_split_step() */
+		/* pairs with the acquire in split_done() */
 		atomic_fetch_add_explicit(&c->done, 1, memory_order_release);
 		return 1;
 	}
-	rndv_send_stop_run(r, req);
-	end = (struct plx_wire_help_end){.rreq = s->rreq, .chunk = i, .err = rc};
-	(void)plx_ep_tx_ctl(s->ep, PLX_WIRE_HELP_END, &end, sizeof(end));
-	return 1;
+	s->help.failed = i;
+	s->help.err = rc;
+	return help_end(r, req);
 }

@@ -15,6 +15,7 @@ enum rndv_role {
 	RNDV_IDLE,
 	RNDV_GET,
 	RNDV_SPLIT,
+	RNDV_DRAIN, /* a SPLIT that failed: waits until its helper has stopped */
 	RNDV_FRAG, /* receiver: waits for DATA; not in a list */
 	RNDV_HELP, /* sender */
 	RNDV_PULL, /* sender: sends DATA */
@@ -23,6 +24,7 @@ enum rndv_role {
 /* rndv.c */
 void rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err);
 void rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
+void rndv_recv_stop_run(struct plx_rndv *r, struct plx_req *req);
 void rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
 void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
 
@@ -30,8 +32,10 @@ void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
 int rndv_get_start(struct plx_rndv *r, struct plx_req *req);
 int rndv_split_start(struct plx_rndv *r, struct plx_req *req);
 void rndv_split_stop(struct plx_req *req);
+void rndv_split_drain(struct plx_req *req, int err);
 unsigned rndv_get_step(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_split_step(struct plx_rndv *r, struct plx_req *req);
+unsigned rndv_drain_step(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_help_step(struct plx_rndv *r, struct plx_req *req);
 
 /* rndv_frag.c: data sent as messages */

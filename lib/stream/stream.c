@@ -126,6 +126,7 @@ chunk_cost(const struct plx_msg *m)
 static void
 chunk_end(struct plx_stream *s, struct plx_msg *m)
 {
+	plx_msg_unlist(m);
 	if (m->ack == 0) {
 		s->held -= chunk_cost(m);
 		s->owed += chunk_cost(m);
@@ -140,7 +141,7 @@ chunks_drop(struct plx_stream *s, struct plx_stream_chunks *list)
 
 	while ((m = TAILQ_FIRST(list)) != NULL) {
 		TAILQ_REMOVE(list, m, chunk);
-		if (m->kind == PLX_MSG_STREAM_RTS)
+		if (m->kind == PLX_MSG_STREAM_RTS && !m->gone)
 			plx_rndv_ack(s->ep, m->sreq, 0);
 		chunk_end(s, m);
 	}
@@ -187,8 +188,10 @@ rts_send(struct plx_pend *p)
 		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id};
 	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_STREAM_RTS};
+	int rc = plx_peer_tx(&tx);
 
-	return plx_peer_tx(&tx);
+	req->send.announced = rc == 0;
+	return rc;
 }
 
 /* From here on the request is lib/rndv's. */
@@ -200,6 +203,7 @@ send_announce(struct plx_stream *s, struct plx_req *req)
 	s->credit -= PLX_STREAM_COST;
 	plx_ep_wait_end(&req->stream.wait);
 	req->send.ep = s->ep;
+	req->send.conn_id = s->conn_id;
 	req->send.tag = plx_stream_wire_id(s->conn_id);
 	rc = plx_rndv_send_as(s->all->rndv, req, rts_send);
 	if (rc != 0) {
@@ -312,6 +316,7 @@ send_kick(struct plx_stream *s)
 	s->busy++;
 	if (send_run(s, false) == -EAGAIN) {
 		s->pended = true;
+		s->pend.conn_id = s->conn_id;
 		s->pend.send = pend_send;
 		s->pend.fail = pend_fail;
 		plx_ep_pend(s->ep, &s->pend);
@@ -340,7 +345,7 @@ plx_stream_send(struct plx_stream *s, struct plx_req *req)
 	req->stream.stream = s;
 	req->stream.offset = 0;
 	TAILQ_INSERT_TAIL(&s->sends, req, stream.link);
-	plx_ep_wait(s->ep, &req->stream.wait, send_wait_fail);
+	plx_ep_wait(s->ep, &req->stream.wait, s->conn_id, send_wait_fail);
 	send_kick(s);
 }
 
@@ -405,6 +410,13 @@ closed_drop(struct plx_stream *s)
 		grant(s);
 }
 
+static void
+rts_list(struct plx_stream *s, struct plx_msg *m)
+{
+	m->listed = true;
+	LIST_INSERT_HEAD(&s->ep->announced, m, partial);
+}
+
 /* Bytes of the first chunk have been fetched, or never will be. */
 static void
 xfer_done(struct plx_req *x)
@@ -431,6 +443,8 @@ xfer_done(struct plx_req *x)
 	}
 	if (rc != 0 || m->got == m->len)
 		chunk_remove(s, m);
+	else
+		rts_list(s, m);
 	if (rc == 0 && to != NULL)
 		set_ready(s, true);
 	if (to == NULL) {
@@ -471,13 +485,13 @@ xfer_dt_finish(struct plx_dt *dt, int status)
 static void
 xfer_start(struct plx_stream *s, struct plx_msg *m, void *buf, struct plx_dt *dt, uint64_t n)
 {
-	struct plx_req *x = plx_req_get(&s->all->xfers);
+	struct plx_req *x = m->gone ? NULL : plx_req_get(&s->all->xfers);
 
 	if (x == NULL) {
-		PLX_STAT_INC(s->all->stat.rx_drop_no_memory);
-		s->err = -ENOMEM;
+		s->err = m->gone ? -ECONNRESET : -ENOMEM;
 		return;
 	}
+	plx_msg_unlist(m);
 	atomic_store_explicit(&x->flags, PLX_REQ_RECV, memory_order_relaxed);
 	x->done = xfer_done;
 	x->cb_arg = s;
@@ -505,6 +519,10 @@ fetch_piece(struct plx_stream *s, struct plx_msg *m)
 	to->ack = 1; /* its sender has not paid for it */
 	s->xfer_to = to;
 	xfer_start(s, m, chunk_data(to), NULL, n);
+	if (s->err != 0 && s->xfer == NULL && s->xfer_to == to) { /* it did not begin */
+		s->xfer_to = NULL;
+		plx_msg_put(s->all->msgs, to);
+	}
 }
 
 /* The first receive has met bytes that are at the sender. */
@@ -780,6 +798,7 @@ plx_stream_on_rts(struct plx_streams *all, struct plx_peer *src, const struct pl
 	m->sreq = h->sreq;
 	m->ack = 0;
 	TAILQ_INSERT_TAIL(&s->chunks, m, chunk);
+	rts_list(s, m);
 	s->held += PLX_STREAM_COST;
 	set_ready(s, true);
 	if (!TAILQ_EMPTY(&s->recvs)) {

@@ -119,8 +119,8 @@ send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const struct
 		return error(UCS_ERR_NO_MEMORY);
 	}
 	if (hdr != a->hdr)
-		atomic_fetch_or_explicit(&req->flags, PLX_REQ_OWN_HDR, memory_order_relaxed);
-	plx_worker_am_send(ep->worker->core, ep->user.ep, a->wire, hdr, buf->addr, buf->len, a->how,
+		plx_req_flag(req, PLX_REQ_OWN_HDR);
+	plx_worker_am_send(ep->worker->core, &ep->user, a->wire, hdr, buf->addr, buf->len, a->how,
 		req);
 	return ucp_req_posted_simple(req, p);
 }
@@ -245,7 +245,7 @@ recv_kept(ucp_worker_h w, struct plx_msg *m, void *data, struct ucp_buf *buf,
 	req->status = tmp.status;
 	req->recv.info_tag = 0;
 	req->recv.info_len = tmp.recv.info_len;
-	atomic_fetch_or_explicit(&req->flags, PLX_REQ_RECV | PLX_REQ_DONE, memory_order_release);
+	plx_req_flag(req, PLX_REQ_RECV | PLX_REQ_DONE);
 	if ((p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0)
 		return error(ucp_status(tmp.status));
 	ret = plx_req_user(req);

@@ -132,7 +132,6 @@ static ucs_status_ptr_t
 ep_close(ucp_ep_h ep, bool force, const struct ucp_post *p)
 {
 	ucp_worker_h w = ep->worker;
-	struct plx_ep *core = ep->user.ep;
 	ucs_status_ptr_t ret;
 	struct plx_req *req;
 
@@ -146,8 +145,8 @@ ep_close(ucp_ep_h ep, bool force, const struct ucp_post *p)
 	}
 	ucp_ep_unlink(ep);
 	if (force)
-		plx_worker_ep_cancel(w->core, core);
-	plx_worker_flush(w->core, PLX_FLUSH_CLOSE, core, req);
+		plx_worker_ep_cancel(w->core, &ep->user);
+	plx_worker_flush(w->core, PLX_FLUSH_CLOSE, &ep->user, req);
 	plx_worker_ep_put(w->core, &ep->user);
 	ret = ucp_req_posted_simple(req, p);
 	ucp_unlock(w);
@@ -196,7 +195,7 @@ ep_flush(ucp_ep_h ep, const struct ucp_post *p)
 	ucp_lock(ep->worker);
 	req = ucp_req_get(ep->worker, p, NULL);
 	if (req != NULL) {
-		plx_worker_flush(ep->worker->core, PLX_FLUSH_EP, ep->user.ep, req);
+		plx_worker_flush(ep->worker->core, PLX_FLUSH_EP, &ep->user, req);
 		ret = ucp_req_posted_simple(req, p);
 	}
 	ucp_unlock(ep->worker);

@@ -80,7 +80,7 @@ ucp_req_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
 	/* Whoever polls the request rather than look at what we return must see it done. */
 	req = ucp_req_get(w, p, NULL);
 	req->status = rc;
-	atomic_fetch_or_explicit(&req->flags, PLX_REQ_DONE, memory_order_release);
+	plx_req_flag(req, PLX_REQ_DONE);
 	return UCS_STATUS_PTR(ucp_status(rc));
 }
 
@@ -187,7 +187,7 @@ release(void *request, uint8_t flags)
 	if (plx_req_is_done(req))
 		plx_req_put(req);
 	else
-		atomic_fetch_or_explicit(&req->flags, flags, memory_order_relaxed);
+		plx_req_flag(req, flags);
 	ucp_unlock(w);
 }
 

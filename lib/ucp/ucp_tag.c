@@ -4,6 +4,7 @@
  * ucp_tag.c - tagged sends, receives and probes, in the nb, nbr and nbx forms
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "ucp_int.h"
 
@@ -21,8 +22,45 @@ send_req(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, bool sync, const struc
 
 	if (req == NULL)
 		return error(UCS_ERR_NO_MEMORY);
-	plx_worker_tag_send(ep->worker->core, ep->user.ep, buf->addr, buf->len, tag, sync, req);
+	plx_worker_tag_send(ep->worker->core, &ep->user, buf->addr, buf->len, tag, sync, req);
 	return ucp_req_posted_simple(req, p);
+}
+
+struct send_now_arg {
+	ucp_ep_h ep;
+	const void *addr;
+	size_t len;
+	ucp_tag_t tag;
+	int rc;
+};
+
+static void
+send_now_run(void *arg)
+{
+	struct send_now_arg *a = arg;
+
+	a->rc = plx_worker_tag_send_now(a->ep->worker->core, a->ep->user.ep, a->addr, a->len, a->tag);
+}
+
+/* At once or not at all, whoever gives the turns and whatever the datatype. */
+static __rte_noinline ucs_status_ptr_t
+send_forced(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_post *p)
+{
+	struct send_now_arg a = {ep, buf->addr, buf->len, tag, -EAGAIN};
+	void *copy = NULL;
+
+	if (buf->dt != NULL && buf->len != 0) {
+		a.addr = copy = malloc(buf->len);
+		if (copy == NULL)
+			return error(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
+		buf->dt->pack(buf->dt, 0, copy, buf->len);
+	}
+	plx_worker_call(ep->worker->core, send_now_run, &a);
+	free(copy);
+	if (a.rc == -EAGAIN)
+		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+	ucp_buf_drop(buf, ucp_status(a.rc));
+	return ucp_req_ended(ep->worker, p, a.rc);
 }
 
 static inline ucs_status_ptr_t
@@ -40,7 +78,7 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_po
 			return ucp_req_ended(w, p, rc);
 	}
 	if (unlikely(p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL))
-		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+		return send_forced(ep, buf, tag, p);
 	return send_req(ep, buf, tag, false, p);
 }
 
@@ -162,23 +200,27 @@ recv_posted(struct plx_req *req, const struct ucp_post *p, ucp_tag_recv_info_t *
 	return ret;
 }
 
-/* Into a request of our own, which serves for the call only. */
+/* Into the user's request, or one of our own that serves for the call only. */
 static ucs_status_ptr_t
 recv_now(ucp_worker_h w, struct ucp_buf *buf, ucp_tag_t tag, ucp_tag_t mask,
-	ucp_tag_recv_info_t *info)
+	const struct ucp_post *p, ucp_tag_recv_info_t *info)
 {
-	struct plx_req req;
+	bool user = (p->mask & UCP_OP_ATTR_FIELD_REQUEST) != 0;
+	struct plx_req own, *req = user ? plx_req_of(p->user) : &own;
 	int rc;
 
-	plx_req_init(&req, &w->core->reqs, PLX_REQ_USER);
-	req.dt = buf->dt;
-	rc = plx_worker_tag_recv_now(w->core, buf->addr, buf->len, tag, mask, &req);
+	plx_req_init(req, &w->core->reqs, PLX_REQ_USER);
+	req->dt = buf->dt;
+	rc = plx_worker_tag_recv_now(w->core, buf->addr, buf->len, tag, mask, req);
 	if (buf->dt != NULL)
 		rc = buf->dt->finish(buf->dt, rc);
 	if (rc == 0 && info != NULL) {
-		info->sender_tag = req.recv.info_tag;
-		info->length = req.recv.info_len;
+		info->sender_tag = req->recv.info_tag;
+		info->length = req->recv.info_len;
 	}
+	req->status = rc;
+	if (rc != -EAGAIN)
+		plx_req_flag(req, PLX_REQ_DONE);
 	return error(ucp_status(rc));
 }
 
@@ -206,7 +248,7 @@ ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_
 		return error(status);
 	ucp_lock(w);
 	if (unlikely(p.mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) {
-		ret = recv_now(w, &buf, tag, tag_mask, param_info(param));
+		ret = recv_now(w, &buf, tag, tag_mask, &p, param_info(param));
 	} else {
 		req = ucp_req_get(w, &p, &buf);
 		if (likely(req != NULL)) {

@@ -28,6 +28,8 @@ enum plx_wire_op {
 	PLX_WIRE_HELP_END,  /* sender to receiver: I stopped helping, because of err */
 	PLX_WIRE_PULL,	    /* receiver to sender: send the data as DATA messages */
 	PLX_WIRE_DATA,	    /* answer to PULL */
+	PLX_WIRE_FLOW,	    /* receiver to sender: announce everything, or no longer */
+	PLX_WIRE_CANCEL,    /* sender to receiver: the rest of that message does not come */
 	PLX_WIRE_AM,	    /* a whole active message */
 	PLX_WIRE_AM_FIRST,  /* first piece of one; the others are FRAG */
 	PLX_WIRE_AM_RTS,    /* its data waits at the sender; then as after RTS */
@@ -107,6 +109,19 @@ struct plx_wire_data {
 	uint64_t offset;
 };
 
+struct plx_wire_cancel {
+	struct plx_wire_id sreq; /* of an RTS; index 0: fragments */
+	uint32_t msg_id;
+	uint32_t pad;
+};
+
+struct plx_wire_flow {
+	uint32_t stop; /* 1: data only when asked for; 0: as usual again */
+	uint32_t pad;
+};
+
+_Static_assert(sizeof(struct plx_wire_cancel) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_flow) == 8, "wire");
 /* An active message goes as its header, padded to 8 bytes, and its data. */
 #define PLX_WIRE_AM_HDR_MAX 4096
 #define PLX_WIRE_AM_REPLY   0x8000u /* of hdr_len: the sender wants to be answered */

@@ -4,6 +4,7 @@
  * wire.c - header lengths, names, and the packed worker address
  */
 #include <errno.h>
+#include <stdalign.h>
 #include <string.h>
 
 #include <rte_hash_crc.h>
@@ -21,6 +22,8 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_HELP_END] = sizeof(struct plx_wire_help_end),
 	[PLX_WIRE_PULL] = sizeof(struct plx_wire_pull),
 	[PLX_WIRE_DATA] = sizeof(struct plx_wire_data),
+	[PLX_WIRE_FLOW] = sizeof(struct plx_wire_flow),
+	[PLX_WIRE_CANCEL] = sizeof(struct plx_wire_cancel),
 	[PLX_WIRE_AM] = sizeof(struct plx_wire_am),
 	[PLX_WIRE_AM_FIRST] = sizeof(struct plx_wire_am_first),
 	[PLX_WIRE_AM_RTS] = sizeof(struct plx_wire_am_rts),
@@ -41,6 +44,8 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_HELP_END] = "help_end",
 	[PLX_WIRE_PULL] = "pull",
 	[PLX_WIRE_DATA] = "data",
+	[PLX_WIRE_FLOW] = "flow",
+	[PLX_WIRE_CANCEL] = "cancel",
 	[PLX_WIRE_AM] = "am",
 	[PLX_WIRE_AM_FIRST] = "am_first",
 	[PLX_WIRE_AM_RTS] = "am_rts",
@@ -69,10 +74,12 @@ plx_wire_op_name(uint8_t op)
 static uint32_t
 addr_crc(const uint8_t *p, uint16_t len)
 {
+	alignas(8) uint8_t body[PLX_WIRE_ADDR_MAX]; /* rte_hash_crc() reads whole words */
 	uint32_t head;
 
 	memcpy(&head, p + 4, sizeof(head)); /* length, version, devices */
-	return rte_hash_crc(p + ADDR_UID_OFF, len - ADDR_UID_OFF, rte_hash_crc_4byte(head, ~0u));
+	memcpy(body, p + ADDR_UID_OFF, len - ADDR_UID_OFF);
+	return rte_hash_crc(body, len - ADDR_UID_OFF, rte_hash_crc_4byte(head, ~0u));
 }
 
 int

@@ -106,7 +106,7 @@ whole_tx(struct plx_ep *ep, uint64_t word, struct am_src *src, uint64_t len)
 }
 
 static __rte_noinline int
-send_now_slow(struct plx_worker *w, struct plx_ep *ep, uint64_t word, struct am_src *src,
+send_now_slow(struct plx_ep *ep, uint64_t word, struct am_src *src,
 	uint64_t len, uint32_t how)
 {
 	uint64_t all = plx_am_head(src->hdr_len) + len;
@@ -114,7 +114,7 @@ send_now_slow(struct plx_worker *w, struct plx_ep *ep, uint64_t word, struct am_
 
 	if (rc != 0)
 		return rc;
-	if (!plx_ep_open(ep) || worker_am_choose(w, ep->peer, all, len, how) != WORKER_AM_WHOLE)
+	if (!plx_ep_open(ep) || worker_am_choose(ep, all, len, how) != WORKER_AM_WHOLE)
 		return -EAGAIN;
 	if (all <= RTE_MIN(ep->peer->short_max, SHORT_MAX))
 		return short_tx(ep, word, src, all);
@@ -129,10 +129,10 @@ plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_
 	int rc;
 
 	if (likely(src.hdr_len == 0 && how == 0 && plx_ep_open(ep) && len <= ep->peer->short_max &&
-		    len <= w->eager_max))
+		    len <= ep->eps->eager_max))
 		rc = plx_ep_tx_short(ep, PLX_WIRE_AM, wire_word(h), buf, len);
 	else
-		rc = send_now_slow(w, ep, wire_word(h), &src, len, how);
+		rc = send_now_slow(ep, wire_word(h), &src, len, how);
 	if (likely(rc == 0))
 		PLX_STAT_INC(w->am.stat.sends);
 	return rc;
@@ -202,7 +202,11 @@ rts_send(struct plx_pend *p)
 		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id,
 		.msg_id = req->send.msg_id};
 
-	return pieces_send(req, PLX_WIRE_AM_RTS, &h, sizeof(h), plx_am_head(plx_am_hdr_len(&h.am)));
+	int rc = pieces_send(req, PLX_WIRE_AM_RTS, &h, sizeof(h), plx_am_head(plx_am_hdr_len(&h.am)));
+
+	if (rc == 0 || req->send.offset != 0)
+		req->send.announced = true;
+	return rc;
 }
 
 static void
@@ -214,14 +218,13 @@ am_send(struct plx_worker *w, struct plx_req *req, uint32_t how)
 
 	req->send.offset = 0;
 	if (rc == 0) {
-		switch (worker_am_choose(w, ep->peer, plx_am_head(plx_am_hdr_len(&h)) + req->len,
-			req->len, how)) {
+		switch (worker_am_choose(ep, plx_am_head(plx_am_hdr_len(&h)) + req->len, req->len, how)) {
 		case WORKER_AM_WHOLE:
-			worker_send_or_pend(req, whole_send);
+			worker_send_or_pend(req, whole_send, worker_send_fail);
 			break;
 		case WORKER_AM_FRAGS:
 			req->send.msg_id = ep->msg_id++;
-			worker_send_or_pend(req, frags_send);
+			worker_send_or_pend(req, frags_send, worker_frags_fail);
 			break;
 		case WORKER_AM_RNDV:
 			req->send.msg_id = ep->msg_id++;
@@ -244,12 +247,13 @@ send_run(void *arg)
 }
 
 void
-plx_worker_am_send(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h, const void *hdr,
-	const void *buf, uint64_t len, uint32_t how, struct plx_req *req)
+plx_worker_am_send(struct plx_worker *w, const struct plx_ep_user *user, struct plx_wire_am h,
+	const void *hdr, const void *buf, uint64_t len, uint32_t how, struct plx_req *req)
 {
 	req->buf = (void *)(uintptr_t)buf;
 	req->len = len;
-	req->send.ep = ep;
+	req->send.ep = user->ep;
+	req->send.conn_id = user->conn_id;
 	req->send.tag = wire_word(h);
 	req->send.hdr = hdr;
 	req->send.rreq.index = how; /* until the receiver names itself */
@@ -338,7 +342,7 @@ end_run(void *arg)
 {
 	struct plx_msg *m = arg;
 
-	if (m->kind == PLX_MSG_AM_RTS && m->ack != 1)
+	if (m->kind == PLX_MSG_AM_RTS && m->ack != 1 && !m->gone)
 		plx_rndv_ack(m->ep, m->sreq, m->ack);
 	plx_am_msg_put(m->am, m);
 }
@@ -371,16 +375,18 @@ fetch_run(void *arg)
 {
 	struct plx_req *req = arg;
 	struct plx_worker *w = worker_of(req);
-	struct plx_req_rndv *v = &req->recv.rndv;
+	const struct plx_msg *m = req->recv.msg;
 
-	if (req->len != 0 || v->copy == 0) {
-		plx_rndv_recv(&w->rndv, v->ep, v->sreq, v->addr, v->copy, req);
-		return;
+	plx_msg_unlist(req->recv.msg);
+	if (m->gone) {
+		plx_req_complete(req, -ECONNRESET);
+	} else if (req->len != 0 || m->len == 0) {
+		plx_rndv_recv(&w->rndv, m->ep, m->sreq, m->addr, m->len, req);
+	} else { /* nothing is wanted of it: that is a drop and no truncation */
+		plx_rndv_ack(m->ep, m->sreq, 0);
+		req->recv.info_len = 0;
+		plx_req_complete(req, 0);
 	}
-	/* Nothing is wanted of it: that is a drop and no truncation. */
-	plx_rndv_ack(v->ep, v->sreq, 0);
-	req->recv.info_len = 0;
-	plx_req_complete(req, 0);
 }
 
 void
@@ -389,11 +395,8 @@ plx_worker_am_fetch(struct plx_worker *w, struct plx_msg *m, void *buf, uint64_t
 {
 	worker_recv_init(req, buf, len);
 	req->recv.info_len = m->len;
-	req->recv.rndv.ep = m->ep;
-	req->recv.rndv.sreq = m->sreq;
-	req->recv.rndv.addr = m->addr;
-	req->recv.rndv.copy = m->len;
-	/* The message holds the ep until then; what is posted first runs first. */
+	req->recv.msg = m;
+	/* The message stays until then: what is posted first runs first. */
 	if (!worker_submit(w, fetch_run, req))
 		fetch_run(req);
 	plx_am_take(m, 1);

@@ -56,7 +56,7 @@ struct plx_worker {
 	/* owner */
 	alignas(PLX_LINE) uint64_t empty_turns;
 	uint64_t yield_turns;
-	uint64_t eager_max;
+	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
 	uint64_t check_ticks; /* between two looks at the peers */
 	struct plx_timers timers;
 	struct plx_timer check;
@@ -72,6 +72,7 @@ struct plx_worker {
 
 	/* application's side */
 	alignas(PLX_LINE) struct plx_req_pool reqs;
+	bool in_poll;
 	_Atomic uint32_t n_failed; /* writer: owner; eps that have failed */
 
 	/* cold */
@@ -143,8 +144,8 @@ int plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void 
  * the message is matched; inline that may be before this returns.
  * Thread: application's side.
  */
-void plx_worker_tag_send(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
-	uint64_t tag, bool sync, struct plx_req *req);
+void plx_worker_tag_send(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
+	uint64_t len, uint64_t tag, bool sync, struct plx_req *req);
 
 /**
  * Receive a tagged message into buf; req completes with its info, -EMSGSIZE when it
@@ -180,18 +181,20 @@ void plx_worker_msg_recv(struct plx_worker *w, struct plx_msg *msg, void *buf, u
 /** Cancel a posted receive; what is matched already goes on. Thread: application's side. */
 void plx_worker_cancel(struct plx_worker *w, struct plx_req *req);
 
-/** req completes when the flush is done; inline that may be at once. Thread: application's side. */
-void plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, struct plx_ep *ep,
-	struct plx_req *req);
+/**
+ * req completes when the flush is done; inline that may be at once.
+ * @param user the handle; NULL for PLX_FLUSH_WORKER
+ * Thread: application's side.
+ */
+void plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind,
+	const struct plx_ep_user *user, struct plx_req *req);
 
 /** Call fn for each API handle, which stays meanwhile. Thread: any. */
 void plx_worker_users_each(struct plx_worker *w, void (*fn)(struct plx_ep_user *user, void *arg),
 	void *arg);
 
-/**
- * Cancel all that waits for the ep; it can be used again. Thread: application's side.
- */
-void plx_worker_ep_cancel(struct plx_worker *w, struct plx_ep *ep);
+/** Cancel all that was sent on this handle and waits. Thread: application's side. */
+void plx_worker_ep_cancel(struct plx_worker *w, const struct plx_ep_user *user);
 
 /**
  * Add a handle for the sender of a message, by the number that the message carried.
@@ -219,7 +222,7 @@ int plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_w
  * Send an active message. req completes when hdr and buf may be used again; one that is
  * announced with what its receiver says. Thread: application's side.
  */
-void plx_worker_am_send(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
+void plx_worker_am_send(struct plx_worker *w, const struct plx_ep_user *user, struct plx_wire_am h,
 	const void *hdr, const void *buf, uint64_t len, uint32_t how, struct plx_req *req);
 
 /**

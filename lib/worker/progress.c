@@ -27,25 +27,36 @@ fail_run(struct plx_worker *w)
 	}
 }
 
-static bool
-flush_is_done(const struct plx_worker *w, const struct plx_flush *f)
+bool
+worker_flush_is_done(const struct plx_worker *w, const struct plx_flush *f)
 {
-	if (f->kind == PLX_FLUSH_WORKER)
+	switch (f->kind) {
+	case PLX_FLUSH_EP:
+		return f->ep->err != 0 || STAILQ_EMPTY(&f->ep->pending);
+	case PLX_FLUSH_CLOSE:
+		return f->ep->err != 0 || plx_ep_is_quiet(f->ep, f->conn_id);
+	default:
 		return TAILQ_EMPTY(&w->eps.stalled);
-	return f->ep->err != 0 || (STAILQ_EMPTY(&f->ep->pending) && f->ep->n_waits == 0);
+	}
 }
 
-unsigned
-worker_flush_run(struct plx_worker *w)
+static __rte_noinline unsigned
+flush_run(struct plx_worker *w)
 {
-	struct plx_flush *f, *next;
+	TAILQ_HEAD(, plx_flush) now = TAILQ_HEAD_INITIALIZER(now);
+	struct plx_flush *f;
 	unsigned n = 0;
 
-	for (f = TAILQ_FIRST(&w->flushes); f != NULL; f = next) {
-		next = TAILQ_NEXT(f, link);
-		if (!flush_is_done(w, f))
+	/* Callbacks may flush and close anew: they find the worker's list, not ours. */
+	TAILQ_CONCAT(&now, &w->flushes, link);
+	while ((f = TAILQ_FIRST(&now)) != NULL) {
+		TAILQ_REMOVE(&now, f, link);
+		if (!worker_flush_is_done(w, f)) {
+			TAILQ_INSERT_TAIL(&w->flushes, f, link);
 			continue;
-		TAILQ_REMOVE(&w->flushes, f, link);
+		}
+		if (f->ep != NULL)
+			f->ep->refs--;
 		plx_req_complete(container_of(f, struct plx_req, flush), 0);
 		n++;
 	}
@@ -84,13 +95,15 @@ plx_worker_turn(struct plx_worker *w)
 	n += plx_rndv_run(&w->rndv);			/* 3 next pieces of large messages */
 	n += plx_eps_flush(&w->eps);			/* 4 what the devices did not take */
 	if (unlikely(!TAILQ_EMPTY(&w->flushes)))
-		n += worker_flush_run(w);		/* 5 */
+		n += flush_run(w);			/* 5 closes that wait */
 	if (unlikely(!SLIST_EMPTY(&w->failing)))
-		fail_run(w);				/* 6 */
+		fail_run(w);				/* 6 peers that have died */
+	if (unlikely(!LIST_EMPTY(&w->eps.stopped) && w->msgs.bytes <= w->kept_max / 2))
+		plx_eps_resume(&w->eps);		/* 7 senders that were stopped */
 	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
-		plx_timers_run(&w->timers, rte_rdtsc()); /* 7 who is alive */
+		plx_timers_run(&w->timers, rte_rdtsc()); /* 8 who is alive */
 	if (w->dedicated)
-		worker_rings_flush(w);			/* 8 what found no room in the rings */
+		worker_rings_flush(w);			/* 9 what found no room in the rings */
 	PLX_STAT_INC(w->stat.turns);
 	if (n != 0) {
 		PLX_STAT_INC(w->stat.busy_turns);
@@ -105,7 +118,14 @@ plx_worker_turn(struct plx_worker *w)
 unsigned
 plx_worker_progress(struct plx_worker *w)
 {
+	unsigned n;
+
 	if (likely(!w->dedicated))
 		return plx_worker_turn(w);
-	return plx_req_pool_poll(&w->reqs) + plx_am_poll(&w->am);
+	if (w->in_poll) /* as in a turn: a callback asks for progress */
+		return 0;
+	w->in_poll = true;
+	n = plx_req_pool_poll(&w->reqs) + plx_am_poll(&w->am);
+	w->in_poll = false;
+	return n;
 }

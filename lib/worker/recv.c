@@ -50,11 +50,21 @@ msg_set_ep(struct plx_worker *w, struct plx_msg *m, struct plx_peer *src)
 void
 worker_msg_free(struct plx_worker *w, struct plx_msg *m)
 {
-	if (m->is_partial)
+	if (m->is_partial || m->kind == PLX_MSG_RTS)
 		LIST_REMOVE(m, partial);
 	if (m->ep != NULL)
 		m->ep->n_msgs--;
 	plx_msg_put(&w->msgs, m);
+}
+
+/* Too much is kept: from here on this sender only announces. Nothing is ever dropped. */
+static __rte_noinline __rte_cold void
+stop_sender(struct plx_worker *w, struct plx_peer *src)
+{
+	struct plx_ep *ep = plx_ep_of(&w->eps, src);
+
+	if (ep != NULL)
+		plx_ep_stop(ep);
 }
 
 /* Keep a message that no receive waits for. @return NULL without memory */
@@ -72,17 +82,18 @@ msg_keep(struct plx_worker *w, struct plx_peer *src, uint64_t tag, uint64_t len,
 	}
 	m->kind = kind;
 	m->len = len;
-	if (src != NULL)
-		msg_set_ep(w, m, src);
 	plx_tag_keep(w->tag, &m->tag, tag);
 	PLX_STAT_ADD(w->stat.eager_bytes_kept, data_len);
+	if (unlikely(w->msgs.bytes > w->kept_max))
+		stop_sender(w, src);
 	return m;
 }
 
 static __rte_noinline void
-keep_eager(struct plx_worker *w, uint64_t tag, const uint8_t *data, uint64_t len)
+keep_eager(struct plx_worker *w, struct plx_peer *src, uint64_t tag, const uint8_t *data,
+	uint64_t len)
 {
-	struct plx_msg *m = msg_keep(w, NULL, tag, len, len, PLX_MSG_EAGER);
+	struct plx_msg *m = msg_keep(w, src, tag, len, len, PLX_MSG_EAGER);
 
 	if (m == NULL)
 		return;
@@ -101,7 +112,7 @@ rx_eager(struct plx_worker *w, const struct plx_rx *rx)
 	if (likely(req != NULL))
 		recv_done(req, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
 	else
-		keep_eager(w, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
+		keep_eager(w, rx->src, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
 }
 
 static void
@@ -126,6 +137,7 @@ rx_sync(struct plx_worker *w, const struct plx_rx *rx)
 	m = msg_keep(w, rx->src, h.tag, len, len, PLX_MSG_SYNC);
 	if (m == NULL)
 		return;
+	msg_set_ep(w, m, rx->src);
 	m->sreq = h.sreq;
 	m->got = len;
 	rte_memcpy(m->data, data, len);
@@ -165,6 +177,10 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx)
 		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
 		return;
 	}
+	if (plx_ep_of(&w->eps, rx->src) == NULL) { /* the rest could not be told apart */
+		PLX_STAT_INC(w->stat.rx_drop_no_memory);
+		return;
+	}
 	req = match(w, h.tag);
 	if (req != NULL) {
 		m = plx_msg_get(&w->msgs, 0);
@@ -185,16 +201,12 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx)
 		m = msg_keep(w, rx->src, h.tag, h.len, h.len, PLX_MSG_EAGER);
 		if (m == NULL)
 			return;
+		msg_set_ep(w, m, rx->src);
 		memcpy(m->data, data, len);
 	}
 	m->msg_id = h.msg_id;
 	m->got = len;
 	m->is_partial = true;
-	if (m->ep == NULL) { /* no memory for the ep: the rest could not be told apart */
-		PLX_STAT_INC(w->stat.rx_drop_no_memory);
-		m->is_partial = false;
-		return;
-	}
 	LIST_INSERT_HEAD(&m->ep->partial, m, partial);
 	if (m->got == m->len)
 		partial_end(w, m);
@@ -257,6 +269,8 @@ rx_rts(struct plx_worker *w, const struct plx_rx *rx)
 	m = msg_keep(w, rx->src, h.tag, h.len, 0, PLX_MSG_RTS);
 	if (m == NULL)
 		return;
+	msg_set_ep(w, m, rx->src);
+	LIST_INSERT_HEAD(&m->ep->announced, m, partial);
 	m->sreq = h.sreq;
 	m->addr = h.addr;
 }
@@ -291,9 +305,33 @@ worker_recv_msg(struct plx_worker *w, struct plx_msg *m, struct plx_req *req)
 		plx_rndv_recv(&w->rndv, ep, sreq, addr, len, req);
 	} else if (m->is_partial) {
 		m->req = req;
+	} else if (m->kind == PLX_MSG_GONE) {
+		worker_msg_free(w, m);
+		plx_req_complete(req, -ECONNRESET);
 	} else {
 		plx_req_complete(req, worker_take_msg(w, m, req));
 	}
+}
+
+/* The rest of a message in fragments does not come. */
+static void
+partial_drop(struct plx_worker *w, struct plx_msg *m, int err)
+{
+	struct plx_req *req = m->req;
+
+	if (m->kind >= PLX_MSG_AM) {
+		plx_am_msg_put(&w->am, m);
+		return;
+	}
+	LIST_REMOVE(m, partial);
+	m->is_partial = false;
+	if (req != NULL) {
+		worker_msg_free(w, m);
+		plx_req_complete(req, err);
+	} else if (!m->taken) {
+		plx_tag_take(w->tag, &m->tag);
+		worker_msg_free(w, m);
+	} /* else: the application holds it and learns of it when it receives */
 }
 
 void
@@ -301,23 +339,46 @@ worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err)
 {
 	struct plx_msg *m;
 
-	while ((m = LIST_FIRST(&ep->partial)) != NULL) {
-		struct plx_req *req = m->req;
+	while ((m = LIST_FIRST(&ep->partial)) != NULL)
+		partial_drop(w, m, err);
+}
 
-		if (m->kind >= PLX_MSG_AM) {
-			plx_am_msg_put(&w->am, m);
-			continue;
+/* The sender has taken a message back; one that is here in part, or by announcement. */
+static void
+rx_cancel(struct plx_worker *w, struct plx_ep *ep, const struct plx_wire_cancel *h)
+{
+	struct plx_msg *m;
+
+	if (h->sreq.index == 0) {
+		LIST_FOREACH(m, &ep->partial, partial) {
+			if (m->msg_id != h->msg_id)
+				continue;
+			partial_drop(w, m, -ECONNRESET);
+			return;
 		}
-		LIST_REMOVE(m, partial);
-		m->is_partial = false;
-		if (req != NULL) {
-			worker_msg_free(w, m);
-			plx_req_complete(req, err);
-		} else if (!m->taken) {
-			plx_tag_take(w->tag, &m->tag);
-			worker_msg_free(w, m);
-		} /* else: the application holds it and learns of it when it receives */
+		return;
 	}
+	LIST_FOREACH(m, &ep->announced, partial) {
+		if (m->sreq.index != h->sreq.index || m->sreq.gen != h->sreq.gen)
+			continue;
+		/* It keeps its place; whoever receives it is told. */
+		if (m->kind == PLX_MSG_RTS) {
+			LIST_REMOVE(m, partial);
+			m->kind = PLX_MSG_GONE;
+		} else {
+			plx_msg_unlist(m);
+			m->gone = true;
+		}
+		return;
+	}
+	LIST_FOREACH(m, &ep->partial, partial) {
+		if (m->kind != PLX_MSG_AM_RTS || m->sreq.index != h->sreq.index ||
+			m->sreq.gen != h->sreq.gen)
+			continue;
+		partial_drop(w, m, -ECONNRESET); /* the rest of its header is missing */
+		return;
+	}
+	plx_rndv_on_cancel(&w->rndv, ep, h);
 }
 
 union rx_hdr {
@@ -326,6 +387,8 @@ union rx_hdr {
 	struct plx_wire_help_end help_end;
 	struct plx_wire_pull pull;
 	struct plx_wire_data data;
+	struct plx_wire_flow flow;
+	struct plx_wire_cancel cancel;
 };
 
 static inline void
@@ -379,6 +442,12 @@ rx_rndv(struct plx_worker *w, const struct plx_rx *rx)
 	}
 	memcpy(&hdr, rx->data, plx_wire_hdr_len[rx->op]);
 	switch (rx->op) {
+	case PLX_WIRE_FLOW:
+		plx_ep_on_flow(ep, &hdr.flow);
+		break;
+	case PLX_WIRE_CANCEL:
+		rx_cancel(w, ep, &hdr.cancel);
+		break;
 	case PLX_WIRE_ACK:
 		plx_rndv_on_ack(&w->rndv, ep, &hdr.ack);
 		break;

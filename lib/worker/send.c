@@ -17,9 +17,11 @@ enum send_how {
 
 /* The one place that chooses. */
 static inline enum send_how
-send_choose(const struct plx_worker *w, const struct plx_peer *peer, uint64_t len, bool sync)
+send_choose(const struct plx_ep *ep, uint64_t len, bool sync)
 {
-	if (len > w->eager_max)
+	const struct plx_peer *peer = ep->peer;
+
+	if (len > ep->eager_max)
 		return SEND_RNDV;
 	if (sync)
 		return len + sizeof(struct plx_wire_sync) <= peer->mtu ? SEND_SYNC : SEND_RNDV;
@@ -28,15 +30,16 @@ send_choose(const struct plx_worker *w, const struct plx_peer *peer, uint64_t le
 
 /* The same for active messages; len is without the header. */
 enum worker_am_way
-worker_am_choose(const struct plx_worker *w, const struct plx_peer *peer, uint64_t all,
-	uint64_t len, uint32_t how)
+worker_am_choose(const struct plx_ep *ep, uint64_t all, uint64_t len, uint32_t how)
 {
+	/* A peer that wants tagged messages announced takes these as ever. */
+	bool eager = len <= ep->eps->eager_max || (how & PLX_AM_EAGER) != 0;
+
 	if ((how & PLX_AM_RNDV) != 0 || len > WORKER_FRAGS_LEN_MAX)
 		return WORKER_AM_RNDV;
-	if (all + sizeof(struct plx_wire_am) <= peer->mtu &&
-		(len <= w->eager_max || (how & PLX_AM_EAGER) != 0))
-		return WORKER_AM_WHOLE;
-	return len <= w->eager_max || (how & PLX_AM_EAGER) != 0 ? WORKER_AM_FRAGS : WORKER_AM_RNDV;
+	if (!eager)
+		return WORKER_AM_RNDV;
+	return all + sizeof(struct plx_wire_am) <= ep->peer->mtu ? WORKER_AM_WHOLE : WORKER_AM_FRAGS;
 }
 
 static inline int
@@ -49,13 +52,13 @@ eager_tx(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 }
 
 static __rte_noinline int
-send_now_slow(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+send_now_slow(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
 	int rc = plx_ep_connect(ep);
 
 	if (rc != 0)
 		return rc;
-	if (!plx_ep_open(ep) || send_choose(w, ep->peer, len, false) != SEND_EAGER)
+	if (!plx_ep_open(ep) || send_choose(ep, len, false) != SEND_EAGER)
 		return -EAGAIN;
 	return eager_tx(ep, buf, len, tag);
 }
@@ -64,10 +67,15 @@ int
 plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
 	uint64_t tag)
 {
-	PLX_STAT_INC(w->stat.tag_sends);
-	if (likely(plx_ep_open(ep) && len <= ep->peer->short_max && len <= w->eager_max))
-		return plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
-	return send_now_slow(w, ep, buf, len, tag);
+	int rc;
+
+	if (likely(plx_ep_open(ep) && len <= ep->peer->short_max && len <= ep->eager_max))
+		rc = plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
+	else
+		rc = send_now_slow(ep, buf, len, tag);
+	if (likely(rc == 0))
+		PLX_STAT_INC(w->stat.tag_sends);
+	return rc;
 }
 
 static int
@@ -120,21 +128,35 @@ frags_send(struct plx_pend *p)
 	return 0;
 }
 
-static void
-send_fail(struct plx_pend *p, int err)
+void
+worker_send_fail(struct plx_pend *p, int err)
 {
 	plx_req_complete(container_of(p, struct plx_req, send.pend), err);
 }
 
+void
+worker_frags_fail(struct plx_pend *p, int err)
+{
+	struct plx_req *req = container_of(p, struct plx_req, send.pend);
+	struct plx_wire_cancel h = {.msg_id = req->send.msg_id};
+
+	/* Who has the first piece must not wait for the last. */
+	if (err == -ECANCELED && req->send.offset != 0)
+		(void)plx_ep_tx_ctl(req->send.ep, PLX_WIRE_CANCEL, &h, sizeof(h));
+	plx_req_complete(req, err);
+}
+
 /* Give it to the device, or let it wait behind what waits. */
 void
-worker_send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p))
+worker_send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p),
+	void (*fail)(struct plx_pend *p, int err))
 {
 	struct plx_ep *ep = req->send.ep;
 	int rc;
 
 	req->send.pend.send = send;
-	req->send.pend.fail = send_fail;
+	req->send.pend.fail = fail;
+	req->send.pend.conn_id = req->send.conn_id;
 	rc = plx_ep_open(ep) ? send(&req->send.pend) : -EAGAIN;
 	if (rc == -EAGAIN)
 		plx_ep_pend(ep, &req->send.pend);
@@ -148,15 +170,16 @@ worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 	struct plx_ep *ep = req->send.ep;
 	int rc = plx_ep_connect(ep);
 
+	PLX_STAT_INC(w->stat.tag_sends);
 	if (rc == 0) {
-		switch (send_choose(w, ep->peer, req->len, sync)) {
+		switch (send_choose(ep, req->len, sync)) {
 		case SEND_EAGER:
-			worker_send_or_pend(req, eager_send);
+			worker_send_or_pend(req, eager_send, worker_send_fail);
 			break;
 		case SEND_FRAGS:
 			req->send.offset = 0;
 			req->send.msg_id = ep->msg_id++;
-			worker_send_or_pend(req, frags_send);
+			worker_send_or_pend(req, frags_send, worker_frags_fail);
 			break;
 		case SEND_SYNC:
 			rc = plx_rndv_send_sync(&w->rndv, req);

@@ -75,15 +75,16 @@ tag_send_run(void *arg)
 }
 
 void
-plx_worker_tag_send(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
-	uint64_t tag, bool sync, struct plx_req *req)
+plx_worker_tag_send(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
+	uint64_t len, uint64_t tag, bool sync, struct plx_req *req)
 {
 	req->buf = (void *)(uintptr_t)buf;
 	req->len = len;
-	req->send.ep = ep;
+	req->send.ep = user->ep;
+	req->send.conn_id = user->conn_id;
 	req->send.tag = tag;
 	if (sync)
-		atomic_fetch_or_explicit(&req->flags, PLX_REQ_SYNC, memory_order_relaxed);
+		plx_req_flag(req, PLX_REQ_SYNC);
 	if (!worker_submit(w, tag_send_run, req))
 		worker_tag_send(w, req, sync);
 }
@@ -91,7 +92,7 @@ plx_worker_tag_send(struct plx_worker *w, struct plx_ep *ep, const void *buf, ui
 void
 worker_recv_init(struct plx_req *req, void *buf, uint64_t len)
 {
-	atomic_fetch_or_explicit(&req->flags, PLX_REQ_RECV, memory_order_relaxed);
+	plx_req_flag(req, PLX_REQ_RECV);
 	req->buf = buf;
 	req->len = len;
 	req->recv.info_tag = 0;
@@ -148,6 +149,7 @@ recv_now_run(void *arg)
 	if (msg->kind == PLX_MSG_RTS || msg->got != msg->len)
 		return; /* it stays where it is, in its place */
 	plx_tag_take(a->w->tag, m);
+	PLX_STAT_INC(a->w->stat.tag_recvs);
 	a->req->recv.info_tag = m->tag;
 	a->req->recv.info_len = msg->len;
 	a->rc = worker_take_msg(a->w, msg, a->req);
@@ -261,46 +263,41 @@ flush_run(void *arg)
 	struct plx_worker *w = worker_of(req);
 	struct plx_flush *f = &req->flush;
 
-	if (f->kind == PLX_FLUSH_EP && !STAILQ_EMPTY(&f->ep->pending)) {
+	if (worker_flush_is_done(w, f)) {
+		plx_req_complete(req, 0);
+	} else if (f->kind == PLX_FLUSH_EP) {
 		f->pend.send = flush_pend_send;
 		f->pend.fail = flush_pend_fail;
+		f->pend.conn_id = f->conn_id;
 		plx_ep_pend(f->ep, &f->pend);
-	} else if (f->kind == PLX_FLUSH_EP) {
-		plx_req_complete(req, 0);
 	} else {
+		if (f->ep != NULL)
+			f->ep->refs++; /* until it is done */
 		TAILQ_INSERT_TAIL(&w->flushes, f, link);
-		worker_flush_run(w);
 	}
 }
 
 void
-plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, struct plx_ep *ep,
+plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, const struct plx_ep_user *user,
 	struct plx_req *req)
 {
 	req->flush.kind = kind;
-	req->flush.ep = ep;
+	req->flush.ep = user != NULL ? user->ep : NULL;
+	req->flush.conn_id = user != NULL ? user->conn_id : PLX_CONN_NONE;
 	if (!worker_submit(w, flush_run, req))
 		flush_run(req);
 }
 
-struct ep_cancel_arg {
-	struct plx_worker *w;
-	struct plx_ep *ep;
-};
-
 static void
 ep_cancel_run(void *arg)
 {
-	struct ep_cancel_arg *a = arg;
+	const struct plx_ep_user *user = arg;
 
-	worker_drop_partial(a->w, a->ep, -ECANCELED);
-	plx_ep_cancel(a->ep, -ECANCELED);
+	plx_ep_cancel(user->ep, user->conn_id, -ECANCELED);
 }
 
 void
-plx_worker_ep_cancel(struct plx_worker *w, struct plx_ep *ep)
+plx_worker_ep_cancel(struct plx_worker *w, const struct plx_ep_user *user)
 {
-	struct ep_cancel_arg a = {w, ep};
-
-	plx_worker_call(w, ep_cancel_run, &a);
+	plx_worker_call(w, ep_cancel_run, (void *)(uintptr_t)user);
 }

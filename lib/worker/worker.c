@@ -91,9 +91,9 @@ open_queues(struct plx_worker *w, const struct plx_conf *conf)
 		struct plx_dev **dev = &w->devs[w->n_queues];
 		struct plx_queue **q = &w->queues[w->n_queues];
 
-		rc = plx_dev_open(name, plx_conf_process(), dev);
+		rc = plx_dev_open(name, dev);
 		if (rc == 0) {
-			rc = plx_queue_open(*dev, w, q);
+			rc = plx_queue_open(*dev, conf, w, q);
 			if (rc != 0)
 				plx_dev_close(*dev);
 		}
@@ -123,7 +123,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 
 	w->dedicated = plx_reactor_count() > 0;
 	w->yield_turns = plx_conf_u64(conf, PLX_CONF_WORKER_YIELD_TURNS);
-	w->eager_max = plx_conf_u64(conf, PLX_CONF_EAGER_MAX);
+	w->kept_max = plx_conf_u64(conf, PLX_CONF_TAG_UNEXPECTED_MAX);
 	w->check_ticks = plx_conf_u64(conf, PLX_CONF_PEER_CHECK_MS) * rte_get_tsc_hz() / 1000;
 	TAILQ_INIT(&w->flushes);
 	SLIST_INIT(&w->failing);
@@ -134,8 +134,9 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	plx_rndv_open(&w->rndv, conf);
 	plx_eps_open(&w->eps, on_ep_failed);
 	w->eps.rndv = &w->rndv;
+	w->eps.eager_max = plx_conf_u64(conf, PLX_CONF_EAGER_MAX);
 	plx_msg_pools_open(&w->msgs);
-	plx_streams_open(&w->streams, &w->eps, &w->msgs, &w->rndv, w->eager_max);
+	plx_streams_open(&w->streams, &w->eps, &w->msgs, &w->rndv, w->eps.eager_max);
 	w->check.fn = check_peers;
 	plx_timer_arm(&w->timers, &w->check, rte_rdtsc() + w->check_ticks);
 }
@@ -178,12 +179,12 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	rc = open_queues(w, params->conf);
 	if (rc != 0)
 		goto free_reqs;
-	rc = plx_inbox_open(&w->inbox);
-	if (rc != 0)
-		goto close_q;
 	w->poller.fn = poll_turn;
 	w->poller.arg = w;
 	if (w->dedicated) {
+		rc = plx_inbox_open(&w->inbox);
+		if (rc != 0)
+			goto close_q;
 		rc = plx_reactor_add(&w->poller);
 		if (rc != 0)
 			goto close_inbox;
@@ -312,6 +313,8 @@ ep_get_run(void *arg)
 				return;
 			}
 			plx_ep_user_add(ep, a->user);
+			if (ep->err != 0)
+				on_ep_failed(ep, ep->err); /* its handler wants to know, too */
 			return;
 		}
 	}

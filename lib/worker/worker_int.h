@@ -22,15 +22,18 @@ void worker_msg_free(struct plx_worker *w, struct plx_msg *msg);
 
 /* send.c */
 void worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync);
-void worker_send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p));
+void worker_send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p),
+	void (*fail)(struct plx_pend *p, int err));
+void worker_send_fail(struct plx_pend *p, int err);
+void worker_frags_fail(struct plx_pend *p, int err);
 
 enum worker_am_way {
 	WORKER_AM_WHOLE, /* one message of the device */
 	WORKER_AM_FRAGS,
 	WORKER_AM_RNDV,
 };
-enum worker_am_way worker_am_choose(const struct plx_worker *w, const struct plx_peer *peer,
-	uint64_t all, uint64_t len, uint32_t how);
+enum worker_am_way worker_am_choose(const struct plx_ep *ep, uint64_t all, uint64_t len,
+	uint32_t how);
 
 #define WORKER_FRAGS_LEN_MAX (1ull << 30) /* the most that proto.eager_max allows */
 
@@ -42,7 +45,7 @@ void worker_am_frag(struct plx_worker *w, struct plx_msg *m, const struct plx_wi
 void worker_am_end(struct plx_am *am, struct plx_msg *m, int ack);
 
 /* progress.c */
-unsigned worker_flush_run(struct plx_worker *w);
+bool worker_flush_is_done(const struct plx_worker *w, const struct plx_flush *f);
 
 /* submit.c: what the owner does with an operation of the application's side */
 bool worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * init_test.c - lists of cores, and a start that is counted
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_lcore.h>
+
+#include "plx_init.h"
+#include "plx_mem.h"
+#include "plx_reactor.h"
+#include "plx_unit.h"
+
+static void
+core_lists_are_read_as_written(void)
+{
+	const struct {
+		const char *text;
+		int n;
+		unsigned first, last;
+	} good[] = {
+		{"", 0, 0, 0}, {"lcore:", 0, 0, 0}, {"lcore:1", 1, 1, 1}, {"0", 1, 0, 0},
+		{"1,3-5", 4, 1, 5}, {"lcore:3-3,1", 2, 3, 1}, {"0-63", 64, 0, 63},
+		{"007", 1, 7, 7},
+	};
+	unsigned lcores[PLX_INIT_LCORES_MAX];
+
+	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		int n = plx_init_parse_lcores(good[i].text, lcores);
+
+		UNIT_EQ_FATAL(n, good[i].n);
+		if (n == 0)
+			continue;
+		UNIT_EQ(lcores[0], good[i].first);
+		UNIT_EQ(lcores[n - 1], good[i].last);
+	}
+}
+
+static void
+other_text_is_no_core_list(void)
+{
+	const char *const bad[] = {"x", "lcore", "lcore:x", "1,", ",1", "1,,2", "1-", "-1", "2-1",
+		"1 2", "1;2", "1-2-3", "0-64", "99999999999999999999", "1,99999999999999999999",
+		"4294967296", "lcore:lcore:1", "0x1", "1\n", "+1", "1,-2"};
+	unsigned lcores[PLX_INIT_LCORES_MAX];
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (!UNIT_EQ(plx_init_parse_lcores(bad[i], lcores), -EINVAL))
+			printf("\"%s\"\n", bad[i]);
+}
+
+static struct plx_conf conf;
+
+static void
+a_bad_core_list_does_not_start(void)
+{
+	plx_conf_defaults(&conf);
+	plx_conf_set(&conf, "log.level", "emergency", PLX_CONF_FROM_API, NULL);
+	UNIT_EQ_FATAL(plx_conf_set(&conf, "reactor.lcores", "1-", PLX_CONF_FROM_API, NULL), 0);
+	UNIT_EQ(plx_init_get(&conf), -EINVAL);
+	UNIT_EQ(rte_lcore_count(), 0);
+}
+
+static void
+the_start_is_counted_and_the_last_one_stops_the_reactors(void)
+{
+	plx_conf_set(&conf, "reactor.lcores", "0", PLX_CONF_FROM_RPC, NULL);
+	UNIT_EQ_FATAL(plx_init_get(&conf), 0);
+	UNIT_EQ(rte_lcore_count(), 2); /* the caller's, and the reactor's */
+	UNIT_EQ(plx_reactor_count(), 1);
+	UNIT_TRUE(plx_mem_socket() >= 0);
+	UNIT_EQ_FATAL(plx_init_get(&conf), 0);
+	UNIT_EQ(plx_reactor_count(), 1);
+	plx_init_put();
+	UNIT_EQ(plx_reactor_count(), 1);
+	plx_init_put();
+	UNIT_EQ(plx_reactor_count(), 0);
+	UNIT_EQ_FATAL(plx_init_get(&conf), 0); /* the EAL is still there */
+	UNIT_EQ(plx_reactor_count(), 1);
+	plx_init_put();
+	UNIT_EQ(plx_reactor_count(), 0);
+}
+
+static CU_TestInfo tests[] = {
+	UNIT_TEST(core_lists_are_read_as_written),
+	UNIT_TEST(other_text_is_no_core_list),
+	UNIT_TEST(a_bad_core_list_does_not_start),
+	UNIT_TEST(the_start_is_counted_and_the_last_one_stops_the_reactors),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_SuiteInfo suites[] = {
+	{"init", NULL, NULL, NULL, NULL, tests},
+	CU_SUITE_INFO_NULL,
+};
+
+int
+main(void)
+{
+	return unit_run(suites);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mem_test.c - segments huge and small, and pools that grow
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "plx_mem.h"
+#include "plx_unit.h"
+
+static unsigned
+open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	CU_ASSERT_FATAL(dir != NULL);
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void
+segment_is_good(size_t len, bool huge)
+{
+	struct plx_seg seg;
+	uint8_t *other;
+
+	UNIT_EQ_FATAL(plx_seg_create(&seg, NULL, len, huge), 0);
+	UNIT_TRUE(seg.len >= len && seg.len % 4096 == 0);
+	UNIT_TRUE(!seg.huge || (huge && seg.len % (2u << 20) == 0));
+	for (size_t i = 0; i < seg.len; i += 512)
+		CU_ASSERT_FATAL(((uint8_t *)seg.base)[i] == 0);
+	other = mmap(NULL, seg.len, PROT_READ | PROT_WRITE, MAP_SHARED, seg.fd, 0);
+	CU_ASSERT_FATAL(other != MAP_FAILED);
+	unit_fill(seg.base, len, len);
+	CU_ASSERT(unit_is_filled(other, len, len));
+	munmap(other, seg.len);
+	plx_seg_destroy(&seg);
+	CU_ASSERT_PTR_NULL(seg.base);
+	plx_seg_destroy(&seg); /* once more is nothing */
+}
+
+static void
+a_segment_is_zeroed_and_can_be_mapped_by_others(void)
+{
+	const size_t lens[] = {1, 4095, 4096, 4097, 300000, (2u << 20) + 1};
+	unsigned files = open_files();
+
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		segment_is_good(lens[i], false);
+		segment_is_good(lens[i], true); /* huge where there are free ones */
+	}
+	UNIT_EQ(open_files(), files);
+}
+
+static void
+a_segment_comes_where_it_is_wanted_or_not_at_all(void)
+{
+	struct plx_seg a, b = {.base = NULL};
+	void *where;
+
+	UNIT_EQ_FATAL(plx_seg_create(&a, NULL, 8192, false), 0);
+	UNIT_EQ(plx_seg_create(&b, a.base, 4096, false), -EEXIST);
+	UNIT_EQ(plx_seg_create(&b, a.base, 4096, true), -EEXIST);
+	CU_ASSERT_PTR_NULL(b.base);
+	where = a.base;
+	plx_seg_destroy(&a);
+	UNIT_EQ_FATAL(plx_seg_create(&b, where, 4096, false), 0);
+	CU_ASSERT_PTR_EQUAL(b.base, where);
+	plx_seg_destroy(&b);
+}
+
+static void
+a_segment_that_cannot_be_leaves_nothing_behind(void)
+{
+	struct plx_seg seg = {.base = NULL, .fd = -7};
+	unsigned files = open_files();
+
+	UNIT_EQ(plx_seg_create(&seg, NULL, 0, false), -ENOMEM);
+	UNIT_EQ(plx_seg_create(&seg, NULL, SIZE_MAX, true), -ENOMEM);
+	UNIT_TRUE(plx_seg_create(&seg, NULL, (size_t)1 << 50, true) < 0);
+	UNIT_TRUE(plx_seg_create(&seg, NULL, (size_t)1 << 62, false) < 0);
+	UNIT_EQ(seg.fd, -7);
+	UNIT_EQ(open_files(), files);
+}
+
+static unsigned n_inits;
+
+static void
+obj_init(void *obj, void *arg)
+{
+	uint64_t *v = obj;
+
+	CU_ASSERT_PTR_EQUAL(arg, &n_inits);
+	v[1] = 1;
+	n_inits++;
+}
+
+static void
+obj_count(void *obj, void *arg)
+{
+	CU_ASSERT(((uint64_t *)obj)[1] != 0);
+	++*(unsigned *)arg;
+}
+
+static int
+by_address(const void *a, const void *b)
+{
+	const char *x = *(char *const *)a, *y = *(char *const *)b;
+
+	return (x > y) - (x < y);
+}
+
+#define OBJS 5000
+
+static void
+a_pool_grows_and_its_objects_are_apart(void)
+{
+	static char *objs[OBJS];
+	struct plx_pool p;
+	unsigned n = 0;
+
+	n_inits = 0;
+	plx_pool_open(&p, "test", 200, 16, 0, obj_init, &n_inits);
+	UNIT_EQ(p.n_objs, 0); /* nothing before the first get */
+	for (unsigned i = 0; i < OBJS; i++) {
+		objs[i] = plx_pool_get(&p);
+		CU_ASSERT_FATAL(objs[i] != NULL);
+		UNIT_EQ((uintptr_t)objs[i] % 64, 0);
+		memset(objs[i], 1 + i % 255, 200);
+	}
+	UNIT_TRUE(p.n_chunks > 1);
+	UNIT_EQ(p.n_free, p.n_objs - OBJS);
+	for (unsigned i = 0; i < OBJS; i++)
+		for (unsigned k = 0; k < 200; k++)
+			CU_ASSERT_FATAL(objs[i][k] == (char)(1 + i % 255));
+	qsort(objs, OBJS, sizeof(objs[0]), by_address);
+	for (unsigned i = 1; i < OBJS; i++)
+		CU_ASSERT_FATAL(objs[i] - objs[i - 1] >= 200);
+	UNIT_EQ(n_inits, p.n_objs); /* once each, not once a get */
+	for (unsigned i = 0; i < OBJS; i++)
+		plx_pool_put(&p, objs[i]);
+	CU_ASSERT_PTR_EQUAL(plx_pool_get(&p), objs[OBJS - 1]); /* the last one put */
+	plx_pool_put(&p, objs[OBJS - 1]);
+	UNIT_EQ(p.n_free, p.n_objs);
+	UNIT_EQ(n_inits, p.n_objs);
+	plx_pool_each(&p, obj_count, &n);
+	UNIT_EQ(n, p.n_objs);
+	plx_pool_close(&p);
+	UNIT_EQ(p.n_objs, 0);
+}
+
+static void
+a_pool_ends_at_its_bound(void)
+{
+	void *objs[100];
+	struct plx_pool p;
+
+	plx_pool_open(&p, "test", 64, 16, 100, NULL, NULL);
+	for (unsigned i = 0; i < 100; i++)
+		CU_ASSERT_FATAL((objs[i] = plx_pool_get(&p)) != NULL);
+	CU_ASSERT_PTR_NULL(plx_pool_get(&p));
+	CU_ASSERT_PTR_NULL(plx_pool_get(&p));
+	plx_pool_put(&p, objs[3]);
+	CU_ASSERT_PTR_EQUAL(plx_pool_get(&p), objs[3]);
+	CU_ASSERT_PTR_NULL(plx_pool_get(&p));
+	plx_pool_close(&p);
+}
+
+static void
+a_pool_without_memory_says_so_and_goes_on_later(void)
+{
+	uint64_t total, huge, total_after;
+	struct plx_pool absurd, p;
+
+	plx_mem_stats(&total, &huge);
+	plx_pool_open(&absurd, "absurd", 3u << 30, 1u << 24, 0, NULL, NULL); /* 48 PiB */
+	CU_ASSERT_PTR_NULL(plx_pool_get(&absurd));
+	CU_ASSERT_PTR_NULL(plx_pool_get(&absurd));
+	UNIT_EQ(absurd.n_objs, 0);
+	plx_pool_close(&absurd);
+	plx_mem_stats(&total_after, &huge);
+	UNIT_EQ(total_after, total);
+	plx_pool_open(&p, "after", 64, 16, 0, NULL, NULL);
+	CU_ASSERT_PTR_NOT_NULL(plx_pool_get(&p));
+	plx_pool_close(&p);
+}
+
+static void
+pools_that_come_and_go_use_their_memory_again(void)
+{
+	uint64_t total[3], huge;
+
+	for (unsigned round = 0; round < 60; round++) {
+		struct plx_pool p;
+
+		plx_pool_open(&p, "come and go, with a long name", 4096, 200, 0, NULL, NULL);
+		CU_ASSERT_FATAL(plx_pool_get(&p) != NULL);
+		plx_pool_close(&p);
+		plx_mem_stats(&total[round < 2 ? round : 2], &huge);
+		UNIT_TRUE(huge <= total[round < 2 ? round : 2]);
+	}
+	UNIT_EQ(total[2], total[1]);
+}
+
+static CU_TestInfo tests[] = {
+	UNIT_TEST(a_segment_is_zeroed_and_can_be_mapped_by_others),
+	UNIT_TEST(a_segment_comes_where_it_is_wanted_or_not_at_all),
+	UNIT_TEST(a_segment_that_cannot_be_leaves_nothing_behind),
+	UNIT_TEST(a_pool_grows_and_its_objects_are_apart),
+	UNIT_TEST(a_pool_ends_at_its_bound),
+	UNIT_TEST(a_pool_without_memory_says_so_and_goes_on_later),
+	UNIT_TEST(pools_that_come_and_go_use_their_memory_again),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_SuiteInfo suites[] = {
+	{"mem", NULL, NULL, NULL, NULL, tests},
+	CU_SUITE_INFO_NULL,
+};
+
+int
+main(void)
+{
+	int rc = unit_start();
+
+	return rc != 0 ? rc : unit_run(suites);
+}

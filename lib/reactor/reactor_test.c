@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * reactor_test.c - timers, inboxes with many producers, reactors that come and go
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+
+#include "plx_conf.h"
+#include "plx_inbox.h"
+#include "plx_log.h"
+#include "plx_mem.h"
+#include "plx_reactor.h"
+#include "plx_timer.h"
+#include "plx_unit.h"
+
+/* -- timers -- */
+
+static struct plx_timers timers;
+static struct plx_timer timer[8];
+static unsigned fired[64], n_fired;
+static uint64_t again_at;
+
+static void
+on_timer(struct plx_timer *t, uint64_t now_ticks)
+{
+	fired[n_fired++] = (unsigned)(t - timer);
+	if (again_at > now_ticks)
+		plx_timer_arm(&timers, t, again_at);
+}
+
+static void
+timers_begin(void)
+{
+	memset(timer, 0, sizeof(timer));
+	plx_timers_init(&timers);
+	for (unsigned i = 0; i < 8; i++)
+		timer[i].fn = on_timer;
+	n_fired = 0;
+	again_at = 0;
+}
+
+static void
+fired_are(const char *order)
+{
+	UNIT_EQ_FATAL(n_fired, strlen(order));
+	for (unsigned i = 0; i < n_fired; i++)
+		UNIT_EQ(fired[i], order[i] - '0');
+	n_fired = 0;
+}
+
+static void
+timers_fire_in_order_of_time(void)
+{
+	const uint64_t due[] = {50, 10, 30, 10, 70, 30, 1, 50};
+
+	timers_begin();
+	UNIT_EQ(timers.next_ticks, UINT64_MAX);
+	UNIT_EQ(plx_timers_run(&timers, 1000), 0);
+	for (unsigned i = 0; i < 8; i++)
+		plx_timer_arm(&timers, &timer[i], due[i]);
+	UNIT_EQ(timers.next_ticks, 1);
+	UNIT_EQ(plx_timers_run(&timers, 0), 0);
+	UNIT_EQ(plx_timers_run(&timers, 30), 5);
+	fired_are("61325"); /* of equal times the one armed first */
+	UNIT_EQ(timers.next_ticks, 50);
+	UNIT_EQ(plx_timers_run(&timers, 49), 0);
+	UNIT_EQ(plx_timers_run(&timers, 1000), 3);
+	fired_are("074");
+	UNIT_EQ(timers.next_ticks, UINT64_MAX);
+}
+
+static void
+a_timer_moves_stops_and_comes_again(void)
+{
+	timers_begin();
+	plx_timer_disarm(&timers, &timer[0]); /* not armed: nothing */
+	plx_timer_arm(&timers, &timer[0], 10);
+	plx_timer_arm(&timers, &timer[1], 20);
+	plx_timer_arm(&timers, &timer[0], 30);
+	UNIT_EQ(timers.next_ticks, 20);
+	plx_timer_disarm(&timers, &timer[1]);
+	UNIT_EQ(timers.next_ticks, 30);
+	plx_timer_disarm(&timers, &timer[1]);
+	again_at = 40;
+	UNIT_EQ(plx_timers_run(&timers, 39), 1); /* and arms itself for 40 */
+	UNIT_EQ(timers.next_ticks, 40);
+	again_at = 0;
+	UNIT_EQ(plx_timers_run(&timers, 40), 1);
+	UNIT_EQ(plx_timers_run(&timers, 1000), 0);
+	fired_are("00");
+}
+
+/* -- inbox -- */
+
+#define PRODUCERS 4
+#define POSTS	  20000
+
+static struct plx_inbox inbox;
+static uint64_t seen[PRODUCERS];
+static bool in_order;
+
+static void
+on_post(void *arg)
+{
+	uint64_t v = (uintptr_t)arg;
+
+	in_order = in_order && v % POSTS == seen[v / POSTS];
+	seen[v / POSTS]++;
+}
+
+static void *
+produce(void *arg)
+{
+	uint64_t first = (uintptr_t)arg * POSTS;
+
+	for (uint64_t i = 0; i < POSTS; i++)
+		while (plx_inbox_post(&inbox, on_post, (void *)(uintptr_t)(first + i)) != 0)
+			sched_yield();
+	return NULL;
+}
+
+static void
+many_producers_keep_their_order_each(void)
+{
+	pthread_t thread[PRODUCERS];
+	unsigned total = 0;
+
+	memset(seen, 0, sizeof(seen));
+	in_order = true;
+	UNIT_EQ_FATAL(plx_inbox_open(&inbox), 0);
+	for (uintptr_t i = 0; i < PRODUCERS; i++)
+		CU_ASSERT_FATAL(pthread_create(&thread[i], NULL, produce, (void *)i) == 0);
+	while (total < PRODUCERS * POSTS) {
+		unsigned n = plx_inbox_run(&inbox);
+
+		total += n;
+		if (n == 0)
+			sched_yield();
+	}
+	for (unsigned i = 0; i < PRODUCERS; i++) {
+		pthread_join(thread[i], NULL);
+		UNIT_EQ(seen[i], POSTS);
+	}
+	UNIT_TRUE(in_order);
+	UNIT_EQ(plx_inbox_run(&inbox), 0);
+	plx_inbox_close(&inbox);
+}
+
+static void
+a_full_inbox_says_so_and_loses_nothing(void)
+{
+	unsigned total = 0;
+	uint64_t n = 0;
+
+	memset(seen, 0, sizeof(seen));
+	in_order = true;
+	UNIT_EQ_FATAL(plx_inbox_open(&inbox), 0);
+	while (plx_inbox_post(&inbox, on_post, (void *)(uintptr_t)n) == 0)
+		CU_ASSERT_FATAL(++n <= PLX_INBOX_LEN);
+	UNIT_TRUE(n >= PLX_INBOX_LEN - 1);
+	UNIT_EQ(plx_inbox_post(&inbox, on_post, NULL), -EAGAIN);
+	for (unsigned k; (k = plx_inbox_run(&inbox)) != 0; total += k)
+		UNIT_TRUE(k < 100); /* a turn's share is bounded */
+	UNIT_EQ(total, n);
+	UNIT_EQ(seen[0], n);
+	UNIT_TRUE(in_order);
+	plx_inbox_close(&inbox);
+}
+
+static void
+post_again(void *arg)
+{
+	if (--*(unsigned *)arg != 0)
+		UNIT_EQ(plx_inbox_post(&inbox, post_again, arg), 0);
+}
+
+static void
+what_runs_may_post_itself_again(void)
+{
+	unsigned left = 5, runs = 0;
+
+	UNIT_EQ_FATAL(plx_inbox_open(&inbox), 0);
+	UNIT_EQ(plx_inbox_post(&inbox, post_again, &left), 0);
+	while (plx_inbox_run(&inbox) != 0)
+		runs++;
+	UNIT_EQ(runs, 5);
+	UNIT_EQ(left, 0);
+	plx_inbox_close(&inbox);
+}
+
+/* -- reactors -- */
+
+struct work {
+	struct plx_poller poller;
+	_Atomic uint64_t turns;
+	_Atomic unsigned busy; /* what a turn says it did */
+	_Atomic unsigned lcore;
+};
+
+static unsigned
+work_turn(void *arg)
+{
+	struct work *w = arg;
+
+	atomic_fetch_add(&w->turns, 1);
+	atomic_store(&w->lcore, rte_lcore_id());
+	return atomic_load(&w->busy);
+}
+
+static void
+work_init(struct work *w)
+{
+	memset(w, 0, sizeof(*w));
+	w->poller.fn = work_turn;
+	w->poller.arg = w;
+}
+
+/* Until it has had n turns more. */
+static void
+wait_turns(struct work *w, uint64_t n)
+{
+	uint64_t end = atomic_load(&w->turns) + n;
+
+	while (atomic_load(&w->turns) < end)
+		sched_yield();
+}
+
+static void
+a_reactor_starts_only_where_it_can(void)
+{
+	struct plx_reactor_info info;
+
+	UNIT_EQ(plx_reactor_count(), 0);
+	UNIT_EQ(plx_reactor_start(rte_get_main_lcore(), PLX_IDLE_YIELD, 1), -ENODEV);
+	UNIT_EQ(plx_reactor_start(77, PLX_IDLE_YIELD, 1), -ENODEV);
+	UNIT_EQ(plx_reactor_start(RTE_MAX_LCORE, PLX_IDLE_YIELD, 1), -ENODEV);
+	UNIT_EQ(plx_reactor_start(UINT32_MAX, PLX_IDLE_YIELD, 1), -ENODEV);
+	UNIT_EQ(plx_reactor_count(), 0);
+	UNIT_EQ(plx_reactor_start(1, PLX_IDLE_YIELD, 1), 0);
+	UNIT_EQ(plx_reactor_start(1, PLX_IDLE_YIELD, 1), -EBUSY);
+	UNIT_EQ(plx_reactor_count(), 1);
+	UNIT_EQ(plx_reactor_info(0, &info), 0);
+	UNIT_EQ(info.lcore, 1);
+	UNIT_EQ(info.n_pollers, 0);
+	UNIT_EQ(plx_reactor_info(1, &info), -ENOENT);
+	plx_reactor_stop_all();
+	UNIT_EQ(plx_reactor_count(), 0);
+	plx_reactor_stop_all(); /* once more is nothing */
+}
+
+static void
+a_poller_without_a_reactor_is_told_so(void)
+{
+	struct work w;
+
+	work_init(&w);
+	UNIT_EQ(plx_reactor_add(&w.poller), -ENODEV);
+	plx_reactor_remove(&w.poller); /* not there: nothing */
+	UNIT_EQ(w.turns, 0);
+}
+
+static void
+pollers_are_spread_and_get_turns_until_they_go(void)
+{
+	struct work w[4];
+	struct plx_reactor_info info[2];
+	uint64_t after[4];
+
+	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_YIELD, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(2, PLX_IDLE_YIELD, 1), 0);
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned i = 0; i < 4; i++) {
+			work_init(&w[i]);
+			UNIT_EQ_FATAL(plx_reactor_add(&w[i].poller), 0);
+		}
+		for (unsigned i = 0; i < 2; i++) {
+			UNIT_EQ(plx_reactor_info(i, &info[i]), 0);
+			UNIT_EQ(info[i].n_pollers, 2);
+		}
+		for (unsigned i = 0; i < 4; i++)
+			wait_turns(&w[i], 3);
+		for (unsigned i = 0; i < 4; i++)
+			UNIT_TRUE(w[i].lcore == 1 || w[i].lcore == 2);
+		for (unsigned i = 0; i < 4; i++) {
+			plx_reactor_remove(&w[i].poller);
+			CU_ASSERT_PTR_NULL(w[i].poller.reactor);
+			after[i] = w[i].turns;
+			plx_reactor_remove(&w[i].poller); /* not there any more: nothing */
+		}
+		sched_yield();
+		for (unsigned i = 0; i < 4; i++)
+			UNIT_EQ(w[i].turns, after[i]);
+	}
+	plx_reactor_stop_all();
+}
+
+static void
+every_idle_policy_gives_turns_and_is_counted(void)
+{
+	const unsigned policies[] = {PLX_IDLE_SLEEP, PLX_IDLE_YIELD, PLX_IDLE_PAUSE, PLX_IDLE_SPIN};
+	struct plx_reactor_info before, after;
+	struct work w;
+
+	work_init(&w);
+	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 10), 0);
+	UNIT_EQ_FATAL(plx_reactor_add(&w.poller), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		plx_reactor_set_idle(policies[i], 10);
+		UNIT_EQ(plx_reactor_info(0, &before), 0);
+		wait_turns(&w, 100);
+		UNIT_EQ(plx_reactor_info(0, &after), 0);
+		UNIT_TRUE(after.stat.turns >= before.stat.turns + 90);
+		UNIT_TRUE(after.stat.idles > before.stat.idles);
+		UNIT_TRUE(after.stat.idle_ticks > before.stat.idle_ticks);
+	}
+	plx_reactor_set_idle(PLX_IDLE_YIELD, 1);
+	atomic_store(&w.busy, 1);
+	wait_turns(&w, 10);
+	UNIT_EQ(plx_reactor_info(0, &before), 0);
+	wait_turns(&w, 100);
+	UNIT_EQ(plx_reactor_info(0, &after), 0);
+	UNIT_TRUE(after.stat.busy_turns >= before.stat.busy_turns + 90);
+	UNIT_TRUE(after.stat.busy_ticks > before.stat.busy_ticks);
+	UNIT_EQ(after.stat.idles, before.stat.idles); /* who is busy is not idle */
+	plx_reactor_remove(&w.poller);
+	plx_reactor_stop_all();
+}
+
+static CU_TestInfo timer_tests[] = {
+	UNIT_TEST(timers_fire_in_order_of_time),
+	UNIT_TEST(a_timer_moves_stops_and_comes_again),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_TestInfo inbox_tests[] = {
+	UNIT_TEST(many_producers_keep_their_order_each),
+	UNIT_TEST(a_full_inbox_says_so_and_loses_nothing),
+	UNIT_TEST(what_runs_may_post_itself_again),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_TestInfo reactor_tests[] = {
+	UNIT_TEST(a_reactor_starts_only_where_it_can),
+	UNIT_TEST(a_poller_without_a_reactor_is_told_so),
+	UNIT_TEST(pollers_are_spread_and_get_turns_until_they_go),
+	UNIT_TEST(every_idle_policy_gives_turns_and_is_counted),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_SuiteInfo suites[] = {
+	{"timers", NULL, NULL, NULL, NULL, timer_tests},
+	{"inbox", NULL, NULL, NULL, NULL, inbox_tests},
+	{"reactors", NULL, NULL, NULL, NULL, reactor_tests},
+	CU_SUITE_INFO_NULL,
+};
+
+/* Three lcores on whatever cpus we have, so that one cpu is enough. */
+static int
+start(void)
+{
+	char cpus[512] = "", lcores[1600];
+	char *argv[] = {(char *)"reactor_test", (char *)"--no-huge", (char *)"-m", (char *)"16",
+		(char *)"--no-shconf", (char *)"--no-pci", (char *)"--no-telemetry",
+		(char *)"--log-level=*:3", (char *)"--iova-mode=va", (char *)"--lcores", lcores, NULL};
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		return -1;
+	for (unsigned i = 0; i < CPU_SETSIZE && strlen(cpus) < 500; i++)
+		if (CPU_ISSET(i, &set))
+			snprintf(cpus + strlen(cpus), sizeof(cpus) - strlen(cpus), "%s%u",
+				cpus[0] != '\0' ? "," : "", i);
+	snprintf(lcores, sizeof(lcores), "0@(%s),1@(%s),2@(%s)", cpus, cpus, cpus);
+	return rte_eal_init(sizeof(argv) / sizeof(argv[0]) - 1, argv);
+}
+
+int
+main(void)
+{
+	plx_log_set_level(RTE_LOG_EMERG);
+	if (start() < 0 || plx_mem_init(false) != 0) {
+		fprintf(stderr, "skipped: no EAL here: %s\n", rte_strerror(rte_errno));
+		return 77;
+	}
+	return unit_run(suites);
+}

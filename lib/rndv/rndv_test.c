@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rndv_test.c - large messages by every scheme, and what happens when half of it fails
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plx_unit.h"
+#include "plx_unit_worker.h"
+
+#define LEN 1000003 /* not a multiple of anything */
+
+static struct unit_workers u;
+static uint8_t from[LEN], to[LEN + 64];
+
+static void
+begin(const char *scheme)
+{
+	fake_reset(11);
+	unit_workers_conf(&u);
+	unit_workers_set(&u, "rndv.scheme", scheme);
+	unit_workers_set(&u, "rndv.chunk", "16k");
+	unit_fill(from, LEN, 5);
+	memset(to, 0xcc, sizeof(to));
+}
+
+static const struct plx_rndv_stat *
+stat_of(unsigned i)
+{
+	return &u.w[i]->rndv.stat;
+}
+
+/* One message from 0 to 1, whole and nothing beyond. */
+static void
+transfer(uint64_t len, bool recv_first)
+{
+	struct plx_req *send, *recv = NULL;
+
+	memset(to, 0xcc, sizeof(to));
+	if (recv_first)
+		recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	send = unit_send(&u, 0, 1, from, len, 9, false);
+	if (!recv_first) {
+		unit_turns(&u, 5);
+		UNIT_TRUE(!plx_req_is_done(send));
+		recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	}
+	UNIT_TRUE_FATAL(unit_finish(&u, recv) && unit_finish(&u, send));
+	UNIT_EQ(recv->recv.info_len, len);
+	UNIT_EQ(recv->recv.info_tag, 9);
+	UNIT_SAME(to, from, len);
+	UNIT_EQ(to[len], 0xcc);
+	UNIT_END(&u, recv, 0);
+	UNIT_END(&u, send, 0);
+	unit_turns(&u, 3);
+}
+
+static void
+transfers(void)
+{
+	const uint64_t lens[] = {32769, 65535, 65536, 65537, 131072, LEN};
+
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		transfer(lens[i], true);
+		transfer(lens[i], false);
+	}
+	unit_nothing_left(&u);
+}
+
+static void
+get_moves_all(void)
+{
+	begin("get");
+	unit_workers_open(&u, 2);
+	transfers();
+	UNIT_EQ(stat_of(1)->get, 12);
+	UNIT_EQ(stat_of(1)->split + stat_of(1)->frag, 0);
+	unit_workers_close(&u);
+}
+
+static void
+split_moves_all_and_both_copy(void)
+{
+	begin("split");
+	unit_workers_open(&u, 2);
+	transfers();
+	UNIT_TRUE(stat_of(1)->split >= 6);
+	UNIT_TRUE(stat_of(1)->bytes_own > 0);
+	UNIT_TRUE(stat_of(0)->bytes_help > 0);
+	unit_workers_close(&u);
+}
+
+static void
+frag_moves_all(void)
+{
+	begin("frag");
+	unit_workers_open(&u, 2);
+	transfers();
+	UNIT_EQ(stat_of(1)->frag, 12);
+	UNIT_EQ(unit_queue(&u, 1)->stat.rma_ops + unit_queue(&u, 0)->stat.rma_ops, 0);
+	unit_workers_close(&u);
+}
+
+static void
+a_device_without_rma_takes_frag(void)
+{
+	begin("auto");
+	fake.caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED;
+	unit_workers_open(&u, 2);
+	transfers();
+	UNIT_EQ(stat_of(1)->frag, 12);
+	unit_workers_close(&u);
+}
+
+static void
+a_device_without_shared_memory_takes_get(void)
+{
+	begin("auto");
+	fake.caps &= ~(uint32_t)PLX_DEV_SHARED;
+	unit_workers_open(&u, 2);
+	transfers();
+	UNIT_EQ(stat_of(1)->get, 12);
+	unit_workers_close(&u);
+}
+
+static void
+a_busy_device_only_takes_longer(void)
+{
+	const char *const schemes[] = {"get", "split", "frag", "auto"};
+
+	for (unsigned i = 0; i < 4; i++) {
+		begin(schemes[i]);
+		fake.full_percent = 30;
+		fake.delay_max = 5;
+		fake.short_percent = 50;
+		fake.depth = 5;
+		fake.again_percent = 40;
+		unit_workers_open(&u, 2);
+		transfers();
+		unit_workers_close(&u);
+	}
+}
+
+static void
+refused_at_first(const char *scheme)
+{
+	begin(scheme);
+	fake.get_err = -EOPNOTSUPP;
+	unit_workers_open(&u, 2);
+	transfer(LEN, true);
+	transfer(LEN, false);
+	unit_workers_close(&u);
+}
+
+static void
+a_refused_get_goes_on_with_frag(void)
+{
+	refused_at_first("get");
+}
+
+static void
+a_refused_split_goes_on_all_the_same(void)
+{
+	refused_at_first("split");
+	refused_at_first("auto");
+}
+
+static void
+get_refused_in_the_middle_goes_on_with_frag(void)
+{
+	const char *const schemes[] = {"get", "auto"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned seed = 1; seed <= 20; seed++) {
+			begin(schemes[i]);
+			fake_reset(seed);
+			fake.refuse_percent = 5; /* some way into the transfer */
+			unit_workers_open(&u, 2);
+			transfer(LEN, true);
+			unit_workers_close(&u);
+		}
+	}
+}
+
+static void
+a_helper_that_fails_leaves_its_chunk_to_the_receiver(void)
+{
+	const int errs[] = {-EOPNOTSUPP, -EAGAIN, -EFAULT, -EIO};
+
+	for (unsigned i = 0; i < 4; i++) {
+		begin("split");
+		fake.put_err = errs[i];
+		unit_workers_open(&u, 2);
+		transfer(LEN, true);
+		transfer(LEN, false);
+		UNIT_EQ(stat_of(1)->split, 2);
+		UNIT_EQ(stat_of(0)->bytes_help, 0);
+		UNIT_EQ(stat_of(1)->bytes_own, 2 * LEN);
+		UNIT_EQ(stat_of(1)->drop_bad_range, 0);
+		unit_workers_close(&u);
+	}
+}
+
+static void
+a_receiver_needs_no_help(void)
+{
+	struct plx_req *send, *recv;
+
+	begin("split");
+	unit_workers_open(&u, 2);
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	for (unsigned i = 0; i < 1000 && !plx_req_is_done(recv); i++)
+		plx_worker_progress(u.w[1]); /* the sender computes */
+	UNIT_TRUE(plx_req_is_done(recv));
+	UNIT_SAME(to, from, LEN);
+	UNIT_TRUE(!plx_req_is_done(send));
+	UNIT_END(&u, recv, 0);
+	UNIT_END(&u, send, 0);
+	UNIT_EQ(stat_of(0)->bytes_help, 0);
+	unit_workers_close(&u);
+}
+
+static void
+a_late_helper_finds_another_generation(void)
+{
+	struct plx_req *send[3], *recv[3];
+
+	begin("split");
+	unit_workers_open(&u, 2);
+	for (unsigned i = 0; i < 3; i++) {
+		recv[i] = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+		send[i] = unit_send(&u, 0, 1, from, LEN, 9, false);
+		for (unsigned k = 0; k < 1000 && !plx_req_is_done(recv[i]); k++)
+			plx_worker_progress(u.w[1]);
+		UNIT_END(&u, recv[i], 0);
+		/* The cursor is in use again by the time the first HELP is read. */
+	}
+	memset(to, 0xcc, sizeof(to));
+	for (unsigned k = 0; k < 10; k++)
+		plx_worker_progress(u.w[0]);
+	UNIT_EQ(stat_of(0)->bytes_help, 0);
+	for (unsigned i = 0; i < LEN; i++)
+		CU_ASSERT_FATAL(to[i] == 0xcc); /* its buffer may be anybody's now */
+	for (unsigned i = 0; i < 3; i++)
+		UNIT_END(&u, send[i], 0);
+	unit_workers_close(&u);
+}
+
+static void
+no_generation_is_zero(void)
+{
+	begin("split");
+	unit_workers_open(&u, 2);
+	u.w[1]->rndv.gen = UINT32_MAX - 1;
+	for (unsigned i = 0; i < 4; i++) {
+		struct plx_req *recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+		struct plx_req *send = unit_send(&u, 0, 1, from, LEN, 9, false);
+
+		plx_worker_progress(u.w[1]);
+		UNIT_TRUE(recv->recv.rndv.gen != 0); /* it is what a free cursor says */
+		UNIT_END(&u, recv, 0);
+		UNIT_END(&u, send, 0);
+	}
+	unit_workers_close(&u);
+}
+
+#define MANY 100
+
+static void
+more_transfers_than_cursors_all_arrive(void)
+{
+	static uint8_t in[MANY][70000];
+	struct plx_req *send[MANY], *recv[MANY];
+
+	begin("split");
+	unit_workers_open(&u, 2);
+	for (unsigned i = 0; i < MANY; i++) {
+		recv[i] = unit_recv(&u, 1, in[i], sizeof(in[i]), i, UNIT_EXACT);
+		send[i] = unit_send(&u, 0, 1, from + i, sizeof(in[i]), i, false);
+	}
+	plx_worker_progress(u.w[1]);
+	for (unsigned i = 0; i < 10; i++)
+		plx_worker_progress(u.w[1]);
+	for (unsigned i = 0; i < MANY; i++) {
+		UNIT_END(&u, recv[i], 0);
+		UNIT_END(&u, send[i], 0);
+		UNIT_SAME(in[i], from + i, sizeof(in[i]));
+	}
+	UNIT_EQ(stat_of(1)->recvs, MANY);
+	unit_workers_close(&u);
+}
+
+static void
+a_short_buffer_gets_truncation_and_frees_the_sender(void)
+{
+	const char *const schemes[] = {"get", "split", "frag"};
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct plx_req *recv, *send;
+
+		begin(schemes[i]);
+		unit_workers_open(&u, 2);
+		recv = unit_recv(&u, 1, to, 1000, 9, UNIT_EXACT);
+		send = unit_send(&u, 0, 1, from, LEN, 9, false);
+		UNIT_TRUE_FATAL(unit_finish(&u, recv));
+		UNIT_EQ(recv->recv.info_len, LEN);
+		UNIT_EQ(to[1000], 0xcc);
+		UNIT_END(&u, recv, -EMSGSIZE);
+		UNIT_END(&u, send, 0);
+		unit_workers_close(&u);
+	}
+}
+
+/* One side dies after `turns` turns; the other's request ends, with an error or well. */
+static void
+death(const char *scheme, unsigned who, unsigned turns)
+{
+	struct plx_req *recv, *send, *left;
+
+	begin(scheme);
+	fake_reset(turns * 7 + who);
+	fake.delay_max = 2;
+	unit_workers_open(&u, 2);
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	unit_turns(&u, turns);
+	left = who == 0 ? recv : send;
+	unit_kill(&u, who);
+	unit_turns(&u, 10);
+	unit_check_peers(u.w[1 - who]);
+	unit_turns(&u, 300);
+	unit_check_peers(u.w[1 - who]);
+	unit_turns(&u, 10);
+	if (left == recv && recv->posted) { /* nothing of it had arrived */
+		plx_worker_cancel(u.w[1], recv);
+		UNIT_EQ(recv->status, -ECANCELED);
+	}
+	UNIT_TRUE(plx_req_is_done(left));
+	if (left == recv && recv->status == 0)
+		UNIT_SAME(to, from, LEN);
+	plx_req_put(left);
+	unit_workers_close(&u);
+}
+
+static void
+the_death_of_either_side_ends_the_others_request(void)
+{
+	const char *const schemes[] = {"get", "split", "frag"};
+
+	for (unsigned i = 0; i < 3; i++)
+		for (unsigned who = 0; who < 2; who++)
+			for (unsigned turns = 0; turns < 60; turns += turns < 10 ? 1 : 7)
+				death(schemes[i], who, turns);
+}
+
+static void
+a_read_that_fails_ends_both_sides(void)
+{
+	const char *const schemes[] = {"get", "split"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct plx_req *recv, *send;
+
+		begin(schemes[i]);
+		fake.get_err = -EFAULT;
+		unit_workers_open(&u, 2);
+		recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+		send = unit_send(&u, 0, 1, from, LEN, 9, false);
+		UNIT_END(&u, recv, -EFAULT);
+		UNIT_END(&u, send, -EFAULT);
+		UNIT_EQ(stat_of(0)->errors, 1);
+		UNIT_EQ(stat_of(1)->errors, 1);
+		unit_workers_close(&u);
+	}
+}
+
+static void
+an_answer_before_the_question_is_not_believed(void)
+{
+	for (unsigned sync = 0; sync < 2; sync++) {
+		struct plx_req *send;
+
+		begin("get");
+		unit_workers_open(&u, 2);
+		transfer(LEN, true); /* connected both ways */
+		fake_block(unit_queue(&u, 0), true);
+		send = unit_send(&u, 0, 1, from, sync ? 100 : LEN, 9, sync);
+		UNIT_TRUE(!STAILQ_EMPTY(&u.to[0][1].ep->pending));
+		/* A peer that guesses the name of what it was never told. */
+		fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_ACK,
+			&(struct plx_wire_ack){.sreq = send->send.id}, sizeof(struct plx_wire_ack));
+		fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_PULL,
+			&(struct plx_wire_pull){.sreq = send->send.id, .len = 10},
+			sizeof(struct plx_wire_pull));
+		unit_turns(&u, 5);
+		UNIT_EQ(plx_req_is_done(send), false);
+		UNIT_EQ(stat_of(0)->drop_bad_id, 2);
+		fake_block(unit_queue(&u, 0), false);
+		if (plx_req_is_done(send)) { /* it waits to be sent and is free at once */
+			plx_worker_ep_cancel(u.w[0], &u.to[0][1]);
+			plx_req_put(send);
+		} else {
+			struct plx_req *recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+
+			UNIT_END(&u, recv, 0);
+			UNIT_END(&u, send, 0);
+		}
+		unit_workers_close(&u);
+	}
+}
+
+static struct plx_req *neighbour[4];
+static unsigned n_done;
+
+/* Of a receive: what the same worker sends is taken back, and so is the peer's half. */
+static void
+end_the_others(struct plx_req *req)
+{
+	n_done++;
+	if (n_done == 1) {
+		plx_ep_fail(u.to[1][0].ep, -ECONNRESET);
+		for (unsigned i = 0; i < 4; i++)
+			UNIT_TRUE(plx_req_is_done(neighbour[i]));
+	}
+	memset(&req->recv.rndv, 0xee, sizeof(req->recv.rndv)); /* it is the caller's now */
+}
+
+static void
+a_callback_may_end_its_neighbours(void)
+{
+	const char *const schemes[] = {"get", "split"};
+
+	for (unsigned s = 0; s < 2; s++) {
+		static uint8_t in[4][70000];
+		struct plx_req *send[4];
+
+		begin(schemes[s]);
+		unit_workers_open(&u, 2);
+		n_done = 0;
+		for (unsigned i = 0; i < 4; i++) {
+			neighbour[i] = unit_recv(&u, 1, in[i], sizeof(in[i]), i, UNIT_EXACT);
+			neighbour[i]->done = end_the_others;
+			send[i] = unit_send(&u, 0, 1, from, sizeof(in[i]), i, false);
+		}
+		for (unsigned i = 0; i < 100; i++)
+			plx_worker_progress(u.w[1]);
+		UNIT_EQ(n_done, 4); /* once each */
+		for (unsigned i = 0; i < 4; i++) {
+			UNIT_EQ(neighbour[i]->status, i == 0 ? 0 : -ECONNRESET);
+			plx_req_put(neighbour[i]);
+		}
+		plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
+		for (unsigned i = 0; i < 4; i++) {
+			UNIT_TRUE_FATAL(plx_req_is_done(send[i]));
+			plx_req_put(send[i]);
+		}
+		unit_workers_close(&u);
+	}
+}
+
+/* A send is taken back after `turns` turns: its receive ends too, whole or with an error. */
+static void
+taken_back(const char *scheme, unsigned turns, bool posted)
+{
+	struct plx_req *recv = NULL, *send;
+
+	begin(scheme);
+	fake.delay_max = 2;
+	unit_workers_open(&u, 2);
+	if (posted)
+		recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	unit_turns(&u, turns);
+	if (plx_req_is_done(send)) {
+		plx_req_put(send);
+		send = NULL;
+	} else {
+		plx_worker_ep_cancel(u.w[0], &u.to[0][1]);
+		UNIT_TRUE(plx_req_is_done(send));
+		UNIT_END(&u, send, -ECANCELED);
+	}
+	unit_turns(&u, 50);
+	if (!posted)
+		recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	unit_turns(&u, 300);
+	if (recv->posted) { /* it was taken back before it had left */
+		plx_worker_cancel(u.w[1], recv);
+		UNIT_END(&u, recv, -ECANCELED);
+	} else {
+		UNIT_TRUE_FATAL(plx_req_is_done(recv));
+		if (recv->status == 0)
+			UNIT_SAME(to, from, LEN);
+		else
+			UNIT_EQ(recv->status, -ECONNRESET);
+		plx_req_put(recv);
+	}
+	transfer(40000, true); /* and the next one goes as ever */
+	unit_workers_close(&u);
+}
+
+static void
+a_send_taken_back_ends_its_receive(void)
+{
+	const char *const schemes[] = {"get", "split", "frag"};
+
+	for (unsigned i = 0; i < 3; i++)
+		for (unsigned turns = 0; turns < 60; turns += turns < 10 ? 1 : 7)
+			for (unsigned posted = 0; posted < 2; posted++)
+				taken_back(schemes[i], turns, posted);
+}
+
+static CU_TestInfo scheme_tests[] = {
+	UNIT_TEST(get_moves_all),
+	UNIT_TEST(split_moves_all_and_both_copy),
+	UNIT_TEST(frag_moves_all),
+	UNIT_TEST(a_device_without_rma_takes_frag),
+	UNIT_TEST(a_device_without_shared_memory_takes_get),
+	UNIT_TEST(a_receiver_needs_no_help),
+	UNIT_TEST(more_transfers_than_cursors_all_arrive),
+	UNIT_TEST(a_short_buffer_gets_truncation_and_frees_the_sender),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_TestInfo fault_tests[] = {
+	UNIT_TEST(a_busy_device_only_takes_longer),
+	UNIT_TEST(a_refused_get_goes_on_with_frag),
+	UNIT_TEST(a_refused_split_goes_on_all_the_same),
+	UNIT_TEST(get_refused_in_the_middle_goes_on_with_frag),
+	UNIT_TEST(a_helper_that_fails_leaves_its_chunk_to_the_receiver),
+	UNIT_TEST(a_late_helper_finds_another_generation),
+	UNIT_TEST(no_generation_is_zero),
+	UNIT_TEST(the_death_of_either_side_ends_the_others_request),
+	UNIT_TEST(a_read_that_fails_ends_both_sides),
+	UNIT_TEST(an_answer_before_the_question_is_not_believed),
+	UNIT_TEST(a_callback_may_end_its_neighbours),
+	UNIT_TEST(a_send_taken_back_ends_its_receive),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_SuiteInfo suites[] = {
+	{"rendezvous", NULL, NULL, NULL, NULL, scheme_tests},
+	{"rendezvous, faults", NULL, NULL, NULL, NULL, fault_tests},
+	CU_SUITE_INFO_NULL,
+};
+
+int
+main(void)
+{
+	int rc = unit_start();
+
+	return rc != 0 ? rc : unit_run(suites);
+}

@@ -1,0 +1,711 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * worker_test.c - workers on the fake device: order, matching, cancel, probe, flush, death
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plx_unit.h"
+#include "plx_unit_worker.h"
+
+#define LEN 200000
+
+static struct unit_workers u;
+static uint8_t from[LEN], to[LEN + 64];
+
+static void
+begin(void)
+{
+	fake_reset(21);
+	unit_workers_conf(&u);
+	unit_fill(from, LEN, 6);
+	memset(to, 0xcc, sizeof(to));
+}
+
+/* -- order -- */
+
+static void
+order_is_that_of_the_sends_whatever_the_protocol(void)
+{
+	enum { N = 600 };
+	const uint64_t lens[] = {0, 8, 112, 113, 1016, 1017, 5000, 32768, 32769, 70000};
+	static uint8_t in[N][70000];
+	static struct plx_req *send[N], *recv[N];
+
+	for (unsigned late = 0; late < 2; late++) {
+		begin();
+		fake.full_percent = 20;
+		fake.delay_max = 4;
+		fake.depth = 20;
+		fake.again_percent = 0;
+		unit_workers_open(&u, 2);
+		for (unsigned i = 0; i < N && !late; i++)
+			recv[i] = unit_recv(&u, 1, in[i], sizeof(in[i]), 0, 0);
+		for (unsigned i = 0; i < N; i++) {
+			send[i] = unit_send(&u, 0, 1, from + i, lens[fake_rng() % 10], i, i % 7 == 0);
+			if (i % 50 == 0)
+				unit_turns(&u, 1);
+		}
+		if (late)
+			unit_turns(&u, 2000); /* all unexpected */
+		for (unsigned i = 0; i < N && late; i++)
+			recv[i] = unit_recv(&u, 1, in[i], sizeof(in[i]), 0, 0);
+		for (unsigned i = 0; i < N; i++) {
+			UNIT_TRUE_FATAL(unit_finish(&u, recv[i]));
+			UNIT_EQ_FATAL(recv[i]->recv.info_tag, i);
+			UNIT_EQ(recv[i]->recv.info_len, send[i]->len);
+			UNIT_SAME(in[i], from + i, send[i]->len);
+			UNIT_END(&u, send[i], 0);
+			UNIT_END(&u, recv[i], 0);
+		}
+		unit_workers_close(&u);
+	}
+}
+
+static void
+a_short_send_that_finds_nothing_in_its_way_is_done_at_once(void)
+{
+	struct plx_req *recv;
+
+	begin();
+	unit_workers_open(&u, 2);
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 1000, 1), 0);
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 1017, 1), -EAGAIN);
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, LEN, 1), -EAGAIN);
+	fake_block(unit_queue(&u, 0), true);
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), -EAGAIN);
+	fake_block(unit_queue(&u, 0), false);
+	for (unsigned i = 0; i < 2; i++) {
+		recv = unit_recv(&u, 1, to, LEN, 1, UNIT_EXACT);
+		UNIT_TRUE_FATAL(unit_finish(&u, recv));
+		UNIT_EQ(recv->recv.info_len, i == 0 ? 8 : 1000);
+		UNIT_END(&u, recv, 0);
+	}
+	unit_workers_close(&u);
+}
+
+static void
+a_worker_sends_to_itself(void)
+{
+	const uint64_t lens[] = {0, 8, 5000, LEN};
+
+	begin();
+	unit_workers_open(&u, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		struct plx_req *send = unit_send(&u, 0, 0, from, lens[i], 4, i % 2);
+		struct plx_req *recv = unit_recv(&u, 0, to, LEN, 4, UNIT_EXACT);
+
+		UNIT_END(&u, recv, 0);
+		UNIT_END(&u, send, 0);
+		UNIT_SAME(to, from, lens[i]);
+	}
+	unit_workers_close(&u);
+}
+
+/* -- sync -- */
+
+static void
+a_sync_send_is_done_when_it_is_matched_and_not_before(void)
+{
+	const uint64_t lens[] = {0, 8, 1000, 1009, 5000, 40000, LEN};
+
+	for (unsigned posted = 0; posted < 2; posted++) {
+		for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+			struct plx_req *send, *recv = NULL;
+
+			begin();
+			unit_workers_open(&u, 2);
+			if (posted)
+				recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
+			send = unit_send(&u, 0, 1, from, lens[i], 4, true);
+			if (!posted) {
+				unit_turns(&u, 50);
+				UNIT_TRUE(!plx_req_is_done(send));
+				recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
+			}
+			UNIT_END(&u, recv, 0);
+			UNIT_END(&u, send, 0);
+			UNIT_SAME(to, from, lens[i]);
+			unit_workers_close(&u);
+		}
+	}
+}
+
+/* -- cancel -- */
+
+static void
+a_cancelled_receive_matches_nothing(void)
+{
+	struct plx_req *recv[3], *send;
+
+	begin();
+	unit_workers_open(&u, 2);
+	for (unsigned i = 0; i < 3; i++)
+		recv[i] = unit_recv(&u, 1, to + i, 1, 4, UNIT_EXACT);
+	plx_worker_cancel(u.w[1], recv[1]);
+	UNIT_TRUE(plx_req_is_done(recv[1]));
+	plx_worker_cancel(u.w[1], recv[1]); /* once more is nothing */
+	UNIT_END(&u, recv[1], -ECANCELED);
+	for (unsigned i = 0; i < 2; i++) {
+		send = unit_send(&u, 0, 1, from + i, 1, 4, false);
+		UNIT_END(&u, send, 0);
+	}
+	UNIT_END(&u, recv[0], 0);
+	UNIT_END(&u, recv[2], 0);
+	UNIT_EQ(to[0], from[0]);
+	UNIT_EQ(to[1], 0xcc);
+	UNIT_EQ(to[2], from[1]);
+	unit_workers_close(&u);
+}
+
+static void
+what_is_matched_already_is_not_cancelled(void)
+{
+	struct plx_req *recv, *send;
+
+	begin();
+	fake.depth = 2;
+	unit_workers_open(&u, 2);
+	recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
+	send = unit_send(&u, 0, 1, from, 20000, 4, false); /* in fragments, two at a time */
+	unit_turns(&u, 2);
+	UNIT_TRUE(!recv->posted && !plx_req_is_done(recv));
+	plx_worker_cancel(u.w[1], recv);
+	UNIT_TRUE(!plx_req_is_done(recv));
+	plx_worker_cancel(u.w[0], send); /* a send: nothing */
+	UNIT_END(&u, send, 0);
+	UNIT_END(&u, recv, 0);
+	UNIT_SAME(to, from, 20000);
+	unit_workers_close(&u);
+}
+
+/* -- probe -- */
+
+static void
+a_probe_tells_and_takes(void)
+{
+	const uint64_t lens[] = {8, 5000, LEN};
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct plx_req *recv, *send;
+		struct plx_probe probe;
+
+		begin();
+		unit_workers_open(&u, 2);
+		plx_worker_tag_probe(u.w[1], 4, UNIT_EXACT, true, &probe);
+		CU_ASSERT_PTR_NULL(probe.msg);
+		send = unit_send(&u, 0, 1, from, lens[i], 4, false);
+		unit_turns(&u, 50);
+		plx_worker_tag_probe(u.w[1], 5, UNIT_EXACT, true, &probe);
+		CU_ASSERT_PTR_NULL(probe.msg);
+		for (unsigned k = 0; k < 3; k++) {
+			plx_worker_tag_probe(u.w[1], 0, 0, false, &probe);
+			CU_ASSERT_FATAL(probe.msg != NULL);
+			UNIT_EQ(probe.tag, 4);
+			UNIT_EQ(probe.len, lens[i]);
+		}
+		plx_worker_tag_probe(u.w[1], 4, UNIT_EXACT, true, &probe);
+		CU_ASSERT_FATAL(probe.msg != NULL);
+		recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT); /* it is not for this one */
+		unit_turns(&u, 5);
+		UNIT_TRUE(recv->posted);
+		plx_worker_cancel(u.w[1], recv);
+		UNIT_END(&u, recv, -ECANCELED);
+		recv = plx_req_get(&u.w[1]->reqs);
+		plx_worker_msg_recv(u.w[1], probe.msg, to, LEN, recv);
+		UNIT_TRUE_FATAL(unit_finish(&u, recv));
+		UNIT_EQ(recv->recv.info_tag, 4);
+		UNIT_EQ(recv->recv.info_len, lens[i]);
+		UNIT_END(&u, recv, 0);
+		UNIT_END(&u, send, 0);
+		UNIT_SAME(to, from, lens[i]);
+		unit_workers_close(&u);
+	}
+}
+
+static void
+a_receive_now_takes_only_what_is_here_in_full(void)
+{
+	struct plx_req *send[3], *req;
+
+	begin();
+	unit_workers_open(&u, 2);
+	req = plx_req_get(&u.w[1]->reqs);
+	UNIT_EQ(plx_worker_tag_recv_now(u.w[1], to, LEN, 1, UNIT_EXACT, req), -EAGAIN);
+	send[0] = unit_send(&u, 0, 1, from, 100, 1, true);
+	send[1] = unit_send(&u, 0, 1, from, 5000, 2, false);
+	send[2] = unit_send(&u, 0, 1, from, LEN, 3, false);
+	unit_turns(&u, 50);
+	UNIT_EQ(plx_worker_tag_recv_now(u.w[1], to, LEN, 3, UNIT_EXACT, req), -EAGAIN);
+	UNIT_EQ(plx_worker_tag_recv_now(u.w[1], to, LEN, 2, UNIT_EXACT, req), 0);
+	UNIT_EQ(req->recv.info_len, 5000);
+	UNIT_SAME(to, from, 5000);
+	UNIT_TRUE(!plx_req_is_done(send[0]));
+	UNIT_EQ(plx_worker_tag_recv_now(u.w[1], to, 60, 1, UNIT_EXACT, req), -EMSGSIZE);
+	UNIT_EQ(req->recv.info_len, 100);
+	plx_req_put(req);
+	req = unit_recv(&u, 1, to, LEN, 3, UNIT_EXACT);
+	UNIT_END(&u, req, 0);
+	for (unsigned i = 0; i < 3; i++)
+		UNIT_END(&u, send[i], 0);
+	unit_workers_close(&u);
+}
+
+/* -- partial messages, truncation -- */
+
+static void
+a_receive_meets_a_message_that_is_still_arriving(void)
+{
+	for (unsigned pieces = 1; pieces < 20; pieces++) {
+		struct plx_req *recv, *send;
+
+		begin();
+		fake.depth = 1;
+		unit_workers_open(&u, 2);
+		send = unit_send(&u, 0, 1, from, 19000, 4, false);
+		unit_turns(&u, pieces);
+		recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
+		UNIT_TRUE(!plx_req_is_done(recv) || pieces == 19);
+		UNIT_END(&u, recv, 0);
+		UNIT_END(&u, send, 0);
+		UNIT_SAME(to, from, 19000);
+		UNIT_EQ(to[19000], 0xcc);
+		unit_workers_close(&u);
+	}
+}
+
+static void
+fragments_of_many_messages_do_not_mix(void)
+{
+	enum { N = 12 };
+	static uint8_t in[N][20000];
+	struct plx_req *send[N], *recv[N];
+
+	begin();
+	fake.depth = 2;
+	fake.delay_max = 3;
+	unit_workers_open(&u, 3);
+	for (unsigned i = 0; i < N; i++) {
+		if (i % 2 == 0)
+			recv[i] = unit_recv(&u, 2, in[i], sizeof(in[i]), i, UNIT_EXACT);
+		send[i] = unit_send(&u, i % 3 == 0, 2, from + i, 18000 + i, i, false);
+	}
+	unit_turns(&u, 10);
+	for (unsigned i = 1; i < N; i += 2)
+		recv[i] = unit_recv(&u, 2, in[i], sizeof(in[i]), i, UNIT_EXACT);
+	for (unsigned i = 0; i < N; i++) {
+		UNIT_END(&u, recv[i], 0);
+		UNIT_END(&u, send[i], 0);
+		UNIT_SAME(in[i], from + i, 18000 + i);
+	}
+	unit_workers_close(&u);
+}
+
+static void
+a_message_too_long_is_cut_and_told(void)
+{
+	const uint64_t lens[] = {9, 113, 1017, 5000, 33000};
+
+	for (unsigned posted = 0; posted < 2; posted++) {
+		for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+			for (unsigned sync = 0; sync < 2; sync++) {
+				struct plx_req *send, *recv = NULL;
+				uint64_t room = lens[i] - 1 - i * 100;
+
+				begin();
+				unit_workers_open(&u, 2);
+				room = room < lens[i] ? room : 3;
+				if (posted)
+					recv = unit_recv(&u, 1, to, room, 4, UNIT_EXACT);
+				send = unit_send(&u, 0, 1, from, lens[i], 4, sync);
+				unit_turns(&u, 60);
+				if (!posted)
+					recv = unit_recv(&u, 1, to, room, 4, UNIT_EXACT);
+				UNIT_TRUE_FATAL(unit_finish(&u, recv));
+				UNIT_EQ(recv->recv.info_len, lens[i]);
+				UNIT_EQ(to[room], 0xcc);
+				UNIT_END(&u, recv, -EMSGSIZE);
+				UNIT_END(&u, send, 0);
+				unit_workers_close(&u);
+			}
+		}
+	}
+}
+
+static void
+large_eager_messages_are_kept_however_large(void)
+{
+	static uint8_t big[8 << 20], in[8 << 20];
+	struct plx_req *send, *recv;
+
+	begin();
+	unit_workers_set(&u, "proto.eager_max", "16m");
+	unit_workers_open(&u, 2);
+	unit_fill(big, sizeof(big), 77);
+	send = unit_send(&u, 0, 1, big, sizeof(big), 4, false);
+	unit_turns(&u, 1000);
+	UNIT_END(&u, send, 0);
+	UNIT_EQ(u.w[1]->stat.rx_drop_no_memory, 0);
+	recv = unit_recv(&u, 1, in, sizeof(in), 4, UNIT_EXACT);
+	unit_turns(&u, 10);
+	UNIT_TRUE(plx_req_is_done(recv));
+	if (!plx_req_is_done(recv)) {
+		plx_worker_cancel(u.w[1], recv);
+	} else {
+		UNIT_SAME(in, big, sizeof(big));
+	}
+	plx_req_put(recv);
+	unit_workers_close(&u);
+}
+
+/* -- flush -- */
+
+static struct plx_req *
+flush(unsigned i, enum plx_flush_kind kind, const struct plx_ep_user *user)
+{
+	struct plx_req *req = plx_req_get(&u.w[i]->reqs);
+
+	plx_worker_flush(u.w[i], kind, user, req);
+	return req;
+}
+
+static void
+a_flush_ends_when_what_was_before_it_has_left(void)
+{
+	struct plx_req *send, *f[3], *recv, *sync;
+
+	begin();
+	unit_workers_open(&u, 2);
+	for (unsigned kind = 0; kind < 3; kind++) /* nothing to wait for */
+		UNIT_END(&u, flush(0, (enum plx_flush_kind)kind, &u.to[0][1]), 0);
+	sync = unit_send(&u, 0, 1, from, 10, 5, true);
+	fake_block(unit_queue(&u, 0), true);
+	send = unit_send(&u, 0, 1, from, 10, 4, false);
+	for (unsigned kind = 0; kind < 3; kind++)
+		f[kind] = flush(0, (enum plx_flush_kind)kind, &u.to[0][1]);
+	unit_turns(&u, 50);
+	for (unsigned kind = 0; kind < 3; kind++)
+		UNIT_TRUE(!plx_req_is_done(f[kind]));
+	UNIT_END(&u, flush(0, PLX_FLUSH_EP, &u.to[0][0]), 0); /* another's is not held up */
+	fake_block(unit_queue(&u, 0), false);
+	unit_turns(&u, 5);
+	UNIT_TRUE(plx_req_is_done(f[PLX_FLUSH_EP]));
+	UNIT_TRUE(plx_req_is_done(f[PLX_FLUSH_WORKER]));
+	UNIT_TRUE(!plx_req_is_done(f[PLX_FLUSH_CLOSE])); /* an answer is missing */
+	recv = unit_recv(&u, 1, to, LEN, 5, UNIT_EXACT);
+	UNIT_END(&u, recv, 0);
+	UNIT_END(&u, sync, 0);
+	UNIT_END(&u, send, 0);
+	for (unsigned kind = 0; kind < 3; kind++)
+		UNIT_END(&u, f[kind], 0);
+	recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
+	UNIT_END(&u, recv, 0);
+	unit_workers_close(&u);
+}
+
+static unsigned n_flushed;
+
+static void
+flush_again(struct plx_req *req)
+{
+	n_flushed++;
+	plx_req_put(req);
+	if (n_flushed < 8) {
+		struct plx_req *again = plx_req_get(&u.w[0]->reqs);
+
+		again->done = flush_again;
+		plx_worker_flush(u.w[0], PLX_FLUSH_WORKER, NULL, again);
+	}
+}
+
+static void
+a_flush_may_be_asked_for_when_a_flush_is_done(void)
+{
+	struct plx_req *send, *recv;
+
+	begin();
+	unit_workers_open(&u, 2);
+	n_flushed = 0;
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 4), 0);
+	fake_block(unit_queue(&u, 0), true);
+	send = unit_send(&u, 0, 1, from, 10, 4, false);
+	for (unsigned i = 0; i < 4; i++) {
+		struct plx_req *f = plx_req_get(&u.w[0]->reqs);
+
+		f->done = flush_again;
+		plx_worker_flush(u.w[0], PLX_FLUSH_WORKER, NULL, f);
+	}
+	fake_block(unit_queue(&u, 0), false);
+	unit_turns(&u, 20);
+	UNIT_EQ(n_flushed, 11); /* the four, and seven more */
+	UNIT_TRUE(TAILQ_EMPTY(&u.w[0]->flushes));
+	UNIT_END(&u, send, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
+		UNIT_END(&u, recv, 0);
+	}
+	unit_workers_close(&u);
+}
+
+/* -- callbacks -- */
+
+static unsigned n_inner, n_called;
+
+static void
+ask_for_progress(struct plx_req *req)
+{
+	n_called++;
+	n_inner += plx_worker_progress(u.w[1]);
+	plx_req_put(req);
+	if (n_called < 50) { /* and go on */
+		struct plx_req *next = plx_req_get(&u.w[1]->reqs);
+
+		next->done = ask_for_progress;
+		plx_worker_tag_recv(u.w[1], to, LEN, 4, UNIT_EXACT, next);
+	}
+}
+
+static void
+a_callback_may_do_anything_but_take_a_turn(void)
+{
+	struct plx_req *recv;
+
+	begin();
+	unit_workers_open(&u, 2);
+	n_inner = n_called = 0;
+	recv = plx_req_get(&u.w[1]->reqs);
+	recv->done = ask_for_progress;
+	plx_worker_tag_recv(u.w[1], to, LEN, 4, UNIT_EXACT, recv);
+	for (unsigned i = 0; i < 50; i++)
+		UNIT_END(&u, unit_send(&u, 0, 1, from, i * 100, 4, i % 3 == 0), 0);
+	unit_turns(&u, 10);
+	UNIT_EQ(n_called, 50);
+	UNIT_EQ(n_inner, 0);
+	unit_workers_close(&u);
+}
+
+/* -- death -- */
+
+static void
+when_a_peer_dies_all_that_waits_for_it_fails_once(void)
+{
+	struct plx_req *big, *sync, *eager[50], *f, *recv;
+
+	begin();
+	unit_workers_open(&u, 3);
+	recv = unit_recv(&u, 0, to, LEN, 4, UNIT_EXACT); /* waits for nobody in particular */
+	big = unit_send(&u, 0, 1, from, LEN, 1, false);
+	sync = unit_send(&u, 0, 1, from, 10, 1, true);
+	fake_block(unit_queue(&u, 0), true);
+	for (unsigned i = 0; i < 50; i++)
+		eager[i] = unit_send(&u, 0, 1, from, i * 200, 1, false);
+	f = flush(0, PLX_FLUSH_CLOSE, &u.to[0][1]);
+	fake_block(unit_queue(&u, 0), false);
+	unit_kill(&u, 1);
+	unit_turns(&u, 3);
+	unit_check_peers(u.w[0]);
+	unit_turns(&u, 3);
+	UNIT_END(&u, big, -ECONNRESET);
+	UNIT_END(&u, sync, -ECONNRESET);
+	for (unsigned i = 0; i < 50; i++)
+		UNIT_END(&u, eager[i], -ECONNRESET);
+	UNIT_TRUE(plx_req_is_done(f));
+	plx_req_put(f);
+	UNIT_EQ(u.w[0]->n_failed, 1);
+	UNIT_EQ(u.to[0][1].ep->err, -ECONNRESET);
+	UNIT_EQ(u.to[0][2].ep->err, 0);
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), -ECONNRESET);
+	UNIT_END(&u, unit_send(&u, 0, 1, from, LEN, 1, true), -ECONNRESET);
+	UNIT_END(&u, unit_send(&u, 0, 1, from, 8, 1, false), -ECONNRESET);
+	UNIT_TRUE(recv->posted);
+	UNIT_END(&u, unit_send(&u, 2, 0, from, 8, 4, false), 0); /* others go on */
+	UNIT_END(&u, recv, 0);
+	for (unsigned i = 0; i < 10; i++)
+		unit_check_peers(u.w[0]);
+	UNIT_EQ(u.w[0]->n_failed, 1);
+	unit_workers_close(&u);
+}
+
+static void
+a_message_cut_off_by_death_ends_its_receive(void)
+{
+	for (unsigned turns = 0; turns < 25; turns++) {
+		struct plx_req *recv, *send;
+
+		begin();
+		fake_reset(turns);
+		fake.depth = 1;
+		unit_workers_open(&u, 2);
+		if (turns % 2)
+			recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
+		send = unit_send(&u, 0, 1, from, 19000, 4, false);
+		unit_turns(&u, turns);
+		if (turns % 2 == 0)
+			recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
+		(void)send;
+		unit_kill(&u, 0);
+		for (unsigned i = 0; i < 3; i++) {
+			unit_turns(&u, 5);
+			unit_check_peers(u.w[1]);
+		}
+		unit_turns(&u, 5);
+		if (recv->posted)
+			plx_worker_cancel(u.w[1], recv);
+		UNIT_TRUE_FATAL(plx_req_is_done(recv));
+		if (recv->status == 0)
+			UNIT_SAME(to, from, 19000);
+		else
+			UNIT_TRUE(recv->status < 0);
+		plx_req_put(recv);
+		unit_workers_close(&u);
+	}
+}
+
+static void
+what_a_dead_peer_sent_whole_can_still_be_received(void)
+{
+	struct plx_req *recv[3];
+
+	begin();
+	unit_workers_open(&u, 2);
+	unit_send(&u, 0, 1, from, 100, 1, false);
+	unit_send(&u, 0, 1, from, 100, 2, true);
+	unit_send(&u, 0, 1, from, LEN, 3, false);
+	unit_turns(&u, 3);
+	unit_kill(&u, 0);
+	unit_turns(&u, 3);
+	unit_check_peers(u.w[1]);
+	unit_turns(&u, 3);
+	for (unsigned i = 0; i < 3; i++)
+		recv[i] = unit_recv(&u, 1, to, LEN, i + 1, UNIT_EXACT);
+	unit_turns(&u, 3);
+	UNIT_END(&u, recv[0], 0);
+	UNIT_END(&u, recv[1], 0);
+	UNIT_END(&u, recv[2], -ECONNRESET); /* its data was there */
+	unit_workers_close(&u);
+}
+
+static void
+after_a_cancel_an_ep_is_used_again(void)
+{
+	struct plx_req *send[4], *recv;
+
+	begin();
+	unit_workers_open(&u, 2);
+	fake_block(unit_queue(&u, 0), true);
+	send[0] = unit_send(&u, 0, 1, from, LEN, 1, false);
+	send[1] = unit_send(&u, 0, 1, from, 10, 1, true);
+	send[2] = unit_send(&u, 0, 1, from, 10, 1, false);
+	send[3] = unit_send(&u, 0, 1, from, 20000, 1, false);
+	plx_worker_ep_cancel(u.w[0], &u.to[0][1]);
+	for (unsigned i = 0; i < 4; i++)
+		UNIT_END(&u, send[i], -ECANCELED);
+	fake_block(unit_queue(&u, 0), false);
+	send[0] = unit_send(&u, 0, 1, from, LEN, 2, false);
+	recv = unit_recv(&u, 1, to, LEN, 0, 0);
+	UNIT_END(&u, recv, 0);
+	UNIT_END(&u, send[0], 0);
+	UNIT_SAME(to, from, LEN);
+	unit_workers_close(&u);
+}
+
+static void
+a_mtu_that_falls_when_connecting_is_kept_to(void)
+{
+	const uint64_t lens[] = {8, 112, 200, 1000, 5000, LEN};
+
+	begin();
+	fake.connect_mtu = 200;
+	unit_workers_set(&u, "rndv.scheme", "frag");
+	unit_workers_open(&u, 2);
+	for (unsigned i = 0; i < 6; i++) {
+		for (unsigned sync = 0; sync < 2; sync++) {
+			struct plx_req *send = unit_send(&u, 0, 1, from, lens[i], 4, sync);
+			struct plx_req *recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
+
+			UNIT_END(&u, recv, 0);
+			UNIT_END(&u, send, 0);
+			UNIT_SAME(to, from, lens[i]);
+		}
+	}
+	unit_workers_close(&u);
+}
+
+static void
+a_worker_says_what_it_is(void)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	begin();
+	unit_workers_open(&u, 2);
+	plx_worker_dump(f, u.w[0]);
+	fclose(f);
+	for (const struct plx_stat_row *row = plx_worker_stat_rows; row->name != NULL; row++)
+		CU_ASSERT(strstr(text, row->name) != NULL);
+	for (const struct plx_stat_row *row = plx_queue_stat_rows; row->name != NULL; row++)
+		CU_ASSERT(strstr(text, row->name) != NULL);
+	free(text);
+	unit_workers_close(&u);
+}
+
+static void
+without_a_device_there_is_no_worker(void)
+{
+	struct plx_worker_params params = {.conf = &u.conf};
+	struct plx_worker *w = NULL;
+
+	begin();
+	unit_workers_set(&u, "worker.devices", "none,nor_this");
+	UNIT_EQ(plx_worker_create(&params, &w), -ENODEV);
+	CU_ASSERT_PTR_NULL(w);
+	unit_workers_set(&u, "worker.devices", "none, fake");
+	UNIT_EQ_FATAL(plx_worker_create(&params, &w), 0);
+	UNIT_EQ(w->n_queues, 1);
+	plx_worker_destroy(w);
+	plx_worker_destroy(NULL);
+}
+
+static CU_TestInfo tests[] = {
+	UNIT_TEST(order_is_that_of_the_sends_whatever_the_protocol),
+	UNIT_TEST(a_short_send_that_finds_nothing_in_its_way_is_done_at_once),
+	UNIT_TEST(a_worker_sends_to_itself),
+	UNIT_TEST(a_sync_send_is_done_when_it_is_matched_and_not_before),
+	UNIT_TEST(a_cancelled_receive_matches_nothing),
+	UNIT_TEST(what_is_matched_already_is_not_cancelled),
+	UNIT_TEST(a_probe_tells_and_takes),
+	UNIT_TEST(a_receive_now_takes_only_what_is_here_in_full),
+	UNIT_TEST(a_receive_meets_a_message_that_is_still_arriving),
+	UNIT_TEST(fragments_of_many_messages_do_not_mix),
+	UNIT_TEST(a_message_too_long_is_cut_and_told),
+	UNIT_TEST(large_eager_messages_are_kept_however_large),
+	UNIT_TEST(a_flush_ends_when_what_was_before_it_has_left),
+	UNIT_TEST(a_flush_may_be_asked_for_when_a_flush_is_done),
+	UNIT_TEST(a_callback_may_do_anything_but_take_a_turn),
+	UNIT_TEST(when_a_peer_dies_all_that_waits_for_it_fails_once),
+	UNIT_TEST(a_message_cut_off_by_death_ends_its_receive),
+	UNIT_TEST(what_a_dead_peer_sent_whole_can_still_be_received),
+	UNIT_TEST(after_a_cancel_an_ep_is_used_again),
+	UNIT_TEST(a_mtu_that_falls_when_connecting_is_kept_to),
+	UNIT_TEST(a_worker_says_what_it_is),
+	UNIT_TEST(without_a_device_there_is_no_worker),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_SuiteInfo suites[] = {
+	{"worker", NULL, NULL, NULL, NULL, tests},
+	CU_SUITE_INFO_NULL,
+};
+
+int
+main(void)
+{
+	int rc = unit_start();
+
+	return rc != 0 ? rc : unit_run(suites);
+}
