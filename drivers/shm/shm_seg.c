@@ -23,60 +23,11 @@
 #include <unistd.h>
 
 #include <rte_bitops.h>
-#include <rte_hash_crc.h>
 
+#include "plx_proc.h"
 #include "shm_int.h"
 
 #define SHM_EVENTS 16 /* deaths noticed in one control tick */
-
-static int
-read_text(const char *path, char *buf, size_t len)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, buf, len - 1);
-	close(fd);
-	if (n < 0)
-		return -EIO;
-	buf[n] = '\0';
-	return n;
-}
-
-/* The machine as far as /proc/PID reaches: its boot and our pid namespace. */
-static uint64_t
-host_id(void)
-{
-	char text[128] = "";
-	ssize_t n = read_text("/proc/sys/kernel/random/boot_id", text, 64);
-	ssize_t m;
-
-	n = n < 0 ? 0 : n;
-	m = readlink("/proc/self/ns/pid", text + n, sizeof(text) - n);
-	n += m < 0 ? 0 : m;
-	return (uint64_t)rte_hash_crc(text, n, 0x9e3779b9) << 32 | rte_hash_crc(text, n, 0x85ebca6b);
-}
-
-/* Start time of a process in ticks since boot, 0 if there is none such. */
-static uint64_t
-start_time(uint32_t pid)
-{
-	char path[64], text[1024];
-	const char *p;
-	unsigned long long start = 0;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	if (read_text(path, text, sizeof(text)) < 0)
-		return 0;
-	p = strrchr(text, ')'); /* the name before it may contain anything */
-	if (p == NULL ||
-		sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
-			      " %*d %*d %llu", &start) != 1)
-		return 0;
-	return start;
-}
 
 int
 shm_queue_open(struct plx_queue *q)
@@ -107,8 +58,8 @@ shm_queue_open(struct plx_queue *q)
 	}
 	sq->addr.pid = getpid();
 	sq->addr.fd = sq->mem.fd;
-	sq->addr.host = host_id();
-	sq->addr.start = start_time(sq->addr.pid);
+	sq->addr.host = plx_proc_host();
+	sq->addr.start = plx_proc_start(sq->addr.pid);
 	sq->addr.len = sq->mem.len;
 	seg = sq->seg = sq->mem.base;
 	seg->uid = sq->addr.uid;
@@ -159,7 +110,7 @@ pid_watch(struct shm_queue *sq, struct shm_peer *p)
 	if (p->pidfd < 0)
 		return -errno;
 	/* The pid may belong to another by now; opened first, looked at then, it can't change. */
-	if (start_time(p->addr.pid) != p->addr.start) {
+	if (plx_proc_start(p->addr.pid) != p->addr.start) {
 		rc = -ESRCH;
 		goto fail;
 	}
@@ -193,6 +144,7 @@ shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	p->rx_slot = SHM_NO_SLOT;
 	if (!p->self && pid_watch(sq, p) != 0)
 		p->gone = true; /* what it sent is still delivered */
+	peer->proc = plx_proc_id(&(struct plx_proc){p->addr.host, p->addr.start, p->addr.pid});
 	peer->mtu = SHM_MSG_MAX;
 	peer->short_max = SHM_SHORT_MAX;
 	peer->caps = peer->q->dev->caps;

@@ -27,6 +27,7 @@
 #include "plx_inbox.h"
 #include "plx_reactor.h"
 #include "plx_req.h"
+#include "plx_rma.h"
 #include "plx_rndv.h"
 #include "plx_tag.h"
 #include "plx_timer.h"
@@ -61,6 +62,7 @@ struct plx_worker {
 	struct plx_rndv rndv;
 	struct plx_eps eps;
 	struct plx_msg_pools msgs;
+	struct plx_rma rma; /* its last fields are the application's side's */
 	TAILQ_HEAD(, plx_flush) flushes;
 	SLIST_HEAD(, plx_ep) failing; /* peers found dead, told in the next turn */
 	struct plx_worker_stat stat;
@@ -188,6 +190,15 @@ void plx_worker_users_each(struct plx_worker *w, void (*fn)(struct plx_ep_user *
  * Cancel all that waits for the ep; it can be used again. Thread: application's side.
  */
 void plx_worker_ep_cancel(struct plx_worker *w, struct plx_ep *ep);
+
+/**
+ * Put or get at once, through the device; what is mapped the face does by itself.
+ * @return 0 done; -EAGAIN it needs a request; or why it fails. Thread: application's side.
+ */
+int plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d);
+
+/** Put, get or atomic; req completes when it is over. Thread: application's side. */
+void plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req *req);
 
 /** Write what there is to know, as text. Thread: application's side. */
 void plx_worker_dump(FILE *f, struct plx_worker *w);

@@ -30,23 +30,44 @@ static bool
 flush_is_done(const struct plx_worker *w, const struct plx_flush *f)
 {
 	if (f->kind == PLX_FLUSH_WORKER)
-		return TAILQ_EMPTY(&w->eps.stalled);
+		return TAILQ_EMPTY(&w->eps.stalled) && plx_rma_all_over(&w->rma, f->rma_seq);
+	if (f->kind == PLX_FLUSH_EP)
+		return f->ep->err != 0 || plx_rma_ep_over(f->ep, f->rma_seq);
 	return f->ep->err != 0 || (STAILQ_EMPTY(&f->ep->pending) && f->ep->n_waits == 0);
+}
+
+/* How it ended; an error of what nobody asked about is told once. */
+static int
+flush_status(struct plx_worker *w, const struct plx_flush *f)
+{
+	int *err = f->kind == PLX_FLUSH_WORKER ? &w->rma.err : &f->ep->rma.err;
+	int rc = *err;
+
+	*err = 0;
+	return f->kind == PLX_FLUSH_CLOSE ? 0 : rc;
+}
+
+void
+worker_flush_end(struct plx_worker *w, struct plx_flush *f)
+{
+	plx_req_complete(container_of(f, struct plx_req, flush), flush_status(w, f));
 }
 
 unsigned
 worker_flush_run(struct plx_worker *w)
 {
-	struct plx_flush *f, *next;
+	struct plx_flush *f;
 	unsigned n = 0;
 
-	for (f = TAILQ_FIRST(&w->flushes); f != NULL; f = next) {
-		next = TAILQ_NEXT(f, link);
+again:
+	/* A callback may flush as well, and so end any of them: begin again after each. */
+	TAILQ_FOREACH(f, &w->flushes, link) {
 		if (!flush_is_done(w, f))
 			continue;
 		TAILQ_REMOVE(&w->flushes, f, link);
-		plx_req_complete(container_of(f, struct plx_req, flush), 0);
+		worker_flush_end(w, f);
 		n++;
+		goto again;
 	}
 	return n;
 }
@@ -74,15 +95,16 @@ plx_worker_turn(struct plx_worker *w)
 		n += plx_inbox_run(&w->inbox);		/* 1 operations of other threads */
 	n += worker_rx(w);				/* 2 packets, then the switch */
 	n += plx_rndv_run(&w->rndv);			/* 3 next pieces of large messages */
-	n += plx_eps_flush(&w->eps);			/* 4 what the devices did not take */
+	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
+	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
 	if (unlikely(!TAILQ_EMPTY(&w->flushes)))
-		n += worker_flush_run(w);		/* 5 */
+		n += worker_flush_run(w);		/* 6 */
 	if (unlikely(!SLIST_EMPTY(&w->failing)))
-		fail_run(w);				/* 6 */
+		fail_run(w);				/* 7 */
 	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
-		plx_timers_run(&w->timers, rte_rdtsc()); /* 7 who is alive */
+		plx_timers_run(&w->timers, rte_rdtsc()); /* 8 who is alive */
 	if (w->dedicated)
-		plx_req_pool_flush(&w->reqs);		/* 8 completions that found no room */
+		plx_req_pool_flush(&w->reqs);		/* 9 completions that found no room */
 	PLX_STAT_INC(w->stat.turns);
 	if (n != 0) {
 		PLX_STAT_INC(w->stat.busy_turns);

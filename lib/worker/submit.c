@@ -240,11 +240,25 @@ plx_worker_cancel(struct plx_worker *w, struct plx_req *req)
 	plx_worker_call(w, cancel_run, req);
 }
 
+/* What was sent is with the device: what is left are answers. */
+static void
+flush_wait(struct plx_worker *w, struct plx_flush *f)
+{
+	TAILQ_INSERT_TAIL(&w->flushes, f, link);
+	worker_flush_run(w);
+}
+
 static int
 flush_pend_send(struct plx_pend *p)
 {
+	struct plx_flush *f = container_of(p, struct plx_flush, pend);
+	struct plx_worker *w = worker_of(container_of(f, struct plx_req, flush));
+
 	/* At the head: all before it is with the device. */
-	plx_req_complete(container_of(p, struct plx_req, flush.pend), 0);
+	if (plx_rma_ep_over(f->ep, f->rma_seq))
+		worker_flush_end(w, f);
+	else
+		TAILQ_INSERT_TAIL(&w->flushes, f, link); /* looked at later in this turn */
 	return 0;
 }
 
@@ -261,15 +275,15 @@ flush_run(void *arg)
 	struct plx_worker *w = worker_of(req);
 	struct plx_flush *f = &req->flush;
 
+	f->rma_seq = w->rma.seq;
 	if (f->kind == PLX_FLUSH_EP && !STAILQ_EMPTY(&f->ep->pending)) {
 		f->pend.send = flush_pend_send;
 		f->pend.fail = flush_pend_fail;
 		plx_ep_pend(f->ep, &f->pend);
-	} else if (f->kind == PLX_FLUSH_EP) {
-		plx_req_complete(req, 0);
+	} else if (f->kind == PLX_FLUSH_EP && plx_rma_ep_over(f->ep, f->rma_seq)) {
+		worker_flush_end(w, f);
 	} else {
-		TAILQ_INSERT_TAIL(&w->flushes, f, link);
-		worker_flush_run(w);
+		flush_wait(w, f);
 	}
 }
 
@@ -279,6 +293,8 @@ plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, struct plx_ep *
 {
 	req->flush.kind = kind;
 	req->flush.ep = ep;
+	/* What was stored to mapped memory is seen before anything is loaded after this. */
+	atomic_thread_fence(memory_order_seq_cst);
 	if (!worker_submit(w, flush_run, req))
 		flush_run(req);
 }
