@@ -5,8 +5,8 @@
  *
  * Design notes
  * On memory that is mapped here an operation is over before the call returns,
- * whatever thread gives the turns and without the worker's lock: nothing of the
- * worker is written. Everything else takes the slow path.
+ * whatever thread gives the turns and without the worker's lock: of the worker
+ * nothing is written but that it is busy. Everything else takes the slow path.
  */
 #include <errno.h>
 #include <string.h>
@@ -101,6 +101,7 @@ do_now(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, const struct uc
 	if (rc != 0)
 		return rc;
 	if (d->rkey->mapped && plx_rma_unfenced(&w->core->rma)) {
+		plx_worker_busy(w->core);
 		do_direct(d, buf);
 		return 0;
 	}
@@ -183,6 +184,7 @@ ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count, uint64_t remote_addr,
 
 	if (likely(count != 0 && is_plain(param) &&
 		    is_direct(ep, k, PLX_RKEY_PUT, remote_addr, count))) {
+		plx_worker_busy(ep->worker->core);
 		plx_rma_copy(plx_rkey_here(k, remote_addr), buffer, count);
 		return NULL;
 	}
@@ -197,6 +199,7 @@ ucp_get_nbx(ucp_ep_h ep, void *buffer, size_t count, uint64_t remote_addr, ucp_r
 
 	if (likely(count != 0 && is_plain(param) &&
 		    is_direct(ep, k, PLX_RKEY_GET, remote_addr, count))) {
+		plx_worker_busy(ep->worker->core);
 		plx_rma_copy(buffer, plx_rkey_here(k, remote_addr), count);
 		return NULL;
 	}
@@ -245,6 +248,7 @@ ucp_put_nbi(ucp_ep_h ep, const void *buffer, size_t length, uint64_t remote_addr
 	ucs_status_t status;
 
 	if (likely(length != 0 && is_direct(ep, k, PLX_RKEY_PUT, remote_addr, length))) {
+		plx_worker_busy(ep->worker->core);
 		plx_rma_copy(plx_rkey_here(k, remote_addr), buffer, length);
 		return UCS_OK;
 	}
@@ -261,6 +265,7 @@ ucp_get_nbi(ucp_ep_h ep, void *buffer, size_t length, uint64_t remote_addr, ucp_
 	ucs_status_t status;
 
 	if (likely(length != 0 && is_direct(ep, k, PLX_RKEY_GET, remote_addr, length))) {
+		plx_worker_busy(ep->worker->core);
 		plx_rma_copy(buffer, plx_rkey_here(k, remote_addr), length);
 		return UCS_OK;
 	}
@@ -393,6 +398,7 @@ ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, size_
 		    remote_addr % size != 0 || (unsigned)opcode >= UCP_ATOMIC_OP_LAST ||
 		    !is_direct(ep, k, can_atomic(size, fetch), remote_addr, size)))
 		return atomic_nbx_slow(ep, opcode, buffer, count, remote_addr, rkey, param);
+	plx_worker_busy(ep->worker->core);
 	there = plx_rkey_here(k, remote_addr);
 	a = load(buffer, size);
 	if (!fetch) {

@@ -200,6 +200,17 @@ int plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d);
 /** Put, get or atomic; req completes when it is over. Thread: application's side. */
 void plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req *req);
 
+/**
+ * The application works with its peers without turns that find something, by loads and
+ * stores: that is not idleness, and no time to yield. Thread: application's side.
+ */
+static inline void
+plx_worker_busy(struct plx_worker *w)
+{
+	/* two threads of a MULTI worker may meet here: either count will do */
+	__atomic_store_n(&w->empty_turns, 0, __ATOMIC_RELAXED);
+}
+
 /** Write what there is to know, as text. Thread: application's side. */
 void plx_worker_dump(FILE *f, struct plx_worker *w);
 
