@@ -34,6 +34,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "plx_conf.h"
 #include "plx_ep.h"
 #include "plx_region.h"
 #include "plx_req.h"
@@ -101,6 +102,7 @@ struct plx_rma {
 	struct plx_pool replies;
 	uint64_t seq; /* of the last operation issued */
 	uint64_t chunk;
+	bool by_device; /* may be used for put and get */
 	int err;      /* of an operation that only a flush tells of */
 	struct plx_rma_stat stat;
 
@@ -125,7 +127,7 @@ struct plx_rma_do {
 };
 
 /** @param dedicated whether a reactor gives the turns. Thread: control. */
-void plx_rma_open(struct plx_rma *r, bool dedicated);
+void plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated);
 void plx_rma_close(struct plx_rma *r);
 
 /**
@@ -140,10 +142,11 @@ int plx_rkey_blob_fetch(const void *buf, uint8_t kind, struct plx_wire_mem *m);
  * Make a packed key usable with a peer.
  * @param proc plx_proc_id() of the peer's process, 0 not known
  * @param can what the application may do at all, enum plx_rkey_can
+ * @param map whether memory is to be mapped here when it can be
  * Errors: -EINVAL not a key; -EHOSTUNREACH not of this peer; -ENOMEM.
  * Thread: any. Blocks: may. Allocates: heap.
  */
-int plx_rkey_unpack(uint64_t proc, const void *buf, uint8_t can, struct plx_rkey **out);
+int plx_rkey_unpack(uint64_t proc, const void *buf, uint8_t can, bool map, struct plx_rkey **out);
 
 /** Give a key back. Accepts NULL. Thread: any. */
 void plx_rkey_destroy(struct plx_rkey *k);

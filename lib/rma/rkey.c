@@ -61,7 +61,7 @@ rkey_map(struct plx_rkey *k, uint64_t peer_proc, const struct plx_wire_mem *m, b
 }
 
 int
-plx_rkey_unpack(uint64_t proc, const void *buf, uint8_t can, struct plx_rkey **out)
+plx_rkey_unpack(uint64_t proc, const void *buf, uint8_t can, bool map, struct plx_rkey **out)
 {
 	struct plx_wire_mem m;
 	struct plx_rkey *k;
@@ -79,7 +79,8 @@ plx_rkey_unpack(uint64_t proc, const void *buf, uint8_t can, struct plx_rkey **o
 	k->can = can & can_by_rights(m.rights);
 	k->key = (struct plx_region_key){m.index, m.gen, m.token};
 	k->proc = m.proc;
-	rkey_map(k, proc, &m, mapped != 0);
+	if (map)
+		rkey_map(k, proc, &m, mapped != 0);
 	*out = k;
 	return 0;
 }

@@ -86,13 +86,14 @@ wait_fail(struct plx_wait *w, int err)
 }
 
 void
-plx_rma_open(struct plx_rma *r, bool dedicated)
+plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated)
 {
 	memset(r, 0, sizeof(*r));
 	TAILQ_INIT(&r->all);
 	TAILQ_INIT(&r->eps);
 	/* Inline the caller waits for its own operation and for nobody else's. */
 	r->chunk = dedicated ? PLX_RMA_CHUNK : UINT64_MAX;
+	r->by_device = plx_conf_u64(conf, PLX_CONF_RMA_SCHEME) != PLX_RMA_MESSAGE;
 	rma_soft_open(r, RMA_REPLIES_FIRST);
 }
 
@@ -104,11 +105,11 @@ plx_rma_close(struct plx_rma *r)
 }
 
 static bool
-dev_can(const struct plx_ep *ep, uint8_t kind)
+dev_can(const struct plx_rma *r, const struct plx_ep *ep, uint8_t kind)
 {
 	const struct plx_peer *peer = ep->peer;
 
-	return (peer->caps & (kind == PLX_RMA_PUT ? PLX_DEV_PUT : PLX_DEV_GET)) != 0;
+	return r->by_device && (peer->caps & (kind == PLX_RMA_PUT ? PLX_DEV_PUT : PLX_DEV_GET)) != 0;
 }
 
 static int
@@ -127,7 +128,7 @@ plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d)
 
 	if (rc != 0)
 		return rc;
-	if (!dev_can(d->ep, d->kind))
+	if (!dev_can(r, d->ep, d->kind))
 		return -EAGAIN;
 	rc = dev_move(d->ep, d->kind, d->buf, d->remote, d->len);
 	if (rc == 0)
@@ -261,7 +262,7 @@ plx_rma_start(struct plx_rma *r, struct plx_req *req)
 	TAILQ_INSERT_TAIL(&r->all, req, rma.all);
 	TAILQ_INSERT_TAIL(&ep->rma.ops, req, rma.link);
 	if (rc == 0 && o->how == PLX_RMA_MSG) {
-		if (o->kind != PLX_RMA_ATOMIC && req->dt == NULL && dev_can(ep, o->kind)) {
+		if (o->kind != PLX_RMA_ATOMIC && req->dt == NULL && dev_can(r, ep, o->kind)) {
 			o->how = PLX_RMA_DEV;
 			PLX_STAT_INC(r->stat.dev);
 		} else {

@@ -104,10 +104,10 @@ mem_fill(ucp_context_h context, ucp_mem_h m, const ucp_mem_map_params_t *p, unsi
 	ucs_status_t status = UCS_OK;
 	int rc;
 
+	m->rights = rights_of(p);
 	if (p->field_mask & UCP_MEM_MAP_PARAM_FIELD_EXPORTED_MEMH_BUFFER) {
 		status = mem_import(m, p->exported_memh_buffer);
 	} else if (p->length != 0) {
-		m->rights = rights_of(p);
 		m->address = address;
 		m->length = p->length;
 		if (flags & UCP_MEM_MAP_ALLOCATE)

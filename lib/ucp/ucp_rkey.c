@@ -101,11 +101,12 @@ can_by_features(uint64_t features)
 ucs_status_t
 ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer, ucp_rkey_h *rkey_p)
 {
+	ucp_context_h c = ep->worker->context;
 	struct plx_rkey *k;
 	int rc;
 
-	rc = plx_rkey_unpack(ep->user.ep->peer->proc, rkey_buffer,
-		can_by_features(ep->worker->context->features), &k);
+	rc = plx_rkey_unpack(ep->user.ep->peer->proc, rkey_buffer, can_by_features(c->features),
+		plx_conf_u64(&c->conf, PLX_CONF_RMA_SCHEME) == PLX_RMA_AUTO, &k);
 	if (rc != 0)
 		return ucp_status(rc);
 	*rkey_p = (ucp_rkey_h)(void *)k;

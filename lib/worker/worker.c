@@ -134,7 +134,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	plx_rndv_open(&w->rndv, conf);
 	plx_eps_open(&w->eps, on_ep_failed);
 	w->eps.rndv = &w->rndv;
-	plx_rma_open(&w->rma, w->dedicated);
+	plx_rma_open(&w->rma, conf, w->dedicated);
 	w->eps.rma = &w->rma;
 	plx_msg_pools_open(&w->msgs);
 	w->check.fn = check_peers;
