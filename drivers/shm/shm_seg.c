@@ -22,84 +22,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "plx_proc.h"
 #include "shm_int.h"
 
 #define SHM_EVENTS 16 /* deaths noticed in one control tick */
-
-static int
-read_text(const char *path, char *buf, size_t len)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, buf, len - 1);
-	close(fd);
-	if (n < 0)
-		return -EIO;
-	buf[n] = '\0';
-	return n;
-}
-
-/*
- * The machine as far as /proc/PID reaches: its boot and our pid namespace, hashed (FNV).
- * @return 0 when that can't be read
- */
-static uint64_t
-host_id(void)
-{
-	char text[128];
-	uint64_t h = 0xcbf29ce484222325ull;
-	ssize_t n = read_text("/proc/sys/kernel/random/boot_id", text, 64);
-	ssize_t m = n > 0 ? readlink("/proc/self/ns/pid", text + n, sizeof(text) - n) : -1;
-
-	if (m <= 0)
-		return 0;
-	for (ssize_t i = 0; i < n + m; i++)
-		h = (h ^ (uint8_t)text[i]) * 0x100000001b3ull;
-	return h;
-}
-
-/* What /proc says of a process. */
-struct proc_stat {
-	char state;
-	uint64_t start; /* ticks since boot */
-};
-
-/* @return 0, -ESRCH no such process, or another error: nobody knows */
-static int
-proc_stat(uint32_t pid, struct proc_stat *st)
-{
-	char path[64], text[1024];
-	unsigned long long start;
-	const char *p;
-	int rc;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	rc = read_text(path, text, sizeof(text));
-	if (rc < 0)
-		return rc == -ENOENT ? -ESRCH : rc;
-	p = strrchr(text, ')'); /* the name before it may contain anything */
-	if (p == NULL ||
-		sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
-			      " %*d %*d %llu", &st->state, &start) != 2)
-		return -EIO;
-	st->start = start;
-	return 0;
-}
-
-/* Gone for good: no such process, another one by now, or a zombie. */
-static bool
-process_gone(uint32_t pid, uint64_t start)
-{
-	struct proc_stat st;
-	int rc = proc_stat(pid, &st);
-
-	if (rc != 0)
-		return rc == -ESRCH;
-	return st.state == 'Z' || st.state == 'X' || (start != 0 && st.start != start);
-}
 
 static struct {
 	pthread_mutex_t lock;
@@ -125,7 +51,7 @@ int
 shm_queue_open(struct plx_queue *q)
 {
 	const struct plx_conf *conf = q->conf;
-	struct proc_stat st;
+	struct plx_proc self;
 	struct shm_queue *sq;
 	struct shm_seg *seg;
 	int rc;
@@ -149,15 +75,16 @@ shm_queue_open(struct plx_queue *q)
 		rc = -EIO;
 		goto free_seg;
 	}
-	sq->addr.pid = getpid();
-	sq->addr.fd = sq->mem.fd;
-	sq->addr.host = host_id();
-	rc = sq->addr.host != 0 ? proc_stat(sq->addr.pid, &st) : -EIO;
-	if (rc != 0) {
-		PLX_LOG(ERR, shm, "/proc can't be read: %s", strerror(-rc));
+	plx_proc_self(&self);
+	if (self.host == 0 || self.start == 0) {
+		PLX_LOG(ERR, shm, "/proc can't be read");
+		rc = -EIO;
 		goto free_seg;
 	}
-	sq->addr.start = st.start;
+	sq->addr.pid = self.pid;
+	sq->addr.host = self.host;
+	sq->addr.start = self.start;
+	sq->addr.fd = sq->mem.fd;
 	sq->addr.len = sq->mem.len;
 	seg = sq->seg = sq->mem.base;
 	seg->uid = sq->addr.uid;
@@ -226,7 +153,7 @@ pid_watch(struct shm_queue *sq, struct shm_peer *p)
 
 	p->pidfd = syscall(SYS_pidfd_open, p->addr.pid, 0);
 	/* Opened first and looked at then: the pid can't change hands in between. */
-	if (process_gone(p->addr.pid, p->addr.start)) {
+	if (plx_proc_gone(p->addr.pid, p->addr.start)) {
 		p->gone = true; /* what it sent is still delivered */
 	} else if (p->pidfd >= 0 && epoll_ctl(sq->epfd, EPOLL_CTL_ADD, p->pidfd, &ev) == 0) {
 		return;
@@ -265,6 +192,7 @@ shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	p->rx_slot = SHM_NO_SLOT;
 	if (!p->self)
 		pid_watch(sq, p);
+	peer->proc = plx_proc_id(&(struct plx_proc){p->addr.host, p->addr.start, p->addr.pid});
 	peer->mtu = SHM_MSG_MAX;
 	peer->short_max = SHM_SHORT_MAX;
 	peer->caps = peer->q->caps;
@@ -481,9 +409,9 @@ slots_control(struct shm_queue *sq)
 		} else if (SHM_SLOT_KIND(st) != SHM_SLOT_TAKEN) {
 			shm_slot_greet(sq, i);
 			sq->hot |= sq->ready & 1ull << i;
-			if ((sq->ready >> i & 1) == 0 && process_gone(SHM_SLOT_PID(st), 0))
+			if ((sq->ready >> i & 1) == 0 && plx_proc_gone(SHM_SLOT_PID(st), 0))
 				shm_slot_reset(sq, i);
-		} else if (process_gone(SHM_SLOT_PID(st), 0)) {
+		} else if (plx_proc_gone(SHM_SLOT_PID(st), 0)) {
 			PLX_STAT_INC(sq->q->stat.rx_skip_dead);
 			shm_slot_reset(sq, i);
 		}
@@ -499,7 +427,7 @@ mail_control(struct shm_queue *sq)
 	uint64_t st = atomic_load_explicit(&m->state, memory_order_acquire);
 
 	if ((uint32_t)st != (uint32_t)SHM_MAIL_STATE(0, lap, SHM_MAIL_CLAIMED) ||
-		!process_gone(st >> 32, 0))
+		!plx_proc_gone(st >> 32, 0))
 		return;
 	PLX_STAT_INC(sq->q->stat.rx_skip_dead);
 	atomic_store_explicit(&m->state, SHM_MAIL_STATE(0, lap + 1, SHM_MAIL_FREE),
@@ -518,7 +446,7 @@ peer_vanished(struct shm_peer *p)
 
 	if (p->self || ++p->ticks % RARE_TICKS != 0)
 		return false;
-	if (p->pidfd < 0 && process_gone(p->addr.pid, p->addr.start))
+	if (p->pidfd < 0 && plx_proc_gone(p->addr.pid, p->addr.start))
 		return true;
 	if (p->seg == NULL)
 		return false;

@@ -63,6 +63,7 @@ struct plx_peer {
 	struct plx_queue *q;
 	void *user;	/* lib/ep's object for this peer, NULL before the first use */
 	uint64_t uid;	/* of the remote queue */
+	uint64_t proc;	/* plx_proc_id() of its process, 0 not known; set by peer_open */
 	uint32_t mtu;	/* longest header + data of one message, bytes; may fall when connecting */
 	uint32_t short_max; /* longest data of tx_short, bytes */
 	uint8_t state;	/* enum plx_peer_state */

@@ -82,6 +82,7 @@ plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer)
 	LIST_INIT(&ep->partial);
 	LIST_INIT(&ep->announced);
 	LIST_INIT(&ep->users);
+	TAILQ_INIT(&ep->rma.ops);
 	peer->user = ep;
 	peer->refs++;
 	LIST_INSERT_HEAD(&eps->all, ep, link);

@@ -26,6 +26,7 @@
 #include "plx_wire.h"
 
 struct plx_rndv;
+struct plx_rma;
 
 struct plx_ep_stat {
 	uint64_t tx_pending; /* messages that had to wait for the device */
@@ -46,6 +47,7 @@ struct plx_eps {
 	struct plx_rndv *rndv;	/* the worker's, for waits that fail */
 	uint64_t eager_max;	/* of a new ep */
 	LIST_HEAD(, plx_ep) stopped; /* peers told to send nothing unasked */
+	struct plx_rma *rma;	/* the same */
 	/* a failed ep is told here once, after all that waited for it */
 	void (*on_failed)(struct plx_ep *ep, int err);
 };
@@ -74,6 +76,15 @@ struct plx_ep {
 	LIST_ENTRY(plx_ep) link;
 	SLIST_ENTRY(plx_ep) failing; /* the worker's: peer found dead, not told yet */
 	int failing_err;
+	/* lib/rma's */
+	struct {
+		TAILQ_HEAD(, plx_req) ops; /* in flight, in the order issued */
+		struct plx_req *send;	   /* the first of them that is not all sent, or NULL */
+		TAILQ_ENTRY(plx_ep) link;  /* of the worker's, while send is set */
+		uint32_t n_out;		   /* messages not answered */
+		uint32_t n_replies;	   /* answers of ours that wait */
+		int err;		   /* of an operation that only a flush tells of */
+	} rma;
 };
 
 /** An API handle on an ep; embedded in the face's struct. */

@@ -215,13 +215,6 @@ ucp_worker_flush(ucp_worker_h w)
 	return ucp_req_wait(w, ucp_worker_flush_nb(w, 0, NULL));
 }
 
-ucs_status_t
-ucp_worker_fence(ucp_worker_h w)
-{
-	(void)w;
-	return UCS_OK; /* what one ep carries, it carries in order */
-}
-
 /* Handlers are accepted, for programs that register some and use none; sends are not. */
 ucs_status_t
 ucp_worker_set_am_handler(ucp_worker_h w, uint16_t id, ucp_am_callback_t cb, void *arg,

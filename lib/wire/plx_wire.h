@@ -11,6 +11,7 @@
 #ifndef PLX_WIRE_H
 #define PLX_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,6 +31,11 @@ enum plx_wire_op {
 	PLX_WIRE_DATA,	    /* answer to PULL */
 	PLX_WIRE_FLOW,	    /* receiver to sender: announce everything, or no longer */
 	PLX_WIRE_CANCEL,    /* sender to receiver: the rest of that message does not come */
+	PLX_WIRE_PUT,	    /* write the data to a region; answer with RMA_ACK */
+	PLX_WIRE_GET,	    /* read a region; answer with RMA_DATA */
+	PLX_WIRE_ATOMIC,    /* change a word of a region; answer with RMA_ACK */
+	PLX_WIRE_RMA_ACK,
+	PLX_WIRE_RMA_DATA,
 	PLX_WIRE_N
 };
 
@@ -116,6 +122,50 @@ struct plx_wire_flow {
 
 _Static_assert(sizeof(struct plx_wire_cancel) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_flow) == 8, "wire");
+/** Where a PUT, GET or ATOMIC goes: the region by name and proof, and an address in it. */
+struct plx_wire_where {
+	uint32_t index;
+	uint32_t gen;
+	uint64_t token;
+	uint64_t addr; /* in the target's process */
+};
+
+struct plx_wire_put {
+	struct plx_wire_id id;
+	struct plx_wire_where to;
+};
+
+struct plx_wire_get {
+	struct plx_wire_id id;
+	struct plx_wire_where from;
+	uint64_t offset; /* in the initiator's buffer, comes back with the data */
+	uint64_t len;
+};
+
+/** Its data are two uint64_t: operand, and for a compare-and-swap what to store. */
+struct plx_wire_atomic {
+	struct plx_wire_id id;
+	struct plx_wire_where at;
+	uint8_t op;    /* enum plx_rma_atomic */
+	uint8_t size;  /* 4 or 8 */
+	uint8_t fetch; /* the value before is wanted */
+	uint8_t pad[5];
+};
+
+struct plx_wire_rma_ack {
+	struct plx_wire_id id;
+	uint64_t value; /* before an atomic */
+	int32_t err;	/* 0 or -errno of the target */
+	uint32_t pad;
+};
+
+struct plx_wire_rma_data {
+	struct plx_wire_id id;
+	uint64_t offset;
+	int32_t err;
+	uint32_t last; /* 1: the GET is answered */
+};
+
 _Static_assert(sizeof(struct plx_wire_eager) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_sync) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_first) == 24, "wire");
@@ -126,6 +176,11 @@ _Static_assert(sizeof(struct plx_wire_help) == 48, "wire");
 _Static_assert(sizeof(struct plx_wire_help_end) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_pull) == 32, "wire");
 _Static_assert(sizeof(struct plx_wire_data) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_put) == 32, "wire");
+_Static_assert(sizeof(struct plx_wire_get) == 48, "wire");
+_Static_assert(sizeof(struct plx_wire_atomic) == 40, "wire");
+_Static_assert(sizeof(struct plx_wire_rma_ack) == 24, "wire");
+_Static_assert(sizeof(struct plx_wire_rma_data) == 24, "wire");
 
 #define PLX_WIRE_HDR_MAX 48
 
@@ -177,5 +232,59 @@ int plx_wire_addr_unpack(const void *buf, struct plx_wire_addr *a);
 
 /** @return the bytes of a packed address that plx_wire_addr_unpack() accepted. */
 size_t plx_wire_addr_len(const void *buf);
+
+/** What a packed region is for. */
+enum plx_wire_mem_kind {
+	PLX_WIRE_MEM_RKEY,   /* a key: access by peers */
+	PLX_WIRE_MEM_EXPORT, /* to be mapped by another context */
+};
+
+/**
+ * A packed region: PLX_WIRE_MEM_MAX bytes at the most, self-delimiting, any alignment.
+ * The part from host on is there for memory that others can map, when fd is one.
+ */
+struct plx_wire_mem {
+	uint32_t magic;
+	uint16_t bytes; /* of all */
+	uint8_t version;
+	uint8_t kind;	/* enum plx_wire_mem_kind */
+	uint32_t crc;	/* crc32c of all, with this field 0 */
+	uint32_t rights; /* enum plx_region_right */
+	uint32_t index;
+	uint32_t gen;
+	uint64_t token;
+	uint64_t base; /* in the owner's process */
+	uint64_t len;
+	uint64_t proc; /* plx_proc_id() of the owner */
+	uint64_t host;
+	uint64_t start;
+	uint32_t pid;
+	uint32_t fd;
+	uint64_t ino;
+	uint64_t seg_len;
+};
+_Static_assert(offsetof(struct plx_wire_mem, host) == 56, "wire");
+_Static_assert(sizeof(struct plx_wire_mem) == 96, "wire");
+
+#define PLX_WIRE_MEM_MAX  96
+#define PLX_WIRE_MEM_HEAD 8 /* bytes that hold the length */
+
+/**
+ * Write a packed region: magic, bytes, version and crc are filled in.
+ * @param mapped whether the part from host on is there
+ * @return its bytes. Thread: any.
+ */
+size_t plx_wire_mem_pack(struct plx_wire_mem *m, bool mapped, void *buf);
+
+/** @return the bytes that a packed region says it has, by its first PLX_WIRE_MEM_HEAD. */
+size_t plx_wire_mem_len(const void *buf);
+
+/**
+ * Read a packed region that somebody handed us.
+ * @param buf plx_wire_mem_len() bytes, at most PLX_WIRE_MEM_MAX
+ * @param mapped out: whether the part from host on is there
+ * @return 0, or -EINVAL. Thread: any.
+ */
+int plx_wire_mem_unpack(const void *buf, struct plx_wire_mem *m, bool *mapped);
 
 #endif

@@ -24,6 +24,11 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_DATA] = sizeof(struct plx_wire_data),
 	[PLX_WIRE_FLOW] = sizeof(struct plx_wire_flow),
 	[PLX_WIRE_CANCEL] = sizeof(struct plx_wire_cancel),
+	[PLX_WIRE_PUT] = sizeof(struct plx_wire_put),
+	[PLX_WIRE_GET] = sizeof(struct plx_wire_get),
+	[PLX_WIRE_ATOMIC] = sizeof(struct plx_wire_atomic),
+	[PLX_WIRE_RMA_ACK] = sizeof(struct plx_wire_rma_ack),
+	[PLX_WIRE_RMA_DATA] = sizeof(struct plx_wire_rma_data),
 };
 
 static const char *const op_names[PLX_WIRE_N] = {
@@ -40,6 +45,11 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_DATA] = "data",
 	[PLX_WIRE_FLOW] = "flow",
 	[PLX_WIRE_CANCEL] = "cancel",
+	[PLX_WIRE_PUT] = "put",
+	[PLX_WIRE_GET] = "get",
+	[PLX_WIRE_ATOMIC] = "atomic",
+	[PLX_WIRE_RMA_ACK] = "rma_ack",
+	[PLX_WIRE_RMA_DATA] = "rma_data",
 };
 
 const char *
@@ -147,4 +157,53 @@ plx_wire_addr_unpack(const void *buf, struct plx_wire_addr *a)
 		p += d->len;
 	}
 	return p == end ? 0 : -EINVAL;
+}
+
+#define MEM_MAGIC   0x4d584c50u /* "PLXM" */
+#define MEM_VERSION 1
+#define MEM_SHORT   offsetof(struct plx_wire_mem, host)
+
+/* Of a copy whose crc field is cleared. */
+static uint32_t
+mem_crc(struct plx_wire_mem m)
+{
+	m.crc = 0;
+	return rte_hash_crc(&m, m.bytes, ~0u);
+}
+
+size_t
+plx_wire_mem_pack(struct plx_wire_mem *m, bool mapped, void *buf)
+{
+	m->magic = MEM_MAGIC;
+	m->version = MEM_VERSION;
+	m->bytes = mapped ? sizeof(*m) : MEM_SHORT;
+	m->crc = mem_crc(*m);
+	memcpy(buf, m, m->bytes);
+	return m->bytes;
+}
+
+size_t
+plx_wire_mem_len(const void *buf)
+{
+	uint16_t bytes;
+
+	memcpy(&bytes, (const uint8_t *)buf + offsetof(struct plx_wire_mem, bytes), sizeof(bytes));
+	return bytes;
+}
+
+int
+plx_wire_mem_unpack(const void *buf, struct plx_wire_mem *m, bool *mapped)
+{
+	size_t bytes = plx_wire_mem_len(buf);
+
+	if (bytes != MEM_SHORT && bytes != sizeof(*m))
+		return -EINVAL;
+	memset(m, 0, sizeof(*m));
+	memcpy(m, buf, bytes);
+	if (m->magic != MEM_MAGIC || m->version != MEM_VERSION || m->crc != mem_crc(*m))
+		return -EINVAL;
+	if (m->len > UINT64_MAX - m->base)
+		return -EINVAL;
+	*mapped = bytes == sizeof(*m);
+	return *mapped && m->seg_len < m->len ? -EINVAL : 0;
 }

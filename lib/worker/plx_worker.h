@@ -27,6 +27,7 @@
 #include "plx_inbox.h"
 #include "plx_reactor.h"
 #include "plx_req.h"
+#include "plx_rma.h"
 #include "plx_rndv.h"
 #include "plx_tag.h"
 #include "plx_timer.h"
@@ -61,6 +62,7 @@ struct plx_worker {
 	struct plx_rndv rndv;
 	struct plx_eps eps;
 	struct plx_msg_pools msgs;
+	struct plx_rma rma; /* its last fields are the application's side's */
 	TAILQ_HEAD(, plx_flush) flushes;
 	SLIST_HEAD(, plx_ep) failing; /* peers found dead, told in the next turn */
 	struct plx_worker_stat stat;
@@ -191,6 +193,26 @@ void plx_worker_users_each(struct plx_worker *w, void (*fn)(struct plx_ep_user *
 
 /** Cancel all that was sent on this handle and waits. Thread: application's side. */
 void plx_worker_ep_cancel(struct plx_worker *w, const struct plx_ep_user *user);
+
+/**
+ * Put or get at once, through the device; what is mapped the face does by itself.
+ * @return 0 done; -EAGAIN it needs a request; or why it fails. Thread: application's side.
+ */
+int plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d);
+
+/** Put, get or atomic; req completes when it is over. Thread: application's side. */
+void plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req *req);
+
+/**
+ * The application works with its peers without turns that find something, by loads and
+ * stores: that is not idleness, and no time to yield. Thread: application's side.
+ */
+static inline void
+plx_worker_busy(struct plx_worker *w)
+{
+	/* two threads of a MULTI worker may meet here: either count will do */
+	__atomic_store_n(&w->empty_turns, 0, __ATOMIC_RELAXED);
+}
 
 /** Write what there is to know, as text. Thread: application's side. */
 void plx_worker_dump(FILE *f, struct plx_worker *w);

@@ -30,13 +30,31 @@ bool
 worker_flush_is_done(const struct plx_worker *w, const struct plx_flush *f)
 {
 	switch (f->kind) {
-	case PLX_FLUSH_EP:
-		return f->ep->err != 0 || STAILQ_EMPTY(&f->ep->pending);
+	case PLX_FLUSH_EP: /* what waited then has been sent: see flush_run() in submit.c */
+		return f->ep->err != 0 || plx_rma_ep_over(f->ep, f->rma_seq);
 	case PLX_FLUSH_CLOSE:
-		return f->ep->err != 0 || plx_ep_is_quiet(f->ep, f->conn_id);
+		return f->ep->err != 0 || (plx_ep_is_quiet(f->ep, f->conn_id) &&
+						  plx_rma_ep_over(f->ep, f->rma_seq));
 	default:
-		return TAILQ_EMPTY(&w->eps.stalled);
+		return TAILQ_EMPTY(&w->eps.stalled) && plx_rma_all_over(&w->rma, f->rma_seq);
 	}
+}
+
+/* How it ended; an error of what nobody asked about is told once. */
+static int
+flush_status(struct plx_worker *w, const struct plx_flush *f)
+{
+	int *err = f->kind == PLX_FLUSH_WORKER ? &w->rma.err : &f->ep->rma.err;
+	int rc = *err;
+
+	*err = 0;
+	return f->kind == PLX_FLUSH_CLOSE ? 0 : rc;
+}
+
+void
+worker_flush_end(struct plx_worker *w, struct plx_flush *f)
+{
+	plx_req_complete(container_of(f, struct plx_req, flush), flush_status(w, f));
 }
 
 static __rte_noinline unsigned
@@ -56,7 +74,7 @@ flush_run(struct plx_worker *w)
 		}
 		if (f->ep != NULL)
 			f->ep->refs--;
-		plx_req_complete(container_of(f, struct plx_req, flush), 0);
+		worker_flush_end(w, f);
 		n++;
 	}
 	return n;
@@ -85,17 +103,18 @@ plx_worker_turn(struct plx_worker *w)
 		n += plx_inbox_run(&w->inbox);		/* 1 operations of other threads */
 	n += worker_rx(w);				/* 2 packets, then the switch */
 	n += plx_rndv_run(&w->rndv);			/* 3 next pieces of large messages */
-	n += plx_eps_flush(&w->eps);			/* 4 what the devices did not take */
+	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
+	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
 	if (unlikely(!TAILQ_EMPTY(&w->flushes)))
-		n += flush_run(w);			/* 5 closes that wait */
+		n += flush_run(w);			/* 6 flushes and closes that wait */
 	if (unlikely(!SLIST_EMPTY(&w->failing)))
-		fail_run(w);				/* 6 peers that have died */
+		fail_run(w);				/* 7 peers that have died */
 	if (unlikely(!LIST_EMPTY(&w->eps.stopped) && w->msgs.bytes <= w->kept_max / 2))
-		plx_eps_resume(&w->eps);		/* 7 senders that were stopped */
+		plx_eps_resume(&w->eps);		/* 8 senders that were stopped */
 	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
-		plx_timers_run(&w->timers, rte_rdtsc()); /* 8 who is alive */
+		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 who is alive */
 	if (w->dedicated)
-		plx_req_pool_flush(&w->reqs);		/* 9 completions that found no room */
+		plx_req_pool_flush(&w->reqs);		/* 10 completions that found no room */
 	PLX_STAT_INC(w->stat.turns);
 	if (n != 0) {
 		PLX_STAT_INC(w->stat.busy_turns);

@@ -434,6 +434,13 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 	case PLX_WIRE_RTS:
 		rx_rts(w, rx);
 		break;
+	case PLX_WIRE_PUT:
+	case PLX_WIRE_GET:
+	case PLX_WIRE_ATOMIC:
+	case PLX_WIRE_RMA_ACK:
+	case PLX_WIRE_RMA_DATA:
+		worker_rx_rma(w, rx);
+		break;
 	default:
 		rx_rndv(w, rx);
 		break;

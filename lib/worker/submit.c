@@ -242,11 +242,26 @@ plx_worker_cancel(struct plx_worker *w, struct plx_req *req)
 	plx_worker_call(w, cancel_run, req);
 }
 
+/* What was sent is with the device: what is left are answers. */
+static void
+flush_wait(struct plx_worker *w, struct plx_flush *f)
+{
+	if (f->ep != NULL)
+		f->ep->refs++; /* until it is done */
+	TAILQ_INSERT_TAIL(&w->flushes, f, link);
+}
+
 static int
 flush_pend_send(struct plx_pend *p)
 {
+	struct plx_flush *f = container_of(p, struct plx_flush, pend);
+	struct plx_worker *w = worker_of(container_of(f, struct plx_req, flush));
+
 	/* At the head: all before it is with the device. */
-	plx_req_complete(container_of(p, struct plx_req, flush.pend), 0);
+	if (worker_flush_is_done(w, f))
+		worker_flush_end(w, f);
+	else
+		flush_wait(w, f);
 	return 0;
 }
 
@@ -263,17 +278,16 @@ flush_run(void *arg)
 	struct plx_worker *w = worker_of(req);
 	struct plx_flush *f = &req->flush;
 
-	if (worker_flush_is_done(w, f)) {
-		plx_req_complete(req, 0);
-	} else if (f->kind == PLX_FLUSH_EP) {
+	f->rma_seq = w->rma.seq;
+	if (f->kind == PLX_FLUSH_EP && !STAILQ_EMPTY(&f->ep->pending)) {
 		f->pend.send = flush_pend_send;
 		f->pend.fail = flush_pend_fail;
 		f->pend.conn_id = f->conn_id;
 		plx_ep_pend(f->ep, &f->pend);
+	} else if (worker_flush_is_done(w, f)) {
+		worker_flush_end(w, f);
 	} else {
-		if (f->ep != NULL)
-			f->ep->refs++; /* until it is done */
-		TAILQ_INSERT_TAIL(&w->flushes, f, link);
+		flush_wait(w, f);
 	}
 }
 
@@ -284,6 +298,8 @@ plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, const struct pl
 	req->flush.kind = kind;
 	req->flush.ep = user != NULL ? user->ep : NULL;
 	req->flush.conn_id = user != NULL ? user->conn_id : PLX_CONN_NONE;
+	/* What was stored to mapped memory is seen before anything is loaded after this. */
+	atomic_thread_fence(memory_order_seq_cst);
 	if (!worker_submit(w, flush_run, req))
 		flush_run(req);
 }

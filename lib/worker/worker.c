@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <rte_cycles.h>
 
+#include "plx_proc.h"
 #include "worker_int.h"
 
 PLX_LOG_DEFINE(worker, "plx.worker");
@@ -135,6 +134,8 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	plx_eps_open(&w->eps, on_ep_failed);
 	w->eps.rndv = &w->rndv;
 	w->eps.eager_max = plx_conf_u64(conf, PLX_CONF_EAGER_MAX);
+	plx_rma_open(&w->rma, conf, w->dedicated);
+	w->eps.rma = &w->rma;
 	plx_msg_pools_open(&w->msgs);
 	w->check.fn = check_peers;
 	plx_timer_arm(&w->timers, &w->check, rte_rdtsc() + w->check_ticks);
@@ -145,6 +146,7 @@ free_fields(struct plx_worker *w)
 {
 	plx_msg_pools_close(&w->msgs);
 	plx_rndv_close(&w->rndv);
+	plx_rma_close(&w->rma);
 	pthread_mutex_destroy(&w->users_lock);
 }
 
@@ -239,34 +241,18 @@ plx_worker_addr(const struct plx_worker *w, void *buf, size_t len)
 	return plx_wire_addr_pack(&a, buf, len);
 }
 
-/* Copy what the application points to by the kernel's hand: a bad pointer is an error then. */
-static int
-fetch(const void *from, void *to, size_t len)
-{
-	struct iovec local = {to, len};
-	struct iovec remote = {(void *)(uintptr_t)from, len};
-	ssize_t n = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-
-	if (n == (ssize_t)len)
-		return 0;
-	if (n >= 0 || errno == EFAULT)
-		return -EFAULT;
-	memcpy(to, from, len); /* not allowed in this sandbox: as UCX does it */
-	return 0;
-}
-
 /* An address comes without its length: believe the one inside within bounds. */
 static int
 addr_fetch(const void *addr, struct plx_wire_addr *out)
 {
 	uint8_t buf[PLX_WIRE_ADDR_MAX] = {0};
-	int rc = fetch(addr, buf, PLX_WIRE_ADDR_HEAD);
+	int rc = plx_proc_fetch(addr, buf, PLX_WIRE_ADDR_HEAD);
 
 	if (rc != 0)
 		return rc;
 	if (plx_wire_addr_len(buf) > sizeof(buf))
 		return -EINVAL;
-	rc = fetch(addr, buf, plx_wire_addr_len(buf));
+	rc = plx_proc_fetch(addr, buf, plx_wire_addr_len(buf));
 	return rc != 0 ? rc : plx_wire_addr_unpack(buf, out);
 }
 
@@ -389,6 +375,8 @@ plx_worker_dump(FILE *f, struct plx_worker *w)
 	dump_rows(f, &w->eps.stat, plx_ep_stat_rows);
 	fprintf(f, "# rendezvous\n");
 	dump_rows(f, &w->rndv.stat, plx_rndv_stat_rows);
+	fprintf(f, "# put, get, atomics\n");
+	dump_rows(f, &w->rma.stat, plx_rma_stat_rows);
 	fprintf(f, "# matching\n");
 	dump_rows(f, plx_tag_stats(w->tag), plx_tag_stat_rows);
 }

@@ -25,6 +25,10 @@ void worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync);
 
 /* progress.c */
 bool worker_flush_is_done(const struct plx_worker *w, const struct plx_flush *f);
+void worker_flush_end(struct plx_worker *w, struct plx_flush *f);
+
+/* rma.c */
+void worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx);
 
 /* submit.c: what the owner does with an operation of the application's side */
 bool worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req);
