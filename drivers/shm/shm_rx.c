@@ -153,6 +153,12 @@ mail_waits(const struct shm_queue *sq)
 	       (uint32_t)SHM_MAIL_STATE(0, sq->mail_pos / SHM_MAIL_CELLS, SHM_MAIL_READY);
 }
 
+bool
+shm_mail_waits(const struct shm_queue *sq)
+{
+	return mail_waits(sq);
+}
+
 /* A sender has come to slot i: learn who it is. */
 void
 shm_slot_greet(struct shm_queue *sq, uint32_t i)
