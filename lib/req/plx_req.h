@@ -131,6 +131,7 @@ struct plx_flush {
 	struct plx_pend pend;
 	struct plx_ep *ep;
 	uint8_t kind; /* enum plx_flush_kind */
+	uint32_t conn_id; /* CLOSE: then tell the other side so; 0: need not */
 };
 
 struct plx_req_pool;

@@ -260,7 +260,16 @@ flush_run(void *arg)
 	struct plx_req *req = arg;
 	struct plx_worker *w = worker_of(req);
 	struct plx_flush *f = &req->flush;
+	int rc;
 
+	if (f->ep != NULL && f->ep->stub) {
+		rc = plx_ep_connect(f->ep);
+		if (rc == -EAGAIN)
+			rc = plx_ep_defer(f->ep, flush_run, req, &f->ep);
+		if (rc != 0)
+			plx_req_complete(req, rc);
+		return;
+	}
 	if (f->kind == PLX_FLUSH_EP && !STAILQ_EMPTY(&f->ep->pending)) {
 		f->pend.send = flush_pend_send;
 		f->pend.fail = flush_pend_fail;
@@ -268,9 +277,21 @@ flush_run(void *arg)
 	} else if (f->kind == PLX_FLUSH_EP) {
 		plx_req_complete(req, 0);
 	} else {
+		if (f->ep != NULL)
+			f->ep->refs++; /* it must not be swept while it is waited for */
 		TAILQ_INSERT_TAIL(&w->flushes, f, link);
 		worker_flush_run(w);
 	}
+}
+
+void
+worker_flush_close(struct plx_worker *w, struct plx_req *req, struct plx_ep *ep, uint32_t conn_id)
+{
+	(void)w;
+	req->flush.kind = PLX_FLUSH_CLOSE;
+	req->flush.ep = ep;
+	req->flush.conn_id = conn_id;
+	flush_run(req);
 }
 
 void
@@ -279,6 +300,7 @@ plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, struct plx_ep *
 {
 	req->flush.kind = kind;
 	req->flush.ep = ep;
+	req->flush.conn_id = 0;
 	if (!worker_submit(w, flush_run, req))
 		flush_run(req);
 }
@@ -292,7 +314,11 @@ static void
 ep_cancel_run(void *arg)
 {
 	struct ep_cancel_arg *a = arg;
+	const struct plx_ep_user *user = LIST_FIRST(&a->ep->users);
 
+	/* What is open may be another handle's: then it ends by itself. */
+	if (user != NULL && !plx_ep_user_is_alone(user))
+		return;
 	worker_drop_partial(a->w, a->ep, -ECANCELED);
 	plx_ep_cancel(a->ep, -ECANCELED);
 }
