@@ -176,8 +176,10 @@ ucp_worker_progress(ucp_worker_h w)
 	n = plx_worker_progress(w->core);
 	/* pairs with the release in on_ep_failed() */
 	if (unlikely(atomic_load_explicit(&w->core->n_failed, memory_order_acquire) !=
-		    w->failed_seen))
+		    w->failed_seen)) {
 		ucp_ep_tell_failed(w);
+		n++; /* who sleeps when there was nothing looks at what its handlers did first */
+	}
 	ucp_unlock(w);
 	return n;
 }
