@@ -161,7 +161,7 @@ plx_wire_conn_pack(const struct plx_wire_conn *h, const void *addr, size_t addr_
 	c.version = PLX_WIRE_CONN_VERSION;
 	c.addr_len = addr_len;
 	memcpy(buf, &c, sizeof(c));
-	if (addr_len != 0)
+	if (addr != NULL)
 		memcpy((uint8_t *)buf + sizeof(c), addr, addr_len);
 	c.crc = conn_crc(buf, sizeof(c) + addr_len);
 	memcpy(buf, &c, sizeof(c));

@@ -91,13 +91,13 @@ turn_idle(struct plx_worker *w)
 unsigned
 plx_worker_turn(struct plx_worker *w)
 {
-	unsigned n = 0;
+	unsigned n = 0, own = 0;
 
 	if (unlikely(w->in_turn)) /* a callback asks for progress: it is in progress */
 		return 0;
 	w->in_turn = true;
 	if (w->dedicated)
-		n += plx_inbox_run(&w->inbox);		/* 1 operations of other threads */
+		n = own = plx_inbox_run(&w->inbox);	/* 1 operations of other threads */
 	n += worker_rx(w);				/* 2 packets, then the switch */
 	n += plx_rndv_run(&w->rndv);			/* 3 next pieces of large messages */
 	n += plx_eps_flush(&w->eps);			/* 4 what the devices did not take */
@@ -110,7 +110,7 @@ plx_worker_turn(struct plx_worker *w)
 	if (w->dedicated) {
 		plx_req_pool_flush(&w->reqs);		/* 8 completions that found no room */
 		if (unlikely(w->wake.on))
-			worker_wake_app(w, n);		/* 9 who sleeps until they come */
+			worker_wake_app(w, n - own);	/* 9 who sleeps until they come */
 	}
 	PLX_STAT_INC(w->stat.turns);
 	if (n != 0) {
