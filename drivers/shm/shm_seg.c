@@ -62,6 +62,7 @@ shm_queue_open(struct plx_queue *q)
 	memset(sq, 0, sizeof(*sq));
 	sq->q = q;
 	sq->n_slots = plx_conf_u64(conf, PLX_CONF_SHM_FAST_PEERS);
+	sq->bell[0] = sq->bell[1] = -1;
 	sq->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (sq->epfd < 0) {
 		rc = -errno;
@@ -128,6 +129,7 @@ shm_queue_close(struct plx_queue *q)
 	pthread_mutex_unlock(&queues.lock);
 	if (is_owner(sq))
 		atomic_store_explicit(&sq->seg->closed, 1, memory_order_release);
+	shm_bell_close(sq);
 	plx_seg_destroy(&sq->mem);
 	close(sq->epfd);
 	free(sq);
@@ -155,6 +157,7 @@ pid_watch(struct shm_queue *sq, struct shm_peer *p)
 	/* Opened first and looked at then: the pid can't change hands in between. */
 	if (plx_proc_gone(p->addr.pid, p->addr.start)) {
 		p->gone = true; /* what it sent is still delivered */
+		sq->n_gone++;
 	} else if (p->pidfd >= 0 && epoll_ctl(sq->epfd, EPOLL_CTL_ADD, p->pidfd, &ev) == 0) {
 		return;
 	}
@@ -189,6 +192,7 @@ shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 		return -EINVAL;
 	p->self = p->addr.pid == sq->addr.pid && uid_is_ours(p->addr.uid);
 	p->pidfd = -1;
+	p->bell = -1;
 	p->rx_slot = SHM_NO_SLOT;
 	if (!p->self)
 		pid_watch(sq, p);
@@ -214,8 +218,8 @@ seg_check(const struct shm_seg *seg, const struct shm_addr *addr)
 	return 0;
 }
 
-static int
-seg_map(const struct shm_addr *addr, struct shm_seg **out, uint64_t *inode)
+int
+shm_seg_map(const struct shm_addr *addr, struct shm_seg **out, uint64_t *inode)
 {
 	char path[64];
 	struct stat st;
@@ -285,12 +289,17 @@ shm_peer_connect(struct plx_peer *peer)
 	if (p->addr.uid == sq->addr.uid) {
 		p->seg = sq->seg;
 	} else {
-		rc = seg_map(&p->addr, &p->seg, &p->inode);
+		rc = shm_seg_map(&p->addr, &p->seg, &p->inode);
 		if (rc != 0) {
 			PLX_LOG(INFO, shm, "cannot reach process %u: %s", p->addr.pid,
 				strerror(-rc));
 			return rc;
 		}
+	}
+	rc = shm_bell_of(p);
+	if (rc != 0) {
+		PLX_LOG(INFO, shm, "cannot wake process %u: %s", p->addr.pid, strerror(-rc));
+		return rc; /* tx_leave() unmaps */
 	}
 	if (slot_take(sq, p)) {
 		p->tx_mode = SHM_TX_SLOT;
@@ -310,6 +319,7 @@ tx_leave(struct shm_peer *p)
 			SHM_SLOT_STATE(shm_queue(p->peer.q)->addr.pid, SHM_SLOT_LEFT),
 			memory_order_release);
 	p->tx_mode = SHM_TX_NONE;
+	shm_bell_forget(p);
 	if (p->seg != NULL && p->seg != shm_queue(p->peer.q)->seg)
 		munmap(p->seg, p->addr.len);
 	p->seg = NULL;
@@ -321,6 +331,8 @@ shm_peer_close(struct plx_peer *peer)
 	struct shm_queue *sq = shm_queue(peer->q);
 	struct shm_peer *p = shm_peer(peer);
 
+	if (peer->q->closing)
+		shm_bell_last(p);
 	if (p->rx_slot != SHM_NO_SLOT && is_owner(sq))
 		shm_slot_reset(sq, p->rx_slot);
 	tx_leave(p);
@@ -361,8 +373,8 @@ shm_slot_reset(struct shm_queue *sq, uint32_t i)
 	atomic_store_explicit(&slot->state, SHM_SLOT_FREE, memory_order_release);
 }
 
-static bool
-slot_empty(const struct shm_queue *sq, uint32_t i)
+bool
+shm_slot_empty(const struct shm_queue *sq, uint32_t i)
 {
 	const struct shm_rx_slot *r = &sq->rx[i];
 	const struct shm_cell *cell = &shm_slot_at(sq->seg, i)->cells[r->pos % SHM_CELLS];
@@ -375,6 +387,7 @@ static void
 peer_gone(struct shm_queue *sq, struct shm_peer *p)
 {
 	pid_unwatch(sq, p);
+	sq->n_gone++;
 	p->gone = true;
 	p->tx_mode = SHM_TX_NONE;
 }
@@ -386,12 +399,28 @@ slot_control_ready(struct shm_queue *sq, uint32_t i, uint32_t st)
 	struct shm_peer *p = shm_peer(sq->rx[i].peer);
 	bool left = SHM_SLOT_KIND(st) == SHM_SLOT_LEFT;
 
-	if (!slot_empty(sq, i) || !(left || p->gone))
+	if (!shm_slot_empty(sq, i) || !(left || p->gone))
 		return;
 	shm_slot_reset(sq, i);
 	/* Whom we never sent to we know for its messages only: forget it, and its pidfd. */
 	if (left && p->seg == NULL && p->peer.refs <= 1)
 		peer_gone(sq, p);
+}
+
+bool
+shm_events(struct shm_queue *sq)
+{
+	struct epoll_event ev[SHM_EVENTS];
+	int n = epoll_wait(sq->epfd, ev, SHM_EVENTS, 0);
+	bool found = false;
+
+	for (int i = 0; i < n; i++) {
+		if (ev[i].data.ptr == sq) /* the bell, which disarm answers */
+			continue;
+		peer_gone(sq, ev[i].data.ptr);
+		found = true;
+	}
+	return found;
 }
 
 /* Slots that came without a bell, were left, or were taken by one who died taking. */
@@ -469,8 +498,10 @@ peer_control(struct plx_peer *peer, void *arg)
 		peer_gone(sq, p);
 	if (!p->gone || peer->state == PLX_PEER_DEAD)
 		return;
-	if (p->rx_slot != SHM_NO_SLOT || shm_mail_waits(sq))
+	if (p->rx_slot != SHM_NO_SLOT || shm_mail_waits(sq)) {
+		sq->n_gone++;
 		return; /* what it sent is not all taken yet */
+	}
 	plx_peer_dead(peer, -ECONNRESET);
 	tx_leave(p);
 }
@@ -479,12 +510,10 @@ void
 shm_queue_control(struct plx_queue *q)
 {
 	struct shm_queue *sq = shm_queue(q);
-	struct epoll_event ev[SHM_EVENTS];
-	int n = epoll_wait(sq->epfd, ev, SHM_EVENTS, 0);
 
-	for (int i = 0; i < n; i++)
-		peer_gone(sq, ev[i].data.ptr);
+	shm_events(sq);
 	slots_control(sq);
 	mail_control(sq);
+	sq->n_gone = 0;
 	plx_peer_each(q, peer_control, sq);
 }

@@ -166,9 +166,10 @@ struct plx_flush {
 	TAILQ_ENTRY(plx_flush) link;
 	struct plx_pend pend;
 	struct plx_ep *ep;
-	uint32_t conn_id; /* CLOSE: of the handle */
-	uint8_t kind;	  /* enum plx_flush_kind */
 	uint64_t rma_seq; /* puts, gets and atomics up to this one */
+	uint32_t conn_id; /* CLOSE: of the handle */
+	uint32_t tell_id; /* CLOSE: then tell the other side so; 0: need not */
+	uint8_t kind;	  /* enum plx_flush_kind */
 };
 
 struct plx_req_pool;

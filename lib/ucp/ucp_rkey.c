@@ -105,7 +105,8 @@ ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer, ucp_rkey_h *rkey_p)
 	struct plx_rkey *k;
 	int rc;
 
-	rc = plx_rkey_unpack(ep->user.ep->peer->proc, rkey_buffer, can_by_features(c->features),
+	/* Of a client that is not connected yet nobody knows the process. */
+	rc = plx_rkey_unpack(ep->user.ep->stub ? 0 : ep->user.ep->peer->proc, rkey_buffer, can_by_features(c->features),
 		plx_conf_u64(&c->conf, PLX_CONF_RMA_SCHEME) == PLX_RMA_AUTO, &k);
 	if (rc != 0)
 		return ucp_status(rc);

@@ -24,18 +24,6 @@ check_flags(uint32_t mask)
 	return (mask & imm) == imm || (mask & hint) == hint ? UCS_ERR_INVALID_PARAM : UCS_OK;
 }
 
-/* With a request: the message has to wait, or the caller wants one in any case. */
-static __rte_noinline ucs_status_ptr_t
-send_req(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, bool sync, const struct ucp_post *p)
-{
-	struct plx_req *req = ucp_req_get(ep->worker, p, buf);
-
-	if (req == NULL)
-		return error(UCS_ERR_NO_MEMORY);
-	plx_worker_tag_send(ep->worker->core, &ep->user, buf->addr, buf->len, tag, sync, req);
-	return ucp_req_posted_simple(req, p);
-}
-
 /* Complete at once, in the user's request if there is one. */
 static ucs_status_ptr_t
 send_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
@@ -49,6 +37,22 @@ send_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
 	req->status = rc;
 	plx_req_flag(req, PLX_REQ_DONE);
 	return error(ucp_status(rc));
+}
+
+/* With a request: the message has to wait, or the caller wants one in any case. */
+static __rte_noinline ucs_status_ptr_t
+send_req(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, bool sync, const struct ucp_post *p)
+{
+	ucs_status_t status = ucp_ep_status(ep);
+	struct plx_req *req;
+
+	if (unlikely(status != UCS_OK))
+		return send_ended(ep->worker, p, ucp_status_errno(ucp_buf_drop(buf, status)));
+	req = ucp_req_get(ep->worker, p, buf);
+	if (req == NULL)
+		return error(UCS_ERR_NO_MEMORY);
+	plx_worker_tag_send(ep->worker->core, &ep->user, buf->addr, buf->len, tag, sync, req);
+	return ucp_req_posted_simple(req, p);
 }
 
 struct send_now_arg {

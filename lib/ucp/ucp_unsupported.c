@@ -14,67 +14,6 @@
 
 #define UNUSED UCS_V_UNUSED
 
-/* --- waiting --- */
-
-ucs_status_t
-ucp_worker_get_efd(ucp_worker_h worker UNUSED, int *fd UNUSED)
-{
-	return UCS_ERR_UNSUPPORTED;
-}
-
-ucs_status_t
-ucp_worker_wait(ucp_worker_h worker UNUSED)
-{
-	return UCS_ERR_UNSUPPORTED;
-}
-
-ucs_status_t
-ucp_worker_arm(ucp_worker_h worker UNUSED)
-{
-	return UCS_ERR_UNSUPPORTED;
-}
-
-/* --- listener --- */
-
-ucs_status_t
-ucp_listener_create(ucp_worker_h worker UNUSED, const ucp_listener_params_t *params UNUSED,
-	ucp_listener_h *listener_p UNUSED)
-{
-	return UCS_ERR_UNSUPPORTED;
-}
-
-void
-ucp_listener_destroy(ucp_listener_h listener UNUSED)
-{
-}
-
-ucs_status_t
-ucp_listener_query(ucp_listener_h listener UNUSED, ucp_listener_attr_t *attr UNUSED)
-{
-	return UCS_ERR_UNSUPPORTED;
-}
-
-ucs_status_t
-ucp_listener_reject(ucp_listener_h listener UNUSED, ucp_conn_request_h conn_request UNUSED)
-{
-	return UCS_ERR_UNSUPPORTED;
-}
-
-ucs_status_t
-ucp_conn_request_query(ucp_conn_request_h conn_request UNUSED, ucp_conn_request_attr_t *attr UNUSED)
-{
-	return UCS_ERR_UNSUPPORTED;
-}
-
-/* --- ep --- */
-
-ucs_status_t
-ucp_ep_evaluate_perf(ucp_ep_h ep UNUSED, const ucp_ep_evaluate_perf_param_t *param UNUSED,
-	ucp_ep_evaluate_perf_attr_t *attr UNUSED)
-{
-	return UCS_ERR_UNSUPPORTED;
-}
-
 /* --- stream --- */
 
 ssize_t

@@ -36,6 +36,7 @@ enum plx_wire_op {
 	PLX_WIRE_ATOMIC,    /* change a word of a region; answer with RMA_ACK */
 	PLX_WIRE_RMA_ACK,
 	PLX_WIRE_RMA_DATA,
+	PLX_WIRE_EP_CLOSE,  /* the other side's handle is closed; all before it has been sent */
 	PLX_WIRE_N
 };
 
@@ -166,6 +167,14 @@ struct plx_wire_rma_data {
 	uint32_t last; /* 1: the GET is answered */
 };
 
+#define PLX_WIRE_CLOSE_FORCE 1u /* the closer has dropped what was open */
+
+struct plx_wire_ep_close {
+	uint32_t conn_id;
+	uint32_t flags; /* PLX_WIRE_CLOSE_x */
+};
+
+_Static_assert(sizeof(struct plx_wire_ep_close) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_eager) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_sync) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_first) == 24, "wire");
@@ -286,5 +295,48 @@ size_t plx_wire_mem_len(const void *buf);
  * @return 0, or -EINVAL. Thread: any.
  */
 int plx_wire_mem_unpack(const void *buf, struct plx_wire_mem *m, bool *mapped);
+/** The messages by which a client and a server find each other, over a socket (lib/cm). */
+enum plx_wire_conn_kind {
+	PLX_WIRE_CONN_HELLO = 1, /* client: my address, will you? */
+	PLX_WIRE_CONN_ACCEPT,	 /* server: my address */
+	PLX_WIRE_CONN_REJECT,	 /* server: no, because of err */
+	PLX_WIRE_CONN_DONE,	 /* client: I am connected, or not because of err */
+};
+
+#define PLX_WIRE_CONN_VERSION	1
+#define PLX_WIRE_CONN_CLIENT_ID 1u   /* flags: client_id is given */
+#define PLX_WIRE_CONN_ID_MIN	(1u << 31) /* conn_id of such handles, chosen by the client */
+#define PLX_WIRE_CONN_MAX	(40 + PLX_WIRE_ADDR_MAX)
+
+struct plx_wire_conn {
+	uint8_t version; /* PLX_WIRE_CONN_VERSION */
+	uint8_t kind;	 /* enum plx_wire_conn_kind */
+	uint8_t err_mode; /* HELLO: the face's */
+	uint8_t pad;
+	uint32_t flags; /* PLX_WIRE_CONN_x */
+	uint32_t conn_id;
+	int32_t err; /* REJECT, DONE: 0 or -errno */
+	uint64_t client_id;
+	uint32_t addr_len; /* of the packed worker address that follows, or 0 */
+	uint32_t crc;	   /* of all with this 0 */
+};
+_Static_assert(sizeof(struct plx_wire_conn) == 32, "wire");
+
+/**
+ * Write a connection message; version, addr_len and crc are filled in.
+ * @param addr packed, or NULL
+ * @param buf of PLX_WIRE_CONN_MAX bytes
+ * @return its bytes. Thread: any.
+ */
+size_t plx_wire_conn_pack(const struct plx_wire_conn *h, const void *addr, size_t addr_len,
+	void *buf);
+
+/**
+ * Read one that came from anybody.
+ * @param addr filled for HELLO and ACCEPT, which must have one
+ * @return 0, or -EBADMSG. Thread: any.
+ */
+int plx_wire_conn_unpack(const void *buf, size_t len, struct plx_wire_conn *h,
+	struct plx_wire_addr *addr);
 
 #endif

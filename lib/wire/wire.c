@@ -29,6 +29,7 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_ATOMIC] = sizeof(struct plx_wire_atomic),
 	[PLX_WIRE_RMA_ACK] = sizeof(struct plx_wire_rma_ack),
 	[PLX_WIRE_RMA_DATA] = sizeof(struct plx_wire_rma_data),
+	[PLX_WIRE_EP_CLOSE] = sizeof(struct plx_wire_ep_close),
 };
 
 static const char *const op_names[PLX_WIRE_N] = {
@@ -50,6 +51,7 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_ATOMIC] = "atomic",
 	[PLX_WIRE_RMA_ACK] = "rma_ack",
 	[PLX_WIRE_RMA_DATA] = "rma_data",
+	[PLX_WIRE_EP_CLOSE] = "ep_close",
 };
 
 const char *
@@ -206,4 +208,52 @@ plx_wire_mem_unpack(const void *buf, struct plx_wire_mem *m, bool *mapped)
 		return -EINVAL;
 	*mapped = bytes == sizeof(*m);
 	return *mapped && m->seg_len < m->len ? -EINVAL : 0;
+}
+
+static uint32_t
+conn_crc(const uint8_t *p, size_t len)
+{
+	const size_t at = offsetof(struct plx_wire_conn, crc);
+	uint32_t crc = rte_hash_crc(p, at, ~0u);
+
+	return rte_hash_crc(p + at + 4, len - at - 4, crc);
+}
+
+size_t
+plx_wire_conn_pack(const struct plx_wire_conn *h, const void *addr, size_t addr_len, void *buf)
+{
+	struct plx_wire_conn c = *h;
+
+	c.version = PLX_WIRE_CONN_VERSION;
+	c.addr_len = addr_len;
+	memcpy(buf, &c, sizeof(c));
+	if (addr != NULL)
+		memcpy((uint8_t *)buf + sizeof(c), addr, addr_len);
+	c.crc = conn_crc(buf, sizeof(c) + addr_len);
+	memcpy(buf, &c, sizeof(c));
+	return sizeof(c) + addr_len;
+}
+
+int
+plx_wire_conn_unpack(const void *buf, size_t len, struct plx_wire_conn *h,
+	struct plx_wire_addr *addr)
+{
+	const uint8_t *p = buf;
+	uint8_t packed[PLX_WIRE_ADDR_MAX] = {0};
+
+	if (len < sizeof(*h) || len > PLX_WIRE_CONN_MAX)
+		return -EBADMSG;
+	memcpy(h, p, sizeof(*h));
+	if (h->version != PLX_WIRE_CONN_VERSION || h->addr_len != len - sizeof(*h) ||
+		h->addr_len > PLX_WIRE_ADDR_MAX || h->crc != conn_crc(p, len) ||
+		h->conn_id < PLX_WIRE_CONN_ID_MIN || h->err > 0 || h->err < -4095)
+		return -EBADMSG;
+	if (h->kind != PLX_WIRE_CONN_HELLO && h->kind != PLX_WIRE_CONN_ACCEPT)
+		return h->kind == PLX_WIRE_CONN_REJECT || h->kind == PLX_WIRE_CONN_DONE ? 0
+											: -EBADMSG;
+	memcpy(packed, p + sizeof(*h), h->addr_len);
+	if (h->addr_len < PLX_WIRE_ADDR_HEAD || plx_wire_addr_len(packed) != h->addr_len ||
+		plx_wire_addr_unpack(packed, addr) != 0)
+		return -EBADMSG;
+	return 0;
 }

@@ -411,6 +411,15 @@ rx_rndv(struct plx_worker *w, const struct plx_rx *rx)
 	}
 }
 
+static __rte_noinline void
+rx_ep_close(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_ep_close h;
+
+	memcpy(&h, rx->data, sizeof(h));
+	worker_on_ep_close(w, rx->src->user, &h);
+}
+
 static inline void
 rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 {
@@ -440,6 +449,9 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 	case PLX_WIRE_RMA_ACK:
 	case PLX_WIRE_RMA_DATA:
 		worker_rx_rma(w, rx);
+		break;
+	case PLX_WIRE_EP_CLOSE:
+		rx_ep_close(w, rx);
 		break;
 	default:
 		rx_rndv(w, rx);

@@ -11,7 +11,7 @@
 int
 plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d)
 {
-	if (w->dedicated || d->kind == PLX_RMA_ATOMIC || !plx_rma_unfenced(&w->rma))
+	if (w->dedicated || d->ep->stub || d->kind == PLX_RMA_ATOMIC || !plx_rma_unfenced(&w->rma))
 		return -EAGAIN;
 	return plx_rma_dev_now(&w->rma, d);
 }
@@ -20,7 +20,16 @@ static void
 rma_run(void *arg)
 {
 	struct plx_req *req = arg;
+	int rc;
 
+	if (req->rma.ep->stub) {
+		rc = plx_ep_connect(req->rma.ep);
+		if (rc == -EAGAIN)
+			rc = plx_ep_defer(req->rma.ep, rma_run, req, &req->rma.ep);
+		if (rc != 0)
+			plx_req_complete(req, rc);
+		return;
+	}
 	plx_rma_start(&worker_of(req)->rma, req);
 }
 

@@ -121,6 +121,8 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	const struct plx_conf *conf = params->conf;
 
 	w->dedicated = plx_reactor_count() > 0;
+	w->app_work = w->dedicated ? WORKER_APP_DEDICATED : 0;
+	w->conns.cm.epfd = -1;
 	w->yield_turns = plx_conf_u64(conf, PLX_CONF_WORKER_YIELD_TURNS);
 	w->kept_max = plx_conf_u64(conf, PLX_CONF_TAG_UNEXPECTED_MAX);
 	w->check_ticks = plx_conf_u64(conf, PLX_CONF_PEER_CHECK_MS) * rte_get_tsc_hz() / 1000;
@@ -175,12 +177,15 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	rc = open_queues(w, params->conf);
 	if (rc != 0)
 		goto free_reqs;
+	rc = worker_wake_open(w, params);
+	if (rc != 0)
+		goto close_q;
 	w->poller.fn = poll_turn;
 	w->poller.arg = w;
 	if (w->dedicated) {
 		rc = plx_inbox_open(&w->inbox);
 		if (rc != 0)
-			goto close_q;
+			goto close_wake;
 		rc = plx_reactor_add(&w->poller);
 		if (rc != 0)
 			goto close_inbox;
@@ -193,6 +198,8 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	return 0;
 close_inbox:
 	plx_inbox_close(&w->inbox);
+close_wake:
+	worker_wake_close(w);
 close_q:
 	close_queues(w);
 free_reqs:
@@ -216,6 +223,8 @@ plx_worker_destroy(struct plx_worker *w)
 	pthread_mutex_unlock(&all.lock);
 	plx_reactor_remove(&w->poller); /* from here on this thread is the owner */
 	plx_inbox_close(&w->inbox);
+	worker_conns_close(w);
+	worker_wake_close(w);
 	plx_eps_close(&w->eps);
 	close_queues(w);
 	plx_req_pool_close(&w->reqs);
@@ -264,38 +273,43 @@ struct ep_get_arg {
 };
 
 /* The first device that both sides have and that reaches the other. */
-static void
-ep_get_run(void *arg)
+int
+worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *wire, struct plx_ep **out)
 {
-	struct ep_get_arg *a = arg;
-	struct plx_worker *w = a->w;
+	int rc = -EHOSTUNREACH;
 
-	a->rc = -EHOSTUNREACH;
-	for (uint32_t i = 0; i < a->addr->n_devs; i++) {
-		const struct plx_wire_addr_dev *d = &a->addr->devs[i];
+	for (uint32_t i = 0; i < wire->n_devs; i++) {
+		const struct plx_wire_addr_dev *d = &wire->devs[i];
 		struct plx_addr addr = {.len = d->len};
 		struct plx_peer *peer;
-		struct plx_ep *ep;
 
 		memcpy(addr.bytes, d->bytes, d->len);
 		for (uint32_t k = 0; k < w->n_queues; k++) {
 			if (strncmp(plx_dev_name(w->devs[k]), d->name, sizeof(d->name)) != 0)
 				continue;
-			a->rc = plx_peer_get(w->queues[k], &addr, &peer);
-			if (a->rc != 0)
+			rc = plx_peer_get(w->queues[k], &addr, &peer);
+			if (rc != 0)
 				continue;
-			ep = plx_ep_of(&w->eps, peer);
+			*out = plx_ep_of(&w->eps, peer);
 			plx_peer_put(peer); /* the ep holds it */
-			if (ep == NULL) {
-				a->rc = -ENOMEM;
-				return;
-			}
-			plx_ep_user_add(ep, a->user);
-			if (ep->err != 0)
-				on_ep_failed(ep, ep->err); /* its handler wants to know, too */
-			return;
+			return *out != NULL ? 0 : -ENOMEM;
 		}
 	}
+	return rc;
+}
+
+static void
+ep_get_run(void *arg)
+{
+	struct ep_get_arg *a = arg;
+	struct plx_ep *ep;
+
+	a->rc = worker_ep_of_addr(a->w, a->addr, &ep);
+	if (a->rc != 0)
+		return;
+	plx_ep_user_add(ep, a->user);
+	if (ep->err != 0)
+		on_ep_failed(ep, ep->err); /* its handler wants to know, too */
 }
 
 int
@@ -325,6 +339,10 @@ ep_put_run(void *arg)
 void
 plx_worker_ep_put(struct plx_worker *w, struct plx_ep_user *user)
 {
+	if (user->conn != NULL) {
+		worker_conn_drop(w, user);
+		return;
+	}
 	pthread_mutex_lock(&w->users_lock);
 	LIST_REMOVE(user, all);
 	pthread_mutex_unlock(&w->users_lock);
