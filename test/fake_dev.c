@@ -294,7 +294,7 @@ fake_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 		return -EHOSTUNREACH;
 	peer->mtu = fake.mtu;
 	peer->short_max = fake.short_max;
-	peer->caps = fake.caps;
+	peer->caps = (uint8_t)(fake.caps & peer->q->caps);
 	return 0;
 }
 
@@ -454,8 +454,8 @@ fake_rma(const struct plx_rma_op *op)
 		return -ECONNRESET;
 	if (!(op->peer->caps & (op->put ? PLX_DEV_PUT : PLX_DEV_GET)))
 		return -EOPNOTSUPP;
-	if (fake.rma_err != 0)
-		return fake.rma_err;
+	if ((op->put ? fake.put_err : fake.get_err) != 0)
+		return op->put ? fake.put_err : fake.get_err;
 	if (chance(fake.again_percent))
 		return -EAGAIN;
 	if (chance(fake.refuse_percent)) {

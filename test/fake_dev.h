@@ -33,7 +33,7 @@ struct fake_conf {
 	uint32_t short_percent;	 /* bursts that give less than there is */
 	uint32_t again_percent;	 /* rma that answers -EAGAIN */
 	uint32_t refuse_percent; /* rma that answers -EOPNOTSUPP, for good with this peer */
-	int rma_err;		 /* what rma answers instead of doing anything, 0: nothing */
+	int get_err, put_err;	 /* what rma answers instead of doing anything, 0: nothing */
 };
 
 extern struct fake_conf fake;

@@ -6,7 +6,7 @@ killed peers, oversubscription, leaving early
 
 usage: run_mp.py [--build DIR] [--plain] [--seed N] [GROUP...]
 
-Groups: all_to_all huge leave kill crowd. --plain runs on the system's own UCX
+Groups: all_to_all huge leave kill crowd rma. --plain runs on the system's own UCX
 what UCX can do. The programs are linked to the system's libucp by name and meet
 ours through pollux-run, as any application would.
 """
@@ -23,7 +23,7 @@ import run_util as u
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = os.path.join(HERE, "..", "include")
-GROUPS = ["all_to_all", "huge", "leave", "kill", "crowd"]
+GROUPS = ["all_to_all", "huge", "leave", "kill", "crowd", "rma"]
 HUGE_LEN = (4 << 30) + 1
 HUGE_MEMORY = 12 << 30
 NO_HUGE = {"PLX_SHM_HUGE": "no", "PLX_EAL_HUGE": "no"}
@@ -224,6 +224,44 @@ def kill(report, ground):
                     else:
                         report.ok(name)
     one(report, ground, "a later run starts clean", "all_to_all", 2, [50, 1, 100000], {})
+
+
+def rma(report, ground):
+    ways = [("inline", {}), ("reactor", ground.reactor), ("no cma", NO_CMA), ("no huge pages", NO_HUGE),
+            ("by messages", {"PLX_RMA_SCHEME": "message"}),
+            ("by messages, reactor", {"PLX_RMA_SCHEME": "message", **ground.reactor}),
+            ("one in two by messages", [{"PLX_RMA_SCHEME": "message"}, {}])]
+    if ground.plain:
+        ways = ways[:1]
+    for way, env in ways:
+        for n in (2, 4):
+            if n == 4 and "reactor" in way:
+                continue
+            one(report, ground, f"{n} put, get and count in each other's memory, {way}", "rma", n,
+                [50 if "reactor" in way else 500, "work"], env)
+    exe, error = ground.program("rma")
+    if error or ground.plain:
+        return
+    for way, env in ways[:3] + ways[4:6]:
+        family = Family(ground, exe, 2, [0, "killed"], env)
+        end = time.monotonic() + 60
+        while not os.path.exists(family.path("busy")) and time.monotonic() < end and \
+                family.processes[0].poll() is None:
+            time.sleep(0.001)
+        time.sleep(ground.random.random() * 0.05)
+        for pid in u.descendants(family.processes[1].pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        family.processes[1].wait()
+        open(family.path("killed"), "w", encoding="ascii").close()
+        why = family.wait(60, killed=(1,))
+        name = f"the target of puts and atomics is killed, {way}"
+        if why:
+            report.fail(name, why)
+        else:
+            report.ok(name)
 
 
 def main():

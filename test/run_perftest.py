@@ -13,7 +13,6 @@ medians and their ratio are printed (for reading, nothing is asserted).
 import argparse
 import os
 import re
-import socket
 import statistics
 import subprocess
 import sys
@@ -28,17 +27,11 @@ SIZES = [8, 64, 1024, 4096, 8192, 16384, 65536, 262144, 1048576, 4194304]
 UCX_BEST = {"UCX_TLS": "posix,cma,self"}
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def pair(prefix, env, test, size, n, cores, timeout, own_env=None):
+def pair(prefix, env, test, size, n, cores, timeout, extra=()):
     """Server and client; returns (error text, last result line's numbers)."""
-    port = str(free_port())
+    port = str(u.free_port())
     base = ["ucx_perftest", "-t", test, "-s", str(size), "-n", str(n), "-w", str(max(1, n // 10)),
-            "-p", port]
+            "-p", port, *extra]
     with tempfile.TemporaryFile("w+") as s_out, tempfile.TemporaryFile("w+") as c_out:
         server = u.start(["taskset", "-c", cores[0], *prefix, *base], env, stdout=s_out,
                          stderr=subprocess.STDOUT)
@@ -46,7 +39,7 @@ def pair(prefix, env, test, size, n, cores, timeout, own_env=None):
         try:
             end = time.monotonic() + timeout
             # The server listens when it is ready; a client that comes early gives up.
-            while not listening(int(port)):
+            while not u.listening(int(port)):
                 if server.poll() is not None or time.monotonic() > end:
                     s_out.seek(0)
                     return "server: " + s_out.read(), None
@@ -75,19 +68,6 @@ def pair(prefix, env, test, size, n, cores, timeout, own_env=None):
     if not rows:
         return f"no result line\n{both}", None
     return "", rows[-1]
-
-
-def listening(port):
-    want = f":{port:04X}"
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            for line in open(table, encoding="ascii"):
-                f = line.split()
-                if len(f) > 3 and f[1].endswith(want) and f[3] == "0A":
-                    return True
-        except OSError:
-            pass
-    return False
 
 
 def iterations(size, test, quick):
@@ -158,6 +138,15 @@ def main():
                 report.fail(name, error)
             else:
                 report.ok(name)
+        for way, pre in (("inline", [pollux_run]),
+                         ("reactor", [pollux_run, "--reactor", f"lcore:{cores[-1]}"])):
+            for test in ("tag_lat", "tag_bw"):
+                name = f"ucx_perftest {test} 8 bytes, sleeping, {way}"
+                error, row = pair(pre, {}, test, 8, 1000, cores, 60, ["-E", "sleep"])
+                if error:
+                    report.fail(name, error)
+                else:
+                    report.ok(name, " ".join(f"{x:g}" for x in row))
         left = traces.left()
         if left:
             report.fail("ucx_perftest leaves nothing behind", left)

@@ -5,6 +5,7 @@ deadline whose whole family is killed, results as lines, traces left behind"""
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -185,3 +186,22 @@ def need(*programs):
     for p in programs:
         if shutil.which(p) is None:
             skip_all(f"{p} is not installed")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def listening(port):
+    want = f":{port:04X}"
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            for line in open(table, encoding="ascii"):
+                f = line.split()
+                if len(f) > 3 and f[1].endswith(want) and f[3] == "0A":
+                    return True
+        except OSError:
+            pass
+    return False

@@ -39,12 +39,14 @@ struct shm_peer {
 	uint8_t tx_mode;	/* enum shm_tx_mode */
 	uint8_t slot_index;
 	bool self;		/* a queue of this process: copy instead of CMA */
+	bool wakes;		/* the receiver may sleep: look whether to ring */
 	/* cold */
 	struct shm_seg *seg;	/* mapped, or our own */
 	struct shm_addr addr;
 	int pidfd;		/* -1: none; then the control tick looks */
 	uint64_t inode;		/* of the mapped segment */
 	uint32_t ticks;		/* control ticks, for looks that are rare */
+	int bell;		/* of the receiver, when wakes */
 	bool gone;		/* the process is; drain what it sent, then dead */
 	uint8_t rx_slot;	/* of ours that it sends to, or SHM_NO_SLOT */
 	uint32_t data_end[SHM_CELLS]; /* data_head after the cell, low 32 bits */
@@ -71,8 +73,10 @@ struct shm_queue {
 	uint32_t n_slots;
 	struct plx_seg mem;
 	struct shm_addr addr;
-	int epfd;	/* pidfds of all peers */
+	int epfd;	/* pidfds of all peers, and our bell */
 	LIST_ENTRY(shm_queue) link; /* of the process's queues */
+	int bell[2];	/* a pipe, -1: we never sleep */
+	uint32_t n_gone; /* not 0: peers may be gone that are not declared dead yet */
 	struct shm_rx_slot rx[SHM_SLOTS_MAX];
 };
 
@@ -99,10 +103,25 @@ int shm_peer_connect(struct plx_peer *peer);
 /** The peer behind an address found in our segment. @return 0, -ENOMEM, or why it makes no sense */
 int shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr, struct plx_peer **out);
 
-/** @return whether a mail cell waits. */
-bool shm_mail_waits(const struct shm_queue *sq);
 /** Forget the sender of a slot of ours and make it free. */
 void shm_slot_reset(struct shm_queue *sq, uint32_t i);
+
+/* shm_bell.c: sleeping, and waking those who sleep */
+int shm_queue_efd(struct plx_queue *q);
+int shm_queue_arm(struct plx_queue *q);
+void shm_queue_disarm(struct plx_queue *q);
+void shm_bell_close(struct shm_queue *sq);
+/** Find the bell of a peer whose segment is mapped now. @return 0 or -errno */
+int shm_bell_of(struct shm_peer *p);
+void shm_bell_forget(struct shm_peer *p);
+/** Wake the peer if it sleeps; after what it is to see was stored. */
+void shm_bell_ring(struct shm_peer *p);
+/** We are closing: wake whoever sends to us, so that it looks. */
+void shm_bell_last(struct shm_peer *p);
+/** Take what epfd has to say. @return whether a process was found gone */
+bool shm_events(struct shm_queue *sq);
+int shm_seg_map(const struct shm_addr *addr, struct shm_seg **out, uint64_t *inode);
+bool shm_slot_empty(const struct shm_queue *sq, uint32_t i);
 
 /* shm_tx.c */
 int shm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
@@ -111,6 +130,7 @@ int shm_tx(const struct plx_tx *tx);
 /* shm_rx.c */
 /** A sender may have come to slot i: learn who it is. */
 void shm_slot_greet(struct shm_queue *sq, uint32_t i);
+bool shm_mail_waits(const struct shm_queue *sq);
 uint16_t shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
 void shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 

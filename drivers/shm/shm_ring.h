@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 #define SHM_LINE	64
-#define SHM_MAGIC	0x32764d4853584c50ull /* "PLXSHMv2" */
+#define SHM_MAGIC	0x33764d4853584c50ull /* "PLXSHMv3" */
 #define SHM_CELL	128u /* bytes */
 #define SHM_CELLS	128u /* in a slot; a power of two */
 #define SHM_CELL_BODY	(SHM_CELL - 8)
@@ -145,10 +145,14 @@ struct shm_seg {
 	uint32_t n_slots;
 	uint32_t slot_len;
 	_Atomic uint32_t closed; /* the owner has closed the queue */
+	int32_t bell_fd;	 /* of the owner's bell, in its process; 0: it never sleeps */
 	/* line 1: senders ring here for a cold slot */
 	alignas(SHM_LINE) _Atomic uint64_t doorbell;
 	/* line 2: producers' hint of the next mail cell */
 	alignas(SHM_LINE) _Atomic uint64_t mail_head;
+	/* line 3, with a bell: what senders look at after each message */
+	alignas(SHM_LINE) _Atomic uint32_t sleeping; /* writer: owner 1; who rings 0 */
+	_Atomic uint32_t news; /* a peer has closed: look at the peers */
 	alignas(4096) uint8_t shared[SHM_SHARED_LEN];
 	struct shm_mail mail[SHM_MAIL_CELLS];
 	/* then the slots, at SHM_SLOTS_OFF */

@@ -22,84 +22,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "plx_proc.h"
 #include "shm_int.h"
 
 #define SHM_EVENTS 16 /* deaths noticed in one control tick */
-
-static int
-read_text(const char *path, char *buf, size_t len)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, buf, len - 1);
-	close(fd);
-	if (n < 0)
-		return -EIO;
-	buf[n] = '\0';
-	return n;
-}
-
-/*
- * The machine as far as /proc/PID reaches: its boot and our pid namespace, hashed (FNV).
- * @return 0 when that can't be read
- */
-static uint64_t
-host_id(void)
-{
-	char text[128];
-	uint64_t h = 0xcbf29ce484222325ull;
-	ssize_t n = read_text("/proc/sys/kernel/random/boot_id", text, 64);
-	ssize_t m = n > 0 ? readlink("/proc/self/ns/pid", text + n, sizeof(text) - n) : -1;
-
-	if (m <= 0)
-		return 0;
-	for (ssize_t i = 0; i < n + m; i++)
-		h = (h ^ (uint8_t)text[i]) * 0x100000001b3ull;
-	return h;
-}
-
-/* What /proc says of a process. */
-struct proc_stat {
-	char state;
-	uint64_t start; /* ticks since boot */
-};
-
-/* @return 0, -ESRCH no such process, or another error: nobody knows */
-static int
-proc_stat(uint32_t pid, struct proc_stat *st)
-{
-	char path[64], text[1024];
-	unsigned long long start;
-	const char *p;
-	int rc;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	rc = read_text(path, text, sizeof(text));
-	if (rc < 0)
-		return rc == -ENOENT ? -ESRCH : rc;
-	p = strrchr(text, ')'); /* the name before it may contain anything */
-	if (p == NULL ||
-		sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
-			      " %*d %*d %llu", &st->state, &start) != 2)
-		return -EIO;
-	st->start = start;
-	return 0;
-}
-
-/* Gone for good: no such process, another one by now, or a zombie. */
-static bool
-process_gone(uint32_t pid, uint64_t start)
-{
-	struct proc_stat st;
-	int rc = proc_stat(pid, &st);
-
-	if (rc != 0)
-		return rc == -ESRCH;
-	return st.state == 'Z' || st.state == 'X' || (start != 0 && st.start != start);
-}
 
 static struct {
 	pthread_mutex_t lock;
@@ -125,7 +51,7 @@ int
 shm_queue_open(struct plx_queue *q)
 {
 	const struct plx_conf *conf = q->conf;
-	struct proc_stat st;
+	struct plx_proc self;
 	struct shm_queue *sq;
 	struct shm_seg *seg;
 	int rc;
@@ -136,6 +62,7 @@ shm_queue_open(struct plx_queue *q)
 	memset(sq, 0, sizeof(*sq));
 	sq->q = q;
 	sq->n_slots = plx_conf_u64(conf, PLX_CONF_SHM_FAST_PEERS);
+	sq->bell[0] = sq->bell[1] = -1;
 	sq->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (sq->epfd < 0) {
 		rc = -errno;
@@ -149,15 +76,16 @@ shm_queue_open(struct plx_queue *q)
 		rc = -EIO;
 		goto free_seg;
 	}
-	sq->addr.pid = getpid();
-	sq->addr.fd = sq->mem.fd;
-	sq->addr.host = host_id();
-	rc = sq->addr.host != 0 ? proc_stat(sq->addr.pid, &st) : -EIO;
-	if (rc != 0) {
-		PLX_LOG(ERR, shm, "/proc can't be read: %s", strerror(-rc));
+	plx_proc_self(&self);
+	if (self.host == 0 || self.start == 0) {
+		PLX_LOG(ERR, shm, "/proc can't be read");
+		rc = -EIO;
 		goto free_seg;
 	}
-	sq->addr.start = st.start;
+	sq->addr.pid = self.pid;
+	sq->addr.host = self.host;
+	sq->addr.start = self.start;
+	sq->addr.fd = sq->mem.fd;
 	sq->addr.len = sq->mem.len;
 	seg = sq->seg = sq->mem.base;
 	seg->uid = sq->addr.uid;
@@ -201,6 +129,7 @@ shm_queue_close(struct plx_queue *q)
 	pthread_mutex_unlock(&queues.lock);
 	if (is_owner(sq))
 		atomic_store_explicit(&sq->seg->closed, 1, memory_order_release);
+	shm_bell_close(sq);
 	plx_seg_destroy(&sq->mem);
 	close(sq->epfd);
 	free(sq);
@@ -226,8 +155,9 @@ pid_watch(struct shm_queue *sq, struct shm_peer *p)
 
 	p->pidfd = syscall(SYS_pidfd_open, p->addr.pid, 0);
 	/* Opened first and looked at then: the pid can't change hands in between. */
-	if (process_gone(p->addr.pid, p->addr.start)) {
+	if (plx_proc_gone(p->addr.pid, p->addr.start)) {
 		p->gone = true; /* what it sent is still delivered */
+		sq->n_gone++;
 	} else if (p->pidfd >= 0 && epoll_ctl(sq->epfd, EPOLL_CTL_ADD, p->pidfd, &ev) == 0) {
 		return;
 	}
@@ -262,9 +192,11 @@ shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 		return -EINVAL;
 	p->self = p->addr.pid == sq->addr.pid && uid_is_ours(p->addr.uid);
 	p->pidfd = -1;
+	p->bell = -1;
 	p->rx_slot = SHM_NO_SLOT;
 	if (!p->self)
 		pid_watch(sq, p);
+	peer->proc = plx_proc_id(&(struct plx_proc){p->addr.host, p->addr.start, p->addr.pid});
 	peer->mtu = SHM_MSG_MAX;
 	peer->short_max = SHM_SHORT_MAX;
 	peer->caps = peer->q->caps;
@@ -286,8 +218,8 @@ seg_check(const struct shm_seg *seg, const struct shm_addr *addr)
 	return 0;
 }
 
-static int
-seg_map(const struct shm_addr *addr, struct shm_seg **out, uint64_t *inode)
+int
+shm_seg_map(const struct shm_addr *addr, struct shm_seg **out, uint64_t *inode)
 {
 	char path[64];
 	struct stat st;
@@ -357,12 +289,17 @@ shm_peer_connect(struct plx_peer *peer)
 	if (p->addr.uid == sq->addr.uid) {
 		p->seg = sq->seg;
 	} else {
-		rc = seg_map(&p->addr, &p->seg, &p->inode);
+		rc = shm_seg_map(&p->addr, &p->seg, &p->inode);
 		if (rc != 0) {
 			PLX_LOG(INFO, shm, "cannot reach process %u: %s", p->addr.pid,
 				strerror(-rc));
 			return rc;
 		}
+	}
+	rc = shm_bell_of(p);
+	if (rc != 0) {
+		PLX_LOG(INFO, shm, "cannot wake process %u: %s", p->addr.pid, strerror(-rc));
+		return rc; /* tx_leave() unmaps */
 	}
 	if (slot_take(sq, p)) {
 		p->tx_mode = SHM_TX_SLOT;
@@ -382,6 +319,7 @@ tx_leave(struct shm_peer *p)
 			SHM_SLOT_STATE(shm_queue(p->peer.q)->addr.pid, SHM_SLOT_LEFT),
 			memory_order_release);
 	p->tx_mode = SHM_TX_NONE;
+	shm_bell_forget(p);
 	if (p->seg != NULL && p->seg != shm_queue(p->peer.q)->seg)
 		munmap(p->seg, p->addr.len);
 	p->seg = NULL;
@@ -393,6 +331,8 @@ shm_peer_close(struct plx_peer *peer)
 	struct shm_queue *sq = shm_queue(peer->q);
 	struct shm_peer *p = shm_peer(peer);
 
+	if (peer->q->closing)
+		shm_bell_last(p);
 	if (p->rx_slot != SHM_NO_SLOT && is_owner(sq))
 		shm_slot_reset(sq, p->rx_slot);
 	tx_leave(p);
@@ -433,8 +373,8 @@ shm_slot_reset(struct shm_queue *sq, uint32_t i)
 	atomic_store_explicit(&slot->state, SHM_SLOT_FREE, memory_order_release);
 }
 
-static bool
-slot_empty(const struct shm_queue *sq, uint32_t i)
+bool
+shm_slot_empty(const struct shm_queue *sq, uint32_t i)
 {
 	const struct shm_rx_slot *r = &sq->rx[i];
 	const struct shm_cell *cell = &shm_slot_at(sq->seg, i)->cells[r->pos % SHM_CELLS];
@@ -447,6 +387,7 @@ static void
 peer_gone(struct shm_queue *sq, struct shm_peer *p)
 {
 	pid_unwatch(sq, p);
+	sq->n_gone++;
 	p->gone = true;
 	p->tx_mode = SHM_TX_NONE;
 }
@@ -458,12 +399,28 @@ slot_control_ready(struct shm_queue *sq, uint32_t i, uint32_t st)
 	struct shm_peer *p = shm_peer(sq->rx[i].peer);
 	bool left = SHM_SLOT_KIND(st) == SHM_SLOT_LEFT;
 
-	if (!slot_empty(sq, i) || !(left || p->gone))
+	if (!shm_slot_empty(sq, i) || !(left || p->gone))
 		return;
 	shm_slot_reset(sq, i);
 	/* Whom we never sent to we know for its messages only: forget it, and its pidfd. */
 	if (left && p->seg == NULL && p->peer.refs <= 1)
 		peer_gone(sq, p);
+}
+
+bool
+shm_events(struct shm_queue *sq)
+{
+	struct epoll_event ev[SHM_EVENTS];
+	int n = epoll_wait(sq->epfd, ev, SHM_EVENTS, 0);
+	bool found = false;
+
+	for (int i = 0; i < n; i++) {
+		if (ev[i].data.ptr == sq) /* the bell, which disarm answers */
+			continue;
+		peer_gone(sq, ev[i].data.ptr);
+		found = true;
+	}
+	return found;
 }
 
 /* Slots that came without a bell, were left, or were taken by one who died taking. */
@@ -481,9 +438,9 @@ slots_control(struct shm_queue *sq)
 		} else if (SHM_SLOT_KIND(st) != SHM_SLOT_TAKEN) {
 			shm_slot_greet(sq, i);
 			sq->hot |= sq->ready & 1ull << i;
-			if ((sq->ready >> i & 1) == 0 && process_gone(SHM_SLOT_PID(st), 0))
+			if ((sq->ready >> i & 1) == 0 && plx_proc_gone(SHM_SLOT_PID(st), 0))
 				shm_slot_reset(sq, i);
-		} else if (process_gone(SHM_SLOT_PID(st), 0)) {
+		} else if (plx_proc_gone(SHM_SLOT_PID(st), 0)) {
 			PLX_STAT_INC(sq->q->stat.rx_skip_dead);
 			shm_slot_reset(sq, i);
 		}
@@ -499,7 +456,7 @@ mail_control(struct shm_queue *sq)
 	uint64_t st = atomic_load_explicit(&m->state, memory_order_acquire);
 
 	if ((uint32_t)st != (uint32_t)SHM_MAIL_STATE(0, lap, SHM_MAIL_CLAIMED) ||
-		!process_gone(st >> 32, 0))
+		!plx_proc_gone(st >> 32, 0))
 		return;
 	PLX_STAT_INC(sq->q->stat.rx_skip_dead);
 	atomic_store_explicit(&m->state, SHM_MAIL_STATE(0, lap + 1, SHM_MAIL_FREE),
@@ -518,7 +475,7 @@ peer_vanished(struct shm_peer *p)
 
 	if (p->self || ++p->ticks % RARE_TICKS != 0)
 		return false;
-	if (p->pidfd < 0 && process_gone(p->addr.pid, p->addr.start))
+	if (p->pidfd < 0 && plx_proc_gone(p->addr.pid, p->addr.start))
 		return true;
 	if (p->seg == NULL)
 		return false;
@@ -541,8 +498,10 @@ peer_control(struct plx_peer *peer, void *arg)
 		peer_gone(sq, p);
 	if (!p->gone || peer->state == PLX_PEER_DEAD)
 		return;
-	if (p->rx_slot != SHM_NO_SLOT || shm_mail_waits(sq))
+	if (p->rx_slot != SHM_NO_SLOT || shm_mail_waits(sq)) {
+		sq->n_gone++;
 		return; /* what it sent is not all taken yet */
+	}
 	plx_peer_dead(peer, -ECONNRESET);
 	tx_leave(p);
 }
@@ -551,12 +510,10 @@ void
 shm_queue_control(struct plx_queue *q)
 {
 	struct shm_queue *sq = shm_queue(q);
-	struct epoll_event ev[SHM_EVENTS];
-	int n = epoll_wait(sq->epfd, ev, SHM_EVENTS, 0);
 
-	for (int i = 0; i < n; i++)
-		peer_gone(sq, ev[i].data.ptr);
+	shm_events(sq);
 	slots_control(sq);
 	mail_control(sq);
+	sq->n_gone = 0;
 	plx_peer_each(q, peer_control, sq);
 }

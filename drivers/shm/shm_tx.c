@@ -60,6 +60,8 @@ slot_commit(struct shm_peer *p, struct shm_cell *cell, uint8_t op, uint8_t kind,
 	/* A stale 0 here is caught by the receiver, which looks at cold slots in turn. */
 	if (unlikely(atomic_load_explicit(&p->slot->cold, memory_order_relaxed)))
 		slot_ring(p);
+	if (unlikely(p->wakes)) /* decided when connecting */
+		shm_bell_ring(p);
 	__builtin_prefetch(&p->cells[p->tx_pos % SHM_CELLS], 1);
 }
 
@@ -150,6 +152,8 @@ mail_tx(struct shm_peer *p, const struct plx_tx *tx)
 			atomic_store_explicit(&m->state,
 				SHM_MAIL_STATE(sq->addr.pid, lap, SHM_MAIL_READY),
 				memory_order_release);
+			if (unlikely(p->wakes))
+				shm_bell_ring(p);
 			return 0;
 		}
 		if ((int32_t)((low & ~3u) - (lap << 2)) >= 0) {

@@ -49,8 +49,11 @@ plx_am_open(struct plx_am *am, struct plx_eps *eps, struct plx_msg_pools *msgs, 
 		return 0;
 	snprintf(name, sizeof(name), "plx_am_%u",
 		atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));
-	am->ring = rte_ring_create(name, PLX_AM_RING_LEN, SOCKET_ID_ANY,
+	am->ring = rte_ring_create(name, PLX_AM_RING_LEN, plx_mem_socket(),
 		RING_F_SP_ENQ | RING_F_SC_DEQ);
+	if (am->ring == NULL && plx_mem_reserve(2 * PLX_AM_RING_LEN * sizeof(void *)) == 0)
+		am->ring = rte_ring_create(name, PLX_AM_RING_LEN, plx_mem_socket(),
+			RING_F_SP_ENQ | RING_F_SC_DEQ);
 	return am->ring != NULL ? 0 : -ENOMEM;
 }
 

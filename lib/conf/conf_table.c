@@ -11,6 +11,7 @@ static const char *const log_levels[] = {"emergency", "alert", "critical", "erro
 static const char *const huge_choices[] = {"auto", "no", NULL};
 static const char *const cma_choices[] = {"auto", "no", NULL};
 static const char *const idle_choices[] = {"spin", "pause", "yield", "sleep", NULL};
+static const char *const rma_choices[] = {"auto", "device", "message", NULL};
 static const char *const rndv_choices[] = {"auto", "get", "split", "frag", NULL};
 
 #define ROW_BOOL(id, n, d, rt, h) [id] = {n, PLX_CONF_BOOL, "", d, 0, 1, NULL, rt, h}
@@ -55,6 +56,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Longest transfer by fragments although the device can read peer memory."),
 	ROW_UINT(PLX_CONF_TAG_UNEXPECTED_MAX, "tag.unexpected_max", "bytes", "256m", 0, 1ull << 40,
 		true, "Kept unexpected data of a worker above which senders keep theirs."),
+	ROW_ENUM(PLX_CONF_RMA_SCHEME, "rma.scheme", "auto", rma_choices, true,
+		"How put, get and atomics go: as directly as can be, by the device, by messages."),
 	ROW_STR(PLX_CONF_RPC_SOCKET, "rpc.socket", "", false,
 		"Path of the JSON-RPC unix socket (%p is the process id); empty means none."),
 };

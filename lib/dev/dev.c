@@ -197,6 +197,7 @@ plx_queue_close(struct plx_queue *q)
 {
 	if (q == NULL)
 		return;
+	q->closing = true;
 	for (unsigned i = 0; i < PLX_DEV_PEER_HASH; i++)
 		while (!LIST_EMPTY(&q->peers[i]))
 			peer_free(LIST_FIRST(&q->peers[i]));
@@ -208,6 +209,26 @@ void
 plx_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
 {
 	q->dev->ops->queue_addr(q, addr);
+}
+
+int
+plx_queue_efd(struct plx_queue *q)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+
+	return ops->queue_efd != NULL ? ops->queue_efd(q) : -EOPNOTSUPP;
+}
+
+int
+plx_queue_arm(struct plx_queue *q)
+{
+	return q->dev->ops->queue_arm(q);
+}
+
+void
+plx_queue_disarm(struct plx_queue *q)
+{
+	q->dev->ops->queue_disarm(q);
 }
 
 void

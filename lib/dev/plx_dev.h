@@ -63,6 +63,7 @@ struct plx_peer {
 	struct plx_queue *q;
 	void *user;	/* lib/ep's object for this peer, NULL before the first use */
 	uint64_t uid;	/* of the remote queue */
+	uint64_t proc;	/* plx_proc_id() of its process, 0 not known; set by peer_open */
 	uint32_t mtu;	/* longest header + data of one message, bytes; may fall when connecting */
 	uint32_t short_max; /* longest data of tx_short, bytes */
 	uint8_t state;	/* enum plx_peer_state */
@@ -140,6 +141,7 @@ struct plx_queue {
 	uint32_t n_dead;     /* dead peers not yet freed */
 	/* called when a driver finds that a peer is gone; may be NULL */
 	void (*on_dead)(struct plx_peer *peer);
+	bool closing; /* plx_queue_close() runs */
 };
 
 _Static_assert(offsetof(struct plx_queue, stat) == PLX_LINE, "line 0 is full");
@@ -173,6 +175,26 @@ void plx_queue_close(struct plx_queue *q);
 
 /** The address by which others reach this queue. Thread: any. */
 void plx_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
+
+/**
+ * Let the owner sleep: from now on the queue has a descriptor that polls readable when something
+ * came while the queue was armed, or a peer died. Once, before the queue's address is given to
+ * anybody.
+ * @return the descriptor, which is the queue's, or -EOPNOTSUPP, or another error
+ * Thread: owner.
+ */
+int plx_queue_efd(struct plx_queue *q);
+
+/**
+ * The owner is about to sleep on plx_queue_efd().
+ * @return 0: whatever comes from now on makes the descriptor readable; -EBUSY: something waits
+ * already and the queue is not armed
+ * Thread: owner. Blocks: never, but may make system calls.
+ */
+int plx_queue_arm(struct plx_queue *q);
+
+/** The owner is awake: senders no longer ring, the descriptor is quiet. Thread: owner. */
+void plx_queue_disarm(struct plx_queue *q);
 
 /**
  * Slow work that may make system calls: dead peers, refused connections.

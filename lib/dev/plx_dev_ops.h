@@ -38,6 +38,11 @@ struct plx_dev_ops {
 	int (*peer_connect)(struct plx_peer *peer); /* before the first send; may set mtu, caps */
 	void (*peer_close)(struct plx_peer *peer);
 
+	/* Owner thread; all three or none: as plx_dev.h says of plx_queue_efd() and so on. */
+	int (*queue_efd)(struct plx_queue *q);
+	int (*queue_arm)(struct plx_queue *q);
+	void (*queue_disarm)(struct plx_queue *q);
+
 	/* Owner thread, hot: never block, allocate, log or spin. As plx_dev.h says. */
 	int (*tx_short)(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data,
 		uint32_t len);

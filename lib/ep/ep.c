@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "plx_ep.h"
+#include "ep_int.h"
 
 const struct plx_stat_row plx_ep_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_ep_stat, tx_pending),
@@ -34,9 +34,11 @@ plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err))
 	TAILQ_INIT(&eps->stalled);
 	LIST_INIT(&eps->all);
 	LIST_INIT(&eps->stopped);
+	LIST_INIT(&eps->connecting);
 	eps->on_failed = on_failed;
 	plx_pool_open(&eps->ctl, "ctl", sizeof(struct ep_ctl), 64, 0, NULL, NULL);
 	plx_pool_open(&eps->pool, "ep", sizeof(struct plx_ep), 16, 0, NULL, NULL);
+	plx_pool_open(&eps->defers, "defer", EP_DEFER_SIZE, 32, 0, NULL, NULL);
 }
 
 static void
@@ -61,6 +63,22 @@ plx_eps_close(struct plx_eps *eps)
 		ep_free(LIST_FIRST(&eps->all));
 	plx_pool_close(&eps->ctl);
 	plx_pool_close(&eps->pool);
+	plx_pool_close(&eps->defers);
+}
+
+void
+ep_init(struct plx_ep *ep, struct plx_eps *eps)
+{
+	memset(ep, 0, sizeof(*ep));
+	ep->eps = eps;
+	ep->eager_max = eps->eager_max;
+	STAILQ_INIT(&ep->pending);
+	TAILQ_INIT(&ep->waits);
+	LIST_INIT(&ep->partial);
+	LIST_INIT(&ep->announced);
+	LIST_INIT(&ep->users);
+	TAILQ_INIT(&ep->rma.ops);
+	LIST_INIT(&ep->streams);
 }
 
 struct plx_ep *
@@ -73,16 +91,8 @@ plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer)
 	ep = plx_pool_get(&eps->pool);
 	if (ep == NULL)
 		return NULL;
-	memset(ep, 0, sizeof(*ep));
+	ep_init(ep, eps);
 	ep->peer = peer;
-	ep->eps = eps;
-	ep->eager_max = eps->eager_max;
-	STAILQ_INIT(&ep->pending);
-	TAILQ_INIT(&ep->waits);
-	LIST_INIT(&ep->partial);
-	LIST_INIT(&ep->announced);
-	LIST_INIT(&ep->users);
-	LIST_INIT(&ep->streams);
 	peer->user = ep;
 	peer->refs++;
 	LIST_INSERT_HEAD(&eps->all, ep, link);
@@ -95,23 +105,23 @@ plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer)
 void
 plx_ep_user_add(struct plx_ep *ep, struct plx_ep_user *user)
 {
-	plx_ep_user_add_as(ep, user, user->crossed ? PLX_EP_CROSSED + ep->next_crossed++
-						   : ep->next_conn_id++);
-}
-
-void
-plx_ep_user_add_as(struct plx_ep *ep, struct plx_ep_user *user, uint32_t conn_id)
-{
-	user->ep = ep;
-	user->conn_id = conn_id;
-	ep->refs++;
-	LIST_INSERT_HEAD(&ep->users, user, link);
+	plx_ep_user_link(ep, user, user->crossed ? PLX_EP_CROSSED + ep->next_crossed++
+						 : ep->next_conn_id++);
 }
 
 bool
 plx_ep_user_was(const struct plx_ep *ep, uint32_t conn_id)
 {
 	return conn_id < ep->next_conn_id || conn_id - PLX_EP_CROSSED < ep->next_crossed;
+}
+
+void
+plx_ep_user_link(struct plx_ep *ep, struct plx_ep_user *user, uint32_t conn_id)
+{
+	user->ep = ep;
+	user->conn_id = conn_id;
+	ep->refs++;
+	LIST_INSERT_HEAD(&ep->users, user, link);
 }
 
 void
@@ -143,6 +153,8 @@ plx_ep_connect(struct plx_ep *ep)
 		return ep->err;
 	if (ep->connected)
 		return 0;
+	if (ep->stub)
+		return -EAGAIN;
 	rc = plx_peer_connect(ep->peer); /* a failure comes back through plx_ep_fail() */
 	if (rc != 0)
 		return rc;
@@ -332,6 +344,8 @@ fail_waiting(struct plx_ep *ep, bool all, uint32_t conn_id, int err)
 		TAILQ_REMOVE(&waits, w, link);
 		w->fail(w, err);
 	}
+	if (ep->stub)
+		ep_stub_cancel((struct plx_ep_stub *)ep, err);
 }
 
 void

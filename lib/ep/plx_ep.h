@@ -15,6 +15,7 @@
 #ifndef PLX_EP_H
 #define PLX_EP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -26,6 +27,7 @@
 #include "plx_wire.h"
 
 struct plx_rndv;
+struct plx_rma;
 struct plx_stream;
 
 struct plx_ep_stat {
@@ -41,12 +43,15 @@ extern const struct plx_stat_row plx_ep_stat_rows[];
 struct plx_eps {
 	TAILQ_HEAD(, plx_ep) stalled; /* with something pending */
 	LIST_HEAD(, plx_ep) all;
+	LIST_HEAD(, plx_ep_stub) connecting;
+	struct plx_pool defers;
 	struct plx_pool ctl;	/* control messages that wait */
 	struct plx_pool pool;
 	struct plx_ep_stat stat;
 	struct plx_rndv *rndv;	/* the worker's, for waits that fail */
 	uint64_t eager_max;	/* of a new ep */
 	LIST_HEAD(, plx_ep) stopped; /* peers told to send nothing unasked */
+	struct plx_rma *rma;	/* the same */
 	/* a failed ep is told here once, after all that waited for it */
 	void (*on_failed)(struct plx_ep *ep, int err);
 };
@@ -63,6 +68,7 @@ struct plx_ep {
 	bool connected;
 	bool stalled;
 	uint64_t eager_max; /* longest message sent unasked now, bytes */
+	bool stub;	 /* part of a plx_ep_stub; has no peer */
 	uint64_t n_waits;
 	bool stopped;	    /* we told the peer to send nothing unasked */
 	LIST_ENTRY(plx_ep) stopped_link;
@@ -77,6 +83,15 @@ struct plx_ep {
 	LIST_ENTRY(plx_ep) link;
 	SLIST_ENTRY(plx_ep) failing; /* the worker's: peer found dead, not told yet */
 	int failing_err;
+	/* lib/rma's */
+	struct {
+		TAILQ_HEAD(, plx_req) ops; /* in flight, in the order issued */
+		struct plx_req *send;	   /* the first of them that is not all sent, or NULL */
+		TAILQ_ENTRY(plx_ep) link;  /* of the worker's, while send is set */
+		uint32_t n_out;		   /* messages not answered */
+		uint32_t n_replies;	   /* answers of ours that wait */
+		int err;		   /* of an operation that only a flush tells of */
+	} rma;
 };
 
 /** An API handle on an ep; embedded in the face's struct. */
@@ -84,6 +99,8 @@ struct plx_ep_user {
 	LIST_ENTRY(plx_ep_user) link; /* of the ep's */
 	LIST_ENTRY(plx_ep_user) all;  /* of the worker's */
 	struct plx_ep *ep;
+	struct plx_conn *conn; /* made through a listener: the worker's; or NULL */
+	_Atomic int err; /* -errno: this handle has failed, not its ep; writer: owner; readers: any */
 	/*
 	 * Which of several handles to one worker this is. The n-th handle of one side and the
 	 * n-th of the other belong together: what names a handle on the wire is this number.
@@ -106,6 +123,20 @@ plx_ep_wire_id(const struct plx_ep_user *user)
 	return user->conn_id ^ user->crossed;
 }
 
+/**
+ * What stands in for the ep of a handle that is not connected yet, or that failed while the peer
+ * lives on: an ep without a peer, on which operations wait, or fail. Owner: the worker's.
+ */
+struct plx_ep_stub {
+	struct plx_ep ep;
+	struct plx_ep *real; /* once connected; held */
+	STAILQ_HEAD(, plx_ep_defer) deferred;
+	LIST_ENTRY(plx_ep_stub) link; /* while connecting */
+	uint32_t conn_id;
+	bool connecting;
+	bool closed; /* the other side has closed before we were connected */
+};
+
 /** Thread of all functions: owner. */
 
 void plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err));
@@ -122,9 +153,8 @@ plx_ep_of(struct plx_eps *eps, struct plx_peer *peer)
 
 /** Add, or remove, an API handle. A failed ep without handles and waits is freed by sweep. */
 void plx_ep_user_add(struct plx_ep *ep, struct plx_ep_user *user);
-
-/** Add a handle whose number is known: the answer to a message that carried it. */
-void plx_ep_user_add_as(struct plx_ep *ep, struct plx_ep_user *user, uint32_t conn_id);
+/** The same with a number that both sides have agreed on. */
+void plx_ep_user_link(struct plx_ep *ep, struct plx_ep_user *user, uint32_t conn_id);
 void plx_ep_user_remove(struct plx_ep_user *user);
 
 /** @return whether a handle numbered by this side had this number, has it or not. */
@@ -133,8 +163,56 @@ bool plx_ep_user_was(const struct plx_ep *ep, uint32_t conn_id);
 /** @return the handle with this number, or NULL. */
 struct plx_ep_user *plx_ep_user_find(const struct plx_ep *ep, uint32_t conn_id);
 
-/** Connect before the first send. @return 0, or -errno: the ep has failed. */
+/**
+ * Connect before the first send.
+ * @return 0; -EAGAIN: a stub that is connecting, plx_ep_defer() the operation; or another -errno:
+ * the ep has failed.
+ */
 int plx_ep_connect(struct plx_ep *ep);
+
+/* ep_conn.c */
+
+void plx_ep_stub_open(struct plx_ep_stub *s, struct plx_eps *eps, uint32_t conn_id);
+
+/**
+ * Start an operation when the stub is connected, in order; at once if it is by now. If that never
+ * happens req completes with the reason.
+ * @param ep of which plx_ep_connect() said -EAGAIN
+ * @param fn starts the operation; is called again with req
+ * @param where in the request the ep stands: it is replaced before fn is called
+ * @return 0, or -ENOMEM and nothing happened
+ */
+int plx_ep_defer(struct plx_ep *ep, void (*fn)(void *req), struct plx_req *req,
+	struct plx_ep **where);
+
+/** Start what waits, on the real ep, which the stub holds from now on. */
+void plx_ep_stub_connect(struct plx_ep_stub *s, struct plx_ep *real);
+
+/** What waits fails with err, and what comes from now on. The stub may have been connected. */
+void plx_ep_stub_fail(struct plx_ep_stub *s, int err);
+
+/** Let go of the real ep; what waits is forgotten. */
+void plx_ep_stub_close(struct plx_ep_stub *s);
+
+/** The other side's EP_CLOSE may come before its answer. @return the stub, or NULL */
+struct plx_ep_stub *plx_ep_stub_find(const struct plx_eps *eps, uint32_t conn_id);
+
+/** @return the reason why operations on the handle fail, or 0. Thread: any. */
+static inline int
+plx_ep_user_err(const struct plx_ep_user *user)
+{
+	/* pairs with the release where it is set */
+	int err = atomic_load_explicit(&user->err, memory_order_acquire);
+
+	return err != 0 ? err : __atomic_load_n(&user->ep->err, __ATOMIC_RELAXED);
+}
+
+/** @return whether no other handle shares this one's ep. */
+static inline bool
+plx_ep_user_is_alone(const struct plx_ep_user *user)
+{
+	return LIST_FIRST(&user->ep->users) == user && LIST_NEXT(user, link) == NULL;
+}
 
 /** @return whether a message may go to the device now: connected, nothing before it waits. */
 static inline bool

@@ -34,7 +34,7 @@ PLX_LOG_DEFINE(mem, "plx.mem");
 #define SMALL_LEN  4096ull
 #define HEAP_NAME  "plx"
 #define HEAP_STEP  (2ull << 20) /* least that is added to the heap at once */
-#define HEAP_SLACK 4096		/* what the allocator adds to one piece */
+#define HEAP_SLACK 8192		/* what the allocator adds to one piece */
 
 static struct {
 	pthread_mutex_t lock;
@@ -204,10 +204,13 @@ plx_mem_socket(void)
 int
 plx_mem_reserve(size_t len)
 {
-	int rc;
+	struct rte_malloc_socket_stats st;
+	int rc = 0;
 
 	pthread_mutex_lock(&heap.lock);
-	rc = heap_add(len);
+	if (rte_malloc_get_socket_stats(heap.socket, &st) != 0 ||
+		st.greatest_free_size < len + HEAP_SLACK)
+		rc = heap_add(len + HEAP_SLACK);
 	pthread_mutex_unlock(&heap.lock);
 	return rc;
 }
@@ -219,7 +222,7 @@ plx_mem_alloc(size_t len)
 
 	if (p != NULL)
 		return p;
-	if (plx_mem_reserve(len + HEAP_SLACK) != 0)
+	if (plx_mem_reserve(len) != 0)
 		return NULL;
 	return rte_malloc_socket("plx", len, RTE_CACHE_LINE_SIZE, heap.socket);
 }

@@ -50,7 +50,7 @@ int plx_mem_socket(void);
  */
 void *plx_mem_alloc(size_t len);
 
-/** Make room for len bytes in the heap, for what DPDK itself allocates. @return 0 or -ENOMEM */
+/** See that the heap has a piece of len bytes, for what DPDK itself allocates. @return 0, -ENOMEM */
 int plx_mem_reserve(size_t len);
 
 /** Bytes in the heap, and how many of them are on huge pages. Thread: any. */

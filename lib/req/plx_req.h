@@ -133,6 +133,32 @@ struct plx_req_rndv {
 	bool more;	    /* another transfer follows: no acknowledge */
 };
 
+/* A put, get or atomic that takes more than one step; lib/rma. */
+struct plx_req_rma {
+	struct plx_ep *ep;
+	struct plx_wait wait;
+	TAILQ_ENTRY(plx_req) all;  /* of the worker's, in the order issued */
+	TAILQ_ENTRY(plx_req) link; /* of the ep's, the same */
+	struct plx_wire_id id;	   /* index 0: none */
+	uint64_t seq;		   /* counts at the worker */
+	uint64_t remote;	   /* address in the target's process */
+	intptr_t delta;		   /* to where it is mapped here, when it is */
+	uint64_t token;
+	uint32_t index, gen;	   /* of the region */
+	uint64_t offset;	   /* moved, or asked for, so far */
+	union {
+		uint64_t operand[2]; /* of an atomic; the result goes to buf */
+		uint64_t got;	     /* of a get: bytes that have come */
+	};
+	uint32_t epoch;		   /* fences before it */
+	int err;		   /* the first that an answer had */
+	uint16_t n_out;		   /* answers outstanding */
+	uint8_t kind, how;	   /* enums in plx_rma.h */
+	uint8_t op, size;	   /* of an atomic */
+	bool fetch;
+	bool nbi;		   /* errors are told by the next flush */
+};
+
 /** What a flush waits for. */
 enum plx_flush_kind {
 	PLX_FLUSH_EP,	  /* all that was sent to ep is with the device */
@@ -145,7 +171,9 @@ struct plx_flush {
 	TAILQ_ENTRY(plx_flush) link;
 	struct plx_pend pend;
 	struct plx_ep *ep;
+	uint64_t rma_seq; /* puts, gets and atomics up to this one */
 	uint32_t conn_id; /* CLOSE: of the handle */
+	uint32_t tell_id; /* CLOSE: then tell the other side so; 0: need not */
 	uint8_t kind;	  /* enum plx_flush_kind */
 };
 
@@ -155,7 +183,9 @@ struct plx_ep_user;
 /* Either end of a stream. */
 struct plx_req_stream {
 	struct plx_stream *stream; /* NULL: in no queue */
-	struct plx_ep_user *user;  /* on the way to the owner */
+	struct plx_ep_user *user;  /* receive, on the way to the owner */
+	struct plx_ep *ep;	   /* send, the same */
+	uint32_t conn_id;
 	TAILQ_ENTRY(plx_req) link; /* of the stream's queue */
 	uint64_t offset;	   /* bytes sent or received so far */
 	uint64_t elem;		   /* receive: of whole elements of so many bytes */
@@ -189,6 +219,7 @@ struct plx_req {
 			};
 		} recv;
 		struct plx_flush flush;
+		struct plx_req_rma rma;
 		struct plx_req_stream stream;
 	};
 };

@@ -233,6 +233,8 @@ stats_visit_user(struct plx_ep_user *user, void *arg)
 	struct stats_eps *eps = arg;
 	char key[STATS_UID_LEN];
 
+	if (user->ep->stub) /* no peer to tell of */
+		return;
 	stats_uid((uintptr_t)user->ep, key);
 	if (json_object_get(eps->seen, key) != NULL)
 		return;

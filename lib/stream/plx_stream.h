@@ -106,6 +106,9 @@ void plx_streams_close(struct plx_streams *all);
 /** @return the stream of a handle, made when there is none yet, or NULL without memory. */
 struct plx_stream *plx_stream_of_slow(struct plx_streams *all, struct plx_ep_user *user);
 
+/** The same by number; there may be no handle. */
+struct plx_stream *plx_stream_get(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id);
+
 static inline struct plx_stream *
 plx_stream_of(struct plx_streams *all, struct plx_ep_user *user)
 {
@@ -170,10 +173,16 @@ void plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t 
 	const uint8_t *data, uint32_t len);
 void plx_stream_on_grant(struct plx_streams *all, struct plx_ep *ep, const struct plx_wire_grant *h);
 
-/** The handle goes and is no longer among its ep's: its receives end with -ECANCELED. */
-void plx_stream_detach(struct plx_streams *all, struct plx_ep *ep, struct plx_ep_user *user);
+/** The handle goes and is no longer among ep's: its receives end with -ECANCELED. */
+void plx_stream_detach(struct plx_ep *ep, struct plx_ep_user *user);
+
+/** The handle has got another ep: what waits on a stub's goes there. */
+void plx_stream_move(struct plx_ep_user *user);
+
+/** The handle has failed, and its ep has not: receives that wait end with err. */
+void plx_stream_user_failed(struct plx_ep_user *user, int err);
 
 /** The ep has failed: receives that wait end with err. */
-void plx_stream_ep_failed(struct plx_streams *all, struct plx_ep *ep, int err);
+void plx_stream_ep_failed(struct plx_ep *ep, int err);
 
 #endif

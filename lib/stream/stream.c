@@ -91,12 +91,18 @@ stream_new(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id)
 }
 
 struct plx_stream *
+plx_stream_get(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id)
+{
+	struct plx_stream *s = find(ep, conn_id);
+
+	return s != NULL ? s : stream_new(all, ep, conn_id);
+}
+
+struct plx_stream *
 plx_stream_of_slow(struct plx_streams *all, struct plx_ep_user *user)
 {
-	struct plx_stream *s = find(user->ep, user->conn_id);
+	struct plx_stream *s = plx_stream_get(all, user->ep, user->conn_id);
 
-	if (s == NULL)
-		s = stream_new(all, user->ep, user->conn_id);
 	if (s != NULL) {
 		s->user = user;
 		user->stream = s;
@@ -147,6 +153,14 @@ chunks_drop(struct plx_stream *s, struct plx_stream_chunks *list)
 	}
 }
 
+static void
+stream_free(struct plx_stream *s)
+{
+	LIST_REMOVE(s, link);
+	s->ep->n_msgs--;
+	plx_pool_put(&s->all->pool, s);
+}
+
 /* A number that can come again as news must be remembered as gone. */
 static void
 stream_free_if(struct plx_stream *s)
@@ -155,11 +169,9 @@ stream_free_if(struct plx_stream *s)
 
 	if (!s->closed || s->busy != 0 || s->pended || s->xfer != NULL || !TAILQ_EMPTY(&s->sends))
 		return;
-	if (ep->err == 0 && !plx_ep_user_was(ep, s->conn_id))
+	if (ep->err == 0 && !ep->stub && !plx_ep_user_was(ep, s->conn_id))
 		return;
-	LIST_REMOVE(s, link);
-	ep->n_msgs--;
-	plx_pool_put(&s->all->pool, s);
+	stream_free(s);
 }
 
 static __rte_noinline void
@@ -578,7 +590,7 @@ match_run(struct plx_stream *s)
 void
 plx_stream_recv(struct plx_stream *s, struct plx_req *req)
 {
-	int err = s->err != 0 ? s->err : s->ep->err;
+	int err = s->err != 0 ? s->err : s->ep->err != 0 ? s->ep->err : s->user->err;
 
 	req->stream.offset = 0;
 	req->stream.stream = NULL;
@@ -591,8 +603,8 @@ plx_stream_recv(struct plx_stream *s, struct plx_req *req)
 	if (!TAILQ_EMPTY(&s->chunks)) {
 		s->busy++;
 		match_run(s);
-		if (s->ep->err != 0 && s->xfer == NULL)
-			recvs_fail(s, s->ep->err);
+		if (err != 0 && s->xfer == NULL && TAILQ_EMPTY(&s->chunks))
+			recvs_fail(s, err);
 		s->busy--;
 		grant_if(s);
 		stream_free_if(s);
@@ -827,15 +839,15 @@ plx_stream_on_grant(struct plx_streams *all, struct plx_ep *ep, const struct plx
 }
 
 void
-plx_stream_detach(struct plx_streams *all, struct plx_ep *ep, struct plx_ep_user *user)
+plx_stream_detach(struct plx_ep *ep, struct plx_ep_user *user)
 {
-	struct plx_stream *s = find(ep, user->conn_id);
+	/* The ep may be a stub by now, and the stream is where it was. */
+	struct plx_stream *s = user->stream != NULL ? user->stream : find(ep, user->conn_id);
 
-	(void)all;
 	user->stream = NULL;
 	if (s == NULL)
 		return;
-	s->user = plx_ep_user_find(ep, user->conn_id);
+	s->user = plx_ep_user_find(s->ep, s->conn_id);
 	if (s->user != NULL)
 		return; /* another handle has the same number: an answering one */
 	s->closed = true;
@@ -850,11 +862,54 @@ plx_stream_detach(struct plx_streams *all, struct plx_ep *ep, struct plx_ep_user
 }
 
 void
-plx_stream_ep_failed(struct plx_streams *all, struct plx_ep *ep, int err)
+plx_stream_move(struct plx_ep_user *user)
+{
+	struct plx_stream *s = user->stream, *t;
+	struct plx_req *req;
+
+	if (s == NULL || s->ep == user->ep || !s->ep->stub)
+		return;
+	t = find(user->ep, s->conn_id);
+	if (t == NULL) {
+		LIST_REMOVE(s, link);
+		s->ep->n_msgs--;
+		s->ep = user->ep;
+		s->ep->n_msgs++;
+		LIST_INSERT_HEAD(&s->ep->streams, s, link);
+		return;
+	}
+	/* Sends, or bytes, were faster. A stub's stream has receives and nothing else. */
+	TAILQ_FOREACH(req, &s->recvs, stream.link)
+		req->stream.stream = t;
+	TAILQ_CONCAT(&t->recvs, &s->recvs, stream.link);
+	user->stream = t;
+	t->user = user;
+	stream_free(s);
+	t->busy++;
+	match_run(t);
+	t->busy--;
+	grant_if(t);
+	stream_free_if(t);
+}
+
+void
+plx_stream_user_failed(struct plx_ep_user *user, int err)
+{
+	struct plx_stream *s = user->stream;
+
+	if (s == NULL || s->xfer != NULL || !TAILQ_EMPTY(&s->chunks))
+		return; /* what has come can still be read */
+	s->busy++;
+	recvs_fail(s, err);
+	s->busy--;
+	stream_free_if(s);
+}
+
+void
+plx_stream_ep_failed(struct plx_ep *ep, int err)
 {
 	struct plx_stream *s, *next;
 
-	(void)all;
 	for (s = LIST_FIRST(&ep->streams); s != NULL; s = next) {
 		s->busy++;
 		if (s->xfer == NULL && TAILQ_EMPTY(&s->chunks))

@@ -104,8 +104,11 @@ send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const struct
 {
 	const void *hdr = a->hdr;
 	uint32_t hdr_len = plx_am_hdr_len(&a->wire);
+	ucs_status_t status = ucp_ep_status(ep);
 	struct plx_req *req;
 
+	if (unlikely(status != UCS_OK))
+		return ucp_req_ended(ep->worker, p, ucp_status_errno(ucp_buf_drop(buf, status)));
 	if (a->copy_hdr && hdr_len != 0) {
 		hdr = malloc(hdr_len);
 		if (hdr == NULL)

@@ -26,7 +26,10 @@ set_err_handler(ucp_ep_h ep, const ucp_ep_params_t *p)
 static struct ucp_ep_list *
 conn_list(ucp_worker_h w, const struct plx_ep *core, uint32_t conn_id)
 {
-	return &w->by_conn[((uintptr_t)core / 64 + conn_id * 31) % UCP_EP_HASH];
+	/* The ep of a handle by socket address changes, but its number is its own. */
+	uintptr_t key = conn_id < PLX_WIRE_CONN_ID_MIN ? (uintptr_t)core / 64 : 0;
+
+	return &w->by_conn[(key + conn_id * 31) % UCP_EP_HASH];
 }
 
 void
@@ -52,7 +55,9 @@ ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id)
 		if (ep->user.ep == core && ep->user.conn_id == conn_id)
 			return ep;
 	}
-	ep = core != NULL ? calloc(1, sizeof(*ep)) : NULL;
+	if (core == NULL || conn_id >= PLX_WIRE_CONN_ID_MIN)
+		return NULL; /* those are made by both sides; it is closed here */
+	ep = calloc(1, sizeof(*ep));
 	if (ep == NULL)
 		return NULL;
 	ep->worker = w;
@@ -61,13 +66,9 @@ ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id)
 	return ep;
 }
 
-static ucs_status_t
+static void
 ep_fill(ucp_ep_h ep, const ucp_ep_params_t *p)
 {
-	if (p->field_mask & (UCP_EP_PARAM_FIELD_SOCK_ADDR | UCP_EP_PARAM_FIELD_CONN_REQUEST))
-		return UCS_ERR_UNSUPPORTED;
-	if ((p->field_mask & UCP_EP_PARAM_FIELD_REMOTE_ADDRESS) == 0 || p->address == NULL)
-		return UCS_ERR_INVALID_PARAM;
 	if (p->field_mask & UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE)
 		ep->err_mode = p->err_mode;
 	if ((p->field_mask & UCP_EP_PARAM_FIELD_NAME) && p->name != NULL)
@@ -75,7 +76,72 @@ ep_fill(ucp_ep_h ep, const ucp_ep_params_t *p)
 	if (p->field_mask & UCP_EP_PARAM_FIELD_FLAGS)
 		ep->user.crossed = (p->flags & UCP_EP_PARAMS_FLAGS_NO_LOOPBACK) != 0;
 	set_err_handler(ep, p);
-	return UCS_OK;
+}
+
+static ucs_status_t
+open_by_address(ucp_ep_h ep, const ucp_ep_params_t *p)
+{
+	int rc;
+
+	if (p->address == NULL)
+		return UCS_ERR_INVALID_PARAM;
+	rc = plx_worker_ep_get(ep->worker->core, p->address, &ep->user);
+	return rc == -EINVAL || rc == -EFAULT ? UCS_ERR_INVALID_ADDR : ucp_status(rc);
+}
+
+static ucs_status_t
+open_by_sockaddr(ucp_ep_h ep, const ucp_ep_params_t *p)
+{
+	unsigned flags = p->field_mask & UCP_EP_PARAM_FIELD_FLAGS ? p->flags : 0;
+	struct plx_conn_params c = {.to = p->sockaddr.addr, .to_len = p->sockaddr.addrlen,
+		.err_mode = ep->err_mode};
+
+	if ((flags & UCP_EP_PARAMS_FLAGS_CLIENT_SERVER) == 0)
+		return UCS_ERR_INVALID_PARAM;
+	if (p->field_mask & UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR) {
+		c.local = p->local_sockaddr.addr;
+		c.local_len = p->local_sockaddr.addrlen;
+	}
+	if (flags & UCP_EP_PARAMS_FLAGS_SEND_CLIENT_ID) {
+		c.has_client_id = true;
+		c.client_id = ep->worker->client_id;
+	}
+	return ucp_status(plx_worker_conn_open(ep->worker->core, &c, &ep->user));
+}
+
+/* The request is consumed, unless its parameters make no sense. */
+static ucs_status_t
+open_by_request(ucp_ep_h ep, const ucp_ep_params_t *p)
+{
+	ucp_conn_request_h r = p->conn_request;
+	ucp_err_handling_mode_t mode;
+	int rc;
+
+	if (r == NULL || r->context != ep->worker->context)
+		return UCS_ERR_INVALID_PARAM;
+	mode = r->core->hello.err_mode;
+	if ((p->field_mask & UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE) && p->err_mode != mode)
+		return UCS_ERR_UNSUPPORTED; /* both sides have the same */
+	ep->err_mode = mode;
+	rc = plx_worker_conn_accept(ep->worker->core, r->core, &ep->user);
+	free(r);
+	return ucp_status(rc);
+}
+
+static ucs_status_t
+ep_open(ucp_ep_h ep, const ucp_ep_params_t *p)
+{
+	switch (p->field_mask & (UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
+					UCP_EP_PARAM_FIELD_CONN_REQUEST)) {
+	case UCP_EP_PARAM_FIELD_REMOTE_ADDRESS:
+		return open_by_address(ep, p);
+	case UCP_EP_PARAM_FIELD_SOCK_ADDR:
+		return open_by_sockaddr(ep, p);
+	case UCP_EP_PARAM_FIELD_CONN_REQUEST:
+		return open_by_request(ep, p);
+	default:
+		return UCS_ERR_INVALID_PARAM; /* none, or more than one */
+	}
 }
 
 ucs_status_t
@@ -83,28 +149,22 @@ ucp_ep_create(ucp_worker_h w, const ucp_ep_params_t *params, ucp_ep_h *ep_p)
 {
 	ucp_ep_h ep = calloc(1, sizeof(*ep));
 	ucs_status_t status;
-	int rc;
 
 	if (ep == NULL)
 		return UCS_ERR_NO_MEMORY;
 	ep->worker = w;
-	status = ep_fill(ep, params);
-	if (status != UCS_OK)
-		goto fail;
+	ep_fill(ep, params);
 	ucp_lock(w);
-	rc = plx_worker_ep_get(w->core, params->address, &ep->user);
-	if (rc == 0)
+	status = ep_open(ep, params);
+	if (status == UCS_OK)
 		ucp_ep_link(ep);
 	ucp_unlock(w);
-	if (rc != 0) {
-		status = rc == -EINVAL || rc == -EFAULT ? UCS_ERR_INVALID_ADDR : ucp_status(rc);
-		goto fail;
+	if (status != UCS_OK) {
+		free(ep);
+		return status;
 	}
 	*ep_p = ep;
 	return UCS_OK;
-fail:
-	free(ep);
-	return status;
 }
 
 void
@@ -117,12 +177,15 @@ ucp_ep_tell_failed(ucp_worker_h w)
 again:
 	/* A handler may close any ep: begin again after each. */
 	LIST_FOREACH(ep, &w->eps, link) {
-		if (ep->told || ep->user.ep->err == 0)
+		int err = plx_ep_user_err(&ep->user);
+
+		if (ep->told || err == 0)
 			continue;
 		ep->told = true;
+		plx_worker_conn_settle(w->core, &ep->user);
 		if (ep->err_mode == UCP_ERR_HANDLING_MODE_NONE || ep->err_cb == NULL)
 			continue;
-		ep->err_cb(ep->err_arg, ep, ucp_status(ep->user.ep->err));
+		ep->err_cb(ep->err_arg, ep, ucp_status(err));
 		goto again;
 	}
 }
@@ -144,10 +207,14 @@ ep_close(ucp_ep_h ep, bool force, const struct ucp_post *p)
 		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	}
 	ucp_ep_unlink(ep);
-	if (force)
-		plx_worker_ep_cancel(w->core, &ep->user);
-	plx_worker_flush(w->core, PLX_FLUSH_CLOSE, &ep->user, req);
-	plx_worker_ep_put(w->core, &ep->user);
+	if (ep->user.conn != NULL) {
+		plx_worker_conn_close(w->core, &ep->user, force, req);
+	} else {
+		if (force)
+			plx_worker_ep_cancel(w->core, &ep->user);
+		plx_worker_flush(w->core, PLX_FLUSH_CLOSE, &ep->user, req);
+		plx_worker_ep_put(w->core, &ep->user);
+	}
 	ret = ucp_req_posted_simple(req, p);
 	ucp_unlock(w);
 	free(ep);
@@ -242,22 +309,73 @@ ucp_ep_modify_nb(ucp_ep_h ep, const ucp_ep_params_t *params)
 static void
 query_transports(ucp_ep_h ep, ucp_transports_t *t)
 {
-	ucp_transport_entry_t entry = {.transport_name = plx_dev_name(ep->user.ep->peer->q->dev),
-		.device_name = "memory"};
+	ucp_transport_entry_t entry = {.device_name = "memory"};
 
+	if (ep->user.ep->stub) /* not connected */
+		t->num_entries = 0;
 	if (t->num_entries == 0)
 		return;
+	entry.transport_name = plx_dev_name(ep->user.ep->peer->q->dev);
 	/* The caller's entry may be shorter or longer than ours. */
 	memcpy(t->entries, &entry, RTE_MIN(t->entry_size, sizeof(entry)));
 	t->num_entries = 1;
 }
 
+static ucs_status_t
+query_addrs(ucp_ep_h ep, ucp_ep_attr_t *attr)
+{
+	struct sockaddr_storage local, remote;
+
+	if ((attr->field_mask &
+		    (UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR)) == 0)
+		return UCS_OK;
+	if (ep->user.conn == NULL)
+		return UCS_ERR_NOT_CONNECTED; /* not made through a listener */
+	plx_conn_addrs(ep->user.conn, &local, &remote);
+	if (attr->field_mask & UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR) {
+		if (local.ss_family == AF_UNSPEC)
+			return UCS_ERR_NOT_CONNECTED;
+		attr->local_sockaddr = local;
+	}
+	if (attr->field_mask & UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR)
+		attr->remote_sockaddr = remote;
+	return UCS_OK;
+}
+
+/*
+ * Of shared memory, in a table of measured points: a message costs what it takes to be seen, and
+ * then its bytes. Large ones move at the rate of a copy, or of two that overlap.
+ */
+#define PERF_LATENCY_S	  0.3e-6
+#define PERF_EAGER_B_PER_S 5e9
+#define PERF_RNDV_S	  2e-6
+#define PERF_RNDV_B_PER_S 10e9
+
+ucs_status_t
+ucp_ep_evaluate_perf(ucp_ep_h ep, const ucp_ep_evaluate_perf_param_t *param,
+	ucp_ep_evaluate_perf_attr_t *attr)
+{
+	double len;
+
+	if ((param->field_mask & UCP_EP_PERF_PARAM_FIELD_MESSAGE_SIZE) == 0)
+		return UCS_ERR_INVALID_PARAM;
+	if ((attr->field_mask & UCP_EP_PERF_ATTR_FIELD_ESTIMATED_TIME) == 0)
+		return UCS_OK;
+	len = param->message_size;
+	if (param->message_size <= ep->worker->core->eps.eager_max)
+		attr->estimated_time = PERF_LATENCY_S + len / PERF_EAGER_B_PER_S;
+	else
+		attr->estimated_time = PERF_LATENCY_S + PERF_RNDV_S + len / PERF_RNDV_B_PER_S;
+	return UCS_OK;
+}
+
 ucs_status_t
 ucp_ep_query(ucp_ep_h ep, ucp_ep_attr_t *attr)
 {
-	if (attr->field_mask &
-		(UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR))
-		return UCS_ERR_NOT_CONNECTED; /* not made through a listener */
+	ucs_status_t status = query_addrs(ep, attr);
+
+	if (status != UCS_OK)
+		return status;
 	if (attr->field_mask & UCP_EP_ATTR_FIELD_NAME)
 		snprintf(attr->name, sizeof(attr->name), "%s", ep->name);
 	if (attr->field_mask & UCP_EP_ATTR_FIELD_TRANSPORTS)
@@ -272,6 +390,11 @@ ucp_ep_print_info(ucp_ep_h ep, FILE *stream)
 {
 	const struct plx_ep *core = ep->user.ep;
 
+	if (core->stub) {
+		fprintf(stream, "#\n# UCP endpoint %s\n#\n#              state: %s\n#\n", ep->name,
+			core->err != 0 ? "failed" : "connecting");
+		return;
+	}
 	fprintf(stream, "#\n# UCP endpoint %s\n#\n#               peer: %016llx\n"
 		"#             device: %s\n#              state: %s\n#\n", ep->name,
 		(unsigned long long)core->peer->uid, plx_dev_name(core->peer->q->dev),

@@ -52,6 +52,8 @@ struct ucp_worker {
 	uint32_t failed_seen; /* of core->n_failed */
 	LIST_HEAD(ucp_ep_list, ucp_ep) eps;
 	struct ucp_ep_list by_conn[UCP_EP_HASH]; /* by the core's ep and the number there */
+	uint64_t client_id;
+	bool own_event_fd; /* the application gave one: it has no use for ours */
 	char name[UCP_ENTITY_NAME_MAX];
 };
 
@@ -200,7 +202,22 @@ void ucp_done_recv_nbx(struct plx_req *req);
 /** Progress until the request is over, and free it: for blocking calls. */
 ucs_status_t ucp_req_wait(ucp_worker_h w, ucs_status_ptr_t ptr);
 
+/* ucp_listener.c */
+
+struct ucp_conn_request {
+	struct plx_conn_req *core;
+	struct ucp_listener *listener;
+	struct ucp_context *context;
+};
+
 /* ucp_ep.c */
+
+/** @return an error if operations on the ep can't succeed any more: what a posting call returns. */
+static inline ucs_status_t
+ucp_ep_status(const struct ucp_ep *ep)
+{
+	return ucp_status(plx_ep_user_err(&ep->user));
+}
 
 /** Call the error handlers of eps that have failed since the last time. */
 void ucp_ep_tell_failed(ucp_worker_h w);

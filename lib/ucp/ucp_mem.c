@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ucp_mem.c - registered and allocated memory
+ * ucp_mem.c - registered, allocated and imported memory
+ *
+ * Design notes
+ * Allocated memory is a segment that peers of this machine map; what they do to it
+ * by put, get and atomics are loads and stores. The application's own memory stays
+ * where it is, and peers go through the device or ask by messages.
+ * A region of length 0 stands in no table: its key unpacks and reaches nothing.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
-#include "plx_mem.h"
 #include "ucp_int.h"
+#include "ucp_mem.h"
 
-struct ucp_mem {
-	void *address;
-	size_t length;
-	struct plx_seg seg; /* base NULL: the memory is the application's */
-};
-
-#define PAGE 4096u
+#define PAGE	 4096u
+#define HUGE_MIN (1u << 20) /* shorter memory is not worth a huge page */
 
 static ucs_status_t
 mem_allocate(ucp_context_h context, ucp_mem_h m, void *address, unsigned flags)
 {
 	bool huge = plx_conf_u64(&context->conf, PLX_CONF_SHM_HUGE) == PLX_HUGE_AUTO &&
-		m->length >= (1u << 20);
+		m->length >= HUGE_MIN;
 	bool fixed = (flags & UCP_MEM_MAP_FIXED) != 0;
 	int rc;
 
@@ -38,33 +41,102 @@ mem_allocate(ucp_context_h context, ucp_mem_h m, void *address, unsigned flags)
 	return UCS_OK;
 }
 
-ucs_status_t
-ucp_mem_map(ucp_context_h context, const ucp_mem_map_params_t *p, ucp_mem_h *memh_p)
+static uint8_t
+rights_of(const ucp_mem_map_params_t *p)
 {
-	unsigned flags = p->field_mask & UCP_MEM_MAP_PARAM_FIELD_FLAGS ? p->flags : 0;
-	void *address = p->field_mask & UCP_MEM_MAP_PARAM_FIELD_ADDRESS ? p->address : NULL;
-	ucs_status_t status = UCS_OK;
-	ucp_mem_h m;
+	uint8_t rights = 0;
 
-	if (p->field_mask & UCP_MEM_MAP_PARAM_FIELD_EXPORTED_MEMH_BUFFER)
-		return UCS_ERR_UNSUPPORTED;
+	if ((p->field_mask & UCP_MEM_MAP_PARAM_FIELD_PROT) == 0)
+		return PLX_REGION_READ | PLX_REGION_WRITE;
+	if (p->prot & UCP_MEM_MAP_PROT_REMOTE_READ)
+		rights |= PLX_REGION_READ;
+	if (p->prot & UCP_MEM_MAP_PROT_REMOTE_WRITE)
+		rights |= PLX_REGION_WRITE;
+	return rights;
+}
+
+/* A region that another context packed for us, by the same memory. */
+static ucs_status_t
+mem_import(ucp_mem_h m, const void *blob)
+{
+	struct plx_wire_mem wire;
+	struct plx_seg_name name;
+	int rc = ucp_mem_blob_fetch(blob, PLX_WIRE_MEM_EXPORT, &wire);
+
+	if (rc != 0)
+		return ucp_status(rc);
+	name = (struct plx_seg_name){.proc = {wire.host, wire.start, wire.pid}, .fd = wire.fd,
+		.ino = wire.ino, .len = wire.seg_len};
+	rc = plx_seg_open(&name, wire.rights & PLX_REGION_WRITE, &m->seg);
+	if (rc != 0)
+		return rc == -EHOSTUNREACH || rc == -ESRCH ? UCS_ERR_UNREACHABLE : ucp_status(rc);
+	m->address = m->seg.base;
+	m->length = m->seg.len;
+	m->rights = wire.rights & (PLX_REGION_READ | PLX_REGION_WRITE);
+	return UCS_OK;
+}
+
+/* What may be asked for together. */
+static ucs_status_t
+check(const ucp_mem_map_params_t *p, unsigned flags, const void *address)
+{
+	if ((p->field_mask & UCP_MEM_MAP_PARAM_FIELD_EXPORTED_MEMH_BUFFER) != 0)
+		return p->exported_memh_buffer == NULL || (flags & UCP_MEM_MAP_ALLOCATE)
+			? UCS_ERR_INVALID_PARAM : UCS_OK;
 	if ((p->field_mask & UCP_MEM_MAP_PARAM_FIELD_LENGTH) == 0)
 		return UCS_ERR_INVALID_PARAM;
-	if ((flags & UCP_MEM_MAP_FIXED) && !(flags & UCP_MEM_MAP_ALLOCATE))
+	if ((flags & UCP_MEM_MAP_FIXED) &&
+		(!(flags & UCP_MEM_MAP_ALLOCATE) || (uintptr_t)address % PAGE != 0))
 		return UCS_ERR_INVALID_PARAM;
 	if ((flags & UCP_MEM_MAP_NONBLOCK) && (flags & UCP_MEM_MAP_LOCK))
 		return UCS_ERR_INVALID_PARAM;
 	if (p->length != 0 && address == NULL && !(flags & UCP_MEM_MAP_ALLOCATE))
 		return UCS_ERR_INVALID_PARAM;
-	m = calloc(1, sizeof(*m));
-	if (m == NULL)
-		return UCS_ERR_NO_MEMORY;
-	m->length = p->length;
-	if (p->length != 0) {
+	if (p->length > UINTPTR_MAX - (uintptr_t)address)
+		return UCS_ERR_INVALID_PARAM;
+	return UCS_OK;
+}
+
+static ucs_status_t
+mem_fill(ucp_context_h context, ucp_mem_h m, const ucp_mem_map_params_t *p, unsigned flags,
+	void *address)
+{
+	ucs_status_t status = UCS_OK;
+	int rc;
+
+	m->rights = rights_of(p);
+	if (p->field_mask & UCP_MEM_MAP_PARAM_FIELD_EXPORTED_MEMH_BUFFER) {
+		status = mem_import(m, p->exported_memh_buffer);
+	} else if (p->length != 0) {
 		m->address = address;
+		m->length = p->length;
 		if (flags & UCP_MEM_MAP_ALLOCATE)
 			status = mem_allocate(context, m, address, flags);
 	}
+	if (status != UCS_OK || m->length == 0)
+		return status;
+	if (flags & UCP_MEM_MAP_LOCK) /* as far as the limits of the process go */
+		(void)mlock(m->address, m->length);
+	rc = plx_region_add((uintptr_t)m->address, m->length, m->rights, &m->key);
+	if (rc != 0)
+		plx_seg_destroy(&m->seg);
+	return ucp_status(rc);
+}
+
+ucs_status_t
+ucp_mem_map(ucp_context_h context, const ucp_mem_map_params_t *p, ucp_mem_h *memh_p)
+{
+	unsigned flags = p->field_mask & UCP_MEM_MAP_PARAM_FIELD_FLAGS ? p->flags : 0;
+	void *address = p->field_mask & UCP_MEM_MAP_PARAM_FIELD_ADDRESS ? p->address : NULL;
+	ucs_status_t status = check(p, flags, address);
+	ucp_mem_h m;
+
+	if (status != UCS_OK)
+		return status;
+	m = calloc(1, sizeof(*m));
+	if (m == NULL)
+		return UCS_ERR_NO_MEMORY;
+	status = mem_fill(context, m, p, flags, address);
 	if (status != UCS_OK) {
 		free(m);
 		return status;
@@ -79,6 +151,7 @@ ucp_mem_unmap(ucp_context_h context, ucp_mem_h memh)
 	(void)context;
 	if (memh == NULL)
 		return UCS_OK;
+	plx_region_remove(&memh->key);
 	plx_seg_destroy(&memh->seg);
 	free(memh);
 	return UCS_OK;
@@ -101,49 +174,53 @@ ucp_mem_advise(ucp_context_h context, ucp_mem_h memh, ucp_mem_advise_params_t *p
 {
 	const uint64_t all = UCP_MEM_ADVISE_PARAM_FIELD_ADDRESS | UCP_MEM_ADVISE_PARAM_FIELD_LENGTH |
 		UCP_MEM_ADVISE_PARAM_FIELD_ADVICE;
-	char *from = p->address, *base = memh->address;
-	uintptr_t start;
+	uintptr_t from, base = (uintptr_t)memh->address, start;
 
 	(void)context;
 	if ((p->field_mask & all) != all)
 		return UCS_ERR_INVALID_PARAM;
-	if (from < base || p->length > memh->length ||
-		(size_t)(from - base) > memh->length - p->length)
+	from = (uintptr_t)p->address;
+	if (from < base || p->length > memh->length || from - base > memh->length - p->length)
 		return UCS_ERR_INVALID_PARAM;
 	if (p->advice != UCP_MADV_WILLNEED || p->length == 0)
 		return UCS_OK;
-	start = (uintptr_t)from / PAGE * PAGE;
+	start = from / PAGE * PAGE;
 	/* A hint: that the kernel does not take it harms nothing. */
-	(void)madvise((void *)start, (uintptr_t)from + p->length - start, MADV_WILLNEED);
+	(void)madvise((void *)start, from + p->length - start, MADV_WILLNEED);
 	return UCS_OK;
+}
+
+/* Bytes of "64", "4k", "1m,..." and so on; what follows a comma are memory types. */
+static size_t
+size_of(const char *text)
+{
+	char *end;
+	size_t n = strtoull(text, &end, 0);
+
+	switch (*end) {
+	case 'k':
+	case 'K':
+		return n << 10;
+	case 'm':
+	case 'M':
+		return n << 20;
+	case 'g':
+	case 'G':
+		return n << 30;
+	default:
+		return n;
+	}
 }
 
 void
 ucp_mem_print_info(const char *mem_size, ucp_context_h context, FILE *stream)
 {
 	ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
-			UCP_MEM_MAP_PARAM_FIELD_FLAGS, .flags = UCP_MEM_MAP_ALLOCATE};
-	char *end;
+			UCP_MEM_MAP_PARAM_FIELD_FLAGS, .flags = UCP_MEM_MAP_ALLOCATE,
+			.length = size_of(mem_size)};
 	ucs_status_t status;
 	ucp_mem_h memh;
 
-	params.length = strtoull(mem_size, &end, 0);
-	switch (*end) {
-	case 'k':
-	case 'K':
-		params.length <<= 10;
-		break;
-	case 'm':
-	case 'M':
-		params.length <<= 20;
-		break;
-	case 'g':
-	case 'G':
-		params.length <<= 30;
-		break;
-	default:
-		break;
-	}
 	status = ucp_mem_map(context, &params, &memh);
 	if (status != UCS_OK) {
 		fprintf(stream, "# no memory of %s bytes\n", mem_size);

@@ -32,8 +32,12 @@ done_recv_nbx(struct plx_req *req)
 static __rte_noinline ucs_status_ptr_t
 send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct ucp_post *p)
 {
-	struct plx_req *req = ucp_req_get(ep->worker, p, buf);
+	ucs_status_t status = ucp_ep_status(ep);
+	struct plx_req *req;
 
+	if (unlikely(status != UCS_OK))
+		return ucp_req_ended(ep->worker, p, ucp_status_errno(ucp_buf_drop(buf, status)));
+	req = ucp_req_get(ep->worker, p, buf);
 	if (req == NULL)
 		return error(UCS_ERR_NO_MEMORY);
 	plx_worker_stream_send(ep->worker->core, &ep->user, buf->addr, buf->len, req);

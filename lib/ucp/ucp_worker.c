@@ -3,6 +3,7 @@
  *
  * ucp_worker.c - workers: create, query, progress, flush
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,27 @@ worker_fill(ucp_worker_h w, const ucp_worker_params_t *p)
 		snprintf(w->name, sizeof(w->name), "%s", p->name);
 	else
 		snprintf(w->name, sizeof(w->name), "%s", w->context->name);
+	if (p->field_mask & UCP_WORKER_PARAM_FIELD_CLIENT_ID)
+		w->client_id = p->client_id;
 	return UCS_OK;
+}
+
+/* Which events wake is not looked at: all do, and waking for more than was asked is allowed. */
+static void
+wakeup_fill(ucp_worker_h w, const ucp_worker_params_t *p, struct plx_worker_params *core)
+{
+	core->event_fd = -1;
+	core->wakeup = (w->context->features & UCP_FEATURE_WAKEUP) != 0;
+	if (!core->wakeup)
+		return;
+	core->wakeup_edge = (p->field_mask & UCP_WORKER_PARAM_FIELD_EVENTS) != 0 &&
+		(p->events & UCP_WAKEUP_EDGE) != 0;
+	if (p->field_mask & UCP_WORKER_PARAM_FIELD_USER_DATA)
+		core->event_data = p->user_data;
+	if (p->field_mask & UCP_WORKER_PARAM_FIELD_EVENT_FD) {
+		core->event_fd = p->event_fd;
+		w->own_event_fd = true;
+	}
 }
 
 ucs_status_t
@@ -66,6 +87,7 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	if (status != UCS_OK)
 		goto free_w;
 	core.name = w->name;
+	wakeup_fill(w, params, &core);
 	status = ucp_status(plx_worker_create(&core, &w->core));
 	if (status != UCS_OK)
 		goto free_lock;
@@ -161,8 +183,10 @@ ucp_worker_progress(ucp_worker_h w)
 	n = plx_worker_progress(w->core);
 	/* pairs with the release in on_ep_failed() */
 	if (unlikely(atomic_load_explicit(&w->core->n_failed, memory_order_acquire) !=
-		    w->failed_seen))
+		    w->failed_seen)) {
 		ucp_ep_tell_failed(w);
+		n++; /* who sleeps when there was nothing looks at what its handlers did first */
+	}
 	ucp_unlock(w);
 	return n;
 }
@@ -175,12 +199,64 @@ ucp_worker_print_info(ucp_worker_h w, FILE *stream)
 	fprintf(stream, "#\n");
 }
 
+ucs_status_t
+ucp_worker_get_efd(ucp_worker_h w, int *fd)
+{
+	int rc = w->own_event_fd ? -EOPNOTSUPP : plx_worker_efd(w->core);
+
+	if (rc < 0)
+		return ucp_status(rc);
+	*fd = rc;
+	return UCS_OK;
+}
+
+ucs_status_t
+ucp_worker_arm(ucp_worker_h w)
+{
+	int rc;
+
+	ucp_lock(w);
+	rc = plx_worker_arm(w->core);
+	/* pairs with the release in on_ep_failed(); a handler that is still to be called */
+	if (rc == 0 && atomic_load_explicit(&w->core->n_failed, memory_order_acquire) !=
+			w->failed_seen)
+		rc = -EBUSY;
+	ucp_unlock(w);
+	return ucp_status(rc);
+}
+
+ucs_status_t
+ucp_worker_wait(ucp_worker_h w)
+{
+	ucs_status_t status = ucp_worker_arm(w);
+
+	if (status == UCS_ERR_BUSY)
+		return UCS_OK; /* something is there to be progressed */
+	if (status == UCS_OK)
+		plx_worker_sleep(w->core);
+	return status;
+}
+
+ucs_status_t
+ucp_worker_signal(ucp_worker_h w)
+{
+	return ucp_status(plx_worker_signal(w->core));
+}
+
+#define WAIT_MEM_PAUSES 64 /* a few us at the most: a byte may change and stay the same */
+
 void
 ucp_worker_wait_mem(ucp_worker_h w, void *address)
 {
+	const uint8_t was = __atomic_load_n((uint8_t *)address, __ATOMIC_RELAXED);
+
 	(void)w;
-	(void)address;
-	rte_pause();
+	/* acquire: what was written before the byte is there as well */
+	for (unsigned i = 0; i < WAIT_MEM_PAUSES; i++) {
+		if (__atomic_load_n((uint8_t *)address, __ATOMIC_ACQUIRE) != was)
+			break;
+		rte_pause();
+	}
 }
 
 static ucs_status_ptr_t
@@ -220,18 +296,4 @@ ucs_status_t
 ucp_worker_flush(ucp_worker_h w)
 {
 	return ucp_req_wait(w, ucp_worker_flush_nb(w, 0, NULL));
-}
-
-ucs_status_t
-ucp_worker_fence(ucp_worker_h w)
-{
-	(void)w;
-	return UCS_OK; /* what one ep carries, it carries in order */
-}
-
-ucs_status_t
-ucp_worker_signal(ucp_worker_h w)
-{
-	(void)w;
-	return UCS_ERR_UNSUPPORTED;
 }

@@ -11,6 +11,7 @@
 #ifndef PLX_WIRE_H
 #define PLX_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,6 +31,12 @@ enum plx_wire_op {
 	PLX_WIRE_DATA,	    /* answer to PULL */
 	PLX_WIRE_FLOW,	    /* receiver to sender: announce everything, or no longer */
 	PLX_WIRE_CANCEL,    /* sender to receiver: the rest of that message does not come */
+	PLX_WIRE_PUT,	    /* write the data to a region; answer with RMA_ACK */
+	PLX_WIRE_GET,	    /* read a region; answer with RMA_DATA */
+	PLX_WIRE_ATOMIC,    /* change a word of a region; answer with RMA_ACK */
+	PLX_WIRE_RMA_ACK,
+	PLX_WIRE_RMA_DATA,
+	PLX_WIRE_EP_CLOSE,  /* the other side's handle is closed; all before it has been sent */
 	PLX_WIRE_AM,	    /* a whole active message */
 	PLX_WIRE_AM_FIRST,  /* first piece of one; the others are FRAG */
 	PLX_WIRE_AM_RTS,    /* its data waits at the sender; then as after RTS */
@@ -122,6 +129,58 @@ struct plx_wire_flow {
 
 _Static_assert(sizeof(struct plx_wire_cancel) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_flow) == 8, "wire");
+/** Where a PUT, GET or ATOMIC goes: the region by name and proof, and an address in it. */
+struct plx_wire_where {
+	uint32_t index;
+	uint32_t gen;
+	uint64_t token;
+	uint64_t addr; /* in the target's process */
+};
+
+struct plx_wire_put {
+	struct plx_wire_id id;
+	struct plx_wire_where to;
+};
+
+struct plx_wire_get {
+	struct plx_wire_id id;
+	struct plx_wire_where from;
+	uint64_t offset; /* in the initiator's buffer, comes back with the data */
+	uint64_t len;
+};
+
+/** Its data are two uint64_t: operand, and for a compare-and-swap what to store. */
+struct plx_wire_atomic {
+	struct plx_wire_id id;
+	struct plx_wire_where at;
+	uint8_t op;    /* enum plx_rma_atomic */
+	uint8_t size;  /* 4 or 8 */
+	uint8_t fetch; /* the value before is wanted */
+	uint8_t pad[5];
+};
+
+struct plx_wire_rma_ack {
+	struct plx_wire_id id;
+	uint64_t value; /* before an atomic */
+	int32_t err;	/* 0 or -errno of the target */
+	uint32_t pad;
+};
+
+struct plx_wire_rma_data {
+	struct plx_wire_id id;
+	uint64_t offset;
+	int32_t err;
+	uint32_t last; /* 1: the GET is answered */
+};
+
+#define PLX_WIRE_CLOSE_FORCE 1u /* the closer has dropped what was open */
+
+struct plx_wire_ep_close {
+	uint32_t conn_id;
+	uint32_t flags; /* PLX_WIRE_CLOSE_x */
+};
+
+_Static_assert(sizeof(struct plx_wire_ep_close) == 8, "wire");
 /* An active message goes as its header, padded to 8 bytes, and its data. */
 #define PLX_WIRE_AM_HDR_MAX 4096
 #define PLX_WIRE_AM_REPLY   0x8000u /* of hdr_len: the sender wants to be answered */
@@ -177,6 +236,11 @@ _Static_assert(sizeof(struct plx_wire_help) == 48, "wire");
 _Static_assert(sizeof(struct plx_wire_help_end) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_pull) == 32, "wire");
 _Static_assert(sizeof(struct plx_wire_data) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_put) == 32, "wire");
+_Static_assert(sizeof(struct plx_wire_get) == 48, "wire");
+_Static_assert(sizeof(struct plx_wire_atomic) == 40, "wire");
+_Static_assert(sizeof(struct plx_wire_rma_ack) == 24, "wire");
+_Static_assert(sizeof(struct plx_wire_rma_data) == 24, "wire");
 _Static_assert(sizeof(struct plx_wire_am) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_am_first) == 24, "wire");
 _Static_assert(sizeof(struct plx_wire_am_rts) == 40, "wire");
@@ -234,5 +298,102 @@ int plx_wire_addr_unpack(const void *buf, struct plx_wire_addr *a);
 
 /** @return the bytes of a packed address that plx_wire_addr_unpack() accepted. */
 size_t plx_wire_addr_len(const void *buf);
+
+/** What a packed region is for. */
+enum plx_wire_mem_kind {
+	PLX_WIRE_MEM_RKEY,   /* a key: access by peers */
+	PLX_WIRE_MEM_EXPORT, /* to be mapped by another context */
+};
+
+/**
+ * A packed region: PLX_WIRE_MEM_MAX bytes at the most, self-delimiting, any alignment.
+ * The part from host on is there for memory that others can map, when fd is one.
+ */
+struct plx_wire_mem {
+	uint32_t magic;
+	uint16_t bytes; /* of all */
+	uint8_t version;
+	uint8_t kind;	/* enum plx_wire_mem_kind */
+	uint32_t crc;	/* crc32c of all, with this field 0 */
+	uint32_t rights; /* enum plx_region_right */
+	uint32_t index;
+	uint32_t gen;
+	uint64_t token;
+	uint64_t base; /* in the owner's process */
+	uint64_t len;
+	uint64_t proc; /* plx_proc_id() of the owner */
+	uint64_t host;
+	uint64_t start;
+	uint32_t pid;
+	uint32_t fd;
+	uint64_t ino;
+	uint64_t seg_len;
+};
+_Static_assert(offsetof(struct plx_wire_mem, host) == 56, "wire");
+_Static_assert(sizeof(struct plx_wire_mem) == 96, "wire");
+
+#define PLX_WIRE_MEM_MAX  96
+#define PLX_WIRE_MEM_HEAD 8 /* bytes that hold the length */
+
+/**
+ * Write a packed region: magic, bytes, version and crc are filled in.
+ * @param mapped whether the part from host on is there
+ * @return its bytes. Thread: any.
+ */
+size_t plx_wire_mem_pack(struct plx_wire_mem *m, bool mapped, void *buf);
+
+/** @return the bytes that a packed region says it has, by its first PLX_WIRE_MEM_HEAD. */
+size_t plx_wire_mem_len(const void *buf);
+
+/**
+ * Read a packed region that somebody handed us.
+ * @param buf plx_wire_mem_len() bytes, at most PLX_WIRE_MEM_MAX
+ * @param mapped out: whether the part from host on is there
+ * @return 0, or -EINVAL. Thread: any.
+ */
+int plx_wire_mem_unpack(const void *buf, struct plx_wire_mem *m, bool *mapped);
+/** The messages by which a client and a server find each other, over a socket (lib/cm). */
+enum plx_wire_conn_kind {
+	PLX_WIRE_CONN_HELLO = 1, /* client: my address, will you? */
+	PLX_WIRE_CONN_ACCEPT,	 /* server: my address */
+	PLX_WIRE_CONN_REJECT,	 /* server: no, because of err */
+	PLX_WIRE_CONN_DONE,	 /* client: I am connected, or not because of err */
+};
+
+#define PLX_WIRE_CONN_VERSION	1
+#define PLX_WIRE_CONN_CLIENT_ID 1u   /* flags: client_id is given */
+#define PLX_WIRE_CONN_ID_MIN	(1u << 31) /* conn_id of such handles, chosen by the client */
+#define PLX_WIRE_CONN_MAX	(40 + PLX_WIRE_ADDR_MAX)
+
+struct plx_wire_conn {
+	uint8_t version; /* PLX_WIRE_CONN_VERSION */
+	uint8_t kind;	 /* enum plx_wire_conn_kind */
+	uint8_t err_mode; /* HELLO: the face's */
+	uint8_t pad;
+	uint32_t flags; /* PLX_WIRE_CONN_x */
+	uint32_t conn_id;
+	int32_t err; /* REJECT, DONE: 0 or -errno */
+	uint64_t client_id;
+	uint32_t addr_len; /* of the packed worker address that follows, or 0 */
+	uint32_t crc;	   /* of all with this 0 */
+};
+_Static_assert(sizeof(struct plx_wire_conn) == 32, "wire");
+
+/**
+ * Write a connection message; version, addr_len and crc are filled in.
+ * @param addr packed, or NULL
+ * @param buf of PLX_WIRE_CONN_MAX bytes
+ * @return its bytes. Thread: any.
+ */
+size_t plx_wire_conn_pack(const struct plx_wire_conn *h, const void *addr, size_t addr_len,
+	void *buf);
+
+/**
+ * Read one that came from anybody.
+ * @param addr filled for HELLO and ACCEPT, which must have one
+ * @return 0, or -EBADMSG. Thread: any.
+ */
+int plx_wire_conn_unpack(const void *buf, size_t len, struct plx_wire_conn *h,
+	struct plx_wire_addr *addr);
 
 #endif

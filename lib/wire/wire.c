@@ -24,6 +24,12 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_DATA] = sizeof(struct plx_wire_data),
 	[PLX_WIRE_FLOW] = sizeof(struct plx_wire_flow),
 	[PLX_WIRE_CANCEL] = sizeof(struct plx_wire_cancel),
+	[PLX_WIRE_PUT] = sizeof(struct plx_wire_put),
+	[PLX_WIRE_GET] = sizeof(struct plx_wire_get),
+	[PLX_WIRE_ATOMIC] = sizeof(struct plx_wire_atomic),
+	[PLX_WIRE_RMA_ACK] = sizeof(struct plx_wire_rma_ack),
+	[PLX_WIRE_RMA_DATA] = sizeof(struct plx_wire_rma_data),
+	[PLX_WIRE_EP_CLOSE] = sizeof(struct plx_wire_ep_close),
 	[PLX_WIRE_AM] = sizeof(struct plx_wire_am),
 	[PLX_WIRE_AM_FIRST] = sizeof(struct plx_wire_am_first),
 	[PLX_WIRE_AM_RTS] = sizeof(struct plx_wire_am_rts),
@@ -46,6 +52,12 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_DATA] = "data",
 	[PLX_WIRE_FLOW] = "flow",
 	[PLX_WIRE_CANCEL] = "cancel",
+	[PLX_WIRE_PUT] = "put",
+	[PLX_WIRE_GET] = "get",
+	[PLX_WIRE_ATOMIC] = "atomic",
+	[PLX_WIRE_RMA_ACK] = "rma_ack",
+	[PLX_WIRE_RMA_DATA] = "rma_data",
+	[PLX_WIRE_EP_CLOSE] = "ep_close",
 	[PLX_WIRE_AM] = "am",
 	[PLX_WIRE_AM_FIRST] = "am_first",
 	[PLX_WIRE_AM_RTS] = "am_rts",
@@ -159,4 +171,101 @@ plx_wire_addr_unpack(const void *buf, struct plx_wire_addr *a)
 		p += d->len;
 	}
 	return p == end ? 0 : -EINVAL;
+}
+
+#define MEM_MAGIC   0x4d584c50u /* "PLXM" */
+#define MEM_VERSION 1
+#define MEM_SHORT   offsetof(struct plx_wire_mem, host)
+
+/* Of a copy whose crc field is cleared. */
+static uint32_t
+mem_crc(struct plx_wire_mem m)
+{
+	m.crc = 0;
+	return rte_hash_crc(&m, m.bytes, ~0u);
+}
+
+size_t
+plx_wire_mem_pack(struct plx_wire_mem *m, bool mapped, void *buf)
+{
+	m->magic = MEM_MAGIC;
+	m->version = MEM_VERSION;
+	m->bytes = mapped ? sizeof(*m) : MEM_SHORT;
+	m->crc = mem_crc(*m);
+	memcpy(buf, m, m->bytes);
+	return m->bytes;
+}
+
+size_t
+plx_wire_mem_len(const void *buf)
+{
+	uint16_t bytes;
+
+	memcpy(&bytes, (const uint8_t *)buf + offsetof(struct plx_wire_mem, bytes), sizeof(bytes));
+	return bytes;
+}
+
+int
+plx_wire_mem_unpack(const void *buf, struct plx_wire_mem *m, bool *mapped)
+{
+	size_t bytes = plx_wire_mem_len(buf);
+
+	if (bytes != MEM_SHORT && bytes != sizeof(*m))
+		return -EINVAL;
+	memset(m, 0, sizeof(*m));
+	memcpy(m, buf, bytes);
+	if (m->magic != MEM_MAGIC || m->version != MEM_VERSION || m->crc != mem_crc(*m))
+		return -EINVAL;
+	if (m->len > UINT64_MAX - m->base)
+		return -EINVAL;
+	*mapped = bytes == sizeof(*m);
+	return *mapped && m->seg_len < m->len ? -EINVAL : 0;
+}
+
+static uint32_t
+conn_crc(const uint8_t *p, size_t len)
+{
+	const size_t at = offsetof(struct plx_wire_conn, crc);
+	uint32_t crc = rte_hash_crc(p, at, ~0u);
+
+	return rte_hash_crc(p + at + 4, len - at - 4, crc);
+}
+
+size_t
+plx_wire_conn_pack(const struct plx_wire_conn *h, const void *addr, size_t addr_len, void *buf)
+{
+	struct plx_wire_conn c = *h;
+
+	c.version = PLX_WIRE_CONN_VERSION;
+	c.addr_len = addr_len;
+	memcpy(buf, &c, sizeof(c));
+	if (addr != NULL)
+		memcpy((uint8_t *)buf + sizeof(c), addr, addr_len);
+	c.crc = conn_crc(buf, sizeof(c) + addr_len);
+	memcpy(buf, &c, sizeof(c));
+	return sizeof(c) + addr_len;
+}
+
+int
+plx_wire_conn_unpack(const void *buf, size_t len, struct plx_wire_conn *h,
+	struct plx_wire_addr *addr)
+{
+	const uint8_t *p = buf;
+	uint8_t packed[PLX_WIRE_ADDR_MAX] = {0};
+
+	if (len < sizeof(*h) || len > PLX_WIRE_CONN_MAX)
+		return -EBADMSG;
+	memcpy(h, p, sizeof(*h));
+	if (h->version != PLX_WIRE_CONN_VERSION || h->addr_len != len - sizeof(*h) ||
+		h->addr_len > PLX_WIRE_ADDR_MAX || h->crc != conn_crc(p, len) ||
+		h->conn_id < PLX_WIRE_CONN_ID_MIN || h->err > 0 || h->err < -4095)
+		return -EBADMSG;
+	if (h->kind != PLX_WIRE_CONN_HELLO && h->kind != PLX_WIRE_CONN_ACCEPT)
+		return h->kind == PLX_WIRE_CONN_REJECT || h->kind == PLX_WIRE_CONN_DONE ? 0
+											: -EBADMSG;
+	memcpy(packed, p + sizeof(*h), h->addr_len);
+	if (h->addr_len < PLX_WIRE_ADDR_HEAD || plx_wire_addr_len(packed) != h->addr_len ||
+		plx_wire_addr_unpack(packed, addr) != 0)
+		return -EBADMSG;
+	return 0;
 }

@@ -209,6 +209,8 @@ rts_send(struct plx_pend *p)
 	return rc;
 }
 
+static void send_run(void *arg);
+
 static void
 am_send(struct plx_worker *w, struct plx_req *req, uint32_t how)
 {
@@ -232,6 +234,8 @@ am_send(struct plx_worker *w, struct plx_req *req, uint32_t how)
 			break;
 		}
 	}
+	if (rc == -EAGAIN)
+		rc = plx_ep_defer(ep, send_run, req, &req->send.ep);
 	if (rc != 0)
 		plx_req_complete(req, rc);
 	else

@@ -15,6 +15,7 @@
 #ifndef PLX_WORKER_H
 #define PLX_WORKER_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,12 +23,14 @@
 #include <sys/queue.h>
 
 #include "plx_am.h"
+#include "plx_cm.h"
 #include "plx_conf.h"
 #include "plx_dev.h"
 #include "plx_ep.h"
 #include "plx_inbox.h"
 #include "plx_reactor.h"
 #include "plx_req.h"
+#include "plx_rma.h"
 #include "plx_rndv.h"
 #include "plx_stream.h"
 #include "plx_tag.h"
@@ -45,12 +48,36 @@ struct plx_worker_stat {
 
 extern const struct plx_stat_row plx_worker_stat_rows[];
 
+/** How an application sleeps until something happens; wake.c. Owner: application's side. */
+struct plx_wake {
+	bool on;
+	bool edge;
+	bool no_sleep; /* a device can't wake us: always busy */
+	int efd;       /* what polls readable */
+	int signal_fd; /* any thread writes: plx_worker_signal() */
+	int app_fd;    /* dedicated: the owner writes */
+	uint32_t events_seen;  /* dedicated: of n_events */
+	uint32_t failed_told;  /* owner: of n_failed */
+	_Atomic uint32_t n_events; /* writer: owner; turns that did something */
+	_Atomic uint32_t armed; /* dedicated; writer: application's side 1; who wakes 0 */
+};
+
+/** Listeners and what is being connected; conn.c. Owner: application's side. */
+struct plx_conns {
+	struct plx_cm cm;
+	LIST_HEAD(, plx_listener) listeners;
+	LIST_HEAD(, plx_conn) list;
+	bool in_run;
+	uint64_t last_ticks; /* when the sockets were looked at */
+};
+
 struct plx_worker {
 	/* line 0: set at create, read in every turn */
 	struct plx_tag *tag;
 	uint32_t n_queues;
 	bool dedicated;
 	bool in_turn;
+	uint8_t app_work; /* enum worker_app_work; application's side */
 	struct plx_queue *queues[PLX_DEV_MAX];
 
 	/* owner */
@@ -65,6 +92,7 @@ struct plx_worker {
 	struct plx_msg_pools msgs;
 	struct plx_am am; /* its handlers: application's side */
 	struct plx_streams streams;
+	struct plx_rma rma; /* its last fields are the application's side's */
 	TAILQ_HEAD(, plx_flush) flushes;
 	SLIST_HEAD(, plx_ep) failing; /* peers found dead, told in the next turn */
 	struct plx_worker_stat stat;
@@ -73,7 +101,9 @@ struct plx_worker {
 	/* application's side */
 	alignas(PLX_LINE) struct plx_req_pool reqs;
 	bool in_poll;
-	_Atomic uint32_t n_failed; /* writer: owner; eps that have failed */
+	_Atomic uint32_t n_failed; /* writer: owner; eps and handles that have failed */
+	struct plx_wake wake;
+	struct plx_conns conns;
 
 	/* cold */
 	struct plx_dev *devs[PLX_DEV_MAX];
@@ -93,6 +123,10 @@ struct plx_worker_params {
 	uint32_t user_len;	     /* bytes of the user's area behind a request */
 	void (*user_init)(void *user);
 	void (*user_cleanup)(void *user);
+	bool wakeup;	  /* plx_worker_efd(), _arm() and _wait() work */
+	bool wakeup_edge; /* the descriptor tells of what is new only */
+	int event_fd;	  /* wakeup: an epoll descriptor that is to be told too, or -1 */
+	void *event_data; /* what it then says */
 };
 
 /**
@@ -197,6 +231,26 @@ void plx_worker_users_each(struct plx_worker *w, void (*fn)(struct plx_ep_user *
 void plx_worker_ep_cancel(struct plx_worker *w, const struct plx_ep_user *user);
 
 /**
+ * Put or get at once, through the device; what is mapped the face does by itself.
+ * @return 0 done; -EAGAIN it needs a request; or why it fails. Thread: application's side.
+ */
+int plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d);
+
+/** Put, get or atomic; req completes when it is over. Thread: application's side. */
+void plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req *req);
+
+/**
+ * The application works with its peers without turns that find something, by loads and
+ * stores: that is not idleness, and no time to yield. Thread: application's side.
+ */
+static inline void
+plx_worker_busy(struct plx_worker *w)
+{
+	/* two threads of a MULTI worker may meet here: either count will do */
+	__atomic_store_n(&w->empty_turns, 0, __ATOMIC_RELAXED);
+}
+
+/**
  * Add a handle for the sender of a message, by the number that the message carried.
  * Thread: application's side.
  */
@@ -241,7 +295,7 @@ int plx_worker_stream_send_now(struct plx_worker *w, struct plx_ep_user *user, c
 	uint64_t len);
 
 /** Send bytes; req completes when buf may be used again. Thread: application's side. */
-void plx_worker_stream_send(struct plx_worker *w, struct plx_ep_user *user, const void *buf,
+void plx_worker_stream_send(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
 	uint64_t len, struct plx_req *req);
 
 /**
@@ -264,6 +318,86 @@ uint64_t plx_worker_stream_unread(struct plx_worker *w, struct plx_ep_user *user
 
 /** Write what there is to know, as text. Thread: application's side. */
 void plx_worker_dump(FILE *f, struct plx_worker *w);
+
+/* wake.c */
+
+/** @return the descriptor that polls readable when an armed worker has something to do. */
+static inline int
+plx_worker_efd(const struct plx_worker *w)
+{
+	return w->wake.on ? w->wake.efd : -EOPNOTSUPP;
+}
+
+/**
+ * Ask to be woken by what comes from now on.
+ * @return 0; -EBUSY: something waits, give turns first; -EOPNOTSUPP made without wakeup
+ * Thread: application's side.
+ */
+int plx_worker_arm(struct plx_worker *w);
+
+/**
+ * After plx_worker_arm(): sleep until something happens, or PLX_WAKE_MAX_MS.
+ * Thread: any. Blocks: may.
+ */
+void plx_worker_sleep(const struct plx_worker *w);
+#define PLX_WAKE_MAX_MS 500
+
+/** Make the descriptor readable until the next plx_worker_arm(). Thread: any, at any time. */
+int plx_worker_signal(struct plx_worker *w);
+
+/* conn.c: eps by socket address. All: application's side. */
+
+struct plx_listener;
+struct plx_conn_req;
+struct plx_conn;
+
+/** A client's wish to connect. */
+struct plx_conn_req {
+	struct plx_cm_sock *sock; /* in no cm */
+	struct plx_wire_conn hello;
+	struct plx_wire_addr addr; /* the client's worker */
+	struct sockaddr_storage client;
+};
+
+/**
+ * Listen on a socket address.
+ * @param fn called from plx_worker_progress() with each request, which is its to answer
+ * Errors: -EINVAL not an address; -EADDRINUSE and others.
+ */
+int plx_worker_listen(struct plx_worker *w, const struct sockaddr *addr, socklen_t len,
+	void (*fn)(struct plx_conn_req *r, void *arg), void *arg, struct plx_listener **out);
+void plx_worker_unlisten(struct plx_listener *l);
+/** Where it listens. @return 0 or -errno */
+int plx_listener_addr(const struct plx_listener *l, struct sockaddr_storage *addr);
+
+struct plx_conn_params {
+	const struct sockaddr *to, *local; /* local may be NULL */
+	socklen_t to_len, local_len;
+	uint8_t err_mode;
+	bool has_client_id;
+	uint64_t client_id;
+};
+
+/** Connect a handle; operations on it wait meanwhile. @return 0 or -errno: bad arguments */
+int plx_worker_conn_open(struct plx_worker *w, const struct plx_conn_params *p,
+	struct plx_ep_user *user);
+
+/** Answer a request with a handle, and free it. @return 0; on an error the client is refused */
+int plx_worker_conn_accept(struct plx_worker *w, struct plx_conn_req *r, struct plx_ep_user *user);
+
+/** Refuse a request, and free it. */
+void plx_conn_reject(struct plx_conn_req *r, int err);
+
+/** Close a handle with a conn and tell its other side; req completes when that is done. */
+void plx_worker_conn_close(struct plx_worker *w, struct plx_ep_user *user, bool force,
+	struct plx_req *req);
+
+/** A handle that has failed is from now on one whose operations fail. */
+void plx_worker_conn_settle(struct plx_worker *w, struct plx_ep_user *user);
+
+/** Its socket addresses; family AF_UNSPEC when not known yet. */
+void plx_conn_addrs(const struct plx_conn *c, struct sockaddr_storage *local,
+	struct sockaddr_storage *remote);
 
 /** Call fn for each worker of the process, none of which can go meanwhile. Thread: any. */
 void plx_worker_each(void (*fn)(struct plx_worker *w, void *arg), void *arg);

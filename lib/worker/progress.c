@@ -23,7 +23,7 @@ fail_run(struct plx_worker *w)
 		SLIST_REMOVE_HEAD(&w->failing, failing);
 		worker_drop_partial(w, ep, ep->failing_err);
 		plx_ep_fail(ep, ep->failing_err);
-		plx_stream_ep_failed(&w->streams, ep, ep->failing_err);
+		plx_stream_ep_failed(ep, ep->failing_err);
 	}
 }
 
@@ -31,13 +31,56 @@ bool
 worker_flush_is_done(const struct plx_worker *w, const struct plx_flush *f)
 {
 	switch (f->kind) {
-	case PLX_FLUSH_EP:
-		return f->ep->err != 0 || STAILQ_EMPTY(&f->ep->pending);
+	case PLX_FLUSH_EP: /* what waited then has been sent: see flush_run() in submit.c */
+		return f->ep->err != 0 || plx_rma_ep_over(f->ep, f->rma_seq);
 	case PLX_FLUSH_CLOSE:
-		return f->ep->err != 0 || plx_ep_is_quiet(f->ep, f->conn_id);
+		return f->ep->err != 0 || (plx_ep_is_quiet(f->ep, f->conn_id) &&
+						  plx_rma_ep_over(f->ep, f->rma_seq));
 	default:
-		return TAILQ_EMPTY(&w->eps.stalled);
+		return TAILQ_EMPTY(&w->eps.stalled) && LIST_EMPTY(&w->eps.connecting) &&
+		       plx_rma_all_over(&w->rma, f->rma_seq);
 	}
+}
+
+/* Everything before it has been sent: tell the other side that the handle is closed. */
+static bool
+flush_tell(struct plx_flush *f)
+{
+	struct plx_wire_ep_close h = {.conn_id = f->tell_id};
+
+	f->tell_id = 0;
+	if (f->ep->err != 0 || plx_ep_tx_ctl(f->ep, PLX_WIRE_EP_CLOSE, &h, sizeof(h)) != 0)
+		return true;
+	return STAILQ_EMPTY(&f->ep->pending);
+}
+
+bool
+worker_flush_waits(struct plx_worker *w)
+{
+	struct plx_flush *f;
+
+	TAILQ_FOREACH(f, &w->flushes, link) {
+		if (worker_flush_is_done(w, f))
+			break;
+	}
+	return f != NULL;
+}
+
+/* How it ended; an error of what nobody asked about is told once. */
+static int
+flush_status(struct plx_worker *w, const struct plx_flush *f)
+{
+	int *err = f->kind == PLX_FLUSH_WORKER ? &w->rma.err : &f->ep->rma.err;
+	int rc = *err;
+
+	*err = 0;
+	return f->kind == PLX_FLUSH_CLOSE ? 0 : rc;
+}
+
+void
+worker_flush_end(struct plx_worker *w, struct plx_flush *f)
+{
+	plx_req_complete(container_of(f, struct plx_req, flush), flush_status(w, f));
 }
 
 static __rte_noinline unsigned
@@ -51,13 +94,13 @@ flush_run(struct plx_worker *w)
 	TAILQ_CONCAT(&now, &w->flushes, link);
 	while ((f = TAILQ_FIRST(&now)) != NULL) {
 		TAILQ_REMOVE(&now, f, link);
-		if (!worker_flush_is_done(w, f)) {
+		if (!worker_flush_is_done(w, f) || (f->tell_id != 0 && !flush_tell(f))) {
 			TAILQ_INSERT_TAIL(&w->flushes, f, link);
 			continue;
 		}
 		if (f->ep != NULL)
 			f->ep->refs--;
-		plx_req_complete(container_of(f, struct plx_req, flush), 0);
+		worker_flush_end(w, f);
 		n++;
 	}
 	return n;
@@ -84,26 +127,30 @@ worker_rings_flush(struct plx_worker *w)
 unsigned
 plx_worker_turn(struct plx_worker *w)
 {
-	unsigned n = 0;
+	unsigned n = 0, own = 0;
 
 	if (unlikely(w->in_turn)) /* a callback asks for progress: it is in progress */
 		return 0;
 	w->in_turn = true;
 	if (w->dedicated)
-		n += plx_inbox_run(&w->inbox);		/* 1 operations of other threads */
+		n = own = plx_inbox_run(&w->inbox);	/* 1 operations of other threads */
 	n += worker_rx(w);				/* 2 packets, then the switch */
 	n += plx_rndv_run(&w->rndv);			/* 3 next pieces of large messages */
-	n += plx_eps_flush(&w->eps);			/* 4 what the devices did not take */
+	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
+	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
 	if (unlikely(!TAILQ_EMPTY(&w->flushes)))
-		n += flush_run(w);			/* 5 closes that wait */
+		n += flush_run(w);			/* 6 flushes and closes that wait */
 	if (unlikely(!SLIST_EMPTY(&w->failing)))
-		fail_run(w);				/* 6 peers that have died */
+		fail_run(w);				/* 7 peers that have died */
 	if (unlikely(!LIST_EMPTY(&w->eps.stopped) && w->msgs.bytes <= w->kept_max / 2))
-		plx_eps_resume(&w->eps);		/* 7 senders that were stopped */
+		plx_eps_resume(&w->eps);		/* 8 senders that were stopped */
 	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
-		plx_timers_run(&w->timers, rte_rdtsc()); /* 8 who is alive */
-	if (w->dedicated)
-		worker_rings_flush(w);			/* 9 what found no room in the rings */
+		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 who is alive */
+	if (w->dedicated) {
+		worker_rings_flush(w);			/* 10 what found no room in the rings */
+		if (unlikely(w->wake.on))
+			worker_wake_app(w, n - own);	/* 11 who sleeps until they come */
+	}
 	PLX_STAT_INC(w->stat.turns);
 	if (n != 0) {
 		PLX_STAT_INC(w->stat.busy_turns);
@@ -115,17 +162,42 @@ plx_worker_turn(struct plx_worker *w)
 	return n;
 }
 
-unsigned
-plx_worker_progress(struct plx_worker *w)
+static unsigned
+collect(struct plx_worker *w)
+{
+	/* pairs with the release in worker_wake_app(); before what it counts is looked at */
+	uint32_t seen = atomic_load_explicit(&w->wake.n_events, memory_order_acquire);
+	unsigned n = plx_req_pool_poll(&w->reqs) + plx_am_poll(&w->am);
+
+	/* The reactor took something: an unexpected message, say, for which nothing completes. */
+	if (w->wake.on && seen != w->wake.events_seen) {
+		w->wake.events_seen = seen;
+		n++;
+	}
+	return n;
+}
+
+static __rte_noinline unsigned
+progress_app(struct plx_worker *w)
 {
 	unsigned n;
 
-	if (likely(!w->dedicated))
-		return plx_worker_turn(w);
 	if (w->in_poll) /* as in a turn: a callback asks for progress */
 		return 0;
 	w->in_poll = true;
-	n = plx_req_pool_poll(&w->reqs) + plx_am_poll(&w->am);
+	if (w->app_work & WORKER_APP_ARMED)
+		worker_disarm(w);
+	n = w->dedicated ? collect(w) : plx_worker_turn(w);
+	if (w->app_work & WORKER_APP_CONNS)
+		n += worker_conns_run(w);
 	w->in_poll = false;
 	return n;
+}
+
+unsigned
+plx_worker_progress(struct plx_worker *w)
+{
+	if (likely(w->app_work == 0))
+		return plx_worker_turn(w);
+	return progress_app(w);
 }

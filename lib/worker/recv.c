@@ -467,6 +467,15 @@ rx_rndv(struct plx_worker *w, const struct plx_rx *rx)
 	}
 }
 
+static __rte_noinline void
+rx_ep_close(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_ep_close h;
+
+	memcpy(&h, rx->data, sizeof(h));
+	worker_on_ep_close(w, rx->src->user, &h);
+}
+
 static inline void
 rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 {
@@ -489,6 +498,16 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 		break;
 	case PLX_WIRE_RTS:
 		rx_rts(w, rx);
+		break;
+	case PLX_WIRE_PUT:
+	case PLX_WIRE_GET:
+	case PLX_WIRE_ATOMIC:
+	case PLX_WIRE_RMA_ACK:
+	case PLX_WIRE_RMA_DATA:
+		worker_rx_rma(w, rx);
+		break;
+	case PLX_WIRE_EP_CLOSE:
+		rx_ep_close(w, rx);
 		break;
 	case PLX_WIRE_AM:
 		rx_am(w, rx);

@@ -164,6 +164,16 @@ worker_send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p),
 		plx_req_complete(req, rc);
 }
 
+/* Its ep is connected now. */
+static void
+tag_send_again(void *arg)
+{
+	struct plx_req *req = arg;
+
+	worker_tag_send(worker_of(req), req,
+		atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_SYNC);
+}
+
 void
 worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 {
@@ -189,6 +199,8 @@ worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 			break;
 		}
 	}
+	if (rc == -EAGAIN)
+		rc = plx_ep_defer(ep, tag_send_again, req, &req->send.ep);
 	if (rc != 0)
 		plx_req_complete(req, rc);
 }

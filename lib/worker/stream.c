@@ -31,23 +31,31 @@ send_run(void *arg)
 {
 	struct plx_req *req = arg;
 	struct plx_worker *w = worker_of(req);
-	struct plx_ep_user *user = req->stream.user;
-	struct plx_stream *s = plx_stream_of(&w->streams, user);
-	int rc = s != NULL ? plx_ep_connect(user->ep) : -ENOMEM;
+	struct plx_ep *ep = req->stream.ep;
+	struct plx_stream *s;
+	int rc = plx_ep_connect(ep);
 
-	if (rc == 0)
-		plx_stream_send(s, req);
-	else
+	if (rc == 0) {
+		s = plx_stream_get(&w->streams, ep, req->stream.conn_id);
+		if (s != NULL)
+			plx_stream_send(s, req);
+		else
+			rc = -ENOMEM;
+	} else if (rc == -EAGAIN) {
+		rc = plx_ep_defer(ep, send_run, req, &req->stream.ep);
+	}
+	if (rc != 0)
 		plx_req_complete(req, rc);
 }
 
 void
-plx_worker_stream_send(struct plx_worker *w, struct plx_ep_user *user, const void *buf, uint64_t len,
+plx_worker_stream_send(struct plx_worker *w, const struct plx_ep_user *user, const void *buf, uint64_t len,
 	struct plx_req *req)
 {
 	req->buf = (void *)(uintptr_t)buf;
 	req->len = len;
-	req->stream.user = user;
+	req->stream.ep = user->ep;
+	req->stream.conn_id = user->conn_id;
 	if (!worker_submit(w, send_run, req))
 		send_run(req);
 }
@@ -94,7 +102,7 @@ lend_run(void *arg)
 	struct plx_stream *s = plx_stream_of(&a->w->streams, a->user);
 
 	a->data = s != NULL ? plx_stream_lend(s, &a->len) : NULL;
-	a->rc = s == NULL ? -ENOMEM : s->err != 0 ? s->err : s->ep->err;
+	a->rc = s == NULL ? -ENOMEM : s->err != 0 ? s->err : plx_ep_user_err(a->user);
 }
 
 int

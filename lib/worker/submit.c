@@ -242,11 +242,26 @@ plx_worker_cancel(struct plx_worker *w, struct plx_req *req)
 	plx_worker_call(w, cancel_run, req);
 }
 
+/* What was sent is with the device: what is left are answers. */
+static void
+flush_wait(struct plx_worker *w, struct plx_flush *f)
+{
+	if (f->ep != NULL)
+		f->ep->refs++; /* until it is done */
+	TAILQ_INSERT_TAIL(&w->flushes, f, link);
+}
+
 static int
 flush_pend_send(struct plx_pend *p)
 {
+	struct plx_flush *f = container_of(p, struct plx_flush, pend);
+	struct plx_worker *w = worker_of(container_of(f, struct plx_req, flush));
+
 	/* At the head: all before it is with the device. */
-	plx_req_complete(container_of(p, struct plx_req, flush.pend), 0);
+	if (worker_flush_is_done(w, f))
+		worker_flush_end(w, f);
+	else
+		flush_wait(w, f);
 	return 0;
 }
 
@@ -262,19 +277,37 @@ flush_run(void *arg)
 	struct plx_req *req = arg;
 	struct plx_worker *w = worker_of(req);
 	struct plx_flush *f = &req->flush;
+	int rc;
 
-	if (worker_flush_is_done(w, f)) {
-		plx_req_complete(req, 0);
-	} else if (f->kind == PLX_FLUSH_EP) {
+	if (f->ep != NULL && f->ep->stub) {
+		rc = plx_ep_connect(f->ep);
+		if (rc == -EAGAIN)
+			rc = plx_ep_defer(f->ep, flush_run, req, &f->ep);
+		if (rc != 0)
+			plx_req_complete(req, rc);
+		return;
+	}
+	f->rma_seq = w->rma.seq;
+	if (f->kind == PLX_FLUSH_EP && !STAILQ_EMPTY(&f->ep->pending)) {
 		f->pend.send = flush_pend_send;
 		f->pend.fail = flush_pend_fail;
 		f->pend.conn_id = f->conn_id;
 		plx_ep_pend(f->ep, &f->pend);
+	} else if (f->tell_id == 0 && worker_flush_is_done(w, f)) {
+		worker_flush_end(w, f);
 	} else {
-		if (f->ep != NULL)
-			f->ep->refs++; /* until it is done */
-		TAILQ_INSERT_TAIL(&w->flushes, f, link);
+		flush_wait(w, f);
 	}
+}
+
+void
+worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id)
+{
+	req->flush.kind = PLX_FLUSH_CLOSE;
+	req->flush.ep = ep;
+	req->flush.conn_id = conn_id;
+	req->flush.tell_id = conn_id;
+	flush_run(req);
 }
 
 void
@@ -284,6 +317,9 @@ plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, const struct pl
 	req->flush.kind = kind;
 	req->flush.ep = user != NULL ? user->ep : NULL;
 	req->flush.conn_id = user != NULL ? user->conn_id : PLX_CONN_NONE;
+	req->flush.tell_id = 0;
+	/* What was stored to mapped memory is seen before anything is loaded after this. */
+	atomic_thread_fence(memory_order_seq_cst);
 	if (!worker_submit(w, flush_run, req))
 		flush_run(req);
 }

@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <rte_cycles.h>
 
+#include "plx_proc.h"
 #include "worker_int.h"
 
 PLX_LOG_DEFINE(worker, "plx.worker");
@@ -122,6 +121,8 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	const struct plx_conf *conf = params->conf;
 
 	w->dedicated = plx_reactor_count() > 0;
+	w->app_work = w->dedicated ? WORKER_APP_DEDICATED : 0;
+	w->conns.cm.epfd = -1;
 	w->yield_turns = plx_conf_u64(conf, PLX_CONF_WORKER_YIELD_TURNS);
 	w->kept_max = plx_conf_u64(conf, PLX_CONF_TAG_UNEXPECTED_MAX);
 	w->check_ticks = plx_conf_u64(conf, PLX_CONF_PEER_CHECK_MS) * rte_get_tsc_hz() / 1000;
@@ -135,6 +136,8 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	plx_eps_open(&w->eps, on_ep_failed);
 	w->eps.rndv = &w->rndv;
 	w->eps.eager_max = plx_conf_u64(conf, PLX_CONF_EAGER_MAX);
+	plx_rma_open(&w->rma, conf, w->dedicated);
+	w->eps.rma = &w->rma;
 	plx_msg_pools_open(&w->msgs);
 	plx_streams_open(&w->streams, &w->eps, &w->msgs, &w->rndv, w->eps.eager_max);
 	w->check.fn = check_peers;
@@ -148,6 +151,7 @@ free_fields(struct plx_worker *w)
 	plx_streams_close(&w->streams);
 	plx_msg_pools_close(&w->msgs);
 	plx_rndv_close(&w->rndv);
+	plx_rma_close(&w->rma);
 	pthread_mutex_destroy(&w->users_lock);
 }
 
@@ -179,12 +183,15 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	rc = open_queues(w, params->conf);
 	if (rc != 0)
 		goto free_reqs;
+	rc = worker_wake_open(w, params);
+	if (rc != 0)
+		goto close_q;
 	w->poller.fn = poll_turn;
 	w->poller.arg = w;
 	if (w->dedicated) {
 		rc = plx_inbox_open(&w->inbox);
 		if (rc != 0)
-			goto close_q;
+			goto close_wake;
 		rc = plx_reactor_add(&w->poller);
 		if (rc != 0)
 			goto close_inbox;
@@ -197,6 +204,8 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	return 0;
 close_inbox:
 	plx_inbox_close(&w->inbox);
+close_wake:
+	worker_wake_close(w);
 close_q:
 	close_queues(w);
 free_reqs:
@@ -220,6 +229,8 @@ plx_worker_destroy(struct plx_worker *w)
 	pthread_mutex_unlock(&all.lock);
 	plx_reactor_remove(&w->poller); /* from here on this thread is the owner */
 	plx_inbox_close(&w->inbox);
+	worker_conns_close(w);
+	worker_wake_close(w);
 	plx_eps_close(&w->eps);
 	close_queues(w);
 	plx_req_pool_close(&w->reqs);
@@ -245,34 +256,18 @@ plx_worker_addr(const struct plx_worker *w, void *buf, size_t len)
 	return plx_wire_addr_pack(&a, buf, len);
 }
 
-/* Copy what the application points to by the kernel's hand: a bad pointer is an error then. */
-static int
-fetch(const void *from, void *to, size_t len)
-{
-	struct iovec local = {to, len};
-	struct iovec remote = {(void *)(uintptr_t)from, len};
-	ssize_t n = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-
-	if (n == (ssize_t)len)
-		return 0;
-	if (n >= 0 || errno == EFAULT)
-		return -EFAULT;
-	memcpy(to, from, len); /* not allowed in this sandbox: as UCX does it */
-	return 0;
-}
-
 /* An address comes without its length: believe the one inside within bounds. */
 static int
 addr_fetch(const void *addr, struct plx_wire_addr *out)
 {
 	uint8_t buf[PLX_WIRE_ADDR_MAX] = {0};
-	int rc = fetch(addr, buf, PLX_WIRE_ADDR_HEAD);
+	int rc = plx_proc_fetch(addr, buf, PLX_WIRE_ADDR_HEAD);
 
 	if (rc != 0)
 		return rc;
 	if (plx_wire_addr_len(buf) > sizeof(buf))
 		return -EINVAL;
-	rc = fetch(addr, buf, plx_wire_addr_len(buf));
+	rc = plx_proc_fetch(addr, buf, plx_wire_addr_len(buf));
 	return rc != 0 ? rc : plx_wire_addr_unpack(buf, out);
 }
 
@@ -284,40 +279,45 @@ struct ep_get_arg {
 };
 
 /* The first device that both sides have and that reaches the other. */
-static void
-ep_get_run(void *arg)
+int
+worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *wire, struct plx_ep **out)
 {
-	struct ep_get_arg *a = arg;
-	struct plx_worker *w = a->w;
+	int rc = -EHOSTUNREACH;
 
-	a->rc = -EHOSTUNREACH;
-	if (a->addr->uid != w->uid)
-		a->user->crossed = false;
-	for (uint32_t i = 0; i < a->addr->n_devs; i++) {
-		const struct plx_wire_addr_dev *d = &a->addr->devs[i];
+	for (uint32_t i = 0; i < wire->n_devs; i++) {
+		const struct plx_wire_addr_dev *d = &wire->devs[i];
 		struct plx_addr addr = {.len = d->len};
 		struct plx_peer *peer;
-		struct plx_ep *ep;
 
 		memcpy(addr.bytes, d->bytes, d->len);
 		for (uint32_t k = 0; k < w->n_queues; k++) {
 			if (strncmp(plx_dev_name(w->devs[k]), d->name, sizeof(d->name)) != 0)
 				continue;
-			a->rc = plx_peer_get(w->queues[k], &addr, &peer);
-			if (a->rc != 0)
+			rc = plx_peer_get(w->queues[k], &addr, &peer);
+			if (rc != 0)
 				continue;
-			ep = plx_ep_of(&w->eps, peer);
+			*out = plx_ep_of(&w->eps, peer);
 			plx_peer_put(peer); /* the ep holds it */
-			if (ep == NULL) {
-				a->rc = -ENOMEM;
-				return;
-			}
-			plx_ep_user_add(ep, a->user);
-			if (ep->err != 0)
-				on_ep_failed(ep, ep->err); /* its handler wants to know, too */
-			return;
+			return *out != NULL ? 0 : -ENOMEM;
 		}
 	}
+	return rc;
+}
+
+static void
+ep_get_run(void *arg)
+{
+	struct ep_get_arg *a = arg;
+	struct plx_ep *ep;
+
+	a->rc = worker_ep_of_addr(a->w, a->addr, &ep);
+	if (a->rc != 0)
+		return;
+	if (a->addr->uid != a->w->uid)
+		a->user->crossed = false;
+	plx_ep_user_add(ep, a->user);
+	if (ep->err != 0)
+		on_ep_failed(ep, ep->err); /* its handler wants to know, too */
 }
 
 int
@@ -349,7 +349,7 @@ ep_answer_run(void *arg)
 {
 	struct ep_answer_arg *a = arg;
 
-	plx_ep_user_add_as(a->ep, a->user, a->conn_id);
+	plx_ep_user_link(a->ep, a->user, a->conn_id);
 }
 
 void
@@ -377,7 +377,7 @@ ep_put_run(void *arg)
 	struct plx_ep *ep = a->user->ep;
 
 	plx_ep_user_remove(a->user);
-	plx_stream_detach(&a->w->streams, ep, a->user);
+	plx_stream_detach(ep, a->user);
 }
 
 void
@@ -385,6 +385,10 @@ plx_worker_ep_put(struct plx_worker *w, struct plx_ep_user *user)
 {
 	struct ep_put_arg a = {w, user};
 
+	if (user->conn != NULL) {
+		worker_conn_drop(w, user);
+		return;
+	}
 	pthread_mutex_lock(&w->users_lock);
 	LIST_REMOVE(user, all);
 	pthread_mutex_unlock(&w->users_lock);
@@ -435,6 +439,8 @@ plx_worker_dump(FILE *f, struct plx_worker *w)
 	dump_rows(f, &w->eps.stat, plx_ep_stat_rows);
 	fprintf(f, "# rendezvous\n");
 	dump_rows(f, &w->rndv.stat, plx_rndv_stat_rows);
+	fprintf(f, "# put, get, atomics\n");
+	dump_rows(f, &w->rma.stat, plx_rma_stat_rows);
 	fprintf(f, "# active messages\n");
 	dump_rows(f, &w->am.stat, plx_am_stat_rows);
 	fprintf(f, "# streams\n");

@@ -20,6 +20,32 @@ int worker_take_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *r
 void worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err);
 void worker_msg_free(struct plx_worker *w, struct plx_msg *msg);
 
+/** What the application's side does in progress besides a turn. */
+enum worker_app_work {
+	WORKER_APP_DEDICATED = 1 << 0, /* collect completions instead of a turn */
+	WORKER_APP_ARMED = 1 << 1,     /* it may have slept */
+	WORKER_APP_WAKEUP = 1 << 2,    /* dedicated: the owner counts events */
+	WORKER_APP_CONNS = 1 << 3,     /* sockets to look at */
+};
+
+/* wake.c */
+int worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params);
+void worker_wake_close(struct plx_worker *w);
+int worker_wake_add(struct plx_worker *w, int fd);
+void worker_disarm(struct plx_worker *w);
+/** Dedicated, at the end of the owner's turn that did n things: wake the application. */
+void worker_wake_app(struct plx_worker *w, unsigned n);
+
+/* conn.c */
+unsigned worker_conns_run(struct plx_worker *w);
+void worker_conns_close(struct plx_worker *w);
+void worker_conn_drop(struct plx_worker *w, struct plx_ep_user *user);
+void worker_on_ep_close(struct plx_worker *w, struct plx_ep *ep, const struct plx_wire_ep_close *h);
+
+/* worker.c */
+/** The ep of the worker with this address. Thread: owner. */
+int worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *addr, struct plx_ep **out);
+
 /* send.c */
 void worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync);
 void worker_send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p),
@@ -46,6 +72,12 @@ void worker_am_end(struct plx_am *am, struct plx_msg *m, int ack);
 
 /* progress.c */
 bool worker_flush_is_done(const struct plx_worker *w, const struct plx_flush *f);
+void worker_flush_end(struct plx_worker *w, struct plx_flush *f);
+
+/* rma.c */
+void worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx);
+bool worker_flush_waits(struct plx_worker *w); /* whether one could end now */
+void worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id);
 
 /* submit.c: what the owner does with an operation of the application's side */
 bool worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req);

@@ -16,6 +16,9 @@
 #include "../ucp_util.h"
 
 #define MP_DEADLINE_S 100
+#ifndef MP_FEATURES
+#define MP_FEATURES UCP_FEATURE_TAG
+#endif
 
 struct mp {
 	const char *dir;
@@ -76,7 +79,7 @@ mp_open(struct mp *m, int argc, char **argv)
 	m->dir = argv[1];
 	m->rank = atoi(argv[2]);
 	m->n = atoi(argv[3]);
-	m->ctx = util_context(UCP_FEATURE_TAG);
+	m->ctx = util_context(MP_FEATURES);
 	m->w = util_worker(m->ctx, UCS_THREAD_MODE_SINGLE);
 	m->ep = calloc((size_t)m->n, sizeof(*m->ep));
 	UTIL_OK(ucp_worker_get_address(m->w, &addr, &len));

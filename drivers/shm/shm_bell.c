@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * shm_bell.c - a receiver that sleeps, and the bell by which senders wake it
+ *
+ * Design notes
+ * A queue whose owner may sleep has a bell, a pipe. Its peers open the pipe's
+ * writing end through the owner's /proc/PID/fd, as they open the segment, so a bell
+ * needs no more permission than a segment, has no name and leaves nothing behind. They
+ * open it for reading and writing: a write to a bell whose owner is gone then raises
+ * no SIGPIPE. A full pipe is a bell that rings already.
+ *
+ * No wake-up is lost. The receiver stores sleeping, fences, and looks at every
+ * ring; a sender stores its message, fences, and looks at sleeping (both fences
+ * sequentially consistent, so one of them comes first). If the sender's is the
+ * first, the receiver sees the message and does not sleep; if the receiver's is,
+ * the sender sees sleeping and rings. Whoever takes sleeping from 1 to 0 rings, so a
+ * burst of messages costs one system call.
+ *
+ * Peers learn of the bell when they connect. A queue without one costs its peers a
+ * branch that is never taken.
+ *
+ * What is no message wakes as well: the death of a process by its pidfd, which is in
+ * the same epoll descriptor; a queue that is closed by ringing all who send to it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_bitops.h>
+
+#include "shm_int.h"
+
+int
+shm_queue_efd(struct plx_queue *q)
+{
+	struct shm_queue *sq = shm_queue(q);
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = sq};
+	int rc;
+
+	if (sq->bell[0] >= 0)
+		return sq->epfd;
+	if (pipe2(sq->bell, O_CLOEXEC | O_NONBLOCK) != 0)
+		return -errno;
+	if (epoll_ctl(sq->epfd, EPOLL_CTL_ADD, sq->bell[0], &ev) != 0) {
+		rc = -errno;
+		shm_bell_close(sq);
+		return rc;
+	}
+	sq->seg->bell_fd = sq->bell[1];
+	return sq->epfd;
+}
+
+void
+shm_bell_close(struct shm_queue *sq)
+{
+	for (int i = 0; i < 2; i++) {
+		if (sq->bell[i] >= 0)
+			close(sq->bell[i]);
+		sq->bell[i] = -1;
+	}
+}
+
+/* Whether something lies in a ring; what is found in a cold slot warms it. */
+static bool
+something_waits(struct shm_queue *sq)
+{
+	/* relaxed: whoever reads the message acquires it; here only whether counts */
+	if (atomic_load_explicit(&sq->seg->doorbell, memory_order_relaxed) != 0 ||
+		atomic_load_explicit(&sq->seg->news, memory_order_relaxed) != 0 ||
+		shm_mail_waits(sq))
+		return true;
+	for (uint64_t ready = sq->ready; ready != 0; ready &= ready - 1) {
+		uint32_t i = rte_bsf64(ready);
+
+		if (shm_slot_empty(sq, i))
+			continue;
+		if ((sq->hot >> i & 1) == 0)
+			atomic_fetch_or_explicit(&sq->seg->doorbell, 1ull << i,
+				memory_order_relaxed);
+		return true;
+	}
+	return false;
+}
+
+int
+shm_queue_arm(struct plx_queue *q)
+{
+	struct shm_queue *sq = shm_queue(q);
+
+	/* A process that died has more steps to go, which no event would bring. */
+	if (sq->n_gone != 0) {
+		shm_queue_control(q);
+		return -EBUSY;
+	}
+	atomic_store_explicit(&sq->seg->sleeping, 1, memory_order_relaxed);
+	/* pairs with the fence in shm_bell_ring() */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!something_waits(sq))
+		return 0;
+	atomic_store_explicit(&sq->seg->sleeping, 0, memory_order_relaxed);
+	return -EBUSY;
+}
+
+void
+shm_queue_disarm(struct plx_queue *q)
+{
+	struct shm_queue *sq = shm_queue(q);
+	char text[64];
+
+	/*
+	 * A sender that has just taken the word writes later than this reads: the bell then rings
+	 * for nothing, once.
+	 */
+	atomic_store_explicit(&sq->seg->sleeping, 0, memory_order_relaxed);
+	while (read(sq->bell[0], text, sizeof(text)) == sizeof(text))
+		;
+	/* pairs with the release in ring_news() */
+	if (atomic_exchange_explicit(&sq->seg->news, 0, memory_order_acquire) != 0 ||
+		shm_events(sq))
+		shm_queue_control(q);
+}
+
+int
+shm_bell_of(struct shm_peer *p)
+{
+	char path[64];
+
+	if (p->seg->bell_fd <= 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%u/fd/%d", p->addr.pid, p->seg->bell_fd);
+	p->bell = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (p->bell < 0)
+		return errno == ENOENT ? -ECONNREFUSED : -errno;
+	p->wakes = true;
+	return 0;
+}
+
+void
+shm_bell_forget(struct shm_peer *p)
+{
+	if (p->bell >= 0)
+		close(p->bell);
+	p->bell = -1;
+	p->wakes = false;
+}
+
+static void
+bell_write(int fd)
+{
+	/* full: it rings already */
+	if (write(fd, "", 1) < 0 && errno != EAGAIN)
+		PLX_LOG_RATELIMIT(WARNING, shm, "a bell does not ring: error %d", errno);
+}
+
+__rte_noinline void
+shm_bell_ring(struct shm_peer *p)
+{
+	/* pairs with the fence in shm_queue_arm(): our message comes before this look */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&p->seg->sleeping, memory_order_relaxed) != 0 &&
+		atomic_exchange_explicit(&p->seg->sleeping, 0, memory_order_relaxed) != 0)
+		bell_write(p->bell);
+}
+
+static void
+ring_news(struct shm_seg *seg, int bell)
+{
+	/* pairs with the acquire in shm_queue_disarm(): closed is seen after it */
+	atomic_store_explicit(&seg->news, 1, memory_order_release);
+	/* pairs with the fence in shm_queue_arm() */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_exchange_explicit(&seg->sleeping, 0, memory_order_relaxed) != 0)
+		bell_write(bell);
+}
+
+void
+shm_bell_last(struct shm_peer *p)
+{
+	struct shm_queue *sq = shm_queue(p->peer.q);
+	bool mapped_here = p->seg == NULL;
+
+	atomic_store_explicit(&sq->seg->closed, 1, memory_order_release);
+	if (p->gone || p->peer.state == PLX_PEER_DEAD || p->addr.uid == sq->addr.uid)
+		return;
+	/* One that sends to us and was never sent anything. */
+	if (mapped_here && shm_seg_map(&p->addr, &p->seg, &p->inode) != 0)
+		return;
+	if (p->bell >= 0 || shm_bell_of(p) == 0) {
+		if (p->bell >= 0)
+			ring_news(p->seg, p->bell);
+	}
+	if (mapped_here) {
+		shm_bell_forget(p);
+		munmap(p->seg, p->addr.len);
+		p->seg = NULL;
+	}
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * cm.c - sockets: connect, send, receive, give up in time
+ *
+ * Design notes
+ * Events are taken from the kernel one by one, since what a callback does may
+ * close any other socket.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "plx_assert.h"
+#include "plx_cm.h"
+
+#define CM_MAGIC   0x4d584c50u /* "PLXM" */
+#define CM_VERSION 1
+
+struct cm_head {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t len; /* of what follows */
+};
+_Static_assert(sizeof(struct cm_head) == PLX_CM_HEAD, "wire");
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + ts.tv_nsec;
+}
+
+int
+cm_add(struct plx_cm *cm, struct plx_cm_fd *f, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = f};
+
+	return epoll_ctl(cm->epfd, EPOLL_CTL_ADD, f->fd, &ev) == 0 ? 0 : -errno;
+}
+
+int
+plx_cm_open(struct plx_cm *cm)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
+	int rc;
+
+	memset(cm, 0, sizeof(*cm));
+	TAILQ_INIT(&cm->socks);
+	cm->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (cm->epfd < 0)
+		return -errno;
+	cm->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (cm->timerfd < 0 || epoll_ctl(cm->epfd, EPOLL_CTL_ADD, cm->timerfd, &ev) != 0) {
+		rc = -errno;
+		if (cm->timerfd >= 0)
+			close(cm->timerfd);
+		close(cm->epfd);
+		cm->epfd = -1;
+		return rc;
+	}
+	return 0;
+}
+
+void
+plx_cm_close(struct plx_cm *cm)
+{
+	if (cm->epfd < 0)
+		return;
+	while (!TAILQ_EMPTY(&cm->socks))
+		plx_cm_sock_close(TAILQ_FIRST(&cm->socks));
+	close(cm->timerfd);
+	close(cm->epfd);
+	cm->epfd = -1;
+}
+
+/* Let the timer ring at the earliest deadline. */
+static void
+timer_set(struct plx_cm *cm)
+{
+	struct itimerspec it = {.it_value = {0, 0}};
+	uint64_t first = 0;
+	struct plx_cm_sock *s;
+
+	TAILQ_FOREACH(s, &cm->socks, link) {
+		if (s->deadline_ns != 0 && (first == 0 || s->deadline_ns < first))
+			first = s->deadline_ns;
+	}
+	it.it_value.tv_sec = first / 1000000000u;
+	it.it_value.tv_nsec = first % 1000000000u;
+	timerfd_settime(cm->timerfd, TFD_TIMER_ABSTIME, &it, NULL);
+}
+
+void
+cm_deadline(struct plx_cm_sock *s, uint32_t ms)
+{
+	s->deadline_ns = ms != 0 ? now_ns() + ms * 1000000ull : 0;
+	timer_set(s->cm);
+}
+
+static void
+sock_fail(struct plx_cm_sock *s, int err)
+{
+	if (s->listener != NULL)
+		plx_cm_sock_close(s); /* nobody knows it yet */
+	else
+		s->on_fail(s, err);
+}
+
+static void
+timer_run(struct plx_cm *cm)
+{
+	struct plx_cm_sock *s;
+	uint64_t n, now = now_ns();
+
+	if (read(cm->timerfd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+		return;
+again:
+	TAILQ_FOREACH(s, &cm->socks, link) {
+		if (s->deadline_ns == 0 || s->deadline_ns > now)
+			continue;
+		s->deadline_ns = 0;
+		if (s->pending_err == 0)
+			PLX_STAT_INC(cm->stat.timeouts);
+		sock_fail(s, s->pending_err != 0 ? s->pending_err : -ETIMEDOUT);
+		goto again;
+	}
+	timer_set(cm);
+}
+
+unsigned
+plx_cm_poll(struct plx_cm *cm)
+{
+	struct epoll_event ev;
+	unsigned n = 0;
+
+	while (n < PLX_CM_MAX_EVENTS && epoll_wait(cm->epfd, &ev, 1, 0) == 1) {
+		struct plx_cm_fd *f = ev.data.ptr;
+
+		if (f == NULL)
+			timer_run(cm);
+		else
+			f->on_event(f, ev.events);
+		n++;
+	}
+	return n;
+}
+
+bool
+plx_cm_waits(const struct plx_cm *cm)
+{
+	struct epoll_event ev;
+
+	return epoll_wait(cm->epfd, &ev, 1, 0) == 1;
+}
+
+static void
+watch(struct plx_cm_sock *s)
+{
+	struct epoll_event ev = {.data.ptr = &s->fd, .events = EPOLLIN};
+
+	if (s->connecting || s->out_pos < s->out_len)
+		ev.events |= EPOLLOUT;
+	if (s->cm != NULL)
+		epoll_ctl(s->cm->epfd, EPOLL_CTL_MOD, s->fd.fd, &ev);
+}
+
+static int
+sock_flush(struct plx_cm_sock *s)
+{
+	while (s->out_pos < s->out_len) {
+		ssize_t n = send(s->fd.fd, s->out + s->out_pos, s->out_len - s->out_pos,
+			MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		s->out_pos += n;
+	}
+	return 0;
+}
+
+int
+plx_cm_send(struct plx_cm_sock *s, const void *msg, uint32_t len)
+{
+	struct cm_head head = {CM_MAGIC, CM_VERSION, len};
+	int rc = 0;
+
+	PLX_ASSERT(len <= PLX_CM_MSG_MAX);
+	if (s->out_pos < s->out_len)
+		return -EBUSY;
+	memcpy(s->out, &head, sizeof(head));
+	memcpy(s->out + sizeof(head), msg, len);
+	s->out_pos = 0;
+	s->out_len = sizeof(head) + len;
+	if (s->cm != NULL)
+		PLX_STAT_INC(s->cm->stat.msgs_out);
+	if (!s->connecting)
+		rc = sock_flush(s);
+	watch(s);
+	return rc;
+}
+
+/* A whole message is there. */
+static void
+sock_msg(struct plx_cm_sock *s, uint32_t len)
+{
+	struct plx_cm_listener *l = s->listener;
+
+	PLX_STAT_INC(s->cm->stat.msgs_in);
+	s->in_len = 0;
+	if (l == NULL) {
+		s->on_msg(s, s->in + PLX_CM_HEAD, len);
+		return;
+	}
+	s->listener = NULL;
+	s->cm->n_half--;
+	cm_deadline(s, 0);
+	l->on_first(l, s, s->in + PLX_CM_HEAD, len);
+}
+
+static void
+sock_bad(struct plx_cm_sock *s)
+{
+	PLX_STAT_INC(s->cm->stat.drop_bad_msg);
+	sock_fail(s, -EBADMSG);
+}
+
+/* Never more than one message is read at once, so what follows it stays in the kernel. */
+static void
+sock_in(struct plx_cm_sock *s)
+{
+	struct cm_head head;
+	uint32_t want = PLX_CM_HEAD;
+	ssize_t n;
+
+	if (s->in_len >= PLX_CM_HEAD) {
+		memcpy(&head, s->in, sizeof(head));
+		want += head.len;
+	}
+	n = recv(s->fd.fd, s->in + s->in_len, want - s->in_len, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		sock_fail(s, n == 0 ? -ECONNRESET : -errno);
+		return;
+	}
+	s->in_len += n;
+	if (s->in_len < PLX_CM_HEAD)
+		return;
+	memcpy(&head, s->in, sizeof(head));
+	if (head.magic != CM_MAGIC || head.version != CM_VERSION || head.len == 0 ||
+		head.len > PLX_CM_MSG_MAX)
+		sock_bad(s);
+	else if (s->in_len == PLX_CM_HEAD + (uint32_t)head.len)
+		sock_msg(s, head.len);
+}
+
+static int
+sock_connected(struct plx_cm_sock *s)
+{
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	if (getsockopt(s->fd.fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
+		return -errno;
+	if (err != 0)
+		return -err;
+	s->connecting = false;
+	cm_deadline(s, 0);
+	return 0;
+}
+
+static void
+sock_event(struct plx_cm_fd *f, uint32_t events)
+{
+	struct plx_cm_sock *s = (struct plx_cm_sock *)f;
+	int rc = 0;
+
+	if (s->pending_err != 0) {
+		sock_fail(s, s->pending_err);
+		return;
+	}
+	if (s->connecting)
+		rc = sock_connected(s);
+	if (rc == 0 && (events & EPOLLOUT)) {
+		rc = sock_flush(s);
+		watch(s);
+	}
+	if (rc != 0)
+		sock_fail(s, rc);
+	else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		sock_in(s);
+}
+
+int
+plx_cm_attach(struct plx_cm *cm, struct plx_cm_sock *s)
+{
+	int rc = cm_add(cm, &s->fd, EPOLLIN);
+
+	if (rc != 0)
+		return rc;
+	s->cm = cm;
+	cm->n++;
+	TAILQ_INSERT_TAIL(&cm->socks, s, link);
+	watch(s);
+	return 0;
+}
+
+void
+plx_cm_detach(struct plx_cm_sock *s)
+{
+	struct plx_cm *cm = s->cm;
+
+	if (cm == NULL)
+		return;
+	epoll_ctl(cm->epfd, EPOLL_CTL_DEL, s->fd.fd, NULL);
+	TAILQ_REMOVE(&cm->socks, s, link);
+	cm->n--;
+	cm->n_half -= s->listener != NULL;
+	s->listener = NULL;
+	s->deadline_ns = 0;
+	s->cm = NULL;
+}
+
+/* Takes fd, also when it fails. */
+int
+cm_sock_new(struct plx_cm *cm, int fd, struct plx_cm_sock **out)
+{
+	struct plx_cm_sock *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (s == NULL) {
+		close(fd);
+		return -ENOMEM;
+	}
+	s->fd.fd = fd;
+	s->fd.on_event = sock_event;
+	rc = plx_cm_attach(cm, s);
+	if (rc != 0) {
+		close(fd);
+		free(s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}
+
+void
+plx_cm_sock_close(struct plx_cm_sock *s)
+{
+	if (s == NULL)
+		return;
+	plx_cm_detach(s);
+	close(s->fd.fd);
+	free(s);
+}
+
+int
+cm_addr_check(const struct sockaddr *addr, socklen_t len)
+{
+	if (addr == NULL || len < sizeof(sa_family_t))
+		return -EINVAL;
+	if (addr->sa_family == AF_INET)
+		return len >= sizeof(struct sockaddr_in) ? 0 : -EINVAL;
+	if (addr->sa_family == AF_INET6)
+		return len >= sizeof(struct sockaddr_in6) ? 0 : -EINVAL;
+	return -EINVAL;
+}
+
+int
+plx_cm_connect(struct plx_cm *cm, const struct sockaddr *to, socklen_t to_len,
+	const struct sockaddr *local, socklen_t local_len, struct plx_cm_sock **out)
+{
+	int fd, rc = cm_addr_check(to, to_len), err = 0;
+	const int on = 1;
+
+	if (rc == 0 && local != NULL)
+		rc = cm_addr_check(local, local_len);
+	if (rc != 0)
+		return rc;
+	fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)); /* a server's host may vanish */
+	if (local != NULL && bind(fd, local, local_len) != 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	if (connect(fd, to, to_len) != 0 && errno != EINPROGRESS)
+		err = -errno;
+	rc = cm_sock_new(cm, fd, out);
+	if (rc != 0)
+		return rc;
+	PLX_STAT_INC(cm->stat.connects);
+	(*out)->connecting = true;
+	(*out)->pending_err = err;
+	cm_deadline(*out, err != 0 ? 1 : PLX_CM_CONNECT_TIMEOUT_MS);
+	watch(*out);
+	return 0;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ep_conn.c - handles that are not connected yet, or no longer: stubs
+ *
+ * Design notes
+ * Eps are shared by handles and belong to peers that are known by address. A client
+ * that only knows a socket address has no peer yet, and a handle whose other side
+ * was closed has failed though its peer lives. In both cases the handle points to a
+ * stub, which is an ep to all who send: it is never open, so the fast paths leave it
+ * alone, and plx_ep_connect() answers for it. Nothing else has to know.
+ *
+ * An operation that meets a connecting stub is kept as {fn, req}; when the real ep
+ * is known its pointer is put in the request and fn is called again, in the order in
+ * which the operations came.
+ */
+#include <errno.h>
+
+#include "ep_int.h"
+
+void
+plx_ep_stub_open(struct plx_ep_stub *s, struct plx_eps *eps, uint32_t conn_id)
+{
+	ep_init(&s->ep, eps);
+	s->ep.stub = true;
+	s->real = NULL;
+	s->conn_id = conn_id;
+	s->connecting = true;
+	s->closed = false;
+	STAILQ_INIT(&s->deferred);
+	LIST_INSERT_HEAD(&eps->connecting, s, link);
+}
+
+int
+plx_ep_defer(struct plx_ep *ep, void (*fn)(void *req), struct plx_req *req, struct plx_ep **where)
+{
+	struct plx_ep_stub *s = (struct plx_ep_stub *)ep;
+	struct plx_ep_defer *d;
+
+	PLX_ASSERT(ep->stub && ep->err == 0);
+	if (s->real != NULL) { /* the application has not seen yet that it is connected */
+		*where = s->real;
+		fn(req);
+		return 0;
+	}
+	d = plx_pool_get(&ep->eps->defers);
+	if (d == NULL)
+		return -ENOMEM;
+	d->fn = fn;
+	d->req = req;
+	d->where = where;
+	STAILQ_INSERT_TAIL(&s->deferred, d, link);
+	return 0;
+}
+
+static void
+connecting_end(struct plx_ep_stub *s)
+{
+	if (!s->connecting)
+		return;
+	s->connecting = false;
+	LIST_REMOVE(s, link);
+}
+
+void
+plx_ep_stub_connect(struct plx_ep_stub *s, struct plx_ep *real)
+{
+	struct plx_ep_defer *d;
+
+	connecting_end(s);
+	real->refs++;
+	/* What a callback starts meanwhile joins the end: real is set when the list is empty. */
+	while ((d = STAILQ_FIRST(&s->deferred)) != NULL) {
+		struct plx_ep_defer op = *d;
+
+		STAILQ_REMOVE_HEAD(&s->deferred, link);
+		plx_pool_put(&s->ep.eps->defers, d);
+		*op.where = real;
+		op.fn(op.req);
+	}
+	s->real = real;
+}
+
+void
+ep_stub_cancel(struct plx_ep_stub *s, int err)
+{
+	struct plx_ep_defer *d;
+
+	while ((d = STAILQ_FIRST(&s->deferred)) != NULL) {
+		struct plx_req *req = d->req;
+
+		STAILQ_REMOVE_HEAD(&s->deferred, link);
+		plx_pool_put(&s->ep.eps->defers, d);
+		plx_req_complete(req, err);
+	}
+}
+
+void
+plx_ep_stub_fail(struct plx_ep_stub *s, int err)
+{
+	if (s->ep.err != 0)
+		return;
+	connecting_end(s);
+	s->ep.err = err;
+	ep_stub_cancel(s, err);
+}
+
+void
+plx_ep_stub_close(struct plx_ep_stub *s)
+{
+	struct plx_ep_defer *d;
+
+	connecting_end(s);
+	while ((d = STAILQ_FIRST(&s->deferred)) != NULL) {
+		STAILQ_REMOVE_HEAD(&s->deferred, link);
+		plx_pool_put(&s->ep.eps->defers, d);
+	}
+	if (s->real != NULL)
+		s->real->refs--;
+	s->real = NULL;
+}
+
+struct plx_ep_stub *
+plx_ep_stub_find(const struct plx_eps *eps, uint32_t conn_id)
+{
+	struct plx_ep_stub *s;
+
+	LIST_FOREACH(s, &eps->connecting, link) {
+		if (s->conn_id == conn_id)
+			break;
+	}
+	return s;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ep_int.h - between the files of lib/ep
+ */
+#ifndef EP_INT_H
+#define EP_INT_H
+
+#include "plx_ep.h"
+
+/** An operation that waits for its handle to be connected. */
+struct plx_ep_defer {
+	STAILQ_ENTRY(plx_ep_defer) link;
+	void (*fn)(void *req);
+	struct plx_req *req;
+	struct plx_ep **where;
+};
+
+#define EP_DEFER_SIZE sizeof(struct plx_ep_defer)
+
+/* ep.c */
+void ep_init(struct plx_ep *ep, struct plx_eps *eps);
+
+/* ep_conn.c */
+void ep_stub_cancel(struct plx_ep_stub *s, int err);
+
+#endif

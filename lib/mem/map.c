@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * map.c - segments of other processes, each mapped once
+ *
+ * Design notes
+ * A segment has no name in a file system: it is opened through /proc/PID/fd of a
+ * process that has it open. Process start time, inode and length tell whether it
+ * is still the one that was meant.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plx_region.h"
+
+struct plx_map {
+	struct plx_seg_name name;
+	struct plx_seg seg;
+	bool write;
+	uint32_t refs;
+	LIST_ENTRY(plx_map) link;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	LIST_HEAD(, plx_map) list;
+} maps = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+int
+plx_seg_name(const struct plx_seg *seg, struct plx_seg_name *out)
+{
+	struct stat st;
+
+	if (fstat(seg->fd, &st) != 0)
+		return -errno;
+	plx_proc_self(&out->proc);
+	out->fd = seg->fd;
+	out->ino = st.st_ino;
+	out->len = seg->len;
+	return 0;
+}
+
+/* Open it, and only then look whether it is what was meant: after that it can't change. */
+static int
+name_open(const struct plx_seg_name *name, bool write)
+{
+	char path[64];
+	struct stat st;
+	int fd, rc = 0;
+
+	if (name->proc.host != plx_proc_host())
+		return -EHOSTUNREACH;
+	snprintf(path, sizeof(path), "/proc/%u/fd/%u", name->proc.pid, name->fd);
+	fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	if (plx_proc_start(name->proc.pid) != name->proc.start)
+		rc = -ESRCH;
+	else if (fstat(fd, &st) != 0)
+		rc = -errno;
+	else if (st.st_ino != name->ino || (uint64_t)st.st_size != name->len || name->len == 0)
+		rc = -ESRCH;
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+int
+plx_seg_open(const struct plx_seg_name *name, bool write, struct plx_seg *out)
+{
+	int fd = name_open(name, write), rc;
+	void *base;
+
+	if (fd < 0)
+		return fd;
+	base = mmap(NULL, name->len, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	*out = (struct plx_seg){.base = base, .len = name->len, .fd = fd};
+	return 0;
+}
+
+static bool
+same(const struct plx_seg_name *a, const struct plx_seg_name *b)
+{
+	return a->proc.host == b->proc.host && a->proc.start == b->proc.start &&
+		a->proc.pid == b->proc.pid && a->fd == b->fd && a->ino == b->ino && a->len == b->len;
+}
+
+/* Called with the lock held. */
+static int
+map_make(const struct plx_seg_name *name, bool write, struct plx_map **out)
+{
+	struct plx_map *m = calloc(1, sizeof(*m));
+	int rc;
+
+	if (m == NULL)
+		return -ENOMEM;
+	rc = plx_seg_open(name, write, &m->seg);
+	if (rc != 0) {
+		free(m);
+		return rc;
+	}
+	close(m->seg.fd); /* the mapping is enough, and fds are few */
+	m->seg.fd = -1;
+	m->name = *name;
+	m->write = write;
+	LIST_INSERT_HEAD(&maps.list, m, link);
+	*out = m;
+	return 0;
+}
+
+int
+plx_map_get(const struct plx_seg_name *name, bool write, struct plx_map **out)
+{
+	struct plx_map *m;
+	int rc = 0;
+
+	pthread_mutex_lock(&maps.lock);
+	LIST_FOREACH(m, &maps.list, link) {
+		if (m->write == write && same(&m->name, name))
+			break;
+	}
+	if (m == NULL)
+		rc = map_make(name, write, &m);
+	if (rc == 0) {
+		m->refs++;
+		*out = m;
+	}
+	pthread_mutex_unlock(&maps.lock);
+	return rc;
+}
+
+void
+plx_map_put(struct plx_map *m)
+{
+	if (m == NULL)
+		return;
+	pthread_mutex_lock(&maps.lock);
+	if (--m->refs == 0) {
+		LIST_REMOVE(m, link);
+		munmap(m->seg.base, m->seg.len);
+		free(m);
+	}
+	pthread_mutex_unlock(&maps.lock);
+}
+
+void *
+plx_map_base(const struct plx_map *m)
+{
+	return m->seg.base;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_proc.h - which process this is, and whether another is still the one it was
+ *
+ * Thread of all functions: any. They may block in the file system.
+ */
+#ifndef PLX_PROC_H
+#define PLX_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** A process, told from all others that were or will be. */
+struct plx_proc {
+	uint64_t host;	/* as plx_proc_host() */
+	uint64_t start; /* as plx_proc_start() */
+	uint32_t pid;
+};
+
+/**
+ * @return boot and pid namespace, hashed: same value, same machine as far as /proc/PID reaches;
+ * 0 when that can't be read.
+ */
+uint64_t plx_proc_host(void);
+
+/** @return start time of a process in ticks since boot, 0 if there is none such. */
+uint64_t plx_proc_start(uint32_t pid);
+
+/**
+ * @param start as plx_proc_start() once said, 0 for any
+ * @return whether the process has ended, is a zombie, or is another by now; not when nobody knows
+ */
+bool plx_proc_gone(uint32_t pid, uint64_t start);
+
+/** Fill in the calling process. */
+void plx_proc_self(struct plx_proc *out);
+
+/** @return one number for a process, never 0. */
+uint64_t plx_proc_id(const struct plx_proc *p);
+
+/**
+ * Copy what an application points to by the kernel's hand, so that a bad pointer is an
+ * error. Errors: -EFAULT.
+ */
+int plx_proc_fetch(const void *from, void *to, size_t len);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_region.h - memory that peers may reach, and regions of peers as mapped here
+ *
+ * Design notes
+ * The table of regions belongs to the process. Control threads add and remove; the
+ * owners of workers look up what a peer names, without a lock: a slot never moves,
+ * and its state word holds the generation, whether it lives and how many accesses
+ * are under way. A removal waits for those; none lasts longer than one message.
+ *
+ * A peer's region is named by slot and generation and proven by a token of 64
+ * random bits, which only those know who were given a key.
+ */
+#ifndef PLX_REGION_H
+#define PLX_REGION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plx_mem.h"
+#include "plx_proc.h"
+
+#define PLX_REGION_MAX (256u << 10) /* regions of a process */
+
+enum plx_region_right {
+	PLX_REGION_READ = 1 << 0,
+	PLX_REGION_WRITE = 1 << 1,
+};
+
+/** What names and proves a region; index 0: none. */
+struct plx_region_key {
+	uint32_t index;
+	uint32_t gen;
+	uint64_t token;
+};
+
+/**
+ * Add a region.
+ * @param rights enum plx_region_right, for peers
+ * Errors: -ENOSPC over PLX_REGION_MAX; -ENOMEM; -EIO no random numbers.
+ * Thread: any. Blocks: may.
+ */
+int plx_region_add(uint64_t base, uint64_t len, uint8_t rights, struct plx_region_key *out);
+
+/** Remove a region and wait until nobody uses it. Thread: any. Blocks: until accesses end. */
+void plx_region_remove(const struct plx_region_key *key);
+
+/**
+ * Find a region that a peer names and hold it for an access.
+ * @return 0; -EINVAL no such region, a wrong token, or no right to; -ERANGE outside of it.
+ * Nothing is held then. Thread: any. Blocks: never.
+ */
+int plx_region_hold(const struct plx_region_key *key, uint64_t addr, uint64_t len, uint8_t rights);
+
+/** End an access. Thread: any. */
+void plx_region_drop(const struct plx_region_key *key);
+
+/** @return how many regions there are. Thread: any. */
+uint32_t plx_region_count(void);
+
+/** A segment by the name that another process knows it by. */
+struct plx_seg_name {
+	struct plx_proc proc; /* the process that has it open */
+	uint32_t fd;	      /* there */
+	uint64_t ino;	      /* of the file, to tell a reused fd */
+	uint64_t len;	      /* bytes */
+};
+
+/** Name a segment of ours. @return 0 or -errno. Thread: any. */
+int plx_seg_name(const struct plx_seg *seg, struct plx_seg_name *out);
+
+/**
+ * Open and map another process's segment; plx_seg_destroy() ends it.
+ * Errors: -EHOSTUNREACH of another machine; -ESRCH it is gone; -EACCES and others of open.
+ * Thread: any. Blocks: may.
+ */
+int plx_seg_open(const struct plx_seg_name *name, bool write, struct plx_seg *out);
+
+/** A peer's segment, mapped once however many keys of it there are. */
+struct plx_map;
+
+/** Map, or take one more reference. Errors: as plx_seg_open(). Thread: any. Blocks: may. */
+int plx_map_get(const struct plx_seg_name *name, bool write, struct plx_map **out);
+
+/** Drop a reference. Accepts NULL. Thread: any. */
+void plx_map_put(struct plx_map *map);
+
+/** @return where it is mapped. Thread: any. */
+void *plx_map_base(const struct plx_map *map);
+
+#endif

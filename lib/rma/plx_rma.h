@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_rma.h - put, get and atomics on a peer's memory
+ *
+ * How an operation is done, in the order of preference:
+ *
+ *	COPY	loads, stores and locked instructions by the initiator: the memory is
+ *		mapped here, or is this process's own
+ *	DEV	the device reads or writes the peer's private memory (put and get)
+ *	MSG	messages; the target's turns check and do it, and answer
+ *
+ * Design notes
+ * Memory that is mapped here needs no request and no turn, so the application's
+ * thread does the operation at once, also when a reactor gives the turns.
+ * Atomics on private memory are always done at the target, with the same locked
+ * instructions, so that all atomics on one word agree.
+ *
+ * All that can't be done at once is in flight: it stands in the worker's list and in
+ * its ep's list, both in the order issued. A flush remembers the last number issued
+ * and is over when the first in the list is younger. A fence begins a new epoch; an
+ * operation waits until all of an older epoch are over, and so does one on mapped
+ * memory, which is then in flight as well.
+ *
+ * An ep has at most PLX_RMA_WINDOW messages unanswered, which bounds what a target
+ * must keep for it.
+ */
+#ifndef PLX_RMA_H
+#define PLX_RMA_H
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "plx_conf.h"
+#include "plx_ep.h"
+#include "plx_region.h"
+#include "plx_req.h"
+#include "plx_stat.h"
+
+#define PLX_RMA_WINDOW	  64	     /* messages of one ep that are not answered */
+#define PLX_RMA_GET_LEN	  (64u << 10) /* bytes asked for with one message */
+#define PLX_RMA_CHUNK	  (512u << 10) /* bytes of one operation that a reactor moves in a turn */
+#define PLX_RMA_COPY_FAR  (4u << 20)  /* copies from here on do not go through the caches */
+
+enum plx_rma_kind { PLX_RMA_PUT, PLX_RMA_GET, PLX_RMA_ATOMIC };
+enum plx_rma_how { PLX_RMA_COPY, PLX_RMA_DEV, PLX_RMA_MSG };
+
+/** On the wire as well. */
+enum plx_rma_atomic {
+	PLX_RMA_ADD,
+	PLX_RMA_AND,
+	PLX_RMA_OR,
+	PLX_RMA_XOR,
+	PLX_RMA_SWAP,
+	PLX_RMA_CSWAP,
+	PLX_RMA_ATOMIC_N
+};
+
+/** What may be done with a key. */
+enum plx_rkey_can {
+	PLX_RKEY_PUT = 1 << 0,
+	PLX_RKEY_GET = 1 << 1,
+	PLX_RKEY_POST32 = 1 << 2, /* atomics that return nothing */
+	PLX_RKEY_POST64 = 1 << 3,
+	PLX_RKEY_FETCH32 = 1 << 4,
+	PLX_RKEY_FETCH64 = 1 << 5,
+};
+
+/** A peer's region as an ep may use it. Owner: the application's side. */
+struct plx_rkey {
+	uint64_t base, len; /* in the target's process */
+	intptr_t delta;	    /* to the same bytes here, when mapped */
+	uint8_t can;	    /* enum plx_rkey_can */
+	uint8_t now;	    /* of these, what the initiator does by itself */
+	bool mapped;
+	struct plx_region_key key;
+	uint64_t proc; /* of the owner */
+	struct plx_map *map;
+};
+
+struct plx_rma_stat {
+	uint64_t dev, msg, deferred;	      /* operations by how; native ones are not counted */
+	uint64_t puts, gets, atomics;	      /* of peers, done here */
+	uint64_t refused;		      /* of these: no such region, no right, out of it */
+	uint64_t drop_bad_id, drop_bad_range; /* answers to nothing we asked */
+	uint64_t drop_replies;		      /* of a peer that sends more than its window */
+	uint64_t errors;
+};
+
+extern const struct plx_stat_row plx_rma_stat_rows[];
+
+/** Of a worker. */
+struct plx_rma {
+	/* owner */
+	TAILQ_HEAD(, plx_req) all; /* in flight, in the order issued */
+	TAILQ_HEAD(, plx_ep) eps;  /* with something to send */
+	uint32_t n_eps;
+	struct plx_req_ids ids;
+	struct plx_pool replies;
+	uint64_t seq; /* of the last operation issued */
+	uint64_t chunk;
+	bool by_device; /* may be used for put and get */
+	int err;      /* of an operation that only a flush tells of */
+	struct plx_rma_stat stat;
+
+	/* application's side */
+	_Atomic uint64_t n_ops; /* in flight; writers: this side adds, the owner subtracts */
+	uint32_t epoch;
+	bool fenced; /* something of an older epoch was in flight when last seen */
+};
+
+/** One operation, as the face gives it. */
+struct plx_rma_do {
+	uint32_t conn_id; /* of the handle */
+	struct plx_ep *ep;
+	const struct plx_rkey *rkey;
+	void *buf;	     /* put: from, get and fetching atomics: to */
+	uint64_t len;
+	uint64_t remote;
+	uint64_t operand[2]; /* CSWAP: compare, swap */
+	uint8_t kind;	     /* enum plx_rma_kind */
+	uint8_t op;	     /* enum plx_rma_atomic */
+	bool fetch;
+	bool nbi;	     /* nobody asks its request */
+};
+
+/** @param dedicated whether a reactor gives the turns. Thread: control. */
+void plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated);
+void plx_rma_close(struct plx_rma *r);
+
+/**
+ * Read a packed region that comes without its length: nothing is believed before it is checked.
+ * @param kind enum plx_wire_mem_kind
+ * @return whether it has the part by which it can be mapped, 0 or 1; -EINVAL none of this kind.
+ * Thread: any.
+ */
+int plx_rkey_blob_fetch(const void *buf, uint8_t kind, struct plx_wire_mem *m);
+
+/**
+ * Make a packed key usable with a peer.
+ * @param proc plx_proc_id() of the peer's process, 0 not known
+ * @param can what the application may do at all, enum plx_rkey_can
+ * @param map whether memory is to be mapped here when it can be
+ * Errors: -EINVAL not a key; -EHOSTUNREACH not of this peer; -ENOMEM.
+ * Thread: any. Blocks: may. Allocates: heap.
+ */
+int plx_rkey_unpack(uint64_t proc, const void *buf, uint8_t can, bool map, struct plx_rkey **out);
+
+/** Give a key back. Accepts NULL. Thread: any. */
+void plx_rkey_destroy(struct plx_rkey *k);
+
+/** @return below 0, 0 or above: a total order of keys. Thread: any. */
+int plx_rkey_compare(const struct plx_rkey *a, const struct plx_rkey *b);
+
+/** Copy any length; very long copies leave the caches alone. Thread: any. */
+void plx_rma_copy_long(void *to, const void *from, uint64_t len);
+
+static inline void
+plx_rma_copy(void *to, const void *from, uint64_t len)
+{
+	if (likely(len == 8))
+		memcpy(to, from, 8);
+	else if (likely(len <= 64))
+		rte_memcpy(to, from, len);
+	else
+		plx_rma_copy_long(to, from, len);
+}
+
+/** @return 0; -EINVAL no right or not asked for; -ERANGE outside. Thread: any. */
+static inline int
+plx_rkey_check(const struct plx_rkey *k, uint8_t what, uint64_t addr, uint64_t len)
+{
+	if (unlikely((k->can & what) == 0))
+		return -EINVAL;
+	if (unlikely(addr - k->base > k->len || len > k->len - (addr - k->base)))
+		return -ERANGE;
+	return 0;
+}
+
+/** @return where the key's memory lies here. */
+static inline void *
+plx_rkey_here(const struct plx_rkey *k, uint64_t addr)
+{
+	return (void *)(uintptr_t)(addr + (uint64_t)k->delta);
+}
+
+/** Let go of a fence whose older operations are over. @return whether there is none. */
+static inline bool
+plx_rma_unfenced(struct plx_rma *r)
+{
+	if (likely(!r->fenced))
+		return true;
+	/* pairs with the release in op_end() */
+	if (atomic_load_explicit(&r->n_ops, memory_order_acquire) != 0)
+		return false;
+	r->fenced = false;
+	return true;
+}
+
+/** Operations issued from now on wait for those before. Thread: application's side. */
+static inline void
+plx_rma_fence(struct plx_rma *r)
+{
+	if (atomic_load_explicit(&r->n_ops, memory_order_acquire) != 0) {
+		r->epoch++;
+		r->fenced = true;
+	}
+}
+
+/* One atomic instruction; what the compiler makes of a switch over constants is that alone. */
+#define PLX_RMA_ATOMIC_AS(type, p, op, a, b)                                                       \
+	__extension__({                                                                            \
+		type *p_ = (p), a_ = (type)(a), old_ = a_;                                         \
+		switch (op) {                                                                      \
+		case PLX_RMA_ADD:                                                                  \
+			old_ = __atomic_fetch_add(p_, a_, __ATOMIC_SEQ_CST);                       \
+			break;                                                                     \
+		case PLX_RMA_AND:                                                                  \
+			old_ = __atomic_fetch_and(p_, a_, __ATOMIC_SEQ_CST);                       \
+			break;                                                                     \
+		case PLX_RMA_OR:                                                                   \
+			old_ = __atomic_fetch_or(p_, a_, __ATOMIC_SEQ_CST);                        \
+			break;                                                                     \
+		case PLX_RMA_XOR:                                                                  \
+			old_ = __atomic_fetch_xor(p_, a_, __ATOMIC_SEQ_CST);                       \
+			break;                                                                     \
+		case PLX_RMA_SWAP:                                                                 \
+			old_ = __atomic_exchange_n(p_, a_, __ATOMIC_SEQ_CST);                      \
+			break;                                                                     \
+		default:                                                                           \
+			__atomic_compare_exchange_n(p_, &old_, (type)(b), false, __ATOMIC_SEQ_CST, \
+				__ATOMIC_SEQ_CST);                                                 \
+			break;                                                                     \
+		}                                                                                  \
+		old_;                                                                              \
+	})
+
+/**
+ * Change a word that is mapped here. @return what it was.
+ * @param p aligned to size. @param size 4 or 8. Thread: any.
+ */
+static inline uint64_t
+plx_rma_atomic_do(void *p, uint8_t op, uint8_t size, uint64_t a, uint64_t b)
+{
+	if (size == 8)
+		return PLX_RMA_ATOMIC_AS(uint64_t, p, op, a, b);
+	return PLX_RMA_ATOMIC_AS(uint32_t, p, op, a, b);
+}
+
+/**
+ * Put or get through the device at once.
+ * @return 0 done; -EAGAIN it needs a request; or why it fails. Thread: owner, inline.
+ */
+int plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d);
+
+/** Fill in a request for an operation; counts it as in flight. Thread: application's side. */
+void plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *req);
+
+/** Start a prepared operation; req completes, perhaps before this returns. Thread: owner. */
+void plx_rma_start(struct plx_rma *r, struct plx_req *req);
+
+/** @return whether all up to seq are over, of one ep and of the worker. Thread: owner. */
+static inline bool
+plx_rma_ep_over(const struct plx_ep *ep, uint64_t seq)
+{
+	const struct plx_req *first = TAILQ_FIRST(&ep->rma.ops);
+
+	return first == NULL || first->rma.seq > seq;
+}
+
+static inline bool
+plx_rma_all_over(const struct plx_rma *r, uint64_t seq)
+{
+	const struct plx_req *first = TAILQ_FIRST(&r->all);
+
+	return first == NULL || first->rma.seq > seq;
+}
+
+/* What arrived; header checked for length only. Thread: owner. */
+void plx_rma_on_put(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_put *h,
+	const uint8_t *data, uint32_t len);
+void plx_rma_on_get(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_get *h);
+void plx_rma_on_atomic(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_atomic *h,
+	const uint8_t *data, uint32_t len);
+void plx_rma_on_ack(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_ack *h);
+void plx_rma_on_data(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_data *h,
+	const uint8_t *data, uint32_t len);
+
+/** The next pieces of what is in flight. @return how many moved. Thread: owner. */
+unsigned plx_rma_run_slow(struct plx_rma *r);
+
+static inline unsigned
+plx_rma_run(struct plx_rma *r)
+{
+	return likely(TAILQ_EMPTY(&r->eps)) ? 0 : plx_rma_run_slow(r);
+}
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rma.c - operations in flight: how each is done, order, fences, failure
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "rma_int.h"
+
+#define RMA_REPLIES_FIRST 16
+
+const struct plx_stat_row plx_rma_stat_rows[] = {
+	PLX_STAT_ROW(struct plx_rma_stat, dev),
+	PLX_STAT_ROW(struct plx_rma_stat, msg),
+	PLX_STAT_ROW(struct plx_rma_stat, deferred),
+	PLX_STAT_ROW(struct plx_rma_stat, puts),
+	PLX_STAT_ROW(struct plx_rma_stat, gets),
+	PLX_STAT_ROW(struct plx_rma_stat, atomics),
+	PLX_STAT_ROW(struct plx_rma_stat, refused),
+	PLX_STAT_ROW(struct plx_rma_stat, drop_bad_id),
+	PLX_STAT_ROW(struct plx_rma_stat, drop_bad_range),
+	PLX_STAT_ROW(struct plx_rma_stat, drop_replies),
+	PLX_STAT_ROW(struct plx_rma_stat, errors),
+	PLX_STAT_END,
+};
+
+/* The ep's first operation that is not all sent, or none; and its place in the run list. */
+static void
+ep_set_send(struct plx_rma *r, struct plx_ep *ep, struct plx_req *req)
+{
+	bool was = ep->rma.send != NULL;
+
+	ep->rma.send = req;
+	if (was == (req != NULL))
+		return;
+	if (was) {
+		TAILQ_REMOVE(&r->eps, ep, rma.link);
+		r->n_eps--;
+	} else {
+		TAILQ_INSERT_TAIL(&r->eps, ep, rma.link);
+		r->n_eps++;
+	}
+}
+
+void
+rma_end(struct plx_rma *r, struct plx_req *req, int err)
+{
+	struct plx_req_rma *o = &req->rma;
+	struct plx_ep *ep = o->ep;
+
+	if (ep->rma.send == req)
+		ep_set_send(r, ep, TAILQ_NEXT(req, rma.link));
+	TAILQ_REMOVE(&ep->rma.ops, req, rma.link);
+	TAILQ_REMOVE(&r->all, req, rma.all);
+	plx_ep_wait_end(&o->wait);
+	if (o->id.index != 0)
+		plx_req_id_put(&r->ids, o->id);
+	ep->rma.n_out -= o->n_out; /* what comes for it now finds nobody */
+	if (err != 0) {
+		PLX_STAT_INC(r->stat.errors);
+		if (o->nbi && ep->rma.err == 0)
+			ep->rma.err = err;
+		if (o->nbi && r->err == 0)
+			r->err = err;
+	}
+	/* pairs with the acquire in plx_rma_unfenced() */
+	atomic_fetch_sub_explicit(&r->n_ops, 1, memory_order_release);
+	plx_req_complete(req, err);
+}
+
+static struct plx_rma *
+rma_of(struct plx_req *req)
+{
+	return req->rma.ep->eps->rma;
+}
+
+static void
+wait_fail(struct plx_wait *w, int err)
+{
+	struct plx_req *req = container_of(w, struct plx_req, rma.wait);
+
+	rma_end(rma_of(req), req, err);
+}
+
+void
+plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated)
+{
+	memset(r, 0, sizeof(*r));
+	TAILQ_INIT(&r->all);
+	TAILQ_INIT(&r->eps);
+	/* Inline the caller waits for its own operation and for nobody else's. */
+	r->chunk = dedicated ? PLX_RMA_CHUNK : UINT64_MAX;
+	r->by_device = plx_conf_u64(conf, PLX_CONF_RMA_SCHEME) != PLX_RMA_MESSAGE;
+	rma_soft_open(r, RMA_REPLIES_FIRST);
+}
+
+void
+plx_rma_close(struct plx_rma *r)
+{
+	plx_pool_close(&r->replies);
+	plx_req_ids_close(&r->ids);
+}
+
+static bool
+dev_can(const struct plx_rma *r, const struct plx_ep *ep, uint8_t kind)
+{
+	const struct plx_peer *peer = ep->peer;
+
+	return r->by_device && (peer->caps & (kind == PLX_RMA_PUT ? PLX_DEV_PUT : PLX_DEV_GET)) != 0;
+}
+
+static int
+dev_move(struct plx_ep *ep, uint8_t kind, void *buf, uint64_t remote, uint64_t len)
+{
+	struct plx_rma_op op = {.peer = ep->peer, .local = buf, .remote = remote, .len = len,
+		.put = kind == PLX_RMA_PUT};
+
+	return plx_peer_rma(&op);
+}
+
+int
+plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d)
+{
+	int rc = plx_ep_connect(d->ep);
+
+	if (rc != 0)
+		return rc;
+	if (!dev_can(r, d->ep, d->kind))
+		return -EAGAIN;
+	rc = dev_move(d->ep, d->kind, d->buf, d->remote, d->len);
+	if (rc == 0)
+		PLX_STAT_INC(r->stat.dev);
+	return rc == -EOPNOTSUPP ? -EAGAIN : rc;
+}
+
+void
+plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *req)
+{
+	struct plx_req_rma *o = &req->rma;
+
+	req->buf = d->buf;
+	req->len = d->len;
+	o->ep = d->ep;
+	o->wait.ep = NULL;
+	o->wait.conn_id = d->conn_id;
+	o->id.index = 0;
+	o->remote = d->remote;
+	o->delta = d->rkey->delta;
+	o->token = d->rkey->key.token;
+	o->index = d->rkey->key.index;
+	o->gen = d->rkey->key.gen;
+	o->offset = 0;
+	o->operand[0] = d->kind == PLX_RMA_ATOMIC ? d->operand[0] : 0;
+	o->operand[1] = d->operand[1];
+	o->epoch = r->epoch;
+	o->err = 0;
+	o->n_out = 0;
+	o->kind = d->kind;
+	o->how = d->rkey->mapped ? PLX_RMA_COPY : PLX_RMA_MSG;
+	o->op = d->op;
+	o->size = d->len;
+	o->fetch = d->fetch;
+	o->nbi = d->nbi;
+	atomic_fetch_add_explicit(&r->n_ops, 1, memory_order_relaxed);
+}
+
+/* On mapped memory, when a fence made it wait. @return bytes moved */
+static uint64_t
+copy_step(struct plx_req *req, uint64_t n)
+{
+	struct plx_req_rma *o = &req->rma;
+	char *there = (char *)(uintptr_t)(o->remote + (uint64_t)o->delta) + o->offset;
+	uint64_t old;
+
+	switch (o->kind) {
+	case PLX_RMA_PUT:
+		if (req->dt != NULL)
+			req->dt->pack(req->dt, o->offset, there, n);
+		else
+			plx_rma_copy(there, (char *)req->buf + o->offset, n);
+		break;
+	case PLX_RMA_GET:
+		plx_req_copy_in(req, o->offset, there, n);
+		break;
+	default:
+		old = plx_rma_atomic_do(there, o->op, o->size, o->operand[0], o->operand[1]);
+		if (o->fetch)
+			memcpy(req->buf, &old, o->size);
+		break;
+	}
+	return n;
+}
+
+/* A chunk of what this side does by itself. @return as op_step() */
+static int
+move_step(struct plx_rma *r, struct plx_req *req)
+{
+	struct plx_req_rma *o = &req->rma;
+	uint64_t n = RTE_MIN(r->chunk, req->len - o->offset);
+	int rc = 0;
+
+	if (o->how == PLX_RMA_COPY)
+		copy_step(req, n);
+	else
+		rc = dev_move(o->ep, o->kind, (char *)req->buf + o->offset, o->remote + o->offset, n);
+	if (rc == -EOPNOTSUPP) { /* the device has just found that it can't */
+		o->how = PLX_RMA_MSG;
+		o->got = o->offset;
+		PLX_STAT_INC(r->stat.msg);
+		return -EAGAIN;
+	}
+	if (rc == 0) {
+		o->offset += n;
+		if (o->offset < req->len)
+			return -EAGAIN;
+	}
+	if (rc != -EAGAIN)
+		rma_end(r, req, rc);
+	return rc;
+}
+
+/* What the ep can do now. @return how many steps */
+static unsigned
+ep_run(struct plx_rma *r, struct plx_ep *ep)
+{
+	struct plx_req *req;
+	unsigned n = 0;
+	int rc;
+
+	while ((req = ep->rma.send) != NULL) {
+		if (req->rma.epoch != TAILQ_FIRST(&r->all)->rma.epoch)
+			break; /* behind a fence */
+		if (req->rma.how != PLX_RMA_MSG) {
+			rc = move_step(r, req);
+			n++;
+			if (rc == -EAGAIN && req->rma.how != PLX_RMA_MSG)
+				break; /* the rest in the next turn */
+			continue;
+		}
+		rc = rma_msg_step(r, req);
+		if (rc == -EAGAIN)
+			break;
+		n++;
+		if (rc != 0)
+			rma_end(r, req, rc);
+		else if (ep->rma.send == req)
+			ep_set_send(r, ep, TAILQ_NEXT(req, rma.link));
+	}
+	return n;
+}
+
+void
+plx_rma_start(struct plx_rma *r, struct plx_req *req)
+{
+	struct plx_req_rma *o = &req->rma;
+	struct plx_ep *ep = o->ep;
+	int rc = o->how == PLX_RMA_COPY ? ep->err : plx_ep_connect(ep);
+
+	o->seq = ++r->seq;
+	TAILQ_INSERT_TAIL(&r->all, req, rma.all);
+	TAILQ_INSERT_TAIL(&ep->rma.ops, req, rma.link);
+	if (rc == 0 && o->how == PLX_RMA_MSG) {
+		if (o->kind != PLX_RMA_ATOMIC && req->dt == NULL && dev_can(r, ep, o->kind)) {
+			o->how = PLX_RMA_DEV;
+			PLX_STAT_INC(r->stat.dev);
+		} else {
+			PLX_STAT_INC(r->stat.msg);
+		}
+		rc = plx_req_id_get(&r->ids, req, &o->id);
+	} else if (rc == 0) {
+		PLX_STAT_INC(r->stat.deferred);
+	}
+	if (rc != 0) {
+		rma_end(r, req, rc);
+		return;
+	}
+	plx_ep_wait(ep, &o->wait, o->wait.conn_id, wait_fail);
+	if (ep->rma.send == NULL) {
+		ep_set_send(r, ep, req);
+		ep_run(r, ep);
+	}
+}
+
+unsigned
+plx_rma_run_slow(struct plx_rma *r)
+{
+	unsigned n = 0;
+
+	/* Each ep of now once: what they complete may add eps and take some away. */
+	for (uint32_t i = r->n_eps; i > 0; i--) {
+		struct plx_ep *ep = TAILQ_FIRST(&r->eps);
+
+		if (ep == NULL)
+			break;
+		TAILQ_REMOVE(&r->eps, ep, rma.link);
+		TAILQ_INSERT_TAIL(&r->eps, ep, rma.link);
+		n += ep_run(r, ep);
+	}
+	return n;
+}

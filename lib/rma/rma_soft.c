@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rma_soft.c - put, get and atomics by messages: the initiator's and the target's side
+ *
+ * Design notes
+ * Every message names region, token and address by itself and is checked by itself;
+ * the target remembers nothing of an operation. What it can't answer at once, since
+ * the device is full, waits with the ep's pending messages; a get's data are read, and
+ * its region looked up again, when they are sent.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "rma_int.h"
+
+/* An initiator that was cancelled begins a new window while old messages are on their way. */
+#define REPLIES_MAX (4 * PLX_RMA_WINDOW)
+
+/* What a target owes. */
+struct rma_reply {
+	struct plx_pend pend;
+	struct plx_rma *r;
+	struct plx_ep *ep;
+	struct plx_wire_id id;
+	struct plx_wire_where from; /* of the data still to send */
+	uint64_t offset, left;
+	uint64_t value;
+	int err;
+	bool data; /* RMA_DATA, else RMA_ACK */
+};
+
+void
+rma_soft_open(struct plx_rma *r, uint32_t n_replies)
+{
+	plx_pool_open(&r->replies, "rma_reply", sizeof(struct rma_reply), n_replies, 0, NULL, NULL);
+}
+
+/* --- initiator --- */
+
+static struct plx_wire_where
+where(const struct plx_req_rma *o)
+{
+	return (struct plx_wire_where){.index = o->index, .gen = o->gen, .token = o->token,
+		.addr = o->remote + o->offset};
+}
+
+static int
+put_send(struct plx_req *req, uint64_t *n)
+{
+	struct plx_req_rma *o = &req->rma;
+	struct plx_wire_put h = {.id = o->id, .to = where(o)};
+	struct plx_tx tx = {.peer = o->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+		.op = PLX_WIRE_PUT};
+
+	*n = RTE_MIN(req->len - o->offset, o->ep->peer->mtu - sizeof(h));
+	plx_req_tx(req, &tx, o->offset, *n);
+	return plx_peer_tx(&tx);
+}
+
+static int
+get_send(struct plx_req *req, uint64_t *n)
+{
+	struct plx_req_rma *o = &req->rma;
+	struct plx_wire_get h = {.id = o->id, .from = where(o), .offset = o->offset,
+		.len = RTE_MIN(req->len - o->offset, PLX_RMA_GET_LEN)};
+	struct plx_tx tx = {.peer = o->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+		.op = PLX_WIRE_GET};
+
+	*n = h.len;
+	return plx_peer_tx(&tx);
+}
+
+static int
+atomic_send(struct plx_req *req, uint64_t *n)
+{
+	struct plx_req_rma *o = &req->rma;
+	struct plx_wire_atomic h = {.id = o->id, .at = where(o), .op = o->op, .size = o->size,
+		.fetch = o->fetch};
+	struct plx_tx tx = {.peer = o->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+		.data = o->operand, .len = sizeof(o->operand), .op = PLX_WIRE_ATOMIC};
+
+	*n = req->len;
+	return plx_peer_tx(&tx);
+}
+
+int
+rma_msg_step(struct plx_rma *r, struct plx_req *req)
+{
+	struct plx_req_rma *o = &req->rma;
+	uint64_t n;
+	int rc;
+
+	(void)r;
+	while (o->offset < req->len) {
+		if (!plx_ep_open(o->ep) || o->ep->rma.n_out >= PLX_RMA_WINDOW)
+			return -EAGAIN;
+		rc = o->kind == PLX_RMA_PUT ? put_send(req, &n)
+			: o->kind == PLX_RMA_GET ? get_send(req, &n) : atomic_send(req, &n);
+		if (rc != 0)
+			return rc;
+		o->offset += n;
+		o->n_out++;
+		o->ep->rma.n_out++;
+	}
+	return 0;
+}
+
+/* An operation that this ep may answer and that waits for an answer, or NULL. */
+static struct plx_req *
+op_find(struct plx_rma *r, struct plx_ep *ep, struct plx_wire_id id, bool get)
+{
+	struct plx_req *req = plx_req_id_find(&r->ids, id);
+
+	if (req == NULL || req->rma.ep != ep || (req->rma.kind == PLX_RMA_GET) != get ||
+		req->rma.n_out == 0) {
+		PLX_STAT_INC(r->stat.drop_bad_id);
+		return NULL;
+	}
+	return req;
+}
+
+/* One message is answered. */
+static void
+op_answered(struct plx_rma *r, struct plx_req *req, int err)
+{
+	struct plx_req_rma *o = &req->rma;
+
+	o->n_out--;
+	o->ep->rma.n_out--;
+	if (err != 0 && o->err == 0)
+		o->err = err < 0 && err > -4096 ? err : -EIO;
+	if (o->err != 0)
+		o->offset = req->len; /* nothing more is sent */
+	if (o->n_out > 0 || o->offset < req->len)
+		return;
+	if (o->err == 0 && o->kind == PLX_RMA_GET && o->got != req->len)
+		o->err = -EIO;
+	rma_end(r, req, o->err);
+}
+
+void
+plx_rma_on_ack(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_ack *h)
+{
+	struct plx_req *req = op_find(r, ep, h->id, false);
+
+	if (req == NULL)
+		return;
+	if (req->rma.kind == PLX_RMA_ATOMIC && req->rma.fetch && h->err == 0)
+		memcpy(req->buf, &h->value, req->rma.size);
+	op_answered(r, req, h->err);
+}
+
+void
+plx_rma_on_data(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_data *h,
+	const uint8_t *data, uint32_t len)
+{
+	struct plx_req *req = op_find(r, ep, h->id, true);
+
+	if (req == NULL)
+		return;
+	if (h->offset > req->len || len > req->len - h->offset) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	if (h->err == 0) {
+		plx_req_copy_in(req, h->offset, data, len);
+		req->rma.got += len;
+	}
+	if (h->last != 0)
+		op_answered(r, req, h->err);
+}
+
+/* --- target --- */
+
+static void
+reply_free(struct rma_reply *p)
+{
+	p->ep->rma.n_replies--;
+	plx_pool_put(&p->r->replies, p);
+}
+
+static int
+ack_step(const struct rma_reply *p)
+{
+	struct plx_wire_rma_ack h = {.id = p->id, .value = p->value, .err = p->err};
+	struct plx_tx tx = {.peer = p->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+		.op = PLX_WIRE_RMA_ACK};
+
+	return plx_peer_tx(&tx);
+}
+
+static int
+data_step(struct rma_reply *p)
+{
+	const struct plx_peer *peer = p->ep->peer;
+	struct plx_region_key key = {p->from.index, p->from.gen, p->from.token};
+	struct plx_wire_rma_data h = {.id = p->id};
+	struct plx_tx tx = {.peer = p->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+		.op = PLX_WIRE_RMA_DATA};
+	int rc;
+
+	do {
+		uint64_t n = RTE_MIN(p->left, peer->mtu - sizeof(h));
+
+		if (p->err == 0)
+			p->err = plx_region_hold(&key, p->from.addr, n, PLX_REGION_READ);
+		h.offset = p->offset;
+		h.err = p->err;
+		h.last = p->err != 0 || n == p->left;
+		tx.data = (const void *)(uintptr_t)p->from.addr;
+		tx.len = p->err == 0 ? n : 0;
+		rc = plx_peer_tx(&tx);
+		if (p->err == 0)
+			plx_region_drop(&key);
+		if (rc != 0)
+			return rc;
+		p->from.addr += n;
+		p->offset += n;
+		p->left -= n;
+	} while (p->err == 0 && p->left > 0);
+	if (p->err != 0)
+		PLX_STAT_INC(p->r->stat.refused);
+	return 0;
+}
+
+static int
+reply_step(struct rma_reply *p)
+{
+	return p->data ? data_step(p) : ack_step(p);
+}
+
+static int
+reply_send(struct plx_pend *pend)
+{
+	struct rma_reply *p = container_of(pend, struct rma_reply, pend);
+	int rc = reply_step(p);
+
+	if (rc == 0)
+		reply_free(p);
+	return rc;
+}
+
+static void
+reply_fail(struct plx_pend *pend, int err)
+{
+	(void)err;
+	reply_free(container_of(pend, struct rma_reply, pend));
+}
+
+/* Answer at once, or when there is room. */
+static void
+reply_start(struct rma_reply *now)
+{
+	struct plx_ep *ep = now->ep;
+	struct rma_reply *p = NULL;
+
+	if (plx_ep_connect(ep) != 0)
+		return; /* the initiator is gone, and so is its interest */
+	if (plx_ep_open(ep) && reply_step(now) != -EAGAIN)
+		return;
+	if (ep->rma.n_replies < REPLIES_MAX)
+		p = plx_pool_get(&now->r->replies);
+	if (p == NULL) {
+		PLX_STAT_INC(now->r->stat.drop_replies);
+		return;
+	}
+	*p = *now;
+	p->pend.send = reply_send;
+	p->pend.fail = reply_fail;
+	p->pend.conn_id = PLX_CONN_NONE;
+	ep->rma.n_replies++;
+	plx_ep_pend(ep, &p->pend);
+}
+
+static int
+region_hold(const struct plx_wire_where *at, uint64_t len, uint8_t rights)
+{
+	struct plx_region_key key = {at->index, at->gen, at->token};
+
+	return plx_region_hold(&key, at->addr, len, rights);
+}
+
+static void
+region_drop(const struct plx_wire_where *at)
+{
+	plx_region_drop(&(struct plx_region_key){at->index, at->gen, at->token});
+}
+
+void
+plx_rma_on_put(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_put *h,
+	const uint8_t *data, uint32_t len)
+{
+	struct rma_reply p = {.r = r, .ep = ep, .id = h->id};
+
+	p.err = region_hold(&h->to, len, PLX_REGION_WRITE);
+	if (p.err == 0) {
+		plx_rma_copy((void *)(uintptr_t)h->to.addr, data, len);
+		region_drop(&h->to);
+		PLX_STAT_INC(r->stat.puts);
+	} else {
+		PLX_STAT_INC(r->stat.refused);
+	}
+	reply_start(&p);
+}
+
+void
+plx_rma_on_get(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_get *h)
+{
+	struct rma_reply p = {.r = r, .ep = ep, .id = h->id, .from = h->from, .offset = h->offset,
+		.left = h->len, .data = true};
+
+	if (h->len == 0 || h->len > PLX_RMA_GET_LEN)
+		p.err = -EINVAL;
+	else
+		PLX_STAT_INC(r->stat.gets);
+	reply_start(&p);
+}
+
+static int
+atomic_at_target(const struct plx_wire_atomic *h, const uint64_t *operand, uint64_t *old)
+{
+	int rc;
+
+	if ((h->size != 4 && h->size != 8) || h->op >= PLX_RMA_ATOMIC_N || h->at.addr % h->size != 0)
+		return -EINVAL;
+	rc = region_hold(&h->at, h->size, h->fetch ? PLX_REGION_READ | PLX_REGION_WRITE
+						   : PLX_REGION_WRITE);
+	if (rc != 0)
+		return rc;
+	*old = plx_rma_atomic_do((void *)(uintptr_t)h->at.addr, h->op, h->size, operand[0],
+		operand[1]);
+	region_drop(&h->at);
+	return 0;
+}
+
+void
+plx_rma_on_atomic(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_atomic *h,
+	const uint8_t *data, uint32_t len)
+{
+	struct rma_reply p = {.r = r, .ep = ep, .id = h->id};
+	uint64_t operand[2], old = 0;
+
+	p.err = -EINVAL;
+	if (len == sizeof(operand)) {
+		memcpy(operand, data, sizeof(operand));
+		p.err = atomic_at_target(h, operand, &old);
+	}
+	if (p.err == 0)
+		PLX_STAT_INC(r->stat.atomics);
+	else
+		PLX_STAT_INC(r->stat.refused);
+	if (h->fetch)
+		p.value = old;
+	reply_start(&p);
+}

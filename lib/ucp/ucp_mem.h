@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_mem.h - regions and keys: between ucp_mem.c, ucp_rkey.c and ucp_rma.c
+ */
+#ifndef UCP_MEM_H
+#define UCP_MEM_H
+
+#include <ucp/api/ucp.h>
+
+#include "plx_region.h"
+#include "plx_rma.h"
+#include "plx_wire.h"
+
+struct ucp_mem {
+	void *address;
+	size_t length;
+	uint8_t rights;		   /* enum plx_region_right */
+	struct plx_region_key key; /* index 0: of length 0, in no table */
+	struct plx_seg seg;	   /* base NULL: the memory is the application's */
+};
+
+/* A ucp_rkey_h is the core's key. */
+static inline const struct plx_rkey *
+ucp_rkey_core(ucp_rkey_h rkey)
+{
+	return (const struct plx_rkey *)(const void *)rkey;
+}
+
+/**
+ * Read a packed region that comes without its length.
+ * @param kind enum plx_wire_mem_kind
+ * @return 0, or -EINVAL it is none of this kind
+ */
+int ucp_mem_blob_fetch(const void *blob, uint8_t kind, struct plx_wire_mem *out);
+
+#endif

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_rma.c - put, get and atomics, in every form; fence
+ *
+ * Design notes
+ * On memory that is mapped here an operation is over before the call returns,
+ * whatever thread gives the turns and without the worker's lock: of the worker
+ * nothing is written but that it is busy. Everything else takes the slow path.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "ucp_int.h"
+#include "ucp_mem.h"
+
+/* Attributes that change nothing when an operation is over at once. */
+#define PLAIN                                                                                      \
+	(UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE |   \
+		UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE |                          \
+		UCP_OP_ATTR_FIELD_RECV_INFO | UCP_OP_ATTR_FLAG_MULTI_SEND)
+
+static inline ucs_status_ptr_t
+error(ucs_status_t status)
+{
+	return UCS_STATUS_PTR(status);
+}
+
+/* Whether the initiator may do it at once, by itself. */
+static inline bool
+is_direct(ucp_ep_h ep, const struct plx_rkey *k, uint8_t what, uint64_t addr, uint64_t len)
+{
+	/* err: written by a reactor; one that comes now would have come a moment later as well */
+	return likely(k != NULL && (k->now & what) != 0 && addr - k->base <= k->len &&
+		len <= k->len - (addr - k->base) && !ep->worker->core->rma.fenced &&
+		__atomic_load_n(&ep->user.ep->err, __ATOMIC_RELAXED) == 0);
+}
+
+static ucs_status_t
+check_flags(uint32_t mask)
+{
+	const uint32_t imm = UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+	const uint32_t hint = UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND;
+
+	return (mask & imm) == imm || (mask & hint) == hint ? UCS_ERR_INVALID_PARAM : UCS_OK;
+}
+
+/* It is over: what the call returns, and what the user's request, if there is one, says. */
+static ucs_status_ptr_t
+ended(ucp_worker_h w, const struct ucp_post *p, int rc)
+{
+	bool wants = rc == 0 && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
+	struct plx_req *req;
+
+	if (!wants && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0)
+		return error(ucp_status(rc));
+	req = ucp_req_get(w, p, NULL);
+	if (req == NULL)
+		return error(UCS_ERR_NO_MEMORY);
+	req->status = rc;
+	req->len = 0;
+	atomic_fetch_or_explicit(&req->flags, PLX_REQ_DONE, memory_order_release);
+	if (!wants)
+		return error(ucp_status(rc));
+	if (p->done != NULL)
+		p->done(req); /* may free it; the pointer is returned all the same */
+	return plx_req_user(req);
+}
+
+/* By loads, stores and locked instructions, on memory that is mapped here. */
+static void
+do_direct(const struct plx_rma_do *d, const struct ucp_buf *buf)
+{
+	void *there = plx_rkey_here(d->rkey, d->remote);
+	uint64_t old;
+
+	if (d->kind == PLX_RMA_ATOMIC) {
+		old = plx_rma_atomic_do(there, d->op, d->len, d->operand[0], d->operand[1]);
+		if (d->fetch)
+			memcpy(d->buf, &old, d->len);
+	} else if (buf->dt != NULL && d->kind == PLX_RMA_PUT) {
+		buf->dt->pack(buf->dt, 0, there, d->len);
+	} else if (buf->dt != NULL) {
+		buf->dt->unpack(buf->dt, 0, there, d->len);
+	} else if (d->kind == PLX_RMA_PUT) {
+		plx_rma_copy(there, d->buf, d->len);
+	} else {
+		plx_rma_copy(d->buf, there, d->len);
+	}
+}
+
+/* At once, if that is possible. @return 0; -EAGAIN it needs a request; or why it fails */
+static int
+do_now(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, const struct ucp_buf *buf)
+{
+	int rc = d->ep->err;
+
+	if (rc != 0)
+		return rc;
+	rc = plx_rkey_check(d->rkey, what, d->remote, d->len);
+	if (rc != 0)
+		return rc;
+	if (d->rkey->mapped && plx_rma_unfenced(&w->core->rma)) {
+		plx_worker_busy(w->core);
+		do_direct(d, buf);
+		return 0;
+	}
+	return buf->dt == NULL ? plx_worker_rma_now(w->core, d) : -EAGAIN;
+}
+
+/* An operation that passed its checks. Called with the lock held. */
+static ucs_status_ptr_t
+start(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, struct ucp_buf *buf,
+	const struct ucp_post *p)
+{
+	struct plx_req *req;
+	int rc = d->len == 0 ? 0 : do_now(w, d, what, buf);
+
+	if (rc != -EAGAIN) {
+		if (buf->dt != NULL)
+			rc = buf->dt->finish(buf->dt, rc);
+		return ended(w, p, rc);
+	}
+	if (p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+	req = ucp_req_get(w, p, buf);
+	if (req == NULL)
+		return error(UCS_ERR_NO_MEMORY);
+	plx_worker_rma(w->core, d, req);
+	return ucp_req_posted_simple(req, p);
+}
+
+static ucs_status_ptr_t
+put_get(ucp_ep_h ep, uint8_t kind, struct ucp_buf *buf, uint64_t remote, ucp_rkey_h rkey,
+	const struct ucp_post *p, bool nbi)
+{
+	struct plx_rma_do d = {.ep = ep->user.ep, .conn_id = ep->user.conn_id, .rkey = ucp_rkey_core(rkey), .buf = buf->addr,
+		.len = buf->len, .remote = remote, .kind = kind, .nbi = nbi};
+	ucs_status_ptr_t ret;
+
+	if ((ep->worker->context->features & UCP_FEATURE_RMA) == 0 ||
+		(rkey == NULL && buf->len != 0))
+		return error(ucp_buf_drop(buf, UCS_ERR_INVALID_PARAM));
+	ucp_lock(ep->worker);
+	ret = start(ep->worker, &d, kind == PLX_RMA_PUT ? PLX_RKEY_PUT : PLX_RKEY_GET, buf, p);
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
+static __rte_noinline ucs_status_ptr_t
+put_get_nbx(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t count, uint64_t remote,
+	ucp_rkey_h rkey, const ucp_request_param_t *param)
+{
+	const uint32_t many = UCP_OP_ATTR_FIELD_REMOTE | UCP_OP_ATTR_FIELD_REMOTE_DATATYPE |
+		UCP_OP_ATTR_FIELD_REMOTE_COUNT;
+	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
+	ucs_status_t status = check_flags(p.mask);
+	struct ucp_buf buf;
+
+	if (status != UCS_OK)
+		return error(status);
+	if (p.mask & many)
+		return error(UCS_ERR_INVALID_PARAM);
+	status = ucp_buf_open_param(ep->worker, param, buffer, count, kind == PLX_RMA_GET, &buf);
+	if (status != UCS_OK)
+		return error(status);
+	return put_get(ep, kind, &buf, remote, rkey, &p, false);
+}
+
+/* Attributes and datatype are those of plain bytes. */
+static inline bool
+is_plain(const ucp_request_param_t *param)
+{
+	return likely((param->op_attr_mask & ~(uint32_t)PLAIN) == 0 &&
+		((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||
+			param->datatype == ucp_dt_make_contig(1)));
+}
+
+ucs_status_ptr_t
+ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
+	const ucp_request_param_t *param)
+{
+	const struct plx_rkey *k = ucp_rkey_core(rkey);
+
+	if (likely(count != 0 && is_plain(param) &&
+		    is_direct(ep, k, PLX_RKEY_PUT, remote_addr, count))) {
+		plx_worker_busy(ep->worker->core);
+		plx_rma_copy(plx_rkey_here(k, remote_addr), buffer, count);
+		return NULL;
+	}
+	return put_get_nbx(ep, PLX_RMA_PUT, buffer, count, remote_addr, rkey, param);
+}
+
+ucs_status_ptr_t
+ucp_get_nbx(ucp_ep_h ep, void *buffer, size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
+	const ucp_request_param_t *param)
+{
+	const struct plx_rkey *k = ucp_rkey_core(rkey);
+
+	if (likely(count != 0 && is_plain(param) &&
+		    is_direct(ep, k, PLX_RKEY_GET, remote_addr, count))) {
+		plx_worker_busy(ep->worker->core);
+		plx_rma_copy(buffer, plx_rkey_here(k, remote_addr), count);
+		return NULL;
+	}
+	return put_get_nbx(ep, PLX_RMA_GET, buffer, count, remote_addr, rkey, param);
+}
+
+/* The nb and nbi forms: plain bytes. */
+static inline ucs_status_ptr_t
+put_get_nb(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t length, uint64_t remote,
+	ucp_rkey_h rkey, ucp_send_callback_t cb, bool nbi)
+{
+	struct ucp_buf buf = {(void *)(uintptr_t)buffer, length, NULL};
+	struct ucp_post p = {.done = cb != NULL ? ucp_done_send_nb : NULL, .cb = (void (*)(void))cb};
+
+	return put_get(ep, kind, &buf, remote, rkey, &p, nbi);
+}
+
+/* Nobody will ask for the request. @return OK, INPROGRESS, or the error */
+static ucs_status_t
+forget(ucs_status_ptr_t ptr)
+{
+	if (!UCS_PTR_IS_PTR(ptr))
+		return UCS_PTR_RAW_STATUS(ptr);
+	ucp_request_free(ptr);
+	return UCS_INPROGRESS;
+}
+
+ucs_status_ptr_t
+ucp_put_nb(ucp_ep_h ep, const void *buffer, size_t length, uint64_t remote_addr, ucp_rkey_h rkey,
+	ucp_send_callback_t cb)
+{
+	return put_get_nb(ep, PLX_RMA_PUT, buffer, length, remote_addr, rkey, cb, false);
+}
+
+ucs_status_ptr_t
+ucp_get_nb(ucp_ep_h ep, void *buffer, size_t length, uint64_t remote_addr, ucp_rkey_h rkey,
+	ucp_send_callback_t cb)
+{
+	return put_get_nb(ep, PLX_RMA_GET, buffer, length, remote_addr, rkey, cb, false);
+}
+
+ucs_status_t
+ucp_put_nbi(ucp_ep_h ep, const void *buffer, size_t length, uint64_t remote_addr, ucp_rkey_h rkey)
+{
+	const struct plx_rkey *k = ucp_rkey_core(rkey);
+	ucs_status_t status;
+
+	if (likely(length != 0 && is_direct(ep, k, PLX_RKEY_PUT, remote_addr, length))) {
+		plx_worker_busy(ep->worker->core);
+		plx_rma_copy(plx_rkey_here(k, remote_addr), buffer, length);
+		return UCS_OK;
+	}
+	ucp_lock(ep->worker); /* what another thread's progress completes meanwhile is not forgotten */
+	status = forget(put_get_nb(ep, PLX_RMA_PUT, buffer, length, remote_addr, rkey, NULL, true));
+	ucp_unlock(ep->worker);
+	return status;
+}
+
+ucs_status_t
+ucp_get_nbi(ucp_ep_h ep, void *buffer, size_t length, uint64_t remote_addr, ucp_rkey_h rkey)
+{
+	const struct plx_rkey *k = ucp_rkey_core(rkey);
+	ucs_status_t status;
+
+	if (likely(length != 0 && is_direct(ep, k, PLX_RKEY_GET, remote_addr, length))) {
+		plx_worker_busy(ep->worker->core);
+		plx_rma_copy(buffer, plx_rkey_here(k, remote_addr), length);
+		return UCS_OK;
+	}
+	ucp_lock(ep->worker);
+	status = forget(put_get_nb(ep, PLX_RMA_GET, buffer, length, remote_addr, rkey, NULL, true));
+	ucp_unlock(ep->worker);
+	return status;
+}
+
+ucs_status_t
+ucp_put(ucp_ep_h ep, const void *buffer, size_t length, uint64_t remote_addr, ucp_rkey_h rkey)
+{
+	return ucp_req_wait(ep->worker, ucp_put_nb(ep, buffer, length, remote_addr, rkey, NULL));
+}
+
+ucs_status_t
+ucp_get(ucp_ep_h ep, void *buffer, size_t length, uint64_t remote_addr, ucp_rkey_h rkey)
+{
+	return ucp_req_wait(ep->worker, ucp_get_nb(ep, buffer, length, remote_addr, rkey, NULL));
+}
+
+/* --- atomics --- */
+
+static inline uint8_t
+can_atomic(size_t size, bool fetch)
+{
+	if (size == 8)
+		return fetch ? PLX_RKEY_FETCH64 : PLX_RKEY_POST64;
+	return fetch ? PLX_RKEY_FETCH32 : PLX_RKEY_POST32;
+}
+
+/* A word of the application's. */
+static inline uint64_t
+load(const void *p, size_t size)
+{
+	uint64_t v = 0;
+
+	if (size == 8)
+		memcpy(&v, p, 8);
+	else
+		memcpy(&v, p, 4);
+	return v;
+}
+
+/* The request is of no interest: the operand is copied, nothing comes back. */
+static inline bool
+is_posted(const struct plx_rma_do *d, const struct ucp_post *p)
+{
+	return !d->fetch && (p->mask & (UCP_OP_ATTR_FLAG_NO_IMM_CMPL |
+		UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) == 0;
+}
+
+/* With all checks. */
+static __rte_noinline ucs_status_ptr_t
+atomic_slow(ucp_ep_h ep, struct plx_rma_do *d, ucp_rkey_h rkey, const struct ucp_post *p, bool post)
+{
+	const uint64_t feature = d->len == 8 ? UCP_FEATURE_AMO64 : UCP_FEATURE_AMO32;
+	struct ucp_buf buf = {d->buf, d->len, NULL};
+	ucs_status_ptr_t ret;
+
+	if ((d->len != 4 && d->len != 8) || d->remote % d->len != 0 || rkey == NULL ||
+		(ep->worker->context->features & feature) == 0)
+		return error(UCS_ERR_INVALID_PARAM);
+	d->ep = ep->user.ep;
+	d->rkey = ucp_rkey_core(rkey);
+	d->kind = PLX_RMA_ATOMIC;
+	d->nbi = post;
+	ucp_lock(ep->worker);
+	ret = start(ep->worker, d, can_atomic(d->len, d->fetch), &buf, p);
+	if (post && UCS_PTR_IS_PTR(ret)) {
+		ucp_request_free(ret);
+		ret = NULL;
+	}
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
+/* The core's names of the operations of ucp_atomic_op_nbx(). */
+static const uint8_t op_of[UCP_ATOMIC_OP_LAST] = {
+	[UCP_ATOMIC_OP_ADD] = PLX_RMA_ADD,
+	[UCP_ATOMIC_OP_SWAP] = PLX_RMA_SWAP,
+	[UCP_ATOMIC_OP_CSWAP] = PLX_RMA_CSWAP,
+	[UCP_ATOMIC_OP_AND] = PLX_RMA_AND,
+	[UCP_ATOMIC_OP_OR] = PLX_RMA_OR,
+	[UCP_ATOMIC_OP_XOR] = PLX_RMA_XOR,
+};
+
+static __rte_noinline ucs_status_ptr_t
+atomic_nbx_slow(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, size_t count,
+	uint64_t remote, ucp_rkey_h rkey, const ucp_request_param_t *param)
+{
+	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
+	struct plx_rma_do d = {.remote = remote};
+
+	if (check_flags(p.mask) != UCS_OK || (unsigned)opcode >= UCP_ATOMIC_OP_LAST || count != 1 ||
+		buffer == NULL || !(p.mask & UCP_OP_ATTR_FIELD_DATATYPE) ||
+		(p.mask & UCP_OP_ATTR_FIELD_MEMH) ||
+		(param->datatype & UCP_DATATYPE_CLASS_MASK) != UCP_DATATYPE_CONTIG)
+		return error(UCS_ERR_INVALID_PARAM);
+	d.len = param->datatype >> UCP_DATATYPE_SHIFT;
+	d.fetch = (p.mask & UCP_OP_ATTR_FIELD_REPLY_BUFFER) != 0;
+	d.op = op_of[opcode];
+	if ((d.len != 4 && d.len != 8) || (d.fetch && param->reply_buffer == NULL) ||
+		(!d.fetch && (opcode == UCP_ATOMIC_OP_SWAP || opcode == UCP_ATOMIC_OP_CSWAP)))
+		return error(UCS_ERR_INVALID_PARAM);
+	d.operand[0] = load(buffer, d.len);
+	if (d.fetch) {
+		d.buf = param->reply_buffer;
+		if (opcode == UCP_ATOMIC_OP_CSWAP)
+			d.operand[1] = load(param->reply_buffer, d.len);
+	}
+	return atomic_slow(ep, &d, rkey, &p, is_posted(&d, &p));
+}
+
+ucs_status_ptr_t
+ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, size_t count,
+	uint64_t remote_addr, ucp_rkey_h rkey, const ucp_request_param_t *param)
+{
+	const uint32_t plain = (uint32_t)PLAIN | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+	bool fetch = (param->op_attr_mask & UCP_OP_ATTR_FIELD_REPLY_BUFFER) != 0;
+	const struct plx_rkey *k = ucp_rkey_core(rkey);
+	size_t size = param->datatype >> UCP_DATATYPE_SHIFT;
+	uint64_t a, b = 0;
+	void *there;
+
+	if (unlikely((param->op_attr_mask & ~plain) != 0 || count != 1 || k == NULL ||
+		    !(param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) ||
+		    (param->datatype != ucp_dt_make_contig(8) &&
+			    param->datatype != ucp_dt_make_contig(4)) ||
+		    remote_addr % size != 0 || (unsigned)opcode >= UCP_ATOMIC_OP_LAST ||
+		    !is_direct(ep, k, can_atomic(size, fetch), remote_addr, size)))
+		return atomic_nbx_slow(ep, opcode, buffer, count, remote_addr, rkey, param);
+	plx_worker_busy(ep->worker->core);
+	there = plx_rkey_here(k, remote_addr);
+	a = load(buffer, size);
+	if (!fetch) {
+		if (unlikely(opcode == UCP_ATOMIC_OP_SWAP || opcode == UCP_ATOMIC_OP_CSWAP))
+			return error(UCS_ERR_INVALID_PARAM);
+		(void)plx_rma_atomic_do(there, op_of[opcode], size, a, 0);
+		return NULL;
+	}
+	if (opcode == UCP_ATOMIC_OP_CSWAP)
+		b = load(param->reply_buffer, size);
+	a = plx_rma_atomic_do(there, op_of[opcode], size, a, b);
+	if (size == 8)
+		memcpy(param->reply_buffer, &a, 8);
+	else
+		memcpy(param->reply_buffer, &a, 4);
+	return NULL;
+}
+
+ucs_status_t
+ucp_atomic_post(ucp_ep_h ep, ucp_atomic_post_op_t opcode, uint64_t value, size_t op_size,
+	uint64_t remote_addr, ucp_rkey_h rkey)
+{
+	static const uint8_t ops[UCP_ATOMIC_POST_OP_LAST] = {
+		[UCP_ATOMIC_POST_OP_ADD] = PLX_RMA_ADD,
+		[UCP_ATOMIC_POST_OP_AND] = PLX_RMA_AND,
+		[UCP_ATOMIC_POST_OP_OR] = PLX_RMA_OR,
+		[UCP_ATOMIC_POST_OP_XOR] = PLX_RMA_XOR,
+	};
+	struct plx_rma_do d = {.len = op_size, .remote = remote_addr, .operand = {value}};
+	struct ucp_post p = {.mask = 0};
+
+	if ((unsigned)opcode >= UCP_ATOMIC_POST_OP_LAST)
+		return UCS_ERR_INVALID_PARAM;
+	d.op = ops[opcode];
+	return UCS_PTR_RAW_STATUS(atomic_slow(ep, &d, rkey, &p, true));
+}
+
+ucs_status_ptr_t
+ucp_atomic_fetch_nb(ucp_ep_h ep, ucp_atomic_fetch_op_t opcode, uint64_t value, void *result,
+	size_t op_size, uint64_t remote_addr, ucp_rkey_h rkey, ucp_send_callback_t cb)
+{
+	static const uint8_t ops[UCP_ATOMIC_FETCH_OP_LAST] = {
+		[UCP_ATOMIC_FETCH_OP_FADD] = PLX_RMA_ADD,
+		[UCP_ATOMIC_FETCH_OP_SWAP] = PLX_RMA_SWAP,
+		[UCP_ATOMIC_FETCH_OP_CSWAP] = PLX_RMA_CSWAP,
+		[UCP_ATOMIC_FETCH_OP_FAND] = PLX_RMA_AND,
+		[UCP_ATOMIC_FETCH_OP_FOR] = PLX_RMA_OR,
+		[UCP_ATOMIC_FETCH_OP_FXOR] = PLX_RMA_XOR,
+	};
+	struct plx_rma_do d = {.buf = result, .len = op_size, .remote = remote_addr,
+		.operand = {value}, .fetch = true};
+	struct ucp_post p = {.done = cb != NULL ? ucp_done_send_nb : NULL, .cb = (void (*)(void))cb};
+
+	if ((unsigned)opcode >= UCP_ATOMIC_FETCH_OP_LAST || result == NULL ||
+		(op_size != 4 && op_size != 8))
+		return error(UCS_ERR_INVALID_PARAM);
+	d.op = ops[opcode];
+	if (opcode == UCP_ATOMIC_FETCH_OP_CSWAP)
+		d.operand[1] = load(result, op_size);
+	return atomic_slow(ep, &d, rkey, &p, false);
+}
+
+/* The blocking forms. @param result NULL: not fetching */
+static ucs_status_t
+atomic_wait(ucp_ep_h ep, uint8_t op, size_t size, uint64_t a, uint64_t b, void *result,
+	uint64_t remote, ucp_rkey_h rkey)
+{
+	struct plx_rma_do d = {.buf = result, .len = size, .remote = remote, .operand = {a, b},
+		.op = op, .fetch = result != NULL};
+	struct ucp_post p = {.mask = 0};
+
+	return ucp_req_wait(ep->worker, atomic_slow(ep, &d, rkey, &p, false));
+}
+
+ucs_status_t
+ucp_atomic_add32(ucp_ep_h ep, uint32_t add, uint64_t remote_addr, ucp_rkey_h rkey)
+{
+	return atomic_wait(ep, PLX_RMA_ADD, 4, add, 0, NULL, remote_addr, rkey);
+}
+
+ucs_status_t
+ucp_atomic_add64(ucp_ep_h ep, uint64_t add, uint64_t remote_addr, ucp_rkey_h rkey)
+{
+	return atomic_wait(ep, PLX_RMA_ADD, 8, add, 0, NULL, remote_addr, rkey);
+}
+
+ucs_status_t
+ucp_atomic_fadd32(ucp_ep_h ep, uint32_t add, uint64_t remote_addr, ucp_rkey_h rkey, uint32_t *result)
+{
+	return result == NULL ? UCS_ERR_INVALID_PARAM
+			      : atomic_wait(ep, PLX_RMA_ADD, 4, add, 0, result, remote_addr, rkey);
+}
+
+ucs_status_t
+ucp_atomic_fadd64(ucp_ep_h ep, uint64_t add, uint64_t remote_addr, ucp_rkey_h rkey, uint64_t *result)
+{
+	return result == NULL ? UCS_ERR_INVALID_PARAM
+			      : atomic_wait(ep, PLX_RMA_ADD, 8, add, 0, result, remote_addr, rkey);
+}
+
+ucs_status_t
+ucp_atomic_swap32(ucp_ep_h ep, uint32_t swap, uint64_t remote_addr, ucp_rkey_h rkey,
+	uint32_t *result)
+{
+	return result == NULL ? UCS_ERR_INVALID_PARAM
+			      : atomic_wait(ep, PLX_RMA_SWAP, 4, swap, 0, result, remote_addr, rkey);
+}
+
+ucs_status_t
+ucp_atomic_swap64(ucp_ep_h ep, uint64_t swap, uint64_t remote_addr, ucp_rkey_h rkey,
+	uint64_t *result)
+{
+	return result == NULL ? UCS_ERR_INVALID_PARAM
+			      : atomic_wait(ep, PLX_RMA_SWAP, 8, swap, 0, result, remote_addr, rkey);
+}
+
+ucs_status_t
+ucp_atomic_cswap32(ucp_ep_h ep, uint32_t compare, uint32_t swap, uint64_t remote_addr,
+	ucp_rkey_h rkey, uint32_t *result)
+{
+	return result == NULL ? UCS_ERR_INVALID_PARAM
+			      : atomic_wait(ep, PLX_RMA_CSWAP, 4, compare, swap, result, remote_addr, rkey);
+}
+
+ucs_status_t
+ucp_atomic_cswap64(ucp_ep_h ep, uint64_t compare, uint64_t swap, uint64_t remote_addr,
+	ucp_rkey_h rkey, uint64_t *result)
+{
+	return result == NULL ? UCS_ERR_INVALID_PARAM
+			      : atomic_wait(ep, PLX_RMA_CSWAP, 8, compare, swap, result, remote_addr, rkey);
+}
+
+ucs_status_t
+ucp_worker_fence(ucp_worker_h w)
+{
+	ucp_lock(w);
+	plx_rma_fence(&w->core->rma);
+	ucp_unlock(w);
+	/* What is on mapped memory is over; this keeps a load after it from coming before it. */
+	atomic_thread_fence(memory_order_seq_cst);
+	return UCS_OK;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rma.c - put, get and atomics: from the application's side, and what arrives of them
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "worker_int.h"
+
+int
+plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d)
+{
+	if (w->dedicated || d->ep->stub || d->kind == PLX_RMA_ATOMIC || !plx_rma_unfenced(&w->rma))
+		return -EAGAIN;
+	return plx_rma_dev_now(&w->rma, d);
+}
+
+static void
+rma_run(void *arg)
+{
+	struct plx_req *req = arg;
+	int rc;
+
+	if (req->rma.ep->stub) {
+		rc = plx_ep_connect(req->rma.ep);
+		if (rc == -EAGAIN)
+			rc = plx_ep_defer(req->rma.ep, rma_run, req, &req->rma.ep);
+		if (rc != 0)
+			plx_req_complete(req, rc);
+		return;
+	}
+	plx_rma_start(&worker_of(req)->rma, req);
+}
+
+void
+plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req *req)
+{
+	plx_rma_prepare(&w->rma, d, req);
+	if (!worker_submit(w, rma_run, req))
+		rma_run(req);
+}
+
+union rx_hdr {
+	struct plx_wire_put put;
+	struct plx_wire_get get;
+	struct plx_wire_atomic atomic;
+	struct plx_wire_rma_ack ack;
+	struct plx_wire_rma_data data;
+};
+
+void
+worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx)
+{
+	uint32_t hdr_len = plx_wire_hdr_len[rx->op];
+	const uint8_t *data = rx->data + hdr_len;
+	uint32_t len = rx->len - hdr_len;
+	struct plx_ep *ep = plx_ep_of(&w->eps, rx->src);
+	union rx_hdr hdr;
+
+	if (ep == NULL) {
+		PLX_STAT_INC(w->stat.rx_drop_no_memory);
+		return;
+	}
+	memcpy(&hdr, rx->data, hdr_len);
+	switch (rx->op) {
+	case PLX_WIRE_PUT:
+		plx_rma_on_put(&w->rma, ep, &hdr.put, data, len);
+		break;
+	case PLX_WIRE_GET:
+		plx_rma_on_get(&w->rma, ep, &hdr.get);
+		break;
+	case PLX_WIRE_ATOMIC:
+		plx_rma_on_atomic(&w->rma, ep, &hdr.atomic, data, len);
+		break;
+	case PLX_WIRE_RMA_ACK:
+		plx_rma_on_ack(&w->rma, ep, &hdr.ack);
+		break;
+	default:
+		plx_rma_on_data(&w->rma, ep, &hdr.data, data, len);
+		break;
+	}
+}

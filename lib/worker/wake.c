@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * wake.c - how an application sleeps until its worker has something to do
+ *
+ * Design notes
+ * The application gets one epoll descriptor with everything in it that can wake:
+ * inline the queues' descriptors, dedicated one that the reactor writes to; the
+ * signal of plx_worker_signal(); the sockets of listeners and connections. It
+ * polls readable until the next progress, or for a signal the next arm.
+ *
+ * Arm, then sleep. Arm answers -EBUSY when anything waits at any stage of the turn,
+ * and otherwise arranges that whatever comes later makes the descriptor readable.
+ * So nothing is lost between the last look and the sleep: inline by the devices'
+ * own protocol (drivers/shm/shm_bell.c has the argument); dedicated the owner counts
+ * what it did, fences and looks at armed, while arm stores armed, fences and looks at
+ * the count: one of the two sees the other's.
+ *
+ * What waits for time and not for an event does not let the application sleep at all
+ * (a device that is full), or has a timer in the descriptor (connecting). The death of
+ * a peer is an event. plx_worker_sleep() ends after PLX_WAKE_MAX_MS all the same.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_ring.h>
+
+#include "worker_int.h"
+
+int
+worker_wake_add(struct plx_worker *w, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN | (w->wake.edge ? EPOLLET : 0)};
+
+	if (!w->wake.on)
+		return 0;
+	return epoll_ctl(w->wake.efd, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
+}
+
+static int
+add_queues(struct plx_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_queues; i++) {
+		int fd = plx_queue_efd(w->queues[i]), rc;
+
+		if (fd == -EOPNOTSUPP) {
+			w->wake.no_sleep = true;
+			continue;
+		}
+		rc = fd < 0 ? fd : worker_wake_add(w, fd);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int
+open_event(struct plx_worker *w, int *fd)
+{
+	*fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return *fd < 0 ? -errno : worker_wake_add(w, *fd);
+}
+
+int
+worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params)
+{
+	struct epoll_event ev = {.events = EPOLLIN | (params->wakeup_edge ? EPOLLET : 0),
+		.data.ptr = params->event_data};
+	struct plx_wake *k = &w->wake;
+	int rc;
+
+	k->efd = k->signal_fd = k->app_fd = -1;
+	if (!params->wakeup)
+		return 0;
+	k->on = true;
+	k->edge = params->wakeup_edge;
+	k->efd = epoll_create1(EPOLL_CLOEXEC);
+	rc = k->efd < 0 ? -errno : open_event(w, &k->signal_fd);
+	if (rc == 0)
+		rc = w->dedicated ? open_event(w, &k->app_fd) : add_queues(w);
+	if (rc == 0 && params->event_fd >= 0 &&
+		epoll_ctl(params->event_fd, EPOLL_CTL_ADD, k->efd, &ev) != 0)
+		rc = -EINVAL; /* not one that takes descriptors */
+	if (rc != 0) {
+		worker_wake_close(w);
+		return rc;
+	}
+	if (w->dedicated)
+		w->app_work |= WORKER_APP_WAKEUP;
+	return 0;
+}
+
+void
+worker_wake_close(struct plx_worker *w)
+{
+	int *fds[] = {&w->wake.app_fd, &w->wake.signal_fd, &w->wake.efd};
+
+	w->wake.on = false;
+	for (unsigned i = 0; i < RTE_DIM(fds); i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+static bool
+take(int fd)
+{
+	uint64_t n;
+
+	return read(fd, &n, sizeof(n)) == sizeof(n);
+}
+
+static void
+give(int fd)
+{
+	const uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) < 0) /* it is full of ones: readable all the same */
+		return;
+}
+
+void
+worker_wake_app(struct plx_worker *w, unsigned n)
+{
+	struct plx_wake *k = &w->wake;
+	uint32_t failed = atomic_load_explicit(&w->n_failed, memory_order_relaxed);
+
+	if (n != 0 || failed != k->failed_told) {
+		k->failed_told = failed;
+		/* pairs with the acquire in collect(): what was done is there */
+		atomic_fetch_add_explicit(&k->n_events, 1, memory_order_release);
+	} else if (rte_ring_empty(w->reqs.cq) && rte_ring_empty(w->am.ring)) {
+		return;
+	}
+	/* pairs with the fence in arm_dedicated(): counted before armed is looked at */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&k->armed, memory_order_relaxed) != 0 &&
+		atomic_exchange_explicit(&k->armed, 0, memory_order_relaxed) != 0)
+		give(k->app_fd);
+}
+
+static int
+arm_dedicated(struct plx_worker *w)
+{
+	struct plx_wake *k = &w->wake;
+
+	w->app_work |= WORKER_APP_ARMED;
+	atomic_store_explicit(&k->armed, 1, memory_order_relaxed);
+	/* pairs with the fence in worker_wake_app() */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&k->n_events, memory_order_relaxed) == k->events_seen &&
+		rte_ring_empty(w->reqs.cq) && rte_ring_empty(w->am.ring))
+		return 0;
+	worker_disarm(w);
+	return -EBUSY;
+}
+
+/* Something that moves with turns, not with events. */
+static bool
+needs_turns(struct plx_worker *w)
+{
+	return w->wake.no_sleep || !TAILQ_EMPTY(&w->eps.stalled) || !SLIST_EMPTY(&w->failing) ||
+		!TAILQ_EMPTY(&w->rndv.recvs) || !TAILQ_EMPTY(&w->rndv.sends) ||
+		worker_flush_waits(w);
+}
+
+static int
+arm_inline(struct plx_worker *w)
+{
+	if (needs_turns(w))
+		return -EBUSY;
+	w->app_work |= WORKER_APP_ARMED;
+	for (uint32_t i = 0; i < w->n_queues; i++) {
+		if (plx_queue_arm(w->queues[i]) == 0)
+			continue;
+		worker_disarm(w);
+		return -EBUSY;
+	}
+	/* Arming may have found peers dead, and no event will tell of them again. */
+	if (!SLIST_EMPTY(&w->failing)) {
+		worker_disarm(w);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+int
+plx_worker_arm(struct plx_worker *w)
+{
+	if (!w->wake.on)
+		return -EOPNOTSUPP;
+	if (take(w->wake.signal_fd))
+		return -EBUSY;
+	if ((w->app_work & WORKER_APP_CONNS) && plx_cm_waits(&w->conns.cm)) {
+		w->conns.last_ticks = 0; /* look in the next progress, not some time */
+		return -EBUSY;
+	}
+	return w->dedicated ? arm_dedicated(w) : arm_inline(w);
+}
+
+void
+worker_disarm(struct plx_worker *w)
+{
+	w->app_work &= ~WORKER_APP_ARMED;
+	w->conns.last_ticks = 0;
+	if (w->dedicated) {
+		atomic_store_explicit(&w->wake.armed, 0, memory_order_relaxed);
+		take(w->wake.app_fd);
+		return;
+	}
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		if (!w->wake.no_sleep)
+			plx_queue_disarm(w->queues[i]);
+}
+
+void
+plx_worker_sleep(const struct plx_worker *w)
+{
+	struct pollfd p = {.fd = w->wake.efd, .events = POLLIN};
+
+	poll(&p, 1, PLX_WAKE_MAX_MS);
+}
+
+int
+plx_worker_signal(struct plx_worker *w)
+{
+	if (!w->wake.on)
+		return -EOPNOTSUPP;
+	give(w->wake.signal_fd);
+	return 0;
+}

@@ -1,0 +1,1432 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * dev_contract_test.c - what plx_dev_ops.h promises, tried on every driver
+ *
+ * The suite "contract" runs on the fake device, on shm with a ring for every sender,
+ * and on shm where all share the mail ring. What only shm can do, other processes
+ * among it, follows in suites of its own. No EAL is needed below lib/mem.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "plx_log.h"
+#include "plx_unit.h"
+#include "plx_unit_shm.h"
+
+#define SENDERS	   6
+#define MSG_MAX	   (SHM_MSG_MAX + 64)
+#define PATIENCE_S 20
+
+static struct plx_conf conf;
+static struct plx_dev *dev;
+static const char *dev_name;
+static const char *fast_peers; /* text of the setting */
+static uint64_t rng_state;
+
+/* -- queues and messages -- */
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* For loops that wait for another process: false when it has taken too long. */
+static bool
+patient(uint64_t since_ns)
+{
+	sched_yield();
+	return now_ns() - since_ns < PATIENCE_S * UINT64_C(1000000000);
+}
+
+static void
+dev_begin(void)
+{
+	plx_conf_defaults(&conf);
+	CU_ASSERT_EQUAL_FATAL(plx_conf_set(&conf, "shm.fast_peers", fast_peers, PLX_CONF_FROM_API,
+		NULL), 0);
+	plx_conf_set(&conf, "shm.huge", "no", PLX_CONF_FROM_API, NULL);
+	fake_reset(1);
+	UNIT_EQ_FATAL(plx_dev_open(dev_name, &dev), 0);
+	rng_state = 42;
+}
+
+static void
+dev_end(void)
+{
+	plx_dev_close(dev);
+	dev = NULL;
+}
+
+static bool
+is_fake(void)
+{
+	return dev_name[0] == 'f';
+}
+
+static struct plx_queue *
+queue_new(void)
+{
+	struct plx_queue *q = NULL;
+
+	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q), 0);
+	return q;
+}
+
+static struct plx_peer *
+peer_known(struct plx_queue *from, const struct plx_addr *addr)
+{
+	struct plx_peer *peer = NULL;
+
+	UNIT_EQ_FATAL(plx_peer_get(from, addr, &peer), 0);
+	return peer;
+}
+
+static struct plx_peer *
+connected(struct plx_queue *from, const struct plx_addr *addr)
+{
+	struct plx_peer *peer = peer_known(from, addr);
+
+	UNIT_EQ_FATAL(plx_peer_connect(peer), 0);
+	UNIT_EQ(peer->state, PLX_PEER_OPEN);
+	return peer;
+}
+
+static struct plx_peer *
+connected_to(struct plx_queue *from, const struct plx_queue *to)
+{
+	struct plx_addr addr;
+
+	plx_queue_addr(to, &addr);
+	return connected(from, &addr);
+}
+
+/* Message number i of a sender: header i, len bytes that follow from both. */
+static int
+msg_send(struct plx_peer *peer, uint64_t i, uint32_t len)
+{
+	static uint8_t data[MSG_MAX];
+	struct plx_tx tx = {.peer = peer, .hdr = &i, .hdr_len = sizeof(i), .data = data,
+		.len = len, .op = (uint8_t)i};
+	int rc;
+
+	unit_fill(data, len, i);
+	if (len <= peer->short_max && i % 2 == 0)
+		rc = plx_peer_tx_short(peer, (uint8_t)i, i, data, len);
+	else
+		rc = plx_peer_tx(&tx);
+	memset(data, 0xee, len); /* copied before the call returned, or never */
+	return rc;
+}
+
+static bool
+msg_is(const struct plx_rx *rx, uint64_t i, uint32_t len)
+{
+	uint64_t hdr = 0;
+	bool good;
+
+	if (rx->len != len + sizeof(hdr)) {
+		printf("message %llu has %u bytes, not %zu\n", (unsigned long long)i, rx->len,
+			len + sizeof(hdr));
+		return false;
+	}
+	memcpy(&hdr, rx->data, sizeof(hdr));
+	good = hdr == i && rx->op == (uint8_t)i &&
+	       unit_is_filled(rx->data + sizeof(hdr), len, i);
+	if (!good)
+		printf("message %llu came as %llu, opcode %u\n", (unsigned long long)i,
+			(unsigned long long)hdr, rx->op);
+	return good;
+}
+
+/* The number in a message's header. */
+static uint64_t
+msg_number(const struct plx_rx *rx)
+{
+	uint64_t hdr = UINT64_MAX;
+
+	if (rx->len >= sizeof(hdr))
+		memcpy(&hdr, rx->data, sizeof(hdr));
+	return hdr;
+}
+
+static uint16_t
+burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
+{
+	return q->rx_burst(q, rx, n);
+}
+
+/* One burst, looking again while there is none; a cold slot's turn comes within 64 looks. */
+static uint16_t
+burst_some(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
+{
+	for (unsigned i = 0; i < 200; i++) {
+		uint16_t got = burst(q, rx, n);
+
+		if (got != 0)
+			return got;
+	}
+	return 0;
+}
+
+/* Length of message i, spread over what the peer takes. */
+static uint32_t
+len_of(uint64_t i, uint32_t mtu)
+{
+	uint64_t state = i + 7;
+	uint64_t r = unit_rng(&state);
+
+	if (r % 4 != 0)
+		return (uint32_t)(r >> 8) % 200;
+	return (uint32_t)(r >> 8) % (mtu - 8 + 1);
+}
+
+/* Take and check all that is there of one sender; *next is the number of the next. */
+static unsigned
+drain(struct plx_queue *q, uint32_t mtu, uint64_t *next)
+{
+	struct plx_rx rx[PLX_DEV_RX_BURST];
+	unsigned total = 0;
+	uint16_t n;
+
+	while ((n = burst_some(q, rx, PLX_DEV_RX_BURST)) != 0) {
+		for (uint16_t k = 0; k < n; k++, ++*next)
+			CU_ASSERT_FATAL(msg_is(&rx[k], *next, len_of(*next, mtu)));
+		q->rx_release(q, rx, n);
+		total += n;
+	}
+	return total;
+}
+
+/* -- the contract -- */
+
+static void
+what_was_taken_arrives_in_order_and_unchanged(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	uint64_t sent = 0, next = 0;
+	const uint64_t n = 20000; /* the rings go round a hundred times and more */
+
+	if (is_fake()) {
+		fake.full_percent = 10;
+		fake.delay_max = 3;
+		fake.short_percent = 20;
+		fake.depth = 32;
+	}
+	while (next < n) {
+		while (sent < n && unit_rng(&rng_state) % 64 != 0) {
+			int rc = msg_send(to_b, sent, len_of(sent, to_b->mtu));
+
+			if (rc != 0) {
+				UNIT_EQ_FATAL(rc, -EAGAIN);
+				break;
+			}
+			sent++;
+		}
+		drain(b, to_b->mtu, &next);
+	}
+	UNIT_EQ(sent, n);
+	UNIT_EQ(a->stat.tx_msgs, n);
+	UNIT_EQ(b->stat.rx_msgs, n);
+	UNIT_EQ(a->stat.tx_bytes, b->stat.rx_bytes);
+	UNIT_EQ(b->stat.rx_drop_bad_cell + b->stat.rx_drop_bad_peer + b->stat.rx_skip_dead, 0);
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static void
+a_full_queue_answers_again_and_changes_nothing(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	uint64_t sent = 0, next = 0;
+
+	fake.depth = 50;
+	for (unsigned round = 0; round < 20; round++) {
+		uint64_t full = a->stat.tx_full;
+		int rc;
+
+		while ((rc = msg_send(to_b, sent, len_of(sent, to_b->mtu))) == 0)
+			sent++;
+		UNIT_EQ_FATAL(rc, -EAGAIN);
+		/* A larger one cannot fit either, and a refused one leaves no trace. */
+		for (unsigned i = 0; i < 3; i++)
+			UNIT_EQ(msg_send(to_b, 999999, to_b->mtu - 8), -EAGAIN);
+		UNIT_EQ(a->stat.tx_full, full + 4);
+		UNIT_EQ(to_b->state, PLX_PEER_OPEN);
+		drain(b, to_b->mtu, &next);
+		UNIT_EQ_FATAL(next, sent);
+	}
+	UNIT_TRUE(sent > 20 * 10);
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static void
+data_stays_until_it_is_released(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rx rx[PLX_DEV_RX_BURST];
+	uint64_t sent = 0, next = 0;
+
+	fake.depth = 40;
+	for (unsigned round = 0; round < 200; round++) {
+		uint16_t n;
+
+		while (msg_send(to_b, sent, len_of(sent, to_b->mtu)) == 0)
+			sent++;
+		n = burst_some(b, rx, 1 + unit_rng(&rng_state) % PLX_DEV_RX_BURST);
+		CU_ASSERT_FATAL(n != 0);
+		/* The sender goes on as far as it can while we still look at these. */
+		while (msg_send(to_b, sent, len_of(sent, to_b->mtu)) == 0)
+			sent++;
+		for (uint16_t k = 0; k < n; k++, next++)
+			CU_ASSERT_FATAL(msg_is(&rx[k], next, len_of(next, to_b->mtu)));
+		b->rx_release(b, rx, n);
+	}
+	drain(b, to_b->mtu, &next);
+	UNIT_EQ(next, sent);
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static void
+every_length_up_to_the_mtu_is_taken_and_no_longer(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	const uint32_t lens[] = {0, 1, 7, 8, 9, to_b->short_max - 1, to_b->short_max,
+		to_b->short_max + 1, 500, to_b->mtu - 9, to_b->mtu - 8};
+	struct plx_tx bare = {.peer = to_b, .hdr = "", .op = 77};
+	struct plx_rx rx[4];
+
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		/* Both ways in: even numbers go by tx_short where that is possible. */
+		for (uint64_t number = 2 * i; number < 2 * i + 2; number++) {
+			UNIT_EQ(msg_send(to_b, number, lens[i]), 0);
+			UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+			CU_ASSERT(msg_is(&rx[0], number, lens[i]));
+			b->rx_release(b, rx, 1);
+		}
+	}
+	UNIT_EQ(plx_peer_tx(&bare), 0); /* neither header nor data */
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+	UNIT_EQ(rx[0].len, 0);
+	UNIT_EQ(rx[0].op, 77);
+	b->rx_release(b, rx, 1);
+	UNIT_EQ(msg_send(to_b, 1, to_b->mtu - 7), -EMSGSIZE);
+	UNIT_EQ(msg_send(to_b, 1, to_b->mtu), -EMSGSIZE);
+	UNIT_EQ(burst_some(b, rx, 4), 0);
+	UNIT_EQ(to_b->state, PLX_PEER_OPEN);
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static void
+pack_numbers(void *arg, uint64_t offset, void *to, uint64_t len)
+{
+	uint8_t *p = to;
+
+	++*(unsigned *)arg;
+	for (uint64_t i = 0; i < len; i++)
+		p[i] = (uint8_t)(offset + i);
+}
+
+static void
+packed_data_is_written_once_when_it_is_taken(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	const uint32_t lens[] = {1, 60, 700, to_b->mtu - 8};
+	uint64_t hdr = 5;
+	unsigned calls = 0, taken = 0;
+	struct plx_tx tx = {.peer = to_b, .hdr = &hdr, .hdr_len = 8, .op = 9, .pack = pack_numbers,
+		.pack_arg = &calls, .pack_offset = 3};
+	struct plx_rx rx[4];
+
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		tx.len = lens[i];
+		UNIT_EQ(plx_peer_tx(&tx), 0);
+		UNIT_EQ(calls, i + 1);
+		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+		UNIT_EQ_FATAL(rx[0].len, lens[i] + 8);
+		for (uint32_t k = 0; k < lens[i]; k++)
+			CU_ASSERT_FATAL(rx[0].data[8 + k] == (uint8_t)(3 + k));
+		b->rx_release(b, rx, 1);
+	}
+	fake.depth = 10;
+	calls = 0;
+	while (plx_peer_tx(&tx) == 0)
+		taken++;
+	UNIT_EQ(calls, taken); /* the one that found it full was not written */
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+/* Everything that arrives from several senders, each in its order. */
+static unsigned
+drain_senders(struct plx_queue *q, uint64_t *next, struct plx_peer **src, uint16_t n_burst)
+{
+	struct plx_rx rx[PLX_DEV_RX_BURST];
+	unsigned total = 0;
+	uint16_t n;
+
+	while ((n = burst_some(q, rx, n_burst)) != 0) {
+		for (uint16_t k = 0; k < n; k++) {
+			uint64_t number = msg_number(&rx[k]);
+			uint64_t s = number / 1000000;
+
+			CU_ASSERT_FATAL(s < SENDERS);
+			UNIT_EQ_FATAL(number % 1000000, next[s]);
+			CU_ASSERT_FATAL(msg_is(&rx[k], number, len_of(number, 1024)));
+			next[s]++;
+			if (src[s] == NULL)
+				src[s] = rx[k].src;
+			CU_ASSERT_PTR_EQUAL(src[s], rx[k].src);
+		}
+		q->rx_release(q, rx, n);
+		total += n;
+	}
+	return total;
+}
+
+static void
+senders_exchange(uint16_t n_burst, uint64_t n)
+{
+	struct plx_queue *a[SENDERS], *b = queue_new();
+	struct plx_peer *to_b[SENDERS], *src[SENDERS] = {NULL};
+	uint64_t sent[SENDERS] = {0}, next[SENDERS] = {0}, total = 0;
+
+	for (unsigned s = 0; s < SENDERS; s++) {
+		a[s] = queue_new();
+		to_b[s] = connected_to(a[s], b);
+	}
+	while (total < n * SENDERS) {
+		unsigned got;
+
+		for (unsigned i = 0; i < 100; i++) {
+			unsigned s = unit_rng(&rng_state) % SENDERS;
+			uint64_t number = s * 1000000 + sent[s];
+
+			if (sent[s] < n && msg_send(to_b[s], number, len_of(number, 1024)) == 0)
+				sent[s]++;
+		}
+		got = drain_senders(b, next, src, n_burst);
+		UNIT_TRUE_FATAL(got != 0 || total == n * SENDERS);
+		total += got;
+	}
+	for (unsigned s = 0; s < SENDERS; s++) {
+		UNIT_EQ(next[s], n);
+		for (unsigned t = 0; t < s; t++)
+			CU_ASSERT_PTR_NOT_EQUAL(src[s], src[t]);
+		plx_queue_close(a[s]);
+	}
+	UNIT_EQ(b->stat.rx_drop_bad_cell + b->stat.rx_drop_bad_peer, 0);
+	plx_queue_close(b);
+}
+
+static void
+many_senders_keep_their_order_each(void)
+{
+	senders_exchange(PLX_DEV_RX_BURST, 3000);
+}
+
+static void
+a_burst_of_one_takes_from_many_senders_too(void)
+{
+	senders_exchange(1, 100);
+	senders_exchange(3, 100);
+}
+
+static void
+a_queue_sends_to_itself(void)
+{
+	struct plx_queue *a = queue_new();
+	struct plx_peer *self = connected_to(a, a);
+	uint64_t next = 0;
+
+	for (uint64_t i = 0; i < 1000; i++) {
+		UNIT_EQ_FATAL(msg_send(self, i, len_of(i, self->mtu)), 0);
+		if (i % 10 == 0)
+			drain(a, self->mtu, &next);
+	}
+	drain(a, self->mtu, &next);
+	UNIT_EQ(next, 1000);
+	plx_queue_control(a);
+	UNIT_EQ(self->state, PLX_PEER_OPEN);
+	plx_queue_close(a);
+}
+
+static void
+one_peer_stands_for_an_address_and_for_what_comes_from_it(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b), *to_a = connected_to(b, a);
+	struct plx_addr addr;
+	struct plx_peer *again;
+	struct plx_rx rx[4];
+
+	plx_queue_addr(b, &addr);
+	again = peer_known(a, &addr);
+	CU_ASSERT_PTR_EQUAL(again, to_b);
+	plx_peer_put(again);
+	UNIT_EQ(a->stat.peers, 1);
+	UNIT_EQ(msg_send(to_b, 1, 10), 0);
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+	CU_ASSERT_PTR_EQUAL(rx[0].src, to_a);
+	b->rx_release(b, rx, 1);
+	UNIT_EQ(plx_peer_connect(to_b), 0); /* once more is no error */
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static void
+a_shared_area_is_seen_by_its_peers(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	uint8_t *there;
+
+	CU_ASSERT_FATAL(to_b->caps & PLX_DEV_SHARED);
+	CU_ASSERT_FATAL(b->shared != NULL && b->shared_len >= 64);
+	for (size_t i = 0; i < b->shared_len; i++)
+		CU_ASSERT_FATAL(((uint8_t *)b->shared)[i] == 0);
+	there = plx_peer_shared(to_b);
+	CU_ASSERT_FATAL(there != NULL);
+	unit_fill(b->shared, b->shared_len, 5);
+	CU_ASSERT(unit_is_filled(there, b->shared_len, 5));
+	unit_fill(there, b->shared_len, 6);
+	CU_ASSERT(unit_is_filled(b->shared, b->shared_len, 6));
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static void
+addresses_of_other_hosts_and_other_forms_are_refused(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_addr good, bad;
+	struct plx_peer *peer = NULL;
+
+	plx_queue_addr(b, &good);
+	for (unsigned bit = 64; bit < 128; bit++) { /* the host stands behind the uid */
+		bad = good;
+		bad.bytes[bit / 8] ^= 1 << bit % 8;
+		UNIT_EQ(plx_peer_get(a, &bad, &peer), -EHOSTUNREACH);
+	}
+	bad = good;
+	for (unsigned len = 0; len <= 255; len++) {
+		if (len == good.len)
+			continue;
+		bad.len = (uint8_t)len;
+		UNIT_EQ(plx_peer_get(a, &bad, &peer), -EINVAL);
+	}
+	CU_ASSERT_PTR_NULL(peer);
+	UNIT_EQ(a->stat.peers, 0);
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static unsigned n_told;
+static struct plx_peer *told;
+
+static void
+on_dead(struct plx_peer *peer)
+{
+	n_told++;
+	told = peer;
+}
+
+static void
+a_stale_address_does_not_connect(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_addr addr;
+	struct plx_peer *peer;
+
+	plx_queue_addr(b, &addr);
+	plx_queue_close(b);
+	n_told = 0;
+	a->on_dead = on_dead;
+	peer = peer_known(a, &addr);
+	UNIT_TRUE(plx_peer_connect(peer) < 0);
+	UNIT_EQ(peer->state, PLX_PEER_DEAD);
+	UNIT_EQ(n_told, 1);
+	UNIT_TRUE(plx_peer_connect(peer) < 0);
+	UNIT_TRUE(msg_send(peer, 1, 8) < 0);
+	UNIT_EQ(n_told, 1);
+	plx_peer_put(peer);
+	plx_queue_control(a); /* frees it */
+	UNIT_EQ(a->n_dead, 0);
+	plx_queue_close(a);
+}
+
+/* Of a sender that has gone, `sent` messages were taken by its device. */
+static void
+expect_farewell(struct plx_queue *b, struct plx_peer *to_a, uint32_t mtu, uint64_t at_most,
+	uint64_t at_least)
+{
+	struct plx_rx rx[4];
+	uint64_t next = 0;
+	uint16_t n;
+
+	/* Control may come first: what was sent is still delivered before it is told. */
+	plx_queue_control(b);
+	while ((n = burst_some(b, rx, 4)) != 0) {
+		for (uint16_t k = 0; k < n; k++, next++) {
+			CU_ASSERT_FATAL(msg_is(&rx[k], next, len_of(next, mtu)));
+			CU_ASSERT_PTR_EQUAL(rx[k].src, to_a);
+		}
+		UNIT_EQ(n_told, 0); /* not while we hold its message */
+		b->rx_release(b, rx, n);
+		if (n_told != 0)
+			break;
+		plx_queue_control(b);
+	}
+	UNIT_TRUE(next <= at_most);
+	UNIT_TRUE(next >= at_least);
+	for (unsigned i = 0; i < 5; i++) {
+		plx_queue_control(b);
+		UNIT_EQ(burst_some(b, rx, 4), 0);
+	}
+	UNIT_EQ(n_told, 1);
+	CU_ASSERT_PTR_EQUAL(told, to_a);
+	UNIT_EQ(to_a->state, PLX_PEER_DEAD);
+	UNIT_TRUE(msg_send(to_a, 1, 8) < 0);
+	UNIT_TRUE(msg_send(to_a, 2, 8) != -EAGAIN);
+	UNIT_EQ(b->stat.peers_dead, 1);
+	UNIT_EQ(n_told, 1);
+}
+
+static void
+farewell(unsigned n_msgs, bool look_first)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b), *to_a = connected_to(b, a);
+	uint32_t mtu = to_b->mtu;
+	struct plx_rx rx[4];
+
+	n_told = 0;
+	b->on_dead = on_dead;
+	if (look_first)
+		UNIT_EQ(burst_some(b, rx, 4), 0);
+	for (unsigned i = 0; i < n_msgs; i++)
+		UNIT_EQ_FATAL(msg_send(to_b, i, len_of(i, mtu)), 0);
+	if (is_fake()) {
+		fake_kill(a);
+		plx_queue_close(a);
+		expect_farewell(b, to_a, mtu, n_msgs, 0);
+	} else {
+		plx_queue_close(a);
+		expect_farewell(b, to_a, mtu, n_msgs, n_msgs);
+	}
+	plx_queue_close(b);
+}
+
+static void
+a_dead_peer_is_told_once_and_after_its_messages(void)
+{
+	for (unsigned n = 0; n < 40; n += 13)
+		farewell(n, true);
+}
+
+static void
+a_dead_peer_never_heard_before_is_told_after_its_messages(void)
+{
+	for (unsigned n = 1; n < 40; n += 13)
+		farewell(n, false);
+}
+
+/* Run in a child, so that a crash is one failure and not the end. @return its exit status */
+static int
+in_child(int (*fn)(void))
+{
+	pid_t pid;
+	int st = -1;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(fn());
+	CU_ASSERT_FATAL(pid > 0);
+	CU_ASSERT_FATAL(waitpid(pid, &st, 0) == pid);
+	if (WIFSIGNALED(st))
+		printf("child died of %s\n", strsignal(WTERMSIG(st)));
+	return WIFEXITED(st) ? WEXITSTATUS(st) : -WTERMSIG(st);
+}
+
+static uint8_t buf_here[200000], buf_there[200000];
+
+static void
+rma_reads_and_writes(struct plx_peer *peer, uint64_t remote, size_t len)
+{
+	const size_t lens[] = {0, 1, 8, 4095, 4096, 4097, 65536, len};
+
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		struct plx_rma_op put = {.peer = peer, .local = buf_here, .remote = remote,
+			.len = lens[i], .put = true};
+		struct plx_rma_op get = {.peer = peer, .local = buf_here, .remote = remote,
+			.len = lens[i]};
+
+		unit_fill(buf_here, lens[i], i);
+		UNIT_EQ(plx_peer_rma(&put), 0);
+		memset(buf_here, 0xaa, sizeof(buf_here));
+		UNIT_EQ(plx_peer_rma(&get), 0);
+		CU_ASSERT(unit_is_filled(buf_here, lens[i], i));
+		CU_ASSERT(lens[i] == sizeof(buf_here) || buf_here[lens[i]] == 0xaa);
+	}
+}
+
+static void
+rma_reads_and_writes_here(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+
+	UNIT_TRUE_FATAL(to_b->caps & PLX_DEV_GET && to_b->caps & PLX_DEV_PUT);
+	rma_reads_and_writes(to_b, (uintptr_t)buf_there, sizeof(buf_there));
+	UNIT_TRUE(a->stat.rma_ops >= 16);
+	UNIT_TRUE(a->stat.rma_bytes > 2 * sizeof(buf_there));
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static int
+bad_addresses_here(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct plx_rma_op op = {.peer = to_b, .local = buf_here, .remote = 64, .len = 64,
+			.put = i != 0};
+
+		if (plx_peer_rma(&op) != -EFAULT)
+			return 1;
+	}
+	return to_b->state == PLX_PEER_OPEN ? 0 : 2;
+}
+
+static void
+rma_at_a_bad_address_here_is_an_error_and_no_crash(void)
+{
+	UNIT_EQ(in_child(bad_addresses_here), 0);
+}
+
+/* -- shm: slots, bells, mail -- */
+
+static struct shm_seg *
+seg_of(struct plx_peer *peer)
+{
+	return shm_peer(peer)->seg;
+}
+
+static void
+make_cold(struct plx_queue *b, struct plx_peer *to_b)
+{
+	struct plx_rx rx[4];
+
+	UNIT_EQ(msg_send(to_b, 0, 8), 0);
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+	b->rx_release(b, rx, 1);
+	for (unsigned i = 0; i < SHM_COLD_AFTER + 2; i++)
+		UNIT_EQ_FATAL(burst(b, rx, 4), 0);
+	UNIT_EQ(shm_peer(to_b)->slot->cold, 1);
+	UNIT_EQ(shm_queue(b)->hot, 0);
+}
+
+static void
+a_cold_slot_is_woken_by_the_doorbell(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rx rx[4];
+
+	for (unsigned i = 0; i < 3; i++) {
+		make_cold(b, to_b);
+		UNIT_EQ(msg_send(to_b, 1, 30), 0);
+		UNIT_TRUE(seg_of(to_b)->doorbell != 0);
+		UNIT_EQ_FATAL(burst(b, rx, 4), 1); /* in the first look */
+		CU_ASSERT(msg_is(&rx[0], 1, 30));
+		b->rx_release(b, rx, 1);
+		UNIT_EQ(msg_send(to_b, 2, 30), 0);
+		UNIT_EQ(seg_of(to_b)->doorbell, 0); /* hot again: no bell */
+		UNIT_EQ_FATAL(burst(b, rx, 4), 1);
+		b->rx_release(b, rx, 1);
+	}
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static void
+a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rx rx[4];
+	unsigned looks;
+
+	make_cold(b, to_b);
+	shm_peer(to_b)->slot->cold = 0; /* as a sender sees it that read too early */
+	UNIT_EQ(msg_send(to_b, 1, 30), 0);
+	UNIT_EQ(seg_of(to_b)->doorbell, 0);
+	for (looks = 1; looks <= 2 * SHM_SLOTS_MAX; looks++)
+		if (burst(b, rx, 4) == 1)
+			break;
+	UNIT_TRUE_FATAL(looks <= 2 * SHM_SLOTS_MAX);
+	CU_ASSERT(msg_is(&rx[0], 1, 30));
+	b->rx_release(b, rx, 1);
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static void
+a_slot_is_used_again_when_its_sender_has_left(void)
+{
+	struct plx_queue *b = queue_new();
+	struct plx_rx rx[4];
+
+	UNIT_EQ_FATAL(shm_queue(b)->n_slots, 3);
+	for (unsigned round = 0; round < 12; round++) {
+		struct plx_queue *a = queue_new();
+		struct plx_peer *to_b = connected_to(a, b);
+		uint64_t next = 0;
+		unsigned n = 1 + round * 11; /* up to nearly the whole ring */
+
+		UNIT_EQ_FATAL(shm_peer(to_b)->tx_mode, SHM_TX_SLOT);
+		for (unsigned i = 0; i < n; i++)
+			UNIT_EQ_FATAL(msg_send(to_b, i, len_of(i, 300)), 0);
+		plx_queue_close(a);
+		plx_queue_control(b); /* not drained: stays as it is */
+		while (next < n) {
+			uint16_t k, got = burst_some(b, rx, 4);
+
+			UNIT_TRUE_FATAL(got != 0);
+			for (k = 0; k < got; k++, next++)
+				CU_ASSERT_FATAL(msg_is(&rx[k], next, len_of(next, 300)));
+			b->rx_release(b, rx, got);
+		}
+		plx_queue_control(b);
+		UNIT_EQ(shm_queue(b)->ready, 0);
+	}
+	UNIT_EQ(b->stat.rx_drop_bad_cell, 0);
+	plx_queue_close(b);
+}
+
+static void
+senders_beyond_the_slots_use_the_mail_ring(void)
+{
+	struct plx_queue *a[5], *b = queue_new();
+	struct plx_peer *to_b[5];
+	unsigned slots = 0, mail = 0;
+
+	for (unsigned i = 0; i < 5; i++) {
+		a[i] = queue_new();
+		to_b[i] = connected_to(a[i], b);
+		slots += shm_peer(to_b[i])->tx_mode == SHM_TX_SLOT;
+		mail += shm_peer(to_b[i])->tx_mode == SHM_TX_MAIL;
+		UNIT_TRUE(to_b[i]->mtu > to_b[i]->short_max + 8);
+	}
+	UNIT_EQ(slots, 3);
+	UNIT_EQ(mail, 2);
+	for (unsigned i = 0; i < 5; i++)
+		plx_queue_close(a[i]);
+	plx_queue_close(b);
+}
+
+static int
+nothing(void)
+{
+	return 0;
+}
+
+/* A pid that was, and is no more. */
+static pid_t
+dead_pid(void)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(nothing());
+	CU_ASSERT_FATAL(pid > 0);
+	waitpid(pid, NULL, 0);
+	return pid;
+}
+
+static void
+mail_claimed_by_a_dead_process_is_skipped(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct shm_seg *seg = seg_of(to_b);
+	struct plx_rx rx[4];
+
+	UNIT_EQ_FATAL(shm_peer(to_b)->tx_mode, SHM_TX_MAIL);
+	for (unsigned round = 0; round < 3 * SHM_MAIL_CELLS; round++) {
+		uint64_t pos = shm_queue(b)->mail_pos;
+		uint32_t lap = pos / SHM_MAIL_CELLS;
+		_Atomic uint64_t *state = &seg->mail[pos % SHM_MAIL_CELLS].state;
+
+		UNIT_EQ_FATAL((uint32_t)*state, (uint32_t)SHM_MAIL_STATE(0, lap, SHM_MAIL_FREE));
+		*state = SHM_MAIL_STATE(getpid(), lap, SHM_MAIL_CLAIMED); /* slow, but alive */
+		UNIT_EQ_FATAL(msg_send(to_b, round, 100), 0);
+		UNIT_EQ(burst_some(b, rx, 4), 0); /* order: not before the claimed one */
+		plx_queue_control(b);
+		UNIT_EQ(b->stat.rx_skip_dead, round);
+		UNIT_EQ(burst_some(b, rx, 4), 0);
+		*state = SHM_MAIL_STATE(round % 16 == 0 ? dead_pid() : 0x3fffffff, lap,
+			SHM_MAIL_CLAIMED);
+		plx_queue_control(b);
+		UNIT_EQ(b->stat.rx_skip_dead, round + 1);
+		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+		CU_ASSERT(msg_is(&rx[0], round, 100));
+		b->rx_release(b, rx, 1);
+	}
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static void
+a_slot_taken_by_a_dead_process_is_free_again(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct shm_slot *slot = shm_slot_at(seg_of(to_b), 2);
+	struct plx_rx rx[4];
+
+	slot->state = SHM_SLOT_STATE(getpid(), SHM_SLOT_TAKEN);
+	plx_queue_control(b);
+	UNIT_EQ(SHM_SLOT_KIND(slot->state), SHM_SLOT_TAKEN);
+	slot->state = SHM_SLOT_STATE(dead_pid(), SHM_SLOT_TAKEN);
+	UNIT_EQ(burst_some(b, rx, 4), 0);
+	plx_queue_control(b);
+	UNIT_EQ(slot->state, SHM_SLOT_FREE);
+	UNIT_EQ(b->stat.rx_skip_dead, 1);
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+/* -- shm: other processes -- */
+
+/* What a child tells and is told. */
+struct child {
+	pid_t pid;
+	int in, out;	/* ours */
+	struct plx_addr addr;
+	uint64_t buf;	/* address of buf_there in it */
+};
+
+static int child_in, child_out; /* its own */
+
+static void
+must(bool ok)
+{
+	if (!ok)
+		_exit(99);
+}
+
+static void
+child_start(struct child *c, void (*fn)(struct plx_queue *q))
+{
+	int to[2], from[2];
+
+	CU_ASSERT_FATAL(pipe(to) == 0 && pipe(from) == 0);
+	fflush(stdout);
+	c->pid = fork();
+	CU_ASSERT_FATAL(c->pid >= 0);
+	if (c->pid == 0) {
+		uint64_t buf = (uintptr_t)buf_there;
+		struct plx_queue *q = NULL;
+		struct plx_addr addr;
+
+		child_in = to[0];
+		child_out = from[1];
+		close(to[1]);
+		close(from[0]);
+		must(plx_queue_open(dev, &conf, NULL, &q) == 0);
+		plx_queue_addr(q, &addr);
+		must(write(child_out, &addr, sizeof(addr)) == sizeof(addr));
+		must(write(child_out, &buf, sizeof(buf)) == sizeof(buf));
+		fn(q);
+		_exit(0);
+	}
+	close(to[0]);
+	close(from[1]);
+	c->out = to[1];
+	c->in = from[0];
+	CU_ASSERT_FATAL(read(c->in, &c->addr, sizeof(c->addr)) == sizeof(c->addr));
+	CU_ASSERT_FATAL(read(c->in, &c->buf, sizeof(c->buf)) == sizeof(c->buf));
+}
+
+/* @return the exit status, or minus the signal */
+static int
+child_end(struct child *c, int signo)
+{
+	int st = 0;
+
+	if (signo != 0)
+		kill(c->pid, signo);
+	waitpid(c->pid, &st, 0);
+	close(c->in);
+	close(c->out);
+	return WIFEXITED(st) ? WEXITSTATUS(st) : -WTERMSIG(st);
+}
+
+static void
+child_tell(struct child *c, const struct plx_queue *q)
+{
+	struct plx_addr addr;
+
+	plx_queue_addr(q, &addr);
+	CU_ASSERT_FATAL(write(c->out, &addr, sizeof(addr)) == sizeof(addr));
+}
+
+/* In a child: the peer whose address the parent told. */
+static struct plx_peer *
+child_peer(struct plx_queue *q)
+{
+	struct plx_peer *peer = NULL;
+	struct plx_addr addr;
+
+	must(read(child_in, &addr, sizeof(addr)) == sizeof(addr));
+	must(plx_peer_get(q, &addr, &peer) == 0);
+	must(plx_peer_connect(peer) == 0);
+	return peer;
+}
+
+static void
+child_sleeps(struct plx_queue *q)
+{
+	char c;
+
+	(void)q;
+	while (read(child_in, &c, 1) == 1)
+		;
+}
+
+#define ECHO_N 20000
+
+static void
+child_echoes(struct plx_queue *q)
+{
+	struct plx_peer *to = child_peer(q);
+	struct plx_rx rx[PLX_DEV_RX_BURST];
+	uint64_t n = 0, since = now_ns();
+
+	while (n < ECHO_N) {
+		uint16_t got = q->rx_burst(q, rx, PLX_DEV_RX_BURST);
+
+		must(patient(since));
+		for (uint16_t k = 0; k < got; k++, n++) {
+			must(rx[k].src == to);
+			must(msg_is(&rx[k], n, len_of(n, to->mtu)));
+			while (msg_send(to, n, len_of(n, to->mtu)) == -EAGAIN)
+				must(patient(since));
+		}
+		q->rx_release(q, rx, got);
+	}
+	must(read(child_in, rx, 1) == 0); /* stays until told */
+}
+
+static void
+messages_go_both_ways_between_processes(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_rx rx[PLX_DEV_RX_BURST];
+	uint64_t sent = 0, next = 0, since = now_ns();
+	struct plx_peer *to;
+	struct child c;
+
+	child_start(&c, child_echoes);
+	to = connected(q, &c.addr);
+	child_tell(&c, q);
+	while (next < ECHO_N) {
+		uint16_t got;
+
+		UNIT_TRUE_FATAL(patient(since));
+		/* Both may be full at once, so neither waits without receiving. */
+		while (sent < ECHO_N && sent - next < 64 &&
+			msg_send(to, sent, len_of(sent, to->mtu)) == 0)
+			sent++;
+		got = burst(q, rx, PLX_DEV_RX_BURST);
+		for (uint16_t k = 0; k < got; k++, next++)
+			CU_ASSERT_FATAL(msg_is(&rx[k], next, len_of(next, to->mtu)));
+		q->rx_release(q, rx, got);
+	}
+	plx_queue_control(q);
+	UNIT_EQ(to->state, PLX_PEER_OPEN);
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	plx_queue_close(q);
+}
+
+static void
+child_floods(struct plx_queue *q)
+{
+	struct plx_peer *to = child_peer(q);
+
+	for (uint64_t i = 0;;) {
+		int rc = msg_send(to, i, len_of(i, to->mtu));
+
+		if (rc == 0 && ++i == 1000)
+			must(write(child_out, "", 1) == 1);
+		if (rc != 0)
+			sched_yield();
+	}
+}
+
+static void
+a_killed_process_is_told_once_and_after_its_messages(void)
+{
+	for (unsigned round = 0; round < 8; round++) {
+		struct plx_queue *q = queue_new();
+		struct plx_rx rx[PLX_DEV_RX_BURST];
+		uint64_t next = 0, since = now_ns();
+		struct plx_peer *to;
+		unsigned idle = 0;
+		uint32_t mtu;
+		struct child c;
+
+		child_start(&c, child_floods);
+		to = connected(q, &c.addr);
+		mtu = to->mtu;
+		n_told = 0;
+		q->on_dead = on_dead;
+		child_tell(&c, q);
+		while (n_told == 0 || idle < 100) {
+			uint16_t got = burst(q, rx, PLX_DEV_RX_BURST);
+
+			UNIT_TRUE_FATAL(patient(since));
+			for (uint16_t k = 0; k < got; k++, next++)
+				CU_ASSERT_FATAL(msg_is(&rx[k], next, len_of(next, mtu)));
+			UNIT_TRUE(got == 0 || n_told == 0);
+			q->rx_release(q, rx, got);
+			idle = got != 0 ? 0 : idle + 1;
+			if (c.pid != 0 && next > 500 + round * 100) {
+				UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+				c.pid = 0;
+			}
+			plx_queue_control(q);
+		}
+		UNIT_EQ(n_told, 1);
+		UNIT_EQ(to->state, PLX_PEER_DEAD);
+		UNIT_TRUE(msg_send(to, 0, 8) < 0 && msg_send(to, 0, 8) != -EAGAIN);
+		plx_peer_put(to);
+		plx_queue_control(q);
+		UNIT_EQ(q->n_dead, 0);
+		UNIT_EQ(shm_queue(q)->ready, 0);
+		plx_queue_close(q);
+	}
+}
+
+static void
+child_sends_ten(struct plx_queue *q)
+{
+	struct plx_peer *to = child_peer(q);
+
+	for (uint64_t i = 0; i < 10; i++)
+		must(msg_send(to, i, len_of(i, to->mtu)) == 0);
+}
+
+static void
+what_a_process_sent_before_it_ended_is_delivered_first(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_peer *to;
+	uint32_t mtu;
+	struct child c;
+
+	child_start(&c, child_sends_ten);
+	to = connected(q, &c.addr);
+	mtu = shm_queue(q)->n_slots != 0 ? to->mtu : sizeof(((struct shm_mail *)0)->body);
+	n_told = 0;
+	q->on_dead = on_dead;
+	child_tell(&c, q);
+	UNIT_EQ_FATAL(child_end(&c, 0), 0);
+	expect_farewell(q, to, mtu, 10, 10);
+	plx_queue_close(q);
+}
+
+static void
+an_unknown_process_that_ended_is_delivered_all_the_same(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_rx rx[PLX_DEV_RX_BURST];
+	uint64_t next = 0;
+	struct child c;
+	uint32_t mtu = shm_queue(q)->n_slots != 0 ? SHM_MSG_MAX
+						  : sizeof(((struct shm_mail *)0)->body);
+	uint16_t n;
+
+	child_start(&c, child_sends_ten);
+	child_tell(&c, q);
+	UNIT_EQ_FATAL(child_end(&c, 0), 0);
+	while ((n = burst_some(q, rx, PLX_DEV_RX_BURST)) != 0) {
+		for (uint16_t k = 0; k < n; k++, next++)
+			CU_ASSERT_FATAL(msg_is(&rx[k], next, len_of(next, mtu)));
+		q->rx_release(q, rx, n);
+	}
+	UNIT_EQ(next, 10);
+	for (unsigned i = 0; i < 3; i++)
+		plx_queue_control(q);
+	UNIT_EQ(q->n_dead, 0);
+	UNIT_EQ(q->stat.peers_dead, 1);
+	plx_queue_close(q);
+}
+
+static void
+the_address_of_a_process_that_ended_does_not_connect(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_peer *peer;
+	struct child c;
+
+	child_start(&c, child_sleeps);
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	n_told = 0;
+	q->on_dead = on_dead;
+	peer = peer_known(q, &c.addr);
+	UNIT_TRUE(plx_peer_connect(peer) < 0);
+	UNIT_EQ(n_told, 1);
+	UNIT_TRUE(msg_send(peer, 0, 8) < 0);
+	plx_queue_close(q);
+}
+
+static void
+a_pid_that_now_is_another_process_does_not_connect(void)
+{
+	struct plx_queue *q = queue_new();
+	struct shm_addr a;
+	struct plx_peer *peer;
+	struct child c;
+
+	child_start(&c, child_sleeps);
+	memcpy(&a, c.addr.bytes, sizeof(a));
+	a.start--; /* same pid, started at another time */
+	memcpy(c.addr.bytes, &a, sizeof(a));
+	peer = peer_known(q, &c.addr);
+	UNIT_TRUE(plx_peer_connect(peer) < 0);
+	plx_queue_close(q);
+	child_end(&c, SIGKILL);
+}
+
+static void
+an_address_altered_anywhere_connects_to_nothing(void)
+{
+	struct plx_queue *q = queue_new();
+	struct child c;
+
+	child_start(&c, child_sleeps);
+	for (unsigned bit = 0; bit < sizeof(struct shm_addr) * 8; bit++) {
+		struct plx_addr bad = c.addr;
+		struct plx_peer *peer;
+
+		bad.bytes[bit / 8] ^= 1 << bit % 8;
+		if (plx_peer_get(q, &bad, &peer) != 0)
+			continue;
+		UNIT_TRUE(plx_peer_connect(peer) < 0);
+	}
+	UNIT_EQ(plx_peer_connect(peer_known(q, &c.addr)), 0);
+	plx_queue_close(q);
+	child_end(&c, SIGKILL);
+}
+
+static void
+rma_reads_and_writes_another_process(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_rma_op bad = {.local = buf_here, .remote = 64, .len = 64};
+	struct plx_peer *peer;
+	struct child c;
+
+	child_start(&c, child_sleeps);
+	peer = connected(q, &c.addr);
+	bad.peer = peer;
+	if (plx_peer_rma(&bad) == -EOPNOTSUPP) {
+		UNIT_EQ(peer->caps & (PLX_DEV_GET | PLX_DEV_PUT), 0);
+		printf("(refused here) ");
+	} else {
+		rma_reads_and_writes(peer, c.buf, sizeof(buf_there));
+		UNIT_EQ(plx_peer_rma(&bad), -EFAULT);
+		bad.put = true;
+		UNIT_EQ(plx_peer_rma(&bad), -EFAULT);
+		bad.remote = UINT64_MAX - 10;
+		UNIT_EQ(plx_peer_rma(&bad), -EFAULT);
+		UNIT_EQ(peer->state, PLX_PEER_OPEN);
+		child_end(&c, SIGKILL);
+		bad.remote = c.buf;
+		UNIT_EQ(plx_peer_rma(&bad), -ECONNRESET);
+	}
+	plx_queue_close(q);
+}
+
+static void
+rma_is_not_offered_where_the_setting_forbids_it(void)
+{
+	struct plx_queue *q;
+	struct plx_rma_op op = {.local = buf_here, .len = 64};
+	struct child c;
+
+	dev_end();
+	plx_conf_set(&conf, "shm.cma", "no", PLX_CONF_FROM_API, NULL);
+	UNIT_EQ_FATAL(plx_dev_open(dev_name, &dev), 0);
+	q = queue_new();
+	child_start(&c, child_sleeps);
+	op.peer = connected(q, &c.addr);
+	op.remote = c.buf;
+	UNIT_EQ(op.peer->caps & (PLX_DEV_GET | PLX_DEV_PUT), 0);
+	UNIT_EQ(plx_peer_rma(&op), -EOPNOTSUPP);
+	plx_queue_close(q);
+	child_end(&c, SIGKILL);
+}
+
+static void
+child_shares(struct plx_queue *q)
+{
+	struct plx_peer *to = child_peer(q);
+	uint64_t since = now_ns();
+
+	must(plx_peer_shared(to) != NULL);
+	unit_fill(q->shared, q->shared_len, 11);
+	unit_fill(plx_peer_shared(to), q->shared_len, 12);
+	must(write(child_out, "", 1) == 1);
+	while (*(_Atomic uint8_t *)q->shared != 0xff)
+		must(patient(since));
+}
+
+static void
+a_shared_area_is_seen_by_another_process(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_peer *peer;
+	struct child c;
+	char byte;
+
+	child_start(&c, child_shares);
+	peer = connected(q, &c.addr);
+	child_tell(&c, q);
+	CU_ASSERT_FATAL(read(c.in, &byte, 1) == 1);
+	CU_ASSERT(unit_is_filled(plx_peer_shared(peer), q->shared_len, 11));
+	CU_ASSERT(unit_is_filled(q->shared, q->shared_len, 12));
+	*(_Atomic uint8_t *)plx_peer_shared(peer) = 0xff;
+	UNIT_EQ(child_end(&c, 0), 0);
+	plx_queue_close(q);
+}
+
+/* -- lists -- */
+
+static CU_TestInfo contract[] = {
+	UNIT_TEST(what_was_taken_arrives_in_order_and_unchanged),
+	UNIT_TEST(a_full_queue_answers_again_and_changes_nothing),
+	UNIT_TEST(data_stays_until_it_is_released),
+	UNIT_TEST(every_length_up_to_the_mtu_is_taken_and_no_longer),
+	UNIT_TEST(packed_data_is_written_once_when_it_is_taken),
+	UNIT_TEST(many_senders_keep_their_order_each),
+	UNIT_TEST(a_burst_of_one_takes_from_many_senders_too),
+	UNIT_TEST(a_queue_sends_to_itself),
+	UNIT_TEST(one_peer_stands_for_an_address_and_for_what_comes_from_it),
+	UNIT_TEST(a_shared_area_is_seen_by_its_peers),
+	UNIT_TEST(addresses_of_other_hosts_and_other_forms_are_refused),
+	UNIT_TEST(a_stale_address_does_not_connect),
+	UNIT_TEST(a_dead_peer_is_told_once_and_after_its_messages),
+	UNIT_TEST(a_dead_peer_never_heard_before_is_told_after_its_messages),
+	UNIT_TEST(rma_reads_and_writes_here),
+	UNIT_TEST(rma_at_a_bad_address_here_is_an_error_and_no_crash),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_TestInfo shm_slot_tests[] = {
+	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),
+	UNIT_TEST(a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn),
+	UNIT_TEST(a_slot_is_used_again_when_its_sender_has_left),
+	UNIT_TEST(senders_beyond_the_slots_use_the_mail_ring),
+	UNIT_TEST(a_slot_taken_by_a_dead_process_is_free_again),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_TestInfo shm_mail_tests[] = {
+	UNIT_TEST(mail_claimed_by_a_dead_process_is_skipped),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_TestInfo shm_process_tests[] = {
+	UNIT_TEST(messages_go_both_ways_between_processes),
+	UNIT_TEST(a_killed_process_is_told_once_and_after_its_messages),
+	UNIT_TEST(what_a_process_sent_before_it_ended_is_delivered_first),
+	UNIT_TEST(an_unknown_process_that_ended_is_delivered_all_the_same),
+	UNIT_TEST(the_address_of_a_process_that_ended_does_not_connect),
+	UNIT_TEST(a_pid_that_now_is_another_process_does_not_connect),
+	UNIT_TEST(an_address_altered_anywhere_connects_to_nothing),
+	UNIT_TEST(rma_reads_and_writes_another_process),
+	UNIT_TEST(rma_is_not_offered_where_the_setting_forbids_it),
+	UNIT_TEST(a_shared_area_is_seen_by_another_process),
+	CU_TEST_INFO_NULL,
+};
+
+static void
+on_fake(void)
+{
+	dev_name = "fake";
+	fast_peers = "0";
+	dev_begin();
+}
+
+static void
+on_shm(void)
+{
+	dev_name = "shm";
+	fast_peers = "32";
+	dev_begin();
+}
+
+static void
+on_shm_few(void)
+{
+	dev_name = "shm";
+	fast_peers = "3";
+	dev_begin();
+}
+
+static void
+on_shm_mail(void)
+{
+	dev_name = "shm";
+	fast_peers = "0";
+	dev_begin();
+}
+
+static CU_SuiteInfo suites[] = {
+	{"contract, fake", NULL, NULL, on_fake, dev_end, contract},
+	{"contract, shm with slots for all", NULL, NULL, on_shm, dev_end, contract},
+	{"contract, shm with slots for three", NULL, NULL, on_shm_few, dev_end, contract},
+	{"contract, shm with mail only", NULL, NULL, on_shm_mail, dev_end, contract},
+	{"shm slots", NULL, NULL, on_shm_few, dev_end, shm_slot_tests},
+	{"shm mail", NULL, NULL, on_shm_mail, dev_end, shm_mail_tests},
+	{"shm processes, slots", NULL, NULL, on_shm, dev_end, shm_process_tests},
+	{"shm processes, mail", NULL, NULL, on_shm_mail, dev_end, shm_process_tests},
+	CU_SUITE_INFO_NULL,
+};
+
+int
+main(void)
+{
+	plx_log_set_level(RTE_LOG_EMERG);
+	if (plx_dev_register(&fake_dev_ops) != 0 || plx_dev_register(&plx_shm_ops) != 0)
+		return EXIT_FAILURE;
+	return unit_run(suites);
+}

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+"""run_examples.py - the example programs of UCX, unchanged, and our own
+
+usage: run_examples.py [--build DIR] [--source DIR]
+
+Those of the distribution's libucx-dev are compiled twice, against its headers and
+against ours, and run under pollux-run. One that needs a function which answers
+"Unsupported operation" is reported as skipped.
+"""
+import argparse
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import run_util as u
+from run_util import free_port, listening
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TIMEOUT = 60
+
+
+def find_sources():
+    """The folder with ucp_hello_world.c, or None."""
+    found = []
+    if shutil.which("dpkg"):
+        p = subprocess.run(["dpkg", "-L", "libucx-dev"], capture_output=True, text=True, check=False)
+        found += [line for line in p.stdout.splitlines() if line.endswith("/ucp_hello_world.c")]
+    for base in ("/usr/share/doc/libucx-dev", "/usr/share/ucx", "/usr/local/share/ucx"):
+        found += glob.glob(base + "/**/ucp_hello_world.c", recursive=True)
+    found = [f for f in found if os.path.exists(f)]
+    return os.path.dirname(found[0]) if found else None
+
+
+def tail(path):
+    with open(path, errors="replace", encoding="utf-8") as f:
+        return f.read()[-2000:]
+
+
+def pair(server, client, port, env, folder, want=(0, 0)):
+    """Run both; returns an error text, and all that they wrote."""
+    paths = [os.path.join(folder, n) for n in ("server.txt", "client.txt")]
+    with open(paths[0], "w", encoding="utf-8") as s_out, open(paths[1], "w", encoding="utf-8") as c_out:
+        s = u.start(server, env, stdout=s_out, stderr=subprocess.STDOUT)
+        c = None
+        end = time.monotonic() + TIMEOUT
+        try:
+            while not listening(port) and s.poll() is None and time.monotonic() < end:
+                time.sleep(0.01)
+            c = u.start(client, env, stdout=c_out, stderr=subprocess.STDOUT)
+            codes = [p.wait(max(0.1, end - time.monotonic())) for p in (c, s)][::-1]
+        except subprocess.TimeoutExpired:
+            codes = "timeout"
+        finally:
+            for p in (s, c):
+                if p is not None and p.poll() is None:
+                    u.kill_family(p)
+                    p.wait()
+    text = "server:\n" + tail(paths[0]) + "\nclient:\n" + tail(paths[1])
+    if list(codes) != list(want):
+        return f"exit status {codes}, not {list(want)}\n{text}", text
+    return "", text
+
+
+def one(report, name, run, folder, server, client, port, env=None, want=(0, 0), stop=False):
+    if stop:  # a server that goes on: its end is ours to make
+        error, text = pair_and_stop(run + server, run + client, port, env, folder)
+    else:
+        error, text = pair(run + server, run + client, port, env, folder, want)
+    if error and "nsupported" in text:
+        report.skip(name, "needs a function that is not there yet")
+    elif error:
+        report.fail(name, error)
+    else:
+        report.ok(name)
+
+
+def pair_and_stop(server, client, port, env, folder):
+    path = os.path.join(folder, "server.txt")
+    with open(path, "w", encoding="utf-8") as out:
+        s = u.start(server, env, stdout=out, stderr=subprocess.STDOUT)
+        end = time.monotonic() + TIMEOUT
+        while not listening(port) and s.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        r = u.run(client, TIMEOUT, env)
+        u.kill_family(s)
+        s.wait()
+    text = "server:\n" + tail(path) + "\nclient:\n" + r.out[-2000:] + r.err[-2000:]
+    if r.timed_out or r.rc != 0:
+        return f"client's exit status {r.rc}\n{text}", text
+    return "", text
+
+
+def hello(report, run, exe, folder, label, env):
+    for mode in ("-w", "-f", "-b"):
+        for size in (16, 100000):
+            port = free_port()
+            base = [exe, mode, "-s", str(size), "-p", str(port)]
+            one(report, f"ucp_hello_world {mode} {size} bytes, {label}", run, folder, base,
+                base + ["-n", "127.0.0.1"], port, env)
+        # exit statuses as with UCX's own library
+        for kind, want in (("recv", (255, -signal.SIGKILL)), ("send", (-signal.SIGKILL, 255)),
+                           ("keepalive", (0, -signal.SIGKILL))):
+            port = free_port()
+            base = [exe, mode, "-e", kind, "-p", str(port)]
+            one(report, f"ucp_hello_world {mode} -e {kind}, {label}", run, folder, base,
+                base + ["-n", "127.0.0.1"], port, env, want)
+
+
+def client_server(report, run, exe, folder, label, env):
+    for way in ("tag", "stream", "am"):
+        for extra in ([], ["-s", "500000"], ["-v", "3", "-s", "1000"]):
+            port = free_port()
+            base = [exe, "-c", way, "-i", "3", "-p", str(port), *extra]
+            one(report, " ".join(["ucp_client_server -c", way, *extra]) + ", " + label, run, folder,
+                base, base + ["-a", "127.0.0.1"], port, env, stop=True)
+
+
+def ours(report, build, folder):
+    for label, env in (("inline", {}), ("reactor", {"PLX_REACTOR": f"lcore:{os.cpu_count() - 1}"})):
+        r = u.run([os.path.join(build, "examples", "example_ucp_hello")], TIMEOUT, env)
+        if r.why() or "the answer: hello, world" not in r.out:
+            report.fail(f"our ucp_hello, {label}", r.why() or r.out)
+        else:
+            report.ok(f"our ucp_hello, {label}")
+        port = free_port()
+        exe = os.path.join(build, "examples", "example_ucp_client_server")
+        one(report, f"our ucp_client_server, {label}", [], folder, [exe, str(port)],
+            [exe, str(port), "127.0.0.1", "what?"], port, env)
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--build", default=os.path.join(HERE, "..", "build"))
+    ap.add_argument("--source", default=os.path.join(HERE, ".."))
+    args = ap.parse_args()
+    build = os.path.abspath(args.build)
+    run = [os.path.join(build, "pollux-run")]
+    report = u.Report()
+    traces = u.Traces()
+    with tempfile.TemporaryDirectory() as folder:
+        ours(report, build, folder)
+        sources = find_sources()
+        if sources is None or shutil.which("cc") is None or not os.access(run[0], os.X_OK):
+            report.skip("examples of UCX", "libucx-dev, a compiler or pollux-run is missing")
+            return report.status()
+        for headers, flags in (("its headers", []),
+                               ("our headers", ["-I", os.path.join(args.source, "include")])):
+            for name, test in (("ucp_hello_world", hello), ("ucp_client_server", client_server)):
+                exe = os.path.join(folder, name)
+                if os.path.exists(exe):
+                    os.unlink(exe)
+                error = u.compile_c(["cc"], [os.path.join(sources, name + ".c")], exe, "-w", *flags,
+                                    "-lucp", "-lucs")
+                if error:
+                    report.fail(f"{name} compiles against {headers}", error)
+                    continue
+                test(report, run, exe, folder, headers + ", inline", {})
+                if not flags:
+                    test(report, run, exe, folder, headers + ", reactor",
+                         {"PLX_REACTOR": f"lcore:{os.cpu_count() - 1}"})
+        left = traces.left()
+        if left:
+            report.fail("examples leave nothing behind", left)
+        else:
+            report.ok("examples leave nothing behind")
+    return report.status()
+
+
+sys.exit(main())

@@ -1,0 +1,1054 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_api_cm.c - listeners, eps by socket address, closing, and peers that die
+ */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "ucp_api_test.h"
+
+/* A listener's side (node 0 of the pair) and a client's (node 1). */
+struct cs {
+	struct pair p;
+	ucp_listener_h l;
+	struct sockaddr_storage addr;
+	ucp_conn_request_h req; /* the last that came */
+	int n_reqs, n_accepts;
+	int n_err[2];
+	ucs_status_t err[2];
+	ucp_ep_h err_ep[2];
+	bool reject;
+};
+
+static void
+on_request(ucp_conn_request_h r, void *arg)
+{
+	struct cs *s = arg;
+
+	s->n_reqs++;
+	if (!s->reject) {
+		s->req = r;
+		return;
+	}
+	CU_ASSERT_EQUAL(ucp_listener_reject(s->l, r), UCS_OK);
+}
+
+static void
+on_accept(ucp_ep_h ep, void *arg)
+{
+	struct cs *s = arg;
+
+	s->n_accepts++;
+	s->p.n[0].ep = ep;
+}
+
+static void
+on_error_0(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+	struct cs *s = arg;
+
+	s->n_err[0]++;
+	s->err[0] = status;
+	s->err_ep[0] = ep;
+}
+
+static void
+on_error_1(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+	struct cs *s = arg;
+
+	s->n_err[1]++;
+	s->err[1] = status;
+	s->err_ep[1] = ep;
+}
+
+static socklen_t
+sockaddr(struct sockaddr_storage *a, const char *text, uint16_t port)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)a;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)a;
+
+	memset(a, 0, sizeof(*a));
+	if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		return sizeof(*in);
+	}
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(port);
+	inet_pton(AF_INET6, text, &in6->sin6_addr);
+	return sizeof(*in6);
+}
+
+static uint16_t
+port_of(const struct sockaddr_storage *a)
+{
+	return ntohs(a->ss_family == AF_INET ? ((const struct sockaddr_in *)a)->sin_port
+					     : ((const struct sockaddr_in6 *)a)->sin6_port);
+}
+
+static ucs_status_t
+listen_on(struct cs *s, const char *text, bool accept)
+{
+	struct sockaddr_storage a;
+	ucp_listener_params_t params;
+	ucp_listener_attr_t attr;
+	ucs_status_t status;
+
+	memset(&params, 0xa5, sizeof(params));
+	params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR |
+		(accept ? UCP_LISTENER_PARAM_FIELD_ACCEPT_HANDLER
+			: UCP_LISTENER_PARAM_FIELD_CONN_HANDLER);
+	params.sockaddr.addrlen = sockaddr(&a, text, 0);
+	params.sockaddr.addr = (struct sockaddr *)&a;
+	if (accept) {
+		params.accept_handler.cb = on_accept;
+		params.accept_handler.arg = s;
+	} else {
+		params.conn_handler.cb = on_request;
+		params.conn_handler.arg = s;
+	}
+	status = ucp_listener_create(s->p.n[0].w, &params, &s->l);
+	if (status != UCS_OK)
+		return status;
+	attr.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
+	CU_ASSERT_EQUAL(ucp_listener_query(s->l, &attr), UCS_OK);
+	s->addr = attr.sockaddr;
+	CU_ASSERT_NOT_EQUAL(port_of(&s->addr), 0);
+	return UCS_OK;
+}
+
+static void
+cs_open_mode(struct cs *s, bool one_context, ucs_thread_mode_t mode)
+{
+	int i;
+
+	memset(s, 0, sizeof(*s));
+	s->p.one_context = one_context;
+	for (i = 0; i < 2; i++) {
+		s->p.n[i].ctx = i == 1 && one_context ? s->p.n[0].ctx
+			: util_context(UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP);
+		s->p.n[i].w = util_worker(s->p.n[i].ctx, mode);
+		UTIL_OK(ucp_worker_get_address(s->p.n[i].w, &s->p.n[i].addr, &s->p.n[i].addr_len));
+	}
+}
+
+static void
+cs_open(struct cs *s)
+{
+	cs_open_mode(s, false, UCS_THREAD_MODE_SINGLE);
+	CU_ASSERT_EQUAL_FATAL(listen_on(s, "127.0.0.1", false), UCS_OK);
+}
+
+static void
+cs_close(struct cs *s)
+{
+	if (s->l != NULL)
+		ucp_listener_destroy(s->l);
+	util_pair_close(&s->p);
+}
+
+static void
+client_params(struct cs *s, ucp_ep_params_t *params)
+{
+	memset(params, 0xa5, sizeof(*params));
+	params->field_mask = UCP_EP_PARAM_FIELD_SOCK_ADDR | UCP_EP_PARAM_FIELD_FLAGS |
+		UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+	params->flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+	params->err_mode = UCP_ERR_HANDLING_MODE_PEER;
+	params->err_handler.cb = on_error_1;
+	params->err_handler.arg = s;
+	params->sockaddr.addr = (struct sockaddr *)&s->addr;
+	params->sockaddr.addrlen = s->addr.ss_family == AF_INET ? sizeof(struct sockaddr_in)
+								: sizeof(struct sockaddr_in6);
+}
+
+static void
+client(struct cs *s)
+{
+	ucp_ep_params_t params;
+
+	client_params(s, &params);
+	CU_ASSERT_EQUAL_FATAL(ucp_ep_create(s->p.n[1].w, &params, &s->p.n[1].ep), UCS_OK);
+}
+
+static ucs_status_t
+accept_request(struct cs *s, ucp_worker_h w, ucp_ep_h *ep)
+{
+	ucp_ep_params_t params;
+
+	memset(&params, 0xa5, sizeof(params));
+	params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+	params.conn_request = s->req;
+	params.err_handler.cb = on_error_0;
+	params.err_handler.arg = s;
+	return ucp_ep_create(w, &params, ep);
+}
+
+static void
+server(struct cs *s)
+{
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s->p, s->req != NULL));
+	CU_ASSERT_EQUAL_FATAL(accept_request(s, s->p.n[0].w, &s->p.n[0].ep), UCS_OK);
+	s->req = NULL;
+}
+
+static void
+connect_both(struct cs *s)
+{
+	client(s);
+	server(s);
+}
+
+/* Close node i's ep and forget it. */
+static void
+close_ep(struct cs *s, int i, unsigned flags)
+{
+	ucp_ep_h ep = s->p.n[i].ep;
+
+	s->p.n[i].ep = NULL;
+	CU_ASSERT(util_ep_close(&s->p, ep, flags));
+}
+
+static void
+listener_wants_an_address_and_one_handler(void)
+{
+	ucp_listener_params_t params;
+	struct sockaddr_storage a;
+	ucp_listener_h l;
+	struct cs s;
+
+	cs_open_mode(&s, false, UCS_THREAD_MODE_SINGLE);
+	memset(&params, 0, sizeof(params));
+	params.sockaddr.addrlen = sockaddr(&a, "127.0.0.1", 0);
+	params.sockaddr.addr = (struct sockaddr *)&a;
+	params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR;
+	CU_ASSERT_EQUAL(ucp_listener_create(s.p.n[0].w, &params, &l), UCS_ERR_INVALID_PARAM);
+	params.conn_handler.cb = on_request;
+	params.accept_handler.cb = on_accept;
+	params.field_mask |= UCP_LISTENER_PARAM_FIELD_CONN_HANDLER |
+		UCP_LISTENER_PARAM_FIELD_ACCEPT_HANDLER;
+	CU_ASSERT_EQUAL(ucp_listener_create(s.p.n[0].w, &params, &l), UCS_ERR_INVALID_PARAM);
+	params.field_mask = UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
+	CU_ASSERT_EQUAL(ucp_listener_create(s.p.n[0].w, &params, &l), UCS_ERR_INVALID_PARAM);
+	params.field_mask |= UCP_LISTENER_PARAM_FIELD_SOCK_ADDR;
+	params.sockaddr.addrlen = 4;
+	CU_ASSERT_EQUAL(ucp_listener_create(s.p.n[0].w, &params, &l), UCS_ERR_INVALID_PARAM);
+	cs_close(&s);
+}
+
+static void
+two_listeners_on_one_port_are_refused(void)
+{
+	ucp_listener_params_t params;
+	ucp_listener_h l;
+	struct cs s;
+
+	cs_open(&s);
+	memset(&params, 0, sizeof(params));
+	params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR |
+		UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
+	params.sockaddr.addr = (struct sockaddr *)&s.addr;
+	params.sockaddr.addrlen = sizeof(struct sockaddr_in);
+	params.conn_handler.cb = on_request;
+	CU_ASSERT_EQUAL(ucp_listener_create(s.p.n[1].w, &params, &l), UCS_ERR_BUSY);
+	cs_close(&s);
+}
+
+static void
+client_and_server_meet_at(const char *listen_text, const char *connect_text)
+{
+	struct cs s;
+
+	cs_open_mode(&s, false, UCS_THREAD_MODE_SINGLE);
+	if (listen_on(&s, listen_text, false) != UCS_OK) { /* no such protocol here */
+		printf("(no %s) ", listen_text);
+		cs_close(&s);
+		return;
+	}
+	sockaddr(&s.addr, connect_text, port_of(&s.addr));
+	connect_both(&s);
+	exchange(&s.p, 0, 8, 1, true, UTIL_NBX);
+	exchange(&s.p, 1, 8, 2, true, UTIL_NBX);
+	cs_close(&s);
+}
+
+static void
+client_and_server_meet_by_every_kind_of_address(void)
+{
+	client_and_server_meet_at("127.0.0.1", "127.0.0.1");
+	client_and_server_meet_at("0.0.0.0", "127.0.0.1");
+	client_and_server_meet_at("::1", "::1");
+	client_and_server_meet_at("::", "::1");
+	client_and_server_meet_at("::", "127.0.0.1");
+}
+
+static void
+messages_of_every_length_go_both_ways(void)
+{
+	struct cs s;
+	size_t i;
+
+	cs_open(&s);
+	connect_both(&s);
+	for (i = 0; i < N_SIZES; i++) {
+		exchange(&s.p, 0, sizes[i], i, true, UTIL_NBX);
+		exchange(&s.p, 1, sizes[i], i, false, UTIL_NBX);
+		exchange(&s.p, 1, sizes[i], i, true, UTIL_SYNC);
+	}
+	cs_close(&s);
+}
+
+static void
+client_ep_wants_its_flag_and_an_address(void)
+{
+	ucp_ep_params_t params;
+	struct cs s;
+	ucp_ep_h ep;
+
+	cs_open(&s);
+	client_params(&s, &params);
+	params.flags = 0;
+	CU_ASSERT_EQUAL(ucp_ep_create(s.p.n[1].w, &params, &ep), UCS_ERR_INVALID_PARAM);
+	client_params(&s, &params);
+	params.field_mask &= ~(uint64_t)UCP_EP_PARAM_FIELD_FLAGS;
+	CU_ASSERT_EQUAL(ucp_ep_create(s.p.n[1].w, &params, &ep), UCS_ERR_INVALID_PARAM);
+	client_params(&s, &params);
+	params.sockaddr.addrlen = 1;
+	CU_ASSERT_EQUAL(ucp_ep_create(s.p.n[1].w, &params, &ep), UCS_ERR_INVALID_PARAM);
+	cs_close(&s);
+}
+
+#define N_EARLY 60
+
+static void
+sends_before_the_connection_go_out_in_order(void)
+{
+	static uint8_t out[N_EARLY][32], in[32];
+	static uint8_t big[200000], big_in[200000];
+	struct op send[N_EARLY], recv;
+	struct cs s;
+	int i;
+
+	cs_open(&s);
+	client(&s);
+	util_fill(big, sizeof(big), 9);
+	for (i = 0; i < N_EARLY; i++) {
+		memset(out[i], i, sizeof(out[i]));
+		if (i % 10 == 9)
+			util_send(&send[i], s.p.n[1].ep, big, sizeof(big), 5, UTIL_NBX);
+		else
+			util_send(&send[i], s.p.n[1].ep, out[i], sizeof(out[i]), 5,
+				i % 3 == 0 ? UTIL_SYNC : i % 3 == 1 ? UTIL_NO_IMM : UTIL_NBX);
+		CU_ASSERT_EQUAL(send[i].n_inside, 0);
+		CU_ASSERT(!util_done(&send[i]) || util_on_ucx);
+	}
+	server(&s);
+	for (i = 0; i < N_EARLY; i++) {
+		bool is_big = i % 10 == 9;
+
+		util_recv(&recv, s.p.n[0].w, is_big ? big_in : in, is_big ? sizeof(big) : 32, 5,
+			UTIL_ALL_BITS, UTIL_NBX);
+		CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, util_done(&recv)));
+		util_free(&recv);
+		CU_ASSERT_EQUAL(recv.status, UCS_OK);
+		CU_ASSERT_EQUAL(recv.info.length, is_big ? sizeof(big) : 32);
+		CU_ASSERT(is_big ? util_check(big_in, sizeof(big), 9) : in[0] == i);
+	}
+	for (i = 0; i < N_EARLY; i++) {
+		CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, util_done(&send[i])));
+		util_free(&send[i]);
+		CU_ASSERT_EQUAL(send[i].status, UCS_OK);
+	}
+	cs_close(&s);
+}
+
+static void
+worker_flush_covers_eps_that_connect(void)
+{
+	ucp_request_param_t param = {.op_attr_mask = 0};
+	uint64_t out = 3, in = 0;
+	struct op send, recv;
+	struct cs s;
+	void *req;
+
+	cs_open(&s);
+	client(&s);
+	util_send(&send, s.p.n[1].ep, &out, 8, 5, UTIL_NBX);
+	req = ucp_worker_flush_nbx(s.p.n[1].w, &param);
+	CU_ASSERT_FATAL(UCS_PTR_IS_PTR(req));
+	UTIL_FOR_MS(&s.p, 20);
+	CU_ASSERT_EQUAL(ucp_request_check_status(req), UCS_INPROGRESS);
+	server(&s);
+	CU_ASSERT(UTIL_UNTIL(&s.p, ucp_request_check_status(req) == UCS_OK));
+	ucp_request_free(req);
+	util_recv(&recv, s.p.n[0].w, &in, 8, 5, UTIL_ALL_BITS, UTIL_NBX);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, util_done(&recv) && util_done(&send)));
+	util_free(&send);
+	util_free(&recv);
+	CU_ASSERT_EQUAL(in, 3);
+	cs_close(&s);
+}
+
+static void
+accept_handler_gets_an_ep_that_works(void)
+{
+	struct cs s;
+
+	cs_open_mode(&s, false, UCS_THREAD_MODE_SINGLE);
+	CU_ASSERT_EQUAL_FATAL(listen_on(&s, "127.0.0.1", true), UCS_OK);
+	client(&s);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.n_accepts != 0));
+	CU_ASSERT_EQUAL(s.n_accepts, 1);
+	exchange(&s.p, 0, 1000, 1, true, UTIL_NBX);
+	exchange(&s.p, 1, 100000, 1, true, UTIL_NBX);
+	cs_close(&s);
+}
+
+static void
+request_tells_the_client_and_its_id(void)
+{
+	ucp_worker_params_t wp;
+	ucp_conn_request_attr_t attr;
+	ucp_ep_params_t params;
+	ucp_ep_attr_t ea;
+	ucp_worker_h w;
+	struct cs s;
+
+	cs_open(&s);
+	memset(&wp, 0xa5, sizeof(wp));
+	wp.field_mask = UCP_WORKER_PARAM_FIELD_CLIENT_ID;
+	wp.client_id = 0x1234567890abcdefu;
+	CU_ASSERT_EQUAL_FATAL(ucp_worker_create(s.p.n[1].ctx, &wp, &w), UCS_OK);
+	ucp_worker_release_address(s.p.n[1].w, s.p.n[1].addr);
+	ucp_worker_destroy(s.p.n[1].w);
+	s.p.n[1].w = w;
+	UTIL_OK(ucp_worker_get_address(w, &s.p.n[1].addr, &s.p.n[1].addr_len));
+	client_params(&s, &params);
+	params.flags |= UCP_EP_PARAMS_FLAGS_SEND_CLIENT_ID;
+	CU_ASSERT_EQUAL_FATAL(ucp_ep_create(w, &params, &s.p.n[1].ep), UCS_OK);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.req != NULL));
+	memset(&attr, 0, sizeof(attr));
+	attr.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR |
+		UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ID;
+	CU_ASSERT_EQUAL(ucp_conn_request_query(s.req, &attr), UCS_OK);
+	CU_ASSERT_EQUAL(attr.client_id, 0x1234567890abcdefu);
+	CU_ASSERT_EQUAL(attr.client_address.ss_family, AF_INET);
+	server(&s);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	ea.field_mask = UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR;
+	CU_ASSERT_EQUAL(ucp_ep_query(s.p.n[1].ep, &ea), UCS_OK);
+	CU_ASSERT_EQUAL(port_of(&ea.remote_sockaddr), port_of(&s.addr));
+	CU_ASSERT_EQUAL(port_of(&ea.local_sockaddr), port_of(&attr.client_address));
+	CU_ASSERT_EQUAL(ucp_ep_query(s.p.n[0].ep, &ea), UCS_OK);
+	CU_ASSERT_EQUAL(port_of(&ea.local_sockaddr), port_of(&s.addr));
+	CU_ASSERT_EQUAL(port_of(&ea.remote_sockaddr), port_of(&attr.client_address));
+	cs_close(&s);
+}
+
+static void
+client_binds_to_the_local_address_given(void)
+{
+	struct sockaddr_storage local;
+	ucp_conn_request_attr_t attr;
+	ucp_ep_params_t params;
+	struct cs s;
+
+	cs_open(&s);
+	client_params(&s, &params);
+	params.field_mask |= UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR;
+	params.local_sockaddr.addrlen = sockaddr(&local, "127.0.0.2", 0);
+	params.local_sockaddr.addr = (struct sockaddr *)&local;
+	CU_ASSERT_EQUAL_FATAL(ucp_ep_create(s.p.n[1].w, &params, &s.p.n[1].ep), UCS_OK);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.req != NULL));
+	attr.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR;
+	CU_ASSERT_EQUAL(ucp_conn_request_query(s.req, &attr), UCS_OK);
+	CU_ASSERT_EQUAL(((struct sockaddr_in *)&attr.client_address)->sin_addr.s_addr,
+		((struct sockaddr_in *)&local)->sin_addr.s_addr);
+	server(&s);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	cs_close(&s);
+}
+
+static void
+stashed_request_is_accepted_later_by_another_worker(void)
+{
+	ucp_worker_h other;
+	uint64_t out = 5, in = 0;
+	struct op send, recv;
+	struct cs s;
+	ucp_ep_h ep;
+	void *close;
+
+	cs_open(&s);
+	other = util_worker(s.p.n[0].ctx, UCS_THREAD_MODE_SINGLE);
+	client(&s);
+	util_send(&send, s.p.n[1].ep, &out, 8, 5, UTIL_NBX);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.req != NULL));
+	UTIL_FOR_MS(&s.p, 100);
+	ucp_listener_destroy(s.l); /* the request does without */
+	s.l = NULL;
+	CU_ASSERT_EQUAL_FATAL(accept_request(&s, other, &ep), UCS_OK);
+	util_recv(&recv, other, &in, 8, 5, UTIL_ALL_BITS, UTIL_NBX);
+	CU_ASSERT(UTIL_UNTIL(&s.p, (ucp_worker_progress(other), util_done(&recv) &&
+		util_done(&send))));
+	CU_ASSERT_EQUAL(in, 5);
+	util_free(&send);
+	util_free(&recv);
+	close = ucp_ep_close_nb(ep, UCP_EP_CLOSE_MODE_FLUSH);
+	if (UCS_PTR_IS_PTR(close)) {
+		CU_ASSERT(UTIL_UNTIL(&s.p, (ucp_worker_progress(other),
+			ucp_request_check_status(close) != UCS_INPROGRESS)));
+		ucp_request_free(close);
+	}
+	CU_ASSERT(UTIL_UNTIL(&s.p, s.n_err[1] == 1));
+	CU_ASSERT_EQUAL(s.err[1], UCS_ERR_CONNECTION_RESET);
+	close_ep(&s, 1, UCP_EP_CLOSE_FLAG_FORCE);
+	ucp_worker_destroy(other);
+	cs_close(&s);
+}
+
+static void
+rejected_client_learns_it_once(void)
+{
+	uint64_t out = 5;
+	struct op send, late;
+	struct cs s;
+
+	cs_open(&s);
+	s.reject = true;
+	client(&s);
+	util_send(&send, s.p.n[1].ep, &out, 8, 5, UTIL_NBX);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.n_err[1] != 0 && util_done(&send)));
+	CU_ASSERT_EQUAL(s.err[1], UCS_ERR_REJECTED);
+	CU_ASSERT_EQUAL(send.status, UCS_ERR_REJECTED);
+	CU_ASSERT_PTR_EQUAL(s.err_ep[1], s.p.n[1].ep);
+	util_free(&send);
+	util_send(&late, s.p.n[1].ep, &out, 8, 5, UTIL_NO_IMM);
+	CU_ASSERT(late.immediate && late.status != UCS_OK);
+	UTIL_FOR_MS(&s.p, 50);
+	CU_ASSERT_EQUAL(s.n_err[1], 1);
+	close_ep(&s, 1, UCP_EP_CLOSE_FLAG_FORCE);
+	cs_close(&s);
+}
+
+static void
+nobody_listening_is_an_error(void)
+{
+	uint64_t out = 5;
+	struct op send;
+	struct cs s;
+
+	cs_open(&s);
+	ucp_listener_destroy(s.l);
+	s.l = NULL;
+	client(&s);
+	util_send(&send, s.p.n[1].ep, &out, 8, 5, UTIL_NBX);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.n_err[1] != 0 && util_done(&send)));
+	CU_ASSERT_EQUAL(s.err[1], UCS_ERR_UNREACHABLE);
+	CU_ASSERT_EQUAL(send.status, UCS_ERR_UNREACHABLE);
+	util_free(&send);
+	close_ep(&s, 1, UCP_EP_CLOSE_FLAG_FORCE);
+	cs_close(&s);
+}
+
+static void
+server_has_the_error_mode_of_its_client(void)
+{
+	ucp_ep_params_t params;
+	struct cs s;
+	ucp_ep_h ep;
+
+	cs_open(&s);
+	client(&s);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.req != NULL));
+	memset(&params, 0xa5, sizeof(params));
+	params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+	params.conn_request = s.req;
+	params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
+	CU_ASSERT_EQUAL(ucp_ep_create(s.p.n[0].w, &params, &ep), UCS_ERR_UNSUPPORTED);
+	server(&s);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	close_ep(&s, 0, UCP_EP_CLOSE_FLAG_FORCE); /* which mode NONE refuses */
+	CU_ASSERT(UTIL_UNTIL(&s.p, s.n_err[1] == 1));
+	CU_ASSERT_EQUAL(s.n_err[0], 0);
+	cs_close(&s);
+}
+
+/* Node i closes; the other learns it once, after all messages. */
+static void
+close_tells(int i, unsigned flags)
+{
+	uint64_t out[50], in;
+	struct op send[50], recv;
+	struct cs s;
+	int k;
+
+	cs_open(&s);
+	connect_both(&s);
+	exchange(&s.p, i, 8, 1, true, UTIL_NBX);
+	for (k = 0; k < 50; k++) {
+		out[k] = k;
+		util_send(&send[k], s.p.n[i].ep, &out[k], 8, 5, UTIL_NBX);
+	}
+	CU_ASSERT(UTIL_UNTIL(&s.p, util_done(&send[49])));
+	close_ep(&s, i, flags);
+	CU_ASSERT(UTIL_UNTIL(&s.p, s.n_err[!i] != 0));
+	CU_ASSERT_EQUAL(s.err[!i], UCS_ERR_CONNECTION_RESET);
+	CU_ASSERT_PTR_EQUAL(s.err_ep[!i], s.p.n[!i].ep);
+	for (k = 0; k < 50; k++) {
+		util_recv(&recv, s.p.n[!i].w, &in, 8, 5, UTIL_ALL_BITS, UTIL_NBX);
+		CU_ASSERT(util_done(&recv) || UTIL_UNTIL(&s.p, util_done(&recv)));
+		CU_ASSERT_EQUAL(in, (uint64_t)k);
+		util_free(&recv);
+		util_free(&send[k]);
+	}
+	util_send(&recv, s.p.n[!i].ep, &in, 8, 5, UTIL_NBX);
+	CU_ASSERT(recv.immediate && recv.status == UCS_ERR_CONNECTION_RESET);
+	UTIL_FOR_MS(&s.p, 30);
+	CU_ASSERT_EQUAL(s.n_err[!i], 1);
+	CU_ASSERT_EQUAL(s.n_err[i], 0);
+	close_ep(&s, !i, 0);
+	cs_close(&s);
+}
+
+static void
+flush_close_tells_the_other_side_after_all_messages(void)
+{
+	close_tells(0, 0);
+	close_tells(1, 0);
+}
+
+static void
+forced_close_tells_the_other_side(void)
+{
+	close_tells(0, UCP_EP_CLOSE_FLAG_FORCE);
+	close_tells(1, UCP_EP_CLOSE_FLAG_FORCE);
+}
+
+static void
+forced_close_ends_what_is_open_on_both_sides(void)
+{
+	uint64_t buf = 0;
+	struct op a, b;
+	struct cs s;
+
+	cs_open(&s);
+	connect_both(&s);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	util_send(&a, s.p.n[0].ep, &buf, 8, 5, UTIL_SYNC); /* never matched */
+	util_send(&b, s.p.n[1].ep, &buf, 8, 5, UTIL_SYNC);
+	UTIL_FOR_MS(&s.p, 10);
+	CU_ASSERT(!util_done(&a) && !util_done(&b));
+	close_ep(&s, 0, UCP_EP_CLOSE_FLAG_FORCE);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, util_done(&a) && util_done(&b)));
+	CU_ASSERT_EQUAL(a.status, UCS_ERR_CANCELED);
+	CU_ASSERT_EQUAL(b.status, UCS_ERR_CONNECTION_RESET);
+	util_free(&a);
+	util_free(&b);
+	cs_close(&s);
+}
+
+static void
+both_sides_may_close_at_once(void)
+{
+	struct cs s;
+	void *req[2];
+	int i;
+
+	cs_open(&s);
+	connect_both(&s);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	for (i = 0; i < 2; i++) {
+		req[i] = ucp_ep_close_nb(s.p.n[i].ep, UCP_EP_CLOSE_MODE_FLUSH);
+		s.p.n[i].ep = NULL;
+	}
+	for (i = 0; i < 2; i++) {
+		if (!UCS_PTR_IS_PTR(req[i]))
+			continue;
+		CU_ASSERT(UTIL_UNTIL(&s.p, ucp_request_check_status(req[i]) != UCS_INPROGRESS));
+		ucp_request_free(req[i]);
+	}
+	UTIL_FOR_MS(&s.p, 20);
+	CU_ASSERT_EQUAL(s.n_err[0] + s.n_err[1], 0);
+	cs_close(&s);
+}
+
+static void
+close_before_the_connection_delivers_or_cancels(void)
+{
+	uint64_t out = 77, in = 0;
+	struct op send, recv;
+	struct cs s;
+	void *req;
+
+	cs_open(&s);
+	client(&s);
+	util_send(&send, s.p.n[1].ep, &out, 8, 5, UTIL_NBX);
+	req = ucp_ep_close_nb(s.p.n[1].ep, UCP_EP_CLOSE_MODE_FLUSH);
+	s.p.n[1].ep = NULL;
+	CU_ASSERT_FATAL(UCS_PTR_IS_PTR(req));
+	server(&s);
+	util_recv(&recv, s.p.n[0].w, &in, 8, 5, UTIL_ALL_BITS, UTIL_NBX);
+	CU_ASSERT(UTIL_UNTIL(&s.p, util_done(&send) && util_done(&recv) &&
+		ucp_request_check_status(req) == UCS_OK && s.n_err[0] == 1));
+	CU_ASSERT_EQUAL(in, 77);
+	util_free(&send);
+	util_free(&recv);
+	ucp_request_free(req);
+	close_ep(&s, 0, UCP_EP_CLOSE_FLAG_FORCE);
+	client(&s);
+	util_send(&send, s.p.n[1].ep, &out, 8, 5, UTIL_NBX);
+	close_ep(&s, 1, UCP_EP_CLOSE_FLAG_FORCE);
+	CU_ASSERT(UTIL_UNTIL(&s.p, util_done(&send)));
+	CU_ASSERT_EQUAL(send.status, UCS_ERR_CANCELED);
+	util_free(&send);
+	CU_ASSERT_EQUAL(s.n_err[1], 0);
+	UTIL_FOR_MS(&s.p, 20);
+	if (s.req != NULL) /* its client is gone */
+		CU_ASSERT_EQUAL(ucp_listener_reject(s.l, s.req), UCS_OK);
+	cs_close(&s);
+}
+
+static void
+server_that_closes_at_once_is_noticed(void)
+{
+	struct cs s;
+
+	cs_open(&s);
+	connect_both(&s);
+	/* The client has not heard yet that it is connected. */
+	close_ep(&s, 0, 0);
+	CU_ASSERT(UTIL_UNTIL(&s.p, s.n_err[1] == 1));
+	CU_ASSERT_EQUAL(s.err[1], UCS_ERR_CONNECTION_RESET);
+	close_ep(&s, 1, UCP_EP_CLOSE_FLAG_FORCE);
+	cs_close(&s);
+}
+
+static void
+workers_may_go_while_clients_connect(void)
+{
+	uint64_t out = 1;
+	struct op send;
+	struct cs s;
+
+	cs_open(&s);
+	client(&s);
+	util_send(&send, s.p.n[1].ep, &out, 8, 5, UTIL_NBX);
+	UTIL_FOR_MS(&s.p, 20);
+	if (s.req != NULL)
+		CU_ASSERT_EQUAL(ucp_listener_reject(s.l, s.req), UCS_OK);
+	ucp_listener_destroy(s.l);
+	s.l = NULL;
+	s.p.n[1].ep = NULL; /* goes with its worker */
+	cs_close(&s);
+}
+
+#define N_CLIENTS 20
+
+static void
+handles_of_one_pair_of_workers_are_told_apart(void)
+{
+	ucp_ep_h c[N_CLIENTS], v[N_CLIENTS];
+	struct cs s;
+	int i;
+
+	cs_open_mode(&s, true, UCS_THREAD_MODE_MULTI);
+	CU_ASSERT_EQUAL_FATAL(listen_on(&s, "127.0.0.1", false), UCS_OK);
+	for (i = 0; i < N_CLIENTS; i++) {
+		connect_both(&s);
+		c[i] = s.p.n[1].ep;
+		v[i] = s.p.n[0].ep;
+	}
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	for (i = 0; i < N_CLIENTS; i++) {
+		CU_ASSERT(util_ep_close(&s.p, c[i], 0));
+		CU_ASSERT(UTIL_UNTIL(&s.p, s.n_err[0] == i + 1));
+		CU_ASSERT_PTR_EQUAL(s.err_ep[0], v[i]);
+		CU_ASSERT(util_ep_close(&s.p, v[i], UCP_EP_CLOSE_FLAG_FORCE));
+	}
+	CU_ASSERT_EQUAL(s.n_err[1], 0);
+	s.p.n[0].ep = s.p.n[1].ep = NULL;
+	cs_close(&s);
+}
+
+static int
+raw_client(struct cs *s)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (connect(fd, (struct sockaddr *)&s->addr, sizeof(struct sockaddr_in)) != 0)
+		UTIL_DIE("connect");
+	return fd;
+}
+
+static void
+put_some(int fd, const void *buf, size_t len)
+{
+	ssize_t n = send(fd, buf, len, MSG_NOSIGNAL);
+
+	(void)n;
+}
+
+static void
+hostile_bytes_are_refused_and_others_served(void)
+{
+	static const uint8_t head[] = {'P', 'L', 'X', 'M', 1, 0};
+	uint8_t junk[2048];
+	struct cs s;
+	int i, fd;
+
+	cs_open(&s);
+	for (i = 0; i < 200; i++) {
+		size_t k, len = rnd() % sizeof(junk);
+
+		for (k = 0; k < len; k++)
+			junk[k] = rnd();
+		fd = raw_client(&s);
+		if (i % 2 == 0 && len > 40) { /* a head that is right and any length, then junk */
+			memcpy(junk, head, sizeof(head));
+			if (i % 4 == 0) {
+				junk[6] = (len - 8) & 0xff;
+				junk[7] = (len - 8) >> 8;
+			}
+		}
+		put_some(fd, junk, len);
+		if (i % 3 == 0)
+			shutdown(fd, SHUT_WR);
+		UTIL_FOR_MS(&s.p, 1);
+		close(fd);
+	}
+	UTIL_FOR_MS(&s.p, 20);
+	CU_ASSERT_EQUAL(s.n_reqs, 0);
+	connect_both(&s);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	cs_close(&s);
+}
+
+static void
+silent_connections_keep_nobody_out(void)
+{
+	int fd[400], i;
+	struct cs s;
+
+	cs_open(&s);
+	for (i = 0; i < 400; i++) {
+		fd[i] = raw_client(&s);
+		util_pair_turn(&s.p);
+	}
+	UTIL_FOR_MS(&s.p, 10);
+	connect_both(&s);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	for (i = 0; i < 400; i++)
+		close(fd[i]);
+	cs_close(&s);
+}
+
+static void
+connecting_and_requests_wake_who_sleeps(void)
+{
+	struct cs s;
+	int fd[2], i;
+	uint64_t end;
+
+	cs_open(&s);
+	for (i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL_FATAL(ucp_worker_get_efd(s.p.n[i].w, &fd[i]), UCS_OK);
+	client(&s);
+	end = util_now_ns() + 10000000000ull;
+	while (s.req == NULL && util_now_ns() < end) {
+		for (i = 0; i < 2; i++) {
+			struct pollfd p = {.fd = fd[i], .events = POLLIN};
+
+			if (ucp_worker_progress(s.p.n[i].w) == 0 &&
+				ucp_worker_arm(s.p.n[i].w) == UCS_OK)
+				poll(&p, 1, 20);
+		}
+	}
+	server(&s);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	cs_close(&s);
+}
+
+/* ---- peers that die ---- */
+
+static void
+failed_ep_refuses(struct cs *s)
+{
+	ucp_dt_iov_t iov[2];
+	ucp_request_param_t param;
+	uint64_t buf[2] = {0, 0};
+	struct op op;
+	void *ret;
+	int how;
+
+	for (how = 0; how < UTIL_N_HOW; how++) {
+		util_send(&op, s->p.n[0].ep, buf, 8, 5, how);
+		CU_ASSERT(op.immediate && op.status == s->err[0]);
+	}
+	iov[0] = iov[1] = (ucp_dt_iov_t){buf, 8};
+	param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+	param.datatype = UCP_DATATYPE_IOV;
+	ret = ucp_tag_send_nbx(s->p.n[0].ep, iov, 2, 5, &param);
+	CU_ASSERT(UCS_PTR_IS_ERR(ret));
+}
+
+/* All that is open with the child ends when it dies, and the handler is called once. */
+static void
+kill_and_look(struct cs *s, struct child *c)
+{
+	static uint8_t big[1 << 20];
+	struct op sync, rndv, frag[300];
+	uint64_t begin, out = 5;
+	int i;
+
+	util_send(&sync, s->p.n[0].ep, &out, 8, 99, UTIL_SYNC);
+	util_send(&rndv, s->p.n[0].ep, big, sizeof(big), 99, UTIL_NBX);
+	kill(c->pid, SIGSTOP); /* it takes nothing more: some has to wait here */
+	for (i = 0; i < 300; i++)
+		util_send(&frag[i], s->p.n[0].ep, big, 9000, 99, UTIL_NBX);
+	kill(c->pid, SIGKILL);
+	begin = util_now_ns();
+	CU_ASSERT(UTIL_UNTIL(&s->p, s->n_err[0] != 0 && util_done(&sync) && util_done(&rndv) &&
+		util_done(&frag[299])));
+	CU_ASSERT(util_now_ns() - begin < 1000000000u);
+	CU_ASSERT_EQUAL(s->err[0], UCS_ERR_CONNECTION_RESET);
+	CU_ASSERT_PTR_EQUAL(s->err_ep[0], s->p.n[0].ep);
+	CU_ASSERT_NOT_EQUAL(sync.status, UCS_OK);
+	CU_ASSERT_NOT_EQUAL(rndv.status, UCS_OK);
+	CU_ASSERT_NOT_EQUAL(frag[299].status, UCS_OK);
+	util_free(&sync);
+	util_free(&rndv);
+	for (i = 0; i < 300; i++) {
+		CU_ASSERT(util_done(&frag[i]));
+		util_free(&frag[i]);
+	}
+	failed_ep_refuses(s);
+	UTIL_FOR_MS(&s->p, 50);
+	CU_ASSERT_EQUAL(s->n_err[0], 1);
+}
+
+static void
+client_that_dies_is_told_once_within_a_second(void)
+{
+	struct child c;
+	struct cs s;
+
+	cs_open(&s);
+	child_open_client(&c, port_of(&s.addr));
+	server(&s);
+	child_hello(&c, s.p.n[0].w, s.p.n[0].ep);
+	kill_and_look(&s, &c);
+	close_ep(&s, 0, UCP_EP_CLOSE_FLAG_FORCE);
+	child_close(&c);
+	cs_close(&s);
+}
+
+static ucp_ep_h
+ep_by_address(struct cs *s, const void *addr)
+{
+	ucp_ep_params_t params;
+	ucp_ep_h ep;
+
+	memset(&params, 0xa5, sizeof(params));
+	params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER |
+		UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+	params.address = addr;
+	params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+	params.err_handler.cb = on_error_0;
+	params.err_handler.arg = s;
+	UTIL_OK(ucp_ep_create(s->p.n[0].w, &params, &ep));
+	return ep;
+}
+
+static void
+peer_by_address_that_dies_is_told_once_within_a_second(void)
+{
+	struct child c;
+	struct cs s;
+
+	cs_open(&s);
+	child_open(&c, s.p.n[0].w, "address");
+	s.p.n[0].ep = ep_by_address(&s, c.addr);
+	child_hello(&c, s.p.n[0].w, s.p.n[0].ep);
+	kill_and_look(&s, &c);
+	close_ep(&s, 0, 0); /* a failed ep has nothing to wait for */
+	child_close(&c);
+	cs_close(&s);
+}
+
+static void
+handler_of_a_closed_ep_is_not_called(void)
+{
+	struct child c;
+	struct cs s;
+
+	cs_open(&s);
+	child_open(&c, s.p.n[0].w, "address");
+	s.p.n[0].ep = ep_by_address(&s, c.addr);
+	child_hello(&c, s.p.n[0].w, s.p.n[0].ep);
+	kill(c.pid, SIGKILL);
+	close_ep(&s, 0, UCP_EP_CLOSE_FLAG_FORCE);
+	UTIL_FOR_MS(&s.p, 200);
+	CU_ASSERT_EQUAL(s.n_err[0], 0);
+	child_close(&c);
+	cs_close(&s);
+}
+
+static void
+estimate_grows_with_the_message(void)
+{
+	ucp_ep_evaluate_perf_param_t param = {.field_mask = UCP_EP_PERF_PARAM_FIELD_MESSAGE_SIZE};
+	ucp_ep_evaluate_perf_attr_t attr = {.field_mask = UCP_EP_PERF_ATTR_FIELD_ESTIMATED_TIME};
+	double last = 0;
+	struct pair p;
+
+	util_pair_open(&p, false, UCS_THREAD_MODE_SINGLE);
+	for (param.message_size = 1; param.message_size < 1u << 30; param.message_size *= 4) {
+		CU_ASSERT_EQUAL(ucp_ep_evaluate_perf(p.n[0].ep, &param, &attr), UCS_OK);
+		CU_ASSERT(attr.estimated_time > last && attr.estimated_time < 10);
+		last = attr.estimated_time;
+	}
+	util_pair_close(&p);
+}
+
+#define NOT_UCX "no shared memory for this error mode; statuses of its TCP"
+
+const struct api_test api_cm_tests[] = {
+	T(listener_wants_an_address_and_one_handler),
+	T(two_listeners_on_one_port_are_refused),
+	T(client_and_server_meet_by_every_kind_of_address),
+	T(messages_of_every_length_go_both_ways),
+	T(client_ep_wants_its_flag_and_an_address),
+	T(sends_before_the_connection_go_out_in_order),
+	T(worker_flush_covers_eps_that_connect),
+	T(accept_handler_gets_an_ep_that_works),
+	T(request_tells_the_client_and_its_id),
+	T(client_binds_to_the_local_address_given),
+	T(stashed_request_is_accepted_later_by_another_worker),
+	T(rejected_client_learns_it_once),
+	T_NOT_UCX(nobody_listening_is_an_error, NOT_UCX),
+	T(server_has_the_error_mode_of_its_client),
+	T(flush_close_tells_the_other_side_after_all_messages),
+	T_NOT_UCX(forced_close_tells_the_other_side, NOT_UCX),
+	T_NOT_UCX(forced_close_ends_what_is_open_on_both_sides, NOT_UCX),
+	T(both_sides_may_close_at_once),
+	T_NOT_UCX(close_before_the_connection_delivers_or_cancels, NOT_UCX),
+	T(server_that_closes_at_once_is_noticed),
+	T(workers_may_go_while_clients_connect),
+	T(handles_of_one_pair_of_workers_are_told_apart),
+	T_NOT_UCX(hostile_bytes_are_refused_and_others_served, "speaks another protocol"),
+	T(silent_connections_keep_nobody_out),
+	T(connecting_and_requests_wake_who_sleeps),
+	T_NOT_UCX(client_that_dies_is_told_once_within_a_second, NOT_UCX),
+	T_NOT_UCX(peer_by_address_that_dies_is_told_once_within_a_second, NOT_UCX),
+	T(handler_of_a_closed_ep_is_not_called),
+	T(estimate_grows_with_the_message),
+	{NULL, NULL, NULL},
+};
