@@ -77,6 +77,7 @@ ep_init(struct plx_ep *ep, struct plx_eps *eps)
 	LIST_INIT(&ep->partial);
 	LIST_INIT(&ep->announced);
 	LIST_INIT(&ep->users);
+	LIST_INIT(&ep->streams);
 	TAILQ_INIT(&ep->rma.ops);
 }
 
@@ -104,7 +105,8 @@ plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer)
 void
 plx_ep_user_add(struct plx_ep *ep, struct plx_ep_user *user)
 {
-	plx_ep_user_link(ep, user, ep->next_conn_id++);
+	plx_ep_user_link(ep, user, user->crossed ? PLX_EP_CROSSED + ep->next_crossed++
+						 : ep->next_conn_id++);
 }
 
 void
@@ -114,6 +116,12 @@ plx_ep_user_link(struct plx_ep *ep, struct plx_ep_user *user, uint32_t conn_id)
 	user->conn_id = conn_id;
 	ep->refs++;
 	LIST_INSERT_HEAD(&ep->users, user, link);
+}
+
+bool
+plx_ep_user_was(const struct plx_ep *ep, uint32_t conn_id)
+{
+	return conn_id < ep->next_conn_id || conn_id - PLX_EP_CROSSED < ep->next_crossed;
 }
 
 void

@@ -541,6 +541,8 @@ worker_on_ep_close(struct plx_worker *w, struct plx_ep *ep, const struct plx_wir
 	if (user->err != 0)
 		return;
 	user_fail(w, user, -ECONNRESET);
+	if (user->stream != NULL)
+		plx_stream_peer_closed(user->stream, -ECONNRESET);
 	if (h->flags & PLX_WIRE_CLOSE_FORCE)
 		plx_ep_cancel(ep, h->conn_id, -ECONNRESET);
 }
