@@ -234,8 +234,11 @@ am_send(struct plx_worker *w, struct plx_req *req, uint32_t how)
 			break;
 		}
 	}
-	if (rc == -EAGAIN)
+	if (rc == -EAGAIN) { /* not connected yet */
 		rc = plx_ep_defer(ep, send_run, req, &req->send.ep);
+		if (rc == 0)
+			return;
+	}
 	if (rc != 0)
 		plx_req_complete(req, rc);
 	else
