@@ -261,7 +261,7 @@ util_pair_open(struct pair *p, bool one_context, ucs_thread_mode_t mode)
 	memset(p, 0, sizeof(*p));
 	p->one_context = one_context;
 	for (i = 0; i < 2; i++) {
-		p->n[i].ctx = i == 1 && one_context ? p->n[0].ctx : util_context(UCP_FEATURE_TAG);
+		p->n[i].ctx = i == 1 && one_context ? p->n[0].ctx : util_context(UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_STREAM);
 		p->n[i].w = util_worker(p->n[i].ctx, mode);
 		UTIL_OK(ucp_worker_get_address(p->n[i].w, &p->n[i].addr, &p->n[i].addr_len));
 	}

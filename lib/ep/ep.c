@@ -78,6 +78,7 @@ ep_init(struct plx_ep *ep, struct plx_eps *eps)
 	LIST_INIT(&ep->announced);
 	LIST_INIT(&ep->users);
 	TAILQ_INIT(&ep->rma.ops);
+	LIST_INIT(&ep->streams);
 }
 
 struct plx_ep *
@@ -104,7 +105,14 @@ plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer)
 void
 plx_ep_user_add(struct plx_ep *ep, struct plx_ep_user *user)
 {
-	plx_ep_user_link(ep, user, ep->next_conn_id++);
+	plx_ep_user_link(ep, user, user->crossed ? PLX_EP_CROSSED + ep->next_crossed++
+						 : ep->next_conn_id++);
+}
+
+bool
+plx_ep_user_was(const struct plx_ep *ep, uint32_t conn_id)
+{
+	return conn_id < ep->next_conn_id || conn_id - PLX_EP_CROSSED < ep->next_crossed;
 }
 
 void

@@ -28,6 +28,7 @@
 
 struct plx_rndv;
 struct plx_rma;
+struct plx_stream;
 
 struct plx_ep_stat {
 	uint64_t tx_pending; /* messages that had to wait for the device */
@@ -76,6 +77,8 @@ struct plx_ep {
 	LIST_HEAD(, plx_msg) partial;	/* multi-fragment messages that are arriving */
 	LIST_HEAD(, plx_msg) announced; /* kept announcements */
 	LIST_HEAD(, plx_ep_user) users; /* API handles */
+	LIST_HEAD(, plx_stream) streams;
+	uint32_t next_crossed;		/* as next_conn_id, for handles that are crossed */
 	TAILQ_ENTRY(plx_ep) stalled_link;
 	LIST_ENTRY(plx_ep) link;
 	SLIST_ENTRY(plx_ep) failing; /* the worker's: peer found dead, not told yet */
@@ -103,7 +106,22 @@ struct plx_ep_user {
 	 * n-th of the other belong together: what names a handle on the wire is this number.
 	 */
 	uint32_t conn_id;
+	/*
+	 * With a worker's own address the two ends of a handle are the same. Crossed handles come
+	 * in pairs instead, 2n with 2n + 1, and what travels is the number of the other.
+	 */
+	bool crossed;
+	struct plx_stream *stream; /* owner; NULL before the first use */
 };
+
+#define PLX_EP_CROSSED 0x40000000u /* crossed handles are numbered from here */
+
+/** @return the number of this handle that its messages carry. */
+static inline uint32_t
+plx_ep_wire_id(const struct plx_ep_user *user)
+{
+	return user->conn_id ^ user->crossed;
+}
 
 /**
  * What stands in for the ep of a handle that is not connected yet, or that failed while the peer
@@ -138,6 +156,9 @@ void plx_ep_user_add(struct plx_ep *ep, struct plx_ep_user *user);
 /** The same with a number that both sides have agreed on. */
 void plx_ep_user_link(struct plx_ep *ep, struct plx_ep_user *user, uint32_t conn_id);
 void plx_ep_user_remove(struct plx_ep_user *user);
+
+/** @return whether a handle numbered by this side had this number, has it or not. */
+bool plx_ep_user_was(const struct plx_ep *ep, uint32_t conn_id);
 
 /** @return the handle with this number, or NULL. */
 struct plx_ep_user *plx_ep_user_find(const struct plx_ep *ep, uint32_t conn_id);

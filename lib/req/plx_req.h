@@ -33,6 +33,7 @@
 struct plx_ep;
 struct plx_req;
 struct plx_msg;
+struct plx_am;
 struct rte_ring;
 
 /**
@@ -72,6 +73,7 @@ enum plx_req_flag {
 	PLX_REQ_NO_CB = 1 << 3,	   /* the user has freed it: no callback */
 	PLX_REQ_RECV = 1 << 4,	   /* a tag receive: info is its */
 	PLX_REQ_SYNC = 1 << 5,	   /* send: done when matched */
+	PLX_REQ_OWN_HDR = 1 << 6,  /* active message: send.hdr is a copy, freed with free() */
 };
 
 /** The cursor that both sides of a transfer take chunks from; in the receiver's shared area. */
@@ -97,6 +99,7 @@ struct plx_req_send {
 	uint8_t role;		/* enum in rndv_int.h */
 	TAILQ_ENTRY(plx_req) run;
 	struct plx_wire_id rreq; /* of the receiver that asked for help or data */
+	const void *hdr;	 /* active message: the user's header; tag is the plx_wire_am */
 	union {
 		struct {
 			uint64_t addr, len;
@@ -117,6 +120,7 @@ struct plx_req_rndv {
 	TAILQ_ENTRY(plx_req) run;
 	struct plx_wire_id sreq, id;
 	uint64_t addr;	 /* in the sender's process */
+	uint64_t base;	 /* of the message, where this transfer begins */
 	uint64_t copy;	 /* bytes to move */
 	uint64_t offset; /* moved so far */
 	uint32_t chunk, n_chunks, mine;
@@ -126,6 +130,7 @@ struct plx_req_rndv {
 	int err;	    /* DRAIN: why */
 	uint8_t role;
 	bool on_run;
+	bool more;	    /* another transfer follows: no acknowledge */
 };
 
 /* A put, get or atomic that takes more than one step; lib/rma. */
@@ -172,6 +177,22 @@ struct plx_flush {
 	uint8_t kind;	  /* enum plx_flush_kind */
 };
 
+struct plx_stream;
+struct plx_ep_user;
+
+/* Either end of a stream. */
+struct plx_req_stream {
+	struct plx_stream *stream; /* NULL: in no queue */
+	struct plx_ep_user *user;  /* receive, on the way to the owner */
+	struct plx_ep *ep;	   /* send, the same */
+	uint32_t conn_id;
+	TAILQ_ENTRY(plx_req) link; /* of the stream's queue */
+	uint64_t offset;	   /* bytes sent or received so far */
+	uint64_t elem;		   /* receive: of whole elements of so many bytes */
+	bool waitall;
+	struct plx_wait wait;	   /* send */
+};
+
 struct plx_req_pool;
 
 struct plx_req {
@@ -199,10 +220,11 @@ struct plx_req {
 		} recv;
 		struct plx_flush flush;
 		struct plx_req_rma rma;
+		struct plx_req_stream stream;
 	};
 };
 
-#define PLX_REQ_SIZE 256
+#define PLX_REQ_SIZE 272
 _Static_assert(sizeof(struct plx_req) <= PLX_REQ_SIZE, "the ABI promises this size");
 _Static_assert(PLX_REQ_SIZE % 16 == 0, "user areas stay aligned");
 
@@ -295,6 +317,9 @@ plx_req_flag(struct plx_req *req, uint8_t flags)
 	atomic_store_explicit(&req->flags, f | flags, memory_order_relaxed);
 }
 
+/** Free send.hdr. Thread: application's side. */
+void plx_req_hdr_free(struct plx_req *req);
+
 /** Make the request's status final and run its callback. Thread: application's side. */
 static inline void
 plx_req_finish(struct plx_req *req)
@@ -305,6 +330,8 @@ plx_req_finish(struct plx_req *req)
 
 	if (unlikely(req->dt != NULL))
 		req->status = req->dt->finish(req->dt, req->status);
+	if (unlikely(f & PLX_REQ_OWN_HDR))
+		plx_req_hdr_free(req);
 	/* pairs with the acquire in plx_req_is_done() */
 	atomic_store_explicit(&req->flags, f | PLX_REQ_DONE, memory_order_release);
 	if (done != NULL)
@@ -383,6 +410,10 @@ enum plx_msg_kind {
 	PLX_MSG_SYNC,  /* data is here; the sender waits for a match */
 	PLX_MSG_RTS,   /* data is at the sender */
 	PLX_MSG_GONE,  /* was RTS; the sender has taken it back */
+	PLX_MSG_AM,	/* active message: header and data are here, or still arriving */
+	PLX_MSG_AM_RTS, /* its header is, or is arriving; the data is at the sender */
+	PLX_MSG_STREAM, /* bytes of a stream */
+	PLX_MSG_STREAM_RTS, /* bytes of a stream that are at the sender */
 };
 
 #define PLX_MSG_INLINE 192 /* bytes of data within a plx_msg */
@@ -396,7 +427,8 @@ struct plx_msg {
 	uint64_t got;		/* bytes that have arrived */
 	uint8_t *data;
 	struct plx_req *req;	/* the receive that waits for the rest of it */
-	LIST_ENTRY(plx_msg) partial; /* of the ep's: RTS, or fragments are missing */
+	LIST_ENTRY(plx_msg) partial; /* of the ep's: announced, or fragments are missing */
+	TAILQ_ENTRY(plx_msg) chunk;  /* in a stream, or on the way to the application */
 	uint64_t addr;		/* RTS */
 	struct plx_wire_id sreq; /* SYNC, RTS */
 	uint32_t msg_id;
@@ -404,7 +436,12 @@ struct plx_msg {
 	uint8_t size_class;	/* of data: see plx_msg_data_get() */
 	bool is_partial;
 	bool direct;		/* partial: data goes to req->buf at once */
-	bool taken;		/* removed by a probe: waits for msg_recv */
+	bool taken;		/* removed by a probe: waits for msg_recv; AM: received or dropped */
+	bool in_cb;		/* AM, application's side: its handler runs */
+	int16_t ack;		/* AM_RTS, on the way back to the owner: -errno for the sender, 1 none */
+	struct plx_am *am;	/* AM */
+	bool listed;		/* AM_RTS, STREAM_RTS; owner: among the ep's announced */
+	bool gone;		/* the same: the sender has taken it back */
 	uint8_t inl[PLX_MSG_INLINE];
 };
 
@@ -422,6 +459,15 @@ void plx_msg_pools_close(struct plx_msg_pools *p);
 
 /** @return a message with room for len bytes at data, or NULL. Thread: owner. */
 struct plx_msg *plx_msg_get(struct plx_msg_pools *p, uint64_t len);
+
+/** Forget that a message is announced. Thread: owner. */
+static inline void
+plx_msg_unlist(struct plx_msg *m)
+{
+	if (m->listed)
+		LIST_REMOVE(m, partial);
+	m->listed = false;
+}
 
 /** Give a message and its data back. Thread: owner. */
 void plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m);

@@ -106,6 +106,13 @@ plx_req_pool_flush(struct plx_req_pool *p)
 }
 
 void
+plx_req_hdr_free(struct plx_req *req)
+{
+	free((void *)(uintptr_t)req->send.hdr);
+	req->send.hdr = NULL;
+}
+
+void
 plx_req_defer(struct plx_req *req)
 {
 	struct plx_req_pool *p = req->pool;

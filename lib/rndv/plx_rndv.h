@@ -59,6 +59,12 @@ void plx_rndv_close(struct plx_rndv *r);
  */
 int plx_rndv_send(struct plx_rndv *r, struct plx_req *req);
 
+/**
+ * As plx_rndv_send(), announced by what send() sends of it: req->send.id names it. send() answers
+ * 0 or an error of the device; the fragments of one announcement may take several calls.
+ */
+int plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p));
+
 /** As plx_rndv_send() for a whole small message that wants to know when it is matched. */
 int plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req);
 
@@ -68,6 +74,13 @@ int plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req);
  */
 void plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq, uint64_t addr,
 	uint64_t len, struct plx_req *req);
+
+/**
+ * As plx_rndv_recv() for len bytes of the message from base on; req has room for them.
+ * @param more the message is not acknowledged yet, unless this fails
+ */
+void plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq,
+	uint64_t addr, uint64_t base, uint64_t len, bool more, struct plx_req *req);
 
 /** Tell a sender that its message was matched, or that all is taken. */
 void plx_rndv_ack(struct plx_ep *ep, struct plx_wire_id sreq, int err);

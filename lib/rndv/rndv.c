@@ -162,8 +162,8 @@ sync_send(struct plx_pend *p)
 	return announced(req, plx_peer_tx(&tx));
 }
 
-static int
-send_announce(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p))
+int
+plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p))
 {
 	struct plx_ep *ep = req->send.ep;
 	int rc;
@@ -195,13 +195,13 @@ send_announce(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pe
 int
 plx_rndv_send(struct plx_rndv *r, struct plx_req *req)
 {
-	return send_announce(r, req, rts_send);
+	return plx_rndv_send_as(r, req, rts_send);
 }
 
 int
 plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req)
 {
-	return send_announce(r, req, sync_send);
+	return plx_rndv_send_as(r, req, sync_send);
 }
 
 void
@@ -228,7 +228,8 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 	if (err != 0)
 		PLX_STAT_INC(r->stat.errors);
 	/* A receiver that fails still lets the sender go. */
-	plx_rndv_ack(ep, sreq, err);
+	if (!v->more || err != 0)
+		plx_rndv_ack(ep, sreq, err);
 	plx_req_complete(req, err);
 }
 
@@ -247,7 +248,9 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 	const struct plx_req_rndv *v = &req->recv.rndv;
 	const struct plx_peer *peer = v->ep->peer;
 	bool get = (peer->caps & PLX_DEV_GET) != 0;
-	bool split = get && (peer->caps & PLX_DEV_SHARED) && (peer->caps & PLX_DEV_PUT);
+	/* A helper copies from the beginning of its buffer. */
+	bool split = get && v->base == 0 && (peer->caps & PLX_DEV_SHARED) &&
+		(peer->caps & PLX_DEV_PUT);
 
 	/* Pieces on either side travel as messages: the sender packs, the receiver unpacks. */
 	if (!get || v->addr == 0 || req->dt != NULL || r->scheme == PLX_RNDV_FRAG ||
@@ -263,22 +266,31 @@ void
 plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq, uint64_t addr,
 	uint64_t len, struct plx_req *req)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
-	int rc;
-
 	PLX_STAT_INC(r->stat.recvs);
-	memset(v, 0, sizeof(*v));
-	v->ep = ep;
-	v->sreq = sreq;
-	v->addr = addr;
-	v->copy = len;
-	v->slot = RNDV_NONE;
-	v->redo = RNDV_NONE;
 	if (len > req->len || len == 0) {
 		plx_rndv_ack(ep, sreq, 0);
 		plx_req_complete(req, len > req->len ? -EMSGSIZE : 0);
 		return;
 	}
+	plx_rndv_recv_part(r, ep, sreq, addr, 0, len, false, req);
+}
+
+void
+plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq, uint64_t addr,
+	uint64_t base, uint64_t len, bool more, struct plx_req *req)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	int rc;
+
+	memset(v, 0, sizeof(*v));
+	v->ep = ep;
+	v->sreq = sreq;
+	v->addr = addr;
+	v->base = base;
+	v->more = more;
+	v->copy = len;
+	v->slot = RNDV_NONE;
+	v->redo = RNDV_NONE;
 	rc = plx_ep_connect(ep);
 	if (rc == 0) {
 		plx_ep_wait(ep, &v->wait, PLX_CONN_NONE, recv_wait_fail);
@@ -388,7 +400,7 @@ plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_da
 	if (req == NULL)
 		return;
 	v = &req->recv.rndv;
-	if (v->role != RNDV_FRAG || h->offset != v->offset || len > v->copy - v->offset) {
+	if (v->role != RNDV_FRAG || h->offset != v->base + v->offset || len > v->copy - v->offset) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return;
 	}

@@ -119,7 +119,7 @@ get_range(struct plx_rndv *r, struct plx_req *req, uint64_t offset, uint64_t len
 {
 	const struct plx_req_rndv *v = &req->recv.rndv;
 	struct plx_rma_op op = {.peer = v->ep->peer, .local = (char *)req->buf + offset,
-		.remote = v->addr + offset, .len = len};
+		.remote = v->addr + v->base + offset, .len = len};
 	int rc = plx_peer_rma(&op);
 
 	if (rc == 0)

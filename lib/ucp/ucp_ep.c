@@ -23,6 +23,49 @@ set_err_handler(ucp_ep_h ep, const ucp_ep_params_t *p)
 		ep->err_arg = p->user_data;
 }
 
+static struct ucp_ep_list *
+conn_list(ucp_worker_h w, const struct plx_ep *core, uint32_t conn_id)
+{
+	/* The ep of a handle by socket address changes, but its number is its own. */
+	uintptr_t key = conn_id < PLX_WIRE_CONN_ID_MIN ? (uintptr_t)core / 64 : 0;
+
+	return &w->by_conn[(key + conn_id * 31) % UCP_EP_HASH];
+}
+
+void
+ucp_ep_link(ucp_ep_h ep)
+{
+	LIST_INSERT_HEAD(&ep->worker->eps, ep, link);
+	LIST_INSERT_HEAD(conn_list(ep->worker, ep->user.ep, ep->user.conn_id), ep, conn_link);
+}
+
+void
+ucp_ep_unlink(ucp_ep_h ep)
+{
+	LIST_REMOVE(ep, link);
+	LIST_REMOVE(ep, conn_link);
+}
+
+ucp_ep_h
+ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id)
+{
+	ucp_ep_h ep;
+
+	LIST_FOREACH(ep, conn_list(w, core, conn_id), conn_link) {
+		if (ep->user.ep == core && ep->user.conn_id == conn_id)
+			return ep;
+	}
+	if (core == NULL || conn_id >= PLX_WIRE_CONN_ID_MIN)
+		return NULL; /* those are made by both sides; it is closed here */
+	ep = calloc(1, sizeof(*ep));
+	if (ep == NULL)
+		return NULL;
+	ep->worker = w;
+	plx_worker_ep_answer(w->core, core, conn_id, &ep->user);
+	ucp_ep_link(ep);
+	return ep;
+}
+
 static void
 ep_fill(ucp_ep_h ep, const ucp_ep_params_t *p)
 {
@@ -30,6 +73,8 @@ ep_fill(ucp_ep_h ep, const ucp_ep_params_t *p)
 		ep->err_mode = p->err_mode;
 	if ((p->field_mask & UCP_EP_PARAM_FIELD_NAME) && p->name != NULL)
 		snprintf(ep->name, sizeof(ep->name), "%s", p->name);
+	if (p->field_mask & UCP_EP_PARAM_FIELD_FLAGS)
+		ep->user.crossed = (p->flags & UCP_EP_PARAMS_FLAGS_NO_LOOPBACK) != 0;
 	set_err_handler(ep, p);
 }
 
@@ -112,7 +157,7 @@ ucp_ep_create(ucp_worker_h w, const ucp_ep_params_t *params, ucp_ep_h *ep_p)
 	ucp_lock(w);
 	status = ep_open(ep, params);
 	if (status == UCS_OK)
-		LIST_INSERT_HEAD(&w->eps, ep, link);
+		ucp_ep_link(ep);
 	ucp_unlock(w);
 	if (status != UCS_OK) {
 		free(ep);
@@ -161,7 +206,7 @@ ep_close(ucp_ep_h ep, bool force, const struct ucp_post *p)
 		ucp_unlock(w);
 		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	}
-	LIST_REMOVE(ep, link);
+	ucp_ep_unlink(ep);
 	if (ep->user.conn != NULL) {
 		plx_worker_conn_close(w->core, &ep->user, force, req);
 	} else {

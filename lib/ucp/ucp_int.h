@@ -41,6 +41,8 @@ struct ucp_context {
 	char name[UCP_ENTITY_NAME_MAX];
 };
 
+#define UCP_EP_HASH 256 /* lists over which a worker's eps are spread */
+
 struct ucp_worker {
 	struct plx_worker *core;
 	ucp_context_h context;
@@ -48,7 +50,8 @@ struct ucp_worker {
 	ucs_thread_mode_t thread_mode;
 	pthread_mutex_t lock;
 	uint32_t failed_seen; /* of core->n_failed */
-	LIST_HEAD(, ucp_ep) eps;
+	LIST_HEAD(ucp_ep_list, ucp_ep) eps;
+	struct ucp_ep_list by_conn[UCP_EP_HASH]; /* by the core's ep and the number there */
 	uint64_t client_id;
 	bool own_event_fd; /* the application gave one: it has no use for ours */
 	char name[UCP_ENTITY_NAME_MAX];
@@ -63,6 +66,7 @@ struct ucp_ep {
 	ucp_err_handling_mode_t err_mode;
 	bool told; /* err_cb was called */
 	LIST_ENTRY(ucp_ep) link;
+	LIST_ENTRY(ucp_ep) conn_link;
 	char name[UCP_ENTITY_NAME_MAX];
 };
 
@@ -176,6 +180,19 @@ ucp_req_drop(struct plx_req *req)
 /** Post something without information of its own to return: sends and flushes. */
 ucs_status_ptr_t ucp_req_posted_simple(struct plx_req *req, const struct ucp_post *p);
 
+/** What a call returns that ended at once: the user's request, if there is one, says so too. */
+ucs_status_ptr_t ucp_req_ended(ucp_worker_h w, const struct ucp_post *p, int rc);
+
+/** Flags that exclude each other; for mask & ~0xffff only, off the fast path. */
+ucs_status_t ucp_post_check(uint32_t mask);
+
+/** The parameters of an nb call. */
+static inline struct ucp_post
+ucp_post_nb(void (*done)(struct plx_req *req), void (*cb)(void), uint32_t mask)
+{
+	return (struct ucp_post){.mask = mask, .done = cb != NULL ? done : NULL, .cb = cb};
+}
+
 /** Callbacks in the forms of UCP. */
 void ucp_done_send_nb(struct plx_req *req);
 void ucp_done_send_nbx(struct plx_req *req);
@@ -204,5 +221,17 @@ ucp_ep_status(const struct ucp_ep *ep)
 
 /** Call the error handlers of eps that have failed since the last time. */
 void ucp_ep_tell_failed(ucp_worker_h w);
+
+/** Make an ep that has its core's ep known to its worker, or forget it. */
+void ucp_ep_link(ucp_ep_h ep);
+void ucp_ep_unlink(ucp_ep_h ep);
+
+/** @return the ep whose number a message carried, made when there is none, or NULL without memory. */
+ucp_ep_h ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id);
+
+/* ucp_am.c */
+
+/** Call a handler; for the core. */
+int ucp_am_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct plx_am_rx *rx);
 
 #endif

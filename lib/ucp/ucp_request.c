@@ -70,6 +70,29 @@ ucp_req_posted_simple(struct plx_req *req, const struct ucp_post *p)
 	return ret;
 }
 
+ucs_status_ptr_t
+ucp_req_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
+{
+	struct plx_req *req;
+
+	if ((p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0)
+		return UCS_STATUS_PTR(ucp_status(rc));
+	/* Whoever polls the request rather than look at what we return must see it done. */
+	req = ucp_req_get(w, p, NULL);
+	req->status = rc;
+	plx_req_flag(req, PLX_REQ_DONE);
+	return UCS_STATUS_PTR(ucp_status(rc));
+}
+
+ucs_status_t
+ucp_post_check(uint32_t mask)
+{
+	const uint32_t imm = UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+	const uint32_t hint = UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND;
+
+	return (mask & imm) == imm || (mask & hint) == hint ? UCS_ERR_INVALID_PARAM : UCS_OK;
+}
+
 void
 ucp_done_send_nb(struct plx_req *req)
 {

@@ -14,31 +14,6 @@ error(ucs_status_t status)
 	return UCS_STATUS_PTR(status);
 }
 
-/* The flags that a posting call may carry, checked off the fast path. */
-static ucs_status_t
-check_flags(uint32_t mask)
-{
-	const uint32_t imm = UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
-	const uint32_t hint = UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND;
-
-	return (mask & imm) == imm || (mask & hint) == hint ? UCS_ERR_INVALID_PARAM : UCS_OK;
-}
-
-/* Complete at once, in the user's request if there is one. */
-static ucs_status_ptr_t
-send_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
-{
-	struct plx_req *req;
-
-	if ((p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0)
-		return error(ucp_status(rc));
-	/* Whoever polls the request rather than look at what we return must see it done. */
-	req = ucp_req_get(w, p, NULL);
-	req->status = rc;
-	plx_req_flag(req, PLX_REQ_DONE);
-	return error(ucp_status(rc));
-}
-
 /* With a request: the message has to wait, or the caller wants one in any case. */
 static __rte_noinline ucs_status_ptr_t
 send_req(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, bool sync, const struct ucp_post *p)
@@ -47,7 +22,7 @@ send_req(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, bool sync, const struc
 	struct plx_req *req;
 
 	if (unlikely(status != UCS_OK))
-		return send_ended(ep->worker, p, ucp_status_errno(ucp_buf_drop(buf, status)));
+		return ucp_req_ended(ep->worker, p, ucp_status_errno(ucp_buf_drop(buf, status)));
 	req = ucp_req_get(ep->worker, p, buf);
 	if (req == NULL)
 		return error(UCS_ERR_NO_MEMORY);
@@ -89,7 +64,7 @@ send_forced(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_po
 	if (a.rc == -EAGAIN)
 		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
 	ucp_buf_drop(buf, ucp_status(a.rc));
-	return send_ended(ep->worker, p, a.rc);
+	return ucp_req_ended(ep->worker, p, a.rc);
 }
 
 static inline ucs_status_ptr_t
@@ -104,7 +79,7 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_po
 		if (likely(rc == 0 && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0))
 			return NULL;
 		if (rc != -EAGAIN)
-			return send_ended(w, p, rc);
+			return ucp_req_ended(w, p, rc);
 	}
 	if (unlikely(p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL))
 		return send_forced(ep, buf, tag, p);
@@ -122,7 +97,7 @@ ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	struct ucp_buf buf;
 
 	p = ucp_post_of(param, ucp_done_send_nbx);
-	if (unlikely(p.mask & ~0xffffu) && (status = check_flags(p.mask)) != UCS_OK)
+	if (unlikely(p.mask & ~0xffffu) && (status = ucp_post_check(p.mask)) != UCS_OK)
 		return error(status);
 	status = ucp_buf_open_param(w, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
@@ -143,7 +118,7 @@ ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t t
 	struct ucp_post p;
 	struct ucp_buf buf;
 
-	status = check_flags(param->op_attr_mask);
+	status = ucp_post_check(param->op_attr_mask);
 	if (status != UCS_OK)
 		return error(status);
 	if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
@@ -158,18 +133,11 @@ ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t t
 	return ret;
 }
 
-/* The parameters of an nb call. */
-static struct ucp_post
-post_nb(void (*done)(struct plx_req *req), void (*cb)(void), uint32_t mask)
-{
-	return (struct ucp_post){.mask = mask, .done = cb != NULL ? done : NULL, .cb = cb};
-}
-
 ucs_status_ptr_t
 ucp_tag_send_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatype,
 	ucp_tag_t tag, ucp_send_callback_t cb)
 {
-	struct ucp_post p = post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
+	struct ucp_post p = ucp_post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_buf buf;
@@ -187,7 +155,7 @@ ucs_status_ptr_t
 ucp_tag_send_sync_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatype,
 	ucp_tag_t tag, ucp_send_callback_t cb)
 {
-	struct ucp_post p = post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
+	struct ucp_post p = ucp_post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_buf buf;
@@ -277,7 +245,7 @@ ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_
 	struct ucp_buf buf;
 
 	p = ucp_post_of(param, ucp_done_recv_nbx);
-	if (unlikely(p.mask & ~0xffffu) && (status = check_flags(p.mask)) != UCS_OK)
+	if (unlikely(p.mask & ~0xffffu) && (status = ucp_post_check(p.mask)) != UCS_OK)
 		return error(status);
 	status = ucp_buf_open_param(w, param, buffer, count, true, &buf);
 	if (unlikely(status != UCS_OK))
@@ -302,7 +270,7 @@ ucs_status_ptr_t
 ucp_tag_recv_nb(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t datatype, ucp_tag_t tag,
 	ucp_tag_t tag_mask, ucp_tag_recv_callback_t cb)
 {
-	struct ucp_post p = post_nb(ucp_done_recv_nb, (void (*)(void))cb, UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
+	struct ucp_post p = ucp_post_nb(ucp_done_recv_nb, (void (*)(void))cb, UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
 	ucs_status_ptr_t ret = error(UCS_ERR_NO_MEMORY);
 	struct plx_req *req;
 	ucs_status_t status;
@@ -379,7 +347,7 @@ ucp_tag_msg_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_message
 	struct ucp_post p;
 	struct ucp_buf buf;
 
-	status = check_flags(param->op_attr_mask);
+	status = ucp_post_check(param->op_attr_mask);
 	if (status != UCS_OK)
 		return error(status);
 	if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
@@ -398,7 +366,7 @@ ucs_status_ptr_t
 ucp_tag_msg_recv_nb(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t datatype,
 	ucp_tag_message_h message, ucp_tag_recv_callback_t cb)
 {
-	struct ucp_post p = post_nb(ucp_done_recv_nb, (void (*)(void))cb, UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
+	struct ucp_post p = ucp_post_nb(ucp_done_recv_nb, (void (*)(void))cb, UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_buf buf;

@@ -13,7 +13,6 @@
 #include "ucp_int.h"
 
 #define MAX_INFO_STRING 128
-#define MAX_AM_HEADER	4096
 
 static ucs_status_t
 lock_init(ucp_worker_h w)
@@ -70,9 +69,14 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 {
 	struct plx_worker_params core = {.conf = &context->conf, .user_len = context->request_size,
 		.user_init = context->request_init, .user_cleanup = context->request_cleanup};
-	ucp_worker_h w = calloc(1, sizeof(*w));
+	size_t am_align = params->field_mask & UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT
+		? params->am_alignment : 1;
+	ucp_worker_h w;
 	ucs_status_t status;
 
+	if (!rte_is_power_of_2(am_align) || am_align > PLX_AM_ALIGN_MAX)
+		return UCS_ERR_INVALID_PARAM;
+	w = calloc(1, sizeof(*w));
 	if (w == NULL)
 		return UCS_ERR_NO_MEMORY;
 	w->context = context;
@@ -88,6 +92,9 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	if (status != UCS_OK)
 		goto free_lock;
 	w->core->reqs.user = w;
+	w->core->am.user = w;
+	w->core->am.deliver = ucp_am_deliver;
+	w->core->am.align = RTE_MAX(am_align, w->core->am.align);
 	*worker_p = w;
 	return UCS_OK;
 free_lock:
@@ -105,7 +112,7 @@ ucp_worker_destroy(ucp_worker_h w)
 	if (w == NULL)
 		return;
 	while ((ep = LIST_FIRST(&w->eps)) != NULL) {
-		LIST_REMOVE(ep, link);
+		ucp_ep_unlink(ep);
 		plx_worker_ep_put(w->core, &ep->user);
 		free(ep);
 	}
@@ -145,7 +152,7 @@ ucp_worker_query(ucp_worker_h w, ucp_worker_attr_t *attr)
 	if (attr->field_mask & UCP_WORKER_ATTR_FIELD_THREAD_MODE)
 		attr->thread_mode = w->thread_mode;
 	if (attr->field_mask & UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER)
-		attr->max_am_header = MAX_AM_HEADER;
+		attr->max_am_header = PLX_WIRE_AM_HDR_MAX;
 	if (attr->field_mask & UCP_WORKER_ATTR_FIELD_NAME)
 		snprintf(attr->name, sizeof(attr->name), "%s", w->name);
 	if (attr->field_mask & UCP_WORKER_ATTR_FIELD_MAX_INFO_STRING)
@@ -289,25 +296,4 @@ ucs_status_t
 ucp_worker_flush(ucp_worker_h w)
 {
 	return ucp_req_wait(w, ucp_worker_flush_nb(w, 0, NULL));
-}
-
-/* Handlers are accepted, for programs that register some and use none; sends are not. */
-ucs_status_t
-ucp_worker_set_am_handler(ucp_worker_h w, uint16_t id, ucp_am_callback_t cb, void *arg,
-	uint32_t flags)
-{
-	(void)w;
-	(void)id;
-	(void)cb;
-	(void)arg;
-	(void)flags;
-	return UCS_OK;
-}
-
-ucs_status_t
-ucp_worker_set_am_recv_handler(ucp_worker_h w, const ucp_am_handler_param_t *param)
-{
-	(void)w;
-	(void)param;
-	return UCS_OK;
 }

@@ -37,6 +37,12 @@ enum plx_wire_op {
 	PLX_WIRE_RMA_ACK,
 	PLX_WIRE_RMA_DATA,
 	PLX_WIRE_EP_CLOSE,  /* the other side's handle is closed; all before it has been sent */
+	PLX_WIRE_AM,	    /* a whole active message */
+	PLX_WIRE_AM_FIRST,  /* first piece of one; the others are FRAG */
+	PLX_WIRE_AM_RTS,    /* its data waits at the sender; then as after RTS */
+	PLX_WIRE_STREAM,    /* bytes of a stream */
+	PLX_WIRE_STREAM_RTS, /* bytes of a stream wait at the sender; then as after RTS */
+	PLX_WIRE_GRANT,	    /* stream receiver to sender: so much more may come */
 	PLX_WIRE_N
 };
 
@@ -175,6 +181,51 @@ struct plx_wire_ep_close {
 };
 
 _Static_assert(sizeof(struct plx_wire_ep_close) == 8, "wire");
+/* An active message goes as its header, padded to 8 bytes, and its data. */
+#define PLX_WIRE_AM_HDR_MAX 4096
+#define PLX_WIRE_AM_REPLY   0x8000u /* of hdr_len: the sender wants to be answered */
+
+struct plx_wire_am {
+	uint16_t id;
+	uint16_t hdr_len; /* of the user's header, bytes, and PLX_WIRE_AM_REPLY */
+	uint32_t conn_id; /* of the sender's handle */
+};
+
+struct plx_wire_am_first {
+	struct plx_wire_am am;
+	uint64_t len;	 /* of the data */
+	uint32_t msg_id; /* as FIRST's */
+	uint32_t pad;
+};
+
+struct plx_wire_am_rts {
+	struct plx_wire_am am;
+	uint64_t len;
+	uint64_t addr;
+	struct plx_wire_id sreq;
+	uint32_t msg_id; /* of the pieces of a header that is not here in full */
+	uint32_t pad;
+};
+
+struct plx_wire_stream {
+	uint32_t conn_id; /* of the handle */
+	uint32_t pad;
+};
+
+struct plx_wire_stream_rts {
+	uint32_t conn_id;
+	uint32_t pad;
+	uint64_t len;
+	uint64_t addr;
+	struct plx_wire_id sreq;
+};
+
+struct plx_wire_grant {
+	uint32_t conn_id;
+	uint32_t pad;
+	uint64_t cost; /* see lib/stream */
+};
+
 _Static_assert(sizeof(struct plx_wire_eager) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_sync) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_first) == 24, "wire");
@@ -190,6 +241,12 @@ _Static_assert(sizeof(struct plx_wire_get) == 48, "wire");
 _Static_assert(sizeof(struct plx_wire_atomic) == 40, "wire");
 _Static_assert(sizeof(struct plx_wire_rma_ack) == 24, "wire");
 _Static_assert(sizeof(struct plx_wire_rma_data) == 24, "wire");
+_Static_assert(sizeof(struct plx_wire_am) == 8, "wire");
+_Static_assert(sizeof(struct plx_wire_am_first) == 24, "wire");
+_Static_assert(sizeof(struct plx_wire_am_rts) == 40, "wire");
+_Static_assert(sizeof(struct plx_wire_stream) == 8, "wire");
+_Static_assert(sizeof(struct plx_wire_stream_rts) == 32, "wire");
+_Static_assert(sizeof(struct plx_wire_grant) == 16, "wire");
 
 #define PLX_WIRE_HDR_MAX 48
 

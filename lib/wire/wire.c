@@ -30,6 +30,12 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_RMA_ACK] = sizeof(struct plx_wire_rma_ack),
 	[PLX_WIRE_RMA_DATA] = sizeof(struct plx_wire_rma_data),
 	[PLX_WIRE_EP_CLOSE] = sizeof(struct plx_wire_ep_close),
+	[PLX_WIRE_AM] = sizeof(struct plx_wire_am),
+	[PLX_WIRE_AM_FIRST] = sizeof(struct plx_wire_am_first),
+	[PLX_WIRE_AM_RTS] = sizeof(struct plx_wire_am_rts),
+	[PLX_WIRE_STREAM] = sizeof(struct plx_wire_stream),
+	[PLX_WIRE_STREAM_RTS] = sizeof(struct plx_wire_stream_rts),
+	[PLX_WIRE_GRANT] = sizeof(struct plx_wire_grant),
 };
 
 static const char *const op_names[PLX_WIRE_N] = {
@@ -52,6 +58,12 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_RMA_ACK] = "rma_ack",
 	[PLX_WIRE_RMA_DATA] = "rma_data",
 	[PLX_WIRE_EP_CLOSE] = "ep_close",
+	[PLX_WIRE_AM] = "am",
+	[PLX_WIRE_AM_FIRST] = "am_first",
+	[PLX_WIRE_AM_RTS] = "am_rts",
+	[PLX_WIRE_STREAM] = "stream",
+	[PLX_WIRE_STREAM_RTS] = "stream_rts",
+	[PLX_WIRE_GRANT] = "grant",
 };
 
 const char *

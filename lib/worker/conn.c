@@ -156,6 +156,7 @@ user_move(struct plx_worker *w, struct plx_ep_user *user, struct plx_ep *ep, uin
 		plx_ep_user_remove(user);
 	plx_ep_user_link(ep, user, conn_id);
 	pthread_mutex_unlock(&w->users_lock);
+	plx_stream_move(user);
 }
 
 static void
@@ -163,6 +164,7 @@ user_fail(struct plx_worker *w, struct plx_ep_user *user, int err)
 {
 	/* pairs with the acquire in plx_ep_user_err() */
 	atomic_store_explicit(&user->err, err, memory_order_release);
+	plx_stream_user_failed(user, err);
 	/* pairs with the acquire in the face's progress */
 	atomic_fetch_add_explicit(&w->n_failed, 1, memory_order_release);
 }
@@ -586,11 +588,13 @@ close_run(void *arg)
 	struct close_arg *a = arg;
 	struct plx_conn *c = a->c;
 	int err = plx_ep_user_err(a->user);
-	struct plx_ep *real = c->stub.real;
+	struct plx_ep *real = c->stub.real, *ep;
 
 	pthread_mutex_lock(&c->w->users_lock);
+	ep = a->user->ep;
 	plx_ep_user_remove(a->user);
 	pthread_mutex_unlock(&c->w->users_lock);
+	plx_stream_detach(ep, a->user);
 	c->user = NULL;
 	if (real == NULL && err == 0 && !a->force) {
 		c->close_req = a->req;
@@ -633,8 +637,10 @@ static void
 drop_run(void *arg)
 {
 	struct plx_conn *c = arg;
+	struct plx_ep *ep = c->user->ep;
 
 	plx_ep_user_remove(c->user);
+	plx_stream_detach(ep, c->user);
 }
 
 void

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <sys/queue.h>
 
+#include "plx_am.h"
 #include "plx_cm.h"
 #include "plx_conf.h"
 #include "plx_dev.h"
@@ -31,6 +32,7 @@
 #include "plx_req.h"
 #include "plx_rma.h"
 #include "plx_rndv.h"
+#include "plx_stream.h"
 #include "plx_tag.h"
 #include "plx_timer.h"
 
@@ -88,6 +90,8 @@ struct plx_worker {
 	struct plx_rndv rndv;
 	struct plx_eps eps;
 	struct plx_msg_pools msgs;
+	struct plx_am am; /* its handlers: application's side */
+	struct plx_streams streams;
 	struct plx_rma rma; /* its last fields are the application's side's */
 	TAILQ_HEAD(, plx_flush) flushes;
 	SLIST_HEAD(, plx_ep) failing; /* peers found dead, told in the next turn */
@@ -245,6 +249,72 @@ plx_worker_busy(struct plx_worker *w)
 	/* two threads of a MULTI worker may meet here: either count will do */
 	__atomic_store_n(&w->empty_turns, 0, __ATOMIC_RELAXED);
 }
+
+/**
+ * Add a handle for the sender of a message, by the number that the message carried.
+ * Thread: application's side.
+ */
+void plx_worker_ep_answer(struct plx_worker *w, struct plx_ep *ep, uint32_t conn_id,
+	struct plx_ep_user *user);
+
+/** How an active message is to travel. */
+enum plx_am_how {
+	PLX_AM_EAGER = 1 << 0, /* without asking, whatever its length */
+	PLX_AM_RNDV = 1 << 1,  /* ask, whatever its length */
+};
+
+/**
+ * Send an active message of contiguous data if that needs no waiting; inline only.
+ * @param hdr h.hdr_len bytes
+ * @return 0 done, header and data are free; -EAGAIN a request is needed; or the ep's error.
+ * Thread: owner.
+ */
+int plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
+	const void *hdr, const void *buf, uint64_t len, uint32_t how);
+
+/**
+ * Send an active message. req completes when hdr and buf may be used again; one that is
+ * announced with what its receiver says. Thread: application's side.
+ */
+void plx_worker_am_send(struct plx_worker *w, const struct plx_ep_user *user, struct plx_wire_am h,
+	const void *hdr, const void *buf, uint64_t len, uint32_t how, struct plx_req *req);
+
+/**
+ * Copy a kept message whose data is here, and let it go.
+ * @param req holds buf, len and dt, serves for the call only and gets info_len
+ * @return 0, -EMSGSIZE. Thread: application's side.
+ */
+int plx_worker_am_copy(struct plx_msg *m, void *data, struct plx_req *req);
+
+/** Fetch the data of an announced message; req completes with info_len. Thread: application's side. */
+void plx_worker_am_fetch(struct plx_worker *w, struct plx_msg *m, void *buf, uint64_t len,
+	struct plx_req *req);
+
+/** As plx_worker_tag_send_now(), for the bytes of a stream. Thread: owner. */
+int plx_worker_stream_send_now(struct plx_worker *w, struct plx_ep_user *user, const void *buf,
+	uint64_t len);
+
+/** Send bytes; req completes when buf may be used again. Thread: application's side. */
+void plx_worker_stream_send(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
+	uint64_t len, struct plx_req *req);
+
+/**
+ * Receive what is there, at least an element and whole ones, or with waitall len bytes; req
+ * completes with stream.offset. Thread: application's side.
+ */
+void plx_worker_stream_recv(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
+	uint64_t elem, bool waitall, struct plx_req *req);
+
+/** Borrow the next bytes. @return 0, *data NULL: none; or why none will come. Thread: application's side. */
+int plx_worker_stream_lend(struct plx_worker *w, struct plx_ep_user *user, void **data,
+	uint64_t *len);
+void plx_worker_stream_return(struct plx_worker *w, struct plx_ep_user *user, void *data);
+
+/** Name handles that got data since the last call. @return how many. Thread: application's side. */
+uint32_t plx_worker_stream_poll(struct plx_worker *w, struct plx_ep_user **users, uint32_t n);
+
+/** @return bytes that a receive would get at once. Thread: application's side. */
+uint64_t plx_worker_stream_unread(struct plx_worker *w, struct plx_ep_user *user);
 
 /** Write what there is to know, as text. Thread: application's side. */
 void plx_worker_dump(FILE *f, struct plx_worker *w);

@@ -23,6 +23,7 @@ fail_run(struct plx_worker *w)
 		SLIST_REMOVE_HEAD(&w->failing, failing);
 		worker_drop_partial(w, ep, ep->failing_err);
 		plx_ep_fail(ep, ep->failing_err);
+		plx_stream_ep_failed(ep, ep->failing_err);
 	}
 }
 
@@ -116,6 +117,13 @@ turn_idle(struct plx_worker *w)
 	}
 }
 
+static inline void
+worker_rings_flush(struct plx_worker *w)
+{
+	plx_req_pool_flush(&w->reqs);
+	plx_am_flush(&w->am);
+}
+
 unsigned
 plx_worker_turn(struct plx_worker *w)
 {
@@ -139,7 +147,7 @@ plx_worker_turn(struct plx_worker *w)
 	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
 		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 who is alive */
 	if (w->dedicated) {
-		plx_req_pool_flush(&w->reqs);		/* 10 completions that found no room */
+		worker_rings_flush(w);			/* 10 what found no room in the rings */
 		if (unlikely(w->wake.on))
 			worker_wake_app(w, n - own);	/* 11 who sleeps until they come */
 	}
@@ -159,7 +167,7 @@ collect(struct plx_worker *w)
 {
 	/* pairs with the release in worker_wake_app(); before what it counts is looked at */
 	uint32_t seen = atomic_load_explicit(&w->wake.n_events, memory_order_acquire);
-	unsigned n = plx_req_pool_poll(&w->reqs);
+	unsigned n = plx_req_pool_poll(&w->reqs) + plx_am_poll(&w->am);
 
 	/* The reactor took something: an unexpected message, say, for which nothing completes. */
 	if (w->wake.on && seen != w->wake.events_seen) {

@@ -16,8 +16,6 @@
 
 #include "worker_int.h"
 
-#define FRAGS_LEN_MAX (1ull << 30) /* the most that proto.eager_max allows */
-
 /* Copy what fits and complete. */
 static inline void
 recv_done(struct plx_req *req, uint64_t tag, const void *data, uint64_t len)
@@ -175,7 +173,7 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx)
 	struct plx_msg *m;
 
 	memcpy(&h, rx->data, sizeof(h));
-	if (h.len < len || h.len > FRAGS_LEN_MAX || len == 0) {
+	if (h.len < len || h.len > WORKER_FRAGS_LEN_MAX || len == 0) {
 		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
 		return;
 	}
@@ -229,6 +227,10 @@ rx_frag(struct plx_worker *w, const struct plx_rx *rx)
 			if (m->msg_id == h.msg_id)
 				break;
 		}
+	}
+	if (m != NULL && m->kind >= PLX_MSG_AM) {
+		worker_am_frag(w, m, &h, data, len);
+		return;
 	}
 	if (m == NULL || h.offset != m->got || len > m->len - m->got) {
 		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
@@ -317,6 +319,10 @@ partial_drop(struct plx_worker *w, struct plx_msg *m, int err)
 {
 	struct plx_req *req = m->req;
 
+	if (m->kind >= PLX_MSG_AM) {
+		plx_am_msg_put(&w->am, m);
+		return;
+	}
 	LIST_REMOVE(m, partial);
 	m->is_partial = false;
 	if (req != NULL) {
@@ -356,8 +362,20 @@ rx_cancel(struct plx_worker *w, struct plx_ep *ep, const struct plx_wire_cancel 
 		if (m->sreq.index != h->sreq.index || m->sreq.gen != h->sreq.gen)
 			continue;
 		/* It keeps its place; whoever receives it is told. */
-		LIST_REMOVE(m, partial);
-		m->kind = PLX_MSG_GONE;
+		if (m->kind == PLX_MSG_RTS) {
+			LIST_REMOVE(m, partial);
+			m->kind = PLX_MSG_GONE;
+		} else {
+			plx_msg_unlist(m);
+			m->gone = true;
+		}
+		return;
+	}
+	LIST_FOREACH(m, &ep->partial, partial) {
+		if (m->kind != PLX_MSG_AM_RTS || m->sreq.index != h->sreq.index ||
+			m->sreq.gen != h->sreq.gen)
+			continue;
+		partial_drop(w, m, -ECONNRESET); /* the rest of its header is missing */
 		return;
 	}
 	plx_rndv_on_cancel(&w->rndv, ep, h);
@@ -372,6 +390,44 @@ union rx_hdr {
 	struct plx_wire_flow flow;
 	struct plx_wire_cancel cancel;
 };
+
+static inline void
+rx_am(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_am h;
+
+	memcpy(&h, rx->data, sizeof(h));
+	plx_am_on_whole(&w->am, rx->src, &h, rx->data + sizeof(h), rx->len - sizeof(h));
+}
+
+static inline void
+rx_stream(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_stream h;
+
+	memcpy(&h, rx->data, sizeof(h));
+	plx_stream_on_data(&w->streams, rx->src, h.conn_id, rx->data + sizeof(h),
+		rx->len - sizeof(h));
+}
+
+static void
+rx_stream_rts(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_stream_rts h;
+
+	memcpy(&h, rx->data, sizeof(h));
+	plx_stream_on_rts(&w->streams, rx->src, &h);
+}
+
+static void
+rx_grant(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_grant h;
+
+	memcpy(&h, rx->data, sizeof(h));
+	if (rx->src->user != NULL)
+		plx_stream_on_grant(&w->streams, rx->src->user, &h);
+}
 
 /* Answers between the two sides of a rendezvous. */
 static __rte_noinline void
@@ -452,6 +508,24 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 		break;
 	case PLX_WIRE_EP_CLOSE:
 		rx_ep_close(w, rx);
+		break;
+	case PLX_WIRE_AM:
+		rx_am(w, rx);
+		break;
+	case PLX_WIRE_AM_FIRST:
+		worker_rx_am_first(w, rx);
+		break;
+	case PLX_WIRE_AM_RTS:
+		worker_rx_am_rts(w, rx);
+		break;
+	case PLX_WIRE_STREAM:
+		rx_stream(w, rx);
+		break;
+	case PLX_WIRE_STREAM_RTS:
+		rx_stream_rts(w, rx);
+		break;
+	case PLX_WIRE_GRANT:
+		rx_grant(w, rx);
 		break;
 	default:
 		rx_rndv(w, rx);

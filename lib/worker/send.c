@@ -28,6 +28,20 @@ send_choose(const struct plx_ep *ep, uint64_t len, bool sync)
 	return len + sizeof(struct plx_wire_eager) <= peer->mtu ? SEND_EAGER : SEND_FRAGS;
 }
 
+/* The same for active messages; len is without the header. */
+enum worker_am_way
+worker_am_choose(const struct plx_ep *ep, uint64_t all, uint64_t len, uint32_t how)
+{
+	/* A peer that wants tagged messages announced takes these as ever. */
+	bool eager = len <= ep->eps->eager_max || (how & PLX_AM_EAGER) != 0;
+
+	if ((how & PLX_AM_RNDV) != 0 || len > WORKER_FRAGS_LEN_MAX)
+		return WORKER_AM_RNDV;
+	if (!eager)
+		return WORKER_AM_RNDV;
+	return all + sizeof(struct plx_wire_am) <= ep->peer->mtu ? WORKER_AM_WHOLE : WORKER_AM_FRAGS;
+}
+
 static inline int
 eager_tx(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
@@ -114,14 +128,14 @@ frags_send(struct plx_pend *p)
 	return 0;
 }
 
-static void
-send_fail(struct plx_pend *p, int err)
+void
+worker_send_fail(struct plx_pend *p, int err)
 {
 	plx_req_complete(container_of(p, struct plx_req, send.pend), err);
 }
 
-static void
-frags_fail(struct plx_pend *p, int err)
+void
+worker_frags_fail(struct plx_pend *p, int err)
 {
 	struct plx_req *req = container_of(p, struct plx_req, send.pend);
 	struct plx_wire_cancel h = {.msg_id = req->send.msg_id};
@@ -133,8 +147,8 @@ frags_fail(struct plx_pend *p, int err)
 }
 
 /* Give it to the device, or let it wait behind what waits. */
-static void
-send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p),
+void
+worker_send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p),
 	void (*fail)(struct plx_pend *p, int err))
 {
 	struct plx_ep *ep = req->send.ep;
@@ -170,12 +184,12 @@ worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 	if (rc == 0) {
 		switch (send_choose(ep, req->len, sync)) {
 		case SEND_EAGER:
-			send_or_pend(req, eager_send, send_fail);
+			worker_send_or_pend(req, eager_send, worker_send_fail);
 			break;
 		case SEND_FRAGS:
 			req->send.offset = 0;
 			req->send.msg_id = ep->msg_id++;
-			send_or_pend(req, frags_send, frags_fail);
+			worker_send_or_pend(req, frags_send, worker_frags_fail);
 			break;
 		case SEND_SYNC:
 			rc = plx_rndv_send_sync(&w->rndv, req);

@@ -13,8 +13,8 @@
 
 #define SPINS_BEFORE_YIELD 1000
 
-static void
-post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
+void
+worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
 {
 	/* The reactor empties its inbox whatever we do, so this ends. */
 	while (plx_inbox_post(&w->inbox, fn, arg) != 0)
@@ -27,7 +27,7 @@ worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req)
 	if (likely(!w->dedicated))
 		return false;
 	PLX_STAT_INC(w->stat.submits);
-	post(w, fn, req);
+	worker_post(w, fn, req);
 	return true;
 }
 
@@ -56,7 +56,7 @@ plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg)
 		fn(arg);
 		return;
 	}
-	post(w, call_run, &c);
+	worker_post(w, call_run, &c);
 	for (unsigned i = 0; !atomic_load_explicit(&c.done, memory_order_acquire); i++) {
 		if (i < SPINS_BEFORE_YIELD)
 			rte_pause();
@@ -89,8 +89,8 @@ plx_worker_tag_send(struct plx_worker *w, const struct plx_ep_user *user, const 
 		worker_tag_send(w, req, sync);
 }
 
-static void
-recv_init(struct plx_req *req, void *buf, uint64_t len)
+void
+worker_recv_init(struct plx_req *req, void *buf, uint64_t len)
 {
 	plx_req_flag(req, PLX_REQ_RECV);
 	req->buf = buf;
@@ -121,7 +121,7 @@ void
 plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_req *req)
 {
-	recv_init(req, buf, len);
+	worker_recv_init(req, buf, len);
 	req->recv.tag.tag = tag;
 	req->recv.tag.mask = mask;
 	if (!worker_submit(w, tag_recv_run, req))
@@ -161,7 +161,7 @@ plx_worker_tag_recv_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t 
 {
 	struct recv_now_arg a = {w, req, tag, mask, 0};
 
-	recv_init(req, buf, len);
+	worker_recv_init(req, buf, len);
 	plx_worker_call(w, recv_now_run, &a);
 	return a.rc;
 }
@@ -217,7 +217,7 @@ void
 plx_worker_msg_recv(struct plx_worker *w, struct plx_msg *msg, void *buf, uint64_t len,
 	struct plx_req *req)
 {
-	recv_init(req, buf, len);
+	worker_recv_init(req, buf, len);
 	req->recv.msg = msg;
 	if (!worker_submit(w, msg_recv_run, req))
 		msg_recv_run(req);

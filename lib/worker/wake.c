@@ -133,7 +133,7 @@ worker_wake_app(struct plx_worker *w, unsigned n)
 		k->failed_told = failed;
 		/* pairs with the acquire in collect(): what was done is there */
 		atomic_fetch_add_explicit(&k->n_events, 1, memory_order_release);
-	} else if (rte_ring_empty(w->reqs.cq)) {
+	} else if (rte_ring_empty(w->reqs.cq) && rte_ring_empty(w->am.ring)) {
 		return;
 	}
 	/* pairs with the fence in arm_dedicated(): counted before armed is looked at */
@@ -153,7 +153,7 @@ arm_dedicated(struct plx_worker *w)
 	/* pairs with the fence in worker_wake_app() */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&k->n_events, memory_order_relaxed) == k->events_seen &&
-		rte_ring_empty(w->reqs.cq))
+		rte_ring_empty(w->reqs.cq) && rte_ring_empty(w->am.ring))
 		return 0;
 	worker_disarm(w);
 	return -EBUSY;

@@ -139,6 +139,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	plx_rma_open(&w->rma, conf, w->dedicated);
 	w->eps.rma = &w->rma;
 	plx_msg_pools_open(&w->msgs);
+	plx_streams_open(&w->streams, &w->eps, &w->msgs, &w->rndv, w->eps.eager_max);
 	w->check.fn = check_peers;
 	plx_timer_arm(&w->timers, &w->check, rte_rdtsc() + w->check_ticks);
 }
@@ -146,6 +147,8 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 static void
 free_fields(struct plx_worker *w)
 {
+	plx_am_close(&w->am);
+	plx_streams_close(&w->streams);
 	plx_msg_pools_close(&w->msgs);
 	plx_rndv_close(&w->rndv);
 	plx_rma_close(&w->rma);
@@ -167,7 +170,10 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 		rc = -EIO;
 		goto free_w;
 	}
-	rc = plx_tag_create(&w->tag);
+	rc = plx_am_open(&w->am, &w->eps, &w->msgs, w->dedicated);
+	w->am.end = worker_am_end;
+	if (rc == 0)
+		rc = plx_tag_create(&w->tag);
 	if (rc != 0)
 		goto free_w;
 	rc = plx_req_pool_open(&w->reqs, params->user_len, w->dedicated, params->user_init,
@@ -307,6 +313,8 @@ ep_get_run(void *arg)
 	a->rc = worker_ep_of_addr(a->w, a->addr, &ep);
 	if (a->rc != 0)
 		return;
+	if (a->addr->uid != a->w->uid)
+		a->user->crossed = false;
 	plx_ep_user_add(ep, a->user);
 	if (ep->err != 0)
 		on_ep_failed(ep, ep->err); /* its handler wants to know, too */
@@ -330,15 +338,53 @@ plx_worker_ep_get(struct plx_worker *w, const void *addr, struct plx_ep_user *us
 	return a.rc;
 }
 
+struct ep_answer_arg {
+	struct plx_ep *ep;
+	struct plx_ep_user *user;
+	uint32_t conn_id;
+};
+
+static void
+ep_answer_run(void *arg)
+{
+	struct ep_answer_arg *a = arg;
+
+	plx_ep_user_link(a->ep, a->user, a->conn_id);
+}
+
+void
+plx_worker_ep_answer(struct plx_worker *w, struct plx_ep *ep, uint32_t conn_id,
+	struct plx_ep_user *user)
+{
+	struct ep_answer_arg a = {ep, user, conn_id};
+
+	user->crossed = conn_id - PLX_EP_CROSSED < PLX_EP_CROSSED;
+	plx_worker_call(w, ep_answer_run, &a);
+	pthread_mutex_lock(&w->users_lock);
+	LIST_INSERT_HEAD(&w->users, user, all);
+	pthread_mutex_unlock(&w->users_lock);
+}
+
+struct ep_put_arg {
+	struct plx_worker *w;
+	struct plx_ep_user *user;
+};
+
 static void
 ep_put_run(void *arg)
 {
-	plx_ep_user_remove(arg);
+	struct ep_put_arg *a = arg;
+	struct plx_ep *ep = a->user->ep;
+
+	plx_ep_user_remove(a->user);
+	plx_stream_detach(ep, a->user);
 }
 
 void
 plx_worker_ep_put(struct plx_worker *w, struct plx_ep_user *user)
 {
+	struct ep_put_arg a = {w, user};
+
 	if (user->conn != NULL) {
 		worker_conn_drop(w, user);
 		return;
@@ -346,7 +392,7 @@ plx_worker_ep_put(struct plx_worker *w, struct plx_ep_user *user)
 	pthread_mutex_lock(&w->users_lock);
 	LIST_REMOVE(user, all);
 	pthread_mutex_unlock(&w->users_lock);
-	plx_worker_call(w, ep_put_run, user);
+	plx_worker_call(w, ep_put_run, &a);
 }
 
 void
@@ -395,6 +441,10 @@ plx_worker_dump(FILE *f, struct plx_worker *w)
 	dump_rows(f, &w->rndv.stat, plx_rndv_stat_rows);
 	fprintf(f, "# put, get, atomics\n");
 	dump_rows(f, &w->rma.stat, plx_rma_stat_rows);
+	fprintf(f, "# active messages\n");
+	dump_rows(f, &w->am.stat, plx_am_stat_rows);
+	fprintf(f, "# streams\n");
+	dump_rows(f, &w->streams.stat, plx_stream_stat_rows);
 	fprintf(f, "# matching\n");
 	dump_rows(f, plx_tag_stats(w->tag), plx_tag_stat_rows);
 }

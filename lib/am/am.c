@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * am.c - messages delivered without matching: handlers, and what they keep
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_memcpy.h>
+#include <rte_ring.h>
+
+#include "plx_am.h"
+#include "plx_log.h"
+
+PLX_LOG_DEFINE(am, "plx.am");
+
+#define AM_POLL_MAX 32 /* messages delivered in one poll */
+#define BACK_LEN    sizeof(struct plx_msg *)
+
+const struct plx_stat_row plx_am_stat_rows[] = {
+	PLX_STAT_ROW(struct plx_am_stat, sends),
+	PLX_STAT_ROW(struct plx_am_stat, rx_borrowed),
+	PLX_STAT_ROW(struct plx_am_stat, rx_kept),
+	PLX_STAT_ROW(struct plx_am_stat, rx_rndv),
+	PLX_STAT_ROW(struct plx_am_stat, rx_drop_no_handler),
+	PLX_STAT_ROW(struct plx_am_stat, rx_drop_bad_len),
+	PLX_STAT_ROW(struct plx_am_stat, rx_drop_no_memory),
+	PLX_STAT_ROW(struct plx_am_stat, bad_keep),
+	PLX_STAT_END,
+};
+
+int
+plx_am_open(struct plx_am *am, struct plx_eps *eps, struct plx_msg_pools *msgs, bool dedicated)
+{
+	static _Atomic uint32_t serial;
+	char name[RTE_RING_NAMESIZE];
+
+	memset(am, 0, sizeof(*am));
+	TAILQ_INIT(&am->overflow);
+	am->eps = eps;
+	am->msgs = msgs;
+	am->align = 8;
+	if (!dedicated)
+		return 0;
+	snprintf(name, sizeof(name), "plx_am_%u",
+		atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));
+	am->ring = rte_ring_create(name, PLX_AM_RING_LEN, plx_mem_socket(),
+		RING_F_SP_ENQ | RING_F_SC_DEQ);
+	if (am->ring == NULL && plx_mem_reserve(2 * PLX_AM_RING_LEN * sizeof(void *)) == 0)
+		am->ring = rte_ring_create(name, PLX_AM_RING_LEN, plx_mem_socket(),
+			RING_F_SP_ENQ | RING_F_SC_DEQ);
+	return am->ring != NULL ? 0 : -ENOMEM;
+}
+
+void
+plx_am_close(struct plx_am *am)
+{
+	for (unsigned i = 0; i < RTE_DIM(am->pages); i++)
+		free(am->pages[i]);
+	rte_ring_free(am->ring);
+	memset(am, 0, sizeof(*am));
+}
+
+int
+plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h)
+{
+	struct plx_am_handler **page = &am->pages[id / PLX_AM_PAGE];
+
+	if (*page == NULL && h->cb == NULL)
+		return 0;
+	if (*page == NULL) {
+		*page = calloc(PLX_AM_PAGE, sizeof(**page));
+		if (*page == NULL)
+			return -ENOMEM;
+	}
+	(*page)[id % PLX_AM_PAGE] = *h;
+	return 0;
+}
+
+static inline const struct plx_am_handler *
+find(const struct plx_am *am, uint16_t id)
+{
+	const struct plx_am_handler *page = am->pages[id / PLX_AM_PAGE];
+
+	return likely(page != NULL && page[id % PLX_AM_PAGE].cb != NULL) ? &page[id % PLX_AM_PAGE]
+									 : NULL;
+}
+
+static __rte_noinline __rte_cold void
+no_handler(struct plx_am *am, uint16_t id)
+{
+	PLX_STAT_INC(am->stat.rx_drop_no_handler);
+	PLX_LOG_RATELIMIT(WARNING, am, "active message id %u has no handler: dropped", id);
+}
+
+static __rte_noinline __rte_cold void
+bad_keep(struct plx_am *am, uint16_t id)
+{
+	PLX_STAT_INC(am->stat.bad_keep);
+	PLX_LOG_RATELIMIT(WARNING, am, "the handler of active message id %u keeps data "
+		"that it was not told it may", id);
+}
+
+/* Where the data of a kept message begins. */
+static inline uint8_t *
+data_of(const struct plx_am *am, const struct plx_msg *m, uint32_t hdr_len)
+{
+	uintptr_t p = (uintptr_t)m->data + plx_am_head(hdr_len) + BACK_LEN;
+
+	return (uint8_t *)((p + am->align - 1) & ~(uintptr_t)(am->align - 1));
+}
+
+static inline struct plx_wire_am
+wire_of(const struct plx_msg *m)
+{
+	struct plx_wire_am h;
+
+	memcpy(&h, &m->tag.tag, sizeof(h));
+	return h;
+}
+
+struct plx_msg *
+plx_am_msg_get(struct plx_am *am, struct plx_peer *src, const struct plx_wire_am *h,
+	uint64_t data_len, enum plx_msg_kind kind)
+{
+	uint32_t head = plx_am_head(plx_am_hdr_len(h));
+	struct plx_msg *m = plx_msg_get(am->msgs, head + BACK_LEN +
+		(am->align > 8 ? am->align : 0) + data_len);
+	void *data;
+
+	if (m != NULL)
+		m->ep = plx_ep_of(am->eps, src);
+	if (unlikely(m == NULL || m->ep == NULL)) {
+		if (m != NULL)
+			plx_msg_put(am->msgs, m);
+		PLX_STAT_INC(am->stat.rx_drop_no_memory);
+		PLX_LOG_RATELIMIT(ERR, am, "no memory for an active message of %llu bytes: lost",
+			(unsigned long long)data_len);
+		return NULL;
+	}
+	m->ep->n_msgs++;
+	m->kind = kind;
+	m->len = data_len;
+	m->am = am;
+	m->in_cb = false;
+	memcpy(&m->tag.tag, h, sizeof(*h));
+	data = data_of(am, m, plx_am_hdr_len(h));
+	memcpy((char *)data - BACK_LEN, &m, BACK_LEN);
+	return m;
+}
+
+void
+plx_am_msg_put(struct plx_am *am, struct plx_msg *m)
+{
+	if (m->is_partial)
+		LIST_REMOVE(m, partial);
+	plx_msg_unlist(m);
+	m->ep->n_msgs--;
+	plx_msg_put(am->msgs, m);
+}
+
+int
+plx_am_write(struct plx_msg *m, const uint8_t *from, uint64_t len)
+{
+	struct plx_wire_am h = wire_of(m);
+	uint32_t head = plx_am_head(plx_am_hdr_len(&h));
+	uint64_t all = head + (m->kind == PLX_MSG_AM ? m->len : 0), n;
+
+	if (len > all - m->got)
+		return -EBADMSG;
+	if (m->got < head) {
+		n = RTE_MIN(len, head - m->got);
+		memcpy(m->data + m->got, from, n);
+		m->got += n;
+		from += n;
+		len -= n;
+	}
+	if (len != 0) {
+		rte_memcpy(data_of(m->am, m, plx_am_hdr_len(&h)) + (m->got - head), from, len);
+		m->got += len;
+	}
+	return m->got == all;
+}
+
+/* Call the handler of a kept message and do with it as it says. Application's side. */
+static void
+deliver_msg(struct plx_am *am, struct plx_msg *m)
+{
+	struct plx_wire_am w = wire_of(m);
+	const struct plx_am_handler *h = find(am, w.id);
+	bool rndv = m->kind == PLX_MSG_AM_RTS;
+	struct plx_am_rx rx = {.ep = m->ep, .hdr = m->data, .len = m->len, .msg = m,
+		.hdr_len = plx_am_hdr_len(&w), .conn_id = w.conn_id, .id = w.id,
+		.reply = (w.hdr_len & PLX_WIRE_AM_REPLY) != 0, .rndv = rndv};
+	int rc;
+
+	if (unlikely(h == NULL)) {
+		no_handler(am, w.id);
+		am->end(am, m, 0);
+		return;
+	}
+	rx.data = data_of(am, m, rx.hdr_len);
+	m->in_cb = true;
+	rc = am->deliver(am, h, &rx);
+	m->in_cb = false;
+	if (m->taken)
+		am->end(am, m, m->ack);
+	else if (rc != -EINPROGRESS)
+		am->end(am, m, rc);
+}
+
+void
+plx_am_take(struct plx_msg *m, int ack)
+{
+	m->taken = true;
+	m->ack = ack;
+	if (!m->in_cb) /* else when the handler returns */
+		m->am->end(m->am, m, ack);
+}
+
+static inline void
+to_ring(struct plx_am *am, struct plx_msg *m)
+{
+	if (likely(TAILQ_EMPTY(&am->overflow) && rte_ring_sp_enqueue(am->ring, m) == 0))
+		return;
+	TAILQ_INSERT_TAIL(&am->overflow, m, chunk);
+}
+
+void
+plx_am_flush_slow(struct plx_am *am)
+{
+	struct plx_msg *m;
+
+	while ((m = TAILQ_FIRST(&am->overflow)) != NULL) {
+		TAILQ_REMOVE(&am->overflow, m, chunk);
+		if (rte_ring_sp_enqueue(am->ring, m) != 0) {
+			TAILQ_INSERT_HEAD(&am->overflow, m, chunk);
+			return;
+		}
+	}
+}
+
+unsigned
+plx_am_poll(struct plx_am *am)
+{
+	unsigned n = 0;
+	void *m;
+
+	while (n < AM_POLL_MAX && rte_ring_sc_dequeue(am->ring, &m) == 0) {
+		deliver_msg(am, m);
+		n++;
+	}
+	return n;
+}
+
+void
+plx_am_arrived(struct plx_am *am, struct plx_msg *m)
+{
+	if (m->kind == PLX_MSG_AM_RTS) {
+		PLX_STAT_INC(am->stat.rx_rndv);
+		m->listed = true;
+		LIST_INSERT_HEAD(&m->ep->announced, m, partial);
+	} else {
+		PLX_STAT_INC(am->stat.rx_kept);
+	}
+	if (am->ring != NULL)
+		to_ring(am, m);
+	else
+		deliver_msg(am, m);
+}
+
+static __rte_noinline void
+keep_whole(struct plx_am *am, struct plx_peer *src, const struct plx_wire_am *h, const uint8_t *p,
+	uint32_t len)
+{
+	struct plx_msg *m = plx_am_msg_get(am, src, h, len - plx_am_head(plx_am_hdr_len(h)),
+		PLX_MSG_AM);
+
+	if (m == NULL)
+		return;
+	plx_am_write(m, p, len);
+	plx_am_arrived(am, m);
+}
+
+void
+plx_am_on_whole(struct plx_am *am, struct plx_peer *src, const struct plx_wire_am *w,
+	const uint8_t *p, uint32_t len)
+{
+	uint32_t hdr_len = plx_am_hdr_len(w), head = plx_am_head(hdr_len);
+	const struct plx_am_handler *h;
+	struct plx_am_rx rx;
+
+	if (unlikely(hdr_len > PLX_WIRE_AM_HDR_MAX || len < head)) {
+		PLX_STAT_INC(am->stat.rx_drop_bad_len);
+		return;
+	}
+	if (am->ring != NULL) {
+		keep_whole(am, src, w, p, len);
+		return;
+	}
+	h = find(am, w->id);
+	if (unlikely(h == NULL)) {
+		no_handler(am, w->id);
+		return;
+	}
+	rx.reply = (w->hdr_len & PLX_WIRE_AM_REPLY) != 0;
+	if (h->persistent || ((uintptr_t)(p + head) & (am->align - 1)) != 0) {
+		keep_whole(am, src, w, p, len);
+		return;
+	}
+	rx.hdr = p;
+	rx.hdr_len = hdr_len;
+	rx.data = (void *)(uintptr_t)(p + head);
+	rx.len = len - head;
+	rx.msg = NULL;
+	rx.conn_id = w->conn_id;
+	rx.id = w->id;
+	rx.rndv = false;
+	rx.ep = unlikely(rx.reply) ? plx_ep_of(am->eps, src) : NULL;
+	PLX_STAT_INC(am->stat.rx_borrowed);
+	if (unlikely(am->deliver(am, h, &rx) == -EINPROGRESS))
+		bad_keep(am, w->id);
+}

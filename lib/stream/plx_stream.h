@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_stream.h - bytes in order between two handles, as much as the reader takes
+ *
+ * Design notes
+ * A stream belongs to an ep and to the number of a handle (plx_ep_user.conn_id), not
+ * to the handle, which may be made after the first bytes have come.
+ *
+ * A sender has credit for PLX_STREAM_WINDOW; a message costs its bytes and a bit for
+ * its keeping (PLX_STREAM_COST). The receiver grants what has been read, in quarters
+ * of the window, so a reader that stops stops its sender, and the bytes that wait are
+ * bounded. A send without credit waits in its stream's own queue and holds up nothing
+ * else on the ep.
+ *
+ * A long send is announced, and fetched by the receives that meet it (lib/rndv), or
+ * a piece at a time into memory of ours when somebody wants to borrow it or reads in
+ * small steps. Meanwhile it is a chunk like others, in its place.
+ *
+ * Receives wait only while no bytes do, or while bytes for the first of them are
+ * being fetched: arriving data is copied to the waiting receive at once, and what is
+ * left is kept as a chunk. A chunk that is lent to the application has the address of
+ * its plx_msg in the 8 bytes before the ones lent.
+ *
+ * All functions are for the owner thread.
+ */
+#ifndef PLX_STREAM_H
+#define PLX_STREAM_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "plx_ep.h"
+#include "plx_mem.h"
+#include "plx_req.h"
+#include "plx_rndv.h"
+#include "plx_stat.h"
+
+#define PLX_STREAM_WINDOW    (256u << 10) /* both sides must agree */
+#define PLX_STREAM_COST	     64u	  /* of a message, beside its bytes */
+#define PLX_STREAM_PIECE_MAX (32u << 10)  /* bytes of one message */
+
+struct plx_stream_stat {
+	uint64_t streams;	  /* made, ever */
+	uint64_t sends;
+	uint64_t tx_no_credit;	  /* times that a send had to wait for the reader */
+	uint64_t rx_direct;	  /* bytes copied to a waiting receive */
+	uint64_t rx_kept;	  /* bytes that had to wait */
+	uint64_t rx_fetched;	  /* bytes that waited at the sender */
+	uint64_t rx_drop_closed;  /* bytes for a handle that is gone */
+	uint64_t rx_drop_no_memory;
+	uint64_t rx_drop_no_credit; /* messages beyond the window */
+	uint64_t drop_bad_grant;
+	uint64_t grants;
+};
+
+extern const struct plx_stat_row plx_stream_stat_rows[];
+
+/** All streams of a worker. */
+struct plx_streams {
+	struct plx_pool pool;
+	struct plx_eps *eps;
+	struct plx_msg_pools *msgs;
+	struct plx_rndv *rndv;
+	struct plx_req_pool xfers; /* transfers of ours; completed by the owner, not through a ring */
+	uint64_t rndv_min;
+	TAILQ_HEAD(, plx_stream) ready; /* with data that came since the last poll */
+	struct plx_stream_stat stat;
+};
+
+struct plx_stream {
+	struct plx_streams *all;
+	struct plx_ep *ep;
+	struct plx_ep_user *user; /* NULL: not made yet, or gone */
+	uint32_t conn_id;
+	uint32_t busy;		  /* callbacks run below: not to be freed */
+	bool closed;		  /* the handle is gone: what comes is thrown away */
+	bool ready;
+	bool pended;		  /* pend waits in the ep's list */
+	bool sending;		  /* send_run() is at work */
+	int err;		  /* bytes were lost: nothing more can be received */
+	/* sending */
+	uint64_t credit;
+	TAILQ_HEAD(, plx_req) sends;
+	struct plx_pend pend;
+	/* receiving */
+	TAILQ_HEAD(, plx_req) recvs;
+	TAILQ_HEAD(plx_stream_chunks, plx_msg) chunks, lent;
+	struct plx_req *xfer;	  /* bytes of the first chunk are being fetched */
+	struct plx_msg *xfer_to;  /* into this, or NULL: into the first receive */
+	struct plx_dt xfer_dt;	  /* the receive's, from where it has got to */
+	bool matching;		  /* match_run() is at work */
+	uint64_t held;		  /* cost of what has come and is not read */
+	uint64_t owed;		  /* cost of what was read and is not granted yet */
+	TAILQ_ENTRY(plx_stream) ready_link;
+	LIST_ENTRY(plx_stream) link; /* of the ep's */
+};
+
+/** @param rndv_min longer sends are announced and fetched when they are read */
+void plx_streams_open(struct plx_streams *all, struct plx_eps *eps, struct plx_msg_pools *msgs,
+	struct plx_rndv *rndv, uint64_t rndv_min);
+void plx_streams_close(struct plx_streams *all);
+
+/** @return the stream of a handle, made when there is none yet, or NULL without memory. */
+struct plx_stream *plx_stream_of_slow(struct plx_streams *all, struct plx_ep_user *user);
+
+/** The same by number; there may be no handle. */
+struct plx_stream *plx_stream_get(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id);
+
+static inline struct plx_stream *
+plx_stream_of(struct plx_streams *all, struct plx_ep_user *user)
+{
+	return likely(user->stream != NULL) ? user->stream : plx_stream_of_slow(all, user);
+}
+
+/** Numbers of crossed handles differ in the last bit. @return what travels */
+static inline uint32_t
+plx_stream_wire_id(uint32_t conn_id)
+{
+	return conn_id ^ (conn_id - PLX_EP_CROSSED < PLX_EP_CROSSED);
+}
+
+/**
+ * Send bytes in one message now or not at all; the ep is connected.
+ * @return 0; -EAGAIN nothing happened; or another error.
+ */
+static inline int
+plx_stream_send_now(struct plx_stream *s, const void *buf, uint64_t len)
+{
+	struct plx_ep *ep = s->ep;
+	uint64_t id = plx_stream_wire_id(s->conn_id);
+	struct plx_tx tx;
+	int rc;
+
+	if (unlikely(!TAILQ_EMPTY(&s->sends) || !plx_ep_open(ep) || s->credit < len + PLX_STREAM_COST))
+		return -EAGAIN;
+	if (likely(len <= ep->peer->short_max)) {
+		rc = plx_ep_tx_short(ep, PLX_WIRE_STREAM, id, buf, len);
+	} else if (len <= PLX_STREAM_PIECE_MAX && len + sizeof(id) <= ep->peer->mtu) {
+		tx = (struct plx_tx){.peer = ep->peer, .hdr = &id, .hdr_len = sizeof(id),
+			.data = buf, .len = len, .op = PLX_WIRE_STREAM};
+		rc = plx_peer_tx(&tx);
+	} else {
+		return -EAGAIN;
+	}
+	if (likely(rc == 0))
+		s->credit -= len + PLX_STREAM_COST;
+	return rc;
+}
+
+/** Send req's bytes behind what waits; it completes when its buffer may be used again. */
+void plx_stream_send(struct plx_stream *s, struct plx_req *req);
+
+/** Receive into req (stream.elem, stream.waitall are set); it completes with stream.offset bytes. */
+void plx_stream_recv(struct plx_stream *s, struct plx_req *req);
+
+/** @return bytes that a receive would get at once. */
+uint64_t plx_stream_unread(const struct plx_stream *s);
+
+/** Lend the next chunk. @return its bytes, until plx_stream_return(), or NULL */
+void *plx_stream_lend(struct plx_stream *s, uint64_t *len);
+void plx_stream_return(struct plx_stream *s, void *data);
+
+/** Name handles whose streams got data since the last call. @return how many */
+uint32_t plx_stream_poll(struct plx_streams *all, struct plx_ep_user **users, uint32_t n);
+
+/** What arrived. */
+void plx_stream_on_rts(struct plx_streams *all, struct plx_peer *src,
+	const struct plx_wire_stream_rts *h);
+void plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_id,
+	const uint8_t *data, uint32_t len);
+void plx_stream_on_grant(struct plx_streams *all, struct plx_ep *ep, const struct plx_wire_grant *h);
+
+/** The handle goes and is no longer among ep's: its receives end with -ECANCELED. */
+void plx_stream_detach(struct plx_ep *ep, struct plx_ep_user *user);
+
+/** The handle has got another ep: what waits on a stub's goes there. */
+void plx_stream_move(struct plx_ep_user *user);
+
+/** The handle has failed, and its ep has not: receives that wait end with err. */
+void plx_stream_user_failed(struct plx_ep_user *user, int err);
+
+/** The ep has failed: receives that wait end with err. */
+void plx_stream_ep_failed(struct plx_ep *ep, int err);
+
+#endif

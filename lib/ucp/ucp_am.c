@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_am.c - active messages: handlers, sends, kept and fetched data
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "ucp_int.h"
+
+static inline ucs_status_ptr_t
+error(ucs_status_t status)
+{
+	return UCS_STATUS_PTR(status);
+}
+
+static int
+deliver_old(const struct plx_am_handler *h, const struct plx_am_rx *rx, ucp_ep_h reply)
+{
+	ucs_status_t status;
+
+	if (rx->rndv) { /* the old form has no way to fetch */
+		PLX_LOG_RATELIMIT(WARNING, ucp, "the handler of active message id %u is of the old "
+			"form and can't fetch: refused", rx->id);
+		return -EOPNOTSUPP;
+	}
+	status = ((ucp_am_callback_t)h->cb)(h->arg, rx->data, rx->len, reply,
+		rx->msg != NULL ? UCP_CB_PARAM_FLAG_DATA : 0);
+	return status == UCS_OK ? 0 : ucp_status_errno(status);
+}
+
+int
+ucp_am_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct plx_am_rx *rx)
+{
+	ucp_am_recv_param_t param = {.recv_attr = 0};
+	ucs_status_t status;
+
+	if (unlikely(rx->reply)) {
+		param.reply_ep = ucp_ep_answer(am->user, rx->ep, rx->conn_id);
+		if (param.reply_ep != NULL)
+			param.recv_attr |= UCP_AM_RECV_ATTR_FIELD_REPLY_EP;
+	}
+	if (h->old)
+		return deliver_old(h, rx, param.reply_ep);
+	if (rx->rndv)
+		param.recv_attr |= UCP_AM_RECV_ATTR_FLAG_RNDV;
+	else if (rx->msg != NULL)
+		param.recv_attr |= UCP_AM_RECV_ATTR_FLAG_DATA;
+	status = ((ucp_am_recv_callback_t)h->cb)(h->arg, rx->hdr_len != 0 ? rx->hdr : NULL,
+		rx->hdr_len, rx->data, rx->len, &param);
+	return likely(status == UCS_OK) ? 0 : ucp_status_errno(status);
+}
+
+static ucs_status_t
+set_handler(ucp_worker_h w, uint16_t id, const struct plx_am_handler *h)
+{
+	int rc;
+
+	ucp_lock(w);
+	rc = plx_am_set(&w->core->am, id, h);
+	ucp_unlock(w);
+	return ucp_status(rc);
+}
+
+ucs_status_t
+ucp_worker_set_am_handler(ucp_worker_h w, uint16_t id, ucp_am_callback_t cb, void *arg,
+	uint32_t flags)
+{
+	struct plx_am_handler h = {(void (*)(void))cb, arg, true,
+		(flags & UCP_AM_FLAG_PERSISTENT_DATA) != 0};
+
+	return set_handler(w, id, &h);
+}
+
+ucs_status_t
+ucp_worker_set_am_recv_handler(ucp_worker_h w, const ucp_am_handler_param_t *param)
+{
+	const uint64_t must = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB;
+	struct plx_am_handler h = {.cb = NULL};
+
+	if ((param->field_mask & must) != must || param->id >= PLX_AM_IDS)
+		return UCS_ERR_INVALID_PARAM;
+	h.cb = (void (*)(void))param->cb;
+	if (param->field_mask & UCP_AM_HANDLER_PARAM_FIELD_ARG)
+		h.arg = param->arg;
+	if (param->field_mask & UCP_AM_HANDLER_PARAM_FIELD_FLAGS)
+		h.persistent = (param->flags & UCP_AM_FLAG_PERSISTENT_DATA) != 0;
+	return set_handler(w, param->id, &h);
+}
+
+struct am_send {
+	struct plx_wire_am wire;
+	const void *hdr;
+	bool copy_hdr;
+	uint32_t how; /* enum plx_am_how */
+};
+
+/* With a request: the message has to wait, or the caller wants one in any case. */
+static __rte_noinline ucs_status_ptr_t
+send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const struct ucp_post *p)
+{
+	const void *hdr = a->hdr;
+	uint32_t hdr_len = plx_am_hdr_len(&a->wire);
+	ucs_status_t status = ucp_ep_status(ep);
+	struct plx_req *req;
+
+	if (unlikely(status != UCS_OK))
+		return ucp_req_ended(ep->worker, p, ucp_status_errno(ucp_buf_drop(buf, status)));
+	if (a->copy_hdr && hdr_len != 0) {
+		hdr = malloc(hdr_len);
+		if (hdr == NULL)
+			return error(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
+		memcpy((void *)(uintptr_t)hdr, a->hdr, hdr_len);
+	}
+	req = ucp_req_get(ep->worker, p, buf);
+	if (req == NULL) {
+		if (hdr != a->hdr)
+			free((void *)(uintptr_t)hdr);
+		return error(UCS_ERR_NO_MEMORY);
+	}
+	if (hdr != a->hdr)
+		plx_req_flag(req, PLX_REQ_OWN_HDR);
+	plx_worker_am_send(ep->worker->core, &ep->user, a->wire, hdr, buf->addr, buf->len, a->how,
+		req);
+	return ucp_req_posted_simple(req, p);
+}
+
+static inline ucs_status_ptr_t
+send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const struct ucp_post *p)
+{
+	ucp_worker_h w = ep->worker;
+	int rc;
+
+	if (likely(!w->core->dedicated && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0 &&
+		    buf->dt == NULL)) {
+		rc = plx_worker_am_send_now(w->core, ep->user.ep, a->wire, a->hdr, buf->addr,
+			buf->len, a->how);
+		if (likely(rc == 0 && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0))
+			return NULL;
+		if (rc != -EAGAIN)
+			return ucp_req_ended(w, p, rc);
+	}
+	if (unlikely(p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL))
+		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+	return send_req(ep, buf, a, p);
+}
+
+ucs_status_ptr_t
+ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
+	const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	const uint32_t both = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_RNDV;
+	uint32_t flags = param->op_attr_mask & UCP_OP_ATTR_FIELD_FLAGS ? param->flags : 0;
+	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
+	struct am_send a = {.hdr = header};
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	struct ucp_buf buf;
+
+	if (unlikely(id >= PLX_AM_IDS || header_length > PLX_WIRE_AM_HDR_MAX ||
+		    (flags & both) == both || (header_length != 0 && header == NULL)))
+		return error(UCS_ERR_INVALID_PARAM);
+	if (unlikely(p.mask & ~0xffffu) && (status = ucp_post_check(p.mask)) != UCS_OK)
+		return error(status);
+	status = ucp_buf_open_param(ep->worker, param, buffer, count, false, &buf);
+	if (unlikely(status != UCS_OK))
+		return error(status);
+	a.wire.id = id;
+	a.wire.hdr_len = header_length;
+	a.wire.conn_id = plx_ep_wire_id(&ep->user);
+	if (unlikely(flags != 0)) {
+		a.wire.hdr_len |= flags & UCP_AM_SEND_FLAG_REPLY ? PLX_WIRE_AM_REPLY : 0;
+		a.copy_hdr = (flags & UCP_AM_SEND_FLAG_COPY_HEADER) != 0;
+		a.how = flags & UCP_AM_SEND_FLAG_EAGER ? PLX_AM_EAGER
+			: flags & UCP_AM_SEND_FLAG_RNDV ? PLX_AM_RNDV : 0;
+	}
+	ucp_lock(ep->worker);
+	ret = send_common(ep, &buf, &a, &p);
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count, ucp_datatype_t datatype,
+	ucp_send_callback_t cb, unsigned flags)
+{
+	struct ucp_post p = ucp_post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
+	struct am_send a = {.wire = {.id = id}, .how = PLX_AM_EAGER};
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	struct ucp_buf buf;
+
+	if ((flags & ~(unsigned)UCP_AM_SEND_REPLY) != 0)
+		return error(UCS_ERR_INVALID_PARAM);
+	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
+	if (status != UCS_OK)
+		return error(status);
+	a.wire.hdr_len = flags & UCP_AM_SEND_REPLY ? PLX_WIRE_AM_REPLY : 0;
+	a.wire.conn_id = plx_ep_wire_id(&ep->user);
+	ucp_lock(ep->worker);
+	ret = send_common(ep, &buf, &a, &p);
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
+static void
+done_recv(struct plx_req *req)
+{
+	((ucp_am_recv_data_nbx_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status),
+		req->recv.info_len, req->cb_arg);
+}
+
+static void
+set_length(const ucp_request_param_t *param, size_t length)
+{
+	if (param->op_attr_mask & UCP_OP_ATTR_FIELD_RECV_INFO)
+		*param->recv_info.length = length;
+}
+
+/* The data is here: over at once, in a request only if the caller wants one. */
+static ucs_status_ptr_t
+recv_kept(ucp_worker_h w, struct plx_msg *m, void *data, struct ucp_buf *buf,
+	const ucp_request_param_t *param, const struct ucp_post *p)
+{
+	struct plx_req *req = NULL, tmp;
+	void (*done)(struct plx_req *) = p->done;
+	void *ret;
+
+	if (p->mask & (UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_REQUEST)) {
+		req = ucp_req_get(w, p, NULL);
+		if (req == NULL)
+			return error(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
+	}
+	plx_req_init(&tmp, &w->core->reqs, PLX_REQ_USER);
+	tmp.dt = buf->dt;
+	tmp.buf = buf->addr;
+	tmp.len = buf->len;
+	tmp.status = plx_worker_am_copy(m, data, &tmp);
+	if (buf->dt != NULL)
+		tmp.status = buf->dt->finish(buf->dt, tmp.status);
+	if (tmp.status == 0)
+		set_length(param, tmp.recv.info_len);
+	if (req == NULL)
+		return error(ucp_status(tmp.status));
+	req->status = tmp.status;
+	req->recv.info_tag = 0;
+	req->recv.info_len = tmp.recv.info_len;
+	plx_req_flag(req, PLX_REQ_RECV | PLX_REQ_DONE);
+	if ((p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0)
+		return error(ucp_status(tmp.status));
+	ret = plx_req_user(req);
+	if (done != NULL)
+		done(req); /* may free it; the pointer is returned all the same */
+	return ret;
+}
+
+static ucs_status_ptr_t
+recv_rndv(ucp_worker_h w, struct plx_msg *m, struct ucp_buf *buf, const ucp_request_param_t *param,
+	const struct ucp_post *p)
+{
+	ucs_status_ptr_t ret;
+	struct plx_req *req;
+	bool final;
+
+	if (p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+	req = ucp_req_get(w, p, buf);
+	if (req == NULL)
+		return error(UCS_ERR_NO_MEMORY);
+	plx_worker_am_fetch(w->core, m, buf->addr, buf->len, req);
+	ret = ucp_req_posted(req, p, &final);
+	if (!final)
+		return ret;
+	if (req->status == 0)
+		set_length(param, req->recv.info_len);
+	ucp_req_drop(req);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_am_recv_data_nbx(ucp_worker_h w, void *data_desc, void *buffer, size_t count,
+	const ucp_request_param_t *param)
+{
+	struct ucp_post p = ucp_post_of(param, done_recv);
+	struct plx_msg *m = plx_am_msg_of(data_desc);
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	struct ucp_buf buf;
+
+	status = ucp_post_check(p.mask);
+	if (status != UCS_OK)
+		return error(status);
+	if (m->taken)
+		return error(UCS_ERR_INVALID_PARAM);
+	status = ucp_buf_open_param(w, param, buffer, count, true, &buf);
+	if (status != UCS_OK)
+		return error(status);
+	ucp_lock(w);
+	if (m->kind == PLX_MSG_AM)
+		ret = recv_kept(w, m, data_desc, &buf, param, &p);
+	else
+		ret = recv_rndv(w, m, &buf, param, &p);
+	ucp_unlock(w);
+	return ret;
+}
+
+void
+ucp_am_data_release(ucp_worker_h w, void *data)
+{
+	struct plx_msg *m = plx_am_msg_of(data);
+
+	ucp_lock(w);
+	if (!m->taken)
+		plx_am_take(m, 0);
+	ucp_unlock(w);
+}

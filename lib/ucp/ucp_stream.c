@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_stream.c - streams: send, receive, borrow, poll
+ */
+#include <errno.h>
+
+#include "ucp_int.h"
+
+#define POLL_BURST 32
+
+static inline ucs_status_ptr_t
+error(ucs_status_t status)
+{
+	return UCS_STATUS_PTR(status);
+}
+
+static void
+done_recv_nb(struct plx_req *req)
+{
+	((ucp_stream_recv_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status),
+		req->stream.offset);
+}
+
+static void
+done_recv_nbx(struct plx_req *req)
+{
+	((ucp_stream_recv_nbx_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status),
+		req->stream.offset, req->cb_arg);
+}
+
+static __rte_noinline ucs_status_ptr_t
+send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct ucp_post *p)
+{
+	ucs_status_t status = ucp_ep_status(ep);
+	struct plx_req *req;
+
+	if (unlikely(status != UCS_OK))
+		return ucp_req_ended(ep->worker, p, ucp_status_errno(ucp_buf_drop(buf, status)));
+	req = ucp_req_get(ep->worker, p, buf);
+	if (req == NULL)
+		return error(UCS_ERR_NO_MEMORY);
+	plx_worker_stream_send(ep->worker->core, &ep->user, buf->addr, buf->len, req);
+	return ucp_req_posted_simple(req, p);
+}
+
+static inline ucs_status_ptr_t
+send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct ucp_post *p)
+{
+	ucp_worker_h w = ep->worker;
+	int rc;
+
+	if (likely(!w->core->dedicated && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0 &&
+		    buf->dt == NULL && buf->len != 0)) {
+		rc = plx_worker_stream_send_now(w->core, &ep->user, buf->addr, buf->len);
+		if (likely(rc == 0 && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0))
+			return NULL;
+		if (rc != -EAGAIN)
+			return ucp_req_ended(w, p, rc);
+	}
+	if (unlikely(p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL))
+		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+	return send_req(ep, buf, p);
+}
+
+ucs_status_ptr_t
+ucp_stream_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	struct ucp_buf buf;
+
+	if (unlikely(p.mask & ~0xffffu) && (status = ucp_post_check(p.mask)) != UCS_OK)
+		return error(status);
+	status = ucp_buf_open_param(ep->worker, param, buffer, count, false, &buf);
+	if (unlikely(status != UCS_OK))
+		return error(status);
+	ucp_lock(ep->worker);
+	ret = send_common(ep, &buf, &p);
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_stream_send_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatype,
+	ucp_send_callback_t cb, unsigned flags)
+{
+	struct ucp_post p = ucp_post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	struct ucp_buf buf;
+
+	if (flags != 0)
+		return error(UCS_ERR_INVALID_PARAM);
+	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
+	if (status != UCS_OK)
+		return error(status);
+	ucp_lock(ep->worker);
+	ret = send_common(ep, &buf, &p);
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
+/* Bytes that come in one piece or not at all; only contiguous types have larger elements. */
+static uint64_t
+elem_len(ucp_datatype_t datatype)
+{
+	if ((datatype & UCP_DATATYPE_CLASS_MASK) != UCP_DATATYPE_CONTIG)
+		return 1;
+	return datatype >> UCP_DATATYPE_SHIFT;
+}
+
+static ucs_status_ptr_t
+recv_common(ucp_ep_h ep, struct ucp_buf *buf, uint64_t elem, bool waitall, size_t *length,
+	const struct ucp_post *p)
+{
+	struct plx_worker *core = ep->worker->core;
+	uint64_t least = waitall ? buf->len : elem;
+	ucs_status_ptr_t ret;
+	struct plx_req *req;
+	bool final;
+
+	if (buf->len == 0 && (p->mask & (UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_REQUEST)) == 0) {
+		*length = 0;
+		return error(ucp_buf_drop(buf, UCS_OK));
+	}
+	if ((p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) &&
+		(core->dedicated || plx_worker_stream_unread(core, &ep->user) < least))
+		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+	req = ucp_req_get(ep->worker, p, buf);
+	if (req == NULL)
+		return error(UCS_ERR_NO_MEMORY);
+	plx_worker_stream_recv(core, &ep->user, buf->addr, buf->len, elem, waitall, req);
+	ret = ucp_req_posted(req, p, &final);
+	if (!final)
+		return ret;
+	if (req->status == 0)
+		*length = req->stream.offset;
+	ucp_req_drop(req);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_stream_recv_nbx(ucp_ep_h ep, void *buffer, size_t count, size_t *length,
+	const ucp_request_param_t *param)
+{
+	struct ucp_post p = ucp_post_of(param, done_recv_nbx);
+	bool waitall = (p.mask & UCP_OP_ATTR_FIELD_FLAGS) != 0 &&
+		(param->flags & UCP_STREAM_RECV_FLAG_WAITALL) != 0;
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	struct ucp_buf buf;
+
+	if (unlikely(p.mask & ~0xffffu) && (status = ucp_post_check(p.mask)) != UCS_OK)
+		return error(status);
+	status = ucp_buf_open_param(ep->worker, param, buffer, count, true, &buf);
+	if (status != UCS_OK)
+		return error(status);
+	ucp_lock(ep->worker);
+	ret = recv_common(ep, &buf,
+		p.mask & UCP_OP_ATTR_FIELD_DATATYPE ? elem_len(param->datatype) : 1, waitall, length,
+		&p);
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_stream_recv_nb(ucp_ep_h ep, void *buffer, size_t count, ucp_datatype_t datatype,
+	ucp_stream_recv_callback_t cb, size_t *length, unsigned flags)
+{
+	struct ucp_post p = ucp_post_nb(done_recv_nb, (void (*)(void))cb, 0);
+	ucs_status_ptr_t ret;
+	ucs_status_t status;
+	struct ucp_buf buf;
+
+	status = ucp_buf_open(ep->worker, datatype, buffer, count, true, &buf);
+	if (status != UCS_OK)
+		return error(status);
+	ucp_lock(ep->worker);
+	ret = recv_common(ep, &buf, elem_len(datatype), (flags & UCP_STREAM_RECV_FLAG_WAITALL) != 0,
+		length, &p);
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_stream_recv_data_nb(ucp_ep_h ep, size_t *length)
+{
+	uint64_t len = 0;
+	void *data;
+	int rc;
+
+	ucp_lock(ep->worker);
+	rc = plx_worker_stream_lend(ep->worker->core, &ep->user, &data, &len);
+	ucp_unlock(ep->worker);
+	if (rc != 0)
+		return error(ucp_status(rc));
+	if (data != NULL)
+		*length = len;
+	return data;
+}
+
+void
+ucp_stream_data_release(ucp_ep_h ep, void *data)
+{
+	ucp_lock(ep->worker);
+	plx_worker_stream_return(ep->worker->core, &ep->user, data);
+	ucp_unlock(ep->worker);
+}
+
+ucs_status_t
+ucp_stream_recv_request_test(void *request, size_t *length_p)
+{
+	struct plx_req *req = plx_req_of(request);
+
+	if (!plx_req_is_done(req))
+		return UCS_INPROGRESS;
+	if (req->status == 0)
+		*length_p = req->stream.offset;
+	return ucp_status(req->status);
+}
+
+ssize_t
+ucp_stream_worker_poll(ucp_worker_h w, ucp_stream_poll_ep_t *poll_eps, size_t max_eps, unsigned flags)
+{
+	struct plx_ep_user *users[POLL_BURST];
+	size_t got = 0;
+	uint32_t n;
+
+	if (flags != 0)
+		return UCS_ERR_INVALID_PARAM;
+	ucp_lock(w);
+	do {
+		n = RTE_MIN(max_eps - got, (size_t)POLL_BURST);
+		n = plx_worker_stream_poll(w->core, users, n);
+		for (uint32_t i = 0; i < n; i++) {
+			ucp_ep_h ep = container_of(users[i], struct ucp_ep, user);
+
+			poll_eps[got++] = (ucp_stream_poll_ep_t){.ep = ep, .user_data = ep->user_data};
+		}
+	} while (n == POLL_BURST && got < max_eps);
+	ucp_unlock(w);
+	return got;
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * am.c - active messages: sending in each way, gathering the pieces, fetching
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_memcpy.h>
+
+#include "worker_int.h"
+
+#define SHORT_MAX 128u /* longest header and data that are put together on the stack */
+
+/* The bytes of a message: its header, padded, and its data. */
+struct am_src {
+	const void *hdr;
+	uint32_t hdr_len;
+	const void *buf;
+	struct plx_dt *dt;
+};
+
+static inline struct plx_wire_am
+wire_am(uint64_t word)
+{
+	struct plx_wire_am h;
+
+	memcpy(&h, &word, sizeof(h));
+	return h;
+}
+
+static inline uint64_t
+wire_word(struct plx_wire_am h)
+{
+	uint64_t word;
+
+	memcpy(&word, &h, sizeof(word));
+	return word;
+}
+
+static void
+am_pack(void *arg, uint64_t offset, void *to, uint64_t len)
+{
+	const struct am_src *src = arg;
+	uint32_t head = plx_am_head(src->hdr_len);
+	uint8_t *p = to;
+
+	if (offset < head) {
+		uint64_t n = RTE_MIN(len, head - offset);
+		uint64_t real = offset < src->hdr_len ? RTE_MIN(n, src->hdr_len - offset) : 0;
+
+		memcpy(p, (const uint8_t *)src->hdr + offset, real);
+		memset(p + real, 0, n - real);
+		p += n;
+		offset += n;
+		len -= n;
+	}
+	if (len == 0)
+		return;
+	offset -= head;
+	if (src->dt != NULL)
+		src->dt->pack(src->dt, offset, p, len);
+	else
+		rte_memcpy(p, (const uint8_t *)src->buf + offset, len);
+}
+
+static inline void
+src_tx(struct am_src *src, struct plx_tx *tx, uint64_t offset, uint64_t len)
+{
+	tx->len = len;
+	if (src->hdr_len == 0 && src->dt == NULL) {
+		tx->data = (const uint8_t *)src->buf + offset;
+		return;
+	}
+	tx->pack = am_pack;
+	tx->pack_arg = src;
+	tx->pack_offset = offset;
+}
+
+static inline struct am_src
+src_of(const struct plx_req *req)
+{
+	struct plx_wire_am h = wire_am(req->send.tag);
+
+	return (struct am_src){req->send.hdr, plx_am_hdr_len(&h), req->buf, req->dt};
+}
+
+/* A short message with a header of its own. */
+static int
+short_tx(struct plx_ep *ep, uint64_t word, struct am_src *src, uint32_t len)
+{
+	uint8_t both[SHORT_MAX];
+
+	am_pack(src, 0, both, len);
+	return plx_ep_tx_short(ep, PLX_WIRE_AM, word, both, len);
+}
+
+static int
+whole_tx(struct plx_ep *ep, uint64_t word, struct am_src *src, uint64_t len)
+{
+	struct plx_tx tx = {.peer = ep->peer, .hdr = &word, .hdr_len = sizeof(word),
+		.op = PLX_WIRE_AM};
+
+	src_tx(src, &tx, 0, len);
+	return plx_peer_tx(&tx);
+}
+
+static __rte_noinline int
+send_now_slow(struct plx_ep *ep, uint64_t word, struct am_src *src,
+	uint64_t len, uint32_t how)
+{
+	uint64_t all = plx_am_head(src->hdr_len) + len;
+	int rc = plx_ep_connect(ep);
+
+	if (rc != 0)
+		return rc;
+	if (!plx_ep_open(ep) || worker_am_choose(ep, all, len, how) != WORKER_AM_WHOLE)
+		return -EAGAIN;
+	if (all <= RTE_MIN(ep->peer->short_max, SHORT_MAX))
+		return short_tx(ep, word, src, all);
+	return whole_tx(ep, word, src, all);
+}
+
+int
+plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
+	const void *hdr, const void *buf, uint64_t len, uint32_t how)
+{
+	struct am_src src = {hdr, plx_am_hdr_len(&h), buf, NULL};
+	int rc;
+
+	if (likely(src.hdr_len == 0 && how == 0 && plx_ep_open(ep) && len <= ep->peer->short_max &&
+		    len <= ep->eps->eager_max))
+		rc = plx_ep_tx_short(ep, PLX_WIRE_AM, wire_word(h), buf, len);
+	else
+		rc = send_now_slow(ep, wire_word(h), &src, len, how);
+	if (likely(rc == 0))
+		PLX_STAT_INC(w->am.stat.sends);
+	return rc;
+}
+
+static int
+whole_send(struct plx_pend *p)
+{
+	struct plx_req *req = container_of(p, struct plx_req, send.pend);
+	struct am_src src = src_of(req);
+	int rc;
+
+	rc = whole_tx(req->send.ep, req->send.tag, &src, plx_am_head(src.hdr_len) + req->len);
+	if (rc == 0)
+		plx_req_complete(req, 0);
+	return rc;
+}
+
+/* Send pieces until the device is full: of len bytes, the first behind its own wire header. */
+static int
+pieces_send(struct plx_req *req, uint8_t op, const void *first, uint8_t first_len, uint64_t len)
+{
+	struct plx_req_send *s = &req->send;
+	struct plx_wire_frag frag = {.msg_id = s->msg_id};
+	struct am_src src = src_of(req);
+
+	do {
+		struct plx_tx tx = {.peer = s->ep->peer, .hdr = first, .hdr_len = first_len,
+			.op = op};
+		int rc;
+
+		if (s->offset != 0) {
+			frag.offset = s->offset;
+			tx.hdr = &frag;
+			tx.hdr_len = sizeof(frag);
+			tx.op = PLX_WIRE_FRAG;
+		}
+		src_tx(&src, &tx, s->offset, RTE_MIN(len - s->offset, tx.peer->mtu - tx.hdr_len));
+		rc = plx_peer_tx(&tx);
+		if (rc != 0)
+			return rc;
+		s->offset += tx.len;
+	} while (s->offset < len);
+	return 0;
+}
+
+static int
+frags_send(struct plx_pend *p)
+{
+	struct plx_req *req = container_of(p, struct plx_req, send.pend);
+	struct plx_wire_am_first h = {.am = wire_am(req->send.tag), .len = req->len,
+		.msg_id = req->send.msg_id};
+	int rc = pieces_send(req, PLX_WIRE_AM_FIRST, &h, sizeof(h),
+		plx_am_head(plx_am_hdr_len(&h.am)) + req->len);
+
+	if (rc == 0)
+		plx_req_complete(req, 0);
+	return rc;
+}
+
+/* Announce: the header travels with it. */
+static int
+rts_send(struct plx_pend *p)
+{
+	struct plx_req *req = container_of(p, struct plx_req, send.pend);
+	struct plx_wire_am_rts h = {.am = wire_am(req->send.tag), .len = req->len,
+		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id,
+		.msg_id = req->send.msg_id};
+
+	int rc = pieces_send(req, PLX_WIRE_AM_RTS, &h, sizeof(h), plx_am_head(plx_am_hdr_len(&h.am)));
+
+	if (rc == 0 || req->send.offset != 0)
+		req->send.announced = true;
+	return rc;
+}
+
+static void send_run(void *arg);
+
+static void
+am_send(struct plx_worker *w, struct plx_req *req, uint32_t how)
+{
+	struct plx_wire_am h = wire_am(req->send.tag);
+	struct plx_ep *ep = req->send.ep;
+	int rc = plx_ep_connect(ep);
+
+	req->send.offset = 0;
+	if (rc == 0) {
+		switch (worker_am_choose(ep, plx_am_head(plx_am_hdr_len(&h)) + req->len, req->len, how)) {
+		case WORKER_AM_WHOLE:
+			worker_send_or_pend(req, whole_send, worker_send_fail);
+			break;
+		case WORKER_AM_FRAGS:
+			req->send.msg_id = ep->msg_id++;
+			worker_send_or_pend(req, frags_send, worker_frags_fail);
+			break;
+		case WORKER_AM_RNDV:
+			req->send.msg_id = ep->msg_id++;
+			rc = plx_rndv_send_as(&w->rndv, req, rts_send);
+			break;
+		}
+	}
+	if (rc == -EAGAIN)
+		rc = plx_ep_defer(ep, send_run, req, &req->send.ep);
+	if (rc != 0)
+		plx_req_complete(req, rc);
+	else
+		PLX_STAT_INC(w->am.stat.sends);
+}
+
+static void
+send_run(void *arg)
+{
+	struct plx_req *req = arg;
+
+	am_send(worker_of(req), req, req->send.rreq.index);
+}
+
+void
+plx_worker_am_send(struct plx_worker *w, const struct plx_ep_user *user, struct plx_wire_am h,
+	const void *hdr, const void *buf, uint64_t len, uint32_t how, struct plx_req *req)
+{
+	req->buf = (void *)(uintptr_t)buf;
+	req->len = len;
+	req->send.ep = user->ep;
+	req->send.conn_id = user->conn_id;
+	req->send.tag = wire_word(h);
+	req->send.hdr = hdr;
+	req->send.rreq.index = how; /* until the receiver names itself */
+	if (!worker_submit(w, send_run, req))
+		am_send(w, req, how);
+}
+
+static void
+piece(struct plx_worker *w, struct plx_msg *m, const uint8_t *data, uint64_t len)
+{
+	int rc = plx_am_write(m, data, len);
+
+	if (rc < 0)
+		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
+	if (rc <= 0)
+		return;
+	LIST_REMOVE(m, partial);
+	m->is_partial = false;
+	plx_am_arrived(&w->am, m);
+}
+
+static void
+first_piece(struct plx_worker *w, struct plx_msg *m, uint32_t msg_id, const uint8_t *data,
+	uint64_t len)
+{
+	m->msg_id = msg_id;
+	m->is_partial = true;
+	LIST_INSERT_HEAD(&m->ep->partial, m, partial);
+	piece(w, m, data, len);
+}
+
+void
+worker_rx_am_first(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_am_first h;
+	struct plx_msg *m;
+
+	memcpy(&h, rx->data, sizeof(h));
+	if (plx_am_hdr_len(&h.am) > PLX_WIRE_AM_HDR_MAX || h.len > WORKER_FRAGS_LEN_MAX ||
+		rx->len == sizeof(h)) {
+		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
+		return;
+	}
+	m = plx_am_msg_get(&w->am, rx->src, &h.am, h.len, PLX_MSG_AM);
+	if (m != NULL)
+		first_piece(w, m, h.msg_id, rx->data + sizeof(h), rx->len - sizeof(h));
+}
+
+void
+worker_rx_am_rts(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_am_rts h;
+	struct plx_msg *m;
+	struct plx_ep *ep;
+
+	memcpy(&h, rx->data, sizeof(h));
+	if (plx_am_hdr_len(&h.am) > PLX_WIRE_AM_HDR_MAX) {
+		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
+		return;
+	}
+	m = plx_am_msg_get(&w->am, rx->src, &h.am, 0, PLX_MSG_AM_RTS);
+	if (m == NULL) {
+		ep = plx_ep_of(&w->eps, rx->src);
+		if (ep != NULL)
+			plx_rndv_ack(ep, h.sreq, -ENOMEM);
+		return;
+	}
+	m->len = h.len;
+	m->addr = h.addr;
+	m->sreq = h.sreq;
+	first_piece(w, m, h.msg_id, rx->data + sizeof(h), rx->len - sizeof(h));
+}
+
+void
+worker_am_frag(struct plx_worker *w, struct plx_msg *m, const struct plx_wire_frag *h,
+	const uint8_t *data, uint64_t len)
+{
+	if (h->offset != m->got || len == 0)
+		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
+	else
+		piece(w, m, data, len);
+}
+
+static void
+end_run(void *arg)
+{
+	struct plx_msg *m = arg;
+
+	if (m->kind == PLX_MSG_AM_RTS && m->ack != 1 && !m->gone)
+		plx_rndv_ack(m->ep, m->sreq, m->ack);
+	plx_am_msg_put(m->am, m);
+}
+
+void
+worker_am_end(struct plx_am *am, struct plx_msg *m, int ack)
+{
+	struct plx_worker *w = container_of(am, struct plx_worker, am);
+
+	m->ack = ack;
+	if (w->dedicated)
+		worker_post(w, end_run, m);
+	else
+		end_run(m);
+}
+
+int
+plx_worker_am_copy(struct plx_msg *m, void *data, struct plx_req *req)
+{
+	int rc = m->len > req->len ? -EMSGSIZE : 0;
+
+	req->recv.info_len = m->len;
+	plx_req_copy_in(req, 0, data, m->len);
+	plx_am_take(m, 0);
+	return rc;
+}
+
+static void
+fetch_run(void *arg)
+{
+	struct plx_req *req = arg;
+	struct plx_worker *w = worker_of(req);
+	const struct plx_msg *m = req->recv.msg;
+
+	plx_msg_unlist(req->recv.msg);
+	if (m->gone) {
+		plx_req_complete(req, -ECONNRESET);
+	} else if (req->len != 0 || m->len == 0) {
+		plx_rndv_recv(&w->rndv, m->ep, m->sreq, m->addr, m->len, req);
+	} else { /* nothing is wanted of it: that is a drop and no truncation */
+		plx_rndv_ack(m->ep, m->sreq, 0);
+		req->recv.info_len = 0;
+		plx_req_complete(req, 0);
+	}
+}
+
+void
+plx_worker_am_fetch(struct plx_worker *w, struct plx_msg *m, void *buf, uint64_t len,
+	struct plx_req *req)
+{
+	worker_recv_init(req, buf, len);
+	req->recv.info_len = m->len;
+	req->recv.msg = m;
+	/* The message stays until then: what is posted first runs first. */
+	if (!worker_submit(w, fetch_run, req))
+		fetch_run(req);
+	plx_am_take(m, 1);
+}

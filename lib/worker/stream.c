@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * stream.c - streams for the application's side
+ */
+#include <errno.h>
+
+#include "worker_int.h"
+
+int
+plx_worker_stream_send_now(struct plx_worker *w, struct plx_ep_user *user, const void *buf,
+	uint64_t len)
+{
+	struct plx_stream *s = user->stream;
+	int rc;
+
+	if (unlikely(s == NULL || !user->ep->connected)) {
+		rc = plx_ep_connect(user->ep);
+		if (rc != 0)
+			return rc;
+		s = plx_stream_of(&w->streams, user);
+		if (s == NULL)
+			return -ENOMEM;
+	}
+	PLX_STAT_INC(w->streams.stat.sends);
+	return plx_stream_send_now(s, buf, len);
+}
+
+static void
+send_run(void *arg)
+{
+	struct plx_req *req = arg;
+	struct plx_worker *w = worker_of(req);
+	struct plx_ep *ep = req->stream.ep;
+	struct plx_stream *s;
+	int rc = plx_ep_connect(ep);
+
+	if (rc == 0) {
+		s = plx_stream_get(&w->streams, ep, req->stream.conn_id);
+		if (s != NULL)
+			plx_stream_send(s, req);
+		else
+			rc = -ENOMEM;
+	} else if (rc == -EAGAIN) {
+		rc = plx_ep_defer(ep, send_run, req, &req->stream.ep);
+	}
+	if (rc != 0)
+		plx_req_complete(req, rc);
+}
+
+void
+plx_worker_stream_send(struct plx_worker *w, const struct plx_ep_user *user, const void *buf, uint64_t len,
+	struct plx_req *req)
+{
+	req->buf = (void *)(uintptr_t)buf;
+	req->len = len;
+	req->stream.ep = user->ep;
+	req->stream.conn_id = user->conn_id;
+	if (!worker_submit(w, send_run, req))
+		send_run(req);
+}
+
+static void
+recv_run(void *arg)
+{
+	struct plx_req *req = arg;
+	struct plx_worker *w = worker_of(req);
+	struct plx_stream *s = plx_stream_of(&w->streams, req->stream.user);
+
+	if (s != NULL)
+		plx_stream_recv(s, req);
+	else
+		plx_req_complete(req, -ENOMEM);
+}
+
+void
+plx_worker_stream_recv(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
+	uint64_t elem, bool waitall, struct plx_req *req)
+{
+	req->buf = buf;
+	req->len = len;
+	req->stream.user = user;
+	req->stream.elem = elem;
+	req->stream.waitall = waitall;
+	req->stream.offset = 0;
+	if (!worker_submit(w, recv_run, req))
+		recv_run(req);
+}
+
+struct lend_arg {
+	struct plx_worker *w;
+	struct plx_ep_user *user;
+	void *data;
+	uint64_t len;
+	int rc;
+};
+
+static void
+lend_run(void *arg)
+{
+	struct lend_arg *a = arg;
+	struct plx_stream *s = plx_stream_of(&a->w->streams, a->user);
+
+	a->data = s != NULL ? plx_stream_lend(s, &a->len) : NULL;
+	a->rc = s == NULL ? -ENOMEM : s->err != 0 ? s->err : plx_ep_user_err(a->user);
+}
+
+int
+plx_worker_stream_lend(struct plx_worker *w, struct plx_ep_user *user, void **data, uint64_t *len)
+{
+	struct lend_arg a = {.w = w, .user = user};
+
+	if (likely(!w->dedicated))
+		lend_run(&a);
+	else
+		plx_worker_call(w, lend_run, &a);
+	*data = a.data;
+	*len = a.len;
+	return a.data == NULL ? a.rc : 0;
+}
+
+static void
+return_run(void *arg)
+{
+	struct lend_arg *a = arg;
+
+	if (a->user->stream != NULL)
+		plx_stream_return(a->user->stream, a->data);
+}
+
+void
+plx_worker_stream_return(struct plx_worker *w, struct plx_ep_user *user, void *data)
+{
+	struct lend_arg a = {.w = w, .user = user, .data = data};
+
+	plx_worker_call(w, return_run, &a);
+}
+
+struct poll_arg {
+	struct plx_worker *w;
+	struct plx_ep_user **users;
+	uint32_t n;
+};
+
+static void
+poll_run(void *arg)
+{
+	struct poll_arg *a = arg;
+
+	a->n = plx_stream_poll(&a->w->streams, a->users, a->n);
+}
+
+uint32_t
+plx_worker_stream_poll(struct plx_worker *w, struct plx_ep_user **users, uint32_t n)
+{
+	struct poll_arg a = {w, users, n};
+
+	plx_worker_call(w, poll_run, &a);
+	return a.n;
+}
+
+struct unread_arg {
+	struct plx_worker *w;
+	struct plx_ep_user *user;
+	uint64_t bytes;
+};
+
+static void
+unread_run(void *arg)
+{
+	struct unread_arg *a = arg;
+	struct plx_stream *s = plx_stream_of(&a->w->streams, a->user);
+
+	a->bytes = s != NULL ? plx_stream_unread(s) : 0;
+}
+
+uint64_t
+plx_worker_stream_unread(struct plx_worker *w, struct plx_ep_user *user)
+{
+	struct unread_arg a = {w, user, 0};
+
+	plx_worker_call(w, unread_run, &a);
+	return a.bytes;
+}
