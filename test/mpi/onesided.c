@@ -6,7 +6,7 @@
  */
 #include "mpi_util.h"
 
-enum { LEN = 200000, N_COUNT = 200 };
+enum { LEN = 200000, N_COUNT = 100 };
 
 static int rank, size;
 
