@@ -3,7 +3,8 @@
 # Copyright (c) 2026 The Pollux Authors
 #
 # check-docs.sh - the guides agree with the code: every setting has a line in
-# settings.md, every RPC method in rpc.md, every file.c:function() exists
+# settings.md, every RPC method in rpc.md, every public function in ucp.md and in
+# a man page, every file.c:function() and every link exists; man pages are well formed
 set -u
 cd "$(dirname "$0")/.." || exit 1
 guides=doc/guides
@@ -42,13 +43,38 @@ tables=$(grep -rlw plx_rpc_method lib --include='*.c' 2>/dev/null | grep -v _tes
 
 while IFS=: read -r page file function; do
 	[ -n "$page" ] || continue
-	path=$(find lib drivers app test examples include -path "*$file" 2>/dev/null | head -n 1)
-	if [ -z "$path" ]; then
+	paths=$(find lib drivers app test examples include -path "*/$file" 2>/dev/null)
+	if [ -z "$paths" ]; then
 		complain "$page: there is no $file"
-	elif ! grep -qE "\b${function}\(" "$path"; then
+	elif ! grep -qE "\b${function}\(" $paths; then # of several with this name, one
 		complain "$page: $file has no $function()"
 	fi
 done <<<"$(grep -oHE '[A-Za-z0-9_/]+\.[ch]:[a-z_0-9]+\(\)' $guides/*.md README.md 2>/dev/null | tr -d '()' | sort -u)"
+
+# Every public function has a line in ucp.md and a place in a man page.
+functions=$(sed -nE 's/^\s*(ucp_[a-z0-9_]+);.*/\1/p' pollux.map)
+every function "$functions" $guides/ucp.md
+for name in $functions; do
+	grep -qw "$name" doc/man/*.3 || complain "doc/man: no page names $name"
+done
+
+# What a page says to see has a page: ours, or one of the system's.
+while IFS=: read -r page name section; do
+	[ -n "$page" ] || continue
+	case $name in
+	ucp_* | pollux* | plx-* | commperf | testcomm) ;;
+	*) continue ;;
+	esac
+	[ -e "doc/man/$name.$section" ] || grep -qw "$name" doc/man/*."$section" ||
+		complain "$page: there is no $name($section)"
+done <<<"$(grep -oHE '^\.BR [a-z_-]+ \([0-9]\)' doc/man/* | sed -E 's/:\.BR ([^ ]+) \(([0-9])\)/:\1:\2/' | sort -u)"
+
+if command -v groff >/dev/null; then
+	for page in doc/man/*.[1-9]; do
+		said=$(groff -man -ww -z "$page" 2>&1)
+		[ -z "$said" ] || complain "$said"
+	done
+fi
 
 # A link to another page of ours leads somewhere.
 while IFS=: read -r page target; do

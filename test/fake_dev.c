@@ -305,6 +305,8 @@ fake_peer_connect(struct plx_peer *peer)
 		return -ECONNREFUSED;
 	if (fake.connect_mtu != 0 && fake.connect_mtu < peer->mtu)
 		peer->mtu = fake.connect_mtu;
+	if (peer->short_max > peer->mtu - sizeof(uint64_t)) /* a short message is a message */
+		peer->short_max = peer->mtu - (uint32_t)sizeof(uint64_t);
 	return 0;
 }
 

@@ -129,6 +129,11 @@ def ours(report, build, folder):
             report.fail(f"our ucp_hello, {label}", r.why() or r.out)
         else:
             report.ok(f"our ucp_hello, {label}")
+        r = u.run([os.path.join(build, "examples", "example_ucp_am")], TIMEOUT, env)
+        if r.why() or "1 to 1000000: 500000500000" not in r.out:
+            report.fail(f"our ucp_am, {label}", r.why() or r.out)
+        else:
+            report.ok(f"our ucp_am, {label}")
         port = free_port()
         exe = os.path.join(build, "examples", "example_ucp_client_server")
         one(report, f"our ucp_client_server, {label}", [], folder, [exe, str(port)],

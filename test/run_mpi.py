@@ -16,7 +16,7 @@ import sys
 import run_util as u
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PROGRAMS = ["which", "pingpong", "wildcard", "collective", "modes", "datatype", "big", "overlap"]
+PROGRAMS = ["which", "pingpong", "wildcard", "collective", "modes", "datatype", "big", "overlap", "onesided"]
 # MPI_Init under load; without load it takes well under 0.5 s.
 INIT_LIMIT_S = 2.0
 TIMEOUT_S = 120

@@ -22,7 +22,9 @@ import time
 import run_util as u
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TESTS = ["tag_lat", "tag_bw", "tag_sync_lat"]
+TESTS = ["tag_lat", "tag_bw", "tag_sync_lat", "ucp_am_lat", "ucp_am_bw", "stream_lat", "stream_bw"]
+         "ucp_fadd", "ucp_swap", "ucp_cswap"]
+ATOMICS = ["ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap"]
 SIZES = [8, 64, 1024, 4096, 8192, 16384, 65536, 262144, 1048576, 4194304]
 UCX_BEST = {"UCX_TLS": "posix,cma,self"}
 
@@ -70,6 +72,11 @@ def pair(prefix, env, test, size, n, cores, timeout, extra=()):
     return "", rows[-1]
 
 
+def sizes_of(test, sizes):
+    """The words of atomics, or every size."""
+    return [4, 8] if test in ATOMICS else [int(s) for s in sizes.split(",")]
+
+
 def iterations(size, test, quick):
     if quick:
         return 1000 if size <= 8192 else 100 if size <= 65536 else 20
@@ -81,7 +88,7 @@ def compare(prefix, args, cores):
     # messages/s (average, overall)
     print(f"{'test':14}{'bytes':>9} {'pollux':>12} {'ucx':>12}  unit     ratio")
     for test in args.tests.split(","):
-        for size in [int(s) for s in args.sizes.split(",")]:
+        for size in sizes_of(test, args.sizes):
             column, unit = (3, "us") if test.endswith("lat") else \
                 (7, "msg/s") if size <= 1024 else (5, "MB/s")
             got = {"pollux": [], "ucx": []}
@@ -122,7 +129,7 @@ def main():
         ways = [("system UCX", UCX_BEST)]
     for way, env in ways:
         for test in args.tests.split(","):
-            for size in [int(s) for s in args.sizes.split(",")]:
+            for size in sizes_of(test, args.sizes):
                 error, row = pair(prefix, env, test, size, iterations(size, test, True), cores, 60)
                 name = f"ucx_perftest {test} {size} bytes, {way}"
                 if error:
@@ -131,8 +138,9 @@ def main():
                     report.ok(name, " ".join(f"{x:g}" for x in row))
     if not args.plain:
         for test in args.tests.split(","):
-            name = f"ucx_perftest {test} 65536 bytes, reactor"
-            error, row = pair([pollux_run, "--reactor", f"lcore:{cores[-1]}"], {}, test, 65536, 50,
+            size = sizes_of(test, "65536")[0]
+            name = f"ucx_perftest {test} {size} bytes, reactor"
+            error, row = pair([pollux_run, "--reactor", f"lcore:{cores[-1]}"], {}, test, size, 50,
                               cores, 60)
             if error:
                 report.fail(name, error)

@@ -304,11 +304,12 @@ static void
 recv_done(struct sim_recv *r, int status)
 {
 	uint64_t id = (r->req->recv.info_tag & ID_BITS) - first_id;
-	struct sim_msg *m = &msgs[id];
 
 	if (status == -ECANCELED) {
 		r->msg = -1;
 	} else {
+		struct sim_msg *m = &msgs[id % ROUND];
+
 		if (id >= n_msgs || m->tag != r->req->recv.info_tag)
 			wrong("a receive has tag %#" PRIx64 " that nobody sent",
 				r->req->recv.info_tag);
@@ -408,21 +409,26 @@ no_two_are_crossed(void)
 	}
 }
 
+/* Turns until some in a row have found nothing to do. */
+static void
+turns_until_quiet(void)
+{
+	unsigned quiet = 0, turns = 0;
+
+	while (quiet < 30 + fake.delay_max) {
+		quiet = unit_turns(&u, 1) != 0 ? 0 : quiet + 1;
+		if (++turns > 2000000)
+			wrong("it does not come to rest");
+	}
+}
+
 /* Until nothing is on the way: what waits for a receive gets one, and the rest is cancelled. */
 static void
 come_to_rest(void)
 {
-	unsigned turns = 0;
-
 	/* Receives for all that have none; those too many are cancelled below. */
 	for (;;) {
-		unsigned quiet = 0;
-
-		while (quiet < 30 + fake.delay_max) {
-			quiet = unit_turns(&u, 1) != 0 ? 0 : quiet + 1;
-			if (++turns > 2000000)
-				wrong("it does not come to rest");
-		}
+		turns_until_quiet();
 		collect_recvs();
 		for (unsigned i = 0; i < n_recvs; i++)
 			if (recvs[i].req != NULL)
@@ -544,8 +550,8 @@ run_to_a_death(uint64_t seed, unsigned n)
 	while (n_msgs < ROUND / 2)
 		op_any();
 	unit_kill(&u, dead);
-	for (unsigned i = 0; i < 40; i++) {
-		unit_turns(&u, 60);
+	for (unsigned i = 0; i < 5; i++) { /* the first may only let go of the last messages */
+		turns_until_quiet();
 		for (unsigned k = 0; k < n; k++)
 			if (u.w[k] != NULL)
 				unit_check_peers(u.w[k]);
@@ -564,7 +570,7 @@ run_to_a_death(uint64_t seed, unsigned n)
 	for (unsigned i = 0; i < n_recvs; i++)
 		if (recvs[i].at != dead && recvs[i].req != NULL)
 			plx_worker_cancel(u.w[recvs[i].at], recvs[i].req);
-	unit_turns(&u, 5000);
+	turns_until_quiet();
 	for (unsigned i = 0; i < n_msgs; i++) {
 		struct sim_msg *m = &msgs[i];
 
@@ -614,8 +620,7 @@ three_workers_agree_with_the_model(void)
 	for (unsigned i = 0; i < 6; i++)
 		run(seed + i, 3);
 	printf("%" PRIu64 " messages ", all_msgs);
-	if (getenv("PLX_TEST_SEED") == NULL)
-		UNIT_TRUE(all_msgs >= 100000);
+	UNIT_TRUE(all_msgs >= 100000);
 }
 
 static void

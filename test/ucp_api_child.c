@@ -7,11 +7,15 @@
  * parent's. It says hello with tag 1 and then gives turns until it is killed.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "ucp_api_test.h"
+
+#define CHILD_IN  20
+#define CHILD_OUT 21
 
 static void
 put(int fd, const void *buf, size_t len)
@@ -68,8 +72,11 @@ spawn(struct child *c, const char *role, const char *arg)
 		UTIL_DIE("pipe");
 	c->pid = fork();
 	if (c->pid == 0) {
-		dup2(to[0], 20);
-		dup2(from[1], 21);
+		/* By way of others: these may be in the places where they are to go. */
+		int in = fcntl(to[0], F_DUPFD, 100), out = fcntl(from[1], F_DUPFD, 100);
+
+		dup2(in, CHILD_IN);
+		dup2(out, CHILD_OUT);
 		execl("/proc/self/exe", "ucp_api_test", "--child", role, arg, NULL);
 		_exit(127);
 	}
@@ -154,8 +161,8 @@ child_main(char **argv)
 	if (strcmp(argv[0], "client") == 0) {
 		ep = client_ep(w, argv[1]);
 	} else {
-		put_address(21, w);
-		ep = util_ep(w, get_address(20));
+		put_address(CHILD_OUT, w);
+		ep = util_ep(w, get_address(CHILD_IN));
 	}
 	util_send(&send, ep, &out, 8, 1, UTIL_NBX);
 	util_recv(&recv, w, &in, 8, 1, UTIL_ALL_BITS, UTIL_NBX);

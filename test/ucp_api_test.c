@@ -19,8 +19,8 @@
 #define TEST_ALARM_S 240
 
 static const struct api_test *const tables[] = {api_base_tests, api_tag_tests, api_req_tests,
-	api_order_tests, api_dt_tests, api_rma_tests, api_wakeup_tests, api_cm_tests,
-	api_am_tests, api_stream_tests};
+	api_order_tests, api_dt_tests, api_rma_tests, api_wakeup_tests, api_cm_tests, api_am_tests,
+	api_stream_tests};
 static const char *test_now = "";
 
 uint64_t rnd_seed = 1;

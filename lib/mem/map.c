@@ -67,6 +67,8 @@ name_open(const struct plx_seg_name *name, bool write)
 		rc = -errno;
 	else if (st.st_ino != name->ino || (uint64_t)st.st_size != name->len || name->len == 0)
 		rc = -ESRCH;
+	else if ((fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
+		rc = -EACCES; /* one that may become shorter would fault when touched */
 	if (rc == 0)
 		return fd;
 	close(fd);

@@ -29,12 +29,10 @@ plx_inbox_open(struct plx_inbox *in)
 	snprintf(name, sizeof(name), "plx_inbox_%u",
 		atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));
 	/* On our heap, which a forked child does not share with its parent. */
+	if (plx_mem_reserve(2 * PLX_INBOX_LEN * sizeof(struct inbox_msg)) != 0)
+		return -ENOMEM;
 	in->ring = rte_ring_create_elem(name, sizeof(struct inbox_msg), PLX_INBOX_LEN,
 		plx_mem_socket(), RING_F_MP_RTS_ENQ | RING_F_SC_DEQ);
-	if (in->ring == NULL &&
-		plx_mem_reserve(2 * PLX_INBOX_LEN * sizeof(struct inbox_msg)) == 0)
-		in->ring = rte_ring_create_elem(name, sizeof(struct inbox_msg), PLX_INBOX_LEN,
-			plx_mem_socket(), RING_F_MP_RTS_ENQ | RING_F_SC_DEQ);
 	return in->ring != NULL ? 0 : -ENOMEM;
 }
 

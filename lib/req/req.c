@@ -49,11 +49,10 @@ plx_req_pool_open(struct plx_req_pool *p, uint32_t user_len, bool dedicated,
 	if (dedicated) {
 		snprintf(name, sizeof(name), "plx_cq_%u",
 			atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));
+		if (plx_mem_reserve(2 * REQ_CQ_LEN * sizeof(void *)) != 0)
+			return -ENOMEM;
 		p->cq = rte_ring_create(name, REQ_CQ_LEN, plx_mem_socket(),
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
-		if (p->cq == NULL && plx_mem_reserve(2 * REQ_CQ_LEN * sizeof(void *)) == 0)
-			p->cq = rte_ring_create(name, REQ_CQ_LEN, plx_mem_socket(),
-				RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (p->cq == NULL)
 			return -ENOMEM;
 	}

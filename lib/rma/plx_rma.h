@@ -158,6 +158,7 @@ int plx_rkey_compare(const struct plx_rkey *a, const struct plx_rkey *b);
 /** Copy any length; very long copies leave the caches alone. Thread: any. */
 void plx_rma_copy_long(void *to, const void *from, uint64_t len);
 
+/** Copy any length; a word by one store. Thread: any. */
 static inline void
 plx_rma_copy(void *to, const void *from, uint64_t len)
 {
@@ -262,7 +263,7 @@ void plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_r
 /** Start a prepared operation; req completes, perhaps before this returns. Thread: owner. */
 void plx_rma_start(struct plx_rma *r, struct plx_req *req);
 
-/** @return whether all up to seq are over, of one ep and of the worker. Thread: owner. */
+/** @return whether all of one ep up to seq are over. Thread: owner. */
 static inline bool
 plx_rma_ep_over(const struct plx_ep *ep, uint64_t seq)
 {
@@ -271,6 +272,7 @@ plx_rma_ep_over(const struct plx_ep *ep, uint64_t seq)
 	return first == NULL || first->rma.seq > seq;
 }
 
+/** The same of the worker. Thread: owner. */
 static inline bool
 plx_rma_all_over(const struct plx_rma *r, uint64_t seq)
 {
@@ -289,9 +291,10 @@ void plx_rma_on_ack(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_
 void plx_rma_on_data(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_data *h,
 	const uint8_t *data, uint32_t len);
 
-/** The next pieces of what is in flight. @return how many moved. Thread: owner. */
+/** Slow path of plx_rma_run(). */
 unsigned plx_rma_run_slow(struct plx_rma *r);
 
+/** The next pieces of what is in flight. @return how many moved. Thread: owner. */
 static inline unsigned
 plx_rma_run(struct plx_rma *r)
 {

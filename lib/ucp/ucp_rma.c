@@ -330,6 +330,7 @@ atomic_slow(ucp_ep_h ep, struct plx_rma_do *d, ucp_rkey_h rkey, const struct ucp
 		(ep->worker->context->features & feature) == 0)
 		return error(UCS_ERR_INVALID_PARAM);
 	d->ep = ep->user.ep;
+	d->conn_id = ep->user.conn_id;
 	d->rkey = ucp_rkey_core(rkey);
 	d->kind = PLX_RMA_ATOMIC;
 	d->nbi = post;

@@ -128,11 +128,13 @@ a_cut_or_altered_address_is_refused(void)
 static void
 sign(uint8_t *p, uint16_t len)
 {
+	uint64_t aligned[PLX_WIRE_ADDR_MAX / 8];
 	uint32_t head, crc;
 
 	memcpy(p + 4, &len, 2);
 	memcpy(&head, p + 4, 4);
-	crc = rte_hash_crc(p + 12, len - 12u, rte_hash_crc_4byte(head, ~0u));
+	memcpy(aligned, p + 12, len - 12u);
+	crc = rte_hash_crc(aligned, len - 12u, rte_hash_crc_4byte(head, ~0u));
 	memcpy(p + 8, &crc, 4);
 }
 

@@ -73,8 +73,10 @@ flush_status(struct plx_worker *w, const struct plx_flush *f)
 	int *err = f->kind == PLX_FLUSH_WORKER ? &w->rma.err : &f->ep->rma.err;
 	int rc = *err;
 
+	if (f->kind == PLX_FLUSH_CLOSE) /* other handles of the ep may flush yet */
+		return 0;
 	*err = 0;
-	return f->kind == PLX_FLUSH_CLOSE ? 0 : rc;
+	return rc;
 }
 
 void

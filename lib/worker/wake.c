@@ -165,6 +165,7 @@ needs_turns(struct plx_worker *w)
 {
 	return w->wake.no_sleep || !TAILQ_EMPTY(&w->eps.stalled) || !SLIST_EMPTY(&w->failing) ||
 		!TAILQ_EMPTY(&w->rndv.recvs) || !TAILQ_EMPTY(&w->rndv.sends) ||
+		!TAILQ_EMPTY(&w->rma.eps) ||
 		worker_flush_waits(w);
 }
 

@@ -47,8 +47,8 @@ void unit_kill(struct unit_workers *u, unsigned i);
 /** Start a send, or a receive; the request is the caller's. */
 struct plx_req *unit_send(struct unit_workers *u, unsigned from, unsigned to, const void *buf,
 	uint64_t len, uint64_t tag, bool sync);
-struct plx_req *unit_recv(struct unit_workers *u, unsigned at, void *buf, uint64_t len, uint64_t tag,
-	uint64_t mask);
+struct plx_req *unit_recv(struct unit_workers *u, unsigned at, void *buf, uint64_t len,
+	uint64_t tag, uint64_t mask);
 
 /** Give turns until the request is done. @return whether it is */
 bool unit_finish(struct unit_workers *u, struct plx_req *req);

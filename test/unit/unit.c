@@ -58,12 +58,16 @@ unit_rng(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
+static const char *seed_text;
+
 uint64_t
 unit_seed(uint64_t def)
 {
-	const char *env = getenv("PLX_TEST_SEED");
-	uint64_t seed = env != NULL ? strtoull(env, NULL, 0) : def;
+	uint64_t seed;
 
+	if (seed_text == NULL)
+		seed_text = getenv("PLX_TEST_SEED");
+	seed = seed_text != NULL ? strtoull(seed_text, NULL, 0) : def;
 	printf("seed %" PRIu64 " ", seed);
 	fflush(stdout);
 	return seed;
@@ -103,9 +107,12 @@ unit_is_filled(const void *buf, uint64_t len, uint64_t key)
 int
 unit_start(void)
 {
-	struct plx_conf *conf = plx_conf_process();
-	int rc = plx_init_get(conf);
+	const char *env = getenv("PLX_TEST_SEED");
+	int rc;
 
+	seed_text = env != NULL ? strdup(env) : NULL;
+	unsetenv("PLX_TEST_SEED"); /* it is no setting, and the log would say so */
+	rc = plx_init_get(plx_conf_process());
 	if (rc != 0) {
 		fprintf(stderr, "skipped: Pollux does not start here: %s\n", strerror(-rc));
 		return 77;
