@@ -33,6 +33,7 @@ const struct plx_dev_ops plx_shm_ops = {
 	.queue_addr = shm_queue_addr,
 	.queue_control = shm_queue_control,
 	.peer_open = shm_peer_open,
+	.peer_is = shm_peer_is,
 	.peer_connect = shm_peer_connect,
 	.peer_close = shm_peer_close,
 	.queue_efd = shm_queue_efd,

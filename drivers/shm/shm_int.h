@@ -98,6 +98,7 @@ void shm_queue_close(struct plx_queue *q);
 void shm_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
 void shm_queue_control(struct plx_queue *q);
 int shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr);
+bool shm_peer_is(const struct plx_peer *peer, const struct plx_addr *addr);
 void shm_peer_close(struct plx_peer *peer);
 int shm_peer_connect(struct plx_peer *peer);
 /** The peer behind an address found in our segment. @return 0, -ENOMEM, or why it makes no sense */

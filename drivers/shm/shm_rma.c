@@ -39,9 +39,16 @@ shm_rma(const struct plx_rma_op *op)
 	if (p->gone)
 		return -ECONNRESET;
 	if (p->self) {
-		void *remote = (void *)(uintptr_t)op->remote;
+		/* By the kernel's hand as well: a bad address ends in an error. */
+		rc = cma(op, p->addr.pid);
+		if (rc == -EPERM || rc == -ENOSYS) {
+			void *remote = (void *)(uintptr_t)op->remote;
 
-		memmove(op->put ? remote : op->local, op->put ? op->local : remote, op->len);
+			memmove(op->put ? remote : op->local, op->put ? op->local : remote, op->len);
+			rc = 0;
+		}
+		if (rc != 0)
+			return rc;
 	} else if (op->peer->caps & PLX_DEV_GET) {
 		rc = cma(op, p->addr.pid);
 		if (rc == -EPERM || rc == -ENOSYS) {

@@ -229,7 +229,7 @@ slots_rx(struct shm_queue *sq, struct plx_rx *rx, uint16_t n)
 
 	hot = hot >> first | hot << ((64 - first) & 63);
 	for (; hot != 0 && got < n; hot &= hot - 1) {
-		uint16_t room = RTE_MIN(n - got, n / 4);
+		uint16_t share = RTE_MAX(n / 4, 1), room = RTE_MIN(n - got, share);
 
 		got += slot_rx(sq, (rte_bsf64(hot) + first) & 63, rx + got, room);
 	}

@@ -176,6 +176,15 @@ pid_unwatch(struct shm_queue *sq, struct shm_peer *p)
 	p->pidfd = -1;
 }
 
+bool
+shm_peer_is(const struct plx_peer *peer, const struct plx_addr *addr)
+{
+	const struct shm_peer *p = (const struct shm_peer *)peer;
+
+	/* Another process may use the same uid, but it is not the same for that. */
+	return addr->len == sizeof(p->addr) && memcmp(addr->bytes, &p->addr, sizeof(p->addr)) == 0;
+}
+
 int
 shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 {

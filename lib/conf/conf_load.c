@@ -221,7 +221,7 @@ plx_conf_load_file(struct plx_conf *c, const char *path, char *err, size_t err_l
 	if (fd >= 0)
 		close(fd);
 	if (rc < 0 && *why == '\0')
-		strerror_r(-rc, why, sizeof(why));
+		snprintf(why, sizeof(why), "%s", strerror(-rc));
 	if (rc < 0 && err != NULL)
 		snprintf(err, err_len, "%s: %s", path, why);
 	return rc;

@@ -41,6 +41,14 @@ dummy_rma(const struct plx_rma_op *op)
 	return -EOPNOTSUPP;
 }
 
+static bool
+dummy_peer_is(const struct plx_peer *peer, const struct plx_addr *addr)
+{
+	(void)peer;
+	(void)addr;
+	return true;
+}
+
 static void *
 dummy_peer_shared(struct plx_peer *peer)
 {
@@ -274,7 +282,7 @@ plx_peer_get(struct plx_queue *q, const struct plx_addr *addr, struct plx_peer *
 		return -EINVAL;
 	memcpy(&uid, addr->bytes, sizeof(uid));
 	LIST_FOREACH(peer, &q->peers[uid % PLX_DEV_PEER_HASH], link) {
-		if (peer->uid == uid)
+		if (peer->uid == uid && (ops->peer_is != NULL ? ops->peer_is : dummy_peer_is)(peer, addr))
 			goto found;
 	}
 	peer = aligned_alloc(PLX_LINE, (ops->peer_len + PLX_LINE - 1) / PLX_LINE * PLX_LINE);

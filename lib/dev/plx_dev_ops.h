@@ -35,6 +35,7 @@ struct plx_dev_ops {
 	void (*queue_addr)(const struct plx_queue *q, struct plx_addr *addr);
 	void (*queue_control)(struct plx_queue *q);
 	int (*peer_open)(struct plx_peer *peer, const struct plx_addr *addr);
+	bool (*peer_is)(const struct plx_peer *peer, const struct plx_addr *addr); /* or only its uid */
 	int (*peer_connect)(struct plx_peer *peer); /* before the first send; may set mtu, caps */
 	void (*peer_close)(struct plx_peer *peer);
 

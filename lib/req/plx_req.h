@@ -104,6 +104,7 @@ struct plx_req_send {
 		struct {
 			uint64_t addr, len;
 			uint32_t slot, gen, chunk;
+			uint32_t held;	 /* chunk that is taken and not written yet, UINT32_MAX none */
 			uint32_t failed; /* chunk that could not be written, UINT32_MAX none */
 			int err;
 		} help;
@@ -125,6 +126,7 @@ struct plx_req_rndv {
 	uint64_t offset; /* moved so far */
 	uint32_t chunk, n_chunks, mine;
 	uint32_t slot, gen; /* cursor; slot UINT32_MAX: none */
+	uint32_t held;	    /* chunk that is ours and not read yet, UINT32_MAX none */
 	uint32_t redo;	    /* chunk that the helper left, UINT32_MAX none */
 	uint32_t taken;	    /* DRAIN: chunks that were ever taken */
 	int err;	    /* DRAIN: why */

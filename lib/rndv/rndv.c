@@ -290,6 +290,7 @@ plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sre
 	v->more = more;
 	v->copy = len;
 	v->slot = RNDV_NONE;
+	v->held = RNDV_NONE;
 	v->redo = RNDV_NONE;
 	rc = plx_ep_connect(ep);
 	if (rc == 0) {
@@ -356,6 +357,7 @@ plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_he
 	req->send.help.gen = h->gen;
 	req->send.help.chunk = h->chunk;
 	req->send.help.failed = RNDV_NONE;
+	req->send.help.held = RNDV_NONE;
 	rndv_send_start_run(r, req, RNDV_HELP);
 }
 

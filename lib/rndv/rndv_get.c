@@ -183,14 +183,22 @@ unsigned
 rndv_split_step(struct plx_rndv *r, struct plx_req *req)
 {
 	struct plx_req_rndv *v = &req->recv.rndv;
-	uint32_t i = v->redo;
+	uint32_t i = v->held;
 	int rc = 0;
 
-	v->redo = RNDV_NONE;
+	v->held = RNDV_NONE;
+	if (i == RNDV_NONE) {
+		i = v->redo;
+		v->redo = RNDV_NONE;
+	}
 	if (i == RNDV_NONE)
 		i = cursor_take(own_cursor(v), v->gen, v->n_chunks);
 	if (i != RNDV_NONE)
 		rc = get_chunk(r, req, i);
+	if (rc == -EAGAIN) {
+		v->held = i; /* it is ours; in the next turn */
+		return 0;
+	}
 	if (rc != 0) {
 		v->mine++; /* of no use, but over */
 		rndv_split_drain(req, rc);
@@ -208,6 +216,10 @@ rndv_drain_step(struct plx_rndv *r, struct plx_req *req)
 	struct plx_req_rndv *v = &req->recv.rndv;
 	int rc;
 
+	if (v->held != RNDV_NONE) {
+		v->held = RNDV_NONE;
+		v->mine++;
+	}
 	if (v->redo != RNDV_NONE) { /* what the helper gave up is over as well */
 		v->redo = RNDV_NONE;
 		v->mine++;
@@ -259,7 +271,10 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req)
 	if (s->help.failed != RNDV_NONE)
 		return help_end(r, req);
 	c = base + s->help.slot;
-	i = base != NULL ? cursor_take(c, s->help.gen, n_chunks) : RNDV_NONE;
+	i = s->help.held;
+	s->help.held = RNDV_NONE;
+	if (i == RNDV_NONE && base != NULL)
+		i = cursor_take(c, s->help.gen, n_chunks);
 	if (i == RNDV_NONE) {
 		rndv_send_stop_run(r, req);
 		return 0;
@@ -274,6 +289,10 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req)
 		/* pairs with the acquire in split_done() */
 		atomic_fetch_add_explicit(&c->done, 1, memory_order_release);
 		return 1;
+	}
+	if (rc == -EAGAIN) {
+		s->help.held = i; /* it is ours; in the next turn */
+		return 0;
 	}
 	s->help.failed = i;
 	s->help.err = rc;

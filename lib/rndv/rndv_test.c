@@ -204,6 +204,27 @@ a_helper_that_fails_leaves_its_chunk_to_the_receiver(void)
 }
 
 static void
+a_chunk_not_read_yet_and_one_not_written_are_both_done_later(void)
+{
+	struct plx_req *send, *recv;
+
+	begin("split");
+	unit_workers_open(&u, 2);
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	fake.get_err = -EAGAIN;
+	fake.put_err = -EIO;
+	unit_turns(&u, 10); /* each side has taken a chunk, and neither could do it */
+	UNIT_TRUE(!plx_req_is_done(recv));
+	fake.get_err = 0;
+	UNIT_TRUE_FATAL(unit_finish(&u, recv) && unit_finish(&u, send));
+	UNIT_SAME(to, from, LEN);
+	UNIT_END(&u, recv, 0);
+	UNIT_END(&u, send, 0);
+	unit_workers_close(&u);
+}
+
+static void
 a_receiver_needs_no_help(void)
 {
 	struct plx_req *send, *recv;
@@ -463,12 +484,13 @@ a_callback_may_end_its_neighbours(void)
 
 /* A send is taken back after `turns` turns: its receive ends too, whole or with an error. */
 static void
-taken_back(const char *scheme, unsigned turns, bool posted)
+taken_back(const char *scheme, unsigned turns, bool posted, uint32_t again_percent)
 {
 	struct plx_req *recv = NULL, *send;
 
 	begin(scheme);
 	fake.delay_max = 2;
+	fake.again_percent = again_percent;
 	unit_workers_open(&u, 2);
 	if (posted)
 		recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
@@ -485,7 +507,7 @@ taken_back(const char *scheme, unsigned turns, bool posted)
 	unit_turns(&u, 50);
 	if (!posted)
 		recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
-	unit_turns(&u, 300);
+	unit_turns(&u, 3000);
 	if (recv->posted) { /* it was taken back before it had left */
 		plx_worker_cancel(u.w[1], recv);
 		UNIT_END(&u, recv, -ECANCELED);
@@ -509,7 +531,8 @@ a_send_taken_back_ends_its_receive(void)
 	for (unsigned i = 0; i < 3; i++)
 		for (unsigned turns = 0; turns < 60; turns += turns < 10 ? 1 : 7)
 			for (unsigned posted = 0; posted < 2; posted++)
-				taken_back(schemes[i], turns, posted);
+				for (uint32_t again = 0; again < 100; again += 33)
+					taken_back(schemes[i], turns, posted, again);
 }
 
 static CU_TestInfo scheme_tests[] = {
@@ -530,6 +553,7 @@ static CU_TestInfo fault_tests[] = {
 	UNIT_TEST(a_refused_split_goes_on_all_the_same),
 	UNIT_TEST(get_refused_in_the_middle_goes_on_with_frag),
 	UNIT_TEST(a_helper_that_fails_leaves_its_chunk_to_the_receiver),
+	UNIT_TEST(a_chunk_not_read_yet_and_one_not_written_are_both_done_later),
 	UNIT_TEST(a_late_helper_finds_another_generation),
 	UNIT_TEST(no_generation_is_zero),
 	UNIT_TEST(the_death_of_either_side_ends_the_others_request),
