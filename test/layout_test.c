@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct plx_tx) <= PLX_LINE, "a plx_tx is one line");
 
 /* A request: its size is in the ABI, its fate in line 0. */
 _Static_assert(sizeof(struct plx_req) <= PLX_REQ_SIZE, "plx_req");
-_Static_assert(PLX_REQ_SIZE == 256, "UCP requests of users lie behind it");
+_Static_assert(PLX_REQ_SIZE == 272, "UCP requests of users lie behind it");
 _Static_assert(offsetof(struct plx_req, len) + 8 <= PLX_LINE, "line 0 holds all but the kind");
 SIZE(struct plx_cursor, PLX_LINE);
 SIZE(struct plx_wire_id, 8);
