@@ -97,6 +97,7 @@ void plx_am_close(struct plx_am *am);
 /** Set, or with cb NULL forget, the handler of an id. Errors: -ENOMEM. Thread: application's side. */
 int plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h);
 
+/** @return the bytes of the user's header. */
 static inline uint32_t
 plx_am_hdr_len(const struct plx_wire_am *h)
 {
@@ -134,9 +135,10 @@ void plx_am_arrived(struct plx_am *am, struct plx_msg *m);
 /** Application's side, dedicated: call the handlers of what has arrived. @return how many */
 unsigned plx_am_poll(struct plx_am *am);
 
-/** Owner, dedicated: put what did not fit into the ring. */
+/** Slow path of plx_am_flush(). */
 void plx_am_flush_slow(struct plx_am *am);
 
+/** Owner, dedicated: put what did not fit into the ring. */
 static inline void
 plx_am_flush(struct plx_am *am)
 {

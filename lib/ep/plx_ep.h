@@ -142,9 +142,10 @@ struct plx_ep_stub {
 void plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err));
 void plx_eps_close(struct plx_eps *eps);
 
-/** @return the ep of a peer, made when there is none yet, or NULL without memory. */
+/** Slow path of plx_ep_of(). */
 struct plx_ep *plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer);
 
+/** @return the ep of a peer, made when there is none yet, or NULL without memory. */
 static inline struct plx_ep *
 plx_ep_of(struct plx_eps *eps, struct plx_peer *peer)
 {
@@ -263,9 +264,10 @@ void plx_eps_resume(struct plx_eps *eps);
 /** The peer has said so. */
 void plx_ep_on_flow(struct plx_ep *ep, const struct plx_wire_flow *h);
 
-/** Offer pending messages to the devices again. @return how many were taken */
+/** Slow path of plx_eps_flush(). */
 unsigned plx_eps_flush_slow(struct plx_eps *eps);
 
+/** Offer pending messages to the devices again. @return how many were taken */
 static inline unsigned
 plx_eps_flush(struct plx_eps *eps)
 {

@@ -104,7 +104,6 @@ struct plx_req_send {
 		struct {
 			uint64_t addr, len;
 			uint32_t slot, gen, chunk;
-			uint32_t held;	 /* chunk that is taken and not written yet, UINT32_MAX none */
 			uint32_t failed; /* chunk that could not be written, UINT32_MAX none */
 			int err;
 		} help;

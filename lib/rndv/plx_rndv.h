@@ -93,11 +93,13 @@ void plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wi
 void plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_data *h,
 	const uint8_t *data, uint32_t len);
 
+/** The sender has taken its message back: a receive that moves it ends with -ECONNRESET. */
 void plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_cancel *h);
 
-/** One chunk of every transfer that has something to do. @return how many moved */
+/** Slow path of plx_rndv_run(). */
 unsigned plx_rndv_run_slow(struct plx_rndv *r);
 
+/** One chunk of every transfer that has something to do. @return how many moved */
 static inline unsigned
 plx_rndv_run(struct plx_rndv *r)
 {

@@ -357,7 +357,6 @@ plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_he
 	req->send.help.gen = h->gen;
 	req->send.help.chunk = h->chunk;
 	req->send.help.failed = RNDV_NONE;
-	req->send.help.held = RNDV_NONE;
 	rndv_send_start_run(r, req, RNDV_HELP);
 }
 
@@ -424,10 +423,8 @@ plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_
 		if (w->fail != recv_wait_fail || req->recv.rndv.sreq.index != h->sreq.index ||
 			req->recv.rndv.sreq.gen != h->sreq.gen)
 			continue;
-		if (req->recv.rndv.role == RNDV_SPLIT)
-			rndv_split_drain(req, -ECONNRESET);
-		else if (req->recv.rndv.role != RNDV_DRAIN)
-			rndv_recv_end(r, req, -ECONNRESET);
+		/* Its helper stopped before it said so: nothing is in its hands. */
+		rndv_recv_end(r, req, -ECONNRESET);
 		return;
 	}
 }

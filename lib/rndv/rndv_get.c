@@ -161,8 +161,8 @@ get_chunk(struct plx_rndv *r, struct plx_req *req, uint32_t i)
 }
 
 /* Nobody takes another chunk; those in the helper's hands are waited for. */
-void
-rndv_split_drain(struct plx_req *req, int err)
+static void
+split_drain(struct plx_req *req, int err)
 {
 	struct plx_req_rndv *v = &req->recv.rndv;
 	uint64_t old = atomic_exchange_explicit(&own_cursor(v)->next, 0, memory_order_relaxed);
@@ -201,7 +201,7 @@ rndv_split_step(struct plx_rndv *r, struct plx_req *req)
 	}
 	if (rc != 0) {
 		v->mine++; /* of no use, but over */
-		rndv_split_drain(req, rc);
+		split_drain(req, rc);
 	} else if (split_done(v) >= v->n_chunks) {
 		rndv_recv_end(r, req, 0);
 	} else if (i == RNDV_NONE) {
@@ -271,10 +271,7 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req)
 	if (s->help.failed != RNDV_NONE)
 		return help_end(r, req);
 	c = base + s->help.slot;
-	i = s->help.held;
-	s->help.held = RNDV_NONE;
-	if (i == RNDV_NONE && base != NULL)
-		i = cursor_take(c, s->help.gen, n_chunks);
+	i = base != NULL ? cursor_take(c, s->help.gen, n_chunks) : RNDV_NONE;
 	if (i == RNDV_NONE) {
 		rndv_send_stop_run(r, req);
 		return 0;
@@ -290,10 +287,7 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req)
 		atomic_fetch_add_explicit(&c->done, 1, memory_order_release);
 		return 1;
 	}
-	if (rc == -EAGAIN) {
-		s->help.held = i; /* it is ours; in the next turn */
-		return 0;
-	}
+	/* Whatever it was, a helper that can't is none: the receiver needs nobody. */
 	s->help.failed = i;
 	s->help.err = rc;
 	return help_end(r, req);

@@ -32,7 +32,6 @@ void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
 int rndv_get_start(struct plx_rndv *r, struct plx_req *req);
 int rndv_split_start(struct plx_rndv *r, struct plx_req *req);
 void rndv_split_stop(struct plx_req *req);
-void rndv_split_drain(struct plx_req *req, int err);
 unsigned rndv_get_step(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_split_step(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_drain_step(struct plx_rndv *r, struct plx_req *req);

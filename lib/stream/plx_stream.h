@@ -103,12 +103,13 @@ void plx_streams_open(struct plx_streams *all, struct plx_eps *eps, struct plx_m
 	struct plx_rndv *rndv, uint64_t rndv_min);
 void plx_streams_close(struct plx_streams *all);
 
-/** @return the stream of a handle, made when there is none yet, or NULL without memory. */
+/** Slow path of plx_stream_of(). */
 struct plx_stream *plx_stream_of_slow(struct plx_streams *all, struct plx_ep_user *user);
 
-/** The same by number; there may be no handle. */
+/** As plx_stream_of() by number; there may be no handle. */
 struct plx_stream *plx_stream_get(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id);
 
+/** @return the stream of a handle, made when there is none yet, or NULL without memory. */
 static inline struct plx_stream *
 plx_stream_of(struct plx_streams *all, struct plx_ep_user *user)
 {

@@ -5,8 +5,7 @@
  *
  * Design notes
  * - Every function of the headers is exported, so that any program links; those
- *   with nothing behind them stand here. Each moves to the file of its noun when it
- *   comes to work. In the end only the GPU-side device API is left.
+ *   with nothing behind them stand here: those by which a GPU would communicate.
  * - A function that cannot answer a status answers 0 or does nothing.
  */
 #include <ucp/api/device/ucp_host.h>

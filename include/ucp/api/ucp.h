@@ -654,9 +654,10 @@ ucs_status_t ucp_lib_query(ucp_lib_attr_t *attr);
 /**
  * Read the settings: defaults, files, environment.
  * @param env_prefix NULL, or P: then P_UCX_... variables count above UCX_... ones
- * @param filename NULL, or a file that counts above the usual one; need not exist
+ * @param filename NULL, or a JSON file; the one that PLX_CONFIG names counts above it
  * @param config_p out: the caller's, until ucp_config_release()
- * Thread: any. Blocks: may (files). Errors: UCS_ERR_NO_MEMORY.
+ * Thread: any. Blocks: may (files). Errors: UCS_ERR_NO_MEMORY; UCS_ERR_NO_ELEM there is no
+ * such file; UCS_ERR_INVALID_PARAM what it holds.
  */
 ucs_status_t ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **config_p);
 
@@ -874,7 +875,7 @@ void ucp_mem_print_info(const char *mem_size, ucp_context_h context, FILE *strea
 /**
  * Write a region as bytes for another process.
  * @param buffer_p out: the library's, until ucp_memh_buffer_release()
- * Thread: any. Errors: UCS_ERR_UNSUPPORTED the flags.
+ * Thread: any. Errors: UCS_ERR_UNSUPPORTED export of memory that was not allocated here.
  */
 ucs_status_t ucp_memh_pack(ucp_mem_h memh, const ucp_memh_pack_params_t *params, void **buffer_p,
 	size_t *buffer_size_p);
@@ -995,7 +996,7 @@ ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, s
 ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void *buffer,
 	size_t count, const ucp_request_param_t *param);
 
-/** Give kept data back, or refuse a rendezvous message. */
+/** Give kept data back, or drop that of a rendezvous message; its sender sees success. */
 void ucp_am_data_release(ucp_worker_h worker, void *data);
 
 /* --- put, get, atomics --- */

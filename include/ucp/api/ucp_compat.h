@@ -91,7 +91,7 @@ ucs_status_ptr_t ucp_worker_flush_nb(ucp_worker_h worker, unsigned flags, ucp_se
  * @param cb NULL takes the handler away; messages without one are dropped
  * @param arg the user's, passed to cb
  * @param flags enum ucp_am_cb_flags
- * Allocates: heap. Errors: UCS_ERR_INVALID_PARAM no UCP_FEATURE_AM.
+ * Allocates: heap. Errors: UCS_ERR_NO_MEMORY.
  */
 ucs_status_t ucp_worker_set_am_handler(
 	ucp_worker_h worker, uint16_t id, ucp_am_callback_t cb, void *arg, uint32_t flags);

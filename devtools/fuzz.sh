@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+#
+# fuzz.sh - build the fuzz targets with clang and run each for a while
+#
+# usage: fuzz.sh [SECONDS] [TARGET...]
+# SECONDS for each target, 10 when not given; all targets when none is named.
+# BUILD names the build folder, build-fuzz when not set. What is found new goes to
+# BUILD/corpus, what fails to BUILD/found; test/fuzz/corpus is only read.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+build=${BUILD:-build-fuzz}
+seconds=${1:-10}
+[[ $seconds =~ ^[0-9]+$ ]] || { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
+shift
+targets=("$@")
+[ ${#targets[@]} -gt 0 ] || targets=(wire addr rkey conn shm)
+failed=0
+
+if [ ! -f "$build/build.ninja" ]; then
+	CC=${CC:-clang} meson setup "$build" -Dfuzzers=true -Dtests=false -Dapps=false -Ddocs=false \
+		-Dasserts=true -Dbuildtype=debugoptimized -Db_sanitize=address,undefined \
+		-Db_lundef=false || exit 1
+fi
+programs=("${targets[@]/#/test/fuzz/fuzz_}")
+ninja -C "$build" test/fuzz/fuzz_seed "${programs[@]}" || exit 1
+build=$(cd "$build" && pwd)
+mkdir -p "$build/found"
+
+export LSAN_OPTIONS=suppressions=$PWD/devtools/lsan.supp:print_suppressions=0
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+for t in "${targets[@]}"; do
+	log=$build/fuzz_$t.log
+	mkdir -p "$build/corpus/$t"
+	if "$build/test/fuzz/fuzz_$t" -max_total_time="$seconds" -max_len=2048 -len_control=0 \
+		-timeout=20 -rss_limit_mb=4096 -artifact_prefix="$build/found/$t-" \
+		"$build/corpus/$t" "test/fuzz/corpus/$t" >"$log" 2>&1; then
+		echo "$t: ok, $(sed -n 's/^Done \([0-9]* runs\).*/\1/p' "$log")"
+	else
+		failed=1
+		echo "$t: FOUND, see $log and $build/found/$t-*"
+		tail -n 40 "$log"
+	fi
+done
+exit $failed
