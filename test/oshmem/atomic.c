@@ -75,7 +75,7 @@ compare(long *v)
 	shmem_barrier_all();
 }
 
-/* Without the values that were there: UCX 1.13 on shared memory fetches wrong ones. */
+/* Without the values that were there: on the installed UCX and Open MPI they come out wrong. */
 static void
 bits(unsigned long *v)
 {
