@@ -9,7 +9,8 @@
 set -u
 
 build_packages=(gcc libc6-dev meson ninja-build pkg-config libdpdk-dev libjansson-dev)
-test_packages=(libcunit1-dev mpich libmpich-dev ucx-utils libucx-dev python3 util-linux procps)
+test_packages=(libcunit1-dev mpich libmpich-dev openmpi-bin libopenmpi-dev ucx-utils libucx-dev
+	python3 util-linux procps)
 want_pages=${1:-${PLX_HUGEPAGES:-512}}
 
 case $want_pages in

@@ -68,6 +68,9 @@ struct gen {
 	size_t unpacked;
 };
 
+/* Bytes of an element: pack stops at whole ones, as MPICH's does, and unpack takes no part of one. */
+static size_t gen_elem = 1;
+
 static void *
 gen_start_pack(void *context, const void *buffer, size_t count)
 {
@@ -98,6 +101,8 @@ gen_pack(void *state, size_t offset, void *dest, size_t max_length)
 	size_t n = max_length < g->len - offset ? max_length : g->len - offset, i;
 
 	g->n_bad += offset > g->len;
+	if (offset + n < g->len)
+		n -= n < (offset + n) % gen_elem ? n : (offset + n) % gen_elem;
 	for (i = 0; i < n; i++)
 		((uint8_t *)dest)[i] = g->mem[2 * (offset + i)];
 	return n;
@@ -111,6 +116,8 @@ gen_unpack(void *state, size_t offset, const void *src, size_t length)
 
 	if (offset + length > g->len)
 		return UCS_ERR_MESSAGE_TRUNCATED;
+	if (offset % gen_elem != 0 || (offset + length < g->len && (offset + length) % gen_elem != 0))
+		return UCS_ERR_INVALID_PARAM;
 	for (i = 0; i < length; i++)
 		g->mem[2 * (offset + i)] = ((const uint8_t *)src)[i];
 	g->unpacked += length;
@@ -298,6 +305,16 @@ generic_type_is_received_into_generic_type(void)
 }
 
 static void
+generic_type_of_whole_elements_is_never_cut_in_one(void)
+{
+	gen_elem = 24;
+	all_lengths(GENERIC, GENERIC);
+	all_lengths(CONTIG, GENERIC);
+	all_lengths(GENERIC, CONTIG);
+	gen_elem = 1;
+}
+
+static void
 truncated_or_cancelled_generic_receive_is_finished_once(void)
 {
 	ucp_datatype_t type = gen_type();
@@ -344,6 +361,7 @@ const struct api_test api_dt_tests[] = {
 	T(generic_type_is_packed_and_finished_once),
 	T(generic_type_is_unpacked_and_finished_once),
 	T(generic_type_is_received_into_generic_type),
+	T(generic_type_of_whole_elements_is_never_cut_in_one),
 	T_NOT_UCX(truncated_or_cancelled_generic_receive_is_finished_once,
 		"a cancelled receive is never finished"),
 	{NULL, NULL, NULL},

@@ -72,6 +72,12 @@ free_lcore(const unsigned *lcores, int n)
 	return id;
 }
 
+/*
+ * The EAL's own choice is 4 GiB, where OpenSHMEM's symmetric heap lies (Open MPI
+ * asks for it at 0xff000000, fixed). 256 GiB is out of its way.
+ */
+#define BASE_VA "0x4000000000"
+
 /* The EAL makes an empty folder even when told to share nothing. */
 static void
 remove_runtime_dir(void)
@@ -105,6 +111,7 @@ start(const struct plx_conf *conf, const cpu_set_t *set, const unsigned *lcores,
 	args[n_args++] = (char *)"--no-pci";
 	args[n_args++] = (char *)"--no-telemetry";
 	args[n_args++] = (char *)"--iova-mode=va";
+	args[n_args++] = (char *)"--base-virtaddr=" BASE_VA;
 	args[n_args++] = (char *)"--log-level=*:3";
 	args[n_args++] = (char *)"--file-prefix";
 	args[n_args++] = prefix;

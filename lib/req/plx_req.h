@@ -211,12 +211,14 @@ struct plx_req {
 	struct plx_dt *dt; /* NULL: buf is contiguous */
 	union {
 		struct plx_req_send send;
-		struct {
-			uint64_t info_tag, info_len; /* of the message that was matched */
-			union {
-				struct plx_tag_recv tag;
-				struct plx_req_rndv rndv;
-				struct plx_msg *msg; /* on the way to the owner */
+		union {
+			struct plx_tag_recv tag; /* until it is matched */
+			struct {
+				uint64_t info_tag, info_len; /* of the message that was matched */
+				union {
+					struct plx_req_rndv rndv;
+					struct plx_msg *msg; /* on the way to the owner */
+				};
 			};
 		} recv;
 		struct plx_flush flush;
@@ -228,6 +230,8 @@ struct plx_req {
 #define PLX_REQ_SIZE 272
 _Static_assert(sizeof(struct plx_req) <= PLX_REQ_SIZE, "the ABI promises this size");
 _Static_assert(PLX_REQ_SIZE % 16 == 0, "user areas stay aligned");
+_Static_assert(offsetof(struct plx_req, recv) + sizeof(struct plx_tag_recv) <= 2 * PLX_LINE,
+	"a match reads two lines of a request");
 
 /** @return the user's area: what the API hands out. */
 static inline void *

@@ -45,14 +45,16 @@ struct plx_tag_link {
 struct plx_tag_recv {
 	uint64_t tag;  /* as posted, less the bits outside mask */
 	uint64_t mask; /* bits of the tag that matter */
-	uint64_t seq;  /* place in post order */
+	uint64_t seq : 56;    /* place in post order */
+	uint64_t class_i : 8; /* PLX_TAG_MAX_CLASSES: residual */
 	union {
 		struct plx_tag_link link;           /* same mask and tag */
 		TAILQ_ENTRY(plx_tag_recv) residual; /* receives without a class */
 	};
 	struct plx_tag_recv *walk; /* next in post order, see plx_tag_recv_first() */
-	uint8_t class_i;           /* PLX_TAG_MAX_CLASSES: residual */
 };
+
+_Static_assert(sizeof(struct plx_tag_recv) == 48, "fits beside 16 bytes in a cache line");
 
 /**
  * An unexpected message's place in the engine; embedded in a kept message. Read

@@ -8,11 +8,16 @@
  * only. Inline that is the thread that gives the turns, so pieces are packed
  * straight into the device's memory. Dedicated, a send is packed into a buffer of
  * ours when it is posted, and a receive is unpacked from one when it is over.
+ * The same for what may not fit one fragment: pack() may stop short of the length
+ * given, at a whole element (MPICH's does), and unpack() may refuse a part of one,
+ * so that what we cut anywhere must be packed and unpacked in one call.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ucp_int.h"
+
+#define WHOLE_MAX 1024u /* longer than this may travel in more than one fragment */
 
 /* A handle is the address of this with the class in its low bits. */
 struct dt_generic {
@@ -37,7 +42,7 @@ struct dt_state {
 	uint8_t *bounce;
 	uint64_t got; /* bytes that have arrived at bounce */
 	bool recv;
-	ucs_status_t status; /* the first that unpack did not like */
+	ucs_status_t status; /* the first that pack or unpack did not like */
 };
 
 static struct dt_generic *
@@ -121,8 +126,9 @@ generic_pack(void *dt, uint64_t offset, void *to, uint64_t len)
 	while (done < len) {
 		size_t n = d->type->ops.pack(d->state, offset + done, (char *)to + done, len - done);
 
-		if (n == 0 || n > len - done) { /* it promised more: nothing better to send */
+		if (n == 0 || n > len - done) { /* it promised more: the operation fails */
 			memset((char *)to + done, 0, len - done);
+			d->status = UCS_ERR_IO_ERROR;
 			return;
 		}
 		done += n;
@@ -188,7 +194,7 @@ generic_open(ucp_worker_h w, const struct dt_generic *type, void *buffer, size_t
 	d->state = recv ? type->ops.start_unpack(type->context, buffer, count)
 			: type->ops.start_pack(type->context, buffer, count);
 	*buf = (struct ucp_buf){buffer, type->ops.packed_size(d->state), &d->dt};
-	if (!w->core->dedicated)
+	if (!w->core->dedicated && buf->len <= WHOLE_MAX)
 		return UCS_OK;
 	d->bounce = malloc(buf->len != 0 ? buf->len : 1);
 	if (d->bounce == NULL) {

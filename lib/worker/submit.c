@@ -232,6 +232,8 @@ cancel_run(void *arg)
 		return;
 	req->posted = false;
 	plx_tag_cancel(worker_of(req)->tag, &req->recv.tag);
+	req->recv.info_tag = 0;
+	req->recv.info_len = 0;
 	plx_req_complete(req, -ECANCELED);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * which.c - which libucp this MPI uses, and how long MPI_Init takes
+ * which.c - which libucp and which components this MPI uses, and how long MPI_Init takes
  */
 #define _GNU_SOURCE
 #include <time.h>
@@ -21,7 +21,7 @@ int
 main(int argc, char **argv)
 {
 	double t = now_s(), longest;
-	char line[4096], *path;
+	char line[4096], seen[4096] = "", *path;
 	int rank, size;
 	FILE *f;
 
@@ -35,14 +35,15 @@ main(int argc, char **argv)
 		CHECK(f != NULL, "no /proc/self/maps");
 		while (fgets(line, sizeof(line), f) != NULL) {
 			path = strchr(line, '/');
-			if (path == NULL || strstr(path, "/libucp.so") == NULL)
+			if (path == NULL || strcmp(path, seen) == 0 || (strstr(path, "/libucp.so") == NULL &&
+				strstr(path, "/mca_pml_") == NULL && strstr(path, "/mca_osc_") == NULL))
 				continue;
-			printf("libucp %s", path);
-			break;
+			strcpy(seen, path);
+			printf("loaded %s", path);
 		}
 		fclose(f);
 		printf("init_s %.3f\n", longest);
-		printf("ranks %d\n", size);
+		printf("ranks %d\nwhich ok\n", size);
 	}
 	MPI_Finalize();
 	return 0;
