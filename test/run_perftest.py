@@ -22,8 +22,9 @@ import time
 import run_util as u
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TESTS = ["tag_lat", "tag_bw", "tag_sync_lat", "ucp_am_lat", "ucp_am_bw", "stream_lat", "stream_bw"]
-         "ucp_fadd", "ucp_swap", "ucp_cswap"]
+TESTS = ["tag_lat", "tag_bw", "tag_sync_lat", "ucp_put_lat", "ucp_put_bw", "ucp_get", "ucp_add",
+         "ucp_fadd", "ucp_swap", "ucp_cswap", "ucp_am_lat", "ucp_am_bw", "stream_lat", "stream_bw",
+         "ucp_am_bw:iov", "stream_bw:iov"]  # name, or name:layout of the data on both sides
 ATOMICS = ["ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap"]
 SIZES = [8, 64, 1024, 4096, 8192, 16384, 65536, 262144, 1048576, 4194304]
 UCX_BEST = {"UCX_TLS": "posix,cma,self"}
@@ -32,8 +33,10 @@ UCX_BEST = {"UCX_TLS": "posix,cma,self"}
 def pair(prefix, env, test, size, n, cores, timeout, extra=()):
     """Server and client; returns (error text, last result line's numbers)."""
     port = str(u.free_port())
-    base = ["ucx_perftest", "-t", test, "-s", str(size), "-n", str(n), "-w", str(max(1, n // 10)),
-            "-p", port, *extra]
+    name, _, layout = test.partition(":")
+    lengths = f"{size // 2},{size - size // 2}" if layout == "iov" else str(size)
+    base = ["ucx_perftest", "-t", name, "-s", lengths, "-n", str(n), "-w", str(max(1, n // 10)),
+            "-p", port, *(["-D", f"{layout},{layout}"] if layout else []), *extra]
     with tempfile.TemporaryFile("w+") as s_out, tempfile.TemporaryFile("w+") as c_out:
         server = u.start(["taskset", "-c", cores[0], *prefix, *base], env, stdout=s_out,
                          stderr=subprocess.STDOUT)

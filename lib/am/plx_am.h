@@ -98,6 +98,7 @@ void plx_am_close(struct plx_am *am);
 int plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h);
 
 /** @return the bytes of the user's header. */
+/** @return the bytes of the user's header. */
 static inline uint32_t
 plx_am_hdr_len(const struct plx_wire_am *h)
 {
@@ -139,6 +140,7 @@ unsigned plx_am_poll(struct plx_am *am);
 void plx_am_flush_slow(struct plx_am *am);
 
 /** Owner, dedicated: put what did not fit into the ring. */
+/** The same, when there is anything. */
 static inline void
 plx_am_flush(struct plx_am *am)
 {

@@ -66,6 +66,8 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	uint32_t slot;
 	int rc;
 
+	if (v->copy <= CHUNK_MIN) /* one chunk is not shared, only fought over */
+		return -EAGAIN;
 	slot = ~q->shared_used != 0 ? __builtin_ctzll(~q->shared_used) : 64;
 	if (slot >= n_slots)
 		return -EAGAIN;
