@@ -202,6 +202,29 @@ ep_mem_use(struct perf_side *s)
 	return 0;
 }
 
+/* As many eps to ourselves; no message is sent. */
+static int
+ep_mem_self(struct perf_side *s, const struct perf_test *t)
+{
+	struct mem_use before, idle;
+	void *peer = s->peer_addr, *own;
+	size_t len;
+	int rc;
+
+	if (s->be->address(s, &own, &len) != 0)
+		return -1;
+	malloc_trim(0); /* else these take the place of those before */
+	before = mem_use(s->o);
+	s->peer_addr = own;
+	rc = s->be->eps_create(s, s->o->eps);
+	s->peer_addr = peer;
+	idle = mem_use(s->o);
+	free(own);
+	if (rc != 0 || ep_mem_rows(s, t, "self", &before, &idle) != 0)
+		return -1;
+	return s->be->eps_close(s);
+}
+
 int
 ep_mem_run(struct perf_side *s, const struct perf_test *t, size_t size)
 {
@@ -220,5 +243,7 @@ ep_mem_run(struct perf_side *s, const struct perf_test *t, size_t size)
 	if (ep_mem_rows(s, t, "idle", &before, &idle) != 0 ||
 		ep_mem_rows(s, t, "used", &before, &used) != 0)
 		return -1;
-	return s->be->eps_close(s);
+	if (s->be->eps_close(s) != 0)
+		return -1;
+	return ep_mem_self(s, t);
 }

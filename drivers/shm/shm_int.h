@@ -49,7 +49,7 @@ struct shm_peer {
 	int bell;		/* of the receiver, when wakes */
 	bool gone;		/* the process is; drain what it sent, then dead */
 	uint8_t rx_slot;	/* of ours that it sends to, or SHM_NO_SLOT */
-	uint32_t data_end[SHM_CELLS]; /* data_head after the cell, low 32 bits */
+	uint32_t *data_end;	/* of each cell: data_head behind it, low 32 bits; SHM_TX_SLOT */
 };
 
 /* The receiving side of one slot in our own segment. */

@@ -236,7 +236,7 @@ shm_seg_map(const struct shm_addr *addr, struct shm_seg **out, uint64_t *inode)
 	int fd, rc;
 
 	snprintf(path, sizeof(path), "/proc/%u/fd/%u", addr->pid, addr->fd);
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return errno == ENOENT ? -ECONNREFUSED : errno == EACCES ? -EHOSTUNREACH : -errno;
 	/* A shorter file, or one that may become shorter, would fault when touched. */
@@ -263,7 +263,15 @@ shm_seg_map(const struct shm_addr *addr, struct shm_seg **out, uint64_t *inode)
 static bool
 slot_take(const struct shm_queue *sq, struct shm_peer *p)
 {
-	for (uint32_t i = 0; i < p->seg->n_slots; i++) {
+	/* once, and within what is mapped: it may be written on after seg_check() */
+	uint32_t n = __atomic_load_n(&p->seg->n_slots, __ATOMIC_RELAXED);
+
+	n = RTE_MIN(n, (uint32_t)((p->addr.len - SHM_SLOTS_OFF) / SHM_SLOT_LEN));
+	n = RTE_MIN(n, SHM_SLOTS_MAX);
+	p->data_end = calloc(SHM_CELLS, sizeof(p->data_end[0]));
+	if (p->data_end == NULL)
+		return false; /* by mail, then */
+	for (uint32_t i = 0; i < n; i++) {
 		struct shm_slot *slot = shm_slot_at(p->seg, i);
 		uint32_t st = SHM_SLOT_FREE;
 
@@ -283,6 +291,8 @@ slot_take(const struct shm_queue *sq, struct shm_peer *p)
 		p->data = (uint8_t *)slot + SHM_DATA_OFF;
 		return true;
 	}
+	free(p->data_end);
+	p->data_end = NULL;
 	return false;
 }
 
@@ -345,6 +355,7 @@ shm_peer_close(struct plx_peer *peer)
 	if (p->rx_slot != SHM_NO_SLOT && is_owner(sq))
 		shm_slot_reset(sq, p->rx_slot);
 	tx_leave(p);
+	free(p->data_end);
 	pid_unwatch(sq, p);
 }
 

@@ -44,7 +44,7 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Whether large private buffers are read and written by cross-memory attach."),
 	ROW_UINT(PLX_CONF_PEER_CHECK_MS, "worker.peer_check_ms", "ms", "20", 1, 60000, true,
 		"How often a worker looks whether its peers are alive."),
-	ROW_UINT(PLX_CONF_EAGER_MAX, "proto.eager_max", "bytes", "8k", 0, 1ull << 30, true,
+	ROW_UINT(PLX_CONF_EAGER_MAX, "proto.eager_max", "bytes", "8k", 0, 64u << 20, true,
 		"Largest message sent without asking; longer ones use rendezvous."),
 	ROW_ENUM(PLX_CONF_RNDV_SCHEME, "rndv.scheme", "auto", rndv_choices, true,
 		"How rendezvous data moves: receiver reads, both sides copy, or fragments."),

@@ -58,7 +58,7 @@ name_open(const struct plx_seg_name *name, bool write)
 	if (name->proc.host != plx_proc_host())
 		return -EHOSTUNREACH;
 	snprintf(path, sizeof(path), "/proc/%u/fd/%u", name->proc.pid, name->fd);
-	fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
 	if (plx_proc_start(name->proc.pid) != name->proc.start)

@@ -18,7 +18,7 @@
 #include "rndv_int.h"
 
 /* Below this two system calls cost more than sharing one copy gains. */
-#define CHUNK_MIN (64u << 10)
+#define CHUNK_MIN (32u << 10)
 
 static inline uint64_t
 min_u64(uint64_t a, uint64_t b)

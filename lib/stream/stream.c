@@ -156,6 +156,7 @@ chunks_drop(struct plx_stream *s, struct plx_stream_chunks *list)
 static void
 stream_free(struct plx_stream *s)
 {
+	set_ready(s, false);
 	LIST_REMOVE(s, link);
 	s->ep->n_msgs--;
 	plx_pool_put(&s->all->pool, s);

@@ -226,9 +226,12 @@ static uint32_t
 conn_crc(const uint8_t *p, size_t len)
 {
 	const size_t at = offsetof(struct plx_wire_conn, crc);
-	uint32_t crc = rte_hash_crc(p, at, ~0u);
+	alignas(8) uint8_t copy[PLX_WIRE_CONN_MAX]; /* rte_hash_crc() reads whole words */
+	uint32_t crc;
 
-	return rte_hash_crc(p + at + 4, len - at - 4, crc);
+	memcpy(copy, p, len);
+	crc = rte_hash_crc(copy, at, ~0u);
+	return rte_hash_crc(copy + at + 4, len - at - 4, crc);
 }
 
 size_t

@@ -61,7 +61,7 @@ enum worker_am_way {
 enum worker_am_way worker_am_choose(const struct plx_ep *ep, uint64_t all, uint64_t len,
 	uint32_t how);
 
-#define WORKER_FRAGS_LEN_MAX (1ull << 30) /* the most that proto.eager_max allows */
+#define WORKER_FRAGS_LEN_MAX (64ull << 20) /* the most that proto.eager_max allows */
 
 /* am.c */
 void worker_rx_am_first(struct plx_worker *w, const struct plx_rx *rx);

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+#
+# tsan.sh - build with the thread sanitizer and run the suite "threads"
+#
+# usage: tsan.sh
+# BUILD names the build folder, build-tsan when not set. DPDK's rings order by compiler
+# barriers on this machine; RTE_USE_C11_MEM_MODEL and test/tsan.h make them say so in
+# a way that the sanitizer understands.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+build=${BUILD:-build-tsan}
+if [ ! -f "$build/build.ninja" ]; then
+	CC=${CC:-clang} meson setup "$build" -Db_sanitize=thread -Db_lundef=false -Dapps=false \
+		-Ddocs=false -Dbuildtype=debugoptimized \
+		"-Dc_args=['-DRTE_USE_C11_MEM_MODEL','-include','$PWD/test/tsan.h']" || exit 1
+fi
+ninja -C "$build" test/ucp_threads_test || exit 1
+export TSAN_OPTIONS="suppressions=$PWD/test/tsan.supp history_size=4 halt_on_error=0 exitcode=66"
+meson test -C "$build" --no-rebuild --suite threads --print-errorlogs

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * fuzz_seed.c - makes the inputs that the fuzz targets begin with
+ *
+ * usage: fuzz_seed FOLDER
+ * Writes FOLDER/TARGET/NN; the same bytes every time.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "plx_wire.h"
+
+#define SEED_MAX 2048
+
+static const char *folder, *target;
+static unsigned serial;
+static uint8_t buf[SEED_MAX];
+static size_t used;
+static uint64_t rng = 1;
+
+static uint8_t
+any(void)
+{
+	uint64_t z = rng += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	return (uint8_t)(z >> 40);
+}
+
+static void
+put(uint8_t byte)
+{
+	if (used < sizeof(buf))
+		buf[used++] = byte;
+}
+
+static void
+put_any(unsigned n)
+{
+	static const uint8_t usual[] = {0, 0, 0, 1, 2, 7, 8, 16, 255};
+
+	while (n-- > 0)
+		put(any() & 1 ? usual[any() % sizeof(usual)] : any());
+}
+
+static void
+end(void)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, target);
+	if (mkdir(path, 0777) != 0 && errno != EEXIST)
+		exit(1);
+	snprintf(path, sizeof(path), "%s/%s/%02u", folder, target, serial++);
+	f = fopen(path, "wb");
+	if (f == NULL || fwrite(buf, 1, used, f) != used || fclose(f) != 0) {
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		exit(1);
+	}
+	used = 0;
+}
+
+/* One message of each opcode with all that can be made right made right, and turns. */
+static void
+wire_opcodes(uint8_t device, uint8_t how_device)
+{
+	put(device);
+	put(how_device);
+	for (unsigned op = 1; op < PLX_WIRE_N; op++) {
+		for (unsigned k = 0; k < 4; k++) { /* a command of the application before it */
+			put((uint8_t)(6 + (op * 4 + k) % 20));
+			put((uint8_t)(k & 1));
+			put_any(2);
+		}
+		put(1);
+		put((uint8_t)(op & 1));
+		put((uint8_t)op);
+		put(0x7f);
+		put(8);
+		put_any(plx_wire_hdr_len[op] + 8u);
+		put(0);
+		put(0x0e);
+	}
+	end();
+}
+
+static void
+wire(void)
+{
+	target = "wire";
+	wire_opcodes(0, 0);
+	wire_opcodes(4, 0x10);
+	wire_opcodes(1, 0x27);
+	for (unsigned i = 0; i < 24; i++) {
+		put(any());
+		put(any());
+		for (unsigned k = 0; k < 12u + i * 2; k++) {
+			put(any() % 32);
+			put(any());
+			put_any(any() % 24);
+		}
+		end();
+	}
+}
+
+/* Inputs of targets that lay them over something real: how, then where to change it. */
+static void
+overlay(const char *name, unsigned n_hows, unsigned len)
+{
+	target = name;
+	for (unsigned how = 0; how < n_hows; how++) {
+		put((uint8_t)how);
+		for (unsigned i = 0; i < len; i++)
+			put(how & 1 ? 0 : any());
+		end();
+		put((uint8_t)how);
+		for (unsigned i = 0; i < len; i++)
+			put(any() % 16 == 0 ? any() : 0);
+		end();
+	}
+}
+
+static void
+conn(void)
+{
+	static const uint8_t kinds[] = {PLX_WIRE_CONN_HELLO, PLX_WIRE_CONN_ACCEPT,
+		PLX_WIRE_CONN_REJECT, PLX_WIRE_CONN_DONE};
+
+	target = "conn";
+	for (unsigned i = 0; i < 16; i++) {
+		const struct plx_wire_conn h = {.version = 1, .kind = kinds[i % 4],
+			.err_mode = i >> 2 & 1, .conn_id = PLX_WIRE_CONN_ID_MIN + i};
+
+		put((uint8_t)(2 | i >> 3));
+		for (unsigned k = 0; k < 1 + (i >> 3); k++) {
+			if (i >> 3) { /* over the socket: how, length */
+				put(i & 4 ? 2 : 3);
+				put(sizeof(h));
+				put(0);
+			}
+			for (unsigned b = 0; b < sizeof(h); b++)
+				put(((const uint8_t *)&h)[b]);
+		}
+		end();
+	}
+}
+
+static void
+shm(void)
+{
+	target = "shm";
+	for (unsigned i = 0; i < 24; i++) {
+		put(0);
+		put(i & 3);
+		for (unsigned k = 0; k < 8 + i; k++) {
+			put(i < 12 ? 1 + k % 5 : any() % 8);
+			put((uint8_t)((any() & 0xfc) | (i & 3)));
+			put_any(any() % 40);
+			put(5);
+			put(0x24);
+		}
+		end();
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: fuzz_seed FOLDER\n");
+		return 2;
+	}
+	folder = argv[1];
+	if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+		perror(folder);
+		return 1;
+	}
+	wire();
+	serial = 0;
+	overlay("addr", 8, 80);
+	serial = 0;
+	overlay("rkey", 12, PLX_WIRE_MEM_MAX);
+	serial = 0;
+	conn();
+	serial = 0;
+	shm();
+	return 0;
+}
