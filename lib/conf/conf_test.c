@@ -328,7 +328,7 @@ ucx_names_are_mapped_and_ours_win(void)
 	CU_ASSERT_EQUAL(plx_conf_log_level(&conf), RTE_LOG_WARNING);
 	setenv("MPI_UCX_RNDV_THRESH", "inf", 1);
 	CU_ASSERT_EQUAL(plx_conf_load_env(&conf, "MPI"), 0);
-	CU_ASSERT_EQUAL(u64("rndv.frag_max"), 1u << 30);
+	CU_ASSERT_EQUAL(u64("proto.eager_max"), 64u << 20);
 	setenv("PLX_PROTO_EAGER_MAX", "5", 1);
 	CU_ASSERT_EQUAL(plx_conf_load_env(&conf, "MPI"), 0);
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), 5);
@@ -362,7 +362,7 @@ ucx_values_without_a_counterpart_leave_ours(void)
 	CU_ASSERT_EQUAL(plx_conf_set_ucx(&conf, "RNDV_THRESH", "99999999999999999999",
 				PLX_CONF_FROM_API, err),
 		0);
-	CU_ASSERT_EQUAL(u64("rndv.frag_max"), 1u << 30);
+	CU_ASSERT_EQUAL(u64("proto.eager_max"), 64u << 20);
 }
 
 static void
