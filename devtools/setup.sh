@@ -10,7 +10,7 @@ set -u
 
 build_packages=(gcc libc6-dev meson ninja-build pkg-config libdpdk-dev libjansson-dev)
 test_packages=(libcunit1-dev mpich libmpich-dev openmpi-bin libopenmpi-dev ucx-utils libucx-dev
-	python3 util-linux procps)
+	python3 util-linux procps clang libclang-rt-dev)
 want_pages=${1:-${PLX_HUGEPAGES:-512}}
 
 case $want_pages in

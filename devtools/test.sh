@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 #
-# test.sh - build, build again with sanitizers, run every test, count
+# test.sh - build, build again with sanitizers, run every test, fuzz, count
 #
-# usage: test.sh [--no-asan] [--quick]
+# usage: test.sh [--no-asan] [--no-fuzz] [--quick]
 #   --no-asan  leave the sanitizer build out
+#   --no-fuzz  leave the fuzz targets out, a minute each
 #   --quick    unit and api tests only
 # BUILD names the build folder, build when not set.
 # The last line is "N passed, N failed", with ", N skipped" where there are any.
@@ -15,6 +16,7 @@ cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build}
 asan_build=$build-asan
 asan=yes
+fuzz=yes
 quick=no
 passed=0 failed=0 skipped=0
 slower=1 # how much longer a test may take
@@ -22,7 +24,8 @@ slower=1 # how much longer a test may take
 for arg in "$@"; do
 	case $arg in
 	--no-asan) asan=no ;;
-	--quick) quick=yes ;;
+	--no-fuzz) fuzz=no ;;
+	--quick) quick=yes fuzz=no ;;
 	*) sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2 ;;
 	esac
 done
@@ -74,7 +77,7 @@ run()
 		suites+=(--suite "$s")
 	done
 	rm -f "$log"
-	meson test -C "$dir" --no-rebuild -t "$slower" "${suites[@]}" 2>&1 | grep -E '^ *[0-9]+/[0-9]+ '
+	meson test -C "$dir" --no-rebuild -t "$slower" "${suites[@]}" 2>&1 | grep --line-buffered -E '^ *[0-9]+/[0-9]+ '
 	counts=$(python3 devtools/count_tests.py "$log")
 	sed '$d' <<<"$counts"
 	read -r p f s <<<"$(tail -n 1 <<<"$counts")"
@@ -95,6 +98,11 @@ if [ $asan = yes ] &&
 	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 	slower=4
 	run "$asan_build" unit api
+fi
+if [ $fuzz = yes ]; then
+	for target in wire addr rkey; do
+		step "fuzz $target" env BUILD="$build-fuzz" ./devtools/fuzz.sh 60 $target
+	done
 fi
 step "names" ./devtools/check-names.sh
 step "documentation" ./devtools/check-docs.sh
