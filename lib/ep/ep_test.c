@@ -319,7 +319,7 @@ what_the_device_refuses_for_good_fails_and_the_rest_goes_on(void)
 static void
 a_failed_ep_stays_while_somebody_has_it(void)
 {
-	struct plx_ep_user user[2];
+	struct plx_ep_user user[2] = {0};
 	struct item it = {.number = 0};
 	struct plx_peer *peer;
 
