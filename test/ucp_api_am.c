@@ -152,17 +152,6 @@ am_pair_open(struct pair *p, bool one_context, ucs_thread_mode_t mode, unsigned 
 }
 
 static void
-sent_cb(void *request, ucs_status_t status, void *user_data)
-{
-	struct op *op = user_data;
-
-	(void)request;
-	op->n_calls++;
-	op->n_inside += op->in_call;
-	op->status = status;
-}
-
-static void
 am_send(struct op *op, ucp_ep_h ep, unsigned id, const void *hdr, size_t hdr_len, const void *buf,
 	size_t count, ucp_datatype_t type, uint32_t flags, uint32_t attr)
 {
@@ -173,7 +162,7 @@ am_send(struct op *op, ucp_ep_h ep, unsigned id, const void *hdr, size_t hdr_len
 	memset(op, 0, sizeof(*op));
 	param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
 		UCP_OP_ATTR_FIELD_FLAGS | attr | (type != 0 ? UCP_OP_ATTR_FIELD_DATATYPE : 0);
-	param.cb.send = sent_cb;
+	param.cb.send = util_sent;
 	param.user_data = op;
 	param.flags = flags;
 	param.datatype = type;

@@ -49,23 +49,23 @@ on_accept(ucp_ep_h ep, void *arg)
 }
 
 static void
+on_error(struct cs *s, int side, ucp_ep_h ep, ucs_status_t status)
+{
+	s->n_err[side]++;
+	s->err[side] = status;
+	s->err_ep[side] = ep;
+}
+
+static void
 on_error_0(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
-	struct cs *s = arg;
-
-	s->n_err[0]++;
-	s->err[0] = status;
-	s->err_ep[0] = ep;
+	on_error(arg, 0, ep, status);
 }
 
 static void
 on_error_1(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
-	struct cs *s = arg;
-
-	s->n_err[1]++;
-	s->err[1] = status;
-	s->err_ep[1] = ep;
+	on_error(arg, 1, ep, status);
 }
 
 static socklen_t
@@ -950,23 +950,6 @@ client_that_dies_is_told_once_within_a_second(void)
 	cs_close(&s);
 }
 
-static ucp_ep_h
-ep_by_address(struct cs *s, const void *addr)
-{
-	ucp_ep_params_t params;
-	ucp_ep_h ep;
-
-	memset(&params, 0xa5, sizeof(params));
-	params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER |
-		UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
-	params.address = addr;
-	params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-	params.err_handler.cb = on_error_0;
-	params.err_handler.arg = s;
-	UTIL_OK(ucp_ep_create(s->p.n[0].w, &params, &ep));
-	return ep;
-}
-
 static void
 peer_by_address_that_dies_is_told_once_within_a_second(void)
 {
@@ -975,7 +958,7 @@ peer_by_address_that_dies_is_told_once_within_a_second(void)
 
 	cs_open(&s);
 	child_open(&c, s.p.n[0].w, "address");
-	s.p.n[0].ep = ep_by_address(&s, c.addr);
+	s.p.n[0].ep = util_ep_with_handler(s.p.n[0].w, c.addr, on_error_0, &s);
 	child_hello(&c, s.p.n[0].w, s.p.n[0].ep);
 	kill_and_look(&s, &c);
 	close_ep(&s, 0, 0); /* a failed ep has nothing to wait for */
@@ -991,7 +974,7 @@ handler_of_a_closed_ep_is_not_called(void)
 
 	cs_open(&s);
 	child_open(&c, s.p.n[0].w, "address");
-	s.p.n[0].ep = ep_by_address(&s, c.addr);
+	s.p.n[0].ep = util_ep_with_handler(s.p.n[0].w, c.addr, on_error_0, &s);
 	child_hello(&c, s.p.n[0].w, s.p.n[0].ep);
 	kill(c.pid, SIGKILL);
 	close_ep(&s, 0, UCP_EP_CLOSE_FLAG_FORCE);

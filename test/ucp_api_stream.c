@@ -6,17 +6,6 @@
 #include "ucp_api_test.h"
 
 static void
-sent_cb(void *request, ucs_status_t status, void *user_data)
-{
-	struct op *op = user_data;
-
-	(void)request;
-	op->n_calls++;
-	op->n_inside += op->in_call;
-	op->status = status;
-}
-
-static void
 recv_cb(void *request, ucs_status_t status, size_t length, void *user_data)
 {
 	struct op *op = user_data;
@@ -37,7 +26,7 @@ s_send_dt(struct op *op, ucp_ep_h ep, const void *buf, size_t count, ucp_datatyp
 	memset(op, 0, sizeof(*op));
 	param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
 		UCP_OP_ATTR_FIELD_DATATYPE;
-	param.cb.send = sent_cb;
+	param.cb.send = util_sent;
 	param.user_data = op;
 	param.datatype = type;
 	op->in_call = true;

@@ -351,23 +351,6 @@ on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 	++*(int *)arg;
 }
 
-static ucp_ep_h
-ep_with_handler(ucp_worker_h w, const ucp_address_t *addr, int *n)
-{
-	ucp_ep_params_t params;
-	ucp_ep_h ep;
-
-	memset(&params, 0xa5, sizeof(params));
-	params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER |
-		UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
-	params.address = addr;
-	params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-	params.err_handler.cb = on_error;
-	params.err_handler.arg = n;
-	UTIL_OK(ucp_ep_create(w, &params, &ep));
-	return ep;
-}
-
 /* Sleep until the handler was called. @return ms, or -1 */
 static int
 sleep_until_error(ucp_worker_h w, const int *n)
@@ -391,7 +374,7 @@ death_of_a_peer_wakes(void)
 	ucp_ep_h ep;
 
 	child_open(&c, w, "address");
-	ep = ep_with_handler(w, c.addr, &n);
+	ep = util_ep_with_handler(w, c.addr, on_error, &n);
 	child_hello(&c, w, ep);
 	CU_ASSERT_FATAL(arm(w));
 	kill(c.pid, SIGKILL);
@@ -410,7 +393,7 @@ closing_of_a_peer_wakes_whoever_it_knows(void)
 	ucp_ep_h ep;
 
 	pair_open(&p, FEATURES);
-	ep = ep_with_handler(p.n[0].w, p.n[1].addr, &n);
+	ep = util_ep_with_handler(p.n[0].w, p.n[1].addr, on_error, &n);
 	(void)ep;
 	exchange(&p, 0, 8, 1, true, UTIL_NBX); /* only this way: the other never connects */
 	CU_ASSERT_FATAL(arm(p.n[0].w));

@@ -38,8 +38,8 @@ complete(struct op *op, ucs_status_t status, const ucp_tag_recv_info_t *info)
 		op->info = *info;
 }
 
-static void
-send_nbx_cb(void *request, ucs_status_t status, void *user_data)
+void
+util_sent(void *request, ucs_status_t status, void *user_data)
 {
 	(void)request;
 	complete(user_data, status, NULL);
@@ -105,7 +105,7 @@ util_send(struct op *op, ucp_ep_h ep, const void *buf, size_t len, ucp_tag_t tag
 	memset(op, 0, sizeof(*op));
 	op->in_call = true;
 	param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-	param.cb.send = send_nbx_cb;
+	param.cb.send = util_sent;
 	param.user_data = op;
 	switch (how) {
 	case UTIL_NB:
@@ -240,17 +240,38 @@ util_worker(ucp_context_h ctx, ucs_thread_mode_t mode)
 	return w;
 }
 
+static ucp_ep_h
+ep_create(ucp_worker_h w, const ucp_address_t *addr, ucp_ep_params_t *params)
+{
+	ucp_ep_h ep;
+
+	params->field_mask |= UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+	params->address = addr;
+	UTIL_OK(ucp_ep_create(w, params, &ep));
+	return ep;
+}
+
 ucp_ep_h
 util_ep(ucp_worker_h w, const ucp_address_t *addr)
 {
 	ucp_ep_params_t params;
-	ucp_ep_h ep;
 
 	memset(&params, 0xa5, sizeof(params));
-	params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-	params.address = addr;
-	UTIL_OK(ucp_ep_create(w, &params, &ep));
-	return ep;
+	params.field_mask = 0;
+	return ep_create(w, addr, &params);
+}
+
+ucp_ep_h
+util_ep_with_handler(ucp_worker_h w, const ucp_address_t *addr, ucp_err_handler_cb_t cb, void *arg)
+{
+	ucp_ep_params_t params;
+
+	memset(&params, 0xa5, sizeof(params));
+	params.field_mask = UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+	params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+	params.err_handler.cb = cb;
+	params.err_handler.arg = arg;
+	return ep_create(w, addr, &params);
 }
 
 void
@@ -261,7 +282,9 @@ util_pair_open(struct pair *p, bool one_context, ucs_thread_mode_t mode)
 	memset(p, 0, sizeof(*p));
 	p->one_context = one_context;
 	for (i = 0; i < 2; i++) {
-		p->n[i].ctx = i == 1 && one_context ? p->n[0].ctx : util_context(UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_STREAM);
+		p->n[i].ctx = i == 1 && one_context
+			? p->n[0].ctx
+			: util_context(UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_STREAM);
 		p->n[i].w = util_worker(p->n[i].ctx, mode);
 		UTIL_OK(ucp_worker_get_address(p->n[i].w, &p->n[i].addr, &p->n[i].addr_len));
 	}

@@ -192,6 +192,11 @@ struct pair {
 ucp_context_h util_context(uint64_t features);
 ucp_worker_h util_worker(ucp_context_h ctx, ucs_thread_mode_t mode);
 ucp_ep_h util_ep(ucp_worker_h w, const ucp_address_t *addr);
+/** The same in error mode PEER, with this handler. */
+ucp_ep_h util_ep_with_handler(ucp_worker_h w, const ucp_address_t *addr, ucp_err_handler_cb_t cb,
+	void *arg);
+/** A send callback of nbx whose user data is a struct op. */
+void util_sent(void *request, ucs_status_t status, void *user_data);
 void util_pair_open(struct pair *p, bool one_context, ucs_thread_mode_t mode);
 void util_pair_close(struct pair *p);
 unsigned util_pair_turn(struct pair *p);

@@ -133,11 +133,11 @@ ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t t
 	return ret;
 }
 
-ucs_status_ptr_t
-ucp_tag_send_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatype,
-	ucp_tag_t tag, ucp_send_callback_t cb)
+/* The forms without a ucp_request_param_t differ in p, and a synchronous send in one word. */
+static inline ucs_status_ptr_t
+send_typed(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatype, ucp_tag_t tag,
+	bool sync, const struct ucp_post *p)
 {
-	struct ucp_post p = ucp_post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_buf buf;
@@ -146,9 +146,18 @@ ucp_tag_send_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t da
 	if (status != UCS_OK)
 		return error(status);
 	ucp_lock(ep->worker);
-	ret = send_common(ep, &buf, tag, &p);
+	ret = sync ? send_req(ep, &buf, tag, true, p) : send_common(ep, &buf, tag, p);
 	ucp_unlock(ep->worker);
 	return ret;
+}
+
+ucs_status_ptr_t
+ucp_tag_send_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatype,
+	ucp_tag_t tag, ucp_send_callback_t cb)
+{
+	struct ucp_post p = ucp_post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
+
+	return send_typed(ep, buffer, count, datatype, tag, false, &p);
 }
 
 ucs_status_ptr_t
@@ -156,17 +165,8 @@ ucp_tag_send_sync_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype
 	ucp_tag_t tag, ucp_send_callback_t cb)
 {
 	struct ucp_post p = ucp_post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
-	ucs_status_ptr_t ret;
-	ucs_status_t status;
-	struct ucp_buf buf;
 
-	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
-	if (status != UCS_OK)
-		return error(status);
-	ucp_lock(ep->worker);
-	ret = send_req(ep, &buf, tag, true, &p);
-	ucp_unlock(ep->worker);
-	return ret;
+	return send_typed(ep, buffer, count, datatype, tag, true, &p);
 }
 
 ucs_status_t
@@ -174,16 +174,8 @@ ucp_tag_send_nbr(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t d
 	ucp_tag_t tag, void *req)
 {
 	struct ucp_post p = {.mask = UCP_OP_ATTR_FIELD_REQUEST, .user = req};
-	ucs_status_ptr_t ret;
-	ucs_status_t status;
-	struct ucp_buf buf;
+	ucs_status_ptr_t ret = send_typed(ep, buffer, count, datatype, tag, false, &p);
 
-	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
-	if (status != UCS_OK)
-		return status;
-	ucp_lock(ep->worker);
-	ret = send_common(ep, &buf, tag, &p);
-	ucp_unlock(ep->worker);
 	return UCS_PTR_IS_PTR(ret) ? UCS_INPROGRESS : UCS_PTR_RAW_STATUS(ret);
 }
 
@@ -266,11 +258,10 @@ ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_
 	return ret;
 }
 
-ucs_status_ptr_t
-ucp_tag_recv_nb(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t datatype, ucp_tag_t tag,
-	ucp_tag_t tag_mask, ucp_tag_recv_callback_t cb)
+static inline ucs_status_ptr_t
+recv_typed(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t datatype, ucp_tag_t tag,
+	ucp_tag_t tag_mask, const struct ucp_post *p)
 {
-	struct ucp_post p = ucp_post_nb(ucp_done_recv_nb, (void (*)(void))cb, UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
 	ucs_status_ptr_t ret = error(UCS_ERR_NO_MEMORY);
 	struct plx_req *req;
 	ucs_status_t status;
@@ -280,13 +271,22 @@ ucp_tag_recv_nb(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t datat
 	if (status != UCS_OK)
 		return error(status);
 	ucp_lock(w);
-	req = ucp_req_get(w, &p, &buf);
+	req = ucp_req_get(w, p, &buf);
 	if (req != NULL) {
 		plx_worker_tag_recv(w->core, buf.addr, buf.len, tag, tag_mask, req);
-		ret = recv_posted(req, &p, NULL);
+		ret = recv_posted(req, p, NULL);
 	}
 	ucp_unlock(w);
 	return ret;
+}
+
+ucs_status_ptr_t
+ucp_tag_recv_nb(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t datatype, ucp_tag_t tag,
+	ucp_tag_t tag_mask, ucp_tag_recv_callback_t cb)
+{
+	struct ucp_post p = ucp_post_nb(ucp_done_recv_nb, (void (*)(void))cb, UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
+
+	return recv_typed(w, buffer, count, datatype, tag, tag_mask, &p);
 }
 
 ucs_status_t
@@ -294,19 +294,8 @@ ucp_tag_recv_nbr(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t data
 	ucp_tag_t tag_mask, void *user)
 {
 	struct ucp_post p = {.mask = UCP_OP_ATTR_FIELD_REQUEST, .user = user};
-	ucs_status_ptr_t ret;
-	struct plx_req *req;
-	ucs_status_t status;
-	struct ucp_buf buf;
+	ucs_status_ptr_t ret = recv_typed(w, buffer, count, datatype, tag, tag_mask, &p);
 
-	status = ucp_buf_open(w, datatype, buffer, count, true, &buf);
-	if (status != UCS_OK)
-		return status;
-	ucp_lock(w);
-	req = ucp_req_get(w, &p, &buf);
-	plx_worker_tag_recv(w->core, buf.addr, buf.len, tag, tag_mask, req);
-	ret = recv_posted(req, &p, NULL);
-	ucp_unlock(w);
 	return UCS_PTR_IS_PTR(ret) ? UCS_INPROGRESS : UCS_PTR_RAW_STATUS(ret);
 }
 
