@@ -11,6 +11,9 @@ set -u
 build_packages=(gcc libc6-dev meson ninja-build pkg-config libdpdk-dev libjansson-dev)
 test_packages=(libcunit1-dev mpich libmpich-dev openmpi-bin libopenmpi-dev ucx-utils libucx-dev
 	python3 util-linux procps clang libclang-rt-dev)
+# For the virtual machine with RDMA devices. Its tests are skipped without.
+guest_packages=(qemu-system-x86 busybox-static kmod cpio ibverbs-providers ibverbs-utils iproute2
+	strace)
 want_pages=${1:-${PLX_HUGEPAGES:-512}}
 
 case $want_pages in
@@ -75,6 +78,13 @@ if [ -n "$missing" ]; then
 		echo "setup: could not install them; as root: apt-get install" $missing >&2
 		exit 1
 	fi
+fi
+missing=$(missing_packages "${guest_packages[@]}")
+if [ -n "$missing" ]; then
+	echo "setup: installing" $missing
+	install_packages $missing >/dev/null 2>&1 ||
+		echo "setup: could not install them, nothing will be tested on RDMA devices;" \
+			"as root: apt-get install" $missing >&2
 fi
 reserve_pages
 exit 0

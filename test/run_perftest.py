@@ -31,14 +31,16 @@ UCX_BEST = {"UCX_TLS": "posix,cma,self"}
 
 
 def pair(prefix, env, test, size, n, cores, timeout, extra=()):
-    """Server and client; returns (error text, last result line's numbers)."""
+    """Server and client; env is that of both or one for each. Returns (error text, last
+    result line's numbers)."""
     port = str(u.free_port())
+    server_env, client_env = env if isinstance(env, tuple) else (env, env)
     name, _, layout = test.partition(":")
     lengths = f"{size // 2},{size - size // 2}" if layout == "iov" else str(size)
     base = ["ucx_perftest", "-t", name, "-s", lengths, "-n", str(n), "-w", str(max(1, n // 10)),
             "-p", port, *(["-D", f"{layout},{layout}"] if layout else []), *extra]
     with tempfile.TemporaryFile("w+") as s_out, tempfile.TemporaryFile("w+") as c_out:
-        server = u.start(["taskset", "-c", cores[0], *prefix, *base], env, stdout=s_out,
+        server = u.start(["taskset", "-c", cores[0], *prefix, *base], server_env, stdout=s_out,
                          stderr=subprocess.STDOUT)
         client = None
         try:
@@ -49,8 +51,8 @@ def pair(prefix, env, test, size, n, cores, timeout, extra=()):
                     s_out.seek(0)
                     return "server: " + s_out.read(), None
                 time.sleep(0.01)
-            client = u.start(["taskset", "-c", cores[1], *prefix, *base, "127.0.0.1"], env,
-                             stdout=c_out, stderr=subprocess.STDOUT)
+            client = u.start(["taskset", "-c", cores[1], *prefix, *base, "127.0.0.1"],
+                             client_env, stdout=c_out, stderr=subprocess.STDOUT)
             codes = [p.wait(max(0.1, end - time.monotonic())) for p in (client, server)]
         except subprocess.TimeoutExpired:
             codes = ["timeout"]
@@ -166,4 +168,5 @@ def main():
     return report.status()
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

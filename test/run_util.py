@@ -34,6 +34,13 @@ class Report:
         for line in str(why).rstrip().splitlines()[-40:]:
             print(f"#   {line}", flush=True)
 
+    def result(self, name, why, note=""):
+        """Failed if there is anything wrong."""
+        if why:
+            self.fail(name, why)
+        else:
+            self.ok(name, note)
+
     def skip(self, name, why):
         self.n += 1
         print(f"ok {self.n} - {name} # SKIP {why}", flush=True)
