@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plx_soft_tag.h"
+
 #define FAKE_HOST   UINT64_C(0x656b6166) /* "fake" */
 #define FAKE_SHARED 4096
 #define FAKE_POISON 0xdd
@@ -234,6 +236,8 @@ fake_queue_open(struct plx_queue *q)
 		memset(q->shared, 0, FAKE_SHARED);
 		q->shared_len = FAKE_SHARED;
 	}
+	if (plx_soft_tag_open(q) != 0)
+		die("no memory");
 	return 0;
 }
 
@@ -251,6 +255,7 @@ fake_queue_close(struct plx_queue *q)
 		free(p);
 	}
 	LIST_REMOVE(fq, link);
+	plx_soft_tag_close(q);
 	free(q->shared);
 	free(fq);
 }
@@ -542,4 +547,6 @@ const struct plx_dev_ops fake_dev_ops = {
 	.rx_release = fake_rx_release,
 	.rma = fake_rma,
 	.peer_shared = fake_peer_shared,
+	.tag_post = plx_soft_tag_post,
+	.tag_cancel = plx_soft_tag_cancel,
 };

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "plx_shm.h"
+#include "plx_soft_tag.h"
 #include "shm_int.h"
 
 PLX_LOG_DEFINE(shm, "plx.drv.shm");
@@ -45,4 +46,6 @@ const struct plx_dev_ops plx_shm_ops = {
 	.rx_release = shm_rx_release,
 	.rma = shm_rma,
 	.peer_shared = shm_peer_shared,
+	.tag_post = plx_soft_tag_post,
+	.tag_cancel = plx_soft_tag_cancel,
 };

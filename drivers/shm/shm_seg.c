@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "plx_proc.h"
+#include "plx_soft_tag.h"
 #include "shm_int.h"
 
 #define SHM_EVENTS 16 /* deaths noticed in one control tick */
@@ -99,6 +100,9 @@ shm_queue_open(struct plx_queue *q)
 	q->caps = q->dev->caps;
 	if (plx_conf_u64(conf, PLX_CONF_SHM_CMA) == PLX_CMA_NO)
 		q->caps &= ~(PLX_DEV_GET | PLX_DEV_PUT);
+	rc = plx_soft_tag_open(q);
+	if (rc != 0)
+		goto free_seg;
 	pthread_mutex_lock(&queues.lock);
 	LIST_INSERT_HEAD(&queues.list, sq, link);
 	pthread_mutex_unlock(&queues.lock);
@@ -130,6 +134,7 @@ shm_queue_close(struct plx_queue *q)
 	if (is_owner(sq))
 		atomic_store_explicit(&sq->seg->closed, 1, memory_order_release);
 	shm_bell_close(sq);
+	plx_soft_tag_close(q);
 	plx_seg_destroy(&sq->mem);
 	close(sq->epfd);
 	free(sq);

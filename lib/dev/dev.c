@@ -239,6 +239,18 @@ plx_queue_disarm(struct plx_queue *q)
 	q->dev->ops->queue_disarm(q);
 }
 
+int
+plx_queue_tag_post(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen)
+{
+	return q->dev->ops->tag_post(q, recv, seen);
+}
+
+int
+plx_queue_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen)
+{
+	return q->dev->ops->tag_cancel(q, ctx, force, seen);
+}
+
 void
 plx_queue_control(struct plx_queue *q)
 {

@@ -19,6 +19,8 @@
 
 #include <rte_branch_prediction.h>
 
+#include <uct/api/uct_tag.h>
+
 #include "plx_assert.h"
 #include "plx_conf.h"
 #include "plx_stat.h"
@@ -32,6 +34,7 @@
 struct plx_dev;
 struct plx_queue;
 struct plx_peer;
+struct plx_soft_tag;
 
 /** What a device can do; what it can't, ep and rndv add. */
 enum plx_dev_cap {
@@ -105,6 +108,21 @@ struct plx_rma_op {
 	bool put;
 };
 
+/** What a device can do about tags; set by queue_open. */
+struct plx_dev_tag_caps {
+	uint32_t list_n;  /* receives that it holds at the most; 0: it does not match */
+	uint32_t len_min; /* bytes; to post a shorter one costs more than it saves */
+};
+
+/** A receive that a device is to match; its memory is the caller's until its last callback. */
+struct plx_dev_recv {
+	uct_tag_t tag; /* has no bits outside mask */
+	uct_tag_t mask;
+	void *buf;
+	size_t len;
+	uct_tag_context_t *ctx;
+};
+
 /** Counters of a queue. */
 struct plx_queue_stat {
 	uint64_t tx_msgs, tx_bytes, tx_full;
@@ -137,6 +155,8 @@ struct plx_queue {
 	void *shared;	     /* PLX_DEV_SHARED: zeroed memory that peers reach by peer_shared() */
 	size_t shared_len;
 	uint64_t shared_used; /* lib/rndv: cursors in use, a bit each */
+	struct plx_dev_tag_caps tag_caps;
+	struct plx_soft_tag *soft_tag; /* NULL: hardware matches, or nothing does */
 	LIST_HEAD(, plx_peer) peers[PLX_DEV_PEER_HASH]; /* by uid */
 	uint32_t n_dead;     /* dead peers not yet freed */
 	/* called when a driver finds that a peer is gone; may be NULL */
@@ -256,6 +276,30 @@ plx_peer_rma(const struct plx_rma_op *op)
 {
 	return op->peer->q->rma(op);
 }
+
+/**
+ * Let the device match a receive: behind all that it holds. It is not matched until the
+ * device and `seen` agree; messages that arrive meanwhile come by rx_burst(). The callbacks of
+ * its context are called inside rx_burst() and plx_queue_tag_cancel(), never inside this, and
+ * may call both functions again. The header that rndv_cb is given is a struct plx_rx.
+ * @param recv copied, or NULL: only tell the count
+ * @param seen tagged messages of this queue that software has dealt with since it was opened,
+ * modulo 2^16; what the device counts is those that it gave to software
+ * @return 0; -ENOSPC the list is full; -EAGAIN no room for a command now; -EOPNOTSUPP not this
+ * receive. Any other: the device matches no longer.
+ * Thread: owner. Blocks: never.
+ */
+int plx_queue_tag_post(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen);
+
+/**
+ * Take a receive back.
+ * @param force the caller knows that it cannot have been matched, as `seen` never agreed: it is
+ * gone at once, and no callback comes. Otherwise one comes in bounded time, perhaps before this
+ * returns: that it was cancelled, or that a message was faster.
+ * @return 0; any other: the device matches no longer, and has forgotten what it held.
+ * Thread: owner. Blocks: never.
+ */
+int plx_queue_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen);
 
 /** @return the peer queue's shared area as mapped here, or NULL. Thread: owner. */
 static inline void *

@@ -52,6 +52,10 @@ struct plx_dev_ops {
 	void (*rx_release)(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 	int (*rma)(const struct plx_rma_op *op);
 	void *(*peer_shared)(struct plx_peer *peer);
+
+	/* Owner thread, hot; both or none, with tag_caps set by queue_open. As plx_dev.h says. */
+	int (*tag_post)(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen);
+	int (*tag_cancel)(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen);
 };
 
 /**

@@ -265,8 +265,27 @@ plx_wire_check(uint8_t op, uint32_t len)
 	return __builtin_expect(hdr_len != 0 && len >= hdr_len, 1) ? 0 : -74 /* EBADMSG */;
 }
 
+/**
+ * @return whether an arrived message takes part in tag matching: its header is whole and begins
+ * with the tag. Thread: any.
+ */
+static inline bool
+plx_wire_is_tagged(uint8_t op, uint32_t len)
+{
+	const uint32_t tagged = 1u << PLX_WIRE_EAGER | 1u << PLX_WIRE_SYNC | 1u << PLX_WIRE_FIRST |
+				1u << PLX_WIRE_RTS;
+
+	return op < PLX_WIRE_N && (tagged >> op & 1) != 0 && plx_wire_check(op, len) == 0;
+}
+
 /** @return the opcode's name, "?" for none such. Thread: any. */
 const char *plx_wire_op_name(uint8_t op);
+
+_Static_assert(PLX_WIRE_N <= 32, "a bit each");
+_Static_assert(offsetof(struct plx_wire_eager, tag) == 0, "tags come first");
+_Static_assert(offsetof(struct plx_wire_sync, tag) == 0, "tags come first");
+_Static_assert(offsetof(struct plx_wire_first, tag) == 0, "tags come first");
+_Static_assert(offsetof(struct plx_wire_rts, tag) == 0, "tags come first");
 
 /** A worker address: PLX_WIRE_ADDR_MAX bytes at the most, self-delimiting, any alignment. */
 #define PLX_WIRE_ADDR_MAX     512
