@@ -213,7 +213,7 @@ plx_conf_log_level(const struct plx_conf *c)
 /* Choices, in the order of the rows' lists. */
 enum { PLX_HUGE_AUTO, PLX_HUGE_NO };
 enum { PLX_CMA_AUTO, PLX_CMA_NO };
-enum { PLX_IDLE_SPIN, PLX_IDLE_PAUSE, PLX_IDLE_YIELD, PLX_IDLE_SLEEP };
+enum { PLX_IDLE_SPIN, PLX_IDLE_PAUSE, PLX_IDLE_YIELD, PLX_IDLE_SLEEP, PLX_IDLE_AUTO };
 enum { PLX_RMA_AUTO, PLX_RMA_DEVICE, PLX_RMA_MESSAGE };
 enum { PLX_RNDV_AUTO, PLX_RNDV_GET, PLX_RNDV_SPLIT, PLX_RNDV_FRAG };
 

@@ -83,10 +83,27 @@ usable_lcores(unsigned *lcores, int n)
 	return kept;
 }
 
+/* What launchers call the number of a process on its node; each its own. */
+static unsigned
+local_rank(void)
+{
+	static const char *const names[] = {"MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK",
+		"SLURM_LOCALID", "PALS_LOCAL_RANKID", NULL};
+
+	for (unsigned i = 0; names[i] != NULL; i++) {
+		const char *text = getenv(names[i]);
+
+		if (text != NULL)
+			return strtoul(text, NULL, 10);
+	}
+	return getpid();
+}
+
 /* A reactor that can't start leaves its workers to the others, or inline. */
 static void
 start_reactors(const struct plx_conf *conf, const unsigned *lcores, int n)
 {
+	plx_reactor_set_seat(local_rank());
 	for (int i = 0; i < n; i++) {
 		int rc = plx_reactor_start(lcores[i], plx_conf_u64(conf, PLX_CONF_REACTOR_IDLE),
 			plx_conf_u64(conf, PLX_CONF_REACTOR_IDLE_TURNS));

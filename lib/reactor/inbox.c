@@ -51,6 +51,12 @@ plx_inbox_post(struct plx_inbox *in, plx_inbox_fn fn, void *arg)
 	return rte_ring_enqueue_elem(in->ring, &msg, sizeof(msg)) == 0 ? 0 : -EAGAIN;
 }
 
+bool
+plx_inbox_empty(const struct plx_inbox *in)
+{
+	return rte_ring_empty(in->ring) != 0;
+}
+
 unsigned
 plx_inbox_run(struct plx_inbox *in)
 {

@@ -31,6 +31,9 @@ void plx_inbox_close(struct plx_inbox *in);
 /** Post one message. @return 0, or -EAGAIN full. Thread: any. Blocks: never. */
 int plx_inbox_post(struct plx_inbox *in, plx_inbox_fn fn, void *arg);
 
+/** @return whether nothing waits. Thread: owner. */
+bool plx_inbox_empty(const struct plx_inbox *in);
+
 /** Run what waits, a bounded number. @return how many ran. Thread: owner. */
 unsigned plx_inbox_run(struct plx_inbox *in);
 

@@ -24,15 +24,26 @@ struct plx_reactor;
 /** Something that takes turns; embedded in its owner. */
 struct plx_poller {
 	unsigned (*fn)(void *arg); /* one turn; how much it did */
+	/*
+	 * Before the reactor sleeps: 0 when no turn is needed until one of fds polls readable or
+	 * plx_reactor_wake() is called, or -EBUSY; and after it, or after others were busy. NULL:
+	 * turns are needed at any time.
+	 */
+	int (*arm)(void *arg);
+	void (*disarm)(void *arg);
 	void *arg;
-	struct plx_reactor *reactor; /* NULL when it runs on none */
+	const int *fds;
+	unsigned n_fds;
+	_Atomic(struct plx_reactor *) reactor; /* writer: control; NULL when it runs on none */
 	TAILQ_ENTRY(plx_poller) link;
 };
 
 struct plx_reactor_stat {
 	uint64_t turns, busy_turns;
 	uint64_t busy_ticks, idle_ticks;
-	uint64_t idles; /* times the idle policy was applied */
+	uint64_t idles;	       /* times the idle policy was applied */
+	uint64_t yields_taken; /* auto: somebody else wanted the core that was offered */
+	uint64_t sleeps;
 };
 
 extern const struct plx_stat_row plx_reactor_stat_rows[];
@@ -62,8 +73,26 @@ unsigned plx_reactor_count(void);
 /** Change the idle policy of all reactors. Thread: any. */
 void plx_reactor_set_idle(unsigned idle, uint64_t idle_turns);
 
+/**
+ * Where this process begins among reactors that have the same number of pollers: processes of one
+ * node that name the same cores differ in it. Thread: control.
+ */
+void plx_reactor_set_seat(unsigned seat);
+
 /** Give a poller to the reactor with the fewest; returns when it has begun. Thread: control. */
 int plx_reactor_add(struct plx_poller *p);
+
+/**
+ * Give a poller to the reactor of another lcore; between two turns.
+ * Errors: -ENODEV no reactor there, or the poller has none. Thread: control, not a reactor.
+ */
+int plx_reactor_move(struct plx_poller *p, unsigned lcore);
+
+/** @return the lcore of a poller's reactor, or -ENODEV. Thread: control. */
+int plx_reactor_lcore(const struct plx_poller *p);
+
+/** Something was posted for a poller: let it have a turn. Thread: any. Blocks: never. */
+void plx_reactor_wake(const struct plx_poller *p);
 
 /** Take a poller away; returns after its last turn. Thread: control, not a reactor. */
 void plx_reactor_remove(struct plx_poller *p);

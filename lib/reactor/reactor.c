@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * reactor.c - one loop for each lcore: turns, ticks, what to do when idle
+ * reactor.c - one loop for each lcore: turns and ticks; who is on which
  */
 #include <errno.h>
 #include <pthread.h>
@@ -9,39 +9,24 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
-#include <rte_pause.h>
 
 #include "plx_assert.h"
 #include "plx_conf.h"
 #include "plx_log.h"
-#include "plx_reactor.h"
+#include "reactor_int.h"
 
 PLX_LOG_DEFINE(reactor, "plx.reactor");
-
-#define REACTOR_SLEEP_NS 50000
-
-struct plx_reactor {
-	/* owner: the reactor's thread; stat readers: any, relaxed */
-	TAILQ_HEAD(, plx_poller) pollers;
-	struct plx_inbox inbox;
-	struct plx_reactor_stat stat;
-	/* writer: control */
-	_Atomic bool stop;
-	_Atomic unsigned idle;
-	_Atomic uint64_t idle_turns;
-	_Atomic unsigned n_pollers;
-	unsigned lcore;
-};
 
 static struct {
 	pthread_mutex_t lock;
 	struct plx_reactor *r[PLX_REACTOR_MAX];
 	unsigned n;
+	unsigned seat;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 const struct plx_stat_row plx_reactor_stat_rows[] = {
@@ -50,33 +35,24 @@ const struct plx_stat_row plx_reactor_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_reactor_stat, busy_ticks),
 	PLX_STAT_ROW(struct plx_reactor_stat, idle_ticks),
 	PLX_STAT_ROW(struct plx_reactor_stat, idles),
+	PLX_STAT_ROW(struct plx_reactor_stat, yields_taken),
+	PLX_STAT_ROW(struct plx_reactor_stat, sleeps),
 	PLX_STAT_END,
 };
 
 static void
-reactor_idle(struct plx_reactor *r)
+wake_after(struct plx_reactor *r)
 {
-	PLX_STAT_INC(r->stat.idles);
-	switch (atomic_load_explicit(&r->idle, memory_order_relaxed)) {
-	case PLX_IDLE_PAUSE:
-		rte_pause();
-		break;
-	case PLX_IDLE_YIELD:
-		sched_yield();
-		break;
-	case PLX_IDLE_SLEEP:
-		nanosleep(&(struct timespec){0, REACTOR_SLEEP_NS}, NULL);
-		break;
-	default:
-		break;
-	}
+	/* pairs with the fence in reactor_sleep(): what it shall see comes before the look */
+	atomic_thread_fence(memory_order_seq_cst);
+	reactor_wake(r);
 }
 
 static int
 reactor_loop(void *arg)
 {
 	struct plx_reactor *r = arg;
-	uint64_t empty = 0, last = rte_rdtsc();
+	uint64_t last = rte_rdtsc();
 
 	while (!atomic_load_explicit(&r->stop, memory_order_relaxed)) {
 		struct plx_poller *p;
@@ -91,11 +67,14 @@ reactor_loop(void *arg)
 		if (n != 0) {
 			PLX_STAT_INC(r->stat.busy_turns);
 			PLX_STAT_ADD(r->stat.busy_ticks, now - last);
-			empty = 0;
+			r->empty = 0;
 		} else {
 			PLX_STAT_ADD(r->stat.idle_ticks, now - last);
-			if (++empty >= atomic_load_explicit(&r->idle_turns, memory_order_relaxed))
-				reactor_idle(r);
+			if (reactor_idle(r, now)) {
+				last = now;
+				now = rte_rdtsc();
+				PLX_STAT_ADD(r->stat.idle_ticks, now - last);
+			}
 		}
 		last = now;
 	}
@@ -106,14 +85,18 @@ reactor_loop(void *arg)
 static int
 reactor_create(unsigned lcore, unsigned idle, uint64_t idle_turns, struct plx_reactor **out)
 {
-	struct plx_reactor *r = calloc(1, sizeof(*r));
+	struct plx_reactor *r = aligned_alloc(alignof(struct plx_reactor), sizeof(*r));
 	int rc;
 
 	if (r == NULL)
 		return -ENOMEM;
-	rc = plx_inbox_open(&r->inbox);
+	memset(r, 0, sizeof(*r));
+	rc = reactor_idle_open(r);
 	if (rc != 0)
 		goto free_r;
+	rc = plx_inbox_open(&r->inbox);
+	if (rc != 0)
+		goto close_idle;
 	TAILQ_INIT(&r->pollers);
 	r->lcore = lcore;
 	r->idle = idle;
@@ -125,6 +108,8 @@ reactor_create(unsigned lcore, unsigned idle, uint64_t idle_turns, struct plx_re
 	return 0;
 close_inbox:
 	plx_inbox_close(&r->inbox);
+close_idle:
+	reactor_idle_close(r);
 free_r:
 	free(r);
 	return rc;
@@ -167,8 +152,10 @@ plx_reactor_stop_all(void)
 		struct plx_reactor *r = all.r[--all.n];
 
 		atomic_store_explicit(&r->stop, true, memory_order_relaxed);
+		wake_after(r);
 		rte_eal_wait_lcore(r->lcore);
 		plx_inbox_close(&r->inbox);
+		reactor_idle_close(r);
 		free(r);
 	}
 out:
@@ -193,6 +180,7 @@ plx_reactor_set_idle(unsigned idle, uint64_t idle_turns)
 	for (unsigned i = 0; i < all.n; i++) {
 		atomic_store_explicit(&all.r[i]->idle, idle, memory_order_relaxed);
 		atomic_store_explicit(&all.r[i]->idle_turns, idle_turns, memory_order_relaxed);
+		wake_after(all.r[i]);
 	}
 	pthread_mutex_unlock(&all.lock);
 }
@@ -210,10 +198,13 @@ list_change_run(void *arg)
 {
 	struct list_change *c = arg;
 
-	if (c->add)
+	if (c->add) {
 		TAILQ_INSERT_TAIL(&c->r->pollers, c->p, link);
-	else
+		reactor_idle_add(c->r, c->p);
+	} else {
 		TAILQ_REMOVE(&c->r->pollers, c->p, link);
+		reactor_idle_remove(c->r, c->p);
+	}
 	/* pairs with the acquire in list_change() */
 	atomic_store_explicit(&c->done, true, memory_order_release);
 }
@@ -225,8 +216,41 @@ list_change(struct plx_reactor *r, struct plx_poller *p, bool add)
 
 	while (plx_inbox_post(&r->inbox, list_change_run, &c) != 0)
 		sched_yield();
+	wake_after(r);
 	while (!atomic_load_explicit(&c.done, memory_order_acquire))
 		sched_yield();
+}
+
+/* Called with the lock held. */
+static void
+give(struct plx_poller *p, struct plx_reactor *r)
+{
+	atomic_store_explicit(&p->reactor, r, memory_order_relaxed);
+	/* pairs with the fence in reactor_wake(): who woke the former reactor has posted before */
+	atomic_thread_fence(memory_order_seq_cst);
+	r->n_pollers++;
+	list_change(r, p, true);
+}
+
+/* The same. */
+static struct plx_reactor *
+take(struct plx_poller *p)
+{
+	struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
+
+	if (r == NULL)
+		return NULL;
+	list_change(r, p, false);
+	r->n_pollers--;
+	return r;
+}
+
+void
+plx_reactor_set_seat(unsigned seat)
+{
+	pthread_mutex_lock(&all.lock);
+	all.seat = seat;
+	pthread_mutex_unlock(&all.lock);
 }
 
 int
@@ -235,14 +259,14 @@ plx_reactor_add(struct plx_poller *p)
 	struct plx_reactor *best = NULL;
 
 	pthread_mutex_lock(&all.lock);
-	for (unsigned i = 0; i < all.n; i++)
-		if (best == NULL || all.r[i]->n_pollers < best->n_pollers)
-			best = all.r[i];
-	if (best != NULL) {
-		p->reactor = best;
-		best->n_pollers++;
-		list_change(best, p, true);
+	for (unsigned i = 0; i < all.n; i++) {
+		struct plx_reactor *r = all.r[(i + all.seat) % all.n];
+
+		if (best == NULL || r->n_pollers < best->n_pollers)
+			best = r;
 	}
+	if (best != NULL)
+		give(p, best);
 	pthread_mutex_unlock(&all.lock);
 	return best != NULL ? 0 : -ENODEV;
 }
@@ -250,13 +274,47 @@ plx_reactor_add(struct plx_poller *p)
 void
 plx_reactor_remove(struct plx_poller *p)
 {
-	if (p->reactor == NULL)
-		return;
 	pthread_mutex_lock(&all.lock);
-	list_change(p->reactor, p, false);
-	p->reactor->n_pollers--;
-	p->reactor = NULL;
+	take(p);
+	atomic_store_explicit(&p->reactor, NULL, memory_order_relaxed);
 	pthread_mutex_unlock(&all.lock);
+}
+
+int
+plx_reactor_move(struct plx_poller *p, unsigned lcore)
+{
+	struct plx_reactor *to = NULL;
+
+	pthread_mutex_lock(&all.lock);
+	for (unsigned i = 0; i < all.n && p->reactor != NULL; i++)
+		if (all.r[i]->lcore == lcore)
+			to = all.r[i];
+	if (to != NULL && to != p->reactor) {
+		take(p);
+		give(p, to);
+	}
+	pthread_mutex_unlock(&all.lock);
+	return to != NULL ? 0 : -ENODEV;
+}
+
+int
+plx_reactor_lcore(const struct plx_poller *p)
+{
+	const struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
+
+	return r != NULL ? (int)r->lcore : -ENODEV; /* reactors outlive their pollers */
+}
+
+void
+plx_reactor_wake(const struct plx_poller *p)
+{
+	struct plx_reactor *r;
+
+	/* pairs with the fence in give(): a poller that moves has a turn after this post */
+	atomic_thread_fence(memory_order_seq_cst);
+	r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
+	if (likely(r != NULL))
+		reactor_wake(r);
 }
 
 int

@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <rte_common.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -22,6 +25,7 @@
 #include "plx_reactor.h"
 #include "plx_timer.h"
 #include "plx_unit.h"
+#include "plx_yield.h"
 
 /* -- timers -- */
 
@@ -307,14 +311,15 @@ pollers_are_spread_and_get_turns_until_they_go(void)
 static void
 every_idle_policy_gives_turns_and_is_counted(void)
 {
-	const unsigned policies[] = {PLX_IDLE_SLEEP, PLX_IDLE_YIELD, PLX_IDLE_PAUSE, PLX_IDLE_SPIN};
+	const unsigned policies[] = {PLX_IDLE_SLEEP, PLX_IDLE_YIELD, PLX_IDLE_PAUSE, PLX_IDLE_AUTO,
+		PLX_IDLE_SPIN};
 	struct plx_reactor_info before, after;
 	struct work w;
 
 	work_init(&w);
 	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 10), 0);
 	UNIT_EQ_FATAL(plx_reactor_add(&w.poller), 0);
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < RTE_DIM(policies); i++) {
 		plx_reactor_set_idle(policies[i], 10);
 		UNIT_EQ(plx_reactor_info(0, &before), 0);
 		wait_turns(&w, 100);
@@ -336,6 +341,205 @@ every_idle_policy_gives_turns_and_is_counted(void)
 	plx_reactor_stop_all();
 }
 
+/* -- sleep -- */
+
+/* A poller that may sleep: it has work when n is not 0. */
+struct sleeper {
+	struct plx_poller poller;
+	_Atomic unsigned n, done;
+	_Atomic unsigned arms, disarms;
+	int fd;
+};
+
+static unsigned
+sleeper_turn(void *arg)
+{
+	struct sleeper *s = arg;
+	unsigned n = atomic_exchange(&s->n, 0);
+
+	atomic_fetch_add(&s->done, n);
+	return n;
+}
+
+static int
+sleeper_arm(void *arg)
+{
+	struct sleeper *s = arg;
+
+	atomic_fetch_add(&s->arms, 1);
+	return atomic_load(&s->n) != 0 ? -EBUSY : 0;
+}
+
+static void
+sleeper_disarm(void *arg)
+{
+	struct sleeper *s = arg;
+	uint64_t v;
+
+	atomic_fetch_add(&s->disarms, 1);
+	if (read(s->fd, &v, sizeof(v)) < 0)
+		return; /* woken by something else */
+}
+
+static void
+sleeper_init(struct sleeper *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->fd = eventfd(0, EFD_NONBLOCK);
+	s->poller.fn = sleeper_turn;
+	s->poller.arm = sleeper_arm;
+	s->poller.disarm = sleeper_disarm;
+	s->poller.arg = s;
+	s->poller.fds = &s->fd;
+	s->poller.n_fds = 1;
+}
+
+static void
+wait_done(struct sleeper *s, unsigned n)
+{
+	while (atomic_load(&s->done) != n)
+		sched_yield();
+}
+
+static void
+no_wake_of_a_sleeping_reactor_is_lost(void)
+{
+	const uint64_t one = 1;
+	struct plx_reactor_info info;
+	struct sleeper s;
+
+	sleeper_init(&s);
+	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_add(&s.poller), 0);
+	for (unsigned i = 1; i <= 2000; i++) {
+		atomic_store(&s.n, 1);
+		if (i % 2 == 0)
+			plx_reactor_wake(&s.poller);
+		else
+			UNIT_EQ(write(s.fd, &one, sizeof(one)), sizeof(one));
+		wait_done(&s, i);
+	}
+	UNIT_EQ(plx_reactor_info(0, &info), 0);
+	UNIT_TRUE(info.stat.sleeps > 0);
+	plx_reactor_remove(&s.poller);
+	UNIT_TRUE(s.disarms + 1 >= info.stat.sleeps); /* before it was added it slept once */
+	UNIT_TRUE(s.arms >= s.disarms);
+	close(s.fd);
+	plx_reactor_stop_all();
+}
+
+static void
+a_poller_that_needs_turns_keeps_its_reactor_awake(void)
+{
+	struct plx_reactor_info info;
+	struct sleeper s;
+	struct work w;
+
+	sleeper_init(&s);
+	work_init(&w); /* it can't be armed */
+	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_add(&w.poller), 0);
+	UNIT_EQ_FATAL(plx_reactor_add(&s.poller), 0);
+	UNIT_EQ(plx_reactor_info(0, &info), 0);
+	wait_turns(&w, 1000);
+	UNIT_EQ(plx_reactor_info(0, &info), 0);
+	UNIT_EQ(s.arms, s.disarms);
+	plx_reactor_remove(&w.poller);
+	plx_reactor_remove(&s.poller);
+	close(s.fd);
+	plx_reactor_stop_all();
+}
+
+static void
+an_auto_reactor_without_pollers_sleeps_until_it_gets_one(void)
+{
+	struct plx_reactor_info info;
+	struct sleeper s;
+
+	sleeper_init(&s);
+	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_AUTO, 1), 0);
+	do
+		UNIT_EQ_FATAL(plx_reactor_info(0, &info), 0);
+	while (info.stat.sleeps == 0);
+	UNIT_EQ_FATAL(plx_reactor_add(&s.poller), 0); /* it wakes for that */
+	for (unsigned i = 1; i <= 100; i++) {
+		atomic_store(&s.n, 1);
+		plx_reactor_wake(&s.poller);
+		wait_done(&s, i);
+	}
+	plx_reactor_remove(&s.poller);
+	close(s.fd);
+	plx_reactor_stop_all();
+}
+
+static void
+a_poller_moves_between_reactors_and_goes_on(void)
+{
+	struct plx_reactor_info info;
+	struct work w;
+
+	work_init(&w);
+	plx_reactor_set_seat(1);
+	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_YIELD, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(2, PLX_IDLE_AUTO, 1), 0);
+	UNIT_EQ(plx_reactor_move(&w.poller, 1), -ENODEV); /* it has none */
+	UNIT_EQ_FATAL(plx_reactor_add(&w.poller), 0);
+	UNIT_EQ(plx_reactor_lcore(&w.poller), 2); /* the second seat */
+	plx_reactor_set_seat(0);
+	UNIT_EQ(plx_reactor_move(&w.poller, 3), -ENODEV);
+	for (unsigned i = 0; i < 200; i++) {
+		UNIT_EQ(plx_reactor_move(&w.poller, 1 + i % 2), 0);
+		UNIT_EQ(plx_reactor_lcore(&w.poller), (int)(1 + i % 2));
+		wait_turns(&w, 2);
+		UNIT_EQ(w.lcore, 1 + i % 2);
+	}
+	UNIT_EQ(plx_reactor_info(0, &info), 0);
+	UNIT_EQ(info.n_pollers, 0);
+	UNIT_EQ(plx_reactor_info(1, &info), 0);
+	UNIT_EQ(info.n_pollers, 1);
+	plx_reactor_remove(&w.poller);
+	UNIT_EQ(plx_reactor_lcore(&w.poller), -ENODEV);
+	plx_reactor_stop_all();
+}
+
+static void *
+compute(void *arg)
+{
+	_Atomic bool *stop = arg;
+
+	while (!atomic_load(stop))
+		;
+	return NULL;
+}
+
+static void
+an_offer_of_the_core_is_taken_by_who_waits_for_it(void)
+{
+	struct plx_yield y = {0};
+	_Atomic bool stop = false;
+	cpu_set_t before, one;
+	uint64_t taken = 0;
+	pthread_t id;
+	unsigned i;
+
+	UNIT_EQ_FATAL(sched_getaffinity(0, sizeof(before), &before), 0);
+	CPU_ZERO(&one);
+	for (i = 0; !CPU_ISSET(i, &before); i++)
+		;
+	CPU_SET(i, &one);
+	UNIT_EQ_FATAL(sched_setaffinity(0, sizeof(one), &one), 0); /* the thread inherits it */
+	CU_ASSERT_FATAL(pthread_create(&id, NULL, compute, &stop) == 0);
+	for (i = 0; i < 1000 && taken == 0; i++)
+		taken = plx_yield_now();
+	UNIT_TRUE(taken != 0);
+	for (i = 0; i < 1000000 && y.every != PLX_YIELD_SHARED; i++)
+		plx_yield_empty(&y);
+	UNIT_EQ(y.every, PLX_YIELD_SHARED);
+	atomic_store(&stop, true);
+	pthread_join(id, NULL);
+	sched_setaffinity(0, sizeof(before), &before);
+}
+
 static CU_TestInfo timer_tests[] = {
 	UNIT_TEST(timers_fire_in_order_of_time),
 	UNIT_TEST(a_timer_moves_stops_and_comes_again),
@@ -354,6 +558,11 @@ static CU_TestInfo reactor_tests[] = {
 	UNIT_TEST(a_poller_without_a_reactor_is_told_so),
 	UNIT_TEST(pollers_are_spread_and_get_turns_until_they_go),
 	UNIT_TEST(every_idle_policy_gives_turns_and_is_counted),
+	UNIT_TEST(no_wake_of_a_sleeping_reactor_is_lost),
+	UNIT_TEST(a_poller_that_needs_turns_keeps_its_reactor_awake),
+	UNIT_TEST(an_auto_reactor_without_pollers_sleeps_until_it_gets_one),
+	UNIT_TEST(a_poller_moves_between_reactors_and_goes_on),
+	UNIT_TEST(an_offer_of_the_core_is_taken_by_who_waits_for_it),
 	CU_TEST_INFO_NULL,
 };
 

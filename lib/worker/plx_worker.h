@@ -35,6 +35,7 @@
 #include "plx_stream.h"
 #include "plx_tag.h"
 #include "plx_timer.h"
+#include "plx_yield.h"
 
 #define PLX_WORKER_NAME_MAX 32
 
@@ -100,6 +101,7 @@ struct plx_worker {
 
 	/* application's side */
 	alignas(PLX_LINE) struct plx_req_pool reqs;
+	struct plx_yield yield; /* dedicated: how it waits in progress */
 	bool in_poll;
 	_Atomic uint32_t n_failed; /* writer: owner; eps and handles that have failed */
 	struct plx_wake wake;
@@ -109,6 +111,7 @@ struct plx_worker {
 	struct plx_dev *devs[PLX_DEV_MAX];
 	struct plx_inbox inbox;
 	struct plx_poller poller;
+	int rest_fds[PLX_DEV_MAX]; /* dedicated: of the queues, what the reactor sleeps on */
 	pthread_mutex_t users_lock; /* of the list of API handles: who walks it, who changes it */
 	LIST_HEAD(, plx_ep_user) users;
 	uint64_t uid;
@@ -247,7 +250,10 @@ static inline void
 plx_worker_busy(struct plx_worker *w)
 {
 	/* two threads of a MULTI worker may meet here: either count will do */
-	__atomic_store_n(&w->empty_turns, 0, __ATOMIC_RELAXED);
+	if (w->dedicated)
+		__atomic_store_n(&w->yield.polls, 0, __ATOMIC_RELAXED);
+	else
+		__atomic_store_n(&w->empty_turns, 0, __ATOMIC_RELAXED);
 }
 
 /**

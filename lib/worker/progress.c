@@ -190,6 +190,10 @@ progress_app(struct plx_worker *w)
 	if (w->app_work & WORKER_APP_ARMED)
 		worker_disarm(w);
 	n = w->dedicated ? collect(w) : plx_worker_turn(w);
+	if (n != 0)
+		plx_yield_found(&w->yield);
+	else if (w->dedicated)
+		plx_yield_empty(&w->yield); /* the reactor may share our core */
 	if (w->app_work & WORKER_APP_CONNS)
 		n += worker_conns_run(w);
 	w->in_poll = false;

@@ -11,7 +11,7 @@
 
 #include "worker_int.h"
 
-#define SPINS_BEFORE_YIELD 1000
+#define CALL_PAUSES 32 /* before the core is offered; a turn takes less, on a core of its own */
 
 void
 worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
@@ -19,6 +19,7 @@ worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
 	/* The reactor empties its inbox whatever we do, so this ends. */
 	while (plx_inbox_post(&w->inbox, fn, arg) != 0)
 		sched_yield();
+	plx_reactor_wake(&w->poller);
 }
 
 bool
@@ -51,17 +52,16 @@ void
 plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg)
 {
 	struct call c = {.fn = fn, .arg = arg};
+	struct plx_yield y = {.every = CALL_PAUSES}; /* several threads may wait */
 
 	if (!w->dedicated) {
 		fn(arg);
 		return;
 	}
 	worker_post(w, call_run, &c);
-	for (unsigned i = 0; !atomic_load_explicit(&c.done, memory_order_acquire); i++) {
-		if (i < SPINS_BEFORE_YIELD)
-			rte_pause();
-		else
-			sched_yield();
+	while (!atomic_load_explicit(&c.done, memory_order_acquire)) {
+		rte_pause();
+		plx_yield_empty(&y);
 	}
 }
 

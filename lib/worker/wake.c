@@ -160,8 +160,8 @@ arm_dedicated(struct plx_worker *w)
 }
 
 /* Something that moves with turns, not with events. */
-static bool
-needs_turns(struct plx_worker *w)
+bool
+worker_needs_turns(struct plx_worker *w)
 {
 	return w->wake.no_sleep || !TAILQ_EMPTY(&w->eps.stalled) || !SLIST_EMPTY(&w->failing) ||
 		!TAILQ_EMPTY(&w->rndv.recvs) || !TAILQ_EMPTY(&w->rndv.sends) ||
@@ -172,7 +172,7 @@ needs_turns(struct plx_worker *w)
 static int
 arm_inline(struct plx_worker *w)
 {
-	if (needs_turns(w))
+	if (worker_needs_turns(w))
 		return -EBUSY;
 	w->app_work |= WORKER_APP_ARMED;
 	for (uint32_t i = 0; i < w->n_queues; i++) {

@@ -192,6 +192,9 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 		rc = plx_inbox_open(&w->inbox);
 		if (rc != 0)
 			goto close_wake;
+		rc = worker_rest_open(w);
+		if (rc != 0)
+			goto close_inbox;
 		rc = plx_reactor_add(&w->poller);
 		if (rc != 0)
 			goto close_inbox;

@@ -36,6 +36,12 @@ void worker_disarm(struct plx_worker *w);
 /** Dedicated, at the end of the owner's turn that did n things: wake the application. */
 void worker_wake_app(struct plx_worker *w, unsigned n);
 
+bool worker_needs_turns(struct plx_worker *w);
+
+/* rest.c: a reactor sleeps */
+/** Prepare poller.arm and disarm. Thread: control, before the reactor has it. @return 0 or -errno */
+int worker_rest_open(struct plx_worker *w);
+
 /* conn.c */
 unsigned worker_conns_run(struct plx_worker *w);
 void worker_conns_close(struct plx_worker *w);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * idle.c - what a reactor does when its turns find nothing
+ *
+ * Design notes
+ * Of the policies, auto looks at who else wants the core. One that has it for itself
+ * polls, and offers it now and then. One that shares it polls for a few turns, offers
+ * it, and then sleeps on an event: a thread that sleeps gets the core at once when it
+ * is woken, while one that yields all the time has used up its share. With somebody who
+ * does not give the core back soon, an application that computes, it sleeps without
+ * offering: the scheduler lets that one run for milliseconds.
+ *
+ * No wake-up is lost. The reactor stores sleeping, fences, and then looks at its inbox
+ * and asks every poller; whoever posts does so, fences, and looks at sleeping. Whoever
+ * takes sleeping from 1 to 0 writes to the bell. Devices have their own descriptors. All
+ * the same no sleep is longer than SLEEP_MAX_MS, for the sake of timers.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_pause.h>
+
+#include "plx_conf.h"
+#include "plx_log.h"
+#include "plx_yield.h"
+#include "reactor_int.h"
+
+PLX_LOG_DECLARE(reactor);
+
+#define SLEEP_MAX_MS   20
+#define OFFER_EVERY    16 /* empty turns between two offers of a core of its own */
+#define SHARED_TURNS   32 /* empty turns before a shared core is offered */
+#define SHARED_OFFERS  8  /* that are taken before it sleeps */
+#define SHARED_MS      20 /* how long it believes that the core is shared */
+#define HOG_US	       100 /* who keeps the core longer computes */
+
+static int
+watch(struct plx_reactor *r, int op, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+
+	return epoll_ctl(r->epfd, op, fd, &ev) == 0 ? 0 : -errno;
+}
+
+int
+reactor_idle_open(struct plx_reactor *r)
+{
+	int rc;
+
+	r->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r->epfd = epoll_create1(EPOLL_CLOEXEC);
+	rc = r->bell < 0 || r->epfd < 0 ? -errno : watch(r, EPOLL_CTL_ADD, r->bell);
+	if (rc != 0)
+		reactor_idle_close(r);
+	return rc;
+}
+
+void
+reactor_idle_close(struct plx_reactor *r)
+{
+	if (r->bell >= 0)
+		close(r->bell);
+	if (r->epfd >= 0)
+		close(r->epfd);
+	r->bell = r->epfd = -1;
+}
+
+void
+reactor_idle_add(struct plx_reactor *r, const struct plx_poller *p)
+{
+	for (unsigned i = 0; i < p->n_fds; i++)
+		if (watch(r, EPOLL_CTL_ADD, p->fds[i]) != 0)
+			PLX_LOG(WARNING, reactor, "lcore %u may wake late: error %d", r->lcore,
+				errno);
+}
+
+void
+reactor_idle_remove(struct plx_reactor *r, const struct plx_poller *p)
+{
+	for (unsigned i = 0; i < p->n_fds; i++)
+		(void)watch(r, EPOLL_CTL_DEL, p->fds[i]);
+}
+
+void
+reactor_wake(struct plx_reactor *r)
+{
+	const uint64_t one = 1;
+
+	if (atomic_load_explicit(&r->sleeping, memory_order_relaxed) != 0 &&
+		atomic_exchange_explicit(&r->sleeping, 0, memory_order_relaxed) != 0 &&
+		write(r->bell, &one, sizeof(one)) < 0)
+		PLX_LOG_RATELIMIT(WARNING, reactor, "the bell of lcore %u: error %d", r->lcore,
+			errno);
+}
+
+/* Ask all pollers to be told of what comes. @return the first that would rather have a turn */
+static struct plx_poller *
+arm(struct plx_reactor *r)
+{
+	struct plx_poller *p;
+
+	TAILQ_FOREACH(p, &r->pollers, link)
+		if (p->arm == NULL || p->arm(p->arg) != 0)
+			break;
+	return p;
+}
+
+static void
+disarm(struct plx_reactor *r, const struct plx_poller *end)
+{
+	struct plx_poller *p;
+
+	for (p = TAILQ_FIRST(&r->pollers); p != end; p = TAILQ_NEXT(p, link))
+		p->disarm(p->arg);
+}
+
+/* @return whether it slept; otherwise somebody needs turns */
+static bool
+reactor_sleep(struct plx_reactor *r)
+{
+	struct plx_poller *busy = TAILQ_FIRST(&r->pollers);
+	struct epoll_event ev;
+	bool slept = false;
+	uint64_t n;
+
+	atomic_store_explicit(&r->sleeping, 1, memory_order_relaxed);
+	/* pairs with the fences in plx_reactor_wake() and wake_after() */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (plx_inbox_empty(&r->inbox) &&
+		!atomic_load_explicit(&r->stop, memory_order_relaxed)) {
+		busy = arm(r);
+		slept = busy == NULL;
+	}
+	if (slept) {
+		PLX_STAT_INC(r->stat.sleeps);
+		epoll_wait(r->epfd, &ev, 1, SLEEP_MAX_MS);
+	}
+	disarm(r, busy);
+	if (atomic_exchange_explicit(&r->sleeping, 0, memory_order_relaxed) == 0 &&
+		read(r->bell, &n, sizeof(n)) < 0)
+		sched_yield(); /* it is about to ring: that wakes the next sleep for nothing */
+	return slept;
+}
+
+/* Whatever runs, it is not this thread that keeps it from running. */
+static void
+sleep_or_yield(struct plx_reactor *r)
+{
+	if (!reactor_sleep(r))
+		sched_yield();
+}
+
+static void
+offer(struct plx_reactor *r, uint64_t now_ticks)
+{
+	uint64_t taken = plx_yield_now();
+
+	if (taken == 0)
+		return;
+	PLX_STAT_INC(r->stat.yields_taken);
+	r->shared_until = now_ticks + taken + rte_get_tsc_hz() / 1000 * SHARED_MS;
+	r->hog = taken > rte_get_tsc_hz() / 1000000 * HOG_US;
+}
+
+static void
+idle_auto(struct plx_reactor *r, uint64_t now_ticks)
+{
+	if (TAILQ_EMPTY(&r->pollers)) {
+		sleep_or_yield(r);
+	} else if (now_ticks >= r->shared_until) {
+		if (r->empty % OFFER_EVERY == 0)
+			offer(r, now_ticks);
+	} else if (r->hog || r->empty >= SHARED_TURNS + SHARED_OFFERS) {
+		sleep_or_yield(r);
+	} else {
+		offer(r, now_ticks);
+	}
+}
+
+static uint64_t
+turns_before_idle(const struct plx_reactor *r, unsigned policy, uint64_t now_ticks)
+{
+	/* relaxed: it may change a turn later */
+	uint64_t turns = atomic_load_explicit(&r->idle_turns, memory_order_relaxed);
+
+	return policy == PLX_IDLE_AUTO && now_ticks < r->shared_until ? RTE_MIN(turns, SHARED_TURNS)
+								      : turns;
+}
+
+bool
+reactor_idle(struct plx_reactor *r, uint64_t now_ticks)
+{
+	unsigned policy = atomic_load_explicit(&r->idle, memory_order_relaxed);
+
+	if (++r->empty < turns_before_idle(r, policy, now_ticks))
+		return false;
+	PLX_STAT_INC(r->stat.idles);
+	switch (policy) {
+	case PLX_IDLE_PAUSE:
+		rte_pause();
+		break;
+	case PLX_IDLE_YIELD:
+		sched_yield();
+		break;
+	case PLX_IDLE_SLEEP:
+		sleep_or_yield(r);
+		break;
+	case PLX_IDLE_AUTO:
+		idle_auto(r, now_ticks);
+		break;
+	default:
+		break;
+	}
+	return true;
+}

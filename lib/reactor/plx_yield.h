@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_yield.h - offering the core to others while polling, as often as they take it
+ *
+ * The time that a yield takes tells whether somebody else ran: then the core is
+ * shared, and is offered often; a core of one's own is offered ever more rarely.
+ */
+#ifndef PLX_YIELD_H
+#define PLX_YIELD_H
+
+#include <stdint.h>
+
+#include <rte_branch_prediction.h>
+
+#define PLX_YIELD_FIRST	 256u  /* empty polls before the core is offered for the first time */
+#define PLX_YIELD_SHARED 4u    /* the same, when it was taken the last time */
+#define PLX_YIELD_MAX	 4096u /* the same, when it never is */
+
+/** How one poller waits. Owner: whoever polls. All 0: it begins. */
+struct plx_yield {
+	uint32_t polls; /* empty ones since the core was offered, or something was found */
+	uint32_t every; /* offer it after so many; 0: PLX_YIELD_FIRST */
+};
+
+/** Offer the core now. @return ticks that others had it, 0: nobody took it. Blocks: while others run. */
+uint64_t plx_yield_now(void);
+
+/** Offer the core, and see when to do so again. */
+void plx_yield_offer(struct plx_yield *y);
+
+/** A poll found something. */
+static inline void
+plx_yield_found(struct plx_yield *y)
+{
+	y->polls = 0;
+}
+
+/** A poll found nothing. Blocks: while others run. */
+static inline void
+plx_yield_empty(struct plx_yield *y)
+{
+	if (unlikely(++y->polls >= y->every))
+		plx_yield_offer(y);
+}
+
+#endif

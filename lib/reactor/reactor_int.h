@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * reactor_int.h - a reactor, between the files of lib/reactor
+ */
+#ifndef REACTOR_INT_H
+#define REACTOR_INT_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+
+#include "plx_reactor.h"
+
+struct plx_reactor {
+	/* line 0: others look here after each post */
+	alignas(64) _Atomic uint32_t sleeping; /* writer: owner 1; who wakes it 0 */
+	int bell;			       /* eventfd; who took sleeping from 1 to 0 writes */
+
+	/* owner: the reactor's thread; stat readers: any, relaxed */
+	alignas(64) TAILQ_HEAD(, plx_poller) pollers;
+	struct plx_inbox inbox;
+	struct plx_reactor_stat stat;
+	uint64_t empty;	     /* turns in a row that found nothing */
+	uint64_t shared_until; /* ticks; when others were last seen to want the core, and some more */
+	bool hog;	     /* and they kept it for long */
+	int epfd;	     /* the bell, and what the pollers sleep on */
+
+	/* writer: control */
+	alignas(64) _Atomic bool stop;
+	_Atomic unsigned idle;
+	_Atomic uint64_t idle_turns;
+	_Atomic unsigned n_pollers;
+	unsigned lcore;
+};
+
+/* idle.c */
+int reactor_idle_open(struct plx_reactor *r);
+void reactor_idle_close(struct plx_reactor *r);
+/** Its last turn found nothing. @return whether that took time */
+bool reactor_idle(struct plx_reactor *r, uint64_t now_ticks);
+/** Sleep on what p names as well, or no more. */
+void reactor_idle_add(struct plx_reactor *r, const struct plx_poller *p);
+void reactor_idle_remove(struct plx_reactor *r, const struct plx_poller *p);
+/** Let it have a turn, if it sleeps: after a fence behind what it shall see. Thread: any. */
+void reactor_wake(struct plx_reactor *r);
+
+#endif

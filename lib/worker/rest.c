@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rest.c - how a reactor sleeps until this worker has something to do
+ *
+ * The inline half of wake.c, for the owner: the queues are armed when nothing waits at any
+ * stage of the turn. What the application posts wakes the reactor by itself.
+ */
+#include <errno.h>
+
+#include <rte_cycles.h>
+
+#include "worker_int.h"
+
+static void
+disarm_queues(struct plx_worker *w, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		plx_queue_disarm(w->queues[i]);
+}
+
+static int
+rest_arm(void *arg)
+{
+	struct plx_worker *w = arg;
+
+	if (worker_needs_turns(w) || !plx_inbox_empty(&w->inbox) ||
+		!STAILQ_EMPTY(&w->reqs.overflow) || !TAILQ_EMPTY(&w->am.overflow))
+		return -EBUSY;
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		if (plx_queue_arm(w->queues[i]) != 0) {
+			disarm_queues(w, i);
+			return -EBUSY;
+		}
+	/* Arming may have found peers dead, and no event will tell of them again. */
+	if (SLIST_EMPTY(&w->failing))
+		return 0;
+	disarm_queues(w, w->n_queues);
+	return -EBUSY;
+}
+
+static void
+rest_disarm(void *arg)
+{
+	struct plx_worker *w = arg;
+
+	disarm_queues(w, w->n_queues);
+	plx_timers_run(&w->timers, rte_rdtsc());
+}
+
+int
+worker_rest_open(struct plx_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_queues; i++) {
+		int fd = plx_queue_efd(w->queues[i]);
+
+		if (fd == -EOPNOTSUPP) /* a device that can't wake us: it is polled */
+			return 0;
+		if (fd < 0)
+			return fd;
+		w->rest_fds[i] = fd;
+	}
+	w->poller.fds = w->rest_fds;
+	w->poller.n_fds = w->n_queues;
+	w->poller.arm = rest_arm;
+	w->poller.disarm = rest_disarm;
+	return 0;
+}
