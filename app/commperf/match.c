@@ -5,15 +5,19 @@
  *
  * Design notes
  * - One worker and a loopback ep. One operation is: send to a random posted receive, wait, post it
- *   again; or receive a random kept message and send it again. The depth is the same before each.
- * - The operation costs something even at depth 1; "delta" is what the depth added.
+ *   again; or receive a random kept message and send it again. A window of them is in flight, as
+ *   messages of many peers would be, and the depth is the same before each window.
+ * - The operation costs something even in a short queue; "delta" is what the depth added.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "perf.h"
 
 #define MATCH_MAX_SAMPLES 20000
+#define MATCH_MAX_WINDOW  64
 #define MATCH_LEN         8
 #define MATCH_TAG         (UINT64_C(0x5) << 40)
 
@@ -25,7 +29,9 @@ struct match {
 	struct perf_io *rx; /* posted: one a tag; kept: the first is used */
 	struct perf_io *tx; /* kept: one a tag; posted: the first is used */
 	uint64_t random;
-	uint64_t ticks[MATCH_MAX_SAMPLES];
+	uint64_t n; /* operations in flight */
+	uint64_t window[MATCH_MAX_WINDOW]; /* their entries, all different */
+	uint64_t ticks[MATCH_MAX_SAMPLES]; /* of rounds */
 };
 
 static uint64_t
@@ -59,30 +65,53 @@ match_check(struct match *m, const struct perf_io *io, uint64_t i)
 		(unsigned long long)io->tag, (unsigned long long)(MATCH_TAG + i));
 }
 
-/* Send to posted receive i, wait for it, post it again. */
-static int
-match_posted(struct match *m, uint64_t i)
+/* The entries of the next round. */
+static void
+match_draw(struct match *m)
 {
-	struct perf_io *tx = &m->tx[0], *rx = &m->rx[i];
+	uint64_t k;
 
-	if (match_send(m, i, tx) != 0 || perf_wait(m->s, rx) != 0 || match_check(m, rx, i) != 0)
-		return -1;
-	if (perf_wait(m->s, tx) != 0)
-		return -1;
-	return match_recv(m, i, rx);
+	for (uint64_t n = 0; n < m->n; n += k == n) {
+		m->window[n] = match_random(m);
+		for (k = 0; k < n && m->window[k] != m->window[n]; k++)
+			;
+	}
 }
 
-/* Receive kept message i, and send it again. */
+/* Send to these posted receives, wait for them, post them again. */
 static int
-match_kept(struct match *m, uint64_t i)
+match_posted(struct match *m)
 {
-	struct perf_io *rx = &m->rx[0];
+	for (uint64_t k = 0; k < m->n; k++)
+		if (match_send(m, m->window[k], &m->tx[k]) != 0)
+			return -1;
+	for (uint64_t k = 0; k < m->n; k++) {
+		uint64_t i = m->window[k];
 
-	if (match_recv(m, i, rx) != 0 || perf_wait(m->s, rx) != 0 || match_check(m, rx, i) != 0)
-		return -1;
-	if (perf_wait(m->s, &m->tx[i]) != 0)
-		return -1;
-	return match_send(m, i, &m->tx[i]);
+		if (perf_wait(m->s, &m->rx[i]) != 0 || match_check(m, &m->rx[i], i) != 0 ||
+			perf_wait(m->s, &m->tx[k]) != 0 || match_recv(m, i, &m->rx[i]) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Receive these kept messages, and send them again. */
+static int
+match_kept(struct match *m)
+{
+	for (uint64_t k = 0; k < m->n; k++)
+		if (match_recv(m, m->window[k], &m->rx[k]) != 0)
+			return -1;
+	for (uint64_t k = 0; k < m->n; k++) {
+		uint64_t i = m->window[k];
+
+		if (perf_wait(m->s, &m->rx[k]) != 0 || match_check(m, &m->rx[k], i) != 0 ||
+			perf_wait(m->s, &m->tx[k]) != 0 || match_send(m, i, &m->tx[k]) != 0)
+			return -1;
+	}
+	while (m->s->be->progress(m->s) != 0) /* they arrive */
+		;
+	return 0;
 }
 
 /* Bring the queue to its depth. Kept messages that the library does not take yet stay in flight. */
@@ -142,30 +171,30 @@ match_mean(struct match *m, uint64_t samples)
 	return perf_ns(m->s, sum) / (double)keep;
 }
 
+/* Up to max rounds. */
 static int
 match_loop(struct match *m, uint64_t max, uint64_t *n)
 {
-	uint64_t start = rte_rdtsc(), last = start, now = start;
+	uint64_t start = rte_rdtsc(), now = start, last;
 	uint64_t limit = (uint64_t)(m->s->o->time_limit * m->s->tsc_hz);
 
 	for (*n = 0; *n < max && (now - start < limit || *n < 3); (*n)++) {
-		uint64_t i = match_random(m);
-
-		if (unlikely((m->posted ? match_posted(m, i) : match_kept(m, i)) != 0))
+		match_draw(m);
+		last = rte_rdtsc();
+		if (unlikely((m->posted ? match_posted(m) : match_kept(m)) != 0))
 			return -1;
 		now = rte_rdtsc();
 		if (*n < MATCH_MAX_SAMPLES)
 			m->ticks[*n] = now - last;
-		last = now;
-		if (unlikely((*n & 0xff) == 0))
+		if (unlikely((*n & 0xf) == 0))
 			perf_alive(m->s);
 	}
 	return 0;
 }
 
-/* One line: kind, mask and depth. one is the figure of depth 1; 0: this is it, and no row. */
+/* One line: kind, mask and depth. base is the figure of a short queue; 0: this is it, and no row. */
 static int
-match_one(struct match *m, const struct perf_test *t, double one, double *out)
+match_one(struct match *m, const struct perf_test *t, double base, double *out)
 {
 	uint64_t max = m->s->o->iters != 0 ? m->s->o->iters : MATCH_MAX_SAMPLES;
 	uint64_t n, samples;
@@ -174,6 +203,8 @@ match_one(struct match *m, const struct perf_test *t, double one, double *out)
 	report_progress(m->s->o, "%s %s %s, depth %llu", t->name, m->posted ? "posted" : "kept",
 		m->mask == UINT64_MAX ? "exact" : "partial", (unsigned long long)m->depth);
 	m->random = m->s->o->seed * 2 + 1;
+	m->n = RTE_MIN(RTE_MIN(m->s->o->window, MATCH_MAX_WINDOW), (m->depth + 1) / 2);
+	max = max / m->n + 1;
 	if (match_fill(m) != 0)
 		return -1;
 	if (match_loop(m, max / 10 + 1, &n) != 0 || match_loop(m, max, &n) != 0)
@@ -181,8 +212,8 @@ match_one(struct match *m, const struct perf_test *t, double one, double *out)
 	if (match_empty(m) != 0)
 		return -1;
 	samples = n < MATCH_MAX_SAMPLES ? n : MATCH_MAX_SAMPLES;
-	*out = match_mean(m, samples);
-	if (one == 0)
+	*out = match_mean(m, samples) / m->n;
+	if (base == 0)
 		return 0;
 	row = perf_row_new(m->s, t, MATCH_LEN);
 	if (row == NULL)
@@ -190,13 +221,13 @@ match_one(struct match *m, const struct perf_test *t, double one, double *out)
 	snprintf(row->label, sizeof(row->label), "%s %s", m->posted ? "posted" : "unexpected",
 		m->mask == UINT64_MAX ? "exact" : "partial");
 	row->depth = m->depth;
-	row->n = n;
+	row->n = n * m->n;
 	row->value = *out;
 	snprintf(row->unit, sizeof(row->unit), "ns");
 	perf_row_field(row, "ns/op", *out);
-	perf_row_field(row, "delta", *out - one);
-	perf_row_field(row, "p50", perf_ns(m->s, m->ticks[samples / 2]));
-	perf_row_field(row, "p99", perf_ns(m->s, m->ticks[samples * 99 / 100]));
+	perf_row_field(row, "delta", *out - base);
+	perf_row_field(row, "p50", perf_ns(m->s, m->ticks[samples / 2]) / m->n);
+	perf_row_field(row, "p99", perf_ns(m->s, m->ticks[samples * 99 / 100]) / m->n);
 	return 0;
 }
 
@@ -204,14 +235,14 @@ static int
 match_kind(struct match *m, const struct perf_test *t)
 {
 	const struct perf_opts *o = m->s->o;
-	double one, ns;
+	double base, ns;
 
-	m->depth = 1;
-	if (match_one(m, t, 0, &one) != 0)
+	m->depth = 2 * RTE_MIN(o->window, MATCH_MAX_WINDOW);
+	if (match_one(m, t, 0, &base) != 0)
 		return -1;
 	for (unsigned i = 0; i < o->n_depths; i++) {
 		m->depth = o->depths[i];
-		if (match_one(m, t, one, &ns) != 0)
+		if (match_one(m, t, base, &ns) != 0)
 			return -1;
 	}
 	return 0;
@@ -220,7 +251,7 @@ match_kind(struct match *m, const struct perf_test *t)
 int
 match_run(struct perf_side *s, const struct perf_test *t, size_t size)
 {
-	uint64_t max = 1, masks[2] = {UINT64_MAX, PERF_MASK_MPICH};
+	uint64_t max = 2 * MATCH_MAX_WINDOW, masks[2] = {UINT64_MAX, PERF_MASK_MPICH};
 	void *own = NULL;
 	struct match *m;
 	size_t len;

@@ -91,7 +91,7 @@ static const char opts_help[] =
 	"  -s, --size LIST        8,64,1k or a doubling range 8:4m (default by test)\n"
 	"  -n, --iters N          iterations (default by size)\n"
 	"  -w, --warmup N         iterations before the clock starts (default a tenth)\n"
-	"  -W, --window N         messages in flight, bandwidth and rate (default 32)\n"
+	"  -W, --window N         messages in flight, bandwidth, rate and match (default 32)\n"
 	"  -m, --mask M           receive tag mask: full, mpich or hexadecimal (default full)\n"
 	"  -r, --repeat N         run each line N times and keep one (default 1; pairs with --vs: "
 	"3)\n"

@@ -137,12 +137,20 @@ struct plx_tag_recv *plx_tag_match(struct plx_tag *t, uint64_t tag);
 struct plx_tag_recv *plx_tag_peek(struct plx_tag *t, uint64_t tag);
 
 /**
- * Bring what plx_tag_match() will read into the cache; worth it where several
+ * Bring the slots that plx_tag_match() will read into the cache; worth it where several
  * arrivals are at hand and thousands of receives are posted.
  * @param tag the message's tag
  * Thread: owner.  Blocks: never.  Allocates: no.
  */
 void plx_tag_prefetch(const struct plx_tag *t, uint64_t tag);
+
+/**
+ * Guess from the slots alone what plx_tag_match() would return now.
+ * @param tag the message's tag
+ * @return a posted receive, to prefetch and not to read, or NULL
+ * Thread: owner.  Blocks: never.  Allocates: no.
+ */
+const struct plx_tag_recv *plx_tag_guess(const struct plx_tag *t, uint64_t tag);
 
 /**
  * Withdraw a posted receive; the same cost at any depth and for any mask.

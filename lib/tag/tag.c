@@ -331,6 +331,23 @@ plx_tag_prefetch(const struct plx_tag *t, uint64_t tag)
 	}
 }
 
+const struct plx_tag_recv *
+plx_tag_guess(const struct plx_tag *t, uint64_t tag)
+{
+	const struct tag_slot *best = NULL;
+	uint32_t live;
+
+	for (live = t->live; live != 0; live &= live - 1) {
+		const struct tag_class *c = &t->classes[__builtin_ctz(live)];
+		uint64_t key = tag & c->mask;
+		const struct tag_slot *s = &c->table.slots[tag_hash(key) >> c->table.shift];
+
+		if (s->key == key && s->head != NULL && (best == NULL || s->seq < best->seq))
+			best = s;
+	}
+	return best != NULL ? recv_of(best->head) : NULL;
+}
+
 void
 plx_tag_cancel(struct plx_tag *t, struct plx_tag_recv *r)
 {

@@ -140,6 +140,8 @@ peek_removes_nothing(void)
 	plx_tag_post(t, &r[0], 5, ANY_TAG);
 	plx_tag_post(t, &r[1], 5, EXACT);
 	plx_tag_prefetch(t, 5);
+	CU_ASSERT_PTR_EQUAL(plx_tag_guess(t, 5), &r[0]);
+	CU_ASSERT_PTR_NULL(plx_tag_guess(t, UINT64_C(5) << 32));
 	CU_ASSERT_PTR_EQUAL(plx_tag_peek(t, 5), &r[0]);
 	CU_ASSERT_PTR_EQUAL(plx_tag_peek(t, 5), &r[0]);
 	CU_ASSERT_EQUAL(plx_tag_stats(t)->posted, 2);

@@ -14,7 +14,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_prefetch.h>
+
 #include "worker_int.h"
+
+#define RX_PREFETCH_DEPTH 2000 /* posted receives that no longer fit into the second cache */
 
 /* Copy what fits and complete. */
 static inline void
@@ -533,6 +537,37 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 	}
 }
 
+/* The tag of a message that is to be matched. */
+static inline bool
+rx_tag(const struct plx_rx *rx, uint64_t *tag)
+{
+	if (rx->op > PLX_WIRE_RTS || rx->op == PLX_WIRE_FRAG || rx->len < sizeof(*tag))
+		return false;
+	memcpy(tag, rx->data, sizeof(*tag));
+	return true;
+}
+
+/* Wait for the memory of all matches of a burst at once, and not for one after the other. */
+static __rte_noinline void
+rx_prefetch(const struct plx_worker *w, const struct plx_rx *rx, uint16_t n)
+{
+	const struct plx_tag_recv *r;
+	const char *req;
+	uint64_t tag;
+
+	for (uint16_t i = 0; i < n; i++)
+		if (rx_tag(&rx[i], &tag))
+			plx_tag_prefetch(w->tag, tag);
+	for (uint16_t i = 0; i < n; i++) {
+		r = rx_tag(&rx[i], &tag) ? plx_tag_guess(w->tag, tag) : NULL;
+		if (r == NULL)
+			continue;
+		req = (const char *)container_of(r, struct plx_req, recv.tag);
+		rte_prefetch0(req);
+		rte_prefetch0(req + PLX_LINE);
+	}
+}
+
 unsigned
 worker_rx(struct plx_worker *w)
 {
@@ -544,6 +579,8 @@ worker_rx(struct plx_worker *w)
 
 		if (n == 0)
 			continue;
+		if (n > 1 && plx_tag_stats(w->tag)->posted > RX_PREFETCH_DEPTH)
+			rx_prefetch(w, w->rx, n);
 		for (uint16_t i = 0; i < n; i++)
 			rx_switch(w, &w->rx[i]);
 		q->rx_release(q, w->rx, n);
