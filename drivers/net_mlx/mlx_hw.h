@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_hw.h - the hardware queues of one worker: what the driver posts, rings and polls
+ *
+ * Two files fill in struct mlx_hw_ops: mlx_verbs.c by libibverbs, on every device, and the
+ * mlx5 one by writing work queue entries and reading completions itself. All the rest of
+ * the driver (peers, connections, credits, keys) is above and does not know which it is.
+ *
+ * Design notes
+ * A queue has one shared receive queue, one completion queue for what arrives and one for
+ * what was sent. Queue pairs are of the RC kind, made by verbs whoever drives them: the
+ * driver above moves them through their states with mlx_hw_qp.qp.
+ *
+ * The work requests of a queue pair are numbered from 0, modulo 2^16; each counts as one,
+ * whatever its length. The caller has at most qp->max_wr without a completion, and gets one
+ * for each that has MLX_WR_SIGNAL, in order: it stands for all before it. Once a queue pair
+ * has failed every request counts as signalled, or one failure stands for them all.
+ *
+ * post() copies what has MLX_WR_INLINE before it returns and shows nothing to the device;
+ * ring() shows all that was posted since, with one doorbell. Receive buffers are
+ * the caller's slots, named by a number that comes back with the completion.
+ */
+#ifndef MLX_HW_H
+#define MLX_HW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#define MLX_HW_POLL_MAX	  16 /* completions taken in one go */
+#define MLX_HW_POST_MAX	  64 /* requests of one queue pair between two rings, at the most */
+
+struct mlx_hw_ops;
+
+/** What a queue's hardware objects are made of. */
+struct mlx_hw_conf {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel; /* for both completion queues, or NULL: nobody sleeps */
+	uint32_t n_rx;	   /* slots that may be posted at once; also bounds unpolled arrivals */
+	uint32_t n_tx;	   /* completions of sends that may be unpolled at once */
+};
+
+/** Begins the struct of each implementation. Owner: the queue's. */
+struct mlx_hw {
+	const struct mlx_hw_ops *ops;
+	struct mlx_hw_conf conf;
+};
+
+/** A queue pair; begins the struct of each implementation. */
+struct mlx_hw_qp {
+	struct mlx_hw *hw;
+	struct ibv_qp *qp;   /* NULL in a model */
+	uint32_t qpn;
+	uint16_t max_wr;     /* requests without a completion, at the most */
+	uint16_t max_inline; /* bytes of a request with MLX_WR_INLINE, at the most */
+	uint16_t next;	     /* number of the next request; writer: post() */
+};
+
+enum mlx_wr_op {
+	MLX_WR_SEND,  /* with imm, to a slot of the peer */
+	MLX_WR_WRITE,
+	MLX_WR_READ,
+	MLX_WR_FADD,  /* 8 bytes; the value before goes to addr */
+	MLX_WR_CSWAP,
+};
+
+enum mlx_wr_flag {
+	MLX_WR_SIGNAL = 1 << 0, /* wants a completion */
+	MLX_WR_INLINE = 1 << 1, /* SEND, WRITE: the data is copied now; lkey is not looked at */
+	MLX_WR_FENCE = 1 << 2,	/* not before the READs and atomics before it are over */
+};
+
+/** One work request. */
+struct mlx_hw_wr {
+	uint8_t op;    /* enum mlx_wr_op */
+	uint8_t flags; /* enum mlx_wr_flag */
+	uint32_t imm;  /* SEND, in host order on both sides */
+	uint64_t addr; /* local, of len bytes; 0 bytes: neither is looked at */
+	uint32_t len;
+	uint32_t lkey;
+	uint64_t remote;
+	uint32_t rkey;
+	uint64_t operand[2]; /* FADD: what to add; CSWAP: compare, swap */
+};
+
+/** A receive slot to post. */
+struct mlx_hw_rx {
+	uint64_t addr;
+	uint32_t len;
+	uint32_t lkey;
+	uint32_t slot; /* comes back in mlx_hw_comp.slot */
+};
+
+/** How a request ended. */
+enum mlx_comp_status {
+	MLX_COMP_OK,
+	MLX_COMP_FLUSHED, /* the queue pair had failed before */
+	MLX_COMP_RETRY,	  /* the peer does not answer */
+	MLX_COMP_RNR,	  /* it has no slot: a bug in the credits */
+	MLX_COMP_ACCESS,  /* it refuses: no such key, out of its bounds, no right */
+	MLX_COMP_LOCAL,	  /* our own buffer, key or length */
+	MLX_COMP_OTHER,
+};
+
+/** A completion. */
+struct mlx_hw_comp {
+	uint32_t qpn;
+	uint8_t status; /* enum mlx_comp_status */
+	uint8_t vendor; /* of an error: what the device says, for the log */
+	uint16_t seq;	/* sent: number of the request */
+	uint32_t slot;	/* arrived: where it lies */
+	uint32_t len;	/* arrived: bytes */
+	uint32_t imm;	/* arrived */
+};
+
+/** Thread of all: owner, but for open and close as of the queue. */
+struct mlx_hw_ops {
+	const char *name; /* "verbs", "mlx5" */
+
+	/** @return whether this device can be driven so. */
+	bool (*usable)(struct ibv_context *ctx);
+
+	/* Slow; 0 or -errno. conf is copied. */
+	int (*open)(const struct mlx_hw_conf *conf, struct mlx_hw **out);
+	void (*close)(struct mlx_hw *hw); /* all queue pairs are closed */
+	/** In state RESET. @param max_wr, max_inline wanted; less of the latter may be given */
+	int (*qp_open)(struct mlx_hw *hw, uint16_t max_wr, uint16_t max_inline,
+		struct mlx_hw_qp **out);
+	void (*qp_close)(struct mlx_hw_qp *qp); /* its completions may still come: by qpn */
+
+	/* Hot. post: n within max_wr and MLX_HW_POST_MAX. */
+	void (*post)(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n);
+	void (*ring)(struct mlx_hw_qp *qp);
+	void (*post_rx)(struct mlx_hw *hw, const struct mlx_hw_rx *rx, uint16_t n);
+	uint16_t (*poll_tx)(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n);
+	uint16_t (*poll_rx)(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n);
+
+	/** The channel becomes readable with the next completion of either kind. 0 or -errno */
+	int (*arm)(struct mlx_hw *hw);
+	/** The channel said that one of our completion queues has something. */
+	void (*event)(struct mlx_hw *hw, struct ibv_cq *cq);
+};
+
+extern const struct mlx_hw_ops mlx_hw_verbs_ops;
+
+#endif
