@@ -8,7 +8,8 @@
 # usage: setup.sh [HUGEPAGES]   2 MiB pages to have, 512 when not given, 0 for none
 set -u
 
-build_packages=(gcc libc6-dev meson ninja-build pkg-config libdpdk-dev libjansson-dev)
+build_packages=(gcc libc6-dev meson ninja-build pkg-config libdpdk-dev libjansson-dev
+	libibverbs-dev)
 test_packages=(libcunit1-dev mpich libmpich-dev openmpi-bin libopenmpi-dev ucx-utils libucx-dev
 	python3 util-linux procps clang libclang-rt-dev)
 # For the virtual machine with RDMA devices. Its tests are skipped without.

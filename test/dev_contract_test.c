@@ -4,8 +4,13 @@
  * dev_contract_test.c - what plx_dev_ops.h promises, tried on every driver
  *
  * The suite "contract" runs on the fake device, on shm with a ring for every sender,
- * and on shm where all share the mail ring. What only shm can do, other processes
- * among it, follows in suites of its own. No EAL is needed below lib/mem.
+ * on shm where all share the mail ring, and on net_mlx where there is an RDMA device. What
+ * only shm can do, other processes among it, follows in suites of its own. No EAL is needed
+ * below lib/mem.
+ *
+ * A network needs time, and turns of both sides: there whoever looks gives one to every queue.
+ *
+ * usage: dev_contract_test [NAME-OF-A-DRIVER]   only the suites of this one
  */
 #include <errno.h>
 #include <sched.h>
@@ -20,6 +25,7 @@
 
 #include "plx_log.h"
 #include "plx_unit.h"
+#include "plx_unit_mlx.h"
 #include "plx_unit_shm.h"
 
 #define SENDERS	   6
@@ -31,6 +37,7 @@ static struct plx_dev *dev;
 static const char *dev_name;
 static const char *fast_peers; /* text of the setting */
 static uint64_t rng_state;
+static struct plx_queue *open_queues[8];
 
 /* -- queues and messages -- */
 
@@ -58,7 +65,9 @@ dev_begin(void)
 	CU_ASSERT_EQUAL_FATAL(plx_conf_set(&conf, "shm.fast_peers", fast_peers, PLX_CONF_FROM_API,
 		NULL), 0);
 	plx_conf_set(&conf, "shm.huge", "no", PLX_CONF_FROM_API, NULL);
+	plx_conf_set(&conf, "net_mlx.connect_ms", "300", PLX_CONF_FROM_API, NULL);
 	fake_reset(1);
+	memset(open_queues, 0, sizeof(open_queues)); /* a test that failed closed none */
 	UNIT_EQ_FATAL(plx_dev_open(dev_name, &dev), 0);
 	rng_state = 42;
 }
@@ -76,13 +85,48 @@ is_fake(void)
 	return dev_name[0] == 'f';
 }
 
+static bool
+is_net(void)
+{
+	return dev_name[0] == 'n';
+}
+
 static struct plx_queue *
 queue_new(void)
 {
 	struct plx_queue *q = NULL;
 
 	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q), 0);
+	for (unsigned i = 0; i < sizeof(open_queues) / sizeof(open_queues[0]); i++) {
+		if (open_queues[i] == NULL) {
+			open_queues[i] = q;
+			break;
+		}
+	}
 	return q;
+}
+
+static void
+queue_close(struct plx_queue *q)
+{
+	for (unsigned i = 0; i < sizeof(open_queues) / sizeof(open_queues[0]); i++)
+		if (open_queues[i] == q)
+			open_queues[i] = NULL;
+	plx_queue_close(q);
+}
+
+/* What the others' owners would do meanwhile: nobody has sent to them. */
+static void
+net_others(const struct plx_queue *q)
+{
+	struct plx_rx rx;
+
+	for (unsigned i = 0; i < sizeof(open_queues) / sizeof(open_queues[0]); i++) {
+		if (open_queues[i] == NULL || open_queues[i] == q)
+			continue;
+		UNIT_EQ_FATAL(open_queues[i]->rx_burst(open_queues[i], &rx, 1), 0);
+		plx_queue_control(open_queues[i]);
+	}
 }
 
 static struct plx_peer *
@@ -101,6 +145,10 @@ connected(struct plx_queue *from, const struct plx_addr *addr)
 
 	UNIT_EQ_FATAL(plx_peer_connect(peer), 0);
 	UNIT_EQ(peer->state, PLX_PEER_OPEN);
+	for (uint64_t since = now_ns(); is_net() && mlx_peer(peer)->conn != MLX_CONN_OPEN;) {
+		net_others(NULL);
+		CU_ASSERT_FATAL(patient(since));
+	}
 	return peer;
 }
 
@@ -168,10 +216,29 @@ burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 	return q->rx_burst(q, rx, n);
 }
 
+#define NET_QUIET_NS 60000000u /* nothing has come for so long: nothing comes */
+
+static uint16_t
+net_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
+{
+	uint64_t since = now_ns();
+
+	do {
+		uint16_t got = burst(q, rx, n);
+
+		if (got != 0)
+			return got;
+		net_others(q);
+	} while (now_ns() - since < NET_QUIET_NS);
+	return 0;
+}
+
 /* One burst, looking again while there is none; a cold slot's turn comes within 64 looks. */
 static uint16_t
 burst_some(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 {
+	if (is_net())
+		return net_burst(q, rx, n);
 	for (unsigned i = 0; i < 200; i++) {
 		uint16_t got = burst(q, rx, n);
 
@@ -218,7 +285,7 @@ what_was_taken_arrives_in_order_and_unchanged(void)
 	struct plx_queue *a = queue_new(), *b = queue_new();
 	struct plx_peer *to_b = connected_to(a, b);
 	uint64_t sent = 0, next = 0;
-	const uint64_t n = 20000; /* the rings go round a hundred times and more */
+	const uint64_t n = is_net() ? 3000 : 20000; /* rings go round a hundred times and more */
 
 	if (is_fake()) {
 		fake.full_percent = 10;
@@ -243,8 +310,8 @@ what_was_taken_arrives_in_order_and_unchanged(void)
 	UNIT_EQ(b->stat.rx_msgs, n);
 	UNIT_EQ(a->stat.tx_bytes, b->stat.rx_bytes);
 	UNIT_EQ(b->stat.rx_drop_bad_cell + b->stat.rx_drop_bad_peer + b->stat.rx_skip_dead, 0);
-	plx_queue_close(a);
-	plx_queue_close(b);
+	queue_close(a);
+	queue_close(b);
 }
 
 static void
@@ -271,8 +338,8 @@ a_full_queue_answers_again_and_changes_nothing(void)
 		UNIT_EQ_FATAL(next, sent);
 	}
 	UNIT_TRUE(sent > 20 * 10);
-	plx_queue_close(a);
-	plx_queue_close(b);
+	queue_close(a);
+	queue_close(b);
 }
 
 static void
@@ -284,13 +351,13 @@ data_stays_until_it_is_released(void)
 	uint64_t sent = 0, next = 0;
 
 	fake.depth = 40;
-	for (unsigned round = 0; round < 200; round++) {
+	for (unsigned round = 0; round < (is_net() ? 50 : 200); round++) {
 		uint16_t n;
 
 		while (msg_send(to_b, sent, len_of(sent, to_b->mtu)) == 0)
 			sent++;
 		n = burst_some(b, rx, 1 + unit_rng(&rng_state) % PLX_DEV_RX_BURST);
-		CU_ASSERT_FATAL(n != 0);
+		CU_ASSERT_FATAL(n != 0 || is_net()); /* there the sender may have had to wait */
 		/* The sender goes on as far as it can while we still look at these. */
 		while (msg_send(to_b, sent, len_of(sent, to_b->mtu)) == 0)
 			sent++;
@@ -300,8 +367,8 @@ data_stays_until_it_is_released(void)
 	}
 	drain(b, to_b->mtu, &next);
 	UNIT_EQ(next, sent);
-	plx_queue_close(a);
-	plx_queue_close(b);
+	queue_close(a);
+	queue_close(b);
 }
 
 static void
@@ -332,8 +399,8 @@ every_length_up_to_the_mtu_is_taken_and_no_longer(void)
 	UNIT_EQ(msg_send(to_b, 1, to_b->mtu), -EMSGSIZE);
 	UNIT_EQ(burst_some(b, rx, 4), 0);
 	UNIT_EQ(to_b->state, PLX_PEER_OPEN);
-	plx_queue_close(a);
-	plx_queue_close(b);
+	queue_close(a);
+	queue_close(b);
 }
 
 static void
@@ -373,8 +440,8 @@ packed_data_is_written_once_when_it_is_taken(void)
 	while (plx_peer_tx(&tx) == 0)
 		taken++;
 	UNIT_EQ(calls, taken); /* the one that found it full was not written */
-	plx_queue_close(a);
-	plx_queue_close(b);
+	queue_close(a);
+	queue_close(b);
 }
 
 /* Everything that arrives from several senders, each in its order. */
@@ -433,16 +500,16 @@ senders_exchange(uint16_t n_burst, uint64_t n)
 		UNIT_EQ(next[s], n);
 		for (unsigned t = 0; t < s; t++)
 			CU_ASSERT_PTR_NOT_EQUAL(src[s], src[t]);
-		plx_queue_close(a[s]);
+		queue_close(a[s]);
 	}
 	UNIT_EQ(b->stat.rx_drop_bad_cell + b->stat.rx_drop_bad_peer, 0);
-	plx_queue_close(b);
+	queue_close(b);
 }
 
 static void
 many_senders_keep_their_order_each(void)
 {
-	senders_exchange(PLX_DEV_RX_BURST, 3000);
+	senders_exchange(PLX_DEV_RX_BURST, is_net() ? 300 : 3000);
 }
 
 static void
@@ -468,7 +535,7 @@ a_queue_sends_to_itself(void)
 	UNIT_EQ(next, 1000);
 	plx_queue_control(a);
 	UNIT_EQ(self->state, PLX_PEER_OPEN);
-	plx_queue_close(a);
+	queue_close(a);
 }
 
 static void
@@ -490,8 +557,8 @@ one_peer_stands_for_an_address_and_for_what_comes_from_it(void)
 	CU_ASSERT_PTR_EQUAL(rx[0].src, to_a);
 	b->rx_release(b, rx, 1);
 	UNIT_EQ(plx_peer_connect(to_b), 0); /* once more is no error */
-	plx_queue_close(a);
-	plx_queue_close(b);
+	queue_close(a);
+	queue_close(b);
 }
 
 static void
@@ -511,8 +578,8 @@ a_shared_area_is_seen_by_its_peers(void)
 	CU_ASSERT(unit_is_filled(there, b->shared_len, 5));
 	unit_fill(there, b->shared_len, 6);
 	CU_ASSERT(unit_is_filled(b->shared, b->shared_len, 6));
-	plx_queue_close(a);
-	plx_queue_close(b);
+	queue_close(a);
+	queue_close(b);
 }
 
 static void
@@ -537,8 +604,8 @@ addresses_of_other_hosts_and_other_forms_are_refused(void)
 	}
 	CU_ASSERT_PTR_NULL(peer);
 	UNIT_EQ(a->stat.peers, 0);
-	plx_queue_close(a);
-	plx_queue_close(b);
+	queue_close(a);
+	queue_close(b);
 }
 
 static unsigned n_told;
@@ -559,7 +626,7 @@ a_stale_address_does_not_connect(void)
 	struct plx_peer *peer;
 
 	plx_queue_addr(b, &addr);
-	plx_queue_close(b);
+	queue_close(b);
 	n_told = 0;
 	a->on_dead = on_dead;
 	peer = peer_known(a, &addr);
@@ -572,7 +639,7 @@ a_stale_address_does_not_connect(void)
 	plx_peer_put(peer);
 	plx_queue_control(a); /* frees it */
 	UNIT_EQ(a->n_dead, 0);
-	plx_queue_close(a);
+	queue_close(a);
 }
 
 /* Of a sender that has gone, `sent` messages were taken by its device. */
@@ -628,13 +695,13 @@ farewell(unsigned n_msgs, bool look_first)
 		UNIT_EQ_FATAL(msg_send(to_b, i, len_of(i, mtu)), 0);
 	if (is_fake()) {
 		fake_kill(a);
-		plx_queue_close(a);
+		queue_close(a);
 		expect_farewell(b, to_a, mtu, n_msgs, 0);
 	} else {
-		plx_queue_close(a);
+		queue_close(a);
 		expect_farewell(b, to_a, mtu, n_msgs, n_msgs);
 	}
-	plx_queue_close(b);
+	queue_close(b);
 }
 
 static void
@@ -701,8 +768,8 @@ rma_reads_and_writes_here(void)
 	rma_reads_and_writes(to_b, (uintptr_t)buf_there, sizeof(buf_there));
 	UNIT_TRUE(a->stat.rma_ops >= 16);
 	UNIT_TRUE(a->stat.rma_bytes > 2 * sizeof(buf_there));
-	plx_queue_close(a);
-	plx_queue_close(b);
+	queue_close(a);
+	queue_close(b);
 }
 
 static int
@@ -725,6 +792,89 @@ static void
 rma_at_a_bad_address_here_is_an_error_and_no_crash(void)
 {
 	UNIT_EQ(in_child(bad_addresses_here), 0);
+}
+
+/* -- net_mlx -- */
+
+static void
+addresses_of_other_networks_and_other_forms_are_refused(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *peer = NULL;
+	struct plx_addr good, bad;
+	struct mlx_addr m;
+
+	plx_queue_addr(b, &good);
+	UNIT_EQ_FATAL(good.len, sizeof(m));
+	for (unsigned len = 0; len <= 255; len++) {
+		bad = good;
+		bad.len = (uint8_t)len;
+		if (len != good.len)
+			UNIT_EQ(plx_peer_get(a, &bad, &peer), -EINVAL);
+	}
+	memcpy(&m, good.bytes, sizeof(m));
+	m.link = m.link == MLX_LINK_IB ? MLX_LINK_ROCE4 : MLX_LINK_IB;
+	bad = good;
+	memcpy(bad.bytes, &m, sizeof(m));
+	UNIT_EQ(plx_peer_get(a, &bad, &peer), -EHOSTUNREACH);
+	CU_ASSERT_PTR_NULL(peer);
+	UNIT_EQ(a->stat.peers, 0);
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
+a_peer_that_never_answers_is_dead_in_time(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	uint64_t since = now_ns();
+	struct plx_addr addr;
+	struct plx_peer *peer;
+	struct plx_rx rx;
+
+	plx_queue_addr(b, &addr);
+	queue_close(b);
+	n_told = 0;
+	a->on_dead = on_dead;
+	peer = peer_known(a, &addr);
+	UNIT_EQ(plx_peer_connect(peer), 0);
+	UNIT_EQ(msg_send(peer, 1, 8), -EAGAIN);
+	while (peer->state != PLX_PEER_DEAD) {
+		plx_queue_control(a);
+		UNIT_EQ_FATAL(burst(a, &rx, 1), 0);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	UNIT_TRUE(now_ns() - since >= 300000000);
+	UNIT_EQ(n_told, 1);
+	UNIT_EQ(peer->err, -ETIMEDOUT);
+	UNIT_EQ(msg_send(peer, 1, 8), -ETIMEDOUT);
+	UNIT_TRUE(mlx_queue(a)->stat.conn_asked_again > 0);
+	plx_peer_put(peer);
+	plx_queue_control(a); /* frees it */
+	UNIT_EQ(a->n_dead, 0);
+	queue_close(a);
+}
+
+static void
+a_sender_stops_where_its_credits_end(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	uint64_t next = 0, sent = 0;
+
+	for (unsigned round = 0; round < 10; round++) {
+		while (msg_send(to_b, sent, len_of(sent, 64)) == 0)
+			sent++;
+		/* One is kept for credits. */
+		UNIT_EQ(mlx_peer(to_b)->credit.left, 1);
+		drain(b, 64, &next);
+		UNIT_EQ_FATAL(next, sent);
+	}
+	UNIT_TRUE(sent > 10 * MLX_CREDIT_MIN);
+	UNIT_EQ(mlx_queue(a)->stat.qp_rnr, 0);
+	UNIT_EQ(mlx_queue(b)->stat.rx_drop_no_peer, 0);
+	queue_close(a);
+	queue_close(b);
 }
 
 /* -- shm: slots, bells, mail -- */
@@ -1350,6 +1500,24 @@ static CU_TestInfo contract[] = {
 	CU_TEST_INFO_NULL,
 };
 
+static CU_TestInfo net_contract[] = {
+	UNIT_TEST(what_was_taken_arrives_in_order_and_unchanged),
+	UNIT_TEST(a_full_queue_answers_again_and_changes_nothing),
+	UNIT_TEST(data_stays_until_it_is_released),
+	UNIT_TEST(every_length_up_to_the_mtu_is_taken_and_no_longer),
+	UNIT_TEST(packed_data_is_written_once_when_it_is_taken),
+	UNIT_TEST(many_senders_keep_their_order_each),
+	UNIT_TEST(a_burst_of_one_takes_from_many_senders_too),
+	UNIT_TEST(a_queue_sends_to_itself),
+	UNIT_TEST(one_peer_stands_for_an_address_and_for_what_comes_from_it),
+	UNIT_TEST(a_dead_peer_is_told_once_and_after_its_messages),
+	UNIT_TEST(a_dead_peer_never_heard_before_is_told_after_its_messages),
+	UNIT_TEST(addresses_of_other_networks_and_other_forms_are_refused),
+	UNIT_TEST(a_peer_that_never_answers_is_dead_in_time),
+	UNIT_TEST(a_sender_stops_where_its_credits_end),
+	CU_TEST_INFO_NULL,
+};
+
 static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),
 	UNIT_TEST(a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn),
@@ -1410,6 +1578,19 @@ on_shm_mail(void)
 	dev_begin();
 }
 
+static void
+on_net(void)
+{
+	dev_name = "net_mlx";
+	fast_peers = "0";
+	dev_begin();
+}
+
+static CU_SuiteInfo net_suites[] = {
+	{"contract, net_mlx", NULL, NULL, on_net, dev_end, net_contract},
+	CU_SUITE_INFO_NULL,
+};
+
 static CU_SuiteInfo suites[] = {
 	{"contract, fake", NULL, NULL, on_fake, dev_end, contract},
 	{"contract, shm with slots for all", NULL, NULL, on_shm, dev_end, contract},
@@ -1422,11 +1603,35 @@ static CU_SuiteInfo suites[] = {
 	CU_SUITE_INFO_NULL,
 };
 
-int
-main(void)
+/* Whether a queue of this driver can be had here. */
+static bool
+is_here(const char *name)
 {
+	struct plx_queue *q = NULL;
+
+	plx_conf_defaults(&conf);
+	if (plx_dev_open(name, &dev) != 0)
+		return false;
+	if (plx_queue_open(dev, &conf, NULL, &q) == 0)
+		plx_queue_close(q);
+	plx_dev_close(dev);
+	return q != NULL;
+}
+
+int
+main(int argc, char **argv)
+{
+	bool net_only = argc > 1 && strcmp(argv[1], "net_mlx") == 0;
+
 	plx_log_set_level(RTE_LOG_EMERG);
-	if (plx_dev_register(&fake_dev_ops) != 0 || plx_dev_register(&plx_shm_ops) != 0)
+	if (plx_dev_register(&fake_dev_ops) != 0 || plx_dev_register(&plx_shm_ops) != 0 ||
+		plx_dev_register(&plx_net_mlx_ops) != 0)
 		return EXIT_FAILURE;
-	return unit_run(suites);
+	if (!is_here("net_mlx")) {
+		printf("net_mlx: no RDMA device here, its contract is not tried\n");
+		return net_only ? 77 : unit_run(suites);
+	}
+	if (!net_only && unit_run(suites) != 0)
+		return EXIT_FAILURE;
+	return unit_run(net_suites);
 }

@@ -17,9 +17,10 @@
  * for each that has MLX_WR_SIGNAL, in order: it stands for all before it. Once a queue pair
  * has failed every request counts as signalled, or one failure stands for them all.
  *
- * post() copies what has MLX_WR_INLINE before it returns and shows nothing to the device;
- * ring() shows all that was posted since, with one doorbell. Receive buffers are
- * the caller's slots, named by a number that comes back with the completion.
+ * post() copies what has MLX_WR_INLINE before it returns; nothing need be shown to the
+ * device before ring(), which shows all that was posted since with one doorbell. Receive
+ * buffers are the caller's slots, named by a number that comes back with the completion;
+ * they are used in any order.
  */
 #ifndef MLX_HW_H
 #define MLX_HW_H
@@ -30,7 +31,6 @@
 #include <infiniband/verbs.h>
 
 #define MLX_HW_POLL_MAX	  16 /* completions taken in one go */
-#define MLX_HW_POST_MAX	  64 /* requests of one queue pair between two rings, at the most */
 
 struct mlx_hw_ops;
 
@@ -131,9 +131,9 @@ struct mlx_hw_ops {
 		struct mlx_hw_qp **out);
 	void (*qp_close)(struct mlx_hw_qp *qp); /* its completions may still come: by qpn */
 
-	/* Hot. post: n within max_wr and MLX_HW_POST_MAX. */
+	/* Hot. post: n within max_wr. */
 	void (*post)(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n);
-	void (*ring)(struct mlx_hw_qp *qp);
+	int (*ring)(struct mlx_hw_qp *qp); /* 0, or -errno: the queue pair is of no use any more */
 	void (*post_rx)(struct mlx_hw *hw, const struct mlx_hw_rx *rx, uint16_t n);
 	uint16_t (*poll_tx)(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n);
 	uint16_t (*poll_rx)(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n);

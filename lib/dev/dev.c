@@ -206,6 +206,8 @@ plx_queue_close(struct plx_queue *q)
 	if (q == NULL)
 		return;
 	q->closing = true;
+	if (q->dev->ops->queue_leave != NULL)
+		q->dev->ops->queue_leave(q);
 	for (unsigned i = 0; i < PLX_DEV_PEER_HASH; i++)
 		while (!LIST_EMPTY(&q->peers[i]))
 			peer_free(LIST_FIRST(&q->peers[i]));
@@ -249,6 +251,25 @@ int
 plx_queue_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen)
 {
 	return q->dev->ops->tag_cancel(q, ctx, force, seen);
+}
+
+const void *
+plx_queue_drv_stats(const struct plx_queue *q, const struct plx_stat_row **rows)
+{
+	*rows = q->dev->ops->stat_rows;
+	return q->dev->ops->stats != NULL ? q->dev->ops->stats(q) : NULL;
+}
+
+bool
+plx_queue_holds(const struct plx_queue *q)
+{
+	return q->dev->ops->flush != NULL;
+}
+
+void
+plx_queue_flush(struct plx_queue *q)
+{
+	q->dev->ops->flush(q);
 }
 
 void

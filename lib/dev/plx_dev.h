@@ -162,11 +162,23 @@ struct plx_queue {
 	/* called when a driver finds that a peer is gone; may be NULL */
 	void (*on_dead)(struct plx_peer *peer);
 	bool closing; /* plx_queue_close() runs */
+	/*
+	 * The owner sends more before it calls plx_queue_flush(): a driver with that hook need
+	 * not tell the device of each message.
+	 */
+	bool hold;
 };
 
 _Static_assert(offsetof(struct plx_queue, stat) == PLX_LINE, "line 0 is full");
 
 extern const struct plx_stat_row plx_queue_stat_rows[];
+
+/**
+ * The driver's own counters of a queue.
+ * @param rows out
+ * @return what the rows describe, or NULL: it has none. Thread: any.
+ */
+const void *plx_queue_drv_stats(const struct plx_queue *q, const struct plx_stat_row **rows);
 
 /**
  * Open a device by name, or take one more reference to it.
@@ -215,6 +227,12 @@ int plx_queue_arm(struct plx_queue *q);
 
 /** The owner is awake: senders no longer ring, the descriptor is quiet. Thread: owner. */
 void plx_queue_disarm(struct plx_queue *q);
+
+/** @return whether the driver can hold messages back. Thread: any. */
+bool plx_queue_holds(const struct plx_queue *q);
+
+/** Let the device see what was sent while plx_queue.hold was set. Thread: owner. */
+void plx_queue_flush(struct plx_queue *q);
 
 /**
  * Slow work that may make system calls: dead peers, refused connections.

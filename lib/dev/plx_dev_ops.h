@@ -31,7 +31,8 @@ struct plx_dev_ops {
 
 	/* Owner thread, slow; 0 or -errno. queue_open sets shared, peer_open mtu, short_max, caps. */
 	int (*queue_open)(struct plx_queue *q);
-	void (*queue_close)(struct plx_queue *q);
+	void (*queue_leave)(struct plx_queue *q); /* first of closing: tell peers, let sends arrive */
+	void (*queue_close)(struct plx_queue *q); /* last of it: all peers are closed */
 	void (*queue_addr)(const struct plx_queue *q, struct plx_addr *addr);
 	void (*queue_control)(struct plx_queue *q);
 	int (*peer_open)(struct plx_peer *peer, const struct plx_addr *addr);
@@ -48,6 +49,7 @@ struct plx_dev_ops {
 	int (*tx_short)(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data,
 		uint32_t len);
 	int (*tx)(const struct plx_tx *tx);
+	void (*flush)(struct plx_queue *q); /* what was held back, see plx_queue.hold */
 	uint16_t (*rx_burst)(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
 	void (*rx_release)(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 	int (*rma)(const struct plx_rma_op *op);
@@ -56,6 +58,10 @@ struct plx_dev_ops {
 	/* Owner thread, hot; both or none, with tag_caps set by queue_open. As plx_dev.h says. */
 	int (*tag_post)(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen);
 	int (*tag_cancel)(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen);
+
+	/* Any thread: the driver's own counters of a queue, or both NULL. */
+	const struct plx_stat_row *stat_rows;
+	const void *(*stats)(const struct plx_queue *q);
 };
 
 /**

@@ -262,16 +262,20 @@ static void
 stats_show_queues(struct plx_worker *w, json_t *list)
 {
 	for (uint32_t i = 0; i < w->n_queues; i++) {
+		const struct plx_stat_row *rows;
+		const void *own = plx_queue_drv_stats(w->queues[i], &rows);
+		json_t *counters = stats_counters(&w->queues[i]->stat, plx_queue_stat_rows);
 		struct plx_addr addr;
 		char text[STATS_UID_LEN];
 		uint64_t uid;
 
+		if (own != NULL)
+			json_object_update_new(counters, stats_counters(own, rows));
 		plx_queue_addr(w->queues[i], &addr);
 		memcpy(&uid, addr.bytes, sizeof(uid));
 		json_array_append_new(list,
 			json_pack("{s:I, s:s, s:s, s:o}", "worker", (json_int_t)w->id, "device",
-				plx_dev_name(w->devs[i]), "uid", stats_uid(uid, text), "counters",
-				stats_counters(&w->queues[i]->stat, plx_queue_stat_rows)));
+				plx_dev_name(w->devs[i]), "uid", stats_uid(uid, text), "counters", counters));
 	}
 }
 

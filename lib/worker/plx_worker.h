@@ -79,6 +79,7 @@ struct plx_worker {
 	bool dedicated;
 	bool in_turn;
 	uint8_t app_work; /* enum worker_app_work; application's side */
+	uint8_t n_holding;
 	struct plx_queue *queues[PLX_DEV_MAX];
 
 	/* owner */
@@ -109,6 +110,7 @@ struct plx_worker {
 
 	/* cold */
 	struct plx_dev *devs[PLX_DEV_MAX];
+	struct plx_queue *holding[PLX_DEV_MAX]; /* of the queues: those that hold messages back */
 	struct plx_inbox inbox;
 	struct plx_poller poller;
 	int rest_fds[PLX_DEV_MAX]; /* dedicated: of the queues, what the reactor sleeps on */

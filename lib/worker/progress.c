@@ -126,6 +126,22 @@ worker_rings_flush(struct plx_worker *w)
 	plx_am_flush(&w->am);
 }
 
+static void
+hold(struct plx_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_holding; i++)
+		w->holding[i]->hold = true;
+}
+
+static void
+let_go(struct plx_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_holding; i++) {
+		w->holding[i]->hold = false;
+		plx_queue_flush(w->holding[i]);
+	}
+}
+
 unsigned
 plx_worker_turn(struct plx_worker *w)
 {
@@ -134,6 +150,8 @@ plx_worker_turn(struct plx_worker *w)
 	if (unlikely(w->in_turn)) /* a callback asks for progress: it is in progress */
 		return 0;
 	w->in_turn = true;
+	if (unlikely(w->n_holding != 0))
+		hold(w);				/* 0 what is sent below goes together */
 	if (w->dedicated)
 		n = own = plx_inbox_run(&w->inbox);	/* 1 operations of other threads */
 	n += worker_rx(w);				/* 2 packets, then the switch */
@@ -148,6 +166,8 @@ plx_worker_turn(struct plx_worker *w)
 		plx_eps_resume(&w->eps);		/* 8 senders that were stopped */
 	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
 		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 who is alive */
+	if (unlikely(w->n_holding != 0))
+		let_go(w);
 	if (w->dedicated) {
 		worker_rings_flush(w);			/* 10 what found no room in the rings */
 		if (unlikely(w->wake.on))

@@ -76,6 +76,16 @@ poll_turn(void *arg)
 	return plx_worker_turn(arg);
 }
 
+/* The setting names what there may be; only what is there and does not open is an error. */
+static void
+device_missing(const char *name, int rc)
+{
+	if (rc == -ENODEV)
+		PLX_LOG(INFO, worker, "no device %s here", name);
+	else
+		PLX_LOG(ERR, worker, "device %s: %s", name, strerror(-rc));
+}
+
 /* Open every device that the setting names; at least one must open. */
 static int
 open_queues(struct plx_worker *w, const struct plx_conf *conf)
@@ -97,10 +107,12 @@ open_queues(struct plx_worker *w, const struct plx_conf *conf)
 				plx_dev_close(*dev);
 		}
 		if (rc != 0) {
-			PLX_LOG(ERR, worker, "device %s: %s", name, strerror(-rc));
+			device_missing(name, rc);
 			continue;
 		}
 		(*q)->on_dead = on_peer_dead;
+		if (plx_queue_holds(*q))
+			w->holding[w->n_holding++] = *q;
 		w->n_queues++;
 	}
 	return w->n_queues > 0 ? 0 : rc;
@@ -432,11 +444,17 @@ dump_rows(FILE *f, const void *obj, const struct plx_stat_row *row)
 void
 plx_worker_dump(FILE *f, struct plx_worker *w)
 {
+	const struct plx_stat_row *rows;
+	const void *own;
+
 	fprintf(f, "# worker %u %s %s\n", w->id, w->name, w->dedicated ? "dedicated" : "inline");
 	dump_rows(f, &w->stat, plx_worker_stat_rows);
 	for (uint32_t i = 0; i < w->n_queues; i++) {
 		fprintf(f, "# device %s\n", plx_dev_name(w->devs[i]));
 		dump_rows(f, &w->queues[i]->stat, plx_queue_stat_rows);
+		own = plx_queue_drv_stats(w->queues[i], &rows);
+		if (own != NULL)
+			dump_rows(f, own, rows);
 	}
 	fprintf(f, "# eps\n");
 	dump_rows(f, &w->eps.stat, plx_ep_stat_rows);

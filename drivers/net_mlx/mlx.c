@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx.c - RDMA between hosts, and between processes of one: the ops table
+ */
+#include "plx_net_mlx.h"
+#include "mlx_int.h"
+
+PLX_LOG_DEFINE(mlx, "plx.drv.net_mlx");
+
+static const struct plx_stat_row stat_rows[] = {
+	PLX_STAT_ROW(struct mlx_stat, conn_asked),
+	PLX_STAT_ROW(struct mlx_stat, conn_asked_again),
+	PLX_STAT_ROW(struct mlx_stat, conn_answered),
+	PLX_STAT_ROW(struct mlx_stat, conn_refused),
+	PLX_STAT_ROW(struct mlx_stat, conn_no_room),
+	PLX_STAT_ROW(struct mlx_stat, dgram_rx),
+	PLX_STAT_ROW(struct mlx_stat, dgram_drop_bad),
+	PLX_STAT_ROW(struct mlx_stat, dgram_drop_not_ours),
+	PLX_STAT_ROW(struct mlx_stat, tx_inline),
+	PLX_STAT_ROW(struct mlx_stat, tx_copied),
+	PLX_STAT_ROW(struct mlx_stat, tx_rings),
+	PLX_STAT_ROW(struct mlx_stat, tx_signalled),
+	PLX_STAT_ROW(struct mlx_stat, tx_no_credit),
+	PLX_STAT_ROW(struct mlx_stat, tx_no_buf),
+	PLX_STAT_ROW(struct mlx_stat, tx_no_room),
+	PLX_STAT_ROW(struct mlx_stat, rx_credits_only),
+	PLX_STAT_ROW(struct mlx_stat, tx_credits_only),
+	PLX_STAT_ROW(struct mlx_stat, rx_drop_bad_credit),
+	PLX_STAT_ROW(struct mlx_stat, rx_drop_no_peer),
+	PLX_STAT_ROW(struct mlx_stat, rx_drop_bad_len),
+	PLX_STAT_ROW(struct mlx_stat, qp_retry),
+	PLX_STAT_ROW(struct mlx_stat, qp_rnr),
+	PLX_STAT_ROW(struct mlx_stat, qp_access),
+	PLX_STAT_ROW(struct mlx_stat, qp_other),
+	PLX_STAT_ROW(struct mlx_stat, probes),
+	PLX_STAT_END,
+};
+
+static const void *
+mlx_stats(const struct plx_queue *q)
+{
+	return &mlx_queue(q)->stat;
+}
+
+static int
+mlx_open(struct plx_dev *dev)
+{
+	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED;
+	return 0;
+}
+
+static void
+mlx_close(struct plx_dev *dev)
+{
+	(void)dev;
+}
+
+const struct plx_dev_ops plx_net_mlx_ops = {
+	.name = "net_mlx",
+	.peer_len = sizeof(struct mlx_peer),
+	.open = mlx_open,
+	.close = mlx_close,
+	.queue_open = mlx_queue_open,
+	.queue_leave = mlx_queue_leave,
+	.queue_close = mlx_queue_close,
+	.queue_addr = mlx_queue_addr,
+	.queue_control = mlx_queue_control,
+	.peer_open = mlx_peer_open,
+	.peer_is = mlx_peer_is,
+	.peer_connect = mlx_peer_connect,
+	.peer_close = mlx_peer_close,
+	.queue_efd = mlx_queue_efd,
+	.queue_arm = mlx_queue_arm,
+	.queue_disarm = mlx_queue_disarm,
+	.tx_short = mlx_tx_short,
+	.tx = mlx_tx,
+	.flush = mlx_flush,
+	.rx_burst = mlx_rx_burst,
+	.rx_release = mlx_rx_release,
+	.stat_rows = stat_rows,
+	.stats = mlx_stats,
+};

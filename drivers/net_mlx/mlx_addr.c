@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_addr.c - a queue's address, and the datagrams by which two queues connect
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+#include <rte_hash_crc.h>
+
+#include "mlx_addr.h"
+#include "mlx_credit.h"
+
+#define MAGIC 0x316d6c70u /* "plm1" */
+#define QPN_MAX 0xffffffu
+#define PSN_MAX 0xffffffu
+
+int
+mlx_addr_check(const struct mlx_addr *a)
+{
+	static const uint8_t none[3];
+
+	if (a->uid == 0 || a->version != MLX_ADDR_VERSION || a->link > MLX_LINK_ROCE6 ||
+		a->ud_qpn == 0 || a->ud_qpn > QPN_MAX || a->path_mtu < IBV_MTU_256 ||
+		a->path_mtu > IBV_MTU_4096 || a->rx_len < MLX_RX_LEN_MIN ||
+		a->rx_len > MLX_RX_LEN_MAX || memcmp(a->pad, none, sizeof(none)) != 0)
+		return -EINVAL;
+	return 0;
+}
+
+int
+mlx_addr_reach(const struct mlx_addr *own, const struct mlx_addr *to)
+{
+	if (own->link != to->link)
+		return -EHOSTUNREACH;
+	/* Within one subnet of InfiniBand; an Ethernet address may be behind any router. */
+	if (own->link == MLX_LINK_IB && (to->lid == 0 || memcmp(own->gid, to->gid, 8) != 0))
+		return -EHOSTUNREACH;
+	return 0;
+}
+
+uint32_t
+mlx_addr_qkey(const struct mlx_addr *a)
+{
+	return (uint32_t)a->uid & 0x7fffffff; /* the highest bit is the administrator's */
+}
+
+void
+mlx_dgram_seal(struct mlx_dgram *d)
+{
+	d->magic = MAGIC;
+	d->crc = 0;
+	d->crc = rte_hash_crc(d, sizeof(*d), 0);
+}
+
+int
+mlx_dgram_open(const void *buf, size_t len, struct mlx_dgram *out)
+{
+	uint32_t crc;
+
+	if (len != sizeof(*out))
+		return -EBADMSG;
+	memcpy(out, buf, sizeof(*out));
+	crc = out->crc;
+	out->crc = 0;
+	if (out->magic != MAGIC || crc != rte_hash_crc(out, sizeof(*out), 0))
+		return -EBADMSG;
+	if (out->kind == 0 || out->kind >= MLX_DGRAM_N || mlx_addr_check(&out->from) != 0)
+		return -EBADMSG;
+	if (out->qpn == 0 || out->qpn > QPN_MAX || out->psn > PSN_MAX || out->credits < MLX_CREDIT_MIN)
+		return -EBADMSG;
+	return 0;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_addr.h - a queue's address, and the datagrams by which two queues connect
+ */
+#ifndef MLX_ADDR_H
+#define MLX_ADDR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MLX_ADDR_VERSION 1
+
+enum mlx_link {
+	MLX_LINK_IB,
+	MLX_LINK_ROCE4, /* the gid is an IPv4 address */
+	MLX_LINK_ROCE6,
+};
+
+/** A queue's address as it travels; begins with the uid as every plx_addr does. */
+struct mlx_addr {
+	uint64_t uid;
+	uint64_t proc;	    /* plx_proc_id() of its process */
+	uint8_t gid[16];
+	uint32_t ud_qpn;    /* where datagrams for it go */
+	uint32_t rx_len;    /* longest message it takes, bytes */
+	uint16_t lid;
+	uint8_t version;    /* MLX_ADDR_VERSION */
+	uint8_t link;	    /* enum mlx_link */
+	uint8_t path_mtu;   /* enum ibv_mtu */
+	uint8_t pad[3];
+};
+
+_Static_assert(offsetof(struct mlx_addr, gid) == 16, "wire");
+_Static_assert(offsetof(struct mlx_addr, ud_qpn) == 32, "wire");
+_Static_assert(offsetof(struct mlx_addr, lid) == 40, "wire");
+_Static_assert(sizeof(struct mlx_addr) == 48, "wire");
+
+enum mlx_dgram_kind {
+	MLX_DGRAM_ASK = 1, /* this is my queue pair for you: what is yours? */
+	MLX_DGRAM_ANSWER,  /* mine is this, and it is ready for the one you asked with */
+	MLX_DGRAM_N
+};
+
+struct mlx_dgram {
+	uint32_t magic;
+	uint32_t crc;	    /* crc32c of all, with this field 0 */
+	uint64_t to_uid;    /* queue that is meant */
+	struct mlx_addr from;
+	uint32_t qpn;	    /* of the sender's queue pair */
+	uint32_t psn;	    /* first packet that it will send */
+	uint32_t your_qpn;  /* ANSWER: as it came with ASK */
+	uint32_t attempt;   /* counts a queue's queue pairs */
+	uint16_t credits;   /* messages that the sender of this has slots for */
+	uint8_t kind;	    /* enum mlx_dgram_kind */
+	uint8_t reads;	    /* READs and atomics that it serves at once */
+	uint8_t pad[4];
+};
+
+_Static_assert(offsetof(struct mlx_dgram, from) == 16, "wire");
+_Static_assert(offsetof(struct mlx_dgram, qpn) == 64, "wire");
+_Static_assert(offsetof(struct mlx_dgram, credits) == 80, "wire");
+_Static_assert(sizeof(struct mlx_dgram) == 88, "wire");
+
+/** The longest message that any queue takes, bytes; and the shortest that one may set. */
+#define MLX_RX_LEN_MAX (1u << 20)
+#define MLX_RX_LEN_MIN 512u
+
+/** @return 0, or -EINVAL: no address. Thread: any. */
+int mlx_addr_check(const struct mlx_addr *a);
+
+/** @return 0, or -EHOSTUNREACH: the two are not on one network. Thread: any. */
+int mlx_addr_reach(const struct mlx_addr *own, const struct mlx_addr *to);
+
+/** The key that datagrams to this queue carry. Thread: any. */
+uint32_t mlx_addr_qkey(const struct mlx_addr *a);
+
+/** Fill in magic and crc. Thread: any. */
+void mlx_dgram_seal(struct mlx_dgram *d);
+
+/**
+ * Read a datagram that came from anybody.
+ * @return 0, or -EBADMSG. Thread: any.
+ */
+int mlx_dgram_open(const void *buf, size_t len, struct mlx_dgram *out);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_addr_test.c - addresses and datagrams: what is believed, and what is not
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "plx_unit.h"
+#include "plx_unit_mlx.h"
+
+static struct mlx_addr
+good_addr(void)
+{
+	return (struct mlx_addr){.uid = 0x123456789abcdef0, .proc = 5, .gid = {0xfe, 0x80, [15] = 9},
+		.ud_qpn = 17, .rx_len = 8256, .lid = 3, .version = MLX_ADDR_VERSION,
+		.link = MLX_LINK_IB, .path_mtu = IBV_MTU_4096};
+}
+
+static struct mlx_dgram
+good_dgram(void)
+{
+	struct mlx_dgram d = {.to_uid = 7, .from = good_addr(), .qpn = 18, .psn = 0xabcdef,
+		.attempt = 1, .credits = 64, .kind = MLX_DGRAM_ASK, .reads = 16};
+
+	mlx_dgram_seal(&d);
+	return d;
+}
+
+static void
+an_address_fits_what_carries_it(void)
+{
+	UNIT_TRUE(sizeof(struct mlx_addr) <= PLX_ADDR_MAX);
+}
+
+static void
+a_good_address_is_taken_and_each_bad_field_is_not(void)
+{
+	const struct mlx_addr good = good_addr();
+	struct mlx_addr bad[12];
+	unsigned n = 0;
+
+	UNIT_EQ(mlx_addr_check(&good), 0);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		bad[i] = good;
+	bad[n++].uid = 0;
+	bad[n++].version++;
+	bad[n++].link = MLX_LINK_ROCE6 + 1;
+	bad[n++].ud_qpn = 0;
+	bad[n++].ud_qpn = 1 << 24;
+	bad[n++].path_mtu = 0;
+	bad[n++].path_mtu = IBV_MTU_4096 + 1;
+	bad[n++].rx_len = MLX_RX_LEN_MIN - 1;
+	bad[n++].rx_len = MLX_RX_LEN_MAX + 1;
+	bad[n++].pad[0] = 1;
+	bad[n++].pad[1] = 1;
+	bad[n++].pad[2] = 1;
+	UNIT_EQ_FATAL(n, sizeof(bad) / sizeof(bad[0]));
+	for (unsigned i = 0; i < n; i++)
+		UNIT_EQ(mlx_addr_check(&bad[i]), -EINVAL);
+}
+
+static void
+only_one_network_is_reached(void)
+{
+	struct mlx_addr a = good_addr(), b = good_addr();
+
+	b.gid[15] = 10;
+	UNIT_EQ(mlx_addr_reach(&a, &b), 0);
+	b.gid[0] = 0; /* another subnet */
+	UNIT_EQ(mlx_addr_reach(&a, &b), -EHOSTUNREACH);
+	b = a;
+	b.lid = 0;
+	UNIT_EQ(mlx_addr_reach(&a, &b), -EHOSTUNREACH);
+	b = a;
+	b.link = MLX_LINK_ROCE4;
+	UNIT_EQ(mlx_addr_reach(&a, &b), -EHOSTUNREACH);
+	a.link = MLX_LINK_ROCE4;
+	b.gid[0] = 1; /* behind a router */
+	UNIT_EQ(mlx_addr_reach(&a, &b), 0);
+	b.link = MLX_LINK_ROCE6;
+	UNIT_EQ(mlx_addr_reach(&a, &b), -EHOSTUNREACH);
+}
+
+static void
+the_key_of_datagrams_is_nobody_elses(void)
+{
+	struct mlx_addr a = good_addr(), b = good_addr();
+
+	b.uid++;
+	UNIT_TRUE(mlx_addr_qkey(&a) != mlx_addr_qkey(&b));
+	a.uid = UINT64_MAX;
+	UNIT_EQ(mlx_addr_qkey(&a) >> 31, 0); /* those are privileged */
+}
+
+static void
+a_datagram_comes_as_it_was_sent(void)
+{
+	const struct mlx_dgram d = good_dgram();
+	struct mlx_dgram out;
+
+	UNIT_EQ_FATAL(mlx_dgram_open(&d, sizeof(d), &out), 0);
+	UNIT_EQ(out.qpn, d.qpn);
+	UNIT_EQ(out.psn, d.psn);
+	UNIT_EQ(out.credits, d.credits);
+	UNIT_SAME(&out.from, &d.from, sizeof(d.from));
+}
+
+static void
+a_datagram_with_any_bit_changed_is_refused(void)
+{
+	const struct mlx_dgram good = good_dgram();
+
+	for (unsigned bit = 0; bit < 8 * sizeof(good); bit++) {
+		struct mlx_dgram bad = good, out;
+
+		((uint8_t *)&bad)[bit / 8] ^= 1 << bit % 8;
+		UNIT_EQ(mlx_dgram_open(&bad, sizeof(bad), &out), -EBADMSG);
+	}
+}
+
+static void
+a_datagram_of_another_length_is_refused(void)
+{
+	uint8_t buf[2 * sizeof(struct mlx_dgram)] = {0};
+	const struct mlx_dgram good = good_dgram();
+	struct mlx_dgram out;
+
+	memcpy(buf, &good, sizeof(good));
+	for (size_t len = 0; len <= sizeof(buf); len++)
+		UNIT_EQ(mlx_dgram_open(buf, len, &out), len == sizeof(good) ? 0 : -EBADMSG);
+}
+
+static void
+a_sealed_datagram_that_makes_no_sense_is_refused(void)
+{
+	struct mlx_dgram bad[8], out;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		bad[i] = good_dgram();
+	bad[n++].kind = 0;
+	bad[n++].kind = MLX_DGRAM_N;
+	bad[n++].qpn = 0;
+	bad[n++].qpn = 1 << 24;
+	bad[n++].psn = 1 << 24;
+	bad[n++].credits = MLX_CREDIT_MIN - 1;
+	bad[n++].from.uid = 0;
+	bad[n++].from.ud_qpn = 0;
+	UNIT_EQ_FATAL(n, sizeof(bad) / sizeof(bad[0]));
+	for (unsigned i = 0; i < n; i++) {
+		mlx_dgram_seal(&bad[i]);
+		UNIT_EQ(mlx_dgram_open(&bad[i], sizeof(bad[i]), &out), -EBADMSG);
+	}
+}
+
+static CU_TestInfo tests[] = {
+	UNIT_TEST(an_address_fits_what_carries_it),
+	UNIT_TEST(a_good_address_is_taken_and_each_bad_field_is_not),
+	UNIT_TEST(only_one_network_is_reached),
+	UNIT_TEST(the_key_of_datagrams_is_nobody_elses),
+	UNIT_TEST(a_datagram_comes_as_it_was_sent),
+	UNIT_TEST(a_datagram_with_any_bit_changed_is_refused),
+	UNIT_TEST(a_datagram_of_another_length_is_refused),
+	UNIT_TEST(a_sealed_datagram_that_makes_no_sense_is_refused),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_SuiteInfo suites[] = {
+	{"mlx_addr", NULL, NULL, NULL, NULL, tests},
+	CU_SUITE_INFO_NULL,
+};
+
+int
+main(void)
+{
+	return unit_run(suites);
+}

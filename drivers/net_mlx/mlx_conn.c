@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_conn.c - from an address to an open queue pair, and its end
+ *
+ * Design notes
+ * A peer costs an address until something is sent to it or comes from it. Then each side
+ * makes one queue pair for the other. By datagrams it ASKs with its own and is ANSWERed with
+ * the other's; both may ask at the same time, since an ASK tells all that one needs to make
+ * one's own queue pair ready, and every ASK is answered, however often it comes. Datagrams get
+ * lost: whoever wants to send asks again, with growing pauses, until it may or gives up.
+ *
+ * A side may send when it knows that the other's queue pair is ready to receive: an ANSWER to
+ * its own ASK says so, or any message by the queue pair. Who is answered sends at once, if
+ * only an empty one, so the other side needs no third datagram.
+ *
+ * A queue numbers its queue pairs (attempt). An ASK with a higher number than before comes
+ * from a peer that has made a new one, so the one we have leads nowhere: it is dead.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mlx_glue.h"
+#include "mlx_int.h"
+
+#define BACKOFF_MAX 6 /* doublings of the pause between two ASKs */
+#define RNR_TIMER   12 /* 0.64 ms; it is never used while the credits hold */
+
+bool
+mlx_peer_is(const struct plx_peer *peer, const struct plx_addr *addr)
+{
+	const struct mlx_peer *p = (const struct mlx_peer *)peer;
+
+	return addr->len == sizeof(p->addr) && memcmp(addr->bytes, &p->addr, sizeof(p->addr)) == 0;
+}
+
+int
+mlx_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
+{
+	struct mlx_queue *mq = mlx_queue(peer->q);
+	struct mlx_peer *p = mlx_peer(peer);
+	int rc;
+
+	if (addr->len != sizeof(p->addr))
+		return -EINVAL;
+	memcpy(&p->addr, addr->bytes, sizeof(p->addr));
+	rc = mlx_addr_check(&p->addr);
+	if (rc == 0)
+		rc = mlx_addr_reach(&mq->addr, &p->addr);
+	if (rc != 0)
+		return rc;
+	peer->proc = p->addr.proc;
+	peer->mtu = RTE_MIN(p->addr.rx_len, mq->addr.rx_len);
+	peer->short_max = MLX_INLINE_MAX - sizeof(uint64_t);
+	peer->caps = peer->q->caps;
+	return 0;
+}
+
+static void
+asking_end(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	if (p->wanted)
+		TAILQ_REMOVE(&mq->asking, p, asking);
+	p->wanted = false;
+}
+
+static void
+lost_end(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	if (p->conn == MLX_CONN_LOST)
+		SLIST_REMOVE(&mq->lost, p, mlx_peer, lost_link);
+}
+
+static void
+dgram_send(struct mlx_queue *mq, struct mlx_peer *p, enum mlx_dgram_kind kind)
+{
+	struct mlx_dgram d = {.kind = kind, .qpn = p->qp->qpn, .psn = p->psn,
+		.your_qpn = p->their_qpn, .attempt = p->attempt, .credits = p->credit.granted,
+		.reads = MLX_READS};
+	int rc = mlx_ud_send(mq, p, &d);
+
+	if (rc != 0 && p->conn != MLX_CONN_OPEN)
+		mlx_conn_lose(p, -EHOSTUNREACH);
+}
+
+static void
+ask(struct mlx_queue *mq, struct mlx_peer *p, uint64_t now)
+{
+	if (p->n_asked++ == 0)
+		PLX_STAT_INC(mq->stat.conn_asked);
+	else
+		PLX_STAT_INC(mq->stat.conn_asked_again);
+	p->asked_ns = now;
+	dgram_send(mq, p, MLX_DGRAM_ASK);
+}
+
+/* A queue pair of ours, slots for what comes by it, and its place among those by number. */
+static int
+qp_make(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = mq->port->num,
+		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+			IBV_ACCESS_REMOTE_ATOMIC};
+	uint16_t grant = mlx_credit_grant(mq->granted, mq->rx_budget, mq->rx_room, mq->want);
+	int rc;
+
+	if (grant == 0 || (mq->granted + grant > mq->n_slots &&
+		mlx_rx_add(mq, mq->granted + grant - mq->n_slots) != 0)) {
+		PLX_STAT_INC(mq->stat.conn_no_room);
+		return -ENOMEM;
+	}
+	if (p->recs == NULL)
+		p->recs = calloc(MLX_TX_DEPTH, sizeof(p->recs[0]));
+	if (p->recs == NULL)
+		return -ENOMEM;
+	rc = mq->hw->ops->qp_open(mq->hw, MLX_TX_DEPTH, MLX_INLINE_MAX, &p->qp);
+	if (rc != 0)
+		return rc;
+	rc = -mlx_glue.modify_qp(p->qp->qp, &a,
+		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	if (rc != 0 || p->qp->max_inline < MLX_INLINE_MAX) {
+		mq->hw->ops->qp_close(p->qp);
+		p->qp = NULL;
+		return rc != 0 ? rc : -ENODEV;
+	}
+	mq->granted += grant;
+	p->credit = (struct mlx_credit){.granted = grant};
+	p->tx_room = MLX_TX_DEPTH;
+	p->tx_done = p->qp->next;
+	p->attempt = ++mq->attempts;
+	p->psn = mlx_now_ns() & 0xffffff;
+	p->conn = MLX_CONN_ASKED;
+	SLIST_INSERT_HEAD(&mq->by_qpn[p->qp->qpn % MLX_QPN_HASH], p, qpn_link);
+	return 0;
+}
+
+struct mlx_peer *
+mlx_conn_find(struct mlx_queue *mq, uint32_t qpn)
+{
+	struct mlx_peer *p;
+
+	SLIST_FOREACH(p, &mq->by_qpn[qpn % MLX_QPN_HASH], qpn_link) {
+		if (p->qp->qpn == qpn)
+			break;
+	}
+	return p;
+}
+
+static uint8_t
+least(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Now that the peer's is known: ready to receive, and to send. */
+static int
+qp_ready(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
+{
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTR, .dest_qp_num = d->qpn, .rq_psn = d->psn,
+		.path_mtu = least(mq->addr.path_mtu, p->addr.path_mtu), .min_rnr_timer = RNR_TIMER,
+		.max_dest_rd_atomic = least(MLX_READS, mq->port->attr.max_qp_rd_atom),
+		.ah_attr = {.port_num = mq->port->num, .dlid = p->addr.lid,
+			.is_global = p->addr.link != MLX_LINK_IB,
+			.grh = {.sgid_index = mq->port->gid_index, .hop_limit = 64}}};
+	int rc;
+
+	memcpy(a.ah_attr.grh.dgid.raw, p->addr.gid, sizeof(p->addr.gid));
+	rc = mlx_glue.modify_qp(p->qp->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+		IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = mq->timeout,
+		.retry_cnt = mq->retries, .rnr_retry = 7, .sq_psn = p->psn,
+		.max_rd_atomic = least(d->reads, mq->port->attr.max_qp_init_rd_atom)};
+	if (rc == 0)
+		rc = mlx_glue.modify_qp(p->qp->qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT |
+			IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	if (rc != 0)
+		return -rc;
+	p->their_qpn = d->qpn;
+	p->their_attempt = d->attempt;
+	p->credit.left = p->credit.most = d->credits;
+	p->conn = MLX_CONN_READY;
+	return 0;
+}
+
+void
+mlx_conn_works(struct mlx_peer *p)
+{
+	if (p->conn >= MLX_CONN_LOST)
+		return;
+	p->conn = MLX_CONN_OPEN;
+	asking_end(mlx_queue(p->peer.q), p);
+}
+
+int
+mlx_peer_connect(struct plx_peer *peer)
+{
+	struct mlx_queue *mq = mlx_queue(peer->q);
+	struct mlx_peer *p = mlx_peer(peer);
+	uint64_t now = mlx_now_ns();
+	int rc = 0;
+
+	if (p->conn == MLX_CONN_NONE)
+		rc = qp_make(mq, p);
+	if (rc != 0)
+		return rc;
+	if (p->conn == MLX_CONN_OPEN || p->wanted)
+		return 0;
+	p->wanted = true;
+	p->n_asked = 0;
+	p->give_up_ns = now + mq->connect_ns;
+	TAILQ_INSERT_TAIL(&mq->asking, p, asking);
+	ask(mq, p, now);
+	return p->conn >= MLX_CONN_LOST ? p->err : 0;
+}
+
+/* An ASK: whatever we are at, its sender wants to know our queue pair. */
+static void
+on_ask(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
+{
+	int rc = 0;
+
+	if (p->conn >= MLX_CONN_LOST)
+		return; /* until nobody holds it any more */
+	if (p->conn >= MLX_CONN_READY && d->qpn != p->their_qpn) {
+		if ((int32_t)(d->attempt - p->their_attempt) > 0)
+			mlx_conn_lose(p, -ECONNRESET);
+		return;
+	}
+	if (p->conn == MLX_CONN_NONE)
+		rc = qp_make(mq, p);
+	if (rc == 0 && p->conn == MLX_CONN_ASKED)
+		rc = qp_ready(mq, p, d);
+	if (rc != 0) {
+		PLX_STAT_INC(mq->stat.conn_refused); /* it asks again, perhaps in better times */
+		PLX_LOG_RATELIMIT(WARNING, mlx, "a peer can't be connected: error %d", -rc);
+		return;
+	}
+	PLX_STAT_INC(mq->stat.conn_answered);
+	dgram_send(mq, p, MLX_DGRAM_ANSWER);
+}
+
+static void
+on_answer(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
+{
+	int rc = 0;
+
+	if ((p->conn != MLX_CONN_ASKED && p->conn != MLX_CONN_READY) || d->your_qpn != p->qp->qpn)
+		return; /* late, or for a queue pair that we no longer have */
+	if (p->conn == MLX_CONN_ASKED)
+		rc = qp_ready(mq, p, d);
+	else if (d->qpn != p->their_qpn)
+		return;
+	if (rc != 0) {
+		mlx_conn_lose(p, rc);
+		return;
+	}
+	mlx_conn_works(p);
+	mlx_tx_ctl(p, MLX_IMM_CTL);
+}
+
+void
+mlx_conn_on_dgram(struct mlx_queue *mq, const struct mlx_dgram *d)
+{
+	struct plx_addr addr = {.len = sizeof(d->from)};
+	struct plx_peer *peer;
+
+	memcpy(addr.bytes, &d->from, sizeof(d->from));
+	if (d->to_uid != mq->addr.uid || plx_peer_get(mq->q, &addr, &peer) != 0) {
+		PLX_STAT_INC(mq->stat.dgram_drop_not_ours);
+		return;
+	}
+	plx_peer_put(peer); /* known is enough: eps hold references */
+	if (d->kind == MLX_DGRAM_ASK)
+		on_ask(mq, mlx_peer(peer), d);
+	else
+		on_answer(mq, mlx_peer(peer), d);
+}
+
+void
+mlx_conn_control(struct mlx_queue *mq, uint64_t now)
+{
+	struct mlx_peer *p, *next;
+
+	for (p = TAILQ_FIRST(&mq->asking); p != NULL; p = next) {
+		next = TAILQ_NEXT(p, asking);
+		if (now >= p->give_up_ns)
+			mlx_conn_lose(p, -ETIMEDOUT);
+		else if (now - p->asked_ns >=
+			mq->again_ns << RTE_MIN(p->n_asked, (uint32_t)BACKOFF_MAX))
+			ask(mq, p, now);
+	}
+}
+
+/* The device knows nothing of it any more. */
+static void
+qp_end(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	if (p->qp == NULL)
+		return;
+	SLIST_REMOVE(&mq->by_qpn[p->qp->qpn % MLX_QPN_HASH], p, mlx_peer, qpn_link);
+	if (p->held)
+		SLIST_REMOVE(&mq->held, p, mlx_peer, held_link);
+	if (p->owes)
+		SLIST_REMOVE(&mq->owes, p, mlx_peer, owes_link);
+	p->held = p->owes = false;
+	mq->hw->ops->qp_close(p->qp);
+	p->qp = NULL;
+	mq->granted -= p->credit.granted; /* its slots stay, for the next */
+}
+
+static void
+conn_fail(struct mlx_peer *p, int err)
+{
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+
+	PLX_LOG(INFO, mlx, "peer %llx is lost: error %d", (unsigned long long)p->peer.uid, -err);
+	asking_end(mq, p);
+	lost_end(mq, p);
+	p->conn = MLX_CONN_DEAD;
+	/* First, so that the device reads no buffer that is given back. */
+	qp_end(mq, p);
+	mlx_tx_drop(p, err);
+	plx_peer_dead(&p->peer, err);
+}
+
+void
+mlx_conn_lose(struct mlx_peer *p, int err)
+{
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+
+	if (p->conn >= MLX_CONN_LOST)
+		return;
+	asking_end(mq, p);
+	p->conn = MLX_CONN_LOST;
+	p->err = err;
+	SLIST_INSERT_HEAD(&mq->lost, p, lost_link);
+}
+
+void
+mlx_conn_settle(struct mlx_queue *mq)
+{
+	while (!SLIST_EMPTY(&mq->lost))
+		conn_fail(SLIST_FIRST(&mq->lost), SLIST_FIRST(&mq->lost)->err);
+}
+
+void
+mlx_peer_close(struct plx_peer *peer)
+{
+	struct mlx_queue *mq = mlx_queue(peer->q);
+	struct mlx_peer *p = mlx_peer(peer);
+
+	if (getpid() != mq->pid)
+		return;
+	asking_end(mq, p);
+	lost_end(mq, p);
+	qp_end(mq, p);
+	mlx_tx_drop(p, -ECANCELED);
+	if (p->ah != NULL)
+		mlx_glue.destroy_ah(p->ah);
+	free(p->recs);
+}

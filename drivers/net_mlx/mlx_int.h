@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_int.h - between the files of the net_mlx driver
+ */
+#ifndef MLX_INT_H
+#define MLX_INT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include <infiniband/verbs.h>
+
+#include "plx_dev.h"
+#include "plx_dev_ops.h"
+#include "plx_log.h"
+
+#include "mlx_addr.h"
+#include "mlx_credit.h"
+#include "mlx_hw.h"
+
+PLX_LOG_DECLARE(mlx);
+
+#define MLX_NONE	 UINT32_MAX
+#define MLX_PORT_NAME	 32
+#define MLX_TX_DEPTH	 128   /* requests of a peer that are not completed */
+#define MLX_TX_ALL	 4096  /* of a queue; as many completions may be unpolled */
+#define MLX_SIGNAL_EVERY 32    /* requests of a peer between two that are signalled */
+#define MLX_INLINE_MAX	 128   /* longest message that is written into the request, bytes */
+#define MLX_BUFS_CHUNK	 32    /* buffers that are registered together */
+#define MLX_BUFS_CHUNKS	 1024
+#define MLX_SEND_BUFS	 1024  /* buffers for sending, at the most */
+#define MLX_UD_RX	 64    /* datagrams that may arrive between two looks */
+#define MLX_UD_TX	 32
+#define MLX_UD_EVERY	 32    /* bursts between two looks at the datagrams */
+#define MLX_QPN_HASH	 1024
+#define MLX_READS	 16    /* READs and atomics of one peer at once */
+
+/* What travels beside a message: opcode << 0, credits << 8, flags << 24. */
+#define MLX_IMM(op, credits, flags) ((uint32_t)(op) | (uint32_t)(credits) << 8 | (uint32_t)(flags) << 24)
+#define MLX_IMM_OP(imm)	     ((uint8_t)(imm))
+#define MLX_IMM_CREDITS(imm) ((uint16_t)((imm) >> 8))
+#define MLX_IMM_FLAGS(imm)   ((uint8_t)((imm) >> 24))
+#define MLX_IMM_CTL	     1u /* no message: credits only, or that the queue pair works */
+#define MLX_IMM_BYE	     2u /* CTL: the sender's queue closes */
+
+/** An opened port of a device; one for all queues of the process that use it. */
+struct mlx_port {
+	LIST_ENTRY(mlx_port) link;
+	char name[MLX_PORT_NAME]; /* as the setting says */
+	uint32_t refs;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	const struct mlx_hw_ops *hw;
+	struct mlx_addr addr;	/* what all its queues' addresses have in common */
+	struct ibv_device_attr attr;
+	uint8_t num;
+	uint8_t gid_index;
+	pthread_mutex_t lock;	/* of the events' descriptor */
+	_Atomic uint32_t gone;	/* the device was removed or has failed; writer: under lock */
+	_Atomic uint32_t down;	/* the port is; the same */
+};
+
+/** Equal buffers in registered memory, by number. Owner: the queue's. */
+struct mlx_bufs {
+	struct ibv_pd *pd;
+	uint32_t len;	 /* bytes of one */
+	uint32_t n, n_free, most;
+	uint32_t *free;	 /* numbers */
+	struct {
+		uint8_t *base;
+		struct ibv_mr *mr;
+	} chunks[MLX_BUFS_CHUNKS];
+};
+
+/** What is to be done when a request has completed. */
+struct mlx_txrec {
+	void (*done)(void *arg, int err);
+	void *arg;
+	uint32_t buf; /* of the queue's tx_bufs, or MLX_NONE */
+};
+
+enum mlx_conn {
+	MLX_CONN_NONE,	/* no queue pair */
+	MLX_CONN_ASKED,	/* it has one, and we do not know the peer's */
+	MLX_CONN_READY,	/* ours can send; the peer's may not be ready to receive yet */
+	MLX_CONN_OPEN,
+	MLX_CONN_LOST,	/* failed, or it has gone: what has come of it is delivered first */
+	MLX_CONN_DEAD,
+};
+
+/* The other end. Owner: the queue's worker. */
+struct mlx_peer {
+	struct plx_peer peer;
+	/* sending */
+	alignas(PLX_LINE) struct mlx_hw_qp *qp;
+	struct mlx_txrec *recs; /* by number of the request, modulo MLX_TX_DEPTH */
+	struct mlx_credit credit;
+	uint16_t tx_room;	/* requests that may be posted */
+	uint16_t tx_done;	/* number of the first that is not completed */
+	uint8_t unsignalled;
+	uint8_t conn;		/* enum mlx_conn */
+	bool held;		/* in the queue's list of those to ring */
+	bool owes;		/* in the queue's list of those to be told credits */
+	SLIST_ENTRY(mlx_peer) held_link;
+	SLIST_ENTRY(mlx_peer) owes_link;
+	SLIST_ENTRY(mlx_peer) qpn_link;
+	uint64_t rx_ns;	/* when something last came, or was completed */
+	/* cold */
+	struct mlx_addr addr;
+	struct ibv_ah *ah;
+	TAILQ_ENTRY(mlx_peer) asking; /* of the queue's, while wanted and not open */
+	bool wanted;		/* we have asked, or must */
+	SLIST_ENTRY(mlx_peer) lost_link;
+	int err;		/* once lost */
+	bool bye;		/* we have said that we go */
+	bool probing;		/* an empty write is out, to see whether it is there */
+	uint32_t attempt;	/* of our queue pair */
+	uint32_t psn;
+	uint32_t their_attempt;
+	uint32_t their_qpn;
+	uint64_t asked_ns;	/* when last */
+	uint64_t give_up_ns;
+	uint32_t n_asked;
+};
+
+/** Counters of this driver's own. */
+struct mlx_stat {
+	uint64_t conn_asked, conn_asked_again, conn_answered, conn_refused, conn_no_room;
+	uint64_t dgram_rx, dgram_drop_bad, dgram_drop_not_ours;
+	uint64_t tx_inline, tx_copied, tx_rings, tx_signalled;
+	uint64_t tx_no_credit, tx_no_buf, tx_no_room;
+	uint64_t rx_credits_only, tx_credits_only, rx_drop_bad_credit, rx_drop_no_peer, rx_drop_bad_len;
+	uint64_t qp_retry, qp_rnr, qp_access, qp_other;
+	uint64_t probes;
+};
+
+struct mlx_queue {
+	struct plx_queue *q;
+	struct mlx_port *port;
+	struct mlx_hw *hw;
+	SLIST_HEAD(, mlx_peer) held;
+	SLIST_HEAD(, mlx_peer) owes;
+	SLIST_HEAD(, mlx_peer) lost;
+	uint64_t now;		/* ns, as of the last control */
+	uint32_t tx_out;	/* requests of all peers that are not completed */
+	uint32_t looks;		/* bursts, to look at the datagrams now and then */
+	struct mlx_bufs rx_bufs, tx_bufs;
+	struct mlx_stat stat;
+	/* cold */
+	struct mlx_addr addr;
+	uint32_t granted;	/* slots, to all peers */
+	uint32_t n_slots;	/* that there are */
+	uint32_t rx_room;	/* slots there can be */
+	uint32_t rx_budget;
+	uint16_t want;		/* slots for one peer */
+	uint32_t attempts;
+	uint64_t connect_ns, again_ns, probe_ns;
+	uint8_t timeout, retries; /* as the queue pair takes them */
+	TAILQ_HEAD(, mlx_peer) asking;
+	SLIST_HEAD(, mlx_peer) by_qpn[MLX_QPN_HASH];
+	/* datagrams */
+	struct ibv_cq *ud_cq;
+	struct ibv_qp *ud_qp;
+	struct ibv_mr *ud_mr;
+	uint8_t *ud_mem;	/* MLX_UD_RX slots for arrivals, then MLX_UD_TX */
+	uint32_t ud_sent, ud_done;
+	/* sleeping */
+	struct ibv_comp_channel *channel;
+	int epfd, timerfd;
+	struct mlx_hw_comp kept[MLX_HW_POLL_MAX]; /* arrivals found when arming */
+	uint16_t n_kept;
+	uint64_t peers_ns;	/* when all peers were looked at last */
+	pid_t pid;		/* of the owner: a forked child has a copy that is not its own */
+};
+
+/** The clock of slow paths: it needs no EAL. */
+static inline uint64_t
+mlx_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline struct mlx_queue *
+mlx_queue(const struct plx_queue *q)
+{
+	return q->priv;
+}
+
+static inline struct mlx_peer *
+mlx_peer(struct plx_peer *peer)
+{
+	return (struct mlx_peer *)peer;
+}
+
+/* mlx_port.c: devices, ports, and what becomes of them */
+/** @param name as "mlx.device" says. Errors: -ENODEV none such, or none that works. */
+int mlx_port_get(const char *name, struct mlx_port **out);
+void mlx_port_put(struct mlx_port *port);
+/** Take the device's events. Thread: any. */
+void mlx_port_events(struct mlx_port *port);
+
+/* mlx_bufs.c */
+int mlx_bufs_open(struct mlx_bufs *b, struct ibv_pd *pd, uint32_t len, uint32_t most);
+void mlx_bufs_close(struct mlx_bufs *b);
+/** Slow path of mlx_bufs_get(). */
+uint32_t mlx_bufs_grow(struct mlx_bufs *b);
+
+/** @return a buffer's number, or MLX_NONE: there are no more. */
+static inline uint32_t
+mlx_bufs_get(struct mlx_bufs *b)
+{
+	return likely(b->n_free > 0) ? b->free[--b->n_free] : mlx_bufs_grow(b);
+}
+
+static inline void
+mlx_bufs_put(struct mlx_bufs *b, uint32_t i)
+{
+	b->free[b->n_free++] = i;
+}
+
+static inline uint8_t *
+mlx_bufs_at(const struct mlx_bufs *b, uint32_t i)
+{
+	return b->chunks[i / MLX_BUFS_CHUNK].base + (size_t)(i % MLX_BUFS_CHUNK) * b->len;
+}
+
+static inline uint32_t
+mlx_bufs_lkey(const struct mlx_bufs *b, uint32_t i)
+{
+	return b->chunks[i / MLX_BUFS_CHUNK].mr->lkey;
+}
+
+/* mlx_queue.c */
+int mlx_queue_open(struct plx_queue *q);
+void mlx_queue_leave(struct plx_queue *q);
+void mlx_queue_close(struct plx_queue *q);
+void mlx_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
+void mlx_queue_control(struct plx_queue *q);
+
+/* mlx_sleep.c */
+int mlx_sleep_open(struct mlx_queue *mq);
+void mlx_sleep_close(struct mlx_queue *mq);
+int mlx_queue_efd(struct plx_queue *q);
+int mlx_queue_arm(struct plx_queue *q);
+void mlx_queue_disarm(struct plx_queue *q);
+
+/* mlx_ud.c: datagrams */
+int mlx_ud_open(struct mlx_queue *mq);
+void mlx_ud_close(struct mlx_queue *mq);
+/** Send one; lost when there is no room, as any may be. @return 0, or why it can't be reached */
+int mlx_ud_send(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_dgram *d);
+/** Take what came. @return how many */
+unsigned mlx_ud_poll(struct mlx_queue *mq);
+
+/* mlx_conn.c: from an address to an open queue pair, and its end */
+int mlx_peer_open(struct plx_peer *peer, const struct plx_addr *addr);
+bool mlx_peer_is(const struct plx_peer *peer, const struct plx_addr *addr);
+int mlx_peer_connect(struct plx_peer *peer);
+void mlx_peer_close(struct plx_peer *peer);
+void mlx_conn_on_dgram(struct mlx_queue *mq, const struct mlx_dgram *d);
+/** Ask again, give up. */
+void mlx_conn_control(struct mlx_queue *mq, uint64_t now);
+/** A message came by the queue pair: the peer's works. */
+void mlx_conn_works(struct mlx_peer *p);
+/** Nothing more goes; what has come is still to be delivered. May be called in the middle of anything. */
+void mlx_conn_lose(struct mlx_peer *p, int err);
+/** Everything that had come is delivered: the lost are dead now. */
+void mlx_conn_settle(struct mlx_queue *mq);
+struct mlx_peer *mlx_conn_find(struct mlx_queue *mq, uint32_t qpn);
+
+/* mlx_tx.c */
+int mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
+int mlx_tx(const struct plx_tx *tx);
+/** Tell the credits that are owed, or with MLX_IMM_BYE that we go. @return whether it went */
+bool mlx_tx_ctl(struct mlx_peer *p, uint8_t flags);
+/** See whether the peer is there: an empty write, which needs no slot and wakes nobody. */
+void mlx_tx_probe(struct mlx_peer *p);
+/** Show the device what is posted, tell credits. */
+void mlx_flush(struct plx_queue *q);
+/** What was sent and is over. @return how many */
+unsigned mlx_tx_poll(struct mlx_queue *mq);
+/** All requests of a peer end now. */
+void mlx_tx_drop(struct mlx_peer *p, int err);
+
+/* mlx_rx.c */
+uint16_t mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
+void mlx_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
+/** Make and post n more slots. @return 0 or -ENOMEM: some may have been made */
+int mlx_rx_add(struct mlx_queue *mq, uint32_t n);
+/** @return whether something came; it is kept for the next burst */
+bool mlx_rx_waits(struct mlx_queue *mq);
+/** Take what came and forget it, but for credits and who leaves. */
+void mlx_rx_drain(struct mlx_queue *mq);
+
+#endif

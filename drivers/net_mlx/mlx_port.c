@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_port.c - devices, ports, and what becomes of them
+ *
+ * Design notes
+ * A process opens a port once, with one protection domain, so a key of registered memory
+ * is good for all its workers. The device's events come once as well: whoever looks next
+ * takes them, and leaves what concerns all in the port.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plx_proc.h"
+
+#include "mlx_glue.h"
+#include "mlx_int.h"
+
+#define GIDS_MAX 64 /* of a port, that are looked at */
+
+static struct {
+	pthread_mutex_t lock;
+	LIST_HEAD(, mlx_port) list;
+} ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const struct mlx_hw_ops *const hw_all[] = {
+	&mlx_hw_verbs_ops,
+};
+
+/* An IPv4 address in a gid. */
+static bool
+is_v4(const union ibv_gid *gid)
+{
+	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+	return memcmp(gid->raw, prefix, sizeof(prefix)) == 0;
+}
+
+/* How good a gid of an Ethernet port is: routable, then easy to find. 0: of no use */
+static int
+gid_rank(const struct ibv_gid_entry *e)
+{
+	if (e->gid_type != IBV_GID_TYPE_ROCE_V2)
+		return 0;
+	return is_v4(&e->gid) ? 3 : e->gid.raw[0] == 0xfe ? 1 : 2;
+}
+
+/* The gid that others reach the port by. */
+static int
+pick_gid(struct mlx_port *port, const struct ibv_port_attr *attr)
+{
+	int best = attr->link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : -1;
+	int n = attr->gid_tbl_len < GIDS_MAX ? attr->gid_tbl_len : GIDS_MAX;
+
+	for (int i = 0; i < n; i++) {
+		struct ibv_gid_entry e;
+		int rank;
+
+		if (mlx_glue.query_gid_ex(port->ctx, port->num, i, &e, 0, sizeof(e)) != 0)
+			continue;
+		rank = attr->link_layer == IBV_LINK_LAYER_ETHERNET ? gid_rank(&e) : 0;
+		if (rank <= best)
+			continue;
+		best = rank;
+		port->gid_index = i;
+		memcpy(port->addr.gid, e.gid.raw, sizeof(port->addr.gid));
+		port->addr.link = attr->link_layer != IBV_LINK_LAYER_ETHERNET ? MLX_LINK_IB
+			: is_v4(&e.gid) ? MLX_LINK_ROCE4 : MLX_LINK_ROCE6;
+	}
+	return best < 0 || (best == 0 && attr->link_layer == IBV_LINK_LAYER_ETHERNET) ? -ENODEV : 0;
+}
+
+/* @return 0; -ENODEV: the port does not work */
+static int
+port_look(struct mlx_port *port)
+{
+	struct ibv_port_attr attr;
+	struct plx_proc self;
+
+	if (mlx_glue_query_port(port->ctx, port->num, &attr) != 0 ||
+		attr.state != IBV_PORT_ACTIVE)
+		return -ENODEV;
+	plx_proc_self(&self);
+	port->addr.version = MLX_ADDR_VERSION;
+	port->addr.proc = plx_proc_id(&self);
+	port->addr.lid = attr.lid;
+	port->addr.path_mtu = attr.active_mtu;
+	return pick_gid(port, &attr);
+}
+
+static void
+port_close(struct mlx_port *port)
+{
+	if (port->pd != NULL)
+		mlx_glue.dealloc_pd(port->pd);
+	if (port->ctx != NULL)
+		mlx_glue.close_device(port->ctx);
+	port->pd = NULL;
+	port->ctx = NULL;
+}
+
+/* Try one device, and the port of it that is asked for, or any. */
+static int
+port_open(struct mlx_port *port, struct ibv_device *ibdev, unsigned num)
+{
+	int rc = -ENODEV;
+
+	if (ibdev->transport_type != IBV_TRANSPORT_IB)
+		return -ENODEV; /* iWARP has no datagrams */
+	port->ctx = mlx_glue.open_device(ibdev);
+	if (port->ctx == NULL)
+		return -ENODEV;
+	if (mlx_glue.query_device(port->ctx, &port->attr) != 0)
+		goto fail;
+	for (unsigned i = 1; i <= port->attr.phys_port_cnt && rc != 0; i++) {
+		port->num = i;
+		if (num == 0 || num == i)
+			rc = port_look(port);
+	}
+	if (rc != 0)
+		goto fail;
+	port->pd = mlx_glue.alloc_pd(port->ctx);
+	if (port->pd == NULL) {
+		rc = -errno;
+		goto fail;
+	}
+	/* Events must be had without waiting. */
+	rc = fcntl(port->ctx->async_fd, F_SETFL,
+		fcntl(port->ctx->async_fd, F_GETFL) | O_NONBLOCK) == 0 ? 0 : -errno;
+	if (rc == 0)
+		return 0;
+fail:
+	port_close(port);
+	return rc;
+}
+
+/* "rxe0", "mlx5_0:2", or "" for the first that works. */
+static int
+find_and_open(struct mlx_port *port)
+{
+	size_t len = strcspn(port->name, ":");
+	unsigned num = port->name[len] == ':' ? strtoul(port->name + len + 1, NULL, 10) : 0;
+	struct ibv_device **list;
+	int n = 0, rc = -ENODEV;
+
+	list = mlx_glue.get_device_list(&n);
+	if (list == NULL)
+		return -ENODEV;
+	for (int i = 0; i < n && rc != 0; i++) {
+		const char *name = mlx_glue.get_device_name(list[i]);
+
+		if (len == 0 || (strlen(name) == len && strncmp(name, port->name, len) == 0))
+			rc = port_open(port, list[i], num);
+	}
+	mlx_glue.free_device_list(list);
+	return rc;
+}
+
+/* Called with the lock held. */
+static int
+port_make(const char *name, struct mlx_port **out)
+{
+	struct mlx_port *port;
+	int rc = mlx_glue_open();
+
+	if (rc != 0)
+		return rc;
+	port = calloc(1, sizeof(*port));
+	if (port == NULL)
+		return -ENOMEM;
+	snprintf(port->name, sizeof(port->name), "%s", name);
+	rc = find_and_open(port);
+	if (rc != 0) {
+		free(port);
+		return rc;
+	}
+	for (size_t i = 0; i < sizeof(hw_all) / sizeof(hw_all[0]) && port->hw == NULL; i++)
+		if (hw_all[i]->usable(port->ctx))
+			port->hw = hw_all[i];
+	pthread_mutex_init(&port->lock, NULL);
+	LIST_INSERT_HEAD(&ports.list, port, link);
+	PLX_LOG(INFO, mlx, "%s port %u by %s", port->ctx->device->name, port->num, port->hw->name);
+	*out = port;
+	return 0;
+}
+
+int
+mlx_port_get(const char *name, struct mlx_port **out)
+{
+	struct mlx_port *port;
+	int rc = 0;
+
+	/* Most machines have none: then nothing is loaded and nothing said. */
+	if (access("/sys/class/infiniband_verbs", F_OK) != 0)
+		return -ENODEV;
+	if (strlen(name) >= MLX_PORT_NAME)
+		return -ENODEV;
+	pthread_mutex_lock(&ports.lock);
+	LIST_FOREACH(port, &ports.list, link) {
+		if (strcmp(port->name, name) == 0)
+			break;
+	}
+	if (port == NULL)
+		rc = port_make(name, &port);
+	if (rc == 0) {
+		port->refs++;
+		*out = port;
+	}
+	pthread_mutex_unlock(&ports.lock);
+	return rc;
+}
+
+void
+mlx_port_put(struct mlx_port *port)
+{
+	pthread_mutex_lock(&ports.lock);
+	if (--port->refs == 0) {
+		LIST_REMOVE(port, link);
+		port_close(port);
+		pthread_mutex_destroy(&port->lock);
+		free(port);
+	}
+	pthread_mutex_unlock(&ports.lock);
+}
+
+/* What concerns one queue pair or queue comes as completions as well. */
+static void
+port_event(struct mlx_port *port, const struct ibv_async_event *e)
+{
+	uint32_t is = 1;
+
+	switch (e->event_type) {
+	case IBV_EVENT_DEVICE_FATAL:
+		atomic_store_explicit(&port->gone, 1, memory_order_relaxed);
+		PLX_LOG(ERR, mlx, "device %s has failed or was removed", port->ctx->device->name);
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+		is = 0;
+		/* fallthrough */
+	case IBV_EVENT_PORT_ERR:
+		if ((unsigned)e->element.port_num != port->num)
+			break;
+		/* The queue pairs try for as long as they are told to; it may come back. */
+		atomic_store_explicit(&port->down, is, memory_order_relaxed);
+		PLX_LOG(WARNING, mlx, "%s port %u is %s", port->ctx->device->name, port->num,
+			is ? "down" : "up again");
+		break;
+	default:
+		PLX_LOG(DEBUG, mlx, "%s: event %d", port->ctx->device->name, e->event_type);
+		break;
+	}
+}
+
+void
+mlx_port_events(struct mlx_port *port)
+{
+	struct pollfd p = {.fd = port->ctx->async_fd, .events = POLLIN};
+	struct ibv_async_event e;
+
+	if (poll(&p, 1, 0) <= 0 || pthread_mutex_trylock(&port->lock) != 0)
+		return;
+	while (mlx_glue.get_async_event(port->ctx, &e) == 0) {
+		port_event(port, &e);
+		mlx_glue.ack_async_event(&e);
+	}
+	pthread_mutex_unlock(&port->lock);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_queue.c - opening and closing a queue, and what it looks after now and then
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "mlx_glue.h"
+#include "mlx_int.h"
+
+#define AGAIN_MS 20   /* before the second ASK; then twice as long each time */
+#define LEAVE_MS 2000 /* for what was sent to arrive when a queue closes */
+#define HDR_ROOM 64   /* of a message besides its data */
+
+static uint64_t
+ms_ns(uint64_t ms)
+{
+	return ms * 1000000;
+}
+
+/* A time as queue pairs take it: 4.096 us << n. */
+static uint8_t
+timeout_of(uint64_t ms)
+{
+	uint8_t n = 1;
+
+	while (n < 31 && 4096ull << n < ms * 1000000)
+		n++;
+	return n;
+}
+
+static void
+read_conf(struct mlx_queue *mq, const struct plx_conf *conf)
+{
+	mq->connect_ns = ms_ns(plx_conf_u64(conf, PLX_CONF_NET_MLX_CONNECT_MS));
+	mq->again_ns = ms_ns(AGAIN_MS) / 2;
+	mq->probe_ns = ms_ns(plx_conf_u64(conf, PLX_CONF_NET_MLX_PROBE_MS));
+	mq->timeout = timeout_of(plx_conf_u64(conf, PLX_CONF_NET_MLX_ACK_MS));
+	mq->retries = plx_conf_u64(conf, PLX_CONF_NET_MLX_RETRIES);
+	mq->want = plx_conf_u64(conf, PLX_CONF_NET_MLX_WINDOW);
+	mq->rx_budget = plx_conf_u64(conf, PLX_CONF_NET_MLX_SLOTS);
+	mq->rx_room = RTE_MIN(plx_conf_u64(conf, PLX_CONF_NET_MLX_SLOTS_MAX),
+		(uint64_t)mq->port->attr.max_srq_wr);
+	mq->rx_room = RTE_MIN(mq->rx_room, (uint32_t)mq->port->attr.max_cqe);
+	mq->addr.rx_len = plx_conf_u64(conf, PLX_CONF_NET_MLX_MSG_LEN) + HDR_ROOM;
+}
+
+static int
+hw_open(struct mlx_queue *mq)
+{
+	struct mlx_hw_conf conf = {.ctx = mq->port->ctx, .pd = mq->port->pd,
+		.channel = mq->channel, .n_rx = mq->rx_room, .n_tx = MLX_TX_ALL};
+	int rc = mlx_bufs_open(&mq->rx_bufs, mq->port->pd, mq->addr.rx_len, mq->rx_room);
+
+	if (rc == 0)
+		rc = mlx_bufs_open(&mq->tx_bufs, mq->port->pd, mq->addr.rx_len, MLX_SEND_BUFS);
+	if (rc == 0)
+		rc = mq->port->hw->open(&conf, &mq->hw);
+	if (rc == 0)
+		rc = mlx_ud_open(mq);
+	return rc;
+}
+
+static void
+hw_close(struct mlx_queue *mq)
+{
+	mlx_ud_close(mq);
+	if (mq->hw != NULL)
+		mq->hw->ops->close(mq->hw);
+	mlx_bufs_close(&mq->tx_bufs);
+	mlx_bufs_close(&mq->rx_bufs);
+	mlx_sleep_close(mq);
+	mlx_port_put(mq->port);
+	free(mq);
+}
+
+int
+mlx_queue_open(struct plx_queue *q)
+{
+	const struct plx_conf *conf = q->conf;
+	struct mlx_queue *mq;
+	struct mlx_port *port;
+	int rc = mlx_port_get(plx_conf_str(conf, PLX_CONF_NET_MLX_DEVICE), &port);
+
+	if (rc != 0)
+		return rc;
+	mq = aligned_alloc(PLX_LINE, (sizeof(*mq) + PLX_LINE - 1) / PLX_LINE * PLX_LINE);
+	if (mq == NULL) {
+		mlx_port_put(port);
+		return -ENOMEM;
+	}
+	memset(mq, 0, sizeof(*mq));
+	mq->q = q;
+	mq->port = port;
+	mq->pid = getpid();
+	mq->epfd = mq->timerfd = -1;
+	mq->now = mlx_now_ns();
+	TAILQ_INIT(&mq->asking);
+	mq->addr = port->addr;
+	read_conf(mq, conf);
+	rc = getrandom(&mq->addr.uid, sizeof(mq->addr.uid), 0) == sizeof(mq->addr.uid) ? 0 : -EIO;
+	if (rc == 0)
+		rc = mlx_sleep_open(mq);
+	if (rc == 0)
+		rc = hw_open(mq);
+	if (rc != 0) {
+		hw_close(mq);
+		return rc;
+	}
+	q->priv = mq;
+	q->caps = q->dev->caps;
+	return 0;
+}
+
+void
+mlx_queue_close(struct plx_queue *q)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+
+	/* A child's copies of the device's handles act on the parent's objects: leave them. */
+	if (getpid() == mq->pid)
+		hw_close(mq);
+}
+
+void
+mlx_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
+{
+	const struct mlx_queue *mq = mlx_queue(q);
+
+	addr->len = sizeof(mq->addr);
+	memcpy(addr->bytes, &mq->addr, sizeof(mq->addr));
+}
+
+static void
+peer_leave(struct plx_peer *peer, void *arg)
+{
+	struct mlx_peer *p = mlx_peer(peer);
+	unsigned *waits = arg;
+
+	if (p->conn != MLX_CONN_OPEN)
+		return;
+	if (!p->bye)
+		p->bye = mlx_tx_ctl(p, MLX_IMM_BYE);
+	*waits += !p->bye || p->tx_room != MLX_TX_DEPTH;
+}
+
+void
+mlx_queue_leave(struct plx_queue *q)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	uint64_t until = mlx_now_ns() + ms_ns(LEAVE_MS);
+	unsigned waits;
+
+	if (getpid() != mq->pid)
+		return;
+	q->hold = false;
+	do {
+		waits = 0;
+		mlx_flush(q);
+		mlx_rx_drain(mq); /* credits, and peers that leave as well: nobody waits for them */
+		mlx_tx_poll(mq);
+		plx_peer_each(q, peer_leave, &waits);
+	} while (waits > 0 && mlx_now_ns() < until);
+}
+
+static void
+peer_control(struct plx_peer *peer, void *arg)
+{
+	struct mlx_queue *mq = arg;
+	struct mlx_peer *p = mlx_peer(peer);
+
+	if (atomic_load_explicit(&mq->port->gone, memory_order_relaxed) && p->conn < MLX_CONN_LOST)
+		mlx_conn_lose(p, -ENODEV);
+	else if (mq->now - p->rx_ns >= mq->probe_ns)
+		mlx_tx_probe(p);
+}
+
+void
+mlx_queue_control(struct plx_queue *q)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	uint64_t now = mlx_now_ns();
+
+	mq->now = now;
+	mlx_port_events(mq->port);
+	mlx_ud_poll(mq);
+	mlx_conn_control(mq, now);
+	/* All peers now and then only, or when the device is gone. */
+	if (now - mq->peers_ns < mq->probe_ns / 4 &&
+		!atomic_load_explicit(&mq->port->gone, memory_order_relaxed))
+		return;
+	mq->peers_ns = now;
+	plx_peer_each(q, peer_control, mq);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_rx.c - receiving: what came, where it lies, whose it is; slots and credits go back
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_prefetch.h>
+
+#include "mlx_int.h"
+
+static void
+slots_post(struct mlx_queue *mq, const uint32_t *slots, uint16_t n)
+{
+	struct mlx_hw_rx rx[MLX_HW_POLL_MAX];
+
+	if (n == 0)
+		return;
+	for (uint16_t i = 0; i < n; i++)
+		rx[i] = (struct mlx_hw_rx){.addr = (uintptr_t)mlx_bufs_at(&mq->rx_bufs, slots[i]),
+			.len = mq->rx_bufs.len, .lkey = mlx_bufs_lkey(&mq->rx_bufs, slots[i]),
+			.slot = slots[i]};
+	mq->hw->ops->post_rx(mq->hw, rx, n);
+}
+
+int
+mlx_rx_add(struct mlx_queue *mq, uint32_t n)
+{
+	while (n-- > 0) {
+		uint32_t slot = mlx_bufs_get(&mq->rx_bufs);
+
+		if (slot == MLX_NONE)
+			return -ENOMEM;
+		slots_post(mq, &slot, 1);
+		mq->n_slots++;
+	}
+	return 0;
+}
+
+/* The slot of a message of p is free: p may be told so. */
+static inline void
+slot_freed(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	p->credit.owed++;
+	if (unlikely(mlx_credit_urgent(&p->credit) && !p->owes && p->conn == MLX_CONN_OPEN)) {
+		p->owes = true;
+		SLIST_INSERT_HEAD(&mq->owes, p, owes_link);
+	}
+}
+
+/* Something of a peer that lives: what stands beside it. @return whether it is a message */
+static inline bool
+take_imm(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
+{
+	p->rx_ns = mq->now;
+	if (unlikely(mlx_credit_told(&p->credit, MLX_IMM_CREDITS(imm)) != 0)) {
+		PLX_STAT_INC(mq->stat.rx_drop_bad_credit);
+		mlx_conn_lose(p, -EBADMSG);
+		return false;
+	}
+	if (unlikely(p->conn == MLX_CONN_READY))
+		mlx_conn_works(p);
+	if (likely((MLX_IMM_FLAGS(imm) & MLX_IMM_CTL) == 0))
+		return true;
+	PLX_STAT_INC(mq->stat.rx_credits_only);
+	if (MLX_IMM_FLAGS(imm) & MLX_IMM_BYE)
+		mlx_conn_lose(p, -ECONNRESET);
+	return false;
+}
+
+/* One arrival. @return whether *rx is a message; else its slot is posted again */
+static inline bool
+take(struct mlx_queue *mq, const struct mlx_hw_comp *comp, struct plx_rx *rx)
+{
+	struct mlx_peer *p = mlx_conn_find(mq, comp->qpn);
+
+	if (unlikely(p == NULL || comp->status != MLX_COMP_OK)) {
+		PLX_STAT_INC(mq->stat.rx_drop_no_peer);
+		slots_post(mq, &comp->slot, 1);
+		return false;
+	}
+	if (unlikely(!take_imm(mq, p, comp->imm))) {
+		slots_post(mq, &comp->slot, 1);
+		slot_freed(mq, p);
+		return false;
+	}
+	rx->src = &p->peer;
+	rx->data = mlx_bufs_at(&mq->rx_bufs, comp->slot);
+	rx->len = comp->len;
+	rx->op = MLX_IMM_OP(comp->imm);
+	rx->drv[0] = (uint8_t)comp->slot;
+	rx->drv[1] = (uint8_t)(comp->slot >> 8);
+	rx->drv[2] = (uint8_t)(comp->slot >> 16);
+	rte_prefetch0(rx->data);
+	return true;
+}
+
+/* Sends that are over, datagrams, the lost: after what came. */
+static inline void
+look_round(struct mlx_queue *mq, uint16_t got)
+{
+	if (mq->tx_out != 0)
+		mlx_tx_poll(mq);
+	if (unlikely(++mq->looks % MLX_UD_EVERY == 0 || !TAILQ_EMPTY(&mq->asking)))
+		mlx_ud_poll(mq);
+	/* A full burst may have left something of theirs behind. */
+	if (unlikely(!SLIST_EMPTY(&mq->lost) && got == 0))
+		mlx_conn_settle(mq);
+	if (unlikely(!mq->q->hold && !SLIST_EMPTY(&mq->owes)))
+		mlx_flush(mq->q);
+}
+
+/* What was found when arming goes first. */
+static __rte_noinline __rte_cold uint16_t
+kept_take(struct mlx_queue *mq, struct mlx_hw_comp *comp, uint16_t n)
+{
+	n = RTE_MIN(n, mq->n_kept);
+	memcpy(comp, mq->kept, n * sizeof(*comp));
+	mq->n_kept -= n;
+	memmove(mq->kept, mq->kept + n, mq->n_kept * sizeof(*comp));
+	return n;
+}
+
+static inline uint16_t
+rx_poll(struct mlx_queue *mq, struct mlx_hw_comp *comp, uint16_t n)
+{
+	n = RTE_MIN(n, MLX_HW_POLL_MAX);
+	return likely(mq->n_kept == 0) ? mq->hw->ops->poll_rx(mq->hw, comp, n)
+				       : kept_take(mq, comp, n);
+}
+
+bool
+mlx_rx_waits(struct mlx_queue *mq)
+{
+	if (mq->n_kept == 0)
+		mq->n_kept = mq->hw->ops->poll_rx(mq->hw, mq->kept, MLX_HW_POLL_MAX);
+	return mq->n_kept != 0;
+}
+
+uint16_t
+mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	struct mlx_hw_comp comp[MLX_HW_POLL_MAX];
+	uint16_t found = rx_poll(mq, comp, n), got = 0;
+
+	for (uint16_t i = 0; i < found; i++)
+		got += take(mq, &comp[i], &rx[got]);
+	look_round(mq, found);
+	return got;
+}
+
+void
+mlx_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	uint32_t slots[MLX_HW_POLL_MAX];
+
+	PLX_ASSERT(n <= MLX_HW_POLL_MAX);
+	for (uint16_t i = 0; i < n; i++) {
+		slots[i] = rx[i].drv[0] | (uint32_t)rx[i].drv[1] << 8 | (uint32_t)rx[i].drv[2] << 16;
+		PLX_STAT_INC(q->stat.rx_msgs);
+		PLX_STAT_ADD(q->stat.rx_bytes, rx[i].len);
+	}
+	/* First there, then told. */
+	slots_post(mq, slots, n);
+	for (uint16_t i = 0; i < n; i++)
+		slot_freed(mq, mlx_peer(rx[i].src));
+	if (unlikely(!q->hold && !SLIST_EMPTY(&mq->owes)))
+		mlx_flush(q);
+}
+
+void
+mlx_rx_drain(struct mlx_queue *mq)
+{
+	struct mlx_hw_comp comp[MLX_HW_POLL_MAX];
+	struct plx_rx rx;
+	uint16_t n = rx_poll(mq, comp, MLX_HW_POLL_MAX);
+
+	for (uint16_t i = 0; i < n; i++)
+		if (take(mq, &comp[i], &rx))
+			slots_post(mq, &comp[i].slot, 1);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_sleep.c - an owner that sleeps until something comes
+ *
+ * Design notes
+ * All completion queues of a queue have one channel, and it stands with the device's own
+ * events in one epoll descriptor. An armed completion queue makes the channel readable with
+ * the next completion that is added; what was added before arming makes none, so all are
+ * looked at once more after it, and what is found then is kept for the next burst.
+ *
+ * A peer that is gone makes no event while nothing is sent to it. So there is a timer in the
+ * descriptor as well, which wakes the owner to look for such peers.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "mlx_glue.h"
+#include "mlx_int.h"
+
+int
+mlx_sleep_open(struct mlx_queue *mq)
+{
+	mq->channel = mlx_glue.create_comp_channel(mq->port->ctx);
+	if (mq->channel == NULL)
+		return errno != 0 ? -errno : -EIO;
+	if (fcntl(mq->channel->fd, F_SETFL, fcntl(mq->channel->fd, F_GETFL) | O_NONBLOCK) != 0)
+		return -errno;
+	return 0;
+}
+
+void
+mlx_sleep_close(struct mlx_queue *mq)
+{
+	if (mq->epfd >= 0)
+		close(mq->epfd);
+	if (mq->timerfd >= 0)
+		close(mq->timerfd);
+	if (mq->channel != NULL)
+		mlx_glue.destroy_comp_channel(mq->channel);
+}
+
+static int
+timer_open(struct mlx_queue *mq)
+{
+	struct timespec t = {mq->probe_ns / 1000000000, mq->probe_ns % 1000000000};
+	struct itimerspec every = {t, t};
+
+	mq->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	return mq->timerfd >= 0 ? timerfd_settime(mq->timerfd, 0, &every, NULL) : -1;
+}
+
+int
+mlx_queue_efd(struct plx_queue *q)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	int fds[] = {mq->channel->fd, mq->port->ctx->async_fd, -1};
+	struct epoll_event ev = {.events = EPOLLIN};
+
+	if (mq->epfd >= 0)
+		return mq->epfd;
+	mq->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (mq->epfd < 0 || timer_open(mq) != 0)
+		return -errno;
+	fds[2] = mq->timerfd;
+	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (epoll_ctl(mq->epfd, EPOLL_CTL_ADD, fds[i], &ev) != 0)
+			return -errno;
+	return mq->epfd;
+}
+
+/* Take the events that were given, so that the channel is quiet. */
+static void
+events_take(struct mlx_queue *mq)
+{
+	struct ibv_cq *cq;
+	void *arg;
+
+	while (mlx_glue.get_cq_event(mq->channel, &cq, &arg) == 0) {
+		if (cq != mq->ud_cq)
+			mq->hw->ops->event(mq->hw, cq);
+		mlx_glue.ack_cq_events(cq, 1);
+	}
+}
+
+int
+mlx_queue_arm(struct plx_queue *q)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+
+	/* What only time moves. */
+	if (!TAILQ_EMPTY(&mq->asking) || !SLIST_EMPTY(&mq->lost) || !SLIST_EMPTY(&mq->owes))
+		return -EBUSY;
+	if (mq->hw->ops->arm(mq->hw) != 0 || ibv_req_notify_cq(mq->ud_cq, 0) != 0)
+		return -EBUSY;
+	if (mlx_ud_poll(mq) != 0 || mlx_tx_poll(mq) != 0)
+		return -EBUSY;
+	return mlx_rx_waits(mq) ? -EBUSY : 0;
+}
+
+void
+mlx_queue_disarm(struct plx_queue *q)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	uint64_t n;
+
+	events_take(mq);
+	mlx_port_events(mq->port);
+	mlx_ud_poll(mq);
+	if (read(mq->timerfd, &n, sizeof(n)) == sizeof(n))
+		mlx_queue_control(q);
+}

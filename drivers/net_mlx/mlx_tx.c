@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_tx.c - sending: credit, request, doorbell; and what was sent and is over
+ *
+ * Design notes
+ * Short messages are written into the request, others into a registered buffer; both are
+ * the application's again at once. Only some requests are signalled, since the completion
+ * of one stands for those before it. But requests and buffers are the whole queue's, and
+ * those that end with an unsignalled one stay taken until the peer is sent to again: so when
+ * half of either is taken every request is signalled. Then what is kept so is never more
+ * than that half.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "mlx_int.h"
+
+static __rte_noinline int
+tx_refuse(struct mlx_peer *p)
+{
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+
+	if (p->conn == MLX_CONN_DEAD)
+		return p->peer.err;
+	if (p->conn == MLX_CONN_OPEN) {
+		if (!mlx_credit_has(&p->credit))
+			PLX_STAT_INC(mq->stat.tx_no_credit);
+		else
+			PLX_STAT_INC(mq->stat.tx_no_room);
+	}
+	PLX_STAT_INC(p->peer.q->stat.tx_full);
+	return -EAGAIN;
+}
+
+static inline bool
+tx_ready(const struct mlx_queue *mq, const struct mlx_peer *p)
+{
+	return likely(p->conn == MLX_CONN_OPEN && mlx_credit_has(&p->credit) && p->tx_room > 1 &&
+		mq->tx_out < MLX_TX_ALL);
+}
+
+static inline bool
+wants_signal(const struct mlx_queue *mq, struct mlx_peer *p)
+{
+	return unlikely(++p->unsignalled >= MLX_SIGNAL_EVERY || mq->tx_out >= MLX_TX_ALL / 2 ||
+		mq->tx_bufs.n - mq->tx_bufs.n_free >= MLX_SEND_BUFS / 2);
+}
+
+static void
+tx_ring(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	int rc = mq->hw->ops->ring(p->qp);
+
+	PLX_STAT_INC(mq->stat.tx_rings);
+	if (unlikely(rc != 0))
+		mlx_conn_lose(p, rc);
+}
+
+/* Post one request. The device learns of it now, or when the turn ends. */
+static inline void
+tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct mlx_txrec rec)
+{
+	p->recs[p->qp->next % MLX_TX_DEPTH] = rec;
+	if (wr->flags & MLX_WR_SIGNAL || wants_signal(mq, p)) {
+		wr->flags |= MLX_WR_SIGNAL;
+		p->unsignalled = 0;
+		PLX_STAT_INC(mq->stat.tx_signalled);
+	}
+	mq->hw->ops->post(p->qp, wr, 1);
+	p->tx_room--;
+	mq->tx_out++;
+	if (!mq->q->hold) {
+		tx_ring(mq, p);
+	} else if (!p->held) {
+		p->held = true;
+		SLIST_INSERT_HEAD(&mq->held, p, held_link);
+	}
+}
+
+static inline void
+tx_send(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, uint32_t imm, uint32_t buf)
+{
+	wr->op = MLX_WR_SEND;
+	wr->imm = imm | MLX_IMM(0, mlx_credit_take(&p->credit), 0);
+	tx_post(mq, p, wr, (struct mlx_txrec){.buf = buf});
+}
+
+static inline void
+tx_inline(struct mlx_queue *mq, struct mlx_peer *p, const void *msg, uint32_t len, uint32_t imm)
+{
+	struct mlx_hw_wr wr = {.flags = MLX_WR_INLINE, .addr = (uintptr_t)msg, .len = len};
+
+	PLX_STAT_INC(mq->stat.tx_inline);
+	tx_send(mq, p, &wr, imm, MLX_NONE);
+}
+
+static inline int
+tx_taken(struct plx_queue *q, uint32_t len)
+{
+	PLX_STAT_INC(q->stat.tx_msgs);
+	PLX_STAT_ADD(q->stat.tx_bytes, len);
+	return 0;
+}
+
+int
+mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+{
+	struct mlx_queue *mq = mlx_queue(peer->q);
+	struct mlx_peer *p = mlx_peer(peer);
+	uint8_t msg[MLX_INLINE_MAX];
+
+	PLX_ASSERT(len <= peer->short_max);
+	if (unlikely(!tx_ready(mq, p)))
+		return tx_refuse(p);
+	memcpy(msg, &hdr, sizeof(hdr));
+	if (len > 0)
+		memcpy(msg + sizeof(hdr), data, len);
+	tx_inline(mq, p, msg, sizeof(hdr) + len, MLX_IMM(op, 0, 0));
+	return tx_taken(peer->q, sizeof(hdr) + len);
+}
+
+static inline void
+copy_msg(uint8_t *to, const struct plx_tx *tx)
+{
+	memcpy(to, tx->hdr, tx->hdr_len);
+	if (unlikely(tx->pack != NULL))
+		tx->pack(tx->pack_arg, tx->pack_offset, to + tx->hdr_len, tx->len);
+	else if (tx->len != 0)
+		memcpy(to + tx->hdr_len, tx->data, tx->len);
+}
+
+static int
+tx_copied(struct mlx_queue *mq, struct mlx_peer *p, const struct plx_tx *tx)
+{
+	uint32_t buf = mlx_bufs_get(&mq->tx_bufs);
+	struct mlx_hw_wr wr = {.len = tx->hdr_len + tx->len};
+	uint8_t *to;
+
+	if (unlikely(buf == MLX_NONE)) {
+		PLX_STAT_INC(mq->stat.tx_no_buf);
+		PLX_STAT_INC(mq->q->stat.tx_full);
+		return -EAGAIN;
+	}
+	to = mlx_bufs_at(&mq->tx_bufs, buf);
+	copy_msg(to, tx);
+	wr.addr = (uintptr_t)to;
+	wr.lkey = mlx_bufs_lkey(&mq->tx_bufs, buf);
+	PLX_STAT_INC(mq->stat.tx_copied);
+	tx_send(mq, p, &wr, MLX_IMM(tx->op, 0, 0), buf);
+	return 0;
+}
+
+int
+mlx_tx(const struct plx_tx *tx)
+{
+	struct plx_queue *q = tx->peer->q;
+	struct mlx_queue *mq = mlx_queue(q);
+	struct mlx_peer *p = mlx_peer(tx->peer);
+	uint32_t len = tx->hdr_len + tx->len;
+	uint8_t msg[MLX_INLINE_MAX];
+	int rc;
+
+	if (unlikely(len > p->peer.mtu && p->conn != MLX_CONN_DEAD))
+		return -EMSGSIZE;
+	if (unlikely(!tx_ready(mq, p)))
+		return tx_refuse(p);
+	if (len > MLX_INLINE_MAX) {
+		rc = tx_copied(mq, p, tx);
+		return rc != 0 ? rc : tx_taken(q, len);
+	}
+	copy_msg(msg, tx);
+	tx_inline(mq, p, msg, len, MLX_IMM(tx->op, 0, 0));
+	return tx_taken(q, len);
+}
+
+bool
+mlx_tx_ctl(struct mlx_peer *p, uint8_t flags)
+{
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+	struct mlx_hw_wr wr = {.flags = flags & MLX_IMM_BYE ? MLX_WR_SIGNAL : 0};
+
+	if (p->conn != MLX_CONN_OPEN || !mlx_credit_has_last(&p->credit) || p->tx_room == 0 ||
+		mq->tx_out >= MLX_TX_ALL)
+		return false;
+	PLX_STAT_INC(mq->stat.tx_credits_only);
+	tx_send(mq, p, &wr, MLX_IMM(0, 0, flags | MLX_IMM_CTL), MLX_NONE);
+	return true;
+}
+
+static void
+probe_done(void *arg, int err)
+{
+	struct mlx_peer *p = arg;
+
+	(void)err; /* the peer is lost by it already */
+	p->probing = false;
+}
+
+void
+mlx_tx_probe(struct mlx_peer *p)
+{
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+	struct mlx_hw_wr wr = {.op = MLX_WR_WRITE, .flags = MLX_WR_SIGNAL};
+
+	if (p->conn != MLX_CONN_OPEN || p->probing || p->tx_room == 0 || mq->tx_out >= MLX_TX_ALL)
+		return;
+	p->probing = true;
+	PLX_STAT_INC(mq->stat.probes);
+	tx_post(mq, p, &wr, (struct mlx_txrec){.done = probe_done, .arg = p, .buf = MLX_NONE});
+}
+
+void
+mlx_flush(struct plx_queue *q)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	struct mlx_peer *p;
+	SLIST_HEAD(, mlx_peer) owes = {mq->owes.slh_first};
+
+	/* Before the rings, which serve them as well; those that find no room are asked again. */
+	SLIST_INIT(&mq->owes);
+	while ((p = SLIST_FIRST(&owes)) != NULL) {
+		SLIST_REMOVE_HEAD(&owes, owes_link);
+		p->owes = mlx_credit_urgent(&p->credit) && !mlx_tx_ctl(p, 0) &&
+			p->conn == MLX_CONN_OPEN;
+		if (p->owes)
+			SLIST_INSERT_HEAD(&mq->owes, p, owes_link);
+	}
+	while ((p = SLIST_FIRST(&mq->held)) != NULL) {
+		SLIST_REMOVE_HEAD(&mq->held, held_link);
+		p->held = false;
+		tx_ring(mq, p);
+	}
+}
+
+/* Requests up to and with seq are over. */
+static void
+tx_over(struct mlx_queue *mq, struct mlx_peer *p, uint16_t seq, int err)
+{
+	while ((int16_t)(seq - p->tx_done) >= 0) {
+		struct mlx_txrec rec = p->recs[p->tx_done % MLX_TX_DEPTH];
+
+		p->tx_done++;
+		p->tx_room++;
+		mq->tx_out--;
+		if (rec.buf != MLX_NONE)
+			mlx_bufs_put(&mq->tx_bufs, rec.buf);
+		if (rec.done != NULL)
+			rec.done(rec.arg, err);
+	}
+}
+
+static __rte_noinline __rte_cold void
+tx_failed(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp)
+{
+	int err = -ECONNRESET;
+
+	switch (comp->status) {
+	case MLX_COMP_FLUSHED:
+		break; /* the one before said why */
+	case MLX_COMP_RETRY:
+		PLX_STAT_INC(mq->stat.qp_retry);
+		err = -ETIME;
+		break;
+	case MLX_COMP_RNR:
+		PLX_STAT_INC(mq->stat.qp_rnr);
+		break;
+	case MLX_COMP_ACCESS:
+		PLX_STAT_INC(mq->stat.qp_access);
+		break;
+	default:
+		PLX_STAT_INC(mq->stat.qp_other);
+		break;
+	}
+	mlx_conn_lose(p, err);
+}
+
+unsigned
+mlx_tx_poll(struct mlx_queue *mq)
+{
+	struct mlx_hw_comp comp[MLX_HW_POLL_MAX];
+	uint16_t n = mq->hw->ops->poll_tx(mq->hw, comp, MLX_HW_POLL_MAX);
+
+	for (uint16_t i = 0; i < n; i++) {
+		struct mlx_peer *p = mlx_conn_find(mq, comp[i].qpn);
+
+		if (p == NULL)
+			continue; /* of a queue pair that is closed: ended with it */
+		if (likely(comp[i].status == MLX_COMP_OK)) {
+			p->rx_ns = mq->now;
+			tx_over(mq, p, comp[i].seq, 0);
+		} else {
+			tx_failed(mq, p, &comp[i]);
+		}
+	}
+	return n;
+}
+
+void
+mlx_tx_drop(struct mlx_peer *p, int err)
+{
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+
+	if (p->recs == NULL)
+		return;
+	if (p->tx_room != MLX_TX_DEPTH)
+		tx_over(mq, p, p->tx_done + (MLX_TX_DEPTH - p->tx_room) - 1, err);
+}
