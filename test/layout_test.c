@@ -50,6 +50,15 @@ _Static_assert(LINE_OF(struct plx_peer, refs) == 0, "what is read of a peer stan
 SIZE(struct plx_rx, 24);
 _Static_assert(sizeof(struct plx_tx) <= PLX_LINE, "a plx_tx is one line");
 
+/* What a device is given: as in UCX. */
+AT(uct_tag_context_t, tag_consumed_cb, 0);
+AT(uct_tag_context_t, completed_cb, 8);
+AT(uct_tag_context_t, rndv_cb, 16);
+AT(uct_tag_context_t, priv, 24);
+SIZE(uct_tag_context_t, 56);
+SIZE(uct_tag_t, 8);
+_Static_assert(UCT_TAG_PRIV_LEN == 32 && UCT_TAG_RECV_CB_INLINE_DATA == 1, "uct_tag.h");
+
 /* A request: its size is in the ABI, its fate in line 0. */
 _Static_assert(sizeof(struct plx_req) <= PLX_REQ_SIZE, "plx_req");
 _Static_assert(PLX_REQ_SIZE == 272, "UCP requests of users lie behind it");

@@ -59,6 +59,7 @@ static unsigned n_flushes;
 static uint64_t first_id; /* of the round's messages */
 static uint64_t rng_state, sim_seed;
 static uint64_t all_msgs;
+static uint64_t all_consumed; /* receives in devices that match tags */
 
 static uint64_t
 rnd(uint64_t n)
@@ -475,6 +476,7 @@ random_settings(void)
 	const char *const schemes[] = {"auto", "get", "split", "frag"};
 	const char *const eager[] = {"0", "100", "4k", "32k", "1m"};
 	const char *const chunk[] = {"4k", "16k", "128k"};
+	const char *const lists[] = {"1", "4", "64"};
 
 	unit_workers_conf(&u);
 	unit_workers_set(&u, "rndv.scheme", schemes[rnd(4)]);
@@ -482,6 +484,9 @@ random_settings(void)
 	unit_workers_set(&u, "rndv.chunk", chunk[rnd(3)]);
 	unit_workers_set(&u, "rndv.split_min", chunk[rnd(3)]);
 	unit_workers_set(&u, "rndv.frag_max", rnd(3) == 0 ? "8k" : "0");
+	unit_workers_set(&u, "tag.offload", rnd(3) == 0 ? "no" : "yes");
+	unit_workers_set(&u, "tag.offload_list", lists[rnd(3)]);
+	unit_workers_set(&u, "tag.offload_min", rnd(2) == 0 ? "0" : "1k");
 	fake.mtu = (uint32_t)(128 + rnd(4000));
 	fake.short_max = (uint32_t)(8 + rnd(112));
 	fake.connect_mtu = rnd(3) == 0 ? 120 : 0;
@@ -530,6 +535,7 @@ run(uint64_t seed, unsigned n)
 		UNIT_EQ(u.w[i]->stat.rx_drop_bad_op + u.w[i]->stat.rx_drop_bad_frag +
 			u.w[i]->stat.rx_drop_no_memory, 0);
 		UNIT_EQ(u.w[i]->rndv.stat.drop_bad_id + u.w[i]->rndv.stat.drop_bad_range, 0);
+		all_consumed += u.w[i]->offload.stat.consumed;
 	}
 	unit_workers_close(&u);
 }
@@ -621,6 +627,7 @@ three_workers_agree_with_the_model(void)
 		run(seed + i, 3);
 	printf("%" PRIu64 " messages ", all_msgs);
 	UNIT_TRUE(all_msgs >= 100000);
+	UNIT_TRUE(all_consumed > 100);
 }
 
 static void

@@ -301,6 +301,39 @@ contiguous_elements_count_in_bytes(void)
 	util_pair_close(&p);
 }
 
+/* What a worker says of itself, as a number behind a name; UINT64_MAX: nothing. */
+static uint64_t
+info_number(ucp_worker_h w, const char *name)
+{
+	uint64_t number = UINT64_MAX;
+	char *text = NULL, *at;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	CU_ASSERT_FATAL(f != NULL);
+	ucp_worker_print_info(w, f);
+	fclose(f);
+	at = strstr(text, name);
+	if (at != NULL)
+		number = strtoull(at + strlen(name), NULL, 10);
+	free(text);
+	return number;
+}
+
+static void
+a_device_matches_if_the_setting_says_so(void)
+{
+	const char *set = getenv("PLX_TAG_OFFLOAD");
+	struct pair p;
+
+	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	exchange(&p, 0, 64, 5, true, UTIL_NBX);
+	exchange(&p, 0, 5000, 6, true, UTIL_NBX);
+	exchange(&p, 0, 100000, 7, true, UTIL_NBX);
+	CU_ASSERT_EQUAL(info_number(p.n[1].w, "#   consumed "), set != NULL && set[0] == 'y' ? 3 : 0);
+	util_pair_close(&p);
+}
+
 const struct api_test api_tag_tests[] = {
 	T(expected_messages_of_every_size_arrive),
 	T(unexpected_messages_of_every_size_arrive),
@@ -312,5 +345,6 @@ const struct api_test api_tag_tests[] = {
 	T(removed_message_can_be_truncated),
 	T(removed_messages_are_received_in_any_order),
 	T(contiguous_elements_count_in_bytes),
+	T_NOT_UCX(a_device_matches_if_the_setting_says_so, "prints other things of a worker"),
 	{NULL, NULL, NULL},
 };

@@ -201,6 +201,7 @@ struct plx_req {
 	struct plx_pool_obj free; /* link while in the pool */
 	_Atomic uint8_t flags;	  /* enum plx_req_flag; application's side */
 	bool posted;		  /* owner: in the matcher */
+	uint16_t offload;	  /* the same: where lib/offload has it, 0 nowhere */
 	int status;		  /* 0 or -errno, final once DONE */
 	void (*done)(struct plx_req *req); /* calls cb in the API's form; NULL: no callback */
 	void (*cb)(void);	  /* the user's, in whatever form the API gave it */
@@ -291,6 +292,7 @@ plx_req_init(struct plx_req *req, struct plx_req_pool *p, uint8_t flags)
 	req->pool = p;
 	req->status = 0;
 	req->posted = false;
+	req->offload = 0;
 	req->dt = NULL;
 	req->done = NULL;
 }

@@ -76,6 +76,7 @@ struct plx_tag_stat {
 	uint64_t match_hit;      /* arrivals that met a posted receive */
 	uint64_t match_miss;     /* arrivals that met none */
 	uint64_t cancels;        /* receives withdrawn */
+	uint64_t consumed;       /* receives that a device has matched */
 	uint64_t finds;          /* looks at kept messages */
 	uint64_t find_hit;       /* of those, answered with a message */
 	uint64_t probes;         /* table look-ups made for arrivals: 1 a live mask */
@@ -158,6 +159,13 @@ const struct plx_tag_recv *plx_tag_guess(const struct plx_tag *t, uint64_t tag);
  * Thread: owner.  Blocks: never.  Allocates: no.
  */
 void plx_tag_cancel(struct plx_tag *t, struct plx_tag_recv *r);
+
+/**
+ * A device that was given a posted receive has matched it; the same cost as a cancel.
+ * @param r posted in t; the caller's again
+ * Thread: owner.  Blocks: never.  Allocates: no.
+ */
+void plx_tag_consume(struct plx_tag *t, struct plx_tag_recv *r);
 
 /**
  * Append a message to the kept ones. No posted receive may match it: look with

@@ -94,6 +94,7 @@ const struct plx_stat_row plx_tag_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_tag_stat, match_hit),
 	PLX_STAT_ROW(struct plx_tag_stat, match_miss),
 	PLX_STAT_ROW(struct plx_tag_stat, cancels),
+	PLX_STAT_ROW(struct plx_tag_stat, consumed),
 	PLX_STAT_ROW(struct plx_tag_stat, finds),
 	PLX_STAT_ROW(struct plx_tag_stat, find_hit),
 	PLX_STAT_ROW(struct plx_tag_stat, probes),
@@ -348,17 +349,30 @@ plx_tag_guess(const struct plx_tag *t, uint64_t tag)
 	return best != NULL ? recv_of(best->head) : NULL;
 }
 
-void
-plx_tag_cancel(struct plx_tag *t, struct plx_tag_recv *r)
+static void
+recv_unlink(struct plx_tag *t, struct plx_tag_recv *r)
 {
 	PLX_ASSERT(t->stat.posted > 0 && r->class_i <= PLX_TAG_MAX_CLASSES);
-	PLX_STAT_INC(t->stat.cancels);
 	PLX_STAT_ADD(t->stat.posted, -1);
 	if (unlikely(r->class_i == PLX_TAG_MAX_CLASSES)) {
 		residual_remove(t, r);
 		return;
 	}
 	recv_remove(t, r, tag_queue_slot(&t->classes[r->class_i].table, &r->link, r->tag));
+}
+
+void
+plx_tag_cancel(struct plx_tag *t, struct plx_tag_recv *r)
+{
+	recv_unlink(t, r);
+	PLX_STAT_INC(t->stat.cancels);
+}
+
+void
+plx_tag_consume(struct plx_tag *t, struct plx_tag_recv *r)
+{
+	recv_unlink(t, r);
+	PLX_STAT_INC(t->stat.consumed);
 }
 
 /* Index the message at ix->cur; false when the table is full and cannot grow. */

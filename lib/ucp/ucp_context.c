@@ -116,6 +116,8 @@ context_fill(ucp_context_h c, const ucp_params_t *p)
 		c->request_init = p->request_init;
 	if (p->field_mask & UCP_PARAM_FIELD_REQUEST_CLEANUP)
 		c->request_cleanup = p->request_cleanup;
+	if (p->field_mask & UCP_PARAM_FIELD_TAG_SENDER_MASK)
+		c->tag_sender_mask = p->tag_sender_mask;
 	if (p->field_mask & UCP_PARAM_FIELD_MT_WORKERS_SHARED)
 		c->mt_workers_shared = p->mt_workers_shared != 0;
 	if ((p->field_mask & UCP_PARAM_FIELD_NAME) && p->name != NULL)

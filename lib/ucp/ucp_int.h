@@ -35,6 +35,7 @@ struct ucp_context {
 	struct plx_conf conf;
 	uint64_t features;
 	size_t request_size;
+	uint64_t tag_sender_mask;
 	ucp_request_init_callback_t request_init;
 	ucp_request_cleanup_callback_t request_cleanup;
 	bool mt_workers_shared;

@@ -68,7 +68,8 @@ ucs_status_t
 ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_worker_h *worker_p)
 {
 	struct plx_worker_params core = {.conf = &context->conf, .user_len = context->request_size,
-		.user_init = context->request_init, .user_cleanup = context->request_cleanup};
+		.user_init = context->request_init, .user_cleanup = context->request_cleanup,
+		.sender_mask = context->tag_sender_mask};
 	size_t am_align = params->field_mask & UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT
 		? params->am_alignment : 1;
 	ucp_worker_h w;

@@ -28,6 +28,7 @@
 #include "plx_dev.h"
 #include "plx_ep.h"
 #include "plx_inbox.h"
+#include "plx_offload.h"
 #include "plx_reactor.h"
 #include "plx_req.h"
 #include "plx_rma.h"
@@ -95,6 +96,7 @@ struct plx_worker {
 	struct plx_am am; /* its handlers: application's side */
 	struct plx_streams streams;
 	struct plx_rma rma; /* its last fields are the application's side's */
+	struct plx_offload offload;
 	TAILQ_HEAD(, plx_flush) flushes;
 	SLIST_HEAD(, plx_ep) failing; /* peers found dead, told in the next turn */
 	struct plx_worker_stat stat;
@@ -128,6 +130,7 @@ struct plx_worker_params {
 	uint32_t user_len;	     /* bytes of the user's area behind a request */
 	void (*user_init)(void *user);
 	void (*user_cleanup)(void *user);
+	uint64_t sender_mask; /* bits of a tag that tell the sender, 0: not known */
 	bool wakeup;	  /* plx_worker_efd(), _arm() and _wait() work */
 	bool wakeup_edge; /* the descriptor tells of what is new only */
 	int event_fd;	  /* wakeup: an epoll descriptor that is to be told too, or -1 */

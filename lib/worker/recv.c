@@ -40,6 +40,8 @@ match(struct plx_worker *w, uint64_t tag)
 		return NULL;
 	req = container_of(r, struct plx_req, recv.tag);
 	req->posted = false;
+	if (unlikely(req->offload != 0))
+		plx_offload_matched(&w->offload, req);
 	return req;
 }
 
@@ -119,18 +121,19 @@ rx_eager(struct plx_worker *w, const struct plx_rx *rx)
 		keep_eager(w, rx->src, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
 }
 
+/* In these three req is the receive that a device has matched; NULL: none has. */
 static void
-rx_sync(struct plx_worker *w, const struct plx_rx *rx)
+rx_sync(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 {
 	const uint8_t *data = rx->data + sizeof(struct plx_wire_sync);
 	uint64_t len = rx->len - sizeof(struct plx_wire_sync);
 	struct plx_wire_sync h;
-	struct plx_req *req;
 	struct plx_msg *m;
 	struct plx_ep *ep;
 
 	memcpy(&h, rx->data, sizeof(h));
-	req = match(w, h.tag);
+	if (req == NULL)
+		req = match(w, h.tag);
 	if (req != NULL) {
 		ep = plx_ep_of(&w->eps, rx->src);
 		if (ep != NULL)
@@ -167,25 +170,35 @@ partial_end(struct plx_worker *w, struct plx_msg *m)
 	}
 }
 
+/* A message can't be had, and no other receive shall wait for it. */
+static __rte_noinline __rte_cold void
+recv_lost(struct plx_req *req, int err)
+{
+	if (req != NULL)
+		plx_req_complete(req, err);
+}
+
 static void
-rx_first(struct plx_worker *w, const struct plx_rx *rx)
+rx_first(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 {
 	const uint8_t *data = rx->data + sizeof(struct plx_wire_first);
 	uint64_t len = rx->len - sizeof(struct plx_wire_first);
 	struct plx_wire_first h;
-	struct plx_req *req;
 	struct plx_msg *m;
 
 	memcpy(&h, rx->data, sizeof(h));
 	if (h.len < len || h.len > WORKER_FRAGS_LEN_MAX || len == 0) {
 		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
+		recv_lost(req, -EIO);
 		return;
 	}
 	if (plx_ep_of(&w->eps, rx->src) == NULL) { /* the rest could not be told apart */
 		PLX_STAT_INC(w->stat.rx_drop_no_memory);
+		recv_lost(req, -ENOMEM);
 		return;
 	}
-	req = match(w, h.tag);
+	if (req == NULL)
+		req = match(w, h.tag);
 	if (req != NULL) {
 		m = plx_msg_get(&w->msgs, 0);
 		if (m == NULL) {
@@ -250,10 +263,9 @@ rx_frag(struct plx_worker *w, const struct plx_rx *rx)
 }
 
 static void
-rx_rts(struct plx_worker *w, const struct plx_rx *rx)
+rx_rts(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 {
 	struct plx_wire_rts h;
-	struct plx_req *req;
 	struct plx_msg *m;
 	struct plx_ep *ep;
 
@@ -261,9 +273,11 @@ rx_rts(struct plx_worker *w, const struct plx_rx *rx)
 	ep = plx_ep_of(&w->eps, rx->src);
 	if (ep == NULL) {
 		PLX_STAT_INC(w->stat.rx_drop_no_memory);
+		recv_lost(req, -ENOMEM);
 		return;
 	}
-	req = match(w, h.tag);
+	if (req == NULL)
+		req = match(w, h.tag);
 	if (req != NULL) {
 		req->recv.info_tag = h.tag;
 		req->recv.info_len = h.len;
@@ -492,16 +506,16 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 		rx_eager(w, rx);
 		break;
 	case PLX_WIRE_SYNC:
-		rx_sync(w, rx);
+		rx_sync(w, rx, NULL);
 		break;
 	case PLX_WIRE_FIRST:
-		rx_first(w, rx);
+		rx_first(w, rx, NULL);
 		break;
 	case PLX_WIRE_FRAG:
 		rx_frag(w, rx);
 		break;
 	case PLX_WIRE_RTS:
-		rx_rts(w, rx);
+		rx_rts(w, rx, NULL);
 		break;
 	case PLX_WIRE_PUT:
 	case PLX_WIRE_GET:
@@ -541,7 +555,7 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 static inline bool
 rx_tag(const struct plx_rx *rx, uint64_t *tag)
 {
-	if (rx->op > PLX_WIRE_RTS || rx->op == PLX_WIRE_FRAG || rx->len < sizeof(*tag))
+	if (!plx_wire_is_tagged(rx->op, rx->len))
 		return false;
 	memcpy(tag, rx->data, sizeof(*tag));
 	return true;
@@ -568,6 +582,22 @@ rx_prefetch(const struct plx_worker *w, const struct plx_rx *rx, uint16_t n)
 	}
 }
 
+void
+worker_finish_recv(void *worker, struct plx_req *req, const struct plx_rx *rx)
+{
+	switch (rx->op) {
+	case PLX_WIRE_SYNC:
+		rx_sync(worker, rx, req);
+		break;
+	case PLX_WIRE_FIRST:
+		rx_first(worker, rx, req);
+		break;
+	default:
+		rx_rts(worker, rx, req);
+		break;
+	}
+}
+
 unsigned
 worker_rx(struct plx_worker *w)
 {
@@ -583,8 +613,12 @@ worker_rx(struct plx_worker *w)
 			rx_prefetch(w, w->rx, n);
 		for (uint16_t i = 0; i < n; i++)
 			rx_switch(w, &w->rx[i]);
+		if (unlikely(w->offload.n_recvs != 0))
+			plx_offload_seen(&w->offload, k, w->rx, n);
 		q->rx_release(q, w->rx, n);
 		total += n;
 	}
+	if (unlikely(w->offload.n_recvs != 0))
+		total += plx_offload_done(&w->offload);
 	return total;
 }

@@ -115,6 +115,8 @@ tag_recv_run(void *arg)
 	}
 	req->posted = true;
 	plx_tag_post(w->tag, &req->recv.tag, tag, mask);
+	if (unlikely(w->offload.on))
+		plx_offload_post(&w->offload, req);
 }
 
 void
@@ -223,6 +225,17 @@ plx_worker_msg_recv(struct plx_worker *w, struct plx_msg *msg, void *buf, uint64
 		msg_recv_run(req);
 }
 
+/* It is posted, and in the matching engine only. */
+void
+worker_cancel_recv(struct plx_req *req)
+{
+	req->posted = false;
+	plx_tag_cancel(worker_of(req)->tag, &req->recv.tag);
+	req->recv.info_tag = 0;
+	req->recv.info_len = 0;
+	plx_req_complete(req, -ECANCELED);
+}
+
 static void
 cancel_run(void *arg)
 {
@@ -230,11 +243,9 @@ cancel_run(void *arg)
 
 	if (!req->posted)
 		return;
-	req->posted = false;
-	plx_tag_cancel(worker_of(req)->tag, &req->recv.tag);
-	req->recv.info_tag = 0;
-	req->recv.info_len = 0;
-	plx_req_complete(req, -ECANCELED);
+	if (req->offload != 0 && plx_offload_cancel(&worker_of(req)->offload, req))
+		return; /* its device answers */
+	worker_cancel_recv(req);
 }
 
 void

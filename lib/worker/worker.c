@@ -127,6 +127,21 @@ close_queues(struct plx_worker *w)
 	}
 }
 
+static const struct plx_offload_ops offload_ops = {
+	.finish = worker_finish_recv,
+	.cancelled = worker_cancel_recv,
+};
+
+static int
+open_offload(struct plx_worker *w, const struct plx_worker_params *params)
+{
+	const struct plx_offload_params p = {.queues = w->queues, .n_queues = w->n_queues,
+		.tag = w->tag, .len_min = plx_conf_u64(params->conf, PLX_CONF_TAG_OFFLOAD_MIN),
+		.sender_mask = params->sender_mask, .ops = &offload_ops, .arg = w};
+
+	return plx_offload_open(&w->offload, &p);
+}
+
 static void
 init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 {
@@ -195,7 +210,9 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	rc = open_queues(w, params->conf);
 	if (rc != 0)
 		goto free_reqs;
-	rc = worker_wake_open(w, params);
+	rc = open_offload(w, params);
+	if (rc == 0)
+		rc = worker_wake_open(w, params);
 	if (rc != 0)
 		goto close_q;
 	w->poller.fn = poll_turn;
@@ -223,6 +240,7 @@ close_wake:
 	worker_wake_close(w);
 close_q:
 	close_queues(w);
+	plx_offload_close(&w->offload);
 free_reqs:
 	plx_req_pool_close(&w->reqs);
 free_tag:
@@ -248,6 +266,7 @@ plx_worker_destroy(struct plx_worker *w)
 	worker_wake_close(w);
 	plx_eps_close(&w->eps);
 	close_queues(w);
+	plx_offload_close(&w->offload);
 	plx_req_pool_close(&w->reqs);
 	plx_tag_destroy(w->tag);
 	free_fields(w);
@@ -468,4 +487,6 @@ plx_worker_dump(FILE *f, struct plx_worker *w)
 	dump_rows(f, &w->streams.stat, plx_stream_stat_rows);
 	fprintf(f, "# matching\n");
 	dump_rows(f, plx_tag_stats(w->tag), plx_tag_stat_rows);
+	fprintf(f, "# tag offload\n");
+	plx_offload_dump(f, &w->offload);
 }

@@ -18,6 +18,8 @@ unsigned worker_rx(struct plx_worker *w);
 void worker_recv_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 int worker_take_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 void worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err);
+/** A device has matched this receive with a message that software is to finish. */
+void worker_finish_recv(void *worker, struct plx_req *req, const struct plx_rx *rx);
 void worker_msg_free(struct plx_worker *w, struct plx_msg *msg);
 
 /** What the application's side does in progress besides a turn. */
@@ -88,6 +90,7 @@ void worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id
 /* submit.c: what the owner does with an operation of the application's side */
 bool worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req);
 void worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg);
+void worker_cancel_recv(struct plx_req *req);
 void worker_recv_init(struct plx_req *req, void *buf, uint64_t len);
 
 static inline struct plx_worker *

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * offload.c - the receives that devices match, as software shadows them
+ *
+ * Design notes
+ * Every receive stays in the matching engine until a message meets it, whoever has it
+ * besides; `req->offload` says who. A receive goes one way: into a device when it is
+ * posted, or never; and out of it, but not in again.
+ *
+ * If the engine matches a receive that a device has, then the count had not agreed when
+ * it was posted, so that the device has not begun to match it: else the device would
+ * have taken the message. That is why taking it back by force is safe.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "offload_int.h"
+#include "plx_log.h"
+#include "plx_wire.h"
+
+PLX_LOG_DEFINE(offload, "plx.offload");
+
+/* A receive in a device. */
+struct offload_recv {
+	uct_tag_context_t ctx;
+	struct plx_req *req; /* NULL: software has matched it, an answer is on the way */
+	struct plx_offload_dev *d;
+	bool asked; /* the device was asked to give it back */
+	bool wanted; /* by the application */
+	TAILQ_ENTRY(offload_recv) link;
+};
+
+const struct plx_stat_row plx_offload_stat_rows[] = {
+	PLX_STAT_ROW(struct plx_offload_stat, posts),
+	PLX_STAT_ROW(struct plx_offload_stat, posted),
+	PLX_STAT_ROW(struct plx_offload_stat, posted_max),
+	PLX_STAT_ROW(struct plx_offload_stat, consumed),
+	PLX_STAT_ROW(struct plx_offload_stat, placed),
+	PLX_STAT_ROW(struct plx_offload_stat, inlined),
+	PLX_STAT_ROW(struct plx_offload_stat, finished),
+	PLX_STAT_ROW(struct plx_offload_stat, truncated),
+	PLX_STAT_ROW(struct plx_offload_stat, withdrawn),
+	PLX_STAT_ROW(struct plx_offload_stat, cancels),
+	PLX_STAT_ROW(struct plx_offload_stat, cancel_late),
+	PLX_STAT_ROW(struct plx_offload_stat, syncs),
+	PLX_STAT_ROW(struct plx_offload_stat, soft),
+	PLX_STAT_ROW(struct plx_offload_stat, soft_short),
+	PLX_STAT_ROW(struct plx_offload_stat, soft_dt),
+	PLX_STAT_ROW(struct plx_offload_stat, soft_order),
+	PLX_STAT_ROW(struct plx_offload_stat, soft_source),
+	PLX_STAT_ROW(struct plx_offload_stat, soft_full),
+	PLX_STAT_ROW(struct plx_offload_stat, soft_refused),
+	PLX_STAT_ROW(struct plx_offload_stat, demotions),
+	PLX_STAT_END,
+};
+
+static inline struct offload_recv *
+recv_of(uct_tag_context_t *ctx)
+{
+	return container_of(ctx, struct offload_recv, ctx);
+}
+
+/* The device has said its last word on it. */
+static void
+recv_free(struct offload_recv *v)
+{
+	struct plx_offload_dev *d = v->d;
+
+	TAILQ_REMOVE(&d->held, v, link);
+	TAILQ_INSERT_HEAD(&d->free, v, link);
+	d->n_held--;
+	PLX_STAT_ADD(d->o->stat.posted, -1);
+}
+
+static void
+soft_add(struct plx_offload *o, struct plx_req *req)
+{
+	req->offload = offload_soft_add(&o->soft, &req->recv.tag);
+	PLX_STAT_INC(o->stat.soft);
+}
+
+static void
+soft_remove(struct plx_offload *o, struct plx_req *req)
+{
+	offload_soft_remove(&o->soft, &req->recv.tag, req->offload);
+	req->offload = OFFLOAD_NONE;
+	PLX_STAT_ADD(o->stat.soft, -1);
+}
+
+static void
+stop_posting(struct plx_offload_dev *d)
+{
+	struct plx_offload *o = d->o;
+
+	bool on = false;
+
+	d->on = false;
+	for (uint32_t i = 0; i < o->n_devs; i++)
+		on |= o->devs[i].on;
+	/* relaxed: the control thread only shows it */
+	__atomic_store_n(&o->on, on, __ATOMIC_RELAXED);
+	PLX_STAT_INC(o->stat.demotions);
+}
+
+/* It comes back from the device, and no message has met it there. */
+static void
+recv_back(struct offload_recv *v)
+{
+	struct plx_offload *o = v->d->o;
+	struct plx_req *req = v->req;
+	bool wanted = v->wanted;
+
+	recv_free(v);
+	if (req == NULL)
+		return; /* software has matched it meanwhile */
+	req->offload = OFFLOAD_NONE;
+	if (wanted)
+		o->ops->cancelled(req);
+	else
+		soft_add(o, req);
+}
+
+/* The device has failed and forgotten what it held: software has it all. */
+static __rte_noinline __rte_cold void
+dev_lost(struct plx_offload_dev *d, int err)
+{
+	struct offload_recv *v;
+
+	PLX_LOG(WARNING, offload, "device %s matches tags no longer: %s", plx_dev_name(d->q->dev),
+		strerror(-err));
+	if (d->on)
+		stop_posting(d);
+	while ((v = TAILQ_FIRST(&d->held)) != NULL)
+		recv_back(v);
+}
+
+static void
+on_consumed(uct_tag_context_t *ctx)
+{
+	struct offload_recv *v = recv_of(ctx);
+	struct plx_offload *o = v->d->o;
+
+	PLX_ASSERT(v->req != NULL && v->req->posted);
+	v->req->posted = false;
+	plx_tag_consume(o->tag, &v->req->recv.tag);
+	PLX_STAT_INC(o->stat.consumed);
+	if (v->wanted)
+		PLX_STAT_INC(o->stat.cancel_late);
+}
+
+static int
+done_status(struct plx_offload *o, ucs_status_t status)
+{
+	if (status == UCS_OK)
+		return 0;
+	if (status != UCS_ERR_MESSAGE_TRUNCATED)
+		return -EIO;
+	PLX_STAT_INC(o->stat.truncated);
+	return -EMSGSIZE;
+}
+
+/* The receive and its message, taken from the device: it is nowhere now. */
+static struct plx_req *
+recv_end(struct offload_recv *v, uint64_t tag, uint64_t len)
+{
+	struct plx_req *req = v->req;
+
+	v->d->o->n_done++;
+	recv_free(v);
+	req->offload = OFFLOAD_NONE;
+	req->recv.info_tag = tag;
+	req->recv.info_len = len;
+	return req;
+}
+
+static void
+on_completed(uct_tag_context_t *ctx, uct_tag_t stag, uint64_t imm, size_t length, void *inline_data,
+	ucs_status_t status)
+{
+	struct offload_recv *v = recv_of(ctx);
+	struct plx_offload *o = v->d->o;
+	struct plx_req *req;
+
+	(void)imm; /* nothing is sent beside the data */
+	if (status == UCS_ERR_CANCELED) {
+		recv_back(v);
+		return;
+	}
+	req = recv_end(v, stag, length);
+	if (status == UCS_OK && inline_data != NULL) {
+		PLX_STAT_INC(o->stat.inlined);
+		plx_req_copy_in(req, 0, inline_data, length);
+	} else if (status == UCS_OK) {
+		PLX_STAT_INC(o->stat.placed);
+	}
+	plx_req_complete(req, done_status(o, status));
+}
+
+static void
+on_rndv(uct_tag_context_t *ctx, uct_tag_t stag, const void *header, unsigned header_length,
+	ucs_status_t status, unsigned flags)
+{
+	struct offload_recv *v = recv_of(ctx);
+	struct plx_offload *o = v->d->o;
+	struct plx_req *req = recv_end(v, stag, 0);
+
+	(void)flags; /* a plx_rx says where its data is */
+	PLX_ASSERT(status != UCS_OK || header_length == sizeof(struct plx_rx));
+	(void)header_length;
+	if (status != UCS_OK) {
+		plx_req_complete(req, done_status(o, status));
+		return;
+	}
+	PLX_STAT_INC(o->stat.finished);
+	o->ops->finish(o->arg, req, header);
+}
+
+static uint32_t
+list_n(const struct plx_queue *q)
+{
+	return RTE_MIN(q->tag_caps.list_n, PLX_OFFLOAD_MAX_RECVS);
+}
+
+static void
+dev_open(struct plx_offload *o, struct plx_queue *q, struct offload_recv *recvs)
+{
+	struct plx_offload_dev *d = &o->devs[o->n_devs++];
+
+	d->o = o;
+	d->q = q;
+	d->on = list_n(q) != 0;
+	TAILQ_INIT(&d->held);
+	TAILQ_INIT(&d->free);
+	for (uint32_t i = 0; i < list_n(q); i++) {
+		recvs[i].d = d;
+		recvs[i].ctx.tag_consumed_cb = on_consumed;
+		recvs[i].ctx.completed_cb = on_completed;
+		recvs[i].ctx.rndv_cb = on_rndv;
+		TAILQ_INSERT_TAIL(&d->free, &recvs[i], link);
+	}
+	o->on |= d->on;
+}
+
+int
+plx_offload_open(struct plx_offload *o, const struct plx_offload_params *params)
+{
+	bool senders = params->n_queues > 1 && params->sender_mask != 0;
+	uint32_t n = 0;
+
+	memset(o, 0, sizeof(*o));
+	o->tag = params->tag;
+	o->len_min = params->len_min;
+	o->sender_mask = params->sender_mask;
+	o->ops = params->ops;
+	o->arg = params->arg;
+	for (uint32_t i = 0; i < params->n_queues; i++)
+		o->n_recvs += list_n(params->queues[i]);
+	if (o->n_recvs == 0)
+		return 0;
+	o->recvs = calloc(o->n_recvs, sizeof(o->recvs[0]));
+	if (senders)
+		o->senders = calloc(PLX_OFFLOAD_MAX_SENDERS, sizeof(o->senders[0]));
+	if (o->recvs == NULL || (senders && o->senders == NULL)) {
+		plx_offload_close(o);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < params->n_queues; i++) {
+		dev_open(o, params->queues[i], &o->recvs[n]);
+		n += list_n(params->queues[i]);
+	}
+	return 0;
+}
+
+void
+plx_offload_close(struct plx_offload *o)
+{
+	free(o->recvs);
+	free(o->senders);
+	o->recvs = NULL;
+	o->senders = NULL;
+}
+
+/* The device that may have it; NULL: software keeps it, and why is counted. */
+static struct plx_offload_dev *
+choose(struct plx_offload *o, const struct plx_req *req)
+{
+	const struct plx_tag_recv *r = &req->recv.tag;
+	struct plx_offload_dev *d;
+
+	if (req->dt != NULL) {
+		PLX_STAT_INC(o->stat.soft_dt);
+		return NULL;
+	}
+	d = offload_dev_of(o, r);
+	if (d == NULL || !d->on) {
+		PLX_STAT_INC(o->stat.soft_source);
+		return NULL;
+	}
+	if (req->len < o->len_min || req->len < d->q->tag_caps.len_min) {
+		PLX_STAT_INC(o->stat.soft_short);
+		return NULL;
+	}
+	if (offload_soft_conflicts(&o->soft, r)) {
+		PLX_STAT_INC(o->stat.soft_order);
+		return NULL;
+	}
+	return d;
+}
+
+static void
+recv_take(struct plx_offload_dev *d, struct offload_recv *v, struct plx_req *req)
+{
+	struct plx_offload *o = d->o;
+
+	v->req = req;
+	v->asked = false;
+	v->wanted = false;
+	TAILQ_REMOVE(&d->free, v, link);
+	TAILQ_INSERT_TAIL(&d->held, v, link);
+	d->n_held++;
+	req->offload = OFFLOAD_RECVS + (v - o->recvs);
+	PLX_STAT_INC(o->stat.posts);
+	PLX_STAT_INC(o->stat.posted);
+	if (o->stat.posted > o->stat.posted_max)
+		PLX_STAT_INC(o->stat.posted_max);
+}
+
+/* Give it to the device. @return whether that has it */
+static bool
+give(struct plx_offload_dev *d, struct plx_req *req)
+{
+	struct plx_dev_recv recv = {.tag = req->recv.tag.tag, .mask = req->recv.tag.mask,
+		.buf = req->buf, .len = req->len};
+	struct offload_recv *v = TAILQ_FIRST(&d->free);
+	int rc = -ENOSPC;
+
+	if (v != NULL) {
+		recv.ctx = &v->ctx;
+		rc = plx_queue_tag_post(d->q, &recv, d->seen);
+	}
+	switch (rc) {
+	case 0:
+		d->told = d->seen;
+		recv_take(d, v, req);
+		return true;
+	case -ENOSPC:
+		PLX_STAT_INC(d->o->stat.soft_full);
+		return false;
+	case -EAGAIN:
+	case -EOPNOTSUPP:
+		PLX_STAT_INC(d->o->stat.soft_refused);
+		return false;
+	default:
+		dev_lost(d, rc);
+		return false;
+	}
+}
+
+void
+plx_offload_post(struct plx_offload *o, struct plx_req *req)
+{
+	struct plx_offload_dev *d = choose(o, req);
+
+	if (d == NULL || !give(d, req))
+		soft_add(o, req);
+}
+
+/* Ask for a receive. @return false: the device is lost, and every receive is dealt with */
+static bool
+ask_back(struct offload_recv *v, bool force)
+{
+	struct plx_offload_dev *d = v->d;
+	int rc;
+
+	d->told = d->seen;
+	rc = plx_queue_tag_cancel(d->q, &v->ctx, force, d->seen);
+	if (unlikely(rc != 0))
+		dev_lost(d, rc);
+	return rc == 0;
+}
+
+void
+plx_offload_matched(struct plx_offload *o, struct plx_req *req)
+{
+	struct offload_recv *v;
+
+	if (req->offload < OFFLOAD_RECVS) {
+		soft_remove(o, req);
+		return;
+	}
+	v = &o->recvs[req->offload - OFFLOAD_RECVS];
+	req->offload = OFFLOAD_NONE;
+	v->req = NULL;
+	PLX_STAT_INC(o->stat.withdrawn);
+	if (!v->asked && ask_back(v, true))
+		recv_free(v);
+}
+
+bool
+plx_offload_cancel(struct plx_offload *o, struct plx_req *req)
+{
+	struct offload_recv *v;
+
+	if (req->offload < OFFLOAD_RECVS) {
+		soft_remove(o, req);
+		return false;
+	}
+	v = &o->recvs[req->offload - OFFLOAD_RECVS];
+	v->wanted = true;
+	if (v->asked)
+		return true;
+	v->asked = true;
+	PLX_STAT_INC(o->stat.cancels);
+	(void)ask_back(v, false); /* on failure it is cancelled with all the others */
+	return true;
+}
+
+void
+plx_offload_seen(struct plx_offload *o, uint32_t i, const struct plx_rx *rx, uint16_t n)
+{
+	struct plx_offload_dev *d = &o->devs[i];
+	uint64_t tag;
+	int rc;
+
+	for (uint16_t k = 0; k < n; k++) {
+		if (!plx_wire_is_tagged(rx[k].op, rx[k].len))
+			continue;
+		d->seen++;
+		if (o->senders == NULL)
+			continue;
+		memcpy(&tag, rx[k].data, sizeof(tag));
+		offload_sender_learn(o, tag, i);
+	}
+	/* Else what was posted meanwhile would never match. */
+	if (d->n_held == 0 || d->told == d->seen)
+		return;
+	rc = plx_queue_tag_post(d->q, NULL, d->seen);
+	if (rc == 0) {
+		d->told = d->seen;
+		PLX_STAT_INC(o->stat.syncs);
+	} else if (rc != -EAGAIN) {
+		dev_lost(d, rc);
+	}
+}
+
+static struct offload_recv *
+last_to_ask(const struct plx_offload_dev *d)
+{
+	struct offload_recv *v;
+
+	TAILQ_FOREACH_REVERSE(v, &d->held, offload_list, link)
+	{
+		if (!v->asked)
+			break;
+	}
+	return v;
+}
+
+void
+plx_offload_demote(struct plx_offload *o, uint32_t i)
+{
+	struct plx_offload_dev *d = &o->devs[i];
+	struct offload_recv *v;
+
+	if (!d->on)
+		return;
+	stop_posting(d);
+	/* Last first: what the device still has never stands behind what it gave back. */
+	while ((v = last_to_ask(d)) != NULL) {
+		v->asked = true;
+		if (!ask_back(v, false))
+			return;
+	}
+}
+
+void
+plx_offload_dump(FILE *f, const struct plx_offload *o)
+{
+	const struct plx_stat_row *row;
+
+	for (uint32_t i = 0; i < o->n_devs; i++) {
+		const struct plx_offload_dev *d = &o->devs[i];
+
+		fprintf(f, "#   device %s %s, holds %" PRIu32 " of %" PRIu32 "\n",
+			plx_dev_name(d->q->dev), d->on ? "matches" : "does not match", d->n_held,
+			list_n(d->q));
+	}
+	for (row = plx_offload_stat_rows; row->name != NULL; row++)
+		fprintf(f, "#   %-20s %" PRIu64 "\n", row->name, plx_stat_read(&o->stat, row));
+}

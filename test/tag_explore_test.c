@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tag_explore_test.c - tag offload in every order of events, against a sequential oracle
+ *
+ * Design notes
+ * A worker on the model device (tag_model.h) is led along every path of up to DEPTH
+ * steps: a receive is posted or cancelled, a message comes to the device, software
+ * takes an event, the device is given up. Then all events are taken, and compared with
+ * the oracle: messages in the order they came meet receives in the order posted, less
+ * those whose cancel succeeded. That pairing is the same whenever software learns of
+ * what, so it needs no times.
+ *
+ * A path whose state was reached before with as many steps left is not led further. The
+ * state is all that decides what comes: the receives that have not ended, the device's
+ * list, its events, the kept messages, and what either side has been told. To DEPTH_ALL
+ * steps every path is led, whatever its state.
+ *
+ * Paths can be repeated by hand: a failure prints its steps.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plx_unit.h"
+#include "plx_unit_offload.h"
+#include "plx_unit_worker.h"
+
+#define DEPTH	  8
+#define DEPTH_ALL 5
+#define STEPS_MAX 400 /* of a path */
+#define SEEN_MAX  (1u << 22)
+
+#define TAG_A UINT64_C(0x1a)
+#define TAG_B UINT64_C(0x2b)
+
+enum step {
+	POST_A,	     /* exact, long enough for the device */
+	POST_ANY,    /* the same, every message matches */
+	POST_A_SOFT, /* exact, too short for the device */
+	POST_LOW,    /* random paths: matches by the low digit */
+	ARRIVE_A,
+	ARRIVE_B, /* the device tells of it in two events */
+	POLL,
+	DEMOTE,
+	CANCEL, /* and above: the n-th receive */
+};
+
+struct explore_recv {
+	uint64_t tag, mask;
+	struct plx_req *req; /* NULL: ended */
+	int status;
+	uint32_t got;	 /* id of the message */
+	uint32_t buf[2]; /* the id, as received */
+	int cancelled;	 /* step, -1 never */
+	bool soft;
+};
+
+struct explore_msg {
+	uint64_t tag;
+	int step;
+};
+
+static struct unit_workers u;
+static struct plx_worker *w;
+static struct explore_recv recvs[STEPS_MAX];
+static struct explore_msg msgs[STEPS_MAX];
+static unsigned n_recvs, n_msgs;
+static uint16_t path[STEPS_MAX];
+static unsigned n_path;
+static uint64_t n_paths, n_states;
+static const char *found; /* what went wrong first */
+static bool quiet;	  /* a mistake is planted: it is to be found */
+
+/* -- the planted mistake within the rules -- */
+
+static bool past_conflicts;
+
+bool __real_offload_soft_conflicts(const struct offload_soft *s, const struct plx_tag_recv *r);
+bool __wrap_offload_soft_conflicts(const struct offload_soft *s, const struct plx_tag_recv *r);
+
+bool
+__wrap_offload_soft_conflicts(const struct offload_soft *s, const struct plx_tag_recv *r)
+{
+	return !past_conflicts && __real_offload_soft_conflicts(s, r);
+}
+
+/* -- steps -- */
+
+static void
+fail(const char *what)
+{
+	static const char *const names[] = {"post A", "post any", "post A short", "post low digit",
+		"A comes", "B comes", "poll", "demote"};
+
+	if (found != NULL)
+		return;
+	found = what;
+	printf("%s%s, list of %u: ", quiet ? "\n    found: " : "\n", what, model.list_n);
+	for (unsigned i = 0; i < n_path; i++) {
+		if (path[i] < CANCEL)
+			printf("%s%s", i == 0 ? "" : ", ", names[path[i]]);
+		else
+			printf(", cancel %u", path[i] - CANCEL);
+	}
+	printf("\n");
+}
+
+static void
+post(uint64_t tag, uint64_t mask, bool soft)
+{
+	struct explore_recv *r = &recvs[n_recvs++];
+	struct plx_req *req = plx_req_get(&w->reqs);
+
+	UNIT_TRUE_FATAL(req != NULL);
+	*r = (struct explore_recv){.tag = tag & mask, .mask = mask, .req = req, .cancelled = -1,
+		.soft = soft};
+	plx_worker_tag_recv(w, r->buf, soft ? MODEL_MSG_LEN : sizeof(r->buf), tag, mask, req);
+}
+
+static void
+arrive(uint64_t tag, int at, bool halves)
+{
+	msgs[n_msgs] = (struct explore_msg){tag, at};
+	model_arrive(tag, n_msgs++, halves);
+}
+
+/* See who has ended. */
+static void
+look(void)
+{
+	for (unsigned i = 0; i < n_recvs; i++) {
+		struct explore_recv *r = &recvs[i];
+
+		if (r->req == NULL || !plx_req_is_done(r->req))
+			continue;
+		r->status = r->req->status;
+		r->got = r->buf[0];
+		if (r->status == -ECANCELED && r->cancelled < 0)
+			fail("a receive was cancelled that nobody cancelled");
+		plx_req_put(r->req);
+		r->req = NULL;
+	}
+}
+
+static void
+step(uint16_t what, int at)
+{
+	switch (what) {
+	case POST_A:
+		post(TAG_A, UNIT_EXACT, false);
+		break;
+	case POST_ANY:
+		post(0, 0, false);
+		break;
+	case POST_A_SOFT:
+		post(TAG_A, UNIT_EXACT, true);
+		break;
+	case POST_LOW:
+		post(TAG_B, 0xf, false);
+		break;
+	case ARRIVE_A:
+		arrive(TAG_A, at, false);
+		break;
+	case ARRIVE_B:
+		arrive(TAG_B, at, true);
+		break;
+	case POLL:
+		plx_worker_turn(w);
+		break;
+	case DEMOTE:
+		plx_offload_demote(&w->offload, 0);
+		break;
+	default:
+		recvs[what - CANCEL].cancelled = at;
+		plx_worker_cancel(w, recvs[what - CANCEL].req);
+		break;
+	}
+	look();
+	if (model.wrong != NULL)
+		fail(model.wrong);
+}
+
+static bool
+is_possible(uint16_t what)
+{
+	if (what == POLL)
+		return model.n_events != 0;
+	if (what == DEMOTE)
+		return w->offload.devs[0].on && w->offload.devs[0].n_held != 0;
+	if (what == POST_LOW)
+		return false;
+	return what < CANCEL || (recvs[what - CANCEL].req != NULL && recvs[what - CANCEL].cancelled < 0);
+}
+
+/* -- the oracle -- */
+
+/* Which receive a message meets, or -1; taken says which are gone. */
+static int
+oracle_meets(const struct explore_msg *m, const bool *taken)
+{
+	for (unsigned i = 0; i < n_recvs; i++) {
+		const struct explore_recv *r = &recvs[i];
+
+		if (!taken[i] && (m->tag & r->mask) == r->tag &&
+			!(r->req == NULL && r->status == -ECANCELED))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* All events are taken: is all as it must be? */
+static void
+compare(void)
+{
+	bool taken[STEPS_MAX] = {false};
+	struct plx_tag_msg *kept = plx_tag_msg_first(w->tag);
+
+	for (unsigned k = 0; k < n_msgs; k++) {
+		int i = oracle_meets(&msgs[k], taken);
+
+		if (i < 0) {
+			const struct plx_msg *m = kept == NULL ? NULL
+				: container_of(kept, struct plx_msg, tag);
+
+			if (m == NULL || *(const uint32_t *)m->data != k) {
+				fail("a message that met nothing is not kept, or not in its place");
+				return;
+			}
+			kept = plx_tag_msg_next(kept);
+			continue;
+		}
+		taken[i] = true;
+		if (recvs[i].req != NULL)
+			fail("a receive waits for a message that has come");
+		else if (recvs[i].status != 0 || recvs[i].got != k)
+			fail("a receive has not the message that is its");
+		else if (recvs[i].cancelled >= 0 && msgs[k].step > recvs[i].cancelled)
+			fail("a message met a receive that was cancelled before it came");
+	}
+	if (kept != NULL)
+		fail("more is kept than has come");
+	for (unsigned i = 0; i < n_recvs; i++) {
+		if (!taken[i] && recvs[i].req == NULL && recvs[i].status != -ECANCELED)
+			fail("a receive ended without a message");
+		if (recvs[i].req != NULL && recvs[i].cancelled >= 0)
+			fail("a cancel has no end");
+	}
+}
+
+static void
+take_all(void)
+{
+	while (model.n_events != 0 && found == NULL)
+		step(POLL, (int)n_path);
+}
+
+/* Leave nothing posted and nothing kept. */
+static void
+clean(void)
+{
+	struct plx_tag_msg *kept;
+	struct plx_offload_dev *d = &w->offload.devs[0];
+	uint32_t buf[2];
+
+	for (unsigned i = 0; i < n_recvs; i++)
+		if (recvs[i].req != NULL && recvs[i].cancelled < 0)
+			step(CANCEL + i, (int)n_path);
+	take_all();
+	while ((kept = plx_tag_msg_first(w->tag)) != NULL) {
+		UNIT_END(&u, unit_recv(&u, 0, buf, sizeof(buf), kept->tag, UNIT_EXACT), 0);
+	}
+	n_recvs = n_msgs = 0;
+	if (found != NULL)
+		return;
+	UNIT_EQ_FATAL(model.n_list, 0);
+	UNIT_EQ_FATAL(d->n_held, 0);
+	UNIT_EQ_FATAL(w->offload.soft.n, 0);
+	UNIT_EQ_FATAL((uint16_t)(model.given - d->seen), 0);
+	d->on = w->offload.on = true; /* after a DEMOTE: a new device, so to say */
+}
+
+static void
+begin(uint32_t list_n)
+{
+	model_reset(list_n);
+	unit_workers_conf(&u);
+	unit_workers_set(&u, "worker.devices", "model");
+	unit_workers_set(&u, "tag.offload_min", "8");
+	unit_workers_open(&u, 1);
+	w = u.w[0];
+	UNIT_TRUE_FATAL(w->offload.on);
+	found = NULL;
+	n_paths = n_states = 0;
+	n_recvs = n_msgs = n_path = 0;
+}
+
+/* A path that failed has left things as they are: the worker goes with them. */
+static void
+end(void)
+{
+	if (found == NULL)
+		unit_nothing_left(&u);
+	plx_worker_ep_put(w, &u.to[0][0]);
+	plx_worker_destroy(w);
+	past_conflicts = false;
+	quiet = false;
+}
+
+/* -- states -- */
+
+static struct {
+	uint64_t hash;
+	uint8_t left; /* steps that were led from it, plus 1; 0: none such */
+} seen[SEEN_MAX];
+
+static uint64_t
+mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * UINT64_C(0xff51afd7ed558ccd);
+	return h ^ h >> 32;
+}
+
+/* Its number among those that have not ended, from 1. */
+static uint64_t
+recv_number(const void *buf)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < n_recvs; i++) {
+		n += recvs[i].req != NULL;
+		if ((const void *)recvs[i].buf == buf)
+			return recvs[i].req != NULL ? n : 0;
+	}
+	return 0;
+}
+
+static uint64_t
+state_hash(void)
+{
+	const struct plx_offload_dev *d = &w->offload.devs[0];
+	struct plx_tag_msg *m;
+	uint64_t h = d->on;
+
+	h = mix(h, (uint16_t)(model.given - d->seen));
+	h = mix(h, d->told != d->seen);
+	for (unsigned i = 0; i < n_recvs; i++)
+		if (recvs[i].req != NULL)
+			h = mix(h, recvs[i].tag << 16 ^ recvs[i].mask << 8 ^ (recvs[i].cancelled >= 0) << 3 ^
+				recvs[i].soft << 2 ^ recvs[i].req->posted << 1 ^
+				(recvs[i].req->offload >= OFFLOAD_RECVS));
+	h = mix(h, 1000 + model.n_list);
+	for (uint32_t i = 0; i < model.n_list; i++)
+		h = mix(h, recv_number(model.list[i].r.buf) << 1 ^ model.list[i].active);
+	h = mix(h, 2000 + model.n_events);
+	for (uint32_t i = 0; i < model.n_events; i++) {
+		const struct model_event *e = model_event(i);
+
+		h = mix(h, recv_number(e->r.buf) << 16 ^ e->msg.tag << 8 ^ e->kind);
+	}
+	for (m = plx_tag_msg_first(w->tag); m != NULL; m = plx_tag_msg_next(m))
+		h = mix(h, 3000 + m->tag);
+	return h;
+}
+
+/* @return whether this many steps were led from the state before; else they are now */
+static bool
+was_led(uint64_t hash, unsigned left)
+{
+	uint64_t i = hash % SEEN_MAX;
+
+	for (unsigned tries = 0; tries < 64; tries++, i = (i + 1) % SEEN_MAX) {
+		if (seen[i].left == 0)
+			n_states++;
+		else if (seen[i].hash != hash)
+			continue;
+		else if (seen[i].left > left)
+			return true;
+		seen[i].hash = hash;
+		seen[i].left = left + 1;
+		return false;
+	}
+	return false; /* no room: it is led again */
+}
+
+/* -- paths -- */
+
+/* Lead the path from the start, see how it ends. @return bit i: step i could follow */
+static uint64_t
+lead(uint64_t *hash)
+{
+	uint64_t next = 0;
+
+	n_paths++;
+	for (unsigned i = 0; i < n_path && found == NULL; i++)
+		step(path[i], (int)i);
+	for (unsigned i = 0; i < CANCEL + n_recvs; i++)
+		next |= (uint64_t)is_possible(i) << i;
+	*hash = state_hash();
+	take_all();
+	if (found == NULL)
+		compare();
+	if (found == NULL)
+		clean();
+	return next;
+}
+
+static void
+explore(unsigned depth, bool all)
+{
+	uint64_t hash, next = lead(&hash);
+
+	if (n_path == depth || found != NULL || (!all && was_led(hash, depth - n_path)))
+		return;
+	for (; next != 0 && found == NULL; next &= next - 1) {
+		path[n_path++] = (uint16_t)__builtin_ctzll(next);
+		explore(depth, all);
+		n_path--;
+	}
+}
+
+static void
+explore_list(uint32_t list_n)
+{
+	begin(list_n);
+	explore(DEPTH_ALL, true);
+	memset(seen, 0, sizeof(seen));
+	explore(DEPTH, false);
+	CU_ASSERT(found == NULL);
+	UNIT_TRUE(n_states > 1000);
+	UNIT_TRUE(w->offload.stat.consumed != 0 && w->offload.stat.withdrawn != 0 &&
+		w->offload.stat.cancel_late != 0 && w->offload.stat.soft_order != 0 &&
+		w->offload.stat.demotions != 0);
+	printf("%" PRIu64 " paths, %" PRIu64 " states ", n_paths, n_states);
+	end();
+}
+
+static void
+every_order_on_a_list_of_1(void)
+{
+	explore_list(1);
+}
+
+static void
+every_order_on_a_list_of_2(void)
+{
+	explore_list(2);
+}
+
+static void
+every_order_on_a_list_of_4(void)
+{
+	explore_list(4);
+}
+
+static void
+a_mistake_is_found(enum model_bug bug, bool conflicts)
+{
+	static const uint32_t lists[] = {1, 2, 4};
+
+	for (unsigned i = 0; i < RTE_DIM(lists); i++) {
+		begin(lists[i]);
+		model.bug = bug;
+		past_conflicts = conflicts;
+		quiet = true;
+		memset(seen, 0, sizeof(seen));
+		explore(DEPTH, false);
+		CU_ASSERT(found != NULL);
+		end();
+	}
+}
+
+static void
+skipping_the_count_is_found(void)
+{
+	a_mistake_is_found(MODEL_BUG_COUNT, false);
+}
+
+static void
+posting_past_a_conflict_is_found(void)
+{
+	a_mistake_is_found(MODEL_NO_BUG, true);
+}
+
+static void
+ignoring_a_failed_cancel_is_found(void)
+{
+	a_mistake_is_found(MODEL_BUG_CANCEL, false);
+}
+
+/* -- long random paths -- */
+
+static uint64_t rng_state;
+
+static unsigned
+rnd(unsigned n)
+{
+	return (unsigned)(unit_rng(&rng_state) % n);
+}
+
+static uint16_t
+random_step(void)
+{
+	unsigned r = rnd(100);
+
+	if (r < 10 && n_recvs != 0) {
+		unsigned i = n_recvs - 1 - rnd(RTE_MIN(n_recvs, 8u));
+
+		return is_possible(CANCEL + i) ? CANCEL + i : POLL;
+	}
+	if (r < 45)
+		return rnd(POST_LOW + 1);
+	if (r < 75)
+		return ARRIVE_A + rnd(2);
+	return r == 99 && rnd(20) == 0 ? DEMOTE : POLL;
+}
+
+static void
+long_random_paths(void)
+{
+	static const uint32_t lists[] = {1, 2, 4, 16};
+
+	rng_state = unit_seed(20261121);
+	for (unsigned i = 0; i < RTE_DIM(lists); i++) {
+		begin(lists[i]);
+		for (unsigned round = 0; round < 400 && found == NULL; round++) {
+			for (n_path = 0; n_path < STEPS_MAX && found == NULL; n_path++) {
+				model.burst = 1 + rnd(4);
+				path[n_path] = random_step();
+				step(path[n_path], (int)n_path);
+			}
+			take_all();
+			if (found == NULL)
+				compare();
+			if (found == NULL)
+				clean();
+		}
+		CU_ASSERT(found == NULL);
+		end();
+	}
+}
+
+static CU_TestInfo tests[] = {
+	UNIT_TEST(every_order_on_a_list_of_1),
+	UNIT_TEST(every_order_on_a_list_of_2),
+	UNIT_TEST(every_order_on_a_list_of_4),
+	UNIT_TEST(skipping_the_count_is_found),
+	UNIT_TEST(posting_past_a_conflict_is_found),
+	UNIT_TEST(ignoring_a_failed_cancel_is_found),
+	UNIT_TEST(long_random_paths),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_SuiteInfo suites[] = {
+	{"tag offload, explored", NULL, NULL, NULL, NULL, tests},
+	CU_SUITE_INFO_NULL,
+};
+
+int
+main(void)
+{
+	int rc = unit_start();
+
+	if (rc == 0 && plx_dev_register(&tag_model_ops) != 0)
+		rc = EXIT_FAILURE;
+	return rc != 0 ? rc : unit_run(suites);
+}
