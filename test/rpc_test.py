@@ -446,10 +446,13 @@ class ObjectTest(Case):
 
     def test_matching_shows_what_waits(self):
         tags = self.result("tag_get_stats")
-        self.assertEqual([set(tag) for tag in tags], [{"worker", "counters"}] * 2)
+        self.assertEqual([set(tag) for tag in tags], [{"worker", "counters", "offload"}] * 2)
         self.assertEqual([tag["worker"] for tag in tags], [0, 1])
         for tag in tags:
             self.check_counters(tag["counters"], "posted", "posted_max", "kept", "classes")
+            self.assertEqual(set(tag["offload"]), {"on", "counters"})
+            self.assertIs(tag["offload"]["on"], False)
+            self.check_counters(tag["offload"]["counters"], "posts", "posted", "consumed", "soft")
         self.assertGreaterEqual(tags[0]["counters"]["posted"], 3)
         self.assertGreaterEqual(tags[1]["counters"]["kept"], 1)
 

@@ -4,6 +4,7 @@
  * cmd_stat.c - what is so, and what should be: show, set, expect, sleep
  */
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -89,6 +90,38 @@ show_worker(struct tc *tc, int argc, char **argv)
 	return 0;
 }
 
+/* The lines about tag offload of what the library prints of a worker. */
+static int
+show_offload(struct tc *tc, const char *name)
+{
+	struct tc_worker *w = tc_worker_find(tc, name);
+	char *text = NULL, *line, *save = NULL;
+	bool inside = false;
+	size_t len;
+	FILE *f;
+
+	if (w == NULL)
+		return -1;
+	f = open_memstream(&text, &len);
+	if (f == NULL)
+		return tc_error(tc, "no memory");
+	ucp_worker_print_info(w->worker, f);
+	fclose(f);
+	tc->last.count = 0;
+	for (line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
+		if (strncmp(line, "#   ", 4) != 0) {
+			inside = strcmp(line, "# tag offload") == 0;
+			continue;
+		}
+		if (!inside)
+			continue;
+		fprintf(tc->out, "%s\n", line + 4);
+		(void)sscanf(line, "#   consumed %" SCNu64, &tc->last.count);
+	}
+	free(text);
+	return 0;
+}
+
 static void
 show_data(struct tc *tc, const struct tc_req *r)
 {
@@ -148,6 +181,9 @@ stat_show(struct tc *tc, int argc, char **argv)
 	if (strcmp(argv[0], "worker") == 0)
 		return argc > 1 ? show_worker(tc, argc - 1, argv + 1)
 				: tc_error(tc, "show worker needs the worker's name");
+	if (strcmp(argv[0], "offload") == 0)
+		return argc > 1 ? show_offload(tc, argv[1])
+				: tc_error(tc, "show offload needs the worker's name");
 	if (strcmp(argv[0], "data") == 0) {
 		r = argc > 1 ? tc_req_find(tc, argv[1]) : NULL;
 		if (r == NULL)
@@ -156,7 +192,7 @@ stat_show(struct tc *tc, int argc, char **argv)
 		return 0;
 	}
 	return tc_error(
-		tc, "\"%s\" cannot be shown: version, config, settings, worker or data", argv[0]);
+		tc, "\"%s\" cannot be shown: version, config, settings, worker, offload or data", argv[0]);
 }
 
 static int
@@ -254,7 +290,7 @@ stat_sleep(struct tc *tc, int argc, char **argv)
 }
 
 const struct tc_cmd tc_cmd_stat[] = {
-	{"show", "version|config|settings|worker NAME [full]|data REQ", "what is so", 1, 3,
+	{"show", "version|config|settings|worker NAME [full]|offload NAME|data REQ", "what is so", 1, 3,
 		stat_show},
 	{"set", "pattern N|timeout MS|idle on|off|verbose on|off",
 		"pattern: seed of send and check; timeout: longest wait; idle: turns at the prompt",

@@ -290,8 +290,10 @@ static void
 stats_show_tag(struct plx_worker *w, json_t *list)
 {
 	json_array_append_new(
-		list, json_pack("{s:I, s:o}", "worker", (json_int_t)w->id, "counters",
-			      stats_counters(plx_tag_stats(w->tag), plx_tag_stat_rows)));
+		list, json_pack("{s:I, s:o, s:{s:b, s:o}}", "worker", (json_int_t)w->id, "counters",
+			      stats_counters(plx_tag_stats(w->tag), plx_tag_stat_rows), "offload",
+			      "on", __atomic_load_n(&w->offload.on, __ATOMIC_RELAXED), "counters",
+			      stats_counters(&w->offload.stat, plx_offload_stat_rows)));
 }
 
 int
