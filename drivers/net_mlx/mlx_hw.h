@@ -47,6 +47,8 @@ struct mlx_hw_conf {
 struct mlx_hw {
 	const struct mlx_hw_ops *ops;
 	struct mlx_hw_conf conf;
+	struct ibv_cq *rx_cq, *tx_cq;
+	struct ibv_srq *srq;
 };
 
 /** A queue pair; begins the struct of each implementation. */
@@ -145,5 +147,14 @@ struct mlx_hw_ops {
 };
 
 extern const struct mlx_hw_ops mlx_hw_verbs_ops;
+
+/** Implementations: make the completion queues and the receive queue. Errors: those of verbs. */
+int mlx_hw_init(struct mlx_hw *hw, const struct mlx_hw_ops *ops, const struct mlx_hw_conf *conf);
+/** Destroy those that there are. */
+void mlx_hw_fini(struct mlx_hw *hw);
+
+/** Implementations: make a queue pair, in pd. Errors: those of verbs. */
+int mlx_hw_qp_init(struct mlx_hw *hw, struct ibv_pd *pd, uint16_t max_wr, uint16_t max_inline,
+	struct mlx_hw_qp *qp);
 
 #endif

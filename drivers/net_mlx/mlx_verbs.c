@@ -19,12 +19,6 @@
 
 #define BATCH 16 /* requests handed over at once */
 
-struct verbs_hw {
-	struct mlx_hw hw;
-	struct ibv_cq *rx_cq, *tx_cq;
-	struct ibv_srq *srq;
-};
-
 struct verbs_qp {
 	struct mlx_hw_qp hw;
 	uint16_t n;  /* gathered */
@@ -44,39 +38,23 @@ verbs_usable(struct ibv_context *ctx)
 static void
 verbs_close(struct mlx_hw *hw)
 {
-	struct verbs_hw *v = (struct verbs_hw *)hw;
-
-	if (v->srq != NULL)
-		mlx_glue.destroy_srq(v->srq);
-	if (v->rx_cq != NULL)
-		mlx_glue.destroy_cq(v->rx_cq);
-	if (v->tx_cq != NULL)
-		mlx_glue.destroy_cq(v->tx_cq);
-	free(v);
+	mlx_hw_fini(hw);
+	free(hw);
 }
 
 static int
 verbs_open(const struct mlx_hw_conf *conf, struct mlx_hw **out)
 {
-	struct ibv_srq_init_attr attr = {.attr = {.max_wr = conf->n_rx, .max_sge = 1}};
-	struct verbs_hw *v = calloc(1, sizeof(*v));
+	struct mlx_hw *hw = calloc(1, sizeof(*hw));
 	int rc;
 
-	if (v == NULL)
+	if (hw == NULL)
 		return -ENOMEM;
-	v->hw.ops = &mlx_hw_verbs_ops;
-	v->hw.conf = *conf;
-	v->rx_cq = mlx_glue.create_cq(conf->ctx, conf->n_rx, NULL, conf->channel, 0);
-	if (v->rx_cq != NULL)
-		v->tx_cq = mlx_glue.create_cq(conf->ctx, conf->n_tx, NULL, conf->channel, 0);
-	if (v->tx_cq != NULL)
-		v->srq = mlx_glue.create_srq(conf->pd, &attr);
-	if (v->srq != NULL) {
-		*out = &v->hw;
-		return 0;
-	}
-	rc = errno != 0 ? -errno : -EIO;
-	verbs_close(&v->hw);
+	rc = mlx_hw_init(hw, &mlx_hw_verbs_ops, conf);
+	if (rc == 0)
+		*out = hw;
+	else
+		free(hw);
 	return rc;
 }
 
@@ -93,34 +71,21 @@ verbs_qp_close(struct mlx_hw_qp *qp)
 static int
 verbs_qp_open(struct mlx_hw *hw, uint16_t max_wr, uint16_t max_inline, struct mlx_hw_qp **out)
 {
-	struct verbs_hw *v = (struct verbs_hw *)hw;
-	struct ibv_qp_init_attr attr = {.send_cq = v->tx_cq, .recv_cq = v->rx_cq, .srq = v->srq,
-		.cap = {.max_send_wr = max_wr, .max_send_sge = 1, .max_inline_data = max_inline},
-		.qp_type = IBV_QPT_RC};
 	struct verbs_qp *q = calloc(1, sizeof(*q));
 	int rc;
 
 	if (q == NULL)
 		return -ENOMEM;
 	q->inl = malloc((size_t)BATCH * max_inline);
-	if (q->inl == NULL) {
-		free(q);
-		return -ENOMEM;
+	rc = q->inl == NULL ? -ENOMEM
+			    : mlx_hw_qp_init(hw, hw->conf.pd, max_wr, max_inline, &q->hw);
+	if (rc == 0) {
+		*out = &q->hw;
+		return 0;
 	}
-	q->hw.hw = hw;
-	q->hw.qp = mlx_glue.create_qp(hw->conf.pd, &attr);
-	if (q->hw.qp == NULL) {
-		rc = errno != 0 ? -errno : -EIO;
-		free(q->inl);
-		free(q);
-		return rc;
-	}
-	q->hw.qpn = q->hw.qp->qp_num;
-	q->hw.max_wr = max_wr;
-	q->hw.max_inline = max_inline < attr.cap.max_inline_data ? max_inline
-								 : attr.cap.max_inline_data;
-	*out = &q->hw;
-	return 0;
+	free(q->inl);
+	free(q);
+	return rc;
 }
 
 static int
@@ -202,7 +167,6 @@ verbs_post(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n)
 static void
 verbs_post_rx(struct mlx_hw *hw, const struct mlx_hw_rx *rx, uint16_t n)
 {
-	struct verbs_hw *v = (struct verbs_hw *)hw;
 	struct ibv_recv_wr wr[BATCH], *bad;
 	struct ibv_sge sge[BATCH];
 
@@ -215,7 +179,7 @@ verbs_post_rx(struct mlx_hw *hw, const struct mlx_hw_rx *rx, uint16_t n)
 				.sg_list = &sge[k], .num_sge = 1};
 		}
 		wr[part - 1].next = NULL;
-		if (ibv_post_srq_recv(v->srq, wr, &bad) != 0)
+		if (ibv_post_srq_recv(hw->srq, wr, &bad) != 0)
 			PLX_LOG_RATELIMIT(ERR, mlx, "a receive slot was not taken: lost");
 		rx += part;
 		n -= part;
@@ -260,7 +224,7 @@ static uint16_t
 verbs_poll_tx(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n)
 {
 	struct ibv_wc wc[MLX_HW_POLL_MAX];
-	uint16_t got = poll_cq(((struct verbs_hw *)hw)->tx_cq, wc, n);
+	uint16_t got = poll_cq(hw->tx_cq, wc, n);
 
 	for (uint16_t i = 0; i < got; i++)
 		comp[i] = (struct mlx_hw_comp){.qpn = wc[i].qp_num, .seq = (uint16_t)wc[i].wr_id,
@@ -272,7 +236,7 @@ static uint16_t
 verbs_poll_rx(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n)
 {
 	struct ibv_wc wc[MLX_HW_POLL_MAX];
-	uint16_t got = poll_cq(((struct verbs_hw *)hw)->rx_cq, wc, n);
+	uint16_t got = poll_cq(hw->rx_cq, wc, n);
 
 	for (uint16_t i = 0; i < got; i++)
 		comp[i] = (struct mlx_hw_comp){.qpn = wc[i].qp_num, .slot = (uint32_t)wc[i].wr_id,
@@ -284,10 +248,9 @@ verbs_poll_rx(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n)
 static int
 verbs_arm(struct mlx_hw *hw)
 {
-	struct verbs_hw *v = (struct verbs_hw *)hw;
-	int rc = ibv_req_notify_cq(v->rx_cq, 0);
+	int rc = ibv_req_notify_cq(hw->rx_cq, 0);
 
-	return -(rc != 0 ? rc : ibv_req_notify_cq(v->tx_cq, 0));
+	return -(rc != 0 ? rc : ibv_req_notify_cq(hw->tx_cq, 0));
 }
 
 static void
