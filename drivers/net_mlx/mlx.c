@@ -34,6 +34,9 @@ static const struct plx_stat_row stat_rows[] = {
 	PLX_STAT_ROW(struct mlx_stat, qp_access),
 	PLX_STAT_ROW(struct mlx_stat, qp_other),
 	PLX_STAT_ROW(struct mlx_stat, probes),
+	{"comp_stale", offsetof(struct mlx_stat, hw.comp_stale)},
+	{"comp_bad", offsetof(struct mlx_stat, hw.comp_bad)},
+	{"rung_again", offsetof(struct mlx_stat, hw.rung_again)},
 	PLX_STAT_END,
 };
 

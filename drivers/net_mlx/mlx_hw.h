@@ -30,9 +30,18 @@
 
 #include <infiniband/verbs.h>
 
+#include "plx_stat.h"
+
 #define MLX_HW_POLL_MAX	  16 /* completions taken in one go */
 
 struct mlx_hw_ops;
+
+/** Counters of the hardware of a queue. */
+struct mlx_hw_stat {
+	uint64_t comp_stale; /* completions of queue pairs that are closed */
+	uint64_t comp_bad;   /* that fit nothing we asked for */
+	uint64_t rung_again; /* doorbells given twice, as nothing moved */
+};
 
 /** What a queue's hardware objects are made of. */
 struct mlx_hw_conf {
@@ -41,6 +50,7 @@ struct mlx_hw_conf {
 	struct ibv_comp_channel *channel; /* for both completion queues, or NULL: nobody sleeps */
 	uint32_t n_rx;	   /* slots that may be posted at once; also bounds unpolled arrivals */
 	uint32_t n_tx;	   /* completions of sends that may be unpolled at once */
+	struct mlx_hw_stat *stat; /* the caller's; writer: owner */
 };
 
 /** Begins the struct of each implementation. Owner: the queue's. */
@@ -144,9 +154,12 @@ struct mlx_hw_ops {
 	int (*arm)(struct mlx_hw *hw);
 	/** The channel said that one of our completion queues has something. */
 	void (*event)(struct mlx_hw *hw, struct ibv_cq *cq);
+	/** Slow, every now and then: see to requests that do not move. May be NULL. */
+	void (*check)(struct mlx_hw *hw);
 };
 
 extern const struct mlx_hw_ops mlx_hw_verbs_ops;
+extern const struct mlx_hw_ops mlx_hw_mlx5_ops;
 
 /** Implementations: make the completion queues and the receive queue. Errors: those of verbs. */
 int mlx_hw_init(struct mlx_hw *hw, const struct mlx_hw_ops *ops, const struct mlx_hw_conf *conf);

@@ -128,6 +128,7 @@ struct mlx_peer {
 
 /** Counters of this driver's own. */
 struct mlx_stat {
+	struct mlx_hw_stat hw;
 	uint64_t conn_asked, conn_asked_again, conn_answered, conn_refused, conn_no_room;
 	uint64_t dgram_rx, dgram_drop_bad, dgram_drop_not_ours;
 	uint64_t tx_inline, tx_copied, tx_rings, tx_signalled;

@@ -29,6 +29,7 @@ static struct {
 } ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const struct mlx_hw_ops *const hw_all[] = {
+	&mlx_hw_mlx5_ops, /* the first that can */
 	&mlx_hw_verbs_ops,
 };
 
@@ -184,7 +185,7 @@ port_make(const char *name, struct mlx_port **out)
 			port->hw = hw_all[i];
 	pthread_mutex_init(&port->lock, NULL);
 	LIST_INSERT_HEAD(&ports.list, port, link);
-	PLX_LOG(INFO, mlx, "%s port %u by %s", port->ctx->device->name, port->num, port->hw->name);
+	PLX_LOG(INFO, mlx, "%s port %u", port->ctx->device->name, port->num);
 	*out = port;
 	return 0;
 }

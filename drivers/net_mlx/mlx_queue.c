@@ -50,18 +50,23 @@ read_conf(struct mlx_queue *mq, const struct plx_conf *conf)
 }
 
 static int
-hw_open(struct mlx_queue *mq)
+hw_open(struct mlx_queue *mq, bool direct)
 {
+	const struct mlx_hw_ops *ops = direct ? mq->port->hw : &mlx_hw_verbs_ops;
 	struct mlx_hw_conf conf = {.ctx = mq->port->ctx, .pd = mq->port->pd,
-		.channel = mq->channel, .n_rx = mq->rx_room, .n_tx = MLX_TX_ALL};
+		.channel = mq->channel, .n_rx = mq->rx_room, .n_tx = MLX_TX_ALL,
+		.stat = &mq->stat.hw};
 	int rc = mlx_bufs_open(&mq->rx_bufs, mq->port->pd, mq->addr.rx_len, mq->rx_room);
 
 	if (rc == 0)
 		rc = mlx_bufs_open(&mq->tx_bufs, mq->port->pd, mq->addr.rx_len, MLX_SEND_BUFS);
 	if (rc == 0)
-		rc = mq->port->hw->open(&conf, &mq->hw);
+		rc = ops->open(&conf, &mq->hw);
 	if (rc == 0)
 		rc = mlx_ud_open(mq);
+	if (rc == 0)
+		PLX_LOG(INFO, mlx, "%s port %u by %s", mq->port->ctx->device->name, mq->port->num,
+			ops->name);
 	return rc;
 }
 
@@ -106,7 +111,7 @@ mlx_queue_open(struct plx_queue *q)
 	if (rc == 0)
 		rc = mlx_sleep_open(mq);
 	if (rc == 0)
-		rc = hw_open(mq);
+		rc = hw_open(mq, plx_conf_u64(conf, PLX_CONF_NET_MLX_DIRECT) == PLX_DIRECT_AUTO);
 	if (rc != 0) {
 		hw_close(mq);
 		return rc;
@@ -195,4 +200,6 @@ mlx_queue_control(struct plx_queue *q)
 		return;
 	mq->peers_ns = now;
 	plx_peer_each(q, peer_control, mq);
+	if (mq->hw->ops->check != NULL)
+		mq->hw->ops->check(mq->hw);
 }

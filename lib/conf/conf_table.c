@@ -9,7 +9,7 @@
 static const char *const log_levels[] = {"emergency", "alert", "critical", "error", "warning",
 	"notice", "info", "debug", NULL};
 static const char *const huge_choices[] = {"auto", "no", NULL};
-static const char *const cma_choices[] = {"auto", "no", NULL};
+static const char *const auto_no_choices[] = {"auto", "no", NULL};
 static const char *const idle_choices[] = {"spin", "pause", "yield", "sleep", "auto", NULL};
 static const char *const rma_choices[] = {"auto", "device", "message", NULL};
 static const char *const rndv_choices[] = {"auto", "get", "split", "frag", NULL};
@@ -40,7 +40,7 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Whether shared segments are backed by huge pages when there are free ones."),
 	ROW_UINT(PLX_CONF_SHM_FAST_PEERS, "shm.fast_peers", "peers", "32", 0, 64, false,
 		"Peers that get a ring of their own to this worker; the rest share one."),
-	ROW_ENUM(PLX_CONF_SHM_CMA, "shm.cma", "auto", cma_choices, false,
+	ROW_ENUM(PLX_CONF_SHM_CMA, "shm.cma", "auto", auto_no_choices, false,
 		"Whether large private buffers are read and written by cross-memory attach."),
 	ROW_STR(PLX_CONF_NET_MLX_DEVICE, "net_mlx.device", "", false,
 		"RDMA device as \"mlx5_0\" or \"mlx5_0:2\" with its port; empty: the first that works."),
@@ -60,6 +60,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"How often the device sends again before a peer counts as gone."),
 	ROW_UINT(PLX_CONF_NET_MLX_PROBE_MS, "net_mlx.probe_ms", "ms", "1000", 10, 600000, false,
 		"Silence of a peer after which it is probed."),
+	ROW_ENUM(PLX_CONF_NET_MLX_DIRECT, "net_mlx.direct", "auto", auto_no_choices, false,
+		"Whether the queues of an mlx5 device are written and read directly."),
 	ROW_UINT(PLX_CONF_PEER_CHECK_MS, "worker.peer_check_ms", "ms", "20", 1, 60000, true,
 		"How often a worker looks whether its peers are alive."),
 	ROW_UINT(PLX_CONF_EAGER_MAX, "proto.eager_max", "bytes", "8k", 0, 64u << 20, true,

@@ -6,6 +6,8 @@
 #ifndef PLX_UNIT_MLX_H
 #define PLX_UNIT_MLX_H
 
+#include "../../drivers/net_mlx/mlx5_int.h"
+#include "../../drivers/net_mlx/mlx_glue.h"
 #include "../../drivers/net_mlx/mlx_int.h"
 #include "../../drivers/net_mlx/plx_net_mlx.h"
 

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx5_verbs.c - libibverbs and libmlx5 as the driver sees them, with the model as device
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "mlx5_verbs.h"
+#include "plx_unit_mlx.h"
+
+#define UD_DEPTH   128 /* datagrams that wait; completions of them */
+#define UD_QPN	   0xd000u
+#define GRH	   40 /* bytes before a datagram */
+#define EVENTS_MAX 64
+
+struct fake_channel {
+	struct ibv_comp_channel ibv;
+	struct ibv_cq *cqs[EVENTS_MAX]; /* events that were not taken */
+	unsigned n;
+};
+
+struct fake_cq {
+	struct ibv_cq ibv;
+	struct mlx5dv_cq dv;
+	int number;		    /* in the model; -1: not yet driven directly */
+	uint32_t depth;
+	struct ibv_wc wc[UD_DEPTH]; /* of datagrams */
+	unsigned head, n;
+	bool armed;
+	LIST_ENTRY(fake_cq) link;
+};
+
+struct fake_srq {
+	struct ibv_srq ibv;
+	struct mlx5dv_srq dv;
+	int number;
+};
+
+struct fake_pd {
+	struct ibv_pd ibv;
+	int uar;
+};
+
+struct fake_qp {
+	struct ibv_qp ibv;
+	struct mlx5dv_qp dv;
+	struct ibv_sge rx[UD_DEPTH]; /* of a datagram queue pair */
+	uint64_t rx_id[UD_DEPTH];
+	unsigned head, n;
+	LIST_ENTRY(fake_qp) link;
+};
+
+struct mlx5_verbs mlx5_verbs;
+
+static LIST_HEAD(, fake_cq) cqs = LIST_HEAD_INITIALIZER(cqs);
+static LIST_HEAD(, fake_qp) datagram_qps = LIST_HEAD_INITIALIZER(datagram_qps);
+static struct ibv_td thread_domain;
+static struct ibv_pd plain_pd;
+static struct ibv_device device = {.node_type = IBV_NODE_CA, .transport_type = IBV_TRANSPORT_IB,
+	.name = "model0"};
+
+static struct ibv_td *
+alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr)
+{
+	(void)attr;
+	thread_domain.context = ctx;
+	return mlx5_verbs.no_td ? NULL : &thread_domain;
+}
+
+static int
+dealloc_td(struct ibv_td *td)
+{
+	(void)td;
+	return 0;
+}
+
+static struct ibv_pd *
+alloc_parent_domain(struct ibv_context *ctx, struct ibv_parent_domain_init_attr *attr)
+{
+	struct fake_pd *pd = calloc(1, sizeof(*pd));
+
+	(void)ctx;
+	if (attr->pd != &plain_pd || attr->td != &thread_domain)
+		abort();
+	pd->uar = mlx5_model_uar(mlx5_verbs.m, mlx5_verbs.bf_size);
+	return &pd->ibv;
+}
+
+static struct ibv_pd *
+alloc_pd(struct ibv_context *ctx)
+{
+	(void)ctx;
+	return &plain_pd;
+}
+
+static int
+dealloc_pd(struct ibv_pd *pd)
+{
+	if (pd != &plain_pd) {
+		mlx5_model_uar_free(mlx5_verbs.m, ((struct fake_pd *)pd)->uar);
+		free(pd);
+	}
+	return 0;
+}
+
+static struct ibv_device **
+get_device_list(int *n)
+{
+	static struct ibv_device *list[] = {&device, NULL};
+
+	*n = 1;
+	return list;
+}
+
+static void
+free_device_list(struct ibv_device **list)
+{
+	(void)list;
+}
+
+static const char *
+get_device_name(struct ibv_device *dev)
+{
+	return dev->name;
+}
+
+static struct ibv_context *
+open_device(struct ibv_device *dev)
+{
+	mlx5_verbs.ctx->device = dev;
+	mlx5_verbs.ctx->async_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return mlx5_verbs.ctx;
+}
+
+static int
+close_device(struct ibv_context *ctx)
+{
+	return close(ctx->async_fd);
+}
+
+static int
+get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
+{
+	(void)ctx;
+	(void)event;
+	errno = EAGAIN;
+	return -1;
+}
+
+static int
+query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
+{
+	(void)ctx;
+	*attr = (struct ibv_device_attr){.phys_port_cnt = 1, .max_srq_wr = 32768,
+		.max_cqe = 1 << 22, .max_qp_rd_atom = 16, .max_qp_init_rd_atom = 16,
+		.atomic_cap = IBV_ATOMIC_HCA};
+	return 0;
+}
+
+static int
+query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len)
+{
+	(void)ctx;
+	(void)port;
+	(void)len;
+	*attr = (struct ibv_port_attr){.state = IBV_PORT_ACTIVE, .active_mtu = IBV_MTU_4096,
+		.gid_tbl_len = 1, .lid = 1, .link_layer = IBV_LINK_LAYER_INFINIBAND};
+	return 0;
+}
+
+static int
+query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
+	uint32_t flags, size_t len)
+{
+	(void)ctx;
+	(void)flags;
+	memset(entry, 0, len);
+	entry->gid.raw[0] = 0xfe;
+	entry->gid.raw[1] = 0x80;
+	entry->gid_index = index;
+	entry->port_num = port;
+	return 0;
+}
+
+static struct ibv_mr *
+reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
+{
+	struct ibv_mr *mr = calloc(1, sizeof(*mr));
+
+	(void)pd;
+	mr->addr = addr;
+	mr->length = len;
+	mr->lkey = mr->rkey = mlx5_model_mr(mlx5_verbs.m, addr, len,
+		access & (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE));
+	return mr;
+}
+
+static int
+dereg_mr(struct ibv_mr *mr)
+{
+	mlx5_model_mr_free(mlx5_verbs.m, mr->lkey);
+	free(mr);
+	return 0;
+}
+
+static struct ibv_comp_channel *
+create_comp_channel(struct ibv_context *ctx)
+{
+	struct fake_channel *ch = calloc(1, sizeof(*ch));
+
+	ch->ibv.context = ctx;
+	ch->ibv.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+	return &ch->ibv;
+}
+
+static int
+destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	close(channel->fd);
+	free(channel);
+	return 0;
+}
+
+static int
+get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **arg)
+{
+	struct fake_channel *ch = (struct fake_channel *)channel;
+	uint64_t one;
+
+	*arg = NULL;
+	if (read(channel->fd, &one, sizeof(one)) != sizeof(one))
+		return -1;
+	*cq = ch->cqs[--ch->n];
+	return 0;
+}
+
+static void
+ack_cq_events(struct ibv_cq *cq, unsigned n)
+{
+	(void)cq;
+	(void)n;
+}
+
+static void
+channel_tell(struct fake_cq *cq)
+{
+	struct fake_channel *ch = (struct fake_channel *)cq->ibv.channel;
+	uint64_t one = 1;
+
+	if (ch == NULL || ch->n == EVENTS_MAX)
+		return;
+	ch->cqs[ch->n++] = &cq->ibv;
+	if (write(ch->ibv.fd, &one, sizeof(one)) != sizeof(one))
+		abort();
+}
+
+bool
+mlx5_verbs_events(void)
+{
+	bool armed = false;
+	struct fake_cq *cq;
+
+	LIST_FOREACH(cq, &cqs, link) {
+		if (cq->number >= 0 && mlx5_model_event(mlx5_verbs.m, cq->number))
+			channel_tell(cq);
+		armed |= cq->number >= 0 && mlx5_model_armed(mlx5_verbs.m, cq->number);
+	}
+	return armed;
+}
+
+static struct ibv_cq *
+create_cq(struct ibv_context *ctx, int n, void *cq_context, struct ibv_comp_channel *channel,
+	int vector)
+{
+	struct fake_cq *cq = calloc(1, sizeof(*cq));
+
+	(void)cq_context;
+	(void)vector;
+	cq->ibv.context = ctx;
+	cq->ibv.channel = channel;
+	cq->depth = rte_align32pow2(n);
+	cq->number = -1;
+	LIST_INSERT_HEAD(&cqs, cq, link);
+	return &cq->ibv;
+}
+
+static int
+destroy_cq(struct ibv_cq *ibv)
+{
+	struct fake_cq *cq = (struct fake_cq *)ibv;
+
+	if (cq->number >= 0)
+		mlx5_model_cq_free(mlx5_verbs.m, cq->number);
+	LIST_REMOVE(cq, link);
+	free(cq);
+	return 0;
+}
+
+int
+mlx5_verbs_cq(const struct ibv_cq *cq)
+{
+	return ((const struct fake_cq *)cq)->number;
+}
+
+static struct ibv_srq *
+create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct fake_srq *srq = calloc(1, sizeof(*srq));
+
+	(void)pd;
+	srq->number = mlx5_model_srq(mlx5_verbs.m, attr->attr.max_wr + 1, mlx5_verbs.srq_stride,
+		&srq->dv);
+	return &srq->ibv;
+}
+
+static int
+destroy_srq(struct ibv_srq *srq)
+{
+	mlx5_model_srq_free(mlx5_verbs.m, ((struct fake_srq *)srq)->number);
+	free(srq);
+	return 0;
+}
+
+static struct ibv_qp *
+create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	static uint32_t next_datagram_qpn = UD_QPN;
+	struct fake_qp *qp = calloc(1, sizeof(*qp));
+	uint32_t per = (32 + 4 + attr->cap.max_inline_data + MLX5_BLOCK - 1) / MLX5_BLOCK;
+
+	qp->ibv.context = mlx5_verbs.ctx;
+	qp->ibv.recv_cq = attr->recv_cq;
+	qp->ibv.send_cq = attr->send_cq;
+	qp->ibv.qp_type = attr->qp_type;
+	if (attr->qp_type == IBV_QPT_UD) {
+		qp->ibv.qp_num = next_datagram_qpn++;
+		LIST_INSERT_HEAD(&datagram_qps, qp, link);
+		return &qp->ibv;
+	}
+	qp->ibv.qp_num = mlx5_model_qp(mlx5_verbs.m, rte_align32pow2(attr->cap.max_send_wr * per),
+		mlx5_verbs_cq(attr->send_cq), mlx5_verbs_cq(attr->recv_cq),
+		((struct fake_srq *)attr->srq)->number,
+		pd != &plain_pd ? ((struct fake_pd *)pd)->uar : -1, &qp->dv);
+	return &qp->ibv;
+}
+
+static int
+modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	(void)mask;
+	if (qp->qp_type == IBV_QPT_UD)
+		return 0;
+	if (attr->qp_state == IBV_QPS_RTR)
+		mlx5_model_connect(mlx5_verbs.m, qp->qp_num, attr->dest_qp_num);
+	else if (attr->qp_state == IBV_QPS_ERR)
+		mlx5_model_qp_fail(mlx5_verbs.m, qp->qp_num);
+	return 0;
+}
+
+static int
+destroy_qp(struct ibv_qp *ibv)
+{
+	struct fake_qp *qp = (struct fake_qp *)ibv;
+
+	if (ibv->qp_type == IBV_QPT_UD)
+		LIST_REMOVE(qp, link);
+	else
+		mlx5_model_qp_destroy(mlx5_verbs.m, ibv->qp_num);
+	free(qp);
+	return 0;
+}
+
+static struct ibv_ah *
+create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	(void)pd;
+	(void)attr;
+	return calloc(1, sizeof(struct ibv_ah));
+}
+
+static int
+destroy_ah(struct ibv_ah *ah)
+{
+	free(ah);
+	return 0;
+}
+
+/* -- datagrams -- */
+
+static void
+datagram_done(struct ibv_cq *ibv, const struct ibv_wc *wc)
+{
+	struct fake_cq *cq = (struct fake_cq *)ibv;
+
+	if (cq->n == UD_DEPTH)
+		abort();
+	cq->wc[(cq->head + cq->n++) % UD_DEPTH] = *wc;
+	if (cq->armed)
+		channel_tell(cq);
+	cq->armed = false;
+}
+
+static int
+post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct fake_qp *qp = (struct fake_qp *)ibv;
+
+	for (; wr != NULL; wr = wr->next) {
+		unsigned i = (qp->head + qp->n) % UD_DEPTH;
+
+		*bad = wr;
+		if (qp->n++ == UD_DEPTH)
+			return ENOMEM;
+		qp->rx[i] = wr->sg_list[0];
+		qp->rx_id[i] = wr->wr_id;
+	}
+	return 0;
+}
+
+static void
+datagram_arrives(struct fake_qp *to, const struct ibv_sge *data)
+{
+	struct ibv_wc wc = {.wr_id = to->rx_id[to->head], .opcode = IBV_WC_RECV,
+		.byte_len = data->length + GRH, .qp_num = to->ibv.qp_num};
+	uint8_t *at = (uint8_t *)(uintptr_t)to->rx[to->head].addr;
+
+	if (to->n == 0)
+		return; /* lost */
+	memcpy(at + GRH, (const void *)(uintptr_t)data->addr, data->length);
+	to->head = (to->head + 1) % UD_DEPTH;
+	to->n--;
+	datagram_done(to->ibv.recv_cq, &wc);
+}
+
+static int
+post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct fake_qp *to;
+
+	(void)bad;
+	for (; wr != NULL; wr = wr->next) {
+		struct ibv_wc wc = {.wr_id = wr->wr_id, .opcode = IBV_WC_SEND,
+			.qp_num = ibv->qp_num};
+
+		LIST_FOREACH(to, &datagram_qps, link)
+			if (to->ibv.qp_num == wr->wr.ud.remote_qpn)
+				datagram_arrives(to, wr->sg_list);
+		datagram_done(ibv->send_cq, &wc);
+	}
+	return 0;
+}
+
+static int
+poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
+{
+	struct fake_cq *cq = (struct fake_cq *)ibv;
+	int got = 0;
+
+	for (; got < n && cq->n > 0; cq->n--, cq->head = (cq->head + 1) % UD_DEPTH)
+		wc[got++] = cq->wc[cq->head];
+	return got;
+}
+
+static int
+req_notify_cq(struct ibv_cq *ibv, int solicited_only)
+{
+	(void)solicited_only;
+	((struct fake_cq *)ibv)->armed = true;
+	return 0;
+}
+
+/* -- libmlx5 -- */
+
+static bool
+is_supported(struct ibv_device *dev)
+{
+	return dev == &device;
+}
+
+static int
+init_obj(struct mlx5dv_obj *obj, uint64_t type)
+{
+	if (type & MLX5DV_OBJ_CQ) {
+		struct fake_cq *cq = (struct fake_cq *)obj->cq.in;
+
+		cq->number = mlx5_model_cq(mlx5_verbs.m, cq->depth, mlx5_verbs.cqe_size, &cq->dv);
+		*obj->cq.out = cq->dv;
+	}
+	if (type & MLX5DV_OBJ_SRQ)
+		*obj->srq.out = ((struct fake_srq *)obj->srq.in)->dv;
+	if (type & MLX5DV_OBJ_QP)
+		*obj->qp.out = ((struct fake_qp *)obj->qp.in)->dv;
+	return 0;
+}
+
+static struct verbs_context context = {.sz = sizeof(context), .query_port = query_port,
+	.alloc_td = alloc_td, .dealloc_td = dealloc_td, .alloc_parent_domain = alloc_parent_domain,
+	.context = {.abi_compat = __VERBS_ABI_IS_EXTENDED, .ops = {.poll_cq = poll_cq,
+		.req_notify_cq = req_notify_cq, .post_send = post_send, .post_recv = post_recv}}};
+
+void
+mlx5_verbs_begin(void)
+{
+	mlx5_verbs.ctx = &context.context;
+	mlx5_verbs.pd = &plain_pd;
+	mlx5_glue = (struct mlx5_glue){is_supported, init_obj};
+	mlx_glue = (struct mlx_glue){.get_device_list = get_device_list,
+		.free_device_list = free_device_list, .get_device_name = get_device_name,
+		.open_device = open_device, .close_device = close_device,
+		.get_async_event = get_async_event, .query_device = query_device,
+		.query_gid_ex = query_gid_ex, .alloc_pd = alloc_pd, .dealloc_pd = dealloc_pd,
+		.reg_mr = reg_mr, .dereg_mr = dereg_mr,
+		.create_comp_channel = create_comp_channel,
+		.destroy_comp_channel = destroy_comp_channel, .create_cq = create_cq,
+		.destroy_cq = destroy_cq, .get_cq_event = get_cq_event,
+		.ack_cq_events = ack_cq_events, .create_srq = create_srq,
+		.destroy_srq = destroy_srq, .create_qp = create_qp, .modify_qp = modify_qp,
+		.destroy_qp = destroy_qp, .create_ah = create_ah, .destroy_ah = destroy_ah};
+}
