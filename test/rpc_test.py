@@ -398,7 +398,7 @@ class ObjectTest(Case):
         self.assertEqual([w["id"] for w in workers[:2]], [0, 1])
         for w in workers:
             self.assertEqual(set(w), {"id", "name", "uid", "mode", "devices", "eps", "kept_bytes",
-                                      "reqs", "counters", "ep_counters"})
+                                      "reqs", "counters", "ep_counters", "chan_counters"})
             self.check_uid(w["uid"])
             self.assertEqual((w["mode"], w["devices"]), (self.mode, ["shm"]))
             self.assertTrue(w["name"])

@@ -118,4 +118,24 @@ int cm_sock_new(struct plx_cm *cm, int fd, struct plx_cm_sock **out);
 void cm_deadline(struct plx_cm_sock *s, uint32_t ms);
 int cm_addr_check(const struct sockaddr *addr, socklen_t len);
 
+/* name.c */
+
+#define PLX_NAME_DATA_MAX 73
+
+/** @return a hash of a name. Thread: any. */
+uint64_t plx_name_hash(const char *name);
+
+/**
+ * Let others of this machine find len bytes by name, until *fd is closed.
+ * Errors: -EADDRINUSE the same bytes are published by this name already; -EMSGSIZE over
+ * PLX_NAME_DATA_MAX; those of socket. Thread: any.
+ */
+int plx_name_publish(const char *name, const void *data, size_t len, int *fd);
+
+/**
+ * Call fn with all bytes that are published by this name; anybody may have done so.
+ * @return how many, or -errno. Thread: any. Blocks: may (file). Allocates: heap.
+ */
+int plx_name_each(const char *name, void (*fn)(const void *data, size_t len, void *arg), void *arg);
+
 #endif

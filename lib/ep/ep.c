@@ -79,6 +79,7 @@ ep_init(struct plx_ep *ep, struct plx_eps *eps)
 	LIST_INIT(&ep->users);
 	TAILQ_INIT(&ep->rma.ops);
 	LIST_INIT(&ep->streams);
+	LIST_INIT(&ep->chans);
 }
 
 struct plx_ep *

@@ -29,6 +29,7 @@
 struct plx_rndv;
 struct plx_rma;
 struct plx_stream;
+struct plx_chan;
 
 struct plx_ep_stat {
 	uint64_t tx_pending; /* messages that had to wait for the device */
@@ -78,6 +79,7 @@ struct plx_ep {
 	LIST_HEAD(, plx_msg) announced; /* kept announcements */
 	LIST_HEAD(, plx_ep_user) users; /* API handles */
 	LIST_HEAD(, plx_stream) streams;
+	LIST_HEAD(, plx_chan) chans;
 	uint32_t next_crossed;		/* as next_conn_id, for handles that are crossed */
 	TAILQ_ENTRY(plx_ep) stalled_link;
 	LIST_ENTRY(plx_ep) link;

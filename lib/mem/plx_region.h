@@ -49,7 +49,8 @@ void plx_region_remove(const struct plx_region_key *key);
 
 /**
  * Find a region that a peer names and hold it for an access.
- * @return 0; -EINVAL no such region, a wrong token, or no right to; -ERANGE outside of it.
+ * @return 0; -EINVAL no such region, a wrong token, or no rights at all; -EACCES not this right;
+ * -ERANGE outside of it.
  * Nothing is held then. Thread: any. Blocks: never.
  */
 int plx_region_hold(const struct plx_region_key *key, uint64_t addr, uint64_t len, uint8_t rights);

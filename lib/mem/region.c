@@ -134,8 +134,10 @@ plx_region_hold(const struct plx_region_key *key, uint64_t addr, uint64_t len, u
 		/* pairs with the release in plx_region_add() */
 	} while (!atomic_compare_exchange_weak_explicit(&s->state, &st, st + 1, memory_order_acquire,
 		memory_order_relaxed));
-	if (s->token != key->token || (s->rights & rights) != rights)
+	if (s->token != key->token || (rights != 0 && s->rights == 0))
 		rc = -EINVAL;
+	else if ((s->rights & rights) != rights)
+		rc = -EACCES;
 	else if (addr < s->base || addr - s->base > s->len || len > s->len - (addr - s->base))
 		rc = -ERANGE;
 	if (rc != 0)

@@ -21,7 +21,7 @@ struct plx_timer {
 };
 
 struct plx_timers {
-	TAILQ_HEAD(, plx_timer) list;
+	TAILQ_HEAD(plx_timer_list, plx_timer) list;
 	uint64_t next_ticks; /* of the first, UINT64_MAX with none */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * timer.c - a sorted list: an owner has a handful of timers, all coarse
+ * timer.c - a sorted list: few timers, or many with the same period
  */
 #include <stddef.h>
 
@@ -30,14 +30,15 @@ plx_timer_arm(struct plx_timers *ts, struct plx_timer *t, uint64_t due_ticks)
 	plx_timer_disarm(ts, t);
 	t->due_ticks = due_ticks;
 	t->armed = true;
-	TAILQ_FOREACH(at, &ts->list, link) {
-		if (at->due_ticks > due_ticks)
+	/* from the end: most are armed for the same time from now, as those before them */
+	TAILQ_FOREACH_REVERSE(at, &ts->list, plx_timer_list, link) {
+		if (at->due_ticks <= due_ticks)
 			break;
 	}
 	if (at != NULL)
-		TAILQ_INSERT_BEFORE(at, t, link);
+		TAILQ_INSERT_AFTER(&ts->list, at, t, link);
 	else
-		TAILQ_INSERT_TAIL(&ts->list, t, link);
+		TAILQ_INSERT_HEAD(&ts->list, t, link);
 	timers_update(ts);
 }
 

@@ -84,6 +84,7 @@ struct plx_rkey {
 struct plx_rma_stat {
 	uint64_t dev, msg, deferred;	      /* operations by how; native ones are not counted */
 	uint64_t puts, gets, atomics;	      /* of peers, done here */
+	uint64_t fetches;		      /* of the puts, those that were fetched */
 	uint64_t refused;		      /* of these: no such region, no right, out of it */
 	uint64_t drop_bad_id, drop_bad_range; /* answers to nothing we asked */
 	uint64_t drop_replies;		      /* of a peer that sends more than its window */
@@ -103,6 +104,8 @@ struct plx_rma {
 	uint64_t seq; /* of the last operation issued */
 	uint64_t chunk;
 	bool by_device; /* may be used for put and get */
+	uint64_t fetch_min; /* puts by message from here on are fetched by their target; 0: none */
+	uint64_t domain; /* what tokens on the wire differ by from those of the table */
 	int err;      /* of an operation that only a flush tells of */
 	struct plx_rma_stat stat;
 
@@ -284,6 +287,7 @@ plx_rma_all_over(const struct plx_rma *r, uint64_t seq)
 /* What arrived; header checked for length only. Thread: owner. */
 void plx_rma_on_put(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_put *h,
 	const uint8_t *data, uint32_t len);
+void plx_rma_on_put_at(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_put_at *h);
 void plx_rma_on_get(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_get *h);
 void plx_rma_on_atomic(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_atomic *h,
 	const uint8_t *data, uint32_t len);

@@ -19,6 +19,7 @@ const struct plx_stat_row plx_rma_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_rma_stat, puts),
 	PLX_STAT_ROW(struct plx_rma_stat, gets),
 	PLX_STAT_ROW(struct plx_rma_stat, atomics),
+	PLX_STAT_ROW(struct plx_rma_stat, fetches),
 	PLX_STAT_ROW(struct plx_rma_stat, refused),
 	PLX_STAT_ROW(struct plx_rma_stat, drop_bad_id),
 	PLX_STAT_ROW(struct plx_rma_stat, drop_bad_range),
@@ -43,6 +44,13 @@ ep_set_send(struct plx_rma *r, struct plx_ep *ep, struct plx_req *req)
 		TAILQ_INSERT_TAIL(&r->eps, ep, rma.link);
 		r->n_eps++;
 	}
+}
+
+void
+rma_send_again(struct plx_rma *r, struct plx_req *req)
+{
+	req->rma.offset = 0;
+	ep_set_send(r, req->rma.ep, req); /* what follows it and is all sent is passed over */
 }
 
 void

@@ -13,6 +13,9 @@
 /** The operation is over: out of all lists, completed. */
 void rma_end(struct plx_rma *r, struct plx_req *req, int err);
 
+/** All of a message operation is to be sent again. */
+void rma_send_again(struct plx_rma *r, struct plx_req *req);
+
 /* rma_soft.c */
 void rma_soft_open(struct plx_rma *r, uint32_t n_replies);
 

@@ -19,6 +19,8 @@
 /* An initiator that was cancelled begins a new window while old messages are on their way. */
 #define REPLIES_MAX (4 * PLX_RMA_WINDOW)
 
+#define NO_FETCH (-EXDEV) /* the target cannot read our memory */
+
 /* What a target owes. */
 struct rma_reply {
 	struct plx_pend pend;
@@ -30,6 +32,7 @@ struct rma_reply {
 	uint64_t value;
 	int err;
 	bool data; /* RMA_DATA, else RMA_ACK */
+	bool fetch; /* left bytes from offset, an address of the initiator's, to from; then RMA_ACK */
 };
 
 void
@@ -57,6 +60,29 @@ put_send(struct plx_req *req, uint64_t *n)
 
 	*n = RTE_MIN(req->len - o->offset, o->ep->peer->mtu - sizeof(h));
 	plx_req_tx(req, &tx, o->offset, *n);
+	return plx_peer_tx(&tx);
+}
+
+/* Long data need not go through the device, when the target can fetch them. */
+static bool
+put_at_is_good(const struct plx_rma *r, const struct plx_req *req)
+{
+	const struct plx_req_rma *o = &req->rma;
+
+	return o->kind == PLX_RMA_PUT && r->fetch_min != 0 && req->len >= r->fetch_min &&
+		o->offset == 0 && req->dt == NULL && (o->ep->peer->caps & PLX_DEV_GET) != 0;
+}
+
+static int
+put_at_send(struct plx_req *req, uint64_t *n)
+{
+	struct plx_req_rma *o = &req->rma;
+	struct plx_wire_put_at h = {.id = o->id, .to = where(o), .from = (uintptr_t)req->buf,
+		.len = req->len};
+	struct plx_tx tx = {.peer = o->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+		.op = PLX_WIRE_PUT_AT};
+
+	*n = req->len;
 	return plx_peer_tx(&tx);
 }
 
@@ -93,11 +119,11 @@ rma_msg_step(struct plx_rma *r, struct plx_req *req)
 	uint64_t n;
 	int rc;
 
-	(void)r;
 	while (o->offset < req->len) {
 		if (!plx_ep_open(o->ep) || o->ep->rma.n_out >= PLX_RMA_WINDOW)
 			return -EAGAIN;
-		rc = o->kind == PLX_RMA_PUT ? put_send(req, &n)
+		rc = put_at_is_good(r, req) ? put_at_send(req, &n)
+			: o->kind == PLX_RMA_PUT ? put_send(req, &n)
 			: o->kind == PLX_RMA_GET ? get_send(req, &n) : atomic_send(req, &n);
 		if (rc != 0)
 			return rc;
@@ -130,6 +156,11 @@ op_answered(struct plx_rma *r, struct plx_req *req, int err)
 
 	o->n_out--;
 	o->ep->rma.n_out--;
+	if (err == NO_FETCH && o->kind == PLX_RMA_PUT && r->fetch_min != 0) {
+		r->fetch_min = 0; /* from now on by messages, and this one too */
+		rma_send_again(r, req);
+		return;
+	}
 	if (err != 0 && o->err == 0)
 		o->err = err < 0 && err > -4096 ? err : -EIO;
 	if (o->err != 0)
@@ -196,7 +227,7 @@ static int
 data_step(struct rma_reply *p)
 {
 	const struct plx_peer *peer = p->ep->peer;
-	struct plx_region_key key = {p->from.index, p->from.gen, p->from.token};
+	struct plx_region_key key = {p->from.index, p->from.gen, p->from.token ^ p->r->domain};
 	struct plx_wire_rma_data h = {.id = p->id};
 	struct plx_tx tx = {.peer = p->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_RMA_DATA};
@@ -226,9 +257,36 @@ data_step(struct rma_reply *p)
 	return 0;
 }
 
+/* The next piece; a long one lets others have their turn in between. */
+static int
+fetch_step(struct rma_reply *p)
+{
+	struct plx_region_key key = {p->from.index, p->from.gen, p->from.token ^ p->r->domain};
+	struct plx_rma_op op = {.peer = p->ep->peer, .local = (void *)(uintptr_t)p->from.addr,
+		.remote = p->offset, .len = RTE_MIN(p->left, PLX_RMA_CHUNK)};
+	int rc;
+
+	if (p->err == 0 && p->left > 0) {
+		p->err = plx_region_hold(&key, p->from.addr, p->left, PLX_REGION_WRITE);
+		if (p->err != 0)
+			return ack_step(p);
+		rc = plx_peer_rma(&op);
+		plx_region_drop(&key);
+		if (rc == -EAGAIN)
+			return rc;
+		p->err = rc == -EOPNOTSUPP ? NO_FETCH : rc;
+		p->from.addr += op.len;
+		p->offset += op.len;
+		p->left -= op.len;
+	}
+	return p->err == 0 && p->left > 0 ? -EAGAIN : ack_step(p);
+}
+
 static int
 reply_step(struct rma_reply *p)
 {
+	if (p->fetch)
+		return fetch_step(p);
 	return p->data ? data_step(p) : ack_step(p);
 }
 
@@ -276,9 +334,9 @@ reply_start(struct rma_reply *now)
 }
 
 static int
-region_hold(const struct plx_wire_where *at, uint64_t len, uint8_t rights)
+region_hold(const struct plx_rma *r, const struct plx_wire_where *at, uint64_t len, uint8_t rights)
 {
-	struct plx_region_key key = {at->index, at->gen, at->token};
+	struct plx_region_key key = {at->index, at->gen, at->token ^ r->domain};
 
 	return plx_region_hold(&key, at->addr, len, rights);
 }
@@ -295,11 +353,28 @@ plx_rma_on_put(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_put *
 {
 	struct rma_reply p = {.r = r, .ep = ep, .id = h->id};
 
-	p.err = region_hold(&h->to, len, PLX_REGION_WRITE);
+	p.err = region_hold(r, &h->to, len, PLX_REGION_WRITE);
 	if (p.err == 0) {
 		plx_rma_copy((void *)(uintptr_t)h->to.addr, data, len);
 		region_drop(&h->to);
 		PLX_STAT_INC(r->stat.puts);
+	} else {
+		PLX_STAT_INC(r->stat.refused);
+	}
+	reply_start(&p);
+}
+
+void
+plx_rma_on_put_at(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_put_at *h)
+{
+	struct rma_reply p = {.r = r, .ep = ep, .id = h->id, .from = h->to, .offset = h->from,
+		.left = h->len, .fetch = true};
+
+	p.err = region_hold(r, &h->to, h->len, PLX_REGION_WRITE);
+	if (p.err == 0) {
+		region_drop(&h->to);
+		PLX_STAT_INC(r->stat.puts);
+		PLX_STAT_INC(r->stat.fetches);
 	} else {
 		PLX_STAT_INC(r->stat.refused);
 	}
@@ -320,13 +395,13 @@ plx_rma_on_get(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_get *
 }
 
 static int
-atomic_at_target(const struct plx_wire_atomic *h, const uint64_t *operand, uint64_t *old)
+atomic_at_target(const struct plx_rma *r, const struct plx_wire_atomic *h, const uint64_t *operand, uint64_t *old)
 {
 	int rc;
 
 	if ((h->size != 4 && h->size != 8) || h->op >= PLX_RMA_ATOMIC_N || h->at.addr % h->size != 0)
 		return -EINVAL;
-	rc = region_hold(&h->at, h->size, h->fetch ? PLX_REGION_READ | PLX_REGION_WRITE
+	rc = region_hold(r, &h->at, h->size, h->fetch ? PLX_REGION_READ | PLX_REGION_WRITE
 						   : PLX_REGION_WRITE);
 	if (rc != 0)
 		return rc;
@@ -346,7 +421,7 @@ plx_rma_on_atomic(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_at
 	p.err = -EINVAL;
 	if (len == sizeof(operand)) {
 		memcpy(operand, data, sizeof(operand));
-		p.err = atomic_at_target(h, operand, &old);
+		p.err = atomic_at_target(r, h, operand, &old);
 	}
 	if (p.err == 0)
 		PLX_STAT_INC(r->stat.atomics);

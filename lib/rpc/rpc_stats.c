@@ -181,13 +181,14 @@ stats_show_worker(struct plx_worker *w, json_t *list)
 	char uid[STATS_UID_LEN];
 
 	json_array_append_new(list,
-		json_pack("{s:I, s:o, s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o}", "id",
+		json_pack("{s:I, s:o, s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "id",
 			(json_int_t)w->id, "name", stats_name(w), "uid", stats_uid(w->uid, uid),
 			"mode", w->dedicated ? "dedicated" : "inline", "devices", stats_devices(w),
 			"eps", (json_int_t)stats_pool_used(&w->eps.pool), "kept_bytes",
 			(json_int_t)STATS_READ(w->msgs.bytes), "reqs", stats_reqs(&w->reqs.pool),
 			"counters", stats_counters(&w->stat, plx_worker_stat_rows), "ep_counters",
-			stats_counters(&w->eps.stat, plx_ep_stat_rows)));
+			stats_counters(&w->eps.stat, plx_ep_stat_rows), "chan_counters",
+			stats_counters(&w->chans.stat, plx_chan_stat_rows)));
 }
 
 int

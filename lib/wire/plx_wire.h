@@ -43,6 +43,19 @@ enum plx_wire_op {
 	PLX_WIRE_STREAM,    /* bytes of a stream */
 	PLX_WIRE_STREAM_RTS, /* bytes of a stream wait at the sender; then as after RTS */
 	PLX_WIRE_GRANT,	    /* stream receiver to sender: so much more may come */
+	PLX_WIRE_CHAN_ASK,  /* client: will you have a channel with me? and data */
+	PLX_WIRE_CHAN_ANSWER, /* server: yes, or no because of err */
+	PLX_WIRE_CHAN_DONE, /* client: it is open */
+	PLX_WIRE_CHAN_CLOSE, /* the sender's end is gone, and all that was on its way to it */
+	PLX_WIRE_CHAN_MSG,  /* a message, by its number */
+	PLX_WIRE_CHAN_LOSSY, /* one that may be lost */
+	PLX_WIRE_CHAN_ACK,  /* all messages before this number have been taken */
+	PLX_WIRE_CHAN_RNR,  /* so have they, and this one found no buffer: stop */
+	PLX_WIRE_CHAN_READY, /* after RNR: send it again, and what follows */
+	PLX_WIRE_CHAN_PING, /* are you there? */
+	PLX_WIRE_CHAN_PONG, /* I am */
+	PLX_WIRE_PUT_AT,    /* fetch the data from my memory to a region; answer with RMA_ACK */
+	PLX_WIRE_CHAN_JOIN, /* I receive this group: send me what you send to it */
 	PLX_WIRE_N
 };
 
@@ -142,6 +155,14 @@ struct plx_wire_put {
 	struct plx_wire_where to;
 };
 
+/** For a target that can read the initiator's memory. */
+struct plx_wire_put_at {
+	struct plx_wire_id id;
+	struct plx_wire_where to;
+	uint64_t from; /* address in the initiator's process */
+	uint64_t len;
+};
+
 struct plx_wire_get {
 	struct plx_wire_id id;
 	struct plx_wire_where from;
@@ -226,6 +247,38 @@ struct plx_wire_grant {
 	uint64_t cost; /* see lib/stream */
 };
 
+#define PLX_WIRE_CHAN_DATA_MAX 1024 /* bytes that go with an ASK */
+
+/** All of CHAN but ASK, ANSWER and JOIN. */
+struct plx_wire_chan {
+	uint32_t to;	/* channel of the receiver; CLOSE: 0 when its number is not known */
+	uint32_t value; /* MSG, ACK, RNR: number of a message; CLOSE: channel of the sender */
+};
+
+struct plx_wire_chan_ask {
+	uint32_t from; /* channel of the client */
+	uint32_t max;  /* longest message that it takes, bytes */
+	uint8_t attr;  /* enum plx_chan_attr */
+	uint8_t pad[7];
+};
+
+struct plx_wire_chan_answer {
+	uint32_t to;   /* channel of the client */
+	uint32_t from; /* of the server */
+	uint32_t max;
+	int32_t err; /* 0 or -errno */
+};
+
+struct plx_wire_chan_join {
+	uint64_t group; /* a hash of its name */
+	uint32_t from;	/* channel of the receiver */
+	uint32_t pad;
+};
+
+_Static_assert(sizeof(struct plx_wire_chan_join) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_chan) == 8, "wire");
+_Static_assert(sizeof(struct plx_wire_chan_ask) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_chan_answer) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_eager) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_sync) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_first) == 24, "wire");
@@ -238,6 +291,7 @@ _Static_assert(sizeof(struct plx_wire_pull) == 32, "wire");
 _Static_assert(sizeof(struct plx_wire_data) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_put) == 32, "wire");
 _Static_assert(sizeof(struct plx_wire_get) == 48, "wire");
+_Static_assert(sizeof(struct plx_wire_put_at) == 48, "wire");
 _Static_assert(sizeof(struct plx_wire_atomic) == 40, "wire");
 _Static_assert(sizeof(struct plx_wire_rma_ack) == 24, "wire");
 _Static_assert(sizeof(struct plx_wire_rma_data) == 24, "wire");
@@ -272,8 +326,8 @@ plx_wire_check(uint8_t op, uint32_t len)
 static inline bool
 plx_wire_is_tagged(uint8_t op, uint32_t len)
 {
-	const uint32_t tagged = 1u << PLX_WIRE_EAGER | 1u << PLX_WIRE_SYNC | 1u << PLX_WIRE_FIRST |
-				1u << PLX_WIRE_RTS;
+	const uint64_t tagged = 1ull << PLX_WIRE_EAGER | 1ull << PLX_WIRE_SYNC |
+				1ull << PLX_WIRE_FIRST | 1ull << PLX_WIRE_RTS;
 
 	return op < PLX_WIRE_N && (tagged >> op & 1) != 0 && plx_wire_check(op, len) == 0;
 }
@@ -281,7 +335,7 @@ plx_wire_is_tagged(uint8_t op, uint32_t len)
 /** @return the opcode's name, "?" for none such. Thread: any. */
 const char *plx_wire_op_name(uint8_t op);
 
-_Static_assert(PLX_WIRE_N <= 32, "a bit each");
+_Static_assert(PLX_WIRE_N <= 64, "a bit each");
 _Static_assert(offsetof(struct plx_wire_eager, tag) == 0, "tags come first");
 _Static_assert(offsetof(struct plx_wire_sync, tag) == 0, "tags come first");
 _Static_assert(offsetof(struct plx_wire_first, tag) == 0, "tags come first");
@@ -414,5 +468,16 @@ size_t plx_wire_conn_pack(const struct plx_wire_conn *h, const void *addr, size_
  */
 int plx_wire_conn_unpack(const void *buf, size_t len, struct plx_wire_conn *h,
 	struct plx_wire_addr *addr);
+
+/* text.c */
+
+/** @return the characters of len bytes as text, without the terminating one. */
+#define PLX_WIRE_TEXT_LEN(len) (((len) * 4 + 2) / 3)
+
+/** Write len bytes as text of PLX_WIRE_TEXT_LEN() characters of base64url, terminated. Thread: any. */
+void plx_wire_text(const void *data, size_t len, char *to);
+
+/** Read n characters of such text. @return bytes, or -EINVAL: not such text, over max. Thread: any. */
+int plx_wire_untext(const char *s, size_t n, void *to, size_t max);
 
 #endif

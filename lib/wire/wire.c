@@ -36,6 +36,19 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_STREAM] = sizeof(struct plx_wire_stream),
 	[PLX_WIRE_STREAM_RTS] = sizeof(struct plx_wire_stream_rts),
 	[PLX_WIRE_GRANT] = sizeof(struct plx_wire_grant),
+	[PLX_WIRE_CHAN_ASK] = sizeof(struct plx_wire_chan_ask),
+	[PLX_WIRE_CHAN_ANSWER] = sizeof(struct plx_wire_chan_answer),
+	[PLX_WIRE_CHAN_DONE] = sizeof(struct plx_wire_chan),
+	[PLX_WIRE_CHAN_CLOSE] = sizeof(struct plx_wire_chan),
+	[PLX_WIRE_CHAN_MSG] = sizeof(struct plx_wire_chan),
+	[PLX_WIRE_CHAN_LOSSY] = sizeof(struct plx_wire_chan),
+	[PLX_WIRE_CHAN_ACK] = sizeof(struct plx_wire_chan),
+	[PLX_WIRE_CHAN_RNR] = sizeof(struct plx_wire_chan),
+	[PLX_WIRE_CHAN_READY] = sizeof(struct plx_wire_chan),
+	[PLX_WIRE_CHAN_PING] = sizeof(struct plx_wire_chan),
+	[PLX_WIRE_CHAN_PONG] = sizeof(struct plx_wire_chan),
+	[PLX_WIRE_PUT_AT] = sizeof(struct plx_wire_put_at),
+	[PLX_WIRE_CHAN_JOIN] = sizeof(struct plx_wire_chan_join),
 };
 
 static const char *const op_names[PLX_WIRE_N] = {
@@ -64,6 +77,19 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_STREAM] = "stream",
 	[PLX_WIRE_STREAM_RTS] = "stream_rts",
 	[PLX_WIRE_GRANT] = "grant",
+	[PLX_WIRE_CHAN_ASK] = "chan_ask",
+	[PLX_WIRE_CHAN_ANSWER] = "chan_answer",
+	[PLX_WIRE_CHAN_DONE] = "chan_done",
+	[PLX_WIRE_CHAN_CLOSE] = "chan_close",
+	[PLX_WIRE_CHAN_MSG] = "chan_msg",
+	[PLX_WIRE_CHAN_LOSSY] = "chan_lossy",
+	[PLX_WIRE_CHAN_ACK] = "chan_ack",
+	[PLX_WIRE_CHAN_RNR] = "chan_rnr",
+	[PLX_WIRE_CHAN_READY] = "chan_ready",
+	[PLX_WIRE_CHAN_PING] = "chan_ping",
+	[PLX_WIRE_CHAN_PONG] = "chan_pong",
+	[PLX_WIRE_PUT_AT] = "put_at",
+	[PLX_WIRE_CHAN_JOIN] = "chan_join",
 };
 
 const char *

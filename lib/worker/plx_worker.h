@@ -23,6 +23,7 @@
 #include <sys/queue.h>
 
 #include "plx_am.h"
+#include "plx_chan.h"
 #include "plx_cm.h"
 #include "plx_conf.h"
 #include "plx_dev.h"
@@ -58,6 +59,7 @@ struct plx_wake {
 	int efd;       /* what polls readable */
 	int signal_fd; /* any thread writes: plx_worker_signal() */
 	int app_fd;    /* dedicated: the owner writes */
+	int timer_fd;  /* inline, with channels: the first of their times */
 	uint32_t events_seen;  /* dedicated: of n_events */
 	uint32_t failed_told;  /* owner: of n_failed */
 	_Atomic uint32_t n_events; /* writer: owner; turns that did something */
@@ -95,6 +97,8 @@ struct plx_worker {
 	struct plx_msg_pools msgs;
 	struct plx_am am; /* its handlers: application's side */
 	struct plx_streams streams;
+	struct plx_chans chans; /* its last fields are the application's side's */
+	struct plx_req_pool chan_reqs; /* for their RMA */
 	struct plx_rma rma; /* its last fields are the application's side's */
 	struct plx_offload offload;
 	TAILQ_HEAD(, plx_flush) flushes;
@@ -135,6 +139,10 @@ struct plx_worker_params {
 	bool wakeup_edge; /* the descriptor tells of what is new only */
 	int event_fd;	  /* wakeup: an epoll descriptor that is to be told too, or -1 */
 	void *event_data; /* what it then says */
+	/* called on the application's side with what channels bring; NULL: no channels */
+	void (*chan_deliver)(struct plx_chans *cs, struct plx_chan_item *item);
+	uint32_t chan_max_send; /* longest message of a channel, bytes */
+	uint32_t chan_rx_max;	/* receive buffers of all channels */
 };
 
 /**
@@ -327,6 +335,48 @@ uint32_t plx_worker_stream_poll(struct plx_worker *w, struct plx_ep_user **users
 /** @return bytes that a receive would get at once. Thread: application's side. */
 uint64_t plx_worker_stream_unread(struct plx_worker *w, struct plx_ep_user *user);
 
+/* chan.c: channels. All: application's side. */
+
+/** A wish for a channel. */
+struct plx_chan_asked {
+	const struct plx_wire_addr *addr; /* of the peer's worker */
+	const void *data;
+	uint32_t len;	     /* of data, at most PLX_WIRE_CHAN_DATA_MAX */
+	uint8_t attr;	     /* enum plx_chan_attr */
+	uint64_t timeout_us; /* 0: none */
+};
+
+/** As plx_chan_ask(). Errors also: -EHOSTUNREACH no device reaches the address. */
+int plx_worker_chan_ask(struct plx_worker *w, const struct plx_chan_asked *a, struct plx_chan *c);
+
+/** Say yes with c as plx_chan_accept(), or with NULL no. */
+int plx_worker_chan_answer(struct plx_worker *w, struct plx_chan_request *r, struct plx_chan *c);
+
+/** As plx_chan_join(), plx_chan_meet() and plx_chan_joined(). */
+int plx_worker_chan_join(struct plx_worker *w, struct plx_chan *c, uint8_t attr, uint64_t group);
+int plx_worker_chan_meet(struct plx_worker *w, struct plx_chan *c, const struct plx_wire_addr *addr,
+	uint32_t id);
+void plx_worker_chan_joined(struct plx_worker *w, struct plx_chan *c);
+
+/** As plx_chan_end(). */
+void plx_worker_chan_end(struct plx_worker *w, struct plx_chan *c);
+
+/** As plx_chan_post(). */
+void plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op);
+
+/** As plx_chan_item_put(). */
+void plx_worker_chan_put(struct plx_worker *w, struct plx_chan_item *item);
+
+enum plx_chan_opt {
+	PLX_CHAN_OPT_RX_MAX,	/* receive buffers; of all */
+	PLX_CHAN_OPT_TIMEOUT,	/* of sends, us */
+	PLX_CHAN_OPT_KEEPALIVE, /* period, us */
+};
+
+/** Set an option of one channel, or with c NULL of all. Errors: -ERANGE. */
+int plx_worker_chan_set(struct plx_worker *w, struct plx_chan *c, enum plx_chan_opt opt,
+	uint64_t value);
+
 /** Write what there is to know, as text. Thread: application's side. */
 void plx_worker_dump(FILE *f, struct plx_worker *w);
 
@@ -345,6 +395,13 @@ plx_worker_efd(const struct plx_worker *w)
  * Thread: application's side.
  */
 int plx_worker_arm(struct plx_worker *w);
+
+/**
+ * As plx_worker_progress() for one who polls while armed: the worker stays armed. What comes
+ * makes the descriptor readable all the same; after that only plx_worker_progress() makes it
+ * quiet. Thread: application's side.
+ */
+unsigned plx_worker_look(struct plx_worker *w);
 
 /**
  * After plx_worker_arm(): sleep until something happens, or PLX_WAKE_MAX_MS.

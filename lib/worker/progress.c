@@ -158,6 +158,7 @@ plx_worker_turn(struct plx_worker *w)
 	n += plx_rndv_run(&w->rndv);			/* 3 next pieces of large messages */
 	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
 	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
+	plx_chans_flush(&w->chans);			/*   and acknowledgements of channels */
 	if (unlikely(!TAILQ_EMPTY(&w->flushes)))
 		n += flush_run(w);			/* 6 flushes and closes that wait */
 	if (unlikely(!SLIST_EMPTY(&w->failing)))
@@ -190,6 +191,9 @@ collect(struct plx_worker *w)
 	/* pairs with the release in worker_wake_app(); before what it counts is looked at */
 	uint32_t seen = atomic_load_explicit(&w->wake.n_events, memory_order_acquire);
 	unsigned n = plx_req_pool_poll(&w->reqs) + plx_am_poll(&w->am);
+
+	if (w->chans.on)
+		n += plx_chans_poll(&w->chans);
 
 	/* The reactor took something: an unexpected message, say, for which nothing completes. */
 	if (w->wake.on && seen != w->wake.events_seen) {

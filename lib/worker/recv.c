@@ -428,6 +428,15 @@ rx_stream(struct plx_worker *w, const struct plx_rx *rx)
 		rx->len - sizeof(h));
 }
 
+static inline void
+rx_chan_msg(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_chan h;
+
+	memcpy(&h, rx->data, sizeof(h));
+	plx_chan_on_msg(&w->chans, rx->src, &h, rx->data + sizeof(h), rx->len - sizeof(h));
+}
+
 static void
 rx_stream_rts(struct plx_worker *w, const struct plx_rx *rx)
 {
@@ -517,7 +526,11 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 	case PLX_WIRE_RTS:
 		rx_rts(w, rx, NULL);
 		break;
+	case PLX_WIRE_CHAN_MSG:
+		rx_chan_msg(w, rx);
+		break;
 	case PLX_WIRE_PUT:
+	case PLX_WIRE_PUT_AT:
 	case PLX_WIRE_GET:
 	case PLX_WIRE_ATOMIC:
 	case PLX_WIRE_RMA_ACK:
@@ -544,6 +557,19 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 		break;
 	case PLX_WIRE_GRANT:
 		rx_grant(w, rx);
+		break;
+	case PLX_WIRE_CHAN_ASK:
+	case PLX_WIRE_CHAN_ANSWER:
+	case PLX_WIRE_CHAN_DONE:
+	case PLX_WIRE_CHAN_CLOSE:
+	case PLX_WIRE_CHAN_LOSSY:
+	case PLX_WIRE_CHAN_ACK:
+	case PLX_WIRE_CHAN_RNR:
+	case PLX_WIRE_CHAN_READY:
+	case PLX_WIRE_CHAN_PING:
+	case PLX_WIRE_CHAN_PONG:
+	case PLX_WIRE_CHAN_JOIN:
+		worker_rx_chan(w, rx);
 		break;
 	default:
 		rx_rndv(w, rx);

@@ -25,7 +25,8 @@ rest_arm(void *arg)
 	struct plx_worker *w = arg;
 
 	if (worker_needs_turns(w) || !plx_inbox_empty(&w->inbox) ||
-		!STAILQ_EMPTY(&w->reqs.overflow) || !TAILQ_EMPTY(&w->am.overflow))
+		!STAILQ_EMPTY(&w->reqs.overflow) || !TAILQ_EMPTY(&w->am.overflow) ||
+		!STAILQ_EMPTY(&w->chans.overflow))
 		return -EBUSY;
 	for (uint32_t i = 0; i < w->n_queues; i++)
 		if (plx_queue_arm(w->queues[i]) != 0) {

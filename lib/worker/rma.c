@@ -43,6 +43,7 @@ plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req 
 
 union rx_hdr {
 	struct plx_wire_put put;
+	struct plx_wire_put_at put_at;
 	struct plx_wire_get get;
 	struct plx_wire_atomic atomic;
 	struct plx_wire_rma_ack ack;
@@ -66,6 +67,9 @@ worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx)
 	switch (rx->op) {
 	case PLX_WIRE_PUT:
 		plx_rma_on_put(&w->rma, ep, &hdr.put, data, len);
+		break;
+	case PLX_WIRE_PUT_AT:
+		plx_rma_on_put_at(&w->rma, ep, &hdr.put_at);
 		break;
 	case PLX_WIRE_GET:
 		plx_rma_on_get(&w->rma, ep, &hdr.get);

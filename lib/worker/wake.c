@@ -24,8 +24,10 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
 #include <rte_ring.h>
 
 #include "worker_int.h"
@@ -64,6 +66,13 @@ open_event(struct plx_worker *w, int *fd)
 	return *fd < 0 ? -errno : worker_wake_add(w, *fd);
 }
 
+static int
+open_timer(struct plx_worker *w)
+{
+	w->wake.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	return w->wake.timer_fd < 0 ? -errno : worker_wake_add(w, w->wake.timer_fd);
+}
+
 int
 worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params)
 {
@@ -72,7 +81,7 @@ worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params)
 	struct plx_wake *k = &w->wake;
 	int rc;
 
-	k->efd = k->signal_fd = k->app_fd = -1;
+	k->efd = k->signal_fd = k->app_fd = k->timer_fd = -1;
 	if (!params->wakeup)
 		return 0;
 	k->on = true;
@@ -81,6 +90,8 @@ worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params)
 	rc = k->efd < 0 ? -errno : open_event(w, &k->signal_fd);
 	if (rc == 0)
 		rc = w->dedicated ? open_event(w, &k->app_fd) : add_queues(w);
+	if (rc == 0 && w->chans.on && !w->dedicated)
+		rc = open_timer(w);
 	if (rc == 0 && params->event_fd >= 0 &&
 		epoll_ctl(params->event_fd, EPOLL_CTL_ADD, k->efd, &ev) != 0)
 		rc = -EINVAL; /* not one that takes descriptors */
@@ -96,7 +107,7 @@ worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params)
 void
 worker_wake_close(struct plx_worker *w)
 {
-	int *fds[] = {&w->wake.app_fd, &w->wake.signal_fd, &w->wake.efd};
+	int *fds[] = {&w->wake.app_fd, &w->wake.signal_fd, &w->wake.timer_fd, &w->wake.efd};
 
 	w->wake.on = false;
 	for (unsigned i = 0; i < RTE_DIM(fds); i++) {
@@ -123,6 +134,14 @@ give(int fd)
 		return;
 }
 
+/* Dedicated: whether nothing is on its way to the application. */
+static bool
+rings_empty(const struct plx_worker *w)
+{
+	return rte_ring_empty(w->reqs.cq) && rte_ring_empty(w->am.ring) &&
+		(!w->chans.on || rte_ring_empty(w->chans.ring));
+}
+
 void
 worker_wake_app(struct plx_worker *w, unsigned n)
 {
@@ -133,7 +152,7 @@ worker_wake_app(struct plx_worker *w, unsigned n)
 		k->failed_told = failed;
 		/* pairs with the acquire in collect(): what was done is there */
 		atomic_fetch_add_explicit(&k->n_events, 1, memory_order_release);
-	} else if (rte_ring_empty(w->reqs.cq) && rte_ring_empty(w->am.ring)) {
+	} else if (rings_empty(w)) {
 		return;
 	}
 	/* pairs with the fence in arm_dedicated(): counted before armed is looked at */
@@ -153,7 +172,7 @@ arm_dedicated(struct plx_worker *w)
 	/* pairs with the fence in worker_wake_app() */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&k->n_events, memory_order_relaxed) == k->events_seen &&
-		rte_ring_empty(w->reqs.cq) && rte_ring_empty(w->am.ring))
+		rings_empty(w))
 		return 0;
 	worker_disarm(w);
 	return -EBUSY;
@@ -163,10 +182,28 @@ arm_dedicated(struct plx_worker *w)
 bool
 worker_needs_turns(struct plx_worker *w)
 {
-	return w->wake.no_sleep || !TAILQ_EMPTY(&w->eps.stalled) || !SLIST_EMPTY(&w->failing) ||
+	return w->wake.no_sleep || !STAILQ_EMPTY(&w->chans.acks) ||
+		!TAILQ_EMPTY(&w->eps.stalled) || !SLIST_EMPTY(&w->failing) ||
 		!TAILQ_EMPTY(&w->rndv.recvs) || !TAILQ_EMPTY(&w->rndv.sends) ||
 		!TAILQ_EMPTY(&w->rma.eps) ||
 		worker_flush_waits(w);
+}
+
+/* Channels have times of their own: wake for the first. */
+static void
+arm_timer(struct plx_worker *w)
+{
+	uint64_t due = plx_chans_next_ticks(&w->chans), now = rte_rdtsc(), ns;
+	struct itimerspec t = {.it_value = {0, 1}};
+
+	if (due == UINT64_MAX) {
+		t.it_value.tv_nsec = 0;
+	} else if (due > now) {
+		ns = (uint64_t)((double)(due - now) * 1e9 / rte_get_tsc_hz()) + 1;
+		t.it_value.tv_sec = ns / 1000000000;
+		t.it_value.tv_nsec = ns % 1000000000;
+	}
+	timerfd_settime(w->wake.timer_fd, 0, &t, NULL);
 }
 
 static int
@@ -175,6 +212,8 @@ arm_inline(struct plx_worker *w)
 	if (worker_needs_turns(w))
 		return -EBUSY;
 	w->app_work |= WORKER_APP_ARMED;
+	if (w->wake.timer_fd >= 0)
+		arm_timer(w);
 	for (uint32_t i = 0; i < w->n_queues; i++) {
 		if (plx_queue_arm(w->queues[i]) == 0)
 			continue;
@@ -216,6 +255,18 @@ worker_disarm(struct plx_worker *w)
 	for (uint32_t i = 0; i < w->n_queues; i++)
 		if (!w->wake.no_sleep)
 			plx_queue_disarm(w->queues[i]);
+	if (w->wake.timer_fd >= 0) {
+		take(w->wake.timer_fd);
+		plx_timers_run(&w->timers, rte_rdtsc());
+	}
+}
+
+unsigned
+plx_worker_look(struct plx_worker *w)
+{
+	if ((w->app_work & WORKER_APP_ARMED) == 0)
+		return plx_worker_progress(w);
+	return w->dedicated ? plx_chans_poll(&w->chans) : plx_worker_turn(w);
 }
 
 void

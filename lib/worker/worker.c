@@ -55,6 +55,7 @@ on_ep_failed(struct plx_ep *ep, int err)
 	struct plx_worker *w = ep->peer->q->owner;
 
 	(void)err;
+	plx_chans_ep_failed(&w->chans, ep);
 	/* pairs with the acquire in the face's progress */
 	atomic_fetch_add_explicit(&w->n_failed, 1, memory_order_release);
 }
@@ -175,6 +176,7 @@ static void
 free_fields(struct plx_worker *w)
 {
 	plx_am_close(&w->am);
+	worker_chans_close(w);
 	plx_streams_close(&w->streams);
 	plx_msg_pools_close(&w->msgs);
 	plx_rndv_close(&w->rndv);
@@ -199,6 +201,8 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	}
 	rc = plx_am_open(&w->am, &w->eps, &w->msgs, w->dedicated);
 	w->am.end = worker_am_end;
+	if (rc == 0)
+		rc = worker_chans_open(w, params);
 	if (rc == 0)
 		rc = plx_tag_create(&w->tag);
 	if (rc != 0)
@@ -485,6 +489,8 @@ plx_worker_dump(FILE *f, struct plx_worker *w)
 	dump_rows(f, &w->am.stat, plx_am_stat_rows);
 	fprintf(f, "# streams\n");
 	dump_rows(f, &w->streams.stat, plx_stream_stat_rows);
+	fprintf(f, "# channels\n");
+	dump_rows(f, &w->chans.stat, plx_chan_stat_rows);
 	fprintf(f, "# matching\n");
 	dump_rows(f, plx_tag_stats(w->tag), plx_tag_stat_rows);
 	fprintf(f, "# tag offload\n");

@@ -82,6 +82,11 @@ void worker_am_end(struct plx_am *am, struct plx_msg *m, int ack);
 bool worker_flush_is_done(const struct plx_worker *w, const struct plx_flush *f);
 void worker_flush_end(struct plx_worker *w, struct plx_flush *f);
 
+/* chan.c */
+int worker_chans_open(struct plx_worker *w, const struct plx_worker_params *params);
+void worker_chans_close(struct plx_worker *w);
+void worker_rx_chan(struct plx_worker *w, const struct plx_rx *rx);
+
 /* rma.c */
 void worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx);
 bool worker_flush_waits(struct plx_worker *w); /* whether one could end now */

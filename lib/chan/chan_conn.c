@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * chan_conn.c - how channels come and go: ask, answer, done, close
+ *
+ * Design notes
+ * The server's end is open when DONE comes, and not before: a client that gave up
+ * meanwhile answers with CLOSE, so there is no channel with one end.
+ *
+ * CLOSE is sent when an end goes, behind all that was sent on it. The other side needs
+ * no answer any more for what it has on the way. What comes for a channel that is not
+ * there is answered with CLOSE too.
+ */
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_memcpy.h>
+
+#include "chan_int.h"
+
+/* An ASK on its way to a device that is full. */
+struct chan_hello {
+	struct plx_pend pend;
+	struct plx_chans *cs;
+	struct plx_ep *ep;
+	struct plx_wire_chan_ask h;
+	uint32_t len;
+	uint8_t data[PLX_WIRE_CHAN_DATA_MAX];
+};
+_Static_assert(sizeof(struct chan_hello) <= PLX_WIRE_CHAN_DATA_MAX + 128, "its pool's objects");
+
+static uint32_t
+max_send(const struct plx_chans *cs, const struct plx_ep *ep)
+{
+	return RTE_MIN(cs->max_send, ep->peer->mtu - (uint32_t)sizeof(struct plx_wire_chan));
+}
+
+int
+chan_init(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint8_t attr, uint8_t state)
+{
+	int rc;
+
+	memset(c, 0, sizeof(*c));
+	rc = chan_number(cs, c);
+	if (rc != 0)
+		return rc;
+	c->chans = cs;
+	c->ep = ep;
+	c->attr = attr;
+	c->state = state;
+	ep->refs++;
+	LIST_INSERT_HEAD(&ep->chans, c, link);
+	chan_timer_init(c);
+	chan_msg_init(c);
+	plx_chan_set_timeout(c, cs->send_ticks);
+	plx_chan_set_keepalive(c, cs->keep_ticks);
+	return 0;
+}
+
+/* The channel is no more; its memory is the face's. */
+static void
+chan_fini(struct plx_chans *cs, struct plx_chan *c)
+{
+	if (c->owes_ack)
+		STAILQ_REMOVE(&cs->acks, c, plx_chan, ack_link);
+	chan_unstarve(cs, c);
+	chan_group_fini(cs, c);
+	plx_timer_disarm(cs->timers, &c->timer);
+	LIST_REMOVE(c, link);
+	c->ep->refs--;
+	chan_forget(cs, c);
+	c->state = PLX_CHAN_NONE;
+}
+
+static int
+hello_send(struct plx_pend *p)
+{
+	struct chan_hello *hello = container_of(p, struct chan_hello, pend);
+	struct plx_tx tx = {.peer = hello->ep->peer, .hdr = &hello->h, .hdr_len = sizeof(hello->h),
+		.data = hello->data, .len = hello->len, .op = PLX_WIRE_CHAN_ASK};
+	int rc = plx_peer_tx(&tx);
+
+	if (rc == 0)
+		plx_pool_put(&hello->cs->hellos, hello);
+	return rc;
+}
+
+static void
+hello_fail(struct plx_pend *p, int err)
+{
+	struct chan_hello *hello = container_of(p, struct chan_hello, pend);
+
+	(void)err; /* the channel's ep tells it */
+	plx_pool_put(&hello->cs->hellos, hello);
+}
+
+int
+plx_chan_ask(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint8_t attr,
+	const void *data, uint32_t len, uint64_t timeout_ticks)
+{
+	struct chan_hello *hello = plx_pool_get(&cs->hellos);
+	int rc;
+
+	if (hello == NULL)
+		return -ENOMEM;
+	rc = chan_init(cs, c, ep, attr, PLX_CHAN_CONNECTING);
+	if (rc != 0)
+		goto put;
+	rc = plx_ep_connect(ep);
+	if (rc != 0) { /* nobody is there: an event tells so */
+		plx_pool_put(&cs->hellos, hello);
+		chan_break(cs, c, -ECONNREFUSED);
+		return 0;
+	}
+	c->max_send = max_send(cs, ep);
+	if (timeout_ticks != 0) {
+		c->connect_ticks = rte_rdtsc() + timeout_ticks;
+		chan_timer_at(c, c->connect_ticks);
+	}
+	hello->pend.send = hello_send;
+	hello->pend.fail = hello_fail;
+	hello->pend.conn_id = c->id;
+	hello->cs = cs;
+	hello->ep = ep;
+	hello->h = (struct plx_wire_chan_ask){.from = c->id, .max = c->max_send, .attr = attr};
+	hello->len = len;
+	if (len != 0)
+		memcpy(hello->data, data, len);
+	rc = plx_ep_open(ep) ? hello_send(&hello->pend) : -EAGAIN;
+	if (rc == -EAGAIN)
+		plx_ep_pend(ep, &hello->pend);
+	else if (rc != 0)
+		hello_fail(&hello->pend, rc);
+	return 0;
+put:
+	plx_pool_put(&cs->hellos, hello);
+	return rc;
+}
+
+static void
+answer_send(struct plx_chans *cs, struct plx_ep *ep, const struct plx_wire_chan_answer *h)
+{
+	if (plx_ep_tx_ctl(ep, PLX_WIRE_CHAN_ANSWER, h, sizeof(*h)) == -ENOMEM)
+		PLX_STAT_INC(cs->stat.rx_drop_no_memory);
+}
+
+static void
+refuse(struct plx_chans *cs, struct plx_ep *ep, uint32_t to, int err)
+{
+	struct plx_wire_chan_answer h = {.to = to, .err = err};
+
+	PLX_STAT_INC(cs->stat.refused);
+	answer_send(cs, ep, &h);
+}
+
+void
+plx_chan_on_ask(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan_ask *h,
+	const uint8_t *data, uint32_t len)
+{
+	struct plx_ep *ep = plx_ep_of(cs->eps, src);
+	struct plx_chan_request *r;
+
+	if (ep == NULL) {
+		PLX_STAT_INC(cs->stat.rx_drop_no_memory);
+		return;
+	}
+	if (len > PLX_WIRE_CHAN_DATA_MAX || h->attr >= PLX_CHAN_UNICAST_N) {
+		PLX_STAT_INC(cs->stat.rx_drop_bad_len);
+		return;
+	}
+	r = cs->n_asks < PLX_CHAN_ASKS_MAX ? plx_pool_get(&cs->asks) : NULL;
+	if (r == NULL) {
+		refuse(cs, ep, h->from, -ECONNREFUSED);
+		return;
+	}
+	cs->n_asks++;
+	ep->refs++;
+	r->ep = ep;
+	r->ask = *h;
+	r->len = len;
+	if (len != 0)
+		memcpy(r->data, data, len);
+	r->item.chans = cs;
+	r->item.chan = NULL;
+	r->item.chan_id = 0;
+	r->item.kind = PLX_CHAN_REQUEST;
+	r->item.status = 0;
+	r->item.answered = false;
+	chan_tell(cs, &r->item);
+}
+
+int
+plx_chan_accept(struct plx_chans *cs, struct plx_chan_request *r, struct plx_chan *c)
+{
+	struct plx_wire_chan_answer h = {.to = r->ask.from};
+	int rc = chan_init(cs, c, r->ep, r->ask.attr, PLX_CHAN_ACCEPTING);
+
+	if (rc != 0)
+		return rc;
+	c->remote = r->ask.from;
+	if (plx_ep_connect(r->ep) != 0) {
+		chan_break(cs, c, -ECONNRESET);
+		return 0;
+	}
+	c->max_send = RTE_MIN(max_send(cs, r->ep), r->ask.max);
+	h.from = c->id;
+	h.max = c->max_send;
+	answer_send(cs, r->ep, &h);
+	return 0;
+}
+
+void
+plx_chan_reject(struct plx_chans *cs, struct plx_chan_request *r)
+{
+	refuse(cs, r->ep, r->ask.from, -ECONNREFUSED);
+}
+
+static void
+chan_open(struct plx_chans *cs, struct plx_chan *c, enum plx_chan_kind kind)
+{
+	PLX_STAT_INC(cs->stat.opened);
+	c->state = PLX_CHAN_OPEN;
+	chan_note(c, kind, 0);
+	if (c->keep_ticks != 0)
+		plx_chan_set_keepalive(c, c->keep_ticks);
+}
+
+/* For whom this was is not here: its sender's end is of no use. */
+static void
+stray(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t value)
+{
+	struct plx_ep *ep = plx_ep_of(cs->eps, src);
+
+	PLX_STAT_INC(cs->stat.rx_drop_no_chan);
+	if (ep != NULL)
+		chan_ctl(cs, ep, PLX_WIRE_CHAN_CLOSE, to, value);
+}
+
+void
+chan_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t id)
+{
+	stray(cs, src, 0, id);
+}
+
+void
+plx_chan_on_answer(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan_answer *h)
+{
+	struct plx_chan *c = chan_find(cs, src, h->to);
+
+	if (c == NULL || c->state != PLX_CHAN_CONNECTING) {
+		if (h->err == 0)
+			stray(cs, src, h->from, h->to);
+		return;
+	}
+	if (h->err != 0) {
+		chan_break(cs, c, -ECONNREFUSED);
+		return;
+	}
+	c->remote = h->from;
+	c->max_send = RTE_MIN(c->max_send, h->max);
+	chan_ctl(cs, c->ep, PLX_WIRE_CHAN_DONE, c->remote, 0);
+	chan_open(cs, c, PLX_CHAN_CONNECTED);
+}
+
+void
+chan_break(struct plx_chans *cs, struct plx_chan *c, int err)
+{
+	uint8_t was = c->state;
+
+	if (was != PLX_CHAN_CONNECTING && was != PLX_CHAN_ACCEPTING && was != PLX_CHAN_OPEN)
+		return;
+	c->state = PLX_CHAN_CLOSED;
+	atomic_store_explicit(&c->err, err, memory_order_relaxed);
+	if (was == PLX_CHAN_OPEN) {
+		chan_unstarve(cs, c);
+		chan_drop_ops(cs, c, err);
+		return;
+	}
+	/* The application has never had it. */
+	chan_fini(cs, c);
+	chan_note(c, was == PLX_CHAN_CONNECTING ? PLX_CHAN_CONNECTED : PLX_CHAN_ACCEPTED, err);
+}
+
+void
+plx_chan_joined(struct plx_chan *c)
+{
+	chan_note(c, PLX_CHAN_CONNECTED, 0);
+}
+
+void
+plx_chan_end(struct plx_chans *cs, struct plx_chan *c)
+{
+	uint32_t id = c->id;
+	bool tell = c->state == PLX_CHAN_OPEN && c->ep != &cs->nobody;
+
+	c->state = PLX_CHAN_CLOSED;
+	chan_drop_ops(cs, c, -ECONNRESET);
+	if (tell)
+		chan_ctl(cs, c->ep, PLX_WIRE_CHAN_CLOSE, c->remote, id);
+	chan_fini(cs, c);
+}
+
+static void
+on_close(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h)
+{
+	struct plx_chan *c = chan_find(cs, src, h->to);
+	const struct plx_ep *ep = src->user;
+
+	if (h->to == 0 && ep != NULL) { /* an answer to something stray: rare */
+		chan_group_leave(cs, ep, h->value);
+		LIST_FOREACH(c, &ep->chans, link) {
+			if (c->remote == h->value && c->state == PLX_CHAN_OPEN)
+				break;
+		}
+	}
+	if (c != NULL && (c->remote == h->value || c->state == PLX_CHAN_ACCEPTING))
+		chan_break(cs, c, -ECONNRESET);
+}
+
+/* What only an open channel gets. */
+static void
+on_open_ctl(struct plx_chans *cs, struct plx_chan *c, uint8_t op, const struct plx_wire_chan *h)
+{
+	c->heard = true;
+	switch (op) {
+	case PLX_WIRE_CHAN_PING:
+		chan_ctl(cs, c->ep, PLX_WIRE_CHAN_PONG, c->remote, 0);
+		break;
+	case PLX_WIRE_CHAN_RNR:
+		chan_on_rnr(cs, c, h->value);
+		break;
+	case PLX_WIRE_CHAN_READY:
+		c->rnr = false;
+		chan_push(cs, c);
+		break;
+	default: /* PONG, and DONE again */
+		break;
+	}
+}
+
+void
+plx_chan_on_ctl(struct plx_chans *cs, struct plx_peer *src, uint8_t op,
+	const struct plx_wire_chan *h)
+{
+	struct plx_chan *c;
+
+	if (op == PLX_WIRE_CHAN_CLOSE) {
+		on_close(cs, src, h);
+		return;
+	}
+	c = chan_find(cs, src, h->to);
+	if (c == NULL)
+		PLX_STAT_INC(cs->stat.rx_drop_no_chan);
+	else if (op == PLX_WIRE_CHAN_DONE && c->state == PLX_CHAN_ACCEPTING)
+		chan_open(cs, c, PLX_CHAN_ACCEPTED);
+	else if (c->state == PLX_CHAN_OPEN)
+		on_open_ctl(cs, c, op, h);
+}
+
+void
+plx_chans_ep_failed(struct plx_chans *cs, struct plx_ep *ep)
+{
+	struct plx_chan *c, *next;
+
+	if (!cs->on)
+		return;
+	chan_group_leave(cs, ep, 0);
+	for (c = LIST_FIRST(&ep->chans); c != NULL; c = next) {
+		next = LIST_NEXT(c, link);
+		chan_break(cs, c, c->state == PLX_CHAN_CONNECTING ? -ECONNREFUSED : -ECONNRESET);
+	}
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * chan_int.h - between the files of lib/chan
+ */
+#ifndef CHAN_INT_H
+#define CHAN_INT_H
+
+#include <errno.h>
+#include <string.h>
+
+#include "plx_chan.h"
+#include "plx_log.h"
+
+PLX_LOG_DECLARE(chan);
+
+/** @return the channel with this number, when it is one with this peer; else it is counted. */
+static inline struct plx_chan *
+chan_find(struct plx_chans *cs, struct plx_peer *src, uint32_t id)
+{
+	uint32_t i = id & (PLX_CHAN_MAX - 1);
+	struct plx_chan *c = likely(i < cs->n_slots) ? cs->slots[i].chan : NULL;
+
+	return likely(c != NULL && c->id == id && c->ep->peer == src) ? c : NULL;
+}
+
+static inline bool
+chan_reliable(const struct plx_chan *c)
+{
+	return c->attr < PLX_CHAN_UU;
+}
+
+/* chan.c */
+int chan_number(struct plx_chans *cs, struct plx_chan *c);
+void chan_forget(struct plx_chans *cs, struct plx_chan *c);
+/** Tell the application's side. */
+void chan_tell(struct plx_chans *cs, struct plx_chan_item *item);
+/** Tell of a channel's fate. */
+void chan_note(struct plx_chan *c, enum plx_chan_kind kind, int status);
+void chan_ctl(struct plx_chans *cs, struct plx_ep *ep, uint8_t op, uint32_t to, uint32_t value);
+
+/* chan_group.c */
+void chan_group_open(struct plx_chans *cs);
+void chan_group_fini(struct plx_chans *cs, struct plx_chan *c);
+/** A member is gone; with id 0 all that an ep has. */
+void chan_group_leave(struct plx_chans *cs, const struct plx_ep *ep, uint32_t id);
+/** @return the channel by which a group is received, or NULL */
+struct plx_chan *chan_group_find(struct plx_chans *cs, uint32_t id);
+void chan_group_post(struct plx_chans *cs, struct plx_chan_op *op);
+void chan_group_flush(struct plx_chans *cs);
+
+/* chan_conn.c */
+/** Make c a channel with ep, in a state. */
+int chan_init(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint8_t attr,
+	uint8_t state);
+/** The channel is of no use any more: what is on its way ends with err. */
+void chan_break(struct plx_chans *cs, struct plx_chan *c, int err);
+
+/** What came for a channel that is not here, or no longer open: its sender is told. */
+void chan_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t id);
+
+/** Give a message to the device. @return 0, -EAGAIN, or the ep's error */
+static inline int
+chan_tx(struct plx_ep *ep, uint8_t code, uint32_t to, uint32_t value, const struct plx_chan_op *op)
+{
+	struct plx_wire_chan h = {.to = to, .value = value};
+	struct plx_tx tx;
+	uint64_t word;
+
+	if (likely(op->len <= ep->peer->short_max)) {
+		memcpy(&word, &h, sizeof(word));
+		return plx_ep_tx_short(ep, code, word, op->data, op->len);
+	}
+	tx = (struct plx_tx){.peer = ep->peer, .hdr = &h, .hdr_len = sizeof(h), .data = op->data,
+		.len = op->len, .op = code};
+	return plx_peer_tx(&tx);
+}
+
+/* chan_msg.c */
+void chan_on_rnr(struct plx_chans *cs, struct plx_chan *c, uint32_t value);
+void chan_msg_init(struct plx_chan *c);
+void chan_push(struct plx_chans *cs, struct plx_chan *c);
+void chan_drop_ops(struct plx_chans *cs, struct plx_chan *c, int err);
+void chan_unstarve(struct plx_chans *cs, struct plx_chan *c);
+/** Let starved senders go on as far as there are buffers. */
+void chan_invite(struct plx_chans *cs);
+
+/* chan_time.c */
+void chan_timer_init(struct plx_chan *c);
+/** Look at the channel's timers at this time, or before. */
+void chan_timer_at(struct plx_chan *c, uint64_t due_ticks);
+
+#endif

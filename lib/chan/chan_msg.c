@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * chan_msg.c - operations of a channel: order, acknowledgement, receivers without buffers
+ *
+ * Design notes
+ * ops holds what is not over, in the order of issue; next is the first that is not all
+ * sent. On RO a message waits until all RMA before it is over, and RMA with a message
+ * holds up what follows until the message is sent. On RU the message of an RMA joins
+ * the end when the RMA is over.
+ *
+ * Numbers are given when a message is sent. After RNR next goes back to the message
+ * that found no buffer, and so do the numbers.
+ */
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_memcpy.h>
+
+#include "chan_int.h"
+
+static void
+op_end(struct plx_chans *cs, struct plx_chan_op *op, int status)
+{
+	op->item.status = status;
+	chan_tell(cs, &op->item);
+}
+
+/* Out of the list and over. */
+static void
+op_out(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op, int status)
+{
+	if (c->next == op)
+		c->next = TAILQ_NEXT(op, link);
+	TAILQ_REMOVE(&c->ops, op, link);
+	op_end(cs, op, status);
+}
+
+/* End what is acknowledged or moved. */
+static void
+reap(struct plx_chans *cs, struct plx_chan *c)
+{
+	struct plx_chan_op *op, *after;
+
+	for (op = TAILQ_FIRST(&c->ops); op != NULL && op != c->next; op = after) {
+		after = TAILQ_NEXT(op, link);
+		if (op->state == PLX_CHAN_OP_SENT && (int32_t)(op->seq - c->acked) < 0)
+			op_out(cs, c, op, 0);
+		else if (op->state == PLX_CHAN_OP_OVER)
+			op_out(cs, c, op, op->item.status);
+		else if (c->attr == PLX_CHAN_RO || op->state == PLX_CHAN_OP_SENT)
+			break;
+	}
+}
+
+static inline int
+msg_tx(struct plx_chan *c, const struct plx_chan_op *op)
+{
+	return chan_tx(c->ep, chan_reliable(c) ? PLX_WIRE_CHAN_MSG : PLX_WIRE_CHAN_LOSSY, c->remote,
+		c->tx_seq, op);
+}
+
+/* The message of op is with the device. */
+static inline void
+msg_sent(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
+{
+	PLX_STAT_INC(cs->stat.msgs);
+	op->seq = c->tx_seq++;
+	op->state = PLX_CHAN_OP_SENT;
+	c->next = TAILQ_NEXT(op, link);
+	if (unlikely(!chan_reliable(c)))
+		op_out(cs, c, op, 0);
+}
+
+/* RMA at the head of what is to be sent. @return whether to look at the next operation */
+static bool
+rma_step(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
+{
+	if (op->state == PLX_CHAN_OP_NEW) {
+		if (op->rma.fence && c->n_moves > 0)
+			return false;
+		PLX_STAT_INC(cs->stat.rmas);
+		op->state = PLX_CHAN_OP_MOVES;
+		c->n_moves++;
+		cs->move(cs, op);
+		return true;
+	}
+	if (op->state == PLX_CHAN_OP_MOVES && op->has_msg && c->attr == PLX_CHAN_RO)
+		return false;
+	c->next = TAILQ_NEXT(op, link);
+	return true;
+}
+
+/* @param open whether nothing of others waits before us. @return 0 or -EAGAIN the device is full */
+static int
+push(struct plx_chans *cs, struct plx_chan *c, bool open)
+{
+	struct plx_chan_op *op;
+	int rc = 0;
+
+	c->pushing = true;
+	while (rc == 0 && (op = c->next) != NULL && !c->rnr && c->state == PLX_CHAN_OPEN) {
+		if (op->rma.len != 0 && op->state != PLX_CHAN_OP_MSG &&
+			op->state != PLX_CHAN_OP_SENT) {
+			if (!rma_step(cs, c, op))
+				break;
+			continue;
+		}
+		if (c->n_moves > 0 && c->attr == PLX_CHAN_RO)
+			break;
+		rc = open ? msg_tx(c, op) : -EAGAIN;
+		if (rc == 0)
+			msg_sent(cs, c, op);
+	}
+	c->pushing = false;
+	reap(cs, c);
+	return rc == -EAGAIN ? rc : 0; /* any other is the ep's, which has failed */
+}
+
+static int
+pend_send(struct plx_pend *p)
+{
+	struct plx_chan *c = container_of(p, struct plx_chan, pend);
+	int rc = push(c->chans, c, true);
+
+	c->pended = rc == -EAGAIN;
+	return rc;
+}
+
+static void
+pend_fail(struct plx_pend *p, int err)
+{
+	(void)err; /* whoever fails it knows of the channel */
+	container_of(p, struct plx_chan, pend)->pended = false;
+}
+
+void
+chan_msg_init(struct plx_chan *c)
+{
+	TAILQ_INIT(&c->ops);
+	c->pend.send = pend_send;
+	c->pend.fail = pend_fail;
+	c->pend.conn_id = c->id;
+}
+
+void
+chan_push(struct plx_chans *cs, struct plx_chan *c)
+{
+	if (c->pended || c->pushing)
+		return;
+	if (push(cs, c, plx_ep_open(c->ep)) == -EAGAIN) {
+		c->pended = true;
+		plx_ep_pend(c->ep, &c->pend);
+	}
+}
+
+static __rte_noinline void
+post_timed(struct plx_chan *c, struct plx_chan_op *op)
+{
+	op->due_ticks = rte_rdtsc() + c->send_ticks;
+	chan_timer_at(c, op->due_ticks);
+}
+
+void
+plx_chan_post(struct plx_chans *cs, struct plx_chan_op *op)
+{
+	struct plx_chan *c = op->item.chan;
+
+	if (unlikely(c->state != PLX_CHAN_OPEN)) {
+		op_end(cs, op, c->err != 0 ? c->err : -ECONNRESET);
+		return;
+	}
+	op->state = PLX_CHAN_OP_NEW;
+	op->due_ticks = 0;
+	if (unlikely(c->attr >= PLX_CHAN_UNICAST_N)) {
+		chan_group_post(cs, op);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&c->ops, op, link);
+	if (unlikely(c->send_ticks != 0))
+		post_timed(c, op);
+	if (c->next != NULL)
+		return; /* behind others */
+	/* By far the most: a message that nothing is in the way of. */
+	if (likely(op->rma.len == 0 && plx_ep_open(c->ep) && !c->rnr && c->n_moves == 0 &&
+		    msg_tx(c, op) == 0)) {
+		msg_sent(cs, c, op);
+		return;
+	}
+	c->next = op;
+	chan_push(cs, c);
+}
+
+void
+plx_chan_moved(struct plx_chans *cs, struct plx_chan_op *op, int err)
+{
+	struct plx_chan *c = op->item.chan;
+
+	c->n_moves--;
+	if (unlikely(c->state != PLX_CHAN_OPEN)) {
+		op_out(cs, c, op, err != 0 && c->err == 0 ? err : c->err);
+		return;
+	}
+	op->state = PLX_CHAN_OP_OVER;
+	op->item.status = err;
+	if (err == 0 && op->has_msg) {
+		op->state = PLX_CHAN_OP_MSG;
+		if (c->next != op) {
+			TAILQ_REMOVE(&c->ops, op, link);
+			TAILQ_INSERT_TAIL(&c->ops, op, link);
+			if (c->next == NULL)
+				c->next = op;
+		}
+	}
+	if (!c->pushing) {
+		chan_push(cs, c);
+		reap(cs, c);
+	}
+}
+
+void
+chan_drop_ops(struct plx_chans *cs, struct plx_chan *c, int err)
+{
+	struct plx_chan_op *op;
+
+	/* What moves comes back through plx_chan_moved(). */
+	if (c->n_moves > 0 || c->pended)
+		plx_ep_cancel(c->ep, c->id, err);
+	while ((op = TAILQ_FIRST(&c->ops)) != NULL)
+		op_out(cs, c, op, op->state == PLX_CHAN_OP_OVER ? op->item.status : err);
+}
+
+/* --- what comes back --- */
+
+/* All messages before this number have been taken. @return whether that makes sense */
+static inline bool
+acked(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
+{
+	if (unlikely(value - c->acked > c->tx_seq - c->acked)) {
+		PLX_STAT_INC(cs->stat.rx_drop_bad_value);
+		return false;
+	}
+	c->acked = value;
+	c->heard = true;
+	reap(cs, c);
+	return true;
+}
+
+void
+plx_chan_on_ack(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h)
+{
+	struct plx_chan *c = chan_find(cs, src, h->to);
+
+	if (likely(c != NULL && c->state == PLX_CHAN_OPEN))
+		acked(cs, c, h->value);
+	else
+		PLX_STAT_INC(cs->stat.rx_drop_no_chan);
+}
+
+void
+chan_on_rnr(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
+{
+	struct plx_chan_op *op;
+
+	if (!acked(cs, c, value))
+		return;
+	PLX_STAT_INC(cs->stat.rnr_heard);
+	TAILQ_FOREACH(op, &c->ops, link) {
+		if (op == c->next || op->state == PLX_CHAN_OP_SENT)
+			break;
+	}
+	c->next = op;
+	c->tx_seq = value;
+	c->rnr = true;
+}
+
+/* --- what arrives --- */
+
+static struct plx_chan_rx *
+rx_get(struct plx_chans *cs, uint32_t len)
+{
+	bool is_long = len > PLX_CHAN_RX_SHORT;
+	struct plx_chan_rx *rx = plx_pool_get(is_long ? &cs->rx_long : &cs->rx_short);
+
+	if (likely(rx != NULL)) {
+		PLX_STAT_INC(cs->rx_used);
+		rx->is_long = is_long;
+	}
+	return rx;
+}
+
+static inline void
+rx_deliver(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_rx *rx, const uint8_t *data,
+	uint32_t len)
+{
+	PLX_STAT_INC(cs->stat.rx_msgs);
+	rx->item.chans = cs;
+	rx->item.chan = c;
+	rx->item.chan_id = c->id;
+	rx->item.kind = PLX_CHAN_RECV;
+	rx->len = len;
+	rx->data = rx->bytes;
+	if (len == 8)
+		memcpy(rx->bytes, data, 8);
+	else if (len != 0)
+		rte_memcpy(rx->data, data, len);
+	chan_tell(cs, &rx->item);
+}
+
+void
+chan_unstarve(struct plx_chans *cs, struct plx_chan *c)
+{
+	if (c->starved)
+		TAILQ_REMOVE(&cs->starved, c, starved_link);
+	if (c->invited)
+		cs->n_invited--;
+	c->starved = c->invited = false;
+	if (!TAILQ_EMPTY(&cs->starved))
+		chan_invite(cs);
+}
+
+void
+chan_invite(struct plx_chans *cs)
+{
+	struct plx_chan *c;
+
+	while ((c = TAILQ_FIRST(&cs->starved)) != NULL &&
+		cs->rx_used + cs->n_invited < cs->rx_max) {
+		TAILQ_REMOVE(&cs->starved, c, starved_link);
+		c->starved = false;
+		c->invited = true;
+		cs->n_invited++;
+		chan_ctl(cs, c->ep, PLX_WIRE_CHAN_READY, c->remote, 0);
+	}
+}
+
+static __rte_noinline void
+starve(struct plx_chans *cs, struct plx_chan *c)
+{
+	PLX_STAT_INC(cs->stat.rnr_told);
+	c->starved = true;
+	TAILQ_INSERT_TAIL(&cs->starved, c, starved_link);
+	chan_ctl(cs, c->ep, PLX_WIRE_CHAN_RNR, c->remote, c->rx_next);
+}
+
+/* The one who was told READY has come. */
+static __rte_noinline void
+invited_came(struct plx_chans *cs, struct plx_chan *c)
+{
+	c->invited = false;
+	cs->n_invited--;
+}
+
+/* The channel that a message is for, when it may have one of len bytes. */
+static inline struct plx_chan *
+rx_chan(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t len)
+{
+	struct plx_chan *c = chan_find(cs, src, to);
+
+	if (unlikely(c == NULL || c->state != PLX_CHAN_OPEN)) {
+		chan_stray(cs, src, to);
+		return NULL;
+	}
+	if (unlikely(len > cs->max_send)) {
+		PLX_STAT_INC(cs->stat.rx_drop_bad_len);
+		return NULL;
+	}
+	c->heard = true;
+	return c;
+}
+
+void
+plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h,
+	const uint8_t *data, uint32_t len)
+{
+	struct plx_chan *c = rx_chan(cs, src, h->to, len);
+	struct plx_chan_rx *rx;
+
+	if (unlikely(c == NULL))
+		return;
+	if (unlikely(h->value != c->rx_next || c->starved || !chan_reliable(c))) {
+		PLX_STAT_INC(cs->stat.rx_again);
+		return;
+	}
+	if (unlikely(c->invited))
+		invited_came(cs, c);
+	rx = likely(cs->rx_used < cs->rx_max) ? rx_get(cs, len) : NULL;
+	if (unlikely(rx == NULL)) {
+		starve(cs, c);
+		return;
+	}
+	c->rx_next++;
+	if (!c->owes_ack) {
+		c->owes_ack = true;
+		STAILQ_INSERT_TAIL(&cs->acks, c, ack_link);
+	}
+	rx_deliver(cs, c, rx, data, len);
+}
+
+void
+plx_chan_on_lossy(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h,
+	const uint8_t *data, uint32_t len)
+{
+	struct plx_chan *c = chan_group_find(cs, h->to);
+	struct plx_chan_rx *rx;
+
+	if (c == NULL || len > cs->max_send)
+		c = rx_chan(cs, src, h->to, len);
+	if (c == NULL)
+		return;
+	rx = cs->rx_used < cs->rx_max && !chan_reliable(c) ? rx_get(cs, len) : NULL;
+	if (rx == NULL)
+		PLX_STAT_INC(cs->stat.rx_drop_no_buf);
+	else
+		rx_deliver(cs, c, rx, data, len);
+}

@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * chan_test.c - channels on the fake device: connecting, order, receivers without buffers, time
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "plx_region.h"
+#include "plx_unit.h"
+#include "plx_unit_worker.h"
+
+#define MAX_SEND 4096u
+#define RX_MAX	 8u
+
+/* A worker and what it was told. */
+struct side {
+	struct plx_worker *w;
+	struct plx_chan c;
+	struct plx_chan_items items;
+	unsigned n;
+};
+
+static struct side s[2];
+static struct plx_conf conf;
+static uint8_t bytes[MAX_SEND];
+
+static void
+deliver(struct plx_chans *cs, struct plx_chan_item *item)
+{
+	struct side *side = cs->user;
+
+	STAILQ_INSERT_TAIL(&side->items, item, link);
+	side->n++;
+}
+
+static void
+begin(void)
+{
+	struct unit_workers u;
+
+	fake_reset(31);
+	unit_workers_conf(&u);
+	unit_workers_set(&u, "rma.scheme", "message");
+	conf = u.conf;
+	unit_fill(bytes, sizeof(bytes), 3);
+	for (unsigned i = 0; i < 2; i++) {
+		struct plx_worker_params params = {.conf = &conf, .chan_deliver = deliver,
+			.chan_max_send = MAX_SEND, .chan_rx_max = RX_MAX};
+
+		memset(&s[i], 0, sizeof(s[i]));
+		STAILQ_INIT(&s[i].items);
+		UNIT_EQ_FATAL(plx_worker_create(&params, &s[i].w), 0);
+		s[i].w->chans.user = &s[i];
+	}
+}
+
+static void
+turns(unsigned n)
+{
+	for (unsigned i = 0; i < 2 * n; i++) {
+		if (s[i % 2].w != NULL)
+			plx_worker_turn(s[i % 2].w);
+	}
+}
+
+/* The oldest item of a side, of this kind. */
+static struct plx_chan_item *
+take(unsigned i, enum plx_chan_kind kind)
+{
+	struct plx_chan_item *item;
+
+	for (unsigned k = 0; k < 200 && s[i].n == 0; k++)
+		turns(1);
+	UNIT_TRUE_FATAL(s[i].n > 0);
+	item = STAILQ_FIRST(&s[i].items);
+	STAILQ_REMOVE_HEAD(&s[i].items, link);
+	s[i].n--;
+	UNIT_EQ_FATAL(item->kind, kind);
+	return item;
+}
+
+/* Take it, see how it ended, and give it back. */
+static void
+taken(unsigned i, enum plx_chan_kind kind, int status)
+{
+	struct plx_chan_item *item = take(i, kind);
+
+	UNIT_EQ(item->status, status);
+	if (kind == PLX_CHAN_SENT)
+		plx_chan_op_put(&s[i].w->chans, container_of(item, struct plx_chan_op, item));
+	else
+		plx_chan_item_put(&s[i].w->chans, item);
+}
+
+static void
+ask(uint8_t attr, uint64_t timeout_us)
+{
+	uint8_t packed[PLX_WIRE_ADDR_MAX];
+	struct plx_wire_addr addr;
+	struct plx_chan_asked a = {.addr = &addr, .data = bytes, .len = 1000, .attr = attr,
+		.timeout_us = timeout_us};
+
+	UNIT_TRUE_FATAL(plx_worker_addr(s[1].w, packed, sizeof(packed)) > 0);
+	UNIT_EQ_FATAL(plx_wire_addr_unpack(packed, &addr), 0);
+	UNIT_EQ_FATAL(plx_worker_chan_ask(s[0].w, &a, &s[0].c), 0);
+}
+
+static struct plx_chan_request *
+asked(void)
+{
+	struct plx_chan_item *item = take(1, PLX_CHAN_REQUEST);
+
+	return container_of(item, struct plx_chan_request, item);
+}
+
+static void
+open_with(uint8_t attr)
+{
+	struct plx_chan_request *r;
+
+	begin();
+	ask(attr, 0);
+	r = asked();
+	UNIT_EQ(r->ask.attr, attr);
+	UNIT_EQ(r->len, 1000);
+	UNIT_SAME(r->data, bytes, 1000);
+	UNIT_EQ(plx_worker_chan_answer(s[1].w, r, &s[1].c), 0);
+	plx_chan_item_put(&s[1].w->chans, &r->item);
+	taken(0, PLX_CHAN_CONNECTED, 0);
+	taken(1, PLX_CHAN_ACCEPTED, 0);
+}
+
+/* All that pools gave out has come back. */
+static void
+end(void)
+{
+	turns(20);
+	for (unsigned i = 0; i < 2; i++) {
+		struct plx_chans *cs;
+
+		if (s[i].w == NULL)
+			continue;
+		cs = &s[i].w->chans;
+		UNIT_EQ(s[i].n, 0);
+		UNIT_EQ(cs->rx_used + cs->n_asks + cs->n_invited, 0);
+		UNIT_EQ(cs->rx_short.n_free, cs->rx_short.n_objs);
+		UNIT_EQ(cs->rx_long.n_free, cs->rx_long.n_objs);
+		UNIT_EQ(cs->notes.n_free, cs->notes.n_objs);
+		UNIT_EQ(cs->asks.n_free, cs->asks.n_objs);
+		UNIT_EQ(cs->hellos.n_free, cs->hellos.n_objs);
+		UNIT_EQ(cs->ops.n_free, cs->ops.n_objs);
+		UNIT_EQ(s[i].w->chan_reqs.pool.n_free, s[i].w->chan_reqs.pool.n_objs);
+		UNIT_TRUE(TAILQ_EMPTY(&cs->starved) && STAILQ_EMPTY(&cs->acks));
+	}
+	for (unsigned i = 0; i < 2; i++)
+		plx_worker_destroy(s[i].w);
+}
+
+static void
+close_both(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		if (s[i].c.id != 0)
+			plx_worker_chan_end(s[i].w, &s[i].c);
+	}
+	end();
+}
+
+static struct plx_chan_op *
+op_new(unsigned i, uint32_t len)
+{
+	struct plx_chan_op *op = plx_chan_op_get(&s[i].w->chans);
+
+	op->item.chans = &s[i].w->chans;
+	op->item.chan = &s[i].c;
+	op->item.chan_id = s[i].c.id;
+	op->item.kind = PLX_CHAN_SENT;
+	op->data = bytes;
+	op->len = len;
+	op->own_buf = false;
+	op->rma.len = 0;
+	return op;
+}
+
+static void
+send_one(unsigned i, uint32_t len)
+{
+	plx_worker_chan_post(s[i].w, op_new(i, len));
+}
+
+/* A message of this length comes, with what was sent. */
+static void
+received(unsigned i, uint32_t len)
+{
+	struct plx_chan_item *item = take(i, PLX_CHAN_RECV);
+	struct plx_chan_rx *rx = container_of(item, struct plx_chan_rx, item);
+
+	UNIT_EQ(rx->len, len);
+	UNIT_EQ((uintptr_t)rx->data % 8, 0);
+	UNIT_SAME(rx->data, bytes, len);
+	plx_chan_item_put(&s[i].w->chans, &rx->item);
+}
+
+/* -- connecting -- */
+
+static void
+both_sides_agree_on_a_channel(void)
+{
+	for (uint8_t attr = 0; attr < PLX_CHAN_UNICAST_N; attr++) {
+		open_with(attr);
+		UNIT_EQ(s[0].c.remote, s[1].c.id);
+		UNIT_EQ(s[1].c.remote, s[0].c.id);
+		UNIT_EQ(s[0].c.max_send, s[1].c.max_send);
+		close_both();
+	}
+}
+
+static void
+a_request_that_is_rejected_is_refused(void)
+{
+	struct plx_chan_request *r;
+
+	begin();
+	ask(PLX_CHAN_RO, 0);
+	r = asked();
+	UNIT_EQ(plx_worker_chan_answer(s[1].w, r, NULL), 0);
+	plx_chan_item_put(&s[1].w->chans, &r->item);
+	taken(0, PLX_CHAN_CONNECTED, -ECONNREFUSED);
+	end();
+}
+
+/* The server says yes when the client has given up: neither has a channel. */
+static void
+a_late_answer_opens_nothing(void)
+{
+	struct plx_chan_request *r;
+
+	begin();
+	ask(PLX_CHAN_RO, 1);
+	r = asked();
+	plx_timers_run(&s[0].w->timers, rte_rdtsc() + rte_get_tsc_hz());
+	taken(0, PLX_CHAN_CONNECTED, -ETIMEDOUT);
+	UNIT_EQ(plx_worker_chan_answer(s[1].w, r, &s[1].c), 0);
+	plx_chan_item_put(&s[1].w->chans, &r->item);
+	taken(1, PLX_CHAN_ACCEPTED, -ECONNRESET);
+	end();
+}
+
+static void
+the_death_of_the_peer_ends_connecting(void)
+{
+	begin();
+	ask(PLX_CHAN_RU, 0);
+	turns(5);
+	fake_kill(s[1].w->queues[0]);
+	plx_worker_destroy(s[1].w);
+	s[1].w = NULL;
+	for (unsigned i = 0; i < 100 && s[0].n == 0; i++) {
+		unit_check_peers(s[0].w);
+		turns(1);
+	}
+	taken(0, PLX_CHAN_CONNECTED, -ECONNREFUSED);
+	end();
+}
+
+/* -- messages -- */
+
+static void
+messages_of_all_lengths_arrive_in_order(void)
+{
+	const uint32_t lens[] = {0, 1, 8, PLX_CHAN_RX_SHORT, PLX_CHAN_RX_SHORT + 1, 500};
+
+	for (uint8_t attr = 0; attr < PLX_CHAN_UNICAST_N; attr++) {
+		open_with(attr);
+		for (unsigned i = 0; i < 600; i++) {
+			unsigned from = i % 2;
+			uint32_t len = i % 7 == 6 ? s[from].c.max_send : lens[i % 7];
+
+			send_one(from, len);
+			if (attr == PLX_CHAN_UU)
+				taken(from, PLX_CHAN_SENT, 0);
+			received(1 - from, len);
+			if (attr != PLX_CHAN_UU)
+				taken(from, PLX_CHAN_SENT, 0);
+		}
+		close_both();
+	}
+}
+
+static void
+a_full_device_delays_and_loses_nothing(void)
+{
+	unsigned n_sent = 0, n_received = 0;
+
+	open_with(PLX_CHAN_RO);
+	fake.depth = 3;
+	fake.full_percent = 30;
+	fake.delay_max = 3;
+	for (unsigned i = 0; i < 300; i++)
+		send_one(0, i % 200);
+	while (n_received < 300) {
+		if (s[1].n == 0)
+			turns(1);
+		while (s[1].n > 0)
+			received(1, n_received++ % 200);
+	}
+	while (n_sent++ < 300)
+		taken(0, PLX_CHAN_SENT, 0);
+	close_both();
+}
+
+/* -- receivers without buffers -- */
+
+static void
+a_sender_waits_for_buffers_and_goes_on_in_order(void)
+{
+	open_with(PLX_CHAN_RU);
+	for (unsigned i = 0; i < 3 * RX_MAX; i++)
+		send_one(0, i);
+	turns(20);
+	UNIT_EQ(s[1].n, RX_MAX);
+	UNIT_EQ(s[0].n, RX_MAX);
+	UNIT_EQ(s[1].w->chans.stat.rnr_told, 1);
+	UNIT_EQ(s[0].w->chans.stat.rnr_heard, 1);
+	for (unsigned i = 0; i < 3 * RX_MAX; i++)
+		received(1, i);
+	for (unsigned i = 0; i < 3 * RX_MAX; i++)
+		taken(0, PLX_CHAN_SENT, 0);
+	close_both();
+}
+
+static void
+unreliable_messages_without_a_buffer_are_counted(void)
+{
+	open_with(PLX_CHAN_UU);
+	for (unsigned i = 0; i < RX_MAX + 5; i++) {
+		send_one(0, 8);
+		taken(0, PLX_CHAN_SENT, 0);
+	}
+	turns(10);
+	UNIT_EQ(s[1].n, RX_MAX);
+	UNIT_EQ(s[1].w->chans.stat.rx_drop_no_buf, 5);
+	while (s[1].n > 0)
+		received(1, 8);
+	close_both();
+}
+
+/* Whom the buffer is for has gone: the next one is told. */
+static void
+an_invitation_is_not_lost_with_its_channel(void)
+{
+	open_with(PLX_CHAN_RO);
+	for (unsigned i = 0; i < RX_MAX + 1; i++)
+		send_one(0, 8);
+	turns(10);
+	UNIT_EQ(s[1].w->chans.stat.rnr_told, 1);
+	plx_worker_chan_end(s[0].w, &s[0].c);
+	for (unsigned i = 0; i < RX_MAX; i++) {
+		struct plx_chan_item *item = take(0, PLX_CHAN_SENT);
+
+		plx_chan_op_put(&s[0].w->chans, container_of(item, struct plx_chan_op, item));
+	}
+	taken(0, PLX_CHAN_SENT, -ECONNRESET);
+	while (s[1].n > 0)
+		received(1, 8);
+	turns(5);
+	UNIT_TRUE(TAILQ_EMPTY(&s[1].w->chans.starved));
+	close_both();
+}
+
+/* -- RMA -- */
+
+static uint8_t target[100000];
+
+static struct plx_chan_op *
+rma_new(const struct plx_region_key *key, uint64_t len, bool get, bool has_msg)
+{
+	static uint8_t local[sizeof(target)];
+	struct plx_chan_op *op = op_new(0, 3);
+
+	op->has_msg = has_msg;
+	op->rma.len = len;
+	op->rma.local = local;
+	op->rma.remote = (uintptr_t)target;
+	op->rma.index = key->index;
+	op->rma.gen = key->gen;
+	op->rma.token = key->token;
+	op->rma.get = get;
+	op->rma.fence = false;
+	return op;
+}
+
+/* A message, RMA with one, a message: they come and end as they were issued. */
+static void
+on_ro_the_message_of_an_rma_comes_in_its_place(void)
+{
+	struct plx_region_key key;
+
+	open_with(PLX_CHAN_RO);
+	UNIT_EQ_FATAL(plx_region_add((uintptr_t)target, sizeof(target),
+		PLX_REGION_READ | PLX_REGION_WRITE, &key), 0);
+	for (unsigned i = 0; i < 6; i++) {
+		struct plx_chan_op *op[3] = {op_new(0, 1), rma_new(&key, sizeof(target), i % 2, true),
+			op_new(0, 2)};
+		const uint32_t lens[] = {1, 3, 2};
+
+		for (unsigned k = 0; k < 3; k++)
+			plx_worker_chan_post(s[0].w, op[k]);
+		for (unsigned k = 0; k < 3; k++)
+			received(1, lens[k]);
+		for (unsigned k = 0; k < 3; k++) {
+			UNIT_TRUE(take(0, PLX_CHAN_SENT) == &op[k]->item);
+			UNIT_EQ(op[k]->item.status, 0);
+			plx_chan_op_put(&s[0].w->chans, op[k]);
+		}
+	}
+	UNIT_EQ(s[1].w->rma.stat.fetches, 3);
+	plx_region_remove(&key);
+	close_both();
+}
+
+/* By messages, from then on. */
+static void
+a_target_that_may_not_fetch_is_written_to(void)
+{
+	struct plx_region_key key;
+
+	open_with(PLX_CHAN_RU);
+	fake.refuse_percent = 100;
+	UNIT_EQ_FATAL(plx_region_add((uintptr_t)target, sizeof(target), PLX_REGION_WRITE, &key), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		struct plx_chan_op *op = rma_new(&key, sizeof(target), false, false);
+
+		unit_fill(op->rma.local, sizeof(target), i);
+		plx_worker_chan_post(s[0].w, op);
+		taken(0, PLX_CHAN_SENT, 0);
+		UNIT_TRUE(unit_is_filled(target, sizeof(target), i));
+	}
+	UNIT_EQ(s[1].w->rma.stat.fetches, 1);
+	plx_region_remove(&key);
+	close_both();
+}
+
+static void
+an_rma_that_is_refused_sends_no_message(void)
+{
+	struct plx_region_key key, none = {.index = 1, .gen = 1, .token = 1};
+
+	open_with(PLX_CHAN_RU);
+	UNIT_EQ_FATAL(plx_region_add((uintptr_t)target, sizeof(target), PLX_REGION_READ, &key), 0);
+	plx_worker_chan_post(s[0].w, rma_new(&key, 10, false, true));
+	taken(0, PLX_CHAN_SENT, -EOPNOTSUPP);
+	plx_worker_chan_post(s[0].w, rma_new(&key, sizeof(target) + 1, true, true));
+	taken(0, PLX_CHAN_SENT, -EKEYREJECTED);
+	none.index = key.index;
+	plx_worker_chan_post(s[0].w, rma_new(&none, 10, true, true));
+	taken(0, PLX_CHAN_SENT, -EKEYREJECTED);
+	turns(10);
+	UNIT_EQ(s[1].n, 0);
+	plx_region_remove(&key);
+	close_both();
+}
+
+static void
+the_end_of_a_channel_ends_its_rma(void)
+{
+	struct plx_region_key key;
+
+	open_with(PLX_CHAN_RO);
+	UNIT_EQ_FATAL(plx_region_add((uintptr_t)target, sizeof(target), PLX_REGION_WRITE, &key), 0);
+	fake_block(s[0].w->queues[0], true);
+	for (unsigned i = 0; i < 3; i++)
+		plx_worker_chan_post(s[0].w, rma_new(&key, sizeof(target), false, true));
+	plx_worker_chan_end(s[0].w, &s[0].c);
+	fake_block(s[0].w->queues[0], false);
+	for (unsigned i = 0; i < 3; i++)
+		taken(0, PLX_CHAN_SENT, -ECONNRESET);
+	plx_region_remove(&key);
+	close_both();
+}
+
+/* -- groups -- */
+
+static void
+a_group_reaches_who_is_in_it(void)
+{
+	uint8_t packed[PLX_WIRE_ADDR_MAX];
+	struct plx_wire_addr addr;
+
+	begin();
+	UNIT_EQ_FATAL(plx_worker_chan_join(s[0].w, &s[0].c, PLX_CHAN_MC_TX, 77), 0);
+	UNIT_EQ_FATAL(plx_worker_chan_join(s[1].w, &s[1].c, PLX_CHAN_MC_RX, 77), 0);
+	send_one(0, 8);
+	taken(0, PLX_CHAN_SENT, 0); /* to nobody */
+	UNIT_TRUE_FATAL(plx_worker_addr(s[0].w, packed, sizeof(packed)) > 0);
+	UNIT_EQ_FATAL(plx_wire_addr_unpack(packed, &addr), 0);
+	for (unsigned i = 0; i < 2; i++) /* the second time it is known */
+		UNIT_EQ(plx_worker_chan_meet(s[1].w, &s[1].c, &addr, s[0].c.id), 0);
+	send_one(0, 500);
+	taken(0, PLX_CHAN_SENT, 0);
+	received(1, 500);
+	plx_worker_chan_end(s[1].w, &s[1].c);
+	for (unsigned i = 0; i < 3; i++) {
+		send_one(0, 8);
+		taken(0, PLX_CHAN_SENT, 0);
+		turns(3);
+	}
+	UNIT_EQ(s[1].w->chans.stat.rx_drop_no_chan, 1); /* it was told once */
+	UNIT_TRUE(LIST_EMPTY(&s[0].c.members));
+	close_both();
+}
+
+/* -- closing -- */
+
+static void
+what_is_on_its_way_to_a_closed_channel_ends_so(void)
+{
+	open_with(PLX_CHAN_RO);
+	plx_worker_chan_end(s[1].w, &s[1].c);
+	send_one(0, 8);
+	send_one(0, 8);
+	taken(0, PLX_CHAN_SENT, -ECONNRESET);
+	taken(0, PLX_CHAN_SENT, -ECONNRESET);
+	UNIT_EQ(plx_chan_err(&s[0].c), -ECONNRESET);
+	send_one(0, 8);
+	taken(0, PLX_CHAN_SENT, -ECONNRESET);
+	close_both();
+}
+
+/* -- time -- */
+
+static void
+a_send_that_waits_too_long_breaks_the_channel(void)
+{
+	for (unsigned starved = 0; starved < 2; starved++) {
+		open_with(PLX_CHAN_RO);
+		plx_chan_set_timeout(&s[0].c, plx_chan_ticks(&s[0].w->chans, 1000000));
+		for (unsigned i = 0; starved && i < RX_MAX; i++)
+			send_one(0, 8);
+		turns(10);
+		for (unsigned i = 0; starved && i < RX_MAX; i++)
+			taken(0, PLX_CHAN_SENT, 0);
+		send_one(0, 8);
+		send_one(0, 8);
+		if (starved)
+			turns(10);
+		plx_timers_run(&s[0].w->timers, rte_rdtsc() + rte_get_tsc_hz() / 2);
+		UNIT_EQ(s[0].n, 0);
+		plx_timers_run(&s[0].w->timers, rte_rdtsc() + 2 * rte_get_tsc_hz());
+		taken(0, PLX_CHAN_SENT, starved ? -ENOSR : -ETIMEDOUT);
+		taken(0, PLX_CHAN_SENT, starved ? -ENOSR : -ETIMEDOUT);
+		UNIT_EQ(s[0].w->chans.stat.timeouts, 1);
+		turns(10);
+		while (s[1].n > 0)
+			received(1, 8);
+		UNIT_EQ(plx_chan_err(&s[1].c), -ECONNRESET);
+		close_both();
+	}
+}
+
+static void
+silence_is_told_once_and_only_of_a_peer_that_is_silent(void)
+{
+	uint64_t now = rte_rdtsc(), period;
+
+	open_with(PLX_CHAN_RO);
+	period = plx_chan_ticks(&s[0].w->chans, 1000000);
+	plx_chan_set_keepalive(&s[0].c, period);
+	for (unsigned i = 0; i < 5; i++) {
+		now += 2 * period;
+		plx_timers_run(&s[0].w->timers, now);
+		turns(5); /* it answers */
+	}
+	UNIT_EQ(s[0].n, 0);
+	UNIT_EQ(s[0].w->chans.stat.keepalives, 5);
+	for (unsigned i = 0; i < 5; i++) {
+		now += 2 * period;
+		plx_timers_run(&s[0].w->timers, now);
+	}
+	UNIT_EQ(s[0].n, 1);
+	taken(0, PLX_CHAN_SILENCE, 0);
+	UNIT_EQ(s[0].c.keep_ticks, 0);
+	send_one(0, 8); /* it is a channel all the same */
+	received(1, 8);
+	taken(0, PLX_CHAN_SENT, 0);
+	close_both();
+}
+
+/* -- nonsense -- */
+
+static void
+what_makes_no_sense_changes_nothing(void)
+{
+	struct plx_wire_chan h = {.to = s[0].c.id, .value = 5};
+	struct plx_wire_chan_ask bad = {.attr = PLX_CHAN_UNICAST_N};
+	struct plx_chans *cs;
+	struct plx_peer *src;
+
+	open_with(PLX_CHAN_RO);
+	cs = &s[0].w->chans;
+	src = s[0].c.ep->peer;
+	h.to = s[0].c.id;
+	plx_chan_on_ack(cs, src, &h); /* of what was never sent */
+	plx_chan_on_ctl(cs, src, PLX_WIRE_CHAN_RNR, &h);
+	UNIT_EQ(cs->stat.rx_drop_bad_value, 2);
+	plx_chan_on_msg(cs, src, &h, bytes, 8); /* of another number */
+	UNIT_EQ(cs->stat.rx_again, 1);
+	h.value = 0;
+	plx_chan_on_msg(cs, src, &h, bytes, MAX_SEND + 1);
+	plx_chan_on_ask(cs, src, &bad, bytes, 0);
+	UNIT_EQ(cs->stat.rx_drop_bad_len, 2);
+	h.to = s[0].c.id + 1;
+	plx_chan_on_msg(cs, src, &h, bytes, 8); /* for nobody */
+	plx_chan_on_ack(cs, src, &h);
+	UNIT_EQ(cs->stat.rx_drop_no_chan, 2);
+	send_one(0, 8);
+	received(1, 8);
+	taken(0, PLX_CHAN_SENT, 0);
+	UNIT_EQ(s[0].n, 0);
+	close_both();
+}
+
+int
+main(void)
+{
+	CU_TestInfo tests[] = {
+		UNIT_TEST(both_sides_agree_on_a_channel),
+		UNIT_TEST(a_request_that_is_rejected_is_refused),
+		UNIT_TEST(a_late_answer_opens_nothing),
+		UNIT_TEST(the_death_of_the_peer_ends_connecting),
+		UNIT_TEST(messages_of_all_lengths_arrive_in_order),
+		UNIT_TEST(a_full_device_delays_and_loses_nothing),
+		UNIT_TEST(a_sender_waits_for_buffers_and_goes_on_in_order),
+		UNIT_TEST(unreliable_messages_without_a_buffer_are_counted),
+		UNIT_TEST(an_invitation_is_not_lost_with_its_channel),
+		UNIT_TEST(on_ro_the_message_of_an_rma_comes_in_its_place),
+		UNIT_TEST(a_target_that_may_not_fetch_is_written_to),
+		UNIT_TEST(an_rma_that_is_refused_sends_no_message),
+		UNIT_TEST(the_end_of_a_channel_ends_its_rma),
+		UNIT_TEST(a_group_reaches_who_is_in_it),
+		UNIT_TEST(what_is_on_its_way_to_a_closed_channel_ends_so),
+		UNIT_TEST(a_send_that_waits_too_long_breaks_the_channel),
+		UNIT_TEST(silence_is_told_once_and_only_of_a_peer_that_is_silent),
+		UNIT_TEST(what_makes_no_sense_changes_nothing),
+		CU_TEST_INFO_NULL,
+	};
+	CU_SuiteInfo suites[] = {
+		{"chan", NULL, NULL, NULL, NULL, tests},
+		CU_SUITE_INFO_NULL,
+	};
+	int rc = unit_start();
+
+	return rc != 0 ? rc : unit_run(suites);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_chan.h - channels: many connections between two workers, over one ep
+ *
+ * Design notes
+ * A channel is agreed on by both sides (ASK, ANSWER, DONE) and has a number on each.
+ * All channels of two workers share the ep, so a channel costs no buffers: those for
+ * receiving belong to the worker, and there is a bound on how many are in use. A
+ * message that finds none is dropped and its sender told to stop (RNR); it begins
+ * again with that message when there is room (READY). Devices lose nothing, so
+ * nothing else is ever sent twice.
+ *
+ * Messages of a reliable channel are numbered. At the end of a turn the receiver
+ * acknowledges once for each channel that got some. An operation is over when its
+ * message is acknowledged, or when its RMA is; they stand in the channel's list in
+ * the order of issue, and RO channels end them in that order.
+ *
+ * What the application's side is told are items: operations that are over, messages,
+ * requests, notes. Inline they are delivered at once; dedicated they travel through a
+ * ring. An item of a channel that has ended meanwhile has another number than the
+ * channel's memory now has; that is how it is known.
+ */
+#ifndef PLX_CHAN_H
+#define PLX_CHAN_H
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "plx_ep.h"
+#include "plx_mem.h"
+#include "plx_req.h"
+#include "plx_stat.h"
+#include "plx_timer.h"
+#include "plx_wire.h"
+
+#define PLX_CHAN_MAX	  (1u << 20) /* channels of a worker, and one that is never used */
+#define PLX_CHAN_ASKS_MAX 16384	     /* requests that are not answered; more are refused */
+#define PLX_CHAN_RING_LEN 8192	     /* items on their way to the application; then a list */
+#define PLX_CHAN_RX_SHORT 176	     /* bytes of a message that need no long buffer */
+#define PLX_CHAN_TX_SHORT 144	     /* of one that is sent */
+
+/** What a channel promises; on the wire as well. */
+enum plx_chan_attr {
+	PLX_CHAN_RO, /* reliable, ordered */
+	PLX_CHAN_RU, /* reliable */
+	PLX_CHAN_UU, /* dropped where there is no buffer */
+	PLX_CHAN_UNICAST_N,
+	PLX_CHAN_MC_TX = PLX_CHAN_UNICAST_N, /* to a group */
+	PLX_CHAN_MC_RX,			     /* from a group */
+};
+
+#define PLX_CHAN_GROUP_MAX 1024u /* longest message to a group: every member takes it */
+
+enum plx_chan_state {
+	PLX_CHAN_NONE,
+	PLX_CHAN_CONNECTING, /* client: asked */
+	PLX_CHAN_ACCEPTING,  /* server: answered */
+	PLX_CHAN_OPEN,
+	PLX_CHAN_CLOSED, /* err says why */
+};
+
+struct plx_chan_stat {
+	uint64_t opened, refused, msgs, rmas;
+	uint64_t rx_msgs, rx_drop_no_buf; /* the latter: unreliable ones */
+	uint64_t tx_drop_full;		  /* to a member of a group whose ring was full */
+	uint64_t rnr_told, rnr_heard, timeouts, keepalives, keepalive_timeouts;
+	uint64_t rx_again;	   /* after RNR, before it was sent again */
+	uint64_t rx_drop_no_chan;  /* for a channel that is not there, or not of the sender */
+	uint64_t rx_drop_bad_len, rx_drop_bad_value, rx_drop_no_memory;
+};
+
+extern const struct plx_stat_row plx_chan_stat_rows[];
+
+/** What an item is. */
+enum plx_chan_kind {
+	PLX_CHAN_SENT, /* an operation of the application's is over */
+	PLX_CHAN_RECV,
+	PLX_CHAN_REQUEST,
+	PLX_CHAN_CONNECTED, /* or not: status */
+	PLX_CHAN_ACCEPTED,  /* or not: status */
+	PLX_CHAN_SILENCE,   /* keepalive timed out */
+};
+
+/** What the application's side is told; it gives the item back. */
+struct plx_chan_item {
+	STAILQ_ENTRY(plx_chan_item) link;
+	struct plx_chans *chans;
+	struct plx_chan *chan; /* REQUEST: NULL */
+	uint32_t chan_id;      /* of chan, when the item was made */
+	uint8_t kind;	       /* enum plx_chan_kind */
+	uint8_t flags;	       /* SENT: the face's */
+	bool answered;	       /* REQUEST */
+	int status;	       /* 0 or -errno */
+	uint64_t event[3];     /* the face's */
+};
+STAILQ_HEAD(plx_chan_items, plx_chan_item);
+
+/** A message that arrived. */
+struct plx_chan_rx {
+	struct plx_chan_item item;
+	uint32_t len;
+	bool is_long;
+	void *data;
+	alignas(8) uint8_t bytes[PLX_CHAN_RX_SHORT];
+};
+
+/** A client's wish. */
+struct plx_chan_request {
+	struct plx_chan_item item;
+	struct plx_ep *ep; /* held */
+	struct plx_wire_chan_ask ask;
+	uint32_t len; /* bytes of data */
+	alignas(8) uint8_t data[PLX_WIRE_CHAN_DATA_MAX];
+};
+
+/** How far an operation is. */
+enum plx_chan_op_state {
+	PLX_CHAN_OP_NEW,
+	PLX_CHAN_OP_MOVES, /* its RMA */
+	PLX_CHAN_OP_MSG,   /* its message is to be sent */
+	PLX_CHAN_OP_SENT,  /* and is not acknowledged yet */
+	PLX_CHAN_OP_OVER,
+};
+
+/** An operation: a message, or RMA and perhaps a message after it. The face fills it in. */
+struct plx_chan_op {
+	struct plx_chan_item item;
+	TAILQ_ENTRY(plx_chan_op) link;
+	const void *data; /* of the message: bytes, a long buffer, or the application's */
+	uint32_t len;
+	uint32_t seq;
+	uint8_t state; /* enum plx_chan_op_state */
+	bool has_msg;
+	bool own_buf; /* data is a long buffer of the pool's */
+	struct {
+		uint64_t len; /* 0: no RMA */
+		void *local;
+		uint64_t remote; /* address in the peer's process */
+		uint64_t token;
+		uint32_t index, gen;
+		bool get, fence;
+	} rma;
+	uint64_t due_ticks; /* send timeout; 0: none */
+	void *context;	    /* the face's */
+	alignas(8) uint8_t bytes[PLX_CHAN_TX_SHORT];
+};
+TAILQ_HEAD(plx_chan_ops, plx_chan_op);
+
+/** A channel; embedded in the face's struct, in memory that stays a channel's. */
+struct plx_chan {
+	/* line 0: each message */
+	struct plx_ep *ep;
+	uint32_t id;	  /* here; 0 when it has ended */
+	uint32_t remote;  /* there */
+	uint32_t tx_seq;  /* of the next message */
+	uint32_t acked;	  /* all before it are */
+	uint32_t rx_next; /* number of the next message that is taken */
+	uint32_t n_moves; /* operations whose RMA is under way */
+	uint32_t max_send;
+	uint8_t state; /* enum plx_chan_state */
+	uint8_t attr;  /* enum plx_chan_attr */
+	bool pended;   /* in ep's pending list */
+	bool rnr;      /* the peer has no buffer for us */
+	bool owes_ack;
+	bool starved; /* we had no buffer for the peer */
+	bool heard;   /* something came since the last ping */
+	bool pinged;
+	bool pushing;
+	bool invited; /* told READY, and nothing has come yet */
+	_Atomic int err; /* -errno; writer: owner; readers: application's side */
+	struct plx_chan_ops ops; /* in the order of issue */
+	struct plx_chan_op *next; /* the first of ops that is not all sent */
+	STAILQ_ENTRY(plx_chan) ack_link;
+	struct plx_pend pend;
+	TAILQ_ENTRY(plx_chan) starved_link;
+	LIST_ENTRY(plx_chan) link; /* of the ep's */
+	struct plx_chans *chans;
+	struct plx_timer timer;
+	uint64_t connect_ticks; /* when to give up; 0: never */
+	uint64_t send_ticks;	/* timeout; 0: none */
+	uint64_t keep_ticks;	/* period; 0: off */
+	uint64_t keep_due;
+	uint64_t group; /* MC: a hash of its name */
+	LIST_HEAD(, plx_chan_member) members; /* MC_TX */
+};
+_Static_assert(sizeof(struct plx_chan) <= 384, "a connection's memory stays under 1 KiB");
+
+struct plx_chan_slot {
+	struct plx_chan *chan; /* NULL: free */
+	uint32_t gen;
+	uint32_t next_free;
+};
+
+/** The channels of a worker. Owner: the worker's. */
+struct plx_chans {
+	/* line 0: each turn, each message */
+	bool on;
+	uint32_t n_slots;
+	struct plx_chan_slot *slots;
+	STAILQ_HEAD(, plx_chan) acks; /* channels that owe one */
+	uint32_t max_send; /* longest message, bytes */
+	uint32_t rx_max;   /* buffers that may be in use; readers: any, as rx_used */
+	uint32_t rx_used;
+	uint32_t n_invited;
+	TAILQ_HEAD(, plx_chan) starved;
+	struct plx_chan_ops group_ops; /* to groups, at the end of the turn */
+	struct plx_pool rx_short, rx_long;
+	struct rte_ring *ring;		/* NULL: inline */
+	struct plx_chan_items overflow; /* what the ring had no room for */
+	/* called on the application's side with each item; the worker's params */
+	void (*deliver)(struct plx_chans *cs, struct plx_chan_item *item);
+	/* the worker's: start op's RMA; plx_chan_moved() ends it, perhaps before this returns */
+	void (*move)(struct plx_chans *cs, struct plx_chan_op *op);
+
+	uint32_t first_free; /* slot; 0: none */
+	uint32_t n_asks;
+	struct plx_eps *eps;
+	struct plx_timers *timers;
+	uint64_t hz;
+	struct plx_pool notes, asks, hellos, members;
+	struct plx_ep nobody;		/* the ep of groups: has no peer */
+	uint64_t keep_ticks; /* of new reliable channels */
+	uint64_t send_ticks;
+	struct plx_chan_stat stat;
+
+	/* application's side */
+	void *user; /* the face's */
+	struct plx_pool ops, bufs;
+};
+
+/**
+ * Make channels possible, or with on false only tidy to look at.
+ * @param max_send longest message, bytes
+ * @param rx_max receive buffers
+ * Errors: -ENOMEM. Thread: control.
+ */
+int plx_chans_open(struct plx_chans *cs, bool on, struct plx_eps *eps, struct plx_timers *timers,
+	uint32_t max_send, uint32_t rx_max, bool dedicated);
+void plx_chans_close(struct plx_chans *cs);
+
+/** @return us as ticks, at least 1, 0 for 0. */
+uint64_t plx_chan_ticks(const struct plx_chans *cs, uint64_t us);
+
+/* --- owner --- */
+
+/**
+ * Ask the peer for a channel; a CONNECTED follows unless this fails.
+ * @param c zeroed but for what the face keeps in front of it
+ * @param data len bytes, copied
+ * @param timeout_ticks 0: none
+ * Errors: -ENOSPC too many channels; -ENOMEM.
+ */
+int plx_chan_ask(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint8_t attr,
+	const void *data, uint32_t len, uint64_t timeout_ticks);
+
+/** Say yes; an ACCEPTED follows unless this fails. Errors: as plx_chan_ask(). */
+int plx_chan_accept(struct plx_chans *cs, struct plx_chan_request *r, struct plx_chan *c);
+
+/** Say no. */
+void plx_chan_reject(struct plx_chans *cs, struct plx_chan_request *r);
+
+/** Join a group, as sender or receiver. Errors: -ENOSPC, -ENOMEM. */
+int plx_chan_join(struct plx_chans *cs, struct plx_chan *c, uint8_t attr, uint64_t group);
+
+/**
+ * One of the other kind is in c's group: send to it from now on, or tell it to.
+ * @param id of its channel
+ * Errors: -ENOMEM; those of the ep.
+ */
+int plx_chan_meet(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint32_t id);
+
+/** Tell the application's side that c is joined. */
+void plx_chan_joined(struct plx_chan *c);
+
+/** End a channel: its operations come back as items of a channel that is no more. */
+void plx_chan_end(struct plx_chans *cs, struct plx_chan *c);
+
+/** Start an operation that the face has filled in. */
+void plx_chan_post(struct plx_chans *cs, struct plx_chan_op *op);
+
+/** An operation's RMA is over. @param err 0 or -errno */
+void plx_chan_moved(struct plx_chans *cs, struct plx_chan_op *op, int err);
+
+/** An item that is no operation comes back. */
+void plx_chan_item_put(struct plx_chans *cs, struct plx_chan_item *item);
+
+/** Set the number of receive buffers. Errors: -ERANGE more are in use. */
+int plx_chans_set_rx(struct plx_chans *cs, uint32_t n);
+
+/** Set the period of keepalive; 0: off. */
+void plx_chan_set_keepalive(struct plx_chan *c, uint64_t ticks);
+
+/** Set the send timeout of operations to come; 0: none. */
+void plx_chan_set_timeout(struct plx_chan *c, uint64_t ticks);
+
+/** All channels of an ep that has failed. */
+void plx_chans_ep_failed(struct plx_chans *cs, struct plx_ep *ep);
+
+/** When the first timer of a channel is due, UINT64_MAX: none. */
+uint64_t plx_chans_next_ticks(const struct plx_chans *cs);
+
+/* What arrived; header checked for length only. */
+void plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h,
+	const uint8_t *data, uint32_t len);
+void plx_chan_on_lossy(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h,
+	const uint8_t *data, uint32_t len);
+void plx_chan_on_ack(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h);
+/** All other opcodes that have a plx_wire_chan. */
+void plx_chan_on_ctl(struct plx_chans *cs, struct plx_peer *src, uint8_t op,
+	const struct plx_wire_chan *h);
+void plx_chan_on_ask(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan_ask *h,
+	const uint8_t *data, uint32_t len);
+void plx_chan_on_answer(struct plx_chans *cs, struct plx_peer *src,
+	const struct plx_wire_chan_answer *h);
+
+/** A receiver of a group has come. */
+void plx_chan_on_join(struct plx_chans *cs, struct plx_peer *src,
+	const struct plx_wire_chan_join *h);
+
+/** Slow path of plx_chans_flush(). */
+void plx_chans_flush_slow(struct plx_chans *cs);
+
+/** End of a turn: acknowledge what came in it, and offer items to the ring again. */
+static inline void
+plx_chans_flush(struct plx_chans *cs)
+{
+	if (unlikely(!STAILQ_EMPTY(&cs->acks) || !STAILQ_EMPTY(&cs->overflow) ||
+		    !TAILQ_EMPTY(&cs->group_ops)))
+		plx_chans_flush_slow(cs);
+}
+
+/* --- application's side --- */
+
+/** @return whether every receive buffer is in use. */
+static inline bool
+plx_chans_are_full(const struct plx_chans *cs)
+{
+	/* alone: it may change at any time */
+	return __atomic_load_n(&cs->rx_used, __ATOMIC_RELAXED) >=
+		__atomic_load_n(&cs->rx_max, __ATOMIC_RELAXED);
+}
+
+/** Dedicated: deliver what has come. @return how many */
+unsigned plx_chans_poll(struct plx_chans *cs);
+
+/** @return an operation, not filled in, or NULL without memory. */
+static inline struct plx_chan_op *
+plx_chan_op_get(struct plx_chans *cs)
+{
+	return plx_pool_get(&cs->ops);
+}
+
+/** Give an operation back. */
+static inline void
+plx_chan_op_put(struct plx_chans *cs, struct plx_chan_op *op)
+{
+	if (unlikely(op->own_buf))
+		plx_pool_put(&cs->bufs, (void *)(uintptr_t)op->data);
+	plx_pool_put(&cs->ops, op);
+}
+
+/** @return why operations on the channel fail, or 0. Thread: any. */
+static inline int
+plx_chan_err(const struct plx_chan *c)
+{
+	/* alone: what it tells stands nowhere else */
+	return atomic_load_explicit(&c->err, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * chan.c - channels: from the application's side, their RMA, and what arrives for them
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "worker_int.h"
+
+#define FETCH_MIN 32768u /* bytes of a put that its target fetches, when it can */
+
+static struct plx_worker *
+worker_of_chans(struct plx_chans *cs)
+{
+	return container_of(cs, struct plx_worker, chans);
+}
+
+/* What the peer's answer means to who asked. */
+static int
+move_status(int err)
+{
+	if (err == -EACCES)
+		return -EOPNOTSUPP;
+	return err == -EINVAL || err == -ERANGE ? -EKEYREJECTED : err;
+}
+
+static void
+moved(struct plx_req *req)
+{
+	struct plx_chan_op *op = req->cb_arg;
+	int err = move_status(req->status);
+
+	plx_req_put(req);
+	plx_chan_moved(op->item.chans, op, err);
+}
+
+static void
+move(struct plx_chans *cs, struct plx_chan_op *op)
+{
+	struct plx_worker *w = worker_of_chans(cs);
+	struct plx_rkey rkey = {.key = {op->rma.index, op->rma.gen, op->rma.token}};
+	struct plx_rma_do d = {.conn_id = op->item.chan->id, .ep = op->item.chan->ep, .rkey = &rkey,
+		.buf = op->rma.local, .len = op->rma.len, .remote = op->rma.remote,
+		.kind = op->rma.get ? PLX_RMA_GET : PLX_RMA_PUT};
+	struct plx_req *req = plx_req_get(&w->chan_reqs);
+
+	if (req == NULL) {
+		plx_chan_moved(cs, op, -ENOMEM);
+		return;
+	}
+	req->done = moved;
+	req->cb_arg = op;
+	plx_rma_prepare(&w->rma, &d, req);
+	plx_rma_start(&w->rma, req);
+}
+
+int
+worker_chans_open(struct plx_worker *w, const struct plx_worker_params *params)
+{
+	int rc = plx_chans_open(&w->chans, params->chan_deliver != NULL, &w->eps, &w->timers,
+		params->chan_max_send, params->chan_rx_max, w->dedicated);
+
+	w->chans.deliver = params->chan_deliver;
+	w->chans.move = move;
+	if (w->chans.on)
+		w->rma.fetch_min = FETCH_MIN;
+	/* The owner's own requests: they end at once, in its turn. */
+	return rc != 0 ? rc : plx_req_pool_open(&w->chan_reqs, 0, false, NULL, NULL);
+}
+
+void
+worker_chans_close(struct plx_worker *w)
+{
+	plx_req_pool_close(&w->chan_reqs);
+	plx_chans_close(&w->chans);
+}
+
+struct ask_arg {
+	struct plx_worker *w;
+	const struct plx_chan_asked *a;
+	struct plx_chan *c;
+	int rc;
+};
+
+static void
+ask_run(void *arg)
+{
+	struct ask_arg *r = arg;
+	struct plx_chans *cs = &r->w->chans;
+	struct plx_ep *ep;
+
+	r->rc = worker_ep_of_addr(r->w, r->a->addr, &ep);
+	if (r->rc == 0)
+		r->rc = plx_chan_ask(cs, r->c, ep, r->a->attr, r->a->data, r->a->len,
+			plx_chan_ticks(cs, r->a->timeout_us));
+}
+
+int
+plx_worker_chan_ask(struct plx_worker *w, const struct plx_chan_asked *a, struct plx_chan *c)
+{
+	struct ask_arg r = {w, a, c, 0};
+
+	plx_worker_call(w, ask_run, &r);
+	return r.rc;
+}
+
+struct answer_arg {
+	struct plx_worker *w;
+	struct plx_chan_request *r;
+	struct plx_chan *c;
+	int rc;
+};
+
+static void
+answer_run(void *arg)
+{
+	struct answer_arg *a = arg;
+
+	if (a->c != NULL)
+		a->rc = plx_chan_accept(&a->w->chans, a->r, a->c);
+	else
+		plx_chan_reject(&a->w->chans, a->r);
+}
+
+int
+plx_worker_chan_answer(struct plx_worker *w, struct plx_chan_request *r, struct plx_chan *c)
+{
+	struct answer_arg a = {w, r, c, 0};
+
+	plx_worker_call(w, answer_run, &a);
+	return a.rc;
+}
+
+struct join_arg {
+	struct plx_worker *w;
+	struct plx_chan *c;
+	uint64_t group;
+	const struct plx_wire_addr *addr;
+	uint32_t id;
+	uint8_t attr;
+	int rc;
+};
+
+static void
+join_run(void *arg)
+{
+	struct join_arg *j = arg;
+
+	j->rc = plx_chan_join(&j->w->chans, j->c, j->attr, j->group);
+}
+
+int
+plx_worker_chan_join(struct plx_worker *w, struct plx_chan *c, uint8_t attr, uint64_t group)
+{
+	struct join_arg j = {.w = w, .c = c, .attr = attr, .group = group};
+
+	plx_worker_call(w, join_run, &j);
+	return j.rc;
+}
+
+static void
+meet_run(void *arg)
+{
+	struct join_arg *j = arg;
+	struct plx_ep *ep;
+
+	j->rc = worker_ep_of_addr(j->w, j->addr, &ep);
+	if (j->rc == 0)
+		j->rc = plx_chan_meet(&j->w->chans, j->c, ep, j->id);
+}
+
+int
+plx_worker_chan_meet(struct plx_worker *w, struct plx_chan *c, const struct plx_wire_addr *addr,
+	uint32_t id)
+{
+	struct join_arg j = {.w = w, .c = c, .addr = addr, .id = id};
+
+	plx_worker_call(w, meet_run, &j);
+	return j.rc;
+}
+
+static void
+joined_run(void *arg)
+{
+	plx_chan_joined(arg);
+}
+
+void
+plx_worker_chan_joined(struct plx_worker *w, struct plx_chan *c)
+{
+	plx_worker_call(w, joined_run, c);
+}
+
+static void
+end_run(void *arg)
+{
+	struct plx_chan *c = arg;
+
+	plx_chan_end(c->chans, c);
+}
+
+void
+plx_worker_chan_end(struct plx_worker *w, struct plx_chan *c)
+{
+	plx_worker_call(w, end_run, c);
+}
+
+static void
+post_run(void *arg)
+{
+	struct plx_chan_op *op = arg;
+
+	plx_chan_post(op->item.chans, op);
+}
+
+void
+plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op)
+{
+	if (likely(!w->dedicated)) {
+		plx_chan_post(&w->chans, op);
+		return;
+	}
+	PLX_STAT_INC(w->stat.submits);
+	worker_post(w, post_run, op);
+}
+
+static void
+put_run(void *arg)
+{
+	struct plx_chan_item *item = arg;
+
+	plx_chan_item_put(item->chans, item);
+}
+
+void
+plx_worker_chan_put(struct plx_worker *w, struct plx_chan_item *item)
+{
+	if (likely(!w->dedicated))
+		plx_chan_item_put(&w->chans, item);
+	else
+		worker_post(w, put_run, item);
+}
+
+struct set_arg {
+	struct plx_worker *w;
+	struct plx_chan *c;
+	enum plx_chan_opt opt;
+	uint64_t value;
+	int rc;
+};
+
+static void
+keep_all(struct plx_worker *w, uint64_t ticks)
+{
+	struct plx_chans *cs = &w->chans;
+
+	cs->keep_ticks = ticks;
+	for (uint32_t i = 1; i < cs->n_slots; i++) {
+		if (cs->slots[i].chan != NULL)
+			plx_chan_set_keepalive(cs->slots[i].chan, ticks);
+	}
+}
+
+static void
+set_run(void *arg)
+{
+	struct set_arg *s = arg;
+	struct plx_chans *cs = &s->w->chans;
+	uint64_t ticks = plx_chan_ticks(cs, s->value);
+
+	switch (s->opt) {
+	case PLX_CHAN_OPT_RX_MAX:
+		s->rc = plx_chans_set_rx(cs, s->value);
+		break;
+	case PLX_CHAN_OPT_TIMEOUT:
+		if (s->c == NULL)
+			cs->send_ticks = ticks;
+		else
+			plx_chan_set_timeout(s->c, ticks);
+		break;
+	case PLX_CHAN_OPT_KEEPALIVE:
+		if (s->c == NULL)
+			keep_all(s->w, ticks);
+		else
+			plx_chan_set_keepalive(s->c, ticks);
+		break;
+	}
+}
+
+int
+plx_worker_chan_set(struct plx_worker *w, struct plx_chan *c, enum plx_chan_opt opt, uint64_t value)
+{
+	struct set_arg s = {w, c, opt, value, 0};
+
+	plx_worker_call(w, set_run, &s);
+	return s.rc;
+}
+
+void
+worker_rx_chan(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_chans *cs = &w->chans;
+	struct plx_wire_chan_answer answer;
+	struct plx_wire_chan_ask ask;
+	struct plx_wire_chan_join join;
+	struct plx_wire_chan h;
+
+	if (!cs->on) {
+		PLX_STAT_INC(w->stat.rx_drop_bad_op);
+		return;
+	}
+	switch (rx->op) {
+	case PLX_WIRE_CHAN_ASK:
+		memcpy(&ask, rx->data, sizeof(ask));
+		plx_chan_on_ask(cs, rx->src, &ask, rx->data + sizeof(ask), rx->len - sizeof(ask));
+		break;
+	case PLX_WIRE_CHAN_ANSWER:
+		memcpy(&answer, rx->data, sizeof(answer));
+		plx_chan_on_answer(cs, rx->src, &answer);
+		break;
+	case PLX_WIRE_CHAN_JOIN:
+		memcpy(&join, rx->data, sizeof(join));
+		plx_chan_on_join(cs, rx->src, &join);
+		break;
+	case PLX_WIRE_CHAN_LOSSY:
+		memcpy(&h, rx->data, sizeof(h));
+		plx_chan_on_lossy(cs, rx->src, &h, rx->data + sizeof(h), rx->len - sizeof(h));
+		break;
+	case PLX_WIRE_CHAN_ACK:
+		memcpy(&h, rx->data, sizeof(h));
+		plx_chan_on_ack(cs, rx->src, &h);
+		break;
+	default:
+		memcpy(&h, rx->data, sizeof(h));
+		plx_chan_on_ctl(cs, rx->src, rx->op, &h);
+		break;
+	}
+}
