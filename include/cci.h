@@ -50,12 +50,12 @@ BEGIN_C_DECLS
 /** Answer of a function, or status of an event. The values above 8 are those of errno. */
 typedef enum cci_status {
 	CCI_SUCCESS = 0,
-	CCI_ERROR,            /* for a reason that has no name here */
-	CCI_ERR_DISCONNECTED, /* one of the sides has closed the connection */
-	CCI_ERR_RNR,          /* the peer had no receive buffer until the timeout */
-	CCI_ERR_DEVICE_DEAD,  /* the device is gone and does not come back */
-	CCI_ERR_RMA_HANDLE,   /* no such registration, out of its bounds, or a right is missing */
-	CCI_ERR_RMA_OP,       /* the peer cannot do this operation */
+	CCI_ERROR,               /* for a reason that has no name here */
+	CCI_ERR_DISCONNECTED,    /* one of the sides has closed the connection */
+	CCI_ERR_RNR,             /* the peer had no receive buffer until the timeout */
+	CCI_ERR_DEVICE_DEAD,     /* the device is gone and does not come back */
+	CCI_ERR_RMA_HANDLE,      /* no such registration for peers, or out of its bounds */
+	CCI_ERR_RMA_OP,          /* a right is missing, or the peer cannot do this operation */
 	CCI_ERR_NOT_IMPLEMENTED, /* not offered by this device */
 	CCI_ERR_NOT_FOUND,       /* no devices, or no such thing */
 
@@ -98,8 +98,8 @@ typedef const struct cci_device {
 	const char *transport;        /* the driver */
 	unsigned up;                  /* 1 when endpoints can be made on it */
 	const char *info;             /* for people to read */
-	const char *const *conf_argv; /* "key=value" of the file, all that the device was
-				       * given; NULL ends it */
+	const char *const *conf_argv; /* "key=value" of the file, all but the keys that
+				       * tell of the device itself; NULL ends it */
 	uint32_t max_send_size;       /* bytes of the longest message */
 	uint64_t rate;                /* bits a second; 0 unknown */
 	struct {
@@ -114,6 +114,7 @@ typedef const struct cci_device {
  * Ask for the devices.
  * @param devices out: an array that NULL ends, by falling priority; valid until the last
  * cci_finalize()
+ * Errors: CCI_ERROR before cci_init().
  */
 CCI_DECLSPEC int cci_get_devices(cci_device_t *const **devices);
 

@@ -84,6 +84,12 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Shortest receive that a device is given."),
 	ROW_ENUM(PLX_CONF_RMA_SCHEME, "rma.scheme", "auto", rma_choices, true,
 		"How put, get and atomics go: as directly as can be, by the device, by messages."),
+	ROW_UINT(PLX_CONF_CCI_MAX_SEND, "cci.max_send", "bytes", "8k", 256, 16376, false,
+		"Longest message of a CCI device."),
+	ROW_UINT(PLX_CONF_CCI_SEND_BUFS, "cci.send_bufs", "messages", "1024", 1, 1u << 20, false,
+		"Send buffers of a new CCI endpoint."),
+	ROW_UINT(PLX_CONF_CCI_RECV_BUFS, "cci.recv_bufs", "messages", "1024", 1, 1u << 20, false,
+		"Receive buffers of a new CCI endpoint."),
 	ROW_STR(PLX_CONF_RPC_SOCKET, "rpc.socket", "", false,
 		"Path of the JSON-RPC unix socket (%p is the process id); empty means none."),
 };

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * cci_device.c - devices: those of the configuration file, or those that are there
+ *
+ * Design notes
+ * A section whose transport is none of ours describes a device of another machine or
+ * another library: it is left out, with a warning. Everything else that makes no
+ * sense is an error, so that nobody runs on other devices than those asked for.
+ *
+ * Keys that are names of settings (doc/guides/settings.md) are put in force for the
+ * endpoints of the device.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cci_int.h"
+
+#define FILE_MAX	 (1u << 20)
+#define PRIORITY_DEFAULT 50
+#define PRIORITY_MAX	 100
+
+static struct {
+	bool open;
+	unsigned n;
+	struct cci_dev *dev[CCI_INI_DEVS + 1];
+	cci_device_t *list[CCI_INI_DEVS + 1]; /* what the application gets; NULL ends it */
+} devices;
+
+/* Names of transports: ours, and what programs of other implementations call the same. */
+static const struct {
+	const char *transport, *driver;
+} transports[] = {
+	{"shm", "shm"},
+	{"sm", "shm"},
+	{"net_mlx", "net_mlx"},
+	{"verbs", "net_mlx"},
+};
+
+static const char *
+driver_of(const char *transport)
+{
+	for (size_t i = 0; i < RTE_DIM(transports); i++) {
+		if (strcmp(transports[i].transport, transport) == 0)
+			return transports[i].driver;
+	}
+	return NULL;
+}
+
+static bool
+works(const char *driver)
+{
+	struct plx_dev *dev;
+
+	if (plx_dev_open(driver, &dev) != 0)
+		return false;
+	plx_dev_close(dev);
+	return true;
+}
+
+static void
+dev_free(struct cci_dev *d)
+{
+	if (d == NULL)
+		return;
+	for (unsigned i = 0; d->argv != NULL && d->argv[i] != NULL; i++)
+		free((void *)(uintptr_t)d->argv[i]);
+	free(d->argv);
+	free(d->name);
+	free(d);
+}
+
+static struct cci_dev *
+dev_new(const char *name, unsigned n_keys)
+{
+	struct cci_dev *d = calloc(1, sizeof(*d));
+
+	if (d == NULL)
+		return NULL;
+	d->priority = PRIORITY_DEFAULT;
+	d->name = strdup(name);
+	d->argv = calloc(n_keys + 1, sizeof(*d->argv));
+	if (d->name != NULL && d->argv != NULL)
+		return d;
+	dev_free(d);
+	return NULL;
+}
+
+/* All that is told of a device whose driver is known. */
+static void
+dev_fill(struct cci_dev *d, const char *transport)
+{
+	const uint32_t no_pci = UINT32_MAX;
+
+	d->pub.name = d->name;
+	d->pub.transport = transport;
+	d->pub.up = works(d->driver);
+	snprintf(d->info, sizeof(d->info), "driver %s of Pollux", d->driver);
+	d->pub.info = d->info;
+	d->pub.conf_argv = d->argv;
+	d->pub.max_send_size = plx_conf_u64(plx_conf_process(), PLX_CONF_CCI_MAX_SEND);
+	d->pub.pci.domain = d->pub.pci.bus = d->pub.pci.dev = d->pub.pci.func = no_pci;
+	d->order = devices.n;
+	devices.dev[devices.n++] = d;
+}
+
+/* A whole number from 0 to max. */
+static bool
+number(const char *text, long max, int *out)
+{
+	char *end;
+	long v = strtol(text, &end, 10);
+
+	if (end == text || *end != '\0' || v < 0 || v > max)
+		return false;
+	*out = v;
+	return true;
+}
+
+/* A key that is a setting's name must have a good value. */
+static int
+check_setting(const char *text, char *err)
+{
+	static struct plx_conf scratch;
+	const char *eq = strchr(text, '=');
+	char name[PLX_CONF_NAME_MAX];
+	int rc;
+
+	if ((size_t)(eq - text) >= sizeof(name))
+		return 0;
+	snprintf(name, sizeof(name), "%.*s", (int)(eq - text), text);
+	plx_conf_defaults(&scratch);
+	rc = plx_conf_set(&scratch, name, eq + 1, PLX_CONF_FROM_API, err);
+	return rc == -ENOENT ? 0 : rc;
+}
+
+/* One line of a section. @return 0, or -EINVAL and err says why */
+static int
+dev_key(struct cci_dev *d, const struct cci_ini_key *k, const char **transport, unsigned *n_argv,
+	char *err)
+{
+	char why[PLX_CONF_ERR_MAX] = "";
+	int yes;
+
+	if (strncmp(k->text, "transport=", 10) == 0) {
+		*transport = k->text + 10;
+		return 0;
+	}
+	if (strncmp(k->text, "priority=", 9) == 0) {
+		if (number(k->text + 9, PRIORITY_MAX, &d->priority))
+			return 0;
+		snprintf(err, CCI_ERR_TEXT, "line %u: a priority is a number from 0 to 100", k->line);
+		return -EINVAL;
+	}
+	if (strncmp(k->text, "default=", 8) == 0) {
+		if (number(k->text + 8, 1, &yes)) {
+			d->is_default = yes != 0;
+			return 0;
+		}
+		snprintf(err, CCI_ERR_TEXT, "line %u: default is 0 or 1", k->line);
+		return -EINVAL;
+	}
+	if (check_setting(k->text, why) != 0) {
+		snprintf(err, CCI_ERR_TEXT, "line %u: %s", k->line, why);
+		return -EINVAL;
+	}
+	d->argv[*n_argv] = strdup(k->text);
+	if (d->argv[*n_argv] == NULL)
+		return -ENOMEM;
+	(*n_argv)++;
+	return 0;
+}
+
+static int
+dev_of_section(const struct cci_ini_dev *s, char *err)
+{
+	struct cci_dev *d = dev_new(s->name, s->n_keys);
+	const char *transport = NULL;
+	unsigned n_argv = 0;
+	int rc = d != NULL ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; rc == 0 && i < s->n_keys; i++)
+		rc = dev_key(d, &s->keys[i], &transport, &n_argv, err);
+	if (rc == 0 && transport == NULL) {
+		snprintf(err, CCI_ERR_TEXT, "line %u: section %.32s has no transport", s->line, s->name);
+		rc = -EINVAL;
+	}
+	for (unsigned i = 0; rc == 0 && d->is_default && i < devices.n; i++) {
+		if (!devices.dev[i]->is_default)
+			continue;
+		snprintf(err, CCI_ERR_TEXT, "line %u: section %.32s is the default already", s->line,
+			devices.dev[i]->name);
+		rc = -EINVAL;
+	}
+	if (rc != 0) {
+		dev_free(d);
+		return rc;
+	}
+	d->driver = driver_of(transport);
+	if (d->driver == NULL) {
+		PLX_LOG(WARNING, cci, "line %u: device %s is left out, there is no transport %s",
+			s->line, s->name, transport);
+		dev_free(d);
+		return 0;
+	}
+	for (size_t i = 0; i < RTE_DIM(transports); i++) {
+		if (strcmp(transports[i].transport, transport) == 0)
+			dev_fill(d, transports[i].transport);
+	}
+	return 0;
+}
+
+static int
+read_file(const char *path, char *text, size_t max, size_t *len)
+{
+	FILE *f = fopen(path, "re");
+	int rc = 0;
+
+	if (f == NULL)
+		return -errno;
+	*len = fread(text, 1, max, f);
+	if (ferror(f))
+		rc = -EIO;
+	else if (*len == max)
+		rc = -EFBIG;
+	fclose(f);
+	return rc;
+}
+
+static int
+open_file(const char *path)
+{
+	struct cci_ini *ini = malloc(sizeof(*ini));
+	char *text = malloc(FILE_MAX);
+	char err[CCI_ERR_TEXT] = "no memory";
+	size_t len = 0;
+	int rc = ini != NULL && text != NULL ? read_file(path, text, FILE_MAX, &len) : -ENOMEM;
+
+	if (rc != 0)
+		snprintf(err, sizeof(err), "%s", strerror(-rc));
+	else
+		rc = cci_ini_parse(text, len, ini, err);
+	if (rc == 0) {
+		for (unsigned i = 0; rc == 0 && i < ini->n_devs; i++)
+			rc = dev_of_section(&ini->devs[i], err);
+		cci_ini_free(ini);
+	}
+	free(text);
+	free(ini);
+	if (rc == 0)
+		return CCI_SUCCESS;
+	PLX_LOG(ERR, cci, "%s: %s", path, err);
+	return rc == -ENOMEM ? CCI_ENOMEM : CCI_ERROR;
+}
+
+/* One device for each driver that workers open. */
+static int
+open_found(void)
+{
+	char names[PLX_CONF_STR_MAX];
+	char *save = NULL, *name;
+
+	snprintf(names, sizeof(names), "%s", plx_conf_str(plx_conf_process(), PLX_CONF_DEVICES));
+	for (name = strtok_r(names, ", ", &save); name != NULL && devices.n < CCI_INI_DEVS;
+		name = strtok_r(NULL, ", ", &save)) {
+		struct cci_dev *d;
+
+		if (!works(name))
+			continue;
+		d = dev_new(name, 0);
+		if (d == NULL)
+			return CCI_ENOMEM;
+		d->driver = d->name;
+		dev_fill(d, d->name);
+	}
+	return devices.n > 0 ? CCI_SUCCESS : CCI_ERR_NOT_FOUND;
+}
+
+/* Those that are up first, then by priority, then as in the file. */
+static int
+compare(const void *pa, const void *pb)
+{
+	const struct cci_dev *a = *(struct cci_dev *const *)pa, *b = *(struct cci_dev *const *)pb;
+
+	if (a->pub.up != b->pub.up)
+		return a->pub.up ? -1 : 1;
+	if (a->priority != b->priority)
+		return b->priority - a->priority;
+	return a->order < b->order ? -1 : 1;
+}
+
+int
+cci_devices_open(void)
+{
+	const char *path = getenv("CCI_CONFIG");
+	int status = path != NULL && path[0] != '\0' ? open_file(path) : open_found();
+
+	if (status != CCI_SUCCESS) {
+		cci_devices_close();
+		return status;
+	}
+	qsort(devices.dev, devices.n, sizeof(devices.dev[0]), compare);
+	for (unsigned i = 0; i < devices.n; i++)
+		devices.list[i] = &devices.dev[i]->pub;
+	devices.list[devices.n] = NULL;
+	devices.open = true;
+	return CCI_SUCCESS;
+}
+
+void
+cci_devices_close(void)
+{
+	for (unsigned i = 0; i < devices.n; i++)
+		dev_free(devices.dev[i]);
+	devices.n = 0;
+	devices.open = false;
+}
+
+const struct cci_dev *
+cci_device_find(cci_device_t *device)
+{
+	for (unsigned i = 0; i < devices.n; i++) {
+		if (device != NULL ? device == &devices.dev[i]->pub : devices.dev[i]->is_default)
+			return devices.dev[i];
+	}
+	return device == NULL && devices.n > 0 ? devices.dev[0] : NULL;
+}
+
+int
+cci_get_devices(cci_device_t *const **list)
+{
+	if (list == NULL)
+		return CCI_EINVAL;
+	if (!devices.open)
+		return CCI_ERROR;
+	*list = devices.list;
+	return CCI_SUCCESS;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * cci_endpoint.c - endpoints: create, destroy, their lock
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cci_int.h"
+
+#define SPINS_BEFORE_YIELD 200
+#define CONNS_FIRST	   4	/* in the first chunk of memory */
+#define LAST_TURNS	   1000 /* before an endpoint goes: what it still has to say */
+
+static struct {
+	pthread_mutex_t lock;
+	LIST_HEAD(, cci_ep) list;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+__rte_noinline void
+cci_lock_slow(struct cci_ep *ep)
+{
+	unsigned spins = 0;
+
+	do {
+		while (atomic_load_explicit(&ep->lock, memory_order_relaxed) != 0) {
+			if (++spins % SPINS_BEFORE_YIELD == 0)
+				sched_yield();
+			else
+				rte_pause();
+		}
+		/* pairs with the release in cci_unlock() */
+	} while (atomic_exchange_explicit(&ep->lock, 1, memory_order_acquire) != 0);
+}
+
+/* The settings of a device's workers: the process's, and what its section says. */
+static void
+conf_fill(struct plx_conf *conf, const struct cci_dev *d)
+{
+	*conf = *plx_conf_process();
+	(void)plx_conf_set(conf, "worker.devices", d->driver, PLX_CONF_FROM_API, NULL);
+	/* The target checks every access, whatever it costs. */
+	(void)plx_conf_set(conf, "rma.scheme", "message", PLX_CONF_FROM_API, NULL);
+	for (unsigned i = 0; d->argv[i] != NULL; i++) {
+		const char *eq = strchr(d->argv[i], '=');
+		char name[PLX_CONF_NAME_MAX];
+
+		if ((size_t)(eq - d->argv[i]) >= sizeof(name))
+			continue;
+		memcpy(name, d->argv[i], eq - d->argv[i]);
+		name[eq - d->argv[i]] = '\0';
+		/* what is no setting is nothing to us */
+		(void)plx_conf_set(conf, name, eq + 1, PLX_CONF_FROM_API, NULL);
+	}
+}
+
+static int
+ep_open(struct cci_ep *ep, const struct cci_dev *d, const struct plx_conf *conf, const char *service)
+{
+	struct plx_worker_params params = {.conf = conf, .name = d->name, .wakeup = ep->has_fd,
+		.event_fd = -1, .chan_deliver = cci_deliver};
+	int rc;
+
+	ep->pub.device = &d->pub;
+	ep->magic = CCI_MAGIC_EP;
+	ep->service_fd = -1;
+	ep->sends_max = plx_conf_u64(conf, PLX_CONF_CCI_SEND_BUFS);
+	ep->recvs_max = plx_conf_u64(conf, PLX_CONF_CCI_RECV_BUFS);
+	STAILQ_INIT(&ep->ready);
+	params.chan_max_send = d->pub.max_send_size;
+	params.chan_rx_max = ep->recvs_max;
+	rc = plx_worker_create(&params, &ep->core);
+	if (rc != 0)
+		return rc;
+	ep->core->chans.user = ep;
+	ep->core->rma.domain = ep->core->uid;
+	plx_pool_open(&ep->conns, "cci_conn", sizeof(struct cci_conn), CONNS_FIRST, 0, NULL, NULL);
+	rc = service != NULL ? cci_service_publish(d->driver, service, ep->core, ep->uri, &ep->service_fd)
+		: cci_uri_format(d->driver, ep->core, ep->uri);
+	if (rc != 0)
+		plx_worker_destroy(ep->core);
+	return rc;
+}
+
+static int
+ep_create(const struct cci_dev *d, const char *service, bool has_fd, struct cci_ep **out)
+{
+	struct plx_conf *conf = malloc(sizeof(*conf));
+	struct cci_ep *ep = calloc(1, sizeof(*ep));
+	int rc = -ENOMEM;
+
+	if (conf != NULL && ep != NULL) {
+		ep->has_fd = has_fd;
+		conf_fill(conf, d);
+		rc = ep_open(ep, d, conf, service);
+	}
+	free(conf);
+	if (rc != 0) {
+		free(ep);
+		return rc;
+	}
+	pthread_mutex_lock(&all.lock);
+	LIST_INSERT_HEAD(&all.list, ep, link);
+	pthread_mutex_unlock(&all.lock);
+	*out = ep;
+	return 0;
+}
+
+/* @param service NULL: at none */
+static int
+create(cci_device_t *device, const char *service, int flags, cci_endpoint_t **endpoint,
+	cci_os_handle_t *fd)
+{
+	const struct cci_dev *d = cci_device_find(device);
+	struct cci_ep *ep;
+	int rc;
+
+	if (endpoint == NULL || flags != 0 || (device != NULL && d == NULL))
+		return CCI_EINVAL;
+	if (d == NULL || !d->pub.up)
+		return CCI_ENODEV;
+	rc = ep_create(d, service, fd != NULL, &ep);
+	if (rc != 0)
+		return cci_status(rc);
+	*endpoint = &ep->pub;
+	if (fd != NULL) {
+		cci_wake(ep);
+		*fd = plx_worker_efd(ep->core);
+	}
+	return CCI_SUCCESS;
+}
+
+int
+cci_create_endpoint(cci_device_t *device, int flags, cci_endpoint_t **endpoint, cci_os_handle_t *fd)
+{
+	return create(device, NULL, flags, endpoint, fd);
+}
+
+int
+cci_create_endpoint_at(cci_device_t *device, const char *service, int flags,
+	cci_endpoint_t **endpoint, cci_os_handle_t *fd)
+{
+	if (service == NULL || !cci_service_is_good(service))
+		return CCI_EINVAL;
+	return create(device, service, flags, endpoint, fd);
+}
+
+/* What has come is acknowledged: its sender need not wonder when we are gone. */
+static void
+last_words(struct cci_ep *ep)
+{
+	struct plx_worker *w = ep->core;
+
+	for (unsigned i = 0; i < LAST_TURNS && !w->dedicated; i++) {
+		if (STAILQ_EMPTY(&w->chans.acks) && TAILQ_EMPTY(&w->eps.stalled))
+			break;
+		plx_worker_progress(w);
+	}
+}
+
+void
+cci_ep_free(struct cci_ep *ep)
+{
+	last_words(ep);
+	if (ep->service_fd >= 0)
+		close(ep->service_fd);
+	cci_mrs_free(ep);
+	while (!LIST_EMPTY(&ep->joined))
+		cci_group_leave(LIST_FIRST(&ep->joined));
+	plx_worker_destroy(ep->core);
+	plx_pool_close(&ep->conns);
+	free(ep);
+}
+
+int
+cci_destroy_endpoint(cci_endpoint_t *endpoint)
+{
+	struct cci_ep *ep = cci_ep_of(endpoint);
+
+	if (endpoint == NULL)
+		return CCI_EINVAL;
+	pthread_mutex_lock(&all.lock);
+	LIST_REMOVE(ep, link);
+	pthread_mutex_unlock(&all.lock);
+	cci_ep_free(ep);
+	return CCI_SUCCESS;
+}
+
+void
+cci_endpoints_close(void)
+{
+	struct cci_ep *ep;
+
+	pthread_mutex_lock(&all.lock);
+	while ((ep = LIST_FIRST(&all.list)) != NULL) {
+		LIST_REMOVE(ep, link);
+		cci_ep_free(ep);
+	}
+	pthread_mutex_unlock(&all.lock);
+}

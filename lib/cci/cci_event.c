@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * cci_event.c - the queue of events
+ *
+ * Design notes
+ * What the core delivers waits in ready and becomes an event when it is taken. An item
+ * whose channel has ended meanwhile is none any more. Turns are given only when nothing
+ * is ready, so what is ready is bounded by the buffers.
+ */
+#include <errno.h>
+
+#include "cci_int.h"
+
+/* An item goes back to where it came from. */
+static void
+recycle(struct cci_ep *ep, struct plx_chan_item *item)
+{
+	if (item->kind == PLX_CHAN_SENT)
+		plx_chan_op_put(&ep->core->chans, container_of(item, struct plx_chan_op, item));
+	else
+		plx_worker_chan_put(ep->core, item);
+}
+
+void
+cci_deliver(struct plx_chans *cs, struct plx_chan_item *item)
+{
+	struct cci_ep *ep = cs->user;
+
+	if (item->kind == PLX_CHAN_SENT) {
+		ep->n_sends--;
+		if (unlikely(item->flags & CCI_FLAG_BLOCKING)) {
+			item->answered = true; /* its caller looks */
+			return;
+		}
+		if (unlikely(item->flags & CCI_FLAG_SILENT)) {
+			recycle(ep, item);
+			return;
+		}
+	}
+	STAILQ_INSERT_TAIL(&ep->ready, item, link);
+	cci_started(ep);
+}
+
+static inline bool
+is_stale(const struct plx_chan_item *item)
+{
+	return item->chan != NULL && item->chan_id != item->chan->id;
+}
+
+struct plx_chan_item *
+cci_next_item(struct cci_ep *ep)
+{
+	struct plx_chan_item *item;
+
+	while ((item = STAILQ_FIRST(&ep->ready)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ep->ready, link);
+		if (likely(!is_stale(item)))
+			break;
+		recycle(ep, item);
+	}
+	return item;
+}
+
+/* CONNECT and ACCEPT: there is a connection now, or there never will be. */
+static void
+fill_connected(union cci_event *e, const struct plx_chan_item *item)
+{
+	struct cci_conn *c = cci_conn_of_chan(item->chan);
+
+	e->connect.type = item->kind == PLX_CHAN_CONNECTED ? CCI_EVENT_CONNECT : CCI_EVENT_ACCEPT;
+	e->connect.status = (enum cci_status)cci_status(item->status);
+	e->connect.context = c->pub.context;
+	e->connect.connection = NULL;
+	if (item->status == 0) {
+		c->pub.max_send_size = c->chan.max_send;
+		e->connect.connection = &c->pub;
+	}
+}
+
+static __rte_noinline void
+fill_other(union cci_event *e, struct plx_chan_item *item)
+{
+	struct plx_chan_request *r;
+	struct cci_conn *c;
+
+	switch (item->kind) {
+	case PLX_CHAN_REQUEST:
+		r = container_of(item, struct plx_chan_request, item);
+		e->request.type = CCI_EVENT_CONNECT_REQUEST;
+		e->request.data_len = r->len;
+		e->request.data_ptr = r->data;
+		e->request.attribute = (cci_conn_attribute_t)r->ask.attr;
+		break;
+	case PLX_CHAN_SILENCE:
+		c = cci_conn_of_chan(item->chan);
+		c->keepalive_us = 0;
+		c->keepalive_epoch = c->ep->keepalive_epoch;
+		e->keepalive.type = CCI_EVENT_KEEPALIVE_TIMEDOUT;
+		e->keepalive.connection = &c->pub;
+		break;
+	default:
+		fill_connected(e, item);
+		break;
+	}
+}
+
+static inline void
+fill(union cci_event *e, struct plx_chan_item *item)
+{
+	if (item->kind == PLX_CHAN_RECV) {
+		struct plx_chan_rx *rx = container_of(item, struct plx_chan_rx, item);
+
+		e->recv.type = CCI_EVENT_RECV;
+		e->recv.len = rx->len;
+		e->recv.ptr = rx->data;
+		e->recv.connection = &cci_conn_of_chan(item->chan)->pub;
+	} else if (item->kind == PLX_CHAN_SENT) {
+		struct plx_chan_op *op = container_of(item, struct plx_chan_op, item);
+
+		e->send.type = CCI_EVENT_SEND;
+		e->send.status = (enum cci_status)cci_status(item->status);
+		e->send.connection = &cci_conn_of_chan(item->chan)->pub;
+		e->send.context = op->context;
+	} else {
+		fill_other(e, item);
+	}
+}
+
+int
+cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
+{
+	struct cci_ep *ep = cci_ep_of(endpoint);
+	struct plx_chan_item *item;
+	int status = CCI_SUCCESS;
+
+	if (unlikely(endpoint == NULL || event == NULL))
+		return CCI_EINVAL;
+	cci_lock(ep);
+	item = cci_next_item(ep);
+	if (item == NULL && unlikely(ep->has_fd)) {
+		item = cci_next_item_or_arm(ep);
+	} else if (item == NULL) {
+		plx_worker_progress(ep->core);
+		item = cci_next_item(ep);
+	}
+	if (likely(item != NULL)) {
+		union cci_event *e = cci_event_in(item);
+
+		fill(e, item);
+		*event = e;
+	} else {
+		*event = NULL;
+		status = plx_chans_are_full(&ep->core->chans) ? CCI_ENOBUFS : CCI_EAGAIN;
+	}
+	cci_unlock(ep);
+	return status;
+}
+
+int
+cci_return_event(cci_event_t *event)
+{
+	struct plx_chan_item *item;
+	struct cci_ep *ep;
+	int status = CCI_SUCCESS;
+
+	if (unlikely(event == NULL))
+		return CCI_EINVAL;
+	item = cci_item_of(event);
+	ep = item->chans->user;
+	cci_lock(ep);
+	if (unlikely(item->kind == PLX_CHAN_REQUEST && !item->answered)) {
+		status = CCI_EINVAL;
+	} else {
+		/* The connection of this one never was. */
+		if (unlikely((item->kind == PLX_CHAN_CONNECTED ||
+				     item->kind == PLX_CHAN_ACCEPTED) && item->status != 0))
+			plx_pool_put(&ep->conns, cci_conn_of_chan(item->chan));
+		recycle(ep, item);
+		cci_started(ep);
+	}
+	cci_unlock(ep);
+	return status;
+}

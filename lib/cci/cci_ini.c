@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * cci_ini.c - the configuration file: sections, and lines of key and value
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cci_int.h"
+
+/* Without white space at both ends; ends it in place. */
+static char *
+trim(char *s)
+{
+	char *end = s + strlen(s);
+
+	while (end > s && isspace((unsigned char)end[-1]))
+		end--;
+	*end = '\0';
+	while (isspace((unsigned char)*s))
+		s++;
+	return s;
+}
+
+static int
+bad(char *err, unsigned line, const char *what)
+{
+	snprintf(err, CCI_ERR_TEXT, "line %u: %s", line, what);
+	return -EINVAL;
+}
+
+static int
+section(struct cci_ini *ini, char *s, unsigned line, char *err)
+{
+	char *close = strchr(s, ']');
+	struct cci_ini_dev *d;
+	char *name;
+
+	if (close == NULL || close[1] != '\0')
+		return bad(err, line, "a section is [name]");
+	*close = '\0';
+	name = trim(s + 1);
+	if (*name == '\0')
+		return bad(err, line, "a section without a name");
+	for (unsigned i = 0; i < ini->n_devs; i++) {
+		if (strcmp(ini->devs[i].name, name) == 0)
+			return bad(err, line, "a section of this name is there already");
+	}
+	if (ini->n_devs == CCI_INI_DEVS)
+		return bad(err, line, "too many sections");
+	d = &ini->devs[ini->n_devs];
+	d->name = strdup(name);
+	if (d->name == NULL)
+		return -ENOMEM;
+	d->line = line;
+	d->n_keys = 0;
+	ini->n_devs++;
+	return 0;
+}
+
+static int
+key(struct cci_ini *ini, char *s, unsigned line, char *err)
+{
+	char *eq = strchr(s, '='), *value;
+	struct cci_ini_dev *d;
+	struct cci_ini_key *k;
+
+	if (ini->n_devs == 0)
+		return bad(err, line, "a line before the first section");
+	d = &ini->devs[ini->n_devs - 1];
+	if (eq == NULL)
+		return bad(err, line, "neither [section] nor key = value");
+	*eq = '\0';
+	s = trim(s);
+	value = trim(eq + 1);
+	if (*s == '\0')
+		return bad(err, line, "a value without a key");
+	for (unsigned i = 0; i < d->n_keys; i++) {
+		if (strncmp(d->keys[i].text, s, strlen(s)) == 0 &&
+			d->keys[i].text[strlen(s)] == '=')
+			return bad(err, line, "this key is there already");
+	}
+	if (d->n_keys == CCI_INI_KEYS)
+		return bad(err, line, "too many keys");
+	k = &d->keys[d->n_keys];
+	if (asprintf(&k->text, "%s=%s", s, value) < 0)
+		return -ENOMEM;
+	k->line = line;
+	d->n_keys++;
+	return 0;
+}
+
+static int
+parse_line(struct cci_ini *ini, const char *text, size_t len, unsigned line, char *err)
+{
+	char buf[CCI_INI_LINE];
+	char *s, *comment;
+
+	if (len >= sizeof(buf))
+		return bad(err, line, "longer than 1,023 bytes");
+	if (memchr(text, '\0', len) != NULL)
+		return bad(err, line, "a byte of value 0");
+	memcpy(buf, text, len);
+	buf[len] = '\0';
+	comment = strchr(buf, '#');
+	if (comment != NULL)
+		*comment = '\0';
+	s = trim(buf);
+	if (*s == '\0')
+		return 0;
+	return *s == '[' ? section(ini, s, line, err) : key(ini, s, line, err);
+}
+
+int
+cci_ini_parse(const char *text, size_t len, struct cci_ini *ini, char *err)
+{
+	unsigned line = 1;
+
+	ini->n_devs = 0;
+	snprintf(err, CCI_ERR_TEXT, "no memory");
+	while (len > 0) {
+		const char *end = memchr(text, '\n', len);
+		size_t n = end != NULL ? (size_t)(end - text) : len;
+		int rc = parse_line(ini, text, n, line++, err);
+
+		if (rc != 0) {
+			cci_ini_free(ini);
+			return rc;
+		}
+		n = RTE_MIN(n + 1, len);
+		text += n;
+		len -= n;
+	}
+	return 0;
+}
+
+void
+cci_ini_free(struct cci_ini *ini)
+{
+	for (unsigned i = 0; i < ini->n_devs; i++) {
+		free(ini->devs[i].name);
+		for (unsigned k = 0; k < ini->devs[i].n_keys; k++)
+			free(ini->devs[i].keys[k].text);
+	}
+	ini->n_devs = 0;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * cci_send.c - messages
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_memcpy.h>
+
+#include "cci_int.h"
+
+#define SEND_FLAGS (CCI_FLAG_BLOCKING | CCI_FLAG_NO_COPY | CCI_FLAG_SILENT)
+
+/* Others may use the endpoint while this one waits. */
+static void
+wait_turn(struct cci_ep *ep)
+{
+	plx_worker_progress(ep->core);
+	cci_unlock(ep);
+	cci_lock(ep);
+}
+
+int
+cci_op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_op **out)
+{
+	struct cci_ep *ep = c->ep;
+	struct plx_chan_op *op;
+	int rc;
+
+	while (unlikely(ep->n_sends >= ep->sends_max)) {
+		if ((flags & CCI_FLAG_BLOCKING) == 0)
+			return -ENOBUFS;
+		wait_turn(ep);
+	}
+	rc = plx_chan_err(&c->chan);
+	if (unlikely(rc != 0))
+		return rc;
+	op = plx_chan_op_get(&ep->core->chans);
+	if (unlikely(op == NULL))
+		return -ENOMEM;
+	op->item.chans = &ep->core->chans;
+	op->item.chan = &c->chan;
+	op->item.chan_id = c->chan.id;
+	op->item.kind = PLX_CHAN_SENT;
+	op->item.flags = flags;
+	op->item.answered = false;
+	op->context = (void *)(uintptr_t)context;
+	op->own_buf = false;
+	op->rma.len = 0;
+	*out = op;
+	return 0;
+}
+
+int
+cci_op_data(struct cci_ep *ep, struct plx_chan_op *op, const struct iovec *iov, uint32_t n,
+	uint32_t len, int flags)
+{
+	uint8_t *to = op->bytes;
+
+	op->len = len;
+	if (len > sizeof(op->bytes)) {
+		if ((flags & CCI_FLAG_NO_COPY) && n == 1) {
+			op->data = iov->iov_base;
+			return 0;
+		}
+		to = plx_pool_get(&ep->core->chans.bufs);
+		if (to == NULL)
+			return -ENOMEM;
+		op->own_buf = true;
+	}
+	op->data = to;
+	for (uint32_t i = 0; i < n; i++) {
+		if (iov[i].iov_len != 0)
+			rte_memcpy(to, iov[i].iov_base, iov[i].iov_len);
+		to += iov[i].iov_len;
+	}
+	return 0;
+}
+
+int
+cci_op_run(struct cci_conn *c, struct plx_chan_op *op)
+{
+	struct cci_ep *ep = c->ep;
+	bool waits = (op->item.flags & CCI_FLAG_BLOCKING) != 0;
+	int status;
+
+	ep->n_sends++;
+	plx_worker_chan_post(ep->core, op);
+	cci_started(ep);
+	/* a group's messages leave at the end of a turn, in which who has joined is heard */
+	if (unlikely(c->pub.attribute == CCI_CONN_ATTR_UU_MC_TX))
+		plx_worker_progress(ep->core);
+	if (likely(!waits))
+		return CCI_SUCCESS;
+	while (!op->item.answered)
+		wait_turn(ep);
+	status = cci_status(op->item.status);
+	plx_chan_op_put(&ep->core->chans, op);
+	return status;
+}
+
+/* A message that passed its checks. */
+static inline int
+send_msg(struct cci_conn *c, const struct iovec *iov, uint32_t n, uint32_t len, const void *context,
+	int flags)
+{
+	struct cci_ep *ep = c->ep;
+	struct plx_chan_op *op;
+	int rc, status;
+
+	cci_lock(ep);
+	rc = cci_op_get(c, context, flags, &op);
+	if (unlikely(rc != 0))
+		goto out;
+	if (n == 1 && len == 8) { /* as often as not */
+		memcpy(op->bytes, iov->iov_base, 8);
+		op->data = op->bytes;
+		op->len = 8;
+	} else {
+		rc = cci_op_data(ep, op, iov, n, len, flags);
+	}
+	if (likely(rc == 0)) {
+		status = cci_op_run(c, op);
+		cci_unlock(ep);
+		return status;
+	}
+	plx_chan_op_put(&ep->core->chans, op);
+out:
+	cci_unlock(ep);
+	return cci_status(rc);
+}
+
+/* Without an event nobody knows when a buffer that was not copied is free, but on RO. */
+static inline bool
+flags_are_good(cci_connection_t *c, int flags)
+{
+	const int lost = CCI_FLAG_NO_COPY | CCI_FLAG_SILENT;
+
+	return (flags & ~SEND_FLAGS) == 0 && c->attribute != CCI_CONN_ATTR_UU_MC_RX &&
+		((flags & (lost | CCI_FLAG_BLOCKING)) != lost || c->attribute == CCI_CONN_ATTR_RO);
+}
+
+int
+cci_send(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len, const void *context,
+	int flags)
+{
+	struct iovec iov = {(void *)(uintptr_t)msg_ptr, msg_len};
+
+	if (unlikely(connection == NULL || (msg_ptr == NULL && msg_len != 0) ||
+		    !flags_are_good(connection, flags)))
+		return CCI_EINVAL;
+	if (unlikely(msg_len > connection->max_send_size))
+		return CCI_EMSGSIZE;
+	return send_msg(cci_conn_of(connection), &iov, 1, msg_len, context, flags);
+}
+
+int
+cci_sendv(cci_connection_t *connection, const struct iovec *data, uint32_t iovcnt,
+	const void *context, int flags)
+{
+	uint64_t len = 0;
+
+	if (connection == NULL || (data == NULL && iovcnt != 0) ||
+		!flags_are_good(connection, flags))
+		return CCI_EINVAL;
+	for (uint32_t i = 0; i < iovcnt; i++) {
+		if (data[i].iov_base == NULL && data[i].iov_len != 0)
+			return CCI_EINVAL;
+		if (data[i].iov_len > connection->max_send_size)
+			return CCI_EMSGSIZE;
+		len += data[i].iov_len;
+	}
+	if (len > connection->max_send_size)
+		return CCI_EMSGSIZE;
+	return send_msg(cci_conn_of(connection), data, iovcnt, len, context, flags);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * cci_test.c - files, URIs, names and statuses of the CCI face, without a worker
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cci_int.h"
+#include "plx_unit.h"
+
+static struct cci_ini ini;
+static char err[CCI_ERR_TEXT];
+
+static int
+parse(const char *text)
+{
+	return cci_ini_parse(text, strlen(text), &ini, err);
+}
+
+/* -- the file -- */
+
+static void
+sections_and_keys_come_out_as_they_stand(void)
+{
+	UNIT_EQ_FATAL(parse("# first\n[ a ]\n k = v w # x\nl=\n\n[b]#y\r\nm =1=2\n"), 0);
+	UNIT_EQ_FATAL(ini.n_devs, 2);
+	UNIT_TRUE(strcmp(ini.devs[0].name, "a") == 0 && ini.devs[0].line == 2);
+	UNIT_EQ_FATAL(ini.devs[0].n_keys, 2);
+	UNIT_TRUE(strcmp(ini.devs[0].keys[0].text, "k=v w") == 0);
+	UNIT_TRUE(strcmp(ini.devs[0].keys[1].text, "l=") == 0);
+	UNIT_EQ(ini.devs[0].keys[1].line, 4);
+	UNIT_TRUE(strcmp(ini.devs[1].name, "b") == 0);
+	UNIT_EQ_FATAL(ini.devs[1].n_keys, 1);
+	UNIT_TRUE(strcmp(ini.devs[1].keys[0].text, "m=1=2") == 0);
+	cci_ini_free(&ini);
+	UNIT_EQ(parse("[last]"), 0); /* without an end of line */
+	UNIT_EQ(ini.n_devs, 1);
+	cci_ini_free(&ini);
+	UNIT_EQ(parse(""), 0);
+	UNIT_EQ(ini.n_devs, 0);
+}
+
+static void
+what_is_wrong_is_told_with_its_line(void)
+{
+	static const struct {
+		const char *text;
+		const char *says;
+	} bad[] = {
+		{"k = v\n", "line 1: "}, {"[a]\n\nk\n", "line 3: "}, {"[a\n", "line 1: "},
+		{"[a] b\n", "line 1: "}, {"[ ]\n", "line 1: "}, {"[a]\n = v\n", "line 2: "},
+		{"[a]\n[b]\n[a]\n", "line 3: "}, {"[a]\nk=1\nl=2\nk=3\n", "line 4: "},
+	};
+
+	for (size_t i = 0; i < RTE_DIM(bad); i++) {
+		UNIT_EQ(parse(bad[i].text), -EINVAL);
+		UNIT_TRUE(strncmp(err, bad[i].says, strlen(bad[i].says)) == 0);
+	}
+	UNIT_EQ(cci_ini_parse("[a]\nk=\0\n", 8, &ini, err), -EINVAL);
+}
+
+static void
+lines_keys_and_sections_are_bounded(void)
+{
+	static char text[CCI_INI_LINE * 40];
+	size_t n = 0;
+
+	memset(text, 'x', CCI_INI_LINE + 8);
+	memcpy(text, "[a]\nk=", 6);
+	text[4 + CCI_INI_LINE - 1] = '\0';
+	UNIT_EQ(parse(text), 0); /* the longest */
+	cci_ini_free(&ini);
+	text[4 + CCI_INI_LINE - 1] = 'x';
+	text[4 + CCI_INI_LINE] = '\0';
+	UNIT_EQ(parse(text), -EINVAL);
+	n = sprintf(text, "[a]\n");
+	for (unsigned i = 0; i <= CCI_INI_KEYS; i++)
+		n += sprintf(text + n, "k%u=1\n", i);
+	UNIT_EQ(parse(text), -EINVAL);
+	for (unsigned i = n = 0; i <= CCI_INI_DEVS; i++)
+		n += sprintf(text + n, "[a%u]\n", i);
+	UNIT_EQ(parse(text), -EINVAL);
+}
+
+/* -- URIs and names -- */
+
+static void
+text_of_bytes_comes_back_and_nothing_else_does(void)
+{
+	uint8_t in[64], out[64];
+	char text[PLX_WIRE_TEXT_LEN(64) + 1];
+
+	unit_fill(in, sizeof(in), 9);
+	for (size_t len = 0; len <= sizeof(in); len++) {
+		plx_wire_text(in, len, text);
+		UNIT_EQ(strlen(text), PLX_WIRE_TEXT_LEN(len));
+		UNIT_EQ(plx_wire_untext(text, strlen(text), out, sizeof(out)), len);
+		UNIT_SAME(in, out, len);
+		if (len > 0)
+			UNIT_EQ(plx_wire_untext(text, strlen(text), out, len - 1), -EINVAL);
+	}
+	UNIT_EQ(plx_wire_untext("AB=", 3, out, sizeof(out)), -EINVAL);
+	UNIT_EQ(plx_wire_untext("AB", 2, out, sizeof(out)), -EINVAL); /* bits that are none of a byte */
+	UNIT_EQ(plx_wire_untext("A\0", 2, out, sizeof(out)), -EINVAL);
+}
+
+static void
+what_is_no_uri_of_the_driver_is_refused(void)
+{
+	const char *bad[] = {"", "shm", "shm://", "shm:/", "verbs://AAAA", "shm://@", "shm://@a b",
+		"shm://@../x", "shm://AAAA", "shm://mc/group"};
+	struct plx_wire_addr addr;
+
+	for (size_t i = 0; i < RTE_DIM(bad); i++)
+		UNIT_EQ(cci_uri_parse(bad[i], "shm", &addr), -EINVAL);
+	UNIT_EQ(cci_uri_parse("shm://@nobody-is-there", "shm", &addr), -ECONNREFUSED);
+	UNIT_TRUE(cci_uri_group("shm://mc/g", "shm") != NULL);
+	UNIT_TRUE(cci_uri_group("shm://mc/", "shm") == NULL);
+	UNIT_TRUE(cci_uri_group("net_mlx://mc/g", "shm") == NULL);
+}
+
+struct heard {
+	uint8_t data[PLX_NAME_DATA_MAX];
+	size_t len;
+	unsigned n;
+};
+
+static void
+hear(const void *data, size_t len, void *arg)
+{
+	struct heard *h = arg;
+
+	memcpy(h->data, data, len);
+	h->len = len;
+	h->n++;
+}
+
+static void
+what_is_published_is_found_until_it_ends(void)
+{
+	uint8_t data[PLX_NAME_DATA_MAX + 1];
+	struct heard h = {.n = 0};
+	char name[64];
+	int fd, fd2;
+
+	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
+	unit_fill(data, sizeof(data), 4);
+	UNIT_EQ(plx_name_publish(name, data, sizeof(data), &fd), -EMSGSIZE);
+	UNIT_EQ(plx_name_each(name, hear, &h), 0);
+	UNIT_EQ_FATAL(plx_name_publish(name, data, PLX_NAME_DATA_MAX, &fd), 0);
+	UNIT_EQ(plx_name_publish(name, data, PLX_NAME_DATA_MAX, &fd2), -EADDRINUSE);
+	UNIT_EQ(plx_name_each(name, hear, &h), 1);
+	UNIT_EQ(h.len, PLX_NAME_DATA_MAX);
+	UNIT_SAME(h.data, data, PLX_NAME_DATA_MAX);
+	UNIT_EQ_FATAL(plx_name_publish(name, data, 5, &fd2), 0);
+	h.n = 0;
+	UNIT_EQ(plx_name_each(name, hear, &h), 2);
+	close(fd);
+	close(fd2);
+	UNIT_EQ(plx_name_each(name, hear, &h), 0);
+}
+
+/* -- statuses -- */
+
+static void
+errors_of_the_core_have_a_status(void)
+{
+	UNIT_EQ(cci_status(0), CCI_SUCCESS);
+	UNIT_EQ(cci_status(-ECONNRESET), CCI_ERR_DISCONNECTED);
+	UNIT_EQ(cci_status(-ENOSR), CCI_ERR_RNR);
+	UNIT_EQ(cci_status(-EKEYREJECTED), CCI_ERR_RMA_HANDLE);
+	UNIT_EQ(cci_status(-EOPNOTSUPP), CCI_ERR_RMA_OP);
+	UNIT_EQ(cci_status(-ENOBUFS), CCI_ENOBUFS);
+	UNIT_EQ(cci_status(-EXDEV), CCI_ERROR); /* what CCI has no name for */
+}
+
+int
+main(void)
+{
+	CU_TestInfo tests[] = {
+		UNIT_TEST(sections_and_keys_come_out_as_they_stand),
+		UNIT_TEST(what_is_wrong_is_told_with_its_line),
+		UNIT_TEST(lines_keys_and_sections_are_bounded),
+		UNIT_TEST(text_of_bytes_comes_back_and_nothing_else_does),
+		UNIT_TEST(what_is_no_uri_of_the_driver_is_refused),
+		UNIT_TEST(what_is_published_is_found_until_it_ends),
+		UNIT_TEST(errors_of_the_core_have_a_status),
+		CU_TEST_INFO_NULL,
+	};
+	CU_SuiteInfo suites[] = {
+		{"cci", NULL, NULL, NULL, NULL, tests},
+		CU_SUITE_INFO_NULL,
+	};
+	int rc = unit_start();
+
+	return rc != 0 ? rc : unit_run(suites);
+}
