@@ -73,7 +73,7 @@ recv_free(struct offload_recv *v)
 
 	TAILQ_REMOVE(&d->held, v, link);
 	TAILQ_INSERT_HEAD(&d->free, v, link);
-	d->n_held--;
+	PLX_STAT_ADD(d->n_held, -1);
 	PLX_STAT_ADD(d->o->stat.posted, -1);
 }
 
@@ -99,10 +99,10 @@ stop_posting(struct plx_offload_dev *d)
 
 	bool on = false;
 
-	d->on = false;
+	__atomic_store_n(&d->on, false, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < o->n_devs; i++)
 		on |= o->devs[i].on;
-	/* relaxed: the control thread only shows it */
+	/* relaxed: other threads only show it */
 	__atomic_store_n(&o->on, on, __ATOMIC_RELAXED);
 	PLX_STAT_INC(o->stat.demotions);
 }
@@ -322,7 +322,7 @@ recv_take(struct plx_offload_dev *d, struct offload_recv *v, struct plx_req *req
 	v->wanted = false;
 	TAILQ_REMOVE(&d->free, v, link);
 	TAILQ_INSERT_TAIL(&d->held, v, link);
-	d->n_held++;
+	PLX_STAT_INC(d->n_held);
 	req->offload = OFFLOAD_RECVS + (v - o->recvs);
 	PLX_STAT_INC(o->stat.posts);
 	PLX_STAT_INC(o->stat.posted);
@@ -364,8 +364,11 @@ give(struct plx_offload_dev *d, struct plx_req *req)
 void
 plx_offload_post(struct plx_offload *o, struct plx_req *req)
 {
-	struct plx_offload_dev *d = choose(o, req);
+	struct plx_offload_dev *d;
 
+	if (!o->on) /* given up: software is all there is */
+		return;
+	d = choose(o, req);
 	if (d == NULL || !give(d, req))
 		soft_add(o, req);
 }
@@ -486,9 +489,11 @@ plx_offload_dump(FILE *f, const struct plx_offload *o)
 	for (uint32_t i = 0; i < o->n_devs; i++) {
 		const struct plx_offload_dev *d = &o->devs[i];
 
-		fprintf(f, "#   device %s %s, holds %" PRIu32 " of %" PRIu32 "\n",
-			plx_dev_name(d->q->dev), d->on ? "matches" : "does not match", d->n_held,
-			list_n(d->q));
+		/* relaxed: the application's side looks on */
+		fprintf(f, "#   device %s %s, holds %" PRIu64 " of %" PRIu32 "\n",
+			plx_dev_name(d->q->dev),
+			__atomic_load_n(&d->on, __ATOMIC_RELAXED) ? "matches" : "does not match",
+			__atomic_load_n(&d->n_held, __ATOMIC_RELAXED), list_n(d->q));
 	}
 	for (row = plx_offload_stat_rows; row->name != NULL; row++)
 		fprintf(f, "#   %-20s %" PRIu64 "\n", row->name, plx_stat_read(&o->stat, row));

@@ -62,10 +62,10 @@ TAILQ_HEAD(offload_list, offload_recv);
 struct plx_offload_dev {
 	struct plx_offload *o;
 	struct plx_queue *q;
-	bool on;      /* is given receives */
+	bool on;       /* is given receives */
 	uint16_t seen; /* tagged messages that software has dealt with, modulo 2^16 */
 	uint16_t told; /* of that, what the device knows */
-	uint32_t n_held;
+	uint64_t n_held;
 	struct offload_list held; /* in the order posted */
 	struct offload_list free;
 };
@@ -131,7 +131,7 @@ void plx_offload_close(struct plx_offload *o);
 
 /**
  * A receive was posted in the matching engine: give it to a device as well, if that is right.
- * Called whenever o->on. Thread: owner. Blocks: never. Allocates: no.
+ * Called for each, unless o->n_recvs is 0. Thread: owner. Blocks: never. Allocates: no.
  */
 void plx_offload_post(struct plx_offload *o, struct plx_req *req);
 

@@ -78,8 +78,9 @@ struct plx_conns {
 struct plx_worker {
 	/* line 0: set at create, read in every turn */
 	struct plx_tag *tag;
-	uint32_t n_queues;
-	bool dedicated;
+	uint16_t n_queues;
+	bool offloads; /* a device has a list of receives */
+	alignas(4) bool dedicated;
 	bool in_turn;
 	uint8_t app_work; /* enum worker_app_work; application's side */
 	uint8_t n_holding;

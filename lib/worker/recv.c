@@ -639,12 +639,12 @@ worker_rx(struct plx_worker *w)
 			rx_prefetch(w, w->rx, n);
 		for (uint16_t i = 0; i < n; i++)
 			rx_switch(w, &w->rx[i]);
-		if (unlikely(w->offload.n_recvs != 0))
+		if (unlikely(w->offloads))
 			plx_offload_seen(&w->offload, k, w->rx, n);
 		q->rx_release(q, w->rx, n);
 		total += n;
 	}
-	if (unlikely(w->offload.n_recvs != 0))
+	if (unlikely(w->offloads))
 		total += plx_offload_done(&w->offload);
 	return total;
 }

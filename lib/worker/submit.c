@@ -115,7 +115,7 @@ tag_recv_run(void *arg)
 	}
 	req->posted = true;
 	plx_tag_post(w->tag, &req->recv.tag, tag, mask);
-	if (unlikely(w->offload.on))
+	if (unlikely(w->offloads))
 		plx_offload_post(&w->offload, req);
 }
 

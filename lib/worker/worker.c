@@ -140,7 +140,10 @@ open_offload(struct plx_worker *w, const struct plx_worker_params *params)
 		.tag = w->tag, .len_min = plx_conf_u64(params->conf, PLX_CONF_TAG_OFFLOAD_MIN),
 		.sender_mask = params->sender_mask, .ops = &offload_ops, .arg = w};
 
-	return plx_offload_open(&w->offload, &p);
+	int rc = plx_offload_open(&w->offload, &p);
+
+	w->offloads = w->offload.n_recvs != 0;
+	return rc;
 }
 
 static void
