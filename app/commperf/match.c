@@ -17,7 +17,7 @@
 #include "perf.h"
 
 #define MATCH_MAX_SAMPLES 20000
-#define MATCH_MAX_WINDOW  64
+#define MATCH_MAX_WINDOW  64u
 #define MATCH_LEN         8
 #define MATCH_TAG         (UINT64_C(0x5) << 40)
 
@@ -203,7 +203,8 @@ match_one(struct match *m, const struct perf_test *t, double base, double *out)
 	report_progress(m->s->o, "%s %s %s, depth %llu", t->name, m->posted ? "posted" : "kept",
 		m->mask == UINT64_MAX ? "exact" : "partial", (unsigned long long)m->depth);
 	m->random = m->s->o->seed * 2 + 1;
-	m->n = RTE_MIN(RTE_MIN(m->s->o->window, MATCH_MAX_WINDOW), (m->depth + 1) / 2);
+	m->n = RTE_MIN(m->s->o->window, MATCH_MAX_WINDOW);
+	m->n = RTE_MIN(m->n, (m->depth + 1) / 2);
 	max = max / m->n + 1;
 	if (match_fill(m) != 0)
 		return -1;

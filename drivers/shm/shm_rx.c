@@ -95,7 +95,7 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 		rx[got].drv[0] = i;
 		got++;
 		r->pos++;
-		rte_prefetch0(&slot->cells[r->pos % SHM_CELLS]);
+		rte_prefetch0(&slot->cells[(r->pos + SHM_RX_AHEAD) % SHM_CELLS]);
 	}
 	if (got != 0)
 		r->empty = 0;

@@ -62,7 +62,7 @@ slot_commit(struct shm_peer *p, struct shm_cell *cell, uint8_t op, uint8_t kind,
 		slot_ring(p);
 	if (unlikely(p->wakes)) /* decided when connecting */
 		shm_bell_ring(p);
-	__builtin_prefetch(&p->cells[p->tx_pos % SHM_CELLS], 1);
+	__builtin_prefetch(&p->cells[(p->tx_pos + SHM_TX_AHEAD) % SHM_CELLS], 1);
 }
 
 /* Bytes of the data area in one piece, or NULL; commits nothing. */

@@ -46,7 +46,7 @@ struct plx_tag_recv {
 	uint64_t tag;  /* as posted, less the bits outside mask */
 	uint64_t mask; /* bits of the tag that matter */
 	uint64_t seq : 56;    /* place in post order */
-	uint64_t class_i : 8; /* PLX_TAG_MAX_CLASSES: residual */
+	uint64_t class_i : 8; /* PLX_TAG_MAX_CLASSES: residual; one more: of a few */
 	union {
 		struct plx_tag_link link;           /* same mask and tag */
 		TAILQ_ENTRY(plx_tag_recv) residual; /* receives without a class */

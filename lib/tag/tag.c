@@ -10,6 +10,9 @@
  * arrival takes the lowest among the classes with receives: post order. What
  * finds no class (a ninth mask) or no slot goes to the residual list, which is
  * in post order as well and is scanned only up to the best found elsewhere.
+ * Most programs have a few receives posted, or thousands: while there are no
+ * more than TAG_FEW they stand in an array, t->few, and in no table. Either all
+ * are there or none.
  *
  * Kept messages. One list of all in arrival order, and an index for each mask
  * that receives ask with. An index holds a prefix of that list: the messages up
@@ -35,6 +38,8 @@
 #include "plx_assert.h"
 #include "tag_table.h"
 
+#define TAG_FEW       4     /* posted receives that need no table */
+#define TAG_CLASS_FEW (PLX_TAG_MAX_CLASSES + 1) /* class_i of those */
 #define TAG_SCAN_MAX  8     /* kept messages that are scanned, whatever the mask */
 #define TAG_FEED_N    2     /* messages indexed by one keep(), so that indexes catch up */
 #define TAG_FEED_IDLE 65536 /* keeps and finds after which an unasked index starves */
@@ -58,6 +63,13 @@ struct tag_index {
 	struct tag_table table;
 };
 
+/* One of a few posted receives. */
+struct tag_few {
+	uint64_t tag;
+	uint64_t mask;
+	struct plx_tag_recv *r;
+};
+
 TAILQ_HEAD(tag_residual, plx_tag_recv);
 TAILQ_HEAD(tag_all, plx_tag_msg);
 
@@ -70,6 +82,8 @@ struct plx_tag {
 	uint32_t class_last; /* that of the last post */
 	uint32_t index_n;
 	struct tag_residual residual;
+	uint32_t few_n; /* not 0: all posted receives are in few, in post order */
+	struct tag_few few[TAG_FEW];
 	/* kept messages */
 	uint64_t clock; /* keeps and finds; the seq of messages */
 	struct tag_all all;
@@ -188,7 +202,40 @@ residual_remove(struct plx_tag *t, struct plx_tag_recv *r)
 	PLX_STAT_ADD(t->stat.residual, -1);
 }
 
-/* The earliest posted match, and its slot (NULL: it is residual). */
+static inline struct plx_tag_recv *
+few_search(const struct plx_tag *t, uint64_t tag, uint32_t *at)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->few_n; i++) {
+		if (((tag ^ t->few[i].tag) & t->few[i].mask) == 0) {
+			*at = i;
+			return t->few[i].r;
+		}
+	}
+	return NULL;
+}
+
+static inline void
+few_remove(struct plx_tag *t, uint32_t at)
+{
+	t->few_n--;
+	for (; at < t->few_n; at++)
+		t->few[at] = t->few[at + 1];
+}
+
+static void
+few_cancel(struct plx_tag *t, const struct plx_tag_recv *r)
+{
+	uint32_t i = 0;
+
+	while (t->few[i].r != r)
+		i++;
+	PLX_ASSERT(i < t->few_n);
+	few_remove(t, i);
+}
+
+/* The earliest posted match, and its slot (NULL: it is residual); none are few. */
 static inline struct plx_tag_recv *
 recv_search(struct plx_tag *t, uint64_t tag, struct tag_slot **slot)
 {
@@ -265,20 +312,14 @@ plx_tag_destroy(struct plx_tag *t)
 	free(t);
 }
 
-void
-plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask)
+static inline void
+table_post(struct plx_tag *t, struct plx_tag_recv *r)
 {
 	struct tag_class *c = &t->classes[t->class_last];
 	struct tag_slot *s;
 
-	r->tag = tag & mask;
-	r->mask = mask;
-	r->seq = ++t->seq;
-	PLX_STAT_INC(t->stat.posted);
-	if (t->stat.posted > t->stat.posted_max)
-		PLX_STAT_INC(t->stat.posted_max);
-	if (unlikely(c->mask != mask))
-		c = class_find(t, mask);
+	if (unlikely(c->mask != r->mask))
+		c = class_find(t, r->mask);
 	s = likely(c != NULL) ? tag_table_put(&c->table, r->tag) : NULL;
 	if (unlikely(s == NULL)) {
 		residual_post(t, r);
@@ -293,19 +334,55 @@ plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t m
 	c->n++;
 }
 
+/* There is one more than a few: into the tables, in post order. */
+static __rte_noinline void
+few_spill(struct plx_tag *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->few_n; i++)
+		table_post(t, t->few[i].r);
+	t->few_n = 0;
+}
+
+void
+plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask)
+{
+	bool few = t->few_n == t->stat.posted;
+
+	r->tag = tag & mask;
+	r->mask = mask;
+	r->seq = ++t->seq;
+	PLX_STAT_INC(t->stat.posted);
+	if (t->stat.posted > t->stat.posted_max)
+		PLX_STAT_INC(t->stat.posted_max);
+	if (few && likely(t->few_n < TAG_FEW)) {
+		r->class_i = TAG_CLASS_FEW;
+		t->few[t->few_n++] = (struct tag_few){r->tag, mask, r};
+		return;
+	}
+	if (unlikely(t->few_n != 0))
+		few_spill(t);
+	table_post(t, r);
+}
+
 struct plx_tag_recv *
 plx_tag_match(struct plx_tag *t, uint64_t tag)
 {
-	struct tag_slot *s;
-	struct plx_tag_recv *r = recv_search(t, tag, &s);
+	struct tag_slot *s = NULL;
+	struct plx_tag_recv *r;
+	uint32_t at = 0;
 
+	r = t->few_n != 0 ? few_search(t, tag, &at) : recv_search(t, tag, &s);
 	if (r == NULL) {
 		PLX_STAT_INC(t->stat.match_miss);
 		return NULL;
 	}
 	PLX_STAT_INC(t->stat.match_hit);
 	PLX_STAT_ADD(t->stat.posted, -1);
-	if (likely(s != NULL))
+	if (t->few_n != 0)
+		few_remove(t, at);
+	else if (likely(s != NULL))
 		recv_remove(t, r, s);
 	else
 		residual_remove(t, r);
@@ -316,8 +393,9 @@ struct plx_tag_recv *
 plx_tag_peek(struct plx_tag *t, uint64_t tag)
 {
 	struct tag_slot *s;
+	uint32_t at;
 
-	return recv_search(t, tag, &s);
+	return t->few_n != 0 ? few_search(t, tag, &at) : recv_search(t, tag, &s);
 }
 
 void
@@ -336,8 +414,10 @@ const struct plx_tag_recv *
 plx_tag_guess(const struct plx_tag *t, uint64_t tag)
 {
 	const struct tag_slot *best = NULL;
-	uint32_t live;
+	uint32_t live, at;
 
+	if (t->few_n != 0)
+		return few_search(t, tag, &at);
 	for (live = t->live; live != 0; live &= live - 1) {
 		const struct tag_class *c = &t->classes[__builtin_ctz(live)];
 		uint64_t key = tag & c->mask;
@@ -352,8 +432,12 @@ plx_tag_guess(const struct plx_tag *t, uint64_t tag)
 static void
 recv_unlink(struct plx_tag *t, struct plx_tag_recv *r)
 {
-	PLX_ASSERT(t->stat.posted > 0 && r->class_i <= PLX_TAG_MAX_CLASSES);
+	PLX_ASSERT(t->stat.posted > 0 && r->class_i <= TAG_CLASS_FEW);
 	PLX_STAT_ADD(t->stat.posted, -1);
+	if (r->class_i == TAG_CLASS_FEW) {
+		few_cancel(t, r);
+		return;
+	}
 	if (unlikely(r->class_i == PLX_TAG_MAX_CLASSES)) {
 		residual_remove(t, r);
 		return;
@@ -601,6 +685,8 @@ plx_tag_recv_first(struct plx_tag *t)
 	{
 		walk_add(bins, r);
 	}
+	for (i = 0; i < t->few_n; i++)
+		walk_add(bins, t->few[i].r);
 	for (i = 0; i < TAG_WALK_BINS; i++)
 		head = walk_merge(bins[i], head);
 	return head;

@@ -37,6 +37,15 @@ engine(void)
 	return t;
 }
 
+#define CROWD_N 5 /* more than a few: from here on receives stand in tables */
+
+static void
+crowd(struct plx_tag *t, struct plx_tag_recv r[CROWD_N], uint64_t mask)
+{
+	for (int i = 0; i < CROWD_N; i++)
+		plx_tag_post(t, &r[i], UINT64_C(0x0777070700000000) + i, mask);
+}
+
 static const uint64_t default_seeds[] = {1, 20261, 7777777};
 static uint64_t env_seed[1];
 static const uint64_t *seeds = default_seeds;
@@ -210,8 +219,9 @@ static void
 idle_class_goes_to_a_new_mask(void)
 {
 	struct plx_tag *t = engine();
-	struct plx_tag_recv r;
+	struct plx_tag_recv r, others[CROWD_N];
 
+	crowd(t, others, EXACT);
 	for (int i = 0; i < 64; i++) {
 		plx_tag_post(t, &r, 0, UINT64_C(1) << i);
 		CU_ASSERT_PTR_NULL(plx_tag_match(t, UINT64_C(1) << i));
@@ -223,21 +233,46 @@ idle_class_goes_to_a_new_mask(void)
 }
 
 static void
+a_few_receives_become_many_and_few_again(void)
+{
+	static const uint64_t masks[] = {EXACT, ANY_SOURCE, ANY_TAG};
+	struct plx_tag *t = engine();
+	struct plx_tag_recv r[8];
+
+	for (int n = 1; n <= 8; n++) {
+		for (int i = 0; i < n; i++)
+			plx_tag_post(t, &r[i], 5, masks[i % 3]);
+		CU_ASSERT_PTR_EQUAL(plx_tag_recv_first(t), &r[0]);
+		plx_tag_cancel(t, &r[n / 2]);
+		for (int i = 0; i < n; i++) {
+			if (i == n / 2)
+				continue;
+			CU_ASSERT_PTR_EQUAL(plx_tag_peek(t, 5), &r[i]);
+			CU_ASSERT_PTR_EQUAL(plx_tag_match(t, 5), &r[i]);
+		}
+		CU_ASSERT_PTR_NULL(plx_tag_match(t, 5));
+		CU_ASSERT_EQUAL(plx_tag_stats(t)->posted, 0);
+	}
+	plx_tag_destroy(t);
+}
+
+static void
 arrival_asks_only_masks_with_receives(void)
 {
 	struct plx_tag *t = engine();
-	struct plx_tag_recv r[2];
+	struct plx_tag_recv r[2], others[CROWD_N];
 
+	crowd(t, others, ANY_TAG);
 	plx_tag_post(t, &r[0], 5, EXACT);
 	plx_tag_post(t, &r[1], 5, ANY_SOURCE);
 	plx_tag_match(t, 6);
-	CU_ASSERT_EQUAL(plx_tag_stats(t)->probes, 2);
+	CU_ASSERT_EQUAL(plx_tag_stats(t)->probes, 3);
 	plx_tag_cancel(t, &r[0]);
 	plx_tag_match(t, 6);
-	CU_ASSERT_EQUAL(plx_tag_stats(t)->probes, 3);
+	CU_ASSERT_EQUAL(plx_tag_stats(t)->probes, 5);
 	plx_tag_match(t, 5);
 	plx_tag_match(t, 5);
-	CU_ASSERT_EQUAL(plx_tag_stats(t)->probes, 4);
+	CU_ASSERT_EQUAL(plx_tag_stats(t)->probes, 8);
 	plx_tag_destroy(t);
 }
 
@@ -806,6 +841,7 @@ static CU_TestInfo order_tests[] = {
 	TEST(cancel_in_the_middle_of_equals_leaves_order),
 	TEST(ninth_mask_matches_in_post_order),
 	TEST(idle_class_goes_to_a_new_mask),
+	TEST(a_few_receives_become_many_and_few_again),
 	TEST(arrival_asks_only_masks_with_receives),
 	TEST(find_returns_earliest_kept_and_leaves_it),
 	TEST(more_masks_than_indexes_find_the_earliest),
