@@ -85,8 +85,11 @@ settle(void)
 
 	do {
 		moved = false;
-		for (unsigned i = 0; i < 2; i++)
-			moved |= arrive(&s[i], &s[!i]) | release(&s[i]) | tell(&s[i]);
+		for (unsigned i = 0; i < 2; i++) {
+			moved |= arrive(&s[i], &s[!i]);
+			moved |= release(&s[i]);
+			moved |= tell(&s[i]);
+		}
 		UNIT_TRUE_FATAL(++n < 100000); /* telling comes to rest */
 	} while (moved);
 }
