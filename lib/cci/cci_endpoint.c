@@ -43,8 +43,6 @@ conf_fill(struct plx_conf *conf, const struct cci_dev *d)
 {
 	*conf = *plx_conf_process();
 	(void)plx_conf_set(conf, "worker.devices", d->driver, PLX_CONF_FROM_API, NULL);
-	/* The target checks every access, whatever it costs. */
-	(void)plx_conf_set(conf, "rma.scheme", "message", PLX_CONF_FROM_API, NULL);
 	for (unsigned i = 0; d->argv[i] != NULL; i++) {
 		const char *eq = strchr(d->argv[i], '=');
 		char name[PLX_CONF_NAME_MAX];

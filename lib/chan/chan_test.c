@@ -44,7 +44,6 @@ begin(void)
 
 	fake_reset(31);
 	unit_workers_conf(&u);
-	unit_workers_set(&u, "rma.scheme", "message");
 	conf = u.conf;
 	unit_fill(bytes, sizeof(bytes), 3);
 	for (unsigned i = 0; i < 2; i++) {

@@ -142,6 +142,8 @@ struct plx_chan_op {
 		uint64_t token;
 		uint32_t index, gen;
 		bool get, fence;
+		uint8_t n_ends; /* pieces that are checked and not over */
+		int err;	/* the first of them */
 	} rma;
 	uint64_t due_ticks; /* send timeout; 0: none */
 	void *context;	    /* the face's */

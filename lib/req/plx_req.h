@@ -158,6 +158,7 @@ struct plx_req_rma {
 	uint8_t op, size;	   /* of an atomic */
 	bool fetch;
 	bool nbi;		   /* errors are told by the next flush */
+	bool checked;		   /* by message, whatever the device can */
 };
 
 /** What a flush waits for. */

@@ -128,6 +128,7 @@ struct plx_rma_do {
 	uint8_t op;	     /* enum plx_rma_atomic */
 	bool fetch;
 	bool nbi;	     /* nobody asks its request */
+	bool checked;	     /* by message: the target looks at key, rights and bounds */
 };
 
 /** @param dedicated whether a reactor gives the turns. Thread: control. */
@@ -262,6 +263,9 @@ int plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d);
 
 /** Fill in a request for an operation; counts it as in flight. Thread: application's side. */
 void plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *req);
+
+/** @return whether the device does puts or gets with this peer. Thread: owner. */
+bool plx_rma_is_direct(const struct plx_rma *r, const struct plx_ep *ep, uint8_t kind);
 
 /** Start a prepared operation; req completes, perhaps before this returns. Thread: owner. */
 void plx_rma_start(struct plx_rma *r, struct plx_req *req);

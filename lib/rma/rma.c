@@ -112,8 +112,8 @@ plx_rma_close(struct plx_rma *r)
 	plx_req_ids_close(&r->ids);
 }
 
-static bool
-dev_can(const struct plx_rma *r, const struct plx_ep *ep, uint8_t kind)
+bool
+plx_rma_is_direct(const struct plx_rma *r, const struct plx_ep *ep, uint8_t kind)
 {
 	const struct plx_peer *peer = ep->peer;
 
@@ -136,7 +136,7 @@ plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d)
 
 	if (rc != 0)
 		return rc;
-	if (!dev_can(r, d->ep, d->kind))
+	if (!plx_rma_is_direct(r, d->ep, d->kind))
 		return -EAGAIN;
 	rc = dev_move(d->ep, d->kind, d->buf, d->remote, d->len);
 	if (rc == 0)
@@ -172,6 +172,7 @@ plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *r
 	o->size = d->len;
 	o->fetch = d->fetch;
 	o->nbi = d->nbi;
+	o->checked = d->checked;
 	atomic_fetch_add_explicit(&r->n_ops, 1, memory_order_relaxed);
 }
 
@@ -271,7 +272,8 @@ plx_rma_start(struct plx_rma *r, struct plx_req *req)
 	TAILQ_INSERT_TAIL(&r->all, req, rma.all);
 	TAILQ_INSERT_TAIL(&ep->rma.ops, req, rma.link);
 	if (rc == 0 && o->how == PLX_RMA_MSG) {
-		if (o->kind != PLX_RMA_ATOMIC && req->dt == NULL && dev_can(r, ep, o->kind)) {
+		if (o->kind != PLX_RMA_ATOMIC && !o->checked && req->dt == NULL &&
+			plx_rma_is_direct(r, ep, o->kind)) {
 			o->how = PLX_RMA_DEV;
 			PLX_STAT_INC(r->stat.dev);
 		} else {

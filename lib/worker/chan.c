@@ -8,7 +8,9 @@
 
 #include "worker_int.h"
 
-#define FETCH_MIN 32768u /* bytes of a put that its target fetches, when it can */
+#define FETCH_MIN	32768u	    /* bytes of a put that its target fetches, when it can */
+#define READ_DIRECT_MIN (16u << 10) /* bytes; a shorter read goes by message as a whole */
+#define READ_END	8	    /* bytes at each end of a longer one that do */
 
 static struct plx_worker *
 worker_of_chans(struct plx_chans *cs)
@@ -22,7 +24,7 @@ move_status(int err)
 {
 	if (err == -EACCES)
 		return -EOPNOTSUPP;
-	return err == -EINVAL || err == -ERANGE ? -EKEYREJECTED : err;
+	return err == -EINVAL || err == -ERANGE || err == -EFAULT ? -EKEYREJECTED : err;
 }
 
 static void
@@ -35,24 +37,96 @@ moved(struct plx_req *req)
 	plx_chan_moved(op->item.chans, op, err);
 }
 
-static void
-move(struct plx_chans *cs, struct plx_chan_op *op)
+/* A part of an operation. @return 0, and done follows, or -ENOMEM */
+static int
+move_piece(struct plx_chan_op *op, uint64_t at, uint64_t len, bool checked,
+	void (*done)(struct plx_req *req))
 {
-	struct plx_worker *w = worker_of_chans(cs);
+	struct plx_worker *w = worker_of_chans(op->item.chans);
 	struct plx_rkey rkey = {.key = {op->rma.index, op->rma.gen, op->rma.token}};
 	struct plx_rma_do d = {.conn_id = op->item.chan->id, .ep = op->item.chan->ep, .rkey = &rkey,
-		.buf = op->rma.local, .len = op->rma.len, .remote = op->rma.remote,
-		.kind = op->rma.get ? PLX_RMA_GET : PLX_RMA_PUT};
+		.buf = (char *)op->rma.local + at, .len = len, .remote = op->rma.remote + at,
+		.kind = op->rma.get ? PLX_RMA_GET : PLX_RMA_PUT, .checked = checked};
 	struct plx_req *req = plx_req_get(&w->chan_reqs);
 
-	if (req == NULL) {
-		plx_chan_moved(cs, op, -ENOMEM);
-		return;
-	}
-	req->done = moved;
+	if (req == NULL)
+		return -ENOMEM;
+	req->done = done;
 	req->cb_arg = op;
 	plx_rma_prepare(&w->rma, &d, req);
 	plx_rma_start(&w->rma, req);
+	return 0;
+}
+
+/* The middle of a read has come: whether it still was registered tells its end, read again. */
+static void
+middle_moved(struct plx_req *req)
+{
+	struct plx_chan_op *op = req->cb_arg;
+	int err = move_status(req->status);
+
+	plx_req_put(req);
+	if (err == 0 && op->item.chan->state == PLX_CHAN_OPEN) {
+		err = move_piece(op, op->rma.len - READ_END, READ_END, true, moved);
+		if (err == 0)
+			return;
+	}
+	plx_chan_moved(op->item.chans, op, err);
+}
+
+/* Both ends are good, so all between is: one region holds both. */
+static void
+end_over(struct plx_chan_op *op, int err)
+{
+	const uint64_t middle = op->rma.len - 2 * READ_END;
+
+	if (op->rma.err == 0)
+		op->rma.err = err;
+	if (--op->rma.n_ends > 0)
+		return;
+	err = op->rma.err;
+	if (err == 0 && op->item.chan->state == PLX_CHAN_OPEN) {
+		err = move_piece(op, READ_END, middle, false, middle_moved);
+		if (err == 0)
+			return;
+	}
+	plx_chan_moved(op->item.chans, op, err);
+}
+
+static void
+end_moved(struct plx_req *req)
+{
+	struct plx_chan_op *op = req->cb_arg;
+	int err = move_status(req->status);
+
+	plx_req_put(req);
+	end_over(op, err);
+}
+
+/*
+ * The target checks each access. A write it fetches itself when it is long. A device that reads
+ * the peer's memory asks nobody, so of a long read the two ends go by message first, and the
+ * target checks key, rights and bounds of these.
+ */
+static void
+move(struct plx_chans *cs, struct plx_chan_op *op)
+{
+	int rc;
+
+	if (!op->rma.get || op->rma.len < READ_DIRECT_MIN ||
+		!plx_rma_is_direct(&worker_of_chans(cs)->rma, op->item.chan->ep, PLX_RMA_GET)) {
+		rc = move_piece(op, 0, op->rma.len, true, moved);
+		if (rc != 0)
+			plx_chan_moved(cs, op, rc);
+		return;
+	}
+	op->rma.n_ends = 2;
+	op->rma.err = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		rc = move_piece(op, i == 0 ? 0 : op->rma.len - READ_END, READ_END, true, end_moved);
+		if (rc != 0)
+			end_over(op, rc);
+	}
 }
 
 int
