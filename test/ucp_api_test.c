@@ -12,25 +12,11 @@
  *
  * usage: ucp_api_test [--on-ucx] [--list] [PART-OF-A-NAME]
  */
-#include <signal.h>
-
 #include "ucp_api_test.h"
-
-#define TEST_ALARM_S 240
 
 static const struct api_test *const tables[] = {api_base_tests, api_tag_tests, api_req_tests,
 	api_order_tests, api_dt_tests, api_rma_tests, api_wakeup_tests, api_cm_tests, api_am_tests,
 	api_stream_tests};
-static const char *test_now = "";
-
-uint64_t rnd_seed = 1;
-
-uint64_t
-rnd(void)
-{
-	rnd_seed = rnd_seed * 6364136223846793005u + 1442695040888963407u;
-	return util_mix(rnd_seed >> 13);
-}
 
 /* Send one message and receive it; both finished on return. */
 void
@@ -75,51 +61,11 @@ nothing_waits(struct pair *p, int node)
 	return ucp_tag_probe_nb(p->n[node].w, 0, 0, 0, &info) == NULL;
 }
 
-static void
-on_alarm(int sig)
-{
-	static const char text[] = ": hangs\nRun Summary:\n tests 1 1 0 1 0\n";
-
-	(void)sig;
-	if (write(STDOUT_FILENO, test_now, strlen(test_now)) < 0 ||
-		write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
-		_exit(3);
-	_exit(2);
-}
-
-static void
-before_test(const CU_pTest test, const CU_pSuite suite)
-{
-	(void)suite;
-	test_now = test->pName;
-	printf("%s ... ", test->pName);
-	fflush(stdout);
-	rnd_seed = 1;
-	alarm(TEST_ALARM_S);
-}
-
-static void
-after_test(const CU_pTest test, const CU_pSuite suite, const CU_pFailureRecord failure)
-{
-	CU_pFailureRecord f;
-
-	(void)test;
-	(void)suite;
-	alarm(0);
-	puts(failure == NULL ? "passed" : "FAILED");
-	for (f = failure; f != NULL; f = f->pNext)
-		printf("    %s:%u: %s\n", f->strFileName, f->uiLineNumber, f->strCondition);
-	fflush(stdout);
-}
-
 int
 main(int argc, char **argv)
 {
+	const size_t n = sizeof(tables) / sizeof(tables[0]);
 	const char *part = "";
-	unsigned n_failed;
-	CU_pSuite suite;
-	const struct api_test *t;
-	size_t i;
 	int a;
 
 	if (argc > 3 && strcmp(argv[1], "--child") == 0)
@@ -128,35 +74,11 @@ main(int argc, char **argv)
 		if (strcmp(argv[a], "--on-ucx") == 0) {
 			util_on_ucx = true;
 		} else if (strcmp(argv[a], "--list") == 0) {
-			for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
-				for (t = tables[i]; t->name != NULL; t++)
-					puts(t->name);
+			api_list(tables, n);
 			return 0;
 		} else {
 			part = argv[a];
 		}
 	}
-	signal(SIGALRM, on_alarm);
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-	suite = CU_add_suite("ucp", NULL, NULL);
-	for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
-		for (t = tables[i]; t->name != NULL; t++) {
-			if (strstr(t->name, part) == NULL)
-				continue;
-			if (util_on_ucx && t->differs != NULL)
-				printf("# skipped: %s: UCX: %s\n", t->name, t->differs);
-			else
-				CU_add_test(suite, t->name, t->fn);
-		}
-	}
-	CU_set_test_start_handler(before_test);
-	CU_set_test_complete_handler(after_test);
-	CU_run_all_tests();
-	n_failed = CU_get_number_of_tests_failed();
-	printf("Run Summary:    Type  Total    Ran Passed Failed Inactive\n"
-		"               tests %6u %6u %6u %6u        0\n", CU_get_number_of_tests_run(),
-		CU_get_number_of_tests_run(), CU_get_number_of_tests_run() - n_failed, n_failed);
-	CU_cleanup_registry();
-	return n_failed != 0;
+	return api_run("ucp", tables, n, part, util_on_ucx);
 }

@@ -6,21 +6,9 @@
 #ifndef UCP_API_TEST_H
 #define UCP_API_TEST_H
 
-#include <CUnit/Basic.h>
-
+#include "api_run.h"
 #include "ucp_util.h"
 
-#define KIB 1024u
-#define MIB (1024u * 1024u)
-
-/** A test is named as the sentence it proves. */
-struct api_test {
-	const char *name;
-	void (*fn)(void);
-	const char *differs; /* what UCX does instead, where it does */
-};
-
-#define T(f) {#f, f, NULL}
 #define T_NOT_UCX(f, why) {#f, f, why}
 
 extern const struct api_test api_base_tests[], api_req_tests[], api_tag_tests[], api_order_tests[],
@@ -34,10 +22,6 @@ static const size_t sizes[] __attribute__((unused)) = {0, 1, 8, 47, 48, 49, 64, 
 /* One of each way to travel, for tests that do not need every length. */
 static const size_t few_sizes[] __attribute__((unused)) = {0, 8, 1000, 20000, 100000, 1 * MIB};
 #define N_FEW (sizeof(few_sizes) / sizeof(few_sizes[0]))
-
-/** The next pseudo-random number; the same numbers in every run of a test. */
-uint64_t rnd(void);
-extern uint64_t rnd_seed;
 
 /** Send one message from a node to the other and receive it; both finished on return. */
 void exchange(struct pair *p, int from, size_t len, ucp_tag_t tag, bool expected,

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * api_run.c - runs tables of tests of a public API, or those with a part of a name
+ */
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api_run.h"
+
+#define TEST_ALARM_S 240
+
+uint64_t rnd_seed = 1;
+static const char *test_now = "";
+
+uint64_t
+rnd(void)
+{
+	rnd_seed = rnd_seed * 6364136223846793005u + 1442695040888963407u;
+	return util_mix(rnd_seed >> 13);
+}
+
+static void
+on_alarm(int sig)
+{
+	static const char text[] = ": hangs\nRun Summary:\n tests 1 1 0 1 0\n";
+
+	(void)sig;
+	if (write(STDOUT_FILENO, test_now, strlen(test_now)) < 0 ||
+		write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(3);
+	_exit(2);
+}
+
+static void
+before_test(const CU_pTest test, const CU_pSuite suite)
+{
+	(void)suite;
+	test_now = test->pName;
+	printf("%s ... ", test->pName);
+	fflush(stdout);
+	rnd_seed = 1;
+	alarm(TEST_ALARM_S);
+}
+
+static void
+after_test(const CU_pTest test, const CU_pSuite suite, const CU_pFailureRecord failure)
+{
+	CU_pFailureRecord f;
+
+	(void)test;
+	(void)suite;
+	alarm(0);
+	puts(failure == NULL ? "passed" : "FAILED");
+	for (f = failure; f != NULL; f = f->pNext)
+		printf("    %s:%u: %s\n", f->strFileName, f->uiLineNumber, f->strCondition);
+	fflush(stdout);
+}
+
+void
+api_list(const struct api_test *const *tables, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (const struct api_test *t = tables[i]; t->name != NULL; t++)
+			puts(t->name);
+}
+
+int
+api_run(const char *name, const struct api_test *const *tables, size_t n, const char *part,
+	bool skip_differs)
+{
+	unsigned n_failed;
+	CU_pSuite suite;
+
+	signal(SIGALRM, on_alarm);
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+	suite = CU_add_suite(name, NULL, NULL);
+	for (size_t i = 0; i < n; i++) {
+		for (const struct api_test *t = tables[i]; t->name != NULL; t++) {
+			if (strstr(t->name, part) == NULL)
+				continue;
+			if (skip_differs && t->differs != NULL)
+				printf("# skipped: %s: UCX: %s\n", t->name, t->differs);
+			else
+				CU_add_test(suite, t->name, t->fn);
+		}
+	}
+	CU_set_test_start_handler(before_test);
+	CU_set_test_complete_handler(after_test);
+	CU_run_all_tests();
+	n_failed = CU_get_number_of_tests_failed();
+	printf("Run Summary:    Type  Total    Ran Passed Failed Inactive\n"
+		"               tests %6u %6u %6u %6u        0\n", CU_get_number_of_tests_run(),
+		CU_get_number_of_tests_run(), CU_get_number_of_tests_run() - n_failed, n_failed);
+	CU_cleanup_registry();
+	return n_failed != 0;
+}

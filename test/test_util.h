@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * test_util.h - what test programs share, whichever API they test: time, the end of
+ * a program, filled and guarded buffers
+ */
+#ifndef TEST_UTIL_H
+#define TEST_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define UTIL_DEADLINE_S 40
+
+static inline uint64_t
+util_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+#define UTIL_DIE(...) \
+	do { \
+		fprintf(stderr, "%s:%d: ", __FILE__, __LINE__); \
+		fprintf(stderr, __VA_ARGS__); \
+		fputc('\n', stderr); \
+		exit(1); \
+	} while (0)
+
+/* Message contents: word i of a message is a mix of its seed and i. */
+
+static inline uint64_t
+util_mix(uint64_t x)
+{
+	x ^= x >> 31;
+	x *= 0x9e3779b97f4a7c15u;
+	return x ^ (x >> 29);
+}
+
+static inline void
+util_fill(void *buf, size_t len, uint64_t seed)
+{
+	uint8_t *p = buf;
+	uint64_t word;
+	size_t i, n;
+
+	for (i = 0; i < len; i += n) {
+		word = util_mix(seed + i);
+		n = len - i < 8 ? len - i : 8;
+		memcpy(p + i, &word, n);
+	}
+}
+
+static inline bool
+util_check(const void *buf, size_t len, uint64_t seed)
+{
+	const uint8_t *p = buf;
+	uint64_t word;
+	size_t i, n;
+
+	for (i = 0; i < len; i += n) {
+		word = util_mix(seed + i);
+		n = len - i < 8 ? len - i : 8;
+		if (memcmp(p + i, &word, n) != 0) {
+			fprintf(stderr, "byte %zu of %zu differs\n", i, len);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Buffers with guards on both sides. */
+
+#define UTIL_GUARD 256
+
+static inline void *
+util_guarded(size_t len)
+{
+	uint8_t *p = malloc(len + 2 * UTIL_GUARD);
+
+	if (p == NULL)
+		UTIL_DIE("no memory for %zu bytes", len);
+	memset(p, 0xee, len + 2 * UTIL_GUARD);
+	return p + UTIL_GUARD;
+}
+
+static inline bool
+util_guards_ok(const void *buf, size_t len)
+{
+	const uint8_t *p = buf;
+	size_t i;
+
+	for (i = 0; i < UTIL_GUARD; i++)
+		if (p[len + i] != 0xee || p[-(ptrdiff_t)i - 1] != 0xee)
+			return false;
+	return true;
+}
+
+static inline void
+util_guarded_free(void *buf)
+{
+	free((uint8_t *)buf - UTIL_GUARD);
+}
+
+#endif
