@@ -17,6 +17,6 @@ if [ ! -f "$build/build.ninja" ]; then
 		-Ddocs=false -Dbuildtype=debugoptimized \
 		"-Dc_args=['-DRTE_USE_C11_MEM_MODEL','-include','$PWD/test/tsan.h']" || exit 1
 fi
-ninja -C "$build" test/ucp_threads_test || exit 1
+ninja -C "$build" test/ucp_threads_test test/cci_threads_test || exit 1
 export TSAN_OPTIONS="suppressions=$PWD/test/tsan.supp history_size=4 halt_on_error=0 exitcode=66"
 meson test -C "$build" --no-rebuild --suite threads --print-errorlogs

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * cci_api_dev.c - devices, found or named in the file of CCI_CONFIG
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "cci_api_test.h"
+
+static char conf_path[64];
+
+/* Start the library with a file of this text. */
+static int
+init_with(const char *text)
+{
+	uint32_t caps;
+	FILE *f;
+	int rc;
+
+	snprintf(conf_path, sizeof(conf_path), "/tmp/cci_api_test.%d.ini", (int)getpid());
+	f = fopen(conf_path, "w");
+	if (f == NULL || fputs(text, f) < 0 || fclose(f) != 0)
+		UTIL_DIE("cannot write %s", conf_path);
+	setenv("CCI_CONFIG", conf_path, 1);
+	rc = cci_init(CCI_ABI_VERSION, 0, &caps);
+	unsetenv("CCI_CONFIG");
+	unlink(conf_path);
+	return rc;
+}
+
+/* The same, and what it writes to stderr meanwhile. */
+static int
+init_with_said(const char *text, char *said, size_t len)
+{
+	int kept = dup(STDERR_FILENO), fd[2], rc;
+	ssize_t n;
+
+	if (kept < 0 || pipe2(fd, O_NONBLOCK) != 0)
+		UTIL_DIE("pipe");
+	fflush(stderr);
+	dup2(fd[1], STDERR_FILENO);
+	rc = init_with(text);
+	fflush(stderr);
+	dup2(kept, STDERR_FILENO);
+	n = read(fd[0], said, len - 1);
+	said[n > 0 ? n : 0] = '\0';
+	close(kept);
+	close(fd[0]);
+	close(fd[1]);
+	return rc;
+}
+
+static unsigned
+n_devices(void)
+{
+	cci_device_t *const *devices;
+	unsigned n = 0;
+
+	UTIL_OK(cci_get_devices(&devices));
+	while (devices[n] != NULL)
+		n++;
+	return n;
+}
+
+static cci_device_t *
+device(unsigned i)
+{
+	cci_device_t *const *devices;
+
+	UTIL_OK(cci_get_devices(&devices));
+	return devices[i];
+}
+
+/* The place of "key=value" in what the device was given, or -1. */
+static int
+given(cci_device_t *d, const char *text)
+{
+	for (int i = 0; d->conf_argv[i] != NULL; i++) {
+		if (strcmp(d->conf_argv[i], text) == 0)
+			return i;
+	}
+	return -1;
+}
+
+static void
+devices_are_found_without_a_file(void)
+{
+	uint32_t caps;
+	cci_device_t *d;
+
+	CU_ASSERT_EQUAL_FATAL(cci_init(CCI_ABI_VERSION, 0, &caps), CCI_SUCCESS);
+	CU_ASSERT_FATAL(n_devices() >= 1);
+	d = device(0);
+	CU_ASSERT(strlen(d->name) > 0);
+	CU_ASSERT_STRING_EQUAL(d->transport, "shm");
+	CU_ASSERT_EQUAL(d->up, 1);
+	CU_ASSERT_PTR_NOT_NULL(d->info);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(d->conf_argv);
+	CU_ASSERT_PTR_NULL(d->conf_argv[0]);
+	/* programs send their URI in a message */
+	CU_ASSERT(d->max_send_size >= 256);
+	CU_ASSERT_EQUAL(d->pci.domain, UINT32_MAX);
+	CU_ASSERT_EQUAL(d->pci.bus, UINT32_MAX);
+	CU_ASSERT_EQUAL(d->pci.dev, UINT32_MAX);
+	CU_ASSERT_EQUAL(d->pci.func, UINT32_MAX);
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
+static void
+asking_again_gives_the_same_devices(void)
+{
+	cci_device_t *const *a, *const *b;
+
+	CU_ASSERT_EQUAL_FATAL(init_with("[one]\ntransport = shm\n[two]\ntransport = shm\n"),
+		CCI_SUCCESS);
+	CU_ASSERT_EQUAL(cci_get_devices(&a), CCI_SUCCESS);
+	CU_ASSERT_EQUAL(cci_get_devices(&b), CCI_SUCCESS);
+	CU_ASSERT_EQUAL(n_devices(), 2);
+	for (unsigned i = 0; i < 3; i++)
+		CU_ASSERT_PTR_EQUAL(a[i], b[i]);
+	CU_ASSERT_EQUAL(cci_get_devices(NULL), CCI_EINVAL);
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
+static void
+devices_come_by_falling_priority(void)
+{
+	CU_ASSERT_EQUAL_FATAL(init_with("[low]\ntransport = shm\npriority = 10\n"
+		"[unsaid]\ntransport = shm\n"
+		"[zero]\npriority = 0\ntransport = shm\n"
+		"[high]\ntransport = shm\npriority = 100\n"
+		"[above]\ntransport = shm\npriority = 51\n"), CCI_SUCCESS);
+	CU_ASSERT_EQUAL_FATAL(n_devices(), 5);
+	CU_ASSERT_STRING_EQUAL(device(0)->name, "high");
+	CU_ASSERT_STRING_EQUAL(device(1)->name, "above");
+	CU_ASSERT_STRING_EQUAL(device(2)->name, "unsaid"); /* 50 */
+	CU_ASSERT_STRING_EQUAL(device(3)->name, "low");
+	CU_ASSERT_STRING_EQUAL(device(4)->name, "zero");
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
+static void
+endpoint_is_on(const char *name)
+{
+	cci_endpoint_t *ep;
+
+	CU_ASSERT_EQUAL_FATAL(cci_create_endpoint(NULL, 0, &ep, NULL), CCI_SUCCESS);
+	CU_ASSERT_STRING_EQUAL(ep->device->name, name);
+	CU_ASSERT_EQUAL(cci_destroy_endpoint(ep), CCI_SUCCESS);
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
+static void
+no_device_means_the_default_one(void)
+{
+	CU_ASSERT_EQUAL_FATAL(init_with("[a]\ntransport = shm\npriority = 90\n"
+		"[b]\ntransport = shm\ndefault = 1\n"), CCI_SUCCESS);
+	endpoint_is_on("b");
+	CU_ASSERT_EQUAL_FATAL(init_with("[a]\ntransport = shm\npriority = 90\ndefault = 0\n"
+		"[b]\ntransport = shm\ndefault = 0\n"), CCI_SUCCESS);
+	endpoint_is_on("a");
+	CU_ASSERT_EQUAL_FATAL(init_with("[a]\ntransport = shm\npriority = 1\n"
+		"[b]\ntransport = shm\n"), CCI_SUCCESS);
+	endpoint_is_on("b");
+}
+
+static void
+other_keys_are_passed_on_in_their_order(void)
+{
+	cci_device_t *d;
+
+	CU_ASSERT_EQUAL_FATAL(init_with("# a comment\n\n[bob0] # another\ntransport = shm\n"
+		"device = ipath0,ipath1\n"
+		"capabilities=bonded,failover,age_of_captain:52\n"
+		"  qos_stuff =fast\n"
+		"sl= 3 # IB service level (if applicable)\n"
+		"\tlast\t=\tone\t\n"), CCI_SUCCESS);
+	CU_ASSERT_EQUAL_FATAL(n_devices(), 1);
+	d = device(0);
+	CU_ASSERT_STRING_EQUAL(d->name, "bob0");
+	CU_ASSERT(given(d, "device=ipath0,ipath1") >= 0);
+	CU_ASSERT(given(d, "capabilities=bonded,failover,age_of_captain:52") >
+		given(d, "device=ipath0,ipath1"));
+	CU_ASSERT(given(d, "qos_stuff=fast") >
+		given(d, "capabilities=bonded,failover,age_of_captain:52"));
+	CU_ASSERT(given(d, "sl=3") > given(d, "qos_stuff=fast"));
+	CU_ASSERT(given(d, "last=one") > given(d, "sl=3"));
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
+/* Its transports are of other machines: there is no device, and that is no error. */
+static void
+devices_of_unknown_transports_are_left_out(void)
+{
+	cci_endpoint_t *ep = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(init_with("[bob0]\ntransport = psm\npriority = 10\ndefault = 1\n"
+		"device = ipath0,ipath1\n[storage]\ntransport = udp\npriority = 5\n"
+		"ip = 172.31.194.1\nmac = 01:12:23:34:45\n"), CCI_SUCCESS);
+	CU_ASSERT_EQUAL(n_devices(), 0);
+	CU_ASSERT_EQUAL(cci_create_endpoint(NULL, 0, &ep, NULL), CCI_ENODEV);
+	CU_ASSERT_PTR_NULL(ep);
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+	CU_ASSERT_EQUAL_FATAL(init_with("[bob0]\ntransport = psm\n[x]\ntransport = shm\n"), CCI_SUCCESS);
+	CU_ASSERT_EQUAL(n_devices(), 1);
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
+static void
+an_empty_file_has_no_devices(void)
+{
+	cci_endpoint_t *ep;
+
+	CU_ASSERT_EQUAL_FATAL(init_with(""), CCI_SUCCESS);
+	CU_ASSERT_EQUAL(n_devices(), 0);
+	CU_ASSERT_EQUAL(cci_create_endpoint(NULL, 0, &ep, NULL), CCI_ENODEV);
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
+static void
+a_file_that_cannot_be_read_is_an_error(void)
+{
+	uint32_t caps;
+
+	setenv("CCI_CONFIG", "/nonexistent/cci.ini", 1);
+	CU_ASSERT_NOT_EQUAL(cci_init(CCI_ABI_VERSION, 0, &caps), CCI_SUCCESS);
+	setenv("CCI_CONFIG", "/tmp", 1); /* a folder */
+	CU_ASSERT_NOT_EQUAL(cci_init(CCI_ABI_VERSION, 0, &caps), CCI_SUCCESS);
+	unsetenv("CCI_CONFIG");
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_ERROR);
+}
+
+static void
+an_error_in_the_file_names_its_line(void)
+{
+	static const struct {
+		const char *text;
+		const char *line;
+	} bad[] = {
+		{"[a]\ntransport = shm\nthis is no key\n", "line 3:"},
+		{"[a\ntransport = shm\n", "line 1:"},
+		{"[a]\ntransport = shm\n[]\n", "line 3:"},
+		{"[a]\n\n\n= 5\n", "line 4:"},
+		{"[a]\ntransport = shm\npriority = high\n", "line 3:"},
+		{"[a]\ntransport = shm\n\npriority = 101\n", "line 4:"},
+		{"key = before any section\n", "line 1:"},
+	};
+	char said[4096];
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CU_ASSERT_EQUAL(init_with_said(bad[i].text, said, sizeof(said)), CCI_ERROR);
+		CU_ASSERT_PTR_NOT_NULL(strstr(said, bad[i].line));
+		if (strstr(said, bad[i].line) == NULL)
+			printf("\n    %s said: %s\n", bad[i].text, said);
+	}
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_ERROR);
+}
+
+/* Neither is cut in silence. */
+static void
+long_lines_and_many_keys_are_whole_or_refused(void)
+{
+	size_t len = 70000;
+	char *text = malloc(2 * len);
+	int n, rc;
+
+	n = sprintf(text, "[a]\ntransport = shm\nlong = ");
+	memset(text + n, 'x', len);
+	strcpy(text + n + len, "\n");
+	rc = init_with(text);
+	if (rc == CCI_SUCCESS) {
+		char *want = malloc(len + 8);
+
+		sprintf(want, "long=%.*s", (int)len, text + n);
+		CU_ASSERT(given(device(0), want) >= 0);
+		free(want);
+		CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+	} else {
+		CU_ASSERT_EQUAL(rc, CCI_ERROR);
+	}
+	n = sprintf(text, "[a]\ntransport = shm\n");
+	for (int i = 0; i < 500; i++)
+		n += sprintf(text + n, "key%d = %d\n", i, i);
+	rc = init_with(text);
+	if (rc == CCI_SUCCESS) {
+		CU_ASSERT(given(device(0), "key0=0") >= 0);
+		CU_ASSERT(given(device(0), "key499=499") >= 0);
+		CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+	} else {
+		CU_ASSERT_EQUAL(rc, CCI_ERROR);
+	}
+	free(text);
+}
+
+static void
+an_endpoint_can_be_made_on_each_device(void)
+{
+	cci_endpoint_t *ep[2];
+
+	CU_ASSERT_EQUAL_FATAL(init_with("[one]\ntransport = shm\n[two]\ntransport = shm\n"),
+		CCI_SUCCESS);
+	for (unsigned i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL_FATAL(cci_create_endpoint(device(i), 0, &ep[i], NULL), CCI_SUCCESS);
+		CU_ASSERT_PTR_EQUAL(ep[i]->device, device(i));
+	}
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(cci_destroy_endpoint(ep[i]), CCI_SUCCESS);
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
+static void
+what_is_no_device_is_refused(void)
+{
+	struct cci_device fake = {.name = "fake", .transport = "shm", .up = 1};
+	cci_endpoint_t *ep = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(init_with("[one]\ntransport = shm\n"), CCI_SUCCESS);
+	CU_ASSERT_NOT_EQUAL(cci_create_endpoint(&fake, 0, &ep, NULL), CCI_SUCCESS);
+	CU_ASSERT_PTR_NULL(ep);
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
+const struct api_test cci_dev_tests[] = {
+	T(devices_are_found_without_a_file),
+	T(asking_again_gives_the_same_devices),
+	T(devices_come_by_falling_priority),
+	T(no_device_means_the_default_one),
+	T(other_keys_are_passed_on_in_their_order),
+	T(devices_of_unknown_transports_are_left_out),
+	T(an_empty_file_has_no_devices),
+	T(a_file_that_cannot_be_read_is_an_error),
+	T(an_error_in_the_file_names_its_line),
+	T(long_lines_and_many_keys_are_whole_or_refused),
+	T(an_endpoint_can_be_made_on_each_device),
+	T(what_is_no_device_is_refused),
+	{NULL, NULL, NULL},
+};
