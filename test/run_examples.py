@@ -140,6 +140,50 @@ def ours(report, build, folder):
             [exe, str(port), "127.0.0.1", "what?"], port, env)
 
 
+def ours_cci(report, build, folder):
+    exe = {n: os.path.join(build, "examples", "example_cci_" + n)
+           for n in ("init", "devices", "server", "client", "rma", "multicast")}
+    conf = os.path.join(folder, "cci.ini")
+    with open(conf, "w", encoding="utf-8") as f:
+        f.write("[second]\ntransport = shm\npriority = 10\n[first]\ntransport = shm\nkey = value\n")
+    for label, env in (("inline", {}), ("reactor", {"PLX_REACTOR": f"lcore:{os.cpu_count() - 1}"})):
+        for name, want in (("init", "CCI is ready"), ("rma", '"written by the child"'),
+                           ("multicast", "receiver 2: 10 of 10 messages"),
+                           ("devices", "first: transport shm, up")):
+            r = u.run([exe[name]], TIMEOUT, {**env, "CCI_CONFIG": conf} if name == "devices" else env)
+            if r.why() or want not in r.out or (name == "devices" and "\tkey=value" not in r.out):
+                report.fail(f"our cci_{name}, {label}", r.why() or r.out)
+            else:
+                report.ok(f"our cci_{name}, {label}")
+        for attribute in ("ro", "ru", "uu"):
+            error = cci_pair(exe["server"], exe["client"], attribute, env, folder)
+            if error:
+                report.fail(f"our cci_server and cci_client, {attribute}, {label}", error)
+            else:
+                report.ok(f"our cci_server and cci_client, {attribute}, {label}")
+
+
+def cci_pair(server, client, attribute, env, folder):
+    """The server says its URI, ends after five messages, and each has come back."""
+    path = os.path.join(folder, "cci_server.txt")
+    with open(path, "w", encoding="utf-8") as out:
+        s = u.start([server, "5"], env, stdout=out, stderr=subprocess.STDOUT)
+    end = time.monotonic() + TIMEOUT
+    while "\n" not in tail(path) and s.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    uri = tail(path).split("\n")[0].removeprefix("Opened ")
+    r = u.run([client, uri, "5", attribute], TIMEOUT, env)
+    try:
+        rc = s.wait(max(0.1, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        rc = "timeout"
+        u.kill_family(s)
+        s.wait()
+    if r.why() or rc != 0 or "received: hello number 4" not in r.out:
+        return f"server {rc}\n{tail(path)}\nclient: {r.why()}\n{r.out}"
+    return ""
+
+
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--build", default=os.path.join(HERE, "..", "build"))
@@ -151,6 +195,7 @@ def main():
     traces = u.Traces()
     with tempfile.TemporaryDirectory() as folder:
         ours(report, build, folder)
+        ours_cci(report, build, folder)
         sources = find_sources()
         if sources is None or shutil.which("cc") is None or not os.access(run[0], os.X_OK):
             report.skip("examples of UCX", "libucx-dev, a compiler or pollux-run is missing")
