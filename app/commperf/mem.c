@@ -134,17 +134,37 @@ struct mem_use {
 	double huge;
 	double dpdk;   /* in use of the EAL's heaps, if we started it */
 	double malloc; /* in use of the C library's heap */
+	double poll_ns; /* a turn that finds nothing */
 };
 
+#define MEM_POLLS 2000
+
+/* The quickest of a few, as others share the cores. */
+static double
+mem_poll_ns(struct perf_side *s)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int round = 0; round < 10; round++) {
+		uint64_t start = rte_rdtsc();
+
+		for (int i = 0; i < MEM_POLLS; i++)
+			s->be->progress(s);
+		best = RTE_MIN(best, rte_rdtsc() - start);
+	}
+	return perf_ns(s, best) / MEM_POLLS;
+}
+
 static struct mem_use
-mem_use(const struct perf_opts *o)
+mem_use(struct perf_side *s)
 {
 	struct mem_use u = {.rss = (double)place_memory("Rss:"), .huge = (double)mem_huge()};
 	struct rte_malloc_socket_stats stats;
 	struct mallinfo2 mi = mallinfo2();
 
 	u.malloc = (double)mi.uordblks + (double)mi.hblkhd;
-	for (int i = 0; o->eal && i < 8; i++) {
+	u.poll_ns = mem_poll_ns(s);
+	for (int i = 0; s->o->eal && i < 8; i++) {
 		if (rte_malloc_get_socket_stats(i, &stats) == 0)
 			u.dpdk += (double)stats.heap_allocsz_bytes;
 	}
@@ -169,6 +189,8 @@ ep_mem_rows(struct perf_side *s, const struct perf_test *t, const char *label,
 	perf_row_field(row, "huge", (to->huge - from->huge) / n);
 	perf_row_field(row, "malloc", (to->malloc - from->malloc) / n);
 	perf_row_field(row, "dpdk", (to->dpdk - from->dpdk) / n);
+	perf_row_field(row, "poll ns", to->poll_ns);
+	perf_row_field(row, "1 ep ns", from->poll_ns);
 	return 0;
 }
 
@@ -214,11 +236,11 @@ ep_mem_self(struct perf_side *s, const struct perf_test *t)
 	if (s->be->address(s, &own, &len) != 0)
 		return -1;
 	malloc_trim(0); /* else these take the place of those before */
-	before = mem_use(s->o);
+	before = mem_use(s);
 	s->peer_addr = own;
 	rc = s->be->eps_create(s, s->o->eps);
 	s->peer_addr = peer;
-	idle = mem_use(s->o);
+	idle = mem_use(s);
 	free(own);
 	if (rc != 0 || ep_mem_rows(s, t, "self", &before, &idle) != 0)
 		return -1;
@@ -233,13 +255,13 @@ ep_mem_run(struct perf_side *s, const struct perf_test *t, size_t size)
 	(void)size;
 	if (s->rank == 1)
 		return ep_mem_peer(s);
-	before = mem_use(s->o);
+	before = mem_use(s);
 	if (s->be->eps_create(s, s->o->eps) != 0)
 		return -1;
-	idle = mem_use(s->o);
+	idle = mem_use(s);
 	if (perf_barrier(s) != 0 || ep_mem_use(s) != 0 || perf_barrier(s) != 0)
 		return -1;
-	used = mem_use(s->o);
+	used = mem_use(s);
 	if (ep_mem_rows(s, t, "idle", &before, &idle) != 0 ||
 		ep_mem_rows(s, t, "used", &before, &used) != 0)
 		return -1;

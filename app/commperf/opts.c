@@ -40,6 +40,8 @@ enum {
 	OPT_UCX_LIB,
 	OPT_PERFTEST,
 	OPT_POLLUX_RUN,
+	OPT_ATTR,
+	OPT_SILENT,
 	OPT_VERSION,
 };
 
@@ -77,6 +79,8 @@ static const struct option opts_long[] = {
 	{"ucx-lib", required_argument, NULL, OPT_UCX_LIB},
 	{"perftest", required_argument, NULL, OPT_PERFTEST},
 	{"pollux-run", required_argument, NULL, OPT_POLLUX_RUN},
+	{"attr", required_argument, NULL, OPT_ATTR},
+	{"silent", no_argument, NULL, OPT_SILENT},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -87,7 +91,7 @@ static const char opts_help[] =
 	"usage: commperf [EAL OPTIONS] -- [OPTIONS]      or      commperf [OPTIONS]\n"
 	"\n"
 	"what is measured\n"
-	"  -t, --test LIST        tests by name, or \"all\" (default tag_lat)\n"
+	"  -t, --test LIST        tests by name, \"all\" of UCP or \"cci\" (default tag_lat)\n"
 	"  -s, --size LIST        8,64,1k or a doubling range 8:4m (default by test)\n"
 	"  -n, --iters N          iterations (default by size)\n"
 	"  -w, --warmup N         iterations before the clock starts (default a tenth)\n"
@@ -104,7 +108,9 @@ static const char opts_help[] =
 	"      --depth LIST       match: queue depths (default 100,1k,10k,50k)\n"
 	"      --seed N           match: of the random order (default 1)\n"
 	"      --time-limit S     match: longest measurement of one line (default 2)\n"
-	"      --eps N            ep_mem: endpoints (default 1000)\n"
+	"      --eps N            ep_mem, conn_mem: endpoints or connections (default 1000)\n"
+	"      --attr ATTR        CCI: connections are ro, ru or uu (default ro)\n"
+	"      --silent           CCI: no event when a message is sent\n"
 	"\n"
 	"where\n"
 	"  -l, --lcores LIST      cores: side A on the first, B on the second (default the first "
@@ -327,12 +333,14 @@ opts_tests(struct perf_opts *o, const char *text)
 	o->n_tests = 0;
 	for (name = strtok_r(copy, ",", &save); name != NULL && rc == 0;
 		name = strtok_r(NULL, ",", &save)) {
-		bool all = strcmp(name, "all") == 0;
+		bool cci = strcmp(name, "cci") == 0, all = cci || strcmp(name, "all") == 0;
 
 		t = all ? perf_tests : perf_test_find(name);
 		if (t == NULL)
 			rc = opts_error("no such test", name);
 		for (; rc == 0 && t->name != NULL; t++) {
+			if (all && cci != !!(t->flags & PERF_CCI))
+				continue;
 			if (o->n_tests < PERF_MAX_TESTS)
 				o->tests[o->n_tests++] = t;
 			if (!all)
@@ -359,6 +367,24 @@ opts_mask(struct perf_opts *o, const char *text)
 	errno = 0;
 	o->mask = strtoull(text, &e, 16);
 	return errno == 0 && e != text && *e == '\0' ? 0 : opts_error("not a mask", text);
+}
+
+const char *
+perf_attr_name(unsigned attr)
+{
+	static const char *const names[] = {"ro", "ru", "uu"};
+
+	return names[attr < 3 ? attr : 0];
+}
+
+static int
+opts_attr(struct perf_opts *o, const char *text)
+{
+	for (o->attr = 0; o->attr < 3; o->attr++) {
+		if (strcmp(text, perf_attr_name(o->attr)) == 0)
+			return 0;
+	}
+	return opts_error("not ro, ru or uu", text);
 }
 
 static int
@@ -511,6 +537,11 @@ opts_one(struct perf_opts *o, int c, const char *arg)
 	case OPT_PERFTEST:
 		o->perftest = arg;
 		return 0;
+	case OPT_ATTR:
+		return opts_attr(o, arg);
+	case OPT_SILENT:
+		o->silent = true;
+		return 0;
 	case OPT_POLLUX_RUN:
 		o->pollux_run = arg;
 		return 0;
@@ -557,6 +588,14 @@ opts_check(struct perf_opts *o)
 		return opts_error("--vs runs both sides itself", "--server or --connect with it");
 	if (o->plot != NULL && strstr(o->plot, ".svg") == NULL && strstr(o->plot, ".html") == NULL)
 		return opts_error("--plot needs a name in .svg or .html", o->plot);
+	for (unsigned i = 0; i < o->n_tests; i++) {
+		if ((o->tests[i]->flags ^ o->tests[0]->flags) & PERF_CCI)
+			return opts_error("UCP and CCI tests do not go together", o->tests[i]->name);
+		if (strcmp(perf_attr_name(o->attr), "uu") == 0 && strcmp(o->tests[i]->name, "msg_lat") != 0)
+			return opts_error("uu loses messages and has no RMA", o->tests[i]->name);
+	}
+	if (o->vs != PERF_VS_NONE && (o->tests[0]->flags & PERF_CCI))
+		return opts_error("--vs compares UCP", o->tests[0]->name);
 	for (unsigned i = 0; i < o->n_sizes; i++) {
 		if (o->sizes[i] > UINT64_C(1) << 32)
 			return opts_error("a size is over", "4g");
@@ -635,13 +674,14 @@ opts_to_json(const struct perf_opts *o)
 		json_array_append_new(tests, json_string(o->tests[i]->name));
 	snprintf(mask, sizeof(mask), "%#llx", (unsigned long long)o->mask);
 	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed);
-	return json_pack("{s:o s:o s:I s:I s:i s:s s:i s:b s:b s:b s:o s:s s:f s:i s:f}", "tests",
+	return json_pack("{s:o s:o s:I s:I s:i s:s s:i s:b s:b s:b s:o s:s s:f s:i s:f s:s s:b}", "tests",
 		tests, "sizes", opts_list_to_json(o->sizes, o->n_sizes), "iters",
 		(json_int_t)o->iters, "warmup", (json_int_t)o->warmup, "window", (int)o->window,
 		"mask", mask, "repeat", (int)o->repeat, "verify", o->verify, "mapped", o->mapped,
 		"buffers_window", o->buffers_window, "depths",
 		opts_list_to_json(o->depths, o->n_depths), "seed", seed, "time_limit",
-		o->time_limit, "eps", (int)o->eps, "timeout", o->timeout);
+		o->time_limit, "eps", (int)o->eps, "timeout", o->timeout, "attr", perf_attr_name(o->attr), "silent",
+		o->silent);
 }
 
 static int
@@ -661,13 +701,14 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 {
 	json_t *tests = json_object_get(j, "tests");
 	json_int_t iters, warmup;
-	const char *mask, *seed;
-	int window, repeat, verify, mapped, slots, eps;
+	const char *mask, *seed, *attr;
+	int window, repeat, verify, mapped, slots, eps, silent;
 
-	if (json_unpack((json_t *)(uintptr_t)j, "{s:I s:I s:i s:s s:i s:b s:b s:b s:s s:F s:i s:F}",
+	if (json_unpack((json_t *)(uintptr_t)j, "{s:I s:I s:i s:s s:i s:b s:b s:b s:s s:F s:i s:F s:s s:b}",
 		    "iters", &iters, "warmup", &warmup, "window", &window, "mask", &mask, "repeat",
 		    &repeat, "verify", &verify, "mapped", &mapped, "buffers_window", &slots, "seed",
-		    &seed, "time_limit", &o->time_limit, "eps", &eps, "timeout", &o->timeout) != 0)
+		    &seed, "time_limit", &o->time_limit, "eps", &eps, "timeout", &o->timeout, "attr",
+		    &attr, "silent", &silent) != 0)
 		return -EPROTO;
 	if (iters < 0 || iters > PERF_MAX_ITERS || warmup < -1 || warmup > PERF_MAX_ITERS ||
 		window < 1 || window > PERF_MAX_WINDOW || repeat < 1 || repeat > 1000 || eps < 1 ||
@@ -695,7 +736,8 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 	o->buffers_window = slots;
 	o->eps = (unsigned)eps;
 	o->seed = strtoull(seed, NULL, 10);
-	if (opts_mask(o, mask) != 0)
+	o->silent = silent;
+	if (opts_mask(o, mask) != 0 || opts_attr(o, attr) != 0)
 		return -EPROTO;
 	return opts_check(o) != 0 ? -EPROTO : 0;
 }

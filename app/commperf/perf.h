@@ -26,7 +26,7 @@
 #include <rte_cycles.h>
 
 #define PERF_MAX_SIZES  64
-#define PERF_MAX_TESTS  16
+#define PERF_MAX_TESTS  32
 #define PERF_MAX_DEPTHS 16
 #define PERF_MAX_FIELDS 12
 #define PERF_MAX_WINDOW 4096
@@ -43,6 +43,9 @@ enum perf_vs { PERF_VS_NONE, PERF_VS_UCX, PERF_VS_PERFTEST };
 enum perf_dest { PERF_PEER, PERF_SELF };
 
 #define PERF_SYNC 1u /* send: complete when matched */
+
+struct ucp_context;
+struct ucp_mem;
 
 struct perf_opts {
 	/* what is measured; sent to the server as JSON */
@@ -64,6 +67,8 @@ struct perf_opts {
 	uint64_t seed;
 	double time_limit; /* s, one cell of the match test */
 	unsigned eps;
+	unsigned attr;  /* of CCI connections: enum cci_conn_attribute */
+	bool silent;    /* CCI sends without an event */
 	double timeout; /* s, one wait */
 
 	/* where and how; each side has its own */
@@ -189,11 +194,16 @@ struct perf_backend {
 	int (*eps_create)(struct perf_side *s, unsigned n);
 	int (*eps_use)(struct perf_side *s, unsigned i, struct perf_io *io, uint64_t tag);
 	int (*eps_close)(struct perf_side *s);
+	/* Between open and close the other side reaches rbuf; NULL: not measured here. */
+	int (*rma_open)(struct perf_side *s);
+	int (*rma)(struct perf_side *s, struct perf_io *io, bool write, size_t at, size_t len);
+	int (*rma_close)(struct perf_side *s);
 };
 
 #define PERF_SIZED    1u /* runs once a size */
 #define PERF_LAUNCHER 2u /* runs in processes of its own, not in a session */
 #define PERF_LOCAL    4u /* rank 1 only gives turns meanwhile */
+#define PERF_CCI      8u /* by CCI, not by UCP */
 
 struct perf_test {
 	const char *name;
@@ -213,6 +223,8 @@ void opts_default_cpus(struct perf_opts *o);
 /* run.c: one side of a session, and what the tests need */
 extern const struct perf_test perf_tests[];
 const struct perf_test *perf_test_find(const char *name);
+const struct perf_backend *perf_backend_of(const struct perf_opts *o);
+const char *perf_attr_name(unsigned attr);
 int run_side(struct perf_side *s);
 int perf_fail(struct perf_side *s, const char *fmt, ...) __rte_format_printf(2, 3);
 int perf_wait_slow(struct perf_side *s, uint64_t spins);
@@ -288,7 +300,11 @@ int rate_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int match_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int startup_run(const struct perf_opts *o, double tsc_hz, struct perf_rows *rows);
 int ep_mem_run(struct perf_side *s, const struct perf_test *t, size_t size);
-extern const struct perf_backend perf_backend_ucp;
+int rma_run(struct perf_side *s, const struct perf_test *t, size_t size);
+extern const struct perf_backend perf_backend_ucp, perf_backend_cci;
+
+/* ucp.c: both buffers in one piece of memory that the library allocates. */
+int perf_ucp_alloc(struct perf_side *s, struct ucp_context *context, size_t len, struct ucp_mem **memh);
 
 /* One stream of messages in one direction, as bw.c sends it and rate.c too. */
 int bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx);

@@ -28,6 +28,15 @@ const struct perf_test perf_tests[] = {
 	{"match", "cost of a match by depth, mask and kind", "8", PERF_LOCAL, match_run},
 	{"startup", "time of EAL, context and first worker", "0", PERF_LAUNCHER, NULL},
 	{"ep_mem", "memory of an endpoint, idle and used", "8", 0, ep_mem_run},
+	{"msg_lat", "CCI: one-way latency of a ping-pong of messages", "8:4k", PERF_SIZED | PERF_CCI, lat_run},
+	{"msg_bw", "CCI: bandwidth of a window of messages", "8:4k", PERF_SIZED | PERF_CCI, bw_run},
+	{"msg_bidir", "CCI: the same in both directions at once", "8:4k", PERF_SIZED | PERF_CCI, bidir_run},
+	{"msg_rate", "CCI: small messages per second", "8", PERF_SIZED | PERF_CCI, rate_run},
+	{"rma_write_lat", "CCI: time of a write, one at a time", "8:4m", PERF_SIZED | PERF_CCI, rma_run},
+	{"rma_read_lat", "CCI: time of a read, one at a time", "8:4m", PERF_SIZED | PERF_CCI, rma_run},
+	{"rma_write_bw", "CCI: bandwidth of a window of writes", "8:4m", PERF_SIZED | PERF_CCI, rma_run},
+	{"rma_read_bw", "CCI: bandwidth of a window of reads", "8:4m", PERF_SIZED | PERF_CCI, rma_run},
+	{"conn_mem", "CCI: memory of a connection, idle and used", "8", PERF_CCI, ep_mem_run},
 	{NULL, NULL, NULL, 0, NULL},
 };
 
@@ -39,6 +48,13 @@ perf_test_find(const char *name)
 			return t;
 	}
 	return NULL;
+}
+
+/* All tests of a session are of one API; opts.c sees to that. */
+const struct perf_backend *
+perf_backend_of(const struct perf_opts *o)
+{
+	return o->tests[0]->flags & PERF_CCI ? &perf_backend_cci : &perf_backend_ucp;
 }
 
 /* ---- what the tests need ---- */
@@ -145,6 +161,9 @@ perf_row_new(struct perf_side *s, const struct perf_test *t, size_t size)
 
 	row_init(&row, t, size);
 	row.raw_ns = s->raw_ns;
+	if (t->flags & PERF_CCI)
+		snprintf(row.label, sizeof(row.label), "%s%s", perf_attr_name(s->o->attr),
+			s->o->silent ? " silent" : "");
 	return rows_add(s->rows, &row);
 }
 
@@ -516,7 +535,7 @@ run_side(struct perf_side *s)
 {
 	int rc;
 
-	s->be = &perf_backend_ucp;
+	s->be = perf_backend_of(s->o);
 	rc = side_place(s);
 	if (rc == 0)
 		rc = s->be->open(s);

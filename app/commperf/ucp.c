@@ -215,10 +215,9 @@ ucp_side_disconnect(struct perf_side *s)
 }
 
 /* Both buffers lie in one piece of memory that the library allocates. */
-static int
-ucp_side_mem_alloc(struct perf_side *s, size_t len)
+int
+perf_ucp_alloc(struct perf_side *s, ucp_context_h context, size_t len, ucp_mem_h *memh)
 {
-	struct ucp_side *u = s->be_priv;
 	ucp_mem_map_params_t params = {0};
 	ucp_mem_attr_t attr = {0};
 	ucs_status_t status;
@@ -228,18 +227,28 @@ ucp_side_mem_alloc(struct perf_side *s, size_t len)
 	params.address = NULL;
 	params.length = 2 * len;
 	params.flags = UCP_MEM_MAP_ALLOCATE;
-	status = ucp_mem_map(u->context, &params, &u->memh);
+	status = ucp_mem_map(context, &params, memh);
 	if (status != UCS_OK)
 		return ucp_side_fail(s, "ucp_mem_map", status);
 	attr.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH;
-	status = ucp_mem_query(u->memh, &attr);
+	status = ucp_mem_query(*memh, &attr);
 	if (status != UCS_OK || attr.address == NULL || attr.length < 2 * len) {
-		ucp_mem_unmap(u->context, u->memh);
-		u->memh = NULL;
+		ucp_mem_unmap(context, *memh);
+		*memh = NULL;
 		return ucp_side_fail(s, "ucp_mem_query", status);
 	}
 	s->sbuf = attr.address;
 	s->rbuf = s->sbuf + len;
+	return 0;
+}
+
+static int
+ucp_side_mem_alloc(struct perf_side *s, size_t len)
+{
+	struct ucp_side *u = s->be_priv;
+
+	if (perf_ucp_alloc(s, u->context, len, &u->memh) != 0)
+		return -1;
 	u->send_param.memh = u->memh;
 	u->recv_param.memh = u->memh;
 	return 0;

@@ -54,11 +54,11 @@ tc_progress_one(struct tc_worker *w)
 	return n;
 }
 
-/* One turn of every worker. */
+/* One turn of every worker, and a look at every CCI endpoint. */
 unsigned
 tc_progress(struct tc *tc)
 {
-	unsigned n = 0;
+	unsigned n = tc_cci_progress();
 
 	for (unsigned i = 0; i < tc->n_workers; i++)
 		n += tc_progress_one(tc->worker[i]);

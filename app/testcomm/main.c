@@ -82,6 +82,7 @@ main_file(struct tc *tc, const char *path)
 static void
 main_end(struct tc *tc)
 {
+	tc_cci_end();
 	tc_eps_close(tc);
 	if (tc->n_eps != 0) {
 		/* an endpoint that cannot be closed: its worker cannot be ended either */

@@ -23,7 +23,8 @@
 static volatile sig_atomic_t prompt_signal; /* set by the handler only */
 
 static const struct tc_cmd *const prompt_tables[] = {
-	tc_cmd_worker, tc_cmd_ep, tc_cmd_msg, tc_cmd_stat, tc_mode_echo, tc_mode_gen, tc_prompt};
+	tc_cmd_worker, tc_cmd_ep, tc_cmd_msg, tc_cmd_stat, tc_cmd_cci, tc_cmd_cci_msg,
+	tc_mode_echo, tc_mode_gen, tc_prompt};
 
 #define PROMPT_TABLES (sizeof(prompt_tables) / sizeof(prompt_tables[0]))
 
@@ -237,7 +238,8 @@ prompt_command(struct tc *tc, int argc, char **argv)
 	if (c == NULL)
 		return tc_error(tc, "\"%s\" is not a command; try help", argv[0]);
 	for (int i = used; i < argc; i++) {
-		if (argv[i][0] == '"' && strcmp(c->name, "send") != 0)
+		if (argv[i][0] == '"' && strcmp(c->name, "send") != 0 &&
+			strcmp(c->name, "cci send") != 0)
 			argv[i]++;
 	}
 	return prompt_call(tc, c, argc - used, argv + used);

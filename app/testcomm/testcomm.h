@@ -109,6 +109,8 @@ extern const struct tc_cmd tc_cmd_worker[];
 extern const struct tc_cmd tc_cmd_ep[];
 extern const struct tc_cmd tc_cmd_msg[];
 extern const struct tc_cmd tc_cmd_stat[];
+extern const struct tc_cmd tc_cmd_cci[];
+extern const struct tc_cmd tc_cmd_cci_msg[];
 extern const struct tc_cmd tc_mode_echo[];
 extern const struct tc_cmd tc_mode_gen[];
 extern const struct tc_cmd tc_prompt[];
@@ -131,6 +133,10 @@ unsigned tc_progress(struct tc *tc);
 unsigned tc_progress_one(struct tc_worker *w);
 int tc_name_check(struct tc *tc, const char *name);
 void tc_workers_destroy(struct tc *tc);
+
+/* cmd_cci.c */
+unsigned tc_cci_progress(void);
+void tc_cci_end(void);
 
 /* cmd_ep.c */
 struct tc_ep *tc_ep_find(struct tc *tc, const char *name);

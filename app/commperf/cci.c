@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * cci.c - the CCI back end: one endpoint, and to each destination a connection for data and one
+ * for words between the tests
+ *
+ * Design notes
+ * - CCI has no tags and no posted receives. A message belongs to a queue by its connection, and to
+ *   the oldest receive of that queue; what comes before its receive stays a held event.
+ * - A message is looked at where it lies, as a program would; only --verify copies it.
+ * - Each side connects to the other, and sends on what it connected.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include <cci.h>
+#include <ucp/api/ucp.h>
+
+#include "perf.h"
+
+#define CCI_SIDE_BATCH	64 /* connection requests under way */
+#define CCI_SIDE_QUEUES 2  /* data, words */
+
+/* A receive that waits, or the event of a message that does. */
+struct cci_item {
+	STAILQ_ENTRY(cci_item) link;
+	struct perf_io *io;
+	void *buf;
+	size_t len;
+	cci_event_t *event;
+};
+STAILQ_HEAD(cci_items, cci_item);
+
+struct cci_wait {
+	bool done;
+	int status;
+	cci_connection_t *conn;
+};
+
+struct cci_side {
+	cci_endpoint_t *ep;
+	cci_connection_t *conn[2][CCI_SIDE_QUEUES]; /* by enum perf_dest */
+	struct cci_items posted[CCI_SIDE_QUEUES];
+	struct cci_items arrived[CCI_SIDE_QUEUES];
+	struct cci_items free;
+	cci_connection_t **eps; /* of the conn_mem test */
+	unsigned n_eps;
+	int send_flags;
+	cci_rma_handle_t *local; /* of sbuf */
+	cci_rma_handle_t *shown; /* of rbuf, to the other side */
+	struct cci_rma_handle remote;
+	ucp_context_h context; /* for mapped memory */
+	ucp_mem_h memh;
+};
+
+static int
+cci_side_fail(struct perf_side *s, const char *what, int status)
+{
+	return perf_fail(s, "%s: %s (%d)", what, cci_strerror(NULL, status), status);
+}
+
+static const char *
+cci_side_version(void)
+{
+	return "ABI 2";
+}
+
+static int
+cci_side_open(struct perf_side *s)
+{
+	struct cci_side *u = calloc(1, sizeof(*u));
+	uint64_t start = rte_rdtsc();
+	uint32_t caps;
+	int rc;
+
+	if (u == NULL)
+		return perf_fail(s, "out of memory");
+	for (int i = 0; i < CCI_SIDE_QUEUES; i++) {
+		STAILQ_INIT(&u->posted[i]);
+		STAILQ_INIT(&u->arrived[i]);
+	}
+	STAILQ_INIT(&u->free);
+	u->send_flags = s->o->silent ? CCI_FLAG_SILENT : 0;
+	rc = cci_init(CCI_ABI_VERSION, 0, &caps);
+	if (rc != CCI_SUCCESS) {
+		free(u);
+		return cci_side_fail(s, "cci_init", rc);
+	}
+	s->context_ticks = rte_rdtsc() - start;
+	start = rte_rdtsc();
+	rc = cci_create_endpoint(NULL, 0, &u->ep, NULL);
+	if (rc != CCI_SUCCESS) {
+		cci_finalize();
+		free(u);
+		return cci_side_fail(s, "cci_create_endpoint", rc);
+	}
+	s->worker_ticks = rte_rdtsc() - start;
+	s->be_priv = u;
+	return 0;
+}
+
+static void
+cci_items_free(struct cci_items *items)
+{
+	struct cci_item *item;
+
+	while ((item = STAILQ_FIRST(items)) != NULL) {
+		STAILQ_REMOVE_HEAD(items, link);
+		free(item);
+	}
+}
+
+static void
+cci_side_close(struct perf_side *s)
+{
+	struct cci_side *u = s->be_priv;
+
+	if (u == NULL)
+		return;
+	s->be_priv = NULL;
+	cci_destroy_endpoint(u->ep);
+	cci_finalize();
+	for (int i = 0; i < CCI_SIDE_QUEUES; i++) {
+		cci_items_free(&u->posted[i]);
+		cci_items_free(&u->arrived[i]);
+	}
+	cci_items_free(&u->free);
+	if (u->context != NULL)
+		ucp_cleanup(u->context);
+	free(u->eps);
+	free(u);
+}
+
+static int
+cci_side_address(struct perf_side *s, void **addr, size_t *len)
+{
+	struct cci_side *u = s->be_priv;
+	char *uri;
+	int rc = cci_get_opt(u->ep, CCI_OPT_ENDPT_URI, &uri);
+
+	if (rc != CCI_SUCCESS)
+		return cci_side_fail(s, "cci_get_opt", rc);
+	*addr = uri;
+	*len = strlen(uri) + 1;
+	return 0;
+}
+
+/* ---- events ---- */
+
+static struct cci_item *
+cci_item_new(struct cci_side *u)
+{
+	struct cci_item *item = STAILQ_FIRST(&u->free);
+
+	if (likely(item != NULL))
+		STAILQ_REMOVE_HEAD(&u->free, link);
+	else
+		item = malloc(sizeof(*item));
+	return item;
+}
+
+/* A message and its receive have met. */
+static inline void
+cci_side_received(struct perf_side *s, struct perf_io *io, void *buf, size_t len, cci_event_t *event)
+{
+	io->len = event->recv.len;
+	io->status = io->len > len ? CCI_EMSGSIZE : 0;
+	if (unlikely(s->o->verify) && io->status == 0)
+		memcpy(buf, event->recv.ptr, io->len);
+	io->done = 1;
+	cci_return_event(event);
+}
+
+/* A message that no receive waits for is kept as it is. */
+static inline void
+cci_side_message(struct perf_side *s, struct cci_side *u, cci_event_t *event)
+{
+	unsigned queue = (unsigned)(uintptr_t)event->recv.connection->context;
+	struct cci_item *item = STAILQ_FIRST(&u->posted[queue]);
+
+	if (likely(item != NULL)) {
+		STAILQ_REMOVE_HEAD(&u->posted[queue], link);
+		cci_side_received(s, item->io, item->buf, item->len, event);
+		STAILQ_INSERT_HEAD(&u->free, item, link);
+		return;
+	}
+	item = cci_item_new(u);
+	if (item == NULL) {
+		perf_fail(s, "out of memory");
+		return;
+	}
+	item->event = event;
+	STAILQ_INSERT_TAIL(&u->arrived[queue], item, link);
+}
+
+static void
+cci_side_other(struct perf_side *s, cci_event_t *event)
+{
+	struct cci_wait *wait;
+	int rc = CCI_SUCCESS;
+
+	switch (event->type) {
+	case CCI_EVENT_CONNECT_REQUEST:
+		rc = cci_accept(event, (void *)(uintptr_t)(event->request.data_len % CCI_SIDE_QUEUES));
+		break;
+	case CCI_EVENT_CONNECT:
+		wait = event->connect.context;
+		wait->status = event->connect.status;
+		wait->conn = event->connect.connection;
+		wait->done = true;
+		break;
+	case CCI_EVENT_ACCEPT:
+		rc = event->accept.status;
+		break;
+	default:
+		perf_fail(s, "an unexpected %s", cci_event_type_str(event->type));
+		break;
+	}
+	if (rc != CCI_SUCCESS)
+		cci_side_fail(s, "accepting", rc);
+	cci_return_event(event);
+}
+
+static unsigned
+cci_side_progress(struct perf_side *s)
+{
+	struct cci_side *u = s->be_priv;
+	cci_event_t *event;
+	struct perf_io *io;
+
+	if (cci_get_event(u->ep, &event) != CCI_SUCCESS)
+		return 0;
+	switch (event->type) {
+	case CCI_EVENT_SEND:
+		io = event->send.context;
+		io->status = event->send.status;
+		io->done = 1;
+		cci_return_event(event);
+		break;
+	case CCI_EVENT_RECV:
+		cci_side_message(s, u, event);
+		break;
+	default:
+		cci_side_other(s, event);
+		break;
+	}
+	return 1;
+}
+
+/* ---- connections ---- */
+
+/* The queue of a connection is told by the length of its request's data. */
+static int
+cci_side_ask(struct perf_side *s, const char *uri, unsigned queue, struct cci_wait *wait)
+{
+	struct cci_side *u = s->be_priv;
+	int rc;
+
+	wait->done = false;
+	rc = cci_connect(u->ep, uri, "w", queue, s->o->attr, wait, 0, NULL);
+	return rc == CCI_SUCCESS ? 0 : cci_side_fail(s, "cci_connect", rc);
+}
+
+static int
+cci_side_asked(struct perf_side *s, struct cci_wait *wait)
+{
+	uint64_t spins = 0;
+
+	while (!wait->done) {
+		cci_side_progress(s);
+		if ((++spins & 0xfff) == 0 && perf_wait_slow(s, spins) != 0)
+			return -1;
+	}
+	return wait->status == CCI_SUCCESS ? 0 : cci_side_fail(s, "connecting", wait->status);
+}
+
+static int
+cci_side_connect(struct perf_side *s, enum perf_dest dest, const void *addr, size_t len)
+{
+	struct cci_side *u = s->be_priv;
+	struct cci_wait wait;
+
+	if (len == 0 || ((const char *)addr)[len - 1] != '\0')
+		return perf_fail(s, "the other side's address is no URI");
+	for (unsigned q = 0; q < CCI_SIDE_QUEUES; q++) {
+		if (u->conn[dest][q] != NULL)
+			continue;
+		if (cci_side_ask(s, addr, q, &wait) != 0 || cci_side_asked(s, &wait) != 0)
+			return -1;
+		u->conn[dest][q] = wait.conn;
+	}
+	return 0;
+}
+
+static int
+cci_side_disconnect(struct perf_side *s)
+{
+	struct cci_side *u = s->be_priv;
+
+	for (int d = 0; d < 2; d++) {
+		for (int q = 0; q < CCI_SIDE_QUEUES; q++) {
+			if (u->conn[d][q] != NULL)
+				cci_disconnect(u->conn[d][q]);
+			u->conn[d][q] = NULL;
+		}
+	}
+	return 0;
+}
+
+static int
+cci_side_eps_create(struct perf_side *s, unsigned n)
+{
+	struct cci_wait wait[CCI_SIDE_BATCH];
+	struct cci_side *u = s->be_priv;
+	unsigned asked = 0;
+
+	u->eps = calloc(n, sizeof(*u->eps));
+	if (u->eps == NULL)
+		return perf_fail(s, "out of memory");
+	for (u->n_eps = 0; u->n_eps < n; u->n_eps++) {
+		for (; asked < n && asked < u->n_eps + CCI_SIDE_BATCH; asked++) {
+			if (cci_side_ask(s, s->peer_addr, 0, &wait[asked % CCI_SIDE_BATCH]) != 0)
+				return -1;
+		}
+		if (cci_side_asked(s, &wait[u->n_eps % CCI_SIDE_BATCH]) != 0)
+			return -1;
+		u->eps[u->n_eps] = wait[u->n_eps % CCI_SIDE_BATCH].conn;
+		if (u->n_eps % CCI_SIDE_BATCH == 0)
+			perf_alive(s);
+	}
+	return 0;
+}
+
+static int
+cci_side_eps_close(struct perf_side *s)
+{
+	struct cci_side *u = s->be_priv;
+
+	for (unsigned i = 0; i < u->n_eps; i++)
+		cci_disconnect(u->eps[i]);
+	free(u->eps);
+	u->eps = NULL;
+	u->n_eps = 0;
+	return 0;
+}
+
+/* ---- messages ---- */
+
+static inline unsigned
+cci_queue(uint64_t tag)
+{
+	return tag == PERF_TAG_ACK;
+}
+
+/* What was asked for could not be buffered: give turns until it can. */
+static int
+cci_side_retry(struct perf_side *s, uint64_t *spins)
+{
+	s->be->progress(s);
+	return (++*spins & 0xfff) == 0 ? perf_wait_slow(s, *spins) : 0;
+}
+
+static int
+cci_side_send_on(struct perf_side *s, cci_connection_t *conn, struct perf_io *io, const void *buf,
+	size_t len)
+{
+	struct cci_side *u = s->be_priv;
+	uint64_t spins = 0;
+	int rc;
+
+	io->done = u->send_flags != 0;
+	io->status = 0;
+	while ((rc = cci_send(conn, buf, (uint32_t)len, io, u->send_flags)) == CCI_ENOBUFS) {
+		if (cci_side_retry(s, &spins) != 0)
+			return -1;
+	}
+	return likely(rc == CCI_SUCCESS) ? 0 : cci_side_fail(s, "cci_send", rc);
+}
+
+static int
+cci_side_send(struct perf_side *s, struct perf_io *io, enum perf_dest dest, const void *buf,
+	size_t len, uint64_t tag, unsigned flags)
+{
+	struct cci_side *u = s->be_priv;
+
+	(void)flags;
+	return cci_side_send_on(s, u->conn[dest][cci_queue(tag)], io, buf, len);
+}
+
+static int
+cci_side_eps_use(struct perf_side *s, unsigned i, struct perf_io *io, uint64_t tag)
+{
+	struct cci_side *u = s->be_priv;
+
+	(void)tag;
+	return cci_side_send_on(s, u->eps[i], io, s->sbuf, 8);
+}
+
+static int
+cci_side_recv(
+	struct perf_side *s, struct perf_io *io, void *buf, size_t len, uint64_t tag, uint64_t mask)
+{
+	struct cci_side *u = s->be_priv;
+	unsigned queue = cci_queue(tag);
+	struct cci_item *item = STAILQ_FIRST(&u->arrived[queue]);
+
+	(void)mask;
+	io->done = 0;
+	io->status = 0;
+	if (item != NULL) {
+		STAILQ_REMOVE_HEAD(&u->arrived[queue], link);
+		cci_side_received(s, io, buf, len, item->event);
+		STAILQ_INSERT_HEAD(&u->free, item, link);
+		return 0;
+	}
+	item = cci_item_new(u);
+	if (unlikely(item == NULL))
+		return perf_fail(s, "out of memory");
+	item->io = io;
+	item->buf = buf;
+	item->len = len;
+	STAILQ_INSERT_TAIL(&u->posted[queue], item, link);
+	return 0;
+}
+
+/* ---- memory ---- */
+
+/* CCI allocates no memory, but registers what UCP has allocated in this process. */
+static int
+cci_side_mem_alloc(struct perf_side *s, size_t len)
+{
+	struct cci_side *u = s->be_priv;
+	ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_RMA};
+
+	if (u->context == NULL && ucp_init(&params, NULL, &u->context) != UCS_OK) {
+		u->context = NULL;
+		return perf_fail(s, "ucp_init failed");
+	}
+	return perf_ucp_alloc(s, u->context, len, &u->memh);
+}
+
+static void
+cci_side_mem_free(struct perf_side *s)
+{
+	struct cci_side *u = s->be_priv;
+
+	if (u == NULL || u->memh == NULL)
+		return;
+	ucp_mem_unmap(u->context, u->memh);
+	u->memh = NULL;
+}
+
+/* Register the buffers and give the other side the handle. */
+static int
+cci_side_rma_open(struct perf_side *s)
+{
+	const int rights = CCI_FLAG_READ | CCI_FLAG_WRITE;
+	struct cci_side *u = s->be_priv;
+	void *data;
+	size_t len;
+	int rc;
+
+	rc = cci_rma_register(u->ep, s->sbuf, s->buf_len, 0, &u->local);
+	if (rc == CCI_SUCCESS)
+		rc = cci_rma_register(u->ep, s->rbuf, s->buf_len, rights, &u->shown);
+	if (rc != CCI_SUCCESS)
+		return cci_side_fail(s, "cci_rma_register", rc);
+	if (chan_send(s->ctl_fd, u->shown, sizeof(*u->shown), s->o->timeout) != 0 ||
+		chan_recv(s, s->ctl_fd, &data, &len, s->o->timeout) != 0)
+		return perf_fail(s, "the handles could not be exchanged");
+	if (len == sizeof(u->remote))
+		memcpy(&u->remote, data, len);
+	free(data);
+	return len == sizeof(u->remote) ? 0 : perf_fail(s, "the other side sent no handle");
+}
+
+static int
+cci_side_rma_close(struct perf_side *s)
+{
+	struct cci_side *u = s->be_priv;
+	int rc = cci_rma_deregister(u->ep, u->local);
+
+	if (rc == CCI_SUCCESS)
+		rc = cci_rma_deregister(u->ep, u->shown);
+	return rc == CCI_SUCCESS ? 0 : cci_side_fail(s, "cci_rma_deregister", rc);
+}
+
+static int
+cci_side_rma(struct perf_side *s, struct perf_io *io, bool write, size_t at, size_t len)
+{
+	const int flags = write ? CCI_FLAG_WRITE : CCI_FLAG_READ;
+	struct cci_side *u = s->be_priv;
+	uint64_t spins = 0;
+	int rc;
+
+	io->done = 0;
+	io->status = 0;
+	while ((rc = cci_rma(u->conn[PERF_PEER][0], NULL, 0, u->local, at, &u->remote, at, len, io,
+			flags)) == CCI_ENOBUFS) {
+		if (cci_side_retry(s, &spins) != 0)
+			return -1;
+	}
+	return likely(rc == CCI_SUCCESS) ? 0 : cci_side_fail(s, "cci_rma", rc);
+}
+
+const struct perf_backend perf_backend_cci = {
+	.name = "cci",
+	.version = cci_side_version,
+	.open = cci_side_open,
+	.close = cci_side_close,
+	.address = cci_side_address,
+	.connect = cci_side_connect,
+	.disconnect = cci_side_disconnect,
+	.mem_alloc = cci_side_mem_alloc,
+	.mem_free = cci_side_mem_free,
+	.send = cci_side_send,
+	.recv = cci_side_recv,
+	.progress = cci_side_progress,
+	.eps_create = cci_side_eps_create,
+	.eps_use = cci_side_eps_use,
+	.eps_close = cci_side_eps_close,
+	.rma_open = cci_side_rma_open,
+	.rma = cci_side_rma,
+	.rma_close = cci_side_rma_close,
+};
