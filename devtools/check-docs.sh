@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The Pollux Authors
 #
 # check-docs.sh - the guides agree with the code: every setting has a line in
-# settings.md, every RPC method in rpc.md, every public function in ucp.md and in
+# settings.md, every RPC method in rpc.md, every public function in ucp.md or cci.md and in
 # a man page, every file.c:function() and every link exists; man pages are well formed
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -51,18 +51,28 @@ while IFS=: read -r page file function; do
 	fi
 done <<<"$(grep -oHE '[A-Za-z0-9_/]+\.[ch]:[a-z_0-9]+\(\)' $guides/*.md README.md 2>/dev/null | tr -d '()' | sort -u)"
 
-# Every public function has a line in ucp.md and a place in a man page.
-functions=$(sed -nE 's/^\s*(ucp_[a-z0-9_]+);.*/\1/p' pollux.map)
-every function "$functions" $guides/ucp.md
-for name in $functions; do
-	grep -qw "$name" doc/man/*.3 || complain "doc/man: no page names $name"
+# Every public function has a line in the page of its interface and a place in a man page.
+for api in ucp cci; do
+	functions=$(sed -nE "s/^\s*(${api}_[a-z0-9_]+);.*/\1/p" pollux.map)
+	every function "$functions" $guides/$api.md
+	for name in $functions; do
+		grep -qw "$name" doc/man/*.3 || complain "doc/man: no page names $name"
+	done
+done
+
+# Of CCI's names, and the tests that the page names: each is there.
+every "constant of CCI" "$(grep -oE '\bCCI_(E|ERR_|FLAG_|OPT_|EVENT_|CONN_ATTR_|SUCCESS)[A-Z_]*\b' include/cci.h |
+	sort -u)" $guides/cci.md
+tests=$(sed -nE 's/^\s*T\(([a-z_0-9]+)\),.*/\1/p' test/cci_api_*.c)
+for name in $(sed -nE '/^\| `CCI_|^\| `cci_/s/.*\| ([a-z_, ]*) \|$/\1/p' $guides/cci.md | tr -d ','); do
+	[[ $name != *_*_* ]] || grep -qx "$name" <<<"$tests" || complain "$guides/cci.md: there is no test $name"
 done
 
 # What a page says to see has a page: ours, or one of the system's.
 while IFS=: read -r page name section; do
 	[ -n "$page" ] || continue
 	case $name in
-	ucp_* | pollux* | plx-* | commperf | testcomm) ;;
+	ucp_* | cci_* | pollux* | plx-* | commperf | testcomm) ;;
 	*) continue ;;
 	esac
 	[ -e "doc/man/$name.$section" ] || grep -qw "$name" doc/man/*."$section" ||

@@ -169,6 +169,65 @@ shm(void)
 	}
 }
 
+static void
+put_text(const char *text)
+{
+	while (*text != '\0')
+		put((uint8_t)*text++);
+}
+
+/* Programs of commands: turns between them, so that something comes about. */
+static void
+chan(void)
+{
+	target = "chan";
+	for (unsigned i = 0; i < 24; i++) {
+		put(i & 15);
+		put(i % 3 << 2);
+		put_any(65); /* the first request */
+		for (unsigned k = 0; k < 10 + i * 2; k++) {
+			put((uint8_t)(k + i * 5) % 16);
+			put(any() & 0x7f);
+			put_any(any() % 24);
+			put(0);
+			put((uint8_t)(k & 1));
+		}
+		end();
+	}
+}
+
+static void
+ini(void)
+{
+	static const char *const texts[] = {"",
+		"# comment\n[one]\ntransport = shm\n\n[two] # more\ntransport=shm\npriority = 90\n",
+		"[a]\ntransport = psm\ndefault = 1\ndevice = ipath0,ipath1\nqos = fast\n",
+		"[a\n", "[]\n", "key = value\n", "[a]\n= 5\n", "[a]\nkey\n", "[a]\nk = 1\nk = 2\n",
+		"[a]\r\n\ttransport\t=\tshm \r\ncci.recv_bufs = 4k\r\n", "[ a ]\nx = y = z # c # d"};
+
+	target = "ini";
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		put_text(texts[i]);
+		end();
+	}
+}
+
+static void
+uri(void)
+{
+	static const char *const texts[] = {"", "shm://mc/group", "cci+fuzz://", "cci+shm://UExYQQ",
+		"service", "../x", "ip://1.2.3.4:5", "a_b-c.d"};
+
+	target = "uri";
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		for (unsigned how = 0; how < 5; how++) {
+			put((uint8_t)(how | i % 5 << 4));
+			put_text(texts[i]);
+			end();
+		}
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -190,5 +249,11 @@ main(int argc, char **argv)
 	conn();
 	serial = 0;
 	shm();
+	serial = 0;
+	chan();
+	serial = 0;
+	ini();
+	serial = 0;
+	uri();
 	return 0;
 }
