@@ -155,6 +155,8 @@ child_main(char **argv)
 	struct end e;
 
 	alarm(120);
+	if (argv[0][0] == '-')
+		return proc_scene(argv[0]);
 	mem = malloc(CHILD_MEM);
 	util_end_open(&e, argv[0][0] != '\0' ? argv[0] : NULL, false);
 	if (mem == NULL || write(CHILD_OUT, e.uri, strlen(e.uri) + 1) < 0)

@@ -4,6 +4,9 @@
  * cci_api_proc.c - another process: blocking calls, one that stops, one that dies
  */
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "cci_api_test.h"
@@ -381,6 +384,140 @@ a_peer_killed_while_it_holds_messages_leaves_no_trace(void)
 	close_both();
 }
 
+/* Ask this process's control socket for it. */
+static void
+fail_device(const char *path)
+{
+	static const char ask[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"device_fail\","
+		"\"params\":{\"name\":\"shm\"}}\n";
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	char answer[200] = "";
+
+	snprintf(to.sun_path, sizeof(to.sun_path), "%s", path);
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0 ||
+		write(fd, ask, strlen(ask)) != (ssize_t)strlen(ask) ||
+		read(fd, answer, sizeof(answer) - 1) <= 0 || strstr(answer, "true") == NULL)
+		UTIL_DIE("%s: %s", path, answer);
+	close(fd);
+}
+
+#define SO(cond) \
+	do { \
+		if (!(cond)) \
+			UTIL_DIE("not so: %s", #cond); \
+	} while (0)
+
+/* The event first, then the end of what was under way; nothing goes after it. */
+static int
+scene_device_fails(void)
+{
+	cci_device_t *const *devices;
+	cci_endpoint_t *another;
+	uint32_t one = 1;
+	cci_event_t *ev;
+	struct pair p;
+
+	util_pair_open(&p);
+	UTIL_OK(cci_set_opt(p.e[1].ep, CCI_OPT_ENDPT_RECV_BUF_COUNT, &one));
+	util_pair_connect(&p, CCI_CONN_ATTR_RO, &p.e[0].conn, &p.e[1].conn);
+	for (int i = 0; i < 3; i++) /* the first is taken, the others wait */
+		UTIL_OK(cci_send(p.e[0].conn, "x", 1, COOKIE(i), 0));
+	SO(util_pair_sent(&p, 0, NULL) == CCI_SUCCESS);
+	fail_device(getenv("PLX_RPC_SOCKET"));
+	for (int i = 0; i < 2; i++) {
+		ev = util_pair_wait(&p, i, CCI_EVENT_ENDPOINT_DEVICE_FAILED);
+		SO(ev != NULL && ev->dev_failed.endpoint == p.e[i].ep);
+		util_return(ev);
+	}
+	SO(util_pair_sent(&p, 0, NULL) == CCI_ERR_DEVICE_DEAD);
+	SO(util_pair_sent(&p, 0, NULL) == CCI_ERR_DEVICE_DEAD);
+	SO(cci_send(p.e[0].conn, "x", 1, NULL, 0) == CCI_ERR_DEVICE_DEAD);
+	SO(cci_connect(p.e[0].ep, p.e[1].uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL) == CCI_ENETDOWN);
+	SO(cci_get_devices(&devices) == CCI_SUCCESS && devices[0]->up == 0);
+	SO(cci_create_endpoint(NULL, 0, &another, NULL) == CCI_ENODEV);
+	UTIL_FOR_MS(&p, 20);
+	SO(util_end_count(&p.e[0], CCI_EVENT_ENDPOINT_DEVICE_FAILED) == 0);
+	util_return(util_end_take(&p.e[1], CCI_EVENT_RECV));
+	util_pair_close(&p);
+	return 0;
+}
+
+static int
+scene_no_driver(void)
+{
+	uint32_t caps;
+
+	SO(cci_init(CCI_ABI_VERSION, 0, &caps) == CCI_ERR_NOT_FOUND);
+	SO(cci_finalize() == CCI_ERROR);
+	return 0;
+}
+
+/* What there is goes on when no more can be had. */
+static int
+scene_no_memory(void)
+{
+	const struct rlimit none = {0, 0};
+	cci_endpoint_t *ep = NULL;
+	struct pair p;
+	int rc = CCI_SUCCESS;
+
+	util_pair_open_with(&p, CCI_CONN_ATTR_RO);
+	SO(setrlimit(RLIMIT_AS, &none) == 0);
+	for (int i = 0; i < 1000 && rc == CCI_SUCCESS; i++)
+		rc = cci_create_endpoint(NULL, 0, &ep, NULL);
+	SO(rc == CCI_ENOMEM);
+	UTIL_OK(cci_send(p.e[0].conn, "x", 1, NULL, 0));
+	SO(util_pair_sent(&p, 0, NULL) == CCI_SUCCESS);
+	_exit(0);
+}
+
+int
+proc_scene(const char *name)
+{
+	if (strcmp(name, "--device-fails") == 0)
+		return scene_device_fails();
+	return strcmp(name, "--no-driver") == 0 ? scene_no_driver() : scene_no_memory();
+}
+
+/* In a process of its own, with a variable set from its start. */
+static void
+play(const char *scene, const char *variable, const char *value)
+{
+	pid_t pid = fork();
+	int status = -1;
+
+	if (pid == 0) {
+		setenv(variable, value, 1);
+		execl("/proc/self/exe", "cci_api_test", "--child", scene, NULL);
+		_exit(127);
+	}
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_EQUAL(status, 0);
+}
+
+static void
+a_failed_device_is_told_of_once(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/cci_api_test.%d.sock", (int)getpid());
+	play("--device-fails", "PLX_RPC_SOCKET", path);
+	unlink(path);
+}
+
+static void
+without_a_driver_nothing_is_found(void)
+{
+	play("--no-driver", "PLX_WORKER_DEVICES", "none");
+}
+
+static void
+without_memory_no_endpoint_is_made(void)
+{
+	play("--no-memory", "PLX_SHM_HUGE", "no");
+}
+
 const struct api_test cci_proc_tests[] = {
 	T(processes_exchange_messages),
 	T(a_blocking_send_returns_when_it_is_over),
@@ -393,6 +530,9 @@ const struct api_test cci_proc_tests[] = {
 	T(a_peer_that_hangs_up_is_disconnected),
 	T(the_last_message_to_a_peer_that_exits_is_over),
 	T(a_killed_server_can_be_started_again),
+	T(a_failed_device_is_told_of_once),
+	T(without_a_driver_nothing_is_found),
+	T(without_memory_no_endpoint_is_made),
 	T(keepalive_tells_of_a_silent_peer_once),
 	T(keepalive_tells_of_a_killed_peer),
 	T(a_peer_killed_while_it_holds_messages_leaves_no_trace),

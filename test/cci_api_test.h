@@ -53,6 +53,9 @@ void child_open(struct child *c, const char *service);
 void child_close(struct child *c);
 int child_main(char **argv);
 
+/** A child that plays a scene of its own, by name. @return exit status */
+int proc_scene(const char *name);
+
 /** Connect an end to a child. @return NULL after a failed assertion */
 cci_connection_t *child_connect(struct end *e, const struct child *c,
 	cci_conn_attribute_t attribute);

@@ -75,7 +75,9 @@ cci_connect(cci_endpoint_t *endpoint, const char *server_uri, const void *data_p
 		!timeout_us(timeout, &a.timeout_us))
 		return CCI_EINVAL;
 	cci_lock(ep);
-	c = conn_get(ep, attribute, context);
+	c = ep->failed ? NULL : conn_get(ep, attribute, context);
+	if (ep->failed)
+		rc = -ENETDOWN;
 	if (c != NULL) {
 		rc = attribute > CCI_CONN_ATTR_UU ? cci_group_join(c, server_uri)
 						  : ask(c, server_uri, &a);

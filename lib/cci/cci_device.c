@@ -335,6 +335,8 @@ cci_get_devices(cci_device_t *const **list)
 		return CCI_EINVAL;
 	if (!devices.open)
 		return CCI_ERROR;
+	for (unsigned i = 0; i < devices.n; i++)
+		devices.dev[i]->pub.up = works(devices.dev[i]->driver);
 	*list = devices.list;
 	return CCI_SUCCESS;
 }

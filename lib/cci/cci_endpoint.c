@@ -122,6 +122,8 @@ create(cci_device_t *device, const char *service, int flags, cci_endpoint_t **en
 	if (d == NULL || !d->pub.up)
 		return CCI_ENODEV;
 	rc = ep_create(d, service, fd != NULL, &ep);
+	if (rc == -ENXIO) /* it has failed since it was found */
+		rc = -ENODEV;
 	if (rc != 0)
 		return cci_status(rc);
 	*endpoint = &ep->pub;

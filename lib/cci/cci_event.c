@@ -99,6 +99,10 @@ fill_other(union cci_event *e, struct plx_chan_item *item)
 		e->keepalive.type = CCI_EVENT_KEEPALIVE_TIMEDOUT;
 		e->keepalive.connection = &c->pub;
 		break;
+	case PLX_CHAN_FAILED:
+		e->dev_failed.type = CCI_EVENT_ENDPOINT_DEVICE_FAILED;
+		e->dev_failed.endpoint = &((struct cci_ep *)item->chans->user)->pub;
+		break;
 	default:
 		fill_connected(e, item);
 		break;
@@ -127,6 +131,18 @@ fill(union cci_event *e, struct plx_chan_item *item)
 	}
 }
 
+/* Nothing came; perhaps nothing ever will. @return an item after all */
+static inline struct plx_chan_item *
+item_of_failure(struct cci_ep *ep)
+{
+	if (likely(!plx_dev_has_failed(ep->core->queues[0]->dev) || ep->failed))
+		return NULL;
+	ep->failed = true;
+	plx_worker_chans_fail(ep->core);
+	plx_worker_progress(ep->core);
+	return cci_next_item(ep);
+}
+
 int
 cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 {
@@ -144,6 +160,8 @@ cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 		plx_worker_progress(ep->core);
 		item = cci_next_item(ep);
 	}
+	if (item == NULL)
+		item = item_of_failure(ep);
 	if (likely(item != NULL)) {
 		union cci_event *e = cci_event_in(item);
 

@@ -180,22 +180,38 @@ chan_tell(struct plx_chans *cs, struct plx_chan_item *item)
 		STAILQ_INSERT_TAIL(&cs->overflow, item, link);
 }
 
+static void
+note(struct plx_chans *cs, struct plx_chan *c, enum plx_chan_kind kind, int status)
+{
+	struct plx_chan_item *item = plx_pool_get(&cs->notes);
+
+	if (item == NULL) {
+		PLX_STAT_INC(cs->stat.rx_drop_no_memory);
+		PLX_LOG_RATELIMIT(ERR, chan, "no memory to tell of channel %u", c != NULL ? c->id : 0);
+		return;
+	}
+	item->chans = cs;
+	item->chan = c;
+	item->chan_id = c != NULL ? c->id : 0;
+	item->kind = kind;
+	item->status = status;
+	chan_tell(cs, item);
+}
+
 void
 chan_note(struct plx_chan *c, enum plx_chan_kind kind, int status)
 {
-	struct plx_chan_item *item = plx_pool_get(&c->chans->notes);
+	note(c->chans, c, kind, status);
+}
 
-	if (item == NULL) {
-		PLX_STAT_INC(c->chans->stat.rx_drop_no_memory);
-		PLX_LOG_RATELIMIT(ERR, chan, "no memory to tell of channel %u", c->id);
-		return;
+void
+plx_chans_fail(struct plx_chans *cs)
+{
+	note(cs, NULL, PLX_CHAN_FAILED, -ENXIO);
+	for (uint32_t i = 1; i < cs->n_slots; i++) {
+		if (cs->slots[i].chan != NULL)
+			chan_break(cs, cs->slots[i].chan, -ENXIO);
 	}
-	item->chans = c->chans;
-	item->chan = c;
-	item->chan_id = c->id;
-	item->kind = kind;
-	item->status = status;
-	chan_tell(c->chans, item);
 }
 
 void

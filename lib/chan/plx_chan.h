@@ -82,13 +82,14 @@ enum plx_chan_kind {
 	PLX_CHAN_CONNECTED, /* or not: status */
 	PLX_CHAN_ACCEPTED,  /* or not: status */
 	PLX_CHAN_SILENCE,   /* keepalive timed out */
+	PLX_CHAN_FAILED,    /* the device; of no channel */
 };
 
 /** What the application's side is told; it gives the item back. */
 struct plx_chan_item {
 	STAILQ_ENTRY(plx_chan_item) link;
 	struct plx_chans *chans;
-	struct plx_chan *chan; /* REQUEST: NULL */
+	struct plx_chan *chan; /* REQUEST, FAILED: NULL */
 	uint32_t chan_id;      /* of chan, when the item was made */
 	uint8_t kind;	       /* enum plx_chan_kind */
 	uint8_t flags;	       /* SENT: the face's */
@@ -300,6 +301,9 @@ void plx_chan_set_timeout(struct plx_chan *c, uint64_t ticks);
 
 /** All channels of an ep that has failed. */
 void plx_chans_ep_failed(struct plx_chans *cs, struct plx_ep *ep);
+
+/** The device has failed: all channels end with -ENXIO, and a FAILED tells of it. */
+void plx_chans_fail(struct plx_chans *cs);
 
 /** When the first timer of a channel is due, UINT64_MAX: none. */
 uint64_t plx_chans_next_ticks(const struct plx_chans *cs);

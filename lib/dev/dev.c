@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,8 @@ plx_dev_open(const char *name, struct plx_dev **out)
 		rc = slot;
 	else if (dev == NULL)
 		rc = dev_create(name, &dev);
+	else if (plx_dev_has_failed(dev))
+		rc = -ENXIO;
 	if (rc == 0) {
 		devs[slot] = dev;
 		dev->refs++;
@@ -150,6 +153,26 @@ plx_dev_close(struct plx_dev *dev)
 		free(dev);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+int
+plx_dev_fail(const char *name)
+{
+	struct plx_dev *dev;
+
+	pthread_mutex_lock(&lock);
+	(void)dev_find_slot(name, &dev);
+	if (dev != NULL)
+		/* alone: who sees it looks at nothing else */
+		atomic_store_explicit(&dev->failed, true, memory_order_relaxed);
+	pthread_mutex_unlock(&lock);
+	return dev != NULL ? 0 : -ENODEV;
+}
+
+bool
+plx_dev_has_failed(const struct plx_dev *dev)
+{
+	return atomic_load_explicit(&dev->failed, memory_order_relaxed);
 }
 
 const char *

@@ -183,12 +183,22 @@ const void *plx_queue_drv_stats(const struct plx_queue *q, const struct plx_stat
 /**
  * Open a device by name, or take one more reference to it.
  * @param name "shm"
- * Thread: any, serialised inside. Blocks: may. Errors: -ENODEV no such driver; what its open says.
+ * Thread: any, serialised inside. Blocks: may. Errors: -ENODEV no such driver; -ENXIO it has
+ * failed; what its open says.
  */
 int plx_dev_open(const char *name, struct plx_dev **out);
 
 /** Drop one reference. Accepts NULL. Thread: any. */
 void plx_dev_close(struct plx_dev *dev);
+
+/**
+ * An open device is gone for good, until all have closed it. Its workers look for themselves.
+ * Thread: any. Errors: -ENODEV none of this name is open.
+ */
+int plx_dev_fail(const char *name);
+
+/** @return whether a device has failed. Thread: any. */
+bool plx_dev_has_failed(const struct plx_dev *dev);
 
 /** @return the device's name, which belongs to it. Thread: any. */
 const char *plx_dev_name(const struct plx_dev *dev);

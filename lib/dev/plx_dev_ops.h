@@ -18,6 +18,7 @@ struct plx_dev {
 	void *priv;
 	uint32_t caps;
 	uint32_t refs;
+	_Atomic bool failed; /* writers: driver, control; readers: any, relaxed */
 };
 
 /** Hooks a driver leaves NULL are filled in by dev.c and answer -EOPNOTSUPP or nothing. */

@@ -278,6 +278,8 @@ static const struct plx_rpc_method rpc_builtin[] = {
 		rpc_ep_get_list, NULL},
 	{"device_get_list", "worker?: id", "Every worker's queue on every device, with counters.",
 		rpc_device_get_list, NULL},
+	{"device_fail", "name: device", "Let a device fail for good, to see what programs do then.",
+		rpc_device_fail, NULL},
 	{"tag_get_stats", "worker?: id", "Depth and counters of every worker's matching.",
 		rpc_tag_get_stats, NULL},
 	{"rndv_get_stats", "worker?: id", "Scheme and counters of every worker's rendezvous.",

@@ -287,6 +287,32 @@ rpc_device_get_list(const json_t *params, json_t **result, char *err, void *arg)
 	return stats_workers(params, result, err, stats_show_queues);
 }
 
+/* Who sleeps is to look. */
+static void
+stats_wake(struct plx_worker *w, void *arg)
+{
+	(void)arg;
+	(void)plx_worker_signal(w);
+}
+
+int
+rpc_device_fail(const json_t *params, json_t **result, char *err, void *arg)
+{
+	const char *name;
+	int rc = plx_rpc_unpack(params, err, "{s:s}", "name", &name);
+
+	(void)arg;
+	if (rc < 0)
+		return rc;
+	if (plx_dev_fail(name) != 0) {
+		snprintf(err, PLX_RPC_ERR_MAX, "no device \"%.64s\" is open", name);
+		return -EINVAL;
+	}
+	plx_worker_each(stats_wake, NULL);
+	*result = json_true();
+	return 0;
+}
+
 static void
 stats_show_tag(struct plx_worker *w, json_t *list)
 {

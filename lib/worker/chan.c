@@ -267,6 +267,18 @@ plx_worker_chan_joined(struct plx_worker *w, struct plx_chan *c)
 }
 
 static void
+fail_run(void *arg)
+{
+	plx_chans_fail(arg);
+}
+
+void
+plx_worker_chans_fail(struct plx_worker *w)
+{
+	plx_worker_call(w, fail_run, &w->chans);
+}
+
+static void
 end_run(void *arg)
 {
 	struct plx_chan *c = arg;

@@ -359,6 +359,9 @@ int plx_worker_chan_meet(struct plx_worker *w, struct plx_chan *c, const struct 
 	uint32_t id);
 void plx_worker_chan_joined(struct plx_worker *w, struct plx_chan *c);
 
+/** As plx_chans_fail(). */
+void plx_worker_chans_fail(struct plx_worker *w);
+
 /** As plx_chan_end(). */
 void plx_worker_chan_end(struct plx_worker *w, struct plx_chan *c);
 
