@@ -22,6 +22,14 @@ open_both(cci_conn_attribute_t attribute)
 	self.conn = child_connect(&self, &other, attribute);
 }
 
+/* On return it has stopped, with all of its threads. */
+static void
+stop_other(void)
+{
+	kill(other.pid, SIGSTOP);
+	waitpid(other.pid, NULL, WUNTRACED);
+}
+
 static void
 close_both(void)
 {
@@ -167,7 +175,7 @@ a_stopped_peer_is_not_heard_of(void)
 
 	open_both(CCI_CONN_ATTR_RO);
 	UTIL_OK(cci_set_opt(self.conn, CCI_OPT_CONN_SEND_TIMEOUT, &timeout_us));
-	kill(other.pid, SIGSTOP);
+	stop_other();
 	start = util_now_ns();
 	for (int i = 0; i < 3; i++)
 		CU_ASSERT_EQUAL(cci_send(self.conn, "anyone?", 7, COOKIE(i), 0), CCI_SUCCESS);
@@ -194,7 +202,7 @@ a_connection_to_a_stopped_process_times_out(void)
 
 	child_open(&other, NULL);
 	util_end_open(&self, NULL, false);
-	kill(other.pid, SIGSTOP);
+	stop_other();
 	CU_ASSERT_EQUAL(cci_connect(self.ep, other.uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, &soon),
 		CCI_SUCCESS);
 	ev = end_wait(&self, CCI_EVENT_CONNECT);
@@ -213,7 +221,7 @@ sends_to_a_killed_peer_are_disconnected(void)
 
 	for (size_t a = 0; a < 2; a++) {
 		open_both(reliable[a]);
-		kill(other.pid, SIGSTOP);
+		stop_other();
 		for (n = 0; n < 20; n++)
 			CU_ASSERT_EQUAL(cci_send(self.conn, "last words", 10, COOKIE(n), 0), CCI_SUCCESS);
 		kill(other.pid, SIGKILL);
@@ -325,7 +333,7 @@ keepalive_tells_of_a_silent_peer_once(void)
 	UTIL_OK(cci_set_opt(self.conn, CCI_OPT_CONN_KEEPALIVE_TIMEOUT, &period_us));
 	end_for_ms(&self, 300);
 	CU_ASSERT_EQUAL(self.n_kept, 0); /* it lives, and answers without its program's help */
-	kill(other.pid, SIGSTOP);
+	stop_other();
 	for (int i = 0; i < 2; i++) {
 		ev = end_wait(&self, CCI_EVENT_KEEPALIVE_TIMEDOUT);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
