@@ -66,24 +66,6 @@ void util_pair_turn(struct pair *p);
 void util_pair_connect(struct pair *p, cci_conn_attribute_t attribute, cci_connection_t **conn0,
 	cci_connection_t **conn1);
 
-/** Give turns to both ends until cond holds; false when the deadline passes. */
-#define UTIL_UNTIL(p, cond) \
-	__extension__({ \
-		uint64_t end_ = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull; \
-		bool held_; \
-		while (!(held_ = (cond)) && util_now_ns() < end_) \
-			util_pair_turn(p); \
-		held_; \
-	})
-
-/** Give turns for a while, to see that something does not happen. */
-#define UTIL_FOR_MS(p, ms) \
-	do { \
-		uint64_t end_ = util_now_ns() + (ms) * 1000000ull; \
-		while (util_now_ns() < end_) \
-			util_pair_turn(p); \
-	} while (0)
-
 /** The next event of a type at an end of a pair, or NULL when the deadline passes. */
 cci_event_t *util_pair_wait(struct pair *p, int i, cci_event_type_t type);
 /** Wait for the end of a send. @return its status; *context may be NULL */

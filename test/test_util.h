@@ -110,4 +110,24 @@ util_guarded_free(void *buf)
 	free((uint8_t *)buf - UTIL_GUARD);
 }
 
+/* A pair is what the tests of an API make of two ends, and util_pair_turn() gives both a turn. */
+
+/* Give turns until cond holds; false when the deadline passes. */
+#define UTIL_UNTIL(p, cond) \
+	__extension__({ \
+		uint64_t end_ = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull; \
+		bool held_; \
+		while (!(held_ = (cond)) && util_now_ns() < end_) \
+			util_pair_turn(p); \
+		held_; \
+	})
+
+/* Give turns for a while, to see that something does not happen. */
+#define UTIL_FOR_MS(p, ms) \
+	do { \
+		uint64_t end_ = util_now_ns() + (ms) * 1000000ull; \
+		while (util_now_ns() < end_) \
+			util_pair_turn(p); \
+	} while (0)
+
 #endif

@@ -103,22 +103,4 @@ void util_pair_close(struct pair *p);
 unsigned util_pair_turn(struct pair *p);
 bool util_ep_close(struct pair *p, ucp_ep_h ep, unsigned flags);
 
-/* Give turns until cond holds; false when the deadline passes. */
-#define UTIL_UNTIL(p, cond) \
-	__extension__({ \
-		uint64_t end_ = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull; \
-		bool held_; \
-		while (!(held_ = (cond)) && util_now_ns() < end_) \
-			util_pair_turn(p); \
-		held_; \
-	})
-
-/* Give turns for a while, to see that something does not happen. */
-#define UTIL_FOR_MS(p, ms) \
-	do { \
-		uint64_t end_ = util_now_ns() + (ms) * 1000000ull; \
-		while (util_now_ns() < end_) \
-			util_pair_turn(p); \
-	} while (0)
-
 #endif
