@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 #
-# fuzz.sh - build the fuzz targets with clang and run each for a while
+# fuzz.sh - build the fuzz targets with clang and run each for a while, one a core at a time
 #
 # usage: fuzz.sh [SECONDS] [TARGET...]
 # SECONDS for each target, 10 when not given; all targets when none is named.
@@ -31,17 +31,34 @@ mkdir -p "$build/found"
 
 export LSAN_OPTIONS=suppressions=$PWD/devtools/lsan.supp:print_suppressions=0
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-for t in "${targets[@]}"; do
-	log=$build/fuzz_$t.log
+
+fuzz()
+{
+	local t=$1 log=$build/fuzz_$1.log
+
 	mkdir -p "$build/corpus/$t"
 	if "$build/test/fuzz/fuzz_$t" -max_total_time="$seconds" -max_len=2048 -len_control=0 \
 		-timeout=20 -rss_limit_mb=4096 -artifact_prefix="$build/found/$t-" \
 		"$build/corpus/$t" "test/fuzz/corpus/$t" >"$log" 2>&1; then
 		echo "$t: ok, $(sed -n 's/^Done \([0-9]* runs\).*/\1/p' "$log")"
 	else
-		failed=1
 		echo "$t: FOUND, see $log and $build/found/$t-*"
 		tail -n 40 "$log"
+		return 1
 	fi
+}
+
+cores=$(nproc)
+running=0
+for t in "${targets[@]}"; do
+	if [ "$running" -ge "$cores" ]; then
+		wait -n || failed=1
+		running=$((running - 1))
+	fi
+	fuzz "$t" &
+	running=$((running + 1))
+done
+for ((; running > 0; running--)); do
+	wait -n || failed=1
 done
 exit $failed

@@ -6,7 +6,7 @@
 #
 # usage: test.sh [--no-asan] [--no-fuzz] [--quick]
 #   --no-asan  leave the sanitizer build out
-#   --no-fuzz  leave the fuzz targets out, half a minute each
+#   --no-fuzz  leave the fuzz targets out, a minute each
 #   --quick    unit and api tests only
 # BUILD names the build folder, build when not set.
 # The last line is "N passed, N failed", with ", N skipped" where there are any.
@@ -100,9 +100,7 @@ if [ $asan = yes ] &&
 	run "$asan_build" unit api
 fi
 if [ $fuzz = yes ]; then
-	for target in wire addr rkey chan ini uri; do
-		step "fuzz $target" env BUILD="$build-fuzz" ./devtools/fuzz.sh 30 $target
-	done
+	step "fuzz" env BUILD="$build-fuzz" ./devtools/fuzz.sh 60 wire addr rkey chan ini uri
 fi
 step "names" ./devtools/check-names.sh
 step "documentation" ./devtools/check-docs.sh
