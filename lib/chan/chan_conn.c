@@ -171,7 +171,8 @@ plx_chan_on_ask(struct plx_chans *cs, struct plx_peer *src, const struct plx_wir
 	}
 	r = cs->n_asks < PLX_CHAN_ASKS_MAX ? plx_pool_get(&cs->asks) : NULL;
 	if (r == NULL) {
-		refuse(cs, ep, h->from, -ECONNREFUSED);
+		if (STAILQ_EMPTY(&ep->pending)) /* one who does not listen is not answered */
+			refuse(cs, ep, h->from, -ECONNREFUSED);
 		return;
 	}
 	cs->n_asks++;
@@ -240,7 +241,13 @@ stray(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t value)
 void
 chan_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t id)
 {
-	stray(cs, src, 0, id);
+	const struct plx_ep *ep = src->user;
+
+	/* It was told already if it ever had this channel; one who does not listen is not told. */
+	if (ep == NULL || STAILQ_EMPTY(&ep->pending))
+		stray(cs, src, 0, id);
+	else
+		PLX_STAT_INC(cs->stat.rx_drop_no_chan);
 }
 
 void
