@@ -201,30 +201,52 @@ plx_mem_socket(void)
 	return heap.socket;
 }
 
+/* Called with the lock held. */
+static int
+heap_reserve(size_t len)
+{
+	struct rte_malloc_socket_stats st;
+
+	if (rte_malloc_get_socket_stats(heap.socket, &st) == 0 &&
+		st.greatest_free_size >= len + HEAP_SLACK)
+		return 0;
+	return heap_add(len + HEAP_SLACK);
+}
+
 int
 plx_mem_reserve(size_t len)
 {
-	struct rte_malloc_socket_stats st;
-	int rc = 0;
+	int rc;
 
 	pthread_mutex_lock(&heap.lock);
-	if (rte_malloc_get_socket_stats(heap.socket, &st) != 0 ||
-		st.greatest_free_size < len + HEAP_SLACK)
-		rc = heap_add(len + HEAP_SLACK);
+	rc = heap_reserve(len);
 	pthread_mutex_unlock(&heap.lock);
 	return rc;
 }
 
+/*
+ * The EAL's heap has a lock of its own, which sanitizers do not see: memory that one thread
+ * gives back and another gets would be a race to them.
+ */
 void *
 plx_mem_alloc(size_t len)
 {
-	void *p = rte_malloc_socket("plx", len, RTE_CACHE_LINE_SIZE, heap.socket);
+	void *p;
 
-	if (p != NULL)
-		return p;
-	if (plx_mem_reserve(len) != 0)
-		return NULL;
-	return rte_malloc_socket("plx", len, RTE_CACHE_LINE_SIZE, heap.socket);
+	pthread_mutex_lock(&heap.lock);
+	p = rte_malloc_socket("plx", len, RTE_CACHE_LINE_SIZE, heap.socket);
+	if (p == NULL && heap_reserve(len) == 0)
+		p = rte_malloc_socket("plx", len, RTE_CACHE_LINE_SIZE, heap.socket);
+	pthread_mutex_unlock(&heap.lock);
+	return p;
+}
+
+void
+plx_mem_free(void *p)
+{
+	pthread_mutex_lock(&heap.lock);
+	rte_free(p);
+	pthread_mutex_unlock(&heap.lock);
 }
 
 void

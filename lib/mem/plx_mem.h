@@ -45,10 +45,13 @@ int plx_mem_init(bool huge);
 int plx_mem_socket(void);
 
 /**
- * Memory of the heap, which grows when it must; given back with rte_free().
+ * Memory of the heap, which grows when it must; given back with plx_mem_free().
  * @return NULL without memory. Thread: any. Blocks: may (system calls when it grows).
  */
 void *plx_mem_alloc(size_t len);
+
+/** Give memory of the heap back. Accepts NULL. Thread: any. */
+void plx_mem_free(void *p);
 
 /** See that the heap has a piece of len bytes, for what DPDK itself allocates. @return 0, -ENOMEM */
 int plx_mem_reserve(size_t len);

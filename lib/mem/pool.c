@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <rte_common.h>
-#include <rte_malloc.h>
 
 #include "mem_int.h"
 #include "plx_mem.h"
@@ -72,7 +71,7 @@ void
 plx_pool_close(struct plx_pool *p)
 {
 	for (uint32_t i = 0; i < p->n_chunks; i++)
-		rte_free(p->chunks[i].base);
+		plx_mem_free(p->chunks[i].base);
 	SLIST_INIT(&p->free);
 	p->n_chunks = 0;
 	p->n_objs = 0;

@@ -6,12 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_malloc.h>
 
 #include "plx_req.h"
 
 #define CLASS_INLINE 0xff
-#define CLASS_MALLOC 0xfe /* larger than every class: rte_malloc */
+#define CLASS_MALLOC 0xfe /* larger than every class: of the heap */
 
 static const uint32_t class_len[PLX_MSG_CLASSES] = {1024, 4096, 8192, 16384, 32768, 65536};
 
@@ -31,7 +30,7 @@ msg_cleanup(void *obj, void *arg)
 
 	(void)arg;
 	if (m->size_class == CLASS_MALLOC)
-		rte_free(m->data);
+		plx_mem_free(m->data);
 }
 
 void
@@ -99,7 +98,7 @@ void
 plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m)
 {
 	if (m->size_class == CLASS_MALLOC)
-		rte_free(m->data);
+		plx_mem_free(m->data);
 	else if (m->size_class != CLASS_INLINE)
 		plx_pool_put(&p->data[m->size_class], m->data);
 	m->size_class = CLASS_INLINE;
