@@ -211,6 +211,16 @@ oracle_meets(const struct explore_msg *m, const bool *taken)
 	return -1;
 }
 
+static uint32_t
+kept_id(const struct plx_tag_msg *kept)
+{
+	const struct plx_msg *m = container_of(kept, const struct plx_msg, tag);
+	uint32_t id;
+
+	memcpy(&id, m->data, sizeof(id));
+	return id;
+}
+
 /* All events are taken: is all as it must be? */
 static void
 compare(void)
@@ -222,10 +232,7 @@ compare(void)
 		int i = oracle_meets(&msgs[k], taken);
 
 		if (i < 0) {
-			const struct plx_msg *m = kept == NULL ? NULL
-				: container_of(kept, struct plx_msg, tag);
-
-			if (m == NULL || *(const uint32_t *)m->data != k) {
+			if (kept == NULL || kept_id(kept) != k) {
 				fail("a message that met nothing is not kept, or not in its place");
 				return;
 			}
