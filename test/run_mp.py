@@ -14,7 +14,6 @@ import argparse
 import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -37,6 +36,7 @@ class Ground:
         self.plain = args.plain
         self.build = os.path.abspath(args.build)
         self.pollux_run = os.path.join(self.build, "pollux-run")
+        self.prefix = [self.pollux_run]
         self.bin = os.path.join(self.build if os.path.isdir(self.build) else "/tmp", "mp-tests")
         os.makedirs(self.bin, exist_ok=True)
         self.random = random.Random(args.seed)
@@ -63,7 +63,7 @@ class Ground:
             command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
                        os.path.join(folder, "lib", "program"), folder, rank, n, *args]
         else:
-            command = [self.pollux_run, *command]
+            command = [*self.prefix, *command]
         return u.start(command, env, stdout=out, stderr=out, cwd="/")
 
 
@@ -91,6 +91,10 @@ class Family:
     def path(self, name):
         return os.path.join(self.folder, name)
 
+    def mark(self, name):
+        """Tell the processes that something was done."""
+        open(self.path(name), "w", encoding="ascii").close()
+
     def wait(self, timeout, killed=()):
         """Until all have ended; returns what is wrong or ''."""
         end = time.monotonic() + timeout
@@ -116,6 +120,17 @@ class Family:
                 why.append(f"rank {rank} wrote: {text[-600:]}")
         shutil.rmtree(self.folder, ignore_errors=True)
         return "\n".join(why[:12])
+
+    def shoot(self, delay):
+        """Kill rank 1 some time after rank 0 marked that all is at work."""
+        end = time.monotonic() + 60
+        while not os.path.exists(self.path("busy")) and time.monotonic() < end and \
+                self.processes[0].poll() is None:
+            time.sleep(0.001)
+        time.sleep(delay)
+        u.kill_family(self.processes[1])
+        self.processes[1].wait()
+        self.mark("killed")
 
     def kill(self):
         for p in self.processes:
@@ -202,18 +217,7 @@ def kill(report, ground):
                     why = ""
                     for _ in range(2):
                         family = Family(ground, exe, 2, [does, length, mode], env)
-                        end = time.monotonic() + 60
-                        while not os.path.exists(family.path("busy")) and \
-                                time.monotonic() < end and family.processes[0].poll() is None:
-                            time.sleep(0.001)
-                        time.sleep(ground.random.random() * 0.05)
-                        try:
-                            for pid in u.descendants(family.processes[1].pid):
-                                os.kill(pid, signal.SIGKILL)
-                        except OSError:
-                            pass
-                        family.processes[1].wait()
-                        open(family.path("killed"), "w", encoding="ascii").close()
+                        family.shoot(ground.random.random() * 0.05)
                         why = family.wait(60, killed=(1,)) or traces.left()
                         if why:
                             break
@@ -244,18 +248,7 @@ def rma(report, ground):
         return
     for way, env in ways[:3] + ways[4:6]:
         family = Family(ground, exe, 2, [0, "killed"], env)
-        end = time.monotonic() + 60
-        while not os.path.exists(family.path("busy")) and time.monotonic() < end and \
-                family.processes[0].poll() is None:
-            time.sleep(0.001)
-        time.sleep(ground.random.random() * 0.05)
-        for pid in u.descendants(family.processes[1].pid):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
-        family.processes[1].wait()
-        open(family.path("killed"), "w", encoding="ascii").close()
+        family.shoot(ground.random.random() * 0.05)
         why = family.wait(60, killed=(1,))
         name = f"the target of puts and atomics is killed, {way}"
         if why:
@@ -289,4 +282,5 @@ def main():
     return report.status()
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -218,4 +218,5 @@ def main():
     return runner.report.status()
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -307,7 +307,7 @@ stream_data_waits_for_its_ep(void)
 		ucp_ep_h here = util_ep(p.n[1].w, p.n[0].addr);
 		ucp_stream_poll_ep_t found;
 
-		CU_ASSERT_EQUAL(ucp_stream_worker_poll(p.n[1].w, &found, 1, 0), 1);
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p, ucp_stream_worker_poll(p.n[1].w, &found, 1, 0) == 1));
 		CU_ASSERT_PTR_EQUAL(found.ep, here);
 		s_recv(&recv, here, in, sizeof(in), true);
 		CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv) && util_done(&send[2])));

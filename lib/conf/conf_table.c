@@ -56,7 +56,7 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"How long a peer may take to answer before it counts as unreachable."),
 	ROW_UINT(PLX_CONF_NET_MLX_ACK_MS, "net_mlx.ack_ms", "ms", "500", 1, 60000, false,
 		"How long the device waits for an acknowledgement before it sends again."),
-	ROW_UINT(PLX_CONF_NET_MLX_RETRIES, "net_mlx.retries", "times", "7", 0, 7, false,
+	ROW_UINT(PLX_CONF_NET_MLX_RETRIES, "net_mlx.retries", "times", "6", 0, 7, false,
 		"How often the device sends again before a peer counts as gone."),
 	ROW_UINT(PLX_CONF_NET_MLX_PROBE_MS, "net_mlx.probe_ms", "ms", "1000", 10, 600000, false,
 		"Silence of a peer after which it is probed."),

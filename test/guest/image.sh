@@ -11,7 +11,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 modules=(virtio_pci virtio_console 9pnet_virtio 9p overlay crc32_generic rdma_rxe ib_uverbs
-	rdma_ucm veth dummy sch_netem)
+	rdma_ucm veth bridge sch_netem)
 
 case ${1:-} in
 '' | -*) sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2 ;;

@@ -58,6 +58,10 @@ def main():
     os.environ["BUILD"] = build
     results = Results()
     inside = [sys.executable, os.path.join(HERE, "steps.py"), "--build", build, *args.groups]
+    why = steps.prepare(build)
+    if why:
+        results.fail("the programs compile", why)
+        return 1
     try:
         guest = g.Guest()
         rc = guest.run(g.in_guest(inside, [], "/"), args.timeout, results, sys.stderr.buffer)

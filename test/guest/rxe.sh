@@ -2,28 +2,54 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 #
-# rxe.sh - in the guest: rxe0 and rxe1, soft-RoCE on the two ends of a veth pair
+# rxe.sh - in the guest: two soft-RoCE devices with a cable or a switch between them
 #
-# rxe0 is 10.7.0.1 on wire0, rxe1 is 10.7.0.2 on wire1. This kernel's rxe works in the
-# first network namespace only, so both ends are in it, and the rules below make
-# packets from one to the other go over the wire instead of the loopback: there
-# netem can lose them and the link can go down.
+# usage: rxe.sh [cable]   rxe0 is 10.7.0.1 on wire0, rxe1 is 10.7.0.2 on wire1
+#        rxe.sh switch    rxe2 is 10.7.0.3 on wire2, rxe3 is 10.7.0.4 on wire3; each wire
+#                         ends in a switch, as port2 and port3: who takes a port down
+#                         pulls the cable, and both stay as they are but for their carrier
+#
+# This kernel's rxe works in the first network namespace only, so both ends are in it,
+# and the rules below make packets from one to the other go over the wires instead of
+# the loopback: there netem can lose them, and a cable can be pulled.
 set -e
-ip link add wire0 type veth peer name wire1
-for i in 0 1; do
-	echo 1 >/proc/sys/net/ipv4/conf/wire$i/accept_local
-	echo 0 >/proc/sys/net/ipv4/conf/wire$i/rp_filter
+case ${1:-cable} in
+cable)
+	a=0 b=1
+	ip link add wire0 mtu 4200 type veth peer name wire1 mtu 4200
+	echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
+	ip rule add pref 20 lookup 7
+	ip rule add pref 30 lookup local
+	ip rule del pref 0
+	;;
+switch)
+	a=2 b=3
+	ip link add switch mtu 4200 type bridge
+	for i in 2 3; do
+		ip link add wire$i mtu 4200 type veth peer name port$i mtu 4200
+		ip link set port$i master switch up
+	done
+	ip link set switch up
+	;;
+*)
+	sed -n 's/^# usage: /usage: /p' "$0" >&2
+	exit 2
+	;;
+esac
+
+# end OWN PEER: the end of a wire that belongs to a device
+end()
+{
+	wire=wire$1 from=10.7.0.$(($1 + 1)) to=10.7.0.$(($2 + 1))
+	echo 1 >/proc/sys/net/ipv4/conf/"$wire"/accept_local
+	echo 0 >/proc/sys/net/ipv4/conf/"$wire"/rp_filter
 	# Only the end whose address it is answers.
-	echo 1 >/proc/sys/net/ipv4/conf/wire$i/arp_ignore
-	ip addr add 10.7.0.$((i + 1))/24 dev wire$i
-	ip link set wire$i mtu 4200 up
-	ip rule add pref 10 iif wire$i lookup local
-done
-echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
-ip route add 10.7.0.2 dev wire0 src 10.7.0.1 table 7
-ip route add 10.7.0.1 dev wire1 src 10.7.0.2 table 7
-ip rule add pref 20 lookup 7
-ip rule add pref 30 lookup local
-ip rule del pref 0
-rdma link add rxe0 type rxe netdev wire0
-rdma link add rxe1 type rxe netdev wire1
+	echo 1 >/proc/sys/net/ipv4/conf/"$wire"/arp_ignore
+	ip addr add "$from"/32 dev "$wire"
+	ip link set "$wire" up
+	ip rule add pref 10 iif "$wire" lookup local
+	ip route add "$to" dev "$wire" src "$from" table 7
+	rdma link add rxe"$1" type rxe netdev "$wire"
+}
+end $a $b
+end $b $a

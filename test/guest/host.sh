@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+#
+# host.sh - in the guest: run a command on one of the "hosts"
+#
+# usage: host.sh NAME COMMAND [ARG...]    NAME is host0 to host3, or @ for that in GUEST_HOST
+#        host.sh -OPTION... NAME TEXT     as mpirun calls what it takes for ssh
+# A host has processes, a name, shared memory and an RDMA device (rxe0 to rxe3) of its
+# own: nothing of another is reached but over the wire.
+ssh=no
+while [ "${1#-}" != "$1" ]; do
+	ssh=yes
+	shift
+done
+name=$1
+shift
+[ "$name" != @ ] || name=$GUEST_HOST
+case $name in
+host[0-3]) device=rxe${name#host} ;;
+*) echo "host.sh: no host '$name'" >&2; exit 2 ;;
+esac
+[ $ssh = no ] || set -- sh -c "$*"
+export PLX_NET_MLX_DEVICE=$device UCX_NET_DEVICES=$device:1
+exec unshare --pid --fork --kill-child --mount-proc --uts --ipc --mount sh -c '
+	hostname "$0" && mount -t tmpfs shm /dev/shm && exec "$@"' "$name" "$@"

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+"""step_mp.py - in the guest: processes on two hosts, and what goes wrong between them"""
+import argparse
+import os
+import time
+
+import net
+import run_mp
+
+PROGRAMS = ["all_to_all", "leave", "orphan", "rma", "cut"]
+SEED = 1
+TOLD_S = 5  # 7 times 67 ms, 400 ms until a probe, and the guest is slow
+
+
+def ground_of(build):
+    return run_mp.Ground(argparse.Namespace(plain=False, build=build, seed=SEED))
+
+
+def prepare(build):
+    """Compile, before boot; returns what is wrong."""
+    return "\n".join(filter(None, (ground_of(build).program(name)[1] for name in PROGRAMS)))
+
+
+def hosts(build):
+    """Where each process runs on the host that its environment names."""
+    ground = ground_of(build)
+    ground.prefix = [net.HOST, "@", *ground.prefix]
+    return ground
+
+
+def env(devices="net_mlx", n=2, on=net.HOSTS, **more):
+    """Of each rank: those with even numbers are on one host."""
+    return [{"PLX_WORKER_DEVICES": devices, "GUEST_HOST": on[rank % 2], **more} for rank in range(n)]
+
+
+def mp(report, build):
+    """processes on two hosts: many to many, put and get, leaving early"""
+    ground = hosts(build)
+    run_mp.one(report, ground, "all to all, 2 processes by net_mlx", "all_to_all", 2,
+               [40, SEED, 200000], env())
+    run_mp.one(report, ground, "all to all, 4 processes, shm within a host and net_mlx between",
+               "all_to_all", 4, [15, SEED, 100000], env("shm,net_mlx", 4))
+    run_mp.one(report, ground, "put, get and count by net_mlx", "rma", 2, [20, "work"], env())
+    run_mp.one(report, ground, "nothing is lost by who closes and leaves", "leave", 2, ["destroy"],
+               env())
+
+
+def loss(report, build):
+    """a tenth of the packets is lost"""
+    ground = hosts(build)
+    with net.Loss(10):
+        before = net.sent()
+        run_mp.one(report, ground, "all arrives in order although 10 % of the packets are lost",
+                   "all_to_all", 2, [20, SEED, 30000], env(**net.QUICK))
+        packets = net.sent() - before
+    print(f"# {packets} packets", flush=True)
+
+
+def cable(report, build):
+    """the cable is pulled for two seconds, and for longer than the retries take"""
+    net.switch()
+    ground = hosts(build)
+    exe, error = ground.program("cut")
+    if error:
+        report.fail("cut compiles", error)
+        return
+    # That a port is down is a warning, and what a program writes is a failure.
+    quiet = {"PLX_LOG_LEVEL": "error"}
+    family = run_mp.Family(ground, exe, 2, ["short"], env(on=net.SWITCHED, **quiet))
+    net.wait_for(lambda: os.path.exists(family.path("busy")), 60)
+    begin = time.monotonic()
+    net.pull()
+    time.sleep(2 - (time.monotonic() - begin))
+    net.plug()
+    away = time.monotonic() - begin
+    family.mark("mended")
+    report.result("a cable pulled for 2 s delays messages", family.wait(60), f"{away:.1f} s")
+
+    family = run_mp.Family(ground, exe, 2, ["long"], env(on=net.SWITCHED, **quiet, **net.QUICK))
+    net.wait_for(lambda: os.path.exists(family.path("busy")), 60)
+    begin = time.monotonic()
+    net.pull()
+    told = net.wait_for(lambda: all(os.path.exists(family.path(f"told.{r}")) for r in (0, 1)), TOLD_S)
+    away = time.monotonic() - begin
+    net.plug()
+    family.mark("mended")
+    why = family.wait(60) or ("" if told else f"nobody is told within {TOLD_S} s")
+    report.result("a cable pulled for long is an error; then both connect again", why,
+                  f"told after {away:.1f} s")
+
+
+def kill(report, build):
+    """kill -9 of a peer"""
+    ground = hosts(build)
+    for does, what, length in (("send", "eager", 1000), ("receive", "rendezvous", 1 << 20)):
+        exe, error = ground.program("orphan")
+        if error:
+            report.fail("orphan compiles", error)
+            return
+        family = run_mp.Family(ground, exe, 2, [does, length, "peer"], env(**net.QUICK))
+        begin = time.monotonic()
+        family.shoot(0.1)
+        why = family.wait(60, killed=(1,))
+        report.result(f"kill -9 of a peer on the other host, {what}", why,
+                      f"{time.monotonic() - begin:.1f} s")
