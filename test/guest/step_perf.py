@@ -71,6 +71,7 @@ def calls(prefix, env, test, size, n):
             with open(os.path.join(folder, str(i)), encoding="utf-8") as f:
                 for name, count in re.findall(r"^ *(\w+) +(\d+) *$", f.read(), re.M):
                     total[name] = total.get(name, 0) + int(count)
+    total.pop("total", None)
     return error, total
 
 
@@ -86,5 +87,5 @@ def perf_calls(report, build):
                 continue
             n = messages(MANY) - messages(FEW)
             each = {name: (many[name] - few.get(name, 0)) / n for name in many}
-            print(f"# {test} {size}, {side}: {sum(each.values()):.1f} system calls a message, of them "
+            print(f"# {test} {size}, {side}, system calls a message: "
                   + ", ".join(f"{name} {x:.1f}" for name, x in each.items() if x >= 0.05), flush=True)
