@@ -10,9 +10,11 @@
  *   program also runs with dedicated reactors (PLX_REACTOR=lcore:1).
  * - Every wait has a deadline and every test an alarm: a hang is a failure.
  *
- * usage: ucp_api_test [--on-ucx] [--list] [PART-OF-A-NAME]
+ * usage: ucp_api_test [--on-ucx] [--alone] [--list] [PART-OF-A-NAME]
  */
 #include "ucp_api_test.h"
+
+#define ALONE_MAX 512
 
 static const struct api_test *const tables[] = {api_base_tests, api_tag_tests, api_req_tests,
 	api_order_tests, api_dt_tests, api_rma_tests, api_wakeup_tests, api_cm_tests, api_am_tests,
@@ -61,10 +63,43 @@ nothing_waits(struct pair *p, int node)
 	return ucp_tag_probe_nb(p->n[node].w, 0, 0, 0, &info) == NULL;
 }
 
+/* Left out by --alone: they need other processes, or threads that give turns. */
+static const char *const with_others[] = {"threads_share_a_multi_worker",
+	"threads_take_turns_on_a_serialized_worker", "threads_have_contexts_and_workers_of_their_own",
+	"threads_of_a_multi_worker_add_at_once", "no_wakeup_is_lost_between_two_who_sleep",
+	"no_wakeup_is_lost_in_wait", "messages_of_every_way_wake", "death_of_a_peer_wakes",
+	"client_that_dies_is_told_once_within_a_second",
+	"peer_by_address_that_dies_is_told_once_within_a_second",
+	"handler_of_a_closed_ep_is_not_called"};
+
+static bool
+needs_others(const struct api_test *t)
+{
+	for (size_t i = 0; i < sizeof(with_others) / sizeof(with_others[0]); i++)
+		if (strcmp(t->name, with_others[i]) == 0)
+			return true;
+	return false;
+}
+
+/* The tests of all tables that need nobody else, as one table. */
+static const struct api_test *
+alone_tests(void)
+{
+	static struct api_test kept[ALONE_MAX + 1];
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		for (const struct api_test *t = tables[i]; t->name != NULL; t++)
+			if (n < ALONE_MAX && !needs_others(t))
+				kept[n++] = *t;
+	return kept;
+}
+
 int
 main(int argc, char **argv)
 {
 	const size_t n = sizeof(tables) / sizeof(tables[0]);
+	const struct api_test *alone = NULL;
 	const char *part = "";
 	int a;
 
@@ -73,6 +108,8 @@ main(int argc, char **argv)
 	for (a = 1; a < argc; a++) {
 		if (strcmp(argv[a], "--on-ucx") == 0) {
 			util_on_ucx = true;
+		} else if (strcmp(argv[a], "--alone") == 0) {
+			alone = alone_tests();
 		} else if (strcmp(argv[a], "--list") == 0) {
 			api_list(tables, n);
 			return 0;
@@ -80,5 +117,7 @@ main(int argc, char **argv)
 			part = argv[a];
 		}
 	}
+	if (alone != NULL)
+		return api_run("ucp", &alone, 1, part, util_on_ucx);
 	return api_run("ucp", tables, n, part, util_on_ucx);
 }
