@@ -4,7 +4,7 @@
  * cci_server.c - takes connections and sends every message back
  *
  * usage: cci_server [MESSAGES]
- * Prints its URI, which cci_client wants. Ends after so many messages, when said.
+ * Prints its URI, which cci_client wants. Ends after so many answers, when said.
  * It sleeps on the OS handle of its endpoint while there is nothing to do.
  */
 #include <poll.h>
@@ -36,11 +36,11 @@ wait_for_event(cci_os_handle_t fd)
 	poll(&p, 1, -1);
 }
 
-/* One event; 1 when it was a message. The event is the library's again on return. */
+/* One event; 1 when an answer has left. The event is the library's again on return. */
 static int
 handle(cci_event_t *event)
 {
-	int is_message = 0;
+	int answered = 0;
 
 	switch (event->type) {
 	case CCI_EVENT_CONNECT_REQUEST:
@@ -55,13 +55,13 @@ handle(cci_event_t *event)
 				cci_strerror(endpoint, event->accept.status));
 		break;
 	case CCI_EVENT_RECV:
-		is_message = 1;
 		printf("received %u bytes: %.*s\n", event->recv.len, (int)event->recv.len,
 			(const char *)event->recv.ptr);
 		check(cci_send(event->recv.connection, event->recv.ptr, event->recv.len, NULL, 0),
 			"cci_send");
 		break;
 	case CCI_EVENT_SEND:
+		answered = 1;
 		if (event->send.status != CCI_SUCCESS)
 			fprintf(stderr, "an answer was lost: %s\n",
 				cci_strerror(endpoint, event->send.status));
@@ -71,7 +71,7 @@ handle(cci_event_t *event)
 		break;
 	}
 	check(cci_return_event(event), "cci_return_event");
-	return is_message;
+	return answered;
 }
 
 int

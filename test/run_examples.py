@@ -163,6 +163,24 @@ def ours_cci(report, build, folder):
                 report.ok(f"our cci_server and cci_client, {attribute}, {label}")
 
 
+def cci_dropin(report, build, source, folder):
+    """A program that was linked to libcci.so.2 finds ours by pollux-run, which exports no more than CCI."""
+    lib = os.path.join(build, "dropin")
+    exe = os.path.join(folder, "cci_rma")
+    error = u.compile_c(["cc"], [os.path.join(source, "examples", "cci_rma.c")], exe,
+                        "-I", os.path.join(source, "include"), "-L", lib, "-l:libcci.so.2")
+    r = u.run([os.path.join(build, "pollux-run"), exe], TIMEOUT, {}) if not error else None
+    p = subprocess.run(["nm", "-D", "--defined-only", os.path.join(lib, "libcci.so.2")], capture_output=True,
+                       text=True, check=False)
+    foreign = [line for line in p.stdout.splitlines() if " T cci_" not in line]
+    if error or r.why() or '"written by the child"' not in r.out:
+        report.fail("cci_rma on libcci.so.2", error or r.why() or r.out)
+    elif p.returncode != 0 or foreign:
+        report.fail("libcci.so.2 exports cci_ only", p.stderr + "\n".join(foreign))
+    else:
+        report.ok("cci_rma on libcci.so.2, which exports cci_ only")
+
+
 def cci_pair(server, client, attribute, env, folder):
     """The server says its URI, ends after five messages, and each has come back."""
     path = os.path.join(folder, "cci_server.txt")
@@ -196,6 +214,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         ours(report, build, folder)
         ours_cci(report, build, folder)
+        if shutil.which("cc") and os.access(run[0], os.X_OK):
+            cci_dropin(report, build, args.source, folder)
+        else:
+            report.skip("cci_rma on libcci.so.2", "a compiler or pollux-run is missing")
         sources = find_sources()
         if sources is None or shutil.which("cc") is None or not os.access(run[0], os.X_OK):
             report.skip("examples of UCX", "libucx-dev, a compiler or pollux-run is missing")
