@@ -860,6 +860,96 @@ a_peer_that_never_answers_is_dead_in_time(void)
 }
 
 static void
+rma_over(void *arg, int err)
+{
+	int *out = arg;
+
+	UNIT_EQ(*out, 1); /* told once */
+	*out = err;
+}
+
+/* Until the device has done it. @return 0 or -errno */
+static int
+net_rma(struct plx_rma_op *op)
+{
+	uint64_t since = now_ns();
+	int over = 1, rc;
+
+	op->done = rma_over;
+	op->arg = &over;
+	rc = plx_peer_rma(op);
+	if (rc != -EINPROGRESS)
+		return rc;
+	while (over == 1) {
+		net_others(NULL);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	return over;
+}
+
+static void
+registered_memory_is_written_and_read_by_its_key(void)
+{
+	const size_t lens[] = {0, 1, 8, 128, 129, 8256, 8300, 65536, sizeof(buf_here)};
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_dev_mem mem = {0};
+
+	CU_ASSERT_FATAL(to_b->caps & PLX_DEV_KEYS);
+	UNIT_EQ_FATAL(plx_queue_mem_reg(b, buf_there, sizeof(buf_there),
+		PLX_DEV_MEM_READ | PLX_DEV_MEM_WRITE, &mem), 0);
+	UNIT_TRUE(mem.key != 0);
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		struct plx_rma_op op = {.peer = to_b, .local = buf_here, .put = true,
+			.remote = (uintptr_t)buf_there, .len = lens[i], .key = mem.key};
+
+		unit_fill(buf_here, lens[i], i);
+		UNIT_EQ(net_rma(&op), 0);
+		CU_ASSERT(unit_is_filled(buf_there, lens[i], i));
+		memset(buf_here, 0xaa, sizeof(buf_here));
+		op.put = false;
+		UNIT_EQ(net_rma(&op), 0);
+		CU_ASSERT(unit_is_filled(buf_here, lens[i], i));
+		CU_ASSERT(lens[i] == sizeof(buf_here) || buf_here[lens[i]] == 0xaa);
+	}
+	plx_queue_mem_dereg(b, &mem);
+	UNIT_TRUE(mem.drv == NULL);
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
+a_key_that_is_not_valid_any_more_costs_the_connection(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rma_op op = {.peer = to_b, .local = buf_here, .put = true,
+		.remote = (uintptr_t)buf_there, .len = 64};
+	struct plx_dev_mem mem = {0};
+	uint64_t since = now_ns();
+
+	UNIT_EQ(plx_peer_rma(&op), -EOPNOTSUPP); /* without a key */
+	UNIT_EQ_FATAL(plx_queue_mem_reg(b, buf_there, sizeof(buf_there), PLX_DEV_MEM_WRITE, &mem), 0);
+	op.key = mem.key;
+	plx_queue_mem_dereg(b, &mem);
+	n_told = 0;
+	a->on_dead = on_dead;
+	memset(buf_there, 3, 64);
+	unit_fill(buf_here, 64, 9);
+	UNIT_EQ(net_rma(&op), -ECONNRESET);
+	while (n_told == 0) {
+		net_others(NULL);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	UNIT_EQ(buf_there[0], 3);
+	UNIT_EQ(to_b->state, PLX_PEER_DEAD);
+	UNIT_EQ(mlx_queue(a)->stat.qp_access, 1);
+	UNIT_EQ(n_told, 1);
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
 a_sender_stops_where_its_credits_end(void)
 {
 	struct plx_queue *a = queue_new(), *b = queue_new();
@@ -1533,6 +1623,8 @@ static CU_TestInfo net_contract[] = {
 	UNIT_TEST(a_peer_that_never_answers_is_dead_in_time),
 	UNIT_TEST(a_sender_stops_where_its_credits_end),
 	UNIT_TEST(queues_are_driven_by_verbs_when_told_so),
+	UNIT_TEST(registered_memory_is_written_and_read_by_its_key),
+	UNIT_TEST(a_key_that_is_not_valid_any_more_costs_the_connection),
 	CU_TEST_INFO_NULL,
 };
 

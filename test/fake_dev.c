@@ -249,6 +249,7 @@ fake_queue_close(struct plx_queue *q)
 
 	if (!STAILQ_EMPTY(&fq->borrowed))
 		die("a queue is closed with messages not released");
+	fake_keys_close(q);
 	while ((p = LIST_FIRST(&fq->pipes)) != NULL) {
 		LIST_REMOVE(p, link);
 		msgs_free(&p->msgs, 0);
@@ -277,8 +278,10 @@ peer_look(struct plx_peer *peer, void *arg)
 
 	if (peer->state == PLX_PEER_DEAD || queue_find(peer->uid) != NULL)
 		return;
-	if (p == NULL || p->n == 0)
-		plx_peer_dead(peer, -ECONNRESET);
+	if (p != NULL && p->n != 0)
+		return;
+	fake_keys_drop(peer, true);
+	plx_peer_dead(peer, -ECONNRESET);
 }
 
 static void
@@ -318,7 +321,7 @@ fake_peer_connect(struct plx_peer *peer)
 static void
 fake_peer_close(struct plx_peer *peer)
 {
-	(void)peer;
+	fake_keys_drop(peer, false);
 }
 
 static int
@@ -413,6 +416,7 @@ fake_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 	if (!STAILQ_EMPTY(&fq->borrowed))
 		die("a burst is taken before the last was released");
 	fq->polls++;
+	fake_keys_run(q);
 	if (fq->n_pipes == 0)
 		return 0;
 	if (chance(fake.short_percent))
@@ -459,7 +463,7 @@ fake_rma(const struct plx_rma_op *op)
 
 	if (op->peer->state == PLX_PEER_DEAD || queue_find(op->peer->uid) == NULL)
 		return -ECONNRESET;
-	if (!(op->peer->caps & (op->put ? PLX_DEV_PUT : PLX_DEV_GET)))
+	if (!(op->peer->caps & (PLX_DEV_KEYS | (op->put ? PLX_DEV_PUT : PLX_DEV_GET))))
 		return -EOPNOTSUPP;
 	if ((op->put ? fake.put_err : fake.get_err) != 0)
 		return op->put ? fake.put_err : fake.get_err;
@@ -470,6 +474,8 @@ fake_rma(const struct plx_rma_op *op)
 		PLX_STAT_INC(q->stat.rma_refused);
 		return -EOPNOTSUPP;
 	}
+	if (op->peer->caps & PLX_DEV_KEYS)
+		return fake_keys_rma(op);
 	if (op->remote < FAKE_FAULT_ADDR_MAX)
 		return -EFAULT;
 	memmove(op->put ? remote : op->local, op->put ? op->local : remote, op->len);
@@ -541,6 +547,8 @@ const struct plx_dev_ops fake_dev_ops = {
 	.peer_open = fake_peer_open,
 	.peer_connect = fake_peer_connect,
 	.peer_close = fake_peer_close,
+	.mem_reg = fake_mem_reg,
+	.mem_dereg = fake_mem_dereg,
 	.tx_short = fake_tx_short,
 	.tx = fake_tx,
 	.rx_burst = fake_rx_burst,

@@ -33,6 +33,7 @@ struct fake_conf {
 	uint32_t short_percent;	 /* bursts that give less than there is */
 	uint32_t again_percent;	 /* rma that answers -EAGAIN */
 	uint32_t refuse_percent; /* rma that answers -EOPNOTSUPP, for good with this peer */
+	int reg_err;		 /* what mem_reg answers, 0: it works */
 	int get_err, put_err;	 /* what rma answers instead of doing anything, 0: nothing */
 };
 
@@ -59,6 +60,21 @@ void fake_inject(struct plx_queue *from, struct plx_queue *to, uint8_t op, const
 
 /** Messages on the way from one queue to another, not taken yet. */
 uint32_t fake_on_the_way(const struct plx_queue *from, const struct plx_queue *to);
+
+/** Pieces of memory that are registered; writes and reads by key that are not over. */
+uint32_t fake_regs(void);
+uint32_t fake_keys_out(void);
+
+/* fake_keys.c, for fake_dev.c */
+int fake_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
+	struct plx_dev_mem *out);
+void fake_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem);
+int fake_keys_rma(const struct plx_rma_op *op);
+/** The queue looks for messages: what goes to it moves, what it has begun may be over. */
+void fake_keys_run(struct plx_queue *q);
+/** What goes to this peer ends. @param tell whether who began it is told */
+void fake_keys_drop(const struct plx_peer *peer, bool tell);
+void fake_keys_close(const struct plx_queue *q);
 
 /** As if the queue's device were full until told otherwise. */
 void fake_block(struct plx_queue *q, bool blocked);

@@ -37,6 +37,8 @@ static const struct plx_stat_row stat_rows[] = {
 	{"comp_stale", offsetof(struct mlx_stat, hw.comp_stale)},
 	{"comp_bad", offsetof(struct mlx_stat, hw.comp_bad)},
 	{"rung_again", offsetof(struct mlx_stat, hw.rung_again)},
+	PLX_STAT_ROW(struct mlx_stat, mem_regs),
+	PLX_STAT_ROW(struct mlx_stat, mem_refused),
 	PLX_STAT_END,
 };
 
@@ -49,7 +51,7 @@ mlx_stats(const struct plx_queue *q)
 static int
 mlx_open(struct plx_dev *dev)
 {
-	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED;
+	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_KEYS;
 	return 0;
 }
 
@@ -76,9 +78,12 @@ const struct plx_dev_ops plx_net_mlx_ops = {
 	.queue_efd = mlx_queue_efd,
 	.queue_arm = mlx_queue_arm,
 	.queue_disarm = mlx_queue_disarm,
+	.mem_reg = mlx_mem_reg,
+	.mem_dereg = mlx_mem_dereg,
 	.tx_short = mlx_tx_short,
 	.tx = mlx_tx,
 	.flush = mlx_flush,
+	.rma = mlx_rma,
 	.rx_burst = mlx_rx_burst,
 	.rx_release = mlx_rx_release,
 	.stat_rows = stat_rows,

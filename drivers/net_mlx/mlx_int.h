@@ -36,6 +36,7 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_UD_TX	 32
 #define MLX_UD_EVERY	 32    /* bursts between two looks at the datagrams */
 #define MLX_QPN_HASH	 1024
+#define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write */
 #define MLX_READS	 16    /* READs and atomics of one peer at once */
 
 /* What travels beside a message: opcode << 0, credits << 8, flags << 24. */
@@ -80,6 +81,18 @@ struct mlx_txrec {
 	void (*done)(void *arg, int err);
 	void *arg;
 	uint32_t buf; /* of the queue's tx_bufs, or MLX_NONE */
+};
+
+/** A read or write of a peer's memory that is under way. Owner: the queue's. */
+struct mlx_io {
+	SLIST_ENTRY(mlx_io) link; /* of the queue's free ones */
+	struct mlx_queue *mq;
+	void (*done)(void *arg, int err);
+	void *arg;
+	struct ibv_mr *mr; /* of the local memory, or NULL */
+	void *to;	   /* a READ into buf: where it goes then */
+	uint32_t len;
+	uint32_t buf;	   /* or MLX_NONE */
 };
 
 enum mlx_conn {
@@ -136,6 +149,7 @@ struct mlx_stat {
 	uint64_t rx_credits_only, tx_credits_only, rx_drop_bad_credit, rx_drop_no_peer, rx_drop_bad_len;
 	uint64_t qp_retry, qp_rnr, qp_access, qp_other;
 	uint64_t probes;
+	uint64_t mem_regs, mem_refused;
 };
 
 struct mlx_queue {
@@ -149,6 +163,8 @@ struct mlx_queue {
 	uint32_t tx_out;	/* requests of all peers that are not completed */
 	uint32_t looks;		/* bursts, to look at the datagrams now and then */
 	struct mlx_bufs rx_bufs, tx_bufs;
+	LIST_HEAD(, mlx_mem) mems; /* registered */
+	SLIST_HEAD(, mlx_io) ios;  /* free */
 	struct mlx_stat stat;
 	/* cold */
 	struct mlx_addr addr;
@@ -172,7 +188,8 @@ struct mlx_queue {
 	struct ibv_comp_channel *channel;
 	int epfd, timerfd;
 	struct mlx_hw_comp kept[MLX_HW_POLL_MAX]; /* arrivals found when arming */
-	uint16_t n_kept;
+	struct mlx_hw_comp kept_tx[MLX_HW_POLL_MAX];
+	uint16_t n_kept, n_kept_tx;
 	uint64_t peers_ns;	/* when all peers were looked at last */
 	pid_t pid;		/* of the owner: a forked child has a copy that is not its own */
 };
@@ -280,14 +297,26 @@ int mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *da
 int mlx_tx(const struct plx_tx *tx);
 /** Tell the credits that are owed, or with MLX_IMM_BYE that we go. @return whether it went */
 bool mlx_tx_ctl(struct mlx_peer *p, uint8_t flags);
+/** Post one request, with a place for it. */
+void mlx_tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr,
+	struct mlx_txrec rec);
 /** See whether the peer is there: an empty write, which needs no slot and wakes nobody. */
 void mlx_tx_probe(struct mlx_peer *p);
 /** Show the device what is posted, tell credits. */
 void mlx_flush(struct plx_queue *q);
 /** What was sent and is over. @return how many */
 unsigned mlx_tx_poll(struct mlx_queue *mq);
+/** @return whether something that was sent is over; it is kept for the next poll */
+bool mlx_tx_waits(struct mlx_queue *mq);
 /** All requests of a peer end now. */
 void mlx_tx_drop(struct mlx_peer *p, int err);
+
+/* mlx_rma.c */
+int mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
+	struct plx_dev_mem *out);
+void mlx_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem);
+void mlx_mem_close(struct mlx_queue *mq);
+int mlx_rma(const struct plx_rma_op *op);
 
 /* mlx_rx.c */
 uint16_t mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);

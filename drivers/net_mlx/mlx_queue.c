@@ -73,6 +73,7 @@ hw_open(struct mlx_queue *mq, bool direct)
 static void
 hw_close(struct mlx_queue *mq)
 {
+	mlx_mem_close(mq);
 	mlx_ud_close(mq);
 	if (mq->hw != NULL)
 		mq->hw->ops->close(mq->hw);

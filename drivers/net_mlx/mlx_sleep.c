@@ -97,9 +97,9 @@ mlx_queue_arm(struct plx_queue *q)
 		return -EBUSY;
 	if (mq->hw->ops->arm(mq->hw) != 0 || ibv_req_notify_cq(mq->ud_cq, 0) != 0)
 		return -EBUSY;
-	if (mlx_ud_poll(mq) != 0 || mlx_tx_poll(mq) != 0)
+	if (mlx_ud_poll(mq) != 0 || mlx_tx_waits(mq) || mlx_rx_waits(mq))
 		return -EBUSY;
-	return mlx_rx_waits(mq) ? -EBUSY : 0;
+	return 0;
 }
 
 void

@@ -78,6 +78,12 @@ tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct m
 	}
 }
 
+void
+mlx_tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct mlx_txrec rec)
+{
+	tx_post(mq, p, wr, rec);
+}
+
 static inline void
 tx_send(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, uint32_t imm, uint32_t buf)
 {
@@ -275,11 +281,31 @@ tx_failed(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *co
 	mlx_conn_lose(p, err);
 }
 
+bool
+mlx_tx_waits(struct mlx_queue *mq)
+{
+	if (mq->n_kept_tx == 0)
+		mq->n_kept_tx = mq->hw->ops->poll_tx(mq->hw, mq->kept_tx, MLX_HW_POLL_MAX);
+	return mq->n_kept_tx != 0;
+}
+
+static inline uint16_t
+tx_take(struct mlx_queue *mq, struct mlx_hw_comp *comp)
+{
+	uint16_t n = mq->n_kept_tx;
+
+	if (likely(n == 0))
+		return mq->hw->ops->poll_tx(mq->hw, comp, MLX_HW_POLL_MAX);
+	memcpy(comp, mq->kept_tx, n * sizeof(*comp));
+	mq->n_kept_tx = 0;
+	return n;
+}
+
 unsigned
 mlx_tx_poll(struct mlx_queue *mq)
 {
 	struct mlx_hw_comp comp[MLX_HW_POLL_MAX];
-	uint16_t n = mq->hw->ops->poll_tx(mq->hw, comp, MLX_HW_POLL_MAX);
+	uint16_t n = tx_take(mq, comp);
 
 	for (uint16_t i = 0; i < n; i++) {
 		struct mlx_peer *p = mlx_conn_find(mq, comp[i].qpn);

@@ -74,6 +74,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Shortest transfer in which the sender helps to copy."),
 	ROW_UINT(PLX_CONF_RNDV_FRAG_MAX, "rndv.frag_max", "bytes", "0", 0, 1ull << 40, true,
 		"Longest transfer by fragments although the device can read peer memory."),
+	ROW_UINT(PLX_CONF_RNDV_PUT_MIN, "rndv.put_min", "bytes", "16k", 1, 1ull << 40, true,
+		"Shortest transfer for which the receiver's memory is registered, where devices need that."),
 	ROW_UINT(PLX_CONF_TAG_UNEXPECTED_MAX, "tag.unexpected_max", "bytes", "256m", 0, 1ull << 40,
 		true, "Kept unexpected data of a worker above which senders keep theirs."),
 	ROW_BOOL(PLX_CONF_TAG_OFFLOAD, "tag.offload", "no", true,

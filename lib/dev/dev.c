@@ -276,6 +276,23 @@ plx_queue_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, ui
 	return q->dev->ops->tag_cancel(q, ctx, force, seen);
 }
 
+int
+plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
+	struct plx_dev_mem *out)
+{
+	if (q->dev->ops->mem_reg == NULL)
+		return -EOPNOTSUPP;
+	return q->dev->ops->mem_reg(q, addr, len, rights, out);
+}
+
+void
+plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem)
+{
+	if (mem->drv != NULL)
+		q->dev->ops->mem_dereg(q, mem);
+	mem->drv = NULL;
+}
+
 const void *
 plx_queue_drv_stats(const struct plx_queue *q, const struct plx_stat_row **rows)
 {

@@ -43,6 +43,7 @@ enum plx_dev_cap {
 	PLX_DEV_GET = 1 << 2,	   /* reads a peer's private memory without its help */
 	PLX_DEV_PUT = 1 << 3,	   /* writes it */
 	PLX_DEV_SHARED = 1 << 4,   /* queues have a shared area that peers can map */
+	PLX_DEV_KEYS = 1 << 5,	   /* reads and writes a peer's registered memory, by its key */
 };
 
 /** A queue's address as it travels in a worker address; the first 8 bytes are its uid. */
@@ -106,6 +107,22 @@ struct plx_rma_op {
 	uint64_t remote; /* address in the peer's process */
 	size_t len;
 	bool put;
+	uint64_t key;	 /* PLX_DEV_KEYS: of the peer's memory */
+	/* called by the owner when what was -EINPROGRESS is over, but not while the queue closes */
+	void (*done)(void *arg, int err);
+	void *arg;
+};
+
+/** What peers may do with registered memory. */
+enum plx_dev_mem_right {
+	PLX_DEV_MEM_READ = 1 << 0,
+	PLX_DEV_MEM_WRITE = 1 << 1,
+};
+
+/** Memory that a device may reach, on behalf of peers that have its key. */
+struct plx_dev_mem {
+	uint64_t key; /* never 0 */
+	void *drv;    /* the driver's; NULL: not registered */
 };
 
 /** What a device can do about tags; set by queue_open. */
@@ -294,8 +311,20 @@ plx_peer_tx(const struct plx_tx *tx)
 }
 
 /**
+ * Register memory with a queue's device.
+ * @param rights enum plx_dev_mem_right
+ * Errors: -EOPNOTSUPP the device has no keys; -ENOMEM, -EFAULT and others of the system.
+ * Thread: owner. Blocks: may (a system call).
+ */
+int plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
+	struct plx_dev_mem *out);
+
+/** Nobody reaches it any more. Accepts memory that is not registered. Thread: owner. */
+void plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem);
+
+/**
  * Read or write a peer's memory.
- * @return 0 done; -EAGAIN try after a turn; -EOPNOTSUPP not possible with this peer (its caps
+ * @return 0 done; -EINPROGRESS op->done will be called; -EAGAIN try after a turn; -EOPNOTSUPP not possible with this peer (its caps
  * have lost the bit); -EFAULT not its memory; -ECONNRESET it is dead.
  * Thread: owner.
  */

@@ -38,6 +38,9 @@ struct plx_dev_ops {
 	void (*queue_control)(struct plx_queue *q);
 	int (*peer_open)(struct plx_peer *peer, const struct plx_addr *addr);
 	bool (*peer_is)(const struct plx_peer *peer, const struct plx_addr *addr); /* or only its uid */
+	int (*mem_reg)(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
+		struct plx_dev_mem *out);
+	void (*mem_dereg)(struct plx_queue *q, struct plx_dev_mem *mem);
 	int (*peer_connect)(struct plx_peer *peer); /* before the first send; may set mtu, caps */
 	void (*peer_close)(struct plx_peer *peer);
 

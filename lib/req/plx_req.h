@@ -99,6 +99,9 @@ struct plx_req_send {
 	uint8_t role;		/* enum in rndv_int.h */
 	TAILQ_ENTRY(plx_req) run;
 	struct plx_wire_id rreq; /* of the receiver that asked for help or data */
+	uint16_t n_out;		 /* writes that the device has not ended */
+	bool over;		 /* it ends with them, err says how */
+	int err;
 	const void *hdr;	 /* active message: the user's header; tag is the plx_wire_am */
 	union {
 		struct {
@@ -110,6 +113,12 @@ struct plx_req_send {
 		struct {
 			uint64_t end;
 		} pull;
+		struct {
+			uint64_t start, end; /* of the message, bytes */
+			uint64_t addr, key;  /* where start goes */
+			bool last;
+			bool told; /* that all is there */
+		} into;
 	};
 };
 
@@ -132,6 +141,8 @@ struct plx_req_rndv {
 	uint8_t role;
 	bool on_run;
 	bool more;	    /* another transfer follows: no acknowledge */
+	bool done;	    /* the sender needs none */
+	void *mem;	    /* plx_dev_mem.drv of the buffer, while it is registered */
 };
 
 /* A put, get or atomic that takes more than one step; lib/rma. */

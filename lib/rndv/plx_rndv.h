@@ -10,6 +10,8 @@
  *	SPLIT	both sides copy: chunks are taken from a cursor in the receiver's
  *		shared area, so whoever gets turns works, and both cores do when
  *		both poll
+ *	PUT	the receiver registers its buffer with the device and names its key, the
+ *		sender writes it by the device; for devices that can do that
  *	FRAG	the sender sends it as DATA messages through the device: two
  *		copies, pipelined; works with every device
  *
@@ -28,7 +30,7 @@
 
 struct plx_rndv_stat {
 	uint64_t sends, recvs;
-	uint64_t get, split, frag;	/* transfers by scheme */
+	uint64_t get, split, frag, put; /* transfers by scheme */
 	uint64_t bytes_own, bytes_help; /* copied by this side as receiver, as helper */
 	uint64_t drop_bad_id;		/* answers to nothing we asked */
 	uint64_t drop_bad_range;
@@ -46,7 +48,7 @@ struct plx_rndv {
 	struct plx_req_ids ids;
 	uint32_t scheme; /* PLX_RNDV_x */
 	uint32_t gen;	 /* of the next cursor */
-	uint64_t chunk, split_min, frag_max;
+	uint64_t chunk, split_min, frag_max, put_min;
 	struct plx_rndv_stat stat;
 };
 
@@ -90,6 +92,8 @@ void plx_rndv_on_ack(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wir
 void plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help *h);
 void plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help_end *h);
 void plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pull *h);
+void plx_rndv_on_into(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_into *h);
+void plx_rndv_on_done(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_done *h);
 void plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_data *h,
 	const uint8_t *data, uint32_t len);
 

@@ -22,6 +22,7 @@ const struct plx_stat_row plx_rndv_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_rndv_stat, get),
 	PLX_STAT_ROW(struct plx_rndv_stat, split),
 	PLX_STAT_ROW(struct plx_rndv_stat, frag),
+	PLX_STAT_ROW(struct plx_rndv_stat, put),
 	PLX_STAT_ROW(struct plx_rndv_stat, bytes_own),
 	PLX_STAT_ROW(struct plx_rndv_stat, bytes_help),
 	PLX_STAT_ROW(struct plx_rndv_stat, drop_bad_id),
@@ -40,6 +41,7 @@ plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf)
 	r->chunk = plx_conf_u64(conf, PLX_CONF_RNDV_CHUNK);
 	r->split_min = plx_conf_u64(conf, PLX_CONF_RNDV_SPLIT_MIN);
 	r->frag_max = plx_conf_u64(conf, PLX_CONF_RNDV_FRAG_MAX);
+	r->put_min = plx_conf_u64(conf, PLX_CONF_RNDV_PUT_MIN);
 	r->gen = 1;
 }
 
@@ -90,8 +92,8 @@ rndv_recv_stop_run(struct plx_rndv *r, struct plx_req *req)
 }
 
 /* The sender's side is over: acknowledged, or the peer is gone. */
-static void
-send_end(struct plx_rndv *r, struct plx_req *req, int err)
+void
+rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err)
 {
 	rndv_send_stop_run(r, req);
 	plx_ep_wait_end(&req->send.wait);
@@ -108,10 +110,22 @@ send_end(struct plx_rndv *r, struct plx_req *req, int err)
 }
 
 /* Waits know their ep only; the worker's rndv is found through the callback below. */
-static struct plx_rndv *
+struct plx_rndv *
 rndv_of(struct plx_ep *ep)
 {
 	return ep->eps->rndv;
+}
+
+/* While the device reads the buffer the request stays. @return whether it does so */
+static bool
+send_outlives(struct plx_rndv *r, struct plx_req *req, int err)
+{
+	if (req->send.n_out == 0)
+		return false;
+	rndv_send_stop_run(r, req);
+	req->send.over = true;
+	req->send.err = err;
+	return true;
 }
 
 static void
@@ -119,7 +133,9 @@ send_wait_fail(struct plx_wait *w, int err)
 {
 	struct plx_req *req = container_of(w, struct plx_req, send.wait);
 
-	send_end(rndv_of(req->send.ep), req, err);
+	if (send_outlives(rndv_of(req->send.ep), req, err))
+		return;
+	rndv_send_end(rndv_of(req->send.ep), req, err);
 }
 
 static void
@@ -176,6 +192,8 @@ plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx
 		return rc;
 	req->send.on_run = false;
 	req->send.announced = false;
+	req->send.n_out = 0;
+	req->send.over = false;
 	req->send.role = RNDV_IDLE;
 	req->send.pend.conn_id = req->send.conn_id;
 	req->send.pend.send = send;
@@ -223,12 +241,13 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 	rndv_recv_stop_run(r, req);
 	rndv_split_stop(req);
 	plx_ep_wait_end(&v->wait);
+	rndv_put_stop(req);
 	if (v->id.index != 0)
 		plx_req_id_put(&r->ids, v->id);
 	if (err != 0)
 		PLX_STAT_INC(r->stat.errors);
 	/* A receiver that fails still lets the sender go. */
-	if (!v->more || err != 0)
+	if ((!v->more && !v->done) || err != 0)
 		plx_rndv_ack(ep, sreq, err);
 	plx_req_complete(req, err);
 }
@@ -252,6 +271,9 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 	bool split = get && v->base == 0 && (peer->caps & PLX_DEV_SHARED) &&
 		(peer->caps & PLX_DEV_PUT);
 
+	if ((peer->caps & PLX_DEV_KEYS) && v->addr != 0 && req->dt == NULL &&
+		v->copy >= r->put_min && r->scheme != PLX_RNDV_FRAG && rndv_put_start(r, req) == 0)
+		return 0;
 	/* Pieces on either side travel as messages: the sender packs, the receiver unpacks. */
 	if (!get || v->addr == 0 || req->dt != NULL || r->scheme == PLX_RNDV_FRAG ||
 		(r->scheme == PLX_RNDV_AUTO && v->copy <= r->frag_max))
@@ -302,21 +324,21 @@ plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sre
 }
 
 /* A send of ours that this ep may speak of, or NULL. */
-static struct plx_req *
-send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
+struct plx_req *
+rndv_send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 {
 	struct plx_req *req = plx_req_id_find(&r->ids, id);
 
 	if (req == NULL || (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_RECV) ||
-		req->send.ep != ep || !req->send.announced) {
+		req->send.ep != ep || !req->send.announced || req->send.over) {
 		PLX_STAT_INC(r->stat.drop_bad_id);
 		return NULL;
 	}
 	return req;
 }
 
-static struct plx_req *
-recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
+struct plx_req *
+rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 {
 	struct plx_req *req = plx_req_id_find(&r->ids, id);
 
@@ -332,20 +354,22 @@ recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 void
 plx_rndv_on_ack(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_ack *h)
 {
-	struct plx_req *req = send_find(r, ep, h->sreq);
+	struct plx_req *req = rndv_send_find(r, ep, h->sreq);
 
-	if (req != NULL)
-		send_end(r, req, h->err <= 0 && h->err > -4096 ? h->err : -EIO);
+	int err = h->err <= 0 && h->err > -4096 ? h->err : -EIO;
+
+	if (req != NULL && !send_outlives(r, req, err))
+		rndv_send_end(r, req, err);
 }
 
 void
 plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help *h)
 {
-	struct plx_req *req = send_find(r, ep, h->sreq);
+	struct plx_req *req = rndv_send_find(r, ep, h->sreq);
 
 	if (req == NULL)
 		return;
-	if (h->len > req->len || h->chunk < 4096 || h->slot >= ep->peer->q->shared_len /
+	if (req->send.n_out != 0 || h->len > req->len || h->chunk < 4096 || h->slot >= ep->peer->q->shared_len /
 		sizeof(struct plx_cursor) || plx_peer_shared(ep->peer) == NULL) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return; /* the receiver does it alone */
@@ -363,7 +387,7 @@ plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_he
 void
 plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help_end *h)
 {
-	struct plx_req *req = recv_find(r, ep, h->rreq);
+	struct plx_req *req = rndv_recv_find(r, ep, h->rreq);
 
 	if (req == NULL)
 		return;
@@ -377,11 +401,11 @@ plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wir
 void
 plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pull *h)
 {
-	struct plx_req *req = send_find(r, ep, h->sreq);
+	struct plx_req *req = rndv_send_find(r, ep, h->sreq);
 
 	if (req == NULL)
 		return;
-	if (h->offset > req->len || h->len > req->len - h->offset) {
+	if (req->send.n_out != 0 || h->offset > req->len || h->len > req->len - h->offset) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return;
 	}
@@ -395,7 +419,7 @@ void
 plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_data *h,
 	const uint8_t *data, uint32_t len)
 {
-	struct plx_req *req = recv_find(r, ep, h->rreq);
+	struct plx_req *req = rndv_recv_find(r, ep, h->rreq);
 	struct plx_req_rndv *v;
 
 	if (req == NULL)
@@ -430,6 +454,19 @@ plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_
 }
 
 static unsigned
+send_step(struct plx_rndv *r, struct plx_req *req)
+{
+	switch (req->send.role) {
+	case RNDV_HELP:
+		return rndv_help_step(r, req);
+	case RNDV_PUT:
+		return rndv_put_step(r, req);
+	default:
+		return rndv_pull_step(r, req);
+	}
+}
+
+static unsigned
 recv_step(struct plx_rndv *r, struct plx_req *req)
 {
 	switch (req->recv.rndv.role) {
@@ -456,7 +493,7 @@ plx_rndv_run_slow(struct plx_rndv *r)
 	for (k = r->n_sends; k > 0 && (req = TAILQ_FIRST(&r->sends)) != NULL; k--) {
 		TAILQ_REMOVE(&r->sends, req, send.run);
 		TAILQ_INSERT_TAIL(&r->sends, req, send.run);
-		n += req->send.role == RNDV_HELP ? rndv_help_step(r, req) : rndv_pull_step(r, req);
+		n += send_step(r, req);
 	}
 	for (k = r->n_recvs; k > 0 && (req = TAILQ_FIRST(&r->recvs)) != NULL; k--) {
 		TAILQ_REMOVE(&r->recvs, req, recv.rndv.run);

@@ -16,12 +16,18 @@ enum rndv_role {
 	RNDV_GET,
 	RNDV_SPLIT,
 	RNDV_DRAIN, /* a SPLIT that failed: waits until its helper has stopped */
-	RNDV_FRAG, /* receiver: waits for DATA; not in a list */
+	RNDV_FRAG, /* receiver: waits for DATA, or DONE; not in a list */
 	RNDV_HELP, /* sender */
 	RNDV_PULL, /* sender: sends DATA */
+	RNDV_PUT,  /* sender: writes by the device */
 };
 
 /* rndv.c */
+void rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err);
+struct plx_rndv *rndv_of(struct plx_ep *ep);
+/** A send, or receive, that this ep may speak of now, or NULL. */
+struct plx_req *rndv_send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id);
+struct plx_req *rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id);
 void rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err);
 void rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
 void rndv_recv_stop_run(struct plx_rndv *r, struct plx_req *req);
@@ -36,6 +42,11 @@ unsigned rndv_get_step(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_split_step(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_drain_step(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_help_step(struct plx_rndv *r, struct plx_req *req);
+
+/* rndv_put.c: data written by the device */
+void rndv_put_stop(struct plx_req *req);
+int rndv_put_start(struct plx_rndv *r, struct plx_req *req);
+unsigned rndv_put_step(struct plx_rndv *r, struct plx_req *req);
 
 /* rndv_frag.c: data sent as messages */
 int rndv_frag_start(struct plx_rndv *r, struct plx_req *req);

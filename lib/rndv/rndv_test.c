@@ -11,6 +11,7 @@
 #include "plx_unit_worker.h"
 
 #define LEN 1000003 /* not a multiple of anything */
+#define KEYS_CAPS (PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_KEYS)
 
 static struct unit_workers u;
 static uint8_t from[LEN], to[LEN + 64];
@@ -67,6 +68,54 @@ transfers(void)
 		transfer(lens[i], false);
 	}
 	unit_nothing_left(&u);
+}
+
+/* A device that needs keys, and nothing else. */
+static void
+begin_keys(void)
+{
+	begin("auto");
+	fake.caps = KEYS_CAPS;
+}
+
+static void
+put_moves_all(void)
+{
+	begin_keys();
+	fake.delay_max = 3;
+	unit_workers_open(&u, 2);
+	transfers();
+	UNIT_EQ(stat_of(1)->put, 12);
+	UNIT_EQ(stat_of(1)->get + stat_of(1)->split + stat_of(1)->frag, 0);
+	UNIT_TRUE(unit_queue(&u, 0)->stat.rma_bytes >= 2 * LEN);
+	UNIT_EQ(fake_regs(), 0);
+	unit_workers_close(&u);
+}
+
+static void
+short_transfers_register_nothing(void)
+{
+	begin_keys();
+	unit_workers_set(&u, "rndv.put_min", "40000");
+	unit_workers_open(&u, 2);
+	transfer(39999, false);
+	UNIT_EQ(stat_of(1)->frag, 1);
+	transfer(40000, false);
+	UNIT_EQ(stat_of(1)->frag, 1);
+	UNIT_EQ(stat_of(1)->put, 1);
+	unit_workers_close(&u);
+}
+
+static void
+memory_that_can_not_be_registered_takes_frag(void)
+{
+	begin_keys();
+	fake.reg_err = -ENOMEM;
+	unit_workers_open(&u, 2);
+	transfers();
+	UNIT_EQ(stat_of(1)->put, 0);
+	UNIT_EQ(stat_of(1)->frag, 12);
+	unit_workers_close(&u);
 }
 
 static void
@@ -341,9 +390,13 @@ death(const char *scheme, unsigned who, unsigned turns)
 {
 	struct plx_req *recv, *send, *left;
 
-	begin(scheme);
+	bool keys = strcmp(scheme, "put") == 0;
+
+	begin(keys ? "auto" : scheme);
 	fake_reset(turns * 7 + who);
-	fake.delay_max = 2;
+	fake.delay_max = keys ? 9 : 2;
+	if (keys)
+		fake.caps = KEYS_CAPS;
 	unit_workers_open(&u, 2);
 	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
 	send = unit_send(&u, 0, 1, from, LEN, 9, false);
@@ -482,6 +535,121 @@ a_callback_may_end_its_neighbours(void)
 	}
 }
 
+static void
+a_device_that_refuses_to_write_goes_on_with_messages(void)
+{
+	begin_keys();
+	fake.put_err = -EOPNOTSUPP;
+	unit_workers_open(&u, 2);
+	transfers();
+	UNIT_EQ(stat_of(1)->put, 12);
+	UNIT_EQ(unit_queue(&u, 0)->stat.rma_ops, 0);
+	UNIT_EQ(fake_regs(), 0);
+	unit_workers_close(&u);
+}
+
+static void
+a_busy_device_writes_all_the_same(void)
+{
+	begin_keys();
+	fake.again_percent = 60;
+	fake.full_percent = 40;
+	fake.delay_max = 4;
+	unit_workers_open(&u, 2);
+	transfers();
+	UNIT_EQ(stat_of(1)->put, 12);
+	unit_workers_close(&u);
+}
+
+/* Taken back while the device reads it: it is not over before the device has ended. */
+static void
+a_send_taken_back_waits_for_its_writes(void)
+{
+	struct plx_req *send, *recv;
+
+	begin_keys();
+	fake.delay_max = 20;
+	unit_workers_open(&u, 2);
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	for (unsigned i = 0; i < 200 && fake_keys_out() == 0; i++)
+		unit_turns(&u, 1);
+	UNIT_TRUE_FATAL(fake_keys_out() > 0);
+	plx_worker_ep_cancel(u.w[0], &u.to[0][1]);
+	UNIT_EQ(plx_req_is_done(send), false);
+	UNIT_TRUE_FATAL(unit_finish(&u, send));
+	UNIT_EQ(fake_keys_out(), 0);
+	UNIT_END(&u, send, -ECANCELED);
+	UNIT_TRUE_FATAL(unit_finish(&u, recv));
+	UNIT_TRUE(recv->status == 0 || recv->status == -ECONNRESET);
+	plx_req_put(recv);
+	UNIT_EQ(fake_regs(), 0);
+	transfer(40000, true);
+	unit_workers_close(&u);
+}
+
+static void
+the_death_of_either_side_ends_writes_too(void)
+{
+	for (unsigned who = 0; who < 2; who++)
+		for (unsigned turns = 0; turns < 30; turns++)
+			death("put", who, turns);
+	UNIT_EQ(fake_regs(), 0);
+	UNIT_EQ(fake_keys_out(), 0);
+}
+
+static void
+an_order_to_write_that_makes_no_sense_is_refused(void)
+{
+	struct plx_wire_into into = {.len = LEN + 1, .addr = 4096, .key = 5};
+	struct plx_req *send, *recv;
+
+	begin_keys();
+	unit_workers_open(&u, 2);
+	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	unit_turns(&u, 5);
+	into.sreq = send->send.id;
+	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_INTO, &into, sizeof(into));
+	into.len = 0;
+	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_INTO, &into, sizeof(into));
+	into.len = 1;
+	into.offset = LEN;
+	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_INTO, &into, sizeof(into));
+	unit_turns(&u, 5);
+	UNIT_EQ(stat_of(0)->drop_bad_range, 3);
+	into.sreq.gen++;
+	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_INTO, &into, sizeof(into));
+	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_DONE,
+		&(struct plx_wire_done){.rreq = into.sreq}, sizeof(struct plx_wire_done));
+	unit_turns(&u, 5);
+	UNIT_EQ(stat_of(0)->drop_bad_id, 2);
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	UNIT_END(&u, recv, 0);
+	UNIT_END(&u, send, 0);
+	unit_workers_close(&u);
+}
+
+static void
+an_order_to_write_by_a_device_without_keys_is_refused(void)
+{
+	struct plx_wire_into into = {.len = 100, .addr = (uintptr_t)to, .key = 5};
+	struct plx_req *send, *recv;
+
+	begin("get");
+	unit_workers_open(&u, 2);
+	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	unit_turns(&u, 5);
+	into.sreq = send->send.id;
+	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_INTO, &into, sizeof(into));
+	unit_turns(&u, 5);
+	UNIT_EQ(stat_of(0)->drop_bad_range, 1);
+	UNIT_EQ(to[0], 0xcc);
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	UNIT_END(&u, recv, 0);
+	UNIT_END(&u, send, 0);
+	unit_workers_close(&u);
+}
+
 /* A send is taken back after `turns` turns: its receive ends too, whole or with an error. */
 static void
 taken_back(const char *scheme, unsigned turns, bool posted, uint32_t again_percent)
@@ -539,6 +707,9 @@ static CU_TestInfo scheme_tests[] = {
 	UNIT_TEST(get_moves_all),
 	UNIT_TEST(split_moves_all_and_both_copy),
 	UNIT_TEST(frag_moves_all),
+	UNIT_TEST(put_moves_all),
+	UNIT_TEST(short_transfers_register_nothing),
+	UNIT_TEST(memory_that_can_not_be_registered_takes_frag),
 	UNIT_TEST(a_device_without_rma_takes_frag),
 	UNIT_TEST(a_device_without_shared_memory_takes_get),
 	UNIT_TEST(a_receiver_needs_no_help),
@@ -561,6 +732,12 @@ static CU_TestInfo fault_tests[] = {
 	UNIT_TEST(an_answer_before_the_question_is_not_believed),
 	UNIT_TEST(a_callback_may_end_its_neighbours),
 	UNIT_TEST(a_send_taken_back_ends_its_receive),
+	UNIT_TEST(a_device_that_refuses_to_write_goes_on_with_messages),
+	UNIT_TEST(a_busy_device_writes_all_the_same),
+	UNIT_TEST(a_send_taken_back_waits_for_its_writes),
+	UNIT_TEST(the_death_of_either_side_ends_writes_too),
+	UNIT_TEST(an_order_to_write_that_makes_no_sense_is_refused),
+	UNIT_TEST(an_order_to_write_by_a_device_without_keys_is_refused),
 	CU_TEST_INFO_NULL,
 };
 

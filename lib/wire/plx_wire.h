@@ -56,6 +56,8 @@ enum plx_wire_op {
 	PLX_WIRE_CHAN_PONG, /* I am */
 	PLX_WIRE_PUT_AT,    /* fetch the data from my memory to a region; answer with RMA_ACK */
 	PLX_WIRE_CHAN_JOIN, /* I receive this group: send me what you send to it */
+	PLX_WIRE_INTO,	    /* receiver to sender: write the data to my memory */
+	PLX_WIRE_DONE,	    /* answer to INTO: all is there */
 	PLX_WIRE_N
 };
 
@@ -127,6 +129,21 @@ struct plx_wire_pull {
 struct plx_wire_data {
 	struct plx_wire_id rreq;
 	uint64_t offset;
+};
+
+struct plx_wire_into {
+	struct plx_wire_id sreq;
+	struct plx_wire_id rreq;
+	uint64_t offset; /* in the message; what is there goes to addr */
+	uint64_t len;
+	uint64_t addr; /* in the receiver's process, for the device */
+	uint64_t key;
+	uint32_t last; /* 1: with it the sender has nothing to do any more; no ACK follows */
+	uint32_t pad;
+};
+
+struct plx_wire_done {
+	struct plx_wire_id rreq;
 };
 
 struct plx_wire_cancel {
@@ -289,6 +306,8 @@ _Static_assert(sizeof(struct plx_wire_help) == 48, "wire");
 _Static_assert(sizeof(struct plx_wire_help_end) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_pull) == 32, "wire");
 _Static_assert(sizeof(struct plx_wire_data) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_into) == 56, "wire");
+_Static_assert(sizeof(struct plx_wire_done) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_put) == 32, "wire");
 _Static_assert(sizeof(struct plx_wire_get) == 48, "wire");
 _Static_assert(sizeof(struct plx_wire_put_at) == 48, "wire");
@@ -302,7 +321,7 @@ _Static_assert(sizeof(struct plx_wire_stream) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_stream_rts) == 32, "wire");
 _Static_assert(sizeof(struct plx_wire_grant) == 16, "wire");
 
-#define PLX_WIRE_HDR_MAX 48
+#define PLX_WIRE_HDR_MAX 56
 
 /** Bytes of each opcode's header; 0 for none such. */
 extern const uint8_t plx_wire_hdr_len[256];

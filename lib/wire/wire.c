@@ -49,6 +49,8 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_CHAN_PONG] = sizeof(struct plx_wire_chan),
 	[PLX_WIRE_PUT_AT] = sizeof(struct plx_wire_put_at),
 	[PLX_WIRE_CHAN_JOIN] = sizeof(struct plx_wire_chan_join),
+	[PLX_WIRE_INTO] = sizeof(struct plx_wire_into),
+	[PLX_WIRE_DONE] = sizeof(struct plx_wire_done),
 };
 
 static const char *const op_names[PLX_WIRE_N] = {
@@ -90,6 +92,8 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_CHAN_PONG] = "chan_pong",
 	[PLX_WIRE_PUT_AT] = "put_at",
 	[PLX_WIRE_CHAN_JOIN] = "chan_join",
+	[PLX_WIRE_INTO] = "into",
+	[PLX_WIRE_DONE] = "done",
 };
 
 const char *

@@ -404,6 +404,8 @@ union rx_hdr {
 	struct plx_wire_help help;
 	struct plx_wire_help_end help_end;
 	struct plx_wire_pull pull;
+	struct plx_wire_into into;
+	struct plx_wire_done done;
 	struct plx_wire_data data;
 	struct plx_wire_flow flow;
 	struct plx_wire_cancel cancel;
@@ -486,6 +488,12 @@ rx_rndv(struct plx_worker *w, const struct plx_rx *rx)
 		break;
 	case PLX_WIRE_PULL:
 		plx_rndv_on_pull(&w->rndv, ep, &hdr.pull);
+		break;
+	case PLX_WIRE_INTO:
+		plx_rndv_on_into(&w->rndv, ep, &hdr.into);
+		break;
+	case PLX_WIRE_DONE:
+		plx_rndv_on_done(&w->rndv, ep, &hdr.done);
 		break;
 	case PLX_WIRE_DATA:
 		plx_rndv_on_data(&w->rndv, ep, &hdr.data, rx->data + sizeof(hdr.data),

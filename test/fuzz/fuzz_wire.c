@@ -585,6 +585,9 @@ static const struct fix fixes[PLX_WIRE_N] = {
 	[PLX_WIRE_STREAM_RTS] = {.conn = AT(stream_rts, conn_id), .len = AT(stream_rts, len),
 		.addr = AT(stream_rts, addr), .id = {AT(stream_rts, sreq)}},
 	[PLX_WIRE_GRANT] = {.conn = AT(grant, conn_id)},
+	[PLX_WIRE_INTO] = {.id = {AT(into, sreq), AT(into, rreq)}, .addr = AT(into, addr),
+		.len = AT(into, len)},
+	[PLX_WIRE_DONE] = {.id = {AT(done, rreq)}},
 };
 
 /* The name of one of the operations that wait, by the number that stands there. */

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rndv_put.c - the sender writes the receiver's registered buffer by the device
+ *
+ * Design notes
+ * Memory is registered for one transfer and only while it moves, so that it does not
+ * matter what the application does with the mapping afterwards. It is the receiver's that is
+ * registered and the sender who writes: a sender that takes its message back waits
+ * for its own writes and says so, while a reader would find the key gone under it, which costs
+ * the connection.
+ *
+ * DONE follows the last write without waiting for it: devices with keys keep what is written
+ * and what is sent to one peer in order.
+ */
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "rndv_int.h"
+
+#define PUT_LEN (1u << 20) /* bytes of one write */
+#define PUT_OUT 8	   /* writes of one transfer at once */
+
+void
+rndv_put_stop(struct plx_req *req)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+
+	plx_queue_mem_dereg(v->ep->peer->q, &(struct plx_dev_mem){.drv = v->mem});
+	v->mem = NULL;
+}
+
+int
+rndv_put_start(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_dev_mem mem;
+	struct plx_wire_into h;
+	int rc;
+
+	rc = plx_queue_mem_reg(v->ep->peer->q, req->buf, v->copy, PLX_DEV_MEM_WRITE, &mem);
+	if (rc != 0)
+		return rc;
+	v->mem = mem.drv;
+	rc = plx_req_id_get(&r->ids, req, &v->id);
+	if (rc != 0)
+		goto dereg;
+	h = (struct plx_wire_into){.sreq = v->sreq, .rreq = v->id, .offset = v->base,
+		.len = v->copy, .addr = (uintptr_t)req->buf, .key = mem.key, .last = !v->more};
+	rc = plx_ep_tx_ctl(v->ep, PLX_WIRE_INTO, &h, sizeof(h));
+	if (rc != 0)
+		goto put_id;
+	v->role = RNDV_FRAG;
+	PLX_STAT_INC(r->stat.put);
+	return 0;
+put_id:
+	plx_req_id_put(&r->ids, v->id);
+	v->id.index = 0;
+dereg:
+	rndv_put_stop(req);
+	return rc;
+}
+
+void
+plx_rndv_on_done(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_done *h)
+{
+	struct plx_req *req = rndv_recv_find(r, ep, h->rreq);
+
+	if (req == NULL)
+		return;
+	if (req->recv.rndv.role != RNDV_FRAG || req->recv.rndv.mem == NULL) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	PLX_STAT_ADD(r->stat.bytes_help, req->recv.rndv.copy);
+	req->recv.rndv.done = true;
+	rndv_recv_end(r, req, 0);
+}
+
+/* All is written and the receiver knows. */
+static void
+put_end(struct plx_rndv *r, struct plx_req *req)
+{
+	if (req->send.into.last)
+		rndv_send_end(r, req, 0);
+	else
+		rndv_send_stop_run(r, req); /* the receiver asks for more, or acknowledges */
+}
+
+static void
+put_done(void *arg, int err)
+{
+	struct plx_req *req = arg;
+	struct plx_rndv *r = rndv_of(req->send.ep);
+
+	req->send.n_out--;
+	if (req->send.n_out != 0)
+		return;
+	if (req->send.over)
+		rndv_send_end(r, req, req->send.err);
+	else if (err == 0 && req->send.into.told)
+		put_end(r, req);
+	/* else: steps go on, or the peer is gone and its wait fails */
+}
+
+void
+plx_rndv_on_into(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_into *h)
+{
+	struct plx_req *req = rndv_send_find(r, ep, h->sreq);
+
+	if (req == NULL)
+		return;
+	if (!(ep->peer->caps & PLX_DEV_KEYS) || req->send.n_out != 0 || h->offset > req->len ||
+		h->len > req->len - h->offset || h->len == 0) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	req->send.rreq = h->rreq;
+	req->send.offset = h->offset;
+	req->send.into.start = h->offset;
+	req->send.into.end = h->offset + h->len;
+	req->send.into.addr = h->addr;
+	req->send.into.key = h->key;
+	req->send.into.last = h->last != 0;
+	req->send.into.told = false;
+	rndv_send_start_run(r, req, RNDV_PUT);
+}
+
+/* The device can't: as messages, from the beginning; the receiver takes them as well. */
+static unsigned
+put_give_up(struct plx_rndv *r, struct plx_req *req)
+{
+	uint64_t end = req->send.into.end;
+
+	if (req->send.n_out != 0)
+		return 0; /* what is out first */
+	req->send.offset = req->send.into.start;
+	req->send.pull.end = end;
+	rndv_send_start_run(r, req, RNDV_PULL);
+	return 1;
+}
+
+/* @return 0: DONE is on its way */
+static int
+put_tell(struct plx_req *req)
+{
+	struct plx_wire_done h = {.rreq = req->send.rreq};
+	int rc = plx_ep_tx_ctl(req->send.ep, PLX_WIRE_DONE, &h, sizeof(h));
+
+	req->send.into.told = rc == 0;
+	return rc;
+}
+
+unsigned
+rndv_put_step(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_req_send *s = &req->send;
+	struct plx_rma_op op = {.peer = s->ep->peer, .put = true, .key = s->into.key,
+		.done = put_done, .arg = req};
+	unsigned n = 0;
+
+	/* Behind what waits already, so that DONE can't wait while others go before it. */
+	while (plx_ep_open(s->ep) && s->offset < s->into.end && s->n_out < PUT_OUT) {
+		int rc;
+
+		op.local = (char *)req->buf + s->offset;
+		op.remote = s->into.addr + (s->offset - s->into.start);
+		op.len = RTE_MIN(s->into.end - s->offset, (uint64_t)PUT_LEN);
+		rc = req->dt == NULL ? plx_peer_rma(&op) : -EOPNOTSUPP;
+		if (rc == -EAGAIN)
+			break;
+		if (rc != 0 && rc != -EINPROGRESS)
+			return put_give_up(r, req);
+		s->n_out += rc == -EINPROGRESS;
+		s->offset += op.len;
+		n++;
+	}
+	if (s->offset < s->into.end || put_tell(req) != 0)
+		return n;
+	if (s->n_out == 0)
+		put_end(r, req);
+	else
+		rndv_send_stop_run(r, req); /* the last write ends it */
+	return n + 1;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * fake_keys.c - the fake device's registered memory, and writes and reads of it
+ *
+ * Design notes
+ * An operation moves its bytes when its target next looks for messages, before it sees
+ * any: so it is in order with what was sent, and whoever gives the buffer back before the
+ * end, or its key, is found out. It is over some polls of its sender later.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_dev.h"
+
+struct fake_reg {
+	LIST_ENTRY(fake_reg) link;
+	uint64_t uid; /* of the queue */
+	uint64_t base, len, key;
+	uint8_t rights;
+};
+
+struct fake_io {
+	TAILQ_ENTRY(fake_io) link;
+	struct plx_rma_op op;
+	bool moved;
+	int err;
+	uint32_t wait; /* polls until it is over */
+};
+
+static LIST_HEAD(, fake_reg) regs = LIST_HEAD_INITIALIZER(regs);
+static TAILQ_HEAD(fake_ios, fake_io) ios = TAILQ_HEAD_INITIALIZER(ios);
+static uint64_t next_key = 77;
+
+static uint64_t
+uid_of(const struct plx_queue *q)
+{
+	struct plx_addr addr;
+	uint64_t uid;
+
+	plx_queue_addr(q, &addr);
+	memcpy(&uid, addr.bytes, sizeof(uid));
+	return uid;
+}
+
+static void __attribute__((noreturn))
+die(const char *what)
+{
+	fprintf(stderr, "fake device: %s\n", what);
+	abort();
+}
+
+int
+fake_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct plx_dev_mem *out)
+{
+	struct fake_reg *reg;
+
+	if (fake.reg_err != 0)
+		return fake.reg_err;
+	reg = malloc(sizeof(*reg));
+	if (reg == NULL)
+		die("no memory");
+	*reg = (struct fake_reg){.uid = uid_of(q), .base = (uintptr_t)addr, .len = len,
+		.key = next_key++, .rights = rights};
+	LIST_INSERT_HEAD(&regs, reg, link);
+	out->key = reg->key;
+	out->drv = reg;
+	return 0;
+}
+
+void
+fake_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem)
+{
+	struct fake_reg *reg = mem->drv;
+
+	if (reg->uid != uid_of(q))
+		die("memory is given back to another queue");
+	LIST_REMOVE(reg, link);
+	free(reg);
+}
+
+uint32_t
+fake_regs(void)
+{
+	struct fake_reg *reg;
+	uint32_t n = 0;
+
+	LIST_FOREACH(reg, &regs, link)
+		n++;
+	return n;
+}
+
+uint32_t
+fake_keys_out(void)
+{
+	struct fake_io *io;
+	uint32_t n = 0;
+
+	TAILQ_FOREACH(io, &ios, link)
+		n++;
+	return n;
+}
+
+int
+fake_keys_rma(const struct plx_rma_op *op)
+{
+	struct fake_io *io;
+
+	if (op->key == 0)
+		return -EOPNOTSUPP;
+	io = malloc(sizeof(*io));
+	if (io == NULL)
+		die("no memory");
+	*io = (struct fake_io){.op = *op,
+		.wait = fake.delay_max != 0 ? fake_rng() % (fake.delay_max + 1) : 0};
+	TAILQ_INSERT_TAIL(&ios, io, link);
+	PLX_STAT_INC(op->peer->q->stat.rma_ops);
+	PLX_STAT_ADD(op->peer->q->stat.rma_bytes, op->len);
+	return -EINPROGRESS;
+}
+
+static void
+move(struct fake_io *io)
+{
+	const struct plx_rma_op *op = &io->op;
+	void *there = (void *)(uintptr_t)op->remote;
+	struct fake_reg *reg;
+
+	LIST_FOREACH(reg, &regs, link) {
+		if (reg->key == op->key && reg->uid == op->peer->uid)
+			break;
+	}
+	if (reg == NULL)
+		die("a key that is not valid any more is used");
+	if (op->remote < reg->base || op->len > reg->len ||
+		op->remote - reg->base > reg->len - op->len ||
+		!(reg->rights & (op->put ? PLX_DEV_MEM_WRITE : PLX_DEV_MEM_READ)))
+		die("a key is used for other memory than its own");
+	memmove(op->put ? there : op->local, op->put ? op->local : there, op->len);
+	io->moved = true;
+}
+
+static void
+end(struct fake_io *io, bool tell)
+{
+	struct plx_rma_op op = io->op;
+	int err = io->err;
+
+	TAILQ_REMOVE(&ios, io, link);
+	free(io);
+	if (tell)
+		op.done(op.arg, err);
+}
+
+void
+fake_keys_run(struct plx_queue *q)
+{
+	struct fake_io *io;
+	uint64_t uid;
+
+	if (TAILQ_EMPTY(&ios))
+		return;
+	uid = uid_of(q);
+	TAILQ_FOREACH(io, &ios, link) {
+		if (!io->moved && io->op.peer->uid == uid)
+			move(io);
+	}
+	/* What one tells may begin others: from the front again, until none is over. */
+	do {
+		TAILQ_FOREACH(io, &ios, link) {
+			if (io->op.peer->q == q && io->moved && io->wait-- == 0)
+				break;
+		}
+		if (io != NULL)
+			end(io, true);
+	} while (io != NULL);
+}
+
+void
+fake_keys_drop(const struct plx_peer *peer, bool tell)
+{
+	struct fake_io *io;
+
+	do {
+		TAILQ_FOREACH(io, &ios, link) {
+			if (io->op.peer == peer)
+				break;
+		}
+		if (io != NULL) {
+			io->err = -ECONNRESET;
+			end(io, tell);
+		}
+	} while (io != NULL);
+}
+
+void
+fake_keys_close(const struct plx_queue *q)
+{
+	struct fake_reg *reg, *next;
+
+	for (reg = LIST_FIRST(&regs); reg != NULL; reg = next) {
+		next = LIST_NEXT(reg, link);
+		if (reg->uid != uid_of(q))
+			continue;
+		LIST_REMOVE(reg, link);
+		free(reg);
+	}
+}
