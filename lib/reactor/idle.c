@@ -5,7 +5,7 @@
  *
  * Design notes
  * Of the policies, auto looks at who else wants the core. One that has it for itself
- * polls, and offers it now and then. One that shares it polls for a few turns, offers
+ * polls, and offers it ever more rarely. One that shares it polls for a few turns, offers
  * it, and then sleeps on an event: a thread that sleeps gets the core at once when it
  * is woken, while one that yields all the time has used up its share. With somebody who
  * does not give the core back soon, an application that computes, it sleeps without
@@ -28,14 +28,12 @@
 
 #include "plx_conf.h"
 #include "plx_log.h"
-#include "plx_yield.h"
 #include "reactor_int.h"
 
 PLX_LOG_DECLARE(reactor);
 
 #define SLEEP_MAX_MS   20
-#define OFFER_EVERY    16 /* empty turns between two offers of a core of its own */
-#define SHARED_TURNS   32 /* empty turns before a shared core is offered */
+#define SHARED_TURNS   UINT64_C(32) /* empty turns before a shared core is offered */
 #define SHARED_OFFERS  8  /* that are taken before it sleeps */
 #define SHARED_MS      20 /* how long it believes that the core is shared */
 #define HOG_US	       100 /* who keeps the core longer computes */
@@ -159,10 +157,12 @@ sleep_or_yield(struct plx_reactor *r)
 static void
 offer(struct plx_reactor *r, uint64_t now_ticks)
 {
-	uint64_t taken = plx_yield_now();
+	uint64_t taken = plx_yield_now(&r->yield);
 
-	if (taken == 0)
+	if (taken == 0) { /* whoever was there is gone */
+		r->shared_until = 0;
 		return;
+	}
 	PLX_STAT_INC(r->stat.yields_taken);
 	r->shared_until = now_ticks + taken + rte_get_tsc_hz() / 1000 * SHARED_MS;
 	r->hog = taken > rte_get_tsc_hz() / 1000000 * HOG_US;
@@ -174,8 +174,10 @@ idle_auto(struct plx_reactor *r, uint64_t now_ticks)
 	if (TAILQ_EMPTY(&r->pollers)) {
 		sleep_or_yield(r);
 	} else if (now_ticks >= r->shared_until) {
-		if (r->empty % OFFER_EVERY == 0)
+		if (++r->yield.polls >= r->yield.every) {
+			r->yield.polls = 0;
 			offer(r, now_ticks);
+		}
 	} else if (r->hog || r->empty >= SHARED_TURNS + SHARED_OFFERS) {
 		sleep_or_yield(r);
 	} else {

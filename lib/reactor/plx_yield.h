@@ -3,8 +3,9 @@
  *
  * plx_yield.h - offering the core to others while polling, as often as they take it
  *
- * The time that a yield takes tells whether somebody else ran: then the core is
- * shared, and is offered often; a core of one's own is offered ever more rarely.
+ * The kernel counts how often a thread was switched away from: when that has grown over
+ * an offer the core is shared, and is offered often; a core of one's own is offered
+ * ever more rarely.
  */
 #ifndef PLX_YIELD_H
 #define PLX_YIELD_H
@@ -14,19 +15,24 @@
 #include <rte_branch_prediction.h>
 
 #define PLX_YIELD_FIRST	 256u  /* empty polls before the core is offered for the first time */
-#define PLX_YIELD_SHARED 4u    /* the same, when it was taken the last time */
-#define PLX_YIELD_MAX	 4096u /* the same, when it never is */
+#define PLX_YIELD_SHARED 4u    /* the same, when others had it since the last time */
+#define PLX_YIELD_MAX	 2048u /* the same, when they never do */
 
-/** How one poller waits. Owner: whoever polls. All 0: it begins. */
+/** How one thread waits. Owner: whoever polls. All 0: it begins. */
 struct plx_yield {
-	uint32_t polls; /* empty ones since the core was offered, or something was found */
-	uint32_t every; /* offer it after so many; 0: PLX_YIELD_FIRST */
+	uint32_t polls;	   /* empty ones since the core was offered, or something was found */
+	uint32_t every;	   /* offer it after so many; 0: PLX_YIELD_FIRST */
+	uint64_t switches; /* of the thread, at the last offer */
 };
 
-/** Offer the core now. @return ticks that others had it, 0: nobody took it. Blocks: while others run. */
-uint64_t plx_yield_now(void);
+/**
+ * Offer the core, and see when to do so again.
+ * @return ticks that it took if others have had the core since the last time; 0: they have not
+ * Blocks: while others run.
+ */
+uint64_t plx_yield_now(struct plx_yield *y);
 
-/** Offer the core, and see when to do so again. */
+/** The slow path of plx_yield_empty(). */
 void plx_yield_offer(struct plx_yield *y);
 
 /** A poll found something. */

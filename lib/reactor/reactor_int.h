@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "plx_reactor.h"
+#include "plx_yield.h"
 
 struct plx_reactor {
 	/* line 0: others look here after each post */
@@ -23,6 +24,7 @@ struct plx_reactor {
 	uint64_t empty;	     /* turns in a row that found nothing */
 	uint64_t shared_until; /* ticks; when others were last seen to want the core, and some more */
 	bool hog;	     /* and they kept it for long */
+	struct plx_yield yield;
 	int epfd;	     /* the bell, and what the pollers sleep on */
 
 	/* writer: control */

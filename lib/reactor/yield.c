@@ -4,35 +4,46 @@
  * yield.c - offering the core, and noticing whether it was taken
  */
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "plx_yield.h"
 
-/* A yield that nobody takes is back within 0.3 us; one that switches there and back is not. */
-#define TAKEN_NS 1200
+/* How often this thread was switched away from, in its own time or not. */
+static uint64_t
+thread_switches(void)
+{
+	struct rusage u;
+
+	return getrusage(RUSAGE_THREAD, &u) == 0 ? (uint64_t)(u.ru_nvcsw + u.ru_nivcsw) : 0;
+}
 
 uint64_t
-plx_yield_now(void)
+plx_yield_now(struct plx_yield *y)
 {
-	uint64_t start = rte_rdtsc(), ticks;
+	uint64_t start = rte_rdtsc(), before = y->switches, ticks;
 
 	sched_yield();
 	ticks = rte_rdtsc() - start;
-	return ticks > rte_get_tsc_hz() / 1000000 * TAKEN_NS / 1000 ? ticks : 0;
+	y->switches = thread_switches();
+	if (before == 0 || y->switches == before) {
+		uint32_t twice = 2 * RTE_MAX(y->every, PLX_YIELD_SHARED);
+
+		y->every = RTE_MIN(twice, PLX_YIELD_MAX);
+		return 0;
+	}
+	y->every = PLX_YIELD_SHARED;
+	return ticks;
 }
 
 void
 plx_yield_offer(struct plx_yield *y)
 {
 	y->polls = 0;
-	if (y->every == 0) { /* the first round is polled to its end */
+	if (y->every == 0) /* the first round is polled to its end */
 		y->every = PLX_YIELD_FIRST;
-		return;
-	}
-	if (plx_yield_now() != 0)
-		y->every = PLX_YIELD_SHARED;
 	else
-		y->every = RTE_MIN(y->every * 2, PLX_YIELD_MAX);
+		plx_yield_now(y);
 }

@@ -52,7 +52,7 @@ void
 plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg)
 {
 	struct call c = {.fn = fn, .arg = arg};
-	struct plx_yield y = {.every = CALL_PAUSES}; /* several threads may wait */
+	struct plx_yield y = {.every = CALL_PAUSES}; /* of this thread: several may wait */
 
 	if (!w->dedicated) {
 		fn(arg);
