@@ -29,7 +29,7 @@ START_S = 30
 BUILT_IN = {"rpc_get_methods", "get_version", "log_get_level", "log_set_level", "conf_get",
             "conf_set", "save_config", "load_config", "reactor_get_list", "worker_get_list",
             "ep_get_list", "device_get_list", "device_fail", "tag_get_stats", "rndv_get_stats",
-            "mem_get_stats"}
+            "mem_get_stats", "worker_move"}
 OF_WORKERS = ["worker_get_list", "ep_get_list", "device_get_list", "tag_get_stats",
               "rndv_get_stats"]
 SHOWING = OF_WORKERS + ["reactor_get_list", "mem_get_stats"]
@@ -395,13 +395,18 @@ class ObjectTest(Case):
             self.assertGreater(row["counters"]["turns"], 0)
 
     def test_workers_show_what_they_hold(self):
+        # The socket is there before the program has all it shows.
+        self.until(lambda: all(w["counters"]["tag_recvs"]
+                               for w in self.result("worker_get_list")))
         workers = self.result("worker_get_list")
         self.assertEqual([w["id"] for w in workers[:2]], [0, 1])
         for w in workers:
-            self.assertEqual(set(w), {"id", "name", "uid", "mode", "devices", "eps", "kept_bytes",
-                                      "reqs", "counters", "ep_counters", "chan_counters"})
+            self.assertEqual(set(w), {"id", "name", "uid", "mode", "reactor", "devices", "eps",
+                                      "kept_bytes", "reqs", "counters", "ep_counters",
+                                      "chan_counters"})
             self.check_uid(w["uid"])
             self.assertEqual((w["mode"], w["devices"]), (self.mode, ["shm"]))
+            self.assertEqual(w["reactor"], program.lcore)
             self.assertTrue(w["name"])
             self.assertEqual(set(w["reqs"]), {"used", "made", "bytes"})
             self.check_counters(w["reqs"])
@@ -559,8 +564,21 @@ class ObjectTest(Case):
         if program.lcore is not None:
             self.check_sleep()
 
+    def test_a_worker_moves_between_reactors(self):
+        self.refused(-32602, "worker_move", {"worker": 77, "lcore": 0})
+        self.refused(-32602, "worker_move", {"worker": 0})
+        for lcore in (-1, 4096, 1 << 40):
+            self.refused(-32000, "worker_move", {"worker": 0, "lcore": lcore})
+        if program.lcore is None:
+            self.refused(-32000, "worker_move", {"worker": 0, "lcore": 0})
+            return
+        # Where it is it may stay, and it goes on: a second reactor is the unit test's.
+        self.assertIs(self.result("worker_move", {"worker": 0, "lcore": program.lcore}), True)
+        before = self.turns()
+        self.until(lambda: self.turns()[0] > before[0])
+
     def check_sleep(self):
-        """It sleeps until it is woken, so there are few turns; who polls has a million."""
+        """The talk of its workers wakes it; it does not poll in between."""
         time.sleep(0.01)
         begin = time.monotonic()
         first = self.counters("reactor_get_list")
@@ -568,8 +586,8 @@ class ObjectTest(Case):
         last = self.counters("reactor_get_list")
         took = time.monotonic() - begin
         idle = (last["turns"] - last["busy_turns"]) - (first["turns"] - first["busy_turns"])
-        self.assertLess(idle, took / 1e-4)
-        self.assertGreater(last["sleeps"], first["sleeps"])
+        self.assertLess(idle, took / 1e-6 / 10)
+        self.assertGreater(last["sleeps"], first["sleeps"] + idle / 10)
 
     @unittest.skipUnless((TOOLS / "plx-top").exists(), "no usertools here")
     def test_plx_top_shows_workers_eps_and_depth(self):

@@ -175,20 +175,72 @@ stats_devices(const struct plx_worker *w)
 	return out;
 }
 
+/* The lcore of its reactor; null for an inline worker. */
+static json_t *
+stats_lcore(const struct plx_worker *w)
+{
+	int lcore = plx_reactor_lcore(&w->poller);
+
+	return lcore >= 0 ? json_integer(lcore) : json_null();
+}
+
 static void
 stats_show_worker(struct plx_worker *w, json_t *list)
 {
 	char uid[STATS_UID_LEN];
 
 	json_array_append_new(list,
-		json_pack("{s:I, s:o, s:s, s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "id",
+		json_pack("{s:I, s:o, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "id",
 			(json_int_t)w->id, "name", stats_name(w), "uid", stats_uid(w->uid, uid),
-			"mode", w->dedicated ? "dedicated" : "inline", "devices", stats_devices(w),
+			"mode", w->dedicated ? "dedicated" : "inline", "reactor", stats_lcore(w),
+			"devices", stats_devices(w),
 			"eps", (json_int_t)stats_pool_used(&w->eps.pool), "kept_bytes",
 			(json_int_t)STATS_READ(w->msgs.bytes), "reqs", stats_reqs(&w->reqs.pool),
 			"counters", stats_counters(&w->stat, plx_worker_stat_rows), "ep_counters",
 			stats_counters(&w->eps.stat, plx_ep_stat_rows), "chan_counters",
 			stats_counters(&w->chans.stat, plx_chan_stat_rows)));
+}
+
+/* A worker that is to go to another reactor. */
+struct worker_move {
+	json_int_t worker, lcore;
+	bool found;
+	int rc;
+};
+
+static void
+worker_move_visit(struct plx_worker *w, void *arg)
+{
+	struct worker_move *m = arg;
+
+	if (m->worker != w->id)
+		return;
+	m->found = true;
+	m->rc = m->lcore >= 0 && m->lcore <= UINT32_MAX
+			? plx_reactor_move(&w->poller, (unsigned int)m->lcore)
+			: -ENODEV;
+}
+
+int
+rpc_worker_move(const json_t *params, json_t **result, char *err, void *arg)
+{
+	struct worker_move m = {0};
+	int rc = plx_rpc_unpack(params, err, "{s:I, s:I}", "worker", &m.worker, "lcore", &m.lcore);
+
+	(void)arg;
+	if (rc < 0)
+		return rc;
+	plx_worker_each(worker_move_visit, &m);
+	if (!m.found) {
+		snprintf(err, PLX_RPC_ERR_MAX, "no worker %" JSON_INTEGER_FORMAT, m.worker);
+		return -EINVAL;
+	}
+	if (m.rc != 0)
+		snprintf(err, PLX_RPC_ERR_MAX,
+			"no reactor on lcore %" JSON_INTEGER_FORMAT ", or the worker is inline", m.lcore);
+	else
+		*result = json_true();
+	return m.rc;
 }
 
 int

@@ -15,6 +15,7 @@ int rpc_mem_get_stats(const json_t *params, json_t **result, char *err, void *ar
 
 /* With an optional "worker": -EINVAL no worker has this id. */
 int rpc_worker_get_list(const json_t *params, json_t **result, char *err, void *arg);
+int rpc_worker_move(const json_t *params, json_t **result, char *err, void *arg);
 int rpc_ep_get_list(const json_t *params, json_t **result, char *err, void *arg);
 int rpc_device_get_list(const json_t *params, json_t **result, char *err, void *arg);
 int rpc_device_fail(const json_t *params, json_t **result, char *err, void *arg);
