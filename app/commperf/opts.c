@@ -23,6 +23,8 @@ enum {
 	OPT_SEED,
 	OPT_TIME_LIMIT,
 	OPT_EPS,
+	OPT_THREADS,
+	OPT_REACTOR,
 	OPT_PICK,
 	OPT_FORK,
 	OPT_SERVER,
@@ -63,6 +65,8 @@ static const struct option opts_long[] = {
 	{"seed", required_argument, NULL, OPT_SEED},
 	{"time-limit", required_argument, NULL, OPT_TIME_LIMIT},
 	{"eps", required_argument, NULL, OPT_EPS},
+	{"threads", required_argument, NULL, OPT_THREADS},
+	{"reactor", required_argument, NULL, OPT_REACTOR},
 	{"fork", no_argument, NULL, OPT_FORK},
 	{"server", optional_argument, NULL, OPT_SERVER},
 	{"connect", required_argument, NULL, OPT_CONNECT},
@@ -111,6 +115,8 @@ static const char opts_help[] =
 	"      --eps N            ep_mem, conn_mem: endpoints or connections (default 1000)\n"
 	"      --attr ATTR        CCI: connections are ro, ru or uu (default ro)\n"
 	"      --silent           CCI: no event when a message is sent\n"
+	"      --threads N        threads of side A in its worker, which is MULTI above 1 "
+	"(default 1)\n"
 	"\n"
 	"where\n"
 	"  -l, --lcores LIST      cores: side A on the first, B on the second (default the first "
@@ -121,6 +127,8 @@ static const char opts_help[] =
 	"      --server [ADDR:PORT]  be side B and wait (default 127.0.0.1:17770)\n"
 	"      --connect HOST:PORT   be side A of that server\n"
 	"      --bind on|off      pin each side to its core (default on)\n"
+	"      --reactor LIST     dedicated reactors on these cores give the turns; implies "
+	"--no-eal\n"
 	"      --no-eal           do not start the EAL; the library does what it needs by itself\n"
 	"      --timeout S        longest wait for anything (default 60)\n"
 	"\n"
@@ -450,6 +458,21 @@ opts_wide(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 	return opts_whole(text, min, max, out) == 0 ? 0 : opts_error("not a number in range", text);
 }
 
+/* The library reads it from the environment, which processes that we start have as well. */
+static int
+opts_reactor(struct perf_opts *o, const char *text)
+{
+	char value[256];
+	int n = snprintf(value, sizeof(value), "%s%s", strncmp(text, "lcore:", 6) == 0 ? "" : "lcore:",
+		text);
+
+	if (n < 0 || (size_t)n >= sizeof(value) || value[6 + strspn(value + 6, "0123456789,-")] != '\0' ||
+		value[6] == '\0')
+		return opts_error("not a list of cores", text);
+	o->eal = false;
+	return setenv("PLX_REACTOR", value, 1) == 0 ? 0 : -ENOMEM;
+}
+
 static int
 opts_one(struct perf_opts *o, int c, const char *arg)
 {
@@ -494,6 +517,10 @@ opts_one(struct perf_opts *o, int c, const char *arg)
 		return opts_seconds(arg, &o->time_limit);
 	case OPT_EPS:
 		return opts_count(arg, 1, 1000000, &o->eps);
+	case OPT_THREADS:
+		return opts_count(arg, 1, PERF_MAX_THREADS, &o->threads);
+	case OPT_REACTOR:
+		return opts_reactor(o, arg);
 	case OPT_FORK:
 		o->role = PERF_FORK;
 		return 0;
@@ -563,6 +590,7 @@ opts_defaults(struct perf_opts *o)
 	o->seed = 1;
 	o->time_limit = 2;
 	o->eps = 1000;
+	o->threads = 1;
 	o->timeout = 60;
 	o->bind = true;
 	o->eal = true;
@@ -674,14 +702,14 @@ opts_to_json(const struct perf_opts *o)
 		json_array_append_new(tests, json_string(o->tests[i]->name));
 	snprintf(mask, sizeof(mask), "%#llx", (unsigned long long)o->mask);
 	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed);
-	return json_pack("{s:o s:o s:I s:I s:i s:s s:i s:b s:b s:b s:o s:s s:f s:i s:f s:s s:b}", "tests",
+	return json_pack("{s:o s:o s:I s:I s:i s:s s:i s:b s:b s:b s:o s:s s:f s:i s:i s:f s:s s:b}", "tests",
 		tests, "sizes", opts_list_to_json(o->sizes, o->n_sizes), "iters",
 		(json_int_t)o->iters, "warmup", (json_int_t)o->warmup, "window", (int)o->window,
 		"mask", mask, "repeat", (int)o->repeat, "verify", o->verify, "mapped", o->mapped,
 		"buffers_window", o->buffers_window, "depths",
 		opts_list_to_json(o->depths, o->n_depths), "seed", seed, "time_limit",
-		o->time_limit, "eps", (int)o->eps, "timeout", o->timeout, "attr", perf_attr_name(o->attr), "silent",
-		o->silent);
+		o->time_limit, "eps", (int)o->eps, "threads", (int)o->threads, "timeout", o->timeout,
+		"attr", perf_attr_name(o->attr), "silent", o->silent);
 }
 
 static int
@@ -702,17 +730,18 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 	json_t *tests = json_object_get(j, "tests");
 	json_int_t iters, warmup;
 	const char *mask, *seed, *attr;
-	int window, repeat, verify, mapped, slots, eps, silent;
+	int window, repeat, verify, mapped, slots, eps, silent, threads;
 
-	if (json_unpack((json_t *)(uintptr_t)j, "{s:I s:I s:i s:s s:i s:b s:b s:b s:s s:F s:i s:F s:s s:b}",
+	if (json_unpack((json_t *)(uintptr_t)j,
+		    "{s:I s:I s:i s:s s:i s:b s:b s:b s:s s:F s:i s:i s:F s:s s:b}",
 		    "iters", &iters, "warmup", &warmup, "window", &window, "mask", &mask, "repeat",
 		    &repeat, "verify", &verify, "mapped", &mapped, "buffers_window", &slots, "seed",
-		    &seed, "time_limit", &o->time_limit, "eps", &eps, "timeout", &o->timeout, "attr",
-		    &attr, "silent", &silent) != 0)
+		    &seed, "time_limit", &o->time_limit, "eps", &eps, "threads", &threads, "timeout",
+		    &o->timeout, "attr", &attr, "silent", &silent) != 0)
 		return -EPROTO;
 	if (iters < 0 || iters > PERF_MAX_ITERS || warmup < -1 || warmup > PERF_MAX_ITERS ||
 		window < 1 || window > PERF_MAX_WINDOW || repeat < 1 || repeat > 1000 || eps < 1 ||
-		eps > 1000000 || !(o->timeout > 0) || o->timeout > 86400)
+		eps > 1000000 || threads < 1 || threads > PERF_MAX_THREADS || !(o->timeout > 0) || o->timeout > 86400)
 		return -EPROTO;
 	o->n_tests = 0;
 	for (size_t i = 0; i < json_array_size(tests) && i < PERF_MAX_TESTS; i++) {
@@ -735,6 +764,7 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 	o->mapped = mapped;
 	o->buffers_window = slots;
 	o->eps = (unsigned)eps;
+	o->threads = (unsigned)threads;
 	o->seed = strtoull(seed, NULL, 10);
 	o->silent = silent;
 	if (opts_mask(o, mask) != 0 || opts_attr(o, attr) != 0)

@@ -30,6 +30,7 @@
 #define PERF_MAX_DEPTHS 16
 #define PERF_MAX_FIELDS 12
 #define PERF_MAX_WINDOW 4096
+#define PERF_MAX_THREADS 64
 #define PERF_MAX_ITERS  (1u << 26)
 #define PERF_MAX_MSG    (1u << 20) /* one message between the two sides, control only */
 #define PERF_MAX_CPUS   1024
@@ -69,6 +70,7 @@ struct perf_opts {
 	unsigned eps;
 	unsigned attr;  /* of CCI connections: enum cci_conn_attribute */
 	bool silent;    /* CCI sends without an event */
+	unsigned threads; /* of side A in one worker; above 1 it is UCS_THREAD_MODE_MULTI */
 	double timeout; /* s, one wait */
 
 	/* where and how; each side has its own */
@@ -297,6 +299,8 @@ int lat_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int bw_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int bidir_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int rate_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int overlap_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int threads_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int match_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int startup_run(const struct perf_opts *o, double tsc_hz, struct perf_rows *rows);
 int ep_mem_run(struct perf_side *s, const struct perf_test *t, size_t size);
@@ -305,6 +309,11 @@ extern const struct perf_backend perf_backend_ucp, perf_backend_cci;
 
 /* ucp.c: both buffers in one piece of memory that the library allocates. */
 int perf_ucp_alloc(struct perf_side *s, struct ucp_context *context, size_t len, struct ucp_mem **memh);
+
+/* ucp.c: what threads share */
+struct ucp_worker;
+struct ucp_ep;
+void perf_ucp_handles(struct perf_side *s, struct ucp_worker **worker, struct ucp_ep **ep);
 
 /* One stream of messages in one direction, as bw.c sends it and rate.c too. */
 int bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx);

@@ -99,7 +99,8 @@ ucp_side_open(struct perf_side *s)
 	s->context_ticks = rte_rdtsc() - start;
 	start = rte_rdtsc();
 	worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-	worker_params.thread_mode = UCS_THREAD_MODE_SINGLE;
+	worker_params.thread_mode =
+		s->o->threads > 1 ? UCS_THREAD_MODE_MULTI : UCS_THREAD_MODE_SINGLE;
 	status = ucp_worker_create(u->context, &worker_params, &u->worker);
 	if (status != UCS_OK) {
 		ucp_cleanup(u->context);
@@ -128,6 +129,15 @@ ucp_side_close(struct perf_side *s)
 	ucp_cleanup(u->context);
 	free(u->eps);
 	free(u);
+}
+
+void
+perf_ucp_handles(struct perf_side *s, ucp_worker_h *worker, ucp_ep_h *ep)
+{
+	const struct ucp_side *u = s->be_priv;
+
+	*worker = u->worker;
+	*ep = u->ep[PERF_PEER];
 }
 
 static int

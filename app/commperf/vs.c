@@ -209,6 +209,7 @@ vs_child_args(const struct vs *v, struct vs_args *a, const struct perf_test *t,
 	vs_arg(a, "--seed=%llu", (unsigned long long)o->seed);
 	vs_arg(a, "--time-limit=%g", o->time_limit);
 	vs_arg(a, "--eps=%u", o->eps);
+	vs_arg(a, "--threads=%u", o->threads);
 	vs_arg(a, "--timeout=%g", o->timeout);
 	vs_arg(a, "--bind=%s", o->bind ? "on" : "off");
 	if (o->verify)
