@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 """run_mp.py - several processes over shared memory: many to many, huge messages,
-killed peers, oversubscription, leaving early
+killed peers, oversubscription, leaving early, soak
 
-usage: run_mp.py [--build DIR] [--plain] [--seed N] [GROUP...]
+usage: run_mp.py [--build DIR] [--plain] [--seed N] [--seconds S] [GROUP...]
 
-Groups: all_to_all huge leave kill crowd rma. --plain runs on the system's own UCX
+Groups: all_to_all huge leave kill crowd rma soak. Soak takes S seconds (5) each way, inline
+and with a reactor; --seconds 300 soak runs for ten minutes. --plain runs on the system's own UCX
 what UCX can do. The programs are linked to the system's libucp by name and meet
 ours through pollux-run, as any application would.
 """
@@ -14,6 +15,7 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -22,7 +24,8 @@ import run_util as u
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = os.path.join(HERE, "..", "include")
-GROUPS = ["all_to_all", "huge", "leave", "kill", "crowd", "rma"]
+GROUPS = ["all_to_all", "huge", "leave", "kill", "crowd", "rma", "soak"]
+SOAK_GROWTH = 8 << 20  # bytes of a survivor, from a third of the time to its end
 HUGE_LEN = (4 << 30) + 1
 HUGE_MEMORY = 12 << 30
 NO_HUGE = {"PLX_SHM_HUGE": "no", "PLX_EAL_HUGE": "no"}
@@ -40,6 +43,7 @@ class Ground:
         self.bin = os.path.join(self.build if os.path.isdir(self.build) else "/tmp", "mp-tests")
         os.makedirs(self.bin, exist_ok=True)
         self.random = random.Random(args.seed)
+        self.seconds = args.seconds
         last = (os.sysconf("SC_NPROCESSORS_ONLN") or 1) - 1
         self.reactor = {"PLX_REACTOR": f"lcore:{last}"}
 
@@ -94,6 +98,17 @@ class Family:
     def mark(self, name):
         """Tell the processes that something was done."""
         open(self.path(name), "w", encoding="ascii").close()
+
+    def restart(self, ground, exe, rank, env):
+        """Kill one, for good, and start it again."""
+        for pid in u.descendants(self.processes[rank].pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        self.processes[rank].wait()
+        self.processes[rank] = ground.start(exe, self.folder, rank, len(self.processes), [], env,
+                                            self.outs[rank])
 
     def wait(self, timeout, killed=()):
         """Until all have ended; returns what is wrong or ''."""
@@ -257,11 +272,80 @@ def rma(report, ground):
             report.ok(name)
 
 
+def memory(family, rank):
+    """Resident bytes of a process, without what it shares with its peers."""
+    total = 0
+    for pid in u.descendants(family.processes[rank].pid):
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+                total += sum(int(t.split()[1]) << 10 for t in f if t.startswith("Private_"))
+        except OSError:
+            pass
+    return total
+
+
+def soak_one(ground, exe, env):
+    """One survivor's partner is killed and started again at random: (why, note)."""
+    family = Family(ground, exe, 3, [], env)
+    begin = time.monotonic()
+    end, early, kills = begin + ground.seconds, None, 0
+    while time.monotonic() < end and all(family.processes[r].poll() is None for r in (0, 1)):
+        time.sleep(0.05 + ground.random.random() * 0.4)
+        family.restart(ground, exe, 2, env)
+        kills += 1
+        if early is None and time.monotonic() > begin + ground.seconds / 3:
+            early = [memory(family, r) for r in (0, 1)]
+    late = [memory(family, r) for r in (0, 1)]
+    open(family.path("stop"), "w", encoding="ascii").close()
+    counts = []
+    limit = time.monotonic() + 60
+    while len(counts) < 2 and time.monotonic() < limit:
+        time.sleep(0.01)
+        try:
+            counts = [[int(n) for n in open(family.path(f"count.{r}"), encoding="ascii")
+                       .read().split()] for r in (0, 1)]
+        except OSError:
+            pass
+        if any(len(c) != 3 for c in counts):
+            counts = []
+    why = family.wait(60, killed=(2,))
+    growth = max(b - a for a, b in zip(early or late, late))
+    if not why and len(counts) < 2:
+        why = "the survivors did not say what they have received"
+    if not why and growth > SOAK_GROWTH:
+        why = f"a survivor has grown by {growth >> 10} KiB"
+    if not why and (min(c[0] for c in counts) == 0 or kills < 3 or
+                    min(c[1] for c in counts) < kills // 4):
+        why = f"too little happened: {counts}, {kills} killed"
+    if why:
+        return why, ""
+    return "", (f"{sum(c[0] for c in counts)} messages, {kills} killed, "
+                f"{counts[0][1]} and {counts[1][1]} met, growth {growth >> 10} KiB")
+
+
+def soak(report, ground):
+    exe, error = ground.program("soak")
+    if error:
+        report.fail("soak compiles", error)
+        return
+    for way, env in (("inline", {}), ("reactor", ground.reactor)):
+        if ground.plain:
+            break
+        traces = u.Traces()
+        why, note = soak_one(ground, exe, env)
+        why = why or traces.left()
+        if why:
+            report.fail(f"survivors lose nothing, {way}", why)
+        else:
+            report.ok(f"survivors lose nothing, {way}", note)
+
+
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--build", default=os.path.join(HERE, "..", "build"))
     ap.add_argument("--plain", action="store_true")
     ap.add_argument("--seed", type=int, default=random.randrange(1 << 20))
+    ap.add_argument("--seconds", type=float, default=5)
     ap.add_argument("groups", nargs="*", default=GROUPS)
     args = ap.parse_args()
     u.need("cc")
