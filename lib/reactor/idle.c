@@ -191,7 +191,7 @@ turns_before_idle(const struct plx_reactor *r, unsigned policy, uint64_t now_tic
 	/* relaxed: it may change a turn later */
 	uint64_t turns = atomic_load_explicit(&r->idle_turns, memory_order_relaxed);
 
-	return policy == PLX_IDLE_AUTO && now_ticks < r->shared_until ? RTE_MIN(turns, SHARED_TURNS)
+	return policy == PLX_IDLE_AUTO && now_ticks < r->shared_until ? RTE_MIN(turns, (uint64_t)SHARED_TURNS)
 								      : turns;
 }
 
