@@ -181,6 +181,7 @@ static void
 other_events_come_without_receive_buffers(void)
 {
 	cci_connection_t *conn[2];
+	cci_event_t *ev;
 	struct pair p;
 
 	starved_pair(&p, CCI_CONN_ATTR_RO, 0);
@@ -189,7 +190,9 @@ other_events_come_without_receive_buffers(void)
 	CU_ASSERT_EQUAL(cci_send(p.e[1].conn, "answer", 6, COOKIE(1), 0), CCI_SUCCESS);
 	CU_ASSERT_EQUAL(util_pair_sent(&p, 1, NULL), CCI_SUCCESS);
 	feed(&p);
-	util_return(util_end_take(&p.e[0], CCI_EVENT_RECV));
+	ev = end_wait(&p.e[0], CCI_EVENT_RECV);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
+	util_return(ev);
 	util_pair_close(&p);
 }
 

@@ -14,7 +14,7 @@ TOLD_S = 10  # 7 times 67 ms, 400 ms until a probe, and all of it by emulation; 
 
 
 def ground_of(build):
-    return run_mp.Ground(argparse.Namespace(plain=False, build=build, seed=SEED))
+    return run_mp.Ground(argparse.Namespace(plain=False, build=build, seed=SEED, seconds=0))
 
 
 def prepare(build):
@@ -71,7 +71,7 @@ def cable(report, build):
     net.wait_for(lambda: os.path.exists(family.path("busy")), 60)
     begin = time.monotonic()
     net.pull()
-    time.sleep(2 - (time.monotonic() - begin))
+    time.sleep(max(0, 2 - (time.monotonic() - begin)))
     net.plug()
     away = time.monotonic() - begin
     family.mark("mended")
