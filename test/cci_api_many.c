@@ -20,24 +20,6 @@ resident(void)
 	return pages * 4096;
 }
 
-/* What a look without anything to find takes, in ns. */
-static double
-poll_ns(struct end *e)
-{
-	double best = 1e9;
-
-	for (int round = 0; round < 20; round++) {
-		uint64_t start = util_now_ns();
-		double ns;
-
-		for (int i = 0; i < 1000; i++)
-			util_end_poll(e);
-		ns = (double)(util_now_ns() - start) / 1000;
-		best = ns < best ? ns : best;
-	}
-	return best;
-}
-
 /* As many as are asked for at a time that all requests of a batch have a buffer. */
 static void
 connect_all(struct pair *p, cci_connection_t *(*conn)[2])
@@ -68,22 +50,19 @@ connect_all(struct pair *p, cci_connection_t *(*conn)[2])
 	}
 }
 
-/* The manual's goal: neither buffers nor polling grow with the connections. */
+/* The manual's goal: buffers do not grow with the connections. commperf conn_mem times the polling. */
 static void
 ten_thousand_connections_cost_little_and_all_work(void)
 {
 	static cci_connection_t *conn[N][2];
-	double few_ns, many_ns;
 	size_t before, after;
 	cci_event_t *ev;
 	struct pair p;
 
 	util_pair_open_with(&p, CCI_CONN_ATTR_RO);
-	few_ns = poll_ns(&p.e[1]);
 	before = resident();
 	connect_all(&p, conn);
 	after = resident();
-	many_ns = poll_ns(&p.e[1]);
 	for (uint32_t i = 0; i < N; i++) {
 		const uint32_t k = i * 7919 % N;
 
@@ -103,12 +82,10 @@ ten_thousand_connections_cost_little_and_all_work(void)
 		CU_ASSERT_PTR_EQUAL(ev->recv.connection, conn[i][0]);
 		util_return(ev);
 	}
-	printf("%zu bytes each side, a look %.0f ns with 1 and %.0f ns with %d ... ",
-		(after - before) / (2 * N), few_ns, many_ns, N);
+	printf("%zu bytes each side ... ", (after - before) / (2 * N));
 #if !defined(__SANITIZE_ADDRESS__)
 	CU_ASSERT(after - before < 2 * N * 1024);
 #endif
-	CU_ASSERT(many_ns < 3 * few_ns + 100);
 	for (int i = 0; i < N; i += 3)
 		CU_ASSERT_EQUAL_FATAL(cci_disconnect(conn[i][i % 2]), CCI_SUCCESS);
 	util_pair_close(&p);
