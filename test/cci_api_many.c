@@ -50,7 +50,7 @@ connect_all(struct pair *p, cci_connection_t *(*conn)[2])
 	}
 }
 
-/* The manual's goal: buffers do not grow with the connections. commperf conn_mem times the polling. */
+/* The manual's goal: buffers do not grow with the connections; commperf times a look. */
 static void
 ten_thousand_connections_cost_little_and_all_work(void)
 {
