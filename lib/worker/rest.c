@@ -12,13 +12,6 @@
 
 #include "worker_int.h"
 
-static void
-disarm_queues(struct plx_worker *w, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		plx_queue_disarm(w->queues[i]);
-}
-
 static int
 rest_arm(void *arg)
 {
@@ -28,15 +21,9 @@ rest_arm(void *arg)
 		!STAILQ_EMPTY(&w->reqs.overflow) || !TAILQ_EMPTY(&w->am.overflow) ||
 		!STAILQ_EMPTY(&w->chans.overflow))
 		return -EBUSY;
-	for (uint32_t i = 0; i < w->n_queues; i++)
-		if (plx_queue_arm(w->queues[i]) != 0) {
-			disarm_queues(w, i);
-			return -EBUSY;
-		}
-	/* Arming may have found peers dead, and no event will tell of them again. */
-	if (SLIST_EMPTY(&w->failing))
+	if (worker_arm_queues(w) == 0)
 		return 0;
-	disarm_queues(w, w->n_queues);
+	worker_disarm_queues(w);
 	return -EBUSY;
 }
 
@@ -45,7 +32,7 @@ rest_disarm(void *arg)
 {
 	struct plx_worker *w = arg;
 
-	disarm_queues(w, w->n_queues);
+	worker_disarm_queues(w);
 	plx_timers_run(&w->timers, rte_rdtsc());
 }
 

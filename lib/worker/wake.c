@@ -189,6 +189,23 @@ worker_needs_turns(struct plx_worker *w)
 		worker_flush_waits(w);
 }
 
+int
+worker_arm_queues(struct plx_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		if (plx_queue_arm(w->queues[i]) != 0)
+			return -EBUSY;
+	/* Arming may have found peers dead, and no event will tell of them again. */
+	return SLIST_EMPTY(&w->failing) ? 0 : -EBUSY;
+}
+
+void
+worker_disarm_queues(struct plx_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		plx_queue_disarm(w->queues[i]);
+}
+
 /* Channels have times of their own: wake for the first. */
 static void
 arm_timer(struct plx_worker *w)
@@ -214,18 +231,10 @@ arm_inline(struct plx_worker *w)
 	w->app_work |= WORKER_APP_ARMED;
 	if (w->wake.timer_fd >= 0)
 		arm_timer(w);
-	for (uint32_t i = 0; i < w->n_queues; i++) {
-		if (plx_queue_arm(w->queues[i]) == 0)
-			continue;
-		worker_disarm(w);
-		return -EBUSY;
-	}
-	/* Arming may have found peers dead, and no event will tell of them again. */
-	if (!SLIST_EMPTY(&w->failing)) {
-		worker_disarm(w);
-		return -EBUSY;
-	}
-	return 0;
+	if (worker_arm_queues(w) == 0)
+		return 0;
+	worker_disarm(w);
+	return -EBUSY;
 }
 
 int
@@ -252,9 +261,8 @@ worker_disarm(struct plx_worker *w)
 		take(w->wake.app_fd);
 		return;
 	}
-	for (uint32_t i = 0; i < w->n_queues; i++)
-		if (!w->wake.no_sleep)
-			plx_queue_disarm(w->queues[i]);
+	if (!w->wake.no_sleep)
+		worker_disarm_queues(w);
 	if (w->wake.timer_fd >= 0) {
 		take(w->wake.timer_fd);
 		plx_timers_run(&w->timers, rte_rdtsc());

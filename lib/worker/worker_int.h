@@ -39,6 +39,9 @@ void worker_disarm(struct plx_worker *w);
 void worker_wake_app(struct plx_worker *w, unsigned n);
 
 bool worker_needs_turns(struct plx_worker *w);
+/** Arm every queue. @return 0, or -EBUSY: some may be armed, and all are to be disarmed */
+int worker_arm_queues(struct plx_worker *w);
+void worker_disarm_queues(struct plx_worker *w);
 
 /* rest.c: a reactor sleeps */
 /** Prepare poller.arm and disarm. Thread: control, before the reactor has it. @return 0 or -errno */
