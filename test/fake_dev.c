@@ -13,6 +13,8 @@
 
 #include "plx_soft_tag.h"
 
+#include "test_util.h"
+
 #define FAKE_HOST   UINT64_C(0x656b6166) /* "fake" */
 #define FAKE_SHARED 4096
 #define FAKE_POISON 0xdd
@@ -92,11 +94,7 @@ fake_reset(uint64_t seed)
 uint64_t
 fake_rng(void)
 {
-	uint64_t z = rng_state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
+	return util_splitmix64(&rng_state);
 }
 
 static bool

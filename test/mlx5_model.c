@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "mlx5_model_int.h"
+#include "test_util.h"
 
 #define KEY(i)	      ((uint32_t)((i) + 1) << 8 | 0x5a) /* of memory region i */
 #define RUN_MAX	      1000000 /* rounds, so that a model that never rests is noticed */
@@ -18,11 +19,7 @@
 uint64_t
 model_rng(struct mlx5_model *m)
 {
-	uint64_t z = m->rng += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
+	return util_splitmix64(&m->rng);
 }
 
 bool

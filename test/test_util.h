@@ -35,6 +35,17 @@ util_now_ns(void)
 		exit(1); \
 	} while (0)
 
+/* splitmix64: the next of the sequence that state holds. */
+static inline uint64_t
+util_splitmix64(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
 /* Message contents: word i of a message is a mix of its seed and i. */
 
 static inline uint64_t

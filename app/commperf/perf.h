@@ -317,6 +317,8 @@ void perf_ucp_handles(struct perf_side *s, struct ucp_worker **worker, struct uc
 
 /* One stream of messages in one direction, as bw.c sends it and rate.c too. */
 int bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx);
+/* rate.c: the row of n messages from start_ticks to end_ticks. @return NULL: perf_fail() was called */
+struct perf_row *rate_row(struct perf_side *s, const struct perf_test *t, size_t size, uint64_t n);
 unsigned perf_slots(const struct perf_opts *o);
 
 /* Tell the launcher that this side still moves. */

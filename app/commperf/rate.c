@@ -7,6 +7,25 @@
 
 #define RATE_ITERS 2000000
 
+struct perf_row *
+rate_row(struct perf_side *s, const struct perf_test *t, size_t size, uint64_t n)
+{
+	struct perf_row *row = perf_row_new(s, t, size);
+	double sec = perf_ns(s, s->end_ticks - s->start_ticks) * 1e-9;
+
+	if (row == NULL) {
+		perf_fail(s, "out of memory");
+		return NULL;
+	}
+	row->n = n;
+	row->value = (double)n / sec * 1e-6;
+	row->higher_better = true;
+	snprintf(row->unit, sizeof(row->unit), "Mmsg/s");
+	perf_row_field(row, "Mmsg/s", row->value);
+	perf_row_field(row, "ns/msg", sec * 1e9 / (double)n);
+	return row;
+}
+
 int
 rate_run(struct perf_side *s, const struct perf_test *t, size_t size)
 {
@@ -14,8 +33,6 @@ rate_run(struct perf_side *s, const struct perf_test *t, size_t size)
 		     : size <= 1024   ? RATE_ITERS
 				      : perf_iters(s->o, false, size);
 	uint64_t warm = perf_warmup(s->o, n);
-	struct perf_row *row;
-	double sec;
 
 	if (warm > 0 && bw_stream(s, size, warm, 0, s->rank == 0, s->rank == 1) != 0)
 		return -1;
@@ -23,15 +40,5 @@ rate_run(struct perf_side *s, const struct perf_test *t, size_t size)
 		return -1;
 	if (s->rank != 0)
 		return 0;
-	row = perf_row_new(s, t, size);
-	if (row == NULL)
-		return perf_fail(s, "out of memory");
-	sec = perf_ns(s, s->end_ticks - s->start_ticks) * 1e-9;
-	row->n = n;
-	row->value = (double)n / sec * 1e-6;
-	row->higher_better = true;
-	snprintf(row->unit, sizeof(row->unit), "Mmsg/s");
-	perf_row_field(row, "Mmsg/s", row->value);
-	perf_row_field(row, "ns/msg", sec * 1e9 / (double)n);
-	return 0;
+	return rate_row(s, t, size, n) != NULL ? 0 : -1;
 }

@@ -181,7 +181,6 @@ threads_measure(struct perf_side *s, const struct perf_test *t, size_t size, str
 {
 	uint64_t n = s->o->iters != 0 ? s->o->iters : THREADS_MSGS;
 	struct perf_row *row;
-	double sec;
 
 	n = RTE_MAX(n / s->o->threads, UINT64_C(1)) * s->o->threads; /* each the same number */
 	if (threads_stream(s, v, size, RTE_MAX(n / 10 / s->o->threads, UINT64_C(1)) *
@@ -190,16 +189,9 @@ threads_measure(struct perf_side *s, const struct perf_test *t, size_t size, str
 		return -1;
 	if (s->rank != 0)
 		return 0;
-	row = perf_row_new(s, t, size);
+	row = rate_row(s, t, size, n);
 	if (row == NULL)
-		return perf_fail(s, "out of memory");
-	sec = perf_ns(s, s->end_ticks - s->start_ticks) * 1e-9;
-	row->n = n;
-	row->value = (double)n / sec * 1e-6;
-	row->higher_better = true;
-	snprintf(row->unit, sizeof(row->unit), "Mmsg/s");
-	perf_row_field(row, "Mmsg/s", row->value);
-	perf_row_field(row, "ns/msg", sec * 1e9 / (double)n);
+		return -1;
 	perf_row_field(row, "threads", s->o->threads);
 	perf_row_field(row, "submit ns", threads_call_ns(s, v, s->o->threads));
 	return 0;

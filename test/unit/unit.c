@@ -15,6 +15,8 @@
 #include "plx_log.h"
 #include "plx_unit.h"
 
+#include "../test_util.h"
+
 bool
 unit_eq(long long got, long long want, const char *what, const char *file, int line, bool fatal)
 {
@@ -51,11 +53,7 @@ unit_same(const void *a, const void *b, uint64_t len, const char *what, const ch
 uint64_t
 unit_rng(uint64_t *state)
 {
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
+	return util_splitmix64(state);
 }
 
 static const char *seed_text;
