@@ -6,8 +6,8 @@
 #
 # usage: tsan.sh
 # BUILD names the build folder, build-tsan when not set. DPDK's rings order by compiler
-# barriers on this machine; RTE_USE_C11_MEM_MODEL and test/tsan.h make them say so in
-# a way that the sanitizer understands.
+# barriers on this machine; RTE_USE_C11_MEM_MODEL makes them say so in a way that the
+# sanitizer understands.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -15,7 +15,7 @@ build=${BUILD:-build-tsan}
 if [ ! -f "$build/build.ninja" ]; then
 	CC=${CC:-clang} meson setup "$build" -Db_sanitize=thread -Db_lundef=false -Dapps=false \
 		-Ddocs=false -Dbuildtype=debugoptimized \
-		"-Dc_args=['-DRTE_USE_C11_MEM_MODEL','-include','$PWD/test/tsan.h']" || exit 1
+		-Dc_args=-DRTE_USE_C11_MEM_MODEL || exit 1
 fi
 ninja -C "$build" test/ucp_threads_test test/cci_threads_test || exit 1
 export TSAN_OPTIONS="suppressions=$PWD/test/tsan.supp history_size=4 halt_on_error=0 exitcode=66"

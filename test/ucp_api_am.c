@@ -275,6 +275,49 @@ am_of_one_ep_arrive_in_the_order_sent(void)
 }
 
 static void
+forced_immediate_am_sends_or_leaves_no_trace(void)
+{
+	uint8_t out[40];
+	ucp_dt_iov_t iov = {.buffer = out, .length = sizeof(out)};
+	unsigned n_sent = 0, n_bad = 0;
+	uint32_t i;
+	struct pair p;
+	struct op op;
+
+	am_pair_open(&p, true, UCS_THREAD_MODE_SINGLE, 0);
+	one(&p, 0, 8, 0); /* connects */
+	am[1].n = 0;
+	util_fill(out, sizeof(out), 3);
+	am[1].into = NULL;
+	for (i = 0; i < N_LOG; i++) {
+		bool whole = i % 2 == 0;
+		uint32_t seq = n_sent;
+
+		am_send(&op, p.n[0].ep, ID, &seq, sizeof(seq), whole ? out : (void *)&iov,
+			whole ? sizeof(out) : 1, whole ? 0 : ucp_dt_make_iov(), 0,
+			UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL);
+		n_sent += op.immediate && op.status == UCS_OK;
+		n_bad += !op.immediate || (op.status != UCS_OK && op.status != UCS_ERR_NO_RESOURCE);
+		if (i % 16 == 15)
+			util_pair_turn(&p);
+	}
+	CU_ASSERT_EQUAL(n_bad, 0);
+	CU_ASSERT(n_sent > 1);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, am[1].n == n_sent));
+	UTIL_FOR_MS(&p, 5);
+	CU_ASSERT_EQUAL(am[1].n, n_sent);
+	for (i = 0; i < n_sent && am[1].log[i] == i; i++)
+		;
+	CU_ASSERT_EQUAL(i, n_sent);
+	/* What can't end at once does not begin. */
+	am_send(&op, p.n[0].ep, ID, NULL, 0, out, 8, 0, UCP_AM_SEND_FLAG_RNDV,
+		UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL);
+	CU_ASSERT(op.immediate);
+	CU_ASSERT_EQUAL(op.status, UCS_ERR_NO_RESOURCE);
+	util_pair_close(&p);
+}
+
+static void
 kept_am_data_stays_until_it_is_released(void)
 {
 	static uint8_t out[32 * KIB];
@@ -839,6 +882,7 @@ const struct api_test api_am_tests[] = {
 	T(every_am_arrives_with_its_header),
 	T(every_am_arrives_in_multi_mode),
 	T_NOT_UCX(am_of_one_ep_arrive_in_the_order_sent, "only single eager ones keep it"),
+	T(forced_immediate_am_sends_or_leaves_no_trace),
 	T(kept_am_data_stays_until_it_is_released),
 	T(kept_am_data_can_be_received_in_the_handler_and_later),
 	T(announced_am_is_fetched_in_the_handler_and_later),

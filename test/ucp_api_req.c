@@ -666,6 +666,44 @@ forced_immediate_send_sends_or_leaves_no_trace(void)
 }
 
 static void
+flood_of_short_sends_waits_with_requests_and_stays_in_order(void)
+{
+	enum { N = 20000 };
+	unsigned n_requests = 0, i, n_bad = 0;
+	static uint64_t out[N];
+	static struct op op[N];
+	struct op recv;
+	uint64_t in;
+	struct pair p;
+
+	util_pair_open(&p, false, UCS_THREAD_MODE_SINGLE);
+	exchange(&p, 0, 8, 5, true, UTIL_NBX);
+	for (i = 0; i < N; i++) {
+		out[i] = i;
+		util_send(&op[i], p.n[0].ep, &out[i], 8, 1, UTIL_NBX);
+		n_requests += !op[i].immediate;
+		if (op[i].immediate)
+			out[i] = UINT64_MAX; /* it is ours again */
+	}
+	if (getenv("PLX_REACTOR") == NULL)
+		CU_ASSERT(n_requests > 0); /* nobody receives; a reactor does */
+	for (i = 0; i < N; i++) {
+		util_recv(&recv, p.n[1].w, &in, 8, 1, UTIL_ALL_BITS, UTIL_NBX);
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
+		util_free(&recv);
+		n_bad += in != i;
+	}
+	CU_ASSERT_EQUAL(n_bad, 0);
+	for (i = 0; i < N; i++) {
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&op[i])));
+		n_bad += op[i].status != UCS_OK;
+		util_free(&op[i]);
+	}
+	CU_ASSERT_EQUAL(n_bad, 0);
+	util_pair_close(&p);
+}
+
+static void
 forced_immediate_receive_posts_nothing(void)
 {
 	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL};
@@ -844,6 +882,7 @@ const struct api_test api_req_tests[] = {
 	T(request_query_tells_status_and_text),
 	T(status_calls_make_no_progress),
 	T(forced_immediate_send_sends_or_leaves_no_trace),
+	T(flood_of_short_sends_waits_with_requests_and_stays_in_order),
 	T(forced_immediate_receive_posts_nothing),
 	T_NOT_UCX(forced_immediate_receive_never_loses_a_message,
 		"it drops a message that is not fully buffered"),

@@ -498,6 +498,53 @@ stream_receive_that_can_not_end_at_once_is_not_posted(void)
 }
 
 static void
+forced_immediate_stream_send_sends_or_leaves_no_trace(void)
+{
+	enum { N = 2000 };
+	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL};
+	static uint64_t in[N];
+	unsigned n_sent = 0, n_refused = 0, i, n_bad = 0;
+	struct op recv;
+	uint64_t out;
+	struct pair p;
+	void *ret;
+
+	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	out = UINT64_MAX;
+	s_send(&recv, p.n[0].ep, &out, 8); /* connects */
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
+	util_free(&recv);
+	for (i = 0; i < N; i++) {
+		out = n_sent;
+		ret = ucp_stream_send_nbx(p.n[0].ep, &out, 8, &param);
+		if (ret == NULL)
+			n_sent++;
+		else if (UCS_PTR_RAW_STATUS(ret) == UCS_ERR_NO_RESOURCE)
+			n_refused++;
+		else
+			n_bad++;
+		out = UINT64_MAX;
+	}
+	CU_ASSERT_EQUAL(n_bad, 0);
+	CU_ASSERT(n_sent > 0);
+	CU_ASSERT_EQUAL(n_sent + n_refused, N);
+	s_recv(&recv, p.n[1].ep, in, 8, true);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
+	util_free(&recv);
+	s_recv(&recv, p.n[1].ep, in, 8 * n_sent, true);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
+	util_free(&recv);
+	for (i = 0; i < n_sent && in[i] == i; i++)
+		;
+	CU_ASSERT_EQUAL(i, n_sent);
+	UTIL_FOR_MS(&p, 5);
+	s_recv_dt(&recv, p.n[1].ep, in, 8, ucp_dt_make_contig(1), false,
+		UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL);
+	CU_ASSERT_EQUAL(recv.status, UCS_ERR_NO_RESOURCE);
+	util_pair_close(&p);
+}
+
+static void
 streams_of_two_handles_do_not_mix(void)
 {
 	ucp_ep_h a[2], b[2];
@@ -701,6 +748,7 @@ const struct api_test api_stream_tests[] = {
 	T_NOT_UCX(reader_that_stops_stops_its_sender, "it is not stopped"),
 	T(long_stream_send_can_be_read_in_small_steps),
 	T(stream_receive_that_can_not_end_at_once_is_not_posted),
+	T(forced_immediate_stream_send_sends_or_leaves_no_trace),
 	T(streams_of_two_handles_do_not_mix),
 	T(stream_to_oneself_comes_back_unless_crossed),
 	T(stream_gathers_and_scatters_iov),

@@ -196,7 +196,7 @@ ctl_fail(struct plx_pend *p, int err)
 }
 
 int
-plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len)
+plx_ep_tx_copy(struct plx_ep *ep, uint32_t conn_id, uint8_t op, const void *hdr, uint8_t hdr_len)
 {
 	struct plx_tx tx = {.hdr = hdr, .hdr_len = hdr_len, .op = op};
 	struct ep_ctl *c;
@@ -215,7 +215,7 @@ plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len)
 		return -ENOMEM;
 	c->pend.send = ctl_send;
 	c->pend.fail = ctl_fail;
-	c->pend.conn_id = PLX_CONN_NONE;
+	c->pend.conn_id = conn_id;
 	c->ep = ep;
 	c->op = op;
 	c->hdr_len = hdr_len;
@@ -260,8 +260,10 @@ void
 plx_ep_on_flow(struct plx_ep *ep, const struct plx_wire_flow *h)
 {
 	ep->eager_max = h->stop ? 0 : ep->eps->eager_max;
-	if (h->stop)
-		PLX_STAT_INC(ep->eps->stat.stopped_by_peer);
+	if (!h->stop)
+		return;
+	atomic_store_explicit(&ep->quick, false, memory_order_relaxed);
+	PLX_STAT_INC(ep->eps->stat.stopped_by_peer);
 }
 
 static unsigned

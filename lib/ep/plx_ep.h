@@ -68,6 +68,8 @@ struct plx_ep {
 	int err;	 /* -errno once failed */
 	bool connected;
 	bool stalled;
+	/* writer: owner; readers: any, relaxed: a short message goes out as soon as it is handed in */
+	_Atomic bool quick;
 	uint64_t eager_max; /* longest message sent unasked now, bytes */
 	bool stub;	 /* part of a plx_ep_stub; has no peer */
 	uint64_t n_waits;
@@ -252,10 +254,19 @@ plx_req_tx(struct plx_req *req, struct plx_tx *tx, uint64_t offset, uint64_t len
 void plx_ep_pend(struct plx_ep *ep, struct plx_pend *p);
 
 /**
- * Send a message without data: now, or queued (a copy) when the device is full.
+ * Send a message of at most PLX_WIRE_HDR_MAX bytes: now, or queued (a copy) when the device is full.
+ * @param conn_id of the handle whose closing waits for it, or PLX_CONN_NONE
  * @return 0, or -ENOMEM, or the ep's error.
  */
-int plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len);
+int plx_ep_tx_copy(struct plx_ep *ep, uint32_t conn_id, uint8_t op, const void *hdr,
+	uint8_t hdr_len);
+
+/** The same with a control message, of no handle. */
+static inline int
+plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len)
+{
+	return plx_ep_tx_copy(ep, PLX_CONN_NONE, op, hdr, hdr_len);
+}
 
 /** Tell the peer to send nothing unasked; once. */
 void plx_ep_stop(struct plx_ep *ep);

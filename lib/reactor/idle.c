@@ -36,7 +36,6 @@ PLX_LOG_DECLARE(reactor);
 #define SHARED_TURNS   UINT64_C(32) /* empty turns before a shared core is offered */
 #define SHARED_OFFERS  8  /* that are taken before it sleeps */
 #define SHARED_MS      20 /* how long it believes that the core is shared */
-#define HOG_US	       100 /* who keeps the core longer computes */
 
 static int
 watch(struct plx_reactor *r, int op, int fd)
@@ -165,7 +164,7 @@ offer(struct plx_reactor *r, uint64_t now_ticks)
 	}
 	PLX_STAT_INC(r->stat.yields_taken);
 	r->shared_until = now_ticks + taken + rte_get_tsc_hz() / 1000 * SHARED_MS;
-	r->hog = taken > rte_get_tsc_hz() / 1000000 * HOG_US;
+	r->hog = plx_yield_is_hog(taken);
 }
 
 static void

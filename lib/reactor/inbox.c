@@ -1,70 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * inbox.c - messages {fn, arg} from any thread to an owner
+ * inbox.c - messages from any thread to an owner
  */
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
-#include <rte_ring.h>
-#include <rte_ring_elem.h>
+#include <rte_malloc.h>
+#include <rte_prefetch.h>
 
 #include "plx_inbox.h"
 #include "plx_mem.h"
 
 #define INBOX_BURST 32
 
-struct inbox_msg {
-	plx_inbox_fn fn;
-	void *arg;
-};
-
 int
-plx_inbox_open(struct plx_inbox *in)
+plx_inbox_open(struct plx_inbox *in, bool many)
 {
-	static _Atomic uint32_t serial;
-	char name[RTE_RING_NAMESIZE];
+	const size_t len = PLX_INBOX_LEN * sizeof(in->cells[0]);
 
-	snprintf(name, sizeof(name), "plx_inbox_%u",
-		atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));
+	memset(in, 0, sizeof(*in));
 	/* On our heap, which a forked child does not share with its parent. */
-	if (plx_mem_reserve(2 * PLX_INBOX_LEN * sizeof(struct inbox_msg)) != 0)
+	in->cells = plx_mem_alloc(len);
+	if (in->cells == NULL)
 		return -ENOMEM;
-	in->ring = rte_ring_create_elem(name, sizeof(struct inbox_msg), PLX_INBOX_LEN,
-		plx_mem_socket(), RING_F_MP_RTS_ENQ | RING_F_SC_DEQ);
-	return in->ring != NULL ? 0 : -ENOMEM;
+	memset((void *)in->cells, 0, len);
+	in->many = many;
+	return 0;
 }
 
 void
 plx_inbox_close(struct plx_inbox *in)
 {
-	rte_ring_free(in->ring);
-	in->ring = NULL;
+	rte_free(in->cells);
+	in->cells = NULL;
 }
 
-int
-plx_inbox_post(struct plx_inbox *in, plx_inbox_fn fn, void *arg)
+bool
+plx_inbox_room_slow(struct plx_inbox *in, uint64_t pos)
 {
-	struct inbox_msg msg = {fn, arg};
+	/* pairs with the release in plx_inbox_run(): what was in the cell has been read */
+	uint64_t done = atomic_load_explicit(&in->done, memory_order_acquire);
 
-	return rte_ring_enqueue_elem(in->ring, &msg, sizeof(msg)) == 0 ? 0 : -EAGAIN;
+	/* pairs with the acquire in plx_inbox_room(), of another producer */
+	atomic_store_explicit(&in->seen, done, memory_order_release);
+	return (int64_t)(pos - done) < PLX_INBOX_LEN;
+}
+
+/* @return the message at pos, or NULL when it is not written yet */
+static inline struct plx_inbox_cell *
+cell_at(const struct plx_inbox *in, uint64_t pos)
+{
+	struct plx_inbox_cell *c = &in->cells[pos % PLX_INBOX_LEN];
+
+	/* pairs with the release in plx_inbox_give() */
+	return atomic_load_explicit(&c->seq, memory_order_acquire) ==
+		       (uint32_t)(pos / PLX_INBOX_LEN) + 1 ? c : NULL;
 }
 
 bool
 plx_inbox_empty(const struct plx_inbox *in)
 {
-	return rte_ring_empty(in->ring) != 0;
+	return cell_at(in, in->tail) == NULL;
 }
 
 unsigned
 plx_inbox_run(struct plx_inbox *in)
 {
-	struct inbox_msg msg[INBOX_BURST];
+	struct plx_inbox_cell *c;
 	unsigned n;
 
-	n = rte_ring_sc_dequeue_burst_elem(in->ring, msg, sizeof(msg[0]), INBOX_BURST, NULL);
-	for (unsigned i = 0; i < n; i++)
-		msg[i].fn(msg[i].arg);
+	for (n = 0; n < INBOX_BURST && (c = cell_at(in, in->tail)) != NULL; n++) {
+		rte_prefetch0(&in->cells[(in->tail + 2) % PLX_INBOX_LEN]);
+		c->fn(c->has_body ? c->body : c->arg);
+		in->tail++;
+	}
+	if (n != 0)
+		/* pairs with the acquire in plx_inbox_room_slow() */
+		atomic_store_explicit(&in->done, in->tail, memory_order_release);
 	return n;
 }

@@ -3,33 +3,121 @@
  *
  * plx_inbox.h - how other threads ask the owner to do something
  *
- * An rte_ring of {fn, arg} with many producers and one consumer. Producers may be
- * preempted in the middle, so the ring is one whose tail does not wait for them
- * longer than it must (RTS).
+ * Design notes
+ * A ring of cells of one cache line each: a function, what it is called with, and the
+ * sequence number that says that the cell is written. So a message moves one line, and
+ * neither side reads the other's position but when the ring seems full. One producer
+ * takes cells by counting, several by compare-and-swap. A producer that is preempted
+ * between taking a cell and writing it holds up the consumer at that cell, not the other
+ * producers.
  */
 #ifndef PLX_INBOX_H
 #define PLX_INBOX_H
 
+#include <errno.h>
+#include <stdalign.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#define PLX_INBOX_LEN 4096 /* messages that may wait */
+#include <rte_branch_prediction.h>
 
-/** Runs in the owner's thread. */
+#define PLX_INBOX_LEN  1024 /* messages that may wait; a power of two */
+#define PLX_INBOX_BODY 48   /* bytes of a message's own */
+
+/** Runs in the owner's thread. @param arg of the message; or its body, during the call */
 typedef void (*plx_inbox_fn)(void *arg);
 
+struct plx_inbox_cell {
+	alignas(64) _Atomic uint32_t seq; /* lap of the ring, from 1 on; stored last */
+	bool has_body;
+	plx_inbox_fn fn;
+	union {
+		void *arg;
+		alignas(16) uint8_t body[PLX_INBOX_BODY];
+	};
+};
+_Static_assert(sizeof(struct plx_inbox_cell) == 64, "a message is one line");
+
 struct plx_inbox {
-	struct rte_ring *ring;
+	/* line 0: set at open */
+	alignas(64) struct plx_inbox_cell *cells;
+	bool many;
+	/* line 1: producers */
+	alignas(64) _Atomic uint64_t head;
+	_Atomic uint64_t seen; /* done, as it was when the ring seemed full */
+	/* line 2: owner */
+	alignas(64) uint64_t tail;
+	/* line 3: writer: owner, once a burst; readers: producers */
+	alignas(64) _Atomic uint64_t done;
 };
 
-/** Errors: -ENOMEM. Thread: control. */
-int plx_inbox_open(struct plx_inbox *in);
+/** @param many producers may be in at once. Errors: -ENOMEM. Thread: control. */
+int plx_inbox_open(struct plx_inbox *in, bool many);
 
 /** Messages not run are forgotten. Thread: control, when nobody posts. */
 void plx_inbox_close(struct plx_inbox *in);
 
-/** Post one message. @return 0, or -EAGAIN full. Thread: any. Blocks: never. */
-int plx_inbox_post(struct plx_inbox *in, plx_inbox_fn fn, void *arg);
+/** Slow path of plx_inbox_room(). */
+bool plx_inbox_room_slow(struct plx_inbox *in, uint64_t pos);
+
+/** @return whether the cell at pos is free. */
+static inline bool
+plx_inbox_room(struct plx_inbox *in, uint64_t pos)
+{
+	/* pairs with the release in plx_inbox_room_slow(), of another producer */
+	uint64_t seen = atomic_load_explicit(&in->seen, memory_order_acquire);
+
+	/* signed: others may have gone on since pos was read */
+	if (likely((int64_t)(pos - seen) < PLX_INBOX_LEN))
+		return true;
+	return plx_inbox_room_slow(in, pos);
+}
+
+/** Take a cell to write. @return NULL: full. Thread: as opened. Blocks: never. */
+static inline struct plx_inbox_cell *
+plx_inbox_take(struct plx_inbox *in, uint64_t *pos)
+{
+	*pos = atomic_load_explicit(&in->head, memory_order_relaxed);
+	if (likely(!in->many)) {
+		if (unlikely(!plx_inbox_room(in, *pos)))
+			return NULL;
+		atomic_store_explicit(&in->head, *pos + 1, memory_order_relaxed);
+	} else {
+		do {
+			if (unlikely(!plx_inbox_room(in, *pos)))
+				return NULL;
+		} while (!atomic_compare_exchange_weak_explicit(
+			&in->head, pos, *pos + 1, memory_order_relaxed, memory_order_relaxed));
+	}
+	return &in->cells[*pos % PLX_INBOX_LEN];
+}
+
+/** It is written: the owner may run it. */
+static inline void
+plx_inbox_give(struct plx_inbox_cell *c, uint64_t pos)
+{
+	/* pairs with the acquire in cell_at() in inbox.c */
+	atomic_store_explicit(
+		&c->seq, (uint32_t)(pos / PLX_INBOX_LEN) + 1, memory_order_release);
+}
+
+/** Post one message. @return 0, or -EAGAIN full. Thread: as opened. Blocks: never. */
+static inline int
+plx_inbox_post(struct plx_inbox *in, plx_inbox_fn fn, void *arg)
+{
+	uint64_t pos;
+	struct plx_inbox_cell *c = plx_inbox_take(in, &pos);
+
+	if (unlikely(c == NULL))
+		return -EAGAIN;
+	c->fn = fn;
+	c->has_body = false;
+	c->arg = arg;
+	plx_inbox_give(c, pos);
+	return 0;
+}
 
 /** @return whether nothing waits. Thread: owner. */
 bool plx_inbox_empty(const struct plx_inbox *in);

@@ -5,18 +5,22 @@
  *
  * The kernel counts how often a thread was switched away from: when that has grown over
  * an offer the core is shared, and is offered often; a core of one's own is offered
- * ever more rarely.
+ * ever more rarely. So is one that is taken by somebody who computes: each offer costs
+ * a slice of the scheduler, and what is waited for may come from another core.
  */
 #ifndef PLX_YIELD_H
 #define PLX_YIELD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_cycles.h>
 
 #define PLX_YIELD_FIRST	 256u  /* empty polls before the core is offered for the first time */
 #define PLX_YIELD_SHARED 4u    /* the same, when others had it since the last time */
-#define PLX_YIELD_MAX	 2048u /* the same, when they never do */
+#define PLX_YIELD_MAX	 2048u /* the same, when they never do, or compute */
+#define PLX_YIELD_HOG_US 100   /* who keeps the core longer computes */
 
 /** How one thread waits. Owner: whoever polls. All 0: it begins. */
 struct plx_yield {
@@ -31,6 +35,13 @@ struct plx_yield {
  * Blocks: while others run.
  */
 uint64_t plx_yield_now(struct plx_yield *y);
+
+/** @return whether who had the core for so long computes. */
+static inline bool
+plx_yield_is_hog(uint64_t taken_ticks)
+{
+	return taken_ticks > rte_get_tsc_hz() / 1000000 * PLX_YIELD_HOG_US;
+}
 
 /** The slow path of plx_yield_empty(). */
 void plx_yield_offer(struct plx_yield *y);

@@ -94,7 +94,7 @@ reactor_create(unsigned lcore, unsigned idle, uint64_t idle_turns, struct plx_re
 	rc = reactor_idle_open(r);
 	if (rc != 0)
 		goto free_r;
-	rc = plx_inbox_open(&r->inbox);
+	rc = plx_inbox_open(&r->inbox, true);
 	if (rc != 0)
 		goto close_idle;
 	TAILQ_INIT(&r->pollers);

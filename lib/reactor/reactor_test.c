@@ -141,7 +141,7 @@ many_producers_keep_their_order_each(void)
 
 	memset(seen, 0, sizeof(seen));
 	in_order = true;
-	UNIT_EQ_FATAL(plx_inbox_open(&inbox), 0);
+	UNIT_EQ_FATAL(plx_inbox_open(&inbox, true), 0);
 	for (uintptr_t i = 0; i < PRODUCERS; i++)
 		CU_ASSERT_FATAL(pthread_create(&thread[i], NULL, produce, (void *)i) == 0);
 	while (total < PRODUCERS * POSTS) {
@@ -168,7 +168,7 @@ a_full_inbox_says_so_and_loses_nothing(void)
 
 	memset(seen, 0, sizeof(seen));
 	in_order = true;
-	UNIT_EQ_FATAL(plx_inbox_open(&inbox), 0);
+	UNIT_EQ_FATAL(plx_inbox_open(&inbox, false), 0);
 	while (plx_inbox_post(&inbox, on_post, (void *)(uintptr_t)n) == 0)
 		CU_ASSERT_FATAL(++n <= PLX_INBOX_LEN);
 	UNIT_TRUE(n >= PLX_INBOX_LEN - 1);
@@ -177,6 +177,43 @@ a_full_inbox_says_so_and_loses_nothing(void)
 		UNIT_TRUE(k < 100); /* a turn's share is bounded */
 	UNIT_EQ(total, n);
 	UNIT_EQ(seen[0], n);
+	UNIT_TRUE(in_order);
+	plx_inbox_close(&inbox);
+}
+
+static unsigned n_bodies;
+
+static void
+on_body(void *arg)
+{
+	const uint8_t *body = arg;
+
+	for (unsigned i = 0; i < PLX_INBOX_BODY; i++)
+		in_order = in_order && body[i] == (uint8_t)(n_bodies + i);
+	n_bodies++;
+}
+
+static void
+a_message_carries_its_body_round_the_ring(void)
+{
+	n_bodies = 0;
+	in_order = true;
+	UNIT_EQ_FATAL(plx_inbox_open(&inbox, false), 0);
+	for (unsigned i = 0; i < 3 * PLX_INBOX_LEN; i++) {
+		uint64_t pos;
+		struct plx_inbox_cell *c = plx_inbox_take(&inbox, &pos);
+
+		CU_ASSERT_FATAL(c != NULL);
+		c->fn = on_body;
+		c->has_body = true;
+		for (unsigned k = 0; k < PLX_INBOX_BODY; k++)
+			c->body[k] = (uint8_t)(i + k);
+		UNIT_TRUE(plx_inbox_empty(&inbox)); /* taken is not given */
+		plx_inbox_give(c, pos);
+		UNIT_TRUE(!plx_inbox_empty(&inbox));
+		UNIT_EQ(plx_inbox_run(&inbox), 1);
+	}
+	UNIT_EQ(n_bodies, 3 * PLX_INBOX_LEN);
 	UNIT_TRUE(in_order);
 	plx_inbox_close(&inbox);
 }
@@ -193,7 +230,7 @@ what_runs_may_post_itself_again(void)
 {
 	unsigned left = 5, runs = 0;
 
-	UNIT_EQ_FATAL(plx_inbox_open(&inbox), 0);
+	UNIT_EQ_FATAL(plx_inbox_open(&inbox, false), 0);
 	UNIT_EQ(plx_inbox_post(&inbox, post_again, &left), 0);
 	for (unsigned n; (n = plx_inbox_run(&inbox)) != 0;)
 		runs += n;
@@ -532,9 +569,10 @@ an_offer_of_the_core_is_taken_by_who_waits_for_it(void)
 	for (i = 0; i < 1000 && taken == 0; i++)
 		taken = plx_yield_now(&y);
 	UNIT_TRUE(taken != 0);
-	for (i = 0; i < 1000000 && y.every != PLX_YIELD_SHARED; i++)
-		plx_yield_empty(&y);
 	UNIT_EQ(y.every, PLX_YIELD_SHARED);
+	for (i = 0; i < 1000000 && y.every != PLX_YIELD_MAX; i++)
+		plx_yield_empty(&y);
+	UNIT_EQ(y.every, PLX_YIELD_MAX); /* that one computes */
 	atomic_store(&stop, true);
 	pthread_join(id, NULL);
 	sched_setaffinity(0, sizeof(before), &before);
@@ -549,6 +587,7 @@ static CU_TestInfo timer_tests[] = {
 static CU_TestInfo inbox_tests[] = {
 	UNIT_TEST(many_producers_keep_their_order_each),
 	UNIT_TEST(a_full_inbox_says_so_and_loses_nothing),
+	UNIT_TEST(a_message_carries_its_body_round_the_ring),
 	UNIT_TEST(what_runs_may_post_itself_again),
 	CU_TEST_INFO_NULL,
 };

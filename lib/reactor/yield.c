@@ -44,6 +44,6 @@ plx_yield_offer(struct plx_yield *y)
 	y->polls = 0;
 	if (y->every == 0) /* the first round is polled to its end */
 		y->every = PLX_YIELD_FIRST;
-	else
-		plx_yield_now(y);
+	else if (plx_yield_is_hog(plx_yield_now(y)))
+		y->every = PLX_YIELD_MAX;
 }

@@ -128,6 +128,28 @@ send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const struct
 	return ucp_req_posted_simple(req, p);
 }
 
+struct forced {
+	struct ucp_forced f;
+	const struct am_send *a;
+};
+
+static void
+forced_run(void *arg)
+{
+	struct forced *v = arg;
+
+	v->f.rc = plx_worker_am_send_now(v->f.ep->worker->core, v->f.ep->user.ep, v->a->wire,
+		v->a->hdr, v->f.addr, v->f.len, v->a->how);
+}
+
+static __rte_noinline ucs_status_ptr_t
+send_forced(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const struct ucp_post *p)
+{
+	struct forced v = {{.run = forced_run, .ep = ep}, a};
+
+	return ucp_send_forced(&v.f, buf, p);
+}
+
 static inline ucs_status_ptr_t
 send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const struct ucp_post *p)
 {
@@ -144,7 +166,7 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const str
 			return ucp_req_ended(w, p, rc);
 	}
 	if (unlikely(p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL))
-		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+		return send_forced(ep, buf, a, p);
 	return send_req(ep, buf, a, p);
 }
 

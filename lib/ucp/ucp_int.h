@@ -187,6 +187,18 @@ ucs_status_ptr_t ucp_req_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
 /** Flags that exclude each other; for mask & ~0xffff only, off the fast path. */
 ucs_status_t ucp_post_check(uint32_t mask);
 
+/** A send that ends at once or not at all; embedded in what run() needs besides. */
+struct ucp_forced {
+	void (*run)(void *forced); /* as the owner: sends len bytes at addr, sets rc */
+	ucp_ep_h ep;
+	const void *addr; /* of the bytes, packed */
+	size_t len;
+	int rc;
+};
+
+/** Send buf so, whoever gives the turns and whatever the datatype. @return what the call returns */
+ucs_status_ptr_t ucp_send_forced(struct ucp_forced *f, struct ucp_buf *buf, const struct ucp_post *p);
+
 /** The parameters of an nb call. */
 static inline struct ucp_post
 ucp_post_nb(void (*done)(struct plx_req *req), void (*cb)(void), uint32_t mask)

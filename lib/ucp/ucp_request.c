@@ -3,7 +3,9 @@
  *
  * ucp_request.c - requests as the application sees them
  */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ucp_int.h"
@@ -82,6 +84,27 @@ ucp_req_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
 	req->status = rc;
 	plx_req_flag(req, PLX_REQ_DONE);
 	return UCS_STATUS_PTR(ucp_status(rc));
+}
+
+ucs_status_ptr_t
+ucp_send_forced(struct ucp_forced *f, struct ucp_buf *buf, const struct ucp_post *p)
+{
+	void *copy = NULL;
+
+	f->addr = buf->addr;
+	f->len = buf->len;
+	if (buf->dt != NULL && buf->len != 0) {
+		f->addr = copy = malloc(buf->len);
+		if (copy == NULL)
+			return UCS_STATUS_PTR(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
+		buf->dt->pack(buf->dt, 0, copy, buf->len);
+	}
+	plx_worker_call(f->ep->worker->core, f->run, f);
+	free(copy);
+	if (f->rc == -EAGAIN)
+		return UCS_STATUS_PTR(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+	ucp_buf_drop(buf, ucp_status(f->rc));
+	return ucp_req_ended(f->ep->worker, p, f->rc);
 }
 
 ucs_status_t

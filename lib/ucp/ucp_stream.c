@@ -44,6 +44,14 @@ send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct ucp_post *p)
 	return ucp_req_posted_simple(req, p);
 }
 
+static void
+forced_run(void *arg)
+{
+	struct ucp_forced *f = arg;
+
+	f->rc = plx_worker_stream_send_now(f->ep->worker->core, &f->ep->user, f->addr, f->len);
+}
+
 static inline ucs_status_ptr_t
 send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct ucp_post *p)
 {
@@ -58,8 +66,12 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct ucp_post *p)
 		if (rc != -EAGAIN)
 			return ucp_req_ended(w, p, rc);
 	}
-	if (unlikely(p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL))
-		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+	if (unlikely(p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) {
+		struct ucp_forced f = {.run = forced_run, .ep = ep};
+
+		return buf->len == 0 ? error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE))
+				     : ucp_send_forced(&f, buf, p);
+	}
 	return send_req(ep, buf, p);
 }
 

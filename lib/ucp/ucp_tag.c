@@ -4,7 +4,6 @@
  * ucp_tag.c - tagged sends, receives and probes, in the nb, nbr and nbx forms
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "ucp_int.h"
 
@@ -30,41 +29,26 @@ send_req(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, bool sync, const struc
 	return ucp_req_posted_simple(req, p);
 }
 
-struct send_now_arg {
-	ucp_ep_h ep;
-	const void *addr;
-	size_t len;
+struct forced {
+	struct ucp_forced f;
 	ucp_tag_t tag;
-	int rc;
 };
 
 static void
-send_now_run(void *arg)
+forced_run(void *arg)
 {
-	struct send_now_arg *a = arg;
+	struct forced *a = arg;
 
-	a->rc = plx_worker_tag_send_now(a->ep->worker->core, a->ep->user.ep, a->addr, a->len, a->tag);
+	a->f.rc = plx_worker_tag_send_now(a->f.ep->worker->core, a->f.ep->user.ep, a->f.addr, a->f.len,
+		a->tag);
 }
 
-/* At once or not at all, whoever gives the turns and whatever the datatype. */
 static __rte_noinline ucs_status_ptr_t
 send_forced(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_post *p)
 {
-	struct send_now_arg a = {ep, buf->addr, buf->len, tag, -EAGAIN};
-	void *copy = NULL;
+	struct forced a = {{.run = forced_run, .ep = ep}, tag};
 
-	if (buf->dt != NULL && buf->len != 0) {
-		a.addr = copy = malloc(buf->len);
-		if (copy == NULL)
-			return error(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
-		buf->dt->pack(buf->dt, 0, copy, buf->len);
-	}
-	plx_worker_call(ep->worker->core, send_now_run, &a);
-	free(copy);
-	if (a.rc == -EAGAIN)
-		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
-	ucp_buf_drop(buf, ucp_status(a.rc));
-	return ucp_req_ended(ep->worker, p, a.rc);
+	return ucp_send_forced(&a.f, buf, p);
 }
 
 static inline ucs_status_ptr_t
@@ -86,6 +70,9 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_po
 	return send_req(ep, buf, tag, false, p);
 }
 
+/* With these a send that is over at once has more to do. */
+#define QUICK_NOT (UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_NO_IMM_CMPL)
+
 ucs_status_ptr_t
 ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
@@ -102,6 +89,11 @@ ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	status = ucp_buf_open_param(w, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
 		return error(status);
+	/* Without the lock: threads meet in the reactor's inbox only. */
+	if (w->core->dedicated && (p.mask & QUICK_NOT) == 0 && buf.dt == NULL &&
+		ucp_ep_status(ep) == UCS_OK &&
+		plx_worker_tag_send_quick(w->core, &ep->user, buf.addr, buf.len, tag))
+		return NULL;
 	ucp_lock(w);
 	ret = send_common(ep, &buf, tag, &p);
 	ucp_unlock(w);

@@ -88,6 +88,7 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	if (status != UCS_OK)
 		goto free_w;
 	core.name = w->name;
+	core.multi = w->multi;
 	wakeup_fill(w, params, &core);
 	status = ucp_status(plx_worker_create(&core, &w->core));
 	if (status != UCS_OK)

@@ -44,6 +44,7 @@
 struct plx_worker_stat {
 	uint64_t turns, busy_turns, yields;
 	uint64_t tag_sends, tag_recvs;
+	uint64_t tag_quick; /* of the sends: handed to a reactor with their data */
 	uint64_t eager_bytes_kept; /* of unexpected messages, ever */
 	uint64_t rx_drop_bad_op, rx_drop_bad_frag, rx_drop_no_memory;
 	uint64_t submits;	   /* operations handed to a reactor */
@@ -136,6 +137,7 @@ struct plx_worker_params {
 	void (*user_init)(void *user);
 	void (*user_cleanup)(void *user);
 	uint64_t sender_mask; /* bits of a tag that tell the sender, 0: not known */
+	bool multi;	  /* several threads post at once: plx_worker_tag_send_quick() */
 	bool wakeup;	  /* plx_worker_efd(), _arm() and _wait() work */
 	bool wakeup_edge; /* the descriptor tells of what is new only */
 	int event_fd;	  /* wakeup: an epoll descriptor that is to be told too, or -1 */
@@ -189,6 +191,17 @@ void plx_worker_ep_put(struct plx_worker *w, struct plx_ep_user *user);
  */
 int plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
 	uint64_t tag);
+
+/** Longest message of plx_worker_tag_send_quick(): with what else is said of it, one line. */
+#define PLX_WORKER_QUICK_MAX 24u
+
+/**
+ * Dedicated: hand a short message to the owner with its data, so that it is over at once.
+ * @return whether it was; if not nothing has happened. Thread: application's side, or any if the
+ * worker was made for several.
+ */
+bool plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user,
+	const void *buf, uint64_t len, uint64_t tag);
 
 /**
  * Send a tagged message. req completes when buf may be used again, with sync when

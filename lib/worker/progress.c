@@ -152,8 +152,10 @@ plx_worker_turn(struct plx_worker *w)
 	w->in_turn = true;
 	if (unlikely(w->n_holding != 0))
 		hold(w);				/* 0 what is sent below goes together */
-	if (w->dedicated)
+	if (w->dedicated) {
 		n = own = plx_inbox_run(&w->inbox);	/* 1 operations of other threads */
+		PLX_STAT_ADD(w->stat.submits, own);
+	}
 	n += worker_rx(w);				/* 2 packets, then the switch */
 	n += plx_rndv_run(&w->rndv);			/* 3 next pieces of large messages */
 	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include <rte_pause.h>
 
@@ -27,7 +28,6 @@ worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req)
 {
 	if (likely(!w->dedicated))
 		return false;
-	PLX_STAT_INC(w->stat.submits);
 	worker_post(w, fn, req);
 	return true;
 }
@@ -65,13 +65,97 @@ plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg)
 	}
 }
 
+/* From now on short messages may be over at once, if they would go out at once. */
+static inline void
+look_quick(struct plx_ep *ep)
+{
+	if (!atomic_load_explicit(&ep->quick, memory_order_relaxed) && plx_ep_open(ep) &&
+		ep->eager_max >= PLX_WORKER_QUICK_MAX && ep->peer->short_max >= PLX_WORKER_QUICK_MAX)
+		atomic_store_explicit(&ep->quick, true, memory_order_relaxed);
+}
+
 static void
 tag_send_run(void *arg)
 {
 	struct plx_req *req = arg;
+	struct plx_ep *ep = req->send.ep;
 
 	worker_tag_send(worker_of(req), req,
 		atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_SYNC);
+	if (!ep->stub)
+		look_quick(ep);
+}
+
+/* What travels to the owner instead of a request, in the message itself. */
+struct quick {
+	struct plx_ep *ep; /* not the handle: that may come to stand on another */
+	uint64_t tag;
+	uint8_t data[PLX_WORKER_QUICK_MAX];
+	uint32_t len;
+	uint32_t conn_id;
+};
+_Static_assert(sizeof(struct quick) == PLX_INBOX_BODY, "a short message fills a cell");
+
+/* The device is full, or something waits: a copy waits as well, and the next ones want requests. */
+static __rte_noinline void
+quick_late(struct plx_worker *w, struct plx_ep *ep, const struct quick *k)
+{
+	uint8_t msg[sizeof(struct plx_wire_eager) + PLX_WORKER_QUICK_MAX];
+	struct plx_wire_eager h = {k->tag};
+
+	atomic_store_explicit(&ep->quick, false, memory_order_relaxed);
+	memcpy(msg, &h, sizeof(h));
+	memcpy(msg + sizeof(h), k->data, k->len);
+	/* Any other error is the ep's: its handler tells, as of any message that was on its way. */
+	if (plx_ep_tx_copy(ep, k->conn_id, PLX_WIRE_EAGER, msg, sizeof(h) + k->len) == -ENOMEM)
+		worker_ep_failing(w, ep, -ENOMEM);
+}
+
+static void
+quick_run(void *arg)
+{
+	const struct quick *k = arg;
+	struct plx_ep *ep = k->ep;
+	struct plx_worker *w = ep->peer->q->owner;
+
+	PLX_STAT_INC(w->stat.tag_sends);
+	PLX_STAT_INC(w->stat.tag_quick);
+	if (unlikely(!plx_ep_open(ep) ||
+		    plx_ep_tx_short(ep, PLX_WIRE_EAGER, k->tag, k->data, k->len) != 0))
+		quick_late(w, ep, k);
+}
+
+bool
+plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
+	uint64_t len, uint64_t tag)
+{
+	struct plx_inbox_cell *c;
+	struct quick *k;
+	uint64_t pos;
+
+	if (len > PLX_WORKER_QUICK_MAX ||
+		!atomic_load_explicit(&user->ep->quick, memory_order_relaxed))
+		return false;
+	/* It may come to stand on another ep, which who has the lock sees. */
+	if (unlikely(user->conn != NULL && w->inbox.many))
+		return false;
+	c = plx_inbox_take(&w->inbox, &pos);
+	if (unlikely(c == NULL))
+		return false;
+	c->fn = quick_run;
+	c->has_body = true;
+	k = (struct quick *)c->body;
+	k->ep = user->ep;
+	k->tag = tag;
+	k->len = len;
+	k->conn_id = user->conn_id;
+	if (likely(len == 8))
+		memcpy(k->data, buf, 8);
+	else if (len != 0)
+		memcpy(k->data, buf, len);
+	plx_inbox_give(c, pos);
+	plx_reactor_wake(&w->poller);
+	return true;
 }
 
 void

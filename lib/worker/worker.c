@@ -28,6 +28,7 @@ const struct plx_stat_row plx_worker_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_worker_stat, yields),
 	PLX_STAT_ROW(struct plx_worker_stat, tag_sends),
 	PLX_STAT_ROW(struct plx_worker_stat, tag_recvs),
+	PLX_STAT_ROW(struct plx_worker_stat, tag_quick),
 	PLX_STAT_ROW(struct plx_worker_stat, eager_bytes_kept),
 	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_bad_op),
 	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_bad_frag),
@@ -36,17 +37,20 @@ const struct plx_stat_row plx_worker_stat_rows[] = {
 	PLX_STAT_END,
 };
 
+void
+worker_ep_failing(struct plx_worker *w, struct plx_ep *ep, int err)
+{
+	if (ep->failing_err != 0)
+		return;
+	ep->failing_err = err;
+	SLIST_INSERT_HEAD(&w->failing, ep, failing);
+}
+
 static void
 on_peer_dead(struct plx_peer *peer)
 {
-	struct plx_worker *w = peer->q->owner;
-	struct plx_ep *ep = peer->user;
-
-	/* May be found inside a send, where no callback may run. */
-	if (ep == NULL || ep->failing_err != 0)
-		return;
-	ep->failing_err = peer->err;
-	SLIST_INSERT_HEAD(&w->failing, ep, failing);
+	if (peer->user != NULL)
+		worker_ep_failing(peer->q->owner, peer->user, peer->err);
 }
 
 static void
@@ -225,7 +229,7 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	w->poller.fn = poll_turn;
 	w->poller.arg = w;
 	if (w->dedicated) {
-		rc = plx_inbox_open(&w->inbox);
+		rc = plx_inbox_open(&w->inbox, params->multi);
 		if (rc != 0)
 			goto close_wake;
 		rc = worker_rest_open(w);
@@ -268,6 +272,8 @@ plx_worker_destroy(struct plx_worker *w)
 	LIST_REMOVE(w, link);
 	pthread_mutex_unlock(&all.lock);
 	plx_reactor_remove(&w->poller); /* from here on this thread is the owner */
+	while (w->dedicated && plx_inbox_run(&w->inbox) != 0)
+		; /* what was sent in there is over for the application: let it go out */
 	plx_inbox_close(&w->inbox);
 	worker_conns_close(w);
 	worker_wake_close(w);

@@ -56,6 +56,8 @@ void worker_on_ep_close(struct plx_worker *w, struct plx_ep *ep, const struct pl
 /* worker.c */
 /** The ep of the worker with this address. Thread: owner. */
 int worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *addr, struct plx_ep **out);
+/** Fail an ep in this turn or the next: found inside a send, where no callback may run. Thread: owner. */
+void worker_ep_failing(struct plx_worker *w, struct plx_ep *ep, int err);
 
 /* send.c */
 void worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync);
