@@ -762,6 +762,36 @@ rma_reads_and_writes(struct plx_peer *peer, uint64_t remote, size_t len)
 	}
 }
 
+/* Several pieces by one call; at a bad one it stops, and the next are not touched. */
+static void
+rma_bursts(struct plx_peer *peer, uint64_t remote)
+{
+	struct plx_rma_op ops[PLX_RMA_BURST];
+	unsigned i, n;
+
+	for (unsigned put = 2; put-- > 0;) {
+		unit_fill(buf_here, sizeof(buf_here), 3);
+		if (!put)
+			memset(buf_here, 0xaa, sizeof(buf_here));
+		for (i = 0; i < PLX_RMA_BURST; i++)
+			ops[i] = (struct plx_rma_op){.peer = peer, .local = buf_here + i * 20000,
+				.remote = remote + i * 20000, .len = i == 5 ? 0 : 10000 + i, .put = put};
+		n = plx_peer_rma_burst(ops, PLX_RMA_BURST);
+		UNIT_EQ(n, PLX_RMA_BURST);
+		ops[3].remote = 64;
+		UNIT_EQ(plx_peer_rma_burst(ops, PLX_RMA_BURST), 3);
+		UNIT_EQ(plx_peer_rma_burst(ops + 3, 2), 0);
+		UNIT_EQ(plx_peer_rma(&ops[3]), -EFAULT);
+	}
+	for (i = 0; i < PLX_RMA_BURST; i++) {
+		static uint8_t want[sizeof(buf_here)];
+
+		unit_fill(want, sizeof(want), 3);
+		UNIT_SAME(buf_here + i * 20000, want + i * 20000, ops[i].len);
+		UNIT_EQ(buf_here[i * 20000 + ops[i].len], 0xaa);
+	}
+}
+
 static void
 rma_reads_and_writes_here(void)
 {
@@ -770,6 +800,8 @@ rma_reads_and_writes_here(void)
 
 	UNIT_TRUE_FATAL(to_b->caps & PLX_DEV_GET && to_b->caps & PLX_DEV_PUT);
 	rma_reads_and_writes(to_b, (uintptr_t)buf_there, sizeof(buf_there));
+	if (a->dev->ops->rma_burst != NULL)
+		rma_bursts(to_b, (uintptr_t)buf_there);
 	UNIT_TRUE(a->stat.rma_ops >= 16);
 	UNIT_TRUE(a->stat.rma_bytes > 2 * sizeof(buf_there));
 	queue_close(a);
@@ -1506,6 +1538,7 @@ rma_reads_and_writes_another_process(void)
 		printf("(refused here) ");
 	} else {
 		rma_reads_and_writes(peer, c.buf, sizeof(buf_there));
+		rma_bursts(peer, c.buf);
 		UNIT_EQ(plx_peer_rma(&bad), -EFAULT);
 		bad.put = true;
 		UNIT_EQ(plx_peer_rma(&bad), -EFAULT);

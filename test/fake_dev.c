@@ -474,12 +474,26 @@ fake_rma(const struct plx_rma_op *op)
 	}
 	if (op->peer->caps & PLX_DEV_KEYS)
 		return fake_keys_rma(op);
-	if (op->remote < FAKE_FAULT_ADDR_MAX)
+	if (op->remote < FAKE_FAULT_ADDR_MAX ||
+		(uintptr_t)fake.bad_addr - op->remote < op->len)
 		return -EFAULT;
 	memmove(op->put ? remote : op->local, op->put ? op->local : remote, op->len);
 	PLX_STAT_INC(q->stat.rma_ops);
 	PLX_STAT_ADD(q->stat.rma_bytes, op->len);
 	return 0;
+}
+
+static unsigned
+fake_rma_burst(const struct plx_rma_op *ops, unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n && fake_rma(&ops[i]) == 0; i++) {
+		if (ops[i].peer != ops->peer || ops[i].put != ops->put)
+			die("a burst has one peer and one direction");
+	}
+	fake.bursts += i > 1;
+	return i;
 }
 
 static void *
@@ -552,6 +566,7 @@ const struct plx_dev_ops fake_dev_ops = {
 	.rx_burst = fake_rx_burst,
 	.rx_release = fake_rx_release,
 	.rma = fake_rma,
+	.rma_burst = fake_rma_burst,
 	.peer_shared = fake_peer_shared,
 	.tag_post = plx_soft_tag_post,
 	.tag_cancel = plx_soft_tag_cancel,

@@ -35,6 +35,8 @@ struct fake_conf {
 	uint32_t refuse_percent; /* rma that answers -EOPNOTSUPP, for good with this peer */
 	int reg_err;		 /* what mem_reg answers, 0: it works */
 	int get_err, put_err;	 /* what rma answers instead of doing anything, 0: nothing */
+	const void *bad_addr;	 /* rma of a range that holds it answers -EFAULT; NULL: none */
+	uint32_t bursts;	 /* counts rma_burst that did more than one */
 };
 
 extern struct fake_conf fake;

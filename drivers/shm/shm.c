@@ -45,6 +45,7 @@ const struct plx_dev_ops plx_shm_ops = {
 	.rx_burst = shm_rx_burst,
 	.rx_release = shm_rx_release,
 	.rma = shm_rma,
+	.rma_burst = shm_rma_burst,
 	.peer_shared = shm_peer_shared,
 	.tag_post = plx_soft_tag_post,
 	.tag_cancel = plx_soft_tag_cancel,

@@ -139,6 +139,7 @@ void shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 
 /* shm_rma.c */
 int shm_rma(const struct plx_rma_op *op);
+unsigned shm_rma_burst(const struct plx_rma_op *ops, unsigned n);
 void *shm_peer_shared(struct plx_peer *peer);
 
 #endif

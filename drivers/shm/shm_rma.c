@@ -67,6 +67,32 @@ shm_rma(const struct plx_rma_op *op)
 	return 0;
 }
 
+unsigned
+shm_rma_burst(const struct plx_rma_op *ops, unsigned n)
+{
+	struct iovec local[PLX_RMA_BURST], remote[PLX_RMA_BURST];
+	struct shm_peer *p = shm_peer(ops->peer);
+	struct plx_queue *q = ops->peer->q;
+	uint64_t bytes = 0;
+	ssize_t moved;
+	unsigned i;
+
+	if (p->gone || (ops->peer->caps & PLX_DEV_GET) == 0)
+		return 0;
+	for (i = 0; i < n; i++) {
+		local[i] = (struct iovec){ops[i].local, ops[i].len};
+		remote[i] = (struct iovec){(void *)(uintptr_t)ops[i].remote, ops[i].len};
+	}
+	moved = ops->put ? process_vm_writev(p->addr.pid, local, n, remote, n, 0)
+			 : process_vm_readv(p->addr.pid, local, n, remote, n, 0);
+	/* It ends where memory ends; the errors are for shm_rma() to tell. */
+	for (i = 0; i < n && moved >= 0 && bytes + ops[i].len <= (uint64_t)moved; i++)
+		bytes += ops[i].len;
+	PLX_STAT_ADD(q->stat.rma_ops, i);
+	PLX_STAT_ADD(q->stat.rma_bytes, bytes);
+	return i;
+}
+
 void *
 shm_peer_shared(struct plx_peer *peer)
 {

@@ -300,6 +300,14 @@ plx_queue_drv_stats(const struct plx_queue *q, const struct plx_stat_row **rows)
 	return q->dev->ops->stats != NULL ? q->dev->ops->stats(q) : NULL;
 }
 
+unsigned
+plx_peer_rma_burst(const struct plx_rma_op *ops, unsigned n)
+{
+	const struct plx_queue *q = ops->peer->q;
+
+	return q->dev->ops->rma_burst != NULL ? q->dev->ops->rma_burst(ops, n) : 0;
+}
+
 bool
 plx_queue_holds(const struct plx_queue *q)
 {

@@ -334,6 +334,17 @@ plx_peer_rma(const struct plx_rma_op *op)
 	return op->peer->q->rma(op);
 }
 
+/** The most of plx_peer_rma_burst(). */
+#define PLX_RMA_BURST 8
+
+/**
+ * Several at once, of one peer and one direction, for a driver whose calls cost by themselves.
+ * @param n 1 to PLX_RMA_BURST
+ * @return how many are done, the first ones; plx_peer_rma() does the next, or says why not.
+ * Thread: owner.
+ */
+unsigned plx_peer_rma_burst(const struct plx_rma_op *ops, unsigned n);
+
 /**
  * Let the device match a receive: behind all that it holds. It is not matched until the
  * device and `seen` agree; messages that arrive meanwhile come by rx_burst(). The callbacks of

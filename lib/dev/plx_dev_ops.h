@@ -57,6 +57,7 @@ struct plx_dev_ops {
 	uint16_t (*rx_burst)(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
 	void (*rx_release)(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 	int (*rma)(const struct plx_rma_op *op);
+	unsigned (*rma_burst)(const struct plx_rma_op *ops, unsigned n); /* may be NULL */
 	void *(*peer_shared)(struct plx_peer *peer);
 
 	/* Owner thread, hot; both or none, with tag_caps set by queue_open. As plx_dev.h says. */

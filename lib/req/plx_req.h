@@ -78,7 +78,7 @@ enum plx_req_flag {
 
 /** The cursor that both sides of a transfer take chunks from; in the receiver's shared area. */
 struct plx_cursor {
-	_Atomic uint64_t next; /* generation << 32 | next chunk */
+	_Atomic uint64_t next; /* generation << 32 | taken from the back << 16 | from the front */
 	_Atomic uint64_t done; /* generation << 32 | chunks that the sender has copied */
 	uint64_t pad[6];
 };
@@ -137,7 +137,7 @@ struct plx_req_rndv {
 	uint32_t held;	    /* chunk that is ours and not read yet, UINT32_MAX none */
 	uint32_t redo;	    /* chunk that the helper left, UINT32_MAX none */
 	uint32_t taken;	    /* DRAIN: chunks that were ever taken */
-	int err;	    /* DRAIN: why */
+	int err;	    /* GET, DRAIN: why it ends */
 	uint8_t role;
 	bool on_run;
 	bool more;	    /* another transfer follows: no acknowledge */

@@ -369,8 +369,10 @@ plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_he
 
 	if (req == NULL)
 		return;
-	if (req->send.n_out != 0 || h->len > req->len || h->chunk < 4096 || h->slot >= ep->peer->q->shared_len /
-		sizeof(struct plx_cursor) || plx_peer_shared(ep->peer) == NULL) {
+	if (req->send.n_out != 0 || h->len > req->len || h->chunk < 4096 ||
+		h->len / h->chunk >= UINT16_MAX ||
+		h->slot >= ep->peer->q->shared_len / sizeof(struct plx_cursor) ||
+		plx_peer_shared(ep->peer) == NULL) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return; /* the receiver does it alone */
 	}
@@ -454,51 +456,51 @@ plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_
 }
 
 static unsigned
-send_step(struct plx_rndv *r, struct plx_req *req)
+send_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
-	switch (req->send.role) {
-	case RNDV_HELP:
-		return rndv_help_step(r, req);
-	case RNDV_PUT:
-		return rndv_put_step(r, req);
-	default:
-		return rndv_pull_step(r, req);
-	}
+	if (req->send.role == RNDV_HELP)
+		return rndv_help_step(r, req, b);
+	rndv_batch_run(r, b); /* it may end this or others */
+	return req->send.role == RNDV_PUT ? rndv_put_step(r, req) : rndv_pull_step(r, req);
 }
 
 static unsigned
-recv_step(struct plx_rndv *r, struct plx_req *req)
+recv_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
 	switch (req->recv.rndv.role) {
 	case RNDV_GET:
-		return rndv_get_step(r, req);
+		return rndv_get_step(r, req, b);
 	case RNDV_SPLIT:
-		return rndv_split_step(r, req);
+		return rndv_split_step(r, req, b);
 	default:
-		return rndv_drain_step(r, req);
+		return rndv_drain_step(r, req, b);
 	}
 }
 
 unsigned
 plx_rndv_run_slow(struct plx_rndv *r)
 {
+	struct rndv_batch b;
 	struct plx_req *req;
 	uint32_t k;
 	unsigned n = 0;
 
+	b.n = 0;
+	b.bytes = 0;
 	/*
 	 * A step may end any of them and begin others, in callbacks: take the first, put it
-	 * last, and trust no pointer across a step.
+	 * last, and trust no pointer across a step but those of the batch, which is run before.
 	 */
 	for (k = r->n_sends; k > 0 && (req = TAILQ_FIRST(&r->sends)) != NULL; k--) {
 		TAILQ_REMOVE(&r->sends, req, send.run);
 		TAILQ_INSERT_TAIL(&r->sends, req, send.run);
-		n += send_step(r, req);
+		n += send_step(r, req, &b);
 	}
+	n += rndv_batch_run(r, &b);
 	for (k = r->n_recvs; k > 0 && (req = TAILQ_FIRST(&r->recvs)) != NULL; k--) {
 		TAILQ_REMOVE(&r->recvs, req, recv.rndv.run);
 		TAILQ_INSERT_TAIL(&r->recvs, req, recv.rndv.run);
-		n += recv_step(r, req);
+		n += recv_step(r, req, &b);
 	}
-	return n;
+	return n + rndv_batch_run(r, &b);
 }

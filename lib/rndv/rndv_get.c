@@ -4,13 +4,21 @@
  * rndv_get.c - the receiver reads, and the sender helps by writing
  *
  * Design notes
- * SPLIT: the receiver puts a cursor {generation, next chunk} into its shared area
- * and asks the sender to help. Both take chunks by compare-and-swap until none is
- * left; the sender counts what it has written in `done`. The receiver is finished
- * when its own count and `done` make up all. If the sender never looks, the
- * receiver takes every chunk: progress needs no help. A late sender finds another
- * generation and leaves. A cursor is memory a peer writes to: at worst a transfer
- * of that same peer goes wrong.
+ * SPLIT: the receiver puts a cursor {generation, chunks taken from either end} into
+ * its shared area and asks the sender to help. The receiver takes chunks from the
+ * front, the sender from the back, by compare-and-swap until none is left; the sender
+ * counts what it has written in `done`. The receiver is finished when its own count
+ * and `done` make up all. If the sender never looks, the receiver takes every chunk:
+ * progress needs no help. A late sender finds another generation and leaves. A cursor
+ * is memory a peer writes to: at worst a transfer of that same peer goes wrong.
+ *
+ * Each core has an end of its own, so that buffers which are used again stay in the
+ * caches they are in.
+ *
+ * What a call of the device costs before it moves anything is near the price of 16 KiB,
+ * so the pieces of several transfers go in one (rndv_batch). A step adds a piece and
+ * never ends a request; the next step finds how it went. Whoever ends one runs the batch
+ * first, for a callback may end the others.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -26,18 +34,25 @@ min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Take the next chunk. @return its index, or RNDV_NONE */
+/* next is {generation, 16 bits from the back, 16 bits from the front}. */
+static inline uint32_t
+cursor_taken(uint64_t next)
+{
+	return (uint32_t)(next & UINT16_MAX) + (uint32_t)(next >> 16 & UINT16_MAX);
+}
+
+/* Take the next chunk of one end. @return its index, or RNDV_NONE */
 static uint32_t
-cursor_take(struct plx_cursor *c, uint32_t gen, uint32_t n_chunks)
+cursor_take(struct plx_cursor *c, uint32_t gen, uint32_t n_chunks, bool back)
 {
 	uint64_t v = atomic_load_explicit(&c->next, memory_order_relaxed);
 
 	do {
-		if ((uint32_t)(v >> 32) != gen || (uint32_t)v >= n_chunks)
+		if ((uint32_t)(v >> 32) != gen || cursor_taken(v) >= n_chunks)
 			return RNDV_NONE;
-	} while (!atomic_compare_exchange_weak_explicit(&c->next, &v, v + 1, memory_order_relaxed,
-		memory_order_relaxed));
-	return (uint32_t)v;
+	} while (!atomic_compare_exchange_weak_explicit(&c->next, &v, v + (back ? 1u << 16 : 1),
+		memory_order_relaxed, memory_order_relaxed));
+	return back ? n_chunks - 1 - (uint32_t)(v >> 16 & UINT16_MAX) : (uint32_t)(v & UINT16_MAX);
 }
 
 static struct plx_cursor *
@@ -77,7 +92,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	/* A few chunks, so that both sides get some; page multiples. */
 	chunk = min_u64(r->chunk, (v->copy / 4 + 4095) & ~4095ull);
 	chunk = chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
-	while (v->copy / chunk >= UINT32_MAX)
+	while (v->copy / chunk >= UINT16_MAX) /* the cursor counts no further */
 		chunk *= 2;
 	v->chunk = chunk;
 	v->n_chunks = (v->copy + chunk - 1) / chunk;
@@ -116,52 +131,6 @@ rndv_split_stop(struct plx_req *req)
 	v->slot = RNDV_NONE;
 }
 
-static int
-get_range(struct plx_rndv *r, struct plx_req *req, uint64_t offset, uint64_t len)
-{
-	const struct plx_req_rndv *v = &req->recv.rndv;
-	struct plx_rma_op op = {.peer = v->ep->peer, .local = (char *)req->buf + offset,
-		.remote = v->addr + v->base + offset, .len = len};
-	int rc = plx_peer_rma(&op);
-
-	if (rc == 0)
-		PLX_STAT_ADD(r->stat.bytes_own, len);
-	return rc;
-}
-
-unsigned
-rndv_get_step(struct plx_rndv *r, struct plx_req *req)
-{
-	struct plx_req_rndv *v = &req->recv.rndv;
-	uint64_t len = min_u64(r->chunk, v->copy - v->offset);
-	int rc = get_range(r, req, v->offset, len);
-
-	if (rc == -EAGAIN)
-		return 0;
-	if (rc == -EOPNOTSUPP) { /* not allowed to read there after all */
-		rndv_recv_stop_run(r, req);
-		rc = rndv_frag_start(r, req);
-		if (rc != 0)
-			rndv_recv_end(r, req, rc);
-		return 1;
-	}
-	v->offset += len;
-	if (rc != 0 || v->offset == v->copy)
-		rndv_recv_end(r, req, rc);
-	return 1;
-}
-
-static int
-get_chunk(struct plx_rndv *r, struct plx_req *req, uint32_t i)
-{
-	struct plx_req_rndv *v = &req->recv.rndv;
-	uint64_t offset = (uint64_t)i * v->chunk;
-	int rc = get_range(r, req, offset, min_u64(v->chunk, v->copy - offset));
-
-	v->mine += rc == 0;
-	return rc;
-}
-
 /* Nobody takes another chunk; those in the helper's hands are waited for. */
 static void
 split_drain(struct plx_req *req, int err)
@@ -171,7 +140,140 @@ split_drain(struct plx_req *req, int err)
 
 	v->role = RNDV_DRAIN;
 	v->err = err;
-	v->taken = min_u64((uint32_t)old, v->n_chunks);
+	v->taken = min_u64(cursor_taken(old), v->n_chunks);
+}
+
+static void
+get_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+
+	if (rc == 0)
+		return;
+	v->offset = min_u64(v->offset, p->offset); /* from there again */
+	if (rc != -EAGAIN)
+		v->err = rc;
+}
+
+static void
+split_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+
+	if (rc == -EAGAIN) {
+		v->held = p->chunk; /* it is ours; in the next turn */
+		return;
+	}
+	v->mine++; /* of no use after an error, but over */
+	if (rc != 0)
+		split_drain(req, rc);
+}
+
+static void
+help_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
+{
+	struct plx_req_send *s = &req->send;
+	struct plx_cursor *c = (struct plx_cursor *)plx_peer_shared(s->ep->peer) + s->help.slot;
+
+	if (rc == 0) {
+		/* pairs with the acquire in split_done() */
+		atomic_fetch_add_explicit(&c->done, 1, memory_order_release);
+		return;
+	}
+	/* Whatever it was, a helper that can't is none: the receiver needs nobody. */
+	s->help.failed = p->chunk;
+	s->help.err = rc;
+}
+
+unsigned
+rndv_batch_run(struct plx_rndv *r, struct rndv_batch *b)
+{
+	unsigned i, n = b->n > 1 ? plx_peer_rma_burst(b->ops, b->n) : 0, moved = 0;
+	uint64_t *bytes = b->ops[0].put ? &r->stat.bytes_help : &r->stat.bytes_own;
+
+	for (i = 0; i < b->n; i++) {
+		const struct rndv_piece *p = &b->pieces[i];
+		int rc = i < n ? 0 : plx_peer_rma(&b->ops[i]);
+
+		if (rc == 0)
+			PLX_STAT_ADD(*bytes, b->ops[i].len);
+		moved += rc != -EAGAIN;
+		if (b->ops[i].put)
+			help_moved(p->req, p, rc);
+		else if (p->req->recv.rndv.role == RNDV_GET)
+			get_moved(p->req, p, rc);
+		else
+			split_moved(p->req, p, rc);
+	}
+	b->n = 0;
+	b->bytes = 0;
+	return moved;
+}
+
+/* One piece of a transfer; the device may see it only when the batch is run. */
+static unsigned
+batch_add(struct plx_rndv *r, struct rndv_batch *b, const struct plx_rma_op *op,
+	const struct rndv_piece *p)
+{
+	unsigned n = 0;
+
+	/* One peer, one direction, a transfer once. */
+	if (b->n != 0 && (b->ops[0].peer != op->peer || b->ops[0].put != op->put ||
+		b->pieces[0].req == p->req))
+		n = rndv_batch_run(r, b);
+	b->ops[b->n] = *op;
+	b->pieces[b->n++] = *p;
+	b->bytes += op->len;
+	if (b->n == RNDV_BATCH || b->bytes >= r->chunk)
+		n += rndv_batch_run(r, b);
+	return n;
+}
+
+static unsigned
+get_add(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b, uint32_t chunk,
+	uint64_t offset, uint64_t len)
+{
+	const struct plx_req_rndv *v = &req->recv.rndv;
+	const struct plx_rma_op op = {.peer = v->ep->peer, .local = (char *)req->buf + offset,
+		.remote = v->addr + v->base + offset, .len = len};
+	const struct rndv_piece p = {.req = req, .offset = offset, .chunk = chunk};
+
+	return batch_add(r, b, &op, &p);
+}
+
+/* Everything was read, or no more can be. */
+static void
+get_end(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	int rc = v->err;
+
+	v->err = 0;
+	if (rc == -EOPNOTSUPP) { /* not allowed to read there after all */
+		rndv_recv_stop_run(r, req);
+		rc = rndv_frag_start(r, req);
+		if (rc == 0)
+			return;
+	}
+	rndv_recv_end(r, req, rc);
+}
+
+unsigned
+rndv_get_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	uint64_t offset = v->offset, len = min_u64(r->chunk, v->copy - offset);
+	unsigned n;
+
+	if (v->err != 0 || len == 0) {
+		n = rndv_batch_run(r, b);
+		if (v->err == 0 && v->offset < v->copy) /* the last piece was not read after all */
+			return n;
+		get_end(r, req);
+		return n + 1;
+	}
+	v->offset += len;
+	return get_add(r, req, b, RNDV_NONE, offset, len);
 }
 
 static uint32_t
@@ -182,42 +284,37 @@ split_done(const struct plx_req_rndv *v)
 }
 
 unsigned
-rndv_split_step(struct plx_rndv *r, struct plx_req *req)
+rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
 	struct plx_req_rndv *v = &req->recv.rndv;
 	uint32_t i = v->held;
-	int rc = 0;
+	uint64_t offset;
 
+	if (split_done(v) >= v->n_chunks) {
+		rndv_batch_run(r, b);
+		rndv_recv_end(r, req, 0);
+		return 1;
+	}
 	v->held = RNDV_NONE;
 	if (i == RNDV_NONE) {
 		i = v->redo;
 		v->redo = RNDV_NONE;
 	}
 	if (i == RNDV_NONE)
-		i = cursor_take(own_cursor(v), v->gen, v->n_chunks);
-	if (i != RNDV_NONE)
-		rc = get_chunk(r, req, i);
-	if (rc == -EAGAIN) {
-		v->held = i; /* it is ours; in the next turn */
+		i = cursor_take(own_cursor(v), v->gen, v->n_chunks, false);
+	if (i == RNDV_NONE)
 		return 0;
-	}
-	if (rc != 0) {
-		v->mine++; /* of no use, but over */
-		split_drain(req, rc);
-	} else if (split_done(v) >= v->n_chunks) {
-		rndv_recv_end(r, req, 0);
-	} else if (i == RNDV_NONE) {
-		return 0;
-	}
-	return 1;
+	offset = (uint64_t)i * v->chunk;
+	return get_add(r, req, b, i, offset, min_u64(v->chunk, v->copy - offset));
 }
 
 unsigned
-rndv_drain_step(struct plx_rndv *r, struct plx_req *req)
+rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
 	struct plx_req_rndv *v = &req->recv.rndv;
 	int rc;
 
+	rndv_batch_run(r, b);
 	if (v->held != RNDV_NONE) {
 		v->held = RNDV_NONE;
 		v->mine++;
@@ -260,37 +357,27 @@ help_end(struct plx_rndv *r, struct plx_req *req)
 }
 
 unsigned
-rndv_help_step(struct plx_rndv *r, struct plx_req *req)
+rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
 	struct plx_req_send *s = &req->send;
-	struct plx_cursor *base = plx_peer_shared(s->ep->peer), *c;
+	struct plx_cursor *base = plx_peer_shared(s->ep->peer);
 	uint32_t n_chunks = (s->help.len + s->help.chunk - 1) / s->help.chunk;
+	struct rndv_piece p = {.req = req};
 	struct plx_rma_op op;
-	uint64_t offset;
-	uint32_t i;
-	int rc;
 
-	if (s->help.failed != RNDV_NONE)
+	if (s->help.failed != RNDV_NONE) {
+		rndv_batch_run(r, b);
 		return help_end(r, req);
-	c = base + s->help.slot;
-	i = base != NULL ? cursor_take(c, s->help.gen, n_chunks) : RNDV_NONE;
-	if (i == RNDV_NONE) {
+	}
+	p.chunk = base != NULL ? cursor_take(base + s->help.slot, s->help.gen, n_chunks, true)
+			       : RNDV_NONE;
+	if (p.chunk == RNDV_NONE) {
 		rndv_send_stop_run(r, req);
 		return 0;
 	}
-	offset = (uint64_t)i * s->help.chunk;
-	op = (struct plx_rma_op){.peer = s->ep->peer, .local = (char *)req->buf + offset,
-		.remote = s->help.addr + offset, .len = min_u64(s->help.chunk, s->help.len - offset),
-		.put = true};
-	rc = plx_peer_rma(&op);
-	if (rc == 0) {
-		PLX_STAT_ADD(r->stat.bytes_help, op.len);
-		/* pairs with the acquire in split_done() */
-		atomic_fetch_add_explicit(&c->done, 1, memory_order_release);
-		return 1;
-	}
-	/* Whatever it was, a helper that can't is none: the receiver needs nobody. */
-	s->help.failed = i;
-	s->help.err = rc;
-	return help_end(r, req);
+	p.offset = (uint64_t)p.chunk * s->help.chunk;
+	op = (struct plx_rma_op){.peer = s->ep->peer, .local = (char *)req->buf + p.offset,
+		.remote = s->help.addr + p.offset,
+		.len = min_u64(s->help.chunk, s->help.len - p.offset), .put = true};
+	return batch_add(r, b, &op, &p);
 }

@@ -22,6 +22,19 @@ enum rndv_role {
 	RNDV_PUT,  /* sender: writes by the device */
 };
 
+/** Pieces of transfers with one peer that move in one direction by one call of the device. */
+#define RNDV_BATCH PLX_RMA_BURST
+struct rndv_batch {
+	unsigned n;
+	uint64_t bytes;
+	struct plx_rma_op ops[RNDV_BATCH];
+	struct rndv_piece {
+		struct plx_req *req;
+		uint64_t offset;
+		uint32_t chunk; /* SPLIT: its index */
+	} pieces[RNDV_BATCH];
+};
+
 /* rndv.c */
 void rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err);
 struct plx_rndv *rndv_of(struct plx_ep *ep);
@@ -38,10 +51,12 @@ void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
 int rndv_get_start(struct plx_rndv *r, struct plx_req *req);
 int rndv_split_start(struct plx_rndv *r, struct plx_req *req);
 void rndv_split_stop(struct plx_req *req);
-unsigned rndv_get_step(struct plx_rndv *r, struct plx_req *req);
-unsigned rndv_split_step(struct plx_rndv *r, struct plx_req *req);
-unsigned rndv_drain_step(struct plx_rndv *r, struct plx_req *req);
-unsigned rndv_help_step(struct plx_rndv *r, struct plx_req *req);
+/** Move what was added, and note in each request how that went; ends none. @return how many moved */
+unsigned rndv_batch_run(struct plx_rndv *r, struct rndv_batch *b);
+unsigned rndv_get_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+unsigned rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+unsigned rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+unsigned rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
 
 /* rndv_put.c: data written by the device */
 void rndv_put_stop(struct plx_req *req);

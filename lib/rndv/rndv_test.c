@@ -4,6 +4,7 @@
  * rndv_test.c - large messages by every scheme, and what happens when half of it fails
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -363,6 +364,93 @@ more_transfers_than_cursors_all_arrive(void)
 	unit_workers_close(&u);
 }
 
+/* Many at once, of which the one numbered `bad` can't be read, UINT_MAX none. */
+static void
+many_at_once(const char *scheme, unsigned bad)
+{
+	static uint8_t in[20][70000], out[20][70000];
+	struct plx_req *send[20], *recv[20];
+
+	unit_workers_set(&u, "rndv.scheme", scheme);
+	unit_workers_set(&u, "rndv.chunk", "1m");
+	unit_workers_open(&u, 2);
+	fake.bad_addr = bad < 20 ? out[bad] + 100 : NULL;
+	for (unsigned i = 0; i < 20; i++) {
+		unit_fill(out[i], sizeof(out[i]), i);
+		memset(in[i], 0, sizeof(in[i]));
+		recv[i] = unit_recv(&u, 1, in[i], sizeof(in[i]), i, UNIT_EXACT);
+		send[i] = unit_send(&u, 0, 1, out[i], sizeof(out[i]), i, false);
+	}
+	for (unsigned i = 0; i < 20; i++) {
+		UNIT_END(&u, recv[i], i == bad ? -EFAULT : 0);
+		UNIT_END(&u, send[i], i == bad ? -EFAULT : 0);
+		if (i != bad)
+			UNIT_SAME(in[i], out[i], sizeof(in[i]));
+	}
+	UNIT_EQ(stat_of(1)->errors, bad < 20);
+	unit_turns(&u, 3);
+	unit_nothing_left(&u);
+	unit_workers_close(&u);
+}
+
+static void
+pieces_of_several_transfers_go_in_one_call(void)
+{
+	const char *const schemes[] = {"get", "split"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		begin(schemes[i]);
+		many_at_once(schemes[i], UINT_MAX);
+		UNIT_TRUE(fake.bursts >= 2);
+	}
+}
+
+static void
+a_bad_piece_of_a_call_fails_alone(void)
+{
+	for (unsigned bad = 0; bad < 20; bad++) {
+		begin("get");
+		many_at_once("get", bad);
+		begin("split");
+		many_at_once("split", bad);
+	}
+}
+
+static void
+a_busy_device_takes_some_pieces_of_a_call(void)
+{
+	unsigned bursts = 0;
+
+	for (unsigned seed = 0; seed < 50; seed++) {
+		begin("get");
+		fake_reset(seed);
+		fake.again_percent = 30;
+		many_at_once(seed % 2 ? "get" : "split", UINT_MAX);
+		bursts += fake.bursts;
+	}
+	UNIT_TRUE(bursts > 0);
+}
+
+/* Both sides copy, and buffers that are used again stay in the caches they are in. */
+static void
+the_receiver_reads_the_front_and_the_sender_writes_the_back(void)
+{
+	struct plx_req *recv, *send;
+
+	begin("split");
+	unit_workers_open(&u, 2);
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	unit_turns(&u, 4);
+	UNIT_TRUE(!plx_req_is_done(recv));
+	UNIT_SAME(to, from, 32768);
+	UNIT_SAME(to + LEN - 100, from + LEN - 100, 100);
+	UNIT_EQ(to[LEN / 2], 0xcc);
+	UNIT_END(&u, recv, 0);
+	UNIT_END(&u, send, 0);
+	unit_workers_close(&u);
+}
+
 static void
 a_short_buffer_gets_truncation_and_frees_the_sender(void)
 {
@@ -507,11 +595,13 @@ a_callback_may_end_its_neighbours(void)
 {
 	const char *const schemes[] = {"get", "split"};
 
-	for (unsigned s = 0; s < 2; s++) {
+	for (unsigned s = 0; s < 4; s++) {
 		static uint8_t in[4][70000];
 		struct plx_req *send[4];
 
-		begin(schemes[s]);
+		begin(schemes[s % 2]);
+		if (s >= 2) /* their pieces in one call */
+			unit_workers_set(&u, "rndv.chunk", "1m");
 		unit_workers_open(&u, 2);
 		n_done = 0;
 		for (unsigned i = 0; i < 4; i++) {
@@ -714,12 +804,16 @@ static CU_TestInfo scheme_tests[] = {
 	UNIT_TEST(a_device_without_shared_memory_takes_get),
 	UNIT_TEST(a_receiver_needs_no_help),
 	UNIT_TEST(more_transfers_than_cursors_all_arrive),
+	UNIT_TEST(pieces_of_several_transfers_go_in_one_call),
+	UNIT_TEST(the_receiver_reads_the_front_and_the_sender_writes_the_back),
 	UNIT_TEST(a_short_buffer_gets_truncation_and_frees_the_sender),
 	CU_TEST_INFO_NULL,
 };
 
 static CU_TestInfo fault_tests[] = {
 	UNIT_TEST(a_busy_device_only_takes_longer),
+	UNIT_TEST(a_bad_piece_of_a_call_fails_alone),
+	UNIT_TEST(a_busy_device_takes_some_pieces_of_a_call),
 	UNIT_TEST(a_refused_get_goes_on_with_frag),
 	UNIT_TEST(a_refused_split_goes_on_all_the_same),
 	UNIT_TEST(get_refused_in_the_middle_goes_on_with_frag),
