@@ -951,6 +951,50 @@ registered_memory_is_written_and_read_by_its_key(void)
 }
 
 static void
+a_region_is_reached_by_all_queues_and_its_words_are_changed(void)
+{
+	uint64_t *words = (uint64_t *)(void *)buf_there, old = 1;
+	struct plx_dev_region region = {.dev = NULL};
+	struct plx_rma_op op = {.local = &old, .remote = (uintptr_t)&words[1], .len = 8};
+	struct plx_queue *q[3];
+
+	UNIT_EQ_FATAL(plx_dev_region_open(&conf, buf_there, sizeof(buf_there),
+		PLX_DEV_MEM_READ | PLX_DEV_MEM_WRITE | PLX_DEV_MEM_ATOMIC, &region), 0);
+	for (unsigned i = 0; i < 3; i++)
+		q[i] = queue_new();
+	UNIT_TRUE(region.domain != 0 && region.mem.key != 0);
+	UNIT_EQ(region.atomics, PLX_DEV_ATOMICS_OWN);
+	op.key = region.mem.key;
+	memset(buf_there, 0, 24);
+	for (unsigned i = 0; i < 2; i++) {
+		op.peer = connected_to(q[i], q[2]);
+		UNIT_EQ(op.peer->domain, region.domain);
+		op.atomic = PLX_DEV_FADD;
+		op.operand[0] = 5;
+		UNIT_EQ(net_rma(&op), 0);
+		UNIT_EQ(old, i * 5);
+	}
+	op.atomic = PLX_DEV_CSWAP;
+	op.operand[0] = 9;
+	op.operand[1] = ~0ull;
+	UNIT_EQ(net_rma(&op), 0);
+	UNIT_EQ(words[1], 10); /* it was not 9 */
+	op.operand[0] = old;
+	UNIT_EQ(net_rma(&op), 0);
+	UNIT_EQ(old, 10);
+	UNIT_EQ(words[1], ~0ull);
+	UNIT_EQ(words[0] | words[2], 0);
+	/* Beyond its end. */
+	op.atomic = PLX_DEV_NO_ATOMIC;
+	op.remote = (uintptr_t)buf_there + sizeof(buf_there) - 4;
+	UNIT_EQ(net_rma(&op), -ECONNRESET);
+	for (unsigned i = 0; i < 3; i++)
+		queue_close(q[i]);
+	plx_dev_region_close(&region);
+	UNIT_TRUE(region.dev == NULL);
+}
+
+static void
 a_key_that_is_not_valid_any_more_costs_the_connection(void)
 {
 	struct plx_queue *a = queue_new(), *b = queue_new();
@@ -1657,6 +1701,7 @@ static CU_TestInfo net_contract[] = {
 	UNIT_TEST(a_sender_stops_where_its_credits_end),
 	UNIT_TEST(queues_are_driven_by_verbs_when_told_so),
 	UNIT_TEST(registered_memory_is_written_and_read_by_its_key),
+	UNIT_TEST(a_region_is_reached_by_all_queues_and_its_words_are_changed),
 	UNIT_TEST(a_key_that_is_not_valid_any_more_costs_the_connection),
 	CU_TEST_INFO_NULL,
 };

@@ -63,6 +63,8 @@ static const struct fake_conf fake_good = {
 	.caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_GET | PLX_DEV_PUT | PLX_DEV_SHARED,
 	.mtu = 1024,
 	.short_max = 112,
+	.domain = 5,
+	.atomics = PLX_DEV_ATOMICS_OWN,
 };
 
 struct fake_conf fake;
@@ -301,6 +303,7 @@ fake_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	peer->mtu = fake.mtu;
 	peer->short_max = fake.short_max;
 	peer->caps = (uint8_t)(fake.caps & peer->q->caps);
+	peer->domain = fake.domain;
 	return 0;
 }
 
@@ -561,6 +564,8 @@ const struct plx_dev_ops fake_dev_ops = {
 	.peer_close = fake_peer_close,
 	.mem_reg = fake_mem_reg,
 	.mem_dereg = fake_mem_dereg,
+	.region_reg = fake_region_reg,
+	.region_dereg = fake_region_dereg,
 	.tx_short = fake_tx_short,
 	.tx = fake_tx,
 	.rx_burst = fake_rx_burst,

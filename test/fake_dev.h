@@ -34,6 +34,8 @@ struct fake_conf {
 	uint32_t again_percent;	 /* rma that answers -EAGAIN */
 	uint32_t refuse_percent; /* rma that answers -EOPNOTSUPP, for good with this peer */
 	int reg_err;		 /* what mem_reg answers, 0: it works */
+	uint32_t domain;	 /* of regions and of peers made from now on */
+	uint8_t atomics;	 /* enum plx_dev_atomics */
 	int get_err, put_err;	 /* what rma answers instead of doing anything, 0: nothing */
 	const void *bad_addr;	 /* rma of a range that holds it answers -EFAULT; NULL: none */
 	uint32_t bursts;	 /* counts rma_burst that did more than one */
@@ -71,6 +73,9 @@ uint32_t fake_keys_out(void);
 int fake_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_mem *out);
 void fake_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem);
+int fake_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
+	struct plx_dev_region *out);
+void fake_region_dereg(struct plx_dev_region *region);
 int fake_keys_rma(const struct plx_rma_op *op);
 /** The queue looks for messages: what goes to it moves, what it has begun may be over. */
 void fake_keys_run(struct plx_queue *q);

@@ -6,7 +6,8 @@
  * Design notes
  * An operation moves its bytes when its target next looks for messages, before it sees
  * any: so it is in order with what was sent, and whoever gives the buffer back before the
- * end, or its key, is found out. It is over some polls of its sender later.
+ * end, or its key, is found out. It is over some polls of its sender later. Of a short
+ * write the bytes are copied first, as is promised.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 
 struct fake_reg {
 	LIST_ENTRY(fake_reg) link;
-	uint64_t uid; /* of the queue */
+	uint64_t uid; /* of the queue; 0: a region, of all */
 	uint64_t base, len, key;
 	uint8_t rights;
 };
@@ -28,6 +29,7 @@ struct fake_io {
 	bool moved;
 	int err;
 	uint32_t wait; /* polls until it is over */
+	uint8_t copy[];
 };
 
 static LIST_HEAD(, fake_reg) regs = LIST_HEAD_INITIALIZER(regs);
@@ -52,8 +54,8 @@ die(const char *what)
 	abort();
 }
 
-int
-fake_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct plx_dev_mem *out)
+static int
+reg_make(uint64_t uid, void *addr, size_t len, uint8_t rights, struct plx_dev_mem *out)
 {
 	struct fake_reg *reg;
 
@@ -62,12 +64,39 @@ fake_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct
 	reg = malloc(sizeof(*reg));
 	if (reg == NULL)
 		die("no memory");
-	*reg = (struct fake_reg){.uid = uid_of(q), .base = (uintptr_t)addr, .len = len,
+	*reg = (struct fake_reg){.uid = uid, .base = (uintptr_t)addr, .len = len,
 		.key = next_key++, .rights = rights};
 	LIST_INSERT_HEAD(&regs, reg, link);
 	out->key = reg->key;
 	out->drv = reg;
 	return 0;
+}
+
+int
+fake_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct plx_dev_mem *out)
+{
+	return reg_make(uid_of(q), addr, len, rights, out);
+}
+
+int
+fake_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
+	struct plx_dev_region *out)
+{
+	(void)conf;
+	if (!(fake.caps & PLX_DEV_KEYS))
+		return -EOPNOTSUPP;
+	out->domain = fake.domain;
+	out->atomics = fake.atomics;
+	return reg_make(0, addr, len, rights, &out->mem);
+}
+
+void
+fake_region_dereg(struct plx_dev_region *region)
+{
+	struct fake_reg *reg = region->mem.drv;
+
+	LIST_REMOVE(reg, link);
+	free(reg);
 }
 
 void
@@ -106,19 +135,44 @@ fake_keys_out(void)
 int
 fake_keys_rma(const struct plx_rma_op *op)
 {
+	size_t copied = op->put && op->len <= op->peer->mtu ? op->len : 0;
 	struct fake_io *io;
 
 	if (op->key == 0)
 		return -EOPNOTSUPP;
-	io = malloc(sizeof(*io));
+	io = malloc(sizeof(*io) + copied);
 	if (io == NULL)
 		die("no memory");
 	*io = (struct fake_io){.op = *op,
 		.wait = fake.delay_max != 0 ? fake_rng() % (fake.delay_max + 1) : 0};
+	if (copied != 0)
+		io->op.local = memcpy(io->copy, op->local, copied);
 	TAILQ_INSERT_TAIL(&ios, io, link);
 	PLX_STAT_INC(op->peer->q->stat.rma_ops);
 	PLX_STAT_ADD(op->peer->q->stat.rma_bytes, op->len);
 	return -EINPROGRESS;
+}
+
+static uint8_t
+right_of(const struct plx_rma_op *op)
+{
+	if (op->atomic != PLX_DEV_NO_ATOMIC)
+		return PLX_DEV_MEM_ATOMIC;
+	return op->put ? PLX_DEV_MEM_WRITE : PLX_DEV_MEM_READ;
+}
+
+static void
+word_change(const struct plx_rma_op *op, uint64_t *there)
+{
+	uint64_t old = *there;
+
+	if (op->len != sizeof(old) || op->remote % sizeof(old) != 0)
+		die("an atomic of a word that is none");
+	if (op->atomic == PLX_DEV_FADD)
+		*there += op->operand[0];
+	else if (old == op->operand[0])
+		*there = op->operand[1];
+	memcpy(op->local, &old, sizeof(old));
 }
 
 static void
@@ -129,16 +183,19 @@ move(struct fake_io *io)
 	struct fake_reg *reg;
 
 	LIST_FOREACH(reg, &regs, link) {
-		if (reg->key == op->key && reg->uid == op->peer->uid)
+		if (reg->key == op->key && (reg->uid == 0 || reg->uid == op->peer->uid))
 			break;
 	}
 	if (reg == NULL)
 		die("a key that is not valid any more is used");
 	if (op->remote < reg->base || op->len > reg->len ||
 		op->remote - reg->base > reg->len - op->len ||
-		!(reg->rights & (op->put ? PLX_DEV_MEM_WRITE : PLX_DEV_MEM_READ)))
+		!(reg->rights & right_of(op)))
 		die("a key is used for other memory than its own");
-	memmove(op->put ? there : op->local, op->put ? op->local : there, op->len);
+	if (op->atomic != PLX_DEV_NO_ATOMIC)
+		word_change(op, there);
+	else
+		memmove(op->put ? there : op->local, op->put ? op->local : there, op->len);
 	io->moved = true;
 }
 

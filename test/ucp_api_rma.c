@@ -598,8 +598,9 @@ put_form(struct rma *r, enum form form, const void *buf, size_t len, uint64_t ad
 	case NBI:
 		status = ucp_put_nbi(r->ep, buf, len, addr, r->rkey);
 		return UCS_STATUS_IS_ERR(status) ? status : flush(&r->p, r->ep);
-	default:
-		return ucp_put(r->self, buf, len, addr, r->self_rkey);
+	default: /* the buffer is the caller's again; that the bytes are there is another matter */
+		status = ucp_put(r->self, buf, len, addr, r->self_rkey);
+		return status != UCS_OK ? status : flush(&r->p, r->self);
 	}
 }
 
@@ -1062,6 +1063,7 @@ fetching_atomics_of_the_old_form_return_what_was(void)
 #undef FETCH
 	*w = 1;
 	CU_ASSERT_EQUAL(ucp_atomic_post(r.ep, UCP_ATOMIC_POST_OP_ADD, 6, 4, r.addr, r.rkey), UCS_OK);
+	CU_ASSERT_EQUAL(ucp_worker_fence(r.p.n[0].w), UCS_OK);
 	CU_ASSERT_EQUAL(ucp_atomic_post(r.ep, UCP_ATOMIC_POST_OP_AND, 3, 8, r.addr, r.rkey), UCS_OK);
 	CU_ASSERT_EQUAL(ucp_atomic_post(r.ep, UCP_ATOMIC_POST_OP_OR, 4, 8, r.addr, r.rkey), UCS_OK);
 	CU_ASSERT_EQUAL(ucp_atomic_post(r.ep, UCP_ATOMIC_POST_OP_XOR, 1, 8, r.addr, r.rkey), UCS_OK);

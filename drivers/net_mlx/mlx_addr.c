@@ -19,12 +19,10 @@
 int
 mlx_addr_check(const struct mlx_addr *a)
 {
-	static const uint8_t none[3];
-
 	if (a->uid == 0 || a->version != MLX_ADDR_VERSION || a->link > MLX_LINK_ROCE6 ||
 		a->ud_qpn == 0 || a->ud_qpn > QPN_MAX || a->path_mtu < IBV_MTU_256 ||
 		a->path_mtu > IBV_MTU_4096 || a->rx_len < MLX_RX_LEN_MIN ||
-		a->rx_len > MLX_RX_LEN_MAX || memcmp(a->pad, none, sizeof(none)) != 0)
+		a->rx_len > MLX_RX_LEN_MAX || a->pad != 0 || a->port == 0)
 		return -EINVAL;
 	return 0;
 }
@@ -38,6 +36,14 @@ mlx_addr_reach(const struct mlx_addr *own, const struct mlx_addr *to)
 	if (own->link == MLX_LINK_IB && (to->lid == 0 || memcmp(own->gid, to->gid, 8) != 0))
 		return -EHOSTUNREACH;
 	return 0;
+}
+
+uint32_t
+mlx_addr_domain(const struct mlx_addr *a)
+{
+	uint32_t domain = rte_hash_crc_8byte(a->proc, a->port);
+
+	return domain != 0 ? domain : 1;
 }
 
 uint32_t

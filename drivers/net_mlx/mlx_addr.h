@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MLX_ADDR_VERSION 1
+#define MLX_ADDR_VERSION 2
 
 enum mlx_link {
 	MLX_LINK_IB,
@@ -29,12 +29,14 @@ struct mlx_addr {
 	uint8_t version;    /* MLX_ADDR_VERSION */
 	uint8_t link;	    /* enum mlx_link */
 	uint8_t path_mtu;   /* enum ibv_mtu */
-	uint8_t pad[3];
+	uint8_t pad;
+	uint16_t port;	    /* of those that its process has opened, from 1 on */
 };
 
 _Static_assert(offsetof(struct mlx_addr, gid) == 16, "wire");
 _Static_assert(offsetof(struct mlx_addr, ud_qpn) == 32, "wire");
 _Static_assert(offsetof(struct mlx_addr, lid) == 40, "wire");
+_Static_assert(offsetof(struct mlx_addr, port) == 46, "wire");
 _Static_assert(sizeof(struct mlx_addr) == 48, "wire");
 
 enum mlx_dgram_kind {
@@ -72,6 +74,9 @@ int mlx_addr_check(const struct mlx_addr *a);
 
 /** @return 0, or -EHOSTUNREACH: the two are not on one network. Thread: any. */
 int mlx_addr_reach(const struct mlx_addr *own, const struct mlx_addr *to);
+
+/** @return what names the memory that the queue's port was told of, never 0. Thread: any. */
+uint32_t mlx_addr_domain(const struct mlx_addr *a);
 
 /** The key that datagrams to this queue carry. Thread: any. */
 uint32_t mlx_addr_qkey(const struct mlx_addr *a);

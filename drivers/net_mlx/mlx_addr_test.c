@@ -14,7 +14,7 @@ good_addr(void)
 {
 	return (struct mlx_addr){.uid = 0x123456789abcdef0, .proc = 5, .gid = {0xfe, 0x80, [15] = 9},
 		.ud_qpn = 17, .rx_len = 8256, .lid = 3, .version = MLX_ADDR_VERSION,
-		.link = MLX_LINK_IB, .path_mtu = IBV_MTU_4096};
+		.link = MLX_LINK_IB, .path_mtu = IBV_MTU_4096, .port = 1};
 }
 
 static struct mlx_dgram
@@ -37,7 +37,7 @@ static void
 a_good_address_is_taken_and_each_bad_field_is_not(void)
 {
 	const struct mlx_addr good = good_addr();
-	struct mlx_addr bad[12];
+	struct mlx_addr bad[11];
 	unsigned n = 0;
 
 	UNIT_EQ(mlx_addr_check(&good), 0);
@@ -52,12 +52,27 @@ a_good_address_is_taken_and_each_bad_field_is_not(void)
 	bad[n++].path_mtu = IBV_MTU_4096 + 1;
 	bad[n++].rx_len = MLX_RX_LEN_MIN - 1;
 	bad[n++].rx_len = MLX_RX_LEN_MAX + 1;
-	bad[n++].pad[0] = 1;
-	bad[n++].pad[1] = 1;
-	bad[n++].pad[2] = 1;
+	bad[n++].pad = 1;
+	bad[n++].port = 0;
 	UNIT_EQ_FATAL(n, sizeof(bad) / sizeof(bad[0]));
 	for (unsigned i = 0; i < n; i++)
 		UNIT_EQ(mlx_addr_check(&bad[i]), -EINVAL);
+}
+
+static void
+a_domain_is_of_one_port_of_one_process(void)
+{
+	struct mlx_addr a = good_addr(), b = good_addr();
+
+	b.uid++; /* another queue of it */
+	b.ud_qpn++;
+	UNIT_EQ(mlx_addr_domain(&a), mlx_addr_domain(&b));
+	UNIT_TRUE(mlx_addr_domain(&a) != 0);
+	b.port++;
+	UNIT_TRUE(mlx_addr_domain(&a) != mlx_addr_domain(&b));
+	b = a;
+	b.proc++;
+	UNIT_TRUE(mlx_addr_domain(&a) != mlx_addr_domain(&b));
 }
 
 static void
@@ -157,6 +172,7 @@ a_sealed_datagram_that_makes_no_sense_is_refused(void)
 static CU_TestInfo tests[] = {
 	UNIT_TEST(an_address_fits_what_carries_it),
 	UNIT_TEST(a_good_address_is_taken_and_each_bad_field_is_not),
+	UNIT_TEST(a_domain_is_of_one_port_of_one_process),
 	UNIT_TEST(only_one_network_is_reached),
 	UNIT_TEST(the_key_of_datagrams_is_nobody_elses),
 	UNIT_TEST(a_datagram_comes_as_it_was_sent),

@@ -52,6 +52,7 @@ mlx_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	if (rc != 0)
 		return rc;
 	peer->proc = p->addr.proc;
+	peer->domain = mlx_addr_domain(&p->addr);
 	peer->mtu = RTE_MIN(p->addr.rx_len, mq->addr.rx_len);
 	peer->short_max = MLX_INLINE_MAX - sizeof(uint64_t);
 	peer->caps = peer->q->caps;

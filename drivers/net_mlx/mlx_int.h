@@ -38,6 +38,7 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_QPN_HASH	 1024
 #define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write */
 #define MLX_READS	 16    /* READs and atomics of one peer at once */
+#define MLX_KEY_SET	 (1ull << 32) /* so that no key is 0 */
 
 /* What travels beside a message: opcode << 0, credits << 8, flags << 24. */
 #define MLX_IMM(op, credits, flags) ((uint32_t)(op) | (uint32_t)(credits) << 8 | (uint32_t)(flags) << 24)
@@ -310,6 +311,14 @@ unsigned mlx_tx_poll(struct mlx_queue *mq);
 bool mlx_tx_waits(struct mlx_queue *mq);
 /** All requests of a peer end now. */
 void mlx_tx_drop(struct mlx_peer *p, int err);
+
+/* mlx_region.c */
+int mlx_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
+	struct plx_dev_region *out);
+void mlx_region_dereg(struct plx_dev_region *region);
+
+/** @return enum ibv_access_flags for enum plx_dev_mem_right */
+int mlx_access(uint8_t rights);
 
 /* mlx_rma.c */
 int mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,

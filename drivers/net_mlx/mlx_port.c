@@ -26,6 +26,7 @@
 static struct {
 	pthread_mutex_t lock;
 	LIST_HEAD(, mlx_port) list;
+	uint16_t n_opened; /* ever */
 } ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const struct mlx_hw_ops *const hw_all[] = {
@@ -183,6 +184,7 @@ port_make(const char *name, struct mlx_port **out)
 	for (size_t i = 0; i < sizeof(hw_all) / sizeof(hw_all[0]) && port->hw == NULL; i++)
 		if (hw_all[i]->usable(port->ctx))
 			port->hw = hw_all[i];
+	port->addr.port = ++ports.n_opened != 0 ? ports.n_opened : ++ports.n_opened;
 	pthread_mutex_init(&port->lock, NULL);
 	LIST_INSERT_HEAD(&ports.list, port, link);
 	PLX_LOG(INFO, mlx, "%s port %u", port->ctx->device->name, port->num);

@@ -16,8 +16,6 @@
 #include "mlx_glue.h"
 #include "mlx_int.h"
 
-#define KEY_SET (1ull << 32) /* so that no key is 0 */
-
 struct mlx_mem {
 	LIST_ENTRY(mlx_mem) link; /* of the queue's */
 	struct ibv_mr *mr;
@@ -28,16 +26,12 @@ mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct 
 {
 	struct mlx_queue *mq = mlx_queue(q);
 	struct mlx_mem *m = malloc(sizeof(*m));
-	int access = 0, rc;
+	int rc;
 
 	if (m == NULL)
 		return -ENOMEM;
-	if (rights & PLX_DEV_MEM_READ)
-		access |= IBV_ACCESS_REMOTE_READ;
-	if (rights & PLX_DEV_MEM_WRITE)
-		access |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
 	errno = 0;
-	m->mr = mlx_glue.reg_mr(mq->port->pd, addr, len, access);
+	m->mr = mlx_glue.reg_mr(mq->port->pd, addr, len, mlx_access(rights));
 	if (m->mr == NULL) {
 		rc = errno != 0 ? -errno : -EIO;
 		free(m);
@@ -46,7 +40,7 @@ mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct 
 	}
 	LIST_INSERT_HEAD(&mq->mems, m, link);
 	PLX_STAT_INC(mq->stat.mem_regs);
-	out->key = KEY_SET | m->mr->rkey;
+	out->key = MLX_KEY_SET | m->mr->rkey;
 	out->drv = m;
 	return 0;
 }
@@ -128,7 +122,7 @@ io_local(struct mlx_queue *mq, const struct plx_rma_op *op, struct mlx_io *io, s
 		wr->flags |= MLX_WR_INLINE;
 		return 0;
 	}
-	if (op->len <= mq->tx_bufs.len) {
+	if (op->len <= mq->tx_bufs.len) { /* atomics as well */
 		io->buf = mlx_bufs_get(&mq->tx_bufs);
 		if (io->buf == MLX_NONE)
 			return -EAGAIN;
@@ -151,13 +145,27 @@ io_local(struct mlx_queue *mq, const struct plx_rma_op *op, struct mlx_io *io, s
 	return 0;
 }
 
+static enum mlx_wr_op
+op_of(const struct plx_rma_op *op)
+{
+	switch (op->atomic) {
+	case PLX_DEV_FADD:
+		return MLX_WR_FADD;
+	case PLX_DEV_CSWAP:
+		return MLX_WR_CSWAP;
+	default:
+		return op->put ? MLX_WR_WRITE : MLX_WR_READ;
+	}
+}
+
 int
 mlx_rma(const struct plx_rma_op *op)
 {
 	struct mlx_queue *mq = mlx_queue(op->peer->q);
 	struct mlx_peer *p = mlx_peer(op->peer);
-	struct mlx_hw_wr wr = {.op = op->put ? MLX_WR_WRITE : MLX_WR_READ, .flags = MLX_WR_SIGNAL,
-		.len = op->len, .remote = op->remote, .rkey = (uint32_t)op->key};
+	struct mlx_hw_wr wr = {.op = op_of(op), .flags = MLX_WR_SIGNAL, .len = op->len,
+		.remote = op->remote, .rkey = (uint32_t)op->key,
+		.operand = {op->operand[0], op->operand[1]}};
 	struct mlx_io *io;
 	int rc;
 

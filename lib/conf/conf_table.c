@@ -12,6 +12,7 @@ static const char *const huge_choices[] = {"auto", "no", NULL};
 static const char *const auto_no_choices[] = {"auto", "no", NULL};
 static const char *const idle_choices[] = {"spin", "pause", "yield", "sleep", "auto", NULL};
 static const char *const rma_choices[] = {"auto", "device", "message", NULL};
+static const char *const atomics_choices[] = {"auto", "cpu", "device", NULL};
 static const char *const rndv_choices[] = {"auto", "get", "split", "frag", NULL};
 
 #define ROW_BOOL(id, n, d, rt, h) [id] = {n, PLX_CONF_BOOL, "", d, 0, 1, NULL, rt, h}
@@ -86,6 +87,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Shortest receive that a device is given."),
 	ROW_ENUM(PLX_CONF_RMA_SCHEME, "rma.scheme", "auto", rma_choices, true,
 		"How put, get and atomics go: as directly as can be, by the device, by messages."),
+	ROW_ENUM(PLX_CONF_RMA_ATOMICS, "rma.atomics", "auto", atomics_choices, true,
+		"Who does atomics of 8 bytes: processors, the RDMA device, or the latter if no other is named."),
 	ROW_UINT(PLX_CONF_CCI_MAX_SEND, "cci.max_send", "bytes", "8k", 256, 16376, false,
 		"Longest message of a CCI device."),
 	ROW_UINT(PLX_CONF_CCI_SEND_BUFS, "cci.send_bufs", "messages", "1024", 1, 1u << 20, false,

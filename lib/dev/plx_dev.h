@@ -74,6 +74,7 @@ struct plx_peer {
 	uint8_t caps;	/* enum plx_dev_cap, for this peer: may lose bits */
 	int16_t err;	/* -errno once dead */
 	uint32_t refs;
+	uint32_t domain; /* of its process: keys of this domain reach its memory; 0: none do */
 	LIST_ENTRY(plx_peer) link;
 };
 
@@ -100,14 +101,23 @@ struct plx_rx {
 	uint8_t drv[3];	     /* the driver's */
 };
 
-/** One read or write of a peer's private memory. */
+/** What a device does to a word of 8 bytes, which is aligned. */
+enum plx_dev_atomic {
+	PLX_DEV_NO_ATOMIC,
+	PLX_DEV_FADD,  /* operand[0] is added */
+	PLX_DEV_CSWAP, /* operand[1] replaces operand[0] */
+};
+
+/** One read or write of a peer's private memory, or an atomic. */
 struct plx_rma_op {
 	struct plx_peer *peer;
 	void *local;
 	uint64_t remote; /* address in the peer's process */
 	size_t len;
-	bool put;
+	bool put;	 /* by key: up to mtu bytes are copied before rma returns */
+	uint8_t atomic;	 /* enum plx_dev_atomic, by key: the value before goes to local */
 	uint64_t key;	 /* PLX_DEV_KEYS: of the peer's memory */
+	uint64_t operand[2];
 	/* called by the owner when what was -EINPROGRESS is over, but not while the queue closes */
 	void (*done)(void *arg, int err);
 	void *arg;
@@ -117,12 +127,29 @@ struct plx_rma_op {
 enum plx_dev_mem_right {
 	PLX_DEV_MEM_READ = 1 << 0,
 	PLX_DEV_MEM_WRITE = 1 << 1,
+	PLX_DEV_MEM_ATOMIC = 1 << 2, /* as far as the device can */
 };
 
 /** Memory that a device may reach, on behalf of peers that have its key. */
 struct plx_dev_mem {
 	uint64_t key; /* never 0 */
 	void *drv;    /* the driver's; NULL: not registered */
+};
+
+/** What atomics of a device are worth. */
+enum plx_dev_atomics {
+	PLX_DEV_ATOMICS_NONE,
+	PLX_DEV_ATOMICS_OWN, /* all of the device together, but not with those of processors */
+	PLX_DEV_ATOMICS_ALL,
+};
+
+/** The same for all queues of the process that use the device: a region. */
+struct plx_dev_region {
+	struct plx_dev *dev; /* NULL: not registered */
+	struct plx_dev_mem mem;
+	uint32_t domain;     /* plx_peer.domain of those who may use the key; never 0 */
+	uint8_t atomics;     /* enum plx_dev_atomics */
+	bool alone;	     /* peers come by this device only */
 };
 
 /** What a device can do about tags; set by queue_open. */
@@ -321,6 +348,18 @@ int plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t right
 
 /** Nobody reaches it any more. Accepts memory that is not registered. Thread: owner. */
 void plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem);
+
+/**
+ * Register memory with the device that workers of these settings would be reached by.
+ * @param rights enum plx_dev_mem_right
+ * Errors: -EOPNOTSUPP no device here has keys; -ENOMEM, -EFAULT and others of the system.
+ * Thread: any. Blocks: may.
+ */
+int plx_dev_region_open(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
+	struct plx_dev_region *out);
+
+/** Nobody reaches it any more. Accepts one that is not registered. Thread: any. */
+void plx_dev_region_close(struct plx_dev_region *region);
 
 /**
  * Read or write a peer's memory.

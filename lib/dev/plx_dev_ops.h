@@ -41,6 +41,10 @@ struct plx_dev_ops {
 	int (*mem_reg)(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 		struct plx_dev_mem *out);
 	void (*mem_dereg)(struct plx_queue *q, struct plx_dev_mem *mem);
+	/* Any thread: both or none. Sets mem, domain, atomics. */
+	int (*region_reg)(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
+		struct plx_dev_region *out);
+	void (*region_dereg)(struct plx_dev_region *region);
 	int (*peer_connect)(struct plx_peer *peer); /* before the first send; may set mtu, caps */
 	void (*peer_close)(struct plx_peer *peer);
 

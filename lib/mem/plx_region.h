@@ -27,6 +27,8 @@
 enum plx_region_right {
 	PLX_REGION_READ = 1 << 0,
 	PLX_REGION_WRITE = 1 << 1,
+	PLX_REGION_CPU64 = 1 << 2, /* atomics of 8 bytes by processors: by message, or mapped */
+	PLX_REGION_DEV64 = 1 << 3, /* in keys: by the device, with the key that is there */
 };
 
 /** What names and proves a region; index 0: none. */

@@ -154,7 +154,10 @@ struct plx_req_rma {
 	struct plx_wire_id id;	   /* index 0: none */
 	uint64_t seq;		   /* counts at the worker */
 	uint64_t remote;	   /* address in the target's process */
-	intptr_t delta;		   /* to where it is mapped here, when it is */
+	union {
+		intptr_t delta;	   /* COPY: to where it is mapped here */
+		uint64_t key;	   /* KEY: of the device */
+	};
 	uint64_t token;
 	uint32_t index, gen;	   /* of the region */
 	uint64_t offset;	   /* moved, or asked for, so far */
@@ -165,11 +168,17 @@ struct plx_req_rma {
 	uint32_t epoch;		   /* fences before it */
 	int err;		   /* the first that an answer had */
 	uint16_t n_out;		   /* answers outstanding */
+	uint16_t n_dev;		   /* KEY: what the device has not ended */
+	uint32_t domain;	   /* KEY: plx_rkey.domain */
 	uint8_t kind, how;	   /* enums in plx_rma.h */
 	uint8_t op, size;	   /* of an atomic */
 	bool fetch;
 	bool nbi;		   /* errors are told by the next flush */
 	bool checked;		   /* by message, whatever the device can */
+	bool over;		   /* KEY: ends with err when the device has */
+	bool cpu64;		   /* plx_rkey.cpu64 */
+	uint8_t stage;		   /* KEY: of an atomic, see rma_key.c */
+	uint64_t seen, tried;	   /* KEY: what an atomic found, and expected to find */
 };
 
 /** What a flush waits for. */

@@ -8,13 +8,16 @@
  *	COPY	loads, stores and locked instructions by the initiator: the memory is
  *		mapped here, or is this process's own
  *	DEV	the device reads or writes the peer's private memory (put and get)
+ *	KEY	the same of memory that is registered with it, and atomics of 8 bytes
  *	MSG	messages; the target's turns check and do it, and answer
  *
  * Design notes
  * Memory that is mapped here needs no request and no turn, so the application's
  * thread does the operation at once, also when a reactor gives the turns.
- * Atomics on private memory are always done at the target, with the same locked
- * instructions, so that all atomics on one word agree.
+ * All atomics on one word have to agree. Of 4 bytes they are locked instructions, by the
+ * initiator or at the target, on any memory. Of 8 bytes they are either that or the device's, and
+ * the key says which: its owner has chosen for all. What the device does not have it
+ * does by compare-and-swap, as often as it takes.
  *
  * All that can't be done at once is in flight: it stands in the worker's list and in
  * its ep's list, both in the order issued. A flush remembers the last number issued
@@ -46,7 +49,7 @@
 #define PLX_RMA_COPY_FAR  (4u << 20)  /* copies from here on do not go through the caches */
 
 enum plx_rma_kind { PLX_RMA_PUT, PLX_RMA_GET, PLX_RMA_ATOMIC };
-enum plx_rma_how { PLX_RMA_COPY, PLX_RMA_DEV, PLX_RMA_MSG };
+enum plx_rma_how { PLX_RMA_COPY, PLX_RMA_DEV, PLX_RMA_KEY, PLX_RMA_MSG };
 
 /** On the wire as well. */
 enum plx_rma_atomic {
@@ -76,13 +79,16 @@ struct plx_rkey {
 	uint8_t can;	    /* enum plx_rkey_can */
 	uint8_t now;	    /* of these, what the initiator does by itself */
 	bool mapped;
+	bool cpu64, dev64;  /* who does atomics of 8 bytes; both: it does not matter */
+	uint32_t domain;    /* plx_peer.domain of those who are reached with dev_key */
+	uint64_t dev_key;   /* 0: none */
 	struct plx_region_key key;
 	uint64_t proc; /* of the owner */
 	struct plx_map *map;
 };
 
 struct plx_rma_stat {
-	uint64_t dev, msg, deferred;	      /* operations by how; native ones are not counted */
+	uint64_t dev, key, msg, deferred;     /* operations by how; native ones are not counted */
 	uint64_t puts, gets, atomics;	      /* of peers, done here */
 	uint64_t fetches;		      /* of the puts, those that were fetched */
 	uint64_t refused;		      /* of these: no such region, no right, out of it */
@@ -269,6 +275,12 @@ bool plx_rma_is_direct(const struct plx_rma *r, const struct plx_ep *ep, uint8_t
 
 /** Start a prepared operation; req completes, perhaps before this returns. Thread: owner. */
 void plx_rma_start(struct plx_rma *r, struct plx_req *req);
+
+/**
+ * A put was started: its bytes may be with the device, which tells an error to the next flush.
+ * @return whether they are, and the buffer is of no interest any more. Thread: owner, inline.
+ */
+bool plx_rma_is_taken(struct plx_req *req);
 
 /** @return whether all of one ep up to seq are over. Thread: owner. */
 static inline bool

@@ -19,6 +19,8 @@ can_by_rights(uint32_t rights)
 		can |= PLX_RKEY_GET;
 	if ((rights & PLX_REGION_WRITE) && (rights & PLX_REGION_READ))
 		can |= PLX_RKEY_FETCH32 | PLX_RKEY_FETCH64;
+	if ((rights & (PLX_REGION_CPU64 | PLX_REGION_DEV64)) == 0)
+		can &= ~(PLX_RKEY_POST64 | PLX_RKEY_FETCH64);
 	return can;
 }
 
@@ -58,6 +60,8 @@ rkey_map(struct plx_rkey *k, uint64_t peer_proc, const struct plx_wire_mem *m, b
 	}
 	if (k->mapped)
 		k->now = k->can;
+	if (!k->cpu64)
+		k->now &= ~(PLX_RKEY_POST64 | PLX_RKEY_FETCH64);
 }
 
 int
@@ -79,6 +83,10 @@ plx_rkey_unpack(uint64_t proc, const void *buf, uint8_t can, bool map, struct pl
 	k->can = can & can_by_rights(m.rights);
 	k->key = (struct plx_region_key){m.index, m.gen, m.token};
 	k->proc = m.proc;
+	k->dev_key = m.key;
+	k->domain = m.domain;
+	k->cpu64 = (m.rights & PLX_REGION_CPU64) != 0;
+	k->dev64 = (m.rights & PLX_REGION_DEV64) != 0;
 	if (map)
 		rkey_map(k, proc, &m, mapped != 0);
 	*out = k;

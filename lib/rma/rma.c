@@ -14,6 +14,7 @@
 
 const struct plx_stat_row plx_rma_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_rma_stat, dev),
+	PLX_STAT_ROW(struct plx_rma_stat, key),
 	PLX_STAT_ROW(struct plx_rma_stat, msg),
 	PLX_STAT_ROW(struct plx_rma_stat, deferred),
 	PLX_STAT_ROW(struct plx_rma_stat, puts),
@@ -49,8 +50,20 @@ ep_set_send(struct plx_rma *r, struct plx_ep *ep, struct plx_req *req)
 void
 rma_send_again(struct plx_rma *r, struct plx_req *req)
 {
+	const struct plx_req *first = req->rma.ep->rma.send;
+
 	req->rma.offset = 0;
-	ep_set_send(r, req->rma.ep, req); /* what follows it and is all sent is passed over */
+	/* What follows it and is all sent is passed over. */
+	if (first == NULL || first->rma.seq > req->rma.seq)
+		ep_set_send(r, req->rma.ep, req);
+}
+
+void
+rma_send_stop(struct plx_rma *r, struct plx_req *req)
+{
+	req->rma.offset = req->len;
+	if (req->rma.ep->rma.send == req)
+		ep_set_send(r, req->rma.ep, TAILQ_NEXT(req, rma.link));
 }
 
 void
@@ -79,7 +92,19 @@ rma_end(struct plx_rma *r, struct plx_req *req, int err)
 	plx_req_complete(req, err);
 }
 
-static struct plx_rma *
+void
+rma_end_if_over(struct plx_rma *r, struct plx_req *req)
+{
+	struct plx_req_rma *o = &req->rma;
+
+	if (o->n_out > 0 || o->n_dev > 0 || o->offset < req->len)
+		return;
+	if (o->err == 0 && o->kind == PLX_RMA_GET && o->how == PLX_RMA_MSG && o->got != req->len)
+		o->err = -EIO;
+	rma_end(r, req, o->err);
+}
+
+struct plx_rma *
 rma_of(struct plx_req *req)
 {
 	return req->rma.ep->eps->rma;
@@ -90,7 +115,13 @@ wait_fail(struct plx_wait *w, int err)
 {
 	struct plx_req *req = container_of(w, struct plx_req, rma.wait);
 
-	rma_end(rma_of(req), req, err);
+	/* While the device has the buffer the request stays. */
+	req->rma.over = req->rma.n_dev != 0;
+	req->rma.err = err;
+	if (req->rma.over)
+		rma_send_stop(rma_of(req), req);
+	else
+		rma_end(rma_of(req), req, err);
 }
 
 void
@@ -144,6 +175,13 @@ plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d)
 	return rc == -EOPNOTSUPP ? -EAGAIN : rc;
 }
 
+/* Whether the initiator reaches the word or bytes by itself. */
+static bool
+is_here(const struct plx_rma_do *d)
+{
+	return d->rkey->mapped && (d->kind != PLX_RMA_ATOMIC || d->len != 8 || d->rkey->cpu64);
+}
+
 void
 plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *req)
 {
@@ -156,7 +194,14 @@ plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *r
 	o->wait.conn_id = d->conn_id;
 	o->id.index = 0;
 	o->remote = d->remote;
-	o->delta = d->rkey->delta;
+	o->how = is_here(d) ? PLX_RMA_COPY : PLX_RMA_MSG;
+	if (o->how == PLX_RMA_COPY)
+		o->delta = d->rkey->delta;
+	else
+		o->key = d->kind != PLX_RMA_ATOMIC || (d->len == 8 && d->rkey->dev64)
+			? d->rkey->dev_key : 0;
+	o->domain = d->rkey->domain;
+	o->cpu64 = d->rkey->cpu64;
 	o->token = d->rkey->key.token;
 	o->index = d->rkey->key.index;
 	o->gen = d->rkey->key.gen;
@@ -166,8 +211,10 @@ plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *r
 	o->epoch = r->epoch;
 	o->err = 0;
 	o->n_out = 0;
+	o->n_dev = 0;
+	o->over = false;
+	o->stage = 0;
 	o->kind = d->kind;
-	o->how = d->rkey->mapped ? PLX_RMA_COPY : PLX_RMA_MSG;
 	o->op = d->op;
 	o->size = d->len;
 	o->fetch = d->fetch;
@@ -242,14 +289,14 @@ ep_run(struct plx_rma *r, struct plx_ep *ep)
 	while ((req = ep->rma.send) != NULL) {
 		if (req->rma.epoch != TAILQ_FIRST(&r->all)->rma.epoch)
 			break; /* behind a fence */
-		if (req->rma.how != PLX_RMA_MSG) {
+		if (req->rma.how == PLX_RMA_COPY || req->rma.how == PLX_RMA_DEV) {
 			rc = move_step(r, req);
 			n++;
 			if (rc == -EAGAIN && req->rma.how != PLX_RMA_MSG)
 				break; /* the rest in the next turn */
 			continue;
 		}
-		rc = rma_msg_step(r, req);
+		rc = req->rma.how == PLX_RMA_KEY ? rma_key_step(r, req) : rma_msg_step(r, req);
 		if (rc == -EAGAIN)
 			break;
 		n++;
@@ -259,6 +306,27 @@ ep_run(struct plx_rma *r, struct plx_ep *ep)
 			ep_set_send(r, ep, TAILQ_NEXT(req, rma.link));
 	}
 	return n;
+}
+
+/* How it is done, if it is not done here. @return 0 or why it can't be */
+static int
+choose(struct plx_rma *r, struct plx_req *req)
+{
+	struct plx_req_rma *o = &req->rma;
+
+	if (rma_key_is_good(r, req)) {
+		o->how = PLX_RMA_KEY;
+		PLX_STAT_INC(r->stat.key);
+	} else if (o->kind == PLX_RMA_ATOMIC && o->size == 8 && !o->cpu64) {
+		return -EOPNOTSUPP; /* others do it by the device */
+	} else if (o->kind != PLX_RMA_ATOMIC && !o->checked && req->dt == NULL &&
+		plx_rma_is_direct(r, o->ep, o->kind)) {
+		o->how = PLX_RMA_DEV;
+		PLX_STAT_INC(r->stat.dev);
+	} else {
+		PLX_STAT_INC(r->stat.msg);
+	}
+	return plx_req_id_get(&r->ids, req, &o->id);
 }
 
 void
@@ -271,18 +339,10 @@ plx_rma_start(struct plx_rma *r, struct plx_req *req)
 	o->seq = ++r->seq;
 	TAILQ_INSERT_TAIL(&r->all, req, rma.all);
 	TAILQ_INSERT_TAIL(&ep->rma.ops, req, rma.link);
-	if (rc == 0 && o->how == PLX_RMA_MSG) {
-		if (o->kind != PLX_RMA_ATOMIC && !o->checked && req->dt == NULL &&
-			plx_rma_is_direct(r, ep, o->kind)) {
-			o->how = PLX_RMA_DEV;
-			PLX_STAT_INC(r->stat.dev);
-		} else {
-			PLX_STAT_INC(r->stat.msg);
-		}
-		rc = plx_req_id_get(&r->ids, req, &o->id);
-	} else if (rc == 0) {
+	if (rc == 0 && o->how == PLX_RMA_MSG)
+		rc = choose(r, req);
+	else if (rc == 0)
 		PLX_STAT_INC(r->stat.deferred);
-	}
 	if (rc != 0) {
 		rma_end(r, req, rc);
 		return;
@@ -292,6 +352,18 @@ plx_rma_start(struct plx_rma *r, struct plx_req *req)
 		ep_set_send(r, ep, req);
 		ep_run(r, ep);
 	}
+}
+
+bool
+plx_rma_is_taken(struct plx_req *req)
+{
+	struct plx_req_rma *o = &req->rma;
+
+	if (o->how != PLX_RMA_KEY || o->kind != PLX_RMA_PUT || o->offset != req->len ||
+		req->len > o->ep->peer->mtu || plx_req_is_done(req))
+		return false;
+	o->nbi = true;
+	return true;
 }
 
 unsigned

@@ -13,8 +13,24 @@
 /** The operation is over: out of all lists, completed. */
 void rma_end(struct plx_rma *r, struct plx_req *req, int err);
 
-/** All of a message operation is to be sent again. */
+/** It ends if nothing of it is left to send or under way. */
+void rma_end_if_over(struct plx_rma *r, struct plx_req *req);
+
+/** All of an operation is to be sent again. */
 void rma_send_again(struct plx_rma *r, struct plx_req *req);
+
+/** Nothing more of it is sent; what is under way is not touched. */
+void rma_send_stop(struct plx_rma *r, struct plx_req *req);
+
+struct plx_rma *rma_of(struct plx_req *req);
+
+/* rma_key.c */
+
+/** @return whether the device does this with the key of the memory. */
+bool rma_key_is_good(const struct plx_rma *r, const struct plx_req *req);
+
+/** Give the device as much as goes. @return 0 all is there; -EAGAIN not yet; or an error. */
+int rma_key_step(struct plx_rma *r, struct plx_req *req);
 
 /* rma_soft.c */
 void rma_soft_open(struct plx_rma *r, uint32_t n_replies);

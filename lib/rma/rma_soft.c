@@ -165,11 +165,7 @@ op_answered(struct plx_rma *r, struct plx_req *req, int err)
 		o->err = err < 0 && err > -4096 ? err : -EIO;
 	if (o->err != 0)
 		o->offset = req->len; /* nothing more is sent */
-	if (o->n_out > 0 || o->offset < req->len)
-		return;
-	if (o->err == 0 && o->kind == PLX_RMA_GET && o->got != req->len)
-		o->err = -EIO;
-	rma_end(r, req, o->err);
+	rma_end_if_over(r, req);
 }
 
 void
@@ -397,12 +393,14 @@ plx_rma_on_get(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_get *
 static int
 atomic_at_target(const struct plx_rma *r, const struct plx_wire_atomic *h, const uint64_t *operand, uint64_t *old)
 {
+	uint8_t rights;
 	int rc;
 
 	if ((h->size != 4 && h->size != 8) || h->op >= PLX_RMA_ATOMIC_N || h->at.addr % h->size != 0)
 		return -EINVAL;
-	rc = region_hold(r, &h->at, h->size, h->fetch ? PLX_REGION_READ | PLX_REGION_WRITE
-						   : PLX_REGION_WRITE);
+	rights = PLX_REGION_WRITE | (h->fetch ? PLX_REGION_READ : 0) |
+		(h->size == 8 ? PLX_REGION_CPU64 : 0);
+	rc = region_hold(r, &h->at, h->size, rights);
 	if (rc != 0)
 		return rc;
 	*old = plx_rma_atomic_do((void *)(uintptr_t)h->at.addr, h->op, h->size, operand[0],

@@ -6,7 +6,10 @@
  * Design notes
  * Allocated memory is a segment that peers of this machine map; what they do to it
  * by put, get and atomics are loads and stores. The application's own memory stays
- * where it is, and peers go through the device or ask by messages.
+ * where it is, and peers go through the device or ask by messages. Both are registered with
+ * the device if it is one that needs keys.
+ * Atomics of a device and of processors may pass each other by. So who does those of 8 bytes is
+ * decided here, once for all who will have a key: the device if all peers come by it.
  * A region of length 0 stands in no table: its key unpacks and reaches nothing.
  */
 #include <errno.h>
@@ -20,6 +23,8 @@
 
 #define PAGE	 4096u
 #define HUGE_MIN (1u << 20) /* shorter memory is not worth a huge page */
+#define ATOMICS	 (PLX_REGION_CPU64 | PLX_REGION_DEV64)
+#define RIGHTS	 (PLX_REGION_READ | PLX_REGION_WRITE | ATOMICS)
 
 static ucs_status_t
 mem_allocate(ucp_context_h context, ucp_mem_h m, void *address, unsigned flags)
@@ -44,10 +49,11 @@ mem_allocate(ucp_context_h context, ucp_mem_h m, void *address, unsigned flags)
 static uint8_t
 rights_of(const ucp_mem_map_params_t *p)
 {
-	uint8_t rights = 0;
+	uint8_t rights;
 
 	if ((p->field_mask & UCP_MEM_MAP_PARAM_FIELD_PROT) == 0)
-		return PLX_REGION_READ | PLX_REGION_WRITE;
+		return RIGHTS;
+	rights = ATOMICS;
 	if (p->prot & UCP_MEM_MAP_PROT_REMOTE_READ)
 		rights |= PLX_REGION_READ;
 	if (p->prot & UCP_MEM_MAP_PROT_REMOTE_WRITE)
@@ -72,7 +78,7 @@ mem_import(ucp_mem_h m, const void *blob)
 		return rc == -EHOSTUNREACH || rc == -ESRCH ? UCS_ERR_UNREACHABLE : ucp_status(rc);
 	m->address = m->seg.base;
 	m->length = m->seg.len;
-	m->rights = wire.rights & (PLX_REGION_READ | PLX_REGION_WRITE);
+	m->rights = wire.rights & RIGHTS;
 	return UCS_OK;
 }
 
@@ -97,6 +103,39 @@ check(const ucp_mem_map_params_t *p, unsigned flags, const void *address)
 	return UCS_OK;
 }
 
+/* Who does atomics, of those who may. @return one or both of ATOMICS, or 0 */
+static uint8_t
+atomics_of(ucp_context_h context, const ucp_mem_h m)
+{
+	uint64_t who = plx_conf_u64(&context->conf, PLX_CONF_RMA_ATOMICS);
+	const struct plx_dev_region *d = &m->dev;
+	uint8_t may = m->rights & ATOMICS;
+
+	if (d->dev == NULL || d->atomics == PLX_DEV_ATOMICS_NONE || who == PLX_ATOMICS_CPU ||
+		(may & PLX_REGION_DEV64) == 0)
+		return may & PLX_REGION_CPU64;
+	if (d->atomics == PLX_DEV_ATOMICS_ALL)
+		return may;
+	if (who == PLX_ATOMICS_DEVICE || d->alone || (may & PLX_REGION_CPU64) == 0)
+		return PLX_REGION_DEV64;
+	return PLX_REGION_CPU64;
+}
+
+/* With the device, if it takes it: if not all goes by messages. */
+static void
+mem_register(ucp_context_h context, ucp_mem_h m)
+{
+	uint8_t rights = 0;
+
+	if (m->rights & PLX_REGION_READ)
+		rights |= PLX_DEV_MEM_READ;
+	if (m->rights & PLX_REGION_WRITE)
+		rights |= PLX_DEV_MEM_WRITE | PLX_DEV_MEM_ATOMIC;
+	if (rights != 0 && plx_conf_u64(&context->conf, PLX_CONF_RMA_SCHEME) != PLX_RMA_MESSAGE)
+		(void)plx_dev_region_open(&context->conf, m->address, m->length, rights, &m->dev);
+	m->rights = rights == 0 ? 0 : (m->rights & ~ATOMICS) | atomics_of(context, m);
+}
+
 static ucs_status_t
 mem_fill(ucp_context_h context, ucp_mem_h m, const ucp_mem_map_params_t *p, unsigned flags,
 	void *address)
@@ -117,9 +156,12 @@ mem_fill(ucp_context_h context, ucp_mem_h m, const ucp_mem_map_params_t *p, unsi
 		return status;
 	if (flags & UCP_MEM_MAP_LOCK) /* as far as the limits of the process go */
 		(void)mlock(m->address, m->length);
+	mem_register(context, m);
 	rc = plx_region_add((uintptr_t)m->address, m->length, m->rights, &m->key);
-	if (rc != 0)
+	if (rc != 0) {
+		plx_dev_region_close(&m->dev);
 		plx_seg_destroy(&m->seg);
+	}
 	return ucp_status(rc);
 }
 
@@ -151,6 +193,7 @@ ucp_mem_unmap(ucp_context_h context, ucp_mem_h memh)
 	(void)context;
 	if (memh == NULL)
 		return UCS_OK;
+	plx_dev_region_close(&memh->dev);
 	plx_region_remove(&memh->key);
 	plx_seg_destroy(&memh->seg);
 	free(memh);

@@ -8,6 +8,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include "plx_dev.h"
 #include "plx_region.h"
 #include "plx_rma.h"
 #include "plx_wire.h"
@@ -18,6 +19,7 @@ struct ucp_mem {
 	uint8_t rights;		   /* enum plx_region_right */
 	struct plx_region_key key; /* index 0: of length 0, in no table */
 	struct plx_seg seg;	   /* base NULL: the memory is the application's */
+	struct plx_dev_region dev; /* dev.dev NULL: registered with none */
 };
 
 /* A ucp_rkey_h is the core's key. */

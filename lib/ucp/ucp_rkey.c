@@ -15,7 +15,7 @@ pack(ucp_mem_h m, uint8_t kind, void **buffer_p, size_t *size_p)
 {
 	struct plx_wire_mem wire = {.kind = kind, .rights = m->rights, .index = m->key.index,
 		.gen = m->key.gen, .token = m->key.token, .base = (uintptr_t)m->address,
-		.len = m->length};
+		.len = m->length, .key = m->dev.mem.key, .domain = m->dev.domain};
 	struct plx_seg_name name;
 	struct plx_proc self;
 	void *buf;

@@ -100,7 +100,7 @@ do_now(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, const struct uc
 	rc = plx_rkey_check(d->rkey, what, d->remote, d->len);
 	if (rc != 0)
 		return rc;
-	if (d->rkey->mapped && plx_rma_unfenced(&w->core->rma)) {
+	if ((d->rkey->now & what) != 0 && plx_rma_unfenced(&w->core->rma)) {
 		plx_worker_busy(w->core);
 		do_direct(d, buf);
 		return 0;
@@ -108,13 +108,23 @@ do_now(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, const struct uc
 	return buf->dt == NULL ? plx_worker_rma_now(w->core, d) : -EAGAIN;
 }
 
+/* Whether the caller has to do with the request, however soon it is over. */
+static inline bool
+wants_request(const struct ucp_post *p)
+{
+	return (p->mask & (UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_REQUEST |
+		UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) != 0;
+}
+
 /* An operation that passed its checks. Called with the lock held. */
 static ucs_status_ptr_t
 start(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, struct ucp_buf *buf,
 	const struct ucp_post *p)
 {
-	struct plx_req *req;
 	int rc = d->len == 0 ? 0 : do_now(w, d, what, buf);
+	ucs_status_ptr_t ret;
+	struct plx_req *req;
+	bool taken;
 
 	if (rc != -EAGAIN) {
 		if (buf->dt != NULL)
@@ -127,7 +137,13 @@ start(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, struct ucp_buf *
 	if (req == NULL)
 		return error(UCS_ERR_NO_MEMORY);
 	plx_worker_rma(w->core, d, req);
-	return ucp_req_posted_simple(req, p);
+	taken = d->kind == PLX_RMA_PUT && !wants_request(p) && plx_worker_rma_is_taken(w->core, req);
+	ret = ucp_req_posted_simple(req, p);
+	if (taken) {
+		ucp_request_free(ret);
+		ret = NULL;
+	}
+	return ret;
 }
 
 static ucs_status_ptr_t
@@ -314,8 +330,7 @@ load(const void *p, size_t size)
 static inline bool
 is_posted(const struct plx_rma_do *d, const struct ucp_post *p)
 {
-	return !d->fetch && (p->mask & (UCP_OP_ATTR_FLAG_NO_IMM_CMPL |
-		UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) == 0;
+	return !d->fetch && !wants_request(p);
 }
 
 /* With all checks. */

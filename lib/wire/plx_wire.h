@@ -414,6 +414,9 @@ struct plx_wire_mem {
 	uint64_t base; /* in the owner's process */
 	uint64_t len;
 	uint64_t proc; /* plx_proc_id() of the owner */
+	uint64_t key;  /* of the device that it is registered with; 0: none */
+	uint32_t domain; /* plx_peer.domain of those who are reached with key; 0: no key */
+	uint32_t pad;
 	uint64_t host;
 	uint64_t start;
 	uint32_t pid;
@@ -421,10 +424,11 @@ struct plx_wire_mem {
 	uint64_t ino;
 	uint64_t seg_len;
 };
-_Static_assert(offsetof(struct plx_wire_mem, host) == 56, "wire");
-_Static_assert(sizeof(struct plx_wire_mem) == 96, "wire");
+_Static_assert(offsetof(struct plx_wire_mem, key) == 56, "wire");
+_Static_assert(offsetof(struct plx_wire_mem, host) == 72, "wire");
+_Static_assert(sizeof(struct plx_wire_mem) == 112, "wire");
 
-#define PLX_WIRE_MEM_MAX  96
+#define PLX_WIRE_MEM_MAX  112
 #define PLX_WIRE_MEM_HEAD 8 /* bytes that hold the length */
 
 /**

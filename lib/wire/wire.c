@@ -204,7 +204,7 @@ plx_wire_addr_unpack(const void *buf, struct plx_wire_addr *a)
 }
 
 #define MEM_MAGIC   0x4d584c50u /* "PLXM" */
-#define MEM_VERSION 1
+#define MEM_VERSION 2
 #define MEM_SHORT   offsetof(struct plx_wire_mem, host)
 
 /* Of a copy whose crc field is cleared. */
@@ -246,7 +246,7 @@ plx_wire_mem_unpack(const void *buf, struct plx_wire_mem *m, bool *mapped)
 	memcpy(m, buf, bytes);
 	if (m->magic != MEM_MAGIC || m->version != MEM_VERSION || m->crc != mem_crc(*m))
 		return -EINVAL;
-	if (m->len > UINT64_MAX - m->base)
+	if (m->len > UINT64_MAX - m->base || (m->key != 0) != (m->domain != 0) || m->pad != 0)
 		return -EINVAL;
 	*mapped = bytes == sizeof(*m);
 	return *mapped && m->seg_len < m->len ? -EINVAL : 0;

@@ -270,6 +270,12 @@ int plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d);
 void plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req *req);
 
 /**
+ * After it, of a put that nobody asks about: as plx_rma_is_taken().
+ * Thread: application's side, before anything else is done with the worker.
+ */
+bool plx_worker_rma_is_taken(struct plx_worker *w, struct plx_req *req);
+
+/**
  * The application works with its peers without turns that find something, by loads and
  * stores: that is not idleness, and no time to yield. Thread: application's side.
  */

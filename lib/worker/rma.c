@@ -41,6 +41,12 @@ plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req 
 		rma_run(req);
 }
 
+bool
+plx_worker_rma_is_taken(struct plx_worker *w, struct plx_req *req)
+{
+	return !w->dedicated && !req->rma.ep->stub && plx_rma_is_taken(req);
+}
+
 union rx_hdr {
 	struct plx_wire_put put;
 	struct plx_wire_put_at put_at;

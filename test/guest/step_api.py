@@ -9,6 +9,8 @@ import run_util as u
 
 # Parts of the names of tests that go through every kind of message; "am_" is in "stream_".
 FEW = ["every_size", "am_"]
+# And through all that the device does with memory, which is all at hand here.
+BY_DEVICE = ["put_and_get_move", "every_atomic", "two_workers_add"]
 
 
 def cunit(report, name, argv, timeout, env=None):
@@ -28,8 +30,8 @@ def contract(report, build):
     cunit(report, "contract", [exe, "net_mlx"], 60)
 
 
-def ucp(report, build, parts):
-    env = {**net.OURS_ENV, "PLX_NET_MLX_DEVICE": net.DEVICES[0], **net.QUICK}
+def ucp(report, build, parts, **more):
+    env = {**net.OURS_ENV, "PLX_NET_MLX_DEVICE": net.DEVICES[0], **net.QUICK, **more}
     for part in parts:
         cunit(report, f"ucp_api {part}", [os.path.join(build, "test", "ucp_api_test"), *filter(None, [part])],
               500, env)
@@ -38,6 +40,7 @@ def ucp(report, build, parts):
 def api(report, build):
     """some of the UCP tests, over rxe"""
     ucp(report, build, FEW)
+    ucp(report, build, BY_DEVICE, PLX_RMA_SCHEME="device")
 
 
 def api_all(report, build):

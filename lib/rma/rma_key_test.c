@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rma_key_test.c - put, get and atomics by a device with keys, and when they go by message
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "plx_proc.h"
+#include "plx_unit.h"
+#include "plx_unit_worker.h"
+
+#define LEN    (3u << 20)
+#define TARGET 1
+#define OWN64  (PLX_REGION_READ | PLX_REGION_WRITE | PLX_REGION_DEV64)
+
+static struct unit_workers u;
+static struct plx_dev_region dev;
+static struct plx_region_key region;
+static struct plx_rkey *rkey;
+static uint8_t there[LEN], here[LEN + 1];
+
+/* The packed key of what the target has registered. */
+static struct plx_wire_mem
+wire_of(uint8_t rights)
+{
+	struct plx_proc self;
+
+	plx_proc_self(&self);
+	return (struct plx_wire_mem){.kind = PLX_WIRE_MEM_RKEY, .rights = rights,
+		.index = region.index, .gen = region.gen, .token = region.token,
+		.base = (uintptr_t)there, .len = LEN, .proc = plx_proc_id(&self),
+		.key = dev.mem.key, .domain = dev.domain};
+}
+
+static void
+begin_with(uint8_t rights, const char *scheme)
+{
+	uint8_t blob[PLX_WIRE_MEM_MAX];
+	struct plx_wire_mem wire;
+
+	fake_reset(7);
+	fake.caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_KEYS;
+	unit_workers_conf(&u);
+	unit_workers_set(&u, "rma.scheme", scheme);
+	unit_workers_open(&u, UNIT_WORKERS);
+	memset(there, 0, LEN);
+	UNIT_EQ_FATAL(plx_dev_region_open(&u.conf, there, LEN,
+		PLX_DEV_MEM_READ | PLX_DEV_MEM_WRITE | PLX_DEV_MEM_ATOMIC, &dev), 0);
+	UNIT_TRUE(dev.alone);
+	UNIT_EQ_FATAL(plx_region_add((uintptr_t)there, LEN, rights, &region), 0);
+	wire = wire_of(rights);
+	plx_wire_mem_pack(&wire, false, blob);
+	UNIT_EQ_FATAL(plx_rkey_unpack(wire.proc, blob, UINT8_MAX, false, &rkey), 0);
+}
+
+static void
+begin(void)
+{
+	begin_with(OWN64, "auto");
+}
+
+static void
+end(void)
+{
+	plx_rkey_destroy(rkey);
+	plx_dev_region_close(&dev);
+	plx_region_remove(&region);
+	UNIT_EQ(fake_regs(), 0);
+	UNIT_EQ(fake_keys_out(), 0);
+	unit_workers_close(&u);
+}
+
+static struct plx_req *
+start(unsigned from, struct plx_rma_do d)
+{
+	struct plx_req *req = plx_req_get(&u.w[from]->reqs);
+
+	UNIT_TRUE_FATAL(req != NULL);
+	req->dt = NULL;
+	d.ep = u.to[from][TARGET].ep;
+	d.conn_id = u.to[from][TARGET].conn_id;
+	d.rkey = rkey;
+	plx_worker_rma(u.w[from], &d, req);
+	return req;
+}
+
+static struct plx_req *
+move(uint8_t kind, void *buf, uint64_t len, uint64_t offset)
+{
+	return start(0, (struct plx_rma_do){.kind = kind, .buf = buf, .len = len,
+		.remote = (uintptr_t)there + offset});
+}
+
+static struct plx_req *
+atomic(unsigned from, uint8_t op, uint64_t a, uint64_t b, uint64_t *old)
+{
+	return start(from, (struct plx_rma_do){.kind = PLX_RMA_ATOMIC, .op = op, .buf = old,
+		.len = 8, .remote = (uintptr_t)there, .operand = {a, b}, .fetch = old != NULL});
+}
+
+static struct plx_req *
+flush(enum plx_flush_kind kind)
+{
+	struct plx_req *req = plx_req_get(&u.w[0]->reqs);
+
+	UNIT_TRUE_FATAL(req != NULL);
+	plx_worker_flush(u.w[0], kind, kind == PLX_FLUSH_EP ? &u.to[0][TARGET] : NULL, req);
+	return req;
+}
+
+static const struct plx_rma_stat *
+stat_of(unsigned i)
+{
+	return &u.w[i]->rma.stat;
+}
+
+static void
+every_length_is_put_and_got_without_the_target(void)
+{
+	const uint64_t lens[] = {1, 8, 129, fake.mtu, fake.mtu + 1, 1 << 20, (1 << 20) + 1, LEN};
+	unsigned n = sizeof(lens) / sizeof(lens[0]);
+
+	begin();
+	fake.delay_max = 3;
+	fake.again_percent = 30;
+	for (unsigned i = 0; i < n; i++) {
+		unit_fill(here, lens[i], i);
+		UNIT_END(&u, move(PLX_RMA_PUT, here, lens[i], LEN - lens[i]), 0);
+		UNIT_TRUE(unit_is_filled(there + LEN - lens[i], lens[i], i));
+		memset(here, 0xcc, sizeof(here));
+		UNIT_END(&u, move(PLX_RMA_GET, here, lens[i], LEN - lens[i]), 0);
+		UNIT_TRUE(unit_is_filled(here, lens[i], i));
+		UNIT_EQ(here[lens[i]], 0xcc);
+	}
+	UNIT_EQ(stat_of(0)->key, 2 * n);
+	UNIT_EQ(stat_of(0)->msg + stat_of(0)->dev, 0);
+	UNIT_EQ(stat_of(TARGET)->puts + stat_of(TARGET)->gets, 0);
+	end();
+}
+
+static void
+a_short_put_is_taken_and_a_flush_waits_for_it(void)
+{
+	struct plx_req *put, *all;
+
+	for (unsigned k = 0; k < 2; k++) {
+		begin();
+		fake.delay_max = 30;
+		memset(here, 1, LEN);
+		put = move(PLX_RMA_PUT, here, fake.mtu, 0);
+		UNIT_TRUE(plx_worker_rma_is_taken(u.w[0], put));
+		memset(here, 2, LEN); /* the caller's again */
+		all = flush(k == 0 ? PLX_FLUSH_EP : PLX_FLUSH_WORKER);
+		for (unsigned i = 0; i < 100 && !plx_req_is_done(put); i++) {
+			UNIT_EQ(plx_req_is_done(all), false);
+			unit_turns(&u, 1);
+		}
+		UNIT_EQ(there[0], 1);
+		UNIT_EQ(there[fake.mtu - 1], 1);
+		UNIT_END(&u, put, 0);
+		UNIT_END(&u, all, 0);
+		put = move(PLX_RMA_PUT, here, fake.mtu + 1, 0);
+		UNIT_EQ(plx_worker_rma_is_taken(u.w[0], put), false);
+		UNIT_END(&u, put, 0);
+		end();
+	}
+}
+
+static void
+an_error_of_a_taken_put_is_told_by_one_flush(void)
+{
+	struct plx_req *put;
+
+	begin();
+	fake.delay_max = 30;
+	put = move(PLX_RMA_PUT, here, 8, 0);
+	UNIT_TRUE(plx_worker_rma_is_taken(u.w[0], put));
+	plx_worker_ep_cancel(u.w[0], &u.to[0][TARGET]);
+	UNIT_EQ(plx_req_is_done(put), false); /* the device has it yet */
+	UNIT_END(&u, put, -ECANCELED);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), -ECANCELED);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_WORKER), -ECANCELED);
+	end();
+}
+
+static void
+what_is_behind_a_fence_waits_for_the_device(void)
+{
+	struct plx_req *first, *second;
+	uint64_t got = 0;
+
+	begin();
+	fake.delay_max = 30;
+	memset(here, 3, 8);
+	first = move(PLX_RMA_PUT, here, 8, 0);
+	plx_rma_fence(&u.w[0]->rma);
+	second = move(PLX_RMA_GET, &got, 8, 0);
+	for (unsigned i = 0; i < 100 && !plx_req_is_done(first); i++) {
+		UNIT_EQ(fake_keys_out(), 1);
+		unit_turns(&u, 1);
+	}
+	UNIT_END(&u, first, 0);
+	UNIT_END(&u, second, 0);
+	UNIT_EQ(got, 0x0303030303030303);
+	end();
+}
+
+static void
+atomics_do_what_they_say_and_return_what_was(void)
+{
+	static const struct {
+		uint8_t op;
+		uint64_t a, b, was, is;
+	} rows[] = {
+		{PLX_RMA_ADD, 5, 0, 10, 15}, {PLX_RMA_AND, 6, 0, 15, 6}, {PLX_RMA_OR, 9, 0, 6, 15},
+		{PLX_RMA_XOR, 3, 0, 15, 12}, {PLX_RMA_SWAP, 99, 0, 12, 99},
+		{PLX_RMA_CSWAP, 98, 1, 99, 99}, {PLX_RMA_CSWAP, 99, 1, 99, 1},
+	};
+	uint64_t old, ten = 10;
+
+	begin();
+	memcpy(there, &ten, 8);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		UNIT_END(&u, atomic(0, rows[i].op, rows[i].a, rows[i].b, &old), 0);
+		UNIT_EQ(old, rows[i].was);
+		UNIT_SAME(there, &rows[i].is, 8);
+	}
+	UNIT_END(&u, atomic(0, PLX_RMA_OR, 6, 0, NULL), 0); /* nothing comes back */
+	UNIT_EQ(there[0], 7);
+	UNIT_EQ(stat_of(TARGET)->atomics, 0);
+	end();
+}
+
+/* Each turns one bit, at the same time: whoever is overtaken has to look again. */
+static void
+no_atomic_is_lost_among_many(void)
+{
+	enum { N = 64 };
+	struct plx_req *reqs[N];
+	uint64_t old[N], seen = 0;
+	unsigned n_swaps;
+
+	begin();
+	fake.delay_max = 3;
+	fake.again_percent = 20;
+	for (unsigned i = 0; i < N; i++)
+		reqs[i] = atomic(i % 2 * 2, i % 3 ? PLX_RMA_XOR : PLX_RMA_ADD, 1ull << i, 0, &old[i]);
+	for (unsigned i = 0; i < N; i++) {
+		UNIT_TRUE_FATAL(unit_finish(&u, reqs[i]));
+		UNIT_EQ((old[i] >> i) & 1, 0);
+		UNIT_EQ(reqs[i]->status, 0);
+		plx_req_put(reqs[i]);
+	}
+	memcpy(&seen, there, 8);
+	UNIT_EQ(seen, UINT64_MAX);
+	n_swaps = unit_queue(&u, 0)->stat.rma_ops + unit_queue(&u, 2)->stat.rma_ops;
+	UNIT_TRUE(n_swaps > N + 2 * (N - N / 3)); /* some were overtaken, or this test proves little */
+	end();
+}
+
+static void
+who_does_atomics_is_for_the_key_to_say(void)
+{
+	const uint8_t cpu64 = PLX_REGION_READ | PLX_REGION_WRITE | PLX_REGION_CPU64;
+	uint64_t old = 9;
+
+	/* By the device, whatever this side would rather do. */
+	begin_with(OWN64, "message");
+	UNIT_END(&u, atomic(0, PLX_RMA_ADD, 1, 0, &old), 0);
+	UNIT_EQ(stat_of(0)->key, 1);
+	/* What cannot be the device's is refused, here and there. */
+	rkey->domain++;
+	UNIT_END(&u, atomic(0, PLX_RMA_ADD, 1, 0, &old), -EOPNOTSUPP);
+	rkey->cpu64 = true;
+	UNIT_END(&u, atomic(0, PLX_RMA_ADD, 1, 0, &old), -EACCES);
+	UNIT_EQ(stat_of(TARGET)->refused, 1);
+	UNIT_EQ(there[0], 1);
+	end();
+	/* By processors; words of 4 bytes are always theirs. */
+	begin_with(cpu64, "auto");
+	UNIT_END(&u, atomic(0, PLX_RMA_ADD, 1, 0, &old), 0);
+	UNIT_EQ(stat_of(TARGET)->atomics, 1);
+	end();
+	begin();
+	UNIT_END(&u, start(0, (struct plx_rma_do){.kind = PLX_RMA_ATOMIC, .op = PLX_RMA_ADD,
+		.buf = &old, .len = 4, .remote = (uintptr_t)there, .operand = {1}, .fetch = true}), 0);
+	UNIT_EQ(stat_of(TARGET)->atomics, 1);
+	UNIT_EQ(stat_of(0)->key, 0);
+	end();
+}
+
+static void
+who_has_another_device_or_none_asks_by_message(void)
+{
+	for (unsigned k = 0; k < 3; k++) {
+		begin_with(OWN64, k == 0 ? "message" : "auto");
+		if (k == 1)
+			rkey->domain++;
+		if (k == 2)
+			rkey->dev_key = 0;
+		unit_fill(here, LEN, 3);
+		UNIT_END(&u, move(PLX_RMA_PUT, here, LEN, 0), 0);
+		UNIT_TRUE(unit_is_filled(there, LEN, 3));
+		UNIT_EQ(stat_of(0)->msg, 1);
+		UNIT_EQ(stat_of(0)->key, 0);
+		end();
+	}
+}
+
+/* Our side can't be registered: seen before anything has moved, or after a part. */
+static void
+what_the_device_refuses_goes_on_by_message(void)
+{
+	for (unsigned kind = PLX_RMA_PUT; kind <= PLX_RMA_GET; kind++) {
+		for (unsigned percent = 30; percent <= 100; percent += 70) {
+			begin();
+			fake.delay_max = 10;
+			fake.refuse_percent = percent;
+			unit_fill(here, LEN, 4);
+			if (kind == PLX_RMA_GET) {
+				memcpy(there, here, LEN);
+				memset(here, 0, LEN);
+			}
+			for (unsigned i = 0; i < 10; i++)
+				UNIT_END(&u, move(kind, here, LEN, 0), 0);
+			UNIT_TRUE(unit_is_filled(kind == PLX_RMA_GET ? here : there, LEN, 4));
+			UNIT_TRUE(stat_of(0)->msg >= 4);
+			end();
+		}
+	}
+}
+
+/* A device that fails while something is under way: the rest ends it. */
+static void
+an_error_of_the_device_ends_the_operation_once(void)
+{
+	struct plx_req *req;
+
+	begin();
+	fake.delay_max = 10;
+	fake.again_percent = 60;
+	req = move(PLX_RMA_PUT, here, LEN, 0);
+	for (unsigned i = 0; i < 100 && fake_keys_out() == 0; i++)
+		unit_turns(&u, 1);
+	fake.put_err = -EIO;
+	UNIT_END(&u, req, -EIO);
+	UNIT_EQ(fake_keys_out(), 0);
+	fake.put_err = 0;
+	UNIT_END(&u, move(PLX_RMA_PUT, here, LEN, 0), 0);
+	end();
+}
+
+static void
+a_dead_target_ends_what_is_under_way(void)
+{
+	struct plx_req *req;
+
+	begin();
+	fake.delay_max = 30;
+	req = move(PLX_RMA_PUT, here, LEN, 0);
+	unit_turns(&u, 1);
+	unit_kill(&u, TARGET);
+	u.w[TARGET] = NULL;
+	unit_check_peers(u.w[0]);
+	UNIT_TRUE_FATAL(unit_finish(&u, req));
+	UNIT_EQ(req->status, -ECONNRESET);
+	plx_req_put(req);
+	end();
+}
+
+static void
+a_packed_key_has_a_domain_or_neither(void)
+{
+	struct plx_wire_mem wire, out;
+	uint8_t blob[PLX_WIRE_MEM_MAX];
+	bool mapped;
+
+	for (unsigned k = 0; k < 4; k++) {
+		wire = (struct plx_wire_mem){.len = 8, .key = k & 1, .domain = k & 2};
+		plx_wire_mem_pack(&wire, false, blob);
+		UNIT_EQ(plx_wire_mem_unpack(blob, &out, &mapped), k == 0 || k == 3 ? 0 : -EINVAL);
+	}
+	wire.pad = 1;
+	plx_wire_mem_pack(&wire, false, blob);
+	UNIT_EQ(plx_wire_mem_unpack(blob, &out, &mapped), -EINVAL);
+}
+
+static CU_TestInfo tests[] = {
+	UNIT_TEST(every_length_is_put_and_got_without_the_target),
+	UNIT_TEST(a_short_put_is_taken_and_a_flush_waits_for_it),
+	UNIT_TEST(an_error_of_a_taken_put_is_told_by_one_flush),
+	UNIT_TEST(what_is_behind_a_fence_waits_for_the_device),
+	UNIT_TEST(atomics_do_what_they_say_and_return_what_was),
+	UNIT_TEST(no_atomic_is_lost_among_many),
+	UNIT_TEST(who_does_atomics_is_for_the_key_to_say),
+	UNIT_TEST(who_has_another_device_or_none_asks_by_message),
+	UNIT_TEST(what_the_device_refuses_goes_on_by_message),
+	UNIT_TEST(an_error_of_the_device_ends_the_operation_once),
+	UNIT_TEST(a_dead_target_ends_what_is_under_way),
+	UNIT_TEST(a_packed_key_has_a_domain_or_neither),
+	CU_TEST_INFO_NULL,
+};
+
+int
+main(void)
+{
+	CU_SuiteInfo suites[] = {{"rma_key", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
+
+	if (unit_start() != 0)
+		return 77;
+	return unit_run(suites);
+}
