@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plx_init.h"
 #include "plx_log.h"
 #include "plx_unit.h"
 #include "plx_unit_mlx.h"
@@ -1680,7 +1681,7 @@ queues_are_driven_by_verbs_when_told_so(void)
 	queue_close(q);
 	UNIT_EQ_FATAL(plx_conf_set(&conf, "net_mlx.direct", "no", PLX_CONF_FROM_API, NULL), 0);
 	q = queue_new();
-	UNIT_TRUE(mlx_queue(q)->hw->ops == &mlx_hw_verbs_ops);
+	UNIT_TRUE(strcmp(mlx_queue(q)->hw->ops->name, "verbs") == 0);
 	queue_close(q);
 }
 
@@ -1814,8 +1815,7 @@ main(int argc, char **argv)
 	if (argc > 2)
 		net_quiet_ns = strtoull(argv[2], NULL, 10) * 1000000u;
 	plx_log_set_level(RTE_LOG_EMERG);
-	if (plx_dev_register(&fake_dev_ops) != 0 || plx_dev_register(&plx_shm_ops) != 0 ||
-		plx_dev_register(&plx_net_mlx_ops) != 0)
+	if (plx_dev_register(&fake_dev_ops) != 0 || plx_init_drivers() != 0)
 		return EXIT_FAILURE;
 	if (!is_here("net_mlx")) {
 		printf("net_mlx: no RDMA device here, its contract is not tried\n");

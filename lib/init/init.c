@@ -148,7 +148,7 @@ start_all(const struct plx_conf *conf)
 	rc = plx_mem_init(plx_conf_u64(conf, PLX_CONF_EAL_HUGE) == PLX_HUGE_AUTO);
 	if (rc != 0)
 		return rc;
-	rc = init_drivers();
+	rc = plx_init_drivers();
 	if (rc != 0)
 		return rc;
 	start_reactors(conf, lcores, n);

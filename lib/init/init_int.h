@@ -18,7 +18,4 @@ PLX_LOG_DECLARE(init);
  */
 int init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores);
 
-/** Register every driver that was built. */
-int init_drivers(void);
-
 #endif

@@ -23,6 +23,9 @@ int plx_init_get(const struct plx_conf *conf);
  */
 void plx_init_put(void);
 
+/** Register every driver that was built; once in a process. Errors: as plx_dev_register(). */
+int plx_init_drivers(void);
+
 /** The most cores that reactor.lcores may name. */
 #define PLX_INIT_LCORES_MAX 64
 
