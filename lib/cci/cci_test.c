@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "cci_int.h"
@@ -164,6 +166,57 @@ what_is_published_is_found_until_it_ends(void)
 	UNIT_EQ(plx_name_each(name, hear, &h), 0);
 }
 
+static void
+bytes_of_every_length_and_value_are_published(void)
+{
+	uint8_t data[PLX_NAME_DATA_MAX];
+	struct heard h;
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
+	for (size_t len = 0; len <= sizeof(data); len++) {
+		for (unsigned value = 0; value < 3; value++) {
+			h = (struct heard){.n = 0};
+			memset(data, value == 0 ? 0 : 255, len);
+			if (value == 2)
+				unit_fill(data, len, len);
+			UNIT_EQ_FATAL(plx_name_publish(name, data, len, &fd), 0);
+			UNIT_EQ(plx_name_each(name, hear, &h), 1);
+			UNIT_EQ(h.len, len);
+			UNIT_SAME(h.data, data, len);
+			close(fd);
+		}
+	}
+}
+
+/* What others bind is no bytes, unless it is text of some. */
+static void
+what_is_no_text_is_not_found(void)
+{
+	static const char *const bad[] = {"0", "000000", "00 ", "0@", "#####", "##", "~~"};
+	struct sockaddr_un a;
+	struct heard h = {.n = 0};
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
+	UNIT_EQ_FATAL(plx_name_publish(name, "", 0, &fd), 0);
+	for (size_t i = 0; i < RTE_DIM(bad); i++) {
+		socklen_t len = sizeof(a);
+		int other = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+		UNIT_EQ(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+		memcpy((char *)&a + len, bad[i], strlen(bad[i]));
+		UNIT_EQ(bind(other, (struct sockaddr *)&a, len + strlen(bad[i])), 0);
+		h.n = 0;
+		UNIT_EQ(plx_name_each(name, hear, &h), 1);
+		UNIT_EQ(h.len, 0);
+		close(other);
+	}
+	close(fd);
+}
+
 /* -- statuses -- */
 
 static void
@@ -188,6 +241,8 @@ main(void)
 		UNIT_TEST(text_of_bytes_comes_back_and_nothing_else_does),
 		UNIT_TEST(what_is_no_uri_of_the_driver_is_refused),
 		UNIT_TEST(what_is_published_is_found_until_it_ends),
+	UNIT_TEST(bytes_of_every_length_and_value_are_published),
+	UNIT_TEST(what_is_no_text_is_not_found),
 		UNIT_TEST(errors_of_the_core_have_a_status),
 		CU_TEST_INFO_NULL,
 	};

@@ -120,7 +120,7 @@ int cm_addr_check(const struct sockaddr *addr, socklen_t len);
 
 /* name.c */
 
-#define PLX_NAME_DATA_MAX 73
+#define PLX_NAME_DATA_MAX 78 /* an address of one device is up to 77 */
 
 /** @return a hash of a name. Thread: any. */
 uint64_t plx_name_hash(const char *name);
