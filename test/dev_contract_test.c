@@ -14,6 +14,7 @@
  * that was quiet for MS, instead of 60, has nothing more to say
  */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -1685,6 +1686,210 @@ queues_are_driven_by_verbs_when_told_so(void)
 	queue_close(q);
 }
 
+#define GROUP UINT64_C(0x1234567890abcdef)
+
+/* What came to groups. */
+static struct {
+	unsigned n;
+	uint64_t group; /* of the last, and its number, of the queue that has it */
+	uint64_t number;
+	struct plx_queue *q;
+} heard;
+
+static void
+on_group(struct plx_queue *q, uint64_t group, const uint8_t *data, uint32_t len)
+{
+	uint64_t i = 0;
+
+	memcpy(&i, data, RTE_MIN(len, (uint32_t)sizeof(i)));
+	if (len >= sizeof(i))
+		CU_ASSERT(unit_is_filled(data + sizeof(i), len - sizeof(i), i));
+	heard.n++;
+	heard.group = group;
+	heard.number = i;
+	heard.q = q;
+}
+
+static int
+group_send(struct plx_queue *q, uint64_t group, uint64_t i, uint32_t len)
+{
+	static uint8_t data[MSG_MAX];
+
+	memcpy(data, &i, sizeof(i));
+	if (len > sizeof(i))
+		unit_fill(data + sizeof(i), len - sizeof(i), i);
+	return plx_queue_group_tx(q, group, data, len);
+}
+
+/* Until so many have come, and then some time. */
+static void
+hear(unsigned n)
+{
+	uint64_t since = now_ns();
+
+	while (heard.n < n) {
+		net_others(NULL);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	for (since = now_ns(); now_ns() - since < net_quiet_ns / 4;)
+		net_others(NULL);
+	UNIT_EQ(heard.n, n);
+	heard.n = 0;
+}
+
+/* @return a queue of those that hear */
+static struct plx_queue *
+group_queue(void)
+{
+	struct plx_queue *q = queue_new();
+
+	q->on_group = on_group;
+	return q;
+}
+
+static void
+what_is_sent_to_a_group_comes_once_to_all_who_receive_it(void)
+{
+	struct plx_queue *from = group_queue(), *to[3];
+
+	if (from->group_mtu == 0) { /* InfiniBand */
+		UNIT_EQ(plx_queue_group_join(from, GROUP, true), -EOPNOTSUPP);
+		queue_close(from);
+		return;
+	}
+	UNIT_TRUE(from->group_mtu >= 1000);
+	UNIT_EQ_FATAL(plx_queue_group_join(from, GROUP, false), 0);
+	UNIT_EQ(group_send(from, GROUP, 1, 8), 0); /* to nobody */
+	for (unsigned i = 0; i < 3; i++) {
+		to[i] = group_queue();
+		UNIT_EQ_FATAL(plx_queue_group_join(to[i], GROUP, true), 0);
+	}
+	for (uint32_t len = 0; len <= from->group_mtu; len += 1 + len / 3) {
+		UNIT_EQ(group_send(from, GROUP, len < 8 ? 0 : len, len), 0);
+		hear(3);
+		UNIT_EQ(heard.number, len < 8 ? 0 : len);
+		UNIT_TRUE(heard.group == GROUP);
+	}
+	UNIT_EQ(group_send(from, GROUP, 2, from->group_mtu), 0);
+	hear(3);
+	for (unsigned i = 0; i < 3; i++)
+		queue_close(to[i]);
+	queue_close(from);
+}
+
+static void
+who_has_left_a_group_hears_nothing_of_it(void)
+{
+	struct plx_queue *q = group_queue();
+
+	if (q->group_mtu == 0) {
+		queue_close(q);
+		return;
+	}
+	plx_queue_group_leave(q, GROUP, true); /* was never joined */
+	UNIT_EQ(group_send(q, GROUP, 1, 8), -ENOENT);
+	for (unsigned i = 0; i < 2; i++) {
+		UNIT_EQ_FATAL(plx_queue_group_join(q, GROUP, false), 0);
+		UNIT_EQ_FATAL(plx_queue_group_join(q, GROUP, true), 0);
+		UNIT_EQ_FATAL(plx_queue_group_join(q, GROUP, true), 0);
+		UNIT_EQ(group_send(q, GROUP, 1, 8), 0);
+		hear(1);
+		plx_queue_group_leave(q, GROUP, true);
+		UNIT_EQ(group_send(q, GROUP, 2, 8), 0);
+		hear(1); /* twice joined, once left */
+		plx_queue_group_leave(q, GROUP, true);
+		UNIT_EQ(group_send(q, GROUP, 3, 8), 0);
+		hear(0);
+		plx_queue_group_leave(q, GROUP, false);
+		UNIT_EQ(group_send(q, GROUP, 4, 8), -ENOENT);
+	}
+	queue_close(q);
+}
+
+/* Only 18 bits of the number are in an IPv4 address. */
+static void
+groups_of_one_address_are_told_apart(void)
+{
+	const uint64_t other = GROUP ^ UINT64_C(1) << 60;
+	struct plx_queue *from = group_queue(), *to = group_queue();
+	bool shared;
+
+	if (from->group_mtu == 0) {
+		queue_close(from);
+		queue_close(to);
+		return;
+	}
+	shared = mlx_queue(from)->addr.link == MLX_LINK_ROCE4;
+	UNIT_EQ_FATAL(plx_queue_group_join(from, GROUP, false), 0);
+	UNIT_EQ_FATAL(plx_queue_group_join(from, other, false), 0);
+	UNIT_EQ_FATAL(plx_queue_group_join(to, other, true), 0);
+	UNIT_EQ(group_send(from, GROUP, 1, 8), 0);
+	hear(0);
+	UNIT_EQ(mlx_queue(to)->stat.group_drop_not_ours, shared);
+	UNIT_EQ(group_send(from, other, 2, 8), 0);
+	hear(1);
+	UNIT_TRUE(heard.group == other);
+	UNIT_TRUE(heard.q == to);
+	/* joined and left beside each other */
+	UNIT_EQ_FATAL(plx_queue_group_join(to, GROUP, true), 0);
+	plx_queue_group_leave(to, other, true);
+	UNIT_EQ(group_send(from, GROUP, 3, 8), 0);
+	hear(1);
+	queue_close(from);
+	queue_close(to);
+}
+
+static void
+more_than_a_group_has_room_for_is_refused_and_then_taken(void)
+{
+	struct plx_queue *q = group_queue();
+	unsigned n = 0;
+
+	if (q->group_mtu == 0) {
+		queue_close(q);
+		return;
+	}
+	UNIT_EQ_FATAL(plx_queue_group_join(q, GROUP, false), 0);
+	while (n < 10000 && group_send(q, GROUP, n, 8) == 0)
+		n++;
+	UNIT_EQ(n, MLX_UD_TX);
+	UNIT_EQ(mlx_queue(q)->stat.group_no_room, 1);
+	for (uint64_t since = now_ns(); group_send(q, GROUP, n, 8) != 0;) {
+		net_others(NULL);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	queue_close(q);
+}
+
+static void
+a_message_to_a_group_wakes_who_receives_it(void)
+{
+	struct plx_queue *from = group_queue(), *to = group_queue();
+	uint64_t since = now_ns();
+	struct pollfd p = {.events = POLLIN};
+
+	if (from->group_mtu == 0) {
+		queue_close(from);
+		queue_close(to);
+		return;
+	}
+	p.fd = plx_queue_efd(to);
+	CU_ASSERT_FATAL(p.fd >= 0);
+	UNIT_EQ_FATAL(plx_queue_group_join(from, GROUP, false), 0);
+	UNIT_EQ_FATAL(plx_queue_group_join(to, GROUP, true), 0);
+	while (plx_queue_arm(to) != 0)
+		CU_ASSERT_FATAL(patient(since));
+	heard.n = 0;
+	UNIT_EQ(poll(&p, 1, 0), 0);
+	UNIT_EQ(group_send(from, GROUP, 1, 8), 0);
+	UNIT_EQ(poll(&p, 1, 5000), 1);
+	plx_queue_disarm(to);
+	UNIT_EQ(heard.n, 1);
+	heard.n = 0;
+	queue_close(from);
+	queue_close(to);
+}
+
 static CU_TestInfo net_contract[] = {
 	UNIT_TEST(what_was_taken_arrives_in_order_and_unchanged),
 	UNIT_TEST(a_full_queue_answers_again_and_changes_nothing),
@@ -1704,6 +1909,11 @@ static CU_TestInfo net_contract[] = {
 	UNIT_TEST(registered_memory_is_written_and_read_by_its_key),
 	UNIT_TEST(a_region_is_reached_by_all_queues_and_its_words_are_changed),
 	UNIT_TEST(a_key_that_is_not_valid_any_more_costs_the_connection),
+	UNIT_TEST(what_is_sent_to_a_group_comes_once_to_all_who_receive_it),
+	UNIT_TEST(who_has_left_a_group_hears_nothing_of_it),
+	UNIT_TEST(groups_of_one_address_are_told_apart),
+	UNIT_TEST(more_than_a_group_has_room_for_is_refused_and_then_taken),
+	UNIT_TEST(a_message_to_a_group_wakes_who_receives_it),
 	CU_TEST_INFO_NULL,
 };
 

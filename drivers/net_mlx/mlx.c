@@ -39,6 +39,11 @@ static const struct plx_stat_row stat_rows[] = {
 	{"rung_again", offsetof(struct mlx_stat, hw.rung_again)},
 	PLX_STAT_ROW(struct mlx_stat, mem_regs),
 	PLX_STAT_ROW(struct mlx_stat, mem_refused),
+	PLX_STAT_ROW(struct mlx_stat, group_tx),
+	PLX_STAT_ROW(struct mlx_stat, group_no_room),
+	PLX_STAT_ROW(struct mlx_stat, group_rx),
+	PLX_STAT_ROW(struct mlx_stat, group_drop_bad),
+	PLX_STAT_ROW(struct mlx_stat, group_drop_not_ours),
 	PLX_STAT_END,
 };
 
@@ -86,6 +91,9 @@ const struct plx_dev_ops plx_net_mlx_ops = {
 	.tx = mlx_tx,
 	.flush = mlx_flush,
 	.rma = mlx_rma,
+	.group_join = mlx_group_join,
+	.group_leave = mlx_group_leave,
+	.group_tx = mlx_group_tx,
 	.rx_burst = mlx_rx_burst,
 	.rx_release = mlx_rx_release,
 	.stat_rows = stat_rows,

@@ -199,7 +199,10 @@ direct_post_rx(struct mlx_hw *hw, const struct mlx_hw_rx *rx, uint16_t n)
 static void
 direct_event(struct mlx_hw *hw, struct ibv_cq *cq)
 {
-	mlx5_cq_event(cq == hw->tx_cq ? &mlx5_hw(hw)->tx : &mlx5_hw(hw)->rx);
+	if (cq == hw->tx_cq)
+		mlx5_cq_event(&mlx5_hw(hw)->tx);
+	else if (cq == hw->rx_cq)
+		mlx5_cq_event(&mlx5_hw(hw)->rx);
 }
 
 const struct mlx_hw_ops mlx_hw_mlx5_ops = {

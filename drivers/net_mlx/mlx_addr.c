@@ -53,6 +53,23 @@ mlx_addr_qkey(const struct mlx_addr *a)
 }
 
 void
+mlx_addr_group(const struct mlx_addr *own, uint64_t group, uint8_t gid[16])
+{
+	/* 239.192/14, an organization's own; with 18 bits of the number */
+	const uint8_t v4[16] = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 192 | (group >> 16 & 3),
+		[14] = group >> 8, [15] = group};
+	/* transient, for the organization, or for the link if that is all that the port has */
+	const uint8_t v6[8] = {0xff, own->gid[0] == 0xfe ? 0x12 : 0x18};
+
+	if (own->link == MLX_LINK_ROCE4) {
+		memcpy(gid, v4, sizeof(v4));
+	} else {
+		memcpy(gid, v6, sizeof(v6));
+		memcpy(gid + sizeof(v6), &group, sizeof(group));
+	}
+}
+
+void
 mlx_dgram_seal(struct mlx_dgram *d)
 {
 	d->magic = MAGIC;

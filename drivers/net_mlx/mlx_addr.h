@@ -65,6 +65,16 @@ _Static_assert(offsetof(struct mlx_dgram, qpn) == 64, "wire");
 _Static_assert(offsetof(struct mlx_dgram, credits) == 80, "wire");
 _Static_assert(sizeof(struct mlx_dgram) == 88, "wire");
 
+/** What stands before a message to a group. */
+struct mlx_cast {
+	uint32_t magic;
+	uint32_t len;	/* of the message, bytes */
+	uint64_t group; /* its number */
+};
+
+_Static_assert(offsetof(struct mlx_cast, group) == 8, "wire");
+_Static_assert(sizeof(struct mlx_cast) == 16, "wire");
+
 /** The longest message that any queue takes, bytes; and the shortest that one may set. */
 #define MLX_RX_LEN_MAX (1u << 20)
 #define MLX_RX_LEN_MIN 512u
@@ -80,6 +90,9 @@ uint32_t mlx_addr_domain(const struct mlx_addr *a);
 
 /** The key that datagrams to this queue carry. Thread: any. */
 uint32_t mlx_addr_qkey(const struct mlx_addr *a);
+
+/** The address of a group on the network of a queue, which is not InfiniBand. Thread: any. */
+void mlx_addr_group(const struct mlx_addr *own, uint64_t group, uint8_t gid[16]);
 
 /** Fill in magic and crc. Thread: any. */
 void mlx_dgram_seal(struct mlx_dgram *d);

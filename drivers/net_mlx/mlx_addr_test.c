@@ -169,12 +169,40 @@ a_sealed_datagram_that_makes_no_sense_is_refused(void)
 	}
 }
 
+static void
+groups_are_multicast_addresses_of_the_ports_network(void)
+{
+	static const uint8_t v4[13] = {[10] = 0xff, [11] = 0xff, [12] = 239};
+	struct mlx_addr a = good_addr();
+	uint8_t one[16], other[16];
+
+	for (uint64_t n = 1; n != 0; n <<= 1) {
+		a.link = MLX_LINK_ROCE4;
+		mlx_addr_group(&a, n, one);
+		UNIT_SAME(one, v4, sizeof(v4));
+		UNIT_EQ(one[13] & 0xfc, 192);
+		mlx_addr_group(&a, 0, other);
+		/* 18 bits tell groups apart, the rest is in each message */
+		UNIT_EQ(memcmp(one, other, sizeof(one)) != 0, n < 1 << 18);
+		a.link = MLX_LINK_ROCE6;
+		a.gid[0] = 0xfd;
+		mlx_addr_group(&a, n, one);
+		UNIT_EQ(one[0] << 8 | one[1], 0xff18);
+		mlx_addr_group(&a, 0, other);
+		UNIT_TRUE(memcmp(one, other, sizeof(one)) != 0);
+		a.gid[0] = 0xfe;
+		mlx_addr_group(&a, n, one);
+		UNIT_EQ(one[0] << 8 | one[1], 0xff12);
+	}
+}
+
 static CU_TestInfo tests[] = {
 	UNIT_TEST(an_address_fits_what_carries_it),
 	UNIT_TEST(a_good_address_is_taken_and_each_bad_field_is_not),
 	UNIT_TEST(a_domain_is_of_one_port_of_one_process),
 	UNIT_TEST(only_one_network_is_reached),
 	UNIT_TEST(the_key_of_datagrams_is_nobody_elses),
+	UNIT_TEST(groups_are_multicast_addresses_of_the_ports_network),
 	UNIT_TEST(a_datagram_comes_as_it_was_sent),
 	UNIT_TEST(a_datagram_with_any_bit_changed_is_refused),
 	UNIT_TEST(a_datagram_of_another_length_is_refused),

@@ -80,7 +80,7 @@ dgram_send(struct mlx_queue *mq, struct mlx_peer *p, enum mlx_dgram_kind kind)
 	struct mlx_dgram d = {.kind = kind, .qpn = p->qp->qpn, .psn = p->psn,
 		.your_qpn = p->their_qpn, .attempt = p->attempt, .credits = p->credit.granted,
 		.reads = MLX_READS};
-	int rc = mlx_ud_send(mq, p, &d);
+	int rc = mlx_dgrams_send(mq, p, &d);
 
 	if (rc != 0 && p->conn != MLX_CONN_OPEN)
 		mlx_conn_lose(p, -EHOSTUNREACH);

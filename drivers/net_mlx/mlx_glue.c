@@ -46,6 +46,8 @@ static const struct {
 	{"ibv_destroy_qp", offsetof(struct mlx_glue, destroy_qp)},
 	{"ibv_create_ah", offsetof(struct mlx_glue, create_ah)},
 	{"ibv_destroy_ah", offsetof(struct mlx_glue, destroy_ah)},
+	{"ibv_attach_mcast", offsetof(struct mlx_glue, attach_mcast)},
+	{"ibv_detach_mcast", offsetof(struct mlx_glue, detach_mcast)},
 };
 
 _Static_assert(sizeof(struct mlx_glue) == sizeof(symbols) / sizeof(symbols[0]) * sizeof(void *),

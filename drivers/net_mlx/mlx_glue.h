@@ -44,6 +44,8 @@ struct mlx_glue {
 	__typeof__((ibv_destroy_qp)) *destroy_qp;
 	__typeof__((ibv_create_ah)) *create_ah;
 	__typeof__((ibv_destroy_ah)) *destroy_ah;
+	__typeof__((ibv_attach_mcast)) *attach_mcast;
+	__typeof__((ibv_detach_mcast)) *detach_mcast;
 };
 
 /** Valid after mlx_glue_open() said 0. */

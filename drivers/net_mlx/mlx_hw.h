@@ -152,7 +152,7 @@ struct mlx_hw_ops {
 
 	/** The channel becomes readable with the next completion of either kind. 0 or -errno */
 	int (*arm)(struct mlx_hw *hw);
-	/** The channel said that one of our completion queues has something. */
+	/** The channel said that a completion queue has something; it may not be one of ours. */
 	void (*event)(struct mlx_hw *hw, struct ibv_cq *cq);
 	/** Slow, every now and then: see to requests that do not move. May be NULL. */
 	void (*check)(struct mlx_hw *hw);

@@ -34,6 +34,8 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_SEND_BUFS	 1024  /* buffers for sending, at the most */
 #define MLX_UD_RX	 64    /* datagrams that may arrive between two looks */
 #define MLX_UD_TX	 32
+#define MLX_GROUP_RX	 256   /* messages to groups that may arrive between two looks */
+#define MLX_GROUP_LEN	 1024u /* longest of them, bytes */
 #define MLX_UD_EVERY	 32    /* bursts between two looks at the datagrams */
 #define MLX_QPN_HASH	 1024
 #define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write */
@@ -60,9 +62,20 @@ struct mlx_port {
 	struct ibv_device_attr attr;
 	uint8_t num;
 	uint8_t gid_index;
+	uint32_t ifindex;	/* of the interface with that gid, Ethernet only */
 	pthread_mutex_t lock;	/* of the events' descriptor */
 	_Atomic uint32_t gone;	/* the device was removed or has failed; writer: under lock */
 	_Atomic uint32_t down;	/* the port is; the same */
+};
+
+/** A queue pair for datagrams. Owner: the queue's. */
+struct mlx_ud {
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	uint8_t *mem;	     /* n_rx slots for arrivals, then MLX_UD_TX */
+	uint32_t slot, n_rx; /* bytes of one */
+	uint32_t sent, done;
 };
 
 /** Equal buffers in registered memory, by number. Owner: the queue's. */
@@ -151,6 +164,7 @@ struct mlx_stat {
 	uint64_t qp_retry, qp_rnr, qp_access, qp_other;
 	uint64_t probes;
 	uint64_t mem_regs, mem_refused;
+	uint64_t group_tx, group_no_room, group_rx, group_drop_bad, group_drop_not_ours;
 };
 
 struct mlx_queue {
@@ -180,11 +194,8 @@ struct mlx_queue {
 	TAILQ_HEAD(, mlx_peer) asking;
 	SLIST_HEAD(, mlx_peer) by_qpn[MLX_QPN_HASH];
 	/* datagrams */
-	struct ibv_cq *ud_cq;
-	struct ibv_qp *ud_qp;
-	struct ibv_mr *ud_mr;
-	uint8_t *ud_mem;	/* MLX_UD_RX slots for arrivals, then MLX_UD_TX */
-	uint32_t ud_sent, ud_done;
+	struct mlx_ud ud;
+	struct mlx_groups *groups; /* NULL: none was joined yet */
 	/* sleeping */
 	struct ibv_comp_channel *channel;
 	int epfd, timerfd;
@@ -269,13 +280,37 @@ int mlx_queue_efd(struct plx_queue *q);
 int mlx_queue_arm(struct plx_queue *q);
 void mlx_queue_disarm(struct plx_queue *q);
 
-/* mlx_ud.c: datagrams */
-int mlx_ud_open(struct mlx_queue *mq);
-void mlx_ud_close(struct mlx_queue *mq);
+/* mlx_ud.c: a queue pair for datagrams */
+/** Called with what came, without what stands before it. */
+typedef void mlx_ud_take(struct mlx_queue *mq, const uint8_t *data, uint32_t len);
+/** @param len of the longest datagram, bytes */
+int mlx_ud_open(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, uint32_t n_rx, uint32_t qkey);
+void mlx_ud_close(struct mlx_ud *ud);
+/** The way to a port, or to a group. @return NULL: errno may say why */
+struct ibv_ah *mlx_ud_way(struct mlx_queue *mq, const uint8_t *gid, uint16_t lid);
+/** @return where the next one to send is written, or NULL: there is no room */
+void *mlx_ud_room(struct mlx_ud *ud);
+/** Send what was written there. */
+void mlx_ud_send(struct mlx_ud *ud, uint32_t len, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
+/** Take what came, and what was sent. @return how many */
+unsigned mlx_ud_poll(struct mlx_queue *mq, struct mlx_ud *ud, mlx_ud_take *take);
+
+/* mlx_dgram.c: datagrams between two queues */
+int mlx_dgrams_open(struct mlx_queue *mq);
 /** Send one; lost when there is no room, as any may be. @return 0, or why it can't be reached */
-int mlx_ud_send(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_dgram *d);
+int mlx_dgrams_send(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_dgram *d);
 /** Take what came. @return how many */
-unsigned mlx_ud_poll(struct mlx_queue *mq);
+unsigned mlx_dgrams_poll(struct mlx_queue *mq);
+
+/* mlx_group.c */
+/** @return the longest message to a group, bytes; 0: there are no groups on such a network */
+uint32_t mlx_group_mtu(const struct mlx_queue *mq);
+int mlx_group_join(struct plx_queue *q, uint64_t id, bool rx);
+void mlx_group_leave(struct plx_queue *q, uint64_t id, bool rx);
+int mlx_group_tx(struct plx_queue *q, uint64_t id, const void *data, uint32_t len);
+unsigned mlx_groups_poll(struct mlx_queue *mq);
+int mlx_groups_arm(struct mlx_queue *mq);
+void mlx_groups_close(struct mlx_queue *mq);
 
 /* mlx_conn.c: from an address to an open queue pair, and its end */
 int mlx_peer_open(struct plx_peer *peer, const struct plx_addr *addr);

@@ -70,6 +70,7 @@ pick_gid(struct mlx_port *port, const struct ibv_port_attr *attr)
 			continue;
 		best = rank;
 		port->gid_index = i;
+		port->ifindex = e.ndev_ifindex;
 		memcpy(port->addr.gid, e.gid.raw, sizeof(port->addr.gid));
 		port->addr.link = attr->link_layer != IBV_LINK_LAYER_ETHERNET ? MLX_LINK_IB
 			: is_v4(&e.gid) ? MLX_LINK_ROCE4 : MLX_LINK_ROCE6;

@@ -63,7 +63,7 @@ hw_open(struct mlx_queue *mq, bool direct)
 	if (rc == 0)
 		rc = ops->open(&conf, &mq->hw);
 	if (rc == 0)
-		rc = mlx_ud_open(mq);
+		rc = mlx_dgrams_open(mq);
 	if (rc == 0)
 		PLX_LOG(INFO, mlx, "%s port %u by %s", mq->port->ctx->device->name, mq->port->num,
 			ops->name);
@@ -74,7 +74,8 @@ static void
 hw_close(struct mlx_queue *mq)
 {
 	mlx_mem_close(mq);
-	mlx_ud_close(mq);
+	mlx_groups_close(mq);
+	mlx_ud_close(&mq->ud);
 	if (mq->hw != NULL)
 		mq->hw->ops->close(mq->hw);
 	mlx_bufs_close(&mq->tx_bufs);
@@ -119,6 +120,7 @@ mlx_queue_open(struct plx_queue *q)
 	}
 	q->priv = mq;
 	q->caps = q->dev->caps;
+	q->group_mtu = mlx_group_mtu(mq);
 	return 0;
 }
 
@@ -193,7 +195,7 @@ mlx_queue_control(struct plx_queue *q)
 
 	mq->now = now;
 	mlx_port_events(mq->port);
-	mlx_ud_poll(mq);
+	mlx_dgrams_poll(mq);
 	mlx_conn_control(mq, now);
 	/* All peers now and then only, or when the device is gone. */
 	if (now - mq->peers_ns < mq->probe_ns / 4 &&

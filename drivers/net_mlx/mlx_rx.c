@@ -103,7 +103,9 @@ look_round(struct mlx_queue *mq, uint16_t got)
 	if (mq->tx_out != 0)
 		mlx_tx_poll(mq);
 	if (unlikely(++mq->looks % MLX_UD_EVERY == 0 || !TAILQ_EMPTY(&mq->asking)))
-		mlx_ud_poll(mq);
+		mlx_dgrams_poll(mq);
+	if (unlikely(mq->groups != NULL))
+		mlx_groups_poll(mq);
 	/* A full burst may have left something of theirs behind. */
 	if (unlikely(!SLIST_EMPTY(&mq->lost) && got == 0))
 		mlx_conn_settle(mq);

@@ -81,8 +81,7 @@ events_take(struct mlx_queue *mq)
 	void *arg;
 
 	while (mlx_glue.get_cq_event(mq->channel, &cq, &arg) == 0) {
-		if (cq != mq->ud_cq)
-			mq->hw->ops->event(mq->hw, cq);
+		mq->hw->ops->event(mq->hw, cq);
 		mlx_glue.ack_cq_events(cq, 1);
 	}
 }
@@ -95,9 +94,10 @@ mlx_queue_arm(struct plx_queue *q)
 	/* What only time moves. */
 	if (!TAILQ_EMPTY(&mq->asking) || !SLIST_EMPTY(&mq->lost) || !SLIST_EMPTY(&mq->owes))
 		return -EBUSY;
-	if (mq->hw->ops->arm(mq->hw) != 0 || ibv_req_notify_cq(mq->ud_cq, 0) != 0)
+	if (mq->hw->ops->arm(mq->hw) != 0 || ibv_req_notify_cq(mq->ud.cq, 0) != 0 ||
+		mlx_groups_arm(mq) != 0)
 		return -EBUSY;
-	if (mlx_ud_poll(mq) != 0 || mlx_tx_waits(mq) || mlx_rx_waits(mq))
+	if (mlx_dgrams_poll(mq) != 0 || mlx_groups_poll(mq) != 0 || mlx_tx_waits(mq) || mlx_rx_waits(mq))
 		return -EBUSY;
 	return 0;
 }
@@ -110,7 +110,8 @@ mlx_queue_disarm(struct plx_queue *q)
 
 	events_take(mq);
 	mlx_port_events(mq->port);
-	mlx_ud_poll(mq);
+	mlx_dgrams_poll(mq);
+	mlx_groups_poll(mq);
 	if (read(mq->timerfd, &n, sizeof(n)) == sizeof(n))
 		mlx_queue_control(q);
 }

@@ -5,7 +5,7 @@
  *
  * Senders and receivers of a group publish the address of their worker and the number
  * of their channel by its name, and look for the others once; then the core does the
- * rest.
+ * rest. Where the device has groups of its own there is nothing to look for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,12 +40,13 @@ static int
 publish(struct cci_conn *c, const char *name)
 {
 	uint8_t data[PLX_WIRE_ADDR_MAX + ID_LEN];
-	int len = plx_worker_addr(c->ep->core, data, PLX_WIRE_ADDR_MAX);
+	int len = plx_worker_addr(c->ep->core, data, PLX_WIRE_ADDR_MAX), rc;
 
 	if (len < 0)
 		return len;
 	memcpy(data + len, &c->chan.id, ID_LEN);
-	return plx_name_publish(name, data, len + ID_LEN, &c->group_fd);
+	rc = plx_name_publish(name, data, len + ID_LEN, &c->group_fd);
+	return rc == -EMSGSIZE ? -ENOSYS : rc; /* a device of InfiniBand */
 }
 
 /* Known first, then looking: of two who come at once one sees the other. */
@@ -77,6 +78,10 @@ cci_group_join(struct cci_conn *c, const char *uri)
 	rc = plx_worker_chan_join(w, &c->chan, c->pub.attribute, plx_name_hash(group));
 	if (rc != 0)
 		return rc;
+	if (w->chans.group_q != NULL) {
+		plx_worker_chan_joined(w, &c->chan);
+		return 0;
+	}
 	rc = join(c, group);
 	if (rc != 0) {
 		if (c->group_fd >= 0)

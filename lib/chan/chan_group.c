@@ -12,6 +12,9 @@
  * A member that is gone is found out by a message to it, which its worker answers with
  * CLOSE. Messages are sent at the end of the turn, so those who have told us in it get
  * them. Nobody is waited for: what a member's ring has no room for is dropped.
+ *
+ * Where the device has groups of its own there are no members, and nothing is made known:
+ * it is told to join, and what is sent goes to it once.
  */
 #include <string.h>
 
@@ -49,6 +52,8 @@ chan_group_fini(struct plx_chans *cs, struct plx_chan *c)
 
 	while ((m = LIST_FIRST(&c->members)) != NULL)
 		member_remove(cs, m);
+	if (c->ep == &cs->nobody && cs->group_q != NULL)
+		plx_queue_group_leave(cs->group_q, c->group, c->attr == PLX_CHAN_MC_RX);
 }
 
 /* The channel of a receiver with this number is to get what c sends. */
@@ -74,12 +79,22 @@ member_add(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint32_t
 int
 plx_chan_join(struct plx_chans *cs, struct plx_chan *c, uint8_t attr, uint64_t group)
 {
-	int rc = chan_init(cs, c, &cs->nobody, attr, PLX_CHAN_OPEN);
+	int rc = 0;
 
+	if (cs->group_q != NULL)
+		rc = plx_queue_group_join(cs->group_q, group, attr == PLX_CHAN_MC_RX);
 	if (rc != 0)
 		return rc;
+	rc = chan_init(cs, c, &cs->nobody, attr, PLX_CHAN_OPEN);
+	if (rc != 0) {
+		if (cs->group_q != NULL)
+			plx_queue_group_leave(cs->group_q, group, attr == PLX_CHAN_MC_RX);
+		return rc;
+	}
 	c->group = group;
 	c->max_send = RTE_MIN(cs->max_send, PLX_CHAN_GROUP_MAX);
+	if (cs->group_q != NULL)
+		c->max_send = RTE_MIN(c->max_send, cs->group_q->group_mtu);
 	PLX_STAT_INC(cs->stat.opened);
 	return 0;
 }
@@ -145,6 +160,11 @@ send_to_all(struct plx_chans *cs, struct plx_chan *c, const struct plx_chan_op *
 {
 	struct plx_chan_member *m;
 
+	if (cs->group_q != NULL) {
+		if (plx_queue_group_tx(cs->group_q, c->group, op->data, op->len) != 0)
+			PLX_STAT_INC(cs->stat.tx_drop_full);
+		return;
+	}
 	LIST_FOREACH(m, &c->members, link) {
 		if (!plx_ep_open(m->ep) || chan_tx(m->ep, PLX_WIRE_CHAN_LOSSY, m->id, 0, op) != 0)
 			PLX_STAT_INC(cs->stat.tx_drop_full);

@@ -398,20 +398,45 @@ plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wir
 	rx_deliver(cs, c, rx, data, len);
 }
 
+/* A message that is dropped where there is no buffer. */
+static void
+lossy_deliver(struct plx_chans *cs, struct plx_chan *c, const uint8_t *data, uint32_t len)
+{
+	struct plx_chan_rx *rx = cs->rx_used < cs->rx_max ? rx_get(cs, len) : NULL;
+
+	if (rx == NULL)
+		PLX_STAT_INC(cs->stat.rx_drop_no_buf);
+	else
+		rx_deliver(cs, c, rx, data, len);
+}
+
 void
 plx_chan_on_lossy(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h,
 	const uint8_t *data, uint32_t len)
 {
 	struct plx_chan *c = chan_group_find(cs, h->to);
-	struct plx_chan_rx *rx;
 
 	if (c == NULL || len > cs->max_send)
 		c = rx_chan(cs, src, h->to, len);
 	if (c == NULL)
 		return;
-	rx = cs->rx_used < cs->rx_max && !chan_reliable(c) ? rx_get(cs, len) : NULL;
-	if (rx == NULL)
+	if (chan_reliable(c))
 		PLX_STAT_INC(cs->stat.rx_drop_no_buf);
 	else
-		rx_deliver(cs, c, rx, data, len);
+		lossy_deliver(cs, c, data, len);
+}
+
+void
+plx_chan_on_group(struct plx_chans *cs, uint64_t group, const uint8_t *data, uint32_t len)
+{
+	struct plx_chan *c;
+
+	if (!cs->on || len > cs->max_send) {
+		PLX_STAT_INC(cs->stat.rx_drop_bad_len);
+		return;
+	}
+	LIST_FOREACH(c, &cs->nobody.chans, link) {
+		if (c->attr == PLX_CHAN_MC_RX && c->group == group)
+			lossy_deliver(cs, c, data, len);
+	}
 }

@@ -224,6 +224,7 @@ struct plx_chans {
 	struct plx_timers *timers;
 	uint64_t hz;
 	struct plx_pool notes, asks, hellos, members;
+	struct plx_queue *group_q;	/* whose device copies what goes to groups; NULL: we do */
 	struct plx_ep nobody;		/* the ep of groups: has no peer */
 	uint64_t keep_ticks; /* of new reliable channels */
 	uint64_t send_ticks;
@@ -265,7 +266,7 @@ int plx_chan_accept(struct plx_chans *cs, struct plx_chan_request *r, struct plx
 /** Say no. */
 void plx_chan_reject(struct plx_chans *cs, struct plx_chan_request *r);
 
-/** Join a group, as sender or receiver. Errors: -ENOSPC, -ENOMEM. */
+/** Join a group, as sender or receiver. Errors: -ENOSPC, -ENOMEM; those of the device. */
 int plx_chan_join(struct plx_chans *cs, struct plx_chan *c, uint8_t attr, uint64_t group);
 
 /**
@@ -325,6 +326,9 @@ void plx_chan_on_answer(struct plx_chans *cs, struct plx_peer *src,
 /** A receiver of a group has come. */
 void plx_chan_on_join(struct plx_chans *cs, struct plx_peer *src,
 	const struct plx_wire_chan_join *h);
+
+/** A message to a group, by the device. */
+void plx_chan_on_group(struct plx_chans *cs, uint64_t group, const uint8_t *data, uint32_t len);
 
 /** Slow path of plx_chans_flush(). */
 void plx_chans_flush_slow(struct plx_chans *cs);

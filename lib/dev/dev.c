@@ -293,6 +293,25 @@ plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem)
 	mem->drv = NULL;
 }
 
+int
+plx_queue_group_join(struct plx_queue *q, uint64_t group, bool rx)
+{
+	return q->group_mtu != 0 ? q->dev->ops->group_join(q, group, rx) : -EOPNOTSUPP;
+}
+
+void
+plx_queue_group_leave(struct plx_queue *q, uint64_t group, bool rx)
+{
+	if (q->group_mtu != 0)
+		q->dev->ops->group_leave(q, group, rx);
+}
+
+int
+plx_queue_group_tx(struct plx_queue *q, uint64_t group, const void *data, uint32_t len)
+{
+	return q->group_mtu != 0 ? q->dev->ops->group_tx(q, group, data, len) : -ENOENT;
+}
+
 const void *
 plx_queue_drv_stats(const struct plx_queue *q, const struct plx_stat_row **rows)
 {

@@ -206,6 +206,9 @@ struct plx_queue {
 	/* called when a driver finds that a peer is gone; may be NULL */
 	void (*on_dead)(struct plx_peer *peer);
 	bool closing; /* plx_queue_close() runs */
+	uint32_t group_mtu; /* longest message to a group, bytes; 0: the device has no groups */
+	/* a message to a group that this queue receives from, borrowed for the call; may be NULL */
+	void (*on_group)(struct plx_queue *q, uint64_t group, const uint8_t *data, uint32_t len);
 	/*
 	 * The owner sends more before it calls plx_queue_flush(): a driver with that hook need
 	 * not tell the device of each message.
@@ -287,6 +290,25 @@ bool plx_queue_holds(const struct plx_queue *q);
 
 /** Let the device see what was sent while plx_queue.hold was set. Thread: owner. */
 void plx_queue_flush(struct plx_queue *q);
+
+/**
+ * Send to a group, or receive what others send to it: the device copies it for each of them. As
+ * often as it is joined it is left. Nothing is promised of what is sent, not even to come once.
+ * @param group its number; all that use the device's network share them
+ * @param rx to receive
+ * Errors: -EOPNOTSUPP the device has no groups; -ENOMEM and others of the system.
+ * Thread: owner. Blocks: may (system calls).
+ */
+int plx_queue_group_join(struct plx_queue *q, uint64_t group, bool rx);
+
+/** No more. Accepts what was not joined. Thread: owner. */
+void plx_queue_group_leave(struct plx_queue *q, uint64_t group, bool rx);
+
+/**
+ * Send a message of up to group_mtu bytes to a group that was joined to send.
+ * @return 0 taken; -EAGAIN full; -ENOENT it was not joined. Thread: owner. Blocks: never.
+ */
+int plx_queue_group_tx(struct plx_queue *q, uint64_t group, const void *data, uint32_t len);
 
 /**
  * Slow work that may make system calls: dead peers, refused connections.

@@ -68,6 +68,11 @@ struct plx_dev_ops {
 	int (*tag_post)(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen);
 	int (*tag_cancel)(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen);
 
+	/* Owner thread; all three or none, with group_mtu set by queue_open. As plx_dev.h says. */
+	int (*group_join)(struct plx_queue *q, uint64_t group, bool rx);
+	void (*group_leave)(struct plx_queue *q, uint64_t group, bool rx);
+	int (*group_tx)(struct plx_queue *q, uint64_t group, const void *data, uint32_t len);
+
 	/* Any thread: the driver's own counters of a queue, or both NULL. */
 	const struct plx_stat_row *stat_rows;
 	const void *(*stats)(const struct plx_queue *q);

@@ -150,6 +150,14 @@ worker_chans_close(struct plx_worker *w)
 	plx_chans_close(&w->chans);
 }
 
+void
+worker_on_group(struct plx_queue *q, uint64_t group, const uint8_t *data, uint32_t len)
+{
+	struct plx_worker *w = q->owner;
+
+	plx_chan_on_group(&w->chans, group, data, len);
+}
+
 struct ask_arg {
 	struct plx_worker *w;
 	const struct plx_chan_asked *a;

@@ -116,6 +116,9 @@ open_queues(struct plx_worker *w, const struct plx_conf *conf)
 			continue;
 		}
 		(*q)->on_dead = on_peer_dead;
+		(*q)->on_group = worker_on_group;
+		if ((*q)->group_mtu != 0)
+			w->chans.group_q = *q;
 		if (plx_queue_holds(*q))
 			w->holding[w->n_holding++] = *q;
 		w->n_queues++;

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_group.c - groups: one datagram for all who receive, copied by the network
+ *
+ * Design notes
+ * Only on Ethernet. A group is an address of IP multicast (mlx_addr_group()). A queue that
+ * receives attaches its queue pair of groups to it, so the device takes what comes, and joins
+ * it by a socket on the port's interface, so that the network (IGMP, MLD) and the host's own
+ * stack, which soft-RoCE hears from, let it through. That is what rdma_cm has the kernel do;
+ * here it needs neither its ids nor their events. Who only sends joins nothing.
+ *
+ * InfiniBand wants the subnet manager's permission for that; there a queue has no groups.
+ *
+ * Several groups may share an address, so each datagram has the number of its own.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "mlx_glue.h"
+#include "mlx_int.h"
+
+#define MULTICAST_QPN 0xffffffu
+#define QKEY	      0x6d6c7867u /* of all groups */
+#define MAGIC	      0x67786c70u /* "plxg" */
+
+struct mlx_group {
+	LIST_ENTRY(mlx_group) link;
+	uint64_t id;
+	uint8_t gid[16];
+	uint32_t n_tx, n_rx;
+	struct ibv_ah *ah; /* while n_tx */
+	int fd;		   /* while n_rx */
+};
+
+struct mlx_groups {
+	LIST_HEAD(, mlx_group) list;
+	struct mlx_ud ud;
+};
+
+uint32_t
+mlx_group_mtu(const struct mlx_queue *mq)
+{
+	uint32_t mtu = 128u << mq->addr.path_mtu; /* enum ibv_mtu */
+
+	if (mq->addr.link == MLX_LINK_IB)
+		return 0;
+	return RTE_MIN(mtu - sizeof(struct mlx_cast), MLX_GROUP_LEN);
+}
+
+/* The queue pair of groups, made with the first. */
+static int
+groups_open(struct mlx_queue *mq)
+{
+	struct mlx_groups *g = calloc(1, sizeof(*g));
+	int rc;
+
+	if (g == NULL)
+		return -ENOMEM;
+	LIST_INIT(&g->list);
+	rc = mlx_ud_open(mq, &g->ud, sizeof(struct mlx_cast) + MLX_GROUP_LEN, MLX_GROUP_RX, QKEY);
+	if (rc != 0) {
+		free(g);
+		return rc;
+	}
+	mq->groups = g;
+	return 0;
+}
+
+static struct mlx_group *
+group_find(const struct mlx_groups *groups, uint64_t id)
+{
+	struct mlx_group *g = NULL;
+
+	if (groups != NULL)
+		LIST_FOREACH(g, &groups->list, link)
+			if (g->id == id)
+				break;
+	return g;
+}
+
+/* A socket that is a member of the group on the port's interface. */
+static int
+host_join(const struct mlx_queue *mq, const struct mlx_group *g)
+{
+	bool v4 = mq->addr.link == MLX_LINK_ROCE4;
+	struct group_req r = {.gr_interface = mq->port->ifindex};
+	struct sockaddr_in *a4 = (struct sockaddr_in *)&r.gr_group;
+	struct sockaddr_in6 *a6 = (struct sockaddr_in6 *)&r.gr_group;
+	int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	r.gr_group.ss_family = v4 ? AF_INET : AF_INET6;
+	if (v4)
+		memcpy(&a4->sin_addr, g->gid + 12, sizeof(a4->sin_addr));
+	else
+		memcpy(&a6->sin6_addr, g->gid, sizeof(a6->sin6_addr));
+	if (setsockopt(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, MCAST_JOIN_GROUP, &r, sizeof(r)) != 0) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+/* Attach to the group's address or detach from it, unless another that has it is received. */
+static int
+attach(struct mlx_queue *mq, const struct mlx_group *g, bool on)
+{
+	const struct mlx_group *other;
+	union ibv_gid gid;
+
+	LIST_FOREACH(other, &mq->groups->list, link)
+		if (other != g && other->n_rx != 0 && memcmp(other->gid, g->gid, sizeof(g->gid)) == 0)
+			return 0;
+	memcpy(gid.raw, g->gid, sizeof(gid.raw));
+	return on ? -mlx_glue.attach_mcast(mq->groups->ud.qp, &gid, 0)
+		  : -mlx_glue.detach_mcast(mq->groups->ud.qp, &gid, 0);
+}
+
+static int
+rx_join(struct mlx_queue *mq, struct mlx_group *g)
+{
+	int rc;
+
+	g->fd = host_join(mq, g);
+	if (g->fd < 0)
+		return g->fd;
+	rc = attach(mq, g, true);
+	if (rc != 0)
+		close(g->fd);
+	return rc;
+}
+
+static void
+rx_leave(struct mlx_queue *mq, struct mlx_group *g)
+{
+	(void)attach(mq, g, false);
+	close(g->fd);
+}
+
+static int
+tx_join(struct mlx_queue *mq, struct mlx_group *g)
+{
+	errno = 0;
+	g->ah = mlx_ud_way(mq, g->gid, 0);
+	return g->ah != NULL ? 0 : errno != 0 ? -errno : -EIO;
+}
+
+static void
+group_free_if_left(struct mlx_group *g)
+{
+	if (g->n_tx + g->n_rx != 0)
+		return;
+	LIST_REMOVE(g, link);
+	free(g);
+}
+
+static int
+group_get(struct mlx_queue *mq, uint64_t id, struct mlx_group **out)
+{
+	int rc = mq->groups == NULL ? groups_open(mq) : 0;
+
+	if (rc != 0)
+		return rc;
+	*out = group_find(mq->groups, id);
+	if (*out != NULL)
+		return 0;
+	*out = calloc(1, sizeof(**out));
+	if (*out == NULL)
+		return -ENOMEM;
+	(*out)->id = id;
+	mlx_addr_group(&mq->addr, id, (*out)->gid);
+	LIST_INSERT_HEAD(&mq->groups->list, *out, link);
+	return 0;
+}
+
+int
+mlx_group_join(struct plx_queue *q, uint64_t id, bool rx)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	struct mlx_group *g;
+	uint32_t *n;
+	int rc = group_get(mq, id, &g);
+
+	if (rc != 0)
+		return rc;
+	n = rx ? &g->n_rx : &g->n_tx;
+	if (*n == 0)
+		rc = rx ? rx_join(mq, g) : tx_join(mq, g);
+	if (rc == 0)
+		(*n)++;
+	group_free_if_left(g);
+	return rc;
+}
+
+void
+mlx_group_leave(struct plx_queue *q, uint64_t id, bool rx)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	struct mlx_group *g = group_find(mq->groups, id);
+
+	if (g == NULL || (rx ? g->n_rx : g->n_tx) == 0)
+		return;
+	if (rx && --g->n_rx == 0)
+		rx_leave(mq, g);
+	if (!rx && --g->n_tx == 0)
+		mlx_glue.destroy_ah(g->ah);
+	group_free_if_left(g);
+}
+
+static void
+group_take(struct mlx_queue *mq, const uint8_t *data, uint32_t len)
+{
+	const struct mlx_group *g;
+	struct mlx_cast h;
+
+	if (len < sizeof(h)) {
+		PLX_STAT_INC(mq->stat.group_drop_bad);
+		return;
+	}
+	memcpy(&h, data, sizeof(h));
+	g = group_find(mq->groups, h.group);
+	if (h.magic != MAGIC || h.len != len - sizeof(h)) {
+		PLX_STAT_INC(mq->stat.group_drop_bad);
+	} else if (g == NULL || g->n_rx == 0) {
+		PLX_STAT_INC(mq->stat.group_drop_not_ours);
+	} else {
+		PLX_STAT_INC(mq->stat.group_rx);
+		if (mq->q->on_group != NULL)
+			mq->q->on_group(mq->q, h.group, data + sizeof(h), h.len);
+	}
+}
+
+int
+mlx_group_tx(struct plx_queue *q, uint64_t id, const void *data, uint32_t len)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	const struct mlx_group *g = group_find(mq->groups, id);
+	struct mlx_cast h = {.magic = MAGIC, .len = len, .group = id};
+	uint8_t *at;
+
+	if (g == NULL || g->n_tx == 0)
+		return -ENOENT;
+	PLX_ASSERT(len <= q->group_mtu);
+	at = mlx_ud_room(&mq->groups->ud);
+	if (at == NULL) {
+		PLX_STAT_INC(mq->stat.group_no_room);
+		return -EAGAIN;
+	}
+	memcpy(at, &h, sizeof(h));
+	memcpy(at + sizeof(h), data, len);
+	mlx_ud_send(&mq->groups->ud, sizeof(h) + len, g->ah, MULTICAST_QPN, QKEY);
+	PLX_STAT_INC(mq->stat.group_tx);
+	return 0;
+}
+
+unsigned
+mlx_groups_poll(struct mlx_queue *mq)
+{
+	return mq->groups != NULL ? mlx_ud_poll(mq, &mq->groups->ud, group_take) : 0;
+}
+
+int
+mlx_groups_arm(struct mlx_queue *mq)
+{
+	return mq->groups != NULL ? ibv_req_notify_cq(mq->groups->ud.cq, 0) : 0;
+}
+
+void
+mlx_groups_close(struct mlx_queue *mq)
+{
+	struct mlx_group *g;
+
+	if (mq->groups == NULL)
+		return;
+	while ((g = LIST_FIRST(&mq->groups->list)) != NULL) {
+		if (g->n_rx != 0)
+			rx_leave(mq, g);
+		if (g->n_tx != 0)
+			mlx_glue.destroy_ah(g->ah);
+		g->n_rx = g->n_tx = 0;
+		group_free_if_left(g);
+	}
+	mlx_ud_close(&mq->groups->ud);
+	free(mq->groups);
+}
