@@ -51,15 +51,23 @@ child_close(struct child *c)
 }
 
 cci_event_t *
-end_wait(struct end *e, cci_event_type_t type)
+end_wait_from(struct end *e, struct end *from, cci_event_type_t type)
 {
 	uint64_t until = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull;
 	cci_event_t *ev;
 
-	do
+	do {
+		if (from != NULL)
+			util_end_poll(from);
 		util_end_poll(e);
-	while ((ev = util_end_take(e, type)) == NULL && util_now_ns() < until);
+	} while ((ev = util_end_take(e, type)) == NULL && util_now_ns() < until);
 	return ev;
+}
+
+cci_event_t *
+end_wait(struct end *e, cci_event_type_t type)
+{
+	return end_wait_from(e, NULL, type);
 }
 
 int

@@ -93,7 +93,7 @@ devices_are_found_without_a_file(void)
 	CU_ASSERT_FATAL(n_devices() >= 1);
 	d = device(0);
 	CU_ASSERT(strlen(d->name) > 0);
-	CU_ASSERT_STRING_EQUAL(d->transport, "shm");
+	CU_ASSERT_STRING_EQUAL(d->transport, util_transport());
 	CU_ASSERT_EQUAL(d->up, 1);
 	CU_ASSERT_PTR_NOT_NULL(d->info);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(d->conf_argv);
@@ -309,6 +309,88 @@ an_endpoint_can_be_made_on_each_device(void)
 	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
 }
 
+/* A file with two devices of the transport: the RDMA devices that CCI_TEST_DEVICES names, or alike. */
+static void
+init_with_two(void)
+{
+	const char *names = getenv("CCI_TEST_DEVICES");
+	char text[300], name[2][32] = {"", ""};
+
+	if (names != NULL && sscanf(names, "%31[^,],%31s", name[0], name[1]) != 2)
+		UTIL_DIE("CCI_TEST_DEVICES is not two devices");
+	snprintf(text, sizeof(text), "[one]\ntransport = %s\n%s%s\n[two]\ntransport = %s\n%s%s\n",
+		util_transport(), names != NULL ? "net_mlx.device = " : "", name[0],
+		util_transport(), names != NULL ? "net_mlx.device = " : "", name[1]);
+	CU_ASSERT_EQUAL_FATAL(init_with(text), CCI_SUCCESS);
+	CU_ASSERT_EQUAL_FATAL(n_devices(), 2);
+}
+
+static void
+endpoints_of_two_devices_meet(void)
+{
+	static uint8_t here[100000], there[sizeof(here)];
+	cci_rma_handle_t *local, *remote;
+	cci_event_t *ev;
+	struct pair p;
+
+	init_with_two();
+	for (int i = 0; i < 2; i++)
+		util_end_open_on(&p.e[i], i, NULL, false);
+	CU_ASSERT_STRING_EQUAL(p.e[1].ep->device->name, "two");
+	util_pair_connect(&p, CCI_CONN_ATTR_RO, &p.e[0].conn, &p.e[1].conn);
+	UTIL_OK(cci_rma_register(p.e[0].ep, here, sizeof(here), CCI_FLAG_READ | CCI_FLAG_WRITE, &local));
+	UTIL_OK(cci_rma_register(p.e[1].ep, there, sizeof(there), CCI_FLAG_READ | CCI_FLAG_WRITE,
+		&remote));
+	util_fill(here, sizeof(here), 5);
+	UTIL_OK(cci_rma(p.e[0].conn, "there", 5, local, 0, remote, 0, sizeof(here), NULL,
+		CCI_FLAG_WRITE));
+	CU_ASSERT_EQUAL(util_pair_sent(&p, 0, NULL), CCI_SUCCESS);
+	ev = util_pair_wait(&p, 1, CCI_EVENT_RECV);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
+	CU_ASSERT_EQUAL(ev->recv.len, 5);
+	CU_ASSERT(util_check(there, sizeof(there), 5));
+	util_return(ev);
+	util_pair_close(&p);
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
+static void
+a_group_has_members_on_two_devices(void)
+{
+	cci_connection_t *conn[2][2];
+	char uri[UTIL_URI_MAX];
+	cci_event_t *ev;
+	struct pair p;
+
+	init_with_two();
+	snprintf(uri, sizeof(uri), "%s://mc/two", util_transport());
+	for (int i = 0; i < 2; i++)
+		util_end_open_on(&p.e[i], i, NULL, false);
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 2; k++) {
+			UTIL_OK(cci_connect(p.e[i].ep, uri, NULL, 0,
+				k == 0 ? CCI_CONN_ATTR_UU_MC_RX : CCI_CONN_ATTR_UU_MC_TX, NULL, 0, NULL));
+			ev = util_pair_wait(&p, i, CCI_EVENT_CONNECT);
+			CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
+			CU_ASSERT_EQUAL_FATAL(ev->connect.status, CCI_SUCCESS);
+			conn[i][k] = ev->connect.connection;
+			util_return(ev);
+		}
+	}
+	for (int k = 0; k < 20; k++) {
+		UTIL_OK(cci_send(conn[k % 2][1], &k, sizeof(k), NULL, CCI_FLAG_SILENT));
+		for (int i = 0; i < 2; i++) {
+			ev = util_pair_wait(&p, i, CCI_EVENT_RECV);
+			CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
+			CU_ASSERT_PTR_EQUAL(ev->recv.connection, conn[i][0]);
+			CU_ASSERT_EQUAL(memcmp(ev->recv.ptr, &k, sizeof(k)), 0);
+			util_return(ev);
+		}
+	}
+	util_pair_close(&p);
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
 static void
 what_is_no_device_is_refused(void)
 {
@@ -333,6 +415,8 @@ const struct api_test cci_dev_tests[] = {
 	T(an_error_in_the_file_names_its_line),
 	T(long_lines_and_many_keys_are_whole_or_refused),
 	T(an_endpoint_can_be_made_on_each_device),
+	T(endpoints_of_two_devices_meet),
+	T(a_group_has_members_on_two_devices),
 	T(what_is_no_device_is_refused),
 	{NULL, NULL, NULL},
 };

@@ -209,17 +209,17 @@ a_sender_that_waits_holds_up_no_other_peer(void)
 	util_end_open(&third, NULL, false);
 	CU_ASSERT_EQUAL(cci_send(p.e[0].conn, "waits", 5, NULL, 0), CCI_SUCCESS);
 	UTIL_OK(cci_connect(p.e[0].ep, third.uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL));
-	ev = end_wait(&third, CCI_EVENT_CONNECT_REQUEST);
+	ev = end_wait_from(&third, &p.e[0], CCI_EVENT_CONNECT_REQUEST);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
 	UTIL_OK(cci_accept(ev, NULL));
 	util_return(ev);
-	ev = end_wait(&p.e[0], CCI_EVENT_CONNECT);
+	ev = end_wait_from(&p.e[0], &third, CCI_EVENT_CONNECT);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
 	conn = ev->connect.connection;
 	util_return(ev);
 	for (int i = 0; i < 1000; i++) {
 		CU_ASSERT_EQUAL(cci_send(conn, "passes", 6, NULL, 0), CCI_SUCCESS);
-		ev = end_wait(&third, CCI_EVENT_RECV);
+		ev = end_wait_from(&third, &p.e[0], CCI_EVENT_RECV);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
 		util_return(ev);
 		CU_ASSERT_EQUAL(end_sent(&p.e[0]), CCI_SUCCESS);

@@ -5,16 +5,24 @@
  */
 #include "cci_api_test.h"
 
-#define GROUP "shm://mc/cci-api-test"
+#define GROUP "cci-api-test"
+
+static void
+uri_of(const char *group, char *uri)
+{
+	snprintf(uri, UTIL_URI_MAX, "%s://mc/%s", util_transport(), group);
+}
 
 /* Join a group in one of the two ways; there is no server to ask. */
 static cci_connection_t *
 join(struct end *e, const char *group, cci_conn_attribute_t attribute)
 {
+	char uri[UTIL_URI_MAX];
 	cci_connection_t *conn;
 	cci_event_t *ev;
 
-	CU_ASSERT_EQUAL_FATAL(cci_connect(e->ep, group, NULL, 0, attribute, COOKIE(5), 0, NULL),
+	uri_of(group, uri);
+	CU_ASSERT_EQUAL_FATAL(cci_connect(e->ep, uri, NULL, 0, attribute, COOKIE(5), 0, NULL),
 		CCI_SUCCESS);
 	ev = end_wait(e, CCI_EVENT_CONNECT);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
@@ -171,15 +179,17 @@ a_group_is_no_endpoint_and_the_other_way_round(void)
 {
 	static const struct timeval soon = {.tv_usec = 200000};
 	static const cci_conn_attribute_t mc[] = {CCI_CONN_ATTR_UU_MC_TX, CCI_CONN_ATTR_UU_MC_RX};
+	char uri[UTIL_URI_MAX];
 	struct end a, b;
 	cci_event_t *ev;
 	int rc;
 
+	uri_of(GROUP, uri);
 	util_end_open(&a, NULL, false);
 	util_end_open(&b, NULL, false);
 	for (int i = 0; i < 5; i++) {
 		if (i < 3)
-			rc = cci_connect(a.ep, GROUP, NULL, 0, unicast[i], NULL, 0, &soon);
+			rc = cci_connect(a.ep, uri, NULL, 0, unicast[i], NULL, 0, &soon);
 		else
 			rc = cci_connect(a.ep, b.uri, NULL, 0, mc[i - 3], NULL, 0, &soon);
 		if (rc == CCI_SUCCESS) {

@@ -396,12 +396,12 @@ a_peer_killed_while_it_holds_messages_leaves_no_trace(void)
 static void
 fail_device(const char *path)
 {
-	static const char ask[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"device_fail\","
-		"\"params\":{\"name\":\"shm\"}}\n";
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	char answer[200] = "";
+	char ask[200], answer[200] = "";
 
+	snprintf(ask, sizeof(ask), "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"device_fail\","
+		"\"params\":{\"name\":\"%s\"}}\n", util_transport());
 	snprintf(to.sun_path, sizeof(to.sun_path), "%s", path);
 	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0 ||
 		write(fd, ask, strlen(ask)) != (ssize_t)strlen(ask) ||

@@ -61,6 +61,8 @@ cci_connection_t *child_connect(struct end *e, const struct child *c,
 	cci_conn_attribute_t attribute);
 /** The next event of a type at one end alone; NULL when the deadline passes. */
 cci_event_t *end_wait(struct end *e, cci_event_type_t type);
+/** The same, with turns for another end, which what is waited for comes from. */
+cci_event_t *end_wait_from(struct end *e, struct end *from, cci_event_type_t type);
 /** Wait for the end of a send and return its status. */
 int end_sent(struct end *e);
 /** Give turns to one end for a while. */

@@ -5,9 +5,24 @@
  */
 #include "cci_util.h"
 
+const char *
+util_transport(void)
+{
+	const char *name = getenv("PLX_WORKER_DEVICES");
+
+	return name != NULL ? name : "shm";
+}
+
 void
 util_end_open(struct end *e, const char *service, bool with_fd)
 {
+	util_end_open_on(e, -1, service, with_fd);
+}
+
+void
+util_end_open_on(struct end *e, int at, const char *service, bool with_fd)
+{
+	cci_device_t *const *devices, *device = NULL;
 	uint32_t caps;
 	char *uri;
 
@@ -17,10 +32,13 @@ util_end_open(struct end *e, const char *service, bool with_fd)
 	if (e->kept == NULL)
 		UTIL_DIE("no memory");
 	UTIL_OK(cci_init(CCI_ABI_VERSION, 0, &caps));
+	UTIL_OK(cci_get_devices(&devices));
+	if (at >= 0)
+		device = devices[at];
 	if (service == NULL)
-		UTIL_OK(cci_create_endpoint(NULL, 0, &e->ep, with_fd ? &e->fd : NULL));
+		UTIL_OK(cci_create_endpoint(device, 0, &e->ep, with_fd ? &e->fd : NULL));
 	else
-		UTIL_OK(cci_create_endpoint_at(NULL, service, 0, &e->ep, with_fd ? &e->fd : NULL));
+		UTIL_OK(cci_create_endpoint_at(device, service, 0, &e->ep, with_fd ? &e->fd : NULL));
 	UTIL_OK(cci_get_opt(e->ep, CCI_OPT_ENDPT_URI, &uri));
 	if (strlen(uri) >= sizeof(e->uri))
 		UTIL_DIE("a URI of %zu bytes", strlen(uri));

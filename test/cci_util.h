@@ -44,8 +44,12 @@ struct pair {
 	struct end e[2];
 };
 
+/** The transport of the first device: of shared memory, unless PLX_WORKER_DEVICES names one. */
+const char *util_transport(void);
 /** Start the library and make an endpoint. service may be NULL; with_fd: with an OS handle. */
 void util_end_open(struct end *e, const char *service, bool with_fd);
+/** The same on a device, by its place in the list; -1: the default one. */
+void util_end_open_on(struct end *e, int at, const char *service, bool with_fd);
 /** Destroy it, with what it has kept, and end the library. */
 void util_end_close(struct end *e);
 /** Take all events that are there. @return how many */

@@ -24,6 +24,8 @@ move_status(int err)
 {
 	if (err == -EACCES)
 		return -EOPNOTSUPP;
+	if (err == -ETIME) /* a peer that does not answer: as all else on its channels */
+		return -ECONNRESET;
 	return err == -EINVAL || err == -ERANGE || err == -EFAULT ? -EKEYREJECTED : err;
 }
 

@@ -11,6 +11,8 @@ import run_util as u
 FEW = ["every_size", "am_"]
 # And through all that the device does with memory, which is all at hand here.
 BY_DEVICE = ["put_and_get_move", "every_atomic", "two_workers_add"]
+# All of groups, and of the rest what is different on a network.
+CCI_FEW = ["group", "come_and_go", "two_devices", "rma_with_a_killed", "keeps_the_order"]
 
 
 def cunit(report, name, argv, timeout, env=None):
@@ -30,19 +32,31 @@ def contract(report, build):
     cunit(report, "contract", [exe, "net_mlx"], 60)
 
 
-def ucp(report, build, parts, **more):
-    env = {**net.OURS_ENV, "PLX_NET_MLX_DEVICE": net.DEVICES[0], **net.QUICK, **more}
+def face(report, build, name, parts, **more):
+    """The tests of a face that have one of the parts in their names."""
+    env = {**net.OURS_ENV, "PLX_NET_MLX_DEVICE": net.DEVICES[0], "CCI_TEST_DEVICES": ",".join(net.DEVICES),
+           **net.QUICK, **more}
     for part in parts:
-        cunit(report, f"ucp_api {part}", [os.path.join(build, "test", "ucp_api_test"), *filter(None, [part])],
+        cunit(report, f"{name} {part}", [os.path.join(build, "test", f"{name}_test"), *filter(None, [part])],
               500, env)
 
 
 def api(report, build):
     """some of the UCP tests, over rxe"""
-    ucp(report, build, FEW)
-    ucp(report, build, BY_DEVICE, PLX_RMA_SCHEME="device")
+    face(report, build, "ucp_api", FEW)
+    face(report, build, "ucp_api", BY_DEVICE, PLX_RMA_SCHEME="device")
 
 
 def api_all(report, build):
     """all UCP tests, over rxe"""
-    ucp(report, build, [""])
+    face(report, build, "ucp_api", [""])
+
+
+def cci(report, build):
+    """some of the CCI tests, over rxe, groups included"""
+    face(report, build, "cci_api", CCI_FEW)
+
+
+def cci_all(report, build):
+    """all CCI tests, over rxe"""
+    face(report, build, "cci_api", [""])
