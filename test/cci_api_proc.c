@@ -3,6 +3,8 @@
  *
  * cci_api_proc.c - another process: blocking calls, one that stops, one that dies
  */
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -514,6 +516,27 @@ a_failed_device_is_told_of_once(void)
 	unlink(path);
 }
 
+/* A pid namespace is to shared memory what another machine is: its pids mean nothing here. */
+static void
+an_address_from_elsewhere_is_not_available(void)
+{
+	int here = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+
+	CU_ASSERT_FATAL(here >= 0);
+	if (unshare(CLONE_NEWPID) != 0) {
+		printf("skipped: no right to a pid namespace ... ");
+		close(here);
+		return;
+	}
+	child_open(&other, NULL); /* the first of the new namespace */
+	CU_ASSERT_EQUAL_FATAL(setns(here, CLONE_NEWPID), 0);
+	close(here);
+	util_end_open(&self, NULL, false);
+	CU_ASSERT_EQUAL(cci_connect(self.ep, other.uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL),
+		CCI_EADDRNOTAVAIL);
+	close_both();
+}
+
 static void
 without_a_driver_nothing_is_found(void)
 {
@@ -539,6 +562,7 @@ const struct api_test cci_proc_tests[] = {
 	T(the_last_message_to_a_peer_that_exits_is_over),
 	T(a_killed_server_can_be_started_again),
 	T(a_failed_device_is_told_of_once),
+	T(an_address_from_elsewhere_is_not_available),
 	T(without_a_driver_nothing_is_found),
 #if !defined(__SANITIZE_ADDRESS__) /* which needs memory of its own */
 	T(without_memory_no_endpoint_is_made),

@@ -2,6 +2,10 @@
  * Copyright (c) 2026 The Pollux Authors
  *
  * lat.c - latency: a ping-pong of single messages; half of each round trip, and its distribution
+ *
+ * Design notes
+ * A message is answered as soon as it is there. How a send ended is asked a round later, before
+ * its place is used again: with CCI that is an event, which comes with the answer or after it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +22,13 @@ lat_cmp(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+#define LAT_SENDS 2 /* places for sends */
+
 static inline int
 lat_send(struct perf_side *s, size_t size, uint64_t seq, unsigned flags, struct perf_io *io)
 {
+	if (unlikely(perf_wait(s, io) != 0))
+		return -1;
 	if (unlikely(s->o->verify))
 		perf_fill(s->sbuf, size, seq);
 	return s->be->send(s, io, PERF_PEER, s->sbuf, size, PERF_TAG, flags);
@@ -38,18 +46,28 @@ lat_recv(struct perf_side *s, size_t size, uint64_t seq, struct perf_io *io)
 	return 0;
 }
 
+static int
+lat_sent(struct perf_side *s, struct perf_io tx[LAT_SENDS])
+{
+	for (int i = 0; i < LAT_SENDS; i++) {
+		if (perf_wait(s, &tx[i]) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* Rank 0: ping, wait for the pong, look at the clock. ticks is NULL while warming up. */
 static int
 lat_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, unsigned flags,
 	uint64_t *ticks, uint64_t every)
 {
+	struct perf_io tx[LAT_SENDS] = {{.done = 1}, {.done = 1}}, rx;
 	uint64_t now, last = rte_rdtsc(), k = 0;
-	struct perf_io tx, rx;
 
 	for (uint64_t i = 0; i < n; i++) {
-		if (unlikely(lat_send(s, size, seq + i, flags, &tx) != 0))
+		if (unlikely(lat_send(s, size, seq + i, flags, &tx[i % LAT_SENDS]) != 0))
 			return -1;
-		if (unlikely(lat_recv(s, size, seq + i, &rx) != 0 || perf_wait(s, &tx) != 0))
+		if (unlikely(lat_recv(s, size, seq + i, &rx) != 0))
 			return -1;
 		now = rte_rdtsc();
 		if (ticks != NULL && i == k * every)
@@ -58,21 +76,21 @@ lat_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, unsigned fl
 		if (unlikely((i & 0xfff) == 0))
 			perf_alive(s);
 	}
-	return 0;
+	return lat_sent(s, tx);
 }
 
 static int
 lat_pong(struct perf_side *s, size_t size, uint64_t n, unsigned flags)
 {
-	struct perf_io tx, rx;
+	struct perf_io tx[LAT_SENDS] = {{.done = 1}, {.done = 1}}, rx;
 
 	for (uint64_t i = 0; i < n; i++) {
 		if (unlikely(lat_recv(s, size, i, &rx) != 0))
 			return -1;
-		if (unlikely(lat_send(s, size, i, flags, &tx) != 0 || perf_wait(s, &tx) != 0))
+		if (unlikely(lat_send(s, size, i, flags, &tx[i % LAT_SENDS]) != 0))
 			return -1;
 	}
-	return 0;
+	return lat_sent(s, tx);
 }
 
 static double

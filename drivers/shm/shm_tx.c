@@ -209,6 +209,8 @@ copy_short(uint8_t *to, const uint8_t *from, uint32_t len)
 {
 	if (len == 8)
 		memcpy(to, from, 8);
+	else if (len == 16)
+		memcpy(to, from, 16);
 	else if (len > 0)
 		rte_memcpy(to, from, len);
 }

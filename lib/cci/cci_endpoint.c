@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * cci_endpoint.c - endpoints: create, destroy, their lock
+ * cci_endpoint.c - endpoints: create, destroy
  */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cci_int.h"
 
-#define SPINS_BEFORE_YIELD 200
 #define CONNS_FIRST	   4	/* in the first chunk of memory */
 #define LAST_TURNS	   1000 /* before an endpoint goes: what it still has to say */
 
@@ -20,22 +18,6 @@ static struct {
 	pthread_mutex_t lock;
 	LIST_HEAD(, cci_ep) list;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-__rte_noinline void
-cci_lock_slow(struct cci_ep *ep)
-{
-	unsigned spins = 0;
-
-	do {
-		while (atomic_load_explicit(&ep->lock, memory_order_relaxed) != 0) {
-			if (++spins % SPINS_BEFORE_YIELD == 0)
-				sched_yield();
-			else
-				rte_pause();
-		}
-		/* pairs with the release in cci_unlock() */
-	} while (atomic_exchange_explicit(&ep->lock, 1, memory_order_acquire) != 0);
-}
 
 /* The settings of a device's workers: the process's, and what its section says. */
 static void
@@ -156,7 +138,7 @@ last_words(struct cci_ep *ep)
 	struct plx_worker *w = ep->core;
 
 	for (unsigned i = 0; i < LAST_TURNS && !w->dedicated; i++) {
-		if (STAILQ_EMPTY(&w->chans.acks) && TAILQ_EMPTY(&w->eps.stalled))
+		if (LIST_EMPTY(&w->chans.acks) && TAILQ_EMPTY(&w->eps.stalled))
 			break;
 		plx_worker_progress(w);
 	}

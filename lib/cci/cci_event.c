@@ -123,7 +123,8 @@ fill(union cci_event *e, struct plx_chan_item *item)
 		struct plx_chan_op *op = container_of(item, struct plx_chan_op, item);
 
 		e->send.type = CCI_EVENT_SEND;
-		e->send.status = (enum cci_status)cci_status(item->status);
+		e->send.status = likely(item->status == 0) ? CCI_SUCCESS
+			: (enum cci_status)cci_status(item->status);
 		e->send.connection = &cci_conn_of_chan(item->chan)->pub;
 		e->send.context = op->context;
 	} else {

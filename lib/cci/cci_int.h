@@ -20,10 +20,10 @@
 #include <sys/queue.h>
 
 #include <rte_common.h>
-#include <rte_pause.h>
 
 #include <cci.h>
 
+#include "cci_lock.h"
 #include "plx_init.h"
 #include "plx_log.h"
 #include "plx_region.h"
@@ -94,7 +94,7 @@ const struct cci_dev *cci_device_find(cci_device_t *device);
 struct cci_ep {
 	struct cci_endpoint pub;
 	uint32_t magic;
-	_Atomic int lock;
+	struct cci_lock lock;
 	struct plx_worker *core;
 	struct plx_chan_items ready; /* events that were not taken yet */
 	uint32_t n_sends, sends_max; /* operations that are not over */
@@ -158,21 +158,16 @@ cci_ep_driver(const struct cci_ep *ep)
 	return container_of((struct cci_device *)(uintptr_t)ep->pub.device, struct cci_dev, pub)->driver;
 }
 
-/** Slow path of cci_lock(). */
-void cci_lock_slow(struct cci_ep *ep);
-
 static inline void
 cci_lock(struct cci_ep *ep)
 {
-	/* pairs with the release in cci_unlock() */
-	if (unlikely(atomic_exchange_explicit(&ep->lock, 1, memory_order_acquire) != 0))
-		cci_lock_slow(ep);
+	cci_lock_take(&ep->lock);
 }
 
 static inline void
 cci_unlock(struct cci_ep *ep)
 {
-	atomic_store_explicit(&ep->lock, 0, memory_order_release);
+	cci_lock_drop(&ep->lock);
 }
 
 /** The CCI status of 0 or -errno. */

@@ -47,6 +47,7 @@ cci_op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_o
 	op->item.answered = false;
 	op->context = (void *)(uintptr_t)context;
 	op->own_buf = false;
+	op->urgent = (flags & CCI_FLAG_BLOCKING) != 0;
 	op->rma.len = 0;
 	*out = op;
 	return 0;

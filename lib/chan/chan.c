@@ -30,6 +30,7 @@ const struct plx_stat_row plx_chan_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_chan_stat, rx_msgs),
 	PLX_STAT_ROW(struct plx_chan_stat, rx_drop_no_buf),
 	PLX_STAT_ROW(struct plx_chan_stat, tx_drop_full),
+	PLX_STAT_ROW(struct plx_chan_stat, acks),
 	PLX_STAT_ROW(struct plx_chan_stat, rnr_told),
 	PLX_STAT_ROW(struct plx_chan_stat, rnr_heard),
 	PLX_STAT_ROW(struct plx_chan_stat, timeouts),
@@ -78,7 +79,7 @@ plx_chans_open(struct plx_chans *cs, bool on, struct plx_eps *eps, struct plx_ti
 	uint32_t max_send, uint32_t rx_max, bool dedicated)
 {
 	memset(cs, 0, sizeof(*cs));
-	STAILQ_INIT(&cs->acks);
+	LIST_INIT(&cs->acks);
 	STAILQ_INIT(&cs->overflow);
 	TAILQ_INIT(&cs->starved);
 	TAILQ_INIT(&cs->group_ops);
@@ -238,14 +239,12 @@ overflow_flush(struct plx_chans *cs)
 	}
 }
 
-void
-plx_chans_flush_slow(struct plx_chans *cs)
+static void
+acks_flush(struct plx_chans *cs)
 {
 	struct plx_chan *c;
 
-	if (unlikely(!TAILQ_EMPTY(&cs->group_ops)))
-		chan_group_flush(cs);
-	while ((c = STAILQ_FIRST(&cs->acks)) != NULL) {
+	while ((c = LIST_FIRST(&cs->acks)) != NULL) {
 		struct plx_wire_chan h = {.to = c->remote, .value = c->rx_next};
 		uint64_t word;
 		int rc = plx_ep_connect(c->ep);
@@ -255,9 +254,18 @@ plx_chans_flush_slow(struct plx_chans *cs)
 			rc = plx_ep_tx_short(c->ep, PLX_WIRE_CHAN_ACK, word, NULL, 0);
 		if (rc == -EAGAIN)
 			break; /* in the next turn */
-		STAILQ_REMOVE_HEAD(&cs->acks, ack_link);
-		c->owes_ack = false;
+		PLX_STAT_INC(cs->stat.acks);
+		chan_ack_told(cs, c);
 	}
+}
+
+void
+plx_chans_flush_slow(struct plx_chans *cs)
+{
+	if (unlikely(!TAILQ_EMPTY(&cs->group_ops)))
+		chan_group_flush(cs);
+	if (plx_chans_acks_due(cs))
+		acks_flush(cs);
 	if (unlikely(!STAILQ_EMPTY(&cs->overflow)))
 		overflow_flush(cs);
 }

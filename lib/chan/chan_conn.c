@@ -33,7 +33,7 @@ _Static_assert(sizeof(struct chan_hello) <= PLX_WIRE_CHAN_DATA_MAX + 128, "its p
 static uint32_t
 max_send(const struct plx_chans *cs, const struct plx_ep *ep)
 {
-	return RTE_MIN(cs->max_send, ep->peer->mtu - (uint32_t)sizeof(struct plx_wire_chan));
+	return RTE_MIN(cs->max_send, ep->peer->mtu - (uint32_t)sizeof(struct plx_wire_chan_msg));
 }
 
 int
@@ -63,7 +63,7 @@ static void
 chan_fini(struct plx_chans *cs, struct plx_chan *c)
 {
 	if (c->owes_ack)
-		STAILQ_REMOVE(&cs->acks, c, plx_chan, ack_link);
+		chan_ack_told(cs, c);
 	chan_unstarve(cs, c);
 	chan_group_fini(cs, c);
 	plx_timer_disarm(cs->timers, &c->timer);
@@ -296,15 +296,22 @@ plx_chan_joined(struct plx_chan *c)
 }
 
 void
+chan_close(struct plx_chan *c)
+{
+	if (c->owes_ack)
+		chan_ctl(c->chans, c->ep, PLX_WIRE_CHAN_ACK, c->remote, c->rx_next);
+	chan_ctl(c->chans, c->ep, PLX_WIRE_CHAN_CLOSE, c->remote, c->id);
+}
+
+void
 plx_chan_end(struct plx_chans *cs, struct plx_chan *c)
 {
-	uint32_t id = c->id;
 	bool tell = c->state == PLX_CHAN_OPEN && c->ep != &cs->nobody;
 
 	c->state = PLX_CHAN_CLOSED;
 	chan_drop_ops(cs, c, -ECONNRESET);
 	if (tell)
-		chan_ctl(cs, c->ep, PLX_WIRE_CHAN_CLOSE, c->remote, id);
+		chan_close(c);
 	chan_fini(cs, c);
 }
 

@@ -59,6 +59,9 @@ void chan_break(struct plx_chans *cs, struct plx_chan *c, int err);
 /** What came for a channel that is not here, or no longer open: its sender is told. */
 void chan_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t id);
 
+/** Tell the peer that this end goes, behind all that is owed to it. */
+void chan_close(struct plx_chan *c);
+
 /** Give a message to the device. @return 0, -EAGAIN, or the ep's error */
 static inline int
 chan_tx(struct plx_ep *ep, uint8_t code, uint32_t to, uint32_t value, const struct plx_chan_op *op)
@@ -74,6 +77,16 @@ chan_tx(struct plx_ep *ep, uint8_t code, uint32_t to, uint32_t value, const stru
 	tx = (struct plx_tx){.peer = ep->peer, .hdr = &h, .hdr_len = sizeof(h), .data = op->data,
 		.len = op->len, .op = code};
 	return plx_peer_tx(&tx);
+}
+
+/** The peer has been told of all that was taken. */
+static inline void
+chan_ack_told(struct plx_chans *cs, struct plx_chan *c)
+{
+	LIST_REMOVE(c, ack_link);
+	c->owes_ack = false;
+	if (likely(LIST_EMPTY(&cs->acks)))
+		cs->n_owed = cs->n_owed_seen = 0;
 }
 
 /* chan_msg.c */

@@ -11,6 +11,9 @@
  *
  * Numbers are given when a message is sent. After RNR next goes back to the message
  * that found no buffer, and so do the numbers.
+ *
+ * A completion that nobody waits for may come late: the ACK waits for a message to go
+ * with. With a send timeout, or when the application blocks, the message asks for it.
  */
 #include <string.h>
 
@@ -54,11 +57,38 @@ reap(struct plx_chans *cs, struct plx_chan *c)
 	}
 }
 
+/* A message and what the peer is to know. */
 static inline int
-msg_tx(struct plx_chan *c, const struct plx_chan_op *op)
+reliable_tx(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
 {
-	return chan_tx(c->ep, chan_reliable(c) ? PLX_WIRE_CHAN_MSG : PLX_WIRE_CHAN_LOSSY, c->remote,
-		c->tx_seq, op);
+	const uint32_t rest = sizeof(op->hdr) - sizeof(uint64_t);
+	struct plx_tx tx;
+	uint64_t word;
+	int rc;
+
+	op->hdr = (struct plx_wire_chan_msg){.to = c->remote, .number = c->tx_seq,
+		.ack = c->rx_next, .urgent = op->urgent || op->due_ticks != 0};
+	if (likely(op->data == op->bytes && op->len + rest <= c->ep->peer->short_max)) {
+		memcpy(&word, &op->hdr, sizeof(word));
+		rc = plx_ep_tx_short(c->ep, PLX_WIRE_CHAN_MSG, word,
+			(const uint8_t *)&op->hdr + sizeof(word), rest + op->len);
+	} else {
+		tx = (struct plx_tx){.peer = c->ep->peer, .hdr = &op->hdr,
+			.hdr_len = sizeof(op->hdr), .data = op->data, .len = op->len,
+			.op = PLX_WIRE_CHAN_MSG};
+		rc = plx_peer_tx(&tx);
+	}
+	if (c->owes_ack && rc == 0)
+		chan_ack_told(cs, c);
+	return rc;
+}
+
+static inline int
+msg_tx(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
+{
+	if (likely(chan_reliable(c)))
+		return reliable_tx(cs, c, op);
+	return chan_tx(c->ep, PLX_WIRE_CHAN_LOSSY, c->remote, 0, op);
 }
 
 /* The message of op is with the device. */
@@ -109,7 +139,7 @@ push(struct plx_chans *cs, struct plx_chan *c, bool open)
 		}
 		if (c->n_moves > 0 && c->attr == PLX_CHAN_RO)
 			break;
-		rc = open ? msg_tx(c, op) : -EAGAIN;
+		rc = open ? msg_tx(cs, c, op) : -EAGAIN;
 		if (rc == 0)
 			msg_sent(cs, c, op);
 	}
@@ -184,7 +214,7 @@ plx_chan_post(struct plx_chans *cs, struct plx_chan_op *op)
 		return; /* behind others */
 	/* By far the most: a message that nothing is in the way of. */
 	if (likely(op->rma.len == 0 && plx_ep_open(c->ep) && !c->rnr && c->n_moves == 0 &&
-		    msg_tx(c, op) == 0)) {
+		    msg_tx(cs, c, op) == 0)) {
 		msg_sent(cs, c, op);
 		return;
 	}
@@ -234,7 +264,7 @@ chan_drop_ops(struct plx_chans *cs, struct plx_chan *c, int err)
 /* --- what comes back --- */
 
 /* All messages before this number have been taken. @return whether that makes sense */
-static inline bool
+static bool
 acked(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
 {
 	if (unlikely(value - c->acked > c->tx_seq - c->acked)) {
@@ -370,16 +400,14 @@ rx_chan(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t len)
 	return c;
 }
 
-void
-plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h,
+/* A message of a channel that may have it. */
+static inline void
+rx_msg(struct plx_chans *cs, struct plx_chan *c, const struct plx_wire_chan_msg *h,
 	const uint8_t *data, uint32_t len)
 {
-	struct plx_chan *c = rx_chan(cs, src, h->to, len);
 	struct plx_chan_rx *rx;
 
-	if (unlikely(c == NULL))
-		return;
-	if (unlikely(h->value != c->rx_next || c->starved || !chan_reliable(c))) {
+	if (unlikely(h->number != c->rx_next || c->starved || !chan_reliable(c))) {
 		PLX_STAT_INC(cs->stat.rx_again);
 		return;
 	}
@@ -391,11 +419,27 @@ plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wir
 		return;
 	}
 	c->rx_next++;
+	/* a reactor's turns do not wait for the application to answer */
+	cs->n_owed += likely(h->urgent == 0 && cs->ring == NULL) ? 1 : PLX_CHAN_ACK_MAX;
 	if (!c->owes_ack) {
 		c->owes_ack = true;
-		STAILQ_INSERT_TAIL(&cs->acks, c, ack_link);
+		LIST_INSERT_HEAD(&cs->acks, c, ack_link);
 	}
 	rx_deliver(cs, c, rx, data, len);
+}
+
+void
+plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan_msg *h,
+	const uint8_t *data, uint32_t len)
+{
+	struct plx_chan *c = rx_chan(cs, src, h->to, len);
+
+	if (unlikely(c == NULL))
+		return;
+	rx_msg(cs, c, h, data, len);
+	/* after the message: who waits for that answers while the rest is looked at */
+	if (h->ack != c->acked)
+		acked(cs, c, h->ack);
 }
 
 /* A message that is dropped where there is no buffer. */

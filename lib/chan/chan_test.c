@@ -153,7 +153,7 @@ end(void)
 		UNIT_EQ(cs->hellos.n_free, cs->hellos.n_objs);
 		UNIT_EQ(cs->ops.n_free, cs->ops.n_objs);
 		UNIT_EQ(s[i].w->chan_reqs.pool.n_free, s[i].w->chan_reqs.pool.n_objs);
-		UNIT_TRUE(TAILQ_EMPTY(&cs->starved) && STAILQ_EMPTY(&cs->acks));
+		UNIT_TRUE(TAILQ_EMPTY(&cs->starved) && LIST_EMPTY(&cs->acks));
 	}
 	for (unsigned i = 0; i < 2; i++)
 		plx_worker_destroy(s[i].w);
@@ -181,6 +181,7 @@ op_new(unsigned i, uint32_t len)
 	op->data = bytes;
 	op->len = len;
 	op->own_buf = false;
+	op->urgent = false;
 	op->rma.len = 0;
 	return op;
 }
@@ -309,6 +310,102 @@ a_full_device_delays_and_loses_nothing(void)
 	}
 	while (n_sent++ < 300)
 		taken(0, PLX_CHAN_SENT, 0);
+	close_both();
+}
+
+/* -- acknowledgements -- */
+
+static void
+an_answer_carries_the_acknowledgement(void)
+{
+	open_with(PLX_CHAN_RO);
+	for (unsigned i = 0; i < 50; i++) {
+		for (unsigned k = 0; k < 2; k++) { /* each answers what it has just got */
+			send_one(k, i);
+			while (s[1 - k].n == 0)
+				plx_worker_turn(s[1 - k].w);
+			received(1 - k, i);
+			if (i > 0 || k > 0) /* the other's last message, after its answer */
+				taken(1 - k, PLX_CHAN_SENT, 0);
+		}
+	}
+	UNIT_EQ(s[0].w->chans.stat.acks + s[1].w->chans.stat.acks, 0);
+	taken(1, PLX_CHAN_SENT, 0); /* the last has no answer */
+	UNIT_EQ(s[0].w->chans.stat.acks, 1);
+	close_both();
+}
+
+/* Turns of the receiver until it has n messages. */
+static void
+turns_until(unsigned n)
+{
+	while (s[1].n < n)
+		plx_worker_turn(s[1].w);
+}
+
+static void
+an_acknowledgement_waits_a_turn_for_an_answer(void)
+{
+	const struct plx_chan_stat *stat;
+
+	open_with(PLX_CHAN_RU);
+	stat = &s[1].w->chans.stat;
+	send_one(0, 8);
+	turns_until(1);
+	UNIT_EQ(stat->acks, 0);
+	plx_worker_turn(s[1].w); /* brings nothing more */
+	UNIT_EQ(stat->acks, 1);
+	received(1, 8);
+	taken(0, PLX_CHAN_SENT, 0);
+	/* so many at once wait for nothing */
+	for (unsigned i = 0; i < PLX_CHAN_ACK_MAX; i++)
+		send_one(0, 8);
+	turns_until(PLX_CHAN_ACK_MAX);
+	UNIT_EQ(stat->acks, 2);
+	for (unsigned i = 0; i < PLX_CHAN_ACK_MAX; i++) {
+		received(1, 8);
+		taken(0, PLX_CHAN_SENT, 0);
+	}
+	close_both();
+}
+
+static void
+what_is_waited_for_is_acknowledged_at_once(void)
+{
+	const struct plx_chan_stat *stat;
+	struct plx_chan_op *op;
+
+	open_with(PLX_CHAN_RO);
+	stat = &s[1].w->chans.stat;
+	op = op_new(0, 8);
+	op->urgent = true;
+	plx_worker_chan_post(s[0].w, op);
+	turns_until(1);
+	UNIT_EQ(stat->acks, 1);
+	plx_chan_set_timeout(&s[0].c, rte_get_tsc_hz());
+	send_one(0, 8);
+	turns_until(2);
+	UNIT_EQ(stat->acks, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		received(1, 8);
+		taken(0, PLX_CHAN_SENT, 0);
+	}
+	close_both();
+}
+
+/* The receiver closes before it has acknowledged what it took. */
+static void
+what_was_taken_is_acknowledged_before_the_channel_closes(void)
+{
+	open_with(PLX_CHAN_RO);
+	send_one(0, 8);
+	turns_until(1);
+	received(1, 8);
+	UNIT_TRUE(s[1].c.owes_ack);
+	plx_worker_chan_end(s[1].w, &s[1].c);
+	taken(0, PLX_CHAN_SENT, 0);
+	send_one(0, 8);
+	taken(0, PLX_CHAN_SENT, -ECONNRESET);
 	close_both();
 }
 
@@ -594,7 +691,8 @@ silence_is_told_once_and_only_of_a_peer_that_is_silent(void)
 static void
 what_makes_no_sense_changes_nothing(void)
 {
-	struct plx_wire_chan h = {.to = s[0].c.id, .value = 5};
+	struct plx_wire_chan h = {.value = 5};
+	struct plx_wire_chan_msg m = {.number = 5};
 	struct plx_wire_chan_ask bad = {.attr = PLX_CHAN_UNICAST_N};
 	struct plx_chans *cs;
 	struct plx_peer *src;
@@ -602,18 +700,21 @@ what_makes_no_sense_changes_nothing(void)
 	open_with(PLX_CHAN_RO);
 	cs = &s[0].w->chans;
 	src = s[0].c.ep->peer;
-	h.to = s[0].c.id;
+	h.to = m.to = s[0].c.id;
 	plx_chan_on_ack(cs, src, &h); /* of what was never sent */
 	plx_chan_on_ctl(cs, src, PLX_WIRE_CHAN_RNR, &h);
 	UNIT_EQ(cs->stat.rx_drop_bad_value, 2);
-	plx_chan_on_msg(cs, src, &h, bytes, 8); /* of another number */
+	plx_chan_on_msg(cs, src, &m, bytes, 8); /* of another number */
 	UNIT_EQ(cs->stat.rx_again, 1);
-	h.value = 0;
-	plx_chan_on_msg(cs, src, &h, bytes, MAX_SEND + 1);
+	m.ack = 1;
+	plx_chan_on_msg(cs, src, &m, bytes, 8);
+	UNIT_EQ(cs->stat.rx_drop_bad_value, 3);
+	m = (struct plx_wire_chan_msg){.to = s[0].c.id};
+	plx_chan_on_msg(cs, src, &m, bytes, MAX_SEND + 1);
 	plx_chan_on_ask(cs, src, &bad, bytes, 0);
 	UNIT_EQ(cs->stat.rx_drop_bad_len, 2);
-	h.to = s[0].c.id + 1;
-	plx_chan_on_msg(cs, src, &h, bytes, 8); /* for nobody */
+	h.to = m.to = s[0].c.id + 1;
+	plx_chan_on_msg(cs, src, &m, bytes, 8); /* for nobody */
 	plx_chan_on_ack(cs, src, &h);
 	UNIT_EQ(cs->stat.rx_drop_no_chan, 2);
 	send_one(0, 8);
@@ -633,6 +734,10 @@ main(void)
 		UNIT_TEST(the_death_of_the_peer_ends_connecting),
 		UNIT_TEST(messages_of_all_lengths_arrive_in_order),
 		UNIT_TEST(a_full_device_delays_and_loses_nothing),
+		UNIT_TEST(an_answer_carries_the_acknowledgement),
+		UNIT_TEST(an_acknowledgement_waits_a_turn_for_an_answer),
+		UNIT_TEST(what_is_waited_for_is_acknowledged_at_once),
+		UNIT_TEST(what_was_taken_is_acknowledged_before_the_channel_closes),
 		UNIT_TEST(a_sender_waits_for_buffers_and_goes_on_in_order),
 		UNIT_TEST(unreliable_messages_without_a_buffer_are_counted),
 		UNIT_TEST(an_invitation_is_not_lost_with_its_channel),

@@ -32,7 +32,7 @@ send_late(struct plx_chan *c, uint64_t now_ticks)
 		return false;
 	}
 	PLX_STAT_INC(c->chans->stat.timeouts);
-	chan_ctl(c->chans, c->ep, PLX_WIRE_CHAN_CLOSE, c->remote, c->id);
+	chan_close(c);
 	chan_break(c->chans, c, c->rnr ? -ENOSR : -ETIMEDOUT);
 	return true;
 }

@@ -11,10 +11,12 @@
  * again with that message when there is room (READY). Devices lose nothing, so
  * nothing else is ever sent twice.
  *
- * Messages of a reliable channel are numbered. At the end of a turn the receiver
- * acknowledges once for each channel that got some. An operation is over when its
- * message is acknowledged, or when its RMA is; they stand in the channel's list in
- * the order of issue, and RO channels end them in that order.
+ * Messages of a reliable channel are numbered. What the receiver has taken it
+ * acknowledges with its own next message on the channel. With none, an ACK follows in
+ * the first turn that brings nothing more, and behind PLX_CHAN_ACK_MAX messages at the
+ * latest; at the end of the same turn when the sender waits for it (urgent). An
+ * operation is over when its message is acknowledged, or when its RMA is; they stand
+ * in the channel's list in the order of issue, and RO channels end them in that order.
  *
  * What the application's side is told are items: operations that are over, messages,
  * requests, notes. Inline they are delivered at once; dedicated they travel through a
@@ -39,6 +41,7 @@
 #define PLX_CHAN_MAX	  (1u << 20) /* channels of a worker, and one that is never used */
 #define PLX_CHAN_ASKS_MAX 16384	     /* requests that are not answered; more are refused */
 #define PLX_CHAN_RING_LEN 8192	     /* items on their way to the application; then a list */
+#define PLX_CHAN_ACK_MAX  8	     /* messages that a worker takes before it acknowledges */
 #define PLX_CHAN_RX_SHORT 176	     /* bytes of a message that need no long buffer */
 #define PLX_CHAN_TX_SHORT 144	     /* of one that is sent */
 
@@ -66,6 +69,7 @@ struct plx_chan_stat {
 	uint64_t opened, refused, msgs, rmas;
 	uint64_t rx_msgs, rx_drop_no_buf; /* the latter: unreliable ones */
 	uint64_t tx_drop_full;		  /* to a member of a group whose ring was full */
+	uint64_t acks; /* sent alone, without a message that carries them */
 	uint64_t rnr_told, rnr_heard, timeouts, keepalives, keepalive_timeouts;
 	uint64_t rx_again;	   /* after RNR, before it was sent again */
 	uint64_t rx_drop_no_chan;  /* for a channel that is not there, or not of the sender */
@@ -136,6 +140,7 @@ struct plx_chan_op {
 	uint8_t state; /* enum plx_chan_op_state */
 	bool has_msg;
 	bool own_buf; /* data is a long buffer of the pool's */
+	bool urgent;  /* the application does nothing else until it is over */
 	struct {
 		uint64_t len; /* 0: no RMA */
 		void *local;
@@ -148,8 +153,12 @@ struct plx_chan_op {
 	} rma;
 	uint64_t due_ticks; /* send timeout; 0: none */
 	void *context;	    /* the face's */
-	alignas(8) uint8_t bytes[PLX_CHAN_TX_SHORT];
+	alignas(8) struct plx_wire_chan_msg hdr; /* on the wire in front of the message */
+	uint8_t bytes[PLX_CHAN_TX_SHORT];
 };
+_Static_assert(offsetof(struct plx_chan_op, bytes) ==
+		       offsetof(struct plx_chan_op, hdr) + sizeof(struct plx_wire_chan_msg),
+	"a short message and its header are sent as one");
 TAILQ_HEAD(plx_chan_ops, plx_chan_op);
 
 /** A channel; embedded in the face's struct, in memory that stays a channel's. */
@@ -176,7 +185,7 @@ struct plx_chan {
 	_Atomic int err; /* -errno; writer: owner; readers: application's side */
 	struct plx_chan_ops ops; /* in the order of issue */
 	struct plx_chan_op *next; /* the first of ops that is not all sent */
-	STAILQ_ENTRY(plx_chan) ack_link;
+	LIST_ENTRY(plx_chan) ack_link; /* while owes_ack */
 	struct plx_pend pend;
 	TAILQ_ENTRY(plx_chan) starved_link;
 	LIST_ENTRY(plx_chan) link; /* of the ep's */
@@ -203,7 +212,9 @@ struct plx_chans {
 	bool on;
 	uint32_t n_slots;
 	struct plx_chan_slot *slots;
-	STAILQ_HEAD(, plx_chan) acks; /* channels that owe one */
+	LIST_HEAD(, plx_chan) acks; /* channels that owe one */
+	uint32_t n_owed;      /* messages taken since acks was empty */
+	uint32_t n_owed_seen; /* n_owed at the end of the turn before */
 	uint32_t max_send; /* longest message, bytes */
 	uint32_t rx_max;   /* buffers that may be in use; readers: any, as rx_used */
 	uint32_t rx_used;
@@ -310,7 +321,7 @@ void plx_chans_fail(struct plx_chans *cs);
 uint64_t plx_chans_next_ticks(const struct plx_chans *cs);
 
 /* What arrived; header checked for length only. */
-void plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h,
+void plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan_msg *h,
 	const uint8_t *data, uint32_t len);
 void plx_chan_on_lossy(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h,
 	const uint8_t *data, uint32_t len);
@@ -333,13 +344,22 @@ void plx_chan_on_group(struct plx_chans *cs, uint64_t group, const uint8_t *data
 /** Slow path of plx_chans_flush(). */
 void plx_chans_flush_slow(struct plx_chans *cs);
 
-/** End of a turn: acknowledge what came in it, and offer items to the ring again. */
+/** @return whether what is owed is not to wait for a message any longer. */
+static inline bool
+plx_chans_acks_due(const struct plx_chans *cs)
+{
+	return !LIST_EMPTY(&cs->acks) &&
+	       (cs->n_owed == cs->n_owed_seen || cs->n_owed >= PLX_CHAN_ACK_MAX);
+}
+
+/** End of a turn: acknowledge what has been taken, and offer items to the ring again. */
 static inline void
 plx_chans_flush(struct plx_chans *cs)
 {
-	if (unlikely(!STAILQ_EMPTY(&cs->acks) || !STAILQ_EMPTY(&cs->overflow) ||
+	if (unlikely(plx_chans_acks_due(cs) || !STAILQ_EMPTY(&cs->overflow) ||
 		    !TAILQ_EMPTY(&cs->group_ops)))
 		plx_chans_flush_slow(cs);
+	cs->n_owed_seen = cs->n_owed;
 }
 
 /* --- application's side --- */

@@ -266,10 +266,17 @@ struct plx_wire_grant {
 
 #define PLX_WIRE_CHAN_DATA_MAX 1024 /* bytes that go with an ASK */
 
-/** All of CHAN but ASK, ANSWER and JOIN. */
+/** All of CHAN but MSG, ASK, ANSWER and JOIN. */
 struct plx_wire_chan {
 	uint32_t to;	/* channel of the receiver; CLOSE: 0 when its number is not known */
-	uint32_t value; /* MSG, ACK, RNR: number of a message; CLOSE: channel of the sender */
+	uint32_t value; /* ACK, RNR: number of a message; CLOSE: channel of the sender */
+};
+
+struct plx_wire_chan_msg {
+	uint32_t to;	 /* channel of the receiver */
+	uint32_t number;
+	uint32_t ack;	 /* as the value of an ACK that goes the other way */
+	uint32_t urgent; /* not 0: somebody waits for the ACK of this one */
 };
 
 struct plx_wire_chan_ask {
@@ -294,6 +301,7 @@ struct plx_wire_chan_join {
 
 _Static_assert(sizeof(struct plx_wire_chan_join) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_chan) == 8, "wire");
+_Static_assert(sizeof(struct plx_wire_chan_msg) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_chan_ask) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_chan_answer) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_eager) == 8, "wire");

@@ -433,7 +433,7 @@ rx_stream(struct plx_worker *w, const struct plx_rx *rx)
 static inline void
 rx_chan_msg(struct plx_worker *w, const struct plx_rx *rx)
 {
-	struct plx_wire_chan h;
+	struct plx_wire_chan_msg h;
 
 	memcpy(&h, rx->data, sizeof(h));
 	plx_chan_on_msg(&w->chans, rx->src, &h, rx->data + sizeof(h), rx->len - sizeof(h));

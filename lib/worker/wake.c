@@ -182,7 +182,7 @@ arm_dedicated(struct plx_worker *w)
 bool
 worker_needs_turns(struct plx_worker *w)
 {
-	return w->wake.no_sleep || !STAILQ_EMPTY(&w->chans.acks) ||
+	return w->wake.no_sleep || !LIST_EMPTY(&w->chans.acks) ||
 		!TAILQ_EMPTY(&w->eps.stalled) || !SLIST_EMPTY(&w->failing) ||
 		!TAILQ_EMPTY(&w->rndv.recvs) || !TAILQ_EMPTY(&w->rndv.sends) ||
 		!TAILQ_EMPTY(&w->rma.eps) ||
