@@ -997,6 +997,48 @@ a_region_is_reached_by_all_queues_and_its_words_are_changed(void)
 }
 
 static void
+what_lies_in_a_region_is_not_registered_again(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	const struct mlx_stat *st = &mlx_queue(b)->stat;
+	struct plx_rma_op op = {.peer = connected_to(a, b), .local = buf_here, .put = true,
+		.remote = (uintptr_t)buf_there + 100, .len = 20000};
+	struct plx_dev_region whole = {.dev = NULL}, readable = {.dev = NULL};
+	struct plx_dev_mem in = {0}, beyond = {0}, refused = {0};
+
+	UNIT_EQ_FATAL(plx_dev_region_open(&conf, buf_there, 30000,
+		PLX_DEV_MEM_READ | PLX_DEV_MEM_WRITE, &whole), 0);
+	UNIT_EQ_FATAL(plx_dev_region_open(&conf, buf_here, sizeof(buf_here), PLX_DEV_MEM_READ, &readable), 0);
+	UNIT_EQ(plx_queue_mem_reg(b, buf_there + 100, 20000, PLX_DEV_MEM_WRITE, &in), 0);
+	UNIT_EQ(st->mem_reused, 1);
+	UNIT_EQ(st->mem_regs, 0);
+	UNIT_EQ(plx_queue_mem_reg(b, buf_there + 100, 29901, PLX_DEV_MEM_WRITE, &beyond), 0);
+	UNIT_EQ(st->mem_regs, 1);
+	UNIT_EQ(plx_queue_mem_reg(b, buf_here, 100, PLX_DEV_MEM_WRITE, &refused), 0);
+	UNIT_EQ(st->mem_regs, 2);
+	UNIT_EQ(st->mem_reused, 1);
+	/* It is given back while it is used: who has its key may go on. */
+	plx_dev_region_close(&whole);
+	unit_fill(buf_here, op.len, 4);
+	op.key = in.key;
+	UNIT_EQ(net_rma(&op), 0);
+	CU_ASSERT(unit_is_filled(buf_there + 100, op.len, 4));
+	UNIT_EQ(mlx_queue(a)->stat.mem_reused, 1); /* its own side may be sent from */
+	op.put = false;
+	UNIT_EQ(net_rma(&op), 0);
+	UNIT_EQ(mlx_queue(a)->stat.mem_regs, 1); /* but not received into */
+	plx_queue_mem_dereg(b, &in);
+	plx_queue_mem_dereg(b, &beyond);
+	plx_queue_mem_dereg(b, &refused);
+	UNIT_EQ(plx_queue_mem_reg(b, buf_there + 100, 20000, PLX_DEV_MEM_WRITE, &in), 0);
+	UNIT_EQ(st->mem_regs, 3); /* it is gone */
+	plx_queue_mem_dereg(b, &in);
+	plx_dev_region_close(&readable);
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
 a_key_that_is_not_valid_any_more_costs_the_connection(void)
 {
 	struct plx_queue *a = queue_new(), *b = queue_new();
@@ -1908,6 +1950,7 @@ static CU_TestInfo net_contract[] = {
 	UNIT_TEST(queues_are_driven_by_verbs_when_told_so),
 	UNIT_TEST(registered_memory_is_written_and_read_by_its_key),
 	UNIT_TEST(a_region_is_reached_by_all_queues_and_its_words_are_changed),
+	UNIT_TEST(what_lies_in_a_region_is_not_registered_again),
 	UNIT_TEST(a_key_that_is_not_valid_any_more_costs_the_connection),
 	UNIT_TEST(what_is_sent_to_a_group_comes_once_to_all_who_receive_it),
 	UNIT_TEST(who_has_left_a_group_hears_nothing_of_it),

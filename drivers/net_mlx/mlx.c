@@ -38,6 +38,7 @@ static const struct plx_stat_row stat_rows[] = {
 	{"comp_bad", offsetof(struct mlx_stat, hw.comp_bad)},
 	{"rung_again", offsetof(struct mlx_stat, hw.rung_again)},
 	PLX_STAT_ROW(struct mlx_stat, mem_regs),
+	PLX_STAT_ROW(struct mlx_stat, mem_reused),
 	PLX_STAT_ROW(struct mlx_stat, mem_refused),
 	PLX_STAT_ROW(struct mlx_stat, group_tx),
 	PLX_STAT_ROW(struct mlx_stat, group_no_room),

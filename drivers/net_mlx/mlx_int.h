@@ -40,6 +40,7 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_QPN_HASH	 1024
 #define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write */
 #define MLX_READS	 16    /* READs and atomics of one peer at once */
+#define MLX_REGIONS_LOOK 64    /* regions that are looked at to find one */
 #define MLX_KEY_SET	 (1ull << 32) /* so that no key is 0 */
 
 /* What travels beside a message: opcode << 0, credits << 8, flags << 24. */
@@ -64,6 +65,8 @@ struct mlx_port {
 	uint8_t gid_index;
 	uint32_t ifindex;	/* of the interface with that gid, Ethernet only */
 	pthread_mutex_t lock;	/* of the events' descriptor */
+	pthread_mutex_t regions_lock;
+	LIST_HEAD(, mlx_region) regions; /* under it; those used last are first */
 	_Atomic uint32_t gone;	/* the device was removed or has failed; writer: under lock */
 	_Atomic uint32_t down;	/* the port is; the same */
 };
@@ -104,6 +107,7 @@ struct mlx_io {
 	void (*done)(void *arg, int err);
 	void *arg;
 	struct ibv_mr *mr; /* of the local memory, or NULL */
+	struct mlx_region *region; /* that it lies in, instead, or NULL */
 	void *to;	   /* a READ into buf: where it goes then */
 	uint32_t len;
 	uint32_t buf;	   /* or MLX_NONE */
@@ -163,7 +167,7 @@ struct mlx_stat {
 	uint64_t rx_credits_only, tx_credits_only, rx_drop_bad_credit, rx_drop_no_peer, rx_drop_bad_len;
 	uint64_t qp_retry, qp_rnr, qp_access, qp_other;
 	uint64_t probes;
-	uint64_t mem_regs, mem_refused;
+	uint64_t mem_regs, mem_reused, mem_refused;
 	uint64_t group_tx, group_no_room, group_rx, group_drop_bad, group_drop_not_ours;
 };
 
@@ -351,6 +355,17 @@ void mlx_tx_drop(struct mlx_peer *p, int err);
 int mlx_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_region *out);
 void mlx_region_dereg(struct plx_dev_region *region);
+
+/**
+ * The region that memory lies in, to be used while it is held.
+ * @param rights enum plx_dev_mem_right, what has to be allowed
+ * @return the region, or NULL: none was found, or somebody else was looking. Thread: any.
+ */
+struct mlx_region *mlx_region_hold(struct mlx_port *port, const void *addr, size_t len,
+	uint8_t rights);
+/** Accepts NULL. Thread: any. */
+void mlx_region_drop(struct mlx_region *region);
+const struct ibv_mr *mlx_region_mr(const struct mlx_region *region);
 
 /** @return enum ibv_access_flags for enum plx_dev_mem_right */
 int mlx_access(uint8_t rights);

@@ -187,6 +187,7 @@ port_make(const char *name, struct mlx_port **out)
 			port->hw = hw_all[i];
 	port->addr.port = ++ports.n_opened != 0 ? ports.n_opened : ++ports.n_opened;
 	pthread_mutex_init(&port->lock, NULL);
+	pthread_mutex_init(&port->regions_lock, NULL);
 	LIST_INSERT_HEAD(&ports.list, port, link);
 	PLX_LOG(INFO, mlx, "%s port %u", port->ctx->device->name, port->num);
 	*out = port;
@@ -227,6 +228,7 @@ mlx_port_put(struct mlx_port *port)
 		LIST_REMOVE(port, link);
 		port_close(port);
 		pthread_mutex_destroy(&port->lock);
+		pthread_mutex_destroy(&port->regions_lock);
 		free(port);
 	}
 	pthread_mutex_unlock(&ports.lock);

@@ -6,6 +6,11 @@
  * Design notes
  * A region belongs to a port, not to a queue: it may be there before any worker is, and stay when
  * the last one is gone. So it holds the port.
+ *
+ * What lies in a region need not be registered to be sent from or received into. A transfer that does
+ * so holds the region, which may be given back meanwhile: the last to let go of it ends it. The owner
+ * of a queue does not wait for the list: if somebody has it, it registers its memory as if
+ * there were no regions.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +20,11 @@
 #include "mlx_int.h"
 
 struct mlx_region {
+	LIST_ENTRY(mlx_region) link; /* of the port's, until it is given back */
 	struct mlx_port *port;
 	struct ibv_mr *mr;
+	_Atomic uint32_t refs; /* transfers, and whoever has made it */
+	uint8_t rights;	       /* enum plx_dev_mem_right */
 	pid_t pid; /* a forked child has a copy that is not its own */
 };
 
@@ -70,6 +78,11 @@ mlx_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t righ
 		PLX_LOG(INFO, mlx, "memory of %zu bytes can't be registered: error %d", len, -rc);
 		goto put_port;
 	}
+	region->rights = rights;
+	atomic_init(&region->refs, 1);
+	pthread_mutex_lock(&region->port->regions_lock);
+	LIST_INSERT_HEAD(&region->port->regions, region, link);
+	pthread_mutex_unlock(&region->port->regions_lock);
 	out->mem = (struct plx_dev_mem){.key = MLX_KEY_SET | region->mr->rkey, .drv = region};
 	out->domain = mlx_addr_domain(&region->port->addr);
 	return 0;
@@ -85,9 +98,61 @@ mlx_region_dereg(struct plx_dev_region *r)
 {
 	struct mlx_region *region = r->mem.drv;
 
-	if (getpid() == region->pid) {
-		mlx_glue.dereg_mr(region->mr);
-		mlx_port_put(region->port);
+	if (getpid() != region->pid)
+		return; /* nor is the list its own */
+	pthread_mutex_lock(&region->port->regions_lock);
+	LIST_REMOVE(region, link);
+	pthread_mutex_unlock(&region->port->regions_lock);
+	mlx_region_drop(region);
+}
+
+static bool
+lies_in(const struct mlx_region *region, const void *addr, size_t len)
+{
+	uintptr_t at = (uintptr_t)addr - (uintptr_t)region->mr->addr;
+
+	return at <= region->mr->length && len <= region->mr->length - at;
+}
+
+struct mlx_region *
+mlx_region_hold(struct mlx_port *port, const void *addr, size_t len, uint8_t rights)
+{
+	struct mlx_region *region;
+	unsigned n = 0;
+
+	if (pthread_mutex_trylock(&port->regions_lock) != 0)
+		return NULL;
+	LIST_FOREACH(region, &port->regions, link) {
+		if (lies_in(region, addr, len) && (region->rights & rights) == rights)
+			break;
+		if (++n == MLX_REGIONS_LOOK) {
+			region = NULL;
+			break;
+		}
 	}
+	if (region != NULL) {
+		LIST_REMOVE(region, link);
+		LIST_INSERT_HEAD(&port->regions, region, link);
+		atomic_fetch_add_explicit(&region->refs, 1, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&port->regions_lock);
+	return region;
+}
+
+void
+mlx_region_drop(struct mlx_region *region)
+{
+	/* each release pairs with the acquire of the last */
+	if (region == NULL ||
+		atomic_fetch_sub_explicit(&region->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	mlx_glue.dereg_mr(region->mr);
+	mlx_port_put(region->port);
 	free(region);
+}
+
+const struct ibv_mr *
+mlx_region_mr(const struct mlx_region *region)
+{
+	return region->mr;
 }

@@ -4,10 +4,10 @@
  * mlx_rma.c - registered memory, and reading and writing that of peers
  *
  * Design notes
- * What is short goes through a buffer of ours; of what is longer the local memory is
- * registered for this one operation. No registration outlives what it was made for: the
- * application may unmap and map again what it likes, and no library that is only loaded can
- * learn of that in time.
+ * What is short goes through a buffer of ours; what is longer lies in a region that the
+ * application has made, or the local memory is registered for this one operation. No registration
+ * outlives what it was made for: the application may unmap and map again what it likes, and no
+ * library that is only loaded can learn of that in time. Of regions it has promised to tell.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +17,9 @@
 #include "mlx_int.h"
 
 struct mlx_mem {
-	LIST_ENTRY(mlx_mem) link; /* of the queue's */
-	struct ibv_mr *mr;
+	LIST_ENTRY(mlx_mem) link;  /* of the queue's */
+	struct ibv_mr *mr;	   /* NULL: */
+	struct mlx_region *region; /* it lies in this one */
 };
 
 int
@@ -30,17 +31,23 @@ mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct 
 
 	if (m == NULL)
 		return -ENOMEM;
+	m->mr = NULL;
+	m->region = mlx_region_hold(mq->port, addr, len, rights);
 	errno = 0;
-	m->mr = mlx_glue.reg_mr(mq->port->pd, addr, len, mlx_access(rights));
-	if (m->mr == NULL) {
+	if (m->region == NULL)
+		m->mr = mlx_glue.reg_mr(mq->port->pd, addr, len, mlx_access(rights));
+	if (m->region == NULL && m->mr == NULL) {
 		rc = errno != 0 ? -errno : -EIO;
 		free(m);
 		PLX_STAT_INC(mq->stat.mem_refused);
 		return rc;
 	}
 	LIST_INSERT_HEAD(&mq->mems, m, link);
-	PLX_STAT_INC(mq->stat.mem_regs);
-	out->key = MLX_KEY_SET | m->mr->rkey;
+	if (m->region != NULL)
+		PLX_STAT_INC(mq->stat.mem_reused);
+	else
+		PLX_STAT_INC(mq->stat.mem_regs);
+	out->key = MLX_KEY_SET | (m->region != NULL ? mlx_region_mr(m->region) : m->mr)->rkey;
 	out->drv = m;
 	return 0;
 }
@@ -49,7 +56,9 @@ static void
 mem_free(struct mlx_mem *m)
 {
 	LIST_REMOVE(m, link);
-	mlx_glue.dereg_mr(m->mr);
+	if (m->mr != NULL)
+		mlx_glue.dereg_mr(m->mr);
+	mlx_region_drop(m->region);
 	free(m);
 }
 
@@ -92,6 +101,7 @@ io_put(struct mlx_queue *mq, struct mlx_io *io)
 		mlx_bufs_put(&mq->tx_bufs, io->buf);
 	if (io->mr != NULL)
 		mlx_glue.dereg_mr(io->mr);
+	mlx_region_drop(io->region);
 	SLIST_INSERT_HEAD(&mq->ios, io, link);
 }
 
@@ -132,6 +142,13 @@ io_local(struct mlx_queue *mq, const struct plx_rma_op *op, struct mlx_io *io, s
 			memcpy(mlx_bufs_at(&mq->tx_bufs, io->buf), op->local, op->len);
 		else
 			io->to = op->local;
+		return 0;
+	}
+	io->region = mlx_region_hold(mq->port, op->local, op->len,
+		op->put ? 0 : PLX_DEV_MEM_WRITE);
+	if (io->region != NULL) {
+		wr->lkey = mlx_region_mr(io->region)->lkey;
+		PLX_STAT_INC(mq->stat.mem_reused);
 		return 0;
 	}
 	io->mr = mlx_glue.reg_mr(mq->port->pd, op->local, op->len,
