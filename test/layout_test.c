@@ -34,11 +34,12 @@ _Static_assert(_Alignof(struct plx_queue) == PLX_LINE, "plx_queue begins a line"
 AT(struct plx_worker, tag, 0);
 AT(struct plx_worker, n_queues, 8);
 AT(struct plx_worker, dedicated, 12);
-AT(struct plx_worker, in_turn, 13);
 AT(struct plx_worker, queues, 16);
 _Static_assert(LINE_OF(struct plx_worker, queues[5]) == 0, "six queues stand in line 0");
 _Static_assert(offsetof(struct plx_worker, empty_turns) % PLX_LINE == 0, "owner begins a line");
+_Static_assert(LINE_OF(struct plx_worker, in_turn) > 0, "line 0 is read by both sides");
 _Static_assert(offsetof(struct plx_worker, reqs) % PLX_LINE == 0, "application's side, too");
+_Static_assert(offsetof(struct plx_worker, wake) % PLX_LINE == 0, "both look there in each turn");
 
 /* What crosses the driver waist. */
 AT(struct plx_peer, q, 0);
@@ -63,6 +64,7 @@ _Static_assert(UCT_TAG_PRIV_LEN == 32 && UCT_TAG_RECV_CB_INLINE_DATA == 1, "uct_
 _Static_assert(sizeof(struct plx_req) <= PLX_REQ_SIZE, "plx_req");
 _Static_assert(PLX_REQ_SIZE == 272, "UCP requests of users lie behind it");
 _Static_assert(offsetof(struct plx_req, len) + 8 <= PLX_LINE, "line 0 holds all but the kind");
+AT(struct plx_req, posted, PLX_LINE); /* what the owner writes of a receive begins line 1 */
 SIZE(struct plx_cursor, PLX_LINE);
 SIZE(struct plx_wire_id, 8);
 

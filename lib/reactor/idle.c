@@ -11,15 +11,18 @@
  * does not give the core back soon, an application that computes, it sleeps without
  * offering: the scheduler lets that one run for milliseconds.
  *
- * No wake-up is lost. The reactor stores sleeping, fences, and then looks at its inbox
- * and asks every poller; whoever posts does so, fences, and looks at sleeping. Whoever
+ * No wake-up is lost. The reactor stores sleeping, fences for all threads of the process
+ * (membarrier(2)), and then looks at its inbox and asks every poller; whoever posts does so
+ * and looks at sleeping, in this order for the compiler. Whoever
  * takes sleeping from 1 to 0 writes to the bell. Devices have their own descriptors. All
  * the same no sleep is longer than SLEEP_MAX_MS, for the sake of timers.
  */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -43,6 +46,29 @@ watch(struct plx_reactor *r, int op, int fd)
 	struct epoll_event ev = {.events = EPOLLIN};
 
 	return epoll_ctl(r->epfd, op, fd, &ev) == 0 ? 0 : -errno;
+}
+
+bool reactor_fences_for_all; /* set before the first reactor runs */
+
+static int
+membarrier(int cmd)
+{
+	return (int)syscall(SYS_membarrier, cmd, 0, 0);
+}
+
+void
+reactor_fence_open(void)
+{
+	reactor_fences_for_all = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+void
+reactor_fence_sleep(void)
+{
+	/* pairs with the fence in reactor_fence_post() */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (reactor_fences_for_all)
+		(void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); /* cannot fail once registered */
 }
 
 int
@@ -127,8 +153,7 @@ reactor_sleep(struct plx_reactor *r)
 	uint64_t n;
 
 	atomic_store_explicit(&r->sleeping, 1, memory_order_relaxed);
-	/* pairs with the fences in plx_reactor_wake() and wake_after() */
-	atomic_thread_fence(memory_order_seq_cst);
+	reactor_fence_sleep(); /* pairs with the fences in plx_reactor_wake() and wake_after() */
 	if (plx_inbox_empty(&r->inbox) &&
 		!atomic_load_explicit(&r->stop, memory_order_relaxed)) {
 		busy = arm(r);

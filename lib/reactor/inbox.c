@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_malloc.h>
-#include <rte_prefetch.h>
 
 #include "plx_inbox.h"
 #include "plx_mem.h"
@@ -32,7 +30,7 @@ plx_inbox_open(struct plx_inbox *in, bool many)
 void
 plx_inbox_close(struct plx_inbox *in)
 {
-	rte_free(in->cells);
+	plx_mem_free(in->cells);
 	in->cells = NULL;
 }
 
@@ -71,7 +69,6 @@ plx_inbox_run(struct plx_inbox *in)
 	unsigned n;
 
 	for (n = 0; n < INBOX_BURST && (c = cell_at(in, in->tail)) != NULL; n++) {
-		rte_prefetch0(&in->cells[(in->tail + 2) % PLX_INBOX_LEN]);
 		c->fn(c->has_body ? c->body : c->arg);
 		in->tail++;
 	}

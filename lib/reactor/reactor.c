@@ -124,6 +124,8 @@ plx_reactor_start(unsigned lcore, unsigned idle, uint64_t idle_turns)
 		lcore == rte_get_main_lcore())
 		return -ENODEV;
 	pthread_mutex_lock(&all.lock);
+	if (all.n == 0)
+		reactor_fence_open();
 	if (all.n == PLX_REACTOR_MAX)
 		rc = -ENOSPC;
 	else
@@ -226,8 +228,8 @@ static void
 give(struct plx_poller *p, struct plx_reactor *r)
 {
 	atomic_store_explicit(&p->reactor, r, memory_order_relaxed);
-	/* pairs with the fence in reactor_wake(): who woke the former reactor has posted before */
-	atomic_thread_fence(memory_order_seq_cst);
+	/* pairs with the fence in plx_reactor_wake(): who woke the former reactor has posted before */
+	reactor_fence_sleep();
 	r->n_pollers++;
 	list_change(r, p, true);
 }
@@ -310,8 +312,8 @@ plx_reactor_wake(const struct plx_poller *p)
 {
 	struct plx_reactor *r;
 
-	/* pairs with the fence in give(): a poller that moves has a turn after this post */
-	atomic_thread_fence(memory_order_seq_cst);
+	/* pairs with those in give(): a poller that moves has a turn after this post; reactor_sleep() */
+	reactor_fence_post();
 	r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
 	if (likely(r != NULL))
 		reactor_wake(r);

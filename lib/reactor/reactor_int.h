@@ -9,6 +9,8 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
+#include <rte_branch_prediction.h>
+
 #include "plx_reactor.h"
 #include "plx_yield.h"
 
@@ -35,7 +37,28 @@ struct plx_reactor {
 	unsigned lcore;
 };
 
+/*
+ * Whoever sleeps, rarely, has every thread of the process fence, so that who posts, often,
+ * needs none: a fence there waits for the line that was just written, from the other core.
+ * Where the kernel has no such call, both fence.
+ */
+extern bool reactor_fences_for_all;
+
+/** Between a post and the look at sleeping. Thread: any. */
+static inline void
+reactor_fence_post(void)
+{
+	if (likely(reactor_fences_for_all))
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
+}
+
 /* idle.c */
+/** Register for reactor_fence_sleep(); again does nothing. Thread: control. */
+void reactor_fence_open(void);
+/** Between storing sleeping, or where a poller went, and the look at what was posted. */
+void reactor_fence_sleep(void);
 int reactor_idle_open(struct plx_reactor *r);
 void reactor_idle_close(struct plx_reactor *r);
 /** Its last turn found nothing. @return whether that took time */

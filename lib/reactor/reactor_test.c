@@ -209,7 +209,7 @@ a_message_carries_its_body_round_the_ring(void)
 		for (unsigned k = 0; k < PLX_INBOX_BODY; k++)
 			c->body[k] = (uint8_t)(i + k);
 		UNIT_TRUE(plx_inbox_empty(&inbox)); /* taken is not given */
-		plx_inbox_give(c, pos);
+		plx_inbox_give(&inbox, c, pos);
 		UNIT_TRUE(!plx_inbox_empty(&inbox));
 		UNIT_EQ(plx_inbox_run(&inbox), 1);
 	}

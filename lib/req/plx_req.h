@@ -16,6 +16,8 @@
 #ifndef PLX_REQ_H
 #define PLX_REQ_H
 
+#include <errno.h>
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +28,7 @@
 #include <rte_memcpy.h>
 
 #include "plx_assert.h"
+#include "plx_cq.h"
 #include "plx_mem.h"
 #include "plx_tag.h"
 #include "plx_wire.h"
@@ -34,7 +37,6 @@ struct plx_ep;
 struct plx_req;
 struct plx_msg;
 struct plx_am;
-struct rte_ring;
 
 /**
  * A buffer that is not one piece of memory: how to read and write its bytes as if it
@@ -97,11 +99,11 @@ struct plx_req_send {
 	bool announced;		/* the receiver may know of it */
 	bool on_run;		/* linked in rndv's run list */
 	uint8_t role;		/* enum in rndv_int.h */
+	bool over;		/* it ends with the writes that are out, err says how */
+	uint16_t n_out;		/* writes that the device has not ended */
+	int16_t err;		/* -errno */
 	TAILQ_ENTRY(plx_req) run;
 	struct plx_wire_id rreq; /* of the receiver that asked for help or data */
-	uint16_t n_out;		 /* writes that the device has not ended */
-	bool over;		 /* it ends with them, err says how */
-	int err;
 	const void *hdr;	 /* active message: the user's header; tag is the plx_wire_am */
 	union {
 		struct {
@@ -218,19 +220,25 @@ struct plx_req_stream {
 struct plx_req_pool;
 
 struct plx_req {
-	/* line 0 */
-	struct plx_pool_obj free; /* link while in the pool */
+	/* line 0: application's side; of a short receive the owner never looks here */
+	union {
+		struct plx_pool_obj free; /* link while in the pool */
+		struct plx_dt *dt;	  /* NULL: buf is contiguous */
+	};
 	_Atomic uint8_t flags;	  /* enum plx_req_flag; application's side */
-	bool posted;		  /* owner: in the matcher */
-	uint16_t offload;	  /* the same: where lib/offload has it, 0 nowhere */
 	int status;		  /* 0 or -errno, final once DONE */
 	void (*done)(struct plx_req *req); /* calls cb in the API's form; NULL: no callback */
 	void (*cb)(void);	  /* the user's, in whatever form the API gave it */
 	void *cb_arg;
-	struct plx_req_pool *pool;
-	void *buf;
+	union {
+		void *buf;
+		STAILQ_ENTRY(plx_req) over; /* completed, while the ring is full */
+	};
 	uint64_t len;	   /* bytes of buf, or of dt */
-	struct plx_dt *dt; /* NULL: buf is contiguous */
+	struct plx_req_pool *pool;
+	/* line 1: owner */
+	bool posted;	  /* in the matcher */
+	uint16_t offload; /* where lib/offload has it, 0 nowhere */
 	union {
 		struct plx_req_send send;
 		union {
@@ -271,17 +279,13 @@ plx_req_of(void *user)
 
 /** Requests of one worker. Owner: the application's side. */
 struct plx_req_pool {
-	struct plx_pool pool;
-	struct rte_ring *cq;		       /* completions from a reactor, or NULL: inline */
-	STAILQ_HEAD(, plx_req_over) overflow;  /* owner: completions the ring had no room for */
-	void (*user_init)(void *user);	       /* once for each request's user area */
+	/* line 0: set at open; both sides read */
+	alignas(PLX_LINE) struct plx_cq *cq; /* completions from a reactor, or NULL: inline */
+	void (*user_init)(void *user);	     /* once for each request's user area */
 	void (*user_cleanup)(void *user);
 	void *user; /* the face's worker */
-};
-
-/** Where a completion waits when the ring is full; overlays the request's links. */
-struct plx_req_over {
-	STAILQ_ENTRY(plx_req_over) link;
+	/* application's side, with each request */
+	alignas(PLX_LINE) struct plx_pool pool;
 };
 
 /**
@@ -299,23 +303,38 @@ void plx_req_pool_close(struct plx_req_pool *p);
 /** Application's side, dedicated: run callbacks of what has completed. @return how many */
 unsigned plx_req_pool_poll(struct plx_req_pool *p);
 
+/** Slow path of plx_req_pool_flush(). */
+void plx_req_pool_flush_slow(struct plx_cq *cq);
+
 /** Owner, dedicated: put what did not fit into the ring. */
-void plx_req_pool_flush(struct plx_req_pool *p);
+static inline void
+plx_req_pool_flush(struct plx_req_pool *p)
+{
+	if (unlikely(!STAILQ_EMPTY(&p->cq->overflow)))
+		plx_req_pool_flush_slow(p->cq);
+}
 
 /** Slow path of plx_req_complete(): through the ring. Thread: owner. */
 void plx_req_defer(struct plx_req *req);
 
-/** Prepare a request in the user's memory, or one from the pool. */
+/* What the application's side writes each time: line 0. */
+static inline void
+plx_req_begin(struct plx_req *req, uint8_t flags)
+{
+	atomic_store_explicit(&req->flags, flags, memory_order_relaxed);
+	req->status = 0;
+	req->dt = NULL;
+	req->done = NULL;
+}
+
+/** Prepare a request in the user's memory. */
 static inline void
 plx_req_init(struct plx_req *req, struct plx_req_pool *p, uint8_t flags)
 {
-	atomic_store_explicit(&req->flags, flags, memory_order_relaxed);
+	plx_req_begin(req, flags);
 	req->pool = p;
-	req->status = 0;
 	req->posted = false;
 	req->offload = 0;
-	req->dt = NULL;
-	req->done = NULL;
 }
 
 /** @return a request, or NULL without memory. Thread: application's side. */
@@ -325,7 +344,7 @@ plx_req_get(struct plx_req_pool *p)
 	struct plx_req *req = plx_pool_get(&p->pool);
 
 	if (likely(req != NULL))
-		plx_req_init(req, p, 0);
+		plx_req_begin(req, 0);
 	return req;
 }
 
@@ -393,6 +412,38 @@ plx_req_copy_in(struct plx_req *req, uint64_t offset, const void *from, uint64_t
 		memcpy((char *)req->buf + offset, from, 8);
 	else
 		rte_memcpy((char *)req->buf + offset, from, len);
+}
+
+/** A message has met its receive. Thread: who finishes it. */
+static inline void
+plx_req_take(struct plx_req *req, uint64_t tag, const void *data, uint64_t len)
+{
+	req->recv.info_tag = tag;
+	req->recv.info_len = len;
+	plx_req_copy_in(req, 0, data, len);
+	req->status = unlikely(len > req->len) ? -EMSGSIZE : 0;
+}
+
+/** A whole message has met its receive, which is over. Thread: owner. */
+static inline void
+plx_req_complete_recv(struct plx_req_pool *p, struct plx_req *req, uint64_t tag, const void *data,
+	uint64_t len)
+{
+	struct plx_cq_cell *c;
+
+	if (p->cq != NULL && len <= PLX_CQ_DATA && (c = plx_cq_take(p->cq)) != NULL) {
+		c->req = req;
+		c->tag = tag;
+		c->len = len;
+		if (likely(len == 8))
+			memcpy(c->data, data, 8);
+		else
+			memcpy(c->data, data, len);
+		plx_cq_give(p->cq, c);
+		return;
+	}
+	plx_req_take(req, tag, data, len);
+	plx_req_complete(req, req->status);
 }
 
 /** @return whether status is final. Thread: application's side. */

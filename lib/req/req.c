@@ -9,12 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_ring.h>
-
 #include "plx_req.h"
 
 #define REQ_FIRST     256  /* in a pool's first chunk */
-#define REQ_CQ_LEN    8192
 #define REQ_CQ_BURST  32
 
 static void
@@ -23,6 +20,7 @@ req_init(void *obj, void *arg)
 	struct plx_req_pool *p = arg;
 
 	memset(obj, 0, PLX_REQ_SIZE);
+	((struct plx_req *)obj)->pool = p;
 	if (p->user_init != NULL)
 		p->user_init(plx_req_user(obj));
 }
@@ -39,23 +37,11 @@ int
 plx_req_pool_open(struct plx_req_pool *p, uint32_t user_len, bool dedicated,
 	void (*user_init)(void *user), void (*user_cleanup)(void *user))
 {
-	static _Atomic uint32_t serial;
-	char name[RTE_RING_NAMESIZE];
-
 	memset(p, 0, sizeof(*p));
-	STAILQ_INIT(&p->overflow);
 	p->user_init = user_init;
 	p->user_cleanup = user_cleanup;
-	if (dedicated) {
-		snprintf(name, sizeof(name), "plx_cq_%u",
-			atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));
-		if (plx_mem_reserve(2 * REQ_CQ_LEN * sizeof(void *)) != 0)
-			return -ENOMEM;
-		p->cq = rte_ring_create(name, REQ_CQ_LEN, plx_mem_socket(),
-			RING_F_SP_ENQ | RING_F_SC_DEQ);
-		if (p->cq == NULL)
-			return -ENOMEM;
-	}
+	if (dedicated && plx_cq_create(&p->cq) != 0)
+		return -ENOMEM;
 	plx_pool_open(&p->pool, "req", PLX_REQ_SIZE + user_len, REQ_FIRST, 0, req_init, p);
 	return 0;
 }
@@ -66,42 +52,47 @@ plx_req_pool_close(struct plx_req_pool *p)
 	if (p->user_cleanup != NULL)
 		plx_pool_each(&p->pool, req_cleanup, p);
 	plx_pool_close(&p->pool);
-	rte_ring_free(p->cq);
+	plx_cq_destroy(p->cq);
 	p->cq = NULL;
 }
 
 unsigned
 plx_req_pool_poll(struct plx_req_pool *p)
 {
-	void *v[REQ_CQ_BURST];
-	unsigned n = rte_ring_sc_dequeue_burst(p->cq, v, REQ_CQ_BURST, NULL);
+	struct plx_cq *cq = p->cq;
+	struct plx_cq_cell *c;
+	unsigned n;
 
-	for (unsigned i = 0; i < n; i++)
-		plx_req_finish(v[i]);
+	for (n = 0; n < REQ_CQ_BURST && (c = plx_cq_next(cq)) != NULL; n++) {
+		struct plx_req *req = c->req;
+
+		if (c->len != PLX_CQ_NO_DATA)
+			plx_req_take(req, c->tag, c->data, c->len);
+		cq->tail++;
+		plx_req_finish(req);
+	}
+	if (n != 0)
+		plx_cq_done(cq);
 	return n;
 }
 
-/* While a completed request waits for the ring, its pool link is free to hold the place. */
-static struct plx_req_over *
-over_of(struct plx_req *req)
+static void
+cq_put(struct plx_cq *cq, struct plx_cq_cell *c, struct plx_req *req)
 {
-	_Static_assert(sizeof(struct plx_req_over) <= sizeof(req->free), "the link fits");
-	return (struct plx_req_over *)(void *)&req->free;
+	c->req = req;
+	c->len = PLX_CQ_NO_DATA;
+	plx_cq_give(cq, c);
 }
 
 void
-plx_req_pool_flush(struct plx_req_pool *p)
+plx_req_pool_flush_slow(struct plx_cq *cq)
 {
-	struct plx_req_over *o;
+	struct plx_req *req;
 
-	while ((o = STAILQ_FIRST(&p->overflow)) != NULL) {
-		struct plx_req_over *next = STAILQ_NEXT(o, link);
-
-		if (rte_ring_sp_enqueue(p->cq, (char *)o - offsetof(struct plx_req, free)) != 0)
-			return;
-		STAILQ_FIRST(&p->overflow) = next;
-		if (next == NULL)
-			STAILQ_INIT(&p->overflow);
+	while ((req = STAILQ_FIRST(&cq->overflow)) != NULL && plx_cq_room(cq)) {
+		/* Unlinked first: the application may use the request again at once. */
+		STAILQ_REMOVE_HEAD(&cq->overflow, over);
+		cq_put(cq, &cq->cells[cq->head % PLX_CQ_LEN], req);
 	}
 }
 
@@ -115,11 +106,13 @@ plx_req_hdr_free(struct plx_req *req)
 void
 plx_req_defer(struct plx_req *req)
 {
-	struct plx_req_pool *p = req->pool;
+	struct plx_cq *cq = req->pool->cq;
+	struct plx_cq_cell *c = plx_cq_take(cq);
 
-	if (STAILQ_EMPTY(&p->overflow) && rte_ring_sp_enqueue(p->cq, req) == 0)
-		return;
-	STAILQ_INSERT_TAIL(&p->overflow, over_of(req), link);
+	if (likely(c != NULL))
+		cq_put(cq, c, req);
+	else
+		STAILQ_INSERT_TAIL(&cq->overflow, req, over);
 }
 
 static int

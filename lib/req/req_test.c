@@ -315,7 +315,7 @@ on_done_in_order(struct plx_req *req)
 static void
 completions_beyond_the_ring_wait_and_keep_their_order(void)
 {
-	enum { N = 20000 }; /* the ring holds 8191 */
+	enum { N = 20000 }; /* the ring holds 1,024 */
 	unsigned sent = 0, polled = 0;
 
 	pool_begin(true);
@@ -341,7 +341,40 @@ completions_beyond_the_ring_wait_and_keep_their_order(void)
 	UNIT_EQ(next_of_order, N);
 	UNIT_TRUE(order_is_kept);
 	UNIT_EQ(plx_req_pool_poll(&pool), 0);
-	UNIT_TRUE(STAILQ_EMPTY(&pool.overflow));
+	UNIT_TRUE(STAILQ_EMPTY(&pool.cq->overflow));
+	pool_end();
+}
+
+static void
+a_short_message_travels_with_its_completion(void)
+{
+	uint8_t from[PLX_CQ_DATA + 1], buf[PLX_CQ_DATA + 1], none[PLX_CQ_DATA + 1];
+	struct plx_req *req;
+
+	pool_begin(true);
+	memset(none, 0xcc, sizeof(none));
+	for (unsigned i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)(i + 1);
+	for (uint64_t len = 0; len <= sizeof(from); len++) {
+		bool fits = len < 30, carried = len <= PLX_CQ_DATA;
+		uint64_t in = fits ? len : 30;
+
+		memset(buf, 0xcc, sizeof(buf));
+		req = req_new();
+		req->buf = buf;
+		req->len = 30;
+		plx_req_complete_recv(&pool, req, 7 + len, from, len);
+		UNIT_EQ(memcmp(buf, none, sizeof(buf)) == 0, carried || in == 0); /* not touched yet */
+		UNIT_EQ(plx_req_is_done(req), false);
+		UNIT_EQ_FATAL(plx_req_pool_poll(&pool), 1);
+		UNIT_TRUE(plx_req_is_done(req));
+		UNIT_EQ(req->status, fits || len == 30 ? 0 : -EMSGSIZE);
+		UNIT_EQ(req->recv.info_tag, 7 + len);
+		UNIT_EQ(req->recv.info_len, len);
+		UNIT_EQ(memcmp(buf, from, in), 0);
+		UNIT_EQ(memcmp(buf + in, none, sizeof(buf) - in), 0);
+		plx_req_put(req);
+	}
 	pool_end();
 }
 
@@ -418,6 +451,7 @@ static CU_TestInfo req_tests[] = {
 	UNIT_TEST(a_datatype_has_the_last_word_on_the_status),
 	UNIT_TEST(what_does_not_fit_is_not_written),
 	UNIT_TEST(completions_beyond_the_ring_wait_and_keep_their_order),
+	UNIT_TEST(a_short_message_travels_with_its_completion),
 	CU_TEST_INFO_NULL,
 };
 

@@ -82,13 +82,13 @@ struct plx_worker {
 	uint16_t n_queues;
 	bool offloads; /* a device has a list of receives */
 	alignas(4) bool dedicated;
-	bool in_turn;
 	uint8_t app_work; /* enum worker_app_work; application's side */
 	uint8_t n_holding;
 	struct plx_queue *queues[PLX_DEV_MAX];
 
 	/* owner */
 	alignas(PLX_LINE) uint64_t empty_turns;
+	bool in_turn;
 	uint64_t yield_turns;
 	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
 	uint64_t check_ticks; /* between two looks at the peers */
@@ -113,11 +113,13 @@ struct plx_worker {
 	struct plx_yield yield; /* dedicated: how it waits in progress */
 	bool in_poll;
 	_Atomic uint32_t n_failed; /* writer: owner; eps and handles that have failed */
-	struct plx_wake wake;
 	struct plx_conns conns;
 
+	/* both sides; hardly written without wakeup */
+	alignas(PLX_LINE) struct plx_wake wake;
+
 	/* cold */
-	struct plx_dev *devs[PLX_DEV_MAX];
+	alignas(PLX_LINE) struct plx_dev *devs[PLX_DEV_MAX];
 	struct plx_queue *holding[PLX_DEV_MAX]; /* of the queues: those that hold messages back */
 	struct plx_inbox inbox;
 	struct plx_poller poller;

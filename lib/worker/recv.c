@@ -20,16 +20,6 @@
 
 #define RX_PREFETCH_DEPTH 2000 /* posted receives that no longer fit into the second cache */
 
-/* Copy what fits and complete. */
-static inline void
-recv_done(struct plx_req *req, uint64_t tag, const void *data, uint64_t len)
-{
-	req->recv.info_tag = tag;
-	req->recv.info_len = len;
-	plx_req_copy_in(req, 0, data, len);
-	plx_req_complete(req, unlikely(len > req->len) ? -EMSGSIZE : 0);
-}
-
 static inline struct plx_req *
 match(struct plx_worker *w, uint64_t tag)
 {
@@ -40,7 +30,7 @@ match(struct plx_worker *w, uint64_t tag)
 		return NULL;
 	req = container_of(r, struct plx_req, recv.tag);
 	req->posted = false;
-	if (unlikely(req->offload != 0))
+	if (unlikely(w->offloads && req->offload != 0))
 		plx_offload_matched(&w->offload, req);
 	return req;
 }
@@ -116,7 +106,7 @@ rx_eager(struct plx_worker *w, const struct plx_rx *rx)
 	memcpy(&tag, rx->data, sizeof(tag));
 	req = match(w, tag);
 	if (likely(req != NULL))
-		recv_done(req, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
+		plx_req_complete_recv(&w->reqs, req, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
 	else
 		keep_eager(w, rx->src, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
 }
@@ -138,7 +128,7 @@ rx_sync(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 		ep = plx_ep_of(&w->eps, rx->src);
 		if (ep != NULL)
 			plx_rndv_ack(ep, h.sreq, 0);
-		recv_done(req, h.tag, data, len);
+		plx_req_complete_recv(&w->reqs, req, h.tag, data, len);
 		return;
 	}
 	m = msg_keep(w, rx->src, h.tag, len, len, PLX_MSG_SYNC);

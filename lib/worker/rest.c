@@ -18,7 +18,7 @@ rest_arm(void *arg)
 	struct plx_worker *w = arg;
 
 	if (worker_needs_turns(w) || !plx_inbox_empty(&w->inbox) ||
-		!STAILQ_EMPTY(&w->reqs.overflow) || !TAILQ_EMPTY(&w->am.overflow) ||
+		!STAILQ_EMPTY(&w->reqs.cq->overflow) || !TAILQ_EMPTY(&w->am.overflow) ||
 		!STAILQ_EMPTY(&w->chans.overflow))
 		return -EBUSY;
 	if (worker_arm_queues(w) == 0)

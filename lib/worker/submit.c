@@ -14,13 +14,35 @@
 
 #define CALL_PAUSES 32 /* before the core is offered; a turn takes less, on a core of its own */
 
+/* A message to the owner, to be written. Blocks: until there is room. */
+static inline struct plx_inbox_cell *
+worker_cell(struct plx_worker *w, uint64_t *pos)
+{
+	struct plx_inbox_cell *c;
+
+	/* The reactor empties its inbox whatever we do, so this ends. */
+	while (unlikely((c = plx_inbox_take(&w->inbox, pos)) == NULL))
+		sched_yield();
+	return c;
+}
+
+static inline void
+worker_cell_post(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
+{
+	plx_inbox_give(&w->inbox, c, pos);
+	plx_reactor_wake(&w->poller);
+}
+
 void
 worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
 {
-	/* The reactor empties its inbox whatever we do, so this ends. */
-	while (plx_inbox_post(&w->inbox, fn, arg) != 0)
-		sched_yield();
-	plx_reactor_wake(&w->poller);
+	uint64_t pos;
+	struct plx_inbox_cell *c = worker_cell(w, &pos);
+
+	c->fn = fn;
+	c->has_body = false;
+	c->arg = arg;
+	worker_cell_post(w, c, pos);
 }
 
 bool
@@ -153,8 +175,7 @@ plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, 
 		memcpy(k->data, buf, 8);
 	else if (len != 0)
 		memcpy(k->data, buf, len);
-	plx_inbox_give(c, pos);
-	plx_reactor_wake(&w->poller);
+	worker_cell_post(w, c, pos);
 	return true;
 }
 
@@ -183,12 +204,9 @@ worker_recv_init(struct plx_req *req, void *buf, uint64_t len)
 	req->recv.info_len = 0;
 }
 
-static void
-tag_recv_run(void *arg)
+static inline void
+tag_recv(struct plx_worker *w, struct plx_req *req, uint64_t tag, uint64_t mask)
 {
-	struct plx_req *req = arg;
-	struct plx_worker *w = worker_of(req);
-	uint64_t tag = req->recv.tag.tag, mask = req->recv.tag.mask;
 	struct plx_tag_msg *m = plx_tag_find(w->tag, tag, mask);
 
 	PLX_STAT_INC(w->stat.tag_recvs);
@@ -203,15 +221,48 @@ tag_recv_run(void *arg)
 		plx_offload_post(&w->offload, req);
 }
 
+/* What travels to the owner of a receive, in the message itself. */
+struct recv_post {
+	struct plx_worker *w;
+	struct plx_req *req;
+	uint64_t tag, mask;
+};
+_Static_assert(sizeof(struct recv_post) <= PLX_INBOX_BODY, "a receive fits a cell");
+
+static void
+recv_post_run(void *arg)
+{
+	const struct recv_post *v = arg;
+
+	tag_recv(v->w, v->req, v->tag, v->mask);
+}
+
 void
 plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_req *req)
 {
-	worker_recv_init(req, buf, len);
-	req->recv.tag.tag = tag;
-	req->recv.tag.mask = mask;
-	if (!worker_submit(w, tag_recv_run, req))
-		tag_recv_run(req);
+	struct recv_post *v;
+	struct plx_inbox_cell *c;
+	uint64_t pos;
+
+	if (likely(!w->dedicated)) {
+		worker_recv_init(req, buf, len);
+		tag_recv(w, req, tag, mask);
+		return;
+	}
+	/* What the owner writes in the request stays in its cache. */
+	plx_req_flag(req, PLX_REQ_RECV);
+	req->buf = buf;
+	req->len = len;
+	c = worker_cell(w, &pos);
+	c->fn = recv_post_run;
+	c->has_body = true;
+	v = (struct recv_post *)c->body;
+	v->w = w;
+	v->req = req;
+	v->tag = tag;
+	v->mask = mask;
+	worker_cell_post(w, c, pos);
 }
 
 struct recv_now_arg {

@@ -134,11 +134,11 @@ give(int fd)
 		return;
 }
 
-/* Dedicated: whether nothing is on its way to the application. */
+/* Dedicated: whether nothing is on its way to the application, but requests. */
 static bool
 rings_empty(const struct plx_worker *w)
 {
-	return rte_ring_empty(w->reqs.cq) && rte_ring_empty(w->am.ring) &&
+	return rte_ring_empty(w->am.ring) &&
 		(!w->chans.on || rte_ring_empty(w->chans.ring));
 }
 
@@ -152,7 +152,7 @@ worker_wake_app(struct plx_worker *w, unsigned n)
 		k->failed_told = failed;
 		/* pairs with the acquire in collect(): what was done is there */
 		atomic_fetch_add_explicit(&k->n_events, 1, memory_order_release);
-	} else if (rings_empty(w)) {
+	} else if (plx_cq_drained(w->reqs.cq) && rings_empty(w)) {
 		return;
 	}
 	/* pairs with the fence in arm_dedicated(): counted before armed is looked at */
@@ -172,7 +172,7 @@ arm_dedicated(struct plx_worker *w)
 	/* pairs with the fence in worker_wake_app() */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&k->n_events, memory_order_relaxed) == k->events_seen &&
-		rings_empty(w))
+		plx_cq_next(w->reqs.cq) == NULL && rings_empty(w))
 		return 0;
 	worker_disarm(w);
 	return -EBUSY;

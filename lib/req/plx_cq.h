@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_cq.h - completed requests on their way from a reactor to the application
+ *
+ * Design notes
+ * A ring of cells of one cache line each, with the sequence number in the cell, as the inbox
+ * has: a poll that finds nothing reads one line, and neither side reads the other's position
+ * unless the ring seems full. A short message that met its receive travels in the cell,
+ * so that the owner touches neither the request's first line nor the user's buffer: the
+ * application's thread has both in its cache.
+ *
+ * One producer, the worker's owner; one consumer, the application's side.
+ */
+#ifndef PLX_CQ_H
+#define PLX_CQ_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rte_branch_prediction.h>
+
+#define PLX_CQ_LEN     1024u /* completions that may wait; a power of two */
+#define PLX_CQ_DATA    40u   /* bytes of a message that travel along */
+#define PLX_CQ_NO_DATA UINT32_MAX
+
+struct plx_req;
+
+struct plx_cq_cell {
+	alignas(64) _Atomic uint32_t seq; /* lap of the ring, from 1 on; stored last */
+	uint32_t len;			  /* of data, or PLX_CQ_NO_DATA: the request has it all */
+	struct plx_req *req;
+	uint64_t tag; /* with data */
+	uint8_t data[PLX_CQ_DATA];
+};
+_Static_assert(sizeof(struct plx_cq_cell) == 64, "a completion is one line");
+
+struct plx_cq {
+	/* line 0: set at open */
+	alignas(64) struct plx_cq_cell *cells;
+	/* line 1: owner */
+	alignas(64) uint64_t head;
+	uint64_t seen;				/* done, as it was when the ring seemed full */
+	STAILQ_HEAD(, plx_req) overflow;	/* what the ring had no room for */
+	/* line 2: application's side */
+	alignas(64) uint64_t tail;
+	/* line 3: writer: application's side, once a burst; readers: owner */
+	alignas(64) _Atomic uint64_t done;
+};
+
+/** @param out set on success. Errors: -ENOMEM. Thread: control. */
+int plx_cq_create(struct plx_cq **out);
+
+/** Accepts NULL; completions that wait are forgotten. Thread: control. */
+void plx_cq_destroy(struct plx_cq *cq);
+
+/** Slow path of plx_cq_take(). */
+bool plx_cq_room(struct plx_cq *cq);
+
+/** @return the next cell to write, or NULL: full, or others wait. Thread: owner. */
+static inline struct plx_cq_cell *
+plx_cq_take(struct plx_cq *cq)
+{
+	if (unlikely(!STAILQ_EMPTY(&cq->overflow)))
+		return NULL;
+	if (unlikely(cq->head - cq->seen >= PLX_CQ_LEN && !plx_cq_room(cq)))
+		return NULL;
+	return &cq->cells[cq->head % PLX_CQ_LEN];
+}
+
+/** It is written. Thread: owner. */
+static inline void
+plx_cq_give(struct plx_cq *cq, struct plx_cq_cell *c)
+{
+	/* pairs with the acquire in plx_cq_next() */
+	atomic_store_explicit(&c->seq, (uint32_t)(cq->head++ / PLX_CQ_LEN) + 1,
+		memory_order_release);
+	__builtin_prefetch(&cq->cells[(cq->head + 1) % PLX_CQ_LEN], 1); /* past the one polled */
+}
+
+/** @return the next completion, or NULL. Thread: application's side. */
+static inline struct plx_cq_cell *
+plx_cq_next(const struct plx_cq *cq)
+{
+	struct plx_cq_cell *c = &cq->cells[cq->tail % PLX_CQ_LEN];
+
+	/* pairs with the release in plx_cq_give() */
+	return atomic_load_explicit(&c->seq, memory_order_acquire) ==
+		       (uint32_t)(cq->tail / PLX_CQ_LEN) + 1 ? c : NULL;
+}
+
+/** What was read before may be written again. Thread: application's side. */
+static inline void
+plx_cq_done(struct plx_cq *cq)
+{
+	/* pairs with the acquire in plx_cq_room() and plx_cq_drained() */
+	atomic_store_explicit(&cq->done, cq->tail, memory_order_release);
+}
+
+/** @return whether the application has seen all of them. Thread: owner. */
+static inline bool
+plx_cq_drained(const struct plx_cq *cq)
+{
+	return atomic_load_explicit(&cq->done, memory_order_acquire) == cq->head;
+}
+
+#endif
