@@ -336,7 +336,9 @@ cci_get_devices(cci_device_t *const **list)
 	if (!devices.open)
 		return CCI_ERROR;
 	for (unsigned i = 0; i < devices.n; i++)
-		devices.dev[i]->pub.up = works(devices.dev[i]->driver);
+		/* any thread may ask, and read it by the list it got before */
+		__atomic_store_n(&devices.dev[i]->pub.up, works(devices.dev[i]->driver),
+			__ATOMIC_RELAXED);
 	*list = devices.list;
 	return CCI_SUCCESS;
 }

@@ -101,7 +101,7 @@ create(cci_device_t *device, const char *service, int flags, cci_endpoint_t **en
 
 	if (endpoint == NULL || flags != 0 || (device != NULL && d == NULL))
 		return CCI_EINVAL;
-	if (d == NULL || !d->pub.up)
+	if (d == NULL || !__atomic_load_n(&d->pub.up, __ATOMIC_RELAXED))
 		return CCI_ENODEV;
 	rc = ep_create(d, service, fd != NULL, &ep);
 	if (rc == -ENXIO) /* it has failed since it was found */

@@ -317,7 +317,6 @@ plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op)
 		plx_chan_post(&w->chans, op);
 		return;
 	}
-	PLX_STAT_INC(w->stat.submits);
 	worker_post(w, post_run, op);
 }
 
