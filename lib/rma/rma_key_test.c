@@ -207,6 +207,21 @@ what_is_behind_a_fence_waits_for_the_device(void)
 	end();
 }
 
+/* Peers that put into each other's memory find nothing in their turns, and yet must not yield. */
+static void
+who_puts_is_not_idle(void)
+{
+	struct plx_req *put;
+
+	begin();
+	unit_turns(&u, 10);
+	UNIT_TRUE(u.w[0]->empty_turns >= 5);
+	put = move(PLX_RMA_PUT, here, 8, 0);
+	UNIT_EQ(u.w[0]->empty_turns, 0);
+	UNIT_END(&u, put, 0);
+	end();
+}
+
 static void
 atomics_do_what_they_say_and_return_what_was(void)
 {
@@ -392,6 +407,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_short_put_is_taken_and_a_flush_waits_for_it),
 	UNIT_TEST(an_error_of_a_taken_put_is_told_by_one_flush),
 	UNIT_TEST(what_is_behind_a_fence_waits_for_the_device),
+	UNIT_TEST(who_puts_is_not_idle),
 	UNIT_TEST(atomics_do_what_they_say_and_return_what_was),
 	UNIT_TEST(no_atomic_is_lost_among_many),
 	UNIT_TEST(who_does_atomics_is_for_the_key_to_say),

@@ -37,6 +37,7 @@ void
 plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req *req)
 {
 	plx_rma_prepare(&w->rma, d, req);
+	plx_worker_busy(w); /* its answer may be stores to our memory, which no turn finds */
 	if (!worker_submit(w, rma_run, req))
 		rma_run(req);
 }
