@@ -903,10 +903,7 @@ failed_ep_refuses(struct cs *s)
 static ucs_status_t
 status_of_death(void)
 {
-	const char *devices = getenv("PLX_WORKER_DEVICES");
-
-	return devices != NULL && strcmp(devices, "net_mlx") == 0 ? UCS_ERR_ENDPOINT_TIMEOUT
-								   : UCS_ERR_CONNECTION_RESET;
+	return util_by_network() ? UCS_ERR_ENDPOINT_TIMEOUT : UCS_ERR_CONNECTION_RESET;
 }
 
 /* All that is open with the child ends when it dies, and the handler is called once. */

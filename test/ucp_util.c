@@ -210,6 +210,14 @@ util_free(struct op *op)
 	ucp_request_free(a);
 }
 
+bool
+util_by_network(void)
+{
+	const char *devices = getenv("PLX_WORKER_DEVICES");
+
+	return devices != NULL && strcmp(devices, "net_mlx") == 0;
+}
+
 ucp_context_h
 util_context(uint64_t features)
 {

@@ -8,7 +8,7 @@ import net
 import run_util as u
 
 # Parts of the names of tests that go through every kind of message; "am_" is in "stream_".
-FEW = ["every_size", "am_"]
+FEW = ["every_size", "am_", "no_wakeup"]
 # And through all that the device does with memory, which is all at hand here.
 BY_DEVICE = ["put_and_get_move", "every_atomic", "two_workers_add"]
 # All of groups, and of the rest what is different on a network.
