@@ -11,9 +11,9 @@ FAMILY = run_mpi.FAMILIES[0]
 # Not big: 200 MiB a rank; not overlap: a figure; not thread: it is the same by shm.
 ALL = [p for p in FAMILY.programs if p not in ("big", "overlap")]
 TIMEOUT_S = 120
-# how, devices, ranks, ranks of a host
-WAYS = [("rxe only", "net_mlx", 2, 1), ("rxe only", "net_mlx", 4, 2),
-        ("shm within a host and rxe between", "shm,net_mlx", 4, 2)]
+# how, devices, ranks, ranks of a host in turn: with 1 the first neighbour is on the other host
+WAYS = [("rxe only", "net_mlx", 2, 1), ("rxe only", "net_mlx", 4, 1),
+        ("shm within a host and rxe between", "shm,net_mlx", 4, 1)]
 LOCAL = ("shm only", "shm", 2, 2)
 
 
@@ -50,9 +50,11 @@ def one(report, build, program, way):
 
 
 def mpi(report, build):
-    """an MPICH program on two hosts"""
+    """MPICH programs on two hosts"""
     names()
-    one(report, build, "collective", WAYS[2])
+    for program, way in (("collective", WAYS[0]), ("collective", WAYS[2]), ("rma", WAYS[0]),
+                         ("point", LOCAL)):
+        one(report, build, program, way)
 
 
 def mpi_all(report, build):
