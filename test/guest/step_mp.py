@@ -8,7 +8,7 @@ import time
 import net
 import run_mp
 
-PROGRAMS = ["all_to_all", "leave", "orphan", "rma", "cut"]
+PROGRAMS = ["all_to_all", "leave", "orphan", "rma", "cut", "peers"]
 SEED = 1
 TOLD_S = 10  # 7 times 67 ms, 400 ms until a probe, and all of it by emulation; seen: 4.3
 

@@ -12,6 +12,7 @@ import time
 import net  # noqa: F401, the path of what follows
 import run_util as u
 import step_api
+import step_mem
 import step_mp
 import step_mpi
 import step_perf
@@ -24,7 +25,7 @@ GROUPS = {
     "mp": step_mp.mp, "loss": step_mp.loss, "cable": step_mp.cable, "kill": step_mp.kill,
     "mpi": step_mpi.mpi, "mpi_all": step_mpi.mpi_all,
     "perf_lat": step_perf.perf_lat, "perf_bw": step_perf.perf_bw,
-    "perf_calls": step_perf.perf_calls,
+    "perf_calls": step_perf.perf_calls, "memory": step_mem.memory,
 }
 DEFAULT = ["rdma", "ucx", "contract", "api", "cci", "mp", "loss", "cable", "kill", "mpi"]
 
