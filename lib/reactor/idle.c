@@ -48,7 +48,7 @@ watch(struct plx_reactor *r, int op, int fd)
 	return epoll_ctl(r->epfd, op, fd, &ev) == 0 ? 0 : -errno;
 }
 
-bool reactor_fences_for_all; /* set before the first reactor runs */
+_Atomic bool reactor_fences_for_all;
 
 static int
 membarrier(int cmd)
@@ -59,7 +59,8 @@ membarrier(int cmd)
 void
 reactor_fence_open(void)
 {
-	reactor_fences_for_all = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+	atomic_store_explicit(&reactor_fences_for_all,
+		membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0, memory_order_relaxed);
 }
 
 void
@@ -67,7 +68,7 @@ reactor_fence_sleep(void)
 {
 	/* pairs with the fence in reactor_fence_post() */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (reactor_fences_for_all)
+	if (atomic_load_explicit(&reactor_fences_for_all, memory_order_relaxed))
 		(void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); /* cannot fail once registered */
 }
 

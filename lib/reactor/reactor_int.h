@@ -42,13 +42,13 @@ struct plx_reactor {
  * needs none: a fence there waits for the line that was just written, from the other core.
  * Where the kernel has no such call, both fence.
  */
-extern bool reactor_fences_for_all;
+extern _Atomic bool reactor_fences_for_all; /* relaxed: the same at every start */
 
 /** Between a post and the look at sleeping. Thread: any. */
 static inline void
 reactor_fence_post(void)
 {
-	if (likely(reactor_fences_for_all))
+	if (likely(atomic_load_explicit(&reactor_fences_for_all, memory_order_relaxed)))
 		atomic_signal_fence(memory_order_seq_cst);
 	else
 		atomic_thread_fence(memory_order_seq_cst);
