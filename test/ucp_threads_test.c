@@ -20,7 +20,7 @@
 #define N_MSGS	  200 /* of each thread */
 #define N_PEERS	  20  /* eps made and closed by each thread */
 #define AM_ID	  5
-#define BOUNCE	  UINT64_C(0x1000000)
+#define BOUNCE	  (UINT64_C(0xb0) << 56) /* in tags: no thread's number */
 
 static const size_t lengths[] = {8, 200, 4000, 20000, 100000};
 #define N_LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
@@ -183,7 +183,7 @@ ep_comes_and_goes(struct thread *t, unsigned n)
 {
 	ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
 		.address = t->addr};
-	ucp_tag_t tag = BOUNCE << 8 | (ucp_tag_t)t->i << 32 | n;
+	ucp_tag_t tag = BOUNCE | (ucp_tag_t)t->i << 32 | n;
 	uint64_t out = tag, in = 0;
 	ucp_request_param_t p;
 	struct wait w[2], c;
