@@ -188,9 +188,13 @@ help_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
 unsigned
 rndv_batch_run(struct plx_rndv *r, struct rndv_batch *b)
 {
-	unsigned i, n = b->n > 1 ? plx_peer_rma_burst(b->ops, b->n) : 0, moved = 0;
-	uint64_t *bytes = b->ops[0].put ? &r->stat.bytes_help : &r->stat.bytes_own;
+	unsigned i, n, moved = 0;
+	uint64_t *bytes;
 
+	if (b->n == 0)
+		return 0;
+	bytes = b->ops[0].put ? &r->stat.bytes_help : &r->stat.bytes_own;
+	n = b->n > 1 ? plx_peer_rma_burst(b->ops, b->n) : 0;
 	for (i = 0; i < b->n; i++) {
 		const struct rndv_piece *p = &b->pieces[i];
 		int rc = i < n ? 0 : plx_peer_rma(&b->ops[i]);
