@@ -407,10 +407,11 @@ plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pu
 
 	if (req == NULL)
 		return;
-	if (req->send.n_out != 0 || h->offset > req->len || h->len > req->len - h->offset) {
+	if (rndv_send_writes(req) || h->offset > req->len || h->len > req->len - h->offset) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return;
 	}
+	req->send.into.told = false; /* writes that end from now on end nothing */
 	req->send.rreq = h->rreq;
 	req->send.offset = h->offset;
 	req->send.pull.end = h->offset + h->len;

@@ -63,6 +63,16 @@ void rndv_put_stop(struct plx_req *req);
 int rndv_put_start(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_put_step(struct plx_rndv *r, struct plx_req *req);
 
+/**
+ * Whether a piece is still being written. One that the receiver was told of is there, and it may
+ * ask for the next before the device has said here that the writes are over.
+ */
+static inline bool
+rndv_send_writes(const struct plx_req *req)
+{
+	return req->send.n_out != 0 && !req->send.into.told;
+}
+
 /* rndv_frag.c: data sent as messages */
 int rndv_frag_start(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_pull_step(struct plx_rndv *r, struct plx_req *req);

@@ -111,7 +111,7 @@ plx_rndv_on_into(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_in
 
 	if (req == NULL)
 		return;
-	if (!(ep->peer->caps & PLX_DEV_KEYS) || req->send.n_out != 0 || h->offset > req->len ||
+	if (!(ep->peer->caps & PLX_DEV_KEYS) || rndv_send_writes(req) || h->offset > req->len ||
 		h->len > req->len - h->offset || h->len == 0) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return;

@@ -719,6 +719,51 @@ an_order_to_write_that_makes_no_sense_is_refused(void)
 	unit_workers_close(&u);
 }
 
+/* The receiver has a piece, and asks for the next; the device tells the sender late. */
+static void
+the_next_piece_may_be_asked_for_before_a_write_is_over(void)
+{
+	struct plx_wire_into into = {.len = 1000, .addr = (uintptr_t)to};
+	struct plx_wire_pull pull = {.offset = 5000, .len = 1000};
+	struct plx_queue *sender, *receiver;
+	struct plx_req *send, *recv;
+	struct plx_dev_mem mem;
+
+	begin_keys();
+	unit_workers_open(&u, 2);
+	sender = unit_queue(&u, 0);
+	receiver = unit_queue(&u, 1);
+	UNIT_EQ_FATAL(plx_queue_mem_reg(receiver, to, LEN, PLX_DEV_MEM_WRITE, &mem), 0);
+	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	unit_turns(&u, 5);
+	into.sreq = pull.sreq = send->send.id;
+	into.key = mem.key;
+	fake_inject(receiver, sender, PLX_WIRE_INTO, &into, sizeof(into));
+	fake.delay_max = 1000;
+	unit_turns(&u, 3);
+	fake.delay_max = 0;
+	UNIT_SAME(to, from, 1000);
+	UNIT_EQ_FATAL(send->send.n_out, 1);
+	into.offset = 2000;
+	into.addr = (uintptr_t)(to + 2000);
+	fake_inject(receiver, sender, PLX_WIRE_INTO, &into, sizeof(into));
+	unit_turns(&u, 3);
+	UNIT_SAME(to + 2000, from + 2000, 1000);
+	UNIT_EQ_FATAL(send->send.n_out, 1);
+	fake_inject(receiver, sender, PLX_WIRE_PULL, &pull, sizeof(pull));
+	unit_turns(&u, 2000);
+	UNIT_EQ(stat_of(0)->drop_bad_range, 0);
+	UNIT_EQ(stat_of(1)->drop_bad_id, 3); /* DONE, DONE, DATA: of receives it never had */
+	UNIT_EQ(send->send.n_out, 0);
+	UNIT_TRUE(!plx_req_is_done(send));
+	plx_queue_mem_dereg(receiver, &mem);
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	UNIT_END(&u, recv, 0);
+	UNIT_END(&u, send, 0);
+	UNIT_SAME(to, from, LEN);
+	unit_workers_close(&u);
+}
+
 static void
 an_order_to_write_by_a_device_without_keys_is_refused(void)
 {
@@ -831,6 +876,7 @@ static CU_TestInfo fault_tests[] = {
 	UNIT_TEST(a_send_taken_back_waits_for_its_writes),
 	UNIT_TEST(the_death_of_either_side_ends_writes_too),
 	UNIT_TEST(an_order_to_write_that_makes_no_sense_is_refused),
+	UNIT_TEST(the_next_piece_may_be_asked_for_before_a_write_is_over),
 	UNIT_TEST(an_order_to_write_by_a_device_without_keys_is_refused),
 	CU_TEST_INFO_NULL,
 };
