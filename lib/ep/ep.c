@@ -174,6 +174,12 @@ plx_ep_pend(struct plx_ep *ep, struct plx_pend *p)
 	}
 }
 
+void
+plx_ep_unpend(struct plx_ep *ep, struct plx_pend *p)
+{
+	STAILQ_REMOVE(&ep->pending, p, plx_pend, link);
+}
+
 static int
 ctl_send(struct plx_pend *p)
 {

@@ -253,6 +253,9 @@ plx_req_tx(struct plx_req *req, struct plx_tx *tx, uint64_t offset, uint64_t len
 /** Queue something to send behind what waits already. */
 void plx_ep_pend(struct plx_ep *ep, struct plx_pend *p);
 
+/** It is not to be sent any more; it must be queued. Goes through what waits before it. */
+void plx_ep_unpend(struct plx_ep *ep, struct plx_pend *p);
+
 /**
  * Send a message of at most PLX_WIRE_HDR_MAX bytes: now, or queued (a copy) when the device is full.
  * @param conn_id of the handle whose closing waits for it, or PLX_CONN_NONE

@@ -97,6 +97,7 @@ struct plx_req_send {
 	uint32_t msg_id;
 	uint32_t conn_id;	/* of the handle it was sent on */
 	bool announced;		/* the receiver may know of it */
+	bool announcing;	/* but not of all: the rest waits in the ep's list */
 	bool on_run;		/* linked in rndv's run list */
 	uint8_t role;		/* enum in rndv_int.h */
 	bool over;		/* it ends with the writes that are out, err says how */

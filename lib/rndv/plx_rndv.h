@@ -63,9 +63,19 @@ int plx_rndv_send(struct plx_rndv *r, struct plx_req *req);
 
 /**
  * As plx_rndv_send(), announced by what send() sends of it: req->send.id names it. send() answers
- * 0 or an error of the device; the fragments of one announcement may take several calls.
+ * 0 or an error of the device, by plx_rndv_announced(); the fragments of one announcement may take
+ * several calls, and send.offset counts what has left.
  */
 int plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p));
+
+/** What came of sending an announcement, or its next pieces. @return rc */
+static inline int
+plx_rndv_announced(struct plx_req *req, int rc)
+{
+	req->send.announced = rc == 0 || req->send.offset != 0;
+	req->send.announcing = rc != 0;
+	return rc;
+}
 
 /** As plx_rndv_send() for a whole small message that wants to know when it is matched. */
 int plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req);

@@ -146,14 +146,6 @@ send_pend_fail(struct plx_pend *p, int err)
 	(void)err;
 }
 
-static inline int
-announced(struct plx_req *req, int rc)
-{
-	if (rc == 0)
-		req->send.announced = true;
-	return rc;
-}
-
 static int
 rts_send(struct plx_pend *p)
 {
@@ -163,7 +155,7 @@ rts_send(struct plx_pend *p)
 	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_RTS};
 
-	return announced(req, plx_peer_tx(&tx));
+	return plx_rndv_announced(req, plx_peer_tx(&tx));
 }
 
 static int
@@ -175,7 +167,7 @@ sync_send(struct plx_pend *p)
 		.op = PLX_WIRE_SYNC};
 
 	plx_req_tx(req, &tx, 0, req->len);
-	return announced(req, plx_peer_tx(&tx));
+	return plx_rndv_announced(req, plx_peer_tx(&tx));
 }
 
 int
@@ -192,6 +184,8 @@ plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx
 		return rc;
 	req->send.on_run = false;
 	req->send.announced = false;
+	req->send.announcing = true;
+	req->send.offset = 0;
 	req->send.n_out = 0;
 	req->send.over = false;
 	req->send.role = RNDV_IDLE;
@@ -323,9 +317,9 @@ plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sre
 		rndv_recv_end(r, req, rc);
 }
 
-/* A send of ours that this ep may speak of, or NULL. */
-struct plx_req *
-rndv_send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
+/* A send of ours that this ep may end, or NULL. */
+static struct plx_req *
+send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 {
 	struct plx_req *req = plx_req_id_find(&r->ids, id);
 
@@ -335,6 +329,17 @@ rndv_send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 		return NULL;
 	}
 	return req;
+}
+
+struct plx_req *
+rndv_send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
+{
+	struct plx_req *req = send_find(r, ep, id);
+
+	if (req == NULL || !req->send.announcing)
+		return req;
+	PLX_STAT_INC(r->stat.drop_bad_id);
+	return NULL;
 }
 
 struct plx_req *
@@ -354,11 +359,14 @@ rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 void
 plx_rndv_on_ack(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_ack *h)
 {
-	struct plx_req *req = rndv_send_find(r, ep, h->sreq);
-
+	struct plx_req *req = send_find(r, ep, h->sreq);
 	int err = h->err <= 0 && h->err > -4096 ? h->err : -EIO;
 
-	if (req != NULL && !send_outlives(r, req, err))
+	if (req == NULL)
+		return;
+	if (req->send.announcing) /* the receiver had no room for its first piece, say */
+		plx_ep_unpend(ep, &req->send.pend);
+	if (!send_outlives(r, req, err))
 		rndv_send_end(r, req, err);
 }
 

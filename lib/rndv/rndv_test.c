@@ -540,6 +540,43 @@ a_read_that_fails_ends_both_sides(void)
 }
 
 static void
+what_is_refused_while_it_is_announced_is_announced_no_further(void)
+{
+	struct plx_wire_pull pull = {.len = 10};
+	struct plx_wire_into into = {.len = 10};
+	struct plx_wire_ack ack = {.err = -ENOMEM};
+	struct plx_req *send;
+
+	begin("get");
+	unit_workers_open(&u, 2);
+	transfer(LEN, true);
+	fake.depth = 1;
+	send = unit_am_send(&u, 0, 1, 3000, from, LEN); /* announced in several messages */
+	UNIT_EQ(plx_req_is_done(send), false);
+	UNIT_EQ(fake_on_the_way(unit_queue(&u, 0), unit_queue(&u, 1)), 1);
+	UNIT_TRUE(!STAILQ_EMPTY(&u.to[0][1].ep->pending));
+	pull.sreq = into.sreq = ack.sreq = send->send.id;
+	/* Its data cannot be asked for yet, but a receiver without room may say so at once. */
+	fake.depth = 0;
+	fake_block(unit_queue(&u, 0), true);
+	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_PULL, &pull, sizeof(pull));
+	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_INTO, &into, sizeof(into));
+	plx_worker_progress(u.w[0]);
+	UNIT_EQ(stat_of(0)->drop_bad_id, 2);
+	UNIT_EQ(plx_req_is_done(send), false);
+	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_ACK, &ack, sizeof(ack));
+	plx_worker_progress(u.w[0]);
+	UNIT_TRUE(STAILQ_EMPTY(&u.to[0][1].ep->pending));
+	UNIT_END(&u, send, -ENOMEM);
+	fake_block(unit_queue(&u, 0), false);
+	transfer(LEN, true);
+	unit_kill(&u, 0); /* the receiver, who was forged, still waits for the rest */
+	unit_check_peers(u.w[1]);
+	unit_turns(&u, 3);
+	unit_workers_close(&u);
+}
+
+static void
 an_answer_before_the_question_is_not_believed(void)
 {
 	for (unsigned sync = 0; sync < 2; sync++) {
@@ -869,6 +906,7 @@ static CU_TestInfo fault_tests[] = {
 	UNIT_TEST(the_death_of_either_side_ends_the_others_request),
 	UNIT_TEST(a_read_that_fails_ends_both_sides),
 	UNIT_TEST(an_answer_before_the_question_is_not_believed),
+	UNIT_TEST(what_is_refused_while_it_is_announced_is_announced_no_further),
 	UNIT_TEST(a_callback_may_end_its_neighbours),
 	UNIT_TEST(a_send_taken_back_ends_its_receive),
 	UNIT_TEST(a_device_that_refuses_to_write_goes_on_with_messages),

@@ -201,10 +201,8 @@ rts_send(struct plx_pend *p)
 		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id};
 	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_STREAM_RTS};
-	int rc = plx_peer_tx(&tx);
 
-	req->send.announced = rc == 0;
-	return rc;
+	return plx_rndv_announced(req, plx_peer_tx(&tx));
 }
 
 /* From here on the request is lib/rndv's. */

@@ -202,11 +202,8 @@ rts_send(struct plx_pend *p)
 		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id,
 		.msg_id = req->send.msg_id};
 
-	int rc = pieces_send(req, PLX_WIRE_AM_RTS, &h, sizeof(h), plx_am_head(plx_am_hdr_len(&h.am)));
-
-	if (rc == 0 || req->send.offset != 0)
-		req->send.announced = true;
-	return rc;
+	return plx_rndv_announced(req, pieces_send(req, PLX_WIRE_AM_RTS, &h, sizeof(h),
+		plx_am_head(plx_am_hdr_len(&h.am))));
 }
 
 static void send_run(void *arg);

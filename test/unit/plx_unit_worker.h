@@ -50,6 +50,10 @@ struct plx_req *unit_send(struct unit_workers *u, unsigned from, unsigned to, co
 struct plx_req *unit_recv(struct unit_workers *u, unsigned at, void *buf, uint64_t len,
 	uint64_t tag, uint64_t mask);
 
+/** Announce an active message to handler 0: its header is what the data starts with. */
+struct plx_req *unit_am_send(struct unit_workers *u, unsigned from, unsigned to, uint16_t hdr_len,
+	const void *buf, uint64_t len);
+
 /** Give turns until the request is done. @return whether it is */
 bool unit_finish(struct unit_workers *u, struct plx_req *req);
 

@@ -150,6 +150,19 @@ unit_send(struct unit_workers *u, unsigned from, unsigned to, const void *buf, u
 }
 
 struct plx_req *
+unit_am_send(struct unit_workers *u, unsigned from, unsigned to, uint16_t hdr_len, const void *buf,
+	uint64_t len)
+{
+	struct plx_ep_user *user = &u->to[from][to];
+	struct plx_wire_am h = {.hdr_len = hdr_len, .conn_id = plx_ep_wire_id(user)};
+	struct plx_req *req = plx_req_get(&u->w[from]->reqs);
+
+	UNIT_TRUE_FATAL(req != NULL);
+	plx_worker_am_send(u->w[from], user, h, buf, buf, len, PLX_AM_RNDV, req);
+	return req;
+}
+
+struct plx_req *
 unit_recv(struct unit_workers *u, unsigned at, void *buf, uint64_t len, uint64_t tag, uint64_t mask)
 {
 	struct plx_req *req = plx_req_get(&u->w[at]->reqs);
