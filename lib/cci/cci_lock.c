@@ -3,30 +3,21 @@
  *
  * cci_lock.c - the lock of an endpoint, when several threads use it
  */
-#include <linux/membarrier.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <rte_pause.h>
 
 #include "cci_lock.h"
-#include "plx_assert.h"
+#include "plx_fence.h"
 
 #define SPINS_BEFORE_YIELD 200
 
 static bool can_favour; /* written before there is a lock */
 
-static int
-barrier(int cmd)
-{
-	return (int)syscall(SYS_membarrier, cmd, 0, 0);
-}
-
 void
 cci_locks_init(void)
 {
-	can_favour = barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+	can_favour = plx_fence_open();
 }
 
 /* Until it is 0. */
@@ -48,15 +39,8 @@ wait_for(_Atomic int *word)
 static __rte_noinline __rte_cold void
 unfavour(struct cci_lock *l)
 {
-	int rc;
-
 	atomic_store_explicit(&l->favoured, CCI_LOCK_ALL, memory_order_seq_cst);
-	rc = barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-	if (rc != 0) { /* a fork forgets who is registered */
-		cci_locks_init();
-		rc = barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-	}
-	PLX_ASSERT(rc == 0);
+	plx_fence_all(); /* pairs with the signal fence in cci_lock_take() */
 	wait_for(&l->held);
 }
 

@@ -7,7 +7,7 @@
  * The first thread that takes the lock is favoured: it takes it by plain stores and
  * loads, without a locked instruction, which would also wait for all that was just
  * stored for the peer. The first other thread ends that for good: it says so in
- * favoured, makes all threads of the process pass a barrier (membarrier(2)) and waits
+ * favoured, makes all threads of the process pass a barrier (plx_fence_all()) and waits
  * until the favoured one is out. Either that one's held was stored before the barrier
  * and is seen, or its second look at favoured comes after it and finds the change.
  */

@@ -5,12 +5,16 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "plx_fence.h"
 #include "plx_mem.h"
 #include "plx_unit.h"
 
@@ -211,6 +215,24 @@ pools_that_come_and_go_use_their_memory_again(void)
 	UNIT_EQ(total[2], total[1]);
 }
 
+static void
+a_child_fences_for_all_without_being_registered(void)
+{
+	int status;
+	pid_t pid;
+
+	if (!plx_fence_open())
+		return; /* no membarrier(2) here, and nobody calls plx_fence_all() */
+	plx_fence_all();
+	pid = fork();
+	if (pid == 0) {
+		plx_fence_all();
+		_exit(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0);
+	}
+	UNIT_EQ(waitpid(pid, &status, 0), pid);
+	UNIT_EQ(status, 0);
+}
+
 static CU_TestInfo tests[] = {
 	UNIT_TEST(a_segment_is_zeroed_and_can_be_mapped_by_others),
 	UNIT_TEST(a_segment_comes_where_it_is_wanted_or_not_at_all),
@@ -219,6 +241,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_pool_ends_at_its_bound),
 	UNIT_TEST(a_pool_without_memory_says_so_and_goes_on_later),
 	UNIT_TEST(pools_that_come_and_go_use_their_memory_again),
+	UNIT_TEST(a_child_fences_for_all_without_being_registered),
 	CU_TEST_INFO_NULL,
 };
 

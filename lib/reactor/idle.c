@@ -18,11 +18,9 @@
  * the same no sleep is longer than SLEEP_MAX_MS, for the sake of timers.
  */
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -30,6 +28,7 @@
 #include <rte_pause.h>
 
 #include "plx_conf.h"
+#include "plx_fence.h"
 #include "plx_log.h"
 #include "reactor_int.h"
 
@@ -50,17 +49,10 @@ watch(struct plx_reactor *r, int op, int fd)
 
 _Atomic bool reactor_fences_for_all;
 
-static int
-membarrier(int cmd)
-{
-	return (int)syscall(SYS_membarrier, cmd, 0, 0);
-}
-
 void
 reactor_fence_open(void)
 {
-	atomic_store_explicit(&reactor_fences_for_all,
-		membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0, memory_order_relaxed);
+	atomic_store_explicit(&reactor_fences_for_all, plx_fence_open(), memory_order_relaxed);
 }
 
 void
@@ -69,7 +61,7 @@ reactor_fence_sleep(void)
 	/* pairs with the fence in reactor_fence_post() */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&reactor_fences_for_all, memory_order_relaxed))
-		(void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); /* cannot fail once registered */
+		plx_fence_all();
 }
 
 int

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_fence.h - one thread fences for all, so that the others need not
+ */
+#ifndef PLX_FENCE_H
+#define PLX_FENCE_H
+
+#include <stdbool.h>
+
+/**
+ * Register the process; again does nothing. Thread: any. Blocks: may.
+ * @return whether plx_fence_all() works here: membarrier(2)
+ */
+bool plx_fence_open(void);
+
+/**
+ * Every thread of the process passes a full barrier before this returns: where the others have a
+ * compiler's barrier. Only where plx_fence_open() has once said yes; in a child as well.
+ */
+void plx_fence_all(void);
+
+#endif
