@@ -34,6 +34,7 @@ struct fake_io {
 
 static LIST_HEAD(, fake_reg) regs = LIST_HEAD_INITIALIZER(regs);
 static TAILQ_HEAD(fake_ios, fake_io) ios = TAILQ_HEAD_INITIALIZER(ios);
+static uint32_t n_regs, n_ios;
 static uint64_t next_key = 77;
 
 static uint64_t
@@ -67,9 +68,18 @@ reg_make(uint64_t uid, void *addr, size_t len, uint8_t rights, struct plx_dev_me
 	*reg = (struct fake_reg){.uid = uid, .base = (uintptr_t)addr, .len = len,
 		.key = next_key++, .rights = rights};
 	LIST_INSERT_HEAD(&regs, reg, link);
+	n_regs++;
 	out->key = reg->key;
 	out->drv = reg;
 	return 0;
+}
+
+static void
+reg_free(struct fake_reg *reg)
+{
+	LIST_REMOVE(reg, link);
+	n_regs--;
+	free(reg);
 }
 
 int
@@ -93,10 +103,7 @@ fake_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t rig
 void
 fake_region_dereg(struct plx_dev_region *region)
 {
-	struct fake_reg *reg = region->mem.drv;
-
-	LIST_REMOVE(reg, link);
-	free(reg);
+	reg_free(region->mem.drv);
 }
 
 void
@@ -106,30 +113,19 @@ fake_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem)
 
 	if (reg->uid != uid_of(q))
 		die("memory is given back to another queue");
-	LIST_REMOVE(reg, link);
-	free(reg);
+	reg_free(reg);
 }
 
 uint32_t
 fake_regs(void)
 {
-	struct fake_reg *reg;
-	uint32_t n = 0;
-
-	LIST_FOREACH(reg, &regs, link)
-		n++;
-	return n;
+	return n_regs;
 }
 
 uint32_t
 fake_keys_out(void)
 {
-	struct fake_io *io;
-	uint32_t n = 0;
-
-	TAILQ_FOREACH(io, &ios, link)
-		n++;
-	return n;
+	return n_ios;
 }
 
 int
@@ -148,6 +144,7 @@ fake_keys_rma(const struct plx_rma_op *op)
 	if (copied != 0)
 		io->op.local = memcpy(io->copy, op->local, copied);
 	TAILQ_INSERT_TAIL(&ios, io, link);
+	n_ios++;
 	PLX_STAT_INC(op->peer->q->stat.rma_ops);
 	PLX_STAT_ADD(op->peer->q->stat.rma_bytes, op->len);
 	return -EINPROGRESS;
@@ -206,6 +203,7 @@ end(struct fake_io *io, bool tell)
 	int err = io->err;
 
 	TAILQ_REMOVE(&ios, io, link);
+	n_ios--;
 	free(io);
 	if (tell)
 		op.done(op.arg, err);
@@ -259,9 +257,7 @@ fake_keys_close(const struct plx_queue *q)
 
 	for (reg = LIST_FIRST(&regs); reg != NULL; reg = next) {
 		next = LIST_NEXT(reg, link);
-		if (reg->uid != uid_of(q))
-			continue;
-		LIST_REMOVE(reg, link);
-		free(reg);
+		if (reg->uid == uid_of(q))
+			reg_free(reg);
 	}
 }

@@ -630,7 +630,8 @@ forced_immediate_send_sends_or_leaves_no_trace(void)
 {
 	enum { N = 2000 };
 	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL};
-	unsigned n_sent = 0, n_refused = 0, i, n_bad = 0;
+	struct util_forced sends = {0};
+	unsigned i, n_bad = 0;
 	struct op recv;
 	uint64_t out, in;
 	struct pair p;
@@ -639,21 +640,16 @@ forced_immediate_send_sends_or_leaves_no_trace(void)
 	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
 	exchange(&p, 0, 8, 5, true, UTIL_NBX);
 	for (i = 0; i < N; i++) {
-		out = n_sent;
+		out = sends.n_sent;
 		ret = ucp_tag_send_nbx(p.n[0].ep, &out, 8, 1, &param);
-		if (ret == NULL)
-			n_sent++;
-		else if (UCS_PTR_RAW_STATUS(ret) == UCS_ERR_NO_RESOURCE)
-			n_refused++;
-		else
-			n_bad++;
+		util_forced_count(&sends, ret);
 		out = UINT64_MAX;
 		if (i % 100 == 99)
 			util_pair_turn(&p);
 	}
-	CU_ASSERT_EQUAL(n_bad, 0);
-	CU_ASSERT_EQUAL(n_sent + n_refused, N);
-	for (i = 0; i < n_sent; i++) {
+	CU_ASSERT_EQUAL(sends.n_bad, 0);
+	CU_ASSERT_EQUAL(sends.n_sent + sends.n_refused, N);
+	for (i = 0; i < sends.n_sent; i++) {
 		util_recv(&recv, p.n[1].w, &in, 8, 1, UTIL_ALL_BITS, UTIL_NBX);
 		CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
 		util_free(&recv);

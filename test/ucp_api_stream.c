@@ -503,7 +503,8 @@ forced_immediate_stream_send_sends_or_leaves_no_trace(void)
 	enum { N = 2000 };
 	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL};
 	static uint64_t in[N];
-	unsigned n_sent = 0, n_refused = 0, i, n_bad = 0;
+	struct util_forced sends = {0};
+	unsigned i;
 	struct op recv;
 	uint64_t out;
 	struct pair p;
@@ -515,28 +516,23 @@ forced_immediate_stream_send_sends_or_leaves_no_trace(void)
 	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
 	util_free(&recv);
 	for (i = 0; i < N; i++) {
-		out = n_sent;
+		out = sends.n_sent;
 		ret = ucp_stream_send_nbx(p.n[0].ep, &out, 8, &param);
-		if (ret == NULL)
-			n_sent++;
-		else if (UCS_PTR_RAW_STATUS(ret) == UCS_ERR_NO_RESOURCE)
-			n_refused++;
-		else
-			n_bad++;
+		util_forced_count(&sends, ret);
 		out = UINT64_MAX;
 	}
-	CU_ASSERT_EQUAL(n_bad, 0);
-	CU_ASSERT(n_sent > 0);
-	CU_ASSERT_EQUAL(n_sent + n_refused, N);
+	CU_ASSERT_EQUAL(sends.n_bad, 0);
+	CU_ASSERT(sends.n_sent > 0);
+	CU_ASSERT_EQUAL(sends.n_sent + sends.n_refused, N);
 	s_recv(&recv, p.n[1].ep, in, 8, true);
 	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
 	util_free(&recv);
-	s_recv(&recv, p.n[1].ep, in, 8 * n_sent, true);
+	s_recv(&recv, p.n[1].ep, in, 8 * sends.n_sent, true);
 	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
 	util_free(&recv);
-	for (i = 0; i < n_sent && in[i] == i; i++)
+	for (i = 0; i < sends.n_sent && in[i] == i; i++)
 		;
-	CU_ASSERT_EQUAL(i, n_sent);
+	CU_ASSERT_EQUAL(i, sends.n_sent);
 	UTIL_FOR_MS(&p, 5);
 	s_recv_dt(&recv, p.n[1].ep, in, 8, ucp_dt_make_contig(1), false,
 		UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL);

@@ -210,6 +210,17 @@ util_free(struct op *op)
 	ucp_request_free(a);
 }
 
+void
+util_forced_count(struct util_forced *f, void *ret)
+{
+	if (ret == NULL)
+		f->n_sent++;
+	else if (UCS_PTR_RAW_STATUS(ret) == UCS_ERR_NO_RESOURCE)
+		f->n_refused++;
+	else
+		f->n_bad++;
+}
+
 bool
 util_by_network(void)
 {

@@ -78,6 +78,14 @@ void util_msg_recv(struct op *op, ucp_worker_h w, void *buf, size_t len, ucp_tag
 bool util_done(const struct op *op);
 void util_free(struct op *op);
 
+/* Sends that must end at once or not begin. */
+struct util_forced {
+	unsigned n_sent, n_refused, n_bad;
+};
+
+/** Count what a send with UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL returned. */
+void util_forced_count(struct util_forced *f, void *ret);
+
 /* Two workers with an ep to each other; node 1 may be the same context. */
 struct node {
 	ucp_context_h ctx;
