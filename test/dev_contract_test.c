@@ -946,7 +946,7 @@ registered_memory_is_written_and_read_by_its_key(void)
 		CU_ASSERT(unit_is_filled(buf_here, lens[i], i));
 		CU_ASSERT(lens[i] == sizeof(buf_here) || buf_here[lens[i]] == 0xaa);
 	}
-	plx_queue_mem_dereg(b, &mem);
+	plx_queue_mem_dereg(b, &mem, true);
 	UNIT_TRUE(mem.drv == NULL);
 	queue_close(a);
 	queue_close(b);
@@ -1027,15 +1027,56 @@ what_lies_in_a_region_is_not_registered_again(void)
 	op.put = false;
 	UNIT_EQ(net_rma(&op), 0);
 	UNIT_EQ(mlx_queue(a)->stat.mem_regs, 1); /* but not received into */
-	plx_queue_mem_dereg(b, &in);
-	plx_queue_mem_dereg(b, &beyond);
-	plx_queue_mem_dereg(b, &refused);
+	plx_queue_mem_dereg(b, &in, true);
+	plx_queue_mem_dereg(b, &beyond, true);
+	plx_queue_mem_dereg(b, &refused, true);
 	UNIT_EQ(plx_queue_mem_reg(b, buf_there + 100, 20000, PLX_DEV_MEM_WRITE, &in), 0);
 	UNIT_EQ(st->mem_regs, 3); /* it is gone */
-	plx_queue_mem_dereg(b, &in);
+	plx_queue_mem_dereg(b, &in, true);
 	plx_dev_region_close(&readable);
 	queue_close(a);
 	queue_close(b);
+}
+
+/* Of what is kept registered nothing is older than the mapping. */
+static void
+memory_mapped_anew_is_sent_and_received_as_it_is(void)
+{
+	const size_t len = 1 << 18;
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	const struct mlx_stat *at_a = &mlx_queue(a)->stat, *at_b = &mlx_queue(b)->stat;
+	struct plx_rma_op op = {.peer = connected_to(a, b), .put = true, .len = len};
+	uint8_t *here = NULL, *there = NULL;
+
+	for (unsigned round = 0; round < 4; round++) {
+		struct plx_dev_mem mem = {0};
+
+		if (round % 2 == 0) {
+			here = mmap(here, len, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | (here != NULL ? MAP_FIXED : 0), -1, 0);
+			there = mmap(there, len, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | (there != NULL ? MAP_FIXED : 0), -1, 0);
+			CU_ASSERT_FATAL(here != MAP_FAILED && there != MAP_FAILED);
+		}
+		unit_fill(here, len, round);
+		memset(there, 0, len);
+		UNIT_EQ_FATAL(plx_queue_mem_reg(b, there, len, PLX_DEV_MEM_WRITE, &mem), 0);
+		op.local = here;
+		op.remote = (uintptr_t)there;
+		op.key = mem.key;
+		UNIT_EQ(net_rma(&op), 0);
+		CU_ASSERT(unit_is_filled(there, len, round));
+		plx_queue_mem_dereg(b, &mem, false);
+	}
+	if (at_a->cache_misses != 0) { /* else memory can't be watched here */
+		UNIT_EQ(at_a->cache_hits, 2);
+		UNIT_EQ(at_b->cache_hits, 2);
+		UNIT_EQ(at_a->cache_gone + at_b->cache_gone, 2);
+	}
+	queue_close(a);
+	queue_close(b);
+	munmap(here, len);
+	munmap(there, len);
 }
 
 static void
@@ -1051,7 +1092,7 @@ a_key_that_is_not_valid_any_more_costs_the_connection(void)
 	UNIT_EQ(plx_peer_rma(&op), -EOPNOTSUPP); /* without a key */
 	UNIT_EQ_FATAL(plx_queue_mem_reg(b, buf_there, sizeof(buf_there), PLX_DEV_MEM_WRITE, &mem), 0);
 	op.key = mem.key;
-	plx_queue_mem_dereg(b, &mem);
+	plx_queue_mem_dereg(b, &mem, true);
 	n_told = 0;
 	a->on_dead = on_dead;
 	memset(buf_there, 3, 64);
@@ -1951,6 +1992,7 @@ static CU_TestInfo net_contract[] = {
 	UNIT_TEST(registered_memory_is_written_and_read_by_its_key),
 	UNIT_TEST(a_region_is_reached_by_all_queues_and_its_words_are_changed),
 	UNIT_TEST(what_lies_in_a_region_is_not_registered_again),
+	UNIT_TEST(memory_mapped_anew_is_sent_and_received_as_it_is),
 	UNIT_TEST(a_key_that_is_not_valid_any_more_costs_the_connection),
 	UNIT_TEST(what_is_sent_to_a_group_comes_once_to_all_who_receive_it),
 	UNIT_TEST(who_has_left_a_group_hears_nothing_of_it),

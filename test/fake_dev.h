@@ -38,6 +38,7 @@ struct fake_conf {
 	uint8_t atomics;	 /* enum plx_dev_atomics */
 	int get_err, put_err;	 /* what rma answers instead of doing anything, 0: nothing */
 	const void *bad_addr;	 /* rma of a range that holds it answers -EFAULT; NULL: none */
+	uint32_t n_revoked;	 /* counts keys that were given back while they might be used */
 	uint32_t bursts;	 /* counts rma_burst that did more than one */
 };
 
@@ -72,7 +73,7 @@ uint32_t fake_keys_out(void);
 /* fake_keys.c, for fake_dev.c */
 int fake_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_mem *out);
-void fake_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem);
+void fake_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
 int fake_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_region *out);
 void fake_region_dereg(struct plx_dev_region *region);

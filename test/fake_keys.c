@@ -107,12 +107,13 @@ fake_region_dereg(struct plx_dev_region *region)
 }
 
 void
-fake_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem)
+fake_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke)
 {
 	struct fake_reg *reg = mem->drv;
 
 	if (reg->uid != uid_of(q))
 		die("memory is given back to another queue");
+	fake.n_revoked += revoke;
 	reg_free(reg);
 }
 

@@ -52,7 +52,7 @@ mlx_bufs_grow(struct mlx_bufs *b)
 		return MLX_NONE;
 	/* A child's first write must not leave the device with a page that is the child's. */
 	(void)madvise(base, chunk_len(b), MADV_DONTFORK);
-	b->chunks[k].mr = mlx_glue.reg_mr(b->pd, base, chunk_len(b), IBV_ACCESS_LOCAL_WRITE);
+	b->chunks[k].mr = mlx_reg(b->pd, base, chunk_len(b), IBV_ACCESS_LOCAL_WRITE);
 	if (b->chunks[k].mr == NULL) {
 		PLX_LOG_RATELIMIT(WARNING, mlx,
 			"memory for messages can't be registered (error %d); ulimit -l may be too low",

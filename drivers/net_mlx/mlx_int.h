@@ -18,6 +18,7 @@
 #include "plx_log.h"
 
 #include "mlx_addr.h"
+#include "mlx_cache.h"
 #include "mlx_credit.h"
 #include "mlx_hw.h"
 
@@ -100,14 +101,20 @@ struct mlx_txrec {
 	uint32_t buf; /* of the queue's tx_bufs, or MLX_NONE */
 };
 
+/** Memory that the device may reach for one transfer. */
+struct mlx_loan {
+	const struct ibv_mr *mr;
+	struct mlx_region *region; /* that it lies in, or NULL */
+	struct mlx_mr *own;	   /* else */
+};
+
 /** A read or write of a peer's memory that is under way. Owner: the queue's. */
 struct mlx_io {
 	SLIST_ENTRY(mlx_io) link; /* of the queue's free ones */
 	struct mlx_queue *mq;
 	void (*done)(void *arg, int err);
 	void *arg;
-	struct ibv_mr *mr; /* of the local memory, or NULL */
-	struct mlx_region *region; /* that it lies in, instead, or NULL */
+	struct mlx_loan loan; /* of the local memory */
 	void *to;	   /* a READ into buf: where it goes then */
 	uint32_t len;
 	uint32_t buf;	   /* or MLX_NONE */
@@ -168,6 +175,10 @@ struct mlx_stat {
 	uint64_t qp_retry, qp_rnr, qp_access, qp_other;
 	uint64_t probes;
 	uint64_t mem_regs, mem_reused, mem_refused;
+	uint64_t cache_hits, cache_misses;
+	uint64_t cache_unfit;	/* could not be kept: no private memory, or all that is kept is in use */
+	uint64_t cache_evicted; /* for others, or because memory was short */
+	uint64_t cache_gone;	/* their memory was unmapped, moved or discarded */
 	uint64_t group_tx, group_no_room, group_rx, group_drop_bad, group_drop_not_ours;
 };
 
@@ -207,6 +218,7 @@ struct mlx_queue {
 	struct mlx_hw_comp kept_tx[MLX_HW_POLL_MAX];
 	uint16_t n_kept, n_kept_tx;
 	uint64_t peers_ns;	/* when all peers were looked at last */
+	bool cached;		/* it counts among the users of the cache */
 	pid_t pid;		/* of the owner: a forked child has a copy that is not its own */
 };
 
@@ -370,11 +382,23 @@ const struct ibv_mr *mlx_region_mr(const struct mlx_region *region);
 /** @return enum ibv_access_flags for enum plx_dev_mem_right */
 int mlx_access(uint8_t rights);
 
-/* mlx_rma.c */
+/* mlx_mem.c */
+/**
+ * Let the device reach memory until mlx_loan_put().
+ * @param rights enum plx_dev_mem_right that a region has to give @param access enum ibv_access_flags
+ * Errors: -ENOMEM, -EFAULT and others of the system: *loan is empty.
+ */
+int mlx_loan_get(struct mlx_queue *mq, void *addr, size_t len, uint8_t rights, int access,
+	struct mlx_loan *loan);
+/** Accepts an empty one. */
+void mlx_loan_put(struct mlx_loan *loan);
 int mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_mem *out);
-void mlx_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem);
+void mlx_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
 void mlx_mem_close(struct mlx_queue *mq);
+
+/* mlx_rma.c */
+void mlx_rma_close(struct mlx_queue *mq);
 int mlx_rma(const struct plx_rma_op *op);
 
 /* mlx_rx.c */

@@ -226,6 +226,7 @@ mlx_port_put(struct mlx_port *port)
 	pthread_mutex_lock(&ports.lock);
 	if (--port->refs == 0) {
 		LIST_REMOVE(port, link);
+		mlx_cache_forget(port);
 		port_close(port);
 		pthread_mutex_destroy(&port->lock);
 		pthread_mutex_destroy(&port->regions_lock);

@@ -74,6 +74,7 @@ static void
 hw_close(struct mlx_queue *mq)
 {
 	mlx_mem_close(mq);
+	mlx_rma_close(mq);
 	mlx_groups_close(mq);
 	mlx_ud_close(&mq->ud);
 	if (mq->hw != NULL)
@@ -81,6 +82,8 @@ hw_close(struct mlx_queue *mq)
 	mlx_bufs_close(&mq->tx_bufs);
 	mlx_bufs_close(&mq->rx_bufs);
 	mlx_sleep_close(mq);
+	if (mq->cached)
+		mlx_cache_close();
 	mlx_port_put(mq->port);
 	free(mq);
 }
@@ -112,6 +115,10 @@ mlx_queue_open(struct plx_queue *q)
 	rc = getrandom(&mq->addr.uid, sizeof(mq->addr.uid), 0) == sizeof(mq->addr.uid) ? 0 : -EIO;
 	if (rc == 0)
 		rc = mlx_sleep_open(mq);
+	if (rc == 0)
+		rc = mlx_cache_open(plx_conf_u64(conf, PLX_CONF_NET_MLX_CACHE),
+			plx_conf_u64(conf, PLX_CONF_NET_MLX_CACHE_LEN));
+	mq->cached = rc == 0;
 	if (rc == 0)
 		rc = hw_open(mq, plx_conf_u64(conf, PLX_CONF_NET_MLX_DIRECT) == PLX_DIRECT_AUTO);
 	if (rc != 0) {
@@ -197,6 +204,7 @@ mlx_queue_control(struct plx_queue *q)
 	mlx_port_events(mq->port);
 	mlx_dgrams_poll(mq);
 	mlx_conn_control(mq, now);
+	mlx_cache_control(&mq->stat);
 	/* All peers now and then only, or when the device is gone. */
 	if (now - mq->peers_ns < mq->probe_ns / 4 &&
 		!atomic_load_explicit(&mq->port->gone, memory_order_relaxed))

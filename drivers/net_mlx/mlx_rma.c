@@ -1,81 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_rma.c - registered memory, and reading and writing that of peers
+ * mlx_rma.c - reading and writing the memory of peers
  *
  * Design notes
- * What is short goes through a buffer of ours; what is longer lies in a region that the
- * application has made, or the local memory is registered for this one operation. No registration
- * outlives what it was made for: the application may unmap and map again what it likes, and no
- * library that is only loaded can learn of that in time. Of regions it has promised to tell.
+ * What is short goes through a buffer of ours, what is longer from and to the local memory.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mlx_glue.h"
 #include "mlx_int.h"
 
-struct mlx_mem {
-	LIST_ENTRY(mlx_mem) link;  /* of the queue's */
-	struct ibv_mr *mr;	   /* NULL: */
-	struct mlx_region *region; /* it lies in this one */
-};
-
-int
-mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct plx_dev_mem *out)
-{
-	struct mlx_queue *mq = mlx_queue(q);
-	struct mlx_mem *m = malloc(sizeof(*m));
-	int rc;
-
-	if (m == NULL)
-		return -ENOMEM;
-	m->mr = NULL;
-	m->region = mlx_region_hold(mq->port, addr, len, rights);
-	errno = 0;
-	if (m->region == NULL)
-		m->mr = mlx_glue.reg_mr(mq->port->pd, addr, len, mlx_access(rights));
-	if (m->region == NULL && m->mr == NULL) {
-		rc = errno != 0 ? -errno : -EIO;
-		free(m);
-		PLX_STAT_INC(mq->stat.mem_refused);
-		return rc;
-	}
-	LIST_INSERT_HEAD(&mq->mems, m, link);
-	if (m->region != NULL)
-		PLX_STAT_INC(mq->stat.mem_reused);
-	else
-		PLX_STAT_INC(mq->stat.mem_regs);
-	out->key = MLX_KEY_SET | (m->region != NULL ? mlx_region_mr(m->region) : m->mr)->rkey;
-	out->drv = m;
-	return 0;
-}
-
-static void
-mem_free(struct mlx_mem *m)
-{
-	LIST_REMOVE(m, link);
-	if (m->mr != NULL)
-		mlx_glue.dereg_mr(m->mr);
-	mlx_region_drop(m->region);
-	free(m);
-}
-
 void
-mlx_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem)
-{
-	(void)q;
-	mem_free(mem->drv);
-}
-
-void
-mlx_mem_close(struct mlx_queue *mq)
+mlx_rma_close(struct mlx_queue *mq)
 {
 	struct mlx_io *io;
 
-	while (!LIST_EMPTY(&mq->mems))
-		mem_free(LIST_FIRST(&mq->mems));
 	while ((io = SLIST_FIRST(&mq->ios)) != NULL) {
 		SLIST_REMOVE_HEAD(&mq->ios, link);
 		free(io);
@@ -99,9 +40,7 @@ io_put(struct mlx_queue *mq, struct mlx_io *io)
 {
 	if (io->buf != MLX_NONE)
 		mlx_bufs_put(&mq->tx_bufs, io->buf);
-	if (io->mr != NULL)
-		mlx_glue.dereg_mr(io->mr);
-	mlx_region_drop(io->region);
+	mlx_loan_put(&io->loan);
 	SLIST_INSERT_HEAD(&mq->ios, io, link);
 }
 
@@ -144,21 +83,10 @@ io_local(struct mlx_queue *mq, const struct plx_rma_op *op, struct mlx_io *io, s
 			io->to = op->local;
 		return 0;
 	}
-	io->region = mlx_region_hold(mq->port, op->local, op->len,
-		op->put ? 0 : PLX_DEV_MEM_WRITE);
-	if (io->region != NULL) {
-		wr->lkey = mlx_region_mr(io->region)->lkey;
-		PLX_STAT_INC(mq->stat.mem_reused);
-		return 0;
-	}
-	io->mr = mlx_glue.reg_mr(mq->port->pd, op->local, op->len,
-		op->put ? 0 : IBV_ACCESS_LOCAL_WRITE);
-	if (io->mr == NULL) {
-		PLX_STAT_INC(mq->stat.mem_refused);
+	if (mlx_loan_get(mq, op->local, op->len, op->put ? 0 : PLX_DEV_MEM_WRITE,
+		op->put ? 0 : IBV_ACCESS_LOCAL_WRITE, &io->loan) != 0)
 		return -EOPNOTSUPP; /* more than may be locked, or memory of another kind */
-	}
-	PLX_STAT_INC(mq->stat.mem_regs);
-	wr->lkey = io->mr->lkey;
+	wr->lkey = io->loan.mr->lkey;
 	return 0;
 }
 

@@ -286,10 +286,10 @@ plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 }
 
 void
-plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem)
+plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke)
 {
 	if (mem->drv != NULL)
-		q->dev->ops->mem_dereg(q, mem);
+		q->dev->ops->mem_dereg(q, mem, revoke);
 	mem->drv = NULL;
 }
 

@@ -368,8 +368,13 @@ plx_peer_tx(const struct plx_tx *tx)
 int plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_mem *out);
 
-/** Nobody reaches it any more. Accepts memory that is not registered. Thread: owner. */
-void plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem);
+/**
+ * The memory is the caller's again. Accepts memory that is not registered.
+ * @param revoke peers may be about to use its key: they can't from now on. Else they are known to
+ * be done, and the driver may keep the memory registered for the next time.
+ * Thread: owner.
+ */
+void plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
 
 /**
  * Register memory with the device that workers of these settings would be reached by.

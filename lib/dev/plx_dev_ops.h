@@ -40,7 +40,7 @@ struct plx_dev_ops {
 	bool (*peer_is)(const struct plx_peer *peer, const struct plx_addr *addr); /* or only its uid */
 	int (*mem_reg)(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 		struct plx_dev_mem *out);
-	void (*mem_dereg)(struct plx_queue *q, struct plx_dev_mem *mem);
+	void (*mem_dereg)(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
 	/* Any thread: both or none. Sets mem, domain, atomics. */
 	int (*region_reg)(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
 		struct plx_dev_region *out);

@@ -235,7 +235,7 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 	rndv_recv_stop_run(r, req);
 	rndv_split_stop(req);
 	plx_ep_wait_end(&v->wait);
-	rndv_put_stop(req);
+	rndv_put_stop(req, err != 0);
 	if (v->id.index != 0)
 		plx_req_id_put(&r->ids, v->id);
 	if (err != 0)

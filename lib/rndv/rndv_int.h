@@ -59,7 +59,7 @@ unsigned rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_ba
 unsigned rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
 
 /* rndv_put.c: data written by the device */
-void rndv_put_stop(struct plx_req *req);
+void rndv_put_stop(struct plx_req *req, bool revoke);
 int rndv_put_start(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_put_step(struct plx_rndv *r, struct plx_req *req);
 

@@ -4,11 +4,10 @@
  * rndv_put.c - the sender writes the receiver's registered buffer by the device
  *
  * Design notes
- * Memory is registered for one transfer and only while it moves, so that it does not
- * matter what the application does with the mapping afterwards. It is the receiver's that is
- * registered and the sender who writes: a sender that takes its message back waits
+ * It is the receiver's memory that is registered and the sender who writes: a sender that takes its message back waits
  * for its own writes and says so, while a reader would find the key gone under it, which costs
- * the connection.
+ * the connection. A receiver that ends in the middle revokes the key, for the sender may still
+ * write; else the driver may keep what is registered.
  *
  * DONE follows the last write without waiting for it: devices with keys keep what is written
  * and what is sent to one peer in order.
@@ -23,11 +22,11 @@
 #define PUT_OUT 8	   /* writes of one transfer at once */
 
 void
-rndv_put_stop(struct plx_req *req)
+rndv_put_stop(struct plx_req *req, bool revoke)
 {
 	struct plx_req_rndv *v = &req->recv.rndv;
 
-	plx_queue_mem_dereg(v->ep->peer->q, &(struct plx_dev_mem){.drv = v->mem});
+	plx_queue_mem_dereg(v->ep->peer->q, &(struct plx_dev_mem){.drv = v->mem}, revoke);
 	v->mem = NULL;
 }
 
@@ -58,7 +57,7 @@ put_id:
 	plx_req_id_put(&r->ids, v->id);
 	v->id.index = 0;
 dereg:
-	rndv_put_stop(req);
+	rndv_put_stop(req, false);
 	return rc;
 }
 

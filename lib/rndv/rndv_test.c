@@ -709,9 +709,12 @@ a_send_taken_back_waits_for_its_writes(void)
 	UNIT_END(&u, send, -ECANCELED);
 	UNIT_TRUE_FATAL(unit_finish(&u, recv));
 	UNIT_TRUE(recv->status == 0 || recv->status == -ECONNRESET);
+	UNIT_EQ(fake.n_revoked, recv->status != 0);
 	plx_req_put(recv);
 	UNIT_EQ(fake_regs(), 0);
+	fake.n_revoked = 0;
 	transfer(40000, true);
+	UNIT_EQ(fake.n_revoked, 0);
 	unit_workers_close(&u);
 }
 
@@ -793,7 +796,7 @@ the_next_piece_may_be_asked_for_before_a_write_is_over(void)
 	UNIT_EQ(stat_of(1)->drop_bad_id, 3); /* DONE, DONE, DATA: of receives it never had */
 	UNIT_EQ(send->send.n_out, 0);
 	UNIT_TRUE(!plx_req_is_done(send));
-	plx_queue_mem_dereg(receiver, &mem);
+	plx_queue_mem_dereg(receiver, &mem, true);
 	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
 	UNIT_END(&u, recv, 0);
 	UNIT_END(&u, send, 0);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_mem.c - memory that the device may reach for one transfer
+ *
+ * Design notes
+ * It may lie in a region that the application has made; or it was registered for another transfer
+ * and is kept (mlx_cache.h); or it is registered now. Of a region, which the application has given
+ * peers to write to, nothing is revoked.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "mlx_int.h"
+
+struct mlx_mem {
+	LIST_ENTRY(mlx_mem) link; /* of the queue's */
+	struct mlx_loan loan;
+};
+
+int
+mlx_loan_get(struct mlx_queue *mq, void *addr, size_t len, uint8_t rights, int access,
+	struct mlx_loan *loan)
+{
+	*loan = (struct mlx_loan){.region = mlx_region_hold(mq->port, addr, len, rights)};
+	if (loan->region != NULL) {
+		PLX_STAT_INC(mq->stat.mem_reused);
+		loan->mr = mlx_region_mr(loan->region);
+		return 0;
+	}
+	errno = 0;
+	loan->own = mlx_mr_get(mq->port, addr, len, access, &mq->stat);
+	if (loan->own == NULL) {
+		PLX_STAT_INC(mq->stat.mem_refused);
+		return errno != 0 ? -errno : -EIO;
+	}
+	loan->mr = mlx_mr_ibv(loan->own);
+	return 0;
+}
+
+void
+mlx_loan_put(struct mlx_loan *loan)
+{
+	mlx_region_drop(loan->region);
+	mlx_mr_put(loan->own);
+}
+
+int
+mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct plx_dev_mem *out)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	struct mlx_mem *m = malloc(sizeof(*m));
+	int rc;
+
+	if (m == NULL)
+		return -ENOMEM;
+	rc = mlx_loan_get(mq, addr, len, rights, mlx_access(rights), &m->loan);
+	if (rc != 0) {
+		free(m);
+		return rc;
+	}
+	LIST_INSERT_HEAD(&mq->mems, m, link);
+	out->key = MLX_KEY_SET | m->loan.mr->rkey;
+	out->drv = m;
+	return 0;
+}
+
+static void
+mem_free(struct mlx_mem *m, bool revoke)
+{
+	LIST_REMOVE(m, link);
+	if (revoke && m->loan.own != NULL)
+		mlx_mr_revoke(m->loan.own);
+	else
+		mlx_loan_put(&m->loan);
+	free(m);
+}
+
+void
+mlx_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke)
+{
+	(void)q;
+	mem_free(mem->drv, revoke);
+}
+
+void
+mlx_mem_close(struct mlx_queue *mq)
+{
+	while (!LIST_EMPTY(&mq->mems))
+		mem_free(LIST_FIRST(&mq->mems), false); /* the queue pairs are gone */
+}
