@@ -17,6 +17,8 @@ struct am {
 	ucp_datatype_t type; /* 0: contiguous */
 	void *into;
 	size_t into_count;
+	unsigned places; /* at into, of place_len bytes each: of messages that are fetched at once; 0: one */
+	size_t place_len;
 	unsigned n;
 	int n_bad;
 	size_t hdr_len, len;
@@ -46,6 +48,13 @@ fetched_cb(void *request, ucs_status_t status, size_t length, void *user_data)
 	a->fetch_len = length;
 }
 
+/* Of the message whose handler ran last. */
+static void *
+place(const struct am *a)
+{
+	return a->places == 0 ? a->into : (uint8_t *)a->into + a->n % a->places * a->place_len;
+}
+
 static void
 fetch(struct am *a, void *data, bool no_imm)
 {
@@ -62,7 +71,7 @@ fetch(struct am *a, void *data, bool no_imm)
 	param.datatype = a->type != 0 ? a->type : ucp_dt_make_contig(1);
 	param.recv_info.length = &length;
 	a->req = NULL;
-	ret = ucp_am_recv_data_nbx(a->p->n[a->node].w, data, a->into, a->into_count, &param);
+	ret = ucp_am_recv_data_nbx(a->p->n[a->node].w, data, place(a), a->into_count, &param);
 	if (UCS_PTR_IS_PTR(ret)) {
 		a->req = ret;
 	} else {
@@ -103,7 +112,7 @@ handler(void *arg, const void *header, size_t header_length, void *data, size_t 
 			return UCS_INPROGRESS;
 		}
 		if (a->into != NULL)
-			memcpy(a->into, data, length);
+			memcpy(place(a), data, length);
 		a->n_fetched++;
 		return UCS_OK;
 	case AM_KEEP:
@@ -241,7 +250,7 @@ static void
 am_of_one_ep_arrive_in_the_order_sent(void)
 {
 	enum { N = 600, DEEP = 32 };
-	static uint8_t out[128 * KIB], in[128 * KIB];
+	static uint8_t out[128 * KIB], in[DEEP][128 * KIB];
 	static struct op op[DEEP];
 	static uint32_t seq[N];
 	struct pair p;
@@ -249,6 +258,8 @@ am_of_one_ep_arrive_in_the_order_sent(void)
 
 	am_pair_open(&p, true, UCS_THREAD_MODE_SINGLE, 0);
 	am[1].into = in;
+	am[1].places = DEEP;
+	am[1].place_len = sizeof(in[0]);
 	for (i = 0; i < N; i++) {
 		size_t len = few_sizes[rnd() % (N_FEW - 1)];
 
@@ -631,7 +642,7 @@ old_am_calls_send_any_length_eagerly(void)
 static void
 copied_header_is_free_when_the_call_returns(void)
 {
-	static uint8_t out[200000], in[200000];
+	static uint8_t out[10000], in[400][10000];
 	uint8_t hdr[64];
 	struct op op[400];
 	struct pair p;
@@ -639,10 +650,12 @@ copied_header_is_free_when_the_call_returns(void)
 
 	am_pair_open(&p, true, UCS_THREAD_MODE_SINGLE, 0);
 	am[1].into = in;
+	am[1].places = 400;
+	am[1].place_len = sizeof(in[0]);
 	for (i = 0; i < 400; i++) { /* more than the device takes at once */
 		memset(hdr, 0, sizeof(hdr));
 		memcpy(hdr, &i, sizeof(i));
-		am_send(&op[i], p.n[0].ep, ID, hdr, sizeof(hdr), out, i % 7 == 0 ? 200000 : 1000, 0,
+		am_send(&op[i], p.n[0].ep, ID, hdr, sizeof(hdr), out, i % 7 == 0 ? sizeof(out) : 1000, 0,
 			UCP_AM_SEND_FLAG_COPY_HEADER, 0);
 		memset(hdr, 0xff, sizeof(hdr));
 	}
