@@ -246,7 +246,7 @@ plx_am_flush_slow(struct plx_am *am)
 }
 
 unsigned
-plx_am_poll(struct plx_am *am)
+plx_am_poll_slow(struct plx_am *am)
 {
 	unsigned n = 0;
 	void *m;

@@ -26,6 +26,8 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include <rte_ring.h>
+
 #include "plx_ep.h"
 #include "plx_req.h"
 #include "plx_stat.h"
@@ -133,8 +135,19 @@ int plx_am_write(struct plx_msg *m, const uint8_t *from, uint64_t len);
 /** A kept message is complete: deliver it. Thread: owner. */
 void plx_am_arrived(struct plx_am *am, struct plx_msg *m);
 
+/** Slow path of plx_am_poll(). */
+unsigned plx_am_poll_slow(struct plx_am *am);
+
 /** Application's side, dedicated: call the handlers of what has arrived. @return how many */
-unsigned plx_am_poll(struct plx_am *am);
+static inline unsigned
+plx_am_poll(struct plx_am *am)
+{
+	const struct rte_ring *r = am->ring;
+
+	/* relaxed: taking it out of the ring acquires */
+	return likely(__atomic_load_n(&r->prod.tail, __ATOMIC_RELAXED) == r->cons.tail)
+		? 0 : plx_am_poll_slow(am);
+}
 
 /** Slow path of plx_am_flush(). */
 void plx_am_flush_slow(struct plx_am *am);

@@ -359,7 +359,8 @@ plx_chans_flush(struct plx_chans *cs)
 	if (unlikely(plx_chans_acks_due(cs) || !STAILQ_EMPTY(&cs->overflow) ||
 		    !TAILQ_EMPTY(&cs->group_ops)))
 		plx_chans_flush_slow(cs);
-	cs->n_owed_seen = cs->n_owed;
+	if (unlikely(cs->n_owed_seen != cs->n_owed)) /* the application's side reads this line */
+		cs->n_owed_seen = cs->n_owed;
 }
 
 /* --- application's side --- */

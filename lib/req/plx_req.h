@@ -76,6 +76,7 @@ enum plx_req_flag {
 	PLX_REQ_RECV = 1 << 4,	   /* a tag receive: info is its */
 	PLX_REQ_SYNC = 1 << 5,	   /* send: done when matched */
 	PLX_REQ_OWN_HDR = 1 << 6,  /* active message: send.hdr is a copy, freed with free() */
+	PLX_REQ_CAME = 1 << 7,	   /* a tag receive: its info came with the completion */
 };
 
 /** The cursor that both sides of a transfer take chunks from; in the receiver's shared area. */
@@ -227,6 +228,7 @@ struct plx_req {
 		struct plx_dt *dt;	  /* NULL: buf is contiguous */
 	};
 	_Atomic uint8_t flags;	  /* enum plx_req_flag; application's side */
+	uint8_t came_len;	  /* CAME: of the message; it is a short one */
 	int status;		  /* 0 or -errno, final once DONE */
 	void (*done)(struct plx_req *req); /* calls cb in the API's form; NULL: no callback */
 	void (*cb)(void);	  /* the user's, in whatever form the API gave it */
@@ -234,6 +236,7 @@ struct plx_req {
 	union {
 		void *buf;
 		STAILQ_ENTRY(plx_req) over; /* completed, while the ring is full */
+		uint64_t came_tag;	    /* CAME */
 	};
 	uint64_t len;	   /* bytes of buf, or of dt */
 	struct plx_req_pool *pool;
@@ -245,7 +248,8 @@ struct plx_req {
 		union {
 			struct plx_tag_recv tag; /* until it is matched */
 			struct {
-				uint64_t info_tag, info_len; /* of the message that was matched */
+				/* of the message that was matched: plx_req_info() */
+				uint64_t info_tag, info_len;
 				union {
 					struct plx_req_rndv rndv;
 					struct plx_msg *msg; /* on the way to the owner */
@@ -423,6 +427,27 @@ plx_req_take(struct plx_req *req, uint64_t tag, const void *data, uint64_t len)
 	req->recv.info_len = len;
 	plx_req_copy_in(req, 0, data, len);
 	req->status = unlikely(len > req->len) ? -EMSGSIZE : 0;
+}
+
+/** The same, when it came with the completion: what the owner wrote stays with the owner. */
+static inline void
+plx_req_take_came(struct plx_req *req, const struct plx_cq_cell *c)
+{
+	plx_req_copy_in(req, 0, c->data, c->len);
+	req->status = unlikely(c->len > req->len) ? -EMSGSIZE : 0;
+	req->came_tag = c->tag;
+	req->came_len = (uint8_t)c->len;
+	plx_req_flag(req, PLX_REQ_CAME);
+}
+
+/** The message that a receive which is over has met. Thread: application's side. */
+static inline void
+plx_req_info(const struct plx_req *req, uint64_t *tag, uint64_t *len)
+{
+	bool came = (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_CAME) != 0;
+
+	*tag = came ? req->came_tag : req->recv.info_tag;
+	*len = came ? req->came_len : req->recv.info_len;
 }
 
 /** A whole message has met its receive, which is over. Thread: owner. */

@@ -67,7 +67,7 @@ plx_req_pool_poll(struct plx_req_pool *p)
 		struct plx_req *req = c->req;
 
 		if (c->len != PLX_CQ_NO_DATA)
-			plx_req_take(req, c->tag, c->data, c->len);
+			plx_req_take_came(req, c);
 		cq->tail++;
 		plx_req_finish(req);
 	}

@@ -128,10 +128,19 @@ ucp_done_send_nbx(struct plx_req *req)
 	((ucp_send_nbx_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), req->cb_arg);
 }
 
+static inline ucp_tag_recv_info_t
+info_of(const struct plx_req *req)
+{
+	ucp_tag_recv_info_t info;
+
+	plx_req_info(req, &info.sender_tag, &info.length);
+	return info;
+}
+
 void
 ucp_done_recv_nb(struct plx_req *req)
 {
-	ucp_tag_recv_info_t info = {req->recv.info_tag, req->recv.info_len};
+	ucp_tag_recv_info_t info = info_of(req);
 
 	((ucp_tag_recv_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), &info);
 }
@@ -139,7 +148,7 @@ ucp_done_recv_nb(struct plx_req *req)
 void
 ucp_done_recv_nbx(struct plx_req *req)
 {
-	ucp_tag_recv_info_t info = {req->recv.info_tag, req->recv.info_len};
+	ucp_tag_recv_info_t info = info_of(req);
 
 	((ucp_tag_recv_nbx_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), &info,
 		req->cb_arg);
@@ -187,10 +196,8 @@ ucp_request_test(void *request, ucp_tag_recv_info_t *info)
 
 	if (!plx_req_is_done(req))
 		return UCS_INPROGRESS;
-	if (info != NULL && (req->flags & PLX_REQ_RECV)) {
-		info->sender_tag = req->recv.info_tag;
-		info->length = req->recv.info_len;
-	}
+	if (info != NULL && (req->flags & PLX_REQ_RECV))
+		*info = info_of(req);
 	return ucp_status(req->status);
 }
 

@@ -194,7 +194,7 @@ collect(struct plx_worker *w)
 	uint32_t seen = atomic_load_explicit(&w->wake.n_events, memory_order_acquire);
 	unsigned n = plx_req_pool_poll(&w->reqs) + plx_am_poll(&w->am);
 
-	if (w->chans.on)
+	if (unlikely(w->app_work & WORKER_APP_CHANS))
 		n += plx_chans_poll(&w->chans);
 
 	/* The reactor took something: an unexpected message, say, for which nothing completes. */

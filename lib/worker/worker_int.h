@@ -28,6 +28,7 @@ enum worker_app_work {
 	WORKER_APP_ARMED = 1 << 1,     /* it may have slept */
 	WORKER_APP_WAKEUP = 1 << 2,    /* dedicated: the owner counts events */
 	WORKER_APP_CONNS = 1 << 3,     /* sockets to look at */
+	WORKER_APP_CHANS = 1 << 4,     /* dedicated: what channels bring */
 };
 
 /* wake.c */
