@@ -104,12 +104,11 @@ reactor_idle_remove(struct plx_reactor *r, const struct plx_poller *p)
 }
 
 void
-reactor_wake(struct plx_reactor *r)
+reactor_wake_slow(struct plx_reactor *r)
 {
 	const uint64_t one = 1;
 
-	if (atomic_load_explicit(&r->sleeping, memory_order_relaxed) != 0 &&
-		atomic_exchange_explicit(&r->sleeping, 0, memory_order_relaxed) != 0 &&
+	if (atomic_exchange_explicit(&r->sleeping, 0, memory_order_relaxed) != 0 &&
 		write(r->bell, &one, sizeof(one)) < 0)
 		PLX_LOG_RATELIMIT(WARNING, reactor, "the bell of lcore %u: error %d", r->lcore,
 			errno);

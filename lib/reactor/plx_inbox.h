@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #define PLX_INBOX_LEN  1024 /* messages that may wait; a power of two */
 #define PLX_INBOX_BODY 48   /* bytes of a message's own */
@@ -61,7 +62,7 @@ int plx_inbox_open(struct plx_inbox *in, bool many);
 void plx_inbox_close(struct plx_inbox *in);
 
 /** Slow path of plx_inbox_room(). */
-bool plx_inbox_room_slow(struct plx_inbox *in, uint64_t pos);
+__rte_cold bool plx_inbox_room_slow(struct plx_inbox *in, uint64_t pos);
 
 /** @return whether the cell at pos is free. */
 static inline bool

@@ -66,7 +66,15 @@ bool reactor_idle(struct plx_reactor *r, uint64_t now_ticks);
 /** Sleep on what p names as well, or no more. */
 void reactor_idle_add(struct plx_reactor *r, const struct plx_poller *p);
 void reactor_idle_remove(struct plx_reactor *r, const struct plx_poller *p);
+/** Slow path of reactor_wake(). */
+void reactor_wake_slow(struct plx_reactor *r);
+
 /** Let it have a turn, if it sleeps: after a fence behind what it shall see. Thread: any. */
-void reactor_wake(struct plx_reactor *r);
+static inline void
+reactor_wake(struct plx_reactor *r)
+{
+	if (unlikely(atomic_load_explicit(&r->sleeping, memory_order_relaxed) != 0))
+		reactor_wake_slow(r);
+}
 
 #endif

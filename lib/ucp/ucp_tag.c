@@ -73,27 +73,34 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_po
 /* With these a send that is over at once has more to do. */
 #define QUICK_NOT (UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_NO_IMM_CMPL)
 
+/* Without the lock: threads meet in the reactor's inbox only. @return whether it is over */
+static inline bool
+send_quick(ucp_ep_h ep, const void *addr, size_t len, ucp_tag_t tag)
+{
+	return plx_ep_user_err(&ep->user) == 0 &&
+	       plx_worker_tag_send_quick(ep->worker->core, &ep->user, addr, len, tag);
+}
+
 ucs_status_ptr_t
 ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
 {
+	uint32_t mask = param->op_attr_mask;
 	ucp_worker_h w = ep->worker;
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_post p;
 	struct ucp_buf buf;
 
-	p = ucp_post_of(param, ucp_done_send_nbx);
-	if (unlikely(p.mask & ~0xffffu) && (status = ucp_post_check(p.mask)) != UCS_OK)
+	if (unlikely(mask & ~0xffffu) && (status = ucp_post_check(mask)) != UCS_OK)
 		return error(status);
 	status = ucp_buf_open_param(w, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
 		return error(status);
-	/* Without the lock: threads meet in the reactor's inbox only. */
-	if (w->core->dedicated && (p.mask & QUICK_NOT) == 0 && buf.dt == NULL &&
-		ucp_ep_status(ep) == UCS_OK &&
-		plx_worker_tag_send_quick(w->core, &ep->user, buf.addr, buf.len, tag))
+	if (w->core->dedicated && (mask & QUICK_NOT) == 0 && buf.dt == NULL &&
+		send_quick(ep, buf.addr, buf.len, tag))
 		return NULL;
+	p = ucp_post_of(param, ucp_done_send_nbx);
 	ucp_lock(w);
 	ret = send_common(ep, &buf, tag, &p);
 	ucp_unlock(w);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <rte_memcpy.h>
 #include <rte_pause.h>
 
 #include "worker_int.h"
@@ -151,12 +152,12 @@ bool
 plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
 	uint64_t len, uint64_t tag)
 {
+	struct plx_ep *ep = user->ep;
 	struct plx_inbox_cell *c;
 	struct quick *k;
 	uint64_t pos;
 
-	if (len > PLX_WORKER_QUICK_MAX ||
-		!atomic_load_explicit(&user->ep->quick, memory_order_relaxed))
+	if (len > PLX_WORKER_QUICK_MAX || !atomic_load_explicit(&ep->quick, memory_order_relaxed))
 		return false;
 	/* It may come to stand on another ep, which who has the lock sees. */
 	if (unlikely(user->conn != NULL && w->inbox.many))
@@ -167,14 +168,14 @@ plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, 
 	c->fn = quick_run;
 	c->has_body = true;
 	k = (struct quick *)c->body;
-	k->ep = user->ep;
+	k->ep = ep;
 	k->tag = tag;
 	k->len = len;
 	k->conn_id = user->conn_id;
 	if (likely(len == 8))
 		memcpy(k->data, buf, 8);
 	else if (len != 0)
-		memcpy(k->data, buf, len);
+		rte_memcpy(k->data, buf, len); /* without a call */
 	worker_cell_post(w, c, pos);
 	return true;
 }
