@@ -14,7 +14,7 @@
  * A path whose state was reached before with as many steps left is not led further. The
  * state is all that decides what comes: the receives that have not ended, the device's
  * list, its events, the kept messages, and what either side has been told. To DEPTH_ALL
- * steps every path is led, whatever its state.
+ * steps every path is led, whatever its state: all of DEPTH would take minutes.
  *
  * Paths can be repeated by hand: a failure prints its steps.
  */
@@ -29,7 +29,7 @@
 #include "plx_unit_worker.h"
 
 #define DEPTH	  8
-#define DEPTH_ALL 5
+#define DEPTH_ALL 6
 #define STEPS_MAX 400 /* of a path */
 #define SEEN_MAX  (1u << 22)
 
@@ -74,9 +74,9 @@ static uint64_t n_paths, n_states;
 static const char *found; /* what went wrong first */
 static bool quiet;	  /* a mistake is planted: it is to be found */
 
-/* -- the planted mistake within the rules -- */
+/* -- the planted mistakes within the rules -- */
 
-static bool past_conflicts;
+static bool past_conflicts, moves_past_conflicts;
 
 bool __real_offload_soft_conflicts(const struct offload_soft *s, const struct plx_tag_recv *r);
 bool __wrap_offload_soft_conflicts(const struct offload_soft *s, const struct plx_tag_recv *r);
@@ -85,6 +85,15 @@ bool
 __wrap_offload_soft_conflicts(const struct offload_soft *s, const struct plx_tag_recv *r)
 {
 	return !past_conflicts && __real_offload_soft_conflicts(s, r);
+}
+
+bool __real_offload_recvs_conflict(const struct plx_tag_recv *a, const struct plx_tag_recv *b);
+bool __wrap_offload_recvs_conflict(const struct plx_tag_recv *a, const struct plx_tag_recv *b);
+
+bool
+__wrap_offload_recvs_conflict(const struct plx_tag_recv *a, const struct plx_tag_recv *b)
+{
+	return !moves_past_conflicts && __real_offload_recvs_conflict(a, b);
 }
 
 /* -- steps -- */
@@ -183,11 +192,18 @@ step(uint16_t what, int at)
 		fail(model.wrong);
 }
 
+/* A turn takes events, or moves receives into the device. */
+static bool
+turn_does(void)
+{
+	return model.n_events != 0 || w->offload.look;
+}
+
 static bool
 is_possible(uint16_t what)
 {
 	if (what == POLL)
-		return model.n_events != 0;
+		return turn_does();
 	if (what == DEMOTE)
 		return w->offload.devs[0].on && w->offload.devs[0].n_held != 0;
 	if (what == POST_LOW)
@@ -260,7 +276,7 @@ compare(void)
 static void
 take_all(void)
 {
-	while (model.n_events != 0 && found == NULL)
+	while (turn_does() && found == NULL)
 		step(POLL, (int)n_path);
 }
 
@@ -287,6 +303,7 @@ clean(void)
 	UNIT_EQ_FATAL(w->offload.soft.n, 0);
 	UNIT_EQ_FATAL((uint16_t)(model.given - d->seen), 0);
 	d->on = w->offload.on = true; /* after a DEMOTE: a new device, so to say */
+	w->offload.unordered = false;
 }
 
 static void
@@ -296,6 +313,7 @@ begin(uint32_t list_n)
 	unit_workers_conf(&u);
 	unit_workers_set(&u, "worker.devices", "model");
 	unit_workers_set(&u, "tag.offload_min", "8");
+	unit_workers_set(&u, "tag.offload_withdrawn", "0");
 	unit_workers_open(&u, 1);
 	w = u.w[0];
 	UNIT_TRUE_FATAL(w->offload.on);
@@ -312,7 +330,7 @@ end(void)
 		unit_nothing_left(&u);
 	plx_worker_ep_put(w, &u.to[0][0]);
 	plx_worker_destroy(w);
-	past_conflicts = false;
+	past_conflicts = moves_past_conflicts = false;
 	quiet = false;
 }
 
@@ -349,7 +367,7 @@ state_hash(void)
 {
 	const struct plx_offload_dev *d = &w->offload.devs[0];
 	struct plx_tag_msg *m;
-	uint64_t h = d->on;
+	uint64_t h = d->on << 2 | w->offload.look << 1 | w->offload.unordered;
 
 	h = mix(h, (uint16_t)(model.given - d->seen));
 	h = mix(h, d->told != d->seen);
@@ -439,7 +457,7 @@ explore_list(uint32_t list_n)
 	UNIT_TRUE(n_states > 1000);
 	UNIT_TRUE(w->offload.stat.consumed != 0 && w->offload.stat.withdrawn != 0 &&
 		w->offload.stat.cancel_late != 0 && w->offload.stat.soft_order != 0 &&
-		w->offload.stat.demotions != 0);
+		w->offload.stat.demotions != 0 && w->offload.stat.moves != 0);
 	printf("%" PRIu64 " paths, %" PRIu64 " states ", n_paths, n_states);
 	end();
 }
@@ -463,14 +481,15 @@ every_order_on_a_list_of_4(void)
 }
 
 static void
-a_mistake_is_found(enum model_bug bug, bool conflicts)
+a_mistake_is_found(enum model_bug bug, bool posts_past, bool moves_past)
 {
 	static const uint32_t lists[] = {1, 2, 4};
 
 	for (unsigned i = 0; i < RTE_DIM(lists); i++) {
 		begin(lists[i]);
 		model.bug = bug;
-		past_conflicts = conflicts;
+		past_conflicts = posts_past;
+		moves_past_conflicts = moves_past;
 		quiet = true;
 		memset(seen, 0, sizeof(seen));
 		explore(DEPTH, false);
@@ -482,19 +501,25 @@ a_mistake_is_found(enum model_bug bug, bool conflicts)
 static void
 skipping_the_count_is_found(void)
 {
-	a_mistake_is_found(MODEL_BUG_COUNT, false);
+	a_mistake_is_found(MODEL_BUG_COUNT, false, false);
 }
 
 static void
 posting_past_a_conflict_is_found(void)
 {
-	a_mistake_is_found(MODEL_NO_BUG, true);
+	a_mistake_is_found(MODEL_NO_BUG, true, false);
+}
+
+static void
+moving_past_a_conflict_is_found(void)
+{
+	a_mistake_is_found(MODEL_NO_BUG, false, true);
 }
 
 static void
 ignoring_a_failed_cancel_is_found(void)
 {
-	a_mistake_is_found(MODEL_BUG_CANCEL, false);
+	a_mistake_is_found(MODEL_BUG_CANCEL, false, false);
 }
 
 /* -- long random paths -- */
@@ -555,6 +580,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(every_order_on_a_list_of_4),
 	UNIT_TEST(skipping_the_count_is_found),
 	UNIT_TEST(posting_past_a_conflict_is_found),
+	UNIT_TEST(moving_past_a_conflict_is_found),
 	UNIT_TEST(ignoring_a_failed_cancel_is_found),
 	UNIT_TEST(long_random_paths),
 	CU_TEST_INFO_NULL,

@@ -89,6 +89,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Receives that a device is given at the most."),
 	ROW_UINT(PLX_CONF_TAG_OFFLOAD_MIN, "tag.offload_min", "bytes", "1k", 0, 1ull << 40, true,
 		"Shortest receive that a device is given."),
+	ROW_UINT(PLX_CONF_TAG_OFFLOAD_WITHDRAWN, "tag.offload_withdrawn", "percent", "90", 0, 100, true,
+		"Of 1024 receives given to a device, those taken back at which it is given up; 0 never."),
 	ROW_ENUM(PLX_CONF_RMA_SCHEME, "rma.scheme", "auto", rma_choices, true,
 		"How put, get and atomics go: as directly as can be, by the device, by messages."),
 	ROW_ENUM(PLX_CONF_RMA_ATOMICS, "rma.atomics", "auto", atomics_choices, true,

@@ -6,7 +6,7 @@
  * Design notes
  * Every receive stays in the matching engine until a message meets it, whoever has it
  * besides; `req->offload` says who. A receive goes one way: into a device when it is
- * posted, or never; and out of it, but not in again.
+ * posted, or later, when what kept it out is gone; and out of it, but not in again.
  *
  * If the engine matches a receive that a device has, then the count had not agreed when
  * it was posted, so that the device has not begun to match it: else the device would
@@ -37,6 +37,7 @@ struct offload_recv {
 
 const struct plx_stat_row plx_offload_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_offload_stat, posts),
+	PLX_STAT_ROW(struct plx_offload_stat, moves),
 	PLX_STAT_ROW(struct plx_offload_stat, posted),
 	PLX_STAT_ROW(struct plx_offload_stat, posted_max),
 	PLX_STAT_ROW(struct plx_offload_stat, consumed),
@@ -75,12 +76,14 @@ recv_free(struct offload_recv *v)
 	TAILQ_INSERT_HEAD(&d->free, v, link);
 	PLX_STAT_ADD(d->n_held, -1);
 	PLX_STAT_ADD(d->o->stat.posted, -1);
+	d->o->look = true;
 }
 
 static void
 soft_add(struct plx_offload *o, struct plx_req *req)
 {
 	req->offload = offload_soft_add(&o->soft, &req->recv.tag);
+	TAILQ_INSERT_TAIL(&o->soft_list, req, recv.soft);
 	PLX_STAT_INC(o->stat.soft);
 }
 
@@ -89,7 +92,9 @@ soft_remove(struct plx_offload *o, struct plx_req *req)
 {
 	offload_soft_remove(&o->soft, &req->recv.tag, req->offload);
 	req->offload = OFFLOAD_NONE;
+	TAILQ_REMOVE(&o->soft_list, req, recv.soft);
 	PLX_STAT_ADD(o->stat.soft, -1);
+	o->look = true;
 }
 
 static void
@@ -104,6 +109,8 @@ stop_posting(struct plx_offload_dev *d)
 		on |= o->devs[i].on;
 	/* relaxed: other threads only show it */
 	__atomic_store_n(&o->on, on, __ATOMIC_RELAXED);
+	/* What it gives back stands behind what was posted later. */
+	o->unordered = true;
 	PLX_STAT_INC(o->stat.demotions);
 }
 
@@ -253,8 +260,10 @@ plx_offload_open(struct plx_offload *o, const struct plx_offload_params *params)
 	uint32_t n = 0;
 
 	memset(o, 0, sizeof(*o));
+	TAILQ_INIT(&o->soft_list);
 	o->tag = params->tag;
 	o->len_min = params->len_min;
+	o->withdrawn_max = params->withdrawn_max;
 	o->sender_mask = params->sender_mask;
 	o->ops = params->ops;
 	o->arg = params->arg;
@@ -285,31 +294,21 @@ plx_offload_close(struct plx_offload *o)
 	o->senders = NULL;
 }
 
-/* The device that may have it; NULL: software keeps it, and why is counted. */
+/* The device that may have it but for the order; NULL: none, and *why is to be counted. */
 static struct plx_offload_dev *
-choose(struct plx_offload *o, const struct plx_req *req)
+choose(struct plx_offload *o, const struct plx_req *req, uint64_t **why)
 {
-	const struct plx_tag_recv *r = &req->recv.tag;
-	struct plx_offload_dev *d;
+	struct plx_offload_dev *d = offload_dev_of(o, &req->recv.tag);
 
-	if (req->dt != NULL) {
-		PLX_STAT_INC(o->stat.soft_dt);
-		return NULL;
-	}
-	d = offload_dev_of(o, r);
-	if (d == NULL || !d->on) {
-		PLX_STAT_INC(o->stat.soft_source);
-		return NULL;
-	}
-	if (req->len < o->len_min || req->len < d->q->tag_caps.len_min) {
-		PLX_STAT_INC(o->stat.soft_short);
-		return NULL;
-	}
-	if (offload_soft_conflicts(&o->soft, r)) {
-		PLX_STAT_INC(o->stat.soft_order);
-		return NULL;
-	}
-	return d;
+	if (req->dt != NULL)
+		*why = &o->stat.soft_dt;
+	else if (d == NULL || !d->on)
+		*why = &o->stat.soft_source;
+	else if (req->len < o->len_min || req->len < d->q->tag_caps.len_min)
+		*why = &o->stat.soft_short;
+	else
+		return d;
+	return NULL;
 }
 
 static void
@@ -323,6 +322,7 @@ recv_take(struct plx_offload_dev *d, struct offload_recv *v, struct plx_req *req
 	TAILQ_REMOVE(&d->free, v, link);
 	TAILQ_INSERT_TAIL(&d->held, v, link);
 	PLX_STAT_INC(d->n_held);
+	d->n_given++;
 	req->offload = OFFLOAD_RECVS + (v - o->recvs);
 	PLX_STAT_INC(o->stat.posts);
 	PLX_STAT_INC(o->stat.posted);
@@ -330,47 +330,97 @@ recv_take(struct plx_offload_dev *d, struct offload_recv *v, struct plx_req *req
 		PLX_STAT_INC(o->stat.posted_max);
 }
 
-/* Give it to the device. @return whether that has it */
-static bool
+/* Give it to the device. @return NULL: that has it; else what is to be counted */
+static uint64_t *
 give(struct plx_offload_dev *d, struct plx_req *req)
 {
 	struct plx_dev_recv recv = {.tag = req->recv.tag.tag, .mask = req->recv.tag.mask,
 		.buf = req->buf, .len = req->len};
 	struct offload_recv *v = TAILQ_FIRST(&d->free);
-	int rc = -ENOSPC;
+	int rc;
 
-	if (v != NULL) {
-		recv.ctx = &v->ctx;
-		rc = plx_queue_tag_post(d->q, &recv, d->seen);
+	if (v == NULL)
+		return &d->o->stat.soft_full;
+	recv.ctx = &v->ctx;
+	rc = plx_queue_tag_post(d->q, &recv, d->seen);
+	if (rc == -ENOSPC)
+		return &d->o->stat.soft_full;
+	if (rc != 0) {
+		if (rc != -EAGAIN && rc != -EOPNOTSUPP)
+			dev_lost(d, rc);
+		return &d->o->stat.soft_refused;
 	}
-	switch (rc) {
-	case 0:
-		d->told = d->seen;
-		recv_take(d, v, req);
-		return true;
-	case -ENOSPC:
-		PLX_STAT_INC(d->o->stat.soft_full);
-		return false;
-	case -EAGAIN:
-	case -EOPNOTSUPP:
-		PLX_STAT_INC(d->o->stat.soft_refused);
-		return false;
-	default:
-		dev_lost(d, rc);
-		return false;
-	}
+	d->told = d->seen;
+	recv_take(d, v, req);
+	return NULL;
 }
 
 void
 plx_offload_post(struct plx_offload *o, struct plx_req *req)
 {
 	struct plx_offload_dev *d;
+	uint64_t *why;
 
 	if (!o->on) /* given up: software is all there is */
 		return;
-	d = choose(o, req);
-	if (d == NULL || !give(d, req))
-		soft_add(o, req);
+	d = choose(o, req, &why);
+	if (d != NULL)
+		why = offload_soft_conflicts(&o->soft, &req->recv.tag) ? &o->stat.soft_order
+								       : give(d, req);
+	if (why == NULL)
+		return;
+	PLX_STAT_INC(*why);
+	soft_add(o, req);
+}
+
+/* @return whether one message may match r and one of these */
+static bool
+may_meet_any(const struct plx_tag_recv *r, struct plx_req *const *reqs, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (offload_recvs_conflict(r, &reqs[i]->recv.tag))
+			return true;
+	return false;
+}
+
+/* What a receive that software holds needs to go to a device now, after those passed over. */
+static struct plx_offload_dev *
+moves_to(struct plx_offload *o, const struct plx_req *req, struct plx_req *const *passed, uint32_t n)
+{
+	uint64_t *why;
+	struct plx_offload_dev *d = choose(o, req, &why);
+
+	if (d == NULL || TAILQ_EMPTY(&d->free) || may_meet_any(&req->recv.tag, passed, n))
+		return NULL;
+	return d;
+}
+
+/*
+ * In the order posted: the earliest that may go, goes. A later one that a device has already can
+ * not match what this one may, or it would have stayed behind it.
+ */
+static __rte_noinline void
+move_in(struct plx_offload *o)
+{
+	struct plx_req *passed[PLX_OFFLOAD_LOOK], *req, *next;
+	uint32_t n = 0;
+
+	for (req = TAILQ_FIRST(&o->soft_list); req != NULL && n < PLX_OFFLOAD_LOOK; req = next) {
+		struct plx_offload_dev *d = moves_to(o, req, passed, n);
+		enum offload_where where = req->offload;
+
+		next = TAILQ_NEXT(req, recv.soft);
+		if (d == NULL || give(d, req) != NULL) {
+			passed[n++] = req;
+			if (o->unordered)
+				return;
+			continue;
+		}
+		offload_soft_remove(&o->soft, &req->recv.tag, where);
+		TAILQ_REMOVE(&o->soft_list, req, recv.soft);
+		PLX_STAT_ADD(o->stat.soft, -1);
+		PLX_STAT_INC(o->stat.moves);
+	}
 }
 
 /* Ask for a receive. @return false: the device is lost, and every receive is dealt with */
@@ -399,6 +449,7 @@ plx_offload_matched(struct plx_offload *o, struct plx_req *req)
 	v = &o->recvs[req->offload - OFFLOAD_RECVS];
 	req->offload = OFFLOAD_NONE;
 	v->req = NULL;
+	v->d->n_withdrawn++;
 	PLX_STAT_INC(o->stat.withdrawn);
 	if (!v->asked && ask_back(v, true))
 		recv_free(v);
@@ -479,6 +530,33 @@ plx_offload_demote(struct plx_offload *o, uint32_t i)
 		if (!ask_back(v, false))
 			return;
 	}
+}
+
+/* Messages come before their receives are ripe: each costs two commands and saves nothing. */
+static void
+pays(struct plx_offload *o, uint32_t i)
+{
+	struct plx_offload_dev *d = &o->devs[i];
+	bool hopeless = o->withdrawn_max != 0 &&
+		d->n_withdrawn * 100ull >= (uint64_t)o->withdrawn_max * d->n_given;
+
+	if (hopeless) {
+		PLX_LOG(NOTICE, offload, "device %s matches tags no longer: %u of %u receives were "
+			"taken back", plx_dev_name(d->q->dev), d->n_withdrawn, d->n_given);
+		plx_offload_demote(o, i);
+	}
+	d->n_given = d->n_withdrawn = 0;
+}
+
+void
+plx_offload_tend_slow(struct plx_offload *o)
+{
+	o->look = false;
+	for (uint32_t i = 0; i < o->n_devs; i++)
+		if (o->devs[i].n_given >= PLX_OFFLOAD_TRIAL && o->devs[i].on)
+			pays(o, i);
+	if (o->on && !o->unordered)
+		move_in(o);
 }
 
 void

@@ -28,6 +28,8 @@ void offload_soft_remove(struct offload_soft *s, const struct plx_tag_recv *r,
 	enum offload_where where);
 /** @return whether one message may match both r and one that software alone holds */
 bool offload_soft_conflicts(const struct offload_soft *s, const struct plx_tag_recv *r);
+/** @return whether one message may match both */
+bool offload_recvs_conflict(const struct plx_tag_recv *a, const struct plx_tag_recv *b);
 /** A message of this tag came by queue i. */
 void offload_sender_learn(struct plx_offload *o, uint64_t tag, uint32_t i);
 /** The one queue by which every message comes that r may match, or NULL. */

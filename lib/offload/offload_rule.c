@@ -85,6 +85,12 @@ offload_soft_conflicts(const struct offload_soft *s, const struct plx_tag_recv *
 	return false;
 }
 
+bool
+offload_recvs_conflict(const struct plx_tag_recv *a, const struct plx_tag_recv *b)
+{
+	return ((a->tag ^ b->tag) & a->mask & b->mask) == 0;
+}
+
 static struct offload_sender *
 sender_at(const struct plx_offload *o, uint64_t key)
 {

@@ -235,6 +235,75 @@ a_full_list_leaves_the_rest_to_software(void)
 }
 
 static void
+what_waited_for_room_moves_in_the_order_posted(void)
+{
+	struct plx_req *r[3];
+	uint32_t buf[3][16];
+
+	model_open(1);
+	for (unsigned i = 0; i < 3; i++)
+		r[i] = get(buf[i], LEN, i == 2 ? 2 : 1, UNIT_EXACT);
+	UNIT_TRUE(in_device(r[0]) && !in_device(r[1]) && !in_device(r[2]));
+	for (unsigned i = 0; i < 2; i++) {
+		model_arrive(1, 100 + i, false);
+		has(r[i], buf[i], 100 + i);
+		UNIT_TRUE(in_device(r[i + 1]));
+		UNIT_EQ(o->stat.moves, i + 1);
+		UNIT_EQ(o->stat.soft, 1 - i);
+	}
+	UNIT_EQ(o->stat.consumed, 2);
+	take_back(r[2]);
+	unit_workers_close(&u);
+}
+
+static void
+none_moves_past_an_earlier_one_that_may_match_the_same(void)
+{
+	struct plx_req *first, *brief, *same, *other;
+	uint8_t buf[4][LEN];
+
+	model_open(1);
+	first = get(buf[0], LEN, 9, UNIT_EXACT);
+	brief = get(buf[1], 1, 7, UNIT_EXACT);
+	same = get(buf[2], LEN, 7, UNIT_EXACT);
+	other = get(buf[3], LEN, 8, UNIT_EXACT);
+	UNIT_TRUE(in_device(first) && !in_device(brief) && !in_device(same) && !in_device(other));
+	take_back(first);
+	UNIT_TRUE(!in_device(same) && in_device(other));
+	take_back(other);
+	unit_turns(&u, 1);
+	UNIT_TRUE(!in_device(same));
+	take_back(brief);
+	unit_turns(&u, 1);
+	UNIT_TRUE(in_device(same));
+	take_back(same);
+	unit_workers_close(&u);
+}
+
+static void
+only_so_many_are_passed_over_in_search_of_one_that_moves(void)
+{
+	struct plx_req *first, *brief[PLX_OFFLOAD_LOOK], *last;
+	uint8_t buf[LEN];
+
+	model_open(1);
+	first = get(buf, LEN, 99, UNIT_EXACT);
+	for (unsigned i = 0; i < PLX_OFFLOAD_LOOK; i++)
+		brief[i] = get(buf, 1, i, UNIT_EXACT);
+	last = get(buf, LEN, 98, UNIT_EXACT);
+	take_back(first);
+	UNIT_TRUE(!in_device(last));
+	take_back(brief[3]);
+	unit_turns(&u, 1);
+	UNIT_TRUE(in_device(last));
+	take_back(last);
+	for (unsigned i = 0; i < PLX_OFFLOAD_LOOK; i++)
+		if (i != 3)
+			take_back(brief[i]);
+	unit_workers_close(&u);
+}
+
+static void
 a_device_may_refuse_one_receive(void)
 {
 	static const int refusals[] = {-EAGAIN, -EOPNOTSUPP};
@@ -420,6 +489,60 @@ a_device_given_up_gives_all_back(void)
 	unit_workers_close(&u);
 }
 
+/* So many receives, whose messages are on the way already when they are posted, or are not. */
+static void
+post_many(unsigned n, bool late)
+{
+	uint32_t buf[16], kept[16];
+
+	for (unsigned i = 0; i < n; i++) {
+		struct plx_req *r;
+
+		if (late)
+			model_arrive(9, i, false); /* what the device waits for */
+		r = get(buf, LEN, 1, UNIT_EXACT);
+		model_arrive(1, 5000 + i, false);
+		has(r, buf, 5000 + i);
+		if (late)
+			has(get(kept, LEN, 9, UNIT_EXACT), kept, i);
+	}
+}
+
+static void
+a_device_that_does_not_pay_is_given_up(void)
+{
+	model_open(4);
+	post_many(PLX_OFFLOAD_TRIAL, false);
+	UNIT_EQ(o->stat.withdrawn, 0);
+	post_many(PLX_OFFLOAD_TRIAL / 2, false);
+	post_many(PLX_OFFLOAD_TRIAL / 2, true);
+	UNIT_EQ(o->stat.withdrawn, PLX_OFFLOAD_TRIAL / 2);
+	UNIT_TRUE(o->on);
+	post_many(PLX_OFFLOAD_TRIAL - 1, true);
+	UNIT_TRUE(o->on);
+	post_many(1, true);
+	UNIT_TRUE(!o->on);
+	UNIT_EQ(o->stat.demotions, 1);
+	UNIT_EQ(o->stat.posts, 3 * PLX_OFFLOAD_TRIAL);
+	post_many(8, false); /* by software */
+	UNIT_EQ(o->stat.posts, 3 * PLX_OFFLOAD_TRIAL);
+	unit_workers_close(&u);
+}
+
+static void
+a_device_that_does_not_pay_is_kept_if_that_is_asked_for(void)
+{
+	model_reset(4);
+	open_on("model", 0);
+	unit_workers_set(&u, "tag.offload_withdrawn", "0");
+	unit_workers_open(&u, 1);
+	o = &u.w[0]->offload;
+	post_many(2 * PLX_OFFLOAD_TRIAL, true);
+	UNIT_EQ(o->stat.withdrawn, 2 * PLX_OFFLOAD_TRIAL);
+	UNIT_TRUE(o->on);
+	unit_workers_close(&u);
+}
+
 static void
 a_device_that_fails_is_given_up_and_nothing_is_lost(void)
 {
@@ -593,6 +716,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(none_goes_past_an_earlier_one_that_may_match_the_same),
 	UNIT_TEST(more_masks_than_are_counted_keep_all_in_software),
 	UNIT_TEST(a_full_list_leaves_the_rest_to_software),
+	UNIT_TEST(what_waited_for_room_moves_in_the_order_posted),
+	UNIT_TEST(none_moves_past_an_earlier_one_that_may_match_the_same),
+	UNIT_TEST(only_so_many_are_passed_over_in_search_of_one_that_moves),
 	UNIT_TEST(a_device_may_refuse_one_receive),
 	UNIT_TEST(with_several_devices_only_a_known_sender_is_posted),
 	UNIT_TEST(with_several_devices_and_no_sender_mask_none_is_posted),
@@ -601,6 +727,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_cancel_that_comes_too_late_changes_nothing),
 	UNIT_TEST(a_cancel_ends_when_the_device_says_so),
 	UNIT_TEST(a_device_given_up_gives_all_back),
+	UNIT_TEST(a_device_that_does_not_pay_is_given_up),
+	UNIT_TEST(a_device_that_does_not_pay_is_kept_if_that_is_asked_for),
 	UNIT_TEST(a_device_that_fails_is_given_up_and_nothing_is_lost),
 	UNIT_TEST(messages_of_every_kind_reach_a_receive_in_the_device),
 	UNIT_TEST(a_message_longer_than_its_receive_is_told),

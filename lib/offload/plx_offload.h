@@ -26,10 +26,13 @@
 
 #define PLX_OFFLOAD_MAX_RECVS	4096u /* in one device */
 #define PLX_OFFLOAD_MAX_SENDERS 1024 /* whose device is remembered, when there are several */
+#define PLX_OFFLOAD_LOOK	16 /* receives passed over in search of one that may go to a device */
+#define PLX_OFFLOAD_TRIAL	1024u /* receives, then a device has to have paid */
 
 /** Counters of one worker. Writer: owner; readers: any, relaxed. */
 struct plx_offload_stat {
 	uint64_t posts;		/* receives given to devices */
+	uint64_t moves;		/* of these, later than they were posted */
 	uint64_t posted;	/* of these, there now */
 	uint64_t posted_max;	/* most ever */
 	uint64_t consumed;	/* messages that met a receive in a device */
@@ -66,6 +69,7 @@ struct plx_offload_dev {
 	uint16_t seen; /* tagged messages that software has dealt with, modulo 2^16 */
 	uint16_t told; /* of that, what the device knows */
 	uint64_t n_held;
+	uint32_t n_given, n_withdrawn; /* receives, of the trial that runs */
 	struct offload_list held; /* in the order posted */
 	struct offload_list free;
 };
@@ -95,17 +99,21 @@ struct plx_offload_ops {
 /* Owner: the worker's. */
 struct plx_offload {
 	bool on;	  /* a device is given receives */
+	bool look;	  /* a place came free, or what kept others back is gone */
+	bool unordered;	  /* soft_list is, and nothing moves any more */
 	uint32_t n_recvs; /* of all devices; 0: none ever had any */
-	uint32_t n_done;  /* receives that ended since plx_offload_done() */
+	uint32_t n_done;  /* receives that ended since plx_offload_tend() */
 	uint32_t n_devs;
 	struct plx_tag *tag;
 	struct offload_recv *recvs; /* of all devices */
 	uint64_t len_min;
+	uint32_t withdrawn_max; /* percent */
 	uint64_t sender_mask; /* bits of a tag that tell the sender, 0: not known */
 	const struct plx_offload_ops *ops;
 	void *arg;
 	struct plx_offload_dev devs[PLX_DEV_MAX];
 	struct offload_soft soft;
+	TAILQ_HEAD(, plx_req) soft_list; /* the same receives, in the order posted */
 	struct offload_sender *senders; /* with several queues; PLX_OFFLOAD_MAX_SENDERS */
 	struct plx_offload_stat stat;
 };
@@ -115,6 +123,7 @@ struct plx_offload_params {
 	uint32_t n_queues;
 	struct plx_tag *tag;
 	uint64_t len_min;     /* bytes, of receives that devices are given */
+	uint32_t withdrawn_max; /* percent of a trial at which a device is given up; 0: never */
 	uint64_t sender_mask;
 	const struct plx_offload_ops *ops;
 	void *arg; /* of ops->finish */
@@ -154,19 +163,27 @@ bool plx_offload_cancel(struct plx_offload *o, struct plx_req *req);
  */
 void plx_offload_seen(struct plx_offload *o, uint32_t i, const struct plx_rx *rx, uint16_t n);
 
-/** @return how many receives devices have ended since the last call. Thread: owner. */
+/** Slow path of plx_offload_tend(). */
+void plx_offload_tend_slow(struct plx_offload *o);
+
+/**
+ * Once a turn, after its bursts: give receives that software holds to devices that have room now.
+ * @return how many receives devices have ended since the last call. Thread: owner.
+ */
 static inline uint32_t
-plx_offload_done(struct plx_offload *o)
+plx_offload_tend(struct plx_offload *o)
 {
 	uint32_t n = o->n_done;
 
 	o->n_done = 0;
+	if (o->look)
+		plx_offload_tend_slow(o);
 	return n;
 }
 
 /**
  * Give a device up: it gets no more receives, and those it has are asked back, last first.
- * There is no way back. Thread: owner.
+ * There is no way back. By itself when it does not pay; see withdrawn_max. Thread: owner.
  */
 void plx_offload_demote(struct plx_offload *o, uint32_t i);
 

@@ -246,7 +246,10 @@ struct plx_req {
 	union {
 		struct plx_req_send send;
 		union {
-			struct plx_tag_recv tag; /* until it is matched */
+			struct {
+				struct plx_tag_recv tag; /* until it is matched */
+				TAILQ_ENTRY(plx_req) soft; /* lib/offload's, so long */
+			};
 			struct {
 				/* of the message that was matched: plx_req_info() */
 				uint64_t info_tag, info_len;

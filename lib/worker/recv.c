@@ -643,6 +643,6 @@ worker_rx(struct plx_worker *w)
 		total += n;
 	}
 	if (unlikely(w->offloads))
-		total += plx_offload_done(&w->offload);
+		total += plx_offload_tend(&w->offload);
 	return total;
 }

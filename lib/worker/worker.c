@@ -145,6 +145,7 @@ open_offload(struct plx_worker *w, const struct plx_worker_params *params)
 {
 	const struct plx_offload_params p = {.queues = w->queues, .n_queues = w->n_queues,
 		.tag = w->tag, .len_min = plx_conf_u64(params->conf, PLX_CONF_TAG_OFFLOAD_MIN),
+		.withdrawn_max = plx_conf_u64(params->conf, PLX_CONF_TAG_OFFLOAD_WITHDRAWN),
 		.sender_mask = params->sender_mask, .ops = &offload_ops, .arg = w};
 
 	int rc = plx_offload_open(&w->offload, &p);
