@@ -168,6 +168,20 @@ def hugetlbfs_files():
     return found
 
 
+def huge_held():
+    """Who has huge pages mapped: the machine's count is of all, also of what runs beside a test."""
+    held = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            fields = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status", encoding="utf-8"))
+        except OSError:
+            continue
+        kib = int(fields.get("HugetlbPages", "0").split()[0])
+        if kib:
+            held.append(f"{fields['Name'].strip()} ({pid}) {kib} KiB")
+    return ", ".join(held) or "nobody"
+
+
 class Traces:
     """What is there before; left() tells what a test left behind."""
 
@@ -185,7 +199,8 @@ class Traces:
             if not new and missing <= 0:
                 return ""
             if time.monotonic() > end:
-                return f"left behind: files {new}, {max(missing, 0)} huge pages"
+                return (f"left behind: files {new}, {max(missing, 0)} huge pages; "
+                        f"now mapped by {huge_held()}")
             time.sleep(0.2)
 
 

@@ -24,6 +24,8 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "plx_line.h"
+
 #define PLX_INBOX_LEN  1024 /* messages that may wait; a power of two */
 #define PLX_INBOX_BODY 48   /* bytes of a message's own */
 #define PLX_INBOX_AHEAD 2   /* cells that a producer asks for before it writes them */
@@ -103,7 +105,7 @@ plx_inbox_give(struct plx_inbox *in, struct plx_inbox_cell *c, uint64_t pos)
 	/* pairs with the acquire in cell_at() in inbox.c */
 	atomic_store_explicit(
 		&c->seq, (uint32_t)(pos / PLX_INBOX_LEN) + 1, memory_order_release);
-	__builtin_prefetch(&in->cells[(pos + PLX_INBOX_AHEAD) % PLX_INBOX_LEN], 1);
+	plx_line_own(&in->cells[(pos + PLX_INBOX_AHEAD) % PLX_INBOX_LEN]);
 }
 
 /** Post one message. @return 0, or -EAGAIN full. Thread: as opened. Blocks: never. */

@@ -6,17 +6,21 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <rte_common.h>
+#include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
+#include <rte_pause.h>
 
 #include "plx_conf.h"
 #include "plx_inbox.h"
@@ -380,6 +384,28 @@ every_idle_policy_gives_turns_and_is_counted(void)
 
 /* -- sleep -- */
 
+#define WAIT_MAX_S 10
+
+static _Atomic bool no_fence_for_all, sleeps_for_good;
+
+bool __real_plx_fence_open(void);
+bool __wrap_plx_fence_open(void);
+int __real_epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms);
+int __wrap_epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms);
+
+bool
+__wrap_plx_fence_open(void)
+{
+	return !no_fence_for_all && __real_plx_fence_open();
+}
+
+/* A wake-up that is lost is not made good for by the longest sleep. */
+int
+__wrap_epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms)
+{
+	return __real_epoll_wait(epfd, events, n, sleeps_for_good ? -1 : timeout_ms);
+}
+
 /* A poller that may sleep: it has work when n is not 0. */
 struct sleeper {
 	struct plx_poller poller;
@@ -463,6 +489,98 @@ no_wake_of_a_sleeping_reactor_is_lost(void)
 	UNIT_TRUE(s.arms >= s.disarms);
 	close(s.fd);
 	plx_reactor_stop_all();
+}
+
+/* A poller with an inbox, which is posted to as a worker's is: a store and no more. */
+struct posted {
+	struct plx_poller poller;
+	struct plx_inbox inbox;
+	_Atomic unsigned done;
+};
+
+static void
+on_posted(void *arg)
+{
+	atomic_fetch_add_explicit(&((struct posted *)arg)->done, 1, memory_order_relaxed);
+}
+
+static unsigned
+posted_turn(void *arg)
+{
+	return plx_inbox_run(&((struct posted *)arg)->inbox);
+}
+
+static int
+posted_arm(void *arg)
+{
+	return plx_inbox_empty(&((struct posted *)arg)->inbox) ? 0 : -EBUSY;
+}
+
+static void
+posted_disarm(void *arg)
+{
+	(void)arg;
+}
+
+/* @return whether the n-th has run before the test has waited too long */
+static bool
+posted_ran(struct posted *s, unsigned n)
+{
+	uint64_t end = rte_get_timer_cycles() + WAIT_MAX_S * rte_get_timer_hz();
+
+	while (atomic_load_explicit(&s->done, memory_order_relaxed) != n)
+		if (rte_get_timer_cycles() > end)
+			return false;
+	return true;
+}
+
+static void
+no_post_is_missed_by_who_goes_to_sleep(bool fences)
+{
+	struct posted *s = aligned_alloc(alignof(struct posted), sizeof(*s));
+	struct plx_reactor_info info;
+	uint64_t seed = unit_seed(20261121);
+
+	UNIT_TRUE_FATAL(s != NULL);
+	memset((void *)s, 0, sizeof(*s));
+	UNIT_EQ_FATAL(plx_inbox_open(&s->inbox, false), 0);
+	s->poller = (struct plx_poller){.fn = posted_turn, .arm = posted_arm,
+		.disarm = posted_disarm, .arg = s};
+	no_fence_for_all = !fences;
+	sleeps_for_good = true;
+	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_add(&s->poller), 0);
+	for (unsigned i = 1; i <= POSTS; i++) {
+		for (uint64_t n = unit_rng(&seed) % 64; n > 0; n--)
+			rte_pause(); /* it is on its way to sleep, somewhere */
+		UNIT_EQ_FATAL(plx_inbox_post(&s->inbox, on_posted, s), 0);
+		plx_reactor_wake(&s->poller);
+		if (!posted_ran(s, i)) {
+			UNIT_TRUE(false);
+			break;
+		}
+	}
+	sleeps_for_good = false;
+	plx_reactor_set_idle(PLX_IDLE_SPIN, 1); /* wakes it */
+	UNIT_EQ(plx_reactor_info(0, &info), 0);
+	UNIT_TRUE(info.stat.sleeps > POSTS / 100);
+	plx_reactor_remove(&s->poller);
+	plx_reactor_stop_all();
+	no_fence_for_all = false;
+	plx_inbox_close(&s->inbox);
+	free(s);
+}
+
+static void
+no_post_is_missed_where_one_fences_for_all(void)
+{
+	no_post_is_missed_by_who_goes_to_sleep(true);
+}
+
+static void
+no_post_is_missed_where_the_kernel_has_no_membarrier(void)
+{
+	no_post_is_missed_by_who_goes_to_sleep(false);
 }
 
 static void
@@ -598,6 +716,8 @@ static CU_TestInfo reactor_tests[] = {
 	UNIT_TEST(pollers_are_spread_and_get_turns_until_they_go),
 	UNIT_TEST(every_idle_policy_gives_turns_and_is_counted),
 	UNIT_TEST(no_wake_of_a_sleeping_reactor_is_lost),
+	UNIT_TEST(no_post_is_missed_where_one_fences_for_all),
+	UNIT_TEST(no_post_is_missed_where_the_kernel_has_no_membarrier),
 	UNIT_TEST(a_poller_that_needs_turns_keeps_its_reactor_awake),
 	UNIT_TEST(an_auto_reactor_without_pollers_sleeps_until_it_gets_one),
 	UNIT_TEST(a_poller_moves_between_reactors_and_goes_on),

@@ -24,6 +24,8 @@
 
 #include <rte_branch_prediction.h>
 
+#include "plx_line.h"
+
 #define PLX_CQ_LEN     1024u /* completions that may wait; a power of two */
 #define PLX_CQ_DATA    40u   /* bytes of a message that travel along */
 #define PLX_CQ_NO_DATA UINT32_MAX
@@ -79,7 +81,7 @@ plx_cq_give(struct plx_cq *cq, struct plx_cq_cell *c)
 	/* pairs with the acquire in plx_cq_next() */
 	atomic_store_explicit(&c->seq, (uint32_t)(cq->head++ / PLX_CQ_LEN) + 1,
 		memory_order_release);
-	__builtin_prefetch(&cq->cells[(cq->head + 1) % PLX_CQ_LEN], 1); /* past the one polled */
+	plx_line_own(&cq->cells[(cq->head + 1) % PLX_CQ_LEN]); /* past the one polled */
 }
 
 /** @return the next completion, or NULL. Thread: application's side. */
