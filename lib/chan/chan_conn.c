@@ -15,7 +15,6 @@
 
 #include <rte_common.h>
 #include <rte_cycles.h>
-#include <rte_memcpy.h>
 
 #include "chan_int.h"
 
@@ -227,11 +226,11 @@ chan_open(struct plx_chans *cs, struct plx_chan *c, enum plx_chan_kind kind)
 		plx_chan_set_keepalive(c, c->keep_ticks);
 }
 
-/* For whom this was is not here: its sender's end is of no use. */
+/* For whom this was is not here: its sender's end is of no use. Without channels nobody is told. */
 static void
 stray(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t value)
 {
-	struct plx_ep *ep = plx_ep_of(cs->eps, src);
+	struct plx_ep *ep = cs->on ? plx_ep_of(cs->eps, src) : NULL;
 
 	PLX_STAT_INC(cs->stat.rx_drop_no_chan);
 	if (ep != NULL)

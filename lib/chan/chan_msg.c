@@ -19,9 +19,9 @@
 
 #include <rte_common.h>
 #include <rte_cycles.h>
-#include <rte_memcpy.h>
 
 #include "chan_int.h"
+#include "plx_copy.h"
 
 static void
 op_end(struct plx_chans *cs, struct plx_chan_op *op, int status)
@@ -334,7 +334,7 @@ rx_deliver(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_rx *rx, con
 	if (len == 8)
 		memcpy(rx->bytes, data, 8);
 	else if (len != 0)
-		rte_memcpy(rx->data, data, len);
+		plx_copy(rx->data, data, len);
 	chan_tell(cs, &rx->item);
 }
 

@@ -636,6 +636,29 @@ a_mtu_that_falls_when_connecting_is_kept_to(void)
 }
 
 static void
+messages_of_channels_to_a_worker_without_are_counted(void)
+{
+	static const struct {
+		uint8_t op;
+		uint32_t len;
+	} msgs[] = {
+		{PLX_WIRE_CHAN_MSG, sizeof(struct plx_wire_chan_msg) + 8},
+		{PLX_WIRE_CHAN_LOSSY, sizeof(struct plx_wire_chan) + 8},
+		{PLX_WIRE_CHAN_ANSWER, sizeof(struct plx_wire_chan_answer)},
+	};
+	const uint8_t bytes[64] = {0};
+
+	begin();
+	unit_workers_open(&u, 2);
+	for (unsigned i = 0; i < 3; i++)
+		fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), msgs[i].op, bytes, msgs[i].len);
+	unit_turns(&u, 3);
+	UNIT_EQ(u.w[0]->chans.stat.rx_drop_no_chan, 1); /* which is looked up first */
+	UNIT_EQ(u.w[0]->stat.rx_drop_bad_op, 2);
+	unit_workers_close(&u);
+}
+
+static void
 a_worker_says_what_it_is(void)
 {
 	char *text = NULL;
@@ -692,6 +715,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(what_a_dead_peer_sent_whole_can_still_be_received),
 	UNIT_TEST(after_a_cancel_an_ep_is_used_again),
 	UNIT_TEST(a_mtu_that_falls_when_connecting_is_kept_to),
+	UNIT_TEST(messages_of_channels_to_a_worker_without_are_counted),
 	UNIT_TEST(a_worker_says_what_it_is),
 	UNIT_TEST(without_a_device_there_is_no_worker),
 	CU_TEST_INFO_NULL,
