@@ -67,6 +67,7 @@ dev_begin(void)
 	plx_conf_defaults(&conf);
 	CU_ASSERT_EQUAL_FATAL(plx_conf_set(&conf, "shm.fast_peers", fast_peers, PLX_CONF_FROM_API,
 		NULL), 0);
+	plx_conf_set(&conf, "shm.wide_peers", "1", PLX_CONF_FROM_API, NULL);
 	plx_conf_set(&conf, "shm.huge", "no", PLX_CONF_FROM_API, NULL);
 	plx_conf_set(&conf, "net_mlx.connect_ms", "300", PLX_CONF_FROM_API, NULL);
 	fake_reset(1);
@@ -1199,6 +1200,46 @@ a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn(void)
 	plx_queue_close(b);
 }
 
+#define LONG_LEN (SHM_MSG_MAX - 8) /* behind the header of msg_send() */
+
+static void
+the_first_senders_may_have_more_under_way(void)
+{
+	struct plx_queue *b = queue_new(), *a[3];
+	uint64_t sent[3], next[3] = {0}, all = 0;
+	struct plx_rx rx[4];
+
+	UNIT_EQ_FATAL(shm_queue(b)->n_wide, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		struct plx_peer *to_b;
+
+		a[i] = queue_new();
+		to_b = connected_to(a[i], b);
+		for (sent[i] = 0; msg_send(to_b, i << 16 | sent[i], LONG_LEN) == 0; sent[i]++)
+			;
+		all += sent[i];
+	}
+	UNIT_EQ(sent[0], SHM_DATA_WIDE / SHM_MSG_MAX);
+	UNIT_EQ(sent[1], SHM_DATA_LEN / SHM_MSG_MAX);
+	UNIT_EQ(sent[2], SHM_DATA_LEN / SHM_MSG_MAX);
+	while (all != 0) { /* each has bytes of its own */
+		uint16_t got = burst_some(b, rx, 4);
+
+		UNIT_TRUE_FATAL(got != 0);
+		for (uint16_t k = 0; k < got; k++, all--) {
+			uint64_t hdr;
+
+			memcpy(&hdr, rx[k].data, sizeof(hdr));
+			UNIT_TRUE_FATAL(hdr >> 16 < 3);
+			CU_ASSERT(msg_is(&rx[k], (hdr >> 16) << 16 | next[hdr >> 16]++, LONG_LEN));
+		}
+		b->rx_release(b, rx, got);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		queue_close(a[i]);
+	queue_close(b);
+}
+
 static void
 a_slot_is_used_again_when_its_sender_has_left(void)
 {
@@ -2005,6 +2046,7 @@ static CU_TestInfo net_contract[] = {
 static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),
 	UNIT_TEST(a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn),
+	UNIT_TEST(the_first_senders_may_have_more_under_way),
 	UNIT_TEST(a_slot_is_used_again_when_its_sender_has_left),
 	UNIT_TEST(senders_beyond_the_slots_use_the_mail_ring),
 	UNIT_TEST(a_slot_taken_by_a_dead_process_is_free_again),

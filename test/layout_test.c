@@ -133,7 +133,7 @@ AT(struct shm_mail, body, 56);
 AT(struct shm_seg, uid, 8);
 AT(struct shm_seg, len, 16);
 AT(struct shm_seg, n_slots, 24);
-AT(struct shm_seg, slot_len, 28);
+AT(struct shm_seg, n_wide, 28);
 AT(struct shm_seg, closed, 32);
 AT(struct shm_seg, doorbell, 64);
 AT(struct shm_seg, mail_head, 128);
@@ -142,10 +142,9 @@ AT(struct shm_seg, mail, 8192);
 _Static_assert(SHM_SHORT_MAX == 112 && SHM_SHORT_MAX + 8 == SHM_CELL_BODY, "short messages");
 _Static_assert(SHM_CELLS * 2 <= UINT32_MAX && (SHM_CELLS & (SHM_CELLS - 1)) == 0, "cells");
 _Static_assert((SHM_MAIL_CELLS & (SHM_MAIL_CELLS - 1)) == 0, "mail cells");
-_Static_assert(SHM_DATA_OFF % SHM_LINE == 0 && SHM_DATA_LEN % SHM_LINE == 0, "data area");
-_Static_assert(SHM_DATA_OFF + SHM_DATA_LEN <= SHM_SLOT_LEN, "the data area ends with its slot");
+_Static_assert(SHM_DATA_WIDE % SHM_LINE == 0 && SHM_DATA_LEN % SHM_LINE == 0, "data areas");
 _Static_assert(SHM_DATA_LEN >= 2 * SHM_MSG_MAX, "a slot holds more than one long message");
-_Static_assert(SHM_SLOTS_OFF % 4096 == 0 && SHM_SLOT_LEN % 4096 == 0, "slots begin a page");
+_Static_assert(SHM_SLOTS_OFF % 4096 == 0, "slots begin a page");
 _Static_assert(SHM_SLOTS_MAX <= 64, "a bit each in the doorbell");
 _Static_assert(SHM_SHARED_LEN / sizeof(struct plx_cursor) >= 64, "a cursor for each bit");
 
@@ -197,7 +196,7 @@ a_segment_reads_as_written_down(void)
 	CU_ASSERT(memcmp(seg + 16, addr.bytes + 32, 8) == 0); /* length */
 	memcpy(&v, seg + 24, 8);
 	UNIT_EQ(v & UINT32_MAX, plx_conf_u64(plx_conf_process(), PLX_CONF_SHM_FAST_PEERS));
-	UNIT_EQ(v >> 32, 124 << 10);
+	UNIT_EQ(v >> 32, plx_conf_u64(plx_conf_process(), PLX_CONF_SHM_WIDE_PEERS));
 	plx_worker_destroy(w);
 }
 

@@ -231,6 +231,7 @@ good_goes_on(void)
 static void
 cells_that_make_no_sense_are_counted_and_passed_over(void)
 {
+	const uint32_t data_len = shm_data_len(seg()->n_wide, bad.slot_i);
 	const struct {
 		uint16_t len;
 		uint8_t kind;
@@ -243,11 +244,11 @@ cells_that_make_no_sense_are_counted_and_passed_over(void)
 		{8, 255, {{0, 8}}},
 		{8, SHM_CELL_DATA, {{0, SHM_MSG_MAX + 1}}},
 		{8, SHM_CELL_DATA, {{0, UINT32_MAX}}},
-		{8, SHM_CELL_DATA, {{SHM_DATA_LEN + 1, 0}}},
+		{8, SHM_CELL_DATA, {{data_len + 1, 0}}},
 		{8, SHM_CELL_DATA, {{UINT32_MAX, 8}}},
 		{8, SHM_CELL_DATA, {{UINT32_MAX, SHM_MSG_MAX}}},
-		{8, SHM_CELL_DATA, {{SHM_DATA_LEN - 7, 8}}},
-		{8, SHM_CELL_DATA, {{SHM_DATA_LEN, 1}}},
+		{8, SHM_CELL_DATA, {{data_len - 7, 8}}},
+		{8, SHM_CELL_DATA, {{data_len, 1}}},
 	};
 	uint64_t *counter = &queue_of(victim)->stat.rx_drop_bad_cell;
 
@@ -875,11 +876,12 @@ fuzz_cell(void)
 		break;
 	case 3:
 	case 4: {
-		const union shm_ref ref = {{(uint32_t)rnd(SHM_DATA_LEN + 2000),
+		const struct shm_rx_slot *r = &shm_queue(queue_of(victim))->rx[bad.slot_i];
+		const union shm_ref ref = {{(uint32_t)rnd(r->data_len + 2000),
 			(uint32_t)rnd(SHM_MSG_MAX + 100)}};
 
 		head.kind = SHM_CELL_DATA;
-		memcpy((uint8_t *)bad.slot + SHM_DATA_OFF + rnd(SHM_DATA_LEN - sizeof(body)), body,
+		memcpy((uint8_t *)(uintptr_t)r->data + rnd(r->data_len - sizeof(body)), body,
 			sizeof(body));
 		memcpy(body, &ref, sizeof(ref));
 		break;

@@ -42,6 +42,8 @@ struct shm_peer {
 	uint8_t slot_index;
 	bool self;		/* a queue of this process: copy instead of CMA */
 	bool wakes;		/* the receiver may sleep: look whether to ring */
+	uint32_t data_len;	/* of the data area, bytes */
+	uint32_t data_off;	/* in it, of data_head */
 	/* cold */
 	struct shm_seg *seg;	/* mapped, or our own */
 	struct shm_addr addr;
@@ -60,6 +62,8 @@ struct shm_rx_slot {
 	uint64_t released;  /* cells before this may be reused */
 	uint64_t published; /* what rx_pos says */
 	uint32_t empty;	    /* looks in a row that found nothing */
+	uint32_t data_len;  /* of its data area, bytes */
+	const uint8_t *data;
 	struct plx_peer *peer;
 };
 
@@ -72,7 +76,7 @@ struct shm_queue {
 	uint32_t next_hot;
 	uint32_t mail_lap_wait; /* control ticks that the next mail cell has been claimed */
 	uint64_t mail_pos;
-	uint32_t n_slots;
+	uint32_t n_slots, n_wide;
 	struct plx_seg mem;
 	struct shm_addr addr;
 	int epfd;	/* pidfds of all peers, and our bell */

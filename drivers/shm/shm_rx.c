@@ -77,11 +77,11 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 			/* once: it may be written on */
 			ref.word = __atomic_load_n((const uint64_t *)cell->body, __ATOMIC_RELAXED);
 			if (unlikely(head.kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX ||
-				    ref.off > SHM_DATA_LEN || ref.off + ref.len > SHM_DATA_LEN)) {
+				    ref.off > r->data_len || ref.len > r->data_len - ref.off)) {
 				slot_bad(sq, r, got);
 				break;
 			}
-			data = (const uint8_t *)slot + SHM_DATA_OFF + ref.off;
+			data = r->data + ref.off;
 			len = ref.len;
 			rte_prefetch0(data);
 			rte_prefetch0(data + 64);

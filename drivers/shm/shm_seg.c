@@ -63,13 +63,14 @@ shm_queue_open(struct plx_queue *q)
 	memset(sq, 0, sizeof(*sq));
 	sq->q = q;
 	sq->n_slots = plx_conf_u64(conf, PLX_CONF_SHM_FAST_PEERS);
+	sq->n_wide = RTE_MIN(sq->n_slots, plx_conf_u64(conf, PLX_CONF_SHM_WIDE_PEERS));
 	sq->bell[0] = sq->bell[1] = -1;
 	sq->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (sq->epfd < 0) {
 		rc = -errno;
 		goto free_sq;
 	}
-	rc = plx_seg_create(&sq->mem, NULL, SHM_SLOTS_OFF + (size_t)sq->n_slots * SHM_SLOT_LEN,
+	rc = plx_seg_create(&sq->mem, NULL, shm_data_off(sq->n_slots, sq->n_wide, sq->n_slots),
 		plx_conf_u64(conf, PLX_CONF_SHM_HUGE) == PLX_HUGE_AUTO);
 	if (rc != 0)
 		goto close_ep;
@@ -92,7 +93,11 @@ shm_queue_open(struct plx_queue *q)
 	seg->uid = sq->addr.uid;
 	seg->len = sq->mem.len;
 	seg->n_slots = sq->n_slots;
-	seg->slot_len = SHM_SLOT_LEN;
+	seg->n_wide = sq->n_wide;
+	for (uint32_t i = 0; i < sq->n_slots; i++) {
+		sq->rx[i].data = (const uint8_t *)seg + shm_data_off(sq->n_slots, sq->n_wide, i);
+		sq->rx[i].data_len = shm_data_len(sq->n_wide, i);
+	}
 	seg->magic = SHM_MAGIC;
 	q->priv = sq;
 	q->shared = seg->shared;
@@ -224,8 +229,8 @@ static int
 seg_check(const struct shm_seg *seg, const struct shm_addr *addr)
 {
 	if (seg->magic != SHM_MAGIC || seg->uid != addr->uid || seg->len != addr->len ||
-		seg->n_slots > SHM_SLOTS_MAX || seg->slot_len != SHM_SLOT_LEN ||
-		SHM_SLOTS_OFF + (uint64_t)seg->n_slots * SHM_SLOT_LEN > addr->len)
+		seg->n_slots > SHM_SLOTS_MAX || seg->n_wide > seg->n_slots ||
+		shm_data_off(seg->n_slots, seg->n_wide, seg->n_slots) > addr->len)
 		return -ECONNREFUSED; /* somebody else's by now */
 	if (atomic_load_explicit(&seg->closed, memory_order_acquire))
 		return -ECONNREFUSED;
@@ -270,9 +275,10 @@ slot_take(const struct shm_queue *sq, struct shm_peer *p)
 {
 	/* once, and within what is mapped: it may be written on after seg_check() */
 	uint32_t n = __atomic_load_n(&p->seg->n_slots, __ATOMIC_RELAXED);
+	uint32_t n_wide = __atomic_load_n(&p->seg->n_wide, __ATOMIC_RELAXED);
 
-	n = RTE_MIN(n, (uint32_t)((p->addr.len - SHM_SLOTS_OFF) / SHM_SLOT_LEN));
-	n = RTE_MIN(n, SHM_SLOTS_MAX);
+	if (n > SHM_SLOTS_MAX || n_wide > n || shm_data_off(n, n_wide, n) > p->addr.len)
+		return false;
 	p->data_end = calloc(SHM_CELLS, sizeof(p->data_end[0]));
 	if (p->data_end == NULL)
 		return false; /* by mail, then */
@@ -293,7 +299,8 @@ slot_take(const struct shm_queue *sq, struct shm_peer *p)
 		p->slot = slot;
 		p->slot_index = i;
 		p->cells = slot->cells;
-		p->data = (uint8_t *)slot + SHM_DATA_OFF;
+		p->data = (uint8_t *)p->seg + shm_data_off(n, n_wide, i);
+		p->data_len = shm_data_len(n_wide, i);
 		return true;
 	}
 	free(p->data_end);
@@ -387,7 +394,7 @@ shm_slot_reset(struct shm_queue *sq, uint32_t i)
 		shm_peer(r->peer)->rx_slot = SHM_NO_SLOT;
 		plx_peer_put(r->peer);
 	}
-	memset(r, 0, sizeof(*r));
+	*r = (struct shm_rx_slot){.data = r->data, .data_len = r->data_len};
 	sq->ready &= ~(1ull << i);
 	sq->hot &= ~(1ull << i);
 	for (uint32_t k = 0; k < SHM_CELLS; k++)

@@ -8,6 +8,7 @@
 
 #include <rte_memcpy.h>
 
+#include "plx_copy.h"
 #include "shm_int.h"
 
 /* Take what the receiver has freed since we last looked. */
@@ -65,24 +66,25 @@ slot_commit(struct shm_peer *p, struct shm_cell *cell, uint8_t op, uint8_t kind,
 	__builtin_prefetch(&p->cells[(p->tx_pos + SHM_TX_AHEAD) % SHM_CELLS], 1);
 }
 
-/* Bytes of the data area in one piece, or NULL; commits nothing. */
+/* Bytes of the data area in one piece, or NULL: nothing has changed then. */
 static uint8_t *
-slot_data(struct shm_peer *p, uint32_t len, uint64_t *new_head)
+slot_data(struct shm_peer *p, uint32_t len)
 {
 	uint64_t head = p->data_head;
-	uint32_t off = head % SHM_DATA_LEN;
+	uint32_t off = p->data_off;
 
 	len = (len + SHM_LINE - 1) / SHM_LINE * SHM_LINE;
-	if (off + len > SHM_DATA_LEN) { /* skip the rest of the lap */
-		head += SHM_DATA_LEN - off;
+	if (off + len > p->data_len) { /* skip the rest of the lap */
+		head += p->data_len - off;
 		off = 0;
 	}
-	if (head + len - p->data_tail > SHM_DATA_LEN) {
+	if (head + len - p->data_tail > p->data_len) {
 		slot_refresh(p);
-		if (head + len - p->data_tail > SHM_DATA_LEN)
+		if (head + len - p->data_tail > p->data_len)
 			return NULL;
 	}
-	*new_head = head + len;
+	p->data_head = head + len;
+	p->data_off = off + len;
 	return p->data + off;
 }
 
@@ -92,7 +94,7 @@ copy_data(uint8_t *to, const struct plx_tx *tx)
 	if (unlikely(tx->pack != NULL))
 		tx->pack(tx->pack_arg, tx->pack_offset, to, tx->len);
 	else if (tx->len != 0)
-		rte_memcpy(to, tx->data, tx->len);
+		plx_copy(to, tx->data, tx->len);
 }
 
 static int
@@ -100,7 +102,6 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 {
 	uint32_t len = tx->hdr_len + tx->len;
 	struct shm_cell *cell = &p->cells[p->tx_pos % SHM_CELLS];
-	uint64_t new_head;
 	uint8_t *to;
 
 	if (slot_full(p))
@@ -111,13 +112,13 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 		slot_commit(p, cell, tx->op, SHM_CELL_INLINE, len);
 		return 0;
 	}
-	to = slot_data(p, len, &new_head);
+	to = slot_data(p, len);
 	if (to == NULL)
 		return -EAGAIN;
+	plx_copy_ahead(to, len);
 	memcpy(to, tx->hdr, tx->hdr_len);
 	copy_data(to + tx->hdr_len, tx);
 	memcpy(cell->body, &(union shm_ref){{to - p->data, len}}, sizeof(union shm_ref));
-	p->data_head = new_head;
 	slot_commit(p, cell, tx->op, SHM_CELL_DATA, sizeof(union shm_ref));
 	return 0;
 }

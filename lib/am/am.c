@@ -11,10 +11,10 @@
 
 #include <rte_common.h>
 #include <rte_cycles.h>
-#include <rte_memcpy.h>
 #include <rte_ring.h>
 
 #include "plx_am.h"
+#include "plx_copy.h"
 #include "plx_log.h"
 
 PLX_LOG_DEFINE(am, "plx.am");
@@ -181,7 +181,7 @@ plx_am_write(struct plx_msg *m, const uint8_t *from, uint64_t len)
 		len -= n;
 	}
 	if (len != 0) {
-		rte_memcpy(data_of(m->am, m, plx_am_hdr_len(&h)) + (m->got - head), from, len);
+		plx_copy(data_of(m->am, m, plx_am_hdr_len(&h)) + (m->got - head), from, len);
 		m->got += len;
 	}
 	return m->got == all;

@@ -6,9 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_memcpy.h>
-
 #include "cci_int.h"
+#include "plx_copy.h"
 
 #define SEND_FLAGS (CCI_FLAG_BLOCKING | CCI_FLAG_NO_COPY | CCI_FLAG_SILENT)
 
@@ -73,7 +72,7 @@ cci_op_data(struct cci_ep *ep, struct plx_chan_op *op, const struct iovec *iov, 
 	op->data = to;
 	for (uint32_t i = 0; i < n; i++) {
 		if (iov[i].iov_len != 0)
-			rte_memcpy(to, iov[i].iov_base, iov[i].iov_len);
+			plx_copy(to, iov[i].iov_base, iov[i].iov_len);
 		to += iov[i].iov_len;
 	}
 	return 0;

@@ -41,6 +41,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Whether shared segments are backed by huge pages when there are free ones."),
 	ROW_UINT(PLX_CONF_SHM_FAST_PEERS, "shm.fast_peers", "peers", "32", 0, 64, false,
 		"Peers that get a ring of their own to this worker; the rest share one."),
+	ROW_UINT(PLX_CONF_SHM_WIDE_PEERS, "shm.wide_peers", "peers", "8", 0, 64, false,
+		"Of the fast peers, those with 352 KiB for data under way; the others have 108."),
 	ROW_ENUM(PLX_CONF_SHM_CMA, "shm.cma", "auto", auto_no_choices, false,
 		"Whether large private buffers are read and written by cross-memory attach."),
 	ROW_STR(PLX_CONF_NET_MLX_DEVICE, "net_mlx.device", "", false,

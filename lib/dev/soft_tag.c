@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_memcpy.h>
-
+#include "plx_copy.h"
 #include "plx_soft_tag.h"
 #include "plx_wire.h"
 
@@ -80,7 +79,7 @@ deliver(const struct plx_rx *rx, const struct plx_dev_recv *r, uint64_t tag)
 	} else if (len <= SOFT_INLINE_MAX) {
 		ctx->completed_cb(ctx, tag, 0, len, (void *)(uintptr_t)data, UCS_OK);
 	} else {
-		rte_memcpy(r->buf, data, len);
+		plx_copy(r->buf, data, len);
 		ctx->completed_cb(ctx, tag, 0, len, NULL, UCS_OK);
 	}
 }

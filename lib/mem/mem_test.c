@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "plx_copy.h"
 #include "plx_fence.h"
 #include "plx_mem.h"
 #include "plx_unit.h"
@@ -233,7 +234,31 @@ a_child_fences_for_all_without_being_registered(void)
 	UNIT_EQ(status, 0);
 }
 
+static void
+copies_are_of_any_length_and_of_nothing_else(void)
+{
+	static const uint64_t lens[] = {0, 1, 7, 8, 9, 64, PLX_COPY_NEAR, PLX_COPY_NEAR + 1, 4096,
+		PLX_COPY_FAR - 1, PLX_COPY_FAR, PLX_COPY_FAR + 77};
+	uint8_t *from = malloc(PLX_COPY_FAR + 300), *to = malloc(PLX_COPY_FAR + 200);
+
+	UNIT_TRUE_FATAL(from != NULL && to != NULL);
+	unit_fill(from, PLX_COPY_FAR + 300, 1);
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		for (unsigned at = 0; at < 130; at += 43) { /* no line begins there */
+			memset(to, 0xee, lens[i] + 200);
+			plx_copy_ahead(to + at, (uint32_t)lens[i]);
+			plx_copy(to + at, from + 3, lens[i]);
+			UNIT_TRUE(memcmp(to + at, from + 3, lens[i]) == 0);
+			UNIT_TRUE(at == 0 || to[at - 1] == 0xee);
+			UNIT_EQ(to[at + lens[i]], 0xee);
+		}
+	}
+	free(from);
+	free(to);
+}
+
 static CU_TestInfo tests[] = {
+	UNIT_TEST(copies_are_of_any_length_and_of_nothing_else),
 	UNIT_TEST(a_segment_is_zeroed_and_can_be_mapped_by_others),
 	UNIT_TEST(a_segment_comes_where_it_is_wanted_or_not_at_all),
 	UNIT_TEST(a_segment_that_cannot_be_leaves_nothing_behind),

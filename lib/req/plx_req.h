@@ -25,9 +25,9 @@
 #include <sys/queue.h>
 
 #include <rte_branch_prediction.h>
-#include <rte_memcpy.h>
 
 #include "plx_assert.h"
+#include "plx_copy.h"
 #include "plx_cq.h"
 #include "plx_mem.h"
 #include "plx_tag.h"
@@ -416,10 +416,8 @@ plx_req_copy_in(struct plx_req *req, uint64_t offset, const void *from, uint64_t
 		len = req->len - offset;
 	if (unlikely(req->dt != NULL))
 		req->dt->unpack(req->dt, offset, from, len);
-	else if (len == 8)
-		memcpy((char *)req->buf + offset, from, 8);
 	else
-		rte_memcpy((char *)req->buf + offset, from, len);
+		plx_copy((char *)req->buf + offset, from, len);
 }
 
 /** A message has met its receive. Thread: who finishes it. */

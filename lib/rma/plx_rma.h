@@ -46,7 +46,6 @@
 #define PLX_RMA_WINDOW	  64	     /* messages of one ep that are not answered */
 #define PLX_RMA_GET_LEN	  (64u << 10) /* bytes asked for with one message */
 #define PLX_RMA_CHUNK	  (512u << 10) /* bytes of one operation that a reactor moves in a turn */
-#define PLX_RMA_COPY_FAR  (4u << 20)  /* copies from here on do not go through the caches */
 
 enum plx_rma_kind { PLX_RMA_PUT, PLX_RMA_GET, PLX_RMA_ATOMIC };
 enum plx_rma_how { PLX_RMA_COPY, PLX_RMA_DEV, PLX_RMA_KEY, PLX_RMA_MSG };
@@ -164,21 +163,6 @@ void plx_rkey_destroy(struct plx_rkey *k);
 
 /** @return below 0, 0 or above: a total order of keys. Thread: any. */
 int plx_rkey_compare(const struct plx_rkey *a, const struct plx_rkey *b);
-
-/** Copy any length; very long copies leave the caches alone. Thread: any. */
-void plx_rma_copy_long(void *to, const void *from, uint64_t len);
-
-/** Copy any length; a word by one store. Thread: any. */
-static inline void
-plx_rma_copy(void *to, const void *from, uint64_t len)
-{
-	if (likely(len == 8))
-		memcpy(to, from, 8);
-	else if (likely(len <= 64))
-		rte_memcpy(to, from, len);
-	else
-		plx_rma_copy_long(to, from, len);
-}
 
 /** @return 0; -EINVAL no right or not asked for; -ERANGE outside. Thread: any. */
 static inline int

@@ -236,7 +236,7 @@ copy_step(struct plx_req *req, uint64_t n)
 		if (req->dt != NULL)
 			req->dt->pack(req->dt, o->offset, there, n);
 		else
-			plx_rma_copy(there, (char *)req->buf + o->offset, n);
+			plx_copy(there, (char *)req->buf + o->offset, n);
 		break;
 	case PLX_RMA_GET:
 		plx_req_copy_in(req, o->offset, there, n);

@@ -351,7 +351,7 @@ plx_rma_on_put(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_put *
 
 	p.err = region_hold(r, &h->to, len, PLX_REGION_WRITE);
 	if (p.err == 0) {
-		plx_rma_copy((void *)(uintptr_t)h->to.addr, data, len);
+		plx_copy((void *)(uintptr_t)h->to.addr, data, len);
 		region_drop(&h->to);
 		PLX_STAT_INC(r->stat.puts);
 	} else {

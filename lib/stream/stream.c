@@ -8,8 +8,8 @@
 
 #include <rte_common.h>
 #include <rte_cycles.h>
-#include <rte_memcpy.h>
 
+#include "plx_copy.h"
 #include "plx_log.h"
 #include "plx_stream.h"
 
@@ -696,7 +696,7 @@ keep(struct plx_stream *s, const uint8_t *data, uint32_t len)
 	m->kind = PLX_MSG_STREAM;
 	m->len = len;
 	m->ack = 0;
-	rte_memcpy(chunk_data(m), data, len);
+	plx_copy(chunk_data(m), data, len);
 	TAILQ_INSERT_TAIL(&s->chunks, m, chunk);
 	s->held += len + PLX_STREAM_COST;
 	PLX_STAT_ADD(all->stat.rx_kept, len);

@@ -83,9 +83,9 @@ do_direct(const struct plx_rma_do *d, const struct ucp_buf *buf)
 	} else if (buf->dt != NULL) {
 		buf->dt->unpack(buf->dt, 0, there, d->len);
 	} else if (d->kind == PLX_RMA_PUT) {
-		plx_rma_copy(there, d->buf, d->len);
+		plx_copy(there, d->buf, d->len);
 	} else {
-		plx_rma_copy(d->buf, there, d->len);
+		plx_copy(d->buf, there, d->len);
 	}
 }
 
@@ -201,7 +201,7 @@ ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count, uint64_t remote_addr,
 	if (likely(count != 0 && is_plain(param) &&
 		    is_direct(ep, k, PLX_RKEY_PUT, remote_addr, count))) {
 		plx_worker_busy(ep->worker->core);
-		plx_rma_copy(plx_rkey_here(k, remote_addr), buffer, count);
+		plx_copy(plx_rkey_here(k, remote_addr), buffer, count);
 		return NULL;
 	}
 	return put_get_nbx(ep, PLX_RMA_PUT, buffer, count, remote_addr, rkey, param);
@@ -216,7 +216,7 @@ ucp_get_nbx(ucp_ep_h ep, void *buffer, size_t count, uint64_t remote_addr, ucp_r
 	if (likely(count != 0 && is_plain(param) &&
 		    is_direct(ep, k, PLX_RKEY_GET, remote_addr, count))) {
 		plx_worker_busy(ep->worker->core);
-		plx_rma_copy(buffer, plx_rkey_here(k, remote_addr), count);
+		plx_copy(buffer, plx_rkey_here(k, remote_addr), count);
 		return NULL;
 	}
 	return put_get_nbx(ep, PLX_RMA_GET, buffer, count, remote_addr, rkey, param);
@@ -265,7 +265,7 @@ ucp_put_nbi(ucp_ep_h ep, const void *buffer, size_t length, uint64_t remote_addr
 
 	if (likely(length != 0 && is_direct(ep, k, PLX_RKEY_PUT, remote_addr, length))) {
 		plx_worker_busy(ep->worker->core);
-		plx_rma_copy(plx_rkey_here(k, remote_addr), buffer, length);
+		plx_copy(plx_rkey_here(k, remote_addr), buffer, length);
 		return UCS_OK;
 	}
 	ucp_lock(ep->worker); /* what another thread's progress completes meanwhile is not forgotten */
@@ -282,7 +282,7 @@ ucp_get_nbi(ucp_ep_h ep, void *buffer, size_t length, uint64_t remote_addr, ucp_
 
 	if (likely(length != 0 && is_direct(ep, k, PLX_RKEY_GET, remote_addr, length))) {
 		plx_worker_busy(ep->worker->core);
-		plx_rma_copy(buffer, plx_rkey_here(k, remote_addr), length);
+		plx_copy(buffer, plx_rkey_here(k, remote_addr), length);
 		return UCS_OK;
 	}
 	ucp_lock(ep->worker);

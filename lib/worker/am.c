@@ -6,8 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_memcpy.h>
-
+#include "plx_copy.h"
 #include "worker_int.h"
 
 #define SHORT_MAX 128u /* longest header and data that are put together on the stack */
@@ -61,7 +60,7 @@ am_pack(void *arg, uint64_t offset, void *to, uint64_t len)
 	if (src->dt != NULL)
 		src->dt->pack(src->dt, offset, p, len);
 	else
-		rte_memcpy(p, (const uint8_t *)src->buf + offset, len);
+		plx_copy(p, (const uint8_t *)src->buf + offset, len);
 }
 
 static inline void

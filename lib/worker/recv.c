@@ -16,6 +16,7 @@
 
 #include <rte_prefetch.h>
 
+#include "plx_copy.h"
 #include "worker_int.h"
 
 #define RX_PREFETCH_DEPTH 2000 /* posted receives that no longer fit into the second cache */
@@ -94,7 +95,7 @@ keep_eager(struct plx_worker *w, struct plx_peer *src, uint64_t tag, const uint8
 	if (m == NULL)
 		return;
 	m->got = len;
-	rte_memcpy(m->data, data, len);
+	plx_copy(m->data, data, len);
 }
 
 static inline void
@@ -137,7 +138,7 @@ rx_sync(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 	msg_set_ep(w, m, rx->src);
 	m->sreq = h.sreq;
 	m->got = len;
-	rte_memcpy(m->data, data, len);
+	plx_copy(m->data, data, len);
 }
 
 /* All pieces are here. */

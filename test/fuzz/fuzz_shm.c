@@ -117,7 +117,7 @@ cell_put(struct fuzz_in *in, uint8_t how)
 		if (how & 8) {
 			union shm_ref ref = {.word = 0};
 
-			ref.off = fuzz_u16(in) % SHM_DATA_LEN;
+			ref.off = fuzz_u16(in) * 8u;
 			ref.len = fuzz_u16(in) % (SHM_MSG_MAX + 2);
 			memcpy(cell->body, &ref, sizeof(ref));
 		}
@@ -149,13 +149,14 @@ mail_put(struct fuzz_in *in, uint8_t how)
 static void
 poke(struct fuzz_in *in, uint8_t how)
 {
-	size_t at = (fuzz_u16(in) & ~7u) | (size_t)(how & 0x7c) << 14, slots = SHM_SLOTS_OFF;
+	size_t at = (fuzz_u16(in) & ~7u) | (size_t)(how & 0x7c) << 14, slots = SHM_SLOTS_OFF,
+	       data = shm_data_off(seg->n_slots, seg->n_wide, 0);
 	uint64_t v;
 
 	fuzz_bytes(in, &v, sizeof(v));
 	if (at + sizeof(v) > seg->len)
 		return;
-	if (at >= slots && (at - slots) % SHM_SLOT_LEN < SHM_LINE)
+	if (at >= slots && at < data && (at - slots) % sizeof(struct shm_slot) < SHM_LINE)
 		return;
 	if (at < offsetof(struct shm_seg, doorbell))
 		return;

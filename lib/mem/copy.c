@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * copy.c - long copies to and from memory that others see
+ * copy.c - long copies
  *
  * Design notes
- * Up to PLX_RMA_COPY_FAR the C library's copy, which uses what the processor has (on
+ * Up to PLX_COPY_FAR the C library's copy, which uses what the processor has (on
  * one with fast string instructions it was 2 to 3 times rte_memcpy() built for the
  * baseline from 512 bytes on). Longer ones are stored past the caches: they would not
  * stay there, and the lines need not be read first (1.1 to 1.3 times at 4 MiB and more).
@@ -15,7 +15,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "plx_rma.h"
+#include "plx_copy.h"
 
 #if defined(RTE_ARCH_X86_64)
 static void
@@ -50,9 +50,9 @@ copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
 #endif
 
 void
-plx_rma_copy_long(void *to, const void *from, uint64_t len)
+plx_copy_long(void *to, const void *from, uint64_t len)
 {
-	if (len < PLX_RMA_COPY_FAR)
+	if (len < PLX_COPY_FAR)
 		memcpy(to, from, len);
 	else
 		copy_far(to, from, len);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_copy.h - copies of users' bytes
+ */
+#ifndef PLX_COPY_H
+#define PLX_COPY_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_memcpy.h>
+
+#define PLX_COPY_NEAR 256	  /* copies up to here are inline */
+#define PLX_COPY_FAR  (4u << 20) /* from here on they do not go through the caches */
+
+/**
+ * Take the lines of what will be written from the core that has them, all at once. (The compiler's
+ * prefetch for writing is one for reading where the instruction may be missing; it does nothing
+ * there.) Thread: any.
+ */
+static inline void
+plx_copy_ahead(void *to, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i += 64) {
+#if defined(RTE_ARCH_X86_64)
+		asm volatile("prefetchw %0" : : "m"(((const char *)to)[i]));
+#else
+		__builtin_prefetch((const char *)to + i, 1);
+#endif
+	}
+}
+
+/** Copy any length; very long copies leave the caches alone. Thread: any. */
+void plx_copy_long(void *to, const void *from, uint64_t len);
+
+/** Copy any length; a word by one store. Thread: any. */
+static inline void
+plx_copy(void *to, const void *from, uint64_t len)
+{
+	if (likely(len == 8))
+		memcpy(to, from, 8);
+	else if (likely(len <= PLX_COPY_NEAR))
+		rte_memcpy(to, from, len);
+	else
+		plx_copy_long(to, from, len);
+}
+
+#endif
