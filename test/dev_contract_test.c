@@ -1133,6 +1133,23 @@ a_sender_stops_where_its_credits_end(void)
 	queue_close(b);
 }
 
+static void
+a_port_is_reached_by_the_gid_that_is_named(void)
+{
+	struct plx_queue *q = queue_new();
+	char name[80];
+
+	snprintf(name, sizeof(name), "%s:1:0", mlx_queue(q)->port->ctx->device->name);
+	queue_close(q);
+	UNIT_EQ_FATAL(plx_conf_set(&conf, "net_mlx.device", name, PLX_CONF_FROM_API, NULL), 0);
+	q = queue_new();
+	UNIT_EQ(mlx_queue(q)->port->gid_index, 0);
+	queue_close(q);
+	name[strlen(name) - 1] = '9'; /* there is none */
+	UNIT_EQ_FATAL(plx_conf_set(&conf, "net_mlx.device", name, PLX_CONF_FROM_API, NULL), 0);
+	UNIT_EQ(plx_queue_open(dev, &conf, NULL, &q), -ENODEV);
+}
+
 /* -- shm: slots, bells, mail -- */
 
 static struct shm_seg *
@@ -2029,6 +2046,7 @@ static CU_TestInfo net_contract[] = {
 	UNIT_TEST(addresses_of_other_networks_and_other_forms_are_refused),
 	UNIT_TEST(a_peer_that_never_answers_is_dead_in_time),
 	UNIT_TEST(a_sender_stops_where_its_credits_end),
+	UNIT_TEST(a_port_is_reached_by_the_gid_that_is_named),
 	UNIT_TEST(queues_are_driven_by_verbs_when_told_so),
 	UNIT_TEST(registered_memory_is_written_and_read_by_its_key),
 	UNIT_TEST(a_region_is_reached_by_all_queues_and_its_words_are_changed),

@@ -22,6 +22,7 @@
 #include "mlx_int.h"
 
 #define GIDS_MAX 64 /* of a port, that are looked at */
+#define ANY_GID	 -1
 
 static struct {
 	pthread_mutex_t lock;
@@ -52,9 +53,9 @@ gid_rank(const struct ibv_gid_entry *e)
 	return is_v4(&e->gid) ? 3 : e->gid.raw[0] == 0xfe ? 1 : 2;
 }
 
-/* The gid that others reach the port by. */
+/* The gid that others reach the port by: the one that is asked for, or the best. */
 static int
-pick_gid(struct mlx_port *port, const struct ibv_port_attr *attr)
+pick_gid(struct mlx_port *port, const struct ibv_port_attr *attr, long wanted)
 {
 	int best = attr->link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : -1;
 	int n = attr->gid_tbl_len < GIDS_MAX ? attr->gid_tbl_len : GIDS_MAX;
@@ -63,7 +64,9 @@ pick_gid(struct mlx_port *port, const struct ibv_port_attr *attr)
 		struct ibv_gid_entry e;
 		int rank;
 
-		if (mlx_glue.query_gid_ex(port->ctx, port->num, i, &e, 0, sizeof(e)) != 0)
+		if ((wanted != ANY_GID && i != wanted) ||
+			mlx_glue.query_gid_ex(port->ctx, port->num, i, &e, 0,
+				sizeof(e)) != 0)
 			continue;
 		rank = attr->link_layer == IBV_LINK_LAYER_ETHERNET ? gid_rank(&e) : 0;
 		if (rank <= best)
@@ -80,7 +83,7 @@ pick_gid(struct mlx_port *port, const struct ibv_port_attr *attr)
 
 /* @return 0; -ENODEV: the port does not work */
 static int
-port_look(struct mlx_port *port)
+port_look(struct mlx_port *port, long gid)
 {
 	struct ibv_port_attr attr;
 	struct plx_proc self;
@@ -93,7 +96,7 @@ port_look(struct mlx_port *port)
 	port->addr.proc = plx_proc_id(&self);
 	port->addr.lid = attr.lid;
 	port->addr.path_mtu = attr.active_mtu;
-	return pick_gid(port, &attr);
+	return pick_gid(port, &attr, gid);
 }
 
 static void
@@ -109,7 +112,7 @@ port_close(struct mlx_port *port)
 
 /* Try one device, and the port of it that is asked for, or any. */
 static int
-port_open(struct mlx_port *port, struct ibv_device *ibdev, unsigned num)
+port_open(struct mlx_port *port, struct ibv_device *ibdev, unsigned num, long gid)
 {
 	int rc = -ENODEV;
 
@@ -123,7 +126,7 @@ port_open(struct mlx_port *port, struct ibv_device *ibdev, unsigned num)
 	for (unsigned i = 1; i <= port->attr.phys_port_cnt && rc != 0; i++) {
 		port->num = i;
 		if (num == 0 || num == i)
-			rc = port_look(port);
+			rc = port_look(port, gid);
 	}
 	if (rc != 0)
 		goto fail;
@@ -142,12 +145,14 @@ fail:
 	return rc;
 }
 
-/* "rxe0", "mlx5_0:2", or "" for the first that works. */
+/* "rxe0", "mlx5_0:2", "mlx5_0:2:3", or "" for the first that works. */
 static int
 find_and_open(struct mlx_port *port)
 {
 	size_t len = strcspn(port->name, ":");
-	unsigned num = port->name[len] == ':' ? strtoul(port->name + len + 1, NULL, 10) : 0;
+	char *rest = port->name + len;
+	unsigned num = *rest == ':' ? strtoul(rest + 1, &rest, 10) : 0;
+	long gid = *rest == ':' ? strtol(rest + 1, NULL, 10) : ANY_GID;
 	struct ibv_device **list;
 	int n = 0, rc = -ENODEV;
 
@@ -158,7 +163,7 @@ find_and_open(struct mlx_port *port)
 		const char *name = mlx_glue.get_device_name(list[i]);
 
 		if (len == 0 || (strlen(name) == len && strncmp(name, port->name, len) == 0))
-			rc = port_open(port, list[i], num);
+			rc = port_open(port, list[i], num, gid);
 	}
 	mlx_glue.free_device_list(list);
 	return rc;

@@ -46,7 +46,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 	ROW_ENUM(PLX_CONF_SHM_CMA, "shm.cma", "auto", auto_no_choices, false,
 		"Whether large private buffers are read and written by cross-memory attach."),
 	ROW_STR(PLX_CONF_NET_MLX_DEVICE, "net_mlx.device", "", false,
-		"RDMA device as \"mlx5_0\" or \"mlx5_0:2\" with its port; empty: the first that works."),
+		"RDMA device as \"mlx5_0\", \"mlx5_0:2\" with its port, or \"mlx5_0:2:3\" with the index "
+		"of the port's gid as well; empty: the first that works."),
 	ROW_UINT(PLX_CONF_NET_MLX_MSG_LEN, "net_mlx.msg_len", "bytes", "8k", 512, 512u << 10, false,
 		"Data of one message; longer ones go in pieces."),
 	ROW_UINT(PLX_CONF_NET_MLX_WINDOW, "net_mlx.window", "messages", "64", 4, 1024, false,

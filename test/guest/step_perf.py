@@ -19,7 +19,8 @@ FEW, MANY = 20, 120  # iterations of which the difference counts
 def sides(build):
     """Prefix and environments of each."""
     host = [net.HOST, "@"]
-    return {"pollux": ([*host, os.path.join(build, "pollux-run")], net.on_hosts(net.OURS_ENV)),
+    ours = {**net.OURS_ENV, "GUEST_GID": net.UCX_ENV["UCX_IB_GID_INDEX"]}  # one way for both
+    return {"pollux": ([*host, os.path.join(build, "pollux-run")], net.on_hosts(ours)),
             "ucx": (host, net.on_hosts(net.UCX_ENV))}
 
 
