@@ -24,6 +24,7 @@ static const struct plx_stat_row stat_rows[] = {
 	PLX_STAT_ROW(struct mlx_stat, tx_no_credit),
 	PLX_STAT_ROW(struct mlx_stat, tx_no_buf),
 	PLX_STAT_ROW(struct mlx_stat, tx_no_room),
+	PLX_STAT_ROW(struct mlx_stat, windows_grown),
 	PLX_STAT_ROW(struct mlx_stat, rx_credits_only),
 	PLX_STAT_ROW(struct mlx_stat, tx_credits_only),
 	PLX_STAT_ROW(struct mlx_stat, rx_drop_bad_credit),

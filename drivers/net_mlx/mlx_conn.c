@@ -104,16 +104,16 @@ qp_make(struct mlx_queue *mq, struct mlx_peer *p)
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = mq->port->num,
 		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
 			IBV_ACCESS_REMOTE_ATOMIC};
-	uint16_t grant = mlx_credit_grant(mq->granted, mq->rx_budget, mq->rx_room, mq->want);
+	uint16_t grant = mlx_credit_grant(mq->granted, mq->rx_budget, mq->rx_room - MLX_RX_SPARE,
+		RTE_MIN(mq->want, MLX_CREDIT_FIRST));
 	int rc;
 
-	if (grant == 0 || (mq->granted + grant > mq->n_slots &&
-		mlx_rx_add(mq, mq->granted + grant - mq->n_slots) != 0)) {
+	if (grant == 0 || mlx_rx_grow(mq, mq->granted + grant) != 0) {
 		PLX_STAT_INC(mq->stat.conn_no_room);
 		return -ENOMEM;
 	}
 	if (p->recs == NULL)
-		p->recs = calloc(MLX_TX_DEPTH, sizeof(p->recs[0]));
+		p->recs = calloc(MLX_TX_RECS, sizeof(p->recs[0]));
 	if (p->recs == NULL)
 		return -ENOMEM;
 	rc = mq->hw->ops->qp_open(mq->hw, MLX_TX_DEPTH, MLX_INLINE_MAX, &p->qp);

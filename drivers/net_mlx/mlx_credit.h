@@ -8,9 +8,14 @@
  * its shared receive queue; so a sender that keeps to its credits always finds one. Credits
  * come back with whatever is sent, and by a message of their own when half of them are owed.
  *
- * Such a message needs a slot as well: the last credit is kept for it. It can't be wanting
- * for ever: who has sent his last credit has told the other all that he owed with it, and
- * half of a grant (2 at least) is more than the one slot that the telling takes.
+ * The first grant is small, since most peers say little. Who runs out of credits says so with
+ * the next message, and gets new slots, up to as many as it had; they are told in place of those
+ * that are owed.
+ *
+ * Telling needs a slot as well: the last credit is kept for it. It can't be wanting
+ * for ever: who has sent his last credit has told the other all that he owed with it, or new
+ * ones, and half of a grant, or MLX_CREDIT_MIN (2 at least), is more than the one slot that the
+ * telling takes.
  */
 #ifndef MLX_CREDIT_H
 #define MLX_CREDIT_H
@@ -19,7 +24,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MLX_CREDIT_MIN 4 /* of a grant */
+#define MLX_CREDIT_MIN	 4    /* of a grant, and of what it grows by */
+#define MLX_CREDIT_FIRST 16   /* most of a first grant */
+#define MLX_CREDIT_MAX	 1024 /* of a grant, whatever the peer says */
 
 /** Of one peer. Owner: the queue's. */
 struct mlx_credit {
@@ -27,6 +34,15 @@ struct mlx_credit {
 	uint16_t most;	  /* what left may be at the most: the peer's grant */
 	uint16_t owed;	  /* slots that are free again, of which the peer was not told */
 	uint16_t granted; /* to the peer */
+	uint16_t fresh;	  /* those of them of which it was never told */
+	bool ran_out;	  /* of ours, and the peer was not told */
+};
+
+/** What a message tells. */
+struct mlx_credit_note {
+	uint16_t n;
+	bool are_new;
+	bool ran_out;
 };
 
 /** @return whether a message of the application may go. */
@@ -43,32 +59,47 @@ mlx_credit_has_last(const struct mlx_credit *c)
 	return c->left > 0;
 }
 
-/** A message goes. @return the credits that it tells */
-static inline uint16_t
+/** A message goes. @return what it tells */
+static inline struct mlx_credit_note
 mlx_credit_take(struct mlx_credit *c)
 {
-	uint16_t told = c->owed;
+	bool are_new = c->fresh != 0;
+	uint16_t *tell = are_new ? &c->fresh : &c->owed;
+	struct mlx_credit_note note = {*tell, are_new, c->ran_out};
 
 	c->left--;
-	c->owed = 0;
-	return told;
+	*tell = 0;
+	c->ran_out = false;
+	return note;
 }
 
-/** @return whether so many are owed that they are worth a message. */
+/** @return whether what is to be told is worth a message. */
 static inline bool
 mlx_credit_urgent(const struct mlx_credit *c)
 {
-	return c->owed >= c->granted / 2;
+	return c->owed >= c->granted / 2 || c->fresh != 0;
 }
 
-/** The peer tells us so many. @return 0, or -EBADMSG: more than it ever had of us */
+/** The peer tells us so many. @return 0, or -EBADMSG: more than it ever had of us, or may have */
 static inline int
-mlx_credit_told(struct mlx_credit *c, uint16_t n)
+mlx_credit_told(struct mlx_credit *c, uint16_t n, bool are_new)
 {
-	if (n > c->most - c->left)
+	int room = are_new ? MLX_CREDIT_MAX - c->most : c->most - c->left;
+
+	if (n > room)
 		return -EBADMSG;
+	if (are_new)
+		c->most += n;
 	c->left += n;
 	return 0;
+}
+
+/** The peer gets n slots more, which are posted. */
+static inline void
+mlx_credit_grow(struct mlx_credit *c, uint16_t n)
+{
+	c->granted += n;
+	c->fresh += n;
 }
 
 /**
@@ -86,6 +117,24 @@ mlx_credit_grant(uint32_t total, uint32_t budget, uint32_t room, uint16_t want)
 	n = n < MLX_CREDIT_MIN ? MLX_CREDIT_MIN : n > want ? want : n;
 	if (n > room - total)
 		n = room - total;
+	return n < MLX_CREDIT_MIN ? 0 : n;
+}
+
+/**
+ * @return by how much to grow the grant of a peer that ran out of it: no more than it has, nor than
+ * a quarter of what the budget has left; 0: it has all that it can have.
+ */
+static inline uint16_t
+mlx_credit_more(const struct mlx_credit *c, uint32_t total, uint32_t budget, uint16_t want)
+{
+	uint32_t n = total < budget ? (budget - total) / 4 : 0;
+
+	if (c->granted >= want)
+		return 0;
+	if (n > c->granted)
+		n = c->granted;
+	if (n > (uint32_t)(want - c->granted))
+		n = want - c->granted;
 	return n < MLX_CREDIT_MIN ? 0 : n;
 }
 

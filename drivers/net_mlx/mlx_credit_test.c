@@ -11,11 +11,12 @@
 #include "plx_unit_mlx.h"
 
 #define ON_WAY 4096
+#define BUDGET 1024
 
 /* One side: what it has sent that has not arrived yet. */
 struct side {
 	struct mlx_credit c;
-	uint16_t told[ON_WAY]; /* credits that each message carries */
+	struct mlx_credit_note told[ON_WAY]; /* what each message carries */
 	uint64_t sent, arrived;
 	uint32_t slots;	     /* of ours, that are posted */
 	uint32_t held;	     /* arrived and not released */
@@ -24,11 +25,13 @@ struct side {
 
 static struct side s[2];
 static uint64_t rng;
+static uint16_t want; /* most of a grant */
 
 static void
 start(uint16_t grant0, uint16_t grant1)
 {
 	memset(s, 0, sizeof(s));
+	want = 0; /* no grant grows */
 	s[0].c = (struct mlx_credit){.left = grant1, .most = grant1, .granted = grant0};
 	s[1].c = (struct mlx_credit){.left = grant0, .most = grant0, .granted = grant1};
 	s[0].slots = grant0;
@@ -38,9 +41,12 @@ start(uint16_t grant0, uint16_t grant1)
 static bool
 send(struct side *a, bool ctl)
 {
-	if (a->sent - a->arrived == ON_WAY ||
-		!(ctl ? mlx_credit_has_last(&a->c) : mlx_credit_has(&a->c)))
+	if (a->sent - a->arrived == ON_WAY)
 		return false;
+	if (!(ctl ? mlx_credit_has_last(&a->c) : mlx_credit_has(&a->c))) {
+		a->c.ran_out = true;
+		return false;
+	}
 	a->told[a->sent++ % ON_WAY] = mlx_credit_take(&a->c);
 	*(ctl ? &a->ctl : &a->data) += 1;
 	return true;
@@ -50,12 +56,19 @@ send(struct side *a, bool ctl)
 static bool
 arrive(struct side *a, struct side *b)
 {
+	const struct mlx_credit_note *note = &a->told[a->arrived % ON_WAY];
+	uint16_t more;
+
 	if (a->sent == a->arrived)
 		return false;
 	UNIT_TRUE_FATAL(b->slots > 0);
 	b->slots--;
-	UNIT_EQ_FATAL(mlx_credit_told(&b->c, a->told[a->arrived++ % ON_WAY]), 0);
+	a->arrived++;
+	UNIT_EQ_FATAL(mlx_credit_told(&b->c, note->n, note->are_new), 0);
 	b->held++;
+	more = note->ran_out ? mlx_credit_more(&b->c, b->c.granted, BUDGET, want) : 0;
+	b->slots += more;
+	mlx_credit_grow(&b->c, more);
 	return true;
 }
 
@@ -95,9 +108,10 @@ settle(void)
 }
 
 static void
-exchange(uint16_t g0, uint16_t g1)
+exchange(uint16_t g0, uint16_t g1, uint16_t most)
 {
 	start(g0, g1);
+	want = most;
 	for (unsigned i = 0; i < 20000; i++) {
 		unsigned k = unit_rng(&rng) & 1;
 
@@ -131,9 +145,66 @@ no_message_finds_no_slot_and_nobody_is_stuck(void)
 	rng = unit_seed(1);
 	for (uint16_t g0 = MLX_CREDIT_MIN; g0 <= 12; g0++)
 		for (uint16_t g1 = MLX_CREDIT_MIN; g1 <= 12; g1++)
-			exchange(g0, g1);
-	exchange(64, 4);
-	exchange(1024, 1024);
+			exchange(g0, g1, RTE_MAX(g0, g1));
+	exchange(64, 4, 64);
+	exchange(1024, 1024, 1024);
+}
+
+static void
+nor_do_they_when_grants_grow(void)
+{
+	rng = unit_seed(2);
+	for (uint16_t g0 = MLX_CREDIT_MIN; g0 <= 12; g0++)
+		for (uint16_t g1 = MLX_CREDIT_MIN; g1 <= 12; g1++) {
+			exchange(g0, g1, 64);
+			UNIT_EQ(s[0].c.granted, s[1].c.most);
+			UNIT_EQ(s[1].c.granted, s[0].c.most);
+		}
+}
+
+static void
+who_runs_out_again_and_again_has_the_whole_window_soon(void)
+{
+	unsigned n = 0;
+
+	start(8, 8);
+	want = 64;
+	while (s[1].c.granted < 64) {
+		while (send(&s[0], false))
+			n++;
+		settle();
+	}
+	UNIT_EQ(s[0].c.most, 64);
+	UNIT_TRUE(n <= 7 + 15 + 31 + 3); /* 8, 16, 32; it is told with the message after */
+	UNIT_EQ(s[0].c.granted, 8);
+}
+
+static void
+no_peer_makes_itself_a_window_without_end(void)
+{
+	struct mlx_credit c = {.left = 60, .most = 64};
+
+	UNIT_EQ(mlx_credit_told(&c, MLX_CREDIT_MAX - 63, true), -EBADMSG);
+	UNIT_EQ(c.most, 64);
+	UNIT_EQ(mlx_credit_told(&c, MLX_CREDIT_MAX - 64, true), 0);
+	UNIT_EQ(c.most, MLX_CREDIT_MAX);
+	UNIT_EQ(c.left, MLX_CREDIT_MAX - 4);
+	UNIT_EQ(mlx_credit_told(&c, 1, true), -EBADMSG);
+	c.most = UINT16_MAX; /* what it said at first is not ours to choose */
+	UNIT_EQ(mlx_credit_told(&c, 1, true), -EBADMSG);
+}
+
+static void
+grants_grow_within_the_budget(void)
+{
+	struct mlx_credit c = {.granted = 8};
+
+	UNIT_EQ(mlx_credit_more(&c, 100, 1024, 64), 8);
+	UNIT_EQ(mlx_credit_more(&c, 100, 1024, 13), 5);
+	UNIT_EQ(mlx_credit_more(&c, 100, 1024, 10), 0); /* worth no message */
+	UNIT_EQ(mlx_credit_more(&c, 1000, 1024, 64), 6);
+	UNIT_EQ(mlx_credit_more(&c, 1010, 1024, 64), 0);
+	UNIT_EQ(mlx_credit_more(&c, 2000, 1024, 64), 0);
 }
 
 static void
@@ -158,11 +229,11 @@ more_credits_than_were_granted_are_refused(void)
 {
 	struct mlx_credit c = {.left = 60, .most = 64};
 
-	UNIT_EQ(mlx_credit_told(&c, 5), -EBADMSG);
+	UNIT_EQ(mlx_credit_told(&c, 5, false), -EBADMSG);
 	UNIT_EQ(c.left, 60);
-	UNIT_EQ(mlx_credit_told(&c, 4), 0);
+	UNIT_EQ(mlx_credit_told(&c, 4, false), 0);
 	UNIT_EQ(c.left, 64);
-	UNIT_EQ(mlx_credit_told(&c, UINT16_MAX), -EBADMSG);
+	UNIT_EQ(mlx_credit_told(&c, UINT16_MAX, false), -EBADMSG);
 }
 
 static void
@@ -184,6 +255,10 @@ grants_shrink_with_the_number_of_peers_and_end_with_the_room(void)
 
 static CU_TestInfo tests[] = {
 	UNIT_TEST(no_message_finds_no_slot_and_nobody_is_stuck),
+	UNIT_TEST(nor_do_they_when_grants_grow),
+	UNIT_TEST(who_runs_out_again_and_again_has_the_whole_window_soon),
+	UNIT_TEST(no_peer_makes_itself_a_window_without_end),
+	UNIT_TEST(grants_grow_within_the_budget),
 	UNIT_TEST(one_way_traffic_costs_few_messages_of_credits),
 	UNIT_TEST(more_credits_than_were_granted_are_refused),
 	UNIT_TEST(grants_shrink_with_the_number_of_peers_and_end_with_the_room),

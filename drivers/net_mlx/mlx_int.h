@@ -26,7 +26,8 @@ PLX_LOG_DECLARE(mlx);
 
 #define MLX_NONE	 UINT32_MAX
 #define MLX_PORT_NAME	 32
-#define MLX_TX_DEPTH	 128   /* requests of a peer that are not completed */
+#define MLX_TX_RECS	 128   /* of requests of a peer; a power of 2 */
+#define MLX_TX_DEPTH	 (MLX_TX_RECS - 1) /* not completed: soft-RoCE's rings keep one free, and double */
 #define MLX_TX_ALL	 4096  /* of a queue; as many completions may be unpolled */
 #define MLX_SIGNAL_EVERY 32    /* requests of a peer between two that are signalled */
 #define MLX_INLINE_MAX	 128   /* longest message that is written into the request, bytes */
@@ -38,6 +39,9 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_GROUP_RX	 256   /* messages to groups that may arrive between two looks */
 #define MLX_GROUP_LEN	 1024u /* longest of them, bytes */
 #define MLX_UD_EVERY	 32    /* bursts between two looks at the datagrams */
+#define MLX_TX_EVERY	 4     /* bursts that find something, between two looks at what was sent */
+#define MLX_RX_BATCH	 8     /* free slots are posted together */
+#define MLX_RX_SPARE	 (MLX_RX_BATCH - 1) /* slots besides those granted, as so many may wait for that */
 #define MLX_QPN_HASH	 1024
 #define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write */
 #define MLX_READS	 16    /* READs and atomics of one peer at once */
@@ -51,6 +55,8 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_IMM_FLAGS(imm)   ((uint8_t)((imm) >> 24))
 #define MLX_IMM_CTL	     1u /* no message: credits only, or that the queue pair works */
 #define MLX_IMM_BYE	     2u /* CTL: the sender's queue closes */
+#define MLX_IMM_NEW	     4u /* the credits are new ones: the window grows by so many */
+#define MLX_IMM_SHORT	     8u /* the sender ran out of credits */
 
 /** An opened port of a device; one for all queues of the process that use it. */
 struct mlx_port {
@@ -99,6 +105,7 @@ struct mlx_txrec {
 	void (*done)(void *arg, int err);
 	void *arg;
 	uint32_t buf; /* of the queue's tx_bufs, or MLX_NONE */
+	bool signalled;
 };
 
 /** Memory that the device may reach for one transfer. */
@@ -134,7 +141,7 @@ struct mlx_peer {
 	struct plx_peer peer;
 	/* sending */
 	alignas(PLX_LINE) struct mlx_hw_qp *qp;
-	struct mlx_txrec *recs; /* by number of the request, modulo MLX_TX_DEPTH */
+	struct mlx_txrec *recs; /* by number of the request, modulo MLX_TX_RECS */
 	struct mlx_credit credit;
 	uint16_t tx_room;	/* requests that may be posted */
 	uint16_t tx_done;	/* number of the first that is not completed */
@@ -171,6 +178,7 @@ struct mlx_stat {
 	uint64_t dgram_rx, dgram_drop_bad, dgram_drop_not_ours;
 	uint64_t tx_inline, tx_copied, tx_rings, tx_signalled;
 	uint64_t tx_no_credit, tx_no_buf, tx_no_room;
+	uint64_t windows_grown;
 	uint64_t rx_credits_only, tx_credits_only, rx_drop_bad_credit, rx_drop_no_peer, rx_drop_bad_len;
 	uint64_t qp_retry, qp_rnr, qp_access, qp_other;
 	uint64_t probes;
@@ -191,7 +199,10 @@ struct mlx_queue {
 	SLIST_HEAD(, mlx_peer) lost;
 	uint64_t now;		/* ns, as of the last control */
 	uint32_t tx_out;	/* requests of all peers that are not completed */
+	uint32_t tx_due;	/* those of them that are signalled */
 	uint32_t looks;		/* bursts, to look at the datagrams now and then */
+	uint32_t n_free_slots;
+	uint32_t free_slots[MLX_RX_BATCH]; /* to be posted */
 	struct mlx_bufs rx_bufs, tx_bufs;
 	LIST_HEAD(, mlx_mem) mems; /* registered */
 	SLIST_HEAD(, mlx_io) ios;  /* free */
@@ -280,6 +291,14 @@ static inline uint32_t
 mlx_bufs_lkey(const struct mlx_bufs *b, uint32_t i)
 {
 	return b->chunks[i / MLX_BUFS_CHUNK].mr->lkey;
+}
+
+/** The peer is to be told credits when the owner flushes. */
+static inline void
+mlx_owes(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	SLIST_INSERT_HEAD(&mq->owes, p, owes_link);
+	mq->q->held = true;
 }
 
 /* mlx_queue.c */
@@ -404,8 +423,8 @@ int mlx_rma(const struct plx_rma_op *op);
 /* mlx_rx.c */
 uint16_t mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
 void mlx_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
-/** Make and post n more slots. @return 0 or -ENOMEM: some may have been made */
-int mlx_rx_add(struct mlx_queue *mq, uint32_t n);
+/** Make and post slots until so many may be granted. @return 0 or -ENOMEM: some may have been made */
+int mlx_rx_grow(struct mlx_queue *mq, uint32_t granted);
 /** @return whether something came; it is kept for the next burst */
 bool mlx_rx_waits(struct mlx_queue *mq);
 /** Take what came and forget it, but for credits and who leaves. */

@@ -10,29 +10,40 @@
 
 #include "mlx_int.h"
 
-static void
-slots_post(struct mlx_queue *mq, const uint32_t *slots, uint16_t n)
+static __rte_noinline void
+slots_post(struct mlx_queue *mq)
 {
-	struct mlx_hw_rx rx[MLX_HW_POLL_MAX];
+	struct mlx_hw_rx rx[MLX_RX_BATCH];
 
-	if (n == 0)
-		return;
-	for (uint16_t i = 0; i < n; i++)
-		rx[i] = (struct mlx_hw_rx){.addr = (uintptr_t)mlx_bufs_at(&mq->rx_bufs, slots[i]),
-			.len = mq->rx_bufs.len, .lkey = mlx_bufs_lkey(&mq->rx_bufs, slots[i]),
-			.slot = slots[i]};
-	mq->hw->ops->post_rx(mq->hw, rx, n);
+	for (unsigned i = 0; i < MLX_RX_BATCH; i++) {
+		uint32_t slot = mq->free_slots[i];
+
+		rx[i] = (struct mlx_hw_rx){.addr = (uintptr_t)mlx_bufs_at(&mq->rx_bufs, slot),
+			.len = mq->rx_bufs.len, .lkey = mlx_bufs_lkey(&mq->rx_bufs, slot),
+			.slot = slot};
+	}
+	mq->hw->ops->post_rx(mq->hw, rx, MLX_RX_BATCH);
+	mq->n_free_slots = 0;
+}
+
+/* Told at once, posted with others: MLX_RX_SPARE slots more than are granted stand in for it. */
+static inline void
+slot_post(struct mlx_queue *mq, uint32_t slot)
+{
+	mq->free_slots[mq->n_free_slots++] = slot;
+	if (mq->n_free_slots == MLX_RX_BATCH)
+		slots_post(mq);
 }
 
 int
-mlx_rx_add(struct mlx_queue *mq, uint32_t n)
+mlx_rx_grow(struct mlx_queue *mq, uint32_t granted)
 {
-	while (n-- > 0) {
+	while (mq->n_slots < granted + MLX_RX_SPARE) {
 		uint32_t slot = mlx_bufs_get(&mq->rx_bufs);
 
 		if (slot == MLX_NONE)
 			return -ENOMEM;
-		slots_post(mq, &slot, 1);
+		slot_post(mq, slot);
 		mq->n_slots++;
 	}
 	return 0;
@@ -45,8 +56,22 @@ slot_freed(struct mlx_queue *mq, struct mlx_peer *p)
 	p->credit.owed++;
 	if (unlikely(mlx_credit_urgent(&p->credit) && !p->owes && p->conn == MLX_CONN_OPEN)) {
 		p->owes = true;
-		SLIST_INSERT_HEAD(&mq->owes, p, owes_link);
+		mlx_owes(mq, p);
 	}
+}
+
+/* The peer ran out of credits: its window grows, up to twice what it was, if slots are left. */
+static __rte_noinline void
+window_grow(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	uint16_t n = mlx_credit_more(&p->credit, mq->granted,
+		RTE_MIN(mq->rx_budget, mq->rx_room - MLX_RX_SPARE), mq->want);
+
+	if (n == 0 || mlx_rx_grow(mq, mq->granted + n) != 0)
+		return;
+	mq->granted += n;
+	mlx_credit_grow(&p->credit, n);
+	PLX_STAT_INC(mq->stat.windows_grown);
 }
 
 /* Something of a peer that lives: what stands beside it. @return whether it is a message */
@@ -54,13 +79,16 @@ static inline bool
 take_imm(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 {
 	p->rx_ns = mq->now;
-	if (unlikely(mlx_credit_told(&p->credit, MLX_IMM_CREDITS(imm)) != 0)) {
+	if (unlikely(mlx_credit_told(&p->credit, MLX_IMM_CREDITS(imm),
+		    (MLX_IMM_FLAGS(imm) & MLX_IMM_NEW) != 0) != 0)) {
 		PLX_STAT_INC(mq->stat.rx_drop_bad_credit);
 		mlx_conn_lose(p, -EBADMSG);
 		return false;
 	}
 	if (unlikely(p->conn == MLX_CONN_READY))
 		mlx_conn_works(p);
+	if (unlikely(MLX_IMM_FLAGS(imm) & MLX_IMM_SHORT))
+		window_grow(mq, p);
 	if (likely((MLX_IMM_FLAGS(imm) & MLX_IMM_CTL) == 0))
 		return true;
 	PLX_STAT_INC(mq->stat.rx_credits_only);
@@ -77,11 +105,11 @@ take(struct mlx_queue *mq, const struct mlx_hw_comp *comp, struct plx_rx *rx)
 
 	if (unlikely(p == NULL || comp->status != MLX_COMP_OK)) {
 		PLX_STAT_INC(mq->stat.rx_drop_no_peer);
-		slots_post(mq, &comp->slot, 1);
+		slot_post(mq, comp->slot);
 		return false;
 	}
 	if (unlikely(!take_imm(mq, p, comp->imm))) {
-		slots_post(mq, &comp->slot, 1);
+		slot_post(mq, comp->slot);
 		slot_freed(mq, p);
 		return false;
 	}
@@ -96,13 +124,24 @@ take(struct mlx_queue *mq, const struct mlx_hw_comp *comp, struct plx_rx *rx)
 	return true;
 }
 
+/* Whether a look at what was sent is worth it: what came is waited for, and goes first. */
+static inline bool
+tx_worth(const struct mlx_queue *mq, uint16_t got)
+{
+	if (got != 0 && mq->looks % MLX_TX_EVERY != 0)
+		return false;
+	/* What is not signalled only ends with an error. */
+	return mq->tx_due != 0 || (mq->tx_out != 0 && mq->looks % MLX_UD_EVERY == 0);
+}
+
 /* Sends that are over, datagrams, the lost: after what came. */
 static inline void
 look_round(struct mlx_queue *mq, uint16_t got)
 {
-	if (mq->tx_out != 0)
+	mq->looks++;
+	if (tx_worth(mq, got))
 		mlx_tx_poll(mq);
-	if (unlikely(++mq->looks % MLX_UD_EVERY == 0 || !TAILQ_EMPTY(&mq->asking)))
+	if (unlikely(mq->looks % MLX_UD_EVERY == 0 || !TAILQ_EMPTY(&mq->asking)))
 		mlx_dgrams_poll(mq);
 	if (unlikely(mq->groups != NULL))
 		mlx_groups_poll(mq);
@@ -140,6 +179,17 @@ mlx_rx_waits(struct mlx_queue *mq)
 	return mq->n_kept != 0;
 }
 
+/* Not inlined: most bursts find nothing, and their way should be short. */
+static __rte_noinline uint16_t
+take_all(struct mlx_queue *mq, const struct mlx_hw_comp *comp, uint16_t n, struct plx_rx *rx)
+{
+	uint16_t got = 0;
+
+	for (uint16_t i = 0; i < n; i++)
+		got += take(mq, &comp[i], &rx[got]);
+	return got;
+}
+
 uint16_t
 mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 {
@@ -147,8 +197,8 @@ mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 	struct mlx_hw_comp comp[MLX_HW_POLL_MAX];
 	uint16_t found = rx_poll(mq, comp, n), got = 0;
 
-	for (uint16_t i = 0; i < found; i++)
-		got += take(mq, &comp[i], &rx[got]);
+	if (found != 0)
+		got = take_all(mq, comp, found, rx);
 	look_round(mq, found);
 	return got;
 }
@@ -157,18 +207,14 @@ void
 mlx_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 {
 	struct mlx_queue *mq = mlx_queue(q);
-	uint32_t slots[MLX_HW_POLL_MAX];
 
-	PLX_ASSERT(n <= MLX_HW_POLL_MAX);
 	for (uint16_t i = 0; i < n; i++) {
-		slots[i] = rx[i].drv[0] | (uint32_t)rx[i].drv[1] << 8 | (uint32_t)rx[i].drv[2] << 16;
+		slot_post(mq, rx[i].drv[0] | (uint32_t)rx[i].drv[1] << 8 |
+				(uint32_t)rx[i].drv[2] << 16);
+		slot_freed(mq, mlx_peer(rx[i].src));
 		PLX_STAT_INC(q->stat.rx_msgs);
 		PLX_STAT_ADD(q->stat.rx_bytes, rx[i].len);
 	}
-	/* First there, then told. */
-	slots_post(mq, slots, n);
-	for (uint16_t i = 0; i < n; i++)
-		slot_freed(mq, mlx_peer(rx[i].src));
 	if (unlikely(!q->hold && !SLIST_EMPTY(&mq->owes)))
 		mlx_flush(q);
 }
@@ -182,5 +228,5 @@ mlx_rx_drain(struct mlx_queue *mq)
 
 	for (uint16_t i = 0; i < n; i++)
 		if (take(mq, &comp[i], &rx))
-			slots_post(mq, &comp[i].slot, 1);
+			slot_post(mq, comp[i].slot);
 }

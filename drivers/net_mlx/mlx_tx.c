@@ -24,10 +24,12 @@ tx_refuse(struct mlx_peer *p)
 	if (p->conn == MLX_CONN_DEAD)
 		return p->peer.err;
 	if (p->conn == MLX_CONN_OPEN) {
-		if (!mlx_credit_has(&p->credit))
+		if (!mlx_credit_has(&p->credit)) {
+			p->credit.ran_out = true;
 			PLX_STAT_INC(mq->stat.tx_no_credit);
-		else
+		} else {
 			PLX_STAT_INC(mq->stat.tx_no_room);
+		}
 	}
 	PLX_STAT_INC(p->peer.q->stat.tx_full);
 	return -EAGAIN;
@@ -61,19 +63,21 @@ tx_ring(struct mlx_queue *mq, struct mlx_peer *p)
 static inline void
 tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct mlx_txrec rec)
 {
-	p->recs[p->qp->next % MLX_TX_DEPTH] = rec;
 	if (wr->flags & MLX_WR_SIGNAL || wants_signal(mq, p)) {
 		wr->flags |= MLX_WR_SIGNAL;
 		p->unsignalled = 0;
+		rec.signalled = true;
+		mq->tx_due++;
 		PLX_STAT_INC(mq->stat.tx_signalled);
 	}
+	p->recs[p->qp->next % MLX_TX_RECS] = rec;
 	mq->hw->ops->post(p->qp, wr, 1);
 	p->tx_room--;
 	mq->tx_out++;
 	if (!mq->q->hold) {
 		tx_ring(mq, p);
 	} else if (!p->held) {
-		p->held = true;
+		p->held = mq->q->held = true;
 		SLIST_INSERT_HEAD(&mq->held, p, held_link);
 	}
 }
@@ -87,8 +91,11 @@ mlx_tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, stru
 static inline void
 tx_send(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, uint32_t imm, uint32_t buf)
 {
+	struct mlx_credit_note note = mlx_credit_take(&p->credit);
+
 	wr->op = MLX_WR_SEND;
-	wr->imm = imm | MLX_IMM(0, mlx_credit_take(&p->credit), 0);
+	wr->imm = imm | MLX_IMM(0, note.n, (note.are_new ? MLX_IMM_NEW : 0) |
+		(note.ran_out ? MLX_IMM_SHORT : 0));
 	tx_post(mq, p, wr, (struct mlx_txrec){.buf = buf});
 }
 
@@ -230,7 +237,7 @@ mlx_flush(struct plx_queue *q)
 		p->owes = mlx_credit_urgent(&p->credit) && !mlx_tx_ctl(p, 0) &&
 			p->conn == MLX_CONN_OPEN;
 		if (p->owes)
-			SLIST_INSERT_HEAD(&mq->owes, p, owes_link);
+			mlx_owes(mq, p);
 	}
 	while ((p = SLIST_FIRST(&mq->held)) != NULL) {
 		SLIST_REMOVE_HEAD(&mq->held, held_link);
@@ -244,11 +251,12 @@ static void
 tx_over(struct mlx_queue *mq, struct mlx_peer *p, uint16_t seq, int err)
 {
 	while ((int16_t)(seq - p->tx_done) >= 0) {
-		struct mlx_txrec rec = p->recs[p->tx_done % MLX_TX_DEPTH];
+		struct mlx_txrec rec = p->recs[p->tx_done % MLX_TX_RECS];
 
 		p->tx_done++;
 		p->tx_room++;
 		mq->tx_out--;
+		mq->tx_due -= rec.signalled;
 		if (rec.buf != MLX_NONE)
 			mlx_bufs_put(&mq->tx_bufs, rec.buf);
 		if (rec.done != NULL)

@@ -51,7 +51,7 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 	ROW_UINT(PLX_CONF_NET_MLX_MSG_LEN, "net_mlx.msg_len", "bytes", "8k", 512, 512u << 10, false,
 		"Data of one message; longer ones go in pieces."),
 	ROW_UINT(PLX_CONF_NET_MLX_WINDOW, "net_mlx.window", "messages", "64", 4, 1024, false,
-		"Most messages that a peer may have on the way to this worker."),
+		"Most messages that a peer may have on the way to this worker, once it has needed so many."),
 	ROW_UINT(PLX_CONF_NET_MLX_SLOTS, "net_mlx.slots", "messages", "1024", 4, 1u << 15, false,
 		"Receive slots of a worker after which new peers get a window of 4."),
 	ROW_UINT(PLX_CONF_NET_MLX_SLOTS_MAX, "net_mlx.slots_max", "messages", "4096", 64, 1u << 15,

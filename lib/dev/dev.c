@@ -336,6 +336,7 @@ plx_queue_holds(const struct plx_queue *q)
 void
 plx_queue_flush(struct plx_queue *q)
 {
+	q->held = false;
 	q->dev->ops->flush(q);
 }
 

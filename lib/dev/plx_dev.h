@@ -214,6 +214,7 @@ struct plx_queue {
 	 * not tell the device of each message.
 	 */
 	bool hold;
+	bool held; /* the driver: there is something for it to flush */
 };
 
 _Static_assert(offsetof(struct plx_queue, stat) == PLX_LINE, "line 0 is full");

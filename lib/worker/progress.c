@@ -138,7 +138,8 @@ let_go(struct plx_worker *w)
 {
 	for (uint32_t i = 0; i < w->n_holding; i++) {
 		w->holding[i]->hold = false;
-		plx_queue_flush(w->holding[i]);
+		if (w->holding[i]->held)
+			plx_queue_flush(w->holding[i]);
 	}
 }
 
