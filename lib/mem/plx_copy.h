@@ -12,24 +12,17 @@
 #include <rte_branch_prediction.h>
 #include <rte_memcpy.h>
 
+#include "plx_line.h"
+
 #define PLX_COPY_NEAR 256	  /* copies up to here are inline */
 #define PLX_COPY_FAR  (4u << 20) /* from here on they do not go through the caches */
 
-/**
- * Take the lines of what will be written from the core that has them, all at once. (The compiler's
- * prefetch for writing is one for reading where the instruction may be missing; it does nothing
- * there.) Thread: any.
- */
+/** Take the lines of what will be written from the core that has them, all at once. Thread: any. */
 static inline void
 plx_copy_ahead(void *to, uint32_t len)
 {
-	for (uint32_t i = 0; i < len; i += 64) {
-#if defined(RTE_ARCH_X86_64)
-		asm volatile("prefetchw %0" : : "m"(((const char *)to)[i]));
-#else
-		__builtin_prefetch((const char *)to + i, 1);
-#endif
-	}
+	for (uint32_t i = 0; i < len; i += RTE_CACHE_LINE_SIZE)
+		plx_line_own((char *)to + i);
 }
 
 /** Copy any length; very long copies leave the caches alone. Thread: any. */
