@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MLX_ADDR_VERSION 2
+#define MLX_ADDR_VERSION 3
 
 enum mlx_link {
 	MLX_LINK_IB,

@@ -15,7 +15,8 @@
  * only an empty one, so the other side needs no third datagram.
  *
  * A queue numbers its queue pairs (attempt). An ASK with a higher number than before comes
- * from a peer that has made a new one, so the one we have leads nowhere: it is dead.
+ * from a peer that has made a new one, so the one we have leads nowhere: it is dead, unless both had
+ * agreed to close it (mlx_park.c), or it was never used. Lower numbers are of datagrams that were late.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -62,9 +63,13 @@ mlx_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 static void
 asking_end(struct mlx_queue *mq, struct mlx_peer *p)
 {
-	if (p->wanted)
+	if (p->wanted && p->qp != NULL) {
 		TAILQ_REMOVE(&mq->asking, p, asking);
-	p->wanted = false;
+		mq->n_own -= !p->called;
+	} else if (p->wanted) {
+		TAILQ_REMOVE(&mq->waiting, p, asking);
+	}
+	p->wanted = p->called = false;
 }
 
 static void
@@ -89,10 +94,12 @@ dgram_send(struct mlx_queue *mq, struct mlx_peer *p, enum mlx_dgram_kind kind)
 static void
 ask(struct mlx_queue *mq, struct mlx_peer *p, uint64_t now)
 {
-	if (p->n_asked++ == 0)
+	if (p->n_asked++ == 0) {
 		PLX_STAT_INC(mq->stat.conn_asked);
-	else
+		p->give_up_ns = now + mq->connect_ns;
+	} else {
 		PLX_STAT_INC(mq->stat.conn_asked_again);
+	}
 	p->asked_ns = now;
 	dgram_send(mq, p, MLX_DGRAM_ASK);
 }
@@ -130,9 +137,14 @@ qp_make(struct mlx_queue *mq, struct mlx_peer *p)
 	p->credit = (struct mlx_credit){.granted = grant};
 	p->tx_room = MLX_TX_DEPTH;
 	p->tx_done = p->qp->next;
+	p->unsignalled = 0;
+	p->rx_held = 0;
+	p->bye = false;
 	p->attempt = ++mq->attempts;
 	p->psn = mlx_now_ns() & 0xffffff;
 	p->conn = MLX_CONN_ASKED;
+	mq->n_qps++;
+	TAILQ_INSERT_TAIL(&mq->conns, p, conns);
 	SLIST_INSERT_HEAD(&mq->by_qpn[p->qp->qpn % MLX_QPN_HASH], p, qpn_link);
 	return 0;
 }
@@ -182,16 +194,37 @@ qp_ready(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
 	p->their_attempt = d->attempt;
 	p->credit.left = p->credit.most = d->credits;
 	p->conn = MLX_CONN_READY;
+	p->made_ns = mq->now;
 	return 0;
 }
 
 void
 mlx_conn_works(struct mlx_peer *p)
 {
-	if (p->conn >= MLX_CONN_LOST)
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+
+	if (p->conn != MLX_CONN_READY)
 		return;
 	p->conn = MLX_CONN_OPEN;
-	asking_end(mlx_queue(p->peer.q), p);
+	p->made_ns = mq->now;
+	p->used = p->opened = mq->looks - 1; /* so that a use at this look is seen */
+	asking_end(mq, p);
+}
+
+void
+mlx_conn_start(struct mlx_peer *p)
+{
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+	int rc = qp_make(mq, p);
+
+	if (rc == 0) {
+		TAILQ_REMOVE(&mq->waiting, p, asking);
+		TAILQ_INSERT_TAIL(&mq->asking, p, asking);
+		mq->n_own += !p->called;
+		ask(mq, p, mlx_now_ns());
+	} else if (rc != -ENOMEM) {
+		mlx_conn_lose(p, rc);
+	}
 }
 
 int
@@ -199,38 +232,68 @@ mlx_peer_connect(struct plx_peer *peer)
 {
 	struct mlx_queue *mq = mlx_queue(peer->q);
 	struct mlx_peer *p = mlx_peer(peer);
-	uint64_t now = mlx_now_ns();
 	int rc = 0;
 
-	if (p->conn == MLX_CONN_NONE)
+	if (p->wanted || p->conn >= MLX_CONN_OPEN)
+		return 0;
+	if (p->conn == MLX_CONN_NONE && mlx_park_room_to_ask(mq))
 		rc = qp_make(mq, p);
 	if (rc != 0)
 		return rc;
-	if (p->conn == MLX_CONN_OPEN || p->wanted)
-		return 0;
-	p->wanted = true;
-	p->n_asked = 0;
-	p->give_up_ns = now + mq->connect_ns;
-	TAILQ_INSERT_TAIL(&mq->asking, p, asking);
-	ask(mq, p, now);
+	mlx_park_want(p, false);
+	if (p->qp != NULL)
+		ask(mq, p, mlx_now_ns());
 	return p->conn >= MLX_CONN_LOST ? p->err : 0;
+}
+
+/* Whether it is of a queue pair that the peer has made after all that we know of. */
+static bool
+is_newer(const struct mlx_peer *p, const struct mlx_dgram *d)
+{
+	return p->their_attempt == 0 || (int32_t)(d->attempt - p->their_attempt) > 0;
+}
+
+/* The peer has made a queue pair after the one that ours is connected to. @return whether to answer */
+static bool
+on_newer(struct mlx_peer *p)
+{
+	switch (p->conn) {
+	case MLX_CONN_PARKING:
+		if (!mlx_park_is_over(p) || p->rx_held != 0)
+			return false; /* what it said last is still to be seen; it asks again */
+		/* fallthrough */
+	case MLX_CONN_READY:
+		mlx_conn_reset(p); /* nothing was sent by it, or all has come */
+		return true;
+	default:
+		mlx_conn_lose(p, -ECONNRESET);
+		return false;
+	}
 }
 
 /* An ASK: whatever we are at, its sender wants to know our queue pair. */
 static void
 on_ask(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
 {
+	bool newer = is_newer(p, d);
 	int rc = 0;
 
 	if (p->conn >= MLX_CONN_LOST)
 		return; /* until nobody holds it any more */
-	if (p->conn >= MLX_CONN_READY && d->qpn != p->their_qpn) {
-		if ((int32_t)(d->attempt - p->their_attempt) > 0)
-			mlx_conn_lose(p, -ECONNRESET);
+	if (!newer && (p->conn < MLX_CONN_READY || d->attempt != p->their_attempt)) {
+		PLX_STAT_INC(mq->stat.conn_drop_old);
 		return;
 	}
-	if (p->conn == MLX_CONN_NONE)
+	if (newer && p->conn >= MLX_CONN_READY && !on_newer(p))
+		return;
+	if (p->conn == MLX_CONN_NONE) {
+		if (!mlx_park_room(mq)) {
+			mlx_park_want(p, true);
+			return;
+		}
+		asking_end(mq, p);
 		rc = qp_make(mq, p);
+	}
 	if (rc == 0 && p->conn == MLX_CONN_ASKED)
 		rc = qp_ready(mq, p, d);
 	if (rc != 0) {
@@ -249,10 +312,12 @@ on_answer(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
 
 	if ((p->conn != MLX_CONN_ASKED && p->conn != MLX_CONN_READY) || d->your_qpn != p->qp->qpn)
 		return; /* late, or for a queue pair that we no longer have */
+	if (p->conn == MLX_CONN_READY ? d->attempt != p->their_attempt : !is_newer(p, d)) {
+		PLX_STAT_INC(mq->stat.conn_drop_old);
+		return;
+	}
 	if (p->conn == MLX_CONN_ASKED)
 		rc = qp_ready(mq, p, d);
-	else if (d->qpn != p->their_qpn)
-		return;
 	if (rc != 0) {
 		mlx_conn_lose(p, rc);
 		return;
@@ -286,7 +351,7 @@ mlx_conn_control(struct mlx_queue *mq, uint64_t now)
 
 	for (p = TAILQ_FIRST(&mq->asking); p != NULL; p = next) {
 		next = TAILQ_NEXT(p, asking);
-		if (now >= p->give_up_ns)
+		if (p->n_asked != 0 && now >= p->give_up_ns)
 			mlx_conn_lose(p, -ETIMEDOUT);
 		else if (now - p->asked_ns >=
 			mq->again_ns << RTE_MIN(p->n_asked, (uint32_t)BACKOFF_MAX))
@@ -308,7 +373,21 @@ qp_end(struct mlx_queue *mq, struct mlx_peer *p)
 	p->held = p->owes = false;
 	mq->hw->ops->qp_close(p->qp);
 	p->qp = NULL;
+	mq->n_qps--;
+	TAILQ_REMOVE(&mq->conns, p, conns);
 	mq->granted -= p->credit.granted; /* its slots stay, for the next */
+}
+
+void
+mlx_conn_reset(struct mlx_peer *p)
+{
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+
+	asking_end(mq, p);
+	mlx_park_stop(p);
+	qp_end(mq, p);
+	mlx_tx_drop(p, -ECANCELED); /* nothing of the application's */
+	p->conn = MLX_CONN_NONE;
 }
 
 static void
@@ -333,10 +412,22 @@ mlx_conn_lose(struct mlx_peer *p, int err)
 
 	if (p->conn >= MLX_CONN_LOST)
 		return;
+	if (mlx_park_is_over(p)) {
+		p->cut = true;
+		return;
+	}
 	asking_end(mq, p);
+	mlx_park_stop(p);
 	p->conn = MLX_CONN_LOST;
 	p->err = err;
 	SLIST_INSERT_HEAD(&mq->lost, p, lost_link);
+}
+
+void
+mlx_conn_bye(struct mlx_peer *p)
+{
+	p->said = false; /* it was not to be parked, after all */
+	mlx_conn_lose(p, -ECONNRESET);
 }
 
 void
@@ -356,6 +447,7 @@ mlx_peer_close(struct plx_peer *peer)
 		return;
 	asking_end(mq, p);
 	lost_end(mq, p);
+	mlx_park_stop(p);
 	qp_end(mq, p);
 	mlx_tx_drop(p, -ECANCELED);
 	if (p->ah != NULL)

@@ -56,5 +56,8 @@ dgram_take(struct mlx_queue *mq, const uint8_t *data, uint32_t len)
 unsigned
 mlx_dgrams_poll(struct mlx_queue *mq)
 {
-	return mlx_ud_poll(mq, &mq->ud, dgram_take);
+	unsigned n = mlx_ud_poll(mq, &mq->ud, dgram_take);
+
+	mlx_park_work(mq);
+	return n;
 }

@@ -57,6 +57,7 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_IMM_BYE	     2u /* CTL: the sender's queue closes */
 #define MLX_IMM_NEW	     4u /* the credits are new ones: the window grows by so many */
 #define MLX_IMM_SHORT	     8u /* the sender ran out of credits */
+#define MLX_IMM_PARK	     16u /* CTL: the connection is to end, and no message comes by it any more */
 
 /** An opened port of a device; one for all queues of the process that use it. */
 struct mlx_port {
@@ -132,6 +133,7 @@ enum mlx_conn {
 	MLX_CONN_ASKED,	/* it has one, and we do not know the peer's */
 	MLX_CONN_READY,	/* ours can send; the peer's may not be ready to receive yet */
 	MLX_CONN_OPEN,
+	MLX_CONN_PARKING, /* either side wants to close it; see mlx_park.c */
 	MLX_CONN_LOST,	/* failed, or it has gone: what has come of it is delivered first */
 	MLX_CONN_DEAD,
 };
@@ -152,12 +154,23 @@ struct mlx_peer {
 	SLIST_ENTRY(mlx_peer) held_link;
 	SLIST_ENTRY(mlx_peer) owes_link;
 	SLIST_ENTRY(mlx_peer) qpn_link;
+	uint16_t rx_held;	/* messages that came and are not released */
+	uint32_t used;		/* mq->looks when a message last went or came */
 	uint64_t rx_ns;	/* when something last came, or was completed */
 	/* cold */
 	struct mlx_addr addr;
 	struct ibv_ah *ah;
 	TAILQ_ENTRY(mlx_peer) asking; /* of the queue's, while wanted and not open */
-	bool wanted;		/* we have asked, or must */
+	bool wanted;		/* we have asked, or must: without a queue pair it is in waiting */
+	bool called;		/* the peer has asked us meanwhile */
+	/* while PARKING */
+	bool said, theirs;	/* PARK is out; has come */
+	bool cut;		/* and then the queue pair failed */
+	uint64_t park_ns;	/* since when */
+	TAILQ_ENTRY(mlx_peer) parking;
+	TAILQ_ENTRY(mlx_peer) conns; /* of the queue's, while there is a queue pair */
+	uint32_t opened;	/* mq->looks before it was */
+	uint64_t made_ns;	/* when the queue pair was ready */
 	SLIST_ENTRY(mlx_peer) lost_link;
 	int err;		/* once lost */
 	bool bye;		/* we have said that we go */
@@ -175,6 +188,9 @@ struct mlx_peer {
 struct mlx_stat {
 	struct mlx_hw_stat hw;
 	uint64_t conn_asked, conn_asked_again, conn_answered, conn_refused, conn_no_room;
+	uint64_t conn_parked, conn_parked_by_peer; /* closed, to be made again when needed */
+	uint64_t conn_waits;			   /* for a queue pair, as there is no room or to be made again */
+	uint64_t conn_drop_old;
 	uint64_t dgram_rx, dgram_drop_bad, dgram_drop_not_ours;
 	uint64_t tx_inline, tx_copied, tx_rings, tx_signalled;
 	uint64_t tx_no_credit, tx_no_buf, tx_no_room;
@@ -217,7 +233,12 @@ struct mlx_queue {
 	uint32_t attempts;
 	uint64_t connect_ns, again_ns, probe_ns;
 	uint8_t timeout, retries; /* as the queue pair takes them */
+	uint32_t qps_max, n_qps;
+	uint32_t n_own;		/* of asking, those whose peer has not asked us */
 	TAILQ_HEAD(, mlx_peer) asking;
+	TAILQ_HEAD(, mlx_peer) waiting; /* for a queue pair */
+	TAILQ_HEAD(, mlx_peer) parking;
+	TAILQ_HEAD(, mlx_peer) conns;	/* that have a queue pair */
 	SLIST_HEAD(, mlx_peer) by_qpn[MLX_QPN_HASH];
 	/* datagrams */
 	struct mlx_ud ud;
@@ -359,9 +380,31 @@ void mlx_conn_control(struct mlx_queue *mq, uint64_t now);
 void mlx_conn_works(struct mlx_peer *p);
 /** Nothing more goes; what has come is still to be delivered. May be called in the middle of anything. */
 void mlx_conn_lose(struct mlx_peer *p, int err);
+/** The peer has said that it goes. */
+void mlx_conn_bye(struct mlx_peer *p);
 /** Everything that had come is delivered: the lost are dead now. */
 void mlx_conn_settle(struct mlx_queue *mq);
 struct mlx_peer *mlx_conn_find(struct mlx_queue *mq, uint32_t qpn);
+/** One of waiting gets a queue pair, and asks. It may stay there, or be lost. */
+void mlx_conn_start(struct mlx_peer *p);
+/** No connection any more, as if there had never been one. */
+void mlx_conn_reset(struct mlx_peer *p);
+
+/* mlx_park.c */
+/** Whether another queue pair may be made. */
+bool mlx_park_room(const struct mlx_queue *mq);
+/** The same, to ask by it. */
+bool mlx_park_room_to_ask(const struct mlx_queue *mq);
+/** Have the peer connected, as soon as may be. @param called as it has asked for it. Never blocks. */
+void mlx_park_want(struct mlx_peer *p, bool called);
+/** The peer has said PARK. */
+void mlx_park_told(struct mlx_peer *p);
+/** Whether both sides have said PARK: nothing more is sent. */
+bool mlx_park_is_over(const struct mlx_peer *p);
+/** The peer is on its way out of PARKING. */
+void mlx_park_stop(struct mlx_peer *p);
+/** Go on with those that park, and serve those that wait. */
+void mlx_park_work(struct mlx_queue *mq);
 
 /* mlx_tx.c */
 int mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);

@@ -41,6 +41,7 @@ read_conf(struct mlx_queue *mq, const struct plx_conf *conf)
 	mq->probe_ns = ms_ns(plx_conf_u64(conf, PLX_CONF_NET_MLX_PROBE_MS));
 	mq->timeout = timeout_of(plx_conf_u64(conf, PLX_CONF_NET_MLX_ACK_MS));
 	mq->retries = plx_conf_u64(conf, PLX_CONF_NET_MLX_RETRIES);
+	mq->qps_max = plx_conf_u64(conf, PLX_CONF_NET_MLX_CONNECTED);
 	mq->want = plx_conf_u64(conf, PLX_CONF_NET_MLX_WINDOW);
 	mq->rx_budget = plx_conf_u64(conf, PLX_CONF_NET_MLX_SLOTS);
 	mq->rx_room = RTE_MIN(plx_conf_u64(conf, PLX_CONF_NET_MLX_SLOTS_MAX),
@@ -110,6 +111,9 @@ mlx_queue_open(struct plx_queue *q)
 	mq->epfd = mq->timerfd = -1;
 	mq->now = mlx_now_ns();
 	TAILQ_INIT(&mq->asking);
+	TAILQ_INIT(&mq->waiting);
+	TAILQ_INIT(&mq->parking);
+	TAILQ_INIT(&mq->conns);
 	mq->addr = port->addr;
 	read_conf(mq, conf);
 	rc = getrandom(&mq->addr.uid, sizeof(mq->addr.uid), 0) == sizeof(mq->addr.uid) ? 0 : -EIO;
@@ -155,12 +159,13 @@ peer_leave(struct plx_peer *peer, void *arg)
 {
 	struct mlx_peer *p = mlx_peer(peer);
 	unsigned *waits = arg;
+	bool over = mlx_park_is_over(p);
 
-	if (p->conn != MLX_CONN_OPEN)
+	if ((p->conn != MLX_CONN_OPEN && p->conn != MLX_CONN_PARKING) || p->cut)
 		return;
-	if (!p->bye)
+	if (!p->bye && !over)
 		p->bye = mlx_tx_ctl(p, MLX_IMM_BYE);
-	*waits += !p->bye || p->tx_room != MLX_TX_DEPTH;
+	*waits += (!p->bye && !over) || p->tx_room != MLX_TX_DEPTH;
 }
 
 void

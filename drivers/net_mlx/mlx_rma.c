@@ -118,8 +118,10 @@ mlx_rma(const struct plx_rma_op *op)
 		return op->peer->err;
 	if (op->key == 0 || op->len > MLX_RMA_MAX)
 		return -EOPNOTSUPP;
-	if (p->conn != MLX_CONN_OPEN || p->tx_room <= 1 || mq->tx_out >= MLX_TX_ALL)
+	if (p->conn != MLX_CONN_OPEN || p->tx_room <= 1 || mq->tx_out >= MLX_TX_ALL) {
+		mlx_park_want(p, false);
 		return -EAGAIN;
+	}
 	if (op->len == 0)
 		return 0;
 	io = io_get(mq);
@@ -130,6 +132,7 @@ mlx_rma(const struct plx_rma_op *op)
 		io_put(mq, io);
 		return rc;
 	}
+	p->used = mq->looks;
 	mlx_tx_post(mq, p, &wr, (struct mlx_txrec){.done = io_done, .arg = io, .buf = MLX_NONE});
 	PLX_STAT_INC(mq->q->stat.rma_ops);
 	PLX_STAT_ADD(mq->q->stat.rma_bytes, op->len);

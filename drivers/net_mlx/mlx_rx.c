@@ -54,6 +54,7 @@ static inline void
 slot_freed(struct mlx_queue *mq, struct mlx_peer *p)
 {
 	p->credit.owed++;
+	p->rx_held--;
 	if (unlikely(mlx_credit_urgent(&p->credit) && !p->owes && p->conn == MLX_CONN_OPEN)) {
 		p->owes = true;
 		mlx_owes(mq, p);
@@ -93,7 +94,9 @@ take_imm(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 		return true;
 	PLX_STAT_INC(mq->stat.rx_credits_only);
 	if (MLX_IMM_FLAGS(imm) & MLX_IMM_BYE)
-		mlx_conn_lose(p, -ECONNRESET);
+		mlx_conn_bye(p);
+	else if (MLX_IMM_FLAGS(imm) & MLX_IMM_PARK)
+		mlx_park_told(p);
 	return false;
 }
 
@@ -108,11 +111,13 @@ take(struct mlx_queue *mq, const struct mlx_hw_comp *comp, struct plx_rx *rx)
 		slot_post(mq, comp->slot);
 		return false;
 	}
+	p->rx_held++;
 	if (unlikely(!take_imm(mq, p, comp->imm))) {
 		slot_post(mq, comp->slot);
 		slot_freed(mq, p);
 		return false;
 	}
+	p->used = mq->looks;
 	rx->src = &p->peer;
 	rx->data = mlx_bufs_at(&mq->rx_bufs, comp->slot);
 	rx->len = comp->len;
@@ -227,6 +232,8 @@ mlx_rx_drain(struct mlx_queue *mq)
 	uint16_t n = rx_poll(mq, comp, MLX_HW_POLL_MAX);
 
 	for (uint16_t i = 0; i < n; i++)
-		if (take(mq, &comp[i], &rx))
+		if (take(mq, &comp[i], &rx)) {
 			slot_post(mq, comp[i].slot);
+			mlx_peer(rx.src)->rx_held--;
+		}
 }

@@ -30,6 +30,8 @@ tx_refuse(struct mlx_peer *p)
 		} else {
 			PLX_STAT_INC(mq->stat.tx_no_room);
 		}
+	} else {
+		mlx_park_want(p, false);
 	}
 	PLX_STAT_INC(p->peer.q->stat.tx_full);
 	return -EAGAIN;
@@ -109,8 +111,11 @@ tx_inline(struct mlx_queue *mq, struct mlx_peer *p, const void *msg, uint32_t le
 }
 
 static inline int
-tx_taken(struct plx_queue *q, uint32_t len)
+tx_taken(struct mlx_peer *p, uint32_t len)
 {
+	struct plx_queue *q = p->peer.q;
+
+	p->used = mlx_queue(q)->looks;
 	PLX_STAT_INC(q->stat.tx_msgs);
 	PLX_STAT_ADD(q->stat.tx_bytes, len);
 	return 0;
@@ -130,7 +135,7 @@ mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, 
 	if (len > 0)
 		memcpy(msg + sizeof(hdr), data, len);
 	tx_inline(mq, p, msg, sizeof(hdr) + len, MLX_IMM(op, 0, 0));
-	return tx_taken(peer->q, sizeof(hdr) + len);
+	return tx_taken(p, sizeof(hdr) + len);
 }
 
 static inline void
@@ -167,8 +172,7 @@ tx_copied(struct mlx_queue *mq, struct mlx_peer *p, const struct plx_tx *tx)
 int
 mlx_tx(const struct plx_tx *tx)
 {
-	struct plx_queue *q = tx->peer->q;
-	struct mlx_queue *mq = mlx_queue(q);
+	struct mlx_queue *mq = mlx_queue(tx->peer->q);
 	struct mlx_peer *p = mlx_peer(tx->peer);
 	uint32_t len = tx->hdr_len + tx->len;
 	uint8_t msg[MLX_INLINE_MAX];
@@ -180,20 +184,28 @@ mlx_tx(const struct plx_tx *tx)
 		return tx_refuse(p);
 	if (len > MLX_INLINE_MAX) {
 		rc = tx_copied(mq, p, tx);
-		return rc != 0 ? rc : tx_taken(q, len);
+		return rc != 0 ? rc : tx_taken(p, len);
 	}
 	copy_msg(msg, tx);
 	tx_inline(mq, p, msg, len, MLX_IMM(tx->op, 0, 0));
-	return tx_taken(q, len);
+	return tx_taken(p, len);
+}
+
+/* What is no message goes while the connection is about to be closed as well. */
+static bool
+may_speak(const struct mlx_peer *p)
+{
+	return p->conn == MLX_CONN_OPEN || (p->conn == MLX_CONN_PARKING && !mlx_park_is_over(p));
 }
 
 bool
 mlx_tx_ctl(struct mlx_peer *p, uint8_t flags)
 {
 	struct mlx_queue *mq = mlx_queue(p->peer.q);
-	struct mlx_hw_wr wr = {.flags = flags & MLX_IMM_BYE ? MLX_WR_SIGNAL : 0};
+	struct mlx_hw_wr wr = {.flags = flags & MLX_IMM_BYE || p->conn == MLX_CONN_PARKING ? MLX_WR_SIGNAL
+											   : 0};
 
-	if (p->conn != MLX_CONN_OPEN || !mlx_credit_has_last(&p->credit) || p->tx_room == 0 ||
+	if (!may_speak(p) || !mlx_credit_has_last(&p->credit) || p->tx_room == 0 ||
 		mq->tx_out >= MLX_TX_ALL)
 		return false;
 	PLX_STAT_INC(mq->stat.tx_credits_only);
@@ -216,7 +228,7 @@ mlx_tx_probe(struct mlx_peer *p)
 	struct mlx_queue *mq = mlx_queue(p->peer.q);
 	struct mlx_hw_wr wr = {.op = MLX_WR_WRITE, .flags = MLX_WR_SIGNAL};
 
-	if (p->conn != MLX_CONN_OPEN || p->probing || p->tx_room == 0 || mq->tx_out >= MLX_TX_ALL)
+	if (!may_speak(p) || p->probing || p->tx_room == 0 || mq->tx_out >= MLX_TX_ALL)
 		return;
 	p->probing = true;
 	PLX_STAT_INC(mq->stat.probes);

@@ -56,6 +56,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Receive slots of a worker after which new peers get a window of 4."),
 	ROW_UINT(PLX_CONF_NET_MLX_SLOTS_MAX, "net_mlx.slots_max", "messages", "4096", 64, 1u << 15,
 		false, "Receive slots of a worker after which new peers are not connected."),
+	ROW_UINT(PLX_CONF_NET_MLX_CONNECTED, "net_mlx.connected", "peers", "32k", 2, 1u << 15, false,
+		"Peers that a worker is connected to at once; those not used for longest give way."),
 	ROW_UINT(PLX_CONF_NET_MLX_CONNECT_MS, "net_mlx.connect_ms", "ms", "10000", 100, 600000, false,
 		"How long a peer may take to answer before it counts as unreachable."),
 	ROW_UINT(PLX_CONF_NET_MLX_ACK_MS, "net_mlx.ack_ms", "ms", "500", 1, 60000, false,

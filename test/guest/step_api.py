@@ -27,9 +27,10 @@ def cunit(report, name, argv, timeout, env=None):
 
 
 def contract(report, build):
-    """the contract of devices, on rxe"""
-    exe = os.path.join(build, "test", "unit", "dev_contract_test")
-    cunit(report, "contract", [exe, "net_mlx"], 60)
+    """the contract of devices, and more peers than may be connected, on rxe"""
+    unit = os.path.join(build, "test", "unit")
+    cunit(report, "contract", [os.path.join(unit, "dev_contract_test"), "net_mlx"], 60)
+    cunit(report, "park", [os.path.join(unit, "mlx_park_test")], 120)
 
 
 def face(report, build, name, parts, **more):

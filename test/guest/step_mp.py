@@ -41,6 +41,8 @@ def mp(report, build):
                [40, SEED, 200000], env())
     run_mp.one(report, ground, "all to all, 4 processes, shm within a host and net_mlx between",
                "all_to_all", 4, [15, SEED, 100000], env("shm,net_mlx", 4))
+    run_mp.one(report, ground, "all to all, 4 processes by net_mlx, each connected to two at once",
+               "all_to_all", 4, [6, SEED, 50000], env("net_mlx", 4, PLX_NET_MLX_CONNECTED="2"))
     run_mp.one(report, ground, "put, get and count by net_mlx", "rma", 2, [20, "work"], env())
     run_mp.one(report, ground, "nothing is lost by who closes and leaves", "leave", 2, ["destroy"],
                env())
