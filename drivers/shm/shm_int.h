@@ -16,7 +16,7 @@
 PLX_LOG_DECLARE(shm);
 
 #define SHM_NO_SLOT    0xff
-#define SHM_TX_AHEAD   12   /* cells fetched for writing before their turn comes */
+#define SHM_TX_AHEAD   12   /* cells fetched before they are written */
 #define SHM_RX_AHEAD   8    /* and for reading, while messages come */
 #define SHM_COLD_AFTER 4096 /* empty looks before a slot is left to the doorbell */
 

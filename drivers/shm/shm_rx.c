@@ -9,6 +9,7 @@
 #include <rte_bitops.h>
 #include <rte_prefetch.h>
 
+#include "plx_line.h"
 #include "shm_int.h"
 
 #define RX_MAIL 0xff /* plx_rx.drv[0]: from the mail ring */
@@ -256,11 +257,26 @@ shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 	return got;
 }
 
+/*
+ * Who has sent looks at the cell of our answer. To take that line from it lasts about as long as
+ * to answer: begin now. (Earlier, and it has it back before the answer is written.)
+ */
+static inline void
+answer_prefetch(struct plx_peer *peer)
+{
+	const struct shm_peer *p = shm_peer(peer);
+
+	if (likely(p->tx_mode == SHM_TX_SLOT))
+		plx_line_own(&p->cells[p->tx_pos % SHM_CELLS]);
+}
+
 void
 shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 {
 	struct shm_queue *sq = shm_queue(q);
 
+	if (likely(n != 0))
+		answer_prefetch(rx->src);
 	for (uint16_t k = 0; k < n; k++) {
 		uint32_t i = rx[k].drv[0];
 		struct shm_rx_slot *r;

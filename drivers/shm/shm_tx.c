@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <rte_memcpy.h>
+#include <rte_prefetch.h>
 
 #include "plx_copy.h"
 #include "shm_int.h"
@@ -63,7 +64,8 @@ slot_commit(struct shm_peer *p, struct shm_cell *cell, uint8_t op, uint8_t kind,
 		slot_ring(p);
 	if (unlikely(p->wakes)) /* decided when connecting */
 		shm_bell_ring(p);
-	__builtin_prefetch(&p->cells[(p->tx_pos + SHM_TX_AHEAD) % SHM_CELLS], 1);
+	/* to read: to take the line from the receiver so early costs a tenth of the rate */
+	rte_prefetch0(&p->cells[(p->tx_pos + SHM_TX_AHEAD) % SHM_CELLS]);
 }
 
 /* Bytes of the data area in one piece, or NULL: nothing has changed then. */
@@ -204,16 +206,25 @@ shm_tx(const struct plx_tx *tx)
 	return tx_count(tx->peer->q, rc, tx->hdr_len + tx->len);
 }
 
-/* Copies of a few bytes, without a call. */
+/*
+ * Copies of a few bytes, without a call. Two words are read one by one: a load of 16 bytes waits
+ * when each has just been stored.
+ */
 static inline void
 copy_short(uint8_t *to, const uint8_t *from, uint32_t len)
 {
-	if (len == 8)
+	uint64_t word[2];
+
+	if (len == 8) {
 		memcpy(to, from, 8);
-	else if (len == 16)
-		memcpy(to, from, 16);
-	else if (len > 0)
+	} else if (len == 16) {
+		memcpy(&word[0], from, 8);
+		memcpy(&word[1], from + 8, 8);
+		rte_compiler_barrier();
+		memcpy(to, word, 16);
+	} else if (len > 0) {
 		rte_memcpy(to, from, len);
+	}
 }
 
 int

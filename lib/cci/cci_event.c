@@ -48,8 +48,8 @@ is_stale(const struct plx_chan_item *item)
 	return item->chan != NULL && item->chan_id != item->chan->id;
 }
 
-struct plx_chan_item *
-cci_next_item(struct cci_ep *ep)
+static inline struct plx_chan_item *
+next_item(struct cci_ep *ep)
 {
 	struct plx_chan_item *item;
 
@@ -60,6 +60,12 @@ cci_next_item(struct cci_ep *ep)
 		recycle(ep, item);
 	}
 	return item;
+}
+
+struct plx_chan_item *
+cci_next_item(struct cci_ep *ep)
+{
+	return next_item(ep);
 }
 
 /* CONNECT and ACCEPT: there is a connection now, or there never will be. */
@@ -154,12 +160,12 @@ cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 	if (unlikely(endpoint == NULL || event == NULL))
 		return CCI_EINVAL;
 	cci_lock(ep);
-	item = cci_next_item(ep);
+	item = next_item(ep);
 	if (item == NULL && unlikely(ep->has_fd)) {
 		item = cci_next_item_or_arm(ep);
 	} else if (item == NULL) {
 		plx_worker_progress(ep->core);
-		item = cci_next_item(ep);
+		item = next_item(ep);
 	}
 	if (item == NULL)
 		item = item_of_failure(ep);

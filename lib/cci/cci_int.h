@@ -241,7 +241,7 @@ cci_started(struct cci_ep *ep)
 int cci_op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_op **out);
 
 /** Start it, and with CCI_FLAG_BLOCKING wait for it. Called with the lock held. @return a status */
-int cci_op_run(struct cci_conn *c, struct plx_chan_op *op);
+int cci_op_run(struct cci_conn *c, struct plx_chan_op *op, int flags);
 
 /** Put a message of len bytes in op; with flags as cci_send(). @return 0 or -ENOMEM */
 int cci_op_data(struct cci_ep *ep, struct plx_chan_op *op, const struct iovec *iov, uint32_t n,

@@ -178,7 +178,7 @@ cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	op->rma.token = remote.token;
 	op->rma.get = (flags & CCI_FLAG_READ) != 0;
 	op->rma.fence = (flags & CCI_FLAG_FENCE) != 0;
-	status = cci_op_run(c, op);
+	status = cci_op_run(c, op, flags);
 	cci_unlock(ep);
 	return status;
 out:

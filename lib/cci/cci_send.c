@@ -20,19 +20,27 @@ wait_turn(struct cci_ep *ep)
 	cci_lock(ep);
 }
 
-int
-cci_op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_op **out)
+/* Wait for a buffer to send from, if the caller wants to. */
+static __rte_noinline int
+wait_for_room(struct cci_ep *ep, int flags)
 {
-	struct cci_ep *ep = c->ep;
-	struct plx_chan_op *op;
-	int rc;
-
-	while (unlikely(ep->n_sends >= ep->sends_max)) {
+	while (ep->n_sends >= ep->sends_max) {
 		if ((flags & CCI_FLAG_BLOCKING) == 0)
 			return -ENOBUFS;
 		wait_turn(ep);
 	}
-	rc = plx_chan_err(&c->chan);
+	return 0;
+}
+
+static inline int
+op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_op **out)
+{
+	struct cci_ep *ep = c->ep;
+	struct plx_chan_op *op;
+	int rc = likely(ep->n_sends < ep->sends_max) ? 0 : wait_for_room(ep, flags);
+
+	if (likely(rc == 0))
+		rc = plx_chan_err(&c->chan);
 	if (unlikely(rc != 0))
 		return rc;
 	op = plx_chan_op_get(&ep->core->chans);
@@ -50,6 +58,12 @@ cci_op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_o
 	op->rma.len = 0;
 	*out = op;
 	return 0;
+}
+
+int
+cci_op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_op **out)
+{
+	return op_get(c, context, flags, out);
 }
 
 int
@@ -78,12 +92,23 @@ cci_op_data(struct cci_ep *ep, struct plx_chan_op *op, const struct iovec *iov, 
 	return 0;
 }
 
-int
-cci_op_run(struct cci_conn *c, struct plx_chan_op *op)
+/* @return its status */
+static __rte_noinline int
+wait_for_end(struct cci_ep *ep, struct plx_chan_op *op)
+{
+	int status;
+
+	while (!op->item.answered)
+		wait_turn(ep);
+	status = cci_status(op->item.status);
+	plx_chan_op_put(&ep->core->chans, op);
+	return status;
+}
+
+static inline int
+op_run(struct cci_conn *c, struct plx_chan_op *op, int flags)
 {
 	struct cci_ep *ep = c->ep;
-	bool waits = (op->item.flags & CCI_FLAG_BLOCKING) != 0;
-	int status;
 
 	ep->n_sends++;
 	plx_worker_chan_post(ep->core, op);
@@ -91,13 +116,13 @@ cci_op_run(struct cci_conn *c, struct plx_chan_op *op)
 	/* a group's messages leave at the end of a turn, in which who has joined is heard */
 	if (unlikely(c->pub.attribute == CCI_CONN_ATTR_UU_MC_TX))
 		plx_worker_progress(ep->core);
-	if (likely(!waits))
-		return CCI_SUCCESS;
-	while (!op->item.answered)
-		wait_turn(ep);
-	status = cci_status(op->item.status);
-	plx_chan_op_put(&ep->core->chans, op);
-	return status;
+	return likely((flags & CCI_FLAG_BLOCKING) == 0) ? CCI_SUCCESS : wait_for_end(ep, op);
+}
+
+int
+cci_op_run(struct cci_conn *c, struct plx_chan_op *op, int flags)
+{
+	return op_run(c, op, flags);
 }
 
 /* A message that passed its checks. */
@@ -110,7 +135,7 @@ send_msg(struct cci_conn *c, const struct iovec *iov, uint32_t n, uint32_t len, 
 	int rc, status;
 
 	cci_lock(ep);
-	rc = cci_op_get(c, context, flags, &op);
+	rc = op_get(c, context, flags, &op);
 	if (unlikely(rc != 0))
 		goto out;
 	if (n == 1 && len == 8) { /* as often as not */
@@ -121,7 +146,7 @@ send_msg(struct cci_conn *c, const struct iovec *iov, uint32_t n, uint32_t len, 
 		rc = cci_op_data(ep, op, iov, n, len, flags);
 	}
 	if (likely(rc == 0)) {
-		status = cci_op_run(c, op);
+		status = op_run(c, op, flags);
 		cci_unlock(ep);
 		return status;
 	}

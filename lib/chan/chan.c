@@ -173,11 +173,9 @@ chan_forget(struct plx_chans *cs, struct plx_chan *c)
 }
 
 void
-chan_tell(struct plx_chans *cs, struct plx_chan_item *item)
+chan_tell_ring(struct plx_chans *cs, struct plx_chan_item *item)
 {
-	if (likely(cs->ring == NULL))
-		cs->deliver(cs, item);
-	else if (!STAILQ_EMPTY(&cs->overflow) || rte_ring_sp_enqueue(cs->ring, item) != 0)
+	if (!STAILQ_EMPTY(&cs->overflow) || rte_ring_sp_enqueue(cs->ring, item) != 0)
 		STAILQ_INSERT_TAIL(&cs->overflow, item, link);
 }
 
@@ -289,7 +287,7 @@ plx_chans_set_rx(struct plx_chans *cs, uint32_t n)
 	if (n < cs->rx_used)
 		return -ERANGE;
 	__atomic_store_n(&cs->rx_max, n, __ATOMIC_RELAXED);
-	chan_invite(cs);
+	plx_chans_invite(cs);
 	return 0;
 }
 
@@ -303,23 +301,10 @@ request_put(struct plx_chans *cs, struct plx_chan_request *r)
 }
 
 void
-plx_chan_item_put(struct plx_chans *cs, struct plx_chan_item *item)
+plx_chan_item_put_slow(struct plx_chans *cs, struct plx_chan_item *item)
 {
-	struct plx_chan_rx *rx;
-
-	switch (item->kind) {
-	case PLX_CHAN_RECV:
-		rx = container_of(item, struct plx_chan_rx, item);
-		plx_pool_put(rx->is_long ? &cs->rx_long : &cs->rx_short, rx);
-		PLX_STAT_ADD(cs->rx_used, -1);
-		if (unlikely(!TAILQ_EMPTY(&cs->starved)))
-			chan_invite(cs);
-		break;
-	case PLX_CHAN_REQUEST:
+	if (item->kind == PLX_CHAN_REQUEST)
 		request_put(cs, container_of(item, struct plx_chan_request, item));
-		break;
-	default:
+	else
 		plx_pool_put(&cs->notes, item);
-		break;
-	}
 }

@@ -33,8 +33,17 @@ chan_reliable(const struct plx_chan *c)
 /* chan.c */
 int chan_number(struct plx_chans *cs, struct plx_chan *c);
 void chan_forget(struct plx_chans *cs, struct plx_chan *c);
+void chan_tell_ring(struct plx_chans *cs, struct plx_chan_item *item);
 /** Tell the application's side. */
-void chan_tell(struct plx_chans *cs, struct plx_chan_item *item);
+static inline void
+chan_tell(struct plx_chans *cs, struct plx_chan_item *item)
+{
+	if (likely(cs->ring == NULL))
+		cs->deliver(cs, item);
+	else
+		chan_tell_ring(cs, item);
+}
+
 /** Tell of a channel's fate. */
 void chan_note(struct plx_chan *c, enum plx_chan_kind kind, int status);
 void chan_ctl(struct plx_chans *cs, struct plx_ep *ep, uint8_t op, uint32_t to, uint32_t value);
@@ -95,8 +104,6 @@ void chan_msg_init(struct plx_chan *c);
 void chan_push(struct plx_chans *cs, struct plx_chan *c);
 void chan_drop_ops(struct plx_chans *cs, struct plx_chan *c, int err);
 void chan_unstarve(struct plx_chans *cs, struct plx_chan *c);
-/** Let starved senders go on as far as there are buffers. */
-void chan_invite(struct plx_chans *cs);
 
 /* chan_time.c */
 void chan_timer_init(struct plx_chan *c);

@@ -207,17 +207,18 @@ plx_chan_post(struct plx_chans *cs, struct plx_chan_op *op)
 		chan_group_post(cs, op);
 		return;
 	}
-	TAILQ_INSERT_TAIL(&c->ops, op, link);
 	if (unlikely(c->send_ticks != 0))
 		post_timed(c, op);
-	if (c->next != NULL)
-		return; /* behind others */
-	/* By far the most: a message that nothing is in the way of. */
-	if (likely(op->rma.len == 0 && plx_ep_open(c->ep) && !c->rnr && c->n_moves == 0 &&
-		    msg_tx(cs, c, op) == 0)) {
+	/* By far the most: a message that nothing is in the way of. It goes, then it is noted. */
+	if (likely(c->next == NULL && op->rma.len == 0 && plx_ep_open(c->ep) && !c->rnr &&
+		    c->n_moves == 0 && msg_tx(cs, c, op) == 0)) {
+		TAILQ_INSERT_TAIL(&c->ops, op, link);
 		msg_sent(cs, c, op);
 		return;
 	}
+	TAILQ_INSERT_TAIL(&c->ops, op, link);
+	if (c->next != NULL)
+		return; /* behind others */
 	c->next = op;
 	chan_push(cs, c);
 }
@@ -254,6 +255,8 @@ chan_drop_ops(struct plx_chans *cs, struct plx_chan *c, int err)
 {
 	struct plx_chan_op *op;
 
+	if (cs->unreaped == c)
+		plx_chans_reap_slow(cs);
 	/* What moves comes back through plx_chan_moved(). */
 	if (c->n_moves > 0 || c->pended)
 		plx_ep_cancel(c->ep, c->id, err);
@@ -264,7 +267,7 @@ chan_drop_ops(struct plx_chans *cs, struct plx_chan *c, int err)
 /* --- what comes back --- */
 
 /* All messages before this number have been taken. @return whether that makes sense */
-static bool
+static inline bool
 acked(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
 {
 	if (unlikely(value - c->acked > c->tx_seq - c->acked)) {
@@ -273,8 +276,29 @@ acked(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
 	}
 	c->acked = value;
 	c->heard = true;
-	reap(cs, c);
 	return true;
+}
+
+void
+plx_chans_reap_slow(struct plx_chans *cs)
+{
+	struct plx_chan *c = cs->unreaped;
+
+	cs->unreaped = NULL;
+	reap(cs, c);
+}
+
+/* The same, behind a message: the program answers that first, and learns of its sends in the next turn. */
+static inline void
+acked_with(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
+{
+	if (!acked(cs, c, value))
+		return;
+	if (unlikely(cs->unreaped != NULL && cs->unreaped != c))
+		plx_chans_reap_slow(cs);
+	cs->unreaped = c;
+	if (unlikely(cs->ring != NULL)) /* a reactor keeps no program from anything */
+		plx_chans_reap_slow(cs);
 }
 
 void
@@ -282,10 +306,10 @@ plx_chan_on_ack(struct plx_chans *cs, struct plx_peer *src, const struct plx_wir
 {
 	struct plx_chan *c = chan_find(cs, src, h->to);
 
-	if (likely(c != NULL && c->state == PLX_CHAN_OPEN))
-		acked(cs, c, h->value);
-	else
+	if (unlikely(c == NULL || c->state != PLX_CHAN_OPEN))
 		PLX_STAT_INC(cs->stat.rx_drop_no_chan);
+	else if (likely(acked(cs, c, h->value)))
+		reap(cs, c);
 }
 
 void
@@ -295,6 +319,7 @@ chan_on_rnr(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
 
 	if (!acked(cs, c, value))
 		return;
+	reap(cs, c);
 	PLX_STAT_INC(cs->stat.rnr_heard);
 	TAILQ_FOREACH(op, &c->ops, link) {
 		if (op == c->next || op->state == PLX_CHAN_OP_SENT)
@@ -347,11 +372,11 @@ chan_unstarve(struct plx_chans *cs, struct plx_chan *c)
 		cs->n_invited--;
 	c->starved = c->invited = false;
 	if (!TAILQ_EMPTY(&cs->starved))
-		chan_invite(cs);
+		plx_chans_invite(cs);
 }
 
 void
-chan_invite(struct plx_chans *cs)
+plx_chans_invite(struct plx_chans *cs)
 {
 	struct plx_chan *c;
 
@@ -437,9 +462,8 @@ plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wir
 	if (unlikely(c == NULL))
 		return;
 	rx_msg(cs, c, h, data, len);
-	/* after the message: who waits for that answers while the rest is looked at */
 	if (h->ack != c->acked)
-		acked(cs, c, h->ack);
+		acked_with(cs, c, h->ack);
 }
 
 /* A message that is dropped where there is no buffer. */

@@ -325,8 +325,12 @@ an_answer_carries_the_acknowledgement(void)
 			while (s[1 - k].n == 0)
 				plx_worker_turn(s[1 - k].w);
 			received(1 - k, i);
-			if (i > 0 || k > 0) /* the other's last message, after its answer */
-				taken(1 - k, PLX_CHAN_SENT, 0);
+			UNIT_EQ(s[1 - k].n, 0);
+			if (i == 0 && k == 0)
+				continue;
+			/* the end of what it answers comes a turn later, which sends no ACK */
+			plx_worker_turn(s[1 - k].w);
+			taken(1 - k, PLX_CHAN_SENT, 0);
 		}
 	}
 	UNIT_EQ(s[0].w->chans.stat.acks + s[1].w->chans.stat.acks, 0);
@@ -630,6 +634,48 @@ what_is_on_its_way_to_a_closed_channel_ends_so(void)
 /* -- time -- */
 
 static void
+what_has_been_acknowledged_is_not_late(void)
+{
+	open_with(PLX_CHAN_RU);
+	plx_chan_set_timeout(&s[0].c, plx_chan_ticks(&s[0].w->chans, 1000000));
+	send_one(0, 8);
+	fake_block(s[1].w->queues[0], true); /* its ACK has to wait, and goes with the answer */
+	while (s[1].n == 0)
+		plx_worker_turn(s[1].w);
+	received(1, 8);
+	send_one(1, 8);
+	fake_block(s[1].w->queues[0], false);
+	plx_worker_turn(s[1].w);
+	while (s[0].n == 0)
+		plx_worker_turn(s[0].w);
+	plx_timers_run(&s[0].w->timers, rte_rdtsc() + 2 * rte_get_tsc_hz());
+	received(0, 8);
+	UNIT_EQ(s[0].w->chans.stat.timeouts, 0);
+	UNIT_EQ(s[1].w->chans.stat.acks, 0);
+	taken(0, PLX_CHAN_SENT, 0);
+	taken(1, PLX_CHAN_SENT, 0);
+	close_both();
+}
+
+static void
+what_was_acknowledged_before_the_end_ends_well(void)
+{
+	open_with(PLX_CHAN_RU);
+	send_one(0, 8);
+	turns_until(1);
+	received(1, 8);
+	send_one(1, 8);
+	while (s[0].n == 0)
+		plx_worker_turn(s[0].w);
+	plx_worker_chans_fail(s[0].w);
+	received(0, 8);
+	taken(0, PLX_CHAN_FAILED, -ENXIO);
+	taken(0, PLX_CHAN_SENT, 0);
+	taken(1, PLX_CHAN_SENT, 0);
+	close_both();
+}
+
+static void
 a_send_that_waits_too_long_breaks_the_channel(void)
 {
 	for (unsigned starved = 0; starved < 2; starved++) {
@@ -747,6 +793,8 @@ main(void)
 		UNIT_TEST(the_end_of_a_channel_ends_its_rma),
 		UNIT_TEST(a_group_reaches_who_is_in_it),
 		UNIT_TEST(what_is_on_its_way_to_a_closed_channel_ends_so),
+		UNIT_TEST(what_has_been_acknowledged_is_not_late),
+		UNIT_TEST(what_was_acknowledged_before_the_end_ends_well),
 		UNIT_TEST(a_send_that_waits_too_long_breaks_the_channel),
 		UNIT_TEST(silence_is_told_once_and_only_of_a_peer_that_is_silent),
 		UNIT_TEST(what_makes_no_sense_changes_nothing),

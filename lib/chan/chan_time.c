@@ -23,8 +23,10 @@ chan_timer_at(struct plx_chan *c, uint64_t due_ticks)
 static bool
 send_late(struct plx_chan *c, uint64_t now_ticks)
 {
-	const struct plx_chan_op *op = TAILQ_FIRST(&c->ops);
+	const struct plx_chan_op *op;
 
+	plx_chans_reap(c->chans); /* what has been acknowledged is not late */
+	op = TAILQ_FIRST(&c->ops);
 	if (op == NULL || op->due_ticks == 0)
 		return false;
 	if (op->due_ticks > now_ticks) {

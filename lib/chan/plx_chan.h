@@ -14,9 +14,10 @@
  * Messages of a reliable channel are numbered. What the receiver has taken it
  * acknowledges with its own next message on the channel. With none, an ACK follows in
  * the first turn that brings nothing more, and behind PLX_CHAN_ACK_MAX messages at the
- * latest; at the end of the same turn when the sender waits for it (urgent). An
- * operation is over when its message is acknowledged, or when its RMA is; they stand
- * in the channel's list in the order of issue, and RO channels end them in that order.
+ * latest; at the end of the same turn when the sender waits for it (urgent). The sender
+ * learns a turn after the message, which it may want to answer at once. An operation is
+ * over when its message is acknowledged, or when its RMA is; they stand in the channel's
+ * list in the order of issue, and RO channels end them in that order.
  *
  * What the application's side is told are items: operations that are over, messages,
  * requests, notes. Inline they are delivered at once; dedicated they travel through a
@@ -213,6 +214,7 @@ struct plx_chans {
 	uint32_t n_slots;
 	struct plx_chan_slot *slots;
 	LIST_HEAD(, plx_chan) acks; /* channels that owe one */
+	struct plx_chan *unreaped; /* inline: its peer has acknowledged more than was told; or NULL */
 	uint32_t n_owed;      /* messages taken since acks was empty */
 	uint32_t n_owed_seen; /* n_owed at the end of the turn before */
 	uint32_t max_send; /* longest message, bytes */
@@ -299,8 +301,27 @@ void plx_chan_post(struct plx_chans *cs, struct plx_chan_op *op);
 /** An operation's RMA is over. @param err 0 or -errno */
 void plx_chan_moved(struct plx_chans *cs, struct plx_chan_op *op, int err);
 
+/** Slow path of plx_chan_item_put(). */
+void plx_chan_item_put_slow(struct plx_chans *cs, struct plx_chan_item *item);
+
+/** Let senders that found no buffer go on, as far as there are buffers. */
+void plx_chans_invite(struct plx_chans *cs);
+
 /** An item that is no operation comes back. */
-void plx_chan_item_put(struct plx_chans *cs, struct plx_chan_item *item);
+static inline void
+plx_chan_item_put(struct plx_chans *cs, struct plx_chan_item *item)
+{
+	struct plx_chan_rx *rx = container_of(item, struct plx_chan_rx, item);
+
+	if (unlikely(item->kind != PLX_CHAN_RECV)) {
+		plx_chan_item_put_slow(cs, item);
+		return;
+	}
+	plx_pool_put(rx->is_long ? &cs->rx_long : &cs->rx_short, rx);
+	PLX_STAT_ADD(cs->rx_used, -1);
+	if (unlikely(!TAILQ_EMPTY(&cs->starved)))
+		plx_chans_invite(cs);
+}
 
 /** Set the number of receive buffers. Errors: -ERANGE more are in use. */
 int plx_chans_set_rx(struct plx_chans *cs, uint32_t n);
@@ -340,6 +361,20 @@ void plx_chan_on_join(struct plx_chans *cs, struct plx_peer *src,
 
 /** A message to a group, by the device. */
 void plx_chan_on_group(struct plx_chans *cs, uint64_t group, const uint8_t *data, uint32_t len);
+
+/** Slow path of plx_chans_reap(). */
+void plx_chans_reap_slow(struct plx_chans *cs);
+
+/** Begin of a turn: what was acknowledged in the one before is over. @return how many channels */
+static inline unsigned
+plx_chans_reap(struct plx_chans *cs)
+{
+	if (cs->unreaped == NULL)
+		return 0;
+	plx_chans_reap_slow(cs);
+	cs->n_owed_seen = 0; /* an answer may still come */
+	return 1;
+}
 
 /** Slow path of plx_chans_flush(). */
 void plx_chans_flush_slow(struct plx_chans *cs);

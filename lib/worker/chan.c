@@ -313,12 +313,8 @@ post_run(void *arg)
 }
 
 void
-plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op)
+plx_worker_chan_post_far(struct plx_worker *w, struct plx_chan_op *op)
 {
-	if (likely(!w->dedicated)) {
-		plx_chan_post(&w->chans, op);
-		return;
-	}
 	worker_post(w, post_run, op);
 }
 
@@ -331,12 +327,9 @@ put_run(void *arg)
 }
 
 void
-plx_worker_chan_put(struct plx_worker *w, struct plx_chan_item *item)
+plx_worker_chan_put_far(struct plx_worker *w, struct plx_chan_item *item)
 {
-	if (likely(!w->dedicated))
-		plx_chan_item_put(&w->chans, item);
-	else
-		worker_post(w, put_run, item);
+	worker_post(w, put_run, item);
 }
 
 struct set_arg {

@@ -386,11 +386,29 @@ void plx_worker_chans_fail(struct plx_worker *w);
 /** As plx_chan_end(). */
 void plx_worker_chan_end(struct plx_worker *w, struct plx_chan *c);
 
+/** Dedicated path of plx_worker_chan_post(), and of plx_worker_chan_put(). */
+void plx_worker_chan_post_far(struct plx_worker *w, struct plx_chan_op *op);
+void plx_worker_chan_put_far(struct plx_worker *w, struct plx_chan_item *item);
+
 /** As plx_chan_post(). */
-void plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op);
+static inline void
+plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op)
+{
+	if (likely(!w->dedicated))
+		plx_chan_post(&w->chans, op);
+	else
+		plx_worker_chan_post_far(w, op);
+}
 
 /** As plx_chan_item_put(). */
-void plx_worker_chan_put(struct plx_worker *w, struct plx_chan_item *item);
+static inline void
+plx_worker_chan_put(struct plx_worker *w, struct plx_chan_item *item)
+{
+	if (likely(!w->dedicated))
+		plx_chan_item_put(&w->chans, item);
+	else
+		plx_worker_chan_put_far(w, item);
+}
 
 enum plx_chan_opt {
 	PLX_CHAN_OPT_RX_MAX,	/* receive buffers; of all */

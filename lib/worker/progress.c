@@ -157,7 +157,8 @@ plx_worker_turn(struct plx_worker *w)
 		n = own = plx_inbox_run(&w->inbox);	/* 1 operations of other threads */
 		PLX_STAT_ADD(w->stat.submits, own);
 	}
-	n += worker_rx(w);				/* 2 packets, then the switch */
+	n += plx_chans_reap(&w->chans);			/* 2 sends of channels that are over */
+	n += worker_rx(w);				/*   packets, then the switch */
 	n += plx_rndv_run(&w->rndv);			/* 3 next pieces of large messages */
 	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
 	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
