@@ -1075,8 +1075,9 @@ memory_mapped_anew_is_sent_and_received_as_it_is(void)
 		plx_queue_mem_dereg(b, &mem, false);
 	}
 	if (at_a->cache_misses != 0) { /* else memory can't be watched here */
-		UNIT_EQ(at_a->cache_hits, 2);
-		UNIT_EQ(at_b->cache_hits, 2);
+		/* What is registered while the watch still works is not kept, so there is no hit. */
+		UNIT_EQ(at_a->cache_hits + at_a->cache_unfit, 2);
+		UNIT_EQ(at_b->cache_hits + at_b->cache_unfit, 2);
 		UNIT_EQ(at_a->cache_gone + at_b->cache_gone, 2);
 	}
 	queue_close(a);
