@@ -189,7 +189,7 @@ struct mlx_stat {
 	struct mlx_hw_stat hw;
 	uint64_t conn_asked, conn_asked_again, conn_answered, conn_refused, conn_no_room;
 	uint64_t conn_parked, conn_parked_by_peer; /* closed, to be made again when needed */
-	uint64_t conn_waits;			   /* for a queue pair, as there is no room or to be made again */
+	uint64_t conn_waits; /* for a queue pair: there is no room, or it is made again */
 	uint64_t conn_drop_old;
 	uint64_t dgram_rx, dgram_drop_bad, dgram_drop_not_ours;
 	uint64_t tx_inline, tx_copied, tx_rings, tx_signalled;

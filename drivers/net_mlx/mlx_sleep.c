@@ -92,12 +92,14 @@ mlx_queue_arm(struct plx_queue *q)
 	struct mlx_queue *mq = mlx_queue(q);
 
 	/* What only time moves. */
-	if (!TAILQ_EMPTY(&mq->asking) || !TAILQ_EMPTY(&mq->waiting) || !SLIST_EMPTY(&mq->lost) || !SLIST_EMPTY(&mq->owes))
+	if (!TAILQ_EMPTY(&mq->asking) || !TAILQ_EMPTY(&mq->waiting) || !SLIST_EMPTY(&mq->lost) ||
+		!SLIST_EMPTY(&mq->owes))
 		return -EBUSY;
 	if (mq->hw->ops->arm(mq->hw) != 0 || ibv_req_notify_cq(mq->ud.cq, 0) != 0 ||
 		mlx_groups_arm(mq) != 0)
 		return -EBUSY;
-	if (mlx_dgrams_poll(mq) != 0 || mlx_groups_poll(mq) != 0 || mlx_tx_waits(mq) || mlx_rx_waits(mq))
+	if (mlx_dgrams_poll(mq) != 0 || mlx_groups_poll(mq) != 0 || mlx_tx_waits(mq) ||
+		mlx_rx_waits(mq))
 		return -EBUSY;
 	return 0;
 }

@@ -391,8 +391,9 @@ void plx_dev_region_close(struct plx_dev_region *region);
 
 /**
  * Read or write a peer's memory.
- * @return 0 done; -EINPROGRESS op->done will be called; -EAGAIN try after a turn; -EOPNOTSUPP not possible with this peer (its caps
- * have lost the bit); -EFAULT not its memory; -ECONNRESET it is dead.
+ * @return 0 done; -EINPROGRESS op->done will be called; -EAGAIN try after a turn; -EOPNOTSUPP not
+ * possible with this peer (its caps have lost the bit); -EFAULT not its memory; -ECONNRESET it is
+ * dead.
  * Thread: owner.
  */
 static inline int

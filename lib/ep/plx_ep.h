@@ -156,7 +156,10 @@ plx_ep_of(struct plx_eps *eps, struct plx_peer *peer)
 	return likely(peer->user != NULL) ? peer->user : plx_ep_of_slow(eps, peer);
 }
 
-/** Add, or remove, a zeroed API handle, crossed or not. A failed ep without handles and waits is freed by sweep. */
+/**
+ * Add, or remove, a zeroed API handle, crossed or not. A failed ep without handles and waits is
+ * freed by sweep.
+ */
 void plx_ep_user_add(struct plx_ep *ep, struct plx_ep_user *user);
 /** The same with a number that both sides have agreed on. */
 void plx_ep_user_link(struct plx_ep *ep, struct plx_ep_user *user, uint32_t conn_id);

@@ -239,7 +239,7 @@ copies_are_of_any_length_and_of_nothing_else(void)
 {
 	static const uint64_t lens[] = {0, 1, 7, 8, 9, 64, PLX_COPY_NEAR, PLX_COPY_NEAR + 1, 4096,
 		PLX_COPY_FAR - 1, PLX_COPY_FAR, PLX_COPY_FAR + 77};
-	uint8_t *from = malloc(PLX_COPY_FAR + 300), *to = malloc(PLX_COPY_FAR + 200);
+	uint8_t *from = malloc(PLX_COPY_FAR + 300), *to = malloc(PLX_COPY_FAR + 300);
 
 	UNIT_TRUE_FATAL(from != NULL && to != NULL);
 	unit_fill(from, PLX_COPY_FAR + 300, 1);

@@ -391,7 +391,8 @@ plx_rma_on_get(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_get *
 }
 
 static int
-atomic_at_target(const struct plx_rma *r, const struct plx_wire_atomic *h, const uint64_t *operand, uint64_t *old)
+atomic_at_target(const struct plx_rma *r, const struct plx_wire_atomic *h, const uint64_t *operand,
+	uint64_t *old)
 {
 	uint8_t rights;
 	int rc;

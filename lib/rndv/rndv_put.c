@@ -4,10 +4,10 @@
  * rndv_put.c - the sender writes the receiver's registered buffer by the device
  *
  * Design notes
- * It is the receiver's memory that is registered and the sender who writes: a sender that takes its message back waits
- * for its own writes and says so, while a reader would find the key gone under it, which costs
- * the connection. A receiver that ends in the middle revokes the key, for the sender may still
- * write; else the driver may keep what is registered.
+ * It is the receiver's memory that is registered and the sender who writes: a sender that
+ * takes its message back waits for its own writes and says so, while a reader would find the
+ * key gone under it, which costs the connection. A receiver that ends in the middle revokes
+ * the key, for the sender may still write; else the driver may keep what is registered.
  *
  * DONE follows the last write without waiting for it: devices with keys keep what is written
  * and what is sent to one peer in order.

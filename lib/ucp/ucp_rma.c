@@ -150,8 +150,9 @@ static ucs_status_ptr_t
 put_get(ucp_ep_h ep, uint8_t kind, struct ucp_buf *buf, uint64_t remote, ucp_rkey_h rkey,
 	const struct ucp_post *p, bool nbi)
 {
-	struct plx_rma_do d = {.ep = ep->user.ep, .conn_id = ep->user.conn_id, .rkey = ucp_rkey_core(rkey), .buf = buf->addr,
-		.len = buf->len, .remote = remote, .kind = kind, .nbi = nbi};
+	struct plx_rma_do d = {.ep = ep->user.ep, .conn_id = ep->user.conn_id,
+		.rkey = ucp_rkey_core(rkey), .buf = buf->addr, .len = buf->len, .remote = remote,
+		.kind = kind, .nbi = nbi};
 	ucs_status_ptr_t ret;
 
 	if ((ep->worker->context->features & UCP_FEATURE_RMA) == 0 ||
