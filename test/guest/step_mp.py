@@ -69,7 +69,9 @@ def cable(report, build):
         return
     # That a port is down is a warning, and what a program writes is a failure.
     quiet = {"PLX_LOG_LEVEL": "error"}
-    family = run_mp.Family(ground, exe, 2, ["short"], env(on=net.SWITCHED, **quiet))
+    # What the other side misses when the link is back costs soft-RoCE retries too.
+    patient = {**quiet, "PLX_NET_MLX_ACK_MS": "1000"}
+    family = run_mp.Family(ground, exe, 2, ["short"], env(on=net.SWITCHED, **patient))
     net.wait_for(lambda: os.path.exists(family.path("busy")), 60)
     begin = time.monotonic()
     net.pull()
