@@ -28,7 +28,6 @@ mlx_loan_get(struct mlx_queue *mq, void *addr, size_t len, uint8_t rights, int a
 		loan->mr = mlx_region_mr(loan->region);
 		return 0;
 	}
-	errno = 0;
 	loan->own = mlx_mr_get(mq->port, addr, len, access, &mq->stat);
 	if (loan->own == NULL) {
 		PLX_STAT_INC(mq->stat.mem_refused);

@@ -87,13 +87,20 @@ soft_add(struct plx_offload *o, struct plx_req *req)
 	PLX_STAT_INC(o->stat.soft);
 }
 
+/* Software, which held it there, does not any more. */
+static void
+soft_unlink(struct plx_offload *o, struct plx_req *req, enum offload_where where)
+{
+	offload_soft_remove(&o->soft, &req->recv.tag, where);
+	TAILQ_REMOVE(&o->soft_list, req, recv.soft);
+	PLX_STAT_ADD(o->stat.soft, -1);
+}
+
 static void
 soft_remove(struct plx_offload *o, struct plx_req *req)
 {
-	offload_soft_remove(&o->soft, &req->recv.tag, req->offload);
+	soft_unlink(o, req, req->offload);
 	req->offload = OFFLOAD_NONE;
-	TAILQ_REMOVE(&o->soft_list, req, recv.soft);
-	PLX_STAT_ADD(o->stat.soft, -1);
 	o->look = true;
 }
 
@@ -416,9 +423,7 @@ move_in(struct plx_offload *o)
 				return;
 			continue;
 		}
-		offload_soft_remove(&o->soft, &req->recv.tag, where);
-		TAILQ_REMOVE(&o->soft_list, req, recv.soft);
-		PLX_STAT_ADD(o->stat.soft, -1);
+		soft_unlink(o, req, where);
 		PLX_STAT_INC(o->stat.moves);
 	}
 }
