@@ -50,6 +50,42 @@ events_are_returned_in_any_order(void)
 	util_pair_close(&p);
 }
 
+/* A second return finds no event, and gives nothing back twice. */
+static void
+an_event_is_returned_once(void)
+{
+	cci_event_t *first, *second;
+	struct pair p;
+
+	util_pair_open(&p);
+	UTIL_OK(cci_connect(p.e[0].ep, p.e[1].uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL));
+	first = util_pair_wait(&p, 1, CCI_EVENT_CONNECT_REQUEST);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(first);
+	CU_ASSERT_EQUAL(cci_return_event(first), CCI_EINVAL); /* unanswered, it stays */
+	UTIL_OK(cci_reject(first));
+	util_return(first);
+	CU_ASSERT_EQUAL(cci_return_event(first), CCI_ENOMSG);
+	first = util_pair_wait(&p, 0, CCI_EVENT_CONNECT);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(first);
+	util_return(first);
+	CU_ASSERT_EQUAL(cci_return_event(first), CCI_ENOMSG);
+	util_pair_connect(&p, CCI_CONN_ATTR_RO, &p.e[0].conn, &p.e[1].conn);
+	for (uint32_t i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(cci_send(p.e[0].conn, &i, sizeof(i), NULL, 0), CCI_SUCCESS);
+	for (int side = 0; side < 2; side++) {
+		cci_event_type_t type = side == 0 ? CCI_EVENT_SEND : CCI_EVENT_RECV;
+
+		first = util_pair_wait(&p, side, type);
+		second = util_pair_wait(&p, side, type);
+		CU_ASSERT_FATAL(first != NULL && second != NULL);
+		util_return(first);
+		CU_ASSERT_EQUAL(cci_return_event(first), CCI_ENOMSG);
+		util_return(second);
+		CU_ASSERT_EQUAL(cci_return_event(first), CCI_ENOMSG);
+	}
+	util_pair_close(&p);
+}
+
 static void
 a_held_message_stays_as_it_is_and_blocks_nobody(void)
 {
@@ -143,6 +179,7 @@ buffers_are_shared_by_all_connections(void)
 const struct api_test cci_event_tests[] = {
 	T(no_event_is_no_pointer),
 	T(events_are_returned_in_any_order),
+	T(an_event_is_returned_once),
 	T(a_held_message_stays_as_it_is_and_blocks_nobody),
 	T(all_messages_that_are_held_stay_whole),
 	T(buffers_are_shared_by_all_connections),

@@ -93,6 +93,25 @@ an_option_of_the_other_kind_of_handle_is_refused(void)
 	util_pair_close(&p);
 }
 
+/* There is nothing to wait for: the peer answers nothing. */
+static void
+an_unreliable_connection_has_no_timeouts(void)
+{
+	cci_connection_t *conn[2];
+	uint32_t v = 5;
+	struct pair p;
+
+	util_pair_open_with(&p, CCI_CONN_ATTR_RO);
+	util_pair_connect(&p, CCI_CONN_ATTR_UU, &conn[0], &conn[1]);
+	for (size_t i = 0; i < sizeof(conn_numbers) / sizeof(conn_numbers[0]); i++) {
+		CU_ASSERT_EQUAL(cci_set_opt(conn[0], conn_numbers[i], &v), CCI_ERR_NOT_IMPLEMENTED);
+		CU_ASSERT_EQUAL(cci_get_opt(conn[0], conn_numbers[i], &v), CCI_ERR_NOT_IMPLEMENTED);
+		CU_ASSERT_EQUAL(v, 5);
+		CU_ASSERT_EQUAL(cci_set_opt(p.e[0].conn, conn_numbers[i], &v), CCI_SUCCESS);
+	}
+	util_pair_close(&p);
+}
+
 static void
 counts_that_cannot_be_had_are_out_of_range(void)
 {
@@ -255,6 +274,7 @@ const struct api_test cci_opt_tests[] = {
 	T(options_begin_as_the_manual_says),
 	T(wrong_names_and_pointers_are_refused),
 	T(an_option_of_the_other_kind_of_handle_is_refused),
+	T(an_unreliable_connection_has_no_timeouts),
 	T(counts_that_cannot_be_had_are_out_of_range),
 	T(rma_alignments_are_powers_of_two),
 	T(an_endpoints_send_timeout_is_that_of_new_connections),

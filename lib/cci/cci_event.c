@@ -173,6 +173,7 @@ cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 		union cci_event *e = cci_event_in(item);
 
 		fill(e, item);
+		item->held = true;
 		*event = e;
 	} else {
 		*event = NULL;
@@ -180,6 +181,21 @@ cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 	}
 	cci_unlock(ep);
 	return status;
+}
+
+/* Neither a message nor a send. @return a status */
+static __rte_noinline int
+return_other(struct cci_ep *ep, struct plx_chan_item *item)
+{
+	if (item->kind == PLX_CHAN_REQUEST && !item->answered)
+		return CCI_EINVAL;
+	/* The connection of this one never was. */
+	if ((item->kind == PLX_CHAN_CONNECTED || item->kind == PLX_CHAN_ACCEPTED) &&
+		item->status != 0)
+		plx_pool_put(&ep->conns, cci_conn_of_chan(item->chan));
+	item->held = false;
+	recycle(ep, item);
+	return CCI_SUCCESS;
 }
 
 int
@@ -194,16 +210,15 @@ cci_return_event(cci_event_t *event)
 	item = cci_item_of(event);
 	ep = item->chans->user;
 	cci_lock(ep);
-	if (unlikely(item->kind == PLX_CHAN_REQUEST && !item->answered)) {
-		status = CCI_EINVAL;
-	} else {
-		/* The connection of this one never was. */
-		if (unlikely((item->kind == PLX_CHAN_CONNECTED ||
-				     item->kind == PLX_CHAN_ACCEPTED) && item->status != 0))
-			plx_pool_put(&ep->conns, cci_conn_of_chan(item->chan));
+	if (unlikely(!item->held)) {
+		status = CCI_ENOMSG; /* it was returned before */
+	} else if (likely(item->kind <= PLX_CHAN_RECV)) {
+		item->held = false;
 		recycle(ep, item);
-		cci_started(ep);
+	} else {
+		status = return_other(ep, item);
 	}
+	cci_started(ep);
 	cci_unlock(ep);
 	return status;
 }

@@ -85,7 +85,7 @@ set_of_conn(struct cci_conn *c, cci_opt_name_t name, uint32_t v)
 	struct plx_worker *w = c->ep->core;
 
 	if (c->pub.attribute > CCI_CONN_ATTR_RU)
-		return -EINVAL; /* nothing of this is reliable */
+		return -ENOSYS; /* nothing of this is reliable */
 	switch (name) {
 	case CCI_OPT_CONN_SEND_TIMEOUT:
 		c->send_timeout_us = v;
@@ -152,6 +152,8 @@ get_of_ep(struct cci_ep *ep, cci_opt_name_t name, void *val)
 static int
 get_of_conn(struct cci_conn *c, cci_opt_name_t name, uint32_t *v)
 {
+	if (c->pub.attribute > CCI_CONN_ATTR_RU)
+		return -ENOSYS;
 	if (name == CCI_OPT_CONN_SEND_TIMEOUT)
 		*v = c->send_timeout_us;
 	else

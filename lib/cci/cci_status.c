@@ -33,7 +33,7 @@ static const struct {
 	{EAGAIN, CCI_EAGAIN, "try again"},
 	{ENOBUFS, CCI_ENOBUFS, "no buffers"},
 	{EMSGSIZE, CCI_EMSGSIZE, "message too long"},
-	{ENOMSG, CCI_ENOMSG, "no such message"},
+	{ENOMSG, CCI_ENOMSG, "no such event"},
 	{EHOSTUNREACH, CCI_EADDRNOTAVAIL, "address not available"},
 	{ECONNREFUSED, CCI_ECONNREFUSED, "connection refused"},
 };

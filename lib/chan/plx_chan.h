@@ -99,6 +99,7 @@ struct plx_chan_item {
 	uint8_t kind;	       /* enum plx_chan_kind */
 	uint8_t flags;	       /* SENT: the face's */
 	bool answered;	       /* REQUEST */
+	bool held;	       /* the face's: the program has it */
 	int status;	       /* 0 or -errno */
 	uint64_t event[3];     /* the face's */
 };
