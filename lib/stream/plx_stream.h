@@ -19,7 +19,9 @@
  *
  * Receives wait only while no bytes do, or while bytes for the first of them are
  * being fetched: arriving data is copied to the waiting receive at once, and what is
- * left is kept as a chunk. A chunk that is lent to the application has the address of
+ * left is kept as a chunk. A reader with one receive at a time gets one long message a
+ * turn (pace), so that it has the next receive posted before the next message is copied.
+ * A chunk that is lent to the application has the address of
  * its plx_msg in the 8 bytes before the ones lent.
  *
  * All functions are for the owner thread.
@@ -41,6 +43,8 @@
 #define PLX_STREAM_WINDOW    (256u << 10) /* both sides must agree */
 #define PLX_STREAM_COST	     64u	  /* of a message, beside its bytes */
 #define PLX_STREAM_PIECE_MAX (32u << 10)  /* bytes of one message */
+/* What is sent has credit: to announce it pays later than with other messages. */
+#define PLX_STREAM_EAGER_TIMES 4u
 
 struct plx_stream_stat {
 	uint64_t streams;	  /* made, ever */
@@ -49,6 +53,7 @@ struct plx_stream_stat {
 	uint64_t rx_direct;	  /* bytes copied to a waiting receive */
 	uint64_t rx_kept;	  /* bytes that had to wait */
 	uint64_t rx_fetched;	  /* bytes that waited at the sender */
+	uint64_t rx_paced;	  /* times that the worker was asked for shorter turns */
 	uint64_t rx_drop_closed;  /* bytes for a handle that is gone */
 	uint64_t rx_drop_no_memory;
 	uint64_t rx_drop_no_credit; /* messages beyond the window */
@@ -66,6 +71,7 @@ struct plx_streams {
 	struct plx_rndv *rndv;
 	struct plx_req_pool xfers; /* transfers of ours; completed by the owner, not through a ring */
 	uint64_t rndv_min;
+	uint32_t pace;			/* so many more messages had better have a turn each */
 	TAILQ_HEAD(, plx_stream) ready; /* with data that came since the last poll */
 	struct plx_stream_stat stat;
 };
@@ -92,6 +98,7 @@ struct plx_stream {
 	struct plx_msg *xfer_to;  /* into this, or NULL: into the first receive */
 	struct plx_dt xfer_dt;	  /* the receive's, from where it has got to */
 	bool matching;		  /* match_run() is at work */
+	bool fed;		  /* what came last has ended a receive */
 	uint64_t held;		  /* cost of what has come and is not read */
 	uint64_t owed;		  /* cost of what was read and is not granted yet */
 	TAILQ_ENTRY(plx_stream) ready_link;

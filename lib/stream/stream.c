@@ -19,6 +19,8 @@ PLX_LOG_DEFINE(stream, "plx.stream");
 #define FETCH_LEN ((64u << 10) - BACK_LEN) /* bytes of an announced send that are kept at a time */
 #define FETCH_DIRECT_MIN (8u << 10)	   /* receives of fewer bytes are served from there */
 #define BACK_LEN sizeof(struct plx_msg *)
+#define PACE_LEN 1024u /* bytes that are dearer to copy twice than a turn is */
+#define PACE_MSGS 256u
 
 const struct plx_stat_row plx_stream_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_stream_stat, streams),
@@ -27,6 +29,7 @@ const struct plx_stat_row plx_stream_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_stream_stat, rx_direct),
 	PLX_STAT_ROW(struct plx_stream_stat, rx_kept),
 	PLX_STAT_ROW(struct plx_stream_stat, rx_fetched),
+	PLX_STAT_ROW(struct plx_stream_stat, rx_paced),
 	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_closed),
 	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_no_memory),
 	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_no_credit),
@@ -680,6 +683,17 @@ plx_stream_poll(struct plx_streams *all, struct plx_ep_user **users, uint32_t n)
 	return got;
 }
 
+/* A long message came in the same turn as one that ended the only receive. */
+static void
+pace(struct plx_stream *s, uint32_t len)
+{
+	if (s->fed && len >= PACE_LEN) {
+		s->all->pace = PACE_MSGS;
+		PLX_STAT_INC(s->all->stat.rx_paced);
+	}
+	s->fed = false;
+}
+
 /* Bytes that no receive waits for. */
 static __rte_noinline void
 keep(struct plx_stream *s, const uint8_t *data, uint32_t len)
@@ -759,6 +773,7 @@ plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_
 		len -= n;
 		s->owed += n;
 		PLX_STAT_ADD(all->stat.rx_direct, n);
+		s->fed = done;
 		if (done)
 			recv_end(s, req, 0);
 	}
@@ -767,6 +782,7 @@ plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_
 		PLX_STAT_ADD(all->stat.rx_drop_closed, len);
 	} else if (len > 0 && s->err == 0) {
 		s->owed -= PLX_STREAM_COST; /* the chunk has it */
+		pace(s, len);
 		keep(s, data, len);
 	}
 	s->busy--;

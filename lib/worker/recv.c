@@ -623,14 +623,22 @@ worker_finish_recv(void *worker, struct plx_req *req, const struct plx_rx *rx)
 	}
 }
 
+/* Messages of one turn. With a reactor the application posts while we go on: no pace helps. */
+static inline uint16_t
+rx_most(const struct plx_worker *w)
+{
+	return likely(w->streams.pace == 0) || w->dedicated ? PLX_DEV_RX_BURST : 1;
+}
+
 unsigned
 worker_rx(struct plx_worker *w)
 {
+	uint16_t most = rx_most(w);
 	unsigned total = 0;
 
 	for (uint32_t k = 0; k < w->n_queues; k++) {
 		struct plx_queue *q = w->queues[k];
-		uint16_t n = q->rx_burst(q, w->rx, PLX_DEV_RX_BURST);
+		uint16_t n = q->rx_burst(q, w->rx, most);
 
 		if (n == 0)
 			continue;
@@ -643,6 +651,8 @@ worker_rx(struct plx_worker *w)
 		q->rx_release(q, w->rx, n);
 		total += n;
 	}
+	if (unlikely(w->streams.pace != 0) && total != 0)
+		w->streams.pace--;
 	if (unlikely(w->offloads))
 		total += plx_offload_tend(&w->offload);
 	return total;

@@ -106,6 +106,38 @@ a_worker_sends_to_itself(void)
 	unit_workers_close(&u);
 }
 
+/* -- streams -- */
+
+/* N messages; the next receive is posted when the one before is done. @return bytes that were kept */
+static uint64_t
+read_one_by_one(uint64_t len)
+{
+	enum { N = 80 };
+
+	begin();
+	fake.mtu = 4096;
+	unit_workers_open(&u, 2);
+	for (unsigned i = 0; i < N; i++)
+		UNIT_EQ(plx_worker_stream_send_now(u.w[0], &u.to[0][1], from + i, len), 0);
+	for (unsigned i = 0; i < N; i++) {
+		struct plx_req *req = plx_req_get(&u.w[1]->reqs);
+
+		plx_worker_stream_recv(u.w[1], &u.to[1][0], to, len, 1, true, req);
+		UNIT_END(&u, req, 0);
+		UNIT_SAME(to, from + i, len);
+	}
+	len = u.w[1]->streams.stat.rx_kept / len;
+	unit_workers_close(&u);
+	return len;
+}
+
+static void
+a_reader_with_one_receive_at_a_time_is_given_time_to_post_the_next(void)
+{
+	CU_ASSERT(read_one_by_one(8) > 60); /* a turn each would cost more than the copies */
+	CU_ASSERT(read_one_by_one(2000) < PLX_DEV_RX_BURST);
+}
+
 /* -- sync -- */
 
 static void
@@ -698,6 +730,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(order_is_that_of_the_sends_whatever_the_protocol),
 	UNIT_TEST(a_short_send_that_finds_nothing_in_its_way_is_done_at_once),
 	UNIT_TEST(a_worker_sends_to_itself),
+	UNIT_TEST(a_reader_with_one_receive_at_a_time_is_given_time_to_post_the_next),
 	UNIT_TEST(a_sync_send_is_done_when_it_is_matched_and_not_before),
 	UNIT_TEST(a_cancelled_receive_matches_nothing),
 	UNIT_TEST(what_is_matched_already_is_not_cancelled),
