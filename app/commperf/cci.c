@@ -8,7 +8,8 @@
  * - CCI has no tags and no posted receives. A message belongs to a queue by its connection, and to
  *   the oldest receive of that queue; what comes before its receive stays a held event.
  * - A message is looked at where it lies, as a program would; only --verify copies it.
- * - Each side connects to the other, and sends on what it connected.
+ * - Side A connects and side B answers on what it accepted, as CCI programs do: what one side has
+ *   taken is acknowledged by what it sends on the same connection, and otherwise by a message more.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,9 @@ struct cci_item {
 };
 STAILQ_HEAD(cci_items, cci_item);
 
-struct cci_wait {
+/* A connection, or the wish for one; its address is the connection's context. */
+struct cci_link {
+	unsigned queue;
 	bool done;
 	int status;
 	cci_connection_t *conn;
@@ -40,7 +43,7 @@ struct cci_wait {
 
 struct cci_side {
 	cci_endpoint_t *ep;
-	cci_connection_t *conn[2][CCI_SIDE_QUEUES]; /* by enum perf_dest */
+	struct cci_link links[CCI_SIDE_QUEUES]; /* with the other side */
 	struct cci_items posted[CCI_SIDE_QUEUES];
 	struct cci_items arrived[CCI_SIDE_QUEUES];
 	struct cci_items free;
@@ -79,6 +82,7 @@ cci_side_open(struct perf_side *s)
 	for (int i = 0; i < CCI_SIDE_QUEUES; i++) {
 		STAILQ_INIT(&u->posted[i]);
 		STAILQ_INIT(&u->arrived[i]);
+		u->links[i].queue = i;
 	}
 	STAILQ_INIT(&u->free);
 	u->send_flags = s->o->silent ? CCI_FLAG_SILENT : 0;
@@ -176,7 +180,8 @@ cci_side_received(struct perf_side *s, struct perf_io *io, void *buf, size_t len
 static inline void
 cci_side_message(struct perf_side *s, struct cci_side *u, cci_event_t *event)
 {
-	unsigned queue = (unsigned)(uintptr_t)event->recv.connection->context;
+	const struct cci_link *link = event->recv.connection->context;
+	unsigned queue = link->queue;
 	struct cci_item *item = STAILQ_FIRST(&u->posted[queue]);
 
 	if (likely(item != NULL)) {
@@ -194,24 +199,34 @@ cci_side_message(struct perf_side *s, struct cci_side *u, cci_event_t *event)
 	STAILQ_INSERT_TAIL(&u->arrived[queue], item, link);
 }
 
+/* Of those that belong to a queue the first is answered on; the others are the conn_mem test's. */
 static void
-cci_side_other(struct perf_side *s, cci_event_t *event)
+cci_link_settle(struct cci_link *link, int status, cci_connection_t *conn)
 {
-	struct cci_wait *wait;
+	if (link->done)
+		return;
+	link->status = status;
+	link->conn = conn;
+	link->done = true;
+}
+
+static void
+cci_side_other(struct perf_side *s, struct cci_side *u, cci_event_t *event)
+{
 	int rc = CCI_SUCCESS;
 
 	switch (event->type) {
 	case CCI_EVENT_CONNECT_REQUEST:
-		rc = cci_accept(event, (void *)(uintptr_t)(event->request.data_len % CCI_SIDE_QUEUES));
+		rc = cci_accept(event, &u->links[event->request.data_len % CCI_SIDE_QUEUES]);
 		break;
 	case CCI_EVENT_CONNECT:
-		wait = event->connect.context;
-		wait->status = event->connect.status;
-		wait->conn = event->connect.connection;
-		wait->done = true;
+		cci_link_settle(event->connect.context, event->connect.status,
+			event->connect.connection);
 		break;
 	case CCI_EVENT_ACCEPT:
 		rc = event->accept.status;
+		cci_link_settle(event->accept.context, event->accept.status,
+			event->accept.connection);
 		break;
 	default:
 		perf_fail(s, "an unexpected %s", cci_event_type_str(event->type));
@@ -242,7 +257,7 @@ cci_side_progress(struct perf_side *s)
 		cci_side_message(s, u, event);
 		break;
 	default:
-		cci_side_other(s, event);
+		cci_side_other(s, u, event);
 		break;
 	}
 	return 1;
@@ -252,43 +267,42 @@ cci_side_progress(struct perf_side *s)
 
 /* The queue of a connection is told by the length of its request's data. */
 static int
-cci_side_ask(struct perf_side *s, const char *uri, unsigned queue, struct cci_wait *wait)
+cci_side_ask(struct perf_side *s, const char *uri, struct cci_link *link)
 {
 	struct cci_side *u = s->be_priv;
 	int rc;
 
-	wait->done = false;
-	rc = cci_connect(u->ep, uri, "w", queue, s->o->attr, wait, 0, NULL);
+	link->done = false;
+	rc = cci_connect(u->ep, uri, "w", link->queue, s->o->attr, link, 0, NULL);
 	return rc == CCI_SUCCESS ? 0 : cci_side_fail(s, "cci_connect", rc);
 }
 
 static int
-cci_side_asked(struct perf_side *s, struct cci_wait *wait)
+cci_side_asked(struct perf_side *s, const struct cci_link *link)
 {
 	uint64_t spins = 0;
 
-	while (!wait->done) {
+	while (!link->done) {
 		cci_side_progress(s);
 		if ((++spins & 0xfff) == 0 && perf_wait_slow(s, spins) != 0)
 			return -1;
 	}
-	return wait->status == CCI_SUCCESS ? 0 : cci_side_fail(s, "connecting", wait->status);
+	return link->status == CCI_SUCCESS ? 0 : cci_side_fail(s, "connecting", link->status);
 }
 
 static int
 cci_side_connect(struct perf_side *s, enum perf_dest dest, const void *addr, size_t len)
 {
 	struct cci_side *u = s->be_priv;
-	struct cci_wait wait;
 
+	(void)dest;
 	if (len == 0 || ((const char *)addr)[len - 1] != '\0')
 		return perf_fail(s, "the other side's address is no URI");
 	for (unsigned q = 0; q < CCI_SIDE_QUEUES; q++) {
-		if (u->conn[dest][q] != NULL)
-			continue;
-		if (cci_side_ask(s, addr, q, &wait) != 0 || cci_side_asked(s, &wait) != 0)
+		if (s->rank == 0 && cci_side_ask(s, addr, &u->links[q]) != 0)
 			return -1;
-		u->conn[dest][q] = wait.conn;
+		if (cci_side_asked(s, &u->links[q]) != 0)
+			return -1;
 	}
 	return 0;
 }
@@ -298,12 +312,10 @@ cci_side_disconnect(struct perf_side *s)
 {
 	struct cci_side *u = s->be_priv;
 
-	for (int d = 0; d < 2; d++) {
-		for (int q = 0; q < CCI_SIDE_QUEUES; q++) {
-			if (u->conn[d][q] != NULL)
-				cci_disconnect(u->conn[d][q]);
-			u->conn[d][q] = NULL;
-		}
+	for (int q = 0; q < CCI_SIDE_QUEUES; q++) {
+		if (u->links[q].conn != NULL)
+			cci_disconnect(u->links[q].conn);
+		u->links[q].conn = NULL;
 	}
 	return 0;
 }
@@ -311,7 +323,7 @@ cci_side_disconnect(struct perf_side *s)
 static int
 cci_side_eps_create(struct perf_side *s, unsigned n)
 {
-	struct cci_wait wait[CCI_SIDE_BATCH];
+	struct cci_link links[CCI_SIDE_BATCH] = {{0}};
 	struct cci_side *u = s->be_priv;
 	unsigned asked = 0;
 
@@ -320,12 +332,12 @@ cci_side_eps_create(struct perf_side *s, unsigned n)
 		return perf_fail(s, "out of memory");
 	for (u->n_eps = 0; u->n_eps < n; u->n_eps++) {
 		for (; asked < n && asked < u->n_eps + CCI_SIDE_BATCH; asked++) {
-			if (cci_side_ask(s, s->peer_addr, 0, &wait[asked % CCI_SIDE_BATCH]) != 0)
+			if (cci_side_ask(s, s->peer_addr, &links[asked % CCI_SIDE_BATCH]) != 0)
 				return -1;
 		}
-		if (cci_side_asked(s, &wait[u->n_eps % CCI_SIDE_BATCH]) != 0)
+		if (cci_side_asked(s, &links[u->n_eps % CCI_SIDE_BATCH]) != 0)
 			return -1;
-		u->eps[u->n_eps] = wait[u->n_eps % CCI_SIDE_BATCH].conn;
+		u->eps[u->n_eps] = links[u->n_eps % CCI_SIDE_BATCH].conn;
 		if (u->n_eps % CCI_SIDE_BATCH == 0)
 			perf_alive(s);
 	}
@@ -384,8 +396,9 @@ cci_side_send(struct perf_side *s, struct perf_io *io, enum perf_dest dest, cons
 {
 	struct cci_side *u = s->be_priv;
 
+	(void)dest;
 	(void)flags;
-	return cci_side_send_on(s, u->conn[dest][cci_queue(tag)], io, buf, len);
+	return cci_side_send_on(s, u->links[cci_queue(tag)].conn, io, buf, len);
 }
 
 static int
@@ -496,7 +509,7 @@ cci_side_rma(struct perf_side *s, struct perf_io *io, bool write, size_t at, siz
 
 	io->done = 0;
 	io->status = 0;
-	while ((rc = cci_rma(u->conn[PERF_PEER][0], NULL, 0, u->local, at, &u->remote, at, len, io,
+	while ((rc = cci_rma(u->links[0].conn, NULL, 0, u->local, at, &u->remote, at, len, io,
 			flags)) == CCI_ENOBUFS) {
 		if (cci_side_retry(s, &spins) != 0)
 			return -1;
