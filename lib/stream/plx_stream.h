@@ -43,8 +43,6 @@
 #define PLX_STREAM_WINDOW    (256u << 10) /* both sides must agree */
 #define PLX_STREAM_COST	     64u	  /* of a message, beside its bytes */
 #define PLX_STREAM_PIECE_MAX (32u << 10)  /* bytes of one message */
-/* What is sent has credit: to announce it pays later than with other messages. */
-#define PLX_STREAM_EAGER_TIMES 4u
 
 struct plx_stream_stat {
 	uint64_t streams;	  /* made, ever */

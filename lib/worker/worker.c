@@ -178,8 +178,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	plx_rma_open(&w->rma, conf, w->dedicated);
 	w->eps.rma = &w->rma;
 	plx_msg_pools_open(&w->msgs);
-	plx_streams_open(&w->streams, &w->eps, &w->msgs, &w->rndv,
-		PLX_STREAM_EAGER_TIMES * w->eps.eager_max);
+	plx_streams_open(&w->streams, &w->eps, &w->msgs, &w->rndv, w->eps.eager_max);
 	w->check.fn = check_peers;
 	plx_timer_arm(&w->timers, &w->check, rte_rdtsc() + w->check_ticks);
 }
