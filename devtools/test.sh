@@ -38,7 +38,7 @@ finish()
 	echo "$line"
 	trap - EXIT
 	[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
-	exit
+	exit $? # without it, in a trap: the status from before
 }
 trap finish EXIT
 trap 'failed=$((failed + 1)); finish' INT TERM
