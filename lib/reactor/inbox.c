@@ -24,6 +24,7 @@ plx_inbox_open(struct plx_inbox *in, bool many)
 		return -ENOMEM;
 	memset((void *)in->cells, 0, len);
 	in->many = many;
+	in->empty = PLX_INBOX_PAUSE;
 	return 0;
 }
 
@@ -65,15 +66,23 @@ plx_inbox_empty(const struct plx_inbox *in)
 unsigned
 plx_inbox_run(struct plx_inbox *in)
 {
+	/*
+	 * The look at the cell behind a message waits for a line that its producer is about to
+	 * write, and so does what the message has led to: a lone one is run without it.
+	 */
+	unsigned most = plx_inbox_rested(in) ? 1 : INBOX_BURST, n;
 	struct plx_inbox_cell *c;
-	unsigned n;
 
-	for (n = 0; n < INBOX_BURST && (c = cell_at(in, in->tail)) != NULL; n++) {
+	for (n = 0; n < most && (c = cell_at(in, in->tail)) != NULL; n++) {
 		c->fn(c->has_body ? c->body : c->arg);
 		in->tail++;
 	}
-	if (n != 0)
-		/* pairs with the acquire in plx_inbox_room_slow() */
-		atomic_store_explicit(&in->done, in->tail, memory_order_release);
+	if (n == 0) {
+		in->empty++;
+		return 0;
+	}
+	in->empty = 0;
+	/* pairs with the acquire in plx_inbox_room_slow() */
+	atomic_store_explicit(&in->done, in->tail, memory_order_release);
 	return n;
 }

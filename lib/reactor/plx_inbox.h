@@ -29,6 +29,7 @@
 #define PLX_INBOX_LEN  1024 /* messages that may wait; a power of two */
 #define PLX_INBOX_BODY 48   /* bytes of a message's own */
 #define PLX_INBOX_AHEAD 2   /* cells that a producer asks for before it writes them */
+#define PLX_INBOX_PAUSE 8   /* runs in a row that find nothing: what comes then comes alone */
 
 /** Runs in the owner's thread. @param arg of the message; or its body, during the call */
 typedef void (*plx_inbox_fn)(void *arg);
@@ -53,6 +54,7 @@ struct plx_inbox {
 	_Atomic uint64_t seen; /* done, as it was when the ring seemed full */
 	/* line 2: owner */
 	alignas(64) uint64_t tail;
+	uint32_t empty; /* runs in a row that found nothing */
 	/* line 3: writer: owner, once a burst; readers: producers */
 	alignas(64) _Atomic uint64_t done;
 };
@@ -98,6 +100,20 @@ plx_inbox_take(struct plx_inbox *in, uint64_t *pos)
 	return &in->cells[*pos % PLX_INBOX_LEN];
 }
 
+/** @return how many were posted, ever. Thread: any. */
+static inline uint64_t
+plx_inbox_posted(const struct plx_inbox *in)
+{
+	return atomic_load_explicit(&in->head, memory_order_relaxed);
+}
+
+/** Something is about to be posted: ask for its cell. Thread: any. */
+static inline void
+plx_inbox_ask(const struct plx_inbox *in)
+{
+	plx_line_own(&in->cells[plx_inbox_posted(in) % PLX_INBOX_LEN]);
+}
+
 /** It is written: the owner may run it. */
 static inline void
 plx_inbox_give(struct plx_inbox *in, struct plx_inbox_cell *c, uint64_t pos)
@@ -127,7 +143,17 @@ plx_inbox_post(struct plx_inbox *in, plx_inbox_fn fn, void *arg)
 /** @return whether nothing waits. Thread: owner. */
 bool plx_inbox_empty(const struct plx_inbox *in);
 
-/** Run what waits, a bounded number. @return how many ran. Thread: owner. */
+/** @return whether nothing has come for a while: the next run takes one message. Thread: owner. */
+static inline bool
+plx_inbox_rested(const struct plx_inbox *in)
+{
+	return in->empty >= PLX_INBOX_PAUSE;
+}
+
+/**
+ * Run what waits, a bounded number: one after a pause.
+ * @return how many ran. Thread: owner.
+ */
 unsigned plx_inbox_run(struct plx_inbox *in);
 
 #endif

@@ -166,6 +166,31 @@ many_producers_keep_their_order_each(void)
 }
 
 static void
+on_nothing(void *arg)
+{
+	(void)arg;
+}
+
+static void
+the_first_message_after_a_pause_is_run_alone(void)
+{
+	UNIT_EQ_FATAL(plx_inbox_open(&inbox, false), 0);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < 4; i++)
+			UNIT_EQ(plx_inbox_post(&inbox, on_nothing, NULL), 0);
+		UNIT_TRUE(plx_inbox_rested(&inbox));
+		UNIT_EQ(plx_inbox_run(&inbox), 1);
+		UNIT_TRUE(!plx_inbox_rested(&inbox));
+		UNIT_EQ(plx_inbox_run(&inbox), 3);
+		for (unsigned i = 0; i < PLX_INBOX_PAUSE; i++) {
+			UNIT_TRUE(!plx_inbox_rested(&inbox));
+			UNIT_EQ(plx_inbox_run(&inbox), 0);
+		}
+	}
+	plx_inbox_close(&inbox);
+}
+
+static void
 a_full_inbox_says_so_and_loses_nothing(void)
 {
 	unsigned total = 0;
@@ -760,6 +785,7 @@ static CU_TestInfo timer_tests[] = {
 
 static CU_TestInfo inbox_tests[] = {
 	UNIT_TEST(many_producers_keep_their_order_each),
+	UNIT_TEST(the_first_message_after_a_pause_is_run_alone),
 	UNIT_TEST(a_full_inbox_says_so_and_loses_nothing),
 	UNIT_TEST(a_message_carries_its_body_round_the_ring),
 	UNIT_TEST(what_runs_may_post_itself_again),

@@ -24,6 +24,7 @@ plx_cq_create(struct plx_cq **out)
 	memset((void *)cq, 0, len);
 	cq->cells = (struct plx_cq_cell *)((char *)cq + head);
 	STAILQ_INIT(&cq->overflow);
+	cq->empty = PLX_CQ_PAUSE;
 	*out = cq;
 	return 0;
 }

@@ -29,6 +29,7 @@
 #define PLX_CQ_LEN     1024u /* completions that may wait; a power of two */
 #define PLX_CQ_DATA    40u   /* bytes of a message that travel along */
 #define PLX_CQ_NO_DATA UINT32_MAX
+#define PLX_CQ_PAUSE   8u    /* polls in a row that find nothing: what comes then comes alone */
 
 struct plx_req;
 
@@ -50,6 +51,7 @@ struct plx_cq {
 	STAILQ_HEAD(, plx_req) overflow;	/* what the ring had no room for */
 	/* line 2: application's side */
 	alignas(64) uint64_t tail;
+	uint32_t empty; /* polls in a row that found nothing */
 	/* line 3: writer: application's side, once a burst; readers: owner */
 	alignas(64) _Atomic uint64_t done;
 };
@@ -74,6 +76,13 @@ plx_cq_take(struct plx_cq *cq)
 	return &cq->cells[cq->head % PLX_CQ_LEN];
 }
 
+/** Something is about to be completed: ask for its cell. Thread: owner. */
+static inline void
+plx_cq_ask(const struct plx_cq *cq)
+{
+	plx_line_own(&cq->cells[cq->head % PLX_CQ_LEN]);
+}
+
 /** It is written. Thread: owner. */
 static inline void
 plx_cq_give(struct plx_cq *cq, struct plx_cq_cell *c)
@@ -93,6 +102,13 @@ plx_cq_next(const struct plx_cq *cq)
 	/* pairs with the release in plx_cq_give() */
 	return atomic_load_explicit(&c->seq, memory_order_acquire) ==
 		       (uint32_t)(cq->tail / PLX_CQ_LEN) + 1 ? c : NULL;
+}
+
+/** @return whether nothing has come for a while: the next poll takes one. Thread: application's side. */
+static inline bool
+plx_cq_rested(const struct plx_cq *cq)
+{
+	return cq->empty >= PLX_CQ_PAUSE;
 }
 
 /** What was read before may be written again. Thread: application's side. */

@@ -308,7 +308,10 @@ int plx_req_pool_open(struct plx_req_pool *p, uint32_t user_len, bool dedicated,
 /** Run user_cleanup on every request and give the memory back. Thread: application's side. */
 void plx_req_pool_close(struct plx_req_pool *p);
 
-/** Application's side, dedicated: run callbacks of what has completed. @return how many */
+/**
+ * Application's side, dedicated: run callbacks of what has completed, a bounded number: one after a
+ * pause. @return how many
+ */
 unsigned plx_req_pool_poll(struct plx_req_pool *p);
 
 /** Slow path of plx_req_pool_flush(). */

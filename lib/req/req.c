@@ -60,10 +60,10 @@ unsigned
 plx_req_pool_poll(struct plx_req_pool *p)
 {
 	struct plx_cq *cq = p->cq;
+	unsigned most = plx_cq_rested(cq) ? 1 : REQ_CQ_BURST, n; /* as plx_inbox_run() */
 	struct plx_cq_cell *c;
-	unsigned n;
 
-	for (n = 0; n < REQ_CQ_BURST && (c = plx_cq_next(cq)) != NULL; n++) {
+	for (n = 0; n < most && (c = plx_cq_next(cq)) != NULL; n++) {
 		struct plx_req *req = c->req;
 
 		if (c->len != PLX_CQ_NO_DATA)
@@ -71,8 +71,12 @@ plx_req_pool_poll(struct plx_req_pool *p)
 		cq->tail++;
 		plx_req_finish(req);
 	}
-	if (n != 0)
-		plx_cq_done(cq);
+	if (n == 0) {
+		cq->empty++;
+		return 0;
+	}
+	cq->empty = 0;
+	plx_cq_done(cq);
 	return n;
 }
 

@@ -346,6 +346,27 @@ completions_beyond_the_ring_wait_and_keep_their_order(void)
 }
 
 static void
+the_first_completion_after_a_pause_is_polled_alone(void)
+{
+	pool_begin(true);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < 4; i++) {
+			struct plx_req *req = req_new();
+
+			req->done = plx_req_put;
+			plx_req_complete(req, 0);
+		}
+		UNIT_EQ(plx_req_pool_poll(&pool), 1);
+		UNIT_EQ(plx_req_pool_poll(&pool), 3);
+		for (unsigned i = 0; i < PLX_CQ_PAUSE; i++) {
+			UNIT_TRUE(!plx_cq_rested(pool.cq));
+			UNIT_EQ(plx_req_pool_poll(&pool), 0);
+		}
+	}
+	pool_end();
+}
+
+static void
 a_short_message_travels_with_its_completion(void)
 {
 	uint8_t from[PLX_CQ_DATA + 1], buf[PLX_CQ_DATA + 1], none[PLX_CQ_DATA + 1];
@@ -456,6 +477,7 @@ static CU_TestInfo req_tests[] = {
 	UNIT_TEST(a_users_own_request_never_enters_the_pool),
 	UNIT_TEST(a_datatype_has_the_last_word_on_the_status),
 	UNIT_TEST(what_does_not_fit_is_not_written),
+	UNIT_TEST(the_first_completion_after_a_pause_is_polled_alone),
 	UNIT_TEST(completions_beyond_the_ring_wait_and_keep_their_order),
 	UNIT_TEST(a_short_message_travels_with_its_completion),
 	CU_TEST_INFO_NULL,

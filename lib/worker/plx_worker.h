@@ -111,6 +111,7 @@ struct plx_worker {
 	/* application's side */
 	alignas(PLX_LINE) struct plx_req_pool reqs;
 	struct plx_yield yield; /* dedicated: how it waits in progress */
+	uint64_t answered; /* dedicated: what was posted when the last lone completion was seen */
 	bool in_poll;
 	_Atomic uint32_t n_failed; /* writer: owner; eps and handles that have failed */
 	struct plx_conns conns;

@@ -143,21 +143,12 @@ let_go(struct plx_worker *w)
 	}
 }
 
-unsigned
-plx_worker_turn(struct plx_worker *w)
+/* Stages 2 to 9. */
+static inline unsigned
+turn_stages(struct plx_worker *w)
 {
-	unsigned n = 0, own = 0;
+	unsigned n = plx_chans_reap(&w->chans);		/* 2 sends of channels that are over */
 
-	if (unlikely(w->in_turn)) /* a callback asks for progress: it is in progress */
-		return 0;
-	w->in_turn = true;
-	if (unlikely(w->n_holding != 0))
-		hold(w);				/* 0 what is sent below goes together */
-	if (w->dedicated) {
-		n = own = plx_inbox_run(&w->inbox);	/* 1 operations of other threads */
-		PLX_STAT_ADD(w->stat.submits, own);
-	}
-	n += plx_chans_reap(&w->chans);			/* 2 sends of channels that are over */
 	n += worker_rx(w);				/*   packets, then the switch */
 	n += plx_rndv_run(&w->rndv);			/* 3 next pieces of large messages */
 	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
@@ -171,13 +162,36 @@ plx_worker_turn(struct plx_worker *w)
 		plx_eps_resume(&w->eps);		/* 8 senders that were stopped */
 	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
 		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 who is alive */
+	return n;
+}
+
+unsigned
+plx_worker_turn(struct plx_worker *w)
+{
+	unsigned n = 0, own = 0;
+	bool alone = false;
+
+	if (unlikely(w->in_turn)) /* a callback asks for progress: it is in progress */
+		return 0;
+	w->in_turn = true;
+	if (unlikely(w->n_holding != 0))
+		hold(w);				/* 0 what is sent below goes together */
+	if (w->dedicated) {
+		alone = plx_inbox_rested(&w->inbox) && w->stat.turns % TIMER_EVERY != 0;
+		own = plx_inbox_run(&w->inbox);		/* 1 operations of other threads */
+		PLX_STAT_ADD(w->stat.submits, own);
+	}
+	/* What the first one sent may be for the worker whose turn comes next: the rest can wait. */
+	if (!alone || own == 0)
+		n = turn_stages(w);
 	if (unlikely(w->n_holding != 0))
 		let_go(w);
 	if (w->dedicated) {
 		worker_rings_flush(w);			/* 10 what found no room in the rings */
 		if (unlikely(w->wake.on))
-			worker_wake_app(w, n - own);	/* 11 who sleeps until they come */
+			worker_wake_app(w, n);		/* 11 who sleeps until they come */
 	}
+	n += own;
 	PLX_STAT_INC(w->stat.turns);
 	if (n != 0) {
 		PLX_STAT_INC(w->stat.busy_turns);
@@ -189,12 +203,30 @@ plx_worker_turn(struct plx_worker *w)
 	return n;
 }
 
+/*
+ * A lone message: who has answered the one before answers this one, and the line of the
+ * answer comes meanwhile. Who does not would take it from the reactor, which polls it.
+ */
+static inline void
+ask_answer(struct plx_worker *w)
+{
+	uint64_t posted = plx_inbox_posted(&w->inbox);
+
+	if (posted != w->answered)
+		plx_inbox_ask(&w->inbox);
+	w->answered = posted;
+}
+
 static unsigned
 collect(struct plx_worker *w)
 {
 	/* pairs with the release in worker_wake_app(); before what it counts is looked at */
 	uint32_t seen = atomic_load_explicit(&w->wake.n_events, memory_order_acquire);
-	unsigned n = plx_req_pool_poll(&w->reqs) + plx_am_poll(&w->am);
+	unsigned n;
+
+	if (plx_cq_rested(w->reqs.cq) && plx_cq_next(w->reqs.cq) != NULL)
+		ask_answer(w);
+	n = plx_req_pool_poll(&w->reqs) + plx_am_poll(&w->am);
 
 	if (unlikely(w->app_work & WORKER_APP_CHANS))
 		n += plx_chans_poll(&w->chans);

@@ -642,6 +642,8 @@ worker_rx(struct plx_worker *w)
 
 		if (n == 0)
 			continue;
+		if (w->dedicated)
+			plx_cq_ask(w->reqs.cq);
 		if (n > 1 && plx_tag_stats(w->tag)->posted > RX_PREFETCH_DEPTH)
 			rx_prefetch(w, w->rx, n);
 		for (uint16_t i = 0; i < n; i++)

@@ -106,6 +106,42 @@ a_worker_sends_to_itself(void)
 	unit_workers_close(&u);
 }
 
+static void
+on_nothing(void *arg)
+{
+	(void)arg;
+}
+
+static void
+after_a_lone_operation_the_next_worker_comes_first(void)
+{
+	struct plx_worker *w;
+
+	begin();
+	fake.delay_max = 0;
+	unit_workers_open(&u, 2);
+	w = u.w[1];
+	UNIT_EQ_FATAL(plx_inbox_open(&w->inbox, false), 0);
+	UNIT_EQ_FATAL(plx_cq_create(&w->reqs.cq), 0);
+	w->dedicated = true;
+	plx_worker_turn(w);
+	for (unsigned i = 0; i < 2; i++) { /* the second time it has not rested */
+		uint64_t kept = w->stat.eager_bytes_kept;
+
+		UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+		UNIT_EQ(plx_inbox_post(&w->inbox, on_nothing, NULL), 0);
+		UNIT_TRUE(plx_worker_turn(w) != 0);
+		UNIT_EQ(w->stat.eager_bytes_kept - kept, i == 0 ? 0 : 16);
+	}
+	w->dedicated = false;
+	plx_cq_destroy(w->reqs.cq);
+	w->reqs.cq = NULL;
+	plx_inbox_close(&w->inbox);
+	for (unsigned i = 0; i < 2; i++)
+		UNIT_END(&u, unit_recv(&u, 1, to, LEN, 1, UNIT_EXACT), 0);
+	unit_workers_close(&u);
+}
+
 /* -- streams -- */
 
 /* N messages; the next receive is posted when the one before is done. @return bytes that were kept */
@@ -730,6 +766,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(order_is_that_of_the_sends_whatever_the_protocol),
 	UNIT_TEST(a_short_send_that_finds_nothing_in_its_way_is_done_at_once),
 	UNIT_TEST(a_worker_sends_to_itself),
+	UNIT_TEST(after_a_lone_operation_the_next_worker_comes_first),
 	UNIT_TEST(a_reader_with_one_receive_at_a_time_is_given_time_to_post_the_next),
 	UNIT_TEST(a_sync_send_is_done_when_it_is_matched_and_not_before),
 	UNIT_TEST(a_cancelled_receive_matches_nothing),
