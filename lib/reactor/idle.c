@@ -184,21 +184,23 @@ offer(struct plx_reactor *r, uint64_t now_ticks)
 	r->hog = plx_yield_is_hog(taken);
 }
 
-static void
+/* @return whether that took time */
+static bool
 idle_auto(struct plx_reactor *r, uint64_t now_ticks)
 {
 	if (TAILQ_EMPTY(&r->pollers)) {
 		sleep_or_yield(r);
 	} else if (now_ticks >= r->shared_until) {
-		if (++r->yield.polls >= r->yield.every) {
-			r->yield.polls = 0;
-			offer(r, now_ticks);
-		}
+		if (++r->yield.polls < r->yield.every)
+			return false;
+		r->yield.polls = 0;
+		offer(r, now_ticks);
 	} else if (r->hog || r->empty >= SHARED_TURNS + SHARED_OFFERS) {
 		sleep_or_yield(r);
 	} else {
 		offer(r, now_ticks);
 	}
+	return true;
 }
 
 static uint64_t
@@ -230,10 +232,9 @@ reactor_idle(struct plx_reactor *r, uint64_t now_ticks)
 		sleep_or_yield(r);
 		break;
 	case PLX_IDLE_AUTO:
-		idle_auto(r, now_ticks);
-		break;
+		return idle_auto(r, now_ticks);
 	default:
-		break;
+		return false;
 	}
 	return true;
 }

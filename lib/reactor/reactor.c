@@ -52,31 +52,26 @@ static int
 reactor_loop(void *arg)
 {
 	struct plx_reactor *r = arg;
-	uint64_t last = rte_rdtsc();
+	struct reactor_clock c = {.last = rte_rdtsc()};
 
 	while (!atomic_load_explicit(&r->stop, memory_order_relaxed)) {
 		struct plx_poller *p;
 		unsigned n = 0;
-		uint64_t now;
 
 		TAILQ_FOREACH(p, &r->pollers, link)
 			n += p->fn(p->arg);
 		n += plx_inbox_run(&r->inbox);
-		now = rte_rdtsc();
 		PLX_STAT_INC(r->stat.turns);
 		if (n != 0) {
 			PLX_STAT_INC(r->stat.busy_turns);
-			PLX_STAT_ADD(r->stat.busy_ticks, now - last);
+			reactor_clock_busy(&c, rte_rdtsc(), &r->stat);
 			r->empty = 0;
 		} else {
-			PLX_STAT_ADD(r->stat.idle_ticks, now - last);
-			if (reactor_idle(r, now)) {
-				last = now;
-				now = rte_rdtsc();
-				PLX_STAT_ADD(r->stat.idle_ticks, now - last);
-			}
+			if (++c.idle == REACTOR_CLOCK_TURNS)
+				reactor_clock_idle(&c, rte_rdtsc(), &r->stat);
+			if (reactor_idle(r, c.last))
+				reactor_clock_idle(&c, rte_rdtsc(), &r->stat);
 		}
-		last = now;
 	}
 	return 0;
 }

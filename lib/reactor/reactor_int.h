@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include "plx_reactor.h"
 #include "plx_yield.h"
@@ -36,6 +37,45 @@ struct plx_reactor {
 	_Atomic unsigned n_pollers;
 	unsigned lcore;
 };
+
+/*
+ * To read the clock takes as long as half a turn that finds nothing, and a message waits for
+ * it: it is read after turns that found something, and once in so many others. What
+ * those take that came in between is known from the last that came all in a row.
+ */
+#define REACTOR_CLOCK_TURNS 16
+
+/** Where a reactor's time goes. Owner: its loop. */
+struct reactor_clock {
+	uint64_t last; /* ticks, when it was read */
+	uint64_t turn; /* ticks of a turn that finds nothing */
+	unsigned idle; /* such turns since it was read */
+};
+
+static inline void
+reactor_clock_add(struct reactor_clock *c, uint64_t now, uint64_t idle, struct plx_reactor_stat *st)
+{
+	PLX_STAT_ADD(st->idle_ticks, idle);
+	PLX_STAT_ADD(st->busy_ticks, now - c->last - idle);
+	c->last = now;
+	c->idle = 0;
+}
+
+/** Nothing was found since the last time. */
+static inline void
+reactor_clock_idle(struct reactor_clock *c, uint64_t now, struct plx_reactor_stat *st)
+{
+	if (c->idle == REACTOR_CLOCK_TURNS)
+		c->turn = (now - c->last) / REACTOR_CLOCK_TURNS;
+	reactor_clock_add(c, now, now - c->last, st);
+}
+
+/** The last turn found something. */
+static inline void
+reactor_clock_busy(struct reactor_clock *c, uint64_t now, struct plx_reactor_stat *st)
+{
+	reactor_clock_add(c, now, RTE_MIN(c->idle * c->turn, now - c->last), st);
+}
 
 /*
  * Whoever sleeps, rarely, has every thread of the process fence, so that who posts, often,

@@ -31,6 +31,7 @@
 #include "plx_timer.h"
 #include "plx_unit.h"
 #include "plx_yield.h"
+#include "reactor_int.h"
 
 /* -- timers -- */
 
@@ -406,6 +407,33 @@ every_idle_policy_gives_turns_and_is_counted(void)
 	UNIT_EQ(after.stat.idles, before.stat.idles); /* who is busy is not idle */
 	plx_reactor_remove(&w.poller);
 	plx_reactor_stop_all();
+}
+
+static void
+time_between_busy_turns_is_idle(void)
+{
+	struct reactor_clock c = {.last = 1000};
+	struct plx_reactor_stat st = {0};
+
+	c.idle = 1;
+	reactor_clock_busy(&c, 1500, &st); /* what an idle turn takes is not known yet */
+	UNIT_EQ(st.busy_ticks, 500);
+	UNIT_EQ(st.idle_ticks, 0);
+	c.idle = REACTOR_CLOCK_TURNS;
+	reactor_clock_idle(&c, 1500 + 100 * REACTOR_CLOCK_TURNS, &st);
+	UNIT_EQ(st.idle_ticks, 100 * REACTOR_CLOCK_TURNS);
+	c.idle = 3;
+	reactor_clock_busy(&c, c.last + 1000, &st);
+	UNIT_EQ(st.busy_ticks, 500 + 700);
+	UNIT_EQ(st.idle_ticks, 100 * REACTOR_CLOCK_TURNS + 300);
+	c.idle = 3;
+	reactor_clock_busy(&c, c.last + 200, &st); /* they were quicker this time */
+	UNIT_EQ(st.busy_ticks, 500 + 700);
+	UNIT_EQ(st.idle_ticks, 100 * REACTOR_CLOCK_TURNS + 500);
+	reactor_clock_idle(&c, c.last + 100000, &st); /* it slept: not what a turn takes */
+	c.idle = 1;
+	reactor_clock_busy(&c, c.last + 150, &st);
+	UNIT_EQ(st.busy_ticks, 500 + 700 + 50);
 }
 
 /* -- sleep -- */
@@ -797,6 +825,7 @@ static CU_TestInfo reactor_tests[] = {
 	UNIT_TEST(a_poller_without_a_reactor_is_told_so),
 	UNIT_TEST(pollers_are_spread_and_get_turns_until_they_go),
 	UNIT_TEST(every_idle_policy_gives_turns_and_is_counted),
+	UNIT_TEST(time_between_busy_turns_is_idle),
 	UNIT_TEST(no_wake_of_a_sleeping_reactor_is_lost),
 	UNIT_TEST(no_post_is_missed_where_one_fences_for_all),
 	UNIT_TEST(no_post_is_missed_where_the_kernel_has_no_membarrier),
