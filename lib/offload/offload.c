@@ -495,8 +495,9 @@ plx_offload_seen(struct plx_offload *o, uint32_t i, const struct plx_rx *rx, uin
 		memcpy(&tag, rx[k].data, sizeof(tag));
 		offload_sender_learn(o, tag, i);
 	}
-	/* Else what was posted meanwhile would never match. */
-	if (d->n_held == 0 || d->told == d->seen)
+	/* Else what was posted meanwhile would never match, or the device would lose count. */
+	if (d->told == d->seen ||
+		(d->n_held == 0 && (uint16_t)(d->seen - d->told) < PLX_OFFLOAD_TELL))
 		return;
 	rc = plx_queue_tag_post(d->q, NULL, d->seen);
 	if (rc == 0) {

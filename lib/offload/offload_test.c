@@ -382,6 +382,25 @@ with_several_devices_and_no_sender_mask_none_is_posted(void)
 /* -- how they come back -- */
 
 static void
+the_count_is_told_now_and_then_in_any_case(void)
+{
+	struct plx_tag_msg *kept;
+	uint32_t buf[16];
+
+	model_open(4);
+	for (uint32_t id = 0; id < PLX_OFFLOAD_TELL; id++) {
+		UNIT_EQ_FATAL(o->stat.syncs, 0);
+		model_arrive(id, id, false);
+		unit_turns(&u, 1);
+		kept = plx_tag_msg_first(u.w[0]->tag);
+		has(get(buf, LEN, kept->tag, UNIT_EXACT), buf, id);
+	}
+	UNIT_EQ(o->stat.syncs, 1);
+	UNIT_EQ(o->devs[0].told, PLX_OFFLOAD_TELL);
+	unit_workers_close(&u);
+}
+
+static void
 the_count_is_told_when_something_waits_for_it(void)
 {
 	struct plx_req *r, *other;
@@ -722,6 +741,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_device_may_refuse_one_receive),
 	UNIT_TEST(with_several_devices_only_a_known_sender_is_posted),
 	UNIT_TEST(with_several_devices_and_no_sender_mask_none_is_posted),
+	UNIT_TEST(the_count_is_told_now_and_then_in_any_case),
 	UNIT_TEST(the_count_is_told_when_something_waits_for_it),
 	UNIT_TEST(what_software_matches_is_taken_from_the_device),
 	UNIT_TEST(a_cancel_that_comes_too_late_changes_nothing),

@@ -27,6 +27,7 @@
 #define PLX_OFFLOAD_MAX_RECVS	4096u /* in one device */
 #define PLX_OFFLOAD_MAX_SENDERS 1024 /* whose device is remembered, when there are several */
 #define PLX_OFFLOAD_LOOK	16 /* receives passed over in search of one that may go to a device */
+#define PLX_OFFLOAD_TELL	8192u /* messages, of which a device is told the count in any case */
 #define PLX_OFFLOAD_TRIAL	1024u /* receives, then a device has to have paid */
 
 /** Counters of one worker. Writer: owner; readers: any, relaxed. */
