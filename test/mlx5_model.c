@@ -88,7 +88,7 @@ model_mem(struct mlx5_model *m, uint32_t key, uint64_t addr, uint64_t len, bool 
 }
 
 void
-model_event(struct mlx5_model *m, struct model_cq *cq)
+model_cq_event(struct mlx5_model *m, struct model_cq *cq)
 {
 	cq->armed = false;
 	cq->event = true;
@@ -424,7 +424,7 @@ cq_look(struct mlx5_model *m, struct model_cq *cq)
 		return; /* for an event that was given, and that nobody has taken yet */
 	cq->armed = true;
 	if (ci != (cq->pi & 0xffffff)) /* something came that was not seen */
-		model_event(m, cq);
+		model_cq_event(m, cq);
 }
 
 void

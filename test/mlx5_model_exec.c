@@ -319,7 +319,7 @@ cqe_done(struct mlx5_model *m, struct model_cq *cq, struct mlx5_cqe64 *cqe, uint
 	cqe->op_own = opcode << 4 | scatter | owner;
 	cq->pi++;
 	if (cq->armed)
-		model_event(m, cq);
+		model_cq_event(m, cq);
 }
 
 static void

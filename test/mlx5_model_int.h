@@ -124,7 +124,7 @@ bool model_begin(struct mlx5_model *m, struct model_qp *q);
 bool model_end(struct mlx5_model *m, struct model_qp *q);
 bool model_tell(struct mlx5_model *m, struct model_qp *q);
 /** An armed completion queue has something. */
-void model_event(struct mlx5_model *m, struct model_cq *cq);
+void model_cq_event(struct mlx5_model *m, struct model_cq *cq);
 /** Look at the doorbell record of a receive queue. */
 void model_srq_look(struct mlx5_model *m, struct model_srq *s);
 

@@ -13,9 +13,10 @@
 #include <rte_common.h>
 
 #include "mlx5_verbs.h"
+#include "mlx_tm_model.h"
 #include "plx_unit_mlx.h"
 
-#define UD_DEPTH   128 /* datagrams that wait; completions of them */
+#define UD_DEPTH   128 /* datagrams that wait */
 #define UD_QPN	   0xd000u
 #define GRH	   40 /* bytes before a datagram */
 #define EVENTS_MAX 64
@@ -31,7 +32,7 @@ struct fake_cq {
 	struct mlx5dv_cq dv;
 	int number;		    /* in the model; -1: not yet driven directly */
 	uint32_t depth;
-	struct ibv_wc wc[UD_DEPTH]; /* of datagrams */
+	struct ibv_wc *wc;	    /* of what goes by libibverbs: depth of them */
 	unsigned head, n;
 	bool armed;
 	LIST_ENTRY(fake_cq) link;
@@ -248,15 +249,15 @@ ack_cq_events(struct ibv_cq *cq, unsigned n)
 	(void)n;
 }
 
-static void
-channel_tell(struct fake_cq *cq)
+void
+mlx5_verbs_tell(struct ibv_cq *cq)
 {
-	struct fake_channel *ch = (struct fake_channel *)cq->ibv.channel;
+	struct fake_channel *ch = (struct fake_channel *)cq->channel;
 	uint64_t one = 1;
 
 	if (ch == NULL || ch->n == EVENTS_MAX)
 		return;
-	ch->cqs[ch->n++] = &cq->ibv;
+	ch->cqs[ch->n++] = cq;
 	if (write(ch->ibv.fd, &one, sizeof(one)) != sizeof(one))
 		abort();
 }
@@ -269,7 +270,7 @@ mlx5_verbs_events(void)
 
 	LIST_FOREACH(cq, &cqs, link) {
 		if (cq->number >= 0 && mlx5_model_event(mlx5_verbs.m, cq->number))
-			channel_tell(cq);
+			mlx5_verbs_tell(&cq->ibv);
 		armed |= cq->number >= 0 && mlx5_model_armed(mlx5_verbs.m, cq->number);
 	}
 	return armed;
@@ -286,6 +287,7 @@ create_cq(struct ibv_context *ctx, int n, void *cq_context, struct ibv_comp_chan
 	cq->ibv.context = ctx;
 	cq->ibv.channel = channel;
 	cq->depth = rte_align32pow2(n);
+	cq->wc = calloc(cq->depth, sizeof(cq->wc[0]));
 	cq->number = -1;
 	LIST_INSERT_HEAD(&cqs, cq, link);
 	return &cq->ibv;
@@ -296,9 +298,12 @@ destroy_cq(struct ibv_cq *ibv)
 {
 	struct fake_cq *cq = (struct fake_cq *)ibv;
 
+	if (mlx_tm_destroy_cq(ibv))
+		return 0;
 	if (cq->number >= 0)
 		mlx5_model_cq_free(mlx5_verbs.m, cq->number);
 	LIST_REMOVE(cq, link);
+	free(cq->wc);
 	free(cq);
 	return 0;
 }
@@ -312,9 +317,12 @@ mlx5_verbs_cq(const struct ibv_cq *cq)
 static struct ibv_srq *
 create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	struct fake_srq *srq = calloc(1, sizeof(*srq));
+	struct fake_srq *srq;
 
 	(void)pd;
+	if (mlx5_verbs.plain)
+		return mlx_tm_create_srq(attr);
+	srq = calloc(1, sizeof(*srq));
 	srq->number = mlx5_model_srq(mlx5_verbs.m, attr->attr.max_wr + 1, mlx5_verbs.srq_stride,
 		&srq->dv);
 	return &srq->ibv;
@@ -323,6 +331,8 @@ create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 static int
 destroy_srq(struct ibv_srq *srq)
 {
+	if (mlx5_verbs.plain)
+		return mlx_tm_destroy_srq(srq);
 	mlx5_model_srq_free(mlx5_verbs.m, ((struct fake_srq *)srq)->number);
 	free(srq);
 	return 0;
@@ -332,9 +342,12 @@ static struct ibv_qp *
 create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	static uint32_t next_datagram_qpn = UD_QPN;
-	struct fake_qp *qp = calloc(1, sizeof(*qp));
 	uint32_t per = (32 + 4 + attr->cap.max_inline_data + MLX5_BLOCK - 1) / MLX5_BLOCK;
+	struct fake_qp *qp;
 
+	if (mlx5_verbs.plain && attr->qp_type == IBV_QPT_RC)
+		return mlx_tm_create_qp(attr);
+	qp = calloc(1, sizeof(*qp));
 	qp->ibv.context = mlx5_verbs.ctx;
 	qp->ibv.recv_cq = attr->recv_cq;
 	qp->ibv.send_cq = attr->send_cq;
@@ -357,6 +370,8 @@ modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	(void)mask;
 	if (qp->qp_type == IBV_QPT_UD)
 		return 0;
+	if (mlx5_verbs.plain)
+		return mlx_tm_modify_qp(qp, attr);
 	if (attr->qp_state == IBV_QPS_RTR)
 		mlx5_model_connect(mlx5_verbs.m, qp->qp_num, attr->dest_qp_num);
 	else if (attr->qp_state == IBV_QPS_ERR)
@@ -369,6 +384,8 @@ destroy_qp(struct ibv_qp *ibv)
 {
 	struct fake_qp *qp = (struct fake_qp *)ibv;
 
+	if (mlx5_verbs.plain && ibv->qp_type == IBV_QPT_RC)
+		return mlx_tm_destroy_qp(ibv);
 	if (ibv->qp_type == IBV_QPT_UD)
 		LIST_REMOVE(qp, link);
 	else
@@ -394,16 +411,16 @@ destroy_ah(struct ibv_ah *ah)
 
 /* -- datagrams -- */
 
-static void
-datagram_done(struct ibv_cq *ibv, const struct ibv_wc *wc)
+void
+mlx5_verbs_done(struct ibv_cq *ibv, const struct ibv_wc *wc)
 {
 	struct fake_cq *cq = (struct fake_cq *)ibv;
 
-	if (cq->n == UD_DEPTH)
+	if (cq->n == cq->depth)
 		abort();
-	cq->wc[(cq->head + cq->n++) % UD_DEPTH] = *wc;
+	cq->wc[(cq->head + cq->n++) % cq->depth] = *wc;
 	if (cq->armed)
-		channel_tell(cq);
+		mlx5_verbs_tell(ibv);
 	cq->armed = false;
 }
 
@@ -436,7 +453,7 @@ datagram_arrives(struct fake_qp *to, const struct ibv_sge *data)
 	memcpy(at + GRH, (const void *)(uintptr_t)data->addr, data->length);
 	to->head = (to->head + 1) % UD_DEPTH;
 	to->n--;
-	datagram_done(to->ibv.recv_cq, &wc);
+	mlx5_verbs_done(to->ibv.recv_cq, &wc);
 }
 
 static int
@@ -444,7 +461,8 @@ post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct fake_qp *to;
 
-	(void)bad;
+	if (ibv->qp_type == IBV_QPT_RC)
+		return mlx_tm_post_send(ibv, wr, bad);
 	for (; wr != NULL; wr = wr->next) {
 		struct ibv_wc wc = {.wr_id = wr->wr_id, .opcode = IBV_WC_SEND,
 			.qp_num = ibv->qp_num};
@@ -452,7 +470,7 @@ post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 		LIST_FOREACH(to, &datagram_qps, link)
 			if (to->ibv.qp_num == wr->wr.ud.remote_qpn)
 				datagram_arrives(to, wr->sg_list);
-		datagram_done(ibv->send_cq, &wc);
+		mlx5_verbs_done(ibv->send_cq, &wc);
 	}
 	return 0;
 }
@@ -463,7 +481,8 @@ poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	struct fake_cq *cq = (struct fake_cq *)ibv;
 	int got = 0;
 
-	for (; got < n && cq->n > 0; cq->n--, cq->head = (cq->head + 1) % UD_DEPTH)
+	mlx_tm_model_work();
+	for (; got < n && cq->n > 0; cq->n--, cq->head = (cq->head + 1) % cq->depth)
 		wc[got++] = cq->wc[cq->head];
 	return got;
 }
@@ -472,7 +491,8 @@ static int
 req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 {
 	(void)solicited_only;
-	((struct fake_cq *)ibv)->armed = true;
+	if (!mlx_tm_arm(ibv))
+		((struct fake_cq *)ibv)->armed = true;
 	return 0;
 }
 
@@ -481,7 +501,7 @@ req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 static bool
 is_supported(struct ibv_device *dev)
 {
-	return dev == &device;
+	return dev == &device && !mlx5_verbs.plain;
 }
 
 static int
@@ -501,9 +521,12 @@ init_obj(struct mlx5dv_obj *obj, uint64_t type)
 }
 
 static struct verbs_context context = {.sz = sizeof(context), .query_port = query_port,
+	.query_device_ex = mlx_tm_query_device_ex, .create_cq_ex = mlx_tm_create_cq_ex,
+	.create_srq_ex = mlx_tm_create_srq_ex, .post_srq_ops = mlx_tm_post_srq_ops,
 	.alloc_td = alloc_td, .dealloc_td = dealloc_td, .alloc_parent_domain = alloc_parent_domain,
 	.context = {.abi_compat = __VERBS_ABI_IS_EXTENDED, .ops = {.poll_cq = poll_cq,
-		.req_notify_cq = req_notify_cq, .post_send = post_send, .post_recv = post_recv}}};
+		.req_notify_cq = req_notify_cq, .post_send = post_send, .post_recv = post_recv,
+		.post_srq_recv = mlx_tm_post_srq_recv}}};
 
 void
 mlx5_verbs_begin(void)

@@ -23,6 +23,7 @@ struct mlx5_verbs {
 	uint32_t srq_stride; /* 32 or 64 */
 	uint32_t bf_size;    /* 0 or 256 */
 	bool no_td;	     /* there are no thread domains left */
+	bool plain;	     /* it is not of the mlx5 kind, see mlx_tm_model.h */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 };
@@ -31,6 +32,12 @@ extern struct mlx5_verbs mlx5_verbs;
 
 /** From now on the driver finds this device; the caller has set all but ctx and pd. */
 void mlx5_verbs_begin(void);
+
+/** A completion queue of libibverbs has one more; its channel is told if it is armed. */
+void mlx5_verbs_done(struct ibv_cq *cq, const struct ibv_wc *wc);
+
+/** Its channel, if it has one, is told of a completion queue. */
+void mlx5_verbs_tell(struct ibv_cq *cq);
 
 /** The number of a completion queue in the model. */
 int mlx5_verbs_cq(const struct ibv_cq *cq);

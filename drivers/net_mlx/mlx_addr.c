@@ -22,7 +22,7 @@ mlx_addr_check(const struct mlx_addr *a)
 	if (a->uid == 0 || a->version != MLX_ADDR_VERSION || a->link > MLX_LINK_ROCE6 ||
 		a->ud_qpn == 0 || a->ud_qpn > QPN_MAX || a->path_mtu < IBV_MTU_256 ||
 		a->path_mtu > IBV_MTU_4096 || a->rx_len < MLX_RX_LEN_MIN ||
-		a->rx_len > MLX_RX_LEN_MAX || a->pad != 0 || a->port == 0)
+		a->rx_len > MLX_RX_LEN_MAX || (a->flags & ~MLX_ADDR_TM) != 0 || a->port == 0)
 		return -EINVAL;
 	return 0;
 }

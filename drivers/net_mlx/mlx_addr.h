@@ -18,6 +18,10 @@ enum mlx_link {
 	MLX_LINK_ROCE6,
 };
 
+enum mlx_addr_flag {
+	MLX_ADDR_TM = 1 << 0, /* its device matches tags: messages to it are as mlx_tm.h says */
+};
+
 /** A queue's address as it travels; begins with the uid as every plx_addr does. */
 struct mlx_addr {
 	uint64_t uid;
@@ -29,7 +33,7 @@ struct mlx_addr {
 	uint8_t version;    /* MLX_ADDR_VERSION */
 	uint8_t link;	    /* enum mlx_link */
 	uint8_t path_mtu;   /* enum ibv_mtu */
-	uint8_t pad;
+	uint8_t flags;	    /* enum mlx_addr_flag */
 	uint16_t port;	    /* of those that its process has opened, from 1 on */
 };
 

@@ -52,7 +52,7 @@ a_good_address_is_taken_and_each_bad_field_is_not(void)
 	bad[n++].path_mtu = IBV_MTU_4096 + 1;
 	bad[n++].rx_len = MLX_RX_LEN_MIN - 1;
 	bad[n++].rx_len = MLX_RX_LEN_MAX + 1;
-	bad[n++].pad = 1;
+	bad[n++].flags = 2;
 	bad[n++].port = 0;
 	UNIT_EQ_FATAL(n, sizeof(bad) / sizeof(bad[0]));
 	for (unsigned i = 0; i < n; i++)

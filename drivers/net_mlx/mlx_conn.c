@@ -57,6 +57,8 @@ mlx_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	peer->mtu = RTE_MIN(p->addr.rx_len, mq->addr.rx_len);
 	peer->short_max = MLX_INLINE_MAX - sizeof(uint64_t);
 	peer->caps = peer->q->caps;
+	if (mlx_tm_is(p))
+		mlx_tm_speak(mq, p);
 	return 0;
 }
 
@@ -111,10 +113,12 @@ qp_make(struct mlx_queue *mq, struct mlx_peer *p)
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = mq->port->num,
 		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
 			IBV_ACCESS_REMOTE_ATOMIC};
-	uint16_t grant = mlx_credit_grant(mq->granted, mq->rx_budget, mq->rx_room - MLX_RX_SPARE,
+	uint16_t grant = mlx_credit_grant(mq->granted, mq->rx_budget, mq->rx_room - mq->rx_spare,
 		RTE_MIN(mq->want, MLX_CREDIT_FIRST));
 	int rc;
 
+	if (mlx_port_is_gone(mq->port))
+		return -ENODEV;
 	if (grant == 0 || mlx_rx_grow(mq, mq->granted + grant) != 0) {
 		PLX_STAT_INC(mq->stat.conn_no_room);
 		return -ENOMEM;
@@ -403,6 +407,8 @@ conn_fail(struct mlx_peer *p, int err)
 	qp_end(mq, p);
 	mlx_tx_drop(p, err);
 	plx_peer_dead(&p->peer, err);
+	if (mq->tm != NULL)
+		mlx_tm_peer_lost(mq, p);
 }
 
 void
@@ -450,6 +456,8 @@ mlx_peer_close(struct plx_peer *peer)
 	mlx_park_stop(p);
 	qp_end(mq, p);
 	mlx_tx_drop(p, -ECANCELED);
+	if (mq->tm != NULL)
+		mlx_tm_peer_lost(mq, p);
 	if (p->ah != NULL)
 		mlx_glue.destroy_ah(p->ah);
 	free(p->recs);

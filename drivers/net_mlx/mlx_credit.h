@@ -52,6 +52,13 @@ mlx_credit_has(const struct mlx_credit *c)
 	return c->left > 1;
 }
 
+/** @return whether two of them may. */
+static inline bool
+mlx_credit_has_two(const struct mlx_credit *c)
+{
+	return c->left > 2;
+}
+
 /** @return whether a message that only tells credits may go. */
 static inline bool
 mlx_credit_has_last(const struct mlx_credit *c)

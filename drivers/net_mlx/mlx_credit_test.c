@@ -133,10 +133,10 @@ exchange(uint16_t g0, uint16_t g1, uint16_t most)
 		}
 		UNIT_TRUE_FATAL(s[k].c.left <= s[k].c.most);
 	}
-	/* At rest both may send again. */
+	/* At rest both may send again, two that belong together as well. */
 	settle();
-	UNIT_TRUE(mlx_credit_has(&s[0].c));
-	UNIT_TRUE(mlx_credit_has(&s[1].c));
+	UNIT_TRUE(mlx_credit_has(&s[0].c) && mlx_credit_has_two(&s[0].c));
+	UNIT_TRUE(mlx_credit_has(&s[1].c) && mlx_credit_has_two(&s[1].c));
 }
 
 static void

@@ -115,6 +115,7 @@ enum mlx_comp_status {
 	MLX_COMP_ACCESS,  /* it refuses: no such key, out of its bounds, no right */
 	MLX_COMP_LOCAL,	  /* our own buffer, key or length */
 	MLX_COMP_OTHER,
+	MLX_COMP_TM, /* and above: enum mlx_tm_comp, of queues that match tags */
 };
 
 /** A completion. */

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include <infiniband/tm_types.h>
 #include <infiniband/verbs.h>
 
 #include "plx_dev.h"
@@ -75,8 +76,8 @@ struct mlx_port {
 	pthread_mutex_t lock;	/* of the events' descriptor */
 	pthread_mutex_t regions_lock;
 	LIST_HEAD(, mlx_region) regions; /* under it; those used last are first */
-	_Atomic uint32_t gone;	/* the device was removed or has failed; writer: under lock */
-	_Atomic uint32_t down;	/* the port is; the same */
+	_Atomic uint32_t gone;	/* the device was removed or has failed; writers: any, for good */
+	_Atomic uint32_t down;	/* the port is; writer: under lock */
 };
 
 /** A queue pair for datagrams. Owner: the queue's. */
@@ -175,6 +176,7 @@ struct mlx_peer {
 	int err;		/* once lost */
 	bool bye;		/* we have said that we go */
 	bool probing;		/* an empty write is out, to see whether it is there */
+	uint32_t tm_waits;	/* see mlx_tm.h */
 	uint32_t attempt;	/* of our queue pair */
 	uint32_t psn;
 	uint32_t their_attempt;
@@ -204,6 +206,15 @@ struct mlx_stat {
 	uint64_t cache_evicted; /* for others, or because memory was short */
 	uint64_t cache_gone;	/* their memory was unmapped, moved or discarded */
 	uint64_t group_tx, group_no_room, group_rx, group_drop_bad, group_drop_not_ours;
+	uint64_t tm_adds, tm_dels, tm_syncs; /* commands to the list of receives */
+	uint64_t tm_refused;	/* receives that the list does not take */
+	uint64_t tm_met;	/* receives that a message met there */
+	uint64_t tm_placed;	/* of these, written by the device */
+	uint64_t tm_failed;	/* of these, ended by an error */
+	uint64_t tm_unexpected; /* tagged messages that met none, tokens among them */
+	uint64_t tm_dropped;	/* of these, nobody got */
+	uint64_t tm_late;	/* receives that a message met before they were taken out */
+	uint64_t tm_drop_bad;	/* not as senders, or the device, are to do it */
 };
 
 struct mlx_queue {
@@ -227,6 +238,7 @@ struct mlx_queue {
 	struct mlx_addr addr;
 	uint32_t granted;	/* slots, to all peers */
 	uint32_t n_slots;	/* that there are */
+	uint32_t rx_spare;	/* posted besides those granted */
 	uint32_t rx_room;	/* slots there can be */
 	uint32_t rx_budget;
 	uint16_t want;		/* slots for one peer */
@@ -243,6 +255,7 @@ struct mlx_queue {
 	/* datagrams */
 	struct mlx_ud ud;
 	struct mlx_groups *groups; /* NULL: none was joined yet */
+	struct mlx_tm *tm;	/* NULL: the device does not match tags */
 	/* sleeping */
 	struct ibv_comp_channel *channel;
 	int epfd, timerfd;
@@ -282,6 +295,14 @@ int mlx_port_get(const char *name, struct mlx_port **out);
 void mlx_port_put(struct mlx_port *port);
 /** Take the device's events. Thread: any. */
 void mlx_port_events(struct mlx_port *port);
+/** All peers of its queues are lost soon. Thread: any. */
+void mlx_port_failed(struct mlx_port *port);
+
+static inline bool
+mlx_port_is_gone(const struct mlx_port *port)
+{
+	return atomic_load_explicit(&port->gone, memory_order_relaxed) != 0; /* it only says no more */
+}
 
 /* mlx_bufs.c */
 int mlx_bufs_open(struct mlx_bufs *b, struct ibv_pd *pd, uint32_t len, uint32_t most);
@@ -409,6 +430,8 @@ void mlx_park_work(struct mlx_queue *mq);
 /* mlx_tx.c */
 int mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
 int mlx_tx(const struct plx_tx *tx);
+/** The same of what is longer than the mtu by sizeof(struct ibv_tmh) at the most, and counts as len. */
+int mlx_tx_framed(const struct plx_tx *tx, uint32_t len);
 /** Tell the credits that are owed, or with MLX_IMM_BYE that we go. @return whether it went */
 bool mlx_tx_ctl(struct mlx_peer *p, uint8_t flags);
 /** Post one request, with a place for it. */
@@ -463,8 +486,42 @@ void mlx_mem_close(struct mlx_queue *mq);
 void mlx_rma_close(struct mlx_queue *mq);
 int mlx_rma(const struct plx_rma_op *op);
 
+/* mlx_tm.c: receives that the device matches */
+/** Errors: -EOPNOTSUPP the device cannot; those of verbs. Then the queue is as it was. */
+int mlx_tm_open(struct mlx_queue *mq, const struct mlx_hw_conf *conf);
+/** No callback is called any more. */
+void mlx_tm_leave(struct mlx_queue *mq);
+/** After the hardware is closed; accepts a queue that matches none. */
+void mlx_tm_close(struct mlx_queue *mq);
+int mlx_tm_post(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen);
+int mlx_tm_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen);
+/** A completion of MLX_COMP_TM or above. @return whether *rx is a message for the owner */
+bool mlx_tm_take(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp,
+	struct plx_rx *rx);
+/** What it sent the first part of does not come. */
+void mlx_tm_peer_lost(struct mlx_queue *mq, struct mlx_peer *p);
+
+/* mlx_tm_tx.c: sending to a queue whose device matches tags */
+/** Such a peer is opened: the queue's ways of sending, and the peer's mtu, change. */
+void mlx_tm_speak(struct mlx_queue *mq, struct mlx_peer *p);
+/** What goes before a message without a tag, sizeof(struct ibv_tmh). */
+extern const struct ibv_tmh mlx_tm_no_tag;
+
+static inline bool
+mlx_tm_is(const struct mlx_peer *p)
+{
+	return (p->addr.flags & MLX_ADDR_TM) != 0;
+}
+
 /* mlx_rx.c */
 uint16_t mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
+/** A message in a slot. @param p NULL: of nobody. @return whether *rx is one; else the slot is free */
+bool mlx_rx_accept(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp,
+	struct plx_rx *rx);
+/** It is of no use: its slot is free. */
+void mlx_rx_drop(struct mlx_queue *mq, const struct plx_rx *rx);
+/** A message that took no slot has come. */
+void mlx_rx_placed(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm);
 void mlx_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 /** Make and post slots until so many may be granted. @return 0 or -ENOMEM: some may have been made */
 int mlx_rx_grow(struct mlx_queue *mq, uint32_t granted);

@@ -240,6 +240,13 @@ mlx_port_put(struct mlx_port *port)
 	pthread_mutex_unlock(&ports.lock);
 }
 
+void
+mlx_port_failed(struct mlx_port *port)
+{
+	if (atomic_exchange_explicit(&port->gone, 1, memory_order_relaxed) == 0)
+		PLX_LOG(ERR, mlx, "device %s has failed or was removed", port->ctx->device->name);
+}
+
 /* What concerns one queue pair or queue comes as completions as well. */
 static void
 port_event(struct mlx_port *port, const struct ibv_async_event *e)
@@ -248,8 +255,7 @@ port_event(struct mlx_port *port, const struct ibv_async_event *e)
 
 	switch (e->event_type) {
 	case IBV_EVENT_DEVICE_FATAL:
-		atomic_store_explicit(&port->gone, 1, memory_order_relaxed);
-		PLX_LOG(ERR, mlx, "device %s has failed or was removed", port->ctx->device->name);
+		mlx_port_failed(port);
 		break;
 	case IBV_EVENT_PORT_ACTIVE:
 		is = 0;

@@ -50,6 +50,24 @@ read_conf(struct mlx_queue *mq, const struct plx_conf *conf)
 	mq->addr.rx_len = plx_conf_u64(conf, PLX_CONF_NET_MLX_MSG_LEN) + HDR_ROOM;
 }
 
+static bool
+wants_tags(const struct mlx_queue *mq)
+{
+	return plx_conf_u64(mq->q->conf, PLX_CONF_TAG_OFFLOAD) &&
+		plx_conf_u64(mq->q->conf, PLX_CONF_NET_MLX_TAG_MATCHING);
+}
+
+/* Without it all goes on as if it had not been asked for. */
+static void
+tags_open(struct mlx_queue *mq, const struct mlx_hw_conf *conf)
+{
+	int rc = mlx_tm_open(mq, conf);
+
+	if (rc != 0)
+		PLX_LOG(WARNING, mlx, "%s matches no tags: %s", mq->port->ctx->device->name,
+			strerror(-rc));
+}
+
 static int
 hw_open(struct mlx_queue *mq, bool direct)
 {
@@ -61,13 +79,15 @@ hw_open(struct mlx_queue *mq, bool direct)
 
 	if (rc == 0)
 		rc = mlx_bufs_open(&mq->tx_bufs, mq->port->pd, mq->addr.rx_len, MLX_SEND_BUFS);
-	if (rc == 0)
+	if (rc == 0 && wants_tags(mq))
+		tags_open(mq, &conf);
+	if (rc == 0 && mq->tm == NULL)
 		rc = ops->open(&conf, &mq->hw);
 	if (rc == 0)
 		rc = mlx_dgrams_open(mq);
 	if (rc == 0)
 		PLX_LOG(INFO, mlx, "%s port %u by %s", mq->port->ctx->device->name, mq->port->num,
-			ops->name);
+			mq->hw->ops->name);
 	return rc;
 }
 
@@ -80,6 +100,7 @@ hw_close(struct mlx_queue *mq)
 	mlx_ud_close(&mq->ud);
 	if (mq->hw != NULL)
 		mq->hw->ops->close(mq->hw);
+	mlx_tm_close(mq);
 	mlx_bufs_close(&mq->tx_bufs);
 	mlx_bufs_close(&mq->rx_bufs);
 	mlx_sleep_close(mq);
@@ -114,6 +135,7 @@ mlx_queue_open(struct plx_queue *q)
 	TAILQ_INIT(&mq->waiting);
 	TAILQ_INIT(&mq->parking);
 	TAILQ_INIT(&mq->conns);
+	mq->rx_spare = MLX_RX_SPARE;
 	mq->addr = port->addr;
 	read_conf(mq, conf);
 	rc = getrandom(&mq->addr.uid, sizeof(mq->addr.uid), 0) == sizeof(mq->addr.uid) ? 0 : -EIO;
@@ -178,6 +200,8 @@ mlx_queue_leave(struct plx_queue *q)
 	if (getpid() != mq->pid)
 		return;
 	q->hold = false;
+	if (mq->tm != NULL)
+		mlx_tm_leave(mq);
 	do {
 		waits = 0;
 		mlx_flush(q);

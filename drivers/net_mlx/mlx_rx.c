@@ -26,7 +26,7 @@ slots_post(struct mlx_queue *mq)
 	mq->n_free_slots = 0;
 }
 
-/* Told at once, posted with others: MLX_RX_SPARE slots more than are granted stand in for it. */
+/* Told at once, posted with others: rx_spare slots more than are granted stand in for it. */
 static inline void
 slot_post(struct mlx_queue *mq, uint32_t slot)
 {
@@ -38,7 +38,7 @@ slot_post(struct mlx_queue *mq, uint32_t slot)
 int
 mlx_rx_grow(struct mlx_queue *mq, uint32_t granted)
 {
-	while (mq->n_slots < granted + MLX_RX_SPARE) {
+	while (mq->n_slots < granted + mq->rx_spare) {
 		uint32_t slot = mlx_bufs_get(&mq->rx_bufs);
 
 		if (slot == MLX_NONE)
@@ -66,7 +66,7 @@ static __rte_noinline void
 window_grow(struct mlx_queue *mq, struct mlx_peer *p)
 {
 	uint16_t n = mlx_credit_more(&p->credit, mq->granted,
-		RTE_MIN(mq->rx_budget, mq->rx_room - MLX_RX_SPARE), mq->want);
+		RTE_MIN(mq->rx_budget, mq->rx_room - mq->rx_spare), mq->want);
 
 	if (n == 0 || mlx_rx_grow(mq, mq->granted + n) != 0)
 		return;
@@ -100,17 +100,19 @@ take_imm(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 	return false;
 }
 
-/* One arrival. @return whether *rx is a message; else its slot is posted again */
-static inline bool
-take(struct mlx_queue *mq, const struct mlx_hw_comp *comp, struct plx_rx *rx)
+/* Of nobody, or an error. */
+static bool
+drop(struct mlx_queue *mq, const struct mlx_hw_comp *comp)
 {
-	struct mlx_peer *p = mlx_conn_find(mq, comp->qpn);
+	PLX_STAT_INC(mq->stat.rx_drop_no_peer);
+	slot_post(mq, comp->slot);
+	return false;
+}
 
-	if (unlikely(p == NULL || comp->status != MLX_COMP_OK)) {
-		PLX_STAT_INC(mq->stat.rx_drop_no_peer);
-		slot_post(mq, comp->slot);
-		return false;
-	}
+/* @return whether *rx is a message; else its slot is posted again */
+static inline bool
+accept(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp, struct plx_rx *rx)
+{
 	p->rx_held++;
 	if (unlikely(!take_imm(mq, p, comp->imm))) {
 		slot_post(mq, comp->slot);
@@ -127,6 +129,54 @@ take(struct mlx_queue *mq, const struct mlx_hw_comp *comp, struct plx_rx *rx)
 	rx->drv[2] = (uint8_t)(comp->slot >> 16);
 	rte_prefetch0(rx->data);
 	return true;
+}
+
+bool
+mlx_rx_accept(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp,
+	struct plx_rx *rx)
+{
+	return p != NULL ? accept(mq, p, comp, rx) : drop(mq, comp);
+}
+
+static inline uint32_t
+slot_of(const struct plx_rx *rx)
+{
+	return rx->drv[0] | (uint32_t)rx->drv[1] << 8 | (uint32_t)rx->drv[2] << 16;
+}
+
+void
+mlx_rx_drop(struct mlx_queue *mq, const struct plx_rx *rx)
+{
+	slot_post(mq, slot_of(rx));
+	slot_freed(mq, mlx_peer(rx->src));
+}
+
+void
+mlx_rx_placed(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
+{
+	p->rx_held++;
+	p->used = mq->looks;
+	(void)take_imm(mq, p, imm);
+	slot_freed(mq, p);
+}
+
+/* Of nobody, an error, or what a device says that matches tags. */
+static __rte_noinline bool
+take_other(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp,
+	struct plx_rx *rx)
+{
+	return comp->status >= MLX_COMP_TM ? mlx_tm_take(mq, p, comp, rx) : drop(mq, comp);
+}
+
+/* One arrival. @return whether *rx is a message; else its slot is posted again */
+static inline bool
+take(struct mlx_queue *mq, const struct mlx_hw_comp *comp, struct plx_rx *rx)
+{
+	struct mlx_peer *p = mlx_conn_find(mq, comp->qpn);
+
+	if (unlikely(p == NULL || comp->status != MLX_COMP_OK))
+		return take_other(mq, p, comp, rx);
+	return accept(mq, p, comp, rx);
 }
 
 /* Whether a look at what was sent is worth it: what came is waited for, and goes first. */
@@ -214,8 +264,7 @@ mlx_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 	struct mlx_queue *mq = mlx_queue(q);
 
 	for (uint16_t i = 0; i < n; i++) {
-		slot_post(mq, rx[i].drv[0] | (uint32_t)rx[i].drv[1] << 8 |
-				(uint32_t)rx[i].drv[2] << 16);
+		slot_post(mq, slot_of(&rx[i]));
 		slot_freed(mq, mlx_peer(rx[i].src));
 		PLX_STAT_INC(q->stat.rx_msgs);
 		PLX_STAT_ADD(q->stat.rx_bytes, rx[i].len);

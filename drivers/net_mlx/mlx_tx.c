@@ -148,7 +148,7 @@ copy_msg(uint8_t *to, const struct plx_tx *tx)
 		memcpy(to + tx->hdr_len, tx->data, tx->len);
 }
 
-static int
+static inline int
 tx_copied(struct mlx_queue *mq, struct mlx_peer *p, const struct plx_tx *tx)
 {
 	uint32_t buf = mlx_bufs_get(&mq->tx_bufs);
@@ -169,26 +169,41 @@ tx_copied(struct mlx_queue *mq, struct mlx_peer *p, const struct plx_tx *tx)
 	return 0;
 }
 
+static inline int
+tx_whole(struct mlx_peer *p, const struct plx_tx *tx, uint32_t len)
+{
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+	uint8_t msg[MLX_INLINE_MAX];
+
+	if (unlikely(!tx_ready(mq, p)))
+		return tx_refuse(p);
+	if (len > MLX_INLINE_MAX)
+		return tx_copied(mq, p, tx);
+	copy_msg(msg, tx);
+	tx_inline(mq, p, msg, len, MLX_IMM(tx->op, 0, 0));
+	return 0;
+}
+
 int
 mlx_tx(const struct plx_tx *tx)
 {
-	struct mlx_queue *mq = mlx_queue(tx->peer->q);
 	struct mlx_peer *p = mlx_peer(tx->peer);
 	uint32_t len = tx->hdr_len + tx->len;
-	uint8_t msg[MLX_INLINE_MAX];
 	int rc;
 
 	if (unlikely(len > p->peer.mtu && p->conn != MLX_CONN_DEAD))
 		return -EMSGSIZE;
-	if (unlikely(!tx_ready(mq, p)))
-		return tx_refuse(p);
-	if (len > MLX_INLINE_MAX) {
-		rc = tx_copied(mq, p, tx);
-		return rc != 0 ? rc : tx_taken(p, len);
-	}
-	copy_msg(msg, tx);
-	tx_inline(mq, p, msg, len, MLX_IMM(tx->op, 0, 0));
-	return tx_taken(p, len);
+	rc = tx_whole(p, tx, len);
+	return rc != 0 ? rc : tx_taken(p, len);
+}
+
+int
+mlx_tx_framed(const struct plx_tx *tx, uint32_t len)
+{
+	struct mlx_peer *p = mlx_peer(tx->peer);
+	int rc = tx_whole(p, tx, tx->hdr_len + tx->len);
+
+	return rc != 0 || len == 0 ? rc : tx_taken(p, len);
 }
 
 /* What is no message goes while the connection is about to be closed as well. */
@@ -208,6 +223,11 @@ mlx_tx_ctl(struct mlx_peer *p, uint8_t flags)
 	if (!may_speak(p) || !mlx_credit_has_last(&p->credit) || p->tx_room == 0 ||
 		mq->tx_out >= MLX_TX_ALL)
 		return false;
+	if (mlx_tm_is(p)) {
+		wr.flags |= MLX_WR_INLINE;
+		wr.addr = (uintptr_t)&mlx_tm_no_tag;
+		wr.len = sizeof(mlx_tm_no_tag);
+	}
 	PLX_STAT_INC(mq->stat.tx_credits_only);
 	tx_send(mq, p, &wr, MLX_IMM(0, 0, flags | MLX_IMM_CTL), MLX_NONE);
 	return true;

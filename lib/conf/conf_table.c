@@ -68,6 +68,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Silence of a peer after which it is probed."),
 	ROW_ENUM(PLX_CONF_NET_MLX_DIRECT, "net_mlx.direct", "auto", auto_no_choices, false,
 		"Whether the queues of an mlx5 device are written and read directly."),
+	ROW_BOOL(PLX_CONF_NET_MLX_TAG_MATCHING, "net_mlx.tag_matching", "no", false,
+		"Whether, with tag.offload, a device that can match tags does so; experimental."),
 	ROW_UINT(PLX_CONF_NET_MLX_CACHE, "net_mlx.cache", "registrations", "1024", 0, 1u << 16, false,
 		"Registrations of private memory that a process keeps for later transfers; 0: none."),
 	ROW_UINT(PLX_CONF_NET_MLX_CACHE_LEN, "net_mlx.cache_len", "bytes", "1g", 0, 1ull << 40, false,
