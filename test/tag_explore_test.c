@@ -4,17 +4,17 @@
  * tag_explore_test.c - tag offload in every order of events, against a sequential oracle
  *
  * Design notes
- * A worker on the model device (tag_model.h) is led along every path of up to DEPTH
+ * A worker on a device (tag_explore.h) is led along every path of up to a number of
  * steps: a receive is posted or cancelled, a message comes to the device, software
- * takes an event, the device is given up. Then all events are taken, and compared with
- * the oracle: messages in the order they came meet receives in the order posted, less
+ * takes an event, the device is given up, or does something of its own. Then all events
+ * are taken, and compared with the oracle: messages in the order they came meet receives in the order posted, less
  * those whose cancel succeeded. That pairing is the same whenever software learns of
  * what, so it needs no times.
  *
  * A path whose state was reached before with as many steps left is not led further. The
  * state is all that decides what comes: the receives that have not ended, the device's
- * list, its events, the kept messages, and what either side has been told. To DEPTH_ALL
- * steps every path is led, whatever its state: all of DEPTH would take minutes.
+ * list, its events, the kept messages, and what either side has been told. Shorter
+ * paths (depth_all) are led whatever their state: all of the longer ones would take minutes.
  *
  * Paths can be repeated by hand: a failure prints its steps.
  */
@@ -27,9 +27,8 @@
 #include "plx_unit.h"
 #include "plx_unit_offload.h"
 #include "plx_unit_worker.h"
+#include "tag_explore.h"
 
-#define DEPTH	  8
-#define DEPTH_ALL 6
 #define STEPS_MAX 400 /* of a path */
 #define SEEN_MAX  (1u << 22)
 
@@ -45,7 +44,8 @@ enum step {
 	ARRIVE_B, /* the device tells of it in two events */
 	POLL,
 	DEMOTE,
-	CANCEL, /* and above: the n-th receive */
+	OWN, /* and EXPLORE_OWN in all: what the device does by itself */
+	CANCEL = OWN + EXPLORE_OWN, /* and above: the n-th receive */
 };
 
 struct explore_recv {
@@ -53,7 +53,7 @@ struct explore_recv {
 	struct plx_req *req; /* NULL: ended */
 	int status;
 	uint32_t got;	 /* id of the message */
-	uint32_t buf[2]; /* the id, as received */
+	uint32_t buf[EXPLORE_LEN / sizeof(uint32_t)]; /* the id, as received */
 	int cancelled;	 /* step, -1 never */
 	bool soft;
 };
@@ -63,6 +63,7 @@ struct explore_msg {
 	int step;
 };
 
+static const struct explore_dev *dev;
 static struct unit_workers u;
 static struct plx_worker *w;
 static struct explore_recv recvs[STEPS_MAX];
@@ -71,6 +72,7 @@ static unsigned n_recvs, n_msgs;
 static uint16_t path[STEPS_MAX];
 static unsigned n_path;
 static uint64_t n_paths, n_states;
+static uint32_t list_len; /* receives that the device holds */
 static const char *found; /* what went wrong first */
 static bool quiet;	  /* a mistake is planted: it is to be found */
 
@@ -107,10 +109,12 @@ fail(const char *what)
 	if (found != NULL)
 		return;
 	found = what;
-	printf("%s%s, list of %u: ", quiet ? "\n    found: " : "\n", what, model.list_n);
+	printf("%s%s, list of %u: ", quiet ? "\n    found: " : "\n", what, list_len);
 	for (unsigned i = 0; i < n_path; i++) {
-		if (path[i] < CANCEL)
+		if (path[i] < OWN)
 			printf("%s%s", i == 0 ? "" : ", ", names[path[i]]);
+		else if (path[i] < CANCEL)
+			printf("%s%s", i == 0 ? "" : ", ", dev->own_names[path[i] - OWN]);
 		else
 			printf(", cancel %u", path[i] - CANCEL);
 	}
@@ -126,14 +130,14 @@ post(uint64_t tag, uint64_t mask, bool soft)
 	UNIT_TRUE_FATAL(req != NULL);
 	*r = (struct explore_recv){.tag = tag & mask, .mask = mask, .req = req, .cancelled = -1,
 		.soft = soft};
-	plx_worker_tag_recv(w, r->buf, soft ? MODEL_MSG_LEN : sizeof(r->buf), tag, mask, req);
+	plx_worker_tag_recv(w, r->buf, soft ? MODEL_MSG_LEN : dev->len, tag, mask, req);
 }
 
 static void
 arrive(uint64_t tag, int at, bool halves)
 {
 	msgs[n_msgs] = (struct explore_msg){tag, at};
-	model_arrive(tag, n_msgs++, halves);
+	n_msgs += dev->arrive(tag, n_msgs, halves);
 }
 
 /* See who has ended. */
@@ -182,21 +186,31 @@ step(uint16_t what, int at)
 	case DEMOTE:
 		plx_offload_demote(&w->offload, 0);
 		break;
+	case OWN:
+	case OWN + 1:
+		dev->own(what - OWN);
+		break;
 	default:
 		recvs[what - CANCEL].cancelled = at;
 		plx_worker_cancel(w, recvs[what - CANCEL].req);
 		break;
 	}
 	look();
-	if (model.wrong != NULL)
-		fail(model.wrong);
+	if (dev->wrong() != NULL)
+		fail(dev->wrong());
 }
 
 /* A turn takes events, or moves receives into the device. */
 static bool
 turn_does(void)
 {
-	return model.n_events != 0 || w->offload.look;
+	return dev->waits() || w->offload.look;
+}
+
+static bool
+own_can(unsigned i)
+{
+	return dev->own_names[i] != NULL && dev->own_can(i);
 }
 
 static bool
@@ -208,6 +222,8 @@ is_possible(uint16_t what)
 		return w->offload.devs[0].on && w->offload.devs[0].n_held != 0;
 	if (what == POST_LOW)
 		return false;
+	if (what >= OWN && what < CANCEL)
+		return own_can(what - OWN);
 	return what < CANCEL || (recvs[what - CANCEL].req != NULL && recvs[what - CANCEL].cancelled < 0);
 }
 
@@ -260,7 +276,8 @@ compare(void)
 			fail("a receive waits for a message that has come");
 		else if (recvs[i].status != 0 || recvs[i].got != k)
 			fail("a receive has not the message that is its");
-		else if (recvs[i].cancelled >= 0 && msgs[k].step > recvs[i].cancelled)
+		else if (!dev->cancels_late && recvs[i].cancelled >= 0 &&
+			msgs[k].step > recvs[i].cancelled)
 			fail("a message met a receive that was cancelled before it came");
 	}
 	if (kept != NULL)
@@ -276,8 +293,18 @@ compare(void)
 static void
 take_all(void)
 {
-	while (turn_does() && found == NULL)
-		step(POLL, (int)n_path);
+	bool did = true;
+
+	while (did && found == NULL) {
+		did = turn_does();
+		if (did)
+			step(POLL, (int)n_path);
+		for (unsigned i = 0; i < EXPLORE_OWN; i++)
+			if (own_can(i)) {
+				did = true;
+				step(OWN + i, (int)n_path);
+			}
+	}
 }
 
 /* Leave nothing posted and nothing kept. */
@@ -298,10 +325,12 @@ clean(void)
 	n_recvs = n_msgs = 0;
 	if (found != NULL)
 		return;
-	UNIT_EQ_FATAL(model.n_list, 0);
+	UNIT_EQ_FATAL(dev->n_list(), 0);
 	UNIT_EQ_FATAL(d->n_held, 0);
 	UNIT_EQ_FATAL(w->offload.soft.n, 0);
-	UNIT_EQ_FATAL((uint16_t)(model.given - d->seen), 0);
+	UNIT_EQ_FATAL((uint16_t)(dev->given() - d->seen), 0);
+	if (dev->settle != NULL)
+		dev->settle(d->seen);
 	d->on = w->offload.on = true; /* after a DEMOTE: a new device, so to say */
 	w->offload.unordered = false;
 }
@@ -309,14 +338,15 @@ clean(void)
 static void
 begin(uint32_t list_n)
 {
-	model_reset(list_n);
+	list_len = list_n;
 	unit_workers_conf(&u);
-	unit_workers_set(&u, "worker.devices", "model");
+	dev->reset(&u, list_n);
 	unit_workers_set(&u, "tag.offload_min", "8");
 	unit_workers_set(&u, "tag.offload_withdrawn", "0");
 	unit_workers_open(&u, 1);
 	w = u.w[0];
 	UNIT_TRUE_FATAL(w->offload.on);
+	dev->open(w);
 	found = NULL;
 	n_paths = n_states = 0;
 	n_recvs = n_msgs = n_path = 0;
@@ -369,22 +399,14 @@ state_hash(void)
 	struct plx_tag_msg *m;
 	uint64_t h = d->on << 2 | w->offload.look << 1 | w->offload.unordered;
 
-	h = mix(h, (uint16_t)(model.given - d->seen));
+	h = mix(h, (uint16_t)(dev->given() - d->seen));
 	h = mix(h, d->told != d->seen);
 	for (unsigned i = 0; i < n_recvs; i++)
 		if (recvs[i].req != NULL)
 			h = mix(h, recvs[i].tag << 16 ^ recvs[i].mask << 8 ^ (recvs[i].cancelled >= 0) << 3 ^
 				recvs[i].soft << 2 ^ recvs[i].req->posted << 1 ^
 				(recvs[i].req->offload >= OFFLOAD_RECVS));
-	h = mix(h, 1000 + model.n_list);
-	for (uint32_t i = 0; i < model.n_list; i++)
-		h = mix(h, recv_number(model.list[i].r.buf) << 1 ^ model.list[i].active);
-	h = mix(h, 2000 + model.n_events);
-	for (uint32_t i = 0; i < model.n_events; i++) {
-		const struct model_event *e = model_event(i);
-
-		h = mix(h, recv_number(e->r.buf) << 16 ^ e->msg.tag << 8 ^ e->kind);
-	}
+	h = dev->hash(h, mix, recv_number);
 	for (m = plx_tag_msg_first(w->tag); m != NULL; m = plx_tag_msg_next(m))
 		h = mix(h, 3000 + m->tag);
 	return h;
@@ -450,9 +472,9 @@ static void
 explore_list(uint32_t list_n)
 {
 	begin(list_n);
-	explore(DEPTH_ALL, true);
+	explore(dev->depth_all, true);
 	memset(seen, 0, sizeof(seen));
-	explore(DEPTH, false);
+	explore(dev->depth, false);
 	CU_ASSERT(found == NULL);
 	UNIT_TRUE(n_states > 1000);
 	UNIT_TRUE(w->offload.stat.consumed != 0 && w->offload.stat.withdrawn != 0 &&
@@ -487,12 +509,12 @@ a_mistake_is_found(enum model_bug bug, bool posts_past, bool moves_past)
 
 	for (unsigned i = 0; i < RTE_DIM(lists); i++) {
 		begin(lists[i]);
-		model.bug = bug;
+		dev->plant(bug);
 		past_conflicts = posts_past;
 		moves_past_conflicts = moves_past;
 		quiet = true;
 		memset(seen, 0, sizeof(seen));
-		explore(DEPTH, false);
+		explore(dev->depth, false);
 		CU_ASSERT(found != NULL);
 		end();
 	}
@@ -546,6 +568,11 @@ random_step(void)
 		return rnd(POST_LOW + 1);
 	if (r < 75)
 		return ARRIVE_A + rnd(2);
+	if (r < 85) {
+		unsigned i = rnd(EXPLORE_OWN);
+
+		return own_can(i) ? OWN + i : POLL;
+	}
 	return r == 99 && rnd(20) == 0 ? DEMOTE : POLL;
 }
 
@@ -559,7 +586,7 @@ long_random_paths(void)
 		begin(lists[i]);
 		for (unsigned round = 0; round < 400 && found == NULL; round++) {
 			for (n_path = 0; n_path < STEPS_MAX && found == NULL; n_path++) {
-				model.burst = 1 + rnd(4);
+				dev->burst(1 + rnd(4));
 				path[n_path] = random_step();
 				step(path[n_path], (int)n_path);
 			}
@@ -586,15 +613,30 @@ static CU_TestInfo tests[] = {
 	CU_TEST_INFO_NULL,
 };
 
-static CU_SuiteInfo suites[] = {
-	{"tag offload, explored", NULL, NULL, NULL, NULL, tests},
-	CU_SUITE_INFO_NULL,
-};
+static void
+on_first(void)
+{
+	dev = &explore_devs[0];
+}
+
+static void
+on_second(void)
+{
+	dev = &explore_devs[1];
+}
 
 int
 main(void)
 {
+	CU_SuiteInfo suites[] = {
+		{explore_devs[0].suite, NULL, NULL, on_first, NULL, tests},
+		CU_SUITE_INFO_NULL,
+		CU_SUITE_INFO_NULL,
+	};
 	int rc = unit_start();
+
+	if (explore_n > 1)
+		suites[1] = (CU_SuiteInfo){explore_devs[1].suite, NULL, NULL, on_second, NULL, tests};
 
 	if (rc == 0 && plx_dev_register(&tag_model_ops) != 0)
 		rc = EXIT_FAILURE;
