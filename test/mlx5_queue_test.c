@@ -366,6 +366,28 @@ doorbell_that_is_lost_is_rung_again(void)
 	rig_close(&rig);
 }
 
+/* Fewer completions than there is room for: there are no more. */
+static void
+a_stale_completion_hides_none(void)
+{
+	struct mlx_hw_comp c;
+	struct mlx_hw_wr wr;
+
+	start(&rig_plain);
+	wr = wr_of(MLX_WR_SEND, 16, 1);
+	rig_send(&rig, qp[0], &wr);
+	mlx5_model_run(rig.m);
+	rig_qp_close(&rig, qp[0]);
+	rig_qp_close(&rig, qp[1]);
+	rig_pair(&rig, qp);
+	rig_send(&rig, qp[0], &wr);
+	mlx5_model_run(rig.m);
+	UNIT_EQ(mlx5_poll_tx(&rig.node[0].hw->base, &c, 1), 1);
+	UNIT_EQ(c.qpn, qp[0]->base.qpn);
+	UNIT_EQ(rig.node[0].stat.comp_stale, 1);
+	rig_close(&rig);
+}
+
 static void
 completions_of_a_closed_queue_pair_are_stale(void)
 {
@@ -621,6 +643,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(unsignalled_request_tells_of_its_failure),
 	UNIT_TEST(sends_wait_for_slots),
 	UNIT_TEST(doorbell_that_is_lost_is_rung_again),
+	UNIT_TEST(a_stale_completion_hides_none),
 	UNIT_TEST(completions_of_a_closed_queue_pair_are_stale),
 	UNIT_TEST(completion_that_fits_nothing_is_counted),
 	UNIT_TEST(completion_told_twice_counts_once),

@@ -468,7 +468,7 @@ post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 			.qp_num = ibv->qp_num};
 
 		LIST_FOREACH(to, &datagram_qps, link)
-			if (to->ibv.qp_num == wr->wr.ud.remote_qpn)
+			if (to->ibv.qp_num == wr->wr.ud.remote_qpn && !mlx5_verbs.no_datagrams)
 				datagram_arrives(to, wr->sg_list);
 		mlx5_verbs_done(ibv->send_cq, &wc);
 	}

@@ -24,6 +24,7 @@ struct mlx5_verbs {
 	uint32_t bf_size;    /* 0 or 256 */
 	bool no_td;	     /* there are no thread domains left */
 	bool plain;	     /* it is not of the mlx5 kind, see mlx_tm_model.h */
+	bool no_datagrams;   /* they are lost */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 };

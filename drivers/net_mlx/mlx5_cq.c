@@ -184,7 +184,7 @@ mlx5_poll_tx(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n)
 	uint32_t ci = cq->ci;
 	uint16_t got = 0;
 
-	for (uint16_t i = 0; i < n && (cqe = cq_next(cq)) != NULL; i++)
+	while (got < n && (cqe = cq_next(cq)) != NULL)
 		got += tx_one(mlx5_hw(hw), cqe, &comp[got]);
 	if (cq->ci != ci)
 		cq_done(cq);

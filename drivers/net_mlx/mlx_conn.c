@@ -106,6 +106,15 @@ ask(struct mlx_queue *mq, struct mlx_peer *p, uint64_t now)
 	dgram_send(mq, p, MLX_DGRAM_ASK);
 }
 
+void
+mlx_conn_call(struct mlx_peer *p)
+{
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+
+	PLX_STAT_INC(mq->stat.silent_asked);
+	dgram_send(mq, p, MLX_DGRAM_ASK);
+}
+
 /* A queue pair of ours, slots for what comes by it, and its place among those by number. */
 static int
 qp_make(struct mlx_queue *mq, struct mlx_peer *p)
@@ -142,8 +151,9 @@ qp_make(struct mlx_queue *mq, struct mlx_peer *p)
 	p->tx_room = MLX_TX_DEPTH;
 	p->tx_done = p->qp->next;
 	p->unsignalled = 0;
+	p->silent_ns = p->heard_ns = 0;
 	p->rx_held = 0;
-	p->bye = false;
+	p->bye = p->cut = false;
 	p->attempt = ++mq->attempts;
 	p->psn = mlx_now_ns() & 0xffffff;
 	p->conn = MLX_CONN_ASKED;
@@ -314,10 +324,15 @@ on_answer(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
 {
 	int rc = 0;
 
-	if ((p->conn != MLX_CONN_ASKED && p->conn != MLX_CONN_READY) || d->your_qpn != p->qp->qpn)
+	if (p->qp == NULL || p->conn >= MLX_CONN_LOST || d->your_qpn != p->qp->qpn)
 		return; /* late, or for a queue pair that we no longer have */
-	if (p->conn == MLX_CONN_READY ? d->attempt != p->their_attempt : !is_newer(p, d)) {
+	if (p->conn >= MLX_CONN_READY ? d->attempt != p->their_attempt : !is_newer(p, d)) {
 		PLX_STAT_INC(mq->stat.conn_drop_old);
+		return;
+	}
+	if (p->conn >= MLX_CONN_OPEN) {
+		p->heard_ns = mlx_now_ns();
+		PLX_STAT_ADD(mq->stat.silent_answered, p->silent_ns > p->rx_ns);
 		return;
 	}
 	if (p->conn == MLX_CONN_ASKED)

@@ -148,7 +148,7 @@ struct mlx_hw_ops {
 	void (*post)(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n);
 	int (*ring)(struct mlx_hw_qp *qp); /* 0, or -errno: the queue pair is of no use any more */
 	void (*post_rx)(struct mlx_hw *hw, const struct mlx_hw_rx *rx, uint16_t n);
-	uint16_t (*poll_tx)(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n);
+	uint16_t (*poll_tx)(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n); /* < n: all */
 	uint16_t (*poll_rx)(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n);
 
 	/** The channel becomes readable with the next completion of either kind. 0 or -errno */

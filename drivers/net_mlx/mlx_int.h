@@ -45,6 +45,7 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_RX_SPARE	 (MLX_RX_BATCH - 1) /* slots besides those granted, as so many may wait for that */
 #define MLX_QPN_HASH	 1024
 #define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write */
+#define MLX_PATIENCE	 10    /* times dead_ms for a peer that answers, and whose device does not */
 #define MLX_READS	 16    /* READs and atomics of one peer at once */
 #define MLX_REGIONS_LOOK 64    /* regions that are looked at to find one */
 #define MLX_KEY_SET	 (1ull << 32) /* so that no key is 0 */
@@ -158,6 +159,8 @@ struct mlx_peer {
 	uint16_t rx_held;	/* messages that came and are not released */
 	uint32_t used;		/* mq->looks when a message last went or came */
 	uint64_t rx_ns;	/* when something last came, or was completed */
+	uint64_t silent_ns;	/* when it was found silent, with a completion due; void if not after rx_ns */
+	uint64_t heard_ns;	/* when it last answered a datagram */
 	/* cold */
 	struct mlx_addr addr;
 	struct ibv_ah *ah;
@@ -200,6 +203,8 @@ struct mlx_stat {
 	uint64_t rx_credits_only, tx_credits_only, rx_drop_bad_credit, rx_drop_no_peer, rx_drop_bad_len;
 	uint64_t qp_retry, qp_rnr, qp_access, qp_other;
 	uint64_t probes;
+	uint64_t silent_asked, silent_answered; /* by datagram; peers of whom no completion came */
+	uint64_t silent_gone;
 	uint64_t mem_regs, mem_reused, mem_refused;
 	uint64_t cache_hits, cache_misses;
 	uint64_t cache_unfit;	/* could not be kept: no private memory, or all that is kept is in use */
@@ -227,6 +232,7 @@ struct mlx_queue {
 	uint64_t now;		/* ns, as of the last control */
 	uint32_t tx_out;	/* requests of all peers that are not completed */
 	uint32_t tx_due;	/* those of them that are signalled */
+	uint64_t tx_seen;	/* completions taken; MLX_TX_ALL more when there were no more to take */
 	uint32_t looks;		/* bursts, to look at the datagrams now and then */
 	uint32_t n_free_slots;
 	uint32_t free_slots[MLX_RX_BATCH]; /* to be posted */
@@ -243,7 +249,7 @@ struct mlx_queue {
 	uint32_t rx_budget;
 	uint16_t want;		/* slots for one peer */
 	uint32_t attempts;
-	uint64_t connect_ns, again_ns, probe_ns;
+	uint64_t connect_ns, again_ns, probe_ns, dead_ns;
 	uint8_t timeout, retries; /* as the queue pair takes them */
 	uint32_t qps_max, n_qps;
 	uint32_t n_own;		/* of asking, those whose peer has not asked us */
@@ -262,7 +268,11 @@ struct mlx_queue {
 	struct mlx_hw_comp kept[MLX_HW_POLL_MAX]; /* arrivals found when arming */
 	struct mlx_hw_comp kept_tx[MLX_HW_POLL_MAX];
 	uint16_t n_kept, n_kept_tx;
+	/* silent peers */
 	uint64_t peers_ns;	/* when all peers were looked at last */
+	uint64_t tx_then;	/* tx_seen as of then */
+	bool overdue;		/* a peer was, then */
+	bool caught_up;		/* what was completed then is taken */
 	bool cached;		/* it counts among the users of the cache */
 	pid_t pid;		/* of the owner: a forked child has a copy that is not its own */
 };
@@ -397,6 +407,8 @@ void mlx_peer_close(struct plx_peer *peer);
 void mlx_conn_on_dgram(struct mlx_queue *mq, const struct mlx_dgram *d);
 /** Ask again, give up. */
 void mlx_conn_control(struct mlx_queue *mq, uint64_t now);
+/** Ask a connected peer whether it is there: by a datagram, which overtakes all that it is sent. */
+void mlx_conn_call(struct mlx_peer *p);
 /** A message came by the queue pair: the peer's works. */
 void mlx_conn_works(struct mlx_peer *p);
 /** Nothing more goes; what has come is still to be delivered. May be called in the middle of anything. */
@@ -426,6 +438,10 @@ bool mlx_park_is_over(const struct mlx_peer *p);
 void mlx_park_stop(struct mlx_peer *p);
 /** Go on with those that park, and serve those that wait. */
 void mlx_park_work(struct mlx_queue *mq);
+
+/* mlx_alive.c */
+/** Look at all peers, if it is time to. @return whether it was */
+bool mlx_alive_look(struct mlx_queue *mq);
 
 /* mlx_tx.c */
 int mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);

@@ -39,6 +39,7 @@ read_conf(struct mlx_queue *mq, const struct plx_conf *conf)
 	mq->connect_ns = ms_ns(plx_conf_u64(conf, PLX_CONF_NET_MLX_CONNECT_MS));
 	mq->again_ns = ms_ns(AGAIN_MS) / 2;
 	mq->probe_ns = ms_ns(plx_conf_u64(conf, PLX_CONF_NET_MLX_PROBE_MS));
+	mq->dead_ns = ms_ns(plx_conf_u64(conf, PLX_CONF_NET_MLX_DEAD_MS));
 	mq->timeout = timeout_of(plx_conf_u64(conf, PLX_CONF_NET_MLX_ACK_MS));
 	mq->retries = plx_conf_u64(conf, PLX_CONF_NET_MLX_RETRIES);
 	mq->qps_max = plx_conf_u64(conf, PLX_CONF_NET_MLX_CONNECTED);
@@ -211,18 +212,6 @@ mlx_queue_leave(struct plx_queue *q)
 	} while (waits > 0 && mlx_now_ns() < until);
 }
 
-static void
-peer_control(struct plx_peer *peer, void *arg)
-{
-	struct mlx_queue *mq = arg;
-	struct mlx_peer *p = mlx_peer(peer);
-
-	if (atomic_load_explicit(&mq->port->gone, memory_order_relaxed) && p->conn < MLX_CONN_LOST)
-		mlx_conn_lose(p, -ENODEV);
-	else if (mq->now - p->rx_ns >= mq->probe_ns)
-		mlx_tx_probe(p);
-}
-
 void
 mlx_queue_control(struct plx_queue *q)
 {
@@ -234,12 +223,6 @@ mlx_queue_control(struct plx_queue *q)
 	mlx_dgrams_poll(mq);
 	mlx_conn_control(mq, now);
 	mlx_cache_control(&mq->stat);
-	/* All peers now and then only, or when the device is gone. */
-	if (now - mq->peers_ns < mq->probe_ns / 4 &&
-		!atomic_load_explicit(&mq->port->gone, memory_order_relaxed))
-		return;
-	mq->peers_ns = now;
-	plx_peer_each(q, peer_control, mq);
-	if (mq->hw->ops->check != NULL)
+	if (mlx_alive_look(mq) && mq->hw->ops->check != NULL)
 		mq->hw->ops->check(mq->hw);
 }

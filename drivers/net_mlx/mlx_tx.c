@@ -334,8 +334,11 @@ tx_take(struct mlx_queue *mq, struct mlx_hw_comp *comp)
 {
 	uint16_t n = mq->n_kept_tx;
 
-	if (likely(n == 0))
-		return mq->hw->ops->poll_tx(mq->hw, comp, MLX_HW_POLL_MAX);
+	if (likely(n == 0)) {
+		n = mq->hw->ops->poll_tx(mq->hw, comp, MLX_HW_POLL_MAX);
+		mq->tx_seen += n == MLX_HW_POLL_MAX ? MLX_HW_POLL_MAX : MLX_TX_ALL;
+		return n;
+	}
 	memcpy(comp, mq->kept_tx, n * sizeof(*comp));
 	mq->n_kept_tx = 0;
 	return n;

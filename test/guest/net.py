@@ -18,8 +18,8 @@ HOST = os.path.join(HERE, "host.sh")
 # UCX's UD takes the IPv4 header of soft-RoCE for a foreign one; link-local IPv6 works.
 UCX_ENV = {"UCX_TLS": "rc_verbs,ud_verbs,self", "UCX_IB_GID_INDEX": "0"}
 OURS_ENV = {"PLX_WORKER_DEVICES": "net_mlx"}
-# The wire is short: what is lost is sent again soon, who is silent is probed soon.
-QUICK = {"PLX_NET_MLX_ACK_MS": "60", "PLX_NET_MLX_PROBE_MS": "400"}
+# The wire is short: what is lost is sent again soon, who is silent is soon gone.
+QUICK = {"PLX_NET_MLX_ACK_MS": "60", "PLX_NET_MLX_PROBE_MS": "400", "PLX_NET_MLX_DEAD_MS": "2000"}
 
 
 def sh(command):
@@ -79,10 +79,8 @@ def switch():
 
 
 def pull():
-    for port in ("port2", "port3"):
-        sh(f"ip link set {port} down")
+    sh("ip link set port2 down; ip link set port3 down")
 
 
 def plug():
-    for port in ("port2", "port3"):
-        sh(f"ip link set {port} up")
+    sh("ip link set port2 up; ip link set port3 up")

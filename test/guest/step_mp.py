@@ -10,7 +10,7 @@ import run_mp
 
 PROGRAMS = ["all_to_all", "leave", "orphan", "rma", "cut", "peers"]
 SEED = 1
-TOLD_S = 10  # 7 times 67 ms, 400 ms until a probe, and all of it by emulation; seen: 4.3
+TOLD_S = 15  # 1 s until a probe and 3.5 s after it, and all of it by emulation
 
 
 def ground_of(build):
@@ -60,7 +60,7 @@ def loss(report, build):
 
 
 def cable(report, build):
-    """the cable is pulled for two seconds, and for longer than the retries take"""
+    """the cable is pulled for two seconds, and for longer than a peer may be silent"""
     net.switch()
     ground = hosts(build)
     exe, error = ground.program("cut")
@@ -69,9 +69,7 @@ def cable(report, build):
         return
     # That a port is down is a warning, and what a program writes is a failure.
     quiet = {"PLX_LOG_LEVEL": "error"}
-    # What the other side misses when the link is back costs soft-RoCE retries too.
-    patient = {**quiet, "PLX_NET_MLX_ACK_MS": "1000"}
-    family = run_mp.Family(ground, exe, 2, ["short"], env(on=net.SWITCHED, **patient))
+    family = run_mp.Family(ground, exe, 2, ["short"], env(on=net.SWITCHED, **quiet))
     net.wait_for(lambda: os.path.exists(family.path("busy")), 60)
     begin = time.monotonic()
     net.pull()
@@ -81,10 +79,10 @@ def cable(report, build):
     family.mark("mended")
     report.result("a cable pulled for 2 s delays messages", family.wait(60), f"{away:.1f} s")
 
-    family = run_mp.Family(ground, exe, 2, ["long"], env(on=net.SWITCHED, **quiet, **net.QUICK))
+    family = run_mp.Family(ground, exe, 2, ["long"], env(on=net.SWITCHED, **quiet))
     net.wait_for(lambda: os.path.exists(family.path("busy")), 60)
-    begin = time.monotonic()
     net.pull()
+    begin = time.monotonic()
     told = net.wait_for(lambda: all(os.path.exists(family.path(f"told.{r}")) for r in (0, 1)), TOLD_S)
     away = time.monotonic() - begin
     net.plug()

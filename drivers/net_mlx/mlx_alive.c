@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_alive.c - peers that are silent: they are asked, and at last they are gone
+ *
+ * Design notes
+ * The device may send again for ever, so the driver says when a peer is gone. A sign of life is
+ * whatever comes of it and the completion of any request. Who gives none for probe_ms gets an empty
+ * write, which its device acknowledges whatever its owner does; from then on a completion is due,
+ * and dead_ms later the peer is gone.
+ *
+ * Completions come in time though much is to be sent: no request is longer than MLX_RMA_MAX, and
+ * one out of MLX_SIGNAL_EVERY has a completion at the least. Where even that takes longer than
+ * dead_ms (many share a slow link, packets get lost) datagrams help, which overtake what is queued:
+ * the peer's owner answers them if it looks. But that its owner lives does not mean that the
+ * connection works: after MLX_PATIENCE times dead_ms without a completion the peer is gone all the
+ * same.
+ *
+ * An owner may not look for long, and finds then what came meanwhile. So a peer that is overdue at
+ * one look is gone only at another, when all that had been completed at the first was taken.
+ * It is the turn that takes it: callbacks are not called from here.
+ */
+#include "mlx_int.h"
+
+/* Whether a completion is to come. */
+static bool
+is_due(const struct mlx_peer *p)
+{
+	for (uint16_t i = p->tx_done; i != p->qp->next; i++)
+		if (p->recs[i % MLX_TX_RECS].signalled)
+			return true;
+	return false;
+}
+
+static bool
+is_overdue(const struct mlx_queue *mq, const struct mlx_peer *p, uint64_t at_ns)
+{
+	uint64_t silent = at_ns - p->silent_ns;
+
+	return silent >= MLX_PATIENCE * mq->dead_ns ||
+		(silent >= mq->dead_ns && at_ns - RTE_MIN(p->heard_ns, at_ns) >= mq->dead_ns);
+}
+
+/* A peer that gave no sign of life for a while. */
+static void
+silent_look(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	mlx_tx_probe(p);
+	if (p->qp == NULL || p->conn >= MLX_CONN_LOST || p->cut || !is_due(p))
+		return;
+	if (p->silent_ns <= p->rx_ns) {
+		p->silent_ns = mq->now;
+		return;
+	}
+	if (mq->caught_up && is_overdue(mq, p, mq->peers_ns)) {
+		PLX_STAT_INC(mq->stat.silent_gone);
+		mlx_conn_lose(p, -ETIME);
+		return;
+	}
+	mlx_conn_call(p);
+	mq->overdue |= is_overdue(mq, p, mq->now);
+}
+
+static void
+peer_look(struct plx_peer *peer, void *arg)
+{
+	struct mlx_queue *mq = arg;
+	struct mlx_peer *p = mlx_peer(peer);
+
+	if (atomic_load_explicit(&mq->port->gone, memory_order_relaxed) && p->conn < MLX_CONN_LOST)
+		mlx_conn_lose(p, -ENODEV);
+	else if (mq->now - p->rx_ns >= mq->probe_ns)
+		silent_look(mq, p);
+}
+
+/* Now and then; soon, when there is a peer to be told gone; at once when the device is. */
+static bool
+is_time(const struct mlx_queue *mq)
+{
+	if (atomic_load_explicit(&mq->port->gone, memory_order_relaxed))
+		return true;
+	if (mq->overdue && mq->tx_due != 0)
+		return mq->caught_up;
+	return mq->now - mq->peers_ns >= mq->probe_ns / 4;
+}
+
+bool
+mlx_alive_look(struct mlx_queue *mq)
+{
+	mq->caught_up = mq->tx_seen - mq->tx_then >= MLX_TX_ALL;
+	if (!is_time(mq))
+		return false;
+	mq->overdue = false;
+	plx_peer_each(mq->q, peer_look, mq);
+	mq->peers_ns = mq->now;
+	mq->tx_then = mq->tx_seen;
+	return true;
+}
