@@ -9,7 +9,8 @@
  * it, and then sleeps on an event: a thread that sleeps gets the core at once when it
  * is woken, while one that yields all the time has used up its share. With somebody who
  * does not give the core back soon, an application that computes, it sleeps without
- * offering: the scheduler lets that one run for milliseconds.
+ * offering: the scheduler lets that one run for milliseconds. In both its pollers are free, and
+ * with lend, which is as auto otherwise, an application that waits may have them (lend.c).
  *
  * No wake-up is lost. The reactor stores sleeping, fences for all threads of the process
  * (membarrier(2)), and then looks at its inbox and asks every poller; whoever posts does so
@@ -18,6 +19,7 @@
  * the same no sleep is longer than SLEEP_MAX_MS, for the sake of timers.
  */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -38,6 +40,7 @@ PLX_LOG_DECLARE(reactor);
 #define SHARED_TURNS   UINT64_C(32) /* empty turns before a shared core is offered */
 #define SHARED_OFFERS  8  /* that are taken before it sleeps */
 #define SHARED_MS      20 /* how long it believes that the core is shared */
+#define SEEN_MS	       1000 /* the same, while its pollers are lent now and then */
 
 static int
 watch(struct plx_reactor *r, int op, int fd)
@@ -114,72 +117,104 @@ reactor_wake_slow(struct plx_reactor *r)
 			errno);
 }
 
-/* Ask all pollers to be told of what comes. @return the first that would rather have a turn */
-static struct plx_poller *
+/* Ask all pollers to be told of what comes, and free them: who has the next turn disarms. @return whether all agree */
+static bool
 arm(struct plx_reactor *r)
 {
 	struct plx_poller *p;
 
-	TAILQ_FOREACH(p, &r->pollers, link)
+	TAILQ_FOREACH(p, &r->pollers, link) {
+		if (p->lent && reactor_was_returned(p))
+			return false;
+		if (!p->mine)
+			continue;
 		if (p->arm == NULL || p->arm(p->arg) != 0)
-			break;
-	return p;
+			return false;
+		p->armed = true;
+		reactor_free(r, p);
+	}
+	return true;
 }
 
 static void
-disarm(struct plx_reactor *r, const struct plx_poller *end)
+rest(struct plx_reactor *r)
 {
-	struct plx_poller *p;
+	const struct timespec look = {.tv_nsec = REACTOR_LEND_US * 1000};
+	struct pollfd fd = {.fd = r->epfd, .events = POLLIN};
+	struct epoll_event ev;
 
-	for (p = TAILQ_FIRST(&r->pollers); p != end; p = TAILQ_NEXT(p, link))
-		p->disarm(p->arg);
+	if (r->n_lent != 0)
+		ppoll(&fd, 1, &look, NULL);
+	else
+		epoll_wait(r->epfd, &ev, 1, SLEEP_MAX_MS);
 }
 
 /* @return whether it slept; otherwise somebody needs turns */
 static bool
 reactor_sleep(struct plx_reactor *r)
 {
-	struct plx_poller *busy = TAILQ_FIRST(&r->pollers);
-	struct epoll_event ev;
 	bool slept = false;
 	uint64_t n;
 
 	atomic_store_explicit(&r->sleeping, 1, memory_order_relaxed);
-	reactor_fence_sleep(); /* pairs with the fences in plx_reactor_wake() and wake_after() */
-	if (plx_inbox_empty(&r->inbox) &&
-		!atomic_load_explicit(&r->stop, memory_order_relaxed)) {
-		busy = arm(r);
-		slept = busy == NULL;
-	}
+	if (reactor_lends_all(r)) /* nobody posts to it; pairs with the fence in plx_poller_return() */
+		atomic_thread_fence(memory_order_seq_cst);
+	else
+		reactor_fence_sleep(); /* pairs with the fences in plx_reactor_wake() and wake_after() */
+	slept = plx_inbox_empty(&r->inbox) &&
+		!atomic_load_explicit(&r->stop, memory_order_relaxed) && arm(r);
 	if (slept) {
 		PLX_STAT_INC(r->stat.sleeps);
-		epoll_wait(r->epfd, &ev, 1, SLEEP_MAX_MS);
+		rest(r);
 	}
-	disarm(r, busy);
 	if (atomic_exchange_explicit(&r->sleeping, 0, memory_order_relaxed) == 0 &&
 		read(r->bell, &n, sizeof(n)) < 0)
 		sched_yield(); /* it is about to ring: that wakes the next sleep for nothing */
 	return slept;
 }
 
+static void
+free_all(struct plx_reactor *r)
+{
+	struct plx_poller *p;
+
+	TAILQ_FOREACH(p, &r->pollers, link)
+		reactor_free(r, p);
+}
+
 /* Whatever runs, it is not this thread that keeps it from running. */
 static void
 sleep_or_yield(struct plx_reactor *r)
 {
-	if (!reactor_sleep(r))
+	if (!reactor_sleep(r)) {
+		free_all(r);
 		sched_yield();
+	}
+}
+
+void
+reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near)
+{
+	if (!near && now_ticks > r->shared_seen + rte_get_tsc_hz() / 1000 * SEEN_MS)
+		return;
+	r->shared_until = now_ticks + rte_get_tsc_hz() / 1000 * SHARED_MS;
+	r->hog = true; /* it sleeps and is woken: who polls there gives it the core late */
 }
 
 static void
 offer(struct plx_reactor *r, uint64_t now_ticks)
 {
-	uint64_t taken = plx_yield_now(&r->yield);
+	uint64_t taken;
 
+	if (now_ticks < r->shared_until)
+		free_all(r);
+	taken = plx_yield_now(&r->yield);
 	if (taken == 0) { /* whoever was there is gone */
 		r->shared_until = 0;
 		return;
 	}
 	PLX_STAT_INC(r->stat.yields_taken);
+	r->shared_seen = now_ticks + taken;
 	r->shared_until = now_ticks + taken + rte_get_tsc_hz() / 1000 * SHARED_MS;
 	r->hog = plx_yield_is_hog(taken);
 }
@@ -188,7 +223,7 @@ offer(struct plx_reactor *r, uint64_t now_ticks)
 static bool
 idle_auto(struct plx_reactor *r, uint64_t now_ticks)
 {
-	if (TAILQ_EMPTY(&r->pollers)) {
+	if (TAILQ_EMPTY(&r->pollers) || reactor_lends_all(r)) {
 		sleep_or_yield(r);
 	} else if (now_ticks >= r->shared_until) {
 		if (++r->yield.polls < r->yield.every)
@@ -209,8 +244,11 @@ turns_before_idle(const struct plx_reactor *r, unsigned policy, uint64_t now_tic
 	/* relaxed: it may change a turn later */
 	uint64_t turns = atomic_load_explicit(&r->idle_turns, memory_order_relaxed);
 
-	return policy == PLX_IDLE_AUTO && now_ticks < r->shared_until ? RTE_MIN(turns, (uint64_t)SHARED_TURNS)
-								      : turns;
+	if (reactor_lends_all(r))
+		return 0;
+	if (policy < PLX_IDLE_AUTO || now_ticks >= r->shared_until)
+		return turns;
+	return RTE_MIN(turns, (uint64_t)SHARED_TURNS);
 }
 
 bool
@@ -232,6 +270,7 @@ reactor_idle(struct plx_reactor *r, uint64_t now_ticks)
 		sleep_or_yield(r);
 		break;
 	case PLX_IDLE_AUTO:
+	case PLX_IDLE_LEND:
 		return idle_auto(r, now_ticks);
 	default:
 		return false;

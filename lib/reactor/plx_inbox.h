@@ -143,6 +143,13 @@ plx_inbox_post(struct plx_inbox *in, plx_inbox_fn fn, void *arg)
 /** @return whether nothing waits. Thread: owner. */
 bool plx_inbox_empty(const struct plx_inbox *in);
 
+/** @return whether something was posted that did not run. Thread: any. */
+static inline bool
+plx_inbox_waits(const struct plx_inbox *in)
+{
+	return atomic_load_explicit(&in->done, memory_order_relaxed) != plx_inbox_posted(in);
+}
+
 /** @return whether nothing has come for a while: the next run takes one message. Thread: owner. */
 static inline bool
 plx_inbox_rested(const struct plx_inbox *in)

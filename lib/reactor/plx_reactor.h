@@ -10,9 +10,12 @@
 #ifndef PLX_REACTOR_H
 #define PLX_REACTOR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+
+#include <rte_branch_prediction.h>
 
 #include "plx_inbox.h"
 #include "plx_stat.h"
@@ -20,6 +23,14 @@
 #define PLX_REACTOR_MAX 128 /* as many as the EAL has lcores */
 
 struct plx_reactor;
+
+/** Who gives a poller its turns, and so owns what it stands for. */
+enum plx_turns {
+	PLX_TURNS_FREE,	   /* nobody, now: its reactor idles on a core that it shares */
+	PLX_TURNS_REACTOR,
+	PLX_TURNS_LENT,	   /* the application's threads, as they call */
+	PLX_TURNS_TAKEN,   /* one of them, now */
+};
 
 /** Something that takes turns; embedded in its owner. */
 struct plx_poller {
@@ -35,6 +46,19 @@ struct plx_poller {
 	const int *fds;
 	unsigned n_fds;
 	_Atomic(struct plx_reactor *) reactor; /* writer: control; NULL when it runs on none */
+	_Atomic uint32_t turns;		       /* enum plx_turns */
+	_Atomic uint32_t n_taken;	       /* writer: who has taken them; reader: the reactor */
+	/* owner: who has the turns */
+	bool armed;
+	bool near; /* who took them over was on the reactor's core */
+	/* application: while it asks */
+	uint32_t asked;
+	uint64_t asked_ticks; /* since when */
+	/* owner: the reactor */
+	bool mine; /* it has the turns */
+	bool lent; /* the application has them, as far as it knows */
+	uint32_t n_seen;
+	uint64_t lent_until; /* ticks */
 	TAILQ_ENTRY(plx_poller) link;
 };
 
@@ -44,6 +68,7 @@ struct plx_reactor_stat {
 	uint64_t idles;	       /* times the idle policy was applied */
 	uint64_t yields_taken; /* auto: somebody else wanted the core that was offered */
 	uint64_t sleeps;
+	uint64_t lent;	       /* times that the application took turns over */
 };
 
 extern const struct plx_stat_row plx_reactor_stat_rows[];
@@ -93,6 +118,45 @@ int plx_reactor_lcore(const struct plx_poller *p);
 
 /** Something was posted for a poller: let it have a turn. Thread: any. Blocks: never. */
 void plx_reactor_wake(const struct plx_poller *p);
+
+/** Slow path of plx_poller_take(). */
+bool plx_poller_take_slow(struct plx_poller *p, bool polls);
+
+/** @return whether the reactor has the turns. Thread: any. */
+static inline bool
+plx_poller_is_held(const struct plx_poller *p)
+{
+	/* relaxed: who takes them acquires */
+	return atomic_load_explicit(&p->turns, memory_order_relaxed) == PLX_TURNS_REACTOR;
+}
+
+/** @return whether the application's threads have the turns. Thread: any. */
+static inline bool
+plx_poller_is_lent(const struct plx_poller *p)
+{
+	return atomic_load_explicit(&p->turns, memory_order_relaxed) >= PLX_TURNS_LENT;
+}
+
+/**
+ * Take over the turns of a reactor that idles on a core which it shares, or those that other
+ * threads have taken over before.
+ * @param polls the application asks for progress: often, and it waits. By one thread at a time
+ * @return whether they are this thread's, until plx_poller_give(). Thread: any. Blocks: never.
+ */
+static inline bool
+plx_poller_take(struct plx_poller *p, bool polls)
+{
+	return unlikely(!plx_poller_is_held(p)) && plx_poller_take_slow(p, polls);
+}
+
+/**
+ * After plx_poller_take(); what is loaded behind it is loaded after it.
+ * @param turn it was a whole turn: as long as these are given the reactor leaves it to others
+ */
+void plx_poller_give(struct plx_poller *p, bool turn);
+
+/** The application will take no turns: the reactor shall. Thread: any. */
+void plx_poller_return(struct plx_poller *p);
 
 /** Take a poller away; returns after its last turn. Thread: control, not a reactor. */
 void plx_reactor_remove(struct plx_poller *p);

@@ -37,6 +37,7 @@ const struct plx_stat_row plx_reactor_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_reactor_stat, idles),
 	PLX_STAT_ROW(struct plx_reactor_stat, yields_taken),
 	PLX_STAT_ROW(struct plx_reactor_stat, sleeps),
+	PLX_STAT_ROW(struct plx_reactor_stat, lent),
 	PLX_STAT_END,
 };
 
@@ -59,7 +60,8 @@ reactor_loop(void *arg)
 		unsigned n = 0;
 
 		TAILQ_FOREACH(p, &r->pollers, link)
-			n += p->fn(p->arg);
+			if (likely(p->mine) || reactor_regain(r, p, c.last))
+				n += p->fn(p->arg);
 		n += plx_inbox_run(&r->inbox);
 		PLX_STAT_INC(r->stat.turns);
 		if (n != 0) {
@@ -94,6 +96,7 @@ reactor_create(unsigned lcore, unsigned idle, uint64_t idle_turns, struct plx_re
 		goto close_idle;
 	TAILQ_INIT(&r->pollers);
 	r->lcore = lcore;
+	r->cpu = -1;
 	r->idle = idle;
 	r->idle_turns = idle_turns;
 	rc = rte_eal_remote_launch(reactor_loop, r, lcore);
@@ -200,7 +203,10 @@ list_change_run(void *arg)
 		reactor_idle_add(c->r, c->p);
 	} else {
 		TAILQ_REMOVE(&c->r->pollers, c->p, link);
+		if (c->p->lent)
+			reactor_unlend(c->r, c->p);
 		reactor_idle_remove(c->r, c->p);
+		reactor_free(c->r, c->p);
 	}
 	/* pairs with the acquire in list_change() */
 	atomic_store_explicit(&c->done, true, memory_order_release);

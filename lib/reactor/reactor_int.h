@@ -18,6 +18,7 @@
 struct plx_reactor {
 	/* line 0: others look here after each post */
 	alignas(64) _Atomic uint32_t sleeping; /* writer: owner 1; who wakes it 0 */
+	_Atomic int cpu;		       /* writer: owner, when it frees a poller */
 	int bell;			       /* eventfd; who took sleeping from 1 to 0 writes */
 
 	/* owner: the reactor's thread; stat readers: any, relaxed */
@@ -26,7 +27,10 @@ struct plx_reactor {
 	struct plx_reactor_stat stat;
 	uint64_t empty;	     /* turns in a row that found nothing */
 	uint64_t shared_until; /* ticks; when others were last seen to want the core, and some more */
+	uint64_t shared_seen; /* ticks; when an offer was taken */
 	bool hog;	     /* and they kept it for long */
+	unsigned n_mine;     /* pollers that it has the turns of */
+	unsigned n_lent;     /* those that the application has them of */
 	struct plx_yield yield;
 	int epfd;	     /* the bell, and what the pollers sleep on */
 
@@ -106,6 +110,8 @@ bool reactor_idle(struct plx_reactor *r, uint64_t now_ticks);
 /** Sleep on what p names as well, or no more. */
 void reactor_idle_add(struct plx_reactor *r, const struct plx_poller *p);
 void reactor_idle_remove(struct plx_reactor *r, const struct plx_poller *p);
+/** It has turns again that were lent: its core is shared still. @param near by who took them */
+void reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near);
 /** Slow path of reactor_wake(). */
 void reactor_wake_slow(struct plx_reactor *r);
 
@@ -115,6 +121,35 @@ reactor_wake(struct plx_reactor *r)
 {
 	if (unlikely(atomic_load_explicit(&r->sleeping, memory_order_relaxed) != 0))
 		reactor_wake_slow(r);
+}
+
+/* lend.c */
+#define REACTOR_LEND_US	   100 /* between two looks whether the application gives turns */
+#define REACTOR_LEND_TURNS 16  /* so many by then: otherwise the reactor has them again */
+#define REACTOR_ASK_US	   20  /* who asks for turns NEAR or FAR times in so long waits */
+#define REACTOR_ASK_NEAR   4   /* on the reactor's core */
+#define REACTOR_ASK_FAR	   16  /* on another core */
+
+/** Let the application take the turns, if it is on this core and polls. */
+void reactor_free(struct plx_reactor *r, struct plx_poller *p);
+/** Have them again. @return whether; not while somebody takes them */
+__rte_cold bool reactor_regain(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks);
+/** It is not lent any more, for all that the reactor knows. */
+void reactor_unlend(struct plx_reactor *r, struct plx_poller *p);
+
+/** The application gave it back. */
+static inline bool
+reactor_was_returned(const struct plx_poller *p)
+{
+	/* relaxed: what it was before is acquired when it is taken */
+	return atomic_load_explicit(&p->turns, memory_order_relaxed) == PLX_TURNS_FREE;
+}
+
+/** All its pollers are lent. */
+static inline bool
+reactor_lends_all(const struct plx_reactor *r)
+{
+	return r->n_mine == 0 && r->n_lent != 0;
 }
 
 #endif

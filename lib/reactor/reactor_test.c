@@ -805,6 +805,108 @@ an_offer_of_the_core_is_taken_by_who_waits_for_it(void)
 	sched_setaffinity(0, sizeof(before), &before);
 }
 
+/* A poller whose turns are given by the reactor and by two threads, all on one core. */
+struct shared {
+	struct plx_poller poller;
+	cpu_set_t core;
+	int reactor; /* thread, 0: not seen yet */
+	_Atomic bool inside, stop;
+	_Atomic unsigned crowded;
+	_Atomic uint64_t own, taken; /* turns of the reactor, and of others */
+};
+
+static unsigned
+shared_turn(void *arg)
+{
+	struct shared *s = arg;
+
+	if (atomic_exchange(&s->inside, true))
+		s->crowded++;
+	if (s->reactor == 0) {
+		s->reactor = gettid();
+		sched_setaffinity(0, sizeof(s->core), &s->core);
+	}
+	if (s->reactor == gettid())
+		s->own++;
+	else
+		s->taken++;
+	atomic_store(&s->inside, false);
+	return 0;
+}
+
+static int
+shared_arm(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static void
+shared_disarm(void *arg)
+{
+	(void)arg;
+}
+
+static void
+shared_poll(struct shared *s, bool waits)
+{
+	for (unsigned i = 0; i < 2 * REACTOR_ASK_NEAR; i++)
+		if (plx_poller_take(&s->poller, waits)) {
+			shared_turn(s);
+			plx_poller_give(&s->poller, true);
+		}
+	sched_yield();
+}
+
+static void *
+shared_thread(void *arg)
+{
+	struct shared *s = arg;
+
+	while (!atomic_load(&s->stop))
+		shared_poll(s, false);
+	return NULL;
+}
+
+static void
+turns_change_hands_and_nobody_meets_in_them(void)
+{
+	struct shared *s = calloc(1, sizeof(*s));
+	struct plx_reactor_info info;
+	cpu_set_t before;
+	pthread_t id;
+
+	UNIT_TRUE_FATAL(s != NULL);
+	s->poller = (struct plx_poller){.fn = shared_turn, .arm = shared_arm,
+		.disarm = shared_disarm, .arg = s};
+	sched_getaffinity(0, sizeof(before), &before);
+	CPU_ZERO(&s->core);
+	CPU_SET(sched_getcpu(), &s->core);
+	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_LEND, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_add(&s->poller), 0);
+	sched_setaffinity(0, sizeof(s->core), &s->core);
+	for (unsigned round = 0; round < 20; round++) {
+		uint64_t taken = s->taken, own;
+
+		atomic_store(&s->stop, false);
+		UNIT_EQ_FATAL(pthread_create(&id, NULL, shared_thread, s), 0);
+		while (s->taken < taken + 100)
+			shared_poll(s, true);
+		atomic_store(&s->stop, true);
+		pthread_join(id, NULL);
+		own = s->own;
+		while (s->own == own) /* we do not poll any more */
+			sched_yield();
+	}
+	UNIT_EQ(s->crowded, 0);
+	UNIT_EQ(plx_reactor_info(0, &info), 0);
+	UNIT_TRUE(info.stat.lent >= 20);
+	plx_reactor_remove(&s->poller);
+	plx_reactor_stop_all();
+	sched_setaffinity(0, sizeof(before), &before);
+	free(s);
+}
+
 static CU_TestInfo timer_tests[] = {
 	UNIT_TEST(timers_fire_in_order_of_time),
 	UNIT_TEST(a_timer_moves_stops_and_comes_again),
@@ -833,6 +935,7 @@ static CU_TestInfo reactor_tests[] = {
 	UNIT_TEST(an_auto_reactor_without_pollers_sleeps_until_it_gets_one),
 	UNIT_TEST(a_poller_moves_between_reactors_and_goes_on),
 	UNIT_TEST(an_offer_of_the_core_is_taken_by_who_waits_for_it),
+	UNIT_TEST(turns_change_hands_and_nobody_meets_in_them),
 	CU_TEST_INFO_NULL,
 };
 

@@ -89,6 +89,7 @@ struct plx_worker {
 	/* owner */
 	alignas(PLX_LINE) uint64_t empty_turns;
 	bool in_turn;
+	uint32_t posted_runs; /* turns are lent: by those who posted */
 	uint64_t yield_turns;
 	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
 	uint64_t check_ticks; /* between two looks at the peers */

@@ -239,6 +239,21 @@ collect(struct plx_worker *w)
 	return n;
 }
 
+/* The reactor has no core of its own, and we wait. */
+static unsigned
+turn_taken(struct plx_worker *w)
+{
+	unsigned n;
+
+	if (!plx_poller_take(&w->poller, true))
+		return 0;
+	n = plx_worker_turn(w);
+	plx_poller_give(&w->poller, true);
+	if (plx_inbox_waits(&w->inbox))
+		worker_run_posted(w);
+	return n;
+}
+
 static __rte_noinline unsigned
 progress_app(struct plx_worker *w)
 {
@@ -249,7 +264,12 @@ progress_app(struct plx_worker *w)
 	w->in_poll = true;
 	if (w->app_work & WORKER_APP_ARMED)
 		worker_disarm(w);
-	n = w->dedicated ? collect(w) : plx_worker_turn(w);
+	if (w->dedicated) {
+		n = turn_taken(w);
+		n += collect(w);
+	} else {
+		n = plx_worker_turn(w);
+	}
 	if (n != 0)
 		plx_yield_found(&w->yield);
 	else if (w->dedicated)

@@ -13,7 +13,28 @@
 
 #include "worker_int.h"
 
+#define POSTED_RUNS 4  /* of what other threads post meanwhile */
+#define TURN_EVERY  16 /* posts that run at once: who posts and does not wait gives turns too */
+#define LONG_LEN    32768 /* bytes that take longer to move than a reactor to wake */
 #define CALL_PAUSES 32 /* before the core is offered; a turn takes less, on a core of its own */
+
+bool
+worker_run_posted(struct plx_worker *w)
+{
+	/* pairs with plx_poller_give(): another thread in its turn sees the post, or this the end of it */
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned i = 0; i < POSTED_RUNS && plx_inbox_waits(&w->inbox) &&
+		plx_poller_take(&w->poller, false); i++) {
+		bool whole = ++w->posted_runs % TURN_EVERY == 0;
+
+		if (whole)
+			plx_worker_turn(w);
+		else
+			PLX_STAT_ADD(w->stat.submits, plx_inbox_run(&w->inbox));
+		plx_poller_give(&w->poller, whole);
+	}
+	return plx_poller_is_lent(&w->poller);
+}
 
 /* A message to the owner, to be written. Blocks: until there is room. */
 static inline struct plx_inbox_cell *
@@ -22,8 +43,10 @@ worker_cell(struct plx_worker *w, uint64_t *pos)
 	struct plx_inbox_cell *c;
 
 	/* The reactor empties its inbox whatever we do, so this ends. */
-	while (unlikely((c = plx_inbox_take(&w->inbox, pos)) == NULL))
+	while (unlikely((c = plx_inbox_take(&w->inbox, pos)) == NULL)) {
+		worker_run_posted(w);
 		sched_yield();
+	}
 	return c;
 }
 
@@ -31,7 +54,8 @@ static inline void
 worker_cell_post(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
 {
 	plx_inbox_give(&w->inbox, c, pos);
-	plx_reactor_wake(&w->poller);
+	if (likely(plx_poller_is_held(&w->poller)) || !worker_run_posted(w))
+		plx_reactor_wake(&w->poller);
 }
 
 void
@@ -46,12 +70,24 @@ worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
 	worker_cell_post(w, c, pos);
 }
 
+/* What takes long shall go on when the application computes now: that is the reactor's. */
+static inline void
+leave_long(struct plx_worker *w, uint64_t len)
+{
+	if (unlikely(len >= LONG_LEN && plx_poller_is_lent(&w->poller)))
+		plx_poller_return(&w->poller);
+}
+
 bool
 worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req)
 {
+	uint64_t len;
+
 	if (likely(!w->dedicated))
 		return false;
+	len = req->len; /* it may be over, and another's, when this returns */
 	worker_post(w, fn, req);
+	leave_long(w, len);
 	return true;
 }
 
@@ -264,6 +300,7 @@ plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
 	v->tag = tag;
 	v->mask = mask;
 	worker_cell_post(w, c, pos);
+	leave_long(w, len);
 }
 
 struct recv_now_arg {

@@ -167,6 +167,7 @@ arm_dedicated(struct plx_worker *w)
 {
 	struct plx_wake *k = &w->wake;
 
+	plx_poller_return(&w->poller);
 	w->app_work |= WORKER_APP_ARMED;
 	atomic_store_explicit(&k->armed, 1, memory_order_relaxed);
 	/* pairs with the fence in worker_wake_app() */

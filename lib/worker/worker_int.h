@@ -103,6 +103,8 @@ void worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id
 /* submit.c: what the owner does with an operation of the application's side */
 bool worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req);
 void worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg);
+/** Run what was posted, while the reactor idles. @return whether the application has the turns */
+bool worker_run_posted(struct plx_worker *w);
 void worker_cancel_recv(struct plx_req *req);
 void worker_recv_init(struct plx_req *req, void *buf, uint64_t len);
 

@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_ring.h>
+
 #include "plx_unit.h"
 #include "plx_unit_worker.h"
+#include "worker_int.h"
 
 #define LEN 200000
 
@@ -112,10 +115,12 @@ on_nothing(void *arg)
 	(void)arg;
 }
 
-static void
-after_a_lone_operation_the_next_worker_comes_first(void)
+/* Two workers, of which the second has what a reactor needs. */
+static struct plx_worker *
+dedicated_open(void)
 {
 	struct plx_worker *w;
+	struct plx_am am;
 
 	begin();
 	fake.delay_max = 0;
@@ -123,7 +128,31 @@ after_a_lone_operation_the_next_worker_comes_first(void)
 	w = u.w[1];
 	UNIT_EQ_FATAL(plx_inbox_open(&w->inbox, false), 0);
 	UNIT_EQ_FATAL(plx_cq_create(&w->reqs.cq), 0);
+	UNIT_EQ_FATAL(plx_am_open(&am, &w->eps, &w->msgs, true), 0);
+	w->am.ring = am.ring;
 	w->dedicated = true;
+	w->app_work = WORKER_APP_DEDICATED;
+	return w;
+}
+
+/* It is an inline one again. */
+static void
+dedicated_end(struct plx_worker *w)
+{
+	w->dedicated = false;
+	w->app_work = 0;
+	rte_ring_free(w->am.ring);
+	w->am.ring = NULL;
+	plx_cq_destroy(w->reqs.cq);
+	w->reqs.cq = NULL;
+	plx_inbox_close(&w->inbox);
+}
+
+static void
+after_a_lone_operation_the_next_worker_comes_first(void)
+{
+	struct plx_worker *w = dedicated_open();
+
 	plx_worker_turn(w);
 	for (unsigned i = 0; i < 2; i++) { /* the second time it has not rested */
 		uint64_t kept = w->stat.eager_bytes_kept;
@@ -133,12 +162,70 @@ after_a_lone_operation_the_next_worker_comes_first(void)
 		UNIT_TRUE(plx_worker_turn(w) != 0);
 		UNIT_EQ(w->stat.eager_bytes_kept - kept, i == 0 ? 0 : 16);
 	}
-	w->dedicated = false;
-	plx_cq_destroy(w->reqs.cq);
-	w->reqs.cq = NULL;
-	plx_inbox_close(&w->inbox);
+	dedicated_end(w);
 	for (unsigned i = 0; i < 2; i++)
 		UNIT_END(&u, unit_recv(&u, 1, to, LEN, 1, UNIT_EXACT), 0);
+	unit_workers_close(&u);
+}
+
+static struct plx_req *
+post_recv(struct plx_worker *w, uint64_t len)
+{
+	struct plx_req *req = plx_req_get(&w->reqs);
+
+	UNIT_TRUE_FATAL(req != NULL);
+	plx_worker_tag_recv(w, to, len, 1, UNIT_EXACT, req);
+	return req;
+}
+
+static void
+while_turns_are_lent_posts_run_at_once_and_progress_gives_turns(void)
+{
+	struct plx_worker *w = dedicated_open();
+	struct plx_req *req;
+
+	for (unsigned lent = 0; lent < 2; lent++) {
+		w->poller.turns = lent ? PLX_TURNS_LENT : PLX_TURNS_REACTOR;
+		req = post_recv(w, 8);
+		UNIT_EQ(plx_tag_stats(w->tag)->posted, lent);
+		UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+		plx_worker_progress(w);
+		UNIT_EQ(plx_req_is_done(req), lent);
+		for (unsigned i = 0; i < 3 && !lent; i++)
+			plx_worker_turn(w); /* the reactor's */
+		plx_worker_progress(w);
+		UNIT_TRUE(plx_req_is_done(req));
+		plx_req_put(req);
+	}
+	UNIT_EQ(w->poller.turns, PLX_TURNS_LENT);
+	dedicated_end(w);
+	unit_workers_close(&u);
+}
+
+static void
+a_long_operation_returns_turns_that_are_lent(void)
+{
+	struct plx_worker *w = dedicated_open();
+	struct plx_req *recv[3], *send;
+
+	w->poller.turns = PLX_TURNS_LENT;
+	recv[0] = post_recv(w, 8192);
+	UNIT_EQ(w->poller.turns, PLX_TURNS_LENT);
+	recv[1] = post_recv(w, LEN);
+	UNIT_EQ(plx_tag_stats(w->tag)->posted, 2); /* it was begun before */
+	UNIT_EQ(w->poller.turns, PLX_TURNS_FREE);
+	w->poller.turns = PLX_TURNS_LENT;
+	send = plx_req_get(&w->reqs);
+	plx_worker_tag_send(w, &u.to[1][0], from, LEN, 1, false, send);
+	UNIT_EQ(w->poller.turns, PLX_TURNS_FREE);
+	dedicated_end(w);
+	for (unsigned i = 0; i < 2; i++)
+		UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+	for (unsigned i = 0; i < 2; i++)
+		UNIT_END(&u, recv[i], 0);
+	recv[2] = unit_recv(&u, 0, to, LEN, 1, UNIT_EXACT);
+	UNIT_END(&u, recv[2], 0);
+	UNIT_END(&u, send, 0);
 	unit_workers_close(&u);
 }
 
@@ -767,6 +854,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_short_send_that_finds_nothing_in_its_way_is_done_at_once),
 	UNIT_TEST(a_worker_sends_to_itself),
 	UNIT_TEST(after_a_lone_operation_the_next_worker_comes_first),
+	UNIT_TEST(while_turns_are_lent_posts_run_at_once_and_progress_gives_turns),
+	UNIT_TEST(a_long_operation_returns_turns_that_are_lent),
 	UNIT_TEST(a_reader_with_one_receive_at_a_time_is_given_time_to_post_the_next),
 	UNIT_TEST(a_sync_send_is_done_when_it_is_matched_and_not_before),
 	UNIT_TEST(a_cancelled_receive_matches_nothing),

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * lend.c - on a shared core the application gives the turns while it waits
+ *
+ * Design notes
+ * A reactor without a core of its own takes time from others, and each message two switches of the
+ * kernel, while an application that polls for it has nothing to do. So a reactor that yields
+ * or sleeps on a shared core frees its pollers, and a thread of the application that waits takes the
+ * turns over: soon on that very core, where one of the two has to give way, on another core
+ * when it has polled for a while. The application keeps them as long as its threads give
+ * turns, and many; the reactor looks every REACTOR_LEND_US, and has them again when they did not,
+ * since then the application computes.
+ *
+ * Whoever has the turns is the owner of all that the poller stands for. Taking acquires what
+ * giving released, so owners follow each other as the turns of one thread do.
+ */
+#include <sched.h>
+
+#include <rte_cycles.h>
+
+#include "plx_conf.h"
+#include "reactor_int.h"
+
+static uint64_t
+us_ticks(uint64_t us)
+{
+	return rte_get_tsc_hz() / 1000000 * us;
+}
+
+static void
+disarm(struct plx_poller *p)
+{
+	if (!p->armed)
+		return;
+	p->armed = false;
+	p->disarm(p->arg);
+}
+
+static bool
+on_core_of(const struct plx_reactor *r)
+{
+	/* relaxed: a wrong guess costs time only */
+	return atomic_load_explicit(&r->cpu, memory_order_relaxed) == sched_getcpu();
+}
+
+static bool
+lends(const struct plx_reactor *r)
+{
+	/* relaxed: it may change a turn later */
+	return atomic_load_explicit(&r->idle, memory_order_relaxed) == PLX_IDLE_LEND;
+}
+
+/* Who computes as well asks now and then. */
+static bool
+waits(struct plx_poller *p, bool near)
+{
+	uint64_t now = rte_rdtsc();
+
+	if (now - p->asked_ticks > us_ticks(REACTOR_ASK_US)) {
+		p->asked_ticks = now;
+		p->asked = 0;
+	}
+	return ++p->asked >= (near ? REACTOR_ASK_NEAR : REACTOR_ASK_FAR);
+}
+
+bool
+plx_poller_take_slow(struct plx_poller *p, bool polls)
+{
+	uint32_t was = atomic_load_explicit(&p->turns, memory_order_relaxed);
+	struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
+	bool near = false;
+
+	if (was == PLX_TURNS_FREE) {
+		near = r != NULL && on_core_of(r);
+		if (!polls || r == NULL || !lends(r) || !waits(p, near))
+			return false;
+	} else if (was != PLX_TURNS_LENT) {
+		return false;
+	}
+	/* pairs with the releases in plx_poller_give() and reactor_free() */
+	if (!atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_TAKEN,
+		    memory_order_acquire, memory_order_relaxed))
+		return false;
+	if (was == PLX_TURNS_FREE) {
+		p->near = near;
+		disarm(p);
+		reactor_wake(r); /* nothing else would, now: it shall look again soon */
+	}
+	return true;
+}
+
+void
+plx_poller_give(struct plx_poller *p, bool turn)
+{
+	uint32_t n = atomic_load_explicit(&p->n_taken, memory_order_relaxed);
+
+	if (turn)
+		atomic_store_explicit(&p->n_taken, n + 1, memory_order_relaxed);
+	/* pairs with the acquires where they are taken, and with the fence of who has posted */
+	atomic_store_explicit(&p->turns, PLX_TURNS_LENT, memory_order_seq_cst);
+}
+
+void
+plx_poller_return(struct plx_poller *p)
+{
+	struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
+	uint32_t was = PLX_TURNS_LENT;
+
+	if (!atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_FREE,
+		    memory_order_release, memory_order_relaxed) ||
+		r == NULL)
+		return;
+	/* pairs with the fence in reactor_sleep(): it sees that, or this that it sleeps */
+	atomic_thread_fence(memory_order_seq_cst);
+	reactor_wake(r);
+}
+
+void
+reactor_free(struct plx_reactor *r, struct plx_poller *p)
+{
+	if (!p->mine)
+		return;
+	p->mine = false;
+	r->n_mine--;
+	atomic_store_explicit(&r->cpu, sched_getcpu(), memory_order_relaxed);
+	/* pairs with the acquires where it is taken */
+	atomic_store_explicit(&p->turns, PLX_TURNS_FREE, memory_order_release);
+}
+
+static void
+lend(struct plx_reactor *r, struct plx_poller *p)
+{
+	p->lent = true;
+	r->n_lent++;
+	PLX_STAT_INC(r->stat.lent);
+	reactor_idle_remove(r, p); /* what comes is not for the reactor */
+}
+
+void
+reactor_unlend(struct plx_reactor *r, struct plx_poller *p)
+{
+	p->lent = false;
+	r->n_lent--;
+	reactor_idle_add(r, p);
+}
+
+/* @return whether the application takes turns, and often; looked at now and then */
+static bool
+in_use(struct plx_reactor *r, struct plx_poller *p, uint32_t turns, uint64_t now_ticks)
+{
+	uint32_t n = atomic_load_explicit(&p->n_taken, memory_order_relaxed);
+
+	if (turns == PLX_TURNS_FREE)
+		return false;
+	if (!p->lent)
+		lend(r, p);
+	else if (now_ticks < p->lent_until)
+		return true;
+	else if (n - p->n_seen < REACTOR_LEND_TURNS)
+		return turns == PLX_TURNS_TAKEN;
+	p->n_seen = n;
+	p->lent_until = now_ticks + us_ticks(REACTOR_LEND_US);
+	return true;
+}
+
+bool
+reactor_regain(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
+{
+	uint32_t was = atomic_load_explicit(&p->turns, memory_order_relaxed);
+
+	if (in_use(r, p, was, now_ticks) ||
+		/* pairs with the releases in plx_poller_give() and reactor_free() */
+		!atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_REACTOR,
+			memory_order_acquire, memory_order_relaxed))
+		return false;
+	p->mine = true;
+	r->n_mine++;
+	if (p->lent) {
+		reactor_unlend(r, p);
+		reactor_shared(r, now_ticks, p->near);
+	}
+	disarm(p);
+	return true;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * lend_test.c - turns that go from a reactor to the application's threads and back
+ */
+#include <sched.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "plx_conf.h"
+#include "plx_unit.h"
+#include "reactor_int.h"
+
+#define ASKS 1000000 /* enough, whatever else runs here */
+
+static struct plx_reactor r;
+static struct plx_poller p;
+static cpu_set_t cpus;
+static int fd, cpu;
+static unsigned disarms;
+static uint64_t now; /* ticks */
+
+static void
+on_disarm(void *arg)
+{
+	(void)arg;
+	disarms++;
+}
+
+/* A reactor that has one poller, and a thread that stays on one core. */
+static void
+begin(void)
+{
+	cpu_set_t one;
+
+	sched_getaffinity(0, sizeof(cpus), &cpus);
+	cpu = sched_getcpu();
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	UNIT_EQ_FATAL(sched_setaffinity(0, sizeof(one), &one), 0);
+	memset((void *)&r, 0, sizeof(r));
+	memset((void *)&p, 0, sizeof(p));
+	UNIT_EQ_FATAL(reactor_idle_open(&r), 0);
+	UNIT_EQ_FATAL(plx_inbox_open(&r.inbox, true), 0);
+	r.idle = PLX_IDLE_LEND;
+	TAILQ_INIT(&r.pollers);
+	TAILQ_INSERT_TAIL(&r.pollers, &p, link);
+	fd = eventfd(0, EFD_NONBLOCK);
+	p.fds = &fd;
+	p.n_fds = 1;
+	p.disarm = on_disarm;
+	p.reactor = &r;
+	reactor_idle_add(&r, &p);
+	disarms = 0;
+	now = 1000;
+	UNIT_TRUE_FATAL(reactor_regain(&r, &p, now));
+}
+
+static void
+end(void)
+{
+	reactor_idle_close(&r);
+	plx_inbox_close(&r.inbox);
+	close(fd);
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+static void
+pass_us(uint64_t us)
+{
+	now += us * (rte_get_tsc_hz() / 1000000);
+}
+
+static bool
+readable(int efd)
+{
+	struct pollfd f = {.fd = efd, .events = POLLIN};
+
+	return poll(&f, 1, 0) == 1;
+}
+
+/* Ask for turns, as who waits does. @return whether they were given */
+static bool
+ask(unsigned most)
+{
+	bool taken = false;
+
+	for (unsigned i = 0; i < most && !taken; i++)
+		taken = plx_poller_take(&p, true);
+	return taken;
+}
+
+static void
+give_turns(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		UNIT_TRUE_FATAL(plx_poller_take(&p, false));
+		plx_poller_give(&p, true);
+	}
+}
+
+/* The application waits, and the reactor has seen it. */
+static void
+lend(void)
+{
+	reactor_free(&r, &p);
+	UNIT_TRUE_FATAL(ask(ASKS));
+	plx_poller_give(&p, true);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+}
+
+static void
+turns_are_taken_while_the_reactor_idles_and_by_one_thread_at_a_time(void)
+{
+	begin();
+	UNIT_TRUE(!ask(REACTOR_ASK_FAR)); /* the reactor has them */
+	UNIT_TRUE(p.mine);
+	UNIT_EQ(r.n_mine, 1);
+	reactor_free(&r, &p);
+	UNIT_TRUE(!p.mine);
+	UNIT_EQ(r.n_mine, 0);
+	UNIT_TRUE(!plx_poller_is_held(&p));
+	UNIT_TRUE(!plx_poller_is_lent(&p));
+	UNIT_TRUE(!ask(REACTOR_ASK_NEAR - 1));
+	for (unsigned i = 0; i < 100; i++)
+		UNIT_TRUE(!plx_poller_take(&p, false)); /* to post is not to wait */
+	UNIT_TRUE(ask(ASKS));
+	UNIT_TRUE(plx_poller_is_lent(&p));
+	UNIT_TRUE(!plx_poller_take(&p, false));
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	plx_poller_give(&p, true);
+	UNIT_TRUE(plx_poller_is_lent(&p));
+	UNIT_TRUE(plx_poller_take(&p, false));
+	plx_poller_give(&p, true);
+	end();
+}
+
+static void
+from_another_core_only_who_waits_takes_them_from_the_reactor(void)
+{
+	begin();
+	reactor_free(&r, &p);
+	UNIT_EQ(r.cpu, cpu);
+	r.cpu = cpu + 1;
+	UNIT_TRUE(!ask(REACTOR_ASK_FAR - 1));
+	UNIT_TRUE(ask(ASKS));
+	plx_poller_give(&p, true);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	pass_us(REACTOR_LEND_US + 1);
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	UNIT_TRUE(now < r.shared_until);
+	UNIT_TRUE(r.hog);
+	lend();
+	p.near = false;
+	pass_us(5000000); /* nobody was seen to want its core for long */
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	UNIT_TRUE(now > r.shared_until);
+	lend();
+	r.cpu = cpu + 1; /* but from other threads that have them */
+	UNIT_TRUE(plx_poller_take(&p, false));
+	plx_poller_give(&p, true);
+	end();
+}
+
+static void
+only_a_reactor_whose_policy_it_is_lends(void)
+{
+	begin();
+	reactor_free(&r, &p);
+	for (r.idle = PLX_IDLE_SPIN; r.idle <= PLX_IDLE_AUTO; r.idle++)
+		UNIT_TRUE(!ask(2 * REACTOR_ASK_FAR));
+	UNIT_TRUE(ask(ASKS));
+	end();
+}
+
+static void
+who_asks_now_and_then_computes_and_gets_none(void)
+{
+	begin();
+	reactor_free(&r, &p);
+	for (unsigned i = 0; i < 100; i++) {
+		p.asked_ticks = 1; /* long ago */
+		UNIT_TRUE(!ask(1));
+	}
+	UNIT_TRUE(ask(ASKS));
+	end();
+}
+
+static void
+the_reactor_has_them_again_when_nobody_waits(void)
+{
+	begin();
+	lend();
+	UNIT_TRUE(reactor_lends_all(&r));
+	UNIT_EQ(r.stat.lent, 1);
+	for (unsigned i = 0; i < 10; i++) {
+		pass_us(REACTOR_LEND_US + 1);
+		give_turns(REACTOR_LEND_TURNS);
+		UNIT_TRUE(!reactor_regain(&r, &p, now));
+	}
+	pass_us(REACTOR_LEND_US / 2);
+	give_turns(REACTOR_LEND_TURNS - 1);
+	for (unsigned i = 0; i < 100; i++) { /* it posts, and does not wait */
+		UNIT_TRUE(plx_poller_take(&p, false));
+		plx_poller_give(&p, false);
+	}
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	pass_us(REACTOR_LEND_US / 2 + 1);
+	UNIT_TRUE(plx_poller_take(&p, false));
+	UNIT_TRUE(!reactor_regain(&r, &p, now)); /* somebody is in a turn */
+	plx_poller_give(&p, false);
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	UNIT_TRUE(!reactor_lends_all(&r));
+	UNIT_TRUE(!ask(REACTOR_ASK_FAR));
+	UNIT_TRUE(now < r.shared_until);
+	UNIT_TRUE(r.hog); /* it will not offer the core */
+	UNIT_EQ(r.stat.lent, 1);
+	end();
+}
+
+static void
+who_takes_them_from_a_reactor_that_sleeps_disarms_and_wakes_it(void)
+{
+	uint64_t n;
+
+	begin();
+	p.armed = true;
+	reactor_free(&r, &p);
+	r.sleeping = 1;
+	UNIT_TRUE(ask(ASKS));
+	UNIT_EQ(disarms, 1);
+	UNIT_TRUE(!p.armed);
+	UNIT_EQ(read(r.bell, &n, sizeof(n)), sizeof(n));
+	plx_poller_give(&p, true);
+	UNIT_TRUE(plx_poller_take(&p, false)); /* from then on they do without */
+	plx_poller_give(&p, true);
+	UNIT_EQ(disarms, 1);
+	UNIT_TRUE(!readable(r.bell));
+	end();
+}
+
+static void
+what_comes_for_a_poller_that_is_lent_does_not_wake_the_reactor(void)
+{
+	const uint64_t one = 1;
+
+	begin();
+	UNIT_EQ(write(fd, &one, sizeof(one)), sizeof(one));
+	UNIT_TRUE(readable(r.epfd));
+	lend();
+	UNIT_TRUE(!readable(r.epfd));
+	pass_us(REACTOR_LEND_US + 1);
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	UNIT_TRUE(readable(r.epfd));
+	end();
+}
+
+static void
+who_is_to_sleep_returns_them_at_once(void)
+{
+	begin();
+	plx_poller_return(&p); /* it has none: nothing */
+	UNIT_TRUE(plx_poller_is_held(&p));
+	lend();
+	r.sleeping = 1;
+	plx_poller_return(&p);
+	UNIT_TRUE(readable(r.bell));
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	UNIT_EQ(r.n_mine, 1);
+	UNIT_EQ(r.n_lent, 0);
+	end();
+}
+
+static void
+a_reactor_does_not_sleep_on_turns_that_were_returned_meanwhile(void)
+{
+	begin();
+	lend();
+	reactor_idle(&r, now);
+	UNIT_EQ(r.stat.sleeps, 1);
+	plx_poller_return(&p); /* it does not sleep: nobody wakes it */
+	UNIT_TRUE(!readable(r.bell));
+	reactor_idle(&r, now);
+	UNIT_EQ(r.stat.sleeps, 1);
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	end();
+}
+
+static CU_TestInfo tests[] = {
+	UNIT_TEST(turns_are_taken_while_the_reactor_idles_and_by_one_thread_at_a_time),
+	UNIT_TEST(from_another_core_only_who_waits_takes_them_from_the_reactor),
+	UNIT_TEST(only_a_reactor_whose_policy_it_is_lends),
+	UNIT_TEST(who_asks_now_and_then_computes_and_gets_none),
+	UNIT_TEST(the_reactor_has_them_again_when_nobody_waits),
+	UNIT_TEST(who_takes_them_from_a_reactor_that_sleeps_disarms_and_wakes_it),
+	UNIT_TEST(what_comes_for_a_poller_that_is_lent_does_not_wake_the_reactor),
+	UNIT_TEST(who_is_to_sleep_returns_them_at_once),
+	UNIT_TEST(a_reactor_does_not_sleep_on_turns_that_were_returned_meanwhile),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_SuiteInfo suites[] = {
+	{"lend", NULL, NULL, NULL, NULL, tests},
+	CU_SUITE_INFO_NULL,
+};
+
+int
+main(void)
+{
+	int rc = unit_start();
+
+	return rc != 0 ? rc : unit_run(suites);
+}
