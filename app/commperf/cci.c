@@ -85,7 +85,7 @@ cci_side_open(struct perf_side *s)
 		u->links[i].queue = i;
 	}
 	STAILQ_INIT(&u->free);
-	u->send_flags = s->o->silent ? CCI_FLAG_SILENT : 0;
+	u->send_flags = (s->o->silent ? CCI_FLAG_SILENT : 0) | (s->o->no_copy ? CCI_FLAG_NO_COPY : 0);
 	rc = cci_init(CCI_ABI_VERSION, 0, &caps);
 	if (rc != CCI_SUCCESS) {
 		free(u);
@@ -381,7 +381,7 @@ cci_side_send_on(struct perf_side *s, cci_connection_t *conn, struct perf_io *io
 	uint64_t spins = 0;
 	int rc;
 
-	io->done = u->send_flags != 0;
+	io->done = (u->send_flags & CCI_FLAG_SILENT) != 0;
 	io->status = 0;
 	while ((rc = cci_send(conn, buf, (uint32_t)len, io, u->send_flags)) == CCI_ENOBUFS) {
 		if (cci_side_retry(s, &spins) != 0)

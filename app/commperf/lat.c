@@ -6,6 +6,8 @@
  * Design notes
  * A message is answered as soon as it is there. How a send ended is asked a round later, before
  * its place is used again: with CCI that is an event, which comes with the answer or after it.
+ * To look at the clock is part of what is measured, as in other such programs. Where it takes long
+ * beside a message it can be looked at once in many round trips.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,25 +58,36 @@ lat_sent(struct perf_side *s, struct perf_io tx[LAT_SENDS])
 	return 0;
 }
 
-/* Rank 0: ping, wait for the pong, look at the clock. ticks is NULL while warming up. */
+/* Times of batches of round trips. */
+struct lat_samples {
+	uint64_t *ticks;
+	uint64_t n, max;
+	uint64_t every; /* batches, of which the first is kept */
+};
+
+/* Rank 0: ping, wait for the pong; look at the clock after a batch. l is NULL while warming up. */
 static int
 lat_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, unsigned flags,
-	uint64_t *ticks, uint64_t every)
+	struct lat_samples *l)
 {
 	struct perf_io tx[LAT_SENDS] = {{.done = 1}, {.done = 1}}, rx;
-	uint64_t now, last = rte_rdtsc(), k = 0;
+	uint64_t now, last = rte_rdtsc(), batches = 0;
+	unsigned left = s->o->batch;
 
 	for (uint64_t i = 0; i < n; i++) {
 		if (unlikely(lat_send(s, size, seq + i, flags, &tx[i % LAT_SENDS]) != 0))
 			return -1;
 		if (unlikely(lat_recv(s, size, seq + i, &rx) != 0))
 			return -1;
-		now = rte_rdtsc();
-		if (ticks != NULL && i == k * every)
-			ticks[k++] = now - last;
-		last = now;
 		if (unlikely((i & 0xfff) == 0))
 			perf_alive(s);
+		if (--left != 0)
+			continue;
+		left = s->o->batch;
+		now = rte_rdtsc();
+		if (l != NULL && batches++ == l->n * l->every && l->n < l->max)
+			l->ticks[l->n++] = now - last;
+		last = now;
 	}
 	return lat_sent(s, tx);
 }
@@ -94,11 +107,11 @@ lat_pong(struct perf_side *s, size_t size, uint64_t n, unsigned flags)
 }
 
 static double
-lat_at(const struct perf_side *s, const uint64_t *ticks, uint64_t n, double part)
+lat_at(const struct perf_side *s, const struct lat_samples *l, double part)
 {
-	uint64_t i = (uint64_t)(part * (double)n);
+	uint64_t i = (uint64_t)(part * (double)l->n);
 
-	return perf_ns(s, ticks[i < n ? i : n - 1]) / 2e3;
+	return perf_ns(s, l->ticks[i < l->n ? i : l->n - 1]) / (2e3 * s->o->batch);
 }
 
 int
@@ -106,36 +119,39 @@ lat_run(struct perf_side *s, const struct perf_test *t, size_t size)
 {
 	unsigned flags = strcmp(t->name, "tag_sync_lat") == 0 ? PERF_SYNC : 0;
 	uint64_t n = perf_iters(s->o, true, size), warm = perf_warmup(s->o, n);
-	uint64_t every = (n + LAT_MAX_SAMPLES - 1) / LAT_MAX_SAMPLES,
-		 samples = (n + every - 1) / every;
-	uint64_t *ticks, start, total;
+	uint64_t batches, start, total;
+	struct lat_samples l = {0};
 	struct perf_row *row;
 	int rc;
 
+	n = (n + s->o->batch - 1) / s->o->batch * s->o->batch;
 	if (s->rank == 1)
 		return lat_pong(s, size, warm + n, flags);
-	ticks = calloc(samples, sizeof(*ticks));
-	if (ticks == NULL)
-		return perf_fail(s, "no memory for %llu samples", (unsigned long long)samples);
-	rc = lat_ping(s, size, warm, 0, flags, NULL, 1);
+	batches = n / s->o->batch;
+	l.every = (batches + LAT_MAX_SAMPLES - 1) / LAT_MAX_SAMPLES;
+	l.max = (batches + l.every - 1) / l.every;
+	l.ticks = calloc(l.max, sizeof(*l.ticks));
+	if (l.ticks == NULL)
+		return perf_fail(s, "no memory for %llu samples", (unsigned long long)l.max);
+	rc = lat_ping(s, size, warm, 0, flags, NULL);
 	start = rte_rdtsc();
 	if (rc == 0)
-		rc = lat_ping(s, size, n, warm, flags, ticks, every);
+		rc = lat_ping(s, size, n, warm, flags, &l);
 	total = rte_rdtsc() - start;
 	row = rc == 0 ? perf_row_new(s, t, size) : NULL;
 	if (row != NULL) {
-		qsort(ticks, samples, sizeof(*ticks), lat_cmp);
+		qsort(l.ticks, l.n, sizeof(*l.ticks), lat_cmp);
 		row->n = n;
-		row->value = lat_at(s, ticks, samples, 0.5);
+		row->value = lat_at(s, &l, 0.5);
 		snprintf(row->unit, sizeof(row->unit), "us");
-		perf_row_field(row, "min", lat_at(s, ticks, samples, 0));
+		perf_row_field(row, "min", lat_at(s, &l, 0));
 		perf_row_field(row, "p50", row->value);
 		perf_row_field(row, "avg", perf_ns(s, total) / (2e3 * (double)n));
-		perf_row_field(row, "p90", lat_at(s, ticks, samples, 0.9));
-		perf_row_field(row, "p99", lat_at(s, ticks, samples, 0.99));
-		perf_row_field(row, "p99.9", lat_at(s, ticks, samples, 0.999));
-		perf_row_field(row, "max", lat_at(s, ticks, samples, 1));
+		perf_row_field(row, "p90", lat_at(s, &l, 0.9));
+		perf_row_field(row, "p99", lat_at(s, &l, 0.99));
+		perf_row_field(row, "p99.9", lat_at(s, &l, 0.999));
+		perf_row_field(row, "max", lat_at(s, &l, 1));
 	}
-	free(ticks);
+	free(l.ticks);
 	return rc;
 }

@@ -44,6 +44,8 @@ enum {
 	OPT_POLLUX_RUN,
 	OPT_ATTR,
 	OPT_SILENT,
+	OPT_NO_COPY,
+	OPT_BATCH,
 	OPT_VERSION,
 };
 
@@ -85,6 +87,8 @@ static const struct option opts_long[] = {
 	{"pollux-run", required_argument, NULL, OPT_POLLUX_RUN},
 	{"attr", required_argument, NULL, OPT_ATTR},
 	{"silent", no_argument, NULL, OPT_SILENT},
+	{"no-copy", no_argument, NULL, OPT_NO_COPY},
+	{"batch", required_argument, NULL, OPT_BATCH},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -100,6 +104,7 @@ static const char opts_help[] =
 	"  -n, --iters N          iterations (default by size)\n"
 	"  -w, --warmup N         iterations before the clock starts (default a tenth)\n"
 	"  -W, --window N         messages in flight, bandwidth, rate and match (default 32)\n"
+	"      --batch N          latency: round trips between two looks at the clock (default 1)\n"
 	"  -m, --mask M           receive tag mask: full, mpich or hexadecimal (default full)\n"
 	"  -r, --repeat N         run each line N times and keep one (default 1; pairs with --vs: "
 	"3)\n"
@@ -115,6 +120,7 @@ static const char opts_help[] =
 	"      --eps N            ep_mem, conn_mem: endpoints or connections (default 1000)\n"
 	"      --attr ATTR        CCI: connections are ro, ru or uu (default ro)\n"
 	"      --silent           CCI: no event when a message is sent\n"
+	"      --no-copy          CCI: messages are sent from where they lie\n"
 	"      --threads N        threads of side A in its worker, which is MULTI above 1 "
 	"(default 1)\n"
 	"\n"
@@ -493,6 +499,8 @@ opts_one(struct perf_opts *o, int c, const char *arg)
 		return rc;
 	case 'W':
 		return opts_count(arg, 1, PERF_MAX_WINDOW, &o->window);
+	case OPT_BATCH:
+		return opts_count(arg, 1, PERF_MAX_BATCH, &o->batch);
 	case 'm':
 		return opts_mask(o, arg);
 	case 'r':
@@ -569,6 +577,9 @@ opts_one(struct perf_opts *o, int c, const char *arg)
 	case OPT_SILENT:
 		o->silent = true;
 		return 0;
+	case OPT_NO_COPY:
+		o->no_copy = true;
+		return 0;
 	case OPT_POLLUX_RUN:
 		o->pollux_run = arg;
 		return 0;
@@ -585,6 +596,7 @@ opts_defaults(struct perf_opts *o)
 	o->n_tests = 1;
 	o->warmup = -1;
 	o->window = 32;
+	o->batch = 1;
 	o->mask = UINT64_MAX;
 	opts_parse_list("100,1k,10k,50k", 1000, o->depths, PERF_MAX_DEPTHS, &o->n_depths);
 	o->seed = 1;
@@ -702,14 +714,14 @@ opts_to_json(const struct perf_opts *o)
 		json_array_append_new(tests, json_string(o->tests[i]->name));
 	snprintf(mask, sizeof(mask), "%#llx", (unsigned long long)o->mask);
 	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed);
-	return json_pack("{s:o s:o s:I s:I s:i s:s s:i s:b s:b s:b s:o s:s s:f s:i s:i s:f s:s s:b}", "tests",
-		tests, "sizes", opts_list_to_json(o->sizes, o->n_sizes), "iters",
+	return json_pack("{s:o s:o s:I s:I s:i s:i s:s s:i s:b s:b s:b s:o s:s s:f s:i s:i s:f s:s s:b "
+		"s:b}", "tests", tests, "sizes", opts_list_to_json(o->sizes, o->n_sizes), "iters",
 		(json_int_t)o->iters, "warmup", (json_int_t)o->warmup, "window", (int)o->window,
-		"mask", mask, "repeat", (int)o->repeat, "verify", o->verify, "mapped", o->mapped,
+		"batch", (int)o->batch, "mask", mask, "repeat", (int)o->repeat, "verify", o->verify, "mapped", o->mapped,
 		"buffers_window", o->buffers_window, "depths",
 		opts_list_to_json(o->depths, o->n_depths), "seed", seed, "time_limit",
 		o->time_limit, "eps", (int)o->eps, "threads", (int)o->threads, "timeout", o->timeout,
-		"attr", perf_attr_name(o->attr), "silent", o->silent);
+		"attr", perf_attr_name(o->attr), "silent", o->silent, "no_copy", o->no_copy);
 }
 
 static int
@@ -730,18 +742,18 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 	json_t *tests = json_object_get(j, "tests");
 	json_int_t iters, warmup;
 	const char *mask, *seed, *attr;
-	int window, repeat, verify, mapped, slots, eps, silent, threads;
+	int window, batch, repeat, verify, mapped, slots, eps, silent, no_copy, threads;
 
 	if (json_unpack((json_t *)(uintptr_t)j,
-		    "{s:I s:I s:i s:s s:i s:b s:b s:b s:s s:F s:i s:i s:F s:s s:b}",
-		    "iters", &iters, "warmup", &warmup, "window", &window, "mask", &mask, "repeat",
-		    &repeat, "verify", &verify, "mapped", &mapped, "buffers_window", &slots, "seed",
+		    "{s:I s:I s:i s:i s:s s:i s:b s:b s:b s:s s:F s:i s:i s:F s:s s:b s:b}",
+		    "iters", &iters, "warmup", &warmup, "window", &window, "batch", &batch,
+		    "mask", &mask, "repeat", &repeat, "verify", &verify, "mapped", &mapped, "buffers_window", &slots, "seed",
 		    &seed, "time_limit", &o->time_limit, "eps", &eps, "threads", &threads, "timeout",
-		    &o->timeout, "attr", &attr, "silent", &silent) != 0)
+		    &o->timeout, "attr", &attr, "silent", &silent, "no_copy", &no_copy) != 0)
 		return -EPROTO;
 	if (iters < 0 || iters > PERF_MAX_ITERS || warmup < -1 || warmup > PERF_MAX_ITERS ||
-		window < 1 || window > PERF_MAX_WINDOW || repeat < 1 || repeat > 1000 || eps < 1 ||
-		eps > 1000000 || threads < 1 || threads > PERF_MAX_THREADS || !(o->timeout > 0) || o->timeout > 86400)
+		window < 1 || window > PERF_MAX_WINDOW || batch < 1 ||
+		batch > PERF_MAX_BATCH || repeat < 1 || repeat > 1000 || eps < 1 || eps > 1000000 || threads < 1 || threads > PERF_MAX_THREADS || !(o->timeout > 0) || o->timeout > 86400)
 		return -EPROTO;
 	o->n_tests = 0;
 	for (size_t i = 0; i < json_array_size(tests) && i < PERF_MAX_TESTS; i++) {
@@ -759,6 +771,7 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 	o->iters = (uint64_t)iters;
 	o->warmup = warmup;
 	o->window = (unsigned)window;
+	o->batch = (unsigned)batch;
 	o->repeat = (unsigned)repeat;
 	o->verify = verify;
 	o->mapped = mapped;
@@ -767,6 +780,7 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 	o->threads = (unsigned)threads;
 	o->seed = strtoull(seed, NULL, 10);
 	o->silent = silent;
+	o->no_copy = no_copy;
 	if (opts_mask(o, mask) != 0 || opts_attr(o, attr) != 0)
 		return -EPROTO;
 	return opts_check(o) != 0 ? -EPROTO : 0;

@@ -30,6 +30,7 @@
 #define PERF_MAX_DEPTHS 16
 #define PERF_MAX_FIELDS 12
 #define PERF_MAX_WINDOW 4096
+#define PERF_MAX_BATCH	100000
 #define PERF_MAX_THREADS 64
 #define PERF_MAX_ITERS  (1u << 26)
 #define PERF_MAX_MSG    (1u << 20) /* one message between the two sides, control only */
@@ -57,6 +58,7 @@ struct perf_opts {
 	uint64_t iters;   /* 0: chosen by size */
 	int64_t warmup;   /* -1: a tenth of iters */
 	unsigned window;
+	unsigned batch; /* latency: round trips between two looks at the clock */
 	uint64_t mask;
 	unsigned repeat;
 	bool pick_best;
@@ -70,6 +72,7 @@ struct perf_opts {
 	unsigned eps;
 	unsigned attr;  /* of CCI connections: enum cci_conn_attribute */
 	bool silent;    /* CCI sends without an event */
+	bool no_copy;   /* from where the message lies */
 	unsigned threads; /* of side A in one worker; above 1 it is UCS_THREAD_MODE_MULTI */
 	double timeout; /* s, one wait */
 

@@ -166,8 +166,8 @@ perf_row_new(struct perf_side *s, const struct perf_test *t, size_t size)
 	row_init(&row, t, size);
 	row.raw_ns = s->raw_ns;
 	if (t->flags & PERF_CCI)
-		snprintf(row.label, sizeof(row.label), "%s%s", perf_attr_name(s->o->attr),
-			s->o->silent ? " silent" : "");
+		snprintf(row.label, sizeof(row.label), "%s%s%s", perf_attr_name(s->o->attr),
+			s->o->silent ? " silent" : "", s->o->no_copy ? " no copy" : "");
 	return rows_add(s->rows, &row);
 }
 
