@@ -309,6 +309,42 @@ an_endpoint_can_be_made_on_each_device(void)
 	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
 }
 
+/* What was written after the send arrives: nobody had copied it. A reactor reads when it likes. */
+static void
+a_long_message_is_read_from_the_buffer_that_is_left_alone(void)
+{
+	static const struct {
+		const char *min;
+		int flags;
+		bool read;
+	} cases[] = {{"1k", CCI_FLAG_NO_COPY, true}, {"1k", 0, false}, {"8k", CCI_FLAG_NO_COPY, false}};
+	const bool can = strcmp(util_transport(), "shm") == 0 && getenv("PLX_REACTOR") == NULL;
+	uint8_t buf[4096];
+	char text[100];
+	cci_event_t *ev;
+	struct pair p;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(text, sizeof(text), "[a]\ntransport = %s\ncci.no_copy_min = %s\n",
+			util_transport(), cases[i].min);
+		CU_ASSERT_EQUAL_FATAL(init_with(text), CCI_SUCCESS);
+		util_pair_open_with(&p, CCI_CONN_ATTR_RU);
+		memset(buf, 'a', sizeof(buf));
+		CU_ASSERT_EQUAL(cci_send(p.e[0].conn, buf, sizeof(buf), NULL, cases[i].flags), CCI_SUCCESS);
+		if (can)
+			memset(buf, 'b', sizeof(buf));
+		ev = util_pair_wait(&p, 1, CCI_EVENT_RECV);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
+		CU_ASSERT_EQUAL_FATAL(ev->recv.len, sizeof(buf));
+		memset(buf, can && cases[i].read ? 'b' : 'a', sizeof(buf));
+		CU_ASSERT_EQUAL(memcmp(ev->recv.ptr, buf, sizeof(buf)), 0);
+		CU_ASSERT_EQUAL(util_pair_sent(&p, 0, NULL), CCI_SUCCESS);
+		util_return(ev);
+		util_pair_close(&p);
+		CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+	}
+}
+
 /* A file with two devices of the transport: the RDMA devices that CCI_TEST_DEVICES names, or alike. */
 static void
 init_with_two(void)
@@ -415,6 +451,7 @@ const struct api_test cci_dev_tests[] = {
 	T(an_error_in_the_file_names_its_line),
 	T(long_lines_and_many_keys_are_whole_or_refused),
 	T(an_endpoint_can_be_made_on_each_device),
+	T(a_long_message_is_read_from_the_buffer_that_is_left_alone),
 	T(endpoints_of_two_devices_meet),
 	T(a_group_has_members_on_two_devices),
 	T(what_is_no_device_is_refused),

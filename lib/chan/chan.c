@@ -36,6 +36,8 @@ const struct plx_stat_row plx_chan_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_chan_stat, timeouts),
 	PLX_STAT_ROW(struct plx_chan_stat, keepalives),
 	PLX_STAT_ROW(struct plx_chan_stat, keepalive_timeouts),
+	PLX_STAT_ROW(struct plx_chan_stat, fetches),
+	PLX_STAT_ROW(struct plx_chan_stat, unfetched),
 	PLX_STAT_ROW(struct plx_chan_stat, rx_again),
 	PLX_STAT_ROW(struct plx_chan_stat, rx_drop_no_chan),
 	PLX_STAT_ROW(struct plx_chan_stat, rx_drop_bad_len),

@@ -343,6 +343,9 @@ on_open_ctl(struct plx_chans *cs, struct plx_chan *c, uint8_t op, const struct p
 	case PLX_WIRE_CHAN_RNR:
 		chan_on_rnr(cs, c, h->value);
 		break;
+	case PLX_WIRE_CHAN_COPY:
+		chan_on_copy(cs, c, h->value);
+		break;
 	case PLX_WIRE_CHAN_READY:
 		c->rnr = false;
 		chan_push(cs, c);

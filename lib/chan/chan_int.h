@@ -100,6 +100,7 @@ chan_ack_told(struct plx_chans *cs, struct plx_chan *c)
 
 /* chan_msg.c */
 void chan_on_rnr(struct plx_chans *cs, struct plx_chan *c, uint32_t value);
+void chan_on_copy(struct plx_chans *cs, struct plx_chan *c, uint32_t value);
 void chan_msg_init(struct plx_chan *c);
 void chan_push(struct plx_chans *cs, struct plx_chan *c);
 void chan_drop_ops(struct plx_chans *cs, struct plx_chan *c, int err);

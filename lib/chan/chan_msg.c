@@ -10,7 +10,13 @@
  * the end when the RMA is over.
  *
  * Numbers are given when a message is sent. After RNR next goes back to the message
- * that found no buffer, and so do the numbers.
+ * that found no buffer, and so do the numbers. So they do after COPY.
+ *
+ * A long message whose buffer the application leaves alone is announced (FETCH), and the receiver
+ * reads it from there, in its turn and at once. With the same system call, and behind the data,
+ * it reads a word of the operation, which is cleared before the application has the buffer
+ * again; so nothing that was written there later is taken for the message. Where that fails for
+ * whatever reason the receiver asks for the message (COPY), and all that follow are sent.
  *
  * A completion that nobody waits for may come late: the ACK waits for a message to go
  * with. With a send timeout, or when the application blocks, the message asks for it.
@@ -23,9 +29,19 @@
 #include "chan_int.h"
 #include "plx_copy.h"
 
+/* @return whether its data lie in a buffer of the application's. */
+static inline bool
+is_lent(const struct plx_chan_op *op)
+{
+	return op->data != op->bytes && !op->own_buf;
+}
+
 static void
 op_end(struct plx_chans *cs, struct plx_chan_op *op, int status)
 {
+	if (unlikely(is_lent(op)))
+		/* before the application learns of it */
+		__atomic_store_n(&op->lent, 0, __ATOMIC_RELEASE);
 	op->item.status = status;
 	chan_tell(cs, &op->item);
 }
@@ -57,6 +73,27 @@ reap(struct plx_chans *cs, struct plx_chan *c)
 	}
 }
 
+/* @return whether the receiver shall read it itself. */
+static inline bool
+is_fetched(const struct plx_chans *cs, const struct plx_chan *c, const struct plx_chan_op *op)
+{
+	return op->len >= cs->fetch_min && is_lent(op) && !c->copies &&
+		(c->ep->peer->caps & PLX_DEV_GET) != 0;
+}
+
+static __rte_noinline int
+fetch_tx(const struct plx_chan *c, struct plx_chan_op *op)
+{
+	struct plx_wire_chan_fetch h = {.msg = op->hdr, .addr = (uintptr_t)op->data,
+		.lent_addr = (uintptr_t)&op->lent, .len = op->len};
+	struct plx_tx tx = {.peer = c->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+		.op = PLX_WIRE_CHAN_FETCH};
+
+	/* the device orders it before the message */
+	op->lent = plx_wire_chan_lent(&op->hdr);
+	return plx_peer_tx(&tx);
+}
+
 /* A message and what the peer is to know. */
 static inline int
 reliable_tx(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
@@ -72,6 +109,8 @@ reliable_tx(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
 		memcpy(&word, &op->hdr, sizeof(word));
 		rc = plx_ep_tx_short(c->ep, PLX_WIRE_CHAN_MSG, word,
 			(const uint8_t *)&op->hdr + sizeof(word), rest + op->len);
+	} else if (is_fetched(cs, c, op)) {
+		rc = fetch_tx(c, op);
 	} else {
 		tx = (struct plx_tx){.peer = c->ep->peer, .hdr = &op->hdr,
 			.hdr_len = sizeof(op->hdr), .data = op->data, .len = op->len,
@@ -312,22 +351,39 @@ plx_chan_on_ack(struct plx_chans *cs, struct plx_peer *src, const struct plx_wir
 		reap(cs, c);
 }
 
-void
-chan_on_rnr(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
+/* All from this number on is to be sent again. @return whether that makes sense */
+static bool
+go_back(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
 {
 	struct plx_chan_op *op;
 
 	if (!acked(cs, c, value))
-		return;
+		return false;
 	reap(cs, c);
-	PLX_STAT_INC(cs->stat.rnr_heard);
 	TAILQ_FOREACH(op, &c->ops, link) {
 		if (op == c->next || op->state == PLX_CHAN_OP_SENT)
 			break;
 	}
 	c->next = op;
 	c->tx_seq = value;
+	return true;
+}
+
+void
+chan_on_rnr(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
+{
+	if (!go_back(cs, c, value))
+		return;
+	PLX_STAT_INC(cs->stat.rnr_heard);
 	c->rnr = true;
+}
+
+void
+chan_on_copy(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
+{
+	c->copies = true;
+	if (go_back(cs, c, value))
+		chan_push(cs, c);
 }
 
 /* --- what arrives --- */
@@ -345,9 +401,9 @@ rx_get(struct plx_chans *cs, uint32_t len)
 	return rx;
 }
 
+/* A message whose data lie in rx. */
 static inline void
-rx_deliver(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_rx *rx, const uint8_t *data,
-	uint32_t len)
+rx_deliver(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_rx *rx, uint32_t len)
 {
 	PLX_STAT_INC(cs->stat.rx_msgs);
 	rx->item.chans = cs;
@@ -356,11 +412,16 @@ rx_deliver(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_rx *rx, con
 	rx->item.kind = PLX_CHAN_RECV;
 	rx->len = len;
 	rx->data = rx->bytes;
+	chan_tell(cs, &rx->item);
+}
+
+static inline void
+rx_copy(struct plx_chan_rx *rx, const uint8_t *data, uint32_t len)
+{
 	if (len == 8)
 		memcpy(rx->bytes, data, 8);
 	else if (len != 0)
-		plx_copy(rx->data, data, len);
-	chan_tell(cs, &rx->item);
+		plx_copy(rx->bytes, data, len);
 }
 
 void
@@ -425,24 +486,28 @@ rx_chan(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t len)
 	return c;
 }
 
-/* A message of a channel that may have it. */
-static inline void
-rx_msg(struct plx_chans *cs, struct plx_chan *c, const struct plx_wire_chan_msg *h,
-	const uint8_t *data, uint32_t len)
+/* A buffer for a message of a channel that may have it. @return NULL: not for this one, or not now */
+static inline struct plx_chan_rx *
+rx_place(struct plx_chans *cs, struct plx_chan *c, const struct plx_wire_chan_msg *h, uint32_t len)
 {
 	struct plx_chan_rx *rx;
 
 	if (unlikely(h->number != c->rx_next || c->starved || !chan_reliable(c))) {
 		PLX_STAT_INC(cs->stat.rx_again);
-		return;
+		return NULL;
 	}
 	if (unlikely(c->invited))
 		invited_came(cs, c);
 	rx = likely(cs->rx_used < cs->rx_max) ? rx_get(cs, len) : NULL;
-	if (unlikely(rx == NULL)) {
+	if (unlikely(rx == NULL))
 		starve(cs, c);
-		return;
-	}
+	return rx;
+}
+
+/* Its data are there. */
+static inline void
+rx_taken(struct plx_chans *cs, struct plx_chan *c, const struct plx_wire_chan_msg *h)
+{
 	c->rx_next++;
 	/* a reactor's turns do not wait for the application to answer */
 	cs->n_owed += likely(h->urgent == 0 && cs->ring == NULL) ? 1 : PLX_CHAN_ACK_MAX;
@@ -450,7 +515,6 @@ rx_msg(struct plx_chans *cs, struct plx_chan *c, const struct plx_wire_chan_msg 
 		c->owes_ack = true;
 		LIST_INSERT_HEAD(&cs->acks, c, ack_link);
 	}
-	rx_deliver(cs, c, rx, data, len);
 }
 
 void
@@ -458,12 +522,55 @@ plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wir
 	const uint8_t *data, uint32_t len)
 {
 	struct plx_chan *c = rx_chan(cs, src, h->to, len);
+	struct plx_chan_rx *rx;
 
 	if (unlikely(c == NULL))
 		return;
-	rx_msg(cs, c, h, data, len);
+	rx = rx_place(cs, c, h, len);
+	if (likely(rx != NULL)) {
+		rx_taken(cs, c, h);
+		rx_copy(rx, data, len);
+		rx_deliver(cs, c, rx, len);
+	}
 	if (h->ack != c->acked)
 		acked_with(cs, c, h->ack);
+}
+
+/* The kernel reads in the order of the list. @return whether it was all there */
+static bool
+fetch(struct plx_peer *src, const struct plx_wire_chan_fetch *h, void *to)
+{
+	uint64_t lent = 0;
+	const struct plx_rma_op ops[] = {
+		{.peer = src, .local = to, .remote = h->addr, .len = h->len},
+		{.peer = src, .local = &lent, .remote = h->lent_addr, .len = sizeof(lent)},
+	};
+
+	return plx_peer_rma_burst(ops, RTE_DIM(ops)) == RTE_DIM(ops) &&
+		lent == plx_wire_chan_lent(&h->msg);
+}
+
+void
+plx_chan_on_fetch(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan_fetch *h)
+{
+	struct plx_chan *c = rx_chan(cs, src, h->msg.to, h->len);
+	struct plx_chan_rx *rx;
+
+	if (c == NULL)
+		return;
+	rx = rx_place(cs, c, &h->msg, h->len);
+	if (rx != NULL && fetch(src, h, rx->bytes)) {
+		PLX_STAT_INC(cs->stat.fetches);
+		rx_taken(cs, c, &h->msg);
+		rx_deliver(cs, c, rx, h->len);
+	} else if (rx != NULL) {
+		PLX_STAT_INC(cs->stat.unfetched);
+		rx->item.kind = PLX_CHAN_RECV;
+		plx_chan_item_put(cs, &rx->item);
+		chan_ctl(cs, c->ep, PLX_WIRE_CHAN_COPY, c->remote, c->rx_next);
+	}
+	if (h->msg.ack != c->acked)
+		acked_with(cs, c, h->msg.ack);
 }
 
 /* A message that is dropped where there is no buffer. */
@@ -472,10 +579,12 @@ lossy_deliver(struct plx_chans *cs, struct plx_chan *c, const uint8_t *data, uin
 {
 	struct plx_chan_rx *rx = cs->rx_used < cs->rx_max ? rx_get(cs, len) : NULL;
 
-	if (rx == NULL)
+	if (rx == NULL) {
 		PLX_STAT_INC(cs->stat.rx_drop_no_buf);
-	else
-		rx_deliver(cs, c, rx, data, len);
+		return;
+	}
+	rx_copy(rx, data, len);
+	rx_deliver(cs, c, rx, len);
 }
 
 void

@@ -413,6 +413,142 @@ what_was_taken_is_acknowledged_before_the_channel_closes(void)
 	close_both();
 }
 
+/* -- buffers of the application's that the receiver reads -- */
+
+#define LENT_MIN 500u
+#define LENT_MAX 900u
+
+static void
+open_lending(uint8_t attr)
+{
+	open_with(attr);
+	for (unsigned i = 0; i < 2; i++)
+		s[i].w->chans.fetch_min = LENT_MIN;
+}
+
+static uint64_t
+fetches(unsigned i)
+{
+	return s[i].w->chans.stat.fetches;
+}
+
+static void
+long_messages_are_read_where_they_lie(void)
+{
+	const uint32_t lens[] = {8, LENT_MIN - 1, LENT_MIN, LENT_MAX};
+
+	for (uint8_t attr = 0; attr < PLX_CHAN_UNICAST_N; attr++) {
+		open_lending(attr);
+		for (unsigned i = 0; i < 5 * RTE_DIM(lens); i++) {
+			uint32_t len = lens[i % RTE_DIM(lens)];
+			uint64_t before = fetches(1);
+
+			send_one(0, len);
+			received(1, len);
+			taken(0, PLX_CHAN_SENT, 0);
+			UNIT_EQ(fetches(1) - before, attr != PLX_CHAN_UU && len >= LENT_MIN);
+		}
+		UNIT_EQ(s[1].w->chans.stat.unfetched, 0);
+		close_both();
+	}
+}
+
+static void
+a_copy_of_ours_is_sent(void)
+{
+	struct plx_chan_op *op;
+
+	open_lending(PLX_CHAN_RO);
+	op = op_new(0, LENT_MAX);
+	op->data = memcpy(plx_pool_get(&s[0].w->chans.bufs), bytes, LENT_MAX);
+	op->own_buf = true;
+	plx_worker_chan_post(s[0].w, op);
+	received(1, LENT_MAX);
+	taken(0, PLX_CHAN_SENT, 0);
+	UNIT_EQ(fetches(1), 0);
+	close_both();
+}
+
+/* It has found out when the others are on their way. */
+static void
+what_can_not_be_read_is_sent_in_order(void)
+{
+	const uint32_t lens[] = {LENT_MAX, 8, 700, 100, LENT_MAX};
+
+	for (uint8_t attr = 0; attr < PLX_CHAN_UU; attr++) {
+		open_lending(attr);
+		fake.get_err = -EPERM;
+		for (unsigned round = 0; round < 2; round++) {
+			for (unsigned i = 0; i < RTE_DIM(lens); i++)
+				send_one(0, lens[i]);
+			for (unsigned i = 0; i < RTE_DIM(lens); i++)
+				received(1, lens[i]);
+			for (unsigned i = 0; i < RTE_DIM(lens); i++)
+				taken(0, PLX_CHAN_SENT, 0);
+		}
+		UNIT_EQ(fetches(1), 0);
+		UNIT_EQ(s[1].w->chans.stat.unfetched, 1);
+		close_both();
+	}
+}
+
+/* The application has the buffer again when the channel ends, and may write there. */
+static void
+what_is_not_lent_any_more_is_not_taken(void)
+{
+	static uint8_t mine[LENT_MAX];
+	struct plx_chan_op *op;
+
+	open_lending(PLX_CHAN_RO);
+	op = op_new(0, LENT_MAX);
+	op->data = mine;
+	plx_worker_chan_post(s[0].w, op);
+	plx_worker_chan_end(s[0].w, &s[0].c);
+	taken(0, PLX_CHAN_SENT, -ECONNRESET);
+	memset(mine, 0xee, sizeof(mine));
+	turns(10);
+	UNIT_EQ(s[1].n, 0);
+	UNIT_EQ(s[1].w->chans.stat.unfetched, 1);
+	close_both();
+}
+
+static void
+what_is_lent_waits_for_buffers(void)
+{
+	open_lending(PLX_CHAN_RU);
+	for (unsigned i = 0; i < 3 * RX_MAX; i++)
+		send_one(0, LENT_MIN + i);
+	turns(20);
+	UNIT_EQ(s[1].n, RX_MAX);
+	for (unsigned i = 0; i < 3 * RX_MAX; i++)
+		received(1, LENT_MIN + i);
+	for (unsigned i = 0; i < 3 * RX_MAX; i++)
+		taken(0, PLX_CHAN_SENT, 0);
+	UNIT_EQ(fetches(1), 3 * RX_MAX);
+	close_both();
+}
+
+/* A stranger's: too long, of no channel, not the next one. */
+static void
+what_makes_no_sense_is_not_read(void)
+{
+	struct plx_wire_chan_fetch h = {.addr = (uintptr_t)bytes, .lent_addr = (uintptr_t)bytes};
+
+	open_lending(PLX_CHAN_RO);
+	for (unsigned i = 0; i < 3; i++) {
+		h.msg.to = i == 1 ? s[1].c.id + 1 : s[1].c.id;
+		h.msg.number = s[1].c.rx_next + (i == 2);
+		h.len = i == 0 ? MAX_SEND + 1 : 8;
+		fake_inject(s[0].w->queues[0], s[1].w->queues[0], PLX_WIRE_CHAN_FETCH, &h, sizeof(h));
+		turns(2);
+	}
+	UNIT_EQ(s[1].w->chans.stat.rx_drop_bad_len, 1);
+	UNIT_EQ(s[1].w->chans.stat.rx_drop_no_chan, 1);
+	UNIT_EQ(s[1].w->chans.stat.rx_again, 1);
+	UNIT_EQ(s[1].w->chans.stat.unfetched + fetches(1) + s[1].n, 0);
+	close_both();
+}
+
 /* -- receivers without buffers -- */
 
 static void
@@ -784,7 +920,13 @@ main(void)
 		UNIT_TEST(an_acknowledgement_waits_a_turn_for_an_answer),
 		UNIT_TEST(what_is_waited_for_is_acknowledged_at_once),
 		UNIT_TEST(what_was_taken_is_acknowledged_before_the_channel_closes),
-		UNIT_TEST(a_sender_waits_for_buffers_and_goes_on_in_order),
+		UNIT_TEST(long_messages_are_read_where_they_lie),
+	UNIT_TEST(a_copy_of_ours_is_sent),
+	UNIT_TEST(what_can_not_be_read_is_sent_in_order),
+	UNIT_TEST(what_is_not_lent_any_more_is_not_taken),
+	UNIT_TEST(what_is_lent_waits_for_buffers),
+	UNIT_TEST(what_makes_no_sense_is_not_read),
+	UNIT_TEST(a_sender_waits_for_buffers_and_goes_on_in_order),
 		UNIT_TEST(unreliable_messages_without_a_buffer_are_counted),
 		UNIT_TEST(an_invitation_is_not_lost_with_its_channel),
 		UNIT_TEST(on_ro_the_message_of_an_rma_comes_in_its_place),

@@ -72,7 +72,9 @@ struct plx_chan_stat {
 	uint64_t tx_drop_full;		  /* to a member of a group whose ring was full */
 	uint64_t acks; /* sent alone, without a message that carries them */
 	uint64_t rnr_told, rnr_heard, timeouts, keepalives, keepalive_timeouts;
-	uint64_t rx_again;	   /* after RNR, before it was sent again */
+	uint64_t fetches;	   /* messages that were read from their sender's memory */
+	uint64_t unfetched;	   /* that could not be, and were asked for */
+	uint64_t rx_again;	   /* after RNR or COPY, before it was sent again */
 	uint64_t rx_drop_no_chan;  /* for a channel that is not there, or not of the sender */
 	uint64_t rx_drop_bad_len, rx_drop_bad_value, rx_drop_no_memory;
 };
@@ -155,6 +157,7 @@ struct plx_chan_op {
 	} rma;
 	uint64_t due_ticks; /* send timeout; 0: none */
 	void *context;	    /* the face's */
+	uint64_t lent;	    /* plx_wire_chan_lent() while the peer may read data; the peer reads it */
 	alignas(8) struct plx_wire_chan_msg hdr; /* on the wire in front of the message */
 	uint8_t bytes[PLX_CHAN_TX_SHORT];
 };
@@ -184,6 +187,7 @@ struct plx_chan {
 	bool pinged;
 	bool pushing;
 	bool invited; /* told READY, and nothing has come yet */
+	bool copies;  /* the peer can't read our memory */
 	_Atomic int err; /* -errno; writer: owner; readers: application's side */
 	struct plx_chan_ops ops; /* in the order of issue */
 	struct plx_chan_op *next; /* the first of ops that is not all sent */
@@ -219,6 +223,7 @@ struct plx_chans {
 	uint32_t n_owed;      /* messages taken since acks was empty */
 	uint32_t n_owed_seen; /* n_owed at the end of the turn before */
 	uint32_t max_send; /* longest message, bytes */
+	uint32_t fetch_min; /* shortest that is not copied, when the application allows it; the worker's */
 	uint32_t rx_max;   /* buffers that may be in use; readers: any, as rx_used */
 	uint32_t rx_used;
 	uint32_t n_invited;
@@ -345,6 +350,8 @@ uint64_t plx_chans_next_ticks(const struct plx_chans *cs);
 /* What arrived; header checked for length only. */
 void plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan_msg *h,
 	const uint8_t *data, uint32_t len);
+void plx_chan_on_fetch(struct plx_chans *cs, struct plx_peer *src,
+	const struct plx_wire_chan_fetch *h);
 void plx_chan_on_lossy(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h,
 	const uint8_t *data, uint32_t len);
 void plx_chan_on_ack(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan *h);

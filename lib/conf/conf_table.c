@@ -106,6 +106,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Who does atomics of 8 bytes: processors, the RDMA device, or the latter if no other is named."),
 	ROW_UINT(PLX_CONF_CCI_MAX_SEND, "cci.max_send", "bytes", "8k", 256, 16376, false,
 		"Longest message of a CCI device."),
+	ROW_UINT(PLX_CONF_CCI_NO_COPY_MIN, "cci.no_copy_min", "bytes", "12k", 256, 16376, false,
+		"Shortest NO_COPY message that a receiver on this node reads from the sender's buffer."),
 	ROW_UINT(PLX_CONF_CCI_SEND_BUFS, "cci.send_bufs", "messages", "1024", 1, 1u << 20, false,
 		"Send buffers of a new CCI endpoint."),
 	ROW_UINT(PLX_CONF_CCI_RECV_BUFS, "cci.recv_bufs", "messages", "1024", 1, 1u << 20, false,

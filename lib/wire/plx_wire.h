@@ -58,6 +58,8 @@ enum plx_wire_op {
 	PLX_WIRE_CHAN_JOIN, /* I receive this group: send me what you send to it */
 	PLX_WIRE_INTO,	    /* receiver to sender: write the data to my memory */
 	PLX_WIRE_DONE,	    /* answer to INTO: all is there */
+	PLX_WIRE_CHAN_FETCH, /* a message as CHAN_MSG, whose data the receiver reads from my memory */
+	PLX_WIRE_CHAN_COPY, /* those before it have been taken, and this one can't be read: send it */
 	PLX_WIRE_N
 };
 
@@ -266,10 +268,10 @@ struct plx_wire_grant {
 
 #define PLX_WIRE_CHAN_DATA_MAX 1024 /* bytes that go with an ASK */
 
-/** All of CHAN but MSG, ASK, ANSWER and JOIN. */
+/** All of CHAN but MSG, FETCH, ASK, ANSWER and JOIN. */
 struct plx_wire_chan {
 	uint32_t to;	/* channel of the receiver; CLOSE: 0 when its number is not known */
-	uint32_t value; /* ACK, RNR: number of a message; CLOSE: channel of the sender */
+	uint32_t value; /* ACK, RNR, COPY: number of a message; CLOSE: channel of the sender */
 };
 
 struct plx_wire_chan_msg {
@@ -278,6 +280,22 @@ struct plx_wire_chan_msg {
 	uint32_t ack;	 /* as the value of an ACK that goes the other way */
 	uint32_t urgent; /* not 0: somebody waits for the ACK of this one */
 };
+
+/* Addresses are those of the sender's process. */
+struct plx_wire_chan_fetch {
+	struct plx_wire_chan_msg msg;
+	uint64_t addr;
+	uint64_t lent_addr; /* of a word that is plx_wire_chan_lent() while the data may be read */
+	uint32_t len;
+	uint32_t pad;
+};
+
+/** @return what stands at lent_addr. */
+static inline uint64_t
+plx_wire_chan_lent(const struct plx_wire_chan_msg *m)
+{
+	return (uint64_t)m->to << 32 | m->number;
+}
 
 struct plx_wire_chan_ask {
 	uint32_t from; /* channel of the client */
@@ -302,6 +320,7 @@ struct plx_wire_chan_join {
 _Static_assert(sizeof(struct plx_wire_chan_join) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_chan) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_chan_msg) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_chan_fetch) == 40, "wire");
 _Static_assert(sizeof(struct plx_wire_chan_ask) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_chan_answer) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_eager) == 8, "wire");

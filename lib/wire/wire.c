@@ -51,6 +51,8 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_CHAN_JOIN] = sizeof(struct plx_wire_chan_join),
 	[PLX_WIRE_INTO] = sizeof(struct plx_wire_into),
 	[PLX_WIRE_DONE] = sizeof(struct plx_wire_done),
+	[PLX_WIRE_CHAN_FETCH] = sizeof(struct plx_wire_chan_fetch),
+	[PLX_WIRE_CHAN_COPY] = sizeof(struct plx_wire_chan),
 };
 
 static const char *const op_names[PLX_WIRE_N] = {
@@ -94,6 +96,8 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_CHAN_JOIN] = "chan_join",
 	[PLX_WIRE_INTO] = "into",
 	[PLX_WIRE_DONE] = "done",
+	[PLX_WIRE_CHAN_FETCH] = "chan_fetch",
+	[PLX_WIRE_CHAN_COPY] = "chan_copy",
 };
 
 const char *

@@ -139,6 +139,7 @@ worker_chans_open(struct plx_worker *w, const struct plx_worker_params *params)
 
 	w->chans.deliver = params->chan_deliver;
 	w->chans.move = move;
+	w->chans.fetch_min = plx_conf_u64(params->conf, PLX_CONF_CCI_NO_COPY_MIN);
 	if (w->chans.on)
 		w->rma.fetch_min = FETCH_MIN;
 	if (w->chans.on && w->dedicated)
@@ -394,6 +395,7 @@ worker_rx_chan(struct plx_worker *w, const struct plx_rx *rx)
 	struct plx_wire_chan_answer answer;
 	struct plx_wire_chan_ask ask;
 	struct plx_wire_chan_join join;
+	struct plx_wire_chan_fetch fetch;
 	struct plx_wire_chan h;
 
 	if (!cs->on) {
@@ -412,6 +414,10 @@ worker_rx_chan(struct plx_worker *w, const struct plx_rx *rx)
 	case PLX_WIRE_CHAN_JOIN:
 		memcpy(&join, rx->data, sizeof(join));
 		plx_chan_on_join(cs, rx->src, &join);
+		break;
+	case PLX_WIRE_CHAN_FETCH:
+		memcpy(&fetch, rx->data, sizeof(fetch));
+		plx_chan_on_fetch(cs, rx->src, &fetch);
 		break;
 	case PLX_WIRE_CHAN_LOSSY:
 		memcpy(&h, rx->data, sizeof(h));

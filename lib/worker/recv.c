@@ -568,6 +568,8 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 	case PLX_WIRE_CHAN_PING:
 	case PLX_WIRE_CHAN_PONG:
 	case PLX_WIRE_CHAN_JOIN:
+	case PLX_WIRE_CHAN_FETCH:
+	case PLX_WIRE_CHAN_COPY:
 		worker_rx_chan(w, rx);
 		break;
 	default:

@@ -185,7 +185,7 @@ real_number(struct node *n, uint8_t which)
 static void
 do_inject(struct node *n, struct fuzz_in *in, uint8_t how)
 {
-	const unsigned n_ops = PLX_WIRE_CHAN_JOIN - PLX_WIRE_CHAN_ASK + 1;
+	const unsigned n_ops = PLX_WIRE_N - PLX_WIRE_CHAN_ASK;
 	struct node *from = how & 2 ? n : &node[n == node];
 	uint8_t op = (uint8_t)(PLX_WIRE_CHAN_ASK + fuzz_u8(in) % n_ops), hdr_len;
 	uint8_t msg[PLX_WIRE_HDR_MAX + MSG_MAX] = {0};
@@ -229,6 +229,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	setenv("PLX_WORKER_YIELD_TURNS", "0", 1);
 	setenv("PLX_WORKER_PEER_CHECK_MS", "60000", 1);
 	setenv("PLX_CCI_RECV_BUFS", "16", 1);
+	setenv("PLX_CCI_NO_COPY_MIN", "256", 1);
 	fuzz_start();
 	FUZZ_CHECK(cci_init(CCI_ABI_VERSION, 0, &caps) == CCI_SUCCESS);
 	return 0;

@@ -11,6 +11,8 @@
 #include "fuzz.h"
 
 #include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "../fake_dev.h"
 #include "plx_conf.h"
@@ -64,6 +66,23 @@ checked_rma(const struct plx_rma_op *op)
 	return -EFAULT;
 }
 
+/* Reads only, as of all that a process has: the kernel knows. */
+static unsigned
+checked_burst(const struct plx_rma_op *op, unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		const struct iovec local = {op[i].local, op[i].len};
+		const struct iovec remote = {(void *)(uintptr_t)op[i].remote, op[i].len};
+
+		if (op[i].put || (op[i].peer->caps & PLX_DEV_GET) == 0 ||
+			process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != (ssize_t)op[i].len)
+			break;
+	}
+	return i;
+}
+
 static const struct plx_queue *silent;
 
 void
@@ -104,6 +123,7 @@ fuzz_start(void)
 	ops = fake_dev_ops;
 	ops.name = "fuzz";
 	ops.rma = checked_rma;
+	ops.rma_burst = checked_burst;
 	ops.tx = tx;
 	ops.tx_short = tx_short;
 	ops.queue_open = queue_open;
