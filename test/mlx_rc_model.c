@@ -111,7 +111,7 @@ mlx_tm_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr 
 		*s = (struct tm_send){.wr = *wr};
 		if (wr->num_sge != 0)
 			s->sge = wr->sg_list[0];
-		if (wr->send_flags & IBV_SEND_INLINE) {
+		if ((wr->send_flags & IBV_SEND_INLINE) && s->sge.length != 0) {
 			s->data = malloc(s->sge.length);
 			memcpy(s->data, (const void *)(uintptr_t)s->sge.addr, s->sge.length);
 		}
