@@ -339,9 +339,9 @@ a_full_queue_answers_again_and_changes_nothing(void)
 		while ((rc = msg_send(to_b, sent, len_of(sent, to_b->mtu))) == 0)
 			sent++;
 		UNIT_EQ_FATAL(rc, -EAGAIN);
-		/* A larger one cannot fit either, and a refused one leaves no trace. */
+		/* A larger one of its kind cannot fit either, and a refused one leaves no trace. */
 		for (unsigned i = 0; i < 3; i++)
-			UNIT_EQ(msg_send(to_b, 999999, to_b->mtu - 8), -EAGAIN);
+			UNIT_EQ(msg_send(to_b, (1 << 20) + (uint8_t)sent, to_b->mtu - 8), -EAGAIN);
 		UNIT_EQ(a->stat.tx_full, full + 4);
 		UNIT_EQ(to_b->state, PLX_PEER_OPEN);
 		drain(b, to_b->mtu, &next);
