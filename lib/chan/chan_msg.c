@@ -388,12 +388,16 @@ chan_on_copy(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
 
 /* --- what arrives --- */
 
+/* @return NULL when as many as may be are in use, or without memory. */
 static struct plx_chan_rx *
 rx_get(struct plx_chans *cs, uint32_t len)
 {
 	bool is_long = len > PLX_CHAN_RX_SHORT;
-	struct plx_chan_rx *rx = plx_pool_get(is_long ? &cs->rx_long : &cs->rx_short);
+	struct plx_chan_rx *rx;
 
+	if (unlikely(cs->rx_used >= cs->rx_max))
+		return NULL;
+	rx = plx_pool_get(is_long ? &cs->rx_long : &cs->rx_short);
 	if (likely(rx != NULL)) {
 		PLX_STAT_INC(cs->rx_used);
 		rx->is_long = is_long;
@@ -498,7 +502,7 @@ rx_place(struct plx_chans *cs, struct plx_chan *c, const struct plx_wire_chan_ms
 	}
 	if (unlikely(c->invited))
 		invited_came(cs, c);
-	rx = likely(cs->rx_used < cs->rx_max) ? rx_get(cs, len) : NULL;
+	rx = rx_get(cs, len);
 	if (unlikely(rx == NULL))
 		starve(cs, c);
 	return rx;
@@ -577,7 +581,7 @@ plx_chan_on_fetch(struct plx_chans *cs, struct plx_peer *src, const struct plx_w
 static void
 lossy_deliver(struct plx_chans *cs, struct plx_chan *c, const uint8_t *data, uint32_t len)
 {
-	struct plx_chan_rx *rx = cs->rx_used < cs->rx_max ? rx_get(cs, len) : NULL;
+	struct plx_chan_rx *rx = rx_get(cs, len);
 
 	if (rx == NULL) {
 		PLX_STAT_INC(cs->stat.rx_drop_no_buf);
