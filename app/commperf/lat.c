@@ -61,7 +61,7 @@ lat_sent(struct perf_side *s, struct perf_io tx[LAT_SENDS])
 /* Times of batches of round trips. */
 struct lat_samples {
 	uint64_t *ticks;
-	uint64_t n, max;
+	uint64_t n;
 	uint64_t every; /* batches, of which the first is kept */
 };
 
@@ -85,7 +85,7 @@ lat_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, unsigned fl
 			continue;
 		left = s->o->batch;
 		now = rte_rdtsc();
-		if (l != NULL && batches++ == l->n * l->every && l->n < l->max)
+		if (l != NULL && batches++ == l->n * l->every)
 			l->ticks[l->n++] = now - last;
 		last = now;
 	}
@@ -119,7 +119,7 @@ lat_run(struct perf_side *s, const struct perf_test *t, size_t size)
 {
 	unsigned flags = strcmp(t->name, "tag_sync_lat") == 0 ? PERF_SYNC : 0;
 	uint64_t n = perf_iters(s->o, true, size), warm = perf_warmup(s->o, n);
-	uint64_t batches, start, total;
+	uint64_t batches, samples, start, total;
 	struct lat_samples l = {0};
 	struct perf_row *row;
 	int rc;
@@ -129,10 +129,10 @@ lat_run(struct perf_side *s, const struct perf_test *t, size_t size)
 		return lat_pong(s, size, warm + n, flags);
 	batches = n / s->o->batch;
 	l.every = (batches + LAT_MAX_SAMPLES - 1) / LAT_MAX_SAMPLES;
-	l.max = (batches + l.every - 1) / l.every;
-	l.ticks = calloc(l.max, sizeof(*l.ticks));
+	samples = (batches + l.every - 1) / l.every;
+	l.ticks = calloc(samples, sizeof(*l.ticks));
 	if (l.ticks == NULL)
-		return perf_fail(s, "no memory for %llu samples", (unsigned long long)l.max);
+		return perf_fail(s, "no memory for %llu samples", (unsigned long long)samples);
 	rc = lat_ping(s, size, warm, 0, flags, NULL);
 	start = rte_rdtsc();
 	if (rc == 0)

@@ -717,7 +717,8 @@ opts_to_json(const struct perf_opts *o)
 	return json_pack("{s:o s:o s:I s:I s:i s:i s:s s:i s:b s:b s:b s:o s:s s:f s:i s:i s:f s:s s:b "
 		"s:b}", "tests", tests, "sizes", opts_list_to_json(o->sizes, o->n_sizes), "iters",
 		(json_int_t)o->iters, "warmup", (json_int_t)o->warmup, "window", (int)o->window,
-		"batch", (int)o->batch, "mask", mask, "repeat", (int)o->repeat, "verify", o->verify, "mapped", o->mapped,
+		"batch", (int)o->batch, "mask", mask, "repeat", (int)o->repeat, "verify", o->verify,
+		"mapped", o->mapped,
 		"buffers_window", o->buffers_window, "depths",
 		opts_list_to_json(o->depths, o->n_depths), "seed", seed, "time_limit",
 		o->time_limit, "eps", (int)o->eps, "threads", (int)o->threads, "timeout", o->timeout,
@@ -747,13 +748,14 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 	if (json_unpack((json_t *)(uintptr_t)j,
 		    "{s:I s:I s:i s:i s:s s:i s:b s:b s:b s:s s:F s:i s:i s:F s:s s:b s:b}",
 		    "iters", &iters, "warmup", &warmup, "window", &window, "batch", &batch,
-		    "mask", &mask, "repeat", &repeat, "verify", &verify, "mapped", &mapped, "buffers_window", &slots, "seed",
-		    &seed, "time_limit", &o->time_limit, "eps", &eps, "threads", &threads, "timeout",
+		    "mask", &mask, "repeat", &repeat, "verify", &verify, "mapped", &mapped,
+		    "buffers_window", &slots, "seed", &seed, "time_limit", &o->time_limit, "eps", &eps, "threads", &threads, "timeout",
 		    &o->timeout, "attr", &attr, "silent", &silent, "no_copy", &no_copy) != 0)
 		return -EPROTO;
 	if (iters < 0 || iters > PERF_MAX_ITERS || warmup < -1 || warmup > PERF_MAX_ITERS ||
 		window < 1 || window > PERF_MAX_WINDOW || batch < 1 ||
-		batch > PERF_MAX_BATCH || repeat < 1 || repeat > 1000 || eps < 1 || eps > 1000000 || threads < 1 || threads > PERF_MAX_THREADS || !(o->timeout > 0) || o->timeout > 86400)
+		batch > PERF_MAX_BATCH || repeat < 1 || repeat > 1000 || eps < 1 || eps > 1000000 ||
+		threads < 1 || threads > PERF_MAX_THREADS || !(o->timeout > 0) || o->timeout > 86400)
 		return -EPROTO;
 	o->n_tests = 0;
 	for (size_t i = 0; i < json_array_size(tests) && i < PERF_MAX_TESTS; i++) {
