@@ -1784,6 +1784,64 @@ rma_reads_and_writes_another_process(void)
 	plx_queue_close(q);
 }
 
+/* Lists a segment, and takes it away when it is told to. */
+static void
+child_lists(struct plx_queue *q)
+{
+	struct plx_seg seg = {.base = NULL};
+	char c;
+
+	must(plx_seg_create(&seg, NULL, sizeof(buf_there), false) == 0);
+	plx_window_add(&seg);
+	must(write(child_out, &seg.base, sizeof(seg.base)) == sizeof(seg.base));
+	must(read(child_in, &c, 1) == 1);
+	plx_window_remove(&seg);
+	plx_seg_destroy(&seg);
+	must(write(child_out, &c, 1) == 1);
+	child_sleeps(q);
+}
+
+static void
+rma_on_listed_memory(const char *windows, bool mapped)
+{
+	struct plx_rma_op gone = {.local = buf_here, .len = 64};
+	struct plx_queue *q;
+	uint64_t n_mapped;
+	struct child c;
+	char byte = 0;
+
+	dev_end();
+	plx_conf_set(&conf, "shm.windows", windows, PLX_CONF_FROM_API, NULL);
+	UNIT_EQ_FATAL(plx_dev_open(dev_name, &dev), 0);
+	q = queue_new();
+	child_start(&c, child_lists);
+	CU_ASSERT_FATAL(read(c.in, &gone.remote, sizeof(gone.remote)) == sizeof(gone.remote));
+	gone.peer = connected(q, &c.addr);
+	rma_reads_and_writes(gone.peer, gone.remote, sizeof(buf_there));
+	rma_bursts(gone.peer, gone.remote);
+	n_mapped = q->stat.rma_mapped;
+	UNIT_EQ(n_mapped > 0, mapped);
+	UNIT_EQ(plx_peer_rma(&(struct plx_rma_op){.peer = gone.peer, .local = buf_here,
+		.remote = c.buf, .len = 100}), 0); /* what is not listed, by the kernel */
+	UNIT_EQ(q->stat.rma_mapped, n_mapped);
+	CU_ASSERT_FATAL(write(c.out, &byte, 1) == 1 && read(c.in, &byte, 1) == 1);
+	UNIT_EQ(plx_peer_rma(&gone), -EFAULT);
+	plx_queue_close(q);
+	child_end(&c, SIGKILL);
+}
+
+static void
+rma_on_listed_memory_needs_no_kernel(void)
+{
+	rma_on_listed_memory("yes", true);
+}
+
+static void
+rma_on_listed_memory_is_by_the_kernel_where_the_setting_says_so(void)
+{
+	rma_on_listed_memory("no", false);
+}
+
 static void
 rma_is_not_offered_where_the_setting_forbids_it(void)
 {
@@ -2132,6 +2190,8 @@ static CU_TestInfo shm_process_tests[] = {
 	UNIT_TEST(a_pid_that_now_is_another_process_does_not_connect),
 	UNIT_TEST(an_address_altered_anywhere_connects_to_nothing),
 	UNIT_TEST(rma_reads_and_writes_another_process),
+	UNIT_TEST(rma_on_listed_memory_needs_no_kernel),
+	UNIT_TEST(rma_on_listed_memory_is_by_the_kernel_where_the_setting_says_so),
 	UNIT_TEST(rma_is_not_offered_where_the_setting_forbids_it),
 	UNIT_TEST(a_shared_area_is_seen_by_another_process),
 	CU_TEST_INFO_NULL,

@@ -7,9 +7,10 @@
  * It ends when its input is closed. Of each two bytes on it the first is an order until
  * the second comes: 'p' gives no turns, 'm' makes and ends more workers all the time.
  *
- * Worker 0 has three posted receives; worker 1 keeps one message of 1000 bytes that
- * nobody receives. Worker 0 has two handles on its ep with worker 1, one on an ep with
- * itself that is never used, and one on an ep with a process that was killed.
+ * Large messages are sent from memory that UCP allocated. Worker 0 has three posted
+ * receives; worker 1 keeps one message of 1000 bytes that nobody receives. Worker 0 has
+ * two handles on its ep with worker 1, one on an ep with itself that is never used, and
+ * one on an ep with a process that was killed.
  */
 #include <poll.h>
 #include <signal.h>
@@ -34,6 +35,7 @@ struct host {
 	char posted_buf[N_POSTED][64];
 	char kept_buf[KEPT_LEN];
 	ucp_ep_h more[3];
+	ucp_mem_h mem; /* what large messages are sent from */
 	char *from, *to;
 };
 
@@ -94,16 +96,22 @@ lose_peer(struct host *h, pid_t pid, const void *addr)
 static void
 host_open(struct host *h)
 {
+	ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+			UCP_MEM_MAP_PARAM_FIELD_FLAGS, .length = LARGE_LEN,
+		.flags = UCP_MEM_MAP_ALLOCATE};
+	ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
 	char addr[ADDR_MAX];
 	pid_t pid;
 	int fd;
 
-	h->from = calloc(1, LARGE_LEN);
 	h->to = calloc(1, LARGE_LEN);
-	if (h->from == NULL || h->to == NULL)
+	if (h->to == NULL)
 		UTIL_DIE("no memory");
 	pid = start_peer(&fd);
 	util_pair_open(&h->p, true, UCS_THREAD_MODE_SINGLE);
+	UTIL_OK(ucp_mem_map(h->p.n[0].ctx, &params, &h->mem));
+	UTIL_OK(ucp_mem_query(h->mem, &attr));
+	h->from = attr.address;
 	for (int i = 0; i < N_POSTED; i++)
 		util_recv(&h->posted[i], h->p.n[0].w, h->posted_buf[i], sizeof(h->posted_buf[i]),
 			TAG_POSTED + i, UTIL_ALL_BITS, UTIL_NBX);
@@ -133,8 +141,8 @@ host_close(struct host *h)
 	}
 	for (int i = 0; i < 3; i++)
 		util_ep_close(&h->p, h->more[i], 0);
+	UTIL_OK(ucp_mem_unmap(h->p.n[0].ctx, h->mem));
 	util_pair_close(&h->p);
-	free(h->from);
 	free(h->to);
 }
 

@@ -447,6 +447,8 @@ class ObjectTest(Case):
             self.check_uid(device["uid"])
             self.check_counters(device["counters"], "tx_msgs", "tx_bytes", "rx_msgs", "rx_bytes")
             self.assertGreater(device["counters"]["tx_msgs"], 0)
+            # The large messages are sent from memory that UCP allocated.
+            self.assertGreater(device["counters"]["rma_mapped"], 0)
         self.assertNotEqual(devices[0]["uid"], devices[1]["uid"])
         self.assertEqual([d["counters"]["peers_dead"] for d in devices], [1, 0])
 

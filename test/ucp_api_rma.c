@@ -290,6 +290,60 @@ fixed_allocation_is_where_it_was_asked_for(void)
 	ucp_cleanup(ctx);
 }
 
+/* From allocated memory into such memory, by rendezvous. */
+static void
+send_mapped(struct pair *p, uint8_t *from, uint8_t *to, size_t len, uint64_t seed)
+{
+	struct op send, recv;
+
+	util_fill(from, len, seed);
+	memset(to, 0, len);
+	util_recv(&recv, p->n[1].w, to, len, seed, UTIL_ALL_BITS, UTIL_NBX);
+	util_send(&send, p->n[0].ep, from, len, seed, UTIL_NBX);
+	CU_ASSERT_FATAL(UTIL_UNTIL(p, util_done(&send) && util_done(&recv)));
+	util_free(&send);
+	util_free(&recv);
+	CU_ASSERT_EQUAL(recv.status, UCS_OK);
+	CU_ASSERT(util_check(to, len, seed));
+}
+
+static void
+messages_from_allocated_memory_are_of_what_is_there_now(void)
+{
+	void *places[2];
+	ucp_mem_h mems[2];
+	uint8_t *own = malloc(MIB);
+	struct pair p;
+	size_t len;
+
+	pair_open(&p, FEATURES, UCS_THREAD_MODE_SINGLE);
+	for (int i = 0; i < 2; i++) {
+		mems[i] = map(p.n[i].ctx, NULL, MIB - 1, UCP_MEM_MAP_ALLOCATE, -1);
+		query(mems[i], &places[i], &len);
+	}
+	for (unsigned round = 0; round < 4; round++) {
+		send_mapped(&p, places[0], places[1], MIB - 1, 2 * round + 1);
+		send_mapped(&p, own, places[1], MIB, 2 * round + 2);
+		send_mapped(&p, (uint8_t *)places[0] + 77, own, 100000, 2 * round + 3);
+		for (int i = 0; i < 2; i++) { /* the same addresses, other memory */
+			ucp_mem_unmap(p.n[i].ctx, mems[i]);
+			mems[i] = map(p.n[i].ctx, places[i], MIB, UCP_MEM_MAP_ALLOCATE | UCP_MEM_MAP_FIXED,
+				-1);
+		}
+	}
+	for (int i = 0; i < 2; i++) {
+		ucp_mem_unmap(p.n[i].ctx, mems[i]);
+		/* And memory that is not UCP's. */
+		CU_ASSERT_FATAL(mmap(places[i], MIB, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == places[i]);
+	}
+	send_mapped(&p, places[0], places[1], MIB, 99);
+	for (int i = 0; i < 2; i++)
+		munmap(places[i], MIB);
+	free(own);
+	util_pair_close(&p);
+}
+
 static void
 memory_of_no_length_has_a_key_that_unpacks_and_reaches_nothing(void)
 {
@@ -1214,6 +1268,7 @@ const struct api_test api_rma_tests[] = {
 	T_NOT_UCX(map_takes_and_refuses_what_the_header_says, "1.13 has no LOCK"),
 	T_NOT_UCX(allocated_memory_is_zeroed_and_of_at_least_the_length, "not zeroed"),
 	T(fixed_allocation_is_where_it_was_asked_for),
+	T(messages_from_allocated_memory_are_of_what_is_there_now),
 	T_NOT_UCX(memory_of_no_length_has_a_key_that_unpacks_and_reaches_nothing, BOUNDS),
 	T(advice_needs_all_its_fields_and_a_range_inside),
 	T_NOT_UCX(exported_memory_is_the_same_memory_in_another_context, "not in 1.13"),

@@ -10,6 +10,7 @@
 #include "plx_dev_ops.h"
 #include "plx_log.h"
 #include "plx_mem.h"
+#include "plx_window.h"
 
 #include "shm_ring.h"
 
@@ -53,6 +54,8 @@ struct shm_peer {
 	int bell;		/* of the receiver, when wakes */
 	bool gone;		/* the process is; drain what it sent, then dead */
 	uint8_t rx_slot;	/* of ours that it sends to, or SHM_NO_SLOT */
+	bool no_windows;	/* of its process, they can't be used */
+	struct plx_windows *windows; /* NULL: not looked for yet */
 	uint32_t *data_end;	/* of each cell: data_head behind it, low 32 bits; SHM_TX_SLOT */
 };
 
@@ -82,6 +85,7 @@ struct shm_queue {
 	int epfd;	/* pidfds of all peers, and our bell */
 	LIST_ENTRY(shm_queue) link; /* of the process's queues */
 	int bell[2];	/* a pipe, -1: we never sleep */
+	bool windows;	/* look for those of peers */
 	uint32_t n_gone; /* not 0: peers may be gone that are not declared dead yet */
 	struct shm_rx_slot rx[SHM_SLOTS_MAX];
 };
@@ -145,5 +149,7 @@ void shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 int shm_rma(const struct plx_rma_op *op);
 unsigned shm_rma_burst(const struct plx_rma_op *ops, unsigned n);
 void *shm_peer_shared(struct plx_peer *peer);
+/** Unmap what was mapped of its process. */
+void shm_windows_close(struct shm_peer *p);
 
 #endif

@@ -38,7 +38,7 @@
 #include <stdint.h>
 
 #define SHM_LINE	64
-#define SHM_MAGIC	0x34764d4853584c50ull /* "PLXSHMv4" */
+#define SHM_MAGIC	0x35764d4853584c50ull /* "PLXSHMv5" */
 #define SHM_CELL	128u /* bytes */
 #define SHM_CELLS	128u /* in a slot; a power of two */
 #define SHM_CELL_BODY	(SHM_CELL - 8)
@@ -148,6 +148,8 @@ struct shm_seg {
 	uint32_t n_wide;
 	_Atomic uint32_t closed; /* the owner has closed the queue */
 	int32_t bell_fd;	 /* of the owner's bell, in its process; 0: it never sleeps */
+	uint64_t windows_ino, windows_len; /* of the table of its process's windows */
+	uint32_t windows_fd;
 	/* line 1: senders ring here for a cold slot */
 	alignas(SHM_LINE) _Atomic uint64_t doorbell;
 	/* line 2: producers' hint of the next mail cell */

@@ -1,13 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * shm_rma.c - private memory of a peer by cross-memory attach, and its shared area
+ * shm_rma.c - a peer's memory: what it allocated is mapped, the rest by cross-memory attach
  */
 #include <errno.h>
 #include <string.h>
 #include <sys/uio.h>
 
+#include "plx_copy.h"
 #include "shm_int.h"
+
+static void
+windows_open(struct shm_peer *p)
+{
+	/* written by the peer: once, and checked by who opens it */
+	const struct plx_seg_name name = {.proc = {p->addr.host, p->addr.start, p->addr.pid},
+		.fd = __atomic_load_n(&p->seg->windows_fd, __ATOMIC_RELAXED),
+		.ino = __atomic_load_n(&p->seg->windows_ino, __ATOMIC_RELAXED),
+		.len = __atomic_load_n(&p->seg->windows_len, __ATOMIC_RELAXED)};
+	int rc = plx_windows_open(&name, &p->windows);
+
+	p->no_windows = rc != 0;
+	if (rc != 0)
+		PLX_LOG(DEBUG, shm, "no windows of process %u: %s", p->addr.pid, strerror(-rc));
+}
+
+void
+shm_windows_close(struct shm_peer *p)
+{
+	plx_windows_close(p->windows);
+	p->windows = NULL;
+}
+
+/* What lies in memory that is mapped here. @return whether it did, and was copied */
+static bool
+copy_mapped(const struct plx_rma_op *op)
+{
+	struct shm_peer *p = shm_peer(op->peer);
+	void *there;
+
+	if (p->windows == NULL) {
+		if (p->no_windows || p->seg == NULL || !shm_queue(op->peer->q)->windows)
+			return false;
+		windows_open(p);
+		if (p->no_windows)
+			return false;
+	}
+	there = plx_windows_find(p->windows, op->remote, op->len);
+	if (there == NULL)
+		return false;
+	plx_copy(op->put ? there : op->local, op->put ? op->local : there, op->len);
+	PLX_STAT_INC(op->peer->q->stat.rma_mapped);
+	return true;
+}
 
 static int
 cma(const struct plx_rma_op *op, pid_t pid)
@@ -38,7 +83,9 @@ shm_rma(const struct plx_rma_op *op)
 
 	if (p->gone)
 		return -ECONNRESET;
-	if (p->self) {
+	if ((op->peer->caps & PLX_DEV_GET) && copy_mapped(op)) {
+		rc = 0;
+	} else if (p->self) {
 		/* By the kernel's hand as well: a bad address ends in an error. */
 		rc = cma(op, p->addr.pid);
 		if (rc == -EPERM || rc == -ENOSYS) {
@@ -67,30 +114,44 @@ shm_rma(const struct plx_rma_op *op)
 	return 0;
 }
 
-unsigned
-shm_rma_burst(const struct plx_rma_op *ops, unsigned n)
+/* @return how many of these the kernel has moved */
+static unsigned
+cma_burst(const struct plx_rma_op *ops, unsigned n, pid_t pid)
 {
 	struct iovec local[PLX_RMA_BURST], remote[PLX_RMA_BURST];
-	struct shm_peer *p = shm_peer(ops->peer);
-	struct plx_queue *q = ops->peer->q;
 	uint64_t bytes = 0;
 	ssize_t moved;
 	unsigned i;
 
-	if (p->gone || (ops->peer->caps & PLX_DEV_GET) == 0)
-		return 0;
 	for (i = 0; i < n; i++) {
 		local[i] = (struct iovec){ops[i].local, ops[i].len};
 		remote[i] = (struct iovec){(void *)(uintptr_t)ops[i].remote, ops[i].len};
 	}
-	moved = ops->put ? process_vm_writev(p->addr.pid, local, n, remote, n, 0)
-			 : process_vm_readv(p->addr.pid, local, n, remote, n, 0);
+	moved = ops->put ? process_vm_writev(pid, local, n, remote, n, 0)
+			 : process_vm_readv(pid, local, n, remote, n, 0);
 	/* It ends where memory ends; the errors are for shm_rma() to tell. */
 	for (i = 0; i < n && moved >= 0 && bytes + ops[i].len <= (uint64_t)moved; i++)
 		bytes += ops[i].len;
-	PLX_STAT_ADD(q->stat.rma_ops, i);
-	PLX_STAT_ADD(q->stat.rma_bytes, bytes);
 	return i;
+}
+
+unsigned
+shm_rma_burst(const struct plx_rma_op *ops, unsigned n)
+{
+	struct shm_peer *p = shm_peer(ops->peer);
+	struct plx_queue *q = ops->peer->q;
+	unsigned i, done = 0;
+
+	if (p->gone || (ops->peer->caps & PLX_DEV_GET) == 0)
+		return 0;
+	while (done < n && copy_mapped(&ops[done]))
+		done++;
+	if (done < n)
+		done += cma_burst(ops + done, n - done, p->addr.pid);
+	for (i = 0; i < done; i++)
+		PLX_STAT_ADD(q->stat.rma_bytes, ops[i].len);
+	PLX_STAT_ADD(q->stat.rma_ops, done);
+	return done;
 }
 
 void *

@@ -52,6 +52,7 @@ int
 shm_queue_open(struct plx_queue *q)
 {
 	const struct plx_conf *conf = q->conf;
+	struct plx_seg_name windows;
 	struct plx_proc self;
 	struct shm_queue *sq;
 	struct shm_seg *seg;
@@ -105,13 +106,22 @@ shm_queue_open(struct plx_queue *q)
 	q->caps = q->dev->caps;
 	if (plx_conf_u64(conf, PLX_CONF_SHM_CMA) == PLX_CMA_NO)
 		q->caps &= ~(PLX_DEV_GET | PLX_DEV_PUT);
-	rc = plx_soft_tag_open(q);
+	rc = plx_window_table_get(&windows);
 	if (rc != 0)
 		goto free_seg;
+	seg->windows_fd = windows.fd;
+	seg->windows_ino = windows.ino;
+	seg->windows_len = windows.len;
+	sq->windows = plx_conf_u64(conf, PLX_CONF_SHM_WINDOWS);
+	rc = plx_soft_tag_open(q);
+	if (rc != 0)
+		goto put_windows;
 	pthread_mutex_lock(&queues.lock);
 	LIST_INSERT_HEAD(&queues.list, sq, link);
 	pthread_mutex_unlock(&queues.lock);
 	return 0;
+put_windows:
+	plx_window_table_put();
 free_seg:
 	plx_seg_destroy(&sq->mem);
 close_ep:
@@ -136,8 +146,10 @@ shm_queue_close(struct plx_queue *q)
 	pthread_mutex_lock(&queues.lock);
 	LIST_REMOVE(sq, link);
 	pthread_mutex_unlock(&queues.lock);
-	if (is_owner(sq))
+	if (is_owner(sq)) {
 		atomic_store_explicit(&sq->seg->closed, 1, memory_order_release);
+		plx_window_table_put();
+	}
 	shm_bell_close(sq);
 	plx_soft_tag_close(q);
 	plx_seg_destroy(&sq->mem);
@@ -350,6 +362,7 @@ tx_leave(struct shm_peer *p)
 			SHM_SLOT_STATE(shm_queue(p->peer.q)->addr.pid, SHM_SLOT_LEFT),
 			memory_order_release);
 	p->tx_mode = SHM_TX_NONE;
+	shm_windows_close(p);
 	shm_bell_forget(p);
 	if (p->seg != NULL && p->seg != shm_queue(p->peer.q)->seg)
 		munmap(p->seg, p->addr.len);

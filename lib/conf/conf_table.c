@@ -45,6 +45,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Of the fast peers, those with 352 KiB for data under way; the others have 108."),
 	ROW_ENUM(PLX_CONF_SHM_CMA, "shm.cma", "auto", auto_no_choices, false,
 		"Whether large private buffers are read and written by cross-memory attach."),
+	ROW_BOOL(PLX_CONF_SHM_WINDOWS, "shm.windows", "yes", false,
+		"Whether large buffers in memory that a peer allocated by UCP are mapped here and copied."),
 	ROW_STR(PLX_CONF_NET_MLX_DEVICE, "net_mlx.device", "", false,
 		"RDMA device as \"mlx5_0\", \"mlx5_0:2\" with its port, or \"mlx5_0:2:3\" with the index "
 		"of the port's gid as well; empty: the first that works."),

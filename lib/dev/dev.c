@@ -28,6 +28,7 @@ const struct plx_stat_row plx_queue_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_queue_stat, rx_skip_dead),
 	PLX_STAT_ROW(struct plx_queue_stat, rma_ops),
 	PLX_STAT_ROW(struct plx_queue_stat, rma_bytes),
+	PLX_STAT_ROW(struct plx_queue_stat, rma_mapped),
 	PLX_STAT_ROW(struct plx_queue_stat, rma_refused),
 	PLX_STAT_ROW(struct plx_queue_stat, peers),
 	PLX_STAT_ROW(struct plx_queue_stat, peers_dead),

@@ -173,6 +173,7 @@ struct plx_queue_stat {
 	uint64_t rx_msgs, rx_bytes;
 	uint64_t rx_drop_bad_cell, rx_drop_bad_peer, rx_skip_dead;
 	uint64_t rma_ops, rma_bytes, rma_refused;
+	uint64_t rma_mapped; /* of the ops, those on memory that is mapped here */
 	uint64_t peers, peers_dead;
 };
 

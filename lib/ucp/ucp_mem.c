@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "plx_window.h"
 #include "ucp_int.h"
 #include "ucp_mem.h"
 
@@ -43,7 +44,16 @@ mem_allocate(ucp_context_h context, ucp_mem_h m, void *address, unsigned flags)
 		return ucp_status(rc);
 	m->address = m->seg.base;
 	m->length = m->seg.len;
+	plx_window_add(&m->seg); /* what is sent from there and received there is a copy as well */
 	return UCS_OK;
+}
+
+/* Accepts memory that is the application's. */
+static void
+mem_free(ucp_mem_h m)
+{
+	plx_window_remove(&m->seg);
+	plx_seg_destroy(&m->seg);
 }
 
 static uint8_t
@@ -160,7 +170,7 @@ mem_fill(ucp_context_h context, ucp_mem_h m, const ucp_mem_map_params_t *p, unsi
 	rc = plx_region_add((uintptr_t)m->address, m->length, m->rights, &m->key);
 	if (rc != 0) {
 		plx_dev_region_close(&m->dev);
-		plx_seg_destroy(&m->seg);
+		mem_free(m);
 	}
 	return ucp_status(rc);
 }
@@ -195,7 +205,7 @@ ucp_mem_unmap(ucp_context_h context, ucp_mem_h memh)
 		return UCS_OK;
 	plx_dev_region_close(&memh->dev);
 	plx_region_remove(&memh->key);
-	plx_seg_destroy(&memh->seg);
+	mem_free(memh);
 	free(memh);
 	return UCS_OK;
 }

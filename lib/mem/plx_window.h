@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_window.h - segments of this process that peers map, to move data without system calls
+ *
+ * Design notes
+ * A process lists the segments that it gave to its application in a table in shared memory,
+ * which peers map. An address of the owner's process that lies in one of them is looked up
+ * there and read or written where the segment is mapped here; for any other the answer is no,
+ * and the kernel copies. Nothing else of a protocol has to know.
+ *
+ * The table has a version: a look that finds the one it knows needs no more than that word.
+ * The owner takes a segment out before its addresses are free for something else. Who has it
+ * mapped then still reads what it was, so a transfer that the owner gave up finds memory.
+ *
+ * What is in the table was written by a peer: it is copied, then checked.
+ */
+#ifndef PLX_WINDOW_H
+#define PLX_WINDOW_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "plx_region.h"
+
+#define PLX_WINDOW_MAX 127u /* segments in the table; more are not listed */
+
+/**
+ * The name of this process's table, which exists as long as somebody holds it.
+ * Errors: -ENOMEM and others of the system. Thread: any. Blocks: may.
+ */
+int plx_window_table_get(struct plx_seg_name *out);
+
+/** Let go of it. Thread: any. */
+void plx_window_table_put(void);
+
+/**
+ * List a segment, whose pages peers may read and write from now on. One that can't be listed is
+ * reached as other memory is.
+ * Thread: any. Blocks: may.
+ */
+void plx_window_add(const struct plx_seg *seg);
+
+/** Take it out, before it is unmapped. Accepts one that is not listed. Thread: any. */
+void plx_window_remove(const struct plx_seg *seg);
+
+/** A peer process's table, and its segments as mapped here. */
+struct plx_windows;
+
+/** Map a table. Errors: as plx_map_get(); -EINVAL it is no table. Thread: any. Blocks: may. */
+int plx_windows_open(const struct plx_seg_name *name, struct plx_windows **out);
+
+/** Unmap it and its segments. Accepts NULL. Thread: owner. */
+void plx_windows_close(struct plx_windows *w);
+
+/** Slow path of plx_windows_find(): the table has changed, or it is another segment. */
+void *plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t len);
+
+/** The first fields of a plx_windows: the segment that was used last. */
+struct plx_windows_last {
+	const _Atomic uint64_t *version; /* in the table */
+	uint64_t seen;
+	uint64_t base, len; /* in the peer's process; 0 bytes: none */
+	char *here;
+};
+
+/**
+ * @param addr in the peer's process
+ * @return where these bytes are mapped here, until the next call, or NULL: they are in no segment
+ * Thread: owner. Blocks: may (a segment that is new).
+ */
+static inline void *
+plx_windows_find(struct plx_windows *w, uint64_t addr, uint64_t len)
+{
+	const struct plx_windows_last *l = (const struct plx_windows_last *)w;
+
+	/* pairs with the release in table_end(): what is listed by then is there */
+	if (atomic_load_explicit(l->version, memory_order_acquire) == l->seen &&
+		addr - l->base < l->len && len <= l->len - (addr - l->base))
+		return l->here + (addr - l->base);
+	return plx_windows_find_slow(w, addr, len);
+}
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * window_test.c - segments that are listed, found, changed and taken away
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "plx_unit.h"
+#include "plx_window.h"
+
+#define LEN 8192u
+
+/* As in window.c: what a peer may write there. */
+enum { WORD_MAGIC, WORD_VERSION, WORD_BASE, WORD_LEN, WORD_INO, WORD_FD };
+
+static struct plx_seg
+segment(size_t len)
+{
+	struct plx_seg seg = {.base = NULL};
+
+	UNIT_EQ_FATAL(plx_seg_create(&seg, NULL, len, false), 0);
+	return seg;
+}
+
+static struct plx_windows *
+windows(void)
+{
+	struct plx_windows *w = NULL;
+	struct plx_seg_name name;
+
+	UNIT_EQ_FATAL(plx_window_table_get(&name), 0);
+	UNIT_EQ_FATAL(plx_windows_open(&name, &w), 0);
+	plx_window_table_put();
+	return w;
+}
+
+static void
+what_is_listed_is_found_and_the_same_memory(void)
+{
+	struct plx_seg a = segment(LEN), b = segment(4 * LEN), other = segment(LEN);
+	struct plx_windows *w;
+	char *p;
+
+	plx_window_add(&a);
+	plx_window_add(&b);
+	w = windows();
+	for (unsigned round = 0; round < 2; round++) { /* first mapped, then known */
+		p = plx_windows_find(w, (uintptr_t)a.base + 100, 200);
+		CU_ASSERT_FATAL(p != NULL);
+		CU_ASSERT(p != (char *)a.base + 100);
+		strcpy(p, "of the peer");
+		CU_ASSERT_STRING_EQUAL((char *)a.base + 100, "of the peer");
+		p = plx_windows_find(w, (uintptr_t)b.base + LEN, 3 * LEN); /* to its end */
+		CU_ASSERT_FATAL(p != NULL);
+		memset(b.base, 'b', b.len);
+		UNIT_EQ(p[3 * LEN - 1], 'b');
+	}
+	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)other.base, 1));
+	plx_windows_close(w);
+	plx_window_remove(&a);
+	plx_window_remove(&b);
+	plx_window_remove(&b); /* once more is nothing */
+	plx_seg_destroy(&a);
+	plx_seg_destroy(&b);
+	plx_seg_destroy(&other);
+}
+
+static void
+what_is_not_all_inside_is_not_found(void)
+{
+	struct plx_seg a = segment(LEN);
+	uintptr_t base = (uintptr_t)a.base;
+	struct plx_windows *w;
+
+	plx_window_add(&a);
+	w = windows();
+	for (unsigned round = 0; round < 2; round++) {
+		CU_ASSERT_PTR_NULL(plx_windows_find(w, base - 1, 2));
+		CU_ASSERT_PTR_NULL(plx_windows_find(w, base + LEN - 1, 2));
+		CU_ASSERT_PTR_NULL(plx_windows_find(w, base, LEN + 1));
+		CU_ASSERT_PTR_NULL(plx_windows_find(w, base + LEN, 1));
+		CU_ASSERT_PTR_NULL(plx_windows_find(w, base + 8, UINT64_MAX));
+		CU_ASSERT_PTR_NULL(plx_windows_find(w, base + 8, UINT64_MAX - 16));
+		CU_ASSERT_PTR_NULL(plx_windows_find(w, 0, 1));
+		CU_ASSERT_PTR_NULL(plx_windows_find(w, UINT64_MAX, 1));
+		CU_ASSERT_PTR_NOT_NULL(plx_windows_find(w, base, LEN));
+	}
+	plx_windows_close(w);
+	plx_window_remove(&a);
+	plx_seg_destroy(&a);
+}
+
+static void
+what_is_taken_away_is_not_found_and_stays_readable(void)
+{
+	struct plx_seg a = segment(LEN), b = segment(LEN);
+	struct plx_windows *w;
+	void *where = a.base;
+	char *p, *q;
+
+	plx_window_add(&a);
+	plx_window_add(&b);
+	w = windows();
+	p = plx_windows_find(w, (uintptr_t)b.base, 1);
+	q = plx_windows_find(w, (uintptr_t)a.base, 1);
+	CU_ASSERT_FATAL(p != NULL && q != NULL);
+	plx_window_remove(&a);
+	plx_seg_destroy(&a);
+	*q = 'x'; /* a transfer that does not know yet */
+	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)where, 1));
+	CU_ASSERT_PTR_EQUAL(plx_windows_find(w, (uintptr_t)b.base, 1), p); /* not mapped anew */
+	/* The addresses are another segment's now. */
+	UNIT_EQ_FATAL(plx_seg_create(&a, where, LEN, false), 0);
+	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)where, 1));
+	plx_window_add(&a);
+	strcpy(a.base, "new");
+	q = plx_windows_find(w, (uintptr_t)where, 4);
+	CU_ASSERT_FATAL(q != NULL);
+	CU_ASSERT_STRING_EQUAL(q, "new");
+	plx_windows_close(w);
+	plx_window_remove(&a);
+	plx_window_remove(&b);
+	plx_seg_destroy(&a);
+	plx_seg_destroy(&b);
+}
+
+static void
+more_segments_than_places_are_not_listed(void)
+{
+	static struct plx_seg segs[PLX_WINDOW_MAX + 3];
+	unsigned n = sizeof(segs) / sizeof(segs[0]), found = 0;
+	struct plx_windows *w;
+	struct plx_seg_name name;
+
+	UNIT_EQ_FATAL(plx_window_table_get(&name), 0); /* as an open queue does */
+	w = windows();
+	for (unsigned i = 0; i < n; i++) {
+		segs[i] = segment(4096);
+		plx_window_add(&segs[i]);
+	}
+	for (unsigned i = 0; i < n; i++)
+		found += plx_windows_find(w, (uintptr_t)segs[i].base, 4096) != NULL;
+	UNIT_EQ(found, PLX_WINDOW_MAX);
+	plx_window_remove(&segs[0]);
+	plx_window_add(&segs[n - 1]); /* into its place */
+	CU_ASSERT_PTR_NOT_NULL(plx_windows_find(w, (uintptr_t)segs[n - 1].base, 4096));
+	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)segs[0].base, 4096));
+	plx_windows_close(w);
+	plx_window_table_put();
+	for (unsigned i = 0; i < n; i++) {
+		plx_window_remove(&segs[i]);
+		plx_seg_destroy(&segs[i]);
+	}
+}
+
+static void
+a_table_of_nonsense_finds_nothing(void)
+{
+	struct plx_seg a = segment(LEN), fake = segment(4096);
+	uint64_t *t = fake.base, len;
+	struct plx_seg_name name, of_a;
+	struct plx_windows *w = NULL;
+
+	UNIT_EQ_FATAL(plx_seg_name(&fake, &name), 0);
+	UNIT_EQ_FATAL(plx_seg_name(&a, &of_a), 0);
+	UNIT_EQ(plx_windows_open(&name, &w), -EINVAL); /* no magic number */
+	UNIT_EQ_FATAL(plx_window_table_get(&of_a), 0);
+	UNIT_EQ_FATAL(plx_windows_open(&of_a, &w), 0);
+	plx_windows_close(w);
+	plx_window_table_put();
+	t[WORD_MAGIC] = 0x3157444e58584c50ull;
+	len = name.len;
+	name.len = 64;
+	UNIT_EQ(plx_windows_open(&name, &w), -EINVAL); /* too short */
+	name.len = len;
+	UNIT_EQ_FATAL(plx_windows_open(&name, &w), 0);
+
+	UNIT_EQ_FATAL(plx_seg_name(&a, &of_a), 0);
+	t[WORD_BASE] = UINT64_MAX - 100; /* past the end of all addresses */
+	t[WORD_LEN] = LEN;
+	t[WORD_INO] = of_a.ino;
+	t[WORD_FD] = of_a.fd;
+	t[WORD_VERSION] = 2;
+	CU_ASSERT_PTR_NULL(plx_windows_find(w, UINT64_MAX - 50, 1));
+	t[WORD_BASE] = (uintptr_t)a.base;
+	t[WORD_INO]++; /* another file than that */
+	t[WORD_VERSION] = 4;
+	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)a.base, 1));
+	t[WORD_INO]--;
+	t[WORD_LEN] = 2 * LEN; /* longer than it is */
+	t[WORD_VERSION] = 6;
+	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)a.base, 1));
+	t[WORD_LEN] = LEN;
+	t[WORD_FD] = 0xfffff; /* not open */
+	t[WORD_VERSION] = 8;
+	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)a.base, 1));
+	t[WORD_FD] = of_a.fd;
+	t[WORD_VERSION] = 9; /* changes for ever */
+	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)a.base, 1));
+	t[WORD_VERSION] = 10;
+	CU_ASSERT_PTR_NOT_NULL(plx_windows_find(w, (uintptr_t)a.base, 1));
+	plx_windows_close(w);
+	plx_seg_destroy(&a);
+	plx_seg_destroy(&fake);
+}
+
+/* In the child. @return what is wrong, or 0 */
+static int
+child(const struct plx_seg_name *parent, uintptr_t addr)
+{
+	struct plx_seg mine = {.base = NULL};
+	struct plx_windows *of_parent, *of_me;
+	struct plx_seg_name name;
+	char *p;
+
+	if (plx_windows_open(parent, &of_parent) != 0)
+		return 1;
+	p = plx_windows_find(of_parent, addr, 16);
+	if (p == NULL || strcmp(p, "from above") != 0)
+		return 2;
+	strcpy(p, "from below");
+	/* What the child lists is its own. */
+	if (plx_seg_create(&mine, NULL, LEN, false) != 0 || plx_window_table_get(&name) != 0)
+		return 3;
+	plx_window_add(&mine);
+	if (plx_windows_open(&name, &of_me) != 0)
+		return 4;
+	if (plx_windows_find(of_me, (uintptr_t)mine.base, LEN) == NULL)
+		return 5;
+	if (plx_windows_find(of_parent, (uintptr_t)mine.base, LEN) != NULL)
+		return 6;
+	if (plx_windows_find(of_me, addr, 16) != NULL)
+		return 7;
+	return 0;
+}
+
+static void
+another_process_finds_them_and_has_its_own(void)
+{
+	struct plx_seg a = segment(LEN);
+	struct plx_seg_name name;
+	int status = -1;
+	pid_t pid;
+
+	plx_window_add(&a);
+	UNIT_EQ_FATAL(plx_window_table_get(&name), 0);
+	strcpy(a.base, "from above");
+	pid = fork();
+	if (pid == 0)
+		_exit(child(&name, (uintptr_t)a.base));
+	UNIT_EQ(waitpid(pid, &status, 0), pid);
+	UNIT_TRUE(WIFEXITED(status));
+	UNIT_EQ(WEXITSTATUS(status), 0);
+	CU_ASSERT_STRING_EQUAL((char *)a.base, "from below");
+	plx_window_table_put();
+	plx_window_remove(&a);
+	plx_seg_destroy(&a);
+}
+
+static CU_TestInfo tests[] = {
+	UNIT_TEST(what_is_listed_is_found_and_the_same_memory),
+	UNIT_TEST(what_is_not_all_inside_is_not_found),
+	UNIT_TEST(what_is_taken_away_is_not_found_and_stays_readable),
+	UNIT_TEST(more_segments_than_places_are_not_listed),
+	UNIT_TEST(a_table_of_nonsense_finds_nothing),
+	UNIT_TEST(another_process_finds_them_and_has_its_own),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_SuiteInfo suites[] = {
+	{"window", NULL, NULL, NULL, NULL, tests},
+	CU_SUITE_INFO_NULL,
+};
+
+int
+main(void)
+{
+	int rc = unit_start();
+
+	return rc != 0 ? rc : unit_run(suites);
+}
