@@ -965,6 +965,53 @@ registered_memory_is_written_and_read_by_its_key(void)
 	queue_close(b);
 }
 
+/* As soon as there is room. */
+static int
+net_rma_soon(struct plx_rma_op *op, bool told)
+{
+	uint64_t since = now_ns();
+	int rc;
+
+	while ((rc = told ? net_rma(op) : plx_peer_rma(op)) == -EAGAIN) {
+		net_others(NULL);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	return rc;
+}
+
+static void
+the_end_of_what_follows_tells_of_writes_that_nobody_asks_about(void)
+{
+	enum { N = 5 * MLX_TX_RECS };
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	const struct mlx_stat *st = &mlx_queue(a)->stat;
+	uint64_t *words = (uint64_t *)(void *)buf_there, signalled = st->tx_signalled;
+	struct plx_dev_mem mem = {0};
+
+	UNIT_EQ_FATAL(plx_queue_mem_reg(b, buf_there, sizeof(buf_there), PLX_DEV_MEM_WRITE, &mem), 0);
+	memset(buf_there, 0, sizeof(buf_there));
+	for (uint64_t i = 1; i <= N; i++) {
+		uint64_t word = i;
+		struct plx_rma_op op = {.peer = to_b, .local = &word, .put = true,
+			.remote = (uintptr_t)&words[i], .len = sizeof(word), .key = mem.key};
+
+		UNIT_EQ_FATAL(net_rma_soon(&op, false), 0);
+	}
+	unit_fill(buf_here, to_b->short_max, 3);
+	UNIT_EQ(net_rma_soon(&(struct plx_rma_op){.peer = to_b, .local = buf_here, .put = true,
+		.remote = (uintptr_t)&words[N + 1], .len = to_b->short_max, .key = mem.key}, false), 0);
+	UNIT_EQ(net_rma_soon(&(struct plx_rma_op){.peer = to_b, .put = true}, true), 0);
+	for (uint64_t i = 0; i <= N; i++)
+		UNIT_EQ(words[i], i);
+	CU_ASSERT(unit_is_filled((uint8_t *)&words[N + 1], to_b->short_max, 3));
+	/* Room comes back by one in many; the last was one. */
+	UNIT_TRUE(st->tx_signalled - signalled <= (N + 1) / MLX_SIGNAL_EVERY + 1);
+	plx_queue_mem_dereg(b, &mem, true);
+	queue_close(a);
+	queue_close(b);
+}
+
 static void
 a_region_is_reached_by_all_queues_and_its_words_are_changed(void)
 {
@@ -2154,6 +2201,7 @@ static CU_TestInfo net_contract[] = {
 	UNIT_TEST(a_port_is_reached_by_the_gid_that_is_named),
 	UNIT_TEST(queues_are_driven_by_verbs_when_told_so),
 	UNIT_TEST(registered_memory_is_written_and_read_by_its_key),
+	UNIT_TEST(the_end_of_what_follows_tells_of_writes_that_nobody_asks_about),
 	UNIT_TEST(a_region_is_reached_by_all_queues_and_its_words_are_changed),
 	UNIT_TEST(what_lies_in_a_region_is_not_registered_again),
 	UNIT_TEST(memory_mapped_anew_is_sent_and_received_as_it_is),

@@ -135,8 +135,10 @@ fake_keys_rma(const struct plx_rma_op *op)
 	size_t copied = op->put && op->len <= op->peer->mtu ? op->len : 0;
 	struct fake_io *io;
 
-	if (op->key == 0)
+	if (op->key == 0 && op->len != 0)
 		return -EOPNOTSUPP;
+	if (op->done == NULL && (!op->put || op->len > op->peer->short_max))
+		die("an operation whose end is wanted, and nobody to be told");
 	io = malloc(sizeof(*io) + copied);
 	if (io == NULL)
 		die("no memory");
@@ -148,7 +150,7 @@ fake_keys_rma(const struct plx_rma_op *op)
 	n_ios++;
 	PLX_STAT_INC(op->peer->q->stat.rma_ops);
 	PLX_STAT_ADD(op->peer->q->stat.rma_bytes, op->len);
-	return -EINPROGRESS;
+	return op->done != NULL ? -EINPROGRESS : 0;
 }
 
 static uint8_t
@@ -180,6 +182,9 @@ move(struct fake_io *io)
 	void *there = (void *)(uintptr_t)op->remote;
 	struct fake_reg *reg;
 
+	io->moved = true;
+	if (op->len == 0)
+		return;
 	LIST_FOREACH(reg, &regs, link) {
 		if (reg->key == op->key && (reg->uid == 0 || reg->uid == op->peer->uid))
 			break;
@@ -194,7 +199,6 @@ move(struct fake_io *io)
 		word_change(op, there);
 	else
 		memmove(op->put ? there : op->local, op->put ? op->local : there, op->len);
-	io->moved = true;
 }
 
 static void
@@ -206,7 +210,7 @@ end(struct fake_io *io, bool tell)
 	TAILQ_REMOVE(&ios, io, link);
 	n_ios--;
 	free(io);
-	if (tell)
+	if (tell && op.done != NULL)
 		op.done(op.arg, err);
 }
 

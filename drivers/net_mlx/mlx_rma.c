@@ -4,7 +4,8 @@
  * mlx_rma.c - reading and writing the memory of peers
  *
  * Design notes
- * What is short goes through a buffer of ours, what is longer from and to the local memory.
+ * What is short goes through a buffer of ours, what is longer from and to the local memory. Of a
+ * write that nobody wants to be told of, all that is kept is its place in the queue.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -66,6 +67,8 @@ io_local(struct mlx_queue *mq, const struct plx_rma_op *op, struct mlx_io *io, s
 {
 	*io = (struct mlx_io){.mq = mq, .done = op->done, .arg = op->arg, .len = op->len,
 		.buf = MLX_NONE};
+	if (op->len == 0)
+		return 0;
 	wr->addr = (uintptr_t)op->local;
 	if (op->put && op->len <= MLX_INLINE_MAX) {
 		wr->flags |= MLX_WR_INLINE;
@@ -103,6 +106,16 @@ op_of(const struct plx_rma_op *op)
 	}
 }
 
+static void
+rma_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct mlx_io *io)
+{
+	p->used = mq->looks;
+	PLX_STAT_INC(mq->q->stat.rma_ops);
+	PLX_STAT_ADD(mq->q->stat.rma_bytes, wr->len);
+	mlx_tx_post(mq, p, wr, (struct mlx_txrec){.done = io != NULL ? io_done : NULL, .arg = io,
+		.buf = MLX_NONE});
+}
+
 int
 mlx_rma(const struct plx_rma_op *op)
 {
@@ -116,14 +129,20 @@ mlx_rma(const struct plx_rma_op *op)
 
 	if (p->conn == MLX_CONN_DEAD)
 		return op->peer->err;
-	if (op->key == 0 || op->len > MLX_RMA_MAX)
+	if ((op->key == 0 && op->len != 0) || op->len > MLX_RMA_MAX)
 		return -EOPNOTSUPP;
 	if (p->conn != MLX_CONN_OPEN || p->tx_room <= 1 || mq->tx_out >= MLX_TX_ALL) {
 		mlx_park_want(p, false);
 		return -EAGAIN;
 	}
-	if (op->len == 0)
+	if (op->len == 0 && !op->put)
 		return 0;
+	if (op->done == NULL) {
+		wr.flags = MLX_WR_INLINE;
+		wr.addr = (uintptr_t)op->local;
+		rma_post(mq, p, &wr, NULL);
+		return 0;
+	}
 	io = io_get(mq);
 	if (io == NULL)
 		return -EAGAIN;
@@ -132,9 +151,6 @@ mlx_rma(const struct plx_rma_op *op)
 		io_put(mq, io);
 		return rc;
 	}
-	p->used = mq->looks;
-	mlx_tx_post(mq, p, &wr, (struct mlx_txrec){.done = io_done, .arg = io, .buf = MLX_NONE});
-	PLX_STAT_INC(mq->q->stat.rma_ops);
-	PLX_STAT_ADD(mq->q->stat.rma_bytes, op->len);
+	rma_post(mq, p, &wr, io);
 	return -EINPROGRESS;
 }

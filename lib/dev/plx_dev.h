@@ -114,11 +114,15 @@ struct plx_rma_op {
 	void *local;
 	uint64_t remote; /* address in the peer's process */
 	size_t len;
-	bool put;	 /* by key: up to mtu bytes are copied before rma returns */
+	bool put;	 /* by key: up to mtu bytes are copied before rma returns; none: ends as others do */
 	uint8_t atomic;	 /* enum plx_dev_atomic, by key: the value before goes to local */
 	uint64_t key;	 /* PLX_DEV_KEYS: of the peer's memory */
 	uint64_t operand[2];
-	/* called by the owner when what was -EINPROGRESS is over, but not while the queue closes */
+	/*
+	 * Called by the owner when what was -EINPROGRESS is over, but not while the queue closes.
+	 * NULL: a put by key of up to short_max bytes, which is 0 and of whose end any later
+	 * operation's with this peer tells.
+	 */
 	void (*done)(void *arg, int err);
 	void *arg;
 };
@@ -392,7 +396,7 @@ void plx_dev_region_close(struct plx_dev_region *region);
 
 /**
  * Read or write a peer's memory.
- * @return 0 done; -EINPROGRESS op->done will be called; -EAGAIN try after a turn; -EOPNOTSUPP not
+ * @return 0 done, or taken; -EINPROGRESS op->done will be called; -EAGAIN try after a turn; -EOPNOTSUPP not
  * possible with this peer (its caps have lost the bit); -EFAULT not its memory; -ECONNRESET it is
  * dead.
  * Thread: owner.

@@ -92,6 +92,9 @@ struct plx_ep {
 		TAILQ_HEAD(, plx_req) ops; /* in flight, in the order issued */
 		struct plx_req *send;	   /* the first of them that is not all sent, or NULL */
 		TAILQ_ENTRY(plx_ep) link;  /* of the worker's, while send is set */
+		SLIST_ENTRY(plx_ep) quick_link; /* the same, while quick */
+		bool quick;		   /* puts are out whose end no request tells of */
+		uint8_t sure;		   /* puts yet that have one */
 		uint32_t n_out;		   /* messages not answered */
 		uint32_t n_replies;	   /* answers of ours that wait */
 		int err;		   /* of an operation that only a flush tells of */

@@ -11,6 +11,8 @@
  *	KEY	the same of memory that is registered with it, and atomics of 8 bytes
  *	MSG	messages; the target's turns check and do it, and answer
  *
+ * A short put by KEY takes no request; what tells of its end, a MARK, does: see rma_quick.c.
+ *
  * Design notes
  * Memory that is mapped here needs no request and no turn, so the application's
  * thread does the operation at once, also when a reactor gives the turns.
@@ -48,7 +50,7 @@
 #define PLX_RMA_CHUNK	  (512u << 10) /* bytes of one operation that a reactor moves in a turn */
 
 enum plx_rma_kind { PLX_RMA_PUT, PLX_RMA_GET, PLX_RMA_ATOMIC };
-enum plx_rma_how { PLX_RMA_COPY, PLX_RMA_DEV, PLX_RMA_KEY, PLX_RMA_MSG };
+enum plx_rma_how { PLX_RMA_COPY, PLX_RMA_DEV, PLX_RMA_KEY, PLX_RMA_MSG, PLX_RMA_MARK };
 
 /** On the wire as well. */
 enum plx_rma_atomic {
@@ -88,6 +90,7 @@ struct plx_rkey {
 
 struct plx_rma_stat {
 	uint64_t dev, key, msg, deferred;     /* operations by how; native ones are not counted */
+	uint64_t quick, marks;		      /* puts without a request; empty ones that end them */
 	uint64_t puts, gets, atomics;	      /* of peers, done here */
 	uint64_t fetches;		      /* of the puts, those that were fetched */
 	uint64_t refused;		      /* of these: no such region, no right, out of it */
@@ -103,6 +106,8 @@ struct plx_rma {
 	/* owner */
 	TAILQ_HEAD(, plx_req) all; /* in flight, in the order issued */
 	TAILQ_HEAD(, plx_ep) eps;  /* with something to send */
+	SLIST_HEAD(, plx_ep) quick; /* with puts whose end no request tells of */
+	struct plx_req_pool *reqs; /* for marks */
 	uint32_t n_eps;
 	struct plx_req_ids ids;
 	struct plx_pool replies;
@@ -250,6 +255,22 @@ plx_rma_atomic_do(void *p, uint8_t op, uint8_t size, uint64_t a, uint64_t b)
  * @return 0 done; -EAGAIN it needs a request; or why it fails. Thread: owner, inline.
  */
 int plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d);
+
+/**
+ * Put a few bytes by the device with a key, without a request. Of its end plx_rma_mark() tells.
+ * @return 0 the device has a copy of them; -EAGAIN it needs a request; or why it fails.
+ * Thread: owner, inline.
+ */
+int plx_rma_quick(struct plx_rma *r, const struct plx_rma_do *d);
+
+/**
+ * What plx_rma_quick() has put is in flight from now on, as other operations are.
+ * @param ep to which, or NULL: to any. Errors: -ENOMEM. Thread: owner, inline.
+ */
+int plx_rma_mark(struct plx_rma *r, struct plx_ep *ep);
+
+/** Whether what plx_rma_quick() has put arrived is not known: a flush tells so. Thread: owner. */
+void plx_rma_ep_failed(struct plx_rma *r, struct plx_ep *ep, int err);
 
 /** Fill in a request for an operation; counts it as in flight. Thread: application's side. */
 void plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *req);

@@ -16,6 +16,8 @@ const struct plx_stat_row plx_rma_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_rma_stat, dev),
 	PLX_STAT_ROW(struct plx_rma_stat, key),
 	PLX_STAT_ROW(struct plx_rma_stat, msg),
+	PLX_STAT_ROW(struct plx_rma_stat, quick),
+	PLX_STAT_ROW(struct plx_rma_stat, marks),
 	PLX_STAT_ROW(struct plx_rma_stat, deferred),
 	PLX_STAT_ROW(struct plx_rma_stat, puts),
 	PLX_STAT_ROW(struct plx_rma_stat, gets),
@@ -67,6 +69,15 @@ rma_send_stop(struct plx_rma *r, struct plx_req *req)
 }
 
 void
+rma_keep_err(struct plx_rma *r, struct plx_ep *ep, int err)
+{
+	if (ep->rma.err == 0)
+		ep->rma.err = err;
+	if (r->err == 0)
+		r->err = err;
+}
+
+void
 rma_end(struct plx_rma *r, struct plx_req *req, int err)
 {
 	struct plx_req_rma *o = &req->rma;
@@ -82,10 +93,8 @@ rma_end(struct plx_rma *r, struct plx_req *req, int err)
 	ep->rma.n_out -= o->n_out; /* what comes for it now finds nobody */
 	if (err != 0) {
 		PLX_STAT_INC(r->stat.errors);
-		if (o->nbi && ep->rma.err == 0)
-			ep->rma.err = err;
-		if (o->nbi && r->err == 0)
-			r->err = err;
+		if (o->nbi)
+			rma_keep_err(r, ep, err);
 	}
 	/* pairs with the acquire in plx_rma_unfenced() */
 	atomic_fetch_sub_explicit(&r->n_ops, 1, memory_order_release);
@@ -130,6 +139,7 @@ plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated)
 	memset(r, 0, sizeof(*r));
 	TAILQ_INIT(&r->all);
 	TAILQ_INIT(&r->eps);
+	SLIST_INIT(&r->quick);
 	/* Inline the caller waits for its own operation and for nobody else's. */
 	r->chunk = dedicated ? PLX_RMA_CHUNK : UINT64_MAX;
 	r->by_device = plx_conf_u64(conf, PLX_CONF_RMA_SCHEME) != PLX_RMA_MESSAGE;
@@ -278,6 +288,20 @@ move_step(struct plx_rma *r, struct plx_req *req)
 	return rc;
 }
 
+/* What goes to the device or the peer now. @return 0 all of it; -EAGAIN not yet; or an error */
+static int
+send_step(struct plx_rma *r, struct plx_req *req)
+{
+	switch (req->rma.how) {
+	case PLX_RMA_KEY:
+		return rma_key_step(r, req);
+	case PLX_RMA_MARK:
+		return rma_mark_step(req);
+	default:
+		return rma_msg_step(r, req);
+	}
+}
+
 /* What the ep can do now. @return how many steps */
 static unsigned
 ep_run(struct plx_rma *r, struct plx_ep *ep)
@@ -296,7 +320,7 @@ ep_run(struct plx_rma *r, struct plx_ep *ep)
 				break; /* the rest in the next turn */
 			continue;
 		}
-		rc = req->rma.how == PLX_RMA_KEY ? rma_key_step(r, req) : rma_msg_step(r, req);
+		rc = send_step(r, req);
 		if (rc == -EAGAIN)
 			break;
 		n++;
@@ -341,7 +365,7 @@ plx_rma_start(struct plx_rma *r, struct plx_req *req)
 	TAILQ_INSERT_TAIL(&ep->rma.ops, req, rma.link);
 	if (rc == 0 && o->how == PLX_RMA_MSG)
 		rc = choose(r, req);
-	else if (rc == 0)
+	else if (rc == 0 && o->how == PLX_RMA_COPY)
 		PLX_STAT_INC(r->stat.deferred);
 	if (rc != 0) {
 		rma_end(r, req, rc);

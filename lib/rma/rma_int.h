@@ -22,15 +22,26 @@ void rma_send_again(struct plx_rma *r, struct plx_req *req);
 /** Nothing more of it is sent; what is under way is not touched. */
 void rma_send_stop(struct plx_rma *r, struct plx_req *req);
 
+/** A flush tells of err, once, for the ep and for the worker. */
+void rma_keep_err(struct plx_rma *r, struct plx_ep *ep, int err);
+
 struct plx_rma *rma_of(struct plx_req *req);
 
 /* rma_key.c */
+
+/** plx_rma_op.done: arg is the request. */
+void rma_key_done(void *arg, int err);
 
 /** @return whether the device does this with the key of the memory. */
 bool rma_key_is_good(const struct plx_rma *r, const struct plx_req *req);
 
 /** Give the device as much as goes. @return 0 all is there; -EAGAIN not yet; or an error. */
 int rma_key_step(struct plx_rma *r, struct plx_req *req);
+
+/* rma_quick.c */
+
+/** Give the device a mark. @return 0 it is there; -EAGAIN not yet; or an error. */
+int rma_mark_step(struct plx_req *req);
 
 /* rma_soft.c */
 void rma_soft_open(struct plx_rma *r, uint32_t n_replies);

@@ -71,8 +71,8 @@ atomic_done(struct plx_rma *r, struct plx_req *req)
 	return true;
 }
 
-static void
-key_done(void *arg, int err)
+void
+rma_key_done(void *arg, int err)
 {
 	struct plx_req *req = arg;
 	struct plx_req_rma *o = &req->rma;
@@ -141,7 +141,7 @@ rma_key_step(struct plx_rma *r, struct plx_req *req)
 {
 	struct plx_req_rma *o = &req->rma;
 	struct plx_rma_op op = {.peer = o->ep->peer, .put = o->kind == PLX_RMA_PUT, .key = o->key,
-		.done = key_done, .arg = req};
+		.done = rma_key_done, .arg = req};
 	int rc;
 
 	while (o->offset < req->len) {

@@ -105,7 +105,7 @@ flush(enum plx_flush_kind kind)
 	struct plx_req *req = plx_req_get(&u.w[0]->reqs);
 
 	UNIT_TRUE_FATAL(req != NULL);
-	plx_worker_flush(u.w[0], kind, kind == PLX_FLUSH_EP ? &u.to[0][TARGET] : NULL, req);
+	plx_worker_flush(u.w[0], kind, kind != PLX_FLUSH_WORKER ? &u.to[0][TARGET] : NULL, req);
 	return req;
 }
 
@@ -163,6 +163,161 @@ a_short_put_is_taken_and_a_flush_waits_for_it(void)
 		put = move(PLX_RMA_PUT, here, fake.mtu + 1, 0);
 		UNIT_EQ(plx_worker_rma_is_taken(u.w[0], put), false);
 		UNIT_END(&u, put, 0);
+		end();
+	}
+}
+
+/* Of a caller who wants no request. */
+static int
+put_now(const void *buf, uint64_t len, uint64_t offset)
+{
+	return plx_worker_rma_now(u.w[0], &(struct plx_rma_do){.kind = PLX_RMA_PUT,
+		.ep = u.to[0][TARGET].ep, .conn_id = u.to[0][TARGET].conn_id, .rkey = rkey,
+		.buf = (void *)(uintptr_t)buf, .len = len, .remote = (uintptr_t)there + offset});
+}
+
+/* The first operation connects, with a request. */
+static void
+begin_connected(void)
+{
+	begin();
+	UNIT_EQ(put_now(here, 8, 0), -EAGAIN);
+	UNIT_END(&u, move(PLX_RMA_PUT, here, 8, 0), 0);
+}
+
+static void
+short_puts_take_no_request(void)
+{
+	struct plx_req *waits;
+	uint32_t most;
+
+	begin_connected();
+	most = u.to[0][TARGET].ep->peer->short_max;
+	fake.delay_max = 30;
+	unit_fill(here, most, 1);
+	UNIT_EQ(put_now(here, 1, 0), 0);
+	UNIT_EQ(put_now(here, most, 100), 0);
+	UNIT_EQ(put_now(here, most + 1, 200), -EAGAIN);
+	memset(here, 0, most); /* the caller's again */
+	UNIT_EQ(atomic_load(&u.w[0]->rma.n_ops), 0);
+	UNIT_EQ(stat_of(0)->quick, 2);
+	unit_turns(&u, 50);
+	UNIT_TRUE(unit_is_filled(there, 1, 1) && unit_is_filled(there + 100, most, 1));
+	UNIT_EQ(fake_keys_out(), 0);
+	/* Nothing overtakes what waits. */
+	fake.again_percent = 100;
+	waits = move(PLX_RMA_PUT, here, 8, 0);
+	fake.again_percent = 0;
+	UNIT_EQ(put_now(here, 8, 0), -EAGAIN);
+	UNIT_END(&u, waits, 0);
+	UNIT_EQ(put_now(here, 8, 0), 0);
+	fake.again_percent = 100;
+	UNIT_EQ(put_now(here, 8, 0), -EAGAIN);
+	fake.again_percent = 0;
+	UNIT_EQ(put_now(here, 8, 0), 0);
+	unit_turns(&u, 50);
+	UNIT_EQ(stat_of(0)->marks, 0);
+	end();
+}
+
+static void
+a_flush_waits_for_puts_without_requests(void)
+{
+	struct plx_req *all;
+
+	for (unsigned kind = PLX_FLUSH_EP; kind <= PLX_FLUSH_WORKER; kind++) {
+		begin_connected();
+		fake.delay_max = 30;
+		memset(here, 7, 8);
+		UNIT_EQ(put_now(here, 8, 0), 0);
+		UNIT_EQ(put_now(here, 8, 8), 0);
+		all = flush(kind);
+		UNIT_EQ(plx_req_is_done(all), false);
+		UNIT_EQ(fake_keys_out(), 3);
+		UNIT_END(&u, all, 0);
+		UNIT_TRUE(there[0] == 7 && there[15] == 7);
+		UNIT_EQ(stat_of(0)->marks, 1);
+		all = flush(kind); /* nothing was put since */
+		UNIT_END(&u, all, 0);
+		UNIT_EQ(stat_of(0)->marks, 1);
+		unit_turns(&u, 50);
+		end();
+	}
+}
+
+static void
+a_fence_waits_for_puts_without_requests(void)
+{
+	struct plx_req *get;
+	uint64_t got = 0;
+
+	begin_connected();
+	fake.delay_max = 30;
+	memset(here, 5, 8);
+	UNIT_EQ(put_now(here, 8, 0), 0);
+	UNIT_EQ(plx_worker_fence(u.w[0]), 0);
+	UNIT_EQ(put_now(here, 8, 8), -EAGAIN);
+	get = move(PLX_RMA_GET, &got, 8, 0);
+	for (unsigned i = 0; i < 100 && atomic_load(&u.w[0]->rma.n_ops) == 2; i++) {
+		UNIT_TRUE(fake_keys_out() <= 2); /* the put and the mark */
+		unit_turns(&u, 1);
+	}
+	UNIT_EQ(plx_req_is_done(get), false);
+	UNIT_END(&u, get, 0);
+	UNIT_EQ(got, 0x0505050505050505);
+	end();
+}
+
+static void
+a_mark_waits_for_room_as_others_do(void)
+{
+	struct plx_req *all;
+
+	begin_connected();
+	UNIT_EQ(put_now(here, 8, 0), 0);
+	fake.again_percent = 100;
+	all = flush(PLX_FLUSH_EP);
+	unit_turns(&u, 50);
+	UNIT_EQ(plx_req_is_done(all), false);
+	fake.again_percent = 0;
+	UNIT_END(&u, all, 0);
+	end();
+}
+
+static void
+who_flushes_after_every_put_marks_seldom(void)
+{
+	begin_connected();
+	for (unsigned i = 0; i < 66; i++) {
+		int rc = put_now(here, 8, 0);
+
+		if (rc == -EAGAIN)
+			UNIT_END(&u, move(PLX_RMA_PUT, here, 8, 0), 0);
+		UNIT_EQ(rc, i % 33 == 0 ? 0 : -EAGAIN);
+		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+	}
+	UNIT_EQ(stat_of(0)->marks, 2);
+	end();
+}
+
+static void
+that_a_peer_died_after_puts_without_requests_is_told_by_one_flush(void)
+{
+	for (unsigned k = 0; k < 2; k++) {
+		begin_connected();
+		if (k == 1) /* none is out */
+			UNIT_END(&u, flush(PLX_FLUSH_WORKER), 0);
+		else
+			UNIT_EQ(put_now(here, 8, 0), 0);
+		unit_kill(&u, TARGET);
+		unit_check_peers(u.w[0]);
+		unit_turns(&u, 1);
+		UNIT_TRUE(u.to[0][TARGET].ep->err != 0);
+		UNIT_EQ(put_now(here, 8, 0), -ECONNRESET);
+		UNIT_END(&u, flush(PLX_FLUSH_EP), k == 0 ? -ECONNRESET : 0);
+		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+		UNIT_END(&u, flush(PLX_FLUSH_WORKER), k == 0 ? -ECONNRESET : 0);
+		UNIT_END(&u, flush(PLX_FLUSH_WORKER), 0);
 		end();
 	}
 }
@@ -405,6 +560,12 @@ a_packed_key_has_a_domain_or_neither(void)
 static CU_TestInfo tests[] = {
 	UNIT_TEST(every_length_is_put_and_got_without_the_target),
 	UNIT_TEST(a_short_put_is_taken_and_a_flush_waits_for_it),
+	UNIT_TEST(short_puts_take_no_request),
+	UNIT_TEST(a_flush_waits_for_puts_without_requests),
+	UNIT_TEST(a_fence_waits_for_puts_without_requests),
+	UNIT_TEST(a_mark_waits_for_room_as_others_do),
+	UNIT_TEST(who_flushes_after_every_put_marks_seldom),
+	UNIT_TEST(that_a_peer_died_after_puts_without_requests_is_told_by_one_flush),
 	UNIT_TEST(an_error_of_a_taken_put_is_told_by_one_flush),
 	UNIT_TEST(what_is_behind_a_fence_waits_for_the_device),
 	UNIT_TEST(who_puts_is_not_idle),

@@ -551,10 +551,12 @@ ucp_atomic_cswap64(ucp_ep_h ep, uint64_t compare, uint64_t swap, uint64_t remote
 ucs_status_t
 ucp_worker_fence(ucp_worker_h w)
 {
+	int rc;
+
 	ucp_lock(w);
-	plx_rma_fence(&w->core->rma);
+	rc = plx_worker_fence(w->core);
 	ucp_unlock(w);
 	/* What is on mapped memory is over; this keeps a load after it from coming before it. */
 	atomic_thread_fence(memory_order_seq_cst);
-	return UCS_OK;
+	return ucp_status(rc);
 }

@@ -101,7 +101,7 @@ struct plx_worker {
 	struct plx_am am; /* its handlers: application's side */
 	struct plx_streams streams;
 	struct plx_chans chans; /* its last fields are the application's side's */
-	struct plx_req_pool chan_reqs; /* for their RMA */
+	struct plx_req_pool chan_reqs; /* for their RMA, and for marks of others' */
 	struct plx_rma rma; /* its last fields are the application's side's */
 	struct plx_offload offload;
 	TAILQ_HEAD(, plx_flush) flushes;
@@ -269,6 +269,12 @@ void plx_worker_ep_cancel(struct plx_worker *w, const struct plx_ep_user *user);
  * @return 0 done; -EAGAIN it needs a request; or why it fails. Thread: application's side.
  */
 int plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d);
+
+/**
+ * What is put, got or changed from now on waits for what was before.
+ * Errors: -ENOMEM. Thread: application's side.
+ */
+int plx_worker_fence(struct plx_worker *w);
 
 /** Put, get or atomic; req completes when it is over. Thread: application's side. */
 void plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req *req);

@@ -11,9 +11,28 @@
 int
 plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d)
 {
+	int rc;
+
 	if (w->dedicated || d->ep->stub || d->kind == PLX_RMA_ATOMIC || !plx_rma_unfenced(&w->rma))
 		return -EAGAIN;
+	if (d->kind == PLX_RMA_PUT) {
+		rc = plx_rma_quick(&w->rma, d);
+		if (rc != -EAGAIN) {
+			plx_worker_busy(w); /* as in plx_worker_rma() */
+			return rc;
+		}
+	}
 	return plx_rma_dev_now(&w->rma, d);
+}
+
+int
+plx_worker_fence(struct plx_worker *w)
+{
+	int rc = plx_rma_mark(&w->rma, NULL);
+
+	if (rc == 0)
+		plx_rma_fence(&w->rma);
+	return rc;
 }
 
 static void

@@ -473,6 +473,11 @@ flush_run(void *arg)
 			plx_req_complete(req, rc);
 		return;
 	}
+	rc = plx_rma_mark(&w->rma, f->ep);
+	if (rc != 0 && f->kind != PLX_FLUSH_CLOSE) { /* who closes is told of the rest all the same */
+		plx_req_complete(req, rc);
+		return;
+	}
 	f->rma_seq = w->rma.seq;
 	if (f->kind == PLX_FLUSH_EP && !STAILQ_EMPTY(&f->ep->pending)) {
 		f->pend.send = flush_pend_send;

@@ -58,7 +58,7 @@ on_ep_failed(struct plx_ep *ep, int err)
 {
 	struct plx_worker *w = ep->peer->q->owner;
 
-	(void)err;
+	plx_rma_ep_failed(&w->rma, ep, err);
 	plx_chans_ep_failed(&w->chans, ep);
 	/* pairs with the acquire in the face's progress */
 	atomic_fetch_add_explicit(&w->n_failed, 1, memory_order_release);
@@ -177,6 +177,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	w->eps.eager_max = plx_conf_u64(conf, PLX_CONF_EAGER_MAX);
 	plx_rma_open(&w->rma, conf, w->dedicated);
 	w->eps.rma = &w->rma;
+	w->rma.reqs = &w->chan_reqs;
 	plx_msg_pools_open(&w->msgs);
 	plx_streams_open(&w->streams, &w->eps, &w->msgs, &w->rndv, w->eps.eager_max);
 	w->check.fn = check_peers;

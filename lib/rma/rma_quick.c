@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rma_quick.c - short puts that take no request
+ *
+ * Design notes
+ * The device copies the bytes, and tells nobody when they are there. But what it does for a peer
+ * ends in order, so the end of any later operation stands for them. Who wants to know (a flush, a
+ * fence, the end of a handle) has a mark sent behind them: an empty put, which is an operation as
+ * all others are, with a request.
+ *
+ * A mark costs a packet and its acknowledgement, so the puts that follow one have requests of their
+ * own for a while: who flushes after every put pays for a mark once in RMA_SURE + 1.
+ */
+#include <errno.h>
+
+#include "rma_int.h"
+
+#define RMA_SURE 32 /* puts with a request after a mark */
+
+/* As rma_key_is_good(), and nothing that was to go before it waits. */
+static inline bool
+is_quick(const struct plx_rma *r, const struct plx_rma_do *d)
+{
+	const struct plx_ep *ep = d->ep;
+
+	return d->rkey->dev_key != 0 && ep->connected && d->len <= ep->peer->short_max &&
+		(ep->peer->caps & PLX_DEV_KEYS) != 0 && d->rkey->domain == ep->peer->domain &&
+		r->by_device && ep->rma.send == NULL;
+}
+
+int
+plx_rma_quick(struct plx_rma *r, const struct plx_rma_do *d)
+{
+	struct plx_ep *ep = d->ep;
+	int rc;
+
+	if (!is_quick(r, d))
+		return -EAGAIN;
+	if (unlikely(ep->rma.sure != 0)) {
+		ep->rma.sure--;
+		return -EAGAIN;
+	}
+	rc = plx_peer_rma(&(struct plx_rma_op){.peer = ep->peer, .local = d->buf,
+		.remote = d->remote, .len = d->len, .put = true, .key = d->rkey->dev_key});
+	if (unlikely(rc != 0))
+		return rc == -EOPNOTSUPP ? -EAGAIN : rc;
+	if (!ep->rma.quick) {
+		ep->rma.quick = true;
+		SLIST_INSERT_HEAD(&r->quick, ep, rma.quick_link);
+	}
+	PLX_STAT_INC(r->stat.quick);
+	return 0;
+}
+
+static void
+quick_end(struct plx_rma *r, struct plx_ep *ep)
+{
+	ep->rma.quick = false;
+	SLIST_REMOVE(&r->quick, ep, plx_ep, rma.quick_link);
+}
+
+static int
+mark(struct plx_rma *r, struct plx_ep *ep)
+{
+	static const struct plx_rkey none;
+	const struct plx_rma_do d = {.conn_id = PLX_CONN_NONE, .ep = ep, .rkey = &none,
+		.kind = PLX_RMA_PUT, .nbi = true};
+	struct plx_req *req = plx_req_get(r->reqs);
+
+	if (req == NULL)
+		return -ENOMEM;
+	plx_req_flag(req, PLX_REQ_RELEASED);
+	quick_end(r, ep);
+	ep->rma.sure = RMA_SURE;
+	plx_rma_prepare(r, &d, req);
+	req->rma.how = PLX_RMA_MARK;
+	PLX_STAT_INC(r->stat.marks);
+	plx_rma_start(r, req);
+	return 0;
+}
+
+int
+plx_rma_mark(struct plx_rma *r, struct plx_ep *ep)
+{
+	int rc = 0;
+
+	if (ep != NULL)
+		return ep->rma.quick ? mark(r, ep) : 0;
+	while (rc == 0 && !SLIST_EMPTY(&r->quick))
+		rc = mark(r, SLIST_FIRST(&r->quick));
+	return rc;
+}
+
+int
+rma_mark_step(struct plx_req *req)
+{
+	int rc = plx_peer_rma(&(struct plx_rma_op){.peer = req->rma.ep->peer, .put = true,
+		.done = rma_key_done, .arg = req});
+
+	if (rc != -EINPROGRESS)
+		return rc;
+	req->rma.n_dev++;
+	return 0;
+}
+
+void
+plx_rma_ep_failed(struct plx_rma *r, struct plx_ep *ep, int err)
+{
+	if (!ep->rma.quick)
+		return;
+	quick_end(r, ep);
+	rma_keep_err(r, ep, err);
+}
