@@ -107,7 +107,7 @@ class Guest:
         return [QEMU, "-accel", accel, "-cpu", "max", "-smp", str(self.cpus),
                 "-m", str(self.memory), "-kernel", os.path.join(self.folder, "vmlinuz"),
                 "-initrd", os.path.join(self.folder, "initrd.gz"),
-                "-append", f"console=ttyS0 quiet panic=-1 mitigations=off {append}",
+                "-append", f"console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable {append}",
                 "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
                 "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,"
                 "multidevs=remap", *extra]
