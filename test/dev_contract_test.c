@@ -965,6 +965,39 @@ registered_memory_is_written_and_read_by_its_key(void)
 	queue_close(b);
 }
 
+static void
+a_queue_says_while_processors_move_its_data(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct mlx_port *port = mlx_queue(a)->port;
+	struct plx_rma_op op = {.peer = connected_to(a, b), .local = buf_here, .put = true,
+		.remote = (uintptr_t)buf_there, .len = sizeof(buf_here), .done = rma_over};
+	struct plx_dev_mem mem = {0};
+	bool soft = port->soft;
+	uint64_t since = now_ns();
+	int over[4] = {1, 1, 1, 1};
+
+	UNIT_EQ_FATAL(plx_queue_mem_reg(b, buf_there, sizeof(buf_there), PLX_DEV_MEM_WRITE, &mem), 0);
+	op.key = mem.key;
+	for (unsigned i = 0; i < 4; i++) {
+		port->soft = i != 0;
+		op.len = i == 1 ? MLX_LONG - 1 : sizeof(buf_here);
+		op.arg = &over[i];
+		UNIT_EQ_FATAL(plx_peer_rma(&op), -EINPROGRESS);
+		UNIT_EQ(a->by_cpu, i >= 2);
+	}
+	while (over[3] == 1) {
+		UNIT_TRUE(a->by_cpu);
+		net_others(NULL);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	UNIT_EQ(a->by_cpu, false);
+	port->soft = soft;
+	plx_queue_mem_dereg(b, &mem, true);
+	queue_close(a);
+	queue_close(b);
+}
+
 /* As soon as there is room. */
 static int
 net_rma_soon(struct plx_rma_op *op, bool told)
@@ -2201,6 +2234,7 @@ static CU_TestInfo net_contract[] = {
 	UNIT_TEST(a_port_is_reached_by_the_gid_that_is_named),
 	UNIT_TEST(queues_are_driven_by_verbs_when_told_so),
 	UNIT_TEST(registered_memory_is_written_and_read_by_its_key),
+	UNIT_TEST(a_queue_says_while_processors_move_its_data),
 	UNIT_TEST(the_end_of_what_follows_tells_of_writes_that_nobody_asks_about),
 	UNIT_TEST(a_region_is_reached_by_all_queues_and_its_words_are_changed),
 	UNIT_TEST(what_lies_in_a_region_is_not_registered_again),

@@ -45,6 +45,7 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_RX_SPARE	 (MLX_RX_BATCH - 1) /* slots besides those granted, as so many may wait for that */
 #define MLX_QPN_HASH	 1024
 #define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write */
+#define MLX_LONG	 (64u << 10) /* bytes that a device which is software takes a while for */
 #define MLX_PATIENCE	 10    /* times dead_ms for a peer that answers, and whose device does not */
 #define MLX_READS	 16    /* READs and atomics of one peer at once */
 #define MLX_REGIONS_LOOK 64    /* regions that are looked at to find one */
@@ -74,6 +75,7 @@ struct mlx_port {
 	uint8_t num;
 	uint8_t gid_index;
 	uint32_t ifindex;	/* of the interface with that gid, Ethernet only */
+	bool soft;		/* the device is software: soft-RoCE */
 	pthread_mutex_t lock;	/* of the events' descriptor */
 	pthread_mutex_t regions_lock;
 	LIST_HEAD(, mlx_region) regions; /* under it; those used last are first */
@@ -128,6 +130,7 @@ struct mlx_io {
 	void *to;	   /* a READ into buf: where it goes then */
 	uint32_t len;
 	uint32_t buf;	   /* or MLX_NONE */
+	bool by_cpu;	   /* counts in the queue's n_by_cpu */
 };
 
 enum mlx_conn {
@@ -239,6 +242,7 @@ struct mlx_queue {
 	struct mlx_bufs rx_bufs, tx_bufs;
 	LIST_HEAD(, mlx_mem) mems; /* registered */
 	SLIST_HEAD(, mlx_io) ios;  /* free */
+	uint32_t n_by_cpu;	   /* long ones under way, of a device that is software */
 	struct mlx_stat stat;
 	/* cold */
 	struct mlx_addr addr;

@@ -23,6 +23,7 @@
 
 #define GIDS_MAX 64 /* of a port, that are looked at */
 #define ANY_GID	 -1
+#define RXE_VENDOR 0xffffff /* as soft-RoCE calls itself */
 
 static struct {
 	pthread_mutex_t lock;
@@ -123,6 +124,7 @@ port_open(struct mlx_port *port, struct ibv_device *ibdev, unsigned num, long gi
 		return -ENODEV;
 	if (mlx_glue.query_device(port->ctx, &port->attr) != 0)
 		goto fail;
+	port->soft = port->attr.vendor_id == RXE_VENDOR;
 	for (unsigned i = 1; i <= port->attr.phys_port_cnt && rc != 0; i++) {
 		port->num = i;
 		if (num == 0 || num == i)

@@ -55,6 +55,8 @@ io_done(void *arg, int err)
 
 	if (err == 0 && io->to != NULL)
 		memcpy(io->to, mlx_bufs_at(&mq->tx_bufs, io->buf), io->len);
+	if (io->by_cpu)
+		mq->q->by_cpu = --mq->n_by_cpu != 0;
 	io_put(mq, io);
 	/* Who asked may be gone when a queue closes. */
 	if (!mq->q->closing)
@@ -150,6 +152,11 @@ mlx_rma(const struct plx_rma_op *op)
 	if (rc != 0) {
 		io_put(mq, io);
 		return rc;
+	}
+	io->by_cpu = mq->port->soft && op->len >= MLX_LONG;
+	if (io->by_cpu) {
+		mq->n_by_cpu++;
+		mq->q->by_cpu = true;
 	}
 	rma_post(mq, p, &wr, io);
 	return -EINPROGRESS;

@@ -35,6 +35,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		true, "Empty turns before a reactor applies reactor.idle; at most 32 on a shared core (auto, lend)."),
 	ROW_UINT(PLX_CONF_WORKER_YIELD_TURNS, "worker.yield_turns", "turns", "20000", 0, 1u << 30,
 		true, "Empty turns before an inline worker yields its core; 0 never yields."),
+	ROW_UINT(PLX_CONF_WORKER_NAP_US, "worker.nap_us", "us", "50", 0, 10000, true,
+		"Sleep of an inline worker that finds nothing while soft-RoCE moves 64 KiB or more for it; 0: none."),
 	ROW_STR(PLX_CONF_DEVICES, "worker.devices", "shm,net_mlx", false,
 		"Devices a worker opens where they are there; a peer is reached by the first that can."),
 	ROW_ENUM(PLX_CONF_SHM_HUGE, "shm.huge", "auto", huge_choices, false,

@@ -220,6 +220,7 @@ struct plx_queue {
 	 */
 	bool hold;
 	bool held; /* the driver: there is something for it to flush */
+	bool by_cpu; /* the driver: a long transfer is under way, moved by processors of this machine */
 };
 
 _Static_assert(offsetof(struct plx_queue, stat) == PLX_LINE, "line 0 is full");

@@ -42,7 +42,7 @@
 #define PLX_WORKER_NAME_MAX 32
 
 struct plx_worker_stat {
-	uint64_t turns, busy_turns, yields;
+	uint64_t turns, busy_turns, yields, naps;
 	uint64_t tag_sends, tag_recvs;
 	uint64_t tag_quick; /* of the sends: handed to a reactor with their data */
 	uint64_t eager_bytes_kept; /* of unexpected messages, ever */
@@ -91,6 +91,7 @@ struct plx_worker {
 	bool in_turn;
 	uint32_t posted_runs; /* turns are lent: by those who posted */
 	uint64_t yield_turns;
+	uint32_t nap_us;
 	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
 	uint64_t check_ticks; /* between two looks at the peers */
 	struct plx_timers timers;

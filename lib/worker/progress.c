@@ -5,13 +5,14 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <time.h>
 
 #include <rte_cycles.h>
 
 #include "worker_int.h"
 
 #define TIMER_EVERY 64 /* turns between two looks at the clock; timers are coarse */
-#define YIELD_EVERY 16 /* turns between two yields when idle */
+#define OFFER_EVERY 16 /* turns between two offers of the core when idle */
 
 /* Peers found dead since the last turn. */
 static __rte_noinline __rte_cold void
@@ -108,15 +109,37 @@ flush_run(struct plx_worker *w)
 	return n;
 }
 
+static bool
+moved_by_cpu(const struct plx_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		if (w->queues[i]->by_cpu)
+			return true;
+	return false;
+}
+
+/*
+ * Nothing comes. What the kernel moves for us on this core has to get it: a thread that yields
+ * still takes its share, one that sleeps does not.
+ */
+static __rte_noinline void
+offer_core(struct plx_worker *w)
+{
+	if (w->nap_us != 0 && moved_by_cpu(w)) {
+		PLX_STAT_INC(w->stat.naps);
+		nanosleep(&(struct timespec){.tv_nsec = w->nap_us * 1000}, NULL);
+	} else if (w->empty_turns > w->yield_turns && w->yield_turns != 0) {
+		PLX_STAT_INC(w->stat.yields);
+		sched_yield();
+	}
+}
+
 static void
 turn_idle(struct plx_worker *w)
 {
 	w->empty_turns++;
-	if (w->empty_turns > w->yield_turns && w->yield_turns != 0 &&
-		w->empty_turns % YIELD_EVERY == 0 && !w->dedicated) {
-		PLX_STAT_INC(w->stat.yields);
-		sched_yield();
-	}
+	if (w->empty_turns % OFFER_EVERY == 0 && !w->dedicated)
+		offer_core(w);
 }
 
 static inline void

@@ -26,6 +26,7 @@ const struct plx_stat_row plx_worker_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_worker_stat, turns),
 	PLX_STAT_ROW(struct plx_worker_stat, busy_turns),
 	PLX_STAT_ROW(struct plx_worker_stat, yields),
+	PLX_STAT_ROW(struct plx_worker_stat, naps),
 	PLX_STAT_ROW(struct plx_worker_stat, tag_sends),
 	PLX_STAT_ROW(struct plx_worker_stat, tag_recvs),
 	PLX_STAT_ROW(struct plx_worker_stat, tag_quick),
@@ -163,6 +164,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	w->app_work = w->dedicated ? WORKER_APP_DEDICATED : 0;
 	w->conns.cm.epfd = -1;
 	w->yield_turns = plx_conf_u64(conf, PLX_CONF_WORKER_YIELD_TURNS);
+	w->nap_us = plx_conf_u64(conf, PLX_CONF_WORKER_NAP_US);
 	w->kept_max = plx_conf_u64(conf, PLX_CONF_TAG_UNEXPECTED_MAX);
 	w->check_ticks = plx_conf_u64(conf, PLX_CONF_PEER_CHECK_MS) * rte_get_tsc_hz() / 1000;
 	TAILQ_INIT(&w->flushes);

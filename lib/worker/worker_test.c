@@ -92,6 +92,25 @@ a_short_send_that_finds_nothing_in_its_way_is_done_at_once(void)
 }
 
 static void
+an_idle_worker_naps_while_processors_move_its_data(void)
+{
+	for (unsigned k = 0; k < 2; k++) {
+		begin();
+		unit_workers_set(&u, "worker.nap_us", k == 0 ? "0" : "1");
+		unit_workers_open(&u, 1);
+		unit_turns(&u, 64);
+		unit_queue(&u, 0)->by_cpu = true;
+		UNIT_EQ(u.w[0]->stat.naps, 0);
+		unit_turns(&u, 64);
+		UNIT_EQ(u.w[0]->stat.naps, 4 * k);
+		unit_queue(&u, 0)->by_cpu = false;
+		unit_turns(&u, 64);
+		UNIT_EQ(u.w[0]->stat.naps, 4 * k);
+		unit_workers_close(&u);
+	}
+}
+
+static void
 a_worker_sends_to_itself(void)
 {
 	const uint64_t lens[] = {0, 8, 5000, LEN};
@@ -853,6 +872,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(order_is_that_of_the_sends_whatever_the_protocol),
 	UNIT_TEST(a_short_send_that_finds_nothing_in_its_way_is_done_at_once),
 	UNIT_TEST(a_worker_sends_to_itself),
+	UNIT_TEST(an_idle_worker_naps_while_processors_move_its_data),
 	UNIT_TEST(after_a_lone_operation_the_next_worker_comes_first),
 	UNIT_TEST(while_turns_are_lent_posts_run_at_once_and_progress_gives_turns),
 	UNIT_TEST(a_long_operation_returns_turns_that_are_lent),
