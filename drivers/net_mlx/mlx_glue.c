@@ -15,10 +15,7 @@
 
 struct mlx_glue mlx_glue;
 
-static const struct {
-	const char *name;
-	size_t at; /* of its pointer in struct mlx_glue */
-} symbols[] = {
+static const struct mlx_symbol symbols[] = {
 	{"ibv_get_device_list", offsetof(struct mlx_glue, get_device_list)},
 	{"ibv_free_device_list", offsetof(struct mlx_glue, free_device_list)},
 	{"ibv_get_device_name", offsetof(struct mlx_glue, get_device_name)},
@@ -54,30 +51,39 @@ _Static_assert(sizeof(struct mlx_glue) == sizeof(symbols) / sizeof(symbols[0]) *
 	"every function has its row");
 
 int
-mlx_glue_open(void)
+mlx_glue_load(const char *library, const struct mlx_symbol *rows, size_t n, void *out)
 {
-	struct mlx_glue found;
-	void *lib;
+	void *lib = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 
-	if (mlx_glue.get_device_list != NULL)
-		return 0;
-	lib = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (lib == NULL) {
 		PLX_LOG(INFO, mlx, "%s", dlerror());
 		return -ENODEV;
 	}
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-		void *fn = dlsym(lib, symbols[i].name);
+	for (size_t i = 0; i < n; i++) {
+		void *fn = dlsym(lib, rows[i].name);
 
 		if (fn == NULL) {
-			PLX_LOG(WARNING, mlx, "%s has no %s", LIBRARY, symbols[i].name);
+			PLX_LOG(WARNING, mlx, "%s has no %s", library, rows[i].name);
 			dlclose(lib);
 			return -ENODEV;
 		}
-		memcpy((char *)&found + symbols[i].at, &fn, sizeof(fn));
+		memcpy((char *)out + rows[i].at, &fn, sizeof(fn));
 	}
-	mlx_glue = found;
 	return 0;
+}
+
+int
+mlx_glue_open(void)
+{
+	struct mlx_glue found;
+	int rc;
+
+	if (mlx_glue.get_device_list != NULL)
+		return 0;
+	rc = mlx_glue_load(LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]), &found);
+	if (rc == 0)
+		mlx_glue = found;
+	return rc;
 }
 
 int

@@ -48,6 +48,19 @@ struct mlx_glue {
 	__typeof__((ibv_detach_mcast)) *detach_mcast;
 };
 
+/** A function of a library, and where its pointer stands in a table such as struct mlx_glue. */
+struct mlx_symbol {
+	const char *name;
+	size_t at;
+};
+
+/**
+ * Open a library, which stays, and fill a table with its functions.
+ * @param out changed on an error too
+ * Errors: -ENODEV no such library, or one without a function that is needed. Thread: control.
+ */
+int mlx_glue_load(const char *library, const struct mlx_symbol *rows, size_t n, void *out);
+
 /** Valid after mlx_glue_open() said 0. */
 extern struct mlx_glue mlx_glue;
 
