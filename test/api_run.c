@@ -66,8 +66,19 @@ api_list(const struct api_test *const *tables, size_t n)
 			puts(t->name);
 }
 
+/* Whether a name has one of the parts, between which there are commas. */
+static bool
+has_part(const char *name, const char *parts)
+{
+	size_t len = strcspn(parts, ",");
+
+	if (memmem(name, strlen(name), parts, len) != NULL)
+		return true;
+	return parts[len] == ',' && has_part(name, parts + len + 1);
+}
+
 int
-api_run(const char *name, const struct api_test *const *tables, size_t n, const char *part,
+api_run(const char *name, const struct api_test *const *tables, size_t n, const char *parts,
 	bool skip_differs)
 {
 	unsigned n_failed;
@@ -79,7 +90,7 @@ api_run(const char *name, const struct api_test *const *tables, size_t n, const 
 	suite = CU_add_suite(name, NULL, NULL);
 	for (size_t i = 0; i < n; i++) {
 		for (const struct api_test *t = tables[i]; t->name != NULL; t++) {
-			if (strstr(t->name, part) == NULL)
+			if (!has_part(t->name, parts))
 				continue;
 			if (skip_differs && t->differs != NULL)
 				printf("# skipped: %s: UCX: %s\n", t->name, t->differs);

@@ -22,8 +22,11 @@ struct api_test {
 
 #define T(f) {#f, f, NULL}
 
-/** Run what has part in its name; each test has an alarm. @return exit status */
-int api_run(const char *name, const struct api_test *const *tables, size_t n, const char *part,
+/**
+ * Run what has one of the parts, between which there are commas, in its name; each test has an alarm.
+ * @return exit status
+ */
+int api_run(const char *name, const struct api_test *const *tables, size_t n, const char *parts,
 	bool skip_differs);
 void api_list(const struct api_test *const *tables, size_t n);
 
