@@ -9,7 +9,7 @@
 set -u
 
 build_packages=(gcc libc6-dev meson ninja-build pkg-config libdpdk-dev libjansson-dev
-	libibverbs-dev)
+	libibverbs-dev librdmacm-dev)
 test_packages=(libcunit1-dev mpich libmpich-dev openmpi-bin libopenmpi-dev ucx-utils libucx-dev
 	python3 util-linux procps clang libclang-rt-dev)
 # For the virtual machine with RDMA devices. Its tests are skipped without.

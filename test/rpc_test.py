@@ -403,7 +403,7 @@ class ObjectTest(Case):
         for w in workers:
             self.assertEqual(set(w), {"id", "name", "uid", "mode", "reactor", "devices", "eps",
                                       "kept_bytes", "reqs", "counters", "ep_counters",
-                                      "chan_counters"})
+                                      "chan_counters", "cm_counters"})
             self.check_uid(w["uid"])
             self.assertEqual((w["mode"], w["devices"]), (self.mode, ["shm"]))
             self.assertEqual(w["reactor"], program.lcore)

@@ -139,11 +139,20 @@ cs_open_mode(struct cs *s, bool one_context, ucs_thread_mode_t mode)
 	}
 }
 
+/* Where listeners are, of tests that are not about that. */
+static const char *
+address(void)
+{
+	const char *text = getenv("UCP_TEST_ADDRESS");
+
+	return text != NULL ? text : "127.0.0.1";
+}
+
 static void
 cs_open(struct cs *s)
 {
 	cs_open_mode(s, false, UCS_THREAD_MODE_SINGLE);
-	CU_ASSERT_EQUAL_FATAL(listen_on(s, "127.0.0.1", false), UCS_OK);
+	CU_ASSERT_EQUAL_FATAL(listen_on(s, address(), false), UCS_OK);
 }
 
 static void
@@ -258,6 +267,42 @@ two_listeners_on_one_port_are_refused(void)
 	params.sockaddr.addrlen = sizeof(struct sockaddr_in);
 	params.conn_handler.cb = on_request;
 	CU_ASSERT_EQUAL(ucp_listener_create(s.p.n[1].w, &params, &l), UCS_ERR_BUSY);
+	cs_close(&s);
+}
+
+/* A number that ucp_worker_print_info() shows of a worker. */
+static long
+shown(ucp_worker_h w, const char *name)
+{
+	char *text = NULL, *at;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	long n = -1;
+
+	ucp_worker_print_info(w, f);
+	fclose(f);
+	at = strstr(text, name);
+	if (at != NULL)
+		n = strtol(at + strlen(name), NULL, 10);
+	free(text);
+	return n;
+}
+
+/* UCP_TEST_BY_DEVICE: by the devices' manager of connections; else by TCP. */
+static void
+client_and_server_meet_the_way_that_is_set(void)
+{
+	long by_device = getenv("UCP_TEST_BY_DEVICE") != NULL;
+	struct cs s;
+
+	cs_open(&s);
+	connect_both(&s);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	CU_ASSERT_EQUAL(shown(s.p.n[0].w, " accepts "), 1);
+	CU_ASSERT_EQUAL(shown(s.p.n[1].w, " connects "), 1);
+	CU_ASSERT_EQUAL(shown(s.p.n[0].w, " dev_accepts "), by_device);
+	CU_ASSERT_EQUAL(shown(s.p.n[1].w, " dev_connects "), by_device);
+	CU_ASSERT_EQUAL(shown(s.p.n[1].w, " dev_falls "), 0);
 	cs_close(&s);
 }
 
@@ -402,7 +447,7 @@ accept_handler_gets_an_ep_that_works(void)
 	struct cs s;
 
 	cs_open_mode(&s, false, UCS_THREAD_MODE_SINGLE);
-	CU_ASSERT_EQUAL_FATAL(listen_on(&s, "127.0.0.1", true), UCS_OK);
+	CU_ASSERT_EQUAL_FATAL(listen_on(&s, address(), true), UCS_OK);
 	client(&s);
 	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.n_accepts != 0));
 	CU_ASSERT_EQUAL(s.n_accepts, 1);
@@ -760,7 +805,7 @@ handles_of_one_pair_of_workers_are_told_apart(void)
 	int i;
 
 	cs_open_mode(&s, true, UCS_THREAD_MODE_MULTI);
-	CU_ASSERT_EQUAL_FATAL(listen_on(&s, "127.0.0.1", false), UCS_OK);
+	CU_ASSERT_EQUAL_FATAL(listen_on(&s, address(), false), UCS_OK);
 	for (i = 0; i < N_CLIENTS; i++) {
 		connect_both(&s);
 		c[i] = s.p.n[1].ep;
@@ -1016,6 +1061,7 @@ const struct api_test api_cm_tests[] = {
 	T(client_and_server_meet_by_every_kind_of_address),
 	T(messages_of_every_length_go_both_ways),
 	T(client_ep_wants_its_flag_and_an_address),
+	T_NOT_UCX(client_and_server_meet_the_way_that_is_set, "its counters are others"),
 	T(sends_before_the_connection_go_out_in_order),
 	T(worker_flush_covers_eps_that_connect),
 	T(accept_handler_gets_an_ep_that_works),

@@ -4,6 +4,7 @@
  * mlx.c - RDMA between hosts, and between processes of one: the ops table
  */
 #include "plx_net_mlx.h"
+#include "mlx_cm.h"
 #include "mlx_int.h"
 
 PLX_LOG_DEFINE(mlx, "plx.drv.net_mlx");
@@ -123,6 +124,7 @@ const struct plx_dev_ops plx_net_mlx_ops = {
 	.group_tx = mlx_group_tx,
 	.rx_burst = mlx_rx_burst,
 	.rx_release = mlx_rx_release,
+	.cm = &mlx_cm_ops,
 	.stat_rows = stat_rows,
 	.stats = mlx_stats,
 };

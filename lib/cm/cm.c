@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #include "plx_assert.h"
-#include "plx_cm.h"
+
+#include "cm_int.h"
 
 #define CM_MAGIC   0x4d584c50u /* "PLXM" */
 #define CM_VERSION 1
@@ -29,8 +30,23 @@ struct cm_head {
 };
 _Static_assert(sizeof(struct cm_head) == PLX_CM_HEAD, "wire");
 
-static uint64_t
-now_ns(void)
+const struct plx_stat_row plx_cm_stat_rows[] = {
+	PLX_STAT_ROW(struct plx_cm_stat, accepts),
+	PLX_STAT_ROW(struct plx_cm_stat, connects),
+	PLX_STAT_ROW(struct plx_cm_stat, dev_accepts),
+	PLX_STAT_ROW(struct plx_cm_stat, dev_connects),
+	PLX_STAT_ROW(struct plx_cm_stat, dev_falls),
+	PLX_STAT_ROW(struct plx_cm_stat, msgs_in),
+	PLX_STAT_ROW(struct plx_cm_stat, msgs_out),
+	PLX_STAT_ROW(struct plx_cm_stat, drop_bad_msg),
+	PLX_STAT_ROW(struct plx_cm_stat, drop_half_open),
+	PLX_STAT_ROW(struct plx_cm_stat, timeouts),
+	PLX_STAT_ROW(struct plx_cm_stat, accept_errors),
+	PLX_STAT_END,
+};
+
+uint64_t
+cm_now_ns(void)
 {
 	struct timespec ts;
 
@@ -47,13 +63,15 @@ cm_add(struct plx_cm *cm, struct plx_cm_fd *f, uint32_t events)
 }
 
 int
-plx_cm_open(struct plx_cm *cm)
+plx_cm_open(struct plx_cm *cm, enum plx_cm_transport transport, const struct plx_dev_cm_ops *dev)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
 	int rc;
 
 	memset(cm, 0, sizeof(*cm));
 	TAILQ_INIT(&cm->socks);
+	cm->transport = transport;
+	cm->dev = dev;
 	cm->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (cm->epfd < 0)
 		return -errno;
@@ -74,8 +92,9 @@ plx_cm_close(struct plx_cm *cm)
 {
 	if (cm->epfd < 0)
 		return;
+	cm_dev_settle(cm);
 	while (!TAILQ_EMPTY(&cm->socks))
-		plx_cm_sock_close(TAILQ_FIRST(&cm->socks));
+		cm_sock_free(TAILQ_FIRST(&cm->socks));
 	close(cm->timerfd);
 	close(cm->epfd);
 	cm->epfd = -1;
@@ -101,16 +120,16 @@ timer_set(struct plx_cm *cm)
 void
 cm_deadline(struct plx_cm_sock *s, uint32_t ms)
 {
-	s->deadline_ns = ms != 0 ? now_ns() + ms * 1000000ull : 0;
+	s->deadline_ns = ms != 0 ? cm_now_ns() + ms * 1000000ull : 0;
 	timer_set(s->cm);
 }
 
-static void
-sock_fail(struct plx_cm_sock *s, int err)
+void
+cm_sock_fail(struct plx_cm_sock *s, int err)
 {
-	if (s->listener != NULL)
-		plx_cm_sock_close(s); /* nobody knows it yet */
-	else
+	if (s->closing || s->listener != NULL)
+		cm_sock_free(s); /* nobody knows it */
+	else if (!cm_dev_falls(s))
 		s->on_fail(s, err);
 }
 
@@ -118,7 +137,7 @@ static void
 timer_run(struct plx_cm *cm)
 {
 	struct plx_cm_sock *s;
-	uint64_t n, now = now_ns();
+	uint64_t n, now = cm_now_ns();
 
 	if (read(cm->timerfd, &n, sizeof(n)) < 0 && errno != EAGAIN)
 		return;
@@ -129,7 +148,7 @@ again:
 		s->deadline_ns = 0;
 		if (s->pending_err == 0)
 			PLX_STAT_INC(cm->stat.timeouts);
-		sock_fail(s, s->pending_err != 0 ? s->pending_err : -ETIMEDOUT);
+		cm_sock_fail(s, s->pending_err != 0 ? s->pending_err : -ETIMEDOUT);
 		goto again;
 	}
 	timer_set(cm);
@@ -168,13 +187,23 @@ watch(struct plx_cm_sock *s)
 
 	if (s->connecting || s->out_pos < s->out_len)
 		ev.events |= EPOLLOUT;
-	if (s->cm != NULL)
+	if (s->cm != NULL && s->id == NULL)
 		epoll_ctl(s->cm->epfd, EPOLL_CTL_MOD, s->fd.fd, &ev);
 }
 
+/* The devices take a message as a whole. */
 static int
-sock_flush(struct plx_cm_sock *s)
+sock_hand_over(struct plx_cm_sock *s)
 {
+	s->out_pos = s->out_len;
+	return s->dev->send(s->id, s->out, s->out_len);
+}
+
+int
+cm_sock_flush(struct plx_cm_sock *s)
+{
+	if (s->id != NULL && s->out_pos < s->out_len)
+		return sock_hand_over(s);
 	while (s->out_pos < s->out_len) {
 		ssize_t n = send(s->fd.fd, s->out + s->out_pos, s->out_len - s->out_pos,
 			MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -204,7 +233,7 @@ plx_cm_send(struct plx_cm_sock *s, const void *msg, uint32_t len)
 	if (s->cm != NULL)
 		PLX_STAT_INC(s->cm->stat.msgs_out);
 	if (!s->connecting)
-		rc = sock_flush(s);
+		rc = cm_sock_flush(s);
 	watch(s);
 	return rc;
 }
@@ -227,11 +256,31 @@ sock_msg(struct plx_cm_sock *s, uint32_t len)
 	l->on_first(l, s, s->in + PLX_CM_HEAD, len);
 }
 
-static void
-sock_bad(struct plx_cm_sock *s)
+void
+cm_sock_bad(struct plx_cm_sock *s)
 {
 	PLX_STAT_INC(s->cm->stat.drop_bad_msg);
-	sock_fail(s, -EBADMSG);
+	cm_sock_fail(s, -EBADMSG);
+}
+
+void
+cm_sock_take(struct plx_cm_sock *s, bool all)
+{
+	struct cm_head head;
+	bool whole;
+
+	if (s->in_len < PLX_CM_HEAD) {
+		if (all)
+			cm_sock_bad(s);
+		return;
+	}
+	memcpy(&head, s->in, sizeof(head));
+	whole = s->in_len == PLX_CM_HEAD + (uint32_t)head.len;
+	if (head.magic != CM_MAGIC || head.version != CM_VERSION || head.len == 0 ||
+		head.len > PLX_CM_MSG_MAX || (all && !whole))
+		cm_sock_bad(s);
+	else if (whole)
+		sock_msg(s, head.len);
 }
 
 /* Never more than one message is read at once, so what follows it stays in the kernel. */
@@ -250,18 +299,11 @@ sock_in(struct plx_cm_sock *s)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		sock_fail(s, n == 0 ? -ECONNRESET : -errno);
+		cm_sock_fail(s, n == 0 ? -ECONNRESET : -errno);
 		return;
 	}
 	s->in_len += n;
-	if (s->in_len < PLX_CM_HEAD)
-		return;
-	memcpy(&head, s->in, sizeof(head));
-	if (head.magic != CM_MAGIC || head.version != CM_VERSION || head.len == 0 ||
-		head.len > PLX_CM_MSG_MAX)
-		sock_bad(s);
-	else if (s->in_len == PLX_CM_HEAD + (uint32_t)head.len)
-		sock_msg(s, head.len);
+	cm_sock_take(s, false);
 }
 
 static int
@@ -286,17 +328,17 @@ sock_event(struct plx_cm_fd *f, uint32_t events)
 	int rc = 0;
 
 	if (s->pending_err != 0) {
-		sock_fail(s, s->pending_err);
+		cm_sock_fail(s, s->pending_err);
 		return;
 	}
 	if (s->connecting)
 		rc = sock_connected(s);
 	if (rc == 0 && (events & EPOLLOUT)) {
-		rc = sock_flush(s);
+		rc = cm_sock_flush(s);
 		watch(s);
 	}
 	if (rc != 0)
-		sock_fail(s, rc);
+		cm_sock_fail(s, rc);
 	else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		sock_in(s);
 }
@@ -331,37 +373,65 @@ plx_cm_detach(struct plx_cm_sock *s)
 	s->cm = NULL;
 }
 
-/* Takes fd, also when it fails. */
 int
-cm_sock_new(struct plx_cm *cm, int fd, struct plx_cm_sock **out)
+cm_sock_new(struct plx_cm *cm, int fd, struct plx_dev_cm_id *id, struct plx_cm_sock **out)
 {
 	struct plx_cm_sock *s = calloc(1, sizeof(*s));
-	int rc;
+	int rc = -ENOMEM;
 
-	if (s == NULL) {
-		close(fd);
-		return -ENOMEM;
-	}
-	s->fd.fd = fd;
-	s->fd.on_event = sock_event;
+	if (s == NULL)
+		goto fail;
+	s->fd.fd = id != NULL ? id->fd : fd;
+	s->fd.on_event = id != NULL ? cm_dev_event : sock_event;
+	s->id = id;
+	s->dev = cm->dev;
 	rc = plx_cm_attach(cm, s);
-	if (rc != 0) {
-		close(fd);
-		free(s);
-		return rc;
-	}
+	if (rc != 0)
+		goto fail;
 	*out = s;
 	return 0;
+fail:
+	if (id != NULL)
+		cm->dev->close(id);
+	else
+		close(fd);
+	free(s);
+	return rc;
+}
+
+void
+cm_sock_free(struct plx_cm_sock *s)
+{
+	plx_cm_detach(s);
+	if (s->id != NULL)
+		s->dev->close(s->id);
+	else if (s->fd.fd >= 0)
+		close(s->fd.fd);
+	free(s);
 }
 
 void
 plx_cm_sock_close(struct plx_cm_sock *s)
 {
-	if (s == NULL)
+	if (s != NULL && !cm_dev_lingers(s))
+		cm_sock_free(s);
+}
+
+void
+plx_cm_sock_addrs(const struct plx_cm_sock *s, struct sockaddr_storage *local,
+	struct sockaddr_storage *remote)
+{
+	socklen_t len = sizeof(*local);
+
+	if (s->id != NULL) {
+		s->dev->addrs(s->id, local, remote);
 		return;
-	plx_cm_detach(s);
-	close(s->fd.fd);
-	free(s);
+	}
+	if (getsockname(s->fd.fd, (struct sockaddr *)local, &len) != 0)
+		local->ss_family = AF_UNSPEC;
+	len = sizeof(*remote);
+	if (getpeername(s->fd.fd, (struct sockaddr *)remote, &len) != 0)
+		remote->ss_family = AF_UNSPEC;
 }
 
 int
@@ -376,35 +446,85 @@ cm_addr_check(const struct sockaddr *addr, socklen_t len)
 	return -EINVAL;
 }
 
+static socklen_t
+addr_len(const struct sockaddr *addr)
+{
+	return addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+}
+
+int
+cm_sock_tcp(struct plx_cm_sock *s)
+{
+	const struct sockaddr *to = (const struct sockaddr *)&s->to;
+	const struct sockaddr *local = (const struct sockaddr *)&s->local;
+	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc;
+	const int on = 1;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)); /* a server's host may vanish */
+	if (local->sa_family != AF_UNSPEC && bind(fd, local, addr_len(local)) != 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	if (connect(fd, to, addr_len(to)) != 0 && errno != EINPROGRESS)
+		s->pending_err = -errno;
+	s->fd.fd = fd;
+	s->fd.on_event = sock_event;
+	s->connecting = true;
+	return 0;
+}
+
+int
+cm_sock_connects(struct plx_cm *cm, struct plx_cm_sock *s)
+{
+	uint32_t ms = s->id != NULL && cm->transport == PLX_CM_AUTO ? PLX_CM_DEV_TIMEOUT_MS
+								   : PLX_CM_CONNECT_TIMEOUT_MS;
+	int rc = plx_cm_attach(cm, s);
+
+	if (rc == 0)
+		cm_deadline(s, s->pending_err != 0 ? 1 : ms);
+	return rc;
+}
+
+/* Begin by the devices' manager, or by TCP. */
+static int
+sock_begin(struct plx_cm *cm, struct plx_cm_sock *s)
+{
+	int rc = -ENODEV;
+
+	if (cm_dev_wanted(cm, (const struct sockaddr *)&s->to))
+		rc = cm_dev_connect(cm, s);
+	if (rc != 0 && cm->transport != PLX_CM_RDMA)
+		rc = cm_sock_tcp(s);
+	return rc != 0 ? rc : cm_sock_connects(cm, s);
+}
+
 int
 plx_cm_connect(struct plx_cm *cm, const struct sockaddr *to, socklen_t to_len,
 	const struct sockaddr *local, socklen_t local_len, struct plx_cm_sock **out)
 {
-	int fd, rc = cm_addr_check(to, to_len), err = 0;
-	const int on = 1;
+	struct plx_cm_sock *s;
+	int rc = cm_addr_check(to, to_len);
 
 	if (rc == 0 && local != NULL)
 		rc = cm_addr_check(local, local_len);
 	if (rc != 0)
 		return rc;
-	fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)); /* a server's host may vanish */
-	if (local != NULL && bind(fd, local, local_len) != 0) {
-		rc = -errno;
-		close(fd);
+	s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return -ENOMEM;
+	s->fd.fd = -1;
+	memcpy(&s->to, to, addr_len(to));
+	if (local != NULL)
+		memcpy(&s->local, local, addr_len(local));
+	rc = sock_begin(cm, s);
+	if (rc != 0) {
+		cm_sock_free(s);
 		return rc;
 	}
-	if (connect(fd, to, to_len) != 0 && errno != EINPROGRESS)
-		err = -errno;
-	rc = cm_sock_new(cm, fd, out);
-	if (rc != 0)
-		return rc;
 	PLX_STAT_INC(cm->stat.connects);
-	(*out)->connecting = true;
-	(*out)->pending_err = err;
-	cm_deadline(*out, err != 0 ? 1 : PLX_CM_CONNECT_TIMEOUT_MS);
-	watch(*out);
+	*out = s;
 	return 0;
 }

@@ -5,12 +5,12 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "plx_assert.h"
-#include "plx_cm.h"
+#include "cm_int.h"
 
 #define LISTEN_BACKLOG 1024
 #define ACCEPT_BURST   16 /* connections taken for one event */
@@ -27,64 +27,135 @@ oldest_half_open(struct plx_cm *cm)
 	return s;
 }
 
+void
+cm_accepted(struct plx_cm_listener *l, int fd, struct plx_dev_cm_id *id)
+{
+	struct plx_cm *cm = l->cm;
+	struct plx_cm_sock *s;
+
+	/* Whoever connects and says nothing must not keep others out. */
+	if (cm->n_half >= PLX_CM_MAX_HALF_OPEN) {
+		PLX_STAT_INC(cm->stat.drop_half_open);
+		plx_cm_sock_close(oldest_half_open(cm));
+	}
+	if (cm_sock_new(cm, fd, id, &s) != 0) {
+		PLX_STAT_INC(cm->stat.accept_errors);
+		return;
+	}
+	PLX_STAT_INC(cm->stat.accepts);
+	PLX_STAT_ADD(cm->stat.dev_accepts, id != NULL);
+	s->listener = l;
+	cm->n_half++;
+	cm_deadline(s, PLX_CM_HEAR_TIMEOUT_MS);
+}
+
 static void
 listener_event(struct plx_cm_fd *f, uint32_t events)
 {
 	struct plx_cm_listener *l = (struct plx_cm_listener *)f;
-	struct plx_cm *cm = l->cm;
 
 	(void)events;
 	for (unsigned i = 0; i < ACCEPT_BURST; i++) {
-		struct plx_cm_sock *s;
 		int fd = accept4(f->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0) {
 			if (errno != EAGAIN)
-				PLX_STAT_INC(cm->stat.accept_errors);
+				PLX_STAT_INC(l->cm->stat.accept_errors);
 			return;
 		}
-		/* Whoever connects and says nothing must not keep others out. */
-		if (cm->n_half >= PLX_CM_MAX_HALF_OPEN) {
-			PLX_STAT_INC(cm->stat.drop_half_open);
-			plx_cm_sock_close(oldest_half_open(cm));
-		}
-		if (cm_sock_new(cm, fd, &s) != 0) {
-			PLX_STAT_INC(cm->stat.accept_errors);
-			return;
-		}
-		PLX_STAT_INC(cm->stat.accepts);
-		s->listener = l;
-		cm->n_half++;
-		cm_deadline(s, PLX_CM_HEAR_TIMEOUT_MS);
+		cm_accepted(l, fd, NULL);
 	}
+}
+
+static int
+tcp_listen(struct plx_cm_listener *l, const struct sockaddr *addr, socklen_t len)
+{
+	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc;
+	const int on = 1;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	l->fd.fd = fd;
+	l->fd.on_event = listener_event;
+	if (bind(fd, addr, len) != 0 || listen(fd, LISTEN_BACKLOG) != 0)
+		rc = -errno;
+	else
+		rc = cm_add(l->cm, &l->fd, EPOLLIN);
+	if (rc != 0) {
+		close(fd);
+		l->fd.fd = -1;
+	}
+	return rc;
+}
+
+static void
+tcp_unlisten(struct plx_cm_listener *l)
+{
+	if (l->fd.fd < 0)
+		return;
+	epoll_ctl(l->cm->epfd, EPOLL_CTL_DEL, l->fd.fd, NULL);
+	close(l->fd.fd);
+	l->fd.fd = -1;
+}
+
+/* The devices' manager beside TCP, on the port that this has got. */
+static int
+listen_beside(struct plx_cm_listener *l)
+{
+	struct sockaddr_storage at;
+	int rc = plx_cm_listener_addr(l, &at);
+
+	if (rc == 0)
+		rc = cm_dev_listen(l, (const struct sockaddr *)&at);
+	return rc == -EADDRINUSE ? rc : 0; /* else TCP has to do */
+}
+
+static int
+listen_once(struct plx_cm_listener *l, const struct sockaddr *addr, socklen_t len)
+{
+	bool by_dev = cm_dev_wanted(l->cm, addr);
+	int rc;
+
+	if (l->cm->transport == PLX_CM_RDMA)
+		return by_dev ? cm_dev_listen(l, addr) : -ENODEV;
+	rc = tcp_listen(l, addr, len);
+	if (rc == 0 && by_dev)
+		rc = listen_beside(l);
+	if (rc != 0)
+		tcp_unlisten(l);
+	return rc;
+}
+
+/* Both families have it in the same place. */
+static bool
+has_port(const struct sockaddr *addr)
+{
+	_Static_assert(offsetof(struct sockaddr_in, sin_port) ==
+		offsetof(struct sockaddr_in6, sin6_port), "one place");
+	return ((const struct sockaddr_in *)addr)->sin_port != 0;
 }
 
 int
 plx_cm_listen(struct plx_cm *cm, const struct sockaddr *addr, socklen_t len,
 	struct plx_cm_listener *l)
 {
-	int fd, rc = cm_addr_check(addr, len);
-	const int on = 1;
+	int rc = cm_addr_check(addr, len);
 
 	if (rc != 0)
 		return rc;
-	fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	l->cm = cm;
-	l->fd.fd = fd;
-	l->fd.on_event = listener_event;
-	if (bind(fd, addr, len) != 0 || listen(fd, LISTEN_BACKLOG) != 0)
-		rc = -errno;
-	else
-		rc = cm_add(cm, &l->fd, EPOLLIN);
-	if (rc != 0) {
-		close(fd);
-		return rc;
+	l->fd.fd = -1;
+	l->id = NULL;
+	rc = -EADDRINUSE;
+	for (unsigned i = 0; i < PLX_CM_MAX_PORTS && rc == -EADDRINUSE; i++) {
+		rc = listen_once(l, addr, len);
+		if (has_port(addr))
+			break;
 	}
-	cm->n++;
-	return 0;
+	if (rc == 0)
+		cm->n++;
+	return rc;
 }
 
 void
@@ -98,7 +169,22 @@ plx_cm_unlisten(struct plx_cm_listener *l)
 		if (s->listener == l)
 			plx_cm_sock_close(s);
 	}
-	epoll_ctl(cm->epfd, EPOLL_CTL_DEL, l->fd.fd, NULL);
-	close(l->fd.fd);
+	cm_dev_unlisten(l);
+	tcp_unlisten(l);
 	cm->n--;
+}
+
+int
+plx_cm_listener_addr(const struct plx_cm_listener *l, struct sockaddr_storage *addr)
+{
+	struct sockaddr_storage remote;
+	socklen_t len = sizeof(*addr);
+
+	memset(addr, 0, sizeof(*addr));
+	if (l->fd.fd >= 0)
+		return getsockname(l->fd.fd, (struct sockaddr *)addr, &len) == 0 ? 0 : -errno;
+	if (l->id == NULL)
+		return -ENODEV;
+	l->cm->dev->addrs(l->id, addr, &remote);
+	return 0;
 }

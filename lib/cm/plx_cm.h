@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_cm.h - short messages over non-blocking TCP, before there is an ep
+ * plx_cm.h - short messages before there is an ep, over non-blocking TCP or by the devices'
+ * manager of connections
  *
  * Sockets only: what the messages mean is the worker's business. A message is a
  * head of 8 bytes (magic, version, length) and up to PLX_CM_MSG_MAX bytes. Whatever
@@ -16,6 +17,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "plx_dev_cm.h"
 #include "plx_stat.h"
 
 #define PLX_CM_MSG_MAX		  1024 /* bytes of a message */
@@ -23,20 +25,36 @@
 #define PLX_CM_MAX_HALF_OPEN	  256  /* accepted, nothing heard; then the oldest goes */
 #define PLX_CM_HEAR_TIMEOUT_MS	  5000 /* of an accepted connection's first message */
 #define PLX_CM_CONNECT_TIMEOUT_MS 10000
-#define PLX_CM_MAX_EVENTS	  16 /* handled in one poll */
+#define PLX_CM_DEV_TIMEOUT_MS	  1000 /* by the devices' manager, before TCP is tried */
+#define PLX_CM_LINGER_MS	  1000 /* of a closed one, until what it sent has arrived */
+#define PLX_CM_MAX_EVENTS	  16   /* handled in one poll */
+#define PLX_CM_MAX_PORTS	  16   /* tried until one is free for TCP and the devices */
+
+/** How listeners are reached, and clients connect; the setting's choices. */
+enum plx_cm_transport {
+	PLX_CM_TCP,
+	PLX_CM_RDMA, /* the devices' manager */
+	PLX_CM_AUTO, /* a listener: both; a client: the devices' manager, then TCP */
+};
 
 struct plx_cm_stat {
-	uint64_t accepts, connects;
+	uint64_t accepts, connects;	    /* of all */
+	uint64_t dev_accepts, dev_connects; /* of them, by the devices' manager */
+	uint64_t dev_falls;		    /* clients that went on by TCP */
 	uint64_t msgs_in, msgs_out;
 	uint64_t drop_bad_msg;	 /* connections ended for what they sent */
 	uint64_t drop_half_open; /* ended because there were too many */
 	uint64_t timeouts, accept_errors;
 };
 
+extern const struct plx_stat_row plx_cm_stat_rows[];
+
 /** Sockets of one owner. */
 struct plx_cm {
 	int epfd;	/* -1: closed */
 	int timerfd;
+	enum plx_cm_transport transport;
+	const struct plx_dev_cm_ops *dev; /* NULL: no device has a manager */
 	uint32_t n;	 /* sockets and listeners */
 	uint32_t n_half; /* half open */
 	TAILQ_HEAD(plx_cm_socks, plx_cm_sock) socks; /* the oldest first */
@@ -50,7 +68,9 @@ struct plx_cm_fd {
 };
 
 struct plx_cm_listener {
-	struct plx_cm_fd fd;
+	struct plx_cm_fd fd;	/* fd is -1: no TCP */
+	struct plx_cm_fd dev_fd;
+	struct plx_dev_cm_id *id; /* NULL: not by the devices' manager */
 	struct plx_cm *cm;
 	/* a whole first message has come on an accepted socket, which is the callee's now */
 	void (*on_first)(struct plx_cm_listener *l, struct plx_cm_sock *s, const void *msg,
@@ -61,7 +81,10 @@ struct plx_cm_sock {
 	struct plx_cm_fd fd;
 	struct plx_cm *cm;		/* NULL: detached */
 	struct plx_cm_listener *listener; /* while half open */
+	struct plx_dev_cm_id *id; /* NULL: a TCP socket */
+	const struct plx_dev_cm_ops *dev;
 	bool connecting;
+	bool closing;	      /* known to nobody; until what it sent has arrived */
 	int pending_err;      /* told at the deadline */
 	uint64_t deadline_ns; /* 0: none */
 	/* Both may close any socket, this one too. on_fail is the last call. */
@@ -69,16 +92,24 @@ struct plx_cm_sock {
 	void (*on_fail)(struct plx_cm_sock *s, int err); /* -ECONNRESET closed; -EBADMSG; others */
 	void *arg;
 	TAILQ_ENTRY(plx_cm_sock) link;
+	struct sockaddr_storage to, local; /* while connecting; local may be of AF_UNSPEC */
 	uint32_t in_len, out_len, out_pos;
 	uint8_t in[PLX_CM_HEAD + PLX_CM_MSG_MAX], out[PLX_CM_HEAD + PLX_CM_MSG_MAX];
 };
 
 /** Thread of all functions: owner. Blocks: never, but they make system calls. */
 
-/** Errors: -errno of the system's. */
-int plx_cm_open(struct plx_cm *cm);
+/**
+ * @param dev the devices' manager, or NULL
+ * Errors: -errno of the system's.
+ */
+int plx_cm_open(struct plx_cm *cm, enum plx_cm_transport transport,
+	const struct plx_dev_cm_ops *dev);
 
-/** Close all sockets without a word to their owners; listeners must be gone. */
+/**
+ * Close all sockets without a word to their owners; listeners must be gone.
+ * Blocks: up to PLX_CM_LINGER_MS, for closed ones whose last message has not arrived.
+ */
 void plx_cm_close(struct plx_cm *cm);
 
 /** Do what is due. @return how many events were handled */
@@ -91,7 +122,8 @@ bool plx_cm_waits(const struct plx_cm *cm);
  * Connect; messages sent before it stands go out then.
  * @param local to bind to, or NULL
  * @return 0; a failure to connect comes through on_fail, from plx_cm_poll()
- * Errors: -EINVAL not an address; -EADDRNOTAVAIL and others for local; -ENOMEM.
+ * Errors: -EINVAL not an address; -EADDRNOTAVAIL and others for local; -ENODEV PLX_CM_RDMA
+ * and no device; -ENOMEM.
  */
 int plx_cm_connect(struct plx_cm *cm, const struct sockaddr *to, socklen_t to_len,
 	const struct sockaddr *local, socklen_t local_len, struct plx_cm_sock **out);
@@ -99,24 +131,31 @@ int plx_cm_connect(struct plx_cm *cm, const struct sockaddr *to, socklen_t to_le
 /** Send one message. @return 0, or -EBUSY one is on its way already, or -errno: it is broken. */
 int plx_cm_send(struct plx_cm_sock *s, const void *msg, uint32_t len);
 
-/** Close; what was written is delivered if the other side reads it. Accepts NULL. */
+/**
+ * Close; what was written is delivered if the other side reads it, but that of a detached one
+ * perhaps not. Accepts NULL.
+ */
 void plx_cm_sock_close(struct plx_cm_sock *s);
+
+/** Its socket addresses; family AF_UNSPEC when not known. */
+void plx_cm_sock_addrs(const struct plx_cm_sock *s, struct sockaddr_storage *local,
+	struct sockaddr_storage *remote);
 
 /** Take the socket out of its cm: it is not looked at until it is in another. */
 void plx_cm_detach(struct plx_cm_sock *s);
 int plx_cm_attach(struct plx_cm *cm, struct plx_cm_sock *s);
 
-/** Errors: -EINVAL not an address; -EADDRINUSE and others. */
+/**
+ * Listen on a port, of TCP and of the devices' manager. What is not the address of a device has TCP only.
+ * Errors: -EINVAL not an address; -EADDRINUSE, of either; -ENODEV PLX_CM_RDMA and not of a device;
+ * others.
+ */
 int plx_cm_listen(struct plx_cm *cm, const struct sockaddr *addr, socklen_t len,
 	struct plx_cm_listener *l);
 /** Stop; accepted sockets that have said nothing are closed. */
 void plx_cm_unlisten(struct plx_cm_listener *l);
-
-/* Inside lib/cm. */
-int cm_add(struct plx_cm *cm, struct plx_cm_fd *f, uint32_t events);
-int cm_sock_new(struct plx_cm *cm, int fd, struct plx_cm_sock **out);
-void cm_deadline(struct plx_cm_sock *s, uint32_t ms);
-int cm_addr_check(const struct sockaddr *addr, socklen_t len);
+/** Where it listens. @return 0 or -errno */
+int plx_cm_listener_addr(const struct plx_cm_listener *l, struct sockaddr_storage *addr);
 
 /* name.c */
 

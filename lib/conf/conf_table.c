@@ -13,6 +13,7 @@ static const char *const auto_no_choices[] = {"auto", "no", NULL};
 static const char *const idle_choices[] = {"spin", "pause", "yield", "sleep", "auto", "lend", NULL};
 static const char *const rma_choices[] = {"auto", "device", "message", NULL};
 static const char *const atomics_choices[] = {"auto", "cpu", "device", NULL};
+static const char *const transport_choices[] = {"tcp", "rdma", "auto", NULL};
 static const char *const rndv_choices[] = {"auto", "get", "split", "frag", NULL};
 
 #define ROW_BOOL(id, n, d, rt, h) [id] = {n, PLX_CONF_BOOL, "", d, 0, 1, NULL, rt, h}
@@ -82,6 +83,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Private memory that stays registered for later transfers, at the most."),
 	ROW_UINT(PLX_CONF_PEER_CHECK_MS, "worker.peer_check_ms", "ms", "20", 1, 60000, true,
 		"How often a worker looks whether its peers are alive."),
+	ROW_ENUM(PLX_CONF_CM_TRANSPORT, "cm.transport", "auto", transport_choices, true,
+		"How listeners and their clients meet: TCP, the RDMA connection manager, or both; a client tries RDMA first."),
 	ROW_UINT(PLX_CONF_EAGER_MAX, "proto.eager_max", "bytes", "8k", 0, 64u << 20, true,
 		"Largest message sent without asking; longer ones use rendezvous."),
 	ROW_ENUM(PLX_CONF_RNDV_SCHEME, "rndv.scheme", "auto", rndv_choices, true,

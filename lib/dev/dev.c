@@ -182,6 +182,12 @@ plx_dev_name(const struct plx_dev *dev)
 	return dev->ops->name;
 }
 
+const struct plx_dev_cm_ops *
+plx_dev_cm(const struct plx_dev *dev)
+{
+	return plx_dev_has_failed(dev) ? NULL : dev->ops->cm;
+}
+
 int
 plx_queue_open(struct plx_dev *dev, const struct plx_conf *conf, void *owner,
 	struct plx_queue **out)

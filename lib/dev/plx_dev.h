@@ -35,6 +35,7 @@ struct plx_dev;
 struct plx_queue;
 struct plx_peer;
 struct plx_soft_tag;
+struct plx_dev_cm_ops;
 
 /** What a device can do; what it can't, ep and rndv add. */
 enum plx_dev_cap {
@@ -256,6 +257,9 @@ bool plx_dev_has_failed(const struct plx_dev *dev);
 
 /** @return the device's name, which belongs to it. Thread: any. */
 const char *plx_dev_name(const struct plx_dev *dev);
+
+/** @return how a device's manager of connections is called; NULL: it has none, or has failed. Thread: any. */
+const struct plx_dev_cm_ops *plx_dev_cm(const struct plx_dev *dev);
 
 /**
  * Open a queue.

@@ -73,6 +73,9 @@ struct plx_dev_ops {
 	void (*group_leave)(struct plx_queue *q, uint64_t group, bool rx);
 	int (*group_tx)(struct plx_queue *q, uint64_t group, const void *data, uint32_t len);
 
+	/* Connections by socket address; NULL: the driver's devices have no manager for them. */
+	const struct plx_dev_cm_ops *cm;
+
 	/* Any thread: the driver's own counters of a queue, or both NULL. */
 	const struct plx_stat_row *stat_rows;
 	const void *(*stats)(const struct plx_queue *q);

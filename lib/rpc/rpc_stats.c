@@ -190,7 +190,7 @@ stats_show_worker(struct plx_worker *w, json_t *list)
 	char uid[STATS_UID_LEN];
 
 	json_array_append_new(list,
-		json_pack("{s:I, s:o, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "id",
+		json_pack("{s:I, s:o, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "id",
 			(json_int_t)w->id, "name", stats_name(w), "uid", stats_uid(w->uid, uid),
 			"mode", w->dedicated ? "dedicated" : "inline", "reactor", stats_lcore(w),
 			"devices", stats_devices(w),
@@ -198,7 +198,8 @@ stats_show_worker(struct plx_worker *w, json_t *list)
 			(json_int_t)STATS_READ(w->msgs.bytes), "reqs", stats_reqs(&w->reqs.pool),
 			"counters", stats_counters(&w->stat, plx_worker_stat_rows), "ep_counters",
 			stats_counters(&w->eps.stat, plx_ep_stat_rows), "chan_counters",
-			stats_counters(&w->chans.stat, plx_chan_stat_rows)));
+			stats_counters(&w->chans.stat, plx_chan_stat_rows), "cm_counters",
+			stats_counters(&w->conns.cm.stat, plx_cm_stat_rows)));
 }
 
 /* A worker that is to go to another reactor. */

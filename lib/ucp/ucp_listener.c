@@ -32,7 +32,7 @@ on_request(struct plx_conn_req *core, void *arg)
 	ucp_conn_request_h r = malloc(sizeof(*r));
 
 	if (r == NULL || core->hello.err_mode > UCP_ERR_HANDLING_MODE_FAILOVER) {
-		plx_conn_reject(core, r == NULL ? -ENOMEM : -EOPNOTSUPP);
+		plx_worker_conn_reject(l->worker->core, core, r == NULL ? -ENOMEM : -EOPNOTSUPP);
 		free(r);
 		return;
 	}
@@ -106,7 +106,9 @@ ucp_listener_reject(ucp_listener_h l, ucp_conn_request_h r)
 {
 	if (r == NULL || r->listener != l)
 		return UCS_ERR_INVALID_PARAM;
-	plx_conn_reject(r->core, -ECONNREFUSED);
+	ucp_lock(l->worker);
+	plx_worker_conn_reject(l->worker->core, r->core, -ECONNREFUSED);
+	ucp_unlock(l->worker);
 	free(r);
 	return UCS_OK;
 }

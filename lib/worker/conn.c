@@ -4,7 +4,7 @@
  * conn.c - handles by socket address: hello, accept, reject, close
  *
  * Design notes
- * Over TCP the two sides tell each other their worker addresses and nothing else:
+ * By lib/cm the two sides tell each other their worker addresses and nothing else:
  *
  *	client			server
  *	HELLO	-------------->	a request for the application, which stashes,
@@ -26,7 +26,7 @@
  *
  * Closing. A handle that is flush-closed sends EP_CLOSE behind everything else; the
  * other side's handle fails with -ECONNRESET. The worker that gets EP_CLOSE before
- * the answer over TCP remembers it in the stub.
+ * the answer by its socket remembers it in the stub.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -62,6 +62,17 @@ struct plx_conn {
 	LIST_ENTRY(plx_conn) link;
 };
 
+/* The first device that has a manager of connections. */
+static const struct plx_dev_cm_ops *
+conns_dev(const struct plx_worker *w)
+{
+	const struct plx_dev_cm_ops *ops = NULL;
+
+	for (unsigned i = 0; i < w->n_queues && ops == NULL; i++)
+		ops = plx_dev_cm(w->devs[i]);
+	return ops;
+}
+
 static int
 conns_open(struct plx_worker *w)
 {
@@ -69,7 +80,7 @@ conns_open(struct plx_worker *w)
 
 	if (w->conns.cm.epfd >= 0)
 		return 0;
-	rc = plx_cm_open(&w->conns.cm);
+	rc = plx_cm_open(&w->conns.cm, w->conns.transport, conns_dev(w));
 	if (rc != 0)
 		return rc;
 	rc = worker_wake_add(w, w->conns.cm.epfd);
@@ -217,18 +228,6 @@ conn_send(struct plx_cm_sock *s, const struct plx_wire_conn *h, const struct plx
 	return plx_cm_send(s, msg, plx_wire_conn_pack(h, addr, len, msg));
 }
 
-static void
-sock_addrs(struct plx_conn *c)
-{
-	socklen_t len = sizeof(c->local);
-
-	if (getsockname(c->sock->fd.fd, (struct sockaddr *)&c->local, &len) != 0)
-		c->local.ss_family = AF_UNSPEC;
-	len = sizeof(c->remote);
-	if (getpeername(c->sock->fd.fd, (struct sockaddr *)&c->remote, &len) != 0)
-		c->remote.ss_family = AF_UNSPEC;
-}
-
 void
 plx_conn_addrs(const struct plx_conn *c, struct sockaddr_storage *local,
 	struct sockaddr_storage *remote)
@@ -268,7 +267,7 @@ client_on_accept(struct plx_conn *c)
 {
 	struct plx_wire_conn done = {.kind = PLX_WIRE_CONN_DONE, .conn_id = c->conn_id};
 
-	sock_addrs(c);
+	plx_cm_sock_addrs(c->sock, &c->local, &c->remote);
 	plx_worker_call(c->w, client_connect_run, c);
 	done.err = c->rc;
 	if (c->sock != NULL)
@@ -306,7 +305,7 @@ client_on_fail(struct plx_cm_sock *s, int err)
 
 	/* Nobody listens: that is not a refusal by an application. */
 	conn_fail(c, err == -ECONNREFUSED || err == -ENETUNREACH ? -EHOSTUNREACH
-		: err == -EBADMSG ? -EIO : err);
+		: err == -EBADMSG || err == -EPROTO ? -EIO : err);
 }
 
 static void
@@ -365,12 +364,13 @@ request_new(struct plx_cm_listener *cml, struct plx_cm_sock *s, const void *msg,
 {
 	struct plx_listener *l = container_of(cml, struct plx_listener, cm);
 	struct plx_conn_req *r = malloc(sizeof(*r));
-	socklen_t addr_len = sizeof(r->client);
+	struct sockaddr_storage local;
 
 	plx_cm_detach(s);
+	if (r != NULL)
+		plx_cm_sock_addrs(s, &local, &r->client);
 	if (r == NULL || plx_wire_conn_unpack(msg, len, &r->hello, &r->addr) != 0 ||
-		r->hello.kind != PLX_WIRE_CONN_HELLO ||
-		getpeername(s->fd.fd, (struct sockaddr *)&r->client, &addr_len) != 0) {
+		r->hello.kind != PLX_WIRE_CONN_HELLO || r->client.ss_family == AF_UNSPEC) {
 		PLX_LOG_RATELIMIT(INFO, worker, "a connection that says nothing sensible: closed");
 		PLX_STAT_INC(l->w->conns.cm.stat.drop_bad_msg);
 		plx_cm_sock_close(s);
@@ -424,22 +424,22 @@ plx_worker_unlisten(struct plx_listener *l)
 int
 plx_listener_addr(const struct plx_listener *l, struct sockaddr_storage *addr)
 {
-	socklen_t len = sizeof(*addr);
-
 	memset(addr, 0, sizeof(*addr));
-	if (l->w == NULL)
-		return -ENOTCONN;
-	return getsockname(l->cm.fd.fd, (struct sockaddr *)addr, &len) == 0 ? 0 : -errno;
+	return l->w != NULL ? plx_cm_listener_addr(&l->cm, addr) : -ENOTCONN;
 }
 
 void
-plx_conn_reject(struct plx_conn_req *r, int err)
+plx_worker_conn_reject(struct plx_worker *w, struct plx_conn_req *r, int err)
 {
 	struct plx_wire_conn h = {.kind = PLX_WIRE_CONN_REJECT, .conn_id = r->hello.conn_id,
 		.err = err};
 
+	/* There it may stay until the client has it. */
+	if (conns_open(w) == 0)
+		(void)plx_cm_attach(&w->conns.cm, r->sock);
 	conn_send(r->sock, &h, NULL);
 	plx_cm_sock_close(r->sock);
+	conns_update(w);
 	free(r);
 }
 
@@ -505,8 +505,7 @@ plx_worker_conn_accept(struct plx_worker *w, struct plx_conn_req *r, struct plx_
 	c->sock->on_msg = server_on_msg;
 	c->sock->on_fail = server_on_fail;
 	c->sock->arg = c;
-	sock_addrs(c);
-	c->remote = r->client;
+	plx_cm_sock_addrs(c->sock, &c->local, &c->remote);
 	free(r);
 	rc = plx_cm_attach(&w->conns.cm, c->sock);
 	if (rc == 0)
@@ -518,7 +517,7 @@ plx_worker_conn_accept(struct plx_worker *w, struct plx_conn_req *r, struct plx_
 free_c:
 	conn_free(c);
 reject:
-	plx_conn_reject(r, rc);
+	plx_worker_conn_reject(w, r, rc);
 	return rc;
 }
 

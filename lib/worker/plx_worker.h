@@ -70,6 +70,7 @@ struct plx_wake {
 /** Listeners and what is being connected; conn.c. Owner: application's side. */
 struct plx_conns {
 	struct plx_cm cm;
+	enum plx_cm_transport transport;
 	LIST_HEAD(, plx_listener) listeners;
 	LIST_HEAD(, plx_conn) list;
 	bool in_run;
@@ -506,7 +507,7 @@ int plx_worker_conn_open(struct plx_worker *w, const struct plx_conn_params *p,
 int plx_worker_conn_accept(struct plx_worker *w, struct plx_conn_req *r, struct plx_ep_user *user);
 
 /** Refuse a request, and free it. */
-void plx_conn_reject(struct plx_conn_req *r, int err);
+void plx_worker_conn_reject(struct plx_worker *w, struct plx_conn_req *r, int err);
 
 /** Close a handle with a conn and tell its other side; req completes when that is done. */
 void plx_worker_conn_close(struct plx_worker *w, struct plx_ep_user *user, bool force,

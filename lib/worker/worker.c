@@ -163,6 +163,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	w->dedicated = plx_reactor_count() > 0;
 	w->app_work = w->dedicated ? WORKER_APP_DEDICATED : 0;
 	w->conns.cm.epfd = -1;
+	w->conns.transport = plx_conf_u64(conf, PLX_CONF_CM_TRANSPORT);
 	w->yield_turns = plx_conf_u64(conf, PLX_CONF_WORKER_YIELD_TURNS);
 	w->nap_us = plx_conf_u64(conf, PLX_CONF_WORKER_NAP_US);
 	w->kept_max = plx_conf_u64(conf, PLX_CONF_TAG_UNEXPECTED_MAX);
@@ -507,6 +508,8 @@ plx_worker_dump(FILE *f, struct plx_worker *w)
 	dump_rows(f, &w->streams.stat, plx_stream_stat_rows);
 	fprintf(f, "# channels\n");
 	dump_rows(f, &w->chans.stat, plx_chan_stat_rows);
+	fprintf(f, "# sockets\n");
+	dump_rows(f, &w->conns.cm.stat, plx_cm_stat_rows);
 	fprintf(f, "# matching\n");
 	dump_rows(f, plx_tag_stats(w->tag), plx_tag_stat_rows);
 	fprintf(f, "# tag offload\n");

@@ -12,6 +12,7 @@ import time
 import net  # noqa: F401, the path of what follows
 import run_util as u
 import step_api
+import step_cm
 import step_mem
 import step_mp
 import step_mpi
@@ -22,12 +23,13 @@ GROUPS = {
     "rdma": step_rdma.rdma, "ucx": step_rdma.ucx,
     "contract": step_api.contract, "api": step_api.api, "api_all": step_api.api_all,
     "cci": step_api.cci, "cci_all": step_api.cci_all,
+    "cm": step_cm.cm, "cm_all": step_cm.cm_all,
     "mp": step_mp.mp, "loss": step_mp.loss, "cable": step_mp.cable, "kill": step_mp.kill,
     "mpi": step_mpi.mpi, "mpi_all": step_mpi.mpi_all,
     "perf_lat": step_perf.perf_lat, "perf_bw": step_perf.perf_bw,
     "perf_calls": step_perf.perf_calls, "memory": step_mem.memory,
 }
-DEFAULT = ["rdma", "ucx", "contract", "api", "cci", "mp", "loss", "cable", "kill", "mpi"]
+DEFAULT = ["rdma", "ucx", "contract", "api", "cci", "cm", "mp", "loss", "cable", "kill", "mpi"]
 
 
 def prepare(build):
