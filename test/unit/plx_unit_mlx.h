@@ -7,7 +7,6 @@
 #define PLX_UNIT_MLX_H
 
 #include "../../drivers/net_mlx/mlx5_int.h"
-#include "../../drivers/net_mlx/mlx_cm.h"
 #include "../../drivers/net_mlx/mlx_glue.h"
 #include "../../drivers/net_mlx/mlx_int.h"
 #include "../../drivers/net_mlx/mlx_tm.h"
