@@ -2215,6 +2215,174 @@ a_message_to_a_group_wakes_who_receives_it(void)
 	queue_close(to);
 }
 
+/* What came that might have been lost. */
+static struct {
+	unsigned n;
+	struct plx_queue *q;
+	struct plx_peer *src; /* of the last, and its number */
+	uint64_t number;
+} found;
+
+static void
+on_lossy(struct plx_queue *q, const struct plx_rx *rx)
+{
+	UNIT_EQ(rx->op, 7);
+	UNIT_TRUE_FATAL(rx->len >= sizeof(found.number));
+	memcpy(&found.number, rx->data, sizeof(found.number));
+	CU_ASSERT(unit_is_filled(rx->data + sizeof(found.number), rx->len - sizeof(found.number),
+		found.number));
+	found.n++;
+	found.q = q;
+	found.src = rx->src;
+}
+
+static int
+lossy_send(struct plx_peer *peer, uint64_t i, uint32_t len)
+{
+	static uint8_t data[MSG_MAX];
+	const struct plx_tx tx = {.peer = peer, .hdr = &i, .hdr_len = sizeof(i), .data = data,
+		.len = len, .op = 7};
+
+	unit_fill(data, len, i);
+	return plx_peer_lossy_tx(&tx);
+}
+
+/* Two queues, and each as the other knows it; they have told each other, and are not connected. */
+static void
+lossy_pair(struct plx_queue *q[2], struct plx_peer *to[2])
+{
+	struct plx_addr addr;
+	uint32_t where;
+
+	for (unsigned i = 0; i < 2; i++) {
+		q[i] = queue_new();
+		q[i]->on_lossy = on_lossy;
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		plx_queue_addr(q[!i], &addr);
+		to[i] = peer_known(q[i], &addr);
+		UNIT_EQ(plx_peer_lossy_to(to[i], 1), -EINVAL); /* it takes none itself */
+		UNIT_EQ_FATAL(plx_queue_lossy_open(q[i], &where), 0);
+		UNIT_TRUE(where != 0);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		UNIT_EQ_FATAL(plx_queue_lossy_open(q[!i], &where), 0); /* once more */
+		UNIT_EQ(plx_peer_lossy_to(to[i], 0), -EINVAL);
+		UNIT_EQ(to[i]->lossy_mtu, 0);
+		UNIT_EQ_FATAL(plx_peer_lossy_to(to[i], where), 0);
+	}
+	found.n = 0;
+}
+
+/* Until so many have come, and then some time. */
+static void
+find(unsigned n)
+{
+	uint64_t since = now_ns();
+
+	while (found.n < n) {
+		net_others(NULL);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	for (since = now_ns(); now_ns() - since < net_quiet_ns / 4;)
+		net_others(NULL);
+	UNIT_EQ(found.n, n);
+	found.n = 0;
+}
+
+static void
+what_may_get_lost_comes_from_its_sender_without_a_connection(void)
+{
+	struct plx_queue *q[2];
+	struct plx_peer *to[2];
+
+	lossy_pair(q, to);
+	UNIT_EQ(to[0]->lossy_mtu, to[1]->lossy_mtu);
+	for (unsigned i = 0; i < 2; i++) {
+		const uint32_t most = to[i]->lossy_mtu - sizeof(uint64_t);
+
+		UNIT_TRUE(most >= 256 - 64);
+		for (uint32_t len = 0; len < most; len += 1 + len / 2) {
+			UNIT_EQ(lossy_send(to[i], len, len), 0);
+			find(1);
+			UNIT_EQ(found.number, len);
+			UNIT_TRUE(found.q == q[!i] && found.src == to[!i]);
+		}
+		UNIT_EQ(lossy_send(to[i], 5, most), 0);
+		find(1);
+		UNIT_EQ(to[i]->state, PLX_PEER_NEW);
+	}
+	queue_close(q[0]);
+	queue_close(q[1]);
+}
+
+static void
+what_may_get_lost_is_not_taken_from_who_was_not_told_of(void)
+{
+	struct plx_queue *q[2], *other = queue_new();
+	struct plx_peer *to[2], *third;
+	struct plx_addr addr;
+	uint32_t where;
+
+	lossy_pair(q, to);
+	UNIT_EQ_FATAL(plx_queue_lossy_open(other, &where), 0);
+	UNIT_EQ_FATAL(plx_queue_lossy_open(q[1], &where), 0);
+	plx_queue_addr(q[1], &addr);
+	third = peer_known(other, &addr);
+	UNIT_EQ_FATAL(plx_peer_lossy_to(third, where), 0);
+	UNIT_EQ(lossy_send(third, 1, 8), 0);
+	UNIT_EQ(lossy_send(to[0], 2, 8), 0);
+	find(1);
+	UNIT_EQ(found.number, 2);
+	UNIT_EQ(mlx_queue(q[1])->stat.lossy_drop_not_ours, 1);
+	queue_close(other);
+	queue_close(q[0]);
+	queue_close(q[1]);
+}
+
+static void
+more_than_there_is_room_for_to_get_lost_is_refused_and_then_taken(void)
+{
+	struct plx_queue *q[2];
+	struct plx_peer *to[2];
+	unsigned n = 0;
+
+	lossy_pair(q, to);
+	while (n < 10000 && lossy_send(to[0], n, 8) == 0)
+		n++;
+	UNIT_EQ(n, MLX_UD_TX);
+	for (uint64_t since = now_ns(); lossy_send(to[0], n, 8) != 0;) {
+		net_others(NULL);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	find(n + 1);
+	UNIT_EQ(found.number, n);
+	queue_close(q[0]);
+	queue_close(q[1]);
+}
+
+static void
+a_message_that_may_get_lost_wakes_its_receiver(void)
+{
+	struct pollfd p = {.events = POLLIN};
+	uint64_t since = now_ns();
+	struct plx_queue *q[2];
+	struct plx_peer *to[2];
+
+	lossy_pair(q, to);
+	p.fd = plx_queue_efd(q[1]);
+	CU_ASSERT_FATAL(p.fd >= 0);
+	while (plx_queue_arm(q[1]) != 0)
+		CU_ASSERT_FATAL(patient(since));
+	UNIT_EQ(poll(&p, 1, 0), 0);
+	UNIT_EQ(lossy_send(to[0], 1, 8), 0);
+	UNIT_EQ(poll(&p, 1, 5000), 1);
+	plx_queue_disarm(q[1]);
+	UNIT_EQ(found.n, 1);
+	queue_close(q[0]);
+	queue_close(q[1]);
+}
+
 static CU_TestInfo net_contract[] = {
 	UNIT_TEST(what_was_taken_arrives_in_order_and_unchanged),
 	UNIT_TEST(a_full_queue_answers_again_and_changes_nothing),
@@ -2245,6 +2413,10 @@ static CU_TestInfo net_contract[] = {
 	UNIT_TEST(groups_of_one_address_are_told_apart),
 	UNIT_TEST(more_than_a_group_has_room_for_is_refused_and_then_taken),
 	UNIT_TEST(a_message_to_a_group_wakes_who_receives_it),
+	UNIT_TEST(what_may_get_lost_comes_from_its_sender_without_a_connection),
+	UNIT_TEST(what_may_get_lost_is_not_taken_from_who_was_not_told_of),
+	UNIT_TEST(more_than_there_is_room_for_to_get_lost_is_refused_and_then_taken),
+	UNIT_TEST(a_message_that_may_get_lost_wakes_its_receiver),
 	CU_TEST_INFO_NULL,
 };
 

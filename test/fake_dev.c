@@ -54,11 +54,6 @@ struct fake_queue {
 	LIST_ENTRY(fake_queue) link;
 };
 
-struct fake_peer {
-	struct plx_peer peer;
-	uint64_t host;
-};
-
 static const struct fake_conf fake_good = {
 	.caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_GET | PLX_DEV_PUT | PLX_DEV_SHARED,
 	.mtu = 1024,
@@ -250,6 +245,7 @@ fake_queue_close(struct plx_queue *q)
 	if (!STAILQ_EMPTY(&fq->borrowed))
 		die("a queue is closed with messages not released");
 	fake_keys_close(q);
+	fake_lossy_close(q);
 	while ((p = LIST_FIRST(&fq->pipes)) != NULL) {
 		LIST_REMOVE(p, link);
 		msgs_free(&p->msgs, 0);
@@ -418,6 +414,7 @@ fake_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 		die("a burst is taken before the last was released");
 	fq->polls++;
 	fake_keys_run(q);
+	fake_lossy_run(q);
 	if (fq->n_pipes == 0)
 		return 0;
 	if (chance(fake.short_percent))
@@ -573,6 +570,9 @@ const struct plx_dev_ops fake_dev_ops = {
 	.rma = fake_rma,
 	.rma_burst = fake_rma_burst,
 	.peer_shared = fake_peer_shared,
+	.lossy_open = fake_lossy_open,
+	.lossy_to = fake_lossy_to,
+	.lossy_tx = fake_lossy_tx,
 	.tag_post = plx_soft_tag_post,
 	.tag_cancel = plx_soft_tag_cancel,
 };

@@ -40,9 +40,19 @@ struct fake_conf {
 	const void *bad_addr;	 /* rma of a range that holds it answers -EFAULT; NULL: none */
 	uint32_t n_revoked;	 /* counts keys that were given back while they might be used */
 	uint32_t bursts;	 /* counts rma_burst that did more than one */
+	uint32_t lossy_mtu;	 /* bytes; 0: all messages are safe */
+	uint32_t lossy_percent;	 /* of those that may get lost, how many do */
+	bool lossy_full;	 /* there is no room for them */
+	uint32_t n_lossy;	 /* counts those that were taken */
 };
 
 extern struct fake_conf fake;
+
+struct fake_peer {
+	struct plx_peer peer;
+	uint64_t host;
+	uint32_t lossy_where;
+};
 
 extern const struct plx_dev_ops fake_dev_ops;
 
@@ -83,6 +93,14 @@ void fake_keys_run(struct plx_queue *q);
 /** What goes to this peer ends. @param tell whether who began it is told */
 void fake_keys_drop(const struct plx_peer *peer, bool tell);
 void fake_keys_close(const struct plx_queue *q);
+
+/* fake_lossy.c, for fake_dev.c */
+int fake_lossy_open(struct plx_queue *q, uint32_t *where);
+int fake_lossy_to(struct plx_peer *peer, uint32_t where);
+int fake_lossy_tx(const struct plx_tx *tx);
+/** The queue looks for messages: those that came. */
+void fake_lossy_run(struct plx_queue *q);
+void fake_lossy_close(const struct plx_queue *q);
 
 /** As if the queue's device were full until told otherwise. */
 void fake_block(struct plx_queue *q, bool blocked);

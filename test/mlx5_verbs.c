@@ -16,9 +16,10 @@
 #include "mlx_tm_model.h"
 #include "plx_unit_mlx.h"
 
-#define UD_DEPTH   128 /* datagrams that wait */
+#define UD_DEPTH   256 /* datagrams that wait */
 #define UD_QPN	   0xd000u
 #define GRH	   40 /* bytes before a datagram */
+#define LID	   1
 #define EVENTS_MAX 64
 
 struct fake_channel {
@@ -33,9 +34,16 @@ struct fake_cq {
 	int number;		    /* in the model; -1: not yet driven directly */
 	uint32_t depth;
 	struct ibv_wc *wc;	    /* of what goes by libibverbs: depth of them */
+	struct fake_ah **ah;	    /* beside them: by which a datagram went, or NULL */
 	unsigned head, n;
 	bool armed;
 	LIST_ENTRY(fake_cq) link;
+};
+
+/* In use by the device until the completions of all that went by it are taken. */
+struct fake_ah {
+	struct ibv_ah ibv;
+	unsigned n_out;
 };
 
 struct fake_srq {
@@ -172,7 +180,7 @@ query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, si
 	(void)port;
 	(void)len;
 	*attr = (struct ibv_port_attr){.state = IBV_PORT_ACTIVE, .active_mtu = IBV_MTU_4096,
-		.gid_tbl_len = 1, .lid = 1, .link_layer = IBV_LINK_LAYER_INFINIBAND};
+		.gid_tbl_len = 1, .lid = LID, .link_layer = IBV_LINK_LAYER_INFINIBAND};
 	return 0;
 }
 
@@ -288,9 +296,23 @@ create_cq(struct ibv_context *ctx, int n, void *cq_context, struct ibv_comp_chan
 	cq->ibv.channel = channel;
 	cq->depth = rte_align32pow2(n);
 	cq->wc = calloc(cq->depth, sizeof(cq->wc[0]));
+	cq->ah = calloc(cq->depth, sizeof(cq->ah[0]));
 	cq->number = -1;
 	LIST_INSERT_HEAD(&cqs, cq, link);
 	return &cq->ibv;
+}
+
+/* @return where the oldest completion stands, until the next */
+static unsigned
+cq_take(struct fake_cq *cq)
+{
+	unsigned at = cq->head;
+
+	if (cq->ah[at] != NULL)
+		cq->ah[at]->n_out--;
+	cq->head = (at + 1) % cq->depth;
+	cq->n--;
+	return at;
 }
 
 static int
@@ -302,8 +324,11 @@ destroy_cq(struct ibv_cq *ibv)
 		return 0;
 	if (cq->number >= 0)
 		mlx5_model_cq_free(mlx5_verbs.m, cq->number);
+	while (cq->n > 0)
+		(void)cq_take(cq);
 	LIST_REMOVE(cq, link);
 	free(cq->wc);
+	free(cq->ah);
 	free(cq);
 	return 0;
 }
@@ -399,29 +424,43 @@ create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	(void)pd;
 	(void)attr;
-	return calloc(1, sizeof(struct ibv_ah));
+	mlx5_verbs.n_ahs++;
+	return calloc(1, sizeof(struct fake_ah));
 }
 
 static int
 destroy_ah(struct ibv_ah *ah)
 {
+	if (((struct fake_ah *)ah)->n_out != 0)
+		abort();
+	mlx5_verbs.n_ahs--;
 	free(ah);
 	return 0;
 }
 
 /* -- datagrams -- */
 
-void
-mlx5_verbs_done(struct ibv_cq *ibv, const struct ibv_wc *wc)
+static void
+done_by(struct ibv_cq *ibv, const struct ibv_wc *wc, struct fake_ah *ah)
 {
 	struct fake_cq *cq = (struct fake_cq *)ibv;
+	unsigned at = (cq->head + cq->n) % cq->depth;
 
-	if (cq->n == cq->depth)
+	if (cq->n++ == cq->depth)
 		abort();
-	cq->wc[(cq->head + cq->n++) % cq->depth] = *wc;
+	cq->wc[at] = *wc;
+	cq->ah[at] = ah;
+	if (ah != NULL)
+		ah->n_out++;
 	if (cq->armed)
 		mlx5_verbs_tell(ibv);
 	cq->armed = false;
+}
+
+void
+mlx5_verbs_done(struct ibv_cq *ibv, const struct ibv_wc *wc)
+{
+	done_by(ibv, wc, NULL);
 }
 
 static int
@@ -442,10 +481,11 @@ post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 }
 
 static void
-datagram_arrives(struct fake_qp *to, const struct ibv_sge *data)
+datagram_arrives(struct fake_qp *to, const struct ibv_sge *data, uint32_t src_qp)
 {
 	struct ibv_wc wc = {.wr_id = to->rx_id[to->head], .opcode = IBV_WC_RECV,
-		.byte_len = data->length + GRH, .qp_num = to->ibv.qp_num};
+		.byte_len = data->length + GRH, .qp_num = to->ibv.qp_num, .src_qp = src_qp,
+		.slid = LID};
 	uint8_t *at = (uint8_t *)(uintptr_t)to->rx[to->head].addr;
 
 	if (to->n == 0)
@@ -469,8 +509,8 @@ post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 
 		LIST_FOREACH(to, &datagram_qps, link)
 			if (to->ibv.qp_num == wr->wr.ud.remote_qpn && !mlx5_verbs.no_datagrams)
-				datagram_arrives(to, wr->sg_list);
-		mlx5_verbs_done(ibv->send_cq, &wc);
+				datagram_arrives(to, wr->sg_list, ibv->qp_num);
+		done_by(ibv->send_cq, &wc, (struct fake_ah *)wr->wr.ud.ah);
 	}
 	return 0;
 }
@@ -482,8 +522,8 @@ poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	int got = 0;
 
 	mlx_tm_model_work();
-	for (; got < n && cq->n > 0; cq->n--, cq->head = (cq->head + 1) % cq->depth)
-		wc[got++] = cq->wc[cq->head];
+	while (got < n && cq->n > 0)
+		wc[got++] = cq->wc[cq_take(cq)];
 	return got;
 }
 

@@ -25,6 +25,7 @@ struct mlx5_verbs {
 	bool no_td;	     /* there are no thread domains left */
 	bool plain;	     /* it is not of the mlx5 kind, see mlx_tm_model.h */
 	bool no_datagrams;   /* they are lost */
+	uint32_t n_ahs;	     /* address handles that there are */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 };

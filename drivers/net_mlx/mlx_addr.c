@@ -69,6 +69,16 @@ mlx_addr_group(const struct mlx_addr *own, uint64_t group, uint8_t gid[16])
 	}
 }
 
+bool
+mlx_addr_sent(const struct mlx_addr *a, const uint8_t *grh, uint16_t lid)
+{
+	if (grh == NULL)
+		return a->link == MLX_LINK_IB && lid == a->lid;
+	if (a->link == MLX_LINK_ROCE4) /* an IPv4 header stands in the last 20 bytes */
+		return grh[20] >> 4 == 4 && memcmp(grh + 32, a->gid + 12, 4) == 0;
+	return grh[0] >> 4 == 6 && memcmp(grh + 8, a->gid, sizeof(a->gid)) == 0;
+}
+
 void
 mlx_dgram_seal(struct mlx_dgram *d)
 {

@@ -79,9 +79,28 @@ struct mlx_cast {
 _Static_assert(offsetof(struct mlx_cast, group) == 8, "wire");
 _Static_assert(sizeof(struct mlx_cast) == 16, "wire");
 
+/** What stands before a message that may get lost. */
+struct mlx_stamp {
+	uint32_t magic;
+	uint16_t len;  /* of the message, bytes */
+	uint8_t op;    /* its opcode */
+	uint8_t pad;   /* 0 */
+	uint64_t from; /* the sending queue's uid */
+};
+
+_Static_assert(offsetof(struct mlx_stamp, from) == 8, "wire");
+_Static_assert(sizeof(struct mlx_stamp) == 16, "wire");
+
 /** The longest message that any queue takes, bytes; and the shortest that one may set. */
 #define MLX_RX_LEN_MAX (1u << 20)
 #define MLX_RX_LEN_MIN 512u
+
+/** @return bytes of the longest packet of its port. Thread: any. */
+static inline uint32_t
+mlx_addr_mtu(const struct mlx_addr *a)
+{
+	return 128u << a->path_mtu; /* enum ibv_mtu */
+}
 
 /** @return 0, or -EINVAL: no address. Thread: any. */
 int mlx_addr_check(const struct mlx_addr *a);
@@ -97,6 +116,13 @@ uint32_t mlx_addr_qkey(const struct mlx_addr *a);
 
 /** The address of a group on the network of a queue, which is not InfiniBand. Thread: any. */
 void mlx_addr_group(const struct mlx_addr *own, uint64_t group, uint8_t gid[16]);
+
+/**
+ * Whether a datagram comes from a queue's port.
+ * @param grh the 40 bytes before it, or NULL: there are none, as on InfiniBand
+ * @param lid of the sender, on InfiniBand. Thread: any.
+ */
+bool mlx_addr_sent(const struct mlx_addr *a, const uint8_t *grh, uint16_t lid);
 
 /** Fill in magic and crc. Thread: any. */
 void mlx_dgram_seal(struct mlx_dgram *d);

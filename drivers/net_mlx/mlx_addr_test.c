@@ -196,6 +196,46 @@ groups_are_multicast_addresses_of_the_ports_network(void)
 	}
 }
 
+/* A datagram's 40 bytes in front, as each kind of network writes them. */
+static void
+a_datagram_comes_from_the_port_that_its_header_names(void)
+{
+	static const uint8_t v4[4] = {10, 7, 0, 1};
+	struct mlx_addr a = good_addr();
+	uint8_t grh[40] = {0x60};
+
+	memcpy(grh + 8, a.gid, sizeof(a.gid));
+	for (a.link = MLX_LINK_IB; a.link <= MLX_LINK_ROCE6; a.link += MLX_LINK_ROCE6) {
+		UNIT_TRUE(mlx_addr_sent(&a, grh, 0));
+		for (unsigned i = 8; i < 24; i++) {
+			grh[i] ^= 1;
+			UNIT_TRUE(!mlx_addr_sent(&a, grh, a.lid));
+			grh[i] ^= 1;
+		}
+		grh[0] = 0x45;
+		UNIT_TRUE(!mlx_addr_sent(&a, grh, a.lid));
+		grh[0] = 0x60;
+	}
+	a.link = MLX_LINK_ROCE4;
+	memset(a.gid, 0, 10);
+	memset(a.gid + 10, 0xff, 2);
+	memcpy(a.gid + 12, v4, sizeof(v4));
+	UNIT_TRUE(!mlx_addr_sent(&a, grh, 0));
+	grh[20] = 0x45;
+	memcpy(grh + 32, v4, sizeof(v4));
+	UNIT_TRUE(mlx_addr_sent(&a, grh, 0));
+	grh[20] = 0x60;
+	UNIT_TRUE(!mlx_addr_sent(&a, grh, 0));
+	grh[20] = 0x45;
+	grh[35] ^= 1;
+	UNIT_TRUE(!mlx_addr_sent(&a, grh, 0));
+	/* without: on InfiniBand only */
+	UNIT_TRUE(!mlx_addr_sent(&a, NULL, a.lid));
+	a.link = MLX_LINK_IB;
+	UNIT_TRUE(mlx_addr_sent(&a, NULL, a.lid));
+	UNIT_TRUE(!mlx_addr_sent(&a, NULL, a.lid + 1));
+}
+
 static CU_TestInfo tests[] = {
 	UNIT_TEST(an_address_fits_what_carries_it),
 	UNIT_TEST(a_good_address_is_taken_and_each_bad_field_is_not),
@@ -203,6 +243,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(only_one_network_is_reached),
 	UNIT_TEST(the_key_of_datagrams_is_nobody_elses),
 	UNIT_TEST(groups_are_multicast_addresses_of_the_ports_network),
+	UNIT_TEST(a_datagram_comes_from_the_port_that_its_header_names),
 	UNIT_TEST(a_datagram_comes_as_it_was_sent),
 	UNIT_TEST(a_datagram_with_any_bit_changed_is_refused),
 	UNIT_TEST(a_datagram_of_another_length_is_refused),

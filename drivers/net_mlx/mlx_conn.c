@@ -473,7 +473,6 @@ mlx_peer_close(struct plx_peer *peer)
 	mlx_tx_drop(p, -ECANCELED);
 	if (mq->tm != NULL)
 		mlx_tm_peer_lost(mq, p);
-	if (p->ah != NULL)
-		mlx_glue.destroy_ah(p->ah);
+	mlx_way_drop(p);
 	free(p->recs);
 }

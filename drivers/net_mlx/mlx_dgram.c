@@ -23,29 +23,26 @@ mlx_dgrams_open(struct mlx_queue *mq)
 int
 mlx_dgrams_send(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_dgram *d)
 {
-	void *at;
+	void *at = mlx_ud_room(&mq->ud);
+	struct ibv_ah *ah;
+	int rc = at != NULL ? mlx_way_get(mq, p, &mq->ud, &ah) : -EAGAIN;
 
-	errno = 0;
-	if (p->ah == NULL)
-		p->ah = mlx_ud_way(mq, p->addr.gid, p->addr.lid);
-	if (p->ah == NULL)
-		return errno != 0 ? -errno : -EHOSTUNREACH;
-	at = mlx_ud_room(&mq->ud);
-	if (at == NULL)
-		return 0;
+	if (rc != 0)
+		return rc != -EAGAIN ? rc : 0;
 	d->to_uid = p->addr.uid;
 	d->from = mq->addr;
 	mlx_dgram_seal(d);
 	memcpy(at, d, sizeof(*d));
-	mlx_ud_send(&mq->ud, sizeof(*d), p->ah, p->addr.ud_qpn, mlx_addr_qkey(&p->addr));
+	mlx_ud_send(mq, &mq->ud, sizeof(*d), ah, p->addr.ud_qpn, mlx_addr_qkey(&p->addr));
 	return 0;
 }
 
 static void
-dgram_take(struct mlx_queue *mq, const uint8_t *data, uint32_t len)
+dgram_take(struct mlx_queue *mq, const struct mlx_ud_src *src, const uint8_t *data, uint32_t len)
 {
 	struct mlx_dgram d;
 
+	(void)src; /* it says who it is from, and names us */
 	PLX_STAT_INC(mq->stat.dgram_rx);
 	if (mlx_dgram_open(data, len, &d) != 0)
 		PLX_STAT_INC(mq->stat.dgram_drop_bad);

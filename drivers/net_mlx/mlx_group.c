@@ -45,11 +45,9 @@ struct mlx_groups {
 uint32_t
 mlx_group_mtu(const struct mlx_queue *mq)
 {
-	uint32_t mtu = 128u << mq->addr.path_mtu; /* enum ibv_mtu */
-
 	if (mq->addr.link == MLX_LINK_IB)
 		return 0;
-	return RTE_MIN(mtu - sizeof(struct mlx_cast), MLX_GROUP_LEN);
+	return RTE_MIN(mlx_addr_mtu(&mq->addr) - sizeof(struct mlx_cast), MLX_GROUP_LEN);
 }
 
 /* The queue pair of groups, made with the first. */
@@ -216,11 +214,12 @@ mlx_group_leave(struct plx_queue *q, uint64_t id, bool rx)
 }
 
 static void
-group_take(struct mlx_queue *mq, const uint8_t *data, uint32_t len)
+group_take(struct mlx_queue *mq, const struct mlx_ud_src *src, const uint8_t *data, uint32_t len)
 {
 	const struct mlx_group *g;
 	struct mlx_cast h;
 
+	(void)src; /* anybody may send */
 	if (len < sizeof(h)) {
 		PLX_STAT_INC(mq->stat.group_drop_bad);
 		return;
@@ -256,7 +255,7 @@ mlx_group_tx(struct plx_queue *q, uint64_t id, const void *data, uint32_t len)
 	}
 	memcpy(at, &h, sizeof(h));
 	memcpy(at + sizeof(h), data, len);
-	mlx_ud_send(&mq->groups->ud, sizeof(h) + len, g->ah, MULTICAST_QPN, QKEY);
+	mlx_ud_send(mq, &mq->groups->ud, sizeof(h) + len, g->ah, MULTICAST_QPN, QKEY);
 	PLX_STAT_INC(mq->stat.group_tx);
 	return 0;
 }

@@ -39,6 +39,8 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_UD_TX	 32
 #define MLX_GROUP_RX	 256   /* messages to groups that may arrive between two looks */
 #define MLX_GROUP_LEN	 1024u /* longest of them, bytes */
+#define MLX_LOSSY_RX	 256   /* messages that may get lost, and arrive between two looks */
+#define MLX_WAYS_MAX	 1024  /* address handles of a queue */
 #define MLX_UD_EVERY	 32    /* bursts between two looks at the datagrams */
 #define MLX_TX_EVERY	 4     /* bursts that find something, between two looks at what was sent */
 #define MLX_RX_BATCH	 8     /* free slots are posted together */
@@ -90,7 +92,14 @@ struct mlx_ud {
 	struct ibv_mr *mr;
 	uint8_t *mem;	     /* n_rx slots for arrivals, then MLX_UD_TX */
 	uint32_t slot, n_rx; /* bytes of one */
-	uint32_t sent, done;
+	uint64_t sent, done;
+};
+
+/** Where a datagram came from. */
+struct mlx_ud_src {
+	uint32_t qpn;
+	uint16_t lid;
+	const uint8_t *grh; /* or NULL */
 };
 
 /** Equal buffers in registered memory, by number. Owner: the queue's. */
@@ -166,7 +175,8 @@ struct mlx_peer {
 	uint64_t heard_ns;	/* when it last answered a datagram */
 	/* cold */
 	struct mlx_addr addr;
-	struct ibv_ah *ah;
+	struct mlx_way *way;	/* for datagrams; NULL: none is kept */
+	uint32_t lossy_qpn;	/* by which it takes and sends what may get lost; 0: not told yet */
 	TAILQ_ENTRY(mlx_peer) asking; /* of the queue's, while wanted and not open */
 	bool wanted;		/* we have asked, or must: without a queue pair it is in waiting */
 	bool called;		/* the peer has asked us meanwhile */
@@ -213,6 +223,9 @@ struct mlx_stat {
 	uint64_t cache_unfit;	/* could not be kept: no private memory, or all that is kept is in use */
 	uint64_t cache_evicted; /* for others, or because memory was short */
 	uint64_t cache_gone;	/* their memory was unmapped, moved or discarded */
+	uint64_t ud_failed;	/* datagrams that the device did not send */
+	uint64_t ways_made, ways_evicted; /* address handles */
+	uint64_t lossy_tx, lossy_no_room, lossy_no_way, lossy_rx, lossy_drop_bad, lossy_drop_not_ours;
 	uint64_t group_tx, group_no_room, group_rx, group_drop_bad, group_drop_not_ours;
 	uint64_t tm_adds, tm_dels, tm_syncs; /* commands to the list of receives */
 	uint64_t tm_refused;	/* receives that the list does not take */
@@ -265,6 +278,9 @@ struct mlx_queue {
 	/* datagrams */
 	struct mlx_ud ud;
 	struct mlx_groups *groups; /* NULL: none was joined yet */
+	struct mlx_ud lossy;	/* without a queue pair: not opened yet */
+	TAILQ_HEAD(, mlx_way) ways; /* that used last is last */
+	uint32_t n_ways;
 	struct mlx_tm *tm;	/* NULL: the device does not match tags */
 	/* sleeping */
 	struct ibv_comp_channel *channel;
@@ -373,7 +389,8 @@ void mlx_queue_disarm(struct plx_queue *q);
 
 /* mlx_ud.c: a queue pair for datagrams */
 /** Called with what came, without what stands before it. */
-typedef void mlx_ud_take(struct mlx_queue *mq, const uint8_t *data, uint32_t len);
+typedef void mlx_ud_take(struct mlx_queue *mq, const struct mlx_ud_src *src, const uint8_t *data,
+	uint32_t len);
 /** @param len of the longest datagram, bytes */
 int mlx_ud_open(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, uint32_t n_rx, uint32_t qkey);
 void mlx_ud_close(struct mlx_ud *ud);
@@ -382,9 +399,21 @@ struct ibv_ah *mlx_ud_way(struct mlx_queue *mq, const uint8_t *gid, uint16_t lid
 /** @return where the next one to send is written, or NULL: there is no room */
 void *mlx_ud_room(struct mlx_ud *ud);
 /** Send what was written there. */
-void mlx_ud_send(struct mlx_ud *ud, uint32_t len, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
+void mlx_ud_send(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
 /** Take what came, and what was sent. @return how many */
 unsigned mlx_ud_poll(struct mlx_queue *mq, struct mlx_ud *ud, mlx_ud_take *take);
+
+/* mlx_way.c: address handles */
+/**
+ * The way to a peer's port, for one datagram that is then sent by ud, the queue's own or lossy.
+ * Errors: -EAGAIN too many are in use; those of the system: it can't be reached.
+ */
+int mlx_way_get(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_ud *ud,
+	struct ibv_ah **ah);
+/** The peer goes. */
+void mlx_way_drop(struct mlx_peer *p);
+/** All queue pairs for datagrams are closed. */
+void mlx_ways_close(struct mlx_queue *mq);
 
 /* mlx_dgram.c: datagrams between two queues */
 int mlx_dgrams_open(struct mlx_queue *mq);
@@ -402,6 +431,15 @@ int mlx_group_tx(struct plx_queue *q, uint64_t id, const void *data, uint32_t le
 unsigned mlx_groups_poll(struct mlx_queue *mq);
 int mlx_groups_arm(struct mlx_queue *mq);
 void mlx_groups_close(struct mlx_queue *mq);
+
+/* mlx_lossy.c */
+int mlx_lossy_open(struct plx_queue *q, uint32_t *where);
+int mlx_lossy_to(struct plx_peer *peer, uint32_t where);
+int mlx_lossy_tx(const struct plx_tx *tx);
+unsigned mlx_lossy_poll(struct mlx_queue *mq);
+int mlx_lossy_arm(struct mlx_queue *mq);
+/** Forget what comes. @return whether the device still has something to send */
+bool mlx_lossy_drain(struct mlx_queue *mq);
 
 /* mlx_conn.c: from an address to an open queue pair, and its end */
 int mlx_peer_open(struct plx_peer *peer, const struct plx_addr *addr);

@@ -98,7 +98,9 @@ hw_close(struct mlx_queue *mq)
 	mlx_mem_close(mq);
 	mlx_rma_close(mq);
 	mlx_groups_close(mq);
+	mlx_ud_close(&mq->lossy);
 	mlx_ud_close(&mq->ud);
+	mlx_ways_close(mq);
 	if (mq->hw != NULL)
 		mq->hw->ops->close(mq->hw);
 	mlx_tm_close(mq);
@@ -136,6 +138,7 @@ mlx_queue_open(struct plx_queue *q)
 	TAILQ_INIT(&mq->waiting);
 	TAILQ_INIT(&mq->parking);
 	TAILQ_INIT(&mq->conns);
+	TAILQ_INIT(&mq->ways);
 	mq->rx_spare = MLX_RX_SPARE;
 	mq->addr = port->addr;
 	read_conf(mq, conf);
@@ -204,7 +207,7 @@ mlx_queue_leave(struct plx_queue *q)
 	if (mq->tm != NULL)
 		mlx_tm_leave(mq);
 	do {
-		waits = 0;
+		waits = mlx_lossy_drain(mq);
 		mlx_flush(q);
 		mlx_rx_drain(mq); /* credits, and peers that leave as well: nobody waits for them */
 		mlx_tx_poll(mq);

@@ -200,6 +200,8 @@ look_round(struct mlx_queue *mq, uint16_t got)
 		mlx_dgrams_poll(mq);
 	if (unlikely(mq->groups != NULL))
 		mlx_groups_poll(mq);
+	if (unlikely(mq->lossy.qp != NULL))
+		mlx_lossy_poll(mq);
 	/* A full burst may have left something of theirs behind. */
 	if (unlikely(!SLIST_EMPTY(&mq->lost) && got == 0))
 		mlx_conn_settle(mq);

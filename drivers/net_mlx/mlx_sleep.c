@@ -96,10 +96,10 @@ mlx_queue_arm(struct plx_queue *q)
 		!SLIST_EMPTY(&mq->owes) || mq->overdue)
 		return -EBUSY;
 	if (mq->hw->ops->arm(mq->hw) != 0 || ibv_req_notify_cq(mq->ud.cq, 0) != 0 ||
-		mlx_groups_arm(mq) != 0)
+		mlx_groups_arm(mq) != 0 || mlx_lossy_arm(mq) != 0)
 		return -EBUSY;
-	if (mlx_dgrams_poll(mq) != 0 || mlx_groups_poll(mq) != 0 || mlx_tx_waits(mq) ||
-		mlx_rx_waits(mq))
+	if (mlx_dgrams_poll(mq) != 0 || mlx_groups_poll(mq) != 0 || mlx_lossy_poll(mq) != 0 ||
+		mlx_tx_waits(mq) || mlx_rx_waits(mq))
 		return -EBUSY;
 	return 0;
 }
@@ -114,6 +114,7 @@ mlx_queue_disarm(struct plx_queue *q)
 	mlx_port_events(mq->port);
 	mlx_dgrams_poll(mq);
 	mlx_groups_poll(mq);
+	mlx_lossy_poll(mq);
 	if (read(mq->timerfd, &n, sizeof(n)) == sizeof(n))
 		mlx_queue_control(q);
 }

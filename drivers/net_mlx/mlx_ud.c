@@ -110,7 +110,8 @@ mlx_ud_room(struct mlx_ud *ud)
 }
 
 void
-mlx_ud_send(struct mlx_ud *ud, uint32_t len, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+mlx_ud_send(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, struct ibv_ah *ah, uint32_t qpn,
+	uint32_t qkey)
 {
 	struct ibv_sge sge = {(uintptr_t)mlx_ud_room(ud), len, ud->mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = TX_ID, .sg_list = &sge, .num_sge = 1,
@@ -119,17 +120,24 @@ mlx_ud_send(struct mlx_ud *ud, uint32_t len, struct ibv_ah *ah, uint32_t qpn, ui
 
 	if (ibv_post_send(ud->qp, &wr, &bad) == 0)
 		ud->sent++;
+	else
+		PLX_STAT_INC(mq->stat.ud_failed);
 }
 
 static void
 ud_rx(struct mlx_queue *mq, struct mlx_ud *ud, const struct ibv_wc *wc, mlx_ud_take *take)
 {
-	if (wc->status != IBV_WC_SUCCESS)
+	const uint8_t *at = ud->mem + wc->wr_id * ud->slot;
+	struct mlx_ud_src src = {.qpn = wc->src_qp, .lid = wc->slid};
+
+	if (wc->status == IBV_WC_WR_FLUSH_ERR)
 		return; /* its queue pair has failed: nothing comes any more */
-	if (wc->byte_len < GRH)
-		take(mq, NULL, 0);
+	if (mq->addr.link != MLX_LINK_IB || (wc->wc_flags & IBV_WC_GRH) != 0)
+		src.grh = at;
+	if (wc->status != IBV_WC_SUCCESS || wc->byte_len < GRH)
+		take(mq, &src, at, 0);
 	else
-		take(mq, ud->mem + wc->wr_id * ud->slot + GRH, wc->byte_len - GRH);
+		take(mq, &src, at + GRH, wc->byte_len - GRH);
 	ud_post(ud, wc->wr_id);
 }
 
@@ -140,10 +148,12 @@ mlx_ud_poll(struct mlx_queue *mq, struct mlx_ud *ud, mlx_ud_take *take)
 	int n = ibv_poll_cq(ud->cq, MLX_HW_POLL_MAX, wc);
 
 	for (int i = 0; i < n; i++) {
-		if (wc[i].wr_id == TX_ID)
-			ud->done++;
-		else
+		if (wc[i].wr_id != TX_ID) {
 			ud_rx(mq, ud, &wc[i], take);
+			continue;
+		}
+		ud->done++;
+		PLX_STAT_ADD(mq->stat.ud_failed, wc[i].status != IBV_WC_SUCCESS);
 	}
 	return n > 0 ? n : 0;
 }

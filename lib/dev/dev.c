@@ -319,6 +319,28 @@ plx_queue_group_tx(struct plx_queue *q, uint64_t group, const void *data, uint32
 	return q->group_mtu != 0 ? q->dev->ops->group_tx(q, group, data, len) : -ENOENT;
 }
 
+int
+plx_queue_lossy_open(struct plx_queue *q, uint32_t *where)
+{
+	return q->dev->ops->lossy_open != NULL ? q->dev->ops->lossy_open(q, where) : -EOPNOTSUPP;
+}
+
+int
+plx_peer_lossy_to(struct plx_peer *peer, uint32_t where)
+{
+	const struct plx_dev_ops *ops = peer->q->dev->ops;
+
+	return ops->lossy_to != NULL ? ops->lossy_to(peer, where) : -EINVAL;
+}
+
+int
+plx_peer_lossy_tx(const struct plx_tx *tx)
+{
+	PLX_ASSERT(tx->hdr_len + tx->len <= tx->peer->lossy_mtu);
+	return tx->peer->state == PLX_PEER_DEAD ? tx->peer->err
+						: tx->peer->q->dev->ops->lossy_tx(tx);
+}
+
 const void *
 plx_queue_drv_stats(const struct plx_queue *q, const struct plx_stat_row **rows)
 {

@@ -76,6 +76,7 @@ struct plx_peer {
 	int16_t err;	/* -errno once dead */
 	uint32_t refs;
 	uint32_t domain; /* of its process: keys of this domain reach its memory; 0: none do */
+	uint32_t lossy_mtu; /* longest header + data of plx_peer_lossy_tx(), bytes; 0: not yet, or none */
 	LIST_ENTRY(plx_peer) link;
 };
 
@@ -215,6 +216,8 @@ struct plx_queue {
 	uint32_t group_mtu; /* longest message to a group, bytes; 0: the device has no groups */
 	/* a message to a group that this queue receives from, borrowed for the call; may be NULL */
 	void (*on_group)(struct plx_queue *q, uint64_t group, const uint8_t *data, uint32_t len);
+	/* what came by plx_peer_lossy_tx(), borrowed for the call; its bytes stay as they are; may be NULL */
+	void (*on_lossy)(struct plx_queue *q, const struct plx_rx *rx);
 	/*
 	 * The owner sends more before it calls plx_queue_flush(): a driver with that hook need
 	 * not tell the device of each message.
@@ -322,6 +325,14 @@ void plx_queue_group_leave(struct plx_queue *q, uint64_t group, bool rx);
 int plx_queue_group_tx(struct plx_queue *q, uint64_t group, const void *data, uint32_t len);
 
 /**
+ * Take messages that may get lost: as datagrams, without a connection. Once is enough.
+ * @param where out: what those who are to send such messages have to know; not 0
+ * Errors: -EOPNOTSUPP the device has none; -ENOMEM and others of the system.
+ * Thread: owner. Blocks: may (system calls).
+ */
+int plx_queue_lossy_open(struct plx_queue *q, uint32_t *where);
+
+/**
  * Slow work that may make system calls: dead peers, refused connections.
  * Called every worker.peer_check_ms. Thread: owner.
  */
@@ -342,6 +353,14 @@ int plx_peer_get(struct plx_queue *q, const struct plx_addr *addr, struct plx_pe
  * Thread: owner. Blocks: may (system calls).
  */
 int plx_peer_connect(struct plx_peer *peer);
+
+/**
+ * Have messages that may get lost go to a peer and come from it, connected or not. Sets the peer's
+ * lossy_mtu.
+ * @param where what the peer's plx_queue_lossy_open() said; input
+ * Errors: -EINVAL there is no such place, or this queue takes none itself. Thread: owner.
+ */
+int plx_peer_lossy_to(struct plx_peer *peer, uint32_t where);
 
 /** Drop a reference; a dead peer without any is freed by plx_queue_control(). Thread: owner. */
 void plx_peer_put(struct plx_peer *peer);
@@ -369,6 +388,14 @@ plx_peer_tx(const struct plx_tx *tx)
 {
 	return tx->peer->q->tx(tx);
 }
+
+/**
+ * Send a message of hdr_len + len <= lossy_mtu bytes that may get lost; nothing else is promised of
+ * it than that it comes from this queue. With pack NULL.
+ * @return 0 taken, which is all that one ever learns; -EAGAIN full, try after a turn; -ECONNRESET and
+ * others: the peer is dead. Thread: owner. Blocks: may, with the first to a peer in a while.
+ */
+int plx_peer_lossy_tx(const struct plx_tx *tx);
 
 /**
  * Register memory with a queue's device.

@@ -73,6 +73,11 @@ struct plx_dev_ops {
 	void (*group_leave)(struct plx_queue *q, uint64_t group, bool rx);
 	int (*group_tx)(struct plx_queue *q, uint64_t group, const void *data, uint32_t len);
 
+	/* Owner thread; all three or none. As plx_dev.h says. */
+	int (*lossy_open)(struct plx_queue *q, uint32_t *where);
+	int (*lossy_to)(struct plx_peer *peer, uint32_t where);
+	int (*lossy_tx)(const struct plx_tx *tx);
+
 	/* Connections by socket address; NULL: the driver's devices have no manager for them. */
 	const struct plx_dev_cm_ops *cm;
 

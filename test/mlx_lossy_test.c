@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_lossy_test.c - messages of net_mlx that may get lost: who is believed, how they find their way
+ *
+ * The device is the model of an mlx5 device.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "mlx5_verbs.h"
+#include "plx_init.h"
+#include "plx_log.h"
+#include "plx_unit.h"
+#include "plx_unit_mlx.h"
+
+#define QUEUES 3
+#define OP     37
+#define MANY   (MLX_WAYS_MAX + 50u)
+#define PATIENCE_S 15
+
+static struct plx_conf conf;
+static struct plx_dev *dev;
+static struct plx_queue *q[QUEUES];
+static struct plx_peer *to[QUEUES][QUEUES];
+static uint32_t where[QUEUES];
+
+/* What came last. */
+static struct {
+	unsigned n;
+	struct plx_queue *q;
+	struct plx_peer *src;
+	uint32_t len;
+	uint8_t op;
+	uint8_t bytes[4096];
+} got;
+
+static void
+on_lossy(struct plx_queue *queue, const struct plx_rx *rx)
+{
+	got.n++;
+	got.q = queue;
+	got.src = rx->src;
+	got.len = rx->len;
+	got.op = rx->op;
+	memcpy(got.bytes, rx->data, rx->len);
+}
+
+static struct mlx_stat *
+stat_of(unsigned i)
+{
+	return &mlx_queue(q[i])->stat;
+}
+
+static void
+turns(void)
+{
+	struct plx_rx rx;
+
+	for (unsigned k = 0; k < 64; k++)
+		for (unsigned i = 0; i < QUEUES; i++)
+			if (q[i]->rx_burst(q[i], &rx, 1) != 0)
+				q[i]->rx_release(q[i], &rx, 1);
+}
+
+/* All queues know each other; the first two have told each other where. */
+static void
+begin(void)
+{
+	struct plx_addr addr;
+
+	plx_conf_defaults(&conf);
+	plx_conf_set(&conf, "net_mlx.connected", "2", PLX_CONF_FROM_API, NULL);
+	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &dev), 0);
+	memset(&got, 0, sizeof(got));
+	for (unsigned i = 0; i < QUEUES; i++) {
+		UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q[i]), 0);
+		q[i]->on_lossy = on_lossy;
+		UNIT_EQ_FATAL(plx_queue_lossy_open(q[i], &where[i]), 0);
+	}
+	for (unsigned i = 0; i < QUEUES; i++) {
+		for (unsigned k = 0; k < QUEUES; k++) {
+			plx_queue_addr(q[k], &addr);
+			UNIT_EQ_FATAL(plx_peer_get(q[i], &addr, &to[i][k]), 0);
+		}
+	}
+	UNIT_EQ_FATAL(plx_peer_lossy_to(to[0][1], where[1]), 0);
+	UNIT_EQ_FATAL(plx_peer_lossy_to(to[1][0], where[0]), 0);
+}
+
+static void
+end(void)
+{
+	for (unsigned i = 0; i < QUEUES; i++)
+		plx_queue_close(q[i]);
+	plx_dev_close(dev);
+	UNIT_EQ(mlx5_verbs.n_ahs, 0);
+}
+
+static int
+send(struct plx_peer *peer, const void *data, uint32_t len)
+{
+	const uint64_t hdr = UINT64_C(0x1122334455667788);
+	const struct plx_tx tx = {.peer = peer, .hdr = &hdr, .hdr_len = sizeof(hdr), .data = data,
+		.len = len, .op = OP};
+
+	return plx_peer_lossy_tx(&tx);
+}
+
+/* Bytes as they are go from one queue's queue pair to another's. */
+static void
+forge(unsigned from, unsigned dest, const void *bytes, uint32_t len)
+{
+	struct mlx_queue *mq = mlx_queue(q[from]);
+	struct mlx_peer *p = mlx_peer(to[from][dest]);
+	void *at = mlx_ud_room(&mq->lossy);
+	struct ibv_ah *ah;
+
+	UNIT_EQ_FATAL(mlx_way_get(mq, p, &mq->lossy, &ah), 0);
+	memcpy(at, bytes, len);
+	mlx_ud_send(mq, &mq->lossy, len, ah, where[dest], mlx_addr_qkey(&p->addr));
+	turns();
+}
+
+static void
+a_message_needs_no_connection(void)
+{
+	uint8_t data[4096];
+	uint32_t most;
+
+	begin();
+	unit_fill(data, sizeof(data), 1);
+	most = to[0][1]->lossy_mtu - sizeof(uint64_t);
+	UNIT_EQ(to[0][1]->lossy_mtu, 4096 - sizeof(struct mlx_stamp));
+	for (unsigned i = 0; i < 2; i++) {
+		for (uint32_t len = 0; len <= most; len = len == most ? most + 1 : RTE_MIN(2 * len + 1, most)) {
+			got.n = 0;
+			UNIT_EQ(send(to[i][!i], data, len), 0);
+			turns();
+			UNIT_EQ_FATAL(got.n, 1);
+			UNIT_TRUE(got.q == q[!i] && got.src == to[!i][i]);
+			UNIT_EQ(got.op, OP);
+			UNIT_EQ_FATAL(got.len, sizeof(uint64_t) + len);
+			UNIT_SAME(got.bytes + sizeof(uint64_t), data, len);
+		}
+		UNIT_EQ(mlx_queue(q[i])->n_qps, 0);
+		UNIT_EQ(stat_of(i)->lossy_tx, stat_of(!i)->lossy_rx);
+		UNIT_EQ(to[i][!i]->state, PLX_PEER_NEW);
+	}
+	end();
+}
+
+/* @return whether a message went by the connection */
+static bool
+connected_send(struct plx_peer *peer)
+{
+	int rc = plx_peer_connect(peer);
+
+	if (rc == 0)
+		rc = plx_peer_tx_short(peer, OP, 0, NULL, 0);
+	turns();
+	for (unsigned i = 0; i < QUEUES; i++)
+		plx_queue_control(q[i]);
+	return rc == 0;
+}
+
+/* Two may be connected at once, and three are: the first gives way, and is not made again. */
+static void
+a_connection_that_gave_way_is_not_missed(void)
+{
+	time_t since = time(NULL);
+	uint64_t asked;
+
+	begin();
+	for (unsigned i = 1; i <= QUEUES; i++)
+		while (!connected_send(to[0][i % QUEUES]) && time(NULL) - since < PATIENCE_S)
+			;
+	UNIT_EQ(mlx_peer(to[0][1])->conn, MLX_CONN_NONE);
+	UNIT_TRUE(stat_of(0)->conn_parked > 0);
+	asked = stat_of(0)->conn_asked + stat_of(1)->conn_asked;
+	for (unsigned i = 0; i < 2; i++) {
+		got.n = 0;
+		UNIT_EQ(send(to[i][!i], NULL, 0), 0);
+		turns();
+		UNIT_EQ(got.n, 1);
+	}
+	UNIT_EQ(mlx_peer(to[0][1])->conn, MLX_CONN_NONE);
+	UNIT_EQ(stat_of(0)->conn_asked + stat_of(1)->conn_asked, asked);
+	end();
+}
+
+/* It names a peer, and comes from elsewhere; or nobody has told of it. */
+static void
+what_is_not_from_the_peer_that_it_names_is_dropped(void)
+{
+	struct mlx_stamp stamp = {.magic = 0x6c786c70u, .op = OP};
+	struct mlx_peer *p;
+
+	begin();
+	p = mlx_peer(to[1][0]);
+	stamp.from = p->addr.uid;
+	forge(0, 1, &stamp, sizeof(stamp));
+	UNIT_EQ(got.n, 1); /* that would be one */
+	forge(2, 1, &stamp, sizeof(stamp)); /* another queue pair */
+	stamp.from = mlx_queue(q[2])->addr.uid;
+	forge(2, 1, &stamp, sizeof(stamp)); /* another peer, of whom we were not told */
+	stamp.from ^= 1;
+	forge(0, 1, &stamp, sizeof(stamp)); /* of nobody */
+	stamp.from = p->addr.uid;
+	p->addr.lid++;
+	forge(0, 1, &stamp, sizeof(stamp)); /* another port */
+	p->addr.lid--;
+	UNIT_EQ(stat_of(1)->lossy_drop_not_ours, 4);
+	UNIT_EQ(got.n, 1);
+	plx_peer_dead(to[1][0], -ECONNRESET);
+	forge(0, 1, &stamp, sizeof(stamp));
+	UNIT_EQ(stat_of(1)->lossy_drop_not_ours, 5);
+	UNIT_EQ(send(to[1][0], NULL, 0), -ECONNRESET);
+	UNIT_EQ(got.n, 1);
+	end();
+}
+
+static void
+stamps_that_make_no_sense_are_dropped(void)
+{
+	struct {
+		struct mlx_stamp stamp;
+		uint8_t data[8];
+	} m = {.stamp = {.magic = 0x6c786c70u, .len = 8, .op = OP}}, bad;
+
+	begin();
+	m.stamp.from = mlx_queue(q[0])->addr.uid;
+	for (uint32_t len = 0; len < sizeof(m); len++) {
+		forge(0, 1, &m, len);
+		UNIT_EQ(stat_of(1)->lossy_drop_bad, len + 1);
+	}
+	for (unsigned i = 0; i < offsetof(struct mlx_stamp, from); i++) {
+		bad = m;
+		((uint8_t *)&bad)[i] ^= 0x10;
+		if (i != offsetof(struct mlx_stamp, op))
+			forge(0, 1, &bad, sizeof(bad));
+	}
+	UNIT_EQ(stat_of(1)->lossy_drop_bad, sizeof(m) + 7);
+	UNIT_EQ(got.n, 0);
+	forge(0, 1, &m, sizeof(m));
+	UNIT_EQ(got.n, 1);
+	end();
+}
+
+static void
+places_that_cannot_be_are_refused(void)
+{
+	struct plx_addr addr;
+	uint32_t again;
+
+	begin();
+	UNIT_EQ(plx_queue_lossy_open(q[0], &again), 0);
+	UNIT_EQ(again, where[0]);
+	UNIT_EQ(plx_peer_lossy_to(to[0][2], 0), -EINVAL);
+	UNIT_EQ(plx_peer_lossy_to(to[0][2], 1u << 24), -EINVAL);
+	UNIT_EQ(to[0][2]->lossy_mtu, 0);
+	plx_queue_close(q[2]);
+	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q[2]), 0);
+	plx_queue_addr(q[0], &addr);
+	UNIT_EQ_FATAL(plx_peer_get(q[2], &addr, &to[2][0]), 0);
+	UNIT_EQ(plx_peer_lossy_to(to[2][0], where[0]), -EINVAL); /* it takes none itself */
+	end();
+}
+
+static void
+more_than_there_is_room_for_is_refused_and_then_taken(void)
+{
+	unsigned n = 0;
+
+	begin();
+	while (n < 10000 && send(to[0][1], NULL, 0) == 0)
+		n++;
+	UNIT_EQ(n, MLX_UD_TX);
+	UNIT_EQ(stat_of(0)->lossy_no_room, 1);
+	turns();
+	UNIT_EQ(got.n, MLX_UD_TX);
+	UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	turns();
+	UNIT_EQ(got.n, MLX_UD_TX + 1);
+	end();
+}
+
+/* A queue of the same port that nobody is. */
+static struct plx_peer *
+stranger(unsigned i)
+{
+	struct plx_addr addr;
+	struct mlx_addr a;
+	struct plx_peer *peer;
+
+	plx_queue_addr(q[1], &addr);
+	memcpy(&a, addr.bytes, sizeof(a));
+	a.uid = 1000 + i;
+	memcpy(addr.bytes, &a, sizeof(a));
+	UNIT_EQ_FATAL(plx_peer_get(q[0], &addr, &peer), 0);
+	UNIT_EQ_FATAL(plx_peer_lossy_to(peer, 0x123456), 0);
+	return peer;
+}
+
+/* The model ends the test when one goes that is in use. */
+static void
+address_handles_are_kept_for_those_used_last(void)
+{
+	struct plx_peer *peers[MANY];
+
+	begin();
+	for (unsigned i = 0; i < MANY; i++) {
+		peers[i] = stranger(i);
+		UNIT_EQ(send(peers[i], NULL, 0), 0);
+		UNIT_EQ(send(to[0][1], NULL, 0), 0);
+		if (i % 8 == 7)
+			turns();
+	}
+	UNIT_EQ(mlx5_verbs.n_ahs, MLX_WAYS_MAX);
+	UNIT_EQ(stat_of(0)->ways_made, MANY + 1);
+	UNIT_EQ(stat_of(0)->ways_evicted, MANY + 1 - MLX_WAYS_MAX);
+	UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	UNIT_EQ(send(peers[MANY - 1], NULL, 0), 0);
+	UNIT_EQ(stat_of(0)->ways_made, MANY + 1);
+	UNIT_EQ(send(peers[0], NULL, 0), 0);
+	UNIT_EQ(stat_of(0)->ways_made, MANY + 2);
+	UNIT_EQ(mlx5_verbs.n_ahs, MLX_WAYS_MAX);
+	turns();
+	end();
+}
+
+/* Of one that is dead, and freed, while the device may still look at its address handle. */
+static void
+the_handle_of_a_peer_that_goes_outlives_what_is_sent_by_it(void)
+{
+	struct plx_peer *peer;
+
+	begin();
+	peer = stranger(0);
+	UNIT_EQ(send(peer, NULL, 0), 0);
+	UNIT_EQ(mlx5_verbs.n_ahs, 1);
+	plx_peer_dead(peer, -ECONNRESET);
+	plx_peer_put(peer);
+	plx_queue_control(q[0]);
+	UNIT_EQ(mlx5_verbs.n_ahs, 1);
+	turns();
+	peer = stranger(1);
+	UNIT_EQ(send(peer, NULL, 0), 0);
+	turns();
+	plx_peer_dead(peer, -ECONNRESET);
+	plx_peer_put(peer);
+	plx_queue_control(q[0]);
+	UNIT_EQ(mlx5_verbs.n_ahs, 1); /* that of the first */
+	end();
+}
+
+static struct ibv_ah *
+no_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	(void)pd;
+	(void)attr;
+	errno = EAGAIN;
+	return NULL;
+}
+
+static void
+a_message_that_finds_no_way_is_lost(void)
+{
+	struct ibv_ah *(*create)(struct ibv_pd *, struct ibv_ah_attr *) = mlx_glue.create_ah;
+
+	begin();
+	mlx_glue.create_ah = no_ah;
+	UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	turns();
+	mlx_glue.create_ah = create;
+	UNIT_EQ(stat_of(0)->lossy_no_way, 1);
+	UNIT_EQ(got.n, 0);
+	UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	turns();
+	UNIT_EQ(got.n, 1);
+	end();
+}
+
+/* All that was sent before is with the device when the queue is closed. */
+static void
+what_was_sent_before_closing_is_sent(void)
+{
+	begin();
+	UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	plx_queue_close(q[0]);
+	for (unsigned k = 0; k < 4; k++)
+		UNIT_EQ_FATAL(q[1]->rx_burst(q[1], &(struct plx_rx){.len = 0}, 1), 0);
+	UNIT_EQ(got.n, 1);
+	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q[0]), 0);
+	end();
+}
+
+int
+main(void)
+{
+	static CU_TestInfo tests[] = {
+		UNIT_TEST(a_message_needs_no_connection),
+		UNIT_TEST(a_connection_that_gave_way_is_not_missed),
+		UNIT_TEST(what_is_not_from_the_peer_that_it_names_is_dropped),
+		UNIT_TEST(stamps_that_make_no_sense_are_dropped),
+		UNIT_TEST(places_that_cannot_be_are_refused),
+		UNIT_TEST(more_than_there_is_room_for_is_refused_and_then_taken),
+		UNIT_TEST(address_handles_are_kept_for_those_used_last),
+		UNIT_TEST(the_handle_of_a_peer_that_goes_outlives_what_is_sent_by_it),
+		UNIT_TEST(a_message_that_finds_no_way_is_lost),
+		UNIT_TEST(what_was_sent_before_closing_is_sent),
+		CU_TEST_INFO_NULL,
+	};
+	CU_SuiteInfo suites[] = {
+		{"mlx_lossy", NULL, NULL, NULL, NULL, tests},
+		CU_SUITE_INFO_NULL,
+	};
+
+	plx_log_set_level(RTE_LOG_EMERG);
+	if (plx_init_drivers() != 0)
+		return EXIT_FAILURE;
+	return unit_run(suites);
+}
