@@ -27,6 +27,7 @@ const struct plx_stat_row plx_chan_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_chan_stat, refused),
 	PLX_STAT_ROW(struct plx_chan_stat, msgs),
 	PLX_STAT_ROW(struct plx_chan_stat, rmas),
+	PLX_STAT_ROW(struct plx_chan_stat, lossy_msgs),
 	PLX_STAT_ROW(struct plx_chan_stat, rx_msgs),
 	PLX_STAT_ROW(struct plx_chan_stat, rx_drop_no_buf),
 	PLX_STAT_ROW(struct plx_chan_stat, tx_drop_full),
@@ -85,6 +86,7 @@ plx_chans_open(struct plx_chans *cs, bool on, struct plx_eps *eps, struct plx_ti
 	STAILQ_INIT(&cs->overflow);
 	TAILQ_INIT(&cs->starved);
 	TAILQ_INIT(&cs->group_ops);
+	TAILQ_INIT(&cs->lossy_ops);
 	cs->on = on;
 	if (!on)
 		return 0;
@@ -264,6 +266,8 @@ plx_chans_flush_slow(struct plx_chans *cs)
 {
 	if (unlikely(!TAILQ_EMPTY(&cs->group_ops)))
 		chan_group_flush(cs);
+	if (unlikely(!TAILQ_EMPTY(&cs->lossy_ops)))
+		chan_lossy_flush(cs);
 	if (plx_chans_acks_due(cs))
 		acks_flush(cs);
 	if (unlikely(!STAILQ_EMPTY(&cs->overflow)))

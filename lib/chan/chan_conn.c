@@ -122,7 +122,8 @@ plx_chan_ask(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint8_
 	hello->pend.conn_id = c->id;
 	hello->cs = cs;
 	hello->ep = ep;
-	hello->h = (struct plx_wire_chan_ask){.from = c->id, .max = c->max_send, .attr = attr};
+	hello->h = (struct plx_wire_chan_ask){.from = c->id, .max = c->max_send,
+		.lossy = chan_lossy_where(ep, attr), .attr = attr};
 	hello->len = len;
 	if (len != 0)
 		memcpy(hello->data, data, len);
@@ -204,6 +205,10 @@ plx_chan_accept(struct plx_chans *cs, struct plx_chan_request *r, struct plx_cha
 		return 0;
 	}
 	c->max_send = RTE_MIN(max_send(cs, r->ep), r->ask.max);
+	if (r->ask.lossy != 0)
+		h.lossy = chan_lossy_where(r->ep, c->attr);
+	if (h.lossy != 0 && chan_lossy_begin(cs, c, r->ask.lossy) != 0)
+		h.lossy = 0;
 	h.from = c->id;
 	h.max = c->max_send;
 	answer_send(cs, r->ep, &h);
@@ -224,6 +229,13 @@ chan_open(struct plx_chans *cs, struct plx_chan *c, enum plx_chan_kind kind)
 	chan_note(c, kind, 0);
 	if (c->keep_ticks != 0)
 		plx_chan_set_keepalive(c, c->keep_ticks);
+}
+
+void
+chan_done(struct plx_chans *cs, struct plx_chan *c)
+{
+	if (c->state == PLX_CHAN_ACCEPTING)
+		chan_open(cs, c, PLX_CHAN_ACCEPTED);
 }
 
 /* For whom this was is not here: its sender's end is of no use. Without channels nobody is told. */
@@ -265,6 +277,8 @@ plx_chan_on_answer(struct plx_chans *cs, struct plx_peer *src, const struct plx_
 	}
 	c->remote = h->from;
 	c->max_send = RTE_MIN(c->max_send, h->max);
+	if (c->attr == PLX_CHAN_UU && h->lossy != 0)
+		(void)chan_lossy_begin(cs, c, h->lossy); /* or by the connection */
 	chan_ctl(cs, c->ep, PLX_WIRE_CHAN_DONE, c->remote, 0);
 	chan_open(cs, c, PLX_CHAN_CONNECTED);
 }

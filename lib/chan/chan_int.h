@@ -58,7 +58,18 @@ struct plx_chan *chan_group_find(struct plx_chans *cs, uint32_t id);
 void chan_group_post(struct plx_chans *cs, struct plx_chan_op *op);
 void chan_group_flush(struct plx_chans *cs);
 
+/* chan_lossy.c */
+/** @return where this side takes the datagrams of such a channel; 0: nowhere */
+uint32_t chan_lossy_where(const struct plx_ep *ep, uint8_t attr);
+/** The other side takes them there, whatever it is that it said. Errors: -EINVAL: counted. */
+int chan_lossy_begin(struct plx_chans *cs, struct plx_chan *c, uint32_t where);
+/** @return whether the operation is a datagram */
+bool chan_lossy_post(struct plx_chans *cs, struct plx_chan_op *op);
+void chan_lossy_flush(struct plx_chans *cs);
+
 /* chan_conn.c */
+/** A message from the other end, which must have said DONE: that comes later by another way. */
+void chan_done(struct plx_chans *cs, struct plx_chan *c);
 /** Make c a channel with ep, in a state. */
 int chan_init(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint8_t attr,
 	uint8_t state);

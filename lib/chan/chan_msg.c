@@ -246,6 +246,8 @@ plx_chan_post(struct plx_chans *cs, struct plx_chan_op *op)
 		chan_group_post(cs, op);
 		return;
 	}
+	if (unlikely(c->attr == PLX_CHAN_UU) && chan_lossy_post(cs, op))
+		return;
 	if (unlikely(c->send_ticks != 0))
 		post_timed(c, op);
 	/* By far the most: a message that nothing is in the way of. It goes, then it is noted. */
@@ -597,8 +599,12 @@ plx_chan_on_lossy(struct plx_chans *cs, struct plx_peer *src, const struct plx_w
 {
 	struct plx_chan *c = chan_group_find(cs, h->to);
 
-	if (c == NULL || len > cs->max_send)
+	if (c == NULL || len > cs->max_send) {
+		c = chan_find(cs, src, h->to);
+		if (c != NULL && c->attr == PLX_CHAN_UU)
+			chan_done(cs, c);
 		c = rx_chan(cs, src, h->to, len);
+	}
 	if (c == NULL)
 		return;
 	if (chan_reliable(c))

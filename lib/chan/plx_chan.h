@@ -68,6 +68,7 @@ enum plx_chan_state {
 
 struct plx_chan_stat {
 	uint64_t opened, refused, msgs, rmas;
+	uint64_t lossy_msgs; /* of msgs, those that went as datagrams */
 	uint64_t rx_msgs, rx_drop_no_buf; /* the latter: unreliable ones */
 	uint64_t tx_drop_full;		  /* to a member of a group whose ring was full */
 	uint64_t acks; /* sent alone, without a message that carries them */
@@ -188,6 +189,7 @@ struct plx_chan {
 	bool pushing;
 	bool invited; /* told READY, and nothing has come yet */
 	bool copies;  /* the peer can't read our memory */
+	bool lossy;   /* its messages go as datagrams */
 	_Atomic int err; /* -errno; writer: owner; readers: application's side */
 	struct plx_chan_ops ops; /* in the order of issue */
 	struct plx_chan_op *next; /* the first of ops that is not all sent */
@@ -229,6 +231,7 @@ struct plx_chans {
 	uint32_t n_invited;
 	TAILQ_HEAD(, plx_chan) starved;
 	struct plx_chan_ops group_ops; /* to groups, at the end of the turn */
+	struct plx_chan_ops lossy_ops; /* datagrams that the device had no room for */
 	struct plx_pool rx_short, rx_long;
 	struct rte_ring *ring;		/* NULL: inline */
 	struct plx_chan_items overflow; /* what the ring had no room for */
@@ -400,7 +403,7 @@ static inline void
 plx_chans_flush(struct plx_chans *cs)
 {
 	if (unlikely(plx_chans_acks_due(cs) || !STAILQ_EMPTY(&cs->overflow) ||
-		    !TAILQ_EMPTY(&cs->group_ops)))
+		    !TAILQ_EMPTY(&cs->group_ops) || !TAILQ_EMPTY(&cs->lossy_ops)))
 		plx_chans_flush_slow(cs);
 	if (unlikely(cs->n_owed_seen != cs->n_owed)) /* the application's side reads this line */
 		cs->n_owed_seen = cs->n_owed;

@@ -300,15 +300,18 @@ plx_wire_chan_lent(const struct plx_wire_chan_msg *m)
 struct plx_wire_chan_ask {
 	uint32_t from; /* channel of the client */
 	uint32_t max;  /* longest message that it takes, bytes */
-	uint8_t attr;  /* enum plx_chan_attr */
-	uint8_t pad[7];
+	uint32_t lossy; /* UU: where the client takes datagrams; 0: nowhere */
+	uint8_t attr;	/* enum plx_chan_attr */
+	uint8_t pad[3];
 };
 
 struct plx_wire_chan_answer {
 	uint32_t to;   /* channel of the client */
 	uint32_t from; /* of the server */
 	uint32_t max;
-	int32_t err; /* 0 or -errno */
+	int32_t err;	/* 0 or -errno */
+	uint32_t lossy; /* as in the request, of the server; 0 where that was 0 */
+	uint32_t pad;
 };
 
 struct plx_wire_chan_join {
@@ -322,7 +325,7 @@ _Static_assert(sizeof(struct plx_wire_chan) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_chan_msg) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_chan_fetch) == 40, "wire");
 _Static_assert(sizeof(struct plx_wire_chan_ask) == 16, "wire");
-_Static_assert(sizeof(struct plx_wire_chan_answer) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_chan_answer) == 24, "wire");
 _Static_assert(sizeof(struct plx_wire_eager) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_sync) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_first) == 24, "wire");

@@ -163,6 +163,21 @@ worker_on_group(struct plx_queue *q, uint64_t group, const uint8_t *data, uint32
 	plx_chan_on_group(&w->chans, group, data, len);
 }
 
+/* Of all that goes by a device only messages of channels may get lost. */
+void
+worker_on_lossy(struct plx_queue *q, const struct plx_rx *rx)
+{
+	struct plx_worker *w = q->owner;
+	struct plx_wire_chan h;
+
+	if (!w->chans.on || rx->op != PLX_WIRE_CHAN_LOSSY || rx->len < sizeof(h)) {
+		PLX_STAT_INC(w->stat.rx_drop_bad_op);
+		return;
+	}
+	memcpy(&h, rx->data, sizeof(h));
+	plx_chan_on_lossy(&w->chans, rx->src, &h, rx->data + sizeof(h), rx->len - sizeof(h));
+}
+
 struct ask_arg {
 	struct plx_worker *w;
 	const struct plx_chan_asked *a;

@@ -184,7 +184,7 @@ bool
 worker_needs_turns(struct plx_worker *w)
 {
 	return w->wake.no_sleep || !LIST_EMPTY(&w->chans.acks) ||
-		w->chans.unreaped != NULL ||
+		w->chans.unreaped != NULL || !TAILQ_EMPTY(&w->chans.lossy_ops) ||
 		!TAILQ_EMPTY(&w->eps.stalled) || !SLIST_EMPTY(&w->failing) ||
 		!TAILQ_EMPTY(&w->rndv.recvs) || !TAILQ_EMPTY(&w->rndv.sends) ||
 		!TAILQ_EMPTY(&w->rma.eps) ||

@@ -118,6 +118,7 @@ open_queues(struct plx_worker *w, const struct plx_conf *conf)
 		}
 		(*q)->on_dead = on_peer_dead;
 		(*q)->on_group = worker_on_group;
+		(*q)->on_lossy = worker_on_lossy;
 		if ((*q)->group_mtu != 0)
 			w->chans.group_q = *q;
 		if (plx_queue_holds(*q))

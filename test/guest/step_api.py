@@ -13,6 +13,8 @@ FEW = ["every_size", "am_", "no_wakeup"]
 BY_DEVICE = ["put_and_get_move", "every_atomic", "two_workers_add"]
 # All of groups, and of the rest what is different on a network.
 CCI_FEW = ["group", "come_and_go", "two_devices", "rma_with_a_killed", "keeps_the_order"]
+# Some ask what the device has done.
+ASKED = {"PLX_RPC_SOCKET": "/tmp/cci_api_test.sock"}
 
 
 def cunit(report, name, argv, timeout, env=None):
@@ -33,13 +35,13 @@ def contract(report, build):
     cunit(report, "park", [os.path.join(unit, "mlx_park_test")], 120)
 
 
-def face(report, build, name, parts, **more):
+def face(report, build, name, parts, prefix=(), **more):
     """The tests of a face that have one of the parts in their names."""
     env = {**net.OURS_ENV, "PLX_NET_MLX_DEVICE": net.DEVICES[0], "CCI_TEST_DEVICES": ",".join(net.DEVICES),
            **net.QUICK, **more}
     for part in parts:
-        cunit(report, f"{name} {part}", [os.path.join(build, "test", f"{name}_test"), *filter(None, [part])],
-              500, env)
+        cunit(report, f"{name} {part}",
+              [*prefix, os.path.join(build, "test", f"{name}_test"), *filter(None, [part])], 500, env)
 
 
 def api(report, build):
@@ -58,6 +60,15 @@ def cci(report, build):
     face(report, build, "cci_api", CCI_FEW)
 
 
+def uu(report, build):
+    """unreliable connections of CCI between two hosts: datagrams, loss, kill -9"""
+    here, there = (("taskset", "-c", core) for core in net.CORES)
+    more = {"CCI_TEST_CHILD_RUN": f"{net.HOST} host1 {' '.join(there)}", **ASKED}
+    face(report, build, "cci_api", ["unreliable_messages,unreliable_sends"], here, **more)
+    with net.Loss(10):
+        face(report, build, "cci_api", ["messages_are_datagrams"], here, CCI_TEST_LOSS="1", **more)
+
+
 def cci_all(report, build):
     """all CCI tests, over rxe"""
-    face(report, build, "cci_api", [""])
+    face(report, build, "cci_api", [""], **ASKED)

@@ -22,14 +22,14 @@ import step_rdma
 GROUPS = {
     "rdma": step_rdma.rdma, "ucx": step_rdma.ucx,
     "contract": step_api.contract, "api": step_api.api, "api_all": step_api.api_all,
-    "cci": step_api.cci, "cci_all": step_api.cci_all,
+    "cci": step_api.cci, "uu": step_api.uu, "cci_all": step_api.cci_all,
     "cm": step_cm.cm, "cm_all": step_cm.cm_all,
     "mp": step_mp.mp, "loss": step_mp.loss, "cable": step_mp.cable, "kill": step_mp.kill,
     "mpi": step_mpi.mpi, "mpi_all": step_mpi.mpi_all,
     "perf_lat": step_perf.perf_lat, "perf_bw": step_perf.perf_bw,
     "perf_calls": step_perf.perf_calls, "memory": step_mem.memory,
 }
-DEFAULT = ["rdma", "ucx", "contract", "api", "cci", "cm", "mp", "loss", "cable", "kill", "mpi"]
+DEFAULT = ["rdma", "ucx", "contract", "api", "cci", "uu", "cm", "mp", "loss", "cable", "kill", "mpi"]
 
 
 def prepare(build):
