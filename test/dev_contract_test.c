@@ -864,6 +864,8 @@ addresses_of_other_networks_and_other_forms_are_refused(void)
 			UNIT_EQ(plx_peer_get(a, &bad, &peer), -EINVAL);
 	}
 	memcpy(&m, good.bytes, sizeof(m));
+	if (m.link == MLX_LINK_IB)
+		m.net_bits = MLX_NET_BITS_MAX;
 	m.link = m.link == MLX_LINK_IB ? MLX_LINK_ROCE4 : MLX_LINK_IB;
 	bad = good;
 	memcpy(bad.bytes, &m, sizeof(m));
@@ -1057,13 +1059,14 @@ a_region_is_reached_by_all_queues_and_its_words_are_changed(void)
 		PLX_DEV_MEM_READ | PLX_DEV_MEM_WRITE | PLX_DEV_MEM_ATOMIC, &region), 0);
 	for (unsigned i = 0; i < 3; i++)
 		q[i] = queue_new();
-	UNIT_TRUE(region.domain != 0 && region.mem.key != 0);
+	UNIT_EQ_FATAL(region.n_keys, 1);
+	UNIT_TRUE(region.keys[0].domain != 0 && region.keys[0].mem.key != 0);
 	UNIT_EQ(region.atomics, PLX_DEV_ATOMICS_OWN);
-	op.key = region.mem.key;
+	op.key = region.keys[0].mem.key;
 	memset(buf_there, 0, 24);
 	for (unsigned i = 0; i < 2; i++) {
 		op.peer = connected_to(q[i], q[2]);
-		UNIT_EQ(op.peer->domain, region.domain);
+		UNIT_EQ(op.peer->domain, region.keys[0].domain);
 		op.atomic = PLX_DEV_FADD;
 		op.operand[0] = 5;
 		UNIT_EQ(net_rma(&op), 0);

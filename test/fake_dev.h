@@ -84,9 +84,9 @@ uint32_t fake_keys_out(void);
 int fake_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_mem *out);
 void fake_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
-int fake_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
-	struct plx_dev_region *out);
-void fake_region_dereg(struct plx_dev_region *region);
+int fake_region_reg(const struct plx_conf *conf, unsigned port, void *addr, size_t len,
+	uint8_t rights, struct plx_dev_key *out);
+void fake_region_dereg(struct plx_dev_key *key);
 int fake_keys_rma(const struct plx_rma_op *op);
 /** The queue looks for messages: what goes to it moves, what it has begun may be over. */
 void fake_keys_run(struct plx_queue *q);

@@ -89,10 +89,11 @@ fake_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct
 }
 
 int
-fake_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
-	struct plx_dev_region *out)
+fake_region_reg(const struct plx_conf *conf, unsigned port, void *addr, size_t len, uint8_t rights,
+	struct plx_dev_key *out)
 {
 	(void)conf;
+	(void)port;
 	if (!(fake.caps & PLX_DEV_KEYS))
 		return -EOPNOTSUPP;
 	out->domain = fake.domain;
@@ -101,9 +102,9 @@ fake_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t rig
 }
 
 void
-fake_region_dereg(struct plx_dev_region *region)
+fake_region_dereg(struct plx_dev_key *key)
 {
-	reg_free(region->mem.drv);
+	reg_free(key->mem.drv);
 }
 
 void

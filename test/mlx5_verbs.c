@@ -43,6 +43,7 @@ struct fake_cq {
 /* In use by the device until the completions of all that went by it are taken. */
 struct fake_ah {
 	struct ibv_ah ibv;
+	struct ibv_ah_attr attr;
 	unsigned n_out;
 };
 
@@ -54,13 +55,27 @@ struct fake_srq {
 
 struct fake_pd {
 	struct ibv_pd ibv;
-	int uar;
+	int uar; /* -1: no parent domain */
+};
+
+struct fake_mr {
+	struct ibv_mr ibv;
+	LIST_ENTRY(fake_mr) link;
+};
+
+/* An opened device. */
+struct fake_context {
+	struct verbs_context verbs;
+	struct ibv_async_event events[EVENTS_MAX]; /* that were not taken */
+	unsigned n_events;
+	LIST_ENTRY(fake_context) link;
 };
 
 struct fake_qp {
 	struct ibv_qp ibv;
 	struct mlx5dv_qp dv;
-	struct ibv_sge rx[UD_DEPTH]; /* of a datagram queue pair */
+	const struct mlx5_verbs_port *port; /* of a datagram queue pair, with what follows */
+	struct ibv_sge rx[UD_DEPTH];
 	uint64_t rx_id[UD_DEPTH];
 	unsigned head, n;
 	LIST_ENTRY(fake_qp) link;
@@ -71,9 +86,13 @@ struct mlx5_verbs mlx5_verbs;
 static LIST_HEAD(, fake_cq) cqs = LIST_HEAD_INITIALIZER(cqs);
 static LIST_HEAD(, fake_qp) datagram_qps = LIST_HEAD_INITIALIZER(datagram_qps);
 static struct ibv_td thread_domain;
-static struct ibv_pd plain_pd;
-static struct ibv_device device = {.node_type = IBV_NODE_CA, .transport_type = IBV_TRANSPORT_IB,
-	.name = "model0"};
+static LIST_HEAD(, fake_mr) mrs = LIST_HEAD_INITIALIZER(mrs);
+static LIST_HEAD(, fake_context) contexts = LIST_HEAD_INITIALIZER(contexts);
+static struct fake_pd plain_pd = {.uar = -1};
+#define DEVICE(n) {.node_type = IBV_NODE_CA, .transport_type = IBV_TRANSPORT_IB, .name = n}
+static struct ibv_device devices[MLX5_VERBS_DEVICES] = {DEVICE("model0"), DEVICE("model1"),
+	DEVICE("model2"), DEVICE("model3")};
+static const struct verbs_context context;
 
 static struct ibv_td *
 alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr)
@@ -95,9 +114,9 @@ alloc_parent_domain(struct ibv_context *ctx, struct ibv_parent_domain_init_attr 
 {
 	struct fake_pd *pd = calloc(1, sizeof(*pd));
 
-	(void)ctx;
-	if (attr->pd != &plain_pd || attr->td != &thread_domain)
+	if (((struct fake_pd *)attr->pd)->uar >= 0 || attr->td != &thread_domain)
 		abort();
+	pd->ibv.context = ctx;
 	pd->uar = mlx5_model_uar(mlx5_verbs.m, mlx5_verbs.bf_size);
 	return &pd->ibv;
 }
@@ -105,26 +124,33 @@ alloc_parent_domain(struct ibv_context *ctx, struct ibv_parent_domain_init_attr 
 static struct ibv_pd *
 alloc_pd(struct ibv_context *ctx)
 {
-	(void)ctx;
-	return &plain_pd;
+	struct fake_pd *pd = calloc(1, sizeof(*pd));
+
+	pd->ibv.context = ctx;
+	pd->uar = -1;
+	return &pd->ibv;
 }
 
 static int
-dealloc_pd(struct ibv_pd *pd)
+dealloc_pd(struct ibv_pd *ibv)
 {
-	if (pd != &plain_pd) {
-		mlx5_model_uar_free(mlx5_verbs.m, ((struct fake_pd *)pd)->uar);
+	struct fake_pd *pd = (struct fake_pd *)ibv;
+
+	if (pd->uar >= 0)
+		mlx5_model_uar_free(mlx5_verbs.m, pd->uar);
+	if (pd != &plain_pd)
 		free(pd);
-	}
 	return 0;
 }
 
 static struct ibv_device **
 get_device_list(int *n)
 {
-	static struct ibv_device *list[] = {&device, NULL};
+	static struct ibv_device *list[MLX5_VERBS_DEVICES + 1];
 
-	*n = 1;
+	*n = RTE_MAX(mlx5_verbs.n_devices, 1u);
+	for (int i = 0; i < *n; i++)
+		list[i] = &devices[i];
 	return list;
 }
 
@@ -143,44 +169,113 @@ get_device_name(struct ibv_device *dev)
 static struct ibv_context *
 open_device(struct ibv_device *dev)
 {
-	mlx5_verbs.ctx->device = dev;
-	mlx5_verbs.ctx->async_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return mlx5_verbs.ctx;
+	struct fake_context *c = calloc(1, sizeof(*c));
+
+	c->verbs = context;
+	c->verbs.context.device = dev;
+	c->verbs.context.async_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+	LIST_INSERT_HEAD(&contexts, c, link);
+	return &c->verbs.context;
+}
+
+static struct fake_context *
+context_of(struct ibv_context *ctx)
+{
+	return (struct fake_context *)((char *)ctx - offsetof(struct fake_context, verbs.context));
 }
 
 static int
 close_device(struct ibv_context *ctx)
 {
-	return close(ctx->async_fd);
+	struct fake_context *c = context_of(ctx);
+
+	close(ctx->async_fd);
+	LIST_REMOVE(c, link);
+	free(c);
+	return 0;
 }
 
 static int
 get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
-	(void)ctx;
+	struct fake_context *c = context_of(ctx);
+	uint64_t one;
+
+	if (read(ctx->async_fd, &one, sizeof(one)) != sizeof(one))
+		return -1;
+	*event = c->events[--c->n_events];
+	return 0;
+}
+
+static void
+ack_async_event(struct ibv_async_event *event)
+{
 	(void)event;
-	errno = EAGAIN;
-	return -1;
+}
+
+struct mlx5_verbs_port *
+mlx5_verbs_port(const struct ibv_context *ctx, unsigned num)
+{
+	return &mlx5_verbs.ports[ctx->device == NULL ? 0 : ctx->device - devices][num - 1];
+}
+
+void
+mlx5_verbs_switch(unsigned device, unsigned port, bool down)
+{
+	struct ibv_async_event e = {.element.port_num = port,
+		.event_type = down ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE};
+	struct fake_context *c;
+	uint64_t one = 1;
+
+	mlx5_verbs.ports[device][port - 1].down = down;
+	LIST_FOREACH(c, &contexts, link) {
+		if (c->verbs.context.device != &devices[device])
+			continue;
+		c->events[c->n_events++] = e;
+		if (write(c->verbs.context.async_fd, &one, sizeof(one)) != sizeof(one))
+			abort();
+	}
+}
+
+static void
+gid_of(const struct mlx5_verbs_port *port, uint8_t gid[16])
+{
+	static const uint8_t none[16], usual[16] = {0xfe, 0x80};
+
+	memcpy(gid, memcmp(port->gid, none, sizeof(none)) == 0 ? usual : port->gid, sizeof(usual));
+}
+
+bool
+mlx5_verbs_arrives(const struct mlx5_verbs_port *from, const struct mlx5_verbs_port *to,
+	const struct ibv_ah_attr *way)
+{
+	uint8_t gid[16];
+
+	gid_of(to, gid);
+	return !from->down && !to->down && from->wire == to->wire &&
+		(!way->is_global || memcmp(way->grh.dgid.raw, gid, sizeof(gid)) == 0);
 }
 
 static int
 query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
 {
 	(void)ctx;
-	*attr = (struct ibv_device_attr){.phys_port_cnt = 1, .max_srq_wr = 32768,
-		.max_cqe = 1 << 22, .max_qp_rd_atom = 16, .max_qp_init_rd_atom = 16,
-		.atomic_cap = IBV_ATOMIC_HCA};
+	*attr = (struct ibv_device_attr){.phys_port_cnt = RTE_MAX(mlx5_verbs.n_ports, 1u),
+		.max_srq_wr = 32768, .max_cqe = 1 << 22, .max_qp_rd_atom = 16,
+		.max_qp_init_rd_atom = 16, .atomic_cap = IBV_ATOMIC_HCA};
 	return 0;
 }
 
 static int
-query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len)
+query_port(struct ibv_context *ctx, uint8_t num, struct ibv_port_attr *attr, size_t len)
 {
-	(void)ctx;
-	(void)port;
+	const struct mlx5_verbs_port *port = mlx5_verbs_port(ctx, num);
+
 	(void)len;
-	*attr = (struct ibv_port_attr){.state = IBV_PORT_ACTIVE, .active_mtu = IBV_MTU_4096,
-		.gid_tbl_len = 1, .lid = LID, .link_layer = IBV_LINK_LAYER_INFINIBAND};
+	*attr = (struct ibv_port_attr){.state = port->down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
+		.active_mtu = IBV_MTU_4096, .gid_tbl_len = 1, .lid = port->ethernet ? 0 : LID,
+		.active_width = port->width, .active_speed = port->speed,
+		.link_layer = port->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND};
 	return 0;
 }
 
@@ -188,12 +283,13 @@ static int
 query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
 	uint32_t flags, size_t len)
 {
-	(void)ctx;
+	const struct mlx5_verbs_port *p = mlx5_verbs_port(ctx, port);
+
 	(void)flags;
 	memset(entry, 0, len);
-	entry->gid.raw[0] = 0xfe;
-	entry->gid.raw[1] = 0x80;
+	gid_of(p, entry->gid.raw);
 	entry->gid_index = index;
+	entry->gid_type = p->ethernet ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
 	entry->port_num = port;
 	return 0;
 }
@@ -201,22 +297,37 @@ query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index, struct ibv_
 static struct ibv_mr *
 reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
 {
-	struct ibv_mr *mr = calloc(1, sizeof(*mr));
+	struct fake_mr *mr = calloc(1, sizeof(*mr));
 
-	(void)pd;
-	mr->addr = addr;
-	mr->length = len;
-	mr->lkey = mr->rkey = mlx5_model_mr(mlx5_verbs.m, addr, len,
+	mr->ibv.pd = pd;
+	mr->ibv.addr = addr;
+	mr->ibv.length = len;
+	mr->ibv.lkey = mr->ibv.rkey = mlx5_model_mr(mlx5_verbs.m, addr, len,
 		access & (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE));
-	return mr;
+	LIST_INSERT_HEAD(&mrs, mr, link);
+	return &mr->ibv;
 }
 
 static int
-dereg_mr(struct ibv_mr *mr)
+dereg_mr(struct ibv_mr *ibv)
 {
-	mlx5_model_mr_free(mlx5_verbs.m, mr->lkey);
+	struct fake_mr *mr = (struct fake_mr *)ibv;
+
+	mlx5_model_mr_free(mlx5_verbs.m, ibv->lkey);
+	LIST_REMOVE(mr, link);
 	free(mr);
 	return 0;
+}
+
+bool
+mlx5_verbs_may_use(uint32_t key, const struct ibv_pd *pd)
+{
+	const struct fake_mr *mr;
+
+	LIST_FOREACH(mr, &mrs, link)
+		if (mr->ibv.lkey == key)
+			return mr->ibv.pd == pd;
+	return true;
 }
 
 static struct ibv_comp_channel *
@@ -371,9 +482,9 @@ create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	struct fake_qp *qp;
 
 	if (mlx5_verbs.plain && attr->qp_type == IBV_QPT_RC)
-		return mlx_tm_create_qp(attr);
+		return mlx_tm_create_qp(pd, attr);
 	qp = calloc(1, sizeof(*qp));
-	qp->ibv.context = mlx5_verbs.ctx;
+	qp->ibv.context = pd->context;
 	qp->ibv.recv_cq = attr->recv_cq;
 	qp->ibv.send_cq = attr->send_cq;
 	qp->ibv.qp_type = attr->qp_type;
@@ -385,18 +496,20 @@ create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	qp->ibv.qp_num = mlx5_model_qp(mlx5_verbs.m, rte_align32pow2(attr->cap.max_send_wr * per),
 		mlx5_verbs_cq(attr->send_cq), mlx5_verbs_cq(attr->recv_cq),
 		((struct fake_srq *)attr->srq)->number,
-		pd != &plain_pd ? ((struct fake_pd *)pd)->uar : -1, &qp->dv);
+		((struct fake_pd *)pd)->uar, &qp->dv);
 	return &qp->ibv;
 }
 
 static int
 modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	(void)mask;
-	if (qp->qp_type == IBV_QPT_UD)
+	if (qp->qp_type == IBV_QPT_UD) {
+		if (mask & IBV_QP_PORT)
+			((struct fake_qp *)qp)->port = mlx5_verbs_port(qp->context, attr->port_num);
 		return 0;
+	}
 	if (mlx5_verbs.plain)
-		return mlx_tm_modify_qp(qp, attr);
+		return mlx_tm_modify_qp(qp, attr, mask);
 	if (attr->qp_state == IBV_QPS_RTR)
 		mlx5_model_connect(mlx5_verbs.m, qp->qp_num, attr->dest_qp_num);
 	else if (attr->qp_state == IBV_QPS_ERR)
@@ -422,10 +535,12 @@ destroy_qp(struct ibv_qp *ibv)
 static struct ibv_ah *
 create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
+	struct fake_ah *ah = calloc(1, sizeof(*ah));
+
 	(void)pd;
-	(void)attr;
+	ah->attr = *attr;
 	mlx5_verbs.n_ahs++;
-	return calloc(1, sizeof(struct fake_ah));
+	return &ah->ibv;
 }
 
 static int
@@ -499,6 +614,7 @@ datagram_arrives(struct fake_qp *to, const struct ibv_sge *data, uint32_t src_qp
 static int
 post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
+	const struct fake_qp *from = (const struct fake_qp *)ibv;
 	struct fake_qp *to;
 
 	if (ibv->qp_type == IBV_QPT_RC)
@@ -508,7 +624,9 @@ post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 			.qp_num = ibv->qp_num};
 
 		LIST_FOREACH(to, &datagram_qps, link)
-			if (to->ibv.qp_num == wr->wr.ud.remote_qpn && !mlx5_verbs.no_datagrams)
+			if (to->ibv.qp_num == wr->wr.ud.remote_qpn && !mlx5_verbs.no_datagrams &&
+				mlx5_verbs_arrives(from->port, to->port,
+					&((const struct fake_ah *)wr->wr.ud.ah)->attr))
 				datagram_arrives(to, wr->sg_list, ibv->qp_num);
 		done_by(ibv->send_cq, &wc, (struct fake_ah *)wr->wr.ud.ah);
 	}
@@ -541,7 +659,8 @@ req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 static bool
 is_supported(struct ibv_device *dev)
 {
-	return dev == &device && !mlx5_verbs.plain;
+	(void)dev;
+	return !mlx5_verbs.plain;
 }
 
 static int
@@ -560,7 +679,7 @@ init_obj(struct mlx5dv_obj *obj, uint64_t type)
 	return 0;
 }
 
-static struct verbs_context context = {.sz = sizeof(context), .query_port = query_port,
+static const struct verbs_context context = {.sz = sizeof(context), .query_port = query_port,
 	.query_device_ex = mlx_tm_query_device_ex, .create_cq_ex = mlx_tm_create_cq_ex,
 	.create_srq_ex = mlx_tm_create_srq_ex, .post_srq_ops = mlx_tm_post_srq_ops,
 	.alloc_td = alloc_td, .dealloc_td = dealloc_td, .alloc_parent_domain = alloc_parent_domain,
@@ -571,13 +690,16 @@ static struct verbs_context context = {.sz = sizeof(context), .query_port = quer
 void
 mlx5_verbs_begin(void)
 {
-	mlx5_verbs.ctx = &context.context;
-	mlx5_verbs.pd = &plain_pd;
+	static struct verbs_context first;
+
+	first = context;
+	mlx5_verbs.ctx = plain_pd.ibv.context = &first.context;
+	mlx5_verbs.pd = &plain_pd.ibv;
 	mlx5_glue = (struct mlx5_glue){is_supported, init_obj};
 	mlx_glue = (struct mlx_glue){.get_device_list = get_device_list,
 		.free_device_list = free_device_list, .get_device_name = get_device_name,
 		.open_device = open_device, .close_device = close_device,
-		.get_async_event = get_async_event, .query_device = query_device,
+		.get_async_event = get_async_event, .ack_async_event = ack_async_event, .query_device = query_device,
 		.query_gid_ex = query_gid_ex, .alloc_pd = alloc_pd, .dealloc_pd = dealloc_pd,
 		.reg_mr = reg_mr, .dereg_mr = dereg_mr,
 		.create_comp_channel = create_comp_channel,

@@ -30,11 +30,11 @@ qp_find(uint32_t qpn)
 }
 
 struct ibv_qp *
-mlx_tm_create_qp(struct ibv_qp_init_attr *attr)
+mlx_tm_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct tm_qp *q = calloc(1, sizeof(*q));
 
-	q->ibv = (struct ibv_qp){.context = mlx5_verbs.ctx, .qp_num = next_qpn++,
+	q->ibv = (struct ibv_qp){.context = pd->context, .pd = pd, .qp_num = next_qpn++,
 		.qp_type = IBV_QPT_RC, .recv_cq = attr->recv_cq, .send_cq = attr->send_cq};
 	q->srq = (struct tm_srq *)attr->srq;
 	q->max = attr->cap.max_send_wr;
@@ -70,12 +70,16 @@ flush(struct tm_qp *q)
 }
 
 int
-mlx_tm_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr)
+mlx_tm_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
 	struct tm_qp *q = (struct tm_qp *)ibv;
 
-	if (attr->qp_state == IBV_QPS_RTR)
+	if (mask & IBV_QP_PORT)
+		q->port = mlx5_verbs_port(ibv->context, attr->port_num);
+	if (attr->qp_state == IBV_QPS_RTR) {
 		q->peer = attr->dest_qp_num;
+		q->way = attr->ah_attr;
+	}
 	if (attr->qp_state == IBV_QPS_ERR) {
 		q->failed = true;
 		flush(q);
@@ -128,12 +132,14 @@ mlx_tm_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr 
 
 /* The sender's bytes. @return NULL: it has no right to them */
 static uint8_t *
-local(const struct tm_send *s)
+local(const struct tm_qp *q, const struct tm_send *s)
 {
 	static uint8_t nothing;
 
 	if (s->sge.length == 0)
 		return &nothing;
+	if (s->data == NULL && !mlx5_verbs_may_use(s->sge.lkey, q->ibv.pd))
+		return NULL;
 	return s->data != NULL ? s->data : tm_mem(s->sge.lkey, s->sge.addr, s->sge.length, false);
 }
 
@@ -158,19 +164,19 @@ do_send(struct tm_qp *q, struct tm_qp *to, struct tm_send *s, uint8_t *from)
 
 /* @return whether the peer's memory allows it */
 static bool
-do_rma(const struct tm_send *s, uint8_t *at)
+do_rma(const struct tm_qp *to, const struct tm_send *s, uint8_t *at)
 {
 	bool atomic = s->wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
 		s->wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 	uint64_t remote = atomic ? s->wr.wr.atomic.remote_addr : s->wr.wr.rdma.remote_addr;
+	uint32_t key = atomic ? s->wr.wr.atomic.rkey : s->wr.wr.rdma.rkey;
 	uint64_t *word, old;
 	uint8_t *there;
 
 	if (s->sge.length == 0)
 		return true;
-	there = tm_mem(atomic ? s->wr.wr.atomic.rkey : s->wr.wr.rdma.rkey, remote, s->sge.length,
-		true);
-	if (there == NULL)
+	there = tm_mem(key, remote, s->sge.length, true);
+	if (there == NULL || !mlx5_verbs_may_use(key, to->ibv.pd))
 		return false;
 	word = (uint64_t *)(uintptr_t)there;
 	switch (s->wr.opcode) {
@@ -202,10 +208,11 @@ step(struct tm_qp *q)
 
 	if (q->n == 0)
 		return false;
-	at = local(s);
+	at = local(q, s);
 	if (at == NULL)
 		tm_wrong("what is sent is not registered");
-	if (to == NULL || to->failed || to->peer != q->ibv.qp_num || at == NULL) {
+	if (to == NULL || to->failed || to->peer != q->ibv.qp_num || at == NULL ||
+		!mlx5_verbs_arrives(q->port, to->port, &q->way)) {
 		send_over(q, IBV_WC_RETRY_EXC_ERR);
 		flush(q);
 		return true;
@@ -215,7 +222,7 @@ step(struct tm_qp *q)
 
 		if (!do_send(q, to, s, at))
 			return q->begun && !began;
-	} else if (!do_rma(s, at)) {
+	} else if (!do_rma(to, s, at)) {
 		send_over(q, IBV_WC_REM_ACCESS_ERR);
 		flush(q);
 		return true;

@@ -85,8 +85,8 @@ struct ibv_srq *mlx_tm_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_ini
 int mlx_tm_destroy_srq(struct ibv_srq *srq);
 int mlx_tm_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int mlx_tm_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad);
-struct ibv_qp *mlx_tm_create_qp(struct ibv_qp_init_attr *attr);
-int mlx_tm_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr);
+struct ibv_qp *mlx_tm_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+int mlx_tm_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int mlx_tm_destroy_qp(struct ibv_qp *qp);
 int mlx_tm_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 

@@ -76,6 +76,8 @@ struct tm_qp {
 	struct ibv_qp ibv;
 	LIST_ENTRY(tm_qp) link;
 	struct tm_srq *srq;
+	const struct mlx5_verbs_port *port;
+	struct ibv_ah_attr way;
 	uint32_t peer; /* 0: not connected */
 	bool failed;
 	struct tm_send *sends;

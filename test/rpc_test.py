@@ -423,10 +423,10 @@ class ObjectTest(Case):
         uids = [device["uid"] for device in self.result("device_get_list")]
         eps = self.result("ep_get_list")
         for ep in eps:
-            self.assertEqual(set(ep), {"worker", "peer", "device", "state", "err", "handles",
+            self.assertEqual(set(ep), {"worker", "peer", "device", "port", "state", "err", "handles",
                                        "pending", "waits", "kept_msgs", "mtu"})
             self.check_uid(ep["peer"])
-            self.assertEqual(ep["device"], "shm")
+            self.assertEqual((ep["device"], ep["port"]), ("shm", None))
             self.assertIsInstance(ep["pending"], bool)
             for key in ("handles", "waits", "kept_msgs", "mtu"):
                 self.assertTrue(is_count(ep[key]), ep)
@@ -443,7 +443,8 @@ class ObjectTest(Case):
         devices = self.result("device_get_list")
         self.assertEqual([(d["worker"], d["device"]) for d in devices], [(0, "shm"), (1, "shm")])
         for device in devices:
-            self.assertEqual(set(device), {"worker", "device", "uid", "counters"})
+            self.assertEqual(set(device), {"worker", "device", "port", "uid", "counters"})
+            self.assertIsNone(device["port"])
             self.check_uid(device["uid"])
             self.check_counters(device["counters"], "tx_msgs", "tx_bytes", "rx_msgs", "rx_bytes")
             self.assertGreater(device["counters"]["tx_msgs"], 0)

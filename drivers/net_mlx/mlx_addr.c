@@ -16,26 +16,90 @@
 #define QPN_MAX 0xffffffu
 #define PSN_MAX 0xffffffu
 
+/* What a score is made of: each counts more than all behind it. */
+#define SCORE_SELF  (1 << 12) /* a worker speaks to itself by one queue */
+#define SCORE_NET   (1 << 11)
+#define SCORE_SPEED 7	      /* the slower one's, from this bit on */
+#define SCORE_PLACE (1 << 6)  /* what stands in the same place of two hosts is likely on one network */
+#define SCORE_NEAR  (1 << 4)  /* for each side */
+
+static bool
+net_bits_good(const struct mlx_addr *a)
+{
+	if (a->link == MLX_LINK_IB)
+		return true;
+	return a->net_bits <= MLX_NET_BITS_MAX && (a->link == MLX_LINK_ROCE6 || a->net_bits >= 96);
+}
+
 int
 mlx_addr_check(const struct mlx_addr *a)
 {
 	if (a->uid == 0 || a->version != MLX_ADDR_VERSION || a->link > MLX_LINK_ROCE6 ||
 		a->ud_qpn == 0 || a->ud_qpn > QPN_MAX || a->path_mtu < IBV_MTU_256 ||
 		a->path_mtu > IBV_MTU_4096 || a->rx_len < MLX_RX_LEN_MIN ||
-		a->rx_len > MLX_RX_LEN_MAX || (a->flags & ~MLX_ADDR_TM) != 0 || a->port == 0)
+		a->rx_len > MLX_RX_LEN_MAX || a->port == 0 || !net_bits_good(a))
 		return -EINVAL;
 	return 0;
+}
+
+/* An address of a link, which no router takes further. */
+static bool
+is_of_link(const struct mlx_addr *a)
+{
+	return a->link == MLX_LINK_ROCE6 && a->gid[0] == 0xfe && (a->gid[1] & 0xc0) == 0x80;
 }
 
 int
 mlx_addr_reach(const struct mlx_addr *own, const struct mlx_addr *to)
 {
-	if (own->link != to->link)
+	if (own->link != to->link || is_of_link(own) != is_of_link(to))
 		return -EHOSTUNREACH;
 	/* Within one subnet of InfiniBand; an Ethernet address may be behind any router. */
 	if (own->link == MLX_LINK_IB && (to->lid == 0 || memcmp(own->gid, to->gid, 8) != 0))
 		return -EHOSTUNREACH;
 	return 0;
+}
+
+bool
+mlx_addr_one_net(const struct mlx_addr *own, const struct mlx_addr *to)
+{
+	unsigned bits = own->net_bits > to->net_bits ? own->net_bits : to->net_bits;
+
+	if (own->link == MLX_LINK_IB)
+		return true;
+	if (memcmp(own->gid, to->gid, bits / 8) != 0)
+		return false;
+	return bits % 8 == 0 || ((own->gid[bits / 8] ^ to->gid[bits / 8]) & 0xff00 >> bits % 8 & 0xff) == 0;
+}
+
+static unsigned
+speed_of(const struct mlx_addr *a)
+{
+	return a->flags >> MLX_ADDR_SPEED_AT;
+}
+
+static unsigned
+place_of(const struct mlx_addr *a)
+{
+	return a->flags >> MLX_ADDR_PLACE_AT & MLX_ADDR_PLACE_MAX;
+}
+
+static unsigned
+nearness(const struct mlx_addr *a)
+{
+	return (a->flags & MLX_ADDR_NEAR) != 0;
+}
+
+int
+mlx_addr_score(const struct mlx_addr *own, const struct mlx_addr *to)
+{
+	unsigned a = speed_of(own), b = speed_of(to);
+
+	return (own->uid == to->uid ? SCORE_SELF : 0) |
+		/* All links have the same addresses: that these two are on one proves nothing. */
+		(mlx_addr_one_net(own, to) && !is_of_link(own) ? SCORE_NET : 0) |
+		(a < b ? a : b) << SCORE_SPEED | (place_of(own) == place_of(to) ? SCORE_PLACE : 0) |
+		(nearness(own) + nearness(to)) * SCORE_NEAR;
 }
 
 uint32_t

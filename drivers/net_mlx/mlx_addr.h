@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MLX_ADDR_VERSION 3
+#define MLX_ADDR_VERSION 4
 
 enum mlx_link {
 	MLX_LINK_IB,
@@ -20,26 +20,41 @@ enum mlx_link {
 
 enum mlx_addr_flag {
 	MLX_ADDR_TM = 1 << 0, /* its device matches tags: messages to it are as mlx_tm.h says */
+	MLX_ADDR_NEAR = 1 << 1, /* its owner runs on cores that are near the device */
 };
 
-/** A queue's address as it travels; begins with the uid as every plx_addr does. */
+/* In the flags, too: the port's place among those of its worker, and its speed. */
+#define MLX_ADDR_PLACE_AT  2
+#define MLX_ADDR_PLACE_MAX 3
+#define MLX_ADDR_SPEED_AT  4
+#define MLX_ADDR_SPEED_MAX 15
+#define MLX_NET_BITS_MAX   128
+
+/**
+ * A queue's address as it travels; begins with the uid as every plx_addr does. What the ports of one
+ * worker are likely to have in common comes first, so that it is written once.
+ */
 struct mlx_addr {
 	uint64_t uid;
 	uint64_t proc;	    /* plx_proc_id() of its process */
-	uint8_t gid[16];
-	uint32_t ud_qpn;    /* where datagrams for it go */
 	uint32_t rx_len;    /* longest message it takes, bytes */
-	uint16_t lid;
 	uint8_t version;    /* MLX_ADDR_VERSION */
 	uint8_t link;	    /* enum mlx_link */
 	uint8_t path_mtu;   /* enum ibv_mtu */
-	uint8_t flags;	    /* enum mlx_addr_flag */
+	uint8_t gid[16];
+	uint8_t flags;	    /* enum mlx_addr_flag, place and speed */
+	uint32_t ud_qpn;    /* where datagrams for it go */
+	union {
+		uint16_t lid;	   /* InfiniBand */
+		uint16_t net_bits; /* Ethernet: of the gid, those that name its network */
+	};
 	uint16_t port;	    /* of those that its process has opened, from 1 on */
 };
 
-_Static_assert(offsetof(struct mlx_addr, gid) == 16, "wire");
-_Static_assert(offsetof(struct mlx_addr, ud_qpn) == 32, "wire");
-_Static_assert(offsetof(struct mlx_addr, lid) == 40, "wire");
+_Static_assert(offsetof(struct mlx_addr, rx_len) == 16, "wire");
+_Static_assert(offsetof(struct mlx_addr, gid) == 23, "wire");
+_Static_assert(offsetof(struct mlx_addr, ud_qpn) == 40, "wire");
+_Static_assert(offsetof(struct mlx_addr, lid) == 44, "wire");
 _Static_assert(offsetof(struct mlx_addr, port) == 46, "wire");
 _Static_assert(sizeof(struct mlx_addr) == 48, "wire");
 
@@ -105,8 +120,20 @@ mlx_addr_mtu(const struct mlx_addr *a)
 /** @return 0, or -EINVAL: no address. Thread: any. */
 int mlx_addr_check(const struct mlx_addr *a);
 
-/** @return 0, or -EHOSTUNREACH: the two are not on one network. Thread: any. */
+/** @return 0, or -EHOSTUNREACH: there can be no way from the one to the other. Thread: any. */
 int mlx_addr_reach(const struct mlx_addr *own, const struct mlx_addr *to);
+
+/** @return whether two that reach each other do so without a router. Thread: any. */
+bool mlx_addr_one_net(const struct mlx_addr *own, const struct mlx_addr *to);
+
+/** @return how good a way is between two that reach each other, the same both ways; 0 to 2^16 - 1 */
+int mlx_addr_score(const struct mlx_addr *own, const struct mlx_addr *to);
+
+static inline uint16_t
+mlx_addr_lid(const struct mlx_addr *a)
+{
+	return a->link == MLX_LINK_IB ? a->lid : 0;
+}
 
 /** @return what names the memory that the queue's port was told of, never 0. Thread: any. */
 uint32_t mlx_addr_domain(const struct mlx_addr *a);

@@ -37,7 +37,7 @@ static void
 a_good_address_is_taken_and_each_bad_field_is_not(void)
 {
 	const struct mlx_addr good = good_addr();
-	struct mlx_addr bad[11];
+	struct mlx_addr bad[12];
 	unsigned n = 0;
 
 	UNIT_EQ(mlx_addr_check(&good), 0);
@@ -52,7 +52,10 @@ a_good_address_is_taken_and_each_bad_field_is_not(void)
 	bad[n++].path_mtu = IBV_MTU_4096 + 1;
 	bad[n++].rx_len = MLX_RX_LEN_MIN - 1;
 	bad[n++].rx_len = MLX_RX_LEN_MAX + 1;
-	bad[n++].flags = 2;
+	bad[n].link = MLX_LINK_ROCE6;
+	bad[n++].net_bits = MLX_NET_BITS_MAX + 1;
+	bad[n].link = MLX_LINK_ROCE4;
+	bad[n++].net_bits = 95; /* the first 96 are not its own */
 	bad[n++].port = 0;
 	UNIT_EQ_FATAL(n, sizeof(bad) / sizeof(bad[0]));
 	for (unsigned i = 0; i < n; i++)
@@ -95,6 +98,88 @@ only_one_network_is_reached(void)
 	UNIT_EQ(mlx_addr_reach(&a, &b), 0);
 	b.link = MLX_LINK_ROCE6;
 	UNIT_EQ(mlx_addr_reach(&a, &b), -EHOSTUNREACH);
+	a.link = MLX_LINK_ROCE6; /* its gid is of the link */
+	UNIT_EQ(mlx_addr_reach(&a, &b), -EHOSTUNREACH);
+	b.gid[0] = 0xfe;
+	UNIT_EQ(mlx_addr_reach(&a, &b), 0);
+}
+
+static struct mlx_addr
+v4_addr(uint8_t last, uint8_t third, unsigned bits)
+{
+	struct mlx_addr a = good_addr();
+
+	a.uid = last;
+	a.link = MLX_LINK_ROCE4;
+	a.net_bits = 96 + bits;
+	memcpy(a.gid, (const uint8_t[16]){[10] = 0xff, 0xff, 10, 0, third, last}, sizeof(a.gid));
+	return a;
+}
+
+static void
+two_are_on_one_network_if_both_their_masks_say_so(void)
+{
+	static const struct {
+		unsigned a_bits, b_bits, third;
+		bool is;
+	} rows[] = {{24, 24, 1, true}, {24, 24, 2, false}, {22, 22, 2, true}, {22, 22, 4, false},
+		{23, 23, 0, true}, {16, 24, 2, false}, {16, 24, 1, true}, {32, 32, 1, false},
+		{0, 0, 200, true}};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct mlx_addr a = v4_addr(1, 1, rows[i].a_bits);
+		struct mlx_addr b = v4_addr(2, rows[i].third, rows[i].b_bits);
+
+		UNIT_EQ(mlx_addr_one_net(&a, &b), rows[i].is);
+		UNIT_EQ(mlx_addr_one_net(&b, &a), rows[i].is);
+		UNIT_TRUE(mlx_addr_one_net(&a, &a));
+	}
+}
+
+/* From the best to the worst. */
+static void
+a_score_is_the_same_both_ways_and_says_what_counts(void)
+{
+	struct mlx_addr own = v4_addr(1, 1, 24), to[8];
+	unsigned n = 0;
+
+	own.flags = 9 << MLX_ADDR_SPEED_AT | 1 << MLX_ADDR_PLACE_AT | MLX_ADDR_NEAR;
+	to[n++] = own; /* itself */
+	to[n] = v4_addr(2, 1, 24);
+	to[n++].flags = 12 << MLX_ADDR_SPEED_AT | 1 << MLX_ADDR_PLACE_AT | MLX_ADDR_NEAR;
+	to[n] = v4_addr(2, 1, 24); /* far */
+	to[n++].flags = 9 << MLX_ADDR_SPEED_AT | 1 << MLX_ADDR_PLACE_AT;
+	to[n] = v4_addr(2, 1, 24); /* in another place */
+	to[n++].flags = 9 << MLX_ADDR_SPEED_AT | MLX_ADDR_NEAR;
+	to[n] = v4_addr(2, 1, 24); /* slower */
+	to[n++].flags = 8 << MLX_ADDR_SPEED_AT | 1 << MLX_ADDR_PLACE_AT | MLX_ADDR_NEAR;
+	to[n] = v4_addr(2, 2, 24); /* on another network */
+	to[n++].flags = 9 << MLX_ADDR_SPEED_AT | 1 << MLX_ADDR_PLACE_AT | MLX_ADDR_NEAR;
+	to[n] = v4_addr(2, 2, 24);
+	to[n++].flags = MLX_ADDR_TM;
+	for (unsigned i = 0; i < n; i++) {
+		UNIT_EQ(mlx_addr_score(&own, &to[i]), mlx_addr_score(&to[i], &own));
+		UNIT_TRUE(mlx_addr_score(&own, &to[i]) >= 0 && mlx_addr_score(&own, &to[i]) < 1 << 16);
+		if (i != 0)
+			UNIT_TRUE(mlx_addr_score(&own, &to[i]) < mlx_addr_score(&own, &to[i - 1]));
+	}
+	UNIT_EQ(n, 7);
+}
+
+static void
+two_addresses_of_links_may_be_of_two_links(void)
+{
+	struct mlx_addr a = good_addr(), b;
+
+	a.link = MLX_LINK_ROCE6;
+	a.net_bits = 64;
+	b = a;
+	b.uid++;
+	UNIT_EQ(mlx_addr_reach(&a, &b), 0);
+	b.gid[0] = a.gid[0] = 0x20; /* no longer of links */
+	UNIT_TRUE(mlx_addr_score(&a, &b) >> 7 != 0);
+	b.gid[0] = a.gid[0] = 0xfe;
+	UNIT_EQ(mlx_addr_score(&a, &b) >> 7, 0);
 }
 
 static void
@@ -241,6 +326,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_good_address_is_taken_and_each_bad_field_is_not),
 	UNIT_TEST(a_domain_is_of_one_port_of_one_process),
 	UNIT_TEST(only_one_network_is_reached),
+	UNIT_TEST(two_are_on_one_network_if_both_their_masks_say_so),
+	UNIT_TEST(a_score_is_the_same_both_ways_and_says_what_counts),
+	UNIT_TEST(two_addresses_of_links_may_be_of_two_links),
 	UNIT_TEST(the_key_of_datagrams_is_nobody_elses),
 	UNIT_TEST(groups_are_multicast_addresses_of_the_ports_network),
 	UNIT_TEST(a_datagram_comes_from_the_port_that_its_header_names),

@@ -49,7 +49,7 @@ mlx_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	memcpy(&p->addr, addr->bytes, sizeof(p->addr));
 	rc = mlx_addr_check(&p->addr);
 	if (rc == 0)
-		rc = mlx_addr_reach(&mq->addr, &p->addr);
+		rc = mlx_queue_reach(mq, &p->addr);
 	if (rc != 0)
 		return rc;
 	peer->proc = p->addr.proc;
@@ -188,7 +188,7 @@ qp_ready(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTR, .dest_qp_num = d->qpn, .rq_psn = d->psn,
 		.path_mtu = least(mq->addr.path_mtu, p->addr.path_mtu), .min_rnr_timer = RNR_TIMER,
 		.max_dest_rd_atomic = least(MLX_READS, mq->port->attr.max_qp_rd_atom),
-		.ah_attr = {.port_num = mq->port->num, .dlid = p->addr.lid,
+		.ah_attr = {.port_num = mq->port->num, .dlid = mlx_addr_lid(&p->addr),
 			.is_global = p->addr.link != MLX_LINK_IB,
 			.grh = {.sgid_index = mq->port->gid_index, .hop_limit = 64}}};
 	int rc;
@@ -418,6 +418,7 @@ conn_fail(struct mlx_peer *p, int err)
 	asking_end(mq, p);
 	lost_end(mq, p);
 	p->conn = MLX_CONN_DEAD;
+	mlx_queue_shun(mq, p->peer.uid);
 	/* First, so that the device reads no buffer that is given back. */
 	qp_end(mq, p);
 	mlx_tx_drop(p, err);

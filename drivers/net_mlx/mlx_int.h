@@ -7,6 +7,7 @@
 #define MLX_INT_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 #include <time.h>
@@ -26,7 +27,9 @@
 PLX_LOG_DECLARE(mlx);
 
 #define MLX_NONE	 UINT32_MAX
-#define MLX_PORT_NAME	 32
+#define MLX_PORT_NAME	 80
+#define MLX_ANY_GID	 -1L
+#define MLX_SHUNNED	 16 /* queues of peers that are not tried for a while */
 #define MLX_TX_RECS	 128   /* of requests of a peer; a power of 2 */
 #define MLX_TX_DEPTH	 (MLX_TX_RECS - 1) /* not completed: soft-RoCE's rings keep one free, and double */
 #define MLX_TX_ALL	 4096  /* of a queue; as many completions may be unpolled */
@@ -67,8 +70,7 @@ PLX_LOG_DECLARE(mlx);
 /** An opened port of a device; one for all queues of the process that use it. */
 struct mlx_port {
 	LIST_ENTRY(mlx_port) link;
-	char name[MLX_PORT_NAME]; /* as the setting says */
-	uint32_t refs;
+	char label[MLX_PORT_NAME]; /* "mlx5_0:1" */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	const struct mlx_hw_ops *hw;
@@ -76,6 +78,7 @@ struct mlx_port {
 	struct ibv_device_attr attr;
 	uint8_t num;
 	uint8_t gid_index;
+	uint8_t speed;		/* as in addresses */
 	uint32_t ifindex;	/* of the interface with that gid, Ethernet only */
 	bool soft;		/* the device is software: soft-RoCE */
 	pthread_mutex_t lock;	/* of the events' descriptor */
@@ -238,6 +241,11 @@ struct mlx_stat {
 	uint64_t tm_drop_bad;	/* not as senders, or the device, are to do it */
 };
 
+/** A peer's queue that could not be reached, or was lost. */
+struct mlx_shunned {
+	uint64_t uid, until_ns;
+};
+
 struct mlx_queue {
 	struct plx_queue *q;
 	struct mlx_port *port;
@@ -268,6 +276,9 @@ struct mlx_queue {
 	uint32_t attempts;
 	uint64_t connect_ns, again_ns, probe_ns, dead_ns;
 	uint8_t timeout, retries; /* as the queue pair takes them */
+	bool routed;		/* peers of other networks are tried */
+	uint32_t n_shunned;	/* ever */
+	struct mlx_shunned shunned[MLX_SHUNNED];
 	uint32_t qps_max, n_qps;
 	uint32_t n_own;		/* of asking, those whose peer has not asked us */
 	TAILQ_HEAD(, mlx_peer) asking;
@@ -319,10 +330,25 @@ mlx_peer(struct plx_peer *peer)
 	return (struct mlx_peer *)peer;
 }
 
-/* mlx_port.c: devices, ports, and what becomes of them */
-/** @param name as "mlx.device" says. Errors: -ENODEV none such, or none that works. */
-int mlx_port_get(const char *name, struct mlx_port **out);
+/* mlx_ports.c: the ports that the process has opened */
+/**
+ * One of those that the settings stand for.
+ * @param i from 0 on; the first is the best, if the settings name none
+ * Errors: -ENODEV there are not so many that work; those of verbs. Thread: any.
+ */
+int mlx_port_get(const struct plx_conf *conf, unsigned i, struct mlx_port **out);
 void mlx_port_put(struct mlx_port *port);
+
+/* mlx_port.c: one port of a device, and what becomes of it */
+/**
+ * Open a device and look at one of its ports, from 1 on.
+ * @param gid index of the one that others reach it by, or MLX_ANY_GID
+ * Errors: -ERANGE the device has no such port, nor any behind it; -ENODEV the port does not work.
+ */
+int mlx_port_open(struct ibv_device *ibdev, unsigned num, long gid, struct mlx_port **out);
+/** It is to be used. Errors: those of verbs; it is as it was. */
+int mlx_port_start(struct mlx_port *port);
+void mlx_port_free(struct mlx_port *port);
 /** Take the device's events. Thread: any. */
 void mlx_port_events(struct mlx_port *port);
 /** All peers of its queues are lost soon. Thread: any. */
@@ -333,6 +359,23 @@ mlx_port_is_gone(const struct mlx_port *port)
 {
 	return atomic_load_explicit(&port->gone, memory_order_relaxed) != 0; /* it only says no more */
 }
+
+/* mlx_net.c: what the host knows of a port */
+/** @return bits of a gid, which is an address of this host, that name its network. Thread: any. */
+uint8_t mlx_net_bits(const uint8_t gid[16], bool v4);
+/** @return the port's speed by half octaves, up to MLX_ADDR_SPEED_MAX. Thread: any. */
+uint8_t mlx_net_speed(const struct ibv_port_attr *attr);
+/** @return whether the caller may run on a core near the device, or nobody knows. Thread: any. */
+bool mlx_net_is_near(const char *device);
+/** @param list as "0-3,8" @return whether one of them is in the set, or it is no such list */
+bool mlx_net_cpus_meet(const char *list, const cpu_set_t *set);
+
+/* mlx_pick.c: which port for which peer */
+/** Errors: -EHOSTUNREACH. */
+int mlx_queue_reach(const struct mlx_queue *mq, const struct mlx_addr *to);
+int mlx_peer_score(struct plx_queue *q, const struct plx_addr *addr);
+/** A peer's queue that can't be reached, or is no more, is the last choice for a while. */
+void mlx_queue_shun(struct mlx_queue *mq, uint64_t uid);
 
 /* mlx_bufs.c */
 int mlx_bufs_open(struct mlx_bufs *b, struct ibv_pd *pd, uint32_t len, uint32_t most);
@@ -378,6 +421,8 @@ int mlx_queue_open(struct plx_queue *q);
 void mlx_queue_leave(struct plx_queue *q);
 void mlx_queue_close(struct plx_queue *q);
 void mlx_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
+const char *mlx_queue_port(const struct plx_queue *q);
+bool mlx_queue_is_up(const struct plx_queue *q);
 void mlx_queue_control(struct plx_queue *q);
 
 /* mlx_sleep.c */
@@ -507,9 +552,9 @@ bool mlx_tx_waits(struct mlx_queue *mq);
 void mlx_tx_drop(struct mlx_peer *p, int err);
 
 /* mlx_region.c */
-int mlx_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
-	struct plx_dev_region *out);
-void mlx_region_dereg(struct plx_dev_region *region);
+int mlx_region_reg(const struct plx_conf *conf, unsigned port, void *addr, size_t len,
+	uint8_t rights, struct plx_dev_key *out);
+void mlx_region_dereg(struct plx_dev_key *key);
 
 /**
  * The region that memory lies in, to be used while it is held.

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_port.c - devices, ports, and what becomes of them
+ * mlx_port.c - one port of a device, and what becomes of it
  *
  * Design notes
- * A process opens a port once, with one protection domain, so a key of registered memory
- * is good for all its workers. The device's events come once as well: whoever looks next
- * takes them, and leaves what concerns all in the port.
+ * The device's events come once for all queues of a port: whoever looks next takes them, and leaves
+ * what concerns all in the port. Two ports of one device are opened as if they were two devices,
+ * each with its protection domain.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,15 +21,8 @@
 #include "mlx_glue.h"
 #include "mlx_int.h"
 
-#define GIDS_MAX 64 /* of a port, that are looked at */
-#define ANY_GID	 -1
+#define GIDS_MAX   64 /* of a port, that are looked at */
 #define RXE_VENDOR 0xffffff /* as soft-RoCE calls itself */
-
-static struct {
-	pthread_mutex_t lock;
-	LIST_HEAD(, mlx_port) list;
-	uint16_t n_opened; /* ever */
-} ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const struct mlx_hw_ops *const hw_all[] = {
 	&mlx_hw_mlx5_ops, /* the first that can */
@@ -65,7 +58,7 @@ pick_gid(struct mlx_port *port, const struct ibv_port_attr *attr, long wanted)
 		struct ibv_gid_entry e;
 		int rank;
 
-		if ((wanted != ANY_GID && i != wanted) ||
+		if ((wanted != MLX_ANY_GID && i != wanted) ||
 			mlx_glue.query_gid_ex(port->ctx, port->num, i, &e, 0,
 				sizeof(e)) != 0)
 			continue;
@@ -95,151 +88,71 @@ port_look(struct mlx_port *port, long gid)
 	plx_proc_self(&self);
 	port->addr.version = MLX_ADDR_VERSION;
 	port->addr.proc = plx_proc_id(&self);
-	port->addr.lid = attr.lid;
 	port->addr.path_mtu = attr.active_mtu;
-	return pick_gid(port, &attr, gid);
+	port->speed = mlx_net_speed(&attr);
+	if (pick_gid(port, &attr, gid) != 0)
+		return -ENODEV;
+	if (port->addr.link == MLX_LINK_IB)
+		port->addr.lid = attr.lid;
+	else
+		port->addr.net_bits = mlx_net_bits(port->addr.gid, port->addr.link == MLX_LINK_ROCE4);
+	return 0;
 }
 
-static void
-port_close(struct mlx_port *port)
+void
+mlx_port_free(struct mlx_port *port)
 {
 	if (port->pd != NULL)
 		mlx_glue.dealloc_pd(port->pd);
 	if (port->ctx != NULL)
 		mlx_glue.close_device(port->ctx);
-	port->pd = NULL;
-	port->ctx = NULL;
-}
-
-/* Try one device, and the port of it that is asked for, or any. */
-static int
-port_open(struct mlx_port *port, struct ibv_device *ibdev, unsigned num, long gid)
-{
-	int rc = -ENODEV;
-
-	if (ibdev->transport_type != IBV_TRANSPORT_IB)
-		return -ENODEV; /* iWARP has no datagrams */
-	port->ctx = mlx_glue.open_device(ibdev);
-	if (port->ctx == NULL)
-		return -ENODEV;
-	if (mlx_glue.query_device(port->ctx, &port->attr) != 0)
-		goto fail;
-	port->soft = port->attr.vendor_id == RXE_VENDOR;
-	for (unsigned i = 1; i <= port->attr.phys_port_cnt && rc != 0; i++) {
-		port->num = i;
-		if (num == 0 || num == i)
-			rc = port_look(port, gid);
-	}
-	if (rc != 0)
-		goto fail;
-	port->pd = mlx_glue.alloc_pd(port->ctx);
-	if (port->pd == NULL) {
-		rc = -errno;
-		goto fail;
-	}
-	/* Events must be had without waiting. */
-	rc = fcntl(port->ctx->async_fd, F_SETFL,
-		fcntl(port->ctx->async_fd, F_GETFL) | O_NONBLOCK) == 0 ? 0 : -errno;
-	if (rc == 0)
-		return 0;
-fail:
-	port_close(port);
-	return rc;
-}
-
-/* "rxe0", "mlx5_0:2", "mlx5_0:2:3", or "" for the first that works. */
-static int
-find_and_open(struct mlx_port *port)
-{
-	size_t len = strcspn(port->name, ":");
-	char *rest = port->name + len;
-	unsigned num = *rest == ':' ? strtoul(rest + 1, &rest, 10) : 0;
-	long gid = *rest == ':' ? strtol(rest + 1, NULL, 10) : ANY_GID;
-	struct ibv_device **list;
-	int n = 0, rc = -ENODEV;
-
-	list = mlx_glue.get_device_list(&n);
-	if (list == NULL)
-		return -ENODEV;
-	for (int i = 0; i < n && rc != 0; i++) {
-		const char *name = mlx_glue.get_device_name(list[i]);
-
-		if (len == 0 || (strlen(name) == len && strncmp(name, port->name, len) == 0))
-			rc = port_open(port, list[i], num, gid);
-	}
-	mlx_glue.free_device_list(list);
-	return rc;
-}
-
-/* Called with the lock held. */
-static int
-port_make(const char *name, struct mlx_port **out)
-{
-	struct mlx_port *port;
-	int rc = mlx_glue_open();
-
-	if (rc != 0)
-		return rc;
-	port = calloc(1, sizeof(*port));
-	if (port == NULL)
-		return -ENOMEM;
-	snprintf(port->name, sizeof(port->name), "%s", name);
-	rc = find_and_open(port);
-	if (rc != 0) {
-		free(port);
-		return rc;
-	}
-	for (size_t i = 0; i < sizeof(hw_all) / sizeof(hw_all[0]) && port->hw == NULL; i++)
-		if (hw_all[i]->usable(port->ctx))
-			port->hw = hw_all[i];
-	port->addr.port = ++ports.n_opened != 0 ? ports.n_opened : ++ports.n_opened;
-	pthread_mutex_init(&port->lock, NULL);
-	pthread_mutex_init(&port->regions_lock, NULL);
-	LIST_INSERT_HEAD(&ports.list, port, link);
-	PLX_LOG(INFO, mlx, "%s port %u", port->ctx->device->name, port->num);
-	*out = port;
-	return 0;
+	pthread_mutex_destroy(&port->lock);
+	pthread_mutex_destroy(&port->regions_lock);
+	free(port);
 }
 
 int
-mlx_port_get(const char *name, struct mlx_port **out)
+mlx_port_open(struct ibv_device *ibdev, unsigned num, long gid, struct mlx_port **out)
 {
 	struct mlx_port *port;
-	int rc = 0;
+	int rc = -ERANGE;
 
-	/* Most machines have none: then nothing is loaded and nothing said. */
-	if (access("/sys/class/infiniband_verbs", F_OK) != 0)
-		return -ENODEV;
-	if (strlen(name) >= MLX_PORT_NAME)
-		return -ENODEV;
-	pthread_mutex_lock(&ports.lock);
-	LIST_FOREACH(port, &ports.list, link) {
-		if (strcmp(port->name, name) == 0)
-			break;
-	}
+	if (ibdev->transport_type != IBV_TRANSPORT_IB)
+		return rc; /* iWARP has no datagrams */
+	port = calloc(1, sizeof(*port));
 	if (port == NULL)
-		rc = port_make(name, &port);
-	if (rc == 0) {
-		port->refs++;
+		return -ENOMEM;
+	pthread_mutex_init(&port->lock, NULL);
+	pthread_mutex_init(&port->regions_lock, NULL);
+	port->num = num;
+	snprintf(port->label, sizeof(port->label), "%s:%u", mlx_glue.get_device_name(ibdev), num);
+	port->ctx = mlx_glue.open_device(ibdev);
+	if (port->ctx != NULL && mlx_glue.query_device(port->ctx, &port->attr) == 0 &&
+		num <= port->attr.phys_port_cnt)
+		rc = port_look(port, gid);
+	if (rc != 0)
+		mlx_port_free(port);
+	else
 		*out = port;
-	}
-	pthread_mutex_unlock(&ports.lock);
 	return rc;
 }
 
-void
-mlx_port_put(struct mlx_port *port)
+int
+mlx_port_start(struct mlx_port *port)
 {
-	pthread_mutex_lock(&ports.lock);
-	if (--port->refs == 0) {
-		LIST_REMOVE(port, link);
-		mlx_cache_forget(port);
-		port_close(port);
-		pthread_mutex_destroy(&port->lock);
-		pthread_mutex_destroy(&port->regions_lock);
-		free(port);
-	}
-	pthread_mutex_unlock(&ports.lock);
+	/* Events must be had without waiting. */
+	if (fcntl(port->ctx->async_fd, F_SETFL,
+		    fcntl(port->ctx->async_fd, F_GETFL) | O_NONBLOCK) != 0)
+		return -errno;
+	errno = 0;
+	port->pd = mlx_glue.alloc_pd(port->ctx);
+	if (port->pd == NULL)
+		return errno != 0 ? -errno : -EIO;
+	port->soft = port->attr.vendor_id == RXE_VENDOR;
+	for (size_t i = 0; i < sizeof(hw_all) / sizeof(hw_all[0]) && port->hw == NULL; i++)
+		if (hw_all[i]->usable(port->ctx))
+			port->hw = hw_all[i];
+	return 0;
 }
 
 void
@@ -267,8 +180,7 @@ port_event(struct mlx_port *port, const struct ibv_async_event *e)
 			break;
 		/* The queue pairs try for as long as they are told to; it may come back. */
 		atomic_store_explicit(&port->down, is, memory_order_relaxed);
-		PLX_LOG(WARNING, mlx, "%s port %u is %s", port->ctx->device->name, port->num,
-			is ? "down" : "up again");
+		PLX_LOG(WARNING, mlx, "port %s is %s", port->label, is ? "down" : "up again");
 		break;
 	default:
 		PLX_LOG(DEBUG, mlx, "%s: event %d", port->ctx->device->name, e->event_type);

@@ -42,6 +42,7 @@ read_conf(struct mlx_queue *mq, const struct plx_conf *conf)
 	mq->dead_ns = ms_ns(plx_conf_u64(conf, PLX_CONF_NET_MLX_DEAD_MS));
 	mq->timeout = timeout_of(plx_conf_u64(conf, PLX_CONF_NET_MLX_ACK_MS));
 	mq->retries = plx_conf_u64(conf, PLX_CONF_NET_MLX_RETRIES);
+	mq->routed = plx_conf_u64(conf, PLX_CONF_NET_MLX_ROUTED);
 	mq->qps_max = plx_conf_u64(conf, PLX_CONF_NET_MLX_CONNECTED);
 	mq->want = plx_conf_u64(conf, PLX_CONF_NET_MLX_WINDOW);
 	mq->rx_budget = plx_conf_u64(conf, PLX_CONF_NET_MLX_SLOTS);
@@ -87,8 +88,7 @@ hw_open(struct mlx_queue *mq, bool direct)
 	if (rc == 0)
 		rc = mlx_dgrams_open(mq);
 	if (rc == 0)
-		PLX_LOG(INFO, mlx, "%s port %u by %s", mq->port->ctx->device->name, mq->port->num,
-			mq->hw->ops->name);
+		PLX_LOG(INFO, mlx, "port %s by %s", mq->port->label, mq->hw->ops->name);
 	return rc;
 }
 
@@ -119,7 +119,7 @@ mlx_queue_open(struct plx_queue *q)
 	const struct plx_conf *conf = q->conf;
 	struct mlx_queue *mq;
 	struct mlx_port *port;
-	int rc = mlx_port_get(plx_conf_str(conf, PLX_CONF_NET_MLX_DEVICE), &port);
+	int rc = mlx_port_get(conf, q->port, &port);
 
 	if (rc != 0)
 		return rc;
@@ -141,6 +141,8 @@ mlx_queue_open(struct plx_queue *q)
 	TAILQ_INIT(&mq->ways);
 	mq->rx_spare = MLX_RX_SPARE;
 	mq->addr = port->addr;
+	mq->addr.flags = port->speed << MLX_ADDR_SPEED_AT | q->port << MLX_ADDR_PLACE_AT |
+		(mlx_net_is_near(mlx_glue.get_device_name(port->ctx->device)) ? MLX_ADDR_NEAR : 0);
 	read_conf(mq, conf);
 	rc = getrandom(&mq->addr.uid, sizeof(mq->addr.uid), 0) == sizeof(mq->addr.uid) ? 0 : -EIO;
 	if (rc == 0)
@@ -178,6 +180,23 @@ mlx_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
 
 	addr->len = sizeof(mq->addr);
 	memcpy(addr->bytes, &mq->addr, sizeof(mq->addr));
+}
+
+const char *
+mlx_queue_port(const struct plx_queue *q)
+{
+	return mlx_queue(q)->port->label;
+}
+
+bool
+mlx_queue_is_up(const struct plx_queue *q)
+{
+	struct mlx_port *port = mlx_queue(q)->port;
+
+	mlx_port_events(port);
+	/* alone: what it says is all that is looked at */
+	return !mlx_port_is_gone(port) &&
+		atomic_load_explicit(&port->down, memory_order_relaxed) == 0;
 }
 
 static void

@@ -56,8 +56,8 @@ atomics_of(const struct mlx_port *port)
 }
 
 int
-mlx_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
-	struct plx_dev_region *out)
+mlx_region_reg(const struct plx_conf *conf, unsigned port, void *addr, size_t len, uint8_t rights,
+	struct plx_dev_key *out)
 {
 	struct mlx_region *region = malloc(sizeof(*region));
 	int rc;
@@ -65,7 +65,7 @@ mlx_region_reg(const struct plx_conf *conf, void *addr, size_t len, uint8_t righ
 	if (region == NULL)
 		return -ENOMEM;
 	region->pid = getpid();
-	rc = mlx_port_get(plx_conf_str(conf, PLX_CONF_NET_MLX_DEVICE), &region->port);
+	rc = mlx_port_get(conf, port, &region->port);
 	if (rc != 0)
 		goto free_region;
 	out->atomics = atomics_of(region->port);
@@ -93,9 +93,9 @@ free_region:
 }
 
 void
-mlx_region_dereg(struct plx_dev_region *r)
+mlx_region_dereg(struct plx_dev_key *key)
 {
-	struct mlx_region *region = r->mem.drv;
+	struct mlx_region *region = key->mem.drv;
 
 	if (getpid() != region->pid)
 		return; /* nor is the list its own */

@@ -63,7 +63,7 @@ way_make(struct mlx_queue *mq, struct mlx_peer *p)
 	if (way == NULL)
 		return -ENOMEM;
 	errno = 0;
-	way->ah = mlx_ud_way(mq, p->addr.gid, p->addr.lid);
+	way->ah = mlx_ud_way(mq, p->addr.gid, mlx_addr_lid(&p->addr));
 	if (way->ah == NULL) {
 		rc = errno != 0 && errno != EAGAIN ? -errno : -EHOSTUNREACH;
 		free(way);

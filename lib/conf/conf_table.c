@@ -51,8 +51,12 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 	ROW_BOOL(PLX_CONF_SHM_WINDOWS, "shm.windows", "yes", false,
 		"Whether large buffers in memory that a peer allocated by UCP are mapped here and copied."),
 	ROW_STR(PLX_CONF_NET_MLX_DEVICE, "net_mlx.device", "", false,
-		"RDMA device as \"mlx5_0\", \"mlx5_0:2\" with its port, or \"mlx5_0:2:3\" with the index "
-		"of the port's gid as well; empty: the first that works."),
+		"RDMA devices as \"mlx5_0,mlx5_1\", each with a port as \"mlx5_0:2\" and the index of the "
+		"port's gid as \"mlx5_0:2:3\" if need be; empty: all that work, the fastest first."),
+	ROW_UINT(PLX_CONF_NET_MLX_PORTS, "net_mlx.ports", "ports", "4", 1, 4, false,
+		"Ports that a worker uses at the most: the first of net_mlx.device."),
+	ROW_BOOL(PLX_CONF_NET_MLX_ROUTED, "net_mlx.routed", "yes", false,
+		"Whether peers on other Ethernet networks are tried, when no two ports share one."),
 	ROW_UINT(PLX_CONF_NET_MLX_MSG_LEN, "net_mlx.msg_len", "bytes", "8k", 512, 512u << 10, false,
 		"Data of one message; longer ones go in pieces."),
 	ROW_UINT(PLX_CONF_NET_MLX_WINDOW, "net_mlx.window", "messages", "64", 4, 1024, false,

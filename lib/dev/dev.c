@@ -12,6 +12,8 @@
 #include "plx_dev.h"
 #include "plx_dev_ops.h"
 
+#define SCORE_KNOWN (1 << 29) /* the two queues have met: so do both sides use the same pair */
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct plx_dev_ops *drivers[PLX_DEV_MAX];
 static unsigned n_drivers;
@@ -189,13 +191,15 @@ plx_dev_cm(const struct plx_dev *dev)
 }
 
 int
-plx_queue_open(struct plx_dev *dev, const struct plx_conf *conf, void *owner,
+plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned port, void *owner,
 	struct plx_queue **out)
 {
 	const struct plx_dev_ops *ops = dev->ops;
 	struct plx_queue *q;
 	int rc;
 
+	if (port >= (ops->queue_port != NULL ? PLX_DEV_PORTS : 1))
+		return -ENODEV;
 	q = aligned_alloc(PLX_LINE, sizeof(*q));
 	if (q == NULL)
 		return -ENOMEM;
@@ -209,6 +213,7 @@ plx_queue_open(struct plx_dev *dev, const struct plx_conf *conf, void *owner,
 	q->owner = owner;
 	q->dev = dev;
 	q->conf = conf;
+	q->port = port;
 	q->caps = dev->caps;
 	for (unsigned i = 0; i < PLX_DEV_PEER_HASH; i++)
 		LIST_INIT(&q->peers[i]);
@@ -249,6 +254,22 @@ void
 plx_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
 {
 	q->dev->ops->queue_addr(q, addr);
+}
+
+const char *
+plx_queue_port(const struct plx_queue *q)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+
+	return ops->queue_port != NULL ? ops->queue_port(q) : NULL;
+}
+
+bool
+plx_queue_is_up(const struct plx_queue *q)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+
+	return ops->queue_is_up == NULL || ops->queue_is_up(q);
 }
 
 int
@@ -400,21 +421,71 @@ plx_peer_each(struct plx_queue *q, void (*fn)(struct plx_peer *peer, void *arg),
 	}
 }
 
+static int
+addr_uid(const struct plx_addr *addr, uint64_t *uid)
+{
+	if (addr->len < sizeof(*uid) || addr->len > PLX_ADDR_MAX)
+		return -EINVAL;
+	memcpy(uid, addr->bytes, sizeof(*uid));
+	return 0;
+}
+
+static struct plx_peer *
+peer_find(const struct plx_queue *q, uint64_t uid, const struct plx_addr *addr)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+	struct plx_peer *peer;
+
+	LIST_FOREACH(peer, &q->peers[uid % PLX_DEV_PEER_HASH], link) {
+		if (peer->uid == uid && (ops->peer_is != NULL ? ops->peer_is : dummy_peer_is)(peer, addr))
+			break;
+	}
+	return peer;
+}
+
+/* The same of both sides: what makes equal ways different, and spreads peers over them. */
+static uint32_t
+spread_of(const struct plx_queue *q, uint64_t uid)
+{
+	struct plx_addr own;
+	uint64_t own_uid;
+
+	plx_queue_addr(q, &own);
+	memcpy(&own_uid, own.bytes, sizeof(own_uid));
+	return (own_uid ^ uid) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+}
+
+int64_t
+plx_queue_score(struct plx_queue *q, const struct plx_addr *addr)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+	const struct plx_peer *peer;
+	uint64_t uid;
+	int score = addr_uid(addr, &uid);
+
+	if (score == 0 && ops->peer_score != NULL)
+		score = ops->peer_score(q, addr);
+	if (score < 0)
+		return score;
+	peer = peer_find(q, uid, addr);
+	if (peer != NULL)
+		score = peer->state == PLX_PEER_DEAD ? 0 : score | SCORE_KNOWN;
+	return (int64_t)score << 32 | spread_of(q, uid);
+}
+
 int
 plx_peer_get(struct plx_queue *q, const struct plx_addr *addr, struct plx_peer **out)
 {
 	const struct plx_dev_ops *ops = q->dev->ops;
 	struct plx_peer *peer;
 	uint64_t uid;
-	int rc;
+	int rc = addr_uid(addr, &uid);
 
-	if (addr->len < sizeof(uid) || addr->len > PLX_ADDR_MAX)
-		return -EINVAL;
-	memcpy(&uid, addr->bytes, sizeof(uid));
-	LIST_FOREACH(peer, &q->peers[uid % PLX_DEV_PEER_HASH], link) {
-		if (peer->uid == uid && (ops->peer_is != NULL ? ops->peer_is : dummy_peer_is)(peer, addr))
-			goto found;
-	}
+	if (rc != 0)
+		return rc;
+	peer = peer_find(q, uid, addr);
+	if (peer != NULL)
+		goto found;
 	peer = aligned_alloc(PLX_LINE, (ops->peer_len + PLX_LINE - 1) / PLX_LINE * PLX_LINE);
 	if (peer == NULL)
 		return -ENOMEM;

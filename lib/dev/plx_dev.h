@@ -27,6 +27,7 @@
 
 #define PLX_DEV_MAX	    8	/* devices in a process */
 #define PLX_DEV_NAME_MAX    16
+#define PLX_DEV_PORTS	    4	/* of a device, that one worker uses */
 #define PLX_ADDR_MAX	    64	/* bytes of one queue's address */
 #define PLX_DEV_RX_BURST    16	/* messages taken in one go */
 #define PLX_DEV_PEER_HASH   256 /* lists over which a queue's peers are spread */
@@ -149,12 +150,19 @@ enum plx_dev_atomics {
 	PLX_DEV_ATOMICS_ALL,
 };
 
+/** Memory that peers reach by one port. */
+struct plx_dev_key {
+	struct plx_dev_mem mem;
+	uint32_t domain; /* plx_peer.domain of those who may use the key; never 0 */
+	uint8_t atomics; /* enum plx_dev_atomics */
+};
+
 /** The same for all queues of the process that use the device: a region. */
 struct plx_dev_region {
 	struct plx_dev *dev; /* NULL: not registered */
-	struct plx_dev_mem mem;
-	uint32_t domain;     /* plx_peer.domain of those who may use the key; never 0 */
-	uint8_t atomics;     /* enum plx_dev_atomics */
+	struct plx_dev_key keys[PLX_DEV_PORTS]; /* one for each port that took it */
+	uint8_t n_keys;
+	uint8_t atomics;     /* enum plx_dev_atomics, whichever port they come by */
 	bool alone;	     /* peers come by this device only */
 };
 
@@ -210,6 +218,7 @@ struct plx_queue {
 	struct plx_soft_tag *soft_tag; /* NULL: hardware matches, or nothing does */
 	LIST_HEAD(, plx_peer) peers[PLX_DEV_PEER_HASH]; /* by uid */
 	uint32_t n_dead;     /* dead peers not yet freed */
+	uint8_t port;	     /* of the device's that these settings allow, from 0 on */
 	/* called when a driver finds that a peer is gone; may be NULL */
 	void (*on_dead)(struct plx_peer *peer);
 	bool closing; /* plx_queue_close() runs */
@@ -265,19 +274,44 @@ const char *plx_dev_name(const struct plx_dev *dev);
 const struct plx_dev_cm_ops *plx_dev_cm(const struct plx_dev *dev);
 
 /**
- * Open a queue.
+ * Open a queue at one of the device's ports.
  * @param conf settings, copied as needed
+ * @param port of those that the settings allow, from 0 on: the best come first
  * @param owner stored in the queue
- * Thread: any (before the owner gives turns). Errors: what the driver says.
+ * Thread: any (before the owner gives turns). Errors: -ENODEV there are not so many; what the
+ * driver says.
  */
-int plx_queue_open(struct plx_dev *dev, const struct plx_conf *conf, void *owner,
-	struct plx_queue **out);
+int plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned port,
+	void *owner, struct plx_queue **out);
+
+/** The same at the first port. */
+static inline int
+plx_queue_open(struct plx_dev *dev, const struct plx_conf *conf, void *owner,
+	struct plx_queue **out)
+{
+	return plx_queue_open_port(dev, conf, 0, owner, out);
+}
 
 /** Close a queue and all its peers. Accepts NULL. Thread: owner. */
 void plx_queue_close(struct plx_queue *q);
 
 /** The address by which others reach this queue. Thread: any. */
 void plx_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
+
+/** @return what its port is called, which is the queue's; NULL: the device has none. Thread: any. */
+const char *plx_queue_port(const struct plx_queue *q);
+
+/** @return whether its port works at the moment. Thread: any. Blocks: never, but a system call. */
+bool plx_queue_is_up(const struct plx_queue *q);
+
+/**
+ * How good a way to an address this queue is, beside other queues of its device and other
+ * addresses of the same worker. Who has the address of this one finds the same of the same two,
+ * but for what only one of them has seen: that a port is down, that an attempt has failed.
+ * @return the more the better, never two that are equal; -EHOSTUNREACH it is none, -EINVAL not
+ * an address. Thread: owner. Blocks: never, but makes system calls.
+ */
+int64_t plx_queue_score(struct plx_queue *q, const struct plx_addr *addr);
 
 /**
  * Let the owner sleep: from now on the queue has a descriptor that polls readable when something
@@ -415,7 +449,8 @@ int plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t right
 void plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
 
 /**
- * Register memory with the device that workers of these settings would be reached by.
+ * Register memory with the device that workers of these settings would be reached by, at each of
+ * its ports that takes it.
  * @param rights enum plx_dev_mem_right
  * Errors: -EOPNOTSUPP no device here has keys; -ENOMEM, -EFAULT and others of the system.
  * Thread: any. Blocks: may.

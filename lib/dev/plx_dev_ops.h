@@ -21,6 +21,9 @@ struct plx_dev {
 	_Atomic bool failed; /* writers: driver, control; readers: any, relaxed */
 };
 
+/** What peer_score adds to what it says, below this, while nothing speaks against the way. */
+#define PLX_SCORE_GOOD (1 << 30)
+
 /** Hooks a driver leaves NULL are filled in by dev.c and answer -EOPNOTSUPP or nothing. */
 struct plx_dev_ops {
 	const char *name;
@@ -35,16 +38,20 @@ struct plx_dev_ops {
 	void (*queue_leave)(struct plx_queue *q); /* first of closing: tell peers, let sends arrive */
 	void (*queue_close)(struct plx_queue *q); /* last of it: all peers are closed */
 	void (*queue_addr)(const struct plx_queue *q, struct plx_addr *addr);
+	/* Of a device with several ports, all three; queue_open then says -ENODEV behind the last. */
+	const char *(*queue_port)(const struct plx_queue *q);
+	bool (*queue_is_up)(const struct plx_queue *q);
+	int (*peer_score)(struct plx_queue *q, const struct plx_addr *addr); /* below 2^16, or -errno */
 	void (*queue_control)(struct plx_queue *q);
 	int (*peer_open)(struct plx_peer *peer, const struct plx_addr *addr);
 	bool (*peer_is)(const struct plx_peer *peer, const struct plx_addr *addr); /* or only its uid */
 	int (*mem_reg)(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 		struct plx_dev_mem *out);
 	void (*mem_dereg)(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
-	/* Any thread: both or none. Sets mem, domain, atomics. */
-	int (*region_reg)(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
-		struct plx_dev_region *out);
-	void (*region_dereg)(struct plx_dev_region *region);
+	/* Any thread: both or none; -ENODEV behind the last port. */
+	int (*region_reg)(const struct plx_conf *conf, unsigned port, void *addr, size_t len,
+		uint8_t rights, struct plx_dev_key *out);
+	void (*region_dereg)(struct plx_dev_key *key);
 	int (*peer_connect)(struct plx_peer *peer); /* before the first send; may set mtu, caps */
 	void (*peer_close)(struct plx_peer *peer);
 

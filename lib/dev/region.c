@@ -10,6 +10,40 @@
 #include "plx_dev.h"
 #include "plx_dev_ops.h"
 
+/* With each port. @return 0 if one took it; out->alone: and all did */
+static int
+keys_reg(const struct plx_dev_ops *ops, const struct plx_conf *conf, void *addr, size_t len,
+	uint8_t rights, struct plx_dev_region *out)
+{
+	unsigned ports = ops->queue_port != NULL ? PLX_DEV_PORTS : 1;
+	int rc, err = 0;
+
+	if (ops->region_reg == NULL)
+		return -EOPNOTSUPP;
+	for (unsigned port = 0; port < ports; port++) {
+		rc = ops->region_reg(conf, port, addr, len, rights, &out->keys[out->n_keys]);
+		if (rc == -ENODEV && port != 0)
+			break;
+		if (rc == 0)
+			out->n_keys++;
+		else
+			err = rc;
+	}
+	out->alone = err == 0;
+	return out->n_keys != 0 ? 0 : err;
+}
+
+/* What one port does to a word is not done at once for those who come by another. */
+static uint8_t
+atomics_of(const struct plx_dev_region *r)
+{
+	uint8_t least = PLX_DEV_ATOMICS_ALL;
+
+	for (unsigned i = 0; i < r->n_keys; i++)
+		least = r->keys[i].atomics < least ? r->keys[i].atomics : least;
+	return r->n_keys > 1 && least == PLX_DEV_ATOMICS_OWN ? PLX_DEV_ATOMICS_NONE : least;
+}
+
 static int
 region_reg(const char *name, const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_region *out)
@@ -19,13 +53,14 @@ region_reg(const char *name, const struct plx_conf *conf, void *addr, size_t len
 
 	if (rc != 0)
 		return rc;
-	rc = dev->ops->region_reg != NULL ? dev->ops->region_reg(conf, addr, len, rights, out)
-					  : -EOPNOTSUPP;
-	if (rc != 0)
+	rc = keys_reg(dev->ops, conf, addr, len, rights, out);
+	if (rc != 0) {
 		plx_dev_close(dev);
-	else
-		out->dev = dev;
-	return rc;
+		return rc;
+	}
+	out->dev = dev;
+	out->atomics = atomics_of(out);
+	return 0;
 }
 
 int
@@ -46,7 +81,7 @@ plx_dev_region_open(const struct plx_conf *conf, void *addr, size_t len, uint8_t
 	}
 	if (region.dev == NULL)
 		return rc;
-	region.alone = n == 1;
+	region.alone &= n == 1;
 	*out = region;
 	return 0;
 }
@@ -56,7 +91,8 @@ plx_dev_region_close(struct plx_dev_region *region)
 {
 	if (region->dev == NULL)
 		return;
-	region->dev->ops->region_dereg(region);
+	for (unsigned i = 0; i < region->n_keys; i++)
+		region->dev->ops->region_dereg(&region->keys[i]);
 	plx_dev_close(region->dev);
 	region->dev = NULL;
 }

@@ -155,13 +155,14 @@ int plx_rkey_blob_fetch(const void *buf, uint8_t kind, struct plx_wire_mem *m);
 
 /**
  * Make a packed key usable with a peer.
- * @param proc plx_proc_id() of the peer's process, 0 not known
+ * @param peer that the key is of, or NULL: not known yet
  * @param can what the application may do at all, enum plx_rkey_can
  * @param map whether memory is to be mapped here when it can be
  * Errors: -EINVAL not a key; -EHOSTUNREACH not of this peer; -ENOMEM.
  * Thread: any. Blocks: may. Allocates: heap.
  */
-int plx_rkey_unpack(uint64_t proc, const void *buf, uint8_t can, bool map, struct plx_rkey **out);
+int plx_rkey_unpack(const struct plx_peer *peer, const void *buf, uint8_t can, bool map,
+	struct plx_rkey **out);
 
 /** Give a key back. Accepts NULL. Thread: any. */
 void plx_rkey_destroy(struct plx_rkey *k);

@@ -64,11 +64,23 @@ rkey_map(struct plx_rkey *k, uint64_t peer_proc, const struct plx_wire_mem *m, b
 		k->now &= ~(PLX_RKEY_POST64 | PLX_RKEY_FETCH64);
 }
 
+/* That of the port by which the peer is reached; the first if it is reached by none of them. */
+static const struct plx_wire_mem_key *
+key_of(const struct plx_wire_mem *m, const struct plx_peer *peer)
+{
+	for (uint32_t i = 0; peer != NULL && i < m->n_more; i++)
+		if (m->more[i].domain == peer->domain)
+			return &m->more[i];
+	return &m->key;
+}
+
 int
-plx_rkey_unpack(uint64_t proc, const void *buf, uint8_t can, bool map, struct plx_rkey **out)
+plx_rkey_unpack(const struct plx_peer *peer, const void *buf, uint8_t can, bool map,
+	struct plx_rkey **out)
 {
 	struct plx_wire_mem m;
 	struct plx_rkey *k;
+	uint64_t proc = peer != NULL ? peer->proc : 0;
 	int mapped = plx_rkey_blob_fetch(buf, PLX_WIRE_MEM_RKEY, &m);
 
 	if (mapped < 0)
@@ -83,8 +95,8 @@ plx_rkey_unpack(uint64_t proc, const void *buf, uint8_t can, bool map, struct pl
 	k->can = can & can_by_rights(m.rights);
 	k->key = (struct plx_region_key){m.index, m.gen, m.token};
 	k->proc = m.proc;
-	k->dev_key = m.key;
-	k->domain = m.domain;
+	k->dev_key = key_of(&m, peer)->key;
+	k->domain = key_of(&m, peer)->domain;
 	k->cpu64 = (m.rights & PLX_REGION_CPU64) != 0;
 	k->dev64 = (m.rights & PLX_REGION_DEV64) != 0;
 	if (map)

@@ -30,7 +30,7 @@ wire_of(uint8_t rights)
 	return (struct plx_wire_mem){.kind = PLX_WIRE_MEM_RKEY, .rights = rights,
 		.index = region.index, .gen = region.gen, .token = region.token,
 		.base = (uintptr_t)there, .len = LEN, .proc = plx_proc_id(&self),
-		.key = dev.mem.key, .domain = dev.domain};
+		.key = {dev.keys[0].mem.key, dev.keys[0].domain}};
 }
 
 static void
@@ -38,6 +38,7 @@ begin_with(uint8_t rights, const char *scheme)
 {
 	uint8_t blob[PLX_WIRE_MEM_MAX];
 	struct plx_wire_mem wire;
+	struct plx_peer peer;
 
 	fake_reset(7);
 	fake.caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_KEYS;
@@ -51,7 +52,8 @@ begin_with(uint8_t rights, const char *scheme)
 	UNIT_EQ_FATAL(plx_region_add((uintptr_t)there, LEN, rights, &region), 0);
 	wire = wire_of(rights);
 	plx_wire_mem_pack(&wire, false, blob);
-	UNIT_EQ_FATAL(plx_rkey_unpack(wire.proc, blob, UINT8_MAX, false, &rkey), 0);
+	peer = (struct plx_peer){.proc = wire.proc, .domain = fake.domain};
+	UNIT_EQ_FATAL(plx_rkey_unpack(&peer, blob, UINT8_MAX, false, &rkey), 0);
 }
 
 static void
@@ -548,13 +550,67 @@ a_packed_key_has_a_domain_or_neither(void)
 	bool mapped;
 
 	for (unsigned k = 0; k < 4; k++) {
-		wire = (struct plx_wire_mem){.len = 8, .key = k & 1, .domain = k & 2};
+		wire = (struct plx_wire_mem){.len = 8, .key = {k & 1, k & 2}};
 		plx_wire_mem_pack(&wire, false, blob);
 		UNIT_EQ(plx_wire_mem_unpack(blob, &out, &mapped), k == 0 || k == 3 ? 0 : -EINVAL);
+		wire = (struct plx_wire_mem){.len = 8, .key = {1, 1}, .n_more = 1, .more = {{k & 1, k & 2}}};
+		plx_wire_mem_pack(&wire, false, blob);
+		UNIT_EQ(plx_wire_mem_unpack(blob, &out, &mapped), k == 3 ? 0 : -EINVAL);
 	}
-	wire.pad = 1;
+	wire.key = (struct plx_wire_mem_key){0, 0}; /* the second of none */
 	plx_wire_mem_pack(&wire, false, blob);
 	UNIT_EQ(plx_wire_mem_unpack(blob, &out, &mapped), -EINVAL);
+}
+
+static void
+a_key_of_several_ports_is_that_of_the_peers(void)
+{
+	static const unsigned bytes[] = {72, 84, 96, 108};
+	struct plx_wire_mem wire = {.kind = PLX_WIRE_MEM_RKEY, .rights = PLX_REGION_READ, .len = LEN,
+		.proc = 9, .key = {100, 1}, .more = {{101, 2}, {102, 3}, {103, 4}}};
+	uint8_t blob[PLX_WIRE_MEM_MAX];
+	struct plx_rkey *k;
+
+	for (wire.n_more = 0; wire.n_more < PLX_WIRE_MEM_KEYS; wire.n_more++) {
+		UNIT_EQ(plx_wire_mem_pack(&wire, false, blob), bytes[wire.n_more]);
+		for (uint32_t domain = 1; domain <= 5; domain++) {
+			struct plx_peer peer = {.proc = 9, .domain = domain};
+			bool has = domain <= wire.n_more + 1;
+
+			UNIT_EQ_FATAL(plx_rkey_unpack(&peer, blob, UINT8_MAX, false, &k), 0);
+			UNIT_EQ(k->dev_key, has ? 99 + domain : 100);
+			UNIT_EQ(k->domain, has ? domain : 1); /* not the peer's: by message */
+			plx_rkey_destroy(k);
+		}
+		UNIT_EQ_FATAL(plx_rkey_unpack(NULL, blob, UINT8_MAX, false, &k), 0);
+		UNIT_EQ(k->dev_key, 100);
+		plx_rkey_destroy(k);
+	}
+}
+
+static void
+a_packed_key_that_is_cut_or_says_more_than_it_has_is_refused(void)
+{
+	struct plx_wire_mem wire = {.len = 8, .seg_len = 8, .key = {1, 1}, .n_more = 3,
+		.more = {{1, 1}, {1, 1}, {1, 1}}}, out;
+	uint8_t blob[PLX_WIRE_MEM_MAX];
+	bool mapped;
+
+	for (unsigned long_form = 0; long_form < 2; long_form++) {
+		for (unsigned said = 0; said < 6; said++) {
+			wire.n_more = 2;
+			plx_wire_mem_pack(&wire, long_form != 0, blob);
+			blob[offsetof(struct plx_wire_mem, n_more)] = said;
+			UNIT_EQ(plx_wire_mem_unpack(blob, &out, &mapped), said == 2 ? 0 : -EINVAL);
+		}
+		wire.n_more = 3;
+		for (unsigned bytes = plx_wire_mem_pack(&wire, long_form != 0, blob); bytes-- > 0;) {
+			uint16_t b = bytes;
+
+			memcpy(blob + offsetof(struct plx_wire_mem, bytes), &b, sizeof(b));
+			UNIT_EQ(plx_wire_mem_unpack(blob, &out, &mapped), -EINVAL);
+		}
+	}
 }
 
 static CU_TestInfo tests[] = {
@@ -577,6 +633,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(an_error_of_the_device_ends_the_operation_once),
 	UNIT_TEST(a_dead_target_ends_what_is_under_way),
 	UNIT_TEST(a_packed_key_has_a_domain_or_neither),
+	UNIT_TEST(a_key_of_several_ports_is_that_of_the_peers),
+	UNIT_TEST(a_packed_key_that_is_cut_or_says_more_than_it_has_is_refused),
 	CU_TEST_INFO_NULL,
 };
 

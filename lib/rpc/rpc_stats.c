@@ -171,7 +171,8 @@ stats_devices(const struct plx_worker *w)
 	json_t *out = json_array();
 
 	for (uint32_t i = 0; i < w->n_queues; i++)
-		json_array_append_new(out, json_string(plx_dev_name(w->devs[i])));
+		if (i == 0 || w->devs[i] != w->devs[i - 1]) /* one queue for each port */
+			json_array_append_new(out, json_string(plx_dev_name(w->devs[i])));
 	return out;
 }
 
@@ -266,9 +267,9 @@ stats_ep(const struct plx_worker *w, const struct plx_ep *ep)
 	int rc = STATS_READ(ep->err);
 	char uid[STATS_UID_LEN];
 
-	return json_pack("{s:I, s:s, s:s, s:s, s:s?, s:I, s:b, s:I, s:I, s:I}", "worker",
+	return json_pack("{s:I, s:s, s:s, s:s?, s:s, s:s?, s:I, s:b, s:I, s:I, s:I}", "worker",
 		(json_int_t)w->id, "peer", stats_uid(peer->uid, uid), "device",
-		plx_dev_name(peer->q->dev), "state", stats_ep_state(ep, rc), "err",
+		plx_dev_name(peer->q->dev), "port", plx_queue_port(peer->q), "state", stats_ep_state(ep, rc), "err",
 		rc != 0 ? strerrordesc_np(-rc) : NULL, "handles", (json_int_t)STATS_READ(ep->refs),
 		"pending", (int)STATS_READ(ep->stalled), "waits",
 		(json_int_t)STATS_READ(ep->n_waits), "kept_msgs",
@@ -328,8 +329,9 @@ stats_show_queues(struct plx_worker *w, json_t *list)
 		plx_queue_addr(w->queues[i], &addr);
 		memcpy(&uid, addr.bytes, sizeof(uid));
 		json_array_append_new(list,
-			json_pack("{s:I, s:s, s:s, s:o}", "worker", (json_int_t)w->id, "device",
-				plx_dev_name(w->devs[i]), "uid", stats_uid(uid, text), "counters", counters));
+			json_pack("{s:I, s:s, s:s?, s:s, s:o}", "worker", (json_int_t)w->id, "device",
+				plx_dev_name(w->devs[i]), "port", plx_queue_port(w->queues[i]), "uid",
+				stats_uid(uid, text), "counters", counters));
 	}
 }
 

@@ -316,6 +316,8 @@ query_transports(ucp_ep_h ep, ucp_transports_t *t)
 	if (t->num_entries == 0)
 		return;
 	entry.transport_name = plx_dev_name(ep->user.ep->peer->q->dev);
+	if (plx_queue_port(ep->user.ep->peer->q) != NULL)
+		entry.device_name = plx_queue_port(ep->user.ep->peer->q);
 	/* The caller's entry may be shorter or longer than ours. */
 	memcpy(t->entries, &entry, RTE_MIN(t->entry_size, sizeof(entry)));
 	t->num_entries = 1;

@@ -10,17 +10,32 @@
 #include "ucp_int.h"
 #include "ucp_mem.h"
 
+static void
+pack_keys(const struct plx_dev_region *r, struct plx_wire_mem *wire)
+{
+	_Static_assert(PLX_WIRE_MEM_KEYS == PLX_DEV_PORTS, "all of them");
+	for (unsigned i = 0; i < r->n_keys; i++) {
+		struct plx_wire_mem_key k = {r->keys[i].mem.key, r->keys[i].domain};
+
+		if (i == 0)
+			wire->key = k;
+		else
+			wire->more[wire->n_more++] = k;
+	}
+}
+
 static ucs_status_t
 pack(ucp_mem_h m, uint8_t kind, void **buffer_p, size_t *size_p)
 {
 	struct plx_wire_mem wire = {.kind = kind, .rights = m->rights, .index = m->key.index,
 		.gen = m->key.gen, .token = m->key.token, .base = (uintptr_t)m->address,
-		.len = m->length, .key = m->dev.mem.key, .domain = m->dev.domain};
+		.len = m->length};
 	struct plx_seg_name name;
 	struct plx_proc self;
 	void *buf;
 	int rc;
 
+	pack_keys(&m->dev, &wire);
 	if (m->seg.base != NULL) {
 		rc = plx_seg_name(&m->seg, &name);
 		if (rc != 0)
@@ -102,11 +117,12 @@ ucs_status_t
 ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer, ucp_rkey_h *rkey_p)
 {
 	ucp_context_h c = ep->worker->context;
+	/* Of a client that is not connected yet nobody knows the process. */
+	const struct plx_peer *peer = ep->user.ep->stub ? NULL : ep->user.ep->peer;
 	struct plx_rkey *k;
 	int rc;
 
-	/* Of a client that is not connected yet nobody knows the process. */
-	rc = plx_rkey_unpack(ep->user.ep->stub ? 0 : ep->user.ep->peer->proc, rkey_buffer, can_by_features(c->features),
+	rc = plx_rkey_unpack(peer, rkey_buffer, can_by_features(c->features),
 		plx_conf_u64(&c->conf, PLX_CONF_RMA_SCHEME) == PLX_RMA_AUTO, &k);
 	if (rc != 0)
 		return ucp_status(rc);

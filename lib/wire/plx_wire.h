@@ -427,9 +427,19 @@ enum plx_wire_mem_kind {
 	PLX_WIRE_MEM_EXPORT, /* to be mapped by another context */
 };
 
+#define PLX_WIRE_MEM_KEYS 4 /* of devices' ports, at the most */
+
+struct plx_wire_mem_key {
+	uint64_t key;	 /* of the port that it is registered with; 0: none */
+	uint32_t domain; /* plx_peer.domain of those who are reached with key; 0: no key */
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct plx_wire_mem_key) == 12, "wire");
+
 /**
  * A packed region: PLX_WIRE_MEM_MAX bytes at the most, self-delimiting, any alignment.
- * The part from host on is there for memory that others can map, when fd is one.
+ * The part from host on is there for memory that others can map, when fd is one. At the end
+ * come as many of more as there are.
  */
 struct plx_wire_mem {
 	uint32_t magic;
@@ -444,25 +454,26 @@ struct plx_wire_mem {
 	uint64_t base; /* in the owner's process */
 	uint64_t len;
 	uint64_t proc; /* plx_proc_id() of the owner */
-	uint64_t key;  /* of the device that it is registered with; 0: none */
-	uint32_t domain; /* plx_peer.domain of those who are reached with key; 0: no key */
-	uint32_t pad;
+	struct plx_wire_mem_key key; /* of the first port */
+	uint32_t n_more;
 	uint64_t host;
 	uint64_t start;
 	uint32_t pid;
 	uint32_t fd;
 	uint64_t ino;
 	uint64_t seg_len;
+	struct plx_wire_mem_key more[PLX_WIRE_MEM_KEYS - 1];
+	uint32_t pad;
 };
 _Static_assert(offsetof(struct plx_wire_mem, key) == 56, "wire");
 _Static_assert(offsetof(struct plx_wire_mem, host) == 72, "wire");
-_Static_assert(sizeof(struct plx_wire_mem) == 112, "wire");
+_Static_assert(offsetof(struct plx_wire_mem, more) == 112, "wire");
 
-#define PLX_WIRE_MEM_MAX  112
+#define PLX_WIRE_MEM_MAX  (112 + 12 * (PLX_WIRE_MEM_KEYS - 1))
 #define PLX_WIRE_MEM_HEAD 8 /* bytes that hold the length */
 
 /**
- * Write a packed region: magic, bytes, version and crc are filled in.
+ * Write a packed region: magic, bytes, version, crc and pad are filled in.
  * @param mapped whether the part from host on is there
  * @return its bytes. Thread: any.
  */

@@ -109,13 +109,15 @@ plx_wire_op_name(uint8_t op)
 /*
  * Packed address: magic (4), length of all (2), version (1), devices (1), crc32c of
  * what follows and of the length (4), uid (8), then for each device its name (8),
- * length (1) and bytes.
+ * length (1) and bytes. If its name and length are those of the one before, only: 0 (1), how
+ * many of the bytes behind the first 8 are the same, too (1), and the others.
  */
 #define ADDR_MAGIC   0x41584c50u /* "PLXA" */
-#define ADDR_VERSION 1
+#define ADDR_VERSION 2
 #define ADDR_FIXED   20
 #define ADDR_CRC_OFF 8
 #define ADDR_UID_OFF 12
+#define ADDR_OWN     8 /* bytes of a device that are always there */
 
 static uint32_t
 addr_crc(const uint8_t *p, uint16_t len)
@@ -128,6 +130,43 @@ addr_crc(const uint8_t *p, uint16_t len)
 	return rte_hash_crc(body, len - ADDR_UID_OFF, rte_hash_crc_4byte(head, ~0u));
 }
 
+/* @return how many of a device's bytes are those of the one before it; -1: it is another kind */
+static int
+dev_same(const struct plx_wire_addr *a, unsigned i)
+{
+	const struct plx_wire_addr_dev *d = &a->devs[i], *before = d - 1;
+	int n = 0;
+
+	if (i == 0 || d->len != before->len || d->len < ADDR_OWN ||
+		memcmp(d->name, before->name, sizeof(d->name)) != 0)
+		return -1;
+	while (ADDR_OWN + n < d->len && d->bytes[ADDR_OWN + n] == before->bytes[ADDR_OWN + n])
+		n++;
+	return n;
+}
+
+/* Write a device. @return its bytes; @param p NULL: only these */
+static size_t
+dev_pack(const struct plx_wire_addr *a, unsigned i, uint8_t *p)
+{
+	const struct plx_wire_addr_dev *d = &a->devs[i];
+	int same = dev_same(a, i);
+
+	if (p == NULL)
+		return same < 0 ? PLX_WIRE_ADDR_NAME + 1 + d->len : 2 + d->len - same;
+	if (same < 0) {
+		memcpy(p, d->name, PLX_WIRE_ADDR_NAME);
+		p[PLX_WIRE_ADDR_NAME] = d->len;
+		memcpy(p + PLX_WIRE_ADDR_NAME + 1, d->bytes, d->len);
+		return PLX_WIRE_ADDR_NAME + 1 + d->len;
+	}
+	p[0] = 0;
+	p[1] = same;
+	memcpy(p + 2, d->bytes, ADDR_OWN);
+	memcpy(p + 2 + ADDR_OWN, d->bytes + ADDR_OWN + same, d->len - ADDR_OWN - same);
+	return 2 + d->len - same;
+}
+
 int
 plx_wire_addr_pack(const struct plx_wire_addr *a, void *buf, size_t len)
 {
@@ -138,7 +177,7 @@ plx_wire_addr_pack(const struct plx_wire_addr *a, void *buf, size_t len)
 	uint16_t all;
 
 	for (unsigned i = 0; i < a->n_devs; i++)
-		n += PLX_WIRE_ADDR_NAME + 1 + a->devs[i].len;
+		n += dev_pack(a, i, NULL);
 	if (n > len || n > PLX_WIRE_ADDR_MAX)
 		return -EMSGSIZE;
 	all = n;
@@ -148,13 +187,8 @@ plx_wire_addr_pack(const struct plx_wire_addr *a, void *buf, size_t len)
 	p[7] = a->n_devs;
 	memcpy(p + ADDR_UID_OFF, &a->uid, 8);
 	p += ADDR_FIXED;
-	for (unsigned i = 0; i < a->n_devs; i++) {
-		memcpy(p, a->devs[i].name, PLX_WIRE_ADDR_NAME);
-		p += PLX_WIRE_ADDR_NAME;
-		*p++ = a->devs[i].len;
-		memcpy(p, a->devs[i].bytes, a->devs[i].len);
-		p += a->devs[i].len;
-	}
+	for (unsigned i = 0; i < a->n_devs; i++)
+		p += dev_pack(a, i, p);
 	crc = addr_crc(buf, all);
 	memcpy((uint8_t *)buf + ADDR_CRC_OFF, &crc, 4);
 	return n;
@@ -167,6 +201,44 @@ plx_wire_addr_len(const void *buf)
 
 	memcpy(&all, (const uint8_t *)buf + 4, 2);
 	return all;
+}
+
+/* Read a device that has the name and the length of the one before. @return its bytes, or 0 */
+static size_t
+dev_unpack_same(struct plx_wire_addr_dev *d, const uint8_t *p, size_t left)
+{
+	size_t same = left >= 2 ? p[1] : UINT8_MAX;
+
+	*d = d[-1];
+	if (d->len < ADDR_OWN || same > d->len - (size_t)ADDR_OWN || left < 2 + d->len - same)
+		return 0;
+	memcpy(d->bytes, p + 2, ADDR_OWN);
+	memcpy(d->bytes + ADDR_OWN + same, p + 2 + ADDR_OWN, d->len - ADDR_OWN - same);
+	return 2 + d->len - same;
+}
+
+/* Read a device. @return its bytes, or 0: it is none, or not written as dev_pack() does */
+static size_t
+dev_unpack(struct plx_wire_addr *a, unsigned i, const uint8_t *p, size_t left)
+{
+	struct plx_wire_addr_dev *d = &a->devs[i];
+	size_t n;
+
+	if (left == 0 || (p[0] == 0 && i == 0))
+		return 0;
+	if (p[0] == 0) {
+		n = dev_unpack_same(d, p, left);
+	} else {
+		if (left < PLX_WIRE_ADDR_NAME + 1)
+			return 0;
+		memcpy(d->name, p, PLX_WIRE_ADDR_NAME);
+		d->len = p[PLX_WIRE_ADDR_NAME];
+		n = PLX_WIRE_ADDR_NAME + 1 + d->len;
+		if (d->len > sizeof(d->bytes) || left < n)
+			return 0;
+		memcpy(d->bytes, p + PLX_WIRE_ADDR_NAME + 1, d->len);
+	}
+	return n != 0 && n == dev_pack(a, i, NULL) ? n : 0;
 }
 
 int
@@ -192,41 +264,46 @@ plx_wire_addr_unpack(const void *buf, struct plx_wire_addr *a)
 	memcpy(&a->uid, p + ADDR_UID_OFF, 8);
 	p += ADDR_FIXED;
 	for (unsigned i = 0; i < a->n_devs; i++) {
-		struct plx_wire_addr_dev *d = &a->devs[i];
+		size_t n = dev_unpack(a, i, p, end - p);
 
-		if (end - p < PLX_WIRE_ADDR_NAME + 1)
+		if (n == 0)
 			return -EINVAL;
-		memcpy(d->name, p, PLX_WIRE_ADDR_NAME);
-		d->len = p[PLX_WIRE_ADDR_NAME];
-		p += PLX_WIRE_ADDR_NAME + 1;
-		if (d->len > sizeof(d->bytes) || end - p < d->len)
-			return -EINVAL;
-		memcpy(d->bytes, p, d->len);
-		p += d->len;
+		p += n;
 	}
 	return p == end ? 0 : -EINVAL;
 }
 
 #define MEM_MAGIC   0x4d584c50u /* "PLXM" */
-#define MEM_VERSION 2
+#define MEM_VERSION 3
 #define MEM_SHORT   offsetof(struct plx_wire_mem, host)
+#define MEM_LONG    offsetof(struct plx_wire_mem, more)
+#define MEM_KEY	    sizeof(struct plx_wire_mem_key)
 
-/* Of a copy whose crc field is cleared. */
 static uint32_t
-mem_crc(struct plx_wire_mem m)
+mem_crc(const uint8_t *p, size_t bytes)
 {
-	m.crc = 0;
-	return rte_hash_crc(&m, m.bytes, ~0u);
+	const size_t at = offsetof(struct plx_wire_mem, crc);
+	alignas(8) uint8_t copy[PLX_WIRE_MEM_MAX + 4]; /* rte_hash_crc() reads whole words */
+
+	memcpy(copy, p, bytes);
+	memset(copy + at, 0, 4);
+	return rte_hash_crc(copy, bytes, ~0u);
 }
 
 size_t
 plx_wire_mem_pack(struct plx_wire_mem *m, bool mapped, void *buf)
 {
+	size_t fixed = mapped ? MEM_LONG : MEM_SHORT;
+	uint8_t *p = buf;
+
 	m->magic = MEM_MAGIC;
 	m->version = MEM_VERSION;
-	m->bytes = mapped ? sizeof(*m) : MEM_SHORT;
-	m->crc = mem_crc(*m);
-	memcpy(buf, m, m->bytes);
+	m->bytes = fixed + m->n_more * MEM_KEY;
+	m->pad = 0;
+	memcpy(p, m, fixed);
+	memcpy(p + fixed, m->more, m->n_more * MEM_KEY);
+	m->crc = mem_crc(p, m->bytes);
+	memcpy(p + offsetof(struct plx_wire_mem, crc), &m->crc, sizeof(m->crc));
 	return m->bytes;
 }
 
@@ -239,20 +316,39 @@ plx_wire_mem_len(const void *buf)
 	return bytes;
 }
 
+/* Keys have domains, and there are no more of them behind one that is missing. */
+static bool
+mem_keys_good(const struct plx_wire_mem *m)
+{
+	if ((m->key.key != 0) != (m->key.domain != 0) || (m->key.key == 0 && m->n_more != 0))
+		return false;
+	for (uint32_t i = 0; i < m->n_more; i++)
+		if (m->more[i].key == 0 || m->more[i].domain == 0)
+			return false;
+	return true;
+}
+
 int
 plx_wire_mem_unpack(const void *buf, struct plx_wire_mem *m, bool *mapped)
 {
-	size_t bytes = plx_wire_mem_len(buf);
+	size_t bytes = plx_wire_mem_len(buf), fixed;
 
-	if (bytes != MEM_SHORT && bytes != sizeof(*m))
+	if (bytes < MEM_SHORT || bytes > PLX_WIRE_MEM_MAX)
 		return -EINVAL;
 	memset(m, 0, sizeof(*m));
-	memcpy(m, buf, bytes);
-	if (m->magic != MEM_MAGIC || m->version != MEM_VERSION || m->crc != mem_crc(*m))
+	memcpy(m, buf, MEM_SHORT);
+	if (m->n_more > PLX_WIRE_MEM_KEYS - 1)
 		return -EINVAL;
-	if (m->len > UINT64_MAX - m->base || (m->key != 0) != (m->domain != 0) || m->pad != 0)
+	fixed = bytes - m->n_more * MEM_KEY;
+	if (fixed != MEM_SHORT && fixed != MEM_LONG)
 		return -EINVAL;
-	*mapped = bytes == sizeof(*m);
+	if (m->magic != MEM_MAGIC || m->version != MEM_VERSION || m->crc != mem_crc(buf, bytes))
+		return -EINVAL;
+	memcpy(m, buf, fixed);
+	memcpy(m->more, (const uint8_t *)buf + fixed, m->n_more * MEM_KEY);
+	if (m->len > UINT64_MAX - m->base || !mem_keys_good(m))
+		return -EINVAL;
+	*mapped = fixed == MEM_LONG;
 	return *mapped && m->seg_len < m->len ? -EINVAL : 0;
 }
 

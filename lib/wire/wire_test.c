@@ -54,6 +54,7 @@ addr_of(unsigned n_devs, uint64_t key)
 	for (unsigned i = 0; i < n_devs; i++) {
 		a.devs[i].len = (uint8_t)((key + i * 13) % 45);
 		unit_fill(a.devs[i].name, sizeof(a.devs[i].name), key + i);
+		a.devs[i].name[0] |= 1;
 		unit_fill(a.devs[i].bytes, a.devs[i].len, key + 100 + i);
 	}
 	return a;
@@ -77,6 +78,43 @@ an_address_comes_out_as_it_went_in(void)
 	}
 }
 
+/* As addr_of(), but for one name and one length. */
+static struct plx_wire_addr
+ports_of(unsigned n, unsigned len, unsigned same)
+{
+	struct plx_wire_addr a = addr_of(n, 7);
+
+	for (unsigned i = 0; i < n; i++) {
+		memcpy(a.devs[i].name, "net_mlx", 8);
+		a.devs[i].len = (uint8_t)len;
+		unit_fill(a.devs[i].bytes, len, 100 + i);
+		memset(a.devs[i].bytes + 8, 0, same);
+		if (8 + same < len)
+			a.devs[i].bytes[8 + same] = (uint8_t)(1 + i);
+	}
+	return a;
+}
+
+static void
+what_the_ports_of_a_device_have_in_common_is_written_once(void)
+{
+	for (unsigned n = 1; n <= 4; n++) {
+		for (unsigned same = 0; same <= 40; same++) {
+			struct plx_wire_addr in = ports_of(n, 48, same), out = {.n_devs = 0};
+			uint8_t buf[PLX_WIRE_ADDR_MAX];
+
+			UNIT_EQ(plx_wire_addr_pack(&in, buf, sizeof(buf)), 20 + 57 + (n - 1) * (50 - same));
+			UNIT_EQ_FATAL(plx_wire_addr_unpack(buf, &out), 0);
+			UNIT_EQ_FATAL(out.n_devs, n);
+			for (unsigned i = 0; i < n; i++) {
+				UNIT_EQ(out.devs[i].len, 48);
+				UNIT_SAME(out.devs[i].name, in.devs[i].name, 8);
+				UNIT_SAME(out.devs[i].bytes, in.devs[i].bytes, 48);
+			}
+		}
+	}
+}
+
 static void
 an_address_needs_room_for_all_of_it(void)
 {
@@ -93,8 +131,10 @@ an_address_needs_room_for_all_of_it(void)
 	UNIT_EQ(plx_wire_addr_pack(&a, buf, (size_t)len), len);
 	/* More than the form holds, whatever the room. */
 	a.n_devs = PLX_WIRE_ADDR_DEVS;
-	for (unsigned i = 0; i < PLX_WIRE_ADDR_DEVS; i++)
+	for (unsigned i = 0; i < PLX_WIRE_ADDR_DEVS; i++) {
 		a.devs[i].len = sizeof(a.devs[i].bytes);
+		a.devs[i].name[0] = (char)(1 + i);
+	}
 	UNIT_EQ(plx_wire_addr_pack(&a, buf, SIZE_MAX), -EMSGSIZE);
 }
 
@@ -177,7 +217,7 @@ a_signed_address_is_still_held_within_bounds(void)
 
 		unit_fill(p, sizeof(p), unit_rng(&state));
 		memcpy(p, good, 4);
-		p[6] = 1;
+		p[6] = good[6];
 		p[7] = (uint8_t)(unit_rng(&state) % 10);
 		sign(p, (uint16_t)all);
 		if (plx_wire_addr_unpack(p, &out) == 0)
@@ -185,13 +225,52 @@ a_signed_address_is_still_held_within_bounds(void)
 	}
 }
 
+static void
+an_address_has_one_form(void)
+{
+	struct plx_wire_addr a = ports_of(2, 48, 20), out;
+	uint8_t good[PLX_WIRE_ADDR_MAX] = {0}, p[PLX_WIRE_ADDR_MAX];
+	int len = plx_wire_addr_pack(&a, good, sizeof(good));
+
+	UNIT_EQ_FATAL(len, 107);
+	for (unsigned same = 0; same < 256; same++) { /* less than there is, or more than fits */
+		memcpy(p, good, sizeof(p));
+		p[78] = (uint8_t)same;
+		sign(p, (uint16_t)len);
+		UNIT_EQ(plx_wire_addr_unpack(p, &out), same == 20 ? 0 : -EINVAL);
+		if (same > 20)
+			continue;
+		/* with what is the same written out */
+		memset(p + 87, 0, 20 - same);
+		memcpy(p + 87 + 20 - same, good + 87, 20);
+		sign(p, (uint16_t)(len + 20 - same));
+		UNIT_EQ(plx_wire_addr_unpack(p, &out), same == 20 ? 0 : -EINVAL);
+	}
+	memcpy(p, good, sizeof(p)); /* the first is the same as none */
+	memmove(p + 20, p + 77, 30);
+	p[7] = 1;
+	sign(p, 50);
+	UNIT_EQ(plx_wire_addr_unpack(p, &out), -EINVAL);
+	memcpy(p, good, sizeof(p)); /* all of it is written although it could be less */
+	memcpy(p + 77, a.devs[1].name, 8);
+	p[85] = 48;
+	memcpy(p + 86, a.devs[1].bytes, 48);
+	sign(p, 134);
+	UNIT_EQ(plx_wire_addr_unpack(p, &out), -EINVAL);
+	p[77] ^= 1; /* another device's */
+	sign(p, 134);
+	UNIT_EQ(plx_wire_addr_unpack(p, &out), 0);
+}
+
 static CU_TestInfo tests[] = {
 	UNIT_TEST(a_header_is_whole_or_it_is_none),
 	UNIT_TEST(every_opcode_has_a_name_of_its_own),
 	UNIT_TEST(an_address_comes_out_as_it_went_in),
+	UNIT_TEST(what_the_ports_of_a_device_have_in_common_is_written_once),
 	UNIT_TEST(an_address_needs_room_for_all_of_it),
 	UNIT_TEST(a_cut_or_altered_address_is_refused),
 	UNIT_TEST(a_signed_address_is_still_held_within_bounds),
+	UNIT_TEST(an_address_has_one_form),
 	CU_TEST_INFO_NULL,
 };
 

@@ -92,40 +92,53 @@ device_missing(const char *name, int rc)
 		PLX_LOG(ERR, worker, "device %s: %s", name, strerror(-rc));
 }
 
-/* Open every device that the setting names; at least one must open. */
+/* One queue at a port of a device. */
+static int
+open_queue(struct plx_worker *w, const struct plx_conf *conf, const char *name, unsigned port)
+{
+	struct plx_dev **dev = &w->devs[w->n_queues];
+	struct plx_queue **q = &w->queues[w->n_queues];
+	int rc = plx_dev_open(name, dev);
+
+	if (rc != 0)
+		return rc;
+	rc = plx_queue_open_port(*dev, conf, port, w, q);
+	if (rc != 0) {
+		plx_dev_close(*dev);
+		return rc;
+	}
+	(*q)->on_dead = on_peer_dead;
+	(*q)->on_group = worker_on_group;
+	(*q)->on_lossy = worker_on_lossy;
+	if ((*q)->group_mtu != 0 && w->chans.group_q == NULL)
+		w->chans.group_q = *q;
+	if (plx_queue_holds(*q))
+		w->holding[w->n_holding++] = *q;
+	w->n_queues++;
+	return 0;
+}
+
+/* Open every device that the setting names, at all its ports; at least one must open. */
 static int
 open_queues(struct plx_worker *w, const struct plx_conf *conf)
 {
 	char names[PLX_CONF_STR_MAX];
 	char *save = NULL, *name;
-	int rc = -ENODEV;
+	int rc, err = -ENODEV;
 
 	snprintf(names, sizeof(names), "%s", plx_conf_str(conf, PLX_CONF_DEVICES));
-	for (name = strtok_r(names, ", ", &save); name != NULL && w->n_queues < PLX_DEV_MAX;
-		name = strtok_r(NULL, ", ", &save)) {
-		struct plx_dev **dev = &w->devs[w->n_queues];
-		struct plx_queue **q = &w->queues[w->n_queues];
-
-		rc = plx_dev_open(name, dev);
-		if (rc == 0) {
-			rc = plx_queue_open(*dev, conf, w, q);
-			if (rc != 0)
-				plx_dev_close(*dev);
-		}
-		if (rc != 0) {
+	for (name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save)) {
+		for (unsigned port = 0; port < PLX_DEV_PORTS && w->n_queues < PLX_DEV_MAX; port++) {
+			rc = open_queue(w, conf, name, port);
+			if (rc == -ENODEV && port != 0)
+				break;
+			if (rc == 0)
+				continue;
+			err = rc;
 			device_missing(name, rc);
-			continue;
 		}
-		(*q)->on_dead = on_peer_dead;
-		(*q)->on_group = worker_on_group;
-		(*q)->on_lossy = worker_on_lossy;
-		if ((*q)->group_mtu != 0)
-			w->chans.group_q = *q;
-		if (plx_queue_holds(*q))
-			w->holding[w->n_holding++] = *q;
-		w->n_queues++;
 	}
-	return w->n_queues > 0 ? 0 : rc;
+	return w->n_queues > 0 ? 0 : err;
 }
 
 static void
@@ -295,19 +308,35 @@ plx_worker_destroy(struct plx_worker *w)
 	free(w);
 }
 
+/* Whether it is of no use to others: its port is down, and another port of the device is not. */
+static bool
+leave_out(const struct plx_worker *w, uint32_t i)
+{
+	if (plx_queue_is_up(w->queues[i]))
+		return false;
+	for (uint32_t k = 0; k < w->n_queues; k++)
+		if (k != i && w->devs[k] == w->devs[i] && plx_queue_is_up(w->queues[k]))
+			return true;
+	return false;
+}
+
 int
 plx_worker_addr(const struct plx_worker *w, void *buf, size_t len)
 {
-	struct plx_wire_addr a = {.uid = w->uid, .n_devs = w->n_queues};
+	struct plx_wire_addr a = {.uid = w->uid};
 
 	for (uint32_t i = 0; i < w->n_queues; i++) {
+		struct plx_wire_addr_dev *d = &a.devs[a.n_devs];
 		struct plx_addr addr;
 
+		if (leave_out(w, i))
+			continue;
 		plx_queue_addr(w->queues[i], &addr);
-		memcpy(a.devs[i].name, plx_dev_name(w->devs[i]),
-			strnlen(plx_dev_name(w->devs[i]), sizeof(a.devs[i].name)));
-		a.devs[i].len = addr.len;
-		memcpy(a.devs[i].bytes, addr.bytes, addr.len);
+		memcpy(d->name, plx_dev_name(w->devs[i]),
+			strnlen(plx_dev_name(w->devs[i]), sizeof(d->name)));
+		d->len = addr.len;
+		memcpy(d->bytes, addr.bytes, addr.len);
+		a.n_devs++;
 	}
 	return plx_wire_addr_pack(&a, buf, len);
 }
@@ -334,6 +363,42 @@ struct ep_get_arg {
 	int rc;
 };
 
+static bool
+same_device(const struct plx_wire_addr_dev *a, const char *name)
+{
+	return strncmp(name, a->name, sizeof(a->name)) == 0;
+}
+
+/* Of the queues and of the addresses of one device, the two that are best for each other. */
+static int
+choose(struct plx_worker *w, const struct plx_wire_addr *wire, const char *name,
+	struct plx_queue **q, struct plx_addr *to)
+{
+	int64_t best = -EHOSTUNREACH;
+
+	for (uint32_t i = 0; i < wire->n_devs; i++) {
+		const struct plx_wire_addr_dev *d = &wire->devs[i];
+		struct plx_addr addr = {.len = d->len};
+
+		if (!same_device(d, name))
+			continue;
+		memcpy(addr.bytes, d->bytes, d->len);
+		for (uint32_t k = 0; k < w->n_queues; k++) {
+			int64_t score;
+
+			if (!same_device(d, plx_dev_name(w->devs[k])))
+				continue;
+			score = plx_queue_score(w->queues[k], &addr);
+			if (score <= best)
+				continue;
+			best = score;
+			*q = w->queues[k];
+			*to = addr;
+		}
+	}
+	return best < 0 ? (int)best : 0;
+}
+
 /* The first device that both sides have and that reaches the other. */
 int
 worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *wire, struct plx_ep **out)
@@ -341,21 +406,20 @@ worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *wire, struct
 	int rc = -EHOSTUNREACH;
 
 	for (uint32_t i = 0; i < wire->n_devs; i++) {
-		const struct plx_wire_addr_dev *d = &wire->devs[i];
-		struct plx_addr addr = {.len = d->len};
+		char name[PLX_WIRE_ADDR_NAME + 1] = {0};
+		struct plx_queue *q = NULL;
+		struct plx_addr addr;
 		struct plx_peer *peer;
 
-		memcpy(addr.bytes, d->bytes, d->len);
-		for (uint32_t k = 0; k < w->n_queues; k++) {
-			if (strncmp(plx_dev_name(w->devs[k]), d->name, sizeof(d->name)) != 0)
-				continue;
-			rc = plx_peer_get(w->queues[k], &addr, &peer);
-			if (rc != 0)
-				continue;
-			*out = plx_ep_of(&w->eps, peer);
-			plx_peer_put(peer); /* the ep holds it */
-			return *out != NULL ? 0 : -ENOMEM;
-		}
+		memcpy(name, wire->devs[i].name, PLX_WIRE_ADDR_NAME);
+		rc = choose(w, wire, name, &q, &addr);
+		if (rc == 0)
+			rc = plx_peer_get(q, &addr, &peer);
+		if (rc != 0)
+			continue;
+		*out = plx_ep_of(&w->eps, peer);
+		plx_peer_put(peer); /* the ep holds it */
+		return *out != NULL ? 0 : -ENOMEM;
 	}
 	return rc;
 }
@@ -491,7 +555,9 @@ plx_worker_dump(FILE *f, struct plx_worker *w)
 	fprintf(f, "# worker %u %s %s\n", w->id, w->name, w->dedicated ? "dedicated" : "inline");
 	dump_rows(f, &w->stat, plx_worker_stat_rows);
 	for (uint32_t i = 0; i < w->n_queues; i++) {
-		fprintf(f, "# device %s\n", plx_dev_name(w->devs[i]));
+		const char *port = plx_queue_port(w->queues[i]);
+
+		fprintf(f, "# device %s %s\n", plx_dev_name(w->devs[i]), port != NULL ? port : "");
 		dump_rows(f, &w->queues[i]->stat, plx_queue_stat_rows);
 		own = plx_queue_drv_stats(w->queues[i], &rows);
 		if (own != NULL)

@@ -102,7 +102,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	FUZZ_CHECK(ucp_mem_map(context, &mp, &mem) == UCS_OK);
 	real_fill();
 	real[2] = real[1];
-	real[2].bytes = sizeof(real[2]);
+	real[2].bytes = offsetof(struct plx_wire_mem, more);
 	real[2].proc = plx_proc_id(&name.proc);
 	real[2].host = name.proc.host;
 	real[2].start = name.proc.start;
@@ -110,7 +110,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	real[2].fd = name.fd;
 	real[2].ino = name.ino;
 	real[2].seg_len = name.len;
-	real_len[2] = sizeof(real[2]);
+	real_len[2] = real[2].bytes;
 	return 0;
 }
 
@@ -118,16 +118,19 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 static void
 mem_fix(uint8_t *p)
 {
-	struct plx_wire_mem m;
+	const size_t key = sizeof(struct plx_wire_mem_key);
+	struct plx_wire_mem m = {.pad = 0};
 
-	memcpy(&m, p, sizeof(m));
+	memcpy(&m, p, PLX_WIRE_MEM_MAX);
 	m.magic = real[0].magic;
 	m.version = real[0].version;
-	if (m.bytes != offsetof(struct plx_wire_mem, host))
-		m.bytes = sizeof(m);
+	m.n_more %= PLX_WIRE_MEM_KEYS;
+	m.bytes = (m.bytes < offsetof(struct plx_wire_mem, more) ? offsetof(struct plx_wire_mem, host)
+								 : offsetof(struct plx_wire_mem, more)) +
+		m.n_more * key;
 	m.crc = 0;
 	m.crc = rte_hash_crc(&m, m.bytes, ~0u);
-	memcpy(p, &m, sizeof(m));
+	memcpy(p, &m, PLX_WIRE_MEM_MAX);
 }
 
 static void
@@ -135,10 +138,10 @@ only_ours(uint8_t *p)
 {
 	struct plx_wire_mem m;
 
-	memcpy(&m, p, sizeof(m));
+	memcpy(&m, p, PLX_WIRE_MEM_MAX);
 	if (m.pid != (uint32_t)getpid() && m.pid != real[2].pid)
 		m.pid = NOBODY;
-	memcpy(p, &m, sizeof(m));
+	memcpy(p, &m, PLX_WIRE_MEM_MAX);
 }
 
 static void

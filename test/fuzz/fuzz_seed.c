@@ -228,6 +228,46 @@ uri(void)
 	}
 }
 
+/* Addresses of workers with several ports, taken as they are. */
+static void
+addr_of_ports(void)
+{
+	for (unsigned n = 1; n <= 4; n++) {
+		struct plx_wire_addr a = {.uid = n, .n_devs = (uint8_t)n};
+		uint8_t packed[PLX_WIRE_ADDR_MAX];
+
+		for (unsigned i = 0; i < n; i++) {
+			strcpy(a.devs[i].name, "net_mlx");
+			a.devs[i].len = 48;
+			for (unsigned k = 0; k < 48; k++)
+				a.devs[i].bytes[k] = k < 8 || k >= 30 ? any() : (uint8_t)k;
+		}
+		put(2);
+		for (int i = 0, len = plx_wire_addr_pack(&a, packed, sizeof(packed)); i < len; i++)
+			put(packed[i]);
+		end();
+	}
+}
+
+/* Keys of memory that several ports have. */
+static void
+rkey_of_ports(void)
+{
+	for (unsigned n = 1; n < PLX_WIRE_MEM_KEYS; n++) {
+		for (unsigned mapped = 0; mapped < 2; mapped++) {
+			struct plx_wire_mem m = {.rights = 3, .len = 8, .seg_len = 8, .key = {1, 1},
+				.n_more = n, .more = {{2, 2}, {3, 3}, {4, 4}}};
+			uint8_t packed[PLX_WIRE_MEM_MAX];
+			size_t len = plx_wire_mem_pack(&m, mapped != 0, packed);
+
+			put(2);
+			for (size_t i = 0; i < len; i++)
+				put(packed[i]);
+			end();
+		}
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -243,8 +283,10 @@ main(int argc, char **argv)
 	wire();
 	serial = 0;
 	overlay("addr", 8, 80);
+	addr_of_ports();
 	serial = 0;
-	overlay("rkey", 12, PLX_WIRE_MEM_MAX);
+	overlay("rkey", 12, 112);
+	rkey_of_ports();
 	serial = 0;
 	conn();
 	serial = 0;

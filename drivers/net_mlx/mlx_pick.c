@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_pick.c - which port for which peer
+ *
+ * Design notes
+ * A worker has a queue at each of its ports, and so has the peer. The two sides choose the same two
+ * queues, each by itself, as all that counts stands in both addresses. But what only one side has
+ * seen goes first: a port of its own that is down is not used while there is another, nor is a
+ * queue of the peer's for a while after an attempt that failed.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "mlx_int.h"
+
+#define SHUN_NS (60ull * 1000000000)
+
+int
+mlx_queue_reach(const struct mlx_queue *mq, const struct mlx_addr *to)
+{
+	int rc = mlx_addr_reach(&mq->addr, to);
+
+	return rc == 0 && !mq->routed && !mlx_addr_one_net(&mq->addr, to) ? -EHOSTUNREACH : rc;
+}
+
+void
+mlx_queue_shun(struct mlx_queue *mq, uint64_t uid)
+{
+	mq->shunned[mq->n_shunned++ % MLX_SHUNNED] =
+		(struct mlx_shunned){uid, mlx_now_ns() + SHUN_NS};
+}
+
+static bool
+is_shunned(const struct mlx_queue *mq, uint64_t uid)
+{
+	uint64_t now = mlx_now_ns();
+
+	for (unsigned i = 0; i < MLX_SHUNNED; i++)
+		if (mq->shunned[i].uid == uid && now < mq->shunned[i].until_ns)
+			return true;
+	return false;
+}
+
+int
+mlx_peer_score(struct plx_queue *q, const struct plx_addr *addr)
+{
+	const struct mlx_queue *mq = mlx_queue(q);
+	struct mlx_addr to;
+	int rc;
+
+	if (addr->len != sizeof(to))
+		return -EINVAL;
+	memcpy(&to, addr->bytes, sizeof(to));
+	rc = mlx_addr_check(&to);
+	if (rc == 0)
+		rc = mlx_queue_reach(mq, &to);
+	if (rc != 0)
+		return rc;
+	rc = mlx_addr_score(&mq->addr, &to);
+	return mlx_queue_is_up(q) && !is_shunned(mq, to.uid) ? rc | PLX_SCORE_GOOD : rc;
+}
