@@ -324,6 +324,7 @@ ucx_names_are_mapped_and_ours_win(void)
 	setenv("UCX_NET_DEVICES", "mlx5_0:1", 1);
 	CU_ASSERT_EQUAL(plx_conf_load_env(&conf, NULL), 0);
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), 8191);
+	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, PLX_CONF_NET_MLX_DEVICE), "mlx5_0:1");
 	CU_ASSERT_EQUAL(u64("rndv.scheme"), PLX_RNDV_GET);
 	CU_ASSERT_EQUAL(plx_conf_log_level(&conf), RTE_LOG_WARNING);
 	setenv("MPI_UCX_RNDV_THRESH", "inf", 1);
@@ -346,6 +347,10 @@ ucx_values_without_a_counterpart_leave_ours(void)
 		{"RNDV_THRESH", "-1", -EINVAL},
 		{"RNDV_SCHEME", "teleport", -EINVAL},
 		{"LOG_LEVEL", "", -EINVAL},
+		{"NET_DEVICES", "all", 0},
+		{"NET_DEVICES", "eth0,ib0", -EINVAL},
+		{"NET_DEVICES", "^mlx5_0:1,mlx5_1:1", -EINVAL},
+		{"NET_DEVICES", "", -EINVAL},
 		{"TLS", "", 0},
 		{"TLS", "^sm,,shm", 0},
 		{"TLS", ",,,", 0},
@@ -357,6 +362,11 @@ ucx_values_without_a_counterpart_leave_ours(void)
 			plx_conf_set_ucx(&conf, rows[i].name, rows[i].text, PLX_CONF_FROM_API, err),
 			rows[i].rc);
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), def("proto.eager_max"));
+	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, PLX_CONF_NET_MLX_DEVICE), "");
+	CU_ASSERT_EQUAL(plx_conf_set_ucx(&conf, "NET_DEVICES", "eth0,mlx5_0:1,,mlx5_3:2",
+				PLX_CONF_FROM_API, err),
+		0);
+	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, PLX_CONF_NET_MLX_DEVICE), "mlx5_0:1,mlx5_3:2");
 	CU_ASSERT_EQUAL(plx_conf_set_ucx(&conf, "rndv_thresh", "0", PLX_CONF_FROM_API, err), 0);
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), 0);
 	CU_ASSERT_EQUAL(plx_conf_set_ucx(&conf, "RNDV_THRESH", "99999999999999999999",

@@ -114,11 +114,39 @@ ucx_tls(struct plx_conf *c, const char *text, enum plx_conf_source source, char 
 	return 0;
 }
 
+/* Of UCX's devices those with a port are RDMA's, as ours; of the others we have none. */
+static int
+ucx_net_devices(struct plx_conf *c, const char *text, enum plx_conf_source source, char *err)
+{
+	const char *name = plx_conf_row(PLX_CONF_NET_MLX_DEVICE)->name;
+	char ours[PLX_CONF_STR_MAX] = "";
+	size_t len, n = 0;
+
+	if (strcasecmp(text, "all") == 0)
+		return 0;
+	for (const char *p = text; *p != '\0'; p += len + (p[len] == ',')) {
+		len = strcspn(p, ",");
+		if (*p == '^' || memchr(p, ':', len) == NULL)
+			continue;
+		if (n + len + 2 > sizeof(ours)) {
+			conf_err(err, "\"%.32s...\" is too long for %s", text, name);
+			return -EINVAL;
+		}
+		n += (size_t)snprintf(ours + n, sizeof(ours) - n, "%s%.*s", n != 0 ? "," : "", (int)len, p);
+	}
+	if (n == 0 || *text == '^') {
+		conf_err(err, "\"%.32s\" has no counterpart in %s", text, name);
+		return -EINVAL;
+	}
+	return plx_conf_set(c, name, ours, source, err);
+}
+
 static const struct {
 	const char *name;
 	int (*set)(struct plx_conf *c, const char *text, enum plx_conf_source source, char *err);
 } ucx_rows[] = {
 	{"LOG_LEVEL", ucx_log_level},
+	{"NET_DEVICES", ucx_net_devices},
 	{"RNDV_SCHEME", ucx_rndv_scheme},
 	{"RNDV_THRESH", ucx_rndv_thresh},
 	{"TLS", ucx_tls},
