@@ -14,6 +14,7 @@ WIRES = ("wire0", "wire1")
 CORES = ("0", "1")
 HOSTS = ("host0", "host1")  # host.sh: each has one of the devices
 SWITCHED = ("host2", "host3")  # after switch()
+PAIRS = ("pair0", "pair1")  # after switch(): each has two, on two networks
 HOST = os.path.join(HERE, "host.sh")
 # UCX's UD takes the IPv4 header of soft-RoCE for a foreign one; link-local IPv6 works.
 UCX_ENV = {"UCX_TLS": "rc_verbs,ud_verbs,self", "UCX_IB_GID_INDEX": "0"}

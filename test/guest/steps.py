@@ -17,6 +17,7 @@ import step_mem
 import step_mp
 import step_mpi
 import step_perf
+import step_ports
 import step_rdma
 
 GROUPS = {
@@ -25,11 +26,13 @@ GROUPS = {
     "cci": step_api.cci, "uu": step_api.uu, "cci_all": step_api.cci_all,
     "cm": step_cm.cm, "cm_all": step_cm.cm_all,
     "mp": step_mp.mp, "loss": step_mp.loss, "cable": step_mp.cable, "kill": step_mp.kill,
+    "ports": step_ports.ports, "ports_all": step_ports.ports_all,
     "mpi": step_mpi.mpi, "mpi_all": step_mpi.mpi_all,
     "perf_lat": step_perf.perf_lat, "perf_bw": step_perf.perf_bw,
     "perf_calls": step_perf.perf_calls, "memory": step_mem.memory,
 }
-DEFAULT = ["rdma", "ucx", "contract", "api", "cci", "uu", "cm", "mp", "loss", "cable", "kill", "mpi"]
+DEFAULT = ["rdma", "ucx", "contract", "api", "cci", "uu", "cm", "mp", "loss", "cable", "kill", "mpi",
+           "ports"]
 
 
 def prepare(build):

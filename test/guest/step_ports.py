@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+"""step_ports.py - in the guest: two hosts with two devices each, on two networks"""
+import json
+import os
+import time
+
+import net
+import run_mp
+import run_util as u
+import step_mem
+import step_mp
+import step_mpi
+
+RPC = os.path.join(net.HERE, "..", "..", "usertools", "plx-rpc")
+NETS = (("rxe0", "rxe1"), ("rxe2", "rxe3"))
+PEERS = 24  # that all go by one of two equal ports, once in 2^23 runs
+QUIET = {"PLX_LOG_LEVEL": "error"}  # that a port is down is a warning
+
+
+def env(n=2, **more):
+    return step_mp.env(n=n, on=net.PAIRS, **QUIET, **more)
+
+
+def sent(pair):
+    """Packets that went over a network."""
+    return sum(net.counters(device)["sent_pkts"] for device in pair)
+
+
+def both(report, name, run):
+    """run() has to use both networks."""
+    before = [sent(pair) for pair in NETS]
+    why = run()
+    packets = [sent(pair) - was for pair, was in zip(NETS, before)]
+    if not why and min(packets) == 0:
+        why = f"a network was not used: {packets} packets"
+    report.result(name, why, f"{packets} packets")
+
+
+def mp(ground, program, n, args):
+    exe, error = ground.program(program)
+    return error or run_mp.Family(ground, exe, n, args, env(n)).wait(60)
+
+
+def peers(ground):
+    exe, error = ground.program("peers")
+    return error or step_mem.grown(ground, exe, PEERS, env())[1]
+
+
+def mpich(build, program):
+    with open("/etc/hosts", "w", encoding="ascii") as f:
+        f.write(f"127.0.0.1 localhost guest {' '.join(net.PAIRS)}\n")
+    r = u.run([os.path.join(build, "pollux-run"), *step_mpi.FAMILY.start, "-launcher", "ssh",
+               "-launcher-exec", net.HOST, "-hosts", ",".join(net.PAIRS), "-ppn", 1, "-n", 4,
+               step_mpi.exe_of(build, program)], step_mpi.TIMEOUT_S, {"PLX_WORKER_DEVICES": "net_mlx"})
+    return r.why() or ("" if f"{program} ok" in r.out else r.out)
+
+
+def ask(socket, method):
+    return json.loads(u.run([RPC, "-s", socket, method], 20).out)
+
+
+def ports_of(socket):
+    """By RPC: messages sent by each port; ports that have an ep to another host."""
+    msgs = {row["port"]: row["counters"]["tx_msgs"] for row in ask(socket, "device_get_list")}
+    return msgs, [row["port"] for row in ask(socket, "ep_get_list") if row["state"] == "connected"]
+
+
+def cut(report, ground):
+    """The network that two processes use is gone for good; they go on by the other."""
+    exe, error = ground.program("cut")
+    if error:
+        report.fail("cut compiles", error)
+        return
+    envs = env(**net.QUICK)
+    envs[0]["PLX_RPC_SOCKET"] = socket = f"/tmp/ports.{os.getpid()}.sock"
+    family = run_mp.Family(ground, exe, 2, ["long"], envs)
+    net.wait_for(lambda: os.path.exists(family.path("busy")), 60)
+    msgs, used = ports_of(socket)
+    idle = [port for port in msgs if port not in used]
+    why = ""
+    if len(used) != 1 or len(idle) != 1 or msgs[used[0]] == 0 or msgs[idle[0]] != 0:
+        why = f"{msgs}, eps by {used}"
+    report.result("RPC tells what went by which port", why, f"{msgs}")
+    k = 1 if used == ["rxe2:1"] else 0
+    other = sent(NETS[1 - k])
+    for device in NETS[k]:
+        net.sh(f"tc qdisc add dev wire{device[3:]} root netem loss 100%")
+    begin = time.monotonic()
+    told = net.wait_for(lambda: all(os.path.exists(family.path(f"told.{r}")) for r in (0, 1)), step_mp.TOLD_S)
+    away = time.monotonic() - begin
+    family.mark("mended")  # it is not
+    why = family.wait(60) or ("" if told else "nobody is told")
+    for device in NETS[k]:
+        net.sh(f"tc qdisc del dev wire{device[3:]} root")
+    if not why and sent(NETS[1 - k]) == other:
+        why = "nothing went over the other network"
+    report.result(f"{NETS[k][0]}'s network is gone; then both connect by the other", why,
+                  f"told after {away:.1f} s")
+
+
+def ports(report, build):
+    """two hosts with two devices each, on two networks: both are used, and one goes"""
+    net.switch()
+    ground = step_mp.hosts(build)
+    both(report, f"{PEERS} peers are spread over two networks", lambda: peers(ground))
+    cut(report, ground)
+
+
+def ports_all(report, build):
+    """more of them: many processes, MPICH, a cable that is out before"""
+    net.switch()
+    ground = step_mp.hosts(build)
+    report.result("all to all, 4 processes on two networks",
+                  mp(ground, "all_to_all", 4, [15, step_mp.SEED, 100000]))
+    report.result("put, get and count on two networks", mp(ground, "rma", 2, [20, "work"]))
+    report.result("mpich collective, 4 ranks on two networks", mpich(build, "collective"))
+    net.pull()
+    before = sent(NETS[1])
+    why = mp(ground, "all_to_all", 2, [15, step_mp.SEED, 100000])
+    if not why and sent(NETS[1]) != before:
+        why = "packets were sent where the cable is out"
+    report.result("with the cable of one network out, all go by the other", why)
+    net.plug()
