@@ -13,7 +13,7 @@
 
 #include "mlx_cm_model.h"
 #include "plx_unit_mlx.h"
-#include "../drivers/net_mlx/mlx_cm.h"
+#include "plx_unit_mlx_cm.h"
 
 #define REQ_DATA     56 /* bytes of private data that come with a request */
 #define REP_DATA     196

@@ -13,7 +13,7 @@
 #include "plx_cm.h"
 #include "plx_unit.h"
 #include "plx_unit_mlx.h"
-#include "../drivers/net_mlx/mlx_cm.h"
+#include "plx_unit_mlx_cm.h"
 #include "test_util.h"
 
 #define HOST   "10.9.0.1"
