@@ -37,7 +37,7 @@ DEFAULT = ["rdma", "ucx", "contract", "api", "cci", "uu", "cm", "mp", "loss", "c
 
 def prepare(build):
     """What is better done before the guest boots; returns what is wrong."""
-    return step_mp.prepare(build) or step_mpi.prepare(build)
+    return step_mp.prepare(build) or step_mpi.prepare(build) or step_cm.prepare(build)
 
 
 def main():
