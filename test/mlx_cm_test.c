@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "mlx_cm_model.h"
@@ -359,6 +360,16 @@ a_port_is_taken_if_either_kind_is(void)
 	end();
 }
 
+static void
+a_device_that_has_failed_has_no_manager(void)
+{
+	struct plx_dev dev = {.ops = &plx_net_mlx_ops};
+
+	UNIT_TRUE(plx_dev_cm(&dev) == &mlx_cm_ops);
+	atomic_store(&dev.failed, true);
+	UNIT_TRUE(plx_dev_cm(&dev) == NULL);
+}
+
 /* --- who does not keep to it --- */
 
 /* A stranger's client, by the library alone. */
@@ -684,6 +695,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_client_goes_on_by_tcp_when_nobody_listens_by_the_device),
 	UNIT_TEST(a_client_goes_on_by_tcp_when_the_device_is_not_answered),
 	UNIT_TEST(a_port_is_taken_if_either_kind_is),
+	UNIT_TEST(a_device_that_has_failed_has_no_manager),
 	UNIT_TEST(a_strangers_request_is_refused_and_counted),
 	UNIT_TEST(a_strangers_answer_is_an_error_or_leads_to_tcp),
 	UNIT_TEST(what_makes_no_sense_ends_its_connection),

@@ -256,8 +256,8 @@ sock_msg(struct plx_cm_sock *s, uint32_t len)
 	l->on_first(l, s, s->in + PLX_CM_HEAD, len);
 }
 
-void
-cm_sock_bad(struct plx_cm_sock *s)
+static void
+sock_bad(struct plx_cm_sock *s)
 {
 	PLX_STAT_INC(s->cm->stat.drop_bad_msg);
 	cm_sock_fail(s, -EBADMSG);
@@ -271,14 +271,14 @@ cm_sock_take(struct plx_cm_sock *s, bool all)
 
 	if (s->in_len < PLX_CM_HEAD) {
 		if (all)
-			cm_sock_bad(s);
+			sock_bad(s);
 		return;
 	}
 	memcpy(&head, s->in, sizeof(head));
 	whole = s->in_len == PLX_CM_HEAD + (uint32_t)head.len;
 	if (head.magic != CM_MAGIC || head.version != CM_VERSION || head.len == 0 ||
 		head.len > PLX_CM_MSG_MAX || (all && !whole))
-		cm_sock_bad(s);
+		sock_bad(s);
 	else if (whole)
 		sock_msg(s, head.len);
 }

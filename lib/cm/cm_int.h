@@ -17,7 +17,6 @@ int cm_addr_check(const struct sockaddr *addr, socklen_t len);
 int cm_sock_new(struct plx_cm *cm, int fd, struct plx_dev_cm_id *id, struct plx_cm_sock **out);
 void cm_sock_free(struct plx_cm_sock *s);
 void cm_sock_fail(struct plx_cm_sock *s, int err);
-void cm_sock_bad(struct plx_cm_sock *s);
 void cm_deadline(struct plx_cm_sock *s, uint32_t ms);
 
 /* Begin to connect by TCP; s is in no cm. */
