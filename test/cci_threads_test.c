@@ -177,6 +177,7 @@ threads_write_over_one_connection(void)
 	join(tx, N_THREADS);
 	join(rx, 1);
 	CU_ASSERT_EQUAL(n_bad, 0);
+	UTIL_OK(cci_rma_deregister(p.e[1].ep, rma_remote)); /* behind whoever wrote there */
 	CU_ASSERT(util_check(rma_to, len, 3));
 	util_pair_close(&p);
 	free(rma_from);

@@ -5,7 +5,8 @@
  * that dies, and what waits forever
  *
  * It ends when its input is closed. Of each two bytes on it the first is an order until
- * the second comes: 'p' gives no turns, 'm' makes and ends more workers all the time.
+ * the second comes: 'p' gives no turns, 'm' makes and ends more workers all the time, '0'
+ * and '1' post receives at that worker, one a millisecond, and do nothing else.
  *
  * Large messages are sent from memory that UCP allocated. Worker 0 has three posted
  * receives; worker 1 keeps one message of 1000 bytes that nobody receives. Worker 0 has
@@ -20,6 +21,7 @@
 
 enum {
 	N_POSTED = 3,
+	N_MORE = 300,
 	KEPT_LEN = 1000,
 	LARGE_LEN = 1 << 20,
 	TURNS = 100,
@@ -27,6 +29,7 @@ enum {
 	TAG_TALK = 1,
 	TAG_KEPT,
 	TAG_POSTED,
+	TAG_MORE = TAG_POSTED + N_POSTED,
 };
 
 struct host {
@@ -188,6 +191,22 @@ come_and_go(struct host *h, struct pollfd *in)
 	}
 }
 
+static void
+post_more(struct host *h, struct pollfd *in, int node)
+{
+	static struct op more[N_MORE];
+	int n = 0;
+
+	while (n < N_MORE && poll(in, 1, 1) == 0)
+		util_recv(&more[n++], h->p.n[node].w, h->to, 8, TAG_MORE, UTIL_ALL_BITS, UTIL_NBX);
+	while (n-- > 0) {
+		ucp_request_cancel(h->p.n[node].w, more[n].req);
+		if (!UTIL_UNTIL(&h->p, util_done(&more[n])))
+			UTIL_DIE("a cancelled receive does not end");
+		util_free(&more[n]);
+	}
+}
+
 /* @return whether to go on */
 static bool
 obey(struct host *h, struct pollfd *in)
@@ -200,6 +219,8 @@ obey(struct host *h, struct pollfd *in)
 		return false;
 	if (c == 'm')
 		come_and_go(h, in);
+	if (c == '0' || c == '1')
+		post_more(h, in, c - '0');
 	return read(in->fd, &c, 1) == 1;
 }
 

@@ -580,6 +580,22 @@ class ObjectTest(Case):
         before = self.turns()
         self.until(lambda: self.turns()[0] > before[0])
 
+    def sleeps_while(self, letter):
+        with self.ordered(letter):
+            time.sleep(0.05)
+            first = self.counters("reactor_get_list")["sleeps"]
+            time.sleep(0.15)
+            return self.counters("reactor_get_list")["sleeps"] - first
+
+    def test_a_receive_wakes_the_reactor_only_where_messages_are_kept(self):
+        if program.lcore is None:
+            return
+        before = self.result("conf_get", {"name": "reactor.idle"})["value"]
+        self.addCleanup(self.result, "conf_set", {"name": "reactor.idle", "value": before})
+        self.result("conf_set", {"name": "reactor.idle", "value": "sleep"})
+        self.assertLess(self.sleeps_while(b"0"), 50)
+        self.assertGreater(self.sleeps_while(b"1"), 70)
+
     def check_sleep(self):
         """The talk of its workers wakes it; it does not poll in between."""
         time.sleep(0.01)

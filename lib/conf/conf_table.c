@@ -30,7 +30,7 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Address space of the EAL heap; pages are used as they are touched."),
 	ROW_STR(PLX_CONF_REACTOR, "reactor.lcores", "", false,
 		"Cores of dedicated reactors as \"lcore:1,2\" or \"lcore:1-3\"; empty means inline."),
-	ROW_ENUM(PLX_CONF_REACTOR_IDLE, "reactor.idle", "auto", idle_choices, true,
+	ROW_ENUM(PLX_CONF_REACTOR_IDLE, "reactor.idle", "lend", idle_choices, true,
 		"What a reactor does when its turns find nothing; auto and lend see whether its core is shared."),
 	ROW_UINT(PLX_CONF_REACTOR_IDLE_TURNS, "reactor.idle_turns", "turns", "1000", 1, 1u << 30,
 		true, "Empty turns before a reactor applies reactor.idle; at most 32 on a shared core (auto, lend)."),

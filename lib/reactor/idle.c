@@ -136,17 +136,32 @@ arm(struct plx_reactor *r)
 	return true;
 }
 
+/* When it is to look whether turns are given. */
+static struct timespec
+next_look(const struct plx_reactor *r)
+{
+	uint32_t us = REACTOR_LOOK_MAX_US;
+	const struct plx_poller *p;
+
+	TAILQ_FOREACH(p, &r->pollers, link)
+		if (p->lent && p->look_us < us)
+			us = p->look_us;
+	return (struct timespec){.tv_nsec = us * 1000l};
+}
+
 static void
 rest(struct plx_reactor *r)
 {
-	const struct timespec look = {.tv_nsec = REACTOR_LEND_US * 1000};
 	struct pollfd fd = {.fd = r->epfd, .events = POLLIN};
 	struct epoll_event ev;
+	struct timespec look;
 
-	if (r->n_lent != 0)
+	if (r->n_lent != 0) {
+		look = next_look(r);
 		ppoll(&fd, 1, &look, NULL);
-	else
+	} else {
 		epoll_wait(r->epfd, &ev, 1, SLEEP_MAX_MS);
+	}
 }
 
 /* @return whether it slept; otherwise somebody needs turns */
@@ -156,7 +171,8 @@ reactor_sleep(struct plx_reactor *r)
 	bool slept = false;
 	uint64_t n;
 
-	atomic_store_explicit(&r->sleeping, 1, memory_order_relaxed);
+	/* pairs with the acquire in plx_reactor_sleeps(); what follows is fenced */
+	atomic_store_explicit(&r->sleeping, 1, memory_order_release);
 	if (reactor_lends_all(r)) /* nobody posts to it; pairs with the fence in plx_poller_return() */
 		atomic_thread_fence(memory_order_seq_cst);
 	else

@@ -9,14 +9,18 @@
  * or sleeps on a shared core frees its pollers, and a thread of the application that waits takes the
  * turns over: soon on that very core, where one of the two has to give way, on another core
  * when it has polled for a while. The application keeps them as long as its threads give
- * turns, and many; the reactor looks every REACTOR_LEND_US, and has them again when they did not,
- * since then the application computes.
+ * turns, and many; the reactor looks now and then, and has them again when they did not, since then
+ * the application computes.
+ *
+ * An application that waits and computes in turn would find the reactor late each time, for it
+ * has to look first. So loans that end soon make the reactor keep its turns, for twice as long each time.
  *
  * Whoever has the turns is the owner of all that the poller stands for. Taking acquires what
  * giving released, so owners follow each other as the turns of one thread do.
  */
 #include <sched.h>
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "plx_conf.h"
@@ -51,17 +55,20 @@ lends(const struct plx_reactor *r)
 	return atomic_load_explicit(&r->idle, memory_order_relaxed) == PLX_IDLE_LEND;
 }
 
-/* Who computes as well asks now and then. */
+/* Time spent on something else counts half, for the reactor may have taken it. */
 static bool
 waits(struct plx_poller *p, bool near)
 {
-	uint64_t now = rte_rdtsc();
+	uint64_t now = rte_rdtsc(), gap = now - p->asked_ticks;
 
-	if (now - p->asked_ticks > us_ticks(REACTOR_ASK_US)) {
-		p->asked_ticks = now;
-		p->asked = 0;
-	}
-	return ++p->asked >= (near ? REACTOR_ASK_NEAR : REACTOR_ASK_FAR);
+	p->asked_ticks = now;
+	if (gap <= us_ticks(REACTOR_ASK_US))
+		p->waited_ticks += gap;
+	else
+		p->waited_ticks -= RTE_MIN(gap / 2, p->waited_ticks);
+	/* relaxed: it is about time only */
+	return now >= atomic_load_explicit(&p->lend_after, memory_order_relaxed) &&
+	       p->waited_ticks >= us_ticks(near ? REACTOR_WAIT_NEAR_US : REACTOR_WAIT_FAR_US);
 }
 
 bool
@@ -84,6 +91,7 @@ plx_poller_take_slow(struct plx_poller *p, bool polls)
 		return false;
 	if (was == PLX_TURNS_FREE) {
 		p->near = near;
+		p->waited_ticks = 0;
 		disarm(p);
 		reactor_wake(r); /* nothing else would, now: it shall look again soon */
 	}
@@ -129,9 +137,11 @@ reactor_free(struct plx_reactor *r, struct plx_poller *p)
 }
 
 static void
-lend(struct plx_reactor *r, struct plx_poller *p)
+lend(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 {
 	p->lent = true;
+	p->lent_since = now_ticks;
+	p->look_us = REACTOR_LOOK_MIN_US;
 	r->n_lent++;
 	PLX_STAT_INC(r->stat.lent);
 	reactor_idle_remove(r, p); /* what comes is not for the reactor */
@@ -154,14 +164,28 @@ in_use(struct plx_reactor *r, struct plx_poller *p, uint32_t turns, uint64_t now
 	if (turns == PLX_TURNS_FREE)
 		return false;
 	if (!p->lent)
-		lend(r, p);
+		lend(r, p, now_ticks);
 	else if (now_ticks < p->lent_until)
 		return true;
 	else if (n - p->n_seen < REACTOR_LEND_TURNS)
 		return turns == PLX_TURNS_TAKEN;
+	else
+		p->look_us = RTE_MIN(2 * p->look_us, REACTOR_LOOK_MAX_US);
 	p->n_seen = n;
-	p->lent_until = now_ticks + us_ticks(REACTOR_LEND_US);
+	p->lent_until = now_ticks + us_ticks(p->look_us);
 	return true;
+}
+
+/* It computes. */
+static void
+lent_in_vain(struct plx_poller *p, uint64_t now_ticks)
+{
+	bool soon = now_ticks - p->lent_since < us_ticks(REACTOR_LOAN_US);
+
+	p->pause_us = soon && p->pause_us != 0 ? RTE_MIN(2 * p->pause_us, REACTOR_PAUSE_MAX_US)
+					       : REACTOR_PAUSE_MIN_US;
+	atomic_store_explicit(&p->lend_after, now_ticks + us_ticks(p->pause_us),
+		memory_order_relaxed);
 }
 
 bool
@@ -177,6 +201,8 @@ reactor_regain(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 	p->mine = true;
 	r->n_mine++;
 	if (p->lent) {
+		if (was == PLX_TURNS_LENT)
+			lent_in_vain(p, now_ticks);
 		reactor_unlend(r, p);
 		reactor_shared(r, now_ticks, p->near);
 	}

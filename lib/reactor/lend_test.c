@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "plx_conf.h"
@@ -56,7 +57,8 @@ begin(void)
 	p.reactor = &r;
 	reactor_idle_add(&r, &p);
 	disarms = 0;
-	now = 1000;
+	now = rte_rdtsc();
+	r.shared_seen = now;
 	UNIT_TRUE_FATAL(reactor_regain(&r, &p, now));
 }
 
@@ -69,10 +71,16 @@ end(void)
 	sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
+static uint64_t
+us_ticks(uint64_t us)
+{
+	return us * (rte_get_tsc_hz() / 1000000);
+}
+
 static void
 pass_us(uint64_t us)
 {
-	now += us * (rte_get_tsc_hz() / 1000000);
+	now += us_ticks(us);
 }
 
 static bool
@@ -108,6 +116,7 @@ static void
 lend(void)
 {
 	reactor_free(&r, &p);
+	p.lend_after = 0; /* behind a pause */
 	UNIT_TRUE_FATAL(ask(ASKS));
 	plx_poller_give(&p, true);
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
@@ -117,7 +126,7 @@ static void
 turns_are_taken_while_the_reactor_idles_and_by_one_thread_at_a_time(void)
 {
 	begin();
-	UNIT_TRUE(!ask(REACTOR_ASK_FAR)); /* the reactor has them */
+	UNIT_TRUE(!ask(100)); /* the reactor has them */
 	UNIT_TRUE(p.mine);
 	UNIT_EQ(r.n_mine, 1);
 	reactor_free(&r, &p);
@@ -125,7 +134,7 @@ turns_are_taken_while_the_reactor_idles_and_by_one_thread_at_a_time(void)
 	UNIT_EQ(r.n_mine, 0);
 	UNIT_TRUE(!plx_poller_is_held(&p));
 	UNIT_TRUE(!plx_poller_is_lent(&p));
-	UNIT_TRUE(!ask(REACTOR_ASK_NEAR - 1));
+	UNIT_TRUE(!ask(3));
 	for (unsigned i = 0; i < 100; i++)
 		UNIT_TRUE(!plx_poller_take(&p, false)); /* to post is not to wait */
 	UNIT_TRUE(ask(ASKS));
@@ -146,11 +155,13 @@ from_another_core_only_who_waits_takes_them_from_the_reactor(void)
 	reactor_free(&r, &p);
 	UNIT_EQ(r.cpu, cpu);
 	r.cpu = cpu + 1;
-	UNIT_TRUE(!ask(REACTOR_ASK_FAR - 1));
+	p.waited_ticks = us_ticks(REACTOR_WAIT_NEAR_US);
+	p.asked_ticks = rte_rdtsc();
+	UNIT_TRUE(!ask(3));
 	UNIT_TRUE(ask(ASKS));
 	plx_poller_give(&p, true);
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	pass_us(REACTOR_LEND_US + 1);
+	pass_us(REACTOR_LOOK_MAX_US + 1);
 	UNIT_TRUE(reactor_regain(&r, &p, now));
 	UNIT_TRUE(now < r.shared_until);
 	UNIT_TRUE(r.hog);
@@ -172,7 +183,7 @@ only_a_reactor_whose_policy_it_is_lends(void)
 	begin();
 	reactor_free(&r, &p);
 	for (r.idle = PLX_IDLE_SPIN; r.idle <= PLX_IDLE_AUTO; r.idle++)
-		UNIT_TRUE(!ask(2 * REACTOR_ASK_FAR));
+		UNIT_TRUE(!ask(100));
 	UNIT_TRUE(ask(ASKS));
 	end();
 }
@@ -188,6 +199,15 @@ who_asks_now_and_then_computes_and_gets_none(void)
 	}
 	UNIT_TRUE(ask(ASKS));
 	end();
+	begin();
+	reactor_free(&r, &p);
+	r.cpu = cpu + 1;
+	for (unsigned i = 0; i < 100; i++) { /* it waits for a third of its time */
+		p.waited_ticks += us_ticks(REACTOR_WAIT_FAR_US / 3);
+		p.asked_ticks = rte_rdtsc() - us_ticks(REACTOR_WAIT_FAR_US * 2 / 3);
+		UNIT_TRUE(!ask(1));
+	}
+	end();
 }
 
 static void
@@ -198,27 +218,81 @@ the_reactor_has_them_again_when_nobody_waits(void)
 	UNIT_TRUE(reactor_lends_all(&r));
 	UNIT_EQ(r.stat.lent, 1);
 	for (unsigned i = 0; i < 10; i++) {
-		pass_us(REACTOR_LEND_US + 1);
+		pass_us(REACTOR_LOOK_MAX_US + 1);
 		give_turns(REACTOR_LEND_TURNS);
 		UNIT_TRUE(!reactor_regain(&r, &p, now));
 	}
-	pass_us(REACTOR_LEND_US / 2);
+	pass_us(REACTOR_LOOK_MAX_US / 2);
 	give_turns(REACTOR_LEND_TURNS - 1);
 	for (unsigned i = 0; i < 100; i++) { /* it posts, and does not wait */
 		UNIT_TRUE(plx_poller_take(&p, false));
 		plx_poller_give(&p, false);
 	}
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	pass_us(REACTOR_LEND_US / 2 + 1);
+	pass_us(REACTOR_LOOK_MAX_US / 2 + 1);
 	UNIT_TRUE(plx_poller_take(&p, false));
 	UNIT_TRUE(!reactor_regain(&r, &p, now)); /* somebody is in a turn */
 	plx_poller_give(&p, false);
 	UNIT_TRUE(reactor_regain(&r, &p, now));
 	UNIT_TRUE(!reactor_lends_all(&r));
-	UNIT_TRUE(!ask(REACTOR_ASK_FAR));
+	UNIT_TRUE(!ask(100));
 	UNIT_TRUE(now < r.shared_until);
 	UNIT_TRUE(r.hog); /* it will not offer the core */
 	UNIT_EQ(r.stat.lent, 1);
+	end();
+}
+
+/* @return for how long the reactor keeps them, us */
+static uint64_t
+pause_behind_a_loan_of(uint64_t us)
+{
+	lend();
+	for (; us > REACTOR_LOOK_MAX_US; us -= REACTOR_LOOK_MAX_US) {
+		pass_us(REACTOR_LOOK_MAX_US + 1);
+		give_turns(REACTOR_LEND_TURNS);
+		UNIT_TRUE_FATAL(!reactor_regain(&r, &p, now));
+	}
+	pass_us(REACTOR_LOOK_MAX_US + 1);
+	UNIT_TRUE_FATAL(reactor_regain(&r, &p, now));
+	return (p.lend_after - now) / us_ticks(1);
+}
+
+static void
+behind_loans_that_end_soon_the_reactor_keeps_them_ever_longer(void)
+{
+	begin();
+	UNIT_EQ(pause_behind_a_loan_of(0), REACTOR_PAUSE_MIN_US);
+	UNIT_EQ(pause_behind_a_loan_of(0), 2 * REACTOR_PAUSE_MIN_US);
+	UNIT_EQ(pause_behind_a_loan_of(REACTOR_LOAN_US / 2), 4 * REACTOR_PAUSE_MIN_US);
+	for (unsigned i = 0; i < 10; i++)
+		(void)pause_behind_a_loan_of(0);
+	UNIT_EQ(pause_behind_a_loan_of(0), REACTOR_PAUSE_MAX_US);
+	p.lend_after = UINT64_MAX;
+	reactor_free(&r, &p);
+	UNIT_TRUE(!ask(10000));
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	UNIT_EQ(pause_behind_a_loan_of(REACTOR_LOAN_US), REACTOR_PAUSE_MIN_US); /* that was worth it */
+	UNIT_EQ(pause_behind_a_loan_of(0), 2 * REACTOR_PAUSE_MIN_US);
+	lend();
+	plx_poller_return(&p); /* it goes to sleep */
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	UNIT_EQ(p.lend_after, 0);
+	end();
+}
+
+static void
+the_first_look_comes_soon_and_the_next_ones_later(void)
+{
+	begin();
+	lend();
+	for (uint64_t us = REACTOR_LOOK_MIN_US; us < 2 * REACTOR_LOOK_MAX_US; us *= 2) {
+		UNIT_EQ(p.look_us, RTE_MIN(us, REACTOR_LOOK_MAX_US));
+		pass_us(p.look_us - 1);
+		UNIT_TRUE(!reactor_regain(&r, &p, now)); /* it does not look yet */
+		pass_us(2);
+		give_turns(REACTOR_LEND_TURNS);
+		UNIT_TRUE(!reactor_regain(&r, &p, now));
+	}
 	end();
 }
 
@@ -253,7 +327,7 @@ what_comes_for_a_poller_that_is_lent_does_not_wake_the_reactor(void)
 	UNIT_TRUE(readable(r.epfd));
 	lend();
 	UNIT_TRUE(!readable(r.epfd));
-	pass_us(REACTOR_LEND_US + 1);
+	pass_us(REACTOR_LOOK_MAX_US + 1);
 	UNIT_TRUE(reactor_regain(&r, &p, now));
 	UNIT_TRUE(readable(r.epfd));
 	end();
@@ -296,6 +370,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(only_a_reactor_whose_policy_it_is_lends),
 	UNIT_TEST(who_asks_now_and_then_computes_and_gets_none),
 	UNIT_TEST(the_reactor_has_them_again_when_nobody_waits),
+	UNIT_TEST(behind_loans_that_end_soon_the_reactor_keeps_them_ever_longer),
+	UNIT_TEST(the_first_look_comes_soon_and_the_next_ones_later),
 	UNIT_TEST(who_takes_them_from_a_reactor_that_sleeps_disarms_and_wakes_it),
 	UNIT_TEST(what_comes_for_a_poller_that_is_lent_does_not_wake_the_reactor),
 	UNIT_TEST(who_is_to_sleep_returns_them_at_once),

@@ -48,17 +48,19 @@ struct plx_poller {
 	_Atomic(struct plx_reactor *) reactor; /* writer: control; NULL when it runs on none */
 	_Atomic uint32_t turns;		       /* enum plx_turns */
 	_Atomic uint32_t n_taken;	       /* writer: who has taken them; reader: the reactor */
+	_Atomic uint64_t lend_after;	       /* ticks; writer: the reactor; not lent before */
 	/* owner: who has the turns */
 	bool armed;
 	bool near; /* who took them over was on the reactor's core */
 	/* application: while it asks */
-	uint32_t asked;
-	uint64_t asked_ticks; /* since when */
+	uint64_t asked_ticks;  /* when it did last */
+	uint64_t waited_ticks; /* for how long, less what it did something else */
 	/* owner: the reactor */
 	bool mine; /* it has the turns */
 	bool lent; /* the application has them, as far as it knows */
 	uint32_t n_seen;
-	uint64_t lent_until; /* ticks */
+	uint32_t look_us, pause_us;
+	uint64_t lent_since, lent_until; /* ticks */
 	TAILQ_ENTRY(plx_poller) link;
 };
 
@@ -118,6 +120,12 @@ int plx_reactor_lcore(const struct plx_poller *p);
 
 /** Something was posted for a poller: let it have a turn. Thread: any. Blocks: never. */
 void plx_reactor_wake(const struct plx_poller *p);
+
+/**
+ * Behind something that was posted for a poller.
+ * @return whether its reactor sleeps; if not, it sees that before it does. Thread: any.
+ */
+bool plx_reactor_sleeps(const struct plx_poller *p);
 
 /** Slow path of plx_poller_take(). */
 bool plx_poller_take_slow(struct plx_poller *p, bool polls);

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>
@@ -21,6 +22,8 @@
 #include "reactor_int.h"
 
 PLX_LOG_DEFINE(reactor, "plx.reactor");
+
+#define TIMER_SLACK_NS 1000
 
 static struct {
 	pthread_mutex_t lock;
@@ -55,6 +58,8 @@ reactor_loop(void *arg)
 	struct plx_reactor *r = arg;
 	struct reactor_clock c = {.last = rte_rdtsc()};
 
+	/* What it sleeps for is microseconds, to which the kernel adds 50 by default. */
+	(void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
 	while (!atomic_load_explicit(&r->stop, memory_order_relaxed)) {
 		struct plx_poller *p;
 		unsigned n = 0;
@@ -318,6 +323,17 @@ plx_reactor_wake(const struct plx_poller *p)
 	r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
 	if (likely(r != NULL))
 		reactor_wake(r);
+}
+
+bool
+plx_reactor_sleeps(const struct plx_poller *p)
+{
+	struct plx_reactor *r;
+
+	reactor_fence_post(); /* as in plx_reactor_wake() */
+	r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
+	/* pairs with the fence in reactor_sleep(): what it did before is seen */
+	return r != NULL && atomic_load_explicit(&r->sleeping, memory_order_acquire) != 0;
 }
 
 int

@@ -123,12 +123,17 @@ reactor_wake(struct plx_reactor *r)
 		reactor_wake_slow(r);
 }
 
-/* lend.c */
-#define REACTOR_LEND_US	   100 /* between two looks whether the application gives turns */
-#define REACTOR_LEND_TURNS 16  /* so many by then: otherwise the reactor has them again */
-#define REACTOR_ASK_US	   20  /* who asks for turns NEAR or FAR times in so long waits */
-#define REACTOR_ASK_NEAR   4   /* on the reactor's core */
-#define REACTOR_ASK_FAR	   16  /* on another core */
+/* lend.c; all in us */
+#define REACTOR_ASK_US	     5u	    /* who asks again by then waits, else it does something else */
+#define REACTOR_WAIT_NEAR_US 20u    /* who waits for so long on the reactor's core has its turns, */
+#define REACTOR_WAIT_FAR_US  200u   /* and so long on another core */
+#define REACTOR_LOOK_MIN_US  25u    /* between two looks whether turns are given, at first */
+#define REACTOR_LOOK_MAX_US  100u   /* and when they have been for a while */
+#define REACTOR_LOAN_US	     4000u  /* a loan was worth it; behind a shorter one the next waits, */
+#define REACTOR_PAUSE_MIN_US 2000u  /* at first so long, */
+#define REACTOR_PAUSE_MAX_US 64000u /* and behind each twice as long */
+
+#define REACTOR_LEND_TURNS 16 /* between two looks: if fewer, the reactor has them again */
 
 /** Let the application take the turns, if it is on this core and polls. */
 void reactor_free(struct plx_reactor *r, struct plx_poller *p);

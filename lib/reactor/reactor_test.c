@@ -850,7 +850,7 @@ shared_disarm(void *arg)
 static void
 shared_poll(struct shared *s, bool waits)
 {
-	for (unsigned i = 0; i < 2 * REACTOR_ASK_NEAR; i++)
+	for (unsigned i = 0; i < 1000; i++) /* it waits for a while */
 		if (plx_poller_take(&s->poller, waits)) {
 			shared_turn(s);
 			plx_poller_give(&s->poller, true);

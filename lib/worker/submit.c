@@ -45,6 +45,7 @@ worker_cell(struct plx_worker *w, uint64_t *pos)
 	/* The reactor empties its inbox whatever we do, so this ends. */
 	while (unlikely((c = plx_inbox_take(&w->inbox, pos)) == NULL)) {
 		worker_run_posted(w);
+		plx_reactor_wake(&w->poller); /* of receives: see recv_cell_post() */
 		sched_yield();
 	}
 	return c;
@@ -274,6 +275,22 @@ recv_post_run(void *arg)
 	tag_recv(v->w, v->req, v->tag, v->mask);
 }
 
+/*
+ * To wake a reactor takes microseconds. One that sleeps, and has kept no message, need not know of a
+ * receive before a message comes, which wakes it.
+ */
+static inline void
+recv_cell_post(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
+{
+	plx_inbox_give(&w->inbox, c, pos);
+	if (unlikely(!plx_poller_is_held(&w->poller)) && worker_run_posted(w))
+		return;
+	/* as it slept the count did not change; when it does not it looks here before it sleeps */
+	if (unlikely(plx_reactor_sleeps(&w->poller)) &&
+		__atomic_load_n(&plx_tag_stats(w->tag)->kept, __ATOMIC_RELAXED) != 0)
+		plx_reactor_wake(&w->poller);
+}
+
 void
 plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_req *req)
@@ -299,7 +316,7 @@ plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
 	v->req = req;
 	v->tag = tag;
 	v->mask = mask;
-	worker_cell_post(w, c, pos);
+	recv_cell_post(w, c, pos);
 	leave_long(w, len);
 }
 
