@@ -17,6 +17,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <cci.h>
+
 #include "mlx5_verbs.h"
 #include "mlx_tm_model.h"
 #include "plx_init.h"
@@ -530,6 +532,48 @@ a_region_is_reached_by_each_port_with_its_own_key(void)
 	end();
 }
 
+/* -- CCI, where a device is one port -- */
+
+static void
+count_queues(struct plx_worker *w, void *arg)
+{
+	*(unsigned *)arg += w->n_queues;
+}
+
+static cci_device_t *
+cci_device(void)
+{
+	cci_device_t *const *list;
+	uint32_t caps;
+
+	UNIT_EQ_FATAL(cci_init(CCI_ABI_VERSION, 0, &caps), CCI_SUCCESS);
+	UNIT_EQ_FATAL(cci_get_devices(&list), CCI_SUCCESS);
+	while (*list != NULL && strcmp((*list)->transport, "net_mlx") != 0)
+		list++;
+	UNIT_TRUE_FATAL(*list != NULL);
+	return *list;
+}
+
+static void
+an_endpoint_of_cci_has_one_port(void)
+{
+	cci_endpoint_t *ep[2];
+	cci_device_t *d;
+	unsigned n = 0;
+
+	begin(4);
+	for (unsigned i = 0; i < 4; i++)
+		roce(i, 1, EDR);
+	d = cci_device();
+	UNIT_EQ_FATAL(cci_create_endpoint(d, 0, &ep[0], NULL), CCI_SUCCESS);
+	UNIT_EQ_FATAL(cci_create_endpoint_at(d, "ports", 0, &ep[1], NULL), CCI_SUCCESS);
+	plx_worker_each(count_queues, &n);
+	UNIT_EQ(n, 2);
+	for (unsigned i = 0; i < 2; i++)
+		UNIT_EQ(cci_destroy_endpoint(ep[i]), CCI_SUCCESS);
+	UNIT_EQ(cci_finalize(), CCI_SUCCESS);
+}
+
 static CU_TestInfo tests[] = {
 	UNIT_TEST(a_worker_uses_every_port_that_works_the_fastest_first),
 	UNIT_TEST(settings_name_ports_in_their_order_and_bound_them),
@@ -543,6 +587,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(who_loses_a_peer_reaches_it_again_by_another_port),
 	UNIT_TEST(who_does_not_answer_is_tried_by_another_port),
 	UNIT_TEST(a_region_is_reached_by_each_port_with_its_own_key),
+	UNIT_TEST(an_endpoint_of_cci_has_one_port),
 	CU_TEST_INFO_NULL,
 };
 

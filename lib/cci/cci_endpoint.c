@@ -36,6 +36,8 @@ conf_fill(struct plx_conf *conf, const struct cci_dev *d)
 		/* what is no setting is nothing to us */
 		(void)plx_conf_set(conf, name, eq + 1, PLX_CONF_FROM_API, NULL);
 	}
+	/* A device is one port; and a URI, or what a service is known by, holds the address of one. */
+	(void)plx_conf_set(conf, "net_mlx.ports", "1", PLX_CONF_FROM_API, NULL);
 }
 
 static int

@@ -232,6 +232,8 @@ uri(void)
 static void
 addr_of_ports(void)
 {
+	target = "addr";
+	serial = 16;
 	for (unsigned n = 1; n <= 4; n++) {
 		struct plx_wire_addr a = {.uid = n, .n_devs = (uint8_t)n};
 		uint8_t packed[PLX_WIRE_ADDR_MAX];
@@ -253,6 +255,8 @@ addr_of_ports(void)
 static void
 rkey_of_ports(void)
 {
+	target = "rkey";
+	serial = 24;
 	for (unsigned n = 1; n < PLX_WIRE_MEM_KEYS; n++) {
 		for (unsigned mapped = 0; mapped < 2; mapped++) {
 			struct plx_wire_mem m = {.rights = 3, .len = 8, .seg_len = 8, .key = {1, 1},
@@ -283,10 +287,8 @@ main(int argc, char **argv)
 	wire();
 	serial = 0;
 	overlay("addr", 8, 80);
-	addr_of_ports();
 	serial = 0;
 	overlay("rkey", 12, 112);
-	rkey_of_ports();
 	serial = 0;
 	conn();
 	serial = 0;
@@ -297,5 +299,7 @@ main(int argc, char **argv)
 	ini();
 	serial = 0;
 	uri();
+	addr_of_ports();
+	rkey_of_ports();
 	return 0;
 }
