@@ -1262,6 +1262,37 @@ a_window_is_small_until_its_peer_runs_out_of_it(void)
 }
 
 static void
+free_slots_are_posted_together_when_nothing_comes(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	const struct mlx_queue *mq = mlx_queue(b);
+	struct plx_rx rx[MLX_RX_BATCH];
+	uint32_t before;
+	uint16_t got = 0;
+
+	for (unsigned i = 0; i < MLX_RX_BATCH; i++)
+		UNIT_EQ(msg_send(to_b, i, 8), 0);
+	while (got < MLX_RX_BATCH) {
+		uint16_t n = burst_some(b, rx + got, MLX_RX_BATCH - got);
+
+		CU_ASSERT_FATAL(n != 0);
+		got += n;
+	}
+	net_others(NULL);
+	before = mq->n_free_slots;
+	UNIT_TRUE(before < MLX_RX_BATCH);
+	for (uint32_t i = 0; i < MLX_RX_BATCH; i++) {
+		b->rx_release(b, &rx[i], 1);
+		UNIT_EQ(mq->n_free_slots, (before + i) % MLX_RX_BATCH + 1);
+		net_others(NULL);
+		UNIT_EQ(mq->n_free_slots, (before + i + 1) % MLX_RX_BATCH);
+	}
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
 a_port_is_reached_by_the_gid_that_is_named(void)
 {
 	struct plx_queue *q = queue_new();
@@ -2402,6 +2433,7 @@ static CU_TestInfo net_contract[] = {
 	UNIT_TEST(a_peer_that_never_answers_is_dead_in_time),
 	UNIT_TEST(a_sender_stops_where_its_credits_end),
 	UNIT_TEST(a_window_is_small_until_its_peer_runs_out_of_it),
+	UNIT_TEST(free_slots_are_posted_together_when_nothing_comes),
 	UNIT_TEST(a_port_is_reached_by_the_gid_that_is_named),
 	UNIT_TEST(queues_are_driven_by_verbs_when_told_so),
 	UNIT_TEST(registered_memory_is_written_and_read_by_its_key),

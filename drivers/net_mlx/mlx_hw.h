@@ -147,6 +147,7 @@ struct mlx_hw_ops {
 	/* Hot. post: n within max_wr. */
 	void (*post)(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n);
 	int (*ring)(struct mlx_hw_qp *qp); /* 0, or -errno: the queue pair is of no use any more */
+	int (*post_one)(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr); /* post one and ring, or NULL */
 	void (*post_rx)(struct mlx_hw *hw, const struct mlx_hw_rx *rx, uint16_t n);
 	uint16_t (*poll_tx)(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n); /* < n: all */
 	uint16_t (*poll_rx)(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n);

@@ -46,8 +46,9 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_WAYS_MAX	 1024  /* address handles of a queue */
 #define MLX_UD_EVERY	 32    /* bursts between two looks at the datagrams */
 #define MLX_TX_EVERY	 4     /* bursts that find something, between two looks at what was sent */
-#define MLX_RX_BATCH	 8     /* free slots are posted together */
-#define MLX_RX_SPARE	 (MLX_RX_BATCH - 1) /* slots besides those granted, as so many may wait for that */
+#define MLX_RX_BATCH	 8     /* free slots are posted together, when there is time */
+#define MLX_RX_FREE	 16    /* or when there are so many */
+#define MLX_RX_SPARE	 (MLX_RX_FREE - 1) /* slots besides those granted, as so many may wait for that */
 #define MLX_QPN_HASH	 1024
 #define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write */
 #define MLX_LONG	 (64u << 10) /* bytes that a device which is software takes a while for */
@@ -259,7 +260,7 @@ struct mlx_queue {
 	uint64_t tx_seen;	/* completions taken; MLX_TX_ALL more when there were no more to take */
 	uint32_t looks;		/* bursts, to look at the datagrams now and then */
 	uint32_t n_free_slots;
-	uint32_t free_slots[MLX_RX_BATCH]; /* to be posted */
+	uint32_t free_slots[MLX_RX_FREE]; /* to be posted */
 	struct mlx_bufs rx_bufs, tx_bufs;
 	LIST_HEAD(, mlx_mem) mems; /* registered */
 	SLIST_HEAD(, mlx_io) ios;  /* free */

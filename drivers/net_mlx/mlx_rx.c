@@ -13,25 +13,28 @@
 static __rte_noinline void
 slots_post(struct mlx_queue *mq)
 {
-	struct mlx_hw_rx rx[MLX_RX_BATCH];
+	struct mlx_hw_rx rx[MLX_RX_FREE];
 
-	for (unsigned i = 0; i < MLX_RX_BATCH; i++) {
+	for (unsigned i = 0; i < mq->n_free_slots; i++) {
 		uint32_t slot = mq->free_slots[i];
 
 		rx[i] = (struct mlx_hw_rx){.addr = (uintptr_t)mlx_bufs_at(&mq->rx_bufs, slot),
 			.len = mq->rx_bufs.len, .lkey = mlx_bufs_lkey(&mq->rx_bufs, slot),
 			.slot = slot};
 	}
-	mq->hw->ops->post_rx(mq->hw, rx, MLX_RX_BATCH);
+	mq->hw->ops->post_rx(mq->hw, rx, mq->n_free_slots);
 	mq->n_free_slots = 0;
 }
 
-/* Told at once, posted with others: rx_spare slots more than are granted stand in for it. */
+/*
+ * Told at once, posted with others, and not while something that came is answered: rx_spare
+ * slots more than are granted stand in for it.
+ */
 static inline void
 slot_post(struct mlx_queue *mq, uint32_t slot)
 {
 	mq->free_slots[mq->n_free_slots++] = slot;
-	if (mq->n_free_slots == MLX_RX_BATCH)
+	if (unlikely(mq->n_free_slots == MLX_RX_FREE))
 		slots_post(mq);
 }
 
@@ -194,6 +197,8 @@ static inline void
 look_round(struct mlx_queue *mq, uint16_t got)
 {
 	mq->looks++;
+	if (unlikely(got == 0 && mq->n_free_slots >= MLX_RX_BATCH))
+		slots_post(mq);
 	if (tx_worth(mq, got))
 		mlx_tx_poll(mq);
 	if (unlikely(mq->looks % MLX_UD_EVERY == 0 || !TAILQ_EMPTY(&mq->asking)))

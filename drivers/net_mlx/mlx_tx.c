@@ -51,14 +51,28 @@ wants_signal(const struct mlx_queue *mq, struct mlx_peer *p)
 		mq->tx_bufs.n - mq->tx_bufs.n_free >= MLX_SEND_BUFS / 2);
 }
 
-static void
-tx_ring(struct mlx_queue *mq, struct mlx_peer *p)
+static inline void
+tx_rung(struct mlx_queue *mq, struct mlx_peer *p, int rc)
 {
-	int rc = mq->hw->ops->ring(p->qp);
-
 	PLX_STAT_INC(mq->stat.tx_rings);
 	if (unlikely(rc != 0))
 		mlx_conn_lose(p, rc);
+}
+
+static void
+tx_ring(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	tx_rung(mq, p, mq->hw->ops->ring(p->qp));
+}
+
+/* One request, at once. */
+static inline int
+tx_one(const struct mlx_hw_ops *ops, struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr)
+{
+	if (likely(ops->post_one != NULL))
+		return ops->post_one(qp, wr);
+	ops->post(qp, wr, 1);
+	return ops->ring(qp);
 }
 
 /* Post one request. The device learns of it now, or when the turn ends. */
@@ -73,12 +87,14 @@ tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct m
 		PLX_STAT_INC(mq->stat.tx_signalled);
 	}
 	p->recs[p->qp->next % MLX_TX_RECS] = rec;
-	mq->hw->ops->post(p->qp, wr, 1);
 	p->tx_room--;
 	mq->tx_out++;
 	if (!mq->q->hold) {
-		tx_ring(mq, p);
-	} else if (!p->held) {
+		tx_rung(mq, p, tx_one(mq->hw->ops, p->qp, wr));
+		return;
+	}
+	mq->hw->ops->post(p->qp, wr, 1);
+	if (!p->held) {
 		p->held = mq->q->held = true;
 		SLIST_INSERT_HEAD(&mq->held, p, held_link);
 	}

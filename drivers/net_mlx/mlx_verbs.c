@@ -110,29 +110,23 @@ static const enum ibv_wr_opcode opcodes[] = {
 	[MLX_WR_CSWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
 };
 
-static void
-fill(struct verbs_qp *q, const struct mlx_hw_wr *wr, uint16_t seq)
+/* @param addr where the local bytes are until w is handed over */
+static inline void
+fill(struct ibv_send_wr *w, struct ibv_sge *sge, const struct mlx_hw_wr *wr, uint16_t seq,
+	uint64_t addr)
 {
-	struct ibv_send_wr *w = &q->wr[q->n];
-	struct ibv_sge *sge = &q->sge[q->n];
 	unsigned flags = 0;
 
-	sge->addr = wr->addr;
+	sge->addr = addr;
 	sge->length = wr->len;
 	sge->lkey = wr->lkey;
 	if (wr->flags & MLX_WR_SIGNAL)
 		flags |= IBV_SEND_SIGNALED;
 	if (wr->flags & MLX_WR_FENCE)
 		flags |= IBV_SEND_FENCE;
-	if (wr->flags & MLX_WR_INLINE) {
-		uint8_t *inl = q->inl + (size_t)q->n * q->hw.max_inline;
-
-		memcpy(inl, (const void *)(uintptr_t)wr->addr, wr->len);
-		sge->addr = (uintptr_t)inl;
+	if (wr->flags & MLX_WR_INLINE)
 		flags |= IBV_SEND_INLINE;
-	}
 	w->wr_id = seq;
-	w->next = w + 1;
 	w->sg_list = sge;
 	w->num_sge = wr->len != 0;
 	w->opcode = opcodes[wr->op];
@@ -147,6 +141,22 @@ fill(struct verbs_qp *q, const struct mlx_hw_wr *wr, uint16_t seq)
 		w->wr.atomic.compare_add = wr->operand[0];
 		w->wr.atomic.swap = wr->operand[1];
 	}
+}
+
+static inline void
+gather(struct verbs_qp *q, const struct mlx_hw_wr *wr, uint16_t seq)
+{
+	struct ibv_send_wr *w = &q->wr[q->n];
+	uint64_t addr = wr->addr;
+
+	if (wr->flags & MLX_WR_INLINE) {
+		uint8_t *inl = q->inl + (size_t)q->n * q->hw.max_inline;
+
+		memcpy(inl, (const void *)(uintptr_t)addr, wr->len);
+		addr = (uintptr_t)inl;
+	}
+	fill(w, &q->sge[q->n], wr, seq, addr);
+	w->next = w + 1;
 	q->n++;
 }
 
@@ -159,9 +169,26 @@ verbs_post(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n)
 		if (q->n == BATCH)
 			verbs_ring(qp); /* an error stays for the next ring */
 		if (q->err == 0)
-			fill(q, &wr[i], qp->next);
+			gather(q, &wr[i], qp->next);
 		qp->next++;
 	}
+}
+
+static int
+verbs_post_one(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr)
+{
+	struct verbs_qp *q = (struct verbs_qp *)qp;
+	struct ibv_send_wr w, *bad;
+	struct ibv_sge sge;
+
+	if (unlikely(q->n != 0 || q->err != 0)) {
+		verbs_post(qp, wr, 1);
+		return verbs_ring(qp);
+	}
+	fill(&w, &sge, wr, qp->next++, wr->addr);
+	w.next = NULL;
+	q->err = -ibv_post_send(qp->qp, &w, &bad);
+	return q->err;
 }
 
 static void
@@ -269,6 +296,7 @@ const struct mlx_hw_ops mlx_hw_verbs_ops = {
 	.qp_close = verbs_qp_close,
 	.post = verbs_post,
 	.ring = verbs_ring,
+	.post_one = verbs_post_one,
 	.post_rx = verbs_post_rx,
 	.poll_tx = verbs_poll_tx,
 	.poll_rx = verbs_poll_rx,

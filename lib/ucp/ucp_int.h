@@ -113,7 +113,8 @@ static inline ucs_status_t
 ucp_buf_open_param(ucp_worker_h w, const ucp_request_param_t *param, const void *buffer,
 	size_t count, bool recv, struct ucp_buf *buf)
 {
-	if (likely((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0)) {
+	if (likely((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||
+		    param->datatype == ucp_dt_make_contig(1))) {
 		buf->addr = (void *)(uintptr_t)buffer;
 		buf->len = count;
 		buf->dt = NULL;
