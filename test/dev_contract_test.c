@@ -71,6 +71,7 @@ dev_begin(void)
 	plx_conf_set(&conf, "shm.wide_peers", "1", PLX_CONF_FROM_API, NULL);
 	plx_conf_set(&conf, "shm.huge", "no", PLX_CONF_FROM_API, NULL);
 	plx_conf_set(&conf, "net_mlx.connect_ms", "300", PLX_CONF_FROM_API, NULL);
+	plx_conf_set(&conf, "net_mlx.ports", "1", PLX_CONF_FROM_API, NULL); /* however many there are */
 	plx_conf_set(&conf, "tag.offload", with_tags ? "yes" : "no", PLX_CONF_FROM_API, NULL);
 	plx_conf_set(&conf, "net_mlx.tag_matching", "yes", PLX_CONF_FROM_API, NULL);
 	fake_reset(1);
