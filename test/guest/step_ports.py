@@ -100,17 +100,17 @@ def cut(report, ground):
 
 
 def ports(report, build):
-    """two hosts with two devices each, on two networks: both are used, and one goes"""
+    """two hosts with two devices each, on two networks, of which one goes"""
     net.switch()
     ground = step_mp.hosts(build)
-    both(report, f"{PEERS} peers are spread over two networks", lambda: peers(ground))
     cut(report, ground)
 
 
 def ports_all(report, build):
-    """more of them: many processes, MPICH, a cable that is out before"""
+    """more of them: many peers and processes, MPICH, a cable that is out before"""
     net.switch()
     ground = step_mp.hosts(build)
+    both(report, f"{PEERS} peers are spread over two networks", lambda: peers(ground))
     report.result("all to all, 4 processes on two networks",
                   mp(ground, "all_to_all", 4, [15, step_mp.SEED, 100000]))
     report.result("put, get and count on two networks", mp(ground, "rma", 2, [20, "work"]))
