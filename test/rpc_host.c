@@ -4,9 +4,9 @@
  * rpc_host.c - a program for rpc_test.py to look at: two workers that talk, a peer
  * that dies, and what waits forever
  *
- * It ends when its input is closed. Of each two bytes on it the first is an order until
- * the second comes: 'p' gives no turns, 'm' makes and ends more workers all the time, '0'
- * and '1' post receives at that worker, one a millisecond, and do nothing else.
+ * It ends when its input is closed. A byte on it is an order, until the next one comes: 'p'
+ * gives no turns, 'm' makes and ends more workers all the time, '0' and '1' post 100
+ * receives at that worker, one a millisecond; after 'g' it goes on.
  *
  * Large messages are sent from memory that UCP allocated. Worker 0 has three posted
  * receives; worker 1 keeps one message of 1000 bytes that nobody receives. Worker 0 has
@@ -21,7 +21,7 @@
 
 enum {
 	N_POSTED = 3,
-	N_MORE = 300,
+	N_MORE = 100,
 	KEPT_LEN = 1000,
 	LARGE_LEN = 1 << 20,
 	TURNS = 100,
@@ -211,17 +211,17 @@ post_more(struct host *h, struct pollfd *in, int node)
 static bool
 obey(struct host *h, struct pollfd *in)
 {
-	char c;
+	char c = 0;
 
 	if (poll(in, 1, 1) == 0)
 		return true;
-	if (read(in->fd, &c, 1) != 1)
-		return false;
-	if (c == 'm')
-		come_and_go(h, in);
-	if (c == '0' || c == '1')
-		post_more(h, in, c - '0');
-	return read(in->fd, &c, 1) == 1;
+	while (read(in->fd, &c, 1) == 1 && c != 'g') {
+		if (c == 'm')
+			come_and_go(h, in);
+		else if (c == '0' || c == '1')
+			post_more(h, in, c - '0');
+	}
+	return c == 'g';
 }
 
 int
