@@ -59,13 +59,15 @@ lends(const struct plx_reactor *r)
 static bool
 waits(struct plx_poller *p, bool near)
 {
-	uint64_t now = rte_rdtsc(), gap = now - p->asked_ticks;
+	uint64_t now = rte_rdtsc(), gap = now - p->asked_ticks, away;
 
 	p->asked_ticks = now;
-	if (gap <= us_ticks(REACTOR_ASK_US))
+	if (gap <= us_ticks(REACTOR_ASK_US)) {
 		p->waited_ticks += gap;
-	else
-		p->waited_ticks -= RTE_MIN(gap / 2, p->waited_ticks);
+	} else {
+		away = RTE_MIN(gap / 2, us_ticks(REACTOR_AWAY_US));
+		p->waited_ticks -= RTE_MIN(away, p->waited_ticks);
+	}
 	/* relaxed: it is about time only */
 	return now >= atomic_load_explicit(&p->lend_after, memory_order_relaxed) &&
 	       p->waited_ticks >= us_ticks(near ? REACTOR_WAIT_NEAR_US : REACTOR_WAIT_FAR_US);

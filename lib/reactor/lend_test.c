@@ -207,6 +207,9 @@ who_asks_now_and_then_computes_and_gets_none(void)
 		p.asked_ticks = rte_rdtsc() - us_ticks(REACTOR_WAIT_FAR_US * 2 / 3);
 		UNIT_TRUE(!ask(1));
 	}
+	p.waited_ticks = us_ticks(REACTOR_WAIT_FAR_US + REACTOR_AWAY_US + 10);
+	p.asked_ticks = rte_rdtsc() - us_ticks(1000000); /* its thread did not run */
+	UNIT_TRUE(ask(1));
 	end();
 }
 
