@@ -64,6 +64,13 @@ struct plx_windows_last {
 	char *here;
 };
 
+/** @return whether len bytes at addr all lie in one of n bytes at base; no sum may overflow. */
+static inline bool
+plx_window_has(uint64_t base, uint64_t n, uint64_t addr, uint64_t len)
+{
+	return addr - base < n && len <= n - (addr - base);
+}
+
 /**
  * @param addr in the peer's process
  * @return where these bytes are mapped here, until the next call, or NULL: they are in no segment
@@ -76,7 +83,7 @@ plx_windows_find(struct plx_windows *w, uint64_t addr, uint64_t len)
 
 	/* pairs with the release in table_end(): what is listed by then is there */
 	if (atomic_load_explicit(l->version, memory_order_acquire) == l->seen &&
-		addr - l->base < l->len && len <= l->len - (addr - l->base))
+		plx_window_has(l->base, l->len, addr, len))
 		return l->here + (addr - l->base);
 	return plx_windows_find_slow(w, addr, len);
 }

@@ -18,8 +18,8 @@
 
 /* A segment in the table; every word is written and read by itself. */
 struct window {
-	_Atomic uint64_t base; /* in the owner's process */
-	_Atomic uint64_t len;  /* bytes; 0: no segment */
+	_Atomic uint64_t base; /* in the owner's process; 0: no segment */
+	_Atomic uint64_t len;  /* bytes */
 	_Atomic uint64_t ino;
 	_Atomic uint64_t fd;
 };
@@ -50,14 +50,21 @@ set(_Atomic uint64_t *p, uint64_t v)
 	atomic_store_explicit(p, v, memory_order_relaxed);
 }
 
-/* Called with the lock held. */
+/* The following are called with the lock held. */
+
+static bool
+table_is_held(void)
+{
+	return own.refs > 0 && own.pid == getpid();
+}
+
 static int
 table_hold(void)
 {
 	struct table *t;
 	int rc;
 
-	if (own.refs > 0 && own.pid == getpid()) {
+	if (table_is_held()) {
 		own.refs++;
 		return 0;
 	}
@@ -74,11 +81,10 @@ table_hold(void)
 	return 0;
 }
 
-/* Called with the lock held. */
 static void
 table_drop(void)
 {
-	if (own.refs > 0 && own.pid == getpid() && --own.refs == 0)
+	if (table_is_held() && --own.refs == 0)
 		plx_seg_destroy(&own.seg);
 }
 
@@ -121,17 +127,25 @@ table_end(struct table *t)
 	atomic_store_explicit(&t->version, word(&t->version) + 1, memory_order_release);
 }
 
-/* @return the first place with this base, of 0: a free one; or NULL */
+/* @return the first place with this base, 0: a free one; or NULL */
 static struct window *
 place_of(struct table *t, uint64_t base)
 {
-	for (unsigned i = 0; i < PLX_WINDOW_MAX; i++) {
-		struct window *w = &t->w[i];
-
-		if (base == 0 ? word(&w->len) == 0 : word(&w->len) != 0 && word(&w->base) == base)
-			return w;
-	}
+	for (unsigned i = 0; i < PLX_WINDOW_MAX; i++)
+		if (word(&t->w[i].base) == base)
+			return &t->w[i];
 	return NULL;
+}
+
+static void
+place_set(struct table *t, struct window *w, uint64_t base, const struct plx_seg_name *name)
+{
+	table_begin(t);
+	set(&w->base, base);
+	set(&w->len, name->len);
+	set(&w->ino, name->ino);
+	set(&w->fd, name->fd);
+	table_end(t);
 }
 
 void
@@ -144,19 +158,11 @@ plx_window_add(const struct plx_seg *seg)
 		return;
 	pthread_mutex_lock(&own.lock);
 	if (table_hold() == 0) {
-		struct table *t = own.seg.base;
-
-		w = place_of(t, 0);
-		if (w == NULL) {
+		w = place_of(own.seg.base, 0);
+		if (w != NULL)
+			place_set(own.seg.base, w, (uintptr_t)seg->base, &name);
+		else
 			table_drop();
-		} else {
-			table_begin(t);
-			set(&w->base, (uintptr_t)seg->base);
-			set(&w->ino, name.ino);
-			set(&w->fd, name.fd);
-			set(&w->len, name.len);
-			table_end(t);
-		}
 	}
 	pthread_mutex_unlock(&own.lock);
 	if (w == NULL)
@@ -166,19 +172,17 @@ plx_window_add(const struct plx_seg *seg)
 void
 plx_window_remove(const struct plx_seg *seg)
 {
-	struct window *w;
+	const struct plx_seg_name none = {.len = 0};
+	struct window *w = NULL;
 
 	if (seg->base == NULL)
 		return;
 	pthread_mutex_lock(&own.lock);
-	if (own.refs > 0 && own.pid == getpid()) {
+	if (table_is_held())
 		w = place_of(own.seg.base, (uintptr_t)seg->base);
-		if (w != NULL) {
-			table_begin(own.seg.base);
-			set(&w->len, 0);
-			table_end(own.seg.base);
-			table_drop();
-		}
+	if (w != NULL) {
+		place_set(own.seg.base, w, 0, &none);
+		table_drop();
 	}
 	pthread_mutex_unlock(&own.lock);
 }
@@ -305,7 +309,7 @@ plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t len)
 		const struct plx_seg_name name = {.proc = w->proc, .fd = m->fd, .ino = m->ino,
 			.len = m->len};
 
-		if (addr - m->base >= m->len || len > m->len - (addr - m->base))
+		if (!plx_window_has(m->base, m->len, addr, len))
 			continue;
 		if (m->map == NULL && (m->refused || plx_map_get(&name, true, &m->map) != 0)) {
 			m->refused = true;
