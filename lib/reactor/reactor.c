@@ -313,14 +313,20 @@ plx_reactor_lcore(const struct plx_poller *p)
 	return r != NULL ? (int)r->lcore : -ENODEV; /* reactors outlive their pollers */
 }
 
+/* Behind a post. */
+static inline struct plx_reactor *
+reactor_of(const struct plx_poller *p)
+{
+	/* pairs with those in give(): a poller that moves has a turn after this post; reactor_sleep() */
+	reactor_fence_post();
+	return atomic_load_explicit(&p->reactor, memory_order_relaxed);
+}
+
 void
 plx_reactor_wake(const struct plx_poller *p)
 {
-	struct plx_reactor *r;
+	struct plx_reactor *r = reactor_of(p);
 
-	/* pairs with those in give(): a poller that moves has a turn after this post; reactor_sleep() */
-	reactor_fence_post();
-	r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
 	if (likely(r != NULL))
 		reactor_wake(r);
 }
@@ -328,10 +334,8 @@ plx_reactor_wake(const struct plx_poller *p)
 bool
 plx_reactor_sleeps(const struct plx_poller *p)
 {
-	struct plx_reactor *r;
+	const struct plx_reactor *r = reactor_of(p);
 
-	reactor_fence_post(); /* as in plx_reactor_wake() */
-	r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
 	/* pairs with the fence in reactor_sleep(): what it did before is seen */
 	return r != NULL && atomic_load_explicit(&r->sleeping, memory_order_acquire) != 0;
 }

@@ -51,11 +51,18 @@ worker_cell(struct plx_worker *w, uint64_t *pos)
 	return c;
 }
 
+/* @return whether it is left to the reactor */
+static inline bool
+worker_cell_give(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
+{
+	plx_inbox_give(&w->inbox, c, pos);
+	return likely(plx_poller_is_held(&w->poller)) || !worker_run_posted(w);
+}
+
 static inline void
 worker_cell_post(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
 {
-	plx_inbox_give(&w->inbox, c, pos);
-	if (likely(plx_poller_is_held(&w->poller)) || !worker_run_posted(w))
+	if (worker_cell_give(w, c, pos))
 		plx_reactor_wake(&w->poller);
 }
 
@@ -282,11 +289,8 @@ recv_post_run(void *arg)
 static inline void
 recv_cell_post(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
 {
-	plx_inbox_give(&w->inbox, c, pos);
-	if (unlikely(!plx_poller_is_held(&w->poller)) && worker_run_posted(w))
-		return;
 	/* as it slept the count did not change; when it does not it looks here before it sleeps */
-	if (unlikely(plx_reactor_sleeps(&w->poller)) &&
+	if (worker_cell_give(w, c, pos) && unlikely(plx_reactor_sleeps(&w->poller)) &&
 		__atomic_load_n(&plx_tag_stats(w->tag)->kept, __ATOMIC_RELAXED) != 0)
 		plx_reactor_wake(&w->poller);
 }
