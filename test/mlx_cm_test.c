@@ -21,38 +21,45 @@
 #define NOT_US "192.0.2.1"
 #define POLLS  64
 
+struct end {
+	struct plx_cm_sock *sock;
+	char got[64];
+	int err;
+};
+
 /* A listener's side and a client's. */
 static struct {
 	struct plx_cm server, client;
 	struct plx_cm_listener l;
 	struct sockaddr_in addr; /* of the listener */
-	struct plx_cm_sock *s, *c; /* the last accepted, detached or not; the client */
-	char s_got[64], c_got[64];
-	int s_err, c_err;
+	struct end s, c; /* the last accepted, detached or not; the client */
 	unsigned n_first;
 	bool detach;
 } t;
 
-static void
-note(char *got, const void *msg, uint32_t len)
+static struct end *
+end_of(const struct plx_cm_sock *s)
 {
-	memset(got, 0, sizeof(t.s_got));
-	memcpy(got, msg, len < sizeof(t.s_got) ? len : sizeof(t.s_got) - 1);
+	return s == t.c.sock ? &t.c : &t.s;
 }
 
 static void
-s_on_msg(struct plx_cm_sock *s, const void *msg, uint32_t len)
+on_msg(struct plx_cm_sock *s, const void *msg, uint32_t len)
 {
-	(void)s;
-	note(t.s_got, msg, len);
+	struct end *e = end_of(s);
+
+	memset(e->got, 0, sizeof(e->got));
+	memcpy(e->got, msg, RTE_MIN(len, sizeof(e->got) - 1));
 }
 
 static void
-s_on_fail(struct plx_cm_sock *s, int err)
+on_fail(struct plx_cm_sock *s, int err)
 {
-	t.s_err = err;
+	struct end *e = end_of(s);
+
+	e->err = err;
 	plx_cm_sock_close(s);
-	t.s = NULL;
+	e->sock = NULL;
 }
 
 static void
@@ -60,27 +67,12 @@ on_first(struct plx_cm_listener *l, struct plx_cm_sock *s, const void *msg, uint
 {
 	(void)l;
 	t.n_first++;
-	t.s = s;
-	s->on_msg = s_on_msg;
-	s->on_fail = s_on_fail;
+	t.s.sock = s;
+	s->on_msg = on_msg;
+	s->on_fail = on_fail;
 	if (t.detach)
 		plx_cm_detach(s);
-	note(t.s_got, msg, len);
-}
-
-static void
-c_on_msg(struct plx_cm_sock *s, const void *msg, uint32_t len)
-{
-	(void)s;
-	note(t.c_got, msg, len);
-}
-
-static void
-c_on_fail(struct plx_cm_sock *s, int err)
-{
-	t.c_err = err;
-	plx_cm_sock_close(s);
-	t.c = NULL;
+	on_msg(s, msg, len);
 }
 
 static void
@@ -129,11 +121,11 @@ listen_on(const char *text, uint16_t port)
 static int
 connect_to(const struct sockaddr_in *a)
 {
-	int rc = plx_cm_connect(&t.client, (const struct sockaddr *)a, sizeof(*a), NULL, 0, &t.c);
+	int rc = plx_cm_connect(&t.client, (const struct sockaddr *)a, sizeof(*a), NULL, 0, &t.c.sock);
 
 	if (rc == 0) {
-		t.c->on_msg = c_on_msg;
-		t.c->on_fail = c_on_fail;
+		t.c.sock->on_msg = on_msg;
+		t.c.sock->on_fail = on_fail;
 	}
 	return rc;
 }
@@ -145,19 +137,19 @@ meet(void)
 	begin(PLX_CM_RDMA, PLX_CM_RDMA);
 	UNIT_EQ_FATAL(listen_on(HOST, 0), 0);
 	UNIT_EQ_FATAL(connect_to(&t.addr), 0);
-	UNIT_EQ(plx_cm_send(t.c, "hello", 6), 0);
+	UNIT_EQ(plx_cm_send(t.c.sock, "hello", 6), 0);
 	turns();
-	UNIT_TRUE_FATAL(t.s != NULL);
-	UNIT_EQ(strcmp(t.s_got, "hello"), 0);
+	UNIT_TRUE_FATAL(t.s.sock != NULL);
+	UNIT_EQ(strcmp(t.s.got, "hello"), 0);
 }
 
 static void
 end(void)
 {
-	if (t.s != NULL)
-		plx_cm_sock_close(t.s);
-	if (t.c != NULL)
-		plx_cm_sock_close(t.c);
+	if (t.s.sock != NULL)
+		plx_cm_sock_close(t.s.sock);
+	if (t.c.sock != NULL)
+		plx_cm_sock_close(t.c.sock);
 	if (t.l.cm != NULL)
 		plx_cm_unlisten(&t.l);
 	turns();
@@ -179,17 +171,17 @@ messages_go_both_ways(void)
 	meet();
 	UNIT_EQ(t.server.stat.dev_accepts, 1);
 	UNIT_EQ(t.client.stat.dev_connects, 1);
-	UNIT_EQ(plx_cm_send(t.s, "yes", 4), 0);
+	UNIT_EQ(plx_cm_send(t.s.sock, "yes", 4), 0);
 	turns();
-	UNIT_EQ(strcmp(t.c_got, "yes"), 0);
+	UNIT_EQ(strcmp(t.c.got, "yes"), 0);
 	memset(big, 'b', sizeof(big));
 	for (int i = 0; i < 3 * PLX_DEV_CM_SENDS; i++) {
 		big[0] = 'a' + i;
-		UNIT_EQ(plx_cm_send(t.c, big, sizeof(big)), 0);
+		UNIT_EQ(plx_cm_send(t.c.sock, big, sizeof(big)), 0);
 		turns();
-		UNIT_EQ(t.s_got[0], 'a' + i);
+		UNIT_EQ(t.s.got[0], 'a' + i);
 	}
-	plx_cm_sock_addrs(t.s, &local, &remote);
+	plx_cm_sock_addrs(t.s.sock, &local, &remote);
 	UNIT_EQ(((struct sockaddr_in *)&local)->sin_port, t.addr.sin_port);
 	UNIT_EQ(remote.ss_family, AF_INET);
 	end();
@@ -200,7 +192,7 @@ who_has_nothing_to_do_may_sleep(void)
 {
 	meet();
 	UNIT_TRUE(!plx_cm_waits(&t.client) && !plx_cm_waits(&t.server));
-	UNIT_EQ(plx_cm_send(t.s, "yes", 4), 0);
+	UNIT_EQ(plx_cm_send(t.s.sock, "yes", 4), 0);
 	UNIT_TRUE(plx_cm_waits(&t.client));
 	turns();
 	UNIT_TRUE(!plx_cm_waits(&t.client) && !plx_cm_waits(&t.server));
@@ -211,12 +203,12 @@ static void
 messages_that_come_together_are_taken_one_by_one(void)
 {
 	meet();
-	UNIT_EQ(plx_cm_send(t.c, "one", 4), 0);
-	UNIT_EQ(plx_cm_send(t.c, "two", 4), 0);
-	for (int i = 0; i < POLLS && t.s_got[0] != 'o'; i++)
+	UNIT_EQ(plx_cm_send(t.c.sock, "one", 4), 0);
+	UNIT_EQ(plx_cm_send(t.c.sock, "two", 4), 0);
+	for (int i = 0; i < POLLS && t.s.got[0] != 'o'; i++)
 		plx_cm_poll(&t.server); /* may take both */
 	turns();
-	UNIT_EQ(strcmp(t.s_got, "two"), 0);
+	UNIT_EQ(strcmp(t.s.got, "two"), 0);
 	UNIT_EQ(t.server.stat.msgs_in, 3);
 	end();
 }
@@ -228,9 +220,9 @@ nobody_listening_is_a_refusal(void)
 
 	begin(PLX_CM_RDMA, PLX_CM_RDMA);
 	UNIT_EQ_FATAL(connect_to(&a), 0);
-	UNIT_EQ(plx_cm_send(t.c, "hello", 6), 0);
+	UNIT_EQ(plx_cm_send(t.c.sock, "hello", 6), 0);
 	turns();
-	UNIT_EQ(t.c_err, -ECONNREFUSED);
+	UNIT_EQ(t.c.err, -ECONNREFUSED);
 	end();
 }
 
@@ -245,7 +237,7 @@ what_no_device_reaches_is_told(void)
 	t.l.cm = NULL;
 	UNIT_EQ_FATAL(connect_to(&a), 0);
 	turns();
-	UNIT_EQ(t.c_err, -EHOSTUNREACH);
+	UNIT_EQ(t.c.err, -EHOSTUNREACH);
 	UNIT_EQ(connect_to(&loop), -ENODEV);
 	end();
 }
@@ -260,7 +252,7 @@ without_a_manager_there_is_tcp(void)
 	UNIT_EQ_FATAL(listen_on("0.0.0.0", 0), 0);
 	a = at("0.0.0.0", t.addr.sin_port);
 	UNIT_EQ_FATAL(connect_to(&a), 0);
-	UNIT_EQ(plx_cm_send(t.c, "hello", 6), 0);
+	UNIT_EQ(plx_cm_send(t.c.sock, "hello", 6), 0);
 	turns();
 	UNIT_EQ(t.n_first, 1);
 	UNIT_EQ(t.client.stat.dev_falls, 0);
@@ -275,7 +267,7 @@ loopback_goes_by_tcp_at_once(void)
 	UNIT_EQ_FATAL(listen_on("127.0.0.1", 0), 0);
 	UNIT_EQ_FATAL(connect_to(&t.addr), 0);
 	UNIT_EQ(mlx_cm_model.live, 0);
-	UNIT_EQ(plx_cm_send(t.c, "hello", 6), 0);
+	UNIT_EQ(plx_cm_send(t.c.sock, "hello", 6), 0);
 	turns();
 	UNIT_EQ(t.n_first, 1);
 	UNIT_EQ(t.client.stat.dev_falls, 0);
@@ -291,7 +283,7 @@ meet_anyhow(void)
 	UNIT_EQ_FATAL(listen_on("0.0.0.0", 0), 0);
 	a = at("0.0.0.0", t.addr.sin_port);
 	UNIT_EQ_FATAL(connect_to(&a), 0);
-	UNIT_EQ(plx_cm_send(t.c, "hello", 6), 0);
+	UNIT_EQ(plx_cm_send(t.c.sock, "hello", 6), 0);
 	turns();
 }
 
@@ -300,13 +292,13 @@ a_listener_has_both_and_a_client_takes_the_device(void)
 {
 	begin(PLX_CM_AUTO, PLX_CM_AUTO);
 	meet_anyhow();
-	UNIT_EQ(strcmp(t.s_got, "hello"), 0);
+	UNIT_EQ(strcmp(t.s.got, "hello"), 0);
 	UNIT_EQ(t.server.stat.dev_accepts, 1);
 	UNIT_EQ(t.client.stat.dev_falls, 0);
 	end();
 	begin(PLX_CM_AUTO, PLX_CM_TCP);
 	meet_anyhow();
-	UNIT_EQ(strcmp(t.s_got, "hello"), 0);
+	UNIT_EQ(strcmp(t.s.got, "hello"), 0);
 	UNIT_EQ(t.server.stat.dev_accepts, 0);
 	end();
 }
@@ -316,7 +308,7 @@ a_client_goes_on_by_tcp_when_nobody_listens_by_the_device(void)
 {
 	begin(PLX_CM_TCP, PLX_CM_AUTO);
 	meet_anyhow();
-	UNIT_EQ(strcmp(t.s_got, "hello"), 0);
+	UNIT_EQ(strcmp(t.s.got, "hello"), 0);
 	UNIT_EQ(t.client.stat.dev_falls, 1);
 	UNIT_EQ(t.server.stat.accepts, 1);
 	UNIT_EQ(t.server.stat.dev_accepts, 0);
@@ -337,7 +329,7 @@ a_client_goes_on_by_tcp_when_the_device_is_not_answered(void)
 	UNIT_EQ(poll(&p, 1, 3 * PLX_CM_DEV_TIMEOUT_MS), 1);
 	UNIT_TRUE(util_now_ns() - begin_ns >= PLX_CM_DEV_TIMEOUT_MS * 900000ull);
 	turns();
-	UNIT_EQ(strcmp(t.s_got, "hello"), 0);
+	UNIT_EQ(strcmp(t.s.got, "hello"), 0);
 	UNIT_EQ(t.client.stat.dev_falls, 1);
 	end();
 }
@@ -422,9 +414,9 @@ a_strangers_answer_is_an_error_or_leads_to_tcp(void)
 	mlx_cm_model.strange = true;
 	UNIT_EQ_FATAL(listen_on(HOST, 0), 0);
 	UNIT_EQ_FATAL(connect_to(&t.addr), 0);
-	UNIT_EQ(plx_cm_send(t.c, "hello", 6), 0);
+	UNIT_EQ(plx_cm_send(t.c.sock, "hello", 6), 0);
 	turns();
-	UNIT_EQ(t.c_err, -EPROTO);
+	UNIT_EQ(t.c.err, -EPROTO);
 	UNIT_EQ(t.client.stat.drop_bad_msg, 1);
 	UNIT_EQ(t.n_first, 0);
 	end();
@@ -457,11 +449,11 @@ what_makes_no_sense_ends_its_connection(void)
 		UNIT_EQ_FATAL(connect_to(&t.addr), 0);
 		turns();
 		UNIT_EQ_FATAL(t.client.stat.dev_connects, 1);
-		UNIT_EQ(mlx_cm_ops.send(t.c->id, bad[i].bytes, bad[i].len), 0);
+		UNIT_EQ(mlx_cm_ops.send(t.c.sock->id, bad[i].bytes, bad[i].len), 0);
 		turns();
 		UNIT_EQ(t.n_first, 0);
 		UNIT_EQ(t.server.stat.drop_bad_msg, 1);
-		UNIT_EQ(t.c_err, -ECONNRESET);
+		UNIT_EQ(t.c.err, -ECONNRESET);
 		end();
 	}
 }
@@ -478,7 +470,7 @@ what_is_too_long_ends_its_connection(void)
 	UNIT_EQ_FATAL(connect_to(&t.addr), 0);
 	turns();
 	sge.addr = (uintptr_t)data;
-	UNIT_EQ(ibv_post_send(((struct mlx_cm_id *)t.c->id)->id->qp, &wr, &bad), 0);
+	UNIT_EQ(ibv_post_send(((struct mlx_cm_id *)t.c.sock->id)->id->qp, &wr, &bad), 0);
 	turns();
 	UNIT_EQ(t.n_first, 0);
 	UNIT_EQ(t.server.stat.drop_bad_msg, 1);
@@ -495,12 +487,12 @@ who_says_nothing_gives_way(void)
 	for (unsigned i = 0; i < PLX_CM_MAX_HALF_OPEN; i++) {
 		UNIT_EQ_FATAL(connect_to(&t.addr), 0);
 		turns();
-		silent[i] = t.c;
+		silent[i] = t.c.sock;
 	}
 	UNIT_EQ(t.server.n_half, PLX_CM_MAX_HALF_OPEN);
 	UNIT_EQ(t.server.stat.drop_half_open, 0);
 	UNIT_EQ_FATAL(connect_to(&t.addr), 0);
-	UNIT_EQ(plx_cm_send(t.c, "hello", 6), 0);
+	UNIT_EQ(plx_cm_send(t.c.sock, "hello", 6), 0);
 	turns();
 	UNIT_EQ(t.server.stat.drop_half_open, 1);
 	UNIT_EQ(t.n_first, 1);
@@ -515,13 +507,13 @@ static void
 what_was_sent_before_the_end_comes_before_it(void)
 {
 	meet();
-	UNIT_EQ(plx_cm_send(t.s, "no", 3), 0);
-	plx_cm_sock_close(t.s);
-	t.s = NULL;
+	UNIT_EQ(plx_cm_send(t.s.sock, "no", 3), 0);
+	plx_cm_sock_close(t.s.sock);
+	t.s.sock = NULL;
 	UNIT_EQ(t.server.n, 1); /* the listener */
 	plx_cm_poll(&t.client);
-	UNIT_EQ(strcmp(t.c_got, "no"), 0);
-	UNIT_EQ(t.c_err, -ECONNRESET);
+	UNIT_EQ(strcmp(t.c.got, "no"), 0);
+	UNIT_EQ(t.c.err, -ECONNRESET);
 	end();
 }
 
@@ -530,27 +522,27 @@ a_closed_one_stays_until_all_has_arrived(void)
 {
 	meet();
 	mlx_cm_model.hold_acks = true;
-	UNIT_EQ(plx_cm_send(t.s, "no", 3), 0);
-	plx_cm_sock_close(t.s);
-	t.s = NULL;
+	UNIT_EQ(plx_cm_send(t.s.sock, "no", 3), 0);
+	plx_cm_sock_close(t.s.sock);
+	t.s.sock = NULL;
 	turns();
 	UNIT_EQ(t.server.n, 2);
-	UNIT_EQ(t.c_err, 0);
+	UNIT_EQ(t.c.err, 0);
 	mlx_cm_model_ack();
 	turns();
 	UNIT_EQ(t.server.n, 1);
-	UNIT_EQ(t.c_err, -ECONNRESET);
+	UNIT_EQ(t.c.err, -ECONNRESET);
 	end();
 	/* Or until that has failed. */
 	meet();
 	mlx_cm_model.hold_acks = mlx_cm_model.fail_sends = true;
-	UNIT_EQ(plx_cm_send(t.s, "no", 3), 0);
-	plx_cm_sock_close(t.s);
-	t.s = NULL;
+	UNIT_EQ(plx_cm_send(t.s.sock, "no", 3), 0);
+	plx_cm_sock_close(t.s.sock);
+	t.s.sock = NULL;
 	mlx_cm_model_ack();
 	turns();
 	UNIT_EQ(t.server.n, 1);
-	UNIT_EQ(t.c_got[0], 0);
+	UNIT_EQ(t.c.got[0], 0);
 	end();
 }
 
@@ -561,9 +553,9 @@ an_end_waits_for_what_was_sent_and_no_longer(void)
 
 	meet();
 	mlx_cm_model.hold_acks = true;
-	UNIT_EQ(plx_cm_send(t.c, "done", 5), 0);
-	plx_cm_sock_close(t.c);
-	t.c = NULL;
+	UNIT_EQ(plx_cm_send(t.c.sock, "done", 5), 0);
+	plx_cm_sock_close(t.c.sock);
+	t.c.sock = NULL;
 	begin_ns = util_now_ns();
 	plx_cm_close(&t.client);
 	UNIT_TRUE(util_now_ns() - begin_ns >= PLX_CM_LINGER_MS * 900000ull);
@@ -575,11 +567,11 @@ static void
 a_client_that_dies_is_noticed(void)
 {
 	meet();
-	plx_cm_sock_close(t.c);
-	t.c = NULL;
+	plx_cm_sock_close(t.c.sock);
+	t.c.sock = NULL;
 	turns();
-	UNIT_EQ(t.s_err, -ECONNRESET);
-	UNIT_TRUE(t.s == NULL);
+	UNIT_EQ(t.s.err, -ECONNRESET);
+	UNIT_TRUE(t.s.sock == NULL);
 	end();
 	/* Before it has said anything. */
 	begin(PLX_CM_RDMA, PLX_CM_RDMA);
@@ -587,8 +579,8 @@ a_client_that_dies_is_noticed(void)
 	UNIT_EQ_FATAL(connect_to(&t.addr), 0);
 	turns();
 	UNIT_EQ(t.server.n_half, 1);
-	plx_cm_sock_close(t.c);
-	t.c = NULL;
+	plx_cm_sock_close(t.c.sock);
+	t.c.sock = NULL;
 	turns();
 	UNIT_EQ(t.server.n_half, 0);
 	UNIT_EQ(t.n_first, 0);
@@ -599,8 +591,8 @@ a_client_that_dies_is_noticed(void)
 	UNIT_EQ_FATAL(connect_to(&t.addr), 0);
 	for (int i = 0; i < 3; i++)
 		plx_cm_poll(&t.client);
-	plx_cm_sock_close(t.c);
-	t.c = NULL;
+	plx_cm_sock_close(t.c.sock);
+	t.c.sock = NULL;
 	turns();
 	UNIT_EQ(t.server.stat.accepts, 0);
 	UNIT_EQ(t.server.stat.accept_errors, 1);
@@ -612,9 +604,9 @@ a_send_that_fails_is_told(void)
 {
 	meet();
 	mlx_cm_model.fail_sends = true;
-	UNIT_EQ(plx_cm_send(t.s, "yes", 4), 0);
+	UNIT_EQ(plx_cm_send(t.s.sock, "yes", 4), 0);
 	turns();
-	UNIT_EQ(t.s_err, -ECONNRESET);
+	UNIT_EQ(t.s.err, -ECONNRESET);
 	end();
 }
 
@@ -625,17 +617,17 @@ a_connection_moves_to_another_owner(void)
 	t.detach = true;
 	UNIT_EQ_FATAL(listen_on(HOST, 0), 0);
 	UNIT_EQ_FATAL(connect_to(&t.addr), 0);
-	UNIT_EQ(plx_cm_send(t.c, "hello", 6), 0);
+	UNIT_EQ(plx_cm_send(t.c.sock, "hello", 6), 0);
 	turns();
-	UNIT_TRUE_FATAL(t.s != NULL);
-	UNIT_EQ(plx_cm_send(t.c, "more", 5), 0);
+	UNIT_TRUE_FATAL(t.s.sock != NULL);
+	UNIT_EQ(plx_cm_send(t.c.sock, "more", 5), 0);
 	turns();
-	UNIT_EQ(strcmp(t.s_got, "hello"), 0);
+	UNIT_EQ(strcmp(t.s.got, "hello"), 0);
 	plx_cm_unlisten(&t.l);
 	t.l.cm = NULL;
-	UNIT_EQ(plx_cm_attach(&t.client, t.s), 0);
+	UNIT_EQ(plx_cm_attach(&t.client, t.s.sock), 0);
 	turns();
-	UNIT_EQ(strcmp(t.s_got, "more"), 0);
+	UNIT_EQ(strcmp(t.s.got, "more"), 0);
 	end();
 }
 
@@ -650,7 +642,7 @@ a_listener_that_goes_refuses_who_waits(void)
 	plx_cm_unlisten(&t.l);
 	t.l.cm = NULL;
 	turns();
-	UNIT_EQ(t.c_err, -ECONNREFUSED);
+	UNIT_EQ(t.c.err, -ECONNREFUSED);
 	end();
 	begin(PLX_CM_RDMA, PLX_CM_RDMA);
 	UNIT_EQ_FATAL(listen_on(HOST, 0), 0);
@@ -660,7 +652,7 @@ a_listener_that_goes_refuses_who_waits(void)
 	plx_cm_unlisten(&t.l);
 	t.l.cm = NULL;
 	turns();
-	UNIT_EQ(t.c_err, -ECONNRESET);
+	UNIT_EQ(t.c.err, -ECONNRESET);
 	UNIT_EQ(t.server.n, 0);
 	end();
 }
@@ -673,8 +665,8 @@ a_device_that_is_removed_leaves_tcp(void)
 	UNIT_EQ(t.server.stat.dev_accepts, 1);
 	mlx_cm_model_remove();
 	turns();
-	UNIT_EQ(t.s_err, -ENODEV);
-	UNIT_EQ(t.c_err, -ENODEV);
+	UNIT_EQ(t.s.err, -ENODEV);
+	UNIT_EQ(t.c.err, -ENODEV);
 	UNIT_EQ(mlx_cm_model.live, 0);
 	UNIT_EQ_FATAL(connect_to(&t.addr), 0);
 	turns();
