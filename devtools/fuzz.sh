@@ -5,7 +5,7 @@
 # fuzz.sh - build the fuzz targets with clang and run each for a while, one a core at a time
 #
 # usage: fuzz.sh [SECONDS] [TARGET...]
-# SECONDS for each target, 10 when not given; all targets when none is named.
+# SECONDS for each target, 10 when not given, 0 to build only; all targets when none is named.
 # BUILD names the build folder, build-fuzz when not set. What is found new goes to
 # BUILD/corpus, what fails to BUILD/found; test/fuzz/corpus is only read.
 set -u
@@ -26,6 +26,7 @@ if [ ! -f "$build/build.ninja" ]; then
 fi
 programs=("${targets[@]/#/test/fuzz/fuzz_}")
 ninja -C "$build" test/fuzz/fuzz_seed "${programs[@]}" || exit 1
+[ "$seconds" -gt 0 ] || exit 0
 build=$(cd "$build" && pwd)
 mkdir -p "$build/found"
 

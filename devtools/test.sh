@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 #
-# test.sh - build, build again with sanitizers, run every test, fuzz, count
+# test.sh - build, run every test, meanwhile build again with sanitizers, run more, fuzz, count
 #
 # usage: test.sh [--no-asan] [--no-fuzz] [--quick]
 #   --no-asan  leave the sanitizer build out
@@ -13,14 +13,13 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-build=${BUILD:-build}
-asan_build=$build-asan
-asan=yes
-fuzz=yes
+export build=${BUILD:-build} asan=yes fuzz=yes
+export asan_build=$build-asan
 quick=no
 passed=0 failed=0 skipped=0
 slower=1 # how much longer a test may take
 without= # a suite that is left out
+behind=	 # process that builds beside the tests
 
 for arg in "$@"; do
 	case $arg in
@@ -35,6 +34,7 @@ finish()
 {
 	local line="$passed passed, $failed failed"
 
+	[ -z "$behind" ] || kill -- "-$behind" 2>/dev/null
 	[ "$skipped" -eq 0 ] || line="$line, $skipped skipped"
 	echo "$line"
 	trap - EXIT
@@ -68,6 +68,37 @@ make_build()
 	ninja -C "$dir"
 }
 
+# What the later steps need.
+builds()
+{
+	[ $asan = no ] || make_build "$asan_build" --buildtype=debugoptimized \
+		-Db_sanitize=address,undefined -Db_lundef=false -Dasserts=true || return
+	[ $fuzz = no ] || BUILD=$build-fuzz ./devtools/fuzz.sh 0 wire addr rkey chan ini uri
+}
+
+# Begin them, on what the tests leave of the cores: many tests wait. In a session of its own, whose
+# weight is what counts where the kernel shares the cores among sessions.
+builds_begin()
+{
+	[ $asan$fuzz != nono ] || return
+	mkdir -p "$build/meson-logs"
+	export -f make_build builds
+	setsid nice -n 19 bash -c 'echo 19 2>/dev/null >/proc/self/autogroup; builds' \
+		>"$build/meson-logs/behind.txt" 2>&1 &
+	behind=$!
+}
+
+builds_end()
+{
+	local rc
+
+	[ -n "$behind" ] || return 0
+	wait "$behind"
+	rc=$?
+	behind=
+	step "builds with sanitizers" bash -c 'cat "$0"; exit "$1"' "$build/meson-logs/behind.txt" $rc
+}
+
 # run DIR SUITE...: every test of these suites, or of all; adds to the counts
 run()
 {
@@ -88,13 +119,16 @@ run()
 
 step "setup" ./devtools/setup.sh || exit
 step "build" make_build "$build" --buildtype=release || exit
+builds_begin
 suites=()
 [ $quick = no ] || suites=(unit api)
 echo "== $build"
+without=mpi # it measures: not beside a build
 run "$build" "${suites[@]}"
-if [ $asan = yes ] &&
-	step "build with sanitizers" make_build "$asan_build" --buildtype=debugoptimized \
-		-Db_sanitize=address,undefined -Db_lundef=false -Dasserts=true; then
+builds_end || asan=no fuzz=no
+without=
+[ $quick = yes ] || run "$build" mpi
+if [ $asan = yes ]; then
 	echo "== $asan_build"
 	export LSAN_OPTIONS=suppressions=$PWD/devtools/lsan.supp:print_suppressions=0
 	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1

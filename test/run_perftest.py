@@ -53,7 +53,7 @@ def pair(prefix, env, test, size, n, cores, timeout, extra=()):
                 time.sleep(0.01)
             client = u.start(["taskset", "-c", cores[1], *prefix, *base, "127.0.0.1"],
                              client_env, stdout=c_out, stderr=subprocess.STDOUT)
-            codes = [p.wait(max(0.1, end - time.monotonic())) for p in (client, server)]
+            codes = [u.wait(p, max(0.1, end - time.monotonic())) for p in (client, server)]
         except subprocess.TimeoutExpired:
             codes = ["timeout"]
         finally:
