@@ -21,6 +21,8 @@
 #define GRH	   40 /* bytes before a datagram */
 #define LID	   1
 #define EVENTS_MAX 64
+#define GROUPS_MAX 8
+#define MULTICAST  0xffffffu /* as a queue pair */
 
 struct fake_channel {
 	struct ibv_comp_channel ibv;
@@ -78,6 +80,10 @@ struct fake_qp {
 	struct ibv_sge rx[UD_DEPTH];
 	uint64_t rx_id[UD_DEPTH];
 	unsigned head, n;
+	uint32_t qkey;
+	union ibv_gid groups[GROUPS_MAX];
+	uint16_t lids[GROUPS_MAX];
+	unsigned n_groups;
 	LIST_ENTRY(fake_qp) link;
 };
 
@@ -253,7 +259,8 @@ mlx5_verbs_arrives(const struct mlx5_verbs_port *from, const struct mlx5_verbs_p
 
 	gid_of(to, gid);
 	return !from->down && !to->down && from->wire == to->wire &&
-		(!way->is_global || memcmp(way->grh.dgid.raw, gid, sizeof(gid)) == 0);
+		(!way->is_global || way->grh.dgid.raw[0] == 0xff ||
+			memcmp(way->grh.dgid.raw, gid, sizeof(gid)) == 0);
 }
 
 static int
@@ -506,6 +513,8 @@ modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (qp->qp_type == IBV_QPT_UD) {
 		if (mask & IBV_QP_PORT)
 			((struct fake_qp *)qp)->port = mlx5_verbs_port(qp->context, attr->port_num);
+		if (mask & IBV_QP_QKEY)
+			((struct fake_qp *)qp)->qkey = attr->qkey;
 		return 0;
 	}
 	if (mlx5_verbs.plain)
@@ -554,6 +563,53 @@ destroy_ah(struct ibv_ah *ah)
 }
 
 /* -- datagrams -- */
+
+static unsigned
+group_find(const struct fake_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	unsigned i = 0;
+
+	while (i < qp->n_groups &&
+		(memcmp(&qp->groups[i], gid, sizeof(*gid)) != 0 || qp->lids[i] != lid))
+		i++;
+	return i;
+}
+
+static int
+attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
+{
+	struct fake_qp *qp = (struct fake_qp *)ibv;
+
+	if (group_find(qp, gid, lid) != qp->n_groups || qp->n_groups == GROUPS_MAX)
+		return EINVAL;
+	qp->groups[qp->n_groups] = *gid;
+	qp->lids[qp->n_groups++] = lid;
+	return 0;
+}
+
+static int
+detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
+{
+	struct fake_qp *qp = (struct fake_qp *)ibv;
+	unsigned i = group_find(qp, gid, lid);
+
+	if (i == qp->n_groups)
+		return EINVAL;
+	qp->groups[i] = qp->groups[--qp->n_groups];
+	qp->lids[i] = qp->lids[qp->n_groups];
+	return 0;
+}
+
+/* Whether a datagram comes to a queue pair, on whatever wire. */
+static bool
+is_meant(const struct fake_qp *to, const struct ibv_send_wr *wr, const struct ibv_ah_attr *way)
+{
+	if (wr->wr.ud.remote_qkey != to->qkey)
+		return false;
+	if (wr->wr.ud.remote_qpn != MULTICAST)
+		return to->ibv.qp_num == wr->wr.ud.remote_qpn;
+	return way->is_global && group_find(to, &way->grh.dgid, way->dlid) != to->n_groups;
+}
 
 static void
 done_by(struct ibv_cq *ibv, const struct ibv_wc *wc, struct fake_ah *ah)
@@ -623,10 +679,11 @@ post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 		struct ibv_wc wc = {.wr_id = wr->wr_id, .opcode = IBV_WC_SEND,
 			.qp_num = ibv->qp_num};
 
+		const struct ibv_ah_attr *way = &((const struct fake_ah *)wr->wr.ud.ah)->attr;
+
 		LIST_FOREACH(to, &datagram_qps, link)
-			if (to->ibv.qp_num == wr->wr.ud.remote_qpn && !mlx5_verbs.no_datagrams &&
-				mlx5_verbs_arrives(from->port, to->port,
-					&((const struct fake_ah *)wr->wr.ud.ah)->attr))
+			if (!mlx5_verbs.no_datagrams && is_meant(to, wr, way) &&
+				mlx5_verbs_arrives(from->port, to->port, way))
 				datagram_arrives(to, wr->sg_list, ibv->qp_num);
 		done_by(ibv->send_cq, &wc, (struct fake_ah *)wr->wr.ud.ah);
 	}
@@ -707,5 +764,6 @@ mlx5_verbs_begin(void)
 		.destroy_cq = destroy_cq, .get_cq_event = get_cq_event,
 		.ack_cq_events = ack_cq_events, .create_srq = create_srq,
 		.destroy_srq = destroy_srq, .create_qp = create_qp, .modify_qp = modify_qp,
-		.destroy_qp = destroy_qp, .create_ah = create_ah, .destroy_ah = destroy_ah};
+		.destroy_qp = destroy_qp, .create_ah = create_ah, .destroy_ah = destroy_ah,
+		.attach_mcast = attach_mcast, .detach_mcast = detach_mcast};
 }

@@ -141,7 +141,7 @@ uint32_t mlx_addr_domain(const struct mlx_addr *a);
 /** The key that datagrams to this queue carry. Thread: any. */
 uint32_t mlx_addr_qkey(const struct mlx_addr *a);
 
-/** The address of a group on the network of a queue, which is not InfiniBand. Thread: any. */
+/** The address of a group on the network of a queue; on InfiniBand its manager makes its own of it. Thread: any. */
 void mlx_addr_group(const struct mlx_addr *own, uint64_t group, uint8_t gid[16]);
 
 /**

@@ -29,6 +29,8 @@ struct mlx_cm_glue {
 	__typeof__((rdma_accept)) *accept;
 	__typeof__((rdma_reject)) *reject;
 	__typeof__((rdma_disconnect)) *disconnect;
+	__typeof__((rdma_join_multicast_ex)) *join_multicast_ex;
+	__typeof__((rdma_leave_multicast)) *leave_multicast;
 };
 
 /** Valid after mlx_cm_glue_open() said 0. */

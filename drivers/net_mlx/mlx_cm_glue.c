@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_cm_glue.c - librdmacm, opened for the first listener or client by an RDMA address
+ * mlx_cm_glue.c - librdmacm, opened for the first listener, client or group that needs it
  */
 #include <errno.h>
 #include <pthread.h>
@@ -39,6 +39,8 @@ static const struct mlx_symbol symbols[] = {
 	ROW(accept),
 	ROW(reject),
 	ROW(disconnect),
+	ROW(join_multicast_ex),
+	ROW(leave_multicast),
 };
 
 _Static_assert(sizeof(mlx_cm_glue) == sizeof(symbols) / sizeof(symbols[0]) * sizeof(void *),

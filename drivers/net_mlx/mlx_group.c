@@ -4,13 +4,14 @@
  * mlx_group.c - groups: one datagram for all who receive, copied by the network
  *
  * Design notes
- * Only on Ethernet. A group is an address of IP multicast (mlx_addr_group()). A queue that
+ * A group is an address of IP multicast (mlx_addr_group()). On Ethernet a queue that
  * receives attaches its queue pair of groups to it, so the device takes what comes, and joins
  * it by a socket on the port's interface, so that the network (IGMP, MLD) and the host's own
  * stack, which soft-RoCE hears from, let it through. That is what rdma_cm has the kernel do;
  * here it needs neither its ids nor their events. Who only sends joins nothing.
  *
- * InfiniBand wants the subnet manager's permission for that; there a queue has no groups.
+ * InfiniBand wants the subnet manager's permission for that, of who sends as well: there rdma_cm asks
+ * it, and says where the group is (mlx_join.c). On Ethernet that is a setting.
  *
  * Several groups may share an address, so each datagram has the number of its own.
  */
@@ -23,6 +24,7 @@
 
 #include "mlx_glue.h"
 #include "mlx_int.h"
+#include "mlx_join.h"
 
 #define MULTICAST_QPN 0xffffffu
 #define QKEY	      0x6d6c7867u /* of all groups */
@@ -34,7 +36,9 @@ struct mlx_group {
 	uint8_t gid[16];
 	uint32_t n_tx, n_rx;
 	struct ibv_ah *ah; /* while n_tx */
-	int fd;		   /* while n_rx */
+	int fd;		   /* while n_rx, without a manager */
+	struct mlx_join *join;	/* by the manager, or NULL */
+	struct ibv_ah_attr way; /* as it said */
 };
 
 struct mlx_groups {
@@ -45,9 +49,17 @@ struct mlx_groups {
 uint32_t
 mlx_group_mtu(const struct mlx_queue *mq)
 {
-	if (mq->addr.link == MLX_LINK_IB)
+	struct sockaddr_storage at;
+
+	if (mq->by_manager && mlx_net_addr(mq->port, &at) != 0)
 		return 0;
 	return RTE_MIN(mlx_addr_mtu(&mq->addr) - sizeof(struct mlx_cast), MLX_GROUP_LEN);
+}
+
+static uint32_t
+qkey(const struct mlx_queue *mq)
+{
+	return mq->by_manager ? MLX_JOIN_QKEY : QKEY;
 }
 
 /* The queue pair of groups, made with the first. */
@@ -60,7 +72,7 @@ groups_open(struct mlx_queue *mq)
 	if (g == NULL)
 		return -ENOMEM;
 	LIST_INIT(&g->list);
-	rc = mlx_ud_open(mq, &g->ud, sizeof(struct mlx_cast) + MLX_GROUP_LEN, MLX_GROUP_RX, QKEY);
+	rc = mlx_ud_open(mq, &g->ud, sizeof(struct mlx_cast) + MLX_GROUP_LEN, MLX_GROUP_RX, qkey(mq));
 	if (rc != 0) {
 		free(g);
 		return rc;
@@ -118,8 +130,8 @@ attach(struct mlx_queue *mq, const struct mlx_group *g, bool on)
 		if (other != g && other->n_rx != 0 && memcmp(other->gid, g->gid, sizeof(g->gid)) == 0)
 			return 0;
 	memcpy(gid.raw, g->gid, sizeof(gid.raw));
-	return on ? -mlx_glue.attach_mcast(mq->groups->ud.qp, &gid, 0)
-		  : -mlx_glue.detach_mcast(mq->groups->ud.qp, &gid, 0);
+	return on ? -mlx_glue.attach_mcast(mq->groups->ud.qp, &gid, g->way.dlid)
+		  : -mlx_glue.detach_mcast(mq->groups->ud.qp, &gid, g->way.dlid);
 }
 
 static int
@@ -127,11 +139,11 @@ rx_join(struct mlx_queue *mq, struct mlx_group *g)
 {
 	int rc;
 
-	g->fd = host_join(mq, g);
-	if (g->fd < 0)
+	g->fd = g->join == NULL ? host_join(mq, g) : -1;
+	if (g->join == NULL && g->fd < 0)
 		return g->fd;
 	rc = attach(mq, g, true);
-	if (rc != 0)
+	if (rc != 0 && g->fd >= 0)
 		close(g->fd);
 	return rc;
 }
@@ -140,14 +152,16 @@ static void
 rx_leave(struct mlx_queue *mq, struct mlx_group *g)
 {
 	(void)attach(mq, g, false);
-	close(g->fd);
+	if (g->fd >= 0)
+		close(g->fd);
 }
 
 static int
 tx_join(struct mlx_queue *mq, struct mlx_group *g)
 {
 	errno = 0;
-	g->ah = mlx_ud_way(mq, g->gid, 0);
+	g->ah = g->join != NULL ? mlx_glue.create_ah(mq->port->pd, &g->way)
+				: mlx_ud_way(mq, g->gid, 0);
 	return g->ah != NULL ? 0 : errno != 0 ? -errno : -EIO;
 }
 
@@ -157,7 +171,18 @@ group_free_if_left(struct mlx_group *g)
 	if (g->n_tx + g->n_rx != 0)
 		return;
 	LIST_REMOVE(g, link);
+	mlx_join_end(g->join);
 	free(g);
+}
+
+static int
+ask_manager(const struct mlx_queue *mq, struct mlx_group *g)
+{
+	int rc = mlx_join_make(mq->port, g->gid, &g->join, &g->way);
+
+	if (rc == 0)
+		memcpy(g->gid, g->way.grh.dgid.raw, sizeof(g->gid));
+	return rc;
 }
 
 static int
@@ -175,8 +200,12 @@ group_get(struct mlx_queue *mq, uint64_t id, struct mlx_group **out)
 		return -ENOMEM;
 	(*out)->id = id;
 	mlx_addr_group(&mq->addr, id, (*out)->gid);
-	LIST_INSERT_HEAD(&mq->groups->list, *out, link);
-	return 0;
+	rc = mq->by_manager ? ask_manager(mq, *out) : 0;
+	if (rc != 0)
+		free(*out);
+	else
+		LIST_INSERT_HEAD(&mq->groups->list, *out, link);
+	return rc;
 }
 
 int
@@ -255,7 +284,7 @@ mlx_group_tx(struct plx_queue *q, uint64_t id, const void *data, uint32_t len)
 	}
 	memcpy(at, &h, sizeof(h));
 	memcpy(at + sizeof(h), data, len);
-	mlx_ud_send(mq, &mq->groups->ud, sizeof(h) + len, g->ah, MULTICAST_QPN, QKEY);
+	mlx_ud_send(mq, &mq->groups->ud, sizeof(h) + len, g->ah, MULTICAST_QPN, qkey(mq));
 	PLX_STAT_INC(mq->stat.group_tx);
 	return 0;
 }

@@ -278,6 +278,7 @@ struct mlx_queue {
 	uint64_t connect_ns, again_ns, probe_ns, dead_ns;
 	uint8_t timeout, retries; /* as the queue pair takes them */
 	bool routed;		/* peers of other networks are tried */
+	bool by_manager;	/* groups are joined by the connection manager */
 	uint32_t n_shunned;	/* ever */
 	struct mlx_shunned shunned[MLX_SHUNNED];
 	uint32_t qps_max, n_qps;
@@ -362,6 +363,9 @@ mlx_port_is_gone(const struct mlx_port *port)
 }
 
 /* mlx_net.c: what the host knows of a port */
+struct sockaddr_storage;
+/** The address of the port's interface. Errors: -ENODEV it has none. Thread: any. */
+int mlx_net_addr(const struct mlx_port *port, struct sockaddr_storage *out);
 /** @return bits of a gid, which is an address of this host, that name its network. Thread: any. */
 uint8_t mlx_net_bits(const uint8_t gid[16], bool v4);
 /** @return the port's speed by half octaves, up to MLX_ADDR_SPEED_MAX. Thread: any. */

@@ -43,6 +43,8 @@ read_conf(struct mlx_queue *mq, const struct plx_conf *conf)
 	mq->timeout = timeout_of(plx_conf_u64(conf, PLX_CONF_NET_MLX_ACK_MS));
 	mq->retries = plx_conf_u64(conf, PLX_CONF_NET_MLX_RETRIES);
 	mq->routed = plx_conf_u64(conf, PLX_CONF_NET_MLX_ROUTED);
+	mq->by_manager = mq->addr.link == MLX_LINK_IB ||
+		plx_conf_u64(conf, PLX_CONF_NET_MLX_GROUPS_BY_CM);
 	mq->qps_max = plx_conf_u64(conf, PLX_CONF_NET_MLX_CONNECTED);
 	mq->want = plx_conf_u64(conf, PLX_CONF_NET_MLX_WINDOW);
 	mq->rx_budget = plx_conf_u64(conf, PLX_CONF_NET_MLX_SLOTS);

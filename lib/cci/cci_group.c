@@ -46,7 +46,7 @@ publish(struct cci_conn *c, const char *name)
 		return len;
 	memcpy(data + len, &c->chan.id, ID_LEN);
 	rc = plx_name_publish(name, data, len + ID_LEN, &c->group_fd);
-	return rc == -EMSGSIZE ? -ENOSYS : rc; /* a device of InfiniBand */
+	return rc == -EMSGSIZE ? -ENOSYS : rc; /* the port has no groups, and its address is long */
 }
 
 /* Known first, then looking: of two who come at once one sees the other. */

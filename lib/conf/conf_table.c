@@ -57,6 +57,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Ports that a worker uses at the most: the first of net_mlx.device."),
 	ROW_BOOL(PLX_CONF_NET_MLX_ROUTED, "net_mlx.routed", "yes", false,
 		"Whether peers on other Ethernet networks are tried, when no two ports share one."),
+	ROW_BOOL(PLX_CONF_NET_MLX_GROUPS_BY_CM, "net_mlx.groups_by_cm", "no", false,
+		"Whether CCI's groups are joined by the RDMA connection manager on Ethernet too."),
 	ROW_UINT(PLX_CONF_NET_MLX_MSG_LEN, "net_mlx.msg_len", "bytes", "8k", 512, 512u << 10, false,
 		"Data of one message; longer ones go in pieces."),
 	ROW_UINT(PLX_CONF_NET_MLX_WINDOW, "net_mlx.window", "messages", "64", 4, 1024, false,

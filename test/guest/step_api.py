@@ -13,6 +13,8 @@ FEW = ["every_size", "am_", "no_wakeup"]
 BY_DEVICE = ["put_and_get_move", "every_atomic", "two_workers_add"]
 # All of groups, and of the rest what is different on a network.
 CCI_FEW = ["group", "come_and_go", "two_devices", "rma_with_a_killed", "keeps_the_order"]
+# A group that is joined by the RDMA connection manager, as on InfiniBand.
+CCI_BY_MANAGER = ["group_has_members_on_two"]
 # Some ask what the device has done.
 ASKED = {"PLX_RPC_SOCKET": "/tmp/cci_api_test.sock"}
 
@@ -56,6 +58,7 @@ def api_all(report, build):
 def cci(report, build):
     """some of the CCI tests, over rxe, groups included"""
     face(report, build, "cci_api", CCI_FEW)
+    face(report, build, "cci_api", CCI_BY_MANAGER, PLX_NET_MLX_GROUPS_BY_CM="yes")
 
 
 def uu(report, build):

@@ -7,5 +7,6 @@
 #define PLX_UNIT_MLX_CM_H
 
 #include "../../drivers/net_mlx/mlx_cm.h"
+#include "../../drivers/net_mlx/mlx_join.h"
 
 #endif
