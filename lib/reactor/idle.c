@@ -40,6 +40,7 @@ PLX_LOG_DECLARE(reactor);
 #define SHARED_TURNS   UINT64_C(32) /* empty turns before a shared core is offered */
 #define SHARED_OFFERS  8  /* that are taken before it sleeps */
 #define SHARED_MS      20 /* how long it believes that the core is shared */
+#define OFFER_MS       1 /* between two offers of one that is busy */
 #define SEEN_MS	       1000 /* the same, while its pollers are lent now and then */
 
 static int
@@ -220,11 +221,8 @@ reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near)
 static void
 offer(struct plx_reactor *r, uint64_t now_ticks)
 {
-	uint64_t taken;
+	uint64_t taken = plx_yield_now(&r->yield);
 
-	if (now_ticks < r->shared_until)
-		free_all(r);
-	taken = plx_yield_now(&r->yield);
 	if (taken == 0) { /* whoever was there is gone */
 		r->shared_until = 0;
 		return;
@@ -233,6 +231,16 @@ offer(struct plx_reactor *r, uint64_t now_ticks)
 	r->shared_seen = now_ticks + taken;
 	r->shared_until = now_ticks + taken + rte_get_tsc_hz() / 1000 * SHARED_MS;
 	r->hog = plx_yield_is_hog(taken);
+}
+
+bool
+reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks)
+{
+	if (now_ticks >= r->shared_until && now_ticks - r->offered > rte_get_tsc_hz() / 1000 * OFFER_MS) {
+		r->offered = now_ticks;
+		offer(r, now_ticks);
+	}
+	return now_ticks < r->shared_until;
 }
 
 /* @return whether that took time */
@@ -249,6 +257,7 @@ idle_auto(struct plx_reactor *r, uint64_t now_ticks)
 	} else if (r->hog || r->empty >= SHARED_TURNS + SHARED_OFFERS) {
 		sleep_or_yield(r);
 	} else {
+		free_all(r);
 		offer(r, now_ticks);
 	}
 	return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * lend.c - on a shared core the application gives the turns while it waits
+ * lend.c - on a shared core the application has the turns while it calls
  *
  * Design notes
  * A reactor without a core of its own takes time from others, and each message two switches of the
@@ -11,6 +11,13 @@
  * when it has polled for a while. The application keeps them as long as its threads give
  * turns, and many; the reactor looks now and then, and has them again when they did not, since then
  * the application computes.
+ *
+ * A call that has something to do runs: it need not wake a reactor for that. While the turns are
+ * lent it takes them, does it and gives them back. While they are free it borrows them: behind the
+ * call they are free again and the reactor sleeps on, armed as it was, unless what was done needs
+ * turns. So an application that computes and posts now and then pays no wake-up, and
+ * the reactor is there for what comes. Who borrows often, or posts all the time while the
+ * reactor has the turns on a core that is not its own, has them lent as who waits.
  *
  * An application that waits and computes in turn would find the reactor late each time, for it
  * has to look first. So loans that end soon make the reactor keep its turns, for twice as long each time.
@@ -55,6 +62,13 @@ lends(const struct plx_reactor *r)
 	return atomic_load_explicit(&r->idle, memory_order_relaxed) == PLX_IDLE_LEND;
 }
 
+/* relaxed: it is about time only */
+static bool
+may_lend(const struct plx_poller *p, uint64_t now_ticks)
+{
+	return now_ticks >= atomic_load_explicit(&p->lend_after, memory_order_relaxed);
+}
+
 /* Time spent on something else counts half, for the reactor may have taken it. */
 static bool
 waits(struct plx_poller *p, bool near)
@@ -68,47 +82,40 @@ waits(struct plx_poller *p, bool near)
 		away = RTE_MIN(gap / 2, us_ticks(REACTOR_AWAY_US));
 		p->waited_ticks -= RTE_MIN(away, p->waited_ticks);
 	}
-	/* relaxed: it is about time only */
-	return now >= atomic_load_explicit(&p->lend_after, memory_order_relaxed) &&
+	return may_lend(p, now) &&
 	       p->waited_ticks >= us_ticks(near ? REACTOR_WAIT_NEAR_US : REACTOR_WAIT_FAR_US);
 }
 
-bool
-plx_poller_take_slow(struct plx_poller *p, bool polls)
+/* Who has borrowed them so often may keep them. */
+static bool
+calls_often(struct plx_poller *p)
 {
-	uint32_t was = atomic_load_explicit(&p->turns, memory_order_relaxed);
-	struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
-	bool near = false;
+	return ++p->n_calls % REACTOR_BORROW_CALLS == 0 && may_lend(p, rte_rdtsc());
+}
 
-	if (was == PLX_TURNS_FREE) {
-		near = r != NULL && on_core_of(r);
-		if (!polls || r == NULL || !lends(r) || !waits(p, near))
-			return false;
-	} else if (was != PLX_TURNS_LENT) {
+bool
+plx_poller_take_free(struct plx_poller *p, bool polls)
+{
+	struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
+	uint32_t was = PLX_TURNS_FREE;
+
+	if (r == NULL || !lends(r) || (polls && !waits(p, on_core_of(r))))
 		return false;
-	}
 	/* pairs with the releases in plx_poller_give() and reactor_free() */
 	if (!atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_TAKEN,
 		    memory_order_acquire, memory_order_relaxed))
 		return false;
-	if (was == PLX_TURNS_FREE) {
-		p->near = near;
+	p->borrowed = !polls && !calls_often(p);
+	if (p->borrowed)
+		return true;
+	p->near = on_core_of(r);
+	/* relaxed: the reactor sees it late at worst, and looks the other time later */
+	atomic_store_explicit(&p->polled, polls, memory_order_relaxed);
+	if (polls)
 		p->waited_ticks = 0;
-		disarm(p);
-		reactor_wake(r); /* nothing else would, now: it shall look again soon */
-	}
+	disarm(p);
+	reactor_wake(r); /* nothing else would, now: it shall look again soon */
 	return true;
-}
-
-void
-plx_poller_give(struct plx_poller *p, bool turn)
-{
-	uint32_t n = atomic_load_explicit(&p->n_taken, memory_order_relaxed);
-
-	if (turn)
-		atomic_store_explicit(&p->n_taken, n + 1, memory_order_relaxed);
-	/* pairs with the acquires where they are taken, and with the fence of who has posted */
-	atomic_store_explicit(&p->turns, PLX_TURNS_LENT, memory_order_seq_cst);
 }
 
 void
@@ -126,16 +133,22 @@ plx_poller_return(struct plx_poller *p)
 	reactor_wake(r);
 }
 
-void
-reactor_free(struct plx_reactor *r, struct plx_poller *p)
+static void
+free_for(struct plx_reactor *r, struct plx_poller *p, enum plx_turns turns)
 {
-	if (!p->mine)
-		return;
 	p->mine = false;
+	p->n_calls = 0;
 	r->n_mine--;
 	atomic_store_explicit(&r->cpu, sched_getcpu(), memory_order_relaxed);
 	/* pairs with the acquires where it is taken */
-	atomic_store_explicit(&p->turns, PLX_TURNS_FREE, memory_order_release);
+	atomic_store_explicit(&p->turns, turns, memory_order_release);
+}
+
+void
+reactor_free(struct plx_reactor *r, struct plx_poller *p)
+{
+	if (p->mine)
+		free_for(r, p, PLX_TURNS_FREE);
 }
 
 static void
@@ -143,7 +156,8 @@ lend(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 {
 	p->lent = true;
 	p->lent_since = now_ticks;
-	p->look_us = REACTOR_LOOK_MIN_US;
+	p->look_us = atomic_load_explicit(&p->polled, memory_order_relaxed) ? REACTOR_LOOK_MIN_US
+									    : REACTOR_LOOK_MAX_US;
 	r->n_lent++;
 	PLX_STAT_INC(r->stat.lent);
 	reactor_idle_remove(r, p); /* what comes is not for the reactor */
@@ -176,6 +190,21 @@ in_use(struct plx_reactor *r, struct plx_poller *p, uint32_t turns, uint64_t now
 	p->n_seen = n;
 	p->lent_until = now_ticks + us_ticks(p->look_us);
 	return true;
+}
+
+void
+reactor_lend_to_poster(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
+{
+	p->posts = 0;
+	if (!lends(r) || !may_lend(p, now_ticks) || !reactor_is_shared(r, now_ticks))
+		return;
+	atomic_store_explicit(&p->polled, false, memory_order_relaxed);
+	p->borrowed = false;
+	p->near = false;
+	p->n_seen = atomic_load_explicit(&p->n_taken, memory_order_relaxed);
+	lend(r, p, now_ticks);
+	p->lent_until = now_ticks + us_ticks(p->look_us);
+	free_for(r, p, PLX_TURNS_LENT);
 }
 
 /* It computes. */

@@ -135,8 +135,6 @@ turns_are_taken_while_the_reactor_idles_and_by_one_thread_at_a_time(void)
 	UNIT_TRUE(!plx_poller_is_held(&p));
 	UNIT_TRUE(!plx_poller_is_lent(&p));
 	UNIT_TRUE(!ask(3));
-	for (unsigned i = 0; i < 100; i++)
-		UNIT_TRUE(!plx_poller_take(&p, false)); /* to post is not to wait */
 	UNIT_TRUE(ask(ASKS));
 	UNIT_TRUE(plx_poller_is_lent(&p));
 	UNIT_TRUE(!plx_poller_take(&p, false));
@@ -182,8 +180,10 @@ only_a_reactor_whose_policy_it_is_lends(void)
 {
 	begin();
 	reactor_free(&r, &p);
-	for (r.idle = PLX_IDLE_SPIN; r.idle <= PLX_IDLE_AUTO; r.idle++)
+	for (r.idle = PLX_IDLE_SPIN; r.idle <= PLX_IDLE_AUTO; r.idle++) {
 		UNIT_TRUE(!ask(100));
+		UNIT_TRUE(!plx_poller_take(&p, false));
+	}
 	UNIT_TRUE(ask(ASKS));
 	end();
 }
@@ -210,6 +210,120 @@ who_asks_now_and_then_computes_and_gets_none(void)
 	p.waited_ticks = us_ticks(REACTOR_WAIT_FAR_US + REACTOR_AWAY_US + 10);
 	p.asked_ticks = rte_rdtsc() - us_ticks(1000000); /* its thread did not run */
 	UNIT_TRUE(ask(1));
+	end();
+}
+
+/* A call that has something to do while the reactor sleeps. */
+static void
+borrow(void)
+{
+	UNIT_TRUE_FATAL(plx_poller_take(&p, false));
+	UNIT_TRUE(!plx_poller_take(&p, false)); /* one at a time */
+	plx_poller_give(&p, false);
+}
+
+static void
+a_call_borrows_turns_and_lets_the_reactor_sleep(void)
+{
+	begin();
+	UNIT_TRUE(!plx_poller_take(&p, false)); /* the reactor has them */
+	p.armed = true;
+	reactor_free(&r, &p);
+	r.sleeping = 1;
+	borrow();
+	UNIT_TRUE(!plx_poller_is_lent(&p));
+	UNIT_TRUE(p.armed);
+	UNIT_EQ(disarms, 0);
+	UNIT_TRUE(!readable(r.bell));
+	UNIT_TRUE(reactor_regain(&r, &p, now)); /* what woke it is its to do */
+	UNIT_EQ(r.stat.lent, 0);
+	UNIT_EQ(disarms, 1);
+	end();
+}
+
+static void
+who_borrows_turns_often_keeps_them(void)
+{
+	begin();
+	p.lend_after = UINT64_MAX; /* behind a loan that ended soon */
+	p.armed = true;
+	reactor_free(&r, &p);
+	r.sleeping = 1;
+	for (unsigned i = 0; i < 3 * REACTOR_BORROW_CALLS; i++)
+		borrow();
+	UNIT_TRUE(!plx_poller_is_lent(&p));
+	p.lend_after = 0;
+	for (unsigned i = 1; i < REACTOR_BORROW_CALLS; i++)
+		borrow();
+	UNIT_TRUE(!plx_poller_is_lent(&p));
+	UNIT_TRUE(!readable(r.bell));
+	borrow();
+	UNIT_TRUE(plx_poller_is_lent(&p));
+	UNIT_EQ(disarms, 1);
+	UNIT_TRUE(readable(r.bell)); /* it looks whether turns are given */
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	UNIT_EQ(r.stat.lent, 1);
+	pass_us(REACTOR_LOOK_MAX_US + 1);
+	UNIT_TRUE(reactor_regain(&r, &p, now)); /* none was */
+	reactor_free(&r, &p);
+	p.lend_after = 0;
+	for (unsigned i = 1; i < REACTOR_BORROW_CALLS; i++) /* it counts anew */
+		borrow();
+	UNIT_TRUE(!plx_poller_is_lent(&p));
+	end();
+}
+
+static void
+a_busy_reactor_that_shares_its_core_lends_to_who_posts(void)
+{
+	begin();
+	now = us_ticks(10000000);
+	r.offered = now; /* and nobody took it */
+	p.posts = REACTOR_POST_TURNS;
+	reactor_lend_to_poster(&r, &p, now);
+	UNIT_TRUE(p.mine);
+	UNIT_EQ(p.posts, 0);
+	r.shared_until = now + 1;
+	p.lend_after = now + 1;
+	reactor_lend_to_poster(&r, &p, now);
+	UNIT_TRUE(p.mine);
+	p.lend_after = 0;
+	r.idle = PLX_IDLE_AUTO;
+	reactor_lend_to_poster(&r, &p, now);
+	UNIT_TRUE(p.mine);
+	r.idle = PLX_IDLE_LEND;
+	reactor_lend_to_poster(&r, &p, now);
+	UNIT_TRUE(!p.mine);
+	UNIT_TRUE(reactor_lends_all(&r));
+	UNIT_TRUE(plx_poller_is_lent(&p));
+	pass_us(REACTOR_LOOK_MAX_US - 1);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	give_turns(REACTOR_LEND_TURNS);
+	pass_us(2);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	pass_us(REACTOR_LOOK_MAX_US + 1);
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	end();
+}
+
+static void
+a_busy_reactor_offers_its_core_now_and_then(void)
+{
+	uint64_t offered;
+
+	begin();
+	now = us_ticks(10000000);
+	r.shared_until = 0;
+	(void)reactor_is_shared(&r, now);
+	offered = r.offered;
+	UNIT_EQ(offered, now);
+	pass_us(900);
+	r.shared_until = 0;
+	UNIT_TRUE(!reactor_is_shared(&r, now));
+	UNIT_EQ(r.offered, offered);
+	pass_us(200);
+	(void)reactor_is_shared(&r, now);
+	UNIT_EQ(r.offered, now);
 	end();
 }
 
@@ -372,6 +486,10 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(from_another_core_only_who_waits_takes_them_from_the_reactor),
 	UNIT_TEST(only_a_reactor_whose_policy_it_is_lends),
 	UNIT_TEST(who_asks_now_and_then_computes_and_gets_none),
+	UNIT_TEST(a_call_borrows_turns_and_lets_the_reactor_sleep),
+	UNIT_TEST(who_borrows_turns_often_keeps_them),
+	UNIT_TEST(a_busy_reactor_that_shares_its_core_lends_to_who_posts),
+	UNIT_TEST(a_busy_reactor_offers_its_core_now_and_then),
 	UNIT_TEST(the_reactor_has_them_again_when_nobody_waits),
 	UNIT_TEST(behind_loans_that_end_soon_the_reactor_keeps_them_ever_longer),
 	UNIT_TEST(the_first_look_comes_soon_and_the_next_ones_later),

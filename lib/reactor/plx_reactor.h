@@ -49,9 +49,13 @@ struct plx_poller {
 	_Atomic uint32_t turns;		       /* enum plx_turns */
 	_Atomic uint32_t n_taken;	       /* writer: who has taken them; reader: the reactor */
 	_Atomic uint64_t lend_after;	       /* ticks; writer: the reactor; not lent before */
+	_Atomic bool polled;		       /* writer: who has taken them over: it waits; else it posts */
 	/* owner: who has the turns */
 	bool armed;
 	bool near; /* who took them over was on the reactor's core */
+	bool borrowed;	  /* taken for a call: free again behind it */
+	uint32_t n_calls; /* that borrowed them since the reactor had them */
+	uint32_t posts;	  /* the reactor's turns in a row that ran what the application posted */
 	/* application: while it asks */
 	uint64_t asked_ticks;  /* when it did last */
 	uint64_t waited_ticks; /* for how long, less what it did something else */
@@ -128,7 +132,7 @@ void plx_reactor_wake(const struct plx_poller *p);
 bool plx_reactor_sleeps(const struct plx_poller *p);
 
 /** Slow path of plx_poller_take(). */
-bool plx_poller_take_slow(struct plx_poller *p, bool polls);
+bool plx_poller_take_free(struct plx_poller *p, bool polls);
 
 /** @return whether the reactor has the turns. Thread: any. */
 static inline bool
@@ -148,20 +152,38 @@ plx_poller_is_lent(const struct plx_poller *p)
 /**
  * Take over the turns of a reactor that idles on a core which it shares, or those that other
  * threads have taken over before.
- * @param polls the application asks for progress: often, and it waits. By one thread at a time
+ * @param polls the application asks for progress: often, and it waits. By one thread at a time.
+ * Otherwise it has something to do and may borrow them for that
  * @return whether they are this thread's, until plx_poller_give(). Thread: any. Blocks: never.
  */
 static inline bool
 plx_poller_take(struct plx_poller *p, bool polls)
 {
-	return unlikely(!plx_poller_is_held(p)) && plx_poller_take_slow(p, polls);
+	uint32_t was = atomic_load_explicit(&p->turns, memory_order_relaxed);
+
+	if (was == PLX_TURNS_FREE)
+		return plx_poller_take_free(p, polls);
+	/* pairs with the release in plx_poller_give() */
+	return was == PLX_TURNS_LENT &&
+	       atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_TAKEN,
+		       memory_order_acquire, memory_order_relaxed);
 }
 
 /**
  * After plx_poller_take(); what is loaded behind it is loaded after it.
  * @param turn it was a whole turn: as long as these are given the reactor leaves it to others
  */
-void plx_poller_give(struct plx_poller *p, bool turn);
+static inline void
+plx_poller_give(struct plx_poller *p, bool turn)
+{
+	uint32_t n = atomic_load_explicit(&p->n_taken, memory_order_relaxed);
+
+	if (turn)
+		atomic_store_explicit(&p->n_taken, n + 1, memory_order_relaxed);
+	/* pairs with the acquires where they are taken, and with the fence of who has posted */
+	atomic_store_explicit(&p->turns, p->borrowed ? PLX_TURNS_FREE : PLX_TURNS_LENT,
+		memory_order_seq_cst);
+}
 
 /** The application will take no turns: the reactor shall. Thread: any. */
 void plx_poller_return(struct plx_poller *p);

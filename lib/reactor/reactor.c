@@ -64,9 +64,13 @@ reactor_loop(void *arg)
 		struct plx_poller *p;
 		unsigned n = 0;
 
-		TAILQ_FOREACH(p, &r->pollers, link)
-			if (likely(p->mine) || reactor_regain(r, p, c.last))
-				n += p->fn(p->arg);
+		TAILQ_FOREACH(p, &r->pollers, link) {
+			if (unlikely(!p->mine) && !reactor_regain(r, p, c.last))
+				continue;
+			n += p->fn(p->arg);
+			if (unlikely(p->posts >= REACTOR_POST_TURNS))
+				reactor_lend_to_poster(r, p, c.last);
+		}
 		n += plx_inbox_run(&r->inbox);
 		PLX_STAT_INC(r->stat.turns);
 		if (n != 0) {

@@ -28,6 +28,7 @@ struct plx_reactor {
 	uint64_t empty;	     /* turns in a row that found nothing */
 	uint64_t shared_until; /* ticks; when others were last seen to want the core, and some more */
 	uint64_t shared_seen; /* ticks; when an offer was taken */
+	uint64_t offered;    /* ticks; when it was busy and made one */
 	bool hog;	     /* and they kept it for long */
 	unsigned n_mine;     /* pollers that it has the turns of */
 	unsigned n_lent;     /* those that the application has them of */
@@ -112,6 +113,8 @@ void reactor_idle_add(struct plx_reactor *r, const struct plx_poller *p);
 void reactor_idle_remove(struct plx_reactor *r, const struct plx_poller *p);
 /** It has turns again that were lent: its core is shared still. @param near by who took them */
 void reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near);
+/** It is busy. @return whether others want its core; now and then it is offered to see that */
+bool reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks);
 /** Slow path of reactor_wake(). */
 void reactor_wake_slow(struct plx_reactor *r);
 
@@ -135,9 +138,13 @@ reactor_wake(struct plx_reactor *r)
 #define REACTOR_PAUSE_MAX_US 64000u /* and behind each twice as long */
 
 #define REACTOR_LEND_TURNS 16 /* between two looks: if fewer, the reactor has them again */
+#define REACTOR_BORROW_CALLS 16 /* while the reactor sleeps: then they are lent */
+#define REACTOR_POST_TURNS 16 /* of the reactor in a row that ran what was posted: the same */
 
 /** Let the application take the turns, if it is on this core and polls. */
 void reactor_free(struct plx_reactor *r, struct plx_poller *p);
+/** The application posts all the time, and so runs: on a shared core it may as well give the turns. */
+__rte_cold void reactor_lend_to_poster(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks);
 /** Have them again. @return whether; not while somebody takes them */
 __rte_cold bool reactor_regain(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks);
 /** It is not lent any more, for all that the reactor knows. */

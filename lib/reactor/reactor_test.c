@@ -813,6 +813,7 @@ struct shared {
 	_Atomic bool inside, stop;
 	_Atomic unsigned crowded;
 	_Atomic uint64_t own, taken; /* turns of the reactor, and of others */
+	_Atomic uint64_t lent;	     /* of these, not borrowed */
 };
 
 static unsigned
@@ -852,6 +853,7 @@ shared_poll(struct shared *s, bool waits)
 {
 	for (unsigned i = 0; i < 1000; i++) /* it waits for a while */
 		if (plx_poller_take(&s->poller, waits)) {
+			s->lent += !s->poller.borrowed;
 			shared_turn(s);
 			plx_poller_give(&s->poller, true);
 		}
@@ -886,11 +888,11 @@ turns_change_hands_and_nobody_meets_in_them(void)
 	UNIT_EQ_FATAL(plx_reactor_add(&s->poller), 0);
 	sched_setaffinity(0, sizeof(s->core), &s->core);
 	for (unsigned round = 0; round < 20; round++) {
-		uint64_t taken = s->taken, own;
+		uint64_t lent = s->lent, own;
 
 		atomic_store(&s->stop, false);
 		UNIT_EQ_FATAL(pthread_create(&id, NULL, shared_thread, s), 0);
-		while (s->taken < taken + 100)
+		while (s->lent < lent + 100)
 			shared_poll(s, true);
 		atomic_store(&s->stop, true);
 		pthread_join(id, NULL);

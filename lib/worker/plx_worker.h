@@ -48,6 +48,7 @@ struct plx_worker_stat {
 	uint64_t eager_bytes_kept; /* of unexpected messages, ever */
 	uint64_t rx_drop_bad_op, rx_drop_bad_frag, rx_drop_no_memory;
 	uint64_t submits;	   /* operations handed to a reactor */
+	uint64_t direct;	   /* and those that the application ran itself meanwhile */
 };
 
 extern const struct plx_stat_row plx_worker_stat_rows[];
@@ -90,7 +91,7 @@ struct plx_worker {
 	/* owner */
 	alignas(PLX_LINE) uint64_t empty_turns;
 	bool in_turn;
-	uint32_t posted_runs; /* turns are lent: by those who posted */
+	uint32_t posted_runs; /* turns are lent: calls of those who posted */
 	uint64_t yield_turns;
 	uint32_t nap_us;
 	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */

@@ -203,6 +203,7 @@ plx_worker_turn(struct plx_worker *w)
 		alone = plx_inbox_rested(&w->inbox) && w->stat.turns % TIMER_EVERY != 0;
 		own = plx_inbox_run(&w->inbox);		/* 1 operations of other threads */
 		PLX_STAT_ADD(w->stat.submits, own);
+		w->poller.posts = own != 0 ? w->poller.posts + 1 : 0;
 	}
 	/* What the first one sent may be for the worker whose turn comes next: the rest can wait. */
 	if (!alone || own == 0)
@@ -270,10 +271,10 @@ turn_taken(struct plx_worker *w)
 
 	if (!plx_poller_take(&w->poller, true))
 		return 0;
-	n = plx_worker_turn(w);
+	n = worker_turn_lent(w);
 	plx_poller_give(&w->poller, true);
-	if (plx_inbox_waits(&w->inbox))
-		worker_run_posted(w);
+	if (plx_inbox_waits(&w->inbox) && !worker_run_posted(w))
+		plx_reactor_wake(&w->poller);
 	return n;
 }
 

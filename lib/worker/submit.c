@@ -14,9 +14,32 @@
 #include "worker_int.h"
 
 #define POSTED_RUNS 4  /* of what other threads post meanwhile */
-#define TURN_EVERY  16 /* posts that run at once: who posts and does not wait gives turns too */
+#define TURN_EVERY  8  /* calls between two of progress: who posts and does not wait gives turns too */
 #define LONG_LEN    32768 /* bytes that take longer to move than a reactor to wake */
 #define CALL_PAUSES 32 /* before the core is offered; a turn takes less, on a core of its own */
+
+/*
+ * Behind what was done with turns that were taken for a call.
+ * @param turn it may be time for one: not behind a receive, when others are about to be posted for
+ * what a turn would find
+ */
+static inline void
+worker_give(struct plx_worker *w, bool turn)
+{
+	bool lent = !w->poller.borrowed;
+	bool whole = lent && turn && ++w->posted_runs >= TURN_EVERY;
+	bool wake = false;
+
+	if (whole)
+		worker_turn_lent(w);
+	else if (unlikely(w->wake.on))
+		worker_wake_app(w, 1);
+	if (!lent)
+		wake = w->poller.armed && w->poller.arm(w) != 0; /* it sleeps, and may not any more */
+	plx_poller_give(&w->poller, whole);
+	if (unlikely(wake))
+		plx_reactor_wake(&w->poller);
+}
 
 bool
 worker_run_posted(struct plx_worker *w)
@@ -25,15 +48,49 @@ worker_run_posted(struct plx_worker *w)
 	atomic_thread_fence(memory_order_seq_cst);
 	for (unsigned i = 0; i < POSTED_RUNS && plx_inbox_waits(&w->inbox) &&
 		plx_poller_take(&w->poller, false); i++) {
-		bool whole = ++w->posted_runs % TURN_EVERY == 0;
-
-		if (whole)
-			plx_worker_turn(w);
-		else
-			PLX_STAT_ADD(w->stat.submits, plx_inbox_run(&w->inbox));
-		plx_poller_give(&w->poller, whole);
+		PLX_STAT_ADD(w->stat.submits, plx_inbox_run(&w->inbox));
+		worker_give(w, true);
 	}
-	return plx_poller_is_lent(&w->poller);
+	return plx_poller_is_lent(&w->poller) || !plx_inbox_waits(&w->inbox);
+}
+
+/* @return whether all that was posted before has run */
+static __rte_noinline bool
+run_before(struct plx_worker *w)
+{
+	unsigned n = 1;
+
+	for (unsigned i = 0; i < POSTED_RUNS && n != 0 && plx_inbox_waits(&w->inbox); i++) {
+		n = plx_inbox_run(&w->inbox);
+		PLX_STAT_ADD(w->stat.submits, n);
+	}
+	return !plx_inbox_waits(&w->inbox);
+}
+
+/*
+ * The reactor idles, and this thread runs: it is the owner for a call, as inline, behind what was
+ * posted before. @return whether; until worker_end()
+ */
+static inline bool
+worker_begin(struct plx_worker *w)
+{
+	if (likely(plx_poller_is_held(&w->poller)) || !plx_poller_take(&w->poller, false))
+		return false;
+	if (unlikely(plx_inbox_waits(&w->inbox)) && !run_before(w)) {
+		worker_give(w, true);
+		return false;
+	}
+	PLX_STAT_INC(w->stat.direct);
+	return true;
+}
+
+static inline void
+worker_end(struct plx_worker *w, bool turn)
+{
+	worker_give(w, turn);
+	/* what other threads have posted meanwhile */
+	if (w->inbox.many && plx_inbox_waits(&w->inbox) && !worker_run_posted(w))
+		plx_reactor_wake(&w->poller);
 }
 
 /* A message to the owner, to be written. Blocks: until there is room. */
@@ -69,9 +126,15 @@ worker_cell_post(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
 void
 worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
 {
+	struct plx_inbox_cell *c;
 	uint64_t pos;
-	struct plx_inbox_cell *c = worker_cell(w, &pos);
 
+	if (worker_begin(w)) {
+		fn(arg);
+		worker_end(w, true);
+		return;
+	}
+	c = worker_cell(w, &pos);
 	c->fn = fn;
 	c->has_body = false;
 	c->arg = arg;
@@ -200,12 +263,18 @@ plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, 
 	struct plx_inbox_cell *c;
 	struct quick *k;
 	uint64_t pos;
+	int rc;
 
 	if (len > PLX_WORKER_QUICK_MAX || !atomic_load_explicit(&ep->quick, memory_order_relaxed))
 		return false;
 	/* It may come to stand on another ep, which who has the lock sees. */
 	if (unlikely(user->conn != NULL && w->inbox.many))
 		return false;
+	if (worker_begin(w)) {
+		rc = plx_worker_tag_send_now(w, ep, buf, len, tag);
+		worker_end(w, true);
+		return rc == 0;
+	}
 	c = plx_inbox_take(&w->inbox, &pos);
 	if (unlikely(c == NULL))
 		return false;
@@ -312,6 +381,12 @@ plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
 	plx_req_flag(req, PLX_REQ_RECV);
 	req->buf = buf;
 	req->len = len;
+	if (worker_begin(w)) {
+		tag_recv(w, req, tag, mask);
+		worker_end(w, false);
+		leave_long(w, len);
+		return;
+	}
 	c = worker_cell(w, &pos);
 	c->fn = recv_post_run;
 	c->has_body = true;

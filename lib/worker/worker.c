@@ -35,6 +35,7 @@ const struct plx_stat_row plx_worker_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_bad_frag),
 	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_no_memory),
 	PLX_STAT_ROW(struct plx_worker_stat, submits),
+	PLX_STAT_ROW(struct plx_worker_stat, direct),
 	PLX_STAT_END,
 };
 

@@ -105,8 +105,15 @@ void worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id
 /* submit.c: what the owner does with an operation of the application's side */
 bool worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req);
 void worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg);
-/** Run what was posted, while the reactor idles. @return whether the application has the turns */
+/** Run what was posted, while the reactor idles. @return whether the reactor need not know of it */
 bool worker_run_posted(struct plx_worker *w);
+/** A turn of the application's, that has them. */
+static inline unsigned
+worker_turn_lent(struct plx_worker *w)
+{
+	w->posted_runs = 0;
+	return plx_worker_turn(w);
+}
 void worker_cancel_recv(struct plx_req *req);
 void worker_recv_init(struct plx_req *req, void *buf, uint64_t len);
 

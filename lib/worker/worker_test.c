@@ -248,6 +248,111 @@ a_long_operation_returns_turns_that_are_lent(void)
 	unit_workers_close(&u);
 }
 
+/* Send by a line of the inbox, or at once. */
+static void
+send_quick(struct plx_worker *w, uint64_t tag)
+{
+	atomic_store(&u.to[1][0].ep->quick, true);
+	UNIT_TRUE(plx_worker_tag_send_quick(w, &u.to[1][0], from, 8, tag));
+}
+
+static void
+while_turns_are_lent_short_sends_go_out_at_once_behind_those_before(void)
+{
+	struct plx_worker *w = dedicated_open();
+	struct plx_req *recv[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		recv[i] = unit_recv(&u, 0, to + 8 * i, 8, 0, 0);
+	w->poller.turns = PLX_TURNS_REACTOR;
+	send_quick(w, 1);
+	UNIT_EQ(w->stat.tag_sends, 0);
+	w->poller.turns = PLX_TURNS_LENT;
+	send_quick(w, 2);
+	UNIT_EQ(w->stat.tag_sends, 2);
+	UNIT_EQ(w->stat.tag_quick, 1);
+	UNIT_EQ(w->stat.direct, 1);
+	w->poller.turns = PLX_TURNS_TAKEN; /* by another thread, which looks behind its turn */
+	send_quick(w, 3);
+	UNIT_EQ(w->stat.tag_sends, 2);
+	w->poller.turns = PLX_TURNS_LENT;
+	plx_worker_progress(w);
+	UNIT_EQ(w->stat.tag_sends, 3);
+	dedicated_end(w);
+	for (unsigned i = 0; i < 3; i++) {
+		UNIT_TRUE_FATAL(unit_finish(&u, recv[i]));
+		UNIT_EQ(recv[i]->recv.info_tag, i + 1);
+		UNIT_END(&u, recv[i], 0);
+	}
+	unit_workers_close(&u);
+}
+
+static void
+who_sends_and_does_not_wait_gives_turns_but_none_between_receives(void)
+{
+	struct plx_worker *w = dedicated_open();
+	struct plx_req *recv[32];
+	uint64_t turns;
+
+	w->poller.turns = PLX_TURNS_LENT;
+	turns = w->stat.turns;
+	for (unsigned i = 0; i < 32; i++)
+		recv[i] = post_recv(w, 8);
+	UNIT_EQ(w->stat.turns, turns);
+	UNIT_EQ(w->poller.n_taken, 0);
+	for (unsigned i = 0; i < 32; i++)
+		send_quick(w, i);
+	UNIT_TRUE(w->stat.turns > turns);
+	UNIT_TRUE(w->stat.turns - turns < 32);
+	UNIT_EQ(w->poller.n_taken, w->stat.turns - turns);
+	turns = w->stat.turns;
+	for (unsigned i = 0; i < 32; i++) { /* nor who gives them anyway */
+		send_quick(w, i);
+		plx_worker_progress(w);
+	}
+	UNIT_EQ(w->stat.turns - turns, 32);
+	dedicated_end(w);
+	for (unsigned i = 0; i < 32; i++) {
+		UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+		UNIT_END(&u, recv[i], 0);
+	}
+	for (unsigned i = 0; i < 64; i++)
+		UNIT_END(&u, unit_recv(&u, 0, to, 8, 0, 0), 0);
+	unit_workers_close(&u);
+}
+
+static unsigned arms;
+
+static int
+arm_busy(void *arg)
+{
+	(void)arg;
+	arms++;
+	return -EBUSY;
+}
+
+static void
+who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may(void)
+{
+	struct plx_worker *w = dedicated_open();
+
+	w->poller.arm = arm_busy;
+	for (unsigned armed = 0; armed < 2; armed++) {
+		arms = 0;
+		w->poller.turns = PLX_TURNS_LENT;
+		w->poller.borrowed = true;
+		w->poller.armed = armed;
+		send_quick(w, 1);
+		UNIT_EQ(w->poller.turns, PLX_TURNS_FREE);
+		UNIT_EQ(arms, armed);
+	}
+	UNIT_EQ(w->poller.n_taken, 0);
+	dedicated_end(w);
+	for (unsigned i = 0; i < 2; i++)
+		UNIT_END(&u, unit_recv(&u, 0, to, 8, 1, UNIT_EXACT), 0);
+	unit_workers_close(&u);
+}
+
 /* -- streams -- */
 
 /* N messages; the next receive is posted when the one before is done. @return bytes that were kept */
@@ -876,6 +981,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(after_a_lone_operation_the_next_worker_comes_first),
 	UNIT_TEST(while_turns_are_lent_posts_run_at_once_and_progress_gives_turns),
 	UNIT_TEST(a_long_operation_returns_turns_that_are_lent),
+	UNIT_TEST(while_turns_are_lent_short_sends_go_out_at_once_behind_those_before),
+	UNIT_TEST(who_sends_and_does_not_wait_gives_turns_but_none_between_receives),
+	UNIT_TEST(who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may),
 	UNIT_TEST(a_reader_with_one_receive_at_a_time_is_given_time_to_post_the_next),
 	UNIT_TEST(a_sync_send_is_done_when_it_is_matched_and_not_before),
 	UNIT_TEST(a_cancelled_receive_matches_nothing),
