@@ -66,6 +66,7 @@ __wrap_getifaddrs(struct ifaddrs **list)
 	} eth, ib;
 	static struct sockaddr_in other, at;
 	static struct ifaddrs ifs[4];
+	static char eth_name[] = "eth0", ib_name[] = "ib0";
 	static const uint8_t gid[GID_LEN] = {0xfe, 0x80};
 
 	eth.ll = (struct sockaddr_ll){.sll_family = AF_PACKET, .sll_halen = 6};
@@ -73,10 +74,13 @@ __wrap_getifaddrs(struct ifaddrs **list)
 	memcpy((uint8_t *)&ib + offsetof(struct sockaddr_ll, sll_addr) + IPOIB_AT, gid, sizeof(gid));
 	other = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(ADDRESS + 1)};
 	at = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(ADDRESS)};
-	ifs[0] = (struct ifaddrs){&ifs[1], (char *)"eth0", 0, (struct sockaddr *)&eth, NULL, {NULL}, NULL};
-	ifs[1] = (struct ifaddrs){&ifs[2], (char *)"ib0", 0, (struct sockaddr *)&ib, NULL, {NULL}, NULL};
-	ifs[2] = (struct ifaddrs){&ifs[3], (char *)"eth0", 0, (struct sockaddr *)&other, NULL, {NULL}, NULL};
-	ifs[3] = (struct ifaddrs){NULL, (char *)"ib0", 0, (struct sockaddr *)&at, NULL, {NULL}, NULL};
+	for (unsigned i = 0; i < 4; i++)
+		ifs[i] = (struct ifaddrs){.ifa_next = i < 3 ? &ifs[i + 1] : NULL,
+			.ifa_name = i % 2 == 0 ? eth_name : ib_name};
+	ifs[0].ifa_addr = (struct sockaddr *)&eth;
+	ifs[1].ifa_addr = (struct sockaddr *)&ib;
+	ifs[2].ifa_addr = (struct sockaddr *)&other;
+	ifs[3].ifa_addr = (struct sockaddr *)&at;
 	if (sm.no_interface)
 		ib.ll.sll_halen = 6;
 	*list = ifs;
@@ -107,7 +111,8 @@ destroy_event_channel(struct rdma_event_channel *ch)
 }
 
 static int
-create_id(struct rdma_event_channel *ch, struct rdma_cm_id **out, void *arg, enum rdma_port_space ps)
+create_id(struct rdma_event_channel *ch, struct rdma_cm_id **out, void *arg,
+	enum rdma_port_space ps)
 {
 	UNIT_EQ(ps, RDMA_PS_UDP);
 	*out = calloc(1, sizeof(**out));

@@ -4,10 +4,10 @@
  * mlx_join.c - groups that are joined by the RDMA connection manager
  *
  * Design notes
- * On InfiniBand the manager asks the subnet manager, for a group with the partition, the rate and the
- * service level of the group that IP broadcasts of the port's interface go to. So the port needs an
- * interface (IPoIB), and its address is what an id is bound to. On Ethernet the manager has the
- * kernel join the IP group.
+ * On InfiniBand the manager asks the subnet manager, for a group with the partition, the rate and
+ * the service level of the group that IP broadcasts of the port's interface go to. So the port
+ * needs an interface (IPoIB), and its address is what an id is bound to. On Ethernet the manager has
+ * the kernel join the IP group.
  *
  * Each group has an id and an event channel of its own. The id has no queue pair: who receives
  * attaches its own.
