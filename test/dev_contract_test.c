@@ -1231,6 +1231,22 @@ a_sender_stops_where_its_credits_end(void)
 	queue_close(b);
 }
 
+/* What it completes later must find nobody. */
+static void
+a_queue_pair_that_is_closed_is_nobodys(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	uint32_t qpn = mlx_peer(to_b)->qp->qpn;
+
+	UNIT_TRUE(mlx_conn_find(mlx_queue(a), qpn) == mlx_peer(to_b));
+	UNIT_TRUE(mlx_conn_find(mlx_queue(a), qpn) == mlx_peer(to_b)); /* it was the last */
+	mlx_conn_reset(mlx_peer(to_b));
+	UNIT_TRUE(mlx_conn_find(mlx_queue(a), qpn) == NULL);
+	queue_close(a);
+	queue_close(b);
+}
+
 static void
 a_window_is_small_until_its_peer_runs_out_of_it(void)
 {
@@ -2433,6 +2449,7 @@ static CU_TestInfo net_contract[] = {
 	UNIT_TEST(addresses_of_other_networks_and_other_forms_are_refused),
 	UNIT_TEST(a_peer_that_never_answers_is_dead_in_time),
 	UNIT_TEST(a_sender_stops_where_its_credits_end),
+	UNIT_TEST(a_queue_pair_that_is_closed_is_nobodys),
 	UNIT_TEST(a_window_is_small_until_its_peer_runs_out_of_it),
 	UNIT_TEST(free_slots_are_posted_together_when_nothing_comes),
 	UNIT_TEST(a_port_is_reached_by_the_gid_that_is_named),

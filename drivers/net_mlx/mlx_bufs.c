@@ -17,9 +17,10 @@ mlx_bufs_open(struct mlx_bufs *b, struct ibv_pd *pd, uint32_t len, uint32_t most
 	memset(b, 0, sizeof(*b));
 	b->pd = pd;
 	b->len = (len + PLX_LINE - 1) / PLX_LINE * PLX_LINE;
-	b->most = RTE_MIN(most, (uint32_t)MLX_BUFS_CHUNK * MLX_BUFS_CHUNKS);
-	b->free = calloc(b->most, sizeof(b->free[0]));
-	return b->free != NULL ? 0 : -ENOMEM;
+	b->most = most;
+	b->free = calloc(most, sizeof(b->free[0]));
+	b->chunks = calloc(most / MLX_BUFS_CHUNK, sizeof(b->chunks[0]));
+	return b->free != NULL && b->chunks != NULL ? 0 : -ENOMEM;
 }
 
 static size_t
@@ -35,6 +36,7 @@ mlx_bufs_close(struct mlx_bufs *b)
 		mlx_glue.dereg_mr(b->chunks[i].mr);
 		munmap(b->chunks[i].base, chunk_len(b));
 	}
+	free(b->chunks);
 	free(b->free);
 	b->n = b->n_free = 0;
 }

@@ -164,7 +164,7 @@ qp_make(struct mlx_queue *mq, struct mlx_peer *p)
 }
 
 struct mlx_peer *
-mlx_conn_find(struct mlx_queue *mq, uint32_t qpn)
+mlx_conn_look(struct mlx_queue *mq, uint32_t qpn)
 {
 	struct mlx_peer *p;
 
@@ -172,6 +172,8 @@ mlx_conn_find(struct mlx_queue *mq, uint32_t qpn)
 		if (p->qp->qpn == qpn)
 			break;
 	}
+	mq->found = p;
+	mq->found_qpn = qpn;
 	return p;
 }
 
@@ -385,6 +387,8 @@ qp_end(struct mlx_queue *mq, struct mlx_peer *p)
 	if (p->qp == NULL)
 		return;
 	SLIST_REMOVE(&mq->by_qpn[p->qp->qpn % MLX_QPN_HASH], p, mlx_peer, qpn_link);
+	if (mq->found == p)
+		mq->found = NULL;
 	if (p->held)
 		SLIST_REMOVE(&mq->held, p, mlx_peer, held_link);
 	if (p->owes)

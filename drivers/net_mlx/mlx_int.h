@@ -36,7 +36,6 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_SIGNAL_EVERY 32    /* requests of a peer between two that are signalled */
 #define MLX_INLINE_MAX	 128   /* longest message that is written into the request, bytes */
 #define MLX_BUFS_CHUNK	 32    /* buffers that are registered together */
-#define MLX_BUFS_CHUNKS	 1024
 #define MLX_SEND_BUFS	 1024  /* buffers for sending, at the most */
 #define MLX_UD_RX	 64    /* datagrams that may arrive between two looks */
 #define MLX_UD_TX	 32
@@ -115,7 +114,7 @@ struct mlx_bufs {
 	struct {
 		uint8_t *base;
 		struct ibv_mr *mr;
-	} chunks[MLX_BUFS_CHUNKS];
+	} *chunks;
 };
 
 /** What is to be done when a request has completed. */
@@ -248,24 +247,32 @@ struct mlx_shunned {
 };
 
 struct mlx_queue {
+	/* each burst */
 	struct plx_queue *q;
-	struct mlx_port *port;
 	struct mlx_hw *hw;
-	SLIST_HEAD(, mlx_peer) held;
-	SLIST_HEAD(, mlx_peer) owes;
-	SLIST_HEAD(, mlx_peer) lost;
-	uint64_t now;		/* ns, as of the last control */
+	uint32_t looks;		/* bursts, to look at the datagrams now and then */
 	uint32_t tx_out;	/* requests of all peers that are not completed */
 	uint32_t tx_due;	/* those of them that are signalled */
-	uint64_t tx_seen;	/* completions taken; MLX_TX_ALL more when there were no more to take */
-	uint32_t looks;		/* bursts, to look at the datagrams now and then */
 	uint32_t n_free_slots;
+	uint16_t n_kept, n_kept_tx;
+	SLIST_HEAD(, mlx_peer) owes;
+	SLIST_HEAD(, mlx_peer) lost;
+	TAILQ_HEAD(, mlx_peer) asking;
+	struct mlx_groups *groups; /* NULL: none was joined yet */
+	struct mlx_ud lossy;	/* without a queue pair: not opened yet */
+	/* each message */
+	uint32_t found_qpn;	/* of found */
+	struct mlx_peer *found;	/* to whom the last completion belonged, or NULL */
+	SLIST_HEAD(, mlx_peer) held;
+	uint64_t now;		/* ns, as of the last control */
+	uint64_t tx_seen;	/* completions taken; MLX_TX_ALL more when there were no more to take */
 	uint32_t free_slots[MLX_RX_FREE]; /* to be posted */
 	struct mlx_bufs rx_bufs, tx_bufs;
+	struct mlx_stat stat;
+	struct mlx_port *port;
 	LIST_HEAD(, mlx_mem) mems; /* registered */
 	SLIST_HEAD(, mlx_io) ios;  /* free */
 	uint32_t n_by_cpu;	   /* long ones under way, of a device that is software */
-	struct mlx_stat stat;
 	/* cold */
 	struct mlx_addr addr;
 	uint32_t granted;	/* slots, to all peers */
@@ -283,15 +290,12 @@ struct mlx_queue {
 	struct mlx_shunned shunned[MLX_SHUNNED];
 	uint32_t qps_max, n_qps;
 	uint32_t n_own;		/* of asking, those whose peer has not asked us */
-	TAILQ_HEAD(, mlx_peer) asking;
 	TAILQ_HEAD(, mlx_peer) waiting; /* for a queue pair */
 	TAILQ_HEAD(, mlx_peer) parking;
 	TAILQ_HEAD(, mlx_peer) conns;	/* that have a queue pair */
 	SLIST_HEAD(, mlx_peer) by_qpn[MLX_QPN_HASH];
 	/* datagrams */
 	struct mlx_ud ud;
-	struct mlx_groups *groups; /* NULL: none was joined yet */
-	struct mlx_ud lossy;	/* without a queue pair: not opened yet */
 	TAILQ_HEAD(, mlx_way) ways; /* that used last is last */
 	uint32_t n_ways;
 	struct mlx_tm *tm;	/* NULL: the device does not match tags */
@@ -300,7 +304,6 @@ struct mlx_queue {
 	int epfd, timerfd;
 	struct mlx_hw_comp kept[MLX_HW_POLL_MAX]; /* arrivals found when arming */
 	struct mlx_hw_comp kept_tx[MLX_HW_POLL_MAX];
-	uint16_t n_kept, n_kept_tx;
 	/* silent peers */
 	uint64_t peers_ns;	/* when all peers were looked at last */
 	uint64_t tx_then;	/* tx_seen as of then */
@@ -309,6 +312,9 @@ struct mlx_queue {
 	bool cached;		/* it counts among the users of the cache */
 	pid_t pid;		/* of the owner: a forked child has a copy that is not its own */
 };
+
+static_assert(offsetof(struct mlx_queue, found_qpn) <= 3 * PLX_LINE, "a burst that brings nothing");
+static_assert(offsetof(struct mlx_queue, stat) <= 7 * PLX_LINE, "and one that brings messages");
 
 /** The clock of slow paths: it needs no EAL. */
 static inline uint64_t
@@ -509,11 +515,20 @@ void mlx_conn_lose(struct mlx_peer *p, int err);
 void mlx_conn_bye(struct mlx_peer *p);
 /** Everything that had come is delivered: the lost are dead now. */
 void mlx_conn_settle(struct mlx_queue *mq);
-struct mlx_peer *mlx_conn_find(struct mlx_queue *mq, uint32_t qpn);
+/** Slow path of mlx_conn_find(). */
+struct mlx_peer *mlx_conn_look(struct mlx_queue *mq, uint32_t qpn);
 /** One of waiting gets a queue pair, and asks. It may stay there, or be lost. */
 void mlx_conn_start(struct mlx_peer *p);
 /** No connection any more, as if there had never been one. */
 void mlx_conn_reset(struct mlx_peer *p);
+
+/** @return whose queue pair that is, or NULL: it is closed. */
+static inline struct mlx_peer *
+mlx_conn_find(struct mlx_queue *mq, uint32_t qpn)
+{
+	return likely(mq->found_qpn == qpn && mq->found != NULL) ? mq->found
+								 : mlx_conn_look(mq, qpn);
+}
 
 /* mlx_park.c */
 /** Whether another queue pair may be made. */

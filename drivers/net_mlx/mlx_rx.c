@@ -192,6 +192,28 @@ tx_worth(const struct mlx_queue *mq, uint16_t got)
 	return mq->tx_due != 0 || (mq->tx_out != 0 && mq->looks % MLX_UD_EVERY == 0);
 }
 
+/* What hardly ever is there, in one look. */
+static inline bool
+has_others(const struct mlx_queue *mq)
+{
+	return ((uintptr_t)TAILQ_FIRST(&mq->asking) | (uintptr_t)mq->groups |
+		       (uintptr_t)mq->lossy.qp | (uintptr_t)SLIST_FIRST(&mq->lost)) != 0;
+}
+
+static __rte_noinline void
+others_poll(struct mlx_queue *mq, uint16_t got)
+{
+	if (mq->looks % MLX_UD_EVERY == 0 || !TAILQ_EMPTY(&mq->asking))
+		mlx_dgrams_poll(mq);
+	if (mq->groups != NULL)
+		mlx_groups_poll(mq);
+	if (mq->lossy.qp != NULL)
+		mlx_lossy_poll(mq);
+	/* A full burst may have left something of theirs behind. */
+	if (!SLIST_EMPTY(&mq->lost) && got == 0)
+		mlx_conn_settle(mq);
+}
+
 /* Sends that are over, datagrams, the lost: after what came. */
 static inline void
 look_round(struct mlx_queue *mq, uint16_t got)
@@ -201,15 +223,8 @@ look_round(struct mlx_queue *mq, uint16_t got)
 		slots_post(mq);
 	if (tx_worth(mq, got))
 		mlx_tx_poll(mq);
-	if (unlikely(mq->looks % MLX_UD_EVERY == 0 || !TAILQ_EMPTY(&mq->asking)))
-		mlx_dgrams_poll(mq);
-	if (unlikely(mq->groups != NULL))
-		mlx_groups_poll(mq);
-	if (unlikely(mq->lossy.qp != NULL))
-		mlx_lossy_poll(mq);
-	/* A full burst may have left something of theirs behind. */
-	if (unlikely(!SLIST_EMPTY(&mq->lost) && got == 0))
-		mlx_conn_settle(mq);
+	if (unlikely(mq->looks % MLX_UD_EVERY == 0 || has_others(mq)))
+		others_poll(mq, got);
 	if (unlikely(!mq->q->hold && !SLIST_EMPTY(&mq->owes)))
 		mlx_flush(mq->q);
 }
@@ -228,7 +243,8 @@ kept_take(struct mlx_queue *mq, struct mlx_hw_comp *comp, uint16_t n)
 static inline uint16_t
 rx_poll(struct mlx_queue *mq, struct mlx_hw_comp *comp, uint16_t n)
 {
-	n = RTE_MIN(n, MLX_HW_POLL_MAX);
+	if (unlikely(n > MLX_HW_POLL_MAX))
+		n = MLX_HW_POLL_MAX;
 	return likely(mq->n_kept == 0) ? mq->hw->ops->poll_rx(mq->hw, comp, n)
 				       : kept_take(mq, comp, n);
 }

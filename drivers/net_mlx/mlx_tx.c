@@ -14,6 +14,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "plx_copy.h"
+
 #include "mlx_int.h"
 
 static __rte_noinline int
@@ -149,7 +151,7 @@ mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, 
 		return tx_refuse(p);
 	memcpy(msg, &hdr, sizeof(hdr));
 	if (len > 0)
-		memcpy(msg + sizeof(hdr), data, len);
+		plx_copy(msg + sizeof(hdr), data, len);
 	tx_inline(mq, p, msg, sizeof(hdr) + len, MLX_IMM(op, 0, 0));
 	return tx_taken(p, sizeof(hdr) + len);
 }
@@ -161,7 +163,7 @@ copy_msg(uint8_t *to, const struct plx_tx *tx)
 	if (unlikely(tx->pack != NULL))
 		tx->pack(tx->pack_arg, tx->pack_offset, to + tx->hdr_len, tx->len);
 	else if (tx->len != 0)
-		memcpy(to + tx->hdr_len, tx->data, tx->len);
+		plx_copy(to + tx->hdr_len, tx->data, tx->len);
 }
 
 static inline int

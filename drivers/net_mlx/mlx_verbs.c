@@ -103,7 +103,6 @@ verbs_ring(struct mlx_hw_qp *qp)
 }
 
 static const enum ibv_wr_opcode opcodes[] = {
-	[MLX_WR_SEND] = IBV_WR_SEND_WITH_IMM,
 	[MLX_WR_WRITE] = IBV_WR_RDMA_WRITE,
 	[MLX_WR_READ] = IBV_WR_RDMA_READ,
 	[MLX_WR_FADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -129,13 +128,17 @@ fill(struct ibv_send_wr *w, struct ibv_sge *sge, const struct mlx_hw_wr *wr, uin
 	w->wr_id = seq;
 	w->sg_list = sge;
 	w->num_sge = wr->len != 0;
-	w->opcode = opcodes[wr->op];
 	w->send_flags = flags;
-	w->imm_data = htonl(wr->imm);
+	if (likely(wr->op == MLX_WR_SEND)) {
+		w->opcode = IBV_WR_SEND_WITH_IMM;
+		w->imm_data = htonl(wr->imm);
+		return;
+	}
+	w->opcode = opcodes[wr->op];
 	if (wr->op == MLX_WR_WRITE || wr->op == MLX_WR_READ) {
 		w->wr.rdma.remote_addr = wr->remote;
 		w->wr.rdma.rkey = wr->rkey;
-	} else if (wr->op != MLX_WR_SEND) {
+	} else {
 		w->wr.atomic.remote_addr = wr->remote;
 		w->wr.atomic.rkey = wr->rkey;
 		w->wr.atomic.compare_add = wr->operand[0];
@@ -213,12 +216,10 @@ verbs_post_rx(struct mlx_hw *hw, const struct mlx_hw_rx *rx, uint16_t n)
 	}
 }
 
-static uint8_t
-status_of(enum ibv_wc_status s)
+static __rte_noinline __rte_cold uint8_t
+error_of(enum ibv_wc_status s)
 {
 	switch (s) {
-	case IBV_WC_SUCCESS:
-		return MLX_COMP_OK;
 	case IBV_WC_WR_FLUSH_ERR:
 		return MLX_COMP_FLUSHED;
 	case IBV_WC_RETRY_EXC_ERR:
@@ -239,11 +240,19 @@ status_of(enum ibv_wc_status s)
 	}
 }
 
+static inline uint8_t
+status_of(enum ibv_wc_status s)
+{
+	return likely(s == IBV_WC_SUCCESS) ? MLX_COMP_OK : error_of(s);
+}
+
 static uint16_t
 poll_cq(struct ibv_cq *cq, struct ibv_wc *wc, uint16_t n)
 {
-	int got = ibv_poll_cq(cq, n < MLX_HW_POLL_MAX ? n : MLX_HW_POLL_MAX, wc);
+	int got;
 
+	PLX_ASSERT(n <= MLX_HW_POLL_MAX);
+	got = ibv_poll_cq(cq, n, wc);
 	return got > 0 ? got : 0; /* an error of the queue itself comes as an event */
 }
 

@@ -232,9 +232,9 @@ struct plx_chans {
 	TAILQ_HEAD(, plx_chan) starved;
 	struct plx_chan_ops group_ops; /* to groups, at the end of the turn */
 	struct plx_chan_ops lossy_ops; /* datagrams that the device had no room for */
+	struct plx_chan_items overflow; /* what the ring had no room for */
 	struct plx_pool rx_short, rx_long;
 	struct rte_ring *ring;		/* NULL: inline */
-	struct plx_chan_items overflow; /* what the ring had no room for */
 	/* called on the application's side with each item; the worker's params */
 	void (*deliver)(struct plx_chans *cs, struct plx_chan_item *item);
 	/* the worker's: start op's RMA; plx_chan_moved() ends it, perhaps before this returns */
@@ -396,6 +396,15 @@ plx_chans_acks_due(const struct plx_chans *cs)
 {
 	return !LIST_EMPTY(&cs->acks) &&
 	       (cs->n_owed == cs->n_owed_seen || cs->n_owed >= PLX_CHAN_ACK_MAX);
+}
+
+/** @return 0: plx_chans_flush() finds nothing to do. */
+static inline uintptr_t
+plx_chans_work(const struct plx_chans *cs)
+{
+	return (uintptr_t)LIST_FIRST(&cs->acks) | (uintptr_t)STAILQ_FIRST(&cs->overflow) |
+	       (uintptr_t)TAILQ_FIRST(&cs->group_ops) | (uintptr_t)TAILQ_FIRST(&cs->lossy_ops) |
+	       (cs->n_owed_seen ^ cs->n_owed);
 }
 
 /** End of a turn: acknowledge what has been taken, and offer items to the ring again. */

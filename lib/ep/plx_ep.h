@@ -43,6 +43,7 @@ extern const struct plx_stat_row plx_ep_stat_rows[];
 /** The eps of a worker. Owner: the worker's. */
 struct plx_eps {
 	TAILQ_HEAD(, plx_ep) stalled; /* with something pending */
+	LIST_HEAD(, plx_ep) stopped; /* peers told to send nothing unasked */
 	LIST_HEAD(, plx_ep) all;
 	LIST_HEAD(, plx_ep_stub) connecting;
 	struct plx_pool defers;
@@ -51,7 +52,6 @@ struct plx_eps {
 	struct plx_ep_stat stat;
 	struct plx_rndv *rndv;	/* the worker's, for waits that fail */
 	uint64_t eager_max;	/* of a new ep */
-	LIST_HEAD(, plx_ep) stopped; /* peers told to send nothing unasked */
 	struct plx_rma *rma;	/* the same */
 	/* a failed ep is told here once, after all that waited for it */
 	void (*on_failed)(struct plx_ep *ep, int err);
@@ -288,6 +288,13 @@ void plx_ep_on_flow(struct plx_ep *ep, const struct plx_wire_flow *h);
 
 /** Slow path of plx_eps_flush(). */
 unsigned plx_eps_flush_slow(struct plx_eps *eps);
+
+/** @return 0: nothing is pending, and nobody is stopped. */
+static inline uintptr_t
+plx_eps_work(const struct plx_eps *eps)
+{
+	return (uintptr_t)TAILQ_FIRST(&eps->stalled) | (uintptr_t)LIST_FIRST(&eps->stopped);
+}
 
 /** Offer pending messages to the devices again. @return how many were taken */
 static inline unsigned

@@ -104,8 +104,8 @@ extern const struct plx_stat_row plx_rma_stat_rows[];
 /** Of a worker. */
 struct plx_rma {
 	/* owner */
-	TAILQ_HEAD(, plx_req) all; /* in flight, in the order issued */
 	TAILQ_HEAD(, plx_ep) eps;  /* with something to send */
+	TAILQ_HEAD(, plx_req) all; /* in flight, in the order issued */
 	SLIST_HEAD(, plx_ep) quick; /* with puts whose end no request tells of */
 	struct plx_req_pool *reqs; /* for marks */
 	uint32_t n_eps;
@@ -320,11 +320,18 @@ void plx_rma_on_data(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire
 /** Slow path of plx_rma_run(). */
 unsigned plx_rma_run_slow(struct plx_rma *r);
 
+/** @return 0: plx_rma_run() finds nothing to do. */
+static inline uintptr_t
+plx_rma_work(const struct plx_rma *r)
+{
+	return (uintptr_t)TAILQ_FIRST(&r->eps);
+}
+
 /** The next pieces of what is in flight. @return how many moved. Thread: owner. */
 static inline unsigned
 plx_rma_run(struct plx_rma *r)
 {
-	return likely(TAILQ_EMPTY(&r->eps)) ? 0 : plx_rma_run_slow(r);
+	return plx_rma_work(r) == 0 ? 0 : plx_rma_run_slow(r);
 }
 
 #endif

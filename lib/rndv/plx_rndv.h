@@ -113,13 +113,18 @@ void plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_
 /** Slow path of plx_rndv_run(). */
 unsigned plx_rndv_run_slow(struct plx_rndv *r);
 
+/** @return 0: plx_rndv_run() finds nothing to do. */
+static inline uintptr_t
+plx_rndv_work(const struct plx_rndv *r)
+{
+	return (uintptr_t)TAILQ_FIRST(&r->recvs) | (uintptr_t)TAILQ_FIRST(&r->sends);
+}
+
 /** One chunk of every transfer that has something to do. @return how many moved */
 static inline unsigned
 plx_rndv_run(struct plx_rndv *r)
 {
-	if (likely(TAILQ_EMPTY(&r->recvs) && TAILQ_EMPTY(&r->sends)))
-		return 0;
-	return plx_rndv_run_slow(r);
+	return plx_rndv_work(r) == 0 ? 0 : plx_rndv_run_slow(r);
 }
 
 #endif

@@ -63,13 +63,13 @@ extern const struct plx_stat_row plx_stream_stat_rows[];
 
 /** All streams of a worker. */
 struct plx_streams {
+	uint32_t pace;			/* so many more messages had better have a turn each */
 	struct plx_pool pool;
 	struct plx_eps *eps;
 	struct plx_msg_pools *msgs;
 	struct plx_rndv *rndv;
 	struct plx_req_pool xfers; /* transfers of ours; completed by the owner, not through a ring */
 	uint64_t rndv_min;
-	uint32_t pace;			/* so many more messages had better have a turn each */
 	TAILQ_HEAD(, plx_stream) ready; /* with data that came since the last poll */
 	struct plx_stream_stat stat;
 };

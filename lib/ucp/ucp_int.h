@@ -87,8 +87,15 @@ ucp_unlock(ucp_worker_h w)
 
 /* ucp_status.c */
 
+/** Slow path of ucp_status(). */
+ucs_status_t ucp_status_of(int err);
+
 /** The UCS status of 0 or -errno. */
-ucs_status_t ucp_status(int err);
+static inline ucs_status_t
+ucp_status(int err)
+{
+	return likely(err == 0) ? UCS_OK : ucp_status_of(err);
+}
 
 /** The core's -errno of a status that an application gives. */
 int ucp_status_errno(ucs_status_t status);

@@ -46,7 +46,7 @@ static const struct {
 };
 
 ucs_status_t
-ucp_status(int err)
+ucp_status_of(int err)
 {
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i].err == -err)

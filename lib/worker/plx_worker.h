@@ -96,20 +96,21 @@ struct plx_worker {
 	uint32_t nap_us;
 	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
 	uint64_t check_ticks; /* between two looks at the peers */
-	struct plx_timers timers;
-	struct plx_timer check;
-	struct plx_rndv rndv;
-	struct plx_eps eps;
-	struct plx_msg_pools msgs;
-	struct plx_am am; /* its handlers: application's side */
-	struct plx_streams streams;
-	struct plx_chans chans; /* its last fields are the application's side's */
-	struct plx_req_pool chan_reqs; /* for their RMA, and for marks of others' */
-	struct plx_rma rma; /* its last fields are the application's side's */
-	struct plx_offload offload;
 	TAILQ_HEAD(, plx_flush) flushes;
 	SLIST_HEAD(, plx_ep) failing; /* peers found dead, told in the next turn */
 	struct plx_worker_stat stat;
+	/* of these each turn reads what they begin with; so they stand together */
+	struct plx_rndv rndv;
+	struct plx_eps eps;
+	struct plx_rma rma; /* its last fields are the application's side's */
+	struct plx_streams streams;
+	struct plx_chans chans; /* its last fields are the application's side's */
+	struct plx_req_pool chan_reqs; /* for their RMA, and for marks of others' */
+	struct plx_msg_pools msgs;
+	struct plx_offload offload;
+	struct plx_timers timers;
+	struct plx_timer check;
+	struct plx_am am; /* its handlers: application's side */
 	struct plx_rx rx[PLX_DEV_RX_BURST];
 
 	/* application's side */

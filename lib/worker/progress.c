@@ -166,6 +166,32 @@ let_go(struct plx_worker *w)
 	}
 }
 
+/* Whether stages 3 to 8 have something to do, in one look: mostly none has. */
+static inline bool
+has_work(const struct plx_worker *w)
+{
+	return (plx_rndv_work(&w->rndv) | plx_rma_work(&w->rma) | plx_eps_work(&w->eps) |
+		       plx_chans_work(&w->chans) | (uintptr_t)TAILQ_FIRST(&w->flushes) |
+		       (uintptr_t)SLIST_FIRST(&w->failing)) != 0;
+}
+
+static __rte_noinline unsigned
+work(struct plx_worker *w)
+{
+	unsigned n = plx_rndv_run(&w->rndv);		/* 3 next pieces of large messages */
+
+	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
+	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
+	plx_chans_flush(&w->chans);			/*   and acknowledgements of channels */
+	if (!TAILQ_EMPTY(&w->flushes))
+		n += flush_run(w);			/* 6 flushes and closes that wait */
+	if (unlikely(!SLIST_EMPTY(&w->failing)))
+		fail_run(w);				/* 7 peers that have died */
+	if (!LIST_EMPTY(&w->eps.stopped) && w->msgs.bytes <= w->kept_max / 2)
+		plx_eps_resume(&w->eps);		/* 8 senders that were stopped */
+	return n;
+}
+
 /* Stages 2 to 9. */
 static inline unsigned
 turn_stages(struct plx_worker *w)
@@ -173,16 +199,8 @@ turn_stages(struct plx_worker *w)
 	unsigned n = plx_chans_reap(&w->chans);		/* 2 sends of channels that are over */
 
 	n += worker_rx(w);				/*   packets, then the switch */
-	n += plx_rndv_run(&w->rndv);			/* 3 next pieces of large messages */
-	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
-	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
-	plx_chans_flush(&w->chans);			/*   and acknowledgements of channels */
-	if (unlikely(!TAILQ_EMPTY(&w->flushes)))
-		n += flush_run(w);			/* 6 flushes and closes that wait */
-	if (unlikely(!SLIST_EMPTY(&w->failing)))
-		fail_run(w);				/* 7 peers that have died */
-	if (unlikely(!LIST_EMPTY(&w->eps.stopped) && w->msgs.bytes <= w->kept_max / 2))
-		plx_eps_resume(&w->eps);		/* 8 senders that were stopped */
+	if (has_work(w))
+		n += work(w);
 	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
 		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 who is alive */
 	return n;

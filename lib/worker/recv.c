@@ -505,14 +505,15 @@ rx_ep_close(struct plx_worker *w, const struct plx_rx *rx)
 static inline void
 rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 {
+	if (likely(rx->op == PLX_WIRE_EAGER && rx->len >= sizeof(struct plx_wire_eager))) {
+		rx_eager(w, rx);
+		return;
+	}
 	if (unlikely(plx_wire_check(rx->op, rx->len) != 0)) {
 		PLX_STAT_INC(w->stat.rx_drop_bad_op);
 		return;
 	}
 	switch (rx->op) {
-	case PLX_WIRE_EAGER:
-		rx_eager(w, rx);
-		break;
 	case PLX_WIRE_SYNC:
 		rx_sync(w, rx, NULL);
 		break;
@@ -632,6 +633,23 @@ rx_most(const struct plx_worker *w)
 	return likely(w->streams.pace == 0) || w->dedicated ? PLX_DEV_RX_BURST : 1;
 }
 
+/* Not inlined: most bursts bring nothing, and their way should be short. */
+static __rte_noinline void
+rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
+{
+	struct plx_queue *q = w->queues[k];
+
+	if (w->dedicated)
+		plx_cq_ask(w->reqs.cq);
+	if (n > 1 && plx_tag_stats(w->tag)->posted > RX_PREFETCH_DEPTH)
+		rx_prefetch(w, w->rx, n);
+	for (uint16_t i = 0; i < n; i++)
+		rx_switch(w, &w->rx[i]);
+	if (unlikely(w->offloads))
+		plx_offload_seen(&w->offload, k, w->rx, n);
+	q->rx_release(q, w->rx, n);
+}
+
 unsigned
 worker_rx(struct plx_worker *w)
 {
@@ -639,23 +657,14 @@ worker_rx(struct plx_worker *w)
 	unsigned total = 0;
 
 	for (uint32_t k = 0; k < w->n_queues; k++) {
-		struct plx_queue *q = w->queues[k];
-		uint16_t n = q->rx_burst(q, w->rx, most);
+		uint16_t n = w->queues[k]->rx_burst(w->queues[k], w->rx, most);
 
 		if (n == 0)
 			continue;
-		if (w->dedicated)
-			plx_cq_ask(w->reqs.cq);
-		if (n > 1 && plx_tag_stats(w->tag)->posted > RX_PREFETCH_DEPTH)
-			rx_prefetch(w, w->rx, n);
-		for (uint16_t i = 0; i < n; i++)
-			rx_switch(w, &w->rx[i]);
-		if (unlikely(w->offloads))
-			plx_offload_seen(&w->offload, k, w->rx, n);
-		q->rx_release(q, w->rx, n);
+		rx_take(w, k, n);
 		total += n;
 	}
-	if (unlikely(w->streams.pace != 0) && total != 0)
+	if (unlikely(total != 0 && w->streams.pace != 0))
 		w->streams.pace--;
 	if (unlikely(w->offloads))
 		total += plx_offload_tend(&w->offload);
