@@ -405,6 +405,58 @@ who_parks_tells_credits_to_a_peer_that_has_none(void)
 	end();
 }
 
+/* It stops to send while all that it sent is on the way, with one credit left. */
+static void
+begin_to_park(unsigned from, unsigned to, unsigned other, unsigned third)
+{
+	struct mlx_peer *p = mlx_peer(s[from].to[to]);
+
+	while (send(from, to))
+		;
+	UNIT_EQ(p->credit.left, 1);
+	UNIT_TRUE(send(from, other)); /* used as late; which was made later */
+	UNIT_TRUE(!send(from, third));
+	mlx_park_work(mlx_queue(s[from].q));
+	UNIT_EQ_FATAL(p->conn, MLX_CONN_PARKING);
+}
+
+/* 0 sees one of 1's messages before it sends as many itself: each owes the other all but one. */
+static void
+both_begin_to_park_with_one_credit_left(void)
+{
+	const struct mlx_credit *of_0, *of_1;
+	time_t since = time(NULL);
+	struct plx_rx rx;
+
+	begin(QUEUES);
+	of_0 = &mlx_peer(s[0].to[1])->credit;
+	of_1 = &mlx_peer(s[1].to[0])->credit;
+	pass(0, 1);
+	pass(0, 2);
+	pass(1, 3);
+	do { /* who is told all that is owed has the most */
+		pass(0, 1);
+		for (unsigned i = 0; i < 200; i++)
+			turns();
+		patiently(since);
+	} while (of_1->left != of_1->most);
+	begin_to_park(1, 0, 3, 5);
+	while (s[0].q->rx_burst(s[0].q, &rx, 1) == 0)
+		patiently(since);
+	hold_percent = 100;
+	take(0, &rx);
+	hold_percent = 0;
+	UNIT_EQ(of_0->left, of_0->most);
+	begin_to_park(0, 1, 2, 4);
+	let_go(0);
+	run_until(0, 1, MLX_CONN_NONE);
+	run_until(1, 0, MLX_CONN_NONE);
+	UNIT_EQ(s[1].got[0], s[0].sent[1]);
+	UNIT_EQ(s[0].got[1], s[1].sent[0]);
+	nothing_is_wrong();
+	end();
+}
+
 /* Our last was received, but its acknowledgement was lost and the peer's queue pair is gone. */
 static void
 a_queue_pair_that_fails_after_both_said_park_costs_nothing(void)
@@ -522,6 +574,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(everybody_sends_to_everybody),
 	UNIT_TEST(queues_that_ask_in_a_circle_do_not_wait_for_ever),
 	UNIT_TEST(who_parks_tells_credits_to_a_peer_that_has_none),
+	UNIT_TEST(both_begin_to_park_with_one_credit_left),
 	UNIT_TEST(a_message_that_is_held_keeps_its_connection),
 	UNIT_TEST(a_queue_pair_that_fails_after_both_said_park_costs_nothing),
 	UNIT_TEST(before_both_said_it_a_failure_is_the_end),

@@ -11,9 +11,13 @@
  * that begins says it first; both may begin at the same time. An acknowledgement that is lost while the
  * other closes makes our PARK fail: as theirs was there, it is over all the same.
  *
- * PARK needs a credit, and who waits for one of a peer that is silent already waits for ever. So the
- * first to say PARK keeps a credit, and tells with it what it owes if the other has none left: if
- * all that was granted is back here. In any other case something is still to come, its PARK perhaps,
+ * PARK needs a credit. Until it is said credits are told as ever, with the last one as well: both may
+ * begin with one left and all the rest on the way, and if each kept what it owes until it had another
+ * to say PARK with, both would wait for ever.
+ *
+ * And who waits for a credit of a peer that is silent already waits for ever. So the first to say
+ * PARK keeps a credit, and tells with it what it owes if the other has none left: if all that was
+ * granted is back here. In any other case something is still to come, its PARK perhaps,
  * and it may be gone when credits arrive.
  *
  * Of the queue pairs half may be ours that ask, the rest are for peers that ask us: else several
@@ -113,6 +117,8 @@ park_say(struct mlx_peer *p)
 		mlx_tx_probe(p); /* its completion stands for all before it */
 	else if (p->theirs || mlx_credit_has(&p->credit))
 		p->said = mlx_tx_ctl(p, MLX_IMM_PARK);
+	else if (mlx_credit_urgent(&p->credit))
+		mlx_tx_ctl(p, 0);
 }
 
 static void
