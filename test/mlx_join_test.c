@@ -302,6 +302,36 @@ who_leaves_is_a_member_until_the_last_time(void)
 	end();
 }
 
+/* The model ends the process when a handle goes that something out there was sent by. */
+static void
+who_leaves_is_a_member_until_what_was_sent_is_over(void)
+{
+	begin();
+	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP, false), 0);
+	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), 0);
+	plx_queue_group_leave(q[0], GROUP, false);
+	UNIT_TRUE(mlx5_verbs.n_ahs == 1 && sm.members == 1);
+	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), -ENOENT);
+	/* who comes back meanwhile has it again, and keeps it */
+	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP, false), 0);
+	UNIT_TRUE(mlx5_verbs.n_ahs == 1 && sm.members == 1);
+	turns();
+	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), 0);
+	/* who still receives does so afterwards */
+	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP, true), 0);
+	plx_queue_group_leave(q[0], GROUP, false);
+	UNIT_EQ(mlx5_verbs.n_ahs, 1);
+	turns();
+	UNIT_TRUE(mlx5_verbs.n_ahs == 0 && sm.members == 1);
+	plx_queue_group_leave(q[0], GROUP, true);
+	UNIT_EQ(sm.members, 0);
+	/* and the queue may close with something out */
+	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP, false), 0);
+	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), 0);
+	plx_queue_group_leave(q[0], GROUP, false);
+	end();
+}
+
 static void
 refused(int rc)
 {
@@ -361,6 +391,7 @@ main(void)
 	static CU_TestInfo tests[] = {
 		UNIT_TEST(who_the_manager_lets_in_sends_and_hears),
 		UNIT_TEST(who_leaves_is_a_member_until_the_last_time),
+		UNIT_TEST(who_leaves_is_a_member_until_what_was_sent_is_over),
 		UNIT_TEST(what_the_managers_refuse_is_an_error_and_leaves_nothing),
 		UNIT_TEST(a_manager_that_says_nothing_is_not_waited_for_any_longer),
 		UNIT_TEST(a_port_without_an_interface_has_no_groups),

@@ -13,6 +13,9 @@
  * InfiniBand wants the subnet manager's permission for that, of who sends as well: there rdma_cm asks
  * it, and says where the group is (mlx_join.c). On Ethernet that is a setting.
  *
+ * Some devices look at a handle only when they are done with what was sent by it, and fail the
+ * queue pair when it is not there: who leaves keeps it, and the membership, until then.
+ *
  * Several groups may share an address, so each datagram has the number of its own.
  */
 #include <errno.h>
@@ -35,7 +38,8 @@ struct mlx_group {
 	uint64_t id;
 	uint8_t gid[16];
 	uint32_t n_tx, n_rx;
-	struct ibv_ah *ah; /* while n_tx */
+	struct ibv_ah *ah; /* while n_tx, and until what was sent by it is done */
+	uint64_t sent;	   /* datagrams that are done when that is */
 	int fd;		   /* while n_rx, without a manager */
 	struct mlx_join *join;	/* by the manager, or NULL */
 	struct ibv_ah_attr way; /* as it said */
@@ -43,6 +47,7 @@ struct mlx_group {
 
 struct mlx_groups {
 	LIST_HEAD(, mlx_group) list;
+	uint32_t n_leaving; /* of them have a handle, though nobody sends any more */
 	struct mlx_ud ud;
 };
 
@@ -159,6 +164,10 @@ rx_leave(struct mlx_queue *mq, struct mlx_group *g)
 static int
 tx_join(struct mlx_queue *mq, struct mlx_group *g)
 {
+	if (g->ah != NULL) {
+		mq->groups->n_leaving--;
+		return 0;
+	}
 	errno = 0;
 	g->ah = g->join != NULL ? mlx_glue.create_ah(mq->port->pd, &g->way)
 				: mlx_ud_way(mq, g->gid, 0);
@@ -168,11 +177,34 @@ tx_join(struct mlx_queue *mq, struct mlx_group *g)
 static void
 group_free_if_left(struct mlx_group *g)
 {
-	if (g->n_tx + g->n_rx != 0)
+	if (g->n_tx + g->n_rx != 0 || g->ah != NULL)
 		return;
 	LIST_REMOVE(g, link);
 	mlx_join_end(g->join);
 	free(g);
+}
+
+static void
+ah_free(struct mlx_group *g)
+{
+	mlx_glue.destroy_ah(g->ah);
+	g->ah = NULL;
+	group_free_if_left(g);
+}
+
+/* Handles that nobody sends by any more go, when all that was sent by them is over. */
+static __rte_noinline void
+leaving_end(struct mlx_groups *groups)
+{
+	struct mlx_group *g, *next;
+
+	for (g = LIST_FIRST(&groups->list); g != NULL; g = next) {
+		next = LIST_NEXT(g, link);
+		if (g->ah != NULL && g->n_tx == 0 && groups->ud.done >= g->sent) {
+			groups->n_leaving--;
+			ah_free(g);
+		}
+	}
 }
 
 static int
@@ -235,10 +267,13 @@ mlx_group_leave(struct plx_queue *q, uint64_t id, bool rx)
 
 	if (g == NULL || (rx ? g->n_rx : g->n_tx) == 0)
 		return;
+	if (!rx && --g->n_tx == 0) {
+		mq->groups->n_leaving++;
+		leaving_end(mq->groups); /* g with it, perhaps */
+		return;
+	}
 	if (rx && --g->n_rx == 0)
 		rx_leave(mq, g);
-	if (!rx && --g->n_tx == 0)
-		mlx_glue.destroy_ah(g->ah);
 	group_free_if_left(g);
 }
 
@@ -270,7 +305,7 @@ int
 mlx_group_tx(struct plx_queue *q, uint64_t id, const void *data, uint32_t len)
 {
 	struct mlx_queue *mq = mlx_queue(q);
-	const struct mlx_group *g = group_find(mq->groups, id);
+	struct mlx_group *g = group_find(mq->groups, id);
 	struct mlx_cast h = {.magic = MAGIC, .len = len, .group = id};
 	uint8_t *at;
 
@@ -285,6 +320,7 @@ mlx_group_tx(struct plx_queue *q, uint64_t id, const void *data, uint32_t len)
 	memcpy(at, &h, sizeof(h));
 	memcpy(at + sizeof(h), data, len);
 	mlx_ud_send(mq, &mq->groups->ud, sizeof(h) + len, g->ah, MULTICAST_QPN, qkey(mq));
+	g->sent = mq->groups->ud.sent;
 	PLX_STAT_INC(mq->stat.group_tx);
 	return 0;
 }
@@ -292,7 +328,14 @@ mlx_group_tx(struct plx_queue *q, uint64_t id, const void *data, uint32_t len)
 unsigned
 mlx_groups_poll(struct mlx_queue *mq)
 {
-	return mq->groups != NULL ? mlx_ud_poll(mq, &mq->groups->ud, group_take) : 0;
+	unsigned n;
+
+	if (mq->groups == NULL)
+		return 0;
+	n = mlx_ud_poll(mq, &mq->groups->ud, group_take);
+	if (unlikely(mq->groups->n_leaving != 0))
+		leaving_end(mq->groups);
+	return n;
 }
 
 int
@@ -308,14 +351,17 @@ mlx_groups_close(struct mlx_queue *mq)
 
 	if (mq->groups == NULL)
 		return;
-	while ((g = LIST_FIRST(&mq->groups->list)) != NULL) {
+	LIST_FOREACH(g, &mq->groups->list, link) {
 		if (g->n_rx != 0)
 			rx_leave(mq, g);
-		if (g->n_tx != 0)
-			mlx_glue.destroy_ah(g->ah);
 		g->n_rx = g->n_tx = 0;
-		group_free_if_left(g);
 	}
 	mlx_ud_close(&mq->groups->ud);
+	while ((g = LIST_FIRST(&mq->groups->list)) != NULL) {
+		if (g->ah != NULL)
+			ah_free(g);
+		else
+			group_free_if_left(g);
+	}
 	free(mq->groups);
 }
