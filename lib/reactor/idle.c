@@ -184,9 +184,12 @@ reactor_sleep(struct plx_reactor *r)
 		PLX_STAT_INC(r->stat.sleeps);
 		rest(r);
 	}
-	if (atomic_exchange_explicit(&r->sleeping, 0, memory_order_relaxed) == 0 &&
-		read(r->bell, &n, sizeof(n)) < 0)
-		sched_yield(); /* it is about to ring: that wakes the next sleep for nothing */
+	if (atomic_exchange_explicit(&r->sleeping, 0, memory_order_relaxed) == 0)
+		r->rings++;
+	if (r->rings != 0 && read(r->bell, &n, sizeof(n)) > 0)
+		r->rings -= n;
+	else if (r->rings != 0)
+		sched_yield(); /* it is about to ring: that wakes the next sleep, which hears it */
 	return slept;
 }
 

@@ -3,6 +3,7 @@
  *
  * lend_test.c - turns that go from a reactor to the application's threads and back
  */
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -481,6 +482,43 @@ a_reactor_does_not_sleep_on_turns_that_were_returned_meanwhile(void)
 	end();
 }
 
+/* Who wakes it has taken sleeping, and writes to the bell when the reactor is up already. */
+static int
+arm_while_woken(void *arg)
+{
+	(void)arg;
+	UNIT_EQ(atomic_exchange(&r.sleeping, 0), 1);
+	return -EBUSY;
+}
+
+static int
+arm_alone(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static void
+a_bell_that_rings_late_wakes_one_sleep_only(void)
+{
+	const uint64_t one = 1;
+
+	begin();
+	r.idle = PLX_IDLE_SLEEP;
+	p.arm = arm_while_woken;
+	reactor_idle(&r, now);
+	UNIT_EQ(r.stat.sleeps, 0);
+	UNIT_EQ(write(r.bell, &one, sizeof(one)), sizeof(one));
+	p.arm = arm_alone;
+	for (unsigned i = 1; i <= 2; i++) {
+		UNIT_TRUE(reactor_regain(&r, &p, now));
+		reactor_idle(&r, now);
+		UNIT_EQ(r.stat.sleeps, i);
+		UNIT_TRUE(!readable(r.bell));
+	}
+	end();
+}
+
 static CU_TestInfo tests[] = {
 	UNIT_TEST(turns_are_taken_while_the_reactor_idles_and_by_one_thread_at_a_time),
 	UNIT_TEST(from_another_core_only_who_waits_takes_them_from_the_reactor),
@@ -497,6 +535,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(what_comes_for_a_poller_that_is_lent_does_not_wake_the_reactor),
 	UNIT_TEST(who_is_to_sleep_returns_them_at_once),
 	UNIT_TEST(a_reactor_does_not_sleep_on_turns_that_were_returned_meanwhile),
+	UNIT_TEST(a_bell_that_rings_late_wakes_one_sleep_only),
 	CU_TEST_INFO_NULL,
 };
 

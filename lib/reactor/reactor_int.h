@@ -34,6 +34,7 @@ struct plx_reactor {
 	unsigned n_lent;     /* those that the application has them of */
 	struct plx_yield yield;
 	int epfd;	     /* the bell, and what the pollers sleep on */
+	uint64_t rings;	     /* not heard yet: who took sleeping has not written to the bell */
 
 	/* writer: control */
 	alignas(64) _Atomic bool stop;
