@@ -141,7 +141,7 @@ arm(struct plx_reactor *r)
 static struct timespec
 next_look(const struct plx_reactor *r)
 {
-	uint32_t us = REACTOR_LOOK_MAX_US;
+	uint32_t us = REACTOR_LOOK_SHORT_US;
 	const struct plx_poller *p;
 
 	TAILQ_FOREACH(p, &r->pollers, link)

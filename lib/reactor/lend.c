@@ -19,6 +19,12 @@
  * the reactor is there for what comes. Who borrows often, or posts all the time while the
  * reactor has the turns on a core that is not its own, has them lent as who waits.
  *
+ * What is short does not move while the application computes: it is sent by the call, and kept until it
+ * is asked for. So who waits for that has the turns at once, and the reactor looks
+ * seldom: a program that waits often for a short time keeps them all the while. What is long shall
+ * move, and gives them back when it is posted; until it may be over who waits has to do so for a
+ * while first, and the reactor looks soon.
+ *
  * An application that waits and computes in turn would find the reactor late each time, for it
  * has to look first. So loans that end soon make the reactor keep its turns, for twice as long each time.
  *
@@ -69,21 +75,32 @@ may_lend(const struct plx_poller *p, uint64_t now_ticks)
 	return now_ticks >= atomic_load_explicit(&p->lend_after, memory_order_relaxed);
 }
 
+/* relaxed: the same */
+static bool
+has_long(const struct plx_poller *p, uint64_t now_ticks)
+{
+	return now_ticks < atomic_load_explicit(&p->long_until, memory_order_relaxed);
+}
+
 /* Time spent on something else counts half, for the reactor may have taken it. */
 static bool
 waits(struct plx_poller *p, bool near)
 {
 	uint64_t now = rte_rdtsc(), gap = now - p->asked_ticks, away;
+	bool again = gap <= us_ticks(REACTOR_ASK_US);
 
 	p->asked_ticks = now;
-	if (gap <= us_ticks(REACTOR_ASK_US)) {
+	if (again) {
 		p->waited_ticks += gap;
 	} else {
 		away = RTE_MIN(gap / 2, us_ticks(REACTOR_AWAY_US));
 		p->waited_ticks -= RTE_MIN(away, p->waited_ticks);
 	}
-	return may_lend(p, now) &&
-	       p->waited_ticks >= us_ticks(near ? REACTOR_WAIT_NEAR_US : REACTOR_WAIT_FAR_US);
+	if (!may_lend(p, now))
+		return false;
+	if (!has_long(p, now))
+		return again;
+	return p->waited_ticks >= us_ticks(near ? REACTOR_WAIT_NEAR_US : REACTOR_WAIT_FAR_US);
 }
 
 /* Who has borrowed them so often may keep them. */
@@ -116,6 +133,18 @@ plx_poller_take_free(struct plx_poller *p, bool polls)
 	disarm(p);
 	reactor_wake(r); /* nothing else would, now: it shall look again soon */
 	return true;
+}
+
+void
+plx_poller_long(struct plx_poller *p, uint64_t len)
+{
+	uint64_t until = rte_rdtsc() + us_ticks(REACTOR_LONG_US + len / REACTOR_LONG_RATE);
+
+	/* relaxed: it is about time only */
+	if (until > atomic_load_explicit(&p->long_until, memory_order_relaxed))
+		atomic_store_explicit(&p->long_until, until, memory_order_relaxed);
+	if (plx_poller_is_lent(p))
+		plx_poller_return(p);
 }
 
 void
@@ -156,8 +185,12 @@ lend(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 {
 	p->lent = true;
 	p->lent_since = now_ticks;
-	p->look_us = atomic_load_explicit(&p->polled, memory_order_relaxed) ? REACTOR_LOOK_MIN_US
-									    : REACTOR_LOOK_MAX_US;
+	if (!has_long(p, now_ticks))
+		p->look_us = REACTOR_LOOK_SHORT_US;
+	else if (atomic_load_explicit(&p->polled, memory_order_relaxed))
+		p->look_us = REACTOR_LOOK_MIN_US;
+	else
+		p->look_us = REACTOR_LOOK_MAX_US;
 	r->n_lent++;
 	PLX_STAT_INC(r->stat.lent);
 	reactor_idle_remove(r, p); /* what comes is not for the reactor */
@@ -185,8 +218,10 @@ in_use(struct plx_reactor *r, struct plx_poller *p, uint32_t turns, uint64_t now
 		return true;
 	else if (n - p->n_seen < REACTOR_LEND_TURNS)
 		return turns == PLX_TURNS_TAKEN;
-	else
+	else if (has_long(p, now_ticks))
 		p->look_us = RTE_MIN(2 * p->look_us, REACTOR_LOOK_MAX_US);
+	else
+		p->look_us = REACTOR_LOOK_SHORT_US;
 	p->n_seen = n;
 	p->lent_until = now_ticks + us_ticks(p->look_us);
 	return true;

@@ -56,6 +56,7 @@ begin(void)
 	p.n_fds = 1;
 	p.disarm = on_disarm;
 	p.reactor = &r;
+	p.long_until = UINT64_MAX;
 	reactor_idle_add(&r, &p);
 	disarms = 0;
 	now = rte_rdtsc();
@@ -482,6 +483,58 @@ a_reactor_does_not_sleep_on_turns_that_were_returned_meanwhile(void)
 	end();
 }
 
+static void
+who_waits_while_nothing_long_moves_has_them_at_once_and_keeps_them(void)
+{
+	begin();
+	p.long_until = 0;
+	reactor_free(&r, &p);
+	r.cpu = cpu + 1;
+	for (unsigned i = 0; i < 10; i++) {
+		p.asked_ticks = rte_rdtsc() - us_ticks(2 * REACTOR_ASK_US); /* it asks now and then */
+		UNIT_TRUE(!plx_poller_take(&p, true));
+	}
+	p.asked_ticks = rte_rdtsc();
+	UNIT_TRUE(plx_poller_take(&p, true));
+	plx_poller_give(&p, true);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	pass_us(REACTOR_LOOK_SHORT_US - 1);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	give_turns(REACTOR_LEND_TURNS);
+	pass_us(2);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	UNIT_EQ(p.look_us, REACTOR_LOOK_SHORT_US);
+	pass_us(REACTOR_LOOK_SHORT_US + 1);
+	UNIT_TRUE(reactor_regain(&r, &p, now)); /* it computes for long */
+	end();
+}
+
+static void
+what_is_long_returns_them_until_it_may_be_over(void)
+{
+	const uint64_t len = 10 * 1000 * REACTOR_LONG_RATE;
+	uint64_t then;
+
+	begin();
+	p.long_until = 0;
+	lend();
+	then = rte_rdtsc();
+	plx_poller_long(&p, len);
+	UNIT_EQ(p.turns, PLX_TURNS_FREE);
+	UNIT_TRUE(p.long_until >= then + us_ticks(10000 + REACTOR_LONG_US));
+	UNIT_TRUE(p.long_until <= rte_rdtsc() + us_ticks(10000 + REACTOR_LONG_US));
+	then = p.long_until;
+	plx_poller_long(&p, 1); /* over sooner */
+	UNIT_EQ(p.long_until, then);
+	r.cpu = cpu + 1;
+	p.waited_ticks = 0;
+	for (unsigned i = 0; i < 10; i++) {
+		p.asked_ticks = rte_rdtsc();
+		UNIT_TRUE(!plx_poller_take(&p, true));
+	}
+	end();
+}
+
 /* Who wakes it has taken sleeping, and writes to the bell when the reactor is up already. */
 static int
 arm_while_woken(void *arg)
@@ -535,6 +588,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(what_comes_for_a_poller_that_is_lent_does_not_wake_the_reactor),
 	UNIT_TEST(who_is_to_sleep_returns_them_at_once),
 	UNIT_TEST(a_reactor_does_not_sleep_on_turns_that_were_returned_meanwhile),
+	UNIT_TEST(who_waits_while_nothing_long_moves_has_them_at_once_and_keeps_them),
+	UNIT_TEST(what_is_long_returns_them_until_it_may_be_over),
 	UNIT_TEST(a_bell_that_rings_late_wakes_one_sleep_only),
 	CU_TEST_INFO_NULL,
 };

@@ -49,6 +49,7 @@ struct plx_poller {
 	_Atomic uint32_t turns;		       /* enum plx_turns */
 	_Atomic uint32_t n_taken;	       /* writer: who has taken them; reader: the reactor */
 	_Atomic uint64_t lend_after;	       /* ticks; writer: the reactor; not lent before */
+	_Atomic uint64_t long_until;	       /* ticks; writer: the application; until then something long moves */
 	_Atomic bool polled;		       /* writer: who has taken them over: it waits; else it posts */
 	/* owner: who has the turns */
 	bool armed;
@@ -187,6 +188,14 @@ plx_poller_give(struct plx_poller *p, bool turn)
 
 /** The application will take no turns: the reactor shall. Thread: any. */
 void plx_poller_return(struct plx_poller *p);
+
+/**
+ * Something long was posted, which shall move while the application computes: it returns its turns,
+ * and for as long as that may take it has them again only when it has waited for a while.
+ * @param len bytes
+ * Thread: any.
+ */
+void plx_poller_long(struct plx_poller *p, uint64_t len);
 
 /** Take a poller away; returns after its last turn. Thread: control, not a reactor. */
 void plx_reactor_remove(struct plx_poller *p);

@@ -134,6 +134,9 @@ reactor_wake(struct plx_reactor *r)
 #define REACTOR_WAIT_FAR_US  200u   /* and so long on another core */
 #define REACTOR_LOOK_MIN_US  25u    /* between two looks whether turns are given, at first */
 #define REACTOR_LOOK_MAX_US  100u   /* and when they have been for a while */
+#define REACTOR_LOOK_SHORT_US 500u  /* and while nothing long is under way */
+#define REACTOR_LONG_US	     2000u  /* so long it may be, and as many bytes in one us */
+#define REACTOR_LONG_RATE    1000u
 #define REACTOR_LOAN_US	     4000u  /* a loan was worth it; behind a shorter one the next waits, */
 #define REACTOR_PAUSE_MIN_US 2000u  /* at first so long, */
 #define REACTOR_PAUSE_MAX_US 64000u /* and behind each twice as long */

@@ -145,8 +145,8 @@ worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
 static inline void
 leave_long(struct plx_worker *w, uint64_t len)
 {
-	if (unlikely(len >= LONG_LEN && plx_poller_is_lent(&w->poller)))
-		plx_poller_return(&w->poller);
+	if (unlikely(len >= LONG_LEN))
+		plx_poller_long(&w->poller, len);
 }
 
 bool

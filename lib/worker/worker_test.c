@@ -230,9 +230,11 @@ a_long_operation_returns_turns_that_are_lent(void)
 	w->poller.turns = PLX_TURNS_LENT;
 	recv[0] = post_recv(w, 8192);
 	UNIT_EQ(w->poller.turns, PLX_TURNS_LENT);
+	UNIT_EQ(w->poller.long_until, 0);
 	recv[1] = post_recv(w, LEN);
 	UNIT_EQ(plx_tag_stats(w->tag)->posted, 2); /* it was begun before */
 	UNIT_EQ(w->poller.turns, PLX_TURNS_FREE);
+	UNIT_TRUE(w->poller.long_until > rte_rdtsc());
 	w->poller.turns = PLX_TURNS_LENT;
 	send = plx_req_get(&w->reqs);
 	plx_worker_tag_send(w, &u.to[1][0], from, LEN, 1, false, send);
