@@ -199,6 +199,7 @@ post_more(struct host *h, struct pollfd *in, int node)
 
 	while (n < N_MORE && poll(in, 1, 1) == 0)
 		util_recv(&more[n++], h->p.n[node].w, h->to, 8, TAG_MORE, UTIL_ALL_BITS, UTIL_NBX);
+	poll(in, 1, -1); /* it is looked at: to cancel them wakes a reactor as well */
 	while (n-- > 0) {
 		ucp_request_cancel(h->p.n[node].w, more[n].req);
 		if (!UTIL_UNTIL(&h->p, util_done(&more[n])))
