@@ -7,10 +7,8 @@
  * A reactor without a core of its own takes time from others, and each message two switches of the
  * kernel, while an application that polls for it has nothing to do. So a reactor that yields
  * or sleeps on a shared core frees its pollers, and a thread of the application that waits takes the
- * turns over: soon on that very core, where one of the two has to give way, on another core
- * when it has polled for a while. The application keeps them as long as its threads give
- * turns, and many; the reactor looks now and then, and has them again when they did not, since then
- * the application computes.
+ * turns over. The application keeps them as long as its threads give turns, and many; the reactor
+ * looks now and then, and has them again when they did not, since then the application computes.
  *
  * A call that has something to do runs: it need not wake a reactor for that. While the turns are
  * lent it takes them, does it and gives them back. While they are free it borrows them: behind the
@@ -22,8 +20,9 @@
  * What is short does not move while the application computes: it is sent by the call, and kept until it
  * is asked for. So who waits for that has the turns at once, and the reactor looks
  * seldom: a program that waits often for a short time keeps them all the while. What is long shall
- * move, and gives them back when it is posted; until it may be over who waits has to do so for a
- * while first, and the reactor looks soon.
+ * move, and gives them back when it is posted. Until it may be over who waits has them soon on the
+ * reactor's very core, where one of the two has to give way, and on another core when it has polled
+ * for a while; and the reactor looks soon.
  *
  * An application that waits and computes in turn would find the reactor late each time, for it
  * has to look first. So loans that end soon make the reactor keep its turns, for twice as long each time.

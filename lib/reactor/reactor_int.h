@@ -130,7 +130,7 @@ reactor_wake(struct plx_reactor *r)
 /* lend.c; all in us */
 #define REACTOR_ASK_US	     5u	    /* who asks again by then waits, else it does something else */
 #define REACTOR_AWAY_US	     100u   /* the most that one such time counts: it may have lost the core */
-#define REACTOR_WAIT_NEAR_US 20u    /* who waits for so long on the reactor's core has its turns, */
+#define REACTOR_WAIT_NEAR_US 20u    /* who waits for so long on its core while long data moves has them, */
 #define REACTOR_WAIT_FAR_US  200u   /* and so long on another core */
 #define REACTOR_LOOK_MIN_US  25u    /* between two looks whether turns are given, at first */
 #define REACTOR_LOOK_MAX_US  100u   /* and when they have been for a while */
