@@ -7,8 +7,6 @@
  * says that the network loses packets.
  */
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "cci_api_test.h"
@@ -16,7 +14,7 @@
 #define N	  60
 #define ECHO_MS	  5000 /* of the slowest echo that is not lost */
 #define LOST_MS	  100  /* after which one counts as lost, where some are */
-#define GONE_MS	  15000
+#define GONE_MS	  20000
 
 static struct child other;
 static struct end self;
@@ -34,36 +32,6 @@ close_both(void)
 {
 	util_end_close(&self);
 	child_close(&other);
-}
-
-/* A counter of the endpoint's queue on an RDMA device. */
-static uint64_t
-counter(const char *name)
-{
-	static const char ask[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"device_get_list\"}\n";
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	const char *path = getenv("PLX_RPC_SOCKET");
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	char answer[16384] = "", quoted[64];
-	size_t len = 0;
-	ssize_t n = 1;
-	const char *at;
-
-	snprintf(to.sun_path, sizeof(to.sun_path), "%s", path != NULL ? path : "");
-	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0 ||
-		write(fd, ask, sizeof(ask) - 1) != (ssize_t)(sizeof(ask) - 1))
-		UTIL_DIE("PLX_RPC_SOCKET: %s", to.sun_path);
-	while (n > 0 && strchr(answer, '\n') == NULL) {
-		n = read(fd, answer + len, sizeof(answer) - 1 - len);
-		len += n > 0 ? n : 0;
-		answer[len] = '\0';
-	}
-	close(fd);
-	snprintf(quoted, sizeof(quoted), "\"%s\":", name);
-	at = strstr(answer, quoted);
-	if (at == NULL)
-		UTIL_DIE("no %s in %s", name, answer);
-	return strtoull(at + strlen(quoted), NULL, 10);
 }
 
 /* Send a number to be echoed. @return whether it came back in time */
@@ -127,28 +95,30 @@ unreliable_messages_are_datagrams_on_a_network(void)
 	CU_ASSERT(n > N / 3);
 	CU_ASSERT_EQUAL(n < N, loss);
 	if (network) {
-		CU_ASSERT_EQUAL(counter("lossy_tx"), N);
-		CU_ASSERT(counter("lossy_rx") >= n);
-		CU_ASSERT_EQUAL(counter("lossy_rx") < N, loss);
-		CU_ASSERT_EQUAL(counter("lossy_drop_bad") + counter("lossy_drop_not_ours"), 0);
+		CU_ASSERT_EQUAL(util_counter("lossy_tx"), N);
+		CU_ASSERT(util_counter("lossy_rx") >= n);
+		CU_ASSERT_EQUAL(util_counter("lossy_rx") < N, loss);
+		CU_ASSERT_EQUAL(util_counter("lossy_drop_bad") + util_counter("lossy_drop_not_ours"), 0);
 	}
 	longest_is_echoed();
 	close_both();
 }
 
-/* Nobody says that it is gone; the device finds out, or not. */
 static void
-unreliable_sends_to_a_killed_peer_end_well_or_are_disconnected(void)
+kill_other(void)
 {
-	bool back = false;
-	uint64_t until;
-	int rc;
-
-	open_both();
 	kill(other.pid, SIGKILL);
 	waitpid(other.pid, NULL, 0);
 	other.pid = 0;
-	until = util_now_ns() + GONE_MS * 1000000ull;
+}
+
+/* What is sent ends well until the peer is known to be gone. */
+static void
+send_until_it_is_gone(void)
+{
+	uint64_t until = util_now_ns() + GONE_MS * 1000000ull;
+	int rc;
+
 	do {
 		rc = cci_send(self.conn, "hello?", 6, NULL, 0);
 		if (rc == CCI_SUCCESS)
@@ -157,6 +127,17 @@ unreliable_sends_to_a_killed_peer_end_well_or_are_disconnected(void)
 	} while (rc == CCI_SUCCESS && util_now_ns() < until);
 	CU_ASSERT_EQUAL(rc, CCI_ERR_DISCONNECTED);
 	CU_ASSERT_EQUAL(cci_disconnect(self.conn), CCI_SUCCESS);
+}
+
+/* Nobody says that it is gone; the device finds out, or not. */
+static void
+unreliable_sends_to_a_killed_peer_end_well_or_are_disconnected(void)
+{
+	bool back = false;
+
+	open_both();
+	kill_other();
+	send_until_it_is_gone();
 	close(other.from);
 	child_open(&other, NULL);
 	self.conn = child_connect(&self, &other, CCI_CONN_ATTR_UU);
@@ -166,8 +147,30 @@ unreliable_sends_to_a_killed_peer_end_well_or_are_disconnected(void)
 	close_both();
 }
 
+/* CCI_TEST_PARKED: the connections to the others make its own give way. */
+static void
+unreliable_sends_without_a_connection_are_disconnected_too(void)
+{
+	struct child more[2];
+
+	open_both();
+	for (unsigned i = 0; i < 2; i++) {
+		child_open(&more[i], NULL);
+		(void)child_connect(&self, &more[i], CCI_CONN_ATTR_RO);
+	}
+	CU_ASSERT(echoed(1, ECHO_MS) || getenv("CCI_TEST_LOSS") != NULL);
+	if (getenv("CCI_TEST_PARKED") != NULL)
+		CU_ASSERT(util_counter("conn_parked") > 0);
+	kill_other();
+	send_until_it_is_gone();
+	for (unsigned i = 0; i < 2; i++)
+		child_close(&more[i]);
+	close_both();
+}
+
 const struct api_test cci_uu_tests[] = {
 	T(unreliable_messages_are_datagrams_on_a_network),
 	T(unreliable_sends_to_a_killed_peer_end_well_or_are_disconnected),
+	T(unreliable_sends_without_a_connection_are_disconnected_too),
 	{NULL, NULL, NULL},
 };

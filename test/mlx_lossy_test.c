@@ -20,6 +20,8 @@
 #define OP     37
 #define MANY   (MLX_WAYS_MAX + 50u)
 #define PATIENCE_S 15
+#define PROBE_NS   20000000u
+#define CONNECT_NS 60000000u
 
 static struct plx_conf conf;
 static struct plx_dev *dev;
@@ -166,19 +168,27 @@ connected_send(struct plx_peer *peer)
 	return rc == 0;
 }
 
-/* Two may be connected at once, and three are: the first gives way, and is not made again. */
+/* Two may be connected at once, and three are: the first gives way. */
 static void
-a_connection_that_gave_way_is_not_missed(void)
+give_way(void)
 {
 	time_t since = time(NULL);
-	uint64_t asked;
 
-	begin();
 	for (unsigned i = 1; i <= QUEUES; i++)
 		while (!connected_send(to[0][i % QUEUES]) && time(NULL) - since < PATIENCE_S)
 			;
 	UNIT_EQ(mlx_peer(to[0][1])->conn, MLX_CONN_NONE);
 	UNIT_TRUE(stat_of(0)->conn_parked > 0);
+}
+
+/* It is not made again. */
+static void
+a_connection_that_gave_way_is_not_missed(void)
+{
+	uint64_t asked;
+
+	begin();
+	give_way();
 	asked = stat_of(0)->conn_asked + stat_of(1)->conn_asked;
 	for (unsigned i = 0; i < 2; i++) {
 		got.n = 0;
@@ -188,6 +198,138 @@ a_connection_that_gave_way_is_not_missed(void)
 	}
 	UNIT_EQ(mlx_peer(to[0][1])->conn, MLX_CONN_NONE);
 	UNIT_EQ(stat_of(0)->conn_asked + stat_of(1)->conn_asked, asked);
+	end();
+}
+
+/* The first asks its peers sooner than it usually does. */
+static void
+be_quick(void)
+{
+	mlx_queue(q[0])->probe_ns = PROBE_NS;
+	mlx_queue(q[0])->connect_ns = CONNECT_NS;
+}
+
+/* So long the first sends, and the first n queues look. */
+static void
+go_on(unsigned n, uint64_t ns)
+{
+	uint64_t until = mlx_now_ns() + ns;
+
+	while (mlx_now_ns() < until && to[0][1]->state != PLX_PEER_DEAD) {
+		UNIT_EQ(send(to[0][1], NULL, 0), 0);
+		turns();
+		for (unsigned i = 0; i < n; i++)
+			plx_queue_control(q[i]);
+	}
+}
+
+static void
+who_is_gone_is_noticed_though_its_connection_gave_way(void)
+{
+	begin();
+	give_way();
+	be_quick();
+	plx_queue_close(q[1]);
+	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q[1]), 0); /* somebody else */
+	go_on(QUEUES, PATIENCE_S * UINT64_C(1000000000));
+	UNIT_EQ(to[0][1]->state, PLX_PEER_DEAD);
+	UNIT_EQ(to[0][1]->err, -ETIME);
+	UNIT_EQ(send(to[0][1], NULL, 0), -ETIME);
+	UNIT_EQ(stat_of(0)->silent_gone, 1);
+	UNIT_EQ(stat_of(0)->silent_answered, 0);
+	UNIT_TRUE(stat_of(0)->silent_asked > 1);
+	end();
+}
+
+static void
+who_answers_is_there_without_a_connection(void)
+{
+	begin();
+	be_quick();
+	go_on(2, 5 * CONNECT_NS);
+	UNIT_TRUE(to[0][1]->state != PLX_PEER_DEAD);
+	UNIT_TRUE(stat_of(0)->silent_asked > 1);
+	UNIT_TRUE(stat_of(0)->silent_asked <= 5 * CONNECT_NS / PROBE_NS + 1);
+	UNIT_EQ(stat_of(0)->silent_answered, stat_of(0)->silent_asked);
+	UNIT_EQ(mlx_queue(q[0])->n_qps, 0);
+	end();
+}
+
+/* The first looks at its peers. */
+static void
+look(void)
+{
+	mlx_queue(q[0])->peers_ns = 0;
+	plx_queue_control(q[0]);
+	turns();
+}
+
+static void
+who_is_heard_or_sent_nothing_is_not_called(void)
+{
+	begin();
+	mlx_queue(q[0])->probe_ns = 100 * UINT64_C(1000000000);
+	look();
+	look();
+	for (unsigned i = 0; i < 3; i++) {
+		UNIT_EQ(send(to[1][0], NULL, 0), 0);
+		turns();
+		UNIT_EQ(send(to[0][1], NULL, 0), 0);
+		look();
+	}
+	UNIT_EQ(stat_of(0)->silent_asked, 0);
+	mlx_peer(to[0][1])->heard_ns = 0;
+	look();
+	UNIT_EQ(stat_of(0)->silent_asked, 1);
+	end();
+}
+
+/* The answer has come meanwhile, and is behind others. */
+static void
+who_does_not_look_itself_takes_nobody_for_gone(void)
+{
+	uint64_t until;
+
+	begin();
+	be_quick();
+	UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	plx_queue_control(q[0]);
+	UNIT_EQ(stat_of(0)->silent_asked, 1);
+	mlx5_verbs.no_datagrams = true;
+	until = mlx_now_ns() + 3 * CONNECT_NS;
+	while (mlx_now_ns() < until)
+		turns();
+	plx_queue_control(q[0]);
+	plx_queue_control(q[0]);
+	turns();
+	UNIT_TRUE(to[0][1]->state != PLX_PEER_DEAD);
+	mlx5_verbs.no_datagrams = false;
+	go_on(2, 2 * CONNECT_NS);
+	UNIT_TRUE(to[0][1]->state != PLX_PEER_DEAD);
+	UNIT_TRUE(stat_of(0)->silent_answered > 0);
+	end();
+}
+
+/* It has given us up meanwhile, or never agreed to take anything. */
+static void
+who_has_agreed_on_nothing_does_not_answer(void)
+{
+	struct mlx_dgram call = {.kind = MLX_DGRAM_CALL};
+	uint64_t before;
+
+	begin();
+	call.from = mlx_queue(q[0])->addr;
+	call.to_uid = mlx_queue(q[1])->addr.uid;
+	call.qpn = where[0] + 1;
+	before = mlx_queue(q[1])->ud.sent;
+	mlx_conn_on_dgram(mlx_queue(q[1]), &call);
+	UNIT_EQ(mlx_queue(q[1])->ud.sent, before);
+	call.qpn = where[0];
+	mlx_conn_on_dgram(mlx_queue(q[1]), &call);
+	UNIT_EQ(mlx_queue(q[1])->ud.sent, before + 1);
+	mlx_conn_lose(mlx_peer(to[1][0]), -ETIME);
+	mlx_conn_on_dgram(mlx_queue(q[1]), &call);
+	UNIT_EQ(mlx_queue(q[1])->ud.sent, before + 1);
 	end();
 }
 
@@ -403,6 +545,11 @@ main(void)
 	static CU_TestInfo tests[] = {
 		UNIT_TEST(a_message_needs_no_connection),
 		UNIT_TEST(a_connection_that_gave_way_is_not_missed),
+		UNIT_TEST(who_is_gone_is_noticed_though_its_connection_gave_way),
+		UNIT_TEST(who_answers_is_there_without_a_connection),
+		UNIT_TEST(who_is_heard_or_sent_nothing_is_not_called),
+		UNIT_TEST(who_does_not_look_itself_takes_nobody_for_gone),
+		UNIT_TEST(who_has_agreed_on_nothing_does_not_answer),
 		UNIT_TEST(what_is_not_from_the_peer_that_it_names_is_dropped),
 		UNIT_TEST(stamps_that_make_no_sense_are_dropped),
 		UNIT_TEST(places_that_cannot_be_are_refused),

@@ -165,7 +165,9 @@ mlx_dgram_open(const void *buf, size_t len, struct mlx_dgram *out)
 		return -EBADMSG;
 	if (out->kind == 0 || out->kind >= MLX_DGRAM_N || mlx_addr_check(&out->from) != 0)
 		return -EBADMSG;
-	if (out->qpn == 0 || out->qpn > QPN_MAX || out->psn > PSN_MAX || out->credits < MLX_CREDIT_MIN)
+	if (out->qpn == 0 || out->qpn > QPN_MAX || out->psn > PSN_MAX)
+		return -EBADMSG;
+	if (out->kind < MLX_DGRAM_CALL && out->credits < MLX_CREDIT_MIN)
 		return -EBADMSG;
 	return 0;
 }

@@ -61,6 +61,8 @@ _Static_assert(sizeof(struct mlx_addr) == 48, "wire");
 enum mlx_dgram_kind {
 	MLX_DGRAM_ASK = 1, /* this is my queue pair for you: what is yours? */
 	MLX_DGRAM_ANSWER,  /* mine is this, and it is ready for the one you asked with */
+	MLX_DGRAM_CALL,	   /* are you there, who agreed to take messages from this one of mine? */
+	MLX_DGRAM_HERE,	   /* yes */
 	MLX_DGRAM_N
 };
 
@@ -69,7 +71,7 @@ struct mlx_dgram {
 	uint32_t crc;	    /* crc32c of all, with this field 0 */
 	uint64_t to_uid;    /* queue that is meant */
 	struct mlx_addr from;
-	uint32_t qpn;	    /* of the sender's queue pair */
+	uint32_t qpn;	    /* of the sender's queue pair; CALL, HERE: for what may get lost */
 	uint32_t psn;	    /* first packet that it will send */
 	uint32_t your_qpn;  /* ANSWER: as it came with ASK */
 	uint32_t attempt;   /* counts a queue's queue pairs */

@@ -19,8 +19,14 @@
  * An owner may not look for long, and finds then what came meanwhile. So a peer that is overdue at
  * one look is gone only at another, when all that had been completed at the first was taken.
  * It is the turn that takes it: callbacks are not called from here.
+ *
+ * Messages that may get lost need no connection, and without one no device says whether it got them.
+ * So who is sent such and is not heard for probe_ms is called by datagrams, and gone when its
+ * owner answers none for connect_ms: it has as long as one who is asked for a connection.
  */
 #include "mlx_int.h"
+
+#define CALLS_MIN 8
 
 /* Whether a completion is to come. */
 static bool
@@ -61,6 +67,53 @@ silent_look(struct mlx_queue *mq, struct mlx_peer *p)
 	mq->overdue |= is_overdue(mq, p, mq->now);
 }
 
+/* Whether nobody tells if it is there: it has no connection, and is not asked for one. */
+static bool
+is_untold(const struct mlx_peer *p)
+{
+	return p->conn < MLX_CONN_OPEN && !(p->wanted && p->qp != NULL);
+}
+
+static void
+tell(struct mlx_queue *mq, struct mlx_peer *p, enum mlx_dgram_kind kind)
+{
+	struct mlx_dgram d = {.kind = kind, .qpn = mq->lossy.qp->qp_num};
+
+	(void)mlx_dgrams_send(mq, p, &d); /* where there is no way it is not answered either */
+}
+
+static void
+unheard_look(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	if (mq->now - RTE_MIN(p->heard_ns, mq->now) < mq->probe_ns || mlx_ud_room(&mq->ud) == NULL)
+		return;
+	if (p->n_calls == 0)
+		p->silent_ns = mq->now;
+	/* So many calls, as we ourselves may not have looked for long. */
+	if (p->n_calls >= CALLS_MIN && mq->now - p->silent_ns >= mq->connect_ns) {
+		PLX_STAT_INC(mq->stat.silent_gone);
+		mlx_conn_lose(p, -ETIME);
+		return;
+	}
+	p->n_calls += p->n_calls != UINT8_MAX;
+	PLX_STAT_INC(mq->stat.silent_asked);
+	tell(mq, p, MLX_DGRAM_CALL);
+}
+
+void
+mlx_alive_on_dgram(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
+{
+	/* Who has forgotten what was agreed, or given the peer up, is not there for it. */
+	if (p->lossy_qpn != d->qpn || p->conn >= MLX_CONN_LOST)
+		return;
+	if (d->kind == MLX_DGRAM_CALL) {
+		tell(mq, p, MLX_DGRAM_HERE);
+		return;
+	}
+	PLX_STAT_ADD(mq->stat.silent_answered, p->n_calls != 0);
+	mlx_alive_heard(mq, p);
+}
+
 static void
 peer_look(struct plx_peer *peer, void *arg)
 {
@@ -69,6 +122,8 @@ peer_look(struct plx_peer *peer, void *arg)
 
 	if (atomic_load_explicit(&mq->port->gone, memory_order_relaxed) && p->conn < MLX_CONN_LOST)
 		mlx_conn_lose(p, -ENODEV);
+	else if (p->unheard && is_untold(p))
+		unheard_look(mq, p);
 	else if (mq->now - p->rx_ns >= mq->probe_ns)
 		silent_look(mq, p);
 }

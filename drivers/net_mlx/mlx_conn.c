@@ -152,6 +152,7 @@ qp_make(struct mlx_queue *mq, struct mlx_peer *p)
 	p->tx_done = p->qp->next;
 	p->unsignalled = 0;
 	p->silent_ns = p->heard_ns = 0;
+	p->n_calls = 0;
 	p->rx_held = 0;
 	p->bye = p->cut = false;
 	p->attempt = ++mq->attempts;
@@ -361,8 +362,10 @@ mlx_conn_on_dgram(struct mlx_queue *mq, const struct mlx_dgram *d)
 	plx_peer_put(peer); /* known is enough: eps hold references */
 	if (d->kind == MLX_DGRAM_ASK)
 		on_ask(mq, mlx_peer(peer), d);
-	else
+	else if (d->kind == MLX_DGRAM_ANSWER)
 		on_answer(mq, mlx_peer(peer), d);
+	else
+		mlx_alive_on_dgram(mq, mlx_peer(peer), d);
 }
 
 void

@@ -174,12 +174,15 @@ struct mlx_peer {
 	uint16_t rx_held;	/* messages that came and are not released */
 	uint32_t used;		/* mq->looks when a message last went or came */
 	uint64_t rx_ns;	/* when something last came, or was completed */
-	uint64_t silent_ns;	/* when it was found silent, with a completion due; void if not after rx_ns */
-	uint64_t heard_ns;	/* when it last answered a datagram */
+	uint64_t silent_ns;	/* when it was found silent, with a completion due; void if not after rx_ns.
+				 * not connected: when it was first called, void if n_calls is 0 */
+	uint64_t heard_ns;	/* when it last answered a datagram, or sent what may get lost */
 	/* cold */
 	struct mlx_addr addr;
 	struct mlx_way *way;	/* for datagrams; NULL: none is kept */
 	uint32_t lossy_qpn;	/* by which it takes and sends what may get lost; 0: not told yet */
+	bool unheard;		/* such a message went after all that was heard of it */
+	uint8_t n_calls;	/* that it did not answer, or UINT8_MAX */
 	TAILQ_ENTRY(mlx_peer) asking; /* of the queue's, while wanted and not open */
 	bool wanted;		/* we have asked, or must: without a queue pair it is in waiting */
 	bool called;		/* the peer has asked us meanwhile */
@@ -219,7 +222,7 @@ struct mlx_stat {
 	uint64_t rx_credits_only, tx_credits_only, rx_drop_bad_credit, rx_drop_no_peer, rx_drop_bad_len;
 	uint64_t qp_retry, qp_rnr, qp_access, qp_other;
 	uint64_t probes;
-	uint64_t silent_asked, silent_answered; /* by datagram; peers of whom no completion came */
+	uint64_t silent_asked, silent_answered; /* by datagram; peers of whom nothing came */
 	uint64_t silent_gone;
 	uint64_t mem_regs, mem_reused, mem_refused;
 	uint64_t cache_hits, cache_misses;
@@ -549,6 +552,17 @@ void mlx_park_work(struct mlx_queue *mq);
 /* mlx_alive.c */
 /** Look at all peers, if it is time to. @return whether it was */
 bool mlx_alive_look(struct mlx_queue *mq);
+/** A peer asks whether we are there, or says that it is. */
+void mlx_alive_on_dgram(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d);
+
+/** A message that may get lost has come of a peer. */
+static inline void
+mlx_alive_heard(const struct mlx_queue *mq, struct mlx_peer *p)
+{
+	p->heard_ns = mq->now;
+	p->unheard = false;
+	p->n_calls = 0;
+}
 
 /* mlx_tx.c */
 int mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);

@@ -67,7 +67,9 @@ def uu(report, build):
     more = {"CCI_TEST_CHILD_RUN": f"{net.HOST} host1 {' '.join(there)}", "CCI_TEST_LOSS": "1",
             "PLX_NET_MLX_DEAD_MS": "5000", **ASKED}  # who only lost packets is not gone
     with net.Loss(10):
-        face(report, build, "cci_api", ["unreliable_messages", "unreliable_sends"], here, **more)
+        face(report, build, "cci_api", ["unreliable_messages", "unreliable_sends_to"], here, **more)
+        face(report, build, "cci_api", ["unreliable_sends_without"], here, **more, CCI_TEST_PARKED="1",
+             PLX_NET_MLX_CONNECTED="2")
 
 
 def cci_all(report, build):
