@@ -36,10 +36,16 @@ struct fake_cq {
 	int number;		    /* in the model; -1: not yet driven directly */
 	uint32_t depth;
 	struct ibv_wc *wc;	    /* of what goes by libibverbs: depth of them */
-	struct fake_ah **ah;	    /* beside them: by which a datagram went, or NULL */
+	struct fake_sent *sent;	    /* beside them: what each stands for */
 	unsigned head, n;
 	bool armed;
 	LIST_ENTRY(fake_cq) link;
+};
+
+/* The oldest n datagrams of a queue pair, or NULL. */
+struct fake_sent {
+	struct fake_qp *qp;
+	unsigned n;
 };
 
 /* In use by the device until the completions of all that went by it are taken. */
@@ -73,6 +79,13 @@ struct fake_context {
 	LIST_ENTRY(fake_context) link;
 };
 
+/* A datagram that the device may still read. */
+struct fake_out {
+	struct fake_ah *ah;
+	struct ibv_sge data;
+	uint8_t *was; /* its bytes, or NULL: they are in the request */
+};
+
 struct fake_qp {
 	struct ibv_qp ibv;
 	struct mlx5dv_qp dv;
@@ -84,6 +97,9 @@ struct fake_qp {
 	union ibv_gid groups[GROUPS_MAX];
 	uint16_t lids[GROUPS_MAX];
 	unsigned n_groups;
+	struct fake_out out[UD_DEPTH];	 /* from out_head on: no completion of them was taken */
+	unsigned out_head, n_out, n_new; /* n_new: no completion of them was written */
+	uint32_t max_send, max_inline;
 	LIST_ENTRY(fake_qp) link;
 };
 
@@ -414,10 +430,26 @@ create_cq(struct ibv_context *ctx, int n, void *cq_context, struct ibv_comp_chan
 	cq->ibv.channel = channel;
 	cq->depth = rte_align32pow2(n);
 	cq->wc = calloc(cq->depth, sizeof(cq->wc[0]));
-	cq->ah = calloc(cq->depth, sizeof(cq->ah[0]));
+	cq->sent = calloc(cq->depth, sizeof(cq->sent[0]));
 	cq->number = -1;
 	LIST_INSERT_HEAD(&cqs, cq, link);
 	return &cq->ibv;
+}
+
+/* The device is done with the oldest n datagrams. */
+static void
+out_end(struct fake_qp *qp, unsigned n)
+{
+	for (; n > 0; n--) {
+		struct fake_out *o = &qp->out[qp->out_head++ % UD_DEPTH];
+
+		if (o->was != NULL &&
+			memcmp(o->was, (const void *)(uintptr_t)o->data.addr, o->data.length) != 0)
+			abort();
+		free(o->was);
+		o->ah->n_out--;
+		qp->n_out--;
+	}
 }
 
 /* @return where the oldest completion stands, until the next */
@@ -426,8 +458,8 @@ cq_take(struct fake_cq *cq)
 {
 	unsigned at = cq->head;
 
-	if (cq->ah[at] != NULL)
-		cq->ah[at]->n_out--;
+	if (cq->sent[at].qp != NULL)
+		out_end(cq->sent[at].qp, cq->sent[at].n);
 	cq->head = (at + 1) % cq->depth;
 	cq->n--;
 	return at;
@@ -446,7 +478,7 @@ destroy_cq(struct ibv_cq *ibv)
 		(void)cq_take(cq);
 	LIST_REMOVE(cq, link);
 	free(cq->wc);
-	free(cq->ah);
+	free(cq->sent);
 	free(cq);
 	return 0;
 }
@@ -497,6 +529,8 @@ create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	qp->ibv.qp_type = attr->qp_type;
 	if (attr->qp_type == IBV_QPT_UD) {
 		qp->ibv.qp_num = next_datagram_qpn++;
+		qp->max_send = attr->cap.max_send_wr;
+		qp->max_inline = attr->cap.max_inline_data;
 		LIST_INSERT_HEAD(&datagram_qps, qp, link);
 		return &qp->ibv;
 	}
@@ -526,6 +560,18 @@ modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+static void
+datagrams_end(struct fake_qp *qp)
+{
+	struct fake_cq *cq = (struct fake_cq *)qp->ibv.send_cq;
+
+	for (unsigned i = 0; i < cq->depth; i++)
+		if (cq->sent[i].qp == qp)
+			cq->sent[i].qp = NULL;
+	out_end(qp, qp->n_out);
+	LIST_REMOVE(qp, link);
+}
+
 static int
 destroy_qp(struct ibv_qp *ibv)
 {
@@ -534,7 +580,7 @@ destroy_qp(struct ibv_qp *ibv)
 	if (mlx5_verbs.plain && ibv->qp_type == IBV_QPT_RC)
 		return mlx_tm_destroy_qp(ibv);
 	if (ibv->qp_type == IBV_QPT_UD)
-		LIST_REMOVE(qp, link);
+		datagrams_end(qp);
 	else
 		mlx5_model_qp_destroy(mlx5_verbs.m, ibv->qp_num);
 	free(qp);
@@ -612,7 +658,7 @@ is_meant(const struct fake_qp *to, const struct ibv_send_wr *wr, const struct ib
 }
 
 static void
-done_by(struct ibv_cq *ibv, const struct ibv_wc *wc, struct fake_ah *ah)
+done_by(struct ibv_cq *ibv, const struct ibv_wc *wc, struct fake_sent sent)
 {
 	struct fake_cq *cq = (struct fake_cq *)ibv;
 	unsigned at = (cq->head + cq->n) % cq->depth;
@@ -620,9 +666,7 @@ done_by(struct ibv_cq *ibv, const struct ibv_wc *wc, struct fake_ah *ah)
 	if (cq->n++ == cq->depth)
 		abort();
 	cq->wc[at] = *wc;
-	cq->ah[at] = ah;
-	if (ah != NULL)
-		ah->n_out++;
+	cq->sent[at] = sent;
 	if (cq->armed)
 		mlx5_verbs_tell(ibv);
 	cq->armed = false;
@@ -631,7 +675,7 @@ done_by(struct ibv_cq *ibv, const struct ibv_wc *wc, struct fake_ah *ah)
 void
 mlx5_verbs_done(struct ibv_cq *ibv, const struct ibv_wc *wc)
 {
-	done_by(ibv, wc, NULL);
+	done_by(ibv, wc, (struct fake_sent){.qp = NULL});
 }
 
 static int
@@ -667,25 +711,64 @@ datagram_arrives(struct fake_qp *to, const struct ibv_sge *data, uint32_t src_qp
 	mlx5_verbs_done(to->ibv.recv_cq, &wc);
 }
 
+/* It goes to all for whom it is meant. */
+static void
+datagram_goes(const struct fake_qp *from, const struct ibv_send_wr *wr, const struct ibv_sge *data)
+{
+	const struct ibv_ah_attr *way = &((const struct fake_ah *)wr->wr.ud.ah)->attr;
+	struct fake_qp *to;
+
+	LIST_FOREACH(to, &datagram_qps, link)
+		if (!mlx5_verbs.no_datagrams && is_meant(to, wr, way) &&
+			mlx5_verbs_arrives(from->port, to->port, way))
+			datagram_arrives(to, data, from->ibv.qp_num);
+}
+
+/* It is the device's until a completion is taken that stands for it. */
+static void
+out_add(struct fake_qp *qp, const struct ibv_send_wr *wr, const struct ibv_sge *data)
+{
+	struct fake_out *o = &qp->out[(qp->out_head + qp->n_out++) % UD_DEPTH];
+
+	*o = (struct fake_out){.ah = (struct fake_ah *)wr->wr.ud.ah, .data = *data};
+	o->ah->n_out++;
+	qp->n_new++;
+	mlx5_verbs.n_datagrams++;
+	if ((wr->send_flags & IBV_SEND_INLINE) != 0) {
+		mlx5_verbs.n_inline++;
+		return;
+	}
+	o->was = malloc(data->length);
+	memcpy(o->was, (const void *)(uintptr_t)data->addr, data->length);
+}
+
 static int
 post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	const struct fake_qp *from = (const struct fake_qp *)ibv;
-	struct fake_qp *to;
+	struct fake_qp *qp = (struct fake_qp *)ibv;
 
 	if (ibv->qp_type == IBV_QPT_RC)
 		return mlx_tm_post_send(ibv, wr, bad);
 	for (; wr != NULL; wr = wr->next) {
+		const struct ibv_sge none = {.addr = (uintptr_t)wr};
+		const struct ibv_sge *data = wr->num_sge != 0 ? wr->sg_list : &none;
 		struct ibv_wc wc = {.wr_id = wr->wr_id, .opcode = IBV_WC_SEND,
 			.qp_num = ibv->qp_num};
 
-		const struct ibv_ah_attr *way = &((const struct fake_ah *)wr->wr.ud.ah)->attr;
-
-		LIST_FOREACH(to, &datagram_qps, link)
-			if (!mlx5_verbs.no_datagrams && is_meant(to, wr, way) &&
-				mlx5_verbs_arrives(from->port, to->port, way))
-				datagram_arrives(to, wr->sg_list, ibv->qp_num);
-		done_by(ibv->send_cq, &wc, (struct fake_ah *)wr->wr.ud.ah);
+		*bad = wr;
+		if (qp->n_out == qp->max_send ||
+			((wr->send_flags & IBV_SEND_INLINE) && data->length > qp->max_inline))
+			return ENOMEM;
+		out_add(qp, wr, data);
+		if (mlx5_verbs.datagrams_fail)
+			wc.status = IBV_WC_LOC_QP_OP_ERR;
+		else
+			datagram_goes(qp, wr, data);
+		if (!mlx5_verbs.datagrams_fail && (wr->send_flags & IBV_SEND_SIGNALED) == 0)
+			continue;
+		mlx5_verbs.n_sent++;
+		done_by(ibv->send_cq, &wc, (struct fake_sent){qp, qp->n_new});
+		qp->n_new = 0;
 	}
 	return 0;
 }

@@ -37,6 +37,8 @@ struct mlx5_verbs {
 	bool no_td;	     /* there are no thread domains left */
 	bool plain;	     /* it is not of the mlx5 kind, see mlx_tm_model.h */
 	bool no_datagrams;   /* they are lost */
+	bool datagrams_fail; /* to be sent */
+	uint64_t n_datagrams, n_inline, n_sent; /* sent; of these, inside of requests, with completions */
 	uint32_t n_ahs;	     /* address handles that there are */
 	unsigned n_devices, n_ports; /* of each device; 0: one */
 	struct mlx5_verbs_port ports[MLX5_VERBS_DEVICES][MLX5_VERBS_PORTS];

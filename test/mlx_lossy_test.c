@@ -101,6 +101,13 @@ end(void)
 	UNIT_EQ(mlx5_verbs.n_ahs, 0);
 }
 
+/* Address handles but for those of the queues' own ports. */
+static uint32_t
+ahs(void)
+{
+	return mlx5_verbs.n_ahs - QUEUES;
+}
+
 static int
 send(struct plx_peer *peer, const void *data, uint32_t len)
 {
@@ -429,6 +436,15 @@ more_than_there_is_room_for_is_refused_and_then_taken(void)
 	end();
 }
 
+static struct ibv_ah *
+no_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	(void)pd;
+	(void)attr;
+	errno = EAGAIN;
+	return NULL;
+}
+
 /* A queue of the same port that nobody is. */
 static struct plx_peer *
 stranger(unsigned i)
@@ -446,6 +462,159 @@ stranger(unsigned i)
 	return peer;
 }
 
+static void
+one_completion_stands_for_several(void)
+{
+	uint64_t before;
+
+	begin();
+	before = mlx5_verbs.n_sent;
+	for (unsigned i = 0; i < 10 * MLX_UD_TX; i++) {
+		UNIT_EQ(send(to[0][1], NULL, 0), 0);
+		turns();
+	}
+	UNIT_EQ(mlx5_verbs.n_sent - before, 10 * MLX_UD_TX / MLX_UD_SIGNAL);
+	UNIT_EQ(got.n, 10 * MLX_UD_TX);
+	end();
+}
+
+/* Their places are taken until others follow, which never find none. */
+static void
+the_last_without_a_completion_are_done_when_others_follow(void)
+{
+	unsigned n;
+
+	begin();
+	for (unsigned last = 0; last < MLX_UD_SIGNAL; last++) {
+		for (n = 0; n < last; n++)
+			UNIT_EQ(send(to[0][1], NULL, 0), 0);
+		turns();
+		n = (mlx_queue(q[0])->lossy.sent) % MLX_UD_SIGNAL;
+		while (send(to[0][1], NULL, 0) == 0)
+			n++;
+		UNIT_EQ(n, MLX_UD_TX);
+		turns();
+		while ((mlx_queue(q[0])->lossy.sent) % MLX_UD_SIGNAL != 0)
+			UNIT_EQ(send(to[0][1], NULL, 0), 0);
+		turns();
+		UNIT_EQ(mlx_queue(q[0])->lossy.done, mlx_queue(q[0])->lossy.sent);
+	}
+	end();
+}
+
+static void
+short_messages_are_inside_of_the_request(void)
+{
+	const uint32_t most = MLX_INLINE_MAX - sizeof(struct mlx_stamp) - sizeof(uint64_t);
+	uint8_t data[2 * MLX_INLINE_MAX];
+	uint64_t before;
+
+	begin();
+	unit_fill(data, sizeof(data), 3);
+	for (uint32_t len = 0; len <= sizeof(data); len++) {
+		before = mlx5_verbs.n_inline;
+		UNIT_EQ(send(to[0][1], data, len), 0);
+		turns();
+		UNIT_EQ(mlx5_verbs.n_inline - before, len <= most);
+		UNIT_EQ(got.len, sizeof(uint64_t) + len);
+		UNIT_SAME(got.bytes + sizeof(uint64_t), data, len);
+	}
+	end();
+}
+
+/* An error has a completion even where none was asked for, and leaves nothing taken. */
+static void
+what_the_device_does_not_send_is_counted_and_done(void)
+{
+	begin();
+	mlx5_verbs.datagrams_fail = true;
+	for (unsigned i = 0; i < MLX_UD_SIGNAL - 1; i++)
+		UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	turns();
+	mlx5_verbs.datagrams_fail = false;
+	UNIT_EQ(stat_of(0)->ud_failed, MLX_UD_SIGNAL - 1);
+	UNIT_EQ(mlx_queue(q[0])->lossy.done, MLX_UD_SIGNAL - 1);
+	for (unsigned i = 0; i < MLX_UD_TX; i++)
+		UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	UNIT_EQ(send(to[0][1], NULL, 0), -EAGAIN);
+	turns();
+	UNIT_EQ(got.n, MLX_UD_TX);
+	end();
+}
+
+/* One that fails says that those before it are done. */
+static void
+an_error_stands_for_those_before_it(void)
+{
+	begin();
+	for (unsigned i = 0; i < MLX_UD_SIGNAL / 2; i++)
+		UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	mlx5_verbs.datagrams_fail = true;
+	UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	mlx5_verbs.datagrams_fail = false;
+	turns();
+	UNIT_EQ(stat_of(0)->ud_failed, 1);
+	UNIT_EQ(mlx_queue(q[0])->lossy.done, MLX_UD_SIGNAL / 2 + 1);
+	end();
+}
+
+static void
+what_is_waited_for_ends_though_nothing_follows(void)
+{
+	struct mlx_queue *mq;
+
+	begin();
+	mq = mlx_queue(q[0]);
+	UNIT_TRUE(!mlx_lossy_drain(mq));
+	UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	turns();
+	UNIT_EQ(mq->lossy.done, 0);
+	UNIT_TRUE(mlx_lossy_drain(mq));
+	UNIT_TRUE(!mlx_lossy_drain(mq));
+	UNIT_EQ(mq->lossy.sent, 2);
+	turns();
+	mlx_lossy_end(mq);
+	UNIT_EQ(mq->lossy.sent, 2);
+	UNIT_EQ(stat_of(0)->lossy_tx, 1);
+	UNIT_EQ(stat_of(0)->lossy_drop_bad + stat_of(0)->lossy_drop_not_ours, 0);
+	UNIT_EQ(got.n, 1);
+	end();
+}
+
+/* Without a way to the own port each has its completion. */
+static void
+where_nobody_can_wait_for_the_last_all_have_completions(void)
+{
+	struct ibv_ah *(*create)(struct ibv_pd *, struct ibv_ah_attr *) = mlx_glue.create_ah;
+
+	mlx_glue.create_ah = no_ah;
+	begin();
+	mlx_glue.create_ah = create;
+	for (unsigned i = 0; i < 5; i++) {
+		UNIT_EQ(send(to[0][1], NULL, 0), 0);
+		turns();
+		UNIT_EQ(mlx_queue(q[0])->lossy.done, i + 1);
+	}
+	end();
+}
+
+/* The one used last by a message is the oldest when only other datagrams go. */
+static void
+a_handle_of_the_last_message_gives_way_in_the_end(void)
+{
+	struct mlx_dgram d = {.kind = MLX_DGRAM_CALL, .qpn = 1};
+
+	begin();
+	UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	for (unsigned i = 0; i < MLX_WAYS_MAX + 1; i++) {
+		UNIT_EQ(mlx_dgrams_send(mlx_queue(q[0]), mlx_peer(stranger(i)), &d), 0);
+		turns();
+	}
+	UNIT_EQ(stat_of(0)->ways_evicted, 1);
+	UNIT_TRUE(mlx_peer(to[0][1])->way == NULL);
+	end();
+}
+
 /* The model ends the test when one goes that is in use. */
 static void
 address_handles_are_kept_for_those_used_last(void)
@@ -460,7 +629,7 @@ address_handles_are_kept_for_those_used_last(void)
 		if (i % 8 == 7)
 			turns();
 	}
-	UNIT_EQ(mlx5_verbs.n_ahs, MLX_WAYS_MAX);
+	UNIT_EQ(ahs(), MLX_WAYS_MAX);
 	UNIT_EQ(stat_of(0)->ways_made, MANY + 1);
 	UNIT_EQ(stat_of(0)->ways_evicted, MANY + 1 - MLX_WAYS_MAX);
 	UNIT_EQ(send(to[0][1], NULL, 0), 0);
@@ -468,7 +637,7 @@ address_handles_are_kept_for_those_used_last(void)
 	UNIT_EQ(stat_of(0)->ways_made, MANY + 1);
 	UNIT_EQ(send(peers[0], NULL, 0), 0);
 	UNIT_EQ(stat_of(0)->ways_made, MANY + 2);
-	UNIT_EQ(mlx5_verbs.n_ahs, MLX_WAYS_MAX);
+	UNIT_EQ(ahs(), MLX_WAYS_MAX);
 	turns();
 	end();
 }
@@ -482,29 +651,21 @@ the_handle_of_a_peer_that_goes_outlives_what_is_sent_by_it(void)
 	begin();
 	peer = stranger(0);
 	UNIT_EQ(send(peer, NULL, 0), 0);
-	UNIT_EQ(mlx5_verbs.n_ahs, 1);
+	UNIT_EQ(ahs(), 1);
 	plx_peer_dead(peer, -ECONNRESET);
 	plx_peer_put(peer);
 	plx_queue_control(q[0]);
-	UNIT_EQ(mlx5_verbs.n_ahs, 1);
+	UNIT_EQ(ahs(), 1);
 	turns();
 	peer = stranger(1);
 	UNIT_EQ(send(peer, NULL, 0), 0);
+	mlx_lossy_end(mlx_queue(q[0]));
 	turns();
 	plx_peer_dead(peer, -ECONNRESET);
 	plx_peer_put(peer);
 	plx_queue_control(q[0]);
-	UNIT_EQ(mlx5_verbs.n_ahs, 1); /* that of the first */
+	UNIT_EQ(ahs(), 1); /* that of the first */
 	end();
-}
-
-static struct ibv_ah *
-no_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	(void)pd;
-	(void)attr;
-	errno = EAGAIN;
-	return NULL;
 }
 
 static void
@@ -554,6 +715,14 @@ main(void)
 		UNIT_TEST(stamps_that_make_no_sense_are_dropped),
 		UNIT_TEST(places_that_cannot_be_are_refused),
 		UNIT_TEST(more_than_there_is_room_for_is_refused_and_then_taken),
+		UNIT_TEST(one_completion_stands_for_several),
+		UNIT_TEST(the_last_without_a_completion_are_done_when_others_follow),
+		UNIT_TEST(short_messages_are_inside_of_the_request),
+		UNIT_TEST(what_the_device_does_not_send_is_counted_and_done),
+		UNIT_TEST(an_error_stands_for_those_before_it),
+		UNIT_TEST(what_is_waited_for_ends_though_nothing_follows),
+		UNIT_TEST(where_nobody_can_wait_for_the_last_all_have_completions),
+		UNIT_TEST(a_handle_of_the_last_message_gives_way_in_the_end),
 		UNIT_TEST(address_handles_are_kept_for_those_used_last),
 		UNIT_TEST(the_handle_of_a_peer_that_goes_outlives_what_is_sent_by_it),
 		UNIT_TEST(a_message_that_finds_no_way_is_lost),

@@ -39,6 +39,7 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_SEND_BUFS	 1024  /* buffers for sending, at the most */
 #define MLX_UD_RX	 64    /* datagrams that may arrive between two looks */
 #define MLX_UD_TX	 32
+#define MLX_UD_SIGNAL	 8     /* messages that may get lost, between two that are signalled */
 #define MLX_GROUP_RX	 256   /* messages to groups that may arrive between two looks */
 #define MLX_GROUP_LEN	 1024u /* longest of them, bytes */
 #define MLX_LOSSY_RX	 256   /* messages that may get lost, and arrive between two looks */
@@ -95,7 +96,11 @@ struct mlx_ud {
 	struct ibv_mr *mr;
 	uint8_t *mem;	     /* n_rx slots for arrivals, then MLX_UD_TX */
 	uint32_t slot, n_rx; /* bytes of one */
+	uint32_t max_inline; /* longest that is written into the request, bytes */
+	uint32_t every;	     /* of so many that are sent one is signalled */
 	uint64_t sent, done;
+	uint64_t due;	     /* of sent, those up to the last that is signalled */
+	struct ibv_ah *self; /* the way to its own port, where every is above 1 */
 };
 
 /** Where a datagram came from. */
@@ -457,6 +462,10 @@ void mlx_ud_close(struct mlx_ud *ud);
 struct ibv_ah *mlx_ud_way(struct mlx_queue *mq, const uint8_t *gid, uint16_t lid);
 /** @return where the next one to send is written, or NULL: there is no room */
 void *mlx_ud_room(struct mlx_ud *ud);
+/** Have only some of what is sent signalled from now on, if that may be. */
+void mlx_ud_spare(struct mlx_queue *mq, struct mlx_ud *ud);
+/** All that was sent is done some time, though nothing follows it. */
+void mlx_ud_end(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t qkey);
 /** Send what was written there. */
 void mlx_ud_send(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
 /** Take what came, and what was sent. @return how many */
@@ -497,6 +506,8 @@ int mlx_lossy_to(struct plx_peer *peer, uint32_t where);
 int mlx_lossy_tx(const struct plx_tx *tx);
 unsigned mlx_lossy_poll(struct mlx_queue *mq);
 int mlx_lossy_arm(struct mlx_queue *mq);
+/** All that was sent is done some time, though nothing follows it. */
+void mlx_lossy_end(struct mlx_queue *mq);
 /** Forget what comes. @return whether the device still has something to send */
 bool mlx_lossy_drain(struct mlx_queue *mq);
 

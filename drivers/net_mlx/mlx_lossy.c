@@ -24,14 +24,17 @@ int
 mlx_lossy_open(struct plx_queue *q, uint32_t *where)
 {
 	struct mlx_queue *mq = mlx_queue(q);
-	int rc = 0;
+	int rc;
 
-	if (mq->lossy.qp == NULL)
+	if (mq->lossy.qp == NULL) {
 		rc = mlx_ud_open(mq, &mq->lossy, mlx_addr_mtu(&mq->addr), MLX_LOSSY_RX,
 			mlx_addr_qkey(&mq->addr));
-	if (rc == 0)
-		*where = mq->lossy.qp->qp_num;
-	return rc;
+		if (rc != 0)
+			return rc;
+		mlx_ud_spare(mq, &mq->lossy);
+	}
+	*where = mq->lossy.qp->qp_num;
+	return 0;
 }
 
 int
@@ -143,11 +146,19 @@ forget(struct mlx_queue *mq, const struct mlx_ud_src *src, const uint8_t *data, 
 	(void)len;
 }
 
+void
+mlx_lossy_end(struct mlx_queue *mq)
+{
+	if (mq->lossy.qp != NULL)
+		mlx_ud_end(mq, &mq->lossy, mlx_addr_qkey(&mq->addr));
+}
+
 bool
 mlx_lossy_drain(struct mlx_queue *mq)
 {
 	if (mq->lossy.qp == NULL)
 		return false;
 	mlx_ud_poll(mq, &mq->lossy, forget);
+	mlx_lossy_end(mq);
 	return mq->lossy.sent != mq->lossy.done;
 }

@@ -2,6 +2,13 @@
  * Copyright (c) 2026 The Pollux Authors
  *
  * mlx_ud.c - a queue pair for datagrams, with its slots
+ *
+ * Design notes
+ * What is sent is done in order, so the completion of one stands for all before it, and only some
+ * are signalled where much is sent. An error comes in any case, and says as much of those before it.
+ * The last ones stay taken until others follow: that costs nothing but their places, unless
+ * somebody waits for their end. Then an empty datagram goes to the queue pair itself,
+ * whose completion stands for them.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -10,7 +17,7 @@
 #include "mlx_int.h"
 
 #define GRH   40	   /* stands before what arrives */
-#define TX_ID (1ull << 32) /* wr_id of what is sent */
+#define TX_ID (1ull << 32) /* in wr_id of what is sent, with the last bits of its number */
 
 static size_t
 mem_len(const struct mlx_ud *ud)
@@ -53,6 +60,8 @@ mlx_ud_close(struct mlx_ud *ud)
 		mlx_glue.destroy_cq(ud->cq);
 	if (ud->mr != NULL)
 		mlx_glue.dereg_mr(ud->mr);
+	if (ud->self != NULL)
+		mlx_glue.destroy_ah(ud->self);
 	if (ud->mem != NULL)
 		munmap(ud->mem, mem_len(ud));
 	*ud = (struct mlx_ud){.qp = NULL};
@@ -62,11 +71,12 @@ int
 mlx_ud_open(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, uint32_t n_rx, uint32_t qkey)
 {
 	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = MLX_UD_TX, .max_recv_wr = n_rx,
-		.max_send_sge = 1, .max_recv_sge = 1}, .qp_type = IBV_QPT_UD};
+		.max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = MLX_INLINE_MAX},
+		.qp_type = IBV_QPT_UD};
 	void *mem;
 	int rc;
 
-	*ud = (struct mlx_ud){.slot = GRH + len, .n_rx = n_rx};
+	*ud = (struct mlx_ud){.slot = GRH + len, .n_rx = n_rx, .every = 1};
 	mem = mmap(NULL, mem_len(ud), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (mem == MAP_FAILED)
 		return -errno;
@@ -79,6 +89,7 @@ mlx_ud_open(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, uint32_t n_rx
 	if (ud->cq != NULL) {
 		attr.send_cq = attr.recv_cq = ud->cq;
 		ud->qp = mlx_glue.create_qp(mq->port->pd, &attr);
+		ud->max_inline = attr.cap.max_inline_data;
 	}
 	rc = ud->qp != NULL ? ud_ready(mq, ud, qkey) : errno != 0 ? -errno : -EIO;
 	if (rc != 0) {
@@ -109,19 +120,53 @@ mlx_ud_room(struct mlx_ud *ud)
 	return ud->mem + (size_t)(ud->n_rx + ud->sent % MLX_UD_TX) * ud->slot;
 }
 
+static void
+ud_send(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, struct ibv_ah *ah, uint32_t qpn,
+	uint32_t qkey, bool signal)
+{
+	struct ibv_sge sge = {(uintptr_t)mlx_ud_room(ud), len, ud->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = TX_ID | (uint32_t)ud->sent, .sg_list = &sge,
+		.num_sge = len != 0, .opcode = IBV_WR_SEND,
+		.send_flags = (signal ? IBV_SEND_SIGNALED : 0) |
+			(len <= ud->max_inline ? IBV_SEND_INLINE : 0),
+		.wr = {.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = qkey}}}, *bad;
+
+	if (ibv_post_send(ud->qp, &wr, &bad) != 0) {
+		PLX_STAT_INC(mq->stat.ud_failed);
+		return;
+	}
+	ud->sent++;
+	if (signal)
+		ud->due = ud->sent;
+}
+
 void
 mlx_ud_send(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, struct ibv_ah *ah, uint32_t qpn,
 	uint32_t qkey)
 {
-	struct ibv_sge sge = {(uintptr_t)mlx_ud_room(ud), len, ud->mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = TX_ID, .sg_list = &sge, .num_sge = 1,
-		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
-		.wr = {.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = qkey}}}, *bad;
+	ud_send(mq, ud, len, ah, qpn, qkey, ud->sent + 1 - ud->due >= ud->every);
+}
 
-	if (ibv_post_send(ud->qp, &wr, &bad) == 0)
-		ud->sent++;
-	else
-		PLX_STAT_INC(mq->stat.ud_failed);
+void
+mlx_ud_spare(struct mlx_queue *mq, struct mlx_ud *ud)
+{
+	ud->self = mlx_ud_way(mq, mq->addr.gid, mlx_addr_lid(&mq->addr));
+	if (ud->self != NULL)
+		ud->every = MLX_UD_SIGNAL;
+}
+
+void
+mlx_ud_end(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t qkey)
+{
+	if (ud->due != ud->sent && mlx_ud_room(ud) != NULL)
+		ud_send(mq, ud, 0, ud->self, ud->qp->qp_num, qkey, true);
+}
+
+/* Of mlx_ud_end(). */
+static bool
+is_own_end(const struct mlx_ud *ud, const struct ibv_wc *wc)
+{
+	return wc->status == IBV_WC_SUCCESS && wc->byte_len == GRH && wc->src_qp == ud->qp->qp_num;
 }
 
 static void
@@ -136,7 +181,7 @@ ud_rx(struct mlx_queue *mq, struct mlx_ud *ud, const struct ibv_wc *wc, mlx_ud_t
 		src.grh = at;
 	if (wc->status != IBV_WC_SUCCESS || wc->byte_len < GRH)
 		take(mq, &src, at, 0);
-	else
+	else if (!is_own_end(ud, wc))
 		take(mq, &src, at + GRH, wc->byte_len - GRH);
 	ud_post(ud, wc->wr_id);
 }
@@ -148,11 +193,11 @@ mlx_ud_poll(struct mlx_queue *mq, struct mlx_ud *ud, mlx_ud_take *take)
 	int n = ibv_poll_cq(ud->cq, MLX_HW_POLL_MAX, wc);
 
 	for (int i = 0; i < n; i++) {
-		if (wc[i].wr_id != TX_ID) {
+		if ((wc[i].wr_id & TX_ID) == 0) {
 			ud_rx(mq, ud, &wc[i], take);
 			continue;
 		}
-		ud->done++;
+		ud->done += (uint32_t)wc[i].wr_id - (uint32_t)ud->done + 1;
 		PLX_STAT_ADD(mq->stat.ud_failed, wc[i].status != IBV_WC_SUCCESS);
 	}
 	return n > 0 ? n : 0;

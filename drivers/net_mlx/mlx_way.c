@@ -44,8 +44,10 @@ way_evict(struct mlx_queue *mq)
 {
 	struct mlx_way *way = TAILQ_FIRST(&mq->ways);
 
-	if (!way_is_idle(mq, way))
+	if (!way_is_idle(mq, way)) {
+		mlx_lossy_end(mq); /* it may be what goes by another queue pair that pushes it out */
 		return false;
+	}
 	PLX_STAT_INC(mq->stat.ways_evicted);
 	way_free(mq, way);
 	return true;
