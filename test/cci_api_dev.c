@@ -413,6 +413,8 @@ a_group_has_members_on_two_devices(void)
 			util_return(ev);
 		}
 	}
+	if (getenv("PLX_RPC_SOCKET") != NULL && strcmp(util_transport(), "net_mlx") == 0)
+		CU_ASSERT_EQUAL(util_counter("group_by_cm"), getenv("CCI_TEST_BY_MANAGER") != NULL);
 	for (int k = 0; k < 20; k++) {
 		UTIL_OK(cci_send(conn[k % 2][1], &k, sizeof(k), NULL, CCI_FLAG_SILENT));
 		for (int i = 0; i < 2; i++) {

@@ -265,6 +265,7 @@ who_the_manager_lets_in_sends_and_hears(void)
 	UNIT_EQ_FATAL(plx_queue_group_join(q[1], GROUP, true), 0);
 	UNIT_EQ_FATAL(plx_queue_group_join(q[2], GROUP, true), 0);
 	UNIT_EQ(sm.members, 3);
+	UNIT_EQ(mlx_queue(q[0])->stat.group_by_cm, 1);
 	for (uint32_t len = 0; len <= sizeof(data); len += 256) {
 		heard.n = 0;
 		UNIT_EQ(plx_queue_group_tx(q[0], GROUP, data, len), 0);

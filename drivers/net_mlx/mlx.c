@@ -63,6 +63,7 @@ static const struct plx_stat_row stat_rows[] = {
 	PLX_STAT_ROW(struct mlx_stat, lossy_rx),
 	PLX_STAT_ROW(struct mlx_stat, lossy_drop_bad),
 	PLX_STAT_ROW(struct mlx_stat, lossy_drop_not_ours),
+	PLX_STAT_ROW(struct mlx_stat, group_by_cm),
 	PLX_STAT_ROW(struct mlx_stat, group_tx),
 	PLX_STAT_ROW(struct mlx_stat, group_no_room),
 	PLX_STAT_ROW(struct mlx_stat, group_rx),

@@ -208,13 +208,15 @@ leaving_end(struct mlx_groups *groups)
 }
 
 static int
-ask_manager(const struct mlx_queue *mq, struct mlx_group *g)
+ask_manager(struct mlx_queue *mq, struct mlx_group *g)
 {
 	int rc = mlx_join_make(mq->port, g->gid, &g->join, &g->way);
 
-	if (rc == 0)
-		memcpy(g->gid, g->way.grh.dgid.raw, sizeof(g->gid));
-	return rc;
+	if (rc != 0)
+		return rc;
+	memcpy(g->gid, g->way.grh.dgid.raw, sizeof(g->gid));
+	PLX_STAT_INC(mq->stat.group_by_cm);
+	return 0;
 }
 
 static int

@@ -237,6 +237,7 @@ struct mlx_stat {
 	uint64_t ud_failed;	/* datagrams that the device did not send */
 	uint64_t ways_made, ways_evicted; /* address handles */
 	uint64_t lossy_tx, lossy_no_room, lossy_no_way, lossy_rx, lossy_drop_bad, lossy_drop_not_ours;
+	uint64_t group_by_cm; /* groups that were joined by the connection manager */
 	uint64_t group_tx, group_no_room, group_rx, group_drop_bad, group_drop_not_ours;
 	uint64_t tm_adds, tm_dels, tm_syncs; /* commands to the list of receives */
 	uint64_t tm_refused;	/* receives that the list does not take */

@@ -57,8 +57,8 @@ def api_all(report, build):
 
 def cci(report, build):
     """some of the CCI tests, over rxe, groups included"""
-    face(report, build, "cci_api", CCI_FEW)
-    face(report, build, "cci_api", CCI_BY_MANAGER, PLX_NET_MLX_GROUPS_BY_CM="yes")
+    face(report, build, "cci_api", CCI_FEW, **ASKED)
+    face(report, build, "cci_api", CCI_BY_MANAGER, **ASKED, PLX_NET_MLX_GROUPS_BY_CM="yes", CCI_TEST_BY_MANAGER="1")
 
 
 def uu(report, build):
