@@ -228,6 +228,7 @@ go_on(unsigned n, uint64_t ns)
 		for (unsigned i = 0; i < n; i++)
 			plx_queue_control(q[i]);
 	}
+	turns(); /* the last answer */
 }
 
 static void
