@@ -53,6 +53,12 @@ static struct {
 	uint32_t len;
 } heard;
 
+/* What was told of joining; to send, to receive. */
+static struct {
+	unsigned n[2];
+	int rc;
+} told;
+
 int __wrap_getifaddrs(struct ifaddrs **list);
 void __wrap_freeifaddrs(struct ifaddrs *list);
 
@@ -218,6 +224,15 @@ on_group(struct plx_queue *queue, uint64_t group, const uint8_t *data, uint32_t 
 }
 
 static void
+on_joined(struct plx_queue *queue, uint64_t group, bool rx, int rc)
+{
+	(void)queue;
+	UNIT_EQ(group, GROUP);
+	told.n[rx]++;
+	told.rc = rc;
+}
+
+static void
 turns(void)
 {
 	struct plx_rx rx;
@@ -235,8 +250,10 @@ begin(void)
 	for (unsigned i = 0; i < QUEUES; i++) {
 		UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q[i]), 0);
 		q[i]->on_group = on_group;
+		q[i]->on_joined = on_joined;
 	}
 	heard.n = 0;
+	memset(&told, 0, sizeof(told));
 }
 
 static void
@@ -252,6 +269,21 @@ end(void)
 	memset(&sm, 0, sizeof(sm));
 }
 
+/* @return what became of it, be it later */
+static int
+join(unsigned i, uint64_t group, bool rx)
+{
+	unsigned before = told.n[rx];
+	int rc = plx_queue_group_join(q[i], group, rx);
+
+	if (rc != -EINPROGRESS)
+		return rc;
+	while (told.n[rx] == before)
+		turns();
+	UNIT_EQ(told.n[rx], before + 1);
+	return told.rc;
+}
+
 static void
 who_the_manager_lets_in_sends_and_hears(void)
 {
@@ -260,10 +292,10 @@ who_the_manager_lets_in_sends_and_hears(void)
 	begin();
 	UNIT_EQ_FATAL(q[0]->group_mtu, MLX_GROUP_LEN);
 	sm.noise = 2;
-	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP, false), 0);
+	UNIT_EQ_FATAL(join(0, GROUP, false), 0);
 	UNIT_EQ(ntohl(sm.at.sin_addr.s_addr), ADDRESS);
-	UNIT_EQ_FATAL(plx_queue_group_join(q[1], GROUP, true), 0);
-	UNIT_EQ_FATAL(plx_queue_group_join(q[2], GROUP, true), 0);
+	UNIT_EQ_FATAL(join(1, GROUP, true), 0);
+	UNIT_EQ_FATAL(join(2, GROUP, true), 0);
 	UNIT_EQ(sm.members, 3);
 	UNIT_EQ(mlx_queue(q[0])->stat.group_by_cm, 1);
 	for (uint32_t len = 0; len <= sizeof(data); len += 256) {
@@ -281,9 +313,9 @@ static void
 who_leaves_is_a_member_until_the_last_time(void)
 {
 	begin();
-	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP, false), 0);
-	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP, true), 0);
-	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP, true), 0);
+	UNIT_EQ_FATAL(join(0, GROUP, false), 0);
+	UNIT_EQ_FATAL(join(0, GROUP, true), 0);
+	UNIT_EQ_FATAL(join(0, GROUP, true), 0);
 	UNIT_EQ(sm.members, 1);
 	plx_queue_group_leave(q[0], GROUP, true);
 	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 0), 0);
@@ -298,7 +330,7 @@ who_leaves_is_a_member_until_the_last_time(void)
 	UNIT_EQ(sm.members, 0);
 	UNIT_EQ(sm.channels + sm.ids, 0);
 	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 0), -ENOENT);
-	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP + 1, true), 0);
+	UNIT_EQ_FATAL(join(0, GROUP, true), 0);
 	UNIT_EQ(sm.members, 1);
 	end();
 }
@@ -308,18 +340,18 @@ static void
 who_leaves_is_a_member_until_what_was_sent_is_over(void)
 {
 	begin();
-	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP, false), 0);
+	UNIT_EQ_FATAL(join(0, GROUP, false), 0);
 	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), 0);
 	plx_queue_group_leave(q[0], GROUP, false);
 	UNIT_TRUE(mlx5_verbs.n_ahs == 1 && sm.members == 1);
 	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), -ENOENT);
 	/* who comes back meanwhile has it again, and keeps it */
-	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP, false), 0);
+	UNIT_EQ_FATAL(join(0, GROUP, false), 0);
 	UNIT_TRUE(mlx5_verbs.n_ahs == 1 && sm.members == 1);
 	turns();
 	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), 0);
 	/* who still receives does so afterwards */
-	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP, true), 0);
+	UNIT_EQ_FATAL(join(0, GROUP, true), 0);
 	plx_queue_group_leave(q[0], GROUP, false);
 	UNIT_EQ(mlx5_verbs.n_ahs, 1);
 	turns();
@@ -327,7 +359,7 @@ who_leaves_is_a_member_until_what_was_sent_is_over(void)
 	plx_queue_group_leave(q[0], GROUP, true);
 	UNIT_EQ(sm.members, 0);
 	/* and the queue may close with something out */
-	UNIT_EQ_FATAL(plx_queue_group_join(q[0], GROUP, false), 0);
+	UNIT_EQ_FATAL(join(0, GROUP, false), 0);
 	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), 0);
 	plx_queue_group_leave(q[0], GROUP, false);
 	end();
@@ -337,7 +369,7 @@ static void
 refused(int rc)
 {
 	for (unsigned rx = 0; rx < 2; rx++)
-		UNIT_EQ(plx_queue_group_join(q[0], GROUP, rx != 0), rc);
+		UNIT_EQ(join(0, GROUP, rx != 0), rc);
 	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 0), -ENOENT);
 	UNIT_EQ(sm.channels + sm.ids + sm.members, 0);
 }
@@ -362,7 +394,7 @@ what_the_managers_refuse_is_an_error_and_leaves_nothing(void)
 	sm.other_key = true;
 	refused(-EPROTO);
 	sm.other_key = false;
-	UNIT_EQ(plx_queue_group_join(q[0], GROUP, true), 0);
+	UNIT_EQ(join(0, GROUP, true), 0);
 	end();
 }
 
@@ -371,8 +403,66 @@ a_manager_that_says_nothing_is_not_waited_for_any_longer(void)
 {
 	begin();
 	sm.silent = true;
-	UNIT_EQ(plx_queue_group_join(q[0], GROUP, true), -ETIMEDOUT);
+	UNIT_EQ(join(0, GROUP, true), -ETIMEDOUT);
 	UNIT_EQ(sm.members, 0);
+	end();
+}
+
+/* All wait for one answer; who receives twice leaves twice. */
+static void
+who_joins_meanwhile_waits_for_the_same_answer(void)
+{
+	begin();
+	sm.silent = true;
+	for (unsigned i = 0; i < 3; i++)
+		UNIT_EQ(plx_queue_group_join(q[0], GROUP, i != 0), -EINPROGRESS);
+	turns();
+	UNIT_EQ(sm.members, 1);
+	UNIT_EQ(told.n[0] + told.n[1], 0);
+	UNIT_TRUE(q[0]->dev->ops->queue_arm(q[0]) == -EBUSY); /* the answer wakes nobody */
+	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 0), -ENOENT);
+	ring(asking);
+	turns();
+	UNIT_TRUE(told.n[0] == 1 && told.n[1] == 1 && told.rc == 0);
+	UNIT_EQ(q[0]->dev->ops->queue_arm(q[0]), 0);
+	plx_queue_group_leave(q[0], GROUP, true);
+	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 0), 0);
+	turns();
+	UNIT_EQ(heard.n, 1);
+	end();
+}
+
+static void
+all_who_wait_are_told_of_a_refusal(void)
+{
+	begin();
+	sm.silent = true;
+	sm.refuses = -EINVAL;
+	for (unsigned i = 0; i < 2; i++)
+		UNIT_EQ(plx_queue_group_join(q[0], GROUP, i != 0), -EINPROGRESS);
+	ring(asking);
+	turns();
+	UNIT_TRUE(told.n[0] == 1 && told.n[1] == 1 && told.rc == -ECONNREFUSED);
+	UNIT_EQ(sm.channels + sm.ids + sm.members, 0);
+	end();
+}
+
+static void
+who_leaves_before_the_answer_is_told_nothing(void)
+{
+	begin();
+	sm.silent = true;
+	for (unsigned i = 0; i < 2; i++)
+		UNIT_EQ(plx_queue_group_join(q[0], GROUP, i != 0), -EINPROGRESS);
+	plx_queue_group_leave(q[0], GROUP, true);
+	plx_queue_group_leave(q[0], GROUP, true);
+	UNIT_EQ(sm.members, 1);
+	plx_queue_group_leave(q[0], GROUP, false);
+	UNIT_EQ(sm.channels + sm.ids + sm.members, 0);
+	turns();
+	UNIT_EQ(told.n[0] + told.n[1], 0);
+	UNIT_EQ(q[0]->dev->ops->queue_arm(q[0]), 0);
+	UNIT_EQ(plx_queue_group_join(q[0], GROUP, true), -EINPROGRESS); /* and the queue closes */
 	end();
 }
 
@@ -382,7 +472,7 @@ a_port_without_an_interface_has_no_groups(void)
 	sm.no_interface = true;
 	begin();
 	UNIT_EQ(q[0]->group_mtu, 0);
-	UNIT_EQ(plx_queue_group_join(q[0], GROUP, true), -EOPNOTSUPP);
+	UNIT_EQ(join(0, GROUP, true), -EOPNOTSUPP);
 	end();
 }
 
@@ -395,6 +485,9 @@ main(void)
 		UNIT_TEST(who_leaves_is_a_member_until_what_was_sent_is_over),
 		UNIT_TEST(what_the_managers_refuse_is_an_error_and_leaves_nothing),
 		UNIT_TEST(a_manager_that_says_nothing_is_not_waited_for_any_longer),
+		UNIT_TEST(who_joins_meanwhile_waits_for_the_same_answer),
+		UNIT_TEST(all_who_wait_are_told_of_a_refusal),
+		UNIT_TEST(who_leaves_before_the_answer_is_told_nothing),
 		UNIT_TEST(a_port_without_an_interface_has_no_groups),
 		CU_TEST_INFO_NULL,
 	};

@@ -11,7 +11,8 @@
  * here it needs neither its ids nor their events. Who only sends joins nothing.
  *
  * InfiniBand wants the subnet manager's permission for that, of who sends as well: there rdma_cm asks
- * it, and says where the group is (mlx_join.c). On Ethernet that is a setting.
+ * it, and says where the group is (mlx_join.c). On Ethernet that is a setting. The answer takes a
+ * while, in which turns look for it; whoever joins meanwhile waits for the same one.
  *
  * Some devices look at a handle only when they are done with what was sent by it, and fail the
  * queue pair when it is not there: who leaves keeps it, and the membership, until then.
@@ -42,12 +43,15 @@ struct mlx_group {
 	uint64_t sent;	   /* datagrams that are done when that is */
 	int fd;		   /* while n_rx, without a manager */
 	struct mlx_join *join;	/* by the manager, or NULL */
+	bool joining;		/* it has not answered yet */
+	uint32_t n_wait[2];	/* who waits for it: to send, to receive */
 	struct ibv_ah_attr way; /* as it said */
 };
 
 struct mlx_groups {
 	LIST_HEAD(, mlx_group) list;
 	uint32_t n_leaving; /* of them have a handle, though nobody sends any more */
+	uint32_t n_joining;
 	struct mlx_ud ud;
 };
 
@@ -177,7 +181,7 @@ tx_join(struct mlx_queue *mq, struct mlx_group *g)
 static void
 group_free_if_left(struct mlx_group *g)
 {
-	if (g->n_tx + g->n_rx != 0 || g->ah != NULL)
+	if (g->n_tx + g->n_rx != 0 || g->ah != NULL || g->joining)
 		return;
 	LIST_REMOVE(g, link);
 	mlx_join_end(g->join);
@@ -210,13 +214,13 @@ leaving_end(struct mlx_groups *groups)
 static int
 ask_manager(struct mlx_queue *mq, struct mlx_group *g)
 {
-	int rc = mlx_join_make(mq->port, g->gid, &g->join, &g->way);
+	int rc = mlx_join_begin(mq->port, g->gid, &g->join);
 
-	if (rc != 0)
-		return rc;
-	memcpy(g->gid, g->way.grh.dgid.raw, sizeof(g->gid));
-	PLX_STAT_INC(mq->stat.group_by_cm);
-	return 0;
+	if (rc == 0) {
+		g->joining = true;
+		mq->groups->n_joining++;
+	}
+	return rc;
 }
 
 static int
@@ -242,23 +246,82 @@ group_get(struct mlx_queue *mq, uint64_t id, struct mlx_group **out)
 	return rc;
 }
 
+/* So many more send to a group that may be used, or receive. */
+static int
+members_add(struct mlx_queue *mq, struct mlx_group *g, bool rx, uint32_t more)
+{
+	uint32_t *n = rx ? &g->n_rx : &g->n_tx;
+	int rc = 0;
+
+	if (*n == 0)
+		rc = rx ? rx_join(mq, g) : tx_join(mq, g);
+	if (rc == 0)
+		*n += more;
+	return rc;
+}
+
 int
 mlx_group_join(struct plx_queue *q, uint64_t id, bool rx)
 {
 	struct mlx_queue *mq = mlx_queue(q);
 	struct mlx_group *g;
-	uint32_t *n;
 	int rc = group_get(mq, id, &g);
 
 	if (rc != 0)
 		return rc;
-	n = rx ? &g->n_rx : &g->n_tx;
-	if (*n == 0)
-		rc = rx ? rx_join(mq, g) : tx_join(mq, g);
-	if (rc == 0)
-		(*n)++;
+	if (g->joining) {
+		g->n_wait[rx]++;
+		return -EINPROGRESS;
+	}
+	rc = members_add(mq, g, rx, 1);
 	group_free_if_left(g);
 	return rc;
+}
+
+/* Nobody waits for the manager's answer any more. */
+static void
+joining_end(struct mlx_queue *mq, struct mlx_group *g)
+{
+	g->joining = false;
+	g->n_wait[0] = g->n_wait[1] = 0;
+	mq->groups->n_joining--;
+}
+
+/* The manager has answered: who waits is a member, or told why not. */
+static void
+answered(struct mlx_queue *mq, struct mlx_group *g, int rc)
+{
+	const uint32_t n[2] = {g->n_wait[0], g->n_wait[1]};
+	uint64_t id = g->id;
+	int err[2] = {rc, rc};
+
+	joining_end(mq, g);
+	if (rc == 0) {
+		memcpy(g->gid, g->way.grh.dgid.raw, sizeof(g->gid));
+		PLX_STAT_INC(mq->stat.group_by_cm);
+	}
+	for (unsigned rx = 0; rx < 2; rx++)
+		if (rc == 0 && n[rx] != 0)
+			err[rx] = members_add(mq, g, rx != 0, n[rx]);
+	group_free_if_left(g);
+	for (unsigned rx = 0; rx < 2; rx++)
+		if (n[rx] != 0 && mq->q->on_joined != NULL)
+			mq->q->on_joined(mq->q, id, rx != 0, err[rx]);
+}
+
+static __rte_noinline void
+joining_look(struct mlx_queue *mq)
+{
+	struct mlx_group *g;
+	int rc;
+
+	LIST_FOREACH(g, &mq->groups->list, link) {
+		rc = g->joining ? mlx_join_look(g->join, &g->way) : -EINPROGRESS;
+		if (rc != -EINPROGRESS) {
+			answered(mq, g, rc);
+			return; /* the list may be another now */
+		}
+	}
 }
 
 void
@@ -267,6 +330,12 @@ mlx_group_leave(struct plx_queue *q, uint64_t id, bool rx)
 	struct mlx_queue *mq = mlx_queue(q);
 	struct mlx_group *g = group_find(mq->groups, id);
 
+	if (g != NULL && g->joining && g->n_wait[rx] != 0) {
+		if (--g->n_wait[rx] + g->n_wait[!rx] == 0)
+			joining_end(mq, g);
+		group_free_if_left(g);
+		return;
+	}
 	if (g == NULL || (rx ? g->n_rx : g->n_tx) == 0)
 		return;
 	if (!rx && --g->n_tx == 0) {
@@ -337,13 +406,17 @@ mlx_groups_poll(struct mlx_queue *mq)
 	n = mlx_ud_poll(mq, &mq->groups->ud, group_take);
 	if (unlikely(mq->groups->n_leaving != 0))
 		leaving_end(mq->groups);
+	if (unlikely(mq->groups->n_joining != 0 && mq->looks % MLX_UD_EVERY == 0))
+		joining_look(mq);
 	return n;
 }
 
 int
 mlx_groups_arm(struct mlx_queue *mq)
 {
-	return mq->groups != NULL ? ibv_req_notify_cq(mq->groups->ud.cq, 0) : 0;
+	if (mq->groups == NULL)
+		return 0;
+	return mq->groups->n_joining != 0 ? -EBUSY : ibv_req_notify_cq(mq->groups->ud.cq, 0);
 }
 
 void
@@ -357,6 +430,7 @@ mlx_groups_close(struct mlx_queue *mq)
 		if (g->n_rx != 0)
 			rx_leave(mq, g);
 		g->n_rx = g->n_tx = 0;
+		g->joining = false;
 	}
 	mlx_ud_close(&mq->groups->ud);
 	while ((g = LIST_FIRST(&mq->groups->list)) != NULL) {

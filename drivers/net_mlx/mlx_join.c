@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,10 +27,12 @@
 _Static_assert(MLX_JOIN_QKEY == RDMA_UDP_QKEY, "as the manager has it");
 
 struct mlx_join {
+	const struct mlx_port *port;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	struct sockaddr_storage group;
 	bool joined;
+	uint64_t until_ns; /* the answer has to come */
 };
 
 static int
@@ -98,27 +99,7 @@ take(const struct rdma_cm_event *e, struct ibv_ah_attr *way, int *rc)
 }
 
 static int
-answer(struct mlx_join *j, struct ibv_ah_attr *way)
-{
-	struct pollfd p = {.fd = j->channel->fd, .events = POLLIN};
-	uint64_t until = mlx_now_ns() + JOIN_MS * UINT64_C(1000000);
-	int rc = -ETIMEDOUT;
-	bool said = false;
-
-	for (uint64_t now = mlx_now_ns(); !said && now < until; now = mlx_now_ns()) {
-		struct rdma_cm_event *e;
-
-		if (poll(&p, 1, (int)((until - now) / 1000000 + 1)) <= 0 ||
-			mlx_cm_glue.get_cm_event(j->channel, &e) != 0)
-			continue;
-		said = take(e, way, &rc);
-		mlx_cm_glue.ack_cm_event(e);
-	}
-	return rc;
-}
-
-static int
-join(struct mlx_join *j, struct ibv_ah_attr *way)
+ask(struct mlx_join *j)
 {
 	struct rdma_cm_join_mc_attr_ex attr = {
 		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
@@ -129,12 +110,20 @@ join(struct mlx_join *j, struct ibv_ah_attr *way)
 	if (mlx_cm_glue.join_multicast_ex(j->id, &attr, NULL) != 0)
 		return last_error();
 	j->joined = true;
-	return answer(j, way);
+	j->until_ns = mlx_now_ns() + JOIN_MS * UINT64_C(1000000);
+	return 0;
+}
+
+static int
+refused(const struct mlx_port *port, int rc)
+{
+	PLX_LOG_RATELIMIT(WARNING, mlx, "port %s is in no group: the connection manager says %s",
+		port->label, strerror(-rc));
+	return rc;
 }
 
 int
-mlx_join_make(const struct mlx_port *port, const uint8_t gid[16], struct mlx_join **out,
-	struct ibv_ah_attr *way)
+mlx_join_begin(const struct mlx_port *port, const uint8_t gid[16], struct mlx_join **out)
 {
 	struct mlx_join *j;
 	int rc = mlx_cm_glue_open();
@@ -144,18 +133,33 @@ mlx_join_make(const struct mlx_port *port, const uint8_t gid[16], struct mlx_joi
 	j = calloc(1, sizeof(*j));
 	if (j == NULL)
 		return -ENOMEM;
+	j->port = port;
 	name_group(j, gid);
 	rc = id_bind(j, port);
 	if (rc == 0)
-		rc = join(j, way);
+		rc = ask(j);
 	if (rc != 0) {
-		PLX_LOG_RATELIMIT(WARNING, mlx, "port %s is in no group: the connection manager says %s",
-			port->label, strerror(-rc));
 		mlx_join_end(j);
-		return rc;
+		return refused(port, rc);
 	}
 	*out = j;
 	return 0;
+}
+
+int
+mlx_join_look(struct mlx_join *j, struct ibv_ah_attr *way)
+{
+	struct rdma_cm_event *e;
+	bool said = false;
+	int rc = -ETIMEDOUT;
+
+	while (!said && mlx_cm_glue.get_cm_event(j->channel, &e) == 0) {
+		said = take(e, way, &rc);
+		mlx_cm_glue.ack_cm_event(e);
+	}
+	if (!said && mlx_now_ns() < j->until_ns)
+		return -EINPROGRESS;
+	return rc == 0 ? 0 : refused(j->port, rc);
 }
 
 void

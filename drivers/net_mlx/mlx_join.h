@@ -17,15 +17,20 @@ struct mlx_port;
 #define MLX_JOIN_QKEY 0x01234567u
 
 /**
- * Ask the manager that a port be a member of a group, and wait for the answer.
+ * Ask the manager that a port be a member of a group.
+ * @param port outlives it
  * @param gid of the group as mlx_addr_group() makes it
- * @param way where it is, for address handles and for attaching queue pairs
  * Errors: -ENODEV there is no manager, or it does not find the port; -EHOSTUNREACH its interface is
- * in no group; -ECONNREFUSED the subnet manager says no; -ETIMEDOUT it says nothing.
- * Thread: any. Blocks: until the answer, 2 s at most.
+ * in no group. Thread: any.
  */
-int mlx_join_make(const struct mlx_port *port, const uint8_t gid[16], struct mlx_join **out,
-	struct ibv_ah_attr *way);
+int mlx_join_begin(const struct mlx_port *port, const uint8_t gid[16], struct mlx_join **out);
+/**
+ * Whether the manager has answered; not to be asked again after that.
+ * @param way where the group is, for address handles and for attaching queue pairs
+ * Errors: -EINPROGRESS not yet; -ECONNREFUSED the subnet manager says no; -ETIMEDOUT it said nothing
+ * for 2 s; -ENODEV, -EPROTO. Thread: owner. Blocks: never.
+ */
+int mlx_join_look(struct mlx_join *j, struct ibv_ah_attr *way);
 /** The port is no member any more; accepts NULL. */
 void mlx_join_end(struct mlx_join *j);
 

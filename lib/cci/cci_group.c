@@ -78,10 +78,8 @@ cci_group_join(struct cci_conn *c, const char *uri)
 	rc = plx_worker_chan_join(w, &c->chan, c->pub.attribute, plx_name_hash(group));
 	if (rc != 0)
 		return rc;
-	if (w->chans.group_q != NULL) {
-		plx_worker_chan_joined(w, &c->chan);
+	if (w->chans.group_q != NULL)
 		return 0;
-	}
 	rc = join(c, group);
 	if (rc != 0) {
 		if (c->group_fd >= 0)

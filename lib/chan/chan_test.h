@@ -60,7 +60,7 @@ begin(void)
 	}
 }
 
-static void
+static inline void
 turns(unsigned n)
 {
 	for (unsigned i = 0; i < 2 * n; i++) {
@@ -86,7 +86,7 @@ take(unsigned i, enum plx_chan_kind kind)
 }
 
 /* Take it, see how it ended, and give it back. */
-static void
+static inline void
 taken(unsigned i, enum plx_chan_kind kind, int status)
 {
 	struct plx_chan_item *item = take(i, kind);
@@ -98,7 +98,7 @@ taken(unsigned i, enum plx_chan_kind kind, int status)
 		plx_chan_item_put(&s[i].w->chans, item);
 }
 
-static void
+static inline void
 ask(uint8_t attr, uint64_t timeout_us)
 {
 	uint8_t packed[PLX_WIRE_ADDR_MAX];
@@ -111,7 +111,7 @@ ask(uint8_t attr, uint64_t timeout_us)
 	UNIT_EQ_FATAL(plx_worker_chan_ask(s[0].w, &a, &s[0].c), 0);
 }
 
-static struct plx_chan_request *
+static inline struct plx_chan_request *
 asked(void)
 {
 	struct plx_chan_item *item = take(1, PLX_CHAN_REQUEST);
@@ -172,14 +172,14 @@ op_new(unsigned i, uint32_t len)
 	return op;
 }
 
-static void
+static inline void
 send_one(unsigned i, uint32_t len)
 {
 	plx_worker_chan_post(s[i].w, op_new(i, len));
 }
 
 /* A message of this length comes, with what was sent. */
-static void
+static inline void
 received(unsigned i, uint32_t len)
 {
 	struct plx_chan_item *item = take(i, PLX_CHAN_RECV);

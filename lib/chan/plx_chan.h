@@ -288,7 +288,10 @@ int plx_chan_accept(struct plx_chans *cs, struct plx_chan_request *r, struct plx
 /** Say no. */
 void plx_chan_reject(struct plx_chans *cs, struct plx_chan_request *r);
 
-/** Join a group, as sender or receiver. Errors: -ENOSPC, -ENOMEM; those of the device. */
+/**
+ * Join a group, as sender or receiver. Where the device has groups a CONNECTED follows unless this
+ * fails, else plx_chan_joined() is to be called. Errors: -ENOSPC, -ENOMEM; those of the device.
+ */
 int plx_chan_join(struct plx_chans *cs, struct plx_chan *c, uint8_t attr, uint64_t group);
 
 /**
@@ -369,6 +372,9 @@ void plx_chan_on_answer(struct plx_chans *cs, struct plx_peer *src,
 /** A receiver of a group has come. */
 void plx_chan_on_join(struct plx_chans *cs, struct plx_peer *src,
 	const struct plx_wire_chan_join *h);
+
+/** The device says whether we are in a group that it was asked for. @param rc 0 or -errno */
+void plx_chans_on_joined(struct plx_chans *cs, uint64_t group, bool rx, int rc);
 
 /** A message to a group, by the device. */
 void plx_chan_on_group(struct plx_chans *cs, uint64_t group, const uint8_t *data, uint32_t len);

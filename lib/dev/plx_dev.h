@@ -225,6 +225,8 @@ struct plx_queue {
 	uint32_t group_mtu; /* longest message to a group, bytes; 0: the device has no groups */
 	/* a message to a group that this queue receives from, borrowed for the call; may be NULL */
 	void (*on_group)(struct plx_queue *q, uint64_t group, const uint8_t *data, uint32_t len);
+	/* a group that was being joined: all who joined it so are members, or not: rc; may be NULL */
+	void (*on_joined)(struct plx_queue *q, uint64_t group, bool rx, int rc);
 	/* what came by plx_peer_lossy_tx(), borrowed for the call; its bytes stay as they are; may be NULL */
 	void (*on_lossy)(struct plx_queue *q, const struct plx_rx *rx);
 	/*
@@ -344,6 +346,7 @@ void plx_queue_flush(struct plx_queue *q);
  * often as it is joined it is left. Nothing is promised of what is sent, not even to come once.
  * @param group its number; all that use the device's network share them
  * @param rx to receive
+ * @return 0; -EINPROGRESS: on_joined tells, in a turn, unless it is left before
  * Errors: -EOPNOTSUPP the device has no groups; -ENOMEM and others of the system.
  * Thread: owner. Blocks: may (system calls).
  */

@@ -163,6 +163,14 @@ worker_on_group(struct plx_queue *q, uint64_t group, const uint8_t *data, uint32
 	plx_chan_on_group(&w->chans, group, data, len);
 }
 
+void
+worker_on_joined(struct plx_queue *q, uint64_t group, bool rx, int rc)
+{
+	struct plx_worker *w = q->owner;
+
+	plx_chans_on_joined(&w->chans, group, rx, rc);
+}
+
 /* Of all that goes by a device only messages of channels may get lost. */
 void
 worker_on_lossy(struct plx_queue *q, const struct plx_rx *rx)

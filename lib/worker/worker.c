@@ -110,6 +110,7 @@ open_queue(struct plx_worker *w, const struct plx_conf *conf, const char *name, 
 	}
 	(*q)->on_dead = on_peer_dead;
 	(*q)->on_group = worker_on_group;
+	(*q)->on_joined = worker_on_joined;
 	(*q)->on_lossy = worker_on_lossy;
 	if ((*q)->group_mtu != 0 && w->chans.group_q == NULL)
 		w->chans.group_q = *q;

@@ -92,6 +92,8 @@ void worker_flush_end(struct plx_worker *w, struct plx_flush *f);
 int worker_chans_open(struct plx_worker *w, const struct plx_worker_params *params);
 void worker_chans_close(struct plx_worker *w);
 void worker_rx_chan(struct plx_worker *w, const struct plx_rx *rx);
+/** plx_queue.on_joined */
+void worker_on_joined(struct plx_queue *q, uint64_t group, bool rx, int rc);
 /** plx_queue.on_lossy */
 void worker_on_lossy(struct plx_queue *q, const struct plx_rx *rx);
 /** plx_queue.on_group */
