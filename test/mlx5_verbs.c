@@ -241,15 +241,12 @@ mlx5_verbs_port(const struct ibv_context *ctx, unsigned num)
 	return &mlx5_verbs.ports[ctx->device == NULL ? 0 : ctx->device - devices][num - 1];
 }
 
-void
-mlx5_verbs_switch(unsigned device, unsigned port, bool down)
+static void
+tell_all(unsigned device, struct ibv_async_event e)
 {
-	struct ibv_async_event e = {.element.port_num = port,
-		.event_type = down ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE};
 	struct fake_context *c;
 	uint64_t one = 1;
 
-	mlx5_verbs.ports[device][port - 1].down = down;
 	LIST_FOREACH(c, &contexts, link) {
 		if (c->verbs.context.device != &devices[device])
 			continue;
@@ -257,6 +254,22 @@ mlx5_verbs_switch(unsigned device, unsigned port, bool down)
 		if (write(c->verbs.context.async_fd, &one, sizeof(one)) != sizeof(one))
 			abort();
 	}
+}
+
+void
+mlx5_verbs_switch(unsigned device, unsigned port, bool down)
+{
+	mlx5_verbs.ports[device][port - 1].down = down;
+	tell_all(device, (struct ibv_async_event){.element.port_num = port,
+		.event_type = down ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE});
+}
+
+void
+mlx5_verbs_move(unsigned device, unsigned port, const uint8_t gid[16])
+{
+	memcpy(mlx5_verbs.ports[device][port - 1].gid, gid, 16);
+	tell_all(device, (struct ibv_async_event){.element.port_num = port,
+		.event_type = IBV_EVENT_GID_CHANGE});
 }
 
 static void

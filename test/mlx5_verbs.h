@@ -54,6 +54,9 @@ void mlx5_verbs_begin(void);
 /** A port goes down, or up again, and all who have opened the device are told. */
 void mlx5_verbs_switch(unsigned device, unsigned port, bool down);
 
+/** A port has another address, and all who have opened the device are told. */
+void mlx5_verbs_move(unsigned device, unsigned port, const uint8_t gid[16]);
+
 /** The port, from 1 on, of whoever has this context. */
 struct mlx5_verbs_port *mlx5_verbs_port(const struct ibv_context *ctx, unsigned num);
 

@@ -391,6 +391,36 @@ a_port_that_is_down_is_neither_chosen_nor_told_of(void)
 	end();
 }
 
+static void
+a_port_whose_address_is_another_is_neither_chosen_nor_told_of(void)
+{
+	static const uint8_t other[16] = {[10] = 0xff, 0xff, 10, 9, 9, 9};
+	uint8_t addr[PLX_WIRE_ADDR_MAX], was[16];
+
+	begin_pairs();
+	memcpy(was, mlx5_verbs.ports[0][0].gid, sizeof(was));
+	u.n = 2;
+	for (unsigned i = 0; i < 2; i++)
+		u.w[i] = worker_of(pairs[i]);
+	mlx5_verbs_move(0, 1, other);
+	UNIT_EQ(plx_worker_addr(u.w[0], addr, sizeof(addr)), 77);
+	for (unsigned from = 0; from < 2; from++)
+		for (unsigned to = 0; to < 2; to++)
+			join(from, to);
+	CU_ASSERT_STRING_EQUAL(way(0, 1), "model1:1");
+	all_works(0, 1);
+	/* link and address are two things */
+	mlx5_verbs_switch(0, 1, true);
+	UNIT_EQ(plx_worker_addr(u.w[0], addr, sizeof(addr)), 77);
+	mlx5_verbs_switch(0, 1, false);
+	UNIT_EQ(plx_worker_addr(u.w[0], addr, sizeof(addr)), 77);
+	mlx5_verbs_move(0, 1, was);
+	UNIT_TRUE(plx_worker_addr(u.w[0], addr, sizeof(addr)) > 77);
+	mlx5_verbs_move(0, 1, was);
+	UNIT_TRUE(plx_worker_addr(u.w[0], addr, sizeof(addr)) > 77);
+	end();
+}
+
 /* Until the ep has failed; the clock is the driver's. */
 static void
 wait_for_the_end(unsigned from, unsigned to)
@@ -584,6 +614,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(another_network_is_the_last_choice_and_may_be_forbidden),
 	UNIT_TEST(peers_are_spread_over_equal_ports_and_both_sides_agree),
 	UNIT_TEST(a_port_that_is_down_is_neither_chosen_nor_told_of),
+	UNIT_TEST(a_port_whose_address_is_another_is_neither_chosen_nor_told_of),
 	UNIT_TEST(who_loses_a_peer_reaches_it_again_by_another_port),
 	UNIT_TEST(who_does_not_answer_is_tried_by_another_port),
 	UNIT_TEST(a_region_is_reached_by_each_port_with_its_own_key),

@@ -68,6 +68,11 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_IMM_SHORT	     8u /* the sender ran out of credits */
 #define MLX_IMM_PARK	     16u /* CTL: the connection is to end, and no message comes by it any more */
 
+enum mlx_port_down {
+	MLX_PORT_NO_LINK = 1,
+	MLX_PORT_MOVED = 2, /* it has another address, or none */
+};
+
 /** An opened port of a device; one for all queues of the process that use it. */
 struct mlx_port {
 	LIST_ENTRY(mlx_port) link;
@@ -86,7 +91,7 @@ struct mlx_port {
 	pthread_mutex_t regions_lock;
 	LIST_HEAD(, mlx_region) regions; /* under it; those used last are first */
 	_Atomic uint32_t gone;	/* the device was removed or has failed; writers: any, for good */
-	_Atomic uint32_t down;	/* the port is; writer: under lock */
+	_Atomic uint32_t down;	/* enum mlx_port_down, why nobody new reaches it; writer: under lock */
 };
 
 /** A queue pair for datagrams. Owner: the queue's. */

@@ -162,25 +162,53 @@ mlx_port_failed(struct mlx_port *port)
 		PLX_LOG(ERR, mlx, "device %s has failed or was removed", port->ctx->device->name);
 }
 
+/* Whether others reach it by the address that was told of it. */
+static bool
+is_in_place(const struct mlx_port *port)
+{
+	struct ibv_port_attr attr;
+	struct ibv_gid_entry e;
+
+	if (mlx_glue.query_gid_ex(port->ctx, port->num, port->gid_index, &e, 0, sizeof(e)) != 0 ||
+		memcmp(e.gid.raw, port->addr.gid, sizeof(port->addr.gid)) != 0)
+		return false;
+	return port->addr.link != MLX_LINK_IB ||
+		(mlx_glue_query_port(port->ctx, port->num, &attr) == 0 && attr.lid == port->addr.lid);
+}
+
+static void
+set_down(struct mlx_port *port, enum mlx_port_down why, bool is)
+{
+	uint32_t was = atomic_load_explicit(&port->down, memory_order_relaxed); /* under the lock */
+
+	if (((was & why) != 0) == is)
+		return;
+	atomic_store_explicit(&port->down, was ^ why, memory_order_relaxed);
+	PLX_LOG(WARNING, mlx, "port %s %s", port->label,
+		why == MLX_PORT_NO_LINK ? is ? "is down" : "is up again"
+					: is ? "has lost its address" : "has its address again");
+}
+
 /* What concerns one queue pair or queue comes as completions as well. */
 static void
 port_event(struct mlx_port *port, const struct ibv_async_event *e)
 {
-	uint32_t is = 1;
+	bool ours = (unsigned)e->element.port_num == port->num;
 
 	switch (e->event_type) {
 	case IBV_EVENT_DEVICE_FATAL:
 		mlx_port_failed(port);
 		break;
 	case IBV_EVENT_PORT_ACTIVE:
-		is = 0;
-		/* fallthrough */
 	case IBV_EVENT_PORT_ERR:
-		if ((unsigned)e->element.port_num != port->num)
-			break;
 		/* The queue pairs try for as long as they are told to; it may come back. */
-		atomic_store_explicit(&port->down, is, memory_order_relaxed);
-		PLX_LOG(WARNING, mlx, "port %s is %s", port->label, is ? "down" : "up again");
+		if (ours)
+			set_down(port, MLX_PORT_NO_LINK, e->event_type == IBV_EVENT_PORT_ERR);
+		break;
+	case IBV_EVENT_GID_CHANGE:
+	case IBV_EVENT_LID_CHANGE:
+		if (ours)
+			set_down(port, MLX_PORT_MOVED, !is_in_place(port));
 		break;
 	default:
 		PLX_LOG(DEBUG, mlx, "%s: event %d", port->ctx->device->name, e->event_type);

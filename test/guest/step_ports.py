@@ -3,6 +3,8 @@
 """step_ports.py - in the guest: two hosts with two devices each, on two networks"""
 import json
 import os
+import re
+import subprocess
 import time
 
 import net
@@ -99,10 +101,38 @@ def cut(report, ground):
                   f"told after {away:.1f} s")
 
 
+def told(shell):
+    """How long the address of testcomm's worker is, as text, once it has looked."""
+    shell.stdin.write("sleep 300 turns\nworker address w\n")
+    shell.stdin.flush()
+    line = shell.stdout.readline()
+    while line and not re.search(r"[0-9a-f]{64}", line):
+        line = shell.stdout.readline()
+    return len(line)
+
+
+def moved(report, build):
+    """A port without its address is told to nobody, until it has it again."""
+    env = {**net.OURS_ENV, **QUIET, "PLX_NET_MLX_DEVICE": "rxe0,rxe2"}
+    shell = u.start([os.path.join(build, "app", "testcomm", "testcomm"), "-f", "-"], env, stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    shell.stdin.write("worker create w\n")
+    lengths = [told(shell)]
+    net.sh("ip addr del 10.7.1.3/24 dev wire2")
+    lengths.append(told(shell))
+    net.sh("ip addr add 10.7.1.3/24 dev wire2 noprefixroute && "
+           "ip route replace 10.7.1.4 dev wire2 src 10.7.1.3 table 7")
+    lengths.append(told(shell))
+    text = shell.communicate("quit\n", timeout=30)[0]
+    report.result("a port without its address is left out until it has it again",
+                  "" if 0 < lengths[1] < lengths[0] == lengths[2] else f"{lengths} {text}", f"{lengths}")
+
+
 def ports(report, build):
     """two hosts with two devices each, on two networks, of which one goes"""
     net.switch()
     ground = step_mp.hosts(build)
+    moved(report, build)
     cut(report, ground)
 
 
