@@ -50,6 +50,17 @@ connect_all(struct pair *p, cci_connection_t *(*conn)[2])
 	}
 }
 
+/* A message of all that have arrived may hold a buffer yet: its acknowledgement is another turn's. */
+static void
+send_number(struct pair *p, cci_connection_t *conn, uint32_t n)
+{
+	int rc;
+
+	while ((rc = cci_send(conn, &n, sizeof(n), NULL, CCI_FLAG_SILENT)) == CCI_ENOBUFS)
+		util_pair_turn(p);
+	CU_ASSERT_EQUAL_FATAL(rc, CCI_SUCCESS);
+}
+
 /* The manual's goal: buffers do not grow with the connections; commperf times a look. */
 static void
 ten_thousand_connections_cost_little_and_all_work(void)
@@ -66,8 +77,7 @@ ten_thousand_connections_cost_little_and_all_work(void)
 	for (uint32_t i = 0; i < N; i++) {
 		const uint32_t k = i * 7919 % N;
 
-		CU_ASSERT_EQUAL_FATAL(cci_send(conn[k][0], &k, sizeof(k), NULL, CCI_FLAG_SILENT),
-			CCI_SUCCESS);
+		send_number(&p, conn[k][0], k);
 		ev = util_pair_wait(&p, 1, CCI_EVENT_RECV);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
 		CU_ASSERT_EQUAL(memcmp(ev->recv.ptr, &k, sizeof(k)), 0);
@@ -75,8 +85,7 @@ ten_thousand_connections_cost_little_and_all_work(void)
 		util_return(ev);
 	}
 	for (uint32_t i = 0; i < N; i++) {
-		CU_ASSERT_EQUAL_FATAL(cci_send(conn[i][1], &i, sizeof(i), NULL, CCI_FLAG_SILENT),
-			CCI_SUCCESS);
+		send_number(&p, conn[i][1], i);
 		ev = util_pair_wait(&p, 0, CCI_EVENT_RECV);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
 		CU_ASSERT_PTR_EQUAL(ev->recv.connection, conn[i][0]);
