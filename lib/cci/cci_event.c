@@ -154,6 +154,7 @@ int
 cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 {
 	struct cci_ep *ep = cci_ep_of(endpoint);
+	enum plx_offer offer = PLX_OFFER_NOT;
 	struct plx_chan_item *item;
 	int status = CCI_SUCCESS;
 
@@ -178,8 +179,11 @@ cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 	} else {
 		*event = NULL;
 		status = plx_chans_are_full(&ep->core->chans) ? CCI_ENOBUFS : CCI_EAGAIN;
+		offer = plx_worker_offers(ep->core);
 	}
 	cci_unlock(ep);
+	if (unlikely(offer != PLX_OFFER_NOT))
+		plx_worker_offer(ep->core, offer);
 	return status;
 }
 

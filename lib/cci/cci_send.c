@@ -15,8 +15,12 @@
 static void
 wait_turn(struct cci_ep *ep)
 {
-	plx_worker_progress(ep->core);
+	enum plx_offer offer = PLX_OFFER_NOT;
+
+	if (plx_worker_progress(ep->core) == 0)
+		offer = plx_worker_offers(ep->core);
 	cci_unlock(ep);
+	plx_worker_offer(ep->core, offer);
 	cci_lock(ep);
 }
 

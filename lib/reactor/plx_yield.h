@@ -11,6 +11,7 @@
 #ifndef PLX_YIELD_H
 #define PLX_YIELD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,11 +23,14 @@
 #define PLX_YIELD_MAX	 2048u /* the same, when they never do, or compute */
 #define PLX_YIELD_HOG_US 100   /* who keeps the core longer computes */
 
-/** How one thread waits. Owner: whoever polls. All 0: it begins. */
+/**
+ * How one waits. Owner: whoever polls; several threads may offer at once, and what they learn is
+ * a guess then. All 0: it begins.
+ */
 struct plx_yield {
-	uint32_t polls;	   /* empty ones since the core was offered, or something was found */
-	uint32_t every;	   /* offer it after so many; 0: PLX_YIELD_FIRST */
-	uint64_t switches; /* of the thread, at the last offer */
+	uint32_t polls;		   /* empty ones since the core was offered, or something was found */
+	_Atomic uint32_t every;	   /* offer it after so many; 0: PLX_YIELD_FIRST; relaxed, a guess */
+	_Atomic uint64_t switches; /* of the thread, at the last offer; relaxed, the same */
 };
 
 /**
@@ -43,7 +47,7 @@ plx_yield_is_hog(uint64_t taken_ticks)
 	return taken_ticks > rte_get_tsc_hz() / 1000000 * PLX_YIELD_HOG_US;
 }
 
-/** The slow path of plx_yield_empty(). */
+/** It is time for an offer, see plx_yield_due(). Blocks: while others run. */
 void plx_yield_offer(struct plx_yield *y);
 
 /** A poll found something. */
@@ -53,11 +57,21 @@ plx_yield_found(struct plx_yield *y)
 	y->polls = 0;
 }
 
+/** A poll found nothing. @return whether it is time for plx_yield_offer() */
+static inline bool
+plx_yield_due(struct plx_yield *y)
+{
+	if (likely(++y->polls < atomic_load_explicit(&y->every, memory_order_relaxed)))
+		return false;
+	y->polls = 0;
+	return true;
+}
+
 /** A poll found nothing. Blocks: while others run. */
 static inline void
 plx_yield_empty(struct plx_yield *y)
 {
-	if (unlikely(++y->polls >= y->every))
+	if (unlikely(plx_yield_due(y)))
 		plx_yield_offer(y);
 }
 

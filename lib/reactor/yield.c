@@ -20,30 +20,38 @@ thread_switches(void)
 	return getrusage(RUSAGE_THREAD, &u) == 0 ? (uint64_t)(u.ru_nvcsw + u.ru_nivcsw) : 0;
 }
 
+static void
+set_every(struct plx_yield *y, uint32_t every)
+{
+	atomic_store_explicit(&y->every, every, memory_order_relaxed);
+}
+
 uint64_t
 plx_yield_now(struct plx_yield *y)
 {
-	uint64_t start = rte_rdtsc(), before = y->switches, ticks;
+	uint64_t before = atomic_load_explicit(&y->switches, memory_order_relaxed);
+	uint64_t start = rte_rdtsc(), ticks, after;
 
 	sched_yield();
 	ticks = rte_rdtsc() - start;
-	y->switches = thread_switches();
-	if (before == 0 || y->switches == before) {
-		uint32_t twice = 2 * RTE_MAX(y->every, PLX_YIELD_SHARED);
+	after = thread_switches();
+	atomic_store_explicit(&y->switches, after, memory_order_relaxed);
+	if (before == 0 || after == before) {
+		uint32_t every = atomic_load_explicit(&y->every, memory_order_relaxed);
+		uint32_t twice = 2 * RTE_MAX(every, PLX_YIELD_SHARED);
 
-		y->every = RTE_MIN(twice, PLX_YIELD_MAX);
+		set_every(y, RTE_MIN(twice, PLX_YIELD_MAX));
 		return 0;
 	}
-	y->every = PLX_YIELD_SHARED;
+	set_every(y, PLX_YIELD_SHARED);
 	return ticks;
 }
 
 void
 plx_yield_offer(struct plx_yield *y)
 {
-	y->polls = 0;
-	if (y->every == 0) /* the first round is polled to its end */
-		y->every = PLX_YIELD_FIRST;
+	if (atomic_load_explicit(&y->every, memory_order_relaxed) == 0)
+		set_every(y, PLX_YIELD_FIRST); /* the first round is polled to its end */
 	else if (plx_yield_is_hog(plx_yield_now(y)))
-		y->every = PLX_YIELD_MAX;
+		set_every(y, PLX_YIELD_MAX);
 }

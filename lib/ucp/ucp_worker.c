@@ -179,10 +179,13 @@ ucp_worker_address_query(ucp_address_t *address, ucp_worker_address_attr_t *attr
 unsigned
 ucp_worker_progress(ucp_worker_h w)
 {
+	enum plx_offer offer = PLX_OFFER_NOT;
 	unsigned n;
 
 	ucp_lock(w);
 	n = plx_worker_progress(w->core);
+	if (n == 0)
+		offer = plx_worker_offers(w->core);
 	/* pairs with the release in on_ep_failed() */
 	if (unlikely(atomic_load_explicit(&w->core->n_failed, memory_order_acquire) !=
 		    w->failed_seen)) {
@@ -190,6 +193,8 @@ ucp_worker_progress(ucp_worker_h w)
 		n++; /* who sleeps when there was nothing looks at what its handlers did first */
 	}
 	ucp_unlock(w);
+	if (unlikely(offer != PLX_OFFER_NOT))
+		plx_worker_offer(w->core, offer);
 	return n;
 }
 

@@ -115,7 +115,7 @@ struct plx_worker {
 
 	/* application's side */
 	alignas(PLX_LINE) struct plx_req_pool reqs;
-	struct plx_yield yield; /* dedicated: how it waits in progress */
+	struct plx_yield yield; /* dedicated: how it waits behind progress */
 	uint64_t answered; /* dedicated: what was posted when the last lone completion was seen */
 	bool in_poll;
 	_Atomic uint32_t n_failed; /* writer: owner; eps and handles that have failed */
@@ -171,6 +171,40 @@ void plx_worker_destroy(struct plx_worker *w);
  * Thread: application's side.
  */
 unsigned plx_worker_progress(struct plx_worker *w);
+
+#define PLX_WORKER_OFFER_EVERY 16 /* inline: turns that find nothing between two offers of the core */
+
+/** How the core is offered to others. */
+enum plx_offer {
+	PLX_OFFER_NOT,
+	PLX_OFFER_LEARN, /* dedicated: and see whether somebody takes it */
+	PLX_OFFER_YIELD,
+	PLX_OFFER_NAP,	 /* what the kernel moves for us has to get it */
+};
+
+/** Slow path of plx_worker_offers(). */
+__rte_cold enum plx_offer plx_worker_offers_slow(struct plx_worker *w);
+
+/**
+ * Behind a progress that found nothing.
+ * @return what plx_worker_offer() is to do now
+ * Thread: application's side.
+ */
+static inline enum plx_offer
+plx_worker_offers(struct plx_worker *w)
+{
+	if (w->dedicated)
+		return likely(!plx_yield_due(&w->yield)) ? PLX_OFFER_NOT : PLX_OFFER_LEARN;
+	return likely(w->empty_turns % PLX_WORKER_OFFER_EVERY != 0) ? PLX_OFFER_NOT
+								    : plx_worker_offers_slow(w);
+}
+
+/**
+ * Offer the core. Outside of any lock: who waits for it would run only while it is held, and
+ * find it taken each time.
+ * Thread: any. Blocks: while others run, or worker.nap_us.
+ */
+__rte_cold void plx_worker_offer(struct plx_worker *w, enum plx_offer how);
 
 /** One turn. Thread: owner. */
 unsigned plx_worker_turn(struct plx_worker *w);

@@ -12,7 +12,6 @@
 #include "worker_int.h"
 
 #define TIMER_EVERY 64 /* turns between two looks at the clock; timers are coarse */
-#define OFFER_EVERY 16 /* turns between two offers of the core when idle */
 
 /* Peers found dead since the last turn. */
 static __rte_noinline __rte_cold void
@@ -122,24 +121,38 @@ moved_by_cpu(const struct plx_worker *w)
  * Nothing comes. What the kernel moves for us on this core has to get it: a thread that yields
  * still takes its share, one that sleeps does not.
  */
-static __rte_noinline void
-offer_core(struct plx_worker *w)
+enum plx_offer
+plx_worker_offers_slow(struct plx_worker *w)
 {
+	/* a callback asked, or something was found that the caller does not count */
+	if (w->in_turn || w->in_poll || w->empty_turns == 0)
+		return PLX_OFFER_NOT;
 	if (w->nap_us != 0 && moved_by_cpu(w)) {
 		PLX_STAT_INC(w->stat.naps);
-		nanosleep(&(struct timespec){.tv_nsec = w->nap_us * 1000}, NULL);
-	} else if (w->empty_turns > w->yield_turns && w->yield_turns != 0) {
-		PLX_STAT_INC(w->stat.yields);
-		sched_yield();
+		return PLX_OFFER_NAP;
 	}
+	if (w->empty_turns <= w->yield_turns || w->yield_turns == 0)
+		return PLX_OFFER_NOT;
+	PLX_STAT_INC(w->stat.yields);
+	return PLX_OFFER_YIELD;
 }
 
-static void
-turn_idle(struct plx_worker *w)
+void
+plx_worker_offer(struct plx_worker *w, enum plx_offer how)
 {
-	w->empty_turns++;
-	if (w->empty_turns % OFFER_EVERY == 0 && !w->dedicated)
-		offer_core(w);
+	switch (how) {
+	case PLX_OFFER_LEARN:
+		plx_yield_offer(&w->yield);
+		break;
+	case PLX_OFFER_YIELD:
+		sched_yield();
+		break;
+	case PLX_OFFER_NAP:
+		nanosleep(&(struct timespec){.tv_nsec = w->nap_us * 1000}, NULL);
+		break;
+	default:
+		break;
+	}
 }
 
 static inline void
@@ -239,7 +252,7 @@ plx_worker_turn(struct plx_worker *w)
 		PLX_STAT_INC(w->stat.busy_turns);
 		w->empty_turns = 0;
 	} else {
-		turn_idle(w);
+		w->empty_turns++;
 	}
 	w->in_turn = false;
 	return n;
@@ -314,8 +327,6 @@ progress_app(struct plx_worker *w)
 	}
 	if (n != 0)
 		plx_yield_found(&w->yield);
-	else if (w->dedicated)
-		plx_yield_empty(&w->yield); /* the reactor may share our core */
 	if (w->app_work & WORKER_APP_CONNS)
 		n += worker_conns_run(w);
 	w->in_poll = false;

@@ -274,9 +274,16 @@ worker_disarm(struct plx_worker *w)
 unsigned
 plx_worker_look(struct plx_worker *w)
 {
+	unsigned n;
+
 	if ((w->app_work & WORKER_APP_ARMED) == 0)
 		return plx_worker_progress(w);
-	return w->dedicated ? plx_chans_poll(&w->chans) : plx_worker_turn(w);
+	if (!w->dedicated)
+		return plx_worker_turn(w);
+	n = plx_chans_poll(&w->chans);
+	if (n != 0)
+		plx_yield_found(&w->yield);
+	return n;
 }
 
 void

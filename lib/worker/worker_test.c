@@ -91,6 +91,19 @@ a_short_send_that_finds_nothing_in_its_way_is_done_at_once(void)
 	unit_workers_close(&u);
 }
 
+/* @return how often in 64 empty turns the core is to be offered */
+static unsigned
+offers(enum plx_offer how)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 64; i++) {
+		UNIT_EQ(plx_worker_progress(u.w[0]), 0);
+		n += plx_worker_offers(u.w[0]) == how;
+	}
+	return n;
+}
+
 static void
 an_idle_worker_naps_while_processors_move_its_data(void)
 {
@@ -98,16 +111,54 @@ an_idle_worker_naps_while_processors_move_its_data(void)
 		begin();
 		unit_workers_set(&u, "worker.nap_us", k == 0 ? "0" : "1");
 		unit_workers_open(&u, 1);
-		unit_turns(&u, 64);
+		UNIT_EQ(offers(PLX_OFFER_NOT), 64);
 		unit_queue(&u, 0)->by_cpu = true;
 		UNIT_EQ(u.w[0]->stat.naps, 0);
-		unit_turns(&u, 64);
+		UNIT_EQ(offers(PLX_OFFER_NAP), 4 * k);
 		UNIT_EQ(u.w[0]->stat.naps, 4 * k);
 		unit_queue(&u, 0)->by_cpu = false;
-		unit_turns(&u, 64);
+		UNIT_EQ(offers(PLX_OFFER_NOT), 64);
 		UNIT_EQ(u.w[0]->stat.naps, 4 * k);
 		unit_workers_close(&u);
 	}
+}
+
+static void
+an_idle_worker_offers_its_core_behind_progress_and_not_in_it(void)
+{
+	begin();
+	unit_workers_set(&u, "worker.yield_turns", "64");
+	unit_workers_open(&u, 1);
+	unit_turns(&u, 64);
+	u.w[0]->empty_turns = 0;
+	UNIT_EQ(offers(PLX_OFFER_NOT), 64);
+	unit_turns(&u, 64);
+	UNIT_EQ(u.w[0]->stat.yields, 0); /* who gives the turns may have a lock */
+	UNIT_EQ(offers(PLX_OFFER_YIELD), 4);
+	UNIT_EQ(u.w[0]->stat.yields, 4);
+	u.w[0]->in_turn = true; /* a callback asks */
+	UNIT_EQ(offers(PLX_OFFER_NOT), 64);
+	u.w[0]->in_turn = false;
+	unit_workers_close(&u);
+}
+
+static void
+a_dedicated_worker_offers_the_core_as_often_as_it_is_taken(void)
+{
+	struct plx_worker *w;
+
+	begin();
+	unit_workers_open(&u, 1);
+	w = u.w[0];
+	w->dedicated = true;
+	UNIT_EQ(plx_worker_offers(w), PLX_OFFER_LEARN); /* the first one learns that it begins */
+	plx_worker_offer(w, PLX_OFFER_LEARN);
+	for (unsigned i = 1; i < PLX_YIELD_FIRST; i++)
+		UNIT_EQ(plx_worker_offers(w), PLX_OFFER_NOT);
+	UNIT_EQ(plx_worker_offers(w), PLX_OFFER_LEARN);
+	UNIT_EQ(plx_worker_offers(w), PLX_OFFER_NOT);
+	w->dedicated = false;
+	unit_workers_close(&u);
 }
 
 static void
@@ -980,6 +1031,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_short_send_that_finds_nothing_in_its_way_is_done_at_once),
 	UNIT_TEST(a_worker_sends_to_itself),
 	UNIT_TEST(an_idle_worker_naps_while_processors_move_its_data),
+	UNIT_TEST(an_idle_worker_offers_its_core_behind_progress_and_not_in_it),
+	UNIT_TEST(a_dedicated_worker_offers_the_core_as_often_as_it_is_taken),
 	UNIT_TEST(after_a_lone_operation_the_next_worker_comes_first),
 	UNIT_TEST(while_turns_are_lent_posts_run_at_once_and_progress_gives_turns),
 	UNIT_TEST(a_long_operation_returns_turns_that_are_lent),
