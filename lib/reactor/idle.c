@@ -15,7 +15,7 @@
  * No wake-up is lost. The reactor stores sleeping, fences for all threads of the process
  * (membarrier(2)), and then looks at its inbox and asks every poller; whoever posts does so
  * and looks at sleeping, in this order for the compiler. Whoever
- * takes sleeping from 1 to 0 writes to the bell. Devices have their own descriptors. All
+ * takes sleeping from ASLEEP writes to the bell. Devices have their own descriptors. All
  * the same no sleep is longer than SLEEP_MAX_MS, for the sake of timers.
  */
 #include <errno.h>
@@ -112,7 +112,8 @@ reactor_wake_slow(struct plx_reactor *r)
 {
 	const uint64_t one = 1;
 
-	if (atomic_exchange_explicit(&r->sleeping, 0, memory_order_relaxed) != 0 &&
+	if (atomic_exchange_explicit(&r->sleeping, REACTOR_AWAKE, memory_order_relaxed) ==
+			REACTOR_ASLEEP &&
 		write(r->bell, &one, sizeof(one)) < 0)
 		PLX_LOG_RATELIMIT(WARNING, reactor, "the bell of lcore %u: error %d", r->lcore,
 			errno);
@@ -173,7 +174,7 @@ reactor_sleep(struct plx_reactor *r)
 	uint64_t n;
 
 	/* pairs with the acquire in plx_reactor_sleeps(); what follows is fenced */
-	atomic_store_explicit(&r->sleeping, 1, memory_order_release);
+	atomic_store_explicit(&r->sleeping, REACTOR_ASLEEP, memory_order_release);
 	if (reactor_lends_all(r)) /* nobody posts to it; pairs with the fence in plx_poller_return() */
 		atomic_thread_fence(memory_order_seq_cst);
 	else
@@ -184,7 +185,7 @@ reactor_sleep(struct plx_reactor *r)
 		PLX_STAT_INC(r->stat.sleeps);
 		rest(r);
 	}
-	if (atomic_exchange_explicit(&r->sleeping, 0, memory_order_relaxed) == 0)
+	if (atomic_exchange_explicit(&r->sleeping, REACTOR_AWAKE, memory_order_relaxed) == REACTOR_AWAKE)
 		r->rings++;
 	if (r->rings != 0 && read(r->bell, &n, sizeof(n)) > 0)
 		r->rings -= n;
@@ -239,20 +240,36 @@ offer(struct plx_reactor *r, uint64_t now_ticks)
 bool
 reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks)
 {
-	if (now_ticks >= r->shared_until && now_ticks - r->offered > rte_get_tsc_hz() / 1000 * OFFER_MS) {
+	if (reactor_has_core(r, now_ticks) && now_ticks - r->offered > rte_get_tsc_hz() / 1000 * OFFER_MS) {
 		r->offered = now_ticks;
 		offer(r, now_ticks);
 	}
-	return now_ticks < r->shared_until;
+	return !reactor_has_core(r, now_ticks);
+}
+
+/* All are lent, and nobody else wants the core: no call of the kernel, to look or to be woken. */
+static void
+stand_by(struct plx_reactor *r)
+{
+	uint64_t start = rte_rdtsc(), ticks = rte_get_tsc_hz() / 1000000 * REACTOR_LOOK_OWN_US;
+
+	/* relaxed: what is missed is seen at the next look */
+	atomic_store_explicit(&r->sleeping, REACTOR_STANDS_BY, memory_order_relaxed);
+	while (atomic_load_explicit(&r->sleeping, memory_order_relaxed) != REACTOR_AWAKE &&
+		rte_rdtsc() - start < ticks)
+		rte_pause();
+	atomic_store_explicit(&r->sleeping, REACTOR_AWAKE, memory_order_relaxed);
 }
 
 /* @return whether that took time */
 static bool
 idle_auto(struct plx_reactor *r, uint64_t now_ticks)
 {
-	if (TAILQ_EMPTY(&r->pollers) || reactor_lends_all(r)) {
+	if (reactor_lends_all(r) && !reactor_is_shared(r, now_ticks)) {
+		stand_by(r);
+	} else if (TAILQ_EMPTY(&r->pollers) || reactor_lends_all(r)) {
 		sleep_or_yield(r);
-	} else if (now_ticks >= r->shared_until) {
+	} else if (reactor_has_core(r, now_ticks)) {
 		if (++r->yield.polls < r->yield.every)
 			return false;
 		r->yield.polls = 0;
@@ -274,7 +291,7 @@ turns_before_idle(const struct plx_reactor *r, unsigned policy, uint64_t now_tic
 
 	if (reactor_lends_all(r))
 		return 0;
-	if (policy < PLX_IDLE_AUTO || now_ticks >= r->shared_until)
+	if (policy < PLX_IDLE_AUTO || reactor_has_core(r, now_ticks))
 		return turns;
 	return RTE_MIN(turns, (uint64_t)SHARED_TURNS);
 }

@@ -26,16 +26,19 @@
  *
  * An application that waits and computes in turn would find the reactor late each time, for it
  * has to look first. So loans that end soon make the reactor keep its turns, for twice as long each time.
+ * One whose threads did not run meanwhile, more of them than cores, did not compute: that does not count.
  *
  * Whoever has the turns is the owner of all that the poller stands for. Taking acquires what
  * giving released, so owners follow each other as the turns of one thread do.
  */
 #include <sched.h>
+#include <time.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "plx_conf.h"
+#include "plx_fence.h"
 #include "reactor_int.h"
 
 static uint64_t
@@ -79,6 +82,13 @@ static bool
 has_long(const struct plx_poller *p, uint64_t now_ticks)
 {
 	return now_ticks < atomic_load_explicit(&p->long_until, memory_order_relaxed);
+}
+
+static bool
+is_inside(const struct plx_poller *p)
+{
+	/* pairs with the releases in plx_poller_give() and plx_poller_enter() */
+	return atomic_load_explicit(&p->inside, memory_order_acquire);
 }
 
 /* Time spent on something else counts half, for the reactor may have taken it. */
@@ -152,8 +162,12 @@ plx_poller_return(struct plx_poller *p)
 	struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
 	uint32_t was = PLX_TURNS_LENT;
 
+	if (is_inside(p)) { /* a callback asks */
+		p->returns = true;
+		return;
+	}
 	if (!atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_FREE,
-		    memory_order_release, memory_order_relaxed) ||
+			memory_order_release, memory_order_relaxed) ||
 		r == NULL)
 		return;
 	/* pairs with the fence in reactor_sleep(): it sees that, or this that it sleeps */
@@ -179,17 +193,53 @@ reactor_free(struct plx_reactor *r, struct plx_poller *p)
 		free_for(r, p, PLX_TURNS_FREE);
 }
 
+/* The time that all threads ran, ns: this one too, where it stands by and does not sleep. */
+static uint64_t
+ran_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+/* It was seen that turns are given, or will be. */
+static void
+look_again(struct plx_poller *p, uint32_t n_asked, uint64_t now_ticks)
+{
+	p->n_seen = n_asked;
+	p->ran_ns = ran_ns();
+	p->looked = now_ticks;
+	p->lent_until = now_ticks + us_ticks(p->look_us);
+}
+
+static uint32_t
+first_look_us(const struct plx_reactor *r, const struct plx_poller *p, uint64_t now_ticks)
+{
+	if (reactor_has_core(r, now_ticks))
+		return REACTOR_LOOK_OWN_US;
+	if (!has_long(p, now_ticks))
+		return REACTOR_LOOK_SHORT_US;
+	return atomic_load_explicit(&p->polled, memory_order_relaxed) ? REACTOR_LOOK_MIN_US
+								      : REACTOR_LOOK_MAX_US;
+}
+
+static uint32_t
+next_look_us(const struct plx_reactor *r, const struct plx_poller *p, uint64_t now_ticks)
+{
+	if (reactor_has_core(r, now_ticks))
+		return REACTOR_LOOK_OWN_US;
+	if (!has_long(p, now_ticks))
+		return REACTOR_LOOK_SHORT_US;
+	return RTE_MIN(2 * p->look_us, REACTOR_LOOK_MAX_US);
+}
+
 static void
 lend(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 {
 	p->lent = true;
 	p->lent_since = now_ticks;
-	if (!has_long(p, now_ticks))
-		p->look_us = REACTOR_LOOK_SHORT_US;
-	else if (atomic_load_explicit(&p->polled, memory_order_relaxed))
-		p->look_us = REACTOR_LOOK_MIN_US;
-	else
-		p->look_us = REACTOR_LOOK_MAX_US;
+	p->look_us = first_look_us(r, p, now_ticks);
 	r->n_lent++;
 	PLX_STAT_INC(r->stat.lent);
 	reactor_idle_remove(r, p); /* what comes is not for the reactor */
@@ -207,7 +257,7 @@ reactor_unlend(struct plx_reactor *r, struct plx_poller *p)
 static bool
 in_use(struct plx_reactor *r, struct plx_poller *p, uint32_t turns, uint64_t now_ticks)
 {
-	uint32_t n = atomic_load_explicit(&p->n_taken, memory_order_relaxed);
+	uint32_t n = atomic_load_explicit(&p->n_asked, memory_order_relaxed);
 
 	if (turns == PLX_TURNS_FREE)
 		return false;
@@ -216,41 +266,92 @@ in_use(struct plx_reactor *r, struct plx_poller *p, uint32_t turns, uint64_t now
 	else if (now_ticks < p->lent_until)
 		return true;
 	else if (n - p->n_seen < REACTOR_LEND_TURNS)
-		return turns == PLX_TURNS_TAKEN;
-	else if (has_long(p, now_ticks))
-		p->look_us = RTE_MIN(2 * p->look_us, REACTOR_LOOK_MAX_US);
+		return turns == PLX_TURNS_TAKEN || is_inside(p);
 	else
-		p->look_us = REACTOR_LOOK_SHORT_US;
-	p->n_seen = n;
-	p->lent_until = now_ticks + us_ticks(p->look_us);
+		p->look_us = next_look_us(r, p, now_ticks);
+	look_again(p, n, now_ticks);
 	return true;
+}
+
+/* It was not asked to: who calls finds it so. */
+static void
+lend_unasked(struct plx_reactor *r, struct plx_poller *p, bool polled, uint64_t now_ticks)
+{
+	atomic_store_explicit(&p->polled, polled, memory_order_relaxed);
+	p->borrowed = false;
+	p->near = false;
+	lend(r, p, now_ticks);
+	look_again(p, atomic_load_explicit(&p->n_asked, memory_order_relaxed), now_ticks);
+	free_for(r, p, PLX_TURNS_LENT);
 }
 
 void
 reactor_lend_to_poster(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 {
 	p->posts = 0;
-	if (!lends(r) || !may_lend(p, now_ticks) || !reactor_is_shared(r, now_ticks))
-		return;
-	atomic_store_explicit(&p->polled, false, memory_order_relaxed);
-	p->borrowed = false;
-	p->near = false;
-	p->n_seen = atomic_load_explicit(&p->n_taken, memory_order_relaxed);
-	lend(r, p, now_ticks);
-	p->lent_until = now_ticks + us_ticks(p->look_us);
-	free_for(r, p, PLX_TURNS_LENT);
+	if (lends(r) && may_lend(p, now_ticks) && reactor_is_shared(r, now_ticks))
+		lend_unasked(r, p, false, now_ticks);
 }
 
-/* It computes. */
+static void
+look_who_waits(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
+{
+	uint32_t n = atomic_load_explicit(&p->n_asked, memory_order_relaxed), asked = n - p->n_seen;
+
+	p->n_seen = n;
+	if (asked >= REACTOR_LEND_TURNS && may_lend(p, now_ticks) && !has_long(p, now_ticks))
+		lend_unasked(r, p, true, now_ticks);
+}
+
+void
+reactor_lend_to_waiters(struct plx_reactor *r, uint64_t now_ticks)
+{
+	struct plx_poller *p;
+
+	r->look_at = now_ticks + us_ticks(REACTOR_LOOK_OWN_US);
+	if (!lends(r))
+		return;
+	TAILQ_FOREACH(p, &r->pollers, link)
+		if (p->mine)
+			look_who_waits(r, p, now_ticks);
+}
+
+/* No turns were given. @return whether that is as its threads had no core, or slept */
+static bool
+did_not_run(const struct plx_poller *p, uint64_t now_ticks)
+{
+	return (ran_ns() - p->ran_ns) * 2 < (now_ticks - p->looked) / (rte_get_tsc_hz() / 1e9);
+}
+
 static void
 lent_in_vain(struct plx_poller *p, uint64_t now_ticks)
 {
 	bool soon = now_ticks - p->lent_since < us_ticks(REACTOR_LOAN_US);
 
+	if (did_not_run(p, now_ticks))
+		return;
 	p->pause_us = soon && p->pause_us != 0 ? RTE_MIN(2 * p->pause_us, REACTOR_PAUSE_MAX_US)
 					       : REACTOR_PAUSE_MIN_US;
 	atomic_store_explicit(&p->lend_after, now_ticks + us_ticks(p->pause_us),
 		memory_order_relaxed);
+}
+
+/* From was, FREE or LENT. @return whether nobody else has them */
+static bool
+take_back(struct plx_poller *p, uint32_t was)
+{
+	/* pairs with the releases in plx_poller_give() and reactor_free() */
+	if (!atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_REACTOR,
+		    memory_order_acquire, memory_order_relaxed))
+		return false;
+	if (was == PLX_TURNS_FREE || !p->alone)
+		return true;
+	plx_fence_all(); /* pairs with the order in plx_poller_enter(): it sees that, or this sees inside */
+	if (!is_inside(p))
+		return true;
+	/* pairs with the acquire in plx_poller_enter() */
+	atomic_store_explicit(&p->turns, PLX_TURNS_LENT, memory_order_release);
+	return false;
 }
 
 bool
@@ -258,10 +359,7 @@ reactor_regain(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 {
 	uint32_t was = atomic_load_explicit(&p->turns, memory_order_relaxed);
 
-	if (in_use(r, p, was, now_ticks) ||
-		/* pairs with the releases in plx_poller_give() and reactor_free() */
-		!atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_REACTOR,
-			memory_order_acquire, memory_order_relaxed))
+	if (in_use(r, p, was, now_ticks) || !take_back(p, was))
 		return false;
 	p->mine = true;
 	r->n_mine++;

@@ -5,15 +5,17 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <poll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "plx_conf.h"
+#include "plx_fence.h"
 #include "plx_unit.h"
 #include "reactor_int.h"
 
@@ -25,6 +27,12 @@ static cpu_set_t cpus;
 static int fd, cpu;
 static unsigned disarms;
 static uint64_t now; /* ticks */
+
+static uint64_t
+us_ticks(uint64_t us)
+{
+	return us * (rte_get_tsc_hz() / 1000000);
+}
 
 static void
 on_disarm(void *arg)
@@ -61,6 +69,7 @@ begin(void)
 	disarms = 0;
 	now = rte_rdtsc();
 	r.shared_seen = now;
+	r.shared_until = now + us_ticks(1000000);
 	UNIT_TRUE_FATAL(reactor_regain(&r, &p, now));
 }
 
@@ -74,13 +83,28 @@ end(void)
 }
 
 static uint64_t
-us_ticks(uint64_t us)
+ran_us(void)
 {
-	return us * (rte_get_tsc_hz() / 1000000);
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * UINT64_C(1000000) + t.tv_nsec / 1000;
 }
 
+/* It computes. */
 static void
 pass_us(uint64_t us)
+{
+	uint64_t then = ran_us();
+
+	now += us_ticks(us);
+	while (ran_us() - then <= us)
+		;
+}
+
+/* It has no core, or sleeps. */
+static void
+pass_without_core_us(uint64_t us)
 {
 	now += us_ticks(us);
 }
@@ -167,7 +191,7 @@ from_another_core_only_who_waits_takes_them_from_the_reactor(void)
 	UNIT_TRUE(r.hog);
 	lend();
 	p.near = false;
-	pass_us(5000000); /* nobody was seen to want its core for long */
+	pass_without_core_us(5000000); /* nobody was seen to want its core for long */
 	UNIT_TRUE(reactor_regain(&r, &p, now));
 	UNIT_TRUE(now > r.shared_until);
 	lend();
@@ -231,7 +255,7 @@ a_call_borrows_turns_and_lets_the_reactor_sleep(void)
 	UNIT_TRUE(!plx_poller_take(&p, false)); /* the reactor has them */
 	p.armed = true;
 	reactor_free(&r, &p);
-	r.sleeping = 1;
+	r.sleeping = REACTOR_ASLEEP;
 	borrow();
 	UNIT_TRUE(!plx_poller_is_lent(&p));
 	UNIT_TRUE(p.armed);
@@ -250,7 +274,7 @@ who_borrows_turns_often_keeps_them(void)
 	p.lend_after = UINT64_MAX; /* behind a loan that ended soon */
 	p.armed = true;
 	reactor_free(&r, &p);
-	r.sleeping = 1;
+	r.sleeping = REACTOR_ASLEEP;
 	for (unsigned i = 0; i < 3 * REACTOR_BORROW_CALLS; i++)
 		borrow();
 	UNIT_TRUE(!plx_poller_is_lent(&p));
@@ -281,6 +305,7 @@ a_busy_reactor_that_shares_its_core_lends_to_who_posts(void)
 	begin();
 	now = us_ticks(10000000);
 	r.offered = now; /* and nobody took it */
+	r.shared_until = 0;
 	p.posts = REACTOR_POST_TURNS;
 	reactor_lend_to_poster(&r, &p, now);
 	UNIT_TRUE(p.mine);
@@ -400,6 +425,122 @@ behind_loans_that_end_soon_the_reactor_keeps_them_ever_longer(void)
 }
 
 static void
+a_loan_to_threads_that_had_no_core_ends_without_a_pause(void)
+{
+	begin();
+	for (unsigned i = 0; i < 3; i++) {
+		lend();
+		pass_without_core_us(REACTOR_LOOK_MAX_US + 1);
+		UNIT_TRUE(reactor_regain(&r, &p, now));
+		UNIT_EQ(p.lend_after, 0);
+	}
+	UNIT_EQ(pause_behind_a_loan_of(0), REACTOR_PAUSE_MIN_US); /* as the first that counts */
+	end();
+}
+
+/* Progress while the reactor has the turns; none are given. */
+static void
+ask_in_vain(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		UNIT_TRUE_FATAL(!plx_poller_take(&p, true));
+}
+
+static void
+a_reactor_with_a_core_of_its_own_lends_to_who_waits_and_looks_soon(void)
+{
+	begin();
+	r.shared_seen = r.shared_until = 0;
+	p.long_until = 0;
+	reactor_lend_to_waiters(&r, now);
+	UNIT_EQ(r.look_at, now + us_ticks(REACTOR_LOOK_OWN_US));
+	ask_in_vain(REACTOR_LEND_TURNS - 1); /* now and then */
+	reactor_lend_to_waiters(&r, now);
+	UNIT_TRUE(p.mine);
+	ask_in_vain(REACTOR_LEND_TURNS);
+	reactor_lend_to_waiters(&r, now);
+	UNIT_TRUE(!p.mine);
+	UNIT_TRUE(plx_poller_is_lent(&p));
+	UNIT_TRUE(reactor_lends_all(&r));
+	pass_us(REACTOR_LOOK_OWN_US - 1);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	give_turns(REACTOR_LEND_TURNS);
+	pass_us(2);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	pass_us(REACTOR_LOOK_OWN_US + 1);
+	UNIT_TRUE(reactor_regain(&r, &p, now)); /* it computes */
+	UNIT_TRUE(reactor_has_core(&r, now));
+	ask_in_vain(REACTOR_LEND_TURNS);
+	reactor_lend_to_waiters(&r, now);
+	UNIT_TRUE(p.mine); /* behind a short loan */
+	end();
+}
+
+static void
+a_reactor_does_not_lend_to_who_waits_what_it_has_to_move(void)
+{
+	begin();
+	r.shared_until = 0; /* something long is under way: see begin() */
+	ask_in_vain(REACTOR_LEND_TURNS);
+	reactor_lend_to_waiters(&r, now);
+	UNIT_TRUE(p.mine);
+	p.long_until = 0;
+	r.idle = PLX_IDLE_AUTO;
+	ask_in_vain(REACTOR_LEND_TURNS);
+	reactor_lend_to_waiters(&r, now);
+	UNIT_TRUE(p.mine);
+	end();
+}
+
+static void
+a_reactor_that_stands_by_is_woken_without_a_call_of_the_kernel(void)
+{
+	begin();
+	r.shared_until = 0;
+	r.offered = now;
+	p.long_until = 0;
+	ask_in_vain(REACTOR_LEND_TURNS);
+	reactor_lend_to_waiters(&r, now);
+	reactor_idle(&r, now); /* and comes back, to look */
+	UNIT_EQ(r.stat.sleeps, 0);
+	UNIT_EQ(r.sleeping, REACTOR_AWAKE);
+	r.sleeping = REACTOR_STANDS_BY;
+	plx_poller_long(&p, 1);
+	UNIT_EQ(r.sleeping, REACTOR_AWAKE);
+	UNIT_TRUE(!readable(r.bell));
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	end();
+}
+
+static void
+one_thread_alone_enters_and_leaves_without_a_change_of_turns(void)
+{
+	begin();
+	UNIT_TRUE_FATAL(plx_fence_open());
+	p.alone = true;
+	lend();
+	UNIT_TRUE(plx_poller_take(&p, true));
+	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	UNIT_TRUE(!plx_poller_take(&p, false)); /* a callback asks */
+	pass_us(REACTOR_LOOK_MAX_US + 1);
+	UNIT_TRUE(!reactor_regain(&r, &p, now)); /* it is in a turn */
+	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	plx_poller_give(&p, false);
+	UNIT_TRUE(!p.inside);
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	UNIT_TRUE(!plx_poller_take(&p, false));
+	UNIT_TRUE(!p.inside);
+	lend();
+	UNIT_TRUE(plx_poller_take(&p, true));
+	plx_poller_return(&p); /* the same */
+	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	plx_poller_give(&p, true);
+	UNIT_EQ(p.turns, PLX_TURNS_FREE);
+	UNIT_TRUE(!p.returns);
+	end();
+}
+
+static void
 the_first_look_comes_soon_and_the_next_ones_later(void)
 {
 	begin();
@@ -423,7 +564,7 @@ who_takes_them_from_a_reactor_that_sleeps_disarms_and_wakes_it(void)
 	begin();
 	p.armed = true;
 	reactor_free(&r, &p);
-	r.sleeping = 1;
+	r.sleeping = REACTOR_ASLEEP;
 	UNIT_TRUE(ask(ASKS));
 	UNIT_EQ(disarms, 1);
 	UNIT_TRUE(!p.armed);
@@ -459,7 +600,7 @@ who_is_to_sleep_returns_them_at_once(void)
 	plx_poller_return(&p); /* it has none: nothing */
 	UNIT_TRUE(plx_poller_is_held(&p));
 	lend();
-	r.sleeping = 1;
+	r.sleeping = REACTOR_ASLEEP;
 	plx_poller_return(&p);
 	UNIT_TRUE(readable(r.bell));
 	UNIT_TRUE(reactor_regain(&r, &p, now));
@@ -540,7 +681,7 @@ static int
 arm_while_woken(void *arg)
 {
 	(void)arg;
-	UNIT_EQ(atomic_exchange(&r.sleeping, 0), 1);
+	UNIT_EQ(atomic_exchange(&r.sleeping, REACTOR_AWAKE), REACTOR_ASLEEP);
 	return -EBUSY;
 }
 
@@ -583,6 +724,11 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_busy_reactor_offers_its_core_now_and_then),
 	UNIT_TEST(the_reactor_has_them_again_when_nobody_waits),
 	UNIT_TEST(behind_loans_that_end_soon_the_reactor_keeps_them_ever_longer),
+	UNIT_TEST(a_loan_to_threads_that_had_no_core_ends_without_a_pause),
+	UNIT_TEST(a_reactor_with_a_core_of_its_own_lends_to_who_waits_and_looks_soon),
+	UNIT_TEST(a_reactor_does_not_lend_to_who_waits_what_it_has_to_move),
+	UNIT_TEST(a_reactor_that_stands_by_is_woken_without_a_call_of_the_kernel),
+	UNIT_TEST(one_thread_alone_enters_and_leaves_without_a_change_of_turns),
 	UNIT_TEST(the_first_look_comes_soon_and_the_next_ones_later),
 	UNIT_TEST(who_takes_them_from_a_reactor_that_sleeps_disarms_and_wakes_it),
 	UNIT_TEST(what_comes_for_a_poller_that_is_lent_does_not_wake_the_reactor),

@@ -10,6 +10,7 @@
 #ifndef PLX_REACTOR_H
 #define PLX_REACTOR_H
 
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,12 +30,13 @@ enum plx_turns {
 	PLX_TURNS_FREE,	   /* nobody, now: its reactor idles on a core that it shares */
 	PLX_TURNS_REACTOR,
 	PLX_TURNS_LENT,	   /* the application's threads, as they call */
-	PLX_TURNS_TAKEN,   /* one of them, now */
+	PLX_TURNS_TAKEN,   /* one of them, now; or LENT and inside */
 };
 
 /** Something that takes turns; embedded in its owner. */
 struct plx_poller {
-	unsigned (*fn)(void *arg); /* one turn; how much it did */
+	/* hardly written while the reactor has the turns */
+	alignas(64) unsigned (*fn)(void *arg); /* one turn; how much it did */
 	/*
 	 * Before the reactor sleeps: 0 when no turn is needed until one of fds polls readable or
 	 * plx_reactor_wake() is called, or -EBUSY; and after it, or after others were busy. NULL:
@@ -45,27 +47,32 @@ struct plx_poller {
 	void *arg;
 	const int *fds;
 	unsigned n_fds;
+	bool alone; /* one thread of the application only; and not where the kernel does not fence for it */
 	_Atomic(struct plx_reactor *) reactor; /* writer: control; NULL when it runs on none */
 	_Atomic uint32_t turns;		       /* enum plx_turns */
-	_Atomic uint32_t n_taken;	       /* writer: who has taken them; reader: the reactor */
 	_Atomic uint64_t lend_after;	       /* ticks; writer: the reactor; not lent before */
 	_Atomic uint64_t long_until;	       /* ticks; writer: the application; until then something long moves */
 	_Atomic bool polled;		       /* writer: who has taken them over: it waits; else it posts */
+	/* application: who has the turns, or asks for them */
+	alignas(64) _Atomic uint32_t n_asked; /* turns given, and asked for in vain; reader: the reactor */
+	_Atomic bool inside; /* alone: in one of the turns that are LENT; reader: the reactor */
+	bool returns;	     /* behind this one it returns them */
+	uint64_t asked_ticks;  /* when it did last */
+	uint64_t waited_ticks; /* for how long, less what it did something else */
 	/* owner: who has the turns */
-	bool armed;
+	alignas(64) bool armed;
 	bool near; /* who took them over was on the reactor's core */
 	bool borrowed;	  /* taken for a call: free again behind it */
 	uint32_t n_calls; /* that borrowed them since the reactor had them */
 	uint32_t posts;	  /* the reactor's turns in a row that ran what the application posted */
-	/* application: while it asks */
-	uint64_t asked_ticks;  /* when it did last */
-	uint64_t waited_ticks; /* for how long, less what it did something else */
 	/* owner: the reactor */
 	bool mine; /* it has the turns */
 	bool lent; /* the application has them, as far as it knows */
-	uint32_t n_seen;
+	uint32_t n_seen; /* of n_asked, when it looked */
 	uint32_t look_us, pause_us;
 	uint64_t lent_since, lent_until; /* ticks */
+	uint64_t looked; /* ticks, when turns were last seen to be given */
+	uint64_t ran_ns; /* of the whole process, then */
 	TAILQ_ENTRY(plx_poller) link;
 };
 
@@ -150,9 +157,37 @@ plx_poller_is_lent(const struct plx_poller *p)
 	return atomic_load_explicit(&p->turns, memory_order_relaxed) >= PLX_TURNS_LENT;
 }
 
+/* One thread at a time; the reactor looks now and then. */
+static inline void
+plx_poller_asked(struct plx_poller *p)
+{
+	uint32_t n = atomic_load_explicit(&p->n_asked, memory_order_relaxed);
+
+	atomic_store_explicit(&p->n_asked, n + 1, memory_order_relaxed);
+}
+
+/*
+ * Without a locked instruction, of which a message would have four: the reactor, which wants them
+ * rarely, has all threads fence between its store to turns and its look at inside.
+ */
+static inline bool
+plx_poller_enter(struct plx_poller *p)
+{
+	if (unlikely(atomic_load_explicit(&p->inside, memory_order_relaxed)))
+		return false; /* a callback asks */
+	atomic_store_explicit(&p->inside, true, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+	/* pairs with the release in free_for() */
+	if (likely(atomic_load_explicit(&p->turns, memory_order_acquire) == PLX_TURNS_LENT))
+		return true;
+	/* pairs with the acquire in reactor_regain(), as in plx_poller_give() */
+	atomic_store_explicit(&p->inside, false, memory_order_release);
+	return false;
+}
+
 /**
  * Take over the turns of a reactor that idles on a core which it shares, or those that other
- * threads have taken over before.
+ * threads have taken over before. One that has them is told so, by how often they are asked for.
  * @param polls the application asks for progress: often, and it waits. By one thread at a time.
  * Otherwise it has something to do and may borrow them for that
  * @return whether they are this thread's, until plx_poller_give(). Thread: any. Blocks: never.
@@ -164,11 +199,18 @@ plx_poller_take(struct plx_poller *p, bool polls)
 
 	if (was == PLX_TURNS_FREE)
 		return plx_poller_take_free(p, polls);
+	if (was == PLX_TURNS_REACTOR && polls)
+		plx_poller_asked(p);
+	if (likely(p->alone))
+		return was == PLX_TURNS_LENT && plx_poller_enter(p);
 	/* pairs with the release in plx_poller_give() */
 	return was == PLX_TURNS_LENT &&
 	       atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_TAKEN,
 		       memory_order_acquire, memory_order_relaxed);
 }
+
+/** The application will take no turns: the reactor shall; behind the present one, in a callback. Thread: any. */
+void plx_poller_return(struct plx_poller *p);
 
 /**
  * After plx_poller_take(); what is loaded behind it is loaded after it.
@@ -177,17 +219,21 @@ plx_poller_take(struct plx_poller *p, bool polls)
 static inline void
 plx_poller_give(struct plx_poller *p, bool turn)
 {
-	uint32_t n = atomic_load_explicit(&p->n_taken, memory_order_relaxed);
-
 	if (turn)
-		atomic_store_explicit(&p->n_taken, n + 1, memory_order_relaxed);
+		plx_poller_asked(p);
+	if (likely(atomic_load_explicit(&p->inside, memory_order_relaxed))) {
+		/* pairs with the acquire in reactor_regain() */
+		atomic_store_explicit(&p->inside, false, memory_order_release);
+		if (unlikely(p->returns)) {
+			p->returns = false;
+			plx_poller_return(p);
+		}
+		return;
+	}
 	/* pairs with the acquires where they are taken, and with the fence of who has posted */
 	atomic_store_explicit(&p->turns, p->borrowed ? PLX_TURNS_FREE : PLX_TURNS_LENT,
 		memory_order_seq_cst);
 }
-
-/** The application will take no turns: the reactor shall. Thread: any. */
-void plx_poller_return(struct plx_poller *p);
 
 /**
  * Something long was posted, which shall move while the application computes: it returns its turns,

@@ -83,6 +83,8 @@ reactor_loop(void *arg)
 			if (reactor_idle(r, c.last))
 				reactor_clock_idle(&c, rte_rdtsc(), &r->stat);
 		}
+		if (unlikely(c.last >= r->look_at))
+			reactor_lend_to_waiters(r, c.last);
 	}
 	return 0;
 }
@@ -277,6 +279,7 @@ plx_reactor_add(struct plx_poller *p)
 		if (best == NULL || r->n_pollers < best->n_pollers)
 			best = r;
 	}
+	p->alone = p->alone && atomic_load_explicit(&reactor_fences_for_all, memory_order_relaxed);
 	if (best != NULL)
 		give(p, best);
 	pthread_mutex_unlock(&all.lock);

@@ -15,11 +15,17 @@
 #include "plx_reactor.h"
 #include "plx_yield.h"
 
+enum reactor_sleep {
+	REACTOR_AWAKE,
+	REACTOR_ASLEEP,
+	REACTOR_STANDS_BY, /* it looks at that line only */
+};
+
 struct plx_reactor {
 	/* line 0: others look here after each post */
-	alignas(64) _Atomic uint32_t sleeping; /* writer: owner 1; who wakes it 0 */
+	alignas(64) _Atomic uint32_t sleeping; /* enum reactor_sleep; writer: owner; who wakes it 0 */
 	_Atomic int cpu;		       /* writer: owner, when it frees a poller */
-	int bell;			       /* eventfd; who took sleeping from 1 to 0 writes */
+	int bell;			       /* eventfd; who took sleeping from ASLEEP to 0 writes */
 
 	/* owner: the reactor's thread; stat readers: any, relaxed */
 	alignas(64) TAILQ_HEAD(, plx_poller) pollers;
@@ -29,6 +35,7 @@ struct plx_reactor {
 	uint64_t shared_until; /* ticks; when others were last seen to want the core, and some more */
 	uint64_t shared_seen; /* ticks; when an offer was taken */
 	uint64_t offered;    /* ticks; when it was busy and made one */
+	uint64_t look_at;    /* ticks; when it looks next who waits */
 	bool hog;	     /* and they kept it for long */
 	unsigned n_mine;     /* pollers that it has the turns of */
 	unsigned n_lent;     /* those that the application has them of */
@@ -116,6 +123,13 @@ void reactor_idle_remove(struct plx_reactor *r, const struct plx_poller *p);
 void reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near);
 /** It is busy. @return whether others want its core; now and then it is offered to see that */
 bool reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks);
+/** @return whether nobody else wants its core, for all that it knows */
+static inline bool
+reactor_has_core(const struct plx_reactor *r, uint64_t now_ticks)
+{
+	return now_ticks >= r->shared_until;
+}
+
 /** Slow path of reactor_wake(). */
 void reactor_wake_slow(struct plx_reactor *r);
 
@@ -135,6 +149,7 @@ reactor_wake(struct plx_reactor *r)
 #define REACTOR_LOOK_MIN_US  25u    /* between two looks whether turns are given, at first */
 #define REACTOR_LOOK_MAX_US  100u   /* and when they have been for a while */
 #define REACTOR_LOOK_SHORT_US 500u  /* and while nothing long is under way */
+#define REACTOR_LOOK_OWN_US 20u	    /* on a core of its own, before they are lent and while they are */
 #define REACTOR_LONG_US	     2000u  /* so long it may be, and as many bytes in one us */
 #define REACTOR_LONG_RATE    1000u
 #define REACTOR_LOAN_US	     4000u  /* a loan was worth it; behind a shorter one the next waits, */
@@ -149,6 +164,8 @@ reactor_wake(struct plx_reactor *r)
 void reactor_free(struct plx_reactor *r, struct plx_poller *p);
 /** The application posts all the time, and so runs: on a shared core it may as well give the turns. */
 __rte_cold void reactor_lend_to_poster(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks);
+/** Who waits all the time may as well give the turns: it is a way of two lines shorter. */
+__rte_cold void reactor_lend_to_waiters(struct plx_reactor *r, uint64_t now_ticks);
 /** Have them again. @return whether; not while somebody takes them */
 __rte_cold bool reactor_regain(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks);
 /** It is not lent any more, for all that the reactor knows. */

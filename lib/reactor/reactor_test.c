@@ -805,7 +805,10 @@ an_offer_of_the_core_is_taken_by_who_waits_for_it(void)
 	sched_setaffinity(0, sizeof(before), &before);
 }
 
-/* A poller whose turns are given by the reactor and by two threads, all on one core. */
+/*
+ * A poller whose turns are given by the reactor and by two threads, all on one core, or by one thread
+ * alone, on another core where there is one.
+ */
 struct shared {
 	struct plx_poller poller;
 	cpu_set_t core;
@@ -870,36 +873,46 @@ shared_thread(void *arg)
 	return NULL;
 }
 
+/* The application was given turns, and the reactor has them again. */
 static void
-turns_change_hands_and_nobody_meets_in_them(void)
+shared_round(struct shared *s, bool alone)
 {
-	struct shared *s = calloc(1, sizeof(*s));
-	struct plx_reactor_info info;
-	cpu_set_t before;
+	uint64_t lent = s->lent, own;
 	pthread_t id;
 
+	atomic_store(&s->stop, false);
+	if (!alone)
+		UNIT_EQ_FATAL(pthread_create(&id, NULL, shared_thread, s), 0);
+	while (s->lent < lent + 100)
+		shared_poll(s, true);
+	atomic_store(&s->stop, true);
+	if (!alone)
+		pthread_join(id, NULL);
+	own = s->own;
+	while (s->own == own) /* we do not poll any more */
+		sched_yield();
+}
+
+static void
+turns_change_hands(bool alone)
+{
+	struct shared *s = aligned_alloc(alignof(struct shared), sizeof(*s));
+	struct plx_reactor_info info;
+	cpu_set_t before;
+
 	UNIT_TRUE_FATAL(s != NULL);
+	memset((void *)s, 0, sizeof(*s));
 	s->poller = (struct plx_poller){.fn = shared_turn, .arm = shared_arm,
-		.disarm = shared_disarm, .arg = s};
+		.disarm = shared_disarm, .arg = s, .alone = alone};
 	sched_getaffinity(0, sizeof(before), &before);
 	CPU_ZERO(&s->core);
 	CPU_SET(sched_getcpu(), &s->core);
 	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_LEND, 1), 0);
 	UNIT_EQ_FATAL(plx_reactor_add(&s->poller), 0);
-	sched_setaffinity(0, sizeof(s->core), &s->core);
-	for (unsigned round = 0; round < 20; round++) {
-		uint64_t lent = s->lent, own;
-
-		atomic_store(&s->stop, false);
-		UNIT_EQ_FATAL(pthread_create(&id, NULL, shared_thread, s), 0);
-		while (s->lent < lent + 100)
-			shared_poll(s, true);
-		atomic_store(&s->stop, true);
-		pthread_join(id, NULL);
-		own = s->own;
-		while (s->own == own) /* we do not poll any more */
-			sched_yield();
-	}
+	if (!alone)
+		sched_setaffinity(0, sizeof(s->core), &s->core);
+	for (unsigned round = 0; round < 20; round++)
+		shared_round(s, alone);
 	UNIT_EQ(s->crowded, 0);
 	UNIT_EQ(plx_reactor_info(0, &info), 0);
 	UNIT_TRUE(info.stat.lent >= 20);
@@ -907,6 +920,18 @@ turns_change_hands_and_nobody_meets_in_them(void)
 	plx_reactor_stop_all();
 	sched_setaffinity(0, sizeof(before), &before);
 	free(s);
+}
+
+static void
+turns_change_hands_and_nobody_meets_in_them(void)
+{
+	turns_change_hands(false);
+}
+
+static void
+turns_change_hands_with_one_thread_alone_and_nobody_meets_in_them(void)
+{
+	turns_change_hands(true);
 }
 
 static CU_TestInfo timer_tests[] = {
@@ -938,6 +963,7 @@ static CU_TestInfo reactor_tests[] = {
 	UNIT_TEST(a_poller_moves_between_reactors_and_goes_on),
 	UNIT_TEST(an_offer_of_the_core_is_taken_by_who_waits_for_it),
 	UNIT_TEST(turns_change_hands_and_nobody_meets_in_them),
+	UNIT_TEST(turns_change_hands_with_one_thread_alone_and_nobody_meets_in_them),
 	CU_TEST_INFO_NULL,
 };
 

@@ -252,6 +252,7 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 		goto close_q;
 	w->poller.fn = poll_turn;
 	w->poller.arg = w;
+	w->poller.alone = !params->multi;
 	if (w->dedicated) {
 		rc = plx_inbox_open(&w->inbox, params->multi);
 		if (rc != 0)

@@ -459,6 +459,7 @@ a_sync_send_is_done_when_it_is_matched_and_not_before(void)
 				UNIT_TRUE(!plx_req_is_done(send));
 				recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
 			}
+	w->poller.alone = false; /* who borrows has TAKEN them */
 			UNIT_END(&u, recv, 0);
 			UNIT_END(&u, send, 0);
 			UNIT_SAME(to, from, lens[i]);
