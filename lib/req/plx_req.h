@@ -289,6 +289,7 @@ plx_req_of(void *user)
 struct plx_req_pool {
 	/* line 0: set at open; both sides read */
 	alignas(PLX_LINE) struct plx_cq *cq; /* completions from a reactor, or NULL: inline */
+	struct plx_cq *to; /* owner: cq, or NULL: it is the application in progress, callbacks run at once */
 	void (*user_init)(void *user);	     /* once for each request's user area */
 	void (*user_cleanup)(void *user);
 	void *user; /* the face's worker */
@@ -316,6 +317,26 @@ unsigned plx_req_pool_poll(struct plx_req_pool *p);
 
 /** Slow path of plx_req_pool_flush(). */
 void plx_req_pool_flush_slow(struct plx_cq *cq);
+
+/**
+ * From now on callbacks run at once, as inline. @return false: some wait, which come before; nothing
+ * has changed. Thread: the application's, which is the owner, in progress.
+ */
+static inline bool
+plx_req_pool_begin_direct(struct plx_req_pool *p)
+{
+	if (plx_cq_next(p->cq) != NULL || !STAILQ_EMPTY(&p->cq->overflow))
+		return false;
+	p->to = NULL;
+	return true;
+}
+
+/** And from now on not any more. Thread: the same. */
+static inline void
+plx_req_pool_end_direct(struct plx_req_pool *p)
+{
+	p->to = p->cq;
+}
 
 /** Owner, dedicated: put what did not fit into the ring. */
 static inline void
@@ -403,7 +424,7 @@ static inline void
 plx_req_complete(struct plx_req *req, int status)
 {
 	req->status = status;
-	if (likely(req->pool->cq == NULL))
+	if (likely(req->pool->to == NULL))
 		plx_req_finish(req);
 	else
 		plx_req_defer(req);
@@ -461,7 +482,7 @@ plx_req_complete_recv(struct plx_req_pool *p, struct plx_req *req, uint64_t tag,
 {
 	struct plx_cq_cell *c;
 
-	if (p->cq != NULL && len <= PLX_CQ_DATA && (c = plx_cq_take(p->cq)) != NULL) {
+	if (p->to != NULL && len <= PLX_CQ_DATA && (c = plx_cq_take(p->to)) != NULL) {
 		c->req = req;
 		c->tag = tag;
 		c->len = len;
@@ -469,7 +490,7 @@ plx_req_complete_recv(struct plx_req_pool *p, struct plx_req *req, uint64_t tag,
 			memcpy(c->data, data, 8);
 		else
 			memcpy(c->data, data, len);
-		plx_cq_give(p->cq, c);
+		plx_cq_give(p->to, c);
 		return;
 	}
 	plx_req_take(req, tag, data, len);

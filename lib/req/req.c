@@ -42,6 +42,7 @@ plx_req_pool_open(struct plx_req_pool *p, uint32_t user_len, bool dedicated,
 	p->user_cleanup = user_cleanup;
 	if (dedicated && plx_cq_create(&p->cq) != 0)
 		return -ENOMEM;
+	p->to = p->cq;
 	plx_pool_open(&p->pool, "req", PLX_REQ_SIZE + user_len, REQ_FIRST, 0, req_init, p);
 	return 0;
 }
@@ -53,7 +54,7 @@ plx_req_pool_close(struct plx_req_pool *p)
 		plx_pool_each(&p->pool, req_cleanup, p);
 	plx_pool_close(&p->pool);
 	plx_cq_destroy(p->cq);
-	p->cq = NULL;
+	p->cq = p->to = NULL;
 }
 
 unsigned
@@ -110,7 +111,7 @@ plx_req_hdr_free(struct plx_req *req)
 void
 plx_req_defer(struct plx_req *req)
 {
-	struct plx_cq *cq = req->pool->cq;
+	struct plx_cq *cq = req->pool->to;
 	struct plx_cq_cell *c = plx_cq_take(cq);
 
 	if (likely(c != NULL))

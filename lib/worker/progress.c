@@ -302,7 +302,11 @@ turn_taken(struct plx_worker *w)
 
 	if (!plx_poller_take(&w->poller, true))
 		return 0;
+	/* One thread alone is as inline. */
+	w->direct = w->poller.alone && plx_req_pool_begin_direct(&w->reqs);
 	n = worker_turn_lent(w);
+	w->direct = false;
+	plx_req_pool_end_direct(&w->reqs);
 	plx_poller_give(&w->poller, true);
 	if (plx_inbox_waits(&w->inbox) && !worker_run_posted(w))
 		plx_reactor_wake(&w->poller);

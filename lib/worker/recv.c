@@ -639,8 +639,8 @@ rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
 {
 	struct plx_queue *q = w->queues[k];
 
-	if (w->dedicated)
-		plx_cq_ask(w->reqs.cq);
+	if (w->reqs.to != NULL)
+		plx_cq_ask(w->reqs.to);
 	if (n > 1 && plx_tag_stats(w->tag)->posted > RX_PREFETCH_DEPTH)
 		rx_prefetch(w, w->rx, n);
 	for (uint16_t i = 0; i < n; i++)

@@ -74,6 +74,10 @@ run_before(struct plx_worker *w)
 static inline bool
 worker_begin(struct plx_worker *w)
 {
+	if (unlikely(w->direct)) { /* a callback calls: what is over with this call is told behind it */
+		plx_req_pool_end_direct(&w->reqs);
+		return true;
+	}
 	if (likely(plx_poller_is_held(&w->poller)) || !plx_poller_take(&w->poller, false))
 		return false;
 	if (unlikely(plx_inbox_waits(&w->inbox)) && !run_before(w)) {
@@ -87,6 +91,10 @@ worker_begin(struct plx_worker *w)
 static inline void
 worker_end(struct plx_worker *w, bool turn)
 {
+	if (unlikely(w->direct)) {
+		(void)plx_req_pool_begin_direct(&w->reqs); /* not, while that waits */
+		return;
+	}
 	worker_give(w, turn);
 	/* what other threads have posted meanwhile */
 	if (w->inbox.many && plx_inbox_waits(&w->inbox) && !worker_run_posted(w))

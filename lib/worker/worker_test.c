@@ -198,6 +198,7 @@ dedicated_open(void)
 	w = u.w[1];
 	UNIT_EQ_FATAL(plx_inbox_open(&w->inbox, false), 0);
 	UNIT_EQ_FATAL(plx_cq_create(&w->reqs.cq), 0);
+	w->reqs.to = w->reqs.cq;
 	UNIT_EQ_FATAL(plx_am_open(&am, &w->eps, &w->msgs, true), 0);
 	w->am.ring = am.ring;
 	w->dedicated = true;
@@ -214,7 +215,7 @@ dedicated_end(struct plx_worker *w)
 	rte_ring_free(w->am.ring);
 	w->am.ring = NULL;
 	plx_cq_destroy(w->reqs.cq);
-	w->reqs.cq = NULL;
+	w->reqs.cq = w->reqs.to = NULL;
 	plx_inbox_close(&w->inbox);
 }
 
@@ -301,6 +302,74 @@ a_long_operation_returns_turns_that_are_lent(void)
 	unit_workers_close(&u);
 }
 
+static struct {
+	struct plx_worker *w;
+	struct plx_req *next;
+	uint64_t len;
+	unsigned first, told;
+	bool calls;
+} cb;
+
+static void
+on_next(struct plx_req *req)
+{
+	UNIT_EQ(req, cb.next);
+	UNIT_TRUE(!cb.calls);
+	cb.told++;
+}
+
+static void
+on_first(struct plx_req *req)
+{
+	(void)req;
+	UNIT_TRUE(cb.w->in_turn); /* it needed no ring */
+	cb.first++;
+	cb.calls = true;
+	plx_worker_tag_recv(cb.w, to, cb.len, 2, UNIT_EXACT, cb.next);
+	cb.calls = false;
+	UNIT_EQ(cb.told, 0);
+	UNIT_EQ(cb.w->poller.turns, PLX_TURNS_LENT);
+}
+
+/* In progress of one thread alone, which has the turns. @param len of what its callback posts then */
+static void
+run_callback(struct plx_worker *w, uint64_t len)
+{
+	struct plx_req *req;
+
+	memset(&cb, 0, sizeof(cb));
+	cb.w = w;
+	cb.len = len;
+	cb.next = plx_req_get(&w->reqs);
+	cb.next->done = on_next;
+	w->poller.turns = PLX_TURNS_LENT;
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 2), 0);
+	plx_worker_progress(w); /* it is kept */
+	req = post_recv(w, 8);
+	req->done = on_first;
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+	plx_worker_progress(w);
+	UNIT_EQ(cb.first, 1);
+	UNIT_EQ(cb.told, 1); /* behind its call, in the same progress */
+	plx_req_put(req);
+	plx_req_put(cb.next);
+}
+
+static void
+callbacks_of_lent_turns_run_in_them_and_what_they_call_is_told_behind_it(void)
+{
+	struct plx_worker *w = dedicated_open();
+
+	run_callback(w, 8);
+	UNIT_EQ(w->poller.turns, PLX_TURNS_LENT);
+	UNIT_TRUE(!w->direct);
+	run_callback(w, LEN); /* it moves on without the application */
+	UNIT_EQ(w->poller.turns, PLX_TURNS_FREE);
+	UNIT_TRUE(w->reqs.to == w->reqs.cq);
+	dedicated_end(w);
+	unit_workers_close(&u);
+}
+
 /* Send by a line of the inbox, or at once. */
 static void
 send_quick(struct plx_worker *w, uint64_t tag)
@@ -352,12 +421,12 @@ who_sends_and_does_not_wait_gives_turns_but_none_between_receives(void)
 	for (unsigned i = 0; i < 32; i++)
 		recv[i] = post_recv(w, 8);
 	UNIT_EQ(w->stat.turns, turns);
-	UNIT_EQ(w->poller.n_taken, 0);
+	UNIT_EQ(w->poller.n_asked, 0);
 	for (unsigned i = 0; i < 32; i++)
 		send_quick(w, i);
 	UNIT_TRUE(w->stat.turns > turns);
 	UNIT_TRUE(w->stat.turns - turns < 32);
-	UNIT_EQ(w->poller.n_taken, w->stat.turns - turns);
+	UNIT_EQ(w->poller.n_asked, w->stat.turns - turns);
 	turns = w->stat.turns;
 	for (unsigned i = 0; i < 32; i++) { /* nor who gives them anyway */
 		send_quick(w, i);
@@ -390,6 +459,7 @@ who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may(void)
 	struct plx_worker *w = dedicated_open();
 
 	w->poller.arm = arm_busy;
+	w->poller.alone = false; /* who borrows has TAKEN them */
 	for (unsigned armed = 0; armed < 2; armed++) {
 		arms = 0;
 		w->poller.turns = PLX_TURNS_LENT;
@@ -399,7 +469,7 @@ who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may(void)
 		UNIT_EQ(w->poller.turns, PLX_TURNS_FREE);
 		UNIT_EQ(arms, armed);
 	}
-	UNIT_EQ(w->poller.n_taken, 0);
+	UNIT_EQ(w->poller.n_asked, 0);
 	dedicated_end(w);
 	for (unsigned i = 0; i < 2; i++)
 		UNIT_END(&u, unit_recv(&u, 0, to, 8, 1, UNIT_EXACT), 0);
@@ -459,7 +529,6 @@ a_sync_send_is_done_when_it_is_matched_and_not_before(void)
 				UNIT_TRUE(!plx_req_is_done(send));
 				recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
 			}
-	w->poller.alone = false; /* who borrows has TAKEN them */
 			UNIT_END(&u, recv, 0);
 			UNIT_END(&u, send, 0);
 			UNIT_SAME(to, from, lens[i]);
@@ -1037,6 +1106,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(after_a_lone_operation_the_next_worker_comes_first),
 	UNIT_TEST(while_turns_are_lent_posts_run_at_once_and_progress_gives_turns),
 	UNIT_TEST(a_long_operation_returns_turns_that_are_lent),
+	UNIT_TEST(callbacks_of_lent_turns_run_in_them_and_what_they_call_is_told_behind_it),
 	UNIT_TEST(while_turns_are_lent_short_sends_go_out_at_once_behind_those_before),
 	UNIT_TEST(who_sends_and_does_not_wait_gives_turns_but_none_between_receives),
 	UNIT_TEST(who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may),
