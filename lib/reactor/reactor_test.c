@@ -658,13 +658,27 @@ posted_stop(struct posted *s, bool fences)
 	free(s);
 }
 
+static uint64_t
+sleeps(void)
+{
+	struct plx_reactor_info info;
+
+	UNIT_EQ_FATAL(plx_reactor_info(0, &info), 0);
+	return info.stat.sleeps;
+}
+
 static void
 no_post_is_missed(bool fences)
 {
 	struct posted *s = posted_start(fences, false);
-	uint64_t seed = unit_seed(20261121);
+	uint64_t seed = unit_seed(20261121), slept = 0;
 
 	for (unsigned i = 1; i <= ROUNDS; i++) {
+		if (i % 64 == 0) { /* where a sleep takes longer to begin than the posts are apart */
+			while (sleeps() == slept)
+				sched_yield();
+			slept = sleeps();
+		}
 		for (uint64_t n = unit_rng(&seed) % 64; n > 0; n--)
 			rte_pause(); /* it is on its way to sleep, somewhere */
 		post(s);
