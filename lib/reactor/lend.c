@@ -213,33 +213,24 @@ look_again(struct plx_poller *p, uint32_t n_asked, uint64_t now_ticks)
 	p->lent_until = now_ticks + us_ticks(p->look_us);
 }
 
+/* @param long_us while something long is under way */
 static uint32_t
-first_look_us(const struct plx_reactor *r, const struct plx_poller *p, uint64_t now_ticks)
+until_look_us(const struct plx_reactor *r, const struct plx_poller *p, uint64_t now_ticks, uint32_t long_us)
 {
 	if (reactor_has_core(r, now_ticks))
 		return REACTOR_LOOK_OWN_US;
-	if (!has_long(p, now_ticks))
-		return REACTOR_LOOK_SHORT_US;
-	return atomic_load_explicit(&p->polled, memory_order_relaxed) ? REACTOR_LOOK_MIN_US
-								      : REACTOR_LOOK_MAX_US;
-}
-
-static uint32_t
-next_look_us(const struct plx_reactor *r, const struct plx_poller *p, uint64_t now_ticks)
-{
-	if (reactor_has_core(r, now_ticks))
-		return REACTOR_LOOK_OWN_US;
-	if (!has_long(p, now_ticks))
-		return REACTOR_LOOK_SHORT_US;
-	return RTE_MIN(2 * p->look_us, REACTOR_LOOK_MAX_US);
+	return has_long(p, now_ticks) ? long_us : REACTOR_LOOK_SHORT_US;
 }
 
 static void
 lend(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 {
+	bool polled = atomic_load_explicit(&p->polled, memory_order_relaxed);
+
 	p->lent = true;
 	p->lent_since = now_ticks;
-	p->look_us = first_look_us(r, p, now_ticks);
+	p->look_us = until_look_us(r, p, now_ticks,
+		polled ? REACTOR_LOOK_MIN_US : REACTOR_LOOK_MAX_US);
 	r->n_lent++;
 	PLX_STAT_INC(r->stat.lent);
 	reactor_idle_remove(r, p); /* what comes is not for the reactor */
@@ -268,7 +259,8 @@ in_use(struct plx_reactor *r, struct plx_poller *p, uint32_t turns, uint64_t now
 	else if (n - p->n_seen < REACTOR_LEND_TURNS)
 		return turns == PLX_TURNS_TAKEN || is_inside(p);
 	else
-		p->look_us = next_look_us(r, p, now_ticks);
+		p->look_us = until_look_us(r, p, now_ticks,
+			RTE_MIN(2 * p->look_us, REACTOR_LOOK_MAX_US));
 	look_again(p, n, now_ticks);
 	return true;
 }
