@@ -298,15 +298,20 @@ collect(struct plx_worker *w)
 static unsigned
 turn_taken(struct plx_worker *w)
 {
+	bool direct;
 	unsigned n;
 
 	if (!plx_poller_take(&w->poller, true))
 		return 0;
-	/* One thread alone is as inline. */
-	w->direct = w->poller.alone && plx_req_pool_begin_direct(&w->reqs);
+	/* One thread alone is as inline. With others neither field is ever written. */
+	direct = w->poller.alone && plx_req_pool_begin_direct(&w->reqs);
+	if (direct)
+		w->direct = true;
 	n = worker_turn_lent(w);
-	w->direct = false;
-	plx_req_pool_end_direct(&w->reqs);
+	if (direct) {
+		w->direct = false;
+		plx_req_pool_end_direct(&w->reqs);
+	}
 	plx_poller_give(&w->poller, true);
 	if (plx_inbox_waits(&w->inbox) && !worker_run_posted(w))
 		plx_reactor_wake(&w->poller);
