@@ -182,8 +182,7 @@ cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 		offer = plx_worker_offers(ep->core);
 	}
 	cci_unlock(ep);
-	if (unlikely(offer != PLX_OFFER_NOT))
-		plx_worker_offer(ep->core, offer);
+	plx_worker_offer(ep->core, offer);
 	return status;
 }
 

@@ -216,9 +216,9 @@ sleep_or_yield(struct plx_reactor *r)
 void
 reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near)
 {
-	if (!near && now_ticks > r->shared_seen + rte_get_tsc_hz() / 1000 * SEEN_MS)
+	if (!near && now_ticks > r->shared_seen + us_ticks(SEEN_MS * 1000))
 		return;
-	r->shared_until = now_ticks + rte_get_tsc_hz() / 1000 * SHARED_MS;
+	r->shared_until = now_ticks + us_ticks(SHARED_MS * 1000);
 	r->hog = true; /* it sleeps and is woken: who polls there gives it the core late */
 }
 
@@ -233,14 +233,14 @@ offer(struct plx_reactor *r, uint64_t now_ticks)
 	}
 	PLX_STAT_INC(r->stat.yields_taken);
 	r->shared_seen = now_ticks + taken;
-	r->shared_until = now_ticks + taken + rte_get_tsc_hz() / 1000 * SHARED_MS;
+	r->shared_until = now_ticks + taken + us_ticks(SHARED_MS * 1000);
 	r->hog = plx_yield_is_hog(taken);
 }
 
 bool
 reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks)
 {
-	if (reactor_has_core(r, now_ticks) && now_ticks - r->offered > rte_get_tsc_hz() / 1000 * OFFER_MS) {
+	if (reactor_has_core(r, now_ticks) && now_ticks - r->offered > us_ticks(OFFER_MS * 1000)) {
 		r->offered = now_ticks;
 		offer(r, now_ticks);
 	}
@@ -251,7 +251,7 @@ reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks)
 static void
 stand_by(struct plx_reactor *r)
 {
-	uint64_t start = rte_rdtsc(), ticks = rte_get_tsc_hz() / 1000000 * REACTOR_LOOK_OWN_US;
+	uint64_t start = rte_rdtsc(), ticks = us_ticks(REACTOR_LOOK_OWN_US);
 
 	/* relaxed: what is missed is seen at the next look */
 	atomic_store_explicit(&r->sleeping, REACTOR_STANDS_BY, memory_order_relaxed);

@@ -41,12 +41,6 @@
 #include "plx_fence.h"
 #include "reactor_int.h"
 
-static uint64_t
-us_ticks(uint64_t us)
-{
-	return rte_get_tsc_hz() / 1000000 * us;
-}
-
 static void
 disarm(struct plx_poller *p)
 {
@@ -193,7 +187,7 @@ reactor_free(struct plx_reactor *r, struct plx_poller *p)
 		free_for(r, p, PLX_TURNS_FREE);
 }
 
-/* The time that all threads ran, ns: this one too, where it stands by and does not sleep. */
+/* The time that all threads ran, ns; this one sleeps meanwhile. */
 static uint64_t
 ran_ns(void)
 {
@@ -203,12 +197,12 @@ ran_ns(void)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-/* It was seen that turns are given, or will be. */
+/* It was seen that turns are given, or will be. One that stands by runs, so it need not ask who did. */
 static void
-look_again(struct plx_poller *p, uint32_t n_asked, uint64_t now_ticks)
+look_again(const struct plx_reactor *r, struct plx_poller *p, uint32_t n_asked, uint64_t now_ticks)
 {
 	p->n_seen = n_asked;
-	p->ran_ns = ran_ns();
+	p->ran_ns = reactor_has_core(r, now_ticks) ? 0 : ran_ns();
 	p->looked = now_ticks;
 	p->lent_until = now_ticks + us_ticks(p->look_us);
 }
@@ -261,7 +255,7 @@ in_use(struct plx_reactor *r, struct plx_poller *p, uint32_t turns, uint64_t now
 	else
 		p->look_us = until_look_us(r, p, now_ticks,
 			RTE_MIN(2 * p->look_us, REACTOR_LOOK_MAX_US));
-	look_again(p, n, now_ticks);
+	look_again(r, p, n, now_ticks);
 	return true;
 }
 
@@ -273,7 +267,7 @@ lend_unasked(struct plx_reactor *r, struct plx_poller *p, bool polled, uint64_t 
 	p->borrowed = false;
 	p->near = false;
 	lend(r, p, now_ticks);
-	look_again(p, atomic_load_explicit(&p->n_asked, memory_order_relaxed), now_ticks);
+	look_again(r, p, atomic_load_explicit(&p->n_asked, memory_order_relaxed), now_ticks);
 	free_for(r, p, PLX_TURNS_LENT);
 }
 
@@ -332,7 +326,7 @@ lent_in_vain(struct plx_poller *p, uint64_t now_ticks)
 static bool
 take_back(struct plx_poller *p, uint32_t was)
 {
-	/* pairs with the releases in plx_poller_give() and reactor_free() */
+	/* pairs with the releases in plx_poller_give() and free_for() */
 	if (!atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_REACTOR,
 		    memory_order_acquire, memory_order_relaxed))
 		return false;

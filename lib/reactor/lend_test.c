@@ -28,12 +28,6 @@ static int fd, cpu;
 static unsigned disarms;
 static uint64_t now; /* ticks */
 
-static uint64_t
-us_ticks(uint64_t us)
-{
-	return us * (rte_get_tsc_hz() / 1000000);
-}
-
 static void
 on_disarm(void *arg)
 {
@@ -135,6 +129,22 @@ give_turns(unsigned n)
 		UNIT_TRUE_FATAL(plx_poller_take(&p, false));
 		plx_poller_give(&p, true);
 	}
+}
+
+/* And taken back at the first look that finds no turn. */
+static void
+is_lent_and_looked_at_each(uint64_t us)
+{
+	UNIT_TRUE(!p.mine);
+	UNIT_TRUE(plx_poller_is_lent(&p));
+	UNIT_TRUE(reactor_lends_all(&r));
+	pass_us(us - 1);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	give_turns(REACTOR_LEND_TURNS);
+	pass_us(2);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	pass_us(us + 1);
+	UNIT_TRUE(reactor_regain(&r, &p, now)); /* it computes */
 }
 
 /* The application waits, and the reactor has seen it. */
@@ -320,16 +330,7 @@ a_busy_reactor_that_shares_its_core_lends_to_who_posts(void)
 	UNIT_TRUE(p.mine);
 	r.idle = PLX_IDLE_LEND;
 	reactor_lend_to_poster(&r, &p, now);
-	UNIT_TRUE(!p.mine);
-	UNIT_TRUE(reactor_lends_all(&r));
-	UNIT_TRUE(plx_poller_is_lent(&p));
-	pass_us(REACTOR_LOOK_MAX_US - 1);
-	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	give_turns(REACTOR_LEND_TURNS);
-	pass_us(2);
-	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	pass_us(REACTOR_LOOK_MAX_US + 1);
-	UNIT_TRUE(reactor_regain(&r, &p, now));
+	is_lent_and_looked_at_each(REACTOR_LOOK_MAX_US);
 	end();
 }
 
@@ -459,16 +460,7 @@ a_reactor_with_a_core_of_its_own_lends_to_who_waits_and_looks_soon(void)
 	UNIT_TRUE(p.mine);
 	ask_in_vain(REACTOR_LEND_TURNS);
 	reactor_lend_to_waiters(&r, now);
-	UNIT_TRUE(!p.mine);
-	UNIT_TRUE(plx_poller_is_lent(&p));
-	UNIT_TRUE(reactor_lends_all(&r));
-	pass_us(REACTOR_LOOK_OWN_US - 1);
-	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	give_turns(REACTOR_LEND_TURNS);
-	pass_us(2);
-	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	pass_us(REACTOR_LOOK_OWN_US + 1);
-	UNIT_TRUE(reactor_regain(&r, &p, now)); /* it computes */
+	is_lent_and_looked_at_each(REACTOR_LOOK_OWN_US);
 	UNIT_TRUE(reactor_has_core(&r, now));
 	ask_in_vain(REACTOR_LEND_TURNS);
 	reactor_lend_to_waiters(&r, now);

@@ -72,7 +72,7 @@ struct plx_poller {
 	uint32_t look_us, pause_us;
 	uint64_t lent_since, lent_until; /* ticks */
 	uint64_t looked; /* ticks, when turns were last seen to be given */
-	uint64_t ran_ns; /* of the whole process, then */
+	uint64_t ran_ns; /* of the whole process, then; 0: not asked */
 	TAILQ_ENTRY(plx_poller) link;
 };
 
@@ -180,7 +180,7 @@ plx_poller_enter(struct plx_poller *p)
 	/* pairs with the release in free_for() */
 	if (likely(atomic_load_explicit(&p->turns, memory_order_acquire) == PLX_TURNS_LENT))
 		return true;
-	/* pairs with the acquire in reactor_regain(), as in plx_poller_give() */
+	/* pairs with the acquire in is_inside(), as in plx_poller_give() */
 	atomic_store_explicit(&p->inside, false, memory_order_release);
 	return false;
 }
@@ -222,7 +222,7 @@ plx_poller_give(struct plx_poller *p, bool turn)
 	if (turn)
 		plx_poller_asked(p);
 	if (likely(atomic_load_explicit(&p->inside, memory_order_relaxed))) {
-		/* pairs with the acquire in reactor_regain() */
+		/* pairs with the acquire in is_inside() */
 		atomic_store_explicit(&p->inside, false, memory_order_release);
 		if (unlikely(p->returns)) {
 			p->returns = false;

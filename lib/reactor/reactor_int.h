@@ -11,9 +11,16 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_cycles.h>
 
 #include "plx_reactor.h"
 #include "plx_yield.h"
+
+static inline uint64_t
+us_ticks(uint64_t us)
+{
+	return rte_get_tsc_hz() / 1000000 * us;
+}
 
 enum reactor_sleep {
 	REACTOR_AWAKE,

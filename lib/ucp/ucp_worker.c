@@ -193,8 +193,7 @@ ucp_worker_progress(ucp_worker_h w)
 		n++; /* who sleeps when there was nothing looks at what its handlers did first */
 	}
 	ucp_unlock(w);
-	if (unlikely(offer != PLX_OFFER_NOT))
-		plx_worker_offer(w->core, offer);
+	plx_worker_offer(w->core, offer);
 	return n;
 }
 

@@ -186,6 +186,9 @@ enum plx_offer {
 /** Slow path of plx_worker_offers(). */
 __rte_cold enum plx_offer plx_worker_offers_slow(struct plx_worker *w);
 
+/** Slow path of plx_worker_offer(). */
+__rte_cold void plx_worker_offer_slow(struct plx_worker *w, enum plx_offer how);
+
 /**
  * Behind a progress that found nothing.
  * @return what plx_worker_offer() is to do now
@@ -205,7 +208,12 @@ plx_worker_offers(struct plx_worker *w)
  * find it taken each time.
  * Thread: any. Blocks: while others run, or worker.nap_us.
  */
-__rte_cold void plx_worker_offer(struct plx_worker *w, enum plx_offer how);
+static inline void
+plx_worker_offer(struct plx_worker *w, enum plx_offer how)
+{
+	if (unlikely(how != PLX_OFFER_NOT))
+		plx_worker_offer_slow(w, how);
+}
 
 /** One turn. Thread: owner. */
 unsigned plx_worker_turn(struct plx_worker *w);

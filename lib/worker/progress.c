@@ -138,7 +138,7 @@ plx_worker_offers_slow(struct plx_worker *w)
 }
 
 void
-plx_worker_offer(struct plx_worker *w, enum plx_offer how)
+plx_worker_offer_slow(struct plx_worker *w, enum plx_offer how)
 {
 	switch (how) {
 	case PLX_OFFER_LEARN:
