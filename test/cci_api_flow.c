@@ -81,6 +81,40 @@ without_a_timeout_a_sender_waits_for_buffers(void)
 	}
 }
 
+/* What is begun behind a message that has to go back comes after it all the same. */
+static void
+rma_keeps_its_place_behind_what_waits_for_buffers(void)
+{
+	static uint8_t from[20000], to[20000];
+	cci_rma_handle_t *l, *r;
+	struct pair p;
+
+	starved_pair(&p, CCI_CONN_ATTR_RO, 0);
+	UTIL_OK(cci_rma_register(p.e[0].ep, from, sizeof(from), 0, &l));
+	UTIL_OK(cci_rma_register(p.e[1].ep, to, sizeof(to), CCI_FLAG_WRITE, &r));
+	for (int i = 0; i < 12; i++) {
+		int rc = i % 3 != 1 ? cci_send(p.e[0].conn, &i, sizeof(i), COOKIE(i), 0)
+			: cci_rma(p.e[0].conn, &i, sizeof(i), l, 0, r, 0, 1 + i % 2 * 19999, COOKIE(i),
+				  CCI_FLAG_WRITE);
+
+		CU_ASSERT_EQUAL(rc, CCI_SUCCESS);
+	}
+	UTIL_FOR_MS(&p, 20);
+	feed(&p);
+	for (int i = 0; i < 12; i++) {
+		cci_event_t *ev = util_pair_wait(&p, 1, CCI_EVENT_RECV);
+		void *context;
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
+		CU_ASSERT_EQUAL(ev->recv.len, sizeof(i));
+		CU_ASSERT_EQUAL(*(const int *)ev->recv.ptr, i);
+		util_return(ev);
+		CU_ASSERT_EQUAL(util_pair_sent(&p, 0, &context), CCI_SUCCESS);
+		CU_ASSERT_PTR_EQUAL(context, COOKIE(i));
+	}
+	util_pair_close(&p);
+}
+
 static void
 buffers_returned_in_time_let_everything_through(void)
 {
@@ -233,6 +267,7 @@ a_sender_that_waits_holds_up_no_other_peer(void)
 const struct api_test cci_flow_tests[] = {
 	T(a_receiver_without_buffers_until_the_timeout_is_not_ready),
 	T(without_a_timeout_a_sender_waits_for_buffers),
+	T(rma_keeps_its_place_behind_what_waits_for_buffers),
 	T(buffers_returned_in_time_let_everything_through),
 	T(a_connection_has_a_timeout_of_its_own),
 	T(after_a_timeout_the_connection_is_broken),

@@ -172,16 +172,23 @@ static void
 a_stopped_peer_is_not_heard_of(void)
 {
 	uint32_t timeout_us = 200000;
+	struct cci_rma_handle remote;
+	cci_rma_handle_t *local;
 	uint64_t start;
 	void *context;
 
 	open_both(CCI_CONN_ATTR_RO);
+	remote_handle(&remote);
+	UTIL_OK(cci_rma_register(self.ep, &start, sizeof(start), 0, &local));
 	UTIL_OK(cci_set_opt(self.conn, CCI_OPT_CONN_SEND_TIMEOUT, &timeout_us));
 	stop_other();
 	start = util_now_ns();
 	for (int i = 0; i < 3; i++)
 		CU_ASSERT_EQUAL(cci_send(self.conn, "anyone?", 7, COOKIE(i), 0), CCI_SUCCESS);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 3; i < 6; i++) /* under way at once, and over with the others, after them */
+		CU_ASSERT_EQUAL(cci_rma(self.conn, NULL, 0, local, 0, &remote, 0, 8, COOKIE(i), CCI_FLAG_WRITE),
+			CCI_SUCCESS);
+	for (int i = 0; i < 6; i++) {
 		cci_event_t *ev = end_wait(&self, CCI_EVENT_SEND);
 
 		CU_ASSERT_PTR_NOT_NULL_FATAL(ev);

@@ -270,15 +270,17 @@ plx_chan_moved(struct plx_chans *cs, struct plx_chan_op *op, int err)
 	struct plx_chan *c = op->item.chan;
 
 	c->n_moves--;
-	if (unlikely(c->state != PLX_CHAN_OPEN)) {
-		op_out(cs, c, op, err != 0 && c->err == 0 ? err : c->err);
-		return;
-	}
 	op->state = PLX_CHAN_OP_OVER;
 	op->item.status = err;
+	if (unlikely(c->state != PLX_CHAN_OPEN)) {
+		if (c->err != 0)
+			op->item.status = c->err;
+		return; /* it ends in its place: see chan_drop_ops() */
+	}
 	if (err == 0 && op->has_msg) {
 		op->state = PLX_CHAN_OP_MSG;
-		if (c->next != op) {
+		/* on RO, too, next may be another one: after RNR, before it */
+		if (c->next != op && c->attr != PLX_CHAN_RO) {
 			TAILQ_REMOVE(&c->ops, op, link);
 			TAILQ_INSERT_TAIL(&c->ops, op, link);
 			if (c->next == NULL)
