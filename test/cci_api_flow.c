@@ -158,6 +158,25 @@ a_connection_has_a_timeout_of_its_own(void)
 }
 
 /* It is still there to be disconnected, and fails what it is given. */
+/* The messages before have none, or a longer one. */
+static void
+a_new_timeout_holds_for_what_is_sent_next(void)
+{
+	const uint32_t before_us[] = {0, 60000000}, timeout_us = 100000;
+	struct pair p;
+
+	for (size_t i = 0; i < 4; i++) {
+		starved_pair(&p, reliable[i / 2], before_us[i % 2]);
+		CU_ASSERT_EQUAL(cci_send(p.e[0].conn, "late", 4, NULL, 0), CCI_SUCCESS);
+		UTIL_OK(cci_set_opt(p.e[0].conn, CCI_OPT_CONN_SEND_TIMEOUT, &timeout_us));
+		CU_ASSERT_EQUAL(cci_send(p.e[0].conn, "late", 4, NULL, 0), CCI_SUCCESS);
+		CU_ASSERT(UTIL_UNTIL(&p, util_end_count(&p.e[0], CCI_EVENT_SEND) == 2));
+		CU_ASSERT_EQUAL(util_pair_sent(&p, 0, NULL), CCI_ERR_RNR);
+		CU_ASSERT_EQUAL(util_pair_sent(&p, 0, NULL), CCI_ERR_RNR);
+		util_pair_close(&p);
+	}
+}
+
 static void
 after_a_timeout_the_connection_is_broken(void)
 {
@@ -270,6 +289,7 @@ const struct api_test cci_flow_tests[] = {
 	T(rma_keeps_its_place_behind_what_waits_for_buffers),
 	T(buffers_returned_in_time_let_everything_through),
 	T(a_connection_has_a_timeout_of_its_own),
+	T(a_new_timeout_holds_for_what_is_sent_next),
 	T(after_a_timeout_the_connection_is_broken),
 	T(an_unreliable_message_without_a_buffer_is_dropped),
 	T(other_events_come_without_receive_buffers),

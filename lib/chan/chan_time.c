@@ -19,18 +19,31 @@ chan_timer_at(struct plx_chan *c, uint64_t due_ticks)
 		plx_timer_arm(c->chans->timers, &c->timer, due_ticks);
 }
 
-/* The first operation has waited too long: the channel is broken. @return whether it is */
+/* When the first operation is late. The timeout may have changed from one to the next. */
+static uint64_t
+first_due(const struct plx_chan *c)
+{
+	const struct plx_chan_op *op;
+	uint64_t due = UINT64_MAX;
+
+	TAILQ_FOREACH(op, &c->ops, link) {
+		if (op->due_ticks != 0 && op->state != PLX_CHAN_OP_OVER)
+			due = RTE_MIN(due, op->due_ticks);
+	}
+	return due;
+}
+
+/* An operation has waited too long: the channel is broken. @return whether it is */
 static bool
 send_late(struct plx_chan *c, uint64_t now_ticks)
 {
-	const struct plx_chan_op *op;
+	uint64_t due;
 
 	plx_chans_reap(c->chans); /* what has been acknowledged is not late */
-	op = TAILQ_FIRST(&c->ops);
-	if (op == NULL || op->due_ticks == 0)
-		return false;
-	if (op->due_ticks > now_ticks) {
-		chan_timer_at(c, op->due_ticks);
+	due = first_due(c);
+	if (due > now_ticks) {
+		if (due != UINT64_MAX)
+			chan_timer_at(c, due);
 		return false;
 	}
 	PLX_STAT_INC(c->chans->stat.timeouts);
