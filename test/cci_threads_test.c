@@ -265,6 +265,49 @@ threads_connect_and_disconnect(void)
 	util_pair_close(&p);
 }
 
+static _Atomic int blocked_status;
+
+static void *
+block(void *arg)
+{
+	(void)arg;
+	atomic_store(&blocked_status, cci_send(p.e[0].conn, "blocked", 7, NULL, CCI_FLAG_BLOCKING));
+	return NULL;
+}
+
+/* It waits for room when its connection ends; another one gets the same memory. */
+static void
+a_blocked_send_goes_by_no_other_connection(void)
+{
+	cci_connection_t *ended, *conn[2], *held[2];
+	const uint32_t one = 1;
+	struct thread t;
+
+	util_pair_open_with(&p, CCI_CONN_ATTR_RO);
+	util_pair_connect(&p, CCI_CONN_ATTR_RO, &held[0], &held[1]);
+	ended = p.e[0].conn;
+	UTIL_OK(cci_set_opt(p.e[1].ep, CCI_OPT_ENDPT_RECV_BUF_COUNT, &one));
+	UTIL_OK(cci_set_opt(p.e[0].ep, CCI_OPT_ENDPT_SEND_BUF_COUNT, &one));
+	UTIL_OK(cci_send(held[0], "held", 4, NULL, CCI_FLAG_SILENT));
+	CU_ASSERT_PTR_NOT_NULL(util_pair_wait(&p, 1, CCI_EVENT_RECV));
+	UTIL_FOR_MS(&p, 5);
+	UTIL_OK(cci_send(held[0], "waits", 5, NULL, CCI_FLAG_SILENT)); /* without a buffer there */
+	blocked_status = -1;
+	run(&t, 1, block);
+	UTIL_FOR_MS(&p, 20);
+	CU_ASSERT_EQUAL(blocked_status, -1);
+	UTIL_OK(cci_disconnect(ended));
+	util_pair_connect(&p, CCI_CONN_ATTR_RO, &conn[0], &conn[1]);
+	UTIL_OK(cci_disconnect(held[0])); /* now there is room */
+	(void)UTIL_UNTIL(&p, blocked_status != -1);
+	CU_ASSERT_EQUAL(blocked_status, CCI_ERR_DISCONNECTED);
+	if (blocked_status == -1)
+		UTIL_OK(cci_disconnect(conn[0]));
+	join(&t, 1);
+	p.e[0].conn = NULL;
+	util_pair_close(&p);
+}
+
 int
 main(void)
 {
@@ -279,6 +322,8 @@ main(void)
 	CU_add_test(suite, "threads_write_over_one_connection", threads_write_over_one_connection);
 	CU_add_test(suite, "threads_have_endpoints_of_their_own", threads_have_endpoints_of_their_own);
 	CU_add_test(suite, "threads_connect_and_disconnect", threads_connect_and_disconnect);
+	CU_add_test(suite, "a_blocked_send_goes_by_no_other_connection",
+		a_blocked_send_goes_by_no_other_connection);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	n_failed = CU_get_number_of_failures();

@@ -26,12 +26,18 @@ wait_turn(struct cci_ep *ep)
 
 /* Wait for a buffer to send from, if the caller wants to. */
 static __rte_noinline int
-wait_for_room(struct cci_ep *ep, int flags)
+wait_for_room(struct cci_conn *c, int flags)
 {
+	const uint32_t id = c->chan.id;
+	struct cci_ep *ep = c->ep;
+
 	while (ep->n_sends >= ep->sends_max) {
 		if ((flags & CCI_FLAG_BLOCKING) == 0)
 			return -ENOBUFS;
 		wait_turn(ep);
+		/* another thread has ended it, and perhaps made a new one of its memory */
+		if (c->chan.id != id)
+			return -ECONNRESET;
 	}
 	return 0;
 }
@@ -41,7 +47,7 @@ op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_op **
 {
 	struct cci_ep *ep = c->ep;
 	struct plx_chan_op *op;
-	int rc = likely(ep->n_sends < ep->sends_max) ? 0 : wait_for_room(ep, flags);
+	int rc = likely(ep->n_sends < ep->sends_max) ? 0 : wait_for_room(c, flags);
 
 	if (likely(rc == 0))
 		rc = plx_chan_err(&c->chan);
