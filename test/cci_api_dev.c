@@ -257,6 +257,42 @@ an_error_in_the_file_names_its_line(void)
 	CU_ASSERT_EQUAL(cci_finalize(), CCI_ERROR);
 }
 
+static void
+editors_marks_and_long_comments_are_no_errors(void)
+{
+	char *text = malloc(8192);
+	int n;
+
+	n = sprintf(text, "\xef\xbb\xbf# %04000d\r\n[a] # %02000d\r\ntransport = shm\r\nk = v", 0, 0);
+	CU_ASSERT(n > 6000);
+	CU_ASSERT_EQUAL_FATAL(init_with(text), CCI_SUCCESS);
+	CU_ASSERT_EQUAL(n_devices(), 1);
+	CU_ASSERT_STRING_EQUAL(device(0)->name, "a");
+	CU_ASSERT(given(device(0), "k=v") == 0);
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+	free(text);
+}
+
+static void
+a_device_has_a_longest_message_of_its_own(void)
+{
+	struct pair p;
+
+	CU_ASSERT_EQUAL_FATAL(init_with("[short]\ntransport = shm\ncci.max_send = 1k\npriority = 60\n"
+		"[usual]\ntransport = shm\nworker.devices = none_of_ours\n"), CCI_SUCCESS);
+	CU_ASSERT_EQUAL(device(0)->max_send_size, 1024);
+	CU_ASSERT(device(1)->max_send_size > 1024);
+	for (int i = 0; i < 2; i++)
+		util_end_open_on(&p.e[i], 0, NULL, false);
+	util_pair_connect(&p, CCI_CONN_ATTR_RO, &p.e[0].conn, &p.e[1].conn);
+	CU_ASSERT_EQUAL(p.e[0].conn->max_send_size, 1024);
+	util_pair_close(&p);
+	/* which driver it is the transport says, and no setting */
+	util_end_open_on(&p.e[0], 1, NULL, false);
+	util_end_close(&p.e[0]);
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
 /* Neither is cut in silence. */
 static void
 long_lines_and_many_keys_are_whole_or_refused(void)
@@ -451,6 +487,8 @@ const struct api_test cci_dev_tests[] = {
 	T(an_empty_file_has_no_devices),
 	T(a_file_that_cannot_be_read_is_an_error),
 	T(an_error_in_the_file_names_its_line),
+	T(editors_marks_and_long_comments_are_no_errors),
+	T(a_device_has_a_longest_message_of_its_own),
 	T(long_lines_and_many_keys_are_whole_or_refused),
 	T(an_endpoint_can_be_made_on_each_device),
 	T(a_long_message_is_read_from_the_buffer_that_is_left_alone),

@@ -88,11 +88,32 @@ dev_new(const char *name, unsigned n_keys)
 	return NULL;
 }
 
+void
+cci_device_conf(const struct cci_dev *d, struct plx_conf *conf)
+{
+	*conf = *plx_conf_process();
+	for (unsigned i = 0; d->argv[i] != NULL; i++) {
+		const char *eq = strchr(d->argv[i], '=');
+		char name[PLX_CONF_NAME_MAX];
+
+		if ((size_t)(eq - d->argv[i]) >= sizeof(name))
+			continue;
+		memcpy(name, d->argv[i], eq - d->argv[i]);
+		name[eq - d->argv[i]] = '\0';
+		/* what is no setting is nothing to us */
+		(void)plx_conf_set(conf, name, eq + 1, PLX_CONF_FROM_API, NULL);
+	}
+	(void)plx_conf_set(conf, "worker.devices", d->driver, PLX_CONF_FROM_API, NULL);
+	/* A device is one port; and a URI, or what a service is known by, holds the address of one. */
+	(void)plx_conf_set(conf, "net_mlx.ports", "1", PLX_CONF_FROM_API, NULL);
+}
+
 /* All that is told of a device whose driver is known. */
 static void
 dev_fill(struct cci_dev *d, const char *transport)
 {
 	const uint32_t no_pci = UINT32_MAX;
+	static struct plx_conf conf;
 
 	d->pub.name = d->name;
 	d->pub.transport = transport;
@@ -100,7 +121,8 @@ dev_fill(struct cci_dev *d, const char *transport)
 	snprintf(d->info, sizeof(d->info), "driver %s of Pollux", d->driver);
 	d->pub.info = d->info;
 	d->pub.conf_argv = d->argv;
-	d->pub.max_send_size = plx_conf_u64(plx_conf_process(), PLX_CONF_CCI_MAX_SEND);
+	cci_device_conf(d, &conf);
+	d->pub.max_send_size = plx_conf_u64(&conf, PLX_CONF_CCI_MAX_SEND);
 	d->pub.pci.domain = d->pub.pci.bus = d->pub.pci.dev = d->pub.pci.func = no_pci;
 	d->order = devices.n;
 	devices.dev[devices.n++] = d;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cci_int.h"
@@ -18,27 +17,6 @@ static struct {
 	pthread_mutex_t lock;
 	LIST_HEAD(, cci_ep) list;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* The settings of a device's workers: the process's, and what its section says. */
-static void
-conf_fill(struct plx_conf *conf, const struct cci_dev *d)
-{
-	*conf = *plx_conf_process();
-	(void)plx_conf_set(conf, "worker.devices", d->driver, PLX_CONF_FROM_API, NULL);
-	for (unsigned i = 0; d->argv[i] != NULL; i++) {
-		const char *eq = strchr(d->argv[i], '=');
-		char name[PLX_CONF_NAME_MAX];
-
-		if ((size_t)(eq - d->argv[i]) >= sizeof(name))
-			continue;
-		memcpy(name, d->argv[i], eq - d->argv[i]);
-		name[eq - d->argv[i]] = '\0';
-		/* what is no setting is nothing to us */
-		(void)plx_conf_set(conf, name, eq + 1, PLX_CONF_FROM_API, NULL);
-	}
-	/* A device is one port; and a URI, or what a service is known by, holds the address of one. */
-	(void)plx_conf_set(conf, "net_mlx.ports", "1", PLX_CONF_FROM_API, NULL);
-}
 
 static int
 ep_open(struct cci_ep *ep, const struct cci_dev *d, const struct plx_conf *conf, const char *service)
@@ -77,7 +55,7 @@ ep_create(const struct cci_dev *d, const char *service, bool has_fd, struct cci_
 
 	if (conf != NULL && ep != NULL) {
 		ep->has_fd = has_fd;
-		conf_fill(conf, d);
+		cci_device_conf(d, conf);
 		rc = ep_open(ep, d, conf, service);
 	}
 	free(conf);

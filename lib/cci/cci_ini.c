@@ -96,18 +96,18 @@ key(struct cci_ini *ini, char *s, unsigned line, char *err)
 static int
 parse_line(struct cci_ini *ini, const char *text, size_t len, unsigned line, char *err)
 {
+	const char *comment = memchr(text, '#', len);
 	char buf[CCI_INI_LINE];
-	char *s, *comment;
+	char *s;
 
+	if (comment != NULL)
+		len = comment - text;
 	if (len >= sizeof(buf))
 		return bad(err, line, "longer than 1,023 bytes");
 	if (memchr(text, '\0', len) != NULL)
 		return bad(err, line, "a byte of value 0");
 	memcpy(buf, text, len);
 	buf[len] = '\0';
-	comment = strchr(buf, '#');
-	if (comment != NULL)
-		*comment = '\0';
 	s = trim(buf);
 	if (*s == '\0')
 		return 0;
@@ -117,10 +117,16 @@ parse_line(struct cci_ini *ini, const char *text, size_t len, unsigned line, cha
 int
 cci_ini_parse(const char *text, size_t len, struct cci_ini *ini, char *err)
 {
+	static const char bom[] = "\xef\xbb\xbf"; /* some editors begin files of UTF-8 with it */
+	const size_t bom_len = sizeof(bom) - 1;
 	unsigned line = 1;
 
 	ini->n_devs = 0;
 	snprintf(err, CCI_ERR_TEXT, "no memory");
+	if (len >= bom_len && memcmp(text, bom, bom_len) == 0) {
+		text += bom_len;
+		len -= bom_len;
+	}
 	while (len > 0) {
 		const char *end = memchr(text, '\n', len);
 		size_t n = end != NULL ? (size_t)(end - text) : len;

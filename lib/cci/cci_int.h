@@ -86,6 +86,8 @@ struct cci_dev {
 /** Find all devices. @return a CCI status */
 int cci_devices_open(void);
 void cci_devices_close(void);
+/** The settings of a device's workers: the process's, and what its section says. */
+void cci_device_conf(const struct cci_dev *d, struct plx_conf *conf);
 /** @return the device, or for NULL the default one; NULL: there is none */
 const struct cci_dev *cci_device_find(cci_device_t *device);
 
