@@ -3,6 +3,9 @@
  *
  * cci_api_opt.c - options, set and got; what they do is shown where it can be seen
  */
+#include <signal.h>
+#include <sys/wait.h>
+
 #include "cci_api_test.h"
 
 static const cci_opt_name_t ep_numbers[] = {CCI_OPT_ENDPT_SEND_TIMEOUT, CCI_OPT_ENDPT_RECV_BUF_COUNT,
@@ -189,6 +192,39 @@ an_endpoints_keepalive_is_that_of_all_connections(void)
 }
 
 /* The most messages that an endpoint holds for its program. */
+/* The event of one silence may still be queued when the next period begins. */
+static void
+a_keepalive_that_is_set_again_stays_set(void)
+{
+	const uint32_t period_us = 20000, minute = 60000000;
+	cci_connection_t *told, *other;
+	cci_event_t *ev;
+	struct child c;
+	struct end e;
+	uint32_t v;
+
+	child_open(&c, NULL);
+	util_end_open(&e, NULL, false);
+	told = child_connect(&e, &c, CCI_CONN_ATTR_RO);
+	other = child_connect(&e, &c, CCI_CONN_ATTR_RO);
+	kill(c.pid, SIGSTOP);
+	waitpid(c.pid, NULL, WUNTRACED);
+	UTIL_OK(cci_set_opt(e.ep, CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT, &period_us));
+	do /* both are silent by then, and one of them is told of */
+		usleep(2 * period_us);
+	while (cci_get_event(e.ep, &ev) != CCI_SUCCESS);
+	CU_ASSERT_EQUAL(ev->type, CCI_EVENT_KEEPALIVE_TIMEDOUT);
+	if (ev->keepalive.connection != told)
+		other = told;
+	util_return(ev);
+	UTIL_OK(cci_set_opt(other, CCI_OPT_CONN_KEEPALIVE_TIMEOUT, &minute));
+	end_for_ms(&e, 50);
+	CU_ASSERT_EQUAL(cci_get_opt(other, CCI_OPT_CONN_KEEPALIVE_TIMEOUT, &v), CCI_SUCCESS);
+	CU_ASSERT_EQUAL(v, minute);
+	child_close(&c);
+	util_end_close(&e);
+}
+
 static void
 as_many_messages_are_received_as_there_are_buffers(void)
 {
@@ -279,6 +315,7 @@ const struct api_test cci_opt_tests[] = {
 	T(rma_alignments_are_powers_of_two),
 	T(an_endpoints_send_timeout_is_that_of_new_connections),
 	T(an_endpoints_keepalive_is_that_of_all_connections),
+	T(a_keepalive_that_is_set_again_stays_set),
 	T(as_many_messages_are_received_as_there_are_buffers),
 	T(buffers_can_be_added_while_all_are_in_use),
 	T(as_many_sends_are_kept_as_there_are_buffers),

@@ -22,6 +22,24 @@ recycle(struct cci_ep *ep, struct plx_chan_item *item)
 		plx_worker_chan_put(ep->core, item);
 }
 
+static inline bool
+is_stale(const struct plx_chan_item *item)
+{
+	return item->chan != NULL && item->chan_id != item->chan->id;
+}
+
+/* Now, and not when the event is taken: it may be set again before. */
+static __rte_noinline void
+keepalive_off(const struct plx_chan_item *item)
+{
+	struct cci_conn *c = cci_conn_of_chan(item->chan);
+
+	if (is_stale(item))
+		return;
+	c->keepalive_us = 0;
+	c->keepalive_epoch = c->ep->keepalive_epoch;
+}
+
 void
 cci_deliver(struct plx_chans *cs, struct plx_chan_item *item)
 {
@@ -37,15 +55,11 @@ cci_deliver(struct plx_chans *cs, struct plx_chan_item *item)
 			recycle(ep, item);
 			return;
 		}
+	} else if (unlikely(item->kind == PLX_CHAN_SILENCE)) {
+		keepalive_off(item);
 	}
 	STAILQ_INSERT_TAIL(&ep->ready, item, link);
 	cci_started(ep);
-}
-
-static inline bool
-is_stale(const struct plx_chan_item *item)
-{
-	return item->chan != NULL && item->chan_id != item->chan->id;
 }
 
 static inline struct plx_chan_item *
@@ -88,7 +102,6 @@ static __rte_noinline void
 fill_other(union cci_event *e, struct plx_chan_item *item)
 {
 	struct plx_chan_request *r;
-	struct cci_conn *c;
 
 	switch (item->kind) {
 	case PLX_CHAN_REQUEST:
@@ -99,11 +112,8 @@ fill_other(union cci_event *e, struct plx_chan_item *item)
 		e->request.attribute = (cci_conn_attribute_t)r->ask.attr;
 		break;
 	case PLX_CHAN_SILENCE:
-		c = cci_conn_of_chan(item->chan);
-		c->keepalive_us = 0;
-		c->keepalive_epoch = c->ep->keepalive_epoch;
 		e->keepalive.type = CCI_EVENT_KEEPALIVE_TIMEDOUT;
-		e->keepalive.connection = &c->pub;
+		e->keepalive.connection = &cci_conn_of_chan(item->chan)->pub;
 		break;
 	case PLX_CHAN_FAILED:
 		e->dev_failed.type = CCI_EVENT_ENDPOINT_DEVICE_FAILED;

@@ -9,6 +9,8 @@
 
 #include "cci_int.h"
 
+#define TURNS_MAX 1000 /* to take what a reactor has told */
+
 /* What an option is about; both kinds of handle say which they are. */
 static bool
 is_of_ep(cci_opt_name_t name)
@@ -52,13 +54,37 @@ set_recvs(struct cci_ep *ep, uint32_t n)
 	return rc;
 }
 
+/* A silence that a reactor has noticed before it was told of a new period ends the old one. */
+static void
+hear_silences(struct cci_ep *ep)
+{
+	for (unsigned i = 0; ep->core->dedicated && i < TURNS_MAX; i++) {
+		if (plx_worker_progress(ep->core) == 0)
+			break;
+	}
+}
+
 /* All connections get the period, those to come as well. */
 static int
 set_keepalive(struct cci_ep *ep, uint32_t us)
 {
+	int rc = plx_worker_chan_set(ep->core, NULL, PLX_CHAN_OPT_KEEPALIVE, us);
+
+	hear_silences(ep);
 	ep->keepalive_us = us;
 	ep->keepalive_epoch++;
-	return plx_worker_chan_set(ep->core, NULL, PLX_CHAN_OPT_KEEPALIVE, us);
+	return rc;
+}
+
+static int
+set_keepalive_of(struct cci_conn *c, uint32_t us)
+{
+	int rc = plx_worker_chan_set(c->ep->core, &c->chan, PLX_CHAN_OPT_KEEPALIVE, us);
+
+	hear_silences(c->ep);
+	c->keepalive_us = us;
+	c->keepalive_epoch = c->ep->keepalive_epoch;
+	return rc;
 }
 
 static int
@@ -92,9 +118,7 @@ set_of_conn(struct cci_conn *c, cci_opt_name_t name, uint32_t v)
 		return plx_worker_chan_set(w, &c->chan, PLX_CHAN_OPT_TIMEOUT,
 			v != 0 ? v : c->ep->send_timeout_us);
 	case CCI_OPT_CONN_KEEPALIVE_TIMEOUT:
-		c->keepalive_us = v;
-		c->keepalive_epoch = c->ep->keepalive_epoch;
-		return plx_worker_chan_set(w, &c->chan, PLX_CHAN_OPT_KEEPALIVE, v);
+		return set_keepalive_of(c, v);
 	default:
 		return -EINVAL;
 	}
