@@ -4,6 +4,8 @@
  * cci_api_guard.c - RMA that must not be: out of bounds, without a right, by a handle
  * that nobody gave
  */
+#include <sys/mman.h>
+
 #include "cci_api_test.h"
 
 #define LEN 65536u
@@ -311,6 +313,45 @@ memory_may_be_deregistered_under_an_rma(void)
 	free(to);
 }
 
+/* Nobody checks it again: it stays while bytes are moved, or nothing moves any more. */
+static void
+a_local_registration_stays_while_it_is_used(void)
+{
+	const int flags[] = {CCI_FLAG_WRITE, CCI_FLAG_READ};
+	cci_rma_handle_t *l, *r;
+	struct pair p;
+	int rc;
+
+	util_pair_open_with(&p, CCI_CONN_ATTR_RU);
+	UTIL_OK(cci_rma_register(p.e[1].ep, remote_mem, LEN, CCI_FLAG_READ | CCI_FLAG_WRITE, &r));
+	for (size_t i = 0; i < 4; i++) {
+		void *mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		UTIL_OK(cci_rma_register(p.e[0].ep, mem, LEN, 0, &l));
+		for (int n = 0; n < 3; n++) /* two wait for the one before */
+			CU_ASSERT_EQUAL(cci_rma(p.e[0].conn, NULL, 0, l, 0, r, 0, i < 2 ? 100 : LEN, NULL,
+				flags[i % 2] | CCI_FLAG_FENCE), CCI_SUCCESS);
+		rc = cci_rma_deregister(p.e[0].ep, l);
+		CU_ASSERT(rc == CCI_EBUSY || getenv("PLX_REACTOR") != NULL);
+		if (rc == CCI_SUCCESS)
+			munmap(mem, LEN);
+		for (int n = 0; n < 3; n++)
+			CU_ASSERT_EQUAL(util_pair_sent(&p, 0, NULL), CCI_SUCCESS);
+		if (rc == CCI_SUCCESS)
+			continue;
+		CU_ASSERT_EQUAL(rc, CCI_EBUSY);
+		CU_ASSERT_EQUAL(cci_rma_deregister(p.e[0].ep, l), CCI_SUCCESS);
+		munmap(mem, LEN);
+	}
+	/* not by what ends with its connection */
+	UTIL_OK(cci_rma_register(p.e[0].ep, local_mem, LEN, 0, &l));
+	CU_ASSERT_EQUAL(cci_rma(p.e[0].conn, NULL, 0, l, 0, r, 0, LEN, NULL, CCI_FLAG_WRITE), CCI_SUCCESS);
+	UTIL_OK(cci_disconnect(p.e[0].conn));
+	p.e[0].conn = NULL;
+	CU_ASSERT_EQUAL(cci_rma_deregister(p.e[0].ep, l), CCI_SUCCESS);
+	util_pair_close(&p);
+}
+
 const struct api_test cci_guard_tests[] = {
 	T(register_refuses_what_makes_no_sense),
 	T(rma_refuses_what_makes_no_sense),
@@ -324,5 +365,6 @@ const struct api_test cci_guard_tests[] = {
 	T(a_handle_cannot_be_guessed),
 	T(an_endpoint_protects_its_memory_from_others),
 	T(memory_may_be_deregistered_under_an_rma),
+	T(a_local_registration_stays_while_it_is_used),
 	{NULL, NULL, NULL},
 };

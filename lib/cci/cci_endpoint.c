@@ -130,10 +130,10 @@ cci_ep_free(struct cci_ep *ep)
 	last_words(ep);
 	if (ep->service_fd >= 0)
 		close(ep->service_fd);
-	cci_mrs_free(ep);
 	while (!LIST_EMPTY(&ep->joined))
 		cci_group_leave(LIST_FIRST(&ep->joined));
 	plx_worker_destroy(ep->core);
+	cci_mrs_free(ep); /* now that no operation uses one */
 	plx_pool_close(&ep->conns);
 	free(ep);
 }

@@ -47,6 +47,8 @@ cci_deliver(struct plx_chans *cs, struct plx_chan_item *item)
 
 	if (item->kind == PLX_CHAN_SENT) {
 		ep->n_sends--;
+		if (unlikely(item->flags & (CCI_FLAG_READ | CCI_FLAG_WRITE)))
+			cci_mr_drop(item);
 		if (unlikely(item->flags & CCI_FLAG_BLOCKING)) {
 			item->answered = true; /* its caller looks */
 			return;

@@ -132,6 +132,7 @@ struct cci_mr {
 	struct plx_region_key key;
 	uint8_t *base;
 	uint64_t len;
+	uint32_t n_ops; /* RMA from or to it that is not over */
 	LIST_ENTRY(cci_mr) link;
 };
 
@@ -250,6 +251,13 @@ int cci_op_data(struct cci_ep *ep, struct plx_chan_op *op, const struct iovec *i
 	uint32_t len, int flags);
 
 /* --- registrations --- */
+
+/** An operation between a local registration and a remote one is over. */
+static inline void
+cci_mr_drop(struct plx_chan_item *item)
+{
+	((struct cci_mr *)(uintptr_t)item->event[0])->n_ops--;
+}
 
 /** Give all of an endpoint back. */
 void cci_mrs_free(struct cci_ep *ep);

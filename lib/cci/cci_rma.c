@@ -7,6 +7,9 @@
  * A handle is what the peer needs to name and prove a region: index and generation in
  * the process's table, a token of 64 random bits, base and length. The target checks
  * all of it at each access, so a handle that was deregistered or made up is refused.
+ *
+ * The initiator's own memory nobody checks again. So it stays registered while an
+ * operation that is not over moves bytes from or to it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +20,8 @@
 #define RMA_FLAGS                                                                                  \
 	(CCI_FLAG_BLOCKING | CCI_FLAG_NO_COPY | CCI_FLAG_SILENT | CCI_FLAG_READ | CCI_FLAG_WRITE | \
 		CCI_FLAG_FENCE)
+
+#define TURNS_MAX 1000 /* to take what is over before a registration is said to be in use */
 
 /* What the words of a handle are. */
 struct handle {
@@ -79,21 +84,39 @@ cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, int fla
 	return CCI_SUCCESS;
 }
 
+/* A reactor may know of the end of what we think is under way. */
+static bool
+is_busy(struct cci_ep *ep, const struct cci_mr *m)
+{
+	for (unsigned i = 0; m->n_ops > 0 && i < TURNS_MAX; i++) {
+		if (plx_worker_progress(ep->core) == 0)
+			break;
+	}
+	return m->n_ops > 0;
+}
+
 int
 cci_rma_deregister(cci_endpoint_t *endpoint, cci_rma_handle_t *rma_handle)
 {
 	struct cci_ep *ep = cci_ep_of(endpoint);
+	bool busy = false;
 	struct cci_mr *m;
 
 	if (endpoint == NULL || rma_handle == NULL)
 		return CCI_EINVAL;
 	cci_lock(ep);
 	m = mr_find(ep, rma_handle);
-	if (m != NULL)
-		LIST_REMOVE(m, link);
+	if (m != NULL) {
+		busy = is_busy(ep, m);
+		if (!busy)
+			LIST_REMOVE(m, link);
+	}
+	cci_started(ep);
 	cci_unlock(ep);
 	if (m == NULL)
 		return CCI_EINVAL;
+	if (busy)
+		return CCI_EBUSY;
 	plx_region_remove(&m->key);
 	free(m);
 	return CCI_SUCCESS;
@@ -113,15 +136,13 @@ cci_mrs_free(struct cci_ep *ep)
 	}
 }
 
-/* Where the local bytes lie, when they are in this registration of this endpoint. */
-static void *
+/* The local registration, when the bytes are in it and it is of this endpoint. */
+static struct cci_mr *
 local_of(struct cci_ep *ep, cci_rma_handle_t *h, uint64_t offset, uint64_t len)
 {
-	const struct cci_mr *m = mr_find(ep, h);
+	struct cci_mr *m = mr_find(ep, h);
 
-	if (m == NULL || offset > m->len || len > m->len - offset)
-		return NULL;
-	return m->base + offset;
+	return m == NULL || offset > m->len || len > m->len - offset ? NULL : m;
 }
 
 static bool
@@ -142,7 +163,7 @@ cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	struct plx_chan_op *op;
 	struct handle remote;
 	struct cci_ep *ep;
-	void *local;
+	struct cci_mr *local;
 	int rc, status;
 
 	if (connection == NULL || local_handle == NULL || remote_handle == NULL || data_len == 0 ||
@@ -155,23 +176,26 @@ cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	memcpy(&remote, remote_handle, sizeof(remote));
 	cci_lock(ep);
 	local = local_of(ep, local_handle, local_offset, data_len);
-	rc = local != NULL ? 0 : -EINVAL;
-	/* The target checks each piece; here all of it, so that nothing is moved in part. */
-	if (rc == 0 && (remote_offset > remote.len || data_len > remote.len - remote_offset))
-		rc = -EKEYREJECTED;
-	if (rc == 0)
-		rc = cci_op_get(c, context, flags, &op);
-	if (rc != 0)
+	if (local == NULL) {
+		rc = -EINVAL;
 		goto out;
+	}
+	local->n_ops++; /* others may use the endpoint while this waits for room */
+	/* The target checks each piece; here all of it, so that nothing is moved in part. */
+	rc = remote_offset > remote.len || data_len > remote.len - remote_offset
+		? -EKEYREJECTED : cci_op_get(c, context, flags, &op);
+	if (rc != 0)
+		goto drop;
 	/* The message is copied whatever the flags say: its buffer has no event of its own. */
 	rc = cci_op_data(ep, op, &iov, 1, msg_len, 0);
 	if (rc != 0) {
 		plx_chan_op_put(&ep->core->chans, op);
-		goto out;
+		goto drop;
 	}
 	op->has_msg = msg_len != 0;
 	op->rma.len = data_len;
-	op->rma.local = local;
+	op->rma.local = local->base + local_offset;
+	op->item.event[0] = (uintptr_t)local; /* until it is an event */
 	op->rma.remote = remote.base + remote_offset;
 	op->rma.index = remote.index;
 	op->rma.gen = remote.gen;
@@ -181,6 +205,8 @@ cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	status = cci_op_run(c, op, flags);
 	cci_unlock(ep);
 	return status;
+drop:
+	local->n_ops--;
 out:
 	cci_unlock(ep);
 	return cci_status(rc);
