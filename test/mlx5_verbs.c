@@ -90,6 +90,7 @@ struct fake_qp {
 	struct ibv_qp ibv;
 	struct mlx5dv_qp dv;
 	const struct mlx5_verbs_port *port; /* of a datagram queue pair, with what follows */
+	enum ibv_qp_state state;
 	struct ibv_sge rx[UD_DEPTH];
 	uint64_t rx_id[UD_DEPTH];
 	unsigned head, n;
@@ -554,16 +555,73 @@ create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return &qp->ibv;
 }
 
+/* What was posted for arrivals comes back; groups stay as they are. */
+static void
+datagrams_flush(struct fake_qp *qp)
+{
+	struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV,
+		.qp_num = qp->ibv.qp_num};
+
+	qp->state = IBV_QPS_ERR;
+	for (; qp->n > 0; qp->n--) {
+		wc.wr_id = qp->rx_id[qp->head];
+		qp->head = (qp->head + 1) % UD_DEPTH;
+		mlx5_verbs_done(qp->ibv.recv_cq, &wc);
+	}
+}
+
+void
+mlx5_verbs_fail(void)
+{
+	struct fake_qp *qp;
+
+	LIST_FOREACH(qp, &datagram_qps, link)
+		datagrams_flush(qp);
+}
+
+/* The device knows of nothing that was posted; the library of mlx5 forgets completions as well. */
+static void
+datagrams_reset(struct fake_qp *qp)
+{
+	struct fake_cq *cq = (struct fake_cq *)qp->ibv.send_cq;
+
+	for (unsigned i = 0; i < cq->depth; i++)
+		if (cq->sent[i].qp == qp)
+			cq->sent[i].qp = NULL;
+	out_end(qp, qp->n_out);
+	qp->n = qp->n_new = 0;
+	while (!mlx5_verbs.plain && cq->n > 0)
+		(void)cq_take(cq);
+	qp->state = IBV_QPS_RESET;
+}
+
+static int
+datagrams_modify(struct fake_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if (attr->qp_state == IBV_QPS_RESET) {
+		datagrams_reset(qp);
+		return 0;
+	}
+	if (attr->qp_state == IBV_QPS_ERR) {
+		datagrams_flush(qp);
+		return 0;
+	}
+	/* One after another: INIT, RTR, RTS. */
+	if (attr->qp_state != qp->state + 1 || attr->qp_state > IBV_QPS_RTS)
+		return EINVAL;
+	qp->state = attr->qp_state;
+	if (mask & IBV_QP_PORT)
+		qp->port = mlx5_verbs_port(qp->ibv.context, attr->port_num);
+	if (mask & IBV_QP_QKEY)
+		qp->qkey = attr->qkey;
+	return 0;
+}
+
 static int
 modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	if (qp->qp_type == IBV_QPT_UD) {
-		if (mask & IBV_QP_PORT)
-			((struct fake_qp *)qp)->port = mlx5_verbs_port(qp->context, attr->port_num);
-		if (mask & IBV_QP_QKEY)
-			((struct fake_qp *)qp)->qkey = attr->qkey;
-		return 0;
-	}
+	if (qp->qp_type == IBV_QPT_UD)
+		return datagrams_modify((struct fake_qp *)qp, attr, mask);
 	if (mlx5_verbs.plain)
 		return mlx_tm_modify_qp(qp, attr, mask);
 	if (attr->qp_state == IBV_QPS_RTR)
@@ -700,11 +758,15 @@ post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 		unsigned i = (qp->head + qp->n) % UD_DEPTH;
 
 		*bad = wr;
+		if (qp->state == IBV_QPS_RESET)
+			return EINVAL;
 		if (qp->n++ == UD_DEPTH)
 			return ENOMEM;
 		qp->rx[i] = wr->sg_list[0];
 		qp->rx_id[i] = wr->wr_id;
 	}
+	if (qp->state == IBV_QPS_ERR)
+		datagrams_flush(qp);
 	return 0;
 }
 
@@ -716,7 +778,7 @@ datagram_arrives(struct fake_qp *to, const struct ibv_sge *data, uint32_t src_qp
 		.slid = LID};
 	uint8_t *at = (uint8_t *)(uintptr_t)to->rx[to->head].addr;
 
-	if (to->n == 0)
+	if (to->n == 0 || (to->state != IBV_QPS_RTR && to->state != IBV_QPS_RTS))
 		return; /* lost */
 	memcpy(at + GRH, (const void *)(uintptr_t)data->addr, data->length);
 	to->head = (to->head + 1) % UD_DEPTH;
@@ -769,19 +831,23 @@ post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 			.qp_num = ibv->qp_num};
 
 		*bad = wr;
-		if (qp->n_out == qp->max_send ||
+		if (qp->state < IBV_QPS_RTS || qp->n_out == qp->max_send ||
 			((wr->send_flags & IBV_SEND_INLINE) && data->length > qp->max_inline))
 			return ENOMEM;
 		out_add(qp, wr, data);
-		if (mlx5_verbs.datagrams_fail)
+		if (qp->state == IBV_QPS_ERR)
+			wc.status = IBV_WC_WR_FLUSH_ERR;
+		else if (mlx5_verbs.datagrams_fail)
 			wc.status = IBV_WC_LOC_QP_OP_ERR;
 		else
 			datagram_goes(qp, wr, data);
-		if (!mlx5_verbs.datagrams_fail && (wr->send_flags & IBV_SEND_SIGNALED) == 0)
+		if (wc.status == IBV_WC_SUCCESS && (wr->send_flags & IBV_SEND_SIGNALED) == 0)
 			continue;
 		mlx5_verbs.n_sent++;
 		done_by(ibv->send_cq, &wc, (struct fake_sent){qp, qp->n_new});
 		qp->n_new = 0;
+		if (wc.status == IBV_WC_LOC_QP_OP_ERR)
+			datagrams_flush(qp);
 	}
 	return 0;
 }

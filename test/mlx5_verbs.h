@@ -37,7 +37,7 @@ struct mlx5_verbs {
 	bool no_td;	     /* there are no thread domains left */
 	bool plain;	     /* it is not of the mlx5 kind, see mlx_tm_model.h */
 	bool no_datagrams;   /* they are lost */
-	bool datagrams_fail; /* to be sent */
+	bool datagrams_fail; /* to be sent, and their queue pair with them */
 	uint64_t n_datagrams, n_inline, n_sent; /* sent; of these, inside of requests, with completions */
 	uint32_t n_ahs;	     /* address handles that there are */
 	unsigned n_devices, n_ports; /* of each device; 0: one */
@@ -50,6 +50,9 @@ extern struct mlx5_verbs mlx5_verbs;
 
 /** From now on the driver finds this device; the caller has set all but ctx and pd. */
 void mlx5_verbs_begin(void);
+
+/** All queue pairs for datagrams go to the error state. */
+void mlx5_verbs_fail(void);
 
 /** A port goes down, or up again, and all who have opened the device are told. */
 void mlx5_verbs_switch(unsigned device, unsigned port, bool down);

@@ -369,6 +369,36 @@ who_leaves_is_a_member_until_what_was_sent_is_over(void)
 }
 
 static void
+memberships_outlast_a_queue_pair_that_failed(void)
+{
+	begin();
+	UNIT_EQ_FATAL(join(0, GROUP, false), 0);
+	UNIT_EQ_FATAL(join(1, GROUP, true), 0);
+	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), 0);
+	mlx5_verbs_fail();
+	turns();
+	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), -EAGAIN);
+	UNIT_EQ(q[0]->dev->ops->queue_arm(q[0]), -EBUSY);
+	for (unsigned i = 0; i < QUEUES; i++)
+		plx_queue_control(q[i]);
+	UNIT_EQ(q[0]->dev->ops->queue_arm(q[0]), 0);
+	heard.n = 0;
+	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), 0);
+	turns();
+	UNIT_EQ(heard.n, 1);
+	/* what was sent by it is over, so who leaves does */
+	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), 0);
+	mlx5_verbs_fail();
+	plx_queue_group_leave(q[0], GROUP, false);
+	turns();
+	plx_queue_control(q[0]);
+	turns();
+	UNIT_EQ(mlx5_verbs.n_ahs, 0);
+	UNIT_EQ(sm.members, 1);
+	end();
+}
+
+static void
 refused(int rc)
 {
 	for (unsigned rx = 0; rx < 2; rx++)
@@ -487,6 +517,7 @@ main(void)
 		UNIT_TEST(who_the_manager_lets_in_sends_and_hears),
 		UNIT_TEST(who_leaves_is_a_member_until_the_last_time),
 		UNIT_TEST(who_leaves_is_a_member_until_what_was_sent_is_over),
+		UNIT_TEST(memberships_outlast_a_queue_pair_that_failed),
 		UNIT_TEST(what_the_managers_refuse_is_an_error_and_leaves_nothing),
 		UNIT_TEST(a_manager_that_says_nothing_is_not_waited_for_any_longer),
 		UNIT_TEST(who_joins_meanwhile_waits_for_the_same_answer),

@@ -535,6 +535,9 @@ what_the_device_does_not_send_is_counted_and_done(void)
 	mlx5_verbs.datagrams_fail = false;
 	UNIT_EQ(stat_of(0)->ud_failed, MLX_UD_SIGNAL - 1);
 	UNIT_EQ(mlx_queue(q[0])->lossy.done, MLX_UD_SIGNAL - 1);
+	for (unsigned i = 0; i < QUEUES; i++) /* no other queue pair */
+		UNIT_TRUE(mlx_queue(q[i])->lossy.failed == (i == 0) && !mlx_queue(q[i])->ud.failed);
+	plx_queue_control(q[0]);
 	for (unsigned i = 0; i < MLX_UD_TX; i++)
 		UNIT_EQ(send(to[0][1], NULL, 0), 0);
 	UNIT_EQ(send(to[0][1], NULL, 0), -EAGAIN);

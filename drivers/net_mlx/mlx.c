@@ -55,6 +55,7 @@ static const struct plx_stat_row stat_rows[] = {
 	PLX_STAT_ROW(struct mlx_stat, cache_evicted),
 	PLX_STAT_ROW(struct mlx_stat, cache_gone),
 	PLX_STAT_ROW(struct mlx_stat, ud_failed),
+	PLX_STAT_ROW(struct mlx_stat, ud_restarted),
 	PLX_STAT_ROW(struct mlx_stat, ways_made),
 	PLX_STAT_ROW(struct mlx_stat, ways_evicted),
 	PLX_STAT_ROW(struct mlx_stat, lossy_tx),

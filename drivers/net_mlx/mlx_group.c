@@ -416,7 +416,15 @@ mlx_groups_arm(struct mlx_queue *mq)
 {
 	if (mq->groups == NULL)
 		return 0;
-	return mq->groups->n_joining != 0 ? -EBUSY : ibv_req_notify_cq(mq->groups->ud.cq, 0);
+	return mq->groups->n_joining != 0 || mq->groups->ud.failed
+		? -EBUSY : ibv_req_notify_cq(mq->groups->ud.cq, 0);
+}
+
+void
+mlx_groups_mend(struct mlx_queue *mq)
+{
+	if (mq->groups != NULL)
+		mlx_ud_mend(mq, &mq->groups->ud);
 }
 
 void

@@ -40,6 +40,7 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_UD_RX	 64    /* datagrams that may arrive between two looks */
 #define MLX_UD_TX	 32
 #define MLX_UD_SIGNAL	 8     /* messages that may get lost, between two that are signalled */
+#define MLX_UD_TRIES	 50    /* to bring a queue pair for datagrams back; one a control */
 #define MLX_GROUP_RX	 256   /* messages to groups that may arrive between two looks */
 #define MLX_GROUP_LEN	 1024u /* longest of them, bytes */
 #define MLX_LOSSY_RX	 256   /* messages that may get lost, and arrive between two looks */
@@ -100,9 +101,13 @@ struct mlx_ud {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	uint8_t *mem;	     /* n_rx slots for arrivals, then MLX_UD_TX */
-	uint32_t slot, n_rx; /* bytes of one */
-	uint32_t max_inline; /* longest that is written into the request, bytes */
-	uint32_t every;	     /* of so many that are sent one is signalled */
+	uint32_t slot;	     /* bytes of one */
+	uint16_t n_rx;
+	bool failed;	     /* nothing goes or comes until it is brought back */
+	uint8_t n_tries;     /* to bring it back, in vain */
+	uint16_t max_inline; /* longest that is written into the request, bytes */
+	uint16_t every;	     /* of so many that are sent one is signalled */
+	uint32_t qkey;
 	uint64_t sent, done;
 	uint64_t due;	     /* of sent, those up to the last that is signalled */
 	struct ibv_ah *self; /* the way to its own port, where every is above 1 */
@@ -240,6 +245,7 @@ struct mlx_stat {
 	uint64_t cache_evicted; /* for others, or because memory was short */
 	uint64_t cache_gone;	/* their memory was unmapped, moved or discarded */
 	uint64_t ud_failed;	/* datagrams that the device did not send */
+	uint64_t ud_restarted;	/* queue pairs for datagrams that had failed and were brought back */
 	uint64_t ways_made, ways_evicted; /* address handles */
 	uint64_t lossy_tx, lossy_no_room, lossy_no_way, lossy_rx, lossy_drop_bad, lossy_drop_not_ours;
 	uint64_t group_by_cm; /* groups that were joined by the connection manager */
@@ -462,7 +468,7 @@ void mlx_queue_disarm(struct plx_queue *q);
 typedef void mlx_ud_take(struct mlx_queue *mq, const struct mlx_ud_src *src, const uint8_t *data,
 	uint32_t len);
 /** @param len of the longest datagram, bytes */
-int mlx_ud_open(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, uint32_t n_rx, uint32_t qkey);
+int mlx_ud_open(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, uint16_t n_rx, uint32_t qkey);
 void mlx_ud_close(struct mlx_ud *ud);
 /** The way to a port, or to a group. @return NULL: errno may say why */
 struct ibv_ah *mlx_ud_way(struct mlx_queue *mq, const uint8_t *gid, uint16_t lid);
@@ -471,11 +477,13 @@ void *mlx_ud_room(struct mlx_ud *ud);
 /** Have only some of what is sent signalled from now on, if that may be. */
 void mlx_ud_spare(struct mlx_queue *mq, struct mlx_ud *ud);
 /** All that was sent is done some time, though nothing follows it. */
-void mlx_ud_end(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t qkey);
+void mlx_ud_end(struct mlx_queue *mq, struct mlx_ud *ud);
 /** Send what was written there. */
 void mlx_ud_send(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
 /** Take what came, and what was sent. @return how many */
 unsigned mlx_ud_poll(struct mlx_queue *mq, struct mlx_ud *ud, mlx_ud_take *take);
+/** Bring it back if it has failed; the port has when that can't be done. Not in a turn: system calls. */
+void mlx_ud_mend(struct mlx_queue *mq, struct mlx_ud *ud);
 
 /* mlx_way.c: address handles */
 /**
@@ -504,6 +512,8 @@ void mlx_group_leave(struct plx_queue *q, uint64_t id, bool rx);
 int mlx_group_tx(struct plx_queue *q, uint64_t id, const void *data, uint32_t len);
 unsigned mlx_groups_poll(struct mlx_queue *mq);
 int mlx_groups_arm(struct mlx_queue *mq);
+/** As mlx_ud_mend(). */
+void mlx_groups_mend(struct mlx_queue *mq);
 void mlx_groups_close(struct mlx_queue *mq);
 
 /* mlx_lossy.c */

@@ -134,7 +134,9 @@ mlx_lossy_poll(struct mlx_queue *mq)
 int
 mlx_lossy_arm(struct mlx_queue *mq)
 {
-	return mq->lossy.qp != NULL ? ibv_req_notify_cq(mq->lossy.cq, 0) : 0;
+	if (mq->lossy.qp == NULL)
+		return 0;
+	return mq->lossy.failed ? -EBUSY : ibv_req_notify_cq(mq->lossy.cq, 0);
 }
 
 static void
@@ -150,7 +152,7 @@ void
 mlx_lossy_end(struct mlx_queue *mq)
 {
 	if (mq->lossy.qp != NULL)
-		mlx_ud_end(mq, &mq->lossy, mlx_addr_qkey(&mq->addr));
+		mlx_ud_end(mq, &mq->lossy);
 }
 
 bool
@@ -160,5 +162,5 @@ mlx_lossy_drain(struct mlx_queue *mq)
 		return false;
 	mlx_ud_poll(mq, &mq->lossy, forget);
 	mlx_lossy_end(mq);
-	return mq->lossy.sent != mq->lossy.done;
+	return mq->lossy.sent != mq->lossy.done && !mq->lossy.failed;
 }

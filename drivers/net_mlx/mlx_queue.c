@@ -245,6 +245,9 @@ mlx_queue_control(struct plx_queue *q)
 	mq->now = now;
 	mlx_port_events(mq->port);
 	mlx_dgrams_poll(mq);
+	mlx_ud_mend(mq, &mq->ud);
+	mlx_ud_mend(mq, &mq->lossy);
+	mlx_groups_mend(mq);
 	mlx_conn_control(mq, now);
 	mlx_cache_control(&mq->stat);
 	if (mlx_alive_look(mq) && mq->hw->ops->check != NULL)

@@ -93,7 +93,7 @@ mlx_queue_arm(struct plx_queue *q)
 
 	/* What only time moves. */
 	if (!TAILQ_EMPTY(&mq->asking) || !TAILQ_EMPTY(&mq->waiting) || !SLIST_EMPTY(&mq->lost) ||
-		!SLIST_EMPTY(&mq->owes) || mq->overdue)
+		!SLIST_EMPTY(&mq->owes) || mq->overdue || mq->ud.failed)
 		return -EBUSY;
 	if (mq->hw->ops->arm(mq->hw) != 0 || ibv_req_notify_cq(mq->ud.cq, 0) != 0 ||
 		mlx_groups_arm(mq) != 0 || mlx_lossy_arm(mq) != 0)

@@ -9,8 +9,13 @@
  * The last ones stay taken until others follow: that costs nothing but their places, unless
  * somebody waits for their end. Then an empty datagram goes to the queue pair itself,
  * whose completion stands for them.
+ *
+ * A queue pair that fails gives everything back with an error, what was posted for arrivals too, so
+ * it is known though nothing is sent. It is emptied and made ready again, under the same number:
+ * peers know of nothing but that some datagrams were lost, as any may be.
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "mlx_glue.h"
@@ -36,9 +41,10 @@ ud_post(struct mlx_ud *ud, uint32_t i)
 }
 
 static int
-ud_ready(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t qkey)
+ud_ready(struct mlx_queue *mq, struct mlx_ud *ud)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = mq->port->num, .qkey = qkey};
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = mq->port->num,
+		.qkey = ud->qkey};
 	int rc = mlx_glue.modify_qp(ud->qp, &a,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 
@@ -48,6 +54,8 @@ ud_ready(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t qkey)
 	a.qp_state = IBV_QPS_RTS;
 	if (rc == 0)
 		rc = mlx_glue.modify_qp(ud->qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	for (uint32_t i = 0; rc == 0 && i < ud->n_rx; i++)
+		ud_post(ud, i);
 	return -rc;
 }
 
@@ -68,7 +76,7 @@ mlx_ud_close(struct mlx_ud *ud)
 }
 
 int
-mlx_ud_open(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, uint32_t n_rx, uint32_t qkey)
+mlx_ud_open(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, uint16_t n_rx, uint32_t qkey)
 {
 	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = MLX_UD_TX, .max_recv_wr = n_rx,
 		.max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = MLX_INLINE_MAX},
@@ -76,7 +84,7 @@ mlx_ud_open(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, uint32_t n_rx
 	void *mem;
 	int rc;
 
-	*ud = (struct mlx_ud){.slot = GRH + len, .n_rx = n_rx, .every = 1};
+	*ud = (struct mlx_ud){.slot = GRH + len, .n_rx = n_rx, .every = 1, .qkey = qkey};
 	mem = mmap(NULL, mem_len(ud), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (mem == MAP_FAILED)
 		return -errno;
@@ -91,14 +99,10 @@ mlx_ud_open(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t len, uint32_t n_rx
 		ud->qp = mlx_glue.create_qp(mq->port->pd, &attr);
 		ud->max_inline = attr.cap.max_inline_data;
 	}
-	rc = ud->qp != NULL ? ud_ready(mq, ud, qkey) : errno != 0 ? -errno : -EIO;
-	if (rc != 0) {
+	rc = ud->qp != NULL ? ud_ready(mq, ud) : errno != 0 ? -errno : -EIO;
+	if (rc != 0)
 		mlx_ud_close(ud);
-		return rc;
-	}
-	for (uint32_t i = 0; i < n_rx; i++)
-		ud_post(ud, i);
-	return 0;
+	return rc;
 }
 
 struct ibv_ah *
@@ -115,7 +119,7 @@ mlx_ud_way(struct mlx_queue *mq, const uint8_t *gid, uint16_t lid)
 void *
 mlx_ud_room(struct mlx_ud *ud)
 {
-	if (ud->sent - ud->done == MLX_UD_TX)
+	if (ud->failed || ud->sent - ud->done == MLX_UD_TX)
 		return NULL;
 	return ud->mem + (size_t)(ud->n_rx + ud->sent % MLX_UD_TX) * ud->slot;
 }
@@ -156,10 +160,10 @@ mlx_ud_spare(struct mlx_queue *mq, struct mlx_ud *ud)
 }
 
 void
-mlx_ud_end(struct mlx_queue *mq, struct mlx_ud *ud, uint32_t qkey)
+mlx_ud_end(struct mlx_queue *mq, struct mlx_ud *ud)
 {
 	if (ud->due != ud->sent && mlx_ud_room(ud) != NULL)
-		ud_send(mq, ud, 0, ud->self, ud->qp->qp_num, qkey, true);
+		ud_send(mq, ud, 0, ud->self, ud->qp->qp_num, ud->qkey, true);
 }
 
 /* Of mlx_ud_end(). */
@@ -175,8 +179,10 @@ ud_rx(struct mlx_queue *mq, struct mlx_ud *ud, const struct ibv_wc *wc, mlx_ud_t
 	const uint8_t *at = ud->mem + wc->wr_id * ud->slot;
 	struct mlx_ud_src src = {.qpn = wc->src_qp, .lid = wc->slid};
 
-	if (wc->status == IBV_WC_WR_FLUSH_ERR)
-		return; /* its queue pair has failed: nothing comes any more */
+	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+		ud->failed = true;
+		return;
+	}
 	if (mq->addr.link != MLX_LINK_IB || (wc->wc_flags & IBV_WC_GRH) != 0)
 		src.grh = at;
 	if (wc->status != IBV_WC_SUCCESS || wc->byte_len < GRH)
@@ -198,7 +204,46 @@ mlx_ud_poll(struct mlx_queue *mq, struct mlx_ud *ud, mlx_ud_take *take)
 			continue;
 		}
 		ud->done += (uint32_t)wc[i].wr_id - (uint32_t)ud->done + 1;
-		PLX_STAT_ADD(mq->stat.ud_failed, wc[i].status != IBV_WC_SUCCESS);
+		if (unlikely(wc[i].status != IBV_WC_SUCCESS)) {
+			PLX_STAT_INC(mq->stat.ud_failed);
+			ud->failed = true;
+		}
 	}
 	return n > 0 ? n : 0;
+}
+
+static int
+ud_restart(struct mlx_queue *mq, struct mlx_ud *ud)
+{
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET};
+	struct ibv_wc wc[MLX_HW_POLL_MAX];
+	int rc = -mlx_glue.modify_qp(ud->qp, &a, IBV_QP_STATE);
+
+	if (rc != 0)
+		return rc;
+	/* No more are added. Some libraries have taken out what there was, others leave it. */
+	while (ibv_poll_cq(ud->cq, MLX_HW_POLL_MAX, wc) > 0)
+		;
+	ud->done = ud->due = ud->sent;
+	return ud_ready(mq, ud);
+}
+
+void
+mlx_ud_mend(struct mlx_queue *mq, struct mlx_ud *ud)
+{
+	int rc;
+
+	if (ud->qp == NULL || !ud->failed || mlx_port_is_gone(mq->port))
+		return;
+	rc = ud_restart(mq, ud);
+	if (rc == 0) {
+		PLX_LOG_RATELIMIT(WARNING, mlx, "port %s: datagrams had failed", mq->port->label);
+		PLX_STAT_INC(mq->stat.ud_restarted);
+		ud->failed = false;
+		ud->n_tries = 0;
+	} else if (++ud->n_tries == MLX_UD_TRIES) {
+		PLX_LOG(ERR, mlx, "port %s: no datagrams any more: %s", mq->port->label,
+			strerror(-rc));
+		mlx_port_failed(mq->port);
+	}
 }

@@ -31,10 +31,11 @@ def cunit(report, name, argv, timeout, env=None):
 
 
 def contract(report, build):
-    """the contract of devices, and more peers than may be connected, on rxe"""
+    """the contract of devices, more peers than may be connected, and queue pairs that fail, on rxe"""
     unit = os.path.join(build, "test", "unit")
     cunit(report, "contract", [os.path.join(unit, "dev_contract_test"), "net_mlx"], 60)
     cunit(report, "park", [os.path.join(unit, "mlx_park_test")], 120)
+    cunit(report, "mend", [os.path.join(unit, "mlx_mend_test")], 60)
 
 
 def face(report, build, name, parts, prefix=(), **more):
