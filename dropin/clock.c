@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * clock.c - how fast the time stamp counter runs, found out sooner than the EAL does
+ *
+ * Design notes
+ * Where neither the processor nor its registers say it (virtual machines, AMD, older Intel, no
+ * right to read the latter) the EAL sleeps for 100 ms to measure it, in each process, and rounds to 10 MHz.
+ * With both clocks read at nearly the same moment 2 ms are enough for more than that. The drop-in
+ * libraries, which have an EAL of their own, are linked such that it calls this (--wrap).
+ */
+#include <stdint.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+
+#define MEASURE_NS 2000000
+#define TRIES	   8	     /* of which the shortest counts */
+#define HZ_MIN	   100000000 /* less than that is no such counter */
+
+uint64_t __real_get_tsc_freq(void);
+uint64_t __wrap_get_tsc_freq(void);
+
+struct moment {
+	uint64_t ticks, ns;
+};
+
+/* Both clocks. */
+static int
+moment_get(struct moment *m)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		uint64_t before = rte_rdtsc_precise(), after;
+		struct timespec t;
+
+		if (clock_gettime(CLOCK_MONOTONIC_RAW, &t) != 0)
+			return -1;
+		after = rte_rdtsc_precise();
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		m->ticks = before + best / 2;
+		m->ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	}
+	return best != UINT64_MAX ? 0 : -1;
+}
+
+uint64_t
+__wrap_get_tsc_freq(void)
+{
+	const struct timespec pause = {.tv_nsec = MEASURE_NS};
+	struct moment from, to;
+	uint64_t hz = 0;
+
+	if (moment_get(&from) == 0) {
+		nanosleep(&pause, NULL);
+		if (moment_get(&to) == 0 && to.ns > from.ns)
+			hz = (uint64_t)((double)(to.ticks - from.ticks) * 1e9 / (double)(to.ns - from.ns));
+	}
+	return hz >= HZ_MIN ? hz : __real_get_tsc_freq();
+}
