@@ -85,6 +85,7 @@ roce(unsigned device, uint8_t wire, uint8_t speed)
 
 /* Two workers that have two ports each, on two networks of which the first is faster. */
 static const char *const pairs[] = {"model0,model1", "model2,model3"};
+static const char *const numbered[] = {"model0:1,model1:1", "model2:1,model3:1"};
 
 static void
 begin(unsigned devices)
@@ -249,6 +250,47 @@ none_of_the_named_is_none_at_all(void)
 	UNIT_EQ(plx_worker_create(&params, &w), -ENODEV);
 }
 
+/* The one that is down is faster. */
+static void
+begin_with_one_down(void)
+{
+	begin_pairs();
+	mlx5_verbs.ports[0][0].down = true;
+}
+
+static void
+a_port_that_is_down_stands_by_if_it_is_named_with_its_number(void)
+{
+	static const struct {
+		const char *devices, *max;
+		const char *are[2];
+	} rows[] = {{"model0:1,model1:1", "4", {"model0:1", "model1:1"}},
+		{"model1,model0:1", "4", {"model1:1", "model0:1"}},
+		{"model0:1,model1:1", "1", {"model1:1"}}, {"model0:1", "1", {"model0:1"}},
+		{"model0,model1", "4", {"model1:1"}}};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unsigned n = 0;
+
+		begin_with_one_down();
+		unit_workers_set(&u, "net_mlx.ports", rows[i].max);
+		unit_workers_set(&u, "net_mlx.device", rows[i].devices);
+		unit_workers_open(&u, 1);
+		for (; n < 2 && rows[i].are[n] != NULL && n < u.w[0]->n_queues; n++)
+			CU_ASSERT_STRING_EQUAL(plx_queue_port(u.w[0]->queues[n]), rows[i].are[n]);
+		UNIT_TRUE(n == 2 || rows[i].are[n] == NULL);
+		UNIT_EQ(u.w[0]->n_queues, n);
+		end();
+	}
+	/* Of InfiniBand the lid is not known before. */
+	begin(2);
+	mlx5_verbs.ports[0][0].down = true;
+	unit_workers_set(&u, "net_mlx.device", "model0:1,model1:1");
+	unit_workers_open(&u, 1);
+	UNIT_EQ(u.w[0]->n_queues, 1);
+	end();
+}
+
 static void
 each_port_more_makes_an_address_little_longer(void)
 {
@@ -404,6 +446,51 @@ a_port_that_is_down_is_neither_chosen_nor_told_of(void)
 	mlx5_verbs_switch(1, 1, false);
 	mlx5_verbs_switch(0, 1, false);
 	UNIT_TRUE(plx_worker_addr(u.w[0], addr, sizeof(addr)) > 77);
+	end();
+}
+
+/* Who has met before stays where they are. */
+static void
+a_port_that_stood_by_is_used_once_it_is_up(void)
+{
+	uint8_t addr[PLX_WIRE_ADDR_MAX];
+
+	begin_with_one_down();
+	u.n = 3;
+	for (unsigned i = 0; i < u.n; i++)
+		u.w[i] = worker_of(numbered[i != 0]);
+	UNIT_EQ(plx_worker_addr(u.w[0], addr, sizeof(addr)), 77);
+	for (unsigned from = 0; from < u.n; from++)
+		for (unsigned to = 0; to < u.n; to++)
+			if (from + to < 2)
+				join(from, to);
+	all_works(0, 1);
+	mlx5_verbs_switch(0, 1, false);
+	UNIT_TRUE(plx_worker_addr(u.w[0], addr, sizeof(addr)) > 77);
+	for (unsigned from = 0; from < u.n; from++)
+		for (unsigned to = 0; to < u.n; to++)
+			if (from + to >= 2)
+				join(from, to);
+	CU_ASSERT_STRING_EQUAL(way(0, 1), "model1:1");
+	CU_ASSERT_STRING_EQUAL(way(0, 2), "model0:1");
+	CU_ASSERT_STRING_EQUAL(way(2, 0), "model2:1");
+	all_works(0, 1);
+	all_works(0, 2);
+	end();
+}
+
+/* There is no other: it is told of, and whoever asks finds it later. */
+static void
+who_has_no_port_but_one_that_stands_by_waits_for_it(void)
+{
+	static const char *const devices[] = {"model0:1", "model2:1"};
+
+	begin_with_one_down();
+	unit_workers_set(&u, "net_mlx.connect_ms", "10000");
+	open_with(2, devices);
+	unit_turns(&u, 100);
+	mlx5_verbs_switch(0, 1, false);
+	all_works(0, 1);
 	end();
 }
 
@@ -616,12 +703,15 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_worker_uses_every_port_that_works_the_fastest_first),
 	UNIT_TEST(settings_name_ports_in_their_order_and_bound_them),
 	UNIT_TEST(none_of_the_named_is_none_at_all),
+	UNIT_TEST(a_port_that_is_down_stands_by_if_it_is_named_with_its_number),
 	UNIT_TEST(each_port_more_makes_an_address_little_longer),
 	UNIT_TEST(two_ports_on_two_networks_meet_those_on_the_same),
 	UNIT_TEST(only_the_network_that_both_have_is_used),
 	UNIT_TEST(another_network_is_the_last_choice_and_may_be_forbidden),
 	UNIT_TEST(peers_are_spread_over_equal_ports_and_both_sides_agree),
 	UNIT_TEST(a_port_that_is_down_is_neither_chosen_nor_told_of),
+	UNIT_TEST(a_port_that_stood_by_is_used_once_it_is_up),
+	UNIT_TEST(who_has_no_port_but_one_that_stands_by_waits_for_it),
 	UNIT_TEST(a_port_whose_address_is_another_is_neither_chosen_nor_told_of),
 	UNIT_TEST(who_loses_a_peer_reaches_it_again_by_another_port),
 	UNIT_TEST(who_does_not_answer_is_tried_by_another_port),

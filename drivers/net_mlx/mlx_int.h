@@ -371,9 +371,11 @@ void mlx_port_put(struct mlx_port *port);
 /**
  * Open a device and look at one of its ports, from 1 on.
  * @param gid index of the one that others reach it by, or MLX_ANY_GID
+ * @param stand_by as well if it is down, where all that peers have to know of it is known
  * Errors: -ERANGE the device has no such port, nor any behind it; -ENODEV the port does not work.
  */
-int mlx_port_open(struct ibv_device *ibdev, unsigned num, long gid, struct mlx_port **out);
+int mlx_port_open(struct ibv_device *ibdev, unsigned num, long gid, bool stand_by,
+	struct mlx_port **out);
 /** It is to be used. Errors: those of verbs; it is as it was. */
 int mlx_port_start(struct mlx_port *port);
 void mlx_port_free(struct mlx_port *port);
@@ -381,6 +383,13 @@ void mlx_port_free(struct mlx_port *port);
 void mlx_port_events(struct mlx_port *port);
 /** All peers of its queues are lost soon. Thread: any. */
 void mlx_port_failed(struct mlx_port *port);
+
+/** @return whether a port that works is down, or has lost its address. */
+static inline bool
+mlx_port_is_down(const struct mlx_port *port)
+{
+	return atomic_load_explicit(&port->down, memory_order_relaxed) != 0; /* alone, as below */
+}
 
 static inline bool
 mlx_port_is_gone(const struct mlx_port *port)

@@ -75,16 +75,27 @@ pick_gid(struct mlx_port *port, const struct ibv_port_attr *attr, long wanted)
 	return best < 0 || (best == 0 && attr->link_layer == IBV_LINK_LAYER_ETHERNET) ? -ENODEV : 0;
 }
 
+/* Whether all that is told of a port is known before it is up: on InfiniBand the lid comes then. */
+static bool
+may_stand_by(const struct ibv_port_attr *attr)
+{
+	return attr->link_layer == IBV_LINK_LAYER_ETHERNET && attr->active_mtu >= IBV_MTU_256;
+}
+
 /* @return 0; -ENODEV: the port does not work */
 static int
-port_look(struct mlx_port *port, long gid)
+port_look(struct mlx_port *port, long gid, bool stand_by)
 {
 	struct ibv_port_attr attr;
 	struct plx_proc self;
 
-	if (mlx_glue_query_port(port->ctx, port->num, &attr) != 0 ||
-		attr.state != IBV_PORT_ACTIVE)
+	if (mlx_glue_query_port(port->ctx, port->num, &attr) != 0)
 		return -ENODEV;
+	if (attr.state != IBV_PORT_ACTIVE) {
+		if (!stand_by || !may_stand_by(&attr))
+			return -ENODEV;
+		atomic_init(&port->down, MLX_PORT_NO_LINK);
+	}
 	plx_proc_self(&self);
 	port->addr.version = MLX_ADDR_VERSION;
 	port->addr.proc = plx_proc_id(&self);
@@ -112,7 +123,7 @@ mlx_port_free(struct mlx_port *port)
 }
 
 int
-mlx_port_open(struct ibv_device *ibdev, unsigned num, long gid, struct mlx_port **out)
+mlx_port_open(struct ibv_device *ibdev, unsigned num, long gid, bool stand_by, struct mlx_port **out)
 {
 	struct mlx_port *port;
 	int rc = -ERANGE;
@@ -129,7 +140,7 @@ mlx_port_open(struct ibv_device *ibdev, unsigned num, long gid, struct mlx_port 
 	port->ctx = mlx_glue.open_device(ibdev);
 	if (port->ctx != NULL && mlx_glue.query_device(port->ctx, &port->attr) == 0 &&
 		num <= port->attr.phys_port_cnt)
-		rc = port_look(port, gid);
+		rc = port_look(port, gid, stand_by);
 	if (rc != 0)
 		mlx_port_free(port);
 	else
@@ -185,7 +196,7 @@ set_down(struct mlx_port *port, enum mlx_port_down why, bool is)
 		return;
 	atomic_store_explicit(&port->down, was ^ why, memory_order_relaxed);
 	PLX_LOG(WARNING, mlx, "port %s %s", port->label,
-		why == MLX_PORT_NO_LINK ? is ? "is down" : "is up again"
+		why == MLX_PORT_NO_LINK ? is ? "is down" : "is up"
 					: is ? "has lost its address" : "has its address again");
 }
 

@@ -7,6 +7,10 @@
  * A process opens a port once, with one protection domain, so a key of registered memory
  * is good for all its workers. What a setting stood for when it was first looked at stays
  * so, for workers and for memory, until nobody uses any port; then all are closed.
+ *
+ * So a port that comes up later has to be opened before. That costs a queue of each worker and a
+ * registration of all memory, and where there are two ports no atomics are the device's: too much
+ * for each port without a cable. Only one that is named with its number stands by.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -93,7 +97,7 @@ find_ports(struct found *f, struct ibv_device *ibdev, unsigned num, long gid)
 	for (unsigned i = first; i <= last && rc != -ERANGE; i++) {
 		struct mlx_port *port;
 
-		rc = mlx_port_open(ibdev, i, gid, &port);
+		rc = mlx_port_open(ibdev, i, gid, num != 0, &port);
 		if (rc == 0)
 			found_add(f, port);
 	}
@@ -140,6 +144,22 @@ find_all(struct found *f, const char *setting)
 	mlx_glue.free_device_list(list);
 }
 
+/* No port that stands by takes the place of one that works. */
+static void
+down_last(struct found *f)
+{
+	struct mlx_port *down[CANDIDATES];
+	unsigned n = 0, n_down = 0;
+
+	for (unsigned i = 0; i < f->n; i++) {
+		if (mlx_port_is_down(f->ports[i]))
+			down[n_down++] = f->ports[i];
+		else
+			f->ports[n++] = f->ports[i];
+	}
+	memcpy(&f->ports[n], down, n_down * sizeof(down[0]));
+}
+
 static int
 port_start(struct mlx_port *port)
 {
@@ -152,7 +172,7 @@ port_start(struct mlx_port *port)
 		return rc;
 	port->addr.port = ++ports.n_opened != 0 ? ports.n_opened : ++ports.n_opened;
 	LIST_INSERT_HEAD(&ports.list, port, link);
-	PLX_LOG(INFO, mlx, "port %s", port->label);
+	PLX_LOG(INFO, mlx, "port %s%s", port->label, mlx_port_is_down(port) ? " stands by" : "");
 	return 0;
 }
 
@@ -171,6 +191,8 @@ choice_make(const char *text, uint32_t max, struct choice **out)
 	c->max = max;
 	snprintf(c->text, sizeof(c->text), "%s", text);
 	find_all(&f, text);
+	if (f.n > max)
+		down_last(&f);
 	rc = -ENODEV;
 	for (unsigned i = 0; i < f.n; i++) {
 		if (c->n < max && c->n < PLX_DEV_PORTS && (rc = port_start(f.ports[i])) == 0)

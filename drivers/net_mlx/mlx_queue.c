@@ -196,9 +196,7 @@ mlx_queue_is_up(const struct plx_queue *q)
 	struct mlx_port *port = mlx_queue(q)->port;
 
 	mlx_port_events(port);
-	/* alone: what it says is all that is looked at */
-	return !mlx_port_is_gone(port) &&
-		atomic_load_explicit(&port->down, memory_order_relaxed) == 0;
+	return !mlx_port_is_gone(port) && !mlx_port_is_down(port);
 }
 
 static void

@@ -52,7 +52,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Whether large buffers in memory that a peer allocated by UCP are mapped here and copied."),
 	ROW_STR(PLX_CONF_NET_MLX_DEVICE, "net_mlx.device", "", false,
 		"RDMA devices as \"mlx5_0,mlx5_1\", each with a port as \"mlx5_0:2\" and the index of the "
-		"port's gid as \"mlx5_0:2:3\" if need be; empty: all that work, the fastest first."),
+		"port's gid as \"mlx5_0:2:3\" if need be; a port that is named stands by while it is "
+		"down; empty: all that work, the fastest first."),
 	ROW_UINT(PLX_CONF_NET_MLX_PORTS, "net_mlx.ports", "ports", "4", 1, 4, false,
 		"Ports that a worker uses at the most: the first of net_mlx.device."),
 	ROW_BOOL(PLX_CONF_NET_MLX_ROUTED, "net_mlx.routed", "yes", false,

@@ -101,6 +101,15 @@ def cut(report, ground):
                   f"told after {away:.1f} s")
 
 
+def shell_on(build, devices):
+    """testcomm with a worker at these ports."""
+    env = {**net.OURS_ENV, **QUIET, "PLX_NET_MLX_DEVICE": devices}
+    shell = u.start([os.path.join(build, "app", "testcomm", "testcomm"), "-f", "-"], env, stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    shell.stdin.write("worker create w\n")
+    return shell
+
+
 def told(shell):
     """How long the address of testcomm's worker is, as text, once it has looked."""
     shell.stdin.write("sleep 300 turns\nworker address w\n")
@@ -113,10 +122,7 @@ def told(shell):
 
 def moved(report, build):
     """A port without its address is told to nobody, until it has it again."""
-    env = {**net.OURS_ENV, **QUIET, "PLX_NET_MLX_DEVICE": "rxe0,rxe2"}
-    shell = u.start([os.path.join(build, "app", "testcomm", "testcomm"), "-f", "-"], env, stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    shell.stdin.write("worker create w\n")
+    shell = shell_on(build, "rxe0,rxe2")
     lengths = [told(shell)]
     net.sh("ip addr del 10.7.1.3/24 dev wire2")
     lengths.append(told(shell))
@@ -128,11 +134,26 @@ def moved(report, build):
                   "" if 0 < lengths[1] < lengths[0] == lengths[2] else f"{lengths} {text}", f"{lengths}")
 
 
+def plugged(report, build):
+    """A cable is put in when the worker is there already."""
+    net.pull()
+    down = net.wait_for(lambda: net.port_state("rxe2") == "DOWN", 10)
+    shell = shell_on(build, "rxe0:1,rxe2:1")
+    lengths = [told(shell)]
+    net.plug()
+    up = net.wait_for(lambda: net.port_state("rxe2") == "ACTIVE", 10)
+    lengths.append(told(shell))
+    text = shell.communicate("quit\n", timeout=30)[0]
+    report.result("a port that was down at the start is told of when it is up",
+                  "" if down and up and 0 < lengths[0] < lengths[1] else f"{lengths} {text}", f"{lengths}")
+
+
 def ports(report, build):
     """two hosts with two devices each, on two networks, of which one goes"""
     net.switch()
     ground = step_mp.hosts(build)
     moved(report, build)
+    plugged(report, build)
     cut(report, ground)
 
 
