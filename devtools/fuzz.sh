@@ -6,6 +6,7 @@
 #
 # usage: fuzz.sh [SECONDS] [TARGET...]
 # SECONDS for each target, 10 when not given, 0 to build only; all targets when none is named.
+# TARGET=N takes N seconds.
 # BUILD names the build folder, build-fuzz when not set. What is found new goes to
 # BUILD/corpus, what fails to BUILD/found; test/fuzz/corpus is only read.
 set -u
@@ -25,7 +26,7 @@ if [ ! -f "$build/build.ninja" ]; then
 		-Db_lundef=false || exit 1
 fi
 programs=("${targets[@]/#/test/fuzz/fuzz_}")
-ninja -C "$build" test/fuzz/fuzz_seed "${programs[@]}" || exit 1
+ninja -C "$build" "${programs[@]%=*}" || exit 1
 [ "$seconds" -gt 0 ] || exit 0
 build=$(cd "$build" && pwd)
 mkdir -p "$build/found"
@@ -35,10 +36,12 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
 fuzz()
 {
-	local t=$1 log=$build/fuzz_$1.log
+	local t=${1%=*} s=$seconds
+	local log=$build/fuzz_$t.log
 
+	[ "$t" = "$1" ] || s=${1#*=}
 	mkdir -p "$build/corpus/$t"
-	if "$build/test/fuzz/fuzz_$t" -max_total_time="$seconds" -max_len=2048 -len_control=0 \
+	if "$build/test/fuzz/fuzz_$t" -max_total_time="$s" -max_len=2048 -len_control=0 \
 		-timeout=20 -rss_limit_mb=4096 -artifact_prefix="$build/found/$t-" \
 		"$build/corpus/$t" "test/fuzz/corpus/$t" >"$log" 2>&1; then
 		echo "$t: ok, $(sed -n 's/^Done \([0-9]* runs\).*/\1/p' "$log")"

@@ -6,7 +6,7 @@
 #
 # usage: test.sh [--no-asan] [--no-fuzz] [--quick]
 #   --no-asan  leave the sanitizer build out
-#   --no-fuzz  leave the fuzz targets out, a minute or half of one each
+#   --no-fuzz  leave the fuzz targets out, up to a minute each
 #   --quick    unit and api tests only
 # BUILD names the build folder, build when not set.
 # The last line is "N passed, N failed", with ", N skipped" where there are any.
@@ -73,7 +73,7 @@ builds()
 {
 	[ $asan = no ] || make_build "$asan_build" --buildtype=debugoptimized \
 		-Db_sanitize=address,undefined -Db_lundef=false -Dasserts=true || return
-	[ $fuzz = no ] || BUILD=$build-fuzz ./devtools/fuzz.sh 0 wire addr rkey chan ini uri
+	[ $fuzz = no ] || BUILD=$build-fuzz ./devtools/fuzz.sh 0
 }
 
 # Begin them, on what the tests leave of the cores: many tests wait. In a session of its own, whose
@@ -136,8 +136,7 @@ if [ $asan = yes ]; then
 	run "$asan_build" unit api
 fi
 if [ $fuzz = yes ]; then
-	step "fuzz" env BUILD="$build-fuzz" ./devtools/fuzz.sh 60 wire addr rkey chan
-	step "fuzz texts" env BUILD="$build-fuzz" ./devtools/fuzz.sh 30 ini uri
+	step "fuzz" env BUILD="$build-fuzz" ./devtools/fuzz.sh 30 wire=60 chan=60 shm addr rkey conn ini=15 uri=15
 fi
 step "names" ./devtools/check-names.sh
 step "documentation" ./devtools/check-docs.sh

@@ -4,7 +4,8 @@
  * fuzz_seed.c - makes the inputs that the fuzz targets begin with
  *
  * usage: fuzz_seed FOLDER
- * Writes FOLDER/TARGET/NN; the same bytes every time.
+ * Writes FOLDER/TARGET/NN; the same bytes every time, those of one target whatever is done for
+ * others. The test fuzz_seed compares them with corpus/.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -21,7 +22,7 @@ static const char *folder, *target;
 static unsigned serial;
 static uint8_t buf[SEED_MAX];
 static size_t used;
-static uint64_t rng = 1;
+static uint64_t rng;
 
 static uint8_t
 any(void)
@@ -30,6 +31,17 @@ any(void)
 
 	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
 	return (uint8_t)(z >> 40);
+}
+
+/* What follows are inputs of this target, from that number on. */
+static void
+begin(const char *name, unsigned first)
+{
+	target = name;
+	serial = first;
+	rng = first + 1;
+	while (*name != '\0')
+		rng = rng * 31 + (uint8_t)*name++;
 }
 
 static void
@@ -93,7 +105,7 @@ wire_opcodes(uint8_t device, uint8_t how_device)
 static void
 wire(void)
 {
-	target = "wire";
+	begin("wire", 0);
 	wire_opcodes(0, 0);
 	wire_opcodes(4, 0x10);
 	wire_opcodes(1, 0x27);
@@ -113,7 +125,7 @@ wire(void)
 static void
 overlay(const char *name, unsigned n_hows, unsigned len)
 {
-	target = name;
+	begin(name, 0);
 	for (unsigned how = 0; how < n_hows; how++) {
 		put((uint8_t)how);
 		for (unsigned i = 0; i < len; i++)
@@ -132,7 +144,7 @@ conn(void)
 	static const uint8_t kinds[] = {PLX_WIRE_CONN_HELLO, PLX_WIRE_CONN_ACCEPT,
 		PLX_WIRE_CONN_REJECT, PLX_WIRE_CONN_DONE};
 
-	target = "conn";
+	begin("conn", 0);
 	for (unsigned i = 0; i < 16; i++) {
 		const struct plx_wire_conn h = {.version = 1, .kind = kinds[i % 4],
 			.err_mode = i >> 2 & 1, .conn_id = PLX_WIRE_CONN_ID_MIN + i};
@@ -154,7 +166,7 @@ conn(void)
 static void
 shm(void)
 {
-	target = "shm";
+	begin("shm", 0);
 	for (unsigned i = 0; i < 24; i++) {
 		put(0);
 		put(i & 3);
@@ -180,7 +192,7 @@ put_text(const char *text)
 static void
 chan(void)
 {
-	target = "chan";
+	begin("chan", 0);
 	for (unsigned i = 0; i < 24; i++) {
 		put(i & 15);
 		put(i % 3 << 2);
@@ -205,7 +217,7 @@ ini(void)
 		"[a\n", "[]\n", "key = value\n", "[a]\n= 5\n", "[a]\nkey\n", "[a]\nk = 1\nk = 2\n",
 		"[a]\r\n\ttransport\t=\tshm \r\ncci.recv_bufs = 4k\r\n", "[ a ]\nx = y = z # c # d"};
 
-	target = "ini";
+	begin("ini", 0);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		put_text(texts[i]);
 		end();
@@ -218,7 +230,7 @@ uri(void)
 	static const char *const texts[] = {"", "shm://mc/group", "cci+fuzz://", "cci+shm://UExYQQ",
 		"service", "../x", "ip://1.2.3.4:5", "a_b-c.d"};
 
-	target = "uri";
+	begin("uri", 0);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		for (unsigned how = 0; how < 5; how++) {
 			put((uint8_t)(how | i % 5 << 4));
@@ -232,8 +244,7 @@ uri(void)
 static void
 addr_of_ports(void)
 {
-	target = "addr";
-	serial = 16;
+	begin("addr", 16);
 	for (unsigned n = 1; n <= 4; n++) {
 		struct plx_wire_addr a = {.uid = n, .n_devs = (uint8_t)n};
 		uint8_t packed[PLX_WIRE_ADDR_MAX];
@@ -255,8 +266,7 @@ addr_of_ports(void)
 static void
 rkey_of_ports(void)
 {
-	target = "rkey";
-	serial = 24;
+	begin("rkey", 24);
 	for (unsigned n = 1; n < PLX_WIRE_MEM_KEYS; n++) {
 		for (unsigned mapped = 0; mapped < 2; mapped++) {
 			struct plx_wire_mem m = {.rights = 3, .len = 8, .seg_len = 8, .key = {1, 1},
@@ -285,19 +295,12 @@ main(int argc, char **argv)
 		return 1;
 	}
 	wire();
-	serial = 0;
 	overlay("addr", 8, 80);
-	serial = 0;
 	overlay("rkey", 12, 112);
-	serial = 0;
 	conn();
-	serial = 0;
 	shm();
-	serial = 0;
 	chan();
-	serial = 0;
 	ini();
-	serial = 0;
 	uri();
 	addr_of_ports();
 	rkey_of_ports();
