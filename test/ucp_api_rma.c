@@ -247,6 +247,60 @@ map_takes_and_refuses_what_the_header_says(void)
 	ucp_cleanup(ctx);
 }
 
+static ucs_status_t
+try_type(ucp_context_h ctx, unsigned type, unsigned flags)
+{
+	char buf[100];
+	ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+			UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS |
+			UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE,
+		.address = flags & UCP_MEM_MAP_ALLOCATE ? NULL : buf, .length = sizeof(buf),
+		.flags = flags, .memory_type = (ucs_memory_type_t)type};
+	ucp_mem_h mem;
+	ucs_status_t status;
+
+	status = ucp_mem_map(ctx, &params, &mem);
+	if (status == UCS_OK)
+		ucp_mem_unmap(ctx, mem);
+	return status;
+}
+
+static void
+memory_of_a_type_that_is_not_there_is_not_allocated(void)
+{
+	ucp_context_h ctx = util_context(FEATURES);
+
+	CU_ASSERT_EQUAL(try_type(ctx, UCS_MEMORY_TYPE_HOST, UCP_MEM_MAP_ALLOCATE), UCS_OK);
+	CU_ASSERT_EQUAL(try_type(ctx, UCS_MEMORY_TYPE_UNKNOWN, UCP_MEM_MAP_ALLOCATE), UCS_OK);
+	CU_ASSERT_EQUAL(try_type(ctx, UCS_MEMORY_TYPE_HOST, 0), UCS_OK);
+	CU_ASSERT_EQUAL(try_type(ctx, UCS_MEMORY_TYPE_UNKNOWN, 0), UCS_OK);
+	CU_ASSERT_NOT_EQUAL(try_type(ctx, UCS_MEMORY_TYPE_CUDA, UCP_MEM_MAP_ALLOCATE), UCS_OK);
+	CU_ASSERT_NOT_EQUAL(try_type(ctx, UCS_MEMORY_TYPE_ROCM, UCP_MEM_MAP_ALLOCATE), UCS_OK);
+	CU_ASSERT_NOT_EQUAL(try_type(ctx, 77, UCP_MEM_MAP_ALLOCATE), UCS_OK);
+	ucp_cleanup(ctx);
+}
+
+/* A program of then: its UNKNOWN is the name of a type today. */
+static void
+unknown_memory_type_is_that_of_the_version(void)
+{
+	const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = FEATURES};
+	static const struct {
+		unsigned minor, unknown;
+	} v[] = {{13, 5}, {15, 5}, {16, 6}, {17, 9}, {20, 9}, {21, 10}, {22, 10}};
+	ucp_context_h ctx;
+
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+		UTIL_OK(ucp_init_version(1, v[i].minor, &params, NULL, &ctx));
+		CU_ASSERT_EQUAL(try_type(ctx, v[i].unknown, UCP_MEM_MAP_ALLOCATE), UCS_OK);
+		CU_ASSERT_EQUAL(try_type(ctx, v[i].unknown - 1, UCP_MEM_MAP_ALLOCATE),
+			UCS_ERR_UNSUPPORTED);
+		CU_ASSERT_EQUAL(try_type(ctx, v[i].unknown + 1, UCP_MEM_MAP_ALLOCATE),
+			UCS_ERR_INVALID_PARAM);
+		ucp_cleanup(ctx);
+	}
+}
+
 static void
 allocated_memory_is_zeroed_and_of_at_least_the_length(void)
 {
@@ -1266,6 +1320,8 @@ threads_of_a_multi_worker_add_at_once(void)
 
 const struct api_test api_rma_tests[] = {
 	T_NOT_UCX(map_takes_and_refuses_what_the_header_says, "1.13 has no LOCK"),
+	T(memory_of_a_type_that_is_not_there_is_not_allocated),
+	T_NOT_UCX(unknown_memory_type_is_that_of_the_version, "it knows that of its own"),
 	T_NOT_UCX(allocated_memory_is_zeroed_and_of_at_least_the_length, "not zeroed"),
 	T(fixed_allocation_is_where_it_was_asked_for),
 	T(messages_from_allocated_memory_are_of_what_is_there_now),

@@ -127,6 +127,13 @@ context_fill(ucp_context_h c, const ucp_params_t *p)
 	return UCS_OK;
 }
 
+/* It stands behind the last type, and types were added. */
+static unsigned
+mem_unknown(unsigned api_minor)
+{
+	return api_minor < 16 ? 5 : api_minor < 17 ? 6 : api_minor < 21 ? 9 : 10;
+}
+
 ucs_status_t
 ucp_init_version(unsigned api_major_version, unsigned api_minor_version, const ucp_params_t *params,
 	const ucp_config_t *config, ucp_context_h *context_p)
@@ -142,6 +149,7 @@ ucp_init_version(unsigned api_major_version, unsigned api_minor_version, const u
 	if (c == NULL)
 		return UCS_ERR_NO_MEMORY;
 	c->conf = config != NULL ? config->conf : *plx_conf_process();
+	c->mem_unknown = mem_unknown(api_minor_version);
 	status = context_fill(c, params);
 	if (status == UCS_OK) {
 		rc = plx_init_get(&c->conf);

@@ -39,6 +39,7 @@ struct ucp_context {
 	ucp_request_init_callback_t request_init;
 	ucp_request_cleanup_callback_t request_cleanup;
 	bool mt_workers_shared;
+	unsigned mem_unknown; /* UCS_MEMORY_TYPE_UNKNOWN as the program knows it */
 	char name[UCP_ENTITY_NAME_MAX];
 };
 

@@ -92,6 +92,20 @@ mem_import(ucp_mem_h m, const void *blob)
 	return UCS_OK;
 }
 
+/* Memory of another type can be taken as it is, but not made. */
+static ucs_status_t
+check_type(ucp_context_h context, const ucp_mem_map_params_t *p, unsigned flags)
+{
+	unsigned type = p->field_mask & UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE
+		? (unsigned)p->memory_type : UCS_MEMORY_TYPE_HOST;
+
+	if (type == UCS_MEMORY_TYPE_HOST || type == context->mem_unknown)
+		return UCS_OK;
+	if (type > context->mem_unknown)
+		return UCS_ERR_INVALID_PARAM;
+	return flags & UCP_MEM_MAP_ALLOCATE ? UCS_ERR_UNSUPPORTED : UCS_OK;
+}
+
 /* What may be asked for together. */
 static ucs_status_t
 check(const ucp_mem_map_params_t *p, unsigned flags, const void *address)
@@ -183,6 +197,8 @@ ucp_mem_map(ucp_context_h context, const ucp_mem_map_params_t *p, ucp_mem_h *mem
 	ucs_status_t status = check(p, flags, address);
 	ucp_mem_h m;
 
+	if (status == UCS_OK)
+		status = check_type(context, p, flags);
 	if (status != UCS_OK)
 		return status;
 	m = calloc(1, sizeof(*m));
