@@ -754,6 +754,81 @@ forced_immediate_receive_never_loses_a_message(void)
 }
 
 static void
+forced_immediate_receive_of_a_removed_message_takes_what_is_here(void)
+{
+	ucp_request_param_t param = {
+		.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL | UCP_OP_ATTR_FIELD_RECV_INFO,
+	};
+	static uint8_t out[1 * MIB], in[1 * MIB];
+	ucp_tag_message_h msg = NULL;
+	ucp_tag_recv_info_t info, got;
+	struct op send, recv;
+	struct pair p;
+	unsigned i;
+	void *ret;
+
+	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	param.recv_info.tag_info = &got;
+	for (i = 0; i < N_FEW; i++) {
+		bool is_short = few_sizes[i] <= 1000;
+
+		util_fill(out, few_sizes[i], i);
+		memset(in, 0, few_sizes[i]);
+		util_send(&send, p.n[0].ep, out, few_sizes[i], i, UTIL_NBX);
+		CU_ASSERT(UTIL_UNTIL(&p,
+			(msg = ucp_tag_probe_nb(p.n[1].w, i, UTIL_ALL_BITS, 1, &info)) != NULL));
+		CU_ASSERT_FATAL(msg != NULL);
+		ret = ucp_tag_msg_recv_nbx(p.n[1].w, in, few_sizes[i], msg, &param);
+		if (is_short) /* the rest of it may be on its way */
+			CU_ASSERT(UTIL_UNTIL(&p, UCS_PTR_RAW_STATUS(ret) != UCS_ERR_NO_RESOURCE ||
+				(ret = ucp_tag_msg_recv_nbx(p.n[1].w, in, few_sizes[i], msg,
+					&param)) == NULL));
+		if (ret != NULL) {
+			CU_ASSERT_EQUAL(UCS_PTR_RAW_STATUS(ret), UCS_ERR_NO_RESOURCE);
+			CU_ASSERT_FALSE_FATAL(is_short);
+			/* The message is still the caller's. */
+			util_msg_recv(&recv, p.n[1].w, in, few_sizes[i], msg, UTIL_NBX);
+			CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
+			util_free(&recv);
+			CU_ASSERT_EQUAL(recv.status, UCS_OK);
+		} else {
+			CU_ASSERT_EQUAL(got.length, few_sizes[i]);
+			CU_ASSERT_EQUAL(got.sender_tag, i);
+		}
+		CU_ASSERT(util_check(in, few_sizes[i], i));
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&send)));
+		util_free(&send);
+	}
+	util_pair_close(&p);
+}
+
+static void
+forced_immediate_receive_of_a_message_taken_back_says_so(void)
+{
+	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL};
+	static uint8_t out[1 * MIB], in[1 * MIB];
+	ucp_tag_recv_info_t info;
+	void *ret = NULL;
+	struct op send;
+	struct pair p;
+	ucp_ep_h ep;
+
+	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	ep = util_ep_with_handler(p.n[0].w, p.n[1].addr, NULL, NULL);
+	util_send(&send, ep, out, sizeof(out), 1, UTIL_NBX);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, ucp_tag_probe_nb(p.n[1].w, 1, UTIL_ALL_BITS, 0, &info) != NULL));
+	CU_ASSERT(util_ep_close(&p, ep, UCP_EP_CLOSE_FLAG_FORCE));
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&send)));
+	util_free(&send);
+	CU_ASSERT_EQUAL(send.status, UCS_ERR_CANCELED);
+	CU_ASSERT(UTIL_UNTIL(&p, UCS_PTR_RAW_STATUS(ret = ucp_tag_recv_nbx(p.n[1].w, in, sizeof(in), 1,
+		UTIL_ALL_BITS, &param)) != UCS_ERR_NO_RESOURCE));
+	CU_ASSERT_EQUAL(UCS_PTR_RAW_STATUS(ret), UCS_ERR_CONNECTION_RESET);
+	CU_ASSERT(nothing_waits(&p, 1));
+	util_pair_close(&p);
+}
+
+static void
 no_imm_with_force_imm_is_refused(void)
 {
 	ucp_request_param_t param = {
@@ -882,6 +957,10 @@ const struct api_test api_req_tests[] = {
 	T(forced_immediate_receive_posts_nothing),
 	T_NOT_UCX(forced_immediate_receive_never_loses_a_message,
 		"it drops a message that is not fully buffered"),
+	T_NOT_UCX(forced_immediate_receive_of_a_removed_message_takes_what_is_here,
+		"a long one is lost"),
+	T_NOT_UCX(forced_immediate_receive_of_a_message_taken_back_says_so,
+		"no error handling over shared memory"),
 	T_NOT_UCX(no_imm_with_force_imm_is_refused, "it does not check"),
 	T(cancelled_receive_calls_back_once_and_matches_nothing),
 	T(cancel_takes_one_of_many),

@@ -497,6 +497,61 @@ stream_receive_that_can_not_end_at_once_is_not_posted(void)
 	util_pair_close(&p);
 }
 
+/* A forced receive of count elements. @return its status, and what it got */
+static ucs_status_t
+s_recv_forced(struct pair *p, void *buf, size_t count, size_t elem, bool waitall, size_t *got)
+{
+	struct op recv;
+
+	s_recv_dt(&recv, p->n[1].ep, buf, count, ucp_dt_make_contig(elem), waitall,
+		UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL);
+	CU_ASSERT_FATAL(recv.immediate);
+	*got = recv.info.length;
+	return recv.status;
+}
+
+static void
+forced_immediate_stream_receive_takes_what_is_here(void)
+{
+	uint8_t out[22], in[32];
+	struct op send;
+	struct pair p;
+	size_t got = 0;
+
+	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	s_fill(out, sizeof(out), 0);
+	s_send(&send, p.n[0].ep, out, 16);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&send)));
+	util_free(&send);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, s_recv_forced(&p, in, 8, 1, true, &got) == UCS_OK));
+	CU_ASSERT_EQUAL(got, 8);
+	CU_ASSERT(s_is(in, 8, 0));
+	CU_ASSERT_EQUAL(s_recv_forced(&p, in, 9, 1, true, &got), UCS_ERR_NO_RESOURCE);
+	CU_ASSERT_EQUAL(s_recv_forced(&p, in, 1, 9, false, &got), UCS_ERR_NO_RESOURCE);
+	CU_ASSERT_EQUAL(s_recv_forced(&p, in, 10, 3, false, &got), UCS_OK);
+	CU_ASSERT_EQUAL(got, 6); /* whole elements */
+	CU_ASSERT(s_is(in, 6, 8));
+	s_send(&send, p.n[0].ep, out + 16, 6);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&send)));
+	util_free(&send);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, s_recv_forced(&p, in, 1, 8, false, &got) == UCS_OK));
+	CU_ASSERT_EQUAL(got, 8); /* of two pieces */
+	CU_ASSERT(s_is(in, 8, 14));
+	CU_ASSERT_EQUAL(s_recv_forced(&p, in, 1, 1, false, &got), UCS_ERR_NO_RESOURCE);
+	util_pair_close(&p);
+}
+
+static void
+forced_immediate_stream_send_of_nothing_is_over(void)
+{
+	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL};
+	struct pair p;
+
+	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	CU_ASSERT_PTR_NULL(ucp_stream_send_nbx(p.n[0].ep, NULL, 0, &param));
+	util_pair_close(&p);
+}
+
 static void
 forced_immediate_stream_send_sends_or_leaves_no_trace(void)
 {
@@ -744,6 +799,8 @@ const struct api_test api_stream_tests[] = {
 	T_NOT_UCX(reader_that_stops_stops_its_sender, "it is not stopped"),
 	T(long_stream_send_can_be_read_in_small_steps),
 	T(stream_receive_that_can_not_end_at_once_is_not_posted),
+	T_NOT_UCX(forced_immediate_stream_receive_takes_what_is_here, "1.13 takes whole messages only"),
+	T(forced_immediate_stream_send_of_nothing_is_over),
 	T(forced_immediate_stream_send_sends_or_leaves_no_trace),
 	T(streams_of_two_handles_do_not_mix),
 	T(stream_to_oneself_comes_back_unless_crossed),

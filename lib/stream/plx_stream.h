@@ -163,8 +163,11 @@ void plx_stream_send(struct plx_stream *s, struct plx_req *req);
 /** Receive into req (stream.elem, stream.waitall are set); it completes with stream.offset bytes. */
 void plx_stream_recv(struct plx_stream *s, struct plx_req *req);
 
-/** @return bytes that a receive would get at once. */
-uint64_t plx_stream_unread(const struct plx_stream *s);
+/**
+ * Receive into req what is here; it does not complete.
+ * @return 0; -EAGAIN: not enough is here, nothing happened; or why none will come
+ */
+int plx_stream_recv_now(struct plx_stream *s, struct plx_req *req);
 
 /** Lend the next chunk. @return its bytes, until plx_stream_return(), or NULL */
 void *plx_stream_lend(struct plx_stream *s, uint64_t *len);

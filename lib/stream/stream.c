@@ -613,8 +613,9 @@ plx_stream_recv(struct plx_stream *s, struct plx_req *req)
 	}
 }
 
-uint64_t
-plx_stream_unread(const struct plx_stream *s)
+/* Bytes that a receive would get at once. */
+static uint64_t
+unread(const struct plx_stream *s)
 {
 	const struct plx_msg *m;
 	uint64_t n = 0;
@@ -627,6 +628,26 @@ plx_stream_unread(const struct plx_stream *s)
 		n += m->len - m->got;
 	}
 	return n;
+}
+
+int
+plx_stream_recv_now(struct plx_stream *s, struct plx_req *req)
+{
+	uint64_t least = req->stream.waitall ? req->len : RTE_MIN(req->stream.elem, req->len);
+	int err = s->err != 0 ? s->err : s->ep->err != 0 ? s->ep->err : s->user->err;
+	bool done = req->len == 0;
+	struct plx_msg *m;
+
+	req->stream.offset = 0;
+	if (unread(s) < least) /* and if nothing will come, why */
+		return TAILQ_EMPTY(&s->chunks) && err != 0 ? err : -EAGAIN;
+	while (!done && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
+		m->got += recv_take(req, chunk_data(m), m->len - m->got, &done);
+		if (m->got == m->len)
+			chunk_remove(s, m);
+	}
+	grant_if(s);
+	return 0;
 }
 
 void *

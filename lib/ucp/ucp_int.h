@@ -193,6 +193,13 @@ ucs_status_ptr_t ucp_req_posted_simple(struct plx_req *req, const struct ucp_pos
 /** What a call returns that ended at once: the user's request, if there is one, says so too. */
 ucs_status_ptr_t ucp_req_ended(ucp_worker_h w, const struct ucp_post *p, int rc);
 
+/** The request of a receive that ends at once or not at all: the user's, or own. */
+struct plx_req *ucp_req_now(ucp_worker_h w, const struct ucp_post *p, const struct ucp_buf *buf,
+	struct plx_req *own);
+
+/** It came to rc, -EAGAIN: nothing happened. @return what the call returns */
+ucs_status_ptr_t ucp_req_now_end(struct plx_req *req, int rc);
+
 /** Flags that exclude each other; for mask & ~0xffff only, off the fast path. */
 ucs_status_t ucp_post_check(uint32_t mask);
 

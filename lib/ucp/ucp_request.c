@@ -86,6 +86,27 @@ ucp_req_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
 	return UCS_STATUS_PTR(ucp_status(rc));
 }
 
+struct plx_req *
+ucp_req_now(ucp_worker_h w, const struct ucp_post *p, const struct ucp_buf *buf, struct plx_req *own)
+{
+	struct plx_req *req = p->mask & UCP_OP_ATTR_FIELD_REQUEST ? plx_req_of(p->user) : own;
+
+	plx_req_init(req, &w->core->reqs, PLX_REQ_USER);
+	req->dt = buf->dt;
+	return req;
+}
+
+ucs_status_ptr_t
+ucp_req_now_end(struct plx_req *req, int rc)
+{
+	if (req->dt != NULL)
+		rc = req->dt->finish(req->dt, rc);
+	req->status = rc;
+	if (rc != -EAGAIN)
+		plx_req_flag(req, PLX_REQ_DONE);
+	return UCS_STATUS_PTR(ucp_status(rc));
+}
+
 ucs_status_ptr_t
 ucp_send_forced(struct ucp_forced *f, struct ucp_buf *buf, const struct ucp_post *p)
 {

@@ -69,8 +69,10 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct ucp_post *p)
 	if (unlikely(p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) {
 		struct ucp_forced f = {.run = forced_run, .ep = ep};
 
-		return buf->len == 0 ? error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE))
-				     : ucp_send_forced(&f, buf, p);
+		if (buf->len == 0) /* no bytes, no message */
+			return ucp_req_ended(w, p,
+				ucp_status_errno(ucp_buf_drop(buf, ucp_ep_status(ep))));
+		return ucp_send_forced(&f, buf, p);
 	}
 	return send_req(ep, buf, p);
 }
@@ -124,11 +126,24 @@ elem_len(ucp_datatype_t datatype)
 }
 
 static ucs_status_ptr_t
+recv_now(ucp_ep_h ep, struct ucp_buf *buf, uint64_t elem, bool waitall, size_t *length,
+	const struct ucp_post *p)
+{
+	struct plx_req own, *req = ucp_req_now(ep->worker, p, buf, &own);
+	ucs_status_ptr_t ret;
+
+	ret = ucp_req_now_end(req, plx_worker_stream_recv_now(ep->worker->core, &ep->user, buf->addr,
+		buf->len, elem, waitall, req));
+	if (ret == NULL)
+		*length = req->stream.offset;
+	return ret;
+}
+
+static ucs_status_ptr_t
 recv_common(ucp_ep_h ep, struct ucp_buf *buf, uint64_t elem, bool waitall, size_t *length,
 	const struct ucp_post *p)
 {
 	struct plx_worker *core = ep->worker->core;
-	uint64_t least = waitall ? buf->len : elem;
 	ucs_status_ptr_t ret;
 	struct plx_req *req;
 	bool final;
@@ -137,9 +152,8 @@ recv_common(ucp_ep_h ep, struct ucp_buf *buf, uint64_t elem, bool waitall, size_
 		*length = 0;
 		return error(ucp_buf_drop(buf, UCS_OK));
 	}
-	if ((p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) &&
-		(core->dedicated || plx_worker_stream_unread(core, &ep->user) < least))
-		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+	if (p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+		return recv_now(ep, buf, elem, waitall, length, p);
 	req = ucp_req_get(ep->worker, p, buf);
 	if (req == NULL)
 		return error(UCS_ERR_NO_MEMORY);

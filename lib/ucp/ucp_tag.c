@@ -195,28 +195,26 @@ recv_posted(struct plx_req *req, const struct ucp_post *p, ucp_tag_recv_info_t *
 	return ret;
 }
 
-/* Into the user's request, or one of our own that serves for the call only. */
+/* @param message one that a probe has taken; NULL: by tag */
 static ucs_status_ptr_t
 recv_now(ucp_worker_h w, struct ucp_buf *buf, ucp_tag_t tag, ucp_tag_t mask,
-	const struct ucp_post *p, ucp_tag_recv_info_t *info)
+	ucp_tag_message_h message, const struct ucp_post *p, ucp_tag_recv_info_t *info)
 {
-	bool user = (p->mask & UCP_OP_ATTR_FIELD_REQUEST) != 0;
-	struct plx_req own, *req = user ? plx_req_of(p->user) : &own;
+	struct plx_req own, *req = ucp_req_now(w, p, buf, &own);
+	ucs_status_ptr_t ret;
 	int rc;
 
-	plx_req_init(req, &w->core->reqs, PLX_REQ_USER);
-	req->dt = buf->dt;
-	rc = plx_worker_tag_recv_now(w->core, buf->addr, buf->len, tag, mask, req);
-	if (buf->dt != NULL)
-		rc = buf->dt->finish(buf->dt, rc);
-	if (rc == 0 && info != NULL) {
+	if (message == NULL)
+		rc = plx_worker_tag_recv_now(w->core, buf->addr, buf->len, tag, mask, req);
+	else
+		rc = plx_worker_msg_recv_now(w->core, (struct plx_msg *)message, buf->addr, buf->len,
+			req);
+	ret = ucp_req_now_end(req, rc);
+	if (ret == NULL && info != NULL) {
 		info->sender_tag = req->recv.info_tag;
 		info->length = req->recv.info_len;
 	}
-	req->status = rc;
-	if (rc != -EAGAIN)
-		plx_req_flag(req, PLX_REQ_DONE);
-	return error(ucp_status(rc));
+	return ret;
 }
 
 static inline ucp_tag_recv_info_t *
@@ -243,7 +241,7 @@ ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_
 		return error(status);
 	ucp_lock(w);
 	if (unlikely(p.mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) {
-		ret = recv_now(w, &buf, tag, tag_mask, &p, param_info(param));
+		ret = recv_now(w, &buf, tag, tag_mask, NULL, &p, param_info(param));
 	} else {
 		req = ucp_req_get(w, &p, &buf);
 		if (likely(req != NULL)) {
@@ -338,14 +336,15 @@ ucp_tag_msg_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_message
 	status = ucp_post_check(param->op_attr_mask);
 	if (status != UCS_OK)
 		return error(status);
-	if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-		return error(UCS_ERR_NO_RESOURCE); /* the message stays the caller's */
 	status = ucp_buf_open_param(w, param, buffer, count, true, &buf);
 	if (status != UCS_OK)
 		return error(status);
 	p = ucp_post_of(param, ucp_done_recv_nbx);
 	ucp_lock(w);
-	ret = msg_recv(w, &buf, message, &p, param_info(param));
+	if (p.mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+		ret = recv_now(w, &buf, 0, 0, message, &p, param_info(param));
+	else
+		ret = msg_recv(w, &buf, message, &p, param_info(param));
 	ucp_unlock(w);
 	return ret;
 }

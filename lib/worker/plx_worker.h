@@ -279,11 +279,16 @@ struct plx_probe {
  * Receive a message that is here in full, and only such a one.
  * @param req holds the buffer's dt and gets the message's info; it does not complete and is the
  * caller's again
- * @return 0; -EMSGSIZE it was longer than len; -EAGAIN none, nothing happened.
+ * @return 0; -EMSGSIZE it was longer than len; -ECONNRESET its sender has taken it back or is gone;
+ * -EAGAIN none, nothing happened.
  * Thread: application's side.
  */
 int plx_worker_tag_recv_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
 	uint64_t mask, struct plx_req *req);
+
+/** The same of a message that a probe has taken out. */
+int plx_worker_msg_recv_now(struct plx_worker *w, struct plx_msg *msg, void *buf, uint64_t len,
+	struct plx_req *req);
 
 /** Look for an unexpected message, and take it out. Thread: application's side. */
 void plx_worker_tag_probe(struct plx_worker *w, uint64_t tag, uint64_t mask, bool take,
@@ -409,8 +414,13 @@ void plx_worker_stream_return(struct plx_worker *w, struct plx_ep_user *user, vo
 /** Name handles that got data since the last call. @return how many. Thread: application's side. */
 uint32_t plx_worker_stream_poll(struct plx_worker *w, struct plx_ep_user **users, uint32_t n);
 
-/** @return bytes that a receive would get at once. Thread: application's side. */
-uint64_t plx_worker_stream_unread(struct plx_worker *w, struct plx_ep_user *user);
+/**
+ * The same of what is here. @param req does not complete and is the caller's again
+ * @return 0; -EAGAIN: not enough is here, nothing happened; or why none will come.
+ * Thread: application's side.
+ */
+int plx_worker_stream_recv_now(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
+	uint64_t elem, bool waitall, struct plx_req *req);
 
 /* chan.c: channels. All: application's side. */
 

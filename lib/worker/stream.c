@@ -73,9 +73,9 @@ recv_run(void *arg)
 		plx_req_complete(req, -ENOMEM);
 }
 
-void
-plx_worker_stream_recv(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
-	uint64_t elem, bool waitall, struct plx_req *req)
+static void
+recv_init(struct plx_req *req, struct plx_ep_user *user, void *buf, uint64_t len, uint64_t elem,
+	bool waitall)
 {
 	req->buf = buf;
 	req->len = len;
@@ -83,6 +83,13 @@ plx_worker_stream_recv(struct plx_worker *w, struct plx_ep_user *user, void *buf
 	req->stream.elem = elem;
 	req->stream.waitall = waitall;
 	req->stream.offset = 0;
+}
+
+void
+plx_worker_stream_recv(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
+	uint64_t elem, bool waitall, struct plx_req *req)
+{
+	recv_init(req, user, buf, len, elem, waitall);
 	if (!worker_submit(w, recv_run, req))
 		recv_run(req);
 }
@@ -159,26 +166,28 @@ plx_worker_stream_poll(struct plx_worker *w, struct plx_ep_user **users, uint32_
 	return a.n;
 }
 
-struct unread_arg {
+struct recv_now_arg {
 	struct plx_worker *w;
-	struct plx_ep_user *user;
-	uint64_t bytes;
+	struct plx_req *req;
+	int rc;
 };
 
 static void
-unread_run(void *arg)
+recv_now_run(void *arg)
 {
-	struct unread_arg *a = arg;
-	struct plx_stream *s = plx_stream_of(&a->w->streams, a->user);
+	struct recv_now_arg *a = arg;
+	struct plx_stream *s = plx_stream_of(&a->w->streams, a->req->stream.user);
 
-	a->bytes = s != NULL ? plx_stream_unread(s) : 0;
+	a->rc = s != NULL ? plx_stream_recv_now(s, a->req) : -ENOMEM;
 }
 
-uint64_t
-plx_worker_stream_unread(struct plx_worker *w, struct plx_ep_user *user)
+int
+plx_worker_stream_recv_now(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
+	uint64_t elem, bool waitall, struct plx_req *req)
 {
-	struct unread_arg a = {w, user, 0};
+	struct recv_now_arg a = {w, req, 0};
 
-	plx_worker_call(w, unread_run, &a);
-	return a.bytes;
+	recv_init(req, user, buf, len, elem, waitall);
+	plx_worker_call(w, recv_now_run, &a);
+	return a.rc;
 }

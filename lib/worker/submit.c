@@ -411,6 +411,7 @@ struct recv_now_arg {
 	struct plx_worker *w;
 	struct plx_req *req;
 	uint64_t tag, mask;
+	struct plx_msg *msg; /* one that a probe has taken; NULL: by tag */
 	int rc;
 };
 
@@ -418,17 +419,19 @@ static void
 recv_now_run(void *arg)
 {
 	struct recv_now_arg *a = arg;
-	struct plx_tag_msg *m = plx_tag_find(a->w->tag, a->tag, a->mask);
+	struct plx_tag_msg *m = a->msg == NULL ? plx_tag_find(a->w->tag, a->tag, a->mask) : &a->msg->tag;
 	struct plx_msg *msg;
 
 	a->rc = -EAGAIN;
 	if (m == NULL)
 		return;
 	msg = container_of(m, struct plx_msg, tag);
-	if (msg->kind == PLX_MSG_RTS || msg->got != msg->len)
+	if (msg->kind == PLX_MSG_RTS || msg->is_partial)
 		return; /* it stays where it is, in its place */
-	plx_tag_take(a->w->tag, m);
-	PLX_STAT_INC(a->w->stat.tag_recvs);
+	if (a->msg == NULL) {
+		plx_tag_take(a->w->tag, m);
+		PLX_STAT_INC(a->w->stat.tag_recvs);
+	}
 	a->req->recv.info_tag = m->tag;
 	a->req->recv.info_len = msg->len;
 	a->rc = worker_take_msg(a->w, msg, a->req);
@@ -438,7 +441,18 @@ int
 plx_worker_tag_recv_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_req *req)
 {
-	struct recv_now_arg a = {w, req, tag, mask, 0};
+	struct recv_now_arg a = {w, req, tag, mask, NULL, 0};
+
+	worker_recv_init(req, buf, len);
+	plx_worker_call(w, recv_now_run, &a);
+	return a.rc;
+}
+
+int
+plx_worker_msg_recv_now(struct plx_worker *w, struct plx_msg *msg, void *buf, uint64_t len,
+	struct plx_req *req)
+{
+	struct recv_now_arg a = {w, req, 0, 0, msg, 0};
 
 	worker_recv_init(req, buf, len);
 	plx_worker_call(w, recv_now_run, &a);
