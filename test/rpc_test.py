@@ -396,9 +396,11 @@ class ObjectTest(Case):
 
     def test_workers_show_what_they_hold(self):
         # The socket is there before the program has all it shows.
-        self.until(lambda: all(w["counters"]["tag_recvs"]
-                               for w in self.result("worker_get_list")))
-        workers = self.result("worker_get_list")
+        def busy():
+            workers = self.result("worker_get_list")
+            return len(workers) == 2 and all(w["counters"]["tag_recvs"] for w in workers) and workers
+
+        workers = self.until(busy)
         self.assertEqual([w["id"] for w in workers[:2]], [0, 1])
         for w in workers:
             self.assertEqual(set(w), {"id", "name", "uid", "mode", "reactor", "devices", "eps",
