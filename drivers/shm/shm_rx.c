@@ -274,6 +274,7 @@ void
 shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 {
 	struct shm_queue *sq = shm_queue(q);
+	uint64_t bytes = 0;
 
 	if (likely(n != 0))
 		answer_prefetch(rx->src);
@@ -281,8 +282,7 @@ shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 		uint32_t i = rx[k].drv[0];
 		struct shm_rx_slot *r;
 
-		PLX_STAT_INC(q->stat.rx_msgs);
-		PLX_STAT_ADD(q->stat.rx_bytes, rx[k].len);
+		bytes += rx[k].len;
 		if (unlikely(i == RX_MAIL)) {
 			uint64_t pos = sq->mail_pos - 1;
 
@@ -297,4 +297,6 @@ shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 		if (r->released - r->published >= SHM_CELLS / 4 || rx[k].len > SHM_CELL_BODY)
 			slot_publish(sq, i);
 	}
+	PLX_STAT_ADD(q->stat.rx_msgs, n);
+	PLX_STAT_ADD(q->stat.rx_bytes, bytes);
 }

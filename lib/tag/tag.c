@@ -266,6 +266,13 @@ recv_search(struct plx_tag *t, uint64_t tag, struct tag_slot **slot)
 }
 
 static inline void
+class_leave(struct plx_tag *t, struct tag_class *c)
+{
+	if (--c->n == 0)
+		t->live &= ~(1u << (c - t->classes));
+}
+
+static inline void
 recv_remove(struct plx_tag *t, struct plx_tag_recv *r, struct tag_slot *s)
 {
 	struct tag_class *c = &t->classes[r->class_i];
@@ -274,8 +281,21 @@ recv_remove(struct plx_tag *t, struct plx_tag_recv *r, struct tag_slot *s)
 	tag_queue_remove(&c->table, s, &r->link);
 	if (r->link.prev == NULL && r->link.next != NULL)
 		s->seq = recv_of(r->link.next)->seq;
-	if (--c->n == 0)
-		t->live &= ~(1u << r->class_i);
+	class_leave(t, c);
+}
+
+/* The same of a receive that has matched: it is the first in its queue. */
+static inline void
+recv_pop(struct plx_tag *t, const struct plx_tag_recv *r, struct tag_slot *s)
+{
+	struct tag_class *c = &t->classes[r->class_i];
+	struct plx_tag_link *next;
+
+	PLX_ASSERT(c->n > 0 && c->mask == r->mask && s->head == &r->link);
+	next = tag_queue_pop(&c->table, s);
+	if (next != NULL)
+		s->seq = recv_of(next)->seq;
+	class_leave(t, c);
 }
 
 int
@@ -383,7 +403,7 @@ plx_tag_match(struct plx_tag *t, uint64_t tag)
 	if (t->few_n != 0)
 		few_remove(t, at);
 	else if (likely(s != NULL))
-		recv_remove(t, r, s);
+		recv_pop(t, r, s);
 	else
 		residual_remove(t, r);
 	return r;

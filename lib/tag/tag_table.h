@@ -94,10 +94,11 @@ tag_slots_n(uint8_t shift)
 static inline struct tag_slot *
 tag_slot_find(struct tag_slot *slots, uint8_t shift, uint64_t hash, uint64_t key)
 {
-	uint32_t i_mask = tag_slots_n(shift) - 1;
-	uint32_t i;
+	uint32_t i_mask, i = hash >> shift;
 
-	for (i = hash >> shift; slots[i].seq != 0; i = (i + 1) & i_mask)
+	if (likely(slots[i].key == key && slots[i].seq != 0)) /* most stand there */
+		return &slots[i];
+	for (i_mask = tag_slots_n(shift) - 1; slots[i].seq != 0; i = (i + 1) & i_mask)
 		if (slots[i].key == key)
 			return &slots[i];
 	return NULL;
@@ -160,6 +161,22 @@ tag_queue_remove(struct tag_table *tb, struct tag_slot *s, struct plx_tag_link *
 		s->tail = l->prev;
 	if (l->prev == NULL && l->next == NULL)
 		tb->live--;
+}
+
+/* Remove the first of a queue. @return the one behind it, or NULL */
+static inline struct plx_tag_link *
+tag_queue_pop(struct tag_table *tb, struct tag_slot *s)
+{
+	struct plx_tag_link *next = s->head->next;
+
+	s->head = next;
+	if (next != NULL) {
+		next->prev = NULL;
+	} else {
+		s->tail = NULL;
+		tb->live--;
+	}
+	return next;
 }
 
 /* The slot that tag_queue_remove() of l needs. */

@@ -121,6 +121,9 @@ static inline ucs_status_t
 ucp_buf_open_param(ucp_worker_h w, const ucp_request_param_t *param, const void *buffer,
 	size_t count, bool recv, struct ucp_buf *buf)
 {
+	struct ucp_buf typed; /* so that the caller's may be in registers */
+	ucs_status_t status;
+
 	if (likely((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||
 		    param->datatype == ucp_dt_make_contig(1))) {
 		buf->addr = (void *)(uintptr_t)buffer;
@@ -128,7 +131,10 @@ ucp_buf_open_param(ucp_worker_h w, const ucp_request_param_t *param, const void 
 		buf->dt = NULL;
 		return UCS_OK;
 	}
-	return ucp_buf_open(w, param->datatype, buffer, count, recv, buf);
+	status = ucp_buf_open(w, param->datatype, buffer, count, recv, &typed);
+	if (status == UCS_OK)
+		*buf = typed;
+	return status;
 }
 
 /** Nothing came of it, for the reason given: finish what was started. @return the status */
@@ -170,14 +176,61 @@ ucp_post_of(const ucp_request_param_t *param, void (*done)(struct plx_req *req))
  * A request for an operation on buf (NULL for one without), in the user's memory when that was
  * given. NULL: no memory, and buf is dropped.
  */
-struct plx_req *ucp_req_get(ucp_worker_h w, const struct ucp_post *p, struct ucp_buf *buf);
+static inline struct plx_req *
+ucp_req_get(ucp_worker_h w, const struct ucp_post *p, struct ucp_buf *buf)
+{
+	struct plx_req *req;
+
+	if (p->mask & UCP_OP_ATTR_FIELD_REQUEST) {
+		req = plx_req_of(p->user);
+		plx_req_init(req, &w->core->reqs, PLX_REQ_USER);
+	} else {
+		req = plx_req_get(&w->core->reqs);
+		if (unlikely(req == NULL)) {
+			if (buf != NULL)
+				ucp_buf_drop(buf, UCS_ERR_NO_MEMORY);
+			return NULL;
+		}
+	}
+	if (buf != NULL)
+		req->dt = buf->dt;
+	req->cb = p->cb;
+	req->cb_arg = p->cb_arg;
+	/*
+	 * Inline the core may complete it before it returns, and then no callback may run: it is
+	 * set by ucp_req_posted(). Dedicated, callbacks run in progress only.
+	 */
+	if (w->core->dedicated)
+		req->done = p->done;
+	return req;
+}
 
 /**
  * What a posting call returns for req, on which the core's function has just been called.
  * @param final set when the operation is over and the return value says so (NULL or an error);
  * the request is then still the caller's to read, and ucp_req_drop() gives it back.
  */
-ucs_status_ptr_t ucp_req_posted(struct plx_req *req, const struct ucp_post *p, bool *final);
+static inline ucs_status_ptr_t
+ucp_req_posted(struct plx_req *req, const struct ucp_post *p, bool *final)
+{
+	void *user = plx_req_user(req);
+
+	*final = false;
+	if (req->pool->cq != NULL)
+		return user;
+	if (!plx_req_is_done(req)) {
+		req->done = p->done;
+		return user;
+	}
+	if (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) {
+		req->done = p->done;
+		if (req->done != NULL)
+			req->done(req); /* may free it; the pointer is returned all the same */
+		return user;
+	}
+	*final = true;
+	return UCS_STATUS_PTR(ucp_status(req->status));
+}
 
 /** Give back a request that the user never saw. */
 static inline void

@@ -10,57 +10,6 @@
 
 #include "ucp_int.h"
 
-struct plx_req *
-ucp_req_get(ucp_worker_h w, const struct ucp_post *p, struct ucp_buf *buf)
-{
-	struct plx_req *req;
-
-	if (p->mask & UCP_OP_ATTR_FIELD_REQUEST) {
-		req = plx_req_of(p->user);
-		plx_req_init(req, &w->core->reqs, PLX_REQ_USER);
-	} else {
-		req = plx_req_get(&w->core->reqs);
-		if (unlikely(req == NULL)) {
-			if (buf != NULL)
-				ucp_buf_drop(buf, UCS_ERR_NO_MEMORY);
-			return NULL;
-		}
-	}
-	if (buf != NULL)
-		req->dt = buf->dt;
-	req->cb = p->cb;
-	req->cb_arg = p->cb_arg;
-	/*
-	 * Inline the core may complete it before it returns, and then no callback may run: it is
-	 * set by ucp_req_posted(). Dedicated, callbacks run in progress only.
-	 */
-	if (w->core->dedicated)
-		req->done = p->done;
-	return req;
-}
-
-ucs_status_ptr_t
-ucp_req_posted(struct plx_req *req, const struct ucp_post *p, bool *final)
-{
-	void *user = plx_req_user(req);
-
-	*final = false;
-	if (req->pool->cq != NULL)
-		return user;
-	if (!plx_req_is_done(req)) {
-		req->done = p->done;
-		return user;
-	}
-	if (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) {
-		req->done = p->done;
-		if (req->done != NULL)
-			req->done(req); /* may free it; the pointer is returned all the same */
-		return user;
-	}
-	*final = true;
-	return UCS_STATUS_PTR(ucp_status(req->status));
-}
-
 ucs_status_ptr_t
 ucp_req_posted_simple(struct plx_req *req, const struct ucp_post *p)
 {

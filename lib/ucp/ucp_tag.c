@@ -195,19 +195,22 @@ recv_posted(struct plx_req *req, const struct ucp_post *p, ucp_tag_recv_info_t *
 	return ret;
 }
 
-/* @param message one that a probe has taken; NULL: by tag */
-static ucs_status_ptr_t
-recv_now(ucp_worker_h w, struct ucp_buf *buf, ucp_tag_t tag, ucp_tag_t mask,
-	ucp_tag_message_h message, const struct ucp_post *p, ucp_tag_recv_info_t *info)
+/*
+ * By value: the fast path has both in registers.
+ * @param message one that a probe has taken; NULL: by tag
+ */
+static __rte_noinline ucs_status_ptr_t
+recv_now(ucp_worker_h w, struct ucp_buf buf, ucp_tag_t tag, ucp_tag_t mask,
+	ucp_tag_message_h message, struct ucp_post p, ucp_tag_recv_info_t *info)
 {
-	struct plx_req own, *req = ucp_req_now(w, p, buf, &own);
+	struct plx_req own, *req = ucp_req_now(w, &p, &buf, &own);
 	ucs_status_ptr_t ret;
 	int rc;
 
 	if (message == NULL)
-		rc = plx_worker_tag_recv_now(w->core, buf->addr, buf->len, tag, mask, req);
+		rc = plx_worker_tag_recv_now(w->core, buf.addr, buf.len, tag, mask, req);
 	else
-		rc = plx_worker_msg_recv_now(w->core, (struct plx_msg *)message, buf->addr, buf->len,
+		rc = plx_worker_msg_recv_now(w->core, (struct plx_msg *)message, buf.addr, buf.len,
 			req);
 	ret = ucp_req_now_end(req, rc);
 	if (ret == NULL && info != NULL) {
@@ -241,7 +244,7 @@ ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_
 		return error(status);
 	ucp_lock(w);
 	if (unlikely(p.mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) {
-		ret = recv_now(w, &buf, tag, tag_mask, NULL, &p, param_info(param));
+		ret = recv_now(w, buf, tag, tag_mask, NULL, p, param_info(param));
 	} else {
 		req = ucp_req_get(w, &p, &buf);
 		if (likely(req != NULL)) {
@@ -342,7 +345,7 @@ ucp_tag_msg_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_message
 	p = ucp_post_of(param, ucp_done_recv_nbx);
 	ucp_lock(w);
 	if (p.mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-		ret = recv_now(w, &buf, 0, 0, message, &p, param_info(param));
+		ret = recv_now(w, buf, 0, 0, message, p, param_info(param));
 	else
 		ret = msg_recv(w, &buf, message, &p, param_info(param));
 	ucp_unlock(w);
