@@ -157,7 +157,6 @@ a_connection_has_a_timeout_of_its_own(void)
 	util_pair_close(&p);
 }
 
-/* It is still there to be disconnected, and fails what it is given. */
 /* The messages before have none, or a longer one. */
 static void
 a_new_timeout_holds_for_what_is_sent_next(void)
@@ -177,6 +176,7 @@ a_new_timeout_holds_for_what_is_sent_next(void)
 	}
 }
 
+/* It is still there to be disconnected, and fails what it is given. */
 static void
 after_a_timeout_the_connection_is_broken(void)
 {

@@ -231,27 +231,30 @@ no_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return EIO;
 }
 
+/* As often as may be. */
+static void
+fail_and_mend_in_vain(void)
+{
+	fail_in_the_middle(1);
+	mlx_glue.modify_qp = no_modify;
+	for (unsigned i = 1; i < MLX_UD_TRIES; i++)
+		plx_queue_control(q[0]);
+	UNIT_TRUE(!mlx_port_is_gone(mq(0)->port));
+}
+
 static void
 what_cannot_be_brought_back_is_a_device_that_failed(void)
 {
 	int (*modify)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask) = mlx_glue.modify_qp;
 
 	begin();
-	fail_in_the_middle(1);
-	mlx_glue.modify_qp = no_modify;
-	for (unsigned i = 1; i < MLX_UD_TRIES; i++)
-		plx_queue_control(q[0]);
-	UNIT_TRUE(!mlx_port_is_gone(mq(0)->port));
+	fail_and_mend_in_vain();
 	mlx_glue.modify_qp = modify;
 	control();
 	UNIT_EQ(mq(0)->stat.ud_restarted, 2);
 	all_goes();
 	/* the tries are counted anew */
-	fail_in_the_middle(1);
-	mlx_glue.modify_qp = no_modify;
-	for (unsigned i = 1; i < MLX_UD_TRIES; i++)
-		plx_queue_control(q[0]);
-	UNIT_TRUE(!mlx_port_is_gone(mq(0)->port));
+	fail_and_mend_in_vain();
 	control();
 	UNIT_TRUE(mlx_port_is_gone(mq(0)->port));
 	control();

@@ -208,31 +208,40 @@ a_worker_uses_every_port_that_works_the_fastest_first(void)
 	end();
 }
 
+/* What net_mlx.device and net_mlx.ports say, and the ports that are used then, in order. */
+struct named {
+	const char *devices, *max;
+	const char *are[4];
+};
+
+static void
+are_used(const struct named *c)
+{
+	unsigned n = 0;
+
+	unit_workers_set(&u, "net_mlx.ports", c->max);
+	unit_workers_set(&u, "net_mlx.device", c->devices);
+	unit_workers_open(&u, 1);
+	for (; n < 4 && c->are[n] != NULL && n < u.w[0]->n_queues; n++)
+		CU_ASSERT_STRING_EQUAL(plx_queue_port(u.w[0]->queues[n]), c->are[n]);
+	UNIT_TRUE(n == 4 || c->are[n] == NULL);
+	UNIT_EQ(u.w[0]->n_queues, n);
+	end();
+}
+
 static void
 settings_name_ports_in_their_order_and_bound_them(void)
 {
-	static const struct {
-		const char *devices, *max;
-		const char *are[4];
-	} rows[] = {{"model2,model0", "4", {"model2:1", "model2:2", "model0:1", "model0:2"}},
+	static const struct named rows[] = {{"model2,model0", "4", {"model2:1", "model2:2", "model0:1", "model0:2"}},
 		{"model2:2, model0:1", "4", {"model2:2", "model0:1"}},
 		{"model1,model1:1,model1:1:0", "4", {"model1:1", "model1:2"}},
 		{"nobody,model1:2", "4", {"model1:2"}}, {"model1:3,model1:2", "1", {"model1:2"}},
 		{"", "3", {"model0:1", "model0:2", "model1:1"}}};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		unsigned n = 0;
-
 		begin(3);
 		mlx5_verbs.n_ports = 2;
-		unit_workers_set(&u, "net_mlx.ports", rows[i].max);
-		unit_workers_set(&u, "net_mlx.device", rows[i].devices);
-		unit_workers_open(&u, 1);
-		for (; n < 4 && rows[i].are[n] != NULL && n < u.w[0]->n_queues; n++)
-			CU_ASSERT_STRING_EQUAL(plx_queue_port(u.w[0]->queues[n]), rows[i].are[n]);
-		UNIT_TRUE(n == 4 || rows[i].are[n] == NULL);
-		UNIT_EQ(u.w[0]->n_queues, n);
-		end();
+		are_used(&rows[i]);
 	}
 }
 
@@ -261,26 +270,14 @@ begin_with_one_down(void)
 static void
 a_port_that_is_down_stands_by_if_it_is_named_with_its_number(void)
 {
-	static const struct {
-		const char *devices, *max;
-		const char *are[2];
-	} rows[] = {{"model0:1,model1:1", "4", {"model0:1", "model1:1"}},
+	static const struct named rows[] = {{"model0:1,model1:1", "4", {"model0:1", "model1:1"}},
 		{"model1,model0:1", "4", {"model1:1", "model0:1"}},
 		{"model0:1,model1:1", "1", {"model1:1"}}, {"model0:1", "1", {"model0:1"}},
 		{"model0,model1", "4", {"model1:1"}}};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		unsigned n = 0;
-
 		begin_with_one_down();
-		unit_workers_set(&u, "net_mlx.ports", rows[i].max);
-		unit_workers_set(&u, "net_mlx.device", rows[i].devices);
-		unit_workers_open(&u, 1);
-		for (; n < 2 && rows[i].are[n] != NULL && n < u.w[0]->n_queues; n++)
-			CU_ASSERT_STRING_EQUAL(plx_queue_port(u.w[0]->queues[n]), rows[i].are[n]);
-		UNIT_TRUE(n == 2 || rows[i].are[n] == NULL);
-		UNIT_EQ(u.w[0]->n_queues, n);
-		end();
+		are_used(&rows[i]);
 	}
 	/* Of InfiniBand the lid is not known before. */
 	begin(2);

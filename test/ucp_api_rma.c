@@ -201,21 +201,27 @@ get(struct rma *r, void *buf, size_t len, uint64_t offset)
 /* --- memory --- */
 
 static ucs_status_t
+map_and_unmap(ucp_context_h ctx, const ucp_mem_map_params_t *params)
+{
+	ucp_mem_h mem;
+	ucs_status_t status = ucp_mem_map(ctx, params, &mem);
+
+	if (status == UCS_OK)
+		ucp_mem_unmap(ctx, mem);
+	return status;
+}
+
+static ucs_status_t
 try_map(ucp_context_h ctx, uint64_t mask, void *address, size_t len, unsigned flags)
 {
 	ucp_mem_map_params_t params;
-	ucp_mem_h mem;
-	ucs_status_t status;
 
 	memset(&params, 0xa5, sizeof(params));
 	params.field_mask = mask;
 	params.address = address;
 	params.length = len;
 	params.flags = flags;
-	status = ucp_mem_map(ctx, &params, &mem);
-	if (status == UCS_OK)
-		ucp_mem_unmap(ctx, mem);
-	return status;
+	return map_and_unmap(ctx, &params);
 }
 
 static void
@@ -256,13 +262,8 @@ try_type(ucp_context_h ctx, unsigned type, unsigned flags)
 			UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE,
 		.address = flags & UCP_MEM_MAP_ALLOCATE ? NULL : buf, .length = sizeof(buf),
 		.flags = flags, .memory_type = (ucs_memory_type_t)type};
-	ucp_mem_h mem;
-	ucs_status_t status;
 
-	status = ucp_mem_map(ctx, &params, &mem);
-	if (status == UCS_OK)
-		ucp_mem_unmap(ctx, mem);
-	return status;
+	return map_and_unmap(ctx, &params);
 }
 
 static void

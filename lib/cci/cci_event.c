@@ -12,6 +12,8 @@
 
 #include "cci_int.h"
 
+#define HEAR_TURNS 1000 /* in which what a reactor has told is taken */
+
 /* An item goes back to where it came from. */
 static void
 recycle(struct cci_ep *ep, struct plx_chan_item *item)
@@ -62,6 +64,15 @@ cci_deliver(struct plx_chans *cs, struct plx_chan_item *item)
 	}
 	STAILQ_INSERT_TAIL(&ep->ready, item, link);
 	cci_started(ep);
+}
+
+void
+cci_hear(struct cci_ep *ep, const uint32_t *left)
+{
+	for (unsigned i = 0; i < HEAR_TURNS && (left == NULL || *left != 0); i++) {
+		if (plx_worker_progress(ep->core) == 0)
+			break;
+	}
 }
 
 static inline struct plx_chan_item *

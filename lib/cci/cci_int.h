@@ -224,6 +224,12 @@ cci_item_of(cci_event_t *event)
 /** @return the next item that still means something, or NULL. Called with the lock held. */
 struct plx_chan_item *cci_next_item(struct cci_ep *ep);
 
+/**
+ * Take what has come or is over, for a bounded number of turns. Called with the lock held.
+ * @param left it is enough when this is 0; NULL: when nothing comes
+ */
+void cci_hear(struct cci_ep *ep, const uint32_t *left);
+
 /* --- the OS handle; called with the lock held --- */
 
 /** Make it readable. */

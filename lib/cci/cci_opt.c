@@ -9,8 +9,6 @@
 
 #include "cci_int.h"
 
-#define TURNS_MAX 1000 /* to take what a reactor has told */
-
 /* What an option is about; both kinds of handle say which they are. */
 static bool
 is_of_ep(cci_opt_name_t name)
@@ -58,10 +56,8 @@ set_recvs(struct cci_ep *ep, uint32_t n)
 static void
 hear_silences(struct cci_ep *ep)
 {
-	for (unsigned i = 0; ep->core->dedicated && i < TURNS_MAX; i++) {
-		if (plx_worker_progress(ep->core) == 0)
-			break;
-	}
+	if (ep->core->dedicated)
+		cci_hear(ep, NULL);
 }
 
 /* All connections get the period, those to come as well. */

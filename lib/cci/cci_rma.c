@@ -21,8 +21,6 @@
 	(CCI_FLAG_BLOCKING | CCI_FLAG_NO_COPY | CCI_FLAG_SILENT | CCI_FLAG_READ | CCI_FLAG_WRITE | \
 		CCI_FLAG_FENCE)
 
-#define TURNS_MAX 1000 /* to take what is over before a registration is said to be in use */
-
 /* What the words of a handle are. */
 struct handle {
 	uint32_t index, gen;
@@ -88,10 +86,7 @@ cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, int fla
 static bool
 is_busy(struct cci_ep *ep, const struct cci_mr *m)
 {
-	for (unsigned i = 0; m->n_ops > 0 && i < TURNS_MAX; i++) {
-		if (plx_worker_progress(ep->core) == 0)
-			break;
-	}
+	cci_hear(ep, &m->n_ops);
 	return m->n_ops > 0;
 }
 

@@ -589,10 +589,17 @@ match_run(struct plx_stream *s)
 	s->busy--;
 }
 
+/* Why no more bytes will come, or 0. */
+static int
+why_none(const struct plx_stream *s)
+{
+	return s->err != 0 ? s->err : s->ep->err != 0 ? s->ep->err : s->user->err;
+}
+
 void
 plx_stream_recv(struct plx_stream *s, struct plx_req *req)
 {
-	int err = s->err != 0 ? s->err : s->ep->err != 0 ? s->ep->err : s->user->err;
+	int err = why_none(s);
 
 	req->stream.offset = 0;
 	req->stream.stream = NULL;
@@ -634,7 +641,7 @@ int
 plx_stream_recv_now(struct plx_stream *s, struct plx_req *req)
 {
 	uint64_t least = req->stream.waitall ? req->len : RTE_MIN(req->stream.elem, req->len);
-	int err = s->err != 0 ? s->err : s->ep->err != 0 ? s->ep->err : s->user->err;
+	int err = why_none(s);
 	bool done = req->len == 0;
 	struct plx_msg *m;
 
