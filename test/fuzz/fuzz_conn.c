@@ -11,6 +11,7 @@
 #include "fuzz.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdalign.h>
 #include <sys/socket.h>
@@ -158,7 +159,8 @@ talk(struct fuzz_in *in)
 
 	FUZZ_CHECK(fd >= 0);
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)); /* ports are few */
-	FUZZ_CHECK(connect(fd, (struct sockaddr *)&at, sizeof(struct sockaddr_in)) == 0);
+	while (connect(fd, (struct sockaddr *)&at, sizeof(struct sockaddr_in)) != 0)
+		FUZZ_CHECK(errno == EINTR); /* libFuzzer's alarm */
 	for (unsigned i = 0; i < N_MSGS && fuzz_more(in); i++) {
 		size_t len = msg_next(in, msg);
 
