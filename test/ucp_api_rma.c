@@ -7,6 +7,8 @@
  * PLX_RMA_SCHEME=device and =message take the ways that private memory of another
  * process takes. What waits inside the call works with the worker itself.
  */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -1231,6 +1233,76 @@ fence_keeps_what_is_after_it_behind_what_is_before(void)
 	free(big);
 }
 
+/* What a put that must be over at once returns. */
+static ucs_status_t
+forced(const struct rma *r)
+{
+	const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL};
+	const uint64_t value = 7;
+
+	return UCS_PTR_RAW_STATUS(ucp_put_nbx(r->ep, &value, 8, r->addr, r->rkey, &param));
+}
+
+static void
+on_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+	(void)ep;
+	*(ucs_status_t *)arg = status;
+}
+
+/* An ep to a port where nobody listens. */
+static ucp_ep_h
+ep_to_nobody(ucp_worker_h w, ucs_status_t *failed)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(1),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	ucp_ep_params_t params;
+	ucp_ep_h ep;
+
+	memset(&params, 0xa5, sizeof(params));
+	params.field_mask = UCP_EP_PARAM_FIELD_SOCK_ADDR | UCP_EP_PARAM_FIELD_FLAGS |
+		UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+	params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+	params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+	params.err_handler.cb = on_failed;
+	params.err_handler.arg = failed;
+	params.sockaddr.addr = (struct sockaddr *)&to;
+	params.sockaddr.addrlen = sizeof(to);
+	UTIL_OK(ucp_ep_create(w, &params, &ep));
+	return ep;
+}
+
+static void
+a_fence_does_not_wait_for_puts_that_were_never_connected(void)
+{
+	const ucp_request_param_t no_imm = {.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL};
+	ucs_status_t failed = UCS_OK, before;
+	const uint64_t value = 7;
+	ucs_status_ptr_t asked, late;
+	ucp_rkey_h rkey;
+	struct rma r;
+	ucp_ep_h ep;
+
+	rma_open(&r, 4096, false);
+	before = forced(&r);
+	ep = ep_to_nobody(r.p.n[0].w, &failed);
+	UTIL_OK(ucp_ep_rkey_unpack(ep, r.blob, &rkey));
+	asked = ucp_put_nbx(ep, &value, 8, r.addr, rkey, &no_imm);
+	(void)ucp_put_nbi(ep, &value, 8, r.addr, rkey);
+	CU_ASSERT(UTIL_UNTIL(&r.p, failed != UCS_OK));
+	CU_ASSERT_EQUAL(finish(&r.p, asked), UCS_ERR_UNREACHABLE);
+	late = ucp_put_nbx(ep, &value, 8, r.addr, rkey, &no_imm);
+	CU_ASSERT_EQUAL(finish(&r.p, late), UCS_ERR_UNREACHABLE);
+	CU_ASSERT_EQUAL(ucp_worker_fence(r.p.n[0].w), UCS_OK);
+	CU_ASSERT_EQUAL(forced(&r), before);
+	CU_ASSERT_EQUAL(finish(&r.p, ucp_worker_flush_nbx(r.p.n[0].w, &no_param)), UCS_ERR_UNREACHABLE);
+	CU_ASSERT_EQUAL(finish(&r.p, ucp_worker_flush_nbx(r.p.n[0].w, &no_param)), UCS_OK);
+	ucp_rkey_destroy(rkey);
+	CU_ASSERT(util_ep_close(&r.p, ep, UCP_EP_CLOSE_FLAG_FORCE));
+	rma_unmap(&r);
+	rma_close(&r);
+}
+
 static void
 two_workers_add_to_one_counter_and_nothing_is_lost(void)
 {
@@ -1350,6 +1422,7 @@ const struct api_test api_rma_tests[] = {
 	T_NOT_UCX(atomics_that_make_no_sense_are_refused, CHECKS),
 	T(fetching_atomics_of_the_old_form_return_what_was),
 	T(fence_keeps_what_is_after_it_behind_what_is_before),
+	T_NOT_UCX(a_fence_does_not_wait_for_puts_that_were_never_connected, "the key needs a connection"),
 	T(two_workers_add_to_one_counter_and_nothing_is_lost),
 	T(closing_an_ep_waits_for_its_puts),
 	T(threads_of_a_multi_worker_add_at_once),

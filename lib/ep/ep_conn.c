@@ -32,7 +32,8 @@ plx_ep_stub_open(struct plx_ep_stub *s, struct plx_eps *eps, uint32_t conn_id)
 }
 
 int
-plx_ep_defer(struct plx_ep *ep, void (*fn)(void *req), struct plx_req *req, struct plx_ep **where)
+plx_ep_defer(struct plx_ep *ep, void (*fn)(void *req), void (*fail)(struct plx_req *req, int err),
+	struct plx_req *req, struct plx_ep **where)
 {
 	struct plx_ep_stub *s = (struct plx_ep_stub *)ep;
 	struct plx_ep_defer *d;
@@ -47,6 +48,7 @@ plx_ep_defer(struct plx_ep *ep, void (*fn)(void *req), struct plx_req *req, stru
 	if (d == NULL)
 		return -ENOMEM;
 	d->fn = fn;
+	d->fail = fail;
 	d->req = req;
 	d->where = where;
 	STAILQ_INSERT_TAIL(&s->deferred, d, link);
@@ -87,11 +89,11 @@ ep_stub_cancel(struct plx_ep_stub *s, int err)
 	struct plx_ep_defer *d;
 
 	while ((d = STAILQ_FIRST(&s->deferred)) != NULL) {
-		struct plx_req *req = d->req;
+		struct plx_ep_defer op = *d;
 
 		STAILQ_REMOVE_HEAD(&s->deferred, link);
 		plx_pool_put(&s->ep.eps->defers, d);
-		plx_req_complete(req, err);
+		op.fail(op.req, err);
 	}
 }
 

@@ -12,6 +12,7 @@
 struct plx_ep_defer {
 	STAILQ_ENTRY(plx_ep_defer) link;
 	void (*fn)(void *req);
+	void (*fail)(struct plx_req *req, int err);
 	struct plx_req *req;
 	struct plx_ep **where;
 };

@@ -186,15 +186,15 @@ int plx_ep_connect(struct plx_ep *ep);
 void plx_ep_stub_open(struct plx_ep_stub *s, struct plx_eps *eps, uint32_t conn_id);
 
 /**
- * Start an operation when the stub is connected, in order; at once if it is by now. If that never
- * happens req completes with the reason.
+ * Start an operation when the stub is connected, in order; at once if it is by now.
  * @param ep of which plx_ep_connect() said -EAGAIN
  * @param fn starts the operation; is called again with req
+ * @param fail is called instead when it never connects: completes req with the reason
  * @param where in the request the ep stands: it is replaced before fn is called
  * @return 0, or -ENOMEM and nothing happened
  */
-int plx_ep_defer(struct plx_ep *ep, void (*fn)(void *req), struct plx_req *req,
-	struct plx_ep **where);
+int plx_ep_defer(struct plx_ep *ep, void (*fn)(void *req), void (*fail)(struct plx_req *req, int err),
+	struct plx_req *req, struct plx_ep **where);
 
 /** Start what waits, on the real ep, which the stub holds from now on. */
 void plx_ep_stub_connect(struct plx_ep_stub *s, struct plx_ep *real);

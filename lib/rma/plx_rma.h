@@ -194,7 +194,7 @@ plx_rma_unfenced(struct plx_rma *r)
 {
 	if (likely(!r->fenced))
 		return true;
-	/* pairs with the release in op_end() */
+	/* pairs with the release in plx_rma_over() */
 	if (atomic_load_explicit(&r->n_ops, memory_order_acquire) != 0)
 		return false;
 	r->fenced = false;
@@ -281,6 +281,9 @@ bool plx_rma_is_direct(const struct plx_rma *r, const struct plx_ep *ep, uint8_t
 
 /** Start a prepared operation; req completes, perhaps before this returns. Thread: owner. */
 void plx_rma_start(struct plx_rma *r, struct plx_req *req);
+
+/** A prepared operation that was not started is not in flight any more: req completes. Thread: owner. */
+void plx_rma_over(struct plx_rma *r, struct plx_req *req, int err);
 
 /**
  * A put was started: its bytes may be with the device, which tells an error to the next flush.

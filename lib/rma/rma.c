@@ -78,6 +78,19 @@ rma_keep_err(struct plx_rma *r, struct plx_ep *ep, int err)
 }
 
 void
+plx_rma_over(struct plx_rma *r, struct plx_req *req, int err)
+{
+	if (err != 0) {
+		PLX_STAT_INC(r->stat.errors);
+		if (req->rma.nbi)
+			rma_keep_err(r, req->rma.ep, err);
+	}
+	/* pairs with the acquire in plx_rma_unfenced() */
+	atomic_fetch_sub_explicit(&r->n_ops, 1, memory_order_release);
+	plx_req_complete(req, err);
+}
+
+void
 rma_end(struct plx_rma *r, struct plx_req *req, int err)
 {
 	struct plx_req_rma *o = &req->rma;
@@ -91,14 +104,7 @@ rma_end(struct plx_rma *r, struct plx_req *req, int err)
 	if (o->id.index != 0)
 		plx_req_id_put(&r->ids, o->id);
 	ep->rma.n_out -= o->n_out; /* what comes for it now finds nobody */
-	if (err != 0) {
-		PLX_STAT_INC(r->stat.errors);
-		if (o->nbi)
-			rma_keep_err(r, ep, err);
-	}
-	/* pairs with the acquire in plx_rma_unfenced() */
-	atomic_fetch_sub_explicit(&r->n_ops, 1, memory_order_release);
-	plx_req_complete(req, err);
+	plx_rma_over(r, req, err);
 }
 
 void

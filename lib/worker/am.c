@@ -231,7 +231,7 @@ am_send(struct plx_worker *w, struct plx_req *req, uint32_t how)
 		}
 	}
 	if (rc == -EAGAIN) { /* not connected yet */
-		rc = plx_ep_defer(ep, send_run, req, &req->send.ep);
+		rc = plx_ep_defer(ep, send_run, plx_req_complete, req, &req->send.ep);
 		if (rc == 0)
 			return;
 	}

@@ -36,6 +36,12 @@ plx_worker_fence(struct plx_worker *w)
 }
 
 static void
+rma_fail(struct plx_req *req, int err)
+{
+	plx_rma_over(&worker_of(req)->rma, req, err);
+}
+
+static void
 rma_run(void *arg)
 {
 	struct plx_req *req = arg;
@@ -44,9 +50,9 @@ rma_run(void *arg)
 	if (req->rma.ep->stub) {
 		rc = plx_ep_connect(req->rma.ep);
 		if (rc == -EAGAIN)
-			rc = plx_ep_defer(req->rma.ep, rma_run, req, &req->rma.ep);
+			rc = plx_ep_defer(req->rma.ep, rma_run, rma_fail, req, &req->rma.ep);
 		if (rc != 0)
-			plx_req_complete(req, rc);
+			rma_fail(req, rc);
 		return;
 	}
 	plx_rma_start(&worker_of(req)->rma, req);

@@ -200,7 +200,7 @@ worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 		}
 	}
 	if (rc == -EAGAIN)
-		rc = plx_ep_defer(ep, tag_send_again, req, &req->send.ep);
+		rc = plx_ep_defer(ep, tag_send_again, plx_req_complete, req, &req->send.ep);
 	if (rc != 0)
 		plx_req_complete(req, rc);
 }

@@ -42,7 +42,7 @@ send_run(void *arg)
 		else
 			rc = -ENOMEM;
 	} else if (rc == -EAGAIN) {
-		rc = plx_ep_defer(ep, send_run, req, &req->stream.ep);
+		rc = plx_ep_defer(ep, send_run, plx_req_complete, req, &req->stream.ep);
 	}
 	if (rc != 0)
 		plx_req_complete(req, rc);

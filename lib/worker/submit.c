@@ -594,7 +594,7 @@ flush_run(void *arg)
 	if (f->ep != NULL && f->ep->stub) {
 		rc = plx_ep_connect(f->ep);
 		if (rc == -EAGAIN)
-			rc = plx_ep_defer(f->ep, flush_run, req, &f->ep);
+			rc = plx_ep_defer(f->ep, flush_run, plx_req_complete, req, &f->ep);
 		if (rc != 0)
 			plx_req_complete(req, rc);
 		return;
