@@ -136,15 +136,22 @@ init_and_cleanup_may_be_repeated(void)
 }
 
 static void
-init_without_features_field_is_refused_or_works(void)
+a_context_without_features_has_workers_with_addresses(void)
 {
 	ucp_params_t params;
-	ucp_context_h ctx = NULL;
+	ucp_address_t *address;
+	ucp_context_h ctx;
+	ucp_worker_h w;
+	size_t len;
 
 	memset(&params, 0xa5, sizeof(params));
 	params.field_mask = 0;
-	if (ucp_init(&params, NULL, &ctx) == UCS_OK)
-		ucp_cleanup(ctx);
+	CU_ASSERT_EQUAL_FATAL(ucp_init(&params, NULL, &ctx), UCS_OK);
+	w = util_worker(ctx, UCS_THREAD_MODE_SINGLE);
+	CU_ASSERT_EQUAL(ucp_worker_get_address(w, &address, &len), UCS_OK);
+	ucp_worker_release_address(w, address);
+	ucp_worker_destroy(w);
+	ucp_cleanup(ctx);
 }
 
 /* ---- worker ---- */
@@ -898,7 +905,7 @@ const struct api_test api_base_tests[] = {
 	T(context_information_has_the_lines_open_mpi_reads),
 	T(unnamed_parameter_fields_may_hold_anything),
 	T(init_and_cleanup_may_be_repeated),
-	T(init_without_features_field_is_refused_or_works),
+	T(a_context_without_features_has_workers_with_addresses),
 	T(worker_grants_the_thread_mode_asked_for),
 	T(worker_address_is_short_and_the_same_by_both_calls),
 	T(worker_addresses_carry_distinct_uids),

@@ -845,6 +845,29 @@ no_imm_with_force_imm_is_refused(void)
 	util_pair_close(&p);
 }
 
+static void
+hints_that_exclude_each_other_are_no_error(void)
+{
+	const ucp_request_param_t param = {
+		.op_attr_mask = UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND,
+	};
+	uint8_t out[8] = {1, 2, 3}, in[8];
+	struct op recv;
+	struct pair p;
+	void *sent;
+
+	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	util_recv(&recv, p.n[1].w, in, 8, 1, UTIL_ALL_BITS, UTIL_NBX);
+	sent = ucp_tag_send_nbx(p.n[0].ep, out, 8, 1, &param);
+	CU_ASSERT_FATAL(!UCS_PTR_IS_ERR(sent));
+	CU_ASSERT(UTIL_UNTIL(&p, util_done(&recv)));
+	CU_ASSERT_EQUAL(memcmp(in, out, 8), 0);
+	util_free(&recv);
+	if (sent != NULL)
+		ucp_request_free(sent);
+	util_pair_close(&p);
+}
+
 /* ---- cancel ---- */
 
 static void
@@ -962,6 +985,7 @@ const struct api_test api_req_tests[] = {
 	T_NOT_UCX(forced_immediate_receive_of_a_message_taken_back_says_so,
 		"no error handling over shared memory"),
 	T_NOT_UCX(no_imm_with_force_imm_is_refused, "it does not check"),
+	T(hints_that_exclude_each_other_are_no_error),
 	T(cancelled_receive_calls_back_once_and_matches_nothing),
 	T(cancel_takes_one_of_many),
 	T(cancel_of_anything_else_changes_nothing),

@@ -103,11 +103,12 @@ ucp_config_print(const ucp_config_t *config, FILE *stream, const char *title,
 static ucs_status_t
 context_fill(ucp_context_h c, const ucp_params_t *p)
 {
-	if ((p->field_mask & UCP_PARAM_FIELD_FEATURES) == 0)
-		return UCS_ERR_INVALID_PARAM;
-	if (p->features & FEATURES_REFUSED)
+	if (p->field_mask & UCP_PARAM_FIELD_FEATURES)
+		c->features = p->features;
+	if (c->features & FEATURES_REFUSED)
 		return UCS_ERR_UNSUPPORTED;
-	c->features = p->features;
+	if (c->features == 0) /* as UCX does it */
+		PLX_LOG(WARNING, ucp, "a context without features: all operations will be refused");
 	if (p->field_mask & UCP_PARAM_FIELD_REQUEST_SIZE)
 		c->request_size = p->request_size;
 	if (c->request_size > UINT32_MAX / 2)

@@ -36,15 +36,6 @@ is_direct(ucp_ep_h ep, const struct plx_rkey *k, uint8_t what, uint64_t addr, ui
 		__atomic_load_n(&ep->user.ep->err, __ATOMIC_RELAXED) == 0);
 }
 
-static ucs_status_t
-check_flags(uint32_t mask)
-{
-	const uint32_t imm = UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
-	const uint32_t hint = UCP_OP_ATTR_FLAG_FAST_CMPL | UCP_OP_ATTR_FLAG_MULTI_SEND;
-
-	return (mask & imm) == imm || (mask & hint) == hint ? UCS_ERR_INVALID_PARAM : UCS_OK;
-}
-
 /* It is over: what the call returns, and what the user's request, if there is one, says. */
 static ucs_status_ptr_t
 ended(ucp_worker_h w, const struct ucp_post *p, int rc)
@@ -171,7 +162,7 @@ put_get_nbx(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t count, uint64_
 	const uint32_t many = UCP_OP_ATTR_FIELD_REMOTE | UCP_OP_ATTR_FIELD_REMOTE_DATATYPE |
 		UCP_OP_ATTR_FIELD_REMOTE_COUNT;
 	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
-	ucs_status_t status = check_flags(p.mask);
+	ucs_status_t status = ucp_post_check(p.mask);
 	struct ucp_buf buf;
 
 	if (status != UCS_OK)
@@ -377,7 +368,7 @@ atomic_nbx_slow(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, size_t 
 	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
 	struct plx_rma_do d = {.remote = remote};
 
-	if (check_flags(p.mask) != UCS_OK || (unsigned)opcode >= UCP_ATOMIC_OP_LAST || count != 1 ||
+	if (ucp_post_check(p.mask) != UCS_OK || (unsigned)opcode >= UCP_ATOMIC_OP_LAST || count != 1 ||
 		buffer == NULL || !(p.mask & UCP_OP_ATTR_FIELD_DATATYPE) ||
 		(p.mask & UCP_OP_ATTR_FIELD_MEMH) ||
 		(param->datatype & UCP_DATATYPE_CLASS_MASK) != UCP_DATATYPE_CONTIG)
