@@ -10,7 +10,9 @@
  * thread keeps the cores that it was allowed to run on.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,6 +90,26 @@ remove_runtime_dir(void)
 		(void)rmdir(dir);
 }
 
+/*
+ * The application's signals are not for the threads of the EAL, reactors included: whoever waits
+ * for one with sigwait() blocks it in its own threads only. But faults are theirs, and samples.
+ */
+static int
+eal_init(int n_args, char **args)
+{
+	static const int theirs[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF};
+	sigset_t set, before;
+	int rc;
+
+	sigfillset(&set);
+	for (unsigned i = 0; i < RTE_DIM(theirs); i++)
+		sigdelset(&set, theirs[i]);
+	pthread_sigmask(SIG_BLOCK, &set, &before);
+	rc = rte_eal_init(n_args, args);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
 static int
 start(const struct plx_conf *conf, const cpu_set_t *set, const unsigned *lcores, int n)
 {
@@ -120,7 +142,7 @@ start(const struct plx_conf *conf, const cpu_set_t *set, const unsigned *lcores,
 	args[n_args++] = (char *)"--lcores";
 	args[n_args++] = list;
 	args[n_args] = NULL;
-	if (rte_eal_init(n_args, args) < 0)
+	if (eal_init(n_args, args) < 0)
 		return rte_errno > 0 ? -rte_errno : -EIO;
 	remove_runtime_dir();
 	return 0;

@@ -4,8 +4,10 @@
  * init_test.c - lists of cores, and a start that is counted
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_lcore.h>
 
@@ -84,11 +86,28 @@ the_start_is_counted_and_the_last_one_stops_the_reactors(void)
 	UNIT_EQ(plx_reactor_count(), 0);
 }
 
+/* Process-wide, with its default action, which would be the end. */
+static void
+a_signal_waits_for_who_asks_for_it(void)
+{
+	const struct timespec patience = {.tv_sec = 10};
+	sigset_t set, before;
+
+	UNIT_TRUE_FATAL(rte_lcore_count() > 1); /* the EAL began when it was not blocked */
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &set, &before);
+	UNIT_EQ(kill(getpid(), SIGUSR2), 0);
+	UNIT_EQ(sigtimedwait(&set, NULL, &patience), SIGUSR2);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static CU_TestInfo tests[] = {
 	UNIT_TEST(core_lists_are_read_as_written),
 	UNIT_TEST(other_text_is_no_core_list),
 	UNIT_TEST(a_bad_core_list_does_not_start),
 	UNIT_TEST(the_start_is_counted_and_the_last_one_stops_the_reactors),
+	UNIT_TEST(a_signal_waits_for_who_asks_for_it),
 	CU_TEST_INFO_NULL,
 };
 
