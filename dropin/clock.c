@@ -9,6 +9,7 @@
  * With both clocks read at nearly the same moment 2 ms are enough for more than that. The drop-in
  * libraries, which have an EAL of their own, are linked such that it calls this (--wrap).
  */
+#include <errno.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -50,12 +51,13 @@ moment_get(struct moment *m)
 uint64_t
 __wrap_get_tsc_freq(void)
 {
-	const struct timespec pause = {.tv_nsec = MEASURE_NS};
+	struct timespec pause = {.tv_nsec = MEASURE_NS};
 	struct moment from, to;
 	uint64_t hz = 0;
 
 	if (moment_get(&from) == 0) {
-		nanosleep(&pause, NULL);
+		while (nanosleep(&pause, &pause) != 0 && errno == EINTR)
+			;
 		if (moment_get(&to) == 0 && to.ns > from.ns)
 			hz = (uint64_t)((double)(to.ticks - from.ticks) * 1e9 / (double)(to.ns - from.ns));
 	}

@@ -7,8 +7,10 @@
  * clock_gettime() is wrapped (--wrap of the linker).
  */
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +24,7 @@
 
 #define LOOKS	 20
 #define NAP_NS	 100000000u /* of the EAL, to measure the clock */
+#define OURS_NS	 2000000u
 #define EAL_SAYS 12345u
 
 static const char *const *libraries;
@@ -73,6 +76,30 @@ the_clock_is_measured_well(void)
 	}
 	UNIT_TRUE(worst <= 1e-3);
 	UNIT_EQ(n_asked, 0);
+}
+
+static void
+on_alarm(int sig)
+{
+	(void)sig;
+}
+
+static void
+the_clock_is_measured_as_long_through_signals(void)
+{
+	const struct sigaction act = {.sa_handler = on_alarm};
+	const struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+	struct sigaction before;
+	uint64_t ns;
+
+	sigaction(SIGALRM, &act, &before);
+	setitimer(ITIMER_REAL, &often, NULL);
+	ns = now_ns();
+	UNIT_TRUE(__wrap_get_tsc_freq() != 0);
+	ns = now_ns() - ns;
+	setitimer(ITIMER_REAL, &never, NULL);
+	sigaction(SIGALRM, &before, NULL);
+	UNIT_TRUE(ns >= OURS_NS);
 }
 
 static void
@@ -157,6 +184,7 @@ main(int argc, char **argv)
 {
 	static CU_TestInfo tests[] = {
 		UNIT_TEST(the_clock_is_measured_well),
+		UNIT_TEST(the_clock_is_measured_as_long_through_signals),
 		UNIT_TEST(without_a_clock_the_eal_measures),
 		UNIT_TEST(a_start_does_not_wait_for_the_eal_to_measure_the_clock),
 		CU_TEST_INFO_NULL,

@@ -41,12 +41,44 @@ chan_resolve(const char *host, const char *port, bool passive, struct addrinfo *
 	return -EINVAL;
 }
 
+/* Wait for events, through signals; timeout (s) 0: for ever. 0 or -errno. */
+static int
+chan_poll(int fd, short events, double timeout)
+{
+	double end = chan_now() + timeout;
+	struct pollfd pfd = {.fd = fd, .events = events};
+	int rc, ms = -1;
+
+	do {
+		if (timeout > 0)
+			ms = chan_now() < end ? (int)((end - chan_now()) * 1e3) + 1 : 0;
+		rc = poll(&pfd, 1, ms);
+	} while (rc < 0 && errno == EINTR);
+	return rc > 0 ? 0 : rc == 0 ? -ETIMEDOUT : -errno;
+}
+
+/* Connect once; one that a signal interrupts goes on. 0 or -errno. */
+static int
+chan_dial(int fd, const struct addrinfo *ai, double timeout)
+{
+	socklen_t len = sizeof(int);
+	int rc;
+
+	if (connect(fd, ai->ai_addr, ai->ai_addrlen) == 0)
+		return 0;
+	if (errno != EINTR)
+		return -errno;
+	rc = chan_poll(fd, POLLOUT, timeout);
+	if (rc == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &rc, &len) != 0)
+		return -errno;
+	return rc > 0 ? -rc : rc;
+}
+
 /* Wait for one client on host:port. Returns its socket or -errno. */
 int
 chan_listen(const char *host, const char *port, double timeout)
 {
 	struct addrinfo *ai;
-	struct pollfd pfd = {0};
 	int one = 1, fd, lfd, rc;
 
 	if (chan_resolve(host, port, true, &ai) != 0)
@@ -61,13 +93,9 @@ chan_listen(const char *host, const char *port, double timeout)
 		rc = -errno;
 		goto close_listener;
 	}
-	pfd.fd = lfd;
-	pfd.events = POLLIN;
-	rc = poll(&pfd, 1, timeout > 0 ? (int)(timeout * 1e3) : -1);
-	if (rc <= 0) {
-		rc = rc == 0 ? -ETIMEDOUT : -errno;
+	rc = chan_poll(lfd, POLLIN, timeout);
+	if (rc != 0)
 		goto close_listener;
-	}
 	fd = accept4(lfd, NULL, NULL, SOCK_CLOEXEC);
 	rc = fd < 0 ? -errno : fd;
 	if (fd >= 0)
@@ -95,12 +123,12 @@ chan_connect(const char *host, const char *port, double timeout)
 			rc = -errno;
 			break;
 		}
-		if (connect(fd, ai->ai_addr, ai->ai_addrlen) == 0) {
+		rc = chan_dial(fd, ai, end - chan_now());
+		if (rc == 0) {
 			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 			rc = fd;
 			break;
 		}
-		rc = -errno;
 		close(fd);
 		if (rc != -ECONNREFUSED)
 			break;

@@ -99,7 +99,7 @@ launch_kill(struct launch *l, const char *why)
 			continue;
 		fprintf(stderr, "commperf: side %c %s; killed\n", 'A' + i, why);
 		kill(l->pid[i], SIGKILL);
-		waitpid(l->pid[i], &l->status[i], 0);
+		TEMP_FAILURE_RETRY(waitpid(l->pid[i], &l->status[i], 0));
 		l->ended[i] = true;
 	}
 }

@@ -82,10 +82,10 @@ startup_once(const struct perf_opts *o, double tsc_hz, struct mem_startup *m)
 		_exit(status != 0);
 	}
 	close(fd[1]);
-	n = pid > 0 ? read(fd[0], m, sizeof(*m)) : -1;
+	n = pid > 0 ? TEMP_FAILURE_RETRY(read(fd[0], m, sizeof(*m))) : -1;
 	close(fd[0]);
 	if (pid > 0)
-		waitpid(pid, &status, 0);
+		TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
 	if (n == (ssize_t)sizeof(*m) && WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	if (pid > 0 && WIFSIGNALED(status))

@@ -134,7 +134,7 @@ vs_finish(pid_t pid, double deadline)
 			return -1;
 		if (vs_now() > deadline) {
 			kill(-pid, SIGKILL);
-			waitpid(pid, &status, 0);
+			TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
 			fprintf(stderr, "commperf: a program did not end in time; killed\n");
 			return -1;
 		}

@@ -15,7 +15,8 @@
 #include "rpc_int.h"
 
 #define SOCKET_BACKLOG    32
-#define SOCKET_LOCK_TRIES 50 /* of 2 ms each */
+#define SOCKET_LOCK_TRIES 50
+#define SOCKET_LOCK_NS	  2000000 /* between two */
 
 static int
 socket_expand_path(const char *path, struct sockaddr_un *addr)
@@ -81,7 +82,7 @@ static int
 socket_lock_folder(const char *path)
 {
 	char folder[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	const struct timespec pause = {.tv_nsec = 2000000};
+	struct timespec pause;
 	char *slash;
 	int fd;
 
@@ -94,8 +95,11 @@ socket_lock_folder(const char *path)
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	for (unsigned int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0 && i < SOCKET_LOCK_TRIES; i++)
-		nanosleep(&pause, NULL);
+	for (unsigned int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0 && i < SOCKET_LOCK_TRIES; i++) {
+		pause = (struct timespec){.tv_nsec = SOCKET_LOCK_NS};
+		while (nanosleep(&pause, &pause) < 0 && errno == EINTR)
+			;
+	}
 	return fd;
 }
 

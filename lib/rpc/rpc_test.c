@@ -7,15 +7,18 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <CUnit/Basic.h>
@@ -282,6 +285,42 @@ a_stale_socket_is_replaced_and_other_files_are_not(void)
 	CU_ASSERT_EQUAL(plx_rpc_start("", &other), -EINVAL);
 	CU_ASSERT_EQUAL(plx_rpc_start("/no/such/folder/s", &other), -ENOENT);
 	plx_rpc_stop(NULL);
+}
+
+static void
+on_alarm(int sig)
+{
+	(void)sig;
+}
+
+static void
+who_holds_the_folder_is_waited_for_through_signals(void)
+{
+	const struct sigaction act = {.sa_handler = on_alarm};
+	const struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+	struct plx_rpc_server *other = NULL;
+	struct timespec begin, end;
+	struct sigaction before;
+	char name[80];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s.folder", path);
+	CU_ASSERT_EQUAL_FATAL(mkdir(name, 0700), 0);
+	fd = open(name, O_RDONLY | O_DIRECTORY);
+	CU_ASSERT_EQUAL(flock(fd, LOCK_EX), 0);
+	strcat(name, "/socket");
+	sigaction(SIGALRM, &act, &before);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	setitimer(ITIMER_REAL, &often, NULL);
+	CU_ASSERT_EQUAL(plx_rpc_start(name, &other), 0);
+	setitimer(ITIMER_REAL, &never, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	sigaction(SIGALRM, &before, NULL);
+	CU_ASSERT((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000 >= 99);
+	plx_rpc_stop(other);
+	close(fd);
+	*strrchr(name, '/') = '\0';
+	CU_ASSERT_EQUAL(rmdir(name), 0);
 }
 
 static void
@@ -861,6 +900,7 @@ static CU_TestInfo tests[] = {
 	TEST(the_socket_is_for_its_owner_only),
 	TEST(a_live_server_is_not_replaced),
 	TEST(a_stale_socket_is_replaced_and_other_files_are_not),
+	TEST(who_holds_the_folder_is_waited_for_through_signals),
 	TEST(percent_p_is_the_process),
 	TEST(methods_are_listed_with_those_registered),
 	TEST(registering_takes_all_rows_or_none),
