@@ -139,26 +139,36 @@ fill_other(union cci_event *e, struct plx_chan_item *item)
 }
 
 static inline void
+fill_recv(union cci_event *e, const struct plx_chan_item *item)
+{
+	struct plx_chan_rx *rx = container_of((struct plx_chan_item *)(uintptr_t)item,
+		struct plx_chan_rx, item);
+
+	e->recv.type = CCI_EVENT_RECV;
+	e->recv.len = rx->len;
+	e->recv.ptr = rx->data;
+	e->recv.connection = &cci_conn_of_chan(item->chan)->pub;
+}
+
+static inline void
+fill_send(union cci_event *e, const struct plx_chan_item *item, enum cci_status status)
+{
+	e->send.type = CCI_EVENT_SEND;
+	e->send.status = status;
+	e->send.connection = &cci_conn_of_chan(item->chan)->pub;
+	e->send.context = container_of((struct plx_chan_item *)(uintptr_t)item,
+		struct plx_chan_op, item)->context;
+}
+
+static void
 fill(union cci_event *e, struct plx_chan_item *item)
 {
-	if (item->kind == PLX_CHAN_RECV) {
-		struct plx_chan_rx *rx = container_of(item, struct plx_chan_rx, item);
-
-		e->recv.type = CCI_EVENT_RECV;
-		e->recv.len = rx->len;
-		e->recv.ptr = rx->data;
-		e->recv.connection = &cci_conn_of_chan(item->chan)->pub;
-	} else if (item->kind == PLX_CHAN_SENT) {
-		struct plx_chan_op *op = container_of(item, struct plx_chan_op, item);
-
-		e->send.type = CCI_EVENT_SEND;
-		e->send.status = likely(item->status == 0) ? CCI_SUCCESS
-			: (enum cci_status)cci_status(item->status);
-		e->send.connection = &cci_conn_of_chan(item->chan)->pub;
-		e->send.context = op->context;
-	} else {
+	if (item->kind == PLX_CHAN_RECV)
+		fill_recv(e, item);
+	else if (item->kind == PLX_CHAN_SENT)
+		fill_send(e, item, (enum cci_status)cci_status(item->status));
+	else
 		fill_other(e, item);
-	}
 }
 
 /* Nothing came; perhaps nothing ever will. @return an item after all */
@@ -173,18 +183,14 @@ item_of_failure(struct cci_ep *ep)
 	return cci_next_item(ep);
 }
 
-int
-cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
+/* With the lock, which is dropped. */
+static __rte_noinline int
+get_event(struct cci_ep *ep, cci_event_t **event)
 {
-	struct cci_ep *ep = cci_ep_of(endpoint);
 	enum plx_offer offer = PLX_OFFER_NOT;
-	struct plx_chan_item *item;
+	struct plx_chan_item *item = next_item(ep);
 	int status = CCI_SUCCESS;
 
-	if (unlikely(endpoint == NULL || event == NULL))
-		return CCI_EINVAL;
-	cci_lock(ep);
-	item = next_item(ep);
 	if (item == NULL && unlikely(ep->has_fd)) {
 		item = cci_next_item_or_arm(ep);
 	} else if (item == NULL) {
@@ -209,6 +215,44 @@ cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 	return status;
 }
 
+/* What was delivered before, of the two common kinds. @return whether the first was */
+static inline bool
+get_ready(struct cci_ep *ep, struct plx_chan_item *item, cci_event_t **event)
+{
+	union cci_event *e;
+
+	if (item == NULL || item->kind > PLX_CHAN_RECV || unlikely(is_stale(item)))
+		return false;
+	e = cci_event_in(item);
+	if (item->kind == PLX_CHAN_RECV)
+		fill_recv(e, item);
+	else if (likely(item->status == 0))
+		fill_send(e, item, CCI_SUCCESS);
+	else
+		return false;
+	STAILQ_REMOVE_HEAD(&ep->ready, link);
+	item->held = true;
+	*event = e;
+	return true;
+}
+
+int
+cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
+{
+	struct cci_ep *ep = cci_ep_of(endpoint);
+
+	if (unlikely(endpoint == NULL || event == NULL))
+		return CCI_EINVAL;
+	if (unlikely(!cci_lock_take_quick(&ep->lock))) {
+		cci_lock_slow(&ep->lock);
+		return get_event(ep, event);
+	}
+	if (!get_ready(ep, STAILQ_FIRST(&ep->ready), event))
+		return get_event(ep, event);
+	cci_lock_drop_quick(&ep->lock);
+	return CCI_SUCCESS;
+}
+
 /* Neither a message nor a send. @return a status */
 static __rte_noinline int
 return_other(struct cci_ep *ep, struct plx_chan_item *item)
@@ -224,18 +268,12 @@ return_other(struct cci_ep *ep, struct plx_chan_item *item)
 	return CCI_SUCCESS;
 }
 
-int
-cci_return_event(cci_event_t *event)
+/* With the lock, which is dropped. */
+static __rte_noinline int
+return_event(struct cci_ep *ep, struct plx_chan_item *item)
 {
-	struct plx_chan_item *item;
-	struct cci_ep *ep;
 	int status = CCI_SUCCESS;
 
-	if (unlikely(event == NULL))
-		return CCI_EINVAL;
-	item = cci_item_of(event);
-	ep = item->chans->user;
-	cci_lock(ep);
 	if (unlikely(!item->held)) {
 		status = CCI_ENOMSG; /* it was returned before */
 	} else if (likely(item->kind <= PLX_CHAN_RECV)) {
@@ -247,4 +285,42 @@ cci_return_event(cci_event_t *event)
 	cci_started(ep);
 	cci_unlock(ep);
 	return status;
+}
+
+/* One of the two common kinds, when only its buffer is to be freed. */
+static inline bool
+return_taken(struct cci_ep *ep, struct plx_chan_item *item)
+{
+	struct plx_chans *cs = item->chans;
+
+	if (unlikely(!item->held || ep->has_fd))
+		return false;
+	if (item->kind == PLX_CHAN_SENT)
+		plx_chan_op_put(cs, container_of(item, struct plx_chan_op, item));
+	else if (likely(item->kind == PLX_CHAN_RECV && !ep->core->dedicated && TAILQ_EMPTY(&cs->starved)))
+		plx_chan_item_put(cs, item);
+	else
+		return false;
+	item->held = false;
+	return true;
+}
+
+int
+cci_return_event(cci_event_t *event)
+{
+	struct plx_chan_item *item;
+	struct cci_ep *ep;
+
+	if (unlikely(event == NULL))
+		return CCI_EINVAL;
+	item = cci_item_of(event);
+	ep = item->chans->user;
+	if (unlikely(!cci_lock_take_quick(&ep->lock))) {
+		cci_lock_slow(&ep->lock);
+		return return_event(ep, item);
+	}
+	if (!return_taken(ep, item))
+		return return_event(ep, item);
+	cci_lock_drop_quick(&ep->lock);
+	return CCI_SUCCESS;
 }

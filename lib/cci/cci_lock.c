@@ -40,7 +40,7 @@ static __rte_noinline __rte_cold void
 unfavour(struct cci_lock *l)
 {
 	atomic_store_explicit(&l->favoured, CCI_LOCK_ALL, memory_order_seq_cst);
-	plx_fence_all(); /* pairs with the signal fence in cci_lock_take() */
+	plx_fence_all(); /* pairs with the signal fence in cci_lock_take_quick() */
 	wait_for(&l->held);
 }
 

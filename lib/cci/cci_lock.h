@@ -38,24 +38,43 @@ void cci_locks_init(void);
 /** Slow path of cci_lock_take(). */
 void cci_lock_slow(struct cci_lock *l);
 
-/** Thread: any; not by one that has it. Blocks: while another has it. */
-static inline void
-cci_lock_take(struct cci_lock *l)
+/**
+ * Only without waiting, and without a locked instruction. Thread: any; not by one that has it.
+ * @return whether it is taken: any way of dropping it will do
+ */
+static inline bool
+cci_lock_take_quick(struct cci_lock *l)
 {
 	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
 
 	/* alone: only this thread's own claim makes it equal */
-	if (likely(atomic_load_explicit(&l->favoured, memory_order_relaxed) == self)) {
-		atomic_store_explicit(&l->held, 1, memory_order_relaxed);
-		/* pairs with the barrier in unfavour(): held is stored before favoured is read */
-		atomic_signal_fence(memory_order_seq_cst);
-		if (likely(atomic_load_explicit(&l->favoured, memory_order_acquire) == self)) {
-			l->fast = true;
-			return;
-		}
-		atomic_store_explicit(&l->held, 0, memory_order_release);
+	if (unlikely(atomic_load_explicit(&l->favoured, memory_order_relaxed) != self))
+		return false;
+	atomic_store_explicit(&l->held, 1, memory_order_relaxed);
+	/* pairs with the barrier in unfavour(): held is stored before favoured is read */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (likely(atomic_load_explicit(&l->favoured, memory_order_acquire) == self)) {
+		l->fast = true;
+		return true;
 	}
-	cci_lock_slow(l);
+	atomic_store_explicit(&l->held, 0, memory_order_release);
+	return false;
+}
+
+/** What cci_lock_take_quick() took, and nothing else. */
+static inline void
+cci_lock_drop_quick(struct cci_lock *l)
+{
+	/* pairs with the acquire in wait_for() */
+	atomic_store_explicit(&l->held, 0, memory_order_release);
+}
+
+/** Thread: any; not by one that has it. Blocks: while another has it. */
+static inline void
+cci_lock_take(struct cci_lock *l)
+{
+	if (unlikely(!cci_lock_take_quick(l)))
+		cci_lock_slow(l);
 }
 
 static inline void

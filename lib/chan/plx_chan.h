@@ -408,18 +408,22 @@ plx_chans_acks_due(const struct plx_chans *cs)
 static inline uintptr_t
 plx_chans_work(const struct plx_chans *cs)
 {
-	return (uintptr_t)LIST_FIRST(&cs->acks) | (uintptr_t)STAILQ_FIRST(&cs->overflow) |
-	       (uintptr_t)TAILQ_FIRST(&cs->group_ops) | (uintptr_t)TAILQ_FIRST(&cs->lossy_ops) |
-	       (cs->n_owed_seen ^ cs->n_owed);
+	return (uintptr_t)plx_chans_acks_due(cs) | (uintptr_t)STAILQ_FIRST(&cs->overflow) |
+	       (uintptr_t)TAILQ_FIRST(&cs->group_ops) | (uintptr_t)TAILQ_FIRST(&cs->lossy_ops);
 }
 
 /** End of a turn: acknowledge what has been taken, and offer items to the ring again. */
 static inline void
 plx_chans_flush(struct plx_chans *cs)
 {
-	if (unlikely(plx_chans_acks_due(cs) || !STAILQ_EMPTY(&cs->overflow) ||
-		    !TAILQ_EMPTY(&cs->group_ops) || !TAILQ_EMPTY(&cs->lossy_ops)))
+	if (unlikely(plx_chans_work(cs) != 0))
 		plx_chans_flush_slow(cs);
+}
+
+/** Behind the last plx_chans_flush() of a turn. */
+static inline void
+plx_chans_turned(struct plx_chans *cs)
+{
 	if (unlikely(cs->n_owed_seen != cs->n_owed)) /* the application's side reads this line */
 		cs->n_owed_seen = cs->n_owed;
 }

@@ -214,6 +214,7 @@ turn_stages(struct plx_worker *w)
 	n += worker_rx(w);				/*   packets, then the switch */
 	if (has_work(w))
 		n += work(w);
+	plx_chans_turned(&w->chans);
 	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
 		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 who is alive */
 	return n;

@@ -509,6 +509,10 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 		rx_eager(w, rx);
 		return;
 	}
+	if (rx->op == PLX_WIRE_CHAN_MSG && rx->len >= sizeof(struct plx_wire_chan_msg)) {
+		rx_chan_msg(w, rx);
+		return;
+	}
 	if (unlikely(plx_wire_check(rx->op, rx->len) != 0)) {
 		PLX_STAT_INC(w->stat.rx_drop_bad_op);
 		return;
@@ -525,9 +529,6 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 		break;
 	case PLX_WIRE_RTS:
 		rx_rts(w, rx, NULL);
-		break;
-	case PLX_WIRE_CHAN_MSG:
-		rx_chan_msg(w, rx);
 		break;
 	case PLX_WIRE_PUT:
 	case PLX_WIRE_PUT_AT:
