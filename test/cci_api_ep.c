@@ -296,6 +296,40 @@ a_drained_and_armed_handle_becomes_quiet(void)
 	util_end_close(&e);
 }
 
+/* Pings and their answers wake who sleeps, but bring no event: it sleeps again at once. */
+static void
+a_wake_up_without_an_event_is_one(void)
+{
+	enum { PERIOD_MS = 5, QUIET = 60 };
+	uint32_t us = PERIOD_MS * 1000;
+	unsigned n_woken = 0, n_quiet = 0;
+	uint64_t start, n_periods;
+	struct pair p;
+
+	util_end_open(&p.e[0], NULL, true);
+	util_end_open(&p.e[1], NULL, false);
+	util_pair_connect(&p, CCI_CONN_ATTR_RO, &p.e[0].conn, &p.e[1].conn);
+	CU_ASSERT_EQUAL(cci_set_opt(p.e[0].conn, CCI_OPT_CONN_KEEPALIVE_TIMEOUT, &us), CCI_SUCCESS);
+	for (int i = 0; i < 100; i++)
+		util_pair_turn(&p);
+	start = util_now_ns() / 1000000;
+	while (n_quiet < QUIET) {
+		cci_event_t *ev;
+
+		if (!readable(p.e[0].fd, 1)) {
+			n_quiet++;
+		} else {
+			n_woken++;
+			CU_ASSERT_EQUAL(cci_get_event(p.e[0].ep, &ev), CCI_EAGAIN);
+		}
+		util_end_poll(&p.e[1]);
+	}
+	n_periods = (util_now_ns() / 1000000 - start) / PERIOD_MS + 2;
+	CU_ASSERT(n_woken > 0);
+	CU_ASSERT(n_woken < 12 * n_periods);
+	util_pair_close(&p);
+}
+
 /* Nobody reads it, and nothing wedges. */
 static void
 a_handle_may_be_ignored(void)
@@ -341,6 +375,7 @@ const struct api_test cci_ep_tests[] = {
 	T(the_handle_is_readable_while_there_is_an_event),
 	T(an_armed_handle_wakes_for_what_comes_later),
 	T(a_drained_and_armed_handle_becomes_quiet),
+	T(a_wake_up_without_an_event_is_one),
 	T(a_handle_may_be_ignored),
 	{NULL, NULL, NULL},
 };

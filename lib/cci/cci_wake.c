@@ -8,7 +8,8 @@
  * readable (awake) from the creation on, while events are queued and after each call
  * that starts something, until cci_get_event() finds nothing: then the worker is armed.
  * One that polls although it has a handle finds the worker armed and looks without
- * disarming it, which costs no system call. Waking once too often is allowed.
+ * disarming it, which costs no system call. A timer or a reactor may have woken who sleeps for
+ * nothing: then the worker is armed anew at once. Waking once too often is allowed.
  */
 #include "cci_int.h"
 
@@ -51,7 +52,7 @@ cci_next_item_or_arm(struct cci_ep *ep)
 {
 	struct plx_chan_item *item;
 
-	if (!ep->awake && ep->n_looks++ < LOOKS_MAX) {
+	if (!ep->awake && ep->n_looks++ < LOOKS_MAX && !plx_worker_has_rung(ep->core)) {
 		if (plx_worker_look(ep->core) == 0)
 			return NULL;
 		item = cci_next_item(ep);

@@ -62,6 +62,7 @@ struct plx_wake {
 	int signal_fd; /* any thread writes: plx_worker_signal() */
 	int app_fd;    /* dedicated: the owner writes */
 	int timer_fd;  /* inline, with channels: the first of their times */
+	uint64_t due_ticks;    /* of timer_fd; UINT64_MAX: of none */
 	uint32_t events_seen;  /* dedicated: of n_events */
 	uint32_t failed_told;  /* owner: of n_failed */
 	_Atomic uint32_t n_events; /* writer: owner; turns that did something */
@@ -503,6 +504,13 @@ plx_worker_efd(const struct plx_worker *w)
  * Thread: application's side.
  */
 int plx_worker_arm(struct plx_worker *w);
+
+/**
+ * Without a system call: the descriptor of an armed worker may be readable because of a timer, or
+ * of something that the reactor took, and stays so until plx_worker_progress(). What arrives by a
+ * device is not looked at. Thread: application's side.
+ */
+bool plx_worker_has_rung(const struct plx_worker *w);
 
 /**
  * As plx_worker_progress() for one who polls while armed: the worker stays armed. What comes

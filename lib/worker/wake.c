@@ -82,6 +82,7 @@ worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params)
 	int rc;
 
 	k->efd = k->signal_fd = k->app_fd = k->timer_fd = -1;
+	k->due_ticks = UINT64_MAX;
 	if (!params->wakeup)
 		return 0;
 	k->on = true;
@@ -215,6 +216,7 @@ arm_timer(struct plx_worker *w)
 	uint64_t due = plx_chans_next_ticks(&w->chans), now = rte_rdtsc(), ns;
 	struct itimerspec t = {.it_value = {0, 1}};
 
+	w->wake.due_ticks = due;
 	if (due == UINT64_MAX) {
 		t.it_value.tv_nsec = 0;
 	} else if (due > now) {
@@ -269,6 +271,16 @@ worker_disarm(struct plx_worker *w)
 		take(w->wake.timer_fd);
 		plx_timers_run(&w->timers, rte_rdtsc());
 	}
+}
+
+bool
+plx_worker_has_rung(const struct plx_worker *w)
+{
+	const struct plx_wake *k = &w->wake;
+
+	if (w->dedicated) /* alone: a ring that is not seen yet is seen by the next look */
+		return atomic_load_explicit(&k->armed, memory_order_relaxed) == 0;
+	return unlikely(k->due_ticks != UINT64_MAX) && rte_rdtsc() >= k->due_ticks;
 }
 
 unsigned
