@@ -227,7 +227,7 @@ struct plx_chans {
 	uint32_t max_send; /* longest message, bytes */
 	uint32_t fetch_min; /* shortest that is not copied, when the application allows it; the worker's */
 	uint32_t rx_max;   /* buffers that may be in use; readers: any, as rx_used */
-	uint32_t rx_used;
+	uint64_t rx_used;
 	uint32_t n_invited;
 	TAILQ_HEAD(, plx_chan) starved;
 	struct plx_chan_ops group_ops; /* to groups, at the end of the turn */

@@ -31,7 +31,15 @@ struct plx_stat_row {
 #define PLX_STAT_INC(counter) PLX_STAT_ADD(counter, 1)
 
 /** Owner thread: count n more; readers in other threads use plx_stat_read(). */
+#ifdef __x86_64__ /* stores at once, too; the compilers make three instructions of the other */
+#define PLX_STAT_ADD(counter, n)                                                                   \
+	__asm__("addq %1, %0"                                                                      \
+		: "+m"(*_Generic(&(counter), uint64_t *: &(counter)))                              \
+		: "er"((uint64_t)(n))                                                              \
+		: "cc")
+#else
 #define PLX_STAT_ADD(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
+#endif
 
 /** Any thread: the value of the counter that row describes in obj. */
 static inline uint64_t
