@@ -45,8 +45,7 @@ struct plx_tag_link {
 struct plx_tag_recv {
 	uint64_t tag;  /* as posted, less the bits outside mask */
 	uint64_t mask; /* bits of the tag that matter */
-	uint64_t seq : 56;    /* place in post order */
-	uint64_t class_i : 8; /* PLX_TAG_MAX_CLASSES: residual; one more: of a few */
+	uint64_t order; /* place in post order, and in the last byte where it stands */
 	union {
 		struct plx_tag_link link;           /* same mask and tag */
 		TAILQ_ENTRY(plx_tag_recv) residual; /* receives without a class */
@@ -75,11 +74,11 @@ struct plx_tag_stat {
 	uint64_t kept_max;       /* most ever */
 	uint64_t match_hit;      /* arrivals that met a posted receive */
 	uint64_t match_miss;     /* arrivals that met none */
+	uint64_t probes;         /* table look-ups made for arrivals: 1 a live mask */
 	uint64_t cancels;        /* receives withdrawn */
 	uint64_t consumed;       /* receives that a device has matched */
-	uint64_t finds;          /* looks at kept messages */
+	uint64_t finds;          /* looks at kept messages, when there were any */
 	uint64_t find_hit;       /* of those, answered with a message */
-	uint64_t probes;         /* table look-ups made for arrivals: 1 a live mask */
 	uint64_t classes;        /* masks of posted receives that have a table */
 	uint64_t class_recycled; /* tables given to another mask */
 	uint64_t residual;       /* receives now in the scanned list */
@@ -110,6 +109,17 @@ int plx_tag_create(struct plx_tag **out);
  * Thread: control.  Blocks: may.  Allocates: no.
  */
 void plx_tag_destroy(struct plx_tag *t);
+
+/**
+ * The engine's counters, live.
+ * @return valid until plx_tag_destroy(); read single fields with plx_stat_read() elsewhere
+ * Thread: any.  Blocks: never.  Allocates: no.
+ */
+static inline const struct plx_tag_stat *
+plx_tag_stats(const struct plx_tag *t)
+{
+	return (const struct plx_tag_stat *)t; /* it begins with them */
+}
 
 /**
  * Append a receive to the posted ones. No kept message may match it: look with
@@ -176,6 +186,9 @@ void plx_tag_consume(struct plx_tag *t, struct plx_tag_recv *r);
  */
 void plx_tag_keep(struct plx_tag *t, struct plx_tag_msg *m, uint64_t tag);
 
+/** Slow path of plx_tag_find(): some are kept. */
+struct plx_tag_msg *plx_tag_find_kept(struct plx_tag *t, uint64_t tag, uint64_t mask);
+
 /**
  * The earliest kept message that a receive would match; it stays kept.
  * @param tag tag looked for
@@ -183,7 +196,11 @@ void plx_tag_keep(struct plx_tag *t, struct plx_tag_msg *m, uint64_t tag);
  * @return the message, or NULL
  * Thread: owner.  Blocks: never.  Allocates: heap, when a table doubles.
  */
-struct plx_tag_msg *plx_tag_find(struct plx_tag *t, uint64_t tag, uint64_t mask);
+static inline struct plx_tag_msg *
+plx_tag_find(struct plx_tag *t, uint64_t tag, uint64_t mask)
+{
+	return plx_tag_stats(t)->kept == 0 ? NULL : plx_tag_find_kept(t, tag, mask);
+}
 
 /**
  * Remove a kept message; the same cost at any depth.
@@ -217,13 +234,6 @@ plx_tag_msg_next(const struct plx_tag_msg *m)
 {
 	return TAILQ_NEXT(m, all);
 }
-
-/**
- * The engine's counters, live.
- * @return valid until plx_tag_destroy(); read single fields with plx_stat_read() elsewhere
- * Thread: any.  Blocks: never.  Allocates: no.
- */
-const struct plx_tag_stat *plx_tag_stats(const struct plx_tag *t);
 
 /**
  * Write the masks, the depths and the counters as text.

@@ -5,9 +5,10 @@
  *
  * Design notes
  *
- * Posted receives. Each mask in use is a class with its table. Sequence numbers
- * count over all classes, a slot carries that of its first receive, and an
- * arrival takes the lowest among the classes with receives: post order. What
+ * Posted receives. Each mask in use is a class with its table. Order counts over
+ * all classes, a slot carries that of its first receive, and an arrival takes the
+ * lowest among the classes with receives: post order. The last byte of an order
+ * names the class, so that both are stored at once. What
  * finds no class (a ninth mask) or no slot goes to the residual list, which is
  * in post order as well and is scanned only up to the best found elsewhere.
  * Most programs have a few receives posted, or thousands: while there are no
@@ -39,7 +40,8 @@
 #include "tag_table.h"
 
 #define TAG_FEW       4     /* posted receives that need no table */
-#define TAG_CLASS_FEW (PLX_TAG_MAX_CLASSES + 1) /* class_i of those */
+#define TAG_CLASS_FEW (PLX_TAG_MAX_CLASSES + 1) /* the class of those */
+#define TAG_ORDER_ONE 256 /* below it is the class */
 #define TAG_SCAN_MAX  8     /* kept messages that are scanned, whatever the mask */
 #define TAG_FEED_N    2     /* messages indexed by one keep(), so that indexes catch up */
 #define TAG_FEED_IDLE 65536 /* keeps and finds after which an unasked index starves */
@@ -49,7 +51,7 @@
 struct tag_class {
 	/* line 0: read and written by every post and match */
 	alignas(PLX_LINE) uint64_t mask;
-	uint64_t asked; /* seq of the last post: which to recycle */
+	uint64_t asked; /* order when it was last emptied: which to recycle */
 	uint64_t n;     /* receives */
 	struct tag_table table;
 };
@@ -75,9 +77,10 @@ TAILQ_HEAD(tag_all, plx_tag_msg);
 
 /* Owner: the worker's thread. */
 struct plx_tag {
-	/* line 0: posted receives */
-	alignas(PLX_LINE) uint64_t seq; /* of the last post */
-	uint32_t live;                  /* bit i: classes[i] has receives */
+	alignas(PLX_LINE) struct plx_tag_stat stat; /* first: plx_tag_stats() */
+	/* posted receives */
+	alignas(PLX_LINE) uint64_t order; /* of the last post */
+	uint32_t live;                    /* bit i: classes[i] has receives */
 	uint32_t class_n;
 	uint32_t class_last; /* that of the last post */
 	uint32_t index_n;
@@ -89,7 +92,6 @@ struct plx_tag {
 	struct tag_all all;
 	uint64_t scan_debt; /* steps of scans that an index would have saved */
 
-	alignas(PLX_LINE) struct plx_tag_stat stat;
 	struct tag_class classes[PLX_TAG_MAX_CLASSES];
 	struct tag_index indexes[PLX_TAG_MAX_INDEXES];
 	alignas(PLX_LINE) struct tag_slot
@@ -99,6 +101,9 @@ struct plx_tag {
 static_assert(sizeof(struct plx_tag_recv) <= 64, "a line of the request");
 static_assert(sizeof(struct plx_tag_msg) <= 128, "two lines of the kept message");
 static_assert(offsetof(struct tag_class, table.old_shift) < PLX_LINE, "a look-up reads line 0");
+static_assert(offsetof(struct plx_tag_stat, probes) < PLX_LINE, "each match counts in line 0");
+static_assert(offsetof(struct plx_tag, stat) == 0, "plx_tag_stats() is inline");
+static_assert(TAG_CLASS_FEW < TAG_ORDER_ONE, "a class stands below the order");
 
 const struct plx_stat_row plx_tag_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_tag_stat, posted),
@@ -107,11 +112,11 @@ const struct plx_stat_row plx_tag_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_tag_stat, kept_max),
 	PLX_STAT_ROW(struct plx_tag_stat, match_hit),
 	PLX_STAT_ROW(struct plx_tag_stat, match_miss),
+	PLX_STAT_ROW(struct plx_tag_stat, probes),
 	PLX_STAT_ROW(struct plx_tag_stat, cancels),
 	PLX_STAT_ROW(struct plx_tag_stat, consumed),
 	PLX_STAT_ROW(struct plx_tag_stat, finds),
 	PLX_STAT_ROW(struct plx_tag_stat, find_hit),
-	PLX_STAT_ROW(struct plx_tag_stat, probes),
 	PLX_STAT_ROW(struct plx_tag_stat, classes),
 	PLX_STAT_ROW(struct plx_tag_stat, class_recycled),
 	PLX_STAT_ROW(struct plx_tag_stat, residual),
@@ -129,6 +134,19 @@ static inline struct plx_tag_recv *
 recv_of(struct plx_tag_link *l)
 {
 	return container_of(l, struct plx_tag_recv, link);
+}
+
+/* PLX_TAG_MAX_CLASSES: residual; TAG_CLASS_FEW: in few. */
+static inline uint32_t
+recv_class(const struct plx_tag_recv *r)
+{
+	return r->order % TAG_ORDER_ONE;
+}
+
+static inline void
+recv_class_set(struct plx_tag_recv *r, uint32_t i)
+{
+	r->order += (uint64_t)i - recv_class(r);
 }
 
 /* A class for a mask that had none; NULL when all are in use. */
@@ -172,21 +190,21 @@ class_find(struct plx_tag *t, uint64_t mask)
 static __rte_noinline __rte_cold void
 residual_post(struct plx_tag *t, struct plx_tag_recv *r)
 {
-	r->class_i = PLX_TAG_MAX_CLASSES;
+	recv_class_set(r, PLX_TAG_MAX_CLASSES);
 	TAILQ_INSERT_TAIL(&t->residual, r, residual);
 	PLX_STAT_INC(t->stat.residual);
 	PLX_STAT_INC(t->stat.residual_posts);
 }
 
-/* The first match in the residual list that was posted before seq, or NULL. */
+/* The first match in the residual list that was posted before order, or NULL. */
 static __rte_noinline __rte_cold struct plx_tag_recv *
-residual_search(struct plx_tag *t, uint64_t tag, uint64_t seq)
+residual_search(struct plx_tag *t, uint64_t tag, uint64_t order)
 {
 	struct plx_tag_recv *r;
 
 	TAILQ_FOREACH(r, &t->residual, residual)
 	{
-		if (r->seq >= seq)
+		if (r->order >= order)
 			return NULL;
 		PLX_STAT_INC(t->stat.residual_seen);
 		if ((tag & r->mask) == r->tag)
@@ -265,36 +283,43 @@ recv_search(struct plx_tag *t, uint64_t tag, struct tag_slot **slot)
 	return best != NULL ? recv_of(best->head) : NULL;
 }
 
+/* A class has become empty. */
+static inline void
+class_rest(struct plx_tag *t, struct tag_class *c)
+{
+	c->asked = t->order;
+	t->live &= ~(1u << (c - t->classes));
+}
+
 static inline void
 class_leave(struct plx_tag *t, struct tag_class *c)
 {
 	if (--c->n == 0)
-		t->live &= ~(1u << (c - t->classes));
+		class_rest(t, c);
 }
 
 static inline void
 recv_remove(struct plx_tag *t, struct plx_tag_recv *r, struct tag_slot *s)
 {
-	struct tag_class *c = &t->classes[r->class_i];
+	struct tag_class *c = &t->classes[recv_class(r)];
 
 	PLX_ASSERT(c->n > 0 && c->mask == r->mask);
 	tag_queue_remove(&c->table, s, &r->link);
 	if (r->link.prev == NULL && r->link.next != NULL)
-		s->seq = recv_of(r->link.next)->seq;
+		s->seq = recv_of(r->link.next)->order;
 	class_leave(t, c);
 }
 
 /* The same of a receive that has matched: it is the first in its queue. */
 static inline void
-recv_pop(struct plx_tag *t, const struct plx_tag_recv *r, struct tag_slot *s)
+recv_pop(struct plx_tag *t, struct tag_class *c, struct tag_slot *s)
 {
-	struct tag_class *c = &t->classes[r->class_i];
 	struct plx_tag_link *next;
 
-	PLX_ASSERT(c->n > 0 && c->mask == r->mask && s->head == &r->link);
+	PLX_ASSERT(c->n > 0 && c->mask == recv_of(s->head)->mask);
 	next = tag_queue_pop(&c->table, s);
 	if (next != NULL)
-		s->seq = recv_of(next)->seq;
+		s->seq = recv_of(next)->order;
 	class_leave(t, c);
 }
 
@@ -332,8 +357,22 @@ plx_tag_destroy(struct plx_tag *t)
 	free(t);
 }
 
+/* Behind the other receives of class i, in the slot of its tag. */
 static inline void
-table_post(struct plx_tag *t, struct plx_tag_recv *r)
+slot_post(struct plx_tag *t, uint32_t i, struct tag_slot *s, struct plx_tag_recv *r, uint64_t order)
+{
+	struct tag_class *c = &t->classes[i];
+
+	r->order = order + i;
+	if (s->head == NULL)
+		s->seq = order + i;
+	tag_queue_append(&c->table, s, &r->link);
+	if (c->n++ == 0)
+		t->live |= 1u << i;
+}
+
+static __rte_noinline void
+table_post_slow(struct plx_tag *t, struct plx_tag_recv *r)
 {
 	struct tag_class *c = &t->classes[t->class_last];
 	struct tag_slot *s;
@@ -341,71 +380,129 @@ table_post(struct plx_tag *t, struct plx_tag_recv *r)
 	if (unlikely(c->mask != r->mask))
 		c = class_find(t, r->mask);
 	s = likely(c != NULL) ? tag_table_put(&c->table, r->tag) : NULL;
-	if (unlikely(s == NULL)) {
+	if (unlikely(s == NULL))
 		residual_post(t, r);
-		return;
-	}
-	if (s->head == NULL)
-		s->seq = r->seq;
-	tag_queue_append(&c->table, s, &r->link);
-	r->class_i = c - t->classes;
-	t->live |= 1u << r->class_i;
-	c->asked = r->seq;
-	c->n++;
+	else
+		slot_post(t, c - t->classes, s, r, r->order - recv_class(r));
 }
 
 /* There is one more than a few: into the tables, in post order. */
 static __rte_noinline void
-few_spill(struct plx_tag *t)
+few_spill(struct plx_tag *t, struct plx_tag_recv *r)
 {
 	uint32_t i;
 
 	for (i = 0; i < t->few_n; i++)
-		table_post(t, t->few[i].r);
+		table_post_slow(t, t->few[i].r);
 	t->few_n = 0;
+	table_post_slow(t, r);
 }
 
+/*
+ * The paths that most programs take, with no more than a few receives or with one mask, call
+ * nothing: so they save no registers.
+ */
 void
 plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask)
 {
-	bool few = t->few_n == t->stat.posted;
+	uint64_t order = t->order + TAG_ORDER_ONE, posted = t->stat.posted;
+	uint32_t i = t->class_last, few_n = t->few_n;
+	struct tag_class *c = &t->classes[i];
+	struct tag_slot *s;
 
-	r->tag = tag & mask;
+	tag &= mask;
+	t->order = order;
+	r->tag = tag;
 	r->mask = mask;
-	r->seq = ++t->seq;
+	r->order = order;
 	PLX_STAT_INC(t->stat.posted);
-	if (t->stat.posted > t->stat.posted_max)
+	if (unlikely(posted >= t->stat.posted_max))
 		PLX_STAT_INC(t->stat.posted_max);
-	if (few && likely(t->few_n < TAG_FEW)) {
-		r->class_i = TAG_CLASS_FEW;
-		t->few[t->few_n++] = (struct tag_few){r->tag, mask, r};
+	if (few_n == posted && likely(few_n < TAG_FEW)) {
+		r->order = order + TAG_CLASS_FEW;
+		t->few[few_n] = (struct tag_few){tag, mask, r};
+		t->few_n = few_n + 1;
 		return;
 	}
-	if (unlikely(t->few_n != 0))
-		few_spill(t);
-	table_post(t, r);
+	if (unlikely(few_n != 0)) {
+		few_spill(t, r);
+		return;
+	}
+	if (c->mask == mask) {
+		s = tag_slot_guess(&c->table, tag_hash(tag));
+		if (likely(s->key == tag && s->seq != 0 && c->table.old == NULL)) {
+			slot_post(t, i, s, r, order);
+			return;
+		}
+	}
+	table_post_slow(t, r);
+}
+
+static inline void
+count_match(struct plx_tag *t)
+{
+	PLX_STAT_INC(t->stat.match_hit);
+	PLX_STAT_ADD(t->stat.posted, -1);
+}
+
+static __rte_noinline struct plx_tag_recv *
+match_few(struct plx_tag *t, uint64_t tag)
+{
+	struct plx_tag_recv *r;
+	uint32_t at;
+
+	r = few_search(t, tag, &at);
+	if (r == NULL) {
+		PLX_STAT_INC(t->stat.match_miss);
+		return NULL;
+	}
+	count_match(t);
+	few_remove(t, at);
+	return r;
+}
+
+/* With several masks, or none. */
+static __rte_noinline struct plx_tag_recv *
+match_any(struct plx_tag *t, uint64_t tag)
+{
+	struct tag_slot *s;
+	struct plx_tag_recv *r = recv_search(t, tag, &s);
+
+	if (r == NULL) {
+		PLX_STAT_INC(t->stat.match_miss);
+		return NULL;
+	}
+	count_match(t);
+	if (likely(s != NULL))
+		recv_pop(t, &t->classes[recv_class(r)], s);
+	else
+		residual_remove(t, r);
+	return r;
 }
 
 struct plx_tag_recv *
 plx_tag_match(struct plx_tag *t, uint64_t tag)
 {
-	struct tag_slot *s = NULL;
+	uint32_t live = t->live;
 	struct plx_tag_recv *r;
-	uint32_t at = 0;
+	struct tag_class *c;
+	struct tag_slot *s;
+	uint64_t key;
 
-	r = t->few_n != 0 ? few_search(t, tag, &at) : recv_search(t, tag, &s);
-	if (r == NULL) {
-		PLX_STAT_INC(t->stat.match_miss);
-		return NULL;
-	}
-	PLX_STAT_INC(t->stat.match_hit);
-	PLX_STAT_ADD(t->stat.posted, -1);
 	if (t->few_n != 0)
-		few_remove(t, at);
-	else if (likely(s != NULL))
-		recv_pop(t, r, s);
-	else
-		residual_remove(t, r);
+		return match_few(t, tag);
+	if (live == 0 || (live & (live - 1)) != 0 || unlikely(!TAILQ_EMPTY(&t->residual)))
+		return match_any(t, tag);
+	/* one mask, and its tag stands where most do */
+	c = &t->classes[__builtin_ctz(live)];
+	key = tag & c->mask;
+	s = tag_slot_guess(&c->table, tag_hash(key));
+	if (unlikely(s->key != key || s->head == NULL))
+		return match_any(t, tag);
+	PLX_STAT_INC(t->stat.probes);
+	count_match(t);
+	r = recv_of(s->head);
+	recv_pop(t, c, s);
 	return r;
 }
 
@@ -452,17 +549,17 @@ plx_tag_guess(const struct plx_tag *t, uint64_t tag)
 static void
 recv_unlink(struct plx_tag *t, struct plx_tag_recv *r)
 {
-	PLX_ASSERT(t->stat.posted > 0 && r->class_i <= TAG_CLASS_FEW);
+	PLX_ASSERT(t->stat.posted > 0 && recv_class(r) <= TAG_CLASS_FEW);
 	PLX_STAT_ADD(t->stat.posted, -1);
-	if (r->class_i == TAG_CLASS_FEW) {
+	if (recv_class(r) == TAG_CLASS_FEW) {
 		few_cancel(t, r);
 		return;
 	}
-	if (unlikely(r->class_i == PLX_TAG_MAX_CLASSES)) {
+	if (unlikely(recv_class(r) == PLX_TAG_MAX_CLASSES)) {
 		residual_remove(t, r);
 		return;
 	}
-	recv_remove(t, r, tag_queue_slot(&t->classes[r->class_i].table, &r->link, r->tag));
+	recv_remove(t, r, tag_queue_slot(&t->classes[recv_class(r)].table, &r->link, r->tag));
 }
 
 void
@@ -574,7 +671,7 @@ index_search(struct plx_tag *t, struct tag_index *ix, uint64_t tag)
 	return NULL;
 }
 
-static __rte_noinline struct plx_tag_msg *
+static struct plx_tag_msg *
 msg_search(struct plx_tag *t, uint64_t tag, uint64_t mask)
 {
 	uint64_t before = t->stat.scanned;
@@ -619,14 +716,11 @@ plx_tag_keep(struct plx_tag *t, struct plx_tag_msg *m, uint64_t tag)
 }
 
 struct plx_tag_msg *
-plx_tag_find(struct plx_tag *t, uint64_t tag, uint64_t mask)
+plx_tag_find_kept(struct plx_tag *t, uint64_t tag, uint64_t mask)
 {
-	struct plx_tag_msg *m;
+	struct plx_tag_msg *m = msg_search(t, tag, mask);
 
 	PLX_STAT_INC(t->stat.finds);
-	if (likely(t->stat.kept == 0))
-		return NULL;
-	m = msg_search(t, tag, mask);
 	if (m != NULL)
 		PLX_STAT_INC(t->stat.find_hit);
 	return m;
@@ -657,7 +751,7 @@ walk_merge(struct plx_tag_recv *a, struct plx_tag_recv *b)
 	struct plx_tag_recv **end = &head;
 
 	while (a != NULL && b != NULL) {
-		struct plx_tag_recv **low = a->seq < b->seq ? &a : &b;
+		struct plx_tag_recv **low = a->order < b->order ? &a : &b;
 
 		*end = *low;
 		end = &(*low)->walk;
@@ -716,12 +810,6 @@ struct plx_tag_msg *
 plx_tag_msg_first(const struct plx_tag *t)
 {
 	return TAILQ_FIRST(&t->all);
-}
-
-const struct plx_tag_stat *
-plx_tag_stats(const struct plx_tag *t)
-{
-	return &t->stat;
 }
 
 static void

@@ -104,6 +104,13 @@ tag_slot_find(struct tag_slot *slots, uint8_t shift, uint64_t hash, uint64_t key
 	return NULL;
 }
 
+/* The slot where most keys stand; another's, if key stands elsewhere. */
+static inline struct tag_slot *
+tag_slot_guess(const struct tag_table *tb, uint64_t hash)
+{
+	return &tb->slots[hash >> tb->shift];
+}
+
 /* The slot of key, made if need be; NULL when there is no room. */
 static inline struct tag_slot *
 tag_table_put(struct tag_table *tb, uint64_t key)
