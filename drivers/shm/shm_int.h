@@ -66,6 +66,7 @@ struct shm_rx_slot {
 	uint64_t published; /* what rx_pos says */
 	uint32_t empty;	    /* looks in a row that found nothing */
 	uint32_t data_len;  /* of its data area, bytes */
+	bool large;	    /* of what is not released, something stands in the data area */
 	const uint8_t *data;
 	struct plx_peer *peer;
 };

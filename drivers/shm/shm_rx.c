@@ -46,62 +46,71 @@ slot_idle(struct shm_queue *sq, uint32_t i)
 	atomic_store_explicit(&slot->cold, 1, memory_order_release);
 }
 
+/* A message in the data area. @return whether it makes sense */
+static inline bool
+slot_data(struct shm_rx_slot *r, const struct shm_cell *cell, union shm_cell_head head,
+	struct plx_rx *rx)
+{
+	union shm_ref ref;
+
+	/* once: it may be written on */
+	ref.word = __atomic_load_n((const uint64_t *)cell->body, __ATOMIC_RELAXED);
+	if (unlikely(head.kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX || ref.off > r->data_len ||
+		    ref.len > r->data_len - ref.off))
+		return false;
+	r->large = true;
+	rx->data = r->data + ref.off;
+	rx->len = ref.len;
+	rte_prefetch0(rx->data);
+	rte_prefetch0(rx->data + 64);
+	rte_prefetch0(rx->data + 128);
+	rte_prefetch0(rx->data + 192);
+	return true;
+}
+
 /* Take messages from one slot; rx has room for n. */
 static uint16_t
 slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 {
 	struct shm_slot *slot = shm_slot_at(sq->seg, i);
 	struct shm_rx_slot *r = &sq->rx[i];
-	uint16_t got = 0;
+	struct plx_peer *peer = r->peer;
+	uint64_t pos = r->pos, bytes = 0;
+	bool bad = false;
+	uint16_t got;
 
 	/* Never a lap ahead of what is released: the sequence number forbids it anyway. */
-	while (got < n) {
-		struct shm_cell *cell = &slot->cells[r->pos % SHM_CELLS];
+	for (got = 0; got < n; got++, pos++, rx++) {
+		const struct shm_cell *cell = &slot->cells[pos % SHM_CELLS];
 		union shm_cell_head head;
-		const uint8_t *data;
-		uint32_t len;
 
 		/* pairs with the release in slot_commit() */
 		head.word = atomic_load_explicit(&cell->head, memory_order_acquire);
-		if (head.seq != shm_seq(r->pos))
+		if (head.seq != shm_seq(pos))
 			break;
-		if (likely(head.kind == SHM_CELL_INLINE)) {
-			data = cell->body;
-			len = head.len;
-			if (unlikely(len > SHM_CELL_BODY)) {
-				slot_bad(sq, r, got);
-				break; /* the next turn goes on behind it */
-			}
-		} else {
-			union shm_ref ref;
-
-			/* once: it may be written on */
-			ref.word = __atomic_load_n((const uint64_t *)cell->body, __ATOMIC_RELAXED);
-			if (unlikely(head.kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX ||
-				    ref.off > r->data_len || ref.len > r->data_len - ref.off)) {
-				slot_bad(sq, r, got);
-				break;
-			}
-			data = r->data + ref.off;
-			len = ref.len;
-			rte_prefetch0(data);
-			rte_prefetch0(data + 64);
-			rte_prefetch0(data + 128);
-			rte_prefetch0(data + 192);
+		if (likely(head.kind == SHM_CELL_INLINE && head.len <= SHM_CELL_BODY)) {
+			rx->data = cell->body;
+			rx->len = head.len;
+		} else if (!slot_data(r, cell, head, rx)) {
+			bad = true;
+			break; /* the next turn goes on behind it */
 		}
-		rx[got].src = r->peer;
-		rx[got].data = data;
-		rx[got].len = len;
-		rx[got].op = head.op;
-		rx[got].drv[0] = i;
-		got++;
-		r->pos++;
-		rte_prefetch0(&slot->cells[(r->pos + SHM_RX_AHEAD) % SHM_CELLS]);
+		rx->src = peer;
+		rx->op = head.op;
+		rx->drv[0] = i;
+		bytes += rx->len;
+		rte_prefetch0(&slot->cells[(pos + 1 + SHM_RX_AHEAD) % SHM_CELLS]);
 	}
-	if (got != 0)
+	r->pos = pos;
+	if (unlikely(bad))
+		slot_bad(sq, r, got);
+	if (got != 0) {
 		r->empty = 0;
-	else if (unlikely(++r->empty >= SHM_COLD_AFTER))
+		PLX_STAT_ADD(sq->q->stat.rx_msgs, got);
+		PLX_STAT_ADD(sq->q->stat.rx_bytes, bytes);
+	} else if (unlikely(++r->empty >= SHM_COLD_AFTER)) {
 		slot_idle(sq, i);
+	}
 	return got;
 }
 
@@ -139,6 +148,8 @@ mail_rx(struct shm_queue *sq, struct plx_rx *rx)
 	rx->drv[0] = RX_MAIL;
 	rx->drv[1] = sq->mail_pos % SHM_MAIL_CELLS;
 	sq->mail_pos++;
+	PLX_STAT_INC(sq->q->stat.rx_msgs);
+	PLX_STAT_ADD(sq->q->stat.rx_bytes, len);
 	return 1;
 }
 
@@ -270,33 +281,53 @@ answer_prefetch(struct plx_peer *peer)
 		plx_line_own(&p->cells[p->tx_pos % SHM_CELLS]);
 }
 
+static inline void
+slot_release(struct shm_queue *sq, uint32_t i)
+{
+	struct shm_rx_slot *r = &sq->rx[i];
+
+	r->released = r->pos; /* a burst is released before the next is taken */
+	/* Publish in quarters, and at once when data was large: the sender may wait. */
+	if (r->released - r->published >= SHM_CELLS / 4 || r->large) {
+		r->large = false;
+		slot_publish(sq, i);
+	}
+}
+
+static void
+mail_release(struct shm_queue *sq, uint8_t cell)
+{
+	uint64_t pos = sq->mail_pos - 1;
+
+	/* the position that this cell index had, at most a lap ago */
+	pos -= (pos - cell) % SHM_MAIL_CELLS;
+	mail_free(sq, pos);
+}
+
+/* Of several senders. */
+static __rte_noinline void
+release_each(struct shm_queue *sq, const struct plx_rx *rx, uint16_t n)
+{
+	for (uint16_t k = 0; k < n; k++) {
+		if (rx[k].drv[0] == RX_MAIL)
+			mail_release(sq, rx[k].drv[1]);
+		else
+			slot_release(sq, rx[k].drv[0]);
+	}
+}
+
 void
 shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 {
 	struct shm_queue *sq = shm_queue(q);
-	uint64_t bytes = 0;
+	uint32_t i;
 
-	if (likely(n != 0))
-		answer_prefetch(rx->src);
-	for (uint16_t k = 0; k < n; k++) {
-		uint32_t i = rx[k].drv[0];
-		struct shm_rx_slot *r;
-
-		bytes += rx[k].len;
-		if (unlikely(i == RX_MAIL)) {
-			uint64_t pos = sq->mail_pos - 1;
-
-			/* the position that this cell index had, at most a lap ago */
-			pos -= (pos - rx[k].drv[1]) % SHM_MAIL_CELLS;
-			mail_free(sq, pos);
-			continue;
-		}
-		r = &sq->rx[i];
-		r->released = r->pos; /* a burst is released before the next is taken */
-		/* Publish in quarters, and at once when data was large: the sender may wait. */
-		if (r->released - r->published >= SHM_CELLS / 4 || rx[k].len > SHM_CELL_BODY)
-			slot_publish(sq, i);
-	}
-	PLX_STAT_ADD(q->stat.rx_msgs, n);
-	PLX_STAT_ADD(q->stat.rx_bytes, bytes);
+	if (unlikely(n == 0))
+		return;
+	answer_prefetch(rx->src);
+	i = rx[0].drv[0];
+	if (likely(i == rx[n - 1].drv[0] && i != RX_MAIL)) /* a burst has all of a slot together */
+		slot_release(sq, i);
+	else
+		release_each(sq, rx, n);
 }
