@@ -135,6 +135,7 @@ a_pool_grows_and_its_objects_are_apart(void)
 
 	n_inits = 0;
 	plx_pool_open(&p, "test", 200, 16, 0, obj_init, &n_inits);
+	CU_ASSERT_PTR_NULL(plx_pool_get_free(&p));
 	UNIT_EQ(p.n_objs, 0); /* nothing before the first get */
 	for (unsigned i = 0; i < OBJS; i++) {
 		objs[i] = plx_pool_get(&p);

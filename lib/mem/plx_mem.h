@@ -110,17 +110,26 @@ void plx_pool_each(struct plx_pool *p, void (*fn)(void *obj, void *arg), void *a
 /** Slow path of plx_pool_get(): one more chunk. @return an object or NULL. Thread: owner. */
 void *plx_pool_grow(struct plx_pool *p);
 
-/** @return an object, its content as it was left, or NULL without memory. Thread: owner. */
+/** @return an object, its content as it was left, or NULL: none is free. Thread: owner. */
 static inline void *
-plx_pool_get(struct plx_pool *p)
+plx_pool_get_free(struct plx_pool *p)
 {
 	struct plx_pool_obj *obj = SLIST_FIRST(&p->free);
 
 	if (__builtin_expect(obj == NULL, 0))
-		return plx_pool_grow(p);
+		return NULL;
 	SLIST_REMOVE_HEAD(&p->free, next);
 	p->n_free--;
 	return obj;
+}
+
+/** The same, and the pool grows. @return NULL without memory */
+static inline void *
+plx_pool_get(struct plx_pool *p)
+{
+	void *obj = plx_pool_get_free(p);
+
+	return __builtin_expect(obj != NULL, 1) ? obj : plx_pool_grow(p);
 }
 
 /** Give an object back. Overwrites its first 8 bytes. Thread: owner. */

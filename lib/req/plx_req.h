@@ -349,7 +349,7 @@ plx_req_pool_flush(struct plx_req_pool *p)
 /** Slow path of plx_req_complete(): through the ring. Thread: owner. */
 void plx_req_defer(struct plx_req *req);
 
-/* What the application's side writes each time: line 0. */
+/** What the application's side writes each time: line 0. */
 static inline void
 plx_req_begin(struct plx_req *req, uint8_t flags)
 {
@@ -367,6 +367,13 @@ plx_req_init(struct plx_req *req, struct plx_req_pool *p, uint8_t flags)
 	req->pool = p;
 	req->posted = false;
 	req->offload = 0;
+}
+
+/** @return a request for plx_req_begin(), or NULL: none is free. Thread: application's side. */
+static inline struct plx_req *
+plx_req_get_free(struct plx_req_pool *p)
+{
+	return plx_pool_get_free(&p->pool);
 }
 
 /** @return a request, or NULL without memory. Thread: application's side. */
@@ -396,27 +403,25 @@ plx_req_flag(struct plx_req *req, uint8_t flags)
 	atomic_store_explicit(&req->flags, f | flags, memory_order_relaxed);
 }
 
-/** Free send.hdr. Thread: application's side. */
-void plx_req_hdr_free(struct plx_req *req);
+/** Slow path of plx_req_finish(): it is more than to tell. Thread: application's side. */
+void plx_req_finish_slow(struct plx_req *req, uint8_t flags);
 
 /** Make the request's status final and run its callback. Thread: application's side. */
 static inline void
 plx_req_finish(struct plx_req *req)
 {
+	const uint8_t more = PLX_REQ_RELEASED | PLX_REQ_NO_CB | PLX_REQ_OWN_HDR;
 	uint8_t f = atomic_load_explicit(&req->flags, memory_order_relaxed);
-	bool put = (f & (PLX_REQ_RELEASED | PLX_REQ_USER)) == PLX_REQ_RELEASED;
-	void (*done)(struct plx_req *) = f & PLX_REQ_NO_CB ? NULL : req->done;
+	void (*done)(struct plx_req *) = req->done;
 
-	if (unlikely(req->dt != NULL))
-		req->status = req->dt->finish(req->dt, req->status);
-	if (unlikely(f & PLX_REQ_OWN_HDR))
-		plx_req_hdr_free(req);
+	if (unlikely((f & more) != 0 || req->dt != NULL)) {
+		plx_req_finish_slow(req, f);
+		return;
+	}
 	/* pairs with the acquire in plx_req_is_done() */
 	atomic_store_explicit(&req->flags, f | PLX_REQ_DONE, memory_order_release);
 	if (done != NULL)
-		done(req); /* may free it, unless it was released before */
-	if (put)
-		plx_req_put(req);
+		done(req); /* may free it */
 }
 
 /** The operation is over. @param status 0 or -errno. Thread: owner. */
@@ -444,22 +449,23 @@ plx_req_copy_in(struct plx_req *req, uint64_t offset, const void *from, uint64_t
 		plx_copy((char *)req->buf + offset, from, len);
 }
 
-/** A message has met its receive. Thread: who finishes it. */
-static inline void
-plx_req_take(struct plx_req *req, uint64_t tag, const void *data, uint64_t len)
+/** The whole of a message: what it comes to. Thread: who finishes it. */
+static inline int
+plx_req_take(struct plx_req *req, const void *data, uint64_t len)
 {
-	req->recv.info_tag = tag;
-	req->recv.info_len = len;
+	if (likely(len <= req->len && req->dt == NULL && len == 8)) {
+		memcpy(req->buf, data, 8);
+		return 0;
+	}
 	plx_req_copy_in(req, 0, data, len);
-	req->status = unlikely(len > req->len) ? -EMSGSIZE : 0;
+	return unlikely(len > req->len) ? -EMSGSIZE : 0;
 }
 
 /** The same, when it came with the completion: what the owner wrote stays with the owner. */
 static inline void
 plx_req_take_came(struct plx_req *req, const struct plx_cq_cell *c)
 {
-	plx_req_copy_in(req, 0, c->data, c->len);
-	req->status = unlikely(c->len > req->len) ? -EMSGSIZE : 0;
+	req->status = plx_req_take(req, c->data, c->len);
 	req->came_tag = c->tag;
 	req->came_len = (uint8_t)c->len;
 	plx_req_flag(req, PLX_REQ_CAME);
@@ -482,7 +488,7 @@ plx_req_complete_recv(struct plx_req_pool *p, struct plx_req *req, uint64_t tag,
 {
 	struct plx_cq_cell *c;
 
-	if (p->to != NULL && len <= PLX_CQ_DATA && (c = plx_cq_take(p->to)) != NULL) {
+	if (unlikely(p->to != NULL) && len <= PLX_CQ_DATA && (c = plx_cq_take(p->to)) != NULL) {
 		c->req = req;
 		c->tag = tag;
 		c->len = len;
@@ -493,8 +499,9 @@ plx_req_complete_recv(struct plx_req_pool *p, struct plx_req *req, uint64_t tag,
 		plx_cq_give(p->to, c);
 		return;
 	}
-	plx_req_take(req, tag, data, len);
-	plx_req_complete(req, req->status);
+	req->recv.info_tag = tag;
+	req->recv.info_len = len;
+	plx_req_complete(req, plx_req_take(req, data, len));
 }
 
 /** @return whether status is final. Thread: application's side. */

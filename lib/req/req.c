@@ -102,10 +102,23 @@ plx_req_pool_flush_slow(struct plx_cq *cq)
 }
 
 void
-plx_req_hdr_free(struct plx_req *req)
+plx_req_finish_slow(struct plx_req *req, uint8_t flags)
 {
-	free((void *)(uintptr_t)req->send.hdr);
-	req->send.hdr = NULL;
+	bool put = (flags & (PLX_REQ_RELEASED | PLX_REQ_USER)) == PLX_REQ_RELEASED;
+	void (*done)(struct plx_req *) = flags & PLX_REQ_NO_CB ? NULL : req->done;
+
+	if (req->dt != NULL)
+		req->status = req->dt->finish(req->dt, req->status);
+	if (flags & PLX_REQ_OWN_HDR) {
+		free((void *)(uintptr_t)req->send.hdr);
+		req->send.hdr = NULL;
+	}
+	/* pairs with the acquire in plx_req_is_done() */
+	atomic_store_explicit(&req->flags, flags | PLX_REQ_DONE, memory_order_release);
+	if (done != NULL)
+		done(req); /* may free it, unless it was released before */
+	if (put)
+		plx_req_put(req);
 }
 
 void

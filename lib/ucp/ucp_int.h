@@ -49,6 +49,7 @@ struct ucp_worker {
 	struct plx_worker *core;
 	ucp_context_h context;
 	bool multi; /* lock is in use */
+	bool plain; /* it is not, and core is inline */
 	ucs_thread_mode_t thread_mode;
 	pthread_mutex_t lock;
 	uint32_t failed_seen; /* of core->n_failed */
@@ -156,6 +157,18 @@ struct ucp_post {
 	void (*cb)(void);
 	void *cb_arg;
 };
+
+/**
+ * @return whether nothing is asked for that takes more than the shortest way: no flags, no request
+ * of the user's, contiguous memory, and a worker without lock or reactor
+ */
+static inline bool
+ucp_post_is_plain(ucp_worker_h w, const ucp_request_param_t *param)
+{
+	return (param->op_attr_mask & (0xffff0000u | UCP_OP_ATTR_FIELD_REQUEST)) == 0 && w->plain &&
+	       ((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||
+		       param->datatype == ucp_dt_make_contig(1));
+}
 
 static inline struct ucp_post
 ucp_post_of(const ucp_request_param_t *param, void (*done)(struct plx_req *req))

@@ -115,13 +115,27 @@ ucp_done_recv_nb(struct plx_req *req)
 	((ucp_tag_recv_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), &info);
 }
 
-void
-ucp_done_recv_nbx(struct plx_req *req)
+static __rte_noinline void
+done_recv_slow(struct plx_req *req)
 {
 	ucp_tag_recv_info_t info = info_of(req);
 
 	((ucp_tag_recv_nbx_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), &info,
 		req->cb_arg);
+}
+
+void
+ucp_done_recv_nbx(struct plx_req *req)
+{
+	ucp_tag_recv_info_t info;
+
+	if (unlikely((req->flags & PLX_REQ_CAME) != 0 || req->status != 0)) {
+		done_recv_slow(req);
+		return;
+	}
+	info.sender_tag = req->recv.info_tag;
+	info.length = req->recv.info_len;
+	((ucp_tag_recv_nbx_callback_t)req->cb)(plx_req_user(req), UCS_OK, &info, req->cb_arg);
 }
 
 ucs_status_t
@@ -177,18 +191,27 @@ ucp_tag_recv_request_test(void *request, ucp_tag_recv_info_t *info)
 	return ucp_request_test(request, info);
 }
 
-static void
-release(void *request, uint8_t flags)
+static __rte_noinline void
+release_slow(ucp_worker_h w, struct plx_req *req, uint8_t flags)
 {
-	struct plx_req *req = plx_req_of(request);
-	ucp_worker_h w = worker_of(req);
-
 	ucp_lock(w);
 	if (plx_req_is_done(req))
 		plx_req_put(req);
 	else
 		plx_req_flag(req, flags);
 	ucp_unlock(w);
+}
+
+static inline void
+release(void *request, uint8_t flags)
+{
+	struct plx_req *req = plx_req_of(request);
+	ucp_worker_h w = worker_of(req);
+
+	if (likely(!w->multi && plx_req_is_done(req)))
+		plx_req_put(req);
+	else
+		release_slow(w, req, flags);
 }
 
 void

@@ -81,8 +81,8 @@ send_quick(ucp_ep_h ep, const void *addr, size_t len, ucp_tag_t tag)
 	       plx_worker_tag_send_quick(ep->worker->core, &ep->user, addr, len, tag);
 }
 
-ucs_status_ptr_t
-ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+static __rte_noinline ucs_status_ptr_t
+send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
 {
 	uint32_t mask = param->op_attr_mask;
@@ -105,6 +105,30 @@ ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	ret = send_common(ep, &buf, tag, &p);
 	ucp_unlock(w);
 	return ret;
+}
+
+/* A plain one that was not over at once. */
+static __rte_noinline ucs_status_ptr_t
+send_late(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param, int rc)
+{
+	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
+	struct ucp_buf buf = {(void *)(uintptr_t)buffer, count, NULL};
+
+	return rc == -EAGAIN ? send_req(ep, &buf, tag, false, &p)
+			     : ucp_req_ended(ep->worker, &p, rc);
+}
+
+ucs_status_ptr_t
+ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	int rc;
+
+	if (!ucp_post_is_plain(ep->worker, param))
+		return send_nbx(ep, buffer, count, tag, param);
+	rc = plx_worker_tag_send_now(ep->worker->core, ep->user.ep, buffer, count, tag);
+	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
 }
 
 ucs_status_ptr_t
@@ -226,8 +250,8 @@ param_info(const ucp_request_param_t *param)
 	return param->op_attr_mask & UCP_OP_ATTR_FIELD_RECV_INFO ? param->recv_info.tag_info : NULL;
 }
 
-ucs_status_ptr_t
-ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+static __rte_noinline ucs_status_ptr_t
+recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
 {
 	struct plx_req *req;
@@ -256,6 +280,26 @@ ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_
 	}
 	ucp_unlock(w);
 	return ret;
+}
+
+ucs_status_ptr_t
+ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	struct plx_req *req = NULL;
+
+	if (ucp_post_is_plain(w, param) && plx_worker_can_post(w->core))
+		req = plx_req_get_free(&w->core->reqs);
+	if (unlikely(req == NULL))
+		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+	plx_req_begin(req, PLX_REQ_RECV);
+	if (param->op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK) {
+		req->done = ucp_done_recv_nbx;
+		req->cb = (void (*)(void))param->cb.recv;
+		req->cb_arg = param->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA ? param->user_data : NULL;
+	}
+	plx_worker_tag_post(w->core, buffer, count, tag, tag_mask, req);
+	return plx_req_user(req);
 }
 
 static inline ucs_status_ptr_t

@@ -93,6 +93,7 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	status = ucp_status(plx_worker_create(&core, &w->core));
 	if (status != UCS_OK)
 		goto free_lock;
+	w->plain = !w->multi && !w->core->dedicated;
 	w->core->reqs.user = w;
 	w->core->am.user = w;
 	w->core->am.deliver = ucp_am_deliver;

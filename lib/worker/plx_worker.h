@@ -295,6 +295,28 @@ int plx_worker_msg_recv_now(struct plx_worker *w, struct plx_msg *msg, void *buf
 void plx_worker_tag_probe(struct plx_worker *w, uint64_t tag, uint64_t mask, bool take,
 	struct plx_probe *out);
 
+/** @return whether plx_worker_tag_post() will do: inline, and nothing is kept. Thread: owner. */
+static inline bool
+plx_worker_can_post(const struct plx_worker *w)
+{
+	return !w->dedicated && !w->offloads && plx_tag_stats(w->tag)->kept == 0;
+}
+
+/**
+ * As plx_worker_tag_recv(), of what plx_worker_can_post() has just allowed: completes in a turn.
+ * @param req with PLX_REQ_RECV
+ */
+static inline void
+plx_worker_tag_post(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
+	struct plx_req *req)
+{
+	PLX_STAT_INC(w->stat.tag_recvs);
+	req->buf = buf;
+	req->len = len;
+	req->posted = true;
+	plx_tag_post(w->tag, &req->recv.tag, tag, mask);
+}
+
 /** Receive a message that a probe took; as plx_worker_tag_recv(). Thread: application's side. */
 void plx_worker_msg_recv(struct plx_worker *w, struct plx_msg *msg, void *buf, uint64_t len,
 	struct plx_req *req);
