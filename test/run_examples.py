@@ -25,6 +25,7 @@ from run_util import free_port, listening
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMEOUT = 60
+SLOW = 9  # pairs that go on beside the others, at most
 
 
 def find_sources():
@@ -102,37 +103,37 @@ def pair_and_stop(server, client, port, env, folder):
     return "", text
 
 
-def hello(report, run, exe, folder, label, env):
+def hello(report, run, exe, folder, label, env, pool):
+    """Returns what goes on beside the others: the name and the future of each."""
     slow = []
-    with ThreadPoolExecutor() as pool:
-        for mode in ("-w", "-f", "-b"):
-            for size in (16, 100000):
-                port = free_port()
-                base = [exe, mode, "-s", str(size), "-p", str(port)]
-                one(report, f"ucp_hello_world {mode} {size} bytes, {label}", run, folder, base,
-                    base + ["-n", "127.0.0.1"], port, env)
-            # exit statuses as with UCX's own library
-            for kind, want in (("recv", (255, -signal.SIGKILL)), ("send", (-signal.SIGKILL, 255)),
-                               ("keepalive", (0, -signal.SIGKILL))):
-                port = free_port()
-                name = f"ucp_hello_world {mode} -e {kind}, {label}"
-                base = [exe, mode, "-e", kind, "-p", str(port)]
-                client = base + ["-n", "127.0.0.1"]
-                if kind == "recv":  # it sleeps for 5 s: beside the others
-                    slow.append((name, pool.submit(pair, run + base, run + client, port, env, folder, want)))
-                else:
-                    one(report, name, run, folder, base, client, port, env, want)
-    for name, ended in slow:
-        tell(report, name, *ended.result())
+    for mode in ("-w", "-f", "-b"):
+        for size in (16, 100000):
+            port = free_port()
+            base = [exe, mode, "-s", str(size), "-p", str(port)]
+            one(report, f"ucp_hello_world {mode} {size} bytes, {label}", run, folder, base,
+                base + ["-n", "127.0.0.1"], port, env)
+        # exit statuses as with UCX's own library
+        for kind, want in (("recv", (255, -signal.SIGKILL)), ("send", (-signal.SIGKILL, 255)),
+                           ("keepalive", (0, -signal.SIGKILL))):
+            port = free_port()
+            name = f"ucp_hello_world {mode} -e {kind}, {label}"
+            base = [exe, mode, "-e", kind, "-p", str(port)]
+            client = base + ["-n", "127.0.0.1"]
+            if kind == "recv":  # it sleeps for 5 s
+                slow.append((name, pool.submit(pair, run + base, run + client, port, env, folder, want)))
+            else:
+                one(report, name, run, folder, base, client, port, env, want)
+    return slow
 
 
-def client_server(report, run, exe, folder, label, env):
+def client_server(report, run, exe, folder, label, env, _pool):
     for way in ("tag", "stream", "am"):
         for extra in ([], ["-s", "500000"], ["-v", "3", "-s", "1000"]):
             port = free_port()
             base = [exe, "-c", way, "-i", "3", "-p", str(port), *extra]
             one(report, " ".join(["ucp_client_server -c", way, *extra]) + ", " + label, run, folder,
                 base, base + ["-a", "127.0.0.1"], port, env, stop=True)
+    return []
 
 
 def ours(report, build, folder):
@@ -224,7 +225,8 @@ def main():
     run = [os.path.join(build, "pollux-run")]
     report = u.Report()
     traces = u.Traces()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(SLOW) as pool:
+        slow = []
         ours(report, build, folder)
         ours_cci(report, build, folder)
         if shutil.which("cc") and os.access(run[0], os.X_OK):
@@ -246,10 +248,12 @@ def main():
                 if error:
                     report.fail(f"{name} compiles against {headers}", error)
                     continue
-                test(report, run, exe, folder, headers + ", inline", {})
+                slow += test(report, run, exe, folder, headers + ", inline", {}, pool)
                 if not flags:
-                    test(report, run, exe, folder, headers + ", reactor",
-                         {"PLX_REACTOR": f"lcore:{os.cpu_count() - 1}"})
+                    slow += test(report, run, exe, folder, headers + ", reactor",
+                                 {"PLX_REACTOR": f"lcore:{os.cpu_count() - 1}"}, pool)
+        for name, ended in slow:
+            tell(report, name, *ended.result())
         left = traces.left()
         if left:
             report.fail("examples leave nothing behind", left)
