@@ -1008,7 +1008,9 @@ net_rma_soon(struct plx_rma_op *op, bool told)
 	uint64_t since = now_ns();
 	int rc;
 
-	while ((rc = told ? net_rma(op) : plx_peer_rma(op)) == -EAGAIN) {
+	while ((rc = told ? net_rma(op)
+			  : plx_peer_put_short(op->peer, op->local, (uint32_t)op->len, op->remote,
+				    op->key)) == -EAGAIN) {
 		net_others(NULL);
 		CU_ASSERT_FATAL(patient(since));
 	}

@@ -454,7 +454,7 @@ fake_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 }
 
 static int
-fake_rma(const struct plx_rma_op *op)
+rma_do(const struct plx_rma_op *op)
 {
 	struct plx_queue *q = op->peer->q;
 	void *remote = (void *)(uintptr_t)op->remote;
@@ -481,6 +481,23 @@ fake_rma(const struct plx_rma_op *op)
 	PLX_STAT_INC(q->stat.rma_ops);
 	PLX_STAT_ADD(q->stat.rma_bytes, op->len);
 	return 0;
+}
+
+static int
+fake_rma(const struct plx_rma_op *op)
+{
+	if (op->peer->caps & PLX_DEV_KEYS && op->done == NULL)
+		die("an operation whose end is wanted, and nobody to be told");
+	return rma_do(op);
+}
+
+static int
+fake_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key)
+{
+	if ((peer->caps & PLX_DEV_KEYS) == 0 || len == 0 || len > peer->short_max || key == 0)
+		die("a put that is not short, or has no key");
+	return rma_do(&(struct plx_rma_op){.peer = peer, .local = (void *)(uintptr_t)data,
+		.remote = remote, .len = len, .put = true, .key = key});
 }
 
 static unsigned
@@ -568,6 +585,7 @@ const struct plx_dev_ops fake_dev_ops = {
 	.rx_burst = fake_rx_burst,
 	.rx_release = fake_rx_release,
 	.rma = fake_rma,
+	.put_short = fake_put_short,
 	.rma_burst = fake_rma_burst,
 	.peer_shared = fake_peer_shared,
 	.lossy_open = fake_lossy_open,

@@ -131,6 +131,7 @@ const struct plx_dev_ops plx_net_mlx_ops = {
 	.tx = mlx_tx,
 	.flush = mlx_flush,
 	.rma = mlx_rma,
+	.put_short = mlx_put_short,
 	.tag_post = mlx_tm_post,
 	.tag_cancel = mlx_tm_cancel,
 	.group_join = mlx_group_join,

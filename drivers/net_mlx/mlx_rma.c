@@ -4,8 +4,7 @@
  * mlx_rma.c - reading and writing the memory of peers
  *
  * Design notes
- * What is short goes through a buffer of ours, what is longer from and to the local memory. Of a
- * write that nobody wants to be told of, all that is kept is its place in the queue.
+ * What is short goes through a buffer of ours, what is longer from and to the local memory.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -114,8 +113,7 @@ rma_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct 
 	p->used = mq->looks;
 	PLX_STAT_INC(mq->q->stat.rma_ops);
 	PLX_STAT_ADD(mq->q->stat.rma_bytes, wr->len);
-	mlx_tx_post(mq, p, wr, (struct mlx_txrec){.done = io != NULL ? io_done : NULL, .arg = io,
-		.buf = MLX_NONE});
+	mlx_tx_post(mq, p, wr, (struct mlx_txrec){.done = io_done, .arg = io, .buf = MLX_NONE});
 }
 
 int
@@ -139,12 +137,6 @@ mlx_rma(const struct plx_rma_op *op)
 	}
 	if (op->len == 0 && !op->put)
 		return 0;
-	if (op->done == NULL) {
-		wr.flags = MLX_WR_INLINE;
-		wr.addr = (uintptr_t)op->local;
-		rma_post(mq, p, &wr, NULL);
-		return 0;
-	}
 	io = io_get(mq);
 	if (io == NULL)
 		return -EAGAIN;

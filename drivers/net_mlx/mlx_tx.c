@@ -39,6 +39,16 @@ tx_refuse(struct mlx_peer *p)
 	return -EAGAIN;
 }
 
+/* As mlx_rma() does. */
+static __rte_noinline int
+write_refuse(struct mlx_peer *p)
+{
+	if (p->conn == MLX_CONN_DEAD)
+		return p->peer.err;
+	mlx_park_want(p, false);
+	return -EAGAIN;
+}
+
 static inline bool
 tx_ready(const struct mlx_queue *mq, const struct mlx_peer *p)
 {
@@ -229,6 +239,24 @@ static bool
 may_speak(const struct mlx_peer *p)
 {
 	return p->conn == MLX_CONN_OPEN || (p->conn == MLX_CONN_PARKING && !mlx_park_is_over(p));
+}
+
+int
+mlx_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key)
+{
+	struct mlx_queue *mq = mlx_queue(peer->q);
+	struct mlx_peer *p = mlx_peer(peer);
+	struct mlx_hw_wr wr = {.op = MLX_WR_WRITE, .flags = MLX_WR_INLINE,
+		.addr = (uintptr_t)data, .len = len, .remote = remote, .rkey = (uint32_t)key};
+
+	PLX_ASSERT(len <= peer->short_max && key != 0);
+	if (unlikely(p->conn != MLX_CONN_OPEN || p->tx_room <= 1 || mq->tx_out >= MLX_TX_ALL))
+		return write_refuse(p);
+	p->used = mq->looks;
+	PLX_STAT_INC(peer->q->stat.rma_ops);
+	PLX_STAT_ADD(peer->q->stat.rma_bytes, len);
+	tx_post(mq, p, &wr, (struct mlx_txrec){.buf = MLX_NONE});
+	return 0;
 }
 
 bool

@@ -45,6 +45,17 @@ dummy_rma(const struct plx_rma_op *op)
 	return -EOPNOTSUPP;
 }
 
+static int
+dummy_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key)
+{
+	(void)peer;
+	(void)data;
+	(void)len;
+	(void)remote;
+	(void)key;
+	return -EOPNOTSUPP;
+}
+
 static bool
 dummy_peer_is(const struct plx_peer *peer, const struct plx_addr *addr)
 {
@@ -209,6 +220,7 @@ plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned p
 	q->rx_burst = ops->rx_burst;
 	q->rx_release = ops->rx_release;
 	q->rma = ops->rma != NULL ? ops->rma : dummy_rma;
+	q->put_short = ops->put_short != NULL ? ops->put_short : dummy_put_short;
 	q->peer_shared = ops->peer_shared != NULL ? ops->peer_shared : dummy_peer_shared;
 	q->owner = owner;
 	q->dev = dev;

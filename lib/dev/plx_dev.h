@@ -121,11 +121,7 @@ struct plx_rma_op {
 	uint8_t atomic;	 /* enum plx_dev_atomic, by key: the value before goes to local */
 	uint64_t key;	 /* PLX_DEV_KEYS: of the peer's memory */
 	uint64_t operand[2];
-	/*
-	 * Called by the owner when what was -EINPROGRESS is over, but not while the queue closes.
-	 * NULL: a put by key of up to short_max bytes, which is 0 and of whose end any later
-	 * operation's with this peer tells.
-	 */
+	/* Called by the owner when what was -EINPROGRESS is over, but not while the queue closes. */
 	void (*done)(void *arg, int err);
 	void *arg;
 };
@@ -206,6 +202,9 @@ struct plx_queue {
 
 	/* line 1: owner thread */
 	alignas(PLX_LINE) struct plx_queue_stat stat;
+
+	int (*put_short)(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote,
+		uint64_t key);
 
 	/* cold; owner thread or control */
 	struct plx_dev *dev;
@@ -475,6 +474,19 @@ static inline int
 plx_peer_rma(const struct plx_rma_op *op)
 {
 	return op->peer->q->rma(op);
+}
+
+/**
+ * Write to a peer's memory by key what is copied before the call returns. Nothing tells of its end
+ * but that of any later operation with this peer.
+ * @param len 1 to short_max
+ * @return 0 taken; else as plx_peer_rma(). Thread: owner.
+ */
+static inline int
+plx_peer_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote,
+	uint64_t key)
+{
+	return peer->q->put_short(peer, data, len, remote, key);
 }
 
 /** The most of plx_peer_rma_burst(). */

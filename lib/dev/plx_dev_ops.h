@@ -68,6 +68,8 @@ struct plx_dev_ops {
 	uint16_t (*rx_burst)(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
 	void (*rx_release)(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 	int (*rma)(const struct plx_rma_op *op);
+	int (*put_short)(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote,
+		uint64_t key); /* with PLX_DEV_KEYS */
 	unsigned (*rma_burst)(const struct plx_rma_op *ops, unsigned n); /* may be NULL */
 	void *(*peer_shared)(struct plx_peer *peer);
 

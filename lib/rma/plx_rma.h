@@ -258,11 +258,26 @@ plx_rma_atomic_do(void *p, uint8_t op, uint8_t size, uint64_t a, uint64_t b)
 int plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d);
 
 /**
- * Put a few bytes by the device with a key, without a request. Of its end plx_rma_mark() tells.
+ * Whether the device does a put of so many bytes by key, and nothing that was to go before waits.
+ * Thread: owner, inline.
+ */
+static inline bool
+plx_rma_is_quick(const struct plx_rma *r, const struct plx_ep *ep, const struct plx_rkey *k,
+	uint64_t len)
+{
+	return k->dev_key != 0 && ep->connected && len <= ep->peer->short_max &&
+		(ep->peer->caps & PLX_DEV_KEYS) != 0 && k->domain == ep->peer->domain &&
+		r->by_device && ep->rma.send == NULL;
+}
+
+/**
+ * Put a few bytes by the device with a key, without a request: plx_rma_is_quick(), and none in
+ * ep->rma.sure. Of its end plx_rma_mark() tells.
  * @return 0 the device has a copy of them; -EAGAIN it needs a request; or why it fails.
  * Thread: owner, inline.
  */
-int plx_rma_quick(struct plx_rma *r, const struct plx_rma_do *d);
+int plx_rma_quick(struct plx_rma *r, struct plx_ep *ep, const struct plx_rkey *k, const void *buf,
+	uint32_t len, uint64_t remote);
 
 /**
  * What plx_rma_quick() has put is in flight from now on, as other operations are.

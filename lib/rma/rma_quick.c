@@ -18,31 +18,12 @@
 
 #define RMA_SURE 32 /* puts with a request after a mark */
 
-/* As rma_key_is_good(), and nothing that was to go before it waits. */
-static inline bool
-is_quick(const struct plx_rma *r, const struct plx_rma_do *d)
-{
-	const struct plx_ep *ep = d->ep;
-
-	return d->rkey->dev_key != 0 && ep->connected && d->len <= ep->peer->short_max &&
-		(ep->peer->caps & PLX_DEV_KEYS) != 0 && d->rkey->domain == ep->peer->domain &&
-		r->by_device && ep->rma.send == NULL;
-}
-
 int
-plx_rma_quick(struct plx_rma *r, const struct plx_rma_do *d)
+plx_rma_quick(struct plx_rma *r, struct plx_ep *ep, const struct plx_rkey *k, const void *buf,
+	uint32_t len, uint64_t remote)
 {
-	struct plx_ep *ep = d->ep;
-	int rc;
+	int rc = plx_peer_put_short(ep->peer, buf, len, remote, k->dev_key);
 
-	if (!is_quick(r, d))
-		return -EAGAIN;
-	if (unlikely(ep->rma.sure != 0)) {
-		ep->rma.sure--;
-		return -EAGAIN;
-	}
-	rc = plx_peer_rma(&(struct plx_rma_op){.peer = ep->peer, .local = d->buf,
-		.remote = d->remote, .len = d->len, .put = true, .key = d->rkey->dev_key});
 	if (unlikely(rc != 0))
 		return rc == -EOPNOTSUPP ? -EAGAIN : rc;
 	if (!ep->rma.quick) {

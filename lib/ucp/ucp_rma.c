@@ -184,17 +184,38 @@ is_plain(const ucp_request_param_t *param)
 			param->datatype == ucp_dt_make_contig(1)));
 }
 
+/* A few bytes that the device takes at once. @return 0; -EAGAIN the usual way; or why it fails */
+static inline int
+put_quick(ucp_ep_h ep, const struct plx_rkey *k, const void *buf, uint64_t len, uint64_t remote)
+{
+	int rc;
+
+	if (k == NULL || plx_rkey_check(k, PLX_RKEY_PUT, remote, len) != 0)
+		return -EAGAIN;
+	ucp_lock(ep->worker);
+	rc = ep->user.ep->err != 0
+		? -EAGAIN
+		: plx_worker_put_quick(ep->worker->core, ep->user.ep, k, buf, len, remote);
+	ucp_unlock(ep->worker);
+	return rc;
+}
+
 ucs_status_ptr_t
 ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
 	const ucp_request_param_t *param)
 {
 	const struct plx_rkey *k = ucp_rkey_core(rkey);
+	int rc;
 
-	if (likely(count != 0 && is_plain(param) &&
-		    is_direct(ep, k, PLX_RKEY_PUT, remote_addr, count))) {
-		plx_worker_busy(ep->worker->core);
-		plx_copy(plx_rkey_here(k, remote_addr), buffer, count);
-		return NULL;
+	if (likely(count != 0 && is_plain(param))) {
+		if (likely(is_direct(ep, k, PLX_RKEY_PUT, remote_addr, count))) {
+			plx_worker_busy(ep->worker->core);
+			plx_copy(plx_rkey_here(k, remote_addr), buffer, count);
+			return NULL;
+		}
+		rc = put_quick(ep, k, buffer, count, remote_addr);
+		if (likely(rc != -EAGAIN))
+			return error(ucp_status(rc));
 	}
 	return put_get_nbx(ep, PLX_RMA_PUT, buffer, count, remote_addr, rkey, param);
 }

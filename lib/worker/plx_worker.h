@@ -375,6 +375,21 @@ plx_worker_busy(struct plx_worker *w)
 }
 
 /**
+ * A short put that plx_worker_rma_now() would do, if it is of the usual kind.
+ * @return as it. Thread: application's side.
+ */
+static inline int
+plx_worker_put_quick(struct plx_worker *w, struct plx_ep *ep, const struct plx_rkey *k,
+	const void *buf, uint64_t len, uint64_t remote)
+{
+	if (w->dedicated || !plx_rma_unfenced(&w->rma) || !plx_rma_is_quick(&w->rma, ep, k, len) ||
+		ep->rma.sure != 0)
+		return -EAGAIN;
+	plx_worker_busy(w);
+	return plx_rma_quick(&w->rma, ep, k, buf, (uint32_t)len, remote);
+}
+
+/**
  * Add a handle for the sender of a message, by the number that the message carried.
  * Thread: application's side.
  */

@@ -15,8 +15,12 @@ plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d)
 
 	if (w->dedicated || d->ep->stub || d->kind == PLX_RMA_ATOMIC || !plx_rma_unfenced(&w->rma))
 		return -EAGAIN;
-	if (d->kind == PLX_RMA_PUT) {
-		rc = plx_rma_quick(&w->rma, d);
+	if (d->kind == PLX_RMA_PUT && plx_rma_is_quick(&w->rma, d->ep, d->rkey, d->len)) {
+		if (d->ep->rma.sure != 0) {
+			d->ep->rma.sure--;
+			return -EAGAIN;
+		}
+		rc = plx_rma_quick(&w->rma, d->ep, d->rkey, d->buf, (uint32_t)d->len, d->remote);
 		if (rc != -EAGAIN) {
 			plx_worker_busy(w); /* as in plx_worker_rma() */
 			return rc;
