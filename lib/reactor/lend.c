@@ -30,6 +30,10 @@
  *
  * Whoever has the turns is the owner of all that the poller stands for. Taking acquires what
  * giving released, so owners follow each other as the turns of one thread do.
+ *
+ * One thread alone, or the first of several, enters: it stores inside and looks behind that whether turns
+ * are lent, and to it, still. Who else wants them stores that first, has all threads fence, and looks at
+ * inside. The first other thread of several ends that for good; each gives them by a change of turns then.
  */
 #include <sched.h>
 #include <time.h>
@@ -81,7 +85,7 @@ has_long(const struct plx_poller *p, uint64_t now_ticks)
 static bool
 is_inside(const struct plx_poller *p)
 {
-	/* pairs with the releases in plx_poller_give() and plx_poller_enter() */
+	/* pairs with the releases in plx_poller_leave() and plx_poller_enter() */
 	return atomic_load_explicit(&p->inside, memory_order_acquire);
 }
 
@@ -121,10 +125,11 @@ plx_poller_take_free(struct plx_poller *p, bool polls)
 
 	if (r == NULL || !lends(r) || (polls && !waits(p, on_core_of(r))))
 		return false;
-	/* pairs with the releases in plx_poller_give() and reactor_free() */
+	/* pairs with the releases in plx_poller_give_taken() and reactor_free() */
 	if (!atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_TAKEN,
 		    memory_order_acquire, memory_order_relaxed))
 		return false;
+	p->entered = false;
 	p->borrowed = !polls && !calls_often(p);
 	if (p->borrowed)
 		return true;
@@ -136,6 +141,88 @@ plx_poller_take_free(struct plx_poller *p, bool polls)
 	disarm(p);
 	reactor_wake(r); /* nothing else would, now: it shall look again soon */
 	return true;
+}
+
+/*
+ * They were LENT and are another's now: the favoured thread may be inside yet.
+ * @return whether all threads have to fence before one looks
+ */
+static bool
+may_enter(struct plx_poller *p, enum plx_turns to)
+{
+	/* relaxed: written by who has the turns */
+	uintptr_t who = atomic_load_explicit(&p->favoured, memory_order_relaxed);
+
+	if (p->alone)
+		return true;
+	if (to == PLX_TURNS_REACTOR)
+		return who > PLX_POLLER_ALL;
+	if (who == PLX_POLLER_ALL)
+		return false;
+	if (who == PLX_POLLER_NOBODY &&
+		atomic_load_explicit(&reactor_fences_for_all, memory_order_relaxed)) {
+		atomic_store_explicit(&p->favoured, (uintptr_t)__builtin_thread_pointer(),
+			memory_order_relaxed);
+		return false;
+	}
+	atomic_store_explicit(&p->favoured, PLX_POLLER_ALL, memory_order_seq_cst);
+	return who != PLX_POLLER_NOBODY;
+}
+
+/*
+ * From LENT. Who saw it taken meanwhile leaves what it has posted to who has them: when that is the one
+ * inside it has to look behind this, so here it is seen inside once more.
+ * @return whether nobody else has them
+ */
+static bool
+take_lent(struct plx_poller *p, enum plx_turns to)
+{
+	uint32_t was;
+	bool fence;
+
+	do {
+		was = PLX_TURNS_LENT;
+		/* pairs with the releases in plx_poller_give_taken() and free_for() */
+		if (!atomic_compare_exchange_strong_explicit(&p->turns, &was, to,
+			    memory_order_acquire, memory_order_relaxed))
+			return false;
+		fence = may_enter(p, to);
+		if (fence)
+			plx_fence_all(); /* pairs with the order in plx_poller_enter(): it sees that, or this sees inside */
+		if (likely(!is_inside(p)))
+			return true;
+		/* pairs with the acquire in plx_poller_enter() */
+		atomic_store_explicit(&p->turns, PLX_TURNS_LENT, memory_order_release);
+		if (p->alone) /* nobody else posts */
+			return false;
+		/* pairs with the order in plx_poller_leave() */
+		atomic_thread_fence(memory_order_seq_cst);
+		if (fence)
+			plx_fence_all();
+	} while (!is_inside(p));
+	return false;
+}
+
+bool
+plx_poller_take_lent(struct plx_poller *p)
+{
+	if (!take_lent(p, PLX_TURNS_TAKEN))
+		return false;
+	p->entered = false;
+	return true;
+}
+
+void
+plx_poller_give_taken(struct plx_poller *p)
+{
+	bool returns = p->returns;
+
+	p->returns = false;
+	/* pairs with the acquires where they are taken, and with the fence of who has posted */
+	atomic_store_explicit(&p->turns, p->borrowed ? PLX_TURNS_FREE : PLX_TURNS_LENT,
+		memory_order_seq_cst);
+	if (unlikely(returns))
+		plx_poller_return(p);
 }
 
 void
@@ -150,19 +237,32 @@ plx_poller_long(struct plx_poller *p, uint64_t len)
 		plx_poller_return(p);
 }
 
+/* @return whether; not while somebody has them */
+static bool
+free_lent(struct plx_poller *p)
+{
+	uint32_t was = PLX_TURNS_LENT;
+
+	if (plx_poller_is_mine(p)) /* so nobody is inside */
+		return atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_FREE,
+			memory_order_release, memory_order_relaxed);
+	if (!take_lent(p, PLX_TURNS_TAKEN))
+		return false;
+	/* pairs with the acquires where it is taken */
+	atomic_store_explicit(&p->turns, PLX_TURNS_FREE, memory_order_release);
+	return true;
+}
+
 void
 plx_poller_return(struct plx_poller *p)
 {
 	struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
-	uint32_t was = PLX_TURNS_LENT;
 
-	if (is_inside(p)) { /* a callback asks */
+	if (plx_poller_is_within(p) || (plx_poller_is_mine(p) && is_inside(p))) { /* a callback asks */
 		p->returns = true;
 		return;
 	}
-	if (!atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_FREE,
-			memory_order_release, memory_order_relaxed) ||
-		r == NULL)
+	if (!free_lent(p) || r == NULL)
 		return;
 	/* pairs with the fence in reactor_sleep(): it sees that, or this that it sleeps */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -326,18 +426,11 @@ lent_in_vain(struct plx_poller *p, uint64_t now_ticks)
 static bool
 take_back(struct plx_poller *p, uint32_t was)
 {
-	/* pairs with the releases in plx_poller_give() and free_for() */
-	if (!atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_REACTOR,
-		    memory_order_acquire, memory_order_relaxed))
-		return false;
-	if (was == PLX_TURNS_FREE || !p->alone)
-		return true;
-	plx_fence_all(); /* pairs with the order in plx_poller_enter(): it sees that, or this sees inside */
-	if (!is_inside(p))
-		return true;
-	/* pairs with the acquire in plx_poller_enter() */
-	atomic_store_explicit(&p->turns, PLX_TURNS_LENT, memory_order_release);
-	return false;
+	if (was == PLX_TURNS_LENT)
+		return take_lent(p, PLX_TURNS_REACTOR);
+	/* pairs with the releases in plx_poller_give_taken() and free_for() */
+	return atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_REACTOR,
+		memory_order_acquire, memory_order_relaxed);
 }
 
 bool

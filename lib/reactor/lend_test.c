@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -532,6 +533,77 @@ one_thread_alone_enters_and_leaves_without_a_change_of_turns(void)
 	end();
 }
 
+static void *
+another_takes(void *arg)
+{
+	bool *taken = arg;
+
+	*taken = plx_poller_take(&p, false);
+	if (*taken)
+		plx_poller_give(&p, 1);
+	return NULL;
+}
+
+static bool
+another_gets_them(void)
+{
+	bool taken;
+	pthread_t id;
+
+	UNIT_EQ_FATAL(pthread_create(&id, NULL, another_takes, &taken), 0);
+	pthread_join(id, NULL);
+	return taken;
+}
+
+static void
+the_first_of_several_threads_enters_until_another_comes(void)
+{
+	begin();
+	reactor_fence_open();
+	UNIT_TRUE_FATAL(plx_fence_open());
+	lend();
+	UNIT_TRUE(plx_poller_take(&p, false));
+	UNIT_EQ(p.turns, PLX_TURNS_TAKEN);
+	plx_poller_give(&p, 0);
+	UNIT_TRUE(plx_poller_take(&p, false));
+	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	pass_us(REACTOR_LOOK_MAX_US + 1);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	UNIT_TRUE(!another_gets_them());
+	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	UNIT_TRUE(!another_gets_them()); /* it is inside yet, though it enters no more */
+	pass_us(REACTOR_LOOK_MAX_US + 1);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	plx_poller_give(&p, 0);
+	UNIT_TRUE(another_gets_them());
+	UNIT_TRUE(plx_poller_take(&p, false));
+	UNIT_EQ(p.turns, PLX_TURNS_TAKEN);
+	UNIT_TRUE(!another_gets_them());
+	plx_poller_give(&p, 0);
+	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	end();
+}
+
+static void
+another_thread_returns_them_only_when_nobody_is_inside(void)
+{
+	begin();
+	reactor_fence_open();
+	UNIT_TRUE_FATAL(plx_fence_open());
+	lend();
+	UNIT_TRUE(plx_poller_take(&p, false)); /* the first */
+	plx_poller_give(&p, 0);
+	UNIT_TRUE(plx_poller_take(&p, false));
+	p.favoured++; /* as if this thread were another */
+	plx_poller_return(&p);
+	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	UNIT_TRUE(!p.returns);
+	plx_poller_give(&p, 0);
+	plx_poller_return(&p);
+	UNIT_EQ(p.turns, PLX_TURNS_FREE);
+	end();
+}
+
 static void
 the_first_look_comes_soon_and_the_next_ones_later(void)
 {
@@ -721,6 +793,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_reactor_does_not_lend_to_who_waits_what_it_has_to_move),
 	UNIT_TEST(a_reactor_that_stands_by_is_woken_without_a_call_of_the_kernel),
 	UNIT_TEST(one_thread_alone_enters_and_leaves_without_a_change_of_turns),
+	UNIT_TEST(the_first_of_several_threads_enters_until_another_comes),
+	UNIT_TEST(another_thread_returns_them_only_when_nobody_is_inside),
 	UNIT_TEST(the_first_look_comes_soon_and_the_next_ones_later),
 	UNIT_TEST(who_takes_them_from_a_reactor_that_sleeps_disarms_and_wakes_it),
 	UNIT_TEST(what_comes_for_a_poller_that_is_lent_does_not_wake_the_reactor),

@@ -33,6 +33,10 @@ enum plx_turns {
 	PLX_TURNS_TAKEN,   /* one of them, now; or LENT and inside */
 };
 
+/* Values of favoured that are no thread's. */
+#define PLX_POLLER_NOBODY 0 /* yet */
+#define PLX_POLLER_ALL	  1 /* several threads have them */
+
 /** Something that takes turns; embedded in its owner. */
 struct plx_poller {
 	/* hardly written while the reactor has the turns */
@@ -48,6 +52,7 @@ struct plx_poller {
 	const int *fds;
 	unsigned n_fds;
 	bool alone; /* one thread of the application only; and not where the kernel does not fence for it */
+	_Atomic uintptr_t favoured; /* not alone: the thread that enters; writer: who has taken the turns */
 	_Atomic(struct plx_reactor *) reactor; /* writer: control; NULL when it runs on none */
 	_Atomic uint32_t turns;		       /* enum plx_turns */
 	_Atomic uint64_t lend_after;	       /* ticks; writer: the reactor; not lent before */
@@ -55,8 +60,10 @@ struct plx_poller {
 	_Atomic bool polled;		       /* writer: who has taken them over: it waits; else it posts */
 	/* application: who has the turns, or asks for them */
 	alignas(64) _Atomic uint32_t n_asked; /* turns given, and asked for in vain; reader: the reactor */
-	_Atomic bool inside; /* alone: in one of the turns that are LENT; reader: the reactor */
+	_Atomic bool inside; /* alone, favoured: in one of the turns that are LENT; readers: the others */
+	bool entered;	     /* who has the turns is inside */
 	bool returns;	     /* behind this one it returns them */
+	_Atomic uintptr_t within; /* the thread in whose turn callbacks run, or 0 */
 	uint64_t asked_ticks;  /* when it did last */
 	uint64_t waited_ticks; /* for how long, less what it did something else */
 	/* owner: who has the turns */
@@ -139,8 +146,9 @@ void plx_reactor_wake(const struct plx_poller *p);
  */
 bool plx_reactor_sleeps(const struct plx_poller *p);
 
-/** Slow path of plx_poller_take(). */
+/** Slow paths of plx_poller_take(). */
 bool plx_poller_take_free(struct plx_poller *p, bool polls);
+bool plx_poller_take_lent(struct plx_poller *p);
 
 /** @return whether the reactor has the turns. Thread: any. */
 static inline bool
@@ -159,16 +167,32 @@ plx_poller_is_lent(const struct plx_poller *p)
 
 /* One thread at a time; the reactor looks now and then. */
 static inline void
-plx_poller_asked(struct plx_poller *p)
+plx_poller_asked(struct plx_poller *p, uint32_t n)
 {
-	uint32_t n = atomic_load_explicit(&p->n_asked, memory_order_relaxed);
+	n += atomic_load_explicit(&p->n_asked, memory_order_relaxed);
+	atomic_store_explicit(&p->n_asked, n, memory_order_relaxed);
+}
 
-	atomic_store_explicit(&p->n_asked, n + 1, memory_order_relaxed);
+/* @return whether this thread enters. Relaxed: only this thread's own claim makes it equal. */
+static inline bool
+plx_poller_is_mine(const struct plx_poller *p)
+{
+	return likely(p->alone) || atomic_load_explicit(&p->favoured, memory_order_relaxed) ==
+					   (uintptr_t)__builtin_thread_pointer();
+}
+
+/** @return whether a callback asks, which a turn of this thread's runs. The same. Thread: any. */
+static inline bool
+plx_poller_is_within(const struct plx_poller *p)
+{
+	return atomic_load_explicit(&p->within, memory_order_relaxed) ==
+	       (uintptr_t)__builtin_thread_pointer();
 }
 
 /*
- * Without a locked instruction, of which a message would have four: the reactor, which wants them
- * rarely, has all threads fence between its store to turns and its look at inside.
+ * Without a locked instruction, of which a message would have four: the reactor and other threads,
+ * which want them rarely, have all threads fence between their store to turns or favoured and their
+ * look at inside.
  */
 static inline bool
 plx_poller_enter(struct plx_poller *p)
@@ -178,9 +202,12 @@ plx_poller_enter(struct plx_poller *p)
 	atomic_store_explicit(&p->inside, true, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 	/* pairs with the release in free_for() */
-	if (likely(atomic_load_explicit(&p->turns, memory_order_acquire) == PLX_TURNS_LENT))
+	if (likely(atomic_load_explicit(&p->turns, memory_order_acquire) == PLX_TURNS_LENT) &&
+		plx_poller_is_mine(p)) {
+		p->entered = true;
 		return true;
-	/* pairs with the acquire in is_inside(), as in plx_poller_give() */
+	}
+	/* pairs with the acquire in is_inside(), as in plx_poller_leave() */
 	atomic_store_explicit(&p->inside, false, memory_order_release);
 	return false;
 }
@@ -188,6 +215,7 @@ plx_poller_enter(struct plx_poller *p)
 /**
  * Take over the turns of a reactor that idles on a core which it shares, or those that other
  * threads have taken over before. One that has them is told so, by how often they are asked for.
+ * One thread alone, or the first of several until another comes, has no locked instruction for that.
  * @param polls the application asks for progress: often, and it waits. By one thread at a time.
  * Otherwise it has something to do and may borrow them for that
  * @return whether they are this thread's, until plx_poller_give(). Thread: any. Blocks: never.
@@ -197,42 +225,51 @@ plx_poller_take(struct plx_poller *p, bool polls)
 {
 	uint32_t was = atomic_load_explicit(&p->turns, memory_order_relaxed);
 
+	if (likely(was == PLX_TURNS_LENT))
+		return plx_poller_is_mine(p) ? plx_poller_enter(p) : plx_poller_take_lent(p);
 	if (was == PLX_TURNS_FREE)
 		return plx_poller_take_free(p, polls);
 	if (was == PLX_TURNS_REACTOR && polls)
-		plx_poller_asked(p);
-	if (likely(p->alone))
-		return was == PLX_TURNS_LENT && plx_poller_enter(p);
-	/* pairs with the release in plx_poller_give() */
-	return was == PLX_TURNS_LENT &&
-	       atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_TAKEN,
-		       memory_order_acquire, memory_order_relaxed);
+		plx_poller_asked(p, 1);
+	return false;
 }
 
 /** The application will take no turns: the reactor shall; behind the present one, in a callback. Thread: any. */
 void plx_poller_return(struct plx_poller *p);
 
+/* It was entered. */
+static inline void
+plx_poller_leave(struct plx_poller *p)
+{
+	bool returns = p->returns;
+
+	if (unlikely(returns))
+		p->returns = false;
+	/* pairs with the acquire in is_inside() */
+	atomic_store_explicit(&p->inside, false, memory_order_release);
+	/* pairs with the one behind a post: others, that have not fenced for it, saw it inside */
+	if (unlikely(!plx_poller_is_mine(p)))
+		atomic_thread_fence(memory_order_seq_cst);
+	if (unlikely(returns))
+		plx_poller_return(p);
+}
+
+/** Slow path of plx_poller_give(). */
+void plx_poller_give_taken(struct plx_poller *p);
+
 /**
  * After plx_poller_take(); what is loaded behind it is loaded after it.
- * @param turn it was a whole turn: as long as these are given the reactor leaves it to others
+ * @param turns that it counts for: as long as these are given the reactor leaves it to others
  */
 static inline void
-plx_poller_give(struct plx_poller *p, bool turn)
+plx_poller_give(struct plx_poller *p, uint32_t turns)
 {
-	if (turn)
-		plx_poller_asked(p);
-	if (likely(atomic_load_explicit(&p->inside, memory_order_relaxed))) {
-		/* pairs with the acquire in is_inside() */
-		atomic_store_explicit(&p->inside, false, memory_order_release);
-		if (unlikely(p->returns)) {
-			p->returns = false;
-			plx_poller_return(p);
-		}
-		return;
-	}
-	/* pairs with the acquires where they are taken, and with the fence of who has posted */
-	atomic_store_explicit(&p->turns, p->borrowed ? PLX_TURNS_FREE : PLX_TURNS_LENT,
-		memory_order_seq_cst);
+	if (turns != 0)
+		plx_poller_asked(p, turns);
+	if (likely(p->entered))
+		plx_poller_leave(p);
+	else
+		plx_poller_give_taken(p);
 }
 
 /**

@@ -119,7 +119,6 @@ struct plx_worker {
 	struct plx_yield yield; /* dedicated: how it waits behind progress */
 	uint64_t answered; /* dedicated: what was posted when the last lone completion was seen */
 	bool in_poll;
-	bool direct; /* dedicated: in a turn that was taken, whose callbacks run at once */
 	_Atomic uint32_t n_failed; /* writer: owner; eps and handles that have failed */
 	struct plx_conns conns;
 

@@ -295,6 +295,13 @@ collect(struct plx_worker *w)
 	return n;
 }
 
+static inline void
+within(struct plx_worker *w, uintptr_t thread)
+{
+	/* relaxed: others find only that they are not it */
+	atomic_store_explicit(&w->poller.within, thread, memory_order_relaxed);
+}
+
 /* The reactor has no core of its own, and we wait. */
 static unsigned
 turn_taken(struct plx_worker *w)
@@ -304,16 +311,16 @@ turn_taken(struct plx_worker *w)
 
 	if (!plx_poller_take(&w->poller, true))
 		return 0;
-	/* One thread alone is as inline. With others neither field is ever written. */
-	direct = w->poller.alone && plx_req_pool_begin_direct(&w->reqs);
+	/* As inline: no other thread is in progress, or takes and gives back requests. */
+	direct = plx_req_pool_begin_direct(&w->reqs);
 	if (direct)
-		w->direct = true;
+		within(w, (uintptr_t)__builtin_thread_pointer());
 	n = worker_turn_lent(w);
 	if (direct) {
-		w->direct = false;
+		within(w, 0);
 		plx_req_pool_end_direct(&w->reqs);
 	}
-	plx_poller_give(&w->poller, true);
+	plx_poller_give(&w->poller, 1);
 	if (plx_inbox_waits(&w->inbox) && !worker_run_posted(w))
 		plx_reactor_wake(&w->poller);
 	return n;

@@ -14,9 +14,31 @@
 #include "worker_int.h"
 
 #define POSTED_RUNS 4  /* of what other threads post meanwhile */
-#define TURN_EVERY  8  /* calls between two of progress: who posts and does not wait gives turns too */
+#define TURN_EVERY  32 /* calls between two of progress: who posts and does not wait gives turns too, */
+#define TURN_COUNTS 4  /* which say that it runs as so many of who waits */
 #define LONG_LEN    32768 /* bytes that take longer to move than a reactor to wake */
 #define CALL_PAUSES 32 /* before the core is offered; a turn takes less, on a core of its own */
+
+/* The reactor sleeps, and may not any more. */
+static __rte_noinline void
+give_borrowed(struct plx_worker *w)
+{
+	bool wake;
+
+	if (unlikely(w->wake.on))
+		worker_wake_app(w, 1);
+	wake = w->poller.armed && w->poller.arm(w) != 0;
+	plx_poller_give(&w->poller, 0);
+	if (unlikely(wake))
+		plx_reactor_wake(&w->poller);
+}
+
+static __rte_noinline void
+give_behind_turn(struct plx_worker *w)
+{
+	worker_turn_lent(w);
+	plx_poller_give(&w->poller, TURN_COUNTS);
+}
 
 /*
  * Behind what was done with turns that were taken for a call.
@@ -26,19 +48,17 @@
 static inline void
 worker_give(struct plx_worker *w, bool turn)
 {
-	bool lent = !w->poller.borrowed;
-	bool whole = lent && turn && ++w->posted_runs >= TURN_EVERY;
-	bool wake = false;
-
-	if (whole)
-		worker_turn_lent(w);
-	else if (unlikely(w->wake.on))
+	if (unlikely(w->poller.borrowed)) {
+		give_borrowed(w);
+		return;
+	}
+	if (turn && unlikely(++w->posted_runs >= TURN_EVERY)) {
+		give_behind_turn(w);
+		return;
+	}
+	if (unlikely(w->wake.on))
 		worker_wake_app(w, 1);
-	if (!lent)
-		wake = w->poller.armed && w->poller.arm(w) != 0; /* it sleeps, and may not any more */
-	plx_poller_give(&w->poller, whole);
-	if (unlikely(wake))
-		plx_reactor_wake(&w->poller);
+	plx_poller_give(&w->poller, 0);
 }
 
 bool
@@ -74,11 +94,12 @@ run_before(struct plx_worker *w)
 static inline bool
 worker_begin(struct plx_worker *w)
 {
-	if (unlikely(w->direct)) { /* a callback calls: what is over with this call is told behind it */
+	if (unlikely(plx_poller_is_within(&w->poller))) {
+		/* a callback calls: what is over with this call is told behind it */
 		plx_req_pool_end_direct(&w->reqs);
 		return true;
 	}
-	if (likely(plx_poller_is_held(&w->poller)) || !plx_poller_take(&w->poller, false))
+	if (!plx_poller_take(&w->poller, false))
 		return false;
 	if (unlikely(plx_inbox_waits(&w->inbox)) && !run_before(w)) {
 		worker_give(w, true);
@@ -88,17 +109,24 @@ worker_begin(struct plx_worker *w)
 	return true;
 }
 
+/* What other threads have posted meanwhile. */
+static __rte_noinline void
+look_behind(struct plx_worker *w)
+{
+	if (!worker_run_posted(w))
+		plx_reactor_wake(&w->poller);
+}
+
 static inline void
 worker_end(struct plx_worker *w, bool turn)
 {
-	if (unlikely(w->direct)) {
+	if (unlikely(plx_poller_is_within(&w->poller))) {
 		(void)plx_req_pool_begin_direct(&w->reqs); /* not, while that waits */
 		return;
 	}
 	worker_give(w, turn);
-	/* what other threads have posted meanwhile */
-	if (w->inbox.many && plx_inbox_waits(&w->inbox) && !worker_run_posted(w))
-		plx_reactor_wake(&w->poller);
+	if (unlikely(w->inbox.many) && plx_inbox_waits(&w->inbox))
+		look_behind(w);
 }
 
 /* A message to the owner, to be written. Blocks: until there is room. */
@@ -263,33 +291,22 @@ quick_run(void *arg)
 		quick_late(w, ep, k);
 }
 
-bool
-plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
-	uint64_t len, uint64_t tag)
+/* Apart, so that while turns are lent a send saves no registers for it. */
+static __rte_noinline bool
+quick_post(struct plx_worker *w, const struct plx_ep_user *user, const void *buf, uint64_t len,
+	uint64_t tag)
 {
-	struct plx_ep *ep = user->ep;
 	struct plx_inbox_cell *c;
 	struct quick *k;
 	uint64_t pos;
-	int rc;
 
-	if (len > PLX_WORKER_QUICK_MAX || !atomic_load_explicit(&ep->quick, memory_order_relaxed))
-		return false;
-	/* It may come to stand on another ep, which who has the lock sees. */
-	if (unlikely(user->conn != NULL && w->inbox.many))
-		return false;
-	if (worker_begin(w)) {
-		rc = plx_worker_tag_send_now(w, ep, buf, len, tag);
-		worker_end(w, true);
-		return rc == 0;
-	}
 	c = plx_inbox_take(&w->inbox, &pos);
 	if (unlikely(c == NULL))
 		return false;
 	c->fn = quick_run;
 	c->has_body = true;
 	k = (struct quick *)c->body;
-	k->ep = ep;
+	k->ep = user->ep;
 	k->tag = tag;
 	k->len = len;
 	k->conn_id = user->conn_id;
@@ -299,6 +316,25 @@ plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, 
 		rte_memcpy(k->data, buf, len); /* without a call */
 	worker_cell_post(w, c, pos);
 	return true;
+}
+
+bool
+plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
+	uint64_t len, uint64_t tag)
+{
+	struct plx_ep *ep = user->ep;
+	int rc;
+
+	if (len > PLX_WORKER_QUICK_MAX || !atomic_load_explicit(&ep->quick, memory_order_relaxed))
+		return false;
+	/* It may come to stand on another ep, which who has the lock sees. */
+	if (unlikely(user->conn != NULL && w->inbox.many))
+		return false;
+	if (!worker_begin(w))
+		return quick_post(w, user, buf, len, tag);
+	rc = plx_worker_tag_send_now(w, ep, buf, len, tag);
+	worker_end(w, true);
+	return rc == 0;
 }
 
 void
@@ -372,25 +408,13 @@ recv_cell_post(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
 		plx_reactor_wake(&w->poller);
 }
 
-/* Apart, so that inline a receive saves no registers for it. */
 static __rte_noinline void
-recv_submit(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
-	struct plx_req *req)
+recv_post(struct plx_worker *w, uint64_t tag, uint64_t mask, struct plx_req *req)
 {
 	struct recv_post *v;
 	struct plx_inbox_cell *c;
 	uint64_t pos;
 
-	/* What the owner writes in the request stays in its cache. */
-	plx_req_flag(req, PLX_REQ_RECV);
-	req->buf = buf;
-	req->len = len;
-	if (worker_begin(w)) {
-		tag_recv(w, req, tag, mask);
-		worker_end(w, false);
-		leave_long(w, len);
-		return;
-	}
 	c = worker_cell(w, &pos);
 	c->fn = recv_post_run;
 	c->has_body = true;
@@ -400,6 +424,23 @@ recv_submit(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_
 	v->tag = tag;
 	v->mask = mask;
 	recv_cell_post(w, c, pos);
+}
+
+/* Apart, so that inline a receive saves no registers for it. */
+static __rte_noinline void
+recv_submit(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
+	struct plx_req *req)
+{
+	/* What the owner writes in the request stays in its cache. */
+	plx_req_flag(req, PLX_REQ_RECV);
+	req->buf = buf;
+	req->len = len;
+	if (likely(worker_begin(w))) {
+		tag_recv(w, req, tag, mask);
+		worker_end(w, false);
+	} else {
+		recv_post(w, tag, mask, req);
+	}
 	leave_long(w, len);
 }
 
