@@ -133,7 +133,7 @@ cs_open_mode(struct cs *s, bool one_context, ucs_thread_mode_t mode)
 	s->p.one_context = one_context;
 	for (i = 0; i < 2; i++) {
 		s->p.n[i].ctx = i == 1 && one_context ? s->p.n[0].ctx
-			: util_context(UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP);
+			: util_context(UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP);
 		s->p.n[i].w = util_worker(s->p.n[i].ctx, mode);
 		UTIL_OK(ucp_worker_get_address(s->p.n[i].w, &s->p.n[i].addr, &s->p.n[i].addr_len));
 	}
@@ -556,6 +556,45 @@ stashed_request_is_accepted_later_by_another_worker(void)
 	CU_ASSERT_EQUAL(s.err[1], UCS_ERR_CONNECTION_RESET);
 	close_ep(&s, 1, UCP_EP_CLOSE_FLAG_FORCE);
 	ucp_worker_destroy(other);
+	cs_close(&s);
+}
+
+static void
+a_flush_of_the_worker_waits_for_a_put_that_waits_for_the_connection(void)
+{
+	static uint8_t from[4 * MIB], to[sizeof(from)];
+	const ucp_request_param_t none = {.op_attr_mask = 0};
+	ucp_mem_map_params_t params;
+	ucs_status_ptr_t flush;
+	ucp_rkey_h rkey;
+	size_t blob_len;
+	ucp_mem_h mem;
+	void *blob;
+	struct cs s;
+
+	cs_open(&s);
+	memset(&params, 0xa5, sizeof(params));
+	params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+	params.address = to;
+	params.length = sizeof(to);
+	memset(to, 0, sizeof(to));
+	util_fill(from, sizeof(from), 1);
+	UTIL_OK(ucp_mem_map(s.p.n[0].ctx, &params, &mem));
+	UTIL_OK(ucp_rkey_pack(s.p.n[0].ctx, mem, &blob, &blob_len));
+	client(&s);
+	UTIL_OK(ucp_ep_rkey_unpack(s.p.n[1].ep, blob, &rkey));
+	CU_ASSERT(!UCS_STATUS_IS_ERR(ucp_put_nbi(s.p.n[1].ep, from, sizeof(from), (uintptr_t)to, rkey)));
+	flush = ucp_worker_flush_nbx(s.p.n[1].w, &none);
+	CU_ASSERT_FATAL(UCS_PTR_IS_PTR(flush));
+	server(&s);
+	CU_ASSERT(UTIL_UNTIL(&s.p, ucp_request_check_status(flush) != UCS_INPROGRESS));
+	CU_ASSERT_EQUAL(ucp_request_check_status(flush), UCS_OK);
+	CU_ASSERT(util_check(to, sizeof(to), 1));
+	ucp_request_free(flush);
+	ucp_rkey_destroy(rkey);
+	ucp_rkey_buffer_release(blob);
+	close_ep(&s, 1, 0);
+	UTIL_OK(ucp_mem_unmap(s.p.n[0].ctx, mem));
 	cs_close(&s);
 }
 
@@ -1068,6 +1107,7 @@ const struct api_test api_cm_tests[] = {
 	T(request_tells_the_client_and_its_id),
 	T(client_binds_to_the_local_address_given),
 	T(stashed_request_is_accepted_later_by_another_worker),
+	T_NOT_UCX(a_flush_of_the_worker_waits_for_a_put_that_waits_for_the_connection, "the key needs a connection"),
 	T(rejected_client_learns_it_once),
 	T_NOT_UCX(nobody_listening_is_an_error, NOT_UCX),
 	T(server_has_the_error_mode_of_its_client),

@@ -238,6 +238,18 @@ plx_conn_addrs(const struct plx_conn *c, struct sockaddr_storage *local,
 
 /* --- client --- */
 
+/* What the connection has started, a flush that waited for the connection waits for as well. */
+static void
+flushes_extend(struct plx_worker *w)
+{
+	struct plx_flush *f;
+
+	TAILQ_FOREACH(f, &w->flushes, link) {
+		if (f->kind == PLX_FLUSH_WORKER)
+			f->rma_seq = w->rma.seq;
+	}
+}
+
 static void
 client_connect_run(void *arg)
 {
@@ -252,6 +264,7 @@ client_connect_run(void *arg)
 	if (c->rc != 0)
 		return;
 	plx_ep_stub_connect(&c->stub, ep);
+	flushes_extend(w);
 	if (c->user != NULL) {
 		user_move(w, c->user, ep, c->conn_id);
 		if (c->stub.closed)
