@@ -59,13 +59,17 @@ def mpich(build, program):
 
 
 def ask(socket, method):
-    return json.loads(u.run([RPC, "-s", socket, method], 20).out)
+    """The answer, or none and why."""
+    r = u.run([RPC, "-s", socket, "-t", "60", method], 90)
+    return (r.why(), []) if r.why() else ("", json.loads(r.out))
 
 
 def ports_of(socket):
-    """By RPC: messages sent by each port; ports that have an ep to another host."""
-    msgs = {row["port"]: row["counters"]["tx_msgs"] for row in ask(socket, "device_get_list")}
-    return msgs, [row["port"] for row in ask(socket, "ep_get_list") if row["state"] == "connected"]
+    """By RPC: messages sent by each port; ports that have an ep to another host; or why not."""
+    why, devices = ask(socket, "device_get_list")
+    why2, eps = ask(socket, "ep_get_list")
+    return (why + why2, {row["port"]: row["counters"]["tx_msgs"] for row in devices},
+            [row["port"] for row in eps if row["state"] == "connected"])
 
 
 def cut(report, ground):
@@ -77,11 +81,12 @@ def cut(report, ground):
     envs = env(**net.QUICK)
     envs[0]["PLX_RPC_SOCKET"] = socket = f"/tmp/ports.{os.getpid()}.sock"
     family = run_mp.Family(ground, exe, 2, ["long"], envs)
-    net.wait_for(lambda: os.path.exists(family.path("busy")), 60)
-    msgs, used = ports_of(socket)
+    if not net.wait_for(lambda: os.path.exists(family.path("busy")), 120):
+        report.fail("two processes exchange messages on two networks", family.wait(1))
+        return
+    why, msgs, used = ports_of(socket)
     idle = [port for port in msgs if port not in used]
-    why = ""
-    if len(used) != 1 or len(idle) != 1 or msgs[used[0]] == 0 or msgs[idle[0]] != 0:
+    if not why and (len(used) != 1 or len(idle) != 1 or msgs[used[0]] == 0 or msgs[idle[0]] != 0):
         why = f"{msgs}, eps by {used}"
     report.result("RPC tells what went by which port", why, f"{msgs}")
     k = 1 if used == ["rxe2:1"] else 0
