@@ -115,7 +115,6 @@ struct plx_stream *plx_stream_of_slow(struct plx_streams *all, struct plx_ep_use
 struct plx_stream *plx_stream_get(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id);
 
 /** @return the stream of a handle, made when there is none yet, or NULL without memory. */
-/** The same, once it is made without a search. */
 static inline struct plx_stream *
 plx_stream_of(struct plx_streams *all, struct plx_ep_user *user)
 {

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * stream_fetch.c - bytes of a long send are at the sender until a receive meets them
+ */
+#include <rte_common.h>
+
+#include "stream_int.h"
+
+#define FETCH_LEN ((64u << 10) - STREAM_BACK_LEN) /* bytes that are kept at a time */
+#define FETCH_DIRECT_MIN (8u << 10) /* receives of fewer bytes are served from there */
+
+static void
+rts_list(struct plx_stream *s, struct plx_msg *m)
+{
+	m->listed = true;
+	LIST_INSERT_HEAD(&s->ep->announced, m, partial);
+}
+
+/* Bytes of the first chunk have been fetched, or never will be. */
+static void
+xfer_done(struct plx_req *x)
+{
+	struct plx_stream *s = x->cb_arg;
+	struct plx_msg *m = TAILQ_FIRST(&s->chunks), *to = s->xfer_to;
+	struct plx_req *req = TAILQ_FIRST(&s->recvs);
+	uint64_t n = x->len;
+	int rc = x->status;
+
+	s->busy++;
+	s->xfer = NULL;
+	s->xfer_to = NULL;
+	plx_req_put(x);
+	m->got += n;
+	if (rc != 0 && to != NULL)
+		plx_msg_put(s->all->msgs, to);
+	if (rc != 0)
+		s->err = rc;
+	else
+		PLX_STAT_ADD(s->all->stat.rx_fetched, n);
+	if (rc == 0 && to != NULL) {
+		TAILQ_INSERT_BEFORE(m, to, chunk);
+	}
+	if (rc != 0 || m->got == m->len)
+		stream_chunk_remove(s, m);
+	else
+		rts_list(s, m);
+	if (rc == 0 && to != NULL)
+		stream_set_ready(s, true);
+	if (to == NULL) {
+		req->stream.offset += n;
+		if (s->closed)
+			rc = -ECANCELED;
+		if (rc != 0 || req->stream.offset == req->len ||
+			(!req->stream.waitall && req->stream.offset >= req->stream.elem))
+			stream_recv_end(s, req, rc);
+	}
+	if (s->closed) {
+		stream_recvs_fail(s, -ECANCELED);
+		stream_drop_unread(s);
+	} else if (!s->matching)
+		stream_match(s);
+	s->busy--;
+	stream_grant_if(s);
+	if (s->closed)
+		stream_free_if(s);
+}
+
+static void
+xfer_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len)
+{
+	struct plx_stream *s = container_of(dt, struct plx_stream, xfer_dt);
+	struct plx_req *req = TAILQ_FIRST(&s->recvs);
+
+	req->dt->unpack(req->dt, req->stream.offset + offset, from, len);
+}
+
+static int
+xfer_dt_finish(struct plx_dt *dt, int status)
+{
+	(void)dt;
+	return status;
+}
+
+static void
+xfer_start(struct plx_stream *s, struct plx_msg *m, void *buf, struct plx_dt *dt, uint64_t n)
+{
+	struct plx_req *x = m->gone ? NULL : plx_req_get(&s->all->xfers);
+
+	if (x == NULL) {
+		s->err = m->gone ? -ECONNRESET : -ENOMEM;
+		return;
+	}
+	plx_msg_unlist(m);
+	atomic_store_explicit(&x->flags, PLX_REQ_RECV, memory_order_relaxed);
+	x->done = xfer_done;
+	x->cb_arg = s;
+	x->buf = buf;
+	x->len = n;
+	x->dt = dt;
+	s->xfer = x;
+	plx_rndv_recv_part(s->all->rndv, s->ep, m->sreq, m->addr, m->got, n, m->got + n < m->len, x);
+}
+
+void
+stream_fetch_piece(struct plx_stream *s, struct plx_msg *m)
+{
+	uint64_t n = RTE_MIN(m->len - m->got, (uint64_t)FETCH_LEN);
+	struct plx_msg *to = plx_msg_get(s->all->msgs, STREAM_BACK_LEN + n);
+
+	if (to == NULL) {
+		PLX_STAT_INC(s->all->stat.rx_drop_no_memory);
+		s->err = -ENOMEM;
+		return;
+	}
+	to->kind = PLX_MSG_STREAM;
+	to->len = n;
+	to->ack = 1; /* its sender has not paid for it */
+	s->xfer_to = to;
+	xfer_start(s, m, stream_chunk_data(to), NULL, n);
+	if (s->err != 0 && s->xfer == NULL && s->xfer_to == to) { /* it did not begin */
+		s->xfer_to = NULL;
+		plx_msg_put(s->all->msgs, to);
+	}
+}
+
+void
+stream_fetch(struct plx_stream *s, struct plx_req *req, struct plx_msg *m)
+{
+	struct plx_req_stream *r = &req->stream;
+	uint64_t total = RTE_MIN(r->offset + (m->len - m->got), req->len), n;
+
+	if (total != req->len && !r->waitall && r->elem > 1 && total >= r->elem)
+		total -= total % r->elem;
+	n = total - r->offset;
+	if (n < FETCH_DIRECT_MIN && n < m->len - m->got) {
+		stream_fetch_piece(s, m);
+		return;
+	}
+	s->xfer_dt = (struct plx_dt){NULL, xfer_unpack, xfer_dt_finish};
+	xfer_start(s, m, (char *)req->buf + r->offset, req->dt != NULL ? &s->xfer_dt : NULL, n);
+}
+
+void
+plx_stream_on_rts(struct plx_streams *all, struct plx_peer *src, const struct plx_wire_stream_rts *h)
+{
+	struct plx_ep *ep = plx_ep_of(all->eps, src);
+	struct plx_stream *s = ep != NULL ? stream_find(ep, h->conn_id) : NULL;
+	struct plx_msg *m;
+
+	if (ep != NULL && s == NULL)
+		s = stream_of_arrival(all, ep, h->conn_id, 0);
+	if (s == NULL || s->closed || h->len == 0) {
+		if (ep != NULL)
+			plx_rndv_ack(ep, h->sreq, 0);
+		if (s != NULL)
+			s->owed += PLX_STREAM_COST;
+		return;
+	}
+	if (s->held + s->owed + PLX_STREAM_COST > PLX_STREAM_WINDOW) {
+		PLX_STAT_INC(all->stat.rx_drop_no_credit);
+		s->err = -EPROTO;
+		return;
+	}
+	m = plx_msg_get(all->msgs, 0);
+	if (m == NULL) {
+		PLX_STAT_INC(all->stat.rx_drop_no_memory);
+		plx_rndv_ack(ep, h->sreq, -ENOMEM);
+		s->err = -ENOMEM;
+		return;
+	}
+	m->kind = PLX_MSG_STREAM_RTS;
+	m->len = h->len;
+	m->addr = h->addr;
+	m->sreq = h->sreq;
+	m->ack = 0;
+	TAILQ_INSERT_TAIL(&s->chunks, m, chunk);
+	rts_list(s, m);
+	s->held += PLX_STREAM_COST;
+	stream_set_ready(s, true);
+	if (!TAILQ_EMPTY(&s->recvs)) {
+		s->busy++;
+		stream_match(s);
+		s->busy--;
+		stream_grant_if(s);
+		stream_free_if(s);
+	}
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * stream_int.h - between the files of lib/stream
+ */
+#ifndef STREAM_INT_H
+#define STREAM_INT_H
+
+#include "plx_stream.h"
+
+/** Before the bytes of a chunk: its plx_msg, to be found when they were lent. */
+#define STREAM_BACK_LEN sizeof(struct plx_msg *)
+
+#define STREAM_GRANT_AT (PLX_STREAM_WINDOW / 4)
+
+/* stream.c */
+struct plx_stream *stream_new(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id);
+/** Free one that nothing needs any more. */
+void stream_free_if(struct plx_stream *s);
+void stream_grant(struct plx_stream *s);
+
+/* stream_recv.c */
+/** Bring receives and bytes together. */
+void stream_match(struct plx_stream *s);
+void stream_recv_end(struct plx_stream *s, struct plx_req *req, int err);
+void stream_recvs_fail(struct plx_stream *s, int err);
+void stream_chunk_remove(struct plx_stream *s, struct plx_msg *m);
+void stream_chunks_drop(struct plx_stream *s, struct plx_stream_chunks *list);
+/** What has come and nobody will read. */
+void stream_drop_unread(struct plx_stream *s);
+/** The stream of data that arrived and found none, or NULL. */
+struct plx_stream *stream_of_arrival(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id,
+	uint32_t len);
+
+/* stream_fetch.c */
+/** The first receive has met bytes that are at the sender. */
+void stream_fetch(struct plx_stream *s, struct plx_req *req, struct plx_msg *m);
+/** Fetch a piece into memory of ours, to be read or lent from there. */
+void stream_fetch_piece(struct plx_stream *s, struct plx_msg *m);
+
+static inline struct plx_stream *
+stream_find(const struct plx_ep *ep, uint32_t conn_id)
+{
+	struct plx_stream *s;
+
+	LIST_FOREACH(s, &ep->streams, link) {
+		if (likely(s->conn_id == conn_id))
+			break;
+	}
+	return s;
+}
+
+static inline void
+stream_set_ready(struct plx_stream *s, bool ready)
+{
+	if (s->ready == ready)
+		return;
+	s->ready = ready;
+	if (ready)
+		TAILQ_INSERT_TAIL(&s->all->ready, s, ready_link);
+	else
+		TAILQ_REMOVE(&s->all->ready, s, ready_link);
+}
+
+static inline uint8_t *
+stream_chunk_data(struct plx_msg *m)
+{
+	return m->data + STREAM_BACK_LEN + m->got;
+}
+
+static inline void
+stream_grant_if(struct plx_stream *s)
+{
+	if (unlikely(s->owed >= STREAM_GRANT_AT))
+		stream_grant(s);
+}
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * stream_recv.c - receives and the bytes that have come meet
+ */
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "plx_copy.h"
+#include "plx_log.h"
+#include "stream_int.h"
+
+PLX_LOG_DEFINE(stream, "plx.stream");
+
+#define PACE_LEN 1024u /* bytes that are dearer to copy twice than a turn is */
+#define PACE_MSGS 256u
+
+/* Give bytes to a receive. @return how many it took; *done when it is over */
+static inline uint64_t
+recv_take(struct plx_req *req, const uint8_t *from, uint64_t len, bool *done)
+{
+	struct plx_req_stream *r = &req->stream;
+	uint64_t total = RTE_MIN(r->offset + len, req->len), n;
+
+	if (total != req->len && !r->waitall && r->elem > 1 && total >= r->elem)
+		total -= total % r->elem;
+	*done = total == req->len || (!r->waitall && total >= r->elem);
+	n = total - r->offset;
+	plx_req_copy_in(req, r->offset, from, n);
+	r->offset = total;
+	return n;
+}
+
+/* A chunk costs what its sender paid for it. */
+static inline uint64_t
+chunk_cost(const struct plx_msg *m)
+{
+	return (m->kind == PLX_MSG_STREAM ? m->len : 0) + PLX_STREAM_COST;
+}
+
+static void
+chunk_end(struct plx_stream *s, struct plx_msg *m)
+{
+	plx_msg_unlist(m);
+	if (m->ack == 0) {
+		s->held -= chunk_cost(m);
+		s->owed += chunk_cost(m);
+	}
+	plx_msg_put(s->all->msgs, m);
+}
+
+void
+stream_chunks_drop(struct plx_stream *s, struct plx_stream_chunks *list)
+{
+	struct plx_msg *m;
+
+	while ((m = TAILQ_FIRST(list)) != NULL) {
+		TAILQ_REMOVE(list, m, chunk);
+		if (m->kind == PLX_MSG_STREAM_RTS && !m->gone)
+			plx_rndv_ack(s->ep, m->sreq, 0);
+		chunk_end(s, m);
+	}
+}
+
+void
+stream_chunk_remove(struct plx_stream *s, struct plx_msg *m)
+{
+	TAILQ_REMOVE(&s->chunks, m, chunk);
+	chunk_end(s, m);
+	if (TAILQ_EMPTY(&s->chunks))
+		stream_set_ready(s, false);
+}
+
+void
+stream_recv_end(struct plx_stream *s, struct plx_req *req, int err)
+{
+	TAILQ_REMOVE(&s->recvs, req, stream.link);
+	req->stream.stream = NULL;
+	plx_req_complete(req, err);
+}
+
+void
+stream_recvs_fail(struct plx_stream *s, int err)
+{
+	struct plx_req *req;
+
+	s->busy++;
+	while ((req = TAILQ_FIRST(&s->recvs)) != NULL)
+		stream_recv_end(s, req, err);
+	s->busy--;
+}
+
+void
+stream_drop_unread(struct plx_stream *s)
+{
+	stream_chunks_drop(s, &s->chunks);
+	stream_chunks_drop(s, &s->lent);
+	if (s->ep->err == 0 && s->owed != 0)
+		stream_grant(s);
+}
+
+void
+stream_match(struct plx_stream *s)
+{
+	struct plx_req *req;
+	struct plx_msg *m;
+	uint64_t n;
+	bool done;
+
+	if (s->matching)
+		return;
+	s->matching = true;
+	s->busy++;
+	while (s->xfer == NULL && !s->closed && s->err == 0 &&
+		(req = TAILQ_FIRST(&s->recvs)) != NULL && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
+		if (m->kind == PLX_MSG_STREAM_RTS) {
+			stream_fetch(s, req, m);
+			continue;
+		}
+		n = recv_take(req, stream_chunk_data(m), m->len - m->got, &done);
+		m->got += n;
+		if (m->got == m->len)
+			stream_chunk_remove(s, m);
+		if (done)
+			stream_recv_end(s, req, 0);
+	}
+	s->matching = false;
+	if (s->err != 0 && s->xfer == NULL)
+		stream_recvs_fail(s, s->err);
+	s->busy--;
+}
+
+/* Why no more bytes will come, or 0. */
+static int
+why_none(const struct plx_stream *s)
+{
+	return s->err != 0 ? s->err : s->ep->err != 0 ? s->ep->err : s->user->err;
+}
+
+void
+plx_stream_recv(struct plx_stream *s, struct plx_req *req)
+{
+	int err = why_none(s);
+
+	req->stream.offset = 0;
+	req->stream.stream = NULL;
+	if (unlikely(req->len == 0 || (err != 0 && TAILQ_EMPTY(&s->chunks)))) {
+		plx_req_complete(req, req->len == 0 ? 0 : err);
+		return;
+	}
+	req->stream.stream = s;
+	TAILQ_INSERT_TAIL(&s->recvs, req, stream.link);
+	if (!TAILQ_EMPTY(&s->chunks)) {
+		s->busy++;
+		stream_match(s);
+		if (err != 0 && s->xfer == NULL && TAILQ_EMPTY(&s->chunks))
+			stream_recvs_fail(s, err);
+		s->busy--;
+		stream_grant_if(s);
+		stream_free_if(s);
+	}
+}
+
+/* Bytes that a receive would get at once. */
+static uint64_t
+unread(const struct plx_stream *s)
+{
+	const struct plx_msg *m;
+	uint64_t n = 0;
+
+	if (!TAILQ_EMPTY(&s->recvs))
+		return 0;
+	TAILQ_FOREACH(m, &s->chunks, chunk) {
+		if (m->kind == PLX_MSG_STREAM_RTS)
+			break;
+		n += m->len - m->got;
+	}
+	return n;
+}
+
+int
+plx_stream_recv_now(struct plx_stream *s, struct plx_req *req)
+{
+	uint64_t least = req->stream.waitall ? req->len : RTE_MIN(req->stream.elem, req->len);
+	int err = why_none(s);
+	bool done = req->len == 0;
+	struct plx_msg *m;
+
+	req->stream.offset = 0;
+	if (unread(s) < least) /* and if nothing will come, why */
+		return TAILQ_EMPTY(&s->chunks) && err != 0 ? err : -EAGAIN;
+	while (!done && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
+		m->got += recv_take(req, stream_chunk_data(m), m->len - m->got, &done);
+		if (m->got == m->len)
+			stream_chunk_remove(s, m);
+	}
+	stream_grant_if(s);
+	return 0;
+}
+
+void *
+plx_stream_lend(struct plx_stream *s, uint64_t *len)
+{
+	struct plx_msg *m = TAILQ_FIRST(&s->chunks);
+	uint8_t *data;
+
+	if (m == NULL || !TAILQ_EMPTY(&s->recvs))
+		return NULL;
+	if (m->kind == PLX_MSG_STREAM_RTS) {
+		if (s->xfer == NULL && s->err == 0)
+			stream_fetch_piece(s, m);
+		m = TAILQ_FIRST(&s->chunks); /* the bytes, when that was done at once */
+		if (m == NULL || m->kind == PLX_MSG_STREAM_RTS)
+			return NULL;
+	}
+	TAILQ_REMOVE(&s->chunks, m, chunk);
+	TAILQ_INSERT_TAIL(&s->lent, m, chunk);
+	if (TAILQ_EMPTY(&s->chunks))
+		stream_set_ready(s, false);
+	data = stream_chunk_data(m);
+	*len = m->len - m->got;
+	memcpy(data - STREAM_BACK_LEN, &m, STREAM_BACK_LEN);
+	return data;
+}
+
+void
+plx_stream_return(struct plx_stream *s, void *data)
+{
+	struct plx_msg *m;
+
+	memcpy(&m, (uint8_t *)data - STREAM_BACK_LEN, STREAM_BACK_LEN);
+	TAILQ_REMOVE(&s->lent, m, chunk);
+	chunk_end(s, m);
+	stream_grant_if(s);
+}
+
+uint32_t
+plx_stream_poll(struct plx_streams *all, struct plx_ep_user **users, uint32_t n)
+{
+	struct plx_stream *s, *next;
+	uint32_t got = 0;
+
+	for (s = TAILQ_FIRST(&all->ready); s != NULL && got < n; s = next) {
+		next = TAILQ_NEXT(s, ready_link);
+		if (s->user == NULL)
+			s->user = plx_ep_user_find(s->ep, s->conn_id);
+		if (s->user == NULL)
+			continue; /* its handle is still to be made */
+		users[got++] = s->user;
+		stream_set_ready(s, false);
+	}
+	return got;
+}
+
+/* A long message came in the same turn as one that ended the only receive. */
+static void
+pace(struct plx_stream *s, uint32_t len)
+{
+	if (s->fed && len >= PACE_LEN) {
+		s->all->pace = PACE_MSGS;
+		PLX_STAT_INC(s->all->stat.rx_paced);
+	}
+	s->fed = false;
+}
+
+/* Bytes that no receive waits for. */
+static __rte_noinline void
+keep(struct plx_stream *s, const uint8_t *data, uint32_t len)
+{
+	struct plx_streams *all = s->all;
+	struct plx_msg *m = plx_msg_get(all->msgs, STREAM_BACK_LEN + len);
+
+	if (m == NULL) {
+		PLX_STAT_INC(all->stat.rx_drop_no_memory);
+		PLX_LOG_RATELIMIT(ERR, stream, "no memory for %u bytes of a stream: it ends here", len);
+		s->err = -ENOMEM;
+		return;
+	}
+	m->kind = PLX_MSG_STREAM;
+	m->len = len;
+	m->ack = 0;
+	plx_copy(stream_chunk_data(m), data, len);
+	TAILQ_INSERT_TAIL(&s->chunks, m, chunk);
+	s->held += len + PLX_STREAM_COST;
+	PLX_STAT_ADD(all->stat.rx_kept, len);
+	stream_set_ready(s, true);
+}
+
+struct plx_stream *
+stream_of_arrival(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id, uint32_t len)
+{
+	struct plx_ep_user *user = plx_ep_user_find(ep, conn_id);
+	struct plx_wire_grant h = {.conn_id = plx_stream_wire_id(conn_id),
+		.cost = len + PLX_STREAM_COST};
+	struct plx_stream *s;
+
+	if (user != NULL)
+		return plx_stream_of_slow(all, user);
+	if (!plx_ep_user_was(ep, conn_id)) {
+		s = stream_new(all, ep, conn_id);
+		if (s == NULL)
+			PLX_STAT_INC(all->stat.rx_drop_no_memory);
+		return s;
+	}
+	PLX_STAT_ADD(all->stat.rx_drop_closed, len);
+	(void)plx_ep_tx_ctl(ep, PLX_WIRE_GRANT, &h, sizeof(h)); /* or its sender waits for ever */
+	return NULL;
+}
+
+void
+plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_id,
+	const uint8_t *data, uint32_t len)
+{
+	struct plx_ep *ep = plx_ep_of(all->eps, src);
+	struct plx_stream *s;
+	struct plx_req *req;
+	bool done;
+
+	if (unlikely(ep == NULL)) {
+		PLX_STAT_INC(all->stat.rx_drop_no_memory);
+		return;
+	}
+	s = stream_find(ep, conn_id);
+	if (unlikely(s == NULL)) {
+		s = stream_of_arrival(all, ep, conn_id, len);
+		if (s == NULL)
+			return;
+	}
+	if (unlikely(s->held + s->owed + len + PLX_STREAM_COST > PLX_STREAM_WINDOW)) {
+		PLX_STAT_INC(all->stat.rx_drop_no_credit); /* a peer that does not keep to it */
+		s->err = -EPROTO;
+		return;
+	}
+	s->busy++;
+	s->owed += PLX_STREAM_COST;
+	while (len > 0 && TAILQ_EMPTY(&s->chunks) && !s->closed &&
+		(req = TAILQ_FIRST(&s->recvs)) != NULL) {
+		uint64_t n = recv_take(req, data, len, &done);
+
+		data += n;
+		len -= n;
+		s->owed += n;
+		PLX_STAT_ADD(all->stat.rx_direct, n);
+		s->fed = done;
+		if (done)
+			stream_recv_end(s, req, 0);
+	}
+	if (unlikely(s->closed)) {
+		s->owed += len;
+		PLX_STAT_ADD(all->stat.rx_drop_closed, len);
+	} else if (len > 0 && s->err == 0) {
+		s->owed -= PLX_STREAM_COST; /* the chunk has it */
+		pace(s, len);
+		keep(s, data, len);
+	}
+	s->busy--;
+	stream_grant_if(s);
+	if (unlikely(s->closed))
+		stream_free_if(s);
+}

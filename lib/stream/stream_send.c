@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * stream_send.c - as much is sent as the reader has room for
+ */
+#include <rte_common.h>
+
+#include "stream_int.h"
+
+static int
+rts_send(struct plx_pend *p)
+{
+	struct plx_req *req = container_of(p, struct plx_req, send.pend);
+	struct plx_wire_stream_rts h = {.conn_id = req->send.tag, .len = req->len,
+		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id};
+	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+		.op = PLX_WIRE_STREAM_RTS};
+
+	return plx_rndv_announced(req, plx_peer_tx(&tx));
+}
+
+/* From here on the request is lib/rndv's. */
+static void
+send_announce(struct plx_stream *s, struct plx_req *req)
+{
+	int rc;
+
+	s->credit -= PLX_STREAM_COST;
+	plx_ep_wait_end(&req->stream.wait);
+	req->send.ep = s->ep;
+	req->send.conn_id = s->conn_id;
+	req->send.tag = plx_stream_wire_id(s->conn_id);
+	rc = plx_rndv_send_as(s->all->rndv, req, rts_send);
+	if (rc != 0) {
+		s->credit += PLX_STREAM_COST;
+		plx_req_complete(req, rc);
+	}
+}
+
+/* The next pieces of a send. @return 0 all; -ENOBUFS no credit; or the device's error */
+static int
+send_pieces(struct plx_stream *s, struct plx_req *req, bool first)
+{
+	uint64_t id = plx_stream_wire_id(s->conn_id);
+	struct plx_tx tx = {.peer = s->ep->peer, .hdr = &id, .hdr_len = sizeof(id),
+		.op = PLX_WIRE_STREAM};
+	uint64_t most = RTE_MIN(s->ep->peer->mtu - sizeof(id), PLX_STREAM_PIECE_MAX);
+	int rc;
+
+	while (req->stream.offset < req->len) {
+		uint64_t n = RTE_MIN(req->len - req->stream.offset, most);
+
+		if (s->credit < n + PLX_STREAM_COST)
+			return -ENOBUFS;
+		/* Behind what waits, unless our turn in the ep's list has come. */
+		if (!first && !plx_ep_open(s->ep))
+			return -EAGAIN;
+		plx_req_tx(req, &tx, req->stream.offset, n);
+		rc = plx_peer_tx(&tx);
+		if (rc != 0)
+			return rc;
+		s->credit -= n + PLX_STREAM_COST;
+		req->stream.offset += n;
+	}
+	return 0;
+}
+
+/*
+ * Send what the reader has room for.
+ * @param first our turn in the ep's list of pending messages has come
+ * @return 0 all, or no credit; -EAGAIN the device is full, or others wait before us
+ */
+static int
+send_run(struct plx_stream *s, bool first)
+{
+	struct plx_req *req;
+	int rc = 0;
+
+	s->sending = true;
+	while (rc == 0 && (req = TAILQ_FIRST(&s->sends)) != NULL) {
+		if (req->len > s->all->rndv_min) {
+			bool behind = !plx_ep_open(s->ep);
+
+			rc = s->credit < PLX_STREAM_COST ? -ENOBUFS : behind && !first ? -EAGAIN : 0;
+			if (rc != 0)
+				break;
+			TAILQ_REMOVE(&s->sends, req, stream.link);
+			send_announce(s, req);
+			/* It went to the end of the ep's list: our next ones go behind it. */
+			if (behind && !TAILQ_EMPTY(&s->sends))
+				rc = -EXFULL;
+			continue;
+		}
+		rc = send_pieces(s, req, first);
+		if (rc != 0)
+			break;
+		TAILQ_REMOVE(&s->sends, req, stream.link);
+		req->stream.stream = NULL;
+		plx_ep_wait_end(&req->stream.wait);
+		plx_req_complete(req, 0);
+	}
+	s->sending = false;
+	if (rc == -ENOBUFS) {
+		PLX_STAT_INC(s->all->stat.tx_no_credit);
+		rc = 0;
+	}
+	return rc;
+}
+
+static int
+pend_send(struct plx_pend *p)
+{
+	struct plx_stream *s = container_of(p, struct plx_stream, pend);
+	int rc;
+
+	s->busy++;
+	s->pended = false;
+	rc = send_run(s, true);
+	s->pended = rc == -EAGAIN || rc == -EXFULL;
+	if (rc == -EXFULL) {
+		plx_ep_pend(s->ep, p);
+		rc = 0;
+	}
+	s->busy--;
+	stream_free_if(s);
+	return rc;
+}
+
+static void
+pend_fail(struct plx_pend *p, int err)
+{
+	(void)err; /* the waits of the requests fail as well, and that ends them */
+	container_of(p, struct plx_stream, pend)->pended = false;
+}
+
+static void
+send_kick(struct plx_stream *s)
+{
+	if (s->sending || s->pended)
+		return;
+	s->busy++;
+	if (send_run(s, false) == -EAGAIN) {
+		s->pended = true;
+		s->pend.conn_id = s->conn_id;
+		s->pend.send = pend_send;
+		s->pend.fail = pend_fail;
+		plx_ep_pend(s->ep, &s->pend);
+	}
+	s->busy--;
+	stream_free_if(s);
+}
+
+static void
+send_wait_fail(struct plx_wait *w, int err)
+{
+	struct plx_req *req = container_of(w, struct plx_req, stream.wait);
+	struct plx_stream *s = req->stream.stream;
+
+	TAILQ_REMOVE(&s->sends, req, stream.link);
+	req->stream.stream = NULL;
+	s->busy++;
+	plx_req_complete(req, err);
+	s->busy--;
+	stream_free_if(s);
+}
+
+void
+plx_stream_send(struct plx_stream *s, struct plx_req *req)
+{
+	req->stream.stream = s;
+	req->stream.offset = 0;
+	TAILQ_INSERT_TAIL(&s->sends, req, stream.link);
+	plx_ep_wait(s->ep, &req->stream.wait, s->conn_id, send_wait_fail);
+	send_kick(s);
+}
+
+void
+plx_stream_on_grant(struct plx_streams *all, struct plx_ep *ep, const struct plx_wire_grant *h)
+{
+	struct plx_stream *s = stream_find(ep, h->conn_id);
+
+	if (s == NULL)
+		return; /* closed meanwhile */
+	if (h->cost > PLX_STREAM_WINDOW - s->credit) {
+		PLX_STAT_INC(all->stat.drop_bad_grant);
+		return;
+	}
+	s->credit += h->cost;
+	if (!TAILQ_EMPTY(&s->sends))
+		send_kick(s);
+}
