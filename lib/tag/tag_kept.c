@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tag_kept.c - arrived messages that met no receive, and who asks for them
+ *
+ * Design notes
+ * One list of all in arrival order, and an index for each mask that receives ask with.
+ * An index holds a prefix of that list: the messages up to seq ix->fed; ix->cur is the
+ * first beyond. So a hit in the index is the earliest match, a miss goes on at ix->cur
+ * and indexes what it passes, and an index that may not grow, or that begins anew for
+ * another mask, is merely slower. Membership is (m->seq <= ix->fed), so a recycled index
+ * has nothing to undo in the messages. plx_tag_keep() feeds the indexes that were asked
+ * lately, lest one plx_tag_find() have all to do.
+ */
+#include <stdbool.h>
+
+#include "tag_int.h"
+
+#define TAG_SCAN_MAX  8     /* kept messages that are scanned, whatever the mask */
+#define TAG_FEED_N    2     /* messages indexed by one keep(), so that indexes catch up */
+#define TAG_FEED_IDLE 65536 /* keeps and finds after which an unasked index starves */
+
+/* Index the message at ix->cur; false when the table is full and cannot grow. */
+static bool
+index_feed(struct plx_tag *t, struct tag_index *ix)
+{
+	struct plx_tag_msg *m = ix->cur;
+	struct tag_slot *s = tag_table_put(&ix->table, m->tag & ix->mask);
+
+	if (unlikely(s == NULL))
+		return false;
+	tag_queue_append(&ix->table, s, &m->link[ix - t->indexes]);
+	ix->fed = m->seq;
+	ix->cur = TAILQ_NEXT(m, all);
+	return true;
+}
+
+static inline void
+index_remove(struct tag_index *ix, const struct plx_tag_msg *m, struct plx_tag_link *l)
+{
+	struct tag_slot *s = tag_queue_slot(&ix->table, l, m->tag & ix->mask);
+
+	tag_queue_remove(&ix->table, s, l);
+}
+
+static struct plx_tag_msg *
+scan(struct plx_tag *t, struct plx_tag_msg *m, uint64_t tag, uint64_t mask)
+{
+	uint64_t n = 1;
+
+	for (; m != NULL; m = TAILQ_NEXT(m, all), n++)
+		if (((m->tag ^ tag) & mask) == 0)
+			break;
+	PLX_STAT_ADD(t->stat.scanned, n);
+	return m;
+}
+
+/*
+ * An index for a mask that has none. Taking one from another mask costs both a
+ * new start, so it must be idle, or scans must have cost as much already: NULL
+ * until then.
+ */
+static __rte_noinline __rte_cold struct tag_index *
+index_new(struct plx_tag *t, uint64_t mask)
+{
+	struct tag_index *ix = &t->indexes[0];
+	uint32_t i;
+
+	if (t->index_n < PLX_TAG_MAX_INDEXES) {
+		ix = &t->indexes[t->index_n++];
+		t->stat.indexes = t->index_n;
+	} else {
+		for (i = 1; i < PLX_TAG_MAX_INDEXES; i++)
+			if (t->indexes[i].asked < ix->asked)
+				ix = &t->indexes[i];
+		if (t->clock - ix->asked < TAG_FEED_IDLE && t->scan_debt < 4 * t->stat.kept)
+			return NULL;
+		tag_table_reset(&ix->table);
+		PLX_STAT_INC(t->stat.index_recycled);
+	}
+	t->scan_debt = 0;
+	ix->mask = mask;
+	ix->fed = 0;
+	ix->cur = TAILQ_FIRST(&t->all);
+	return ix;
+}
+
+static inline struct tag_index *
+index_find(struct plx_tag *t, uint64_t mask)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->index_n; i++)
+		if (t->indexes[i].mask == mask)
+			return &t->indexes[i];
+	return index_new(t, mask);
+}
+
+static struct plx_tag_msg *
+index_search(struct plx_tag *t, struct tag_index *ix, uint64_t tag)
+{
+	struct tag_slot *s = tag_table_get(&ix->table, tag & ix->mask);
+	uint32_t i = ix - t->indexes;
+	struct plx_tag_msg *m;
+
+	if (s != NULL)
+		return container_of(s->head - i, struct plx_tag_msg, link[0]);
+	while ((m = ix->cur) != NULL) {
+		PLX_STAT_INC(t->stat.scanned);
+		if (unlikely(!index_feed(t, ix)))
+			return scan(t, m, tag, ix->mask);
+		if (((m->tag ^ tag) & ix->mask) == 0)
+			return m;
+	}
+	return NULL;
+}
+
+static struct plx_tag_msg *
+msg_search(struct plx_tag *t, uint64_t tag, uint64_t mask)
+{
+	uint64_t before = t->stat.scanned;
+	struct plx_tag_msg *m;
+	struct tag_index *ix;
+
+	t->clock++;
+	if (t->stat.kept <= TAG_SCAN_MAX)
+		return scan(t, TAILQ_FIRST(&t->all), tag, mask);
+	ix = index_find(t, mask);
+	if (likely(ix != NULL)) {
+		ix->asked = t->clock;
+		return index_search(t, ix, tag);
+	}
+	m = scan(t, TAILQ_FIRST(&t->all), tag, mask);
+	t->scan_debt += t->stat.scanned - before;
+	return m;
+}
+
+void
+plx_tag_keep(struct plx_tag *t, struct plx_tag_msg *m, uint64_t tag)
+{
+	uint32_t i, n;
+
+	m->tag = tag;
+	m->seq = ++t->clock;
+	TAILQ_INSERT_TAIL(&t->all, m, all);
+	PLX_STAT_INC(t->stat.kept);
+	if (t->stat.kept > t->stat.kept_max)
+		PLX_STAT_INC(t->stat.kept_max);
+	for (i = 0; i < t->index_n; i++) {
+		struct tag_index *ix = &t->indexes[i];
+
+		if (ix->cur == NULL)
+			ix->cur = m;
+		if (t->stat.kept <= TAG_SCAN_MAX || t->clock - ix->asked > TAG_FEED_IDLE)
+			continue;
+		for (n = 0; n < TAG_FEED_N && ix->cur != NULL; n++)
+			if (!index_feed(t, ix))
+				break;
+	}
+}
+
+struct plx_tag_msg *
+plx_tag_find_kept(struct plx_tag *t, uint64_t tag, uint64_t mask)
+{
+	struct plx_tag_msg *m = msg_search(t, tag, mask);
+
+	PLX_STAT_INC(t->stat.finds);
+	if (m != NULL)
+		PLX_STAT_INC(t->stat.find_hit);
+	return m;
+}
+
+void
+plx_tag_take(struct plx_tag *t, struct plx_tag_msg *m)
+{
+	uint32_t i;
+
+	PLX_ASSERT(t->stat.kept > 0);
+	for (i = 0; i < t->index_n; i++) {
+		struct tag_index *ix = &t->indexes[i];
+
+		if (m->seq <= ix->fed)
+			index_remove(ix, m, &m->link[i]);
+		else if (ix->cur == m)
+			ix->cur = TAILQ_NEXT(m, all);
+	}
+	TAILQ_REMOVE(&t->all, m, all);
+	PLX_STAT_ADD(t->stat.kept, -1);
+}
+
+struct plx_tag_msg *
+plx_tag_msg_first(const struct plx_tag *t)
+{
+	return TAILQ_FIRST(&t->all);
+}
