@@ -297,6 +297,25 @@ who_has_answered_while_nobody_looked_lives(void)
 	end();
 }
 
+/* Nothing could come while the own port was down; but that it is back does not help for ever. */
+static void
+who_was_out_of_reach_gets_time_when_the_port_is_back(void)
+{
+	begin(LONG_NS);
+	network(false);
+	until_silent();
+	age(LONG_NS);
+	mlx5_verbs_switch(0, 1, true);
+	mlx5_verbs_switch(0, 1, false);
+	looks();
+	UNIT_TRUE(!mq->overdue);
+	UNIT_EQ(peer->conn, MLX_CONN_OPEN);
+	atomic_fetch_sub(&mq->port->up_ns, LONG_NS);
+	TURN_UNTIL(n_dead == 1);
+	UNIT_EQ(to[0]->err, -ETIME);
+	end();
+}
+
 /* Many writes, one after the other, that take longer than a peer may be silent. */
 static void
 a_transfer_may_take_longer_than_a_peer_may_be_silent(void)
@@ -425,6 +444,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(who_is_overdue_keeps_the_owner_awake_and_is_told_soon),
 	UNIT_TEST(a_silence_of_long_ago_does_not_count),
 	UNIT_TEST(who_has_answered_while_nobody_looked_lives),
+	UNIT_TEST(who_was_out_of_reach_gets_time_when_the_port_is_back),
 	UNIT_TEST(a_transfer_may_take_longer_than_a_peer_may_be_silent),
 	UNIT_TEST(who_answers_datagrams_lives),
 	UNIT_TEST(who_only_answers_datagrams_is_gone_at_last),

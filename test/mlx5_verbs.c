@@ -226,7 +226,8 @@ get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 
 	if (read(ctx->async_fd, &one, sizeof(one)) != sizeof(one))
 		return -1;
-	*event = c->events[--c->n_events];
+	*event = c->events[0];
+	memmove(c->events, c->events + 1, --c->n_events * sizeof(c->events[0]));
 	return 0;
 }
 

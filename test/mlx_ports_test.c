@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <ifaddrs.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
@@ -513,18 +514,22 @@ a_port_whose_address_is_another_is_neither_chosen_nor_told_of(void)
 	end();
 }
 
-/* Until the ep has failed; the clock is the driver's. */
+/* The clock is the driver's. */
+#define WAIT_UNTIL(from, cond) \
+	do { \
+		time_t since_ = time(NULL); \
+		while (!(cond) && time(NULL) - since_ < 15) { \
+			unit_check_peers(u.w[from]); \
+			unit_turns(&u, 10); \
+			sched_yield(); \
+		} \
+		UNIT_TRUE(cond); \
+	} while (0)
+
 static void
 wait_for_the_end(unsigned from, unsigned to)
 {
-	time_t since = time(NULL);
-
-	while (u.to[from][to].ep->err == 0 && time(NULL) - since < 15) {
-		unit_check_peers(u.w[from]);
-		unit_turns(&u, 10);
-		sched_yield();
-	}
-	UNIT_TRUE(u.to[from][to].ep->err != 0);
+	WAIT_UNTIL(from, u.to[from][to].ep->err != 0);
 }
 
 static void
@@ -583,6 +588,84 @@ who_does_not_answer_is_tried_by_another_port(void)
 	CU_ASSERT_STRING_EQUAL(way(0, 1), "model1:1");
 	exchange(0, 1, 100);
 	end();
+}
+
+/* -- no way to the peer -- */
+
+static struct {
+	struct ibv_ah *(*create)(struct ibv_pd *, struct ibv_ah_attr *);
+	unsigned n, n_fail; /* asked for; of these the first fail */
+} ways;
+
+static struct ibv_ah *
+count_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	errno = ENETUNREACH;
+	return ways.n++ < ways.n_fail ? NULL : ways.create(pd, attr);
+}
+
+/* Two workers with a port each, and a message on its way from the first. */
+static struct plx_req *
+begin_ways(unsigned n_fail, bool down)
+{
+	static const char *const devices[] = {"model0", "model2"};
+
+	begin_pairs();
+	unit_workers_set(&u, "net_mlx.connect_ms", "10000");
+	open_with(2, devices);
+	if (down)
+		mlx5_verbs_switch(0, 1, true);
+	ways.n = 0;
+	ways.n_fail = n_fail;
+	ways.create = mlx_glue.create_ah;
+	mlx_glue.create_ah = count_ah;
+	return unit_send(&u, 0, 1, out, 100, 7, false);
+}
+
+static void
+end_ways(struct plx_req *s, int status)
+{
+	mlx_glue.create_ah = ways.create;
+	if (status == 0) {
+		struct plx_req *r = unit_recv(&u, 1, in, 100, 7, UNIT_EXACT);
+
+		UNIT_END(&u, r, 0);
+	}
+	UNIT_END(&u, s, status);
+	end();
+}
+
+static void
+who_finds_no_way_tries_again(void)
+{
+	struct plx_req *s = begin_ways(2, false);
+
+	WAIT_UNTIL(0, ways.n >= 3);
+	end_ways(s, 0);
+}
+
+static void
+who_finds_no_way_three_times_is_told(void)
+{
+	struct plx_req *s = begin_ways(UINT_MAX, false);
+
+	wait_for_the_end(0, 1);
+	UNIT_EQ(ways.n, 3);
+	end_ways(s, -EHOSTUNREACH);
+}
+
+static void
+no_way_is_looked_for_while_the_port_is_down(void)
+{
+	struct plx_req *s = begin_ways(0, true);
+	uint64_t since = mlx_now_ns();
+
+	WAIT_UNTIL(0, mlx_now_ns() - since > 100000000);
+	UNIT_EQ(ways.n, 0);
+	UNIT_EQ(u.to[0][1].ep->err, 0);
+	mlx5_verbs_switch(0, 1, false);
+	WAIT_UNTIL(0, ways.n != 0);
+	end_ways(s, 0);
 }
 
 /* -- memory -- */
@@ -712,6 +795,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_port_whose_address_is_another_is_neither_chosen_nor_told_of),
 	UNIT_TEST(who_loses_a_peer_reaches_it_again_by_another_port),
 	UNIT_TEST(who_does_not_answer_is_tried_by_another_port),
+	UNIT_TEST(who_finds_no_way_tries_again),
+	UNIT_TEST(who_finds_no_way_three_times_is_told),
+	UNIT_TEST(no_way_is_looked_for_while_the_port_is_down),
 	UNIT_TEST(a_region_is_reached_by_each_port_with_its_own_key),
 	UNIT_TEST(an_endpoint_of_cci_has_one_port),
 	CU_TEST_INFO_NULL,

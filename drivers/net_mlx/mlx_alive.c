@@ -12,9 +12,9 @@
  * Completions come in time though much is to be sent: no request is longer than MLX_RMA_MAX, and
  * one out of MLX_SIGNAL_EVERY has a completion at the least. Where even that takes longer than
  * dead_ms (many share a slow link, packets get lost) datagrams help, which overtake what is queued:
- * the peer's owner answers them if it looks. But that its owner lives does not mean that the
- * connection works: after MLX_PATIENCE times dead_ms without a completion the peer is gone all the
- * same.
+ * the peer's owner answers them if it looks. While the own port was down nothing could come, so that
+ * it is back counts like such an answer. But neither means that the connection works: after
+ * MLX_PATIENCE times dead_ms without a completion the peer is gone all the same.
  *
  * An owner may not look for long, and finds then what came meanwhile. So a peer that is overdue at
  * one look is gone only at another, when all that had been completed at the first was taken.
@@ -42,9 +42,11 @@ static bool
 is_overdue(const struct mlx_queue *mq, const struct mlx_peer *p, uint64_t at_ns)
 {
 	uint64_t silent = at_ns - p->silent_ns;
+	uint64_t up_ns = atomic_load_explicit(&mq->port->up_ns, memory_order_relaxed);
+	uint64_t heard_ns = RTE_MIN(RTE_MAX(p->heard_ns, up_ns), at_ns);
 
 	return silent >= MLX_PATIENCE * mq->dead_ns ||
-		(silent >= mq->dead_ns && at_ns - RTE_MIN(p->heard_ns, at_ns) >= mq->dead_ns);
+		(silent >= mq->dead_ns && at_ns - heard_ns >= mq->dead_ns);
 }
 
 /* A peer that gave no sign of life for a while. */

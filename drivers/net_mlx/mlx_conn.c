@@ -8,7 +8,9 @@
  * makes one queue pair for the other. By datagrams it ASKs with its own and is ANSWERed with
  * the other's; both may ask at the same time, since an ASK tells all that one needs to make
  * one's own queue pair ready, and every ASK is answered, however often it comes. Datagrams get
- * lost: whoever wants to send asks again, with growing pauses, until it may or gives up.
+ * lost: whoever wants to send asks again, with growing pauses, until it may or gives up. While the
+ * own port is down nothing is sent. Where no way is found that is an error at the third try, as the
+ * other side's port may come up after ours; a try may take the kernel a second.
  *
  * A side may send when it knows that the other's queue pair is ready to receive: an ANSWER to
  * its own ASK says so, or any message by the queue pair. Who is answered sends at once, if
@@ -27,6 +29,7 @@
 #include "mlx_int.h"
 
 #define BACKOFF_MAX 6 /* doublings of the pause between two ASKs */
+#define WAY_TRIES   3
 #define RNR_TIMER   12 /* 0.64 ms; it is never used while the credits hold */
 
 bool
@@ -87,9 +90,12 @@ dgram_send(struct mlx_queue *mq, struct mlx_peer *p, enum mlx_dgram_kind kind)
 	struct mlx_dgram d = {.kind = kind, .qpn = p->qp->qpn, .psn = p->psn,
 		.your_qpn = p->their_qpn, .attempt = p->attempt, .credits = p->credit.granted,
 		.reads = MLX_READS};
-	int rc = mlx_dgrams_send(mq, p, &d);
 
-	if (rc != 0 && p->conn != MLX_CONN_OPEN)
+	if (!mlx_queue_is_up(p->peer.q))
+		return;
+	if (mlx_dgrams_send(mq, p, &d) == 0)
+		p->n_no_way = 0;
+	else if (p->conn != MLX_CONN_OPEN && ++p->n_no_way == WAY_TRIES)
 		mlx_conn_lose(p, -EHOSTUNREACH);
 }
 
@@ -152,7 +158,7 @@ qp_make(struct mlx_queue *mq, struct mlx_peer *p)
 	p->tx_done = p->qp->next;
 	p->unsignalled = 0;
 	p->silent_ns = p->heard_ns = 0;
-	p->n_calls = 0;
+	p->n_calls = p->n_no_way = 0;
 	p->rx_held = 0;
 	p->bye = p->cut = false;
 	p->attempt = ++mq->attempts;

@@ -93,6 +93,7 @@ struct mlx_port {
 	LIST_HEAD(, mlx_region) regions; /* under it; those used last are first */
 	_Atomic uint32_t gone;	/* the device was removed or has failed; writers: any, for good */
 	_Atomic uint32_t down;	/* enum mlx_port_down, why nobody new reaches it; writer: under lock */
+	_Atomic uint64_t up_ns;	/* when it last was no longer down; writer: under lock */
 };
 
 /** A queue pair for datagrams. Owner: the queue's. */
@@ -198,6 +199,7 @@ struct mlx_peer {
 	uint32_t lossy_qpn;	/* by which it takes and sends what may get lost; 0: not told yet */
 	bool unheard;		/* such a message went after all that was heard of it */
 	uint8_t n_calls;	/* that it did not answer, or UINT8_MAX */
+	uint8_t n_no_way;	/* times in turn that no way to it was found */
 	TAILQ_ENTRY(mlx_peer) asking; /* of the queue's, while wanted and not open */
 	bool wanted;		/* we have asked, or must: without a queue pair it is in waiting */
 	bool called;		/* the peer has asked us meanwhile */
