@@ -79,9 +79,25 @@ def switch():
         sh(os.path.join(HERE, "rxe.sh") + " switch")
 
 
-def pull():
-    sh("ip link set port2 down; ip link set port3 down")
+class Cables:
+    """Those of switch(). Who moves them is started before, which takes a second by emulation."""
 
+    def __init__(self):
+        self.ip = subprocess.Popen(["ip", "-batch", "-"], stdin=subprocess.PIPE, text=True, bufsize=1)
 
-def plug():
-    sh("ip link set port2 up; ip link set port3 up")
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ip.stdin.close()
+        self.ip.wait()
+
+    def pull(self):
+        self._all("down")
+
+    def plug(self):
+        self._all("up")
+
+    def _all(self, state):
+        for port in ("port2", "port3"):
+            self.ip.stdin.write(f"link set {port} {state}\n")

@@ -43,7 +43,7 @@ class Results:
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
-    ap.add_argument("--timeout", type=float, default=600)
+    ap.add_argument("--timeout", type=float, default=1100)
     ap.add_argument("--list", action="store_true", help="name the groups")
     ap.add_argument("groups", nargs="*", default=steps.DEFAULT)
     args = ap.parse_args()

@@ -10,7 +10,8 @@ import run_mp
 
 PROGRAMS = ["all_to_all", "leave", "orphan", "rma", "cut", "peers"]
 SEED = 1
-TOLD_S = 15  # 1 s until a probe and 3.5 s after it, and all of it by emulation
+SHORT_S = 2
+TOLD_S = 25  # 1 s until a probe and 3.5 s after it, and all of it by emulation
 
 
 def ground_of(build):
@@ -59,6 +60,31 @@ def loss(report, build):
     print(f"# {packets} packets", flush=True)
 
 
+def pulled(ground, exe, how, cables, until):
+    """Two processes exchange messages, and their cables are out until until() returns; what is
+    wrong, and how long they were out."""
+    # That a port is down is a warning, and what a program writes is a failure.
+    family = run_mp.Family(ground, exe, 2, [how], env(on=net.SWITCHED, PLX_LOG_LEVEL="error"))
+    if not net.wait_for(lambda: os.path.exists(family.path("busy")), 60):
+        return family.wait(1), 0
+    begin = time.monotonic()
+    cables.pull()
+    why = until(family)
+    cables.plug()
+    away = time.monotonic() - begin
+    family.mark("mended")
+    return family.wait(60) or why, away
+
+
+def short_while(_):
+    time.sleep(SHORT_S)
+
+
+def both_told(family):
+    told = net.wait_for(lambda: all(os.path.exists(family.path(f"told.{r}")) for r in (0, 1)), TOLD_S)
+    return "" if told else f"nobody is told within {TOLD_S} s"
+
+
 def cable(report, build):
     """the cable is pulled for two seconds, and for longer than a peer may be silent"""
     net.switch()
@@ -67,29 +93,16 @@ def cable(report, build):
     if error:
         report.fail("cut compiles", error)
         return
-    # That a port is down is a warning, and what a program writes is a failure.
-    quiet = {"PLX_LOG_LEVEL": "error"}
-    family = run_mp.Family(ground, exe, 2, ["short"], env(on=net.SWITCHED, **quiet))
-    net.wait_for(lambda: os.path.exists(family.path("busy")), 60)
-    begin = time.monotonic()
-    net.pull()
-    time.sleep(max(0, 2 - (time.monotonic() - begin)))
-    net.plug()
-    away = time.monotonic() - begin
-    family.mark("mended")
-    report.result("a cable pulled for 2 s delays messages", family.wait(60), f"{away:.1f} s")
-
-    family = run_mp.Family(ground, exe, 2, ["long"], env(on=net.SWITCHED, **quiet))
-    net.wait_for(lambda: os.path.exists(family.path("busy")), 60)
-    net.pull()
-    begin = time.monotonic()
-    told = net.wait_for(lambda: all(os.path.exists(family.path(f"told.{r}")) for r in (0, 1)), TOLD_S)
-    away = time.monotonic() - begin
-    net.plug()
-    family.mark("mended")
-    why = family.wait(60) or ("" if told else f"nobody is told within {TOLD_S} s")
-    report.result("a cable pulled for long is an error; then both connect again", why,
-                  f"told after {away:.1f} s")
+    with net.Cables() as cables:
+        for _ in range(3):
+            why, away = pulled(ground, exe, "short", cables, short_while)
+            if not why or away < 1.5 * SHORT_S:
+                break
+            print(f"# {away:.1f} s by a machine that is slow: {why}", flush=True)
+        report.result(f"a cable pulled for {SHORT_S} s delays messages", why, f"{away:.1f} s")
+        why, away = pulled(ground, exe, "long", cables, both_told)
+        report.result("a cable pulled for long is an error; then both connect again", why,
+                      f"told after {away:.1f} s")
 
 
 def kill(report, build):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 """step_ports.py - in the guest: two hosts with two devices each, on two networks"""
-import json
+import functools
+import importlib.machinery
+import importlib.util
 import os
 import re
 import subprocess
@@ -58,10 +60,21 @@ def mpich(build, program):
     return r.why() or ("" if f"{program} ok" in r.out else r.out)
 
 
+@functools.cache
+def rpc():
+    """plx-rpc as a module: a program in Python takes long to start by emulation."""
+    loader = importlib.machinery.SourceFileLoader("plx_rpc", RPC)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("plx_rpc", loader))
+    loader.exec_module(module)
+    return module
+
+
 def ask(socket, method):
     """The answer, or none and why."""
-    r = u.run([RPC, "-s", socket, "-t", "60", method], 90)
-    return (r.why(), []) if r.why() else ("", json.loads(r.out))
+    try:
+        return "", rpc().ask(socket, method, timeout=60)["result"]
+    except (rpc().CannotAsk, KeyError) as e:
+        return f"{method}: {e!r}", []
 
 
 def ports_of(socket):
@@ -94,10 +107,10 @@ def cut(report, ground):
     for device in NETS[k]:
         net.sh(f"tc qdisc add dev wire{device[3:]} root netem loss 100%")
     begin = time.monotonic()
-    told = net.wait_for(lambda: all(os.path.exists(family.path(f"told.{r}")) for r in (0, 1)), step_mp.TOLD_S)
+    untold = step_mp.both_told(family)
     away = time.monotonic() - begin
     family.mark("mended")  # it is not
-    why = family.wait(60) or ("" if told else "nobody is told")
+    why = family.wait(60) or untold
     for device in NETS[k]:
         net.sh(f"tc qdisc del dev wire{device[3:]} root")
     if not why and sent(NETS[1 - k]) == other:
@@ -141,12 +154,13 @@ def moved(report, build):
 
 def plugged(report, build):
     """A cable is put in when the worker is there already."""
-    net.pull()
-    down = net.wait_for(lambda: net.port_state("rxe2") == "DOWN", 10)
-    shell = shell_on(build, "rxe0:1,rxe2:1")
-    lengths = [told(shell)]
-    net.plug()
-    up = net.wait_for(lambda: net.port_state("rxe2") == "ACTIVE", 10)
+    with net.Cables() as cables:
+        cables.pull()
+        down = net.wait_for(lambda: net.port_state("rxe2") == "DOWN", 20)
+        shell = shell_on(build, "rxe0:1,rxe2:1")
+        lengths = [told(shell)]
+        cables.plug()
+        up = net.wait_for(lambda: net.port_state("rxe2") == "ACTIVE", 20)
     lengths.append(told(shell))
     text = shell.communicate("quit\n", timeout=30)[0]
     report.result("a port that was down at the start is told of when it is up",
@@ -171,10 +185,11 @@ def ports_all(report, build):
                   mp(ground, "all_to_all", 4, [15, step_mp.SEED, 100000]))
     report.result("put, get and count on two networks", mp(ground, "rma", 2, [20, "work"]))
     report.result("mpich collective, 4 ranks on two networks", mpich(build, "collective"))
-    net.pull()
-    before = sent(NETS[1])
-    why = mp(ground, "all_to_all", 2, [15, step_mp.SEED, 100000])
-    if not why and sent(NETS[1]) != before:
-        why = "packets were sent where the cable is out"
+    with net.Cables() as cables:
+        cables.pull()
+        before = sent(NETS[1])
+        why = mp(ground, "all_to_all", 2, [15, step_mp.SEED, 100000])
+        if not why and sent(NETS[1]) != before:
+            why = "packets were sent where the cable is out"
+        cables.plug()
     report.result("with the cable of one network out, all go by the other", why)
-    net.plug()

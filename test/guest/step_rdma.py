@@ -51,10 +51,11 @@ def rdma(report, _build):
     net.switch()
     pair = ("rxe2", "rxe3")
     states = []
-    for change, state in ((net.pull, "DOWN"), (net.plug, "ACTIVE")):
-        change()
-        net.wait_for(lambda: all(net.port_state(d) == state for d in pair), 5)
-        states.append([net.port_state(d) for d in pair])
+    with net.Cables() as cables:
+        for change, state in ((cables.pull, "DOWN"), (cables.plug, "ACTIVE")):
+            change()
+            net.wait_for(lambda: all(net.port_state(d) == state for d in pair), 20)
+            states.append([net.port_state(d) for d in pair])
     why = "" if states == [["DOWN"] * 2, ["ACTIVE"] * 2] else f"the ports are {states}"
     report.result("a cable is pulled and plugged in again", why or pingpong(20, 30, pair))
 
