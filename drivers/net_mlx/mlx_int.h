@@ -603,6 +603,13 @@ mlx_alive_heard(const struct mlx_queue *mq, struct mlx_peer *p)
 }
 
 /* mlx_tx.c */
+/** @return whether a request may be posted, and one that only tells something after it. */
+static inline bool
+mlx_tx_has_room(const struct mlx_queue *mq, const struct mlx_peer *p)
+{
+	return likely(p->conn == MLX_CONN_OPEN && p->tx_room > 1 && mq->tx_out < MLX_TX_ALL);
+}
+
 int mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
 int mlx_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key);
 int mlx_tx(const struct plx_tx *tx);

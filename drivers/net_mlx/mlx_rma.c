@@ -131,7 +131,7 @@ mlx_rma(const struct plx_rma_op *op)
 		return op->peer->err;
 	if ((op->key == 0 && op->len != 0) || op->len > MLX_RMA_MAX)
 		return -EOPNOTSUPP;
-	if (p->conn != MLX_CONN_OPEN || p->tx_room <= 1 || mq->tx_out >= MLX_TX_ALL) {
+	if (!mlx_tx_has_room(mq, p)) {
 		mlx_park_want(p, false);
 		return -EAGAIN;
 	}

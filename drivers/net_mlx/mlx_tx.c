@@ -52,8 +52,7 @@ write_refuse(struct mlx_peer *p)
 static inline bool
 tx_ready(const struct mlx_queue *mq, const struct mlx_peer *p)
 {
-	return likely(p->conn == MLX_CONN_OPEN && mlx_credit_has(&p->credit) && p->tx_room > 1 &&
-		mq->tx_out < MLX_TX_ALL);
+	return likely(mlx_tx_has_room(mq, p) && mlx_credit_has(&p->credit));
 }
 
 static inline bool
@@ -250,7 +249,7 @@ mlx_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t re
 		.addr = (uintptr_t)data, .len = len, .remote = remote, .rkey = (uint32_t)key};
 
 	PLX_ASSERT(len <= peer->short_max && key != 0);
-	if (unlikely(p->conn != MLX_CONN_OPEN || p->tx_room <= 1 || mq->tx_out >= MLX_TX_ALL))
+	if (unlikely(!mlx_tx_has_room(mq, p)))
 		return write_refuse(p);
 	p->used = mq->looks;
 	PLX_STAT_INC(peer->q->stat.rma_ops);
