@@ -570,6 +570,35 @@ who_loses_a_peer_reaches_it_again_by_another_port(void)
 	end();
 }
 
+/* With no other port, and before what has failed is cleared away. */
+static void
+who_loses_a_peer_reaches_it_again_at_once(void)
+{
+	static const char *const devices[] = {"model0", "model2"};
+	uint8_t addr[2][PLX_WIRE_ADDR_MAX];
+
+	begin_pairs();
+	open_with(2, devices);
+	all_works(0, 1);
+	mlx5_verbs_switch(2, 1, true);
+	for (unsigned i = 0; i < 2; i++) {
+		struct plx_req *s = unit_send(&u, i, !i, out, 100, 7, false);
+
+		UNIT_TRUE_FATAL(plx_worker_addr(u.w[i], addr[i], PLX_WIRE_ADDR_MAX) > 0);
+		wait_for_the_end(i, !i);
+		plx_req_put(s);
+	}
+	mlx5_verbs_switch(2, 1, false);
+	for (unsigned k = 0; k < 2; k++) {
+		rejoin(0, 1, addr[1]);
+		rejoin(1, 0, addr[0]);
+		UNIT_EQ(u.to[0][1].ep->err, 0);
+		UNIT_EQ(u.to[1][0].ep->err, 0);
+		all_works(0, 1);
+	}
+	end();
+}
+
 static void
 who_does_not_answer_is_tried_by_another_port(void)
 {
@@ -794,6 +823,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(who_has_no_port_but_one_that_stands_by_waits_for_it),
 	UNIT_TEST(a_port_whose_address_is_another_is_neither_chosen_nor_told_of),
 	UNIT_TEST(who_loses_a_peer_reaches_it_again_by_another_port),
+	UNIT_TEST(who_loses_a_peer_reaches_it_again_at_once),
 	UNIT_TEST(who_does_not_answer_is_tried_by_another_port),
 	UNIT_TEST(who_finds_no_way_tries_again),
 	UNIT_TEST(who_finds_no_way_three_times_is_told),

@@ -449,7 +449,7 @@ peer_find(const struct plx_queue *q, uint64_t uid, const struct plx_addr *addr)
 	struct plx_peer *peer;
 
 	LIST_FOREACH(peer, &q->peers[uid % PLX_DEV_PEER_HASH], link) {
-		if (peer->uid == uid && (ops->peer_is != NULL ? ops->peer_is : dummy_peer_is)(peer, addr))
+		if (peer->uid == uid && !peer->left && (ops->peer_is != NULL ? ops->peer_is : dummy_peer_is)(peer, addr))
 			break;
 	}
 	return peer;
@@ -539,6 +539,14 @@ plx_peer_put(struct plx_peer *peer)
 {
 	PLX_ASSERT(peer->refs > 0);
 	peer->refs--;
+}
+
+void
+plx_peer_leave(struct plx_peer *peer)
+{
+	PLX_ASSERT(peer->state == PLX_PEER_DEAD);
+	peer->left = true;
+	plx_peer_put(peer);
 }
 
 void

@@ -73,6 +73,7 @@ struct plx_peer {
 	uint32_t mtu;	/* longest header + data of one message, bytes; may fall when connecting */
 	uint32_t short_max; /* longest data of tx_short, bytes */
 	uint8_t state;	/* enum plx_peer_state */
+	bool left;	/* dead, and another is made for its address: see plx_peer_leave() */
 	uint8_t caps;	/* enum plx_dev_cap, for this peer: may lose bits */
 	int16_t err;	/* -errno once dead */
 	uint32_t refs;
@@ -397,6 +398,9 @@ int plx_peer_connect(struct plx_peer *peer);
  * Errors: -EINVAL there is no such place, or this queue takes none itself. Thread: owner.
  */
 int plx_peer_lossy_to(struct plx_peer *peer, uint32_t where);
+
+/** Drop a reference to a dead peer, and let plx_peer_get() make another in its place. Thread: owner. */
+void plx_peer_leave(struct plx_peer *peer);
 
 /** Drop a reference; a dead peer without any is freed by plx_queue_control(). Thread: owner. */
 void plx_peer_put(struct plx_peer *peer);

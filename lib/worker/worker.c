@@ -402,6 +402,27 @@ choose(struct plx_worker *w, const struct plx_wire_addr *wire, const char *name,
 	return best < 0 ? (int)best : 0;
 }
 
+/* What has failed and has no handle any more would be gone soon: it is not for one made now. */
+static bool
+is_left(const struct plx_peer *peer)
+{
+	const struct plx_ep *ep = peer->user;
+
+	return peer->state == PLX_PEER_DEAD && (ep == NULL || ep->refs == 0);
+}
+
+static int
+peer_of(struct plx_queue *q, const struct plx_addr *addr, struct plx_peer **peer)
+{
+	int rc = plx_peer_get(q, addr, peer);
+
+	if (rc == 0 && is_left(*peer)) {
+		plx_peer_leave(*peer);
+		rc = plx_peer_get(q, addr, peer);
+	}
+	return rc;
+}
+
 /* The first device that both sides have and that reaches the other. */
 int
 worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *wire, struct plx_ep **out)
@@ -417,7 +438,7 @@ worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *wire, struct
 		memcpy(name, wire->devs[i].name, PLX_WIRE_ADDR_NAME);
 		rc = choose(w, wire, name, &q, &addr);
 		if (rc == 0)
-			rc = plx_peer_get(q, &addr, &peer);
+			rc = peer_of(q, &addr, &peer);
 		if (rc != 0)
 			continue;
 		*out = plx_ep_of(&w->eps, peer);
