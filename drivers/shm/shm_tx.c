@@ -216,27 +216,6 @@ shm_tx(const struct plx_tx *tx)
 	return tx_count(tx->peer->q, rc, tx->hdr_len + tx->len);
 }
 
-/*
- * Copies of a few bytes, without a call. Two words are read one by one: a load of 16 bytes waits
- * when each has just been stored.
- */
-static inline void
-copy_short(uint8_t *to, const uint8_t *from, uint32_t len)
-{
-	uint64_t word[2];
-
-	if (len == 8) {
-		memcpy(to, from, 8);
-	} else if (len == 16) {
-		memcpy(&word[0], from, 8);
-		memcpy(&word[1], from + 8, 8);
-		rte_compiler_barrier();
-		memcpy(to, word, 16);
-	} else if (len > 0) {
-		rte_memcpy(to, from, len);
-	}
-}
-
 /* What shm_tx_short() mostly need not do stands apart, so that it saves no registers. */
 static __rte_noinline int
 tx_short_slow(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
@@ -254,23 +233,50 @@ tx_short_tell(struct shm_peer *p)
 	return 0;
 }
 
+static inline int
+tx_short_commit(struct shm_peer *p, struct plx_queue *q, struct shm_cell *cell, uint8_t op, uint32_t len)
+{
+	slot_commit(p, cell, op, SHM_CELL_INLINE, len);
+	PLX_STAT_INC(q->stat.tx_msgs);
+	PLX_STAT_ADD(q->stat.tx_bytes, len);
+	if (unlikely(atomic_load_explicit(&p->slot->cold, memory_order_relaxed) || p->wakes))
+		return tx_short_tell(p);
+	return 0;
+}
+
+/* Any length, with a free cell. */
+static __rte_noinline int
+tx_short_any(struct shm_peer *p, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+{
+	struct shm_cell *cell = &p->cells[p->tx_pos % SHM_CELLS];
+
+	memcpy(cell->body, &hdr, 8);
+	if (len > 0)
+		rte_memcpy(cell->body + 8, data, len);
+	return tx_short_commit(p, p->peer.q, cell, op, 8 + len);
+}
+
 int
 shm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
 {
 	struct shm_peer *p = shm_peer(peer);
-	struct plx_queue *q = peer->q;
 	struct shm_cell *cell;
+	uint64_t word;
 
 	PLX_ASSERT(len <= SHM_SHORT_MAX);
 	if (unlikely(p->tx_mode != SHM_TX_SLOT || p->tx_pos - p->rx_seen >= SHM_CELLS))
 		return tx_short_slow(peer, op, hdr, data, len);
+	if (len != 8 && len != 16)
+		return tx_short_any(p, op, hdr, data, len);
 	cell = &p->cells[p->tx_pos % SHM_CELLS];
 	memcpy(cell->body, &hdr, 8);
-	copy_short(cell->body + 8, data, len);
-	slot_commit(p, cell, op, SHM_CELL_INLINE, 8 + len);
-	PLX_STAT_INC(q->stat.tx_msgs);
-	PLX_STAT_ADD(q->stat.tx_bytes, 8 + len);
-	if (unlikely(atomic_load_explicit(&p->slot->cold, memory_order_relaxed) || p->wakes))
-		return tx_short_tell(p);
-	return 0;
+	memcpy(&word, data, 8);
+	rte_compiler_barrier(); /* word by word: a load of 16 bytes waits when two were just stored */
+	memcpy(cell->body + 8, &word, 8);
+	if (len == 16) {
+		memcpy(&word, (const uint8_t *)data + 8, 8);
+		rte_compiler_barrier();
+		memcpy(cell->body + 16, &word, 8);
+	}
+	return tx_short_commit(p, peer->q, cell, op, 8 + len);
 }
