@@ -416,6 +416,47 @@ every_length_up_to_the_mtu_is_taken_and_no_longer(void)
 	queue_close(b);
 }
 
+/* More messages than a ring has places. @return of how many a word told */
+static unsigned
+words_that_tell(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	const _Atomic uint64_t *word;
+	struct plx_rx rx[4];
+	unsigned n = 0;
+	uint32_t value;
+
+	for (uint32_t i = 0; i < 300; i++) {
+		UNIT_EQ(burst_some(b, rx, 4), 0);
+		word = plx_queue_rx_word(b, &value);
+		UNIT_TRUE(word == NULL || (uint32_t)*word != value);
+		UNIT_EQ_FATAL(msg_send(to_b, i, len_of(i, to_b->mtu)), 0);
+		UNIT_TRUE(word == NULL || (uint32_t)*word == value);
+		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+		CU_ASSERT(msg_is(&rx[0], i, len_of(i, to_b->mtu)));
+		b->rx_release(b, rx, 1);
+		n += word != NULL;
+	}
+	queue_close(a);
+	queue_close(b);
+	return n;
+}
+
+static void
+a_word_tells_of_the_next_message(void)
+{
+	unsigned n = words_that_tell();
+
+	UNIT_TRUE(!is_fake() || n == 300);
+}
+
+static void
+a_slot_has_a_word_that_tells_of_the_next_message(void)
+{
+	UNIT_TRUE(words_that_tell() >= 299); /* of the first the doorbell does */
+}
+
 static void
 pack_numbers(void *arg, uint64_t offset, void *to, uint64_t len)
 {
@@ -2035,6 +2076,7 @@ static CU_TestInfo contract[] = {
 	UNIT_TEST(a_full_queue_answers_again_and_changes_nothing),
 	UNIT_TEST(data_stays_until_it_is_released),
 	UNIT_TEST(every_length_up_to_the_mtu_is_taken_and_no_longer),
+	UNIT_TEST(a_word_tells_of_the_next_message),
 	UNIT_TEST(packed_data_is_written_once_when_it_is_taken),
 	UNIT_TEST(many_senders_keep_their_order_each),
 	UNIT_TEST(a_burst_of_one_takes_from_many_senders_too),
@@ -2476,6 +2518,7 @@ static CU_TestInfo net_contract[] = {
 };
 
 static CU_TestInfo shm_slot_tests[] = {
+	UNIT_TEST(a_slot_has_a_word_that_tells_of_the_next_message),
 	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),
 	UNIT_TEST(a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn),
 	UNIT_TEST(the_first_senders_may_have_more_under_way),

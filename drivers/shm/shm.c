@@ -40,6 +40,7 @@ const struct plx_dev_ops plx_shm_ops = {
 	.queue_efd = shm_queue_efd,
 	.queue_arm = shm_queue_arm,
 	.queue_disarm = shm_queue_disarm,
+	.rx_word = shm_rx_word,
 	.tx_short = shm_tx_short,
 	.tx = shm_tx,
 	.rx_burst = shm_rx_burst,

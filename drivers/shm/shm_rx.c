@@ -268,6 +268,21 @@ shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 	return got;
 }
 
+const _Atomic uint64_t *
+shm_rx_word(const struct plx_queue *q, uint32_t *value)
+{
+	const struct shm_queue *sq = shm_queue(q);
+	uint64_t hot = sq->hot, pos;
+	uint32_t i;
+
+	if (hot == 0 || (hot & (hot - 1)) != 0)
+		return NULL;
+	i = rte_bsf64(hot);
+	pos = sq->rx[i].pos;
+	*value = shm_seq(pos);
+	return &shm_slot_at(sq->seg, i)->cells[pos % SHM_CELLS].head;
+}
+
 /*
  * Who has sent looks at the cell of our answer. To take that line from it lasts about as long as
  * to answer: begin now. (Earlier, and it has it back before the answer is written.)

@@ -304,6 +304,12 @@ plx_queue_disarm(struct plx_queue *q)
 	q->dev->ops->queue_disarm(q);
 }
 
+const _Atomic uint64_t *
+plx_queue_rx_word(const struct plx_queue *q, uint32_t *value)
+{
+	return q->dev->ops->rx_word != NULL ? q->dev->ops->rx_word(q, value) : NULL;
+}
+
 int
 plx_queue_tag_post(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen)
 {

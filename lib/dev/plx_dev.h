@@ -335,6 +335,15 @@ int plx_queue_arm(struct plx_queue *q);
 /** The owner is awake: senders no longer ring, the descriptor is quiet. Thread: owner. */
 void plx_queue_disarm(struct plx_queue *q);
 
+/**
+ * Where to look before a burst that would find nothing. As long as no burst has found anything the
+ * next message makes the low half of this word equal to *value; all but a few, so that now and then
+ * a burst is to be taken all the same.
+ * @return the word, which stays readable while the queue is open; NULL: only a burst can tell
+ * Thread: owner.
+ */
+const _Atomic uint64_t *plx_queue_rx_word(const struct plx_queue *q, uint32_t *value);
+
 /** @return whether the driver can hold messages back. Thread: any. */
 bool plx_queue_holds(const struct plx_queue *q);
 

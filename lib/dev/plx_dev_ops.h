@@ -60,6 +60,9 @@ struct plx_dev_ops {
 	int (*queue_arm)(struct plx_queue *q);
 	void (*queue_disarm)(struct plx_queue *q);
 
+	/* Owner thread; may be NULL. As plx_dev.h says of plx_queue_rx_word(). */
+	const _Atomic uint64_t *(*rx_word)(const struct plx_queue *q, uint32_t *value);
+
 	/* Owner thread, hot: never block, allocate, log or spin. As plx_dev.h says. */
 	int (*tx_short)(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data,
 		uint32_t len);
