@@ -209,6 +209,8 @@ get_event(struct cci_ep *ep, cci_event_t **event)
 		*event = NULL;
 		status = plx_chans_are_full(&ep->core->chans) ? CCI_ENOBUFS : CCI_EAGAIN;
 		offer = plx_worker_offers(ep->core);
+		if (ep->plain)
+			plx_worker_settle(ep->core);
 	}
 	cci_unlock(ep);
 	plx_worker_offer(ep->core, offer);
@@ -221,7 +223,7 @@ get_ready(struct cci_ep *ep, struct plx_chan_item *item, cci_event_t **event)
 {
 	union cci_event *e;
 
-	if (item == NULL || item->kind > PLX_CHAN_RECV || unlikely(is_stale(item)))
+	if (unlikely(item == NULL || item->kind > PLX_CHAN_RECV || is_stale(item)))
 		return false;
 	e = cci_event_in(item);
 	if (item->kind == PLX_CHAN_RECV)
@@ -236,6 +238,32 @@ get_ready(struct cci_ep *ep, struct plx_chan_item *item, cci_event_t **event)
 	return true;
 }
 
+/* With the quick half of the lock, which is dropped; nothing is ready. */
+static inline int
+look(struct cci_ep *ep, cci_event_t **event)
+{
+	enum plx_news news = PLX_NEWS_UNKNOWN;
+
+	if (likely(ep->plain)) {
+		/* the sends that the message before has acknowledged need no turn */
+		if (ep->core->chans.unreaped != NULL)
+			plx_chans_reap_slow(&ep->core->chans);
+		else
+			news = plx_worker_news(ep->core);
+	}
+	if (news == PLX_NEWS_NONE) {
+		cci_lock_drop_quick(&ep->lock);
+		*event = NULL;
+		return CCI_EAGAIN;
+	}
+	if (news == PLX_NEWS_SOME)
+		plx_worker_take(ep->core);
+	if (!get_ready(ep, STAILQ_FIRST(&ep->ready), event))
+		return get_event(ep, event);
+	cci_lock_drop_quick(&ep->lock);
+	return CCI_SUCCESS;
+}
+
 int
 cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 {
@@ -247,6 +275,8 @@ cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 		cci_lock_slow(&ep->lock);
 		return get_event(ep, event);
 	}
+	if (STAILQ_EMPTY(&ep->ready))
+		return look(ep, event);
 	if (!get_ready(ep, STAILQ_FIRST(&ep->ready), event))
 		return get_event(ep, event);
 	cci_lock_drop_quick(&ep->lock);
@@ -293,11 +323,11 @@ return_taken(struct cci_ep *ep, struct plx_chan_item *item)
 {
 	struct plx_chans *cs = item->chans;
 
-	if (unlikely(!item->held || ep->has_fd))
+	if (unlikely(!item->held || !ep->plain))
 		return false;
 	if (item->kind == PLX_CHAN_SENT)
 		plx_chan_op_put(cs, container_of(item, struct plx_chan_op, item));
-	else if (likely(item->kind == PLX_CHAN_RECV && !ep->core->dedicated && TAILQ_EMPTY(&cs->starved)))
+	else if (likely(item->kind == PLX_CHAN_RECV && TAILQ_EMPTY(&cs->starved)))
 		plx_chan_item_put(cs, item);
 	else
 		return false;

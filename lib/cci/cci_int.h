@@ -102,6 +102,7 @@ struct cci_ep {
 	uint32_t n_sends, sends_max; /* operations that are not over */
 	uint32_t recvs_max;
 	bool has_fd;
+	bool plain; /* without a descriptor, and its turns are those of its calls */
 	bool failed; /* its device has, and the application is told */
 	bool awake; /* the descriptor is readable, whatever comes */
 	uint32_t n_looks; /* at the armed worker, that found nothing */

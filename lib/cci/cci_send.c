@@ -42,6 +42,21 @@ wait_for_room(struct cci_conn *c, int flags)
 	return 0;
 }
 
+static inline void
+op_fill(struct plx_chan_op *op, struct cci_conn *c, const void *context, int flags)
+{
+	op->item.chans = &c->ep->core->chans;
+	op->item.chan = &c->chan;
+	op->item.chan_id = c->chan.id;
+	op->item.kind = PLX_CHAN_SENT;
+	op->item.flags = flags;
+	op->item.answered = false;
+	op->context = (void *)(uintptr_t)context;
+	op->own_buf = false;
+	op->urgent = false;
+	op->rma.len = 0;
+}
+
 static inline int
 op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_op **out)
 {
@@ -56,16 +71,8 @@ op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_op **
 	op = plx_chan_op_get(&ep->core->chans);
 	if (unlikely(op == NULL))
 		return -ENOMEM;
-	op->item.chans = &ep->core->chans;
-	op->item.chan = &c->chan;
-	op->item.chan_id = c->chan.id;
-	op->item.kind = PLX_CHAN_SENT;
-	op->item.flags = flags;
-	op->item.answered = false;
-	op->context = (void *)(uintptr_t)context;
-	op->own_buf = false;
+	op_fill(op, c, context, flags);
 	op->urgent = (flags & CCI_FLAG_BLOCKING) != 0;
-	op->rma.len = 0;
 	*out = op;
 	return 0;
 }
@@ -135,6 +142,33 @@ cci_op_run(struct cci_conn *c, struct plx_chan_op *op, int flags)
 	return op_run(c, op, flags);
 }
 
+/*
+ * By far the most: short, and without a wish that anybody has to remember. With the lock.
+ * @return whether it is posted
+ */
+static inline bool
+send_short(struct cci_conn *c, const void *msg, uint32_t len, const void *context, int flags)
+{
+	struct cci_ep *ep = c->ep;
+	struct plx_chan_op *op;
+
+	if (unlikely(!ep->plain || ep->n_sends >= ep->sends_max))
+		return false;
+	op = plx_chan_op_short(&ep->core->chans, &c->chan, len);
+	if (unlikely(op == NULL))
+		return false;
+	op_fill(op, c, context, flags);
+	op->data = op->bytes;
+	op->len = len;
+	if (likely(len == 8))
+		memcpy(op->bytes, msg, 8);
+	else if (len != 0)
+		plx_copy(op->bytes, msg, len);
+	ep->n_sends++;
+	plx_worker_chan_post_short(ep->core, op);
+	return true;
+}
+
 /* A message that passed its checks. */
 static inline int
 send_msg(struct cci_conn *c, const struct iovec *iov, uint32_t n, uint32_t len, const void *context,
@@ -142,19 +176,17 @@ send_msg(struct cci_conn *c, const struct iovec *iov, uint32_t n, uint32_t len, 
 {
 	struct cci_ep *ep = c->ep;
 	struct plx_chan_op *op;
-	int rc, status;
+	int rc = 0, status;
 
 	cci_lock(ep);
+	/* several threads use the endpoint */
+	if (n == 1 && (flags & ~CCI_FLAG_SILENT) == 0 &&
+		send_short(c, iov->iov_base, len, context, flags))
+		goto out;
 	rc = op_get(c, context, flags, &op);
 	if (unlikely(rc != 0))
 		goto out;
-	if (n == 1 && len == 8) { /* as often as not */
-		memcpy(op->bytes, iov->iov_base, 8);
-		op->data = op->bytes;
-		op->len = 8;
-	} else {
-		rc = cci_op_data(ep, op, iov, n, len, flags);
-	}
+	rc = cci_op_data(ep, op, iov, n, len, flags);
 	if (likely(rc == 0)) {
 		status = op_run(c, op, flags);
 		cci_unlock(ep);
@@ -176,18 +208,38 @@ flags_are_good(cci_connection_t *c, int flags)
 		((flags & (lost | CCI_FLAG_BLOCKING)) != lost || c->attribute == CCI_CONN_ATTR_RO);
 }
 
-int
-cci_send(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len, const void *context,
+/* What cci_send() mostly need not do stands apart, so that it saves few registers. */
+static __rte_noinline int
+send_checked(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len, const void *context,
 	int flags)
 {
 	struct iovec iov = {(void *)(uintptr_t)msg_ptr, msg_len};
 
-	if (unlikely(connection == NULL || (msg_ptr == NULL && msg_len != 0) ||
-		    !flags_are_good(connection, flags)))
+	if (connection == NULL || (msg_ptr == NULL && msg_len != 0) ||
+		!flags_are_good(connection, flags))
 		return CCI_EINVAL;
-	if (unlikely(msg_len > connection->max_send_size))
+	if (msg_len > connection->max_send_size)
 		return CCI_EMSGSIZE;
 	return send_msg(cci_conn_of(connection), &iov, 1, msg_len, context, flags);
+}
+
+int
+cci_send(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len, const void *context,
+	int flags)
+{
+	struct cci_lock *lock;
+	bool posted;
+
+	if (unlikely(connection == NULL || msg_ptr == NULL || (flags & ~CCI_FLAG_SILENT) != 0 ||
+		    msg_len > connection->max_send_size))
+		return send_checked(connection, msg_ptr, msg_len, context, flags);
+	lock = &cci_conn_of(connection)->ep->lock;
+	if (unlikely(!cci_lock_take_quick(lock)))
+		return send_checked(connection, msg_ptr, msg_len, context, flags);
+	posted = send_short(cci_conn_of(connection), msg_ptr, msg_len, context, flags);
+	cci_lock_drop_quick(lock);
+	return likely(posted) ? CCI_SUCCESS
+			      : send_checked(connection, msg_ptr, msg_len, context, flags);
 }
 
 int

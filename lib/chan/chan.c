@@ -62,13 +62,32 @@ ring_open(struct plx_chans *cs)
 	return cs->ring != NULL ? 0 : -ENOMEM;
 }
 
+/* What is the same of all messages that will lie there. */
+static void
+rx_init(void *obj, void *arg)
+{
+	struct plx_chan_rx *rx = obj;
+
+	rx->item.chans = arg;
+	rx->item.kind = PLX_CHAN_RECV;
+	rx->is_long = false;
+	rx->data = rx->bytes;
+}
+
+static void
+rx_long_init(void *obj, void *arg)
+{
+	rx_init(obj, arg);
+	((struct plx_chan_rx *)obj)->is_long = true;
+}
+
 static void
 pools_open(struct plx_chans *cs)
 {
 	const uint32_t rx_long = offsetof(struct plx_chan_rx, bytes) + cs->max_send;
 
-	plx_pool_open(&cs->rx_short, "chan_rx", sizeof(struct plx_chan_rx), 64, 0, NULL, NULL);
-	plx_pool_open(&cs->rx_long, "chan_rx_long", rx_long, 16, 0, NULL, NULL);
+	plx_pool_open(&cs->rx_short, "chan_rx", sizeof(struct plx_chan_rx), 64, 0, rx_init, cs);
+	plx_pool_open(&cs->rx_long, "chan_rx_long", rx_long, 16, 0, rx_long_init, cs);
 	plx_pool_open(&cs->notes, "chan_note", sizeof(struct plx_chan_item), 16, 0, NULL, NULL);
 	plx_pool_open(&cs->asks, "chan_ask", sizeof(struct plx_chan_request), 4,
 		0, NULL, NULL);

@@ -402,10 +402,8 @@ rx_get(struct plx_chans *cs, uint32_t len)
 	if (unlikely(cs->rx_used >= cs->rx_max))
 		return NULL;
 	rx = plx_pool_get(is_long ? &cs->rx_long : &cs->rx_short);
-	if (likely(rx != NULL)) {
+	if (likely(rx != NULL))
 		PLX_STAT_INC(cs->rx_used);
-		rx->is_long = is_long;
-	}
 	return rx;
 }
 
@@ -414,13 +412,13 @@ static inline void
 rx_deliver(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_rx *rx, uint32_t len)
 {
 	PLX_STAT_INC(cs->stat.rx_msgs);
-	rx->item.chans = cs;
 	rx->item.chan = c;
 	rx->item.chan_id = c->id;
-	rx->item.kind = PLX_CHAN_RECV;
 	rx->len = len;
-	rx->data = rx->bytes;
-	chan_tell(cs, &rx->item);
+	if (likely(cs->ready != NULL))
+		STAILQ_INSERT_TAIL(cs->ready, &rx->item, link);
+	else
+		chan_tell(cs, &rx->item);
 }
 
 static inline void
@@ -526,22 +524,22 @@ rx_taken(struct plx_chans *cs, struct plx_chan *c, const struct plx_wire_chan_ms
 }
 
 void
-plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan_msg *h,
+plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, struct plx_wire_chan_msg h,
 	const uint8_t *data, uint32_t len)
 {
-	struct plx_chan *c = rx_chan(cs, src, h->to, len);
+	struct plx_chan *c = rx_chan(cs, src, h.to, len);
 	struct plx_chan_rx *rx;
 
 	if (unlikely(c == NULL))
 		return;
-	rx = rx_place(cs, c, h, len);
+	rx = rx_place(cs, c, &h, len);
 	if (likely(rx != NULL)) {
-		rx_taken(cs, c, h);
+		rx_taken(cs, c, &h);
 		rx_copy(rx, data, len);
 		rx_deliver(cs, c, rx, len);
 	}
-	if (h->ack != c->acked)
-		acked_with(cs, c, h->ack);
+	if (h.ack != c->acked)
+		acked_with(cs, c, h.ack);
 }
 
 /* The kernel reads in the order of the list. @return whether it was all there */
@@ -573,7 +571,6 @@ plx_chan_on_fetch(struct plx_chans *cs, struct plx_peer *src, const struct plx_w
 		rx_deliver(cs, c, rx, h->len);
 	} else if (rx != NULL) {
 		PLX_STAT_INC(cs->stat.unfetched);
-		rx->item.kind = PLX_CHAN_RECV;
 		plx_chan_item_put(cs, &rx->item);
 		chan_ctl(cs, c->ep, PLX_WIRE_CHAN_COPY, c->remote, c->rx_next);
 	}

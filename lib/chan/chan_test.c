@@ -703,17 +703,17 @@ what_makes_no_sense_changes_nothing(void)
 	plx_chan_on_ack(cs, src, &h); /* of what was never sent */
 	plx_chan_on_ctl(cs, src, PLX_WIRE_CHAN_RNR, &h);
 	UNIT_EQ(cs->stat.rx_drop_bad_value, 2);
-	plx_chan_on_msg(cs, src, &m, bytes, 8); /* of another number */
+	plx_chan_on_msg(cs, src, m, bytes, 8); /* of another number */
 	UNIT_EQ(cs->stat.rx_again, 1);
 	m.ack = 1;
-	plx_chan_on_msg(cs, src, &m, bytes, 8);
+	plx_chan_on_msg(cs, src, m, bytes, 8);
 	UNIT_EQ(cs->stat.rx_drop_bad_value, 3);
 	m = (struct plx_wire_chan_msg){.to = s[0].c.id};
-	plx_chan_on_msg(cs, src, &m, bytes, MAX_SEND + 1);
+	plx_chan_on_msg(cs, src, m, bytes, MAX_SEND + 1);
 	plx_chan_on_ask(cs, src, &bad, bytes, 0);
 	UNIT_EQ(cs->stat.rx_drop_bad_len, 2);
 	h.to = m.to = s[0].c.id + 1;
-	plx_chan_on_msg(cs, src, &m, bytes, 8); /* for nobody */
+	plx_chan_on_msg(cs, src, m, bytes, 8); /* for nobody */
 	plx_chan_on_ack(cs, src, &h);
 	UNIT_EQ(cs->stat.rx_drop_no_chan, 2);
 	send_one(0, 8);

@@ -45,6 +45,7 @@
 #define PLX_CHAN_ACK_MAX  8	     /* messages that a worker takes before it acknowledges */
 #define PLX_CHAN_RX_SHORT 176	     /* bytes of a message that need no long buffer */
 #define PLX_CHAN_TX_SHORT 144	     /* of one that is sent */
+#define PLX_CHAN_HDR_REST 8	     /* bytes that a device counts as data of a short one */
 
 /** What a channel promises; on the wire as well. */
 enum plx_chan_attr {
@@ -110,10 +111,10 @@ STAILQ_HEAD(plx_chan_items, plx_chan_item);
 
 /** A message that arrived. */
 struct plx_chan_rx {
-	struct plx_chan_item item;
+	struct plx_chan_item item; /* its chans and kind are as they were made */
 	uint32_t len;
-	bool is_long;
-	void *data;
+	bool is_long; /* so is this */
+	void *data;   /* and this: bytes */
 	alignas(8) uint8_t bytes[PLX_CHAN_RX_SHORT];
 };
 
@@ -171,9 +172,9 @@ TAILQ_HEAD(plx_chan_ops, plx_chan_op);
 struct plx_chan {
 	/* line 0: each message */
 	struct plx_ep *ep;
-	uint32_t id;	  /* here; 0 when it has ended */
 	uint32_t remote;  /* there */
-	uint32_t tx_seq;  /* of the next message */
+	uint32_t tx_seq;  /* of the next message; stands as in its header */
+	uint32_t id;	  /* here; 0 when it has ended */
 	uint32_t acked;	  /* all before it are */
 	uint32_t rx_next; /* number of the next message that is taken */
 	uint32_t n_moves; /* operations whose RMA is under way */
@@ -235,6 +236,7 @@ struct plx_chans {
 	struct plx_chan_items overflow; /* what the ring had no room for */
 	struct plx_pool rx_short, rx_long;
 	struct rte_ring *ring;		/* NULL: inline */
+	struct plx_chan_items *ready;	/* the face's: messages are delivered into it; NULL: by deliver */
 	/* called on the application's side with each item; the worker's params */
 	void (*deliver)(struct plx_chans *cs, struct plx_chan_item *item);
 	/* the worker's: start op's RMA; plx_chan_moved() ends it, perhaps before this returns */
@@ -310,6 +312,12 @@ void plx_chan_end(struct plx_chans *cs, struct plx_chan *c);
 /** Start an operation that the face has filled in. */
 void plx_chan_post(struct plx_chans *cs, struct plx_chan_op *op);
 
+/**
+ * The same for a message from its bytes, of plx_chan_op_short(): nothing is in its way, unless the device
+ * has no room.
+ */
+void plx_chan_post_short(struct plx_chans *cs, struct plx_chan_op *op);
+
 /** An operation's RMA is over. @param err 0 or -errno */
 void plx_chan_moved(struct plx_chans *cs, struct plx_chan_op *op, int err);
 
@@ -354,7 +362,7 @@ void plx_chans_fail(struct plx_chans *cs);
 uint64_t plx_chans_next_ticks(const struct plx_chans *cs);
 
 /* What arrived; header checked for length only. */
-void plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan_msg *h,
+void plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, struct plx_wire_chan_msg h,
 	const uint8_t *data, uint32_t len);
 void plx_chan_on_fetch(struct plx_chans *cs, struct plx_peer *src,
 	const struct plx_wire_chan_fetch *h);
@@ -379,7 +387,7 @@ void plx_chans_on_joined(struct plx_chans *cs, uint64_t group, bool rx, int rc);
 /** A message to a group, by the device. */
 void plx_chan_on_group(struct plx_chans *cs, uint64_t group, const uint8_t *data, uint32_t len);
 
-/** Slow path of plx_chans_reap(). */
+/** Between turns: what was acknowledged is over. There is something. */
 void plx_chans_reap_slow(struct plx_chans *cs);
 
 /** Begin of a turn: what was acknowledged in the one before is over. @return how many channels */
@@ -447,6 +455,22 @@ static inline struct plx_chan_op *
 plx_chan_op_get(struct plx_chans *cs)
 {
 	return plx_pool_get(&cs->ops);
+}
+
+/**
+ * An operation for a message that could be sent at once: on an open reliable channel without a send
+ * timeout, with nothing before it that is not sent.
+ * @return NULL: not so, or there is none. Thread: owner.
+ */
+static inline struct plx_chan_op *
+plx_chan_op_short(struct plx_chans *cs, const struct plx_chan *c, uint32_t len)
+{
+	if (unlikely(c->state != PLX_CHAN_OPEN || c->attr >= PLX_CHAN_UU || !plx_ep_open(c->ep) ||
+		    ((uintptr_t)c->next | c->send_ticks | c->n_moves | c->rnr) != 0))
+		return NULL;
+	if (unlikely(len > PLX_CHAN_TX_SHORT || len + PLX_CHAN_HDR_REST > c->ep->peer->short_max))
+		return NULL;
+	return plx_pool_get_free(&cs->ops);
 }
 
 /** Give an operation back. */

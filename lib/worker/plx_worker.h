@@ -92,6 +92,10 @@ struct plx_worker {
 	/* owner */
 	alignas(PLX_LINE) uint64_t empty_turns;
 	bool in_turn;
+	/* until the low half of this word is the value a turn finds hardly anything; NULL: not known */
+	const _Atomic uint64_t *still_word;
+	uint32_t still_value;
+	uint32_t n_looks; /* of plx_worker_news() */
 	uint32_t posted_runs; /* turns are lent: calls of those who posted */
 	uint64_t yield_turns;
 	uint32_t nap_us;
@@ -217,6 +221,46 @@ plx_worker_offer(struct plx_worker *w, enum plx_offer how)
 
 /** One turn. Thread: owner. */
 unsigned plx_worker_turn(struct plx_worker *w);
+
+/**
+ * Behind a progress of channels that found nothing: see to it that plx_worker_news() can tell what the
+ * next ones would find, where that is possible.
+ * Thread: application's side; inline the owner.
+ */
+void plx_worker_settle(struct plx_worker *w);
+
+/** What a turn would find. */
+enum plx_news {
+	PLX_NEWS_UNKNOWN,
+	PLX_NEWS_NONE,
+	PLX_NEWS_SOME,
+};
+
+#define PLX_WORKER_LOOKS 16 /* the last of so many looks is to be a turn */
+#define PLX_LOOKS_WORTH	 4  /* turns that find nothing, and last as long as these do; a power of two */
+
+/**
+ * A look that costs little, instead of a progress. Now and then it is none: a turn looks at the clock,
+ * and for what comes by ways seldom used.
+ * @return PLX_NEWS_NONE, or PLX_NEWS_SOME: plx_worker_take() is due
+ * Thread: owner, inline.
+ */
+static inline enum plx_news
+plx_worker_news(struct plx_worker *w)
+{
+	if (w->still_word == NULL)
+		return PLX_NEWS_UNKNOWN;
+	/* relaxed: who takes the message looks again, and acquires */
+	if ((uint32_t)atomic_load_explicit(w->still_word, memory_order_relaxed) == w->still_value)
+		return PLX_NEWS_SOME;
+	if (likely(++w->n_looks % PLX_WORKER_LOOKS != 0))
+		return PLX_NEWS_NONE;
+	w->empty_turns |= PLX_LOOKS_WORTH - 1;
+	return PLX_NEWS_UNKNOWN;
+}
+
+/** A turn that takes what has come to a worker that had nothing else to do. Thread: owner, inline. */
+void plx_worker_take(struct plx_worker *w);
 
 /** Run fn as the owner and wait for it. Thread: application's side. Blocks: until the owner's turn. */
 void plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg);
@@ -496,20 +540,32 @@ void plx_worker_chan_put_far(struct plx_worker *w, struct plx_chan_item *item);
 static inline void
 plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op)
 {
-	if (likely(!w->dedicated))
+	if (likely(!w->dedicated)) {
+		w->still_word = NULL; /* it may wait for a turn */
 		plx_chan_post(&w->chans, op);
-	else
+	} else {
 		plx_worker_chan_post_far(w, op);
+	}
+}
+
+/** As plx_chan_post_short(). Thread: owner, inline. */
+static inline void
+plx_worker_chan_post_short(struct plx_worker *w, struct plx_chan_op *op)
+{
+	w->still_word = NULL;
+	plx_chan_post_short(&w->chans, op);
 }
 
 /** As plx_chan_item_put(). */
 static inline void
 plx_worker_chan_put(struct plx_worker *w, struct plx_chan_item *item)
 {
-	if (likely(!w->dedicated))
+	if (likely(!w->dedicated)) {
+		w->still_word = NULL; /* who had no buffer is told */
 		plx_chan_item_put(&w->chans, item);
-	else
+	} else {
 		plx_worker_chan_put_far(w, item);
+	}
 }
 
 enum plx_chan_opt {

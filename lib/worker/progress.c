@@ -252,11 +252,43 @@ plx_worker_turn(struct plx_worker *w)
 	if (n != 0) {
 		PLX_STAT_INC(w->stat.busy_turns);
 		w->empty_turns = 0;
+		w->still_word = NULL;
 	} else {
 		w->empty_turns++;
 	}
 	w->in_turn = false;
 	return n;
+}
+
+void
+plx_worker_settle(struct plx_worker *w)
+{
+	const struct plx_chans *cs = &w->chans;
+
+	w->still_word = NULL;
+	if (w->n_queues != 1 || w->app_work != 0 || w->offloads || w->n_holding != 0 || has_work(w))
+		return;
+	if (w->streams.pace != 0 || !LIST_EMPTY(&cs->acks) || cs->unreaped != NULL || plx_chans_are_full(cs))
+		return;
+	w->still_word = plx_queue_rx_word(w->queues[0], &w->still_value);
+}
+
+void
+plx_worker_take(struct plx_worker *w)
+{
+	PLX_ASSERT(!w->in_turn && w->still_word != NULL);
+	w->in_turn = true;
+	w->still_word = NULL;
+	w->empty_turns = 0;
+	worker_rx_lone(w);
+	if (has_work(w))
+		work(w);
+	plx_chans_turned(&w->chans);
+	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
+		plx_timers_run(&w->timers, rte_rdtsc());
+	PLX_STAT_INC(w->stat.turns);
+	PLX_STAT_INC(w->stat.busy_turns);
+	w->in_turn = false;
 }
 
 /*

@@ -427,7 +427,7 @@ rx_chan_msg(struct plx_worker *w, const struct plx_rx *rx)
 	struct plx_wire_chan_msg h;
 
 	memcpy(&h, rx->data, sizeof(h));
-	plx_chan_on_msg(&w->chans, rx->src, &h, rx->data + sizeof(h), rx->len - sizeof(h));
+	plx_chan_on_msg(&w->chans, rx->src, h, rx->data + sizeof(h), rx->len - sizeof(h));
 }
 
 static void
@@ -634,9 +634,8 @@ rx_most(const struct plx_worker *w)
 	return likely(w->streams.pace == 0) || w->dedicated ? PLX_DEV_RX_BURST : 1;
 }
 
-/* Not inlined: most bursts bring nothing, and their way should be short. */
-static __rte_noinline void
-rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
+static inline void
+rx_dispatch(struct plx_worker *w, uint32_t k, uint16_t n)
 {
 	struct plx_queue *q = w->queues[k];
 
@@ -649,6 +648,22 @@ rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
 	if (unlikely(w->offloads))
 		plx_offload_seen(&w->offload, k, w->rx, n);
 	q->rx_release(q, w->rx, n);
+}
+
+/* Not inlined: most bursts bring nothing, and their way should be short. */
+static __rte_noinline void
+rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
+{
+	rx_dispatch(w, k, n);
+}
+
+void
+worker_rx_lone(struct plx_worker *w)
+{
+	uint16_t n = w->queues[0]->rx_burst(w->queues[0], w->rx, PLX_DEV_RX_BURST);
+
+	if (likely(n != 0))
+		rx_dispatch(w, 0, n);
 }
 
 unsigned

@@ -221,6 +221,7 @@ plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg)
 	struct plx_yield y = {.every = CALL_PAUSES}; /* of this thread: several may wait */
 
 	if (!w->dedicated) {
+		w->still_word = NULL;
 		fn(arg);
 		return;
 	}

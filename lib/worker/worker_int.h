@@ -15,6 +15,8 @@ PLX_LOG_DECLARE(worker);
 
 /* recv.c */
 unsigned worker_rx(struct plx_worker *w);
+/** Of a worker with one queue, when something has come. */
+void worker_rx_lone(struct plx_worker *w);
 void worker_recv_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 int worker_take_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 void worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err);
