@@ -302,6 +302,7 @@ int lat_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int bw_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int bidir_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int rate_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int submit_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int overlap_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int threads_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int match_run(struct perf_side *s, const struct perf_test *t, size_t size);

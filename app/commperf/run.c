@@ -25,6 +25,7 @@ const struct perf_test perf_tests[] = {
 	{"tag_bw", "bandwidth of a window of tagged messages", "8:4m", PERF_SIZED, bw_run},
 	{"tag_bidir", "the same in both directions at once", "8:4m", PERF_SIZED, bidir_run},
 	{"tag_rate", "small messages per second", "8", PERF_SIZED, rate_run},
+	{"submit", "cost of a call that posts a message or a receive", "8", PERF_SIZED, submit_run},
 	{"overlap", "share of a receive that passes while the application computes", "64k:4m",
 		PERF_SIZED, overlap_run},
 	{"thread_rate", "small messages per second of several threads in one worker", "8",
