@@ -234,6 +234,31 @@ plx_poller_take(struct plx_poller *p, bool polls)
 	return false;
 }
 
+/**
+ * plx_poller_take() of one thread alone, and of turns that are lent only.
+ * @return whether; until plx_poller_leave_alone(), or plx_poller_give() with entered
+ */
+static inline bool
+plx_poller_enter_alone(struct plx_poller *p)
+{
+	if (unlikely(atomic_load_explicit(&p->inside, memory_order_relaxed)))
+		return false; /* as in plx_poller_enter() */
+	atomic_store_explicit(&p->inside, true, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+	if (likely(atomic_load_explicit(&p->turns, memory_order_acquire) == PLX_TURNS_LENT))
+		return true;
+	atomic_store_explicit(&p->inside, false, memory_order_release);
+	return false;
+}
+
+/** When nobody has returned them meanwhile. */
+static inline void
+plx_poller_leave_alone(struct plx_poller *p)
+{
+	/* pairs with the acquire in is_inside() */
+	atomic_store_explicit(&p->inside, false, memory_order_release);
+}
+
 /** The application will take no turns: the reactor shall; behind the present one, in a callback. Thread: any. */
 void plx_poller_return(struct plx_poller *p);
 

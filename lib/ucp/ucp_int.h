@@ -45,11 +45,18 @@ struct ucp_context {
 
 #define UCP_EP_HASH 256 /* lists over which a worker's eps are spread */
 
+/** Whether a plain post may go the shortest way. */
+enum ucp_plain {
+	UCP_PLAIN_NOT,	  /* threads post at once, and the like */
+	UCP_PLAIN_INLINE,
+	UCP_PLAIN_LENT,	  /* while the reactor's turns are lent */
+};
+
 struct ucp_worker {
 	struct plx_worker *core;
 	ucp_context_h context;
 	bool multi; /* lock is in use */
-	bool plain; /* it is not, and core is inline */
+	uint8_t plain; /* enum ucp_plain */
 	ucs_thread_mode_t thread_mode;
 	pthread_mutex_t lock;
 	uint32_t failed_seen; /* of core->n_failed */
@@ -160,12 +167,12 @@ struct ucp_post {
 
 /**
  * @return whether nothing is asked for that takes more than the shortest way: no flags, no request
- * of the user's, contiguous memory, and a worker without lock or reactor
+ * of the user's, contiguous memory
  */
 static inline bool
-ucp_post_is_plain(ucp_worker_h w, const ucp_request_param_t *param)
+ucp_post_is_plain(const ucp_request_param_t *param)
 {
-	return (param->op_attr_mask & (0xffff0000u | UCP_OP_ATTR_FIELD_REQUEST)) == 0 && w->plain &&
+	return (param->op_attr_mask & (0xffff0000u | UCP_OP_ATTR_FIELD_REQUEST)) == 0 &&
 	       ((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||
 		       param->datatype == ucp_dt_make_contig(1));
 }

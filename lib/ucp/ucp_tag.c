@@ -119,16 +119,63 @@ send_late(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 			     : ucp_req_ended(ep->worker, &p, rc);
 }
 
+/* The turns are not lent, or a callback asks. */
+static __rte_noinline ucs_status_ptr_t
+send_not_lent(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	struct plx_worker *core = ep->worker->core;
+	int rc;
+
+	if (!plx_worker_is_within(core))
+		return likely(send_quick(ep, buffer, count, tag))
+			? NULL : send_nbx(ep, buffer, count, tag, param);
+	rc = plx_worker_tag_send_now(core, ep->user.ep, buffer, count, tag);
+	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
+}
+
+/* With a reactor, in whose turns a handle may have failed: that is told later. */
+static __rte_noinline ucs_status_ptr_t
+send_lent(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	struct plx_worker *core = ep->worker->core;
+	int rc;
+
+	/* relaxed: it was failed by a turn of ours, or is as if it were a moment later */
+	if (unlikely(count >= PLX_WORKER_LONG_LEN ||
+		    atomic_load_explicit(&ep->user.err, memory_order_relaxed) != 0))
+		return send_nbx(ep, buffer, count, tag, param);
+	if (unlikely(!plx_worker_enter(core)))
+		return send_not_lent(ep, buffer, count, tag, param);
+	rc = plx_worker_tag_send_now(core, ep->user.ep, buffer, count, tag);
+	plx_worker_leave(core, true);
+	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
+}
+
+static __rte_noinline ucs_status_ptr_t
+send_inline(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	int rc = plx_worker_tag_send_now(ep->worker->core, ep->user.ep, buffer, count, tag);
+
+	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
+}
+
+/* Apart, so that it saves no registers for any of them. */
 ucs_status_ptr_t
 ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
 {
-	int rc;
-
-	if (!ucp_post_is_plain(ep->worker, param))
-		return send_nbx(ep, buffer, count, tag, param);
-	rc = plx_worker_tag_send_now(ep->worker->core, ep->user.ep, buffer, count, tag);
-	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
+	if (likely(ucp_post_is_plain(param))) {
+		if (ep->worker->plain == UCP_PLAIN_INLINE)
+			return send_inline(ep, buffer, count, tag, param);
+		if (ep->worker->plain == UCP_PLAIN_LENT)
+			return plx_poller_is_lent(&ep->worker->core->poller)
+				? send_lent(ep, buffer, count, tag, param)
+				: send_not_lent(ep, buffer, count, tag, param);
+	}
+	return send_nbx(ep, buffer, count, tag, param);
 }
 
 ucs_status_ptr_t
@@ -282,24 +329,90 @@ recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t ta
 	return ret;
 }
 
-ucs_status_ptr_t
-ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
-	const ucp_request_param_t *param)
+/* @return a request, when the receive may be posted plainly. Thread: owner */
+static inline struct plx_req *
+recv_plain_get(struct plx_worker *core)
 {
-	struct plx_req *req = NULL;
+	return likely(plx_worker_can_post(core)) ? plx_req_get_free(&core->reqs) : NULL;
+}
 
-	if (ucp_post_is_plain(w, param) && plx_worker_can_post(w->core))
-		req = plx_req_get_free(&w->core->reqs);
-	if (unlikely(req == NULL))
-		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+/* @return what the call returns. The same */
+static inline void *
+recv_plain_post(struct plx_worker *core, struct plx_req *req, void *buffer, size_t count,
+	ucp_tag_t tag, ucp_tag_t tag_mask, const ucp_request_param_t *param)
+{
 	plx_req_begin(req, PLX_REQ_RECV);
 	if (param->op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK) {
 		req->done = ucp_done_recv_nbx;
 		req->cb = (void (*)(void))param->cb.recv;
 		req->cb_arg = param->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA ? param->user_data : NULL;
 	}
-	plx_worker_tag_post(w->core, buffer, count, tag, tag_mask, req);
+	plx_worker_tag_post(core, buffer, count, tag, tag_mask, req);
 	return plx_req_user(req);
+}
+
+static __rte_noinline ucs_status_ptr_t
+recv_inline(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	struct plx_req *req = recv_plain_get(w->core);
+
+	if (unlikely(req == NULL))
+		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+	return recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param);
+}
+
+/* The turns are not lent, or a callback asks. */
+static __rte_noinline ucs_status_ptr_t
+recv_not_lent(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	if (plx_worker_is_within(w->core))
+		return recv_inline(w, buffer, count, tag, tag_mask, param);
+	return recv_nbx(w, buffer, count, tag, tag_mask, param);
+}
+
+/* They are, but there is more to do. */
+static __rte_noinline ucs_status_ptr_t
+recv_leave(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	plx_worker_leave(w->core, false);
+	return recv_nbx(w, buffer, count, tag, tag_mask, param);
+}
+
+static __rte_noinline ucs_status_ptr_t
+recv_lent(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	struct plx_worker *core = w->core;
+	struct plx_req *req;
+	void *ret;
+
+	if (unlikely(count >= PLX_WORKER_LONG_LEN))
+		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+	if (unlikely(!plx_worker_enter(core)))
+		return recv_not_lent(w, buffer, count, tag, tag_mask, param);
+	req = recv_plain_get(core);
+	if (unlikely(req == NULL))
+		return recv_leave(w, buffer, count, tag, tag_mask, param);
+	ret = recv_plain_post(core, req, buffer, count, tag, tag_mask, param);
+	plx_worker_leave(core, false);
+	return ret;
+}
+
+/* Apart, as with sends. */
+ucs_status_ptr_t
+ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	if (likely(ucp_post_is_plain(param))) {
+		if (w->plain == UCP_PLAIN_INLINE)
+			return recv_inline(w, buffer, count, tag, tag_mask, param);
+		if (w->plain == UCP_PLAIN_LENT && plx_poller_is_lent(&w->core->poller))
+			return recv_lent(w, buffer, count, tag, tag_mask, param);
+	}
+	return recv_nbx(w, buffer, count, tag, tag_mask, param);
 }
 
 static inline ucs_status_ptr_t

@@ -93,7 +93,10 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	status = ucp_status(plx_worker_create(&core, &w->core));
 	if (status != UCS_OK)
 		goto free_lock;
-	w->plain = !w->multi && !w->core->dedicated;
+	if (!w->multi && !w->core->dedicated)
+		w->plain = UCP_PLAIN_INLINE;
+	else if (!w->multi && plx_worker_may_enter(w->core))
+		w->plain = UCP_PLAIN_LENT;
 	w->core->reqs.user = w;
 	w->core->am.user = w;
 	w->core->am.deliver = ucp_am_deliver;

@@ -96,7 +96,7 @@ struct plx_worker {
 	const _Atomic uint64_t *still_word;
 	uint32_t still_value;
 	uint32_t n_looks; /* of plx_worker_news() */
-	uint32_t posted_runs; /* turns are lent: calls of those who posted */
+	int32_t turn_due; /* turns are lent: behind so many calls of those who post */
 	uint64_t yield_turns;
 	uint32_t nap_us;
 	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
@@ -338,11 +338,11 @@ int plx_worker_msg_recv_now(struct plx_worker *w, struct plx_msg *msg, void *buf
 void plx_worker_tag_probe(struct plx_worker *w, uint64_t tag, uint64_t mask, bool take,
 	struct plx_probe *out);
 
-/** @return whether plx_worker_tag_post() will do: inline, and nothing is kept. Thread: owner. */
+/** @return whether plx_worker_tag_post() will do: nothing is kept. Thread: owner. */
 static inline bool
 plx_worker_can_post(const struct plx_worker *w)
 {
-	return !w->dedicated && !w->offloads && plx_tag_stats(w->tag)->kept == 0;
+	return !w->offloads && plx_tag_stats(w->tag)->kept == 0;
 }
 
 /**
@@ -358,6 +358,56 @@ plx_worker_tag_post(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
 	req->len = len;
 	req->posted = true;
 	plx_tag_post(w->tag, &req->recv.tag, tag, mask);
+}
+
+/* While turns are lent a plain post goes the way that it goes inline. */
+
+#define PLX_WORKER_TURN_EVERY 32 /* calls between two of progress: who posts and does not wait gives turns too */
+#define PLX_WORKER_LONG_LEN   32768 /* bytes that take longer to move than a reactor to wake */
+
+/** @return whether a callback asks, in a turn of this thread's: it is the owner. Thread: application's side. */
+static inline bool
+plx_worker_is_within(const struct plx_worker *w)
+{
+	return plx_poller_is_within(&w->poller);
+}
+
+/** @return whether plx_worker_enter() may be called: one thread posts, to a reactor. Thread: any. */
+static inline bool
+plx_worker_may_enter(const struct plx_worker *w)
+{
+	return w->dedicated && w->poller.alone;
+}
+
+/**
+ * Have turns that are lent, for a call that completes nothing.
+ * @return whether this thread is the owner until plx_worker_leave(); not when something was posted before.
+ * Thread: application's side. Blocks: never.
+ */
+static inline bool
+plx_worker_enter(struct plx_worker *w)
+{
+	if (unlikely(!plx_poller_enter_alone(&w->poller)))
+		return false;
+	if (unlikely(plx_inbox_waits(&w->inbox))) {
+		plx_poller_leave_alone(&w->poller);
+		return false;
+	}
+	PLX_STAT_INC(w->stat.direct);
+	return true;
+}
+
+/** Slow path of plx_worker_leave(). */
+void plx_worker_leave_slow(struct plx_worker *w);
+
+/** @param turn it may be time for one: not behind a receive */
+static inline void
+plx_worker_leave(struct plx_worker *w, bool turn)
+{
+	if (unlikely((turn && --w->turn_due <= 0) || w->wake.on || w->poller.returns))
+		plx_worker_leave_slow(w);
+	else
+		plx_poller_leave_alone(&w->poller);
 }
 
 /** Receive a message that a probe took; as plx_worker_tag_recv(). Thread: application's side. */

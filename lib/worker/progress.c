@@ -220,8 +220,20 @@ turn_stages(struct plx_worker *w)
 	return n;
 }
 
-unsigned
-plx_worker_turn(struct plx_worker *w)
+/* @return what ran */
+static unsigned
+run_inbox(struct plx_worker *w)
+{
+	unsigned n = plx_inbox_run(&w->inbox);
+
+	PLX_STAT_ADD(w->stat.submits, n);
+	w->poller.posts = n != 0 ? w->poller.posts + 1 : 0;
+	return n;
+}
+
+/* @param lent its reactor's turns are this thread's, which would have posted */
+static inline unsigned
+turn(struct plx_worker *w, bool lent)
 {
 	unsigned n = 0, own = 0;
 	bool alone = false;
@@ -231,18 +243,19 @@ plx_worker_turn(struct plx_worker *w)
 	w->in_turn = true;
 	if (unlikely(w->n_holding != 0))
 		hold(w);				/* 0 what is sent below goes together */
-	if (w->dedicated) {
+	if (lent) {
+		if (unlikely(plx_inbox_waits(&w->inbox)))
+			own = run_inbox(w);
+	} else if (w->dedicated) {
 		alone = plx_inbox_rested(&w->inbox) && w->stat.turns % TIMER_EVERY != 0;
-		own = plx_inbox_run(&w->inbox);		/* 1 operations of other threads */
-		PLX_STAT_ADD(w->stat.submits, own);
-		w->poller.posts = own != 0 ? w->poller.posts + 1 : 0;
+		own = run_inbox(w);			/* 1 operations of other threads */
 	}
 	/* What the first one sent may be for the worker whose turn comes next: the rest can wait. */
 	if (!alone || own == 0)
 		n = turn_stages(w);
 	if (unlikely(w->n_holding != 0))
 		let_go(w);
-	if (w->dedicated) {
+	if (lent || w->dedicated) {
 		worker_rings_flush(w);			/* 10 what found no room in the rings */
 		if (unlikely(w->wake.on))
 			worker_wake_app(w, n);		/* 11 who sleeps until they come */
@@ -291,6 +304,19 @@ plx_worker_take(struct plx_worker *w)
 	w->in_turn = false;
 }
 
+unsigned
+plx_worker_turn(struct plx_worker *w)
+{
+	return turn(w, false);
+}
+
+unsigned
+worker_turn_lent(struct plx_worker *w)
+{
+	w->turn_due = PLX_WORKER_TURN_EVERY;
+	return turn(w, true);
+}
+
 /*
  * A lone message: who has answered the one before answers this one, and the line of the
  * answer comes meanwhile. Who does not would take it from the reactor, which polls it.
@@ -305,17 +331,23 @@ ask_answer(struct plx_worker *w)
 	w->answered = posted;
 }
 
-static unsigned
-collect(struct plx_worker *w)
+static __rte_noinline unsigned
+collect_reqs(struct plx_worker *w)
+{
+	if (plx_cq_rested(w->reqs.cq) && plx_cq_next(w->reqs.cq) != NULL)
+		ask_answer(w);
+	return plx_req_pool_poll(&w->reqs);
+}
+
+/* @param told of requests that were over in a turn of ours */
+static inline unsigned
+collect(struct plx_worker *w, bool told)
 {
 	/* pairs with the release in worker_wake_app(); before what it counts is looked at */
 	uint32_t seen = atomic_load_explicit(&w->wake.n_events, memory_order_acquire);
-	unsigned n;
+	unsigned n = told ? 0 : collect_reqs(w);
 
-	if (plx_cq_rested(w->reqs.cq) && plx_cq_next(w->reqs.cq) != NULL)
-		ask_answer(w);
-	n = plx_req_pool_poll(&w->reqs) + plx_am_poll(&w->am);
-
+	n += plx_am_poll(&w->am);
 	if (unlikely(w->app_work & WORKER_APP_CHANS))
 		n += plx_chans_poll(&w->chans);
 
@@ -334,13 +366,17 @@ within(struct plx_worker *w, uintptr_t thread)
 	atomic_store_explicit(&w->poller.within, thread, memory_order_relaxed);
 }
 
-/* The reactor has no core of its own, and we wait. */
-static unsigned
-turn_taken(struct plx_worker *w)
+/*
+ * The reactor has no core of its own, and we wait.
+ * @param told set when there is nothing in the ring, as callbacks ran in the turn
+ */
+static inline unsigned
+turn_taken(struct plx_worker *w, bool *told)
 {
 	bool direct;
 	unsigned n;
 
+	*told = false;
 	if (!plx_poller_take(&w->poller, true))
 		return 0;
 	/* As inline: no other thread is in progress, or takes and gives back requests. */
@@ -349,6 +385,7 @@ turn_taken(struct plx_worker *w)
 		within(w, (uintptr_t)__builtin_thread_pointer());
 	n = worker_turn_lent(w);
 	if (direct) {
+		*told = w->reqs.to == NULL; /* what a callback's own call ended waits in it */
 		within(w, 0);
 		plx_req_pool_end_direct(&w->reqs);
 	}
@@ -362,6 +399,7 @@ static __rte_noinline unsigned
 progress_app(struct plx_worker *w)
 {
 	unsigned n;
+	bool told;
 
 	if (w->in_poll) /* as in a turn: a callback asks for progress */
 		return 0;
@@ -369,8 +407,8 @@ progress_app(struct plx_worker *w)
 	if (w->app_work & WORKER_APP_ARMED)
 		worker_disarm(w);
 	if (w->dedicated) {
-		n = turn_taken(w);
-		n += collect(w);
+		n = turn_taken(w, &told);
+		n += collect(w, told);
 	} else {
 		n = plx_worker_turn(w);
 	}

@@ -14,9 +14,7 @@
 #include "worker_int.h"
 
 #define POSTED_RUNS 4  /* of what other threads post meanwhile */
-#define TURN_EVERY  32 /* calls between two of progress: who posts and does not wait gives turns too, */
-#define TURN_COUNTS 4  /* which say that it runs as so many of who waits */
-#define LONG_LEN    32768 /* bytes that take longer to move than a reactor to wake */
+#define TURN_COUNTS 4  /* a turn of who posts says that it runs as so many of who waits */
 #define CALL_PAUSES 32 /* before the core is offered; a turn takes less, on a core of its own */
 
 /* The reactor sleeps, and may not any more. */
@@ -52,11 +50,24 @@ worker_give(struct plx_worker *w, bool turn)
 		give_borrowed(w);
 		return;
 	}
-	if (turn && unlikely(++w->posted_runs >= TURN_EVERY)) {
+	if (turn && unlikely(--w->turn_due <= 0)) {
 		give_behind_turn(w);
 		return;
 	}
 	if (unlikely(w->wake.on))
+		worker_wake_app(w, 1);
+	plx_poller_give(&w->poller, 0);
+}
+
+void
+plx_worker_leave_slow(struct plx_worker *w)
+{
+	w->poller.entered = true;
+	if (w->turn_due <= 0) {
+		give_behind_turn(w);
+		return;
+	}
+	if (w->wake.on)
 		worker_wake_app(w, 1);
 	plx_poller_give(&w->poller, 0);
 }
@@ -181,7 +192,7 @@ worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
 static inline void
 leave_long(struct plx_worker *w, uint64_t len)
 {
-	if (unlikely(len >= LONG_LEN))
+	if (unlikely(len >= PLX_WORKER_LONG_LEN))
 		plx_poller_long(&w->poller, len);
 }
 

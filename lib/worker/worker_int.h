@@ -112,12 +112,7 @@ void worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg);
 /** Run what was posted, while the reactor idles. @return whether the reactor need not know of it */
 bool worker_run_posted(struct plx_worker *w);
 /** A turn of the application's, that has them. */
-static inline unsigned
-worker_turn_lent(struct plx_worker *w)
-{
-	w->posted_runs = 0;
-	return plx_worker_turn(w);
-}
+unsigned worker_turn_lent(struct plx_worker *w);
 void worker_cancel_recv(struct plx_req *req);
 void worker_recv_init(struct plx_req *req, void *buf, uint64_t len);
 

@@ -323,6 +323,7 @@ on_first(struct plx_req *req)
 {
 	(void)req;
 	UNIT_TRUE(cb.w->in_turn); /* it needed no ring */
+	UNIT_TRUE(plx_worker_is_within(cb.w) && !plx_worker_enter(cb.w));
 	cb.first++;
 	cb.calls = true;
 	plx_worker_tag_recv(cb.w, to, cb.len, 2, UNIT_EXACT, cb.next);
@@ -443,6 +444,64 @@ who_sends_and_does_not_wait_gives_turns_but_none_between_receives(void)
 	}
 	for (unsigned i = 0; i < 64; i++)
 		UNIT_END(&u, unit_recv(&u, 0, to, 8, 0, 0), 0);
+	unit_workers_close(&u);
+}
+
+static void
+a_plain_post_enters_turns_that_are_lent_when_nothing_is_before_it(void)
+{
+	struct plx_worker *w = dedicated_open();
+	const enum plx_turns turns[] = {PLX_TURNS_FREE, PLX_TURNS_REACTOR, PLX_TURNS_TAKEN};
+
+	for (unsigned i = 0; i < 3; i++) {
+		w->poller.turns = turns[i];
+		UNIT_TRUE(!plx_worker_enter(w));
+		UNIT_EQ(w->poller.turns, turns[i]);
+		UNIT_TRUE(!w->poller.inside);
+	}
+	w->poller.turns = PLX_TURNS_LENT;
+	UNIT_EQ(plx_inbox_post(&w->inbox, on_nothing, NULL), 0);
+	UNIT_TRUE(!plx_worker_enter(w));
+	UNIT_TRUE(!w->poller.inside);
+	plx_worker_progress(w);
+	UNIT_EQ(w->stat.submits, 1);
+	w->poller.alone = false;
+	UNIT_TRUE(!plx_worker_may_enter(w));
+	w->poller.alone = true;
+	UNIT_TRUE(plx_worker_may_enter(w));
+	for (unsigned i = 0; i < 2; i++) {
+		UNIT_TRUE(plx_worker_enter(w));
+		UNIT_TRUE(w->poller.inside);
+		UNIT_TRUE(!plx_worker_enter(w));
+		plx_worker_leave(w, i != 0);
+		UNIT_TRUE(!w->poller.inside);
+	}
+	UNIT_EQ(w->stat.direct, 2);
+	dedicated_end(w);
+	unit_workers_close(&u);
+}
+
+static void
+who_posts_plainly_gives_turns_too_and_wakes_who_sleeps(void)
+{
+	struct plx_worker *w = dedicated_open();
+	uint64_t turns = w->stat.turns;
+
+	w->poller.turns = PLX_TURNS_LENT;
+	for (unsigned i = 0; i < 4 * PLX_WORKER_TURN_EVERY; i++) {
+		UNIT_TRUE(plx_worker_enter(w));
+		plx_worker_leave(w, i >= 2 * PLX_WORKER_TURN_EVERY);
+	}
+	UNIT_EQ(w->stat.turns - turns, 2);
+	UNIT_EQ(w->wake.n_events, 0);
+	w->wake.on = true;
+	UNIT_TRUE(plx_worker_enter(w));
+	plx_worker_leave(w, false);
+	UNIT_EQ(w->wake.n_events, 1);
+	w->wake.on = false;
+	UNIT_EQ(w->poller.turns, PLX_TURNS_LENT);
+	UNIT_TRUE(!w->poller.inside);
+	dedicated_end(w);
 	unit_workers_close(&u);
 }
 
@@ -1112,6 +1171,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(callbacks_of_lent_turns_run_in_them_and_what_they_call_is_told_behind_it),
 	UNIT_TEST(while_turns_are_lent_short_sends_go_out_at_once_behind_those_before),
 	UNIT_TEST(who_sends_and_does_not_wait_gives_turns_but_none_between_receives),
+	UNIT_TEST(a_plain_post_enters_turns_that_are_lent_when_nothing_is_before_it),
+	UNIT_TEST(who_posts_plainly_gives_turns_too_and_wakes_who_sleeps),
 	UNIT_TEST(who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may),
 	UNIT_TEST(a_reader_with_one_receive_at_a_time_is_given_time_to_post_the_next),
 	UNIT_TEST(a_sync_send_is_done_when_it_is_matched_and_not_before),
