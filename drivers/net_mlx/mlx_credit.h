@@ -24,6 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_branch_prediction.h>
+
 #define MLX_CREDIT_MIN	 4    /* of a grant, and of what it grows by */
 #define MLX_CREDIT_FIRST 16   /* most of a first grant */
 #define MLX_CREDIT_MAX	 1024 /* of a grant, whatever the peer says */
@@ -70,13 +72,22 @@ mlx_credit_has_last(const struct mlx_credit *c)
 static inline struct mlx_credit_note
 mlx_credit_take(struct mlx_credit *c)
 {
-	bool are_new = c->fresh != 0;
-	uint16_t *tell = are_new ? &c->fresh : &c->owed;
-	struct mlx_credit_note note = {*tell, are_new, c->ran_out};
+	struct mlx_credit_note note = {c->owed, false, false};
 
 	c->left--;
-	*tell = 0;
+	if (likely((c->fresh | c->ran_out) == 0)) {
+		c->owed = 0;
+		return note;
+	}
+	note.ran_out = c->ran_out;
+	note.are_new = c->fresh != 0;
 	c->ran_out = false;
+	if (note.are_new) {
+		note.n = c->fresh;
+		c->fresh = 0;
+	} else {
+		c->owed = 0;
+	}
 	return note;
 }
 

@@ -59,6 +59,7 @@ struct mlx_hw {
 	struct mlx_hw_conf conf;
 	struct ibv_cq *rx_cq, *tx_cq;
 	struct ibv_srq *srq;
+	bool plain_cq; /* rx_cq may be polled as mlx_verbs.h does */
 };
 
 /** A queue pair; begins the struct of each implementation. */
@@ -69,6 +70,7 @@ struct mlx_hw_qp {
 	uint16_t max_wr;     /* requests without a completion, at the most */
 	uint16_t max_inline; /* bytes of a request with MLX_WR_INLINE, at the most */
 	uint16_t next;	     /* number of the next request; writer: post() */
+	bool at_once;	     /* by libibverbs, and nothing waits for ring(): see mlx_verbs.h */
 };
 
 enum mlx_wr_op {
@@ -147,7 +149,6 @@ struct mlx_hw_ops {
 	/* Hot. post: n within max_wr. */
 	void (*post)(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n);
 	int (*ring)(struct mlx_hw_qp *qp); /* 0, or -errno: the queue pair is of no use any more */
-	int (*post_one)(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr); /* post one and ring, or NULL */
 	void (*post_rx)(struct mlx_hw *hw, const struct mlx_hw_rx *rx, uint16_t n);
 	uint16_t (*poll_tx)(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n); /* < n: all */
 	uint16_t (*poll_rx)(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n);

@@ -139,6 +139,7 @@ struct mlx_txrec {
 	void *arg;
 	uint32_t buf; /* of the queue's tx_bufs, or MLX_NONE */
 	bool signalled;
+	bool holds;   /* of what stands above anything; that of a request which is over never */
 };
 
 /** Memory that the device may reach for one transfer. */

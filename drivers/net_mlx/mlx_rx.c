@@ -3,12 +3,16 @@
  *
  * mlx_rx.c - receiving: what came, where it lies, whose it is; slots and credits go back
  */
+#include <assert.h>
+#include <endian.h>
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <rte_prefetch.h>
 
 #include "mlx_int.h"
+#include "mlx_verbs.h"
 
 static __rte_noinline void
 slots_post(struct mlx_queue *mq)
@@ -78,11 +82,10 @@ window_grow(struct mlx_queue *mq, struct mlx_peer *p)
 	PLX_STAT_INC(mq->stat.windows_grown);
 }
 
-/* Something of a peer that lives: what stands beside it. @return whether it is a message */
-static inline bool
-take_imm(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
+/* The same, when it may be more than credits that come back. */
+static __rte_noinline bool
+take_imm_any(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 {
-	p->rx_ns = mq->now;
 	if (unlikely(mlx_credit_told(&p->credit, MLX_IMM_CREDITS(imm),
 		    (MLX_IMM_FLAGS(imm) & MLX_IMM_NEW) != 0) != 0)) {
 		PLX_STAT_INC(mq->stat.rx_drop_bad_credit);
@@ -103,6 +106,17 @@ take_imm(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 	return false;
 }
 
+/* Something of a peer that lives: what stands beside it. @return whether it is a message */
+static inline bool
+take_imm(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
+{
+	p->rx_ns = mq->now;
+	if (likely(MLX_IMM_FLAGS(imm) == 0 && p->conn != MLX_CONN_READY &&
+		    mlx_credit_told(&p->credit, MLX_IMM_CREDITS(imm), false) == 0))
+		return true;
+	return take_imm_any(mq, p, imm);
+}
+
 /* Of nobody, or an error. */
 static bool
 drop(struct mlx_queue *mq, const struct mlx_hw_comp *comp)
@@ -114,22 +128,22 @@ drop(struct mlx_queue *mq, const struct mlx_hw_comp *comp)
 
 /* @return whether *rx is a message; else its slot is posted again */
 static inline bool
-accept(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp, struct plx_rx *rx)
+take_slot(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_comp comp, struct plx_rx *rx)
 {
 	p->rx_held++;
-	if (unlikely(!take_imm(mq, p, comp->imm))) {
-		slot_post(mq, comp->slot);
+	if (unlikely(!take_imm(mq, p, comp.imm))) {
+		slot_post(mq, comp.slot);
 		slot_freed(mq, p);
 		return false;
 	}
 	p->used = mq->looks;
 	rx->src = &p->peer;
-	rx->data = mlx_bufs_at(&mq->rx_bufs, comp->slot);
-	rx->len = comp->len;
-	rx->op = MLX_IMM_OP(comp->imm);
-	rx->drv[0] = (uint8_t)comp->slot;
-	rx->drv[1] = (uint8_t)(comp->slot >> 8);
-	rx->drv[2] = (uint8_t)(comp->slot >> 16);
+	rx->data = mlx_bufs_at(&mq->rx_bufs, comp.slot);
+	rx->len = comp.len;
+	rx->op = MLX_IMM_OP(comp.imm);
+	rx->drv[0] = (uint8_t)comp.slot;
+	rx->drv[1] = (uint8_t)(comp.slot >> 8);
+	rx->drv[2] = (uint8_t)(comp.slot >> 16);
 	rte_prefetch0(rx->data);
 	return true;
 }
@@ -138,13 +152,18 @@ bool
 mlx_rx_accept(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp,
 	struct plx_rx *rx)
 {
-	return p != NULL ? accept(mq, p, comp, rx) : drop(mq, comp);
+	return p != NULL ? take_slot(mq, p, *comp, rx) : drop(mq, comp);
 }
+
+static_assert(offsetof(struct plx_rx, drv) == offsetof(struct plx_rx, op) + 1, "one word");
 
 static inline uint32_t
 slot_of(const struct plx_rx *rx)
 {
-	return rx->drv[0] | (uint32_t)rx->drv[1] << 8 | (uint32_t)rx->drv[2] << 16;
+	uint32_t word;
+
+	memcpy(&word, (const uint8_t *)rx + offsetof(struct plx_rx, op), sizeof(word));
+	return le32toh(word) >> 8;
 }
 
 void
@@ -179,31 +198,49 @@ take(struct mlx_queue *mq, const struct mlx_hw_comp *comp, struct plx_rx *rx)
 
 	if (unlikely(p == NULL || comp->status != MLX_COMP_OK))
 		return take_other(mq, p, comp, rx);
-	return accept(mq, p, comp, rx);
+	return take_slot(mq, p, *comp, rx);
 }
 
-/* Whether a look at what was sent is worth it: what came is waited for, and goes first. */
-static inline bool
-tx_worth(const struct mlx_queue *mq, uint16_t got)
+static __rte_noinline bool
+take_other_wc(struct mlx_queue *mq, struct mlx_peer *p, const struct ibv_wc *wc, struct plx_rx *rx)
 {
-	if (got != 0 && mq->looks % MLX_TX_EVERY != 0)
-		return false;
-	/* What is not signalled only ends with an error. */
-	return mq->tx_due != 0 || (mq->tx_out != 0 && mq->looks % MLX_UD_EVERY == 0);
+	struct mlx_hw_comp comp = mlx_verbs_arrived(wc);
+
+	return take_other(mq, p, &comp, rx);
+}
+
+/* The same. By value, as what has an address is written to memory. */
+static inline bool
+take_wc(struct mlx_queue *mq, const struct ibv_wc *wc, struct plx_rx *rx)
+{
+	struct mlx_peer *p = mlx_conn_find(mq, wc->qp_num);
+
+	if (unlikely(p == NULL || wc->status != IBV_WC_SUCCESS))
+		return take_other_wc(mq, p, wc, rx);
+	return take_slot(mq, p, (struct mlx_hw_comp){.slot = (uint32_t)wc->wr_id, .len = wc->byte_len,
+		.imm = ntohl(wc->imm_data)}, rx);
 }
 
 /* What hardly ever is there, in one look. */
 static inline bool
 has_others(const struct mlx_queue *mq)
 {
-	return ((uintptr_t)TAILQ_FIRST(&mq->asking) | (uintptr_t)mq->groups |
-		       (uintptr_t)mq->lossy.qp | (uintptr_t)SLIST_FIRST(&mq->lost)) != 0;
+	return (mq->tx_due | (uintptr_t)TAILQ_FIRST(&mq->asking) | (uintptr_t)mq->groups |
+		       (uintptr_t)mq->lossy.qp | (uintptr_t)SLIST_FIRST(&mq->lost) |
+		       (uintptr_t)SLIST_FIRST(&mq->owes)) != 0;
 }
 
+/* Sends that are over, datagrams, the lost, and what is owed. */
 static __rte_noinline void
 others_poll(struct mlx_queue *mq, uint16_t got)
 {
-	if (mq->looks % MLX_UD_EVERY == 0 || !TAILQ_EMPTY(&mq->asking))
+	bool rarely = mq->looks % MLX_UD_EVERY == 0;
+
+	/* What came is waited for, and goes first. What is not signalled only ends with an error. */
+	if ((got == 0 || mq->looks % MLX_TX_EVERY == 0) &&
+		(mq->tx_due != 0 || (mq->tx_out != 0 && rarely)))
+		mlx_tx_poll(mq);
+	if (rarely || !TAILQ_EMPTY(&mq->asking))
 		mlx_dgrams_poll(mq);
 	if (mq->groups != NULL)
 		mlx_groups_poll(mq);
@@ -212,21 +249,19 @@ others_poll(struct mlx_queue *mq, uint16_t got)
 	/* A full burst may have left something of theirs behind. */
 	if (!SLIST_EMPTY(&mq->lost) && got == 0)
 		mlx_conn_settle(mq);
+	if (!mq->q->hold && !SLIST_EMPTY(&mq->owes))
+		mlx_flush(mq->q);
 }
 
-/* Sends that are over, datagrams, the lost: after what came. */
+/* The rest of a burst, after what came. */
 static inline void
 look_round(struct mlx_queue *mq, uint16_t got)
 {
 	mq->looks++;
 	if (unlikely(got == 0 && mq->n_free_slots >= MLX_RX_BATCH))
 		slots_post(mq);
-	if (tx_worth(mq, got))
-		mlx_tx_poll(mq);
-	if (unlikely(mq->looks % MLX_UD_EVERY == 0 || has_others(mq)))
+	if (unlikely(has_others(mq) || mq->looks % MLX_UD_EVERY == 0))
 		others_poll(mq, got);
-	if (unlikely(!mq->q->hold && !SLIST_EMPTY(&mq->owes)))
-		mlx_flush(mq->q);
 }
 
 /* What was found when arming goes first. */
@@ -257,14 +292,32 @@ mlx_rx_waits(struct mlx_queue *mq)
 	return mq->n_kept != 0;
 }
 
+/* By any hardware; or of what is kept. */
+static __rte_noinline uint16_t
+burst_any(struct mlx_queue *mq, struct plx_rx *rx, uint16_t n)
+{
+	struct mlx_hw_comp comp[MLX_HW_POLL_MAX];
+	uint16_t found = rx_poll(mq, comp, n), got = 0;
+
+	for (uint16_t i = 0; i < found; i++)
+		got += take(mq, &comp[i], &rx[got]);
+	look_round(mq, found);
+	return got;
+}
+
 /* Not inlined: most bursts find nothing, and their way should be short. */
 static __rte_noinline uint16_t
-take_all(struct mlx_queue *mq, const struct mlx_hw_comp *comp, uint16_t n, struct plx_rx *rx)
+take_wcs(struct mlx_queue *mq, const struct ibv_wc *wc, unsigned n, struct plx_rx *rx)
 {
 	uint16_t got = 0;
 
-	for (uint16_t i = 0; i < n; i++)
-		got += take(mq, &comp[i], &rx[got]);
+	for (unsigned i = 0; i < n; i++) {
+		if (take_wc(mq, &wc[i], rx)) {
+			rx++;
+			got++;
+		}
+	}
+	look_round(mq, n);
 	return got;
 }
 
@@ -272,13 +325,27 @@ uint16_t
 mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 {
 	struct mlx_queue *mq = mlx_queue(q);
-	struct mlx_hw_comp comp[MLX_HW_POLL_MAX];
-	uint16_t found = rx_poll(mq, comp, n), got = 0;
+	struct ibv_wc wc[MLX_HW_POLL_MAX];
+	unsigned found;
 
+	if (unlikely(!mq->hw->plain_cq || mq->n_kept != 0))
+		return burst_any(mq, rx, n);
+	if (unlikely(n > MLX_HW_POLL_MAX))
+		n = MLX_HW_POLL_MAX;
+	found = mlx_verbs_poll(mq->hw->rx_cq, wc, n);
 	if (found != 0)
-		got = take_all(mq, comp, found, rx);
-	look_round(mq, found);
-	return got;
+		return take_wcs(mq, wc, found, rx);
+	look_round(mq, 0);
+	return 0;
+}
+
+static inline void
+release(struct mlx_queue *mq, const struct plx_rx *rx)
+{
+	slot_post(mq, slot_of(rx));
+	slot_freed(mq, mlx_peer(rx->src));
+	PLX_STAT_INC(mq->q->stat.rx_msgs);
+	PLX_STAT_ADD(mq->q->stat.rx_bytes, rx->len);
 }
 
 void
@@ -286,12 +353,8 @@ mlx_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 {
 	struct mlx_queue *mq = mlx_queue(q);
 
-	for (uint16_t i = 0; i < n; i++) {
-		slot_post(mq, slot_of(&rx[i]));
-		slot_freed(mq, mlx_peer(rx[i].src));
-		PLX_STAT_INC(q->stat.rx_msgs);
-		PLX_STAT_ADD(q->stat.rx_bytes, rx[i].len);
-	}
+	for (uint16_t i = 0; i < n; i++)
+		release(mq, &rx[i]);
 	if (unlikely(!q->hold && !SLIST_EMPTY(&mq->owes)))
 		mlx_flush(q);
 }

@@ -8,8 +8,8 @@
  * the application's again at once. Only some requests are signalled, since the completion
  * of one stands for those before it. But requests and buffers are the whole queue's, and
  * those that end with an unsignalled one stay taken until the peer is sent to again: so when
- * half of either is taken every request is signalled. Then what is kept so is never more
- * than that half.
+ * half of either is taken every request that takes one is signalled. Then what is kept so is
+ * never more than that half.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,6 +17,7 @@
 #include "plx_copy.h"
 
 #include "mlx_int.h"
+#include "mlx_verbs.h"
 
 static __rte_noinline int
 tx_refuse(struct mlx_peer *p)
@@ -80,8 +81,8 @@ tx_ring(struct mlx_queue *mq, struct mlx_peer *p)
 static inline int
 tx_one(const struct mlx_hw_ops *ops, struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr)
 {
-	if (likely(ops->post_one != NULL))
-		return ops->post_one(qp, wr);
+	if (likely(qp->at_once))
+		return mlx_verbs_post_one(qp, wr);
 	ops->post(qp, wr, 1);
 	return ops->ring(qp);
 }
@@ -97,6 +98,7 @@ tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct m
 		mq->tx_due++;
 		PLX_STAT_INC(mq->stat.tx_signalled);
 	}
+	rec.holds = true;
 	p->recs[p->qp->next % MLX_TX_RECS] = rec;
 	p->tx_room--;
 	mq->tx_out++;
@@ -111,20 +113,49 @@ tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct m
 	}
 }
 
+/*
+ * Whether the usual short request may go: one that the device learns of now, that is not signalled,
+ * and at whose end nothing is to be done. It takes no buffer, so it does not matter how many are taken.
+ */
+static inline bool
+tx_is_usual(const struct mlx_queue *mq, const struct mlx_peer *p)
+{
+	return likely(p->conn == MLX_CONN_OPEN && p->tx_room > 1 && p->qp->at_once &&
+		p->unsignalled + 1 < MLX_SIGNAL_EVERY && mq->tx_out < MLX_TX_ALL / 2 &&
+		!mq->q->hold);
+}
+
+/* That request: its record says already that it holds nothing. */
+static inline void
+tx_usual(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_wr *wr)
+{
+	p->unsignalled++;
+	p->tx_room--;
+	mq->tx_out++;
+	tx_rung(mq, p, mlx_verbs_post_one(p->qp, wr));
+}
+
 void
 mlx_tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct mlx_txrec rec)
 {
 	tx_post(mq, p, wr, rec);
 }
 
-static inline void
-tx_send(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, uint32_t imm, uint32_t buf)
+/* The part of a message's imm that tells credits; it takes one. */
+static inline uint32_t
+tx_credits(struct mlx_peer *p)
 {
 	struct mlx_credit_note note = mlx_credit_take(&p->credit);
 
-	wr->op = MLX_WR_SEND;
-	wr->imm = imm | MLX_IMM(0, note.n, (note.are_new ? MLX_IMM_NEW : 0) |
+	return MLX_IMM(0, note.n, (note.are_new ? MLX_IMM_NEW : 0) |
 		(note.ran_out ? MLX_IMM_SHORT : 0));
+}
+
+static inline void
+tx_send(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, uint32_t imm, uint32_t buf)
+{
+	wr->op = MLX_WR_SEND;
+	wr->imm = imm | tx_credits(p);
 	tx_post(mq, p, wr, (struct mlx_txrec){.buf = buf});
 }
 
@@ -148,20 +179,45 @@ tx_taken(struct mlx_peer *p, uint32_t len)
 	return 0;
 }
 
+static inline void
+copy_short(uint8_t *to, uint64_t hdr, const void *data, uint32_t len)
+{
+	memcpy(to, &hdr, sizeof(hdr));
+	if (len > 0)
+		plx_copy(to + sizeof(hdr), data, len);
+}
+
+/* In any state of the peer, by any hardware. */
+static __rte_noinline int
+tx_short_any(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+{
+	struct mlx_queue *mq = mlx_queue(peer->q);
+	struct mlx_peer *p = mlx_peer(peer);
+	uint8_t msg[MLX_INLINE_MAX];
+
+	if (unlikely(!tx_ready(mq, p)))
+		return tx_refuse(p);
+	copy_short(msg, hdr, data, len);
+	tx_inline(mq, p, msg, sizeof(hdr) + len, MLX_IMM(op, 0, 0));
+	return tx_taken(p, sizeof(hdr) + len);
+}
+
 int
 mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
 {
 	struct mlx_queue *mq = mlx_queue(peer->q);
 	struct mlx_peer *p = mlx_peer(peer);
 	uint8_t msg[MLX_INLINE_MAX];
+	struct mlx_hw_wr wr = {.op = MLX_WR_SEND, .flags = MLX_WR_INLINE, .addr = (uintptr_t)msg,
+		.len = sizeof(hdr) + len};
 
 	PLX_ASSERT(len <= peer->short_max);
-	if (unlikely(!tx_ready(mq, p)))
-		return tx_refuse(p);
-	memcpy(msg, &hdr, sizeof(hdr));
-	if (len > 0)
-		plx_copy(msg + sizeof(hdr), data, len);
-	tx_inline(mq, p, msg, sizeof(hdr) + len, MLX_IMM(op, 0, 0));
+	if (unlikely(!tx_is_usual(mq, p) || !mlx_credit_has(&p->credit)))
+		return tx_short_any(peer, op, hdr, data, len);
+	copy_short(msg, hdr, data, len);
+	wr.imm = MLX_IMM(op, 0, 0) | tx_credits(p);
+	PLX_STAT_INC(mq->stat.tx_inline);
+	tx_usual(mq, p, &wr);
 	return tx_taken(p, sizeof(hdr) + len);
 }
 
@@ -240,22 +296,49 @@ may_speak(const struct mlx_peer *p)
 	return p->conn == MLX_CONN_OPEN || (p->conn == MLX_CONN_PARKING && !mlx_park_is_over(p));
 }
 
+static inline int
+put_taken(struct mlx_peer *p, uint32_t len)
+{
+	struct plx_queue *q = p->peer.q;
+
+	p->used = mlx_queue(q)->looks;
+	PLX_STAT_INC(q->stat.rma_ops);
+	PLX_STAT_ADD(q->stat.rma_bytes, len);
+	return 0;
+}
+
+static inline struct mlx_hw_wr
+put_wr(const void *data, uint32_t len, uint64_t remote, uint64_t key)
+{
+	return (struct mlx_hw_wr){.op = MLX_WR_WRITE, .flags = MLX_WR_INLINE,
+		.addr = (uintptr_t)data, .len = len, .remote = remote, .rkey = (uint32_t)key};
+}
+
+static __rte_noinline int
+put_short_any(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key)
+{
+	struct mlx_hw_wr wr = put_wr(data, len, remote, key);
+	struct mlx_queue *mq = mlx_queue(peer->q);
+	struct mlx_peer *p = mlx_peer(peer);
+
+	if (unlikely(!mlx_tx_has_room(mq, p)))
+		return write_refuse(p);
+	tx_post(mq, p, &wr, (struct mlx_txrec){.buf = MLX_NONE});
+	return put_taken(p, len);
+}
+
 int
 mlx_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key)
 {
+	struct mlx_hw_wr wr = put_wr(data, len, remote, key);
 	struct mlx_queue *mq = mlx_queue(peer->q);
 	struct mlx_peer *p = mlx_peer(peer);
-	struct mlx_hw_wr wr = {.op = MLX_WR_WRITE, .flags = MLX_WR_INLINE,
-		.addr = (uintptr_t)data, .len = len, .remote = remote, .rkey = (uint32_t)key};
 
 	PLX_ASSERT(len <= peer->short_max && key != 0);
-	if (unlikely(!mlx_tx_has_room(mq, p)))
-		return write_refuse(p);
-	p->used = mq->looks;
-	PLX_STAT_INC(peer->q->stat.rma_ops);
-	PLX_STAT_ADD(peer->q->stat.rma_bytes, len);
-	tx_post(mq, p, &wr, (struct mlx_txrec){.buf = MLX_NONE});
-	return 0;
+	if (unlikely(!tx_is_usual(mq, p)))
+		return put_short_any(peer, data, len, remote, key);
+	tx_usual(mq, p, &wr);
+	return put_taken(p, len);
 }
 
 bool
@@ -328,11 +411,14 @@ static void
 tx_over(struct mlx_queue *mq, struct mlx_peer *p, uint16_t seq, int err)
 {
 	while ((int16_t)(seq - p->tx_done) >= 0) {
-		struct mlx_txrec rec = p->recs[p->tx_done % MLX_TX_RECS];
+		struct mlx_txrec *at = &p->recs[p->tx_done % MLX_TX_RECS], rec = *at;
 
 		p->tx_done++;
 		p->tx_room++;
 		mq->tx_out--;
+		if (!rec.holds)
+			continue;
+		at->holds = at->signalled = false;
 		mq->tx_due -= rec.signalled;
 		if (rec.buf != MLX_NONE)
 			mlx_bufs_put(&mq->tx_bufs, rec.buf);

@@ -7,7 +7,6 @@
  * Requests are gathered in the queue pair and handed over as one list, since on devices
  * that are emulated (soft-RoCE) each handing over is a system call.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "mlx_glue.h"
 #include "mlx_hw.h"
 #include "mlx_int.h"
+#include "mlx_verbs.h"
 
 #define BATCH 16 /* requests handed over at once */
 
@@ -51,6 +51,7 @@ verbs_open(const struct mlx_hw_conf *conf, struct mlx_hw **out)
 	if (hw == NULL)
 		return -ENOMEM;
 	rc = mlx_hw_init(hw, &mlx_hw_verbs_ops, conf);
+	hw->plain_cq = true;
 	if (rc == 0)
 		*out = hw;
 	else
@@ -80,6 +81,7 @@ verbs_qp_open(struct mlx_hw *hw, uint16_t max_wr, uint16_t max_inline, struct ml
 	rc = q->inl == NULL ? -ENOMEM
 			    : mlx_hw_qp_init(hw, hw->conf.pd, max_wr, max_inline, &q->hw);
 	if (rc == 0) {
+		q->hw.at_once = true;
 		*out = &q->hw;
 		return 0;
 	}
@@ -99,51 +101,18 @@ verbs_ring(struct mlx_hw_qp *qp)
 	q->wr[q->n - 1].next = NULL;
 	q->n = 0;
 	q->err = -ibv_post_send(qp->qp, q->wr, &bad);
+	qp->at_once = q->err == 0;
 	return q->err;
 }
 
-static const enum ibv_wr_opcode opcodes[] = {
-	[MLX_WR_WRITE] = IBV_WR_RDMA_WRITE,
-	[MLX_WR_READ] = IBV_WR_RDMA_READ,
-	[MLX_WR_FADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
-	[MLX_WR_CSWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
-};
-
-/* @param addr where the local bytes are until w is handed over */
-static inline void
-fill(struct ibv_send_wr *w, struct ibv_sge *sge, const struct mlx_hw_wr *wr, uint16_t seq,
-	uint64_t addr)
+int
+mlx_verbs_failed(struct mlx_hw_qp *qp, int rc)
 {
-	unsigned flags = 0;
+	struct verbs_qp *q = (struct verbs_qp *)qp;
 
-	sge->addr = addr;
-	sge->length = wr->len;
-	sge->lkey = wr->lkey;
-	if (wr->flags & MLX_WR_SIGNAL)
-		flags |= IBV_SEND_SIGNALED;
-	if (wr->flags & MLX_WR_FENCE)
-		flags |= IBV_SEND_FENCE;
-	if (wr->flags & MLX_WR_INLINE)
-		flags |= IBV_SEND_INLINE;
-	w->wr_id = seq;
-	w->sg_list = sge;
-	w->num_sge = wr->len != 0;
-	w->send_flags = flags;
-	if (likely(wr->op == MLX_WR_SEND)) {
-		w->opcode = IBV_WR_SEND_WITH_IMM;
-		w->imm_data = htonl(wr->imm);
-		return;
-	}
-	w->opcode = opcodes[wr->op];
-	if (wr->op == MLX_WR_WRITE || wr->op == MLX_WR_READ) {
-		w->wr.rdma.remote_addr = wr->remote;
-		w->wr.rdma.rkey = wr->rkey;
-	} else {
-		w->wr.atomic.remote_addr = wr->remote;
-		w->wr.atomic.rkey = wr->rkey;
-		w->wr.atomic.compare_add = wr->operand[0];
-		w->wr.atomic.swap = wr->operand[1];
-	}
+	q->err = -rc;
+	qp->at_once = false;
+	return q->err;
 }
 
 static inline void
@@ -158,9 +127,10 @@ gather(struct verbs_qp *q, const struct mlx_hw_wr *wr, uint16_t seq)
 		memcpy(inl, (const void *)(uintptr_t)addr, wr->len);
 		addr = (uintptr_t)inl;
 	}
-	fill(w, &q->sge[q->n], wr, seq, addr);
+	mlx_verbs_fill(w, &q->sge[q->n], wr, seq, addr);
 	w->next = w + 1;
 	q->n++;
+	q->hw.at_once = false;
 }
 
 static void
@@ -175,23 +145,6 @@ verbs_post(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n)
 			gather(q, &wr[i], qp->next);
 		qp->next++;
 	}
-}
-
-static int
-verbs_post_one(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr)
-{
-	struct verbs_qp *q = (struct verbs_qp *)qp;
-	struct ibv_send_wr w, *bad;
-	struct ibv_sge sge;
-
-	if (unlikely(q->n != 0 || q->err != 0)) {
-		verbs_post(qp, wr, 1);
-		return verbs_ring(qp);
-	}
-	fill(&w, &sge, wr, qp->next++, wr->addr);
-	w.next = NULL;
-	q->err = -ibv_post_send(qp->qp, &w, &bad);
-	return q->err;
 }
 
 static void
@@ -216,8 +169,8 @@ verbs_post_rx(struct mlx_hw *hw, const struct mlx_hw_rx *rx, uint16_t n)
 	}
 }
 
-static __rte_noinline __rte_cold uint8_t
-error_of(enum ibv_wc_status s)
+uint8_t
+mlx_verbs_error(enum ibv_wc_status s)
 {
 	switch (s) {
 	case IBV_WC_WR_FLUSH_ERR:
@@ -240,31 +193,15 @@ error_of(enum ibv_wc_status s)
 	}
 }
 
-static inline uint8_t
-status_of(enum ibv_wc_status s)
-{
-	return likely(s == IBV_WC_SUCCESS) ? MLX_COMP_OK : error_of(s);
-}
-
-static uint16_t
-poll_cq(struct ibv_cq *cq, struct ibv_wc *wc, uint16_t n)
-{
-	int got;
-
-	PLX_ASSERT(n <= MLX_HW_POLL_MAX);
-	got = ibv_poll_cq(cq, n, wc);
-	return got > 0 ? got : 0; /* an error of the queue itself comes as an event */
-}
-
 static uint16_t
 verbs_poll_tx(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n)
 {
 	struct ibv_wc wc[MLX_HW_POLL_MAX];
-	uint16_t got = poll_cq(hw->tx_cq, wc, n);
+	uint16_t got = mlx_verbs_poll(hw->tx_cq, wc, n);
 
 	for (uint16_t i = 0; i < got; i++)
 		comp[i] = (struct mlx_hw_comp){.qpn = wc[i].qp_num, .seq = (uint16_t)wc[i].wr_id,
-			.status = status_of(wc[i].status), .vendor = (uint8_t)wc[i].vendor_err};
+			.status = mlx_verbs_status(wc[i].status), .vendor = (uint8_t)wc[i].vendor_err};
 	return got;
 }
 
@@ -272,12 +209,10 @@ static uint16_t
 verbs_poll_rx(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n)
 {
 	struct ibv_wc wc[MLX_HW_POLL_MAX];
-	uint16_t got = poll_cq(hw->rx_cq, wc, n);
+	uint16_t got = mlx_verbs_poll(hw->rx_cq, wc, n);
 
 	for (uint16_t i = 0; i < got; i++)
-		comp[i] = (struct mlx_hw_comp){.qpn = wc[i].qp_num, .slot = (uint32_t)wc[i].wr_id,
-			.len = wc[i].byte_len, .imm = ntohl(wc[i].imm_data),
-			.status = status_of(wc[i].status), .vendor = (uint8_t)wc[i].vendor_err};
+		comp[i] = mlx_verbs_arrived(&wc[i]);
 	return got;
 }
 
@@ -305,7 +240,6 @@ const struct mlx_hw_ops mlx_hw_verbs_ops = {
 	.qp_close = verbs_qp_close,
 	.post = verbs_post,
 	.ring = verbs_ring,
-	.post_one = verbs_post_one,
 	.post_rx = verbs_post_rx,
 	.poll_tx = verbs_poll_tx,
 	.poll_rx = verbs_poll_rx,
