@@ -248,7 +248,7 @@ plx_req_tx(struct plx_req *req, struct plx_tx *tx, uint64_t offset, uint64_t len
 {
 	tx->len = len;
 	if (likely(req->dt == NULL)) {
-		tx->data = (const char *)req->buf + offset;
+		tx->data = (const void *)((uintptr_t)req->buf + offset); /* it may be NULL */
 		return;
 	}
 	tx->pack = req->dt->pack;
