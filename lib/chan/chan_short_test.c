@@ -200,6 +200,7 @@ settle(unsigned i)
 {
 	for (unsigned k = 0; k < 10; k++)
 		turns(1);
+	s[i].w->looks_ticks = UINT64_MAX / 2; /* however slow the machine is */
 	plx_worker_settle(s[i].w);
 }
 
@@ -218,6 +219,20 @@ a_still_worker_needs_few_turns(void)
 	}
 	/* to who offers the core they count as some */
 	UNIT_EQ(s[0].w->empty_turns, (empty / PLX_LOOKS_WORTH + 20) * PLX_LOOKS_WORTH);
+	close_both();
+}
+
+/* Else what comes by another way would wait for many of its looks. */
+static void
+who_looks_rarely_takes_turns_only(void)
+{
+	open_with(PLX_CHAN_RU);
+	settle(0);
+	UNIT_TRUE(is_still(0));
+	s[0].w->still_ticks -= s[0].w->looks_ticks;
+	UNIT_EQ(looks(0), 0);
+	settle(0);
+	UNIT_TRUE(is_still(0));
 	close_both();
 }
 
@@ -298,6 +313,7 @@ main(void)
 		UNIT_TEST(a_short_message_with_a_timeout_goes_the_long_way),
 		UNIT_TEST(only_short_messages_of_open_reliable_channels_go_so),
 		UNIT_TEST(a_still_worker_needs_few_turns),
+		UNIT_TEST(who_looks_rarely_takes_turns_only),
 		UNIT_TEST(a_message_ends_stillness),
 		UNIT_TEST(what_is_asked_of_a_worker_ends_stillness),
 		UNIT_TEST(a_worker_with_something_to_do_is_not_still),

@@ -96,6 +96,8 @@ struct plx_worker {
 	const _Atomic uint64_t *still_word;
 	uint32_t still_value;
 	uint32_t n_looks; /* of plx_worker_news() */
+	uint64_t still_ticks; /* since when that word is known */
+	uint64_t looks_ticks; /* for so long looks may take the place of a turn */
 	int32_t turn_due; /* turns are lent: behind so many calls of those who post */
 	uint64_t yield_turns;
 	uint32_t nap_us;
@@ -236,11 +238,12 @@ enum plx_news {
 	PLX_NEWS_SOME,
 };
 
-#define PLX_WORKER_LOOKS 16 /* the last of so many looks is to be a turn */
+#define PLX_WORKER_LOOKS 16 /* the last of so many looks is to be a turn, */
+#define PLX_LOOKS_US	 2  /* and the first after so long: who looks rarely takes turns only */
 #define PLX_LOOKS_WORTH	 4  /* turns that find nothing, and last as long as these do; a power of two */
 
 /**
- * A look that costs little, instead of a progress. Now and then it is none: a turn looks at the clock,
+ * A look that costs little, instead of a progress. Now and then it is none: a turn looks at the timers,
  * and for what comes by ways seldom used.
  * @return PLX_NEWS_NONE, or PLX_NEWS_SOME: plx_worker_take() is due
  * Thread: owner, inline.
@@ -253,7 +256,8 @@ plx_worker_news(struct plx_worker *w)
 	/* relaxed: who takes the message looks again, and acquires */
 	if ((uint32_t)atomic_load_explicit(w->still_word, memory_order_relaxed) == w->still_value)
 		return PLX_NEWS_SOME;
-	if (likely(++w->n_looks % PLX_WORKER_LOOKS != 0))
+	if (likely(++w->n_looks % PLX_WORKER_LOOKS != 0 &&
+		    rte_rdtsc() - w->still_ticks < w->looks_ticks))
 		return PLX_NEWS_NONE;
 	w->empty_turns |= PLX_LOOKS_WORTH - 1;
 	return PLX_NEWS_UNKNOWN;

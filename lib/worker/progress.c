@@ -284,6 +284,7 @@ plx_worker_settle(struct plx_worker *w)
 	if (w->streams.pace != 0 || !LIST_EMPTY(&cs->acks) || cs->unreaped != NULL || plx_chans_are_full(cs))
 		return;
 	w->still_word = plx_queue_rx_word(w->queues[0], &w->still_value);
+	w->still_ticks = rte_rdtsc();
 }
 
 void

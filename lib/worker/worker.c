@@ -185,6 +185,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	w->nap_us = plx_conf_u64(conf, PLX_CONF_WORKER_NAP_US);
 	w->kept_max = plx_conf_u64(conf, PLX_CONF_TAG_UNEXPECTED_MAX);
 	w->check_ticks = plx_conf_u64(conf, PLX_CONF_PEER_CHECK_MS) * rte_get_tsc_hz() / 1000;
+	w->looks_ticks = PLX_LOOKS_US * rte_get_tsc_hz() / 1000000;
 	TAILQ_INIT(&w->flushes);
 	SLIST_INIT(&w->failing);
 	LIST_INIT(&w->users);
