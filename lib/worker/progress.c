@@ -227,7 +227,6 @@ run_inbox(struct plx_worker *w)
 	unsigned n = plx_inbox_run(&w->inbox);
 
 	PLX_STAT_ADD(w->stat.submits, n);
-	w->poller.posts = n != 0 ? w->poller.posts + 1 : 0;
 	return n;
 }
 
@@ -246,9 +245,11 @@ turn(struct plx_worker *w, bool lent)
 	if (lent) {
 		if (unlikely(plx_inbox_waits(&w->inbox)))
 			own = run_inbox(w);
+		w->poller.posts = 0; /* it is not the reactor's turn */
 	} else if (w->dedicated) {
 		alone = plx_inbox_rested(&w->inbox) && w->stat.turns % TIMER_EVERY != 0;
 		own = run_inbox(w);			/* 1 operations of other threads */
+		w->poller.posts = own != 0 ? w->poller.posts + 1 : 0;
 	}
 	/* What the first one sent may be for the worker whose turn comes next: the rest can wait. */
 	if (!alone || own == 0)

@@ -481,6 +481,29 @@ a_plain_post_enters_turns_that_are_lent_when_nothing_is_before_it(void)
 	unit_workers_close(&u);
 }
 
+/* Else the reactor would lend them again to who has returned them for something long. */
+static void
+turns_that_are_lent_do_not_say_that_the_reactor_ran_posts(void)
+{
+	struct plx_worker *w = dedicated_open();
+
+	for (unsigned lent = 0; lent < 2; lent++) {
+		w->poller.turns = PLX_TURNS_REACTOR;
+		for (unsigned i = 0; i < 3; i++) {
+			UNIT_EQ(plx_inbox_post(&w->inbox, on_nothing, NULL), 0);
+			plx_worker_turn(w);
+		}
+		UNIT_EQ(w->poller.posts, 3);
+		w->poller.turns = PLX_TURNS_LENT;
+		if (lent)
+			UNIT_EQ(plx_inbox_post(&w->inbox, on_nothing, NULL), 0);
+		plx_worker_progress(w);
+		UNIT_EQ(w->poller.posts, 0);
+	}
+	dedicated_end(w);
+	unit_workers_close(&u);
+}
+
 static void
 who_posts_plainly_gives_turns_too_and_wakes_who_sleeps(void)
 {
@@ -1172,6 +1195,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(while_turns_are_lent_short_sends_go_out_at_once_behind_those_before),
 	UNIT_TEST(who_sends_and_does_not_wait_gives_turns_but_none_between_receives),
 	UNIT_TEST(a_plain_post_enters_turns_that_are_lent_when_nothing_is_before_it),
+	UNIT_TEST(turns_that_are_lent_do_not_say_that_the_reactor_ran_posts),
 	UNIT_TEST(who_posts_plainly_gives_turns_too_and_wakes_who_sleeps),
 	UNIT_TEST(who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may),
 	UNIT_TEST(a_reader_with_one_receive_at_a_time_is_given_time_to_post_the_next),
