@@ -24,6 +24,11 @@
  * reactor's very core, where one of the two has to give way, and on another core when it has polled
  * for a while; and the reactor looks soon.
  *
+ * To wake a reactor for each long message costs more than to move it, where cores are shared. Whether
+ * the application computes behind such a post is seen when it asks for progress next: at once and again,
+ * or later. Who has mostly waited keeps the turns and moves the message itself, as if it were short; the
+ * reactor finds out who computes after all when it looks.
+ *
  * An application that waits and computes in turn would find the reactor late each time, for it
  * has to look first. So loans that end soon make the reactor keep its turns, for twice as long each time.
  * One whose threads did not run meanwhile, more of them than cores, did not compute: that does not count.
@@ -82,6 +87,20 @@ has_long(const struct plx_poller *p, uint64_t now_ticks)
 	return now_ticks < atomic_load_explicit(&p->long_until, memory_order_relaxed);
 }
 
+/* relaxed: the same */
+static bool
+waits_long(const struct plx_poller *p)
+{
+	return atomic_load_explicit(&p->waits_long, memory_order_relaxed);
+}
+
+/* The reactor is to move something while the application computes. */
+static bool
+leaves_long(const struct plx_poller *p, uint64_t now_ticks)
+{
+	return has_long(p, now_ticks) && !waits_long(p);
+}
+
 static bool
 is_inside(const struct plx_poller *p)
 {
@@ -105,7 +124,7 @@ waits(struct plx_poller *p, bool near)
 	}
 	if (!may_lend(p, now))
 		return false;
-	if (!has_long(p, now))
+	if (!leaves_long(p, now))
 		return again;
 	return p->waited_ticks >= us_ticks(near ? REACTOR_WAIT_NEAR_US : REACTOR_WAIT_FAR_US);
 }
@@ -225,15 +244,46 @@ plx_poller_give_taken(struct plx_poller *p)
 		plx_poller_return(p);
 }
 
+/* What was posted last. One that computed weighs as several that waited: a late look costs more than a wake-up. */
+static void
+know_long(struct plx_poller *p, bool waited)
+{
+	atomic_store_explicit(&p->long_posted, false, memory_order_relaxed);
+	if (waited)
+		p->long_sure = RTE_MIN(p->long_sure + 1u, 2 * REACTOR_LONG_SURE);
+	else
+		p->long_sure -= RTE_MIN(p->long_sure, REACTOR_LONG_SURE);
+	/* relaxed: it is about time only */
+	atomic_store_explicit(&p->waits_long, p->long_sure >= REACTOR_LONG_SURE, memory_order_relaxed);
+}
+
+void
+plx_poller_asks_long(struct plx_poller *p)
+{
+	uint64_t now = rte_rdtsc();
+	uint64_t gap = now - atomic_load_explicit(&p->long_ticks, memory_order_relaxed);
+
+	atomic_store_explicit(&p->long_ticks, now, memory_order_relaxed);
+	if (gap > us_ticks(REACTOR_ASK_US))
+		know_long(p, false);
+	else if (++p->long_asks >= REACTOR_LONG_ASKS)
+		know_long(p, true);
+}
+
 void
 plx_poller_long(struct plx_poller *p, uint64_t len)
 {
-	uint64_t until = rte_rdtsc() + us_ticks(REACTOR_LONG_US + len / REACTOR_LONG_RATE);
+	uint64_t now = rte_rdtsc(), until = now + us_ticks(REACTOR_LONG_US + len / REACTOR_LONG_RATE);
 
 	/* relaxed: it is about time only */
 	if (until > atomic_load_explicit(&p->long_until, memory_order_relaxed))
 		atomic_store_explicit(&p->long_until, until, memory_order_relaxed);
-	if (plx_poller_is_lent(p))
+	atomic_store_explicit(&p->long_ticks, now, memory_order_relaxed);
+	if (!plx_poller_has_posted_long(p)) {
+		p->long_asks = 0;
+		atomic_store_explicit(&p->long_posted, true, memory_order_relaxed);
+	}
+	if (plx_poller_is_lent(p) && !waits_long(p))
 		plx_poller_return(p);
 }
 
@@ -313,7 +363,9 @@ until_look_us(const struct plx_reactor *r, const struct plx_poller *p, uint64_t 
 {
 	if (reactor_has_core(r, now_ticks))
 		return REACTOR_LOOK_OWN_US;
-	return has_long(p, now_ticks) ? long_us : REACTOR_LOOK_SHORT_US;
+	if (!has_long(p, now_ticks))
+		return REACTOR_LOOK_SHORT_US;
+	return waits_long(p) ? REACTOR_LOOK_MAX_US : long_us;
 }
 
 static void
@@ -385,7 +437,7 @@ look_who_waits(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 	uint32_t n = atomic_load_explicit(&p->n_asked, memory_order_relaxed), asked = n - p->n_seen;
 
 	p->n_seen = n;
-	if (asked >= REACTOR_LEND_TURNS && may_lend(p, now_ticks) && !has_long(p, now_ticks))
+	if (asked >= REACTOR_LEND_TURNS && may_lend(p, now_ticks) && !leaves_long(p, now_ticks))
 		lend_unasked(r, p, true, now_ticks);
 }
 

@@ -740,6 +740,53 @@ what_is_long_returns_them_until_it_may_be_over(void)
 	end();
 }
 
+/* Something long, and turns asked for behind it at once, or later. */
+static void
+post_long(bool waits)
+{
+	p.turns = PLX_TURNS_LENT;
+	plx_poller_long(&p, 1);
+	for (unsigned i = 0; i < REACTOR_LONG_ASKS && p.long_posted; i++) {
+		p.turns = PLX_TURNS_LENT;
+		p.long_ticks = rte_rdtsc() - (waits ? 0 : us_ticks(REACTOR_ASK_US + 1));
+		UNIT_TRUE_FATAL(plx_poller_take(&p, true));
+		plx_poller_give(&p, 1);
+	}
+}
+
+static void
+who_has_waited_for_what_is_long_keeps_them_until_it_computes(void)
+{
+	unsigned n = 0;
+
+	begin();
+	p.long_until = 0;
+	lend();
+	while (!p.waits_long && n < ASKS) { /* this thread may have no core now and then */
+		post_long(true);
+		n++;
+	}
+	UNIT_TRUE(n >= REACTOR_LONG_SURE && p.waits_long);
+	p.turns = PLX_TURNS_LENT;
+	pass_us(REACTOR_LOOK_SHORT_US + 1);
+	UNIT_TRUE(!reactor_regain(&r, &p, now)); /* there were turns */
+	r.sleeping = REACTOR_ASLEEP;
+	plx_poller_long(&p, 1);
+	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	UNIT_TRUE(!readable(r.bell));
+	pass_us(REACTOR_LOOK_MAX_US + 1); /* but it computes */
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	post_long(false);
+	post_long(false);
+	UNIT_TRUE(!p.waits_long);
+	p.turns = PLX_TURNS_LENT;
+	r.sleeping = REACTOR_ASLEEP;
+	plx_poller_long(&p, 1);
+	UNIT_EQ(p.turns, PLX_TURNS_FREE);
+	UNIT_TRUE(readable(r.bell));
+	end();
+}
+
 /* Who wakes it has taken sleeping, and writes to the bell when the reactor is up already. */
 static int
 arm_while_woken(void *arg)
@@ -802,6 +849,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_reactor_does_not_sleep_on_turns_that_were_returned_meanwhile),
 	UNIT_TEST(who_waits_while_nothing_long_moves_has_them_at_once_and_keeps_them),
 	UNIT_TEST(what_is_long_returns_them_until_it_may_be_over),
+	UNIT_TEST(who_has_waited_for_what_is_long_keeps_them_until_it_computes),
 	UNIT_TEST(a_bell_that_rings_late_wakes_one_sleep_only),
 	CU_TEST_INFO_NULL,
 };

@@ -17,6 +17,7 @@
 #include <sys/queue.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_cycles.h>
 
 #include "plx_inbox.h"
 #include "plx_stat.h"
@@ -58,6 +59,7 @@ struct plx_poller {
 	_Atomic uint64_t lend_after;	       /* ticks; writer: the reactor; not lent before */
 	_Atomic uint64_t long_until;	       /* ticks; writer: the application; until then something long moves */
 	_Atomic bool polled;		       /* writer: who has taken them over: it waits; else it posts */
+	_Atomic bool waits_long;	       /* writer: the application; who posts what is long waits for it */
 	/* application: who has the turns, or asks for them */
 	alignas(64) _Atomic uint32_t n_asked; /* turns given, and asked for in vain; reader: the reactor */
 	_Atomic bool inside; /* alone, favoured: in one of the turns that are LENT; readers: the others */
@@ -66,6 +68,11 @@ struct plx_poller {
 	_Atomic uintptr_t within; /* the thread in whose turn callbacks run, or 0 */
 	uint64_t asked_ticks;  /* when it did last */
 	uint64_t waited_ticks; /* for how long, less what it did something else */
+	/* when something long was posted, or turns behind it were asked for or given; writer: any */
+	_Atomic uint64_t long_ticks;
+	_Atomic bool long_posted; /* does it wait for that? writer: one at a time */
+	uint8_t long_asks;     /* so often, so far */
+	uint8_t long_sure;     /* REACTOR_LONG_SURE: it mostly has */
 	/* owner: who has the turns */
 	alignas(64) bool armed;
 	bool near; /* who took them over was on the reactor's core */
@@ -147,6 +154,7 @@ void plx_reactor_wake(const struct plx_poller *p);
 bool plx_reactor_sleeps(const struct plx_poller *p);
 
 /** Slow paths of plx_poller_take(). */
+void plx_poller_asks_long(struct plx_poller *p);
 bool plx_poller_take_free(struct plx_poller *p, bool polls);
 bool plx_poller_take_lent(struct plx_poller *p);
 
@@ -212,6 +220,13 @@ plx_poller_enter(struct plx_poller *p)
 	return false;
 }
 
+/* relaxed: it is about time only */
+static inline bool
+plx_poller_has_posted_long(const struct plx_poller *p)
+{
+	return atomic_load_explicit(&p->long_posted, memory_order_relaxed);
+}
+
 /**
  * Take over the turns of a reactor that idles on a core which it shares, or those that other
  * threads have taken over before. One that has them is told so, by how often they are asked for.
@@ -225,6 +240,8 @@ plx_poller_take(struct plx_poller *p, bool polls)
 {
 	uint32_t was = atomic_load_explicit(&p->turns, memory_order_relaxed);
 
+	if (polls && unlikely(plx_poller_has_posted_long(p)))
+		plx_poller_asks_long(p);
 	if (likely(was == PLX_TURNS_LENT))
 		return plx_poller_is_mine(p) ? plx_poller_enter(p) : plx_poller_take_lent(p);
 	if (was == PLX_TURNS_FREE)
@@ -291,6 +308,8 @@ plx_poller_give(struct plx_poller *p, uint32_t turns)
 {
 	if (turns != 0)
 		plx_poller_asked(p, turns);
+	if (unlikely(plx_poller_has_posted_long(p)))
+		atomic_store_explicit(&p->long_ticks, rte_rdtsc(), memory_order_relaxed);
 	if (likely(p->entered))
 		plx_poller_leave(p);
 	else
@@ -299,9 +318,10 @@ plx_poller_give(struct plx_poller *p, uint32_t turns)
 
 /**
  * Something long was posted, which shall move while the application computes: it returns its turns,
- * and for as long as that may take it has them again only when it has waited for a while.
+ * and for as long as that may take it has them again only when it has waited for a while. Who mostly
+ * waited for such before keeps them.
  * @param len bytes
- * Thread: any.
+ * Thread: any, one at a time.
  */
 void plx_poller_long(struct plx_poller *p, uint64_t len);
 

@@ -159,6 +159,8 @@ reactor_wake(struct plx_reactor *r)
 #define REACTOR_LOOK_OWN_US 20u	    /* on a core of its own, before they are lent and while they are */
 #define REACTOR_LONG_US	     2000u  /* so long it may be, and as many bytes in one us */
 #define REACTOR_LONG_RATE    1000u
+#define REACTOR_LONG_ASKS    8u	    /* behind a post of something long: who asked so often at once waits for it, */
+#define REACTOR_LONG_SURE    8u	    /* and who did so often does the next time too */
 #define REACTOR_LOAN_US	     4000u  /* a loan was worth it; behind a shorter one the next waits, */
 #define REACTOR_PAUSE_MIN_US 2000u  /* at first so long, */
 #define REACTOR_PAUSE_MAX_US 64000u /* and behind each twice as long */
