@@ -51,8 +51,7 @@ xfer_done(struct plx_req *x)
 		req->stream.offset += n;
 		if (s->closed)
 			rc = -ECANCELED;
-		if (rc != 0 || req->stream.offset == req->len ||
-			(!req->stream.waitall && req->stream.offset >= req->stream.elem))
+		if (rc != 0 || stream_recv_ends(req, req->stream.offset))
 			stream_recv_end(s, req, rc);
 	}
 	if (s->closed) {
@@ -128,11 +127,8 @@ void
 stream_fetch(struct plx_stream *s, struct plx_req *req, struct plx_msg *m)
 {
 	struct plx_req_stream *r = &req->stream;
-	uint64_t total = RTE_MIN(r->offset + (m->len - m->got), req->len), n;
+	uint64_t n = stream_recv_total(req, m->len - m->got) - r->offset;
 
-	if (total != req->len && !r->waitall && r->elem > 1 && total >= r->elem)
-		total -= total % r->elem;
-	n = total - r->offset;
 	if (n < FETCH_DIRECT_MIN && n < m->len - m->got) {
 		stream_fetch_piece(s, m);
 		return;

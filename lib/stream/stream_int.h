@@ -6,6 +6,8 @@
 #ifndef STREAM_INT_H
 #define STREAM_INT_H
 
+#include <rte_common.h>
+
 #include "plx_stream.h"
 
 /** Before the bytes of a chunk: its plx_msg, to be found when they were lent. */
@@ -60,6 +62,25 @@ stream_set_ready(struct plx_stream *s, bool ready)
 		TAILQ_INSERT_TAIL(&s->all->ready, s, ready_link);
 	else
 		TAILQ_REMOVE(&s->all->ready, s, ready_link);
+}
+
+/** @return how many bytes a receive has when len more have come: whole elements, unless it waits for all */
+static inline uint64_t
+stream_recv_total(const struct plx_req *req, uint64_t len)
+{
+	const struct plx_req_stream *r = &req->stream;
+	uint64_t total = RTE_MIN(r->offset + len, req->len);
+
+	if (total != req->len && !r->waitall && r->elem > 1 && total >= r->elem)
+		total -= total % r->elem;
+	return total;
+}
+
+/** @return whether a receive that has so many bytes is over */
+static inline bool
+stream_recv_ends(const struct plx_req *req, uint64_t total)
+{
+	return total == req->len || (!req->stream.waitall && total >= req->stream.elem);
 }
 
 static inline uint8_t *

@@ -21,12 +21,9 @@ static inline uint64_t
 recv_take(struct plx_req *req, const uint8_t *from, uint64_t len, bool *done)
 {
 	struct plx_req_stream *r = &req->stream;
-	uint64_t total = RTE_MIN(r->offset + len, req->len), n;
+	uint64_t total = stream_recv_total(req, len), n = total - r->offset;
 
-	if (total != req->len && !r->waitall && r->elem > 1 && total >= r->elem)
-		total -= total % r->elem;
-	*done = total == req->len || (!r->waitall && total >= r->elem);
-	n = total - r->offset;
+	*done = stream_recv_ends(req, total);
 	plx_req_copy_in(req, r->offset, from, n);
 	r->offset = total;
 	return n;
