@@ -205,6 +205,18 @@ work(struct plx_worker *w)
 	return n;
 }
 
+/* Those behind what came, to stage 9. */
+static inline unsigned
+stages_behind_rx(struct plx_worker *w)
+{
+	unsigned n = has_work(w) ? work(w) : 0;
+
+	plx_chans_turned(&w->chans);
+	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
+		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 who is alive */
+	return n;
+}
+
 /* Stages 2 to 9. */
 static inline unsigned
 turn_stages(struct plx_worker *w)
@@ -212,12 +224,7 @@ turn_stages(struct plx_worker *w)
 	unsigned n = plx_chans_reap(&w->chans);		/* 2 sends of channels that are over */
 
 	n += worker_rx(w);				/*   packets, then the switch */
-	if (has_work(w))
-		n += work(w);
-	plx_chans_turned(&w->chans);
-	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
-		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 who is alive */
-	return n;
+	return n + stages_behind_rx(w);
 }
 
 /* @return what ran */
@@ -296,11 +303,7 @@ plx_worker_take(struct plx_worker *w)
 	w->still_word = NULL;
 	w->empty_turns = 0;
 	worker_rx_lone(w);
-	if (has_work(w))
-		work(w);
-	plx_chans_turned(&w->chans);
-	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
-		plx_timers_run(&w->timers, rte_rdtsc());
+	stages_behind_rx(w);
 	PLX_STAT_INC(w->stat.turns);
 	PLX_STAT_INC(w->stat.busy_turns);
 	w->in_turn = false;

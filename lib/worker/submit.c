@@ -67,9 +67,7 @@ plx_worker_leave_slow(struct plx_worker *w)
 		give_behind_turn(w);
 		return;
 	}
-	if (w->wake.on)
-		worker_wake_app(w, 1);
-	plx_poller_give(&w->poller, 0);
+	worker_give(w, false);
 }
 
 bool
