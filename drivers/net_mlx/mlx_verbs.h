@@ -98,8 +98,10 @@ mlx_verbs_arrived(const struct ibv_wc *wc)
 static inline unsigned
 mlx_verbs_poll(struct ibv_cq *cq, struct ibv_wc *wc, unsigned n)
 {
-	int got = ibv_poll_cq(cq, n, wc);
+	int got;
 
+	PLX_ASSERT(n <= MLX_HW_POLL_MAX);
+	got = ibv_poll_cq(cq, n, wc);
 	return likely(got >= 0) ? got : 0; /* an error of the queue itself comes as an event */
 }
 
