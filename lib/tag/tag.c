@@ -229,6 +229,16 @@ recv_remove(struct plx_tag *t, struct plx_tag_recv *r, struct tag_slot *s)
 	class_leave(t, c);
 }
 
+/* It is matched after the next: its memory comes while that one is dealt with. */
+static inline void
+recv_ask(struct plx_tag_link *l)
+{
+	const char *r = (const char *)recv_of(l);
+
+	rte_prefetch0(r - PLX_LINE); /* what it is embedded in */
+	rte_prefetch0(r);
+}
+
 /* The same of a receive that has matched: it is the first in its queue. */
 static inline void
 recv_pop(struct plx_tag *t, struct tag_class *c, struct tag_slot *s)
@@ -237,8 +247,11 @@ recv_pop(struct plx_tag *t, struct tag_class *c, struct tag_slot *s)
 
 	PLX_ASSERT(c->n > 0 && c->mask == recv_of(s->head)->mask);
 	next = tag_queue_pop(&c->table, s);
-	if (next != NULL)
+	if (next != NULL) {
 		s->seq = recv_of(next)->order;
+		if (next->next != NULL)
+			recv_ask(next->next);
+	}
 	class_leave(t, c);
 }
 

@@ -590,19 +590,32 @@ rx_tag(const struct plx_rx *rx, uint64_t *tag)
 	return true;
 }
 
-/* Wait for the memory of all matches of a burst at once, and not for one after the other. */
+/* @param tag of the last message that had one @return whether this one has another */
+static inline bool
+rx_tag_differs(const struct plx_rx *rx, uint64_t *tag)
+{
+	uint64_t last = *tag;
+
+	return rx_tag(rx, tag) && *tag != last;
+}
+
+/*
+ * Wait for the memory of all matches of a burst at once, and not for one after the other. Those behind
+ * the first of one tag are asked for as it is matched.
+ */
 static __rte_noinline void
 rx_prefetch(const struct plx_worker *w, const struct plx_rx *rx, uint16_t n)
 {
+	uint64_t tag = UINT64_MAX;
 	const struct plx_tag_recv *r;
 	const char *req;
-	uint64_t tag;
 
 	for (uint16_t i = 0; i < n; i++)
-		if (rx_tag(&rx[i], &tag))
+		if (rx_tag_differs(&rx[i], &tag))
 			plx_tag_prefetch(w->tag, tag);
+	tag = UINT64_MAX;
 	for (uint16_t i = 0; i < n; i++) {
-		r = rx_tag(&rx[i], &tag) ? plx_tag_guess(w->tag, tag) : NULL;
+		r = rx_tag_differs(&rx[i], &tag) ? plx_tag_guess(w->tag, tag) : NULL;
 		if (r == NULL)
 			continue;
 		req = (const char *)container_of(r, struct plx_req, recv.tag);
