@@ -9,6 +9,7 @@
  * ends.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -345,6 +346,152 @@ threads_have_workers_of_one_context(void)
 	ucp_cleanup(ctx);
 }
 
+/* Messages to ourselves, of which each is sent by the callback of the one before. */
+struct chain {
+	pthread_t id;
+	ucp_worker_h w;
+	ucp_ep_h ep;
+	ucp_tag_t tag;
+	uint64_t out, in;
+	_Atomic unsigned n;
+	_Atomic unsigned n_bad;
+};
+
+static void chain_next(struct chain *c);
+
+static void
+chain_received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info, void *arg)
+{
+	struct chain *c = arg;
+
+	c->n_bad += status != UCS_OK || info->length != sizeof(c->in) || c->in != c->n;
+	ucp_request_free(request);
+	c->n_bad += ucp_worker_progress(c->w) != 0; /* it is in progress */
+	if (++c->n < N_MSGS)
+		chain_next(c);
+}
+
+static void
+chain_sent(void *request, ucs_status_t status, void *arg)
+{
+	struct chain *c = arg;
+
+	c->n_bad += status != UCS_OK;
+	ucp_request_free(request);
+}
+
+static void
+chain_next(struct chain *c)
+{
+	ucp_request_param_t p = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+			UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL, .user_data = c};
+
+	c->out = c->n;
+	p.cb.recv = chain_received;
+	c->n_bad += UCS_PTR_IS_ERR(ucp_tag_recv_nbx(c->w, &c->in, sizeof(c->in), c->tag, UTIL_ALL_BITS, &p));
+	p.op_attr_mask &= ~UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+	p.cb.send = chain_sent;
+	c->n_bad += UCS_PTR_IS_ERR(ucp_tag_send_nbx(c->ep, &c->out, sizeof(c->out), c->tag, &p));
+}
+
+static void *
+chain_run(void *arg)
+{
+	uint64_t end = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull;
+	struct chain *c = arg;
+
+	chain_next(c);
+	while (c->n < N_MSGS && util_now_ns() < end)
+		ucp_worker_progress(c->w);
+	return NULL;
+}
+
+static void
+callbacks_of_several_threads_post_free_and_progress(void)
+{
+	ucp_context_h ctx = util_context(UCP_FEATURE_TAG);
+	ucp_worker_h w = util_worker(ctx, UCS_THREAD_MODE_MULTI);
+	struct chain c[N_THREADS];
+	ucp_address_t *addr;
+	size_t len;
+
+	UTIL_OK(ucp_worker_get_address(w, &addr, &len));
+	for (unsigned i = 0; i < N_THREADS; i++) {
+		c[i] = (struct chain){.w = w, .ep = util_ep(w, addr), .tag = i};
+		if (pthread_create(&c[i].id, NULL, chain_run, &c[i]) != 0)
+			UTIL_DIE("no thread");
+	}
+	for (unsigned i = 0; i < N_THREADS; i++) {
+		pthread_join(c[i].id, NULL);
+		CU_ASSERT_EQUAL(c[i].n, N_MSGS);
+		CU_ASSERT_EQUAL(c[i].n_bad, 0);
+	}
+	for (unsigned i = 0; i < N_THREADS; i++)
+		ep_end(w, c[i].ep);
+	ucp_worker_release_address(w, addr);
+	ucp_worker_destroy(w);
+	ucp_cleanup(ctx);
+}
+
+static _Atomic bool in_handler, seen, waited_in_vain;
+
+/* Until another thread has asked for progress, and gone on. */
+static ucs_status_t
+am_waits(void *arg, const void *header, size_t header_length, void *data, size_t length,
+	const ucp_am_recv_param_t *param)
+{
+	uint64_t end = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull;
+
+	(void)arg, (void)header, (void)header_length, (void)data, (void)length, (void)param;
+	in_handler = true;
+	while (!seen && util_now_ns() < end)
+		sched_yield();
+	waited_in_vain = !seen;
+	return UCS_OK;
+}
+
+static void *
+progress_meanwhile(void *arg)
+{
+	while (!in_handler)
+		sched_yield();
+	ucp_worker_progress(arg);
+	seen = true;
+	return NULL;
+}
+
+static void
+who_asks_for_progress_does_not_wait_for_who_is_in_progress(void)
+{
+	ucp_context_h ctx = util_context(UCP_FEATURE_TAG | UCP_FEATURE_AM);
+	struct thread t = {.w = util_worker(ctx, UCS_THREAD_MODE_MULTI)};
+	ucp_am_handler_param_t h = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+			UCP_AM_HANDLER_PARAM_FIELD_CB, .id = AM_ID, .cb = am_waits};
+	ucp_request_param_t p;
+	ucp_address_t *addr;
+	pthread_t other;
+	struct wait w;
+	size_t len;
+
+	UTIL_OK(ucp_worker_set_am_recv_handler(t.w, &h));
+	UTIL_OK(ucp_worker_get_address(t.w, &addr, &len));
+	t.ep = util_ep(t.w, addr);
+	in_handler = seen = false;
+	if (pthread_create(&other, NULL, progress_meanwhile, t.w) != 0)
+		UTIL_DIE("no thread");
+	start(&w, &p);
+	p.cb.send = sent;
+	CU_ASSERT_TRUE(finish(&t, &w, ucp_am_send_nbx(t.ep, AM_ID, NULL, 0, &len, sizeof(len), &p)));
+	while (!in_handler)
+		ucp_worker_progress(t.w);
+	pthread_join(other, NULL);
+	CU_ASSERT_FALSE(waited_in_vain);
+	ep_end(t.w, t.ep);
+	ucp_worker_release_address(t.w, addr);
+	ucp_worker_destroy(t.w);
+	ucp_cleanup(ctx);
+}
+
 struct ring {
 	pthread_t id;
 	ucp_context_h ctx;
@@ -417,6 +564,10 @@ main(void)
 		return 1;
 	suite = CU_add_suite("threads", NULL, NULL);
 	CU_add_test(suite, "threads_share_a_worker", threads_share_a_worker);
+	CU_add_test(suite, "callbacks_of_several_threads_post_free_and_progress",
+		callbacks_of_several_threads_post_free_and_progress);
+	CU_add_test(suite, "who_asks_for_progress_does_not_wait_for_who_is_in_progress",
+		who_asks_for_progress_does_not_wait_for_who_is_in_progress);
 	CU_add_test(suite, "threads_have_workers_of_one_context",
 		threads_have_workers_of_one_context);
 	CU_add_test(suite, "threads_make_workers_and_talk_in_a_ring",

@@ -27,6 +27,7 @@ ep_open(struct cci_ep *ep, const struct cci_dev *d, const struct plx_conf *conf,
 
 	ep->pub.device = &d->pub;
 	ep->magic = CCI_MAGIC_EP;
+	plx_lock_open(&ep->lock);
 	ep->service_fd = -1;
 	ep->sends_max = plx_conf_u64(conf, PLX_CONF_CCI_SEND_BUFS);
 	ep->recvs_max = plx_conf_u64(conf, PLX_CONF_CCI_RECV_BUFS);

@@ -252,7 +252,7 @@ look(struct cci_ep *ep, cci_event_t **event)
 			news = plx_worker_news(ep->core);
 	}
 	if (news == PLX_NEWS_NONE) {
-		cci_lock_drop_quick(&ep->lock);
+		plx_lock_drop_quick(&ep->lock);
 		*event = NULL;
 		return CCI_EAGAIN;
 	}
@@ -260,7 +260,7 @@ look(struct cci_ep *ep, cci_event_t **event)
 		plx_worker_take(ep->core);
 	if (!get_ready(ep, STAILQ_FIRST(&ep->ready), event))
 		return get_event(ep, event);
-	cci_lock_drop_quick(&ep->lock);
+	plx_lock_drop_quick(&ep->lock);
 	return CCI_SUCCESS;
 }
 
@@ -271,15 +271,15 @@ cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 
 	if (unlikely(endpoint == NULL || event == NULL))
 		return CCI_EINVAL;
-	if (unlikely(!cci_lock_take_quick(&ep->lock))) {
-		cci_lock_slow(&ep->lock);
+	if (unlikely(!plx_lock_take_quick(&ep->lock))) {
+		plx_lock_take_slow(&ep->lock);
 		return get_event(ep, event);
 	}
 	if (STAILQ_EMPTY(&ep->ready))
 		return look(ep, event);
 	if (!get_ready(ep, STAILQ_FIRST(&ep->ready), event))
 		return get_event(ep, event);
-	cci_lock_drop_quick(&ep->lock);
+	plx_lock_drop_quick(&ep->lock);
 	return CCI_SUCCESS;
 }
 
@@ -345,12 +345,12 @@ cci_return_event(cci_event_t *event)
 		return CCI_EINVAL;
 	item = cci_item_of(event);
 	ep = item->chans->user;
-	if (unlikely(!cci_lock_take_quick(&ep->lock))) {
-		cci_lock_slow(&ep->lock);
+	if (unlikely(!plx_lock_take_quick(&ep->lock))) {
+		plx_lock_take_slow(&ep->lock);
 		return return_event(ep, item);
 	}
 	if (!return_taken(ep, item))
 		return return_event(ep, item);
-	cci_lock_drop_quick(&ep->lock);
+	plx_lock_drop_quick(&ep->lock);
 	return CCI_SUCCESS;
 }

@@ -22,7 +22,6 @@ start(void)
 
 	if (rc != 0)
 		return status;
-	cci_locks_init();
 	status = cci_devices_open();
 	if (status != CCI_SUCCESS)
 		plx_init_put();

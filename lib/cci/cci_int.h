@@ -23,8 +23,8 @@
 
 #include <cci.h>
 
-#include "cci_lock.h"
 #include "plx_init.h"
+#include "plx_lock.h"
 #include "plx_log.h"
 #include "plx_region.h"
 #include "plx_worker.h"
@@ -96,7 +96,7 @@ const struct cci_dev *cci_device_find(cci_device_t *device);
 struct cci_ep {
 	struct cci_endpoint pub;
 	uint32_t magic;
-	struct cci_lock lock;
+	struct plx_lock lock;
 	struct plx_worker *core;
 	struct plx_chan_items ready; /* events that were not taken yet */
 	uint32_t n_sends, sends_max; /* operations that are not over */
@@ -165,13 +165,13 @@ cci_ep_driver(const struct cci_ep *ep)
 static inline void
 cci_lock(struct cci_ep *ep)
 {
-	cci_lock_take(&ep->lock);
+	plx_lock_take(&ep->lock);
 }
 
 static inline void
 cci_unlock(struct cci_ep *ep)
 {
-	cci_lock_drop(&ep->lock);
+	plx_lock_drop(&ep->lock);
 }
 
 /** The CCI status of 0 or -errno. */

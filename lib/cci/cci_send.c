@@ -227,17 +227,17 @@ int
 cci_send(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len, const void *context,
 	int flags)
 {
-	struct cci_lock *lock;
+	struct plx_lock *lock;
 	bool posted;
 
 	if (unlikely(connection == NULL || msg_ptr == NULL || (flags & ~CCI_FLAG_SILENT) != 0 ||
 		    msg_len > connection->max_send_size))
 		return send_checked(connection, msg_ptr, msg_len, context, flags);
 	lock = &cci_conn_of(connection)->ep->lock;
-	if (unlikely(!cci_lock_take_quick(lock)))
+	if (unlikely(!plx_lock_take_quick(lock)))
 		return send_checked(connection, msg_ptr, msg_len, context, flags);
 	posted = send_short(cci_conn_of(connection), msg_ptr, msg_len, context, flags);
-	cci_lock_drop_quick(lock);
+	plx_lock_drop_quick(lock);
 	return likely(posted) ? CCI_SUCCESS
 			      : send_checked(connection, msg_ptr, msg_len, context, flags);
 }

@@ -4,7 +4,6 @@
  * cci_test.c - files, URIs, names and statuses of the CCI face, without a worker
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,68 +231,6 @@ errors_of_the_core_have_a_status(void)
 	UNIT_EQ(cci_status(-EXDEV), CCI_ERROR); /* what CCI has no name for */
 }
 
-/* -- the lock -- */
-
-#define LOCK_ROUNDS 10
-#define LOCK_TIMES  50000
-
-static struct cci_lock lock;
-static uint64_t n_counted; /* under the lock */
-
-static void *
-count(void *arg)
-{
-	for (unsigned i = 0; i < LOCK_TIMES; i++) {
-		cci_lock_take(&lock);
-		n_counted++;
-		cci_lock_drop(&lock);
-	}
-	return arg;
-}
-
-static void
-the_first_thread_is_favoured_until_another_comes(void)
-{
-	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
-	pthread_t other;
-
-	cci_locks_init();
-	memset(&lock, 0, sizeof(lock));
-	n_counted = 0;
-	count(NULL);
-	UNIT_TRUE(lock.favoured == self || lock.favoured == CCI_LOCK_ALL); /* no membarrier() */
-	cci_lock_take(&lock);
-	UNIT_EQ(lock.fast, lock.favoured == self);
-	UNIT_TRUE(lock.held + lock.taken == 1);
-	cci_lock_drop(&lock);
-	UNIT_EQ(lock.held + lock.taken, 0);
-	UNIT_EQ_FATAL(pthread_create(&other, NULL, count, NULL), 0);
-	pthread_join(other, NULL);
-	UNIT_EQ(lock.favoured, CCI_LOCK_ALL);
-	count(NULL);
-	UNIT_EQ(n_counted, 3ull * LOCK_TIMES);
-}
-
-/* The second comes while the favoured one is busy. */
-static void
-one_at_a_time_has_the_lock(void)
-{
-	pthread_t other;
-
-	cci_locks_init();
-	n_counted = 0;
-	for (unsigned i = 0; i < LOCK_ROUNDS; i++) {
-		memset(&lock, 0, sizeof(lock));
-		cci_lock_take(&lock); /* ours */
-		cci_lock_drop(&lock);
-		UNIT_EQ_FATAL(pthread_create(&other, NULL, count, NULL), 0);
-		count(NULL);
-		pthread_join(other, NULL);
-		UNIT_EQ(lock.held + lock.taken, 0);
-	}
-	UNIT_EQ(n_counted, 2ull * LOCK_ROUNDS * LOCK_TIMES);
-}
-
 int
 main(void)
 {
@@ -307,8 +244,6 @@ main(void)
 	UNIT_TEST(bytes_of_every_length_and_value_are_published),
 	UNIT_TEST(what_is_no_text_is_not_found),
 		UNIT_TEST(errors_of_the_core_have_a_status),
-		UNIT_TEST(the_first_thread_is_favoured_until_another_comes),
-		UNIT_TEST(one_at_a_time_has_the_lock),
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = {

@@ -9,19 +9,19 @@
  * points behind the core's request), callbacks in UCP's forms, and the rule of
  * when one may be called: never inside a send, inside a receive only when asked.
  *
- * A worker of UCS_THREAD_MODE_MULTI has a lock, recursive since callbacks run
- * inside it; the other modes never touch it.
+ * A worker of UCS_THREAD_MODE_MULTI has a lock, which callbacks may take again as they
+ * run inside it; the other modes never touch it.
  */
 #ifndef UCP_INT_H
 #define UCP_INT_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <sys/queue.h>
 
 #include <ucp/api/ucp.h>
 
 #include "plx_init.h"
+#include "plx_lock.h"
 #include "plx_log.h"
 #include "plx_worker.h"
 
@@ -47,8 +47,9 @@ struct ucp_context {
 
 /** Whether a plain post may go the shortest way. */
 enum ucp_plain {
-	UCP_PLAIN_NOT,	  /* threads post at once, and the like */
+	UCP_PLAIN_NOT,	  /* to a reactor, of which threads post at once, and the like */
 	UCP_PLAIN_INLINE,
+	UCP_PLAIN_LOCKED, /* inline, with the lock */
 	UCP_PLAIN_LENT,	  /* while the reactor's turns are lent */
 };
 
@@ -58,7 +59,8 @@ struct ucp_worker {
 	bool multi; /* lock is in use */
 	uint8_t plain; /* enum ucp_plain */
 	ucs_thread_mode_t thread_mode;
-	pthread_mutex_t lock;
+	struct plx_lock lock;
+	_Atomic bool in_progress; /* multi; writer: who has the lock; who waits need not give a turn then */
 	uint32_t failed_seen; /* of core->n_failed */
 	LIST_HEAD(ucp_ep_list, ucp_ep) eps;
 	struct ucp_ep_list by_conn[UCP_EP_HASH]; /* by the core's ep and the number there */
@@ -84,14 +86,14 @@ static inline void
 ucp_lock(ucp_worker_h w)
 {
 	if (unlikely(w->multi))
-		pthread_mutex_lock(&w->lock);
+		plx_lock_enter(&w->lock);
 }
 
 static inline void
 ucp_unlock(ucp_worker_h w)
 {
 	if (unlikely(w->multi))
-		pthread_mutex_unlock(&w->lock);
+		plx_lock_leave(&w->lock);
 }
 
 /* ucp_status.c */

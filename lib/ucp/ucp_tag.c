@@ -162,6 +162,21 @@ send_inline(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
 }
 
+static __rte_noinline ucs_status_ptr_t
+send_locked(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	struct plx_lock *lock = &ep->worker->lock;
+	ucs_status_ptr_t ret;
+	int rc;
+
+	plx_lock_enter(lock);
+	rc = plx_worker_tag_send_now(ep->worker->core, ep->user.ep, buffer, count, tag);
+	ret = likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
+	plx_lock_leave(lock);
+	return ret;
+}
+
 /* Apart, so that it saves no registers for any of them. */
 ucs_status_ptr_t
 ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
@@ -170,6 +185,8 @@ ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	if (likely(ucp_post_is_plain(param))) {
 		if (ep->worker->plain == UCP_PLAIN_INLINE)
 			return send_inline(ep, buffer, count, tag, param);
+		if (ep->worker->plain == UCP_PLAIN_LOCKED)
+			return send_locked(ep, buffer, count, tag, param);
 		if (ep->worker->plain == UCP_PLAIN_LENT)
 			return plx_poller_is_lent(&ep->worker->core->poller)
 				? send_lent(ep, buffer, count, tag, param)
@@ -401,6 +418,22 @@ recv_lent(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t t
 	return ret;
 }
 
+static __rte_noinline ucs_status_ptr_t
+recv_locked(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	struct plx_req *req;
+	ucs_status_ptr_t ret;
+
+	plx_lock_enter(&w->lock);
+	req = recv_plain_get(w->core);
+	ret = likely(req != NULL)
+		? recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param)
+		: recv_nbx(w, buffer, count, tag, tag_mask, param);
+	plx_lock_leave(&w->lock);
+	return ret;
+}
+
 /* Apart, as with sends. */
 ucs_status_ptr_t
 ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
@@ -409,6 +442,8 @@ ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_
 	if (likely(ucp_post_is_plain(param))) {
 		if (w->plain == UCP_PLAIN_INLINE)
 			return recv_inline(w, buffer, count, tag, tag_mask, param);
+		if (w->plain == UCP_PLAIN_LOCKED)
+			return recv_locked(w, buffer, count, tag, tag_mask, param);
 		if (w->plain == UCP_PLAIN_LENT && plx_poller_is_lent(&w->core->poller))
 			return recv_lent(w, buffer, count, tag, tag_mask, param);
 	}

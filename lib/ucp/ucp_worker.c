@@ -4,6 +4,7 @@
  * ucp_worker.c - workers: create, query, progress, flush
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,19 +14,6 @@
 #include "ucp_int.h"
 
 #define MAX_INFO_STRING 128
-
-static ucs_status_t
-lock_init(ucp_worker_h w)
-{
-	pthread_mutexattr_t attr;
-	int rc;
-
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-	rc = pthread_mutex_init(&w->lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-	return rc == 0 ? UCS_OK : UCS_ERR_NO_RESOURCE;
-}
 
 static ucs_status_t
 worker_fill(ucp_worker_h w, const ucp_worker_params_t *p)
@@ -83,18 +71,17 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	w->context = context;
 	LIST_INIT(&w->eps);
 	status = worker_fill(w, params);
-	if (status == UCS_OK)
-		status = lock_init(w);
 	if (status != UCS_OK)
 		goto free_w;
+	plx_lock_open(&w->lock);
 	core.name = w->name;
 	core.multi = w->multi;
 	wakeup_fill(w, params, &core);
 	status = ucp_status(plx_worker_create(&core, &w->core));
 	if (status != UCS_OK)
-		goto free_lock;
-	if (!w->multi && !w->core->dedicated)
-		w->plain = UCP_PLAIN_INLINE;
+		goto free_w;
+	if (!w->core->dedicated)
+		w->plain = w->multi ? UCP_PLAIN_LOCKED : UCP_PLAIN_INLINE;
 	else if (!w->multi && plx_worker_may_enter(w->core))
 		w->plain = UCP_PLAIN_LENT;
 	w->core->reqs.user = w;
@@ -103,8 +90,6 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	w->core->am.align = RTE_MAX(am_align, w->core->am.align);
 	*worker_p = w;
 	return UCS_OK;
-free_lock:
-	pthread_mutex_destroy(&w->lock);
 free_w:
 	free(w);
 	return status;
@@ -123,7 +108,6 @@ ucp_worker_destroy(ucp_worker_h w)
 		free(ep);
 	}
 	plx_worker_destroy(w->core);
-	pthread_mutex_destroy(&w->lock);
 	free(w);
 }
 
@@ -180,23 +164,80 @@ ucp_worker_address_query(ucp_address_t *address, ucp_worker_address_attr_t *attr
 	return UCS_OK;
 }
 
-unsigned
-ucp_worker_progress(ucp_worker_h w)
-{
-	enum plx_offer offer = PLX_OFFER_NOT;
-	unsigned n;
+#define PROGRESS_PAUSES 32 /* while another thread is in progress; a turn takes less */
 
-	ucp_lock(w);
-	n = plx_worker_progress(w->core);
-	if (n == 0)
-		offer = plx_worker_offers(w->core);
+static bool
+is_in_progress(ucp_worker_h w)
+{
+	/* relaxed: a guess of where the next turn comes from */
+	return atomic_load_explicit(&w->in_progress, memory_order_relaxed);
+}
+
+static void
+set_in_progress(ucp_worker_h w, bool now)
+{
+	atomic_store_explicit(&w->in_progress, now, memory_order_relaxed);
+}
+
+/*
+ * Another thread has the lock. What its turn completes may be what this one waits for; when that
+ * thread has lost its core the next turn comes sooner without us. Who posts gives none: it is waited for.
+ */
+static __rte_noinline bool
+progress_begin_slow(ucp_worker_h w)
+{
+	for (unsigned i = 0; i < PROGRESS_PAUSES; i++) {
+		if (!is_in_progress(w)) {
+			plx_lock_enter(&w->lock);
+			return true;
+		}
+		rte_pause();
+	}
+	sched_yield();
+	return false;
+}
+
+static inline unsigned
+progress_one(ucp_worker_h w, enum plx_offer *offer)
+{
+	unsigned n = plx_worker_progress(w->core);
+
+	*offer = n == 0 ? plx_worker_offers(w->core) : PLX_OFFER_NOT;
 	/* pairs with the release in on_ep_failed() */
 	if (unlikely(atomic_load_explicit(&w->core->n_failed, memory_order_acquire) !=
 		    w->failed_seen)) {
 		ucp_ep_tell_failed(w);
 		n++; /* who sleeps when there was nothing looks at what its handlers did first */
 	}
-	ucp_unlock(w);
+	return n;
+}
+
+/* @return 0 as well when another thread is in progress */
+static __rte_noinline unsigned
+progress_multi(ucp_worker_h w, enum plx_offer *offer)
+{
+	bool was;
+	unsigned n;
+
+	if (unlikely(!plx_lock_try_enter(&w->lock)) && !progress_begin_slow(w)) {
+		*offer = PLX_OFFER_NOT;
+		return 0;
+	}
+	was = is_in_progress(w); /* a callback asks */
+	set_in_progress(w, true);
+	n = progress_one(w, offer);
+	set_in_progress(w, was);
+	plx_lock_leave(&w->lock);
+	return n;
+}
+
+unsigned
+ucp_worker_progress(ucp_worker_h w)
+{
+	enum plx_offer offer;
+	unsigned n;
+
+	n = likely(!w->multi) ? progress_one(w, &offer) : progress_multi(w, &offer);
 	plx_worker_offer(w->core, offer);
 	return n;
 }

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * lock.c - the lock when several threads use it
+ *
+ * Design notes
+ * Who waits spins for as long as a call takes, then offers its core, since who has the lock may
+ * wait for that one, and then sleeps until it is dropped: there may be more threads than cores.
+ * The favoured thread wakes nobody: who takes its favour away looks now and then.
+ */
+#include <linux/futex.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_pause.h>
+
+#include "plx_fence.h"
+#include "plx_lock.h"
+
+#define SPINS	 64 /* looks before the core is offered, */
+#define YIELDS	 8  /* and how often that is done */
+#define LOOK_NS	 50000 /* between two at the favoured thread, then */
+
+static void
+futex(_Atomic uint32_t *word, int op, uint32_t value)
+{
+	/* whatever it returns the word is looked at again */
+	(void)syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
+
+void
+plx_lock_open(struct plx_lock *l)
+{
+	memset((void *)l, 0, sizeof(*l));
+	if (!plx_fence_open())
+		l->favoured = PLX_LOCK_ALL;
+}
+
+/* Before the i-th look. @return false: it is time to sleep */
+static bool
+wait_awake(unsigned i)
+{
+	if (i < SPINS)
+		rte_pause();
+	else if (i < SPINS + YIELDS)
+		sched_yield();
+	else
+		return false;
+	return true;
+}
+
+static bool
+try_taken(struct plx_lock *l, uint32_t as)
+{
+	uint32_t was = PLX_LOCK_FREE;
+
+	/* relaxed: taking it acquires; pairs with the release in drop_taken() */
+	return atomic_load_explicit(&l->taken, memory_order_relaxed) == PLX_LOCK_FREE &&
+	       atomic_compare_exchange_strong_explicit(&l->taken, &was, as, memory_order_acquire,
+		       memory_order_relaxed);
+}
+
+static __rte_noinline void
+wait_taken(struct plx_lock *l)
+{
+	uint32_t as = PLX_LOCK_TAKEN;
+
+	for (;;) {
+		for (unsigned i = 0; wait_awake(i); i++)
+			if (try_taken(l, as))
+				return;
+		as = PLX_LOCK_SLEPT_ON; /* from then on: others may sleep, too; acquires as the other does */
+		if (atomic_exchange_explicit(&l->taken, as, memory_order_acquire) == PLX_LOCK_FREE)
+			return;
+		futex(&l->taken, FUTEX_WAIT, as);
+	}
+}
+
+static inline void
+drop_taken(struct plx_lock *l)
+{
+	/* pairs with the acquires where it is taken */
+	if (unlikely(atomic_exchange_explicit(&l->taken, PLX_LOCK_FREE, memory_order_release) ==
+		    PLX_LOCK_SLEPT_ON))
+		futex(&l->taken, FUTEX_WAKE, 1);
+}
+
+static bool
+is_inside(struct plx_lock *l)
+{
+	/* pairs with the releases in plx_lock_drop_quick() and plx_lock_take_quick() */
+	return atomic_load_explicit(&l->inside, memory_order_acquire) != 0;
+}
+
+static __rte_noinline __rte_cold void
+wait_inside(struct plx_lock *l)
+{
+	for (unsigned i = 0; is_inside(l); i++)
+		if (!wait_awake(i))
+			nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+}
+
+/* Another thread than the favoured one has come. */
+static __rte_noinline __rte_cold void
+unfavour(struct plx_lock *l)
+{
+	atomic_store_explicit(&l->favoured, PLX_LOCK_ALL, memory_order_seq_cst);
+	plx_fence_all(); /* pairs with the signal fence in plx_lock_take_quick() */
+}
+
+/* It is taken. @return whether nobody is inside */
+static inline bool
+is_empty(struct plx_lock *l)
+{
+	/* relaxed: written by who has taken */
+	uintptr_t favoured = atomic_load_explicit(&l->favoured, memory_order_relaxed);
+
+	if (unlikely(favoured > PLX_LOCK_ALL && favoured != (uintptr_t)__builtin_thread_pointer()))
+		unfavour(l);
+	return likely(!is_inside(l));
+}
+
+/* It is taken, and nobody is inside. */
+static inline void
+own(struct plx_lock *l)
+{
+	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
+
+	atomic_store_explicit(&l->owner, self, memory_order_relaxed);
+	/* relaxed: others look when they have taken */
+	if (unlikely(atomic_load_explicit(&l->favoured, memory_order_relaxed) == PLX_LOCK_NOBODY))
+		atomic_store_explicit(&l->favoured, self, memory_order_relaxed);
+}
+
+void
+plx_lock_take_slow(struct plx_lock *l)
+{
+	if (unlikely(!try_taken(l, PLX_LOCK_TAKEN)))
+		wait_taken(l);
+	if (unlikely(!is_empty(l)))
+		wait_inside(l);
+	own(l);
+}
+
+bool
+plx_lock_try_slow(struct plx_lock *l)
+{
+	if (!try_taken(l, PLX_LOCK_TAKEN))
+		return false;
+	if (unlikely(!is_empty(l))) {
+		drop_taken(l);
+		return false;
+	}
+	own(l);
+	return true;
+}
+
+void
+plx_lock_drop_slow(struct plx_lock *l)
+{
+	atomic_store_explicit(&l->owner, 0, memory_order_relaxed);
+	drop_taken(l);
+}
