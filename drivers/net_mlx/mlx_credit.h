@@ -91,11 +91,18 @@ mlx_credit_take(struct mlx_credit *c)
 	return note;
 }
 
+/** @return whether what is to be told, with so many slots more, is worth a message. */
+static inline bool
+mlx_credit_urgent_with(const struct mlx_credit *c, uint16_t more)
+{
+	return c->owed + more >= c->granted / 2 || c->fresh != 0;
+}
+
 /** @return whether what is to be told is worth a message. */
 static inline bool
 mlx_credit_urgent(const struct mlx_credit *c)
 {
-	return c->owed >= c->granted / 2 || c->fresh != 0;
+	return mlx_credit_urgent_with(c, 0);
 }
 
 /** The peer tells us so many. @return 0, or -EBADMSG: more than it ever had of us, or may have */

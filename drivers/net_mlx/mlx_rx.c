@@ -305,7 +305,14 @@ burst_any(struct mlx_queue *mq, struct plx_rx *rx, uint16_t n)
 	return got;
 }
 
-/* Not inlined: most bursts find nothing, and their way should be short. */
+/* The rest of a burst that has found what is waited for: what else there is can wait a little. */
+static inline void
+look_on(struct mlx_queue *mq, uint16_t got)
+{
+	if (unlikely(++mq->looks % MLX_TX_EVERY == 0))
+		others_poll(mq, got);
+}
+
 static __rte_noinline uint16_t
 take_wcs(struct mlx_queue *mq, const struct ibv_wc *wc, unsigned n, struct plx_rx *rx)
 {
@@ -317,7 +324,7 @@ take_wcs(struct mlx_queue *mq, const struct ibv_wc *wc, unsigned n, struct plx_r
 			got++;
 		}
 	}
-	look_round(mq, n);
+	look_on(mq, n);
 	return got;
 }
 
@@ -327,36 +334,61 @@ mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 	struct mlx_queue *mq = mlx_queue(q);
 	struct ibv_wc wc[MLX_HW_POLL_MAX];
 	unsigned found;
+	uint16_t got;
 
 	if (unlikely(!mq->hw->plain_cq || mq->n_kept != 0))
 		return burst_any(mq, rx, n);
 	if (unlikely(n > MLX_HW_POLL_MAX))
 		n = MLX_HW_POLL_MAX;
 	found = mlx_verbs_poll(mq->hw->rx_cq, wc, n);
-	if (found != 0)
+	if (found == 0) {
+		look_round(mq, 0);
+		return 0;
+	}
+	if (found > 1)
 		return take_wcs(mq, wc, found, rx);
-	look_round(mq, 0);
-	return 0;
+	got = take_wc(mq, wc, rx);
+	look_on(mq, 1);
+	return got;
 }
 
 static inline void
-release(struct mlx_queue *mq, const struct plx_rx *rx)
+count_released(struct plx_queue *q, const struct plx_rx *rx)
 {
-	slot_post(mq, slot_of(rx));
-	slot_freed(mq, mlx_peer(rx->src));
-	PLX_STAT_INC(mq->q->stat.rx_msgs);
-	PLX_STAT_ADD(mq->q->stat.rx_bytes, rx->len);
+	PLX_STAT_INC(q->stat.rx_msgs);
+	PLX_STAT_ADD(q->stat.rx_bytes, rx->len);
 }
 
+static __rte_noinline void
+release_any(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+
+	for (uint16_t i = 0; i < n; i++) {
+		slot_post(mq, slot_of(&rx[i]));
+		slot_freed(mq, mlx_peer(rx[i].src));
+		count_released(q, &rx[i]);
+	}
+	if (unlikely(!q->hold && !SLIST_EMPTY(&mq->owes)))
+		mlx_flush(q);
+}
+
+/* One message, for which neither slots are posted nor credits are told, is all but free. */
 void
 mlx_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 {
 	struct mlx_queue *mq = mlx_queue(q);
+	struct mlx_peer *p = mlx_peer(rx->src);
 
-	for (uint16_t i = 0; i < n; i++)
-		release(mq, &rx[i]);
-	if (unlikely(!q->hold && !SLIST_EMPTY(&mq->owes)))
-		mlx_flush(q);
+	if (unlikely(n != 1 || mq->n_free_slots == MLX_RX_FREE - 1 || !SLIST_EMPTY(&mq->owes) ||
+		    mlx_credit_urgent_with(&p->credit, 1))) {
+		release_any(q, rx, n);
+		return;
+	}
+	mq->free_slots[mq->n_free_slots++] = slot_of(rx);
+	p->credit.owed++;
+	p->rx_held--;
+	count_released(q, rx);
 }
 
 void

@@ -270,14 +270,26 @@ plx_rma_is_quick(const struct plx_rma *r, const struct plx_ep *ep, const struct 
 		r->by_device && ep->rma.send == NULL;
 }
 
+/** Slow path of plx_rma_quick(): the first of an ep, or the device says rc. */
+int plx_rma_quick_slow(struct plx_rma *r, struct plx_ep *ep, int rc);
+
 /**
  * Put a few bytes by the device with a key, without a request: plx_rma_is_quick(), and none in
  * ep->rma.sure. Of its end plx_rma_mark() tells.
  * @return 0 the device has a copy of them; -EAGAIN it needs a request; or why it fails.
  * Thread: owner, inline.
  */
-int plx_rma_quick(struct plx_rma *r, struct plx_ep *ep, const struct plx_rkey *k, const void *buf,
-	uint32_t len, uint64_t remote);
+static inline int
+plx_rma_quick(struct plx_rma *r, struct plx_ep *ep, const struct plx_rkey *k, const void *buf,
+	uint32_t len, uint64_t remote)
+{
+	int rc = plx_peer_put_short(ep->peer, buf, len, remote, k->dev_key);
+
+	if (unlikely(rc != 0 || !ep->rma.quick))
+		return plx_rma_quick_slow(r, ep, rc);
+	PLX_STAT_INC(r->stat.quick);
+	return 0;
+}
 
 /**
  * What plx_rma_quick() has put is in flight from now on, as other operations are.

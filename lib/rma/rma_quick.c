@@ -19,17 +19,12 @@
 #define RMA_SURE 32 /* puts with a request after a mark */
 
 int
-plx_rma_quick(struct plx_rma *r, struct plx_ep *ep, const struct plx_rkey *k, const void *buf,
-	uint32_t len, uint64_t remote)
+plx_rma_quick_slow(struct plx_rma *r, struct plx_ep *ep, int rc)
 {
-	int rc = plx_peer_put_short(ep->peer, buf, len, remote, k->dev_key);
-
-	if (unlikely(rc != 0))
+	if (rc != 0)
 		return rc == -EOPNOTSUPP ? -EAGAIN : rc;
-	if (!ep->rma.quick) {
-		ep->rma.quick = true;
-		SLIST_INSERT_HEAD(&r->quick, ep, rma.quick_link);
-	}
+	ep->rma.quick = true;
+	SLIST_INSERT_HEAD(&r->quick, ep, rma.quick_link);
 	PLX_STAT_INC(r->stat.quick);
 	return 0;
 }

@@ -26,14 +26,26 @@ error(ucs_status_t status)
 	return UCS_STATUS_PTR(status);
 }
 
-/* Whether the initiator may do it at once, by itself. */
+/* Whether the key allows it, and the other side is not known to be lost. */
+static inline bool
+is_in_reach(ucp_ep_h ep, const struct plx_rkey *k, uint8_t what, uint64_t addr, uint64_t len)
+{
+	/* err: written by a reactor; one that comes now would have come a moment later as well */
+	return likely(k != NULL && plx_rkey_check(k, what, addr, len) == 0 &&
+		__atomic_load_n(&ep->user.ep->err, __ATOMIC_RELAXED) == 0);
+}
+
+/* Whether the initiator may do at once, by itself, what is in reach. */
+static inline bool
+is_mapped(ucp_ep_h ep, const struct plx_rkey *k, uint8_t what)
+{
+	return likely((k->now & what) != 0 && !ep->worker->core->rma.fenced);
+}
+
 static inline bool
 is_direct(ucp_ep_h ep, const struct plx_rkey *k, uint8_t what, uint64_t addr, uint64_t len)
 {
-	/* err: written by a reactor; one that comes now would have come a moment later as well */
-	return likely(k != NULL && (k->now & what) != 0 && addr - k->base <= k->len &&
-		len <= k->len - (addr - k->base) && !ep->worker->core->rma.fenced &&
-		__atomic_load_n(&ep->user.ep->err, __ATOMIC_RELAXED) == 0);
+	return is_in_reach(ep, k, what, addr, len) && is_mapped(ep, k, what);
 }
 
 /* It is over: what the call returns, and what the user's request, if there is one, says. */
@@ -184,36 +196,24 @@ is_plain(const ucp_request_param_t *param)
 			param->datatype == ucp_dt_make_contig(1)));
 }
 
-/* A few bytes that the device takes at once. @return 0; -EAGAIN the usual way; or why it fails */
-static inline int
-put_quick(ucp_ep_h ep, const struct plx_rkey *k, const void *buf, uint64_t len, uint64_t remote)
-{
-	int rc;
-
-	if (k == NULL || plx_rkey_check(k, PLX_RKEY_PUT, remote, len) != 0)
-		return -EAGAIN;
-	ucp_lock(ep->worker);
-	rc = ep->user.ep->err != 0
-		? -EAGAIN
-		: plx_worker_put_quick(ep->worker->core, ep->user.ep, k, buf, len, remote);
-	ucp_unlock(ep->worker);
-	return rc;
-}
-
 ucs_status_ptr_t
 ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
 	const ucp_request_param_t *param)
 {
 	const struct plx_rkey *k = ucp_rkey_core(rkey);
+	ucp_worker_h w = ep->worker;
 	int rc;
 
-	if (likely(count != 0 && is_plain(param))) {
-		if (likely(is_direct(ep, k, PLX_RKEY_PUT, remote_addr, count))) {
-			plx_worker_busy(ep->worker->core);
+	if (likely(count != 0 && is_plain(param) &&
+		    is_in_reach(ep, k, PLX_RKEY_PUT, remote_addr, count))) {
+		if (likely(is_mapped(ep, k, PLX_RKEY_PUT))) {
+			plx_worker_busy(w->core);
 			plx_copy(plx_rkey_here(k, remote_addr), buffer, count);
 			return NULL;
 		}
-		rc = put_quick(ep, k, buffer, count, remote_addr);
+		rc = w->plain == UCP_PLAIN_INLINE
+			? plx_worker_put_quick(w->core, ep->user.ep, k, buffer, count, remote_addr)
+			: -EAGAIN;
 		if (likely(rc != -EAGAIN))
 			return error(ucp_status(rc));
 	}

@@ -92,6 +92,7 @@ struct plx_worker {
 	/* owner */
 	alignas(PLX_LINE) uint64_t empty_turns;
 	bool in_turn;
+	bool holds; /* queues keep back what this turn sends, until its end */
 	/* until the low half of this word is the value a turn finds hardly anything; NULL: not known */
 	const _Atomic uint64_t *still_word;
 	uint32_t still_value;
@@ -283,13 +284,28 @@ int plx_worker_ep_get(struct plx_worker *w, const void *addr, struct plx_ep_user
 /** Unlink the API's handle. Thread: application's side. */
 void plx_worker_ep_put(struct plx_worker *w, struct plx_ep_user *user);
 
+/** Slow path of plx_worker_tag_send_now(). */
+int plx_worker_tag_send_now_slow(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag);
+
 /**
  * Send a tagged message if that needs no waiting; inline only.
  * @return 0 done, the buffer is free; -EAGAIN a request is needed; or the ep's error.
  * Thread: owner.
  */
-int plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
-	uint64_t tag);
+static inline int
+plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
+	uint64_t tag)
+{
+	int rc;
+
+	if (likely(plx_ep_open(ep) && len <= ep->peer->short_max && len <= ep->eager_max))
+		rc = plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
+	else
+		rc = plx_worker_tag_send_now_slow(ep, buf, len, tag);
+	if (likely(rc == 0))
+		PLX_STAT_INC(w->stat.tag_sends);
+	return rc;
+}
 
 /** Longest message of plx_worker_tag_send_quick(): with what else is said of it, one line. */
 #define PLX_WORKER_QUICK_MAX 24u
@@ -472,17 +488,16 @@ plx_worker_busy(struct plx_worker *w)
 }
 
 /**
- * A short put that plx_worker_rma_now() would do, if it is of the usual kind.
- * @return as it. Thread: application's side.
+ * A short put that plx_worker_rma_now() would do, if it is of the usual kind; inline only.
+ * @return as it. Thread: owner.
  */
 static inline int
 plx_worker_put_quick(struct plx_worker *w, struct plx_ep *ep, const struct plx_rkey *k,
 	const void *buf, uint64_t len, uint64_t remote)
 {
-	if (w->dedicated || !plx_rma_unfenced(&w->rma) || !plx_rma_is_quick(&w->rma, ep, k, len) ||
-		ep->rma.sure != 0)
+	if (!plx_rma_unfenced(&w->rma) || !plx_rma_is_quick(&w->rma, ep, k, len) || ep->rma.sure != 0)
 		return -EAGAIN;
-	plx_worker_busy(w);
+	w->empty_turns = 0; /* as plx_worker_busy() */
 	return plx_rma_quick(&w->rma, ep, k, buf, (uint32_t)len, remote);
 }
 

@@ -162,16 +162,18 @@ worker_rings_flush(struct plx_worker *w)
 	plx_am_flush(&w->am);
 }
 
-static void
-hold(struct plx_worker *w)
+void
+worker_hold_slow(struct plx_worker *w)
 {
+	w->holds = true;
 	for (uint32_t i = 0; i < w->n_holding; i++)
 		w->holding[i]->hold = true;
 }
 
-static void
+static __rte_noinline void
 let_go(struct plx_worker *w)
 {
+	w->holds = false;
 	for (uint32_t i = 0; i < w->n_holding; i++) {
 		w->holding[i]->hold = false;
 		if (w->holding[i]->held)
@@ -191,8 +193,10 @@ has_work(const struct plx_worker *w)
 static __rte_noinline unsigned
 work(struct plx_worker *w)
 {
-	unsigned n = plx_rndv_run(&w->rndv);		/* 3 next pieces of large messages */
+	unsigned n;
 
+	worker_hold(w);
+	n = plx_rndv_run(&w->rndv);			/* 3 next pieces of large messages */
 	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
 	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
 	plx_chans_flush(&w->chans);			/*   and acknowledgements of channels */
@@ -217,13 +221,42 @@ stages_behind_rx(struct plx_worker *w)
 	return n;
 }
 
+/* Messages of one turn. With a reactor the application posts while we go on: no pace helps. */
+static inline uint16_t
+rx_most(const struct plx_worker *w)
+{
+	return likely(w->streams.pace == 0) || w->dedicated ? PLX_DEV_RX_BURST : 1;
+}
+
+/* Here and not in recv.c, as most bursts bring nothing and their way should be short. */
+static inline unsigned
+rx(struct plx_worker *w)
+{
+	uint16_t most = rx_most(w);
+	unsigned total = 0;
+
+	for (uint32_t k = 0; k < w->n_queues; k++) {
+		uint16_t n = w->queues[k]->rx_burst(w->queues[k], w->rx, most);
+
+		if (n == 0)
+			continue;
+		worker_rx_take(w, k, n);
+		total += n;
+	}
+	if (unlikely(total != 0 && w->streams.pace != 0))
+		w->streams.pace--;
+	if (unlikely(w->offloads))
+		total += plx_offload_tend(&w->offload);
+	return total;
+}
+
 /* Stages 2 to 9. */
 static inline unsigned
 turn_stages(struct plx_worker *w)
 {
 	unsigned n = plx_chans_reap(&w->chans);		/* 2 sends of channels that are over */
 
-	n += worker_rx(w);				/*   packets, then the switch */
+	n += rx(w);					/*   packets, then the switch */
 	return n + stages_behind_rx(w);
 }
 
@@ -237,9 +270,12 @@ run_inbox(struct plx_worker *w)
 	return n;
 }
 
-/* @param lent its reactor's turns are this thread's, which would have posted */
+/*
+ * @param dedicated there is a reactor
+ * @param lent its turns are this thread's, which would have posted
+ */
 static inline unsigned
-turn(struct plx_worker *w, bool lent)
+turn(struct plx_worker *w, bool dedicated, bool lent)
 {
 	unsigned n = 0, own = 0;
 	bool alone = false;
@@ -247,13 +283,13 @@ turn(struct plx_worker *w, bool lent)
 	if (unlikely(w->in_turn)) /* a callback asks for progress: it is in progress */
 		return 0;
 	w->in_turn = true;
-	if (unlikely(w->n_holding != 0))
-		hold(w);				/* 0 what is sent below goes together */
+	if (dedicated)
+		worker_hold(w);				/* 0 what is sent below goes together */
 	if (lent) {
 		if (unlikely(plx_inbox_waits(&w->inbox)))
 			own = run_inbox(w);
 		w->poller.posts = 0; /* it is not the reactor's turn */
-	} else if (w->dedicated) {
+	} else if (dedicated) {
 		alone = plx_inbox_rested(&w->inbox) && w->stat.turns % TIMER_EVERY != 0;
 		own = run_inbox(w);			/* 1 operations of other threads */
 		w->poller.posts = own != 0 ? w->poller.posts + 1 : 0;
@@ -261,9 +297,9 @@ turn(struct plx_worker *w, bool lent)
 	/* What the first one sent may be for the worker whose turn comes next: the rest can wait. */
 	if (!alone || own == 0)
 		n = turn_stages(w);
-	if (unlikely(w->n_holding != 0))
+	if (unlikely(w->holds))
 		let_go(w);
-	if (lent || w->dedicated) {
+	if (dedicated) {
 		worker_rings_flush(w);			/* 10 what found no room in the rings */
 		if (unlikely(w->wake.on))
 			worker_wake_app(w, n);		/* 11 who sleeps until they come */
@@ -312,14 +348,14 @@ plx_worker_take(struct plx_worker *w)
 unsigned
 plx_worker_turn(struct plx_worker *w)
 {
-	return turn(w, false);
+	return turn(w, w->dedicated, false);
 }
 
 unsigned
 worker_turn_lent(struct plx_worker *w)
 {
 	w->turn_due = PLX_WORKER_TURN_EVERY;
-	return turn(w, true);
+	return turn(w, true, true);
 }
 
 /*
@@ -428,7 +464,7 @@ progress_app(struct plx_worker *w)
 unsigned
 plx_worker_progress(struct plx_worker *w)
 {
-	if (likely(w->app_work == 0))
-		return plx_worker_turn(w);
+	if (likely(w->app_work == 0)) /* nor a reactor */
+		return turn(w, false, false);
 	return progress_app(w);
 }

@@ -640,13 +640,6 @@ worker_finish_recv(void *worker, struct plx_req *req, const struct plx_rx *rx)
 	}
 }
 
-/* Messages of one turn. With a reactor the application posts while we go on: no pace helps. */
-static inline uint16_t
-rx_most(const struct plx_worker *w)
-{
-	return likely(w->streams.pace == 0) || w->dedicated ? PLX_DEV_RX_BURST : 1;
-}
-
 static inline void
 rx_dispatch(struct plx_worker *w, uint32_t k, uint16_t n)
 {
@@ -663,10 +656,25 @@ rx_dispatch(struct plx_worker *w, uint32_t k, uint16_t n)
 	q->rx_release(q, w->rx, n);
 }
 
-/* Not inlined: most bursts bring nothing, and their way should be short. */
-static __rte_noinline void
-rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
+/* One tagged message, and nothing to be done before or behind it. */
+static inline bool
+rx_is_usual(const struct plx_worker *w, uint16_t n)
 {
+	return n == 1 && w->rx[0].op == PLX_WIRE_EAGER &&
+	       w->rx[0].len >= sizeof(struct plx_wire_eager) && w->reqs.to == NULL && !w->offloads;
+}
+
+void
+worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
+{
+	struct plx_queue *q = w->queues[k];
+
+	if (likely(rx_is_usual(w, n))) {
+		rx_eager(w, w->rx);
+		q->rx_release(q, w->rx, 1);
+		return;
+	}
+	worker_hold(w);
 	rx_dispatch(w, k, n);
 }
 
@@ -677,25 +685,4 @@ worker_rx_lone(struct plx_worker *w)
 
 	if (likely(n != 0))
 		rx_dispatch(w, 0, n);
-}
-
-unsigned
-worker_rx(struct plx_worker *w)
-{
-	uint16_t most = rx_most(w);
-	unsigned total = 0;
-
-	for (uint32_t k = 0; k < w->n_queues; k++) {
-		uint16_t n = w->queues[k]->rx_burst(w->queues[k], w->rx, most);
-
-		if (n == 0)
-			continue;
-		rx_take(w, k, n);
-		total += n;
-	}
-	if (unlikely(total != 0 && w->streams.pace != 0))
-		w->streams.pace--;
-	if (unlikely(w->offloads))
-		total += plx_offload_tend(&w->offload);
-	return total;
 }

@@ -51,8 +51,8 @@ eager_tx(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 	return plx_peer_tx(&tx);
 }
 
-static __rte_noinline int
-send_now_slow(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+int
+plx_worker_tag_send_now_slow(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
 	int rc = plx_ep_connect(ep);
 
@@ -61,21 +61,6 @@ send_now_slow(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 	if (!plx_ep_open(ep) || send_choose(ep, len, false) != SEND_EAGER)
 		return -EAGAIN;
 	return eager_tx(ep, buf, len, tag);
-}
-
-int
-plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
-	uint64_t tag)
-{
-	int rc;
-
-	if (likely(plx_ep_open(ep) && len <= ep->peer->short_max && len <= ep->eager_max))
-		rc = plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
-	else
-		rc = send_now_slow(ep, buf, len, tag);
-	if (likely(rc == 0))
-		PLX_STAT_INC(w->stat.tag_sends);
-	return rc;
 }
 
 static int

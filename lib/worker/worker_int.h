@@ -14,7 +14,8 @@
 PLX_LOG_DECLARE(worker);
 
 /* recv.c */
-unsigned worker_rx(struct plx_worker *w);
+/** What a burst of queue k has brought, n messages in w->rx; and its release. */
+void worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n);
 /** Of a worker with one queue, when something has come. */
 void worker_rx_lone(struct plx_worker *w);
 void worker_recv_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
@@ -87,6 +88,16 @@ void worker_am_frag(struct plx_worker *w, struct plx_msg *m, const struct plx_wi
 void worker_am_end(struct plx_am *am, struct plx_msg *m, int ack);
 
 /* progress.c */
+void worker_hold_slow(struct plx_worker *w);
+
+/** What is sent in the rest of this turn goes together. */
+static inline void
+worker_hold(struct plx_worker *w)
+{
+	if (unlikely(w->n_holding != 0))
+		worker_hold_slow(w);
+}
+
 bool worker_flush_is_done(const struct plx_worker *w, const struct plx_flush *f);
 void worker_flush_end(struct plx_worker *w, struct plx_flush *f);
 
