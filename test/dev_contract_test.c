@@ -457,6 +457,52 @@ a_slot_has_a_word_that_tells_of_the_next_message(void)
 	UNIT_TRUE(words_that_tell() >= 299); /* of the first the doorbell does */
 }
 
+/* Sender and receiver see the same page at different addresses. */
+static void
+a_peer_tells_where_its_next_message_is_written(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rx rx[4];
+
+	for (uint32_t i = 0; i < 300; i++) {
+		uint32_t len = i % 7 == 0 ? 2000 : 8 + i % 50;
+		const uintptr_t line = (uintptr_t)to_b->tx_line;
+
+		UNIT_EQ_FATAL(msg_send(to_b, i, len), 0);
+		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+		if (len < 100)
+			UNIT_EQ(((uintptr_t)rx[0].data ^ line) % 4096 / PLX_LINE, 0);
+		UNIT_TRUE(to_b->tx_line != NULL && (uintptr_t)to_b->tx_line != line);
+		b->rx_release(b, rx, 1);
+	}
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
+a_line_is_asked_for_once(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rx rx[4];
+	const void *line;
+
+	UNIT_EQ_FATAL(msg_send(to_b, 1, 8), 0);
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+	b->rx_release(b, rx, 1);
+	line = to_b->tx_line;
+	plx_peer_tx_soon(to_b);
+	CU_ASSERT_PTR_EQUAL(to_b->tx_asked, line);
+	to_b->tx_asked = a;
+	plx_peer_tx_now(to_b);
+	CU_ASSERT_PTR_EQUAL(to_b->tx_asked, a);
+	plx_peer_tx_soon(to_b);
+	CU_ASSERT_PTR_EQUAL(to_b->tx_asked, line);
+	queue_close(a);
+	queue_close(b);
+}
+
 static void
 pack_numbers(void *arg, uint64_t offset, void *to, uint64_t len)
 {
@@ -2519,6 +2565,8 @@ static CU_TestInfo net_contract[] = {
 
 static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_slot_has_a_word_that_tells_of_the_next_message),
+	UNIT_TEST(a_peer_tells_where_its_next_message_is_written),
+	UNIT_TEST(a_line_is_asked_for_once),
 	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),
 	UNIT_TEST(a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn),
 	UNIT_TEST(the_first_senders_may_have_more_under_way),

@@ -9,7 +9,6 @@
 #include <rte_bitops.h>
 #include <rte_prefetch.h>
 
-#include "plx_line.h"
 #include "shm_int.h"
 
 #define RX_MAIL 0xff /* plx_rx.drv[0]: from the mail ring */
@@ -283,19 +282,6 @@ shm_rx_word(const struct plx_queue *q, uint32_t *value)
 	return &shm_slot_at(sq->seg, i)->cells[pos % SHM_CELLS].head;
 }
 
-/*
- * Who has sent looks at the cell of our answer. To take that line from it lasts about as long as
- * to answer: begin now. (Earlier, and it has it back before the answer is written.)
- */
-static inline void
-answer_prefetch(struct plx_peer *peer)
-{
-	const struct shm_peer *p = shm_peer(peer);
-
-	if (likely(p->tx_mode == SHM_TX_SLOT))
-		plx_line_own(&p->cells[p->tx_pos % SHM_CELLS]);
-}
-
 static inline void
 slot_release(struct shm_queue *sq, uint32_t i)
 {
@@ -339,7 +325,6 @@ shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 
 	if (unlikely(n == 0))
 		return;
-	answer_prefetch(rx->src);
 	i = rx[0].drv[0];
 	if (likely(i == rx[n - 1].drv[0] && i != RX_MAIL)) /* a burst has all of a slot together */
 		slot_release(sq, i);

@@ -362,6 +362,7 @@ tx_leave(struct shm_peer *p)
 			SHM_SLOT_STATE(shm_queue(p->peer.q)->addr.pid, SHM_SLOT_LEFT),
 			memory_order_release);
 	p->tx_mode = SHM_TX_NONE;
+	p->peer.tx_line = NULL;
 	shm_windows_close(p);
 	shm_bell_forget(p);
 	if (p->seg != NULL && p->seg != shm_queue(p->peer.q)->seg)

@@ -72,6 +72,7 @@ slot_commit(struct shm_peer *p, struct shm_cell *cell, uint8_t op, uint8_t kind,
 	p->tx_pos = ++pos;
 	/* pairs with the acquire in slot_rx(): the body is there */
 	atomic_store_explicit(&cell->head, head.word, memory_order_release);
+	p->peer.tx_line = &p->cells[pos % SHM_CELLS];
 	/* to read: to take the line from the receiver so early costs a tenth of the rate */
 	rte_prefetch0(&p->cells[(pos + SHM_TX_AHEAD) % SHM_CELLS]);
 }

@@ -226,9 +226,10 @@ get_ready(struct cci_ep *ep, struct plx_chan_item *item, cci_event_t **event)
 	if (unlikely(item == NULL || item->kind > PLX_CHAN_RECV || is_stale(item)))
 		return false;
 	e = cci_event_in(item);
-	if (item->kind == PLX_CHAN_RECV)
+	if (item->kind == PLX_CHAN_RECV) {
+		plx_chan_item_out(item);
 		fill_recv(e, item);
-	else if (likely(item->status == 0))
+	} else if (likely(item->status == 0))
 		fill_send(e, item, CCI_SUCCESS);
 	else
 		return false;
@@ -325,12 +326,14 @@ return_taken(struct cci_ep *ep, struct plx_chan_item *item)
 
 	if (unlikely(!item->held || !ep->plain))
 		return false;
-	if (item->kind == PLX_CHAN_SENT)
+	if (item->kind == PLX_CHAN_SENT) {
 		plx_chan_op_put(cs, container_of(item, struct plx_chan_op, item));
-	else if (likely(item->kind == PLX_CHAN_RECV && TAILQ_EMPTY(&cs->starved)))
+	} else if (likely(item->kind == PLX_CHAN_RECV && TAILQ_EMPTY(&cs->starved))) {
+		plx_chan_item_back(item);
 		plx_chan_item_put(cs, item);
-	else
+	} else {
 		return false;
+	}
 	item->held = false;
 	return true;
 }

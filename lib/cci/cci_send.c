@@ -151,21 +151,25 @@ send_short(struct cci_conn *c, const void *msg, uint32_t len, const void *contex
 {
 	struct cci_ep *ep = c->ep;
 	struct plx_chan_op *op;
+	int rc;
 
 	if (unlikely(!ep->plain || ep->n_sends >= ep->sends_max))
 		return false;
 	op = plx_chan_op_short(&ep->core->chans, &c->chan, len);
 	if (unlikely(op == NULL))
 		return false;
-	op_fill(op, c, context, flags);
-	op->data = op->bytes;
-	op->len = len;
 	if (likely(len == 8))
 		memcpy(op->bytes, msg, 8);
 	else if (len != 0)
 		plx_copy(op->bytes, msg, len);
+	rc = plx_chan_tx_short(&c->chan, op, len);
+	op->item.chan = &c->chan;
+	op->item.chan_id = c->chan.id;
+	op->item.flags = flags;
+	op->context = (void *)(uintptr_t)context;
+	op->len = len;
 	ep->n_sends++;
-	plx_worker_chan_post_short(ep->core, op);
+	plx_worker_chan_post_short(ep->core, &c->chan, op, rc);
 	return true;
 }
 

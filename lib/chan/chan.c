@@ -81,6 +81,18 @@ rx_long_init(void *obj, void *arg)
 	((struct plx_chan_rx *)obj)->is_long = true;
 }
 
+/* What a short message need not say of itself. */
+static void
+op_init(void *obj, void *arg)
+{
+	struct plx_chan_op *op = obj;
+
+	memset(op, 0, sizeof(*op));
+	op->item.chans = arg;
+	op->item.kind = PLX_CHAN_SENT;
+	op->data = op->bytes;
+}
+
 static void
 pools_open(struct plx_chans *cs)
 {
@@ -92,7 +104,7 @@ pools_open(struct plx_chans *cs)
 	plx_pool_open(&cs->asks, "chan_ask", sizeof(struct plx_chan_request), 4,
 		0, NULL, NULL);
 	plx_pool_open(&cs->hellos, "chan_hello", PLX_WIRE_CHAN_DATA_MAX + 128, 4, 0, NULL, NULL);
-	plx_pool_open(&cs->ops, "chan_op", sizeof(struct plx_chan_op), 64, 0, NULL, NULL);
+	plx_pool_open(&cs->ops, "chan_op", sizeof(struct plx_chan_op), 64, 0, op_init, cs);
 	plx_pool_open(&cs->bufs, "chan_buf", cs->max_send, 16, 0, NULL, NULL);
 }
 
@@ -276,7 +288,7 @@ acks_flush(struct plx_chans *cs)
 		if (rc == -EAGAIN)
 			break; /* in the next turn */
 		PLX_STAT_INC(cs->stat.acks);
-		chan_ack_told(cs, c);
+		plx_chan_ack_told(cs, c);
 	}
 }
 
@@ -304,6 +316,18 @@ plx_chans_poll(struct plx_chans *cs)
 		n++;
 	}
 	return n;
+}
+
+void
+plx_chan_op_put_any(struct plx_chans *cs, struct plx_chan_op *op)
+{
+	if (op->own_buf)
+		plx_pool_put(&cs->bufs, (void *)(uintptr_t)op->data);
+	op->item.answered = op->own_buf = op->urgent = op->any = false;
+	op->rma.len = 0;
+	op->due_ticks = 0;
+	op->data = op->bytes;
+	plx_pool_put(&cs->ops, op);
 }
 
 int

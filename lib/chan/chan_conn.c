@@ -62,7 +62,7 @@ static void
 chan_fini(struct plx_chans *cs, struct plx_chan *c)
 {
 	if (c->owes_ack)
-		chan_ack_told(cs, c);
+		plx_chan_ack_told(cs, c);
 	chan_unstarve(cs, c);
 	chan_group_fini(cs, c);
 	plx_timer_disarm(cs->timers, &c->timer);

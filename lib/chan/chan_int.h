@@ -99,16 +99,6 @@ chan_tx(struct plx_ep *ep, uint8_t code, uint32_t to, uint32_t value, const stru
 	return plx_peer_tx(&tx);
 }
 
-/** The peer has been told of all that was taken. */
-static inline void
-chan_ack_told(struct plx_chans *cs, struct plx_chan *c)
-{
-	LIST_REMOVE(c, ack_link);
-	c->owes_ack = false;
-	if (likely(LIST_EMPTY(&cs->acks)))
-		cs->n_owed = cs->n_owed_seen = 0;
-}
-
 /* chan_msg.c */
 void chan_on_rnr(struct plx_chans *cs, struct plx_chan *c, uint32_t value);
 void chan_on_copy(struct plx_chans *cs, struct plx_chan *c, uint32_t value);

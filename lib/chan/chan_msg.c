@@ -118,7 +118,7 @@ reliable_tx(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
 		rc = plx_peer_tx(&tx);
 	}
 	if (c->owes_ack && rc == 0)
-		chan_ack_told(cs, c);
+		plx_chan_ack_told(cs, c);
 	return rc;
 }
 
@@ -515,6 +515,10 @@ static inline void
 rx_taken(struct plx_chans *cs, struct plx_chan *c, const struct plx_wire_chan_msg *h)
 {
 	c->rx_next++;
+	if (c->tx_at_rx != c->tx_seq) {
+		c->tx_at_rx = c->tx_seq;
+		c->answers = true;
+	}
 	/* a reactor's turns do not wait for the application to answer */
 	cs->n_owed += likely(h->urgent == 0 && cs->ring == NULL) ? 1 : PLX_CHAN_ACK_MAX;
 	if (!c->owes_ack) {

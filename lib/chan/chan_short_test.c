@@ -30,21 +30,18 @@ send_short(unsigned i, uint32_t len)
 {
 	struct plx_chans *cs = &s[i].w->chans;
 	struct plx_chan_op *op = plx_chan_op_short(cs, &s[i].c, len);
+	int rc;
 
 	if (op == NULL)
 		return false;
-	op->item.chans = cs;
+	memcpy(op->bytes, bytes, len);
+	rc = plx_chan_tx_short(&s[i].c, op, len);
 	op->item.chan = &s[i].c;
 	op->item.chan_id = s[i].c.id;
-	op->item.kind = PLX_CHAN_SENT;
 	op->item.flags = 5;
-	op->data = op->bytes;
 	op->len = len;
-	op->own_buf = op->urgent = false;
-	op->rma.len = 0;
 	op->context = &s[i];
-	memcpy(op->bytes, bytes, len);
-	plx_worker_chan_post_short(s[i].w, op);
+	plx_worker_chan_post_short(s[i].w, &s[i].c, op, rc);
 	return true;
 }
 
@@ -173,6 +170,103 @@ only_short_messages_of_open_reliable_channels_go_so(void)
 	close_both();
 	open_with(PLX_CHAN_UU);
 	UNIT_TRUE(!send_short(0, 8));
+	close_both();
+}
+
+/* -- the line that an answer is written to, which the other side looks at -- */
+
+static struct plx_chan_item *
+comes_to_1(void)
+{
+	send_one(0, 8);
+	return take(1, PLX_CHAN_RECV);
+}
+
+static void
+goes_back_on_1(struct plx_chan_item *item)
+{
+	plx_chan_item_back(item);
+	plx_chan_item_put(&s[1].w->chans, item);
+}
+
+static void
+answers_from_1(void)
+{
+	UNIT_TRUE(send_short(1, 8));
+	received(0, 8);
+	taken(0, PLX_CHAN_SENT, 0);
+}
+
+static void
+who_answers_is_to_have_the_line_when_a_message_comes_back(void)
+{
+	struct plx_chan_item *item;
+
+	open_with(PLX_CHAN_RU);
+	for (unsigned i = 0; i < 3; i++) {
+		item = comes_to_1();
+		UNIT_TRUE(s[1].c.answers);
+		plx_chan_item_out(item);
+		UNIT_TRUE(s[1].c.answers);
+		goes_back_on_1(item);
+		UNIT_TRUE(!s[1].c.answers);
+		answers_from_1();
+		taken(1, PLX_CHAN_SENT, 0);
+	}
+	item = comes_to_1();
+	goes_back_on_1(item);
+	item = comes_to_1(); /* it only receives now: the line would be taken in vain */
+	UNIT_TRUE(!s[1].c.answers);
+	goes_back_on_1(item);
+	for (unsigned i = 0; i < 2; i++)
+		taken(0, PLX_CHAN_SENT, 0);
+	close_both();
+}
+
+static void
+who_answers_first_is_to_have_it_when_a_message_goes_out(void)
+{
+	struct plx_chan_item *item;
+
+	open_with(PLX_CHAN_RO);
+	for (unsigned i = 0; i < 3; i++) {
+		item = comes_to_1();
+		UNIT_TRUE(s[1].c.answers);
+		plx_chan_item_out(item);
+		UNIT_EQ(s[1].c.answers, i == 0); /* then it is known */
+		answers_from_1();
+		goes_back_on_1(item);
+		UNIT_EQ(s[1].c.answers, i == 0);
+		taken(1, PLX_CHAN_SENT, 0);
+	}
+	close_both();
+}
+
+static void
+lines_are_asked_for_when_a_program_is_told(void)
+{
+	static uint8_t line[64];
+	struct plx_chan_items ready = STAILQ_HEAD_INITIALIZER(ready);
+	struct plx_peer *peer;
+
+	open_with(PLX_CHAN_RU);
+	peer = s[1].c.ep->peer;
+	peer->tx_line = line;
+	send_one(0, 8);
+	received(1, 8);
+	CU_ASSERT_PTR_EQUAL(peer->tx_asked, line); /* by the turn: who is told how is not known */
+	peer->tx_asked = NULL;
+	turns(2);
+	s[1].w->chans.ready = &ready;
+	send_one(0, 8);
+	turns(1);
+	UNIT_TRUE_FATAL(!STAILQ_EMPTY(&ready));
+	CU_ASSERT_PTR_NULL(peer->tx_asked);
+	peer->tx_line = NULL;
+	s[1].w->chans.ready = NULL;
+	plx_chan_item_put(&s[1].w->chans, STAILQ_FIRST(&ready));
+	for (unsigned i = 0; i < 2; i++)
+		taken(0, PLX_CHAN_SENT, 0);
 	close_both();
 }
 
@@ -312,6 +406,9 @@ main(void)
 		UNIT_TEST(a_short_message_waits_for_its_receiver),
 		UNIT_TEST(a_short_message_with_a_timeout_goes_the_long_way),
 		UNIT_TEST(only_short_messages_of_open_reliable_channels_go_so),
+		UNIT_TEST(who_answers_is_to_have_the_line_when_a_message_comes_back),
+		UNIT_TEST(who_answers_first_is_to_have_it_when_a_message_goes_out),
+		UNIT_TEST(lines_are_asked_for_when_a_program_is_told),
 		UNIT_TEST(a_still_worker_needs_few_turns),
 		UNIT_TEST(who_looks_rarely_takes_turns_only),
 		UNIT_TEST(a_message_ends_stillness),

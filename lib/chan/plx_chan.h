@@ -30,6 +30,7 @@
 #include <stdalign.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "plx_ep.h"
@@ -138,7 +139,9 @@ enum plx_chan_op_state {
 
 /** An operation: a message, or RMA and perhaps a message after it. The face fills it in. */
 struct plx_chan_op {
+	/* line 0 */
 	struct plx_chan_item item;
+	/* line 1 */
 	TAILQ_ENTRY(plx_chan_op) link;
 	const void *data; /* of the message: bytes, a long buffer, or the application's */
 	uint32_t len;
@@ -147,6 +150,13 @@ struct plx_chan_op {
 	bool has_msg;
 	bool own_buf; /* data is a long buffer of the pool's */
 	bool urgent;  /* the application does nothing else until it is over */
+	bool any;     /* got by plx_chan_op_get() */
+	void *context;	    /* the face's */
+	uint64_t due_ticks; /* send timeout; 0: none */
+	uint64_t lent;	    /* plx_wire_chan_lent() while the peer may read data; the peer reads it */
+	/* line 2 */
+	alignas(8) struct plx_wire_chan_msg hdr; /* on the wire in front of the message */
+	uint8_t bytes[PLX_CHAN_TX_SHORT];
 	struct {
 		uint64_t len; /* 0: no RMA */
 		void *local;
@@ -157,12 +167,8 @@ struct plx_chan_op {
 		uint8_t n_ends; /* pieces that are checked and not over */
 		int err;	/* the first of them */
 	} rma;
-	uint64_t due_ticks; /* send timeout; 0: none */
-	void *context;	    /* the face's */
-	uint64_t lent;	    /* plx_wire_chan_lent() while the peer may read data; the peer reads it */
-	alignas(8) struct plx_wire_chan_msg hdr; /* on the wire in front of the message */
-	uint8_t bytes[PLX_CHAN_TX_SHORT];
 };
+_Static_assert(offsetof(struct plx_chan_op, hdr) == 128, "a short message is in three lines");
 _Static_assert(offsetof(struct plx_chan_op, bytes) ==
 		       offsetof(struct plx_chan_op, hdr) + sizeof(struct plx_wire_chan_msg),
 	"a short message and its header are sent as one");
@@ -177,8 +183,8 @@ struct plx_chan {
 	uint32_t id;	  /* here; 0 when it has ended */
 	uint32_t acked;	  /* all before it are */
 	uint32_t rx_next; /* number of the next message that is taken */
+	uint32_t tx_at_rx; /* tx_seq when the last one was */
 	uint32_t n_moves; /* operations whose RMA is under way */
-	uint32_t max_send;
 	uint8_t state; /* enum plx_chan_state */
 	uint8_t attr;  /* enum plx_chan_attr */
 	bool pended;   /* in ep's pending list */
@@ -191,10 +197,13 @@ struct plx_chan {
 	bool invited; /* told READY, and nothing has come yet */
 	bool copies;  /* the peer can't read our memory */
 	bool lossy;   /* its messages go as datagrams */
+	bool answers; /* something was sent between the last two messages that were taken */
+	bool answers_first; /* and before the first of them came back */
 	_Atomic int err; /* -errno; writer: owner; readers: application's side */
 	struct plx_chan_ops ops; /* in the order of issue */
 	struct plx_chan_op *next; /* the first of ops that is not all sent */
 	LIST_ENTRY(plx_chan) ack_link; /* while owes_ack */
+	uint32_t max_send;
 	struct plx_pend pend;
 	TAILQ_ENTRY(plx_chan) starved_link;
 	LIST_ENTRY(plx_chan) link; /* of the ep's */
@@ -311,12 +320,6 @@ void plx_chan_end(struct plx_chans *cs, struct plx_chan *c);
 
 /** Start an operation that the face has filled in. */
 void plx_chan_post(struct plx_chans *cs, struct plx_chan_op *op);
-
-/**
- * The same for a message from its bytes, of plx_chan_op_short(): nothing is in its way, unless the device
- * has no room.
- */
-void plx_chan_post_short(struct plx_chans *cs, struct plx_chan_op *op);
 
 /** An operation's RMA is over. @param err 0 or -errno */
 void plx_chan_moved(struct plx_chans *cs, struct plx_chan_op *op, int err);
@@ -454,12 +457,17 @@ unsigned plx_chans_poll(struct plx_chans *cs);
 static inline struct plx_chan_op *
 plx_chan_op_get(struct plx_chans *cs)
 {
-	return plx_pool_get(&cs->ops);
+	struct plx_chan_op *op = plx_pool_get(&cs->ops);
+
+	if (likely(op != NULL))
+		op->any = true;
+	return op;
 }
 
 /**
  * An operation for a message that could be sent at once: on an open reliable channel without a send
- * timeout, with nothing before it that is not sent.
+ * timeout, with nothing before it that is not sent. Only chan, chan_id and flags of its item, len and
+ * context are to be filled in.
  * @return NULL: not so, or there is none. Thread: owner.
  */
 static inline struct plx_chan_op *
@@ -468,18 +476,92 @@ plx_chan_op_short(struct plx_chans *cs, const struct plx_chan *c, uint32_t len)
 	if (unlikely(c->state != PLX_CHAN_OPEN || c->attr >= PLX_CHAN_UU || !plx_ep_open(c->ep) ||
 		    ((uintptr_t)c->next | c->send_ticks | c->n_moves | c->rnr) != 0))
 		return NULL;
+	if (c->tx_seq == c->tx_at_rx) /* an answer; of a stream its receiver would have it back at once */
+		plx_peer_tx_now(c->ep->peer);
 	if (unlikely(len > PLX_CHAN_TX_SHORT || len + PLX_CHAN_HDR_REST > c->ep->peer->short_max))
 		return NULL;
 	return plx_pool_get_free(&cs->ops);
 }
 
+/**
+ * The message in an operation's bytes goes, of plx_chan_op_short(): nothing is in its way, unless the
+ * device has no room. The rest of the operation is filled in while it is on its way.
+ * @return for plx_chan_post_short(), which is to follow. Thread: owner.
+ */
+static inline int
+plx_chan_tx_short(const struct plx_chan *c, struct plx_chan_op *op, uint32_t len)
+{
+	const uint64_t word = (uint64_t)c->tx_seq << 32 | c->remote;
+	const uint64_t rest = c->rx_next; /* and not urgent: by one store, as the device reads it */
+
+	memcpy(&op->hdr.ack, &rest, sizeof(rest));
+	return plx_peer_tx_short(c->ep->peer, PLX_WIRE_CHAN_MSG, word, &op->hdr.ack,
+		PLX_CHAN_HDR_REST + len);
+}
+
+/** The peer has been told of all that was taken. */
+static inline void
+plx_chan_ack_told(struct plx_chans *cs, struct plx_chan *c)
+{
+	LIST_REMOVE(c, ack_link);
+	c->owes_ack = false;
+	if (likely(LIST_EMPTY(&cs->acks)))
+		cs->n_owed = cs->n_owed_seen = 0;
+}
+
+/** As plx_chan_post(), behind plx_chan_tx_short(). @param rc what that returned */
+static inline void
+plx_chan_post_short(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op, int rc)
+{
+	if (unlikely(rc != 0)) {
+		plx_chan_post(cs, op);
+		return;
+	}
+	if (c->owes_ack)
+		plx_chan_ack_told(cs, c);
+	op->state = PLX_CHAN_OP_SENT;
+	op->seq = c->tx_seq++;
+	TAILQ_INSERT_TAIL(&c->ops, op, link);
+	PLX_STAT_INC(cs->stat.msgs);
+}
+
+/** The program gets a message: the line of the answer is asked for when it answers first of all. Thread: owner. */
+static inline void
+plx_chan_item_out(const struct plx_chan_item *item)
+{
+	struct plx_chan *c = item->chan;
+
+	if (likely(!c->answers_first || !c->answers))
+		return;
+	c->answers = false;
+	plx_peer_tx_now(c->ep->peer);
+}
+
+/** It has done with one: when it has not answered it by now it may be about to. Thread: owner. */
+static inline void
+plx_chan_item_back(const struct plx_chan_item *item)
+{
+	struct plx_chan *c = item->chan;
+
+	if (c->tx_seq != c->tx_at_rx) {
+		c->answers_first = true;
+	} else if (c->answers && likely(item->chan_id == c->id)) {
+		c->answers = c->answers_first = false;
+		plx_peer_tx_now(c->ep->peer);
+	}
+}
+
+/** Slow path of plx_chan_op_put(). */
+void plx_chan_op_put_any(struct plx_chans *cs, struct plx_chan_op *op);
+
 /** Give an operation back. */
 static inline void
 plx_chan_op_put(struct plx_chans *cs, struct plx_chan_op *op)
 {
-	if (unlikely(op->own_buf))
-		plx_pool_put(&cs->bufs, (void *)(uintptr_t)op->data);
-	plx_pool_put(&cs->ops, op);
+	if (unlikely(op->any))
+		plx_chan_op_put_any(cs, op);
+	else
+		plx_pool_put(&cs->ops, op);
 }
 
 /** @return why operations on the channel fail, or 0. Thread: any. */

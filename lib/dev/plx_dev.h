@@ -23,6 +23,7 @@
 
 #include "plx_assert.h"
 #include "plx_conf.h"
+#include "plx_line.h"
 #include "plx_stat.h"
 
 #define PLX_DEV_MAX	    8	/* devices in a process */
@@ -68,6 +69,9 @@ enum plx_peer_state {
 struct plx_peer {
 	struct plx_queue *q;
 	void *user;	/* lib/ep's object for this peer, NULL before the first use */
+	/* where the next message to it is written, when it polls that line; or NULL */
+	const void *tx_line;
+	const void *tx_asked; /* of these, the last that plx_peer_tx_soon() has asked for */
 	uint64_t uid;	/* of the remote queue */
 	uint64_t proc;	/* plx_proc_id() of its process, 0 not known; set by peer_open */
 	uint32_t mtu;	/* longest header + data of one message, bytes; may fall when connecting */
@@ -429,6 +433,29 @@ static inline int
 plx_peer_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
 {
 	return peer->q->tx_short(peer, op, hdr, data, len);
+}
+
+/**
+ * Something is about to be sent to the peer, if it is as it was the last time. It looks at the line
+ * where that will stand: to take it from there lasts about as long as to answer, so begin now.
+ * Earlier, and it has it back before the answer is written. Thread: owner.
+ */
+static inline void
+plx_peer_tx_soon(struct plx_peer *peer)
+{
+	/* whoever did not answer after the last time does not now: it would only be in its way */
+	if (peer->tx_line == peer->tx_asked)
+		return;
+	peer->tx_asked = peer->tx_line;
+	plx_line_own(peer->tx_line);
+}
+
+/** Something is sent to the peer as soon as it is put together. Thread: owner. */
+static inline void
+plx_peer_tx_now(const struct plx_peer *peer)
+{
+	if (peer->tx_line != NULL)
+		plx_line_own(peer->tx_line);
 }
 
 /** Send a message of hdr_len + len <= mtu bytes. Returns as plx_peer_tx_short(). */

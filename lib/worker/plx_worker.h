@@ -619,10 +619,10 @@ plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op)
 
 /** As plx_chan_post_short(). Thread: owner, inline. */
 static inline void
-plx_worker_chan_post_short(struct plx_worker *w, struct plx_chan_op *op)
+plx_worker_chan_post_short(struct plx_worker *w, struct plx_chan *c, struct plx_chan_op *op, int rc)
 {
 	w->still_word = NULL;
-	plx_chan_post_short(&w->chans, op);
+	plx_chan_post_short(&w->chans, c, op, rc);
 }
 
 /** As plx_chan_item_put(). */

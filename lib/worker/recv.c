@@ -653,6 +653,9 @@ rx_dispatch(struct plx_worker *w, uint32_t k, uint16_t n)
 		rx_switch(w, &w->rx[i]);
 	if (unlikely(w->offloads))
 		plx_offload_seen(&w->offload, k, w->rx, n);
+	/* a program has yet to be told of what came for its channels */
+	if (w->rx[n - 1].op != PLX_WIRE_CHAN_MSG || w->chans.ready == NULL)
+		plx_peer_tx_soon(w->rx[n - 1].src);
 	q->rx_release(q, w->rx, n);
 }
 
@@ -671,6 +674,7 @@ worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
 
 	if (likely(rx_is_usual(w, n))) {
 		rx_eager(w, w->rx);
+		plx_peer_tx_soon(w->rx[0].src);
 		q->rx_release(q, w->rx, 1);
 		return;
 	}

@@ -91,6 +91,34 @@ a_short_send_that_finds_nothing_in_its_way_is_done_at_once(void)
 	unit_workers_close(&u);
 }
 
+/* Its sender polls the line that an answer is written to: one that does not answer leaves it there. */
+static void
+a_turn_that_takes_a_message_asks_for_the_line_of_the_answer(void)
+{
+	static uint8_t line[64];
+	struct plx_peer *back;
+	struct plx_req *recv[3];
+
+	begin();
+	unit_workers_open(&u, 2);
+	back = u.to[1][0].ep->peer;
+	back->tx_line = line;
+	for (unsigned i = 0; i < 3; i++) {
+		back->tx_asked = NULL;
+		for (unsigned k = 0; k <= i; k++) { /* one is taken by another way than several */
+			recv[k] = unit_recv(&u, 1, to, LEN, 1, UNIT_EXACT);
+			UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+		}
+		for (unsigned k = 0; k <= i; k++) {
+			UNIT_TRUE_FATAL(unit_finish(&u, recv[k]));
+			UNIT_END(&u, recv[k], 0);
+		}
+		CU_ASSERT_PTR_EQUAL(back->tx_asked, line);
+	}
+	back->tx_line = NULL;
+	unit_workers_close(&u);
+}
+
 /* @return how often in 64 empty turns the core is to be offered */
 static unsigned
 offers(enum plx_offer how)
@@ -1184,6 +1212,7 @@ without_a_device_there_is_no_worker(void)
 static CU_TestInfo tests[] = {
 	UNIT_TEST(order_is_that_of_the_sends_whatever_the_protocol),
 	UNIT_TEST(a_short_send_that_finds_nothing_in_its_way_is_done_at_once),
+	UNIT_TEST(a_turn_that_takes_a_message_asks_for_the_line_of_the_answer),
 	UNIT_TEST(a_worker_sends_to_itself),
 	UNIT_TEST(an_idle_worker_naps_while_processors_move_its_data),
 	UNIT_TEST(an_idle_worker_offers_its_core_behind_progress_and_not_in_it),
