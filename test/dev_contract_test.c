@@ -457,6 +457,37 @@ a_slot_has_a_word_that_tells_of_the_next_message(void)
 	UNIT_TRUE(words_that_tell() >= 299); /* of the first the doorbell does */
 }
 
+static void
+a_slot_gives_its_next_message_alone(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rx rx[4];
+	uint32_t value;
+
+	UNIT_TRUE(!b->rx_next(b, rx));
+	UNIT_EQ_FATAL(msg_send(to_b, 0, 8), 0);
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 1); /* the doorbell told of it */
+	b->rx_release(b, rx, 1);
+	for (uint32_t i = 0; i < 300; i++) {
+		const uint32_t len = i % 7 == 0 ? 2000 : 8 + i % 50;
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(plx_queue_rx_word(b, &value));
+		UNIT_TRUE(!b->rx_next(b, rx));
+		UNIT_EQ_FATAL(msg_send(to_b, i, len), 0);
+		if (len < 100)
+			UNIT_TRUE_FATAL(b->rx_next(b, rx));
+		else
+			UNIT_TRUE(!b->rx_next(b, rx) && burst_some(b, rx, 4) == 1);
+		CU_ASSERT_PTR_EQUAL(rx[0].src->q, b);
+		CU_ASSERT(msg_is(&rx[0], i, len));
+		b->rx_release(b, rx, 1);
+	}
+	UNIT_EQ(b->stat.rx_msgs, 301);
+	queue_close(a);
+	queue_close(b);
+}
+
 /* Sender and receiver see the same page at different addresses. */
 static void
 a_peer_tells_where_its_next_message_is_written(void)
@@ -2565,6 +2596,7 @@ static CU_TestInfo net_contract[] = {
 
 static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_slot_has_a_word_that_tells_of_the_next_message),
+	UNIT_TEST(a_slot_gives_its_next_message_alone),
 	UNIT_TEST(a_peer_tells_where_its_next_message_is_written),
 	UNIT_TEST(a_line_is_asked_for_once),
 	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),

@@ -44,6 +44,7 @@ const struct plx_dev_ops plx_shm_ops = {
 	.tx_short = shm_tx_short,
 	.tx = shm_tx,
 	.rx_burst = shm_rx_burst,
+	.rx_next = shm_rx_next,
 	.rx_release = shm_rx_release,
 	.rma = shm_rma,
 	.rma_burst = shm_rma_burst,

@@ -144,6 +144,7 @@ int shm_tx(const struct plx_tx *tx);
 void shm_slot_greet(struct shm_queue *sq, uint32_t i);
 bool shm_mail_waits(const struct shm_queue *sq);
 uint16_t shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
+bool shm_rx_next(struct plx_queue *q, struct plx_rx *rx);
 const _Atomic uint64_t *shm_rx_word(const struct plx_queue *q, uint32_t *value);
 void shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 

@@ -267,6 +267,40 @@ shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 	return got;
 }
 
+bool
+shm_rx_next(struct plx_queue *q, struct plx_rx *rx)
+{
+	struct shm_queue *sq = shm_queue(q);
+	const struct shm_cell *cell;
+	union shm_cell_head head;
+	struct shm_rx_slot *r;
+	struct shm_slot *slot;
+	uint32_t i;
+
+	if (unlikely(sq->hot == 0))
+		return false;
+	i = rte_bsf64(sq->hot);
+	slot = shm_slot_at(sq->seg, i);
+	r = &sq->rx[i];
+	cell = &slot->cells[r->pos % SHM_CELLS];
+	/* pairs with the release in slot_commit() */
+	head.word = atomic_load_explicit(&cell->head, memory_order_acquire);
+	if (unlikely(head.seq != shm_seq(r->pos) || head.kind != SHM_CELL_INLINE ||
+		    head.len > SHM_CELL_BODY))
+		return false;
+	rx->data = cell->body;
+	rx->len = head.len;
+	rx->src = r->peer;
+	rx->op = head.op;
+	rx->drv[0] = i;
+	r->pos++;
+	r->empty = 0;
+	rte_prefetch0(&slot->cells[(r->pos + SHM_RX_AHEAD) % SHM_CELLS]);
+	PLX_STAT_INC(q->stat.rx_msgs);
+	PLX_STAT_ADD(q->stat.rx_bytes, head.len);
+	return true;
+}
+
 const _Atomic uint64_t *
 shm_rx_word(const struct plx_queue *q, uint32_t *value)
 {

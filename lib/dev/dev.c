@@ -45,6 +45,14 @@ dummy_rma(const struct plx_rma_op *op)
 	return -EOPNOTSUPP;
 }
 
+static bool
+dummy_rx_next(struct plx_queue *q, struct plx_rx *rx)
+{
+	(void)q;
+	(void)rx;
+	return false;
+}
+
 static int
 dummy_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key)
 {
@@ -220,6 +228,7 @@ plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned p
 	q->rx_burst = ops->rx_burst;
 	q->rx_release = ops->rx_release;
 	q->rma = ops->rma != NULL ? ops->rma : dummy_rma;
+	q->rx_next = ops->rx_next != NULL ? ops->rx_next : dummy_rx_next;
 	q->put_short = ops->put_short != NULL ? ops->put_short : dummy_put_short;
 	q->peer_shared = ops->peer_shared != NULL ? ops->peer_shared : dummy_peer_shared;
 	q->owner = owner;

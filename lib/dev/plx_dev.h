@@ -208,6 +208,11 @@ struct plx_queue {
 	/* line 1: owner thread */
 	alignas(PLX_LINE) struct plx_queue_stat stat;
 
+	/*
+	 * A burst of one: the message that the word of plx_queue_rx_word() tells of, when it is here and
+	 * a short one. @return whether there was one; else a burst is to be taken.
+	 */
+	bool (*rx_next)(struct plx_queue *q, struct plx_rx *rx);
 	int (*put_short)(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote,
 		uint64_t key);
 

@@ -69,6 +69,7 @@ struct plx_dev_ops {
 	int (*tx)(const struct plx_tx *tx);
 	void (*flush)(struct plx_queue *q); /* what was held back, see plx_queue.hold */
 	uint16_t (*rx_burst)(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
+	bool (*rx_next)(struct plx_queue *q, struct plx_rx *rx); /* may be NULL */
 	void (*rx_release)(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 	int (*rma)(const struct plx_rma_op *op);
 	int (*put_short)(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote,

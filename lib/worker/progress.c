@@ -211,9 +211,9 @@ work(struct plx_worker *w)
 
 /* Those behind what came, to stage 9. */
 static inline unsigned
-stages_behind_rx(struct plx_worker *w)
+stages_behind_rx(struct plx_worker *w, bool has)
 {
-	unsigned n = has_work(w) ? work(w) : 0;
+	unsigned n = has ? work(w) : 0;
 
 	plx_chans_turned(&w->chans);
 	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
@@ -257,7 +257,7 @@ turn_stages(struct plx_worker *w)
 	unsigned n = plx_chans_reap(&w->chans);		/* 2 sends of channels that are over */
 
 	n += rx(w);					/*   packets, then the switch */
-	return n + stages_behind_rx(w);
+	return n + stages_behind_rx(w, has_work(w));
 }
 
 /* @return what ran */
@@ -338,8 +338,11 @@ plx_worker_take(struct plx_worker *w)
 	w->in_turn = true;
 	w->still_word = NULL;
 	w->empty_turns = 0;
-	worker_rx_lone(w);
-	stages_behind_rx(w);
+	/* there was nothing to do, and a message of a channel made nothing but that */
+	if (likely(worker_rx_lone(w)))
+		stages_behind_rx(w, plx_chans_work(&w->chans) != 0);
+	else
+		stages_behind_rx(w, has_work(w));
 	PLX_STAT_INC(w->stat.turns);
 	PLX_STAT_INC(w->stat.busy_turns);
 	w->in_turn = false;

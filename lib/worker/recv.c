@@ -421,6 +421,12 @@ rx_stream(struct plx_worker *w, const struct plx_rx *rx)
 		rx->len - sizeof(h));
 }
 
+static inline bool
+is_chan_msg(const struct plx_rx *rx)
+{
+	return rx->op == PLX_WIRE_CHAN_MSG && rx->len >= sizeof(struct plx_wire_chan_msg);
+}
+
 static inline void
 rx_chan_msg(struct plx_worker *w, const struct plx_rx *rx)
 {
@@ -509,7 +515,7 @@ rx_switch(struct plx_worker *w, const struct plx_rx *rx)
 		rx_eager(w, rx);
 		return;
 	}
-	if (rx->op == PLX_WIRE_CHAN_MSG && rx->len >= sizeof(struct plx_wire_chan_msg)) {
+	if (is_chan_msg(rx)) {
 		rx_chan_msg(w, rx);
 		return;
 	}
@@ -682,11 +688,20 @@ worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
 	rx_dispatch(w, k, n);
 }
 
-void
+bool
 worker_rx_lone(struct plx_worker *w)
 {
-	uint16_t n = w->queues[0]->rx_burst(w->queues[0], w->rx, PLX_DEV_RX_BURST);
+	struct plx_queue *q = w->queues[0];
+	uint16_t n = 1;
 
-	if (likely(n != 0))
+	if (unlikely(!q->rx_next(q, w->rx)))
+		n = q->rx_burst(q, w->rx, PLX_DEV_RX_BURST);
+	if (likely(n == 1 && is_chan_msg(w->rx) && w->chans.ready != NULL)) {
+		rx_chan_msg(w, w->rx);
+		q->rx_release(q, w->rx, 1);
+		return true;
+	}
+	if (n != 0)
 		rx_dispatch(w, 0, n);
+	return false;
 }
