@@ -43,8 +43,9 @@ is_overdue(const struct mlx_queue *mq, const struct mlx_peer *p, uint64_t at_ns)
 {
 	uint64_t silent = at_ns - p->silent_ns;
 	uint64_t up_ns = atomic_load_explicit(&mq->port->up_ns, memory_order_relaxed);
-	uint64_t heard_ns = RTE_MIN(RTE_MAX(p->heard_ns, up_ns), at_ns);
+	uint64_t heard_ns = RTE_MAX(p->heard_ns, up_ns);
 
+	heard_ns = RTE_MIN(heard_ns, at_ns);
 	return silent >= MLX_PATIENCE * mq->dead_ns ||
 		(silent >= mq->dead_ns && at_ns - heard_ns >= mq->dead_ns);
 }
