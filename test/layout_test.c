@@ -48,6 +48,7 @@ AT(struct plx_peer, user, 8);
 AT(struct plx_peer, uid, 16);
 AT(struct plx_peer, mtu, 32);
 AT(struct plx_peer, short_max, 36);
+AT(struct plx_peer, tx_line, 64);
 _Static_assert(LINE_OF(struct plx_peer, refs) == 0, "what is read of a peer stands in line 0");
 SIZE(struct plx_rx, 24);
 _Static_assert(sizeof(struct plx_tx) <= PLX_LINE, "a plx_tx is one line");

@@ -69,9 +69,6 @@ enum plx_peer_state {
 struct plx_peer {
 	struct plx_queue *q;
 	void *user;	/* lib/ep's object for this peer, NULL before the first use */
-	/* where the next message to it is written, when it polls that line; or NULL */
-	const void *tx_line;
-	const void *tx_asked; /* of these, the last that plx_peer_tx_soon() has asked for */
 	uint64_t uid;	/* of the remote queue */
 	uint64_t proc;	/* plx_proc_id() of its process, 0 not known; set by peer_open */
 	uint32_t mtu;	/* longest header + data of one message, bytes; may fall when connecting */
@@ -83,6 +80,9 @@ struct plx_peer {
 	uint32_t refs;
 	uint32_t domain; /* of its process: keys of this domain reach its memory; 0: none do */
 	uint32_t lossy_mtu; /* longest header + data of plx_peer_lossy_tx(), bytes; 0: not yet, or none */
+	/* line 1: where the next message to it is written, when it polls that line; or NULL */
+	const void *tx_line;
+	const void *tx_asked; /* of these, the last that plx_peer_tx_soon() has asked for */
 	LIST_ENTRY(plx_peer) link;
 };
 
