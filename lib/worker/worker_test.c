@@ -119,6 +119,46 @@ a_turn_that_takes_a_message_asks_for_the_line_of_the_answer(void)
 	unit_workers_close(&u);
 }
 
+static bool was_held[2];
+static unsigned n_noted;
+
+static void
+note_hold(struct plx_req *req)
+{
+	was_held[n_noted++] = unit_queue(&u, 1)->hold;
+	plx_req_put(req);
+}
+
+/* What a lone message makes its callback send need not wait for the end of the turn. */
+static void
+what_callbacks_of_a_burst_send_goes_together_at_the_end_of_the_turn(void)
+{
+	struct plx_queue *q;
+	struct plx_req *recv;
+
+	for (unsigned n = 1; n <= 2; n++) {
+		begin();
+		unit_workers_open(&u, 2);
+		q = unit_queue(&u, 1);
+		u.w[1]->holding[u.w[1]->n_holding++] = q;
+		n_noted = 0;
+		for (unsigned i = 0; i < n; i++) {
+			recv = plx_req_get(&u.w[1]->reqs);
+			recv->done = note_hold;
+			plx_worker_tag_recv(u.w[1], to, LEN, 1, UNIT_EXACT, recv);
+			UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+		}
+		UNIT_EQ(plx_worker_progress(u.w[1]), n);
+		UNIT_EQ_FATAL(n_noted, n);
+		for (unsigned i = 0; i < n; i++)
+			UNIT_EQ(was_held[i], n > 1);
+		UNIT_EQ(q->hold, false);
+		UNIT_EQ(u.w[1]->holds, false);
+		u.w[1]->n_holding = 0;
+		unit_workers_close(&u);
+	}
+}
+
 /* @return how often in 64 empty turns the core is to be offered */
 static unsigned
 offers(enum plx_offer how)
@@ -1213,6 +1253,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(order_is_that_of_the_sends_whatever_the_protocol),
 	UNIT_TEST(a_short_send_that_finds_nothing_in_its_way_is_done_at_once),
 	UNIT_TEST(a_turn_that_takes_a_message_asks_for_the_line_of_the_answer),
+	UNIT_TEST(what_callbacks_of_a_burst_send_goes_together_at_the_end_of_the_turn),
 	UNIT_TEST(a_worker_sends_to_itself),
 	UNIT_TEST(an_idle_worker_naps_while_processors_move_its_data),
 	UNIT_TEST(an_idle_worker_offers_its_core_behind_progress_and_not_in_it),
