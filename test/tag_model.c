@@ -21,7 +21,8 @@ struct model_bytes {
 struct tag_model model;
 
 static struct model_bytes lent[PLX_DEV_RX_BURST]; /* until rx_release */
-static struct plx_peer *sender;
+static struct plx_peer nobody;
+static struct plx_peer *sender = &nobody; /* while there is no other */
 
 static void
 wrong(const char *what)
@@ -281,7 +282,8 @@ model_peer_connect(struct plx_peer *peer)
 static void
 model_peer_close(struct plx_peer *peer)
 {
-	(void)peer;
+	if (sender == peer)
+		sender = &nobody;
 }
 
 static int
