@@ -42,19 +42,14 @@ wait_for_room(struct cci_conn *c, int flags)
 	return 0;
 }
 
+/* What it says of itself, besides what is to be sent. */
 static inline void
 op_fill(struct plx_chan_op *op, struct cci_conn *c, const void *context, int flags)
 {
-	op->item.chans = &c->ep->core->chans;
 	op->item.chan = &c->chan;
 	op->item.chan_id = c->chan.id;
-	op->item.kind = PLX_CHAN_SENT;
 	op->item.flags = flags;
-	op->item.answered = false;
 	op->context = (void *)(uintptr_t)context;
-	op->own_buf = false;
-	op->urgent = false;
-	op->rma.len = 0;
 }
 
 static inline int
@@ -163,10 +158,7 @@ send_short(struct cci_conn *c, const void *msg, uint32_t len, const void *contex
 	else if (len != 0)
 		plx_copy(op->bytes, msg, len);
 	rc = plx_chan_tx_short(&c->chan, op, len);
-	op->item.chan = &c->chan;
-	op->item.chan_id = c->chan.id;
-	op->item.flags = flags;
-	op->context = (void *)(uintptr_t)context;
+	op_fill(op, c, context, flags);
 	op->len = len;
 	ep->n_sends++;
 	plx_worker_chan_post_short(ep->core, &c->chan, op, rc);

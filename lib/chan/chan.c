@@ -81,7 +81,7 @@ rx_long_init(void *obj, void *arg)
 	((struct plx_chan_rx *)obj)->is_long = true;
 }
 
-/* What a short message need not say of itself. */
+/* What an operation need not say of itself; plx_chan_op_put() sees to it that it stays so. */
 static void
 op_init(void *obj, void *arg)
 {
