@@ -23,12 +23,22 @@ struct bw_flow {
 	uint64_t posted;
 	uint64_t got;
 	unsigned window;
+	unsigned send_at, post_at, take_at; /* slots of the next; a division costs as much as a message */
 };
+
+static inline unsigned
+bw_slot(const struct bw_flow *f, unsigned *at)
+{
+	unsigned i = *at;
+
+	*at = i + 1 < f->window ? i + 1 : 0;
+	return i;
+}
 
 static inline int
 bw_send(struct perf_side *s, struct bw_flow *f)
 {
-	unsigned i = (unsigned)(f->sent % f->window);
+	unsigned i = bw_slot(f, &f->send_at);
 	uint8_t *buf = s->sbuf + i * f->stride;
 
 	if (unlikely(s->o->verify))
@@ -40,8 +50,9 @@ bw_send(struct perf_side *s, struct bw_flow *f)
 static inline int
 bw_post(struct perf_side *s, struct bw_flow *f)
 {
-	unsigned i = (unsigned)(f->posted++ % f->window);
+	unsigned i = bw_slot(f, &f->post_at);
 
+	f->posted++;
 	return s->be->recv(s, &bw_rx[i], s->rbuf + i * f->stride, f->size, PERF_TAG, s->o->mask);
 }
 
@@ -49,7 +60,7 @@ bw_post(struct perf_side *s, struct bw_flow *f)
 static inline int
 bw_take(struct perf_side *s, struct bw_flow *f)
 {
-	unsigned i = (unsigned)(f->got % f->window);
+	unsigned i = bw_slot(f, &f->take_at);
 
 	if (unlikely(bw_rx[i].status != 0))
 		return perf_fail(s, "a receive ended with status %d", bw_rx[i].status);
@@ -65,7 +76,7 @@ static int
 bw_send_all(struct perf_side *s, struct bw_flow *f)
 {
 	while (f->sent < f->n) {
-		struct perf_io *io = &bw_tx[f->sent % f->window];
+		struct perf_io *io = &bw_tx[f->send_at];
 
 		if (unlikely(!io->done || io->status != 0) && perf_wait(s, io) != 0)
 			return -1;
@@ -81,7 +92,7 @@ static int
 bw_take_all(struct perf_side *s, struct bw_flow *f)
 {
 	while (f->got < f->n) {
-		if (unlikely(perf_wait(s, &bw_rx[f->got % f->window]) != 0 || bw_take(s, f) != 0))
+		if (unlikely(perf_wait(s, &bw_rx[f->take_at]) != 0 || bw_take(s, f) != 0))
 			return -1;
 	}
 	return 0;
@@ -96,12 +107,12 @@ bw_both(struct perf_side *s, struct bw_flow *f)
 	while (f->sent < f->n || f->got < f->n) {
 		bool moved = false;
 
-		if (f->sent < f->n && bw_tx[f->sent % f->window].done) {
+		if (f->sent < f->n && bw_tx[f->send_at].done) {
 			if (bw_send(s, f) != 0)
 				return -1;
 			moved = true;
 		}
-		if (f->got < f->n && bw_rx[f->got % f->window].done) {
+		if (f->got < f->n && bw_rx[f->take_at].done) {
 			if (bw_take(s, f) != 0)
 				return -1;
 			moved = true;
@@ -141,20 +152,24 @@ int
 bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx)
 {
 	struct bw_flow f = {.size = size, .n = n, .seq = seq, .window = s->o->window};
+	const bool posts = s->be->stream == NULL;
 	int rc;
 
 	if (s->o->buffers_window)
 		f.stride = s->buf_len / f.window;
 	for (unsigned i = 0; i < f.window; i++)
 		bw_tx[i] = bw_rx[i] = (struct perf_io){.done = 1};
-	while (rx && f.posted < f.window && f.posted < n) {
+	while (posts && rx && f.posted < f.window && f.posted < n) {
 		if (bw_post(s, &f) != 0)
 			return -1;
 	}
 	if (bw_word(s, rx, tx) != 0)
 		return -1;
 	s->start_ticks = rte_rdtsc();
-	rc = tx && rx ? bw_both(s, &f) : tx ? bw_send_all(s, &f) : bw_take_all(s, &f);
+	if (posts)
+		rc = tx && rx ? bw_both(s, &f) : tx ? bw_send_all(s, &f) : bw_take_all(s, &f);
+	else
+		rc = s->be->stream(s, size, n, seq, tx, rx);
 	if (rc != 0 || bw_drain(s, &f) != 0 || bw_word(s, rx, tx) != 0)
 		return -1;
 	s->end_ticks = rte_rdtsc();

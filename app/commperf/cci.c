@@ -237,15 +237,11 @@ cci_side_other(struct perf_side *s, struct cci_side *u, cci_event_t *event)
 	cci_return_event(event);
 }
 
-static unsigned
-cci_side_progress(struct perf_side *s)
+void
+perf_cci_event(struct perf_side *s, cci_event_t *event)
 {
-	struct cci_side *u = s->be_priv;
-	cci_event_t *event;
 	struct perf_io *io;
 
-	if (cci_get_event(u->ep, &event) != CCI_SUCCESS)
-		return 0;
 	switch (event->type) {
 	case CCI_EVENT_SEND:
 		io = event->send.context;
@@ -254,13 +250,45 @@ cci_side_progress(struct perf_side *s)
 		cci_return_event(event);
 		break;
 	case CCI_EVENT_RECV:
-		cci_side_message(s, u, event);
+		cci_side_message(s, s->be_priv, event);
 		break;
 	default:
-		cci_side_other(s, u, event);
+		cci_side_other(s, s->be_priv, event);
 		break;
 	}
+}
+
+static unsigned
+cci_side_progress(struct perf_side *s)
+{
+	struct cci_side *u = s->be_priv;
+	cci_event_t *event;
+
+	if (cci_get_event(u->ep, &event) != CCI_SUCCESS)
+		return 0;
+	perf_cci_event(s, event);
 	return 1;
+}
+
+void
+perf_cci_handles(struct perf_side *s, struct perf_cci *out)
+{
+	struct cci_side *u = s->be_priv;
+
+	*out = (struct perf_cci){.ep = u->ep, .conn = u->links[0].conn, .send_flags = u->send_flags};
+}
+
+cci_event_t *
+perf_cci_held(struct perf_side *s)
+{
+	struct cci_side *u = s->be_priv;
+	struct cci_item *item = STAILQ_FIRST(&u->arrived[0]);
+
+	if (item == NULL)
+		return NULL;
+	STAILQ_REMOVE_HEAD(&u->arrived[0], link);
+	STAILQ_INSERT_HEAD(&u->free, item, link);
+	return item->event;
 }
 
 /* ---- connections ---- */
@@ -536,4 +564,7 @@ const struct perf_backend perf_backend_cci = {
 	.rma_open = cci_side_rma_open,
 	.rma = cci_side_rma,
 	.rma_close = cci_side_rma_close,
+	.stream = perf_cci_stream,
+	.ping = perf_cci_ping,
+	.pong = perf_cci_pong,
 };

@@ -24,8 +24,6 @@ lat_cmp(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-#define LAT_SENDS 2 /* places for sends */
-
 static inline int
 lat_send(struct perf_side *s, size_t size, uint64_t seq, unsigned flags, struct perf_io *io)
 {
@@ -58,22 +56,17 @@ lat_sent(struct perf_side *s, struct perf_io tx[LAT_SENDS])
 	return 0;
 }
 
-/* Times of batches of round trips. */
-struct lat_samples {
-	uint64_t *ticks;
-	uint64_t n;
-	uint64_t every; /* batches, of which the first is kept */
-};
-
-/* Rank 0: ping, wait for the pong; look at the clock after a batch. l is NULL while warming up. */
+/* Rank 0: ping, wait for the pong; look at the clock after a batch. */
 static int
 lat_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, unsigned flags,
-	struct lat_samples *l)
+	struct lat_clock *clock)
 {
 	struct perf_io tx[LAT_SENDS] = {{.done = 1}, {.done = 1}}, rx;
-	uint64_t now, last = rte_rdtsc(), batches = 0;
-	unsigned left = s->o->batch;
 
+	clock->left = s->o->batch;
+	clock->last = rte_rdtsc();
+	if (s->be->ping != NULL)
+		return s->be->ping(s, size, n, seq, clock);
 	for (uint64_t i = 0; i < n; i++) {
 		if (unlikely(lat_send(s, size, seq + i, flags, &tx[i % LAT_SENDS]) != 0))
 			return -1;
@@ -81,13 +74,7 @@ lat_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, unsigned fl
 			return -1;
 		if (unlikely((i & 0xfff) == 0))
 			perf_alive(s);
-		if (--left != 0)
-			continue;
-		left = s->o->batch;
-		now = rte_rdtsc();
-		if (l != NULL && batches++ == l->n * l->every)
-			l->ticks[l->n++] = now - last;
-		last = now;
+		lat_look(s, clock);
 	}
 	return lat_sent(s, tx);
 }
@@ -97,6 +84,8 @@ lat_pong(struct perf_side *s, size_t size, uint64_t n, unsigned flags)
 {
 	struct perf_io tx[LAT_SENDS] = {{.done = 1}, {.done = 1}}, rx;
 
+	if (s->be->pong != NULL)
+		return s->be->pong(s, size, n);
 	for (uint64_t i = 0; i < n; i++) {
 		if (unlikely(lat_recv(s, size, i, &rx) != 0))
 			return -1;
@@ -107,7 +96,7 @@ lat_pong(struct perf_side *s, size_t size, uint64_t n, unsigned flags)
 }
 
 static double
-lat_at(const struct perf_side *s, const struct lat_samples *l, double part)
+lat_at(const struct perf_side *s, const struct lat_clock *l, double part)
 {
 	uint64_t i = (uint64_t)(part * (double)l->n);
 
@@ -120,7 +109,7 @@ lat_run(struct perf_side *s, const struct perf_test *t, size_t size)
 	unsigned flags = strcmp(t->name, "tag_sync_lat") == 0 ? PERF_SYNC : 0;
 	uint64_t n = perf_iters(s->o, true, size), warm = perf_warmup(s->o, n);
 	uint64_t batches, samples, start, total;
-	struct lat_samples l = {0};
+	struct lat_clock l = {0}, warming = {0};
 	struct perf_row *row;
 	int rc;
 
@@ -133,7 +122,7 @@ lat_run(struct perf_side *s, const struct perf_test *t, size_t size)
 	l.ticks = calloc(samples, sizeof(*l.ticks));
 	if (l.ticks == NULL)
 		return perf_fail(s, "no memory for %llu samples", (unsigned long long)samples);
-	rc = lat_ping(s, size, warm, 0, flags, NULL);
+	rc = lat_ping(s, size, warm, 0, flags, &warming);
 	start = rte_rdtsc();
 	if (rc == 0)
 		rc = lat_ping(s, size, n, warm, flags, &l);

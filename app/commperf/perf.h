@@ -177,6 +177,8 @@ struct perf_side {
 	int out_fd;   /* rows go here; -1: print them */
 };
 
+struct lat_clock;
+
 /*
  * One API. All functions but version return 0 or a negative value after perf_fail() has said why.
  * send and recv set io->done at once when the operation is complete on return.
@@ -203,6 +205,13 @@ struct perf_backend {
 	int (*rma_open)(struct perf_side *s);
 	int (*rma)(struct perf_side *s, struct perf_io *io, bool write, size_t at, size_t len);
 	int (*rma_close)(struct perf_side *s);
+	/*
+	 * The loops of an API without posted receives; NULL: bw.c and lat.c make them of send and recv.
+	 * stream: n messages from those with tx to those with rx. ping and pong: n round trips.
+	 */
+	int (*stream)(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx);
+	int (*ping)(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, struct lat_clock *clock);
+	int (*pong)(struct perf_side *s, size_t size, uint64_t n);
 };
 
 #define PERF_SIZED    1u /* runs once a size */
@@ -314,6 +323,26 @@ extern const struct perf_backend perf_backend_ucp, perf_backend_cci;
 /* ucp.c: both buffers in one piece of memory that the library allocates. */
 int perf_ucp_alloc(struct perf_side *s, struct ucp_context *context, size_t len, struct ucp_mem **memh);
 
+/* cci.c: what the loops of cci_msg.c use */
+struct cci_endpoint;
+struct cci_connection;
+union cci_event;
+struct perf_cci {
+	const struct cci_endpoint *ep;
+	const struct cci_connection *conn; /* of messages */
+	int send_flags;
+};
+void perf_cci_handles(struct perf_side *s, struct perf_cci *out);
+/* @return the event of a message that came before it was asked for, or NULL */
+const union cci_event *perf_cci_held(struct perf_side *s);
+/* Any event that is not theirs. */
+void perf_cci_event(struct perf_side *s, const union cci_event *event);
+
+/* cci_msg.c: the back end's functions of these names */
+int perf_cci_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx);
+int perf_cci_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, struct lat_clock *clock);
+int perf_cci_pong(struct perf_side *s, size_t size, uint64_t n);
+
 /* ucp.c: what threads share */
 struct ucp_worker;
 struct ucp_ep;
@@ -324,6 +353,33 @@ int bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool t
 /* rate.c: the row of n messages from start_ticks to end_ticks. @return NULL: perf_fail() was called */
 struct perf_row *rate_row(struct perf_side *s, const struct perf_test *t, size_t size, uint64_t n);
 unsigned perf_slots(const struct perf_opts *o);
+
+#define LAT_SENDS 2 /* sends that may be on the way: that before, and the present one */
+
+/* Times of batches of round trips. */
+struct lat_clock {
+	uint64_t *ticks; /* NULL: not kept */
+	uint64_t n;
+	uint64_t every; /* batches, of which the first is kept */
+	uint64_t batches;
+	uint64_t last;
+	unsigned left; /* round trips of the present batch */
+};
+
+/* After a round trip: look at the clock when its batch is full. */
+static inline void
+lat_look(const struct perf_side *s, struct lat_clock *c)
+{
+	uint64_t now;
+
+	if (--c->left != 0)
+		return;
+	c->left = s->o->batch;
+	now = rte_rdtsc();
+	if (c->ticks != NULL && c->batches++ == c->n * c->every)
+		c->ticks[c->n++] = now - c->last;
+	c->last = now;
+}
 
 /* Tell the launcher that this side still moves. */
 static inline void
