@@ -23,7 +23,7 @@ struct bw_flow {
 	uint64_t posted;
 	uint64_t got;
 	unsigned window;
-	unsigned send_at, post_at, take_at; /* slots of the next; a division costs as much as a message */
+	unsigned send_at, post_at, take_at; /* slots of the next: a division takes as long as a message */
 };
 
 static inline unsigned

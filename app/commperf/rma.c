@@ -24,11 +24,11 @@ struct rma_what {
 static int
 rma_run_n(struct perf_side *s, const struct rma_what *w, uint64_t n)
 {
+	unsigned slot = 0;
+
 	for (unsigned i = 0; i < w->window; i++)
 		rma_io[i] = (struct perf_io){.done = 1};
-	for (uint64_t i = 0; i < n; i++) {
-		unsigned slot = (unsigned)(i % w->window);
-
+	for (uint64_t i = 0; i < n; i++, slot = slot + 1 < w->window ? slot + 1 : 0) {
 		if (unlikely(perf_wait(s, &rma_io[slot]) != 0))
 			return -1;
 		if (unlikely(s->be->rma(s, &rma_io[slot], w->write, slot * w->stride, w->size) != 0))

@@ -88,7 +88,6 @@ threads_main(void *arg)
 
 	while (!atomic_load_explicit(t->go, memory_order_acquire))
 		;
-	/* a division costs as much as a message */
 	for (uint64_t i = 0; i < t->n && !t->failed; i++, at = at + 1 < t->window ? at + 1 : 0)
 		t->failed = !threads_wait(t, &t->io[at]) || !threads_send(t, &t->io[at], i);
 	for (unsigned i = 0; i < t->window && !t->failed; i++)
