@@ -19,6 +19,7 @@ import step_mpi
 import step_perf
 import step_ports
 import step_rdma
+import step_turns
 
 GROUPS = {
     "rdma": step_rdma.rdma, "ucx": step_rdma.ucx,
@@ -29,7 +30,8 @@ GROUPS = {
     "ports": step_ports.ports, "ports_all": step_ports.ports_all,
     "mpi": step_mpi.mpi, "mpi_all": step_mpi.mpi_all,
     "perf_lat": step_perf.perf_lat, "perf_bw": step_perf.perf_bw,
-    "perf_calls": step_perf.perf_calls, "memory": step_mem.memory,
+    "perf_calls": step_perf.perf_calls, "perf_turns": step_turns.perf_turns,
+    "memory": step_mem.memory,
 }
 DEFAULT = ["rdma", "ucx", "contract", "api", "cci", "uu", "cm", "mp", "loss", "cable", "kill", "mpi",
            "ports"]
