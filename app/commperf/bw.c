@@ -23,7 +23,7 @@ struct bw_flow {
 	uint64_t posted;
 	uint64_t got;
 	unsigned window;
-	unsigned send_at, post_at, take_at; /* slots of the next: a division takes as long as a message */
+	unsigned send_at, post_at, take_at; /* slots of the next */
 };
 
 static inline unsigned
@@ -31,7 +31,7 @@ bw_slot(const struct bw_flow *f, unsigned *at)
 {
 	unsigned i = *at;
 
-	*at = i + 1 < f->window ? i + 1 : 0;
+	*at = perf_slot_next(i, f->window);
 	return i;
 }
 
@@ -151,12 +151,11 @@ bw_word(struct perf_side *s, bool give, bool take)
 int
 bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx)
 {
-	struct bw_flow f = {.size = size, .n = n, .seq = seq, .window = s->o->window};
+	struct bw_flow f = {.size = size, .stride = perf_stride(s), .n = n, .seq = seq,
+		.window = s->o->window};
 	const bool posts = s->be->stream == NULL;
 	int rc;
 
-	if (s->o->buffers_window)
-		f.stride = s->buf_len / f.window;
 	for (unsigned i = 0; i < f.window; i++)
 		bw_tx[i] = bw_rx[i] = (struct perf_io){.done = 1};
 	while (posts && rx && f.posted < f.window && f.posted < n) {

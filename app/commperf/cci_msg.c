@@ -28,11 +28,9 @@ struct msg_loop {
 static struct msg_loop
 msg_loop(struct perf_side *s, size_t size, uint64_t seq)
 {
-	struct msg_loop m = {.s = s, .size = size, .seq = seq};
+	struct msg_loop m = {.s = s, .size = size, .stride = perf_stride(s), .seq = seq};
 
 	perf_cci_handles(s, &m.cci);
-	if (s->o->buffers_window)
-		m.stride = s->buf_len / s->o->window;
 	return m;
 }
 
@@ -54,12 +52,14 @@ msg_check(struct msg_loop *m, const cci_event_t *event)
 		m->failed = perf_fail(m->s, "a message of %u bytes", event->recv.len) != 0;
 }
 
+/* Look at a message and return its event. */
 static inline void
-msg_got(struct msg_loop *m, const cci_event_t *event)
+msg_take(struct msg_loop *m, cci_event_t *event)
 {
 	if (unlikely(event->recv.len != m->size || m->s->o->verify))
 		msg_check(m, event);
 	m->got++;
+	cci_return_event(event);
 }
 
 /* @return the event, which is a message's; or NULL: it was another, and has been dealt with */
@@ -100,10 +100,8 @@ msg_turn(struct msg_loop *m, uint64_t *spins)
 {
 	cci_event_t *event = msg_look(m, spins);
 
-	if (event != NULL) {
-		msg_got(m, event);
-		cci_return_event(event);
-	}
+	if (event != NULL)
+		msg_take(m, event);
 	return unlikely(m->failed) ? -1 : 0;
 }
 
@@ -138,7 +136,7 @@ msg_send(struct msg_loop *m)
 	uint64_t spins = 0;
 	int rc;
 
-	m->at = m->at + 1 < m->s->o->window ? m->at + 1 : 0;
+	m->at = perf_slot_next(m->at, m->s->o->window);
 	if (unlikely(m->s->o->verify))
 		perf_fill(buf, m->size, m->seq + m->sent);
 	while (unlikely((rc = cci_send(m->cci.conn, buf, (uint32_t)m->size, m,
@@ -154,11 +152,11 @@ msg_send(struct msg_loop *m)
 	return 0;
 }
 
-/* Before a slot is filled again. */
+/* Of ping and pong: how the send before the last has ended is asked now. */
 static inline int
-msg_room(struct msg_loop *m, unsigned window)
+msg_room(struct msg_loop *m)
 {
-	return likely(m->sent - m->ended < window) ? 0 : msg_ended(m, m->sent - window + 1);
+	return likely(m->sent - m->ended < LAT_SENDS) ? 0 : msg_ended(m, m->sent - LAT_SENDS + 1);
 }
 
 int
@@ -169,10 +167,8 @@ perf_cci_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool
 	uint64_t spins = 0;
 	cci_event_t *event;
 
-	while ((event = perf_cci_held(s)) != NULL) {
-		msg_got(&m, event);
-		cci_return_event(event);
-	}
+	while ((event = perf_cci_held(s)) != NULL)
+		msg_take(&m, event);
 	while (m.sent < n_tx || m.got < n_rx || m.ended < n_tx) {
 		if (m.sent < n_tx && m.sent - m.ended < s->o->window) {
 			if (unlikely(msg_send(&m) != 0))
@@ -195,13 +191,12 @@ perf_cci_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, struct
 	cci_event_t *event;
 
 	for (uint64_t i = 0; i < n; i++) {
-		if (unlikely(msg_room(&m, LAT_SENDS) != 0 || msg_send(&m) != 0))
+		if (unlikely(msg_room(&m) != 0 || msg_send(&m) != 0))
 			return -1;
 		event = msg_wait(&m);
 		if (unlikely(event == NULL))
 			return -1;
-		msg_got(&m, event);
-		cci_return_event(event);
+		msg_take(&m, event);
 		if (unlikely((i & 0xfff) == 0))
 			perf_alive(s);
 		lat_look(s, clock);
@@ -218,10 +213,9 @@ perf_cci_pong(struct perf_side *s, size_t size, uint64_t n)
 
 	for (uint64_t i = 0; i < n; i++) {
 		event = msg_wait(&m);
-		if (unlikely(event == NULL || msg_room(&m, LAT_SENDS) != 0 || msg_send(&m) != 0))
+		if (unlikely(event == NULL || msg_room(&m) != 0 || msg_send(&m) != 0))
 			return -1;
-		msg_got(&m, event);
-		cci_return_event(event);
+		msg_take(&m, event);
 	}
 	return msg_ended(&m, m.sent);
 }

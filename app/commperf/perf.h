@@ -354,6 +354,20 @@ int bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool t
 struct perf_row *rate_row(struct perf_side *s, const struct perf_test *t, size_t size, uint64_t n);
 unsigned perf_slots(const struct perf_opts *o);
 
+/* @return the slot of a window behind slot at: a division would take as long as a message */
+static inline unsigned
+perf_slot_next(unsigned at, unsigned window)
+{
+	return at + 1 < window ? at + 1 : 0;
+}
+
+/* @return bytes from slot to slot of the buffers; 0: all share one */
+static inline size_t
+perf_stride(const struct perf_side *s)
+{
+	return s->o->buffers_window ? s->buf_len / s->o->window : 0;
+}
+
 #define LAT_SENDS 2 /* sends that may be on the way: that before, and the present one */
 
 /* Times of batches of round trips. */

@@ -28,7 +28,7 @@ rma_run_n(struct perf_side *s, const struct rma_what *w, uint64_t n)
 
 	for (unsigned i = 0; i < w->window; i++)
 		rma_io[i] = (struct perf_io){.done = 1};
-	for (uint64_t i = 0; i < n; i++, slot = slot + 1 < w->window ? slot + 1 : 0) {
+	for (uint64_t i = 0; i < n; i++, slot = perf_slot_next(slot, w->window)) {
 		if (unlikely(perf_wait(s, &rma_io[slot]) != 0))
 			return -1;
 		if (unlikely(s->be->rma(s, &rma_io[slot], w->write, slot * w->stride, w->size) != 0))
@@ -93,7 +93,7 @@ rma_run(struct perf_side *s, const struct perf_test *t, size_t size)
 	uint64_t n = perf_iters(s->o, lat, size), start = 0;
 	int rc;
 
-	w.stride = s->o->buffers_window ? s->buf_len / s->o->window : 0;
+	w.stride = perf_stride(s);
 	if (s->be->rma_open(s) != 0)
 		return -1;
 	if (s->rank == 0) {

@@ -88,7 +88,7 @@ threads_main(void *arg)
 
 	while (!atomic_load_explicit(t->go, memory_order_acquire))
 		;
-	for (uint64_t i = 0; i < t->n && !t->failed; i++, at = at + 1 < t->window ? at + 1 : 0)
+	for (uint64_t i = 0; i < t->n && !t->failed; i++, at = perf_slot_next(at, t->window))
 		t->failed = !threads_wait(t, &t->io[at]) || !threads_send(t, &t->io[at], i);
 	for (unsigned i = 0; i < t->window && !t->failed; i++)
 		t->failed = !threads_wait(t, &t->io[i]);
