@@ -25,6 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
+
+#include "plx_fence.h"
 #include "plx_init.h"
 #include "plx_log.h"
 #include "plx_unit.h"
@@ -1849,6 +1852,95 @@ child_floods(struct plx_queue *q)
 	}
 }
 
+#define SLEEP_N 30000
+
+/* Answers at once, so that the other side is about to sleep. */
+static void
+child_answers(struct plx_queue *q)
+{
+	struct plx_peer *to = child_peer(q);
+	struct plx_rx rx;
+	uint64_t since = now_ns();
+
+	for (uint64_t i = 0; i < SLEEP_N; i++) {
+		for (uint32_t k = 1; q->rx_burst(q, &rx, 1) == 0; k++)
+			must(k % 4096 != 0 || patient(since));
+		q->rx_release(q, &rx, 1);
+		must(msg_send(to, i, 8) == 0);
+	}
+	must(read(child_in, &rx, 1) == 0);
+}
+
+/* As a reactor does where it dozes. @return whether it slept, and was woken if it had to be */
+static bool
+sleeps_soundly(struct plx_queue *q, int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	if (plx_queue_arm(q) != 0)
+		return true;
+	if (q->dozes && (!plx_fence_world() || plx_queue_arm(q) != 0))
+		return true;
+	return poll(&p, 1, PATIENCE_S * 1000) == 1;
+}
+
+/* @param ticks before it is about to sleep */
+static bool
+sleepy_rx(struct plx_queue *q, int fd, uint64_t ticks)
+{
+	uint64_t start = rte_rdtsc();
+	struct plx_rx rx;
+	bool came;
+
+	while (rte_rdtsc() - start < ticks)
+		;
+	do {
+		if (!sleeps_soundly(q, fd))
+			return false;
+		plx_queue_disarm(q);
+		came = q->rx_burst(q, &rx, 1) == 1; /* a bell may ring once for nothing */
+	} while (!came);
+	q->rx_release(q, &rx, 1);
+	return true;
+}
+
+static void
+who_sleeps_is_woken(bool dozes)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_peer *to;
+	struct child c;
+	int fd;
+
+	q->dozes = dozes;
+	fd = plx_queue_efd(q);
+	UNIT_TRUE_FATAL(fd >= 0);
+	to = connected_to(q, q);
+	UNIT_TRUE(shm_peer(to)->wakes);
+	UNIT_EQ(shm_peer(to)->fences, !dozes || !plx_fence_world_open() || !plx_fence_world());
+	child_start(&c, child_answers);
+	to = connected(q, &c.addr);
+	child_tell(&c, q);
+	for (uint64_t i = 0; i < SLEEP_N; i++) {
+		UNIT_EQ_FATAL(msg_send(to, i, 8), 0);
+		UNIT_TRUE_FATAL(sleepy_rx(q, fd, i % 3001));
+	}
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	plx_queue_close(q);
+}
+
+static void
+a_process_that_sleeps_is_woken_by_each_message(void)
+{
+	who_sleeps_is_woken(false);
+}
+
+static void
+one_that_dozes_before_has_its_senders_fence_and_is_woken_too(void)
+{
+	who_sleeps_is_woken(true);
+}
+
 static void
 a_killed_process_is_told_once_and_after_its_messages(void)
 {
@@ -2615,6 +2707,8 @@ static CU_TestInfo shm_mail_tests[] = {
 
 static CU_TestInfo shm_process_tests[] = {
 	UNIT_TEST(messages_go_both_ways_between_processes),
+	UNIT_TEST(a_process_that_sleeps_is_woken_by_each_message),
+	UNIT_TEST(one_that_dozes_before_has_its_senders_fence_and_is_woken_too),
 	UNIT_TEST(a_killed_process_is_told_once_and_after_its_messages),
 	UNIT_TEST(what_a_process_sent_before_it_ended_is_delivered_first),
 	UNIT_TEST(an_unknown_process_that_ended_is_delivered_all_the_same),

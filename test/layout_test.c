@@ -137,6 +137,7 @@ AT(struct shm_seg, len, 16);
 AT(struct shm_seg, n_slots, 24);
 AT(struct shm_seg, n_wide, 28);
 AT(struct shm_seg, closed, 32);
+AT(struct shm_seg, fences, 60);
 AT(struct shm_seg, doorbell, 64);
 AT(struct shm_seg, mail_head, 128);
 AT(struct shm_seg, shared, 4096);

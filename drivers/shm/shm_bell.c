@@ -17,6 +17,11 @@
  * the sender sees sleeping and rings. Whoever takes sleeping from 1 to 0 rings, so a
  * burst of messages costs one system call.
  *
+ * A sender's fence waits for the line of its message, so each message would. A reactor dozes before it
+ * sleeps, and has all who send to it fence in between (membarrier(2)), where both sides may have that
+ * done: a sender keeps the order for the compiler only. So a message may be seen at the end of a
+ * doze only; the receiver waits for a moment before it looks, which mostly avoids that.
+ *
  * Peers learn of the bell when they connect. A queue without one costs its peers a
  * branch that is never taken.
  *
@@ -31,8 +36,12 @@
 #include <unistd.h>
 
 #include <rte_bitops.h>
+#include <rte_pause.h>
 
+#include "plx_fence.h"
 #include "shm_int.h"
+
+#define SETTLE_PAUSES 4 /* longer than a line takes to come from another core */
 
 int
 shm_queue_efd(struct plx_queue *q)
@@ -50,6 +59,7 @@ shm_queue_efd(struct plx_queue *q)
 		shm_bell_close(sq);
 		return rc;
 	}
+	sq->seg->fences = q->dozes && plx_fence_world();
 	sq->seg->bell_fd = sq->bell[1];
 	return sq->epfd;
 }
@@ -62,6 +72,17 @@ shm_bell_close(struct shm_queue *sq)
 			close(sq->bell[i]);
 		sq->bell[i] = -1;
 	}
+}
+
+/* From now on senders ring. What those sent that looked too early comes meanwhile, if they do not fence. */
+static void
+begin_sleep(struct shm_queue *sq)
+{
+	atomic_store_explicit(&sq->seg->sleeping, 1, memory_order_relaxed);
+	/* pairs with the fence in shm_bell_ring() */
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned i = 0; sq->seg->fences != 0 && i < SETTLE_PAUSES; i++)
+		rte_pause();
 }
 
 /* Whether something lies in a ring; what is found in a cold slot warms it. */
@@ -96,9 +117,8 @@ shm_queue_arm(struct plx_queue *q)
 		shm_queue_control(q);
 		return -EBUSY;
 	}
-	atomic_store_explicit(&sq->seg->sleeping, 1, memory_order_relaxed);
-	/* pairs with the fence in shm_bell_ring() */
-	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&sq->seg->sleeping, memory_order_relaxed) == 0) /* or armed again */
+		begin_sleep(sq);
 	if (!something_waits(sq))
 		return 0;
 	atomic_store_explicit(&sq->seg->sleeping, 0, memory_order_relaxed);
@@ -135,6 +155,7 @@ shm_bell_of(struct shm_peer *p)
 	p->bell = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (p->bell < 0)
 		return errno == ENOENT ? -ECONNREFUSED : -errno;
+	p->fences = p->seg->fences == 0 || !plx_fence_world_open();
 	p->wakes = true;
 	return 0;
 }
@@ -160,7 +181,8 @@ __rte_noinline void
 shm_bell_ring(struct shm_peer *p)
 {
 	/* pairs with the fence in shm_queue_arm(): our message comes before this look */
-	atomic_thread_fence(memory_order_seq_cst);
+	if (p->fences)
+		atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&p->seg->sleeping, memory_order_relaxed) != 0 &&
 		atomic_exchange_explicit(&p->seg->sleeping, 0, memory_order_relaxed) != 0)
 		bell_write(p->bell);

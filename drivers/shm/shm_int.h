@@ -42,7 +42,8 @@ struct shm_peer {
 	uint8_t tx_mode;	/* enum shm_tx_mode */
 	uint8_t slot_index;
 	bool self;		/* a queue of this process: copy instead of CMA */
-	bool wakes;		/* the receiver may sleep: look whether to ring */
+	bool wakes;		/* the receiver may sleep: look whether to ring, */
+	bool fences;		/* behind a fence, which the receiver does not do for us */
 	uint32_t data_len;	/* of the data area, bytes */
 	uint32_t data_off;	/* in it, of data_head */
 	/* cold */
@@ -119,6 +120,15 @@ int shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr, struct plx_pe
 void shm_slot_reset(struct shm_queue *sq, uint32_t i);
 
 /* shm_bell.c: sleeping, and waking those who sleep */
+/** Behind a message to a peer that wakes. @return whether shm_bell_ring() has something to do */
+static inline bool
+shm_bell_due(const struct shm_peer *p)
+{
+	/* pairs with the fence that the receiver's owner has us pass: our message comes before this look */
+	atomic_signal_fence(memory_order_seq_cst);
+	return p->fences || atomic_load_explicit(&p->seg->sleeping, memory_order_relaxed) != 0;
+}
+
 int shm_queue_efd(struct plx_queue *q);
 int shm_queue_arm(struct plx_queue *q);
 void shm_queue_disarm(struct plx_queue *q);

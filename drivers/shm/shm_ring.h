@@ -150,6 +150,7 @@ struct shm_seg {
 	int32_t bell_fd;	 /* of the owner's bell, in its process; 0: it never sleeps */
 	uint64_t windows_ino, windows_len; /* of the table of its process's windows */
 	uint32_t windows_fd;
+	uint32_t fences; /* with a bell: the owner has senders that registered for it fence, so they need not */
 	/* line 1: senders ring here for a cold slot */
 	alignas(SHM_LINE) _Atomic uint64_t doorbell;
 	/* line 2: producers' hint of the next mail cell */

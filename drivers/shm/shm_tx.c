@@ -53,7 +53,7 @@ slot_tell(struct shm_peer *p)
 	/* A stale 0 here is caught by the receiver, which looks at cold slots in turn. */
 	if (unlikely(atomic_load_explicit(&p->slot->cold, memory_order_relaxed)))
 		slot_ring(p);
-	if (unlikely(p->wakes)) /* decided when connecting */
+	if (unlikely(p->wakes) && shm_bell_due(p)) /* decided when connecting */
 		shm_bell_ring(p);
 }
 
@@ -166,7 +166,7 @@ mail_tx(struct shm_peer *p, const struct plx_tx *tx)
 			atomic_store_explicit(&m->state,
 				SHM_MAIL_STATE(sq->addr.pid, lap, SHM_MAIL_READY),
 				memory_order_release);
-			if (unlikely(p->wakes))
+			if (unlikely(p->wakes) && shm_bell_due(p))
 				shm_bell_ring(p);
 			return 0;
 		}
@@ -240,7 +240,8 @@ tx_short_commit(struct shm_peer *p, struct plx_queue *q, struct shm_cell *cell, 
 	slot_commit(p, cell, op, SHM_CELL_INLINE, len);
 	PLX_STAT_INC(q->stat.tx_msgs);
 	PLX_STAT_ADD(q->stat.tx_bytes, len);
-	if (unlikely(atomic_load_explicit(&p->slot->cold, memory_order_relaxed) || p->wakes))
+	if (unlikely(atomic_load_explicit(&p->slot->cold, memory_order_relaxed) ||
+		    (p->wakes && shm_bell_due(p))))
 		return tx_short_tell(p);
 	return 0;
 }

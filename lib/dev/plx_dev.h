@@ -244,6 +244,11 @@ struct plx_queue {
 	 */
 	bool hold;
 	bool held; /* the driver: there is something for it to flush */
+	/*
+	 * Before plx_queue_efd(): its owner sleeps for a short time at first, and before a longer one it has
+	 * plx_fence_world() pass between two calls of plx_queue_arm(). So those who send need not fence.
+	 */
+	bool dozes;
 	bool by_cpu; /* the driver: a long transfer is under way, moved by processors of this machine */
 };
 

@@ -31,3 +31,15 @@ plx_fence_all(void)
 		rc = barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 	PLX_ASSERT(rc == 0);
 }
+
+bool
+plx_fence_world_open(void)
+{
+	return barrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+}
+
+bool
+plx_fence_world(void)
+{
+	return barrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0;
+}

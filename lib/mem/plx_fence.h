@@ -20,4 +20,16 @@ bool plx_fence_open(void);
  */
 void plx_fence_all(void);
 
+/**
+ * The same between processes: register this one; again does nothing. Thread: any. Blocks: may.
+ * @return whether it is fenced by plx_fence_world() of any process
+ */
+bool plx_fence_world_open(void);
+
+/**
+ * Every thread of every registered process passes a full barrier before this returns.
+ * @return whether; not where the process may not have that done. Thread: any. Blocks: may.
+ */
+bool plx_fence_world(void);
+
 #endif

@@ -12,10 +12,13 @@
  * offering: the scheduler lets that one run for milliseconds. In both its pollers are free, and
  * with lend, which is as auto otherwise, an application that waits may have them (lend.c).
  *
- * No wake-up is lost. The reactor stores sleeping, fences for all threads of the process
- * (membarrier(2)), and then looks at its inbox and asks every poller; whoever posts does so
- * and looks at sleeping, in this order for the compiler. Whoever
- * takes sleeping from ASLEEP writes to the bell. Devices have their own descriptors. All
+ * No wake-up is lost. The reactor stores sleeping, and then looks at its inbox and asks every
+ * poller; whoever posts does so and looks at sleeping, in this order for the compiler. Whoever
+ * takes sleeping from ASLEEP writes to the bell. Devices have their own descriptors. Who looked just before
+ * sleeping was stored may have posted what is not seen yet. So at first the reactor dozes, for REACTOR_DOZE_US.
+ * When nothing came in that time it fences for all threads of this process, and of others that
+ * send to it (membarrier(2)), and looks again before it sleeps for longer: a fence stops each thread
+ * that computes, and each of its own would cost who posts the time that its line takes to come. All
  * the same no sleep is longer than SLEEP_MAX_MS, for the sake of timers.
  */
 #include <errno.h>
@@ -119,7 +122,7 @@ reactor_wake_slow(struct plx_reactor *r)
 			errno);
 }
 
-/* Ask all pollers to be told of what comes, and free them: who has the next turn disarms. @return whether all agree */
+/* Ask all pollers to be told of what comes. @return whether all agree */
 static bool
 arm(struct plx_reactor *r)
 {
@@ -133,9 +136,17 @@ arm(struct plx_reactor *r)
 		if (p->arm == NULL || p->arm(p->arg) != 0)
 			return false;
 		p->armed = true;
-		reactor_free(r, p);
 	}
 	return true;
+}
+
+static void
+free_all(struct plx_reactor *r)
+{
+	struct plx_poller *p;
+
+	TAILQ_FOREACH(p, &r->pollers, link)
+		reactor_free(r, p);
 }
 
 /* When it is to look whether turns are given. */
@@ -151,39 +162,66 @@ next_look(const struct plx_reactor *r)
 	return (struct timespec){.tv_nsec = us * 1000l};
 }
 
-static void
-rest(struct plx_reactor *r)
+/* @return whether nothing woke it */
+static bool
+nap(struct plx_reactor *r, struct timespec most)
 {
 	struct pollfd fd = {.fd = r->epfd, .events = POLLIN};
-	struct epoll_event ev;
-	struct timespec look;
 
-	if (r->n_lent != 0) {
-		look = next_look(r);
-		ppoll(&fd, 1, &look, NULL);
-	} else {
+	return ppoll(&fd, 1, &most, NULL) == 0;
+}
+
+/* @param sound all have fenced */
+static void
+rest(struct plx_reactor *r, bool sound)
+{
+	struct epoll_event ev;
+
+	if (r->n_lent != 0)
+		nap(r, next_look(r));
+	else if (sound)
 		epoll_wait(r->epfd, &ev, 1, SLEEP_MAX_MS);
-	}
+	else
+		r->dozed = nap(r, (struct timespec){.tv_nsec = REACTOR_DOZE_US * 1000l});
+}
+
+/* Those that an application has just now are armed by it behind that, and none fences for it. */
+static bool
+has_all(const struct plx_reactor *r)
+{
+	/* relaxed: of one that is about to come or to go this reactor is told */
+	return r->n_mine == atomic_load_explicit(&r->n_pollers, memory_order_relaxed);
+}
+
+/* Its pollers are armed then. */
+static bool
+may_sleep(struct plx_reactor *r)
+{
+	return plx_inbox_empty(&r->inbox) && !atomic_load_explicit(&r->stop, memory_order_relaxed) &&
+	       arm(r);
 }
 
 /* @return whether it slept; otherwise somebody needs turns */
 static bool
 reactor_sleep(struct plx_reactor *r)
 {
-	bool slept = false;
+	bool sound = r->dozed && has_all(r), slept;
 	uint64_t n;
 
-	/* pairs with the acquire in plx_reactor_sleeps(); what follows is fenced */
+	/* pairs with the acquire in plx_reactor_sleeps() */
 	atomic_store_explicit(&r->sleeping, REACTOR_ASLEEP, memory_order_release);
-	if (reactor_lends_all(r)) /* nobody posts to it; pairs with the fence in plx_poller_return() */
-		atomic_thread_fence(memory_order_seq_cst);
-	else
-		reactor_fence_sleep(); /* pairs with the fences in plx_reactor_wake() and wake_after() */
-	slept = plx_inbox_empty(&r->inbox) &&
-		!atomic_load_explicit(&r->stop, memory_order_relaxed) && arm(r);
+	/* pairs with the fences in wake_after() and plx_poller_return() */
+	atomic_thread_fence(memory_order_seq_cst);
+	slept = may_sleep(r);
+	if (slept && sound) {
+		reactor_fence_sleep(); /* pairs with the order in plx_reactor_wake() */
+		(void)plx_fence_world(); /* pairs with that of those who send to its pollers' queues */
+		slept = may_sleep(r);
+	}
 	if (slept) {
 		PLX_STAT_INC(r->stat.sleeps);
-		rest(r);
+		free_all(r); /* who has the next turn disarms */
+		rest(r, sound);
 	}
 	if (atomic_exchange_explicit(&r->sleeping, REACTOR_AWAKE, memory_order_relaxed) == REACTOR_AWAKE)
 		r->rings++;
@@ -192,15 +230,6 @@ reactor_sleep(struct plx_reactor *r)
 	else if (r->rings != 0)
 		sched_yield(); /* it is about to ring: that wakes the next sleep, which hears it */
 	return slept;
-}
-
-static void
-free_all(struct plx_reactor *r)
-{
-	struct plx_poller *p;
-
-	TAILQ_FOREACH(p, &r->pollers, link)
-		reactor_free(r, p);
 }
 
 /* Whatever runs, it is not this thread that keeps it from running. */

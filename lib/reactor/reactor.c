@@ -77,6 +77,7 @@ reactor_loop(void *arg)
 			PLX_STAT_INC(r->stat.busy_turns);
 			reactor_clock_busy(&c, rte_rdtsc(), &r->stat);
 			r->empty = 0;
+			r->dozed = false;
 		} else {
 			if (++c.idle == REACTOR_CLOCK_TURNS)
 				reactor_clock_idle(&c, rte_rdtsc(), &r->stat);

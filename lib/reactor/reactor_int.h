@@ -44,6 +44,7 @@ struct plx_reactor {
 	uint64_t offered;    /* ticks; when it was busy and made one */
 	uint64_t look_at;    /* ticks; when it looks next who waits */
 	bool hog;	     /* and they kept it for long */
+	bool dozed;	     /* it has slept for a short time, and nothing came: the next time all fence */
 	unsigned n_mine;     /* pollers that it has the turns of */
 	unsigned n_lent;     /* those that the application has them of */
 	struct plx_yield yield;
@@ -98,7 +99,7 @@ reactor_clock_busy(struct reactor_clock *c, uint64_t now, struct plx_reactor_sta
 }
 
 /*
- * Whoever sleeps, rarely, has every thread of the process fence, so that who posts, often,
+ * Whoever sleeps for long, rarely, has every thread of the process fence, so that who posts, often,
  * needs none: a fence there waits for the line that was just written, from the other core.
  * Where the kernel has no such call, both fence.
  */
@@ -115,9 +116,11 @@ reactor_fence_post(void)
 }
 
 /* idle.c */
+#define REACTOR_DOZE_US 100u /* its first sleep behind something that came */
+
 /** Register for reactor_fence_sleep(); again does nothing. Thread: control. */
 void reactor_fence_open(void);
-/** Between storing sleeping, or where a poller went, and the look at what was posted. */
+/** Between storing sleeping, or where a poller went, and the look at what was posted. Thread: any. Blocks: may. */
 void reactor_fence_sleep(void);
 int reactor_idle_open(struct plx_reactor *r);
 void reactor_idle_close(struct plx_reactor *r);

@@ -442,6 +442,8 @@ time_between_busy_turns_is_idle(void)
 
 static _Atomic bool no_fence_for_all, sleeps_for_good;
 static _Atomic unsigned n_fences; /* by plx_fence_all() */
+static unsigned n_long_sleeps, n_unsound; /* of them, without a fence between two looks */
+static bool looked_again = true; /* the last look was behind a fence that was behind the one before */
 
 bool __real_plx_fence_open(void);
 bool __wrap_plx_fence_open(void);
@@ -467,6 +469,8 @@ __wrap_plx_fence_open(void)
 int
 __wrap_epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms)
 {
+	n_long_sleeps++;
+	n_unsound += !looked_again;
 	return __real_epoll_wait(epfd, events, n, sleeps_for_good ? -1 : timeout_ms);
 }
 
@@ -532,12 +536,13 @@ static void
 no_wake_of_a_sleeping_reactor_is_lost(void)
 {
 	const uint64_t one = 1;
-	struct plx_reactor_info info;
+	struct plx_reactor_info before, info;
 	struct sleeper s;
 
 	sleeper_init(&s);
 	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 1), 0);
 	UNIT_EQ_FATAL(plx_reactor_add(&s.poller), 0);
+	UNIT_EQ_FATAL(plx_reactor_info(0, &before), 0);
 	for (unsigned i = 1; i <= 2000; i++) {
 		atomic_store(&s.n, 1);
 		if (i % 2 == 0)
@@ -549,9 +554,9 @@ no_wake_of_a_sleeping_reactor_is_lost(void)
 	do { /* where it had no time to, it does now */
 		sched_yield();
 		UNIT_EQ_FATAL(plx_reactor_info(0, &info), 0);
-	} while (info.stat.sleeps == 0);
+	} while (info.stat.sleeps == before.stat.sleeps);
 	plx_reactor_remove(&s.poller);
-	UNIT_TRUE(s.disarms + 1 >= info.stat.sleeps); /* before it was added it slept once */
+	UNIT_TRUE(s.disarms + 1 >= info.stat.sleeps - before.stat.sleeps);
 	UNIT_TRUE(s.arms >= s.disarms);
 	close(s.fd);
 	plx_reactor_stop_all();
@@ -565,8 +570,8 @@ struct posted {
 	struct plx_inbox inbox;
 	_Atomic unsigned done;
 	unsigned fences; /* of plx_fence_all(), when it was asked last */
-	unsigned unfenced;
-	bool late; /* a post comes between the last look and the sleep */
+	bool late; /* a post comes between the last look and the sleep, */
+	unsigned arms; /* but in two of eight: in the second of them the next sleep is long */
 };
 
 static void
@@ -595,9 +600,9 @@ posted_arm(void *arg)
 	struct posted *s = arg;
 	bool empty = plx_inbox_empty(&s->inbox);
 
-	s->unfenced += n_fences == s->fences;
+	looked_again = n_fences != s->fences;
 	s->fences = n_fences;
-	if (empty && s->late && atomic_load(&s->done) < ROUNDS)
+	if (empty && s->late && s->arms++ % 8 >= 2 && atomic_load(&s->done) < ROUNDS)
 		post(s);
 	return empty ? 0 : -EBUSY;
 }
@@ -650,12 +655,14 @@ posted_stop(struct posted *s, bool fences)
 	UNIT_TRUE(info.stat.sleeps > ROUNDS / 100);
 	plx_reactor_remove(&s->poller);
 	plx_reactor_stop_all();
+	UNIT_TRUE(n_long_sleeps > ROUNDS / 1000);
 	if (fences)
-		UNIT_EQ(s->unfenced, 0); /* each time before it looked */
+		UNIT_EQ(n_unsound, 0);
 	else
 		UNIT_EQ(n_fences, 0); /* the kernel would not do it */
 	no_fence_for_all = false;
-	n_fences = 0;
+	n_fences = n_long_sleeps = n_unsound = 0;
+	looked_again = true; /* without a poller it need not */
 	plx_inbox_close(&s->inbox);
 	free(s);
 }
@@ -673,13 +680,18 @@ static void
 no_post_is_missed(bool fences)
 {
 	struct posted *s = posted_start(fences, false);
-	uint64_t seed = unit_seed(20261121), slept = 0;
+	uint64_t seed = unit_seed(20261121), slept = 0, end;
 
 	for (unsigned i = 1; i <= ROUNDS; i++) {
 		if (i % 64 == 0) { /* where a sleep takes longer to begin than the posts are apart */
 			while (sleeps() == slept)
 				sched_yield();
 			slept = sleeps();
+		}
+		if (i % 64 == 32) { /* it has dozed, and is on its way to sleep for long */
+			end = rte_rdtsc() + us_ticks(REACTOR_DOZE_US + unit_rng(&seed) % 32);
+			while (rte_rdtsc() < end)
+				rte_pause();
 		}
 		for (uint64_t n = unit_rng(&seed) % 64; n > 0; n--)
 			rte_pause(); /* it is on its way to sleep, somewhere */

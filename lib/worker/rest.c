@@ -17,11 +17,11 @@ rest_arm(void *arg)
 {
 	struct plx_worker *w = arg;
 
-	if (worker_needs_turns(w) || !plx_inbox_empty(&w->inbox) ||
-		!STAILQ_EMPTY(&w->reqs.cq->overflow) || !TAILQ_EMPTY(&w->am.overflow) ||
-		!STAILQ_EMPTY(&w->chans.overflow))
+	if (worker_needs_turns(w) || !STAILQ_EMPTY(&w->reqs.cq->overflow) ||
+		!TAILQ_EMPTY(&w->am.overflow) || !STAILQ_EMPTY(&w->chans.overflow))
 		return -EBUSY;
-	if (worker_arm_queues(w) == 0)
+	/* What was posted is looked at last: it has had time to arrive. */
+	if (worker_arm_queues(w) == 0 && plx_inbox_empty(&w->inbox))
 		return 0;
 	worker_disarm_queues(w);
 	return -EBUSY;
@@ -40,8 +40,10 @@ int
 worker_rest_open(struct plx_worker *w)
 {
 	for (uint32_t i = 0; i < w->n_queues; i++) {
-		int fd = plx_queue_efd(w->queues[i]);
+		int fd;
 
+		w->queues[i]->dozes = true;
+		fd = plx_queue_efd(w->queues[i]);
 		if (fd == -EOPNOTSUPP) /* a device that can't wake us: it is polled */
 			return 0;
 		if (fd < 0)
