@@ -47,10 +47,11 @@ struct ucp_context {
 
 /** Whether a plain post may go the shortest way. */
 enum ucp_plain {
-	UCP_PLAIN_NOT,	  /* to a reactor, of which threads post at once, and the like */
+	UCP_PLAIN_NOT,	  /* the kernel does not fence for one thread alone */
 	UCP_PLAIN_INLINE,
 	UCP_PLAIN_LOCKED, /* inline, with the lock */
-	UCP_PLAIN_LENT,	  /* while the reactor's turns are lent */
+	UCP_PLAIN_LENT,	  /* to a reactor, whose turns may be lent */
+	UCP_PLAIN_SHARED, /* to a reactor, by several threads */
 };
 
 struct ucp_worker {

@@ -119,6 +119,17 @@ send_late(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 			     : ucp_req_ended(ep->worker, &p, rc);
 }
 
+/* The reactor has the turns. */
+static __rte_noinline ucs_status_ptr_t
+send_held(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	if (likely(plx_ep_user_err(&ep->user) == 0 &&
+		    plx_worker_tag_send_held(ep->worker->core, &ep->user, buffer, count, tag)))
+		return NULL;
+	return send_nbx(ep, buffer, count, tag, param);
+}
+
 /* The turns are not lent, or a callback asks. */
 static __rte_noinline ucs_status_ptr_t
 send_not_lent(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
@@ -162,6 +173,15 @@ send_inline(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
 }
 
+/* To a reactor, from any thread. */
+static __rte_noinline ucs_status_ptr_t
+send_shared(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	return likely(send_quick(ep, buffer, count, tag)) ? NULL
+							   : send_nbx(ep, buffer, count, tag, param);
+}
+
 static __rte_noinline ucs_status_ptr_t
 send_locked(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
@@ -187,10 +207,15 @@ ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 			return send_inline(ep, buffer, count, tag, param);
 		if (ep->worker->plain == UCP_PLAIN_LOCKED)
 			return send_locked(ep, buffer, count, tag, param);
-		if (ep->worker->plain == UCP_PLAIN_LENT)
-			return plx_poller_is_lent(&ep->worker->core->poller)
-				? send_lent(ep, buffer, count, tag, param)
+		if (ep->worker->plain == UCP_PLAIN_SHARED)
+			return send_shared(ep, buffer, count, tag, param);
+		if (ep->worker->plain == UCP_PLAIN_LENT) {
+			if (plx_poller_is_lent(&ep->worker->core->poller))
+				return send_lent(ep, buffer, count, tag, param);
+			return plx_worker_is_held(ep->worker->core)
+				? send_held(ep, buffer, count, tag, param)
 				: send_not_lent(ep, buffer, count, tag, param);
+		}
 	}
 	return send_nbx(ep, buffer, count, tag, param);
 }
@@ -353,10 +378,8 @@ recv_plain_get(struct plx_worker *core)
 	return likely(plx_worker_can_post(core)) ? plx_req_get_free(&core->reqs) : NULL;
 }
 
-/* @return what the call returns. The same */
-static inline void *
-recv_plain_post(struct plx_worker *core, struct plx_req *req, void *buffer, size_t count,
-	ucp_tag_t tag, ucp_tag_t tag_mask, const ucp_request_param_t *param)
+static inline void
+recv_plain_begin(struct plx_req *req, const ucp_request_param_t *param)
 {
 	plx_req_begin(req, PLX_REQ_RECV);
 	if (param->op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK) {
@@ -364,6 +387,14 @@ recv_plain_post(struct plx_worker *core, struct plx_req *req, void *buffer, size
 		req->cb = (void (*)(void))param->cb.recv;
 		req->cb_arg = param->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA ? param->user_data : NULL;
 	}
+}
+
+/* @return what the call returns. The same */
+static inline void *
+recv_plain_post(struct plx_worker *core, struct plx_req *req, void *buffer, size_t count,
+	ucp_tag_t tag, ucp_tag_t tag_mask, const ucp_request_param_t *param)
+{
+	recv_plain_begin(req, param);
 	plx_worker_tag_post(core, buffer, count, tag, tag_mask, req);
 	return plx_req_user(req);
 }
@@ -418,6 +449,20 @@ recv_lent(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t t
 	return ret;
 }
 
+/* The reactor has the turns. */
+static __rte_noinline ucs_status_ptr_t
+recv_held(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	struct plx_req *req = plx_req_get_free(&w->core->reqs);
+
+	if (unlikely(req == NULL))
+		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+	recv_plain_begin(req, param);
+	plx_worker_tag_recv_held(w->core, buffer, count, tag, tag_mask, req);
+	return plx_req_user(req);
+}
+
 static __rte_noinline ucs_status_ptr_t
 recv_locked(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
@@ -434,6 +479,27 @@ recv_locked(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t
 	return ret;
 }
 
+/* To a reactor. */
+static __rte_noinline ucs_status_ptr_t
+recv_shared(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	ucs_status_ptr_t ret;
+	struct plx_req *req;
+
+	plx_lock_enter(&w->lock);
+	req = plx_req_get_free(&w->core->reqs);
+	if (likely(req != NULL)) {
+		recv_plain_begin(req, param);
+		plx_worker_tag_recv(w->core, buffer, count, tag, tag_mask, req);
+		ret = plx_req_user(req);
+	} else {
+		ret = recv_nbx(w, buffer, count, tag, tag_mask, param);
+	}
+	plx_lock_leave(&w->lock);
+	return ret;
+}
+
 /* Apart, as with sends. */
 ucs_status_ptr_t
 ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
@@ -444,8 +510,12 @@ ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_
 			return recv_inline(w, buffer, count, tag, tag_mask, param);
 		if (w->plain == UCP_PLAIN_LOCKED)
 			return recv_locked(w, buffer, count, tag, tag_mask, param);
+		if (w->plain == UCP_PLAIN_SHARED)
+			return recv_shared(w, buffer, count, tag, tag_mask, param);
 		if (w->plain == UCP_PLAIN_LENT && plx_poller_is_lent(&w->core->poller))
 			return recv_lent(w, buffer, count, tag, tag_mask, param);
+		if (w->plain == UCP_PLAIN_LENT && plx_worker_is_held(w->core))
+			return recv_held(w, buffer, count, tag, tag_mask, param);
 	}
 	return recv_nbx(w, buffer, count, tag, tag_mask, param);
 }

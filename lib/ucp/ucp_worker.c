@@ -82,7 +82,9 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 		goto free_w;
 	if (!w->core->dedicated)
 		w->plain = w->multi ? UCP_PLAIN_LOCKED : UCP_PLAIN_INLINE;
-	else if (!w->multi && plx_worker_may_enter(w->core))
+	else if (w->multi)
+		w->plain = UCP_PLAIN_SHARED;
+	else if (plx_worker_may_enter(w->core))
 		w->plain = UCP_PLAIN_LENT;
 	w->core->reqs.user = w;
 	w->core->am.user = w;

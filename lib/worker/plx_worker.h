@@ -319,6 +319,13 @@ bool plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *u
 	const void *buf, uint64_t len, uint64_t tag);
 
 /**
+ * The same through its inbox: the shorter way while the reactor has the turns. Thread: application's side,
+ * one at a time.
+ */
+bool plx_worker_tag_send_held(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
+	uint64_t len, uint64_t tag);
+
+/**
  * Send a tagged message. req completes when buf may be used again, with sync when
  * the message is matched; inline that may be before this returns.
  * Thread: application's side.
@@ -332,6 +339,20 @@ void plx_worker_tag_send(struct plx_worker *w, const struct plx_ep_user *user, c
  */
 void plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_req *req);
+
+/**
+ * The same through the reactor's inbox: the shorter way while it has the turns.
+ * @param req with PLX_REQ_RECV
+ */
+void plx_worker_tag_recv_held(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
+	struct plx_req *req);
+
+/** @return whether the reactor has the turns. Thread: any. */
+static inline bool
+plx_worker_is_held(const struct plx_worker *w)
+{
+	return plx_poller_is_held(&w->poller);
+}
 
 /** What plx_worker_tag_probe() tells. */
 struct plx_probe {

@@ -301,8 +301,7 @@ quick_run(void *arg)
 		quick_late(w, ep, k);
 }
 
-/* Apart, so that while turns are lent a send saves no registers for it. */
-static __rte_noinline bool
+static inline bool
 quick_post(struct plx_worker *w, const struct plx_ep_user *user, const void *buf, uint64_t len,
 	uint64_t tag)
 {
@@ -329,6 +328,15 @@ quick_post(struct plx_worker *w, const struct plx_ep_user *user, const void *buf
 }
 
 bool
+plx_worker_tag_send_held(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
+	uint64_t len, uint64_t tag)
+{
+	return len <= PLX_WORKER_QUICK_MAX &&
+	       atomic_load_explicit(&user->ep->quick, memory_order_relaxed) &&
+	       quick_post(w, user, buf, len, tag);
+}
+
+bool
 plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
 	uint64_t len, uint64_t tag)
 {
@@ -340,8 +348,8 @@ plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, 
 	/* It may come to stand on another ep, which who has the lock sees. */
 	if (unlikely(user->conn != NULL && w->inbox.many))
 		return false;
-	if (!worker_begin(w))
-		return quick_post(w, user, buf, len, tag);
+	if (!worker_begin(w)) /* apart, so that while turns are lent this saves no registers for it */
+		return plx_worker_tag_send_held(w, user, buf, len, tag);
 	rc = plx_worker_tag_send_now(w, ep, buf, len, tag);
 	worker_end(w, true);
 	return rc == 0;
@@ -418,13 +426,16 @@ recv_cell_post(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
 		plx_reactor_wake(&w->poller);
 }
 
-static __rte_noinline void
-recv_post(struct plx_worker *w, uint64_t tag, uint64_t mask, struct plx_req *req)
+void
+plx_worker_tag_recv_held(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
+	struct plx_req *req)
 {
 	struct recv_post *v;
 	struct plx_inbox_cell *c;
 	uint64_t pos;
 
+	req->buf = buf;
+	req->len = len;
 	c = worker_cell(w, &pos);
 	c->fn = recv_post_run;
 	c->has_body = true;
@@ -434,6 +445,7 @@ recv_post(struct plx_worker *w, uint64_t tag, uint64_t mask, struct plx_req *req
 	v->tag = tag;
 	v->mask = mask;
 	recv_cell_post(w, c, pos);
+	leave_long(w, len);
 }
 
 /* Apart, so that inline a receive saves no registers for it. */
@@ -445,12 +457,12 @@ recv_submit(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_
 	plx_req_flag(req, PLX_REQ_RECV);
 	req->buf = buf;
 	req->len = len;
-	if (likely(worker_begin(w))) {
-		tag_recv(w, req, tag, mask);
-		worker_end(w, false);
-	} else {
-		recv_post(w, tag, mask, req);
+	if (unlikely(!worker_begin(w))) {
+		plx_worker_tag_recv_held(w, buf, len, tag, mask, req);
+		return;
 	}
+	tag_recv(w, req, tag, mask);
+	worker_end(w, false);
 	leave_long(w, len);
 }
 
