@@ -1942,6 +1942,29 @@ one_that_dozes_before_has_its_senders_fence_and_is_woken_too(void)
 }
 
 static void
+who_wakes_a_sleeper_knows_it(void)
+{
+	struct plx_queue *from = queue_new(), *to = queue_new();
+	struct pollfd p = {.fd = plx_queue_efd(to), .events = POLLIN};
+	struct plx_peer *peer = connected_to(from, to);
+	struct plx_rx rx;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		if (i == 1)
+			UNIT_EQ_FATAL(plx_queue_arm(to), 0);
+		UNIT_EQ(msg_send(peer, i, 8), 0);
+		UNIT_EQ(atomic_load(&from->woke), i == 1);
+		UNIT_EQ(poll(&p, 1, 0), i == 1);
+		plx_queue_disarm(to);
+		UNIT_EQ(to->rx_burst(to, &rx, 1), 1);
+		to->rx_release(to, &rx, 1);
+		atomic_store(&from->woke, false);
+	}
+	plx_queue_close(from);
+	plx_queue_close(to);
+}
+
+static void
 a_killed_process_is_told_once_and_after_its_messages(void)
 {
 	for (unsigned round = 0; round < 8; round++) {
@@ -2709,6 +2732,7 @@ static CU_TestInfo shm_process_tests[] = {
 	UNIT_TEST(messages_go_both_ways_between_processes),
 	UNIT_TEST(a_process_that_sleeps_is_woken_by_each_message),
 	UNIT_TEST(one_that_dozes_before_has_its_senders_fence_and_is_woken_too),
+	UNIT_TEST(who_wakes_a_sleeper_knows_it),
 	UNIT_TEST(a_killed_process_is_told_once_and_after_its_messages),
 	UNIT_TEST(what_a_process_sent_before_it_ended_is_delivered_first),
 	UNIT_TEST(an_unknown_process_that_ended_is_delivered_all_the_same),

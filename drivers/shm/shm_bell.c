@@ -183,9 +183,11 @@ shm_bell_ring(struct shm_peer *p)
 	/* pairs with the fence in shm_queue_arm(): our message comes before this look */
 	if (p->fences)
 		atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&p->seg->sleeping, memory_order_relaxed) != 0 &&
-		atomic_exchange_explicit(&p->seg->sleeping, 0, memory_order_relaxed) != 0)
-		bell_write(p->bell);
+	if (atomic_load_explicit(&p->seg->sleeping, memory_order_relaxed) == 0 ||
+		atomic_exchange_explicit(&p->seg->sleeping, 0, memory_order_relaxed) == 0)
+		return;
+	atomic_store_explicit(&p->peer.q->woke, true, memory_order_relaxed);
+	bell_write(p->bell);
 }
 
 static void

@@ -244,6 +244,14 @@ plx_poller_give_taken(struct plx_poller *p)
 		plx_poller_return(p);
 }
 
+bool
+plx_poller_is_near(const struct plx_poller *p)
+{
+	const struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
+
+	return r != NULL && has_long(p, rte_rdtsc()) && on_core_of(r);
+}
+
 /* What was posted last. One that computed weighs as several that waited: a late look costs more than a wake-up. */
 static void
 know_long(struct plx_poller *p, bool waited)

@@ -311,6 +311,23 @@ who_borrows_turns_often_keeps_them(void)
 }
 
 static void
+who_waits_for_long_data_on_the_reactors_core_is_near(void)
+{
+	begin();
+	r.cpu = cpu;
+	UNIT_TRUE(plx_poller_is_near(&p));
+	p.long_until = 0;
+	UNIT_TRUE(!plx_poller_is_near(&p));
+	p.long_until = UINT64_MAX;
+	r.cpu = cpu + 1;
+	UNIT_TRUE(!plx_poller_is_near(&p));
+	p.reactor = NULL; /* that of a worker which is about to go */
+	UNIT_TRUE(!plx_poller_is_near(&p));
+	p.reactor = &r;
+	end();
+}
+
+static void
 a_busy_reactor_that_shares_its_core_lends_to_who_posts(void)
 {
 	begin();
@@ -831,6 +848,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(who_asks_now_and_then_computes_and_gets_none),
 	UNIT_TEST(a_call_borrows_turns_and_lets_the_reactor_sleep),
 	UNIT_TEST(who_borrows_turns_often_keeps_them),
+	UNIT_TEST(who_waits_for_long_data_on_the_reactors_core_is_near),
 	UNIT_TEST(a_busy_reactor_that_shares_its_core_lends_to_who_posts),
 	UNIT_TEST(a_busy_reactor_offers_its_core_now_and_then),
 	UNIT_TEST(the_reactor_has_them_again_when_nobody_waits),

@@ -296,6 +296,12 @@ plx_poller_leave(struct plx_poller *p)
 		plx_poller_return(p);
 }
 
+/**
+ * @return whether this thread runs on the reactor's very core, while something long is under way: who is
+ * to move that may need this core. Thread: any.
+ */
+bool plx_poller_is_near(const struct plx_poller *p);
+
 /** Slow path of plx_poller_give(). */
 void plx_poller_give_taken(struct plx_poller *p);
 

@@ -57,6 +57,21 @@ plx_yield_found(struct plx_yield *y)
 	y->polls = 0;
 }
 
+/** What is waited for now is something else: the next round is polled to its end, and the core is offered then. */
+static inline void
+plx_yield_restart(struct plx_yield *y)
+{
+	y->polls = 0;
+	atomic_store_explicit(&y->every, PLX_YIELD_FIRST, memory_order_relaxed);
+}
+
+/** Others need the core: offer it often. */
+static inline void
+plx_yield_often(struct plx_yield *y)
+{
+	atomic_store_explicit(&y->every, PLX_YIELD_SHARED, memory_order_relaxed);
+}
+
 /** A poll found nothing. @return whether it is time for plx_yield_offer() */
 static inline bool
 plx_yield_due(struct plx_yield *y)

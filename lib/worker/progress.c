@@ -142,7 +142,10 @@ plx_worker_offer_slow(struct plx_worker *w, enum plx_offer how)
 {
 	switch (how) {
 	case PLX_OFFER_LEARN:
-		plx_yield_offer(&w->yield);
+		if (worker_rest(w))
+			plx_yield_often(&w->yield);
+		else
+			plx_yield_offer(&w->yield);
 		break;
 	case PLX_OFFER_YIELD:
 		sched_yield();

@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rest.c - how a reactor sleeps until this worker has something to do
+ * rest.c - how a reactor sleeps until this worker has something to do, and who waits on its core
  *
+ * Design notes
  * The inline half of wake.c, for the owner: the queues are armed when nothing waits at any
  * stage of the turn. What the application posts wakes the reactor by itself.
+ *
+ * An application that waits on its reactor's core for a receiver that it has woken may keep that one from
+ * moving what it waits for, if it has the same core: the kernel gives a core that is yielded only to
+ * those that have had less than their share. So it sleeps: with the turns on what the reactor would sleep on,
+ * without them for a short time.
  */
 #include <errno.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <time.h>
 
 #include <rte_cycles.h>
 
 #include "worker_int.h"
+
+#define REST_US	     100 /* what a sender looked too early for is seen behind it: plx_queue.dozes */
+#define NAP_US	     20
+#define NAP_ALONE_US 30 /* one that takes no longer, with what the kernel adds: nobody wanted the core */
 
 static int
 rest_arm(void *arg)
@@ -55,4 +68,79 @@ worker_rest_open(struct plx_worker *w)
 	w->poller.arm = rest_arm;
 	w->poller.disarm = rest_disarm;
 	return 0;
+}
+
+static bool
+has_woken(const struct plx_worker *w)
+{
+	/* relaxed: it is about time only, as what follows */
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		if (atomic_load_explicit(&w->queues[i]->woke, memory_order_relaxed))
+			return true;
+	return false;
+}
+
+static void
+forget_woken(struct plx_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		atomic_store_explicit(&w->queues[i]->woke, false, memory_order_relaxed);
+}
+
+/* It sleeps on what the reactor would. @return whether something came */
+static bool
+rest_wait(const struct plx_worker *w)
+{
+	const struct timespec most = {.tv_nsec = REST_US * 1000};
+	struct pollfd fds[PLX_DEV_MAX];
+
+	for (unsigned i = 0; i < w->poller.n_fds; i++)
+		fds[i] = (struct pollfd){.fd = w->poller.fds[i], .events = POLLIN};
+	return ppoll(fds, w->poller.n_fds, &most, NULL) > 0;
+}
+
+/* The turns are this thread's. @return whether it slept */
+static bool
+rest_lent(struct plx_worker *w)
+{
+	bool rests;
+
+	if (w->poller.arm == NULL || !plx_poller_take(&w->poller, false))
+		return false;
+	rests = w->poller.arm(w) == 0;
+	if (rests && rest_wait(w))
+		forget_woken(w);
+	if (rests)
+		w->poller.disarm(w);
+	plx_poller_give(&w->poller, 0);
+	return rests;
+}
+
+/* The reactor has the turns, and tells of what has come, but wakes nobody. */
+static void
+nap(struct plx_worker *w)
+{
+	const struct timespec nap = {.tv_nsec = NAP_US * 1000};
+	uint64_t start = rte_rdtsc();
+	int slack = prctl(PR_GET_TIMERSLACK);
+
+	(void)prctl(PR_SET_TIMERSLACK, 1);
+	nanosleep(&nap, NULL);
+	if (slack > 0)
+		(void)prctl(PR_SET_TIMERSLACK, slack);
+	if (rte_rdtsc() - start < rte_get_tsc_hz() / 1000000 * NAP_ALONE_US)
+		forget_woken(w);
+}
+
+bool
+worker_rest(struct plx_worker *w)
+{
+	if (!has_woken(w) || !w->poller.alone || !plx_poller_is_near(&w->poller))
+		return false;
+	if (!plx_poller_is_lent(&w->poller))
+		nap(w);
+	else if (!rest_lent(w))
+		return false;
+	PLX_STAT_INC(w->stat.naps);
+	return true;
 }

@@ -190,8 +190,10 @@ worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
 static inline void
 leave_long(struct plx_worker *w, uint64_t len)
 {
-	if (unlikely(len >= PLX_WORKER_LONG_LEN))
+	if (unlikely(len >= PLX_WORKER_LONG_LEN)) {
+		plx_yield_restart(&w->yield);
 		plx_poller_long(&w->poller, len);
+	}
 }
 
 bool

@@ -50,6 +50,12 @@ void worker_disarm_queues(struct plx_worker *w);
 /* rest.c: a reactor sleeps */
 /** Prepare poller.arm and disarm. Thread: control, before the reactor has it. @return 0 or -errno */
 int worker_rest_open(struct plx_worker *w);
+/**
+ * Something long is under way, and a receiver that slept was woken, whose reactor may share this core: an
+ * application that polls here stands in its way.
+ * @return whether this thread slept instead. Thread: application's side. Blocks: at most for 100 us.
+ */
+bool worker_rest(struct plx_worker *w);
 
 /* conn.c */
 unsigned worker_conns_run(struct plx_worker *w);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <rte_ring.h>
 
@@ -626,6 +628,112 @@ who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may(void)
 	dedicated_end(w);
 	for (unsigned i = 0; i < 2; i++)
 		UNIT_END(&u, unit_recv(&u, 0, to, 8, 1, UNIT_EXACT), 0);
+	unit_workers_close(&u);
+}
+
+static bool near;
+static unsigned disarms;
+
+bool __wrap_plx_poller_is_near(const struct plx_poller *p);
+
+bool
+__wrap_plx_poller_is_near(const struct plx_poller *p)
+{
+	(void)p;
+	return near;
+}
+
+static int
+arm_quiet(void *arg)
+{
+	(void)arg;
+	arms++;
+	return 0;
+}
+
+static void
+on_disarm(void *arg)
+{
+	(void)arg;
+	disarms++;
+}
+
+/* @return whether w slept */
+static bool
+naps(struct plx_worker *w, bool is_near, bool woke)
+{
+	uint64_t before = w->stat.naps;
+
+	near = is_near;
+	atomic_store(&unit_queue(&u, 1)->woke, woke);
+	w->yield.every = PLX_YIELD_MAX;
+	arms = disarms = 0;
+	plx_worker_offer(w, PLX_OFFER_LEARN);
+	if (w->stat.naps == before)
+		return false;
+	UNIT_EQ(w->stat.naps, before + 1);
+	UNIT_EQ(w->yield.every, PLX_YIELD_SHARED);
+	return true;
+}
+
+static void
+who_waits_for_a_receiver_that_it_woke_leaves_it_the_core(void)
+{
+	struct plx_worker *w = dedicated_open();
+	const uint64_t one = 1;
+	int fd = eventfd(0, EFD_NONBLOCK);
+
+	w->poller.arg = w;
+	w->poller.arm = arm_quiet;
+	w->poller.disarm = on_disarm;
+	w->poller.fds = &fd;
+	w->poller.n_fds = 1;
+	w->poller.turns = PLX_TURNS_REACTOR;
+	UNIT_TRUE(!naps(w, false, true));
+	UNIT_TRUE(!naps(w, true, false));
+	UNIT_TRUE(naps(w, true, true));
+	UNIT_EQ(arms, 0); /* the reactor's */
+	w->poller.turns = PLX_TURNS_LENT;
+	UNIT_TRUE(!naps(w, true, false));
+	UNIT_TRUE(naps(w, true, true));
+	UNIT_EQ(arms, 1);
+	UNIT_EQ(disarms, 1);
+	UNIT_TRUE(!w->poller.inside);
+	UNIT_TRUE(unit_queue(&u, 1)->woke); /* nothing came yet */
+	UNIT_EQ(write(fd, &one, sizeof(one)), sizeof(one));
+	UNIT_TRUE(naps(w, true, true));
+	UNIT_TRUE(!unit_queue(&u, 1)->woke);
+	w->poller.arm = arm_busy; /* turns are needed */
+	UNIT_TRUE(!naps(w, true, true));
+	UNIT_EQ(disarms, 0);
+	w->poller.alone = false; /* another thread may have them */
+	UNIT_TRUE(!naps(w, true, true));
+	w->poller.n_fds = 0;
+	w->poller.fds = NULL;
+	w->poller.arm = NULL;
+	close(fd);
+	dedicated_end(w);
+	unit_workers_close(&u);
+}
+
+static void
+a_long_operation_has_the_core_offered_after_the_first_round_again(void)
+{
+	struct plx_worker *w = dedicated_open();
+	struct plx_req *req;
+
+	w->poller.turns = PLX_TURNS_LENT;
+	w->yield.every = PLX_YIELD_MAX;
+	req = post_recv(w, PLX_WORKER_LONG_LEN - 1);
+	UNIT_EQ(w->yield.every, PLX_YIELD_MAX);
+	plx_worker_cancel(w, req);
+	UNIT_END(&u, req, -ECANCELED);
+	req = post_recv(w, PLX_WORKER_LONG_LEN);
+	UNIT_EQ(w->yield.every, PLX_YIELD_FIRST);
+	w->poller.turns = PLX_TURNS_LENT; /* it had them returned */
+	plx_worker_cancel(w, req);
+	UNIT_END(&u, req, -ECANCELED);
+	dedicated_end(w);
 	unit_workers_close(&u);
 }
 
@@ -1268,6 +1376,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(turns_that_are_lent_do_not_say_that_the_reactor_ran_posts),
 	UNIT_TEST(who_posts_plainly_gives_turns_too_and_wakes_who_sleeps),
 	UNIT_TEST(who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may),
+	UNIT_TEST(who_waits_for_a_receiver_that_it_woke_leaves_it_the_core),
+	UNIT_TEST(a_long_operation_has_the_core_offered_after_the_first_round_again),
 	UNIT_TEST(a_reader_with_one_receive_at_a_time_is_given_time_to_post_the_next),
 	UNIT_TEST(a_sync_send_is_done_when_it_is_matched_and_not_before),
 	UNIT_TEST(a_cancelled_receive_matches_nothing),
