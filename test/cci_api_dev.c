@@ -301,6 +301,7 @@ long_lines_and_many_keys_are_whole_or_refused(void)
 	char *text = malloc(2 * len);
 	int n, rc;
 
+	CU_ASSERT_PTR_NOT_NULL_FATAL(text);
 	n = sprintf(text, "[a]\ntransport = shm\nlong = ");
 	memset(text + n, 'x', len);
 	strcpy(text + n + len, "\n");

@@ -400,7 +400,7 @@ others_may_unmap_at_any_time(void)
 
 	begin(4, LEN);
 	UNIT_EQ_FATAL(pthread_create(&thread, NULL, remap, &over), 0);
-	for (unsigned i = 0; !over; i++) {
+	for (unsigned i = 0; !atomic_load(&over); i++) {
 		use_part(i % PARTS);
 		mlx_cache_control(&st);
 	}
