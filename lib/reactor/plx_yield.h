@@ -19,6 +19,7 @@
 #include <rte_cycles.h>
 
 #define PLX_YIELD_FIRST	 256u  /* empty polls before the core is offered for the first time */
+#define PLX_YIELD_LONG	 32u   /* the same, behind a post of what takes long: others may have to move it here */
 #define PLX_YIELD_SHARED 4u    /* the same, when others had it since the last time */
 #define PLX_YIELD_MAX	 2048u /* the same, when they never do, or compute */
 #define PLX_YIELD_HOG_US 100   /* who keeps the core longer computes */
@@ -57,12 +58,12 @@ plx_yield_found(struct plx_yield *y)
 	y->polls = 0;
 }
 
-/** What is waited for now is something else: the next round is polled to its end, and the core is offered then. */
+/** What is waited for now takes long. */
 static inline void
-plx_yield_restart(struct plx_yield *y)
+plx_yield_long(struct plx_yield *y)
 {
 	y->polls = 0;
-	atomic_store_explicit(&y->every, PLX_YIELD_FIRST, memory_order_relaxed);
+	atomic_store_explicit(&y->every, PLX_YIELD_LONG, memory_order_relaxed);
 }
 
 /** Others need the core: offer it often. */

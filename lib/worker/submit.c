@@ -191,7 +191,7 @@ static inline void
 leave_long(struct plx_worker *w, uint64_t len)
 {
 	if (unlikely(len >= PLX_WORKER_LONG_LEN)) {
-		plx_yield_restart(&w->yield);
+		plx_yield_long(&w->yield);
 		plx_poller_long(&w->poller, len);
 	}
 }

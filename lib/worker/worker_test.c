@@ -717,7 +717,7 @@ who_waits_for_a_receiver_that_it_woke_leaves_it_the_core(void)
 }
 
 static void
-a_long_operation_has_the_core_offered_after_the_first_round_again(void)
+a_long_operation_has_the_core_offered_soon_again(void)
 {
 	struct plx_worker *w = dedicated_open();
 	struct plx_req *req;
@@ -729,7 +729,7 @@ a_long_operation_has_the_core_offered_after_the_first_round_again(void)
 	plx_worker_cancel(w, req);
 	UNIT_END(&u, req, -ECANCELED);
 	req = post_recv(w, PLX_WORKER_LONG_LEN);
-	UNIT_EQ(w->yield.every, PLX_YIELD_FIRST);
+	UNIT_EQ(w->yield.every, PLX_YIELD_LONG);
 	w->poller.turns = PLX_TURNS_LENT; /* it had them returned */
 	plx_worker_cancel(w, req);
 	UNIT_END(&u, req, -ECANCELED);
@@ -1377,7 +1377,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(who_posts_plainly_gives_turns_too_and_wakes_who_sleeps),
 	UNIT_TEST(who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may),
 	UNIT_TEST(who_waits_for_a_receiver_that_it_woke_leaves_it_the_core),
-	UNIT_TEST(a_long_operation_has_the_core_offered_after_the_first_round_again),
+	UNIT_TEST(a_long_operation_has_the_core_offered_soon_again),
 	UNIT_TEST(a_reader_with_one_receive_at_a_time_is_given_time_to_post_the_next),
 	UNIT_TEST(a_sync_send_is_done_when_it_is_matched_and_not_before),
 	UNIT_TEST(a_cancelled_receive_matches_nothing),
