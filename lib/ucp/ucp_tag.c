@@ -130,6 +130,15 @@ send_held(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	return send_nbx(ep, buffer, count, tag, param);
 }
 
+/* To a reactor, from any thread. */
+static __rte_noinline ucs_status_ptr_t
+send_shared(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	return likely(send_quick(ep, buffer, count, tag)) ? NULL
+							   : send_nbx(ep, buffer, count, tag, param);
+}
+
 /* The turns are not lent, or a callback asks. */
 static __rte_noinline ucs_status_ptr_t
 send_not_lent(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
@@ -139,8 +148,7 @@ send_not_lent(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	int rc;
 
 	if (!plx_worker_is_within(core))
-		return likely(send_quick(ep, buffer, count, tag))
-			? NULL : send_nbx(ep, buffer, count, tag, param);
+		return send_shared(ep, buffer, count, tag, param);
 	rc = plx_worker_tag_send_now(core, ep->user.ep, buffer, count, tag);
 	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
 }
@@ -171,15 +179,6 @@ send_inline(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	int rc = plx_worker_tag_send_now(ep->worker->core, ep->user.ep, buffer, count, tag);
 
 	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
-}
-
-/* To a reactor, from any thread. */
-static __rte_noinline ucs_status_ptr_t
-send_shared(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-	const ucp_request_param_t *param)
-{
-	return likely(send_quick(ep, buffer, count, tag)) ? NULL
-							   : send_nbx(ep, buffer, count, tag, param);
 }
 
 static __rte_noinline ucs_status_ptr_t

@@ -108,10 +108,11 @@ rest_lent(struct plx_worker *w)
 	if (w->poller.arm == NULL || !plx_poller_take(&w->poller, false))
 		return false;
 	rests = w->poller.arm(w) == 0;
-	if (rests && rest_wait(w))
-		forget_woken(w);
-	if (rests)
+	if (rests) {
+		if (rest_wait(w))
+			forget_woken(w);
 		w->poller.disarm(w);
+	}
 	plx_poller_give(&w->poller, 0);
 	return rests;
 }

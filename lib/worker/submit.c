@@ -457,12 +457,12 @@ recv_submit(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_
 {
 	/* What the owner writes in the request stays in its cache. */
 	plx_req_flag(req, PLX_REQ_RECV);
-	req->buf = buf;
-	req->len = len;
 	if (unlikely(!worker_begin(w))) {
 		plx_worker_tag_recv_held(w, buf, len, tag, mask, req);
 		return;
 	}
+	req->buf = buf;
+	req->len = len;
 	tag_recv(w, req, tag, mask);
 	worker_end(w, false);
 	leave_long(w, len);
