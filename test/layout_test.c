@@ -67,7 +67,8 @@ _Static_assert(sizeof(struct plx_req) <= PLX_REQ_SIZE, "plx_req");
 _Static_assert(PLX_REQ_SIZE == 272, "UCP requests of users lie behind it");
 _Static_assert(offsetof(struct plx_req, len) + 8 <= PLX_LINE, "line 0 holds all but the kind");
 AT(struct plx_req, posted, PLX_LINE); /* what the owner writes of a receive begins line 1 */
-SIZE(struct plx_cursor, PLX_LINE);
+SIZE(struct plx_rndv_cursor, PLX_LINE);
+SIZE(struct plx_rndv_shared, PLX_LINE);
 SIZE(struct plx_wire_id, 8);
 
 /* A ep: what a send reads stands in line 0. */
@@ -149,7 +150,7 @@ _Static_assert(SHM_DATA_WIDE % SHM_LINE == 0 && SHM_DATA_LEN % SHM_LINE == 0, "d
 _Static_assert(SHM_DATA_LEN >= 2 * SHM_MSG_MAX, "a slot holds more than one long message");
 _Static_assert(SHM_SLOTS_OFF % 4096 == 0, "slots begin a page");
 _Static_assert(SHM_SLOTS_MAX <= 64, "a bit each in the doorbell");
-_Static_assert(SHM_SHARED_LEN / sizeof(struct plx_cursor) >= 64, "a cursor for each bit");
+_Static_assert(SHM_SHARED_LEN / PLX_LINE == 64, "a bit for each cursor");
 
 /* The sender's side of a slot: the line it writes for every message. */
 _Static_assert(offsetof(struct shm_peer, cells) % PLX_LINE == 0 &&

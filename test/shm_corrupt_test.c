@@ -432,9 +432,9 @@ help_outside_its_bounds_is_counted(void)
 	h[1].len = UINT64_MAX;
 	h[2].chunk = 4095;
 	h[3].chunk = 0;
-	h[4].slot = SHM_SHARED_LEN / sizeof(struct plx_cursor);
+	h[4].slot = plx_rndv_n_cursors(SHM_SHARED_LEN);
 	h[5].slot = UINT32_MAX;
-	h[6].slot = UINT32_MAX / sizeof(struct plx_cursor) + 1;
+	h[6].slot = UINT32_MAX / sizeof(struct plx_rndv_cursor) + 1;
 	for (unsigned i = 0; i < sizeof(h) / sizeof(h[0]); i++) {
 		uint64_t before = *counter, all = counted();
 

@@ -96,7 +96,7 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Largest message sent without asking; longer ones use rendezvous."),
 	ROW_ENUM(PLX_CONF_RNDV_SCHEME, "rndv.scheme", "auto", rndv_choices, true,
 		"How rendezvous data moves: receiver reads, both sides copy, or fragments."),
-	ROW_UINT(PLX_CONF_RNDV_CHUNK, "rndv.chunk", "bytes", "128k", 4096, 1u << 26, true,
+	ROW_UINT(PLX_CONF_RNDV_CHUNK, "rndv.chunk", "bytes", "256k", 4096, 1u << 26, true,
 		"Bytes of one transfer that are moved in one turn."),
 	ROW_UINT(PLX_CONF_RNDV_SPLIT_MIN, "rndv.split_min", "bytes", "64k", 4096, 1ull << 30, true,
 		"Shortest transfer in which the sender helps to copy."),

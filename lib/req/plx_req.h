@@ -79,14 +79,6 @@ enum plx_req_flag {
 	PLX_REQ_CAME = 1 << 7,	   /* a tag receive: its info came with the completion */
 };
 
-/** The cursor that both sides of a transfer take chunks from; in the receiver's shared area. */
-struct plx_cursor {
-	_Atomic uint64_t next; /* generation << 32 | taken from the back << 16 | from the front */
-	_Atomic uint64_t done; /* generation << 32 | chunks that the sender has copied */
-	uint64_t pad[6];
-};
-_Static_assert(sizeof(struct plx_cursor) == 64, "shared layout");
-
 /* A send: eager pieces, or the sender's side of a rendezvous. */
 struct plx_req_send {
 	struct plx_ep *ep;
@@ -424,15 +416,22 @@ plx_req_finish(struct plx_req *req)
 		done(req); /* may free it */
 }
 
+/** @return whether another thread will run the callback of req: it is over for this one at once. Thread: owner. */
+static inline bool
+plx_req_is_told_later(const struct plx_req *req)
+{
+	return req->pool->to != NULL;
+}
+
 /** The operation is over. @param status 0 or -errno. Thread: owner. */
 static inline void
 plx_req_complete(struct plx_req *req, int status)
 {
 	req->status = status;
-	if (likely(req->pool->to == NULL))
-		plx_req_finish(req);
-	else
+	if (unlikely(plx_req_is_told_later(req)))
 		plx_req_defer(req);
+	else
+		plx_req_finish(req);
 }
 
 /** Write what arrived into a receive's buffer, as far as it fits. Thread: owner. */

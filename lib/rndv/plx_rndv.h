@@ -20,6 +20,7 @@
 #ifndef PLX_RNDV_H
 #define PLX_RNDV_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -38,6 +39,30 @@ struct plx_rndv_stat {
 };
 
 extern const struct plx_stat_row plx_rndv_stat_rows[];
+
+/** The cursor that both sides of a transfer take chunks from. */
+struct plx_rndv_cursor {
+	_Atomic uint64_t next; /* generation << 32 | taken from the back << 16 | from the front */
+	_Atomic uint64_t done; /* generation << 32 | chunks that the sender has copied */
+	uint64_t pad[6];
+};
+
+/** A queue's shared area. Writer: its owner; the sender of a transfer takes from next, and counts in done. */
+struct plx_rndv_shared {
+	_Atomic uint32_t cpu; /* on which the last transfer was announced, plus 1; 0: none was */
+	uint32_t pad[15];
+	struct plx_rndv_cursor cursors[];
+};
+_Static_assert(sizeof(struct plx_rndv_cursor) == 64 && sizeof(struct plx_rndv_shared) == 64, "shared layout");
+
+/** @return how many cursors a shared area of len bytes has. */
+static inline uint64_t
+plx_rndv_n_cursors(size_t len)
+{
+	const size_t head = sizeof(struct plx_rndv_shared);
+
+	return len < head ? 0 : (len - head) / sizeof(struct plx_rndv_cursor);
+}
 
 TAILQ_HEAD(plx_rndv_run, plx_req);
 

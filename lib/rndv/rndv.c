@@ -189,6 +189,7 @@ plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx
 	req->send.n_out = 0;
 	req->send.over = false;
 	req->send.role = RNDV_IDLE;
+	rndv_split_place(ep);
 	req->send.pend.conn_id = req->send.conn_id;
 	req->send.pend.send = send;
 	req->send.pend.fail = send_pend_fail;
@@ -231,6 +232,9 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 	struct plx_req_rndv *v = &req->recv.rndv;
 	struct plx_ep *ep = v->ep;
 	struct plx_wire_id sreq = v->sreq;
+	/* A receiver that fails still lets the sender go. */
+	bool ack = (!v->more && !v->done) || err != 0;
+	bool later = plx_req_is_told_later(req);
 
 	rndv_recv_stop_run(r, req);
 	rndv_split_stop(req);
@@ -240,10 +244,13 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 		plx_req_id_put(&r->ids, v->id);
 	if (err != 0)
 		PLX_STAT_INC(r->stat.errors);
-	/* A receiver that fails still lets the sender go. */
-	if ((!v->more && !v->done) || err != 0)
+	/* Whom the acknowledgement wakes may take this core, and our application waits as well: it is told first. */
+	if (later)
+		plx_req_complete(req, err);
+	if (ack)
 		plx_rndv_ack(ep, sreq, err);
-	plx_req_complete(req, err);
+	if (!later)
+		plx_req_complete(req, err);
 }
 
 static void
@@ -272,6 +279,8 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 	if (!get || v->addr == 0 || req->dt != NULL || r->scheme == PLX_RNDV_FRAG ||
 		(r->scheme == PLX_RNDV_AUTO && v->copy <= r->frag_max))
 		return rndv_frag_start(r, req);
+	if (r->scheme == PLX_RNDV_AUTO && split && rndv_split_is_near(v->ep))
+		split = false;
 	if (r->scheme != PLX_RNDV_GET && split && v->copy >= r->split_min &&
 		rndv_split_start(r, req) == 0)
 		return 0;
@@ -379,7 +388,7 @@ plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_he
 		return;
 	if (req->send.n_out != 0 || h->len > req->len || h->chunk < 4096 ||
 		h->len / h->chunk >= UINT16_MAX ||
-		h->slot >= ep->peer->q->shared_len / sizeof(struct plx_cursor) ||
+		h->slot >= plx_rndv_n_cursors(ep->peer->q->shared_len) ||
 		plx_peer_shared(ep->peer) == NULL) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return; /* the receiver does it alone */

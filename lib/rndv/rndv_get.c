@@ -12,6 +12,9 @@
  * progress needs no help. A late sender finds another generation and leaves. A cursor
  * is memory a peer writes to: at worst a transfer of that same peer goes wrong.
  *
+ * A sender that runs on the receiver's own core is not asked: who copies, and who helps, would only take
+ * turns, and the one be kept from it by the other. Each end shows in its shared area where it announced last.
+ *
  * Each core has an end of its own, so that buffers which are used again stay in the
  * caches they are in.
  *
@@ -21,7 +24,7 @@
  * first, for a callback may end the others.
  */
 #include <errno.h>
-#include <stdatomic.h>
+#include <sched.h>
 
 #include "rndv_int.h"
 
@@ -43,7 +46,7 @@ cursor_taken(uint64_t next)
 
 /* Take the next chunk of one end. @return its index, or RNDV_NONE */
 static uint32_t
-cursor_take(struct plx_cursor *c, uint32_t gen, uint32_t n_chunks, bool back)
+cursor_take(struct plx_rndv_cursor *c, uint32_t gen, uint32_t n_chunks, bool back)
 {
 	uint64_t v = atomic_load_explicit(&c->next, memory_order_relaxed);
 
@@ -55,10 +58,40 @@ cursor_take(struct plx_cursor *c, uint32_t gen, uint32_t n_chunks, bool back)
 	return back ? n_chunks - 1 - (uint32_t)(v >> 16 & UINT16_MAX) : (uint32_t)(v & UINT16_MAX);
 }
 
-static struct plx_cursor *
+static struct plx_rndv_cursor *
 own_cursor(const struct plx_req_rndv *v)
 {
-	return (struct plx_cursor *)v->ep->peer->q->shared + v->slot;
+	return &((struct plx_rndv_shared *)v->ep->peer->q->shared)->cursors[v->slot];
+}
+
+static struct plx_rndv_shared *
+shared_of(struct plx_peer *peer)
+{
+	return plx_peer_shared(peer);
+}
+
+static uint32_t
+this_cpu(void)
+{
+	return (uint32_t)(sched_getcpu() + 1);
+}
+
+void
+rndv_split_place(struct plx_ep *ep)
+{
+	struct plx_rndv_shared *s = ep->peer->q->shared;
+
+	/* relaxed: about time only */
+	if (ep->peer->caps & PLX_DEV_SHARED)
+		atomic_store_explicit(&s->cpu, this_cpu(), memory_order_relaxed);
+}
+
+bool
+rndv_split_is_near(struct plx_ep *ep)
+{
+	struct plx_rndv_shared *s = shared_of(ep->peer);
+
+	return s != NULL && atomic_load_explicit(&s->cpu, memory_order_relaxed) == this_cpu();
 }
 
 int
@@ -74,9 +107,9 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 {
 	struct plx_req_rndv *v = &req->recv.rndv;
 	struct plx_queue *q = v->ep->peer->q;
-	uint32_t n_slots = min_u64(q->shared_len / sizeof(struct plx_cursor), 64);
+	uint32_t n_slots = min_u64(plx_rndv_n_cursors(q->shared_len), 64);
 	struct plx_wire_help h;
-	struct plx_cursor *c;
+	struct plx_rndv_cursor *c;
 	uint64_t chunk;
 	uint32_t slot;
 	int rc;
@@ -89,8 +122,8 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	rc = plx_req_id_get(&r->ids, req, &v->id);
 	if (rc != 0)
 		return rc;
-	/* A few chunks, so that both sides get some; page multiples. */
-	chunk = min_u64(r->chunk, (v->copy / 4 + 4095) & ~4095ull);
+	/* A few chunks, so that both sides get some, and that who is done waits for the other for half a turn. */
+	chunk = min_u64(r->chunk / 2, v->copy / 4 + 4095) & ~4095ull;
 	chunk = chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
 	while (v->copy / chunk >= UINT16_MAX) /* the cursor counts no further */
 		chunk *= 2;
@@ -173,7 +206,7 @@ static void
 help_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
 {
 	struct plx_req_send *s = &req->send;
-	struct plx_cursor *c = (struct plx_cursor *)plx_peer_shared(s->ep->peer) + s->help.slot;
+	struct plx_rndv_cursor *c = &shared_of(s->ep->peer)->cursors[s->help.slot];
 
 	if (rc == 0) {
 		/* pairs with the acquire in split_done() */
@@ -364,7 +397,7 @@ unsigned
 rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
 	struct plx_req_send *s = &req->send;
-	struct plx_cursor *base = plx_peer_shared(s->ep->peer);
+	struct plx_rndv_shared *shared = shared_of(s->ep->peer);
 	uint32_t n_chunks = (s->help.len + s->help.chunk - 1) / s->help.chunk;
 	struct rndv_piece p = {.req = req};
 	struct plx_rma_op op;
@@ -373,8 +406,8 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 		rndv_batch_run(r, b);
 		return help_end(r, req);
 	}
-	p.chunk = base != NULL ? cursor_take(base + s->help.slot, s->help.gen, n_chunks, true)
-			       : RNDV_NONE;
+	p.chunk = shared == NULL ? RNDV_NONE :
+		cursor_take(&shared->cursors[s->help.slot], s->help.gen, n_chunks, true);
 	if (p.chunk == RNDV_NONE) {
 		rndv_send_stop_run(r, req);
 		return 0;

@@ -50,6 +50,10 @@ void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
 /* rndv_get.c: data moved by reading and writing the peer's memory */
 int rndv_get_start(struct plx_rndv *r, struct plx_req *req);
 int rndv_split_start(struct plx_rndv *r, struct plx_req *req);
+/** Show peers where this end runs. */
+void rndv_split_place(struct plx_ep *ep);
+/** @return whether the sender at ep, who announced last, runs on this very core: it could not help meanwhile. */
+bool rndv_split_is_near(struct plx_ep *ep);
 void rndv_split_stop(struct plx_req *req);
 /** Move what was added, and note in each request how that went; ends none. @return how many moved */
 unsigned rndv_batch_run(struct plx_rndv *r, struct rndv_batch *b);

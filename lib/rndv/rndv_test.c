@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,6 +141,55 @@ split_moves_all_and_both_copy(void)
 	UNIT_TRUE(stat_of(1)->bytes_own > 0);
 	UNIT_TRUE(stat_of(0)->bytes_help > 0);
 	unit_workers_close(&u);
+}
+
+static struct plx_rndv_shared *
+shared_of(unsigned i)
+{
+	return unit_queue(&u, i)->shared;
+}
+
+/* @param cpu where the sender says that it runs, 0: it does not say */
+static void
+announced_from(uint32_t cpu, bool split)
+{
+	const struct plx_rndv_stat before = *stat_of(1);
+	struct plx_req *send = unit_send(&u, 0, 1, from, LEN, 9, false), *recv;
+
+	shared_of(0)->cpu = cpu;
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	UNIT_END(&u, recv, 0);
+	UNIT_END(&u, send, 0);
+	UNIT_EQ(stat_of(1)->split - before.split, split);
+	UNIT_EQ(stat_of(1)->get - before.get, !split);
+}
+
+static void
+a_sender_on_the_receivers_core_is_not_asked_to_help(void)
+{
+	uint32_t here;
+	cpu_set_t all, one;
+
+	sched_getaffinity(0, sizeof(all), &all);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	UNIT_EQ_FATAL(sched_setaffinity(0, sizeof(one), &one), 0);
+	here = sched_getcpu() + 1;
+	begin("auto");
+	unit_workers_open(&u, 2);
+	UNIT_EQ(shared_of(0)->cpu, 0);
+	transfer(LEN, true);
+	UNIT_EQ(shared_of(0)->cpu, here);
+	UNIT_EQ(stat_of(1)->get, 1);
+	announced_from(here, false);
+	announced_from(here + 1, true);
+	announced_from(0, true);
+	unit_workers_close(&u);
+	begin("split"); /* whoever says so has it so */
+	unit_workers_open(&u, 2);
+	announced_from(here, true);
+	unit_workers_close(&u);
+	sched_setaffinity(0, sizeof(all), &all);
 }
 
 static void
@@ -887,6 +937,7 @@ static CU_TestInfo scheme_tests[] = {
 	UNIT_TEST(memory_that_can_not_be_registered_takes_frag),
 	UNIT_TEST(a_device_without_rma_takes_frag),
 	UNIT_TEST(a_device_without_shared_memory_takes_get),
+	UNIT_TEST(a_sender_on_the_receivers_core_is_not_asked_to_help),
 	UNIT_TEST(a_receiver_needs_no_help),
 	UNIT_TEST(more_transfers_than_cursors_all_arrive),
 	UNIT_TEST(pieces_of_several_transfers_go_in_one_call),
