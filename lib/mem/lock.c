@@ -8,30 +8,21 @@
  * wait for that one, and then sleeps until it is dropped: there may be more threads than cores.
  * The favoured thread wakes nobody: who takes its favour away looks now and then.
  */
-#include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <rte_pause.h>
 
 #include "plx_fence.h"
+#include "plx_futex.h"
 #include "plx_lock.h"
 
 #define SPINS	 64 /* looks before the core is offered, */
 #define YIELDS	 8  /* and how often that is done */
 #define LOOK_NS	 50000 /* between two at the favoured thread, then */
-
-static void
-futex(_Atomic uint32_t *word, int op, uint32_t value)
-{
-	/* whatever it returns the word is looked at again */
-	(void)syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
-}
 
 void
 plx_lock_open(struct plx_lock *l)
@@ -77,7 +68,7 @@ wait_taken(struct plx_lock *l)
 		as = PLX_LOCK_SLEPT_ON; /* from then on: others may sleep, too; acquires as the other does */
 		if (atomic_exchange_explicit(&l->taken, as, memory_order_acquire) == PLX_LOCK_FREE)
 			return;
-		futex(&l->taken, FUTEX_WAIT, as);
+		plx_futex_wait(&l->taken, as, NULL);
 	}
 }
 
@@ -87,7 +78,7 @@ drop_taken(struct plx_lock *l)
 	/* pairs with the acquires where it is taken */
 	if (unlikely(atomic_exchange_explicit(&l->taken, PLX_LOCK_FREE, memory_order_release) ==
 		    PLX_LOCK_SLEPT_ON))
-		futex(&l->taken, FUTEX_WAKE, 1);
+		plx_futex_wake(&l->taken);
 }
 
 static bool

@@ -177,10 +177,11 @@ rest(struct plx_reactor *r, bool sound)
 {
 	struct epoll_event ev;
 
+	/* Behind what wakes it something may follow: again a short sleep first. */
 	if (r->n_lent != 0)
-		nap(r, next_look(r));
+		r->dozed = nap(r, next_look(r)) && r->dozed;
 	else if (sound)
-		epoll_wait(r->epfd, &ev, 1, SLEEP_MAX_MS);
+		r->dozed = epoll_wait(r->epfd, &ev, 1, SLEEP_MAX_MS) == 0;
 	else
 		r->dozed = nap(r, (struct timespec){.tv_nsec = REACTOR_DOZE_US * 1000l});
 }
@@ -215,7 +216,8 @@ reactor_sleep(struct plx_reactor *r)
 	slept = may_sleep(r);
 	if (slept && sound) {
 		reactor_fence_sleep(); /* pairs with the order in plx_reactor_wake() */
-		(void)plx_fence_world(); /* pairs with that of those who send to its pollers' queues */
+		if (r->n_mine != 0)
+			(void)plx_fence_world(); /* pairs with that of those who send to its pollers' queues */
 		slept = may_sleep(r);
 	}
 	if (slept) {

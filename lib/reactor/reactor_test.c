@@ -442,13 +442,17 @@ time_between_busy_turns_is_idle(void)
 
 static _Atomic bool no_fence_for_all, sleeps_for_good;
 static _Atomic unsigned n_fences; /* by plx_fence_all() */
-static unsigned n_long_sleeps, n_unsound; /* of them, without a fence between two looks */
+static unsigned n_world_fences;
+static _Atomic unsigned n_long_sleeps;
+static unsigned n_unsound; /* of them, without a fence between two looks */
 static bool looked_again = true; /* the last look was behind a fence that was behind the one before */
 
 bool __real_plx_fence_open(void);
 bool __wrap_plx_fence_open(void);
 void __real_plx_fence_all(void);
 void __wrap_plx_fence_all(void);
+bool __real_plx_fence_world(void);
+bool __wrap_plx_fence_world(void);
 int __real_epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms);
 int __wrap_epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms);
 
@@ -457,6 +461,13 @@ __wrap_plx_fence_all(void)
 {
 	n_fences++;
 	__real_plx_fence_all();
+}
+
+bool
+__wrap_plx_fence_world(void)
+{
+	n_world_fences++;
+	return __real_plx_fence_world();
 }
 
 bool
@@ -705,6 +716,52 @@ no_post_is_missed(bool fences)
 	s = posted_start(fences, true);
 	UNIT_TRUE(posted_ran(s, ROUNDS));
 	posted_stop(s, fences);
+}
+
+static void
+wait_long_sleep(unsigned n)
+{
+	while (atomic_load(&n_long_sleeps) < n)
+		sched_yield();
+}
+
+static void
+behind_what_wakes_it_a_reactor_sleeps_short_at_first(void)
+{
+	struct sleeper s;
+	uint64_t slept;
+
+	sleeper_init(&s);
+	atomic_store(&n_long_sleeps, 0);
+	sleeps_for_good = true;
+	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_add(&s.poller), 0);
+	for (unsigned i = 1; i <= 20; i++) {
+		wait_long_sleep(i);
+		slept = sleeps();
+		plx_reactor_wake(&s.poller); /* for nothing, as it seems */
+		wait_long_sleep(i + 1);
+		UNIT_EQ(sleeps(), slept + 2);
+	}
+	sleeps_for_good = false;
+	plx_reactor_wake(&s.poller);
+	plx_reactor_remove(&s.poller);
+	plx_reactor_stop_all();
+	close(s.fd);
+	atomic_store(&n_long_sleeps, 0);
+	n_fences = 0;
+}
+
+static void
+who_sends_to_no_worker_of_it_is_not_fenced(void)
+{
+	n_world_fences = 0;
+	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 1), 0);
+	wait_long_sleep(3);
+	plx_reactor_stop_all();
+	UNIT_EQ(n_world_fences, 0);
+	atomic_store(&n_long_sleeps, 0);
+	n_fences = 0;
 }
 
 static void
@@ -984,6 +1041,8 @@ static CU_TestInfo reactor_tests[] = {
 	UNIT_TEST(every_idle_policy_gives_turns_and_is_counted),
 	UNIT_TEST(time_between_busy_turns_is_idle),
 	UNIT_TEST(no_wake_of_a_sleeping_reactor_is_lost),
+	UNIT_TEST(behind_what_wakes_it_a_reactor_sleeps_short_at_first),
+	UNIT_TEST(who_sends_to_no_worker_of_it_is_not_fenced),
 	UNIT_TEST(no_post_is_missed_where_one_fences_for_all),
 	UNIT_TEST(no_post_is_missed_where_the_kernel_has_no_membarrier),
 	UNIT_TEST(a_poller_that_needs_turns_keeps_its_reactor_awake),

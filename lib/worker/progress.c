@@ -306,6 +306,7 @@ turn(struct plx_worker *w, bool dedicated, bool lent)
 		worker_rings_flush(w);			/* 10 what found no room in the rings */
 		if (unlikely(w->wake.on))
 			worker_wake_app(w, n);		/* 11 who sleeps until they come */
+		worker_end_nap(w);
 	}
 	n += own;
 	PLX_STAT_INC(w->stat.turns);

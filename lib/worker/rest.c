@@ -10,20 +10,18 @@
  * An application that waits on its reactor's core for a receiver that it has woken may keep that one from
  * moving what it waits for, if it has the same core: the kernel gives a core that is yielded only to
  * those that have had less than their share. So it sleeps: with the turns on what the reactor would sleep on,
- * without them for a short time.
+ * without them until the reactor tells it something.
  */
 #include <errno.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include <rte_cycles.h>
 
+#include "plx_futex.h"
 #include "worker_int.h"
 
-#define REST_US	     100 /* what a sender looked too early for is seen behind it: plx_queue.dozes */
-#define NAP_US	     20
-#define NAP_ALONE_US 30 /* one that takes no longer, with what the kernel adds: nobody wanted the core */
+#define REST_US 100 /* what a sender looked too early for is seen behind it: plx_queue.dozes */
 
 static int
 rest_arm(void *arg)
@@ -87,16 +85,17 @@ forget_woken(struct plx_worker *w)
 		atomic_store_explicit(&w->queues[i]->woke, false, memory_order_relaxed);
 }
 
+static const struct timespec rest_most = {.tv_nsec = REST_US * 1000};
+
 /* It sleeps on what the reactor would. @return whether something came */
 static bool
 rest_wait(const struct plx_worker *w)
 {
-	const struct timespec most = {.tv_nsec = REST_US * 1000};
 	struct pollfd fds[PLX_DEV_MAX];
 
 	for (unsigned i = 0; i < w->poller.n_fds; i++)
 		fds[i] = (struct pollfd){.fd = w->poller.fds[i], .events = POLLIN};
-	return ppoll(fds, w->poller.n_fds, &most, NULL) > 0;
+	return ppoll(fds, w->poller.n_fds, &rest_most, NULL) > 0;
 }
 
 /* The turns are this thread's. @return whether it slept */
@@ -117,20 +116,31 @@ rest_lent(struct plx_worker *w)
 	return rests;
 }
 
-/* The reactor has the turns, and tells of what has come, but wakes nobody. */
-static void
+void
+worker_end_nap_slow(struct plx_worker *w)
+{
+	if (worker_is_told_all(w))
+		return;
+	atomic_store_explicit(&w->wake.naps, 0, memory_order_relaxed);
+	plx_futex_wake(&w->wake.naps);
+}
+
+/* The reactor has the turns. @return whether it slept */
+static bool
 nap(struct plx_worker *w)
 {
-	const struct timespec nap = {.tv_nsec = NAP_US * 1000};
-	uint64_t start = rte_rdtsc();
-	int slack = prctl(PR_GET_TIMERSLACK);
+	_Atomic uint32_t *naps = &w->wake.naps;
+	bool news;
 
-	(void)prctl(PR_SET_TIMERSLACK, 1);
-	nanosleep(&nap, NULL);
-	if (slack > 0)
-		(void)prctl(PR_SET_TIMERSLACK, slack);
-	if (rte_rdtsc() - start < rte_get_tsc_hz() / 1000000 * NAP_ALONE_US)
+	/* relaxed: what is told meanwhile may miss this, and is seen when the nap is over */
+	atomic_store_explicit(naps, 1, memory_order_relaxed);
+	news = worker_has_news(w);
+	if (!news)
+		plx_futex_wait(naps, 1, &rest_most);
+	if (atomic_load_explicit(naps, memory_order_relaxed) == 0)
 		forget_woken(w);
+	atomic_store_explicit(naps, 0, memory_order_relaxed);
+	return !news;
 }
 
 bool
@@ -138,9 +148,7 @@ worker_rest(struct plx_worker *w)
 {
 	if (!has_woken(w) || !w->poller.alone || !plx_poller_is_near(&w->poller))
 		return false;
-	if (!plx_poller_is_lent(&w->poller))
-		nap(w);
-	else if (!rest_lent(w))
+	if (plx_poller_is_lent(&w->poller) ? !rest_lent(w) : !nap(w))
 		return false;
 	PLX_STAT_INC(w->stat.naps);
 	return true;

@@ -118,6 +118,14 @@ worker_wake_close(struct plx_worker *w)
 	}
 }
 
+/* Dedicated: whether nothing is on its way to the application, but requests. */
+static bool
+rings_empty(const struct plx_worker *w)
+{
+	return rte_ring_empty(w->am.ring) &&
+		(!w->chans.on || rte_ring_empty(w->chans.ring));
+}
+
 static bool
 take(int fd)
 {
@@ -135,12 +143,10 @@ give(int fd)
 		return;
 }
 
-/* Dedicated: whether nothing is on its way to the application, but requests. */
-static bool
-rings_empty(const struct plx_worker *w)
+bool
+worker_is_told_all(const struct plx_worker *w)
 {
-	return rte_ring_empty(w->am.ring) &&
-		(!w->chans.on || rte_ring_empty(w->chans.ring));
+	return plx_cq_drained(w->reqs.cq) && rings_empty(w);
 }
 
 void
@@ -153,7 +159,7 @@ worker_wake_app(struct plx_worker *w, unsigned n)
 		k->failed_told = failed;
 		/* pairs with the acquire in collect(): what was done is there */
 		atomic_fetch_add_explicit(&k->n_events, 1, memory_order_release);
-	} else if (plx_cq_drained(w->reqs.cq) && rings_empty(w)) {
+	} else if (worker_is_told_all(w)) {
 		return;
 	}
 	/* pairs with the fence in arm_dedicated(): counted before armed is looked at */
@@ -161,6 +167,12 @@ worker_wake_app(struct plx_worker *w, unsigned n)
 	if (atomic_load_explicit(&k->armed, memory_order_relaxed) != 0 &&
 		atomic_exchange_explicit(&k->armed, 0, memory_order_relaxed) != 0)
 		give(k->app_fd);
+}
+
+bool
+worker_has_news(const struct plx_worker *w)
+{
+	return plx_cq_next(w->reqs.cq) != NULL || !rings_empty(w);
 }
 
 static int
@@ -173,8 +185,7 @@ arm_dedicated(struct plx_worker *w)
 	atomic_store_explicit(&k->armed, 1, memory_order_relaxed);
 	/* pairs with the fence in worker_wake_app() */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&k->n_events, memory_order_relaxed) == k->events_seen &&
-		plx_cq_next(w->reqs.cq) == NULL && rings_empty(w))
+	if (atomic_load_explicit(&k->n_events, memory_order_relaxed) == k->events_seen && !worker_has_news(w))
 		return 0;
 	worker_disarm(w);
 	return -EBUSY;

@@ -42,6 +42,11 @@ void worker_disarm(struct plx_worker *w);
 /** Dedicated, at the end of the owner's turn that did n things: wake the application. */
 void worker_wake_app(struct plx_worker *w, unsigned n);
 
+/** Dedicated: whether the application has seen all that it was told. Thread: owner. */
+bool worker_is_told_all(const struct plx_worker *w);
+/** Dedicated: whether something waits to be collected. Thread: application's side. */
+bool worker_has_news(const struct plx_worker *w);
+
 bool worker_needs_turns(struct plx_worker *w);
 /** Arm every queue. @return 0, or -EBUSY: some may be armed, and all are to be disarmed */
 int worker_arm_queues(struct plx_worker *w);
@@ -56,6 +61,17 @@ int worker_rest_open(struct plx_worker *w);
  * @return whether this thread slept instead. Thread: application's side. Blocks: at most for 100 us.
  */
 bool worker_rest(struct plx_worker *w);
+/** Slow path of worker_end_nap(). */
+void worker_end_nap_slow(struct plx_worker *w);
+
+/** Dedicated, at the end of the owner's turn: wake an application that naps until it is told something. */
+static inline void
+worker_end_nap(struct plx_worker *w)
+{
+	/* relaxed: it sleeps for a short time only, if this comes too early */
+	if (unlikely(atomic_load_explicit(&w->wake.naps, memory_order_relaxed) != 0))
+		worker_end_nap_slow(w);
+}
 
 /* conn.c */
 unsigned worker_conns_run(struct plx_worker *w);

@@ -4,10 +4,12 @@
  * worker_test.c - workers on the fake device: order, matching, cancel, probe, flush, death
  */
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <rte_ring.h>
@@ -658,6 +660,32 @@ on_disarm(void *arg)
 	disarms++;
 }
 
+/* The kernel's part of a nap: what the reactor does meanwhile. */
+static void
+nothing(void)
+{
+}
+
+static void (*while_it_naps)(void) = nothing;
+static unsigned n_wakes;
+
+long __wrap_syscall(long number, _Atomic uint32_t *word, int op, uint32_t value, ...);
+
+long
+__wrap_syscall(long number, _Atomic uint32_t *word, int op, uint32_t value, ...)
+{
+	UNIT_EQ_FATAL(number, SYS_futex);
+	UNIT_TRUE(word == &u.w[1]->wake.naps);
+	if (op == FUTEX_WAKE_PRIVATE) {
+		n_wakes++;
+		return 1;
+	}
+	UNIT_EQ(op, FUTEX_WAIT_PRIVATE);
+	UNIT_EQ(value, *word);
+	while_it_naps();
+	return 0;
+}
+
 /* @return whether w slept */
 static bool
 naps(struct plx_worker *w, bool is_near, bool woke)
@@ -712,6 +740,94 @@ who_waits_for_a_receiver_that_it_woke_leaves_it_the_core(void)
 	w->poller.fds = NULL;
 	w->poller.arm = NULL;
 	close(fd);
+	dedicated_end(w);
+	unit_workers_close(&u);
+}
+
+static void
+reactor_turns(void)
+{
+	for (unsigned i = 0; i < 3; i++)
+		plx_worker_turn(u.w[1]);
+}
+
+static void
+reactor_takes(void)
+{
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+	reactor_turns();
+}
+
+static void
+who_naps_is_woken_by_what_it_is_told(void)
+{
+	struct plx_worker *w = dedicated_open();
+	struct plx_req *req;
+
+	w->poller.turns = PLX_TURNS_REACTOR;
+	req = post_recv(w, 8);
+	n_wakes = 0;
+	while_it_naps = reactor_turns; /* it takes the receive, and tells nothing */
+	UNIT_TRUE(naps(w, true, true));
+	UNIT_EQ(n_wakes, 0);
+	UNIT_TRUE(unit_queue(&u, 1)->woke); /* the time was over */
+	while_it_naps = reactor_takes;
+	UNIT_TRUE(naps(w, true, true));
+	UNIT_EQ(n_wakes, 1);
+	UNIT_TRUE(!unit_queue(&u, 1)->woke);
+	UNIT_TRUE(!naps(w, true, true)); /* told, and not yet collected */
+	plx_worker_turn(w);
+	UNIT_EQ(n_wakes, 1);
+	while_it_naps = nothing;
+	plx_worker_progress(w);
+	UNIT_TRUE(plx_req_is_done(req));
+	plx_req_put(req);
+	dedicated_end(w);
+	unit_workers_close(&u);
+}
+
+static int (*queue_tx)(const struct plx_tx *tx);
+static struct plx_req *acked;
+static bool told, done; /* when the acknowledgement left */
+
+static int
+tx_acked(const struct plx_tx *tx)
+{
+	if (tx->op == PLX_WIRE_ACK) {
+		told = plx_cq_next(u.w[1]->reqs.cq) != NULL;
+		done = plx_req_is_done(acked);
+	}
+	return queue_tx(tx);
+}
+
+static void
+an_application_elsewhere_is_told_before_the_sender_is(void)
+{
+	struct plx_worker *w = dedicated_open();
+
+	w->poller.turns = PLX_TURNS_REACTOR;
+	queue_tx = unit_queue(&u, 1)->tx;
+	unit_queue(&u, 1)->tx = tx_acked;
+	for (unsigned here = 0; here < 2; here++) {
+		struct plx_req *send = unit_send(&u, 0, 1, from, LEN, 1, false);
+
+		w->reqs.to = here ? NULL : w->reqs.cq;
+		acked = post_recv(w, LEN);
+		told = done = false;
+		for (unsigned i = 0; i < 100 && !plx_req_is_done(send); i++) {
+			plx_worker_turn(w);
+			plx_worker_turn(u.w[0]);
+		}
+		UNIT_TRUE(plx_req_is_done(send));
+		UNIT_TRUE(told != here);
+		UNIT_TRUE(!done); /* a callback runs here: the sender first */
+		plx_worker_progress(w);
+		UNIT_TRUE(plx_req_is_done(acked));
+		plx_req_put(acked);
+		UNIT_END(&u, send, 0);
+	}
+	unit_queue(&u, 1)->tx = queue_tx;
+	w->reqs.to = w->reqs.cq;
 	dedicated_end(w);
 	unit_workers_close(&u);
 }
@@ -1377,6 +1493,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(who_posts_plainly_gives_turns_too_and_wakes_who_sleeps),
 	UNIT_TEST(who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may),
 	UNIT_TEST(who_waits_for_a_receiver_that_it_woke_leaves_it_the_core),
+	UNIT_TEST(who_naps_is_woken_by_what_it_is_told),
+	UNIT_TEST(an_application_elsewhere_is_told_before_the_sender_is),
 	UNIT_TEST(a_long_operation_has_the_core_offered_soon_again),
 	UNIT_TEST(a_reader_with_one_receive_at_a_time_is_given_time_to_post_the_next),
 	UNIT_TEST(a_sync_send_is_done_when_it_is_matched_and_not_before),
