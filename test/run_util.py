@@ -2,7 +2,9 @@
 # Copyright (c) 2026 The Pollux Authors
 """run_util.py - what the runners of multi-process tests share: commands with a
 deadline whose whole family is killed, results as lines, traces left behind"""
+import itertools
 import os
+import random
 import select
 import shutil
 import signal
@@ -222,10 +224,20 @@ def need(*programs):
             skip_all(f"{p} is not installed")
 
 
+PORTS = range(15000, 32000)  # below those that the kernel gives to who names none
+next_port = itertools.cycle(random.sample(PORTS, len(PORTS)))
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """One that nobody uses, is given to nobody else here, and that no connection gets by chance."""
+    while True:
+        port = next(next_port)
+        with socket.socket() as s:
+            try:
+                s.bind(("", port))
+            except OSError:
+                continue
+        return port
 
 
 def listening(port):

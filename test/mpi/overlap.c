@@ -6,25 +6,29 @@
  * Design notes
  * Rank 1 posts a receive, does a fixed amount of work without a call of MPI, about twice as long as
  * the transfer alone takes, and waits; rank 0 sends and waits. The work is counted in steps, not
- * in time: whoever takes the core away from it is seen. All figures are medians.
+ * in time: whoever takes the core away from it is seen. The transfer alone, the work alone and both
+ * together are measured in blocks of BLOCK rounds each, as the pace of a machine may change within
+ * seconds. What is compared is the medians within a block, and what is said the median of all blocks.
  *
  *	hidden	share of the transfer's own time that the work covered
  *	kept	share of the core that the work had meanwhile
  *
  * The figures are printed for the reader, and checked when a least share is given:
- * overlap [PERCENT [ROUNDS]]
+ * overlap [PERCENT [BLOCKS]]
  */
 #include "mpi_util.h"
 
 #define SIZES	   3
-#define ROUNDS_MAX 1000
-#define TRIES	   5 /* measurements of one size */
+#define BLOCKS_MAX 100
+#define BLOCK	   20 /* rounds of one kind in a row, */
+#define SETTLE	   10 /* behind some that do not count: who moves the data may learn who waits for it */
+#define TRIES	   5  /* measurements of one size */
 
 static const int sizes[SIZES] = {256 << 10, 1 << 20, 4 << 20};
 static volatile double sink;
 
 struct figures {
-	double plain, work, both, kept;
+	double plain, work, both, kept, hidden;
 };
 
 static void
@@ -54,31 +58,26 @@ median(double *v, int n)
 }
 
 static double
-work_time(long steps, int rounds)
+work_time(long steps)
 {
-	double v[ROUNDS_MAX];
-	int i;
+	double start = MPI_Wtime();
 
-	for (i = 0; i < rounds; i++) {
-		v[i] = MPI_Wtime();
-		work(steps);
-		v[i] = MPI_Wtime() - v[i];
-	}
-	return median(v, rounds);
+	work(steps);
+	return MPI_Wtime() - start;
 }
 
-/* Undisturbed: the pace of the core. */
+/* Steps a second: the pace of the core, undisturbed. */
 static double
-least_time(long steps, int rounds)
+work_rate(void)
 {
 	double least = 1e9, t;
 	int i;
 
-	for (i = 0; i < rounds; i++) {
-		t = work_time(steps, 1);
+	for (i = 0; i < 5; i++) {
+		t = work_time(20000);
 		least = t < least ? t : least;
 	}
-	return least;
+	return 20000 / least;
 }
 
 /* One transfer, with work behind the receive. @return how long it all took */
@@ -106,53 +105,71 @@ transfer(int rank, uint8_t *buf, int len, int i, long steps, double *worked)
 	return end - start;
 }
 
+/* BLOCK transfers, with work behind each receive. @return their median */
 static double
-transfers(int rank, uint8_t *buf, int len, int rounds, long steps, double *worked)
+transfers(int rank, uint8_t *buf, int len, long steps, double *worked)
 {
-	double all[ROUNDS_MAX], part[ROUNDS_MAX];
+	double all[BLOCK];
 	int i;
 
-	for (i = 0; i < rounds; i++)
-		all[i] = transfer(rank, buf, len, i, steps, &part[i]);
-	*worked = median(part, rounds);
-	return median(all, rounds);
+	for (i = 0; i < SETTLE; i++)
+		(void)transfer(rank, buf, len, i, steps, worked);
+	for (i = 0; i < BLOCK; i++)
+		all[i] = transfer(rank, buf, len, i, steps, &worked[i]);
+	return median(all, BLOCK);
 }
 
 static struct figures
-measure(int rank, uint8_t *buf, int len, int rounds)
+measure_block(int rank, uint8_t *buf, int len)
 {
-	double worked, rate = 1e5 / least_time(100000, 50);
+	double alone[BLOCK], worked[BLOCK];
 	struct figures f;
 	long steps;
+	int i;
 
-	transfers(rank, buf, len, rounds / 4 + 1, 0, &worked);
-	f.plain = transfers(rank, buf, len, rounds, 0, &worked);
-	MPI_Bcast(&f.plain, 1, MPI_DOUBLE, 1, MPI_COMM_WORLD);
-	steps = (long)(2 * f.plain * rate) + 1;
+	f.plain = transfers(rank, buf, len, 0, worked);
+	steps = (long)(2 * f.plain * work_rate()) + 1; /* of rank 1, as all that counts */
 	MPI_Barrier(MPI_COMM_WORLD);
-	f.work = rank == 1 ? work_time(steps, rounds) : 0; /* the other rank waits, as below */
+	for (i = 0; i < BLOCK; i++)
+		alone[i] = rank == 1 ? work_time(steps) : 0; /* the other rank waits, as below */
 	MPI_Barrier(MPI_COMM_WORLD);
-	f.both = transfers(rank, buf, len, rounds, steps, &worked);
-	f.kept = f.work / worked;
+	f.both = transfers(rank, buf, len, steps, worked);
+	f.work = median(alone, BLOCK);
+	f.kept = f.work / median(worked, BLOCK);
+	f.hidden = (f.plain + f.work - f.both) / f.plain;
 	return f;
 }
 
-static double
-hidden_percent(const struct figures *f)
+static struct figures
+measure(int rank, uint8_t *buf, int len, int blocks)
 {
-	return 100 * (f->plain + f->work - f->both) / f->plain;
+	static double plain[BLOCKS_MAX], work[BLOCKS_MAX], both[BLOCKS_MAX], kept[BLOCKS_MAX], hidden[BLOCKS_MAX];
+	int i;
+
+	(void)measure_block(rank, buf, len);
+	for (i = 0; i < blocks; i++) {
+		struct figures f = measure_block(rank, buf, len);
+
+		plain[i] = f.plain;
+		work[i] = f.work;
+		both[i] = f.both;
+		kept[i] = f.kept;
+		hidden[i] = f.hidden;
+	}
+	return (struct figures){median(plain, blocks), median(work, blocks), median(both, blocks),
+		median(kept, blocks), median(hidden, blocks)};
 }
 
 /* What runs beside it, or the host takes, is no fault of the library: measured again if it seems bad. */
 static struct figures
-measure_fairly(int rank, uint8_t *buf, int len, int rounds, double least)
+measure_fairly(int rank, uint8_t *buf, int len, int blocks, double least)
 {
 	struct figures f = {0};
 	int i, again = 1;
 
 	for (i = 0; i < TRIES && again; i++) {
-		f = measure(rank, buf, len, rounds);
-		again = hidden_percent(&f) < least;
+		f = measure(rank, buf, len, blocks);
+		again = 100 * f.hidden < least;
 		MPI_Bcast(&again, 1, MPI_INT, 1, MPI_COMM_WORLD);
 	}
 	return f;
@@ -162,19 +179,19 @@ int
 main(int argc, char **argv)
 {
 	double least = argc > 1 ? atof(argv[1]) : -1e9;
-	int rounds = argc > 2 ? atoi(argv[2]) : 40;
+	int blocks = argc > 2 ? atoi(argv[2]) : 5;
 	uint8_t *buf = malloc(sizes[SIZES - 1]);
 	int rank, size, i;
 
-	if (rounds < 1 || rounds > ROUNDS_MAX)
+	if (blocks < 1 || blocks > BLOCKS_MAX)
 		return 2;
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	CHECK(size == 2, "it takes 2 ranks, not %d", size);
 	for (i = 0; i < SIZES; i++) {
-		struct figures f = measure_fairly(rank, buf, sizes[i], rounds, least);
-		double hidden = hidden_percent(&f);
+		struct figures f = measure_fairly(rank, buf, sizes[i], blocks, least);
+		double hidden = 100 * f.hidden;
 
 		if (rank != 1)
 			continue;
