@@ -118,12 +118,19 @@ worker_wake_close(struct plx_worker *w)
 	}
 }
 
+/* rte_ring_empty() reads plainly what another thread stores atomically. */
+static bool
+ring_empty(const struct rte_ring *r)
+{
+	/* relaxed: who takes something out of it acquires */
+	return __atomic_load_n(&r->prod.tail, __ATOMIC_RELAXED) == __atomic_load_n(&r->cons.tail, __ATOMIC_RELAXED);
+}
+
 /* Dedicated: whether nothing is on its way to the application, but requests. */
 static bool
 rings_empty(const struct plx_worker *w)
 {
-	return rte_ring_empty(w->am.ring) &&
-		(!w->chans.on || rte_ring_empty(w->chans.ring));
+	return ring_empty(w->am.ring) && (!w->chans.on || ring_empty(w->chans.ring));
 }
 
 static bool
