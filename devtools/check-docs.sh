@@ -34,7 +34,7 @@ while IFS=: read -r page name; do
 	[ -n "$page" ] || continue
 	grep -qx "$name" <<<"$settings" || complain "$page: there is no setting $name"
 done <<<"$(grep -roHE "(\`[a-z]+\.[a-z_]+\`|^\.BR? [a-z]+\.[a-z_]+)" doc README.md 2>/dev/null |
-	sed -E 's/:(`|\.BR? )/:/; s/`$//' | grep -vE '\.(c|h|md|py|json|conf|build|pc|sh|so|map|in|d|log|txt)$' | sort -u)"
+	sed -E 's/:(`|\.BR? )/:/; s/`$//' | grep -vE '\.(c|h|md|py|json|conf|build|pc|sh|so|map|in|d|log|txt|mpich|openmpi)$' | sort -u)"
 
 # Rows of method tables are {"name", "parameters", ...
 tables=$(grep -rlw plx_rpc_method lib --include='*.c' 2>/dev/null | grep -v _test)

@@ -5,21 +5,37 @@
 # setup.sh - install the packages that are missing and reserve huge pages; does
 # nothing, quickly and without root, where all is there
 #
-# usage: setup.sh [HUGEPAGES]   2 MiB pages to have, 512 when not given, 0 for none
+# usage: setup.sh [WHAT] [HUGEPAGES]
+#   WHAT       build: what compiling needs; bench: the same, and the UCX that is compared;
+#              test: the same, MPI libraries and clang; guest: a virtual machine with RDMA devices.
+#              All when not given
+#   HUGEPAGES  pages of 2 MiB to have, 512 when not given, 0 for none
 set -u
 
 build_packages=(gcc libc6-dev meson ninja-build pkg-config libdpdk-dev libjansson-dev
-	libibverbs-dev librdmacm-dev)
-test_packages=(libcunit1-dev mpich libmpich-dev openmpi-bin libopenmpi-dev ucx-utils libucx-dev
+	libibverbs-dev librdmacm-dev libcunit1-dev)
+bench_packages=(ucx-utils)
+test_packages=(mpich libmpich-dev openmpi-bin libopenmpi-dev libucx-dev
 	python3 util-linux procps clang libclang-rt-dev)
-# For the virtual machine with RDMA devices. Its tests are skipped without.
+# Programs that test/foreign/run_packages.py runs: 25 MB.
+test_packages+=(hpcc netpipe-mpich2 scalapack-mpi-test lammps libhdf5-mpich-dev python3-mpi4py)
+# Their tests are skipped without.
 guest_packages=(qemu-system-x86 busybox-static kmod cpio ibverbs-providers ibverbs-utils iproute2
 	strace)
+what=all
+case ${1-} in
+build | bench | test | guest | all)
+	what=$1
+	shift
+	;;
+esac
 want_pages=${1:-${PLX_HUGEPAGES:-512}}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 
 case $want_pages in
 '' | *[!0-9]*)
-	echo "setup: '$want_pages' is not a number of pages" >&2
+	echo "setup: '$want_pages' is neither build, bench, test or guest nor a number of pages" >&2
 	exit 2
 	;;
 esac
@@ -44,14 +60,35 @@ missing_packages()
 	done
 }
 
+# Of what apt-get says, a line now and then.
+progress()
+{
+	local line n=0 all=0
+
+	while IFS= read -r line; do
+		case $line in
+		*" newly installed"*) all=$(sed -E 's/.* ([0-9]+) newly installed.*/\1/' <<<"$line") ;;
+		"Need to get "*) echo "setup: $all packages, ${line#Need to get }" ;;
+		"Setting up "*)
+			n=$((n + 1))
+			[ $((n % 50)) -ne 0 ] || echo "setup: $n of $all packages are set up"
+			;;
+		esac
+	done
+}
+
+apt()
+{
+	as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get "$@" 2>&1 | tee "$log" | progress
+	return "${PIPESTATUS[0]}"
+}
+
 install_packages()
 {
-	local install=(env DEBIAN_FRONTEND=noninteractive
-		apt-get install -y -q --no-install-recommends)
+	local install=(install -y -q --no-install-recommends)
 
-	as_root "${install[@]}" "$@" >/dev/null 2>&1 && return
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q >/dev/null &&
-		as_root "${install[@]}" "$@"
+	apt "${install[@]}" "$@" && return
+	apt update -q && apt "${install[@]}" "$@"
 }
 
 reserve_pages()
@@ -72,20 +109,32 @@ reserve_pages()
 			"for more: echo $want_pages > $file (as root)"
 }
 
-missing=$(missing_packages "${build_packages[@]}" "${test_packages[@]}")
-if [ -n "$missing" ]; then
-	echo "setup: installing" $missing
-	if ! install_packages $missing; then
-		echo "setup: could not install them; as root: apt-get install" $missing >&2
-		exit 1
-	fi
-fi
-missing=$(missing_packages "${guest_packages[@]}")
-if [ -n "$missing" ]; then
-	echo "setup: installing" $missing
-	install_packages $missing >/dev/null 2>&1 ||
-		echo "setup: could not install them, nothing will be tested on RDMA devices;" \
-			"as root: apt-get install" $missing >&2
-fi
+# have PURPOSE PACKAGE...: @return whether they are there now
+have()
+{
+	local purpose=$1 missing
+
+	shift
+	missing=$(missing_packages "$@")
+	[ -n "$missing" ] || return 0
+	echo "setup: installing what is needed to $purpose:" $missing
+	install_packages $missing && return
+	tail -n 20 "$log" >&2
+	echo "setup: could not install them; as root: apt-get install" $missing >&2
+	return 1
+}
+
+packages=("${build_packages[@]}")
+case $what in
+bench) packages+=("${bench_packages[@]}") ;;
+test | guest | all) packages+=("${bench_packages[@]}" "${test_packages[@]}") ;;
+esac
+have "${what/all/test}" "${packages[@]}" || exit 1
+case $what in
+guest | all)
+	# Without them nothing is tested on RDMA devices: no reason to stop, unless they were asked for.
+	have "test on RDMA devices" "${guest_packages[@]}" || [ $what = all ] || exit 1
+	;;
+esac
 reserve_pages
 exit 0

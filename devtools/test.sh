@@ -7,7 +7,7 @@
 # usage: test.sh [--no-asan] [--no-fuzz] [--quick]
 #   --no-asan  leave the sanitizer build out
 #   --no-fuzz  leave the fuzz targets out, up to a minute each
-#   --quick    unit and api tests only
+#   --quick    unit and api tests only, in one build
 # BUILD names the build folder, build when not set.
 # The last line is "N passed, N failed", with ", N skipped" where there are any.
 set -u
@@ -25,7 +25,7 @@ for arg in "$@"; do
 	case $arg in
 	--no-asan) asan=no ;;
 	--no-fuzz) fuzz=no ;;
-	--quick) quick=yes fuzz=no ;;
+	--quick) quick=yes asan=no fuzz=no ;;
 	*) sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2 ;;
 	esac
 done
@@ -117,7 +117,9 @@ run()
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
-step "setup" ./devtools/setup.sh || exit
+what=all
+[ $quick = no ] || what=build
+step "setup" ./devtools/setup.sh $what || exit
 step "build" make_build "$build" --buildtype=release || exit
 builds_begin
 suites=()
@@ -140,5 +142,5 @@ if [ $fuzz = yes ]; then
 fi
 step "names" ./devtools/check-names.sh
 step "documentation" ./devtools/check-docs.sh
-[ ! -d .git ] || ! git rev-parse -q --verify HEAD >/dev/null ||
+! git rev-parse -q --verify HEAD >/dev/null 2>&1 ||
 	step "commit subject" ./devtools/check-commit.sh HEAD

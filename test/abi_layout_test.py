@@ -29,15 +29,19 @@ HEADERS = [
     "ucp/api/ucp.h", "ucp/api/ucp_def.h", "ucp/api/ucp_compat.h", "ucp/api/ucp_version.h",
     "ucs/type/status.h", "ucs/type/thread_mode.h", "ucs/type/cpu_set.h",
     "ucs/memory/memory_type.h", "ucs/config/types.h", "ucs/sys/compiler_def.h",
+    "ucs/debug/log_def.h",
 ]
 
 # Of these headers we carry only a part: a name that is missing is not a mismatch,
 # one that is there must be right. (The rest configures UCX's inside; no ucp_
 # function takes it.) Names that a ucp_ function needs are demanded all the same.
-SUBSET = {"ucs/config/types.h", "ucs/sys/compiler_def.h"}
+SUBSET = {"ucs/config/types.h", "ucs/sys/compiler_def.h", "ucs/debug/log_def.h"}
 SUBSET_DEMANDED = re.compile(r"^(UCS_CONFIG_PRINT_|ucs_config_print_flags_t$|ucs_sock_addr|"
                              r"BEGIN_C_DECLS$|END_C_DECLS$|UCS_BIT$|UCS_MASK$|UCS_S_PACKED$|"
                              r"UCS_PTR_BYTE_OFFSET$)")
+
+# Fields that later releases gave a name of their own.
+RENAMED = {("ucs_config_names_array_t", "pad"): "truncated"}
 
 # Numbers that grow with releases: ours must not be smaller.
 ALLOWED_GREATER = {"UCS_MEMORY_TYPE_LAST", "UCS_MEMORY_TYPE_UNKNOWN", "UCP_API_MINOR",
@@ -52,6 +56,7 @@ ALLOWED_MISSING_DATA = re.compile(r"^ucs_\w+_(names|descs)$")
 CALLS = {
     "UCS_BIT": ["UCS_BIT(0)", "UCS_BIT(31)", "UCS_BIT(63)"],
     "UCS_MASK": ["UCS_MASK(0)", "UCS_MASK(3)", "UCS_MASK(40)"],
+    "UCS_BIT_GET": ["UCS_BIT_GET(6, 1)", "UCS_BIT_GET(6, 0)", "UCS_BIT_GET(1ul << 63, 63)"],
     "UCS_PTR_IS_ERR": ["UCS_PTR_IS_ERR((void*)%s)" % v for v in ("0", "1", "-1", "-100", "-101")],
     "UCS_PTR_IS_PTR": ["UCS_PTR_IS_PTR((void*)%s)" % v for v in ("0", "1", "2", "-100", "-101")],
     "UCS_PTR_RAW_STATUS": ["UCS_PTR_RAW_STATUS((void*)-5)"],
@@ -99,6 +104,12 @@ LATER = {
     "UCP_MEM_MAP_SYMMETRIC_RKEY": 8, "UCP_MEM_MAP_LOCK": 16, "UCP_AM_SEND_FLAG_COPY_HEADER": 8,
     "UCP_EP_ATTR_FIELD_TRANSPORTS": 8, "UCP_EP_ATTR_FIELD_USER_DATA": 16,
     "UCS_MEMORY_TYPE_RDMA": 5, "UCS_MEMORY_TYPE_ZE_MANAGED": 8, "UCS_MEMORY_TYPE_UNKNOWN": 10,
+    "UCP_API_VERSION": 1 << 24 | 23 << 16, "UCS_MEM_FLAG_REGISTRABLE": 1, "UCS_BIT_GET(4, 2)": 1,
+    "UCS_LOG_LEVEL_DIAG": 3, "UCS_LOG_LEVEL_TRACE_POLL": 11, "UCS_LOG_LEVEL_PRINT": 13,
+    "offsetof(ucs_log_component_config_t, file_filter)": 24, "UCS_LOG_FUNC_RC_CONTINUE": 1,
+    "UCS_ASYNC_MODE_POLL": 3, "UCS_AUTO": 3, "UCS_CONFIG_AUTO": 2, "UCS_HANDLE_ERROR_NONE": 3,
+    "sizeof(ucs_config_allow_list_t)": 24, "UCS_CONFIG_ALLOW_LIST_NEGATE": 2,
+    "ucs_same_type(int, int)": 1, "ucs_is_unsigned_type(unsigned)": 1,
 }
 
 C_WORDS = set("""void char short int long float double signed unsigned const volatile struct union
@@ -315,7 +326,7 @@ class Header:
         left = d.index("(")
         name = d[left - 1]
         args = d[left + 1:match(d, left, "(", ")")]
-        self.functions[name] = "%s (%s)" % (" ".join(d[:left - 1]), self._params_text(args))
+        self.functions[name] = "%s (%s)" % (" ".join(d[:left - 1]), self._params_text(args) or "void")
         self.proto_text[name] = " ".join(d)
         self.origin[name] = where
 
@@ -414,6 +425,8 @@ class Comparison:
         for n in names:
             rf, of = self.ref.structs[n], self.our.structs[n]
             for f in rf:
+                if RENAMED.get((n, f)) in of:
+                    continue
                 if f not in of:
                     self.report("field %s.%s: missing" % (n, f))
                 else:

@@ -107,6 +107,45 @@ devices_are_found_without_a_file(void)
 	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
 }
 
+static bool
+machine_has_rdma(void)
+{
+	return access("/sys/class/infiniband_verbs", F_OK) == 0;
+}
+
+static void
+a_device_is_listed_only_where_it_is_there(void)
+{
+	uint32_t caps;
+	bool listed = false;
+
+	CU_ASSERT_EQUAL_FATAL(cci_init(CCI_ABI_VERSION, 0, &caps), CCI_SUCCESS);
+	for (unsigned i = 0; i < n_devices(); i++)
+		listed |= strcmp(device(i)->name, "net_mlx") == 0;
+	CU_ASSERT(!listed || machine_has_rdma());
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
+static void
+a_device_of_the_file_that_is_not_there_is_down(void)
+{
+	CU_ASSERT_EQUAL_FATAL(init_with("[near]\ntransport = shm\n"
+					"[far]\ntransport = net_mlx\npriority = 90\n"
+					"[none]\ntransport = net_mlx\nnet_mlx.device = no_such_device\n"),
+		CCI_SUCCESS);
+	CU_ASSERT_EQUAL_FATAL(n_devices(), 3);
+	for (unsigned i = 0; i < 3; i++) {
+		const cci_device_t *d = device(i);
+
+		if (strcmp(d->name, "near") == 0) {
+			CU_ASSERT_EQUAL(d->up, 1);
+		} else {
+			CU_ASSERT(d->up == 0 || (strcmp(d->name, "far") == 0 && machine_has_rdma()));
+		}
+	}
+	CU_ASSERT_EQUAL(cci_finalize(), CCI_SUCCESS);
+}
+
 static void
 asking_again_gives_the_same_devices(void)
 {
@@ -480,6 +519,8 @@ what_is_no_device_is_refused(void)
 
 const struct api_test cci_dev_tests[] = {
 	T(devices_are_found_without_a_file),
+	T(a_device_is_listed_only_where_it_is_there),
+	T(a_device_of_the_file_that_is_not_there_is_down),
 	T(asking_again_gives_the_same_devices),
 	T(devices_come_by_falling_priority),
 	T(no_device_means_the_default_one),

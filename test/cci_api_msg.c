@@ -3,6 +3,8 @@
  *
  * cci_api_msg.c - messages: whole, in order, by every flag
  */
+#include <pthread.h>
+
 #include "cci_api_test.h"
 
 /* Send; while all buffers are in use, give turns. */
@@ -374,7 +376,89 @@ a_held_send_event_takes_no_buffer(void)
 	util_pair_close(&p);
 }
 
+/* Blocking calls on e[0], while nobody calls for e[1]. */
+static void
+block_alone(struct pair *p, size_t a)
+{
+	static uint8_t local_mem[100000], remote_mem[sizeof(local_mem)];
+	cci_rma_handle_t *local, *remote;
+	struct iovec v[2];
+	cci_event_t *ev;
+	char text[] = "blocked";
+
+	v[0] = (struct iovec){text, 3};
+	v[1] = (struct iovec){text + 3, 5};
+	for (int i = 0; i < 50; i++) {
+		CU_ASSERT_EQUAL(cci_send(p->e[0].conn, text, sizeof(text), NULL, CCI_FLAG_BLOCKING), CCI_SUCCESS);
+		CU_ASSERT_EQUAL(cci_sendv(p->e[0].conn, v, 2, NULL, CCI_FLAG_BLOCKING), CCI_SUCCESS);
+	}
+	for (int i = 0; i < 100; i++) {
+		ev = recv_one(p, 1);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(ev);
+		CU_ASSERT_EQUAL(ev->recv.len, sizeof(text));
+		CU_ASSERT_EQUAL(memcmp(ev->recv.ptr, text, sizeof(text)), 0);
+		util_return(ev);
+	}
+	if (unicast[a] == CCI_CONN_ATTR_UU)
+		return;
+	UTIL_OK(cci_rma_register(p->e[0].ep, local_mem, sizeof(local_mem), 0, &local));
+	UTIL_OK(cci_rma_register(p->e[1].ep, remote_mem, sizeof(remote_mem),
+		CCI_FLAG_READ | CCI_FLAG_WRITE, &remote));
+	memset(local_mem, (int)a + 1, sizeof(local_mem));
+	CU_ASSERT_EQUAL(cci_rma(p->e[0].conn, NULL, 0, local, 0, remote, 0, sizeof(local_mem), NULL,
+		CCI_FLAG_WRITE | CCI_FLAG_BLOCKING), CCI_SUCCESS);
+	CU_ASSERT_EQUAL(memcmp(local_mem, remote_mem, sizeof(local_mem)), 0);
+	memset(remote_mem, 0x77, sizeof(remote_mem));
+	CU_ASSERT_EQUAL(cci_rma(p->e[0].conn, NULL, 0, local, 0, remote, 0, sizeof(local_mem), NULL,
+		CCI_FLAG_READ | CCI_FLAG_BLOCKING), CCI_SUCCESS);
+	CU_ASSERT_EQUAL(memcmp(local_mem, remote_mem, sizeof(local_mem)), 0);
+	UTIL_OK(cci_rma_deregister(p->e[0].ep, local));
+	UTIL_OK(cci_rma_deregister(p->e[1].ep, remote));
+}
+
+static void
+blocking_calls_end_when_the_peer_is_of_the_same_thread(void)
+{
+	struct pair p;
+
+	for (size_t a = 0; a < 3; a++) {
+		util_pair_open_with(&p, unicast[a]);
+		block_alone(&p, a);
+		util_pair_close(&p);
+	}
+}
+
+struct opened {
+	struct pair p;
+	size_t a;
+};
+
+static void *
+open_in_thread(void *arg)
+{
+	struct opened *o = arg;
+
+	util_pair_open_with(&o->p, unicast[o->a]);
+	return NULL;
+}
+
+static void
+blocking_calls_end_when_the_peers_thread_is_busy(void)
+{
+	struct opened o;
+	pthread_t thread;
+
+	for (o.a = 0; o.a < 3; o.a++) {
+		UTIL_OK(pthread_create(&thread, NULL, open_in_thread, &o));
+		UTIL_OK(pthread_join(thread, NULL));
+		block_alone(&o.p, o.a);
+		util_pair_close(&o.p);
+	}
+}
+
 const struct api_test cci_msg_tests[] = {
+	T(blocking_calls_end_when_the_peer_is_of_the_same_thread),
+	T(blocking_calls_end_when_the_peers_thread_is_busy),
 	T(messages_of_every_length_arrive_whole),
 	T(messages_go_both_ways),
 	T(a_message_over_the_size_is_refused),

@@ -1184,13 +1184,13 @@ a_region_is_reached_by_all_queues_and_its_words_are_changed(void)
 	for (unsigned i = 0; i < 3; i++)
 		q[i] = queue_new();
 	UNIT_EQ_FATAL(region.n_keys, 1);
-	UNIT_TRUE(region.keys[0].domain != 0 && region.keys[0].mem.key != 0);
+	UNIT_TRUE(region.keys[0].port != 0 && region.keys[0].mem.key != 0);
 	UNIT_EQ(region.atomics, PLX_DEV_ATOMICS_OWN);
 	op.key = region.keys[0].mem.key;
 	memset(buf_there, 0, 24);
 	for (unsigned i = 0; i < 2; i++) {
 		op.peer = connected_to(q[i], q[2]);
-		UNIT_EQ(op.peer->domain, region.keys[0].domain);
+		UNIT_EQ(op.peer->domain, plx_dev_domain(op.peer->proc, region.keys[0].port));
 		op.atomic = PLX_DEV_FADD;
 		op.operand[0] = 5;
 		UNIT_EQ(net_rma(&op), 0);
@@ -2158,7 +2158,7 @@ child_lists(struct plx_queue *q)
 	char c;
 
 	must(plx_seg_create(&seg, NULL, sizeof(buf_there), false) == 0);
-	plx_window_add(&seg);
+	plx_window_add(&seg, 1);
 	must(write(child_out, &seg.base, sizeof(seg.base)) == sizeof(seg.base));
 	must(read(child_in, &c, 1) == 1);
 	plx_window_remove(&seg);

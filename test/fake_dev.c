@@ -59,7 +59,7 @@ static const struct fake_conf fake_good = {
 	.caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_GET | PLX_DEV_PUT | PLX_DEV_SHARED,
 	.mtu = 1024,
 	.short_max = 112,
-	.domain = 5,
+	.port = 5,
 	.atomics = PLX_DEV_ATOMICS_OWN,
 };
 
@@ -307,6 +307,7 @@ fake_queue_control(struct plx_queue *q)
 static int
 fake_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 {
+	struct plx_proc self;
 	struct fake_addr a;
 
 	if (addr->len != sizeof(a))
@@ -317,7 +318,8 @@ fake_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	peer->mtu = fake.mtu;
 	peer->short_max = fake.short_max;
 	peer->caps = (uint8_t)(fake.caps & peer->q->caps);
-	peer->domain = fake.domain;
+	plx_proc_self(&self); /* all are in this process, but each is told nothing of it: proc is 0 */
+	peer->domain = plx_dev_domain(plx_proc_id(&self), fake.port);
 	return 0;
 }
 
@@ -325,7 +327,7 @@ static int
 fake_peer_connect(struct plx_peer *peer)
 {
 	if (queue_find(peer->uid) == NULL)
-		return -ECONNREFUSED;
+		return -ECONNRESET;
 	if (fake.connect_mtu != 0 && fake.connect_mtu < peer->mtu)
 		peer->mtu = fake.connect_mtu;
 	if (peer->short_max > peer->mtu - sizeof(uint64_t)) /* a short message is a message */

@@ -34,7 +34,7 @@ struct fake_conf {
 	uint32_t again_percent;	 /* rma that answers -EAGAIN */
 	uint32_t refuse_percent; /* rma that answers -EOPNOTSUPP, for good with this peer */
 	int reg_err;		 /* what mem_reg answers, 0: it works */
-	uint32_t domain;	 /* of regions and of peers made from now on */
+	uint16_t port;		 /* of regions and of peers made from now on */
 	uint8_t atomics;	 /* enum plx_dev_atomics */
 	int get_err, put_err;	 /* what rma answers instead of doing anything, 0: nothing */
 	const void *bad_addr;	 /* rma of a range that holds it answers -EFAULT; NULL: none */

@@ -35,7 +35,7 @@ struct fake_io {
 static LIST_HEAD(, fake_reg) regs = LIST_HEAD_INITIALIZER(regs);
 static TAILQ_HEAD(fake_ios, fake_io) ios = TAILQ_HEAD_INITIALIZER(ios);
 static uint32_t n_regs, n_ios;
-static uint64_t next_key = 77;
+static uint64_t next_key = PLX_DEV_KEY_SET | 77;
 
 static uint64_t
 uid_of(const struct plx_queue *q)
@@ -96,7 +96,7 @@ fake_region_reg(const struct plx_conf *conf, unsigned port, void *addr, size_t l
 	(void)port;
 	if (!(fake.caps & PLX_DEV_KEYS))
 		return -EOPNOTSUPP;
-	out->domain = fake.domain;
+	out->port = fake.port;
 	out->atomics = fake.atomics;
 	return reg_make(0, addr, len, rights, &out->mem);
 }

@@ -81,7 +81,7 @@ SIZE(struct plx_wire_eager, 8);
 SIZE(struct plx_wire_sync, 16);
 SIZE(struct plx_wire_first, 24);
 SIZE(struct plx_wire_frag, 16);
-SIZE(struct plx_wire_rts, 32);
+SIZE(struct plx_wire_rts, 40);
 SIZE(struct plx_wire_ack, 16);
 SIZE(struct plx_wire_help, 48);
 SIZE(struct plx_wire_help_end, 16);

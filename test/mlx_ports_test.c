@@ -718,9 +718,9 @@ a_region_is_reached_by_each_port_with_its_own_key(void)
 {
 	static const char *const devices[] = {"model0", "model1", "model0,model1,model2"};
 	struct plx_dev_region region = {.dev = NULL};
-	struct plx_wire_mem wire = {.kind = PLX_WIRE_MEM_RKEY, .len = LEN, .base = (uintptr_t)in,
+	struct plx_wire_rkey wire = {.len = LEN, .base = (uintptr_t)in,
 		.rights = PLX_REGION_READ | PLX_REGION_WRITE};
-	uint8_t blob[PLX_WIRE_MEM_MAX];
+	uint8_t blob[PLX_WIRE_RKEY_MAX];
 	struct plx_region_key key;
 
 	begin(3);
@@ -736,17 +736,14 @@ a_region_is_reached_by_each_port_with_its_own_key(void)
 	UNIT_TRUE(region.alone);
 	UNIT_EQ_FATAL(plx_region_add((uintptr_t)in, LEN, wire.rights, &key), 0);
 	wire.index = key.index;
-	wire.gen = key.gen;
 	wire.token = key.token;
-	for (unsigned i = 0; i < region.n_keys; i++) {
-		struct plx_wire_mem_key *k = i == 0 ? &wire.key : &wire.more[i - 1];
-
-		*k = (struct plx_wire_mem_key){region.keys[i].mem.key, region.keys[i].domain};
-	}
-	wire.n_more = 2;
+	for (unsigned i = 0; i < region.n_keys; i++)
+		wire.devs[i] = (struct plx_wire_rkey_dev){(uint32_t)region.keys[i].mem.key,
+			region.keys[i].port};
+	wire.n_devs = 3;
 	open_with(3, devices);
-	wire.proc = u.to[0][2].ep->peer->proc;
-	UNIT_EQ(plx_wire_mem_pack(&wire, false, blob), 72 + 2 * 12);
+	wire.proc = u.to[0][2].ep->peer->proc & PLX_WIRE_PROC_MASK;
+	UNIT_EQ(plx_wire_rkey_pack(&wire, blob), 40 + 3 * 6);
 	for (unsigned i = 0; i < 2; i++) {
 		struct plx_rkey *rkey;
 		uint64_t before = u.w[i]->rma.stat.key;

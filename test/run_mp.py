@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 """run_mp.py - several processes over shared memory: many to many, huge messages,
-killed peers, oversubscription, leaving early, soak
+killed peers, oversubscription, leaving early, messages taken back, soak
 
 usage: run_mp.py [--build DIR] [--plain] [--seed N] [--seconds S] [GROUP...]
 
-Groups: all_to_all huge leave kill crowd rma soak. Soak takes S seconds (5) each way, inline
+Groups: all_to_all huge leave taken_back kill crowd rma soak. Soak takes S seconds (5) each way, inline
 and with a reactor; --seconds 300 soak runs for ten minutes. --plain runs on the system's own UCX
 what UCX can do. The programs are linked to the system's libucp by name and meet
 ours through pollux-run, as any application would.
@@ -24,7 +24,7 @@ import run_util as u
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = os.path.join(HERE, "..", "include")
-GROUPS = ["all_to_all", "huge", "leave", "kill", "crowd", "rma", "soak"]
+GROUPS = ["all_to_all", "huge", "leave", "taken_back", "kill", "crowd", "rma", "soak"]
 SOAK_GROWTH = 8 << 20  # bytes of a survivor, from a third of the time to its end
 HUGE_LEN = (4 << 30) + 1
 HUGE_MEMORY = 12 << 30
@@ -212,6 +212,16 @@ def leave(report, ground):
                 2, [how], env)
 
 
+def taken_back(report, ground):
+    seed = ground.random.randrange(1 << 30)
+    ways = [("inline", {}), ("reactor", ground.reactor), ("no cma", NO_CMA),
+            ("receiver reads", {"PLX_RNDV_SCHEME": "get"})]
+    for way, env in [("inline", {})] if ground.plain else ways:
+        for kind in ("tag", "am"):
+            one(report, ground, f"a forced close of 200 {kind} messages harms none, {way}, seed {seed}",
+                "taken_back", 2, [kind, 200, 10, seed], env)
+
+
 def kill(report, ground):
     exe, error = ground.program("orphan")
     if error:
@@ -274,14 +284,7 @@ def rma(report, ground):
 
 def memory(family, rank):
     """Resident bytes of a process, without what it shares with its peers."""
-    total = 0
-    for pid in u.descendants(family.processes[rank].pid):
-        try:
-            with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
-                total += sum(int(t.split()[1]) << 10 for t in f if t.startswith("Private_"))
-        except OSError:
-            pass
-    return total
+    return u.private_memory(family.processes[rank])
 
 
 def soak_one(ground, exe, env):

@@ -529,7 +529,7 @@ reads_of_memory_that_is_not_there_fail_the_receive(void)
 		plx_worker_tag_recv(victim, big_in, BIG, 6, EXACT, recv);
 		SAY(PLX_WIRE_RTS, rts);
 		if (!(bad.user.ep->peer->caps & PLX_DEV_GET)) { /* not allowed here: it waits */
-			SAY(PLX_WIRE_CANCEL, ((struct plx_wire_cancel){.sreq = rts.sreq}));
+			SAY(PLX_WIRE_CANCEL, ((struct plx_wire_cancel){.rreq = recv->recv.rndv.id}));
 			end_with(recv, -ECONNRESET);
 			continue;
 		}
@@ -947,7 +947,7 @@ take_back(void)
 			h[n++] = (struct plx_wire_cancel){.msg_id = m->msg_id};
 	for (unsigned i = 0; i < open_recvs.n; i++)
 		if (!open_recvs.req[i]->posted && !plx_req_is_done(open_recvs.req[i]))
-			h[n++] = (struct plx_wire_cancel){.sreq = open_recvs.req[i]->recv.rndv.sreq};
+			h[n++] = (struct plx_wire_cancel){.rreq = open_recvs.req[i]->recv.rndv.id};
 	for (unsigned i = 0; i < n; i++)
 		SAY(PLX_WIRE_CANCEL, h[i]);
 	reap();

@@ -147,17 +147,23 @@ set_handler(struct pair *p, int node, unsigned id, unsigned flags, bool on)
 }
 
 static void
-am_pair_open(struct pair *p, bool one_context, ucs_thread_mode_t mode, unsigned flags)
+handlers_set(struct pair *p, unsigned flags)
 {
 	int i;
 
-	util_pair_open(p, one_context, mode);
 	memset(am, 0, sizeof(am));
 	for (i = 0; i < 2; i++) {
 		am[i].p = p;
 		am[i].node = i;
 		set_handler(p, i, ID, flags, true);
 	}
+}
+
+static void
+am_pair_open(struct pair *p, bool one_context, ucs_thread_mode_t mode, unsigned flags)
+{
+	util_pair_open(p, one_context, mode);
+	handlers_set(p, flags);
 }
 
 static void
@@ -232,6 +238,31 @@ every_am_arrives_with_its_header(void)
 			for (h = 0; h < 6; h++)
 				one(&p, hdr_lens[h], sizes[i], ways[k]);
 	util_pair_close(&p);
+}
+
+/* The threshold is compared with header and data, and may be 0. */
+static void
+am_of_the_threshold_is_announced(void)
+{
+	static const struct {
+		const char *threshold;
+		size_t hdr_len, len;
+		bool rndv;
+	} cases[] = {
+		{"128", 0, 127, false}, {"128", 0, 128, true}, {"128", 127, 0, false}, {"128", 126, 1, false},
+		{"128", 127, 1, true}, {"128", 128, 0, true}, {"1", 0, 0, false}, {"1", 1, 0, true},
+		{"0", 0, 0, true}, {"0", 0, 8, true}, {"inf", 100, 100000, false}, {"-1", 100, 100000, false},
+	};
+	struct pair p;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		util_pair_open_with(&p, "RNDV_THRESH", cases[i].threshold);
+		handlers_set(&p, 0);
+		one(&p, cases[i].hdr_len, cases[i].len, 0);
+		CU_ASSERT_EQUAL((am[1].attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0, cases[i].rndv);
+		util_pair_close(&p);
+	}
 }
 
 static void
@@ -894,6 +925,7 @@ am_sent_with_no_imm_calls_back_once(void)
 const struct api_test api_am_tests[] = {
 	T(every_am_arrives_with_its_header),
 	T(every_am_arrives_in_multi_mode),
+	T(am_of_the_threshold_is_announced),
 	T_NOT_UCX(am_of_one_ep_arrive_in_the_order_sent, "only single eager ones keep it"),
 	T(forced_immediate_am_sends_or_leaves_no_trace),
 	T(kept_am_data_stays_until_it_is_released),

@@ -111,6 +111,22 @@ context_information_has_the_lines_open_mpi_reads(void)
 }
 
 static void
+context_information_names_devices_that_are_there(void)
+{
+	ucp_context_h ctx = util_context(UCP_FEATURE_TAG);
+	bool has_rdma = access("/sys/class/infiniband_verbs", F_OK) == 0;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	ucp_context_print_info(ctx, f);
+	fclose(f);
+	CU_ASSERT(has_rdma || strstr(text, "net_mlx") == NULL);
+	free(text);
+	ucp_cleanup(ctx);
+}
+
+static void
 unnamed_parameter_fields_may_hold_anything(void)
 {
 	/* util_* fill every parameter block with 0xa5 before they name a field. */
@@ -903,6 +919,7 @@ const struct api_test api_base_tests[] = {
 	T(configuration_may_go_before_the_context),
 	T(context_tells_request_size_and_thread_mode),
 	T(context_information_has_the_lines_open_mpi_reads),
+	T(context_information_names_devices_that_are_there),
 	T(unnamed_parameter_fields_may_hold_anything),
 	T(init_and_cleanup_may_be_repeated),
 	T(a_context_without_features_has_workers_with_addresses),

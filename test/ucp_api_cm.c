@@ -133,7 +133,8 @@ cs_open_mode(struct cs *s, bool one_context, ucs_thread_mode_t mode)
 	s->p.one_context = one_context;
 	for (i = 0; i < 2; i++) {
 		s->p.n[i].ctx = i == 1 && one_context ? s->p.n[0].ctx
-			: util_context(UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP);
+			: util_context(UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_AM |
+				UCP_FEATURE_WAKEUP);
 		s->p.n[i].w = util_worker(s->p.n[i].ctx, mode);
 		UTIL_OK(ucp_worker_get_address(s->p.n[i].w, &s->p.n[i].addr, &s->p.n[i].addr_len));
 	}
@@ -270,7 +271,7 @@ two_listeners_on_one_port_are_refused(void)
 	cs_close(&s);
 }
 
-/* A number that ucp_worker_print_info() shows of a worker. */
+/* A number that ucp_worker_print_info() shows of a worker; the sum, if several of its parts have it. */
 static long
 shown(ucp_worker_h w, const char *name)
 {
@@ -281,9 +282,8 @@ shown(ucp_worker_h w, const char *name)
 
 	ucp_worker_print_info(w, f);
 	fclose(f);
-	at = strstr(text, name);
-	if (at != NULL)
-		n = strtol(at + strlen(name), NULL, 10);
+	for (at = text; (at = strstr(at, name)) != NULL; at += strlen(name))
+		n = (n < 0 ? 0 : n) + strtol(at + strlen(name), NULL, 10);
 	free(text);
 	return n;
 }
@@ -347,6 +347,35 @@ messages_of_every_length_go_both_ways(void)
 		exchange(&s.p, 1, sizes[i], i, false, UTIL_NBX);
 		exchange(&s.p, 1, sizes[i], i, true, UTIL_SYNC);
 	}
+	cs_close(&s);
+}
+
+/* What a call names more than once is taken as UCX takes it: flag, request, address. */
+static void
+ep_is_made_by_the_first_of_its_ways(void)
+{
+	ucp_ep_params_t params;
+	struct cs s;
+
+	cs_open(&s);
+	client_params(&s, &params);
+	params.field_mask |= UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+	params.address = s.p.n[1].addr; /* the flag is set: this is not looked at */
+	CU_ASSERT_EQUAL_FATAL(ucp_ep_create(s.p.n[1].w, &params, &s.p.n[1].ep), UCS_OK);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.req != NULL));
+	server(&s);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	cs_close(&s);
+
+	cs_open(&s);
+	client_params(&s, &params);
+	params.flags = 0;
+	params.field_mask |= UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+	params.address = s.p.n[0].addr; /* it is not: the socket address is not looked at */
+	CU_ASSERT_EQUAL_FATAL(ucp_ep_create(s.p.n[1].w, &params, &s.p.n[1].ep), UCS_OK);
+	s.p.n[0].ep = util_ep(s.p.n[0].w, s.p.n[1].addr);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	CU_ASSERT_PTR_NULL(s.req);
 	cs_close(&s);
 }
 
@@ -485,6 +514,11 @@ request_tells_the_client_and_its_id(void)
 	CU_ASSERT_EQUAL(ucp_conn_request_query(s.req, &attr), UCS_OK);
 	CU_ASSERT_EQUAL(attr.client_id, 0x1234567890abcdefu);
 	CU_ASSERT_EQUAL(attr.client_address.ss_family, AF_INET);
+	/* a client's addresses are known before it is accepted */
+	ea.field_mask = UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR;
+	CU_ASSERT_EQUAL(ucp_ep_query(s.p.n[1].ep, &ea), UCS_OK);
+	CU_ASSERT_EQUAL(port_of(&ea.remote_sockaddr), port_of(&s.addr));
+	CU_ASSERT_EQUAL(port_of(&ea.local_sockaddr), port_of(&attr.client_address));
 	server(&s);
 	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
 	ea.field_mask = UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR | UCP_EP_ATTR_FIELD_REMOTE_SOCKADDR;
@@ -596,6 +630,234 @@ a_flush_of_the_worker_waits_for_a_put_that_waits_for_the_connection(void)
 	close_ep(&s, 1, 0);
 	UTIL_OK(ucp_mem_unmap(s.p.n[0].ctx, mem));
 	cs_close(&s);
+}
+
+/* What an active message told its handler. */
+struct am_seen {
+	int n;
+	ucp_ep_h reply;
+};
+
+static ucs_status_t
+am_seen(void *arg, const void *header, size_t header_length, void *data, size_t length,
+	const ucp_am_recv_param_t *param)
+{
+	struct am_seen *a = arg;
+
+	(void)header;
+	(void)header_length;
+	(void)data;
+	(void)length;
+	a->n++;
+	a->reply = param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP ? param->reply_ep : NULL;
+	return UCS_OK;
+}
+
+static void
+am_handler(ucp_worker_h w, struct am_seen *a)
+{
+	ucp_am_handler_param_t param = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+		UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+		.id = 5, .cb = am_seen, .arg = a};
+
+	memset(a, 0, sizeof(*a));
+	UTIL_OK(ucp_worker_set_am_recv_handler(w, &param));
+}
+
+static void
+am_post(struct op *op, ucp_ep_h ep, const void *buf, size_t len, uint32_t flags)
+{
+	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+		UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS, .cb.send = util_sent,
+		.user_data = op, .flags = flags};
+	void *ret;
+
+	memset(op, 0, sizeof(*op));
+	ret = ucp_am_send_nbx(ep, 5, NULL, 0, buf, len, &param);
+	op->immediate = !UCS_PTR_IS_PTR(ret);
+	if (op->immediate)
+		op->status = UCS_PTR_STATUS(ret);
+	else
+		op->req = ret;
+}
+
+/* A handler that relies on its reply ep must not be called without: io_demo dereferences it. */
+static void
+am_that_wants_an_answer_of_a_closed_ep_is_dropped(void)
+{
+	static uint8_t buf[100 * KIB];
+	static const struct {
+		uint32_t flags;
+		size_t len;
+	} ways[] = {{UCP_AM_SEND_FLAG_REPLY, 8}, {UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER, 20000},
+		{UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_RNDV, sizeof(buf)},
+		{UCP_AM_SEND_FLAG_RNDV, sizeof(buf)}};
+	struct am_seen seen;
+	struct op op;
+	struct cs s;
+	size_t i;
+
+	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		ucp_request_param_t force = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+			.flags = UCP_EP_CLOSE_FLAG_FORCE};
+		ucp_ep_h ep;
+		void *req;
+
+		cs_open(&s);
+		am_handler(s.p.n[0].w, &seen);
+		connect_both(&s);
+		exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+		am_post(&op, s.p.n[1].ep, buf, 8, UCP_AM_SEND_FLAG_REPLY);
+		CU_ASSERT(UTIL_UNTIL(&s.p, util_done(&op) && seen.n == 1));
+		CU_ASSERT_EQUAL(seen.reply, s.p.n[0].ep);
+		util_free(&op);
+		ep = s.p.n[0].ep;
+		s.p.n[0].ep = NULL;
+		req = ucp_ep_close_nbx(ep, &force);
+		CU_ASSERT(!UCS_PTR_IS_ERR(req));
+		am_post(&op, s.p.n[1].ep, buf, ways[i].len, ways[i].flags);
+		/* with a reactor the sender may hear of the end before it sends */
+		CU_ASSERT(UTIL_UNTIL(&s.p, util_done(&op) && (op.status == UCS_ERR_CONNECTION_RESET ||
+			shown(s.p.n[0].w, " rx_drop_closed ") == 1)));
+		CU_ASSERT_EQUAL(seen.n, 1);
+		CU_ASSERT((ways[i].flags & UCP_AM_SEND_FLAG_RNDV) == 0 || op.status != UCS_OK);
+		util_free(&op);
+		if (req != NULL) {
+			CU_ASSERT(UTIL_UNTIL(&s.p, ucp_request_check_status(req) != UCS_INPROGRESS));
+			ucp_request_free(req);
+		}
+		cs_close(&s);
+	}
+}
+
+/* The same for eps by address: what is announced on a closed one is cancelled, and nothing hangs. */
+static void
+announced_am_of_a_closed_ep_is_cancelled(void)
+{
+	static uint8_t buf[100 * KIB];
+	struct am_seen seen;
+	struct op op;
+	struct pair p;
+	ucp_ep_h ep;
+
+	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	am_handler(p.n[0].w, &seen);
+	am_post(&op, p.n[1].ep, buf, 8, 0);
+	CU_ASSERT(UTIL_UNTIL(&p, util_done(&op) && seen.n == 1));
+	util_free(&op);
+	ep = p.n[0].ep;
+	p.n[0].ep = NULL;
+	CU_ASSERT(util_ep_close(&p, ep, 0));
+	am_post(&op, p.n[1].ep, buf, sizeof(buf), UCP_AM_SEND_FLAG_RNDV);
+	CU_ASSERT(UTIL_UNTIL(&p, util_done(&op)));
+	CU_ASSERT_EQUAL(op.status, UCS_ERR_CANCELED);
+	CU_ASSERT_EQUAL(seen.n, 1);
+	util_free(&op);
+	am_post(&op, p.n[1].ep, buf, 8, 0); /* one that needs nothing of the ep comes */
+	CU_ASSERT(UTIL_UNTIL(&p, util_done(&op) && seen.n == 2));
+	util_free(&op);
+	util_pair_close(&p);
+}
+
+/* As Python's os.fork() and sys.exit() do: destructors run in the child. */
+static void
+clean_up_in_child(struct cs *s, ucp_mem_h memh, ucp_rkey_h rkey)
+{
+	void *req;
+
+	alarm(20);
+	for (int i = 0; i < 100; i++)
+		ucp_worker_progress(s->p.n[i & 1].w);
+	for (int i = 0; i < 2; i++) {
+		req = ucp_worker_flush_nb(s->p.n[i].w, 0, NULL);
+		if (req != NULL)
+			_exit(2);
+		if (ucp_ep_close_nb(s->p.n[i].ep, UCP_EP_CLOSE_MODE_FLUSH) != NULL)
+			_exit(3);
+	}
+	ucp_rkey_destroy(rkey);
+	ucp_mem_unmap(s->p.n[0].ctx, memh);
+	ucp_listener_destroy(s->l);
+	for (int i = 0; i < 2; i++)
+		ucp_worker_destroy(s->p.n[i].w);
+	ucp_cleanup(s->p.n[0].ctx);
+	exit(0); /* with what runs at the exit */
+}
+
+static void
+forked_child_that_cleans_up_harms_nobody(void)
+{
+	ucp_mem_map_params_t mp = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+		UCP_MEM_MAP_PARAM_FIELD_FLAGS, .length = 4096, .flags = UCP_MEM_MAP_ALLOCATE};
+	ucp_ep_params_t params;
+	ucp_rkey_h rkey;
+	ucp_ep_h first[2];
+	ucp_mem_h memh;
+	size_t len;
+	void *buf;
+	struct cs s;
+	int status;
+	pid_t pid;
+
+	cs_open(&s);
+	connect_both(&s);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	UTIL_OK(ucp_mem_map(s.p.n[0].ctx, &mp, &memh));
+	UTIL_OK(ucp_rkey_pack(s.p.n[0].ctx, memh, &buf, &len));
+	UTIL_OK(ucp_ep_rkey_unpack(s.p.n[1].ep, buf, &rkey));
+	ucp_rkey_buffer_release(buf);
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		clean_up_in_child(&s, memh, rkey);
+	CU_ASSERT_FATAL(pid > 0);
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	for (size_t i = 0; i < 2; i++) /* what was connected goes on */
+		exchange(&s.p, i, 100 * KIB, 1, true, UTIL_NBX);
+	ucp_rkey_destroy(rkey);
+	UTIL_OK(ucp_mem_unmap(s.p.n[0].ctx, memh));
+	for (size_t i = 0; i < 2; i++)
+		first[i] = s.p.n[i].ep;
+	s.req = NULL; /* the listener hears new clients */
+	client_params(&s, &params);
+	CU_ASSERT_EQUAL_FATAL(ucp_ep_create(s.p.n[1].w, &params, &s.p.n[1].ep), UCS_OK);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.req != NULL));
+	server(&s);
+	exchange(&s.p, 1, 8, 2, true, UTIL_NBX);
+	for (size_t i = 0; i < 2; i++)
+		CU_ASSERT(util_ep_close(&s.p, first[i], 0));
+	cs_close(&s);
+}
+
+/* By memory it may come before the acceptance, which comes by a socket. */
+static void
+am_at_once_from_a_server_has_the_ep_that_answers(void)
+{
+	struct am_seen seen[2];
+	uint8_t buf[8] = {0};
+	struct op op[2];
+	struct cs s;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		cs_open(&s);
+		am_handler(s.p.n[0].w, &seen[0]);
+		am_handler(s.p.n[1].w, &seen[1]);
+		client(&s);
+		CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.req != NULL));
+		CU_ASSERT_EQUAL_FATAL(accept_request(&s, s.p.n[0].w, &s.p.n[0].ep), UCS_OK);
+		am_post(&op[0], s.p.n[0].ep, buf, sizeof(buf), UCP_AM_SEND_FLAG_REPLY);
+		CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, util_done(&op[0]) && seen[1].n == 1));
+		CU_ASSERT_EQUAL_FATAL(seen[1].reply, s.p.n[1].ep);
+		am_post(&op[1], seen[1].reply, buf, sizeof(buf), UCP_AM_SEND_FLAG_REPLY);
+		CU_ASSERT(UTIL_UNTIL(&s.p, util_done(&op[1]) && seen[0].n == 1));
+		CU_ASSERT_EQUAL(seen[0].reply, s.p.n[0].ep);
+		CU_ASSERT_EQUAL(op[1].status, UCS_OK);
+		util_free(&op[0]);
+		util_free(&op[1]);
+		cs_close(&s);
+	}
 }
 
 static void
@@ -1057,6 +1319,149 @@ peer_by_address_that_dies_is_told_once_within_a_second(void)
 	cs_close(&s);
 }
 
+static ucs_status_t
+flush_of(struct pair *p, ucp_ep_h ep)
+{
+	const ucp_request_param_t param = {.op_attr_mask = 0};
+	ucs_status_ptr_t ret = ep != NULL ? ucp_ep_flush_nbx(ep, &param)
+					  : ucp_worker_flush_nbx(p->n[1].w, &param);
+	ucs_status_t status;
+
+	if (!UCS_PTR_IS_PTR(ret))
+		return UCS_PTR_STATUS(ret);
+	CU_ASSERT_FATAL(UTIL_UNTIL(p, ucp_request_check_status(ret) != UCS_INPROGRESS));
+	status = ucp_request_check_status(ret);
+	ucp_request_free(ret);
+	return status;
+}
+
+/* As long as the ep is open. */
+static void
+flush_tells_of_the_failure(struct cs *s)
+{
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL(flush_of(&s->p, s->p.n[1].ep), UCS_ERR_CONNECTION_RESET);
+		CU_ASSERT_EQUAL(flush_of(&s->p, NULL), UCS_ERR_CONNECTION_RESET);
+	}
+	close_ep(s, 1, UCP_EP_CLOSE_FLAG_FORCE);
+	CU_ASSERT_EQUAL(flush_of(&s->p, NULL), UCS_OK);
+}
+
+static void
+flush_of_an_ep_that_the_other_side_closed_answers_so(void)
+{
+	struct cs s;
+
+	cs_open(&s);
+	connect_both(&s);
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	CU_ASSERT_EQUAL(flush_of(&s.p, s.p.n[1].ep), UCS_OK);
+	close_ep(&s, 0, 0);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.n_err[1] != 0));
+	CU_ASSERT_EQUAL(s.err[1], UCS_ERR_CONNECTION_RESET);
+	flush_tells_of_the_failure(&s);
+	cs_close(&s);
+}
+
+/* Node 0 goes, and another takes its place, so that there are two again. */
+static void
+worker_0_anew(struct cs *s)
+{
+	ucp_worker_release_address(s->p.n[0].w, s->p.n[0].addr);
+	ucp_worker_destroy(s->p.n[0].w);
+	s->p.n[0].w = util_worker(s->p.n[0].ctx, UCS_THREAD_MODE_SINGLE);
+	s->p.n[0].ep = NULL;
+	UTIL_OK(ucp_worker_get_address(s->p.n[0].w, &s->p.n[0].addr, &s->p.n[0].addr_len));
+}
+
+static void
+a_worker_that_is_gone_is_a_reset_and_flushes_answer_so(void)
+{
+	ucp_address_t *old;
+	struct op send;
+	size_t len;
+	struct cs s;
+
+	cs_open_mode(&s, false, UCS_THREAD_MODE_SINGLE);
+	s.p.n[1].ep = util_ep_with_handler(s.p.n[1].w, s.p.n[0].addr, on_error_1, &s);
+	UTIL_OK(ucp_worker_get_address(s.p.n[0].w, &old, &len));
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	worker_0_anew(&s);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, s.n_err[1] != 0));
+	CU_ASSERT_EQUAL(s.err[1], UCS_ERR_CONNECTION_RESET);
+	flush_tells_of_the_failure(&s);
+	if (util_by_network()) { /* from there nobody answers, and whether it was there is not known */
+		ucp_worker_release_address(s.p.n[1].w, old);
+		cs_close(&s);
+		return;
+	}
+	/* One that was never met before it went. */
+	s.p.n[1].ep = util_ep_with_handler(s.p.n[1].w, old, on_error_1, &s);
+	util_send(&send, s.p.n[1].ep, &len, 8, 1, UTIL_NO_IMM);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, util_done(&send) && s.n_err[1] == 2));
+	CU_ASSERT_EQUAL(send.status, UCS_ERR_CONNECTION_RESET);
+	CU_ASSERT_EQUAL(s.err[1], UCS_ERR_CONNECTION_RESET);
+	util_free(&send);
+	flush_tells_of_the_failure(&s);
+	ucp_worker_release_address(s.p.n[1].w, old);
+	cs_close(&s);
+}
+
+/* By memory this side does all by itself: nothing but a flush can tell. */
+static void
+a_flush_behind_puts_to_a_worker_that_is_gone_tells_at_once(void)
+{
+	ucp_mem_map_params_t map = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+		UCP_MEM_MAP_PARAM_FIELD_LENGTH};
+	static uint8_t there[256], here[256];
+	ucp_request_param_t param = {.op_attr_mask = 0};
+	void *packed, *ret[2];
+	ucp_rkey_h rkey;
+	ucp_mem_h memh;
+	size_t len;
+	struct cs s;
+	int get, i;
+
+	if (util_by_network()) { /* where the other side's end can't be looked at */
+		printf("(by a network) ");
+		return;
+	}
+	for (get = 0; get < 2; get++) {
+		cs_open_mode(&s, false, UCS_THREAD_MODE_SINGLE);
+		s.p.n[1].ep = util_ep_with_handler(s.p.n[1].w, s.p.n[0].addr, on_error_1, &s);
+		map.address = there;
+		map.length = sizeof(there);
+		UTIL_OK(ucp_mem_map(s.p.n[0].ctx, &map, &memh));
+		UTIL_OK(ucp_rkey_pack(s.p.n[0].ctx, memh, &packed, &len));
+		UTIL_OK(ucp_ep_rkey_unpack(s.p.n[1].ep, packed, &rkey));
+		exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+		CU_ASSERT_EQUAL(flush_of(&s.p, s.p.n[1].ep), UCS_OK);
+		worker_0_anew(&s);
+		/* No turn in between in which it could be found gone. */
+		ret[0] = get ? ucp_get_nbx(s.p.n[1].ep, here, sizeof(here), (uintptr_t)there, rkey, &param)
+			     : ucp_put_nbx(s.p.n[1].ep, here, sizeof(here), (uintptr_t)there, rkey, &param);
+		ret[1] = ucp_ep_flush_nbx(s.p.n[1].ep, &param);
+		if (UCS_PTR_IS_PTR(ret[1])) {
+			CU_ASSERT(UTIL_UNTIL(&s.p, ucp_request_check_status(ret[1]) != UCS_INPROGRESS));
+			CU_ASSERT(UCS_STATUS_IS_ERR(ucp_request_check_status(ret[1])));
+		} else {
+			CU_ASSERT_EQUAL(UCS_PTR_STATUS(ret[1]), UCS_ERR_CONNECTION_RESET);
+		}
+		CU_ASSERT(UTIL_UNTIL(&s.p, s.n_err[1] == 1));
+		for (i = 0; i < 2; i++) {
+			if (!UCS_PTR_IS_PTR(ret[i]))
+				continue;
+			CU_ASSERT(UTIL_UNTIL(&s.p, ucp_request_check_status(ret[i]) != UCS_INPROGRESS));
+			ucp_request_free(ret[i]);
+		}
+		ucp_rkey_destroy(rkey);
+		ucp_rkey_buffer_release(packed);
+		UTIL_OK(ucp_mem_unmap(s.p.n[0].ctx, memh));
+		close_ep(&s, 1, UCP_EP_CLOSE_FLAG_FORCE);
+		cs_close(&s);
+	}
+}
+
 static void
 handler_of_a_closed_ep_is_not_called(void)
 {
@@ -1099,6 +1504,7 @@ const struct api_test api_cm_tests[] = {
 	T(two_listeners_on_one_port_are_refused),
 	T(client_and_server_meet_by_every_kind_of_address),
 	T(messages_of_every_length_go_both_ways),
+	T(ep_is_made_by_the_first_of_its_ways),
 	T(client_ep_wants_its_flag_and_an_address),
 	T_NOT_UCX(client_and_server_meet_the_way_that_is_set, "its counters are others"),
 	T(sends_before_the_connection_go_out_in_order),
@@ -1108,6 +1514,10 @@ const struct api_test api_cm_tests[] = {
 	T(client_binds_to_the_local_address_given),
 	T(stashed_request_is_accepted_later_by_another_worker),
 	T_NOT_UCX(a_flush_of_the_worker_waits_for_a_put_that_waits_for_the_connection, "the key needs a connection"),
+	T_NOT_UCX(announced_am_of_a_closed_ep_is_cancelled, NOT_UCX),
+	T_NOT_UCX(forked_child_that_cleans_up_harms_nobody, NOT_UCX),
+	T_NOT_UCX(am_that_wants_an_answer_of_a_closed_ep_is_dropped, NOT_UCX),
+	T(am_at_once_from_a_server_has_the_ep_that_answers),
 	T(rejected_client_learns_it_once),
 	T_NOT_UCX(nobody_listening_is_an_error, NOT_UCX),
 	T(server_has_the_error_mode_of_its_client),
@@ -1124,6 +1534,9 @@ const struct api_test api_cm_tests[] = {
 	T(connecting_and_requests_wake_who_sleeps),
 	T_NOT_UCX(client_that_dies_is_told_once_within_a_second, NOT_UCX),
 	T_NOT_UCX(peer_by_address_that_dies_is_told_once_within_a_second, NOT_UCX),
+	T_NOT_UCX(flush_of_an_ep_that_the_other_side_closed_answers_so, NOT_UCX),
+	T_NOT_UCX(a_worker_that_is_gone_is_a_reset_and_flushes_answer_so, NOT_UCX),
+	T_NOT_UCX(a_flush_behind_puts_to_a_worker_that_is_gone_tells_at_once, NOT_UCX),
 	T(handler_of_a_closed_ep_is_not_called),
 	T(estimate_grows_with_the_message),
 	{NULL, NULL, NULL},

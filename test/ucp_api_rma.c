@@ -283,6 +283,126 @@ memory_of_a_type_that_is_not_there_is_not_allocated(void)
 	ucp_cleanup(ctx);
 }
 
+/* What a handler of active messages has kept, for ucp_am_recv_data_nbx(). */
+static ucs_status_t
+keep_am(void *arg, const void *header, size_t header_length, void *data, size_t length,
+	const ucp_am_recv_param_t *param)
+{
+	(void)header;
+	(void)header_length;
+	(void)length;
+	(void)param;
+	*(void **)arg = data;
+	return UCS_INPROGRESS;
+}
+
+enum { N_BUFFER_OPS = 10 };
+
+/* Each operation that has a buffer, on 8 bytes of it. */
+static ucs_status_ptr_t
+buffer_op(struct rma *r, unsigned i, uint64_t *buf, void *am, ucp_tag_message_h msg,
+	const ucp_request_param_t *param)
+{
+	ucp_worker_h w = r->p.n[1].w;
+	ucp_request_param_t word = *param;
+	size_t len;
+
+	switch (i) {
+	case 0:
+		return ucp_tag_send_nbx(r->ep, buf, 8, 1, param);
+	case 1:
+		return ucp_tag_send_sync_nbx(r->ep, buf, 8, 2, param);
+	case 2:
+		return ucp_tag_recv_nbx(w, buf, 8, 9, UTIL_ALL_BITS, param);
+	case 3:
+		return ucp_tag_msg_recv_nbx(w, buf, 8, msg, param);
+	case 4:
+		return ucp_am_send_nbx(r->ep, 5, NULL, 0, buf, 8, param);
+	case 5:
+		return ucp_am_recv_data_nbx(w, am, buf, 8, param);
+	case 6:
+		return ucp_stream_send_nbx(r->ep, buf, 8, param);
+	case 7:
+		return ucp_stream_recv_nbx(r->self, buf, 8, &len, param);
+	case 8:
+		return ucp_put_nbx(r->ep, buf, 8, r->addr, r->rkey, param);
+	case 9:
+		return ucp_get_nbx(r->ep, buf, 8, r->addr, r->rkey, param);
+	default:
+		word.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+		word.datatype = ucp_dt_make_contig(8);
+		return ucp_atomic_op_nbx(r->ep, UCP_ATOMIC_OP_ADD, buf, 1, r->addr, r->rkey, &word);
+	}
+}
+
+static void
+a_buffer_of_a_device_is_refused_by_every_operation(void)
+{
+	static const ucs_memory_type_t others[] = {UCS_MEMORY_TYPE_CUDA, UCS_MEMORY_TYPE_CUDA_MANAGED,
+		UCS_MEMORY_TYPE_ROCM, UCS_MEMORY_TYPE_RDMA, UCS_MEMORY_TYPE_ZE_DEVICE,
+		UCS_MEMORY_TYPE_GAUDI};
+	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE};
+	ucp_am_handler_param_t handler = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+			UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG |
+			UCP_AM_HANDLER_PARAM_FIELD_FLAGS,
+		.id = 5, .cb = keep_am, .flags = UCP_AM_FLAG_PERSISTENT_DATA};
+	uint64_t buf = 5, was = 5, in = 0;
+	ucp_tag_message_h msg = NULL;
+	ucp_tag_recv_info_t info;
+	void *am = NULL;
+	struct op recv;
+	struct rma r;
+
+	rma_open_with(&r, FEATURES | UCP_FEATURE_AM | UCP_FEATURE_STREAM, 4096, true, -1,
+		UCS_THREAD_MODE_SINGLE);
+	handler.arg = &am;
+	UTIL_OK(ucp_worker_set_am_recv_handler(r.p.n[1].w, &handler));
+	CU_ASSERT_EQUAL(finish(&r.p, ucp_tag_send_nbx(r.ep, &was, 8, 3, &no_param)), UCS_OK);
+	CU_ASSERT_EQUAL(finish(&r.p, ucp_am_send_nbx(r.ep, 5, NULL, 0, &was, 8, &no_param)), UCS_OK);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&r.p, am != NULL && (msg != NULL ||
+		(msg = ucp_tag_probe_nb(r.p.n[1].w, 3, UTIL_ALL_BITS, 1, &info)) != NULL)));
+	for (unsigned i = 0; i <= N_BUFFER_OPS; i++) {
+		for (unsigned k = 0; k < sizeof(others) / sizeof(others[0]); k++) {
+			param.memory_type = others[k];
+			CU_ASSERT_EQUAL((intptr_t)buffer_op(&r, i, &buf, am, msg, &param),
+				UCS_ERR_UNSUPPORTED);
+		}
+		param.memory_type = (ucs_memory_type_t)77;
+		CU_ASSERT_EQUAL((intptr_t)buffer_op(&r, i, &buf, am, msg, &param),
+			UCS_ERR_INVALID_PARAM);
+	}
+	CU_ASSERT_EQUAL(buf, was);
+	/* Nothing came of any of them. And of the host's, or what is to be found out, all goes. */
+	for (unsigned k = 0; k < 2; k++) {
+		param.memory_type = k == 0 ? UCS_MEMORY_TYPE_HOST : UCS_MEMORY_TYPE_UNKNOWN;
+		util_recv(&recv, r.p.n[1].w, &in, 8, 1, UTIL_ALL_BITS, UTIL_NO_IMM);
+		buf = 6;
+		CU_ASSERT_EQUAL(finish(&r.p, buffer_op(&r, 0, &buf, am, msg, &param)), UCS_OK);
+		CU_ASSERT(UTIL_UNTIL(&r.p, util_done(&recv)));
+		CU_ASSERT_EQUAL(in, 6);
+		util_free(&recv);
+		if (k == 0) {
+			CU_ASSERT_EQUAL(finish(&r.p, buffer_op(&r, 3, &buf, am, msg, &param)), UCS_OK);
+			CU_ASSERT_EQUAL(buf, was);
+			buf = 0;
+			CU_ASSERT_EQUAL(finish(&r.p, buffer_op(&r, 5, &buf, am, msg, &param)), UCS_OK);
+			CU_ASSERT_EQUAL(buf, was);
+		}
+		buf = 40;
+		CU_ASSERT_EQUAL(finish(&r.p, buffer_op(&r, 8, &buf, am, msg, &param)), UCS_OK);
+		buf = 2;
+		CU_ASSERT_EQUAL(finish(&r.p, buffer_op(&r, 10, &buf, am, msg, &param)), UCS_OK);
+		CU_ASSERT_EQUAL(finish(&r.p, ucp_ep_flush_nbx(r.ep, &no_param)), UCS_OK);
+		CU_ASSERT_EQUAL(finish(&r.p, buffer_op(&r, 9, &buf, am, msg, &param)), UCS_OK);
+		CU_ASSERT_EQUAL(buf, 42);
+	}
+	/* Nor is it registered: others would read and write it as the host's. */
+	CU_ASSERT_EQUAL(try_type(r.p.n[0].ctx, UCS_MEMORY_TYPE_CUDA, 0), UCS_ERR_UNSUPPORTED);
+	CU_ASSERT_EQUAL(try_type(r.p.n[0].ctx, UCS_MEMORY_TYPE_ROCM_MANAGED, 0), UCS_ERR_UNSUPPORTED);
+	rma_unmap(&r);
+	rma_close(&r);
+}
+
 /* A program of then: its UNKNOWN is the name of a type today. */
 static void
 unknown_memory_type_is_that_of_the_version(void)
@@ -290,7 +410,7 @@ unknown_memory_type_is_that_of_the_version(void)
 	const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = FEATURES};
 	static const struct {
 		unsigned minor, unknown;
-	} v[] = {{13, 5}, {15, 5}, {16, 6}, {17, 9}, {20, 9}, {21, 10}, {22, 10}};
+	} v[] = {{13, 5}, {15, 5}, {16, 6}, {17, 9}, {20, 9}, {21, 10}, {22, 10}, {23, 10}};
 	ucp_context_h ctx;
 
 	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
@@ -511,6 +631,311 @@ print_info_tells_of_the_memory(void)
 	ucp_cleanup(ctx);
 }
 
+/* --- lists of pieces --- */
+
+enum { SGL_MAX = 300 };
+
+/* Lists over memory of ours and a region, piece behind piece with a gap. */
+struct lists {
+	void *buffers[SGL_MAX];
+	size_t lengths[SGL_MAX], counts[SGL_MAX], strides[SGL_MAX], remote_lengths[SGL_MAX];
+	ucp_mem_h memhs[SGL_MAX];
+	uint64_t addrs[SGL_MAX];
+	ucp_rkey_h rkeys[SGL_MAX];
+	ucp_dt_local_sgl_t local;
+	ucp_dt_remote_sgl_t remote;
+	ucp_request_param_t param;
+	size_t n;
+};
+
+static void
+lists_make(struct lists *l, struct rma *r, uint8_t *here, const size_t *lens, size_t n)
+{
+	size_t at = 0;
+
+	memset(l, 0, sizeof(*l));
+	for (size_t i = 0; i < n; i++) {
+		l->buffers[i] = here + at;
+		l->lengths[i] = l->remote_lengths[i] = lens[i];
+		l->addrs[i] = r->addr + r->len - at - lens[i]; /* the other way round */
+		l->rkeys[i] = r->rkey;
+		at += lens[i] + 3;
+	}
+	l->n = n;
+	l->local = (ucp_dt_local_sgl_t){.field_mask = UCP_DT_LOCAL_SGL_FIELD_BUFFERS |
+			UCP_DT_LOCAL_SGL_FIELD_LENGTHS,
+		.buffers = l->buffers, .lengths = l->lengths};
+	l->remote = (ucp_dt_remote_sgl_t){.field_mask = UCP_DT_REMOTE_SGL_FIELD_REMOTE_ADDRS |
+			UCP_DT_REMOTE_SGL_FIELD_LENGTHS | UCP_DT_REMOTE_SGL_FIELD_RKEYS,
+		.remote_addrs = l->addrs, .lengths = l->remote_lengths, .rkeys = l->rkeys};
+	l->param = (ucp_request_param_t){.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE |
+			UCP_OP_ATTR_FIELD_REMOTE_DATATYPE | UCP_OP_ATTR_FIELD_REMOTE |
+			UCP_OP_ATTR_FIELD_REMOTE_COUNT,
+		.datatype = ucp_dt_make_sgl(), .remote_datatype = ucp_dt_make_sgl(),
+		.remote = &l->remote, .remote_count = n};
+}
+
+static ucs_status_ptr_t
+lists_do(struct lists *l, struct rma *r, bool put)
+{
+	return put ? ucp_put_nbx(r->ep, &l->local, l->n, UCP_REMOTE_ADDR_INVALID, UCP_RKEY_INVALID,
+			     &l->param)
+		   : ucp_get_nbx(r->ep, &l->local, l->n, UCP_REMOTE_ADDR_INVALID, UCP_RKEY_INVALID,
+			     &l->param);
+}
+
+/* What the operation comes to, however it ends: the call, a request, or one callback. */
+static ucs_status_t
+lists_end(struct lists *l, struct rma *r, bool put, unsigned how)
+{
+	struct op op = {.n_calls = 0, .status = UCS_INPROGRESS};
+	ucs_status_ptr_t ptr;
+
+	if (how > 0) {
+		l->param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+		l->param.cb.send = util_sent;
+		l->param.user_data = &op;
+	}
+	if (how > 1)
+		l->param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+	ptr = lists_do(l, r, put);
+	CU_ASSERT(how < 2 || !put || UCS_PTR_IS_PTR(ptr) || UCS_PTR_IS_ERR(ptr));
+	if (!UCS_PTR_IS_PTR(ptr) || how == 0)
+		return finish(&r->p, ptr);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&r->p, ucp_request_check_status(ptr) != UCS_INPROGRESS));
+	CU_ASSERT_EQUAL(op.n_calls, 1);
+	CU_ASSERT_EQUAL(op.status, ucp_request_check_status(ptr));
+	ucp_request_free(ptr);
+	return op.status;
+}
+
+static void
+a_list_of_pieces_is_put_and_got(void)
+{
+	static const size_t ns[] = {0, 1, 2, 17, SGL_MAX};
+	static struct lists l;
+	size_t lens[SGL_MAX], total = 0;
+	uint8_t *here;
+	struct rma r;
+
+	for (size_t i = 0; i < SGL_MAX; i++)
+		total += (lens[i] = i % 7 == 3 ? 0 : i % 50 == 1 ? 100000 : 1 + i * 37 % 5000) + 3;
+	here = malloc(total);
+	for (int allocate = 0; allocate < 2; allocate++) {
+		rma_open(&r, total, allocate != 0);
+		for (size_t k = 0; k < sizeof(ns) / sizeof(ns[0]); k++) {
+			for (unsigned how = 0; how < 3; how++) {
+				lists_make(&l, &r, here, lens, ns[k]);
+				util_fill(here, total, k + how);
+				memset(r.base, 0, r.len);
+				CU_ASSERT_EQUAL(lists_end(&l, &r, true, how), UCS_OK);
+				CU_ASSERT_EQUAL(finish(&r.p, ucp_ep_flush_nbx(r.ep, &no_param)), UCS_OK);
+				for (size_t i = 0; i < ns[k]; i++)
+					CU_ASSERT(memcmp(r.base + (l.addrs[i] - r.addr), l.buffers[i],
+							  lens[i]) == 0);
+				memset(here, 0xee, total);
+				lists_make(&l, &r, here, lens, ns[k]);
+				CU_ASSERT_EQUAL(lists_end(&l, &r, false, how), UCS_OK);
+				for (size_t i = 0; i < ns[k]; i++) {
+					uint8_t *end = (uint8_t *)l.buffers[i] + lens[i];
+
+					CU_ASSERT(memcmp(r.base + (l.addrs[i] - r.addr), l.buffers[i],
+							  lens[i]) == 0);
+					CU_ASSERT(end[0] == 0xee && end[1] == 0xee && end[2] == 0xee);
+				}
+			}
+		}
+		rma_unmap(&r);
+		rma_close(&r);
+	}
+	free(here);
+}
+
+/* Blocks of ours are one piece there. */
+static void
+a_piece_of_a_list_may_be_blocks_at_a_distance(void)
+{
+	static const size_t cases[][3] = {{100, 5, 160}, {8, 100, 8}, {64, 1, 0}, {10, 0, 20}, {1, 30, 7}};
+	enum { N = sizeof(cases) / sizeof(cases[0]), PART = 4096 };
+	static struct lists l;
+	size_t lens[N] = {0};
+	uint8_t *here = malloc(N * PART), *was = malloc(N * PART);
+	struct rma r;
+
+	rma_open(&r, N * PART, false);
+	lists_make(&l, &r, here, lens, N);
+	for (size_t i = 0; i < N; i++) {
+		l.buffers[i] = here + i * PART;
+		l.addrs[i] = r.addr + i * PART;
+		l.lengths[i] = cases[i][0];
+		l.counts[i] = cases[i][1];
+		l.strides[i] = cases[i][2];
+		l.remote_lengths[i] = cases[i][0] * cases[i][1];
+	}
+	l.local.counts = l.counts;
+	l.local.strides = l.strides;
+	l.local.field_mask |= UCP_DT_LOCAL_SGL_FIELD_COUNTS | UCP_DT_LOCAL_SGL_FIELD_STRIDES;
+	util_fill(here, N * PART, 3);
+	memcpy(was, here, N * PART);
+	memset(r.base, 0, r.len);
+	CU_ASSERT_EQUAL(lists_end(&l, &r, true, 0), UCS_OK);
+	CU_ASSERT_EQUAL(finish(&r.p, ucp_ep_flush_nbx(r.ep, &no_param)), UCS_OK);
+	for (size_t i = 0; i < N; i++) {
+		for (size_t k = 0; k < cases[i][1]; k++)
+			CU_ASSERT(memcmp(r.base + i * PART + k * cases[i][0],
+					  here + i * PART + k * cases[i][2], cases[i][0]) == 0);
+		CU_ASSERT_EQUAL(r.base[i * PART + l.remote_lengths[i]], 0);
+	}
+	for (size_t i = 0; i < N; i++)
+		for (size_t k = 0; k < cases[i][1]; k++)
+			memset(here + i * PART + k * cases[i][2], 0, cases[i][0]);
+	CU_ASSERT(memcmp(here, was, N * PART) != 0);
+	CU_ASSERT_EQUAL(lists_end(&l, &r, false, 0), UCS_OK);
+	CU_ASSERT(memcmp(here, was, N * PART) == 0); /* and nothing between the blocks was touched */
+	rma_unmap(&r);
+	rma_close(&r);
+	free(here);
+	free(was);
+}
+
+/* One thing at a time is wrong with the lists; the next call finds them right again. */
+static void
+a_list_that_is_not_whole_is_refused_and_moves_nothing(void)
+{
+	static struct lists l, good;
+	const size_t lens[3] = {64, 64, 64};
+	uint8_t here[300];
+	ucp_mem_h mem;
+	struct rma r;
+
+	rma_open(&r, 300, true);
+	mem = map(r.p.n[0].ctx, here, sizeof(here), 0, -1);
+	memset(here, 9, sizeof(here));
+	memset(r.base, 0, r.len);
+	lists_make(&good, &r, here, lens, 3);
+	for (unsigned put = 0; put < 2; put++) {
+		for (unsigned wrong = 0; wrong < 27; wrong++) {
+			ucs_status_t expect = UCS_ERR_INVALID_PARAM;
+			uint64_t remote = UCP_REMOTE_ADDR_INVALID;
+			ucp_rkey_h rkey = UCP_RKEY_INVALID;
+			const void *buffer = &l.local;
+			ucs_status_ptr_t ptr;
+
+			lists_make(&l, &r, here, lens, 3);
+			switch (wrong) {
+			case 0: remote = r.addr; break;
+			case 1: rkey = r.rkey; break;
+			case 2: buffer = NULL; break;
+			case 3: l.param.remote = NULL; break;
+			case 4: l.param.op_attr_mask &= ~(uint32_t)UCP_OP_ATTR_FIELD_REMOTE; break;
+			case 5: l.param.op_attr_mask &= ~(uint32_t)UCP_OP_ATTR_FIELD_REMOTE_DATATYPE; break;
+			case 6: l.param.remote_datatype = ucp_dt_make_contig(1); break;
+			case 7: l.param.remote_count = 2; break;
+			case 8: l.local.field_mask &= ~(uint64_t)UCP_DT_LOCAL_SGL_FIELD_BUFFERS; break;
+			case 9: l.local.field_mask &= ~(uint64_t)UCP_DT_LOCAL_SGL_FIELD_LENGTHS; break;
+			case 10: l.local.buffers = NULL; break;
+			case 11: l.local.lengths = NULL; break;
+			case 12: l.remote.field_mask &= ~(uint64_t)UCP_DT_REMOTE_SGL_FIELD_REMOTE_ADDRS; break;
+			case 13: l.remote.field_mask &= ~(uint64_t)UCP_DT_REMOTE_SGL_FIELD_LENGTHS; break;
+			case 14: l.remote.field_mask &= ~(uint64_t)UCP_DT_REMOTE_SGL_FIELD_RKEYS; break;
+			case 15: l.remote.remote_addrs = NULL; break;
+			case 16: l.remote.lengths = NULL; break;
+			case 17: l.remote.rkeys = NULL; break;
+			case 18: l.rkeys[2] = NULL; break;
+			case 19: l.remote_lengths[2] = 63; break;
+			case 20: l.local.field_mask |= UCP_DT_LOCAL_SGL_FIELD_MEMHS; break;
+			case 21: /* no region of the last one */
+			case 22: /* or it is not in it */
+				l.local.field_mask |= UCP_DT_LOCAL_SGL_FIELD_MEMHS;
+				l.local.memhs = l.memhs;
+				l.memhs[0] = l.memhs[1] = l.memhs[2] = mem;
+				if (wrong == 21)
+					l.memhs[2] = NULL;
+				else
+					l.buffers[2] = here + sizeof(here) - 63;
+				break;
+			case 23: /* counts without strides */
+				l.local.field_mask |= UCP_DT_LOCAL_SGL_FIELD_COUNTS;
+				l.local.counts = l.counts;
+				break;
+			case 24: /* more bytes than can be counted */
+				l.local.field_mask |= UCP_DT_LOCAL_SGL_FIELD_COUNTS |
+					UCP_DT_LOCAL_SGL_FIELD_STRIDES;
+				l.local.counts = l.counts;
+				l.local.strides = l.strides;
+				l.counts[0] = l.counts[1] = 1;
+				l.counts[2] = SIZE_MAX / 64 + 2;
+				break;
+			case 25:
+				l.addrs[2] = r.addr + r.len - 63;
+				expect = UCS_ERR_OUT_OF_RANGE;
+				break;
+			case 26:
+				l.param.op_attr_mask |= UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+				expect = UCS_ERR_NO_RESOURCE;
+				break;
+			}
+			ptr = put ? ucp_put_nbx(r.ep, buffer, 3, remote, rkey, &l.param)
+				  : ucp_get_nbx(r.ep, (void *)(uintptr_t)buffer, 3, remote, rkey, &l.param);
+			CU_ASSERT_EQUAL((intptr_t)ptr, expect);
+		}
+	}
+	for (size_t i = 0; i < 300; i++)
+		CU_ASSERT(here[i] == 9 && r.base[i] == 0);
+	/* With their regions, that cover them. */
+	lists_make(&l, &r, here, lens, 3);
+	l.local.field_mask |= UCP_DT_LOCAL_SGL_FIELD_MEMHS;
+	l.local.memhs = l.memhs;
+	l.memhs[0] = l.memhs[1] = l.memhs[2] = mem;
+	CU_ASSERT_EQUAL(lists_end(&l, &r, true, 0), UCS_OK);
+	CU_ASSERT_EQUAL(lists_end(&good, &r, true, 0), UCS_OK);
+	/* Only put and get know lists. */
+	CU_ASSERT_EQUAL((intptr_t)ucp_tag_send_nbx(r.ep, &good.local, 3, 1, &good.param),
+		UCS_ERR_INVALID_PARAM);
+	ucp_mem_unmap(r.p.n[0].ctx, mem);
+	rma_unmap(&r);
+	rma_close(&r);
+}
+
+/* By message the target is asked for each piece, and has said no to some: told once, after all. */
+static void
+an_error_of_one_piece_is_that_of_the_list(void)
+{
+	static struct lists l;
+	const size_t lens[4] = {100, 50000, 7, 100};
+	static uint8_t here[60000];
+	ucp_rkey_h gone;
+	struct rma r;
+	size_t len;
+	void *blob, *base;
+	ucp_mem_h mem;
+
+	rma_open(&r, 60000, false);
+	mem = map(r.p.n[1].ctx, NULL, 60000, UCP_MEM_MAP_ALLOCATE, -1);
+	query(mem, &base, &len);
+	UTIL_OK(ucp_rkey_pack(r.p.n[1].ctx, mem, &blob, &len));
+	UTIL_OK(ucp_ep_rkey_unpack(r.ep, blob, &gone));
+	ucp_rkey_buffer_release(blob);
+	if (by_message()) {
+		ucp_mem_unmap(r.p.n[1].ctx, mem);
+		for (unsigned how = 0; how < 3; how++) {
+			for (unsigned put = 0; put < 2; put++) {
+				lists_make(&l, &r, here, lens, 4);
+				l.rkeys[1] = gone;
+				l.addrs[1] = (uintptr_t)base;
+				CU_ASSERT_EQUAL(lists_end(&l, &r, put != 0, how), UCS_ERR_INVALID_PARAM);
+			}
+		}
+	} else {
+		ucp_mem_unmap(r.p.n[1].ctx, mem); /* whoever has it mapped goes on with it */
+	}
+	lists_make(&l, &r, here, lens, 4);
+	CU_ASSERT_EQUAL(lists_end(&l, &r, true, 0), UCS_OK);
+	ucp_rkey_destroy(gone);
+	rma_unmap(&r);
+	rma_close(&r);
+}
+
 /* --- keys --- */
 
 static void
@@ -547,6 +972,35 @@ a_key_unpacks_at_any_alignment_and_ends_by_itself(void)
 		rma_unmap(&r);
 		rma_close(&r);
 	}
+}
+
+/* What the providers and transports above us have room for. */
+static void
+a_key_has_64_bytes_at_most(void)
+{
+	static const int prots[] = {-1, 0, UCP_MEM_MAP_PROT_REMOTE_READ, UCP_MEM_MAP_PROT_REMOTE_WRITE};
+	static const size_t lens[] = {0, 1, 100000};
+	uint8_t own[100000];
+	struct pair p;
+	size_t i, k, len;
+	ucp_mem_h mem;
+	int allocate;
+	void *blob;
+
+	pair_open(&p, FEATURES, UCS_THREAD_MODE_SINGLE);
+	for (i = 0; i < sizeof(prots) / sizeof(prots[0]); i++) {
+		for (k = 0; k < sizeof(lens) / sizeof(lens[0]); k++) {
+			for (allocate = 0; allocate < 2; allocate++) {
+				mem = map(p.n[1].ctx, allocate ? NULL : own, lens[k],
+					allocate ? UCP_MEM_MAP_ALLOCATE : 0, prots[i]);
+				UTIL_OK(ucp_rkey_pack(p.n[1].ctx, mem, &blob, &len));
+				CU_ASSERT(len > 0 && len <= 64);
+				ucp_rkey_buffer_release(blob);
+				ucp_mem_unmap(p.n[1].ctx, mem);
+			}
+		}
+	}
+	util_pair_close(&p);
 }
 
 static void
@@ -1296,9 +1750,9 @@ a_fence_does_not_wait_for_puts_that_were_never_connected(void)
 	CU_ASSERT_EQUAL(ucp_worker_fence(r.p.n[0].w), UCS_OK);
 	CU_ASSERT_EQUAL(forced(&r), before);
 	CU_ASSERT_EQUAL(finish(&r.p, ucp_worker_flush_nbx(r.p.n[0].w, &no_param)), UCS_ERR_UNREACHABLE);
-	CU_ASSERT_EQUAL(finish(&r.p, ucp_worker_flush_nbx(r.p.n[0].w, &no_param)), UCS_OK);
 	ucp_rkey_destroy(rkey);
 	CU_ASSERT(util_ep_close(&r.p, ep, UCP_EP_CLOSE_FLAG_FORCE));
+	CU_ASSERT_EQUAL(finish(&r.p, ucp_worker_flush_nbx(r.p.n[0].w, &no_param)), UCS_OK);
 	rma_unmap(&r);
 	rma_close(&r);
 }
@@ -1394,6 +1848,7 @@ threads_of_a_multi_worker_add_at_once(void)
 const struct api_test api_rma_tests[] = {
 	T_NOT_UCX(map_takes_and_refuses_what_the_header_says, "1.13 has no LOCK"),
 	T(memory_of_a_type_that_is_not_there_is_not_allocated),
+	T_NOT_UCX(a_buffer_of_a_device_is_refused_by_every_operation, "it believes what it is told"),
 	T_NOT_UCX(unknown_memory_type_is_that_of_the_version, "it knows that of its own"),
 	T_NOT_UCX(allocated_memory_is_zeroed_and_of_at_least_the_length, "not zeroed"),
 	T(fixed_allocation_is_where_it_was_asked_for),
@@ -1402,6 +1857,11 @@ const struct api_test api_rma_tests[] = {
 	T(advice_needs_all_its_fields_and_a_range_inside),
 	T_NOT_UCX(exported_memory_is_the_same_memory_in_another_context, "not in 1.13"),
 	T_NOT_UCX(print_info_tells_of_the_memory, "other text"),
+	T_NOT_UCX(a_list_of_pieces_is_put_and_got, "1.13 has no lists"),
+	T_NOT_UCX(a_piece_of_a_list_may_be_blocks_at_a_distance, "1.13 has no lists"),
+	T_NOT_UCX(a_list_that_is_not_whole_is_refused_and_moves_nothing, "1.13 has no lists"),
+	T_NOT_UCX(an_error_of_one_piece_is_that_of_the_list, "1.13 has no lists"),
+	T_NOT_UCX(a_key_has_64_bytes_at_most, "as long as its transports say"),
 	T_NOT_UCX(a_key_unpacks_at_any_alignment_and_ends_by_itself, "1.13 has no ucp_memh_pack"),
 	T_NOT_UCX(a_damaged_key_is_refused, "believes it"),
 	T_NOT_UCX(keys_have_a_total_order, "not in 1.13"),

@@ -415,6 +415,161 @@ poll_names_an_ep_once_for_each_arrival(void)
 }
 
 static void
+send_wait_and_read_later(const size_t *lens, size_t n, bool lent)
+{
+	size_t total = 0, got = 0, i;
+	uint8_t *out, *in, *data;
+	struct op *send, recv;
+	struct pair p;
+
+	for (i = 0; i < n; i++)
+		total += lens[i];
+	out = malloc(total);
+	in = calloc(1, total);
+	send = calloc(n, sizeof(*send));
+	CU_ASSERT_FATAL(out != NULL && in != NULL && send != NULL);
+	s_fill(out, total, 0);
+	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	for (i = 0; i < n; got += lens[i++])
+		s_send(&send[i], p.n[0].ep, out + got, lens[i]);
+	for (i = 0; i < n; i++) {
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&send[i]))); /* before anything is read */
+		CU_ASSERT_EQUAL(send[i].status, UCS_OK);
+		util_free(&send[i]);
+	}
+	memset(out, 0x5a, total); /* the buffer is the program's again */
+	if (!lent) {
+		s_recv(&recv, p.n[1].ep, in, total, true);
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
+		CU_ASSERT_EQUAL(recv.status, UCS_OK);
+		util_free(&recv);
+	}
+	for (got = 0; lent && got < total; got += i) {
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p,
+			(data = ucp_stream_recv_data_nb(p.n[1].ep, &i)) != NULL));
+		CU_ASSERT_FATAL(UCS_PTR_IS_PTR(data) && i <= total - got);
+		memcpy(in + got, data, i);
+		ucp_stream_data_release(p.n[1].ep, data);
+	}
+	CU_ASSERT(s_is(in, total, 0));
+	util_pair_close(&p);
+	free(out);
+	free(in);
+	free(send);
+}
+
+static void
+sender_may_wait_for_its_sends_before_its_peer_reads(void)
+{
+	enum { N = 2000 };
+	static size_t small[N], mixed[N / 10];
+	const size_t one = 8 * MIB + 1;
+	size_t i;
+
+	for (i = 0; i < N; i++)
+		small[i] = 4000;
+	for (i = 0; i < N / 10; i++)
+		mixed[i] = rnd() % 3 == 0 ? 1 + rnd() % (256 << 10) : 1 + rnd() % 5000;
+	for (i = 0; i < 2; i++) {
+		send_wait_and_read_later(small, N, i == 1);
+		send_wait_and_read_later(&one, 1, i == 1);
+		send_wait_and_read_later(mixed, N / 10, i == 1);
+	}
+}
+
+/* The bound is the worker's: what one stream keeps another has not, and gets when that is read. */
+static void
+stopped_stream_goes_on_when_another_is_read(void)
+{
+	enum { N = 100, LEN = 4000, LONG = 200000 };
+	static uint8_t out[LONG], in[LONG];
+	static struct op send[N];
+	struct op all, longer, recv;
+	struct pair p;
+	ucp_ep_h a, b;
+	int i;
+
+	util_pair_open_with(&p, "stream.unread_max", "300k");
+	s_fill(out, LONG, 0);
+	for (i = 0; i < N; i++)
+		s_send(&send[i], p.n[0].ep, out, LEN);
+	UTIL_FOR_MS(&p, 30);
+	a = util_ep(p.n[0].w, p.n[1].addr);
+	b = util_ep(p.n[1].w, p.n[0].addr);
+	s_send(&all, a, out, 8000);
+	s_send(&longer, a, out, LONG);
+	UTIL_FOR_MS(&p, 30);
+	CU_ASSERT(!util_done(&longer)); /* there is no room for it */
+	for (i = 0; i < N; i++) {
+		s_recv(&recv, p.n[1].ep, in, LEN, true);
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
+		CU_ASSERT_FATAL(s_is(in, LEN, 0));
+		util_free(&recv);
+	}
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&longer))); /* and nobody has read it */
+	s_recv(&recv, b, in, 8000, true);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
+	util_free(&recv);
+	s_recv(&recv, b, in, LONG, true);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
+	CU_ASSERT(s_is(in, LONG, 0));
+	util_free(&recv);
+	util_free(&all);
+	util_free(&longer);
+	for (i = 0; i < N; i++)
+		util_free(&send[i]);
+	CU_ASSERT(util_ep_close(&p, a, 0));
+	CU_ASSERT(util_ep_close(&p, b, 0));
+	util_pair_close(&p);
+}
+
+static void
+failed_cb(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+	(void)arg;
+	(void)ep;
+	(void)status;
+}
+
+/* What was read ahead can be read when its sender has gone. */
+static void
+stream_that_breaks_is_read_to_where_it_was(void)
+{
+	enum { LEN = 2 * MIB };
+	uint8_t *out = malloc(LEN), *in = malloc(LEN);
+	struct op send, recv;
+	uint64_t got = 0;
+	struct pair p;
+	ucp_ep_h a, b;
+
+	CU_ASSERT_FATAL(out != NULL && in != NULL);
+	util_pair_open_with(&p, "stream.unread_max", "1m");
+	a = util_ep_with_handler(p.n[0].w, p.n[1].addr, failed_cb, NULL);
+	b = util_ep_with_handler(p.n[1].w, p.n[0].addr, failed_cb, NULL);
+	s_fill(out, LEN, 0);
+	s_send(&send, a, out, LEN);
+	UTIL_FOR_MS(&p, util_by_network() ? 2000 : 50);
+	CU_ASSERT(!util_done(&send)); /* one half at the most has been read ahead */
+	CU_ASSERT(util_ep_close(&p, a, UCP_EP_CLOSE_FLAG_FORCE));
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&send)));
+	util_free(&send);
+	memset(out, 0x5a, LEN);
+	do {
+		s_recv(&recv, b, in, 4096, true);
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv)));
+		if (recv.status == UCS_OK)
+			CU_ASSERT_FATAL(s_is(in, 4096, got));
+		got += 4096;
+		util_free(&recv);
+	} while (recv.status == UCS_OK);
+	CU_ASSERT(got > 64 * KIB && got <= LEN);
+	CU_ASSERT(util_ep_close(&p, b, UCP_EP_CLOSE_FLAG_FORCE));
+	util_pair_close(&p);
+	free(out);
+	free(in);
+}
+
+static void
 reader_that_stops_stops_its_sender(void)
 {
 	enum { N = 3000, LEN = 4000 };
@@ -425,7 +580,7 @@ reader_that_stops_stops_its_sender(void)
 	struct pair p;
 	int i, n_done = 0;
 
-	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	util_pair_open_with(&p, "stream.unread_max", "300k");
 	s_fill(out, LEN, 0);
 	for (i = 0; i < N; i++)
 		s_send(&send[i], p.n[0].ep, out, LEN);
@@ -797,6 +952,9 @@ const struct api_test api_stream_tests[] = {
 	T(borrowed_rest_of_a_message_is_what_no_receive_took),
 	T_NOT_UCX(poll_names_an_ep_once_for_each_arrival, "flags are not checked"),
 	T_NOT_UCX(reader_that_stops_stops_its_sender, "it is not stopped"),
+	T(sender_may_wait_for_its_sends_before_its_peer_reads),
+	T_NOT_UCX(stopped_stream_goes_on_when_another_is_read, "it has no bound"),
+	T_NOT_UCX(stream_that_breaks_is_read_to_where_it_was, "it sends all at once"),
 	T(long_stream_send_can_be_read_in_small_steps),
 	T(stream_receive_that_can_not_end_at_once_is_not_posted),
 	T_NOT_UCX(forced_immediate_stream_receive_takes_what_is_here, "1.13 takes whole messages only"),

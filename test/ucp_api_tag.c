@@ -335,7 +335,28 @@ a_device_matches_if_the_setting_says_so(void)
 	util_pair_close(&p);
 }
 
+static void
+empty_message_waits_for_its_receive_where_all_are_announced(void)
+{
+	struct op send, recv;
+	struct pair p;
+
+	util_pair_open_with(&p, "RNDV_THRESH", "0");
+	util_send(&send, p.n[0].ep, NULL, 0, 7, UTIL_NBX);
+	UTIL_FOR_MS(&p, 10);
+	CU_ASSERT(!util_done(&send));
+	util_recv(&recv, p.n[1].w, NULL, 0, 7, UTIL_ALL_BITS, UTIL_NBX);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&send) && util_done(&recv)));
+	CU_ASSERT_EQUAL(send.status, UCS_OK);
+	CU_ASSERT_EQUAL(recv.status, UCS_OK);
+	CU_ASSERT_EQUAL(recv.info.length, 0);
+	util_free(&send);
+	util_free(&recv);
+	util_pair_close(&p);
+}
+
 const struct api_test api_tag_tests[] = {
+	T(empty_message_waits_for_its_receive_where_all_are_announced),
 	T(expected_messages_of_every_size_arrive),
 	T(unexpected_messages_of_every_size_arrive),
 	T(messages_without_immediate_completion_arrive),

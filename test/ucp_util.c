@@ -230,10 +230,16 @@ util_by_network(void)
 }
 
 ucp_context_h
-util_context(uint64_t features)
+util_context_with(uint64_t features, const char *name, const char *value)
 {
+	ucp_config_t *config = NULL;
 	ucp_context_h ctx;
 	ucp_params_t params;
+
+	if (name != NULL) {
+		UTIL_OK(ucp_config_read(NULL, NULL, &config));
+		UTIL_OK(ucp_config_modify(config, name, value));
+	}
 
 	memset(&params, 0xa5, sizeof(params));
 	params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_REQUEST_SIZE |
@@ -242,8 +248,16 @@ util_context(uint64_t features)
 	params.request_size = sizeof(struct area);
 	params.request_init = util_request_init;
 	params.request_cleanup = util_request_cleanup;
-	UTIL_OK(ucp_init(&params, NULL, &ctx));
+	UTIL_OK(ucp_init(&params, config, &ctx));
+	if (config != NULL)
+		ucp_config_release(config);
 	return ctx;
+}
+
+ucp_context_h
+util_context(uint64_t features)
+{
+	return util_context_with(features, NULL, NULL);
 }
 
 ucp_worker_h
@@ -293,22 +307,33 @@ util_ep_with_handler(ucp_worker_h w, const ucp_address_t *addr, ucp_err_handler_
 	return ep_create(w, addr, &params);
 }
 
-void
-util_pair_open(struct pair *p, bool one_context, ucs_thread_mode_t mode)
+static void
+pair_open(struct pair *p, bool one_context, ucs_thread_mode_t mode, const char *name, const char *value)
 {
 	int i;
 
 	memset(p, 0, sizeof(*p));
 	p->one_context = one_context;
 	for (i = 0; i < 2; i++) {
-		p->n[i].ctx = i == 1 && one_context
-			? p->n[0].ctx
-			: util_context(UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_STREAM);
+		p->n[i].ctx = i == 1 && one_context ? p->n[0].ctx
+			: util_context_with(UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_STREAM, name, value);
 		p->n[i].w = util_worker(p->n[i].ctx, mode);
 		UTIL_OK(ucp_worker_get_address(p->n[i].w, &p->n[i].addr, &p->n[i].addr_len));
 	}
 	for (i = 0; i < 2; i++)
 		p->n[i].ep = util_ep(p->n[i].w, p->n[!i].addr);
+}
+
+void
+util_pair_open(struct pair *p, bool one_context, ucs_thread_mode_t mode)
+{
+	pair_open(p, one_context, mode, NULL, NULL);
+}
+
+void
+util_pair_open_with(struct pair *p, const char *name, const char *value)
+{
+	pair_open(p, true, UCS_THREAD_MODE_SINGLE, name, value);
 }
 
 unsigned

@@ -101,6 +101,8 @@ struct pair {
 };
 
 ucp_context_h util_context(uint64_t features);
+/** @param name, value of a setting, NULL: none */
+ucp_context_h util_context_with(uint64_t features, const char *name, const char *value);
 ucp_worker_h util_worker(ucp_context_h ctx, ucs_thread_mode_t mode);
 ucp_ep_h util_ep(ucp_worker_h w, const ucp_address_t *addr);
 /** The same in error mode PEER, with this handler. */
@@ -109,6 +111,8 @@ ucp_ep_h util_ep_with_handler(ucp_worker_h w, const ucp_address_t *addr, ucp_err
 /** A send callback of nbx whose user data is a struct op. */
 void util_sent(void *request, ucs_status_t status, void *user_data);
 void util_pair_open(struct pair *p, bool one_context, ucs_thread_mode_t mode);
+/** In one context that has this setting, in single-thread mode. */
+void util_pair_open_with(struct pair *p, const char *name, const char *value);
 void util_pair_close(struct pair *p);
 unsigned util_pair_turn(struct pair *p);
 bool util_ep_close(struct pair *p, ucp_ep_h ep, unsigned flags);

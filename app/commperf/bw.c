@@ -44,7 +44,7 @@ bw_send(struct perf_side *s, struct bw_flow *f)
 	if (unlikely(s->o->verify))
 		perf_fill(buf, f->size, f->seq + f->sent);
 	f->sent++;
-	return s->be->send(s, &bw_tx[i], PERF_PEER, buf, f->size, PERF_TAG, 0);
+	return s->send(s, &bw_tx[i], PERF_PEER, buf, f->size, PERF_TAG, 0);
 }
 
 static inline int
@@ -53,7 +53,7 @@ bw_post(struct perf_side *s, struct bw_flow *f)
 	unsigned i = bw_slot(f, &f->post_at);
 
 	f->posted++;
-	return s->be->recv(s, &bw_rx[i], s->rbuf + i * f->stride, f->size, PERF_TAG, s->o->mask);
+	return s->recv(s, &bw_rx[i], s->rbuf + i * f->stride, f->size, PERF_TAG, s->o->mask);
 }
 
 /* The oldest receive is done: look at it and post the next. */
@@ -153,7 +153,7 @@ bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, b
 {
 	struct bw_flow f = {.size = size, .stride = perf_stride(s), .n = n, .seq = seq,
 		.window = s->o->window};
-	const bool posts = s->be->stream == NULL;
+	const bool posts = s->loops == NULL || s->loops->stream == NULL;
 	int rc;
 
 	for (unsigned i = 0; i < f.window; i++)
@@ -168,7 +168,7 @@ bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, b
 	if (posts)
 		rc = tx && rx ? bw_both(s, &f) : tx ? bw_send_all(s, &f) : bw_take_all(s, &f);
 	else
-		rc = s->be->stream(s, size, n, seq, tx, rx);
+		rc = s->loops->stream(s, size, n, seq, tx, rx);
 	if (rc != 0 || bw_drain(s, &f) != 0 || bw_word(s, rx, tx) != 0)
 		return -1;
 	s->end_ticks = rte_rdtsc();

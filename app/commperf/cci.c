@@ -16,9 +16,7 @@
 #include <sys/queue.h>
 
 #include <cci.h>
-#include <ucp/api/ucp.h>
-
-#include "perf.h"
+#include "perf_ucp.h"
 
 #define CCI_SIDE_BATCH	64 /* connection requests under way */
 #define CCI_SIDE_QUEUES 2  /* data, words */
@@ -564,7 +562,4 @@ const struct perf_backend perf_backend_cci = {
 	.rma_open = cci_side_rma_open,
 	.rma = cci_side_rma,
 	.rma_close = cci_side_rma_close,
-	.stream = perf_cci_stream,
-	.ping = perf_cci_ping,
-	.pong = perf_cci_pong,
 };

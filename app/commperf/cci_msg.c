@@ -159,8 +159,8 @@ msg_room(struct msg_loop *m)
 	return likely(m->sent - m->ended < LAT_SENDS) ? 0 : msg_ended(m, m->sent - LAT_SENDS + 1);
 }
 
-int
-perf_cci_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx)
+static int
+cci_msg_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx)
 {
 	struct msg_loop m = msg_loop(s, size, seq);
 	const uint64_t n_tx = tx ? n : 0, n_rx = rx ? n : 0;
@@ -184,8 +184,8 @@ perf_cci_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool
 	return 0;
 }
 
-int
-perf_cci_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, struct lat_clock *clock)
+static int
+cci_msg_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, struct lat_clock *clock)
 {
 	struct msg_loop m = msg_loop(s, size, seq);
 	cci_event_t *event;
@@ -205,8 +205,8 @@ perf_cci_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, struct
 }
 
 /* The answer goes before the event of what it answers is returned. */
-int
-perf_cci_pong(struct perf_side *s, size_t size, uint64_t n)
+static int
+cci_msg_pong(struct perf_side *s, size_t size, uint64_t n)
 {
 	struct msg_loop m = msg_loop(s, size, 0);
 	cci_event_t *event;
@@ -219,3 +219,9 @@ perf_cci_pong(struct perf_side *s, size_t size, uint64_t n)
 	}
 	return msg_ended(&m, m.sent);
 }
+
+const struct perf_loops perf_loops_cci = {
+	.stream = cci_msg_stream,
+	.ping = cci_msg_ping,
+	.pong = cci_msg_pong,
+};

@@ -16,6 +16,8 @@
 
 #include "perf.h"
 
+#define CHAN_REFUSED_S 1.0
+
 static double
 chan_now(void)
 {
@@ -74,7 +76,7 @@ chan_dial(int fd, const struct addrinfo *ai, double timeout)
 	return rc > 0 ? -rc : rc;
 }
 
-/* Wait for one client on host:port. Returns its socket or -errno. */
+/* Wait for one client on host:port, and say so when it may come. Returns its socket or -errno. */
 int
 chan_listen(const char *host, const char *port, double timeout)
 {
@@ -93,6 +95,7 @@ chan_listen(const char *host, const char *port, double timeout)
 		rc = -errno;
 		goto close_listener;
 	}
+	fprintf(stderr, "commperf: waiting on %s:%s\n", host, port);
 	rc = chan_poll(lfd, POLLIN, timeout);
 	if (rc != 0)
 		goto close_listener;
@@ -107,33 +110,43 @@ free_ai:
 	return rc;
 }
 
-/* Connect to host:port, trying again until timeout (s): the server may be slower to start. */
-int
-chan_connect(const char *host, const char *port, double timeout)
+/* Connect to the first of these that answers. Its socket or -errno. */
+static int
+chan_dial_any(const struct addrinfo *ai, double timeout)
 {
-	double end = chan_now() + timeout;
-	struct addrinfo *ai;
-	int one = 1, fd, rc = -ETIMEDOUT;
+	int one = 1, fd, rc = -ECONNREFUSED;
 
-	if (chan_resolve(host, port, false, &ai) != 0)
-		return -EINVAL;
-	do {
+	for (; ai != NULL; ai = ai->ai_next) {
 		fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd < 0) {
 			rc = -errno;
-			break;
+			continue;
 		}
-		rc = chan_dial(fd, ai, end - chan_now());
+		rc = chan_dial(fd, ai, timeout);
 		if (rc == 0) {
 			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-			rc = fd;
-			break;
+			return fd;
 		}
 		close(fd);
-		if (rc != -ECONNREFUSED)
-			break;
+	}
+	return rc;
+}
+
+/*
+ * Connect to host:port, waiting up to timeout (s) for it to answer. A server that was started a
+ * moment ago may not listen yet; where after that nobody does, nobody will.
+ */
+int
+chan_connect(const char *host, const char *port, double timeout)
+{
+	double end = chan_now() + CHAN_REFUSED_S;
+	struct addrinfo *ai;
+	int rc;
+
+	if (chan_resolve(host, port, false, &ai) != 0)
+		return -EINVAL;
+	while ((rc = chan_dial_any(ai, timeout)) == -ECONNREFUSED && chan_now() < end)
 		usleep(50000);
-	} while (chan_now() < end);
 	freeaddrinfo(ai);
 	return rc;
 }

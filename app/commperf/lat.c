@@ -31,13 +31,13 @@ lat_send(struct perf_side *s, size_t size, uint64_t seq, unsigned flags, struct 
 		return -1;
 	if (unlikely(s->o->verify))
 		perf_fill(s->sbuf, size, seq);
-	return s->be->send(s, io, PERF_PEER, s->sbuf, size, PERF_TAG, flags);
+	return s->send(s, io, PERF_PEER, s->sbuf, size, PERF_TAG, flags);
 }
 
 static inline int
 lat_recv(struct perf_side *s, size_t size, uint64_t seq, struct perf_io *io)
 {
-	if (unlikely(s->be->recv(s, io, s->rbuf, size, PERF_TAG, s->o->mask) != 0))
+	if (unlikely(s->recv(s, io, s->rbuf, size, PERF_TAG, s->o->mask) != 0))
 		return -1;
 	if (unlikely(perf_wait(s, io) != 0))
 		return -1;
@@ -65,8 +65,8 @@ lat_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, unsigned fl
 
 	clock->left = s->o->batch;
 	clock->last = rte_rdtsc();
-	if (s->be->ping != NULL)
-		return s->be->ping(s, size, n, seq, clock);
+	if (s->loops != NULL && s->loops->ping != NULL)
+		return s->loops->ping(s, size, n, seq, clock);
 	for (uint64_t i = 0; i < n; i++) {
 		if (unlikely(lat_send(s, size, seq + i, flags, &tx[i % LAT_SENDS]) != 0))
 			return -1;
@@ -84,8 +84,8 @@ lat_pong(struct perf_side *s, size_t size, uint64_t n, unsigned flags)
 {
 	struct perf_io tx[LAT_SENDS] = {{.done = 1}, {.done = 1}}, rx;
 
-	if (s->be->pong != NULL)
-		return s->be->pong(s, size, n);
+	if (s->loops != NULL && s->loops->ping != NULL)
+		return s->loops->pong == NULL ? 0 : s->loops->pong(s, size, n);
 	for (uint64_t i = 0; i < n; i++) {
 		if (unlikely(lat_recv(s, size, i, &rx) != 0))
 			return -1;
@@ -95,12 +95,19 @@ lat_pong(struct perf_side *s, size_t size, uint64_t n, unsigned flags)
 	return lat_sent(s, tx);
 }
 
+/* Half a round trip is one way; an operation that side B does not answer is one. */
+static double
+lat_ways(const struct perf_side *s)
+{
+	return s->loops != NULL && s->loops->ping != NULL && s->loops->pong == NULL ? 1 : 2;
+}
+
 static double
 lat_at(const struct perf_side *s, const struct lat_clock *l, double part)
 {
 	uint64_t i = (uint64_t)(part * (double)l->n);
 
-	return perf_ns(s, l->ticks[i < l->n ? i : l->n - 1]) / (2e3 * s->o->batch);
+	return perf_ns(s, l->ticks[i < l->n ? i : l->n - 1]) / (lat_ways(s) * 1e3 * s->o->batch);
 }
 
 int
@@ -135,7 +142,7 @@ lat_run(struct perf_side *s, const struct perf_test *t, size_t size)
 		snprintf(row->unit, sizeof(row->unit), "us");
 		perf_row_field(row, "min", lat_at(s, &l, 0));
 		perf_row_field(row, "p50", row->value);
-		perf_row_field(row, "avg", perf_ns(s, total) / (2e3 * (double)n));
+		perf_row_field(row, "avg", perf_ns(s, total) / (lat_ways(s) * 1e3 * (double)n));
 		perf_row_field(row, "p90", lat_at(s, &l, 0.9));
 		perf_row_field(row, "p99", lat_at(s, &l, 0.99));
 		perf_row_field(row, "p99.9", lat_at(s, &l, 0.999));

@@ -24,7 +24,7 @@
 
 struct launch {
 	struct perf_shared *sh;
-	pid_t pid[2];
+	pid_t pid[2]; /* of sides that are not here nothing is known: they count as ended */
 	int status[2];
 	bool ended[2];
 	int out_fd;
@@ -40,7 +40,9 @@ launch_child(const struct perf_opts *o, int rank, struct perf_shared *sh, int ct
 	int rc;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	perf_stop_is_for_parent();
 	s.o = o;
+	s.raw = o->role == PERF_FORK;
 	s.rank = rank;
 	s.sh = sh;
 	s.ctl_fd = ctl_fd;
@@ -68,6 +70,8 @@ launch_read(const struct perf_opts *o, struct launch *l, struct perf_rows *rows)
 	if (text[0] == 'V') {
 		snprintf(rows->library, sizeof(rows->library), "%s", text + 1);
 		report_head(o, rows->library);
+	} else if (text[0] == 'P') {
+		report_progress(o, "%s", text + 1);
 	} else if (text[0] == 'R' && len == 1 + sizeof(row)) {
 		memcpy(&row, text + 1, sizeof(row));
 		report_row(o, &row);
@@ -91,13 +95,15 @@ launch_reap(struct launch *l, int i)
 			strsignal(WTERMSIG(status)));
 }
 
+/* @param why NULL: the user knows */
 static void
 launch_kill(struct launch *l, const char *why)
 {
 	for (int i = 0; i < 2; i++) {
 		if (l->ended[i])
 			continue;
-		fprintf(stderr, "commperf: side %c %s; killed\n", 'A' + i, why);
+		if (why != NULL)
+			fprintf(stderr, "commperf: side %c %s; killed\n", 'A' + i, why);
 		kill(l->pid[i], SIGKILL);
 		TEMP_FAILURE_RETRY(waitpid(l->pid[i], &l->status[i], 0));
 		l->ended[i] = true;
@@ -133,13 +139,39 @@ launch_watch(const struct perf_opts *o, struct launch *l, struct perf_rows *rows
 		}
 		if (bad_since == 0 && (launch_bad(l, 0) || launch_bad(l, 1)))
 			bad_since = now;
-		if (bad_since != 0 && now - bad_since > UINT64_C(1000000) * LAUNCH_GRACE_MS)
+		if (perf_stopped() != 0)
+			launch_kill(l, NULL);
+		else if (bad_since != 0 && now - bad_since > UINT64_C(1000000) * LAUNCH_GRACE_MS)
 			launch_kill(l, "does not end after the other failed");
 		else if (now - quiet_since > limit)
 			launch_kill(l, "stands still");
 	}
 	while (pfd.fd >= 0 && poll(&pfd, 1, 0) > 0 && launch_read(o, l, rows))
 		;
+	report_progress(o, "%s", "");
+}
+
+/* What the launcher and its sides share. */
+static int
+launch_open(struct launch *l, int out[2])
+{
+	l->sh = mmap(NULL, sizeof(*l->sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (l->sh == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, out) != 0) {
+		perror("commperf");
+		return -errno;
+	}
+	l->out_fd = out[0];
+	return 0;
+}
+
+/* Watch until all sides here have ended. Returns an exit status. */
+static int
+launch_end(const struct perf_opts *o, struct launch *l, struct perf_rows *rows)
+{
+	launch_watch(o, l, rows);
+	close(l->out_fd);
+	munmap(l->sh, sizeof(*l->sh));
+	return launch_bad(l, 0) || launch_bad(l, 1);
 }
 
 /* Fork both sides, watch them, print and collect the rows of side A. Returns an exit status. */
@@ -155,13 +187,13 @@ launch_run(const struct perf_opts *o, struct perf_rows *rows)
 			return 1;
 		rc += !(o->tests[i]->flags & PERF_LAUNCHER);
 	}
-	if (rc == 0)
+	if (rc == 0 || perf_stopped() != 0)
 		return 0;
 	if (o->n_cpus < 2)
 		fprintf(stderr, "commperf: one core for both sides: the numbers mean little\n");
-	l.sh = mmap(NULL, sizeof(*l.sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (l.sh == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ctl) != 0 ||
-		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, out) != 0) {
+	if (launch_open(&l, out) != 0)
+		return 1;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ctl) != 0) {
 		perror("commperf");
 		return 1;
 	}
@@ -187,11 +219,7 @@ launch_run(const struct perf_opts *o, struct perf_rows *rows)
 	close(ctl[0]);
 	close(ctl[1]);
 	close(out[1]);
-	l.out_fd = out[0];
-	launch_watch(o, &l, rows);
-	close(out[0]);
-	munmap(l.sh, sizeof(*l.sh));
-	return launch_bad(&l, 0) || launch_bad(&l, 1);
+	return launch_end(o, &l, rows);
 }
 
 /* ---- each side by itself ---- */
@@ -207,7 +235,6 @@ launch_server(const struct perf_opts *given)
 	size_t len;
 	int rc;
 
-	fprintf(stderr, "commperf: waiting on %s:%s\n", o.host, o.port);
 	s.ctl_fd = chan_listen(o.host, o.port, 0);
 	if (s.ctl_fd < 0) {
 		fprintf(stderr, "commperf: %s:%s: %s\n", o.host, o.port, strerror(-s.ctl_fd));
@@ -233,31 +260,52 @@ launch_server(const struct perf_opts *given)
 	return rc;
 }
 
+/* Connect and tell the server what will run. Returns the socket, or -1 after it was said why not. */
+static int
+launch_dial(const struct perf_opts *o)
+{
+	json_t *j = opts_to_json(o);
+	char *text = json_dumps(j, JSON_COMPACT);
+	int fd, rc;
+
+	json_decref(j);
+	fd = text != NULL ? chan_connect(o->host, o->port, o->timeout) : -ENOMEM;
+	rc = fd < 0 ? fd : chan_send(fd, text, strlen(text), o->timeout);
+	free(text);
+	if (rc >= 0)
+		return fd;
+	fprintf(stderr, "commperf: %s:%s: %s%s\n", o->host, o->port, strerror(-rc),
+		rc == -ECONNREFUSED ? ": no commperf --server is there" : "");
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 int
 launch_client(const struct perf_opts *o, struct perf_rows *rows)
 {
-	struct perf_side s = {.o = o, .rank = 0, .rows = rows, .out_fd = -1};
-	json_t *j = opts_to_json(o);
-	char *text = json_dumps(j, JSON_COMPACT);
-	int rc;
+	struct launch l = {.timeout = o->timeout, .ended = {false, true}};
+	double tsc_hz = place_tsc_hz();
+	int out[2], fd = launch_dial(o);
 
-	json_decref(j);
-	s.cpu = o->cpus[0];
-	s.tsc_hz = place_tsc_hz();
-	s.ctl_fd = chan_connect(o->host, o->port, o->timeout);
-	if (s.ctl_fd < 0 || text == NULL) {
-		fprintf(stderr, "commperf: %s:%s: %s\n", o->host, o->port, strerror(-s.ctl_fd));
-		free(text);
+	if (fd < 0 || launch_open(&l, out) != 0)
 		return 1;
-	}
-	rc = chan_send(s.ctl_fd, text, strlen(text), o->timeout);
-	free(text);
-	if (rc != 0)
-		return perf_fail(&s, "cannot send the options: %s", strerror(-rc)) != 0;
 	for (unsigned i = 0; i < o->n_tests; i++) {
 		if (o->tests[i]->flags & PERF_LAUNCHER)
 			fprintf(stderr, "commperf: %s runs only with --fork\n", o->tests[i]->name);
 	}
 	fprintf(stderr, "commperf: no one-line ping-pong between separate processes\n");
-	return run_side(&s);
+	fflush(NULL);
+	l.pid[0] = fork();
+	if (l.pid[0] == 0) {
+		close(out[0]);
+		launch_child(o, 0, l.sh, fd, out[1], tsc_hz);
+	}
+	if (l.pid[0] < 0) {
+		perror("commperf: fork");
+		return 1;
+	}
+	close(fd);
+	close(out[1]);
+	return launch_end(o, &l, rows);
 }

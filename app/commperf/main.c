@@ -5,14 +5,65 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "perf.h"
+
+static _Atomic int main_signal;
+
+static void
+main_on_signal(int sig)
+{
+	/* relaxed: the same thread reads it, behind a system call */
+	atomic_store_explicit(&main_signal, sig, memory_order_relaxed);
+}
+
+/* The first ends what is measured, and what there is already is written; the second ends all. */
+void
+perf_stop_on_signals(void)
+{
+	static const int sigs[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = main_on_signal, .sa_flags = (int)SA_RESETHAND};
+
+	for (size_t i = 0; i < RTE_DIM(sigs); i++)
+		sigaction(sigs[i], &action, NULL);
+}
+
+int
+perf_stopped(void)
+{
+	return atomic_load_explicit(&main_signal, memory_order_relaxed);
+}
+
+void
+perf_stop_is_for_parent(void)
+{
+	signal(SIGINT, SIG_IGN); /* a terminal sends it to all */
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGTERM, SIG_DFL);
+}
+
+static int
+main_run(const struct perf_opts *o)
+{
+	static struct perf_rows rows;
+	int rc;
+
+	perf_stop_on_signals();
+	if (o->vs != PERF_VS_NONE)
+		return vs_run(o);
+	rc = strcmp(o->tests[0]->name, "load") == 0 ? load_run(o, &rows)
+	     : o->role == PERF_CONNECT ? launch_client(o, &rows) : launch_run(o, &rows);
+	if (rows.n > 0 && report_files(o, &rows) != 0)
+		rc = 1;
+	rows_free(&rows);
+	return rc;
+}
 
 int
 main(int argc, char **argv)
 {
 	static struct perf_opts o;
-	static struct perf_rows rows;
 	int rc;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -20,13 +71,13 @@ main(int argc, char **argv)
 	if (rc != 0)
 		return rc > 0 ? 0 : 2;
 	opts_default_cpus(&o);
-	if (o.vs != PERF_VS_NONE)
-		return vs_run(&o);
 	if (o.role == PERF_SERVER)
 		return launch_server(&o);
-	rc = o.role == PERF_CONNECT ? launch_client(&o, &rows) : launch_run(&o, &rows);
-	if (rows.n > 0 && report_files(&o, &rows) != 0)
-		rc = 1;
-	rows_free(&rows);
-	return rc;
+	if (report_check(&o) != 0)
+		return 2;
+	rc = main_run(&o);
+	if (perf_stopped() == 0)
+		return rc;
+	fputs("commperf: interrupted; what was measured is kept\n", stderr);
+	return 128 + perf_stopped();
 }

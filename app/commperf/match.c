@@ -19,6 +19,7 @@
 #define MATCH_MAX_SAMPLES 20000
 #define MATCH_MAX_WINDOW  64u
 #define MATCH_LEN         8
+#define MATCH_LIMIT_S     2
 #define MATCH_TAG         (UINT64_C(0x5) << 40)
 
 struct match {
@@ -33,6 +34,12 @@ struct match {
 	uint64_t window[MATCH_MAX_WINDOW]; /* their entries, all different */
 	uint64_t ticks[MATCH_MAX_SAMPLES]; /* of rounds */
 };
+
+static double
+match_limit(const struct match *m)
+{
+	return m->s->o->time_limit > 0 ? m->s->o->time_limit : MATCH_LIMIT_S;
+}
 
 static uint64_t
 match_random(struct match *m)
@@ -118,7 +125,7 @@ match_kept(struct match *m)
 static int
 match_fill(struct match *m)
 {
-	uint64_t limit = rte_rdtsc() + (uint64_t)(m->s->o->time_limit * m->s->tsc_hz);
+	uint64_t limit = rte_rdtsc() + (uint64_t)(match_limit(m) * m->s->tsc_hz);
 
 	for (uint64_t i = 0; i < m->depth; i++) {
 		if ((m->posted ? match_recv(m, i, &m->rx[i]) : match_send(m, i, &m->tx[i])) != 0)
@@ -176,7 +183,7 @@ static int
 match_loop(struct match *m, uint64_t max, uint64_t *n)
 {
 	uint64_t start = rte_rdtsc(), now = start, last;
-	uint64_t limit = (uint64_t)(m->s->o->time_limit * m->s->tsc_hz);
+	uint64_t limit = (uint64_t)(match_limit(m) * m->s->tsc_hz);
 
 	for (*n = 0; *n < max && (now - start < limit || *n < 3); (*n)++) {
 		match_draw(m);
@@ -200,7 +207,7 @@ match_one(struct match *m, const struct perf_test *t, double base, double *out)
 	uint64_t n, samples;
 	struct perf_row *row;
 
-	report_progress(m->s->o, "%s %s %s, depth %llu", t->name, m->posted ? "posted" : "kept",
+	perf_progress(m->s, "%s %s %s, depth %llu", t->name, m->posted ? "posted" : "kept",
 		m->mask == UINT64_MAX ? "exact" : "partial", (unsigned long long)m->depth);
 	m->random = m->s->o->seed * 2 + 1;
 	m->n = RTE_MIN(m->s->o->window, MATCH_MAX_WINDOW);

@@ -76,6 +76,7 @@ startup_once(const struct perf_opts *o, double tsc_hz, struct mem_startup *m)
 	pid = fork();
 	if (pid == 0) {
 		close(fd[0]);
+		perf_stop_is_for_parent();
 		alarm((unsigned)o->timeout + 1);
 		status = startup_child(o, tsc_hz, fd[1]);
 		fflush(NULL);
@@ -107,6 +108,8 @@ startup_run(const struct perf_opts *o, double tsc_hz, struct perf_rows *rows)
 		report_progress(o, "startup, run %u of %u", i + 1, runs);
 		if (startup_once(o, tsc_hz, &m) != 0)
 			return -EIO;
+		if (perf_stopped() != 0)
+			break;
 		row.value = m.eal_us + m.context_us + m.worker_us;
 		perf_row_field(&row, "total", row.value);
 		perf_row_field(&row, "eal", m.eal_us);
@@ -117,11 +120,13 @@ startup_run(const struct perf_opts *o, double tsc_hz, struct perf_rows *rows)
 		if (rows_add(rows, &row) == NULL)
 			return -ENOMEM;
 	}
+	if (rows->n == first)
+		return -EINTR;
+	runs = (unsigned)(rows->n - first);
 	rows_reduce(rows, first, o->pick_best);
 	rows->row[first].n = runs;
 	snprintf(rows->library, sizeof(rows->library), "%s %s", perf_backend_ucp.name,
 		perf_backend_ucp.version());
-	report_progress(o, "%s", "");
 	report_head(o, rows->library);
 	report_row(o, &rows->row[first]);
 	return 0;
@@ -189,8 +194,8 @@ ep_mem_rows(struct perf_side *s, const struct perf_test *t, const char *label,
 	perf_row_field(row, "huge", (to->huge - from->huge) / n);
 	perf_row_field(row, "malloc", (to->malloc - from->malloc) / n);
 	perf_row_field(row, "dpdk", (to->dpdk - from->dpdk) / n);
-	perf_row_field(row, "poll ns", to->poll_ns);
-	perf_row_field(row, "1 ep ns", from->poll_ns);
+	perf_row_field(row, "poll", to->poll_ns);
+	perf_row_field(row, "poll 1", from->poll_ns);
 	return 0;
 }
 

@@ -46,6 +46,11 @@ enum {
 	OPT_SILENT,
 	OPT_NO_COPY,
 	OPT_BATCH,
+	OPT_RANKS,
+	OPT_BUSY,
+	OPT_ROUNDS,
+	OPT_UCX,
+	OPT_GATE,
 	OPT_VERSION,
 };
 
@@ -89,6 +94,11 @@ static const struct option opts_long[] = {
 	{"silent", no_argument, NULL, OPT_SILENT},
 	{"no-copy", no_argument, NULL, OPT_NO_COPY},
 	{"batch", required_argument, NULL, OPT_BATCH},
+	{"ranks", required_argument, NULL, OPT_RANKS},
+	{"busy", required_argument, NULL, OPT_BUSY},
+	{"rounds", required_argument, NULL, OPT_ROUNDS},
+	{"ucx", required_argument, NULL, OPT_UCX},
+	{"gate", required_argument, NULL, OPT_GATE},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -99,63 +109,64 @@ static const char opts_help[] =
 	"usage: commperf [EAL OPTIONS] -- [OPTIONS]      or      commperf [OPTIONS]\n"
 	"\n"
 	"what is measured\n"
-	"  -t, --test LIST        tests by name, \"all\" of UCP or \"cci\" (default tag_lat)\n"
-	"  -s, --size LIST        8,64,1k or a doubling range 8:4m (default by test)\n"
-	"  -n, --iters N          iterations (default by size)\n"
-	"  -w, --warmup N         iterations before the clock starts (default a tenth)\n"
-	"  -W, --window N         messages in flight, bandwidth, rate and match (default 32)\n"
-	"      --batch N          latency: round trips between two looks at the clock (default 1)\n"
-	"  -m, --mask M           receive tag mask: full, mpich or hexadecimal (default full)\n"
-	"  -r, --repeat N         run each line N times and keep one (default 1; pairs with --vs: "
-	"3)\n"
-	"      --pick WHICH       which one: median or best (default median)\n"
-	"      --verify           check a pattern in every message; exit 1 on a mismatch\n"
-	"      --mem KIND         buffers: private (heap) or mapped (ucp_mem_map) (default "
-	"private)\n"
-	"      --buffers HOW      one buffer for all the window, or one each: one or window\n"
-	"                         (default one; --verify implies window)\n"
-	"      --depth LIST       match: queue depths (default 100,1k,10k,50k)\n"
-	"      --seed N           match: of the random order (default 1)\n"
-	"      --time-limit S     match: longest measurement of one line (default 2)\n"
-	"      --eps N            ep_mem, conn_mem: endpoints or connections (default 1000)\n"
-	"      --attr ATTR        CCI: connections are ro, ru or uu (default ro)\n"
-	"      --silent           CCI: no event when a message is sent\n"
-	"      --no-copy          CCI: messages are sent from where they lie\n"
-	"      --threads N        threads of side A in its worker, which is MULTI above 1 "
-	"(default 1)\n"
+	"  -t, --test LIST     tests by name or its beginning (put: put_lat and put_bw),\n"
+	"                      \"all\" of UCP or \"cci\" (default tag_lat)\n"
+	"  -s, --size LIST     8,64,1k or a doubling range 8:4m (default by test)\n"
+	"  -n, --iters N       iterations (default by size)\n"
+	"  -w, --warmup N      iterations before the clock starts (default a tenth)\n"
+	"  -W, --window N      messages in flight (default 32)\n"
+	"      --batch N       latency: round trips between two looks at the clock (1)\n"
+	"  -m, --mask M        receive tag mask: full, mpich or hexadecimal (full)\n"
+	"  -r, --repeat N      run each line N times and keep one (1; pairs with --vs: 3)\n"
+	"      --pick WHICH    which one: median or best (median)\n"
+	"      --verify        check a pattern in every message; exit 1 on a mismatch\n"
+	"      --mem KIND      buffers: private (heap) or mapped (ucp_mem_map) (default\n"
+	"                      mapped for put, get and atomic, else private)\n"
+	"      --buffers HOW   one buffer for all the window, or one each: one or window\n"
+	"                      (default one; --verify implies window)\n"
+	"      --depth LIST    match: queue depths (100,1k,10k,50k)\n"
+	"      --seed N        match: of the random order (1)\n"
+	"      --time-limit S  match: longest measurement of one line (2); load: of one\n"
+	"                      measurement (0.4, of many programs 0.8)\n"
+	"      --ranks LIST    load: ranks on the two cores (2,8,32)\n"
+	"      --busy LIST     load: busy programs a core, beside 2 ranks (0,1,10)\n"
+	"      --rounds N      load: rounds, whose medians are shown (3)\n"
+	"      --eps N         ep_mem, conn_mem: endpoints or connections (1000)\n"
+	"      --attr ATTR     CCI: connections are ro, ru or uu (ro)\n"
+	"      --silent        CCI: no event when a message is sent\n"
+	"      --no-copy       CCI: messages are sent from where they lie\n"
+	"      --threads N     thread_rate: threads of side A in its worker (1)\n"
 	"\n"
 	"where\n"
-	"  -l, --lcores LIST      cores: side A on the first, B on the second (default the first "
-	"two\n"
-	"                         this process may use); also as an EAL option, with -c or "
-	"--lcores\n"
-	"      --fork             both sides here, in two processes (default)\n"
-	"      --server [ADDR:PORT]  be side B and wait (default 127.0.0.1:17770)\n"
+	"  -l, --lcores LIST   cores: side A on the first, B on the second (default the\n"
+	"                      first two allowed); also as an EAL option, -c or --lcores\n"
+	"      --fork          both sides here, in two processes (default)\n"
+	"      --server [ADDR:PORT]  be side B and wait (127.0.0.1:17770)\n"
 	"      --connect HOST:PORT   be side A of that server\n"
-	"      --bind on|off      pin each side to its core (default on)\n"
-	"      --reactor LIST     dedicated reactors on these cores give the turns; implies "
-	"--no-eal\n"
-	"      --no-eal           do not start the EAL; the library does what it needs by itself\n"
-	"      --timeout S        longest wait for anything (default 60)\n"
+	"      --bind on|off   pin each side to its core (on)\n"
+	"      --reactor LIST  reactors on these cores give the turns; implies --no-eal;\n"
+	"                      own: one on each side's core\n"
+	"      --no-eal        do not start the EAL; the library does what it needs\n"
+	"      --timeout S     longest wait for anything (60)\n"
 	"\n"
 	"output\n"
-	"      --csv FILE         all lines as comma-separated values; - is the standard output\n"
-	"      --json FILE        the same as JSON, with the options\n"
-	"      --plot FILE        a chart; FILE ends in .svg or .html\n"
-	"      --quiet            no table\n"
-	"      --progress[=on|off]  a progress line on stderr (default on a terminal)\n"
+	"      --csv FILE      all lines as comma-separated values; - is standard output\n"
+	"      --json FILE     the same as JSON, with the options\n"
+	"      --plot FILE     a chart; FILE ends in .svg or .html\n"
+	"      --quiet         no table\n"
+	"      --progress[=on|off]  a progress line on stderr (on a terminal)\n"
 	"\n"
 	"comparison\n"
-	"      --vs ucx           the same program on UCX's libucp, in turn, and the ratio\n"
+	"      --vs ucx        the same program on UCX's libucp, in turn, and the ratio\n"
 	"      --vs ucx_perftest  ucx_perftest, plain and through pollux-run, in turn\n"
-	"      --interleave HOW   take turns after every size, or every sweep: size or sweep\n"
-	"                         (default size)\n"
-	"      --ucx-lib FILE     UCX's libucp.so.0 (default what ldconfig knows)\n"
-	"      --perftest FILE    (default ucx_perftest)\n"
-	"      --pollux-run FILE  (default beside this program's build, then the path)\n"
+	"      --interleave HOW   turns after every size, or every sweep: size or sweep\n"
+	"      --ucx PREFIX    where UCX is installed (default what ldconfig knows)\n"
+	"      --ucx-lib FILE  its libucp.so.0\n"
+	"      --perftest FILE    (ucx_perftest)\n"
+	"      --pollux-run FILE  (beside this program's build, then the path)\n"
 	"\n"
-	"  -h, --help             this text\n"
-	"      --version          the library in use\n"
+	"  -h, --help          this text\n"
+	"      --version       the library in use\n"
 	"\n"
 	"tests\n";
 
@@ -335,6 +346,22 @@ opts_default_cpus(struct perf_opts *o)
 		o->cpus[o->n_cpus++] = 0;
 }
 
+/* A test by its name, by what stands before the first _ of it, or all of an API. */
+static bool
+opts_names(const char *name, const struct perf_test *t)
+{
+	bool cci = (t->flags & PERF_CCI) != 0;
+	size_t n = strlen(name);
+
+	if (strcmp(name, "all") == 0 || strcmp(name, "cci") == 0)
+		return cci == (name[0] == 'c') && !(t->flags & PERF_ALONE);
+	if (strcmp(name, t->name) == 0)
+		return true;
+	return !(t->flags & PERF_ALONE) &&
+	       strncmp(name, t->name, n) == 0 && t->name[n] == '_' && strchr(name, '_') == NULL &&
+	       perf_test_find(name) == NULL;
+}
+
 static int
 opts_tests(struct perf_opts *o, const char *text)
 {
@@ -347,19 +374,14 @@ opts_tests(struct perf_opts *o, const char *text)
 	o->n_tests = 0;
 	for (name = strtok_r(copy, ",", &save); name != NULL && rc == 0;
 		name = strtok_r(NULL, ",", &save)) {
-		bool cci = strcmp(name, "cci") == 0, all = cci || strcmp(name, "all") == 0;
+		unsigned before = o->n_tests;
 
-		t = all ? perf_tests : perf_test_find(name);
-		if (t == NULL)
-			rc = opts_error("no such test", name);
-		for (; rc == 0 && t->name != NULL; t++) {
-			if (all && cci != !!(t->flags & PERF_CCI))
-				continue;
-			if (o->n_tests < PERF_MAX_TESTS)
+		for (t = perf_tests; t->name != NULL; t++) {
+			if (opts_names(name, t) && o->n_tests < PERF_MAX_TESTS)
 				o->tests[o->n_tests++] = t;
-			if (!all)
-				break;
 		}
+		if (o->n_tests == before)
+			rc = opts_error("no such test", name);
 	}
 	free(copy);
 	return rc != 0 ? rc : o->n_tests > 0 ? 0 : opts_error("no test named", text);
@@ -469,7 +491,14 @@ static int
 opts_reactor(struct perf_opts *o, const char *text)
 {
 	char value[256];
-	int n = snprintf(value, sizeof(value), "%s%s", strncmp(text, "lcore:", 6) == 0 ? "" : "lcore:",
+	int n;
+
+	if (strcmp(text, "own") == 0) {
+		o->reactor_own = true;
+		o->eal = false;
+		return 0;
+	}
+	n = snprintf(value, sizeof(value), "%s%s", strncmp(text, "lcore:", 6) == 0 ? "" : "lcore:",
 		text);
 
 	if (n < 0 || (size_t)n >= sizeof(value) || value[6 + strspn(value + 6, "0123456789,-")] != '\0' ||
@@ -513,7 +542,9 @@ opts_one(struct perf_opts *o, int c, const char *arg)
 		o->verify = true;
 		return 0;
 	case OPT_MEM:
-		return opts_flag(arg, "private", "mapped", &o->mapped);
+		rc = opts_either(arg, "private", "mapped");
+		o->mem = rc == 1 ? PERF_MEM_MAPPED : PERF_MEM_PRIVATE;
+		return rc < 0 ? rc : 0;
 	case OPT_BUFFERS:
 		return opts_flag(arg, "one", "window", &o->buffers_window);
 	case OPT_DEPTH:
@@ -580,6 +611,19 @@ opts_one(struct perf_opts *o, int c, const char *arg)
 	case OPT_NO_COPY:
 		o->no_copy = true;
 		return 0;
+	case OPT_RANKS:
+		rc = opts_parse_list(arg, 1000, o->ranks, PERF_MAX_LOADS, &o->n_ranks);
+		return rc == 0 ? 0 : opts_error("not a list of ranks", arg);
+	case OPT_BUSY:
+		rc = opts_parse_list(arg, 1000, o->busy, PERF_MAX_LOADS, &o->n_busy);
+		return rc == 0 ? 0 : opts_error("not a list of busy programs", arg);
+	case OPT_ROUNDS:
+		return opts_count(arg, 1, PERF_MAX_ROUNDS, &o->rounds);
+	case OPT_UCX:
+		o->ucx_prefix = arg;
+		return 0;
+	case OPT_GATE:
+		return sscanf(arg, "%d,%d", &o->gate[0], &o->gate[1]) == 2 ? 0 : -EINVAL;
 	case OPT_POLLUX_RUN:
 		o->pollux_run = arg;
 		return 0;
@@ -600,7 +644,10 @@ opts_defaults(struct perf_opts *o)
 	o->mask = UINT64_MAX;
 	opts_parse_list("100,1k,10k,50k", 1000, o->depths, PERF_MAX_DEPTHS, &o->n_depths);
 	o->seed = 1;
-	o->time_limit = 2;
+	opts_parse_list("2,8,32", 1000, o->ranks, PERF_MAX_LOADS, &o->n_ranks);
+	opts_parse_list("0,1,10", 1000, o->busy, PERF_MAX_LOADS, &o->n_busy);
+	o->rounds = 3;
+	o->gate[0] = o->gate[1] = -1;
 	o->eps = 1000;
 	o->threads = 1;
 	o->timeout = 60;
@@ -615,7 +662,8 @@ opts_usage(void)
 {
 	fputs(opts_help, stdout);
 	for (const struct perf_test *t = perf_tests; t->name != NULL; t++)
-		printf("  %-22s %s\n", t->name, t->help);
+		if (!(t->flags & PERF_HIDDEN))
+			printf("  %-15s %s\n", t->name, t->help);
 	return 1;
 }
 
@@ -629,6 +677,8 @@ opts_check(struct perf_opts *o)
 	if (o->plot != NULL && strstr(o->plot, ".svg") == NULL && strstr(o->plot, ".html") == NULL)
 		return opts_error("--plot needs a name in .svg or .html", o->plot);
 	for (unsigned i = 0; i < o->n_tests; i++) {
+		if ((o->tests[i]->flags & PERF_ALONE) && o->n_tests > 1)
+			return opts_error("runs alone", o->tests[i]->name);
 		if ((o->tests[i]->flags ^ o->tests[0]->flags) & PERF_CCI)
 			return opts_error("UCP and CCI tests do not go together", o->tests[i]->name);
 		if (strcmp(perf_attr_name(o->attr), "uu") == 0 && strcmp(o->tests[i]->name, "msg_lat") != 0)
@@ -640,6 +690,16 @@ opts_check(struct perf_opts *o)
 		if (o->sizes[i] > UINT64_C(1) << 32)
 			return opts_error("a size is over", "4g");
 	}
+	for (unsigned i = 0; i < o->n_ranks; i++) {
+		if (o->ranks[i] < 2 || o->ranks[i] > PERF_MAX_RANKS || o->ranks[i] % 2 != 0)
+			return opts_error("ranks are pairs, at most", RTE_STR(PERF_MAX_RANKS));
+	}
+	for (unsigned i = 0; i < o->n_busy; i++) {
+		if (o->busy[i] > PERF_MAX_BUSY)
+			return opts_error("busy programs on a core are at most", RTE_STR(PERF_MAX_BUSY));
+	}
+	if (strcmp(o->tests[0]->name, "load") == 0 && (o->role != PERF_FORK || o->vs != PERF_VS_NONE))
+		return opts_error("load runs all sides itself", "--server, --connect or --vs with it");
 	for (unsigned i = 0; i < o->n_depths; i++) {
 		if (o->depths[i] == 0 || o->depths[i] > 10000000)
 			return opts_error("a depth is not in", "1 to 10000000");
@@ -714,11 +774,11 @@ opts_to_json(const struct perf_opts *o)
 		json_array_append_new(tests, json_string(o->tests[i]->name));
 	snprintf(mask, sizeof(mask), "%#llx", (unsigned long long)o->mask);
 	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed);
-	return json_pack("{s:o s:o s:I s:I s:i s:i s:s s:i s:b s:b s:b s:o s:s s:f s:i s:i s:f s:s s:b "
+	return json_pack("{s:o s:o s:I s:I s:i s:i s:s s:i s:b s:i s:b s:o s:s s:f s:i s:i s:f s:s s:b "
 		"s:b}", "tests", tests, "sizes", opts_list_to_json(o->sizes, o->n_sizes), "iters",
 		(json_int_t)o->iters, "warmup", (json_int_t)o->warmup, "window", (int)o->window,
 		"batch", (int)o->batch, "mask", mask, "repeat", (int)o->repeat, "verify", o->verify,
-		"mapped", o->mapped,
+		"mem", (int)o->mem,
 		"buffers_window", o->buffers_window, "depths",
 		opts_list_to_json(o->depths, o->n_depths), "seed", seed, "time_limit",
 		o->time_limit, "eps", (int)o->eps, "threads", (int)o->threads, "timeout", o->timeout,
@@ -743,18 +803,21 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 	json_t *tests = json_object_get(j, "tests");
 	json_int_t iters, warmup;
 	const char *mask, *seed, *attr;
-	int window, batch, repeat, verify, mapped, slots, eps, silent, no_copy, threads;
+	int window, batch, repeat, verify, mem, slots, eps, silent, no_copy, threads;
 
 	if (json_unpack((json_t *)(uintptr_t)j,
-		    "{s:I s:I s:i s:i s:s s:i s:b s:b s:b s:s s:F s:i s:i s:F s:s s:b s:b}",
+		    "{s:I s:I s:i s:i s:s s:i s:b s:i s:b s:s s:F s:i s:i s:F s:s s:b s:b}",
 		    "iters", &iters, "warmup", &warmup, "window", &window, "batch", &batch,
-		    "mask", &mask, "repeat", &repeat, "verify", &verify, "mapped", &mapped,
-		    "buffers_window", &slots, "seed", &seed, "time_limit", &o->time_limit, "eps", &eps, "threads", &threads, "timeout",
+		    "mask", &mask, "repeat", &repeat, "verify", &verify, "mem", &mem,
+		    "buffers_window", &slots, "seed", &seed, "time_limit", &o->time_limit, "eps",
+		    &eps, "threads", &threads, "timeout",
 		    &o->timeout, "attr", &attr, "silent", &silent, "no_copy", &no_copy) != 0)
 		return -EPROTO;
-	if (iters < 0 || iters > PERF_MAX_ITERS || warmup < -1 || warmup > PERF_MAX_ITERS ||
+	if (mem < PERF_MEM_BY_TEST || mem > PERF_MEM_MAPPED || iters < 0 ||
+		iters > PERF_MAX_ITERS || warmup < -1 || warmup > PERF_MAX_ITERS ||
 		window < 1 || window > PERF_MAX_WINDOW || batch < 1 ||
 		batch > PERF_MAX_BATCH || repeat < 1 || repeat > 1000 || eps < 1 || eps > 1000000 ||
+		!(o->time_limit >= 0) || o->time_limit > 86400 ||
 		threads < 1 || threads > PERF_MAX_THREADS || !(o->timeout > 0) || o->timeout > 86400)
 		return -EPROTO;
 	o->n_tests = 0;
@@ -776,7 +839,7 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 	o->batch = (unsigned)batch;
 	o->repeat = (unsigned)repeat;
 	o->verify = verify;
-	o->mapped = mapped;
+	o->mem = (enum perf_mem)mem;
 	o->buffers_window = slots;
 	o->eps = (unsigned)eps;
 	o->threads = (unsigned)threads;

@@ -26,9 +26,13 @@
 #include <rte_cycles.h>
 
 #define PERF_MAX_SIZES  64
-#define PERF_MAX_TESTS  32
+#define PERF_MAX_TESTS  64
 #define PERF_MAX_DEPTHS 16
 #define PERF_MAX_FIELDS 12
+#define PERF_MAX_LOADS  8
+#define PERF_MAX_ROUNDS 100
+#define PERF_MAX_RANKS  64
+#define PERF_MAX_BUSY   64 /* a core */
 #define PERF_MAX_WINDOW 4096
 #define PERF_MAX_BATCH	100000
 #define PERF_MAX_THREADS 64
@@ -41,13 +45,11 @@
 #define PERF_MASK_MPICH UINT64_C(0xffffffff9fffffff)
 
 enum perf_role { PERF_FORK, PERF_SERVER, PERF_CONNECT };
+enum perf_mem { PERF_MEM_BY_TEST, PERF_MEM_PRIVATE, PERF_MEM_MAPPED };
 enum perf_vs { PERF_VS_NONE, PERF_VS_UCX, PERF_VS_PERFTEST };
 enum perf_dest { PERF_PEER, PERF_SELF };
 
 #define PERF_SYNC 1u /* send: complete when matched */
-
-struct ucp_context;
-struct ucp_mem;
 
 struct perf_opts {
 	/* what is measured; sent to the server as JSON */
@@ -63,16 +65,22 @@ struct perf_opts {
 	unsigned repeat;
 	bool pick_best;
 	bool verify;
-	bool mapped;
+	enum perf_mem mem;
 	bool buffers_window;
 	uint64_t depths[PERF_MAX_DEPTHS];
 	unsigned n_depths;
 	uint64_t seed;
-	double time_limit; /* s, one cell of the match test */
+	double time_limit; /* s, one cell of match and load; 0: the test's own */
 	unsigned eps;
 	unsigned attr;  /* of CCI connections: enum cci_conn_attribute */
 	bool silent;    /* CCI sends without an event */
 	bool no_copy;   /* from where the message lies */
+	uint64_t ranks[PERF_MAX_LOADS]; /* load: ranks on two cores, */
+	unsigned n_ranks;
+	uint64_t busy[PERF_MAX_LOADS]; /*   and programs on each core that do nothing else */
+	unsigned n_busy;
+	unsigned rounds;
+	int gate[2]; /* load_pair: where to say that it is ready, and who says go; -1: none */
 	unsigned threads; /* of side A in one worker; above 1 it is UCS_THREAD_MODE_MULTI */
 	double timeout; /* s, one wait */
 
@@ -84,6 +92,7 @@ struct perf_opts {
 	unsigned n_cpus;
 	bool cpus_given;
 	bool bind;
+	bool reactor_own; /* a reactor on each side's own core */
 	bool eal;
 	int eal_argc; /* EAL options of the user, without the core list */
 	char **eal_argv;
@@ -98,6 +107,7 @@ struct perf_opts {
 	enum perf_vs vs;
 	bool vs_sweep; /* one child runs the whole sweep, not one size */
 	const char *ucx_lib;
+	const char *ucx_prefix;
 	const char *perftest;
 	const char *pollux_run;
 	const char *self; /* path of this program */
@@ -138,18 +148,32 @@ struct perf_rows {
 	char library[128]; /* name and version as the library says */
 };
 
-/* The page that both sides of a forked run have mapped since before the fork. */
+/* The page that the launcher and the sides it forked have mapped since before that. */
 struct perf_shared {
 	_Alignas(PERF_LINE) _Atomic uint64_t ball;
 	_Alignas(PERF_LINE) _Atomic uint64_t alive[2]; /* writer: that side; reader: the launcher */
 };
 
+struct perf_side;
+
+/* Both set io->done at once when the operation is complete on return. */
+typedef int perf_send_fn(struct perf_side *s, struct perf_io *io, enum perf_dest dest,
+	const void *buf, size_t len, uint64_t tag, unsigned flags);
+typedef int perf_recv_fn(struct perf_side *s, struct perf_io *io, void *buf, size_t len, uint64_t tag,
+	uint64_t mask);
+
 struct perf_side {
 	const struct perf_opts *o;
 	const struct perf_backend *be;
 	void *be_priv;          /* the back end's own */
-	struct perf_shared *sh; /* NULL unless forked */
+	struct perf_shared *sh; /* with the launcher, and with the other side if raw; or NULL */
 	struct perf_rows *rows; /* rank 0 */
+	const struct perf_loops *loops; /* of the present test, or NULL */
+	perf_send_fn *send;             /* as the present test sends and receives */
+	perf_recv_fn *recv;
+	unsigned needs;                 /* PERF_AM ... PERF_WAKE: what the library was opened for */
+	bool mapped;                    /* the buffers of the present test */
+	size_t size;                    /* of its messages */
 	int rank;
 	int cpu;    /* -1: not pinned */
 	int ctl_fd; /* stream socket to the other side */
@@ -174,14 +198,14 @@ struct perf_side {
 	char peer_first[192];
 	uint32_t barrier_n;
 	bool patient; /* the next barrier waits without a deadline: the other side has its own */
-	int out_fd;   /* rows go here; -1: print them */
+	bool raw;     /* the other side bounces the line of sh as well */
+	int out_fd;   /* rows and progress go here; -1: nowhere */
 };
 
 struct lat_clock;
 
 /*
  * One API. All functions but version return 0 or a negative value after perf_fail() has said why.
- * send and recv set io->done at once when the operation is complete on return.
  */
 struct perf_backend {
 	const char *name;
@@ -193,10 +217,8 @@ struct perf_backend {
 	int (*disconnect)(struct perf_side *s);
 	int (*mem_alloc)(struct perf_side *s, size_t len); /* fills sbuf, rbuf; mapped memory */
 	void (*mem_free)(struct perf_side *s);
-	int (*send)(struct perf_side *s, struct perf_io *io, enum perf_dest dest, const void *buf,
-		size_t len, uint64_t tag, unsigned flags);
-	int (*recv)(struct perf_side *s, struct perf_io *io, void *buf, size_t len, uint64_t tag,
-		uint64_t mask);
+	perf_send_fn *send;
+	perf_recv_fn *recv;
 	unsigned (*progress)(struct perf_side *s);
 	int (*eps_create)(struct perf_side *s, unsigned n);
 	int (*eps_use)(struct perf_side *s, unsigned i, struct perf_io *io, uint64_t tag);
@@ -204,20 +226,37 @@ struct perf_backend {
 	/* Between open and close the other side reaches rbuf; NULL: not measured here. */
 	int (*rma_open)(struct perf_side *s);
 	int (*rma)(struct perf_side *s, struct perf_io *io, bool write, size_t at, size_t len);
+	int (*rma_flush)(struct perf_side *s); /* all is in its place; NULL: it is when io is done */
 	int (*rma_close)(struct perf_side *s);
-	/*
-	 * The loops of an API without posted receives; NULL: bw.c and lat.c make them of send and recv.
-	 * stream: n messages from those with tx to those with rx. ping and pong: n round trips.
-	 */
+};
+
+/*
+ * How a test's messages go when send and recv of the back end are not what it measures; each may be
+ * NULL. bw.c and lat.c make their loops of send and recv, unless the test has its own:
+ * stream: n messages from those with tx to those with rx. ping and pong: n round trips.
+ */
+struct perf_loops {
+	perf_send_fn *send;
+	perf_recv_fn *recv;
 	int (*stream)(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx);
 	int (*ping)(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, struct lat_clock *clock);
-	int (*pong)(struct perf_side *s, size_t size, uint64_t n);
+	int (*pong)(struct perf_side *s, size_t size, uint64_t n); /* NULL with ping: B gives turns */
 };
 
 #define PERF_SIZED    1u /* runs once a size */
 #define PERF_LAUNCHER 2u /* runs in processes of its own, not in a session */
 #define PERF_LOCAL    4u /* rank 1 only gives turns meanwhile */
 #define PERF_CCI      8u /* by CCI, not by UCP */
+#define PERF_PROVED   16u /* a few messages are verified before each line */
+#define PERF_MAPPED   32u /* in mapped memory unless told otherwise */
+#define PERF_AM	      64u /* what the library is asked for beside tagged messages */
+#define PERF_STREAM   128u
+#define PERF_RMA      256u
+#define PERF_AMO      512u
+#define PERF_WAKE     1024u
+#define PERF_ALONE    2048u /* not with others */
+#define PERF_HIDDEN   4096u /* what another test starts */
+#define PERF_NEEDS    (PERF_AM | PERF_STREAM | PERF_RMA | PERF_AMO | PERF_WAKE)
 
 struct perf_test {
 	const char *name;
@@ -225,6 +264,7 @@ struct perf_test {
 	const char *sizes; /* default of -s */
 	unsigned flags;
 	int (*run)(struct perf_side *s, const struct perf_test *t, size_t size);
+	const struct perf_loops *loops;
 };
 
 /* opts.c */
@@ -237,10 +277,14 @@ void opts_default_cpus(struct perf_opts *o);
 /* run.c: one side of a session, and what the tests need */
 extern const struct perf_test perf_tests[];
 const struct perf_test *perf_test_find(const char *name);
+bool perf_has_size(const struct perf_test *t, uint64_t size);
 const struct perf_backend *perf_backend_of(const struct perf_opts *o);
 const char *perf_attr_name(unsigned attr);
+bool perf_mapped(const struct perf_opts *o, const struct perf_test *t);
 int run_side(struct perf_side *s);
 int perf_fail(struct perf_side *s, const char *fmt, ...) __rte_format_printf(2, 3);
+void perf_say(struct perf_side *s, const char *fmt, ...) __rte_format_printf(2, 3);
+void perf_wrong(struct perf_side *s, const char *fmt, ...) __rte_format_printf(2, 3);
 int perf_wait_slow(struct perf_side *s, uint64_t spins);
 int perf_barrier(struct perf_side *s);
 struct perf_row *perf_row_new(struct perf_side *s, const struct perf_test *t, size_t size);
@@ -248,6 +292,7 @@ void perf_row_field(struct perf_row *row, const char *name, double value);
 uint64_t perf_iters(const struct perf_opts *o, bool latency, size_t size);
 uint64_t perf_warmup(const struct perf_opts *o, uint64_t iters);
 double perf_ns(const struct perf_side *s, uint64_t ticks);
+void perf_progress(struct perf_side *s, const char *fmt, ...) __rte_format_printf(2, 3);
 void perf_fill(uint8_t *buf, size_t len, uint64_t seq);
 void perf_check(struct perf_side *s, const struct perf_io *io, const uint8_t *buf, size_t len,
 	uint64_t seq);
@@ -256,6 +301,11 @@ void perf_check(struct perf_side *s, const struct perf_io *io, const uint8_t *bu
 int launch_run(const struct perf_opts *o, struct perf_rows *rows);
 int launch_server(const struct perf_opts *o);
 int launch_client(const struct perf_opts *o, struct perf_rows *rows);
+
+/* main.c: a signal asks for the end, of the process that started the others */
+void perf_stop_on_signals(void);
+int perf_stopped(void);        /* the signal, or 0 */
+void perf_stop_is_for_parent(void); /* in a side: its launcher ends it */
 
 /* place.c: core, EAL, clock, memory of this process */
 int place_pin(int cpu);
@@ -282,6 +332,8 @@ int rows_load(struct perf_rows *rows, const char *path);
 void report_row(const struct perf_opts *o, const struct perf_row *row);
 void report_head(const struct perf_opts *o, const char *library);
 int report_json_file(const json_t *j, const char *path);
+int report_check(const struct perf_opts *o);
+void report_number(char *out, size_t len, double v);
 int report_files(const struct perf_opts *o, const struct perf_rows *rows);
 void report_progress(const struct perf_opts *o, const char *fmt, ...) __rte_format_printf(2, 3);
 void report_size(char *out, size_t len, uint64_t size);
@@ -306,6 +358,9 @@ int plot_rows(const struct perf_opts *o, const struct perf_rows *rows);
 /* vs.c */
 int vs_run(const struct perf_opts *o);
 
+/* load.c */
+int load_run(const struct perf_opts *o, struct perf_rows *rows);
+
 /* the families and the back ends */
 int lat_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int bw_run(struct perf_side *s, const struct perf_test *t, size_t size);
@@ -318,10 +373,15 @@ int match_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int startup_run(const struct perf_opts *o, double tsc_hz, struct perf_rows *rows);
 int ep_mem_run(struct perf_side *s, const struct perf_test *t, size_t size);
 int rma_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int put_lat_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int get_lat_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int atomic_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int load_pair_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int sleep_run(struct perf_side *s, const struct perf_test *t, size_t size);
+int late_bw_run(struct perf_side *s, const struct perf_test *t, size_t size);
 extern const struct perf_backend perf_backend_ucp, perf_backend_cci;
-
-/* ucp.c: both buffers in one piece of memory that the library allocates. */
-int perf_ucp_alloc(struct perf_side *s, struct ucp_context *context, size_t len, struct ucp_mem **memh);
+extern const struct perf_loops perf_loops_cci, perf_loops_put, perf_loops_get, perf_loops_am,
+	perf_loops_stream, perf_loops_late, perf_loops_atomic;
 
 /* cci.c: what the loops of cci_msg.c use */
 struct cci_endpoint;
@@ -338,15 +398,8 @@ const union cci_event *perf_cci_held(struct perf_side *s);
 /* Any event that is not theirs. */
 void perf_cci_event(struct perf_side *s, const union cci_event *event);
 
-/* cci_msg.c: the back end's functions of these names */
-int perf_cci_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx);
-int perf_cci_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, struct lat_clock *clock);
-int perf_cci_pong(struct perf_side *s, size_t size, uint64_t n);
-
-/* ucp.c: what threads share */
-struct ucp_worker;
-struct ucp_ep;
-void perf_ucp_handles(struct perf_side *s, struct ucp_worker **worker, struct ucp_ep **ep);
+/* rma.c: write a pattern and read it back. */
+int rma_verify(struct perf_side *s, size_t size);
 
 /* One stream of messages in one direction, as bw.c sends it and rate.c too. */
 int bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx);

@@ -4,9 +4,11 @@
  * place.c - where a process runs: its core, the EAL, the clock, its memory
  */
 #include <errno.h>
+#include <linux/mman.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 #include "perf.h"
 
 #define PLACE_MAX_EAL_ARGS 64
+#define PLACE_EAL_HUGE	   (16ul << 20) /* bytes of huge pages that an EAL begins with, and some more */
 
 /* A value in bytes of /proc/self/smaps_rollup, such as "Rss:". */
 uint64_t
@@ -70,6 +73,25 @@ place_tsc_hz(void)
 	return (double)(t1 - t0) * 1e9 / (double)(ns1 - ns0);
 }
 
+/*
+ * Pages that are free may be refused all the same, by a control group: an EAL that counts on them does not
+ * start, and can't be started twice. So take as many as it begins with, for a moment.
+ */
+static bool
+place_huge_pages_granted(void)
+{
+	void *va = mmap(NULL, PLACE_EAL_HUGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_HUGE_2MB, -1, 0);
+	bool granted;
+
+	if (va == MAP_FAILED)
+		return false;
+	/* an old kernel knows no such advice: then nobody knows before it is too late */
+	granted = madvise(va, PLACE_EAL_HUGE, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+	munmap(va, PLACE_EAL_HUGE);
+	return granted;
+}
+
 static bool
 place_huge_pages_free(void)
 {
@@ -81,7 +103,7 @@ place_huge_pages_free(void)
 	if (fscanf(f, "%lu", &n) != 1)
 		n = 0;
 	fclose(f);
-	return n >= 64 && geteuid() == 0;
+	return n >= 64 && geteuid() == 0 && place_huge_pages_granted();
 }
 
 static bool

@@ -4,20 +4,24 @@
  * report.c - results for people and for programs: a table, CSV, JSON, and the progress line
  */
 #include <errno.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "perf.h"
 
-static bool report_line_shown;
-static char report_last_test[16];
+#define REPORT_WIDTH 80 /* columns of a terminal */
 
-/* The one line on stderr; an empty text removes it. */
+static bool report_line_shown;
+static char report_last_head[64];
+
+/* The one line on stderr; an empty text removes it. Of the process that prints the table. */
 void
 report_progress(const struct perf_opts *o, const char *fmt, ...)
 {
-	char text[128];
+	char text[REPORT_WIDTH];
 	va_list ap;
 
 	if (!o->progress)
@@ -49,55 +53,110 @@ report_size(char *out, size_t len, uint64_t size)
 void
 report_head(const struct perf_opts *o, const char *library)
 {
-	if (!o->quiet)
-		printf("# library %s, cores %d and %d%s%s\n", library, o->cpus[0],
-			o->cpus[o->n_cpus > 1], o->verify ? ", verified: not for comparison" : "",
-			o->mapped ? ", mapped memory" : "");
+	if (o->quiet)
+		return;
+	report_progress(o, "%s", "");
+	printf("# library %.50s, cores %d and %d\n", library, o->cpus[0], o->cpus[o->n_cpus > 1]);
+	if (o->verify || o->mem == PERF_MEM_MAPPED)
+		printf("#%s%s\n", o->mem == PERF_MEM_MAPPED ? " mapped memory" : "",
+			o->verify ? " verified: not for comparison" : "");
 	fflush(stdout);
 }
 
-static void
-report_number(double v)
+/* Four digits or all before the point; from a million on in thousands (k), then millions (M). */
+void
+report_number(char *out, size_t len, double v)
 {
 	double a = v < 0 ? -v : v;
 
-	printf(" %10.*f", a >= 100000 ? 0 : a >= 100 ? 1 : a >= 10 ? 2 : 3, v);
+	if (a >= 999999.5)
+		snprintf(out, len, "%.0f%s", v / (a >= 1e9 ? 1e6 : 1e3), a >= 1e9 ? "M" : "k");
+	else
+		snprintf(out, len, "%.*f", a >= 999.95 ? 0 : a >= 99.995 ? 1 : a >= 9.9995 ? 2 : 3, v);
+}
+
+/* How a line of a table is divided. */
+struct report_shape {
+	int label;  /* columns of the label; 0: it stands above the table */
+	int column; /* columns of each figure */
+	bool short_of_room;
+};
+
+#define REPORT_FIXED 15 /* size and n */
+
+static struct report_shape
+report_shape(const struct perf_row *row)
+{
+	const struct perf_test *t = perf_test_find(row->test);
+	int n = (int)row->n_fields + (row->raw_ns > 0), label = (int)strlen(row->label);
+	struct report_shape shape = {.label = label == 0 ? 0 : label <= 6 ? 7 : 19};
+
+	if (t != NULL && (t->flags & PERF_CCI) && t->flags & PERF_SIZED)
+		shape.label = 0; /* all lines have the same */
+	shape.short_of_room = REPORT_FIXED + shape.label + 7 * n > REPORT_WIDTH;
+	n -= shape.short_of_room;
+	shape.column = n > 0 ? (REPORT_WIDTH - 1 - REPORT_FIXED - shape.label) / n : 0;
+	shape.column = shape.column < 7 ? 7 : RTE_MIN(shape.column, 10);
+	return shape;
+}
+
+/* The files have all; a table has no room for this one beside many others. */
+static bool
+report_leaves(const struct perf_row *row, const struct report_shape *shape, unsigned i)
+{
+	return shape->short_of_room && strcmp(row->fields[i].name, "p99.9") == 0;
+}
+
+static void
+report_heading(const struct perf_row *row, const struct report_shape *shape)
+{
+	const char *above = shape->label == 0 ? row->label : "";
+	char head[sizeof(report_last_head)];
+
+	snprintf(head, sizeof(head), "%s, %s%s%s", row->test, row->unit, above[0] != '\0' ? ", " : "",
+		above);
+	if (strcmp(report_last_head, head) == 0)
+		return;
+	snprintf(report_last_head, sizeof(report_last_head), "%s", head);
+	printf("\n%s\n%-*s%6s %8s", head, shape->label, "", row->depth != 0 ? "depth" : "size", "n");
+	for (unsigned i = 0; i < row->n_fields; i++) {
+		if (!report_leaves(row, shape, i))
+			printf("%*s", shape->column, row->fields[i].name);
+	}
+	printf("%*s\n", row->raw_ns > 0 ? shape->column : 0, row->raw_ns > 0 ? "raw ns" : "");
 }
 
 /* One line of the table; a heading when the test changes. */
 void
 report_row(const struct perf_opts *o, const struct perf_row *row)
 {
-	bool labelled = row->label[0] != '\0';
-	char size[24];
+	struct report_shape shape = report_shape(row);
+	char text[24];
 
+	report_progress(o, "%s", "");
 	if (o->quiet)
 		return;
-	if (strcmp(report_last_test, row->test) != 0) {
-		snprintf(report_last_test, sizeof(report_last_test), "%s", row->test);
-		printf("\n%-12s %s%7s %9s", row->test, labelled ? "                   " : "",
-			row->depth != 0 ? "depth" : "size", "n");
-		for (unsigned i = 0; i < row->n_fields; i++)
-			printf(" %10s", row->fields[i].name);
-		printf("%s\n", row->raw_ns > 0 ? "     raw ns" : "");
-	}
-	report_size(size, sizeof(size), row->size);
+	report_heading(row, &shape);
+	report_size(text, sizeof(text), row->size);
 	if (row->depth != 0)
-		snprintf(size, sizeof(size), "%llu", (unsigned long long)row->depth);
-	printf("%-12s ", row->unit);
-	if (labelled)
-		printf("%-19s", row->label);
-	printf("%7s %9llu", size, (unsigned long long)row->n);
-	for (unsigned i = 0; i < row->n_fields; i++)
-		report_number(row->fields[i].value);
-	if (row->raw_ns > 0) {
-		report_number(row->raw_ns);
-		if (row->raw_end_ns > 1.5 * row->raw_ns || row->raw_ns > 1.5 * row->raw_end_ns)
-			printf("  moved to %.0f", row->raw_end_ns);
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)row->depth);
+	printf("%-*s%6s %8llu", shape.label, shape.label != 0 ? row->label : "", text,
+		(unsigned long long)row->n);
+	for (unsigned i = 0; i < row->n_fields; i++) {
+		if (report_leaves(row, &shape, i))
+			continue;
+		report_number(text, sizeof(text), row->fields[i].value);
+		printf("%*s", shape.column, text);
 	}
-	if (row->errors != 0)
-		printf("  %llu WRONG", (unsigned long long)row->errors);
+	if (row->raw_ns > 0) {
+		report_number(text, sizeof(text), row->raw_ns);
+		printf("%*s", shape.column, text);
+		if (row->raw_end_ns > 1.5 * row->raw_ns || row->raw_ns > 1.5 * row->raw_end_ns)
+			printf("+");
+	}
 	printf("\n");
+	if (row->errors != 0)
+		printf("%*llu messages WRONG\n", REPORT_FIXED, (unsigned long long)row->errors);
 	fflush(stdout);
 }
 
@@ -185,6 +244,32 @@ report_json(const struct perf_opts *o, const struct perf_rows *rows)
 
 	json_decref(j);
 	return rc == 0 ? 0 : -EIO;
+}
+
+/* Whether what is asked for can be written, before hours are spent on it; 0 or -errno. */
+int
+report_check(const struct perf_opts *o)
+{
+	const char *const paths[] = {o->csv, o->json, o->plot};
+
+	for (size_t i = 0; i < RTE_DIM(paths); i++) {
+		char dir[4096];
+		int rc;
+
+		if (paths[i] == NULL || strcmp(paths[i], "-") == 0)
+			continue;
+		rc = access(paths[i], W_OK);
+		if (rc != 0 && errno == ENOENT) {
+			snprintf(dir, sizeof(dir), "%s", paths[i]);
+			rc = access(dirname(dir), W_OK | X_OK);
+		}
+		if (rc == 0)
+			continue;
+		rc = -errno;
+		fprintf(stderr, "commperf: %s: %s\n", paths[i], strerror(-rc));
+		return rc;
+	}
+	return 0;
 }
 
 /* Write what --csv, --json and --plot ask for; 0 or -errno of the first that failed. */

@@ -18,31 +18,75 @@
 #include "perf.h"
 
 #define RUN_RAW_ROUNDS 4000
+#define RUN_PROOF      8 /* messages that are verified before each line */
+#define RUN_PROVED     (PERF_SIZED | PERF_PROVED)
 
 const struct perf_test perf_tests[] = {
-	{"tag_lat", "one-way latency of a tagged ping-pong", "8:4m", PERF_SIZED, lat_run},
-	{"tag_sync_lat", "the same with synchronous sends", "8:64k", PERF_SIZED, lat_run},
-	{"tag_bw", "bandwidth of a window of tagged messages", "8:4m", PERF_SIZED, bw_run},
-	{"tag_bidir", "the same in both directions at once", "8:4m", PERF_SIZED, bidir_run},
-	{"tag_rate", "small messages per second", "8", PERF_SIZED, rate_run},
-	{"submit", "cost of a call that posts a message or a receive", "8", PERF_SIZED, submit_run},
-	{"overlap", "share of a receive that passes while the application computes", "64k:4m",
-		PERF_SIZED, overlap_run},
-	{"thread_rate", "small messages per second of several threads in one worker", "8",
-		PERF_SIZED, threads_run},
-	{"match", "cost of a match by depth, mask and kind", "8", PERF_LOCAL, match_run},
-	{"startup", "time of EAL, context and first worker", "0", PERF_LAUNCHER, NULL},
-	{"ep_mem", "memory of an endpoint, idle and used", "8", 0, ep_mem_run},
-	{"msg_lat", "CCI: one-way latency of a ping-pong of messages", "8:4k", PERF_SIZED | PERF_CCI, lat_run},
-	{"msg_bw", "CCI: bandwidth of a window of messages", "8:4k", PERF_SIZED | PERF_CCI, bw_run},
-	{"msg_bidir", "CCI: the same in both directions at once", "8:4k", PERF_SIZED | PERF_CCI, bidir_run},
-	{"msg_rate", "CCI: small messages per second", "8", PERF_SIZED | PERF_CCI, rate_run},
-	{"rma_write_lat", "CCI: time of a write, one at a time", "8:4m", PERF_SIZED | PERF_CCI, rma_run},
-	{"rma_read_lat", "CCI: time of a read, one at a time", "8:4m", PERF_SIZED | PERF_CCI, rma_run},
-	{"rma_write_bw", "CCI: bandwidth of a window of writes", "8:4m", PERF_SIZED | PERF_CCI, rma_run},
-	{"rma_read_bw", "CCI: bandwidth of a window of reads", "8:4m", PERF_SIZED | PERF_CCI, rma_run},
-	{"conn_mem", "CCI: memory of a connection, idle and used", "8", PERF_CCI, ep_mem_run},
-	{NULL, NULL, NULL, 0, NULL},
+	{"tag_lat", "one-way latency of a tagged ping-pong", "8:4m", RUN_PROVED, lat_run, NULL},
+	{"tag_sync_lat", "the same with synchronous sends", "8:64k", RUN_PROVED, lat_run, NULL},
+	{"tag_bw", "bandwidth of a window of tagged messages", "8:4m", RUN_PROVED, bw_run, NULL},
+	{"tag_bidir", "the same in both directions at once", "8:4m", RUN_PROVED, bidir_run, NULL},
+	{"tag_rate", "small messages per second", "8", RUN_PROVED, rate_run, NULL},
+	{"unexpected_lat", "a ping-pong, receives posted when the message is there", "8:4m",
+		RUN_PROVED, lat_run, &perf_loops_late},
+	{"unexpected_bw", "messages that came before their receives: taking them", "8:4m", RUN_PROVED,
+		late_bw_run, NULL},
+	{"put_lat", "one-way latency of a ping-pong of puts, seen in memory", "8:4m",
+		RUN_PROVED | PERF_RMA | PERF_MAPPED, put_lat_run, &perf_loops_put},
+	{"put_bw", "bandwidth of a window of puts", "8:4m", RUN_PROVED | PERF_RMA | PERF_MAPPED,
+		rma_run, NULL},
+	{"get_lat", "time of a get, one at a time", "8:4m", RUN_PROVED | PERF_RMA | PERF_MAPPED,
+		get_lat_run, &perf_loops_get},
+	{"get_bw", "bandwidth of a window of gets", "8:4m", RUN_PROVED | PERF_RMA | PERF_MAPPED,
+		rma_run, NULL},
+	{"atomic_lat", "time of an atomic operation, one at a time", "8",
+		PERF_SIZED | PERF_RMA | PERF_AMO | PERF_MAPPED, atomic_run, &perf_loops_atomic},
+	{"atomic_rate", "atomic operations per second", "8",
+		PERF_SIZED | PERF_RMA | PERF_AMO | PERF_MAPPED, atomic_run, &perf_loops_atomic},
+	{"am_lat", "one-way latency of a ping-pong of active messages", "8:4m", RUN_PROVED | PERF_AM,
+		lat_run, &perf_loops_am},
+	{"am_bw", "bandwidth of a window of active messages", "8:4m", RUN_PROVED | PERF_AM, bw_run,
+		&perf_loops_am},
+	{"am_rate", "small active messages per second", "8", RUN_PROVED | PERF_AM, rate_run,
+		&perf_loops_am},
+	{"stream_lat", "one-way latency of a ping-pong over streams", "8:4m",
+		RUN_PROVED | PERF_STREAM, lat_run, &perf_loops_stream},
+	{"stream_bw", "bandwidth of a window of writes to a stream", "8:4m", RUN_PROVED | PERF_STREAM,
+		bw_run, &perf_loops_stream},
+	{"stream_rate", "small writes to a stream per second", "8", RUN_PROVED | PERF_STREAM,
+		rate_run, &perf_loops_stream},
+	{"sleep_lat", "time from a send to the answer of a side that sleeps",
+		"8,4k,64k", RUN_PROVED | PERF_WAKE, sleep_run, NULL},
+	{"submit", "cost of a call that posts a message or a receive", "8", PERF_SIZED, submit_run, NULL},
+	{"overlap", "share of a receive that passes beside computation", "64k:4m",
+		RUN_PROVED, overlap_run, NULL},
+	{"thread_rate", "messages per second of several threads in one worker", "8",
+		PERF_SIZED, threads_run, NULL},
+	{"match", "cost of a match by depth, mask and kind", "8", PERF_LOCAL, match_run, NULL},
+	{"startup", "time of EAL, context and first worker", "0", PERF_LAUNCHER, NULL, NULL},
+	{"ep_mem", "memory of an endpoint, idle and used", "8", 0, ep_mem_run, NULL},
+	{"load", "latency and rate beside busy programs, and of many ranks", "8,64k",
+		PERF_SIZED | PERF_ALONE, NULL, NULL},
+	{"load_pair", "two ranks of load", "8", PERF_SIZED | PERF_ALONE | PERF_HIDDEN, load_pair_run,
+		NULL},
+	{"msg_lat", "CCI: one-way latency of a ping-pong of messages", "8:4k", RUN_PROVED | PERF_CCI,
+		lat_run, &perf_loops_cci},
+	{"msg_bw", "CCI: bandwidth of a window of messages", "8:4k", RUN_PROVED | PERF_CCI,
+		bw_run, &perf_loops_cci},
+	{"msg_bidir", "CCI: the same in both directions at once", "8:4k", RUN_PROVED | PERF_CCI,
+		bidir_run, &perf_loops_cci},
+	{"msg_rate", "CCI: small messages per second", "8", RUN_PROVED | PERF_CCI,
+		rate_run, &perf_loops_cci},
+	{"rma_write_lat", "CCI: time of a write, one at a time", "8:4m",
+		RUN_PROVED | PERF_CCI, rma_run, NULL},
+	{"rma_read_lat", "CCI: time of a read, one at a time", "8:4m",
+		RUN_PROVED | PERF_CCI, rma_run, NULL},
+	{"rma_write_bw", "CCI: bandwidth of a window of writes", "8:4m",
+		RUN_PROVED | PERF_CCI, rma_run, NULL},
+	{"rma_read_bw", "CCI: bandwidth of a window of reads", "8:4m",
+		RUN_PROVED | PERF_CCI, rma_run, NULL},
+	{"conn_mem", "CCI: memory of a connection, idle and used", "8", PERF_CCI, ep_mem_run, NULL},
+	{NULL, NULL, NULL, 0, NULL, NULL},
 };
 
 const struct perf_test *
@@ -55,6 +99,13 @@ perf_test_find(const char *name)
 	return NULL;
 }
 
+/* Whether the test has this size, which may be in the list for the sake of others. */
+bool
+perf_has_size(const struct perf_test *t, uint64_t size)
+{
+	return !(t->flags & PERF_AMO) || size == 4 || size == 8;
+}
+
 /* All tests of a session are of one API; opts.c sees to that. */
 const struct perf_backend *
 perf_backend_of(const struct perf_opts *o)
@@ -63,6 +114,35 @@ perf_backend_of(const struct perf_opts *o)
 }
 
 /* ---- what the tests need ---- */
+
+/* What is running: the launcher, who prints the table, prints it too. */
+void
+perf_progress(struct perf_side *s, const char *fmt, ...)
+{
+	char frame[128] = "P";
+	va_list ap;
+
+	if (!s->o->progress || s->out_fd < 0)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(frame + 1, sizeof(frame) - 1, fmt, ap);
+	va_end(ap);
+	chan_send(s->out_fd, frame, strlen(frame), s->o->timeout);
+}
+
+/* A line on stderr. */
+void
+perf_say(struct perf_side *s, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "%scommperf: side %c: %s\n", s->o->progress ? "\r\033[K" : "",
+		s->rank == 0 ? 'A' : 'B', text);
+}
 
 /* Say what went wrong, once a side; always -1. */
 int
@@ -77,7 +157,7 @@ perf_fail(struct perf_side *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "commperf: side %c: %s\n", s->rank == 0 ? 'A' : 'B', text);
+	perf_say(s, "%s", text);
 	return -1;
 }
 
@@ -243,10 +323,9 @@ perf_fill(uint8_t *buf, size_t len, uint64_t seq)
 	memcpy(buf + i, &x, len - i);
 }
 
-static void check_report(struct perf_side *s, const char *fmt, ...) __rte_format_printf(2, 3);
-
-static void
-check_report(struct perf_side *s, const char *fmt, ...)
+/* Data was not as it is due; all are counted, the first is described. */
+void
+perf_wrong(struct perf_side *s, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -266,7 +345,7 @@ perf_check(
 	size_t i;
 
 	if (io->len != len) {
-		check_report(s, "message %llu has %zu bytes instead of %zu",
+		perf_wrong(s, "message %llu has %zu bytes instead of %zu",
 			(unsigned long long)seq, io->len, len);
 		return;
 	}
@@ -277,7 +356,7 @@ perf_check(
 		memcpy(&got, buf + i, n);
 		if (got == (n == 8 ? x : x & ((UINT64_C(1) << (8 * n)) - 1)))
 			continue;
-		check_report(s,
+		perf_wrong(s,
 			"message %llu of %zu bytes: at offset %zu 0x%016llx instead of 0x%016llx",
 			(unsigned long long)seq, len, i, (unsigned long long)got,
 			(unsigned long long)x);
@@ -291,10 +370,15 @@ static int
 side_place(struct perf_side *s)
 {
 	const struct perf_opts *o = s->o;
+	char reactor[32];
 	int rc = 0;
 
 	if (o->bind)
 		rc = place_pin(s->cpu);
+	if (o->reactor_own) {
+		snprintf(reactor, sizeof(reactor), "lcore:%d", s->cpu);
+		setenv("PLX_REACTOR", reactor, 1);
+	}
 	if (rc != 0)
 		return perf_fail(s, "cannot run on core %d: %s", s->cpu, strerror(-rc));
 	if (!o->eal)
@@ -338,7 +422,7 @@ raw_measure(struct perf_side *s, double *out)
 	double best = 0;
 
 	*out = 0;
-	if (s->sh == NULL)
+	if (!s->raw)
 		return 0;
 	if (perf_barrier(s) != 0 || raw_bounce(s, RUN_RAW_ROUNDS / 8) != 0)
 		return -1;
@@ -365,7 +449,7 @@ side_buffers(struct perf_side *s, size_t size)
 	void *p[2] = {NULL, NULL};
 
 	s->buf_len = one * perf_slots(s->o);
-	if (s->o->mapped)
+	if (s->mapped)
 		return s->be->mem_alloc(s, s->buf_len);
 	for (int i = 0; i < 2; i++) {
 		if (posix_memalign(&p[i], s->buf_len >= (2u << 20) ? 2u << 20 : 4096, s->buf_len) ==
@@ -382,7 +466,7 @@ side_buffers(struct perf_side *s, size_t size)
 static void
 side_buffers_free(struct perf_side *s)
 {
-	if (s->o->mapped) {
+	if (s->mapped) {
 		s->be->mem_free(s);
 	} else {
 		free(s->sbuf);
@@ -405,11 +489,40 @@ side_row_close(struct perf_side *s, size_t first, double raw_end)
 	}
 	s->all_errors += s->verify_errors + s->peer_errors;
 	if (s->verify_errors != 0)
-		fprintf(stderr, "commperf: side A: %llu wrong, first: %s\n",
-			(unsigned long long)s->verify_errors, s->verify_first);
+		perf_say(s, "%llu wrong, first: %s", (unsigned long long)s->verify_errors,
+			s->verify_first);
 	if (s->peer_errors != 0)
-		fprintf(stderr, "commperf: side B: %llu wrong, first: %s\n",
-			(unsigned long long)s->peer_errors, s->peer_first);
+		perf_say(s, "%llu wrong at side B, first: %s", (unsigned long long)s->peer_errors,
+			s->peer_first);
+}
+
+/* Memory that the library allocates: as told, or as suits the test. */
+bool
+perf_mapped(const struct perf_opts *o, const struct perf_test *t)
+{
+	return o->mem == PERF_MEM_BY_TEST ? (t->flags & PERF_MAPPED) != 0 : o->mem == PERF_MEM_MAPPED;
+}
+
+/* The measure itself with a few messages, each verified; it leaves no row. */
+static int
+side_prove(struct perf_side *s, const struct perf_test *t, size_t size)
+{
+	const struct perf_opts *o = s->o;
+	struct perf_opts proof = *o;
+	size_t first = s->rows->n;
+	int rc;
+
+	proof.verify = true;
+	proof.buffers_window = true;
+	proof.iters = RUN_PROOF;
+	proof.warmup = 0;
+	proof.window = 1;
+	proof.batch = 1;
+	s->o = &proof;
+	rc = t->run(s, t, size);
+	s->o = o;
+	s->rows->n = first;
+	return rc != 0 ? rc : perf_barrier(s);
 }
 
 static int
@@ -421,13 +534,21 @@ side_run_once(struct perf_side *s, const struct perf_test *t, size_t size)
 
 	s->verify_errors = 0;
 	s->verify_first[0] = '\0';
+	s->loops = t->loops;
+	s->send = t->loops != NULL && t->loops->send != NULL ? t->loops->send : s->be->send;
+	s->recv = t->loops != NULL && t->loops->recv != NULL ? t->loops->recv : s->be->recv;
+	s->mapped = perf_mapped(s->o, t);
+	s->size = size;
 	if (side_buffers(s, size) != 0)
 		return -1;
 	memset(s->sbuf, 1, s->buf_len);
 	memset(s->rbuf, 2, s->buf_len);
+	s->raw = s->raw && !(t->flags & PERF_HIDDEN); /* it would take long beside others */
 	rc = raw_measure(s, &s->raw_ns);
 	if (rc == 0)
 		rc = perf_barrier(s);
+	if (rc == 0 && (t->flags & PERF_PROVED) && !s->o->verify)
+		rc = side_prove(s, t, size);
 	if (rc == 0 && (s->rank == 0 || !(t->flags & PERF_LOCAL)))
 		rc = t->run(s, t, size);
 	s->patient = s->rank == 1 && (t->flags & PERF_LOCAL);
@@ -438,7 +559,7 @@ side_run_once(struct perf_side *s, const struct perf_test *t, size_t size)
 		rc = raw_measure(s, &raw_end);
 	if (rc == 0)
 		side_row_close(s, first, raw_end);
-	if (rc == 0 || !s->o->mapped)
+	if (rc == 0 || !s->mapped)
 		side_buffers_free(s);
 	return rc;
 }
@@ -449,11 +570,6 @@ side_emit(struct perf_side *s, size_t first)
 	char frame[1 + sizeof(struct perf_row)];
 
 	for (size_t i = first; i < s->rows->n; i++) {
-		report_progress(s->o, "%s", "");
-		if (s->out_fd < 0) {
-			report_row(s->o, &s->rows->row[i]);
-			continue;
-		}
 		frame[0] = 'R';
 		memcpy(frame + 1, &s->rows->row[i], sizeof(struct perf_row));
 		if (chan_send(s->out_fd, frame, sizeof(frame), s->o->timeout) != 0)
@@ -478,9 +594,15 @@ side_run_test(struct perf_side *s, const struct perf_test *t)
 	for (unsigned i = 0; i < n && rc == 0; i++) {
 		size_t first = s->rows->n;
 
+		if (!perf_has_size(t, sizes[i])) {
+			if (s->rank == 0)
+				perf_say(s, "%s: no words of %llu bytes, only of 4 and 8", t->name,
+					(unsigned long long)sizes[i]);
+			continue;
+		}
 		for (unsigned r = 0; r < o->repeat && rc == 0; r++) {
 			if (s->rank == 0)
-				report_progress(o, "%s %llu bytes (%u of %u), run %u of %u",
+				perf_progress(s, "%s %llu bytes (%u of %u), run %u of %u",
 					t->name, (unsigned long long)sizes[i], i + 1, n, r + 1,
 					o->repeat);
 			rc = side_run_once(s, t, sizes[i]);
@@ -490,8 +612,6 @@ side_run_test(struct perf_side *s, const struct perf_test *t)
 			rc = side_emit(s, first);
 		}
 	}
-	if (s->rank == 0)
-		report_progress(o, "%s", "");
 	return rc;
 }
 
@@ -526,21 +646,65 @@ side_say_library(struct perf_side *s)
 		s->rows->library, sizeof(s->rows->library), "%s %s", s->be->name, s->be->version());
 	if (s->rank != 0)
 		return 0;
-	if (s->out_fd < 0) {
-		report_head(s->o, s->rows->library);
-		return 0;
-	}
 	snprintf(frame, sizeof(frame), "V%s", s->rows->library);
 	return chan_send(s->out_fd, frame, strlen(frame), s->o->timeout);
+}
+
+/* What the library is asked for, for this test. */
+static unsigned
+side_needs(const struct perf_side *s, const struct perf_test *t)
+{
+	/* so that mapped memory is shared memory */
+	return (t->flags & PERF_NEEDS) | (perf_mapped(s->o, t) ? PERF_RMA : 0);
+}
+
+static int
+side_shut(struct perf_side *s)
+{
+	int rc = perf_barrier(s);
+
+	if (rc == 0)
+		rc = s->be->disconnect(s);
+	if (rc == 0)
+		rc = perf_barrier(s);
+	free(s->peer_addr);
+	s->peer_addr = NULL;
+	if (rc == 0)
+		s->be->close(s);
+	return rc;
+}
+
+/* A test that needs something else gets the library anew: what others need may cost it time. */
+static int
+side_reopen(struct perf_side *s, const struct perf_test *t)
+{
+	if (side_needs(s, t) == s->needs)
+		return 0;
+	if (side_shut(s) != 0)
+		return -1;
+	s->needs = side_needs(s, t);
+	return s->be->open(s) != 0 ? -1 : side_meet(s);
+}
+
+static const struct perf_test *
+side_next_test(const struct perf_opts *o, unsigned *i)
+{
+	while (*i < o->n_tests && (o->tests[*i]->flags & PERF_LAUNCHER))
+		++*i;
+	return *i < o->n_tests ? o->tests[*i] : NULL;
 }
 
 /* The life of one side; s has its options, rank, core and socket. Returns an exit status. */
 int
 run_side(struct perf_side *s)
 {
+	const struct perf_test *t;
+	unsigned i = 0;
 	int rc;
 
+	t = side_next_test(s->o, &i);
 	s->be = perf_backend_of(s->o);
+	s->needs = t != NULL ? side_needs(s, t) : 0;
 	rc = side_place(s);
 	if (rc == 0)
 		rc = s->be->open(s);
@@ -549,21 +713,14 @@ run_side(struct perf_side *s)
 	rc = side_say_library(s);
 	if (rc == 0)
 		rc = side_meet(s);
-	for (unsigned i = 0; i < s->o->n_tests && rc == 0; i++) {
-		if (!(s->o->tests[i]->flags & PERF_LAUNCHER))
-			rc = side_run_test(s, s->o->tests[i]);
+	for (; t != NULL && rc == 0; i++, t = side_next_test(s->o, &i)) {
+		rc = side_reopen(s, t);
+		if (rc == 0)
+			rc = side_run_test(s, t);
 	}
-	if (rc != 0)
-		return 1; /* the other side may be gone: no orderly end, the process exits */
-	rc = perf_barrier(s);
-	if (rc == 0)
-		rc = s->be->disconnect(s);
-	if (rc == 0)
-		rc = perf_barrier(s);
-	free(s->peer_addr);
-	if (rc != 0)
+	/* on an error the other side may be gone: no orderly end, the process exits */
+	if (rc != 0 || side_shut(s) != 0)
 		return 1;
-	s->be->close(s);
 	if (s->o->eal)
 		rte_eal_cleanup();
 	return s->all_errors != 0;

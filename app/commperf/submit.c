@@ -13,9 +13,7 @@
  */
 #include <stdlib.h>
 
-#include <ucp/api/ucp.h>
-
-#include "perf.h"
+#include "perf_ucp.h"
 
 #define SUBMIT_ROUNDS	  UINT64_C(20000)
 #define SUBMIT_MAX_ROUNDS (UINT64_C(1) << 20)
@@ -29,20 +27,10 @@ struct submit_ticks {
 };
 
 static void
-submit_sent(void *request, ucs_status_t status, void *user_data)
-{
-	struct perf_io *io = user_data;
-
-	io->status = status;
-	io->done = 1;
-	ucp_request_free(request);
-}
-
-static void
 submit_received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info, void *user_data)
 {
 	(void)info;
-	submit_sent(request, status, user_data);
+	perf_ucp_done(request, status, user_data);
 }
 
 /* What the call says of itself: over, under way, or an error, which is returned. */
@@ -79,7 +67,7 @@ submit_sends(struct perf_side *s, size_t size)
 {
 	ucp_request_param_t p = {
 		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
-		.cb.send = submit_sent};
+		.cb.send = perf_ucp_done};
 	ucp_worker_h worker;
 	ucp_ep_h ep;
 	int rc = 0;

@@ -12,9 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include <ucp/api/ucp.h>
-
-#include "perf.h"
+#include "perf_ucp.h"
 
 #define THREADS_MSGS  2000000 /* of all threads */
 #define THREADS_TAG   UINT64_C(0x7a6)

@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <ucp/api/ucp.h>
-
-#include "perf.h"
+#include "perf_ucp.h"
 
 /* The oldest API that has all we call: what we ask for, whichever headers we were built with. */
 #define UCP_SIDE_MAJOR 1
@@ -43,8 +41,8 @@ ucp_side_version(void)
 	return ucp_get_version_string();
 }
 
-static void
-ucp_side_sent(void *request, ucs_status_t status, void *user_data)
+void
+perf_ucp_done(void *request, ucs_status_t status, void *user_data)
 {
 	struct perf_io *io = user_data;
 
@@ -68,6 +66,24 @@ ucp_side_received(
 	ucp_request_free(request);
 }
 
+static uint64_t
+ucp_side_features(const struct perf_side *s)
+{
+	static const struct {
+		unsigned need;
+		uint64_t features;
+	} table[] = {{PERF_AM, UCP_FEATURE_AM}, {PERF_STREAM, UCP_FEATURE_STREAM},
+		{PERF_RMA, UCP_FEATURE_RMA}, {PERF_AMO, UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64},
+		{PERF_WAKE, UCP_FEATURE_WAKEUP}};
+	uint64_t features = UCP_FEATURE_TAG; /* for the tests' own words to each other */
+
+	for (size_t i = 0; i < RTE_DIM(table); i++) {
+		if (s->needs & table[i].need)
+			features |= table[i].features;
+	}
+	return features;
+}
+
 static int
 ucp_side_open(struct perf_side *s)
 {
@@ -87,9 +103,7 @@ ucp_side_open(struct perf_side *s)
 		return ucp_side_fail(s, "ucp_config_read", status);
 	}
 	params.field_mask = UCP_PARAM_FIELD_FEATURES;
-	params.features = UCP_FEATURE_TAG;
-	if (s->o->mapped)
-		params.features |= UCP_FEATURE_RMA; /* so that mapped memory is shared memory */
+	params.features = ucp_side_features(s);
 	status = ucp_init_version(UCP_SIDE_MAJOR, UCP_SIDE_MINOR, &params, config, &u->context);
 	ucp_config_release(config);
 	if (status != UCS_OK) {
@@ -109,12 +123,14 @@ ucp_side_open(struct perf_side *s)
 	}
 	s->worker_ticks = rte_rdtsc() - start;
 	u->send_param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-	u->send_param.cb.send = ucp_side_sent;
+	u->send_param.cb.send = perf_ucp_done;
 	u->recv_param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
 				     UCP_OP_ATTR_FIELD_RECV_INFO;
 	u->recv_param.cb.recv = ucp_side_received;
 	s->be_priv = u;
-	return 0;
+	if ((s->needs & PERF_AM) && perf_am_listen(s) != 0)
+		return -1;
+	return s->needs & PERF_WAKE ? perf_sleep_open(s) : 0;
 }
 
 static void
@@ -138,6 +154,18 @@ perf_ucp_handles(struct perf_side *s, ucp_worker_h *worker, ucp_ep_h *ep)
 
 	*worker = u->worker;
 	*ep = u->ep[PERF_PEER];
+}
+
+ucp_context_h
+perf_ucp_context(struct perf_side *s)
+{
+	return ((const struct ucp_side *)s->be_priv)->context;
+}
+
+ucp_mem_h
+perf_ucp_memh(struct perf_side *s)
+{
+	return ((const struct ucp_side *)s->be_priv)->memh;
 }
 
 static int
@@ -181,9 +209,8 @@ ucp_side_connect(struct perf_side *s, enum perf_dest dest, const void *addr, siz
 	return u->ep[dest] != NULL ? 0 : ucp_side_ep(s, addr, &u->ep[dest]);
 }
 
-/* Wait for a request that has no callback. */
-static int
-ucp_side_finish(struct perf_side *s, const char *what, void *request)
+int
+perf_ucp_finish(struct perf_side *s, const char *what, void *request)
 {
 	struct ucp_side *u = s->be_priv;
 	ucs_status_t status;
@@ -202,6 +229,16 @@ ucp_side_finish(struct perf_side *s, const char *what, void *request)
 	return status == UCS_OK ? 0 : ucp_side_fail(s, what, status);
 }
 
+int
+perf_ucp_posted(struct perf_side *s, const char *what, struct perf_io *io, void *request)
+{
+	if (request == NULL)
+		io->done = 1;
+	if (unlikely(UCS_PTR_IS_ERR(request)))
+		return ucp_side_fail(s, what, UCS_PTR_STATUS(request));
+	return 0;
+}
+
 static int
 ucp_side_ep_close(struct perf_side *s, ucp_ep_h *ep)
 {
@@ -212,7 +249,7 @@ ucp_side_ep_close(struct perf_side *s, ucp_ep_h *ep)
 		return 0;
 	request = ucp_ep_close_nbx(*ep, &param);
 	*ep = NULL;
-	return ucp_side_finish(s, "ucp_ep_close_nbx", request);
+	return perf_ucp_finish(s, "ucp_ep_close_nbx", request);
 }
 
 static int
@@ -405,4 +442,8 @@ const struct perf_backend perf_backend_ucp = {
 	.eps_create = ucp_side_eps_create,
 	.eps_use = ucp_side_eps_use,
 	.eps_close = ucp_side_eps_close,
+	.rma_open = perf_ucp_rma_open,
+	.rma = perf_ucp_rma,
+	.rma_flush = perf_ucp_rma_flush,
+	.rma_close = perf_ucp_rma_close,
 };

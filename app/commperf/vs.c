@@ -10,30 +10,16 @@
  *   is left out of the median, unless no other pair is there.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <math.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "perf.h"
+#include "child.h"
 
-#define VS_MAX_ARGS  96
 #define VS_MAX_PAIRS 1000
-#define VS_TLS       "posix,cma,self"
 #define VS_FAR       1.5
-
-struct vs_args {
-	char *v[VS_MAX_ARGS];
-	int n;
-};
 
 struct vs_key {
 	struct perf_row row; /* of the first pair; its key, unit, direction */
@@ -49,7 +35,7 @@ struct vs {
 	struct vs_key *key;
 	size_t n;
 	char name[2][128]; /* what is compared, as it calls itself */
-	char ucx_lib[4096];
+	struct child_ucx ucx;
 	char run[4096]; /* pollux-run */
 	char tmp[64];
 	unsigned port;
@@ -57,122 +43,10 @@ struct vs {
 	char last_test[16];
 };
 
-static double
-vs_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-static void vs_arg(struct vs_args *a, const char *fmt, ...) __rte_format_printf(2, 3);
-
-static void
-vs_arg(struct vs_args *a, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (a->n + 1 >= VS_MAX_ARGS)
-		return;
-	va_start(ap, fmt);
-	if (vasprintf(&a->v[a->n], fmt, ap) >= 0)
-		a->v[++a->n] = NULL;
-	va_end(ap);
-}
-
-static void
-vs_args_free(struct vs_args *a)
-{
-	while (a->n > 0)
-		free(a->v[--a->n]);
-}
-
-/* Start a program in a group of its own. out: its standard output, or NULL; cpu: -1 or its core. */
-static pid_t
-vs_start(const struct vs_args *a, const char *preload, bool tls, const char *out, int cpu)
-{
-	pid_t pid;
-
-	fflush(NULL);
-	pid = fork();
-	if (pid != 0)
-		return pid;
-	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (preload != NULL)
-		setenv("LD_PRELOAD", preload, 1);
-	if (tls)
-		setenv("UCX_TLS", VS_TLS, 0);
-	if (cpu >= 0)
-		place_pin(cpu);
-	if (out != NULL) {
-		int fd = open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-		if (fd >= 0)
-			dup2(fd, STDOUT_FILENO);
-	}
-	execvp(a->v[0], a->v);
-	fprintf(stderr, "commperf: %s: %s\n", a->v[0], strerror(errno));
-	_exit(127);
-}
-
-/* Wait until deadline (s, of vs_now); past it the whole group is killed. Exit status, or -1. */
-static int
-vs_finish(pid_t pid, double deadline)
-{
-	int status;
-
-	if (pid < 0)
-		return -1;
-	for (;;) {
-		pid_t got = waitpid(pid, &status, WNOHANG);
-
-		if (got == pid)
-			break;
-		if (got < 0)
-			return -1;
-		if (vs_now() > deadline) {
-			kill(-pid, SIGKILL);
-			TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
-			fprintf(stderr, "commperf: a program did not end in time; killed\n");
-			return -1;
-		}
-		usleep(2000);
-	}
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 /* ---- this program on the other library ---- */
 
-/* What ldconfig knows under this name. */
-static int
-vs_find_ucx(struct vs *v)
-{
-	FILE *f;
-	char line[4096];
-
-	if (v->o->ucx_lib != NULL) {
-		snprintf(v->ucx_lib, sizeof(v->ucx_lib), "%s", v->o->ucx_lib);
-		return access(v->ucx_lib, R_OK) == 0 ? 0 : -ENOENT;
-	}
-	f = popen("PATH=\"$PATH:/sbin:/usr/sbin\" ldconfig -p 2>/dev/null", "r");
-	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
-		char *arrow = strstr(line, "=> ");
-
-		if (arrow == NULL || strstr(line, "libucp.so.0 ") == NULL)
-			continue;
-		arrow[strcspn(arrow, "\n")] = '\0';
-		snprintf(v->ucx_lib, sizeof(v->ucx_lib), "%.4000s", arrow + 3);
-		break;
-	}
-	if (f != NULL)
-		pclose(f);
-	return v->ucx_lib[0] != '\0' ? 0 : -ENOENT;
-}
-
 static void
-vs_child_list(struct vs_args *a, const char *option, const uint64_t *list, unsigned n)
+vs_child_list(struct child_args *a, const char *option, const uint64_t *list, unsigned n)
 {
 	char text[PERF_MAX_SIZES * 21];
 	int at = 0;
@@ -181,60 +55,65 @@ vs_child_list(struct vs_args *a, const char *option, const uint64_t *list, unsig
 		at += snprintf(text + at, sizeof(text) - (size_t)at, "%s%llu", i ? "," : "",
 			(unsigned long long)list[i]);
 	if (n > 0)
-		vs_arg(a, "%s=%s", option, text);
+		child_arg(a, "%s=%s", option, text);
 }
 
 static void
-vs_child_args(const struct vs *v, struct vs_args *a, const struct perf_test *t,
+vs_child_args(const struct vs *v, struct child_args *a, const struct perf_test *t,
 	const uint64_t *sizes, unsigned n)
 {
 	const struct perf_opts *o = v->o;
 
-	vs_arg(a, "/proc/self/exe");
+	child_arg(a, "/proc/self/exe");
 	for (int i = 0; i < o->eal_argc; i++)
-		vs_arg(a, "%s", o->eal_argv[i]);
-	vs_arg(a, "--");
-	vs_arg(a, "-l%d,%d", o->cpus[0], o->cpus[o->n_cpus > 1]);
-	vs_arg(a, "--test=%s", t->name);
+		child_arg(a, "%s", o->eal_argv[i]);
+	child_arg(a, "--");
+	child_arg(a, "-l%d,%d", o->cpus[0], o->cpus[o->n_cpus > 1]);
+	child_arg(a, "--test=%s", t->name);
 	vs_child_list(a, "--size", sizes, n);
 	if (o->iters != 0)
-		vs_arg(a, "--iters=%llu", (unsigned long long)o->iters);
+		child_arg(a, "--iters=%llu", (unsigned long long)o->iters);
 	if (o->warmup >= 0)
-		vs_arg(a, "--warmup=%lld", (long long)o->warmup);
-	vs_arg(a, "--window=%u", o->window);
-	vs_arg(a, "--mask=%llx", (unsigned long long)o->mask);
-	vs_arg(a, "--mem=%s", o->mapped ? "mapped" : "private");
-	vs_arg(a, "--buffers=%s", o->buffers_window ? "window" : "one");
+		child_arg(a, "--warmup=%lld", (long long)o->warmup);
+	child_arg(a, "--window=%u", o->window);
+	child_arg(a, "--mask=%llx", (unsigned long long)o->mask);
+	if (o->mem != PERF_MEM_BY_TEST)
+		child_arg(a, "--mem=%s", o->mem == PERF_MEM_MAPPED ? "mapped" : "private");
+	child_arg(a, "--buffers=%s", o->buffers_window ? "window" : "one");
 	vs_child_list(a, "--depth", o->depths, o->n_depths);
-	vs_arg(a, "--seed=%llu", (unsigned long long)o->seed);
-	vs_arg(a, "--time-limit=%g", o->time_limit);
-	vs_arg(a, "--eps=%u", o->eps);
-	vs_arg(a, "--threads=%u", o->threads);
-	vs_arg(a, "--timeout=%g", o->timeout);
-	vs_arg(a, "--bind=%s", o->bind ? "on" : "off");
+	child_arg(a, "--seed=%llu", (unsigned long long)o->seed);
+	if (o->time_limit > 0)
+		child_arg(a, "--time-limit=%g", o->time_limit);
+	child_arg(a, "--eps=%u", o->eps);
+	child_arg(a, "--threads=%u", o->threads);
+	child_arg(a, "--timeout=%g", o->timeout);
+	child_arg(a, "--bind=%s", o->bind ? "on" : "off");
 	if (o->verify)
-		vs_arg(a, "--verify");
+		child_arg(a, "--verify");
 	if (!o->eal || (t->flags & PERF_LAUNCHER)) /* start-up: each library as it starts alone */
-		vs_arg(a, "--no-eal");
-	vs_arg(a, "--repeat=1");
-	vs_arg(a, "--quiet");
-	vs_arg(a, "--progress=off");
-	vs_arg(a, "--json=%s/result", v->tmp);
+		child_arg(a, "--no-eal");
+	child_arg(a, "--repeat=1");
+	child_arg(a, "--quiet");
+	child_arg(a, "--progress=off");
+	child_arg(a, "--json=%s/result", v->tmp);
 }
 
 static int
 vs_child(struct vs *v, const struct perf_test *t, const uint64_t *sizes, unsigned n, bool ucx,
 	struct perf_rows *rows)
 {
-	struct vs_args a = {.n = 0};
+	struct child_args a = {.n = 0};
 	char path[96];
 	int rc;
 
 	snprintf(path, sizeof(path), "%s/result", v->tmp);
 	unlink(path);
 	vs_child_args(v, &a, t, sizes, n);
-	rc = vs_finish(vs_start(&a, ucx ? v->ucx_lib : NULL, ucx, NULL, -1), INFINITY);
-	vs_args_free(&a);
+	rc = child_finish(child_start(&a, &(struct child_how){.ucx = ucx ? &v->ucx : NULL, .cpu = -1}),
+		INFINITY);
+	child_args_free(&a);
+	if (perf_stopped() != 0)
+		return -EINTR;
 	if (rows_load(rows, path) != 0 || rows->n == 0) {
 		fprintf(stderr, "commperf: %s on the %s side gave no result\n", t->name,
 			ucx ? "UCX" : "first");
@@ -288,7 +167,7 @@ vs_pair(struct vs *v, const struct perf_test *t, const uint64_t *sizes, unsigned
 	struct perf_rows rows[2] = {{.n = 0}, {.n = 0}};
 	int rc = 0;
 
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 2 && perf_stopped() == 0; i++) {
 		unsigned ucx = (i + turn) & 1;
 		int one = vs_child(v, t, sizes, n, ucx, &rows[ucx]);
 
@@ -361,7 +240,7 @@ static void
 vs_key_print(struct vs *v, const struct vs_key *k)
 {
 	const struct perf_row *row = &k->row;
-	char size[32], what[96];
+	char size[32], what[96], num[5][24];
 
 	if (v->o->quiet)
 		return;
@@ -369,23 +248,29 @@ vs_key_print(struct vs *v, const struct vs_key *k)
 		bool plain = v->o->vs == PERF_VS_PERFTEST;
 
 		if (v->last_test[0] == '\0')
-			printf("# %s against %s\n", v->name[0], v->name[1]);
+			printf("# %.34s against %.34s\n", v->name[0], v->name[1]);
 		snprintf(v->last_test, sizeof(v->last_test), "%s", row->test);
-		printf("\n%-32s %-7s %11s %11s %8s %9s %9s %7s\n", row->test, "unit",
-			plain ? "pollux-run" : "this", plain ? "plain" : "ucx", "ratio", "raw ns",
-			"raw ns", "pairs");
+		printf("\n%s, %s\n%-25s%9s%9s%7s%7s%7s%6s\n", row->test, row->unit,
+			row->depth != 0 ? "depth" : "size",
+			plain ? "wrapped" : "this", plain ? "plain" : "ucx", "ratio", "raw ns", "raw ns",
+			"pairs");
 	}
 	report_size(size, sizeof(size), row->size);
 	if (row->depth != 0)
-		snprintf(what, sizeof(what), "%s depth %llu", row->label,
+		snprintf(what, sizeof(what), "%s %llu", row->label,
 			(unsigned long long)row->depth);
 	else
 		snprintf(what, sizeof(what), "%s%s%s", row->label, row->label[0] ? " " : "", size);
-	printf("  %-30s %-7s %11.3f %11.3f %8.3f %9.1f %9.1f %3u/%u%s\n", what, row->unit, k->med_a,
-		k->med_b, k->ratio, k->med_raw_a, k->med_raw_b, k->used, k->pairs,
-		k->ratio > 0.97 && k->ratio < 1.03     ? "  even"
-		: (k->ratio > 1) == row->higher_better ? "  better"
-						       : "  worse");
+	report_number(num[0], sizeof(num[0]), k->med_a);
+	report_number(num[1], sizeof(num[1]), k->med_b);
+	report_number(num[2], sizeof(num[2]), k->ratio);
+	report_number(num[3], sizeof(num[3]), k->med_raw_a);
+	report_number(num[4], sizeof(num[4]), k->med_raw_b);
+	printf("%-25.25s%9s%9s%7s%7s%7s%4u/%u %s\n", what, num[0], num[1], num[2], num[3], num[4],
+		k->used, k->pairs,
+		k->ratio > 0.97 && k->ratio < 1.03     ? "even"
+		: (k->ratio > 1) == row->higher_better ? "better"
+						       : "worse");
 	fflush(stdout);
 }
 
@@ -570,8 +455,9 @@ vs_perftest_once(struct vs *v, const struct perf_test *t, uint64_t size, bool pl
 	const struct perf_opts *o = v->o;
 	bool latency = strcmp(t->name, "tag_bw") != 0;
 	uint64_t n = perf_iters(o, latency, size);
-	double start = vs_now(), limit = start + o->timeout;
-	struct vs_args server = {.n = 0}, client = {.n = 0};
+	double start = child_now(), limit = start + o->timeout;
+	struct child_how how = {.tls = plain};
+	struct child_args server = {.n = 0}, client = {.n = 0};
 	char path[96], sink[96];
 	pid_t pid;
 	int rc;
@@ -580,33 +466,37 @@ vs_perftest_once(struct vs *v, const struct perf_test *t, uint64_t size, bool pl
 	snprintf(sink, sizeof(sink), "%s/server", v->tmp);
 	v->port = 20000 + (v->port + 1) % 20000;
 	if (!plain) {
-		vs_arg(&server, "%s", v->run);
-		vs_arg(&client, "%s", v->run);
+		child_arg(&server, "%s", v->run);
+		child_arg(&client, "%s", v->run);
 	}
-	vs_arg(&server, "%s", o->perftest);
-	vs_arg(&server, "-p%u", v->port);
-	vs_arg(&client, "%s", o->perftest);
-	vs_arg(&client, "127.0.0.1");
-	vs_arg(&client, "-p%u", v->port);
-	vs_arg(&client, "-t%s", t->name);
-	vs_arg(&client, "-s%llu", (unsigned long long)size);
-	vs_arg(&client, "-n%llu", (unsigned long long)n);
-	vs_arg(&client, "-w%llu", (unsigned long long)perf_warmup(o, n));
+	child_arg(&server, "%s", o->perftest);
+	child_arg(&server, "-p%u", v->port);
+	child_arg(&client, "%s", o->perftest);
+	child_arg(&client, "127.0.0.1");
+	child_arg(&client, "-p%u", v->port);
+	child_arg(&client, "-t%s", t->name);
+	child_arg(&client, "-s%llu", (unsigned long long)size);
+	child_arg(&client, "-n%llu", (unsigned long long)n);
+	child_arg(&client, "-w%llu", (unsigned long long)perf_warmup(o, n));
 	if (!latency)
-		vs_arg(&client, "-O%u", o->window);
-	vs_arg(&client, "-f");
-	vs_arg(&client, "-v");
-	pid = vs_start(&server, NULL, plain, sink, o->cpus[0]);
-	while (!vs_listens(v->port) && vs_now() < start + 5)
+		child_arg(&client, "-O%u", o->window);
+	child_arg(&client, "-f");
+	child_arg(&client, "-v");
+	how.out = sink;
+	how.cpu = o->cpus[0];
+	pid = child_start(&server, &how);
+	how.out = path;
+	how.cpu = o->cpus[o->n_cpus > 1];
+	while (!vs_listens(v->port) && child_now() < start + 5)
 		usleep(5000);
-	rc = vs_finish(vs_start(&client, NULL, plain, path, o->cpus[o->n_cpus > 1]), limit);
-	if (vs_finish(pid, rc == 0 ? vs_now() + 5 : vs_now()) != 0 && rc == 0)
+	rc = child_finish(child_start(&client, &how), limit);
+	if (child_finish(pid, rc == 0 ? child_now() + 5 : child_now()) != 0 && rc == 0)
 		rc = -1;
-	vs_args_free(&server);
-	vs_args_free(&client);
+	child_args_free(&server);
+	child_args_free(&client);
 	if (rc == 0)
 		rc = vs_perftest_parse(path, latency, out);
-	if (rc != 0)
+	if (rc != 0 && perf_stopped() == 0)
 		fprintf(stderr, "commperf: %s %s of %llu bytes failed %s\n", o->perftest, t->name,
 			(unsigned long long)size, plain ? "by itself" : "through pollux-run");
 	return rc;
@@ -641,7 +531,7 @@ vs_one(struct vs *v, const struct perf_test *t, const uint64_t *sizes, unsigned 
 	size_t first = v->n;
 	int rc = 0;
 
-	for (unsigned p = 0; p < o->repeat && rc == 0; p++) {
+	for (unsigned p = 0; p < o->repeat && rc == 0 && perf_stopped() == 0; p++) {
 		report_progress(o, "%s %s%llu, pair %u of %u", t->name, n > 1 ? "from " : "",
 			(unsigned long long)(n > 0 ? sizes[0] : 0), p + 1, o->repeat);
 		rc = o->vs == PERF_VS_UCX ? vs_pair(v, t, sizes, n, p)
@@ -676,8 +566,10 @@ vs_test(struct vs *v, const struct perf_test *t)
 		return vs_one(v, t, sizes, 1);
 	if (o->vs_sweep && !perftest)
 		return vs_one(v, t, sizes, n);
-	for (unsigned i = 0; i < n && rc == 0; i++)
-		rc = vs_one(v, t, &sizes[i], 1);
+	for (unsigned i = 0; i < n && rc == 0; i++) {
+		if (perf_has_size(t, sizes[i]))
+			rc = vs_one(v, t, &sizes[i], 1);
+	}
 	return rc;
 }
 
@@ -693,11 +585,7 @@ vs_prepare(struct vs *v)
 	}
 	v->port = (unsigned)getpid();
 	if (o->vs == PERF_VS_UCX) {
-		if (vs_find_ucx(v) == 0)
-			return 0;
-		fprintf(stderr,
-			"commperf: UCX's libucp.so.0 is not found; name it with --ucx-lib\n");
-		return -ENOENT;
+		return child_find_ucx(o, &v->ucx);
 	}
 	vs_find_run(v);
 	snprintf(v->name[0], sizeof(v->name[0]), "ucx_perftest through pollux-run");

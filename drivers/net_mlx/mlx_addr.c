@@ -9,6 +9,8 @@
 #include <infiniband/verbs.h>
 #include <rte_hash_crc.h>
 
+#include "plx_dev.h"
+
 #include "mlx_addr.h"
 #include "mlx_credit.h"
 
@@ -105,9 +107,7 @@ mlx_addr_score(const struct mlx_addr *own, const struct mlx_addr *to)
 uint32_t
 mlx_addr_domain(const struct mlx_addr *a)
 {
-	uint32_t domain = rte_hash_crc_8byte(a->proc, a->port);
-
-	return domain != 0 ? domain : 1;
+	return plx_dev_domain(a->proc, a->port);
 }
 
 uint32_t

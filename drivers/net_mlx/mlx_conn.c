@@ -229,6 +229,7 @@ mlx_conn_works(struct mlx_peer *p)
 	if (p->conn != MLX_CONN_READY)
 		return;
 	p->conn = MLX_CONN_OPEN;
+	plx_peer_met(&p->peer);
 	p->made_ns = mq->now;
 	p->used = p->opened = mq->looks - 1; /* so that a use at this look is seen */
 	asking_end(mq, p);

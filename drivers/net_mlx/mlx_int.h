@@ -27,7 +27,7 @@
 PLX_LOG_DECLARE(mlx);
 
 #define MLX_NONE	 UINT32_MAX
-#define MLX_PORT_NAME	 80
+#define MLX_PORT_NAME	 PLX_DEV_PORT_NAME
 #define MLX_ANY_GID	 -1L
 #define MLX_SHUNNED	 16 /* queues of peers that are not tried for a while */
 #define MLX_TX_RECS	 128   /* of requests of a peer; a power of 2 */
@@ -56,7 +56,6 @@ PLX_LOG_DECLARE(mlx);
 #define MLX_PATIENCE	 10    /* times dead_ms for a peer that answers, and whose device does not */
 #define MLX_READS	 16    /* READs and atomics of one peer at once */
 #define MLX_REGIONS_LOOK 64    /* regions that are looked at to find one */
-#define MLX_KEY_SET	 (1ull << 32) /* so that no key is 0 */
 
 /* What travels beside a message: opcode << 0, credits << 8, flags << 24. */
 #define MLX_IMM(op, credits, flags) ((uint32_t)(op) | (uint32_t)(credits) << 8 | (uint32_t)(flags) << 24)
@@ -369,6 +368,8 @@ mlx_peer(struct plx_peer *peer)
  */
 int mlx_port_get(const struct plx_conf *conf, unsigned i, struct mlx_port **out);
 void mlx_port_put(struct mlx_port *port);
+/** plx_dev_ops.look */
+int mlx_look(const struct plx_conf *conf, unsigned i, struct plx_dev_port *out);
 
 /* mlx_port.c: one port of a device, and what becomes of it */
 /**
@@ -417,6 +418,9 @@ bool mlx_net_cpus_meet(const char *list, const cpu_set_t *set);
 /** Errors: -EHOSTUNREACH. */
 int mlx_queue_reach(const struct mlx_queue *mq, const struct mlx_addr *to);
 int mlx_peer_score(struct plx_queue *q, const struct plx_addr *addr);
+/** plx_dev_ops.addr_whose, addr_why */
+void mlx_addr_whose(const struct plx_addr *addr, char *text, size_t len);
+void mlx_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text, size_t len);
 /** A peer's queue that can't be reached, or is no more, is the last choice for a while. */
 void mlx_queue_shun(struct mlx_queue *mq, uint64_t uid);
 

@@ -59,7 +59,7 @@ mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct 
 		return rc;
 	}
 	LIST_INSERT_HEAD(&mq->mems, m, link);
-	out->key = MLX_KEY_SET | m->loan.mr->rkey;
+	out->key = PLX_DEV_KEY_SET | m->loan.mr->rkey;
 	out->drv = m;
 	return 0;
 }

@@ -9,7 +9,9 @@
  * seen goes first: a port of its own that is down is not used while there is another, nor is a
  * queue of the peer's for a while after an attempt that failed.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "mlx_int.h"
@@ -59,4 +61,30 @@ mlx_peer_score(struct plx_queue *q, const struct plx_addr *addr)
 		return rc;
 	rc = mlx_addr_score(&mq->addr, &to);
 	return mlx_queue_is_up(q) && !is_shunned(mq, to.uid) ? rc | PLX_SCORE_GOOD : rc;
+}
+
+void
+mlx_addr_whose(const struct plx_addr *addr, char *text, size_t len)
+{
+	char host[INET6_ADDRSTRLEN] = "";
+	struct mlx_addr to;
+
+	memcpy(&to, addr->bytes, sizeof(to));
+	if (to.link == MLX_LINK_ROCE4)
+		inet_ntop(AF_INET, to.gid + 12, host, sizeof(host));
+	else
+		inet_ntop(AF_INET6, to.gid, host, sizeof(host));
+	snprintf(text, len, "a process at %s, queue %u", host, to.ud_qpn);
+}
+
+void
+mlx_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text, size_t len)
+{
+	const struct mlx_queue *mq = mlx_queue(q);
+	struct mlx_addr to;
+
+	memcpy(&to, addr->bytes, sizeof(to));
+	if (err == -EHOSTUNREACH)
+		snprintf(text, len, mq->addr.link != to.link ? "its port is of another kind than %s"
+			: "no network leads to its port from %s", mq->port->label);
 }

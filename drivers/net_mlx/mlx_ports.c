@@ -172,7 +172,7 @@ port_start(struct mlx_port *port)
 		return rc;
 	port->addr.port = ++ports.n_opened != 0 ? ports.n_opened : ++ports.n_opened;
 	LIST_INSERT_HEAD(&ports.list, port, link);
-	PLX_LOG(INFO, mlx, "port %s%s", port->label, mlx_port_is_down(port) ? " stands by" : "");
+	PLX_LOG(DEBUG, mlx, "port %s%s", port->label, mlx_port_is_down(port) ? " stands by" : "");
 	return 0;
 }
 
@@ -275,4 +275,19 @@ mlx_port_put(struct mlx_port *port)
 	ports.n_users--;
 	close_unused();
 	pthread_mutex_unlock(&ports.lock);
+}
+
+int
+mlx_look(const struct plx_conf *conf, unsigned i, struct plx_dev_port *out)
+{
+	struct mlx_port *port;
+	int rc = mlx_port_get(conf, i, &port);
+
+	if (rc != 0)
+		return rc;
+	mlx_port_events(port);
+	snprintf(out->name, sizeof(out->name), "%s", port->label);
+	out->up = !mlx_port_is_gone(port) && !mlx_port_is_down(port);
+	mlx_port_put(port);
+	return 0;
 }

@@ -82,8 +82,8 @@ mlx_region_reg(const struct plx_conf *conf, unsigned port, void *addr, size_t le
 	pthread_mutex_lock(&region->port->regions_lock);
 	LIST_INSERT_HEAD(&region->port->regions, region, link);
 	pthread_mutex_unlock(&region->port->regions_lock);
-	out->mem = (struct plx_dev_mem){.key = MLX_KEY_SET | region->mr->rkey, .drv = region};
-	out->domain = mlx_addr_domain(&region->port->addr);
+	out->mem = (struct plx_dev_mem){.key = PLX_DEV_KEY_SET | region->mr->rkey, .drv = region};
+	out->port = region->port->addr.port;
 	return 0;
 put_port:
 	mlx_port_put(region->port);

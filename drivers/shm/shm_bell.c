@@ -60,6 +60,8 @@ shm_queue_efd(struct plx_queue *q)
 		return rc;
 	}
 	sq->seg->fences = q->dozes && plx_fence_world();
+	if (sq->seg->fences != 0)
+		(void)plx_fence_world_open(); /* as peers do the same; it takes time */
 	sq->seg->bell_fd = sq->bell[1];
 	return sq->epfd;
 }
@@ -144,6 +146,17 @@ shm_queue_disarm(struct plx_queue *q)
 		shm_queue_control(q);
 }
 
+/*
+ * Once this process is registered its sends need no fence. What the peer stored before it slept without
+ * fencing us was stored before we were registered, and is seen.
+ */
+static void
+unfence(struct shm_peer *p)
+{
+	if (p->may_not && plx_fence_world_open())
+		p->fences = false;
+}
+
 int
 shm_bell_of(struct shm_peer *p)
 {
@@ -154,8 +167,10 @@ shm_bell_of(struct shm_peer *p)
 	snprintf(path, sizeof(path), "/proc/%u/fd/%d", p->addr.pid, p->seg->bell_fd);
 	p->bell = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (p->bell < 0)
-		return errno == ENOENT ? -ECONNREFUSED : -errno;
-	p->fences = p->seg->fences == 0 || !plx_fence_world_open();
+		return errno == ENOENT ? -ECONNRESET : -errno;
+	p->fences = true;
+	p->may_not = p->seg->fences != 0;
+	unfence(p);
 	p->wakes = true;
 	return 0;
 }
@@ -181,8 +196,10 @@ __rte_noinline void
 shm_bell_ring(struct shm_peer *p)
 {
 	/* pairs with the fence in shm_queue_arm(): our message comes before this look */
-	if (p->fences)
+	if (p->fences) {
 		atomic_thread_fence(memory_order_seq_cst);
+		unfence(p);
+	}
 	if (atomic_load_explicit(&p->seg->sleeping, memory_order_relaxed) == 0 ||
 		atomic_exchange_explicit(&p->seg->sleeping, 0, memory_order_relaxed) == 0)
 		return;

@@ -44,6 +44,7 @@ struct shm_peer {
 	bool self;		/* a queue of this process: copy instead of CMA */
 	bool wakes;		/* the receiver may sleep: look whether to ring, */
 	bool fences;		/* behind a fence, which the receiver does not do for us */
+	bool may_not;		/* it does for those who are registered */
 	uint32_t data_len;	/* of the data area, bytes */
 	uint32_t data_off;	/* in it, of data_head */
 	/* cold */
@@ -112,6 +113,8 @@ void shm_queue_control(struct plx_queue *q);
 int shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr);
 bool shm_peer_is(const struct plx_peer *peer, const struct plx_addr *addr);
 void shm_peer_close(struct plx_peer *peer);
+void shm_addr_whose(const struct plx_addr *addr, char *text, size_t len);
+void shm_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text, size_t len);
 int shm_peer_connect(struct plx_peer *peer);
 /** The peer behind an address found in our segment. @return 0, -ENOMEM, or why it makes no sense */
 int shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr, struct plx_peer **out);
@@ -164,5 +167,7 @@ unsigned shm_rma_burst(const struct plx_rma_op *ops, unsigned n);
 void *shm_peer_shared(struct plx_peer *peer);
 /** Unmap what was mapped of its process. */
 void shm_windows_close(struct shm_peer *p);
+int shm_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out);
+bool shm_peer_has_left(const struct plx_peer *peer);
 
 #endif

@@ -4,11 +4,49 @@
  * shm_rma.c - a peer's memory: what it allocated is mapped, the rest by cross-memory attach
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "plx_copy.h"
 #include "shm_int.h"
+
+/* The first line of a segment: its windows, and whether it is the one that was meant. */
+struct head {
+	uint64_t magic, uid, len;
+	uint32_t counts[4];
+	uint64_t windows_ino, windows_len;
+	uint32_t windows_fd, fences;
+};
+_Static_assert(offsetof(struct head, windows_ino) == offsetof(struct shm_seg, windows_ino) &&
+	offsetof(struct head, windows_fd) == offsetof(struct shm_seg, windows_fd), "shared layout");
+
+/* Its segment is the owner's to map, who may not have done so yet: here only its head is read. */
+int
+shm_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out)
+{
+	const struct shm_peer *p = (const struct shm_peer *)peer;
+	struct head head;
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	if (p->self)
+		return -EOPNOTSUPP;
+	snprintf(path, sizeof(path), "/proc/%u/fd/%u", p->addr.pid, p->addr.fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	n = pread(fd, &head, sizeof(head), 0);
+	close(fd);
+	if (n != sizeof(head) || head.magic != SHM_MAGIC || head.uid != p->addr.uid)
+		return -ESRCH;
+	*out = (struct plx_seg_name){.proc = {p->addr.host, p->addr.start, p->addr.pid},
+		.fd = head.windows_fd, .ino = head.windows_ino, .len = head.windows_len};
+	return 0;
+}
 
 static void
 windows_open(struct shm_peer *p)

@@ -140,6 +140,7 @@ mail_rx(struct shm_queue *sq, struct plx_rx *rx)
 		mail_free(sq, sq->mail_pos++);
 		return 0;
 	}
+	plx_peer_met(peer);
 	rx->src = peer;
 	rx->data = m->body;
 	rx->len = len;
@@ -183,6 +184,7 @@ shm_slot_greet(struct shm_queue *sq, uint32_t i)
 	shm_peer(sq->rx[i].peer)->rx_slot = i;
 	sq->rx[i].peer->refs++;
 	sq->ready |= 1ull << i;
+	plx_peer_met(peer);
 }
 
 /* Slots whose doorbell rang, and one cold slot in case a ring was lost. */

@@ -212,6 +212,7 @@ shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 {
 	struct shm_queue *sq = shm_queue(peer->q);
 	struct shm_peer *p = shm_peer(peer);
+	int rc;
 
 	if (addr->len != sizeof(p->addr))
 		return -EINVAL;
@@ -222,6 +223,10 @@ shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 		p->addr.len < SHM_SLOTS_OFF)
 		return -EINVAL;
 	p->self = p->addr.pid == sq->addr.pid && uid_is_ours(p->addr.uid);
+	/* Both ways: what one sends the other has to answer. */
+	rc = p->self ? 0 : plx_proc_reach(p->addr.pid, p->addr.fd);
+	if (rc != 0)
+		return rc;
 	p->pidfd = -1;
 	p->bell = -1;
 	p->rx_slot = SHM_NO_SLOT;
@@ -236,6 +241,36 @@ shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	return 0;
 }
 
+void
+shm_addr_whose(const struct plx_addr *addr, char *text, size_t len)
+{
+	struct shm_addr a;
+
+	memcpy(&a, addr->bytes, sizeof(a));
+	snprintf(text, len, "process %u", a.pid);
+}
+
+void
+shm_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text, size_t len)
+{
+	const struct shm_addr *own = &shm_queue(q)->addr;
+	struct shm_addr a;
+	char path[32];
+	struct stat st;
+
+	memcpy(&a, addr->bytes, sizeof(a));
+	snprintf(path, sizeof(path), "/proc/%u", a.pid);
+	if (err == -EHOSTUNREACH && !plx_proc_host_same_boot(a.host, own->host))
+		snprintf(text, len, "it is on another machine");
+	else if (err == -EHOSTUNREACH)
+		snprintf(text, len, "it is in another pid or user namespace, as a container has");
+	else if (err == -EPERM && stat(path, &st) == 0 && st.st_uid != geteuid())
+		snprintf(text, len, "it is of user %u, this process of user %u", st.st_uid, geteuid());
+	else if (err == -EPERM)
+		snprintf(text, len, "one of the two may not open what the other has open "
+			"(group, capabilities, setuid, a security module)");
+}
+
 /* Check what a peer says of its segment before anything in it is used. */
 static int
 seg_check(const struct shm_seg *seg, const struct shm_addr *addr)
@@ -243,9 +278,9 @@ seg_check(const struct shm_seg *seg, const struct shm_addr *addr)
 	if (seg->magic != SHM_MAGIC || seg->uid != addr->uid || seg->len != addr->len ||
 		seg->n_slots > SHM_SLOTS_MAX || seg->n_wide > seg->n_slots ||
 		shm_data_off(seg->n_slots, seg->n_wide, seg->n_slots) > addr->len)
-		return -ECONNREFUSED; /* somebody else's by now */
+		return -ECONNRESET; /* somebody else's by now */
 	if (atomic_load_explicit(&seg->closed, memory_order_acquire))
-		return -ECONNREFUSED;
+		return -ECONNRESET;
 	return 0;
 }
 
@@ -260,12 +295,12 @@ shm_seg_map(const struct shm_addr *addr, struct shm_seg **out, uint64_t *inode)
 	snprintf(path, sizeof(path), "/proc/%u/fd/%u", addr->pid, addr->fd);
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return errno == ENOENT ? -ECONNREFUSED : errno == EACCES ? -EHOSTUNREACH : -errno;
+		return errno == ENOENT ? -ECONNRESET : errno == EACCES ? -EPERM : -errno;
 	/* A shorter file, or one that may become shorter, would fault when touched. */
 	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != addr->len ||
 		(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0) {
 		close(fd);
-		return -ECONNREFUSED;
+		return -ECONNRESET;
 	}
 	base = mmap(NULL, addr->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	rc = -errno;
@@ -328,13 +363,13 @@ shm_peer_connect(struct plx_peer *peer)
 	int rc;
 
 	if (p->gone)
-		return -ECONNREFUSED;
+		return -ECONNRESET;
 	if (p->addr.uid == sq->addr.uid) {
 		p->seg = sq->seg;
 	} else {
 		rc = shm_seg_map(&p->addr, &p->seg, &p->inode);
 		if (rc != 0) {
-			PLX_LOG(INFO, shm, "cannot reach process %u: %s", p->addr.pid,
+			PLX_LOG(INFO, shm, "cannot open the segment of process %u: %s", p->addr.pid,
 				strerror(-rc));
 			return rc;
 		}
@@ -529,6 +564,15 @@ peer_vanished(struct shm_peer *p)
 	if (stat(path, &st) != 0)
 		return errno == ENOENT;
 	return st.st_ino != p->inode;
+}
+
+bool
+shm_peer_has_left(const struct plx_peer *peer)
+{
+	const struct shm_peer *p = (const struct shm_peer *)peer;
+
+	return p->gone || (p->seg != NULL && p->seg != shm_queue(peer->q)->seg &&
+		atomic_load_explicit(&p->seg->closed, memory_order_acquire) != 0);
 }
 
 static void

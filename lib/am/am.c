@@ -30,6 +30,7 @@ const struct plx_stat_row plx_am_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_am_stat, rx_drop_no_handler),
 	PLX_STAT_ROW(struct plx_am_stat, rx_drop_bad_len),
 	PLX_STAT_ROW(struct plx_am_stat, rx_drop_no_memory),
+	PLX_STAT_ROW(struct plx_am_stat, rx_drop_closed),
 	PLX_STAT_ROW(struct plx_am_stat, bad_keep),
 	PLX_STAT_END,
 };
@@ -159,7 +160,6 @@ plx_am_msg_put(struct plx_am *am, struct plx_msg *m)
 {
 	if (m->is_partial)
 		LIST_REMOVE(m, partial);
-	plx_msg_unlist(m);
 	m->ep->n_msgs--;
 	plx_msg_put(am->msgs, m);
 }
@@ -261,13 +261,10 @@ plx_am_poll_slow(struct plx_am *am)
 void
 plx_am_arrived(struct plx_am *am, struct plx_msg *m)
 {
-	if (m->kind == PLX_MSG_AM_RTS) {
+	if (m->kind == PLX_MSG_AM_RTS)
 		PLX_STAT_INC(am->stat.rx_rndv);
-		m->listed = true;
-		LIST_INSERT_HEAD(&m->ep->announced, m, partial);
-	} else {
+	else
 		PLX_STAT_INC(am->stat.rx_kept);
-	}
 	if (am->ring != NULL)
 		to_ring(am, m);
 	else

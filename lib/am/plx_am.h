@@ -46,6 +46,7 @@ struct plx_am_stat {
 	uint64_t rx_drop_no_handler;
 	uint64_t rx_drop_bad_len;
 	uint64_t rx_drop_no_memory;
+	uint64_t rx_drop_closed;     /* want an answer, by a handle that is closed here */
 	uint64_t bad_keep;	     /* handlers that wanted to keep what they may not */
 };
 

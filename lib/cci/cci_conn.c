@@ -148,6 +148,8 @@ cci_disconnect(cci_connection_t *connection)
 
 	if (connection == NULL || c->magic != CCI_MAGIC_CONN)
 		return CCI_EINVAL;
+	if (plx_worker_forked)
+		return CCI_SUCCESS;
 	ep = c->ep;
 	cci_lock(ep);
 	c->magic = 0;

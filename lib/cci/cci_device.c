@@ -49,17 +49,6 @@ driver_of(const char *transport)
 	return NULL;
 }
 
-static bool
-works(const char *driver)
-{
-	struct plx_dev *dev;
-
-	if (plx_dev_open(driver, &dev) != 0)
-		return false;
-	plx_dev_close(dev);
-	return true;
-}
-
 static void
 dev_free(struct cci_dev *d)
 {
@@ -108,6 +97,17 @@ cci_device_conf(const struct cci_dev *d, struct plx_conf *conf)
 	(void)plx_conf_set(conf, "net_mlx.ports", "1", PLX_CONF_FROM_API, NULL);
 }
 
+/* Whether an endpoint on the device could reach others at the moment. */
+static bool
+is_up(const struct cci_dev *d)
+{
+	struct plx_dev_port port;
+	struct plx_conf conf;
+
+	cci_device_conf(d, &conf);
+	return plx_dev_look(d->driver, &conf, 0, &port) == 0 && port.up;
+}
+
 /* All that is told of a device whose driver is known. */
 static void
 dev_fill(struct cci_dev *d, const char *transport)
@@ -117,7 +117,7 @@ dev_fill(struct cci_dev *d, const char *transport)
 
 	d->pub.name = d->name;
 	d->pub.transport = transport;
-	d->pub.up = works(d->driver);
+	d->pub.up = is_up(d);
 	snprintf(d->info, sizeof(d->info), "driver %s of Pollux", d->driver);
 	d->pub.info = d->info;
 	d->pub.conf_argv = d->argv;
@@ -277,7 +277,7 @@ open_file(const char *path)
 	return rc == -ENOMEM ? CCI_ENOMEM : CCI_ERROR;
 }
 
-/* One device for each driver that workers open. */
+/* One for each device that workers of these settings find. */
 static int
 open_found(void)
 {
@@ -287,9 +287,10 @@ open_found(void)
 	snprintf(names, sizeof(names), "%s", plx_conf_str(plx_conf_process(), PLX_CONF_DEVICES));
 	for (name = strtok_r(names, ", ", &save); name != NULL && devices.n < CCI_INI_DEVS;
 		name = strtok_r(NULL, ", ", &save)) {
+		struct plx_dev_port port;
 		struct cci_dev *d;
 
-		if (!works(name))
+		if (plx_dev_look(name, plx_conf_process(), 0, &port) != 0)
 			continue;
 		d = dev_new(name, 0);
 		if (d == NULL)
@@ -359,8 +360,7 @@ cci_get_devices(cci_device_t *const **list)
 		return CCI_ERROR;
 	for (unsigned i = 0; i < devices.n; i++)
 		/* any thread may ask, and read it by the list it got before */
-		__atomic_store_n(&devices.dev[i]->pub.up, works(devices.dev[i]->driver),
-			__ATOMIC_RELAXED);
+		__atomic_store_n(&devices.dev[i]->pub.up, is_up(devices.dev[i]), __ATOMIC_RELAXED);
 	*list = devices.list;
 	return CCI_SUCCESS;
 }

@@ -141,6 +141,25 @@ cci_ep_free(struct cci_ep *ep)
 	free(ep);
 }
 
+unsigned
+cci_others_turn(const struct cci_ep *self, bool all_of_them)
+{
+	struct cci_ep *ep;
+	unsigned n = 0;
+
+	if (pthread_mutex_trylock(&all.lock) != 0)
+		return 0;
+	LIST_FOREACH(ep, &all.list, link) {
+		if (ep == self || ep->core->dedicated || plx_lock_is_mine(&ep->lock) ||
+			!(all_of_them || plx_lock_is_open_to_me(&ep->lock)) || !plx_lock_try_enter(&ep->lock))
+			continue;
+		n += plx_worker_progress(ep->core);
+		plx_lock_leave(&ep->lock);
+	}
+	pthread_mutex_unlock(&all.lock);
+	return n;
+}
+
 int
 cci_destroy_endpoint(cci_endpoint_t *endpoint)
 {
@@ -148,6 +167,8 @@ cci_destroy_endpoint(cci_endpoint_t *endpoint)
 
 	if (endpoint == NULL)
 		return CCI_EINVAL;
+	if (plx_worker_forked)
+		return CCI_SUCCESS;
 	pthread_mutex_lock(&all.lock);
 	LIST_REMOVE(ep, link);
 	pthread_mutex_unlock(&all.lock);

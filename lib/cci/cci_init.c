@@ -51,6 +51,8 @@ cci_finalize(void)
 {
 	int status = CCI_SUCCESS;
 
+	if (plx_worker_forked)
+		return CCI_SUCCESS;
 	pthread_mutex_lock(&state.lock);
 	if (state.users == 0) {
 		status = CCI_ERROR;

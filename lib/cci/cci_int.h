@@ -269,6 +269,13 @@ cci_mr_drop(struct plx_chan_item *item)
 /** Give all of an endpoint back. */
 void cci_mrs_free(struct cci_ep *ep);
 
+/**
+ * Give a turn to the other endpoints of the process that no thread is in. Called without a lock.
+ * @param all_of_them also to those that another thread uses, whose lock gets slower by that
+ * @return what ran
+ */
+unsigned cci_others_turn(const struct cci_ep *self, bool all_of_them);
+
 /** Destroy an endpoint; and all that there are. */
 void cci_ep_free(struct cci_ep *ep);
 void cci_endpoints_close(void);

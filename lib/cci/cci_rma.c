@@ -4,7 +4,7 @@
  * cci_rma.c - registrations, and moving bytes between them
  *
  * Design notes
- * A handle is what the peer needs to name and prove a region: index and generation in
+ * A handle is what the peer needs to name and prove a region: its slot in
  * the process's table, a token of 64 random bits, base and length. The target checks
  * all of it at each access, so a handle that was deregistered or made up is refused.
  *
@@ -23,7 +23,7 @@
 
 /* What the words of a handle are. */
 struct handle {
-	uint32_t index, gen;
+	uint32_t index, zero;
 	uint64_t token;
 	uint64_t base;
 	uint64_t len;
@@ -72,7 +72,7 @@ cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, int fla
 	}
 	m->base = start;
 	m->len = length;
-	h = (struct handle){m->key.index, m->key.gen, m->key.token ^ ep->core->rma.domain,
+	h = (struct handle){m->key.index, 0, m->key.token ^ ep->core->rma.domain,
 		(uintptr_t)start, length};
 	memcpy(&m->pub, &h, sizeof(h));
 	cci_lock(ep);
@@ -177,7 +177,7 @@ cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	}
 	local->n_ops++; /* others may use the endpoint while this waits for room */
 	/* The target checks each piece; here all of it, so that nothing is moved in part. */
-	rc = remote_offset > remote.len || data_len > remote.len - remote_offset
+	rc = remote.zero != 0 || remote_offset > remote.len || data_len > remote.len - remote_offset
 		? -EKEYREJECTED : cci_op_get(c, context, flags, &op);
 	if (rc != 0)
 		goto drop;
@@ -193,7 +193,6 @@ cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	op->item.event[0] = (uintptr_t)local; /* until it is an event */
 	op->rma.remote = remote.base + remote_offset;
 	op->rma.index = remote.index;
-	op->rma.gen = remote.gen;
 	op->rma.token = remote.token;
 	op->rma.get = (flags & CCI_FLAG_READ) != 0;
 	op->rma.fence = (flags & CCI_FLAG_FENCE) != 0;

@@ -11,16 +11,25 @@
 
 #define SEND_FLAGS (CCI_FLAG_BLOCKING | CCI_FLAG_NO_COPY | CCI_FLAG_SILENT)
 
-/* Others may use the endpoint while this one waits. */
+#define WAIT_LONG 1000 /* empty turns after which endpoints that other threads use get turns, too */
+
+/*
+ * Others may use the endpoint while this one waits. The peer may be an endpoint of the same thread, or of
+ * one that makes no calls now: other endpoints of the process get turns.
+ * @param idle turns that found nothing; kept here
+ */
 static void
-wait_turn(struct cci_ep *ep)
+wait_turn(struct cci_ep *ep, unsigned *idle)
 {
 	enum plx_offer offer = PLX_OFFER_NOT;
+	bool found = plx_worker_progress(ep->core) != 0;
 
-	if (plx_worker_progress(ep->core) == 0)
+	if (!found)
 		offer = plx_worker_offers(ep->core);
 	cci_unlock(ep);
-	plx_worker_offer(ep->core, offer);
+	*idle = found ? 0 : *idle + 1;
+	if (found || cci_others_turn(ep, *idle > WAIT_LONG) == 0)
+		plx_worker_offer(ep->core, offer);
 	cci_lock(ep);
 }
 
@@ -30,11 +39,12 @@ wait_for_room(struct cci_conn *c, int flags)
 {
 	const uint32_t id = c->chan.id;
 	struct cci_ep *ep = c->ep;
+	unsigned idle = 0;
 
 	while (ep->n_sends >= ep->sends_max) {
 		if ((flags & CCI_FLAG_BLOCKING) == 0)
 			return -ENOBUFS;
-		wait_turn(ep);
+		wait_turn(ep, &idle);
 		/* another thread has ended it, and perhaps made a new one of its memory */
 		if (c->chan.id != id)
 			return -ECONNRESET;
@@ -108,10 +118,11 @@ cci_op_data(struct cci_ep *ep, struct plx_chan_op *op, const struct iovec *iov, 
 static __rte_noinline int
 wait_for_end(struct cci_ep *ep, struct plx_chan_op *op)
 {
+	unsigned idle = 0;
 	int status;
 
 	while (!op->item.answered)
-		wait_turn(ep);
+		wait_turn(ep, &idle);
 	status = cci_status(op->item.status);
 	plx_chan_op_put(&ep->core->chans, op);
 	return status;

@@ -35,6 +35,7 @@ static const struct {
 	{EMSGSIZE, CCI_EMSGSIZE, "message too long"},
 	{ENOMSG, CCI_ENOMSG, "no such event"},
 	{EHOSTUNREACH, CCI_EADDRNOTAVAIL, "address not available"},
+	{EPERM, CCI_EADDRNOTAVAIL, "address not available"},
 	{ECONNREFUSED, CCI_ECONNREFUSED, "connection refused"},
 };
 

@@ -249,13 +249,11 @@ plx_chans_fail(struct plx_chans *cs)
 }
 
 void
-chan_ctl(struct plx_chans *cs, struct plx_ep *ep, uint8_t op, uint32_t to, uint32_t value)
+chan_ctl(struct plx_ep *ep, uint8_t op, uint32_t to, uint32_t value)
 {
 	struct plx_wire_chan h = {.to = to, .value = value};
-	int rc = plx_ep_tx_ctl(ep, op, &h, sizeof(h));
 
-	if (rc == -ENOMEM) /* any other error is the ep's, and told by that */
-		PLX_STAT_INC(cs->stat.rx_drop_no_memory);
+	(void)plx_ep_tx_ctl(ep, op, &h, sizeof(h)); /* an error is the ep's, and told by that */
 }
 
 static void
@@ -275,9 +273,9 @@ overflow_flush(struct plx_chans *cs)
 static void
 acks_flush(struct plx_chans *cs)
 {
-	struct plx_chan *c;
+	struct plx_chan *c, *next;
 
-	while ((c = LIST_FIRST(&cs->acks)) != NULL) {
+	for (c = LIST_FIRST(&cs->acks); c != NULL; c = next) {
 		struct plx_wire_chan h = {.to = c->remote, .value = c->rx_next};
 		uint64_t word;
 		int rc = plx_ep_connect(c->ep);
@@ -285,8 +283,9 @@ acks_flush(struct plx_chans *cs)
 		memcpy(&word, &h, sizeof(word));
 		if (rc == 0)
 			rc = plx_ep_tx_short(c->ep, PLX_WIRE_CHAN_ACK, word, NULL, 0);
-		if (rc == -EAGAIN)
-			break; /* in the next turn */
+		next = LIST_NEXT(c, ack_link);
+		if (rc == -EAGAIN || plx_ep_may_pass(rc))
+			continue; /* in the next turn */
 		PLX_STAT_INC(cs->stat.acks);
 		plx_chan_ack_told(cs, c);
 	}

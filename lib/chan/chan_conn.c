@@ -139,19 +139,12 @@ put:
 }
 
 static void
-answer_send(struct plx_chans *cs, struct plx_ep *ep, const struct plx_wire_chan_answer *h)
-{
-	if (plx_ep_tx_ctl(ep, PLX_WIRE_CHAN_ANSWER, h, sizeof(*h)) == -ENOMEM)
-		PLX_STAT_INC(cs->stat.rx_drop_no_memory);
-}
-
-static void
 refuse(struct plx_chans *cs, struct plx_ep *ep, uint32_t to, int err)
 {
 	struct plx_wire_chan_answer h = {.to = to, .err = err};
 
 	PLX_STAT_INC(cs->stat.refused);
-	answer_send(cs, ep, &h);
+	(void)plx_ep_tx_ctl(ep, PLX_WIRE_CHAN_ANSWER, &h, sizeof(h));
 }
 
 void
@@ -171,7 +164,7 @@ plx_chan_on_ask(struct plx_chans *cs, struct plx_peer *src, const struct plx_wir
 	}
 	r = cs->n_asks < PLX_CHAN_ASKS_MAX ? plx_pool_get(&cs->asks) : NULL;
 	if (r == NULL) {
-		if (STAILQ_EMPTY(&ep->pending)) /* one who does not listen is not answered */
+		if (TAILQ_EMPTY(&ep->pending)) /* one who does not listen is not answered */
 			refuse(cs, ep, h->from, -ECONNREFUSED);
 		return;
 	}
@@ -200,7 +193,9 @@ plx_chan_accept(struct plx_chans *cs, struct plx_chan_request *r, struct plx_cha
 	if (rc != 0)
 		return rc;
 	c->remote = r->ask.from;
-	if (plx_ep_connect(r->ep) != 0) {
+	rc = plx_ep_connect(r->ep);
+	if (rc != 0) {
+		refuse(cs, r->ep, r->ask.from, rc); /* out of descriptors, say: the client is told later */
 		chan_break(cs, c, -ECONNRESET);
 		return 0;
 	}
@@ -211,7 +206,7 @@ plx_chan_accept(struct plx_chans *cs, struct plx_chan_request *r, struct plx_cha
 		h.lossy = 0;
 	h.from = c->id;
 	h.max = c->max_send;
-	answer_send(cs, r->ep, &h);
+	(void)plx_ep_tx_ctl(r->ep, PLX_WIRE_CHAN_ANSWER, &h, sizeof(h));
 	return 0;
 }
 
@@ -246,7 +241,7 @@ stray(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t value)
 
 	PLX_STAT_INC(cs->stat.rx_drop_no_chan);
 	if (ep != NULL)
-		chan_ctl(cs, ep, PLX_WIRE_CHAN_CLOSE, to, value);
+		chan_ctl(ep, PLX_WIRE_CHAN_CLOSE, to, value);
 }
 
 void
@@ -255,7 +250,7 @@ chan_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t id)
 	const struct plx_ep *ep = src->user;
 
 	/* It was told already if it ever had this channel; one who does not listen is not told. */
-	if (ep == NULL || STAILQ_EMPTY(&ep->pending))
+	if (ep == NULL || TAILQ_EMPTY(&ep->pending))
 		stray(cs, src, 0, id);
 	else
 		PLX_STAT_INC(cs->stat.rx_drop_no_chan);
@@ -279,7 +274,7 @@ plx_chan_on_answer(struct plx_chans *cs, struct plx_peer *src, const struct plx_
 	c->max_send = RTE_MIN(c->max_send, h->max);
 	if (c->attr == PLX_CHAN_UU && h->lossy != 0)
 		(void)chan_lossy_begin(cs, c, h->lossy); /* or by the connection */
-	chan_ctl(cs, c->ep, PLX_WIRE_CHAN_DONE, c->remote, 0);
+	chan_ctl(c->ep, PLX_WIRE_CHAN_DONE, c->remote, 0);
 	chan_open(cs, c, PLX_CHAN_CONNECTED);
 }
 
@@ -312,8 +307,8 @@ void
 chan_close(struct plx_chan *c)
 {
 	if (c->owes_ack)
-		chan_ctl(c->chans, c->ep, PLX_WIRE_CHAN_ACK, c->remote, c->rx_next);
-	chan_ctl(c->chans, c->ep, PLX_WIRE_CHAN_CLOSE, c->remote, c->id);
+		chan_ctl(c->ep, PLX_WIRE_CHAN_ACK, c->remote, c->rx_next);
+	chan_ctl(c->ep, PLX_WIRE_CHAN_CLOSE, c->remote, c->id);
 }
 
 void
@@ -352,7 +347,7 @@ on_open_ctl(struct plx_chans *cs, struct plx_chan *c, uint8_t op, const struct p
 	c->heard = true;
 	switch (op) {
 	case PLX_WIRE_CHAN_PING:
-		chan_ctl(cs, c->ep, PLX_WIRE_CHAN_PONG, c->remote, 0);
+		chan_ctl(c->ep, PLX_WIRE_CHAN_PONG, c->remote, 0);
 		break;
 	case PLX_WIRE_CHAN_RNR:
 		chan_on_rnr(cs, c, h->value);

@@ -46,7 +46,7 @@ chan_tell(struct plx_chans *cs, struct plx_chan_item *item)
 
 /** Tell of a channel's fate. */
 void chan_note(struct plx_chan *c, enum plx_chan_kind kind, int status);
-void chan_ctl(struct plx_chans *cs, struct plx_ep *ep, uint8_t op, uint32_t to, uint32_t value);
+void chan_ctl(struct plx_ep *ep, uint8_t op, uint32_t to, uint32_t value);
 
 /* chan_group.c */
 void chan_group_open(struct plx_chans *cs);

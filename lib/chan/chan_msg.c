@@ -453,7 +453,7 @@ plx_chans_invite(struct plx_chans *cs)
 		c->starved = false;
 		c->invited = true;
 		cs->n_invited++;
-		chan_ctl(cs, c->ep, PLX_WIRE_CHAN_READY, c->remote, 0);
+		chan_ctl(c->ep, PLX_WIRE_CHAN_READY, c->remote, 0);
 	}
 }
 
@@ -463,7 +463,7 @@ starve(struct plx_chans *cs, struct plx_chan *c)
 	PLX_STAT_INC(cs->stat.rnr_told);
 	c->starved = true;
 	TAILQ_INSERT_TAIL(&cs->starved, c, starved_link);
-	chan_ctl(cs, c->ep, PLX_WIRE_CHAN_RNR, c->remote, c->rx_next);
+	chan_ctl(c->ep, PLX_WIRE_CHAN_RNR, c->remote, c->rx_next);
 }
 
 /* The one who was told READY has come. */
@@ -576,7 +576,7 @@ plx_chan_on_fetch(struct plx_chans *cs, struct plx_peer *src, const struct plx_w
 	} else if (rx != NULL) {
 		PLX_STAT_INC(cs->stat.unfetched);
 		plx_chan_item_put(cs, &rx->item);
-		chan_ctl(cs, c->ep, PLX_WIRE_CHAN_COPY, c->remote, c->rx_next);
+		chan_ctl(c->ep, PLX_WIRE_CHAN_COPY, c->remote, c->rx_next);
 	}
 	if (h->msg.ack != c->acked)
 		acked_with(cs, c, h->msg.ack);

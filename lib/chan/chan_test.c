@@ -440,7 +440,6 @@ rma_new(const struct plx_region_key *key, uint64_t len, bool get, bool has_msg)
 	op->rma.local = local;
 	op->rma.remote = (uintptr_t)target;
 	op->rma.index = key->index;
-	op->rma.gen = key->gen;
 	op->rma.token = key->token;
 	op->rma.get = get;
 	op->rma.fence = false;
@@ -501,7 +500,7 @@ a_target_that_may_not_fetch_is_written_to(void)
 static void
 an_rma_that_is_refused_sends_no_message(void)
 {
-	struct plx_region_key key, none = {.index = 1, .gen = 1, .token = 1};
+	struct plx_region_key key, none = {.index = 1, .token = 1};
 
 	open_with(PLX_CHAN_RU);
 	UNIT_EQ_FATAL(plx_region_add((uintptr_t)target, sizeof(target), PLX_REGION_READ, &key), 0);

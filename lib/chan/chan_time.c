@@ -73,7 +73,7 @@ keep_alive(struct plx_chan *c, uint64_t now_ticks)
 	c->keep_due = now_ticks + c->keep_ticks;
 	chan_timer_at(c, c->keep_due);
 	if (c->state == PLX_CHAN_OPEN)
-		chan_ctl(c->chans, c->ep, PLX_WIRE_CHAN_PING, c->remote, 0);
+		chan_ctl(c->ep, PLX_WIRE_CHAN_PING, c->remote, 0);
 }
 
 static void

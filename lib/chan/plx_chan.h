@@ -162,7 +162,7 @@ struct plx_chan_op {
 		void *local;
 		uint64_t remote; /* address in the peer's process */
 		uint64_t token;
-		uint32_t index, gen;
+		uint32_t index;
 		bool get, fence;
 		uint8_t n_ends; /* pieces that are checked and not over */
 		int err;	/* the first of them */

@@ -25,4 +25,13 @@ int conf_parse_uint(const char *text, uint64_t *out);
 /** Write the environment form of a name: "shm.cma" -> "SHM_CMA". @return len as snprintf. */
 int conf_env_name(const char *name, char *buf, size_t len);
 
+/**
+ * Read the whole of a regular file of at most 1 MiB; text ends with a byte 0 and is the caller's.
+ * Errors: -EINVAL no such file; -ENOMEM; those of read(). Only the first writes to err.
+ */
+int conf_read_file(int fd, char **text, size_t *len, char *err);
+
+/** Apply the settings of every ucx.conf whose names begin with prefix; see conf_ini.c. */
+void conf_load_ini(struct plx_conf *c, const char *prefix, bool report);
+
 #endif

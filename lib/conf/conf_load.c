@@ -19,7 +19,7 @@
 
 #include <jansson.h>
 
-#include "conf_int.h"
+#include "conf_ucx.h"
 
 #define CONF_FILE_MAX (1u << 20)
 
@@ -154,8 +154,7 @@ plx_conf_load_json(struct plx_conf *c, const struct json_t *root, enum plx_conf_
 	return rc;
 }
 
-/* The whole of a regular file of at most CONF_FILE_MAX bytes. */
-static int
+int
 conf_read_file(int fd, char **out, size_t *out_len, char *err)
 {
 	struct stat st;
@@ -169,7 +168,7 @@ conf_read_file(int fd, char **out, size_t *out_len, char *err)
 		conf_err(err, S_ISREG(st.st_mode) ? "larger than 1 MiB" : "not a regular file");
 		return -EINVAL;
 	}
-	buf = malloc(CONF_FILE_MAX);
+	buf = malloc(CONF_FILE_MAX + 1);
 	if (buf == NULL)
 		return -ENOMEM;
 	while (len < CONF_FILE_MAX && (n = read(fd, buf + len, CONF_FILE_MAX - len)) > 0)
@@ -179,6 +178,7 @@ conf_read_file(int fd, char **out, size_t *out_len, char *err)
 		free(buf);
 		return (int)n;
 	}
+	buf[len] = '\0';
 	*out = buf;
 	*out_len = len;
 	return 0;
@@ -246,24 +246,18 @@ conf_env_split(const char *entry, const char *prefix, char name[PLX_CONF_NAME_MA
 static void
 conf_load_ucx(struct plx_conf *c, const char *prefix, bool report)
 {
-	char name[PLX_CONF_NAME_MAX], first[PLX_CONF_NAME_MAX] = "", err[PLX_CONF_ERR_MAX];
-	unsigned int n = 0;
+	char name[PLX_CONF_NAME_MAX], err[PLX_CONF_ERR_MAX];
 	const char *text;
 	int rc;
 
 	for (char **e = environ; e != NULL && *e != NULL; e++) {
 		text = conf_env_split(*e, prefix, name);
-		if (text == NULL)
+		if (text == NULL || conf_ucx_is_pattern(name))
 			continue;
 		rc = plx_conf_set_ucx(c, name, text, PLX_CONF_FROM_ENV, err);
-		if (rc == -ENOENT && n++ == 0)
-			snprintf(first, sizeof(first), "%s", name);
-		else if (rc < 0 && rc != -ENOENT && report)
-			PLX_LOG(INFO, conf, "%s%s is ignored: %s", prefix, name, err);
+		if (rc < 0 && rc != -ENOENT && report)
+			PLX_LOG(WARNING, conf, "%s%s is ignored: %s", prefix, name, err);
 	}
-	if (n > 0 && report && !__atomic_exchange_n(&conf_unknown_ucx_said, true, __ATOMIC_RELAXED))
-		PLX_LOG(INFO, conf, "%u variables %s... mean nothing here and are ignored, as %s%s",
-			n, prefix, prefix, first);
 }
 
 static void
@@ -291,21 +285,61 @@ conf_load_plx(struct plx_conf *c, bool report)
 		__atomic_store_n(&conf_unknown_plx_said, true, __ATOMIC_RELAXED);
 }
 
+/* UCX_NAME=value of no setting: appends its name. */
+static void
+conf_add_unknown(const char *entry, const char *prefix, char *names, size_t len)
+{
+	char name[PLX_CONF_NAME_MAX];
+	size_t n = strlen(names);
+
+	if (conf_env_split(entry, prefix, name) == NULL || strcmp(name, "CONFIG_DIR") == 0)
+		return;
+	if (!conf_ucx_is_pattern(name) && (conf_ucx_find(name) != NULL || conf_ucx_is_transport(name)))
+		return;
+	if (n + strlen(prefix) + strlen(name) + 2 < len)
+		snprintf(names + n, len - n, " %s%s", prefix, name);
+}
+
+void
+plx_conf_tell_unknown(const struct plx_conf *c, const char *prefix)
+{
+	char names[512] = "", ucx[PLX_CONF_NAME_MAX] = "", text[8];
+
+	plx_conf_format_ucx(c, "WARN_UNUSED_ENV_VARS", text, sizeof(text));
+	if (strcmp(text, "n") == 0)
+		return;
+	if (*prefix != '\0' && snprintf(ucx, sizeof(ucx), "%s_UCX_", prefix) >= (int)sizeof(ucx))
+		ucx[0] = '\0';
+	for (char **e = environ; e != NULL && *e != NULL; e++) {
+		conf_add_unknown(*e, "UCX_", names, sizeof(names));
+		if (ucx[0] != '\0')
+			conf_add_unknown(*e, ucx, names, sizeof(names));
+	}
+	if (names[0] != '\0' && !__atomic_exchange_n(&conf_unknown_ucx_said, true, __ATOMIC_RELAXED))
+		PLX_LOG(WARNING, conf, "variables that are no setting of UCX:%s "
+			"(UCX_WARN_UNUSED_ENV_VARS=n silences this)", names);
+}
+
 static int
 conf_load_env(struct plx_conf *c, const char *prefix, bool report)
 {
 	const char *path = getenv("PLX_CONFIG");
-	char err[512], ucx[PLX_CONF_NAME_MAX];
+	char err[512], ucx[PLX_CONF_NAME_MAX] = "";
 	int rc = 0;
 
+	if (prefix != NULL && *prefix != '\0' &&
+		snprintf(ucx, sizeof(ucx), "%s_UCX_", prefix) >= (int)sizeof(ucx))
+		ucx[0] = '\0';
+	conf_load_ini(c, "UCX_", report);
+	if (ucx[0] != '\0')
+		conf_load_ini(c, ucx, report);
 	if (path != NULL && *path != '\0') {
 		rc = plx_conf_load_file(c, path, err, sizeof(err));
 		if (rc < 0 && report)
 			PLX_LOG(ERR, conf, "settings of PLX_CONFIG are not used: %s", err);
 	}
 	conf_load_ucx(c, "UCX_", report);
-	if (prefix != NULL && *prefix != '\0' &&
-		snprintf(ucx, sizeof(ucx), "%s_UCX_", prefix) < (int)sizeof(ucx))
+	if (ucx[0] != '\0')
 		conf_load_ucx(c, ucx, report);
 	conf_load_plx(c, report);
 	return rc;
@@ -325,6 +359,7 @@ conf_process_load(void)
 	conf_load_env(&conf_process, NULL, false);
 	if (conf_process.v[PLX_CONF_LOG_LEVEL].source != PLX_CONF_FROM_DEFAULT)
 		plx_log_set_level(plx_conf_log_level(&conf_process));
+	plx_log_set_file(conf_process.v[PLX_CONF_LOG_FILE].s);
 	conf_load_env(&conf_process, NULL, true);
 }
 

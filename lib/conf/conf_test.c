@@ -335,6 +335,23 @@ ucx_names_are_mapped_and_ours_win(void)
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), 5);
 }
 
+static int
+ucx(const char *name, const char *text)
+{
+	return plx_conf_set_ucx(&conf, name, text, PLX_CONF_FROM_API, err);
+}
+
+/* What is kept of a name of UCX. */
+static const char *
+ucx_value(const char *name)
+{
+	static char value[1024];
+
+	if (plx_conf_format_ucx(&conf, name, value, sizeof(value)) < 0)
+		return "?";
+	return value;
+}
+
 static void
 ucx_values_without_a_counterpart_leave_ours(void)
 {
@@ -343,36 +360,251 @@ ucx_values_without_a_counterpart_leave_ours(void)
 		int rc;
 	} rows[] = {
 		{"RNDV_THRESH", "auto", 0},
-		{"RNDV_THRESH", "intra:8k,inter:16k", -EINVAL},
-		{"RNDV_THRESH", "-1", -EINVAL},
+		{"RNDV_THRESH", "inter:16k", -EINVAL},
+		{"RNDV_THRESH", "8x", -EINVAL},
 		{"RNDV_SCHEME", "teleport", -EINVAL},
 		{"LOG_LEVEL", "", -EINVAL},
+		{"LOG_LEVEL", "warning", -EINVAL},
 		{"NET_DEVICES", "all", 0},
-		{"NET_DEVICES", "eth0,ib0", -EINVAL},
-		{"NET_DEVICES", "^mlx5_0:1,mlx5_1:1", -EINVAL},
-		{"NET_DEVICES", "", -EINVAL},
+		{"NET_DEVICES", "eth0,ib0", 0},
+		{"NET_DEVICES", "^mlx5_0:1,mlx5_1:1", 0},
+		{"NET_DEVICES", "", 0},
 		{"TLS", "", 0},
 		{"TLS", "^sm,,shm", 0},
 		{"TLS", ",,,", 0},
+		{"TLS", "all,sm", -EINVAL},
+		{"KEEPALIVE_INTERVAL", "inf", 0},
 		{"NO_SUCH", "1", -ENOENT},
+		{"tls", "all", -ENOENT},
+		{"IB_SEG_SIZE", "what it likes", 0},
+		{"RC_NO_SUCH", "1", -ENOENT},
 	};
 
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		CU_ASSERT_EQUAL(
-			plx_conf_set_ucx(&conf, rows[i].name, rows[i].text, PLX_CONF_FROM_API, err),
-			rows[i].rc);
+		CU_ASSERT_EQUAL(ucx(rows[i].name, rows[i].text), rows[i].rc);
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), def("proto.eager_max"));
+	CU_ASSERT_EQUAL(u64("net_mlx.probe_ms"), def("net_mlx.probe_ms"));
 	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, PLX_CONF_NET_MLX_DEVICE), "");
-	CU_ASSERT_EQUAL(plx_conf_set_ucx(&conf, "NET_DEVICES", "eth0,mlx5_0:1,,mlx5_3:2",
-				PLX_CONF_FROM_API, err),
-		0);
-	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, PLX_CONF_NET_MLX_DEVICE), "mlx5_0:1,mlx5_3:2");
-	CU_ASSERT_EQUAL(plx_conf_set_ucx(&conf, "rndv_thresh", "0", PLX_CONF_FROM_API, err), 0);
+}
+
+static void
+ucx_values_are_followed(void)
+{
+	CU_ASSERT_EQUAL(ucx("NET_DEVICES", "eth0,mlx5_0:1,,mlx5_[3-4]:2"), 0);
+	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, PLX_CONF_NET_MLX_DEVICE),
+		"mlx5_0:1,mlx5_3:2,mlx5_4:2");
+	CU_ASSERT_STRING_EQUAL(ucx_value("NET_DEVICES"), "eth0,mlx5_0:1,mlx5_3:2,mlx5_4:2");
+	CU_ASSERT_EQUAL(ucx("RNDV_THRESH", "0"), 0);
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), 0);
-	CU_ASSERT_EQUAL(plx_conf_set_ucx(&conf, "RNDV_THRESH", "99999999999999999999",
-				PLX_CONF_FROM_API, err),
-		0);
+	CU_ASSERT_EQUAL(ucx("RNDV_THRESH", "16k"), 0);
+	CU_ASSERT_EQUAL(u64("proto.eager_max"), 16383);
+	CU_ASSERT_EQUAL(ucx("RNDV_THRESH", "intra:8k,inter:64k"), 0);
+	CU_ASSERT_EQUAL(u64("proto.eager_max"), 8191);
+	CU_ASSERT_EQUAL(ucx("RNDV_THRESH", "intra:auto,inter:64k"), 0);
+	CU_ASSERT_EQUAL(u64("proto.eager_max"), 65535);
+	CU_ASSERT_EQUAL(ucx("RNDV_THRESH", "-1"), 0); /* as UCX reads it */
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), 64u << 20);
+	CU_ASSERT_EQUAL(ucx("RNDV_THRESH", "99999999999999999999"), 0);
+	CU_ASSERT_EQUAL(u64("proto.eager_max"), 64u << 20);
+	CU_ASSERT_EQUAL(ucx("KEEPALIVE_INTERVAL", "250ms"), 0);
+	CU_ASSERT_EQUAL(u64("net_mlx.probe_ms"), 250);
+	CU_ASSERT_EQUAL(ucx("LOG_LEVEL", "data"), 0);
+	CU_ASSERT_EQUAL(plx_conf_log_level(&conf), RTE_LOG_DEBUG);
+}
+
+static void
+ucx_values_are_kept_as_ucx_prints_them(void)
+{
+	static const struct {
+		const char *name, *text, *kept; /* NULL: refused */
+	} rows[] = {
+		{"ADAPTIVE_PROGRESS", "Yes", "y"},
+		{"ADAPTIVE_PROGRESS", "0", "n"},
+		{"ADAPTIVE_PROGRESS", "true", NULL},
+		{"TM_SW_RNDV", "maybe", "try"},
+		{"GVA_ENABLE", "y", "on"},
+		{"GVA_ENABLE", "2", NULL},
+		{"MAX_EAGER_LANES", "3", "3"},
+		{"MAX_RNDV_RAILS", "INF", "inf"},
+		{"MAX_RNDV_RAILS", "-1", "inf"},
+		{"MAX_RNDV_RAILS", "4x", "4"},
+		{"MAX_RNDV_RAILS", "x", NULL},
+		{"RKEY_MPOOL_MAX_MD", "-3", "-3"},
+		{"NUM_EPS", "auto", "auto"},
+		{"NUM_EPS", "many", NULL},
+		{"RNDV_PERF_DIFF", "1.5", "1.500"},
+		{"RNDV_PERF_DIFF", "", NULL},
+		{"MULTI_PATH_RATIO", "0", NULL},
+		{"MULTI_PATH_RATIO", "auto", "auto"},
+		{"ZCOPY_THRESH", "16384", "16K"},
+		{"ZCOPY_THRESH", "1MB", "1M"},
+		{"ZCOPY_THRESH", "3g", "3G"},
+		{"ZCOPY_THRESH", "inf", "inf"},
+		{"ZCOPY_THRESH", "-2", "auto"},
+		{"ZCOPY_THRESH", "1kx", NULL},
+		{"ZCOPY_THRESH", "", NULL},
+		{"KEEPALIVE_INTERVAL", "20s", "20000000.00us"},
+		{"KEEPALIVE_INTERVAL", "1.5m", "90000000.00us"},
+		{"KEEPALIVE_INTERVAL", "7ns", "0.01us"},
+		{"KEEPALIVE_INTERVAL", "inf", "inf"},
+		{"KEEPALIVE_INTERVAL", "5h", NULL},
+		{"BCOPY_BW", "1GBps", "1024.00MBps"},
+		{"BCOPY_BW", "80b/s", "10.00Bps"},
+		{"BCOPY_BW", "auto", "auto"},
+		{"BCOPY_BW", "1", NULL},
+		{"BCOPY_BW", "1gBps", NULL},
+		{"RNDV_SCHEME", "GET_ZCOPY", "get_zcopy"},
+		{"MEMTYPE_REG_WHOLE_ALLOC_TYPES", "ROCM,cuda", "cuda,rocm"},
+		{"MEMTYPE_REG_WHOLE_ALLOC_TYPES", "", ""},
+		{"MEMTYPE_REG_WHOLE_ALLOC_TYPES", "tape", NULL},
+		{"DEBUG_SIGNO", "SIGUSR1", "USR1"},
+		{"DEBUG_SIGNO", "10", "USR1"},
+		{"DEBUG_SIGNO", "SIGWHAT", NULL},
+		{"ERROR_SIGNALS", "SIGBUS,FPE", "BUS,FPE"},
+		{"ALLOC_PRIO", "mmap,,heap", "mmap,heap"},
+		{"RX_MPOOL_SIZES", "64,1024", "64,1K"},
+		{"RX_MPOOL_SIZES", "64,x", NULL},
+		{"PLUGIN_PATH", "/a::/b", "/a:/b"},
+		{"TLS", "^sm,tcp", "^sm,tcp"},
+		{"TLS", "^all", "all"},
+		{"PROTO_OVERHEAD", "1us", "single:1.00us,multi:1.00us,rndv_offload:1.00us,rndv_rtr:1.00us,"
+			"rndv_rts:1.00us,sw:1.00us,rkey_ptr:1.00us"},
+		{"PROTO_OVERHEAD", "1us,disk:2us", NULL},
+		{"DISTANCE_BW", "phb:1KBps,auto", "phb:1024.00Bps,node:auto,sys:auto"},
+		{"PROTO_INFO", "*tag*", "*tag*"},
+		{"NET_DEVICES", "mlx5_[7-5]:1", "mlx5_[7-5]:1"},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char before[1024];
+
+		snprintf(before, sizeof(before), "%s", ucx_value(rows[i].name));
+		CU_ASSERT_EQUAL(ucx(rows[i].name, rows[i].text), rows[i].kept != NULL ? 0 : -EINVAL);
+		if (strcmp(ucx_value(rows[i].name), rows[i].kept != NULL ? rows[i].kept : before) != 0) {
+			CU_FAIL("a value is not as it should be");
+			printf("%s=%s is %s\n", rows[i].name, rows[i].text, ucx_value(rows[i].name));
+		}
+	}
+}
+
+static void
+ucx_names_may_be_patterns(void)
+{
+	CU_ASSERT_EQUAL(ucx("MAX_*_RAILS", "3"), 0);
+	CU_ASSERT_STRING_EQUAL(ucx_value("MAX_EAGER_RAILS"), "3");
+	CU_ASSERT_STRING_EQUAL(ucx_value("MAX_RMA_LANES"), "3");
+	CU_ASSERT_EQUAL(ucx("RC_*_FC_WND_SIZE", "3"), 0);
+	CU_ASSERT_STRING_EQUAL(ucx_value("RC_*_FC_WND_SIZE"), "3");
+	CU_ASSERT_EQUAL(ucx("Q*", "3"), -ENOENT);
+}
+
+static void
+ucx_names_take_bounded_memory(void)
+{
+	char value[1100], name[80];
+	int rc = 0;
+
+	memset(value, 'v', sizeof(value));
+	value[sizeof(value) - 1] = '\0';
+	CU_ASSERT_EQUAL(ucx("PROTO_INFO", value), -ENAMETOOLONG);
+	CU_ASSERT_EQUAL(ucx("IB_SEG_SIZE", value), -ENAMETOOLONG);
+	memset(name, 'N', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	CU_ASSERT_EQUAL(ucx(name, "1"), -ENOENT);
+	value[1000] = '\0';
+	for (unsigned int i = 0; i < 3; i++) /* again and again in the same place */
+		for (unsigned int j = 0; j < 100; j++)
+			CU_ASSERT_EQUAL(ucx("PROTO_INFO", value + j), 0);
+	CU_ASSERT_EQUAL(ucx("IB_SEG_SIZE", value), 0);
+	CU_ASSERT_EQUAL(ucx("IB_PKEY", value), 0);
+	CU_ASSERT_EQUAL(ucx("IB_SL", value), 0);
+	CU_ASSERT_EQUAL(ucx("UD_SL", value), 0);
+	CU_ASSERT_EQUAL(ucx("RC_SL", value), 0);
+	CU_ASSERT_EQUAL(ucx("DC_SL", value), 0);
+	CU_ASSERT_EQUAL(ucx("SRD_SL", value), 0);
+	rc = ucx("RC_VERBS_SL", value);
+	CU_ASSERT_EQUAL(rc, -ENOMEM);
+	CU_ASSERT_EQUAL(ucx("TLS", "sm"), 0);
+	CU_ASSERT_STRING_EQUAL(ucx_value("DC_SL"), value);
+	CU_ASSERT_STRING_EQUAL(ucx_value("PROTO_INFO"), value + 99);
+}
+
+static void
+a_stronger_source_keeps_its_value_of_a_ucx_name(void)
+{
+	CU_ASSERT_EQUAL(ucx("RNDV_THRESH", "1k"), 0);
+	CU_ASSERT_EQUAL(plx_conf_set_ucx(&conf, "RNDV_THRESH", "2k", PLX_CONF_FROM_ENV, err), 0);
+	CU_ASSERT_STRING_EQUAL(ucx_value("RNDV_THRESH"), "intra:1K,inter:1K");
+	CU_ASSERT_EQUAL(u64("proto.eager_max"), 1023);
+}
+
+static void
+ucx_conf_is_read_where_ucx_looks_for_it(void)
+{
+	char dir[] = "/tmp/plx_conf_XXXXXX", path_of[64];
+	FILE *f;
+
+	CU_ASSERT_FATAL(mkdtemp(dir) != NULL);
+	snprintf(path_of, sizeof(path_of), "%s/ucx.conf", dir);
+	f = fopen(path_of, "w");
+	CU_ASSERT_FATAL(f != NULL);
+	fputs("# a comment\r\n"
+	      "UCX_TLS = posix,cma  ; another\r\n"
+	      "UCX_RNDV_THRESH=4k\n"
+	      "UCX_ZCOPY_THRESH=junk\n"
+	      "UCX_NO_SUCH=1\nPATH=/\nno setting\n"
+	      "[of a machine]\nCPU model = Model T\nUCX_TLS=tcp\n"
+	      "[of all]\nUCX_MAX_RMA_RAILS=7\nMPI_UCX_MAX_RNDV_RAILS=9\n",
+		f);
+	fclose(f);
+	setenv("UCX_CONFIG_DIR", dir, 1);
+	setenv("UCX_RNDV_THRESH", "2k", 1);
+	CU_ASSERT_EQUAL(plx_conf_load_env(&conf, "MPI"), 0);
+	CU_ASSERT_STRING_EQUAL(ucx_value("TLS"), "posix,cma");
+	CU_ASSERT_STRING_EQUAL(ucx_value("MAX_RMA_RAILS"), "7");
+	CU_ASSERT_STRING_EQUAL(ucx_value("MAX_RNDV_RAILS"), "9");
+	CU_ASSERT_STRING_EQUAL(ucx_value("ZCOPY_THRESH"), "auto");
+	CU_ASSERT_EQUAL(u64("proto.eager_max"), 2047);
+	plx_conf_defaults(&conf);
+	unsetenv("UCX_CONFIG_DIR");
+	setenv("HOME", dir, 1);
+	unsetenv("UCX_RNDV_THRESH");
+	CU_ASSERT_EQUAL(plx_conf_load_env(&conf, NULL), 0);
+	CU_ASSERT_EQUAL(u64("proto.eager_max"), 4095);
+	CU_ASSERT_STRING_EQUAL(ucx_value("MAX_RNDV_RAILS"), "2");
+	unlink(path_of);
+	rmdir(dir);
+}
+
+static void
+ucx_settings_are_printed_as_ucx_prints_them(void)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f;
+
+	CU_ASSERT_EQUAL(ucx("TLS", "tcp"), 0);
+	CU_ASSERT_EQUAL(ucx("IB_SEG_SIZE", "8k"), 0);
+	f = open_memstream(&text, &len);
+	CU_ASSERT_FATAL(f != NULL);
+	plx_conf_print_ucx(&conf, f, PLX_CONF_PRINT_VALUES);
+	fclose(f);
+	CU_ASSERT_EQUAL(strncmp(text, "UCX_NET_DEVICES=all\nUCX_SHM_DEVICES=all\n", 40), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\nUCX_TLS=tcp\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\nUCX_RNDV_THRESH=intra:auto,inter:auto\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\nIB_SEG_SIZE=8k\n"));
+	CU_ASSERT_PTR_NULL(strstr(text, "RNDV_LANES"));
+	CU_ASSERT_PTR_NULL(strstr(text, "LOG_LEVEL"));
+	free(text);
+	f = open_memstream(&text, &len);
+	plx_conf_print_ucx(&conf, f,
+		PLX_CONF_PRINT_VALUES | PLX_CONF_PRINT_HIDDEN | PLX_CONF_PRINT_COMMENT_DEFAULT |
+			PLX_CONF_PRINT_DOC);
+	fclose(f);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n# UCX_MAX_RNDV_LANES=2\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\nUCX_TLS=tcp\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "# sets: proto.eager_max\n"));
+	free(text);
 }
 
 static void
@@ -394,6 +626,24 @@ print_writes_every_setting_as_a_variable(void)
 }
 
 static void
+a_log_file_is_named_by_a_template(void)
+{
+	char name[64], want[64];
+
+	CU_ASSERT_EQUAL(plx_log_file_name("/tmp/a.%p.%%.%q", name, sizeof(name)), 0);
+	snprintf(want, sizeof(want), "/tmp/a.%d.%%.%%q", getpid());
+	CU_ASSERT_STRING_EQUAL(name, want);
+	CU_ASSERT_EQUAL(plx_log_file_name("%e%h%u%c%t%", name, sizeof(name)), 0);
+	CU_ASSERT_EQUAL(strncmp(name, "conf_test", 9), 0);
+	CU_ASSERT_EQUAL(plx_log_file_name("12345678", name, 8), -ENAMETOOLONG);
+	CU_ASSERT_EQUAL(plx_log_file_name("%%%%%%%%%%%%%%%%", name, 8), -ENAMETOOLONG);
+	CU_ASSERT_EQUAL(plx_log_set_file("/no/such/folder/log"), -ENOENT);
+	CU_ASSERT_EQUAL(plx_log_set_file(""), 0);
+	CU_ASSERT_EQUAL(ucx("LOG_FILE", "file:/tmp/x"), 0);
+	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, PLX_CONF_LOG_FILE), "file:/tmp/x");
+}
+
+static void
 the_process_set_is_loaded_once_and_sets_the_log_level(void)
 {
 	setenv("PLX_LOG_LEVEL", "critical", 1);
@@ -410,7 +660,7 @@ setup(void)
 {
 	static const char *const names[] = {"PLX_CONFIG", "PLX_LOG_LEVEL", "PLX_NO_SUCH",
 		"UCX_RNDV_THRESH", "UCX_RNDV_SCHEME", "UCX_LOG_LEVEL", "UCX_TLS", "UCX_NET_DEVICES",
-		"MPI_UCX_RNDV_THRESH", "PLX_REACTOR", "PLX_SHM_FAST_PEERS", "PLX_PROTO_EAGER_MAX",
+		"MPI_UCX_RNDV_THRESH", "UCX_CONFIG_DIR", "PLX_REACTOR", "PLX_SHM_FAST_PEERS", "PLX_PROTO_EAGER_MAX",
 		"PLX_SHM_CMA"};
 
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -440,7 +690,17 @@ static CU_TestInfo tests[] = {
 	{"ucx_names_are_mapped_and_ours_win", ucx_names_are_mapped_and_ours_win},
 	{"ucx_values_without_a_counterpart_leave_ours",
 		ucx_values_without_a_counterpart_leave_ours},
+	{"ucx_values_are_followed", ucx_values_are_followed},
+	{"ucx_values_are_kept_as_ucx_prints_them", ucx_values_are_kept_as_ucx_prints_them},
+	{"ucx_names_may_be_patterns", ucx_names_may_be_patterns},
+	{"ucx_names_take_bounded_memory", ucx_names_take_bounded_memory},
+	{"a_stronger_source_keeps_its_value_of_a_ucx_name",
+		a_stronger_source_keeps_its_value_of_a_ucx_name},
+	{"ucx_conf_is_read_where_ucx_looks_for_it", ucx_conf_is_read_where_ucx_looks_for_it},
+	{"ucx_settings_are_printed_as_ucx_prints_them",
+		ucx_settings_are_printed_as_ucx_prints_them},
 	{"print_writes_every_setting_as_a_variable", print_writes_every_setting_as_a_variable},
+	{"a_log_file_is_named_by_a_template", a_log_file_is_named_by_a_template},
 	{"the_process_set_is_loaded_once_and_sets_the_log_level",
 		the_process_set_is_loaded_once_and_sets_the_log_level},
 	CU_TEST_INFO_NULL,

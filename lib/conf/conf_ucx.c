@@ -1,164 +1,363 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * conf_ucx.c - the UCX_... names that mean something here, and what they become
+ * conf_ucx.c - settings by UCX's names: kept as they are set, followed where they mean something
  *
- * Design notes: a value that UCX would take and we cannot express is not the
- * user's mistake; it is reported to the caller, who says so at info level.
+ * Design notes: a set keeps the values that were set, not the defaults, as records one behind
+ * the other: a byte for the source, the name, the value. So a copy of the set has them, and what
+ * callers give is bounded. A value that UCX takes and we cannot follow is not a mistake: it
+ * is kept, and what we do instead is said at info level.
  */
 #include "plx_conf.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "conf_int.h"
+#include <rte_common.h>
 
-/* What a word of UCX is called here; NULL: leave our default. */
+#include "conf_ucx.h"
+
+/* What a word of UCX is called here. */
 struct ucx_word {
 	const char *ucx, *ours;
 };
 
-static const struct ucx_word ucx_levels[] = {{"fatal", "critical"}, {"error", "error"},
-	{"warn", "warning"}, {"diag", "notice"}, {"info", "info"}, {"debug", "debug"},
-	{"trace", "debug"}, {"req", "debug"}, {"data", "debug"}, {"async", "debug"},
-	{"func", "debug"}, {"poll", "debug"}, {"trace_req", "debug"}, {"trace_data", "debug"},
-	{"trace_async", "debug"}, {"trace_func", "debug"}, {"trace_poll", "debug"}, {NULL, NULL}};
+static const struct ucx_word ucx_levels[] = {{"FATAL", "critical"}, {"ERROR", "error"},
+	{"WARN", "warning"}, {"DIAG", "notice"}, {"INFO", "info"}, {"DEBUG", "debug"},
+	{"TRACE", "debug"}, {"REQ", "debug"}, {"DATA", "debug"}, {"ASYNC", "debug"},
+	{"FUNC", "debug"}, {"POLL", "debug"}, {NULL, NULL}};
 
 /* put_zcopy: the sender moves the data; here it at least helps. */
 static const struct ucx_word ucx_schemes[] = {{"auto", "auto"}, {"get_zcopy", "get"},
 	{"rkey_ptr", "get"}, {"put_zcopy", "split"}, {"get_ppln", "frag"}, {"put_ppln", "frag"},
 	{"am", "frag"}, {NULL, NULL}};
 
-static int
-ucx_word(struct plx_conf *c, enum plx_conf_id id, const struct ucx_word *words, const char *text,
-	enum plx_conf_source source, char *err)
+static void
+follow_word(struct plx_conf *c, enum plx_conf_id id, const struct ucx_word *words, const char *value,
+	enum plx_conf_source source)
 {
 	for (; words->ucx != NULL; words++)
-		if (strcasecmp(words->ucx, text) == 0)
-			return plx_conf_set(c, plx_conf_row(id)->name, words->ours, source, err);
-	conf_err(err, "\"%.32s\" has no counterpart in %s", text, plx_conf_row(id)->name);
-	return -EINVAL;
+		if (strcmp(words->ucx, value) == 0)
+			plx_conf_set(c, plx_conf_row(id)->name, words->ours, source, NULL);
 }
 
-static int
-ucx_log_level(struct plx_conf *c, const char *text, enum plx_conf_source source, char *err)
+static void
+follow_level(struct plx_conf *c, const char *value, enum plx_conf_source source)
 {
-	return ucx_word(c, PLX_CONF_LOG_LEVEL, ucx_levels, text, source, err);
+	follow_word(c, PLX_CONF_LOG_LEVEL, ucx_levels, value, source);
 }
 
-static int
-ucx_rndv_scheme(struct plx_conf *c, const char *text, enum plx_conf_source source, char *err)
+/* A name that does not fit one of our settings is too long for a file, too. */
+static void
+follow_file(struct plx_conf *c, const char *value, enum plx_conf_source source)
 {
-	return ucx_word(c, PLX_CONF_RNDV_SCHEME, ucx_schemes, text, source, err);
+	char err[PLX_CONF_ERR_MAX];
+
+	if (plx_conf_set(c, plx_conf_row(PLX_CONF_LOG_FILE)->name, value, source, err) != 0)
+		PLX_LOG(WARNING, conf, "UCX_LOG_FILE is not followed: %s", err);
 }
 
-/* UCX: rendezvous from this length on. Ours: the longest length without. */
-static int
-ucx_rndv_thresh(struct plx_conf *c, const char *text, enum plx_conf_source source, char *err)
+static void
+follow_scheme(struct plx_conf *c, const char *value, enum plx_conf_source source)
 {
-	const struct plx_conf_row *row = plx_conf_row(PLX_CONF_EAGER_MAX);
-	char value[32];
-	uint64_t u;
-	int rc;
+	follow_word(c, PLX_CONF_RNDV_SCHEME, ucx_schemes, value, source);
+}
 
-	if (strcasecmp(text, "auto") == 0)
-		return 0;
-	rc = strcasecmp(text, "inf") == 0 ? -ERANGE : conf_parse_uint(text, &u);
-	if (rc == -EINVAL) {
-		conf_err(err, "\"%.32s\" has no counterpart in %s", text, row->name);
-		return rc;
-	}
-	if (rc == -ERANGE || u > row->max)
+static void
+follow_number(struct plx_conf *c, enum plx_conf_id id, uint64_t u, enum plx_conf_source source)
+{
+	const struct plx_conf_row *row = plx_conf_row(id);
+	char text[32];
+
+	if (u < row->min)
+		u = row->min;
+	if (u > row->max)
 		u = row->max;
-	else if (u > 0)
-		u--;
-	snprintf(value, sizeof(value), "%" PRIu64, u);
-	return plx_conf_set(c, row->name, value, source, err);
+	snprintf(text, sizeof(text), "%" PRIu64, u);
+	plx_conf_set(c, row->name, text, source, NULL);
 }
 
-static bool
-ucx_is_shared_memory(const char *name, size_t len)
-{
-	static const char *const names[] = {
-		"all", "sm", "shm", "mm", "posix", "sysv", "xpmem", "cma", "knem"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strlen(names[i]) == len && strncasecmp(names[i], name, len) == 0)
-			return true;
-	return false;
-}
-
-/* A list without shared memory, or "^" and a list that names all of it. */
+/* UCX's first length that is announced. @return 0; -ENOENT: auto */
 static int
-ucx_tls(struct plx_conf *c, const char *text, enum plx_conf_source source, char *err)
+thresh(const char *value, const char *key, uint64_t *u)
 {
-	bool negated = *text == '^', named = false;
-	size_t len;
+	char text[32];
 
-	(void)c;
-	(void)source;
-	(void)err;
-	for (const char *p = text + negated; *p != '\0'; p += len + (p[len] == ',')) {
-		len = strcspn(p, ",");
-		if (!negated)
-			named |= ucx_is_shared_memory(p, len);
-		else
-			named |= (len == 2 && strncasecmp(p, "sm", 2) == 0) ||
-				 (len == 3 && strncasecmp(p, "shm", 3) == 0);
-	}
-	if (named == negated)
-		PLX_LOG(NOTICE, conf, "UCX_TLS %.64s leaves out shared memory and is not followed",
-			text);
+	if (conf_ucx_key(value, key, text, sizeof(text)) != 0 || conf_ucx_mem(text, u) != 0 ||
+		*u == CONF_UCX_AUTO)
+		return -ENOENT;
 	return 0;
 }
 
-/* Of UCX's devices those with a port are RDMA's, as ours; of the others we have none. */
-static int
-ucx_net_devices(struct plx_conf *c, const char *text, enum plx_conf_source source, char *err)
+/* Ours is the longest length that is not, and whether empty messages are. */
+static uint64_t
+eager_max(uint64_t u)
 {
-	const char *name = plx_conf_row(PLX_CONF_NET_MLX_DEVICE)->name;
+	return u == 0 ? 0 : RTE_MIN(u - 1, plx_conf_row(PLX_CONF_EAGER_MAX)->max);
+}
+
+static void
+follow_eager(struct plx_conf *c, uint64_t u, enum plx_conf_source source)
+{
+	follow_number(c, PLX_CONF_EAGER_MAX, eager_max(u), source);
+	plx_conf_set(c, plx_conf_row(PLX_CONF_EAGER_EMPTY)->name, u == 0 ? "no" : "yes", source, NULL);
+}
+
+/* There is one length for all peers: that for this node, unless only the other one is given. */
+static void
+follow_thresh(struct plx_conf *c, const char *value, enum plx_conf_source source)
+{
+	uint64_t u;
+
+	if (thresh(value, "intra", &u) == 0 || thresh(value, "inter", &u) == 0)
+		follow_eager(c, u, source);
+}
+
+void
+plx_conf_follow_inter(struct plx_conf *c)
+{
+	char value[CONF_UCX_VALUE_MAX];
+	uint64_t intra, inter;
+
+	plx_conf_format_ucx(c, "RNDV_THRESH", value, sizeof(value));
+	if (thresh(value, "inter", &inter) == 0 && thresh(value, "intra", &intra) == 0 &&
+		plx_conf_u64(c, PLX_CONF_EAGER_MAX) == eager_max(intra)) /* else a setting of ours is stronger */
+		follow_eager(c, inter, c->v[PLX_CONF_EAGER_MAX].source);
+}
+
+/* Of UCX's devices those with a port are RDMA's, as ours; the others are of other transports. */
+static void
+follow_net_devices(struct plx_conf *c, const char *value, enum plx_conf_source source)
+{
 	char ours[PLX_CONF_STR_MAX] = "";
 	size_t len, n = 0;
 
-	if (strcasecmp(text, "all") == 0)
-		return 0;
-	for (const char *p = text; *p != '\0'; p += len + (p[len] == ',')) {
+	if (*value == '^' || strcmp(value, "all") == 0)
+		return;
+	for (const char *p = value; *p != '\0'; p += len + (p[len] == ',')) {
 		len = strcspn(p, ",");
-		if (*p == '^' || memchr(p, ':', len) == NULL)
+		if (memchr(p, ':', len) == NULL || n + len + 2 > sizeof(ours))
 			continue;
-		if (n + len + 2 > sizeof(ours)) {
-			conf_err(err, "\"%.32s...\" is too long for %s", text, name);
-			return -EINVAL;
-		}
-		n += (size_t)snprintf(ours + n, sizeof(ours) - n, "%s%.*s", n != 0 ? "," : "", (int)len, p);
+		n += (size_t)snprintf(ours + n, sizeof(ours) - n, "%s%.*s", n != 0 ? "," : "",
+			(int)len, p);
 	}
-	if (n == 0 || *text == '^') {
-		conf_err(err, "\"%.32s\" has no counterpart in %s", text, name);
-		return -EINVAL;
-	}
-	return plx_conf_set(c, name, ours, source, err);
+	if (n != 0)
+		plx_conf_set(c, plx_conf_row(PLX_CONF_NET_MLX_DEVICE)->name, ours, source, NULL);
+}
+
+/* How often UCX looks whether its peers are there, which for our RDMA devices is a probe. */
+static void
+follow_keepalive(struct plx_conf *c, const char *value, enum plx_conf_source source)
+{
+	double us = strtod(value, NULL); /* "20000000.00us", or a word: 0 */
+
+	if (us >= 1 && us < 1e15)
+		follow_number(c, PLX_CONF_NET_MLX_PROBE_MS, (uint64_t)(us / 1000), source);
 }
 
 static const struct {
-	const char *name;
-	int (*set)(struct plx_conf *c, const char *text, enum plx_conf_source source, char *err);
-} ucx_rows[] = {
-	{"LOG_LEVEL", ucx_log_level},
-	{"NET_DEVICES", ucx_net_devices},
-	{"RNDV_SCHEME", ucx_rndv_scheme},
-	{"RNDV_THRESH", ucx_rndv_thresh},
-	{"TLS", ucx_tls},
+	const char *name, *ours;
+	void (*follow)(struct plx_conf *c, const char *value, enum plx_conf_source source);
+} followed[] = {
+	{"KEEPALIVE_INTERVAL", "net_mlx.probe_ms", follow_keepalive},
+	{"LOG_FILE", "log.file", follow_file},
+	{"LOG_LEVEL", "log.level", follow_level},
+	{"NET_DEVICES", "net_mlx.device", follow_net_devices},
+	{"RNDV_SCHEME", "rndv.scheme", follow_scheme},
+	{"RNDV_THRESH", "proto.eager_max", follow_thresh},
 };
+
+/* The record behind this one, or that at the beginning for NULL. @return NULL at the end */
+static char *
+next_record(const struct plx_conf *c, const char *r)
+{
+	if (r == NULL)
+		r = c->ucx.text;
+	else
+		r += 1 + strlen(r + 1) + 1 + strlen(r + 1 + strlen(r + 1) + 1) + 1;
+	return r < c->ucx.text + c->ucx.len ? (char *)(uintptr_t)r : NULL;
+}
+
+static const char *
+record_value(const char *r)
+{
+	return r + 1 + strlen(r + 1) + 1;
+}
+
+static char *
+find_record(const struct plx_conf *c, const char *name)
+{
+	char *r;
+
+	for (r = next_record(c, NULL); r != NULL; r = next_record(c, r))
+		if (strcmp(r + 1, name) == 0)
+			break;
+	return r;
+}
+
+/* @return whether it counts: no stronger source has set the name before; or -errno. */
+static int
+keep(struct plx_conf *c, const char *name, const char *value, enum plx_conf_source source, char *err)
+{
+	size_t len = 1 + strlen(name) + 1 + strlen(value) + 1, old = 0;
+	char *r = find_record(c, name);
+
+	if (r != NULL) {
+		if (source < (enum plx_conf_source)*r)
+			return 0;
+		old = 1 + strlen(name) + 1 + strlen(record_value(r)) + 1;
+	}
+	if (c->ucx.len - old + len > sizeof(c->ucx.text)) {
+		conf_err(err, "no room for %.64s: names of UCX take %zu bytes in all", name,
+			sizeof(c->ucx.text));
+		return -ENOMEM;
+	}
+	if (r != NULL) {
+		memmove(r, r + old, c->ucx.text + c->ucx.len - (r + old));
+		c->ucx.len -= old;
+	}
+	r = c->ucx.text + c->ucx.len;
+	*r = (char)source;
+	memcpy(r + 1, name, strlen(name) + 1);
+	memcpy(r + 1 + strlen(name) + 1, value, strlen(value) + 1);
+	c->ucx.len += len;
+	return 1;
+}
+
+static int
+set_row(struct plx_conf *c, const struct conf_ucx_row *row, const char *text,
+	enum plx_conf_source source, char *err)
+{
+	char value[CONF_UCX_VALUE_MAX];
+	int rc;
+
+	if (row->type == UCX_ALIAS)
+		row = conf_ucx_find(row->def);
+	rc = conf_ucx_value(row, text, value);
+	if (rc != 0) {
+		conf_err(err, "\"%.48s\" is no value of UCX_%s", text, row->name);
+		return rc;
+	}
+	rc = keep(c, row->name, value, source, err);
+	if (rc <= 0)
+		return rc;
+	for (size_t i = 0; i < sizeof(followed) / sizeof(followed[0]); i++)
+		if (strcmp(followed[i].name, row->name) == 0)
+			followed[i].follow(c, value, source);
+	return 0;
+}
+
+/* All rows that the pattern matches, as UCX does it. */
+static int
+set_rows(struct plx_conf *c, const char *pattern, const char *text, enum plx_conf_source source,
+	char *err)
+{
+	const struct conf_ucx_row *row;
+	int rc, found = -ENOENT;
+
+	for (unsigned int i = 0; (row = conf_ucx_row(i)) != NULL; i++) {
+		if (fnmatch(pattern, row->name, 0) != 0)
+			continue;
+		rc = set_row(c, row, text, source, err);
+		if (rc != 0)
+			return rc;
+		found = 0;
+	}
+	return found;
+}
 
 int
 plx_conf_set_ucx(struct plx_conf *c, const char *name, const char *text,
 	enum plx_conf_source source, char *err)
 {
-	for (size_t i = 0; i < sizeof(ucx_rows) / sizeof(ucx_rows[0]); i++)
-		if (strcasecmp(ucx_rows[i].name, name) == 0)
-			return ucx_rows[i].set(c, text, source, err);
-	conf_err(err, "UCX_%.64s means nothing here", name);
-	return -ENOENT;
+	const struct conf_ucx_row *row = conf_ucx_find(name);
+	int rc = -ENOENT;
+
+	if (row != NULL)
+		return set_row(c, row, text, source, err);
+	if (strlen(name) < PLX_CONF_NAME_MAX) {
+		if (conf_ucx_is_pattern(name))
+			rc = set_rows(c, name, text, source, err);
+		if (rc != -ENOENT)
+			return rc;
+		if (conf_ucx_is_transport(name)) {
+			if (strlen(text) < CONF_UCX_VALUE_MAX)
+				rc = keep(c, name, text, source, err);
+			else
+				rc = -ENAMETOOLONG;
+			return rc > 0 ? 0 : rc;
+		}
+	}
+	conf_err(err, "UCX has no setting \"%.64s\"", name);
+	return rc;
+}
+
+int
+plx_conf_format_ucx(const struct plx_conf *c, const char *name, char *buf, size_t len)
+{
+	const struct conf_ucx_row *row = conf_ucx_find(name);
+	char value[CONF_UCX_VALUE_MAX];
+	const char *r;
+
+	if (row != NULL && row->type == UCX_ALIAS)
+		row = conf_ucx_find(row->def);
+	r = find_record(c, row != NULL ? row->name : name);
+	if (r != NULL)
+		return snprintf(buf, len, "%s", record_value(r));
+	if (row == NULL)
+		return -ENOENT;
+	conf_ucx_value(row, row->def, value);
+	return snprintf(buf, len, "%s", value);
+}
+
+bool
+plx_conf_ucx_is_set(const struct plx_conf *c, const char *name)
+{
+	return find_record(c, name) != NULL;
+}
+
+static void
+print_row(const struct plx_conf *c, FILE *f, const struct conf_ucx_row *row, unsigned int flags)
+{
+	const struct conf_ucx_row *real = row->type == UCX_ALIAS ? conf_ucx_find(row->def) : row;
+	char value[CONF_UCX_VALUE_MAX];
+
+	if (flags & PLX_CONF_PRINT_DOC) {
+		fprintf(f, "#\n# default: %s\n", real->def);
+		if (real != row)
+			fprintf(f, "# alias of: UCX_%s\n", real->name);
+		for (size_t i = 0; i < sizeof(followed) / sizeof(followed[0]); i++)
+			if (strcmp(followed[i].name, real->name) == 0)
+				fprintf(f, "# sets: %s\n", followed[i].ours);
+		fprintf(f, "#\n");
+	}
+	plx_conf_format_ucx(c, real->name, value, sizeof(value));
+	fprintf(f, "%sUCX_%s=%s\n",
+		(flags & PLX_CONF_PRINT_COMMENT_DEFAULT) && find_record(c, real->name) == NULL ? "# " : "",
+		row->name, value);
+	if (flags & PLX_CONF_PRINT_DOC)
+		fputc('\n', f);
+}
+
+void
+plx_conf_print_ucx(const struct plx_conf *c, FILE *f, unsigned int flags)
+{
+	const struct conf_ucx_row *row;
+
+	if ((flags & PLX_CONF_PRINT_VALUES) == 0)
+		return;
+	for (unsigned int i = 0; (row = conf_ucx_row(i)) != NULL; i++) {
+		if (row->type == UCX_ALIAS && (flags & PLX_CONF_PRINT_HIDDEN) == 0)
+			continue;
+		if (row->group == UCX_UCP || find_record(c, row->name) != NULL)
+			print_row(c, f, row, flags);
+	}
+	/* UCX, too, writes these without UCX_. */
+	for (const char *r = next_record(c, NULL); r != NULL; r = next_record(c, r))
+		if (conf_ucx_find(r + 1) == NULL)
+			fprintf(f, "%s=%s\n", r + 1, record_value(r));
 }

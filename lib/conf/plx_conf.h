@@ -4,8 +4,8 @@
  * plx_conf.h - every setting: name, unit, default, range, help
  *
  * There is one table (conf_table.c). A value comes from, in rising order: the
- * table's default, the JSON file, the environment (PLX_SHM_CMA for "shm.cma";
- * some UCX_... names are mapped), the application (ucp_config_modify), JSON-RPC.
+ * table's default, files (ucx.conf, JSON), the environment (PLX_SHM_CMA for "shm.cma";
+ * UCX_... names are kept, some are followed), the application (ucp_config_modify), JSON-RPC.
  * Objects copy what they need when they are opened; nothing reads a setting in
  * a turn.
  */
@@ -24,6 +24,7 @@ struct json_t; /* of jansson.h */
 /** Index of a setting: the rows of conf_table.c stand in this order. */
 enum plx_conf_id {
 	PLX_CONF_LOG_LEVEL,
+	PLX_CONF_LOG_FILE,
 	PLX_CONF_EAL_HUGE,
 	PLX_CONF_EAL_MEM,
 	PLX_CONF_REACTOR,
@@ -58,12 +59,14 @@ enum plx_conf_id {
 	PLX_CONF_PEER_CHECK_MS,
 	PLX_CONF_CM_TRANSPORT,
 	PLX_CONF_EAGER_MAX,
+	PLX_CONF_EAGER_EMPTY,
 	PLX_CONF_RNDV_SCHEME,
 	PLX_CONF_RNDV_CHUNK,
 	PLX_CONF_RNDV_SPLIT_MIN,
 	PLX_CONF_RNDV_FRAG_MAX,
 	PLX_CONF_RNDV_PUT_MIN,
 	PLX_CONF_TAG_UNEXPECTED_MAX,
+	PLX_CONF_STREAM_UNREAD_MAX,
 	PLX_CONF_TAG_OFFLOAD,
 	PLX_CONF_TAG_OFFLOAD_LIST,
 	PLX_CONF_TAG_OFFLOAD_MIN,
@@ -96,6 +99,7 @@ enum plx_conf_source {
 
 #define PLX_CONF_STR_MAX 256
 #define PLX_CONF_NAME_MAX 64 /* of a name, with its terminating byte */
+#define PLX_CONF_UCX_LEN (8u << 10) /* of names of UCX that are set, with their values */
 #define PLX_CONF_ERR_MAX 128 /* of a sentence that says what is wrong */
 
 /** One row of the table. All text is static. */
@@ -117,6 +121,10 @@ struct plx_conf {
 		char s[PLX_CONF_STR_MAX]; /* STR */
 		enum plx_conf_source source;
 	} v[PLX_CONF_N];
+	struct {
+		uint32_t len; /* of text in use */
+		char text[PLX_CONF_UCX_LEN];
+	} ucx; /* what was set by names of UCX; see conf_ucx.c */
 };
 
 /** @return the row of a setting. Thread: any. */
@@ -153,13 +161,35 @@ int plx_conf_set_json(struct plx_conf *c, const char *name, const struct json_t 
 	enum plx_conf_source source, char *err);
 
 /**
- * Set what a name of UCX means here (LOG_LEVEL, RNDV_SCHEME, RNDV_THRESH, TLS).
- * @param name without "UCX_", case ignored
- * Errors: -ENOENT means nothing here; -EINVAL the value has no counterpart.
- * Thread: the set's owner.
+ * Set one value by its name in UCX. It is kept as UCX prints it, and followed where it means
+ * something here (KEEPALIVE_INTERVAL, LOG_FILE, LOG_LEVEL, NET_DEVICES, RNDV_SCHEME, RNDV_THRESH; ucp_init()
+ * reads more). Values of transports are kept unread, as UCX keeps them.
+ * @param name without "UCX_", as it is written there; or a pattern of fnmatch(3): all that match
+ * Errors: -ENOENT UCX has no such setting; -EINVAL no such value; -ENAMETOOLONG; -ENOMEM more
+ * than PLX_CONF_UCX_LEN in all.
+ * Thread: the set's owner. Source: ucp_config_modify() of UCX.
  */
 int plx_conf_set_ucx(struct plx_conf *c, const char *name, const char *text,
 	enum plx_conf_source source, char *err);
+
+/**
+ * Write the value of a setting of UCX, the default if it was not set, as UCX prints it.
+ * @return len as snprintf, or -ENOENT. Thread: the set's owner.
+ */
+int plx_conf_format_ucx(const struct plx_conf *c, const char *name, char *buf, size_t len);
+
+/**
+ * Tell, once a process, of variables that begin with UCX_ (with a prefix P, of P_UCX_, too)
+ * and are none of UCX's settings, unless WARN_UNUSED_ENV_VARS is n.
+ * Thread: the set's owner.
+ */
+void plx_conf_tell_unknown(const struct plx_conf *c, const char *prefix);
+
+/** Follow the threshold of UCX_RNDV_THRESH for other nodes, where there is no other way. */
+void plx_conf_follow_inter(struct plx_conf *c);
+
+/** @return whether a setting of UCX was set, by whatever source. Thread: the set's owner. */
+bool plx_conf_ucx_is_set(const struct plx_conf *c, const char *name);
 
 /**
  * Apply a JSON object of sections, all or nothing.
@@ -182,11 +212,11 @@ int plx_conf_load_json(struct plx_conf *c, const struct json_t *root, enum plx_c
 int plx_conf_load_file(struct plx_conf *c, const char *path, char *err, size_t err_len);
 
 /**
- * Read PLX_... and the mapped UCX_... variables from the environment; with a prefix
- * P also P_UCX_... (ucp_config_read's rule). PLX_CONFIG names a JSON file, read
- * first. A bad value is logged and skipped; unknown PLX_ names are logged once;
- * unknown UCX_ names are counted and reported in one INFO line. Names of PLX_ win
- * over those of P_UCX_, and these over UCX_.
+ * Read PLX_... and UCX_... variables from the environment; with a prefix P also
+ * P_UCX_... (ucp_config_read's rule). Before them the files ucx.conf where UCX looks for
+ * them, then the JSON file that PLX_CONFIG names. A bad value is logged and skipped;
+ * unknown PLX_ names are logged once. Names of PLX_ win over those of P_UCX_, and these over
+ * UCX_.
  * @return 0, or the error of the file that PLX_CONFIG names (logged; none of it is
  * used, the environment is).
  * Thread: the set's owner.
@@ -203,6 +233,16 @@ int plx_conf_format_range(enum plx_conf_id id, char *buf, size_t len);
 #define PLX_CONF_PRINT_VALUES 1u
 #define PLX_CONF_PRINT_HEADER 2u
 #define PLX_CONF_PRINT_DOC 4u
+#define PLX_CONF_PRINT_HIDDEN 8u
+#define PLX_CONF_PRINT_COMMENT_DEFAULT 16u
+
+/**
+ * Write the settings of UCP in UCX as lines UCX_TLS=all in UCX's order, then those of others that
+ * were set, of transports without UCX_, as UCX does it.
+ * @param flags PLX_CONF_PRINT_x; HEADER changes nothing
+ * Thread: the set's owner. Blocks: may (file).
+ */
+void plx_conf_print_ucx(const struct plx_conf *c, FILE *f, unsigned int flags);
 
 /**
  * Write every setting as a line PLX_SHM_CMA=auto.

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plx_check.h"
 #include "plx_dev.h"
 #include "plx_dev_ops.h"
+#include "plx_proc.h"
 
 #define SCORE_KNOWN (1 << 29) /* the two queues have met: so do both sides use the same pair */
 
@@ -210,6 +212,25 @@ plx_dev_cm(const struct plx_dev *dev)
 }
 
 int
+plx_dev_look(const char *name, const struct plx_conf *conf, unsigned port, struct plx_dev_port *out)
+{
+	struct plx_dev_port found = {.up = true};
+	struct plx_dev *dev;
+	int rc = plx_dev_open(name, &dev);
+
+	if (rc != 0)
+		return rc == -ENXIO ? -ENODEV : rc;
+	if (dev->ops->look != NULL)
+		rc = dev->ops->look(conf, port, &found);
+	else if (port != 0)
+		rc = -ENODEV;
+	plx_dev_close(dev);
+	if (rc == 0)
+		*out = found;
+	return rc;
+}
+
+int
 plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned port, void *owner,
 	struct plx_queue **out)
 {
@@ -275,6 +296,27 @@ void
 plx_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
 {
 	q->dev->ops->queue_addr(q, addr);
+}
+
+void
+plx_queue_addr_whose(const struct plx_queue *q, const struct plx_addr *addr, char *text, size_t len)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+
+	snprintf(text, len, "a peer");
+	if (ops->addr_whose != NULL)
+		ops->addr_whose(addr, text, len);
+}
+
+void
+plx_queue_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text,
+	size_t len)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+
+	snprintf(text, len, "%s", err == -EINVAL ? "its address makes no sense" : strerror(-err));
+	if (err != -EINVAL && ops->addr_why != NULL)
+		ops->addr_why(q, addr, err, text, len);
 }
 
 const char *
@@ -532,6 +574,37 @@ found:
 	return 0;
 }
 
+void
+plx_peer_met(struct plx_peer *peer)
+{
+	struct plx_proc self;
+
+	if (peer->met)
+		return;
+	peer->met = true;
+	if (!plx_check_wanted())
+		return;
+	plx_proc_self(&self);
+	if (peer->proc != plx_proc_id(&self))
+		plx_check_peer(plx_dev_name(peer->q->dev));
+}
+
+int
+plx_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out)
+{
+	const struct plx_dev_ops *ops = peer->q->dev->ops;
+
+	return ops->peer_windows != NULL ? ops->peer_windows(peer, out) : -EOPNOTSUPP;
+}
+
+bool
+plx_peer_has_left(const struct plx_peer *peer)
+{
+	const struct plx_dev_ops *ops = peer->q->dev->ops;
+
+	return ops->peer_has_left != NULL && ops->peer_has_left(peer);
+}
+
 int
 plx_peer_connect(struct plx_peer *peer)
 {
@@ -542,10 +615,12 @@ plx_peer_connect(struct plx_peer *peer)
 	if (peer->state == PLX_PEER_DEAD)
 		return peer->err;
 	rc = peer->q->dev->ops->peer_connect(peer);
-	if (rc == 0)
+	if (rc == 0) {
 		peer->state = PLX_PEER_OPEN;
-	else if (rc != -ENOMEM && rc != -EMFILE && rc != -ENFILE)
+		plx_peer_met(peer);
+	} else if (rc != -ENOMEM && rc != -EMFILE && rc != -ENFILE) {
 		plx_peer_dead(peer, rc);
+	}
 	return rc;
 }
 

@@ -24,11 +24,15 @@
 #include "plx_assert.h"
 #include "plx_conf.h"
 #include "plx_line.h"
+#include "plx_region.h"
 #include "plx_stat.h"
+#include "plx_wire.h"
 
 #define PLX_DEV_MAX	    8	/* devices in a process */
 #define PLX_DEV_NAME_MAX    16
 #define PLX_DEV_PORTS	    4	/* of a device, that one worker uses */
+#define PLX_DEV_PORT_NAME   80
+#define PLX_DEV_TEXT_MAX    128 /* of what is said of an address */
 #define PLX_ADDR_MAX	    64	/* bytes of one queue's address */
 #define PLX_DEV_RX_BURST    16	/* messages taken in one go */
 #define PLX_DEV_PEER_HASH   256 /* lists over which a queue's peers are spread */
@@ -76,6 +80,7 @@ struct plx_peer {
 	uint8_t state;	/* enum plx_peer_state */
 	bool left;	/* dead, and another is made for its address: see plx_peer_leave() */
 	uint8_t caps;	/* enum plx_dev_cap, for this peer: may lose bits */
+	bool met;	/* something was sent to it, or has come from it */
 	int16_t err;	/* -errno once dead */
 	uint32_t refs;
 	uint32_t domain; /* of its process: keys of this domain reach its memory; 0: none do */
@@ -85,6 +90,20 @@ struct plx_peer {
 	const void *tx_asked; /* of these, the last that plx_peer_tx_soon() has asked for */
 	LIST_ENTRY(plx_peer) link;
 };
+
+/**
+ * What plx_peer.domain is for a port of a process: keys of this domain reach its memory.
+ * @param proc as in plx_peer, at least the bits of PLX_WIRE_PROC_MASK
+ * @param port of those that the process has opened, from 1 on; no two have the same domain
+ * @return never 0. Thread: any.
+ */
+static inline uint32_t
+plx_dev_domain(uint64_t proc, uint16_t port)
+{
+	uint64_t h = ((proc & PLX_WIRE_PROC_MASK) ^ (uint64_t)port << 48) * 0x9e3779b97f4a7c15ull;
+
+	return (uint32_t)(h >> 32) != 0 ? (uint32_t)(h >> 32) : 1;
+}
 
 /** One message to send; header and data are copied before tx_burst() returns. */
 struct plx_tx {
@@ -138,9 +157,11 @@ enum plx_dev_mem_right {
 	PLX_DEV_MEM_ATOMIC = 1 << 2, /* as far as the device can */
 };
 
+#define PLX_DEV_KEY_SET (1ull << 32) /* so that no key is 0 */
+
 /** Memory that a device may reach, on behalf of peers that have its key. */
 struct plx_dev_mem {
-	uint64_t key; /* never 0 */
+	uint64_t key; /* PLX_DEV_KEY_SET and the 32 bits of the device's */
 	void *drv;    /* the driver's; NULL: not registered */
 };
 
@@ -154,7 +175,7 @@ enum plx_dev_atomics {
 /** Memory that peers reach by one port. */
 struct plx_dev_key {
 	struct plx_dev_mem mem;
-	uint32_t domain; /* plx_peer.domain of those who may use the key; never 0 */
+	uint16_t port;	 /* of those the process has opened, from 1 on: see plx_dev_domain() */
 	uint8_t atomics; /* enum plx_dev_atomics */
 };
 
@@ -301,6 +322,22 @@ const struct plx_dev_cm_ops *plx_dev_cm(const struct plx_dev *dev);
 int plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned port,
 	void *owner, struct plx_queue **out);
 
+/** A port that workers would use. */
+struct plx_dev_port {
+	char name[PLX_DEV_PORT_NAME]; /* "mlx5_0:1"; "" if the device has but one */
+	bool up;
+};
+
+/**
+ * What workers of these settings would find.
+ * @param name of the device
+ * @param port as for plx_queue_open_port()
+ * @return 0 and *out; -ENODEV there is no such device, or none here, or it has not so many ports
+ * Thread: any. Blocks: may.
+ */
+int plx_dev_look(const char *name, const struct plx_conf *conf, unsigned port,
+	struct plx_dev_port *out);
+
 /** The same at the first port. */
 static inline int
 plx_queue_open(struct plx_dev *dev, const struct plx_conf *conf, void *owner,
@@ -314,6 +351,18 @@ void plx_queue_close(struct plx_queue *q);
 
 /** The address by which others reach this queue. Thread: any. */
 void plx_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
+
+/** Whose address of the queue's device this is, for people: "process 17". Thread: owner. */
+void plx_queue_addr_whose(const struct plx_queue *q, const struct plx_addr *addr, char *text,
+	size_t len);
+
+/**
+ * Why plx_queue_score() or plx_peer_get() refused an address, for people.
+ * @param err what it answered
+ * Thread: owner. Blocks: may (system calls).
+ */
+void plx_queue_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text,
+	size_t len);
 
 /** @return what its port is called, which is the queue's; NULL: the device has none. Thread: any. */
 const char *plx_queue_port(const struct plx_queue *q);
@@ -401,7 +450,8 @@ void plx_queue_control(struct plx_queue *q);
 
 /**
  * Find or make the peer with this address; takes a reference.
- * Errors: -EHOSTUNREACH the driver can't reach it; -EINVAL not an address; -ENOMEM.
+ * Errors: -EHOSTUNREACH the driver can't reach it; -EPERM one of the two may not reach the other;
+ * -EINVAL not an address; -ENOMEM.
  * Thread: owner.
  */
 int plx_peer_get(struct plx_queue *q, const struct plx_addr *addr, struct plx_peer **out);
@@ -409,7 +459,7 @@ int plx_peer_get(struct plx_queue *q, const struct plx_addr *addr, struct plx_pe
 /**
  * Connect a peer that is PLX_PEER_NEW; nothing may be sent to it before. When this returns 0
  * the peer's mtu, short_max and caps are final.
- * Errors: -ENOMEM, -EMFILE, -ENFILE: try later; -ECONNREFUSED, -EHOSTUNREACH and others: the
+ * Errors: -ENOMEM, -EMFILE, -ENFILE: try later; -ECONNRESET it has left, -EHOSTUNREACH and others: the
  * peer is dead now.
  * Thread: owner. Blocks: may (system calls).
  */
@@ -574,6 +624,20 @@ int plx_queue_tag_post(struct plx_queue *q, const struct plx_dev_recv *recv, uin
  * Thread: owner. Blocks: never.
  */
 int plx_queue_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen);
+
+/**
+ * The name of the table of segments (plx_window.h) of the process at the other end of a queue.
+ * Errors: -EOPNOTSUPP the device maps no memory, or it is this process; others: as plx_seg_open().
+ * Thread: any that keeps the peer from being closed. Blocks: may.
+ */
+int plx_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out);
+
+/**
+ * Whether the queue at the other end is closed already, as far as a look at it tells. What it sent
+ * may still come, and the peer is declared dead behind that; but what is done to its memory from now on
+ * is for nobody. Thread: owner. Blocks: never.
+ */
+bool plx_peer_has_left(const struct plx_peer *peer);
 
 /** @return the peer queue's shared area as mapped here, or NULL. Thread: owner. */
 static inline void *

@@ -33,6 +33,9 @@ struct plx_dev_ops {
 	int (*open)(struct plx_dev *dev);
 	void (*close)(struct plx_dev *dev);
 
+	/* Any thread, may be NULL: there is one port, without a name. As plx_dev.h says of plx_dev_look(). */
+	int (*look)(const struct plx_conf *conf, unsigned port, struct plx_dev_port *out);
+
 	/* Owner thread, slow; 0 or -errno. queue_open sets shared, peer_open mtu, short_max, caps. */
 	int (*queue_open)(struct plx_queue *q);
 	void (*queue_leave)(struct plx_queue *q); /* first of closing: tell peers, let sends arrive */
@@ -44,6 +47,10 @@ struct plx_dev_ops {
 	int (*peer_score)(struct plx_queue *q, const struct plx_addr *addr); /* below 2^16, or -errno */
 	void (*queue_control)(struct plx_queue *q);
 	int (*peer_open)(struct plx_peer *peer, const struct plx_addr *addr);
+	/* For the log, of an address that was checked: whose it is; why it was refused with err. May be NULL. */
+	void (*addr_whose)(const struct plx_addr *addr, char *text, size_t len);
+	void (*addr_why)(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text,
+		size_t len);
 	bool (*peer_is)(const struct plx_peer *peer, const struct plx_addr *addr); /* or only its uid */
 	int (*mem_reg)(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 		struct plx_dev_mem *out);
@@ -52,6 +59,9 @@ struct plx_dev_ops {
 	int (*region_reg)(const struct plx_conf *conf, unsigned port, void *addr, size_t len,
 		uint8_t rights, struct plx_dev_key *out);
 	void (*region_dereg)(struct plx_dev_key *key);
+	/* Any thread, may be NULL. As plx_dev.h says of plx_peer_windows(). */
+	int (*peer_windows)(const struct plx_peer *peer, struct plx_seg_name *out);
+	bool (*peer_has_left)(const struct plx_peer *peer); /* may be NULL */
 	int (*peer_connect)(struct plx_peer *peer); /* before the first send; may set mtu, caps */
 	void (*peer_close)(struct plx_peer *peer);
 
@@ -98,6 +108,9 @@ struct plx_dev_ops {
 	const struct plx_stat_row *stat_rows;
 	const void *(*stats)(const struct plx_queue *q);
 };
+
+/** Drivers: a peer has connected by itself. Thread: owner. */
+void plx_peer_met(struct plx_peer *peer);
 
 /**
  * Add a driver to the list that plx_dev_open() searches; called from lib/init's table.

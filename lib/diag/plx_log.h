@@ -53,6 +53,19 @@
 /** Set the level of every Pollux log type. @param level RTE_LOG_x. Thread: any. */
 void plx_log_set_level(uint32_t level);
 
+/**
+ * Write log lines to a file, from now on and behind what is in it, instead of standard error.
+ * @param template its name, in which %p is the process, %h the host, %u the user's number, %e the
+ *        program, %c the core, %t the time in seconds; "stdout" and "stderr" are those; "" changes
+ *        nothing. UCX's UCX_LOG_FILE.
+ * @return 0; -ENAMETOOLONG; what fopen() says, and lines go where they went
+ * Thread: control. Blocks: may.
+ */
+int plx_log_set_file(const char *template);
+
+/** The name that a template makes, in name of len bytes. @return 0 or -ENAMETOOLONG. Thread: any. */
+int plx_log_file_name(const char *template, char *name, size_t len);
+
 /** @return the level last set with plx_log_set_level(), or RTE_LOG_WARNING. Thread: any. */
 uint32_t plx_log_get_level(void);
 

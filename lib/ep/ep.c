@@ -7,9 +7,14 @@
 #include <string.h>
 
 #include "ep_int.h"
+#include "plx_log.h"
+
+PLX_LOG_DEFINE(ep, "plx.ep");
 
 const struct plx_stat_row plx_ep_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_ep_stat, tx_pending),
+	PLX_STAT_ROW(struct plx_ep_stat, tx_unreached),
+	PLX_STAT_ROW(struct plx_ep_stat, rx_held),
 	PLX_STAT_ROW(struct plx_ep_stat, tx_failed),
 	PLX_STAT_ROW(struct plx_ep_stat, eps),
 	PLX_STAT_ROW(struct plx_ep_stat, eps_failed),
@@ -27,7 +32,16 @@ struct ep_ctl {
 	uint8_t hdr[PLX_WIRE_HDR_MAX];
 };
 
-void
+/* What is called when all before it has been sent; of the same pool. */
+struct ep_mark {
+	struct plx_pend pend;
+	struct plx_ep *ep;
+	void (*passed)(void *arg);
+	void *arg;
+};
+_Static_assert(sizeof(struct ep_mark) <= sizeof(struct ep_ctl), "one pool serves both");
+
+int
 plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err))
 {
 	memset(eps, 0, sizeof(*eps));
@@ -36,9 +50,25 @@ plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err))
 	LIST_INIT(&eps->stopped);
 	LIST_INIT(&eps->connecting);
 	eps->on_failed = on_failed;
-	plx_pool_open(&eps->ctl, "ctl", sizeof(struct ep_ctl), 64, 0, NULL, NULL);
+	plx_pool_open(&eps->ctl, "ctl", sizeof(struct ep_ctl), PLX_EPS_CTL_RESERVE, 0, NULL, NULL);
 	plx_pool_open(&eps->pool, "ep", sizeof(struct plx_ep), 16, 0, NULL, NULL);
 	plx_pool_open(&eps->defers, "defer", EP_DEFER_SIZE, 32, 0, NULL, NULL);
+	return plx_pool_reserve(&eps->ctl, PLX_EPS_CTL_RESERVE) ? 0 : -ENOMEM;
+}
+
+bool
+plx_eps_refill(struct plx_eps *eps)
+{
+	return plx_pool_reserve(&eps->ctl, PLX_EPS_CTL_RESERVE);
+}
+
+static void *
+ctl_get(struct plx_eps *eps)
+{
+	void *c = plx_pool_get(&eps->ctl);
+
+	eps->is_short |= eps->ctl.n_free < PLX_EPS_CTL_RESERVE;
+	return c;
 }
 
 static void
@@ -71,11 +101,14 @@ ep_init(struct plx_ep *ep, struct plx_eps *eps)
 {
 	memset(ep, 0, sizeof(*ep));
 	ep->eps = eps;
-	ep->eager_max = eps->eager_max;
-	STAILQ_INIT(&ep->pending);
-	TAILQ_INIT(&ep->waits);
+	ep->eager_end = eps->eager_end;
+	TAILQ_INIT(&ep->pending);
+	TAILQ_INIT(&ep->waits.head);
+	ep->waits.ep = ep;
+	LIST_INIT(&ep->closing);
+	TAILQ_INIT(&ep->flushes);
+	TAILQ_INIT(&ep->closes);
 	LIST_INIT(&ep->partial);
-	LIST_INIT(&ep->announced);
 	LIST_INIT(&ep->users);
 	TAILQ_INIT(&ep->rma.ops);
 	LIST_INIT(&ep->streams);
@@ -166,18 +199,12 @@ plx_ep_connect(struct plx_ep *ep)
 void
 plx_ep_pend(struct plx_ep *ep, struct plx_pend *p)
 {
-	STAILQ_INSERT_TAIL(&ep->pending, p, link);
+	TAILQ_INSERT_TAIL(&ep->pending, p, link);
 	PLX_STAT_INC(ep->eps->stat.tx_pending);
 	if (!ep->stalled) {
 		ep->stalled = true;
 		TAILQ_INSERT_TAIL(&ep->eps->stalled, ep, stalled_link);
 	}
-}
-
-void
-plx_ep_unpend(struct plx_ep *ep, struct plx_pend *p)
-{
-	STAILQ_REMOVE(&ep->pending, p, plx_pend, link);
 }
 
 static int
@@ -201,6 +228,40 @@ ctl_fail(struct plx_pend *p, int err)
 	plx_pool_put(&c->ep->eps->ctl, c);
 }
 
+static int
+mark_send(struct plx_pend *p)
+{
+	struct ep_mark m = *(struct ep_mark *)p;
+
+	plx_pool_put(&m.ep->eps->ctl, p);
+	m.passed(m.arg);
+	return 0;
+}
+
+static void
+mark_fail(struct plx_pend *p, int err)
+{
+	(void)err;
+	(void)mark_send(p);
+}
+
+int
+plx_ep_mark(struct plx_ep *ep, void (*passed)(void *arg), void *arg)
+{
+	struct ep_mark *m = ctl_get(ep->eps);
+
+	if (m == NULL)
+		return -ENOMEM;
+	m->pend.send = mark_send;
+	m->pend.fail = mark_fail;
+	m->pend.conn_id = PLX_CONN_NONE;
+	m->ep = ep;
+	m->passed = passed;
+	m->arg = arg;
+	plx_ep_pend(ep, &m->pend);
+	return 0;
+}
+
 int
 plx_ep_tx_copy(struct plx_ep *ep, uint32_t conn_id, uint8_t op, const void *hdr, uint8_t hdr_len)
 {
@@ -208,7 +269,7 @@ plx_ep_tx_copy(struct plx_ep *ep, uint32_t conn_id, uint8_t op, const void *hdr,
 	struct ep_ctl *c;
 	int rc = plx_ep_connect(ep);
 
-	if (rc != 0)
+	if (rc != 0 && !plx_ep_may_pass(rc))
 		return rc;
 	tx.peer = ep->peer;
 	if (plx_ep_open(ep)) {
@@ -216,9 +277,12 @@ plx_ep_tx_copy(struct plx_ep *ep, uint32_t conn_id, uint8_t op, const void *hdr,
 		if (rc != -EAGAIN)
 			return rc;
 	}
-	c = plx_pool_get(&ep->eps->ctl);
-	if (c == NULL)
+	c = ctl_get(ep->eps);
+	if (c == NULL) {
+		PLX_LOG_RATELIMIT(ERR, ep, "no memory to tell a peer anything: its connection fails");
+		plx_peer_dead(ep->peer, -ENOMEM);
 		return -ENOMEM;
+	}
 	c->pend.send = ctl_send;
 	c->pend.fail = ctl_fail;
 	c->pend.conn_id = conn_id;
@@ -265,11 +329,25 @@ plx_eps_resume(struct plx_eps *eps)
 void
 plx_ep_on_flow(struct plx_ep *ep, const struct plx_wire_flow *h)
 {
-	ep->eager_max = h->stop ? 0 : ep->eps->eager_max;
+	ep->eager_end = h->stop ? RTE_MIN(1u, ep->eps->eager_end) : ep->eps->eager_end;
 	if (!h->stop)
 		return;
 	atomic_store_explicit(&ep->quick, false, memory_order_relaxed);
 	PLX_STAT_INC(ep->eps->stat.stopped_by_peer);
+}
+
+#define TRY_EVERY 64u /* turns between two tries to connect: each is a few system calls */
+
+/* Connect for what waits. @return whether it may go now */
+static bool
+ep_reach(struct plx_ep *ep)
+{
+	if (likely(ep->connected))
+		return true;
+	if (ep->eps->n_tries++ % TRY_EVERY != 0)
+		return false;
+	PLX_STAT_INC(ep->eps->stat.tx_unreached);
+	return plx_ep_connect(ep) == 0;
 }
 
 static unsigned
@@ -278,14 +356,16 @@ ep_flush(struct plx_ep *ep)
 	struct plx_pend *p;
 	unsigned n = 0;
 
-	while ((p = STAILQ_FIRST(&ep->pending)) != NULL) {
+	if (!ep_reach(ep))
+		return 0;
+	while ((p = TAILQ_FIRST(&ep->pending)) != NULL) {
 		int rc;
 
 		/* Unlinked first: what is sent may complete, be freed and come again. */
-		STAILQ_REMOVE_HEAD(&ep->pending, link);
+		TAILQ_REMOVE(&ep->pending, p, link);
 		rc = p->send(p);
 		if (rc == -EAGAIN) {
-			STAILQ_INSERT_HEAD(&ep->pending, p, link);
+			TAILQ_INSERT_HEAD(&ep->pending, p, link);
 			break;
 		}
 		if (rc != 0) {
@@ -306,7 +386,7 @@ plx_eps_flush_slow(struct plx_eps *eps)
 	for (ep = TAILQ_FIRST(&eps->stalled); ep != NULL; ep = next) {
 		next = TAILQ_NEXT(ep, stalled_link);
 		n += ep_flush(ep);
-		if (STAILQ_EMPTY(&ep->pending)) {
+		if (TAILQ_EMPTY(&ep->pending)) {
 			TAILQ_REMOVE(&eps->stalled, ep, stalled_link);
 			ep->stalled = false;
 		}
@@ -314,39 +394,57 @@ plx_eps_flush_slow(struct plx_eps *eps)
 	return n;
 }
 
-/*
- * Fail what waits: of one handle, or all. Taken out first and failed then, since what
- * fails runs callbacks that may send, and close, anew.
- */
-static void
-fail_waiting(struct plx_ep *ep, bool all, uint32_t conn_id, int err)
-{
-	STAILQ_HEAD(, plx_pend) rest = STAILQ_HEAD_INITIALIZER(rest);
-	STAILQ_HEAD(, plx_pend) failed = STAILQ_HEAD_INITIALIZER(failed);
-	TAILQ_HEAD(, plx_wait) waits = TAILQ_HEAD_INITIALIZER(waits);
-	struct plx_wait *w, *next;
-	struct plx_pend *p;
+TAILQ_HEAD(pends, plx_pend);
+TAILQ_HEAD(waits, plx_wait);
 
-	while ((p = STAILQ_FIRST(&ep->pending)) != NULL) {
-		STAILQ_REMOVE_HEAD(&ep->pending, link);
-		if (all || p->conn_id == conn_id)
-			STAILQ_INSERT_TAIL(&failed, p, link);
-		else
-			STAILQ_INSERT_TAIL(&rest, p, link);
+static void
+take_pending(struct plx_ep *ep, bool all, uint32_t conn_id, struct pends *to)
+{
+	struct plx_pend *p, *next;
+
+	for (p = TAILQ_FIRST(&ep->pending); p != NULL; p = next) {
+		next = TAILQ_NEXT(p, link);
+		if (!all && p->conn_id != conn_id)
+			continue;
+		TAILQ_REMOVE(&ep->pending, p, link);
+		TAILQ_INSERT_TAIL(to, p, link);
 	}
-	while ((p = STAILQ_FIRST(&rest)) != NULL) {
-		STAILQ_REMOVE_HEAD(&rest, link);
-		STAILQ_INSERT_TAIL(&ep->pending, p, link);
-	}
-	for (w = TAILQ_FIRST(&ep->waits); w != NULL; w = next) {
+}
+
+static void
+take_waits(struct plx_wait_list *list, bool all, uint32_t conn_id, struct waits *to)
+{
+	struct plx_wait *w, *next;
+
+	for (w = TAILQ_FIRST(&list->head); w != NULL; w = next) {
 		next = TAILQ_NEXT(w, link);
 		if (!all && w->conn_id != conn_id)
 			continue;
 		plx_ep_wait_end(w);
-		TAILQ_INSERT_TAIL(&waits, w, link);
+		TAILQ_INSERT_TAIL(to, w, link);
 	}
-	while ((p = STAILQ_FIRST(&failed)) != NULL) {
-		STAILQ_REMOVE_HEAD(&failed, link);
+}
+
+/*
+ * Fail what waits: of one handle, or all. Taken out first and failed then, since what
+ * fails may send, and close, anew.
+ */
+static void
+fail_waiting(struct plx_ep *ep, bool all, uint32_t conn_id, int err)
+{
+	struct pends pends = TAILQ_HEAD_INITIALIZER(pends);
+	struct waits waits = TAILQ_HEAD_INITIALIZER(waits);
+	struct plx_wait_list *list;
+	struct plx_pend *p;
+	struct plx_wait *w;
+
+	take_pending(ep, all, conn_id, &pends);
+	take_waits(&ep->waits, all, conn_id, &waits);
+	if (all)
+		LIST_FOREACH(list, &ep->closing, link)
+			take_waits(list, true, 0, &waits);
+	while ((p = TAILQ_FIRST(&pends)) != NULL) {
+		TAILQ_REMOVE(&pends, p, link);
 		p->fail(p, err);
 	}
 	while ((w = TAILQ_FIRST(&waits)) != NULL) {
@@ -364,20 +462,40 @@ plx_ep_cancel(struct plx_ep *ep, uint32_t conn_id, int err)
 }
 
 bool
-plx_ep_is_quiet(const struct plx_ep *ep, uint32_t conn_id)
+plx_ep_has_pending(const struct plx_ep *ep, uint32_t conn_id)
 {
-	const struct plx_wait *w;
 	const struct plx_pend *p;
 
-	STAILQ_FOREACH(p, &ep->pending, link) {
+	TAILQ_FOREACH(p, &ep->pending, link) {
 		if (p->conn_id == conn_id)
-			return false;
+			break;
 	}
-	TAILQ_FOREACH(w, &ep->waits, link) {
-		if (w->conn_id == conn_id)
-			return false;
+	return p != NULL;
+}
+
+void
+plx_ep_closing_begin(struct plx_ep *ep, uint32_t conn_id, struct plx_wait_list *list)
+{
+	struct plx_wait *w, *next;
+
+	TAILQ_INIT(&list->head);
+	list->ep = ep;
+	LIST_INSERT_HEAD(&ep->closing, list, link);
+	for (w = TAILQ_FIRST(&ep->waits.head); w != NULL; w = next) {
+		next = TAILQ_NEXT(w, link);
+		if (w->conn_id != conn_id)
+			continue;
+		TAILQ_REMOVE(&ep->waits.head, w, link);
+		TAILQ_INSERT_TAIL(&list->head, w, link);
+		w->list = list;
 	}
-	return true;
+}
+
+void
+plx_ep_closing_end(struct plx_wait_list *list)
+{
+	PLX_ASSERT(TAILQ_EMPTY(&list->head));
+	LIST_REMOVE(list, link);
 }
 
 void

@@ -54,7 +54,7 @@ static void
 end(void)
 {
 	if (ep != NULL)
-		UNIT_TRUE(STAILQ_EMPTY(&ep->pending) && TAILQ_EMPTY(&ep->waits));
+		UNIT_TRUE(TAILQ_EMPTY(&ep->pending) && TAILQ_EMPTY(&ep->waits.head));
 	UNIT_EQ(eps.ctl.n_free, eps.ctl.n_objs);
 	plx_eps_close(&eps);
 	plx_queue_close(a);
@@ -117,7 +117,7 @@ item_wait_fail(struct plx_wait *w, int err)
 {
 	struct item *it = container_of(w, struct item, wait);
 
-	CU_ASSERT_PTR_NULL(w->ep); /* it waits no more */
+	CU_ASSERT_PTR_NULL(w->list); /* it waits no more */
 	it->failed++;
 	it->err = err;
 }
@@ -259,12 +259,12 @@ a_cancel_ends_what_one_handle_sent_and_nothing_else(void)
 	items_wait();
 	plx_ep_pend(ep, &other.pend);
 	plx_ep_wait(ep, &other_wait.wait, 8, item_wait_fail);
-	UNIT_TRUE(!plx_ep_is_quiet(ep, 7) && !plx_ep_is_quiet(ep, 8));
+	UNIT_TRUE(plx_ep_has_pending(ep, 7) && plx_ep_has_pending(ep, 8));
 	plx_ep_cancel(ep, 9, -ECANCELED); /* nobody's */
 	UNIT_EQ(pends[0].failed + waits[0].failed, 0);
 	plx_ep_cancel(ep, 7, -ECANCELED);
 	UNIT_EQ(ep->n_waits, 1);
-	UNIT_TRUE(plx_ep_is_quiet(ep, 7) && !plx_ep_is_quiet(ep, 8));
+	UNIT_TRUE(!plx_ep_has_pending(ep, 7) && plx_ep_has_pending(ep, 8));
 	UNIT_EQ(other_wait.failed, 0);
 	plx_ep_wait_end(&other_wait.wait);
 	items_have_failed(-ECANCELED);
@@ -276,7 +276,75 @@ a_cancel_ends_what_one_handle_sent_and_nothing_else(void)
 	UNIT_EQ(fake_on_the_way(a, b), ITEMS + 1);
 	UNIT_EQ(b->rx_burst(b, rx, PLX_DEV_RX_BURST), ITEMS + 1);
 	b->rx_release(b, rx, ITEMS + 1);
-	UNIT_TRUE(plx_ep_is_quiet(ep, 8));
+	UNIT_TRUE(!plx_ep_has_pending(ep, 8));
+	end();
+}
+
+static unsigned n_passed;
+
+static void
+passed(void *arg)
+{
+	n_passed++;
+	UNIT_TRUE(arg == &n_passed);
+}
+
+static void
+a_mark_is_passed_behind_what_was_queued(void)
+{
+	struct plx_rx rx[PLX_DEV_RX_BURST];
+
+	begin();
+	n_passed = 0;
+	items_wait();
+	UNIT_EQ(plx_ep_mark(ep, passed, &n_passed), 0);
+	UNIT_EQ(plx_eps_flush(&eps), 0);
+	UNIT_EQ(n_passed, 0);
+	fake_block(a, false);
+	plx_eps_flush(&eps);
+	UNIT_EQ(n_passed, 1);
+	while (b->rx_burst(b, rx, 1) == 1)
+		b->rx_release(b, rx, 1);
+	plx_ep_fail(ep, -ECONNRESET);
+	end();
+}
+
+static void
+a_mark_is_passed_when_the_ep_fails(void)
+{
+	begin();
+	n_passed = 0;
+	items_wait();
+	UNIT_EQ(plx_ep_mark(ep, passed, &n_passed), 0);
+	plx_ep_fail(ep, -ECONNRESET);
+	UNIT_EQ(n_passed, 1);
+	end();
+}
+
+static void
+what_a_closing_handle_sent_waits_by_itself(void)
+{
+	struct item other = {.number = 0};
+	struct plx_wait_list list;
+	uint64_t n;
+
+	begin();
+	items_wait();
+	n = ep->n_waits;
+	plx_ep_wait(ep, &other.wait, 8, item_wait_fail);
+	plx_ep_closing_begin(ep, 8, &list);
+	UNIT_EQ(ep->n_waits, n + 1);
+	UNIT_TRUE(TAILQ_FIRST(&list.head) == &other.wait);
+	plx_ep_wait_end(&other.wait);
+	UNIT_TRUE(TAILQ_EMPTY(&list.head));
+	UNIT_EQ(ep->n_waits, n);
+	plx_ep_closing_end(&list);
+	plx_ep_closing_begin(ep, 7, &list);
+	UNIT_TRUE(TAILQ_EMPTY(&ep->waits.head));
+	plx_ep_fail(ep, -ECONNRESET); /* it ends these as well */
+	items_have_failed(-ECONNRESET);
+	UNIT_EQ(ep->n_waits, 0);
+	plx_ep_closing_end(&list);
 	end();
 }
 
@@ -362,10 +430,10 @@ an_ep_of_a_dead_peer_has_failed_from_the_start(void)
 	peer = ep->peer;
 	plx_ep_fail(ep, -ECONNRESET);
 	plx_eps_sweep(&eps);
-	plx_peer_dead(peer, -ECONNREFUSED);
+	plx_peer_dead(peer, -ECONNRESET);
 	ep = plx_ep_of(&eps, peer);
-	UNIT_EQ(ep->err, -ECONNREFUSED);
-	UNIT_EQ(plx_ep_connect(ep), -ECONNREFUSED);
+	UNIT_EQ(ep->err, -ECONNRESET);
+	UNIT_EQ(plx_ep_connect(ep), -ECONNRESET);
 	end();
 }
 
@@ -376,9 +444,9 @@ a_failed_connect_answers_with_its_error(void)
 
 	begin();
 	fake_kill(b);
-	UNIT_EQ(plx_ep_tx_ctl(ep, 1, hdr, 16), -ECONNREFUSED);
+	UNIT_EQ(plx_ep_tx_ctl(ep, 1, hdr, 16), -ECONNRESET);
 	UNIT_EQ(ep->peer->state, PLX_PEER_DEAD);
-	UNIT_EQ(plx_ep_connect(ep), -ECONNREFUSED);
+	UNIT_EQ(plx_ep_connect(ep), -ECONNRESET);
 	end();
 }
 
@@ -387,6 +455,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(nothing_overtakes_what_waits),
 	UNIT_TEST(failure_ends_everything_once),
 	UNIT_TEST(a_cancel_ends_what_one_handle_sent_and_nothing_else),
+	UNIT_TEST(a_mark_is_passed_behind_what_was_queued),
+	UNIT_TEST(a_mark_is_passed_when_the_ep_fails),
+	UNIT_TEST(what_a_closing_handle_sent_waits_by_itself),
 	UNIT_TEST(what_the_device_refuses_for_good_fails_and_the_rest_goes_on),
 	UNIT_TEST(a_failed_ep_stays_while_somebody_has_it),
 	UNIT_TEST(an_ep_of_a_dead_peer_has_failed_from_the_start),

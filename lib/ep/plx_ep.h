@@ -10,7 +10,10 @@
  * no connection of its own.
  *
  * What the device does not take waits in the pending list, in order, and is
- * offered again every turn. As long as something waits nothing overtakes it.
+ * offered again every turn. As long as something waits nothing overtakes it. Control messages
+ * wait there as well when the peer cannot be connected just now, as the process is out of
+ * descriptors or memory. They are never dropped: memory for PLX_EPS_CTL_RESERVE of them is always
+ * at hand, and a worker that cannot keep it so takes nothing from its devices until it can.
  */
 #ifndef PLX_EP_H
 #define PLX_EP_H
@@ -31,8 +34,12 @@ struct plx_rma;
 struct plx_stream;
 struct plx_chan;
 
+#define PLX_EPS_CTL_RESERVE 256u /* control messages; a burst asks for a few each */
+
 struct plx_ep_stat {
 	uint64_t tx_pending; /* messages that had to wait for the device */
+	uint64_t tx_unreached; /* looks at peers that can't be connected just now */
+	uint64_t rx_held; /* turns that took nothing, for want of memory to answer */
 	uint64_t tx_failed;
 	uint64_t eps, eps_failed;
 	uint64_t stops, stopped_by_peer;
@@ -42,6 +49,7 @@ extern const struct plx_stat_row plx_ep_stat_rows[];
 
 /** The eps of a worker. Owner: the worker's. */
 struct plx_eps {
+	bool is_short; /* a reserve for answers has been drawn on: refill before more is received */
 	TAILQ_HEAD(, plx_ep) stalled; /* with something pending */
 	LIST_HEAD(, plx_ep) stopped; /* peers told to send nothing unasked */
 	LIST_HEAD(, plx_ep) all;
@@ -51,8 +59,9 @@ struct plx_eps {
 	struct plx_pool pool;
 	struct plx_ep_stat stat;
 	struct plx_rndv *rndv;	/* the worker's, for waits that fail */
-	uint64_t eager_max;	/* of a new ep */
+	uint64_t eager_end;	/* of a new ep */
 	struct plx_rma *rma;	/* the same */
+	uint32_t n_tries;	/* to connect for what waits */
 	/* a failed ep is told here once, after all that waited for it */
 	void (*on_failed)(struct plx_ep *ep, int err);
 };
@@ -61,7 +70,7 @@ struct plx_ep {
 	/* line 0 */
 	struct plx_peer *peer;
 	struct plx_eps *eps;
-	STAILQ_HEAD(, plx_pend) pending;
+	TAILQ_HEAD(, plx_pend) pending;
 	uint32_t refs;	 /* API handles */
 	uint32_t next_conn_id;
 	uint32_t msg_id; /* of the next multi-fragment message */
@@ -70,15 +79,19 @@ struct plx_ep {
 	bool stalled;
 	/* writer: owner; readers: any, relaxed: a short message goes out as soon as it is handed in */
 	_Atomic bool quick;
-	uint64_t eager_max; /* longest message sent unasked now, bytes */
+	uint64_t eager_end; /* shorter messages are sent unasked now, bytes */
 	bool stub;	 /* part of a plx_ep_stub; has no peer */
 	uint64_t n_waits;
 	bool stopped;	    /* we told the peer to send nothing unasked */
 	LIST_ENTRY(plx_ep) stopped_link;
 	uint64_t n_msgs;		/* kept messages that point here */
-	TAILQ_HEAD(, plx_wait) waits;	/* requests that wait for an answer */
+	struct plx_wait_list waits;	/* requests that wait for an answer */
+	LIST_HEAD(, plx_wait_list) closing; /* those of handles that are being closed */
+	struct plx_flush_list flushes;	/* the worker's: in the order asked for */
+	struct plx_flush_list closes;	/* the same, of handles */
+	TAILQ_ENTRY(plx_ep) flushing;	/* of the worker's, while there are any */
+	bool is_flushing;
 	LIST_HEAD(, plx_msg) partial;	/* multi-fragment messages that are arriving */
-	LIST_HEAD(, plx_msg) announced; /* kept announcements */
 	LIST_HEAD(, plx_ep_user) users; /* API handles */
 	LIST_HEAD(, plx_stream) streams;
 	LIST_HEAD(, plx_chan) chans;
@@ -146,7 +159,8 @@ struct plx_ep_stub {
 
 /** Thread of all functions: owner. */
 
-void plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err));
+/** Errors: -ENOMEM, and it is to be closed all the same. */
+int plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err));
 void plx_eps_close(struct plx_eps *eps);
 
 /** Slow path of plx_ep_of(). */
@@ -176,10 +190,17 @@ struct plx_ep_user *plx_ep_user_find(const struct plx_ep *ep, uint32_t conn_id);
 
 /**
  * Connect before the first send.
- * @return 0; -EAGAIN: a stub that is connecting, plx_ep_defer() the operation; or another -errno:
- * the ep has failed.
+ * @return 0; -EAGAIN: a stub that is connecting, plx_ep_defer() the operation; one that
+ * plx_ep_may_pass(); or another -errno: the ep has failed.
  */
 int plx_ep_connect(struct plx_ep *ep);
+
+/** @return whether connecting may succeed later: the process is out of something just now. */
+static inline bool
+plx_ep_may_pass(int rc)
+{
+	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM;
+}
 
 /* ep_conn.c */
 
@@ -229,7 +250,7 @@ plx_ep_user_is_alone(const struct plx_ep_user *user)
 static inline bool
 plx_ep_open(const struct plx_ep *ep)
 {
-	return likely(ep->connected && STAILQ_EMPTY(&ep->pending));
+	return likely(ep->connected && TAILQ_EMPTY(&ep->pending));
 }
 
 /**
@@ -259,13 +280,27 @@ plx_req_tx(struct plx_req *req, struct plx_tx *tx, uint64_t offset, uint64_t len
 /** Queue something to send behind what waits already. */
 void plx_ep_pend(struct plx_ep *ep, struct plx_pend *p);
 
-/** It is not to be sent any more; it must be queued. Goes through what waits before it. */
-void plx_ep_unpend(struct plx_ep *ep, struct plx_pend *p);
+/** It is not to be sent any more; it must be queued. */
+static inline void
+plx_ep_unpend(struct plx_ep *ep, struct plx_pend *p)
+{
+	TAILQ_REMOVE(&ep->pending, p, link);
+}
 
 /**
- * Send a message of at most PLX_WIRE_HDR_MAX bytes: now, or queued (a copy) when the device is full.
+ * Call passed when all that is queued now has been given to the device, or failed.
+ * @return 0, or -ENOMEM
+ */
+int plx_ep_mark(struct plx_ep *ep, void (*passed)(void *arg), void *arg);
+
+/** @return whether something that was sent on this handle is queued. Goes through all that is. */
+bool plx_ep_has_pending(const struct plx_ep *ep, uint32_t conn_id);
+
+/**
+ * Send a message of at most PLX_WIRE_HDR_MAX bytes: now, or queued (a copy) when the device is full or
+ * the peer cannot be connected just now.
  * @param conn_id of the handle whose closing waits for it, or PLX_CONN_NONE
- * @return 0, or -ENOMEM, or the ep's error.
+ * @return 0; the ep's error; or -ENOMEM, and the ep fails: the reserve is used up
  */
 int plx_ep_tx_copy(struct plx_ep *ep, uint32_t conn_id, uint8_t op, const void *hdr,
 	uint8_t hdr_len);
@@ -276,6 +311,9 @@ plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len)
 {
 	return plx_ep_tx_copy(ep, PLX_CONN_NONE, op, hdr, hdr_len);
 }
+
+/** Fill the reserve up again. @return whether it is full */
+bool plx_eps_refill(struct plx_eps *eps);
 
 /** Tell the peer to send nothing unasked; once. */
 void plx_ep_stop(struct plx_ep *ep);
@@ -308,29 +346,32 @@ static inline void
 plx_ep_wait(struct plx_ep *ep, struct plx_wait *w, uint32_t conn_id,
 	void (*fail)(struct plx_wait *w, int err))
 {
-	w->ep = ep;
+	w->list = &ep->waits;
 	w->conn_id = conn_id;
 	w->fail = fail;
 	ep->n_waits++;
-	TAILQ_INSERT_TAIL(&ep->waits, w, link);
+	TAILQ_INSERT_TAIL(&ep->waits.head, w, link);
 }
 
 /** Stop waiting; nothing happens when it does not wait. */
 static inline void
 plx_ep_wait_end(struct plx_wait *w)
 {
-	if (w->ep == NULL)
+	if (w->list == NULL)
 		return;
-	TAILQ_REMOVE(&w->ep->waits, w, link);
-	w->ep->n_waits--;
-	w->ep = NULL;
+	TAILQ_REMOVE(&w->list->head, w, link);
+	w->list->ep->n_waits--;
+	w->list = NULL;
 }
 
 /** What was sent on one handle and waits fails with err; the others go on. */
 void plx_ep_cancel(struct plx_ep *ep, uint32_t conn_id, int err);
 
-/** @return whether nothing that was sent on this handle waits any more. */
-bool plx_ep_is_quiet(const struct plx_ep *ep, uint32_t conn_id);
+/** Move what was sent on this handle, which is being closed, and waits to a list of its own. */
+void plx_ep_closing_begin(struct plx_ep *ep, uint32_t conn_id, struct plx_wait_list *list);
+
+/** The list, which is empty, is not the ep's any more. */
+void plx_ep_closing_end(struct plx_wait_list *list);
 
 /** The peer is gone: everything that waits fails with err, then on_failed. */
 void plx_ep_fail(struct plx_ep *ep, int err);

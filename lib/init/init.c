@@ -10,6 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plx_check.h"
+#include "plx_config.h"
+#include "plx_dev.h"
+#include "plx_mem.h"
 #include "plx_reactor.h"
 #include "plx_rpc.h"
 #include "plx_worker.h"
@@ -127,6 +131,40 @@ start_rpc(const struct plx_conf *conf)
 		PLX_LOG(WARNING, init, "no RPC socket at %s: %s", path, strerror(-rc));
 }
 
+/* "shm, net_mlx at mlx5_0:1, net_mlx at mlx5_1:1 down": those of the setting that are there. */
+static void
+devices_text(const struct plx_conf *conf, char *text, size_t len)
+{
+	char names[PLX_CONF_STR_MAX];
+	char *save = NULL, *name;
+	struct plx_dev_port p;
+
+	snprintf(names, sizeof(names), "%s", plx_conf_str(conf, PLX_CONF_DEVICES));
+	text[0] = '\0';
+	for (name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save)) {
+		for (unsigned i = 0; plx_dev_look(name, conf, i, &p) == 0; i++) {
+			size_t n = strlen(text);
+
+			snprintf(text + n, len - n, "%s%s%s%s%s", n != 0 ? ", " : "", name,
+				p.name[0] != '\0' ? " at " : "", p.name, p.up ? "" : " down");
+		}
+	}
+}
+
+/* What a user wants to know first: that it is this library, and what it found. */
+static void
+tell_start(const struct plx_conf *conf)
+{
+	char devices[512];
+
+	if (!rte_log_can_log(plx_logtype_init, RTE_LOG_INFO))
+		return; /* to look for devices takes time */
+	devices_text(conf, devices, sizeof(devices));
+	PLX_LOG(INFO, init, "version %s started in process %d: devices %s; %s", PLX_VERSION, getpid(),
+		devices[0] != '\0' ? devices : "none",
+		plx_mem_has_huge() ? "huge pages" : "4 KiB pages");
+}
+
 static int
 start_all(const struct plx_conf *conf)
 {
@@ -134,6 +172,7 @@ start_all(const struct plx_conf *conf)
 	int n, rc;
 
 	plx_log_set_level(plx_conf_u64(conf, PLX_CONF_LOG_LEVEL) + 1);
+	plx_log_set_file(plx_conf_str(conf, PLX_CONF_LOG_FILE));
 	n = plx_init_parse_lcores(plx_conf_str(conf, PLX_CONF_REACTOR), lcores);
 	if (n < 0) {
 		PLX_LOG(ERR, init, "reactor.lcores is not a list of cores: %s",
@@ -153,6 +192,7 @@ start_all(const struct plx_conf *conf)
 		return rc;
 	start_reactors(conf, lcores, n);
 	start_rpc(conf);
+	tell_start(conf);
 	return 0;
 }
 
@@ -169,6 +209,8 @@ plx_init_get(const struct plx_conf *conf)
 	} else if (state.users == 0) {
 		rc = start_all(conf);
 		state.pid = getpid();
+		if (rc == 0)
+			plx_check_started();
 	}
 	if (rc == 0)
 		state.users++;
@@ -184,6 +226,7 @@ plx_init_put(void)
 		plx_rpc_stop(state.rpc);
 		state.rpc = NULL;
 		plx_reactor_stop_all();
+		plx_check_stopped();
 	}
 	pthread_mutex_unlock(&state.lock);
 }

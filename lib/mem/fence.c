@@ -4,8 +4,13 @@
  * fence.c - one thread fences for all, so that the others need not
  */
 #include <linux/membarrier.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <rte_branch_prediction.h>
 
 #include "plx_assert.h"
 #include "plx_fence.h"
@@ -32,10 +37,53 @@ plx_fence_all(void)
 	PLX_ASSERT(rc == 0);
 }
 
+enum world {
+	WORLD_NEW,
+	WORLD_ASKED,
+	WORLD_OPEN,
+	WORLD_REFUSED,
+};
+
+static _Atomic int world;
+
+static void *
+world_register(void *arg)
+{
+	int rc = barrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+
+	(void)arg;
+	/* pairs with the acquire in plx_fence_world_open() */
+	atomic_store_explicit(&world, rc == 0 ? WORLD_OPEN : WORLD_REFUSED, memory_order_release);
+	return NULL;
+}
+
+/* The kernel takes milliseconds, and seconds where threads poll on all cores: a thread of its own waits. */
+static void
+world_ask(void)
+{
+	int was = WORLD_NEW;
+	sigset_t all, before;
+	pthread_t thread;
+
+	if (!atomic_compare_exchange_strong(&world, &was, WORLD_ASKED))
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the application's */
+	if (pthread_create(&thread, NULL, world_register, NULL) == 0)
+		pthread_detach(thread);
+	else
+		atomic_store_explicit(&world, WORLD_REFUSED, memory_order_relaxed);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 bool
 plx_fence_world_open(void)
 {
-	return barrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+	int is = atomic_load_explicit(&world, memory_order_acquire);
+
+	if (unlikely(is == WORLD_NEW))
+		world_ask();
+	return is == WORLD_OPEN;
 }
 
 bool

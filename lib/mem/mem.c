@@ -57,8 +57,8 @@ tell_once(void)
 {
 	if (__atomic_exchange_n(&heap.told, true, __ATOMIC_RELAXED))
 		return;
-	PLX_LOG(INFO, mem, "no free huge pages, going on with 4 KiB pages; "
-		"as root: echo 512 > /proc/sys/vm/nr_hugepages makes transfers faster");
+	PLX_LOG(INFO, mem, "no huge pages (none are free, or a control group allows none), going on with "
+		"4 KiB pages; as root: echo 512 > /proc/sys/vm/nr_hugepages makes transfers faster");
 }
 
 /*
@@ -174,6 +174,17 @@ heap_add(size_t len)
 	heap.total += len;
 	heap.on_huge += page == HUGE_LEN ? len : 0;
 	return 0;
+}
+
+bool
+plx_mem_has_huge(void)
+{
+	struct plx_seg seg;
+
+	if (!heap.huge || seg_try(&seg, NULL, HUGE_LEN, true) != 0)
+		return false;
+	plx_seg_destroy(&seg);
+	return true;
 }
 
 int

@@ -21,8 +21,9 @@ bool plx_fence_open(void);
 void plx_fence_all(void);
 
 /**
- * The same between processes: register this one; again does nothing. Thread: any. Blocks: may.
- * @return whether it is fenced by plx_fence_world() of any process
+ * The same between processes: begin to register this one, in a thread of its own, as the kernel may take
+ * seconds; again does nothing. Thread: any. Blocks: no.
+ * @return whether it is fenced by plx_fence_world() of any process from now on
  */
 bool plx_fence_world_open(void);
 

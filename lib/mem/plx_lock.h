@@ -111,6 +111,16 @@ plx_lock_is_mine(const struct plx_lock *l)
 	       atomic_load_explicit(&l->owner, memory_order_relaxed) == self;
 }
 
+/** @return whether no other thread would lose its favour by this one's taking it. Thread: any. */
+static inline bool
+plx_lock_is_open_to_me(const struct plx_lock *l)
+{
+	/* relaxed: about speed only */
+	uintptr_t favoured = atomic_load_explicit(&l->favoured, memory_order_relaxed);
+
+	return favoured == PLX_LOCK_ALL || favoured == (uintptr_t)__builtin_thread_pointer();
+}
+
 /** As plx_lock_take(), also by who has it. */
 static inline void
 plx_lock_enter(struct plx_lock *l)

@@ -41,6 +41,9 @@ void plx_seg_destroy(struct plx_seg *seg);
  */
 int plx_mem_init(bool huge);
 
+/** @return whether the next memory taken would be on huge pages. Thread: any. Blocks: may. */
+bool plx_mem_has_huge(void);
+
 /** @return the DPDK socket id of the heap, for rte_ring_create() and the like. Thread: any. */
 int plx_mem_socket(void);
 
@@ -109,6 +112,9 @@ void plx_pool_each(struct plx_pool *p, void (*fn)(void *obj, void *arg), void *a
 
 /** Slow path of plx_pool_get(): one more chunk. @return an object or NULL. Thread: owner. */
 void *plx_pool_grow(struct plx_pool *p);
+
+/** See that n objects are free. @return whether they are. Thread: owner. */
+bool plx_pool_reserve(struct plx_pool *p, uint32_t n);
 
 /** @return an object, its content as it was left, or NULL: none is free. Thread: owner. */
 static inline void *

@@ -20,10 +20,21 @@ struct plx_proc {
 };
 
 /**
- * @return boot and pid namespace, hashed: same value, same machine as far as /proc/PID reaches;
- * 0 when that can't be read.
+ * @return boot, and pid and user namespace, hashed: same value, same machine as far as /proc/PID
+ * reaches; 0 when that can't be read.
  */
 uint64_t plx_proc_host(void);
+
+/** @return whether two values of plx_proc_host() are of one machine since it was started. */
+bool plx_proc_host_same_boot(uint64_t a, uint64_t b);
+
+/**
+ * Whether this process and another of the same plx_proc_host() may open what the other has open,
+ * each by /proc/PID/fd. Both find the same.
+ * @param fd one that the other has open
+ * @return 0, also when the other has ended; -EPERM one of them may not
+ */
+int plx_proc_reach(uint32_t pid, uint32_t fd);
 
 /** @return start time of a process in ticks since boot, 0 if there is none such. */
 uint64_t plx_proc_start(uint32_t pid);
@@ -34,7 +45,7 @@ uint64_t plx_proc_start(uint32_t pid);
  */
 bool plx_proc_gone(uint32_t pid, uint64_t start);
 
-/** Fill in the calling process. */
+/** Fill in the calling process: what is read from /proc is read once, and again after a fork. */
 void plx_proc_self(struct plx_proc *out);
 
 /** @return one number for a process, never 0. */

@@ -6,11 +6,11 @@
  * Design notes
  * The table of regions belongs to the process. Control threads add and remove; the
  * owners of workers look up what a peer names, without a lock: a slot never moves,
- * and its state word holds the generation, whether it lives and how many accesses
- * are under way. A removal waits for those; none lasts longer than one message.
+ * and its state word holds whether it lives and how many accesses are under way. A
+ * removal waits for those; none lasts longer than one message.
  *
- * A peer's region is named by slot and generation and proven by a token of 64
- * random bits, which only those know who were given a key.
+ * A peer's region is named by its slot and proven by a token of 64 random bits, made anew
+ * for each region, which only those know who were given a key.
  */
 #ifndef PLX_REGION_H
 #define PLX_REGION_H
@@ -34,7 +34,6 @@ enum plx_region_right {
 /** What names and proves a region; index 0: none. */
 struct plx_region_key {
 	uint32_t index;
-	uint32_t gen;
 	uint64_t token;
 };
 

@@ -9,6 +9,10 @@
  * there and read or written where the segment is mapped here; for any other the answer is no,
  * and the kernel copies. Nothing else of a protocol has to know.
  *
+ * A segment's place in the table is its short name, which is what a packed key has room for. A
+ * place may be another segment's by the time that somebody asks for it: the asker has to know base,
+ * length and the token that the segment was listed with.
+ *
  * The table has a version: a look that finds the one it knows needs no more than that word.
  * The owner takes a segment out before its addresses are free for something else. Who has it
  * mapped then still reads what it was, so a transfer that the owner gave up finds memory.
@@ -23,7 +27,7 @@
 
 #include "plx_region.h"
 
-#define PLX_WINDOW_MAX 127u /* segments in the table; more are not listed */
+#define PLX_WINDOW_MAX 4095u /* segments in the table; more are not listed */
 
 /**
  * The name of this process's table, which exists as long as somebody holds it.
@@ -37,12 +41,22 @@ void plx_window_table_put(void);
 /**
  * List a segment, whose pages peers may read and write from now on. One that can't be listed is
  * reached as other memory is.
- * Thread: any. Blocks: may.
+ * @param token that a peer has to know who asks for it by its place
+ * @return its place, from 1 on, also if it was listed before; or 0. Thread: any. Blocks: may.
  */
-void plx_window_add(const struct plx_seg *seg);
+uint32_t plx_window_add(const struct plx_seg *seg, uint64_t token);
 
 /** Take it out, before it is unmapped. Accepts one that is not listed. Thread: any. */
 void plx_window_remove(const struct plx_seg *seg);
+
+/**
+ * Map the segment at a place of a peer's table.
+ * @param len bytes, of all of it
+ * Errors: as plx_map_get(); -EINVAL it is no table; -ESRCH another segment, or none, is there.
+ * Thread: any. Blocks: may.
+ */
+int plx_window_map(const struct plx_seg_name *table, uint32_t place, uint64_t token, uint64_t base,
+	uint64_t len, bool write, struct plx_map **out);
 
 /** A peer process's table, and its segments as mapped here. */
 struct plx_windows;

@@ -59,6 +59,20 @@ plx_pool_grow(struct plx_pool *p)
 	return plx_pool_get(p);
 }
 
+bool
+plx_pool_reserve(struct plx_pool *p, uint32_t n)
+{
+	void *obj;
+
+	while (p->n_free < n) {
+		obj = plx_pool_grow(p);
+		if (obj == NULL)
+			return false;
+		plx_pool_put(p, obj);
+	}
+	return true;
+}
+
 void
 plx_pool_each(struct plx_pool *p, void (*fn)(void *obj, void *arg), void *arg)
 {

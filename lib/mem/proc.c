@@ -5,8 +5,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -28,19 +34,37 @@ read_text(const char *path, char *buf, size_t len)
 	return n;
 }
 
-uint64_t
-plx_proc_host(void)
+static uint32_t
+hash(const char *text, ssize_t len)
 {
-	char text[128];
 	uint64_t h = 0xcbf29ce484222325ull; /* FNV */
-	ssize_t n = read_text("/proc/sys/kernel/random/boot_id", text, 64);
-	ssize_t m = n > 0 ? readlink("/proc/self/ns/pid", text + n, sizeof(text) - n) : -1;
 
-	if (m <= 0)
-		return 0;
-	for (ssize_t i = 0; i < n + m; i++)
+	for (ssize_t i = 0; i < len; i++)
 		h = (h ^ (uint8_t)text[i]) * 0x100000001b3ull;
-	return h;
+	return h ^ h >> 32;
+}
+
+static uint64_t
+host_read(void)
+{
+	char text[192];
+	ssize_t boot = read_text("/proc/sys/kernel/random/boot_id", text, 64);
+	ssize_t n = boot;
+
+	/* Those who are in different user namespaces may not both open what the other has open. */
+	for (unsigned i = 0; n > 0 && i < 2; i++) {
+		ssize_t m = readlink(i == 0 ? "/proc/self/ns/pid" : "/proc/self/ns/user", text + n,
+			sizeof(text) - n);
+
+		n = m > 0 ? n + m : -1;
+	}
+	return n > 0 ? (uint64_t)hash(text, boot) << 32 | hash(text, n) : 0;
+}
+
+bool
+plx_proc_host_same_boot(uint64_t a, uint64_t b)
+{
+	return a >> 32 == b >> 32;
 }
 
 /* @return 0, -ESRCH no such process, or another error: nobody knows */
@@ -86,6 +110,108 @@ plx_proc_gone(uint32_t pid, uint64_t start)
 	return state == 'Z' || state == 'X' || (start != 0 && now != start);
 }
 
+/* What the kernel compares before one process may open what another has open. */
+struct creds {
+	unsigned uid[4], gid[4]; /* real, effective, saved, of the file system */
+	unsigned long long permitted, effective;
+};
+
+/* The numbers behind "Name:" in /proc/PID/status. */
+static bool
+status_ids(const char *text, const char *name, unsigned id[4])
+{
+	const char *line = strstr(text, name);
+
+	return line != NULL &&
+	       sscanf(line + strlen(name), "%u %u %u %u", &id[0], &id[1], &id[2], &id[3]) == 4;
+}
+
+static bool
+status_caps(const char *text, const char *name, unsigned long long *caps)
+{
+	const char *line = strstr(text, name);
+
+	return line != NULL && sscanf(line + strlen(name), "%llx", caps) == 1;
+}
+
+static bool
+creds_read(const char *who, struct creds *c)
+{
+	char path[64], text[4096];
+
+	snprintf(path, sizeof(path), "/proc/%s/status", who);
+	return read_text(path, text, sizeof(text)) > 0 && status_ids(text, "\nUid:", c->uid) &&
+	       status_ids(text, "\nGid:", c->gid) && status_caps(text, "\nCapPrm:", &c->permitted) &&
+	       status_caps(text, "\nCapEff:", &c->effective);
+}
+
+static bool
+has_cap(const struct creds *c, unsigned cap)
+{
+	return c->effective >> cap & 1;
+}
+
+/*
+ * Whether one finds what the other has open: /proc/PID/fd is its owner's, and ptrace(2) says the rest
+ * (access mode checking: PTRACE_MODE_READ_FSCREDS, within one user namespace).
+ */
+static bool
+may_open(const struct creds *caller, const struct creds *target, bool dumpable)
+{
+	unsigned owner = dumpable ? target->uid[1] : 0;
+
+	if (caller->uid[3] != owner && !has_cap(caller, CAP_DAC_READ_SEARCH) &&
+		!has_cap(caller, CAP_DAC_OVERRIDE))
+		return false;
+	if (has_cap(caller, CAP_SYS_PTRACE))
+		return true;
+	for (unsigned i = 0; i < 3; i++)
+		if (caller->uid[3] != target->uid[i] || caller->gid[3] != target->gid[i])
+			return false;
+	return dumpable && (target->permitted & ~caller->effective) == 0;
+}
+
+static bool
+is_dumpable(void)
+{
+	return prctl(PR_GET_DUMPABLE) == 1;
+}
+
+/* Whether this process is an ordinary one: one user, no capability. */
+static bool
+is_plain(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {{0}};
+	uid_t ruid, euid, suid;
+	gid_t rgid, egid, sgid;
+
+	return getresuid(&ruid, &euid, &suid) == 0 && getresgid(&rgid, &egid, &sgid) == 0 &&
+	       ruid == euid && suid == euid && rgid == egid && sgid == egid && is_dumpable() &&
+	       syscall(SYS_capget, &head, caps) == 0 && (caps[0].permitted | caps[1].permitted) == 0;
+}
+
+int
+plx_proc_reach(uint32_t pid, uint32_t fd)
+{
+	struct creds self, other;
+	char path[64], who[16];
+	struct stat st, target;
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	if (stat(path, &st) != 0) /* it has ended; or processes of others are hidden */
+		return errno == ENOENT && kill(pid, 0) != 0 && errno == EPERM ? -EPERM : 0;
+	snprintf(path, sizeof(path), "/proc/%u/fd/%u", pid, fd);
+	if (stat(path, &target) != 0) /* nor may anybody look into one that has just ended */
+		return (errno == EACCES || errno == EPERM) && !plx_proc_gone(pid, 0) ? -EPERM : 0;
+	if (st.st_uid == geteuid() && st.st_gid == getegid() && is_plain())
+		return 0; /* most are like this */
+	snprintf(who, sizeof(who), "%u", pid);
+	if (!creds_read("self", &self) || !creds_read(who, &other))
+		return 0; /* nobody knows */
+	return may_open(&other, &self, is_dumpable()) ? 0 : -EPERM;
+}
+
 uint64_t
 plx_proc_id(const struct plx_proc *p)
 {
@@ -94,12 +220,42 @@ plx_proc_id(const struct plx_proc *p)
 	return (h ^ h >> 32 ^ (uint64_t)p->pid << 1) | 1;
 }
 
+/*
+ * This process, as it was read once. A forked child finds the pid of its parent, and reads anew.
+ * Threads that read at the same time write the same.
+ */
+static struct {
+	_Atomic uint64_t host, start;
+	_Atomic uint32_t pid; /* 0: not read, or it could not be */
+} self;
+
 void
 plx_proc_self(struct plx_proc *out)
 {
 	out->pid = getpid();
-	out->host = plx_proc_host();
+	/* pairs with the release below */
+	if (atomic_load_explicit(&self.pid, memory_order_acquire) == out->pid) {
+		out->host = atomic_load_explicit(&self.host, memory_order_relaxed);
+		out->start = atomic_load_explicit(&self.start, memory_order_relaxed);
+		return;
+	}
+	out->host = host_read();
 	out->start = plx_proc_start(out->pid);
+	if (out->host == 0 || out->start == 0)
+		return;
+	atomic_store_explicit(&self.host, out->host, memory_order_relaxed);
+	atomic_store_explicit(&self.start, out->start, memory_order_relaxed);
+	/* pairs with the acquire above: who sees the pid sees the rest */
+	atomic_store_explicit(&self.pid, out->pid, memory_order_release);
+}
+
+uint64_t
+plx_proc_host(void)
+{
+	struct plx_proc p;
+
+	plx_proc_self(&p);
+	return p.host;
 }
 
 int

@@ -16,11 +16,9 @@
 #define CHUNKS	 (PLX_REGION_MAX / SLOTS)
 #define LIVE	 (1ull << 31)
 #define USES	 (LIVE - 1)
-#define GEN_SHIFT 32
 
 struct region_slot {
-	/* generation << 32 | LIVE | accesses under way */
-	_Atomic uint64_t state;
+	_Atomic uint64_t state; /* LIVE | accesses under way */
 	uint64_t token, base, len; /* valid while held */
 	uint32_t rights;
 	uint32_t next_free;	   /* while free; 0: none */
@@ -71,7 +69,6 @@ plx_region_add(uint64_t base, uint64_t len, uint8_t rights, struct plx_region_ke
 {
 	struct region_slot *s;
 	uint64_t token;
-	uint32_t gen;
 	int i;
 
 	if (getrandom(&token, sizeof(token), 0) != sizeof(token))
@@ -91,12 +88,11 @@ plx_region_add(uint64_t base, uint64_t len, uint8_t rights, struct plx_region_ke
 	s->base = base;
 	s->len = len;
 	s->rights = rights;
-	gen = (uint32_t)(atomic_load_explicit(&s->state, memory_order_relaxed) >> GEN_SHIFT) + 1;
 	/* pairs with the acquire in plx_region_hold() */
-	atomic_store_explicit(&s->state, (uint64_t)gen << GEN_SHIFT | LIVE, memory_order_release);
+	atomic_store_explicit(&s->state, LIVE, memory_order_release);
 	atomic_fetch_add_explicit(&regions.n, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&regions.lock);
-	*out = (struct plx_region_key){.index = i, .gen = gen, .token = token};
+	*out = (struct plx_region_key){.index = i, .token = token};
 	return 0;
 }
 
@@ -129,7 +125,7 @@ plx_region_hold(const struct plx_region_key *key, uint64_t addr, uint64_t len, u
 		return -EINVAL;
 	st = atomic_load_explicit(&s->state, memory_order_relaxed);
 	do {
-		if (st >> GEN_SHIFT != key->gen || !(st & LIVE))
+		if (!(st & LIVE))
 			return -EINVAL;
 		/* pairs with the release in plx_region_add() */
 	} while (!atomic_compare_exchange_weak_explicit(&s->state, &st, st + 1, memory_order_acquire,

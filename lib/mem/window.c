@@ -14,7 +14,7 @@
 #include "mem_int.h"
 #include "plx_window.h"
 
-#define TABLE_MAGIC 0x3157444e58584c50ull /* "PLXXNDW1" */
+#define TABLE_MAGIC 0x3257444e58584c50ull /* "PLXXNDW2" */
 
 /* A segment in the table; every word is written and read by itself. */
 struct window {
@@ -22,11 +22,13 @@ struct window {
 	_Atomic uint64_t len;  /* bytes */
 	_Atomic uint64_t ino;
 	_Atomic uint64_t fd;
+	_Atomic uint64_t proof; /* made of the token */
 };
 
 struct table {
 	_Atomic uint64_t magic;
 	_Atomic uint64_t version; /* odd while it changes; writer: owner */
+	_Atomic uint64_t n; /* the first so many places have been used */
 	struct window w[PLX_WINDOW_MAX];
 };
 
@@ -48,6 +50,15 @@ static void
 set(_Atomic uint64_t *p, uint64_t v)
 {
 	atomic_store_explicit(p, v, memory_order_relaxed);
+}
+
+/* The table is read by all who may map its segments, and the token is for those with a key. */
+static uint64_t
+proof_of(uint64_t token)
+{
+	uint64_t h = (token ^ token >> 32) * 0xff51afd7ed558ccdull;
+
+	return (h ^ h >> 29) & UINT64_MAX >> 8;
 }
 
 /* The following are called with the lock held. */
@@ -131,16 +142,24 @@ table_end(struct table *t)
 static struct window *
 place_of(struct table *t, uint64_t base)
 {
-	for (unsigned i = 0; i < PLX_WINDOW_MAX; i++)
+	uint64_t n = word(&t->n);
+
+	for (unsigned i = 0; i < n; i++)
 		if (word(&t->w[i].base) == base)
 			return &t->w[i];
-	return NULL;
+	return base == 0 && n < PLX_WINDOW_MAX ? &t->w[n] : NULL;
 }
 
 static void
-place_set(struct table *t, struct window *w, uint64_t base, const struct plx_seg_name *name)
+place_set(struct table *t, struct window *w, uint64_t base, const struct plx_seg_name *name,
+	uint64_t proof)
 {
+	uint64_t i = w - t->w;
+
 	table_begin(t);
+	if (i == word(&t->n))
+		set(&t->n, i + 1);
+	set(&w->proof, proof);
 	set(&w->base, base);
 	set(&w->len, name->len);
 	set(&w->ino, name->ino);
@@ -148,25 +167,31 @@ place_set(struct table *t, struct window *w, uint64_t base, const struct plx_seg
 	table_end(t);
 }
 
-void
-plx_window_add(const struct plx_seg *seg)
+uint32_t
+plx_window_add(const struct plx_seg *seg, uint64_t token)
 {
 	struct plx_seg_name name;
 	struct window *w = NULL;
+	uint32_t place = 0;
 
 	if (plx_seg_name(seg, &name) != 0)
-		return;
+		return 0;
 	pthread_mutex_lock(&own.lock);
-	if (table_hold() == 0) {
+	if (table_is_held())
+		w = place_of(own.seg.base, (uintptr_t)seg->base);
+	if (w == NULL && table_hold() == 0) {
 		w = place_of(own.seg.base, 0);
 		if (w != NULL)
-			place_set(own.seg.base, w, (uintptr_t)seg->base, &name);
+			place_set(own.seg.base, w, (uintptr_t)seg->base, &name, proof_of(token));
 		else
 			table_drop();
 	}
+	if (w != NULL)
+		place = (uint32_t)(w - ((struct table *)own.seg.base)->w) + 1;
 	pthread_mutex_unlock(&own.lock);
-	if (w == NULL)
+	if (place == 0)
 		PLX_LOG(DEBUG, mem, "segment %p is not listed for peers", seg->base);
+	return place;
 }
 
 void
@@ -181,7 +206,7 @@ plx_window_remove(const struct plx_seg *seg)
 	if (table_is_held())
 		w = place_of(own.seg.base, (uintptr_t)seg->base);
 	if (w != NULL) {
-		place_set(own.seg.base, w, 0, &none);
+		place_set(own.seg.base, w, 0, &none, 0);
 		table_drop();
 	}
 	pthread_mutex_unlock(&own.lock);
@@ -204,31 +229,104 @@ struct plx_windows {
 	struct mapped *w;
 };
 
+static int
+table_map(const struct plx_seg_name *name, struct plx_map **out)
+{
+	struct plx_map *map;
+	const struct table *t;
+	int rc;
+
+	if (name->len < sizeof(*t))
+		return -EINVAL;
+	rc = plx_map_get(name, false, &map);
+	if (rc != 0)
+		return rc;
+	t = plx_map_base(map);
+	if (word(&t->magic) != TABLE_MAGIC) {
+		plx_map_put(map);
+		return -EINVAL;
+	}
+	*out = map;
+	return 0;
+}
+
+/* A peer may write there what it likes. @return how many places there are to look at */
+static uint32_t
+table_n(const struct table *t)
+{
+	uint64_t n = word(&t->n);
+
+	return n < PLX_WINDOW_MAX ? n : PLX_WINDOW_MAX;
+}
+
+#define COPY_TRIES 1000 /* changes of the table that are waited for */
+
+/* @return whether the place could be copied while nothing changed */
+static bool
+window_copy(const struct table *t, uint32_t place, struct mapped *to, uint64_t *proof)
+{
+	const struct window *w = &t->w[place - 1];
+
+	for (unsigned i = 0; i < COPY_TRIES; i++) {
+		/* pairs with the release in table_end() */
+		uint64_t version = atomic_load_explicit(&t->version, memory_order_acquire);
+
+		*to = (struct mapped){.base = word(&w->base), .len = word(&w->len),
+			.ino = word(&w->ino), .fd = (uint32_t)word(&w->fd)};
+		*proof = word(&w->proof);
+		/* pairs with the fence in table_begin() */
+		atomic_thread_fence(memory_order_acquire);
+		if (version % 2 == 0 && word(&t->version) == version)
+			return true;
+	}
+	return false;
+}
+
+int
+plx_window_map(const struct plx_seg_name *table, uint32_t place, uint64_t token, uint64_t base,
+	uint64_t len, bool write, struct plx_map **out)
+{
+	struct plx_seg_name name = {.proc = table->proc};
+	struct plx_map *map;
+	struct mapped m;
+	uint64_t proof;
+	int rc;
+
+	if (place == 0 || place > PLX_WINDOW_MAX)
+		return -EINVAL;
+	rc = table_map(table, &map);
+	if (rc != 0)
+		return rc;
+	if (!window_copy(plx_map_base(map), place, &m, &proof) || m.base != base || m.len != len ||
+		m.len == 0 || proof != proof_of(token))
+		rc = -ESRCH;
+	plx_map_put(map);
+	if (rc != 0)
+		return rc;
+	name.fd = m.fd;
+	name.ino = m.ino;
+	name.len = m.len;
+	return plx_map_get(&name, write, out);
+}
+
 int
 plx_windows_open(const struct plx_seg_name *name, struct plx_windows **out)
 {
-	struct plx_windows *w;
+	struct plx_windows *w = calloc(1, sizeof(*w));
 	int rc;
 
-	if (name->len < sizeof(struct table))
-		return -EINVAL;
-	w = calloc(1, sizeof(*w));
 	if (w == NULL)
 		return -ENOMEM;
-	rc = plx_map_get(name, false, &w->map);
-	if (rc == 0) {
-		w->table = plx_map_base(w->map);
-		if (word(&w->table->magic) == TABLE_MAGIC) {
-			w->proc = name->proc;
-			w->last.version = &w->table->version;
-			*out = w;
-			return 0;
-		}
-		plx_map_put(w->map);
-		rc = -EINVAL;
+	rc = table_map(name, &w->map);
+	if (rc != 0) {
+		free(w);
+		return rc;
 	}
-	free(w);
-	return rc;
+	w->table = plx_map_base(w->map);
+	w->proc = name->proc;
+	w->last.version = &w->table->version;
+	*out = w;
+	return 0;
 }
 
 static void
@@ -251,11 +349,11 @@ plx_windows_close(struct plx_windows *w)
 
 /* @return how many segments were copied to `to`, or -1: the table changes just now */
 static int
-table_copy(const struct table *t, uint64_t version, struct mapped *to)
+table_copy(const struct table *t, uint64_t version, uint32_t places, struct mapped *to)
 {
 	int n = 0;
 
-	for (unsigned i = 0; i < PLX_WINDOW_MAX; i++) {
+	for (unsigned i = 0; i < places; i++) {
 		struct mapped m = {.base = word(&t->w[i].base), .len = word(&t->w[i].len),
 			.ino = word(&t->w[i].ino), .fd = (uint32_t)word(&t->w[i].fd)};
 
@@ -267,28 +365,52 @@ table_copy(const struct table *t, uint64_t version, struct mapped *to)
 	return version % 2 == 0 && word(&t->version) == version ? n : -1;
 }
 
+static int
+by_base(const void *a, const void *b)
+{
+	const struct mapped *x = a, *y = b;
+
+	return x->base < y->base ? -1 : x->base > y->base;
+}
+
+/* What both lists have, each in the order of its bases, goes to the new one as it is mapped. */
+static void
+keep(struct plx_windows *w, struct mapped *list, uint32_t n)
+{
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct mapped *old;
+
+		while (k < w->n && w->w[k].base < list[i].base)
+			k++;
+		if (k == w->n)
+			return;
+		old = &w->w[k];
+		if (old->base == list[i].base && old->len == list[i].len && old->ino == list[i].ino &&
+			old->fd == list[i].fd) {
+			list[i].map = old->map;
+			list[i].refused = old->refused;
+			old->map = NULL;
+		}
+	}
+}
+
 /* Learn the table as it is now, and keep what is mapped and still listed. */
 static bool
 renew(struct plx_windows *w, uint64_t version)
 {
-	struct mapped now[PLX_WINDOW_MAX], *list = NULL;
-	int n = table_copy(w->table, version, now);
+	uint32_t places = table_n(w->table);
+	struct mapped *list = places > 0 ? calloc(places, sizeof(*list)) : NULL;
+	int n = places > 0 && list == NULL ? -1 : table_copy(w->table, version, places, list);
 
-	if (n < 0 || (n > 0 && (list = calloc(n, sizeof(*list))) == NULL))
+	if (n < 0) {
+		free(list);
 		return false;
-	for (int i = 0; i < n; i++) {
-		list[i] = now[i];
-		for (uint32_t k = 0; k < w->n; k++) {
-			struct mapped *old = &w->w[k];
-
-			if (old->base == now[i].base && old->len == now[i].len &&
-				old->ino == now[i].ino && old->fd == now[i].fd) {
-				list[i].map = old->map;
-				list[i].refused = old->refused;
-				old->map = NULL;
-			}
-		}
 	}
+	if (n > 0)
+		qsort(list, n, sizeof(*list), by_base);
+	keep(w, list, n);
 	mapped_free(w->w, w->n);
 	w->w = list;
 	w->n = n;
@@ -297,28 +419,44 @@ renew(struct plx_windows *w, uint64_t version)
 	return true;
 }
 
+/* @return the last that begins at addr or before, or NULL */
+static struct mapped *
+find_at(const struct plx_windows *w, uint64_t addr)
+{
+	uint32_t from = 0, to = w->n;
+
+	while (from < to) {
+		uint32_t mid = from + (to - from) / 2;
+
+		if (w->w[mid].base <= addr)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from > 0 ? &w->w[from - 1] : NULL;
+}
+
 void *
 plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t len)
 {
 	uint64_t version = atomic_load_explicit(&w->table->version, memory_order_acquire);
+	struct plx_seg_name name = {.proc = w->proc};
+	struct mapped *m;
 
 	if (version != w->last.seen && !renew(w, version))
 		return NULL;
-	for (uint32_t i = 0; i < w->n; i++) {
-		struct mapped *m = &w->w[i];
-		const struct plx_seg_name name = {.proc = w->proc, .fd = m->fd, .ino = m->ino,
-			.len = m->len};
-
-		if (!plx_window_has(m->base, m->len, addr, len))
-			continue;
-		if (m->map == NULL && (m->refused || plx_map_get(&name, true, &m->map) != 0)) {
-			m->refused = true;
-			return NULL;
-		}
-		w->last.base = m->base;
-		w->last.len = m->len;
-		w->last.here = plx_map_base(m->map);
-		return w->last.here + (addr - m->base);
+	m = find_at(w, addr);
+	if (m == NULL || !plx_window_has(m->base, m->len, addr, len))
+		return NULL;
+	name.fd = m->fd;
+	name.ino = m->ino;
+	name.len = m->len;
+	if (m->map == NULL && (m->refused || plx_map_get(&name, true, &m->map) != 0)) {
+		m->refused = true;
+		return NULL;
 	}
-	return NULL;
+	w->last.base = m->base;
+	w->last.len = m->len;
+	w->last.here = plx_map_base(m->map);
+	return w->last.here + (addr - m->base);
 }

@@ -16,7 +16,7 @@
 #define LEN 8192u
 
 /* As in window.c: what a peer may write there. */
-enum { WORD_MAGIC, WORD_VERSION, WORD_BASE, WORD_LEN, WORD_INO, WORD_FD };
+enum { WORD_MAGIC, WORD_VERSION, WORD_N, WORD_BASE, WORD_LEN, WORD_INO, WORD_FD, WORD_PROOF };
 
 static struct plx_seg
 segment(size_t len)
@@ -46,8 +46,8 @@ what_is_listed_is_found_and_the_same_memory(void)
 	struct plx_windows *w;
 	char *p;
 
-	plx_window_add(&a);
-	plx_window_add(&b);
+	plx_window_add(&a, 7);
+	plx_window_add(&b, 7);
 	w = windows();
 	for (unsigned round = 0; round < 2; round++) { /* first mapped, then known */
 		p = plx_windows_find(w, (uintptr_t)a.base + 100, 200);
@@ -77,7 +77,7 @@ what_is_not_all_inside_is_not_found(void)
 	uintptr_t base = (uintptr_t)a.base;
 	struct plx_windows *w;
 
-	plx_window_add(&a);
+	plx_window_add(&a, 7);
 	w = windows();
 	for (unsigned round = 0; round < 2; round++) {
 		CU_ASSERT_PTR_NULL(plx_windows_find(w, base - 1, 2));
@@ -103,8 +103,8 @@ what_is_taken_away_is_not_found_and_stays_readable(void)
 	void *where = a.base;
 	char *p, *q;
 
-	plx_window_add(&a);
-	plx_window_add(&b);
+	plx_window_add(&a, 7);
+	plx_window_add(&b, 7);
 	w = windows();
 	p = plx_windows_find(w, (uintptr_t)b.base, 1);
 	q = plx_windows_find(w, (uintptr_t)a.base, 1);
@@ -117,7 +117,7 @@ what_is_taken_away_is_not_found_and_stays_readable(void)
 	/* The addresses are another segment's now. */
 	UNIT_EQ_FATAL(plx_seg_create(&a, where, LEN, false), 0);
 	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)where, 1));
-	plx_window_add(&a);
+	plx_window_add(&a, 7);
 	strcpy(a.base, "new");
 	q = plx_windows_find(w, (uintptr_t)where, 4);
 	CU_ASSERT_FATAL(q != NULL);
@@ -141,13 +141,13 @@ more_segments_than_places_are_not_listed(void)
 	w = windows();
 	for (unsigned i = 0; i < n; i++) {
 		segs[i] = segment(4096);
-		plx_window_add(&segs[i]);
+		plx_window_add(&segs[i], 7);
 	}
 	for (unsigned i = 0; i < n; i++)
 		found += plx_windows_find(w, (uintptr_t)segs[i].base, 4096) != NULL;
 	UNIT_EQ(found, PLX_WINDOW_MAX);
 	plx_window_remove(&segs[0]);
-	plx_window_add(&segs[n - 1]); /* into its place */
+	plx_window_add(&segs[n - 1], 7); /* into its place */
 	CU_ASSERT_PTR_NOT_NULL(plx_windows_find(w, (uintptr_t)segs[n - 1].base, 4096));
 	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)segs[0].base, 4096));
 	plx_windows_close(w);
@@ -161,7 +161,7 @@ more_segments_than_places_are_not_listed(void)
 static void
 a_table_of_nonsense_finds_nothing(void)
 {
-	struct plx_seg a = segment(LEN), fake = segment(4096);
+	struct plx_seg a = segment(LEN), fake = segment(256 << 10);
 	uint64_t *t = fake.base, len;
 	struct plx_seg_name name, of_a;
 	struct plx_windows *w = NULL;
@@ -173,7 +173,8 @@ a_table_of_nonsense_finds_nothing(void)
 	UNIT_EQ_FATAL(plx_windows_open(&of_a, &w), 0);
 	plx_windows_close(w);
 	plx_window_table_put();
-	t[WORD_MAGIC] = 0x3157444e58584c50ull;
+	t[WORD_MAGIC] = 0x3257444e58584c50ull;
+	t[WORD_N] = UINT64_MAX; /* more than there can be */
 	len = name.len;
 	name.len = 64;
 	UNIT_EQ(plx_windows_open(&name, &w), -EINVAL); /* too short */
@@ -227,7 +228,7 @@ child(const struct plx_seg_name *parent, uintptr_t addr)
 	/* What the child lists is its own. */
 	if (plx_seg_create(&mine, NULL, LEN, false) != 0 || plx_window_table_get(&name) != 0)
 		return 3;
-	plx_window_add(&mine);
+	plx_window_add(&mine, 7);
 	if (plx_windows_open(&name, &of_me) != 0)
 		return 4;
 	if (plx_windows_find(of_me, (uintptr_t)mine.base, LEN) == NULL)
@@ -247,7 +248,7 @@ another_process_finds_them_and_has_its_own(void)
 	int status = -1;
 	pid_t pid;
 
-	plx_window_add(&a);
+	plx_window_add(&a, 7);
 	UNIT_EQ_FATAL(plx_window_table_get(&name), 0);
 	strcpy(a.base, "from above");
 	pid = fork();
@@ -262,7 +263,47 @@ another_process_finds_them_and_has_its_own(void)
 	plx_seg_destroy(&a);
 }
 
+/* What a key says is not believed: place, base, length and token all have to be the segment's. */
+static void
+a_place_is_a_name_for_who_knows_the_token(void)
+{
+	struct plx_seg a = segment(LEN), b = segment(LEN);
+	uint64_t base = (uintptr_t)a.base;
+	struct plx_map *map = NULL;
+	struct plx_seg_name table;
+	uint32_t at;
+
+	at = plx_window_add(&a, 7);
+	UNIT_TRUE(at != 0 && at <= PLX_WINDOW_MAX);
+	UNIT_EQ(plx_window_add(&a, 7), at); /* listed already */
+	UNIT_TRUE(plx_window_add(&b, 8) != at);
+	UNIT_EQ_FATAL(plx_window_table_get(&table), 0);
+	UNIT_EQ_FATAL(plx_window_map(&table, at, 7, base, LEN, true, &map), 0);
+	strcpy(plx_map_base(map), "by its place");
+	CU_ASSERT_STRING_EQUAL(a.base, "by its place");
+	plx_map_put(map);
+	UNIT_EQ(plx_window_map(&table, 0, 7, base, LEN, true, &map), -EINVAL);
+	UNIT_EQ(plx_window_map(&table, PLX_WINDOW_MAX + 1, 7, base, LEN, true, &map), -EINVAL);
+	UNIT_EQ(plx_window_map(&table, PLX_WINDOW_MAX, 7, base, LEN, true, &map), -ESRCH);
+	UNIT_EQ(plx_window_map(&table, at, 8, base, LEN, true, &map), -ESRCH);
+	UNIT_EQ(plx_window_map(&table, at, 7, base + 4096, LEN, true, &map), -ESRCH);
+	UNIT_EQ(plx_window_map(&table, at, 7, base, LEN / 2, true, &map), -ESRCH);
+	UNIT_EQ(plx_window_map(&table, at + 1, 7, base, LEN, true, &map), -ESRCH);
+	plx_window_remove(&a);
+	UNIT_EQ(plx_window_map(&table, at, 7, base, LEN, true, &map), -ESRCH);
+	UNIT_EQ(plx_window_add(&a, 9), at); /* the same memory, of another region */
+	UNIT_EQ(plx_window_map(&table, at, 7, base, LEN, true, &map), -ESRCH);
+	table.len = 64;
+	UNIT_EQ(plx_window_map(&table, at, 9, base, LEN, true, &map), -EINVAL);
+	plx_window_table_put();
+	plx_window_remove(&a);
+	plx_window_remove(&b);
+	plx_seg_destroy(&a);
+	plx_seg_destroy(&b);
+}
+
 static CU_TestInfo tests[] = {
+	UNIT_TEST(a_place_is_a_name_for_who_knows_the_token),
 	UNIT_TEST(what_is_listed_is_found_and_the_same_memory),
 	UNIT_TEST(what_is_not_all_inside_is_not_found),
 	UNIT_TEST(what_is_taken_away_is_not_found_and_stays_readable),

@@ -87,8 +87,6 @@ plx_msg_get(struct plx_msg_pools *p, uint64_t len)
 	m->is_partial = false;
 	m->direct = false;
 	m->taken = false;
-	m->listed = false;
-	m->gone = false;
 	m->cost = sizeof(*m) + (len > PLX_MSG_INLINE ? len : 0);
 	p->bytes += m->cost;
 	return m;

@@ -53,19 +53,28 @@ struct plx_dt {
 
 /** Something to send that the device did not take; in order, for each ep. */
 struct plx_pend {
-	STAILQ_ENTRY(plx_pend) link;
+	TAILQ_ENTRY(plx_pend) link;
 	uint32_t conn_id; /* of the handle it was sent on */
 	/* try again: 0 sent, -EAGAIN not yet; any other error fails it */
 	int (*send)(struct plx_pend *p);
 	void (*fail)(struct plx_pend *p, int err);
 };
 
+struct plx_wait_list;
+
 /** Something that waits for an answer of a peer; fail is called when the peer dies. */
 struct plx_wait {
 	TAILQ_ENTRY(plx_wait) link;
 	void (*fail)(struct plx_wait *w, int err);
-	struct plx_ep *ep; /* NULL: does not wait */
-	uint32_t conn_id;  /* of the handle, for sends */
+	struct plx_wait_list *list; /* NULL: does not wait */
+	uint32_t conn_id;	    /* of the handle, for sends */
+};
+
+/** What waits for one ep; that of a handle which is being closed has a list of its own. */
+struct plx_wait_list {
+	TAILQ_HEAD(, plx_wait) head;
+	struct plx_ep *ep;
+	LIST_ENTRY(plx_wait_list) link; /* of the ep's closing */
 };
 
 enum plx_req_flag {
@@ -89,11 +98,12 @@ struct plx_req_send {
 	struct plx_wire_id id;	/* index 0: none */
 	uint32_t msg_id;
 	uint32_t conn_id;	/* of the handle it was sent on */
-	bool announced;		/* the receiver may know of it */
-	bool announcing;	/* but not of all: the rest waits in the ep's list */
-	bool on_run;		/* linked in rndv's run list */
+	bool announced : 1;	/* the receiver may know of it */
+	bool announcing : 1;	/* but not of all: the rest waits in the ep's list */
+	bool on_run : 1;	/* linked in rndv's run list */
+	bool over : 1;		/* it ends with the writes that are out, err says how */
+	bool back : 1;		/* it ends unanswered: the receiver may still read the buffer */
 	uint8_t role;		/* enum in rndv_int.h */
-	bool over;		/* it ends with the writes that are out, err says how */
 	uint16_t n_out;		/* writes that the device has not ended */
 	int16_t err;		/* -errno */
 	TAILQ_ENTRY(plx_req) run;
@@ -118,13 +128,20 @@ struct plx_req_send {
 	};
 };
 
+/** An announced message, as its receiver knows it. */
+struct plx_rts {
+	struct plx_wire_id sreq;
+	uint64_t addr;	/* in the sender's process; 0: not one piece */
+	uint32_t epoch; /* the sender's, as it announced */
+};
+
 /* The receiver's side of a rendezvous. */
 struct plx_req_rndv {
 	struct plx_ep *ep;
 	struct plx_wait wait;
 	TAILQ_ENTRY(plx_req) run;
-	struct plx_wire_id sreq, id;
-	uint64_t addr;	 /* in the sender's process */
+	struct plx_rts rts;
+	struct plx_wire_id id;
 	uint64_t base;	 /* of the message, where this transfer begins */
 	uint64_t copy;	 /* bytes to move */
 	uint64_t offset; /* moved so far */
@@ -138,6 +155,7 @@ struct plx_req_rndv {
 	bool on_run;
 	bool more;	    /* another transfer follows: no acknowledge */
 	bool done;	    /* the sender needs none */
+	bool gone;	    /* the sender has taken it back */
 	void *mem;	    /* plx_dev_mem.drv of the buffer, while it is registered */
 };
 
@@ -155,7 +173,7 @@ struct plx_req_rma {
 		uint64_t key;	   /* KEY: of the device */
 	};
 	uint64_t token;
-	uint32_t index, gen;	   /* of the region */
+	uint32_t index;		   /* of the region */
 	uint64_t offset;	   /* moved, or asked for, so far */
 	union {
 		uint64_t operand[2]; /* of an atomic; the result goes to buf */
@@ -184,15 +202,19 @@ enum plx_flush_kind {
 	PLX_FLUSH_WORKER, /* as EP, for all eps */
 };
 
+TAILQ_HEAD(plx_flush_list, plx_flush);
+
 /* A flush. */
 struct plx_flush {
-	TAILQ_ENTRY(plx_flush) link;
+	TAILQ_ENTRY(plx_flush) link; /* of its ep's flushes or closes, or of the worker's */
 	struct plx_pend pend;
-	struct plx_ep *ep;
-	uint64_t rma_seq; /* puts, gets and atomics up to this one */
-	uint32_t conn_id; /* CLOSE: of the handle */
-	uint32_t tell_id; /* CLOSE: then tell the other side so; 0: need not */
-	uint8_t kind;	  /* enum plx_flush_kind */
+	struct plx_ep *ep;	     /* NULL: of the worker */
+	uint64_t rma_seq;	     /* puts, gets and atomics up to this one */
+	struct plx_wait_list waits;  /* CLOSE: what the handle has sent and waits for */
+	uint32_t n_marks;	     /* WORKER: eps that had something pending, and still have it */
+	uint32_t conn_id;	     /* CLOSE: of the handle */
+	uint32_t tell_id;	     /* CLOSE: then tell the other side so; 0: need not */
+	uint8_t kind;		     /* enum plx_flush_kind */
 };
 
 struct plx_stream;
@@ -281,12 +303,16 @@ plx_req_of(void *user)
 struct plx_req_pool {
 	/* line 0: set at open; both sides read */
 	alignas(PLX_LINE) struct plx_cq *cq; /* completions from a reactor, or NULL: inline */
-	struct plx_cq *to; /* owner: cq, or NULL: it is the application in progress, callbacks run at once */
+	struct plx_cq *to; /* owner: where completions go; NULL: callbacks run at once */
 	void (*user_init)(void *user);	     /* once for each request's user area */
 	void (*user_cleanup)(void *user);
-	void *user; /* the face's worker */
+	void *user;	   /* the face's worker */
+	uint32_t n_holds;  /* owner, inline: of plx_req_pool_hold() */
+	bool mute;	   /* application's side: no callback runs any more */
 	/* application's side, with each request */
 	alignas(PLX_LINE) struct plx_pool pool;
+	/* cold, application's side: a ring without cells, so that what is held back waits in its overflow */
+	struct plx_cq later;
 };
 
 /**
@@ -329,6 +355,55 @@ plx_req_pool_end_direct(struct plx_req_pool *p)
 {
 	p->to = p->cq;
 }
+
+/**
+ * Run no callback until as many plx_req_pool_release(): for steps that end requests while what they
+ * walk over is in use, since a callback may close, destroy and post anything. Inline the completions
+ * wait for plx_req_pool_run_later(), with a reactor in the ring.
+ * Thread: owner.
+ */
+static inline void
+plx_req_pool_hold(struct plx_req_pool *p)
+{
+	if (p->cq != NULL) {
+		plx_req_pool_end_direct(p); /* for the rest of a turn that the application runs */
+		return;
+	}
+	p->n_holds++;
+	p->to = &p->later;
+}
+
+/** @return whether completions wait for plx_req_pool_run_later(). Thread: owner. */
+static inline bool
+plx_req_pool_release(struct plx_req_pool *p)
+{
+	if (p->cq != NULL)
+		return false;
+	if (--p->n_holds == 0)
+		p->to = NULL;
+	return !STAILQ_EMPTY(&p->later.overflow);
+}
+
+/** Run the callbacks of what was held back. @return how many. Thread: application's side. */
+unsigned plx_req_pool_run_later(struct plx_req_pool *p);
+
+/**
+ * Run no callback any more: the worker goes as soon as the callback that destroys it has returned.
+ * Thread: application's side, in a callback.
+ */
+static inline void
+plx_req_pool_mute(struct plx_req_pool *p)
+{
+	p->mute = true;
+	if (p->cq == NULL || p->to == NULL) /* the callback runs in a turn of this thread's */
+		plx_req_pool_hold(p);
+}
+
+/**
+ * A request that is done counts as in flight again: its callback runs in plx_req_pool_run_later().
+ * It is not released. Thread: application's side.
+ */
+void plx_req_postpone(struct plx_req *req);
 
 /** Owner, dedicated: put what did not fit into the ring. */
 static inline void
@@ -545,7 +620,6 @@ enum plx_msg_kind {
 	PLX_MSG_EAGER, /* data is here, or still arriving */
 	PLX_MSG_SYNC,  /* data is here; the sender waits for a match */
 	PLX_MSG_RTS,   /* data is at the sender */
-	PLX_MSG_GONE,  /* was RTS; the sender has taken it back */
 	PLX_MSG_AM,	/* active message: header and data are here, or still arriving */
 	PLX_MSG_AM_RTS, /* its header is, or is arriving; the data is at the sender */
 	PLX_MSG_STREAM, /* bytes of a stream */
@@ -563,10 +637,9 @@ struct plx_msg {
 	uint64_t got;		/* bytes that have arrived */
 	uint8_t *data;
 	struct plx_req *req;	/* the receive that waits for the rest of it */
-	LIST_ENTRY(plx_msg) partial; /* of the ep's: announced, or fragments are missing */
+	LIST_ENTRY(plx_msg) partial; /* of the ep's: fragments are missing */
 	TAILQ_ENTRY(plx_msg) chunk;  /* in a stream, or on the way to the application */
-	uint64_t addr;		/* RTS */
-	struct plx_wire_id sreq; /* SYNC, RTS */
+	struct plx_rts rts;	/* RTS; SYNC: sreq of it */
 	uint32_t msg_id;
 	uint8_t kind;		/* enum plx_msg_kind */
 	uint8_t size_class;	/* of data: see plx_msg_data_get() */
@@ -576,8 +649,6 @@ struct plx_msg {
 	bool in_cb;		/* AM, application's side: its handler runs */
 	int16_t ack;		/* AM_RTS, on the way back to the owner: -errno for the sender, 1 none */
 	struct plx_am *am;	/* AM */
-	bool listed;		/* AM_RTS, STREAM_RTS; owner: among the ep's announced */
-	bool gone;		/* the same: the sender has taken it back */
 	uint8_t inl[PLX_MSG_INLINE];
 };
 
@@ -595,15 +666,6 @@ void plx_msg_pools_close(struct plx_msg_pools *p);
 
 /** @return a message with room for len bytes at data, or NULL. Thread: owner. */
 struct plx_msg *plx_msg_get(struct plx_msg_pools *p, uint64_t len);
-
-/** Forget that a message is announced. Thread: owner. */
-static inline void
-plx_msg_unlist(struct plx_msg *m)
-{
-	if (m->listed)
-		LIST_REMOVE(m, partial);
-	m->listed = false;
-}
 
 /** Give a message and its data back. Thread: owner. */
 void plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m);

@@ -43,6 +43,8 @@ plx_req_pool_open(struct plx_req_pool *p, uint32_t user_len, bool dedicated,
 	if (dedicated && plx_cq_create(&p->cq) != 0)
 		return -ENOMEM;
 	p->to = p->cq;
+	STAILQ_INIT(&p->later.overflow);
+	p->later.head = PLX_CQ_LEN; /* full for good */
 	plx_pool_open(&p->pool, "req", PLX_REQ_SIZE + user_len, REQ_FIRST, 0, req_init, p);
 	return 0;
 }
@@ -64,7 +66,7 @@ plx_req_pool_poll(struct plx_req_pool *p)
 	unsigned most = plx_cq_rested(cq) ? 1 : REQ_CQ_BURST, n; /* as plx_inbox_run() */
 	struct plx_cq_cell *c;
 
-	for (n = 0; n < most && (c = plx_cq_next(cq)) != NULL; n++) {
+	for (n = 0; n < most && !p->mute && (c = plx_cq_next(cq)) != NULL; n++) {
 		struct plx_req *req = c->req;
 
 		if (c->len != PLX_CQ_NO_DATA)
@@ -79,6 +81,34 @@ plx_req_pool_poll(struct plx_req_pool *p)
 	cq->empty = 0;
 	plx_cq_done(cq);
 	return n;
+}
+
+unsigned
+plx_req_pool_run_later(struct plx_req_pool *p)
+{
+	STAILQ_HEAD(, plx_req) now = STAILQ_HEAD_INITIALIZER(now);
+	struct plx_req *req;
+	unsigned n = 0;
+
+	/* What a callback's own calls hold back waits for the next time. */
+	STAILQ_CONCAT(&now, &p->later.overflow);
+	while (!p->mute && (req = STAILQ_FIRST(&now)) != NULL) {
+		STAILQ_REMOVE_HEAD(&now, over);
+		plx_req_finish(req);
+		n++;
+	}
+	return n;
+}
+
+void
+plx_req_postpone(struct plx_req *req)
+{
+	const uint8_t over = PLX_REQ_DONE | PLX_REQ_OWN_HDR;
+	uint8_t flags = atomic_load_explicit(&req->flags, memory_order_relaxed);
+
+	req->dt = NULL; /* finished, as its header is freed */
+	atomic_store_explicit(&req->flags, flags & ~over, memory_order_relaxed);
+	STAILQ_INSERT_TAIL(&req->pool->later.overflow, req, over);
 }
 
 static void

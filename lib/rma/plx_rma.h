@@ -84,7 +84,7 @@ struct plx_rkey {
 	uint32_t domain;    /* plx_peer.domain of those who are reached with dev_key */
 	uint64_t dev_key;   /* 0: none */
 	struct plx_region_key key;
-	uint64_t proc; /* of the owner */
+	uint64_t proc; /* of the owner, within PLX_WIRE_PROC_MASK */
 	struct plx_map *map;
 };
 
@@ -141,17 +141,15 @@ struct plx_rma_do {
 	bool checked;	     /* by message: the target looks at key, rights and bounds */
 };
 
-/** @param dedicated whether a reactor gives the turns. Thread: control. */
-void plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated);
-void plx_rma_close(struct plx_rma *r);
-
 /**
- * Read a packed region that comes without its length: nothing is believed before it is checked.
- * @param kind enum plx_wire_mem_kind
- * @return whether it has the part by which it can be mapped, 0 or 1; -EINVAL none of this kind.
- * Thread: any.
+ * @param dedicated whether a reactor gives the turns
+ * Errors: -ENOMEM, and it is to be closed all the same. Thread: control.
  */
-int plx_rkey_blob_fetch(const void *buf, uint8_t kind, struct plx_wire_mem *m);
+int plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated);
+
+/** Fill the reserve for answers up again. @return whether it is full. Thread: owner. */
+bool plx_rma_refill(struct plx_rma *r);
+void plx_rma_close(struct plx_rma *r);
 
 /**
  * Make a packed key usable with a peer.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "plx_rma.h"
+#include "plx_window.h"
 
 static uint8_t
 can_by_rights(uint32_t rights)
@@ -24,37 +25,35 @@ can_by_rights(uint32_t rights)
 	return can;
 }
 
-int
-plx_rkey_blob_fetch(const void *buf, uint8_t kind, struct plx_wire_mem *m)
+/* It comes without its length: what is read is what it says it has. */
+static int
+blob_fetch(const void *buf, struct plx_wire_rkey *m)
 {
-	uint8_t copy[PLX_WIRE_MEM_MAX] = {0};
-	bool mapped = false;
-	int rc = plx_proc_fetch(buf, copy, PLX_WIRE_MEM_HEAD);
+	uint8_t copy[PLX_WIRE_RKEY_MAX] = {0};
+	int rc = plx_proc_fetch(buf, copy, PLX_WIRE_RKEY_HEAD);
 
-	if (rc == 0 && plx_wire_mem_len(copy) > sizeof(copy))
-		rc = -EINVAL;
 	if (rc == 0)
-		rc = plx_proc_fetch(buf, copy, plx_wire_mem_len(copy));
+		rc = plx_proc_fetch(buf, copy, plx_wire_rkey_len(copy));
 	if (rc == 0)
-		rc = plx_wire_mem_unpack(copy, m, &mapped);
-	return rc == 0 && m->kind == kind ? mapped : -EINVAL;
+		rc = plx_wire_rkey_unpack(copy, m);
+	return rc == 0 ? 0 : -EINVAL;
 }
 
-/* Memory of this process is there already; of others, what has a segment can be mapped. */
+/* Memory of this process is there already; of others, what has a window can be mapped. */
 static void
-rkey_map(struct plx_rkey *k, uint64_t peer_proc, const struct plx_wire_mem *m, bool mapped)
+rkey_map(struct plx_rkey *k, const struct plx_peer *peer, const struct plx_wire_rkey *m)
 {
-	struct plx_seg_name name = {.proc = {m->host, m->start, m->pid}, .fd = m->fd, .ino = m->ino,
-		.len = m->seg_len};
+	struct plx_seg_name table;
 	struct plx_proc self;
 
-	if (peer_proc == 0 || k->len == 0)
+	if (k->len == 0)
 		return;
 	plx_proc_self(&self);
-	if (m->proc == plx_proc_id(&self)) {
+	if (peer->proc == plx_proc_id(&self)) {
 		k->mapped = true;
-	} else if (mapped && m->rights != 0 && plx_proc_id(&name.proc) == m->proc &&
-		plx_map_get(&name, m->rights & PLX_REGION_WRITE, &k->map) == 0) {
+	} else if (m->window != 0 && m->rights != 0 && plx_peer_windows(peer, &table) == 0 &&
+		plx_window_map(&table, m->window, m->token, m->base, m->len,
+			m->rights & PLX_REGION_WRITE, &k->map) == 0) {
 		k->mapped = true;
 		k->delta = (intptr_t)((uintptr_t)plx_map_base(k->map) - m->base);
 	}
@@ -65,27 +64,29 @@ rkey_map(struct plx_rkey *k, uint64_t peer_proc, const struct plx_wire_mem *m, b
 }
 
 /* That of the port by which the peer is reached; the first if it is reached by none of them. */
-static const struct plx_wire_mem_key *
-key_of(const struct plx_wire_mem *m, const struct plx_peer *peer)
+static void
+dev_key_of(struct plx_rkey *k, const struct plx_wire_rkey *m, const struct plx_peer *peer)
 {
-	for (uint32_t i = 0; peer != NULL && i < m->n_more; i++)
-		if (m->more[i].domain == peer->domain)
-			return &m->more[i];
-	return &m->key;
+	for (uint32_t i = m->n_devs; i-- > 0;) {
+		k->dev_key = PLX_DEV_KEY_SET | m->devs[i].key;
+		k->domain = plx_dev_domain(m->proc, m->devs[i].port);
+		if (peer != NULL && k->domain == peer->domain)
+			break;
+	}
 }
 
 int
 plx_rkey_unpack(const struct plx_peer *peer, const void *buf, uint8_t can, bool map,
 	struct plx_rkey **out)
 {
-	struct plx_wire_mem m;
+	struct plx_wire_rkey m;
 	struct plx_rkey *k;
 	uint64_t proc = peer != NULL ? peer->proc : 0;
-	int mapped = plx_rkey_blob_fetch(buf, PLX_WIRE_MEM_RKEY, &m);
+	int rc = blob_fetch(buf, &m);
 
-	if (mapped < 0)
-		return mapped;
-	if (proc != 0 && m.proc != proc)
+	if (rc != 0)
+		return rc;
+	if (proc != 0 && m.proc != (proc & PLX_WIRE_PROC_MASK))
 		return -EHOSTUNREACH;
 	k = calloc(1, sizeof(*k));
 	if (k == NULL)
@@ -93,14 +94,13 @@ plx_rkey_unpack(const struct plx_peer *peer, const void *buf, uint8_t can, bool 
 	k->base = m.base;
 	k->len = m.len;
 	k->can = can & can_by_rights(m.rights);
-	k->key = (struct plx_region_key){m.index, m.gen, m.token};
+	k->key = (struct plx_region_key){m.index, m.token};
 	k->proc = m.proc;
-	k->dev_key = key_of(&m, peer)->key;
-	k->domain = key_of(&m, peer)->domain;
+	dev_key_of(k, &m, peer);
 	k->cpu64 = (m.rights & PLX_REGION_CPU64) != 0;
 	k->dev64 = (m.rights & PLX_REGION_DEV64) != 0;
-	if (map)
-		rkey_map(k, proc, &m, mapped != 0);
+	if (map && proc != 0)
+		rkey_map(k, peer, &m);
 	*out = k;
 	return 0;
 }
@@ -126,7 +126,6 @@ plx_rkey_compare(const struct plx_rkey *a, const struct plx_rkey *b)
 	int c = order(a->proc, b->proc);
 
 	c = c != 0 ? c : order(a->key.index, b->key.index);
-	c = c != 0 ? c : order(a->key.gen, b->key.gen);
 	c = c != 0 ? c : order(a->key.token, b->key.token);
 	c = c != 0 ? c : order(a->base, b->base);
 	return c != 0 ? c : order(a->len, b->len);

@@ -10,8 +10,6 @@
 
 #include "rma_int.h"
 
-#define RMA_REPLIES_FIRST 16
-
 const struct plx_stat_row plx_rma_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_rma_stat, dev),
 	PLX_STAT_ROW(struct plx_rma_stat, key),
@@ -139,7 +137,7 @@ wait_fail(struct plx_wait *w, int err)
 		rma_end(rma_of(req), req, err);
 }
 
-void
+int
 plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated)
 {
 	memset(r, 0, sizeof(*r));
@@ -149,7 +147,7 @@ plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated)
 	/* Inline the caller waits for its own operation and for nobody else's. */
 	r->chunk = dedicated ? PLX_RMA_CHUNK : UINT64_MAX;
 	r->by_device = plx_conf_u64(conf, PLX_CONF_RMA_SCHEME) != PLX_RMA_MESSAGE;
-	rma_soft_open(r, RMA_REPLIES_FIRST);
+	return rma_soft_open(r);
 }
 
 void
@@ -206,7 +204,7 @@ plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *r
 	req->buf = d->buf;
 	req->len = d->len;
 	o->ep = d->ep;
-	o->wait.ep = NULL;
+	o->wait.list = NULL;
 	o->wait.conn_id = d->conn_id;
 	o->id.index = 0;
 	o->remote = d->remote;
@@ -220,7 +218,6 @@ plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *r
 	o->cpu64 = d->rkey->cpu64;
 	o->token = d->rkey->key.token;
 	o->index = d->rkey->key.index;
-	o->gen = d->rkey->key.gen;
 	o->offset = 0;
 	o->operand[0] = d->kind == PLX_RMA_ATOMIC ? d->operand[0] : 0;
 	o->operand[1] = d->operand[1];

@@ -44,7 +44,10 @@ int rma_key_step(struct plx_rma *r, struct plx_req *req);
 int rma_mark_step(struct plx_req *req);
 
 /* rma_soft.c */
-void rma_soft_open(struct plx_rma *r, uint32_t n_replies);
+#define RMA_REPLIES_RESERVE (2 * PLX_DEV_RX_BURST) /* that are always at hand: more than a burst asks for */
+
+/** Errors: -ENOMEM. */
+int rma_soft_open(struct plx_rma *r);
 
 /** Send as much as goes. @return 0 all is sent; -EAGAIN not yet; or an error. */
 int rma_msg_step(struct plx_rma *r, struct plx_req *req);

@@ -4,6 +4,7 @@
  * rma_key_test.c - put, get and atomics by a device with keys, and when they go by message
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plx_proc.h"
@@ -21,23 +22,22 @@ static struct plx_rkey *rkey;
 static uint8_t there[LEN], here[LEN + 1];
 
 /* The packed key of what the target has registered. */
-static struct plx_wire_mem
+static struct plx_wire_rkey
 wire_of(uint8_t rights)
 {
 	struct plx_proc self;
 
 	plx_proc_self(&self);
-	return (struct plx_wire_mem){.kind = PLX_WIRE_MEM_RKEY, .rights = rights,
-		.index = region.index, .gen = region.gen, .token = region.token,
-		.base = (uintptr_t)there, .len = LEN, .proc = plx_proc_id(&self),
-		.key = {dev.keys[0].mem.key, dev.keys[0].domain}};
+	return (struct plx_wire_rkey){.rights = rights, .index = region.index, .token = region.token,
+		.base = (uintptr_t)there, .len = LEN, .proc = plx_proc_id(&self) & PLX_WIRE_PROC_MASK,
+		.n_devs = 1, .devs = {{(uint32_t)dev.keys[0].mem.key, dev.keys[0].port}}};
 }
 
 static void
 begin_with(uint8_t rights, const char *scheme)
 {
-	uint8_t blob[PLX_WIRE_MEM_MAX];
-	struct plx_wire_mem wire;
+	uint8_t blob[PLX_WIRE_RKEY_MAX];
+	struct plx_wire_rkey wire;
 	struct plx_peer peer;
 
 	fake_reset(7);
@@ -51,8 +51,8 @@ begin_with(uint8_t rights, const char *scheme)
 	UNIT_TRUE(dev.alone);
 	UNIT_EQ_FATAL(plx_region_add((uintptr_t)there, LEN, rights, &region), 0);
 	wire = wire_of(rights);
-	plx_wire_mem_pack(&wire, false, blob);
-	peer = (struct plx_peer){.proc = wire.proc, .domain = fake.domain};
+	plx_wire_rkey_pack(&wire, blob);
+	peer = (struct plx_peer){.proc = wire.proc, .domain = plx_dev_domain(wire.proc, fake.port)};
 	UNIT_EQ_FATAL(plx_rkey_unpack(&peer, blob, UINT8_MAX, false, &rkey), 0);
 }
 
@@ -303,7 +303,7 @@ who_flushes_after_every_put_marks_seldom(void)
 }
 
 static void
-that_a_peer_died_after_puts_without_requests_is_told_by_one_flush(void)
+that_a_peer_died_is_told_by_each_flush_of_an_open_handle(void)
 {
 	for (unsigned k = 0; k < 2; k++) {
 		begin_connected();
@@ -316,10 +316,10 @@ that_a_peer_died_after_puts_without_requests_is_told_by_one_flush(void)
 		unit_turns(&u, 1);
 		UNIT_TRUE(u.to[0][TARGET].ep->err != 0);
 		UNIT_EQ(put_now(here, 8, 0), -ECONNRESET);
-		UNIT_END(&u, flush(PLX_FLUSH_EP), k == 0 ? -ECONNRESET : 0);
-		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
-		UNIT_END(&u, flush(PLX_FLUSH_WORKER), k == 0 ? -ECONNRESET : 0);
-		UNIT_END(&u, flush(PLX_FLUSH_WORKER), 0);
+		for (unsigned i = 0; i < 2; i++) { /* puts without requests were out, or none */
+			UNIT_END(&u, flush(PLX_FLUSH_EP), -ECONNRESET);
+			UNIT_END(&u, flush(PLX_FLUSH_WORKER), -ECONNRESET);
+		}
 		end();
 	}
 }
@@ -482,6 +482,31 @@ who_has_another_device_or_none_asks_by_message(void)
 }
 
 /* Our side can't be registered: seen before anything has moved, or after a part. */
+/* The target's device takes no answers, and memory for more of them is not to be had. */
+static void
+answers_by_message_wait_and_none_is_lost(void)
+{
+	enum { N = 3 * PLX_RMA_WINDOW };
+	struct plx_req *puts[N];
+	struct plx_rma *r;
+
+	begin_with(OWN64, "message");
+	r = &u.w[TARGET]->rma;
+	UNIT_END(&u, move(PLX_RMA_PUT, here, 8, 0), 0);
+	r->replies.max_objs = r->replies.n_objs;
+	fake_block(unit_queue(&u, TARGET), true);
+	for (unsigned i = 0; i < N; i++)
+		puts[i] = start(i % 2 * 2, (struct plx_rma_do){.kind = PLX_RMA_PUT, .buf = here, .len = 8,
+			.remote = (uintptr_t)there + 8 * i});
+	unit_turns(&u, N);
+	UNIT_TRUE(u.w[TARGET]->eps.stat.rx_held > 0);
+	UNIT_EQ(r->stat.drop_replies, 0);
+	fake_block(unit_queue(&u, TARGET), false);
+	for (unsigned i = 0; i < N; i++)
+		UNIT_END(&u, puts[i], 0);
+	end();
+}
+
 static void
 what_the_device_refuses_goes_on_by_message(void)
 {
@@ -542,75 +567,129 @@ a_dead_target_ends_what_is_under_way(void)
 	end();
 }
 
-static void
-a_packed_key_has_a_domain_or_neither(void)
+static struct plx_wire_rkey
+wire_full(unsigned n_devs)
 {
-	struct plx_wire_mem wire, out;
-	uint8_t blob[PLX_WIRE_MEM_MAX];
-	bool mapped;
+	return (struct plx_wire_rkey){.rights = PLX_REGION_READ, .index = PLX_WIRE_INDEX_MAX,
+		.window = PLX_WIRE_WINDOW_MAX, .token = UINT64_MAX, .base = UINT64_MAX >> 1,
+		.len = UINT64_MAX >> 8, .proc = PLX_WIRE_PROC_MASK, .n_devs = n_devs,
+		.devs = {{100, 1}, {101, 2}, {UINT32_MAX, 3}, {0, UINT16_MAX}}};
+}
 
-	for (unsigned k = 0; k < 4; k++) {
-		wire = (struct plx_wire_mem){.len = 8, .key = {k & 1, k & 2}};
-		plx_wire_mem_pack(&wire, false, blob);
-		UNIT_EQ(plx_wire_mem_unpack(blob, &out, &mapped), k == 0 || k == 3 ? 0 : -EINVAL);
-		wire = (struct plx_wire_mem){.len = 8, .key = {1, 1}, .n_more = 1, .more = {{k & 1, k & 2}}};
-		plx_wire_mem_pack(&wire, false, blob);
-		UNIT_EQ(plx_wire_mem_unpack(blob, &out, &mapped), k == 3 ? 0 : -EINVAL);
+static void
+a_packed_key_says_all_of_it_in_64_bytes(void)
+{
+	static const unsigned bytes[] = {40, 46, 52, 58, 64};
+	uint8_t blob[PLX_WIRE_RKEY_MAX];
+	struct plx_wire_rkey out;
+
+	for (unsigned n = 0; n <= PLX_WIRE_RKEY_KEYS; n++) {
+		struct plx_wire_rkey wire = wire_full(n);
+
+		for (unsigned i = n; i < PLX_WIRE_RKEY_KEYS; i++)
+			wire.devs[i] = (struct plx_wire_rkey_dev){0, 0};
+		UNIT_EQ(plx_wire_rkey_pack(&wire, blob), bytes[n]);
+		UNIT_EQ(plx_wire_rkey_len(blob), bytes[n]);
+		UNIT_EQ_FATAL(plx_wire_rkey_unpack(blob, &out), 0);
+		UNIT_SAME(&out, &wire, sizeof(out));
 	}
-	wire.key = (struct plx_wire_mem_key){0, 0}; /* the second of none */
-	plx_wire_mem_pack(&wire, false, blob);
-	UNIT_EQ(plx_wire_mem_unpack(blob, &out, &mapped), -EINVAL);
 }
 
 static void
 a_key_of_several_ports_is_that_of_the_peers(void)
 {
-	static const unsigned bytes[] = {72, 84, 96, 108};
-	struct plx_wire_mem wire = {.kind = PLX_WIRE_MEM_RKEY, .rights = PLX_REGION_READ, .len = LEN,
-		.proc = 9, .key = {100, 1}, .more = {{101, 2}, {102, 3}, {103, 4}}};
-	uint8_t blob[PLX_WIRE_MEM_MAX];
+	uint8_t blob[PLX_WIRE_RKEY_MAX];
 	struct plx_rkey *k;
 
-	for (wire.n_more = 0; wire.n_more < PLX_WIRE_MEM_KEYS; wire.n_more++) {
-		UNIT_EQ(plx_wire_mem_pack(&wire, false, blob), bytes[wire.n_more]);
-		for (uint32_t domain = 1; domain <= 5; domain++) {
-			struct plx_peer peer = {.proc = 9, .domain = domain};
-			bool has = domain <= wire.n_more + 1;
+	for (unsigned n = 1; n <= PLX_WIRE_RKEY_KEYS; n++) {
+		struct plx_wire_rkey wire = wire_full(n);
+
+		wire.devs[2].key = 102;
+		wire.devs[3] = (struct plx_wire_rkey_dev){103, 4};
+		plx_wire_rkey_pack(&wire, blob);
+		for (uint16_t port = 1; port <= 5; port++) {
+			struct plx_peer peer = {.proc = wire.proc,
+				.domain = plx_dev_domain(wire.proc, port)};
+			bool has = port <= n;
 
 			UNIT_EQ_FATAL(plx_rkey_unpack(&peer, blob, UINT8_MAX, false, &k), 0);
-			UNIT_EQ(k->dev_key, has ? 99 + domain : 100);
-			UNIT_EQ(k->domain, has ? domain : 1); /* not the peer's: by message */
+			UNIT_EQ(k->dev_key, PLX_DEV_KEY_SET | (has ? 99u + port : 100u));
+			/* not the peer's: by message */
+			UNIT_EQ(k->domain, plx_dev_domain(wire.proc, has ? port : 1));
 			plx_rkey_destroy(k);
 		}
 		UNIT_EQ_FATAL(plx_rkey_unpack(NULL, blob, UINT8_MAX, false, &k), 0);
-		UNIT_EQ(k->dev_key, 100);
+		UNIT_EQ(k->dev_key, PLX_DEV_KEY_SET | 100);
 		plx_rkey_destroy(k);
+	}
+}
+
+static void
+no_two_ports_of_a_process_have_one_domain(void)
+{
+	struct plx_proc self;
+	uint64_t id;
+	uint32_t *seen;
+
+	plx_proc_self(&self);
+	id = plx_proc_id(&self);
+	seen = calloc(UINT16_MAX + 1, sizeof(*seen));
+	UNIT_TRUE_FATAL(seen != NULL);
+	for (unsigned port = 1; port <= UINT16_MAX; port++) {
+		uint32_t d = plx_dev_domain(id, port);
+
+		UNIT_EQ(d, plx_dev_domain(id & PLX_WIRE_PROC_MASK, port));
+		UNIT_EQ(seen[d >> 16], 0);
+		seen[d >> 16] = 1;
+	}
+	free(seen);
+}
+
+static void
+a_key_of_another_process_is_of_no_use(void)
+{
+	struct plx_wire_rkey wire = wire_full(1);
+	struct plx_peer peer = {.proc = wire.proc | 5ull << 40}; /* more of its id than the key has */
+	uint8_t blob[PLX_WIRE_RKEY_MAX];
+	struct plx_rkey *k;
+
+	plx_wire_rkey_pack(&wire, blob);
+	UNIT_EQ_FATAL(plx_rkey_unpack(&peer, blob, UINT8_MAX, false, &k), 0);
+	plx_rkey_destroy(k);
+	for (unsigned bit = 0; bit < 40; bit++) {
+		peer.proc ^= 1ull << bit;
+		UNIT_EQ(plx_rkey_unpack(&peer, blob, UINT8_MAX, false, &k), -EHOSTUNREACH);
+		peer.proc ^= 1ull << bit;
 	}
 }
 
 static void
 a_packed_key_that_is_cut_or_says_more_than_it_has_is_refused(void)
 {
-	struct plx_wire_mem wire = {.len = 8, .seg_len = 8, .key = {1, 1}, .n_more = 3,
-		.more = {{1, 1}, {1, 1}, {1, 1}}}, out;
-	uint8_t blob[PLX_WIRE_MEM_MAX];
-	bool mapped;
+	uint8_t blob[PLX_WIRE_RKEY_MAX + 8];
+	struct plx_wire_rkey wire = wire_full(2), out;
 
-	for (unsigned long_form = 0; long_form < 2; long_form++) {
-		for (unsigned said = 0; said < 6; said++) {
-			wire.n_more = 2;
-			plx_wire_mem_pack(&wire, long_form != 0, blob);
-			blob[offsetof(struct plx_wire_mem, n_more)] = said;
-			UNIT_EQ(plx_wire_mem_unpack(blob, &out, &mapped), said == 2 ? 0 : -EINVAL);
-		}
-		wire.n_more = 3;
-		for (unsigned bytes = plx_wire_mem_pack(&wire, long_form != 0, blob); bytes-- > 0;) {
-			uint16_t b = bytes;
+	plx_wire_rkey_pack(&wire, blob);
+	for (unsigned said = 0; said < 16; said++) {
+		uint8_t copy[sizeof(blob)];
 
-			memcpy(blob + offsetof(struct plx_wire_mem, bytes), &b, sizeof(b));
-			UNIT_EQ(plx_wire_mem_unpack(blob, &out, &mapped), -EINVAL);
-		}
+		memcpy(copy, blob, sizeof(copy));
+		copy[2] = (copy[2] & 0xf0) | said;
+		UNIT_EQ(plx_wire_rkey_len(copy), said <= 4 ? 40 + 6 * said : 0);
+		UNIT_EQ(plx_wire_rkey_unpack(copy, &out), said == 2 ? 0 : -EINVAL);
 	}
+	wire.devs[1].port = 0; /* a key of no port */
+	plx_wire_rkey_pack(&wire, blob);
+	UNIT_EQ(plx_wire_rkey_unpack(blob, &out), -EINVAL);
+	wire = wire_full(0);
+	wire.base = UINT64_MAX - 10; /* past the end of all addresses */
+	plx_wire_rkey_pack(&wire, blob);
+	UNIT_EQ(plx_wire_rkey_unpack(blob, &out), -EINVAL);
+	wire.base = 8;
+	wire.len = UINT64_MAX - 8; /* more than a process has, which all of it covers */
+	plx_wire_rkey_pack(&wire, blob);
+	UNIT_EQ_FATAL(plx_wire_rkey_unpack(blob, &out), 0);
+	UNIT_EQ(out.len, UINT64_MAX >> 8);
 }
 
 static CU_TestInfo tests[] = {
@@ -621,7 +700,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_fence_waits_for_puts_without_requests),
 	UNIT_TEST(a_mark_waits_for_room_as_others_do),
 	UNIT_TEST(who_flushes_after_every_put_marks_seldom),
-	UNIT_TEST(that_a_peer_died_after_puts_without_requests_is_told_by_one_flush),
+	UNIT_TEST(that_a_peer_died_is_told_by_each_flush_of_an_open_handle),
 	UNIT_TEST(an_error_of_a_taken_put_is_told_by_one_flush),
 	UNIT_TEST(what_is_behind_a_fence_waits_for_the_device),
 	UNIT_TEST(who_puts_is_not_idle),
@@ -629,10 +708,13 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(no_atomic_is_lost_among_many),
 	UNIT_TEST(who_does_atomics_is_for_the_key_to_say),
 	UNIT_TEST(who_has_another_device_or_none_asks_by_message),
+	UNIT_TEST(answers_by_message_wait_and_none_is_lost),
 	UNIT_TEST(what_the_device_refuses_goes_on_by_message),
 	UNIT_TEST(an_error_of_the_device_ends_the_operation_once),
 	UNIT_TEST(a_dead_target_ends_what_is_under_way),
-	UNIT_TEST(a_packed_key_has_a_domain_or_neither),
+	UNIT_TEST(a_packed_key_says_all_of_it_in_64_bytes),
+	UNIT_TEST(no_two_ports_of_a_process_have_one_domain),
+	UNIT_TEST(a_key_of_another_process_is_of_no_use),
 	UNIT_TEST(a_key_of_several_ports_is_that_of_the_peers),
 	UNIT_TEST(a_packed_key_that_is_cut_or_says_more_than_it_has_is_refused),
 	CU_TEST_INFO_NULL,

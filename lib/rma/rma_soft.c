@@ -17,7 +17,7 @@
 #include "rma_int.h"
 
 /* An initiator that was cancelled begins a new window while old messages are on their way. */
-#define REPLIES_MAX (4 * PLX_RMA_WINDOW)
+#define REPLIES_MAX (16 * PLX_RMA_WINDOW)
 
 #define NO_FETCH (-EXDEV) /* the target cannot read our memory */
 
@@ -35,10 +35,18 @@ struct rma_reply {
 	bool fetch; /* left bytes from offset, an address of the initiator's, to from; then RMA_ACK */
 };
 
-void
-rma_soft_open(struct plx_rma *r, uint32_t n_replies)
+int
+rma_soft_open(struct plx_rma *r)
 {
-	plx_pool_open(&r->replies, "rma_reply", sizeof(struct rma_reply), n_replies, 0, NULL, NULL);
+	plx_pool_open(&r->replies, "rma_reply", sizeof(struct rma_reply), RMA_REPLIES_RESERVE, 0, NULL,
+		NULL);
+	return plx_rma_refill(r) ? 0 : -ENOMEM;
+}
+
+bool
+plx_rma_refill(struct plx_rma *r)
+{
+	return plx_pool_reserve(&r->replies, RMA_REPLIES_RESERVE);
 }
 
 /* --- initiator --- */
@@ -46,7 +54,7 @@ rma_soft_open(struct plx_rma *r, uint32_t n_replies)
 static struct plx_wire_where
 where(const struct plx_req_rma *o)
 {
-	return (struct plx_wire_where){.index = o->index, .gen = o->gen, .token = o->token,
+	return (struct plx_wire_where){.index = o->index, .token = o->token,
 		.addr = o->remote + o->offset};
 }
 
@@ -223,7 +231,7 @@ static int
 data_step(struct rma_reply *p)
 {
 	const struct plx_peer *peer = p->ep->peer;
-	struct plx_region_key key = {p->from.index, p->from.gen, p->from.token ^ p->r->domain};
+	struct plx_region_key key = {p->from.index, p->from.token ^ p->r->domain};
 	struct plx_wire_rma_data h = {.id = p->id};
 	struct plx_tx tx = {.peer = p->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_RMA_DATA};
@@ -257,7 +265,7 @@ data_step(struct rma_reply *p)
 static int
 fetch_step(struct rma_reply *p)
 {
-	struct plx_region_key key = {p->from.index, p->from.gen, p->from.token ^ p->r->domain};
+	struct plx_region_key key = {p->from.index, p->from.token ^ p->r->domain};
 	struct plx_rma_op op = {.peer = p->ep->peer, .local = (void *)(uintptr_t)p->from.addr,
 		.remote = p->offset, .len = RTE_MIN(p->left, PLX_RMA_CHUNK)};
 	int rc;
@@ -304,21 +312,24 @@ reply_fail(struct plx_pend *pend, int err)
 	reply_free(container_of(pend, struct rma_reply, pend));
 }
 
-/* Answer at once, or when there is room. */
+/* Answer at once, or when there is room and the initiator can be connected. */
 static void
 reply_start(struct rma_reply *now)
 {
 	struct plx_ep *ep = now->ep;
 	struct rma_reply *p = NULL;
 
-	if (plx_ep_connect(ep) != 0)
+	(void)plx_ep_connect(ep);
+	if (ep->err != 0 || ep->peer->state == PLX_PEER_DEAD)
 		return; /* the initiator is gone, and so is its interest */
 	if (plx_ep_open(ep) && reply_step(now) != -EAGAIN)
 		return;
 	if (ep->rma.n_replies < REPLIES_MAX)
 		p = plx_pool_get(&now->r->replies);
-	if (p == NULL) {
+	ep->eps->is_short |= now->r->replies.n_free < RMA_REPLIES_RESERVE;
+	if (p == NULL) { /* it does not keep to its window; memory for one burst is at hand */
 		PLX_STAT_INC(now->r->stat.drop_replies);
+		plx_peer_dead(ep->peer, -EPROTO);
 		return;
 	}
 	*p = *now;
@@ -332,7 +343,7 @@ reply_start(struct rma_reply *now)
 static int
 region_hold(const struct plx_rma *r, const struct plx_wire_where *at, uint64_t len, uint8_t rights)
 {
-	struct plx_region_key key = {at->index, at->gen, at->token ^ r->domain};
+	struct plx_region_key key = {at->index, at->token ^ r->domain};
 
 	return plx_region_hold(&key, at->addr, len, rights);
 }
@@ -340,7 +351,7 @@ region_hold(const struct plx_rma *r, const struct plx_wire_where *at, uint64_t l
 static void
 region_drop(const struct plx_wire_where *at)
 {
-	plx_region_drop(&(struct plx_region_key){at->index, at->gen, at->token});
+	plx_region_drop(&(struct plx_region_key){at->index, at->token});
 }
 
 void

@@ -15,7 +15,18 @@
  *	FRAG	the sender sends it as DATA messages through the device: two
  *		copies, pipelined; works with every device
  *
- * and acknowledges when it has all. All functions are for the owner thread.
+ * and acknowledges when it has all.
+ *
+ * A sender may take its message back, and then its buffer is the program's again at once, however full
+ * the ring to the receiver is. Who reads the buffer finds out by itself: the sender counts what it takes
+ * back in a word of its shared area (epoch), before it gives the buffer back; an announcement says what
+ * the count was; and a receiver that has read everything looks at the word behind its reads. If the count
+ * is the same, nothing that was announced before has been taken back, and what was read is what was sent.
+ * If not, it asks the sender (PULL of nothing), who answers DATA when this message is still lent, and
+ * CANCEL when it is not. A receiver that waits for the sender, as it has asked for help or data, is told
+ * by CANCEL.
+ *
+ * All functions are for the owner thread.
  */
 #ifndef PLX_RNDV_H
 #define PLX_RNDV_H
@@ -35,6 +46,8 @@ struct plx_rndv_stat {
 	uint64_t bytes_own, bytes_help; /* copied by this side as receiver, as helper */
 	uint64_t drop_bad_id;		/* answers to nothing we asked */
 	uint64_t drop_bad_range;
+	uint64_t taken_back;		/* sends */
+	uint64_t asked_again;		/* receives that could not tell by themselves */
 	uint64_t errors;
 };
 
@@ -49,8 +62,9 @@ struct plx_rndv_cursor {
 
 /** A queue's shared area. Writer: its owner; the sender of a transfer takes from next, and counts in done. */
 struct plx_rndv_shared {
-	_Atomic uint32_t cpu; /* on which the last transfer was announced, plus 1; 0: none was */
-	uint32_t pad[15];
+	_Atomic uint32_t cpu;	/* on which the last transfer was announced, plus 1; 0: none was */
+	_Atomic uint32_t epoch; /* announced messages that were taken back; before their buffers are reused */
+	uint32_t pad[14];
 	struct plx_rndv_cursor cursors[];
 };
 _Static_assert(sizeof(struct plx_rndv_cursor) == 64 && sizeof(struct plx_rndv_shared) == 64, "shared layout");
@@ -105,19 +119,23 @@ plx_rndv_announced(struct plx_req *req, int rc)
 /** As plx_rndv_send() for a whole small message that wants to know when it is matched. */
 int plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req);
 
+/** @return what an announcement to ep says of the count of messages that were taken back. */
+uint32_t plx_rndv_epoch(const struct plx_ep *ep);
+
 /**
  * A receive has met an announced message: move the data and complete req.
+ * @param rts copied
  * @param len of the message, bytes; more than req->len is truncation
  */
-void plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq, uint64_t addr,
-	uint64_t len, struct plx_req *req);
+void plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t len,
+	struct plx_req *req);
 
 /**
  * As plx_rndv_recv() for len bytes of the message from base on; req has room for them.
  * @param more the message is not acknowledged yet, unless this fails
  */
-void plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq,
-	uint64_t addr, uint64_t base, uint64_t len, bool more, struct plx_req *req);
+void plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t base,
+	uint64_t len, bool more, struct plx_req *req);
 
 /** Tell a sender that its message was matched, or that all is taken. */
 void plx_rndv_ack(struct plx_ep *ep, struct plx_wire_id sreq, int err);
@@ -132,7 +150,7 @@ void plx_rndv_on_done(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wi
 void plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_data *h,
 	const uint8_t *data, uint32_t len);
 
-/** The sender has taken its message back: a receive that moves it ends with -ECONNRESET. */
+/** The sender has taken a message back that a receive has asked for: that ends with -ECONNRESET. */
 void plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_cancel *h);
 
 /** Slow path of plx_rndv_run(). */

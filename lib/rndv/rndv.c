@@ -27,6 +27,8 @@ const struct plx_stat_row plx_rndv_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_rndv_stat, bytes_help),
 	PLX_STAT_ROW(struct plx_rndv_stat, drop_bad_id),
 	PLX_STAT_ROW(struct plx_rndv_stat, drop_bad_range),
+	PLX_STAT_ROW(struct plx_rndv_stat, taken_back),
+	PLX_STAT_ROW(struct plx_rndv_stat, asked_again),
 	PLX_STAT_ROW(struct plx_rndv_stat, errors),
 	PLX_STAT_END,
 };
@@ -91,7 +93,89 @@ rndv_recv_stop_run(struct plx_rndv *r, struct plx_req *req)
 	req->recv.rndv.on_run = false;
 }
 
-/* The sender's side is over: acknowledged, or the peer is gone. */
+static struct plx_rndv_shared *
+own_shared(const struct plx_ep *ep)
+{
+	return ep->peer->caps & PLX_DEV_SHARED ? ep->peer->q->shared : NULL;
+}
+
+uint32_t
+plx_rndv_epoch(const struct plx_ep *ep)
+{
+	struct plx_rndv_shared *s = own_shared(ep);
+
+	/* relaxed: only this thread writes it */
+	return s != NULL ? atomic_load_explicit(&s->epoch, memory_order_relaxed) : 0;
+}
+
+/* The buffer is about to be the program's again: whoever reads it is to see that behind its reads. */
+static void
+epoch_end(const struct plx_ep *ep)
+{
+	struct plx_rndv_shared *s = own_shared(ep);
+
+	if (s == NULL)
+		return;
+	atomic_store_explicit(&s->epoch, plx_rndv_epoch(ep) + 1, memory_order_relaxed);
+	/* pairs with the fence in rndv_is_lent(): what the program writes there comes behind the count */
+	atomic_thread_fence(memory_order_release);
+}
+
+bool
+rndv_is_lent(const struct plx_req_rndv *v)
+{
+	struct plx_rndv_shared *s = plx_peer_shared(v->ep->peer);
+
+	/* pairs with the fence in epoch_end(): the count is looked at behind the data */
+	atomic_thread_fence(memory_order_acquire);
+	return s != NULL && atomic_load_explicit(&s->epoch, memory_order_relaxed) == v->rts.epoch;
+}
+
+int
+rndv_ask(struct plx_rndv *r, struct plx_req *req, int err)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_wire_pull h = {.sreq = v->rts.sreq, .offset = v->base};
+	int rc;
+
+	if (v->id.index == 0) {
+		rc = plx_req_id_get(&r->ids, req, &v->id);
+		if (rc != 0)
+			return rc;
+	}
+	v->role = RNDV_ASK;
+	v->err = err;
+	h.rreq = v->id;
+	PLX_STAT_INC(r->stat.asked_again);
+	return plx_ep_tx_ctl(v->ep, PLX_WIRE_PULL, &h, sizeof(h));
+}
+
+static void
+cancel_send(struct plx_ep *ep, struct plx_wire_id rreq, uint32_t msg_id)
+{
+	struct plx_wire_cancel h = {.rreq = rreq, .msg_id = msg_id};
+
+	(void)plx_ep_tx_ctl(ep, PLX_WIRE_CANCEL, &h, sizeof(h));
+}
+
+/* A receiver that reads the buffer finds out by itself; one that waits for us has to be told. */
+static void
+take_back(struct plx_rndv *r, struct plx_req *req)
+{
+	const struct plx_req_send *s = &req->send;
+
+	PLX_STAT_INC(r->stat.taken_back);
+	if (req->dt == NULL)
+		epoch_end(s->ep);
+	if (s->ep->err != 0)
+		return; /* it has lost us as well */
+	if (s->rreq.index != 0)
+		cancel_send(s->ep, s->rreq, 0);
+	else if (s->announcing) /* it has some of the pieces */
+		cancel_send(s->ep, (struct plx_wire_id){0}, s->msg_id);
+}
+
+/* The sender's side is complete: acknowledged, cancelled, or the peer is gone. */
 void
 rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err)
 {
@@ -100,12 +184,8 @@ rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err)
 	plx_req_id_put(&r->ids, req->send.id);
 	if (err != 0)
 		PLX_STAT_INC(r->stat.errors);
-	if (err == -ECANCELED && req->send.announced) {
-		struct plx_wire_cancel h = {.sreq = req->send.id};
-
-		/* The buffer is the user's again: nobody shall fetch it any more. */
-		(void)plx_ep_tx_ctl(req->send.ep, PLX_WIRE_CANCEL, &h, sizeof(h));
-	}
+	if (req->send.back && req->send.announced)
+		take_back(r, req);
 	plx_req_complete(req, err);
 }
 
@@ -133,6 +213,7 @@ send_wait_fail(struct plx_wait *w, int err)
 {
 	struct plx_req *req = container_of(w, struct plx_req, send.wait);
 
+	req->send.back = true;
 	if (send_outlives(rndv_of(req->send.ep), req, err))
 		return;
 	rndv_send_end(rndv_of(req->send.ep), req, err);
@@ -151,7 +232,8 @@ rts_send(struct plx_pend *p)
 {
 	struct plx_req *req = container_of(p, struct plx_req, send.pend);
 	struct plx_wire_rts h = {.tag = req->send.tag, .len = req->len,
-		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id};
+		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id,
+		.epoch = plx_rndv_epoch(req->send.ep)};
 	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_RTS};
 
@@ -188,7 +270,9 @@ plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx
 	req->send.offset = 0;
 	req->send.n_out = 0;
 	req->send.over = false;
+	req->send.back = false;
 	req->send.role = RNDV_IDLE;
+	req->send.rreq.index = 0;
 	rndv_split_place(ep);
 	req->send.pend.conn_id = req->send.conn_id;
 	req->send.pend.send = send;
@@ -231,9 +315,9 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 {
 	struct plx_req_rndv *v = &req->recv.rndv;
 	struct plx_ep *ep = v->ep;
-	struct plx_wire_id sreq = v->sreq;
+	struct plx_wire_id sreq = v->rts.sreq;
 	/* A receiver that fails still lets the sender go. */
-	bool ack = (!v->more && !v->done) || err != 0;
+	bool ack = err != 0 ? !v->gone : !v->more && !v->done;
 	bool later = plx_req_is_told_later(req);
 
 	rndv_recv_stop_run(r, req);
@@ -267,17 +351,18 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 {
 	const struct plx_req_rndv *v = &req->recv.rndv;
 	const struct plx_peer *peer = v->ep->peer;
-	bool get = (peer->caps & PLX_DEV_GET) != 0;
+	/* Who reads must be able to tell that the buffer is still lent; see plx_rndv.h. */
+	bool get = v->ep->connected && (peer->caps & PLX_DEV_GET) != 0 &&
+		(peer->caps & PLX_DEV_SHARED) != 0;
 	/* A helper copies from the beginning of its buffer. */
-	bool split = get && v->base == 0 && (peer->caps & PLX_DEV_SHARED) &&
-		(peer->caps & PLX_DEV_PUT);
+	bool split = get && v->base == 0 && (peer->caps & PLX_DEV_PUT);
 
-	if ((peer->caps & PLX_DEV_KEYS) && v->addr != 0 && req->dt == NULL &&
+	if (v->ep->connected && (peer->caps & PLX_DEV_KEYS) && v->rts.addr != 0 && req->dt == NULL &&
 		v->copy >= r->put_min && r->scheme != PLX_RNDV_FRAG && rndv_put_start(r, req) == 0)
 		return 0;
 	/* Pieces on either side travel as messages: the sender packs, the receiver unpacks. */
-	if (!get || v->addr == 0 || req->dt != NULL || r->scheme == PLX_RNDV_FRAG ||
-		(r->scheme == PLX_RNDV_AUTO && v->copy <= r->frag_max))
+	if (!get || v->rts.addr == 0 || req->dt != NULL || r->scheme == PLX_RNDV_FRAG ||
+		(r->scheme == PLX_RNDV_AUTO && v->copy <= r->frag_max) || !rndv_is_lent(v))
 		return rndv_frag_start(r, req);
 	if (r->scheme == PLX_RNDV_AUTO && split && rndv_split_is_near(v->ep))
 		split = false;
@@ -288,29 +373,29 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 }
 
 void
-plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq, uint64_t addr,
-	uint64_t len, struct plx_req *req)
+plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t len,
+	struct plx_req *req)
 {
 	PLX_STAT_INC(r->stat.recvs);
 	if (len > req->len || len == 0) {
-		plx_rndv_ack(ep, sreq, 0);
+		plx_rndv_ack(ep, rts->sreq, 0);
 		plx_req_complete(req, len > req->len ? -EMSGSIZE : 0);
 		return;
 	}
-	plx_rndv_recv_part(r, ep, sreq, addr, 0, len, false, req);
+	plx_rndv_recv_part(r, ep, rts, 0, len, false, req);
 }
 
 void
-plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq, uint64_t addr,
-	uint64_t base, uint64_t len, bool more, struct plx_req *req)
+plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t base,
+	uint64_t len, bool more, struct plx_req *req)
 {
+	const struct plx_rts from = *rts; /* it may lie in req */
 	struct plx_req_rndv *v = &req->recv.rndv;
 	int rc;
 
 	memset(v, 0, sizeof(*v));
 	v->ep = ep;
-	v->sreq = sreq;
-	v->addr = addr;
+	v->rts = from;
 	v->base = base;
 	v->more = more;
 	v->copy = len;
@@ -318,7 +403,7 @@ plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sre
 	v->held = RNDV_NONE;
 	v->redo = RNDV_NONE;
 	rc = plx_ep_connect(ep);
-	if (rc == 0) {
+	if (rc == 0 || plx_ep_may_pass(rc)) {
 		plx_ep_wait(ep, &v->wait, PLX_CONN_NONE, recv_wait_fail);
 		rc = recv_start(r, req);
 	}
@@ -417,15 +502,39 @@ plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wir
 		req->recv.rndv.redo = h->chunk;
 }
 
+struct plx_req *
+rndv_send_asked(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq,
+	struct plx_wire_id rreq)
+{
+	struct plx_req *req = rndv_send_find(r, ep, sreq);
+
+	if (req == NULL && rreq.index != 0) /* it was taken back, most likely, and rreq waits */
+		cancel_send(ep, rreq, 0);
+	return req;
+}
+
+/* The receiver has read everything and wonders whether it may believe it. */
+static void
+answer_lent(struct plx_ep *ep, const struct plx_wire_pull *pull)
+{
+	struct plx_wire_data h = {.rreq = pull->rreq, .offset = pull->offset};
+
+	(void)plx_ep_tx_ctl(ep, PLX_WIRE_DATA, &h, sizeof(h));
+}
+
 void
 plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pull *h)
 {
-	struct plx_req *req = rndv_send_find(r, ep, h->sreq);
+	struct plx_req *req = rndv_send_asked(r, ep, h->sreq, h->rreq);
 
 	if (req == NULL)
 		return;
 	if (rndv_send_writes(req) || h->offset > req->len || h->len > req->len - h->offset) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	if (h->len == 0) {
+		answer_lent(ep, h);
 		return;
 	}
 	req->send.into.told = false; /* writes that end from now on end nothing */
@@ -445,6 +554,10 @@ plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_da
 	if (req == NULL)
 		return;
 	v = &req->recv.rndv;
+	if (v->role == RNDV_ASK && len == 0) {
+		rndv_recv_end(r, req, v->err);
+		return;
+	}
 	if (v->role != RNDV_FRAG || h->offset != v->base + v->offset || len > v->copy - v->offset) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return;
@@ -459,18 +572,13 @@ plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_da
 void
 plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_cancel *h)
 {
-	struct plx_wait *w;
+	struct plx_req *req = rndv_recv_find(r, ep, h->rreq);
 
-	TAILQ_FOREACH(w, &ep->waits, link) {
-		struct plx_req *req = container_of(w, struct plx_req, recv.rndv.wait);
-
-		if (w->fail != recv_wait_fail || req->recv.rndv.sreq.index != h->sreq.index ||
-			req->recv.rndv.sreq.gen != h->sreq.gen)
-			continue;
-		/* Its helper stopped before it said so: nothing is in its hands. */
-		rndv_recv_end(r, req, -ECONNRESET);
+	if (req == NULL)
 		return;
-	}
+	/* Its helper stopped before it said so: nothing is in its hands. */
+	req->recv.rndv.gone = true;
+	rndv_recv_end(r, req, -ECONNRESET);
 }
 
 static unsigned

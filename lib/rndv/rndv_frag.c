@@ -19,7 +19,7 @@ rndv_frag_start(struct plx_rndv *r, struct plx_req *req)
 		return rc;
 	v->role = RNDV_FRAG;
 	PLX_STAT_INC(r->stat.frag);
-	h = (struct plx_wire_pull){.sreq = v->sreq, .rreq = v->id, .offset = v->base + v->offset,
+	h = (struct plx_wire_pull){.sreq = v->rts.sreq, .rreq = v->id, .offset = v->base + v->offset,
 		.len = v->copy - v->offset};
 	return plx_ep_tx_ctl(v->ep, PLX_WIRE_PULL, &h, sizeof(h));
 }

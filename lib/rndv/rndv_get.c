@@ -136,7 +136,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	c = own_cursor(v);
 	atomic_store_explicit(&c->done, (uint64_t)v->gen << 32, memory_order_relaxed);
 	atomic_store_explicit(&c->next, (uint64_t)v->gen << 32, memory_order_release);
-	h = (struct plx_wire_help){.sreq = v->sreq, .rreq = v->id, .addr = (uintptr_t)req->buf,
+	h = (struct plx_wire_help){.sreq = v->rts.sreq, .rreq = v->id, .addr = (uintptr_t)req->buf,
 		.len = v->copy, .slot = slot, .gen = v->gen, .chunk = chunk};
 	rc = plx_ep_tx_ctl(v->ep, PLX_WIRE_HELP, &h, sizeof(h));
 	if (rc != 0) {
@@ -272,10 +272,25 @@ get_add(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b, uint32_t 
 {
 	const struct plx_req_rndv *v = &req->recv.rndv;
 	const struct plx_rma_op op = {.peer = v->ep->peer, .local = (char *)req->buf + offset,
-		.remote = v->addr + v->base + offset, .len = len};
+		.remote = v->rts.addr + v->base + offset, .len = len};
 	const struct rndv_piece p = {.req = req, .offset = offset, .chunk = chunk};
 
 	return batch_add(r, b, &op, &p);
+}
+
+/* All of it was read, or no more can be: it ends with err, if it was there to be read. */
+static void
+read_end(struct plx_rndv *r, struct plx_req *req, int err)
+{
+	if (likely(rndv_is_lent(&req->recv.rndv))) {
+		rndv_recv_end(r, req, err);
+		return;
+	}
+	rndv_recv_stop_run(r, req);
+	rndv_split_stop(req);
+	err = rndv_ask(r, req, err);
+	if (err != 0)
+		rndv_recv_end(r, req, err);
 }
 
 /* Everything was read, or no more can be. */
@@ -289,10 +304,11 @@ get_end(struct plx_rndv *r, struct plx_req *req)
 	if (rc == -EOPNOTSUPP) { /* not allowed to read there after all */
 		rndv_recv_stop_run(r, req);
 		rc = rndv_frag_start(r, req);
-		if (rc == 0)
-			return;
+		if (rc != 0)
+			rndv_recv_end(r, req, rc);
+		return;
 	}
-	rndv_recv_end(r, req, rc);
+	read_end(r, req, rc);
 }
 
 unsigned
@@ -329,7 +345,7 @@ rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 
 	if (split_done(v) >= v->n_chunks) {
 		rndv_batch_run(r, b);
-		rndv_recv_end(r, req, 0);
+		read_end(r, req, 0);
 		return 1;
 	}
 	v->held = RNDV_NONE;
@@ -363,7 +379,7 @@ rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 	if (split_done(v) < v->taken)
 		return 0;
 	if (v->err != -EOPNOTSUPP) {
-		rndv_recv_end(r, req, v->err);
+		read_end(r, req, v->err);
 		return 1;
 	}
 	/* Not allowed to read there after all: from the beginning, as messages. */
@@ -378,17 +394,15 @@ rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 	return 1;
 }
 
-/* Tell the receiver which chunk it must do itself; keeps trying. */
+/* Tell the receiver which chunk it must do itself. */
 static unsigned
 help_end(struct plx_rndv *r, struct plx_req *req)
 {
 	struct plx_req_send *s = &req->send;
 	struct plx_wire_help_end end = {.rreq = s->rreq, .chunk = s->help.failed,
 		.err = s->help.err};
-	int rc = plx_ep_tx_ctl(s->ep, PLX_WIRE_HELP_END, &end, sizeof(end));
 
-	if (rc == -ENOMEM)
-		return 0;
+	(void)plx_ep_tx_ctl(s->ep, PLX_WIRE_HELP_END, &end, sizeof(end));
 	rndv_send_stop_run(r, req);
 	return 1;
 }

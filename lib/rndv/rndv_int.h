@@ -17,6 +17,7 @@ enum rndv_role {
 	RNDV_SPLIT,
 	RNDV_DRAIN, /* a SPLIT that failed: waits until its helper has stopped */
 	RNDV_FRAG, /* receiver: waits for DATA, or DONE; not in a list */
+	RNDV_ASK,  /* receiver: has it all, and waits to hear that it was not taken back; not in a list */
 	RNDV_HELP, /* sender */
 	RNDV_PULL, /* sender: sends DATA */
 	RNDV_PUT,  /* sender: writes by the device */
@@ -40,12 +41,23 @@ void rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err);
 struct plx_rndv *rndv_of(struct plx_ep *ep);
 /** A send, or receive, that this ep may speak of now, or NULL. */
 struct plx_req *rndv_send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id);
+/** As rndv_send_find() for a receiver that waits: if there is none it is told. */
+struct plx_req *rndv_send_asked(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq,
+	struct plx_wire_id rreq);
 struct plx_req *rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id);
 void rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err);
 void rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
 void rndv_recv_stop_run(struct plx_rndv *r, struct plx_req *req);
 void rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
 void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
+
+/**
+ * Whether nothing was taken back since the message was announced. Behind reads of the sender's memory:
+ * then they found what was sent.
+ */
+bool rndv_is_lent(const struct plx_req_rndv *v);
+/** All is read, and perhaps taken back: ask. err is how the receive ends if not. @return 0 or -errno */
+int rndv_ask(struct plx_rndv *r, struct plx_req *req, int err);
 
 /* rndv_get.c: data moved by reading and writing the peer's memory */
 int rndv_get_start(struct plx_rndv *r, struct plx_req *req);

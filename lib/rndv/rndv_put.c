@@ -45,7 +45,7 @@ rndv_put_start(struct plx_rndv *r, struct plx_req *req)
 	rc = plx_req_id_get(&r->ids, req, &v->id);
 	if (rc != 0)
 		goto dereg;
-	h = (struct plx_wire_into){.sreq = v->sreq, .rreq = v->id, .offset = v->base,
+	h = (struct plx_wire_into){.sreq = v->rts.sreq, .rreq = v->id, .offset = v->base,
 		.len = v->copy, .addr = (uintptr_t)req->buf, .key = mem.key, .last = !v->more};
 	rc = plx_ep_tx_ctl(v->ep, PLX_WIRE_INTO, &h, sizeof(h));
 	if (rc != 0)
@@ -106,7 +106,7 @@ put_done(void *arg, int err)
 void
 plx_rndv_on_into(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_into *h)
 {
-	struct plx_req *req = rndv_send_find(r, ep, h->sreq);
+	struct plx_req *req = rndv_send_asked(r, ep, h->sreq, h->rreq);
 
 	if (req == NULL)
 		return;

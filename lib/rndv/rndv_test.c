@@ -17,6 +17,7 @@
 
 static struct unit_workers u;
 static uint8_t from[LEN], to[LEN + 64];
+static uint8_t lent[LEN]; /* as from, until the send of it is complete */
 
 static void
 begin(const char *scheme)
@@ -215,13 +216,14 @@ a_device_without_rma_takes_frag(void)
 }
 
 static void
-a_device_without_shared_memory_takes_get(void)
+a_device_without_shared_memory_takes_frag(void)
 {
 	begin("auto");
 	fake.caps &= ~(uint32_t)PLX_DEV_SHARED;
 	unit_workers_open(&u, 2);
 	transfers();
-	UNIT_EQ(stat_of(1)->get, 12);
+	UNIT_EQ(stat_of(1)->get, 0); /* who reads could not tell whether the buffer is still lent */
+	UNIT_EQ(stat_of(1)->frag, 12);
 	unit_workers_close(&u);
 }
 
@@ -604,7 +606,7 @@ what_is_refused_while_it_is_announced_is_announced_no_further(void)
 	send = unit_am_send(&u, 0, 1, 3000, from, LEN); /* announced in several messages */
 	UNIT_EQ(plx_req_is_done(send), false);
 	UNIT_EQ(fake_on_the_way(unit_queue(&u, 0), unit_queue(&u, 1)), 1);
-	UNIT_TRUE(!STAILQ_EMPTY(&u.to[0][1].ep->pending));
+	UNIT_TRUE(!TAILQ_EMPTY(&u.to[0][1].ep->pending));
 	pull.sreq = into.sreq = ack.sreq = send->send.id;
 	/* Its data cannot be asked for yet, but a receiver without room may say so at once. */
 	fake.depth = 0;
@@ -616,7 +618,7 @@ what_is_refused_while_it_is_announced_is_announced_no_further(void)
 	UNIT_EQ(plx_req_is_done(send), false);
 	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_ACK, &ack, sizeof(ack));
 	plx_worker_progress(u.w[0]);
-	UNIT_TRUE(STAILQ_EMPTY(&u.to[0][1].ep->pending));
+	UNIT_TRUE(TAILQ_EMPTY(&u.to[0][1].ep->pending));
 	UNIT_END(&u, send, -ENOMEM);
 	fake_block(unit_queue(&u, 0), false);
 	transfer(LEN, true);
@@ -637,7 +639,7 @@ an_answer_before_the_question_is_not_believed(void)
 		transfer(LEN, true); /* connected both ways */
 		fake_block(unit_queue(&u, 0), true);
 		send = unit_send(&u, 0, 1, from, sync ? 100 : LEN, 9, sync);
-		UNIT_TRUE(!STAILQ_EMPTY(&u.to[0][1].ep->pending));
+		UNIT_TRUE(!TAILQ_EMPTY(&u.to[0][1].ep->pending));
 		/* A peer that guesses the name of what it was never told. */
 		fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_ACK,
 			&(struct plx_wire_ack){.sreq = send->send.id}, sizeof(struct plx_wire_ack));
@@ -875,28 +877,51 @@ an_order_to_write_by_a_device_without_keys_is_refused(void)
 	unit_workers_close(&u);
 }
 
-/* A send is taken back after `turns` turns: its receive ends too, whole or with an error. */
+/* The buffer is the program's again, and the next thing it holds is not for anybody else. */
+static void
+reuse(void *buf)
+{
+	memset(buf, 'X', LEN);
+}
+
+/* How a receive ends whose send was taken back: right, or not. */
+static void
+right_or_reset(struct plx_req *recv, const uint8_t *got)
+{
+	UNIT_TRUE_FATAL(unit_finish(&u, recv));
+	if (recv->status == 0)
+		UNIT_SAME(got, from, LEN);
+	else
+		UNIT_EQ(recv->status, -ECONNRESET);
+	plx_req_put(recv);
+}
+
+/* A send is taken back after `turns` turns: its receive ends too, right or with an error. */
 static void
 taken_back(const char *scheme, unsigned turns, bool posted, uint32_t again_percent)
 {
 	struct plx_req *recv = NULL, *send;
 
 	begin(scheme);
+	memcpy(lent, from, LEN);
 	fake.delay_max = 2;
 	fake.again_percent = again_percent;
 	unit_workers_open(&u, 2);
 	if (posted)
 		recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
-	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	send = unit_send(&u, 0, 1, lent, LEN, 9, false);
 	unit_turns(&u, turns);
 	if (plx_req_is_done(send)) {
 		plx_req_put(send);
-		send = NULL;
 	} else {
 		plx_worker_ep_cancel(u.w[0], &u.to[0][1]);
-		UNIT_TRUE(plx_req_is_done(send));
-		UNIT_END(&u, send, -ECANCELED);
+		while (!plx_req_is_done(send))
+			plx_worker_progress(u.w[0]);
+		plx_req_put(send);
 	}
+	reuse(lent);
+	for (unsigned i = 0; i < turns % 5; i++) /* before it can have heard of anything */
+		plx_worker_progress(u.w[1]);
 	unit_turns(&u, 50);
 	if (!posted)
 		recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
@@ -905,27 +930,130 @@ taken_back(const char *scheme, unsigned turns, bool posted, uint32_t again_perce
 		plx_worker_cancel(u.w[1], recv);
 		UNIT_END(&u, recv, -ECANCELED);
 	} else {
-		UNIT_TRUE_FATAL(plx_req_is_done(recv));
-		if (recv->status == 0)
-			UNIT_SAME(to, from, LEN);
-		else
-			UNIT_EQ(recv->status, -ECONNRESET);
-		plx_req_put(recv);
+		right_or_reset(recv, to);
 	}
-	transfer(40000, true); /* and the next one goes as ever */
+	transfer(40000, true); /* and the next one goes as before */
 	unit_workers_close(&u);
 }
 
 static void
 a_send_taken_back_ends_its_receive(void)
 {
-	const char *const schemes[] = {"get", "split", "frag"};
+	const char *const schemes[] = {"get", "split", "frag", "auto"};
 
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 4; i++)
 		for (unsigned turns = 0; turns < 60; turns += turns < 10 ? 1 : 7)
 			for (unsigned posted = 0; posted < 2; posted++)
 				for (uint32_t again = 0; again < 100; again += 33)
 					taken_back(schemes[i], turns, posted, again);
+}
+
+/* The same by a device that writes. */
+static void
+a_send_taken_back_is_never_written_wrong(void)
+{
+	for (unsigned turns = 0; turns < 40; turns++) {
+		struct plx_req *send, *recv;
+
+		begin_keys();
+		memcpy(lent, from, LEN);
+		fake.delay_max = 5;
+		unit_workers_open(&u, 2);
+		recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+		send = unit_send(&u, 0, 1, lent, LEN, 9, false);
+		unit_turns(&u, turns);
+		plx_worker_ep_cancel(u.w[0], &u.to[0][1]);
+		UNIT_TRUE_FATAL(unit_finish(&u, send));
+		plx_req_put(send);
+		reuse(lent);
+		right_or_reset(recv, to);
+		unit_workers_close(&u);
+	}
+}
+
+/* Many, behind a ring that is full and stays so: nothing that says so can arrive before the data is read. */
+static void
+sends_taken_back_behind_a_full_ring_are_never_received_wrong(void)
+{
+	enum { N = 200, SHORT = 40000 };
+	struct plx_req *send[N], *recv;
+	unsigned n_reset = 0;
+
+	begin("get");
+	fake.depth = 4;
+	memcpy(lent, from, LEN);
+	unit_workers_open(&u, 2);
+	for (unsigned i = 0; i < N; i++)
+		send[i] = unit_send(&u, 0, 1, lent, SHORT, i, false);
+	for (unsigned i = 0; i < 20; i++)
+		unit_turns(&u, 1);
+	plx_worker_ep_cancel(u.w[0], &u.to[0][1]);
+	plx_worker_progress(u.w[0]);
+	for (unsigned i = 0; i < N; i++)
+		UNIT_END(&u, send[i], -ECANCELED);
+	reuse(lent);
+	for (unsigned i = 0; i < N; i++) {
+		recv = unit_recv(&u, 1, to, LEN, i, UNIT_EXACT);
+		for (unsigned k = 0; k < 10; k++)
+			plx_worker_progress(u.w[1]);
+		unit_turns(&u, 20);
+		if (recv->posted) { /* this one never left */
+			plx_worker_cancel(u.w[1], recv);
+			UNIT_END(&u, recv, -ECANCELED);
+			continue;
+		}
+		n_reset++;
+		UNIT_END(&u, recv, -ECONNRESET);
+	}
+	UNIT_TRUE(n_reset > 10);
+	unit_workers_close(&u);
+}
+
+/* Another handle of the same ep takes back what it sent. @param turns after which, of the transfer */
+static void
+neighbour_taken_back(const char *scheme, unsigned turns, bool *asked)
+{
+	struct plx_ep_user other = {.ep = NULL};
+	struct plx_req *send, *gone, *recv;
+	uint8_t addr[PLX_WIRE_ADDR_MAX];
+
+	begin(scheme);
+	unit_workers_open(&u, 2);
+	UNIT_TRUE_FATAL(plx_worker_addr(u.w[1], addr, sizeof(addr)) > 0);
+	UNIT_EQ_FATAL(plx_worker_ep_get(u.w[0], addr, &other), 0);
+	gone = plx_req_get(&u.w[0]->reqs);
+	memcpy(lent, from, LEN);
+	plx_worker_tag_send(u.w[0], &other, lent, LEN, 8, false, gone);
+	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	unit_turns(&u, 3);
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	unit_turns(&u, turns);
+	plx_worker_ep_cancel(u.w[0], &other);
+	UNIT_END(&u, gone, -ECANCELED);
+	reuse(lent);
+	UNIT_TRUE_FATAL(unit_finish(&u, recv));
+	UNIT_END(&u, recv, 0);
+	UNIT_SAME(to, from, LEN);
+	UNIT_END(&u, send, 0);
+	*asked |= stat_of(1)->asked_again != 0;
+	recv = unit_recv(&u, 1, to, LEN, 8, UNIT_EXACT);
+	UNIT_END(&u, recv, -ECONNRESET);
+	plx_worker_ep_put(u.w[0], &other);
+	unit_workers_close(&u);
+}
+
+static void
+what_a_neighbour_takes_back_harms_nobody(void)
+{
+	const char *const schemes[] = {"get", "split", "frag"};
+
+	for (unsigned i = 0; i < 3; i++) {
+		bool asked = false;
+
+		for (unsigned turns = 0; turns < 80; turns++)
+			neighbour_taken_back(schemes[i], turns, &asked);
+		UNIT_EQ(asked, i != 2); /* who read could not tell, and asked */
+	}
 }
 
 static CU_TestInfo scheme_tests[] = {
@@ -936,7 +1064,7 @@ static CU_TestInfo scheme_tests[] = {
 	UNIT_TEST(short_transfers_register_nothing),
 	UNIT_TEST(memory_that_can_not_be_registered_takes_frag),
 	UNIT_TEST(a_device_without_rma_takes_frag),
-	UNIT_TEST(a_device_without_shared_memory_takes_get),
+	UNIT_TEST(a_device_without_shared_memory_takes_frag),
 	UNIT_TEST(a_sender_on_the_receivers_core_is_not_asked_to_help),
 	UNIT_TEST(a_receiver_needs_no_help),
 	UNIT_TEST(more_transfers_than_cursors_all_arrive),
@@ -963,6 +1091,9 @@ static CU_TestInfo fault_tests[] = {
 	UNIT_TEST(what_is_refused_while_it_is_announced_is_announced_no_further),
 	UNIT_TEST(a_callback_may_end_its_neighbours),
 	UNIT_TEST(a_send_taken_back_ends_its_receive),
+	UNIT_TEST(a_send_taken_back_is_never_written_wrong),
+	UNIT_TEST(sends_taken_back_behind_a_full_ring_are_never_received_wrong),
+	UNIT_TEST(what_a_neighbour_takes_back_harms_nobody),
 	UNIT_TEST(a_device_that_refuses_to_write_goes_on_with_messages),
 	UNIT_TEST(a_busy_device_writes_all_the_same),
 	UNIT_TEST(a_send_taken_back_waits_for_its_writes),

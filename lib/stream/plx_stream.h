@@ -8,14 +8,16 @@
  * to the handle, which may be made after the first bytes have come.
  *
  * A sender has credit for PLX_STREAM_WINDOW; a message costs its bytes and a bit for
- * its keeping (PLX_STREAM_COST). The receiver grants what has been read, in quarters
- * of the window, so a reader that stops stops its sender, and the bytes that wait are
- * bounded. A send without credit waits in its stream's own queue and holds up nothing
- * else on the ep.
+ * its keeping (PLX_STREAM_COST). The receiver grants, in quarters of the window, what has
+ * been read, and what it keeps while all streams of the worker keep at most unread_max.
+ * So a program that reads only after its peer has sent everything makes progress, as
+ * with UCX; above that bound a reader that stops stops its sender. A send without credit
+ * waits in its stream's own queue and holds up nothing else on the ep.
  *
  * A long send is announced, and fetched by the receives that meet it (lib/rndv), or
- * a piece at a time into memory of ours when somebody wants to borrow it or reads in
- * small steps. Meanwhile it is a chunk like others, in its place.
+ * a piece at a time into memory of ours: when somebody wants to borrow it, reads in
+ * small steps, or has posted no receive for a while (PLX_STREAM_AHEAD_US), within
+ * unread_max. Meanwhile it is a chunk like others, in its place.
  *
  * Receives wait only while no bytes do, or while bytes for the first of them are
  * being fetched: arriving data is copied to the waiting receive at once, and what is
@@ -39,10 +41,12 @@
 #include "plx_req.h"
 #include "plx_rndv.h"
 #include "plx_stat.h"
+#include "plx_timer.h"
 
 #define PLX_STREAM_WINDOW    (256u << 10) /* both sides must agree */
 #define PLX_STREAM_COST	     64u	  /* of a message, beside its bytes */
 #define PLX_STREAM_PIECE_MAX (32u << 10)  /* bytes of one message */
+#define PLX_STREAM_AHEAD_US  1000u	  /* that an announced send waits for a receive */
 
 struct plx_stream_stat {
 	uint64_t streams;	  /* made, ever */
@@ -51,6 +55,8 @@ struct plx_stream_stat {
 	uint64_t rx_direct;	  /* bytes copied to a waiting receive */
 	uint64_t rx_kept;	  /* bytes that had to wait */
 	uint64_t rx_fetched;	  /* bytes that waited at the sender */
+	uint64_t rx_ahead;	  /* of these, bytes that no receive had asked for */
+	uint64_t rx_stopped;	  /* messages whose sender was not granted their cost at once */
 	uint64_t rx_paced;	  /* times that the worker was asked for shorter turns */
 	uint64_t rx_drop_closed;  /* bytes for a handle that is gone */
 	uint64_t rx_drop_no_memory;
@@ -70,7 +76,14 @@ struct plx_streams {
 	struct plx_rndv *rndv;
 	struct plx_req_pool xfers; /* transfers of ours; completed by the owner, not through a ring */
 	uint64_t rndv_min;
+	uint64_t unread_max;
+	uint64_t kept;			/* cost of what has come and is not read */
+	bool full;			/* something was not kept, or not fetched, for want of room */
 	TAILQ_HEAD(, plx_stream) ready; /* with data that came since the last poll */
+	TAILQ_HEAD(, plx_stream) late;	/* with an announced send that nobody has read */
+	TAILQ_HEAD(, plx_stream) stopped; /* with held bytes */
+	struct plx_timers *timers;
+	struct plx_timer ahead;		/* armed while something can be done for late and stopped */
 	struct plx_stream_stat stat;
 };
 
@@ -92,20 +105,29 @@ struct plx_stream {
 	/* receiving */
 	TAILQ_HEAD(, plx_req) recvs;
 	TAILQ_HEAD(plx_stream_chunks, plx_msg) chunks, lent;
-	struct plx_req *xfer;	  /* bytes of the first chunk are being fetched */
+	struct plx_msg *rts;	  /* first of the chunks that is an announced send, or NULL */
+	struct plx_req *xfer;	  /* bytes of rts are being fetched */
 	struct plx_msg *xfer_to;  /* into this, or NULL: into the first receive */
 	struct plx_dt xfer_dt;	  /* the receive's, from where it has got to */
-	bool matching;		  /* match_run() is at work */
+	int lost;		  /* why the rest of rts cannot be fetched, or 0 */
+	bool matching;		  /* stream_match() is at work */
+	bool reading;		  /* stream_read_ahead() is at work */
+	bool stopped;
 	bool fed;		  /* what came last has ended a receive */
-	uint64_t held;		  /* cost of what has come and is not read */
-	uint64_t owed;		  /* cost of what was read and is not granted yet */
-	TAILQ_ENTRY(plx_stream) ready_link;
+	uint64_t held;		  /* cost of what has come and is granted when it is read */
+	uint64_t owed;		  /* cost that may be granted and is not yet */
+	TAILQ_ENTRY(plx_stream) ready_link, late_link, stopped_link;
 	LIST_ENTRY(plx_stream) link; /* of the ep's */
 };
 
-/** @param rndv_min longer sends are announced and fetched when they are read */
+/** What the worker's settings say. */
+struct plx_streams_conf {
+	uint64_t rndv_min;   /* longer sends are announced and fetched when they are read, bytes */
+	uint64_t unread_max; /* bytes that are kept unread before senders have to wait */
+};
+
 void plx_streams_open(struct plx_streams *all, struct plx_eps *eps, struct plx_msg_pools *msgs,
-	struct plx_rndv *rndv, uint64_t rndv_min);
+	struct plx_rndv *rndv, struct plx_timers *timers, const struct plx_streams_conf *conf);
 void plx_streams_close(struct plx_streams *all);
 
 /** Slow path of plx_stream_of(). */

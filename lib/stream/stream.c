@@ -14,6 +14,8 @@ const struct plx_stat_row plx_stream_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_stream_stat, rx_direct),
 	PLX_STAT_ROW(struct plx_stream_stat, rx_kept),
 	PLX_STAT_ROW(struct plx_stream_stat, rx_fetched),
+	PLX_STAT_ROW(struct plx_stream_stat, rx_ahead),
+	PLX_STAT_ROW(struct plx_stream_stat, rx_stopped),
 	PLX_STAT_ROW(struct plx_stream_stat, rx_paced),
 	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_closed),
 	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_no_memory),
@@ -25,14 +27,19 @@ const struct plx_stat_row plx_stream_stat_rows[] = {
 
 void
 plx_streams_open(struct plx_streams *all, struct plx_eps *eps, struct plx_msg_pools *msgs,
-	struct plx_rndv *rndv, uint64_t rndv_min)
+	struct plx_rndv *rndv, struct plx_timers *timers, const struct plx_streams_conf *conf)
 {
 	memset(all, 0, sizeof(*all));
 	TAILQ_INIT(&all->ready);
+	TAILQ_INIT(&all->late);
+	TAILQ_INIT(&all->stopped);
+	all->timers = timers;
+	all->ahead.fn = stream_ahead;
 	all->eps = eps;
 	all->msgs = msgs;
 	all->rndv = rndv;
-	all->rndv_min = rndv_min;
+	all->rndv_min = conf->rndv_min;
+	all->unread_max = conf->unread_max;
 	(void)plx_req_pool_open(&all->xfers, 0, false, NULL, NULL); /* cannot fail without a ring */
 	plx_pool_open(&all->pool, "stream", sizeof(struct plx_stream), 16, 0, NULL, NULL);
 }
@@ -40,6 +47,7 @@ plx_streams_open(struct plx_streams *all, struct plx_eps *eps, struct plx_msg_po
 void
 plx_streams_close(struct plx_streams *all)
 {
+	plx_timer_disarm(all->timers, &all->ahead);
 	plx_req_pool_close(&all->xfers);
 	plx_pool_close(&all->pool);
 }
@@ -90,6 +98,9 @@ static void
 stream_free(struct plx_stream *s)
 {
 	stream_set_ready(s, false);
+	stream_rts_set(s, NULL);
+	if (s->stopped)
+		TAILQ_REMOVE(&s->all->stopped, s, stopped_link);
 	LIST_REMOVE(s, link);
 	s->ep->n_msgs--;
 	plx_pool_put(&s->all->pool, s);

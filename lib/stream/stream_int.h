@@ -28,6 +28,12 @@ void stream_recv_end(struct plx_stream *s, struct plx_req *req, int err);
 void stream_recvs_fail(struct plx_stream *s, int err);
 void stream_chunk_remove(struct plx_stream *s, struct plx_msg *m);
 void stream_chunks_drop(struct plx_stream *s, struct plx_stream_chunks *list);
+/** Bytes of ours are kept, or will be. @return whether their sender may go on before they are read */
+bool stream_keep(struct plx_stream *s, uint64_t len);
+/** Bytes that stream_keep() counted are gone. */
+void stream_unkeep(struct plx_streams *all, uint64_t len);
+/** The streams' timer: what was waited for in vain, or has become possible. */
+void stream_ahead(struct plx_timer *t, uint64_t now_ticks);
 /** What has come and nobody will read. */
 void stream_drop_unread(struct plx_stream *s);
 /** The stream of data that arrived and found none, or NULL. */
@@ -35,10 +41,16 @@ struct plx_stream *stream_of_arrival(struct plx_streams *all, struct plx_ep *ep,
 	uint32_t len);
 
 /* stream_fetch.c */
-/** The first receive has met bytes that are at the sender. */
+/** The first receive has met bytes that are at the sender, or s->err says why not. */
 void stream_fetch(struct plx_stream *s, struct plx_req *req, struct plx_msg *m);
-/** Fetch a piece into memory of ours, to be read or lent from there. */
-void stream_fetch_piece(struct plx_stream *s, struct plx_msg *m);
+/** Fetch a piece of s->rts into memory of ours, to be read or lent from there. @return 0 or -ENOMEM */
+int stream_fetch_piece(struct plx_stream *s);
+/** The same with as much as there is room for, while no receive waits. */
+void stream_read_ahead(struct plx_stream *s);
+/** The first announced send of a stream is another one, or none. */
+void stream_rts_set(struct plx_stream *s, struct plx_msg *m);
+/** Let the timer look, if no receive waits for an announced send. */
+void stream_late_if(struct plx_stream *s);
 
 static inline struct plx_stream *
 stream_find(const struct plx_ep *ep, uint32_t conn_id)

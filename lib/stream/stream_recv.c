@@ -39,12 +39,97 @@ chunk_cost(const struct plx_msg *m)
 static void
 chunk_end(struct plx_stream *s, struct plx_msg *m)
 {
-	plx_msg_unlist(m);
 	if (m->ack == 0) {
 		s->held -= chunk_cost(m);
 		s->owed += chunk_cost(m);
 	}
+	if (m->kind == PLX_MSG_STREAM)
+		stream_unkeep(s->all, m->len);
 	plx_msg_put(s->all->msgs, m);
+}
+
+/* The next announced send of this stream becomes the first. */
+static void
+rts_next(struct plx_stream *s)
+{
+	struct plx_msg *m = TAILQ_NEXT(s->rts, chunk);
+
+	while (m != NULL && m->kind != PLX_MSG_STREAM_RTS)
+		m = TAILQ_NEXT(m, chunk);
+	stream_rts_set(s, m);
+}
+
+static void
+chunk_take(struct plx_stream *s, struct plx_stream_chunks *list, struct plx_msg *m)
+{
+	if (m == s->rts)
+		rts_next(s);
+	TAILQ_REMOVE(list, m, chunk);
+}
+
+bool
+stream_keep(struct plx_stream *s, uint64_t len)
+{
+	struct plx_streams *all = s->all;
+
+	all->kept += len + PLX_STREAM_COST;
+	if (likely(all->kept <= all->unread_max))
+		return true;
+	all->full = true;
+	PLX_STAT_INC(all->stat.rx_stopped);
+	PLX_LOG_RATELIMIT(NOTICE, stream, "%llu bytes of streams are unread, more than stream.unread_max: "
+		"their senders wait until the program reads", (unsigned long long)all->kept);
+	if (!s->stopped) {
+		s->stopped = true;
+		TAILQ_INSERT_TAIL(&all->stopped, s, stopped_link);
+	}
+	return false;
+}
+
+void
+stream_unkeep(struct plx_streams *all, uint64_t len)
+{
+	all->kept -= len + PLX_STREAM_COST;
+	if (unlikely(all->full && all->kept <= all->unread_max / 2))
+		plx_timer_arm(all->timers, &all->ahead, 0);
+}
+
+/* There is room again: a sender may go on before its bytes are read. */
+static void
+resume(struct plx_stream *s)
+{
+	struct plx_msg *m;
+
+	TAILQ_REMOVE(&s->all->stopped, s, stopped_link);
+	s->stopped = false;
+	TAILQ_FOREACH(m, &s->chunks, chunk) {
+		if (m->kind == PLX_MSG_STREAM && m->ack == 0) {
+			m->ack = 1;
+			s->held -= chunk_cost(m);
+			s->owed += chunk_cost(m);
+		}
+	}
+	stream_grant_if(s);
+}
+
+void
+stream_ahead(struct plx_timer *t, uint64_t now_ticks)
+{
+	struct plx_streams *all = container_of(t, struct plx_streams, ahead);
+	struct plx_stream *s, *next;
+
+	(void)now_ticks;
+	all->full = !TAILQ_EMPTY(&all->stopped) && all->kept > all->unread_max / 2;
+	while (all->kept <= all->unread_max / 2 && (s = TAILQ_FIRST(&all->stopped)) != NULL)
+		resume(s);
+	for (s = TAILQ_FIRST(&all->late); s != NULL; s = next) {
+		s->busy++;
+		stream_read_ahead(s);
+		next = TAILQ_NEXT(s, late_link);
+		s->busy--;
+		stream_grant_if(s);
+		stream_free_if(s);
+	}
 }
 
 void
@@ -53,9 +138,9 @@ stream_chunks_drop(struct plx_stream *s, struct plx_stream_chunks *list)
 	struct plx_msg *m;
 
 	while ((m = TAILQ_FIRST(list)) != NULL) {
-		TAILQ_REMOVE(list, m, chunk);
-		if (m->kind == PLX_MSG_STREAM_RTS && !m->gone)
-			plx_rndv_ack(s->ep, m->sreq, 0);
+		chunk_take(s, list, m);
+		if (m->kind == PLX_MSG_STREAM_RTS)
+			plx_rndv_ack(s->ep, m->rts.sreq, 0);
 		chunk_end(s, m);
 	}
 }
@@ -63,7 +148,7 @@ stream_chunks_drop(struct plx_stream *s, struct plx_stream_chunks *list)
 void
 stream_chunk_remove(struct plx_stream *s, struct plx_msg *m)
 {
-	TAILQ_REMOVE(&s->chunks, m, chunk);
+	chunk_take(s, &s->chunks, m);
 	chunk_end(s, m);
 	if (TAILQ_EMPTY(&s->chunks))
 		stream_set_ready(s, false);
@@ -109,10 +194,17 @@ stream_match(struct plx_stream *s)
 		return;
 	s->matching = true;
 	s->busy++;
-	while (s->xfer == NULL && !s->closed && s->err == 0 &&
+	while ((s->xfer == NULL || s->xfer_to != NULL) && !s->closed && s->err == 0 &&
 		(req = TAILQ_FIRST(&s->recvs)) != NULL && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
 		if (m->kind == PLX_MSG_STREAM_RTS) {
-			stream_fetch(s, req, m);
+			if (s->xfer != NULL)
+				break; /* its next bytes are on their way */
+			if (s->lost == 0) {
+				stream_fetch(s, req, m);
+			} else {
+				s->err = s->lost;
+				stream_chunk_remove(s, m);
+			}
 			continue;
 		}
 		n = recv_take(req, stream_chunk_data(m), m->len - m->got, &done);
@@ -125,6 +217,7 @@ stream_match(struct plx_stream *s)
 	s->matching = false;
 	if (s->err != 0 && s->xfer == NULL)
 		stream_recvs_fail(s, s->err);
+	stream_late_if(s);
 	s->busy--;
 }
 
@@ -159,21 +252,21 @@ plx_stream_recv(struct plx_stream *s, struct plx_req *req)
 	}
 }
 
-/* Bytes that a receive would get at once. */
-static uint64_t
-unread(const struct plx_stream *s)
+/* Whether a receive would get so many bytes at once. */
+static bool
+has_unread(const struct plx_stream *s, uint64_t least)
 {
 	const struct plx_msg *m;
 	uint64_t n = 0;
 
 	if (!TAILQ_EMPTY(&s->recvs))
-		return 0;
+		return least == 0;
 	TAILQ_FOREACH(m, &s->chunks, chunk) {
-		if (m->kind == PLX_MSG_STREAM_RTS)
+		if (n >= least || m->kind == PLX_MSG_STREAM_RTS)
 			break;
 		n += m->len - m->got;
 	}
-	return n;
+	return n >= least;
 }
 
 int
@@ -185,7 +278,7 @@ plx_stream_recv_now(struct plx_stream *s, struct plx_req *req)
 	struct plx_msg *m;
 
 	req->stream.offset = 0;
-	if (unread(s) < least) /* and if nothing will come, why */
+	if (!has_unread(s, least)) /* and if nothing will come, why */
 		return TAILQ_EMPTY(&s->chunks) && err != 0 ? err : -EAGAIN;
 	while (!done && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
 		m->got += recv_take(req, stream_chunk_data(m), m->len - m->got, &done);
@@ -205,8 +298,12 @@ plx_stream_lend(struct plx_stream *s, uint64_t *len)
 	if (m == NULL || !TAILQ_EMPTY(&s->recvs))
 		return NULL;
 	if (m->kind == PLX_MSG_STREAM_RTS) {
-		if (s->xfer == NULL && s->err == 0)
-			stream_fetch_piece(s, m);
+		if (s->lost != 0) {
+			s->err = s->lost;
+			stream_chunk_remove(s, m);
+		} else if (s->xfer == NULL && s->err == 0 && stream_fetch_piece(s) != 0) {
+			s->err = -ENOMEM;
+		}
 		m = TAILQ_FIRST(&s->chunks); /* the bytes, when that was done at once */
 		if (m == NULL || m->kind == PLX_MSG_STREAM_RTS)
 			return NULL;
@@ -276,10 +373,10 @@ keep(struct plx_stream *s, const uint8_t *data, uint32_t len)
 	}
 	m->kind = PLX_MSG_STREAM;
 	m->len = len;
-	m->ack = 0;
+	m->ack = stream_keep(s, len);
 	plx_copy(stream_chunk_data(m), data, len);
 	TAILQ_INSERT_TAIL(&s->chunks, m, chunk);
-	s->held += len + PLX_STREAM_COST;
+	*(m->ack ? &s->owed : &s->held) += chunk_cost(m);
 	PLX_STAT_ADD(all->stat.rx_kept, len);
 	stream_set_ready(s, true);
 }

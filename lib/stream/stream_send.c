@@ -12,7 +12,8 @@ rts_send(struct plx_pend *p)
 {
 	struct plx_req *req = container_of(p, struct plx_req, send.pend);
 	struct plx_wire_stream_rts h = {.conn_id = req->send.tag, .len = req->len,
-		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id};
+		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id,
+		.epoch = plx_rndv_epoch(req->send.ep)};
 	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_STREAM_RTS};
 
@@ -79,15 +80,13 @@ send_run(struct plx_stream *s, bool first)
 	s->sending = true;
 	while (rc == 0 && (req = TAILQ_FIRST(&s->sends)) != NULL) {
 		if (req->len > s->all->rndv_min) {
-			bool behind = !plx_ep_open(s->ep);
-
-			rc = s->credit < PLX_STREAM_COST ? -ENOBUFS : behind && !first ? -EAGAIN : 0;
+			rc = s->credit < PLX_STREAM_COST ? -ENOBUFS : !first && !plx_ep_open(s->ep) ? -EAGAIN : 0;
 			if (rc != 0)
 				break;
 			TAILQ_REMOVE(&s->sends, req, stream.link);
 			send_announce(s, req);
-			/* It went to the end of the ep's list: our next ones go behind it. */
-			if (behind && !TAILQ_EMPTY(&s->sends))
+			/* If it went to the end of the ep's list, our next ones go behind it. */
+			if (first && !plx_ep_open(s->ep) && !TAILQ_EMPTY(&s->sends))
 				rc = -EXFULL;
 			continue;
 		}

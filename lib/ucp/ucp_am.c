@@ -32,6 +32,19 @@ deliver_old(const struct plx_am_handler *h, const struct plx_am_rx *rx, ucp_ep_h
 	return status == UCS_OK ? 0 : ucp_status_errno(status);
 }
 
+/* A handler that relies on the ep it was promised is not called without one. */
+static __rte_noinline __rte_cold int
+drop(struct plx_am *am, int rc)
+{
+	if (rc == -ENOMEM) {
+		PLX_STAT_INC(am->stat.rx_drop_no_memory);
+		PLX_LOG_RATELIMIT(ERR, ucp, "no memory for the endpoint that answers an active message: lost");
+	} else {
+		PLX_STAT_INC(am->stat.rx_drop_closed);
+	}
+	return rc;
+}
+
 int
 ucp_am_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct plx_am_rx *rx)
 {
@@ -39,9 +52,13 @@ ucp_am_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct p
 	ucs_status_t status;
 
 	if (unlikely(rx->reply)) {
-		param.reply_ep = ucp_ep_answer(am->user, rx->ep, rx->conn_id);
-		if (param.reply_ep != NULL)
-			param.recv_attr |= UCP_AM_RECV_ATTR_FIELD_REPLY_EP;
+		int rc = ucp_ep_answer(am->user, rx->ep, rx->conn_id, &param.reply_ep);
+
+		if (unlikely(rc != 0))
+			return drop(am, rc);
+		param.recv_attr |= UCP_AM_RECV_ATTR_FIELD_REPLY_EP;
+	} else if (unlikely(rx->rndv && ucp_ep_was_closed(am->user, rx->ep, rx->conn_id))) {
+		return drop(am, -ECANCELED); /* nobody fetches by an ep that is closed: so UCX answers */
 	}
 	if (h->old)
 		return deliver_old(h, rx, param.reply_ep);
@@ -185,7 +202,8 @@ ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_leng
 	if (unlikely(id >= PLX_AM_IDS || header_length > PLX_WIRE_AM_HDR_MAX ||
 		    (flags & both) == both || (header_length != 0 && header == NULL)))
 		return error(UCS_ERR_INVALID_PARAM);
-	if (unlikely(p.mask & ~0xffffu) && (status = ucp_post_check(p.mask)) != UCS_OK)
+	if (unlikely(p.mask & UCP_POST_CHECKED) &&
+		(status = ucp_post_check(ep->worker, param)) != UCS_OK)
 		return error(status);
 	status = ucp_buf_open_param(ep->worker, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
@@ -248,8 +266,6 @@ recv_kept(ucp_worker_h w, struct plx_msg *m, void *data, struct ucp_buf *buf,
 	const ucp_request_param_t *param, const struct ucp_post *p)
 {
 	struct plx_req *req = NULL, tmp;
-	void (*done)(struct plx_req *) = p->done;
-	void *ret;
 
 	if (p->mask & (UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_REQUEST)) {
 		req = ucp_req_get(w, p, NULL);
@@ -273,10 +289,9 @@ recv_kept(ucp_worker_h w, struct plx_msg *m, void *data, struct ucp_buf *buf,
 	plx_req_flag(req, PLX_REQ_RECV | PLX_REQ_DONE);
 	if ((p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0)
 		return error(ucp_status(tmp.status));
-	ret = plx_req_user(req);
-	if (done != NULL)
-		done(req); /* may free it; the pointer is returned all the same */
-	return ret;
+	req->done = p->done;
+	plx_worker_postpone(w->core, req);
+	return plx_req_user(req);
 }
 
 static ucs_status_ptr_t
@@ -312,7 +327,7 @@ ucp_am_recv_data_nbx(ucp_worker_h w, void *data_desc, void *buffer, size_t count
 	ucs_status_t status;
 	struct ucp_buf buf;
 
-	status = ucp_post_check(p.mask);
+	status = ucp_post_check(w, param);
 	if (status != UCS_OK)
 		return error(status);
 	if (m->taken)

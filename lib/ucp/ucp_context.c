@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ucp_context.c - library, settings, contexts
+ * ucp_context.c - library, contexts
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,65 +35,6 @@ const char *
 ucp_get_version_string(void)
 {
 	return TEXT(UCP_API_MAJOR) "." TEXT(UCP_API_MINOR) "." TEXT(VERSION_RELEASE) " (pollux)";
-}
-
-ucs_status_t
-ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **config_p)
-{
-	char err[PLX_CONF_ERR_MAX];
-	struct ucp_config *c = malloc(sizeof(*c));
-	int rc = 0;
-
-	if (c == NULL)
-		return UCS_ERR_NO_MEMORY;
-	if (filename != NULL) {
-		plx_conf_defaults(&c->conf);
-		rc = plx_conf_load_file(&c->conf, filename, err, sizeof(err));
-		if (rc == 0)
-			rc = plx_conf_load_env(&c->conf, env_prefix);
-		else
-			PLX_LOG(ERR, ucp, "%s: %s", filename, err);
-	} else if (env_prefix != NULL) {
-		plx_conf_defaults(&c->conf);
-		rc = plx_conf_load_env(&c->conf, env_prefix);
-	} else {
-		c->conf = *plx_conf_process();
-	}
-	if (rc != 0) {
-		free(c);
-		return ucp_status(rc);
-	}
-	*config_p = c;
-	return UCS_OK;
-}
-
-void
-ucp_config_release(ucp_config_t *config)
-{
-	free(config);
-}
-
-ucs_status_t
-ucp_config_modify(ucp_config_t *config, const char *name, const char *value)
-{
-	char err[PLX_CONF_ERR_MAX] = "";
-	int rc;
-
-	rc = plx_conf_set(&config->conf, name, value, PLX_CONF_FROM_API, err);
-	if (rc == -ENOENT)
-		rc = plx_conf_set_ucx(&config->conf, name, value, PLX_CONF_FROM_API, err);
-	if (rc != 0)
-		PLX_LOG(INFO, ucp, "setting %s: %s", name, err);
-	return rc == 0 ? UCS_OK : UCS_ERR_INVALID_PARAM;
-}
-
-void
-ucp_config_print(const ucp_config_t *config, FILE *stream, const char *title,
-	ucs_config_print_flags_t print_flags)
-{
-	if ((print_flags & UCS_CONFIG_PRINT_HEADER) && title != NULL)
-		fprintf(stream, "#\n# %s\n#\n\n", title);
-	plx_conf_print(&config->conf, stream, NULL, (unsigned)print_flags & ~UCS_CONFIG_PRINT_HEADER);
 }
 
 /* What there is nothing behind yet is refused here, so that nobody finds out later. */
@@ -150,27 +90,41 @@ ucp_init_version(unsigned api_major_version, unsigned api_minor_version, const u
 	if (c == NULL)
 		return UCS_ERR_NO_MEMORY;
 	c->conf = config != NULL ? config->conf : *plx_conf_process();
+	c->refs = 1;
 	c->mem_unknown = mem_unknown(api_minor_version);
 	status = context_fill(c, params);
+	if (status == UCS_OK)
+		status = ucp_tls_choose(&c->conf);
 	if (status == UCS_OK) {
 		rc = plx_init_get(&c->conf);
-		status = ucp_status(rc);
+		status = rc == 0 ? ucp_tls_check(&c->conf) : ucp_status(rc);
+		if (rc == 0 && status != UCS_OK)
+			plx_init_put();
 	}
 	if (status != UCS_OK) {
 		free(c);
 		return status;
 	}
+	ucp_table_context(c);
+	plx_conf_tell_unknown(&c->conf, config != NULL ? config->prefix : "");
 	*context_p = c;
 	return UCS_OK;
 }
 
 void
-ucp_cleanup(ucp_context_h context)
+ucp_context_put(ucp_context_h c)
 {
-	if (context == NULL)
+	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	plx_init_put();
-	free(context);
+	free(c);
+}
+
+void
+ucp_cleanup(ucp_context_h context)
+{
+	if (context != NULL && !plx_worker_forked)
+		ucp_context_put(context);
 }
 
 ucs_status_t
@@ -195,15 +149,17 @@ ucp_context_print_info(const ucp_context_h context, FILE *stream)
 {
 	char names[PLX_CONF_STR_MAX];
 	char *save = NULL, *name;
-	unsigned i = 0;
+	unsigned n = 0;
 
 	fprintf(stream, "#\n# UCP context\n#\n");
 	snprintf(names, sizeof(names), "%s", plx_conf_str(&context->conf, PLX_CONF_DEVICES));
-	/* The form of this line is read by programs. */
 	for (name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save)) {
-		fprintf(stream, "#      resource %-2u :  md %-2u dev %-2u flags -- %s/memory\n", i, i,
-			i, name);
-		i++;
+		struct plx_dev_port port;
+
+		/* The form of this line is read by programs. */
+		for (unsigned i = 0; plx_dev_look(name, &context->conf, i, &port) == 0; i++, n++)
+			fprintf(stream, "#      resource %-2u :  md %-2u dev %-2u flags -- %s/%s\n", n, n,
+				n, name, port.name[0] != '\0' ? port.name : "memory");
 	}
 	fprintf(stream, "#\n");
 }

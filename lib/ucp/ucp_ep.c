@@ -42,28 +42,64 @@ ucp_ep_link(ucp_ep_h ep)
 void
 ucp_ep_unlink(ucp_ep_h ep)
 {
+	if (unlikely(ep->worker->tell_next == ep))
+		ep->worker->tell_next = LIST_NEXT(ep, link);
 	LIST_REMOVE(ep, link);
 	LIST_REMOVE(ep, conn_link);
 }
 
-ucp_ep_h
-ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id)
+/* Whether it is what the sender's handle is connected to, or is about to be. */
+static inline bool
+is_answer(const struct ucp_ep *ep, const struct plx_ep *core, uint32_t conn_id)
+{
+	if (ep->user.conn_id != conn_id)
+		return false;
+	if (likely(ep->user.ep == core))
+		return true;
+	/* Its acceptance is on its way by a socket, and a message may be faster. */
+	return conn_id >= PLX_WIRE_CONN_ID_MIN && ep->user.ep->stub && plx_ep_user_err(&ep->user) == 0;
+}
+
+static ucp_ep_h
+answer_find(ucp_worker_h w, const struct plx_ep *core, uint32_t conn_id)
 {
 	ucp_ep_h ep;
 
 	LIST_FOREACH(ep, conn_list(w, core, conn_id), conn_link) {
-		if (ep->user.ep == core && ep->user.conn_id == conn_id)
-			return ep;
+		if (is_answer(ep, core, conn_id))
+			break;
 	}
-	if (core == NULL || conn_id >= PLX_WIRE_CONN_ID_MIN)
-		return NULL; /* those are made by both sides; it is closed here */
+	return ep;
+}
+
+bool
+ucp_ep_was_closed(ucp_worker_h w, const struct plx_ep *core, uint32_t conn_id)
+{
+	return (conn_id >= PLX_WIRE_CONN_ID_MIN || plx_ep_user_was(core, conn_id)) &&
+		answer_find(w, core, conn_id) == NULL;
+}
+
+int
+ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id, ucp_ep_h *out)
+{
+	ucp_ep_h ep = answer_find(w, core, conn_id);
+
+	if (likely(ep != NULL)) {
+		*out = ep;
+		return 0;
+	}
+	if (core == NULL)
+		return -ENOMEM;
+	if (conn_id >= PLX_WIRE_CONN_ID_MIN)
+		return -ECANCELED; /* those are made by both sides; it is closed here */
 	ep = calloc(1, sizeof(*ep));
 	if (ep == NULL)
-		return NULL;
+		return -ENOMEM;
 	ep->worker = w;
 	plx_worker_ep_answer(w->core, core, conn_id, &ep->user);
 	ucp_ep_link(ep);
-	return ep;
+	*out = ep;
+	return 0;
 }
 
 static void
@@ -92,17 +128,16 @@ open_by_address(ucp_ep_h ep, const ucp_ep_params_t *p)
 static ucs_status_t
 open_by_sockaddr(ucp_ep_h ep, const ucp_ep_params_t *p)
 {
-	unsigned flags = p->field_mask & UCP_EP_PARAM_FIELD_FLAGS ? p->flags : 0;
 	struct plx_conn_params c = {.to = p->sockaddr.addr, .to_len = p->sockaddr.addrlen,
 		.err_mode = ep->err_mode};
 
-	if ((flags & UCP_EP_PARAMS_FLAGS_CLIENT_SERVER) == 0)
+	if ((p->field_mask & UCP_EP_PARAM_FIELD_SOCK_ADDR) == 0)
 		return UCS_ERR_INVALID_PARAM;
 	if (p->field_mask & UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR) {
 		c.local = p->local_sockaddr.addr;
 		c.local_len = p->local_sockaddr.addrlen;
 	}
-	if (flags & UCP_EP_PARAMS_FLAGS_SEND_CLIENT_ID) {
+	if (p->flags & UCP_EP_PARAMS_FLAGS_SEND_CLIENT_ID) {
 		c.has_client_id = true;
 		c.client_id = ep->worker->client_id;
 	}
@@ -131,17 +166,14 @@ open_by_request(ucp_ep_h ep, const ucp_ep_params_t *p)
 static ucs_status_t
 ep_open(ucp_ep_h ep, const ucp_ep_params_t *p)
 {
-	switch (p->field_mask & (UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
-					UCP_EP_PARAM_FIELD_CONN_REQUEST)) {
-	case UCP_EP_PARAM_FIELD_REMOTE_ADDRESS:
-		return open_by_address(ep, p);
-	case UCP_EP_PARAM_FIELD_SOCK_ADDR:
+	/* Where there is more than one: in UCX's order, which programs rely on. */
+	if ((p->field_mask & UCP_EP_PARAM_FIELD_FLAGS) && (p->flags & UCP_EP_PARAMS_FLAGS_CLIENT_SERVER))
 		return open_by_sockaddr(ep, p);
-	case UCP_EP_PARAM_FIELD_CONN_REQUEST:
+	if (p->field_mask & UCP_EP_PARAM_FIELD_CONN_REQUEST)
 		return open_by_request(ep, p);
-	default:
-		return UCS_ERR_INVALID_PARAM; /* none, or more than one */
-	}
+	if (p->field_mask & UCP_EP_PARAM_FIELD_REMOTE_ADDRESS)
+		return open_by_address(ep, p);
+	return UCS_ERR_INVALID_PARAM;
 }
 
 ucs_status_t
@@ -158,6 +190,8 @@ ucp_ep_create(ucp_worker_h w, const ucp_ep_params_t *params, ucp_ep_h *ep_p)
 	status = ep_open(ep, params);
 	if (status == UCS_OK)
 		ucp_ep_link(ep);
+	if (status == UCS_OK)
+		ucp_table_ep(ep);
 	ucp_unlock(w);
 	if (status != UCS_OK) {
 		free(ep);
@@ -167,27 +201,32 @@ ucp_ep_create(ucp_worker_h w, const ucp_ep_params_t *params, ucp_ep_h *ep_p)
 	return UCS_OK;
 }
 
+static void
+tell_failed(ucp_ep_h ep, int err)
+{
+	ep->told = true;
+	plx_worker_conn_settle(ep->worker->core, &ep->user);
+	if (ep->err_mode != UCP_ERR_HANDLING_MODE_NONE && ep->err_cb != NULL)
+		ep->err_cb(ep->err_arg, ep, ucp_status(err));
+}
+
 void
 ucp_ep_tell_failed(ucp_worker_h w)
 {
-	uint32_t n = atomic_load_explicit(&w->core->n_failed, memory_order_acquire);
+	bool was = plx_worker_callbacks_begin(w->core);
 	ucp_ep_h ep;
 
-	w->failed_seen = n;
-again:
-	/* A handler may close any ep: begin again after each. */
-	LIST_FOREACH(ep, &w->eps, link) {
+	w->failed_seen = atomic_load_explicit(&w->core->n_failed, memory_order_acquire);
+	/* A handler may close any ep, and destroy the worker. */
+	for (ep = LIST_FIRST(&w->eps); ep != NULL && !w->doomed; ep = w->tell_next) {
 		int err = plx_ep_user_err(&ep->user);
 
-		if (ep->told || err == 0)
-			continue;
-		ep->told = true;
-		plx_worker_conn_settle(w->core, &ep->user);
-		if (ep->err_mode == UCP_ERR_HANDLING_MODE_NONE || ep->err_cb == NULL)
-			continue;
-		ep->err_cb(ep->err_arg, ep, ucp_status(err));
-		goto again;
+		w->tell_next = LIST_NEXT(ep, link);
+		if (err != 0 && !ep->told)
+			tell_failed(ep, err);
 	}
+	w->tell_next = NULL;
+	plx_worker_callbacks_end(w->core, was);
 }
 
 /* The handle is gone when this returns; the request, if any, tells when the rest is done. */
@@ -200,12 +239,15 @@ ep_close(ucp_ep_h ep, bool force, const struct ucp_post *p)
 
 	if (force && ep->err_mode == UCP_ERR_HANDLING_MODE_NONE)
 		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
+	if (unlikely(plx_worker_forked))
+		return NULL;
 	ucp_lock(w);
 	req = ucp_req_get(w, p, NULL);
 	if (req == NULL) {
 		ucp_unlock(w);
 		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	}
+	ucp_table_ep(ep); /* of one that was not connected when it was made */
 	ucp_ep_unlink(ep);
 	if (ep->user.conn != NULL) {
 		plx_worker_conn_close(w->core, &ep->user, force, req);
@@ -257,8 +299,11 @@ static ucs_status_ptr_t
 ep_flush(ucp_ep_h ep, const struct ucp_post *p)
 {
 	ucs_status_ptr_t ret = UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+	ucs_status_t status = ucp_ep_status(ep);
 	struct plx_req *req;
 
+	if (status != UCS_OK || plx_worker_forked) /* the handle's, whose core ep may live on */
+		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);
 	req = ucp_req_get(ep->worker, p, NULL);
 	if (req != NULL) {
@@ -333,7 +378,9 @@ query_addrs(ucp_ep_h ep, ucp_ep_attr_t *attr)
 		return UCS_OK;
 	if (ep->user.conn == NULL)
 		return UCS_ERR_NOT_CONNECTED; /* not made through a listener */
+	ucp_lock(ep->worker);
 	plx_conn_addrs(ep->user.conn, &local, &remote);
+	ucp_unlock(ep->worker);
 	if (attr->field_mask & UCP_EP_ATTR_FIELD_LOCAL_SOCKADDR) {
 		if (local.ss_family == AF_UNSPEC)
 			return UCS_ERR_NOT_CONNECTED;
@@ -364,7 +411,7 @@ ucp_ep_evaluate_perf(ucp_ep_h ep, const ucp_ep_evaluate_perf_param_t *param,
 	if ((attr->field_mask & UCP_EP_PERF_ATTR_FIELD_ESTIMATED_TIME) == 0)
 		return UCS_OK;
 	len = param->message_size;
-	if (param->message_size <= ep->worker->core->eps.eager_max)
+	if (param->message_size < ep->worker->core->eps.eager_end)
 		attr->estimated_time = PERF_LATENCY_S + len / PERF_EAGER_B_PER_S;
 	else
 		attr->estimated_time = PERF_LATENCY_S + PERF_RNDV_S + len / PERF_RNDV_B_PER_S;

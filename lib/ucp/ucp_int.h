@@ -7,7 +7,9 @@
  * A face checks arguments, finds the core's object, calls one plx_ function and
  * maps the result. What it adds is API-shaped: the request's layout (the handle
  * points behind the core's request), callbacks in UCP's forms, and the rule of
- * when one may be called: never inside a send, inside a receive only when asked.
+ * when one may be called: in ucp_worker_progress(), and for a receive that is cancelled in
+ * ucp_request_cancel(). So a callback may call anything: it may close its endpoint and destroy its
+ * worker, which then goes when the call that the callback runs in returns.
  *
  * A worker of UCS_THREAD_MODE_MULTI has a lock, which callbacks may take again as they
  * run inside it; the other modes never touch it.
@@ -29,6 +31,7 @@ PLX_LOG_DECLARE(ucp);
 
 struct ucp_config {
 	struct plx_conf conf;
+	char prefix[PLX_CONF_NAME_MAX]; /* of ucp_config_read(); "" */
 };
 
 struct ucp_context {
@@ -39,6 +42,7 @@ struct ucp_context {
 	ucp_request_init_callback_t request_init;
 	ucp_request_cleanup_callback_t request_cleanup;
 	bool mt_workers_shared;
+	_Atomic uint32_t refs; /* the application's, and one for each worker */
 	unsigned mem_unknown; /* UCS_MEMORY_TYPE_UNKNOWN as the program knows it */
 	char name[UCP_ENTITY_NAME_MAX];
 };
@@ -63,6 +67,8 @@ struct ucp_worker {
 	struct plx_lock lock;
 	_Atomic bool in_progress; /* multi; writer: who has the lock; who waits need not give a turn then */
 	uint32_t failed_seen; /* of core->n_failed */
+	bool doomed;	      /* destroyed in a callback: goes when that has returned */
+	ucp_ep_h tell_next;   /* while error handlers run: the ep that is looked at next */
 	LIST_HEAD(ucp_ep_list, ucp_ep) eps;
 	struct ucp_ep_list by_conn[UCP_EP_HASH]; /* by the core's ep and the number there */
 	uint64_t client_id;
@@ -78,6 +84,7 @@ struct ucp_ep {
 	void *user_data;
 	ucp_err_handling_mode_t err_mode;
 	bool told; /* err_cb was called */
+	bool shown; /* by ucp_table_ep() */
 	LIST_ENTRY(ucp_ep) link;
 	LIST_ENTRY(ucp_ep) conn_link;
 	char name[UCP_ENTITY_NAME_MAX];
@@ -168,6 +175,16 @@ struct ucp_post {
 	void *cb_arg;
 };
 
+/* Attributes that ucp_post_check() has to look at. */
+#define UCP_POST_CHECKED (0xffff0000u | UCP_OP_ATTR_FIELD_MEMORY_TYPE)
+
+/* @return whether the type of memory, the host's, is all that is odd about a call */
+static inline bool
+ucp_post_is_host(const ucp_request_param_t *param, uint32_t odd)
+{
+	return odd == UCP_OP_ATTR_FIELD_MEMORY_TYPE && param->memory_type == UCS_MEMORY_TYPE_HOST;
+}
+
 /**
  * @return whether nothing is asked for that takes more than the shortest way: no flags, no request
  * of the user's, contiguous memory
@@ -175,7 +192,9 @@ struct ucp_post {
 static inline bool
 ucp_post_is_plain(const ucp_request_param_t *param)
 {
-	return (param->op_attr_mask & (0xffff0000u | UCP_OP_ATTR_FIELD_REQUEST)) == 0 &&
+	uint32_t odd = param->op_attr_mask & (UCP_POST_CHECKED | UCP_OP_ATTR_FIELD_REQUEST);
+
+	return (likely(odd == 0) || ucp_post_is_host(param, odd)) &&
 	       ((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||
 		       param->datatype == ucp_dt_make_contig(1));
 }
@@ -236,6 +255,7 @@ ucp_req_get(ucp_worker_h w, const struct ucp_post *p, struct ucp_buf *buf)
 static inline ucs_status_ptr_t
 ucp_req_posted(struct plx_req *req, const struct ucp_post *p, bool *final)
 {
+	ucp_worker_h w = req->pool->user;
 	void *user = plx_req_user(req);
 
 	*final = false;
@@ -247,8 +267,7 @@ ucp_req_posted(struct plx_req *req, const struct ucp_post *p, bool *final)
 	}
 	if (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) {
 		req->done = p->done;
-		if (req->done != NULL)
-			req->done(req); /* may free it; the pointer is returned all the same */
+		plx_worker_postpone(w->core, req);
 		return user;
 	}
 	*final = true;
@@ -276,8 +295,18 @@ struct plx_req *ucp_req_now(ucp_worker_h w, const struct ucp_post *p, const stru
 /** It came to rc, -EAGAIN: nothing happened. @return what the call returns */
 ucs_status_ptr_t ucp_req_now_end(struct plx_req *req, int rc);
 
-/** Flags that exclude each other; for mask & ~0xffff only, off the fast path. */
-ucs_status_t ucp_post_check(uint32_t mask);
+/**
+ * Flags that exclude each other, memory that is not the host's; for UCP_POST_CHECKED only, off the
+ * fast path.
+ */
+ucs_status_t ucp_post_check(ucp_worker_h w, const ucp_request_param_t *param);
+
+/**
+ * Whether memory of a type can be read and written here.
+ * @param type as the program knows it that made the context
+ * @return UCS_OK; UCS_ERR_UNSUPPORTED of a device; UCS_ERR_INVALID_PARAM none there is
+ */
+ucs_status_t ucp_memory_type_check(ucp_context_h c, unsigned type);
 
 /** A send that ends at once or not at all; embedded in what run() needs besides. */
 struct ucp_forced {
@@ -304,7 +333,10 @@ void ucp_done_send_nbx(struct plx_req *req);
 void ucp_done_recv_nb(struct plx_req *req);
 void ucp_done_recv_nbx(struct plx_req *req);
 
-/** Progress until the request is over, and free it: for blocking calls. */
+/**
+ * Progress until the request is over, and free it: for blocking calls. In a callback nothing can be
+ * waited for: UCS_ERR_BUSY, and the operation goes on by itself.
+ */
 ucs_status_t ucp_req_wait(ucp_worker_h w, ucs_status_ptr_t ptr);
 
 /* ucp_listener.c */
@@ -314,6 +346,44 @@ struct ucp_conn_request {
 	struct ucp_listener *listener;
 	struct ucp_context *context;
 };
+
+/* ucp_context.c */
+
+/** Drop a reference; the last one frees the context. */
+void ucp_context_put(ucp_context_h c);
+
+/* ucp_table.c */
+
+/** Print what goes which way over an ep, once, if settings of UCX ask for it and it is connected. */
+void ucp_table_ep(ucp_ep_h ep);
+
+/** Print the devices of a context, if UCX_PRINT_TRANSPORT_TABLES asks for it. */
+void ucp_table_context(ucp_context_h c);
+
+/* ucp_tls.c */
+
+/**
+ * Set worker.devices and what goes with it by UCX's lists of transports and devices, unless they are
+ * set already.
+ * @return UCS_ERR_NO_DEVICE: the lists leave nothing; UCS_ERR_NO_ELEM: UCX_TLS is empty
+ */
+ucs_status_t ucp_tls_choose(struct plx_conf *conf);
+
+/** After the start: tell what is not here, leave ports out. @return UCS_ERR_NO_DEVICE: nothing is here */
+ucs_status_t ucp_tls_check(struct plx_conf *conf);
+
+/* ucp_worker.c */
+
+/** @return whether a callback asks: a call of this thread on the worker is under way below. */
+static inline bool
+ucp_worker_in_callback(const struct ucp_worker *w)
+{
+	/* callbacks run under the lock */
+	return (!w->multi || plx_lock_is_mine(&w->lock)) && plx_worker_in_callback(w->core);
+}
+
+/** Free a worker that a callback has destroyed, when no call on it is under way any more. */
+void ucp_worker_bury(ucp_worker_h w);
 
 /* ucp_ep.c */
 
@@ -331,8 +401,14 @@ void ucp_ep_tell_failed(ucp_worker_h w);
 void ucp_ep_link(ucp_ep_h ep);
 void ucp_ep_unlink(ucp_ep_h ep);
 
-/** @return the ep whose number a message carried, made when there is none, or NULL without memory. */
-ucp_ep_h ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id);
+/** @return whether the ep whose number a message carried was made here, and is closed. */
+bool ucp_ep_was_closed(ucp_worker_h w, const struct plx_ep *core, uint32_t conn_id);
+
+/**
+ * Find the ep whose number a message carried, or make it where only the sender has made one.
+ * Errors: -ENOMEM; -ECANCELED it is closed here.
+ */
+int ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id, ucp_ep_h *out);
 
 /* ucp_am.c */
 

@@ -87,6 +87,8 @@ ucp_listener_create(ucp_worker_h w, const ucp_listener_params_t *params, ucp_lis
 void
 ucp_listener_destroy(ucp_listener_h l)
 {
+	if (plx_worker_forked)
+		return;
 	ucp_lock(l->worker);
 	plx_worker_unlisten(l->core);
 	ucp_unlock(l->worker);

@@ -44,7 +44,6 @@ mem_allocate(ucp_context_h context, ucp_mem_h m, void *address, unsigned flags)
 		return ucp_status(rc);
 	m->address = m->seg.base;
 	m->length = m->seg.len;
-	plx_window_add(&m->seg); /* what is sent from there and received there is a copy as well */
 	return UCS_OK;
 }
 
@@ -75,35 +74,22 @@ rights_of(const ucp_mem_map_params_t *p)
 static ucs_status_t
 mem_import(ucp_mem_h m, const void *blob)
 {
-	struct plx_wire_mem wire;
+	struct plx_wire_export wire;
 	struct plx_seg_name name;
-	int rc = ucp_mem_blob_fetch(blob, PLX_WIRE_MEM_EXPORT, &wire);
+	int rc = ucp_mem_export_fetch(blob, &wire);
 
 	if (rc != 0)
 		return ucp_status(rc);
 	name = (struct plx_seg_name){.proc = {wire.host, wire.start, wire.pid}, .fd = wire.fd,
-		.ino = wire.ino, .len = wire.seg_len};
+		.ino = wire.ino, .len = wire.len};
 	rc = plx_seg_open(&name, wire.rights & PLX_REGION_WRITE, &m->seg);
 	if (rc != 0)
 		return rc == -EHOSTUNREACH || rc == -ESRCH ? UCS_ERR_UNREACHABLE : ucp_status(rc);
 	m->address = m->seg.base;
 	m->length = m->seg.len;
 	m->rights = wire.rights & RIGHTS;
+	m->read_only = (wire.rights & PLX_REGION_WRITE) == 0;
 	return UCS_OK;
-}
-
-/* Memory of another type can be taken as it is, but not made. */
-static ucs_status_t
-check_type(ucp_context_h context, const ucp_mem_map_params_t *p, unsigned flags)
-{
-	unsigned type = p->field_mask & UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE
-		? (unsigned)p->memory_type : UCS_MEMORY_TYPE_HOST;
-
-	if (type == UCS_MEMORY_TYPE_HOST || type == context->mem_unknown)
-		return UCS_OK;
-	if (type > context->mem_unknown)
-		return UCS_ERR_INVALID_PARAM;
-	return flags & UCP_MEM_MAP_ALLOCATE ? UCS_ERR_UNSUPPORTED : UCS_OK;
 }
 
 /* What may be asked for together. */
@@ -185,6 +171,8 @@ mem_fill(ucp_context_h context, ucp_mem_h m, const ucp_mem_map_params_t *p, unsi
 	if (rc != 0) {
 		plx_dev_region_close(&m->dev);
 		mem_free(m);
+	} else if (m->seg.base != NULL && !m->read_only) {
+		plx_window_add(&m->seg, m->key.token); /* what is sent and received there is a copy as well */
 	}
 	return ucp_status(rc);
 }
@@ -197,8 +185,8 @@ ucp_mem_map(ucp_context_h context, const ucp_mem_map_params_t *p, ucp_mem_h *mem
 	ucs_status_t status = check(p, flags, address);
 	ucp_mem_h m;
 
-	if (status == UCS_OK)
-		status = check_type(context, p, flags);
+	if (status == UCS_OK && (p->field_mask & UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE))
+		status = ucp_memory_type_check(context, (unsigned)p->memory_type);
 	if (status != UCS_OK)
 		return status;
 	m = calloc(1, sizeof(*m));
@@ -217,7 +205,7 @@ ucs_status_t
 ucp_mem_unmap(ucp_context_h context, ucp_mem_h memh)
 {
 	(void)context;
-	if (memh == NULL)
+	if (memh == NULL || plx_worker_forked)
 		return UCS_OK;
 	plx_dev_region_close(&memh->dev);
 	plx_region_remove(&memh->key);

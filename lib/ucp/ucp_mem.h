@@ -19,6 +19,7 @@ struct ucp_mem {
 	uint8_t rights;		   /* enum plx_region_right */
 	struct plx_region_key key; /* index 0: of length 0, in no table */
 	struct plx_seg seg;	   /* base NULL: the memory is the application's */
+	bool read_only;		   /* imported so */
 	struct plx_dev_region dev; /* dev.dev NULL: registered with none */
 };
 
@@ -29,11 +30,7 @@ ucp_rkey_core(ucp_rkey_h rkey)
 	return (const struct plx_rkey *)(const void *)rkey;
 }
 
-/**
- * Read a packed region that comes without its length.
- * @param kind enum plx_wire_mem_kind
- * @return 0, or -EINVAL it is none of this kind
- */
-int ucp_mem_blob_fetch(const void *blob, uint8_t kind, struct plx_wire_mem *out);
+/** Read exported memory, which comes without its length. @return 0, or -EINVAL it is none */
+int ucp_mem_export_fetch(const void *blob, struct plx_wire_export *out);
 
 #endif

@@ -78,12 +78,24 @@ ucp_send_forced(struct ucp_forced *f, struct ucp_buf *buf, const struct ucp_post
 }
 
 ucs_status_t
-ucp_post_check(uint32_t mask)
+ucp_memory_type_check(ucp_context_h c, unsigned type)
+{
+	if (type == UCS_MEMORY_TYPE_HOST || type == c->mem_unknown)
+		return UCS_OK;
+	return type > c->mem_unknown ? UCS_ERR_INVALID_PARAM : UCS_ERR_UNSUPPORTED;
+}
+
+ucs_status_t
+ucp_post_check(ucp_worker_h w, const ucp_request_param_t *param)
 {
 	const uint32_t imm = UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
 
 	/* FAST_CMPL and MULTI_SEND do as well, but are hints, and UCX takes both. */
-	return (mask & imm) == imm ? UCS_ERR_INVALID_PARAM : UCS_OK;
+	if ((param->op_attr_mask & imm) == imm)
+		return UCS_ERR_INVALID_PARAM;
+	if (param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE)
+		return ucp_memory_type_check(w->context, (unsigned)param->memory_type);
+	return UCS_OK;
 }
 
 void
@@ -145,6 +157,10 @@ ucp_req_wait(ucp_worker_h w, ucs_status_ptr_t ptr)
 
 	if (!UCS_PTR_IS_PTR(ptr))
 		return UCS_PTR_STATUS(ptr);
+	if (unlikely(ucp_worker_in_callback(w))) { /* progress does nothing until that returns */
+		ucp_request_free(ptr);
+		return UCS_ERR_BUSY;
+	}
 	do {
 		ucp_worker_progress(w);
 		status = ucp_request_check_status(ptr);
@@ -238,10 +254,18 @@ ucp_request_cancel(ucp_worker_h worker, void *request)
 {
 	struct plx_req *req = plx_req_of(request);
 
+	if (unlikely(plx_worker_forked))
+		return;
 	ucp_lock(worker);
-	if (!plx_req_is_done(req) && (req->flags & PLX_REQ_RECV))
+	if (!plx_req_is_done(req) && (req->flags & PLX_REQ_RECV)) {
+		bool was = plx_worker_callbacks_begin(worker->core);
+
 		plx_worker_cancel(worker->core, req);
+		plx_worker_callbacks_end(worker->core, was);
+	}
 	ucp_unlock(worker);
+	if (unlikely(worker->doomed))
+		ucp_worker_bury(worker);
 }
 
 ucs_status_t
@@ -257,7 +281,7 @@ ucp_request_query(void *request, ucp_request_attr_t *attr)
 		if (attr->debug_string == NULL)
 			return UCS_ERR_INVALID_PARAM;
 		if (room > 0)
-			snprintf(attr->debug_string, room, "pollux %s of %llu bytes", what,
+			snprintf(attr->debug_string, room, "pollux %s of %llu bytes, memory type host", what,
 				(unsigned long long)req->len);
 	}
 	if (attr->field_mask & UCP_REQUEST_ATTR_FIELD_STATUS)

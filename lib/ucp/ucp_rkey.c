@@ -7,63 +7,78 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plx_window.h"
 #include "ucp_int.h"
 #include "ucp_mem.h"
 
 static void
-pack_keys(const struct plx_dev_region *r, struct plx_wire_mem *wire)
+pack_keys(const struct plx_dev_region *r, struct plx_wire_rkey *wire)
 {
-	_Static_assert(PLX_WIRE_MEM_KEYS == PLX_DEV_PORTS, "all of them");
-	for (unsigned i = 0; i < r->n_keys; i++) {
-		struct plx_wire_mem_key k = {r->keys[i].mem.key, r->keys[i].domain};
-
-		if (i == 0)
-			wire->key = k;
-		else
-			wire->more[wire->n_more++] = k;
-	}
+	_Static_assert(PLX_WIRE_RKEY_KEYS == PLX_DEV_PORTS, "all of them");
+	for (unsigned i = 0; i < r->n_keys; i++)
+		wire->devs[wire->n_devs++] = (struct plx_wire_rkey_dev){
+			(uint32_t)r->keys[i].mem.key, r->keys[i].port};
 }
 
-static ucs_status_t
-pack(ucp_mem_h m, uint8_t kind, void **buffer_p, size_t *size_p)
+/* Peers that map it may write to it, so what is not to be written here is not shown. */
+static uint32_t
+window_of(const ucp_mem_h m)
 {
-	struct plx_wire_mem wire = {.kind = kind, .rights = m->rights, .index = m->key.index,
-		.gen = m->key.gen, .token = m->key.token, .base = (uintptr_t)m->address,
-		.len = m->length};
-	struct plx_seg_name name;
-	struct plx_proc self;
-	void *buf;
-	int rc;
-
-	pack_keys(&m->dev, &wire);
-	if (m->seg.base != NULL) {
-		rc = plx_seg_name(&m->seg, &name);
-		if (rc != 0)
-			return ucp_status(rc);
-		self = name.proc;
-		wire.host = self.host;
-		wire.start = self.start;
-		wire.pid = self.pid;
-		wire.fd = name.fd;
-		wire.ino = name.ino;
-		wire.seg_len = name.len;
-	} else {
-		plx_proc_self(&self);
-	}
-	wire.proc = plx_proc_id(&self);
-	buf = malloc(PLX_WIRE_MEM_MAX);
-	if (buf == NULL)
-		return UCS_ERR_NO_MEMORY;
-	*size_p = plx_wire_mem_pack(&wire, m->seg.base != NULL, buf);
-	*buffer_p = buf;
-	return UCS_OK;
+	_Static_assert(PLX_WINDOW_MAX <= PLX_WIRE_WINDOW_MAX, "all of them");
+	if (m->seg.base == NULL || m->rights == 0 || m->read_only)
+		return 0;
+	return plx_window_add(&m->seg, m->key.token);
 }
 
 ucs_status_t
-ucp_rkey_pack(ucp_context_h context, ucp_mem_h memh, void **rkey_buffer_p, size_t *size_p)
+ucp_rkey_pack(ucp_context_h context, ucp_mem_h m, void **rkey_buffer_p, size_t *size_p)
 {
+	struct plx_wire_rkey wire = {.index = m->key.index, .window = (uint16_t)window_of(m),
+		.rights = m->rights, .token = m->key.token, .base = (uintptr_t)m->address,
+		.len = m->length};
+	struct plx_proc self;
+	void *buf;
+
+	_Static_assert(PLX_REGION_MAX <= PLX_WIRE_INDEX_MAX + 1, "all of them");
 	(void)context;
-	return pack(memh, PLX_WIRE_MEM_RKEY, rkey_buffer_p, size_p);
+	pack_keys(&m->dev, &wire);
+	plx_proc_self(&self);
+	wire.proc = plx_proc_id(&self) & PLX_WIRE_PROC_MASK;
+	buf = malloc(PLX_WIRE_RKEY_MAX);
+	if (buf == NULL)
+		return UCS_ERR_NO_MEMORY;
+	*size_p = plx_wire_rkey_pack(&wire, buf);
+	*rkey_buffer_p = buf;
+	return UCS_OK;
+}
+
+static ucs_status_t
+pack_export(ucp_mem_h m, void **buffer_p, size_t *size_p)
+{
+	struct plx_wire_export wire = {.rights = m->rights};
+	struct plx_seg_name name;
+	void *buf;
+	int rc;
+
+	if (m->seg.base == NULL)
+		return UCS_ERR_UNSUPPORTED; /* the application's memory is in no segment */
+	rc = plx_seg_name(&m->seg, &name);
+	if (rc != 0)
+		return ucp_status(rc);
+	wire.host = name.proc.host;
+	wire.start = name.proc.start;
+	wire.pid = name.proc.pid;
+	wire.fd = name.fd;
+	wire.ino = name.ino;
+	wire.len = name.len;
+	plx_wire_export_seal(&wire);
+	buf = malloc(sizeof(wire));
+	if (buf == NULL)
+		return UCS_ERR_NO_MEMORY;
+	memcpy(buf, &wire, sizeof(wire));
+	*size_p = sizeof(wire);
+	*buffer_p = buf;
+	return UCS_OK;
 }
 
 void
@@ -78,11 +93,8 @@ ucp_memh_pack(ucp_mem_h memh, const ucp_memh_pack_params_t *params, void **buffe
 {
 	uint64_t flags = params->field_mask & UCP_MEMH_PACK_PARAM_FIELD_FLAGS ? params->flags : 0;
 
-	if ((flags & UCP_MEMH_PACK_FLAG_EXPORT) == 0)
-		return pack(memh, PLX_WIRE_MEM_RKEY, buffer_p, buffer_size_p);
-	if (memh->seg.base == NULL)
-		return UCS_ERR_UNSUPPORTED; /* the application's memory is in no segment */
-	return pack(memh, PLX_WIRE_MEM_EXPORT, buffer_p, buffer_size_p);
+	return flags & UCP_MEMH_PACK_FLAG_EXPORT ? pack_export(memh, buffer_p, buffer_size_p)
+						 : ucp_rkey_pack(NULL, memh, buffer_p, buffer_size_p);
 }
 
 void
@@ -93,9 +105,15 @@ ucp_memh_buffer_release(void *buffer, const ucp_memh_buffer_release_params_t *pa
 }
 
 int
-ucp_mem_blob_fetch(const void *blob, uint8_t kind, struct plx_wire_mem *out)
+ucp_mem_export_fetch(const void *blob, struct plx_wire_export *out)
 {
-	return plx_rkey_blob_fetch(blob, kind, out) == 1 ? 0 : -EINVAL;
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	rc = plx_proc_fetch(blob, out, PLX_WIRE_EXPORT_HEAD);
+	if (rc == 0 && out->bytes == sizeof(*out))
+		rc = plx_proc_fetch(blob, out, sizeof(*out));
+	return rc == 0 && plx_wire_export_check(out) == 0 ? 0 : -EINVAL;
 }
 
 /* What the features of the context let a program do. */
@@ -157,5 +175,6 @@ ucp_rkey_compare(ucp_worker_h worker, ucp_rkey_h rkey1, ucp_rkey_h rkey2,
 void
 ucp_rkey_destroy(ucp_rkey_h rkey)
 {
-	plx_rkey_destroy((struct plx_rkey *)(void *)rkey);
+	if (!plx_worker_forked)
+		plx_rkey_destroy((struct plx_rkey *)(void *)rkey);
 }

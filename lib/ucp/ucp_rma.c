@@ -7,6 +7,9 @@
  * On memory that is mapped here an operation is over before the call returns,
  * whatever thread gives the turns and without the worker's lock: of the worker
  * nothing is written but that it is busy. Everything else takes the slow path.
+ * A list of pieces (SGL) is as many operations, all begun by the call, so that a flush or fence
+ * after it has them all. Their end is told to the request of the list, which has no other part
+ * in them.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,8 +20,7 @@
 /* Attributes that change nothing when an operation is over at once. */
 #define PLAIN                                                                                      \
 	(UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE |   \
-		UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE |                          \
-		UCP_OP_ATTR_FIELD_RECV_INFO | UCP_OP_ATTR_FLAG_MULTI_SEND)
+		UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_RECV_INFO | UCP_OP_ATTR_FLAG_MULTI_SEND)
 
 static inline ucs_status_ptr_t
 error(ucs_status_t status)
@@ -65,8 +67,8 @@ ended(ucp_worker_h w, const struct ucp_post *p, int rc)
 	atomic_fetch_or_explicit(&req->flags, PLX_REQ_DONE, memory_order_release);
 	if (!wants)
 		return error(ucp_status(rc));
-	if (p->done != NULL)
-		p->done(req); /* may free it; the pointer is returned all the same */
+	req->done = p->done;
+	plx_worker_postpone(w->core, req);
 	return plx_req_user(req);
 }
 
@@ -167,6 +169,207 @@ put_get(ucp_ep_h ep, uint8_t kind, struct ucp_buf *buf, uint64_t remote, ucp_rke
 	return ret;
 }
 
+/* --- lists of pieces --- */
+
+/* One operation over lists: local pieces, remote ones, and how they were posted. */
+struct sgl {
+	ucp_dt_local_sgl_t local;
+	ucp_dt_remote_sgl_t remote;
+	size_t n;
+	uint8_t kind; /* enum plx_rma_kind */
+	uint8_t what; /* enum plx_rkey_can */
+};
+
+static bool
+has(uint64_t mask, uint64_t field, const void *array)
+{
+	return (mask & field) != 0 && array != NULL;
+}
+
+/* What was not given is NULL from here on. @return whether all that is needed was */
+static bool
+sgl_take(struct sgl *s, const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	const uint32_t needed = UCP_OP_ATTR_FIELD_REMOTE | UCP_OP_ATTR_FIELD_REMOTE_DATATYPE;
+	const ucp_dt_local_sgl_t *local = buffer;
+	const ucp_dt_remote_sgl_t *remote = param->remote;
+	uint64_t mask;
+
+	if ((param->op_attr_mask & needed) != needed || local == NULL || remote == NULL ||
+		param->remote_datatype != ucp_dt_make_sgl() ||
+		((param->op_attr_mask & UCP_OP_ATTR_FIELD_REMOTE_COUNT) != 0 &&
+			param->remote_count != count))
+		return false;
+	mask = local->field_mask;
+	if (!has(mask, UCP_DT_LOCAL_SGL_FIELD_BUFFERS, local->buffers) ||
+		!has(mask, UCP_DT_LOCAL_SGL_FIELD_LENGTHS, local->lengths) ||
+		!has(remote->field_mask, UCP_DT_REMOTE_SGL_FIELD_REMOTE_ADDRS, remote->remote_addrs) ||
+		!has(remote->field_mask, UCP_DT_REMOTE_SGL_FIELD_LENGTHS, remote->lengths) ||
+		!has(remote->field_mask, UCP_DT_REMOTE_SGL_FIELD_RKEYS, remote->rkeys))
+		return false;
+	/* A field that is set has an array; repeats have their distance, too. */
+	if (((mask & UCP_DT_LOCAL_SGL_FIELD_MEMHS) && local->memhs == NULL) ||
+		((mask & UCP_DT_LOCAL_SGL_FIELD_COUNTS) && local->counts == NULL) ||
+		((mask & UCP_DT_LOCAL_SGL_FIELD_STRIDES) && local->strides == NULL) ||
+		((mask & UCP_DT_LOCAL_SGL_FIELD_COUNTS) == 0) !=
+			((mask & UCP_DT_LOCAL_SGL_FIELD_STRIDES) == 0))
+		return false;
+	s->local.buffers = local->buffers;
+	s->local.lengths = local->lengths;
+	s->local.memhs = mask & UCP_DT_LOCAL_SGL_FIELD_MEMHS ? local->memhs : NULL;
+	s->local.counts = mask & UCP_DT_LOCAL_SGL_FIELD_COUNTS ? local->counts : NULL;
+	s->local.strides = mask & UCP_DT_LOCAL_SGL_FIELD_STRIDES ? local->strides : NULL;
+	s->remote = *remote;
+	s->n = count;
+	return true;
+}
+
+/* Of a piece: how often, how far apart, and bytes in all. @return whether these can be counted */
+static bool
+sgl_piece(const struct sgl *s, size_t i, size_t *times, size_t *stride, size_t *bytes)
+{
+	*times = s->local.counts != NULL ? s->local.counts[i] : 1;
+	*stride = s->local.strides != NULL ? s->local.strides[i] : 0;
+	return !__builtin_mul_overflow(*times, s->local.lengths[i], bytes);
+}
+
+/* Whether a piece lies in its region. */
+static bool
+sgl_in_memh(const struct sgl *s, size_t i, size_t times, size_t stride)
+{
+	size_t at = (uintptr_t)s->local.buffers[i], len = s->local.lengths[i], more;
+	const ucp_mem_h m = s->local.memhs[i];
+	size_t base = m != NULL ? (uintptr_t)m->address : 0;
+
+	if (m == NULL || __builtin_mul_overflow(times > 0 ? times - 1 : 0, stride, &more) ||
+		__builtin_add_overflow(more, len, &more))
+		return false;
+	return at >= base && at - base <= m->length && more <= m->length - (at - base);
+}
+
+/* All of them before any is begun, so that what is refused has moved nothing. @return 0 or -errno */
+static int
+sgl_check(const struct sgl *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		size_t times, stride, bytes;
+		int rc;
+
+		if (s->remote.rkeys[i] == NULL || !sgl_piece(s, i, &times, &stride, &bytes) ||
+			bytes != s->remote.lengths[i] ||
+			(s->local.memhs != NULL && !sgl_in_memh(s, i, times, stride)))
+			return -EINVAL;
+		rc = plx_rkey_check(ucp_rkey_core(s->remote.rkeys[i]), s->what,
+			s->remote.remote_addrs[i], bytes);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* In a list's request: pieces that are under way, and the first error of one. */
+static uint64_t *
+sgl_left(struct plx_req *all)
+{
+	return &all->rma.seq;
+}
+
+static void
+sgl_piece_done(struct plx_req *req)
+{
+	struct plx_req *all = req->cb_arg;
+	ucp_worker_h w = all->pool->user;
+
+	if (req->status != 0 && all->rma.err == 0)
+		all->rma.err = req->status;
+	ucp_request_free(plx_req_user(req));
+	if (--*sgl_left(all) > 0)
+		return;
+	all->status = all->rma.err;
+	plx_worker_postpone(w->core, all);
+}
+
+/* The blocks of a piece: one, if they are neighbours. Called with the lock held. @return 0 or -errno */
+static int
+sgl_begin(ucp_ep_h ep, const struct sgl *s, size_t i, struct plx_req *all)
+{
+	const struct ucp_post p = {.done = sgl_piece_done, .cb_arg = all};
+	struct plx_rma_do d = {.ep = ep->user.ep, .conn_id = ep->user.conn_id,
+		.rkey = ucp_rkey_core(s->remote.rkeys[i]), .buf = s->local.buffers[i],
+		.len = s->local.lengths[i], .remote = s->remote.remote_addrs[i], .kind = s->kind};
+	size_t times, stride, bytes;
+
+	(void)sgl_piece(s, i, &times, &stride, &bytes);
+	if (stride == d.len) {
+		d.len = bytes;
+		times = 1;
+	}
+	for (; bytes > 0 && times > 0; times--) {
+		struct ucp_buf buf = {d.buf, d.len, NULL};
+		ucs_status_ptr_t ret;
+
+		++*sgl_left(all);
+		ret = start(ep->worker, &d, s->what, &buf, &p);
+		if (!UCS_PTR_IS_PTR(ret))
+			--*sgl_left(all);
+		if (UCS_PTR_IS_ERR(ret))
+			return ucp_status_errno(UCS_PTR_STATUS(ret));
+		d.buf = (char *)d.buf + stride;
+		d.remote += d.len;
+	}
+	return 0;
+}
+
+/* A put or get of many pieces, over when the last one is. Called with the lock held. */
+static ucs_status_ptr_t
+sgl_run(ucp_ep_h ep, const struct sgl *s, const struct ucp_post *p)
+{
+	ucp_worker_h w = ep->worker;
+	struct plx_req *all = ucp_req_get(w, p, NULL);
+	int rc = 0;
+
+	if (all == NULL)
+		return error(UCS_ERR_NO_MEMORY);
+	all->len = 0;
+	all->rma.err = 0;
+	*sgl_left(all) = 1; /* this call */
+	for (size_t i = 0; i < s->n && rc == 0; i++) {
+		all->len += s->remote.lengths[i];
+		rc = sgl_begin(ep, s, i, all);
+	}
+	if (rc != 0 && all->rma.err == 0)
+		all->rma.err = rc;
+	if (--*sgl_left(all) == 0) {
+		rc = all->rma.err;
+		ucp_req_drop(all);
+		return ended(w, p, rc);
+	}
+	all->done = p->done;
+	return plx_req_user(all);
+}
+
+static ucs_status_ptr_t
+put_get_sgl(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t count, uint64_t remote,
+	ucp_rkey_h rkey, const ucp_request_param_t *param, const struct ucp_post *p)
+{
+	struct sgl s = {.kind = kind, .what = kind == PLX_RMA_PUT ? PLX_RKEY_PUT : PLX_RKEY_GET};
+	ucs_status_ptr_t ret;
+	int rc;
+
+	if ((ep->worker->context->features & UCP_FEATURE_RMA) == 0 || rkey != UCP_RKEY_INVALID ||
+		remote != UCP_REMOTE_ADDR_INVALID || !sgl_take(&s, buffer, count, param))
+		return error(UCS_ERR_INVALID_PARAM);
+	rc = sgl_check(&s);
+	if (rc != 0)
+		return error(ucp_status(rc));
+	if (p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
+		return error(UCS_ERR_NO_RESOURCE); /* some of many might be over, and others not */
+	ucp_lock(ep->worker);
+	ret = sgl_run(ep, &s, p);
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
 static __rte_noinline ucs_status_ptr_t
 put_get_nbx(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t count, uint64_t remote,
 	ucp_rkey_h rkey, const ucp_request_param_t *param)
@@ -174,11 +377,13 @@ put_get_nbx(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t count, uint64_
 	const uint32_t many = UCP_OP_ATTR_FIELD_REMOTE | UCP_OP_ATTR_FIELD_REMOTE_DATATYPE |
 		UCP_OP_ATTR_FIELD_REMOTE_COUNT;
 	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
-	ucs_status_t status = ucp_post_check(p.mask);
+	ucs_status_t status = ucp_post_check(ep->worker, param);
 	struct ucp_buf buf;
 
 	if (status != UCS_OK)
 		return error(status);
+	if ((p.mask & UCP_OP_ATTR_FIELD_DATATYPE) && param->datatype == ucp_dt_make_sgl())
+		return put_get_sgl(ep, kind, buffer, count, remote, rkey, param, &p);
 	if (p.mask & many)
 		return error(UCS_ERR_INVALID_PARAM);
 	status = ucp_buf_open_param(ep->worker, param, buffer, count, kind == PLX_RMA_GET, &buf);
@@ -191,7 +396,9 @@ put_get_nbx(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t count, uint64_
 static inline bool
 is_plain(const ucp_request_param_t *param)
 {
-	return likely((param->op_attr_mask & ~(uint32_t)PLAIN) == 0 &&
+	uint32_t odd = param->op_attr_mask & ~(uint32_t)PLAIN;
+
+	return likely((odd == 0 || ucp_post_is_host(param, odd)) &&
 		((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||
 			param->datatype == ucp_dt_make_contig(1)));
 }
@@ -304,15 +511,30 @@ ucp_get_nbi(ucp_ep_h ep, void *buffer, size_t length, uint64_t remote_addr, ucp_
 	return status;
 }
 
+/* What a blocking form does in a callback, where nothing can be waited for: at once or not at all. */
+static const ucp_request_param_t at_once = {.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL};
+
+static ucs_status_t
+at_once_status(ucs_status_ptr_t ptr)
+{
+	ucs_status_t status = UCS_PTR_STATUS(ptr);
+
+	return status == UCS_ERR_NO_RESOURCE ? UCS_ERR_BUSY : status;
+}
+
 ucs_status_t
 ucp_put(ucp_ep_h ep, const void *buffer, size_t length, uint64_t remote_addr, ucp_rkey_h rkey)
 {
+	if (unlikely(ucp_worker_in_callback(ep->worker)))
+		return at_once_status(ucp_put_nbx(ep, buffer, length, remote_addr, rkey, &at_once));
 	return ucp_req_wait(ep->worker, ucp_put_nb(ep, buffer, length, remote_addr, rkey, NULL));
 }
 
 ucs_status_t
 ucp_get(ucp_ep_h ep, void *buffer, size_t length, uint64_t remote_addr, ucp_rkey_h rkey)
 {
+	if (unlikely(ucp_worker_in_callback(ep->worker)))
+		return at_once_status(ucp_get_nbx(ep, buffer, length, remote_addr, rkey, &at_once));
 	return ucp_req_wait(ep->worker, ucp_get_nb(ep, buffer, length, remote_addr, rkey, NULL));
 }
 
@@ -387,9 +609,12 @@ atomic_nbx_slow(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, size_t 
 	uint64_t remote, ucp_rkey_h rkey, const ucp_request_param_t *param)
 {
 	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
+	ucs_status_t status = ucp_post_check(ep->worker, param);
 	struct plx_rma_do d = {.remote = remote};
 
-	if (ucp_post_check(p.mask) != UCS_OK || (unsigned)opcode >= UCP_ATOMIC_OP_LAST || count != 1 ||
+	if (status != UCS_OK)
+		return error(status);
+	if ((unsigned)opcode >= UCP_ATOMIC_OP_LAST || count != 1 ||
 		buffer == NULL || !(p.mask & UCP_OP_ATTR_FIELD_DATATYPE) ||
 		(p.mask & UCP_OP_ATTR_FIELD_MEMH) ||
 		(param->datatype & UCP_DATATYPE_CLASS_MASK) != UCP_DATATYPE_CONTIG)
@@ -413,14 +638,14 @@ ucs_status_ptr_t
 ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, size_t count,
 	uint64_t remote_addr, ucp_rkey_h rkey, const ucp_request_param_t *param)
 {
-	const uint32_t plain = (uint32_t)PLAIN | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+	uint32_t odd = param->op_attr_mask & ~((uint32_t)PLAIN | UCP_OP_ATTR_FIELD_REPLY_BUFFER);
 	bool fetch = (param->op_attr_mask & UCP_OP_ATTR_FIELD_REPLY_BUFFER) != 0;
 	const struct plx_rkey *k = ucp_rkey_core(rkey);
 	size_t size = param->datatype >> UCP_DATATYPE_SHIFT;
 	uint64_t a, b = 0;
 	void *there;
 
-	if (unlikely((param->op_attr_mask & ~plain) != 0 || count != 1 || k == NULL ||
+	if (unlikely((odd != 0 && !ucp_post_is_host(param, odd)) || count != 1 || k == NULL ||
 		    !(param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) ||
 		    (param->datatype != ucp_dt_make_contig(8) &&
 			    param->datatype != ucp_dt_make_contig(4)) ||
@@ -499,6 +724,10 @@ atomic_wait(ucp_ep_h ep, uint8_t op, size_t size, uint64_t a, uint64_t b, void *
 		.op = op, .fetch = result != NULL};
 	struct ucp_post p = {.mask = 0};
 
+	if (unlikely(ucp_worker_in_callback(ep->worker))) {
+		p.mask = at_once.op_attr_mask;
+		return at_once_status(atomic_slow(ep, &d, rkey, &p, false));
+	}
 	return ucp_req_wait(ep->worker, atomic_slow(ep, &d, rkey, &p, false));
 }
 

@@ -85,7 +85,8 @@ ucp_stream_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, const ucp_req
 	ucs_status_t status;
 	struct ucp_buf buf;
 
-	if (unlikely(p.mask & ~0xffffu) && (status = ucp_post_check(p.mask)) != UCS_OK)
+	if (unlikely(p.mask & UCP_POST_CHECKED) &&
+		(status = ucp_post_check(ep->worker, param)) != UCS_OK)
 		return error(status);
 	status = ucp_buf_open_param(ep->worker, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
@@ -178,7 +179,8 @@ ucp_stream_recv_nbx(ucp_ep_h ep, void *buffer, size_t count, size_t *length,
 	ucs_status_t status;
 	struct ucp_buf buf;
 
-	if (unlikely(p.mask & ~0xffffu) && (status = ucp_post_check(p.mask)) != UCS_OK)
+	if (unlikely(p.mask & UCP_POST_CHECKED) &&
+		(status = ucp_post_check(ep->worker, param)) != UCS_OK)
 		return error(status);
 	status = ucp_buf_open_param(ep->worker, param, buffer, count, true, &buf);
 	if (status != UCS_OK)

@@ -92,7 +92,7 @@ send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	struct ucp_post p;
 	struct ucp_buf buf;
 
-	if (unlikely(mask & ~0xffffu) && (status = ucp_post_check(mask)) != UCS_OK)
+	if (unlikely(mask & UCP_POST_CHECKED) && (status = ucp_post_check(w, param)) != UCS_OK)
 		return error(status);
 	status = ucp_buf_open_param(w, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
@@ -229,7 +229,7 @@ ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t t
 	struct ucp_post p;
 	struct ucp_buf buf;
 
-	status = ucp_post_check(param->op_attr_mask);
+	status = ucp_post_check(w, param);
 	if (status != UCS_OK)
 		return error(status);
 	if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
@@ -349,7 +349,7 @@ recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t ta
 	struct ucp_buf buf;
 
 	p = ucp_post_of(param, ucp_done_recv_nbx);
-	if (unlikely(p.mask & ~0xffffu) && (status = ucp_post_check(p.mask)) != UCS_OK)
+	if (unlikely(p.mask & UCP_POST_CHECKED) && (status = ucp_post_check(w, param)) != UCS_OK)
 		return error(status);
 	status = ucp_buf_open_param(w, param, buffer, count, true, &buf);
 	if (unlikely(status != UCS_OK))
@@ -597,7 +597,7 @@ ucp_tag_msg_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_message
 	struct ucp_post p;
 	struct ucp_buf buf;
 
-	status = ucp_post_check(param->op_attr_mask);
+	status = ucp_post_check(w, param);
 	if (status != UCS_OK)
 		return error(status);
 	status = ucp_buf_open_param(w, param, buffer, count, true, &buf);

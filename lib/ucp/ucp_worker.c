@@ -90,6 +90,7 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	w->core->am.user = w;
 	w->core->am.deliver = ucp_am_deliver;
 	w->core->am.align = RTE_MAX(am_align, w->core->am.align);
+	atomic_fetch_add_explicit(&context->refs, 1, memory_order_relaxed);
 	*worker_p = w;
 	return UCS_OK;
 free_w:
@@ -98,11 +99,12 @@ free_w:
 }
 
 void
-ucp_worker_destroy(ucp_worker_h w)
+ucp_worker_bury(ucp_worker_h w)
 {
+	ucp_context_h context = w->context;
 	ucp_ep_h ep;
 
-	if (w == NULL)
+	if (ucp_worker_in_callback(w))
 		return;
 	while ((ep = LIST_FIRST(&w->eps)) != NULL) {
 		ucp_ep_unlink(ep);
@@ -111,6 +113,21 @@ ucp_worker_destroy(ucp_worker_h w)
 	}
 	plx_worker_destroy(w->core);
 	free(w);
+	ucp_context_put(context);
+}
+
+void
+ucp_worker_destroy(ucp_worker_h w)
+{
+	if (w == NULL || plx_worker_forked)
+		return;
+	if (ucp_worker_in_callback(w)) {
+		w->doomed = true;
+		w->failed_seen--; /* so that progress looks */
+		plx_worker_mute(w->core);
+		return;
+	}
+	ucp_worker_bury(w);
 }
 
 ucs_status_t
@@ -199,35 +216,54 @@ progress_begin_slow(ucp_worker_h w)
 	return false;
 }
 
+/*
+ * Endpoints have failed, or a callback has destroyed the worker.
+ * @return 1: a caller that sleeps when nothing was done looks first at what its handlers did; 0 in a
+ * callback
+ */
+static __rte_noinline __rte_cold unsigned
+progress_failed(ucp_worker_h w, bool *doomed)
+{
+	if (ucp_worker_in_callback(w))
+		return 0;
+	if (!w->doomed)
+		ucp_ep_tell_failed(w);
+	*doomed = w->doomed;
+	return 1;
+}
+
+/* @param doomed set when ucp_worker_bury() is due */
 static inline unsigned
-progress_one(ucp_worker_h w, enum plx_offer *offer)
+progress_one(ucp_worker_h w, enum plx_offer *offer, bool *doomed)
 {
 	unsigned n = plx_worker_progress(w->core);
 
 	*offer = n == 0 ? plx_worker_offers(w->core) : PLX_OFFER_NOT;
+	*doomed = false;
 	/* pairs with the release in on_ep_failed() */
 	if (unlikely(atomic_load_explicit(&w->core->n_failed, memory_order_acquire) !=
 		    w->failed_seen)) {
-		ucp_ep_tell_failed(w);
-		n++; /* who sleeps when there was nothing looks at what its handlers did first */
+		n += progress_failed(w, doomed);
+		*offer = PLX_OFFER_NOT;
 	}
 	return n;
 }
 
 /* @return 0 as well when another thread is in progress */
 static __rte_noinline unsigned
-progress_multi(ucp_worker_h w, enum plx_offer *offer)
+progress_multi(ucp_worker_h w, enum plx_offer *offer, bool *doomed)
 {
 	bool was;
 	unsigned n;
 
 	if (unlikely(!plx_lock_try_enter(&w->lock)) && !progress_begin_slow(w)) {
 		*offer = PLX_OFFER_NOT;
+		*doomed = false;
 		return 0;
 	}
 	was = is_in_progress(w); /* a callback asks */
 	set_in_progress(w, true);
-	n = progress_one(w, offer);
+	n = progress_one(w, offer, doomed);
 	set_in_progress(w, was);
 	plx_lock_leave(&w->lock);
 	return n;
@@ -237,10 +273,14 @@ unsigned
 ucp_worker_progress(ucp_worker_h w)
 {
 	enum plx_offer offer;
+	bool doomed;
 	unsigned n;
 
-	n = likely(!w->multi) ? progress_one(w, &offer) : progress_multi(w, &offer);
-	plx_worker_offer(w->core, offer);
+	n = likely(!w->multi) ? progress_one(w, &offer, &doomed) : progress_multi(w, &offer, &doomed);
+	if (unlikely(doomed))
+		ucp_worker_bury(w);
+	else
+		plx_worker_offer(w->core, offer);
 	return n;
 }
 
@@ -318,6 +358,8 @@ worker_flush(ucp_worker_h w, const struct ucp_post *p)
 	ucs_status_ptr_t ret = UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	struct plx_req *req;
 
+	if (unlikely(plx_worker_forked))
+		return NULL;
 	ucp_lock(w);
 	req = ucp_req_get(w, p, NULL);
 	if (req != NULL) {

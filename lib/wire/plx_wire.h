@@ -30,7 +30,7 @@ enum plx_wire_op {
 	PLX_WIRE_PULL,	    /* receiver to sender: send the data as DATA messages */
 	PLX_WIRE_DATA,	    /* answer to PULL */
 	PLX_WIRE_FLOW,	    /* receiver to sender: announce everything, or no longer */
-	PLX_WIRE_CANCEL,    /* sender to receiver: the rest of that message does not come */
+	PLX_WIRE_CANCEL,    /* sender to receiver: taken back, or the rest of its pieces does not come */
 	PLX_WIRE_PUT,	    /* write the data to a region; answer with RMA_ACK */
 	PLX_WIRE_GET,	    /* read a region; answer with RMA_DATA */
 	PLX_WIRE_ATOMIC,    /* change a word of a region; answer with RMA_ACK */
@@ -96,6 +96,8 @@ struct plx_wire_rts {
 	uint64_t len;
 	uint64_t addr; /* in the sender's process; 0: not one piece, to be pulled */
 	struct plx_wire_id sreq;
+	uint32_t epoch; /* the sender's plx_rndv_shared.epoch, as it announces */
+	uint32_t pad;
 };
 
 struct plx_wire_ack {
@@ -125,7 +127,7 @@ struct plx_wire_pull {
 	struct plx_wire_id sreq;
 	struct plx_wire_id rreq;
 	uint64_t offset;
-	uint64_t len;
+	uint64_t len; /* 0: only tell by DATA, or CANCEL, whether the buffer is still lent */
 };
 
 struct plx_wire_data {
@@ -149,7 +151,7 @@ struct plx_wire_done {
 };
 
 struct plx_wire_cancel {
-	struct plx_wire_id sreq; /* of an RTS; index 0: fragments */
+	struct plx_wire_id rreq; /* of a receiver that has asked for data or help; index 0: of pieces */
 	uint32_t msg_id;
 	uint32_t pad;
 };
@@ -164,7 +166,7 @@ _Static_assert(sizeof(struct plx_wire_flow) == 8, "wire");
 /** Where a PUT, GET or ATOMIC goes: the region by name and proof, and an address in it. */
 struct plx_wire_where {
 	uint32_t index;
-	uint32_t gen;
+	uint32_t pad;
 	uint64_t token;
 	uint64_t addr; /* in the target's process */
 };
@@ -244,7 +246,7 @@ struct plx_wire_am_rts {
 	uint64_t addr;
 	struct plx_wire_id sreq;
 	uint32_t msg_id; /* of the pieces of a header that is not here in full */
-	uint32_t pad;
+	uint32_t epoch;	 /* as RTS's */
 };
 
 struct plx_wire_stream {
@@ -254,7 +256,7 @@ struct plx_wire_stream {
 
 struct plx_wire_stream_rts {
 	uint32_t conn_id;
-	uint32_t pad;
+	uint32_t epoch; /* as RTS's */
 	uint64_t len;
 	uint64_t addr;
 	struct plx_wire_id sreq;
@@ -330,7 +332,7 @@ _Static_assert(sizeof(struct plx_wire_eager) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_sync) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_first) == 24, "wire");
 _Static_assert(sizeof(struct plx_wire_frag) == 16, "wire");
-_Static_assert(sizeof(struct plx_wire_rts) == 32, "wire");
+_Static_assert(sizeof(struct plx_wire_rts) == 40, "wire");
 _Static_assert(sizeof(struct plx_wire_ack) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_help) == 48, "wire");
 _Static_assert(sizeof(struct plx_wire_help_end) == 16, "wire");
@@ -421,74 +423,76 @@ int plx_wire_addr_unpack(const void *buf, struct plx_wire_addr *a);
 /** @return the bytes of a packed address that plx_wire_addr_unpack() accepted. */
 size_t plx_wire_addr_len(const void *buf);
 
-/** What a packed region is for. */
-enum plx_wire_mem_kind {
-	PLX_WIRE_MEM_RKEY,   /* a key: access by peers */
-	PLX_WIRE_MEM_EXPORT, /* to be mapped by another context */
+#define PLX_WIRE_RKEY_KEYS 4 /* of devices' ports, at the most */
+#define PLX_WIRE_RKEY_MIN  40
+#define PLX_WIRE_RKEY_MAX  (PLX_WIRE_RKEY_MIN + 6 * PLX_WIRE_RKEY_KEYS)
+#define PLX_WIRE_RKEY_HEAD 4 /* bytes that tell the length */
+
+/** Bits of plx_wire_rkey.proc; of the id the higher ones are left out. */
+#define PLX_WIRE_PROC_MASK ((1ull << 40) - 1)
+#define PLX_WIRE_INDEX_MAX ((1u << 20) - 1)
+#define PLX_WIRE_WINDOW_MAX ((1u << 12) - 1)
+
+/** A region is registered with a device's port. */
+struct plx_wire_rkey_dev {
+	uint32_t key;
+	uint16_t port; /* of those that the owner has opened, from 1 on */
 };
 
-#define PLX_WIRE_MEM_KEYS 4 /* of devices' ports, at the most */
+/**
+ * A key: PLX_WIRE_RKEY_MAX bytes at the most, which is what the users of UCP have room for. It is
+ * self-delimiting and may lie at any alignment. What a peer knows of the process is left out.
+ */
+struct plx_wire_rkey {
+	uint32_t index;	 /* of the region, up to PLX_WIRE_INDEX_MAX */
+	uint16_t window; /* in the process's table of segments, up to PLX_WIRE_WINDOW_MAX; 0: none */
+	uint8_t rights;	 /* enum plx_region_right */
+	uint8_t n_devs;
+	uint64_t token;
+	uint64_t base; /* in the owner's process */
+	uint64_t len;  /* below 2^56, or as much: no process has more */
+	uint64_t proc; /* plx_proc_id() of the owner, within PLX_WIRE_PROC_MASK */
+	struct plx_wire_rkey_dev devs[PLX_WIRE_RKEY_KEYS];
+};
 
-struct plx_wire_mem_key {
-	uint64_t key;	 /* of the port that it is registered with; 0: none */
-	uint32_t domain; /* plx_peer.domain of those who are reached with key; 0: no key */
-} __attribute__((packed));
+/** Write a key. @param buf of PLX_WIRE_RKEY_MAX bytes. @return its bytes. Thread: any. */
+size_t plx_wire_rkey_pack(const struct plx_wire_rkey *k, void *buf);
 
-_Static_assert(sizeof(struct plx_wire_mem_key) == 12, "wire");
+/** @return the bytes that a key says it has, by its first PLX_WIRE_RKEY_HEAD; 0: it is no key. */
+size_t plx_wire_rkey_len(const void *buf);
 
 /**
- * A packed region: PLX_WIRE_MEM_MAX bytes at the most, self-delimiting, any alignment.
- * The part from host on is there for memory that others can map, when fd is one. At the end
- * come as many of more as there are.
+ * Read a key that somebody handed us.
+ * @param buf plx_wire_rkey_len() bytes
+ * @return 0, or -EINVAL. Thread: any.
  */
-struct plx_wire_mem {
+int plx_wire_rkey_unpack(const void *buf, struct plx_wire_rkey *k);
+
+#define PLX_WIRE_EXPORT_HEAD 8 /* bytes that hold magic and length */
+
+/** Memory that another context of this machine may map, as it is packed; any alignment. */
+struct plx_wire_export {
 	uint32_t magic;
 	uint16_t bytes; /* of all */
 	uint8_t version;
-	uint8_t kind;	/* enum plx_wire_mem_kind */
+	uint8_t rights; /* enum plx_region_right */
 	uint32_t crc;	/* crc32c of all, with this field 0 */
-	uint32_t rights; /* enum plx_region_right */
-	uint32_t index;
-	uint32_t gen;
-	uint64_t token;
-	uint64_t base; /* in the owner's process */
-	uint64_t len;
-	uint64_t proc; /* plx_proc_id() of the owner */
-	struct plx_wire_mem_key key; /* of the first port */
-	uint32_t n_more;
+	uint32_t pid;
 	uint64_t host;
 	uint64_t start;
-	uint32_t pid;
-	uint32_t fd;
 	uint64_t ino;
-	uint64_t seg_len;
-	struct plx_wire_mem_key more[PLX_WIRE_MEM_KEYS - 1];
+	uint64_t len; /* of the segment */
+	uint32_t fd;
 	uint32_t pad;
 };
-_Static_assert(offsetof(struct plx_wire_mem, key) == 56, "wire");
-_Static_assert(offsetof(struct plx_wire_mem, host) == 72, "wire");
-_Static_assert(offsetof(struct plx_wire_mem, more) == 112, "wire");
+_Static_assert(sizeof(struct plx_wire_export) == 56, "wire");
 
-#define PLX_WIRE_MEM_MAX  (112 + 12 * (PLX_WIRE_MEM_KEYS - 1))
-#define PLX_WIRE_MEM_HEAD 8 /* bytes that hold the length */
+/** Fill in magic, bytes, version, crc and pad. Thread: any. */
+void plx_wire_export_seal(struct plx_wire_export *e);
 
-/**
- * Write a packed region: magic, bytes, version, crc and pad are filled in.
- * @param mapped whether the part from host on is there
- * @return its bytes. Thread: any.
- */
-size_t plx_wire_mem_pack(struct plx_wire_mem *m, bool mapped, void *buf);
+/** Read what somebody handed us. @return 0, or -EINVAL. Thread: any. */
+int plx_wire_export_check(const struct plx_wire_export *e);
 
-/** @return the bytes that a packed region says it has, by its first PLX_WIRE_MEM_HEAD. */
-size_t plx_wire_mem_len(const void *buf);
-
-/**
- * Read a packed region that somebody handed us.
- * @param buf plx_wire_mem_len() bytes, at most PLX_WIRE_MEM_MAX
- * @param mapped out: whether the part from host on is there
- * @return 0, or -EINVAL. Thread: any.
- */
-int plx_wire_mem_unpack(const void *buf, struct plx_wire_mem *m, bool *mapped);
 /** The messages by which a client and a server find each other, over a socket (lib/cm). */
 enum plx_wire_conn_kind {
 	PLX_WIRE_CONN_HELLO = 1, /* client: my address, will you? */

@@ -273,83 +273,124 @@ plx_wire_addr_unpack(const void *buf, struct plx_wire_addr *a)
 	return p == end ? 0 : -EINVAL;
 }
 
-#define MEM_MAGIC   0x4d584c50u /* "PLXM" */
-#define MEM_VERSION 3
-#define MEM_SHORT   offsetof(struct plx_wire_mem, host)
-#define MEM_LONG    offsetof(struct plx_wire_mem, more)
-#define MEM_KEY	    sizeof(struct plx_wire_mem_key)
+/*
+ * Packed key: magic (2), version and how many devices (1), rights (1), crc32c of all with this 0 (4),
+ * index and window (4: 20 and 12 bits), token (8), base (8), length (7), process (5), then for each
+ * device its key (4) and port (2).
+ */
+#define RKEY_MAGIC   0x4b50u /* "PK" */
+#define RKEY_VERSION 1
+#define RKEY_DEV     6
+#define RKEY_LEN_MAX ((1ull << 56) - 1)
 
 static uint32_t
-mem_crc(const uint8_t *p, size_t bytes)
+rkey_crc(const uint8_t *p, size_t bytes)
 {
-	const size_t at = offsetof(struct plx_wire_mem, crc);
-	alignas(8) uint8_t copy[PLX_WIRE_MEM_MAX + 4]; /* rte_hash_crc() reads whole words */
+	alignas(8) uint8_t copy[PLX_WIRE_RKEY_MAX + 8]; /* rte_hash_crc() reads whole words */
 
 	memcpy(copy, p, bytes);
-	memset(copy + at, 0, 4);
+	memset(copy + 4, 0, 4);
 	return rte_hash_crc(copy, bytes, ~0u);
 }
 
 size_t
-plx_wire_mem_pack(struct plx_wire_mem *m, bool mapped, void *buf)
+plx_wire_rkey_pack(const struct plx_wire_rkey *k, void *buf)
 {
-	size_t fixed = mapped ? MEM_LONG : MEM_SHORT;
+	const uint16_t magic = RKEY_MAGIC;
+	uint32_t name = k->index | (uint32_t)k->window << 20, crc;
+	uint64_t len = k->len < RKEY_LEN_MAX ? k->len : RKEY_LEN_MAX;
+	size_t bytes = PLX_WIRE_RKEY_MIN + (size_t)k->n_devs * RKEY_DEV;
 	uint8_t *p = buf;
 
-	m->magic = MEM_MAGIC;
-	m->version = MEM_VERSION;
-	m->bytes = fixed + m->n_more * MEM_KEY;
-	m->pad = 0;
-	memcpy(p, m, fixed);
-	memcpy(p + fixed, m->more, m->n_more * MEM_KEY);
-	m->crc = mem_crc(p, m->bytes);
-	memcpy(p + offsetof(struct plx_wire_mem, crc), &m->crc, sizeof(m->crc));
-	return m->bytes;
-}
-
-size_t
-plx_wire_mem_len(const void *buf)
-{
-	uint16_t bytes;
-
-	memcpy(&bytes, (const uint8_t *)buf + offsetof(struct plx_wire_mem, bytes), sizeof(bytes));
+	memset(p, 0, bytes);
+	memcpy(p, &magic, 2);
+	p[2] = RKEY_VERSION << 4 | k->n_devs;
+	p[3] = k->rights;
+	memcpy(p + 8, &name, 4);
+	memcpy(p + 12, &k->token, 8);
+	memcpy(p + 20, &k->base, 8);
+	memcpy(p + 28, &len, 7);
+	memcpy(p + 35, &k->proc, 5);
+	for (unsigned i = 0; i < k->n_devs; i++) {
+		memcpy(p + PLX_WIRE_RKEY_MIN + i * RKEY_DEV, &k->devs[i].key, 4);
+		memcpy(p + PLX_WIRE_RKEY_MIN + i * RKEY_DEV + 4, &k->devs[i].port, 2);
+	}
+	crc = rkey_crc(p, bytes);
+	memcpy(p + 4, &crc, 4);
 	return bytes;
 }
 
-/* Keys have domains, and there are no more of them behind one that is missing. */
-static bool
-mem_keys_good(const struct plx_wire_mem *m)
+size_t
+plx_wire_rkey_len(const void *buf)
 {
-	if ((m->key.key != 0) != (m->key.domain != 0) || (m->key.key == 0 && m->n_more != 0))
-		return false;
-	for (uint32_t i = 0; i < m->n_more; i++)
-		if (m->more[i].key == 0 || m->more[i].domain == 0)
-			return false;
-	return true;
+	const uint8_t *p = buf;
+	uint16_t magic;
+
+	memcpy(&magic, p, 2);
+	if (magic != RKEY_MAGIC || p[2] >> 4 != RKEY_VERSION || (p[2] & 15) > PLX_WIRE_RKEY_KEYS)
+		return 0;
+	return PLX_WIRE_RKEY_MIN + (p[2] & 15u) * RKEY_DEV;
 }
 
 int
-plx_wire_mem_unpack(const void *buf, struct plx_wire_mem *m, bool *mapped)
+plx_wire_rkey_unpack(const void *buf, struct plx_wire_rkey *k)
 {
-	size_t bytes = plx_wire_mem_len(buf), fixed;
+	size_t bytes = plx_wire_rkey_len(buf);
+	const uint8_t *p = buf;
+	uint32_t crc, name;
 
-	if (bytes < MEM_SHORT || bytes > PLX_WIRE_MEM_MAX)
+	if (bytes == 0)
 		return -EINVAL;
-	memset(m, 0, sizeof(*m));
-	memcpy(m, buf, MEM_SHORT);
-	if (m->n_more > PLX_WIRE_MEM_KEYS - 1)
+	memcpy(&crc, p + 4, 4);
+	if (crc != rkey_crc(p, bytes))
 		return -EINVAL;
-	fixed = bytes - m->n_more * MEM_KEY;
-	if (fixed != MEM_SHORT && fixed != MEM_LONG)
-		return -EINVAL;
-	if (m->magic != MEM_MAGIC || m->version != MEM_VERSION || m->crc != mem_crc(buf, bytes))
-		return -EINVAL;
-	memcpy(m, buf, fixed);
-	memcpy(m->more, (const uint8_t *)buf + fixed, m->n_more * MEM_KEY);
-	if (m->len > UINT64_MAX - m->base || !mem_keys_good(m))
-		return -EINVAL;
-	*mapped = fixed == MEM_LONG;
-	return *mapped && m->seg_len < m->len ? -EINVAL : 0;
+	memset(k, 0, sizeof(*k));
+	k->rights = p[3];
+	k->n_devs = p[2] & 15;
+	memcpy(&name, p + 8, 4);
+	k->index = name & PLX_WIRE_INDEX_MAX;
+	k->window = name >> 20;
+	memcpy(&k->token, p + 12, 8);
+	memcpy(&k->base, p + 20, 8);
+	memcpy(&k->len, p + 28, 7);
+	memcpy(&k->proc, p + 35, 5);
+	for (unsigned i = 0; i < k->n_devs; i++) {
+		memcpy(&k->devs[i].key, p + PLX_WIRE_RKEY_MIN + i * RKEY_DEV, 4);
+		memcpy(&k->devs[i].port, p + PLX_WIRE_RKEY_MIN + i * RKEY_DEV + 4, 2);
+		if (k->devs[i].port == 0)
+			return -EINVAL;
+	}
+	return k->len > UINT64_MAX - k->base ? -EINVAL : 0;
+}
+
+#define EXPORT_MAGIC   0x4d584c50u /* "PLXM" */
+#define EXPORT_VERSION 4
+
+static uint32_t
+export_crc(const struct plx_wire_export *e)
+{
+	alignas(8) uint8_t copy[sizeof(*e)]; /* bytes, as rte_hash_crc() reads words of its own type */
+
+	memcpy(copy, e, sizeof(copy));
+	memset(copy + offsetof(struct plx_wire_export, crc), 0, sizeof(e->crc));
+	return rte_hash_crc(copy, sizeof(copy), ~0u);
+}
+
+void
+plx_wire_export_seal(struct plx_wire_export *e)
+{
+	e->magic = EXPORT_MAGIC;
+	e->bytes = sizeof(*e);
+	e->version = EXPORT_VERSION;
+	e->pad = 0;
+	e->crc = export_crc(e);
+}
+
+int
+plx_wire_export_check(const struct plx_wire_export *e)
+{
+	return e->magic == EXPORT_MAGIC && e->bytes == sizeof(*e) && e->version == EXPORT_VERSION &&
+		e->pad == 0 && e->crc == export_crc(e) ? 0 : -EINVAL;
 }
 
 static uint32_t

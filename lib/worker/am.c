@@ -113,7 +113,7 @@ send_now_slow(struct plx_ep *ep, uint64_t word, struct am_src *src,
 
 	if (rc != 0)
 		return rc;
-	if (!plx_ep_open(ep) || worker_am_choose(ep, all, len, how) != WORKER_AM_WHOLE)
+	if (!plx_ep_open(ep) || worker_am_choose(ep, src->hdr_len, len, how) != WORKER_AM_WHOLE)
 		return -EAGAIN;
 	if (all <= RTE_MIN(ep->peer->short_max, SHORT_MAX))
 		return short_tx(ep, word, src, all);
@@ -128,7 +128,7 @@ plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_
 	int rc;
 
 	if (likely(src.hdr_len == 0 && how == 0 && plx_ep_open(ep) && len <= ep->peer->short_max &&
-		    len <= ep->eps->eager_max))
+		    len < ep->eps->eager_end))
 		rc = plx_ep_tx_short(ep, PLX_WIRE_AM, wire_word(h), buf, len);
 	else
 		rc = send_now_slow(ep, wire_word(h), &src, len, how);
@@ -199,7 +199,7 @@ rts_send(struct plx_pend *p)
 	struct plx_req *req = container_of(p, struct plx_req, send.pend);
 	struct plx_wire_am_rts h = {.am = wire_am(req->send.tag), .len = req->len,
 		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id,
-		.msg_id = req->send.msg_id};
+		.msg_id = req->send.msg_id, .epoch = plx_rndv_epoch(req->send.ep)};
 
 	return plx_rndv_announced(req, pieces_send(req, PLX_WIRE_AM_RTS, &h, sizeof(h),
 		plx_am_head(plx_am_hdr_len(&h.am))));
@@ -216,7 +216,7 @@ am_send(struct plx_worker *w, struct plx_req *req, uint32_t how)
 
 	req->send.offset = 0;
 	if (rc == 0) {
-		switch (worker_am_choose(ep, plx_am_head(plx_am_hdr_len(&h)) + req->len, req->len, how)) {
+		switch (worker_am_choose(ep, plx_am_hdr_len(&h), req->len, how)) {
 		case WORKER_AM_WHOLE:
 			worker_send_or_pend(req, whole_send, worker_send_fail);
 			break;
@@ -325,8 +325,7 @@ worker_rx_am_rts(struct plx_worker *w, const struct plx_rx *rx)
 		return;
 	}
 	m->len = h.len;
-	m->addr = h.addr;
-	m->sreq = h.sreq;
+	m->rts = (struct plx_rts){.sreq = h.sreq, .addr = h.addr, .epoch = h.epoch};
 	first_piece(w, m, h.msg_id, rx->data + sizeof(h), rx->len - sizeof(h));
 }
 
@@ -345,8 +344,8 @@ end_run(void *arg)
 {
 	struct plx_msg *m = arg;
 
-	if (m->kind == PLX_MSG_AM_RTS && m->ack != 1 && !m->gone)
-		plx_rndv_ack(m->ep, m->sreq, m->ack);
+	if (m->kind == PLX_MSG_AM_RTS && m->ack != 1)
+		plx_rndv_ack(m->ep, m->rts.sreq, m->ack);
 	plx_am_msg_put(m->am, m);
 }
 
@@ -380,13 +379,10 @@ fetch_run(void *arg)
 	struct plx_worker *w = worker_of(req);
 	const struct plx_msg *m = req->recv.msg;
 
-	plx_msg_unlist(req->recv.msg);
-	if (m->gone) {
-		plx_req_complete(req, -ECONNRESET);
-	} else if (req->len != 0 || m->len == 0) {
-		plx_rndv_recv(&w->rndv, m->ep, m->sreq, m->addr, m->len, req);
+	if (req->len != 0 || m->len == 0) {
+		plx_rndv_recv(&w->rndv, m->ep, &m->rts, m->len, req);
 	} else { /* nothing is wanted of it: that is a drop and no truncation */
-		plx_rndv_ack(m->ep, m->sreq, 0);
+		plx_rndv_ack(m->ep, m->rts.sreq, 0);
 		req->recv.info_len = 0;
 		plx_req_complete(req, 0);
 	}

@@ -45,7 +45,7 @@ move_piece(struct plx_chan_op *op, uint64_t at, uint64_t len, bool checked,
 	void (*done)(struct plx_req *req))
 {
 	struct plx_worker *w = worker_of_chans(op->item.chans);
-	struct plx_rkey rkey = {.key = {op->rma.index, op->rma.gen, op->rma.token}};
+	struct plx_rkey rkey = {.key = {op->rma.index, op->rma.token}};
 	struct plx_rma_do d = {.conn_id = op->item.chan->id, .ep = op->item.chan->ep, .rkey = &rkey,
 		.buf = (char *)op->rma.local + at, .len = len, .remote = op->rma.remote + at,
 		.kind = op->rma.get ? PLX_RMA_GET : PLX_RMA_PUT, .checked = checked};

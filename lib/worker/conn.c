@@ -24,6 +24,9 @@
  * A request has no ties to its listener: its socket is in no cm, so that any worker of
  * the context, in another thread too, may accept it.
  *
+ * Callbacks. What these functions do to eps they do in plx_worker_call(), where completions are held
+ * back: no callback closes a handle, and frees its conn, while one of them is in use here.
+ *
  * Closing. A handle that is flush-closed sends EP_CLOSE behind everything else; the
  * other side's handle fails with -ECONNRESET. The worker that gets EP_CLOSE before
  * the answer by its socket remembers it in the stub.
@@ -232,23 +235,15 @@ void
 plx_conn_addrs(const struct plx_conn *c, struct sockaddr_storage *local,
 	struct sockaddr_storage *remote)
 {
+	struct sockaddr_storage to;
+
 	*local = c->local;
 	*remote = c->remote;
+	if (local->ss_family == AF_UNSPEC && c->sock != NULL) /* it is connecting */
+		plx_cm_sock_addrs(c->sock, local, &to);
 }
 
 /* --- client --- */
-
-/* What the connection has started, a flush that waited for the connection waits for as well. */
-static void
-flushes_extend(struct plx_worker *w)
-{
-	struct plx_flush *f;
-
-	TAILQ_FOREACH(f, &w->flushes, link) {
-		if (f->kind == PLX_FLUSH_WORKER)
-			f->rma_seq = w->rma.seq;
-	}
-}
 
 static void
 client_connect_run(void *arg)
@@ -264,7 +259,7 @@ client_connect_run(void *arg)
 	if (c->rc != 0)
 		return;
 	plx_ep_stub_connect(&c->stub, ep);
-	flushes_extend(w);
+	worker_flushes_extend(w);
 	if (c->user != NULL) {
 		user_move(w, c->user, ep, c->conn_id);
 		if (c->stub.closed)
@@ -554,9 +549,11 @@ worker_on_ep_close(struct plx_worker *w, struct plx_ep *ep, const struct plx_wir
 	}
 	if (user->err != 0)
 		return;
+	worker_hold_done(w);
 	user_fail(w, user, -ECONNRESET);
 	if (h->flags & PLX_WIRE_CLOSE_FORCE)
 		plx_ep_cancel(ep, h->conn_id, -ECONNRESET);
+	worker_release_done(w);
 }
 
 static void
@@ -661,6 +658,23 @@ worker_conn_drop(struct plx_worker *w, struct plx_ep_user *user)
 	users_remove(w, user);
 	plx_worker_call(w, drop_run, user->conn);
 	conn_free(user->conn);
+}
+
+static void
+refuse(struct plx_conn_req *r, void *arg)
+{
+	plx_worker_conn_reject(arg, r, -ECONNREFUSED);
+}
+
+void
+worker_conns_mute(struct plx_worker *w)
+{
+	struct plx_listener *l;
+
+	LIST_FOREACH(l, &w->conns.listeners, link) {
+		l->fn = refuse;
+		l->arg = w;
+	}
 }
 
 void

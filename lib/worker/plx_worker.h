@@ -105,7 +105,8 @@ struct plx_worker {
 	uint32_t nap_us;
 	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
 	uint64_t check_ticks; /* between two looks at the peers */
-	TAILQ_HEAD(, plx_flush) flushes;
+	struct plx_flush_list flushes;		/* of the worker, in the order asked for */
+	TAILQ_HEAD(, plx_ep) flushing;		/* with flushes or closes of their own */
 	SLIST_HEAD(, plx_ep) failing; /* peers found dead, told in the next turn */
 	struct plx_worker_stat stat;
 	/* of these each turn reads what they begin with; so they stand together */
@@ -180,6 +181,42 @@ void plx_worker_destroy(struct plx_worker *w);
  * Thread: application's side.
  */
 unsigned plx_worker_progress(struct plx_worker *w);
+
+/** @return whether a callback asks: plx_worker_progress() is under way. Thread: application's side. */
+static inline bool
+plx_worker_in_callback(const struct plx_worker *w)
+{
+	return w->dedicated ? w->in_poll : w->in_turn || w->in_poll;
+}
+
+/**
+ * Run callbacks outside of plx_worker_progress(), which does nothing meanwhile.
+ * @return for plx_worker_callbacks_end(). Thread: application's side.
+ */
+static inline bool
+plx_worker_callbacks_begin(struct plx_worker *w)
+{
+	bool *in = w->dedicated ? &w->in_poll : &w->in_turn, was = *in;
+
+	*in = true;
+	return was;
+}
+
+/** @param was what plx_worker_callbacks_begin() returned. Thread: the same. */
+static inline void
+plx_worker_callbacks_end(struct plx_worker *w, bool was)
+{
+	*(w->dedicated ? &w->in_poll : &w->in_turn) = was;
+}
+
+/** As plx_req_postpone(), and plx_worker_progress() knows. Thread: application's side. */
+void plx_worker_postpone(struct plx_worker *w, struct plx_req *req);
+
+/**
+ * No callback runs any more, no client is accepted: plx_worker_destroy() follows when
+ * plx_worker_progress() has returned. Thread: application's side, in a callback.
+ */
+void plx_worker_mute(struct plx_worker *w);
 
 #define PLX_WORKER_OFFER_EVERY 16 /* inline: turns that find nothing between two offers of the core */
 
@@ -268,6 +305,12 @@ plx_worker_news(struct plx_worker *w)
 /** A turn that takes what has come to a worker that had nothing else to do. Thread: owner, inline. */
 void plx_worker_take(struct plx_worker *w);
 
+/**
+ * Set in a child that was forked after the start. All that the library has there is a copy of the
+ * parent's, and part of it is shared with the parent: what would clean up does nothing.
+ */
+extern bool plx_worker_forked;
+
 /** Run fn as the owner and wait for it. Thread: application's side. Blocks: until the owner's turn. */
 void plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg);
 
@@ -277,7 +320,8 @@ int plx_worker_addr(const struct plx_worker *w, void *buf, size_t len);
 /**
  * Find or make the ep with the worker that an address names.
  * @param user the API's handle, linked to the ep
- * Errors: -EINVAL not an address; -EHOSTUNREACH no device reaches it; -ENOMEM.
+ * Errors: -EINVAL not an address; -EHOSTUNREACH no device reaches it; -EPERM a device would, but one of the
+ * two processes may not; -ENOMEM.
  * Thread: application's side.
  */
 int plx_worker_ep_get(struct plx_worker *w, const void *addr, struct plx_ep_user *user);
@@ -299,7 +343,7 @@ plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf
 {
 	int rc;
 
-	if (likely(plx_ep_open(ep) && len <= ep->peer->short_max && len <= ep->eager_max))
+	if (likely(plx_ep_open(ep) && len <= ep->peer->short_max && len < ep->eager_end))
 		rc = plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
 	else
 		rc = plx_worker_tag_send_now_slow(ep, buf, len, tag);

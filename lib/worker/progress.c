@@ -19,93 +19,14 @@ fail_run(struct plx_worker *w)
 {
 	struct plx_ep *ep;
 
+	worker_hold_done(w);
 	while ((ep = SLIST_FIRST(&w->failing)) != NULL) {
 		SLIST_REMOVE_HEAD(&w->failing, failing);
 		worker_drop_partial(w, ep, ep->failing_err);
 		plx_ep_fail(ep, ep->failing_err);
 		plx_stream_ep_failed(ep, ep->failing_err);
 	}
-}
-
-bool
-worker_flush_is_done(const struct plx_worker *w, const struct plx_flush *f)
-{
-	switch (f->kind) {
-	case PLX_FLUSH_EP: /* what waited then has been sent: see flush_run() in submit.c */
-		return f->ep->err != 0 || plx_rma_ep_over(f->ep, f->rma_seq);
-	case PLX_FLUSH_CLOSE:
-		return f->ep->err != 0 || (plx_ep_is_quiet(f->ep, f->conn_id) &&
-						  plx_rma_ep_over(f->ep, f->rma_seq));
-	default:
-		return TAILQ_EMPTY(&w->eps.stalled) && LIST_EMPTY(&w->eps.connecting) &&
-		       plx_rma_all_over(&w->rma, f->rma_seq);
-	}
-}
-
-/* Everything before it has been sent: tell the other side that the handle is closed. */
-static bool
-flush_tell(struct plx_flush *f)
-{
-	struct plx_wire_ep_close h = {.conn_id = f->tell_id};
-
-	f->tell_id = 0;
-	if (f->ep->err != 0 || plx_ep_tx_ctl(f->ep, PLX_WIRE_EP_CLOSE, &h, sizeof(h)) != 0)
-		return true;
-	return STAILQ_EMPTY(&f->ep->pending);
-}
-
-bool
-worker_flush_waits(struct plx_worker *w)
-{
-	struct plx_flush *f;
-
-	TAILQ_FOREACH(f, &w->flushes, link) {
-		if (worker_flush_is_done(w, f))
-			break;
-	}
-	return f != NULL;
-}
-
-/* How it ended; an error of what nobody asked about is told once. */
-static int
-flush_status(struct plx_worker *w, const struct plx_flush *f)
-{
-	int *err = f->kind == PLX_FLUSH_WORKER ? &w->rma.err : &f->ep->rma.err;
-	int rc = *err;
-
-	if (f->kind == PLX_FLUSH_CLOSE) /* other handles of the ep may flush yet */
-		return 0;
-	*err = 0;
-	return rc;
-}
-
-void
-worker_flush_end(struct plx_worker *w, struct plx_flush *f)
-{
-	plx_req_complete(container_of(f, struct plx_req, flush), flush_status(w, f));
-}
-
-static __rte_noinline unsigned
-flush_run(struct plx_worker *w)
-{
-	TAILQ_HEAD(, plx_flush) now = TAILQ_HEAD_INITIALIZER(now);
-	struct plx_flush *f;
-	unsigned n = 0;
-
-	/* Callbacks may flush and close anew: they find the worker's list, not ours. */
-	TAILQ_CONCAT(&now, &w->flushes, link);
-	while ((f = TAILQ_FIRST(&now)) != NULL) {
-		TAILQ_REMOVE(&now, f, link);
-		if (!worker_flush_is_done(w, f) || (f->tell_id != 0 && !flush_tell(f))) {
-			TAILQ_INSERT_TAIL(&w->flushes, f, link);
-			continue;
-		}
-		if (f->ep != NULL)
-			f->ep->refs--;
-		worker_flush_end(w, f);
-		n++;
-	}
-	return n;
+	worker_release_done(w);
 }
 
 static bool
@@ -189,7 +110,7 @@ static inline bool
 has_work(const struct plx_worker *w)
 {
 	return (plx_rndv_work(&w->rndv) | plx_rma_work(&w->rma) | plx_eps_work(&w->eps) |
-		       plx_chans_work(&w->chans) | (uintptr_t)TAILQ_FIRST(&w->flushes) |
+		       plx_chans_work(&w->chans) | worker_flush_work(w) |
 		       (uintptr_t)SLIST_FIRST(&w->failing)) != 0;
 }
 
@@ -203,8 +124,8 @@ work(struct plx_worker *w)
 	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
 	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
 	plx_chans_flush(&w->chans);			/*   and acknowledgements of channels */
-	if (!TAILQ_EMPTY(&w->flushes))
-		n += flush_run(w);			/* 6 flushes and closes that wait */
+	if (worker_flush_work(w) != 0)
+		n += worker_flush_run(w);		/* 6 flushes and closes that wait */
 	if (unlikely(!SLIST_EMPTY(&w->failing)))
 		fail_run(w);				/* 7 peers that have died */
 	if (!LIST_EMPTY(&w->eps.stopped) && w->msgs.bytes <= w->kept_max / 2)
@@ -231,6 +152,18 @@ rx_most(const struct plx_worker *w)
 	return likely(w->streams.pace == 0) || w->dedicated ? PLX_DEV_RX_BURST : 1;
 }
 
+/* What is received has to be answered, and a reserve for that was drawn on. @return whether it is full */
+static __rte_noinline __rte_cold bool
+can_answer(struct plx_worker *w)
+{
+	bool eps = plx_eps_refill(&w->eps), rma = plx_rma_refill(&w->rma);
+
+	w->eps.is_short = !eps || !rma;
+	if (w->eps.is_short)
+		PLX_STAT_INC(w->eps.stat.rx_held);
+	return !w->eps.is_short;
+}
+
 /* Here and not in recv.c, as most bursts bring nothing and their way should be short. */
 static inline unsigned
 rx(struct plx_worker *w)
@@ -238,6 +171,8 @@ rx(struct plx_worker *w)
 	uint16_t most = rx_most(w);
 	unsigned total = 0;
 
+	if (unlikely(w->eps.is_short) && !can_answer(w))
+		return 0;
 	for (uint32_t k = 0; k < w->n_queues; k++) {
 		uint16_t n = w->queues[k]->rx_burst(w->queues[k], w->rx, most);
 
@@ -443,6 +378,14 @@ turn_taken(struct plx_worker *w, bool *told)
 	return n;
 }
 
+/* Callbacks of what completed where none could run. */
+static unsigned
+run_later(struct plx_worker *w)
+{
+	w->app_work &= ~WORKER_APP_LATER;
+	return plx_req_pool_run_later(&w->reqs);
+}
+
 static __rte_noinline unsigned
 progress_app(struct plx_worker *w)
 {
@@ -464,6 +407,8 @@ progress_app(struct plx_worker *w)
 		plx_yield_found(&w->yield);
 	if (w->app_work & WORKER_APP_CONNS)
 		n += worker_conns_run(w);
+	if (w->app_work & WORKER_APP_LATER)
+		n += run_later(w);
 	w->in_poll = false;
 	return n;
 }

@@ -47,7 +47,7 @@ msg_set_ep(struct plx_worker *w, struct plx_msg *m, struct plx_peer *src)
 void
 worker_msg_free(struct plx_worker *w, struct plx_msg *m)
 {
-	if (m->is_partial || m->kind == PLX_MSG_RTS)
+	if (m->is_partial)
 		LIST_REMOVE(m, partial);
 	if (m->ep != NULL)
 		m->ep->n_msgs--;
@@ -136,7 +136,7 @@ rx_sync(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 	if (m == NULL)
 		return;
 	msg_set_ep(w, m, rx->src);
-	m->sreq = h.sreq;
+	m->rts.sreq = h.sreq;
 	m->got = len;
 	plx_copy(m->data, data, len);
 }
@@ -257,10 +257,12 @@ static void
 rx_rts(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 {
 	struct plx_wire_rts h;
+	struct plx_rts rts;
 	struct plx_msg *m;
 	struct plx_ep *ep;
 
 	memcpy(&h, rx->data, sizeof(h));
+	rts = (struct plx_rts){.sreq = h.sreq, .addr = h.addr, .epoch = h.epoch};
 	ep = plx_ep_of(&w->eps, rx->src);
 	if (ep == NULL) {
 		PLX_STAT_INC(w->stat.rx_drop_no_memory);
@@ -272,16 +274,14 @@ rx_rts(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 	if (req != NULL) {
 		req->recv.info_tag = h.tag;
 		req->recv.info_len = h.len;
-		plx_rndv_recv(&w->rndv, ep, h.sreq, h.addr, h.len, req);
+		plx_rndv_recv(&w->rndv, ep, &rts, h.len, req);
 		return;
 	}
 	m = msg_keep(w, rx->src, h.tag, h.len, 0, PLX_MSG_RTS);
 	if (m == NULL)
 		return;
 	msg_set_ep(w, m, rx->src);
-	LIST_INSERT_HEAD(&m->ep->announced, m, partial);
-	m->sreq = h.sreq;
-	m->addr = h.addr;
+	m->rts = rts;
 }
 
 /* Copy a whole message out, answer its sender, free it. @return 0, -EMSGSIZE, -ECONNRESET */
@@ -291,7 +291,7 @@ worker_take_msg(struct plx_worker *w, struct plx_msg *m, struct plx_req *req)
 	int rc = m->len > req->len ? -EMSGSIZE : 0;
 
 	if (m->kind == PLX_MSG_SYNC && m->ep != NULL)
-		plx_rndv_ack(m->ep, m->sreq, 0);
+		plx_rndv_ack(m->ep, m->rts.sreq, 0);
 	if (m->got != m->len)
 		rc = -ECONNRESET; /* its sender died in the middle */
 	else
@@ -306,17 +306,14 @@ worker_recv_msg(struct plx_worker *w, struct plx_msg *m, struct plx_req *req)
 	req->recv.info_tag = m->tag.tag;
 	req->recv.info_len = m->len;
 	if (m->kind == PLX_MSG_RTS) {
-		struct plx_wire_id sreq = m->sreq;
-		uint64_t addr = m->addr, len = m->len;
+		const struct plx_rts rts = m->rts;
 		struct plx_ep *ep = m->ep;
+		uint64_t len = m->len;
 
 		worker_msg_free(w, m);
-		plx_rndv_recv(&w->rndv, ep, sreq, addr, len, req);
+		plx_rndv_recv(&w->rndv, ep, &rts, len, req);
 	} else if (m->is_partial) {
 		m->req = req;
-	} else if (m->kind == PLX_MSG_GONE) {
-		worker_msg_free(w, m);
-		plx_req_complete(req, -ECONNRESET);
 	} else {
 		plx_req_complete(req, worker_take_msg(w, m, req));
 	}
@@ -352,42 +349,22 @@ worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err)
 		partial_drop(w, m, err);
 }
 
-/* The sender has taken a message back; one that is here in part, or by announcement. */
+/* The rest of a message in pieces does not come, or the sender has taken back what a receive asked for. */
 static void
 rx_cancel(struct plx_worker *w, struct plx_ep *ep, const struct plx_wire_cancel *h)
 {
 	struct plx_msg *m;
 
-	if (h->sreq.index == 0) {
-		LIST_FOREACH(m, &ep->partial, partial) {
-			if (m->msg_id != h->msg_id)
-				continue;
-			partial_drop(w, m, -ECONNRESET);
-			return;
-		}
-		return;
-	}
-	LIST_FOREACH(m, &ep->announced, partial) {
-		if (m->sreq.index != h->sreq.index || m->sreq.gen != h->sreq.gen)
-			continue;
-		/* It keeps its place; whoever receives it is told. */
-		if (m->kind == PLX_MSG_RTS) {
-			LIST_REMOVE(m, partial);
-			m->kind = PLX_MSG_GONE;
-		} else {
-			plx_msg_unlist(m);
-			m->gone = true;
-		}
+	if (h->rreq.index != 0) {
+		plx_rndv_on_cancel(&w->rndv, ep, h);
 		return;
 	}
 	LIST_FOREACH(m, &ep->partial, partial) {
-		if (m->kind != PLX_MSG_AM_RTS || m->sreq.index != h->sreq.index ||
-			m->sreq.gen != h->sreq.gen)
+		if (m->msg_id != h->msg_id)
 			continue;
-		partial_drop(w, m, -ECONNRESET); /* the rest of its header is missing */
+		partial_drop(w, m, -ECONNRESET);
 		return;
 	}
-	plx_rndv_on_cancel(&w->rndv, ep, h);
 }
 
 union rx_hdr {

@@ -21,19 +21,19 @@ send_choose(const struct plx_ep *ep, uint64_t len, bool sync)
 {
 	const struct plx_peer *peer = ep->peer;
 
-	if (len > ep->eager_max)
+	if (len >= ep->eager_end)
 		return SEND_RNDV;
 	if (sync)
 		return len + sizeof(struct plx_wire_sync) <= peer->mtu ? SEND_SYNC : SEND_RNDV;
 	return len + sizeof(struct plx_wire_eager) <= peer->mtu ? SEND_EAGER : SEND_FRAGS;
 }
 
-/* The same for active messages; len is without the header. */
 enum worker_am_way
-worker_am_choose(const struct plx_ep *ep, uint64_t all, uint64_t len, uint32_t how)
+worker_am_choose(const struct plx_ep *ep, uint32_t hdr_len, uint64_t len, uint32_t how)
 {
-	/* A peer that wants tagged messages announced takes these as ever. */
-	bool eager = len <= ep->eps->eager_max || (how & PLX_AM_EAGER) != 0;
+	uint64_t all = plx_am_head(hdr_len) + len;
+	/* A peer that wants tagged messages announced takes these at any time. */
+	bool eager = hdr_len + len < ep->eps->eager_end || (how & PLX_AM_EAGER) != 0;
 
 	if ((how & PLX_AM_RNDV) != 0 || len > WORKER_FRAGS_LEN_MAX)
 		return WORKER_AM_RNDV;

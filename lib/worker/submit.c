@@ -233,7 +233,9 @@ plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg)
 
 	if (!w->dedicated) {
 		w->still_word = NULL;
+		worker_hold_done(w);
 		fn(arg);
+		worker_release_done(w);
 		return;
 	}
 	worker_post(w, call_run, &c);
@@ -243,12 +245,19 @@ plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg)
 	}
 }
 
+void
+plx_worker_postpone(struct plx_worker *w, struct plx_req *req)
+{
+	plx_req_postpone(req);
+	w->app_work |= WORKER_APP_LATER;
+}
+
 /* From now on short messages may be over at once, if they would go out at once. */
 static inline void
 look_quick(struct plx_ep *ep)
 {
 	if (!atomic_load_explicit(&ep->quick, memory_order_relaxed) && plx_ep_open(ep) &&
-		ep->eager_max >= PLX_WORKER_QUICK_MAX && ep->peer->short_max >= PLX_WORKER_QUICK_MAX)
+		ep->eager_end > PLX_WORKER_QUICK_MAX && ep->peer->short_max >= PLX_WORKER_QUICK_MAX)
 		atomic_store_explicit(&ep->quick, true, memory_order_relaxed);
 }
 
@@ -276,7 +285,7 @@ _Static_assert(sizeof(struct quick) == PLX_INBOX_BODY, "a short message fills a 
 
 /* The device is full, or something waits: a copy waits as well, and the next ones want requests. */
 static __rte_noinline void
-quick_late(struct plx_worker *w, struct plx_ep *ep, const struct quick *k)
+quick_late(struct plx_ep *ep, const struct quick *k)
 {
 	uint8_t msg[sizeof(struct plx_wire_eager) + PLX_WORKER_QUICK_MAX];
 	struct plx_wire_eager h = {k->tag};
@@ -285,8 +294,7 @@ quick_late(struct plx_worker *w, struct plx_ep *ep, const struct quick *k)
 	memcpy(msg, &h, sizeof(h));
 	memcpy(msg + sizeof(h), k->data, k->len);
 	/* Any other error is the ep's: its handler tells, as of any message that was on its way. */
-	if (plx_ep_tx_copy(ep, k->conn_id, PLX_WIRE_EAGER, msg, sizeof(h) + k->len) == -ENOMEM)
-		worker_ep_failing(w, ep, -ENOMEM);
+	(void)plx_ep_tx_copy(ep, k->conn_id, PLX_WIRE_EAGER, msg, sizeof(h) + k->len);
 }
 
 static void
@@ -300,7 +308,7 @@ quick_run(void *arg)
 	PLX_STAT_INC(w->stat.tag_quick);
 	if (unlikely(!plx_ep_open(ep) ||
 		    plx_ep_tx_short(ep, PLX_WIRE_EAGER, k->tag, k->data, k->len) != 0))
-		quick_late(w, ep, k);
+		quick_late(ep, k);
 }
 
 static inline bool
@@ -615,95 +623,11 @@ cancel_run(void *arg)
 void
 plx_worker_cancel(struct plx_worker *w, struct plx_req *req)
 {
-	/* Waited for: the request may be freed as soon as this returns. */
-	plx_worker_call(w, cancel_run, req);
-}
-
-/* What was sent is with the device: what is left are answers. */
-static void
-flush_wait(struct plx_worker *w, struct plx_flush *f)
-{
-	if (f->ep != NULL)
-		f->ep->refs++; /* until it is done */
-	TAILQ_INSERT_TAIL(&w->flushes, f, link);
-}
-
-static int
-flush_pend_send(struct plx_pend *p)
-{
-	struct plx_flush *f = container_of(p, struct plx_flush, pend);
-	struct plx_worker *w = worker_of(container_of(f, struct plx_req, flush));
-
-	/* At the head: all before it is with the device. */
-	if (worker_flush_is_done(w, f))
-		worker_flush_end(w, f);
+	/* Waited for: the request may be freed as soon as this returns. Inline its callback has run by then. */
+	if (w->dedicated)
+		plx_worker_call(w, cancel_run, req);
 	else
-		flush_wait(w, f);
-	return 0;
-}
-
-static void
-flush_pend_fail(struct plx_pend *p, int err)
-{
-	plx_req_complete(container_of(p, struct plx_req, flush.pend), err);
-}
-
-static void
-flush_run(void *arg)
-{
-	struct plx_req *req = arg;
-	struct plx_worker *w = worker_of(req);
-	struct plx_flush *f = &req->flush;
-	int rc;
-
-	if (f->ep != NULL && f->ep->stub) {
-		rc = plx_ep_connect(f->ep);
-		if (rc == -EAGAIN)
-			rc = plx_ep_defer(f->ep, flush_run, plx_req_complete, req, &f->ep);
-		if (rc != 0)
-			plx_req_complete(req, rc);
-		return;
-	}
-	rc = plx_rma_mark(&w->rma, f->ep);
-	if (rc != 0 && f->kind != PLX_FLUSH_CLOSE) { /* who closes is told of the rest all the same */
-		plx_req_complete(req, rc);
-		return;
-	}
-	f->rma_seq = w->rma.seq;
-	if (f->kind == PLX_FLUSH_EP && !STAILQ_EMPTY(&f->ep->pending)) {
-		f->pend.send = flush_pend_send;
-		f->pend.fail = flush_pend_fail;
-		f->pend.conn_id = f->conn_id;
-		plx_ep_pend(f->ep, &f->pend);
-	} else if (f->tell_id == 0 && worker_flush_is_done(w, f)) {
-		worker_flush_end(w, f);
-	} else {
-		flush_wait(w, f);
-	}
-}
-
-void
-worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id)
-{
-	req->flush.kind = PLX_FLUSH_CLOSE;
-	req->flush.ep = ep;
-	req->flush.conn_id = conn_id;
-	req->flush.tell_id = conn_id;
-	flush_run(req);
-}
-
-void
-plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, const struct plx_ep_user *user,
-	struct plx_req *req)
-{
-	req->flush.kind = kind;
-	req->flush.ep = user != NULL ? user->ep : NULL;
-	req->flush.conn_id = user != NULL ? user->conn_id : PLX_CONN_NONE;
-	req->flush.tell_id = 0;
-	/* What was stored to mapped memory is seen before anything is loaded after this. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!worker_submit(w, flush_run, req))
-		flush_run(req);
+		cancel_run(req);
 }
 
 static void

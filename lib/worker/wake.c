@@ -206,7 +206,7 @@ worker_needs_turns(struct plx_worker *w)
 		w->chans.unreaped != NULL || !TAILQ_EMPTY(&w->chans.lossy_ops) ||
 		!TAILQ_EMPTY(&w->eps.stalled) || !SLIST_EMPTY(&w->failing) ||
 		!TAILQ_EMPTY(&w->rndv.recvs) || !TAILQ_EMPTY(&w->rndv.sends) ||
-		!TAILQ_EMPTY(&w->rma.eps) ||
+		!TAILQ_EMPTY(&w->rma.eps) || w->streams.ahead.armed ||
 		worker_flush_waits(w);
 }
 
@@ -264,7 +264,7 @@ plx_worker_arm(struct plx_worker *w)
 {
 	if (!w->wake.on)
 		return -EOPNOTSUPP;
-	if (take(w->wake.signal_fd))
+	if (take(w->wake.signal_fd) || (w->app_work & WORKER_APP_LATER))
 		return -EBUSY;
 	if ((w->app_work & WORKER_APP_CONNS) && plx_cm_waits(&w->conns.cm)) {
 		w->conns.last_ticks = 0; /* look in the next progress, not some time */

@@ -22,6 +22,42 @@ static struct {
 	uint32_t next_id;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+bool plx_worker_forked;
+
+static void
+before_fork(void)
+{
+	pthread_mutex_lock(&all.lock);
+}
+
+static void
+after_fork(void)
+{
+	pthread_mutex_unlock(&all.lock);
+}
+
+/* A turn of the child's would take what was sent to the parent. */
+static void
+after_fork_in_child(void)
+{
+	struct plx_worker *w;
+
+	plx_worker_forked = true;
+	LIST_FOREACH(w, &all.list, link) {
+		w->still_word = NULL;
+		w->in_turn = true;
+		w->in_poll = true;
+	}
+	pthread_mutex_unlock(&all.lock);
+}
+
+/* Not before the first worker: a child that was forked before may start the library. */
+static void
+watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
 const struct plx_stat_row plx_worker_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_worker_stat, turns),
 	PLX_STAT_ROW(struct plx_worker_stat, busy_turns),
@@ -171,10 +207,20 @@ open_offload(struct plx_worker *w, const struct plx_worker_params *params)
 	return rc;
 }
 
-static void
+/* Length from which on messages are announced; 0: empty ones, too. */
+static uint64_t
+eager_end(const struct plx_conf *conf)
+{
+	uint64_t max = plx_conf_u64(conf, PLX_CONF_EAGER_MAX);
+
+	return max == 0 && plx_conf_u64(conf, PLX_CONF_EAGER_EMPTY) == 0 ? 0 : max + 1;
+}
+
+static int
 init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 {
 	const struct plx_conf *conf = params->conf;
+	int rc, rma_rc;
 
 	w->dedicated = plx_reactor_count() > 0;
 	w->app_work = w->dedicated ? WORKER_APP_DEDICATED : 0;
@@ -187,22 +233,26 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	w->check_ticks = plx_conf_u64(conf, PLX_CONF_PEER_CHECK_MS) * rte_get_tsc_hz() / 1000;
 	w->looks_ticks = PLX_LOOKS_US * rte_get_tsc_hz() / 1000000;
 	TAILQ_INIT(&w->flushes);
+	TAILQ_INIT(&w->flushing);
 	SLIST_INIT(&w->failing);
 	LIST_INIT(&w->users);
 	pthread_mutex_init(&w->users_lock, NULL);
 	snprintf(w->name, sizeof(w->name), "%s", params->name != NULL ? params->name : "");
 	plx_timers_init(&w->timers);
 	plx_rndv_open(&w->rndv, conf);
-	plx_eps_open(&w->eps, on_ep_failed);
+	rc = plx_eps_open(&w->eps, on_ep_failed);
 	w->eps.rndv = &w->rndv;
-	w->eps.eager_max = plx_conf_u64(conf, PLX_CONF_EAGER_MAX);
-	plx_rma_open(&w->rma, conf, w->dedicated);
+	w->eps.eager_end = eager_end(conf);
+	rma_rc = plx_rma_open(&w->rma, conf, w->dedicated);
 	w->eps.rma = &w->rma;
 	w->rma.reqs = &w->chan_reqs;
 	plx_msg_pools_open(&w->msgs);
-	plx_streams_open(&w->streams, &w->eps, &w->msgs, &w->rndv, w->eps.eager_max);
+	plx_streams_open(&w->streams, &w->eps, &w->msgs, &w->rndv, &w->timers,
+		&(struct plx_streams_conf){.rndv_min = plx_conf_u64(conf, PLX_CONF_EAGER_MAX),
+			.unread_max = plx_conf_u64(conf, PLX_CONF_STREAM_UNREAD_MAX)});
 	w->check.fn = check_peers;
 	plx_timer_arm(&w->timers, &w->check, rte_rdtsc() + w->check_ticks);
+	return rc != 0 ? rc : rma_rc;
 }
 
 static void
@@ -220,14 +270,18 @@ free_fields(struct plx_worker *w)
 int
 plx_worker_create(const struct plx_worker_params *params, struct plx_worker **out)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct plx_worker *w;
 	int rc;
 
+	pthread_once(&once, watch_forks);
 	w = aligned_alloc(PLX_LINE, (sizeof(*w) + PLX_LINE - 1) / PLX_LINE * PLX_LINE);
 	if (w == NULL)
 		return -ENOMEM;
 	memset(w, 0, sizeof(*w));
-	init_fields(w, params);
+	rc = init_fields(w, params);
+	if (rc != 0)
+		goto free_w;
 	if (getrandom(&w->uid, sizeof(w->uid), 0) != sizeof(w->uid)) {
 		rc = -EIO;
 		goto free_w;
@@ -293,7 +347,7 @@ free_w:
 void
 plx_worker_destroy(struct plx_worker *w)
 {
-	if (w == NULL)
+	if (w == NULL || plx_worker_forked)
 		return;
 	pthread_mutex_lock(&all.lock);
 	LIST_REMOVE(w, link);
@@ -311,6 +365,23 @@ plx_worker_destroy(struct plx_worker *w)
 	plx_tag_destroy(w->tag);
 	free_fields(w);
 	free(w);
+}
+
+static int
+mute_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct plx_am_rx *rx)
+{
+	(void)am;
+	(void)h;
+	(void)rx;
+	return 0; /* dropped */
+}
+
+void
+plx_worker_mute(struct plx_worker *w)
+{
+	plx_req_pool_mute(&w->reqs);
+	w->am.deliver = mute_deliver;
+	worker_conns_mute(w);
 }
 
 /* Whether it is of no use to others: its port is down, and another port of the device is not. */
@@ -374,7 +445,10 @@ same_device(const struct plx_wire_addr_dev *a, const char *name)
 	return strncmp(name, a->name, sizeof(a->name)) == 0;
 }
 
-/* Of the queues and of the addresses of one device, the two that are best for each other. */
+/*
+ * Of the queues and of the addresses of one device, the two that are best for each other. If none are of
+ * use: the first two, or *q stays NULL, as there is no queue of that device.
+ */
 static int
 choose(struct plx_worker *w, const struct plx_wire_addr *wire, const char *name,
 	struct plx_queue **q, struct plx_addr *to)
@@ -394,7 +468,7 @@ choose(struct plx_worker *w, const struct plx_wire_addr *wire, const char *name,
 			if (!same_device(d, plx_dev_name(w->devs[k])))
 				continue;
 			score = plx_queue_score(w->queues[k], &addr);
-			if (score <= best)
+			if (score <= best && *q != NULL)
 				continue;
 			best = score;
 			*q = w->queues[k];
@@ -425,10 +499,86 @@ peer_of(struct plx_queue *q, const struct plx_addr *addr, struct plx_peer **peer
 	return rc;
 }
 
+/* What is told of an address once it is known by which device it is reached, or that it is not. */
+struct verdict {
+	char whose[PLX_DEV_TEXT_MAX];
+	char why[512]; /* not by the devices that were tried before */
+};
+
+static void
+verdict_add(struct verdict *v, const char *name, const char *why)
+{
+	size_t n = strlen(v->why), at = n + (n != 0 ? strlen("; ") : 0);
+
+	snprintf(v->why + n, sizeof(v->why) - n, "%s%s: %s", n != 0 ? "; " : "", name, why);
+	for (; *name != '\0' && at < sizeof(v->why) - 1; name++, at++)
+		if (*name <= ' ' || *name > '~') /* the peer wrote it */
+			v->why[at] = '?';
+}
+
+/* @param q of the device with this name, or NULL: there is none */
+static void
+verdict_refused(struct verdict *v, const char *name, const struct plx_queue *q,
+	const struct plx_addr *addr, int rc)
+{
+	char why[PLX_DEV_TEXT_MAX] = "this worker has no such device";
+
+	if (q != NULL)
+		plx_queue_addr_why(q, addr, rc, why, sizeof(why));
+	if (q != NULL && rc != -EINVAL && v->whose[0] == '\0')
+		plx_queue_addr_whose(q, addr, v->whose, sizeof(v->whose));
+	verdict_add(v, name, why);
+}
+
+/* Devices that only this side has. */
+static void
+verdict_absent(struct verdict *v, const struct plx_worker *w, const struct plx_wire_addr *wire)
+{
+	for (uint32_t k = 0; k < w->n_queues; k++) {
+		const char *name = plx_dev_name(w->devs[k]);
+		uint32_t i = 0;
+
+		while (i < wire->n_devs && !same_device(&wire->devs[i], name))
+			i++;
+		if (i == wire->n_devs && (k == 0 || w->devs[k] != w->devs[k - 1]))
+			verdict_add(v, name, "it has no such device");
+	}
+}
+
+static void
+log_reached(const struct plx_worker *w, const struct plx_queue *q, const struct plx_addr *addr,
+	const char *why)
+{
+	const char *port = plx_queue_port(q);
+	char whose[PLX_DEV_TEXT_MAX];
+
+	plx_queue_addr_whose(q, addr, whose, sizeof(whose));
+	PLX_LOG(INFO, worker, "worker %u reaches %s by %s%s%s%s%s", w->id, whose, plx_dev_name(q->dev),
+		port != NULL ? " at " : "", port != NULL ? port : "", why[0] != '\0' ? ", not by " : "", why);
+}
+
+static void
+log_unreachable(const struct plx_worker *w, struct verdict *v, const struct plx_wire_addr *wire)
+{
+	verdict_absent(v, w, wire);
+	PLX_LOG_RATELIMIT(WARNING, worker, "worker %u can't reach %s: %s", w->id,
+		v->whose[0] != '\0' ? v->whose : "a peer", v->why);
+}
+
+static bool
+named_before(const struct plx_wire_addr *wire, uint32_t i)
+{
+	for (uint32_t k = 0; k < i; k++)
+		if (strncmp(wire->devs[k].name, wire->devs[i].name, PLX_WIRE_ADDR_NAME) == 0)
+			return true;
+	return false;
+}
+
 /* The first device that both sides have and that reaches the other. */
 int
 worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *wire, struct plx_ep **out)
 {
+	struct verdict v = {.whose = "", .why = ""};
 	int rc = -EHOSTUNREACH;
 
 	for (uint32_t i = 0; i < wire->n_devs; i++) {
@@ -437,16 +587,25 @@ worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *wire, struct
 		struct plx_addr addr;
 		struct plx_peer *peer;
 
+		if (named_before(wire, i)) /* another port of it */
+			continue;
 		memcpy(name, wire->devs[i].name, PLX_WIRE_ADDR_NAME);
 		rc = choose(w, wire, name, &q, &addr);
 		if (rc == 0)
 			rc = peer_of(q, &addr, &peer);
-		if (rc != 0)
+		if (rc == -ENOMEM)
+			return rc;
+		if (rc != 0) {
+			verdict_refused(&v, name, q, &addr, rc);
 			continue;
+		}
+		if (peer->user == NULL)
+			log_reached(w, q, &addr, v.why);
 		*out = plx_ep_of(&w->eps, peer);
 		plx_peer_put(peer); /* the ep holds it */
 		return *out != NULL ? 0 : -ENOMEM;
 	}
+	log_unreachable(w, &v, wire);
 	return rc;
 }
 

@@ -32,6 +32,7 @@ enum worker_app_work {
 	WORKER_APP_WAKEUP = 1 << 2,    /* dedicated: the owner counts events */
 	WORKER_APP_CONNS = 1 << 3,     /* sockets to look at */
 	WORKER_APP_CHANS = 1 << 4,     /* dedicated: what channels bring */
+	WORKER_APP_LATER = 1 << 5,     /* completions that were held back */
 };
 
 /* wake.c */
@@ -76,6 +77,8 @@ worker_end_nap(struct plx_worker *w)
 /* conn.c */
 unsigned worker_conns_run(struct plx_worker *w);
 void worker_conns_close(struct plx_worker *w);
+/** Refuse every client from now on. */
+void worker_conns_mute(struct plx_worker *w);
 void worker_conn_drop(struct plx_worker *w, struct plx_ep_user *user);
 void worker_on_ep_close(struct plx_worker *w, struct plx_ep *ep, const struct plx_wire_ep_close *h);
 
@@ -97,7 +100,8 @@ enum worker_am_way {
 	WORKER_AM_FRAGS,
 	WORKER_AM_RNDV,
 };
-enum worker_am_way worker_am_choose(const struct plx_ep *ep, uint64_t all, uint64_t len,
+/** How an active message of so many bytes of header and of data travels. */
+enum worker_am_way worker_am_choose(const struct plx_ep *ep, uint32_t hdr_len, uint64_t len,
 	uint32_t how);
 
 #define WORKER_FRAGS_LEN_MAX (64ull << 20) /* the most that proto.eager_max allows */
@@ -120,8 +124,22 @@ worker_hold(struct plx_worker *w)
 		worker_hold_slow(w);
 }
 
-bool worker_flush_is_done(const struct plx_worker *w, const struct plx_flush *f);
-void worker_flush_end(struct plx_worker *w, struct plx_flush *f);
+/* flush.c */
+/** @return 0: no flush waits. */
+static inline uintptr_t
+worker_flush_work(const struct plx_worker *w)
+{
+	return (uintptr_t)TAILQ_FIRST(&w->flushes) | (uintptr_t)TAILQ_FIRST(&w->flushing);
+}
+
+/** End the flushes whose time has come. @return how many */
+unsigned worker_flush_run(struct plx_worker *w);
+/** @return whether one could end now */
+bool worker_flush_waits(const struct plx_worker *w);
+/** A handle that both sides have is closed: tell the other side when all that was sent on it has left. */
+void worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id);
+/** What the worker has started just now its flushes wait for as well: they waited for the connection. */
+void worker_flushes_extend(struct plx_worker *w);
 
 /* chan.c */
 int worker_chans_open(struct plx_worker *w, const struct plx_worker_params *params);
@@ -136,8 +154,6 @@ void worker_on_group(struct plx_queue *q, uint64_t group, const uint8_t *data, u
 
 /* rma.c */
 void worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx);
-bool worker_flush_waits(struct plx_worker *w); /* whether one could end now */
-void worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id);
 
 /* submit.c: what the owner does with an operation of the application's side */
 bool worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req);
@@ -153,6 +169,20 @@ static inline struct plx_worker *
 worker_of(struct plx_req *req)
 {
 	return container_of(req->pool, struct plx_worker, reqs);
+}
+
+/** What completes until worker_release_done() is told in the next progress. Thread: owner. */
+static inline void
+worker_hold_done(struct plx_worker *w)
+{
+	plx_req_pool_hold(&w->reqs);
+}
+
+static inline void
+worker_release_done(struct plx_worker *w)
+{
+	if (plx_req_pool_release(&w->reqs))
+		w->app_work |= WORKER_APP_LATER;
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <rte_log.h>
 #include <rte_ring.h>
 
 #include "plx_unit.h"
@@ -1230,6 +1231,110 @@ a_flush_may_be_asked_for_when_a_flush_is_done(void)
 	unit_workers_close(&u);
 }
 
+/* What is sent behind a flush of the worker does not hold it up. */
+static void
+a_flush_of_the_worker_ends_though_sends_go_on(void)
+{
+	struct plx_req *sends[200], *f, *recv;
+	unsigned n = 0;
+
+	begin();
+	fake.depth = 1;
+	unit_workers_open(&u, 2);
+	while (n < 50)
+		sends[n++] = unit_send(&u, 0, 1, from, 10, 4, false);
+	f = flush(0, PLX_FLUSH_WORKER, NULL);
+	while (n < 200 && !plx_req_is_done(f)) {
+		sends[n++] = unit_send(&u, 0, 1, from, 10, 4, false);
+		unit_turns(&u, 1);
+		UNIT_TRUE(!TAILQ_EMPTY(&u.w[0]->eps.stalled));
+	}
+	UNIT_END(&u, f, 0);
+	UNIT_TRUE(n < 200);
+	for (unsigned i = 0; i < n; i++) {
+		UNIT_END(&u, sends[i], 0);
+		recv = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
+		UNIT_END(&u, recv, 0);
+	}
+	unit_workers_close(&u);
+}
+
+static const uint8_t *
+addr_of(unsigned i)
+{
+	static uint8_t addr[PLX_WIRE_ADDR_MAX];
+
+	UNIT_TRUE_FATAL(plx_worker_addr(u.w[i], addr, sizeof(addr)) > 0);
+	return addr;
+}
+
+static void
+a_flush_answers_the_error_of_what_has_failed(void)
+{
+	struct plx_req *before[2];
+	struct plx_req *send;
+
+	begin();
+	unit_workers_open(&u, 3);
+	fake_block(unit_queue(&u, 0), true);
+	send = unit_send(&u, 0, 1, from, 10, 4, false);
+	before[0] = flush(0, PLX_FLUSH_EP, &u.to[0][1]);
+	before[1] = flush(0, PLX_FLUSH_WORKER, NULL);
+	unit_kill(&u, 1);
+	unit_check_peers(u.w[0]);
+	unit_turns(&u, 2);
+	fake_block(unit_queue(&u, 0), false);
+	UNIT_END(&u, before[0], -ECONNRESET);
+	UNIT_END(&u, before[1], -ECONNRESET);
+	UNIT_END(&u, send, -ECONNRESET);
+	for (unsigned i = 0; i < 2; i++) { /* as long as the handle is open */
+		UNIT_END(&u, flush(0, PLX_FLUSH_EP, &u.to[0][1]), -ECONNRESET);
+		UNIT_END(&u, flush(0, PLX_FLUSH_WORKER, NULL), -ECONNRESET);
+	}
+	UNIT_END(&u, flush(0, PLX_FLUSH_EP, &u.to[0][2]), 0);
+	UNIT_END(&u, flush(0, PLX_FLUSH_CLOSE, &u.to[0][1]), 0); /* it is closed all the same */
+	plx_worker_ep_put(u.w[0], &u.to[0][1]);
+	UNIT_END(&u, flush(0, PLX_FLUSH_WORKER, NULL), 0);
+	UNIT_EQ_FATAL(plx_worker_ep_get(u.w[0], addr_of(2), &u.to[0][1]), 0); /* for the end */
+	unit_workers_close(&u);
+}
+
+/* -- no memory to answer -- */
+
+/* The receiver's pools grow no more, and its device takes nothing: what it cannot answer it leaves there. */
+static void
+without_memory_for_answers_nothing_is_received_and_nothing_lost(void)
+{
+	enum { N = 3 * PLX_EPS_CTL_RESERVE };
+	static struct plx_req *sends[N], *recvs[N];
+	unsigned n_done = 0;
+
+	begin();
+	unit_workers_open(&u, 2);
+	UNIT_END(&u, unit_send(&u, 1, 0, from, 8, 1, false), 0); /* so that it is connected */
+	UNIT_END(&u, unit_recv(&u, 0, to, LEN, 1, UNIT_EXACT), 0);
+	u.w[1]->eps.ctl.max_objs = u.w[1]->eps.ctl.n_objs;
+	fake_block(unit_queue(&u, 1), true);
+	for (unsigned i = 0; i < N; i++) {
+		recvs[i] = unit_recv(&u, 1, to, LEN, 4, UNIT_EXACT);
+		sends[i] = unit_send(&u, 0, 1, from, 8, 4, true);
+	}
+	unit_turns(&u, N);
+	for (unsigned i = 0; i < N; i++) {
+		n_done += plx_req_is_done(recvs[i]);
+		UNIT_TRUE(!plx_req_is_done(sends[i]));
+	}
+	UNIT_TRUE(n_done > 0 && n_done < N); /* it has stopped receiving */
+	UNIT_TRUE(u.w[1]->eps.stat.rx_held > 0);
+	UNIT_EQ(u.to[1][0].ep->err, 0);
+	fake_block(unit_queue(&u, 1), false);
+	for (unsigned i = 0; i < N; i++) {
+		UNIT_END(&u, sends[i], 0);
+		UNIT_END(&u, recvs[i], 0);
+	}
+	unit_workers_close(&u);
+}
+
 /* -- callbacks -- */
 
 static unsigned n_inner, n_called;
@@ -1456,6 +1561,36 @@ a_worker_says_what_it_is(void)
 	unit_workers_close(&u);
 }
 
+/* Who can't be reached is told once, device by device; what the peer wrote is printed as text. */
+static void
+the_log_says_for_each_device_why_it_does_not_reach_a_peer(void)
+{
+	struct plx_wire_addr addr = {.uid = 1, .n_devs = 2};
+	struct plx_ep_user user = {.ep = NULL};
+	uint8_t packed[PLX_WIRE_ADDR_MAX];
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	begin();
+	unit_workers_open(&u, 1);
+	memcpy(addr.devs[0].name, "a\x1b\n\xff", 5);
+	memcpy(addr.devs[1].name, "fake", 5);
+	addr.devs[1].len = 16;
+	memset(addr.devs[1].bytes, 0x55, 16);
+	UNIT_TRUE_FATAL(plx_wire_addr_pack(&addr, packed, sizeof(packed)) > 0);
+	rte_openlog_stream(f);
+	plx_log_set_level(RTE_LOG_WARNING);
+	UNIT_EQ(plx_worker_ep_get(u.w[0], packed, &user), -EHOSTUNREACH);
+	plx_log_set_level(RTE_LOG_EMERG);
+	rte_openlog_stream(NULL);
+	fclose(f);
+	CU_ASSERT(strstr(text, "can't reach a peer: a???: this worker has no such device; "
+			       "fake: No route to host\n") != NULL);
+	free(text);
+	unit_workers_close(&u);
+}
+
 static void
 without_a_device_there_is_no_worker(void)
 {
@@ -1508,6 +1643,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(large_eager_messages_are_kept_however_large),
 	UNIT_TEST(a_flush_ends_when_what_was_before_it_has_left),
 	UNIT_TEST(a_flush_may_be_asked_for_when_a_flush_is_done),
+	UNIT_TEST(a_flush_of_the_worker_ends_though_sends_go_on),
+	UNIT_TEST(a_flush_answers_the_error_of_what_has_failed),
+	UNIT_TEST(without_memory_for_answers_nothing_is_received_and_nothing_lost),
 	UNIT_TEST(a_callback_may_do_anything_but_take_a_turn),
 	UNIT_TEST(when_a_peer_dies_all_that_waits_for_it_fails_once),
 	UNIT_TEST(a_message_cut_off_by_death_ends_its_receive),
@@ -1516,6 +1654,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_mtu_that_falls_when_connecting_is_kept_to),
 	UNIT_TEST(messages_of_channels_to_a_worker_without_are_counted),
 	UNIT_TEST(a_worker_says_what_it_is),
+	UNIT_TEST(the_log_says_for_each_device_why_it_does_not_reach_a_peer),
 	UNIT_TEST(without_a_device_there_is_no_worker),
 	CU_TEST_INFO_NULL,
 };

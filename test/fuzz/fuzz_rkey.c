@@ -11,6 +11,7 @@
 #include "fuzz.h"
 
 #include <signal.h>
+#include <stdalign.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -29,8 +30,16 @@ static ucp_context_h context;
 static ucp_worker_h worker;
 static ucp_ep_h ep;
 static ucp_mem_h mem;
-static struct plx_wire_mem real[3]; /* of ours: key, export; of the owner's */
+
+/* What is overlaid: a key of ours, an export of ours, one of the owner's. */
+union blob {
+	uint8_t key[PLX_WIRE_RKEY_MAX];
+	struct plx_wire_export export;
+};
+
+static union blob real[3];
 static size_t real_len[3];
+static uint64_t base;
 static uint64_t page[512];
 
 /* The process whose memory is named; before there is an EAL. */
@@ -60,22 +69,22 @@ owner_start(struct plx_seg_name *name)
 static void
 real_fill(void)
 {
-	ucp_memh_pack_params_t p = {.field_mask = UCP_MEMH_PACK_PARAM_FIELD_FLAGS,
-		.flags = UCP_MEMH_PACK_FLAG_EXPORT};
 	size_t len;
 	void *buf;
 
-	FUZZ_CHECK(ucp_rkey_pack(context, mem, &buf, &len) == UCS_OK && len <= sizeof(real[0]));
+	FUZZ_CHECK(ucp_rkey_pack(context, mem, &buf, &len) == UCS_OK && len <= sizeof(real[0].key));
 	memcpy(&real[0], buf, real_len[0] = len);
 	ucp_rkey_buffer_release(buf);
-	if (ucp_memh_pack(mem, &p, &buf, &len) == UCS_OK) {
-		memcpy(&real[1], buf, real_len[1] = RTE_MIN(len, sizeof(real[1])));
-		ucp_memh_buffer_release(buf, NULL);
-	} else {
-		real[1] = real[0];
-		real[1].kind = PLX_WIRE_MEM_EXPORT;
-		real_len[1] = real_len[0];
-	}
+	base = (uintptr_t)page;
+}
+
+static void
+export_fill(union blob *b, const struct plx_seg_name *name)
+{
+	b->export = (struct plx_wire_export){.rights = 3, .host = name->proc.host,
+		.start = name->proc.start, .pid = name->proc.pid, .ino = name->ino, .len = name->len,
+		.fd = name->fd};
+	plx_wire_export_seal(&b->export);
 }
 
 int
@@ -101,47 +110,51 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	ucp_worker_release_address(worker, addr);
 	FUZZ_CHECK(ucp_mem_map(context, &mp, &mem) == UCS_OK);
 	real_fill();
-	real[2] = real[1];
-	real[2].bytes = offsetof(struct plx_wire_mem, more);
-	real[2].proc = plx_proc_id(&name.proc);
-	real[2].host = name.proc.host;
-	real[2].start = name.proc.start;
-	real[2].pid = name.proc.pid;
-	real[2].fd = name.fd;
-	real[2].ino = name.ino;
-	real[2].seg_len = name.len;
-	real_len[2] = real[2].bytes;
+	export_fill(&real[2], &name);
+	name.proc.pid = (uint32_t)getpid();
+	name.proc.start = plx_proc_start(name.proc.pid);
+	export_fill(&real[1], &name);
+	real_len[1] = real_len[2] = sizeof(struct plx_wire_export);
 	return 0;
 }
 
-/* Magic, version and checksum as they should be; nobody but those we know is named. */
+/* Magic, version and checksum of a key as they should be. */
 static void
-mem_fix(uint8_t *p)
+key_fix(uint8_t *p)
 {
-	const size_t key = sizeof(struct plx_wire_mem_key);
-	struct plx_wire_mem m = {.pad = 0};
+	alignas(8) uint8_t copy[PLX_WIRE_RKEY_MAX + 8] = {0};
+	size_t bytes;
+	uint32_t crc;
 
-	memcpy(&m, p, PLX_WIRE_MEM_MAX);
-	m.magic = real[0].magic;
-	m.version = real[0].version;
-	m.n_more %= PLX_WIRE_MEM_KEYS;
-	m.bytes = (m.bytes < offsetof(struct plx_wire_mem, more) ? offsetof(struct plx_wire_mem, host)
-								 : offsetof(struct plx_wire_mem, more)) +
-		m.n_more * key;
-	m.crc = 0;
-	m.crc = rte_hash_crc(&m, m.bytes, ~0u);
-	memcpy(p, &m, PLX_WIRE_MEM_MAX);
+	memcpy(p, real[0].key, 2);
+	p[2] = (real[0].key[2] & 0xf0) | (p[2] & 15) % (PLX_WIRE_RKEY_KEYS + 1);
+	bytes = plx_wire_rkey_len(p);
+	memcpy(copy, p, bytes);
+	memset(copy + 4, 0, 4);
+	crc = rte_hash_crc(copy, bytes, ~0u);
+	memcpy(p + 4, &crc, 4);
 }
 
 static void
+export_fix(uint8_t *p)
+{
+	struct plx_wire_export e;
+
+	memcpy(&e, p, sizeof(e));
+	plx_wire_export_seal(&e);
+	memcpy(p, &e, sizeof(e));
+}
+
+/* Nobody but those we know is named. */
+static void
 only_ours(uint8_t *p)
 {
-	struct plx_wire_mem m;
+	struct plx_wire_export e;
 
-	memcpy(&m, p, PLX_WIRE_MEM_MAX);
-	if (m.pid != (uint32_t)getpid() && m.pid != real[2].pid)
-		m.pid = NOBODY;
-	memcpy(p, &m, PLX_WIRE_MEM_MAX);
+	memcpy(&e, p, sizeof(e));
+	if (e.pid != (uint32_t)getpid() && e.pid != real[2].export.pid)
+		e.pid = NOBODY;
+	memcpy(p, &e, sizeof(e));
 }
 
 static void
@@ -154,7 +167,7 @@ use_key(const uint8_t *p)
 
 	if (ucp_ep_rkey_unpack(ep, p, &key) != UCS_OK)
 		return;
-	(void)ucp_rkey_ptr(key, real[0].base, &at);
+	(void)ucp_rkey_ptr(key, base, &at);
 	FUZZ_CHECK(ucp_ep_rkey_unpack(ep, p, &second) == UCS_OK);
 	FUZZ_CHECK(ucp_rkey_compare(worker, key, second, &none, &order) == UCS_OK && order == 0);
 	ucp_rkey_destroy(second);
@@ -181,33 +194,45 @@ use_export(const uint8_t *p)
 	FUZZ_CHECK(ucp_mem_unmap(context, m) == UCS_OK);
 }
 
+/* In a block of the length that it claims: who reads on is found. */
+static uint8_t *
+exactly(const uint8_t *p, size_t len)
+{
+	uint8_t *exact = malloc(len);
+
+	FUZZ_CHECK(exact != NULL);
+	return memcpy(exact, p, len);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct fuzz_in in = {data, data + len};
-	uint8_t how = fuzz_u8(&in), p[PLX_WIRE_MEM_MAX], *exact;
+	uint8_t how = fuzz_u8(&in), p[sizeof(union blob)], *exact;
 	unsigned which = (how >> 2 & 3) % 3;
-	struct plx_wire_mem m;
-	bool mapped;
-	size_t n;
+	struct plx_wire_rkey k;
 
 	fuzz_bytes(&in, p, sizeof(p));
 	if (how & 1) {
 		for (size_t i = 0; i < real_len[which]; i++)
 			p[i] ^= ((const uint8_t *)&real[which])[i];
 	}
-	only_ours(p);
-	if (how & 2)
-		mem_fix(p);
-	/* In a block of the length that it claims: who reads on is found. */
-	n = RTE_MIN(plx_wire_mem_len(p), sizeof(p));
-	exact = malloc(RTE_MAX(n, (size_t)PLX_WIRE_MEM_HEAD));
-	FUZZ_CHECK(exact != NULL);
-	memcpy(exact, p, RTE_MAX(n, (size_t)PLX_WIRE_MEM_HEAD));
-	if (plx_wire_mem_len(p) <= sizeof(p))
-		(void)plx_wire_mem_unpack(exact, &m, &mapped);
-	use_key(exact);
-	use_export(exact);
+	if (which == 0) {
+		if (how & 2)
+			key_fix(p);
+		exact = exactly(p, RTE_MAX(plx_wire_rkey_len(p), (size_t)PLX_WIRE_RKEY_HEAD));
+		(void)plx_wire_rkey_unpack(exact, &k);
+		use_key(exact);
+	} else {
+		struct plx_wire_export e;
+
+		only_ours(p);
+		if (how & 2)
+			export_fix(p);
+		memcpy(&e, p, sizeof(e));
+		exact = exactly(p, e.bytes == sizeof(e) ? sizeof(e) : PLX_WIRE_EXPORT_HEAD);
+		use_export(exact);
+	}
 	free(exact);
 	return 0;
 }

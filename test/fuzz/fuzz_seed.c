@@ -225,6 +225,27 @@ ini(void)
 }
 
 static void
+ucx(void)
+{
+	static const char *const texts[] = {"", "=", "TLS=all\nTLS=^sm,tcp\nTLS=all,sm",
+		"NET_DEVICES=mlx5_[0-3]:1,eth0\nSHM_DEVICES=^memory\nNET_DEVICES=a[1-200]b",
+		"RNDV_THRESH=8k\nRNDV_THRESH=intra:inf,inter:64k\nRNDV_THRESH=inter:1k",
+		"KEEPALIVE_INTERVAL=20s\nKEEPALIVE_INTERVAL=1.5m\nRCACHE_OVERHEAD=7ns",
+		"BCOPY_BW=10GBps\nBCOPY_BW=80b/s\nBCOPY_BW=auto\nDISTANCE_BW=phb:1KBps,auto",
+		"PROTO_OVERHEAD=single:5ns,1us\nDISTANCE_LAT=sys:1us", "MAX_*_RAILS=3\nRC_*=y\n?LS=sm",
+		"IB_SEG_SIZE=8k\nIB_SEG_SIZE=9k\nUD_SL=1", "DEBUG_SIGNO=SIGUSR1\nERROR_SIGNALS=SIGBUS,8",
+		("RNDV_PERF_DIFF=1.5\nMULTI_PATH_RATIO=1e-9\nNUM_EPS=auto\nMAX_RMA_RAILS=-1\n"
+		 "RKEY_MPOOL_MAX_MD=0x10"), "MEMTYPE_REG_WHOLE_ALLOC_TYPES=cuda,host\nRNDV_SCHEME=am",
+		"RX_MPOOL_SIZES=64,1k\nPLUGIN_PATH=/a::/b\nALLOC_PRIO=a,,b\nTM_SW_RNDV=try\nGVA_ENABLE=on"};
+
+	begin("ucx", 0);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		put_text(texts[i]);
+		end();
+	}
+}
+
+static void
 uri(void)
 {
 	static const char *const texts[] = {"", "shm://mc/group", "cci+fuzz://", "cci+shm://UExYQQ",
@@ -262,23 +283,21 @@ addr_of_ports(void)
 	}
 }
 
-/* Keys of memory that several ports have. */
+/* Keys of memory that several ports have, and none. */
 static void
 rkey_of_ports(void)
 {
 	begin("rkey", 24);
-	for (unsigned n = 1; n < PLX_WIRE_MEM_KEYS; n++) {
-		for (unsigned mapped = 0; mapped < 2; mapped++) {
-			struct plx_wire_mem m = {.rights = 3, .len = 8, .seg_len = 8, .key = {1, 1},
-				.n_more = n, .more = {{2, 2}, {3, 3}, {4, 4}}};
-			uint8_t packed[PLX_WIRE_MEM_MAX];
-			size_t len = plx_wire_mem_pack(&m, mapped != 0, packed);
+	for (unsigned n = 0; n <= PLX_WIRE_RKEY_KEYS; n++) {
+		struct plx_wire_rkey k = {.rights = 3, .len = 8, .window = n % 2, .n_devs = n,
+			.devs = {{1, 1}, {2, 2}, {3, 3}, {4, 4}}};
+		uint8_t packed[PLX_WIRE_RKEY_MAX];
+		size_t len = plx_wire_rkey_pack(&k, packed);
 
-			put(2);
-			for (size_t i = 0; i < len; i++)
-				put(packed[i]);
-			end();
-		}
+		put(2);
+		for (size_t i = 0; i < len; i++)
+			put(packed[i]);
+		end();
 	}
 }
 
@@ -296,12 +315,13 @@ main(int argc, char **argv)
 	}
 	wire();
 	overlay("addr", 8, 80);
-	overlay("rkey", 12, 112);
+	overlay("rkey", 12, 64);
 	conn();
 	shm();
 	chan();
 	ini();
 	uri();
+	ucx();
 	addr_of_ports();
 	rkey_of_ports();
 	return 0;

@@ -569,7 +569,7 @@ static const struct fix fixes[PLX_WIRE_N] = {
 	[PLX_WIRE_HELP_END] = {.id = {AT(help_end, rreq)}},
 	[PLX_WIRE_PULL] = {.id = {AT(pull, sreq), AT(pull, rreq)}, .len = AT(pull, len)},
 	[PLX_WIRE_DATA] = {.id = {AT(data, rreq)}, .len = AT(data, offset)},
-	[PLX_WIRE_CANCEL] = {.id = {AT(cancel, sreq)}, .msg = AT(cancel, msg_id)},
+	[PLX_WIRE_CANCEL] = {.id = {AT(cancel, rreq)}, .msg = AT(cancel, msg_id)},
 	[PLX_WIRE_PUT] = {.id = {AT(put, id)}, .where = AT(put, to)},
 	[PLX_WIRE_GET] = {.id = {AT(get, id)}, .where = AT(get, from), .len = AT(get, len)},
 	[PLX_WIRE_ATOMIC] = {.id = {AT(atomic, id)}, .where = AT(atomic, at)},
@@ -639,7 +639,6 @@ fix_where(uint8_t *p)
 
 	memcpy(&w, p, sizeof(w));
 	w.index = region_mem->key.index;
-	w.gen = region_mem->key.gen;
 	w.token = region_mem->key.token;
 	w.addr = (uintptr_t)region + w.addr % (REGION_LEN + 16);
 	memcpy(p, &w, sizeof(w));

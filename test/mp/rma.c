@@ -79,6 +79,7 @@ static void
 regions_find(int rank)
 {
 	char buf[4096], path[512];
+	void *ptr;
 	int k;
 
 	mp_connect(&m, rank);
@@ -97,6 +98,9 @@ regions_find(int rank)
 		fclose(f);
 		memcpy(&there[rank][k].addr, buf, 8);
 		UTIL_OK(ucp_ep_rkey_unpack(m.ep[rank], buf + 8, &there[rank][k].rkey));
+		/* What the other has allocated is mapped through shared memory, by the name in the key. */
+		if (k == 0 && getenv("PLX_RMA_SCHEME") == NULL && !util_by_network())
+			UTIL_OK(ucp_rkey_ptr(there[rank][k].rkey, there[rank][k].addr, &ptr));
 	}
 }
 

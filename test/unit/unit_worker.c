@@ -84,7 +84,7 @@ unit_nothing_left(const struct unit_workers *u)
 		UNIT_EQ(unit_queue(u, i)->shared_used, 0);
 		UNIT_TRUE(TAILQ_EMPTY(&w->rndv.recvs) && TAILQ_EMPTY(&w->rndv.sends));
 		UNIT_EQ(w->rndv.n_recvs + w->rndv.n_sends, 0);
-		UNIT_TRUE(TAILQ_EMPTY(&w->flushes));
+		UNIT_TRUE(TAILQ_EMPTY(&w->flushes) && TAILQ_EMPTY(&w->flushing));
 		for (uint32_t k = 1; k < w->rndv.ids.n; k++)
 			CU_ASSERT(w->rndv.ids.v[k].req == NULL);
 		LIST_FOREACH(ep, &w->eps.all, link) {
@@ -92,8 +92,8 @@ unit_nothing_left(const struct unit_workers *u)
 
 			LIST_FOREACH(s, &ep->streams, link)
 				streams++;
-			UNIT_TRUE(STAILQ_EMPTY(&ep->pending) && TAILQ_EMPTY(&ep->waits));
-			UNIT_TRUE(LIST_EMPTY(&ep->partial) && LIST_EMPTY(&ep->announced));
+			UNIT_TRUE(TAILQ_EMPTY(&ep->pending) && TAILQ_EMPTY(&ep->waits.head));
+			UNIT_TRUE(LIST_EMPTY(&ep->partial));
 			UNIT_EQ(ep->n_waits, 0);
 			UNIT_EQ(ep->n_msgs, streams);
 		}

@@ -342,7 +342,7 @@ typedef struct ucp_mem_map_params {
 	size_t length;                 /* bytes; 0 is allowed */
 	unsigned flags;                /* UCP_MEM_MAP_x; default 0 */
 	unsigned prot;                 /* UCP_MEM_MAP_PROT_x; default all four */
-	ucs_memory_type_t memory_type; /* default HOST, or found out */
+	ucs_memory_type_t memory_type; /* HOST or UNKNOWN, others are UNSUPPORTED */
 	const void *exported_memh_buffer; /* of ucp_memh_pack(), from another context */
 } ucp_mem_map_params_t;
 
@@ -429,7 +429,12 @@ enum ucp_dt_local_sgl_field {
 	UCP_DT_LOCAL_SGL_FIELD_STRIDES = UCS_BIT(4)
 };
 
-/** The local side of a put of many pieces: arrays with an entry for each. */
+/**
+ * The local side of a put or get of many pieces: arrays with an entry for each. Piece i is counts[i]
+ * blocks of lengths[i] bytes, strides[i] bytes from the start of one to that of the next; one block
+ * without counts and strides, which are given both or not at all. The struct is copied; the arrays
+ * must stay until the operation is over.
+ */
 typedef struct ucp_dt_local_sgl {
 	uint64_t field_mask; /* enum ucp_dt_local_sgl_field */
 	void *const *buffers;
@@ -446,7 +451,7 @@ enum ucp_dt_remote_sgl_field {
 	UCP_DT_REMOTE_SGL_FIELD_RKEYS = UCS_BIT(2)
 };
 
-/** The remote side of a put of many pieces. */
+/** The remote side: lengths[i] bytes in one piece, as many as the blocks of local piece i have. */
 typedef struct ucp_dt_remote_sgl {
 	uint64_t field_mask; /* enum ucp_dt_remote_sgl_field */
 	const uint64_t *remote_addrs;
@@ -546,7 +551,7 @@ typedef struct {
 	ucp_datatype_t datatype;       /* default contig of 1 byte */
 	void *user_data;               /* passed to the callback; default NULL */
 	void *reply_buffer;            /* where an atomic puts the value before */
-	ucs_memory_type_t memory_type; /* of buffer; default: found out */
+	ucs_memory_type_t memory_type; /* of buffer; HOST or UNKNOWN, others are UNSUPPORTED */
 
 	/* Where a receive that is over at once says what came; default nowhere. */
 	union {
@@ -555,9 +560,9 @@ typedef struct {
 	} recv_info;
 
 	ucp_mem_h memh;                 /* a region that covers buffer; a hint */
-	ucp_datatype_t remote_datatype; /* of remote; ucp_put_nbx() only */
-	const void *remote;             /* a ucp_dt_remote_sgl_t; ucp_put_nbx() only */
-	size_t remote_count;            /* its entries; ucp_put_nbx() only */
+	ucp_datatype_t remote_datatype; /* of remote: ucp_dt_make_sgl(); put and get only */
+	const void *remote;             /* a ucp_dt_remote_sgl_t; put and get only */
+	size_t remote_count;            /* its entries, as many as local ones; put and get only */
 } ucp_request_param_t;
 
 /** Fields of ucp_request_attr_t. */
@@ -680,7 +685,7 @@ ucs_status_t ucp_config_modify(ucp_config_t *config, const char *name, const cha
 void ucp_config_print(const ucp_config_t *config, FILE *stream, const char *title,
 	ucs_config_print_flags_t print_flags);
 
-/** Ask the version of the running library: 1.22.0 has 1, 22, 0. Thread: any. */
+/** Ask the version of the running library: 1.23.0 has 1, 23, 0. Thread: any. */
 void ucp_get_version(unsigned *major_version, unsigned *minor_version, unsigned *release_number);
 
 /** @return the same as text, in static storage. Thread: any. */

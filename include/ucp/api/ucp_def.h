@@ -191,4 +191,8 @@ typedef struct ucp_ep_params {
 	ucs_sock_addr_t local_sockaddr;   /* source address of a client; default any */
 } ucp_ep_params_t;
 
+/* Lists in a GPU's memory: device/ucp_host.h. */
+typedef struct ucp_device_local_mem_list *ucp_device_local_mem_list_h;
+typedef struct ucp_device_remote_mem_list *ucp_device_remote_mem_list_h;
+
 #endif

@@ -35,6 +35,15 @@ typedef enum ucs_memory_type {
 	(UCS_BIT(UCS_MEMORY_TYPE_HOST) | UCS_BIT(UCS_MEMORY_TYPE_ROCM_MANAGED) |                   \
 		UCS_BIT(UCS_MEMORY_TYPE_ZE_HOST) | UCS_BIT(UCS_MEMORY_TYPE_ZE_MANAGED))
 
+/** What may be done with memory, as bits. */
+typedef enum ucs_mem_flags {
+	UCS_MEM_FLAG_REGISTRABLE = UCS_BIT(0) /* a device may be told of it */
+} ucs_mem_flags_t;
+
+/* Short and long name of each kind, up to UCS_MEMORY_TYPE_LAST; in libucs. */
+extern const char *ucs_memory_type_names[];
+extern const char *ucs_memory_type_descs[];
+
 /* A loop over every kind; type is an integer variable. */
 #define ucs_memory_type_for_each(type)                                                             \
 	for ((type) = UCS_MEMORY_TYPE_HOST; (type) < UCS_MEMORY_TYPE_LAST; (type)++)

@@ -52,6 +52,17 @@ ucs_cpu_is_set(int cpu, const ucs_cpu_set_t *set)
 	return (set->ucs_bits[UCS_CPUELT((size_t)cpu)] & UCS_CPUMASK((size_t)cpu)) != 0;
 }
 
+/** @return 1 when no processor is in the set, else 0. */
+static inline int
+ucs_cpu_set_is_empty(const ucs_cpu_set_t *set)
+{
+	for (size_t i = 0; i < UCS_CPU_SETSIZE / UCS_NCPUBITS; i++) {
+		if (set->ucs_bits[i] != 0)
+			return 0;
+	}
+	return 1;
+}
+
 /** @return the lowest processor of the set, or 0 when the set is empty. */
 static inline int
 ucs_cpu_set_find_lcs(const ucs_cpu_set_t *set)

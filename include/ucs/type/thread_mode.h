@@ -14,4 +14,7 @@ typedef enum {
 	UCS_THREAD_MODE_LAST        /* their number */
 } ucs_thread_mode_t;
 
+/* The name of each mode, up to UCS_THREAD_MODE_LAST; in libucs. */
+extern const char *ucs_thread_mode_names[];
+
 #endif

@@ -57,10 +57,6 @@ typedef struct ucp_device_mem_list_params {
 	const ucp_device_mem_list_elem_t *elements;
 } ucp_device_mem_list_params_t;
 
-/* Lists in the GPU's memory. */
-typedef struct ucp_device_local_mem_list *ucp_device_local_mem_list_h;
-typedef struct ucp_device_remote_mem_list *ucp_device_remote_mem_list_h;
-
 /* Fields of ucp_device_counter_params_t. */
 enum ucp_device_counter_params_field {
 	UCP_DEVICE_COUNTER_PARAMS_FIELD_MEM_TYPE = UCS_BIT(0),

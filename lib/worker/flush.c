@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * flush.c - flushes and closes: what waits until all before it has left, and has been answered
+ *
+ * Design notes
+ * A flush goes through these in order, most of them at once:
+ *
+ *	sent		what waited for the device when it was asked for has been taken. A mark in each
+ *			ep's list tells, so nothing is looked for
+ *	complete	puts, gets and atomics issued before it are; for a close what was sent on the handle
+ *			is answered as well
+ *	told		a close of a handle that both sides have: EP_CLOSE has left
+ *
+ * Flushes of one ep complete in the order in which they were asked for, as do those of the worker, so
+ * a turn looks at the first of each. Closes have no order among each other.
+ *
+ * A flush answers the error of its ep, that of the worker the error of any handle that has failed
+ * and is still open; else the first error of an operation that no request tells of.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "worker_int.h"
+
+/* Its error, or that of its peer, which was found dead in this turn. */
+static int
+ep_err(const struct plx_ep *ep)
+{
+	return ep->err != 0 ? ep->err : ep->failing_err;
+}
+
+static bool
+is_complete(const struct plx_worker *w, const struct plx_flush *f)
+{
+	if (f->ep == NULL)
+		return f->n_marks == 0 && LIST_EMPTY(&w->eps.connecting) &&
+		       plx_rma_all_over(&w->rma, f->rma_seq);
+	if (f->ep->err != 0)
+		return true;
+	return (f->kind != PLX_FLUSH_CLOSE || TAILQ_EMPTY(&f->waits.head)) &&
+	       plx_rma_ep_over(f->ep, f->rma_seq);
+}
+
+struct users_err {
+	int err;
+};
+
+static void
+user_err(struct plx_ep_user *user, void *arg)
+{
+	struct users_err *u = arg;
+
+	if (u->err == 0)
+		u->err = plx_ep_user_err(user);
+	if (u->err == 0)
+		u->err = ep_err(user->ep);
+}
+
+/* The error of a handle that has failed, 0 when none has. */
+static int
+users_err(struct plx_worker *w)
+{
+	struct users_err u = {0};
+
+	if (atomic_load_explicit(&w->n_failed, memory_order_relaxed) != 0 || !SLIST_EMPTY(&w->failing))
+		plx_worker_users_each(w, user_err, &u);
+	return u.err;
+}
+
+/* An error that only a flush tells of is told once. */
+static int
+take_err(int *err)
+{
+	int rc = *err;
+
+	*err = 0;
+	return rc;
+}
+
+static int
+status(struct plx_worker *w, const struct plx_flush *f)
+{
+	int err, once;
+
+	switch (f->kind) {
+	case PLX_FLUSH_EP:
+		err = ep_err(f->ep);
+		once = take_err(&f->ep->rma.err);
+		return err != 0 ? err : once;
+	case PLX_FLUSH_WORKER:
+		err = users_err(w);
+		once = take_err(&w->rma.err);
+		return err != 0 ? err : once;
+	default:
+		return 0; /* other handles of the ep may flush yet */
+	}
+}
+
+static void
+end(struct plx_worker *w, struct plx_flush *f)
+{
+	int rc = status(w, f);
+
+	if (f->kind == PLX_FLUSH_CLOSE)
+		plx_ep_closing_end(&f->waits);
+	if (f->ep != NULL)
+		f->ep->refs--;
+	plx_req_complete(container_of(f, struct plx_req, flush), rc);
+}
+
+static void
+flushing_add(struct plx_worker *w, struct plx_ep *ep)
+{
+	if (ep->is_flushing)
+		return;
+	ep->is_flushing = true;
+	TAILQ_INSERT_TAIL(&w->flushing, ep, flushing);
+}
+
+static void
+wait_for_answers(struct plx_worker *w, struct plx_flush *f)
+{
+	struct plx_ep *ep = f->ep;
+
+	if (ep == NULL) {
+		TAILQ_INSERT_TAIL(&w->flushes, f, link);
+		return;
+	}
+	flushing_add(w, ep);
+	TAILQ_INSERT_TAIL(f->kind == PLX_FLUSH_CLOSE ? &ep->closes : &ep->flushes, f, link);
+}
+
+static void wait_for_device(struct plx_flush *f);
+
+/* All before it is with the device: the rest, or wait for that. */
+static void
+go_on(struct plx_worker *w, struct plx_flush *f)
+{
+	struct plx_wire_ep_close h = {.conn_id = f->tell_id};
+
+	if (!is_complete(w, f)) {
+		wait_for_answers(w, f);
+		return;
+	}
+	if (f->tell_id != 0 && f->ep->err == 0) {
+		(void)plx_ep_tx_ctl(f->ep, PLX_WIRE_EP_CLOSE, &h, sizeof(h));
+		f->tell_id = 0;
+		if (!TAILQ_EMPTY(&f->ep->pending)) {
+			wait_for_device(f);
+			return;
+		}
+	}
+	end(w, f);
+}
+
+static struct plx_worker *
+flush_worker(struct plx_flush *f)
+{
+	return worker_of(container_of(f, struct plx_req, flush));
+}
+
+static int
+mark_send(struct plx_pend *p)
+{
+	struct plx_flush *f = container_of(p, struct plx_flush, pend);
+
+	go_on(flush_worker(f), f);
+	return 0;
+}
+
+static void
+mark_fail(struct plx_pend *p, int err)
+{
+	struct plx_flush *f = container_of(p, struct plx_flush, pend);
+
+	(void)err; /* the ep's, and its status is that */
+	go_on(flush_worker(f), f);
+}
+
+static void
+wait_for_device(struct plx_flush *f)
+{
+	f->pend.send = mark_send;
+	f->pend.fail = mark_fail;
+	f->pend.conn_id = PLX_CONN_NONE;
+	plx_ep_pend(f->ep, &f->pend);
+}
+
+static void
+mark_passed(void *arg)
+{
+	struct plx_flush *f = arg;
+
+	f->n_marks--;
+}
+
+/* A mark behind what waits at each ep. @return 0, or -ENOMEM: those that were set stay */
+static int
+mark_all(struct plx_worker *w, struct plx_flush *f)
+{
+	struct plx_ep *ep;
+	int rc = 0;
+
+	f->n_marks = 0;
+	TAILQ_FOREACH(ep, &w->eps.stalled, stalled_link) {
+		rc = plx_ep_mark(ep, mark_passed, f);
+		if (rc != 0)
+			break;
+		f->n_marks++;
+	}
+	return rc;
+}
+
+static void
+flush_worker_start(struct plx_worker *w, struct plx_flush *f)
+{
+	if (mark_all(w, f) != 0)
+		w->rma.err = w->rma.err != 0 ? w->rma.err : -ENOMEM; /* it does not know of all */
+	go_on(w, f);
+}
+
+/*
+ * What was put into its memory, or read from there, by this side alone ended well, whoever is there:
+ * a flush says that it arrived, so it looks whether there is somebody still.
+ */
+static bool
+has_left(const struct plx_ep *ep)
+{
+	return ep->connected && ep->err == 0 && plx_peer_has_left(ep->peer);
+}
+
+static void
+flush_run(void *arg)
+{
+	struct plx_req *req = arg;
+	struct plx_worker *w = worker_of(req);
+	struct plx_flush *f = &req->flush;
+	bool close = f->kind == PLX_FLUSH_CLOSE;
+	int rc;
+
+	if (f->ep != NULL && f->ep->stub) {
+		rc = plx_ep_connect(f->ep);
+		if (rc == -EAGAIN)
+			rc = plx_ep_defer(f->ep, flush_run, plx_req_complete, req, &f->ep);
+		if (rc != 0)
+			plx_req_complete(req, close ? 0 : rc);
+		return;
+	}
+	rc = plx_rma_mark(&w->rma, f->ep);
+	if (rc == 0 && f->kind == PLX_FLUSH_EP && has_left(f->ep))
+		rc = -ECONNRESET;
+	if (rc != 0 && !close) { /* who closes is told of the rest all the same */
+		plx_req_complete(req, rc);
+		return;
+	}
+	f->rma_seq = w->rma.seq;
+	if (f->ep == NULL) {
+		flush_worker_start(w, f);
+		return;
+	}
+	f->ep->refs++; /* until it is complete */
+	if (close)
+		plx_ep_closing_begin(f->ep, f->conn_id, &f->waits);
+	if (close ? plx_ep_has_pending(f->ep, f->conn_id) : !TAILQ_EMPTY(&f->ep->pending))
+		wait_for_device(f);
+	else
+		go_on(w, f);
+}
+
+/* What has become complete; callbacks may flush and close anew. @return how many */
+static unsigned
+ep_run(struct plx_worker *w, struct plx_ep *ep)
+{
+	struct plx_flush_list closes = TAILQ_HEAD_INITIALIZER(closes);
+	struct plx_flush *f;
+	unsigned n = 0;
+
+	while ((f = TAILQ_FIRST(&ep->flushes)) != NULL && is_complete(w, f)) {
+		TAILQ_REMOVE(&ep->flushes, f, link);
+		end(w, f);
+		n++;
+	}
+	TAILQ_CONCAT(&closes, &ep->closes, link);
+	while ((f = TAILQ_FIRST(&closes)) != NULL) {
+		TAILQ_REMOVE(&closes, f, link);
+		if (!is_complete(w, f)) {
+			TAILQ_INSERT_TAIL(&ep->closes, f, link);
+			continue;
+		}
+		go_on(w, f);
+		n++;
+	}
+	return n;
+}
+
+unsigned
+worker_flush_run(struct plx_worker *w)
+{
+	TAILQ_HEAD(, plx_ep) eps = TAILQ_HEAD_INITIALIZER(eps);
+	struct plx_flush *f;
+	struct plx_ep *ep;
+	unsigned n = 0;
+
+	while ((f = TAILQ_FIRST(&w->flushes)) != NULL && is_complete(w, f)) {
+		TAILQ_REMOVE(&w->flushes, f, link);
+		end(w, f);
+		n++;
+	}
+	TAILQ_CONCAT(&eps, &w->flushing, flushing);
+	while ((ep = TAILQ_FIRST(&eps)) != NULL) {
+		TAILQ_REMOVE(&eps, ep, flushing);
+		ep->is_flushing = false;
+		n += ep_run(w, ep);
+		if (!TAILQ_EMPTY(&ep->flushes) || !TAILQ_EMPTY(&ep->closes))
+			flushing_add(w, ep);
+	}
+	return n;
+}
+
+static bool
+ep_waits(const struct plx_worker *w, const struct plx_ep *ep)
+{
+	const struct plx_flush *f = TAILQ_FIRST(&ep->flushes);
+
+	if (f != NULL && is_complete(w, f))
+		return true;
+	TAILQ_FOREACH(f, &ep->closes, link) {
+		if (is_complete(w, f))
+			break;
+	}
+	return f != NULL;
+}
+
+bool
+worker_flush_waits(const struct plx_worker *w)
+{
+	const struct plx_flush *f = TAILQ_FIRST(&w->flushes);
+	const struct plx_ep *ep;
+
+	if (f != NULL && is_complete(w, f))
+		return true;
+	TAILQ_FOREACH(ep, &w->flushing, flushing) {
+		if (ep_waits(w, ep))
+			break;
+	}
+	return ep != NULL;
+}
+
+void
+worker_flushes_extend(struct plx_worker *w)
+{
+	struct plx_flush *f;
+
+	TAILQ_FOREACH(f, &w->flushes, link)
+		f->rma_seq = w->rma.seq;
+}
+
+void
+worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id)
+{
+	req->flush.kind = PLX_FLUSH_CLOSE;
+	req->flush.ep = ep;
+	req->flush.conn_id = conn_id;
+	req->flush.tell_id = conn_id;
+	flush_run(req);
+}
+
+void
+plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, const struct plx_ep_user *user,
+	struct plx_req *req)
+{
+	req->flush.kind = kind;
+	req->flush.ep = user != NULL ? user->ep : NULL;
+	req->flush.conn_id = user != NULL ? user->conn_id : PLX_CONN_NONE;
+	req->flush.tell_id = 0;
+	/* What was stored to mapped memory is seen before anything is loaded after this. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!worker_submit(w, flush_run, req))
+		flush_run(req);
+}

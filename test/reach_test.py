@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+"""reach_test.py - who reaches whom: processes of two users, with and without capabilities, and in
+two pid or user namespaces; both sides find the same, and the refused ones say why
+
+usage: reach_test.py REACH LIBPOLLUX
+"""
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import run_util as u
+
+UNREACHABLE = "Destination is unreachable"
+OK = "Success"
+TIMEOUT = 60
+NO_CAPS = ["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"]
+TRACER = "+sys_ptrace,+dac_read_search"
+PTRACE = ["--inh-caps=" + TRACER, "--ambient-caps=" + TRACER]
+# Why, as the log says it.
+USER = "of user"
+RIGHTS = "may not open what the other has open"
+NAMESPACE = "another pid or user namespace"
+
+
+def user(uid, *more, gid=None):
+    return ["setpriv", f"--reuid={uid}", f"--regid={gid or uid}", "--clear-groups", *more]
+
+
+# The sentence; how each side is started; what both say; the reason, if it is a refusal.
+SCENES = [
+    ("one_user_reaches_itself", user(65534), user(65534), OK, None),
+    ("root_and_a_user_do_not_reach_each_other", [], user(65534), UNREACHABLE, USER),
+    ("two_users_do_not_reach_each_other", user(65534), user(65533), UNREACHABLE, USER),
+    ("two_groups_of_one_user_do_not_reach_each_other", user(65534), user(65534, gid=65533),
+     UNREACHABLE, RIGHTS),
+    ("two_users_who_may_trace_reach_each_other", user(65534, *PTRACE), user(65533, *PTRACE), OK, None),
+    ("a_user_who_may_trace_does_not_reach_one_who_may_not", user(65534, *PTRACE), user(65533),
+     UNREACHABLE, USER),
+    ("root_and_root_without_rights_do_not_reach_each_other", [], ["setpriv", *NO_CAPS], UNREACHABLE,
+     RIGHTS),
+    ("a_program_that_is_closed_to_others_is_not_reached", [*user(65534), "dark"], user(65534),
+     UNREACHABLE, RIGHTS),
+    ("two_pid_namespaces_do_not_reach_each_other", [], ["unshare", "--fork", "--pid", "--mount-proc"],
+     UNREACHABLE, NAMESPACE),
+    ("one_pid_namespace_reaches_itself", [], [], OK, None),
+    ("two_user_namespaces_do_not_reach_each_other", [], ["unshare", "--user", "--map-root-user"],
+     UNREACHABLE, NAMESPACE),
+]
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(1, 9)
+
+
+class Side:
+    def __init__(self, how, exe, folder, level="warning"):
+        dark = how[-1:] == ["dark"]
+        argv = [*how[:-1 if dark else None], exe, *how[-1:] * dark]
+        env = dict(os.environ, LD_LIBRARY_PATH=folder, HOME="/", PLX_LOG_LEVEL=level)
+        self.p = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, cwd="/", start_new_session=True,
+                                  preexec_fn=die_with_parent)
+
+    def line(self):
+        return self.p.stdout.readline().strip()
+
+    def say(self, text):
+        try:
+            self.p.stdin.write(text + "\n")
+            self.p.stdin.flush()
+        except BrokenPipeError:
+            pass
+
+    def end(self):
+        """What it said since, and what it wrote to the log."""
+        try:
+            return self.p.communicate("\n", timeout=TIMEOUT)
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            u.kill_family(self.p)
+            return self.p.communicate()
+
+
+def meet(sides):
+    """What each says, and what it writes to the log."""
+    addresses = [s.line() for s in sides]
+    for s, other in zip(sides, reversed(addresses)):
+        s.say(other)
+    # Both have to have said it before either goes.
+    said = [[s.line()] for s in sides]
+    for lines, s in zip(said, sides):
+        if lines[0] == f"ep: {OK}":
+            lines.append(s.line())
+    logs = []
+    for lines, s in zip(said, sides):
+        out, err = s.end()
+        lines += out.split("\n")
+        logs.append(err)
+    return said, logs
+
+
+def told(exe, folder):
+    """At log level info: that the library is there, with what, and what carries a peer."""
+    sides = [Side([], exe, folder, "info") for _ in range(2)]
+    _, logs = meet(sides)
+    pids = [s.p.pid for s in sides]
+    why = ""
+    for log, own, other in zip(logs, pids, reversed(pids)):
+        for want in (rf"version \d+\.\d+\.\d+ started in process {own}: devices shm.*; (huge|4 KiB) pages",
+                     rf"worker 0 reaches process {other} by shm$"):
+            if len(re.findall(want, log, re.M)) != 1:
+                why += f"not once: {want}\n{log}"
+    return why
+
+
+def dead(exe, folder):
+    """One that was killed and whose parent has not noticed: an ep to it fails, for that reason."""
+    sides = [Side(user(65534), exe, folder) for _ in range(2)]
+    address = [s.line() for s in sides][0]
+    sides[0].p.kill()
+    os.waitid(os.P_PID, sides[0].p.pid, os.WEXITED | os.WNOWAIT)
+    sides[1].say(address)
+    out, log = sides[1].end()
+    sides[0].end()
+    want = rf"ep: {OK}\nexchange: (Operation rejected|Connection reset) by remote peer\n"
+    return "" if re.fullmatch(want, out) and not log else f"{out}{log}"
+
+
+def scene(a, b, want, reason, exe, folder):
+    """Returns what is wrong, or ''."""
+    sides = [Side(how, exe, folder) for how in (a, b)]
+    said, logs = meet(sides)
+    why = ""
+    for lines, log, s in zip(said, logs, sides):
+        expected = [f"ep: {want}"] + ([f"exchange: {want}"] if want == OK else [])
+        if [x for x in lines if x] != expected or s.p.returncode != 0:
+            why += f"status {s.p.returncode}: {lines}, not {expected}\n{log}"
+        if reason is not None and (reason not in log or "can't reach process" not in log):
+            why += f"the log does not say \"{reason}\":\n{log}"
+        if reason is None and log:
+            why += f"wrote to the log:\n{log}"
+    return why
+
+
+def missing(how):
+    """Why a side can't be started like this here, or ''."""
+    command = how[:-1] if how[-1:] == ["dark"] else how
+    if not command:
+        return ""
+    p = subprocess.run([*command, "true"], capture_output=True, text=True, check=False, cwd="/")
+    return p.stderr.strip() if p.returncode != 0 else ""
+
+
+def main():
+    exe, library = sys.argv[1:3]
+    report = u.Report()
+    with tempfile.TemporaryDirectory() as folder:
+        # Other users may not be let into the build folder.
+        os.chmod(folder, 0o755)
+        shutil.copy(exe, folder)
+        shutil.copy(library, os.path.join(folder, "libpollux.so.0"))
+        here = os.path.join(folder, os.path.basename(exe))
+        for name, a, b, want, reason in SCENES:
+            lacks = missing(a) or missing(b)
+            if name.startswith("root_") and os.geteuid() != 0:
+                lacks = "only root has rights to do without"
+            if lacks:
+                report.skip(name, lacks)
+            else:
+                report.result(name, scene(a, b, want, reason, here, folder))
+        if os.geteuid() == 0:
+            report.result("a_process_that_has_ended_is_not_one_that_may_not_be_reached", dead(here, folder))
+        report.result("the_log_tells_what_started_and_what_carries_a_peer", told(here, folder))
+    return report.status()
+
+
+sys.exit(main())

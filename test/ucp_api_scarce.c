@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_api_scarce.c - a process that is out of descriptors for a while loses nothing
+ *
+ * Design notes
+ * The two workers of a pair know each other's address, and node 1 has not sent anything yet: to answer
+ * node 0 it has to map that one's segment, for which it finds no descriptor.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "ucp_api_test.h"
+
+#define AM_ID 3
+#define LIMIT 400
+
+static struct {
+	int fds[LIMIT];
+	int n;
+	struct rlimit before;
+} taken;
+
+/* All the descriptors there are, when what was posted has left: a reactor takes its time to connect. */
+static void
+take_descriptors(void)
+{
+	struct rlimit few;
+	int fd;
+
+	if (getenv("PLX_REACTOR") != NULL)
+		usleep(50000);
+	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &taken.before), 0);
+	few = taken.before;
+	few.rlim_cur = LIMIT;
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &few), 0);
+	for (taken.n = 0; taken.n < LIMIT && (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;)
+		taken.fds[taken.n++] = fd;
+	CU_ASSERT_FATAL(taken.n > 0 && taken.n < LIMIT);
+}
+
+static void
+give_descriptors_back(void)
+{
+	while (taken.n > 0)
+		close(taken.fds[--taken.n]);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &taken.before), 0);
+}
+
+static void
+turns(struct pair *p)
+{
+	for (int i = 0; i < 2000; i++)
+		util_pair_turn(p);
+}
+
+static void
+answered_later(size_t len, enum util_how how, bool recv_first)
+{
+	uint8_t *out = util_guarded(len), *in = util_guarded(len);
+	struct op send, recv;
+	struct pair p;
+
+	util_pair_open(&p, false, UCS_THREAD_MODE_SINGLE);
+	util_fill(out, len, 5);
+	if (recv_first)
+		util_recv(&recv, p.n[1].w, in, len, 1, UTIL_ALL_BITS, UTIL_NO_IMM);
+	util_send(&send, p.n[0].ep, out, len, 1, how);
+	take_descriptors();
+	turns(&p);
+	if (!recv_first)
+		util_recv(&recv, p.n[1].w, in, len, 1, UTIL_ALL_BITS, UTIL_NO_IMM);
+	turns(&p);
+	give_descriptors_back();
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&recv) && util_done(&send)));
+	CU_ASSERT_EQUAL(send.status, UCS_OK);
+	CU_ASSERT_EQUAL(recv.status, UCS_OK);
+	CU_ASSERT(util_check(in, len, 5));
+	util_free(&send);
+	util_free(&recv);
+	util_guarded_free(out);
+	util_guarded_free(in);
+	util_pair_close(&p);
+}
+
+static void
+sync_sends_are_acknowledged_when_there_are_descriptors_again(void)
+{
+	answered_later(8, UTIL_SYNC, true);
+	answered_later(8, UTIL_SYNC, false);
+}
+
+static void
+announced_messages_are_fetched_when_there_are_descriptors_again(void)
+{
+	answered_later(1 * MIB, UTIL_NBX, true);
+	answered_later(1 * MIB, UTIL_NBX, false);
+}
+
+static ucs_status_t
+on_am(void *arg, const void *header, size_t header_len, void *data, size_t len,
+	const ucp_am_recv_param_t *param)
+{
+	(void)arg;
+	(void)header;
+	(void)header_len;
+	(void)data;
+	(void)len;
+	CU_ASSERT(param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV);
+	return UCS_OK; /* dropped: its sender is told that it may go on */
+}
+
+static void
+dropped_active_messages_are_acknowledged_when_there_are_descriptors_again(void)
+{
+	ucp_am_handler_param_t h = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+		UCP_AM_HANDLER_PARAM_FIELD_CB, .id = AM_ID, .cb = on_am};
+	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+		UCP_OP_ATTR_FIELD_USER_DATA, .cb.send = util_sent};
+	static uint8_t out[1 * MIB];
+	struct op send = {.req = NULL};
+	struct pair p;
+
+	util_pair_open(&p, false, UCS_THREAD_MODE_SINGLE);
+	UTIL_OK(ucp_worker_set_am_recv_handler(p.n[1].w, &h));
+	param.user_data = &send;
+	send.req = ucp_am_send_nbx(p.n[0].ep, AM_ID, NULL, 0, out, sizeof(out), &param);
+	CU_ASSERT_FATAL(UCS_PTR_IS_PTR(send.req));
+	take_descriptors();
+	turns(&p);
+	give_descriptors_back();
+	CU_ASSERT_FATAL(UTIL_UNTIL(&p, util_done(&send)));
+	CU_ASSERT_EQUAL(send.status, UCS_OK);
+	util_free(&send);
+	util_pair_close(&p);
+}
+
+/* More than a sender may send before the reader grants more. */
+static void
+streams_go_on_when_there_are_descriptors_again(void)
+{
+	enum { LEN = 4000, N = 200 };
+	static uint8_t out[LEN], in[LEN];
+	ucp_request_param_t none = {.op_attr_mask = 0}, all = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+		.flags = UCP_STREAM_RECV_FLAG_WAITALL};
+	ucs_status_ptr_t sends[N], recv;
+	struct pair p;
+	size_t len;
+
+	util_pair_open(&p, false, UCS_THREAD_MODE_SINGLE);
+	for (int i = 0; i < N; i++)
+		sends[i] = ucp_stream_send_nbx(p.n[0].ep, out, LEN, &none);
+	take_descriptors();
+	for (int i = 0; i < N; i++) {
+		if (i == N / 4) { /* what had come without it is read by now */
+			turns(&p);
+			give_descriptors_back();
+		}
+		recv = ucp_stream_recv_nbx(p.n[1].ep, in, LEN, &len, &all);
+		turns(&p);
+		if (!UCS_PTR_IS_PTR(recv))
+			continue;
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p, ucp_request_check_status(recv) != UCS_INPROGRESS));
+		CU_ASSERT_EQUAL(ucp_request_check_status(recv), UCS_OK);
+		ucp_request_free(recv);
+	}
+	for (int i = 0; i < N; i++) {
+		if (!UCS_PTR_IS_PTR(sends[i]))
+			continue;
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p, ucp_request_check_status(sends[i]) != UCS_INPROGRESS));
+		ucp_request_free(sends[i]);
+	}
+	util_pair_close(&p);
+}
+
+#define NOT_UCX "its eps are connected before, or never"
+
+const struct api_test api_scarce_tests[] = {
+	T_NOT_UCX(sync_sends_are_acknowledged_when_there_are_descriptors_again, NOT_UCX),
+	T_NOT_UCX(announced_messages_are_fetched_when_there_are_descriptors_again, NOT_UCX),
+	T_NOT_UCX(dropped_active_messages_are_acknowledged_when_there_are_descriptors_again, NOT_UCX),
+	T_NOT_UCX(streams_go_on_when_there_are_descriptors_again, NOT_UCX),
+	{NULL, NULL, NULL},
+};
