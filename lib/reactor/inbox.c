@@ -3,9 +3,8 @@
  *
  * inbox.c - messages from any thread to an owner
  */
-#include <stdio.h>
+#include <sched.h>
 #include <string.h>
-
 
 #include "plx_inbox.h"
 #include "plx_mem.h"
@@ -71,18 +70,37 @@ plx_inbox_run(struct plx_inbox *in)
 	 * write, and so does what the message has led to: a lone one is run without it.
 	 */
 	unsigned most = plx_inbox_rested(in) ? 1 : INBOX_BURST, n;
+	bool within = in->runs; /* a message's function asks, and its cell is in use */
 	struct plx_inbox_cell *c;
 
+	in->runs = true;
 	for (n = 0; n < most && (c = cell_at(in, in->tail)) != NULL; n++) {
-		c->fn(c->has_body ? c->body : c->arg);
 		in->tail++;
+		c->fn(c->has_body ? c->body : c->arg);
 	}
+	in->runs = within;
 	if (n == 0) {
 		in->empty++;
 		return 0;
 	}
 	in->empty = 0;
 	/* pairs with the acquire in plx_inbox_room_slow() */
-	atomic_store_explicit(&in->done, in->tail, memory_order_release);
+	if (likely(!within))
+		atomic_store_explicit(&in->done, in->tail, memory_order_release);
 	return n;
+}
+
+unsigned
+plx_inbox_drain(struct plx_inbox *in)
+{
+	uint64_t end = plx_inbox_posted(in);
+	unsigned n, total = 0;
+
+	while ((int64_t)(end - in->tail) > 0) {
+		n = plx_inbox_run(in);
+		total += n;
+		if (n == 0) /* its producer has lost the core */
+			sched_yield();
+	}
+	return total;
 }

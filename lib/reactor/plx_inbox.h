@@ -55,6 +55,7 @@ struct plx_inbox {
 	/* line 2: owner */
 	alignas(64) uint64_t tail;
 	uint32_t empty; /* runs in a row that found nothing */
+	bool runs;
 	/* line 3: writer: owner, once a burst; readers: producers */
 	alignas(64) _Atomic uint64_t done;
 };
@@ -159,8 +160,14 @@ plx_inbox_rested(const struct plx_inbox *in)
 
 /**
  * Run what waits, a bounded number: one after a pause.
- * @return how many ran. Thread: owner.
+ * @return how many ran. Thread: owner, also while a message runs: those behind it.
  */
 unsigned plx_inbox_run(struct plx_inbox *in);
+
+/**
+ * Run all that was posted before this call.
+ * @return how many ran. Thread: the same. Blocks: while another thread writes one of them.
+ */
+unsigned plx_inbox_drain(struct plx_inbox *in);
 
 #endif

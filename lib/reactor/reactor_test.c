@@ -212,6 +212,35 @@ a_full_inbox_says_so_and_loses_nothing(void)
 	plx_inbox_close(&inbox);
 }
 
+static void
+on_drain(void *arg)
+{
+	seen[0]++;
+	UNIT_EQ(plx_inbox_drain(&inbox), PLX_INBOX_LEN - 1);
+	UNIT_EQ(seen[0], PLX_INBOX_LEN);
+	UNIT_EQ(plx_inbox_drain(&inbox), 0);
+	/* the cell of this message is in use */
+	UNIT_EQ(plx_inbox_post(&inbox, on_post, arg), -EAGAIN);
+}
+
+static void
+a_message_runs_those_behind_it_and_keeps_its_cell(void)
+{
+	memset(seen, 0, sizeof(seen));
+	in_order = true;
+	UNIT_EQ_FATAL(plx_inbox_open(&inbox, false), 0);
+	UNIT_EQ(plx_inbox_post(&inbox, on_drain, NULL), 0);
+	for (uintptr_t i = 1; i < PLX_INBOX_LEN; i++)
+		UNIT_EQ(plx_inbox_post(&inbox, on_post, (void *)i), 0);
+	UNIT_EQ(plx_inbox_run(&inbox), 1);
+	UNIT_TRUE(in_order);
+	UNIT_TRUE(!plx_inbox_waits(&inbox));
+	UNIT_EQ(plx_inbox_post(&inbox, on_post, (void *)(uintptr_t)PLX_INBOX_LEN), 0);
+	UNIT_EQ(plx_inbox_drain(&inbox), 1);
+	UNIT_TRUE(in_order);
+	plx_inbox_close(&inbox);
+}
+
 static unsigned n_bodies;
 
 static void
@@ -1029,6 +1058,7 @@ static CU_TestInfo inbox_tests[] = {
 	UNIT_TEST(many_producers_keep_their_order_each),
 	UNIT_TEST(the_first_message_after_a_pause_is_run_alone),
 	UNIT_TEST(a_full_inbox_says_so_and_loses_nothing),
+	UNIT_TEST(a_message_runs_those_behind_it_and_keeps_its_cell),
 	UNIT_TEST(a_message_carries_its_body_round_the_ring),
 	UNIT_TEST(what_runs_may_post_itself_again),
 	CU_TEST_INFO_NULL,

@@ -451,11 +451,14 @@ plx_worker_tag_post(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
 #define PLX_WORKER_TURN_EVERY 32 /* calls between two of progress: who posts and does not wait gives turns too */
 #define PLX_WORKER_LONG_LEN   32768 /* bytes that take longer to move than a reactor to wake */
 
-/** @return whether a callback asks, in a turn of this thread's: it is the owner. Thread: application's side. */
+/**
+ * @return whether a callback asks, in a turn of this thread's, and it may act as the owner at once: nothing
+ * was posted before. Thread: application's side.
+ */
 static inline bool
 plx_worker_is_within(const struct plx_worker *w)
 {
-	return plx_poller_is_within(&w->poller);
+	return plx_poller_is_within(&w->poller) && likely(!plx_inbox_waits(&w->inbox));
 }
 
 /** @return whether plx_worker_enter() may be called: one thread posts, to a reactor. Thread: any. */

@@ -97,6 +97,16 @@ run_before(struct plx_worker *w)
 }
 
 /*
+ * A callback in a turn of this thread's: what was posted while the reactor had the turns comes first,
+ * and cannot be left to the turn.
+ */
+static __rte_noinline void
+run_all_before(struct plx_worker *w)
+{
+	PLX_STAT_ADD(w->stat.submits, plx_inbox_drain(&w->inbox));
+}
+
+/*
  * The reactor idles, and this thread runs: it is the owner for a call, as inline, behind what was
  * posted before. @return whether; until worker_end()
  */
@@ -106,6 +116,8 @@ worker_begin(struct plx_worker *w)
 	if (unlikely(plx_poller_is_within(&w->poller))) {
 		/* a callback calls: what is over with this call is told behind it */
 		plx_req_pool_end_direct(&w->reqs);
+		if (unlikely(plx_inbox_waits(&w->inbox)))
+			run_all_before(w);
 		return true;
 	}
 	if (!plx_poller_take(&w->poller, false))

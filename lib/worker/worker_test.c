@@ -447,6 +447,92 @@ callbacks_of_lent_turns_run_in_them_and_what_they_call_is_told_behind_it(void)
 	unit_workers_close(&u);
 }
 
+static struct plx_req *posted[4];
+
+static void
+on_message_cancels(struct plx_req *req)
+{
+	(void)req;
+	UNIT_TRUE(plx_poller_is_within(&cb.w->poller));
+	cb.first++;
+	for (unsigned i = 1; i < RTE_DIM(posted); i++)
+		plx_worker_cancel(cb.w, posted[i]);
+}
+
+/* Of posts after a pause the first runs alone: the others wait while its callback runs. */
+static struct plx_worker *
+posts_begin(unsigned n)
+{
+	struct plx_worker *w = dedicated_open();
+
+	memset(&cb, 0, sizeof(cb));
+	cb.w = w;
+	w->poller.turns = PLX_TURNS_REACTOR;
+	while (!plx_inbox_rested(&w->inbox))
+		plx_worker_turn(w);
+	for (unsigned i = 0; i < n; i++)
+		posted[i] = post_recv(w, 8);
+	w->poller.turns = PLX_TURNS_LENT;
+	return w;
+}
+
+/* The receives were cancelled before they were there, and waited for ever. */
+static void
+a_callback_in_lent_turns_cancels_what_was_posted_to_the_reactor(void)
+{
+	struct plx_worker *w = posts_begin(RTE_DIM(posted));
+
+	posted[0]->done = on_message_cancels;
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+	for (unsigned i = 0; i < 4; i++)
+		plx_worker_progress(w);
+	UNIT_EQ(cb.first, 1);
+	UNIT_EQ(plx_tag_stats(w->tag)->posted, 0);
+	for (unsigned i = 0; i < RTE_DIM(posted); i++) {
+		UNIT_TRUE(plx_req_is_done(posted[i]));
+		UNIT_EQ(posted[i]->status, i == 0 ? 0 : -ECANCELED);
+		plx_req_put(posted[i]);
+	}
+	dedicated_end(w);
+	unit_workers_close(&u);
+}
+
+static void
+on_message_sends(struct plx_req *req)
+{
+	(void)req;
+	cb.first++;
+	UNIT_TRUE(plx_worker_tag_send_quick(cb.w, &u.to[1][0], from, 8, 3));
+}
+
+static void
+a_callback_in_lent_turns_sends_behind_what_was_posted_to_the_reactor(void)
+{
+	struct plx_worker *w = posts_begin(1);
+	struct plx_req *recv[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		recv[i] = unit_recv(&u, 0, to + 8 * (i + 1), 8, 0, 0);
+	posted[0]->done = on_message_sends;
+	atomic_store(&u.to[1][0].ep->quick, true);
+	w->poller.turns = PLX_TURNS_REACTOR;
+	for (uint64_t tag = 1; tag <= 2; tag++)
+		UNIT_TRUE(plx_worker_tag_send_quick(w, &u.to[1][0], from, 8, tag));
+	w->poller.turns = PLX_TURNS_LENT;
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+	for (unsigned i = 0; i < 4; i++)
+		plx_worker_progress(w);
+	UNIT_EQ(cb.first, 1);
+	plx_req_put(posted[0]);
+	dedicated_end(w);
+	for (unsigned i = 0; i < 3; i++) {
+		UNIT_TRUE_FATAL(unit_finish(&u, recv[i]));
+		UNIT_EQ(recv[i]->recv.info_tag, i + 1);
+		UNIT_END(&u, recv[i], 0);
+	}
+	unit_workers_close(&u);
+}
+
 /* Send by a line of the inbox, or at once. */
 static void
 send_quick(struct plx_worker *w, uint64_t tag)
@@ -1621,6 +1707,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(while_turns_are_lent_posts_run_at_once_and_progress_gives_turns),
 	UNIT_TEST(a_long_operation_returns_turns_that_are_lent),
 	UNIT_TEST(callbacks_of_lent_turns_run_in_them_and_what_they_call_is_told_behind_it),
+	UNIT_TEST(a_callback_in_lent_turns_cancels_what_was_posted_to_the_reactor),
+	UNIT_TEST(a_callback_in_lent_turns_sends_behind_what_was_posted_to_the_reactor),
 	UNIT_TEST(while_turns_are_lent_short_sends_go_out_at_once_behind_those_before),
 	UNIT_TEST(who_sends_and_does_not_wait_gives_turns_but_none_between_receives),
 	UNIT_TEST(a_plain_post_enters_turns_that_are_lent_when_nothing_is_before_it),

@@ -592,15 +592,29 @@ turn(void)
 }
 
 static void
+silent(const struct conn *c, uint64_t ns)
+{
+	static const char *const names[] = {"send", "receive of a hello", "receive of a message", "receive of data"};
+	struct io *io;
+
+	if (getenv("IO_STOP") != NULL) /* for a debugger */
+		raise(SIGSTOP);
+	LIST_FOREACH(io, &c->ios, link)
+		fprintf(stderr, "%s of request %llu, %llu bytes%s\n", names[io->then], (unsigned long long)io->m.seq,
+			(unsigned long long)io->m.len, io->cancelled ? ", cancelled" : "");
+	UTIL_DIE("nothing for %llu ms: %u requests open, %u operations, %s, %s, %s", (unsigned long long)ns / 1000000,
+		c->n_out, c->n_ios, c->failed ? "failed" : "not failed", c->ready ? "ready" : "not ready",
+		c->close_req != NULL ? "closing" : c->ep == NULL ? "closed" : "open");
+}
+
+static void
 silence(uint64_t now)
 {
 	struct conn *c;
 
 	LIST_FOREACH(c, &conns, link) {
 		if (now > c->last_ns && now - c->last_ns > SILENCE_NS)
-			UTIL_DIE("nothing for %llu ms: %u requests open, %u operations, %s, %s",
-				(unsigned long long)(now - c->last_ns) / 1000000, c->n_out, c->n_ios, c->failed ? "failed" : "not failed",
-				c->ready ? "ready" : "not ready");
+			silent(c, now - c->last_ns);
 	}
 }
 

@@ -140,16 +140,23 @@ class Scene:
         return "\n".join(f"{k[0]} {k[1]} ended with {p.returncode} of itself: {self.text(k)[-3000:]}"
                          for k, p in self.all.items() if p.poll() is not None)
 
+    def await_server(self, i):
+        """What is wrong, or '': it listens, or has ended, which died() tells."""
+        end = time.monotonic() + END_S
+        while not u.listening(self.ports[i]) and self.all[("server", i)].poll() is None:
+            if time.monotonic() > end:
+                return f"server {i} does not listen"
+            time.sleep(0.01)
+        return ""
+
     def play(self):
         """What is wrong while it lasts, or ''."""
         for i in (0, 1):
             self.start("server", i)
         # io_demo gives UCP no turn while it has no connection at all: one server is always there.
-        end = time.monotonic() + END_S
-        while not u.listening(self.ports[0]) and not self.died():
-            if time.monotonic() > end:
-                return "server 0 does not listen"
-            time.sleep(0.01)
+        why = self.await_server(0)
+        if why:
+            return why
         for i in (0, 1, 2):
             self.start("client", i)
         begin = time.monotonic()
@@ -187,6 +194,10 @@ class Scene:
             notes.append(note)
         for i in (0, 1):
             key = ("server", i)
+            # One that was started just now has no handler of the signal yet.
+            why = self.await_server(i)
+            if why:
+                return why, ""
             for pid in u.descendants(self.all[key].pid):
                 os.kill(pid, self.program.signal)
             try:
