@@ -721,6 +721,7 @@ no_post_is_missed(bool fences)
 {
 	struct posted *s = posted_start(fences, false);
 	uint64_t seed = unit_seed(20261121), slept = 0, end;
+	unsigned doze_us = REACTOR_DOZE_US, n_long = 0; /* the kernel's timers make it longer */
 
 	for (unsigned i = 1; i <= ROUNDS; i++) {
 		if (i % 64 == 0) { /* where a sleep takes longer to begin than the posts are apart */
@@ -729,7 +730,9 @@ no_post_is_missed(bool fences)
 			slept = sleeps();
 		}
 		if (i % 64 == 32) { /* it has dozed, and is on its way to sleep for long */
-			end = rte_rdtsc() + us_ticks(REACTOR_DOZE_US + unit_rng(&seed) % 32);
+			doze_us = n_long_sleeps == n_long ? doze_us + 8 : RTE_MAX(doze_us - 4, REACTOR_DOZE_US);
+			n_long = n_long_sleeps;
+			end = rte_rdtsc() + us_ticks(doze_us + unit_rng(&seed) % 32);
 			while (rte_rdtsc() < end)
 				rte_pause();
 		}
