@@ -37,7 +37,7 @@ enum load_kind { LOAD_OURS, LOAD_SPIN, LOAD_YIELD, LOAD_KINDS };
 #define LOAD_WAYS (LOAD_UCX + 1)
 
 static const char *const load_env[LOAD_MODES][LOAD_KINDS] = {
-	{"", "PLX_WORKER_YIELD_TURNS=0", "PLX_WORKER_YIELD_TURNS=1"},
+	{"", "PLX_WORKER_WAIT=spin", "PLX_WORKER_WAIT=yield"},
 	{"", "PLX_REACTOR_IDLE=spin", "PLX_REACTOR_IDLE=yield"},
 };
 

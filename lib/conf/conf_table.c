@@ -10,6 +10,7 @@ static const char *const log_levels[] = {"emergency", "alert", "critical", "erro
 	"notice", "info", "debug", NULL};
 static const char *const huge_choices[] = {"auto", "no", NULL};
 static const char *const auto_no_choices[] = {"auto", "no", NULL};
+static const char *const wait_choices[] = {"spin", "yield", "auto", NULL};
 static const char *const idle_choices[] = {"spin", "pause", "yield", "sleep", "auto", "lend", NULL};
 static const char *const rma_choices[] = {"auto", "device", "message", NULL};
 static const char *const atomics_choices[] = {"auto", "cpu", "device", NULL};
@@ -36,8 +37,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"What a reactor does when its turns find nothing; auto and lend see whether its core is shared."),
 	ROW_UINT(PLX_CONF_REACTOR_IDLE_TURNS, "reactor.idle_turns", "turns", "1000", 1, 1u << 30,
 		true, "Empty turns before a reactor applies reactor.idle; at most 32 on a shared core (auto, lend)."),
-	ROW_UINT(PLX_CONF_WORKER_YIELD_TURNS, "worker.yield_turns", "turns", "20000", 0, 1u << 30,
-		true, "Empty turns before an inline worker yields its core; 0 never yields."),
+	ROW_ENUM(PLX_CONF_WORKER_WAIT, "worker.wait", "auto", wait_choices, true,
+		"How an inline worker waits: spin, yield its core, or auto: as costs less time."),
 	ROW_UINT(PLX_CONF_WORKER_NAP_US, "worker.nap_us", "us", "50", 0, 10000, true,
 		"Sleep of an inline worker that finds nothing while soft-RoCE moves 64 KiB or more for it; 0: none."),
 	ROW_STR(PLX_CONF_DEVICES, "worker.devices", "shm,net_mlx", false,

@@ -252,6 +252,15 @@ plx_poller_is_near(const struct plx_poller *p)
 	return r != NULL && has_long(p, rte_rdtsc()) && on_core_of(r);
 }
 
+static uint64_t
+thread_ran_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
 /* What was posted last. One that computed weighs as several that waited: a late look costs more than a wake-up. */
 static void
 know_long(struct plx_poller *p, bool waited)
@@ -265,6 +274,22 @@ know_long(struct plx_poller *p, bool waited)
 	atomic_store_explicit(&p->waits_long, p->long_sure >= REACTOR_LONG_SURE, memory_order_relaxed);
 }
 
+/*
+ * It has not asked for a while: @return whether it ran. Without a core it has not computed. As it asks
+ * often most of the time that it had no core since the last such while was in this one.
+ */
+static bool
+did_run(struct plx_poller *p, uint64_t now_ticks, uint64_t gap)
+{
+	double ns = 1e9 / rte_get_tsc_hz(), off;
+	uint64_t ran = thread_ran_ns();
+
+	off = (now_ticks - p->gap_ticks) * ns - (double)(ran - p->gap_ran_ns);
+	p->gap_ticks = now_ticks;
+	p->gap_ran_ns = ran;
+	return off < gap * ns / 2;
+}
+
 void
 plx_poller_asks_long(struct plx_poller *p)
 {
@@ -272,7 +297,7 @@ plx_poller_asks_long(struct plx_poller *p)
 	uint64_t gap = now - atomic_load_explicit(&p->long_ticks, memory_order_relaxed);
 
 	atomic_store_explicit(&p->long_ticks, now, memory_order_relaxed);
-	if (gap > us_ticks(REACTOR_ASK_US))
+	if (gap > us_ticks(REACTOR_ASK_US) && did_run(p, now, gap))
 		know_long(p, false);
 	else if (++p->long_asks >= REACTOR_LONG_ASKS)
 		know_long(p, true);

@@ -71,6 +71,8 @@ struct plx_poller {
 	/* when something long was posted, or turns behind it were asked for or given; writer: any */
 	_Atomic uint64_t long_ticks;
 	_Atomic bool long_posted; /* does it wait for that? writer: one at a time */
+	uint64_t gap_ticks;    /* when it last asked after it had not for a while, */
+	uint64_t gap_ran_ns;   /* and how long its thread had run then */
 	uint8_t long_asks;     /* so often, so far */
 	uint8_t long_sure;     /* REACTOR_LONG_SURE: it mostly has */
 	/* owner: who has the turns */

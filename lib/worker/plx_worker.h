@@ -37,6 +37,7 @@
 #include "plx_stream.h"
 #include "plx_tag.h"
 #include "plx_timer.h"
+#include "plx_spin.h"
 #include "plx_yield.h"
 
 #define PLX_WORKER_NAME_MAX 32
@@ -93,6 +94,7 @@ struct plx_worker {
 	/* owner */
 	alignas(PLX_LINE) uint64_t empty_turns;
 	bool in_turn;
+	uint8_t waits; /* PLX_WAIT_x */
 	bool holds; /* queues keep back what this turn sends, until its end */
 	/* until the low half of this word is the value a turn finds hardly anything; NULL: not known */
 	const _Atomic uint64_t *still_word;
@@ -101,8 +103,8 @@ struct plx_worker {
 	uint64_t still_ticks; /* since when that word is known */
 	uint64_t looks_ticks; /* for so long looks may take the place of a turn */
 	int32_t turn_due; /* turns are lent: behind so many calls of those who post */
-	uint64_t yield_turns;
 	uint32_t nap_us;
+	struct plx_spin spin; /* inline: how it waits behind progress */
 	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
 	uint64_t check_ticks; /* between two looks at the peers */
 	struct plx_flush_list flushes;		/* of the worker, in the order asked for */

@@ -4,7 +4,6 @@
  * progress.c - the turn: the table of contents of the machine
  */
 #include <errno.h>
-#include <sched.h>
 #include <time.h>
 
 #include <rte_cycles.h>
@@ -38,6 +37,19 @@ moved_by_cpu(const struct plx_worker *w)
 	return false;
 }
 
+/* What is waited for so long is no answer that is on its way from another core. */
+#define LONG_TURNS 256
+
+static bool
+yields(struct plx_worker *w)
+{
+	if (w->waits != PLX_WAIT_AUTO)
+		return w->waits == PLX_WAIT_YIELD;
+	if (w->empty_turns < LONG_TURNS && !w->spin.yields)
+		return false;
+	return plx_spin_wait(&w->spin, rte_rdtsc());
+}
+
 /*
  * Nothing comes. What the kernel moves for us on this core has to get it: a thread that yields
  * still takes its share, one that sleeps does not.
@@ -52,10 +64,22 @@ plx_worker_offers_slow(struct plx_worker *w)
 		PLX_STAT_INC(w->stat.naps);
 		return PLX_OFFER_NAP;
 	}
-	if (w->empty_turns <= w->yield_turns || w->yield_turns == 0)
+	if (!yields(w))
 		return PLX_OFFER_NOT;
 	PLX_STAT_INC(w->stat.yields);
 	return PLX_OFFER_YIELD;
+}
+
+/* As inline: the reactor is nobody to wait for. */
+static void
+offer_lent(struct plx_worker *w)
+{
+	if (plx_spin_wait(&w->spin, rte_rdtsc())) {
+		plx_spin_yield(&w->spin);
+		plx_yield_often(&w->yield);
+	} else {
+		plx_yield_rarely(&w->yield);
+	}
 }
 
 void
@@ -65,11 +89,13 @@ plx_worker_offer_slow(struct plx_worker *w, enum plx_offer how)
 	case PLX_OFFER_LEARN:
 		if (worker_rest(w))
 			plx_yield_often(&w->yield);
+		else if (w->waits == PLX_WAIT_AUTO && plx_poller_is_lent(&w->poller))
+			offer_lent(w);
 		else
 			plx_yield_offer(&w->yield);
 		break;
 	case PLX_OFFER_YIELD:
-		sched_yield();
+		plx_spin_yield(&w->spin);
 		break;
 	case PLX_OFFER_NAP:
 		nanosleep(&(struct timespec){.tv_nsec = w->nap_us * 1000}, NULL);

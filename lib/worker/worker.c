@@ -227,7 +227,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	w->conns.cm.epfd = -1;
 	w->conns.transport = plx_conf_u64(conf, PLX_CONF_CM_TRANSPORT);
 	w->turn_due = PLX_WORKER_TURN_EVERY;
-	w->yield_turns = plx_conf_u64(conf, PLX_CONF_WORKER_YIELD_TURNS);
+	w->waits = (uint8_t)plx_conf_u64(conf, PLX_CONF_WORKER_WAIT);
 	w->nap_us = plx_conf_u64(conf, PLX_CONF_WORKER_NAP_US);
 	w->kept_max = plx_conf_u64(conf, PLX_CONF_TAG_UNEXPECTED_MAX);
 	w->check_ticks = plx_conf_u64(conf, PLX_CONF_PEER_CHECK_MS) * rte_get_tsc_hz() / 1000;

@@ -200,19 +200,41 @@ static void
 an_idle_worker_offers_its_core_behind_progress_and_not_in_it(void)
 {
 	begin();
-	unit_workers_set(&u, "worker.yield_turns", "64");
+	unit_workers_set(&u, "worker.wait", "yield");
 	unit_workers_open(&u, 1);
 	unit_turns(&u, 64);
-	u.w[0]->empty_turns = 0;
-	UNIT_EQ(offers(PLX_OFFER_NOT), 64);
-	unit_turns(&u, 64);
 	UNIT_EQ(u.w[0]->stat.yields, 0); /* who gives the turns may have a lock */
+	u.w[0]->empty_turns = 0;
 	UNIT_EQ(offers(PLX_OFFER_YIELD), 4);
 	UNIT_EQ(u.w[0]->stat.yields, 4);
 	u.w[0]->in_turn = true; /* a callback asks */
 	UNIT_EQ(offers(PLX_OFFER_NOT), 64);
 	u.w[0]->in_turn = false;
 	unit_workers_close(&u);
+}
+
+static void
+how_an_idle_worker_waits_is_a_setting_or_learned(void)
+{
+	for (unsigned k = 0; k < 2; k++) {
+		begin();
+		unit_workers_set(&u, "worker.wait", k == 0 ? "spin" : "auto");
+		unit_workers_open(&u, 1);
+		u.w[0]->spin.until = UINT64_MAX;
+		u.w[0]->spin.yields = true; /* that is learned */
+		u.w[0]->empty_turns = 0;
+		UNIT_EQ(offers(PLX_OFFER_YIELD), 4 * k);
+		/* who spins looks at the clock when it has waited for long only */
+		u.w[0]->spin.until = 0;
+		u.w[0]->spin.yields = false;
+		u.w[0]->empty_turns = 0;
+		(void)offers(PLX_OFFER_NOT);
+		UNIT_EQ(u.w[0]->spin.until, 0);
+		u.w[0]->empty_turns = 1000;
+		(void)offers(PLX_OFFER_NOT);
+		UNIT_EQ(u.w[0]->spin.until != 0, k == 1);
+		unit_workers_close(&u);
+	}
 }
 
 static void
@@ -1702,6 +1724,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_worker_sends_to_itself),
 	UNIT_TEST(an_idle_worker_naps_while_processors_move_its_data),
 	UNIT_TEST(an_idle_worker_offers_its_core_behind_progress_and_not_in_it),
+	UNIT_TEST(how_an_idle_worker_waits_is_a_setting_or_learned),
 	UNIT_TEST(a_dedicated_worker_offers_the_core_as_often_as_it_is_taken),
 	UNIT_TEST(after_a_lone_operation_the_next_worker_comes_first),
 	UNIT_TEST(while_turns_are_lent_posts_run_at_once_and_progress_gives_turns),

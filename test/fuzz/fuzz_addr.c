@@ -31,7 +31,7 @@ static size_t real_len;
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	static const char *const settings[][2] = {{"worker.yield_turns", "0"},
+	static const char *const settings[][2] = {{"worker.wait", "spin"},
 		{"worker.peer_check_ms", "1"}};
 
 	(void)argc;

@@ -226,7 +226,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc;
 	(void)argv;
 	setenv("PLX_WORKER_DEVICES", "fuzz", 1);
-	setenv("PLX_WORKER_YIELD_TURNS", "0", 1);
+	setenv("PLX_WORKER_WAIT", "spin", 1);
 	setenv("PLX_WORKER_PEER_CHECK_MS", "60000", 1);
 	setenv("PLX_CCI_RECV_BUFS", "16", 1);
 	setenv("PLX_CCI_NO_COPY_MIN", "256", 1);

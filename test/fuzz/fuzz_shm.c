@@ -60,7 +60,7 @@ peer_start(void)
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	static const char *const settings[][2] = {{"worker.yield_turns", "0"},
+	static const char *const settings[][2] = {{"worker.wait", "spin"},
 		{"worker.peer_check_ms", "60000"}, {"shm.fast_peers", "4"}};
 
 	(void)argc;

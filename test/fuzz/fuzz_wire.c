@@ -824,13 +824,13 @@ int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const char *const plain[][2] = {{"rndv.chunk", "4k"}, {"rndv.split_min", "4k"},
-		{"worker.yield_turns", "0"}, {"worker.peer_check_ms", "60000"}};
+		{"worker.wait", "spin"}, {"worker.peer_check_ms", "60000"}};
 	static const char *const small[][2] = {{"rndv.chunk", "4k"}, {"rndv.split_min", "4k"},
-		{"worker.yield_turns", "0"}, {"worker.peer_check_ms", "60000"},
+		{"worker.wait", "spin"}, {"worker.peer_check_ms", "60000"},
 		{"rma.scheme", "message"}, {"rndv.scheme", "frag"}, {"proto.eager_max", "512"},
 		{"tag.unexpected_max", "4k"}};
 	static const char *const device[][2] = {{"rndv.chunk", "4k"}, {"rndv.split_min", "4k"},
-		{"worker.yield_turns", "0"}, {"worker.peer_check_ms", "60000"},
+		{"worker.wait", "spin"}, {"worker.peer_check_ms", "60000"},
 		{"rma.scheme", "device"}, {"rndv.scheme", "get"}};
 
 	(void)argc;

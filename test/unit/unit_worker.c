@@ -17,7 +17,7 @@ unit_workers_conf(struct unit_workers *u)
 	memset(u, 0, sizeof(*u));
 	plx_conf_defaults(&u->conf);
 	unit_workers_set(u, "worker.devices", "fake");
-	unit_workers_set(u, "worker.yield_turns", "0");
+	unit_workers_set(u, "worker.wait", "spin");
 	unit_workers_set(u, "worker.peer_check_ms", "60000");
 	unit_workers_set(u, "proto.eager_max", "32k"); /* whatever the default */
 }

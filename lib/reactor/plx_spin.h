@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_spin.h - whether a thread that waits spins or yields its core
+ *
+ * Design notes
+ * Which is right depends on the others on the core. Beside threads that wait as well, a yield costs
+ * microseconds, and to spin costs everybody a slice of the scheduler. Beside one that computes a yield
+ * gives that one a slice, milliseconds, and to spin costs nothing. How long yields take tells which.
+ *
+ * So who spins tries to yield now and then, for a window of time. All processes of a host cut time
+ * at the same ticks and try in the same windows: one who yields alone among many who spin would take
+ * them for programs that compute. Who meets one that computes tries ever more rarely.
+ */
+#ifndef PLX_SPIN_H
+#define PLX_SPIN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PLX_SPIN_WINDOW_US 8000u
+#define PLX_SPIN_TAKEN_NS  1000u /* a yield that takes longer has given the core to somebody */
+#define PLX_SPIN_HOG_US	   2000u /* on average: somebody who computes, or spins */
+#define PLX_SPIN_FEW	   4u	 /* such yields of a window tell nothing */
+#define PLX_SPIN_TRY_MIN   3u	 /* log2 of the windows from one trial to the next, */
+#define PLX_SPIN_TRY_MAX   7u	 /* and while others compute, in the end */
+
+/** Owner: who waits; one thread at a time, but in plx_spin_yield(). All 0: it begins, and spins. */
+struct plx_spin {
+	uint64_t until; /* ticks: the end of the window; 0: there is none */
+	bool yields;	/* in it */
+	uint8_t calm;	/* so many times as many windows to the next trial, log2 */
+	/* of the window; relaxed: about time only */
+	_Atomic uint32_t taken;	 /* yields that gave the core to somebody */
+	_Atomic uint64_t yielded; /* ticks that those took */
+};
+
+/**
+ * It has waited for a while.
+ * @param now_ticks of a clock that all processes of the host share
+ * @return whether plx_spin_yield() is due
+ */
+bool plx_spin_wait(struct plx_spin *s, uint64_t now_ticks);
+
+/** Yield the core, and see how long that takes. Thread: any. Blocks: while others run. */
+void plx_spin_yield(struct plx_spin *s);
+
+/** What plx_spin_yield() has seen. */
+void plx_spin_yielded(struct plx_spin *s, uint64_t ticks);
+
+#endif

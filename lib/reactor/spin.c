@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * spin.c - learning whether to spin or to yield
+ */
+#include <sched.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_cycles.h>
+
+#include "plx_spin.h"
+
+static uint64_t
+us_ticks(uint64_t us)
+{
+	return rte_get_tsc_hz() / 1000000 * us;
+}
+
+/* A window of yields is over. @return whether to go on so */
+static bool
+learn(struct plx_spin *s)
+{
+	uint64_t yielded = atomic_load_explicit(&s->yielded, memory_order_relaxed);
+	uint32_t taken = atomic_load_explicit(&s->taken, memory_order_relaxed);
+	bool hog = yielded > taken * us_ticks(PLX_SPIN_HOG_US);
+
+	if (!hog)
+		s->calm = 0; /* a core of one's own may be offered at any time */
+	else if (s->calm < PLX_SPIN_TRY_MAX - PLX_SPIN_TRY_MIN)
+		s->calm++;
+	return taken >= PLX_SPIN_FEW && !hog;
+}
+
+static void
+next_window(struct plx_spin *s, uint64_t now_ticks)
+{
+	const uint64_t len = us_ticks(PLX_SPIN_WINDOW_US), window = now_ticks / len;
+	bool keeps = s->yields && learn(s);
+
+	s->yields = keeps || window % (1u << (PLX_SPIN_TRY_MIN + s->calm)) == 0;
+	s->until = (window + 1) * len;
+	atomic_store_explicit(&s->taken, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->yielded, 0, memory_order_relaxed);
+}
+
+bool
+plx_spin_wait(struct plx_spin *s, uint64_t now_ticks)
+{
+	if (unlikely(now_ticks >= s->until))
+		next_window(s, now_ticks);
+	return s->yields;
+}
+
+void
+plx_spin_yielded(struct plx_spin *s, uint64_t ticks)
+{
+	if (ticks * 1000 < us_ticks(PLX_SPIN_TAKEN_NS))
+		return;
+	atomic_fetch_add_explicit(&s->taken, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->yielded, ticks, memory_order_relaxed);
+}
+
+void
+plx_spin_yield(struct plx_spin *s)
+{
+	uint64_t start = rte_rdtsc();
+
+	sched_yield();
+	plx_spin_yielded(s, rte_rdtsc() - start);
+}
