@@ -62,11 +62,14 @@ struct plx_poller {
 	_Atomic bool waits_long;	       /* writer: the application; who posts what is long waits for it */
 	/* application: who has the turns, or asks for them */
 	alignas(64) _Atomic uint32_t n_asked; /* turns given, and asked for in vain; reader: the reactor */
+	_Atomic bool away;   /* it waits, and has yielded its core; readers: the reactor */
+	_Atomic uint32_t waiter; /* the number of the thread that waited last; the same */
+	_Atomic uintptr_t waiter_thread;
 	_Atomic bool inside; /* alone, favoured: in one of the turns that are LENT; readers: the others */
 	bool entered;	     /* who has the turns is inside */
 	bool returns;	     /* behind this one it returns them */
 	_Atomic uintptr_t within; /* the thread in whose turn callbacks run, or 0 */
-	uint64_t asked_ticks;  /* when it did last */
+	_Atomic uint64_t asked_ticks; /* when it did last */
 	uint64_t waited_ticks; /* for how long, less what it did something else */
 	/* when something long was posted, or turns behind it were asked for or given; writer: any */
 	_Atomic uint64_t long_ticks;
@@ -303,6 +306,10 @@ plx_poller_leave(struct plx_poller *p)
  * to move that may need this core. Thread: any.
  */
 bool plx_poller_is_near(const struct plx_poller *p);
+
+/** Who waits is about to yield its core, or has it again: what it does not ask meanwhile it would. Thread: who waits. */
+void plx_poller_away(struct plx_poller *p);
+void plx_poller_back(struct plx_poller *p);
 
 /** Slow path of plx_poller_give(). */
 void plx_poller_give_taken(struct plx_poller *p);

@@ -21,23 +21,31 @@
 
 #define PLX_SPIN_WINDOW_US 8000u
 #define PLX_SPIN_TAKEN_NS  1000u /* a yield that takes longer has given the core to somebody */
-#define PLX_SPIN_HOG_US	   2000u /* on average: somebody who computes, or spins */
+#define PLX_SPIN_HOG_US	   1000u /* to somebody who computes, or spins; less than the scheduler's slice */
 #define PLX_SPIN_FEW	   4u	 /* such yields of a window tell nothing */
 #define PLX_SPIN_TRY_MIN   3u	 /* log2 of the windows from one trial to the next, */
 #define PLX_SPIN_TRY_MAX   7u	 /* and while others compute, in the end */
 
-/** Owner: who waits; one thread at a time, but in plx_spin_yield(). All 0: it begins, and spins. */
+/** All 0: it begins, and spins. All relaxed: several threads may wait at once, and what they learn is a guess then. */
 struct plx_spin {
-	uint64_t until; /* ticks: the end of the window; 0: there is none */
-	bool yields;	/* in it */
-	uint8_t calm;	/* so many times as many windows to the next trial, log2 */
-	/* of the window; relaxed: about time only */
+	_Atomic uint64_t until; /* ticks: the end of the window; 0: there is none */
+	_Atomic bool yields;	/* in it */
+	_Atomic uint8_t calm;	/* so many times as many windows to the next trial, log2 */
+	/* of the window */
 	_Atomic uint32_t taken;	 /* yields that gave the core to somebody */
-	_Atomic uint64_t yielded; /* ticks that those took */
+	_Atomic uint64_t yielded; /* ticks that those took, */
+	_Atomic uint64_t hogged;  /* and of them, to somebody who computes */
 };
 
+/** @return whether it yields in this window, as far as is known. Thread: any. */
+static inline bool
+plx_spin_yields(const struct plx_spin *s)
+{
+	return atomic_load_explicit(&s->yields, memory_order_relaxed);
+}
+
 /**
- * It has waited for a while.
+ * It has waited for a while. Thread: any.
  * @param now_ticks of a clock that all processes of the host share
  * @return whether plx_spin_yield() is due
  */

@@ -22,12 +22,16 @@ learn(struct plx_spin *s)
 {
 	uint64_t yielded = atomic_load_explicit(&s->yielded, memory_order_relaxed);
 	uint32_t taken = atomic_load_explicit(&s->taken, memory_order_relaxed);
-	bool hog = yielded > taken * us_ticks(PLX_SPIN_HOG_US);
+	/* by time: a reactor that looks at who waits, say, takes the core as well, for microseconds */
+	bool hog = 2 * atomic_load_explicit(&s->hogged, memory_order_relaxed) > yielded;
+
+	uint8_t calm = atomic_load_explicit(&s->calm, memory_order_relaxed);
 
 	if (!hog)
-		s->calm = 0; /* a core of one's own may be offered at any time */
-	else if (s->calm < PLX_SPIN_TRY_MAX - PLX_SPIN_TRY_MIN)
-		s->calm++;
+		calm = 0; /* a core of one's own may be offered at any time */
+	else if (calm < PLX_SPIN_TRY_MAX - PLX_SPIN_TRY_MIN)
+		calm++;
+	atomic_store_explicit(&s->calm, calm, memory_order_relaxed);
 	return taken >= PLX_SPIN_FEW && !hog;
 }
 
@@ -35,20 +39,23 @@ static void
 next_window(struct plx_spin *s, uint64_t now_ticks)
 {
 	const uint64_t len = us_ticks(PLX_SPIN_WINDOW_US), window = now_ticks / len;
-	bool keeps = s->yields && learn(s);
+	bool keeps = plx_spin_yields(s) && learn(s);
+	uint8_t calm = atomic_load_explicit(&s->calm, memory_order_relaxed);
 
-	s->yields = keeps || window % (1u << (PLX_SPIN_TRY_MIN + s->calm)) == 0;
-	s->until = (window + 1) * len;
+	atomic_store_explicit(&s->yields, keeps || window % (1u << (PLX_SPIN_TRY_MIN + calm)) == 0,
+		memory_order_relaxed);
+	atomic_store_explicit(&s->until, (window + 1) * len, memory_order_relaxed);
 	atomic_store_explicit(&s->taken, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->yielded, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->hogged, 0, memory_order_relaxed);
 }
 
 bool
 plx_spin_wait(struct plx_spin *s, uint64_t now_ticks)
 {
-	if (unlikely(now_ticks >= s->until))
+	if (unlikely(now_ticks >= atomic_load_explicit(&s->until, memory_order_relaxed)))
 		next_window(s, now_ticks);
-	return s->yields;
+	return plx_spin_yields(s);
 }
 
 void
@@ -58,6 +65,8 @@ plx_spin_yielded(struct plx_spin *s, uint64_t ticks)
 		return;
 	atomic_fetch_add_explicit(&s->taken, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&s->yielded, ticks, memory_order_relaxed);
+	if (ticks >= us_ticks(PLX_SPIN_HOG_US))
+		atomic_fetch_add_explicit(&s->hogged, ticks, memory_order_relaxed);
 }
 
 void

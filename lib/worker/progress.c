@@ -45,7 +45,7 @@ yields(struct plx_worker *w)
 {
 	if (w->waits != PLX_WAIT_AUTO)
 		return w->waits == PLX_WAIT_YIELD;
-	if (w->empty_turns < LONG_TURNS && !w->spin.yields)
+	if (w->empty_turns < LONG_TURNS && !plx_spin_yields(&w->spin))
 		return false;
 	return plx_spin_wait(&w->spin, rte_rdtsc());
 }
@@ -82,17 +82,25 @@ offer_lent(struct plx_worker *w)
 	}
 }
 
+static void
+offer_dedicated(struct plx_worker *w)
+{
+	plx_poller_away(&w->poller);
+	if (worker_rest(w))
+		plx_yield_often(&w->yield);
+	else if (w->waits == PLX_WAIT_AUTO && plx_poller_is_lent(&w->poller))
+		offer_lent(w);
+	else
+		plx_yield_offer(&w->yield);
+	plx_poller_back(&w->poller);
+}
+
 void
 plx_worker_offer_slow(struct plx_worker *w, enum plx_offer how)
 {
 	switch (how) {
 	case PLX_OFFER_LEARN:
-		if (worker_rest(w))
-			plx_yield_often(&w->yield);
-		else if (w->waits == PLX_WAIT_AUTO && plx_poller_is_lent(&w->poller))
-			offer_lent(w);
-		else
-			plx_yield_offer(&w->yield);
+		offer_dedicated(w);
 		break;
 	case PLX_OFFER_YIELD:
 		plx_spin_yield(&w->spin);
