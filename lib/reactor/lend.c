@@ -279,9 +279,9 @@ know_long(struct plx_poller *p, bool waited)
 }
 
 /*
- * It has not asked for a while: @return whether it ran. Without a core, for a slice of the scheduler or more,
- * it has not computed. As it asks often most of the time that it had none since the last such while was in
- * this one.
+ * A thread has not asked for gap ticks. @return whether it ran: a thread that had no core, for a slice
+ * of the scheduler or more, has not computed. The time that it had none is known since the last
+ * such gap; between the two it asked often, so most of that time lies in this one.
  */
 static bool
 did_run(struct plx_poller *p, uint64_t now_ticks, uint64_t gap)

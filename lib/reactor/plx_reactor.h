@@ -307,7 +307,10 @@ plx_poller_leave(struct plx_poller *p)
  */
 bool plx_poller_is_near(const struct plx_poller *p);
 
-/** Who waits is about to yield its core, or has it again: what it does not ask meanwhile it would. Thread: who waits. */
+/**
+ * A thread that waits is about to yield its core. Until plx_poller_back() it counts as one that
+ * asks for turns: the reactor leaves them lent. Thread: any.
+ */
 void plx_poller_away(struct plx_poller *p);
 void plx_poller_back(struct plx_poller *p);
 

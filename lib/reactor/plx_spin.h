@@ -8,9 +8,9 @@
  * microseconds, and to spin costs everybody a slice of the scheduler. Beside one that computes a yield
  * gives that one a slice, milliseconds, and to spin costs nothing. How long yields take tells which.
  *
- * So who spins tries to yield now and then, for a window of time. All processes of a host cut time
- * at the same ticks and try in the same windows: one who yields alone among many who spin would take
- * them for programs that compute. Who meets one that computes tries ever more rarely.
+ * So a thread that spins tries to yield now and then, for a window of time. All processes of a host cut
+ * time at the same ticks and try in the same windows: a thread that yields alone among many that spin would
+ * take them for programs that compute. Beside a program that computes the trials become ever rarer.
  */
 #ifndef PLX_SPIN_H
 #define PLX_SPIN_H
@@ -21,12 +21,15 @@
 
 #define PLX_SPIN_WINDOW_US 8000u
 #define PLX_SPIN_TAKEN_NS  1000u /* a yield that takes longer has given the core to somebody */
-#define PLX_SPIN_HOG_US	   1000u /* to somebody who computes, or spins; less than the scheduler's slice */
+#define PLX_SPIN_HOG_US	   1000u /* to a program that computes, or spins; less than the scheduler's slice */
 #define PLX_SPIN_FEW	   4u	 /* such yields of a window tell nothing */
 #define PLX_SPIN_TRY_MIN   3u	 /* log2 of the windows from one trial to the next, */
 #define PLX_SPIN_TRY_MAX   7u	 /* and while others compute, in the end */
 
-/** All 0: it begins, and spins. All relaxed: several threads may wait at once, and what they learn is a guess then. */
+/**
+ * All 0: it begins, and spins. All accesses are relaxed: several threads may wait at once, and then what they
+ * learn is a guess.
+ */
 struct plx_spin {
 	_Atomic uint64_t until; /* ticks: the end of the window; 0: there is none */
 	_Atomic bool yields;	/* in it */
