@@ -9,13 +9,19 @@
  * victim's segment, so that every byte and every turn is determined.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "plx_conf.h"
@@ -426,7 +432,7 @@ help_outside_its_bounds_is_counted(void)
 	struct plx_wire_help h[] = {good_help, good_help, good_help, good_help, good_help, good_help,
 		good_help};
 	uint64_t *counter = &victim->rndv.stat.drop_bad_range;
-	uint64_t helped = victim->rndv.stat.bytes_help;
+	uint64_t helped = victim->rndv.stat.bytes_help, dropped = *counter;
 
 	h[0].len = BIG + 1;
 	h[1].len = UINT64_MAX;
@@ -442,6 +448,12 @@ help_outside_its_bounds_is_counted(void)
 		DROPPED(*counter, before, all);
 		UNIT_EQ(send->send.on_run, false);
 	}
+	/* The pieces of a list: behind the first of them lies something else. */
+	send->dt = (struct plx_dt *)(uintptr_t)send;
+	SAY(PLX_WIRE_HELP, good_help);
+	UNIT_EQ(send->send.on_run, false);
+	send->dt = NULL;
+	UNIT_EQ(victim->rndv.stat.drop_bad_range, dropped + 8);
 	/* Within bounds, but of a cursor that says nothing of the sort: it leaves at once. */
 	SAY(PLX_WIRE_HELP, good_help);
 	turns(3);
@@ -641,6 +653,39 @@ mail_that_makes_no_sense_is_counted(void)
 	}
 }
 
+/* Cells that seem to be many laps ahead: each send went through all of them, for minutes. */
+static void
+a_mail_ring_that_lies_about_its_laps_holds_up_no_sender(void)
+{
+	struct plx_queue *a = NULL, *b = NULL;
+	struct plx_conf no_slots = conf;
+	struct plx_peer *to_b;
+	struct plx_addr addr;
+	uint64_t hdr = 1;
+	struct plx_tx tx = {.hdr = &hdr, .hdr_len = 8, .op = 1};
+	struct shm_seg *s;
+	time_t start;
+
+	UNIT_EQ_FATAL(plx_conf_set(&no_slots, "shm.fast_peers", "0", PLX_CONF_FROM_API, NULL), 0);
+	UNIT_EQ_FATAL(plx_queue_open(victim->devs[0], &conf, NULL, &a), 0);
+	UNIT_EQ_FATAL(plx_queue_open(victim->devs[0], &no_slots, NULL, &b), 0);
+	plx_queue_addr(b, &addr);
+	UNIT_EQ_FATAL(plx_peer_get(a, &addr, &to_b), 0);
+	UNIT_EQ_FATAL(plx_peer_connect(to_b), 0);
+	tx.peer = to_b;
+	UNIT_EQ(plx_peer_tx(&tx), 0);
+	s = shm_queue(b)->seg;
+	for (unsigned i = 0; i < SHM_MAIL_CELLS; i++)
+		s->mail[i].state = SHM_MAIL_STATE(0, 1u << 28, SHM_MAIL_FREE);
+	start = time(NULL);
+	for (unsigned i = 0; i < 100; i++)
+		UNIT_EQ(plx_peer_tx(&tx), -EAGAIN);
+	UNIT_TRUE(time(NULL) - start < 2);
+	plx_peer_put(to_b);
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
 static void
 a_peer_that_lies_about_its_position_changes_nothing(void)
 {
@@ -769,8 +814,25 @@ a_bad_address_of_our_own_fails_the_receive(void)
 	good_goes_on();
 }
 
+/* From now on the kernel copies nothing between processes for us, as in a sandbox. */
+static int
+refuse_copies(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {RTE_DIM(code), code};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0
+		? 0 : -errno;
+}
+
 static void
-a_sender_that_claims_to_be_us_does_not_crash_us(void)
+claim_to_be_us(bool refused)
 {
 	pid_t pid;
 	int st = -1;
@@ -778,7 +840,7 @@ a_sender_that_claims_to_be_us_does_not_crash_us(void)
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0) {
-		execl("/proc/self/exe", "shm_corrupt_test", "claims_to_be_us", NULL);
+		execl("/proc/self/exe", "shm_corrupt_test", "claims_to_be_us", refused ? "refused" : NULL, NULL);
 		_exit(98);
 	}
 	CU_ASSERT_FATAL(pid > 0 && waitpid(pid, &st, 0) == pid);
@@ -786,6 +848,46 @@ a_sender_that_claims_to_be_us_does_not_crash_us(void)
 		printf("died of %s\n", strsignal(WTERMSIG(st)));
 	UNIT_TRUE(WIFEXITED(st));
 	UNIT_EQ(WEXITSTATUS(st), 0);
+}
+
+static void
+a_sender_that_claims_to_be_us_does_not_crash_us(void)
+{
+	claim_to_be_us(false);
+	claim_to_be_us(true); /* nor where the kernel copies nothing for us */
+}
+
+/* Who names a file of root's as its bell had it overwritten by messages. */
+static void
+a_bell_that_is_no_pipe_is_not_opened(void)
+{
+	char name[] = "/tmp/pollux-bell-XXXXXX", fifo[64], c;
+	struct shm_seg *s = calloc(1, sizeof(*s));
+	struct shm_peer p = {.addr.pid = getpid(), .seg = s, .bell = -1};
+	int fds[2];
+
+	UNIT_TRUE_FATAL(s != NULL);
+	s->bell_fd = mkstemp(name);
+	UNIT_TRUE_FATAL(s->bell_fd > 0);
+	UNIT_TRUE(shm_bell_of(&p) < 0);
+	UNIT_EQ(p.bell, -1);
+	close(s->bell_fd);
+	unlink(name);
+	snprintf(fifo, sizeof(fifo), "%s.fifo", name); /* others may have a name for it */
+	UNIT_EQ_FATAL(mkfifo(fifo, 0600), 0);
+	s->bell_fd = open(fifo, O_RDWR);
+	UNIT_TRUE(shm_bell_of(&p) < 0);
+	close(s->bell_fd);
+	unlink(fifo);
+	UNIT_EQ_FATAL(pipe2(fds, O_NONBLOCK), 0);
+	s->bell_fd = fds[1];
+	UNIT_EQ(shm_bell_of(&p), 0);
+	UNIT_EQ(write(p.bell, "", 1), 1);
+	UNIT_EQ(read(fds[0], &c, 1), 1);
+	shm_bell_forget(&p);
+	close(fds[0]);
+	close(fds[1]);
+	free(s);
 }
 
 /* -- at random -- */
@@ -1124,10 +1226,12 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(fragments_that_do_not_fit_are_counted),
 	UNIT_TEST(senders_that_cannot_be_are_counted),
 	UNIT_TEST(mail_that_makes_no_sense_is_counted),
+	UNIT_TEST(a_mail_ring_that_lies_about_its_laps_holds_up_no_sender),
 	UNIT_TEST(a_peer_that_lies_about_its_position_changes_nothing),
 	UNIT_TEST(a_worker_address_altered_in_any_bit_is_refused),
 	UNIT_TEST(a_sender_with_anothers_uid_is_not_taken_for_it),
 	UNIT_TEST(a_sender_that_claims_to_be_us_does_not_crash_us),
+	UNIT_TEST(a_bell_that_is_no_pipe_is_not_opened),
 	UNIT_TEST(random_cells_harm_nobody),
 	UNIT_TEST(when_it_is_killed_all_that_waits_for_it_ends),
 	CU_TEST_INFO_NULL,
@@ -1154,7 +1258,8 @@ main(int argc, char **argv)
 	int rc;
 
 	if (argc > 1 && strcmp(argv[1], "claims_to_be_us") == 0) {
-		rc = start();
+		rc = argc > 2 ? refuse_copies() : 0;
+		rc = rc != 0 ? rc : start();
 		return rc != 0 ? rc : unit_run(self_suites);
 	}
 	if (bad_start() != 0)

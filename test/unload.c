@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * unload.c - a library that was loaded, used and unloaded, and the process goes on
+ * unload.c - a library that was loaded, used and unloaded, and the process goes on as it was
+ *
+ * Its limits are what they were. Where it may not make files as long as the EAL's memory, it is told so.
  *
  * Threads of the EAL, which ucp_cleanup() leaves, wait in system calls. A process that is stopped
  * and goes on ends those with EINTR, and the threads return to the library's code. If that were
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -75,12 +78,53 @@ nap(void)
 	nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
 }
 
+/* Below the hard limit, to which the EAL raises it. */
+static void
+use_with_limit(const char *path, int rounds)
+{
+	struct rlimit lim, after;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) != 0)
+		exit(2);
+	lim.rlim_cur = 256;
+	if (setrlimit(RLIMIT_NOFILE, &lim) != 0)
+		exit(2);
+	for (int i = 0; i < rounds; i++)
+		use(path);
+	if (getrlimit(RLIMIT_NOFILE, &after) != 0 || after.rlim_cur != lim.rlim_cur || after.rlim_max != lim.rlim_max) {
+		fprintf(stderr, "%s has changed the limit of open files to %llu\n", path,
+			(unsigned long long)after.rlim_cur);
+		exit(1);
+	}
+}
+
+/* It does not start, and the process lives. */
+static void
+use_without_files(const char *path)
+{
+	const struct rlimit lim = {1 << 20, 1 << 20};
+	ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_TAG};
+	void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	ucp_context_h ctx;
+	ucs_status_t status;
+
+	if (lib == NULL || setrlimit(RLIMIT_FSIZE, &lim) != 0)
+		_exit(2);
+	if (dlsym(lib, "ucp_init_version") == NULL)
+		_exit(0);
+	status = FN(lib, ucp_init_version)(UCP_API_MAJOR, UCP_API_MINOR, &params, NULL, &ctx);
+	if (status == UCS_OK) {
+		fprintf(stderr, "%s has started with files of at most 1 MiB\n", path);
+		_exit(1);
+	}
+	_exit(0);
+}
+
 /* In a process of its own, which the first stops and lets go on. */
 static void
 child(const char *path, int rounds)
 {
-	for (int i = 0; i < rounds; i++)
-		use(path);
+	use_with_limit(path, rounds);
 	raise(SIGSTOP);
 	nap(); /* whoever returns does so now */
 	if (dlopen(path, RTLD_NOW | RTLD_NOLOAD) == NULL) {
@@ -98,6 +142,17 @@ main(int argc, char **argv)
 
 	if (argc < 2)
 		return 2;
+	pid = fork();
+	if (pid == 0)
+		use_without_files(argv[1]);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return 2;
+	if (WIFSIGNALED(status)) {
+		fprintf(stderr, "with files of at most 1 MiB: %s\n", strsignal(WTERMSIG(status)));
+		return 1;
+	}
+	if (WEXITSTATUS(status) != 0)
+		return WEXITSTATUS(status);
 	pid = fork();
 	if (pid == 0)
 		child(argv[1], rounds);

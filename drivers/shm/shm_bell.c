@@ -30,9 +30,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <rte_bitops.h>
@@ -157,17 +160,52 @@ unfence(struct shm_peer *p)
 		p->fences = false;
 }
 
+/*
+ * A bell is a pipe without a name. Any other file is not opened: to open a device may do something, and a
+ * process of root may open what the peer may not.
+ */
+static bool
+is_pipe(int path_fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	return fstat(path_fd, &st) == 0 && S_ISFIFO(st.st_mode) && fstatfs(path_fd, &fs) == 0 &&
+	       fs.f_type == PIPEFS_MAGIC;
+}
+
+static int
+pipe_open(uint32_t pid, int fd)
+{
+	char path[64];
+	int path_fd, rc = -ECONNRESET;
+
+	snprintf(path, sizeof(path), "/proc/%u/fd/%d", pid, fd);
+	path_fd = open(path, O_PATH | O_CLOEXEC);
+	if (path_fd < 0)
+		return errno == ENOENT ? -ECONNRESET : -errno;
+	if (is_pipe(path_fd)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+		rc = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+		rc = rc < 0 ? -errno : rc;
+	}
+	close(path_fd);
+	return rc;
+}
+
 int
 shm_bell_of(struct shm_peer *p)
 {
-	char path[64];
+	int rc;
 
 	if (p->seg->bell_fd <= 0)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%u/fd/%d", p->addr.pid, p->seg->bell_fd);
-	p->bell = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (p->bell < 0)
-		return errno == ENOENT ? -ECONNRESET : -errno;
+	p->bell = pipe_open(p->addr.pid, p->seg->bell_fd);
+	if (p->bell < 0) {
+		rc = p->bell;
+		p->bell = -1;
+		return rc;
+	}
 	p->fences = true;
 	p->may_not = p->seg->fences != 0;
 	unfence(p);

@@ -123,18 +123,8 @@ shm_rma(const struct plx_rma_op *op)
 		return -ECONNRESET;
 	if ((op->peer->caps & PLX_DEV_GET) && copy_mapped(op)) {
 		rc = 0;
-	} else if (p->self) {
-		/* By the kernel's hand as well: a bad address ends in an error. */
-		rc = cma(op, p->addr.pid);
-		if (rc == -EPERM || rc == -ENOSYS) {
-			void *remote = (void *)(uintptr_t)op->remote;
-
-			memmove(op->put ? remote : op->local, op->put ? op->local : remote, op->len);
-			rc = 0;
-		}
-		if (rc != 0)
-			return rc;
 	} else if (op->peer->caps & PLX_DEV_GET) {
+		/* To ourselves as well: that it is us is what an address says, and a bad one ends in an error. */
 		rc = cma(op, p->addr.pid);
 		if (rc == -EPERM || rc == -ENOSYS) {
 			/* Not allowed to: this peer goes without from now on. */

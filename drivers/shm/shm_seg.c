@@ -287,18 +287,14 @@ seg_check(const struct shm_seg *seg, const struct shm_addr *addr)
 int
 shm_seg_map(const struct shm_addr *addr, struct shm_seg **out, uint64_t *inode)
 {
-	char path[64];
 	struct stat st;
 	void *base;
 	int fd, rc;
 
-	snprintf(path, sizeof(path), "/proc/%u/fd/%u", addr->pid, addr->fd);
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = plx_seg_open_of(addr->pid, addr->fd, O_RDWR, &st);
 	if (fd < 0)
-		return errno == ENOENT ? -ECONNRESET : errno == EACCES ? -EPERM : -errno;
-	/* A shorter file, or one that may become shorter, would fault when touched. */
-	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != addr->len ||
-		(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0) {
+		return fd == -ESRCH || fd == -EACCES ? -ECONNRESET : fd;
+	if ((uint64_t)st.st_size != addr->len) { /* a shorter one would fault when touched */
 		close(fd);
 		return -ECONNRESET;
 	}

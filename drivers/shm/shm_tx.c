@@ -136,13 +136,16 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 	return 0;
 }
 
+#define MAIL_STEPS (2 * SHM_MAIL_CELLS)
+
 static int
 mail_tx(struct shm_peer *p, const struct plx_tx *tx)
 {
 	const struct shm_queue *sq = shm_queue(p->peer.q);
 	struct shm_seg *seg = p->seg;
 
-	for (;;) {
+	/* A hint that lags is moved on. By more than this it lags as somebody has written nonsense: a bit in each turn. */
+	for (unsigned i = 0; i < MAIL_STEPS; i++) {
 		uint64_t pos = atomic_load_explicit(&seg->mail_head, memory_order_relaxed);
 		uint32_t lap = pos / SHM_MAIL_CELLS;
 		struct shm_mail *m = &seg->mail[pos % SHM_MAIL_CELLS];
@@ -180,6 +183,7 @@ mail_tx(struct shm_peer *p, const struct plx_tx *tx)
 			continue;
 		return -EAGAIN; /* still of the lap before */
 	}
+	return -EAGAIN;
 }
 
 static __rte_noinline int

@@ -317,7 +317,7 @@ compare(const void *pa, const void *pb)
 int
 cci_devices_open(void)
 {
-	const char *path = getenv("CCI_CONFIG");
+	const char *path = secure_getenv("CCI_CONFIG");
 	int status = path != NULL && path[0] != '\0' ? open_file(path) : open_found();
 
 	if (status != CCI_SUCCESS) {

@@ -165,10 +165,10 @@ conf_load_ini(struct plx_conf *c, const char *prefix, bool report)
 		if (slash != NULL)
 			ini_load_in(&ini, me.dli_fname, (size_t)(slash - me.dli_fname), "../etc/ucx/");
 	}
-	dir = getenv("HOME");
+	dir = secure_getenv("HOME");
 	if (dir != NULL)
 		ini_load_in(&ini, dir, strlen(dir), "");
-	dir = getenv("UCX_CONFIG_DIR");
+	dir = secure_getenv("UCX_CONFIG_DIR");
 	if (dir != NULL)
 		ini_load_in(&ini, dir, strlen(dir), "");
 	ini_load_in(&ini, ".", 1, "");

@@ -323,7 +323,7 @@ plx_conf_tell_unknown(const struct plx_conf *c, const char *prefix)
 static int
 conf_load_env(struct plx_conf *c, const char *prefix, bool report)
 {
-	const char *path = getenv("PLX_CONFIG");
+	const char *path = secure_getenv("PLX_CONFIG");
 	char err[512], ucx[PLX_CONF_NAME_MAX] = "";
 	int rc = 0;
 

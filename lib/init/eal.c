@@ -7,7 +7,7 @@
  * The EAL gets no huge pages of its own: pools live in an external heap (lib/mem)
  * that goes on with 4 KiB pages when huge ones run out, which the EAL can't. It
  * keeps no shared files, scans no bus, opens no telemetry socket, and the calling
- * thread keeps the cores that it was allowed to run on.
+ * thread keeps the cores that it was allowed to run on, the process its limits.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -22,6 +23,7 @@
 #include <rte_lcore.h>
 
 #include "init_int.h"
+#include "plx_mem.h"
 
 #define ARGS_MAX 24
 #define LIST_MAX 4096
@@ -99,6 +101,8 @@ eal_init(int n_args, char **args)
 {
 	static const int theirs[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF};
 	sigset_t set, before;
+	struct rlimit files;
+	bool limited = getrlimit(RLIMIT_NOFILE, &files) == 0;
 	int rc;
 
 	sigfillset(&set);
@@ -107,6 +111,9 @@ eal_init(int n_args, char **args)
 	pthread_sigmask(SIG_BLOCK, &set, &before);
 	rc = rte_eal_init(n_args, args);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	/* The EAL raises it; but a program's select() counts on it, and its children inherit it. */
+	if (limited)
+		(void)setrlimit(RLIMIT_NOFILE, &files);
 	return rc;
 }
 
@@ -142,10 +149,11 @@ start(const struct plx_conf *conf, const cpu_set_t *set, const unsigned *lcores,
 	args[n_args++] = (char *)"--lcores";
 	args[n_args++] = list;
 	args[n_args] = NULL;
-	if (eal_init(n_args, args) < 0)
-		return rte_errno > 0 ? -rte_errno : -EIO;
+	if (plx_mem_too_long(plx_conf_u64(conf, PLX_CONF_EAL_MEM)))
+		return -EFBIG;
+	rc = eal_init(n_args, args);
 	remove_runtime_dir();
-	return 0;
+	return rc >= 0 ? 0 : rte_errno > 0 ? -rte_errno : -EIO;
 }
 
 int

@@ -10,12 +10,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "plx_region.h"
@@ -47,28 +49,62 @@ plx_seg_name(const struct plx_seg *seg, struct plx_seg_name *out)
 	return 0;
 }
 
+/* What it refers to: nothing is opened, and it can't change any more. */
+static bool
+is_memory(int path_fd, struct stat *st)
+{
+	struct statfs fs;
+
+	return fstat(path_fd, st) == 0 && S_ISREG(st->st_mode) && st->st_nlink == 0 && fstatfs(path_fd, &fs) == 0 &&
+	       (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
+}
+
+static bool
+is_sealed(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS); /* files of other kinds know none */
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
+}
+
+int
+plx_seg_open_of(uint32_t pid, uint32_t fd, int flags, struct stat *st)
+{
+	char path[64];
+	int path_fd, rc = -EACCES;
+
+	snprintf(path, sizeof(path), "/proc/%u/fd/%u", pid, fd);
+	path_fd = open(path, O_PATH | O_CLOEXEC);
+	if (path_fd < 0)
+		return errno == ENOENT ? -ESRCH : errno == EACCES ? -EPERM : -errno;
+	if (is_memory(path_fd, st)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+		rc = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		rc = rc < 0 ? -errno : rc;
+	}
+	close(path_fd);
+	if (rc < 0 || is_sealed(rc))
+		return rc;
+	close(rc);
+	return -EACCES; /* one that may become shorter would fault when touched */
+}
+
 /* Open it, and only then look whether it is what was meant: after that it can't change. */
 static int
 name_open(const struct plx_seg_name *name, bool write)
 {
-	char path[64];
 	struct stat st;
 	int fd, rc = 0;
 
 	if (name->proc.host != plx_proc_host())
 		return -EHOSTUNREACH;
-	snprintf(path, sizeof(path), "/proc/%u/fd/%u", name->proc.pid, name->fd);
-	fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = plx_seg_open_of(name->proc.pid, name->fd, write ? O_RDWR : O_RDONLY, &st);
 	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
+		return fd;
 	if (plx_proc_start(name->proc.pid) != name->proc.start)
 		rc = -ESRCH;
-	else if (fstat(fd, &st) != 0)
-		rc = -errno;
 	else if (st.st_ino != name->ino || (uint64_t)st.st_size != name->len || name->len == 0)
 		rc = -ESRCH;
-	else if ((fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0)
-		rc = -EACCES; /* one that may become shorter would fault when touched */
 	if (rc == 0)
 		return fd;
 	close(fd);

@@ -71,9 +71,8 @@ populate(void *va, size_t len)
 	return madvise(va, len, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
 }
 
-/* A file may not be longer than this process may make it; to try is a fatal signal. */
-static bool
-too_long(uint64_t len)
+bool
+plx_mem_too_long(uint64_t len)
 {
 	struct rlimit lim;
 
@@ -89,7 +88,7 @@ seg_try(struct plx_seg *seg, void *addr, size_t len, bool huge)
 
 	seg->len = round_up(len, huge ? HUGE_LEN : SMALL_LEN);
 	seg->huge = huge;
-	if (too_long(seg->len))
+	if (plx_mem_too_long(seg->len))
 		return -EFBIG;
 	seg->fd = memfd_create("pollux", MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge ? MFD_HUGETLB | MEMFD_2MB : 0));
 	if (seg->fd < 0)

@@ -5,11 +5,13 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +19,7 @@
 #include "plx_copy.h"
 #include "plx_fence.h"
 #include "plx_mem.h"
+#include "plx_region.h"
 #include "plx_unit.h"
 
 static unsigned
@@ -258,7 +261,42 @@ copies_are_of_any_length_and_of_nothing_else(void)
 	free(to);
 }
 
+/* What opening it would do does not happen: a file that has a name, a pipe, a device. */
+static void
+nothing_but_sealed_memory_is_opened(void)
+{
+	char name[] = "/tmp/pollux-seg-XXXXXX";
+	int fds[2], fd, got;
+	struct stat st;
+
+	UNIT_EQ_FATAL(pipe(fds), 0);
+	UNIT_EQ(plx_seg_open_of(getpid(), fds[0], O_RDWR, &st), -EACCES);
+	close(fds[0]);
+	close(fds[1]);
+	fd = mkstemp(name);
+	UNIT_TRUE_FATAL(fd >= 0);
+	UNIT_EQ(ftruncate(fd, 4096), 0);
+	UNIT_EQ(plx_seg_open_of(getpid(), fd, O_RDWR, &st), -EACCES);
+	unlink(name);
+	UNIT_EQ(plx_seg_open_of(getpid(), fd, O_RDWR, &st), -EACCES);
+	close(fd);
+	UNIT_EQ(plx_seg_open_of(getpid(), fd, O_RDWR, &st), -ESRCH);
+	fd = open("/dev/null", O_RDWR);
+	UNIT_EQ(plx_seg_open_of(getpid(), fd, O_RDWR, &st), -EACCES);
+	close(fd);
+	fd = memfd_create("test", MFD_ALLOW_SEALING);
+	UNIT_EQ(ftruncate(fd, 4096), 0);
+	UNIT_EQ(plx_seg_open_of(getpid(), fd, O_RDWR, &st), -EACCES);
+	UNIT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	got = plx_seg_open_of(getpid(), fd, O_RDWR, &st);
+	UNIT_TRUE(got >= 0);
+	UNIT_EQ(st.st_size, 4096);
+	close(got);
+	close(fd);
+}
+
 static CU_TestInfo tests[] = {
+	UNIT_TEST(nothing_but_sealed_memory_is_opened),
 	UNIT_TEST(copies_are_of_any_length_and_of_nothing_else),
 	UNIT_TEST(a_segment_is_zeroed_and_can_be_mapped_by_others),
 	UNIT_TEST(a_segment_comes_where_it_is_wanted_or_not_at_all),

@@ -23,6 +23,12 @@ struct plx_seg {
 };
 
 /**
+ * @return whether a file of len bytes is longer than this process may make it: to try is a fatal signal.
+ * Thread: any.
+ */
+bool plx_mem_too_long(uint64_t len);
+
+/**
  * Create a segment: zeroed, shared, gone when its last user is gone.
  * @param addr where to put it (the range must be free), or NULL for anywhere
  * @param len bytes, rounded up to pages

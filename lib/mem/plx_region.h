@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "plx_mem.h"
 #include "plx_proc.h"
@@ -61,6 +62,15 @@ void plx_region_drop(const struct plx_region_key *key);
 
 /** @return how many regions there are. Thread: any. */
 uint32_t plx_region_count(void);
+
+/**
+ * Open what another process has open, when it is a segment: memory without a name in any file system that
+ * cannot become shorter. Nothing else is opened, so nothing that opening it would do happens.
+ * @param flags O_RDONLY or O_RDWR
+ * @param st out
+ * @return a descriptor; -ESRCH, -EPERM, -EACCES: it is no segment; another -errno. Thread: any. Blocks: may.
+ */
+int plx_seg_open_of(uint32_t pid, uint32_t fd, int flags, struct stat *st);
 
 /** A segment by the name that another process knows it by. */
 struct plx_seg_name {

@@ -39,6 +39,16 @@ blob_fetch(const void *buf, struct plx_wire_rkey *m)
 	return rc == 0 ? 0 : -EINVAL;
 }
 
+/* By our own table: what a key or a peer's address says is no proof. */
+static bool
+is_own(const struct plx_rkey *k, uint8_t rights)
+{
+	if (plx_region_hold(&k->key, k->base, k->len, rights & (PLX_REGION_READ | PLX_REGION_WRITE)) != 0)
+		return false;
+	plx_region_drop(&k->key);
+	return true;
+}
+
 /* Memory of this process is there already; of others, what has a window can be mapped. */
 static void
 rkey_map(struct plx_rkey *k, const struct plx_peer *peer, const struct plx_wire_rkey *m)
@@ -50,7 +60,7 @@ rkey_map(struct plx_rkey *k, const struct plx_peer *peer, const struct plx_wire_
 		return;
 	plx_proc_self(&self);
 	if (peer->proc == plx_proc_id(&self)) {
-		k->mapped = true;
+		k->mapped = is_own(k, m->rights);
 	} else if (m->window != 0 && m->rights != 0 && plx_peer_windows(peer, &table) == 0 &&
 		plx_window_map(&table, m->window, m->token, m->base, m->len,
 			m->rights & PLX_REGION_WRITE, &k->map) == 0) {

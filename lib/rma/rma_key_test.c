@@ -663,6 +663,47 @@ a_key_of_another_process_is_of_no_use(void)
 	}
 }
 
+static bool
+is_taken_for_ours(const struct plx_wire_rkey *wire)
+{
+	struct plx_proc self;
+	struct plx_peer peer = {.proc = 0};
+	uint8_t blob[PLX_WIRE_RKEY_MAX];
+	struct plx_rkey *k;
+	bool mapped;
+
+	plx_proc_self(&self);
+	peer.proc = plx_proc_id(&self); /* its address says so */
+	plx_wire_rkey_pack(wire, blob);
+	UNIT_EQ_FATAL(plx_rkey_unpack(&peer, blob, UINT8_MAX, true, &k), 0);
+	mapped = k->mapped;
+	plx_rkey_destroy(k);
+	return mapped;
+}
+
+/* A peer that said it was us, with a key of all memory, had us read and write our own anywhere. */
+static void
+a_key_of_our_own_memory_is_one_that_we_have_made(void)
+{
+	struct plx_wire_rkey good, bad[6];
+
+	begin_with(PLX_REGION_READ | PLX_REGION_CPU64, "auto");
+	good = wire_of(PLX_REGION_READ | PLX_REGION_CPU64);
+	UNIT_TRUE(is_taken_for_ours(&good));
+	for (unsigned i = 0; i < RTE_DIM(bad); i++)
+		bad[i] = good;
+	bad[0].token ^= 1;
+	bad[1].index++;
+	bad[2].len++;
+	bad[3].base--;
+	bad[4].base = 0;
+	bad[4].len = UINT64_MAX >> 8;
+	bad[5].rights |= PLX_REGION_WRITE;
+	for (unsigned i = 0; i < RTE_DIM(bad); i++)
+		UNIT_TRUE(!is_taken_for_ours(&bad[i]));
+	end();
+}
+
 static void
 a_packed_key_that_is_cut_or_says_more_than_it_has_is_refused(void)
 {
@@ -693,6 +734,7 @@ a_packed_key_that_is_cut_or_says_more_than_it_has_is_refused(void)
 }
 
 static CU_TestInfo tests[] = {
+	UNIT_TEST(a_key_of_our_own_memory_is_one_that_we_have_made),
 	UNIT_TEST(every_length_is_put_and_got_without_the_target),
 	UNIT_TEST(a_short_put_is_taken_and_a_flush_waits_for_it),
 	UNIT_TEST(short_puts_take_no_request),

@@ -471,7 +471,7 @@ plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_he
 
 	if (req == NULL)
 		return;
-	if (req->send.n_out != 0 || h->len > req->len || h->chunk < 4096 ||
+	if (req->send.n_out != 0 || req->dt != NULL || h->len > req->len || h->chunk < 4096 ||
 		h->len / h->chunk >= UINT16_MAX ||
 		h->slot >= plx_rndv_n_cursors(ep->peer->q->shared_len) ||
 		plx_peer_shared(ep->peer) == NULL) {
