@@ -862,11 +862,12 @@ static void
 a_bell_that_is_no_pipe_is_not_opened(void)
 {
 	char name[] = "/tmp/pollux-bell-XXXXXX", fifo[64], c;
-	struct shm_seg *s = calloc(1, sizeof(*s));
+	struct shm_seg *s = aligned_alloc(alignof(struct shm_seg), sizeof(*s));
 	struct shm_peer p = {.addr.pid = getpid(), .seg = s, .bell = -1};
 	int fds[2];
 
 	UNIT_TRUE_FATAL(s != NULL);
+	memset((void *)s, 0, sizeof(*s));
 	s->bell_fd = mkstemp(name);
 	UNIT_TRUE_FATAL(s->bell_fd > 0);
 	UNIT_TRUE(shm_bell_of(&p) < 0);

@@ -493,6 +493,8 @@ in_use(struct plx_reactor *r, struct plx_poller *p, uint32_t turns, uint64_t now
 		return false;
 	if (!p->lent)
 		lend(r, p, now_ticks);
+	else if (!lends(r)) /* the policy has changed: they are lent no more, whoever waits */
+		return turns == PLX_TURNS_TAKEN || is_inside(p);
 	else if (now_ticks < p->lent_until)
 		return true;
 	else if (is_away(p) || (few && is_kept_off(p, now_ticks)))

@@ -755,6 +755,21 @@ who_yields_while_it_waits_keeps_them(void)
 	end();
 }
 
+static void
+another_policy_ends_a_loan_at_once(void)
+{
+	begin();
+	p.long_until = 0;
+	lend();
+	plx_poller_away(&p);
+	give_turns(REACTOR_LEND_TURNS);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	r.idle = PLX_IDLE_YIELD;
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	plx_poller_back(&p);
+	end();
+}
+
 static void *
 wait_and_sleep(void *arg)
 {
@@ -929,6 +944,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_reactor_does_not_sleep_on_turns_that_were_returned_meanwhile),
 	UNIT_TEST(who_waits_while_nothing_long_moves_has_them_at_once_and_keeps_them),
 	UNIT_TEST(who_yields_while_it_waits_keeps_them),
+	UNIT_TEST(another_policy_ends_a_loan_at_once),
 	UNIT_TEST(who_waits_and_has_no_core_keeps_them_but_not_who_sleeps),
 	UNIT_TEST(what_is_long_returns_them_until_it_may_be_over),
 	UNIT_TEST(who_has_waited_for_what_is_long_keeps_them_until_it_computes),
