@@ -17,7 +17,6 @@
 
 #include "plx_conf.h"
 #include "plx_fence.h"
-#include "plx_proc.h"
 #include "plx_unit.h"
 #include "reactor_int.h"
 
@@ -725,86 +724,10 @@ who_waits_while_nothing_long_moves_has_them_at_once_and_keeps_them(void)
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
 	give_turns(REACTOR_LEND_TURNS);
 	pass_us(2);
-	for (unsigned us = 2 * REACTOR_LOOK_SHORT_US; us < 4 * REACTOR_LOOK_LATE_US; us *= 2) {
-		UNIT_TRUE(!reactor_regain(&r, &p, now));
-		UNIT_EQ(p.look_us, RTE_MIN(us, REACTOR_LOOK_LATE_US)); /* it need not look so often */
-		give_turns(REACTOR_LEND_TURNS);
-		pass_us(p.look_us + 1);
-	}
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	pass_us(REACTOR_LOOK_LATE_US + 1);
-	UNIT_TRUE(reactor_regain(&r, &p, now)); /* it computes for long */
-	end();
-}
-
-static void
-who_yields_while_it_waits_keeps_them(void)
-{
-	begin();
-	p.long_until = 0;
-	lend();
-	plx_poller_away(&p);
+	UNIT_EQ(p.look_us, REACTOR_LOOK_SHORT_US);
 	pass_us(REACTOR_LOOK_SHORT_US + 1);
-	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	UNIT_EQ(p.look_us, REACTOR_LOOK_AWAY_US);
-	p.asked_ticks = 0;
-	plx_poller_back(&p);
-	UNIT_TRUE(rte_rdtsc() - p.asked_ticks < us_ticks(1000)); /* as if it had asked meanwhile */
-	pass_us(REACTOR_LOOK_AWAY_US + 1);
-	UNIT_TRUE(reactor_regain(&r, &p, now));
-	end();
-}
-
-static void
-another_policy_ends_a_loan_at_once(void)
-{
-	begin();
-	p.long_until = 0;
-	lend();
-	plx_poller_away(&p);
-	give_turns(REACTOR_LEND_TURNS);
-	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	r.idle = PLX_IDLE_YIELD;
-	UNIT_TRUE(reactor_regain(&r, &p, now));
-	plx_poller_back(&p);
-	end();
-}
-
-static void *
-wait_and_sleep(void *arg)
-{
-	int *fds = arg;
-	char c;
-
-	plx_poller_away(&p);
-	plx_poller_back(&p);
-	UNIT_EQ(read(fds[0], &c, 1), 1);
-	return NULL;
-}
-
-static void
-who_waits_and_has_no_core_keeps_them_but_not_who_sleeps(void)
-{
-	pthread_t id;
-	int fds[2];
-
-	begin();
-	p.long_until = 0;
-	lend();
-	plx_poller_away(&p); /* so it is this thread that waits, */
-	plx_poller_back(&p);
-	pass_without_core_us(100 * REACTOR_LOOK_SHORT_US); /* and it runs, as the kernel says */
-	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	UNIT_EQ_FATAL(pipe(fds), 0);
-	UNIT_EQ_FATAL(pthread_create(&id, NULL, wait_and_sleep, fds), 0);
-	while (p.waiter == (uint32_t)gettid() || plx_proc_runs(p.waiter))
-		usleep(100);
-	pass_without_core_us(100 * REACTOR_LOOK_AWAY_US);
-	UNIT_TRUE(reactor_regain(&r, &p, now));
-	UNIT_EQ(write(fds[1], "", 1), 1);
-	pthread_join(id, NULL);
-	close(fds[0]);
-	close(fds[1]);
+	UNIT_TRUE(reactor_regain(&r, &p, now)); /* it computes for long */
 	end();
 }
 
@@ -943,9 +866,6 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(who_is_to_sleep_returns_them_at_once),
 	UNIT_TEST(a_reactor_does_not_sleep_on_turns_that_were_returned_meanwhile),
 	UNIT_TEST(who_waits_while_nothing_long_moves_has_them_at_once_and_keeps_them),
-	UNIT_TEST(who_yields_while_it_waits_keeps_them),
-	UNIT_TEST(another_policy_ends_a_loan_at_once),
-	UNIT_TEST(who_waits_and_has_no_core_keeps_them_but_not_who_sleeps),
 	UNIT_TEST(what_is_long_returns_them_until_it_may_be_over),
 	UNIT_TEST(who_has_waited_for_what_is_long_keeps_them_until_it_computes),
 	UNIT_TEST(a_bell_that_rings_late_wakes_one_sleep_only),
