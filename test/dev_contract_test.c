@@ -1942,24 +1942,55 @@ one_that_dozes_before_has_its_senders_fence_and_is_woken_too(void)
 }
 
 static void
-who_wakes_a_sleeper_knows_it(void)
+run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	UNIT_EQ_FATAL(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+/* @return another CPU that this thread may have, or the same if there is none */
+static int
+other_cpu(const cpu_set_t *set, int cpu)
+{
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (i != cpu && CPU_ISSET(i, set))
+			return i;
+	return cpu;
+}
+
+static void
+who_wakes_a_sleeper_on_its_own_cpu_knows_it(void)
 {
 	struct plx_queue *from = queue_new(), *to = queue_new();
 	struct pollfd p = {.fd = plx_queue_efd(to), .events = POLLIN};
 	struct plx_peer *peer = connected_to(from, to);
+	int here = sched_getcpu(), other;
 	struct plx_rx rx;
+	cpu_set_t set;
 
+	UNIT_EQ_FATAL(sched_getaffinity(0, sizeof(set), &set), 0);
+	other = other_cpu(&set, here);
+	run_on(here);
 	for (uint64_t i = 0; i < 3; i++) {
 		if (i == 1)
 			UNIT_EQ_FATAL(plx_queue_arm(to), 0);
+		if (i == 2) {
+			run_on(other);
+			UNIT_EQ_FATAL(plx_queue_arm(to), 0);
+			run_on(here);
+		}
 		UNIT_EQ(msg_send(peer, i, 8), 0);
-		UNIT_EQ(atomic_load(&from->woke), i == 1);
-		UNIT_EQ(poll(&p, 1, 0), i == 1);
+		UNIT_EQ(atomic_load(&from->woke), i == 1 || (i == 2 && other == here));
+		UNIT_EQ(poll(&p, 1, 0), i != 0);
 		plx_queue_disarm(to);
 		UNIT_EQ(to->rx_burst(to, &rx, 1), 1);
 		to->rx_release(to, &rx, 1);
 		atomic_store(&from->woke, false);
 	}
+	UNIT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
 	plx_queue_close(from);
 	plx_queue_close(to);
 }
@@ -2732,7 +2763,7 @@ static CU_TestInfo shm_process_tests[] = {
 	UNIT_TEST(messages_go_both_ways_between_processes),
 	UNIT_TEST(a_process_that_sleeps_is_woken_by_each_message),
 	UNIT_TEST(one_that_dozes_before_has_its_senders_fence_and_is_woken_too),
-	UNIT_TEST(who_wakes_a_sleeper_knows_it),
+	UNIT_TEST(who_wakes_a_sleeper_on_its_own_cpu_knows_it),
 	UNIT_TEST(a_killed_process_is_told_once_and_after_its_messages),
 	UNIT_TEST(what_a_process_sent_before_it_ended_is_delivered_first),
 	UNIT_TEST(an_unknown_process_that_ended_is_delivered_all_the_same),

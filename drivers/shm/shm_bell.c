@@ -14,8 +14,9 @@
  * ring; a sender stores its message, fences, and looks at sleeping (both fences
  * sequentially consistent, so one of them comes first). If the sender's is the
  * first, the receiver sees the message and does not sleep; if the receiver's is,
- * the sender sees sleeping and rings. Whoever takes sleeping from 1 to 0 rings, so a
- * burst of messages costs one system call.
+ * the sender sees sleeping and rings. Whoever takes sleeping to 0 rings, so a
+ * burst of messages costs one system call. The value says on which CPU the receiver sleeps: one that is
+ * woken on the sender's own needs it to go on.
  *
  * A sender's fence waits for the line of its message, so each message would. A reactor dozes before it
  * sleeps, and has all who send to it fence in between (membarrier(2)), where both sides may have that
@@ -31,6 +32,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -39,6 +41,7 @@
 #include <unistd.h>
 
 #include <rte_bitops.h>
+#include <rte_common.h>
 #include <rte_pause.h>
 
 #include "plx_fence.h"
@@ -79,11 +82,18 @@ shm_bell_close(struct shm_queue *sq)
 	}
 }
 
+/* Where this thread runs, and not 0; a guess, as it may be moved. */
+static uint32_t
+cpu_word(void)
+{
+	return 1 + (uint32_t)RTE_MAX(sched_getcpu(), 0);
+}
+
 /* From now on senders ring. What those sent that looked too early comes meanwhile, if they do not fence. */
 static void
 begin_sleep(struct shm_queue *sq)
 {
-	atomic_store_explicit(&sq->seg->sleeping, 1, memory_order_relaxed);
+	atomic_store_explicit(&sq->seg->sleeping, cpu_word(), memory_order_relaxed);
 	/* pairs with the fence in shm_bell_ring() */
 	atomic_thread_fence(memory_order_seq_cst);
 	for (unsigned i = 0; sq->seg->fences != 0 && i < SETTLE_PAUSES; i++)
@@ -233,15 +243,20 @@ bell_write(int fd)
 __rte_noinline void
 shm_bell_ring(struct shm_peer *p)
 {
+	uint32_t was;
+
 	/* pairs with the fence in shm_queue_arm(): our message comes before this look */
 	if (p->fences) {
 		atomic_thread_fence(memory_order_seq_cst);
 		unfence(p);
 	}
-	if (atomic_load_explicit(&p->seg->sleeping, memory_order_relaxed) == 0 ||
-		atomic_exchange_explicit(&p->seg->sleeping, 0, memory_order_relaxed) == 0)
+	if (atomic_load_explicit(&p->seg->sleeping, memory_order_relaxed) == 0)
 		return;
-	atomic_store_explicit(&p->peer.q->woke, true, memory_order_relaxed);
+	was = atomic_exchange_explicit(&p->seg->sleeping, 0, memory_order_relaxed);
+	if (was == 0)
+		return;
+	if (was == cpu_word())
+		atomic_store_explicit(&p->peer.q->woke, true, memory_order_relaxed);
 	bell_write(p->bell);
 }
 

@@ -156,7 +156,7 @@ struct shm_seg {
 	/* line 2: producers' hint of the next mail cell */
 	alignas(SHM_LINE) _Atomic uint64_t mail_head;
 	/* line 3, with a bell: what senders look at after each message */
-	alignas(SHM_LINE) _Atomic uint32_t sleeping; /* writer: owner 1; who rings 0 */
+	alignas(SHM_LINE) _Atomic uint32_t sleeping; /* writer: owner 1 + its CPU; who rings 0 */
 	_Atomic uint32_t news; /* a peer has closed: look at the peers */
 	alignas(4096) uint8_t shared[SHM_SHARED_LEN];
 	struct shm_mail mail[SHM_MAIL_CELLS];

@@ -270,7 +270,7 @@ struct plx_queue {
 	 * plx_fence_world() pass between two calls of plx_queue_arm(). So those who send need not fence.
 	 */
 	bool dozes;
-	_Atomic bool woke; /* the driver: it has woken a receiver that slept; relaxed, any may clear it */
+	_Atomic bool woke; /* the driver: it has woken a receiver that slept on this CPU; relaxed, any may clear it */
 	bool by_cpu; /* the driver: a long transfer is under way, moved by processors of this machine */
 };
 

@@ -45,6 +45,9 @@ uint64_t plx_proc_start(uint32_t pid);
  */
 bool plx_proc_gone(uint32_t pid, uint64_t start);
 
+/** @return whether a thread of this process runs, or would if it had a core; false: or nobody knows. */
+bool plx_proc_runs(uint32_t tid);
+
 /** Fill in the calling process: what is read from /proc is read once, and again after a fork. */
 void plx_proc_self(struct plx_proc *out);
 

@@ -110,6 +110,15 @@ plx_proc_gone(uint32_t pid, uint64_t start)
 	return state == 'Z' || state == 'X' || (start != 0 && now != start);
 }
 
+bool
+plx_proc_runs(uint32_t tid)
+{
+	uint64_t start;
+	char state;
+
+	return proc_stat(tid, &state, &start) == 0 && state == 'R';
+}
+
 /* What the kernel compares before one process may open what another has open. */
 struct creds {
 	unsigned uid[4], gid[4]; /* real, effective, saved, of the file system */

@@ -42,12 +42,14 @@
  */
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "plx_conf.h"
 #include "plx_fence.h"
+#include "plx_proc.h"
 #include "reactor_int.h"
 
 static void
@@ -112,10 +114,12 @@ is_inside(const struct plx_poller *p)
 static bool
 waits(struct plx_poller *p, bool near)
 {
-	uint64_t now = rte_rdtsc(), gap = now - p->asked_ticks, away;
+	uint64_t now = rte_rdtsc(), away;
+	/* relaxed: who yields at the same time in another thread makes it a guess */
+	uint64_t gap = now - atomic_load_explicit(&p->asked_ticks, memory_order_relaxed);
 	bool again = gap <= us_ticks(REACTOR_ASK_US);
 
-	p->asked_ticks = now;
+	atomic_store_explicit(&p->asked_ticks, now, memory_order_relaxed);
 	if (again) {
 		p->waited_ticks += gap;
 	} else {
@@ -252,6 +256,15 @@ plx_poller_is_near(const struct plx_poller *p)
 	return r != NULL && has_long(p, rte_rdtsc()) && on_core_of(r);
 }
 
+static uint64_t
+thread_ran_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
 /* What was posted last. One that computed weighs as several that waited: a late look costs more than a wake-up. */
 static void
 know_long(struct plx_poller *p, bool waited)
@@ -265,6 +278,26 @@ know_long(struct plx_poller *p, bool waited)
 	atomic_store_explicit(&p->waits_long, p->long_sure >= REACTOR_LONG_SURE, memory_order_relaxed);
 }
 
+/*
+ * A thread has not asked for gap ticks. @return whether it ran: a thread that had no core, for a slice
+ * of the scheduler or more, has not computed. The time that it had none is known since the last
+ * such gap; between the two it asked often, so most of that time lies in this one.
+ */
+static bool
+did_run(struct plx_poller *p, uint64_t now_ticks, uint64_t gap)
+{
+	double ns = 1e9 / rte_get_tsc_hz(), off;
+	uint64_t ran;
+
+	if (gap < us_ticks(REACTOR_SLICE_US))
+		return true;
+	ran = thread_ran_ns();
+	off = (now_ticks - p->gap_ticks) * ns - (double)(ran - p->gap_ran_ns);
+	p->gap_ticks = now_ticks;
+	p->gap_ran_ns = ran;
+	return off < gap * ns / 2;
+}
+
 void
 plx_poller_asks_long(struct plx_poller *p)
 {
@@ -272,7 +305,7 @@ plx_poller_asks_long(struct plx_poller *p)
 	uint64_t gap = now - atomic_load_explicit(&p->long_ticks, memory_order_relaxed);
 
 	atomic_store_explicit(&p->long_ticks, now, memory_order_relaxed);
-	if (gap > us_ticks(REACTOR_ASK_US))
+	if (gap > us_ticks(REACTOR_ASK_US) && did_run(p, now, gap))
 		know_long(p, false);
 	else if (++p->long_asks >= REACTOR_LONG_ASKS)
 		know_long(p, true);
@@ -293,6 +326,29 @@ plx_poller_long(struct plx_poller *p, uint64_t len)
 	}
 	if (plx_poller_is_lent(p) && !waits_long(p))
 		plx_poller_return(p);
+}
+
+void
+plx_poller_away(struct plx_poller *p)
+{
+	uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
+
+	/* relaxed: the last of several is one of them */
+	if (unlikely(atomic_load_explicit(&p->waiter_thread, memory_order_relaxed) != thread)) {
+		atomic_store_explicit(&p->waiter_thread, thread, memory_order_relaxed);
+		atomic_store_explicit(&p->waiter, gettid(), memory_order_relaxed);
+	}
+	atomic_store_explicit(&p->away, true, memory_order_relaxed);
+}
+
+void
+plx_poller_back(struct plx_poller *p)
+{
+	uint64_t now = rte_rdtsc();
+
+	atomic_store_explicit(&p->asked_ticks, now, memory_order_relaxed);
+	atomic_store_explicit(&p->long_ticks, now, memory_order_relaxed);
+	atomic_store_explicit(&p->away, false, memory_order_relaxed);
 }
 
 /* @return whether; not while somebody has them */
@@ -371,9 +427,11 @@ until_look_us(const struct plx_reactor *r, const struct plx_poller *p, uint64_t 
 {
 	if (reactor_has_core(r, now_ticks))
 		return REACTOR_LOOK_OWN_US;
-	if (!has_long(p, now_ticks))
-		return REACTOR_LOOK_SHORT_US;
-	return waits_long(p) ? REACTOR_LOOK_MAX_US : long_us;
+	if (leaves_long(p, now_ticks))
+		return long_us;
+	if (p->look_us == 0)
+		return has_long(p, now_ticks) ? REACTOR_LOOK_MAX_US : REACTOR_LOOK_SHORT_US;
+	return RTE_MIN(2 * p->look_us, REACTOR_LOOK_LATE_US);
 }
 
 static void
@@ -383,6 +441,7 @@ lend(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 
 	p->lent = true;
 	p->lent_since = now_ticks;
+	p->look_us = 0;
 	p->look_us = until_look_us(r, p, now_ticks,
 		polled ? REACTOR_LOOK_MIN_US : REACTOR_LOOK_MAX_US);
 	r->n_lent++;
@@ -398,19 +457,51 @@ reactor_unlend(struct plx_reactor *r, struct plx_poller *p)
 	reactor_idle_add(r, p);
 }
 
+/* No turns were given. @return whether that is as its threads had no core, or slept */
+static bool
+did_not_run(const struct plx_poller *p, uint64_t now_ticks)
+{
+	return (ran_ns() - p->ran_ns) * 2 < (now_ticks - p->looked) / (rte_get_tsc_hz() / 1e9);
+}
+
+/* relaxed: it is about time only */
+static bool
+is_away(const struct plx_poller *p)
+{
+	return atomic_load_explicit(&p->away, memory_order_relaxed);
+}
+
+/*
+ * @return whether a thread that waits would give turns if it had a core. To move something in its place
+ * is no help: it would have to wait for the turns then.
+ */
+static bool
+is_kept_off(const struct plx_poller *p, uint64_t now_ticks)
+{
+	/* relaxed: it is about time only */
+	uint32_t waiter = atomic_load_explicit(&p->waiter, memory_order_relaxed);
+
+	return waiter != 0 && did_not_run(p, now_ticks) && plx_proc_runs(waiter);
+}
+
 /* @return whether the application takes turns, and often; looked at now and then */
 static bool
 in_use(struct plx_reactor *r, struct plx_poller *p, uint32_t turns, uint64_t now_ticks)
 {
 	uint32_t n = atomic_load_explicit(&p->n_asked, memory_order_relaxed);
+	bool few = n - p->n_seen < RTE_MIN(REACTOR_LEND_TURNS, 1 + p->look_us / REACTOR_TURN_US);
 
 	if (turns == PLX_TURNS_FREE)
 		return false;
 	if (!p->lent)
 		lend(r, p, now_ticks);
+	else if (!lends(r)) /* the policy has changed: they are lent no more, whoever waits */
+		return turns == PLX_TURNS_TAKEN || is_inside(p);
 	else if (now_ticks < p->lent_until)
 		return true;
-	else if (n - p->n_seen < REACTOR_LEND_TURNS)
+	else if (is_away(p) || (few && is_kept_off(p, now_ticks)))
+		p->look_us = REACTOR_LOOK_AWAY_US;
+	else if (few)
 		return turns == PLX_TURNS_TAKEN || is_inside(p);
 	else
 		p->look_us = until_look_us(r, p, now_ticks,
@@ -460,13 +551,6 @@ reactor_lend_to_waiters(struct plx_reactor *r, uint64_t now_ticks)
 	TAILQ_FOREACH(p, &r->pollers, link)
 		if (p->mine)
 			look_who_waits(r, p, now_ticks);
-}
-
-/* No turns were given. @return whether that is as its threads had no core, or slept */
-static bool
-did_not_run(const struct plx_poller *p, uint64_t now_ticks)
-{
-	return (ran_ns() - p->ran_ns) * 2 < (now_ticks - p->looked) / (rte_get_tsc_hz() / 1e9);
 }
 
 static void

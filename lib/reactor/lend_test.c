@@ -17,6 +17,7 @@
 
 #include "plx_conf.h"
 #include "plx_fence.h"
+#include "plx_proc.h"
 #include "plx_unit.h"
 #include "reactor_int.h"
 
@@ -385,14 +386,14 @@ the_reactor_has_them_again_when_nobody_waits(void)
 		give_turns(REACTOR_LEND_TURNS);
 		UNIT_TRUE(!reactor_regain(&r, &p, now));
 	}
-	pass_us(REACTOR_LOOK_MAX_US / 2);
-	give_turns(REACTOR_LEND_TURNS - 1);
+	pass_us(p.look_us / 2);
+	give_turns(RTE_MIN(REACTOR_LEND_TURNS, 1 + p.look_us / REACTOR_TURN_US) - 1);
 	for (unsigned i = 0; i < 100; i++) { /* it posts, and does not wait */
 		UNIT_TRUE(plx_poller_take(&p, false));
 		plx_poller_give(&p, false);
 	}
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	pass_us(REACTOR_LOOK_MAX_US / 2 + 1);
+	pass_us(p.look_us / 2 + 1);
 	UNIT_TRUE(plx_poller_take(&p, false));
 	UNIT_TRUE(!reactor_regain(&r, &p, now)); /* somebody is in a turn */
 	plx_poller_give(&p, false);
@@ -724,10 +725,86 @@ who_waits_while_nothing_long_moves_has_them_at_once_and_keeps_them(void)
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
 	give_turns(REACTOR_LEND_TURNS);
 	pass_us(2);
+	for (unsigned us = 2 * REACTOR_LOOK_SHORT_US; us < 4 * REACTOR_LOOK_LATE_US; us *= 2) {
+		UNIT_TRUE(!reactor_regain(&r, &p, now));
+		UNIT_EQ(p.look_us, RTE_MIN(us, REACTOR_LOOK_LATE_US)); /* it need not look so often */
+		give_turns(REACTOR_LEND_TURNS);
+		pass_us(p.look_us + 1);
+	}
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	UNIT_EQ(p.look_us, REACTOR_LOOK_SHORT_US);
-	pass_us(REACTOR_LOOK_SHORT_US + 1);
+	pass_us(REACTOR_LOOK_LATE_US + 1);
 	UNIT_TRUE(reactor_regain(&r, &p, now)); /* it computes for long */
+	end();
+}
+
+static void
+who_yields_while_it_waits_keeps_them(void)
+{
+	begin();
+	p.long_until = 0;
+	lend();
+	plx_poller_away(&p);
+	pass_us(REACTOR_LOOK_SHORT_US + 1);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	UNIT_EQ(p.look_us, REACTOR_LOOK_AWAY_US);
+	p.asked_ticks = 0;
+	plx_poller_back(&p);
+	UNIT_TRUE(rte_rdtsc() - p.asked_ticks < us_ticks(1000)); /* as if it had asked meanwhile */
+	pass_us(REACTOR_LOOK_AWAY_US + 1);
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	end();
+}
+
+static void
+another_policy_ends_a_loan_at_once(void)
+{
+	begin();
+	p.long_until = 0;
+	lend();
+	plx_poller_away(&p);
+	give_turns(REACTOR_LEND_TURNS);
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	r.idle = PLX_IDLE_YIELD;
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	plx_poller_back(&p);
+	end();
+}
+
+static void *
+wait_and_sleep(void *arg)
+{
+	int *fds = arg;
+	char c;
+
+	plx_poller_away(&p);
+	plx_poller_back(&p);
+	UNIT_EQ(read(fds[0], &c, 1), 1);
+	return NULL;
+}
+
+static void
+who_waits_and_has_no_core_keeps_them_but_not_who_sleeps(void)
+{
+	pthread_t id;
+	int fds[2];
+
+	begin();
+	p.long_until = 0;
+	lend();
+	plx_poller_away(&p); /* so it is this thread that waits, */
+	plx_poller_back(&p);
+	pass_without_core_us(100 * REACTOR_LOOK_SHORT_US); /* and it runs, as the kernel says */
+	UNIT_TRUE(!reactor_regain(&r, &p, now));
+	UNIT_EQ_FATAL(pipe(fds), 0);
+	UNIT_EQ_FATAL(pthread_create(&id, NULL, wait_and_sleep, fds), 0);
+	while (p.waiter == (uint32_t)gettid() || plx_proc_runs(p.waiter))
+		usleep(100);
+	pass_without_core_us(100 * REACTOR_LOOK_AWAY_US);
+	UNIT_TRUE(reactor_regain(&r, &p, now));
+	UNIT_EQ(write(fds[1], "", 1), 1);
+	pthread_join(id, NULL);
+	close(fds[0]);
+	close(fds[1]);
 	end();
 }
 
@@ -791,7 +868,7 @@ who_has_waited_for_what_is_long_keeps_them_until_it_computes(void)
 	plx_poller_long(&p, 1);
 	UNIT_EQ(p.turns, PLX_TURNS_LENT);
 	UNIT_TRUE(!readable(r.bell));
-	pass_us(REACTOR_LOOK_MAX_US + 1); /* but it computes */
+	pass_us(p.look_us + 1); /* but it computes */
 	UNIT_TRUE(reactor_regain(&r, &p, now));
 	post_long(false);
 	post_long(false);
@@ -801,6 +878,25 @@ who_has_waited_for_what_is_long_keeps_them_until_it_computes(void)
 	plx_poller_long(&p, 1);
 	UNIT_EQ(p.turns, PLX_TURNS_FREE);
 	UNIT_TRUE(readable(r.bell));
+	end();
+}
+
+static void
+who_waits_for_what_is_long_is_looked_at_ever_more_rarely_and_may_give_few_turns(void)
+{
+	begin();
+	p.waits_long = true;
+	p.long_until = UINT64_MAX;
+	lend();
+	p.lent_until = 0;
+	p.look_us = REACTOR_LOOK_MAX_US;
+	for (unsigned us = 2 * REACTOR_LOOK_MAX_US; us < 4 * REACTOR_LOOK_LATE_US; us *= 2) {
+		give_turns(RTE_MIN(REACTOR_LEND_TURNS, 1 + p.look_us / REACTOR_TURN_US));
+		UNIT_TRUE(!reactor_regain(&r, &p, now));
+		UNIT_EQ(p.look_us, RTE_MIN(us, REACTOR_LOOK_LATE_US));
+		pass_us(p.look_us + 1);
+	}
+	UNIT_TRUE(reactor_regain(&r, &p, now));
 	end();
 }
 
@@ -866,8 +962,12 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(who_is_to_sleep_returns_them_at_once),
 	UNIT_TEST(a_reactor_does_not_sleep_on_turns_that_were_returned_meanwhile),
 	UNIT_TEST(who_waits_while_nothing_long_moves_has_them_at_once_and_keeps_them),
+	UNIT_TEST(who_yields_while_it_waits_keeps_them),
+	UNIT_TEST(another_policy_ends_a_loan_at_once),
+	UNIT_TEST(who_waits_and_has_no_core_keeps_them_but_not_who_sleeps),
 	UNIT_TEST(what_is_long_returns_them_until_it_may_be_over),
 	UNIT_TEST(who_has_waited_for_what_is_long_keeps_them_until_it_computes),
+	UNIT_TEST(who_waits_for_what_is_long_is_looked_at_ever_more_rarely_and_may_give_few_turns),
 	UNIT_TEST(a_bell_that_rings_late_wakes_one_sleep_only),
 	CU_TEST_INFO_NULL,
 };

@@ -62,15 +62,20 @@ struct plx_poller {
 	_Atomic bool waits_long;	       /* writer: the application; who posts what is long waits for it */
 	/* application: who has the turns, or asks for them */
 	alignas(64) _Atomic uint32_t n_asked; /* turns given, and asked for in vain; reader: the reactor */
+	_Atomic bool away;   /* it waits, and has yielded its core; readers: the reactor */
+	_Atomic uint32_t waiter; /* the number of the thread that waited last; the same */
+	_Atomic uintptr_t waiter_thread;
 	_Atomic bool inside; /* alone, favoured: in one of the turns that are LENT; readers: the others */
 	bool entered;	     /* who has the turns is inside */
 	bool returns;	     /* behind this one it returns them */
 	_Atomic uintptr_t within; /* the thread in whose turn callbacks run, or 0 */
-	uint64_t asked_ticks;  /* when it did last */
+	_Atomic uint64_t asked_ticks; /* when it did last */
 	uint64_t waited_ticks; /* for how long, less what it did something else */
 	/* when something long was posted, or turns behind it were asked for or given; writer: any */
 	_Atomic uint64_t long_ticks;
 	_Atomic bool long_posted; /* does it wait for that? writer: one at a time */
+	uint64_t gap_ticks;    /* when it last asked after it had not for a while, */
+	uint64_t gap_ran_ns;   /* and how long its thread had run then */
 	uint8_t long_asks;     /* so often, so far */
 	uint8_t long_sure;     /* REACTOR_LONG_SURE: it mostly has */
 	/* owner: who has the turns */
@@ -301,6 +306,13 @@ plx_poller_leave(struct plx_poller *p)
  * to move that may need this core. Thread: any.
  */
 bool plx_poller_is_near(const struct plx_poller *p);
+
+/**
+ * A thread that waits is about to yield its core. Until plx_poller_back() it counts as one that
+ * asks for turns: the reactor leaves them lent. Thread: any.
+ */
+void plx_poller_away(struct plx_poller *p);
+void plx_poller_back(struct plx_poller *p);
 
 /** Slow path of plx_poller_give(). */
 void plx_poller_give_taken(struct plx_poller *p);

@@ -73,6 +73,13 @@ plx_yield_often(struct plx_yield *y)
 	atomic_store_explicit(&y->every, PLX_YIELD_SHARED, memory_order_relaxed);
 }
 
+/** Nobody does, or only who computes: that is seen again after a while. */
+static inline void
+plx_yield_rarely(struct plx_yield *y)
+{
+	atomic_store_explicit(&y->every, PLX_YIELD_FIRST, memory_order_relaxed);
+}
+
 /** A poll found nothing. @return whether it is time for plx_yield_offer() */
 static inline bool
 plx_yield_due(struct plx_yield *y)

@@ -159,16 +159,20 @@ reactor_wake(struct plx_reactor *r)
 #define REACTOR_LOOK_MIN_US  25u    /* between two looks whether turns are given, at first */
 #define REACTOR_LOOK_MAX_US  100u   /* and when they have been for a while */
 #define REACTOR_LOOK_SHORT_US 500u  /* and while nothing long is under way */
+#define REACTOR_LOOK_LATE_US 2000u  /* that in the end: each look is a switch on that core, */
+#define REACTOR_LOOK_AWAY_US 4000u  /* and takes it from whom the application gave it to */
 #define REACTOR_LOOK_OWN_US 20u	    /* on a core of its own, before they are lent and while they are */
 #define REACTOR_LONG_US	     2000u  /* so long it may be, and as many bytes in one us */
 #define REACTOR_LONG_RATE    1000u
 #define REACTOR_LONG_ASKS    8u	    /* behind a post of something long: who asked so often at once waits for it, */
+#define REACTOR_SLICE_US	    1000u   /* who has no core has none for so long, mostly */
 #define REACTOR_LONG_SURE    8u	    /* and who did so often does the next time too */
 #define REACTOR_LOAN_US	     4000u  /* a loan was worth it; behind a shorter one the next waits, */
 #define REACTOR_PAUSE_MIN_US 2000u  /* at first so long, */
 #define REACTOR_PAUSE_MAX_US 64000u /* and behind each twice as long */
 
-#define REACTOR_LEND_TURNS 16 /* between two looks: if fewer, the reactor has them again */
+#define REACTOR_LEND_TURNS 16u /* between two looks: if fewer, the reactor has them again, */
+#define REACTOR_TURN_US	   32u /* and soon behind the last one fewer do: one may move something long */
 #define REACTOR_BORROW_CALLS 16 /* while the reactor sleeps: then they are lent */
 #define REACTOR_POST_TURNS 16 /* of the reactor in a row that ran what was posted: the same */
 

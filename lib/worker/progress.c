@@ -70,15 +70,37 @@ plx_worker_offers_slow(struct plx_worker *w)
 	return PLX_OFFER_YIELD;
 }
 
+/* As inline: the reactor is nobody to wait for. */
+static void
+offer_lent(struct plx_worker *w)
+{
+	if (plx_spin_wait(&w->spin, rte_rdtsc())) {
+		plx_spin_yield(&w->spin);
+		plx_yield_often(&w->yield);
+	} else {
+		plx_yield_rarely(&w->yield);
+	}
+}
+
+static void
+offer_dedicated(struct plx_worker *w)
+{
+	plx_poller_away(&w->poller);
+	if (worker_rest(w))
+		plx_yield_often(&w->yield);
+	else if (w->waits == PLX_WAIT_AUTO && plx_poller_is_lent(&w->poller))
+		offer_lent(w);
+	else
+		plx_yield_offer(&w->yield);
+	plx_poller_back(&w->poller);
+}
+
 void
 plx_worker_offer_slow(struct plx_worker *w, enum plx_offer how)
 {
 	switch (how) {
 	case PLX_OFFER_LEARN:
-		if (worker_rest(w))
-			plx_yield_often(&w->yield);
-		else
-			plx_yield_offer(&w->yield);
+		offer_dedicated(w);
 		break;
 	case PLX_OFFER_YIELD:
 		plx_spin_yield(&w->spin);

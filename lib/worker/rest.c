@@ -7,8 +7,8 @@
  * The inline half of wake.c, for the owner: the queues are armed when nothing waits at any
  * stage of the turn. What the application posts wakes the reactor by itself.
  *
- * An application that waits on its reactor's core for a receiver that it has woken may keep that one from
- * moving what it waits for, if it has the same core: the kernel gives a core that is yielded only to
+ * An application that waits on its reactor's core for a receiver that it has woken there keeps that one from
+ * moving what it waits for: the kernel gives a core that is yielded only to
  * those that have had less than their share. So it sleeps: with the turns on what the reactor would sleep on,
  * without them until the reactor tells it something.
  */

@@ -4,9 +4,10 @@
  * overlap.c - how much of a transfer passes while the application computes
  *
  * Design notes
- * Rank 1 posts a receive, does a fixed amount of work without a call of MPI, about twice as long as
- * the transfer alone takes, and waits; rank 0 sends and waits. The work is counted in steps, not
- * in time: whoever takes the core away from it is seen. The transfer alone, the work alone and both
+ * Rank 1 posts a receive, does a fixed amount of work without a call of MPI, about three times as long as
+ * the transfer alone takes, and waits; rank 0 sends and waits. Three times, as a rank that waits moves half of
+ * the data on its own core: while it works the other core has to move it all. The work is counted in steps,
+ * not in time: whoever takes the core away from it is seen. The transfer alone, the work alone and both
  * together are measured in blocks of BLOCK rounds each, as the pace of a machine may change within
  * seconds. What is compared is the medians within a block, and what is said the median of all blocks.
  *
@@ -128,7 +129,7 @@ measure_block(int rank, uint8_t *buf, int len)
 	int i;
 
 	f.plain = transfers(rank, buf, len, 0, worked);
-	steps = (long)(2 * f.plain * work_rate()) + 1; /* of rank 1, as all that counts */
+	steps = (long)(3 * f.plain * work_rate()) + 1; /* of rank 1, as all that counts */
 	MPI_Barrier(MPI_COMM_WORLD);
 	for (i = 0; i < BLOCK; i++)
 		alone[i] = rank == 1 ? work_time(steps) : 0; /* the other rank waits, as below */
