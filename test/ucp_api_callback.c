@@ -303,7 +303,7 @@ do_worker_queries(struct scene *s)
 static void
 do_progress(struct scene *s)
 {
-	CU_ASSERT_EQUAL(ucp_worker_progress(s->p.n[0].w), 0);
+	(void)ucp_worker_progress(s->p.n[0].w); /* behind a call and not in a turn it may find something */
 }
 
 /* Also a worker that something waits for may be asked to sleep: it must not. */
