@@ -14,6 +14,9 @@
  * network that was quiet for MS, instead of 60, has nothing more to say; its devices match tags
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -21,6 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -1664,6 +1669,49 @@ mail_claimed_by_a_dead_process_is_skipped(void)
 	plx_queue_close(b);
 }
 
+/* While the program's own function packs, which may take any time, others send. */
+struct meanwhile {
+	struct plx_peer *from; /* another sender */
+	struct plx_queue *to;
+	unsigned came;
+};
+
+static void
+pack_meanwhile(void *arg, uint64_t offset, void *to, uint64_t len)
+{
+	struct meanwhile *m = arg;
+	struct plx_rx rx;
+
+	(void)offset;
+	memset(to, 7, len);
+	UNIT_EQ(msg_send(m->from, 1, 100), 0);
+	if (burst_some(m->to, &rx, 1) == 0)
+		return;
+	m->came++;
+	m->to->rx_release(m->to, &rx, 1);
+}
+
+static void
+who_packs_a_mail_keeps_no_other_from_sending(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new(), *c = queue_new();
+	struct meanwhile m = {.from = connected_to(c, b), .to = b};
+	uint64_t hdr = 2;
+	struct plx_tx tx = {.peer = connected_to(a, b), .hdr = &hdr, .hdr_len = 8, .len = 200,
+		.pack = pack_meanwhile, .pack_arg = &m};
+	struct plx_rx rx;
+
+	UNIT_EQ(plx_peer_tx(&tx), 0);
+	UNIT_EQ(m.came, 1);
+	UNIT_EQ_FATAL(burst_some(b, &rx, 1), 1);
+	UNIT_EQ(rx.len, 208);
+	UNIT_EQ(rx.data[207], 7);
+	b->rx_release(b, &rx, 1);
+	plx_queue_close(a);
+	plx_queue_close(c);
+	plx_queue_close(b);
+}
+
 static void
 a_slot_taken_by_a_dead_process_is_free_again(void)
 {
@@ -1939,6 +1987,79 @@ static void
 one_that_dozes_before_has_its_senders_fence_and_is_woken_too(void)
 {
 	who_sleeps_is_woken(true);
+}
+
+#define STUCK_HOLD_S 1 /* how long a stopped sender is left so */
+
+static void
+stop_here(int signo)
+{
+	(void)signo;
+	raise(SIGSTOP);
+}
+
+/* From now on this process stops where it would ring a bell. */
+static void
+stop_at_write_to(int fd)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, fd, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {RTE_DIM(code), code};
+
+	must(signal(SIGSYS, stop_here) != SIG_ERR);
+	must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0);
+}
+
+static void
+child_stops_as_it_rings(struct plx_queue *q)
+{
+	struct plx_peer *to = child_peer(q);
+
+	stop_at_write_to(shm_peer(to)->bell);
+	must(write(child_out, "", 1) == 1);
+	child_sleeps(q); /* until the receiver sleeps */
+	(void)msg_send(to, 0, 8);
+	_exit(98);
+}
+
+/* A debugger, a frozen group or SIGSTOP may do so. */
+static void
+a_sender_that_is_stopped_as_it_rings_keeps_no_other_from_ringing(void)
+{
+	struct plx_queue *q = queue_new(), *other = queue_new();
+	struct pollfd p = {.fd = plx_queue_efd(q), .events = POLLIN};
+	struct plx_peer *peer = connected_to(other, q);
+	struct plx_rx rx[2];
+	struct child c;
+	int st = 0;
+	char b;
+
+	child_start(&c, child_stops_as_it_rings);
+	child_tell(&c, q);
+	UNIT_EQ_FATAL(read(c.in, &b, 1), 1);
+	while (q->rx_burst(q, rx, 2) != 0) /* its slot */
+		;
+	UNIT_EQ_FATAL(plx_queue_arm(q), 0);
+	close(c.out);
+	c.out = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	UNIT_EQ_FATAL(waitpid(c.pid, &st, WUNTRACED), c.pid);
+	UNIT_TRUE_FATAL(WIFSTOPPED(st));
+	UNIT_EQ(poll(&p, 1, 0), 0); /* nobody has rung */
+	UNIT_EQ(msg_send(peer, 0, 8), 0);
+	UNIT_EQ(poll(&p, 1, STUCK_HOLD_S * 1000), 1);
+	UNIT_EQ(msg_send(peer, 1, 8), 0);
+	plx_queue_disarm(q);
+	UNIT_EQ(poll(&p, 1, 0), 0);
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	queue_close(other);
+	queue_close(q);
 }
 
 static void
@@ -2756,6 +2877,7 @@ static CU_TestInfo shm_slot_tests[] = {
 
 static CU_TestInfo shm_mail_tests[] = {
 	UNIT_TEST(mail_claimed_by_a_dead_process_is_skipped),
+	UNIT_TEST(who_packs_a_mail_keeps_no_other_from_sending),
 	CU_TEST_INFO_NULL,
 };
 
@@ -2763,6 +2885,7 @@ static CU_TestInfo shm_process_tests[] = {
 	UNIT_TEST(messages_go_both_ways_between_processes),
 	UNIT_TEST(a_process_that_sleeps_is_woken_by_each_message),
 	UNIT_TEST(one_that_dozes_before_has_its_senders_fence_and_is_woken_too),
+	UNIT_TEST(a_sender_that_is_stopped_as_it_rings_keeps_no_other_from_ringing),
 	UNIT_TEST(who_wakes_a_sleeper_on_its_own_cpu_knows_it),
 	UNIT_TEST(a_killed_process_is_told_once_and_after_its_messages),
 	UNIT_TEST(what_a_process_sent_before_it_ended_is_delivered_first),

@@ -14,9 +14,9 @@
  * ring; a sender stores its message, fences, and looks at sleeping (both fences
  * sequentially consistent, so one of them comes first). If the sender's is the
  * first, the receiver sees the message and does not sleep; if the receiver's is,
- * the sender sees sleeping and rings. Whoever takes sleeping to 0 rings, so a
- * burst of messages costs one system call. The value says on which CPU the receiver sleeps: one that is
- * woken on the sender's own needs it to go on.
+ * the sender sees sleeping and rings. Each sender rings once for each sleep, so its burst of messages
+ * costs one system call, and none relies on another, which may be stopped as it is about to ring. The
+ * word says on which CPU the receiver sleeps: one that is woken on the sender's own needs it to go on.
  *
  * A sender's fence waits for the line of its message, so each message would. A reactor dozes before it
  * sleeps, and has all who send to it fence in between (membarrier(2)), where both sides may have that
@@ -41,7 +41,6 @@
 #include <unistd.h>
 
 #include <rte_bitops.h>
-#include <rte_common.h>
 #include <rte_pause.h>
 
 #include "plx_fence.h"
@@ -82,18 +81,11 @@ shm_bell_close(struct shm_queue *sq)
 	}
 }
 
-/* Where this thread runs, and not 0; a guess, as it may be moved. */
-static uint32_t
-cpu_word(void)
-{
-	return 1 + (uint32_t)RTE_MAX(sched_getcpu(), 0);
-}
-
 /* From now on senders ring. What those sent that looked too early comes meanwhile, if they do not fence. */
 static void
 begin_sleep(struct shm_queue *sq)
 {
-	atomic_store_explicit(&sq->seg->sleeping, cpu_word(), memory_order_relaxed);
+	atomic_store_explicit(&sq->seg->sleeping, SHM_SLEEP(++sq->n_sleeps, sched_getcpu()), memory_order_relaxed);
 	/* pairs with the fence in shm_bell_ring() */
 	atomic_thread_fence(memory_order_seq_cst);
 	for (unsigned i = 0; sq->seg->fences != 0 && i < SETTLE_PAUSES; i++)
@@ -147,7 +139,7 @@ shm_queue_disarm(struct plx_queue *q)
 	char text[64];
 
 	/*
-	 * A sender that has just taken the word writes later than this reads: the bell then rings
+	 * A sender that has just read the word writes later than this reads: the bell then rings
 	 * for nothing, once.
 	 */
 	atomic_store_explicit(&sq->seg->sleeping, 0, memory_order_relaxed);
@@ -243,19 +235,18 @@ bell_write(int fd)
 __rte_noinline void
 shm_bell_ring(struct shm_peer *p)
 {
-	uint32_t was;
+	uint64_t sleep;
 
 	/* pairs with the fence in shm_queue_arm(): our message comes before this look */
 	if (p->fences) {
 		atomic_thread_fence(memory_order_seq_cst);
 		unfence(p);
 	}
-	if (atomic_load_explicit(&p->seg->sleeping, memory_order_relaxed) == 0)
+	sleep = atomic_load_explicit(&p->seg->sleeping, memory_order_relaxed);
+	if (sleep == 0 || sleep == p->rung)
 		return;
-	was = atomic_exchange_explicit(&p->seg->sleeping, 0, memory_order_relaxed);
-	if (was == 0)
-		return;
-	if (was == cpu_word())
+	p->rung = sleep;
+	if (SHM_SLEEP_CPU(sleep) == (uint16_t)sched_getcpu())
 		atomic_store_explicit(&p->peer.q->woke, true, memory_order_relaxed);
 	bell_write(p->bell);
 }
@@ -267,7 +258,7 @@ ring_news(struct shm_seg *seg, int bell)
 	atomic_store_explicit(&seg->news, 1, memory_order_release);
 	/* pairs with the fence in shm_queue_arm() */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_exchange_explicit(&seg->sleeping, 0, memory_order_relaxed) != 0)
+	if (atomic_load_explicit(&seg->sleeping, memory_order_relaxed) != 0)
 		bell_write(bell);
 }
 

@@ -54,6 +54,7 @@ struct shm_peer {
 	uint64_t inode;		/* of the mapped segment */
 	uint32_t ticks;		/* control ticks, for looks that are rare */
 	int bell;		/* of the receiver, when wakes */
+	uint64_t rung;		/* which of its sleeps we rang for last */
 	bool gone;		/* the process is; drain what it sent, then dead */
 	uint8_t rx_slot;	/* of ours that it sends to, or SHM_NO_SLOT */
 	bool no_windows;	/* of its process, they can't be used */
@@ -88,6 +89,7 @@ struct shm_queue {
 	int epfd;	/* pidfds of all peers, and our bell */
 	LIST_ENTRY(shm_queue) link; /* of the process's queues */
 	int bell[2];	/* a pipe, -1: we never sleep */
+	uint64_t n_sleeps; /* numbers them */
 	bool windows;	/* look for those of peers */
 	uint32_t n_gone; /* not 0: peers may be gone that are not declared dead yet */
 	struct shm_rx_slot rx[SHM_SLOTS_MAX];

@@ -38,7 +38,7 @@
 #include <stdint.h>
 
 #define SHM_LINE	64
-#define SHM_MAGIC	0x35764d4853584c50ull /* "PLXSHMv5" */
+#define SHM_MAGIC	0x36764d4853584c50ull /* "PLXSHMv6" */
 #define SHM_CELL	128u /* bytes */
 #define SHM_CELLS	128u /* in a slot; a power of two */
 #define SHM_CELL_BODY	(SHM_CELL - 8)
@@ -139,6 +139,10 @@ struct shm_mail {
 };
 _Static_assert(sizeof(struct shm_mail) == SHM_MAIL_CELL, "shared layout");
 
+/* One sleep: a number of its own, never 0, and the CPU on which the owner sleeps. */
+#define SHM_SLEEP(n, cpu)    ((uint64_t)(n) << 16 | (uint16_t)(cpu))
+#define SHM_SLEEP_CPU(sleep) ((uint16_t)(sleep))
+
 struct shm_seg {
 	/* line 0: written once */
 	uint64_t magic;
@@ -156,7 +160,7 @@ struct shm_seg {
 	/* line 2: producers' hint of the next mail cell */
 	alignas(SHM_LINE) _Atomic uint64_t mail_head;
 	/* line 3, with a bell: what senders look at after each message */
-	alignas(SHM_LINE) _Atomic uint32_t sleeping; /* writer: owner 1 + its CPU; who rings 0 */
+	alignas(SHM_LINE) _Atomic uint64_t sleeping; /* writer: owner; SHM_SLEEP(), or 0: it is up */
 	_Atomic uint32_t news; /* a peer has closed: look at the peers */
 	alignas(4096) uint8_t shared[SHM_SHARED_LEN];
 	struct shm_mail mail[SHM_MAIL_CELLS];

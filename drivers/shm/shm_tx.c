@@ -138,13 +138,29 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 
 #define MAIL_STEPS (2 * SHM_MAIL_CELLS)
 
+/* The program's own function may take any time, and all other senders wait behind a claimed cell. */
+static void
+pack_before_claim(struct plx_tx *tx, uint8_t *buf)
+{
+	if (tx->pack == NULL)
+		return;
+	tx->pack(tx->pack_arg, tx->pack_offset, buf, tx->len);
+	tx->pack = NULL;
+	tx->data = buf;
+}
+
 static int
-mail_tx(struct shm_peer *p, const struct plx_tx *tx)
+mail_tx(struct shm_peer *p, const struct plx_tx *given)
 {
 	const struct shm_queue *sq = shm_queue(p->peer.q);
+	uint8_t packed[sizeof(((struct shm_mail *)0)->body)];
 	struct shm_seg *seg = p->seg;
+	struct plx_tx copy = *given, *tx = &copy;
 
-	/* A hint that lags is moved on. By more than this it lags as somebody has written nonsense: a bit in each turn. */
+	/*
+	 * A hint that lags is moved on. One that lags by more steps than this was written by somebody who is
+	 * broken: it is moved on a bit in each turn.
+	 */
 	for (unsigned i = 0; i < MAIL_STEPS; i++) {
 		uint64_t pos = atomic_load_explicit(&seg->mail_head, memory_order_relaxed);
 		uint32_t lap = pos / SHM_MAIL_CELLS;
@@ -154,6 +170,7 @@ mail_tx(struct shm_peer *p, const struct plx_tx *tx)
 		uint32_t low = (uint32_t)st;
 
 		if (low == (uint32_t)SHM_MAIL_STATE(0, lap, SHM_MAIL_FREE)) {
+			pack_before_claim(tx, packed);
 			if (!atomic_compare_exchange_strong_explicit(&m->state, &st,
 				    SHM_MAIL_STATE(sq->addr.pid, lap, SHM_MAIL_CLAIMED),
 				    memory_order_acquire, memory_order_relaxed))
