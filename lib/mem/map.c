@@ -49,7 +49,7 @@ plx_seg_name(const struct plx_seg *seg, struct plx_seg_name *out)
 	return 0;
 }
 
-/* What it refers to: nothing is opened, and it can't change any more. */
+/* path_fd names a file without opening it; which file it names can't change any more. */
 static bool
 is_memory(int path_fd, struct stat *st)
 {

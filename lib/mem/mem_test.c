@@ -261,7 +261,7 @@ copies_are_of_any_length_and_of_nothing_else(void)
 	free(to);
 }
 
-/* What opening it would do does not happen: a file that has a name, a pipe, a device. */
+/* Opening a pipe or a device may have an effect: only memory without a name is opened. */
 static void
 nothing_but_sealed_memory_is_opened(void)
 {

@@ -472,8 +472,8 @@ is_away(const struct plx_poller *p)
 }
 
 /*
- * @return whether a thread that waits would give turns if it had a core. To move something in its place
- * is no help: it would have to wait for the turns then.
+ * @return whether a thread waits that would give turns if it had a core. A reactor that took them back
+ * would not help it: the thread would have to wait for the turns when it runs again.
  */
 static bool
 is_kept_off(const struct plx_poller *p, uint64_t now_ticks)

@@ -33,7 +33,7 @@
 struct plx_spin {
 	_Atomic uint64_t until; /* ticks: the end of the window; 0: there is none */
 	_Atomic bool yields;	/* in it */
-	_Atomic uint8_t calm;	/* so many times as many windows to the next trial, log2 */
+	_Atomic uint8_t calm;	/* the next trial comes after 1 << (PLX_SPIN_TRY_MIN + calm) windows */
 	/* of the window */
 	_Atomic uint32_t taken;	 /* yields that gave the core to somebody */
 	_Atomic uint64_t yielded; /* ticks that those took, */

@@ -9,14 +9,9 @@
 #include <rte_cycles.h>
 
 #include "plx_spin.h"
+#include "reactor_int.h"
 
-static uint64_t
-us_ticks(uint64_t us)
-{
-	return rte_get_tsc_hz() / 1000000 * us;
-}
-
-/* A window of yields is over. @return whether to go on so */
+/* A window in which we yielded is over. @return whether to yield in the next one */
 static bool
 learn(struct plx_spin *s)
 {

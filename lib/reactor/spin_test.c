@@ -23,7 +23,7 @@ us_ticks(uint64_t us)
 	return rte_get_tsc_hz() / 1000000 * us;
 }
 
-/* At window number w, and n yields of so many us each. @return whether it yields in it */
+/* Window w begins, behind one with n yields of so many us each. @return whether it is one of yields */
 static bool
 pass(uint64_t w, unsigned n, uint64_t us)
 {
@@ -37,7 +37,7 @@ pass(uint64_t w, unsigned n, uint64_t us)
 	return yields;
 }
 
-/* @return in how many of so many windows from the given one on it yields */
+/* @return how many of these windows are ones of yields */
 static unsigned
 passes(uint64_t w, unsigned windows, unsigned n, uint64_t us)
 {

@@ -37,7 +37,7 @@ moved_by_cpu(const struct plx_worker *w)
 	return false;
 }
 
-/* What is waited for so long is no answer that is on its way from another core. */
+/* An answer from another core comes sooner than in so many empty turns. */
 #define LONG_TURNS 256
 
 static bool
