@@ -96,12 +96,13 @@ extern const struct plx_stat_row plx_tag_stat_rows[];
 
 /**
  * Make an empty engine.
+ * @param seed random, and not known to peers: what its hashing of tags depends on
  * @param out set to the engine on success; the caller destroys it
  * @return 0 or -errno
  * Thread: control.  Blocks: may.  Allocates: heap.
  * Errors: -ENOMEM.
  */
-int plx_tag_create(struct plx_tag **out);
+int plx_tag_create(uint64_t seed, struct plx_tag **out);
 
 /**
  * End an engine; what is still linked is forgotten, not freed.

@@ -256,7 +256,7 @@ recv_pop(struct plx_tag *t, struct tag_class *c, struct tag_slot *s)
 }
 
 int
-plx_tag_create(struct plx_tag **out)
+plx_tag_create(uint64_t seed, struct plx_tag **out)
 {
 	struct plx_tag *t = aligned_alloc(PLX_LINE, sizeof(*t));
 	uint32_t i;
@@ -267,9 +267,10 @@ plx_tag_create(struct plx_tag **out)
 	TAILQ_INIT(&t->residual);
 	TAILQ_INIT(&t->all);
 	for (i = 0; i < PLX_TAG_MAX_CLASSES; i++)
-		tag_table_init(&t->classes[i].table, t->first[i], &t->stat);
+		tag_table_init(&t->classes[i].table, t->first[i], seed | 1, &t->stat);
 	for (i = 0; i < PLX_TAG_MAX_INDEXES; i++)
-		tag_table_init(&t->indexes[i].table, t->first[PLX_TAG_MAX_CLASSES + i], &t->stat);
+		tag_table_init(&t->indexes[i].table, t->first[PLX_TAG_MAX_CLASSES + i], seed | 1,
+			&t->stat);
 	class_find(t, UINT64_MAX); /* post() may then trust class_last */
 	*out = t;
 	return 0;
@@ -361,7 +362,7 @@ plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t m
 		return;
 	}
 	if (c->mask == mask) {
-		s = tag_slot_guess(&c->table, tag_hash(tag));
+		s = tag_slot_guess(&c->table, tag_hash(&c->table, tag));
 		if (likely(s->key == tag && s->seq != 0 && c->table.old == NULL)) {
 			slot_post(t, i, s, r, order);
 			return;
@@ -428,7 +429,7 @@ plx_tag_match(struct plx_tag *t, uint64_t tag)
 	/* one mask, and its tag stands where most do */
 	c = &t->classes[__builtin_ctz(live)];
 	key = tag & c->mask;
-	s = tag_slot_guess(&c->table, tag_hash(key));
+	s = tag_slot_guess(&c->table, tag_hash(&c->table, key));
 	if (unlikely(s->key != key || s->head == NULL))
 		return match_any(t, tag);
 	PLX_STAT_INC(t->stat.probes);
@@ -455,7 +456,7 @@ plx_tag_prefetch(const struct plx_tag *t, uint64_t tag)
 	for (live = t->live; live != 0; live &= live - 1) {
 		const struct tag_class *c = &t->classes[__builtin_ctz(live)];
 
-		rte_prefetch0(&c->table.slots[tag_hash(tag & c->mask) >> c->table.shift]);
+		rte_prefetch0(&c->table.slots[tag_hash(&c->table, tag & c->mask) >> c->table.shift]);
 	}
 }
 
@@ -470,7 +471,7 @@ plx_tag_guess(const struct plx_tag *t, uint64_t tag)
 	for (live = t->live; live != 0; live &= live - 1) {
 		const struct tag_class *c = &t->classes[__builtin_ctz(live)];
 		uint64_t key = tag & c->mask;
-		const struct tag_slot *s = &c->table.slots[tag_hash(key) >> c->table.shift];
+		const struct tag_slot *s = &c->table.slots[tag_hash(&c->table, key) >> c->table.shift];
 
 		if (s->key == key && s->head != NULL && (best == NULL || s->seq < best->seq))
 			best = s;

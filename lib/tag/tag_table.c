@@ -91,7 +91,7 @@ table_sweep(struct tag_table *tb)
 		if (s.head == NULL)
 			tb->used--;
 		else
-			*slot_free(tb->slots, tb->shift, tag_hash(s.key)) = s;
+			*slot_free(tb->slots, tb->shift, tag_hash(tb, s.key)) = s;
 	}
 	tb->hand = i;
 }
@@ -127,7 +127,7 @@ tag_table_drain(struct tag_table *tb, uint32_t n)
 
 		if (s->head == NULL)
 			continue;
-		table_place(tb, tag_hash(s->key), s);
+		table_place(tb, tag_hash(tb, s->key), s);
 		s->head = NULL;
 	}
 	if (end == tag_slots_n(tb->old_shift))
@@ -198,10 +198,11 @@ tag_table_put_slow(struct tag_table *tb, uint64_t hash, uint64_t key)
 }
 
 void
-tag_table_init(struct tag_table *tb, struct tag_slot *first, struct plx_tag_stat *stat)
+tag_table_init(struct tag_table *tb, struct tag_slot *first, uint64_t mul,
+	struct plx_tag_stat *stat)
 {
-	*tb = (struct tag_table){
-		.slots = first, .first = first, .shift = 64 - TAG_FIRST_BITS, .stat = stat};
+	*tb = (struct tag_table){.slots = first, .first = first, .mul = mul,
+		.shift = 64 - TAG_FIRST_BITS, .stat = stat};
 }
 
 void
@@ -217,5 +218,5 @@ tag_table_reset(struct tag_table *tb)
 {
 	tag_table_fini(tb);
 	memset(tb->first, 0, TAG_FIRST_N * sizeof(*tb->first));
-	tag_table_init(tb, tb->first, tb->stat);
+	tag_table_init(tb, tb->first, tb->mul, tb->stat);
 }

@@ -11,6 +11,9 @@
  * live keys doubles, by parts: look-ups ask the new slots and then the old ones,
  * and every put moves a few. A key is live in one of the two only. A table that
  * cannot double fills up to 7/8, and then refuses new keys.
+ *
+ * Tags come from peers. The hash depends on a random number of the engine, so that nobody can
+ * choose tags that meet in one slot, whose probing all other senders would pay for.
  */
 #ifndef TAG_TABLE_H
 #define TAG_TABLE_H
@@ -43,6 +46,7 @@ struct tag_table {
 	/* read by every look-up */
 	struct tag_slot *slots;
 	struct tag_slot *old; /* while growing: where the rest still is */
+	uint64_t mul;         /* random and odd: the hash is multiplied by it */
 	uint8_t shift;        /* 64 - log2(slots) */
 	uint8_t old_shift;
 	/* written when keys come and go */
@@ -55,8 +59,9 @@ struct tag_table {
 	struct plx_tag_stat *stat;
 };
 
-/* Begin with TAG_FIRST_N zeroed slots of the caller's at first. */
-void tag_table_init(struct tag_table *tb, struct tag_slot *first, struct plx_tag_stat *stat);
+/* Begin with TAG_FIRST_N zeroed slots of the caller's at first. mul: random and odd. */
+void tag_table_init(struct tag_table *tb, struct tag_slot *first, uint64_t mul,
+	struct plx_tag_stat *stat);
 
 /* Free what the table allocated. */
 void tag_table_fini(struct tag_table *tb);
@@ -70,17 +75,20 @@ void tag_table_drain(struct tag_table *tb, uint32_t n);
 /* tag_table_put() of a key that is not in the slots. */
 struct tag_slot *tag_table_put_slow(struct tag_table *tb, uint64_t hash, uint64_t key);
 
-/* Tags are fields side by side (context, rank, tag): every bit must reach the top bits. */
+/*
+ * Tags are fields side by side (context, rank, tag): every bit must reach the top bits. A crc is
+ * linear, so which keys have the same one is known, whatever it begins with: the random number is
+ * multiplied in before. Multiplied in behind it as well, it stands for a constant.
+ */
 static inline uint64_t
-tag_hash(uint64_t key)
+tag_hash(const struct tag_table *tb, uint64_t key)
 {
+	key *= tb->mul;
 #ifdef __SSE4_2__
-	return _mm_crc32_u64(0, key) * UINT64_C(0x9e3779b97f4a7c15);
+	return _mm_crc32_u64(0, key) * tb->mul;
 #else
 	key ^= key >> 32;
-	key *= UINT64_C(0xd6e8feb86659fd93);
-	key ^= key >> 32;
-	return key * UINT64_C(0x9e3779b97f4a7c15);
+	return key * tb->mul;
 #endif
 }
 
@@ -115,7 +123,7 @@ tag_slot_guess(const struct tag_table *tb, uint64_t hash)
 static inline struct tag_slot *
 tag_table_put(struct tag_table *tb, uint64_t key)
 {
-	uint64_t hash = tag_hash(key);
+	uint64_t hash = tag_hash(tb, key);
 	struct tag_slot *s;
 
 	if (unlikely(tb->old != NULL))
@@ -128,7 +136,7 @@ tag_table_put(struct tag_table *tb, uint64_t key)
 static inline struct tag_slot *
 tag_table_get(const struct tag_table *tb, uint64_t key)
 {
-	uint64_t hash = tag_hash(key);
+	uint64_t hash = tag_hash(tb, key);
 	struct tag_slot *s = tag_slot_find(tb->slots, tb->shift, hash, key);
 
 	if (s != NULL && s->head != NULL)

@@ -29,12 +29,18 @@ static bool no_memory;
 #define ANY_TAG    UINT64_C(0xffffffff00000000)
 
 static struct plx_tag *
-engine(void)
+engine_of(uint64_t seed)
 {
 	struct plx_tag *t = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(plx_tag_create(&t), 0);
+	CU_ASSERT_EQUAL_FATAL(plx_tag_create(seed, &t), 0);
 	return t;
+}
+
+static struct plx_tag *
+engine(void)
+{
+	return engine_of(UINT64_C(0x9e3779b97f4a7c15));
 }
 
 #define CROWD_N 5 /* more than a few: from here on receives stand in tables */
@@ -83,7 +89,7 @@ create_without_memory_says_so(void)
 	struct plx_tag *t = (struct plx_tag *)&no_memory;
 
 	no_memory = true;
-	CU_ASSERT_EQUAL(plx_tag_create(&t), -ENOMEM);
+	CU_ASSERT_EQUAL(plx_tag_create(1, &t), -ENOMEM);
 	no_memory = false;
 	CU_ASSERT_PTR_EQUAL(t, &no_memory);
 }
@@ -359,6 +365,65 @@ dump_names_every_counter(void)
 		RTE_DIM(plx_tag_stat_rows) - 1, sizeof(struct plx_tag_stat) / sizeof(uint64_t));
 	free(text);
 	plx_tag_destroy(t);
+}
+
+/* crc32c of one word, as the processor computes it. */
+static uint32_t
+crc32c(uint32_t word)
+{
+	for (int i = 0; i < 32; i++)
+		word = word >> 1 ^ (word & 1 ? UINT32_C(0x82f63b78) : 0);
+	return word;
+}
+
+/* The i-th of the tags whose crc32c is 0: anybody can compute these. */
+static uint64_t
+tag_of_crc_zero(uint32_t i)
+{
+	return (uint64_t)crc32c(i + 1) << 32 | (i + 1);
+}
+
+static uint32_t
+longest_run(const struct tag_table *tb)
+{
+	uint32_t n = 0, most = 0;
+
+	for (uint32_t i = 0; i < tag_slots_n(tb->shift); i++) {
+		n = tb->slots[i].seq != 0 ? n + 1 : 0;
+		most = RTE_MAX(most, n);
+	}
+	return most;
+}
+
+/* A sender that chooses its tags does not choose where they stand. */
+static void
+tags_chosen_to_collide_do_not(void)
+{
+	enum { N = 4096 };
+	struct plx_tag_recv *r = calloc(N, sizeof(*r));
+	struct plx_tag_msg *m = calloc(N, sizeof(*m));
+
+	CU_ASSERT_FATAL(r != NULL && m != NULL);
+	for (unsigned k = 0; k < seed_n; k++) {
+		struct plx_tag *t;
+
+		rng_state = seeds[k];
+		t = engine_of(rng());
+		for (uint32_t i = 0; i < N; i++)
+			plx_tag_post(t, &r[i], tag_of_crc_zero(i), EXACT);
+		CU_ASSERT(longest_run(&t->classes[0].table) < 200);
+		for (uint32_t i = 0; i < N; i++)
+			CU_ASSERT_PTR_EQUAL(plx_tag_match(t, tag_of_crc_zero(i)), &r[i]);
+		for (uint32_t i = 0; i < N; i++)
+			plx_tag_keep(t, &m[i], tag_of_crc_zero(i));
+		for (uint32_t i = N; i-- > 0;)
+			CU_ASSERT_PTR_EQUAL(plx_tag_find(t, tag_of_crc_zero(i), EXACT), &m[i]);
+		CU_ASSERT_EQUAL(t->stat.indexes, 1);
+		CU_ASSERT(longest_run(&t->indexes[0].table) < 200);
+		plx_tag_destroy(t);
+	}
+	free(m);
+	free(r);
 }
 
 static void
@@ -851,6 +916,7 @@ static CU_TestInfo order_tests[] = {
 };
 
 static CU_TestInfo depth_tests[] = {
+	TEST(tags_chosen_to_collide_do_not),
 	TEST(cost_in_steps_does_not_follow_depth),
 	TEST(never_repeating_tags_do_not_grow_a_table),
 	TEST(deep_posted_queue_grows_and_drains_right),

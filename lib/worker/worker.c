@@ -272,6 +272,7 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct plx_worker *w;
+	uint64_t tag_seed;
 	int rc;
 
 	pthread_once(&once, watch_forks);
@@ -282,7 +283,8 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	rc = init_fields(w, params);
 	if (rc != 0)
 		goto free_w;
-	if (getrandom(&w->uid, sizeof(w->uid), 0) != sizeof(w->uid)) {
+	if (getrandom(&w->uid, sizeof(w->uid), 0) != sizeof(w->uid) ||
+		getrandom(&tag_seed, sizeof(tag_seed), 0) != sizeof(tag_seed)) {
 		rc = -EIO;
 		goto free_w;
 	}
@@ -291,7 +293,7 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	if (rc == 0)
 		rc = worker_chans_open(w, params);
 	if (rc == 0)
-		rc = plx_tag_create(&w->tag);
+		rc = plx_tag_create(tag_seed, &w->tag);
 	if (rc != 0)
 		goto free_w;
 	rc = plx_req_pool_open(&w->reqs, params->user_len, w->dedicated, params->user_init,
