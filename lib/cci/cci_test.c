@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Pollux Authors
  *
  * cci_test.c - files, URIs, names and statuses of the CCI face, without a worker
+ *
+ * As root it also tests what another user can do about a name.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cci_int.h"
@@ -166,6 +169,116 @@ what_is_published_is_found_until_it_ends(void)
 	UNIT_EQ(plx_name_each(name, hear, &h), 0);
 }
 
+/* Run fn as another user, who stays until *out is closed. @return its pid */
+static pid_t
+stranger(void (*fn)(const struct sockaddr_un *a, socklen_t len, const char *name),
+	const struct sockaddr_un *a, socklen_t len, const char *name, int *out)
+{
+	int ready[2], stay[2];
+	char byte = 0;
+	pid_t pid;
+
+	UNIT_EQ_FATAL(pipe(ready), 0);
+	UNIT_EQ_FATAL(pipe(stay), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(stay[1]);
+		if (setresuid(65534, 65534, 65534) != 0)
+			_exit(1);
+		fn(a, len, name);
+		if (write(ready[1], &byte, 1) == 1 && read(stay[0], &byte, 1) == 0)
+			_exit(0);
+		_exit(1);
+	}
+	UNIT_EQ(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	close(stay[0]);
+	*out = stay[1];
+	return pid;
+}
+
+static void
+stranger_leaves(pid_t pid, int fd)
+{
+	int status;
+
+	close(fd);
+	UNIT_EQ(waitpid(pid, &status, 0), pid);
+	UNIT_EQ(status, 0);
+}
+
+/* The same socket name, but for the bytes published. */
+static void
+squat(const struct sockaddr_un *a, socklen_t len, const char *name)
+{
+	struct sockaddr_un b = *a;
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	(void)name;
+	((char *)&b)[len - 1] = '1';
+	if (bind(fd, (struct sockaddr *)&b, len) != 0)
+		_exit(1);
+}
+
+static void
+publish_too(const struct sockaddr_un *a, socklen_t len, const char *name)
+{
+	int fd;
+
+	(void)a;
+	(void)len;
+	if (plx_name_publish(name, "theirs", 6, &fd) != 0)
+		_exit(1);
+}
+
+/* Who knows the hash may bind such a socket: it is neither found nor in the way. */
+static void
+name_of_another_user_is_not_found(void)
+{
+	struct sockaddr_un a = {0};
+	socklen_t len = sizeof(a);
+	struct heard h = {.n = 0};
+	char name[64];
+	int fd, other;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		return; /* nobody else to be */
+	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
+	UNIT_EQ_FATAL(plx_name_publish(name, "ours", 4, &fd), 0);
+	UNIT_EQ(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	close(fd); /* or the other would have it */
+	pid = stranger(squat, &a, len, name, &other);
+	UNIT_EQ_FATAL(plx_name_publish(name, "ours", 4, &fd), 0);
+	UNIT_EQ(plx_name_each(name, hear, &h), 1);
+	UNIT_EQ(h.len, 4);
+	UNIT_SAME(h.data, "ours", 4);
+	close(fd);
+	UNIT_EQ(plx_name_each(name, hear, &h), 0);
+	stranger_leaves(pid, other);
+}
+
+/* Users who run the same service do not meet. */
+static void
+names_of_two_users_differ(void)
+{
+	struct heard h = {.n = 0};
+	char name[64];
+	int fd, other;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		return;
+	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
+	pid = stranger(publish_too, &(struct sockaddr_un){0}, 0, name, &other);
+	UNIT_EQ(plx_name_each(name, hear, &h), 0);
+	UNIT_EQ_FATAL(plx_name_publish(name, "theirs", 6, &fd), 0);
+	UNIT_EQ(plx_name_each(name, hear, &h), 1);
+	close(fd);
+	stranger_leaves(pid, other);
+}
+
 static void
 bytes_of_every_length_and_value_are_published(void)
 {
@@ -241,6 +354,8 @@ main(void)
 		UNIT_TEST(text_of_bytes_comes_back_and_nothing_else_does),
 		UNIT_TEST(what_is_no_uri_of_the_driver_is_refused),
 		UNIT_TEST(what_is_published_is_found_until_it_ends),
+		UNIT_TEST(name_of_another_user_is_not_found),
+		UNIT_TEST(names_of_two_users_differ),
 	UNIT_TEST(bytes_of_every_length_and_value_are_published),
 	UNIT_TEST(what_is_no_text_is_not_found),
 		UNIT_TEST(errors_of_the_core_have_a_status),

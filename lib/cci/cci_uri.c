@@ -56,7 +56,7 @@ service_name(const char *driver, const char *service, char *name, size_t len)
 struct found {
 	uint8_t addr[PLX_WIRE_ADDR_MAX];
 	size_t len;
-	unsigned n;
+	unsigned n_others;
 };
 
 static void
@@ -66,28 +66,36 @@ found_one(const void *data, size_t len, void *arg)
 
 	memcpy(f->addr, data, len);
 	f->len = len;
-	f->n++;
+}
+
+/* The same bytes are the same one, which is found twice if the kernel's list changes meanwhile. */
+static void
+found_another(const void *data, size_t len, void *arg)
+{
+	struct found *f = arg;
+
+	f->n_others += len != f->len || memcmp(data, f->addr, len) != 0;
 }
 
 int
 cci_service_publish(const char *driver, const char *service, const struct plx_worker *w, char *uri,
 	int *fd)
 {
-	uint8_t addr[PLX_WIRE_ADDR_MAX];
+	struct found f = {.n_others = 0};
+	int len = plx_worker_addr(w, f.addr, sizeof(f.addr));
 	char name[CCI_URI_MAX];
-	struct found f = {.n = 0};
-	int len = plx_worker_addr(w, addr, sizeof(addr));
 	int rc;
 
 	if (len < 0)
 		return len;
+	f.len = len;
 	service_name(driver, service, name, sizeof(name));
-	rc = plx_name_publish(name, addr, len, fd);
+	rc = plx_name_publish(name, f.addr, len, fd);
 	if (rc != 0)
 		return rc;
 	/* Two that come at once see each other, and perhaps none of them gets it. */
-	rc = plx_name_each(name, found_one, &f);
-	if (rc < 0 || f.n != 1) {
+	rc = plx_name_each(name, found_another, &f);
+	if (rc < 0 || f.n_others != 0) {
 		close(*fd);
 		*fd = -1;
 		return rc < 0 ? rc : -EBUSY;
@@ -99,7 +107,7 @@ cci_service_publish(const char *driver, const char *service, const struct plx_wo
 static int
 service_find(const char *driver, const char *service, struct plx_wire_addr *addr)
 {
-	struct found f = {.n = 0};
+	struct found f = {.len = 0};
 	char name[CCI_URI_MAX];
 
 	if (!cci_service_is_good(service))

@@ -5,16 +5,23 @@
  *
  * Design notes
  * Who publishes binds an abstract unix socket whose name is a hash of the name, and
- * the bytes as text; nobody ever connects to it. Who looks for the name reads the
- * list of sockets in /proc/net/unix. So there is no registry to keep, and what a
+ * the bytes as text; nobody ever connects to it. Who looks for the name asks the
+ * kernel for its list of sockets. So there is no registry to keep, and what a
  * process published is gone when it is, however it ended.
+ *
+ * Names belong to a user: the hash is of the name and the uid. As anybody may bind any such name, a
+ * socket counts only if the kernel says that it was made by this user.
  *
  * A socket's name has room for 98 characters besides the hash. As base 64 that is too little for
  * the address of an RDMA device, so the bytes are written in 85 characters, 4 bytes as 5.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <stdalign.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -81,21 +88,27 @@ read_text(const char *s, size_t n, uint8_t to[PLX_NAME_DATA_MAX])
 	return len;
 }
 
-uint64_t
-plx_name_hash(const char *name)
+/* FNV-1a, goes on from h. */
+static uint64_t
+hash_on(uint64_t h, const void *data, size_t len)
 {
-	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-
-	for (; *name != '\0'; name++)
-		h = (h ^ (uint8_t)*name) * 0x100000001b3u;
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ ((const uint8_t *)data)[i]) * 0x100000001b3u;
 	return h;
 }
 
-/* What names of sockets begin with, HASH_LEN characters and a terminating byte. */
+uint64_t
+plx_name_hash(const char *name)
+{
+	return hash_on(0xcbf29ce484222325u, name, strlen(name));
+}
+
+/* What names of this user's sockets begin with, HASH_LEN characters and a terminating byte. */
 static void
 hash_text(const char *name, char *text)
 {
-	uint64_t h = plx_name_hash(name);
+	uint32_t uid = geteuid();
+	uint64_t h = hash_on(plx_name_hash(name), &uid, sizeof(uid));
 
 	plx_wire_text(&h, HASH_LEN * 3 / 4, text);
 }
@@ -125,33 +138,103 @@ plx_name_publish(const char *name, const void *data, size_t len, int *out)
 	return 0;
 }
 
+/* What is looked for, and who is told. */
+struct search {
+	char head[HASH_LEN + 1];
+	uint32_t uid;
+	void (*fn)(const void *data, size_t len, void *arg);
+	void *arg;
+	int n;	   /* found, or -errno */
+};
+
+static int
+ask_for_all(int fd)
+{
+	struct {
+		struct nlmsghdr head;
+		struct unix_diag_req req;
+	} ask = {
+		.head = {.nlmsg_len = sizeof(ask), .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+		.req = {.sdiag_family = AF_UNIX, .udiag_states = UINT32_MAX,
+			.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_UID},
+	};
+
+	return send(fd, &ask, sizeof(ask), 0) == (ssize_t)sizeof(ask) ? 0 : -errno;
+}
+
+/* One socket. A kernel that does not say whose it is ends the search. */
+static void
+look_at(struct search *s, const struct nlmsghdr *h)
+{
+	const struct unix_diag_msg *m = NLMSG_DATA(h);
+	const struct rtattr *a = (const struct rtattr *)(m + 1);
+	int left = h->nlmsg_len - NLMSG_LENGTH(sizeof(*m)), len;
+	const struct rtattr *uid = NULL, *name = NULL;
+	uint8_t data[PLX_NAME_DATA_MAX];
+
+	for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		if (a->rta_type == UNIX_DIAG_NAME)
+			name = a;
+		else if (a->rta_type == UNIX_DIAG_UID)
+			uid = a;
+	}
+	if (name == NULL || RTA_PAYLOAD(name) < 1 + HASH_LEN || *(const char *)RTA_DATA(name) != '\0' ||
+		memcmp((const char *)RTA_DATA(name) + 1, s->head, HASH_LEN) != 0)
+		return;
+	if (uid == NULL || RTA_PAYLOAD(uid) != sizeof(s->uid)) {
+		s->n = -EOPNOTSUPP;
+		return;
+	}
+	if (memcmp(RTA_DATA(uid), &s->uid, sizeof(s->uid)) != 0)
+		return;
+	len = read_text((const char *)RTA_DATA(name) + 1 + HASH_LEN, RTA_PAYLOAD(name) - 1 - HASH_LEN, data);
+	if (len < 0)
+		return;
+	s->n++;
+	s->fn(data, len, s->arg);
+}
+
+/* @return 1 when there may be more, 0 at the end, or -errno */
+static int
+look_at_some(struct search *s, int fd)
+{
+	alignas(struct nlmsghdr) char buf[16384];
+	const struct nlmsghdr *h = (const struct nlmsghdr *)buf;
+	ssize_t got;
+
+	do {
+		got = recv(fd, buf, sizeof(buf), MSG_TRUNC);
+	} while (got < 0 && errno == EINTR);
+	if (got <= 0 || got > (ssize_t)sizeof(buf))
+		return got < 0 ? -errno : -EIO;
+	for (int left = got; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+		if (h->nlmsg_type == NLMSG_DONE)
+			return 0;
+		if (h->nlmsg_type == NLMSG_ERROR)
+			return ((const struct nlmsgerr *)NLMSG_DATA(h))->error;
+		if (h->nlmsg_len >= NLMSG_LENGTH(sizeof(struct unix_diag_msg)))
+			look_at(s, h);
+		if (s->n < 0)
+			return s->n;
+	}
+	return 1;
+}
+
 int
 plx_name_each(const char *name, void (*fn)(const void *data, size_t len, void *arg), void *arg)
 {
-	FILE *f = fopen("/proc/net/unix", "re");
-	char head[HASH_LEN + 3] = " @";
-	size_t cap = 0;
-	char *line = NULL;
-	int rc = 0;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG), rc;
+	struct search s = {.uid = geteuid(), .fn = fn, .arg = arg};
 
-	if (f == NULL)
+	if (fd < 0)
 		return -errno;
-	hash_text(name, head + 2);
-	while (getline(&line, &cap, f) > 0) {
-		uint8_t data[PLX_NAME_DATA_MAX];
-		char *at = strstr(line, head);
-		int len;
-
-		if (at == NULL)
-			continue;
-		at += strlen(head);
-		len = read_text(at, strcspn(at, "\n"), data);
-		if (len < 0)
-			continue;
-		fn(data, len, arg);
-		rc++;
-	}
-	free(line);
-	fclose(f);
-	return rc;
+	hash_text(name, s.head);
+	rc = ask_for_all(fd);
+	if (rc == 0)
+		do {
+			rc = look_at_some(&s, fd);
+		} while (rc > 0);
+	close(fd);
+	return rc != 0 ? rc : s.n;
 }

@@ -165,15 +165,17 @@ int plx_cm_listener_addr(const struct plx_cm_listener *l, struct sockaddr_storag
 uint64_t plx_name_hash(const char *name);
 
 /**
- * Let others of this machine find len bytes by name, until *fd is closed.
+ * Let other processes of this user and machine find len bytes by name, until *fd is closed.
  * Errors: -EADDRINUSE the same bytes are published by this name already; -EMSGSIZE over
  * PLX_NAME_DATA_MAX; those of socket. Thread: any.
  */
 int plx_name_publish(const char *name, const void *data, size_t len, int *fd);
 
 /**
- * Call fn with all bytes that are published by this name; anybody may have done so.
- * @return how many, or -errno. Thread: any. Blocks: may (file). Allocates: heap.
+ * Call fn with all bytes that this user's processes have published by this name; the same bytes may
+ * come twice while other sockets come and go.
+ * @return how many, or -errno. Thread: any. Blocks: may (netlink). Allocates: no.
+ * Errors: -EOPNOTSUPP the kernel, before 5.3, does not say whose a socket is; those of netlink.
  */
 int plx_name_each(const char *name, void (*fn)(const void *data, size_t len, void *arg), void *arg);
 
