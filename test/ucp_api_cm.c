@@ -24,6 +24,8 @@ struct cs {
 	ucs_status_t err[2];
 	ucp_ep_h err_ep[2];
 	bool reject;
+	void (*on_request)(ucp_conn_request_h r, void *arg); /* NULL: as below */
+	void (*on_error_0)(void *arg, ucp_ep_h ep, ucs_status_t status);
 };
 
 static void
@@ -111,7 +113,7 @@ listen_on(struct cs *s, const char *text, bool accept)
 		params.accept_handler.cb = on_accept;
 		params.accept_handler.arg = s;
 	} else {
-		params.conn_handler.cb = on_request;
+		params.conn_handler.cb = s->on_request != NULL ? s->on_request : on_request;
 		params.conn_handler.arg = s;
 	}
 	status = ucp_listener_create(s->p.n[0].w, &params, &s->l);
@@ -125,7 +127,8 @@ listen_on(struct cs *s, const char *text, bool accept)
 }
 
 static void
-cs_open_mode(struct cs *s, bool one_context, ucs_thread_mode_t mode)
+cs_open_with(struct cs *s, bool one_context, ucs_thread_mode_t mode, const char *name,
+	const char *value)
 {
 	int i;
 
@@ -133,11 +136,17 @@ cs_open_mode(struct cs *s, bool one_context, ucs_thread_mode_t mode)
 	s->p.one_context = one_context;
 	for (i = 0; i < 2; i++) {
 		s->p.n[i].ctx = i == 1 && one_context ? s->p.n[0].ctx
-			: util_context(UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_AM |
-				UCP_FEATURE_WAKEUP);
+			: util_context_with(UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_AM |
+				UCP_FEATURE_WAKEUP, name, value);
 		s->p.n[i].w = util_worker(s->p.n[i].ctx, mode);
 		UTIL_OK(ucp_worker_get_address(s->p.n[i].w, &s->p.n[i].addr, &s->p.n[i].addr_len));
 	}
+}
+
+static void
+cs_open_mode(struct cs *s, bool one_context, ucs_thread_mode_t mode)
+{
+	cs_open_with(s, one_context, mode, NULL, NULL);
 }
 
 /* Where listeners are, of tests that are not about that. */
@@ -196,7 +205,7 @@ accept_request(struct cs *s, ucp_worker_h w, ucp_ep_h *ep)
 	memset(&params, 0xa5, sizeof(params));
 	params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLER;
 	params.conn_request = s->req;
-	params.err_handler.cb = on_error_0;
+	params.err_handler.cb = s->on_error_0 != NULL ? s->on_error_0 : on_error_0;
 	params.err_handler.arg = s;
 	return ucp_ep_create(w, &params, ep);
 }
@@ -1196,6 +1205,88 @@ silent_connections_keep_nobody_out(void)
 	cs_close(&s);
 }
 
+/* What a client says first, as one has said it to a socket of ours. @return its length */
+static size_t
+overhear_hello(struct cs *s, uint8_t *hello, size_t max)
+{
+	struct sockaddr_storage listener = s->addr;
+	socklen_t len = sizeof(s->addr);
+	int on = socket(AF_INET, SOCK_STREAM, 0), fd;
+	ssize_t n;
+
+	if (bind(on, (struct sockaddr *)&(struct sockaddr_in){.sin_family = AF_INET,
+			.sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, sizeof(struct sockaddr_in)) != 0 ||
+		listen(on, 1) != 0 || getsockname(on, (struct sockaddr *)&s->addr, &len) != 0)
+		UTIL_DIE("listen");
+	client(s);
+	UTIL_FOR_MS(&s->p, 20);
+	fd = accept(on, NULL, NULL);
+	n = recv(fd, hello, max, 0);
+	CU_ASSERT_FATAL(n > 8 && (size_t)n < max);
+	close_ep(s, 1, UCP_EP_CLOSE_FLAG_FORCE);
+	close(fd);
+	close(on);
+	s->addr = listener;
+	return n;
+}
+
+static void
+accept_all(ucp_conn_request_h r, void *arg)
+{
+	struct cs *s = arg;
+	ucp_ep_h ep;
+
+	s->n_reqs++;
+	s->req = r;
+	CU_ASSERT_EQUAL(accept_request(s, s->p.n[0].w, &ep), UCS_OK);
+	s->p.n[0].ep = ep;
+	s->req = NULL;
+}
+
+static void
+let_go(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+	struct cs *s = arg;
+
+	on_error(s, 0, ep, status);
+	ucp_request_free(ucp_ep_close_nb(ep, UCP_EP_CLOSE_MODE_FORCE));
+}
+
+/* They are accepted, and say nothing more: that has an end, and so has their number. */
+static void
+accepted_clients_that_say_nothing_are_let_go(void)
+{
+	enum { N = 400, BOUND = 256 };
+	uint8_t hello[2048];
+	int fd[N];
+	size_t len;
+	struct cs s;
+
+	cs_open_with(&s, false, UCS_THREAD_MODE_SINGLE, "cm.done_ms", "400");
+	s.on_request = accept_all;
+	s.on_error_0 = let_go;
+	CU_ASSERT_EQUAL_FATAL(listen_on(&s, "127.0.0.1", false), UCS_OK);
+	len = overhear_hello(&s, hello, sizeof(hello));
+	for (int i = 0; i < N; i++) {
+		fd[i] = raw_client(&s);
+		put_some(fd[i], hello, len);
+	}
+	CU_ASSERT(UTIL_UNTIL(&s.p, s.n_reqs >= BOUND));
+	UTIL_FOR_MS(&s.p, 100);
+	CU_ASSERT(s.n_reqs - s.n_err[0] <= BOUND + 32); /* some were accepted, and not heard yet */
+	CU_ASSERT(UTIL_UNTIL(&s.p, s.n_reqs == N && s.n_err[0] == N));
+	CU_ASSERT_EQUAL(s.err[0], UCS_ERR_CONNECTION_RESET);
+	for (int i = 0; i < N; i++)
+		close(fd[i]);
+	client(&s);
+	CU_ASSERT(UTIL_UNTIL(&s.p, s.n_reqs == N + 1));
+	exchange(&s.p, 1, 8, 1, true, UTIL_NBX);
+	UTIL_FOR_MS(&s.p, 600); /* a client that has said all is not let go */
+	CU_ASSERT_EQUAL(s.n_err[0], N);
+	exchange(&s.p, 0, 8, 1, true, UTIL_NBX);
+	cs_close(&s);
+}
+
 static void
 connecting_and_requests_wake_who_sleeps(void)
 {
@@ -1531,6 +1622,7 @@ const struct api_test api_cm_tests[] = {
 	T(handles_of_one_pair_of_workers_are_told_apart),
 	T_NOT_UCX(hostile_bytes_are_refused_and_others_served, "speaks another protocol"),
 	T(silent_connections_keep_nobody_out),
+	T_NOT_UCX(accepted_clients_that_say_nothing_are_let_go, "speaks another protocol"),
 	T(connecting_and_requests_wake_who_sleeps),
 	T_NOT_UCX(client_that_dies_is_told_once_within_a_second, NOT_UCX),
 	T_NOT_UCX(peer_by_address_that_dies_is_told_once_within_a_second, NOT_UCX),

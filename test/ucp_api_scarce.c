@@ -7,9 +7,12 @@
  * The two workers of a pair know each other's address, and node 1 has not sent anything yet: to answer
  * node 0 it has to map that one's segment, for which it finds no descriptor.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "ucp_api_test.h"
@@ -175,12 +178,69 @@ streams_go_on_when_there_are_descriptors_again(void)
 	util_pair_close(&p);
 }
 
+static void
+count_request(ucp_conn_request_h r, void *arg)
+{
+	(void)r;
+	++*(int *)arg;
+}
+
+/* A client of whom the listener's process has no descriptor yet waits, and its server sleeps. */
+static void
+listener_rests_until_there_are_descriptors_again(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	ucp_listener_params_t params = {.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR |
+		UCP_LISTENER_PARAM_FIELD_CONN_HANDLER,
+		.sockaddr = {(struct sockaddr *)&at, sizeof(at)}, .conn_handler.cb = count_request};
+	ucp_listener_attr_t attr = {.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR};
+	ucp_context_h ctx = util_context(UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP);
+	ucp_worker_h w = util_worker(ctx, UCS_THREAD_MODE_SINGLE);
+	int n_reqs = 0, n_busy = 0, n_slept = 0, efd;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	ucp_listener_h l;
+	uint64_t end;
+	char byte;
+
+	params.conn_handler.arg = &n_reqs;
+	UTIL_OK(ucp_listener_create(w, &params, &l));
+	UTIL_OK(ucp_listener_query(l, &attr));
+	UTIL_OK(ucp_worker_get_efd(w, &efd));
+	take_descriptors();
+	CU_ASSERT_EQUAL(connect(fd, (struct sockaddr *)&attr.sockaddr, sizeof(at)), 0);
+	for (end = util_now_ns() + 1000000000; util_now_ns() < end;) {
+		struct pollfd p = {.fd = efd, .events = POLLIN};
+
+		if (ucp_worker_progress(w) != 0)
+			continue;
+		if (ucp_worker_arm(w) == UCS_OK)
+			n_slept += poll(&p, 1, 50) == 0;
+		else
+			n_busy++;
+	}
+	CU_ASSERT(n_slept >= 5);
+	CU_ASSERT(n_busy <= 100);
+	give_descriptors_back();
+	CU_ASSERT_EQUAL(send(fd, "what is no hello", 16, MSG_NOSIGNAL), 16);
+	for (end = util_now_ns() + 5000000000; util_now_ns() < end;) {
+		ucp_worker_progress(w);
+		if (recv(fd, &byte, 1, MSG_DONTWAIT) == 0) /* accepted, heard and closed */
+			break;
+	}
+	CU_ASSERT(util_now_ns() < end);
+	close(fd);
+	ucp_listener_destroy(l);
+	ucp_worker_destroy(w);
+	ucp_cleanup(ctx);
+}
+
 #define NOT_UCX "its eps are connected before, or never"
 
 const struct api_test api_scarce_tests[] = {
 	T_NOT_UCX(sync_sends_are_acknowledged_when_there_are_descriptors_again, NOT_UCX),
 	T_NOT_UCX(announced_messages_are_fetched_when_there_are_descriptors_again, NOT_UCX),
 	T_NOT_UCX(dropped_active_messages_are_acknowledged_when_there_are_descriptors_again, NOT_UCX),
+	T_NOT_UCX(listener_rests_until_there_are_descriptors_again, NOT_UCX),
 	T_NOT_UCX(streams_go_on_when_there_are_descriptors_again, NOT_UCX),
 	{NULL, NULL, NULL},
 };

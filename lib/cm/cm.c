@@ -42,6 +42,7 @@ const struct plx_stat_row plx_cm_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_cm_stat, drop_half_open),
 	PLX_STAT_ROW(struct plx_cm_stat, timeouts),
 	PLX_STAT_ROW(struct plx_cm_stat, accept_errors),
+	PLX_STAT_ROW(struct plx_cm_stat, listener_rests),
 	PLX_STAT_END,
 };
 
@@ -70,6 +71,7 @@ plx_cm_open(struct plx_cm *cm, enum plx_cm_transport transport, const struct plx
 
 	memset(cm, 0, sizeof(*cm));
 	TAILQ_INIT(&cm->socks);
+	LIST_INIT(&cm->resting);
 	cm->transport = transport;
 	cm->dev = dev;
 	cm->epfd = epoll_create1(EPOLL_CLOEXEC);
@@ -100,12 +102,11 @@ plx_cm_close(struct plx_cm *cm)
 	cm->epfd = -1;
 }
 
-/* Let the timer ring at the earliest deadline. */
-static void
-timer_set(struct plx_cm *cm)
+void
+cm_timer_set(struct plx_cm *cm)
 {
 	struct itimerspec it = {.it_value = {0, 0}};
-	uint64_t first = 0;
+	uint64_t first = cm->rest_ns;
 	struct plx_cm_sock *s;
 
 	TAILQ_FOREACH(s, &cm->socks, link) {
@@ -121,7 +122,7 @@ void
 cm_deadline(struct plx_cm_sock *s, uint32_t ms)
 {
 	s->deadline_ns = ms != 0 ? cm_now_ns() + ms * 1000000ull : 0;
-	timer_set(s->cm);
+	cm_timer_set(s->cm);
 }
 
 void
@@ -151,7 +152,9 @@ again:
 		cm_sock_fail(s, s->pending_err != 0 ? s->pending_err : -ETIMEDOUT);
 		goto again;
 	}
-	timer_set(cm);
+	if (cm->rest_ns != 0 && cm->rest_ns <= now)
+		cm_listeners_wake(cm);
+	cm_timer_set(cm);
 }
 
 unsigned
@@ -368,9 +371,20 @@ plx_cm_detach(struct plx_cm_sock *s)
 	TAILQ_REMOVE(&cm->socks, s, link);
 	cm->n--;
 	cm->n_half -= s->listener != NULL;
+	cm->n_awaited -= s->awaited_ns != 0;
 	s->listener = NULL;
+	s->awaited_ns = 0;
 	s->deadline_ns = 0;
 	s->cm = NULL;
+}
+
+void
+plx_cm_await(struct plx_cm_sock *s, uint32_t ms)
+{
+	PLX_ASSERT(s->cm != NULL && s->awaited_ns == 0);
+	s->awaited_ns = cm_now_ns();
+	s->cm->n_awaited++;
+	cm_deadline(s, ms);
 }
 
 int

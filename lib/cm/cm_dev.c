@@ -128,7 +128,9 @@ cm_dev_lingers(struct plx_cm_sock *s)
 	if (s->id == NULL || s->cm == NULL || s->connecting || !s->dev->busy(s->id))
 		return false;
 	s->cm->n_half -= s->listener != NULL;
+	s->cm->n_awaited -= s->awaited_ns != 0;
 	s->listener = NULL;
+	s->awaited_ns = 0;
 	s->closing = true;
 	cm_deadline(s, PLX_CM_LINGER_MS);
 	return true;

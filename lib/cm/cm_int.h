@@ -18,6 +18,12 @@ int cm_sock_new(struct plx_cm *cm, int fd, struct plx_dev_cm_id *id, struct plx_
 void cm_sock_free(struct plx_cm_sock *s);
 void cm_sock_fail(struct plx_cm_sock *s, int err);
 void cm_deadline(struct plx_cm_sock *s, uint32_t ms);
+/* Let the timer ring when something is due. */
+void cm_timer_set(struct plx_cm *cm);
+
+/* cm_listen.c */
+/* Look at all listeners again. */
+void cm_listeners_wake(struct plx_cm *cm);
 
 /* Begin to connect by TCP; s is in no cm. */
 int cm_sock_tcp(struct plx_cm_sock *s);

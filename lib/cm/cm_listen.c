@@ -50,17 +50,95 @@ cm_accepted(struct plx_cm_listener *l, int fd, struct plx_dev_cm_id *id)
 }
 
 static void
+listener_watch(struct plx_cm_listener *l, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = &l->fd};
+
+	epoll_ctl(l->cm->epfd, EPOLL_CTL_MOD, l->fd.fd, &ev);
+}
+
+/*
+ * Who connects can't be accepted just now, and stays where he is: a listener that was looked at would
+ * be ready, again and again.
+ */
+static void
+listener_rest(struct plx_cm_listener *l)
+{
+	struct plx_cm *cm = l->cm;
+
+	l->rests = true;
+	LIST_INSERT_HEAD(&cm->resting, l, rest_link);
+	listener_watch(l, 0);
+	PLX_STAT_INC(cm->stat.listener_rests);
+	if (cm->rest_ns == 0)
+		cm->rest_ns = cm_now_ns() + PLX_CM_REST_MS * 1000000ull;
+	cm_timer_set(cm);
+}
+
+static void
+listener_unrest(struct plx_cm_listener *l)
+{
+	if (!l->rests)
+		return;
+	l->rests = false;
+	LIST_REMOVE(l, rest_link);
+}
+
+void
+cm_listeners_wake(struct plx_cm *cm)
+{
+	struct plx_cm_listener *l;
+
+	cm->rest_ns = 0;
+	while ((l = LIST_FIRST(&cm->resting)) != NULL) {
+		listener_unrest(l);
+		listener_watch(l, EPOLLIN);
+	}
+}
+
+/* @return whether the process is out of something, and the connection still waits */
+static bool
+is_short(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
+}
+
+/* Fail who has been awaited for longest, if that is long. */
+static bool
+fail_silent(struct plx_cm *cm)
+{
+	struct plx_cm_sock *s;
+
+	TAILQ_FOREACH(s, &cm->socks, link)
+		if (s->awaited_ns != 0)
+			break;
+	if (s == NULL || cm_now_ns() - s->awaited_ns < PLX_CM_HEAR_TIMEOUT_MS * 1000000ull)
+		return false;
+	PLX_STAT_INC(cm->stat.timeouts);
+	cm_sock_fail(s, -ETIMEDOUT);
+	return true;
+}
+
+static void
 listener_event(struct plx_cm_fd *f, uint32_t events)
 {
 	struct plx_cm_listener *l = (struct plx_cm_listener *)f;
 
 	(void)events;
 	for (unsigned i = 0; i < ACCEPT_BURST; i++) {
-		int fd = accept4(f->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd;
 
+		if (l->cm->n_awaited >= PLX_CM_MAX_AWAITED) {
+			if (!fail_silent(l->cm))
+				listener_rest(l);
+			return;
+		}
+		fd = accept4(f->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			if (errno != EAGAIN)
 				PLX_STAT_INC(l->cm->stat.accept_errors);
+			if (is_short(errno))
+				listener_rest(l);
 			return;
 		}
 		cm_accepted(l, fd, NULL);
@@ -94,6 +172,7 @@ tcp_unlisten(struct plx_cm_listener *l)
 {
 	if (l->fd.fd < 0)
 		return;
+	listener_unrest(l);
 	epoll_ctl(l->cm->epfd, EPOLL_CTL_DEL, l->fd.fd, NULL);
 	close(l->fd.fd);
 	l->fd.fd = -1;
@@ -147,6 +226,7 @@ plx_cm_listen(struct plx_cm *cm, const struct sockaddr *addr, socklen_t len,
 	l->cm = cm;
 	l->fd.fd = -1;
 	l->id = NULL;
+	l->rests = false;
 	rc = -EADDRINUSE;
 	for (unsigned i = 0; i < PLX_CM_MAX_PORTS && rc == -EADDRINUSE; i++) {
 		rc = listen_once(l, addr, len);

@@ -24,6 +24,8 @@
 #define PLX_CM_HEAD		  8
 #define PLX_CM_MAX_HALF_OPEN	  256  /* accepted, nothing heard; then the oldest goes */
 #define PLX_CM_HEAR_TIMEOUT_MS	  5000 /* of an accepted connection's first message */
+#define PLX_CM_MAX_AWAITED	  256  /* plx_cm_await(); then others wait to be accepted */
+#define PLX_CM_REST_MS		  100  /* of listeners, until they look again whether they can accept */
 #define PLX_CM_CONNECT_TIMEOUT_MS 10000
 #define PLX_CM_DEV_TIMEOUT_MS	  1000 /* by the devices' manager, before TCP is tried */
 #define PLX_CM_LINGER_MS	  1000 /* of a closed one, until what it sent has arrived */
@@ -45,6 +47,7 @@ struct plx_cm_stat {
 	uint64_t drop_bad_msg;	 /* connections ended for what they sent */
 	uint64_t drop_half_open; /* ended because there were too many */
 	uint64_t timeouts, accept_errors;
+	uint64_t listener_rests; /* for want of descriptors, or with too many awaited */
 };
 
 extern const struct plx_stat_row plx_cm_stat_rows[];
@@ -57,6 +60,9 @@ struct plx_cm {
 	const struct plx_dev_cm_ops *dev; /* NULL: no device has a manager */
 	uint32_t n;	 /* sockets and listeners */
 	uint32_t n_half; /* half open */
+	uint32_t n_awaited;
+	uint64_t rest_ns; /* until then the resting listeners rest; 0: there are none */
+	LIST_HEAD(, plx_cm_listener) resting;
 	TAILQ_HEAD(plx_cm_socks, plx_cm_sock) socks; /* the oldest first */
 	struct plx_cm_stat stat;
 };
@@ -72,6 +78,8 @@ struct plx_cm_listener {
 	struct plx_cm_fd dev_fd;
 	struct plx_dev_cm_id *id; /* NULL: not by the devices' manager */
 	struct plx_cm *cm;
+	bool rests; /* its TCP socket is not looked at */
+	LIST_ENTRY(plx_cm_listener) rest_link;
 	/* a whole first message has come on an accepted socket, which is the callee's now */
 	void (*on_first)(struct plx_cm_listener *l, struct plx_cm_sock *s, const void *msg,
 		uint32_t len);
@@ -84,6 +92,7 @@ struct plx_cm_sock {
 	struct plx_dev_cm_id *id; /* NULL: a TCP socket */
 	const struct plx_dev_cm_ops *dev;
 	bool connecting;
+	uint64_t awaited_ns;  /* since when, 0: not awaited */
 	bool closing;	      /* known to nobody; until what it sent has arrived */
 	int pending_err;      /* told at the deadline */
 	uint64_t deadline_ns; /* 0: none */
@@ -136,6 +145,14 @@ int plx_cm_send(struct plx_cm_sock *s, const void *msg, uint32_t len);
  * perhaps not. Accepts NULL.
  */
 void plx_cm_sock_close(struct plx_cm_sock *s);
+
+/**
+ * The other side of an attached socket has a message to say, or the socket fails with -ETIMEDOUT. When
+ * PLX_CM_MAX_AWAITED are, listeners of the same cm accept no others, and who has been silent for
+ * PLX_CM_HEAR_TIMEOUT_MS fails at once if others wait.
+ * @param ms how long, from now on
+ */
+void plx_cm_await(struct plx_cm_sock *s, uint32_t ms);
 
 /** Its socket addresses; family AF_UNSPEC when not known. */
 void plx_cm_sock_addrs(const struct plx_cm_sock *s, struct sockaddr_storage *local,

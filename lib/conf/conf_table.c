@@ -95,6 +95,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"How often a worker looks whether its peers are alive."),
 	ROW_ENUM(PLX_CONF_CM_TRANSPORT, "cm.transport", "auto", transport_choices, true,
 		"How listeners and their clients meet: TCP, the RDMA connection manager, or both; a client tries RDMA first."),
+	ROW_UINT(PLX_CONF_CM_DONE_MS, "cm.done_ms", "ms", "60000", 10, 3600000, true,
+		"How long an accepted client may take to say that it is connected; then its handle fails."),
 	ROW_UINT(PLX_CONF_EAGER_MAX, "proto.eager_max", "bytes", "8k", 0, 64u << 20, true,
 		"Largest message sent without asking; longer ones use rendezvous."),
 	ROW_BOOL(PLX_CONF_EAGER_EMPTY, "proto.eager_empty", "yes", true,

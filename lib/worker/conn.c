@@ -14,7 +14,8 @@
  *
  * from then on they are peers of a device like any others. The client chooses a
  * random conn_id by which both name this pair of handles. A socket that ends before
- * DONE, or bytes that make no sense, fail the handle.
+ * DONE, bytes that make no sense, and DONE that does not come in time (cm.done_ms) fail the handle.
+ * A client that was merely slow learns of that by EP_CLOSE.
  *
  * Sockets and conns belong to the application's side: they are looked at in
  * plx_worker_progress(), where the application's handlers run, and every
@@ -466,10 +467,23 @@ server_on_msg(struct plx_cm_sock *s, const void *msg, uint32_t len)
 }
 
 static void
+server_tell_run(void *arg)
+{
+	struct plx_conn *c = arg;
+	struct plx_wire_ep_close h = {.conn_id = c->conn_id, .flags = PLX_WIRE_CLOSE_FORCE};
+
+	if (c->stub.real != NULL && c->stub.real->err == 0)
+		(void)plx_ep_tx_ctl(c->stub.real, PLX_WIRE_EP_CLOSE, &h, sizeof(h));
+}
+
+static void
 server_on_fail(struct plx_cm_sock *s, int err)
 {
-	(void)err;
-	conn_fail(s->arg, -ECONNRESET);
+	struct plx_conn *c = s->arg;
+
+	if (err == -ETIMEDOUT)
+		plx_worker_call(c->w, server_tell_run, c);
+	conn_fail(c, -ECONNRESET);
 }
 
 static void
@@ -516,8 +530,10 @@ plx_worker_conn_accept(struct plx_worker *w, struct plx_conn_req *r, struct plx_
 	plx_cm_sock_addrs(c->sock, &c->local, &c->remote);
 	free(r);
 	rc = plx_cm_attach(&w->conns.cm, c->sock);
-	if (rc == 0)
+	if (rc == 0) {
+		plx_cm_await(c->sock, w->conns.done_ms);
 		rc = conn_send(c->sock, &h, w);
+	}
 	conns_update(w);
 	if (rc != 0)
 		conn_fail(c, -ECONNRESET); /* the client has gone: the handle tells */

@@ -75,6 +75,7 @@ struct plx_wake {
 struct plx_conns {
 	struct plx_cm cm;
 	enum plx_cm_transport transport;
+	uint32_t done_ms; /* that an accepted client may take */
 	LIST_HEAD(, plx_listener) listeners;
 	LIST_HEAD(, plx_conn) list;
 	bool in_run;

@@ -226,6 +226,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	w->app_work = w->dedicated ? WORKER_APP_DEDICATED : 0;
 	w->conns.cm.epfd = -1;
 	w->conns.transport = plx_conf_u64(conf, PLX_CONF_CM_TRANSPORT);
+	w->conns.done_ms = plx_conf_u64(conf, PLX_CONF_CM_DONE_MS);
 	w->turn_due = PLX_WORKER_TURN_EVERY;
 	w->waits = (uint8_t)plx_conf_u64(conf, PLX_CONF_WORKER_WAIT);
 	w->nap_us = plx_conf_u64(conf, PLX_CONF_WORKER_NAP_US);
