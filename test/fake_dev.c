@@ -318,7 +318,8 @@ fake_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	peer->mtu = fake.mtu;
 	peer->short_max = fake.short_max;
 	peer->caps = (uint8_t)(fake.caps & peer->q->caps);
-	plx_proc_self(&self); /* all are in this process, but each is told nothing of it: proc is 0 */
+	if (plx_proc_self(&self) != 0) /* all are in this process, but each is told nothing of it: proc is 0 */
+		return -EIO;
 	peer->domain = plx_dev_domain(plx_proc_id(&self), fake.port);
 	return 0;
 }

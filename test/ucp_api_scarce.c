@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ucp_api_test.h"
@@ -178,6 +179,50 @@ streams_go_on_when_there_are_descriptors_again(void)
 	util_pair_close(&p);
 }
 
+/* In a child, which has not read yet who it is. @return its exit status: 0 as it should be */
+static int
+pack_in_child(ucp_context_h ctx, ucp_mem_h memh)
+{
+	struct rlimit before, none;
+	void *key = NULL;
+	size_t len;
+
+	if (getrlimit(RLIMIT_NOFILE, &before) != 0)
+		return 1;
+	none = before;
+	none.rlim_cur = 0;
+	if (setrlimit(RLIMIT_NOFILE, &none) != 0)
+		return 2;
+	if (ucp_rkey_pack(ctx, memh, &key, &len) == UCS_OK)
+		return 3;
+	if (setrlimit(RLIMIT_NOFILE, &before) != 0)
+		return 4;
+	return ucp_rkey_pack(ctx, memh, &key, &len) == UCS_OK ? 0 : 5;
+}
+
+/* A key names its process: who can't find out which it is gives no key. */
+static void
+key_is_packed_for_this_process_or_not_at_all(void)
+{
+	ucp_context_h ctx = util_context(UCP_FEATURE_RMA);
+	static uint8_t buf[4096];
+	ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+		UCP_MEM_MAP_PARAM_FIELD_LENGTH, .address = buf, .length = sizeof(buf)};
+	ucp_mem_h memh;
+	int status;
+	pid_t pid;
+
+	UTIL_OK(ucp_mem_map(ctx, &params, &memh));
+	pid = fork();
+	if (pid == 0)
+		_exit(pack_in_child(ctx, memh));
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT(WIFEXITED(status));
+	CU_ASSERT_EQUAL(WEXITSTATUS(status), 0);
+	UTIL_OK(ucp_mem_unmap(ctx, memh));
+	ucp_cleanup(ctx);
+}
+
 static void
 count_request(ucp_conn_request_h r, void *arg)
 {
@@ -240,6 +285,7 @@ const struct api_test api_scarce_tests[] = {
 	T_NOT_UCX(sync_sends_are_acknowledged_when_there_are_descriptors_again, NOT_UCX),
 	T_NOT_UCX(announced_messages_are_fetched_when_there_are_descriptors_again, NOT_UCX),
 	T_NOT_UCX(dropped_active_messages_are_acknowledged_when_there_are_descriptors_again, NOT_UCX),
+	T_NOT_UCX(key_is_packed_for_this_process_or_not_at_all, "its keys name no process"),
 	T_NOT_UCX(listener_rests_until_there_are_descriptors_again, NOT_UCX),
 	T_NOT_UCX(streams_go_on_when_there_are_descriptors_again, NOT_UCX),
 	{NULL, NULL, NULL},

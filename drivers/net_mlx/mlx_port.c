@@ -96,7 +96,8 @@ port_look(struct mlx_port *port, long gid, bool stand_by)
 			return -ENODEV;
 		atomic_init(&port->down, MLX_PORT_NO_LINK);
 	}
-	plx_proc_self(&self);
+	if (plx_proc_self(&self) != 0)
+		return -ENODEV;
 	port->addr.version = MLX_ADDR_VERSION;
 	port->addr.proc = plx_proc_id(&self);
 	port->addr.path_mtu = attr.active_mtu;

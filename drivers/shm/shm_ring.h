@@ -51,7 +51,7 @@
 /** A queue's address; what plx_addr carries, and what senders leave in slots and mail. */
 struct shm_addr {
 	uint64_t uid;
-	uint64_t host;	/* plx_proc_host(): same value, same machine and namespaces */
+	uint64_t host;	/* struct plx_proc: same value, same machine and namespaces */
 	uint64_t start; /* start time of the process, to tell a reused pid */
 	uint32_t pid;
 	uint32_t fd;	/* of the segment, in that process */

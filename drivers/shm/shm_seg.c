@@ -79,10 +79,9 @@ shm_queue_open(struct plx_queue *q)
 		rc = -EIO;
 		goto free_seg;
 	}
-	plx_proc_self(&self);
-	if (self.host == 0 || self.start == 0) {
-		PLX_LOG(ERR, shm, "/proc can't be read");
-		rc = -EIO;
+	rc = plx_proc_self(&self);
+	if (rc != 0) {
+		PLX_LOG(ERR, shm, "/proc, or /proc/sys/kernel/random/boot_id, can't be read %d", rc);
 		goto free_seg;
 	}
 	sq->addr.pid = self.pid;

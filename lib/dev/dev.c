@@ -584,8 +584,7 @@ plx_peer_met(struct plx_peer *peer)
 	peer->met = true;
 	if (!plx_check_wanted())
 		return;
-	plx_proc_self(&self);
-	if (peer->proc != plx_proc_id(&self))
+	if (plx_proc_self(&self) != 0 || peer->proc != plx_proc_id(&self))
 		plx_check_peer(plx_dev_name(peer->q->dev));
 }
 

@@ -39,10 +39,13 @@ int
 plx_seg_name(const struct plx_seg *seg, struct plx_seg_name *out)
 {
 	struct stat st;
+	int rc;
 
 	if (fstat(seg->fd, &st) != 0)
 		return -errno;
-	plx_proc_self(&out->proc);
+	rc = plx_proc_self(&out->proc);
+	if (rc != 0)
+		return rc;
 	out->fd = seg->fd;
 	out->ino = st.st_ino;
 	out->len = seg->len;
@@ -93,10 +96,13 @@ plx_seg_open_of(uint32_t pid, uint32_t fd, int flags, struct stat *st)
 static int
 name_open(const struct plx_seg_name *name, bool write)
 {
+	struct plx_proc self;
 	struct stat st;
-	int fd, rc = 0;
+	int fd, rc = plx_proc_self(&self);
 
-	if (name->proc.host != plx_proc_host())
+	if (rc != 0)
+		return rc;
+	if (name->proc.host != self.host)
 		return -EHOSTUNREACH;
 	fd = plx_seg_open_of(name->proc.pid, name->fd, write ? O_RDWR : O_RDONLY, &st);
 	if (fd < 0)

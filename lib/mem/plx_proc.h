@@ -14,22 +14,17 @@
 
 /** A process, told from all others that were or will be. */
 struct plx_proc {
-	uint64_t host;	/* as plx_proc_host() */
+	uint64_t host;	/* boot, and pid and user namespace, hashed: same value, same machine as far as
+			 * /proc/PID reaches */
 	uint64_t start; /* as plx_proc_start() */
 	uint32_t pid;
 };
 
-/**
- * @return boot, and pid and user namespace, hashed: same value, same machine as far as /proc/PID
- * reaches; 0 when that can't be read.
- */
-uint64_t plx_proc_host(void);
-
-/** @return whether two values of plx_proc_host() are of one machine since it was started. */
+/** @return whether two values of plx_proc.host are of one machine since it was started. */
 bool plx_proc_host_same_boot(uint64_t a, uint64_t b);
 
 /**
- * Whether this process and another of the same plx_proc_host() may open what the other has open,
+ * Whether this process and another of the same host may open what the other has open,
  * each by /proc/PID/fd. Both find the same.
  * @param fd one that the other has open
  * @return 0, also when the other has ended; -EPERM one of them may not
@@ -48,8 +43,11 @@ bool plx_proc_gone(uint32_t pid, uint64_t start);
 /** @return whether a thread of this process runs, or would if it had a core; false: or nobody knows. */
 bool plx_proc_runs(uint32_t tid);
 
-/** Fill in the calling process: what is read from /proc is read once, and again after a fork. */
-void plx_proc_self(struct plx_proc *out);
+/**
+ * Fill in the calling process: what is read from /proc is read once, and again after a fork.
+ * Errors, and *out is not set: -EMFILE, -ENFILE, -ENOMEM; -EIO: there is no /proc, or not all of it.
+ */
+int plx_proc_self(struct plx_proc *out);
 
 /** @return one number for a process, never 0. */
 uint64_t plx_proc_id(const struct plx_proc *p);

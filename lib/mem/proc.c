@@ -44,8 +44,8 @@ hash(const char *text, ssize_t len)
 	return h ^ h >> 32;
 }
 
-static uint64_t
-host_read(void)
+static int
+host_read(uint64_t *out)
 {
 	char text[192];
 	ssize_t boot = read_text("/proc/sys/kernel/random/boot_id", text, 64);
@@ -56,9 +56,12 @@ host_read(void)
 		ssize_t m = readlink(i == 0 ? "/proc/self/ns/pid" : "/proc/self/ns/user", text + n,
 			sizeof(text) - n);
 
-		n = m > 0 ? n + m : -1;
+		n = m > 0 ? n + m : -EIO;
 	}
-	return n > 0 ? (uint64_t)hash(text, boot) << 32 | hash(text, n) : 0;
+	if (n <= 0)
+		return n < 0 ? (int)n : -EIO;
+	*out = (uint64_t)hash(text, boot) << 32 | hash(text, n);
+	return 0;
 }
 
 bool
@@ -238,33 +241,31 @@ static struct {
 	_Atomic uint32_t pid; /* 0: not read, or it could not be */
 } self;
 
-void
+int
 plx_proc_self(struct plx_proc *out)
 {
-	out->pid = getpid();
+	struct plx_proc p = {.pid = getpid()};
+	char state;
+	int rc;
+
 	/* pairs with the release below */
-	if (atomic_load_explicit(&self.pid, memory_order_acquire) == out->pid) {
-		out->host = atomic_load_explicit(&self.host, memory_order_relaxed);
-		out->start = atomic_load_explicit(&self.start, memory_order_relaxed);
-		return;
+	if (atomic_load_explicit(&self.pid, memory_order_acquire) == p.pid) {
+		p.host = atomic_load_explicit(&self.host, memory_order_relaxed);
+		p.start = atomic_load_explicit(&self.start, memory_order_relaxed);
+		*out = p;
+		return 0;
 	}
-	out->host = host_read();
-	out->start = plx_proc_start(out->pid);
-	if (out->host == 0 || out->start == 0)
-		return;
-	atomic_store_explicit(&self.host, out->host, memory_order_relaxed);
-	atomic_store_explicit(&self.start, out->start, memory_order_relaxed);
+	rc = host_read(&p.host);
+	if (rc == 0)
+		rc = proc_stat(p.pid, &state, &p.start);
+	if (rc != 0)
+		return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM ? rc : -EIO;
+	*out = p;
+	atomic_store_explicit(&self.host, p.host, memory_order_relaxed);
+	atomic_store_explicit(&self.start, p.start, memory_order_relaxed);
 	/* pairs with the acquire above: who sees the pid sees the rest */
-	atomic_store_explicit(&self.pid, out->pid, memory_order_release);
-}
-
-uint64_t
-plx_proc_host(void)
-{
-	struct plx_proc p;
-
-	plx_proc_self(&p);
-	return p.host;
+	atomic_store_explicit(&self.pid, p.pid, memory_order_release);
+	return 0;
 }
 
 int

@@ -56,9 +56,8 @@ rkey_map(struct plx_rkey *k, const struct plx_peer *peer, const struct plx_wire_
 	struct plx_seg_name table;
 	struct plx_proc self;
 
-	if (k->len == 0)
-		return;
-	plx_proc_self(&self);
+	if (k->len == 0 || plx_proc_self(&self) != 0)
+		return; /* by messages, as whose memory it is can't be told */
 	if (peer->proc == plx_proc_id(&self)) {
 		k->mapped = is_own(k, m->rights);
 	} else if (m->window != 0 && m->rights != 0 && plx_peer_windows(peer, &table) == 0 &&

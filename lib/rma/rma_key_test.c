@@ -27,7 +27,7 @@ wire_of(uint8_t rights)
 {
 	struct plx_proc self;
 
-	plx_proc_self(&self);
+	UNIT_EQ_FATAL(plx_proc_self(&self), 0);
 	return (struct plx_wire_rkey){.rights = rights, .index = region.index, .token = region.token,
 		.base = (uintptr_t)there, .len = LEN, .proc = plx_proc_id(&self) & PLX_WIRE_PROC_MASK,
 		.n_devs = 1, .devs = {{(uint32_t)dev.keys[0].mem.key, dev.keys[0].port}}};
@@ -631,7 +631,7 @@ no_two_ports_of_a_process_have_one_domain(void)
 	uint64_t id;
 	uint32_t *seen;
 
-	plx_proc_self(&self);
+	UNIT_EQ_FATAL(plx_proc_self(&self), 0);
 	id = plx_proc_id(&self);
 	seen = calloc(UINT16_MAX + 1, sizeof(*seen));
 	UNIT_TRUE_FATAL(seen != NULL);
@@ -672,7 +672,7 @@ is_taken_for_ours(const struct plx_wire_rkey *wire)
 	struct plx_rkey *k;
 	bool mapped;
 
-	plx_proc_self(&self);
+	UNIT_EQ_FATAL(plx_proc_self(&self), 0);
 	peer.proc = plx_proc_id(&self); /* its address says so */
 	plx_wire_rkey_pack(wire, blob);
 	UNIT_EQ_FATAL(plx_rkey_unpack(&peer, blob, UINT8_MAX, true, &k), 0);

@@ -38,11 +38,14 @@ ucp_rkey_pack(ucp_context_h context, ucp_mem_h m, void **rkey_buffer_p, size_t *
 		.len = m->length};
 	struct plx_proc self;
 	void *buf;
+	int rc;
 
 	_Static_assert(PLX_REGION_MAX <= PLX_WIRE_INDEX_MAX + 1, "all of them");
 	(void)context;
 	pack_keys(&m->dev, &wire);
-	plx_proc_self(&self);
+	rc = plx_proc_self(&self);
+	if (rc != 0)
+		return ucp_status(rc);
 	wire.proc = plx_proc_id(&self) & PLX_WIRE_PROC_MASK;
 	buf = malloc(PLX_WIRE_RKEY_MAX);
 	if (buf == NULL)

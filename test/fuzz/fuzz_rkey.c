@@ -58,7 +58,7 @@ owner_start(struct plx_seg_name *name)
 		for (;;)
 			pause();
 	}
-	plx_proc_self(&name->proc);
+	FUZZ_CHECK(plx_proc_self(&name->proc) == 0);
 	name->proc.pid = (uint32_t)pid;
 	name->proc.start = plx_proc_start(name->proc.pid);
 	name->fd = (uint32_t)fd;
