@@ -3,17 +3,23 @@
  *
  * fence.c - one thread fences for all, so that the others need not
  */
+#include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
-#include "plx_assert.h"
+#include "mem_int.h"
 #include "plx_fence.h"
+#include "plx_log.h"
 
 static int
 barrier(int cmd)
@@ -27,6 +33,21 @@ plx_fence_open(void)
 	return barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
+/*
+ * A filter for system calls has been installed since plx_fence_open(). The other threads rely on the fence
+ * and can't be told, as only the fence would order that: nothing else orders what they have under way. Two
+ * owners of a worker would corrupt it, so the process ends here, where the reason is known.
+ */
+static __rte_noinline __rte_cold __rte_noreturn void
+fence_refused(int err)
+{
+	PLX_LOG(ERR, mem, "membarrier is refused since the library was started: errno %d", err);
+	fprintf(stderr, "pollux: membarrier(2) worked when the library was started, and is refused now (%s): "
+		"the filter for system calls has to allow it, or to be installed before ucp_init()\n",
+		strerror(err));
+	abort();
+}
+
 void
 plx_fence_all(void)
 {
@@ -34,7 +55,8 @@ plx_fence_all(void)
 
 	if (rc != 0 && plx_fence_open()) /* a child of fork() is not registered */
 		rc = barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-	PLX_ASSERT(rc == 0);
+	if (unlikely(rc != 0))
+		fence_refused(errno);
 }
 
 enum world {

@@ -6,11 +6,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/membarrier.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -238,6 +243,53 @@ a_child_fences_for_all_without_being_registered(void)
 	UNIT_EQ(status, 0);
 }
 
+/* From now on membarrier(2) fails: as where a sandbox closes behind the start of a program. */
+static int
+refuse_membarrier(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return -errno;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0 ? 0 : -errno;
+}
+
+/* The other threads do not fence any more: to go on would be to go on without exclusion. */
+static void
+a_fence_that_is_refused_ends_the_process_with_a_word(void)
+{
+	char text[512] = "";
+	int status, err[2];
+	pid_t pid;
+
+	if (!plx_fence_open())
+		return;
+	UNIT_EQ_FATAL(pipe(err), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_DUMPABLE, 0); /* no core file */
+		dup2(err[1], 2);
+		if (refuse_membarrier() != 0)
+			_exit(77);
+		plx_fence_all();
+		_exit(1);
+	}
+	close(err[1]);
+	UNIT_EQ(waitpid(pid, &status, 0), pid);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 77) { /* a sandbox that allows no other */
+		UNIT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+		UNIT_TRUE(read(err[0], text, sizeof(text) - 1) > 0);
+		UNIT_TRUE(strstr(text, "membarrier") != NULL);
+	}
+	close(err[0]);
+}
+
 static void
 copies_are_of_any_length_and_of_nothing_else(void)
 {
@@ -306,6 +358,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_pool_without_memory_says_so_and_goes_on_later),
 	UNIT_TEST(pools_that_come_and_go_use_their_memory_again),
 	UNIT_TEST(a_child_fences_for_all_without_being_registered),
+	UNIT_TEST(a_fence_that_is_refused_ends_the_process_with_a_word),
 	CU_TEST_INFO_NULL,
 };
 

@@ -16,7 +16,8 @@ bool plx_fence_open(void);
 
 /**
  * Every thread of the process passes a full barrier before this returns: where the others have a
- * compiler's barrier. Only where plx_fence_open() has once said yes; in a child as well.
+ * compiler's barrier. Only where plx_fence_open() has once said yes; in a child as well. Ends the process
+ * with a message where the call has been refused since then.
  */
 void plx_fence_all(void);
 
