@@ -551,6 +551,50 @@ reads_of_memory_that_is_not_there_fail_the_receive(void)
 	UNIT_EQ(queue_of(victim)->shared_used, 0);
 }
 
+/* 64 MiB are announced, and 50 bytes come: as many are kept, give or take. */
+static void
+memory_is_taken_as_a_message_arrives(void)
+{
+	enum { N = 40 };
+	const uint64_t before = victim->msgs.bytes;
+	struct plx_wire_first first = {.tag = 7, .len = 64u << 20};
+	struct plx_wire_am_first am = {.am = {.id = 1}, .len = 64u << 20};
+	struct plx_wire_cancel cancel = {.rreq = {0}};
+
+	for (uint32_t i = 0; i < N; i++) {
+		first.msg_id = 1000 + 2 * i;
+		say(PLX_WIRE_FIRST, &first, sizeof(first), big, 50);
+		am.msg_id = 1001 + 2 * i;
+		say(PLX_WIRE_AM_FIRST, &am, sizeof(am), big, 50);
+	}
+	UNIT_TRUE(victim->msgs.bytes - before < 2 * N * (128u << 10));
+	for (uint32_t i = 0; i < 2 * N; i++) {
+		cancel.msg_id = 1000 + i;
+		say(PLX_WIRE_CANCEL, &cancel, sizeof(cancel), NULL, 0);
+	}
+	UNIT_EQ(victim->msgs.bytes, before);
+}
+
+/* One that does come is whole, though its memory has moved. */
+static void
+long_message_in_pieces_is_kept_whole(void)
+{
+	struct plx_req *recv = plx_req_get(&victim->reqs);
+	struct plx_wire_first first = {.tag = 7, .len = BIG, .msg_id = 9};
+	struct plx_wire_frag frag = {.msg_id = 9};
+	uint32_t piece = 80;
+
+	say(PLX_WIRE_FIRST, &first, sizeof(first), big, piece);
+	for (frag.offset = piece; frag.offset < BIG; frag.offset += piece)
+		say(PLX_WIRE_FRAG, &frag, sizeof(frag), big + frag.offset,
+			RTE_MIN(piece, (uint32_t)(BIG - frag.offset)));
+	memset(big_in, 0, BIG);
+	plx_worker_tag_recv(victim, big_in, BIG, 7, EXACT, recv);
+	end_with(recv, 0);
+	UNIT_EQ(recv->recv.info_len, BIG);
+	UNIT_SAME(big_in, big, BIG);
+}
+
 static void
 fragments_that_do_not_fit_are_counted(void)
 {
@@ -1225,6 +1269,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(data_that_was_not_asked_for_is_counted),
 	UNIT_TEST(reads_of_memory_that_is_not_there_fail_the_receive),
 	UNIT_TEST(fragments_that_do_not_fit_are_counted),
+	UNIT_TEST(memory_is_taken_as_a_message_arrives),
+	UNIT_TEST(long_message_in_pieces_is_kept_whole),
 	UNIT_TEST(senders_that_cannot_be_are_counted),
 	UNIT_TEST(mail_that_makes_no_sense_is_counted),
 	UNIT_TEST(a_mail_ring_that_lies_about_its_laps_holds_up_no_sender),

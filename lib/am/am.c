@@ -107,13 +107,26 @@ bad_keep(struct plx_am *am, uint16_t id)
 		"that it was not told it may", id);
 }
 
-/* Where the data of a kept message begins. */
+/* Where the data of a kept message begins whose memory is at base. */
+static inline uint8_t *
+data_at(const struct plx_am *am, const uint8_t *base, uint32_t hdr_len)
+{
+	uintptr_t p = (uintptr_t)base + plx_am_head(hdr_len) + BACK_LEN;
+
+	return (uint8_t *)((p + am->align - 1) & ~(uintptr_t)(am->align - 1));
+}
+
 static inline uint8_t *
 data_of(const struct plx_am *am, const struct plx_msg *m, uint32_t hdr_len)
 {
-	uintptr_t p = (uintptr_t)m->data + plx_am_head(hdr_len) + BACK_LEN;
+	return data_at(am, m->data, hdr_len);
+}
 
-	return (uint8_t *)((p + am->align - 1) & ~(uintptr_t)(am->align - 1));
+/* Header, the way back and data, and what aligning them may take. */
+static inline uint64_t
+room_for(const struct plx_am *am, uint32_t head, uint64_t data_len)
+{
+	return head + BACK_LEN + (am->align > 8 ? am->align : 0) + data_len;
 }
 
 static inline struct plx_wire_am
@@ -130,10 +143,12 @@ plx_am_msg_get(struct plx_am *am, struct plx_peer *src, const struct plx_wire_am
 	uint64_t data_len, enum plx_msg_kind kind)
 {
 	uint32_t head = plx_am_head(plx_am_hdr_len(h));
-	struct plx_msg *m = plx_msg_get(am->msgs, head + BACK_LEN +
-		(am->align > 8 ? am->align : 0) + data_len);
+	uint64_t room = RTE_MAX(room_for(am, head, 0), PLX_MSG_ROOM);
+	struct plx_msg *m;
 	void *data;
 
+	room = RTE_MIN(room, room_for(am, head, data_len));
+	m = plx_msg_get(am->msgs, room);
 	if (m != NULL)
 		m->ep = plx_ep_of(am->eps, src);
 	if (unlikely(m == NULL || m->ep == NULL)) {
@@ -164,6 +179,20 @@ plx_am_msg_put(struct plx_am *am, struct plx_msg *m)
 	plx_msg_put(am->msgs, m);
 }
 
+/* To memory of more room, where the data may be aligned in another way. */
+static void
+am_move(const struct plx_msg *m, uint8_t *to)
+{
+	struct plx_wire_am h = wire_of(m);
+	uint32_t hdr_len = plx_am_hdr_len(&h), head = plx_am_head(hdr_len);
+	uint8_t *data = data_at(m->am, to, hdr_len);
+
+	memcpy(to, m->data, RTE_MIN(m->got, head));
+	memcpy(data - BACK_LEN, &m, BACK_LEN);
+	if (m->got > head)
+		plx_copy(data, data_of(m->am, m, hdr_len), m->got - head);
+}
+
 int
 plx_am_write(struct plx_msg *m, const uint8_t *from, uint64_t len)
 {
@@ -173,6 +202,12 @@ plx_am_write(struct plx_msg *m, const uint8_t *from, uint64_t len)
 
 	if (len > all - m->got)
 		return -EBADMSG;
+	if (m->got + len > head) {
+		n = room_for(m->am, head, m->got + len - head);
+		if (n > plx_msg_room(m) && plx_msg_grow(m->am->msgs, m, n,
+				room_for(m->am, head, all - head), am_move) != 0)
+			return -ENOMEM;
+	}
 	if (m->got < head) {
 		n = RTE_MIN(len, head - m->got);
 		memcpy(m->data + m->got, from, n);
@@ -280,7 +315,11 @@ keep_whole(struct plx_am *am, struct plx_peer *src, const struct plx_wire_am *h,
 
 	if (m == NULL)
 		return;
-	plx_am_write(m, p, len);
+	if (plx_am_write(m, p, len) < 0) {
+		PLX_STAT_INC(am->stat.rx_drop_no_memory);
+		plx_am_msg_put(am, m);
+		return;
+	}
 	plx_am_arrived(am, m);
 }
 

@@ -130,7 +130,10 @@ struct plx_msg *plx_am_msg_get(struct plx_am *am, struct plx_peer *src, const st
 /** Give it back. Thread: owner. */
 void plx_am_msg_put(struct plx_am *am, struct plx_msg *m);
 
-/** Store the next bytes of a message, as they come. @return 1 all is here, 0 not yet, -EBADMSG */
+/**
+ * Store the next bytes of a message, as they come, in more memory if need be.
+ * @return 1 all is here, 0 not yet, -EBADMSG, -ENOMEM
+ */
 int plx_am_write(struct plx_msg *m, const uint8_t *from, uint64_t len);
 
 /** A kept message is complete: deliver it. Thread: owner. */

@@ -3,9 +3,11 @@
  *
  * msg.c - kept messages: small ones hold their data, larger take it by size class
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_common.h>
 
 #include "plx_req.h"
 
@@ -92,13 +94,41 @@ plx_msg_get(struct plx_msg_pools *p, uint64_t len)
 	return m;
 }
 
-void
-plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m)
+static void
+data_put(struct plx_msg_pools *p, struct plx_msg *m)
 {
 	if (m->size_class == CLASS_MALLOC)
 		plx_mem_free(m->data);
 	else if (m->size_class != CLASS_INLINE)
 		plx_pool_put(&p->data[m->size_class], m->data);
+}
+
+int
+plx_msg_grow(struct plx_msg_pools *p, struct plx_msg *m, uint64_t need, uint64_t all,
+	void (*move)(const struct plx_msg *m, uint8_t *to))
+{
+	uint64_t room = RTE_MIN(all, 2 * plx_msg_room(m));
+	uint8_t size_class;
+	uint8_t *data;
+
+	room = RTE_MAX(room, need);
+	data = data_get(p, room, &size_class);
+	if (data == NULL)
+		return -ENOMEM;
+	move(m, data);
+	data_put(p, m);
+	p->bytes -= m->cost;
+	m->data = data;
+	m->size_class = size_class;
+	m->cost = sizeof(*m) + room;
+	p->bytes += m->cost;
+	return 0;
+}
+
+void
+plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m)
+{
+	data_put(p, m);
 	m->size_class = CLASS_INLINE;
 	p->bytes -= m->cost;
 	plx_pool_put(&p->msg, m);

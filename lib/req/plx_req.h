@@ -667,6 +667,26 @@ void plx_msg_pools_close(struct plx_msg_pools *p);
 /** @return a message with room for len bytes at data, or NULL. Thread: owner. */
 struct plx_msg *plx_msg_get(struct plx_msg_pools *p, uint64_t len);
 
+/** Room that is made for a message in pieces before they have come, bytes; more, as they do. */
+#define PLX_MSG_ROOM 65536u
+
+/** @return the bytes that there is room for at data. */
+static inline uint64_t
+plx_msg_room(const struct plx_msg *m)
+{
+	return m->data == m->inl ? PLX_MSG_INLINE : m->cost - sizeof(*m);
+}
+
+/**
+ * Make room for more, at another place; twice what there is, if all of it will be needed.
+ * @param need bytes, more than plx_msg_room()
+ * @param all bytes that the whole message will need
+ * @param move copies what has come, m->got bytes of it, from m->data to where it belongs
+ * @return 0, or -ENOMEM and nothing happened. Thread: owner.
+ */
+int plx_msg_grow(struct plx_msg_pools *p, struct plx_msg *m, uint64_t need, uint64_t all,
+	void (*move)(const struct plx_msg *m, uint8_t *to));
+
 /** Give a message and its data back. Thread: owner. */
 void plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m);
 

@@ -269,8 +269,12 @@ piece(struct plx_worker *w, struct plx_msg *m, const uint8_t *data, uint64_t len
 {
 	int rc = plx_am_write(m, data, len);
 
-	if (rc < 0)
+	if (rc == -ENOMEM) {
+		PLX_STAT_INC(w->am.stat.rx_drop_no_memory);
+		plx_am_msg_put(&w->am, m);
+	} else if (rc < 0) {
 		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
+	}
 	if (rc <= 0)
 		return;
 	LIST_REMOVE(m, partial);

@@ -206,7 +206,9 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 		msg_set_ep(w, m, rx->src);
 		plx_req_copy_in(req, 0, data, len);
 	} else {
-		m = msg_keep(w, rx->src, h.tag, h.len, h.len, PLX_MSG_EAGER);
+		uint64_t room = RTE_MAX(len, PLX_MSG_ROOM);
+
+		m = msg_keep(w, rx->src, h.tag, h.len, RTE_MIN(h.len, room), PLX_MSG_EAGER);
 		if (m == NULL)
 			return;
 		msg_set_ep(w, m, rx->src);
@@ -218,6 +220,28 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 	LIST_INSERT_HEAD(&m->ep->partial, m, partial);
 	if (m->got == m->len)
 		partial_end(w, m);
+}
+
+static void
+partial_drop(struct plx_worker *w, struct plx_msg *m, int err);
+
+static void
+msg_move(const struct plx_msg *m, uint8_t *to)
+{
+	plx_copy(to, m->data, m->got);
+}
+
+/* Room for len more bytes of a message that is kept; without memory it is lost. */
+static __rte_noinline bool
+msg_grow(struct plx_worker *w, struct plx_msg *m, uint64_t len)
+{
+	if (plx_msg_grow(&w->msgs, m, m->got + len, m->len, msg_move) == 0)
+		return true;
+	PLX_STAT_INC(w->stat.rx_drop_no_memory);
+	PLX_LOG_RATELIMIT(ERR, worker, "no memory to keep a message of %llu bytes: lost",
+		(unsigned long long)m->len);
+	partial_drop(w, m, -ENOMEM);
+	return false;
 }
 
 static void
@@ -244,6 +268,8 @@ rx_frag(struct plx_worker *w, const struct plx_rx *rx)
 		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
 		return;
 	}
+	if (!m->direct && m->got + len > plx_msg_room(m) && !msg_grow(w, m, len))
+		return;
 	if (m->direct)
 		plx_req_copy_in(m->req, m->got, data, len);
 	else
