@@ -604,6 +604,12 @@ plx_peer_has_left(const struct plx_peer *peer)
 	return ops->peer_has_left != NULL && ops->peer_has_left(peer);
 }
 
+bool
+plx_peer_may_leave(const struct plx_peer *peer)
+{
+	return peer->q->dev->ops->peer_has_left != NULL;
+}
+
 int
 plx_peer_connect(struct plx_peer *peer)
 {

@@ -639,6 +639,9 @@ int plx_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out);
  */
 bool plx_peer_has_left(const struct plx_peer *peer);
 
+/** Whether plx_peer_has_left() can tell, once it is connected. Thread: any. */
+bool plx_peer_may_leave(const struct plx_peer *peer);
+
 /** @return the peer queue's shared area as mapped here, or NULL. Thread: owner. */
 static inline void *
 plx_peer_shared(struct plx_peer *peer)

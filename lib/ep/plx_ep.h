@@ -81,6 +81,8 @@ struct plx_ep {
 	_Atomic bool quick;
 	uint64_t eager_end; /* shorter messages are sent unasked now, bytes */
 	bool stub;	 /* part of a plx_ep_stub; has no peer */
+	/* writer: any; reader: owner: a key was unpacked, so memory of the peer may be written without a message */
+	_Atomic bool keys;
 	uint64_t n_waits;
 	bool stopped;	    /* we told the peer to send nothing unasked */
 	LIST_ENTRY(plx_ep) stopped_link;

@@ -147,6 +147,8 @@ ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer, ucp_rkey_h *rkey_p)
 		plx_conf_u64(&c->conf, PLX_CONF_RMA_SCHEME) == PLX_RMA_AUTO, &k);
 	if (rc != 0)
 		return ucp_status(rc);
+	if (peer != NULL)
+		atomic_store_explicit(&ep->user.ep->keys, true, memory_order_relaxed);
 	*rkey_p = (ucp_rkey_h)(void *)k;
 	return UCS_OK;
 }

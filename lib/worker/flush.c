@@ -224,10 +224,20 @@ flush_worker_start(struct plx_worker *w, struct plx_flush *f)
  * What was put into its memory, or read from there, by this side alone ended well, whoever is there:
  * a flush says that it arrived, so it looks whether there is somebody still.
  */
-static bool
-has_left(const struct plx_ep *ep)
+static int
+look(struct plx_ep *ep)
 {
-	return ep->connected && ep->err == 0 && plx_peer_has_left(ep->peer);
+	int rc = 0;
+
+	if (ep->err != 0)
+		return 0; /* its status is that */
+	/* One that has sent no message is connected here, so that there is something to look at. */
+	if (!ep->connected && atomic_load_explicit(&ep->keys, memory_order_relaxed) &&
+		plx_peer_may_leave(ep->peer))
+		rc = plx_ep_connect(ep);
+	if (!ep->connected)
+		return plx_ep_may_pass(rc) ? 0 : rc;
+	return plx_peer_has_left(ep->peer) ? -ECONNRESET : 0;
 }
 
 static void
@@ -248,8 +258,8 @@ flush_run(void *arg)
 		return;
 	}
 	rc = plx_rma_mark(&w->rma, f->ep);
-	if (rc == 0 && f->kind == PLX_FLUSH_EP && has_left(f->ep))
-		rc = -ECONNRESET;
+	if (rc == 0 && f->kind == PLX_FLUSH_EP)
+		rc = look(f->ep);
 	if (rc != 0 && !close) { /* who closes is told of the rest all the same */
 		plx_req_complete(req, rc);
 		return;
