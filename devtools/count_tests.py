@@ -18,6 +18,8 @@ CUNIT = re.compile(r"^\s*tests\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*$", re.
 POINT = re.compile(r"^(not )?ok \d+(?: - )?(.*)$", re.M)
 RAN = re.compile(r"^Ran (\d+) tests? in", re.M)
 DETAIL = re.compile(r"(failures|errors|skipped)=(\d+)")
+LAST = 60  # lines of output that are shown, behind those before them that tell of a failure
+FAILURE = re.compile(r"^not ok|FAILED|^\s+\d+\. .*:\d+|: FAIL:")
 BAD = {"FAIL", "TIMEOUT", "ERROR", "INTERRUPT", "UNEXPECTEDPASS"}
 
 
@@ -76,7 +78,9 @@ def main():
             if failed:
                 print(f"FAILED: {test['name']} ({test['result']}, {test['duration']:.1f} s)")
                 text = (test.get("stdout") or "") + (test.get("stderr") or "")
-                for row in text.splitlines()[-60:]:
+                rows = text.splitlines()
+                early = [r for r in rows[:-LAST] if FAILURE.search(r)]
+                for row in early + rows[-LAST:]:
                     print("    " + row)
     print(*total)
 
