@@ -18,6 +18,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@
 #include "plx_fence.h"
 #include "plx_init.h"
 #include "plx_log.h"
+#include "plx_proc.h"
 #include "plx_unit.h"
 #include "plx_unit_mlx.h"
 #include "plx_unit_shm.h"
@@ -2062,6 +2064,25 @@ a_sender_that_is_stopped_as_it_rings_keeps_no_other_from_ringing(void)
 	queue_close(q);
 }
 
+/* A peer that rings all the time costs a turn a bounded time. */
+static void
+a_flood_of_rings_is_taken_in_pieces(void)
+{
+	struct plx_queue *q = queue_new();
+	struct pollfd p = {.fd = plx_queue_efd(q), .events = POLLIN};
+	char rings[4096] = {0};
+	unsigned pieces = 0;
+
+	while (write(shm_queue(q)->bell[1], rings, sizeof(rings)) > 0)
+		;
+	do {
+		UNIT_EQ_FATAL(plx_queue_arm(q), 0);
+		plx_queue_disarm(q);
+	} while (++pieces < 4096 && poll(&p, 1, 0) == 1);
+	UNIT_TRUE(pieces > 1 && pieces < 4096);
+	queue_close(q);
+}
+
 static void
 run_on(int cpu)
 {
@@ -2298,6 +2319,60 @@ rma_reads_and_writes_another_process(void)
 		child_end(&c, SIGKILL);
 		bad.remote = c.buf;
 		UNIT_EQ(plx_peer_rma(&bad), -ECONNRESET);
+	}
+	plx_queue_close(q);
+}
+
+static void *
+echo_thread(void *q)
+{
+	child_echoes(q);
+	_exit(0);
+}
+
+static void
+child_goes_on_without_its_first_thread(struct plx_queue *q)
+{
+	pthread_t t;
+
+	must(pthread_create(&t, NULL, echo_thread, q) == 0);
+	syscall(SYS_exit, 0); /* as pthread_exit() in main() does in the end */
+}
+
+/* The kernel calls such a process a zombie, and finds nothing that it has open by its pid. */
+static void
+a_process_whose_first_thread_has_ended_lives(void)
+{
+	struct plx_queue *q = queue_new();
+	uint64_t since = now_ns();
+	struct plx_rma_op op = {.local = buf_here, .len = 8};
+	struct plx_peer *peer;
+	struct child c;
+	struct plx_rx rx;
+
+	child_start(&c, child_goes_on_without_its_first_thread);
+	while (!plx_proc_headless(c.pid))
+		UNIT_TRUE_FATAL(patient(since));
+	peer = connected(q, &c.addr);
+	child_tell(&c, q);
+	for (uint64_t i = 0; i < 100; i++) {
+		UNIT_EQ_FATAL(msg_send(peer, i, len_of(i, peer->mtu)), 0);
+		while (burst(q, &rx, 1) == 0)
+			UNIT_TRUE_FATAL(patient(since));
+		UNIT_TRUE(msg_is(&rx, i, len_of(i, peer->mtu)));
+		q->rx_release(q, &rx, 1);
+		plx_queue_control(q);
+	}
+	UNIT_EQ(peer->state, PLX_PEER_OPEN);
+	op.peer = peer;
+	op.remote = c.buf;
+	UNIT_EQ(plx_peer_rma(&op), -EOPNOTSUPP); /* nor its memory: by messages, then */
+	UNIT_EQ(peer->caps & (PLX_DEV_GET | PLX_DEV_PUT), 0);
+	UNIT_EQ(peer->state, PLX_PEER_OPEN);
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	while (peer->state != PLX_PEER_DEAD) {
+		plx_queue_control(q);
+		UNIT_TRUE_FATAL(patient(since));
 	}
 	plx_queue_close(q);
 }
@@ -2886,6 +2961,7 @@ static CU_TestInfo shm_process_tests[] = {
 	UNIT_TEST(a_process_that_sleeps_is_woken_by_each_message),
 	UNIT_TEST(one_that_dozes_before_has_its_senders_fence_and_is_woken_too),
 	UNIT_TEST(a_sender_that_is_stopped_as_it_rings_keeps_no_other_from_ringing),
+	UNIT_TEST(a_flood_of_rings_is_taken_in_pieces),
 	UNIT_TEST(who_wakes_a_sleeper_on_its_own_cpu_knows_it),
 	UNIT_TEST(a_killed_process_is_told_once_and_after_its_messages),
 	UNIT_TEST(what_a_process_sent_before_it_ended_is_delivered_first),
@@ -2893,6 +2969,7 @@ static CU_TestInfo shm_process_tests[] = {
 	UNIT_TEST(the_address_of_a_process_that_ended_does_not_connect),
 	UNIT_TEST(a_pid_that_now_is_another_process_does_not_connect),
 	UNIT_TEST(an_address_altered_anywhere_connects_to_nothing),
+	UNIT_TEST(a_process_whose_first_thread_has_ended_lives),
 	UNIT_TEST(rma_reads_and_writes_another_process),
 	UNIT_TEST(rma_on_listed_memory_needs_no_kernel),
 	UNIT_TEST(rma_on_listed_memory_is_by_the_kernel_where_the_setting_says_so),

@@ -33,7 +33,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sched.h>
-#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -46,6 +45,7 @@
 #include "plx_fence.h"
 #include "shm_int.h"
 
+#define DRAIN_MAX     1024 /* rings taken at once: who rings all the time must not keep us here */
 #define SETTLE_PAUSES 4 /* longer than a line takes to come from another core */
 
 int
@@ -136,15 +136,14 @@ void
 shm_queue_disarm(struct plx_queue *q)
 {
 	struct shm_queue *sq = shm_queue(q);
-	char text[64];
+	char text[DRAIN_MAX];
 
 	/*
 	 * A sender that has just read the word writes later than this reads: the bell then rings
 	 * for nothing, once.
 	 */
 	atomic_store_explicit(&sq->seg->sleeping, 0, memory_order_relaxed);
-	while (read(sq->bell[0], text, sizeof(text)) == sizeof(text))
-		;
+	(void)!read(sq->bell[0], text, sizeof(text)); /* more than that rings again, for nothing */
 	/* pairs with the release in ring_news() */
 	if (atomic_exchange_explicit(&sq->seg->news, 0, memory_order_acquire) != 0 ||
 		shm_events(sq))
@@ -179,18 +178,12 @@ is_pipe(int path_fd)
 static int
 pipe_open(uint32_t pid, int fd)
 {
-	char path[64];
-	int path_fd, rc = -ECONNRESET;
+	int path_fd = plx_proc_fd_open(pid, fd), rc = -ECONNRESET;
 
-	snprintf(path, sizeof(path), "/proc/%u/fd/%d", pid, fd);
-	path_fd = open(path, O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
-		return errno == ENOENT ? -ECONNRESET : -errno;
-	if (is_pipe(path_fd)) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-		rc = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-		rc = rc < 0 ? -errno : rc;
-	}
+		return path_fd == -ENOENT ? -ECONNRESET : path_fd;
+	if (is_pipe(path_fd))
+		rc = plx_proc_fd_reopen(path_fd, O_RDWR);
 	close(path_fd);
 	return rc;
 }

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -29,16 +28,15 @@ shm_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out)
 {
 	const struct shm_peer *p = (const struct shm_peer *)peer;
 	struct head head;
-	char path[64];
+	struct stat st;
 	ssize_t n;
 	int fd;
 
 	if (p->self)
 		return -EOPNOTSUPP;
-	snprintf(path, sizeof(path), "/proc/%u/fd/%u", p->addr.pid, p->addr.fd);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = plx_seg_open_of(p->addr.pid, p->addr.fd, O_RDONLY, &st);
 	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
+		return fd;
 	n = pread(fd, &head, sizeof(head), 0);
 	close(fd);
 	if (n != sizeof(head) || head.magic != SHM_MAGIC || head.uid != p->addr.uid)
@@ -126,8 +124,8 @@ shm_rma(const struct plx_rma_op *op)
 	} else if (op->peer->caps & PLX_DEV_GET) {
 		/* To ourselves as well: that it is us is what an address says, and a bad one ends in an error. */
 		rc = cma(op, p->addr.pid);
-		if (rc == -EPERM || rc == -ENOSYS) {
-			/* Not allowed to: this peer goes without from now on. */
+		if (rc == -EPERM || rc == -ENOSYS || (rc == -ECONNRESET && plx_proc_headless(p->addr.pid))) {
+			/* The kernel does not, or can't: this peer goes without from now on. */
 			op->peer->caps &= ~(PLX_DEV_GET | PLX_DEV_PUT);
 			PLX_STAT_INC(q->stat.rma_refused);
 			return -EOPNOTSUPP;

@@ -546,8 +546,9 @@ mail_control(struct shm_queue *sq)
 static bool
 peer_vanished(struct shm_peer *p)
 {
-	char path[64];
 	struct stat st;
+	bool other;
+	int fd;
 
 	if (p->self || ++p->ticks % RARE_TICKS != 0)
 		return false;
@@ -555,10 +556,12 @@ peer_vanished(struct shm_peer *p)
 		return true;
 	if (p->seg == NULL)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%u/fd/%u", p->addr.pid, p->addr.fd);
-	if (stat(path, &st) != 0)
-		return errno == ENOENT;
-	return st.st_ino != p->inode;
+	fd = plx_proc_fd_open(p->addr.pid, p->addr.fd);
+	if (fd < 0)
+		return fd == -ENOENT;
+	other = fstat(fd, &st) == 0 && st.st_ino != p->inode;
+	close(fd);
+	return other;
 }
 
 bool

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
@@ -73,18 +72,12 @@ is_sealed(int fd)
 int
 plx_seg_open_of(uint32_t pid, uint32_t fd, int flags, struct stat *st)
 {
-	char path[64];
-	int path_fd, rc = -EACCES;
+	int path_fd = plx_proc_fd_open(pid, fd), rc = -EACCES;
 
-	snprintf(path, sizeof(path), "/proc/%u/fd/%u", pid, fd);
-	path_fd = open(path, O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
-		return errno == ENOENT ? -ESRCH : errno == EACCES ? -EPERM : -errno;
-	if (is_memory(path_fd, st)) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-		rc = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-		rc = rc < 0 ? -errno : rc;
-	}
+		return path_fd == -ENOENT ? -ESRCH : path_fd == -EACCES ? -EPERM : path_fd;
+	if (is_memory(path_fd, st))
+		rc = plx_proc_fd_reopen(path_fd, flags);
 	close(path_fd);
 	if (rc < 0 || is_sealed(rc))
 		return rc;

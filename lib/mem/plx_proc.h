@@ -40,6 +40,25 @@ uint64_t plx_proc_start(uint32_t pid);
  */
 bool plx_proc_gone(uint32_t pid, uint64_t start);
 
+/**
+ * @return whether the first thread of a process has ended and others go on: the kernel finds neither its
+ * memory nor what it has open by its pid. Not when nobody knows.
+ */
+bool plx_proc_headless(uint32_t pid);
+
+/**
+ * Find what a process has open, without opening it: to see what it is before plx_proc_fd_reopen().
+ * @return a descriptor of O_PATH, the caller's to close; -ENOENT: it has no such, or has ended; another -errno
+ */
+int plx_proc_fd_open(uint32_t pid, uint32_t fd);
+
+/**
+ * Open what a descriptor of O_PATH names.
+ * @param flags O_RDONLY or O_RDWR; it neither blocks nor becomes a terminal
+ * @return a descriptor, or -errno
+ */
+int plx_proc_fd_reopen(int path_fd, int flags);
+
 /** @return whether a thread of this process runs, or would if it had a core; false: or nobody knows. */
 bool plx_proc_runs(uint32_t tid);
 

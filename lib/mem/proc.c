@@ -3,12 +3,14 @@
  *
  * proc.c - which process this is, and whether another is still the one it was
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -53,7 +55,7 @@ host_read(uint64_t *out)
 
 	/* Those who are in different user namespaces may not both open what the other has open. */
 	for (unsigned i = 0; n > 0 && i < 2; i++) {
-		ssize_t m = readlink(i == 0 ? "/proc/self/ns/pid" : "/proc/self/ns/user", text + n,
+		ssize_t m = readlink(i == 0 ? "/proc/thread-self/ns/pid" : "/proc/thread-self/ns/user", text + n,
 			sizeof(text) - n);
 
 		n = m > 0 ? n + m : -EIO;
@@ -70,9 +72,16 @@ plx_proc_host_same_boot(uint64_t a, uint64_t b)
 	return a >> 32 == b >> 32;
 }
 
+/* What /proc/PID/stat says. */
+struct stat_line {
+	char state;
+	int n_threads;
+	uint64_t start;
+};
+
 /* @return 0, -ESRCH no such process, or another error: nobody knows */
 static int
-proc_stat(uint32_t pid, char *state, uint64_t *start)
+proc_stat(uint32_t pid, struct stat_line *out)
 {
 	char path[64], text[1024];
 	unsigned long long ticks;
@@ -86,40 +95,101 @@ proc_stat(uint32_t pid, char *state, uint64_t *start)
 	p = strrchr(text, ')'); /* the name before it may contain anything */
 	if (p == NULL ||
 		sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
-			      " %*d %*d %llu", state, &ticks) != 2)
+			      " %d %*d %llu", &out->state, &out->n_threads, &ticks) != 3)
 		return -EIO;
-	*start = ticks;
+	out->start = ticks;
 	return 0;
 }
 
 uint64_t
 plx_proc_start(uint32_t pid)
 {
-	uint64_t start;
-	char state;
+	struct stat_line s;
 
-	return proc_stat(pid, &state, &start) == 0 ? start : 0;
+	return proc_stat(pid, &s) == 0 ? s.start : 0;
+}
+
+/* Its first thread has ended, and others go on: it is a zombie that lives, and /proc/PID/fd is empty. */
+static bool
+is_headless(const struct stat_line *s)
+{
+	return s->state == 'Z' && s->n_threads > 1;
 }
 
 bool
 plx_proc_gone(uint32_t pid, uint64_t start)
 {
-	uint64_t now;
-	char state;
-	int rc = proc_stat(pid, &state, &now);
+	struct stat_line s;
+	int rc = proc_stat(pid, &s);
 
 	if (rc != 0)
 		return rc == -ESRCH;
-	return state == 'Z' || state == 'X' || (start != 0 && now != start);
+	return (s.state == 'Z' && !is_headless(&s)) || s.state == 'X' || (start != 0 && s.start != start);
+}
+
+bool
+plx_proc_headless(uint32_t pid)
+{
+	struct stat_line s;
+
+	return proc_stat(pid, &s) == 0 && is_headless(&s);
+}
+
+/* By the files of another of its threads. */
+static int
+fd_open_by_thread(uint32_t pid, uint32_t fd)
+{
+	char path[64];
+	struct dirent *e;
+	int rc = -ENOENT;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	d = opendir(path);
+	if (d == NULL)
+		return -errno;
+	while (rc < 0 && (e = readdir(d)) != NULL) {
+		uint32_t tid = strtoul(e->d_name, NULL, 10); /* 0: "." or ".." */
+
+		if (tid == 0 || tid == pid)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%u/task/%u/fd/%u", pid, tid, fd);
+		rc = open(path, O_PATH | O_CLOEXEC);
+		rc = rc < 0 ? -errno : rc;
+	}
+	closedir(d);
+	return rc;
+}
+
+int
+plx_proc_fd_open(uint32_t pid, uint32_t fd)
+{
+	char path[64];
+	int rc;
+
+	snprintf(path, sizeof(path), "/proc/%u/fd/%u", pid, fd);
+	rc = open(path, O_PATH | O_CLOEXEC);
+	rc = rc < 0 ? -errno : rc;
+	return rc == -ENOENT && plx_proc_headless(pid) ? fd_open_by_thread(pid, fd) : rc;
+}
+
+int
+plx_proc_fd_reopen(int path_fd, int flags)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", path_fd);
+	fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
 }
 
 bool
 plx_proc_runs(uint32_t tid)
 {
-	uint64_t start;
-	char state;
+	struct stat_line s;
 
-	return proc_stat(tid, &state, &start) == 0 && state == 'R';
+	return proc_stat(tid, &s) == 0 && s.state == 'R';
 }
 
 /* What the kernel compares before one process may open what another has open. */
@@ -245,7 +315,7 @@ int
 plx_proc_self(struct plx_proc *out)
 {
 	struct plx_proc p = {.pid = getpid()};
-	char state;
+	struct stat_line s;
 	int rc;
 
 	/* pairs with the release below */
@@ -257,9 +327,10 @@ plx_proc_self(struct plx_proc *out)
 	}
 	rc = host_read(&p.host);
 	if (rc == 0)
-		rc = proc_stat(p.pid, &state, &p.start);
+		rc = proc_stat(p.pid, &s);
 	if (rc != 0)
 		return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM ? rc : -EIO;
+	p.start = s.start;
 	*out = p;
 	atomic_store_explicit(&self.host, p.host, memory_order_relaxed);
 	atomic_store_explicit(&self.start, p.start, memory_order_relaxed);
