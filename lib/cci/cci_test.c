@@ -232,7 +232,7 @@ publish_too(const struct sockaddr_un *a, socklen_t len, const char *name)
 		_exit(1);
 }
 
-/* Who knows the hash may bind such a socket: it is neither found nor in the way. */
+/* Another user who knows the hash binds the same socket name: we do not find it, and can publish ours. */
 static void
 name_of_another_user_is_not_found(void)
 {

@@ -58,8 +58,8 @@ listener_watch(struct plx_cm_listener *l, uint32_t events)
 }
 
 /*
- * Who connects can't be accepted just now, and stays where he is: a listener that was looked at would
- * be ready, again and again.
+ * The process can accept nobody just now. Clients wait in the system's queue, so epoll would report the
+ * listener as ready again and again: it stays out until cm_listeners_wake().
  */
 static void
 listener_rest(struct plx_cm_listener *l)

@@ -103,7 +103,7 @@ plx_name_hash(const char *name)
 	return hash_on(0xcbf29ce484222325u, name, strlen(name));
 }
 
-/* What names of this user's sockets begin with, HASH_LEN characters and a terminating byte. */
+/* The beginning of the socket names of this user: HASH_LEN characters and a terminating byte. */
 static void
 hash_text(const char *name, char *text)
 {
@@ -138,7 +138,7 @@ plx_name_publish(const char *name, const void *data, size_t len, int *out)
 	return 0;
 }
 
-/* What is looked for, and who is told. */
+/* A search, and the caller's function for what it finds. */
 struct search {
 	char head[HASH_LEN + 1];
 	uint32_t uid;

@@ -122,6 +122,13 @@ plx_ep_stub_close(struct plx_ep_stub *s)
 	s->real = NULL;
 }
 
+/* The number of a connection that is being made can be guessed: only who it is made with may close it. */
+bool
+plx_ep_stub_was_closed(const struct plx_ep_stub *s)
+{
+	return s->closed && s->real != NULL && s->closed_by == s->real->peer->proc;
+}
+
 struct plx_ep_stub *
 plx_ep_stub_find(const struct plx_eps *eps, uint32_t conn_id)
 {

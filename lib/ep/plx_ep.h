@@ -156,7 +156,8 @@ struct plx_ep_stub {
 	LIST_ENTRY(plx_ep_stub) link; /* while connecting */
 	uint32_t conn_id;
 	bool connecting;
-	bool closed; /* the other side has closed before we were connected */
+	bool closed;	    /* before we were connected somebody said that it has closed: */
+	uint64_t closed_by; /* its plx_peer.proc */
 };
 
 /** Thread of all functions: owner. */
@@ -227,6 +228,9 @@ void plx_ep_stub_fail(struct plx_ep_stub *s, int err);
 
 /** Let go of the real ep; what waits is forgotten. */
 void plx_ep_stub_close(struct plx_ep_stub *s);
+
+/** @return whether the process that the stub is connected to now had closed before. */
+bool plx_ep_stub_was_closed(const struct plx_ep_stub *s);
 
 /** The other side's EP_CLOSE may come before its answer. @return the stub, or NULL */
 struct plx_ep_stub *plx_ep_stub_find(const struct plx_eps *eps, uint32_t conn_id);

@@ -63,7 +63,7 @@ int plx_proc_fd_reopen(int path_fd, int flags);
 bool plx_proc_runs(uint32_t tid);
 
 /**
- * Fill in the calling process: what is read from /proc is read once, and again after a fork.
+ * Fill in the calling process. It reads /proc once, and again after a fork.
  * Errors, and *out is not set: -EMFILE, -ENFILE, -ENOMEM; -EIO: there is no /proc, or not all of it.
  */
 int plx_proc_self(struct plx_proc *out);

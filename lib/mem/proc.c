@@ -72,7 +72,7 @@ plx_proc_host_same_boot(uint64_t a, uint64_t b)
 	return a >> 32 == b >> 32;
 }
 
-/* What /proc/PID/stat says. */
+/* Fields of /proc/PID/stat. */
 struct stat_line {
 	char state;
 	int n_threads;

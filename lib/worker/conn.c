@@ -263,7 +263,7 @@ client_connect_run(void *arg)
 	worker_flushes_extend(w);
 	if (c->user != NULL) {
 		user_move(w, c->user, ep, c->conn_id);
-		if (c->stub.closed)
+		if (plx_ep_stub_was_closed(&c->stub))
 			user_fail(w, c->user, -ECONNRESET);
 	}
 	c->close_req = NULL;
@@ -548,8 +548,9 @@ reject:
 /* --- close --- */
 
 void
-worker_on_ep_close(struct plx_worker *w, struct plx_ep *ep, const struct plx_wire_ep_close *h)
+worker_on_ep_close(struct plx_worker *w, const struct plx_peer *src, const struct plx_wire_ep_close *h)
 {
+	struct plx_ep *ep = src->user;
 	struct plx_ep_stub *stub;
 	struct plx_ep_user *user = NULL;
 
@@ -559,8 +560,10 @@ worker_on_ep_close(struct plx_worker *w, struct plx_ep *ep, const struct plx_wir
 		user = plx_ep_user_find(ep, h->conn_id);
 	if (user == NULL) { /* closed here too, or its answer is still on the way */
 		stub = plx_ep_stub_find(&w->eps, h->conn_id);
-		if (stub != NULL)
-			stub->closed = true;
+		if (stub == NULL)
+			return;
+		stub->closed = true;
+		stub->closed_by = src->proc;
 		return;
 	}
 	if (user->err != 0)

@@ -508,7 +508,7 @@ rx_ep_close(struct plx_worker *w, const struct plx_rx *rx)
 	struct plx_wire_ep_close h;
 
 	memcpy(&h, rx->data, sizeof(h));
-	worker_on_ep_close(w, rx->src->user, &h);
+	worker_on_ep_close(w, rx->src, &h);
 }
 
 static inline void

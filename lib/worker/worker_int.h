@@ -80,7 +80,8 @@ void worker_conns_close(struct plx_worker *w);
 /** Refuse every client from now on. */
 void worker_conns_mute(struct plx_worker *w);
 void worker_conn_drop(struct plx_worker *w, struct plx_ep_user *user);
-void worker_on_ep_close(struct plx_worker *w, struct plx_ep *ep, const struct plx_wire_ep_close *h);
+/** @param src who sends it: a handle that is connecting believes only the process that it connects to */
+void worker_on_ep_close(struct plx_worker *w, const struct plx_peer *src, const struct plx_wire_ep_close *h);
 
 /* worker.c */
 /** The ep of the worker with this address. Thread: owner. */

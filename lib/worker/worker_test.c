@@ -1716,6 +1716,29 @@ without_a_device_there_is_no_worker(void)
 	plx_worker_destroy(NULL);
 }
 
+/* Who guesses the number of a connection that is being made does not end it. */
+static void
+only_who_is_connected_to_closes_a_handle_before_it_is_connected(void)
+{
+	struct plx_wire_ep_close h = {.conn_id = PLX_WIRE_CONN_ID_MIN + 7};
+	struct plx_ep_stub stub;
+	struct plx_ep *real;
+
+	unit_workers_conf(&u);
+	unit_workers_open(&u, 3);
+	real = u.to[0][1].ep;
+	for (unsigned from = 1; from < 3; from++) {
+		u.to[0][from].ep->peer->proc = from;
+		plx_ep_stub_open(&stub, &u.w[0]->eps, h.conn_id);
+		worker_on_ep_close(u.w[0], u.to[0][from].ep->peer, &h);
+		UNIT_TRUE(stub.closed);
+		plx_ep_stub_connect(&stub, real);
+		UNIT_EQ(plx_ep_stub_was_closed(&stub), from == 1);
+		plx_ep_stub_close(&stub);
+	}
+	unit_workers_close(&u);
+}
+
 static CU_TestInfo tests[] = {
 	UNIT_TEST(order_is_that_of_the_sends_whatever_the_protocol),
 	UNIT_TEST(a_short_send_that_finds_nothing_in_its_way_is_done_at_once),
@@ -1767,6 +1790,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_worker_says_what_it_is),
 	UNIT_TEST(the_log_says_for_each_device_why_it_does_not_reach_a_peer),
 	UNIT_TEST(without_a_device_there_is_no_worker),
+	UNIT_TEST(only_who_is_connected_to_closes_a_handle_before_it_is_connected),
 	CU_TEST_INFO_NULL,
 };
 
