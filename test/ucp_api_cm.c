@@ -1205,7 +1205,7 @@ silent_connections_keep_nobody_out(void)
 	cs_close(&s);
 }
 
-/* What a client says first, as one has said it to a socket of ours. @return its length */
+/* Record the first message of a client that connects to a socket of ours. @return its length */
 static size_t
 overhear_hello(struct cs *s, uint8_t *hello, size_t max)
 {

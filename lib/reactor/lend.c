@@ -472,8 +472,8 @@ is_away(const struct plx_poller *p)
 }
 
 /*
- * @return whether a thread waits that would give turns if it had a core. A reactor that took them back
- * would not help it: the thread would have to wait for the turns when it runs again.
+ * @return whether a waiting thread is runnable but has no core. The reactor leaves the turns to that thread,
+ * which would otherwise have to wait for them when it runs again.
  */
 static bool
 is_kept_off(const struct plx_poller *p, uint64_t now_ticks)

@@ -11,7 +11,7 @@
 #include "plx_spin.h"
 #include "reactor_int.h"
 
-/* A window in which we yielded is over. @return whether to yield in the next one */
+/* Called at the end of a window in which we yielded. @return whether we yield in the next one */
 static bool
 learn(struct plx_spin *s)
 {

@@ -23,7 +23,7 @@ us_ticks(uint64_t us)
 	return rte_get_tsc_hz() / 1000000 * us;
 }
 
-/* Window w begins, behind one with n yields of so many us each. @return whether it is one of yields */
+/* Begin window w and, if we yield in it, report n yields of so many us each. @return whether we yield in it */
 static bool
 pass(uint64_t w, unsigned n, uint64_t us)
 {

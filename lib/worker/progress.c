@@ -37,7 +37,7 @@ moved_by_cpu(const struct plx_worker *w)
 	return false;
 }
 
-/* An answer from another core comes sooner than in so many empty turns. */
+/* An answer from another core arrives within fewer empty turns than this. */
 #define LONG_TURNS 256
 
 static bool

@@ -1716,7 +1716,7 @@ without_a_device_there_is_no_worker(void)
 	plx_worker_destroy(NULL);
 }
 
-/* Who guesses the number of a connection that is being made does not end it. */
+/* A peer that guesses the number of a connection being made cannot close it. */
 static void
 only_who_is_connected_to_closes_a_handle_before_it_is_connected(void)
 {
