@@ -109,13 +109,11 @@ AT(struct plx_wire_pull, len, 24);
 AT(struct plx_wire_data, offset, 8);
 
 /* The shared segment of shm. */
-SIZE(struct shm_addr, 40);
+SIZE(struct shm_addr, 32);
 AT(struct shm_addr, uid, 0);
 AT(struct shm_addr, host, 8);
-AT(struct shm_addr, start, 16);
+AT(struct shm_addr, proc, 16);
 AT(struct shm_addr, pid, 24);
-AT(struct shm_addr, fd, 28);
-AT(struct shm_addr, len, 32);
 SIZE(union shm_cell_head, 8);
 AT(union shm_cell_head, len, 4);
 AT(union shm_cell_head, op, 6);
@@ -132,15 +130,16 @@ SIZE(struct shm_mail, 1536);
 AT(struct shm_mail, len, 8);
 AT(struct shm_mail, op, 12);
 AT(struct shm_mail, sender, 16);
-AT(struct shm_mail, body, 56);
-AT(struct shm_seg, uid, 8);
-AT(struct shm_seg, len, 16);
-AT(struct shm_seg, n_slots, 24);
-AT(struct shm_seg, n_wide, 28);
-AT(struct shm_seg, closed, 32);
-AT(struct shm_seg, fences, 60);
+AT(struct shm_mail, body, 48);
+AT(struct shm_seg, len, 8);
+AT(struct shm_seg, n_slots, 16);
+AT(struct shm_seg, n_wide, 20);
+AT(struct shm_seg, closed, 24);
+AT(struct shm_seg, bells, 28);
+AT(struct shm_seg, fences, 32);
 AT(struct shm_seg, doorbell, 64);
 AT(struct shm_seg, mail_head, 128);
+AT(struct shm_seg, addr, 256);
 AT(struct shm_seg, shared, 4096);
 AT(struct shm_seg, mail, 8192);
 _Static_assert(SHM_SHORT_MAX == 112 && SHM_SHORT_MAX + 8 == SHM_CELL_BODY, "short messages");
@@ -195,10 +194,11 @@ a_segment_reads_as_written_down(void)
 	seg = (const uint8_t *)shm_queue(w->queues[0])->seg;
 	CU_ASSERT(memcmp(seg, "PLXSHMv", 7) == 0 && seg[7] >= '3'); /* and the version */
 	plx_queue_addr(w->queues[0], &addr);
-	UNIT_EQ(addr.len, 40);
-	CU_ASSERT(memcmp(seg + 8, addr.bytes, 8) == 0);	     /* uid */
-	CU_ASSERT(memcmp(seg + 16, addr.bytes + 32, 8) == 0); /* length */
-	memcpy(&v, seg + 24, 8);
+	UNIT_EQ(addr.len, 32);
+	CU_ASSERT(memcmp(seg + 256, addr.bytes, 32) == 0);
+	memcpy(&v, seg + 8, 8);
+	UNIT_EQ(v, shm_queue(w->queues[0])->mem.len);
+	memcpy(&v, seg + 16, 8);
 	UNIT_EQ(v & UINT32_MAX, plx_conf_u64(plx_conf_process(), PLX_CONF_SHM_FAST_PEERS));
 	UNIT_EQ(v >> 32, plx_conf_u64(plx_conf_process(), PLX_CONF_SHM_WIDE_PEERS));
 	plx_worker_destroy(w);

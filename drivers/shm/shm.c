@@ -40,6 +40,7 @@ const struct plx_dev_ops plx_shm_ops = {
 	.peer_windows = shm_peer_windows,
 	.peer_has_left = shm_peer_has_left,
 	.peer_connect = shm_peer_connect,
+	.peer_settle = shm_peer_settle,
 	.peer_close = shm_peer_close,
 	.queue_efd = shm_queue_efd,
 	.queue_arm = shm_queue_arm,

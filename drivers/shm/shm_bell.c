@@ -4,11 +4,10 @@
  * shm_bell.c - a receiver that sleeps, and the bell by which senders wake it
  *
  * Design notes
- * A queue whose owner may sleep has a bell, a pipe. Its peers open the pipe's
- * writing end through the owner's /proc/PID/fd, as they open the segment, so a bell
- * needs no more permission than a segment, has no name and leaves nothing behind. They
- * open it for reading and writing: a write to a bell whose owner is gone then raises
- * no SIGPIPE. A full pipe is a bell that rings already.
+ * A queue whose owner may sleep has a bell, a pair of sockets, one of which its peers are given with the
+ * segment. It is a socket because each of its calls can be told not to wait and to raise no SIGPIPE: what a
+ * file is told is told to all who share it, a peer that means no good among them. A full one is a bell that
+ * rings already.
  *
  * No wake-up is lost. The receiver stores sleeping, fences, and looks at every
  * ring; a sender stores its message, fences, and looks at sleeping (both fences
@@ -30,13 +29,9 @@
  * the same epoll descriptor; a queue that is closed by ringing all who send to it.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <sched.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_bitops.h>
@@ -45,7 +40,7 @@
 #include "plx_fence.h"
 #include "shm_int.h"
 
-#define DRAIN_MAX     1024 /* rings taken at once: who rings all the time must not keep us here */
+#define DRAIN_MAX     64 /* rings taken at once: who rings all the time must not keep us here */
 #define SETTLE_PAUSES 4 /* longer than a line takes to come from another core */
 
 int
@@ -57,7 +52,7 @@ shm_queue_efd(struct plx_queue *q)
 
 	if (sq->bell[0] >= 0)
 		return sq->epfd;
-	if (pipe2(sq->bell, O_CLOEXEC | O_NONBLOCK) != 0)
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sq->bell) != 0)
 		return -errno;
 	if (epoll_ctl(sq->epfd, EPOLL_CTL_ADD, sq->bell[0], &ev) != 0) {
 		rc = -errno;
@@ -67,7 +62,12 @@ shm_queue_efd(struct plx_queue *q)
 	sq->seg->fences = q->dozes && plx_fence_world();
 	if (sq->seg->fences != 0)
 		(void)plx_fence_world_open(); /* as peers do the same; it takes time */
-	sq->seg->bell_fd = sq->bell[1];
+	rc = shm_queue_offer(sq);
+	if (rc != 0) {
+		shm_bell_close(sq);
+		return rc;
+	}
+	sq->seg->bells = 1;
 	return sq->epfd;
 }
 
@@ -136,14 +136,15 @@ void
 shm_queue_disarm(struct plx_queue *q)
 {
 	struct shm_queue *sq = shm_queue(q);
-	char text[DRAIN_MAX];
+	char text;
 
 	/*
 	 * A sender that has just read the word writes later than this reads: the bell then rings
 	 * for nothing, once.
 	 */
 	atomic_store_explicit(&sq->seg->sleeping, 0, memory_order_relaxed);
-	(void)!read(sq->bell[0], text, sizeof(text)); /* more than that rings again, for nothing */
+	for (unsigned i = 0; i < DRAIN_MAX && recv(sq->bell[0], &text, 1, MSG_DONTWAIT) >= 0; i++)
+		; /* more than that rings again, for nothing */
 	/* pairs with the release in ring_news() */
 	if (atomic_exchange_explicit(&sq->seg->news, 0, memory_order_acquire) != 0 ||
 		shm_events(sq))
@@ -161,51 +162,15 @@ unfence(struct shm_peer *p)
 		p->fences = false;
 }
 
-/*
- * A bell is a pipe without a name. Any other file is not opened: to open a device may do something, and a
- * process of root may open what the peer may not.
- */
-static bool
-is_pipe(int path_fd)
-{
-	struct statfs fs;
-	struct stat st;
-
-	return fstat(path_fd, &st) == 0 && S_ISFIFO(st.st_mode) && fstatfs(path_fd, &fs) == 0 &&
-	       fs.f_type == PIPEFS_MAGIC;
-}
-
-static int
-pipe_open(uint32_t pid, int fd)
-{
-	int path_fd = plx_proc_fd_open(pid, fd), rc = -ECONNRESET;
-
-	if (path_fd < 0)
-		return path_fd == -ENOENT ? -ECONNRESET : path_fd;
-	if (is_pipe(path_fd))
-		rc = plx_proc_fd_reopen(path_fd, O_RDWR);
-	close(path_fd);
-	return rc;
-}
-
-int
+void
 shm_bell_of(struct shm_peer *p)
 {
-	int rc;
-
-	if (p->seg->bell_fd <= 0)
-		return 0;
-	p->bell = pipe_open(p->addr.pid, p->seg->bell_fd);
-	if (p->bell < 0) {
-		rc = p->bell;
-		p->bell = -1;
-		return rc;
-	}
+	if (p->bell < 0)
+		return;
 	p->fences = true;
 	p->may_not = p->seg->fences != 0;
 	unfence(p);
 	p->wakes = true;
-	return 0;
 }
 
 void
@@ -220,8 +185,9 @@ shm_bell_forget(struct shm_peer *p)
 static void
 bell_write(int fd)
 {
-	/* full: it rings already */
-	if (write(fd, "", 1) < 0 && errno != EAGAIN)
+	/* full: it rings already; reset: its owner has gone */
+	if (send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN && errno != ECONNREFUSED &&
+		errno != ECONNRESET && errno != EPIPE)
 		PLX_LOG_RATELIMIT(WARNING, shm, "a bell does not ring: error %d", errno);
 }
 
@@ -259,21 +225,11 @@ void
 shm_bell_last(struct shm_peer *p)
 {
 	struct shm_queue *sq = shm_queue(p->peer.q);
-	bool mapped_here = p->seg == NULL;
 
 	atomic_store_explicit(&sq->seg->closed, 1, memory_order_release);
 	if (p->gone || p->peer.state == PLX_PEER_DEAD || p->addr.uid == sq->addr.uid)
 		return;
-	/* One that sends to us and was never sent anything. */
-	if (mapped_here && shm_seg_map(&p->addr, &p->seg, &p->inode) != 0)
-		return;
-	if (p->bell >= 0 || shm_bell_of(p) == 0) {
-		if (p->bell >= 0)
-			ring_news(p->seg, p->bell);
-	}
-	if (mapped_here) {
-		shm_bell_forget(p);
-		munmap(p->seg, p->addr.len);
-		p->seg = NULL;
-	}
+	shm_peer_settle(&p->peer); /* one that has just begun to send to us may sleep already */
+	if (p->seg != NULL && p->bell >= 0)
+		ring_news(p->seg, p->bell);
 }

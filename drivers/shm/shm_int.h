@@ -9,6 +9,7 @@
 #include "plx_dev.h"
 #include "plx_dev_ops.h"
 #include "plx_log.h"
+#include "plx_meet.h"
 #include "plx_mem.h"
 #include "plx_window.h"
 
@@ -51,9 +52,15 @@ struct shm_peer {
 	struct shm_seg *seg;	/* mapped, or our own */
 	struct shm_addr addr;
 	int pidfd;		/* -1: none; then the control tick looks */
-	uint64_t inode;		/* of the mapped segment */
+	struct plx_ask ask;	/* for its segment, while asking */
+	bool asking;
+	bool own_user;		/* its process is of our user */
+	uint8_t n_asks;		/* that did not tell of a bell which is there */
+	uint32_t n_looks;	/* for the answer */
+	pid_t pid;		/* of its process as the kernel knows it, 0: it can't be named here */
+	uint64_t len;		/* of the mapped segment, bytes */
 	uint32_t ticks;		/* control ticks, for looks that are rare */
-	int bell;		/* of the receiver, when wakes */
+	int bell;		/* of the receiver, or -1 */
 	uint64_t rung;		/* which of its sleeps we rang for last */
 	bool gone;		/* the process is; drain what it sent, then dead */
 	uint8_t rx_slot;	/* of ours that it sends to, or SHM_NO_SLOT */
@@ -88,7 +95,8 @@ struct shm_queue {
 	struct shm_addr addr;
 	int epfd;	/* pidfds of all peers, and our bell */
 	LIST_ENTRY(shm_queue) link; /* of the process's queues */
-	int bell[2];	/* a pipe, -1: we never sleep */
+	int bell[2];	/* a pair of sockets, -1: we never sleep */
+	uint64_t proc;	/* the number of this process */
 	uint64_t n_sleeps; /* numbers them */
 	bool windows;	/* look for those of peers */
 	uint32_t n_gone; /* not 0: peers may be gone that are not declared dead yet */
@@ -118,6 +126,11 @@ void shm_peer_close(struct plx_peer *peer);
 void shm_addr_whose(const struct plx_addr *addr, char *text, size_t len);
 void shm_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text, size_t len);
 int shm_peer_connect(struct plx_peer *peer);
+void shm_peer_settle(struct plx_peer *peer);
+/** Look for the answer of a peer that was asked, and take it. @return 0: it can be sent to; -EAGAIN; or why not */
+int shm_peer_meet(struct shm_peer *p);
+/** Offer, or offer anew, what our peers open. @return 0 or -errno */
+int shm_queue_offer(struct shm_queue *sq);
 /** The peer behind an address found in our segment. @return 0, -ENOMEM, or why it makes no sense */
 int shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr, struct plx_peer **out);
 
@@ -138,8 +151,8 @@ int shm_queue_efd(struct plx_queue *q);
 int shm_queue_arm(struct plx_queue *q);
 void shm_queue_disarm(struct plx_queue *q);
 void shm_bell_close(struct shm_queue *sq);
-/** Find the bell of a peer whose segment is mapped now. @return 0 or -errno */
-int shm_bell_of(struct shm_peer *p);
+/** A peer's segment is mapped, and its bell is known if it has one: see how it wants to be rung. */
+void shm_bell_of(struct shm_peer *p);
 void shm_bell_forget(struct shm_peer *p);
 /** Wake the peer if it sleeps; after what it is to see was stored. */
 void shm_bell_ring(struct shm_peer *p);
@@ -147,7 +160,6 @@ void shm_bell_ring(struct shm_peer *p);
 void shm_bell_last(struct shm_peer *p);
 /** Take what epfd has to say. @return whether a process was found gone */
 bool shm_events(struct shm_queue *sq);
-int shm_seg_map(const struct shm_addr *addr, struct shm_seg **out, uint64_t *inode);
 bool shm_slot_empty(const struct shm_queue *sq, uint32_t i);
 
 /* shm_tx.c */

@@ -23,7 +23,7 @@
  *
  * A sender takes a free slot by compare-and-swap. One that finds none uses the
  * mail ring: a cell is claimed by compare-and-swap on the cell's own state word,
- * which then holds the claimer's pid, so that a cell claimed by a process that
+ * which then holds the number of the claimer's process, so that a cell claimed by a process that
  * died before it committed can be told from one that is slow.
  *
  * Offsets, no pointers. Whatever the other side wrote is copied once and bounded
@@ -38,7 +38,7 @@
 #include <stdint.h>
 
 #define SHM_LINE	64
-#define SHM_MAGIC	0x36764d4853584c50ull /* "PLXSHMv6" */
+#define SHM_MAGIC	0x37764d4853584c50ull /* "PLXSHMv7" */
 #define SHM_CELL	128u /* bytes */
 #define SHM_CELLS	128u /* in a slot; a power of two */
 #define SHM_CELL_BODY	(SHM_CELL - 8)
@@ -51,15 +51,14 @@
 /** A queue's address; what plx_addr carries, and what senders leave in slots and mail. */
 struct shm_addr {
 	uint64_t uid;
-	uint64_t host;	/* struct plx_proc: same value, same machine and namespaces */
-	uint64_t start; /* start time of the process, to tell a reused pid */
+	uint64_t host;	/* struct plx_proc: this and the next two */
+	uint64_t proc;
 	uint32_t pid;
-	uint32_t fd;	/* of the segment, in that process */
-	uint64_t len;	/* of the segment, bytes */
+	uint32_t pad;	/* 0 */
 };
-_Static_assert(sizeof(struct shm_addr) == 40, "shared layout");
+_Static_assert(sizeof(struct shm_addr) == 32, "shared layout");
 
-/** The low byte of a slot's state; above it stands the pid of the sender. */
+/** The low byte of a slot's state; above it stand the low bits of the number of the sender's process. */
 enum shm_slot_state {
 	SHM_SLOT_FREE,
 	SHM_SLOT_TAKEN, /* a sender writes its address */
@@ -100,9 +99,10 @@ union shm_ref {
 };
 _Static_assert(sizeof(union shm_ref) == 8, "shared layout");
 
-#define SHM_SLOT_STATE(pid, st) ((uint32_t)(pid) << 8 | (uint32_t)(st))
-#define SHM_SLOT_KIND(state)	((state) & 0xff)
-#define SHM_SLOT_PID(state)	((state) >> 8)
+#define SHM_SLOT_STATE(proc, st) ((uint32_t)(proc) << 8 | (uint32_t)(st))
+#define SHM_SLOT_KIND(state)	 ((state) & 0xff)
+#define SHM_SLOT_PROC(state)	 ((state) >> 8)
+#define SHM_SLOT_PROC_MASK	 0xffffffu
 
 struct shm_slot {
 	/* line 0: sender, when it comes and goes */
@@ -125,9 +125,9 @@ enum shm_mail_kind {
 	SHM_MAIL_READY,
 };
 
-/* state word: pid << 32 | lap << 2 | kind */
-#define SHM_MAIL_STATE(pid, lap, kind)                                                             \
-	((uint64_t)(uint32_t)(pid) << 32 | ((uint32_t)(lap) << 2 | (uint32_t)(kind)))
+/* state word: low bits of the number of the sender's process << 32 | lap << 2 | kind */
+#define SHM_MAIL_STATE(proc, lap, kind)                                                            \
+	((uint64_t)(uint32_t)(proc) << 32 | ((uint32_t)(lap) << 2 | (uint32_t)(kind)))
 
 struct shm_mail {
 	alignas(SHM_LINE) _Atomic uint64_t state;
@@ -135,7 +135,7 @@ struct shm_mail {
 	uint8_t op;
 	uint8_t pad[3];
 	struct shm_addr sender;
-	uint8_t body[SHM_MAIL_CELL - 56];
+	uint8_t body[SHM_MAIL_CELL - 48];
 };
 _Static_assert(sizeof(struct shm_mail) == SHM_MAIL_CELL, "shared layout");
 
@@ -146,14 +146,11 @@ _Static_assert(sizeof(struct shm_mail) == SHM_MAIL_CELL, "shared layout");
 struct shm_seg {
 	/* line 0: written once */
 	uint64_t magic;
-	uint64_t uid;
 	uint64_t len;
 	uint32_t n_slots;
 	uint32_t n_wide;
 	_Atomic uint32_t closed; /* the owner has closed the queue */
-	int32_t bell_fd;	 /* of the owner's bell, in its process; 0: it never sleeps */
-	uint64_t windows_ino, windows_len; /* of the table of its process's windows */
-	uint32_t windows_fd;
+	uint32_t bells;		 /* the owner has a bell: it may sleep */
 	uint32_t fences; /* with a bell: the owner has senders that registered for it fence, so they need not */
 	/* line 1: senders ring here for a cold slot */
 	alignas(SHM_LINE) _Atomic uint64_t doorbell;
@@ -162,6 +159,8 @@ struct shm_seg {
 	/* line 3, with a bell: what senders look at after each message */
 	alignas(SHM_LINE) _Atomic uint64_t sleeping; /* writer: owner; SHM_SLEEP(), or 0: it is up */
 	_Atomic uint32_t news; /* a peer has closed: look at the peers */
+	/* line 4: written once; who has another address for us means somebody else */
+	alignas(SHM_LINE) struct shm_addr addr;
 	alignas(4096) uint8_t shared[SHM_SHARED_LEN];
 	struct shm_mail mail[SHM_MAIL_CELLS];
 	/* then the slots, at SHM_SLOTS_OFF, and their data areas */

@@ -4,58 +4,31 @@
  * shm_rma.c - a peer's memory: what it allocated is mapped, the rest by cross-memory attach
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "plx_copy.h"
 #include "shm_int.h"
 
-/* The first line of a segment: its windows, and whether it is the one that was meant. */
-struct head {
-	uint64_t magic, uid, len;
-	uint32_t counts[4];
-	uint64_t windows_ino, windows_len;
-	uint32_t windows_fd, fences;
-};
-_Static_assert(offsetof(struct head, windows_ino) == offsetof(struct shm_seg, windows_ino) &&
-	offsetof(struct head, windows_fd) == offsetof(struct shm_seg, windows_fd), "shared layout");
-
-/* Its segment is the owner's to map, who may not have done so yet: here only its head is read. */
 int
 shm_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out)
 {
 	const struct shm_peer *p = (const struct shm_peer *)peer;
-	struct head head;
-	struct stat st;
-	ssize_t n;
-	int fd;
 
 	if (p->self)
 		return -EOPNOTSUPP;
-	fd = plx_seg_open_of(p->addr.pid, p->addr.fd, O_RDONLY, &st);
-	if (fd < 0)
-		return fd;
-	n = pread(fd, &head, sizeof(head), 0);
-	close(fd);
-	if (n != sizeof(head) || head.magic != SHM_MAGIC || head.uid != p->addr.uid)
-		return -ESRCH;
-	*out = (struct plx_seg_name){.proc = {p->addr.host, p->addr.start, p->addr.pid},
-		.fd = head.windows_fd, .ino = head.windows_ino, .len = head.windows_len};
+	plx_window_table_of(&(struct plx_proc){p->addr.host, p->addr.proc, p->addr.pid}, out);
 	return 0;
 }
 
 static void
 windows_open(struct shm_peer *p)
 {
-	/* written by the peer: once, and checked by who opens it */
-	const struct plx_seg_name name = {.proc = {p->addr.host, p->addr.start, p->addr.pid},
-		.fd = __atomic_load_n(&p->seg->windows_fd, __ATOMIC_RELAXED),
-		.ino = __atomic_load_n(&p->seg->windows_ino, __ATOMIC_RELAXED),
-		.len = __atomic_load_n(&p->seg->windows_len, __ATOMIC_RELAXED)};
-	int rc = plx_windows_open(&name, &p->windows);
+	struct plx_seg_name name;
+	int rc = shm_peer_windows(&p->peer, &name);
 
+	if (rc == 0)
+		rc = plx_windows_open(&name, &p->windows);
 	p->no_windows = rc != 0;
 	if (rc != 0)
 		PLX_LOG(DEBUG, shm, "no windows of process %u: %s", p->addr.pid, strerror(-rc));
@@ -123,8 +96,9 @@ shm_rma(const struct plx_rma_op *op)
 		rc = 0;
 	} else if (op->peer->caps & PLX_DEV_GET) {
 		/* To ourselves as well: that it is us is what an address says, and a bad one ends in an error. */
-		rc = cma(op, p->addr.pid);
-		if (rc == -EPERM || rc == -ENOSYS || (rc == -ECONNRESET && plx_proc_headless(p->addr.pid))) {
+		rc = p->pid != 0 ? cma(op, p->pid) : -EPERM;
+		/* The kernel finds no memory by the pid of a process whose first thread has ended. */
+		if (rc == -EPERM || rc == -ENOSYS || (rc == -ECONNRESET && !plx_meet_gone(p->addr.proc))) {
 			/* The kernel does not, or can't: this peer goes without from now on. */
 			op->peer->caps &= ~(PLX_DEV_GET | PLX_DEV_PUT);
 			PLX_STAT_INC(q->stat.rma_refused);
@@ -172,8 +146,8 @@ shm_rma_burst(const struct plx_rma_op *ops, unsigned n)
 		return 0;
 	while (done < n && copy_mapped(&ops[done]))
 		done++;
-	if (done < n)
-		done += cma_burst(ops + done, n - done, p->addr.pid);
+	if (done < n && p->pid != 0)
+		done += cma_burst(ops + done, n - done, p->pid);
 	for (i = 0; i < done; i++)
 		PLX_STAT_ADD(q->stat.rma_bytes, ops[i].len);
 	PLX_STAT_ADD(q->stat.rma_ops, done);

@@ -4,9 +4,12 @@
  * shm_seg.c - our segment, the segments of peers, and who is alive
  *
  * Design notes
- * A peer's segment is opened through its owner's /proc/PID/fd, so nothing has a
- * name in a file system and nothing is left behind after a crash. A process that
- * is gone may have sent messages that lie in our segment: they are delivered
+ * A peer's segment is handed over by its process (plx_meet.h), so nothing has a name in a file system
+ * and nothing is left behind after a crash. It is asked for as soon as the peer is known; what is sent before
+ * the answer has come waits, as it does for a ring that is full. So a process that is stopped holds up
+ * nobody but who sends to it.
+ *
+ * A process that is gone may have sent messages that lie in our segment: they are delivered
  * before the peer is declared dead.
  */
 #include <errno.h>
@@ -18,8 +21,6 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "plx_proc.h"
@@ -46,6 +47,12 @@ uid_is_ours(uint64_t uid)
 	}
 	pthread_mutex_unlock(&queues.lock);
 	return sq != NULL;
+}
+
+int
+shm_queue_offer(struct shm_queue *sq)
+{
+	return plx_meet_offer(sq->addr.uid, (int[PLX_MEET_FDS]){sq->mem.fd, sq->bell[1], -1}, false);
 }
 
 int
@@ -80,17 +87,13 @@ shm_queue_open(struct plx_queue *q)
 		goto free_seg;
 	}
 	rc = plx_proc_self(&self);
-	if (rc != 0) {
-		PLX_LOG(ERR, shm, "/proc, or /proc/sys/kernel/random/boot_id, can't be read %d", rc);
+	if (rc != 0)
 		goto free_seg;
-	}
 	sq->addr.pid = self.pid;
 	sq->addr.host = self.host;
-	sq->addr.start = self.start;
-	sq->addr.fd = sq->mem.fd;
-	sq->addr.len = sq->mem.len;
+	sq->addr.proc = sq->proc = self.id;
 	seg = sq->seg = sq->mem.base;
-	seg->uid = sq->addr.uid;
+	seg->addr = sq->addr;
 	seg->len = sq->mem.len;
 	seg->n_slots = sq->n_slots;
 	seg->n_wide = sq->n_wide;
@@ -108,17 +111,19 @@ shm_queue_open(struct plx_queue *q)
 	rc = plx_window_table_get(&windows);
 	if (rc != 0)
 		goto free_seg;
-	seg->windows_fd = windows.fd;
-	seg->windows_ino = windows.ino;
-	seg->windows_len = windows.len;
 	sq->windows = plx_conf_u64(conf, PLX_CONF_SHM_WINDOWS);
 	rc = plx_soft_tag_open(q);
 	if (rc != 0)
 		goto put_windows;
+	rc = shm_queue_offer(sq);
+	if (rc != 0)
+		goto close_tag;
 	pthread_mutex_lock(&queues.lock);
 	LIST_INSERT_HEAD(&queues.list, sq, link);
 	pthread_mutex_unlock(&queues.lock);
 	return 0;
+close_tag:
+	plx_soft_tag_close(q);
 put_windows:
 	plx_window_table_put();
 free_seg:
@@ -148,6 +153,7 @@ shm_queue_close(struct plx_queue *q)
 	if (is_owner(sq)) {
 		atomic_store_explicit(&sq->seg->closed, 1, memory_order_release);
 		plx_window_table_put();
+		plx_meet_withdraw(sq->addr.uid);
 	}
 	shm_bell_close(sq);
 	plx_soft_tag_close(q);
@@ -165,36 +171,23 @@ shm_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
 	memcpy(addr->bytes, &sq->addr, sizeof(sq->addr));
 }
 
-/*
- * Be told when the process ends. Without a pidfd (an old kernel, a sandbox, too many files)
- * the control tick looks.
- */
-static void
-pid_watch(struct shm_queue *sq, struct shm_peer *p)
+/* Be told by an event of a descriptor. Without it (too many files) the control tick looks. */
+static bool
+watch(const struct shm_queue *sq, struct shm_peer *p, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
 
-	p->pidfd = syscall(SYS_pidfd_open, p->addr.pid, 0);
-	/* Opened first and looked at then: the pid can't change hands in between. */
-	if (plx_proc_gone(p->addr.pid, p->addr.start)) {
-		p->gone = true; /* what it sent is still delivered */
-		sq->n_gone++;
-	} else if (p->pidfd >= 0 && epoll_ctl(sq->epfd, EPOLL_CTL_ADD, p->pidfd, &ev) == 0) {
-		return;
-	}
-	if (p->pidfd >= 0)
-		close(p->pidfd);
-	p->pidfd = -1;
+	return fd >= 0 && epoll_ctl(sq->epfd, EPOLL_CTL_ADD, fd, &ev) == 0;
 }
 
 static void
-pid_unwatch(struct shm_queue *sq, struct shm_peer *p)
+unwatch(struct shm_queue *sq, int *fd)
 {
-	if (p->pidfd < 0)
+	if (*fd < 0)
 		return;
-	epoll_ctl(sq->epfd, EPOLL_CTL_DEL, p->pidfd, NULL);
-	close(p->pidfd);
-	p->pidfd = -1;
+	epoll_ctl(sq->epfd, EPOLL_CTL_DEL, *fd, NULL);
+	close(*fd);
+	*fd = -1;
 }
 
 bool
@@ -204,6 +197,51 @@ shm_peer_is(const struct plx_peer *peer, const struct plx_addr *addr)
 
 	/* Another process may use the same uid, but it is not the same for that. */
 	return addr->len == sizeof(p->addr) && memcmp(addr->bytes, &p->addr, sizeof(p->addr)) == 0;
+}
+
+static bool
+may_pass(int rc)
+{
+	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -EAGAIN;
+}
+
+/* Nothing more is sent to it; what it sent is taken first. */
+static void
+set_gone(struct shm_queue *sq, struct shm_peer *p)
+{
+	if (p->gone)
+		return;
+	p->gone = true;
+	sq->n_gone++;
+}
+
+/* @return 0: it was asked, or has gone; or why it was not */
+static int
+ask(struct shm_queue *sq, struct shm_peer *p)
+{
+	const struct plx_proc whose = {p->addr.host, p->addr.proc, p->addr.pid};
+	int rc = plx_ask_open(&p->ask, &whose, p->addr.uid);
+
+	if (rc == -ECONNRESET) {
+		set_gone(sq, p);
+		return 0;
+	}
+	if (rc != 0)
+		return rc;
+	p->pid = p->ask.pid;
+	p->asking = true;
+	p->n_looks = 0;
+	(void)watch(sq, p, p->ask.fd);
+	return 0;
+}
+
+static void
+ask_end(struct shm_queue *sq, struct shm_peer *p)
+{
+	if (p->ask.fd >= 0)
+		epoll_ctl(sq->epfd, EPOLL_CTL_DEL, p->ask.fd, NULL);
+	plx_ask_close(&p->ask);
+	p->asking = false;
 }
 
 int
@@ -216,28 +254,22 @@ shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	if (addr->len != sizeof(p->addr))
 		return -EINVAL;
 	memcpy(&p->addr, addr->bytes, sizeof(p->addr));
-	if (p->addr.host != sq->addr.host)
-		return -EHOSTUNREACH;
-	if (p->addr.pid == 0 || p->addr.pid > INT32_MAX || p->addr.fd > INT32_MAX ||
-		p->addr.len < SHM_SLOTS_OFF)
+	if (p->addr.proc == 0 || p->addr.pad != 0)
 		return -EINVAL;
-	p->self = p->addr.pid == sq->addr.pid && uid_is_ours(p->addr.uid);
-	/* Both ways: what one sends the other has to answer. */
-	rc = p->self ? 0 : plx_proc_reach(p->addr.pid, p->addr.fd);
-	if (rc != 0)
-		return rc;
+	p->self = p->addr.proc == sq->proc && uid_is_ours(p->addr.uid);
 	p->pidfd = -1;
 	p->bell = -1;
+	p->ask.fd = -1;
 	p->rx_slot = SHM_NO_SLOT;
-	if (!p->self)
-		pid_watch(sq, p);
-	peer->proc = plx_proc_id(&(struct plx_proc){p->addr.host, p->addr.start, p->addr.pid});
-	peer->mtu = SHM_MSG_MAX;
+	peer->proc = p->addr.proc;
+	peer->mtu = sizeof(((struct shm_mail *)0)->body); /* more if there is a slot for us */
 	peer->short_max = SHM_SHORT_MAX;
 	peer->caps = peer->q->caps;
 	if (p->self)
 		peer->caps |= PLX_DEV_GET | PLX_DEV_PUT; /* a plain copy */
-	return 0;
+	/* One that can't be asked just now is asked again when it is sent to. */
+	rc = p->addr.uid == sq->addr.uid ? 0 : ask(sq, p);
+	return may_pass(rc) ? 0 : rc;
 }
 
 void
@@ -254,62 +286,58 @@ shm_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, ch
 {
 	const struct shm_addr *own = &shm_queue(q)->addr;
 	struct shm_addr a;
-	char path[32];
-	struct stat st;
 
 	memcpy(&a, addr->bytes, sizeof(a));
-	snprintf(path, sizeof(path), "/proc/%u", a.pid);
 	if (err == -EHOSTUNREACH && !plx_proc_host_same_boot(a.host, own->host))
 		snprintf(text, len, "it is on another machine");
 	else if (err == -EHOSTUNREACH)
-		snprintf(text, len, "it is in another pid or user namespace, as a container has");
-	else if (err == -EPERM && stat(path, &st) == 0 && st.st_uid != geteuid())
-		snprintf(text, len, "it is of user %u, this process of user %u", st.st_uid, geteuid());
+		snprintf(text, len, "it is in another network namespace, as a container has: set shm.dir of both "
+			"to a folder that they share");
 	else if (err == -EPERM)
-		snprintf(text, len, "one of the two may not open what the other has open "
-			"(group, capabilities, setuid, a security module)");
+		snprintf(text, len, "it is of a user that shm.peers does not name, here or there");
 }
 
 /* Check what a peer says of its segment before anything in it is used. */
 static int
-seg_check(const struct shm_seg *seg, const struct shm_addr *addr)
+seg_check(const struct shm_seg *seg, const struct shm_addr *addr, uint64_t len)
 {
-	if (seg->magic != SHM_MAGIC || seg->uid != addr->uid || seg->len != addr->len ||
+	if (seg->magic != SHM_MAGIC || memcmp(&seg->addr, addr, sizeof(*addr)) != 0 || seg->len != len ||
 		seg->n_slots > SHM_SLOTS_MAX || seg->n_wide > seg->n_slots ||
-		shm_data_off(seg->n_slots, seg->n_wide, seg->n_slots) > addr->len)
+		shm_data_off(seg->n_slots, seg->n_wide, seg->n_slots) > len)
 		return -ECONNRESET; /* somebody else's by now */
 	if (atomic_load_explicit(&seg->closed, memory_order_acquire))
 		return -ECONNRESET;
 	return 0;
 }
 
-int
-shm_seg_map(const struct shm_addr *addr, struct shm_seg **out, uint64_t *inode)
+static int
+seg_map(struct shm_peer *p, int fd, bool trusted)
 {
-	struct stat st;
+	uint64_t len = fd >= 0 ? plx_meet_memory_len(fd) : 0;
 	void *base;
-	int fd, rc;
+	int rc;
 
-	fd = plx_seg_open_of(addr->pid, addr->fd, O_RDWR, &st);
-	if (fd < 0)
-		return fd == -ESRCH || fd == -EACCES ? -ECONNRESET : fd;
-	if ((uint64_t)st.st_size != addr->len) { /* a shorter one would fault when touched */
-		close(fd);
+	if (len < SHM_SLOTS_OFF || !plx_meet_is_memory(fd, len, trusted))
 		return -ECONNRESET;
-	}
-	base = mmap(NULL, addr->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	rc = -errno;
-	close(fd);
+	base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)
-		return rc;
-	rc = seg_check(base, addr);
+		return -errno;
+	rc = seg_check(base, &p->addr, len);
 	if (rc != 0) {
-		munmap(base, addr->len);
+		munmap(base, len);
 		return rc;
 	}
-	*out = base;
-	*inode = st.st_ino;
+	p->seg = base;
+	p->len = len;
 	return 0;
+}
+
+static void
+seg_unmap(struct shm_peer *p)
+{
+	if (p->seg != NULL && p->seg != shm_queue(p->peer.q)->seg)
+		munmap(p->seg, p->len);
+	p->seg = NULL;
 }
 
 static bool
@@ -319,7 +347,7 @@ slot_take(const struct shm_queue *sq, struct shm_peer *p)
 	uint32_t n = __atomic_load_n(&p->seg->n_slots, __ATOMIC_RELAXED);
 	uint32_t n_wide = __atomic_load_n(&p->seg->n_wide, __ATOMIC_RELAXED);
 
-	if (n > SHM_SLOTS_MAX || n_wide > n || shm_data_off(n, n_wide, n) > p->addr.len)
+	if (n > SHM_SLOTS_MAX || n_wide > n || shm_data_off(n, n_wide, n) > p->len)
 		return false;
 	p->data_end = calloc(SHM_CELLS, sizeof(p->data_end[0]));
 	if (p->data_end == NULL)
@@ -330,12 +358,12 @@ slot_take(const struct shm_queue *sq, struct shm_peer *p)
 
 		/* pairs with the release in shm_slot_reset(): the ring is as new */
 		if (!atomic_compare_exchange_strong_explicit(&slot->state, &st,
-			    SHM_SLOT_STATE(sq->addr.pid, SHM_SLOT_TAKEN), memory_order_acquire,
+			    SHM_SLOT_STATE(sq->proc, SHM_SLOT_TAKEN), memory_order_acquire,
 			    memory_order_relaxed))
 			continue;
 		slot->sender = sq->addr;
 		/* pairs with the acquire in shm_slot_greet() */
-		atomic_store_explicit(&slot->state, SHM_SLOT_STATE(sq->addr.pid, SHM_SLOT_READY),
+		atomic_store_explicit(&slot->state, SHM_SLOT_STATE(sq->proc, SHM_SLOT_READY),
 			memory_order_release);
 		atomic_fetch_or_explicit(&p->seg->doorbell, 1ull << i, memory_order_release);
 		p->slot = slot;
@@ -350,6 +378,92 @@ slot_take(const struct shm_queue *sq, struct shm_peer *p)
 	return false;
 }
 
+#define ASKS_MAX 8 /* of one that says that it has a bell and hands over none */
+
+/* What it handed over. @return 0, or -errno and nothing is kept */
+static int
+answer_take(struct shm_queue *sq, struct shm_peer *p, struct plx_answer *got)
+{
+	int rc = seg_map(p, got->fd[PLX_MEET_MEM], got->own_user);
+
+	if (rc == 0 && p->seg->bells != 0 && got->fd[PLX_MEET_BELL] < 0) {
+		seg_unmap(p);
+		rc = ++p->n_asks < ASKS_MAX ? -EAGAIN : -ECONNRESET;
+	}
+	if (rc == 0) {
+		p->own_user = got->own_user;
+		p->bell = got->fd[PLX_MEET_BELL];
+		got->fd[PLX_MEET_BELL] = -1;
+		if (!p->self && watch(sq, p, got->fd[PLX_MEET_PID])) {
+			p->pidfd = got->fd[PLX_MEET_PID];
+			got->fd[PLX_MEET_PID] = -1;
+		}
+	}
+	plx_answer_close(got);
+	return rc;
+}
+
+/* Its segment is mapped: learn how to send to it. */
+static void
+tx_ready(struct shm_queue *sq, struct shm_peer *p)
+{
+	shm_bell_of(p);
+	if (slot_take(sq, p)) {
+		p->tx_mode = SHM_TX_SLOT;
+		p->peer.mtu = SHM_MSG_MAX;
+	} else {
+		p->tx_mode = SHM_TX_MAIL;
+	}
+}
+
+#define LOOKS_ALL   1000 /* looks for an answer, each a system call, */
+#define LOOKS_EVERY 64	 /* after which only every so many-th is one */
+
+/* @return 0: its segment is mapped; -EAGAIN, another that may pass, or why it never will be */
+static int
+meet(struct shm_queue *sq, struct shm_peer *p, int wait_ms)
+{
+	struct plx_answer got;
+	int rc;
+
+	if (p->seg != NULL && (p->bell >= 0 || p->seg->bells == 0 || p->seg == sq->seg))
+		return 0;
+	seg_unmap(p); /* it has got a bell since it answered */
+	if (!p->asking) {
+		rc = ask(sq, p);
+		if (rc != 0)
+			return rc;
+	}
+	if (p->gone)
+		return -ECONNRESET;
+	if (wait_ms == 0 && ++p->n_looks > LOOKS_ALL && p->n_looks % LOOKS_EVERY != 0)
+		return -EAGAIN;
+	rc = wait_ms != 0 ? plx_ask_wait(&p->ask, &got, wait_ms) : plx_ask_poll(&p->ask, &got);
+	if (rc == -EAGAIN || rc == -ETIMEDOUT)
+		return -EAGAIN;
+	ask_end(sq, p);
+	if (rc == 0)
+		rc = answer_take(sq, p, &got);
+	if (rc == 0 || may_pass(rc))
+		return rc;
+	PLX_LOG(INFO, shm, "process %u does not hand over its segment: %s", p->addr.pid,
+		rc == -EPERM ? "it is of another user, or we are to it (shm.peers)" : strerror(-rc));
+	p->peer.err = rc == -EPERM ? -EPERM : -ECONNRESET;
+	set_gone(sq, p);
+	return p->peer.err;
+}
+
+int
+shm_peer_meet(struct shm_peer *p)
+{
+	struct shm_queue *sq = shm_queue(p->peer.q);
+	int rc = p->gone ? -ECONNRESET : p->tx_mode != SHM_TX_NONE ? 0 : meet(sq, p, 0);
+
+	if (rc == 0 && p->tx_mode == SHM_TX_NONE && p->peer.state == PLX_PEER_OPEN)
+		tx_ready(sq, p);
+	return may_pass(rc) ? -EAGAIN : rc;
+}
+
 int
 shm_peer_connect(struct plx_peer *peer)
 {
@@ -358,29 +472,27 @@ shm_peer_connect(struct plx_peer *peer)
 	int rc;
 
 	if (p->gone)
-		return -ECONNRESET;
+		return p->peer.err != 0 ? p->peer.err : -ECONNRESET;
 	if (p->addr.uid == sq->addr.uid) {
 		p->seg = sq->seg;
-	} else {
-		rc = shm_seg_map(&p->addr, &p->seg, &p->inode);
-		if (rc != 0) {
-			PLX_LOG(INFO, shm, "cannot open the segment of process %u: %s", p->addr.pid,
-				strerror(-rc));
-			return rc;
-		}
+		p->len = sq->mem.len;
+		p->bell = sq->bell[1] >= 0 && p->bell < 0 ? fcntl(sq->bell[1], F_DUPFD_CLOEXEC, 0) : p->bell;
 	}
-	rc = shm_bell_of(p);
-	if (rc != 0) {
-		PLX_LOG(INFO, shm, "cannot wake process %u: %s", p->addr.pid, strerror(-rc));
-		return rc; /* tx_leave() unmaps */
-	}
-	if (slot_take(sq, p)) {
-		p->tx_mode = SHM_TX_SLOT;
-	} else {
-		p->tx_mode = SHM_TX_MAIL;
-		peer->mtu = sizeof(((struct shm_mail *)0)->body);
-	}
-	return 0;
+	rc = meet(sq, p, 0);
+	if (rc == 0 && p->tx_mode == SHM_TX_NONE)
+		tx_ready(sq, p);
+	return rc == -EAGAIN ? 0 : rc; /* what is sent waits */
+}
+
+void
+shm_peer_settle(struct plx_peer *peer)
+{
+	struct shm_peer *p = shm_peer(peer);
+
+	if (!p->gone && p->seg == NULL)
+		(void)meet(shm_queue(peer->q), p, PLX_ASK_MS);
+	if (p->seg != NULL)
+		(void)shm_peer_meet(p);
 }
 
 static void
@@ -389,15 +501,13 @@ tx_leave(struct shm_peer *p)
 	if (p->tx_mode == SHM_TX_SLOT && is_owner(shm_queue(p->peer.q)))
 		/* pairs with the acquire in shm_queue_control(): all cells are there */
 		atomic_store_explicit(&p->slot->state,
-			SHM_SLOT_STATE(shm_queue(p->peer.q)->addr.pid, SHM_SLOT_LEFT),
+			SHM_SLOT_STATE(shm_queue(p->peer.q)->proc, SHM_SLOT_LEFT),
 			memory_order_release);
 	p->tx_mode = SHM_TX_NONE;
 	p->peer.tx_line = NULL;
 	shm_windows_close(p);
 	shm_bell_forget(p);
-	if (p->seg != NULL && p->seg != shm_queue(p->peer.q)->seg)
-		munmap(p->seg, p->addr.len);
-	p->seg = NULL;
+	seg_unmap(p);
 }
 
 void
@@ -412,7 +522,8 @@ shm_peer_close(struct plx_peer *peer)
 		shm_slot_reset(sq, p->rx_slot);
 	tx_leave(p);
 	free(p->data_end);
-	pid_unwatch(sq, p);
+	ask_end(sq, p);
+	unwatch(sq, &p->pidfd);
 }
 
 int
@@ -462,9 +573,8 @@ shm_slot_empty(const struct shm_queue *sq, uint32_t i)
 static void
 peer_gone(struct shm_queue *sq, struct shm_peer *p)
 {
-	pid_unwatch(sq, p);
-	sq->n_gone++;
-	p->gone = true;
+	unwatch(sq, &p->pidfd);
+	set_gone(sq, p);
 	p->tx_mode = SHM_TX_NONE;
 }
 
@@ -479,7 +589,7 @@ slot_control_ready(struct shm_queue *sq, uint32_t i, uint32_t st)
 		return;
 	shm_slot_reset(sq, i);
 	/* Whom we never sent to we know for its messages only: forget it, and its pidfd. */
-	if (left && p->seg == NULL && p->peer.refs <= 1)
+	if (left && p->peer.state == PLX_PEER_NEW && p->peer.refs <= 1)
 		peer_gone(sq, p);
 }
 
@@ -491,10 +601,15 @@ shm_events(struct shm_queue *sq)
 	bool found = false;
 
 	for (int i = 0; i < n; i++) {
+		struct shm_peer *p = ev[i].data.ptr;
+
 		if (ev[i].data.ptr == sq) /* the bell, which disarm answers */
 			continue;
-		peer_gone(sq, ev[i].data.ptr);
-		found = true;
+		if (p->asking)
+			(void)shm_peer_meet(p);
+		else
+			peer_gone(sq, p);
+		found |= p->gone;
 	}
 	return found;
 }
@@ -514,9 +629,9 @@ slots_control(struct shm_queue *sq)
 		} else if (SHM_SLOT_KIND(st) != SHM_SLOT_TAKEN) {
 			shm_slot_greet(sq, i);
 			sq->hot |= sq->ready & 1ull << i;
-			if ((sq->ready >> i & 1) == 0 && plx_proc_gone(SHM_SLOT_PID(st), 0))
+			if ((sq->ready >> i & 1) == 0 && plx_meet_guest_gone(SHM_SLOT_PROC(st), SHM_SLOT_PROC_MASK))
 				shm_slot_reset(sq, i);
-		} else if (plx_proc_gone(SHM_SLOT_PID(st), 0)) {
+		} else if (plx_meet_guest_gone(SHM_SLOT_PROC(st), SHM_SLOT_PROC_MASK)) {
 			PLX_STAT_INC(sq->q->stat.rx_skip_dead);
 			shm_slot_reset(sq, i);
 		}
@@ -532,7 +647,7 @@ mail_control(struct shm_queue *sq)
 	uint64_t st = atomic_load_explicit(&m->state, memory_order_acquire);
 
 	if ((uint32_t)st != (uint32_t)SHM_MAIL_STATE(0, lap, SHM_MAIL_CLAIMED) ||
-		!plx_proc_gone(st >> 32, 0))
+		!plx_meet_guest_gone(st >> 32, UINT32_MAX))
 		return;
 	PLX_STAT_INC(sq->q->stat.rx_skip_dead);
 	atomic_store_explicit(&m->state, SHM_MAIL_STATE(0, lap + 1, SHM_MAIL_FREE),
@@ -540,28 +655,13 @@ mail_control(struct shm_queue *sq)
 	sq->mail_pos++;
 }
 
-#define RARE_TICKS 50 /* control ticks between two looks through /proc */
+#define RARE_TICKS 50 /* control ticks between two looks for the socket of a process */
 
-/* Ended without a pidfd to tell, or became another program with the same pid. */
+/* Ended without a pidfd to tell, or became another program. */
 static bool
 peer_vanished(struct shm_peer *p)
 {
-	struct stat st;
-	bool other;
-	int fd;
-
-	if (p->self || ++p->ticks % RARE_TICKS != 0)
-		return false;
-	if (p->pidfd < 0 && plx_proc_gone(p->addr.pid, p->addr.start))
-		return true;
-	if (p->seg == NULL)
-		return false;
-	fd = plx_proc_fd_open(p->addr.pid, p->addr.fd);
-	if (fd < 0)
-		return fd == -ENOENT;
-	other = fstat(fd, &st) == 0 && st.st_ino != p->inode;
-	close(fd);
-	return other;
+	return !p->self && ++p->ticks % RARE_TICKS == 0 && plx_meet_gone(p->addr.proc);
 }
 
 bool
@@ -579,6 +679,8 @@ peer_control(struct plx_peer *peer, void *arg)
 	struct shm_queue *sq = arg;
 	struct shm_peer *p = shm_peer(peer);
 
+	if (!p->gone && p->asking)
+		(void)shm_peer_meet(p);
 	if (!p->gone && p->seg != NULL && p->seg != sq->seg &&
 		atomic_load_explicit(&p->seg->closed, memory_order_acquire))
 		peer_gone(sq, p);
@@ -590,7 +692,7 @@ peer_control(struct plx_peer *peer, void *arg)
 		sq->n_gone++;
 		return; /* what it sent is not all taken yet */
 	}
-	plx_peer_dead(peer, -ECONNRESET);
+	plx_peer_dead(peer, peer->err != 0 ? peer->err : -ECONNRESET);
 	tx_leave(p);
 }
 

@@ -172,7 +172,7 @@ mail_tx(struct shm_peer *p, const struct plx_tx *given)
 		if (low == (uint32_t)SHM_MAIL_STATE(0, lap, SHM_MAIL_FREE)) {
 			pack_before_claim(tx, packed);
 			if (!atomic_compare_exchange_strong_explicit(&m->state, &st,
-				    SHM_MAIL_STATE(sq->addr.pid, lap, SHM_MAIL_CLAIMED),
+				    SHM_MAIL_STATE(sq->proc, lap, SHM_MAIL_CLAIMED),
 				    memory_order_acquire, memory_order_relaxed))
 				continue;
 			atomic_compare_exchange_strong_explicit(&seg->mail_head, &pos, pos + 1,
@@ -184,7 +184,7 @@ mail_tx(struct shm_peer *p, const struct plx_tx *given)
 			copy_data(m->body + tx->hdr_len, tx);
 			/* pairs with the acquire in mail_rx() */
 			atomic_store_explicit(&m->state,
-				SHM_MAIL_STATE(sq->addr.pid, lap, SHM_MAIL_READY),
+				SHM_MAIL_STATE(sq->proc, lap, SHM_MAIL_READY),
 				memory_order_release);
 			if (unlikely(p->wakes) && shm_bell_due(p))
 				shm_bell_ring(p);
@@ -206,8 +206,12 @@ mail_tx(struct shm_peer *p, const struct plx_tx *given)
 static __rte_noinline int
 tx_slow(struct shm_peer *p, const struct plx_tx *tx)
 {
-	if (p->tx_mode == SHM_TX_NONE)
-		return p->peer.state == PLX_PEER_DEAD ? p->peer.err : -ECONNRESET;
+	if (p->tx_mode == SHM_TX_NONE) {
+		int rc = p->peer.state == PLX_PEER_DEAD ? p->peer.err : shm_peer_meet(p);
+
+		if (rc != 0)
+			return rc;
+	}
 	if (tx->hdr_len + tx->len > p->peer.mtu)
 		return -EMSGSIZE;
 	return p->tx_mode == SHM_TX_SLOT ? slot_tx(p, tx) : mail_tx(p, tx);

@@ -29,9 +29,11 @@ struct chan_hello {
 };
 _Static_assert(sizeof(struct chan_hello) <= PLX_WIRE_CHAN_DATA_MAX + 128, "its pool's objects");
 
+/* It is agreed on once, for the life of the connection. */
 static uint32_t
 max_send(const struct plx_chans *cs, const struct plx_ep *ep)
 {
+	plx_peer_settle(ep->peer);
 	return RTE_MIN(cs->max_send, ep->peer->mtu - (uint32_t)sizeof(struct plx_wire_chan_msg));
 }
 

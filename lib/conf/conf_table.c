@@ -53,6 +53,11 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Whether large private buffers are read and written by cross-memory attach."),
 	ROW_BOOL(PLX_CONF_SHM_WINDOWS, "shm.windows", "yes", false,
 		"Whether large buffers in memory that a peer allocated by UCP are mapped here and copied."),
+	ROW_STR(PLX_CONF_SHM_DIR, "shm.dir", "", false,
+		"A folder by which processes find each other that are in different network namespaces, as "
+		"containers are that share it; empty: none."),
+	ROW_STR(PLX_CONF_SHM_PEERS, "shm.peers", "same", false,
+		"Whose processes are met: same (user), all, or a list of users and @groups, by name or number."),
 	ROW_STR(PLX_CONF_NET_MLX_DEVICE, "net_mlx.device", "", false,
 		"RDMA devices as \"mlx5_0,mlx5_1\", each with a port as \"mlx5_0:2\" and the index of the "
 		"port's gid as \"mlx5_0:2:3\" if need be; a port that is named stands by while it is "

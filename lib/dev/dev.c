@@ -630,6 +630,13 @@ plx_peer_connect(struct plx_peer *peer)
 }
 
 void
+plx_peer_settle(struct plx_peer *peer)
+{
+	if (peer->state == PLX_PEER_OPEN && peer->q->dev->ops->peer_settle != NULL)
+		peer->q->dev->ops->peer_settle(peer);
+}
+
+void
 plx_peer_put(struct plx_peer *peer)
 {
 	PLX_ASSERT(peer->refs > 0);

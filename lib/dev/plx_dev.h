@@ -458,12 +458,19 @@ int plx_peer_get(struct plx_queue *q, const struct plx_addr *addr, struct plx_pe
 
 /**
  * Connect a peer that is PLX_PEER_NEW; nothing may be sent to it before. When this returns 0
- * the peer's mtu, short_max and caps are final.
+ * the peer's short_max and caps are final; its mtu may grow until it is settled.
  * Errors: -ENOMEM, -EMFILE, -ENFILE: try later; -ECONNRESET it has left, -EHOSTUNREACH and others: the
  * peer is dead now.
  * Thread: owner. Blocks: may (system calls).
  */
 int plx_peer_connect(struct plx_peer *peer);
+
+/**
+ * Wait until the mtu of a peer that is connected is final: for a moment, as it takes a process to say how
+ * it is sent to. One that does not run is left with the mtu it has.
+ * Thread: owner. Blocks: at most half a second.
+ */
+void plx_peer_settle(struct plx_peer *peer);
 
 /**
  * Have messages that may get lost go to a peer and come from it, connected or not. Sets the peer's

@@ -63,6 +63,7 @@ struct plx_dev_ops {
 	int (*peer_windows)(const struct plx_peer *peer, struct plx_seg_name *out);
 	bool (*peer_has_left)(const struct plx_peer *peer); /* may be NULL */
 	int (*peer_connect)(struct plx_peer *peer); /* before the first send; may set mtu, caps */
+	void (*peer_settle)(struct plx_peer *peer); /* may be NULL; as plx_dev.h says of plx_peer_settle() */
 	void (*peer_close)(struct plx_peer *peer);
 
 	/* Owner thread; all three or none: as plx_dev.h says of plx_queue_efd() and so on. */

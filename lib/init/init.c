@@ -13,6 +13,7 @@
 #include "plx_check.h"
 #include "plx_config.h"
 #include "plx_dev.h"
+#include "plx_meet.h"
 #include "plx_mem.h"
 #include "plx_reactor.h"
 #include "plx_rpc.h"
@@ -185,6 +186,9 @@ start_all(const struct plx_conf *conf)
 		return rc;
 	plx_log_set_level(plx_conf_u64(conf, PLX_CONF_LOG_LEVEL) + 1); /* the EAL has set its own */
 	rc = plx_mem_init(plx_conf_u64(conf, PLX_CONF_EAL_HUGE) == PLX_HUGE_AUTO);
+	if (rc != 0)
+		return rc;
+	rc = plx_meet_settle(plx_conf_str(conf, PLX_CONF_SHM_DIR), plx_conf_str(conf, PLX_CONF_SHM_PEERS));
 	if (rc != 0)
 		return rc;
 	rc = plx_init_drivers();

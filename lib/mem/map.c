@@ -4,21 +4,17 @@
  * map.c - segments of other processes, each mapped once
  *
  * Design notes
- * A segment has no name in a file system: it is opened through /proc/PID/fd of a
- * process that has it open. Process start time, inode and length tell whether it
- * is still the one that was meant.
+ * A segment has no name in a file system: its owner hands it over to those who know its number, which is
+ * random (plx_meet.h).
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "plx_meet.h"
 #include "plx_region.h"
 
 struct plx_map {
@@ -37,83 +33,42 @@ static struct {
 int
 plx_seg_name(const struct plx_seg *seg, struct plx_seg_name *out)
 {
-	struct stat st;
-	int rc;
+	int rc = plx_proc_self(&out->proc);
 
-	if (fstat(seg->fd, &st) != 0)
-		return -errno;
-	rc = plx_proc_self(&out->proc);
 	if (rc != 0)
 		return rc;
-	out->fd = seg->fd;
-	out->ino = st.st_ino;
+	out->id = seg->id;
 	out->len = seg->len;
-	return 0;
+	return plx_meet_offer(seg->id, (int[PLX_MEET_FDS]){seg->fd, -1, -1}, false);
 }
 
-/* path_fd names a file without opening it; which file it names can't change any more. */
-static bool
-is_memory(int path_fd, struct stat *st)
-{
-	struct statfs fs;
-
-	return fstat(path_fd, st) == 0 && S_ISREG(st->st_mode) && st->st_nlink == 0 && fstatfs(path_fd, &fs) == 0 &&
-	       (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
-}
-
-static bool
-is_sealed(int fd)
-{
-	int seals = fcntl(fd, F_GET_SEALS); /* files of other kinds know none */
-
-	return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
-}
-
-int
-plx_seg_open_of(uint32_t pid, uint32_t fd, int flags, struct stat *st)
-{
-	int path_fd = plx_proc_fd_open(pid, fd), rc = -EACCES;
-
-	if (path_fd < 0)
-		return path_fd == -ENOENT ? -ESRCH : path_fd == -EACCES ? -EPERM : path_fd;
-	if (is_memory(path_fd, st))
-		rc = plx_proc_fd_reopen(path_fd, flags);
-	close(path_fd);
-	if (rc < 0 || is_sealed(rc))
-		return rc;
-	close(rc);
-	return -EACCES; /* one that may become shorter would fault when touched */
-}
-
-/* Open it, and only then look whether it is what was meant: after that it can't change. */
 static int
-name_open(const struct plx_seg_name *name, bool write)
+name_open(const struct plx_seg_name *name)
 {
-	struct plx_proc self;
-	struct stat st;
-	int fd, rc = plx_proc_self(&self);
+	struct plx_answer got;
+	struct plx_ask ask;
+	int rc = plx_ask_open(&ask, &name->proc, name->id), fd;
 
 	if (rc != 0)
 		return rc;
-	if (name->proc.host != self.host)
-		return -EHOSTUNREACH;
-	fd = plx_seg_open_of(name->proc.pid, name->fd, write ? O_RDWR : O_RDONLY, &st);
-	if (fd < 0)
-		return fd;
-	if (plx_proc_start(name->proc.pid) != name->proc.start)
-		rc = -ESRCH;
-	else if (st.st_ino != name->ino || (uint64_t)st.st_size != name->len || name->len == 0)
-		rc = -ESRCH;
-	if (rc == 0)
-		return fd;
-	close(fd);
-	return rc;
+	rc = plx_ask_wait(&ask, &got, PLX_ASK_MS);
+	plx_ask_close(&ask);
+	if (rc != 0)
+		return rc;
+	fd = got.fd[PLX_MEET_MEM];
+	if (!plx_meet_is_memory(fd, name->len, got.own_user)) {
+		plx_answer_close(&got);
+		return -EACCES;
+	}
+	got.fd[PLX_MEET_MEM] = -1;
+	plx_answer_close(&got);
+	return fd;
 }
 
 int
 plx_seg_open(const struct plx_seg_name *name, bool write, struct plx_seg *out)
 {
-	int fd = name_open(name, write), rc;
+	int fd = name_open(name), rc;
 	void *base;
 
 	if (fd < 0)
@@ -128,14 +83,20 @@ plx_seg_open(const struct plx_seg_name *name, bool write, struct plx_seg *out)
 	return 0;
 }
 
-static bool
-same(const struct plx_seg_name *a, const struct plx_seg_name *b)
+/* Called with the lock held. */
+static struct plx_map *
+map_find(const struct plx_seg_name *name, bool write)
 {
-	return a->proc.host == b->proc.host && a->proc.start == b->proc.start &&
-		a->proc.pid == b->proc.pid && a->fd == b->fd && a->ino == b->ino && a->len == b->len;
+	struct plx_map *m;
+
+	LIST_FOREACH(m, &maps.list, link) {
+		if (m->write == write && m->name.proc.id == name->proc.id && m->name.id == name->id &&
+			m->name.len == name->len)
+			break;
+	}
+	return m;
 }
 
-/* Called with the lock held. */
 static int
 map_make(const struct plx_seg_name *name, bool write, struct plx_map **out)
 {
@@ -153,44 +114,62 @@ map_make(const struct plx_seg_name *name, bool write, struct plx_map **out)
 	m->seg.fd = -1;
 	m->name = *name;
 	m->write = write;
-	LIST_INSERT_HEAD(&maps.list, m, link);
 	*out = m;
 	return 0;
+}
+
+static void
+map_free(struct plx_map *m)
+{
+	munmap(m->seg.base, m->seg.len);
+	free(m);
 }
 
 int
 plx_map_get(const struct plx_seg_name *name, bool write, struct plx_map **out)
 {
-	struct plx_map *m;
+	struct plx_map *m, *fresh = NULL;
 	int rc = 0;
 
 	pthread_mutex_lock(&maps.lock);
-	LIST_FOREACH(m, &maps.list, link) {
-		if (m->write == write && same(&m->name, name))
-			break;
+	m = map_find(name, write);
+	if (m == NULL) {
+		/* Not under the lock: its owner may not answer for a while. */
+		pthread_mutex_unlock(&maps.lock);
+		rc = map_make(name, write, &fresh);
+		pthread_mutex_lock(&maps.lock);
+		m = map_find(name, write);
+		if (m == NULL && rc == 0) {
+			m = fresh;
+			fresh = NULL;
+			LIST_INSERT_HEAD(&maps.list, m, link);
+		}
 	}
-	if (m == NULL)
-		rc = map_make(name, write, &m);
-	if (rc == 0) {
+	if (m != NULL) {
 		m->refs++;
 		*out = m;
+		rc = 0;
 	}
 	pthread_mutex_unlock(&maps.lock);
+	if (fresh != NULL)
+		map_free(fresh);
 	return rc;
 }
 
 void
 plx_map_put(struct plx_map *m)
 {
+	bool last;
+
 	if (m == NULL)
 		return;
 	pthread_mutex_lock(&maps.lock);
-	if (--m->refs == 0) {
+	last = --m->refs == 0;
+	if (last)
 		LIST_REMOVE(m, link);
-		munmap(m->seg.base, m->seg.len);
-		free(m);
-	}
 	pthread_mutex_unlock(&maps.lock);
+	if (last)
+		map_free(m);
 }
 
 void *

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 #include "plx_log.h"
 
 #include "mem_int.h"
+#include "plx_meet.h"
 #include "plx_mem.h"
 
 PLX_LOG_DEFINE(mem, "plx.mem");
@@ -88,6 +90,8 @@ seg_try(struct plx_seg *seg, void *addr, size_t len, bool huge)
 
 	seg->len = round_up(len, huge ? HUGE_LEN : SMALL_LEN);
 	seg->huge = huge;
+	if (getrandom(&seg->id, sizeof(seg->id), 0) != sizeof(seg->id))
+		return -EIO;
 	if (plx_mem_too_long(seg->len))
 		return -EFBIG;
 	seg->fd = memfd_create("pollux", MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge ? MFD_HUGETLB | MEMFD_2MB : 0));
@@ -136,6 +140,7 @@ plx_seg_destroy(struct plx_seg *seg)
 {
 	if (seg->base == NULL)
 		return;
+	plx_meet_withdraw(seg->id);
 	munmap(seg->base, seg->len);
 	close(seg->fd);
 	seg->base = NULL;

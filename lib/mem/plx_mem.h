@@ -19,6 +19,7 @@ struct plx_seg {
 	void *base;
 	size_t len;  /* bytes, a multiple of the page size in use */
 	int fd;
+	uint64_t id; /* random: who knows it may be given the segment, plx_seg_name() */
 	bool huge;
 };
 

@@ -18,7 +18,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 #include "plx_mem.h"
 #include "plx_proc.h"
@@ -63,30 +62,23 @@ void plx_region_drop(const struct plx_region_key *key);
 /** @return how many regions there are. Thread: any. */
 uint32_t plx_region_count(void);
 
-/**
- * Open what another process has open, when it is a segment: memory without a name in any file system that
- * cannot become shorter. Nothing else is opened, so nothing that opening it would do happens.
- * @param flags O_RDONLY or O_RDWR
- * @param st out
- * @return a descriptor; -ESRCH, -EPERM, -EACCES: it is no segment; another -errno. Thread: any. Blocks: may.
- */
-int plx_seg_open_of(uint32_t pid, uint32_t fd, int flags, struct stat *st);
-
 /** A segment by the name that another process knows it by. */
 struct plx_seg_name {
-	struct plx_proc proc; /* the process that has it open */
-	uint32_t fd;	      /* there */
-	uint64_t ino;	      /* of the file, to tell a reused fd */
+	struct plx_proc proc; /* that offers it; its pid does not count */
+	uint64_t id;	      /* of the segment */
 	uint64_t len;	      /* bytes */
 };
 
-/** Name a segment of ours. @return 0 or -errno. Thread: any. */
+/**
+ * Name a segment of ours, and offer it to those who know the name, until it is destroyed.
+ * @return 0 or -errno. Thread: any. Blocks: may.
+ */
 int plx_seg_name(const struct plx_seg *seg, struct plx_seg_name *out);
 
 /**
- * Open and map another process's segment; plx_seg_destroy() ends it.
- * Errors: -EHOSTUNREACH of another machine; -ESRCH it is gone; -EACCES and others of open.
- * Thread: any. Blocks: may.
+ * Ask for another process's segment and map it; plx_seg_destroy() ends it.
+ * Errors: as plx_ask_open() and plx_ask_wait(); -EACCES it is no segment, or another one.
+ * Thread: any. Blocks: up to PLX_ASK_MS for a process that does not run.
  */
 int plx_seg_open(const struct plx_seg_name *name, bool write, struct plx_seg *out);
 

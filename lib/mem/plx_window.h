@@ -29,6 +29,9 @@
 
 #define PLX_WINDOW_MAX 4095u /* segments in the table; more are not listed */
 
+/** The name of a process's table: who knows the process knows it. Thread: any. */
+void plx_window_table_of(const struct plx_proc *proc, struct plx_seg_name *out);
+
 /**
  * The name of this process's table, which exists as long as somebody holds it.
  * Errors: -ENOMEM and others of the system. Thread: any. Blocks: may.

@@ -4,6 +4,7 @@
  * window.c - the table of segments that peers may map, ours and those of peers
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +13,17 @@
 #include "plx_log.h"
 
 #include "mem_int.h"
+#include "plx_meet.h"
 #include "plx_window.h"
 
-#define TABLE_MAGIC 0x3257444e58584c50ull /* "PLXXNDW2" */
+#define PAGE 4096u
+#define TABLE_MAGIC 0x3357444e58584c50ull /* "PLXXNDW3" */
 
 /* A segment in the table; every word is written and read by itself. */
 struct window {
 	_Atomic uint64_t base; /* in the owner's process; 0: no segment */
 	_Atomic uint64_t len;  /* bytes */
-	_Atomic uint64_t ino;
-	_Atomic uint64_t fd;
+	_Atomic uint64_t id;
 	_Atomic uint64_t proof; /* made of the token */
 };
 
@@ -87,6 +89,7 @@ table_hold(void)
 	}
 	t = own.seg.base;
 	set(&t->magic, TABLE_MAGIC);
+	(void)fcntl(own.seg.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE); /* peers only read; an old kernel can't say so */
 	own.pid = getpid();
 	own.refs = 1;
 	return 0;
@@ -99,15 +102,29 @@ table_drop(void)
 		plx_seg_destroy(&own.seg);
 }
 
+void
+plx_window_table_of(const struct plx_proc *proc, struct plx_seg_name *out)
+{
+	out->proc = *proc;
+	out->id = proc->id;
+	out->len = (sizeof(struct table) + PAGE - 1) / PAGE * PAGE;
+}
+
 int
 plx_window_table_get(struct plx_seg_name *out)
 {
-	int rc;
+	struct plx_proc self;
+	int rc = plx_proc_self(&self);
 
+	if (rc != 0)
+		return rc;
+	plx_window_table_of(&self, out);
 	pthread_mutex_lock(&own.lock);
 	rc = table_hold();
 	if (rc == 0) {
-		rc = plx_seg_name(&own.seg, out);
+		/* It names all segments: processes of this user may do as they like anyway. */
+		own.seg.id = out->id;
+		rc = plx_meet_offer(out->id, (int[PLX_MEET_FDS]){own.seg.fd, -1, -1}, true);
 		if (rc != 0)
 			table_drop();
 	}
@@ -162,8 +179,7 @@ place_set(struct table *t, struct window *w, uint64_t base, const struct plx_seg
 	set(&w->proof, proof);
 	set(&w->base, base);
 	set(&w->len, name->len);
-	set(&w->ino, name->ino);
-	set(&w->fd, name->fd);
+	set(&w->id, name->id);
 	table_end(t);
 }
 
@@ -214,8 +230,7 @@ plx_window_remove(const struct plx_seg *seg)
 
 /* One of a peer's segments. */
 struct mapped {
-	uint64_t base, len, ino;
-	uint32_t fd;
+	uint64_t base, len, id;
 	bool refused; /* it can't be mapped: not tried again */
 	struct plx_map *map;
 };
@@ -272,7 +287,7 @@ window_copy(const struct table *t, uint32_t place, struct mapped *to, uint64_t *
 		uint64_t version = atomic_load_explicit(&t->version, memory_order_acquire);
 
 		*to = (struct mapped){.base = word(&w->base), .len = word(&w->len),
-			.ino = word(&w->ino), .fd = (uint32_t)word(&w->fd)};
+			.id = word(&w->id)};
 		*proof = word(&w->proof);
 		/* pairs with the fence in table_begin() */
 		atomic_thread_fence(memory_order_acquire);
@@ -303,8 +318,7 @@ plx_window_map(const struct plx_seg_name *table, uint32_t place, uint64_t token,
 	plx_map_put(map);
 	if (rc != 0)
 		return rc;
-	name.fd = m.fd;
-	name.ino = m.ino;
+	name.id = m.id;
 	name.len = m.len;
 	return plx_map_get(&name, write, out);
 }
@@ -355,7 +369,7 @@ table_copy(const struct table *t, uint64_t version, uint32_t places, struct mapp
 
 	for (unsigned i = 0; i < places; i++) {
 		struct mapped m = {.base = word(&t->w[i].base), .len = word(&t->w[i].len),
-			.ino = word(&t->w[i].ino), .fd = (uint32_t)word(&t->w[i].fd)};
+			.id = word(&t->w[i].id)};
 
 		if (m.len != 0 && m.base <= UINT64_MAX - m.len)
 			to[n++] = m;
@@ -387,8 +401,7 @@ keep(struct plx_windows *w, struct mapped *list, uint32_t n)
 		if (k == w->n)
 			return;
 		old = &w->w[k];
-		if (old->base == list[i].base && old->len == list[i].len && old->ino == list[i].ino &&
-			old->fd == list[i].fd) {
+		if (old->base == list[i].base && old->len == list[i].len && old->id == list[i].id) {
 			list[i].map = old->map;
 			list[i].refused = old->refused;
 			old->map = NULL;
@@ -448,8 +461,7 @@ plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t len)
 	m = find_at(w, addr);
 	if (m == NULL || !plx_window_has(m->base, m->len, addr, len))
 		return NULL;
-	name.fd = m->fd;
-	name.ino = m->ino;
+	name.id = m->id;
 	name.len = m->len;
 	if (m->map == NULL && (m->refused || plx_map_get(&name, true, &m->map) != 0)) {
 		m->refused = true;

@@ -80,11 +80,11 @@ mem_import(ucp_mem_h m, const void *blob)
 
 	if (rc != 0)
 		return ucp_status(rc);
-	name = (struct plx_seg_name){.proc = {wire.host, wire.start, wire.pid}, .fd = wire.fd,
-		.ino = wire.ino, .len = wire.len};
+	name = (struct plx_seg_name){.proc = {.host = wire.host, .id = wire.proc}, .id = wire.id,
+		.len = wire.len};
 	rc = plx_seg_open(&name, wire.rights & PLX_REGION_WRITE, &m->seg);
 	if (rc != 0)
-		return rc == -EHOSTUNREACH || rc == -ESRCH ? UCS_ERR_UNREACHABLE : ucp_status(rc);
+		return rc == -EHOSTUNREACH || rc == -ESRCH || rc == -ECONNRESET ? UCS_ERR_UNREACHABLE : ucp_status(rc);
 	m->address = m->seg.base;
 	m->length = m->seg.len;
 	m->rights = wire.rights & RIGHTS;

@@ -69,10 +69,8 @@ pack_export(ucp_mem_h m, void **buffer_p, size_t *size_p)
 	if (rc != 0)
 		return ucp_status(rc);
 	wire.host = name.proc.host;
-	wire.start = name.proc.start;
-	wire.pid = name.proc.pid;
-	wire.fd = name.fd;
-	wire.ino = name.ino;
+	wire.proc = name.proc.id;
+	wire.id = name.id;
 	wire.len = name.len;
 	plx_wire_export_seal(&wire);
 	buf = malloc(sizeof(wire));

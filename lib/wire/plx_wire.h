@@ -477,15 +477,13 @@ struct plx_wire_export {
 	uint8_t version;
 	uint8_t rights; /* enum plx_region_right */
 	uint32_t crc;	/* crc32c of all, with this field 0 */
-	uint32_t pid;
-	uint64_t host;
-	uint64_t start;
-	uint64_t ino;
-	uint64_t len; /* of the segment */
-	uint32_t fd;
 	uint32_t pad;
+	uint64_t host; /* struct plx_proc */
+	uint64_t proc; /* its id, the same */
+	uint64_t id;   /* of the segment, struct plx_seg_name */
+	uint64_t len;  /* the same, bytes */
 };
-_Static_assert(sizeof(struct plx_wire_export) == 56, "wire");
+_Static_assert(sizeof(struct plx_wire_export) == 48, "wire");
 
 /** Fill in magic, bytes, version, crc and pad. Thread: any. */
 void plx_wire_export_seal(struct plx_wire_export *e);

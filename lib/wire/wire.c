@@ -364,7 +364,7 @@ plx_wire_rkey_unpack(const void *buf, struct plx_wire_rkey *k)
 }
 
 #define EXPORT_MAGIC   0x4d584c50u /* "PLXM" */
-#define EXPORT_VERSION 4
+#define EXPORT_VERSION 5
 
 static uint32_t
 export_crc(const struct plx_wire_export *e)

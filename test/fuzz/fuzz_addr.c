@@ -95,7 +95,7 @@ only_ours(struct plx_wire_addr *a)
 			continue;
 		memcpy(&shm, d->bytes, sizeof(shm));
 		if (shm.pid != (uint32_t)getpid())
-			shm.pid = shm.pid < 1 << 30 ? NOBODY : shm.pid | 1u << 31;
+			shm.proc = shm.pid < 1 << 30 ? NOBODY : 0;
 		memcpy(d->bytes, &shm, sizeof(shm));
 	}
 }

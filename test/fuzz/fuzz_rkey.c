@@ -42,28 +42,34 @@ static size_t real_len[3];
 static uint64_t base;
 static uint64_t page[512];
 
+static void
+offer(struct plx_seg_name *name)
+{
+	static struct plx_seg seg;
+
+	FUZZ_CHECK(plx_seg_create(&seg, NULL, OWNER_LEN, false) == 0 && plx_seg_name(&seg, name) == 0);
+}
+
 /* The process whose memory is named; before there is an EAL. */
 static void
 owner_start(struct plx_seg_name *name)
 {
-	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	struct stat st;
+	int fd[2];
 	pid_t pid;
 
-	FUZZ_CHECK(fd >= 0 && ftruncate(fd, OWNER_LEN) == 0 && fstat(fd, &st) == 0);
+	FUZZ_CHECK(pipe(fd) == 0);
 	pid = fork();
 	FUZZ_CHECK(pid >= 0);
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		offer(name);
+		FUZZ_CHECK(write(fd[1], name, sizeof(*name)) == (ssize_t)sizeof(*name));
 		for (;;)
 			pause();
 	}
-	FUZZ_CHECK(plx_proc_self(&name->proc) == 0);
-	name->proc.pid = (uint32_t)pid;
-	name->proc.start = plx_proc_start(name->proc.pid);
-	name->fd = (uint32_t)fd;
-	name->ino = st.st_ino;
-	name->len = OWNER_LEN;
+	FUZZ_CHECK(read(fd[0], name, sizeof(*name)) == (ssize_t)sizeof(*name));
+	close(fd[0]);
+	close(fd[1]);
 }
 
 static void
@@ -82,8 +88,7 @@ static void
 export_fill(union blob *b, const struct plx_seg_name *name)
 {
 	b->export = (struct plx_wire_export){.rights = 3, .host = name->proc.host,
-		.start = name->proc.start, .pid = name->proc.pid, .ino = name->ino, .len = name->len,
-		.fd = name->fd};
+		.proc = name->proc.id, .id = name->id, .len = name->len};
 	plx_wire_export_seal(&b->export);
 }
 
@@ -111,8 +116,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	FUZZ_CHECK(ucp_mem_map(context, &mp, &mem) == UCS_OK);
 	real_fill();
 	export_fill(&real[2], &name);
-	name.proc.pid = (uint32_t)getpid();
-	name.proc.start = plx_proc_start(name.proc.pid);
+	offer(&name);
 	export_fill(&real[1], &name);
 	real_len[1] = real_len[2] = sizeof(struct plx_wire_export);
 	return 0;

@@ -81,8 +81,8 @@ sender(struct fuzz_in *in, bool change)
 	a.uid ^= fuzz_u8(in);
 	fuzz_bytes(in, &x, 4);
 	a.host ^= x.uid & 1;
-	a.start ^= x.uid >> 8 & 1;
-	a.len ^= x.uid >> 16 & 0xff;
+	a.proc ^= x.uid >> 8 & 1;
+	a.pad ^= x.uid >> 16 & 0xff;
 	return a;
 }
 
@@ -93,7 +93,7 @@ slot_take(struct fuzz_in *in, uint8_t how)
 	struct shm_slot *slot = shm_slot_at(seg, i);
 
 	slot->sender = sender(in, (how & 4) != 0);
-	atomic_store(&slot->state, how & 8 ? fuzz_u16(in) : SHM_SLOT_STATE(peer.pid, SHM_SLOT_READY));
+	atomic_store(&slot->state, how & 8 ? fuzz_u16(in) : SHM_SLOT_STATE(peer.proc, SHM_SLOT_READY));
 	atomic_fetch_or(&seg->doorbell, UINT64_C(1) << i);
 	if ((how & 16) == 0)
 		pos[i] = atomic_load(&slot->rx_pos);
@@ -133,7 +133,7 @@ static void
 mail_put(struct fuzz_in *in, uint8_t how)
 {
 	struct shm_mail *m = &seg->mail[mail_pos % SHM_MAIL_CELLS];
-	uint64_t state = SHM_MAIL_STATE(peer.pid, mail_pos / SHM_MAIL_CELLS, SHM_MAIL_READY);
+	uint64_t state = SHM_MAIL_STATE(peer.proc, mail_pos / SHM_MAIL_CELLS, SHM_MAIL_READY);
 
 	m->len = how & 4 ? fuzz_u16(in) : fuzz_u8(in);
 	m->op = fuzz_u8(in) % (PLX_WIRE_N + 1);

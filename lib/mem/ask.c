@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ask.c - asking another process for what it offers, and proving what it sent
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "meet_int.h"
+#include "mem_int.h"
+
+/* @return 0, or why there is nobody at this place */
+static int
+place_connect(int fd, enum meet_place place, uint64_t proc)
+{
+	struct sockaddr_un a;
+	socklen_t len = meet_name(place, proc, &a);
+
+	if (len == 0)
+		return -ENOENT;
+	return connect(fd, (struct sockaddr *)&a, len) == 0 ? 0 : -errno;
+}
+
+static int
+any_connect(int fd, uint64_t proc)
+{
+	int rc = place_connect(fd, MEET_ABSTRACT, proc);
+
+	if (rc == -ECONNREFUSED || rc == -ENOENT)
+		rc = place_connect(fd, MEET_FOLDER, proc);
+	return rc == -ENOENT ? -ECONNREFUSED : rc;
+}
+
+/*
+ * Nobody has to answer a datagram's socket that connects: to the one that stands for the process, or, in a
+ * folder, to one of another kind, which is an error that tells as much.
+ */
+bool
+plx_meet_gone(uint64_t proc)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+
+	if (fd < 0)
+		return false; /* nobody knows */
+	rc = any_connect(fd, proc);
+	close(fd);
+	return rc == -ECONNREFUSED;
+}
+
+/* The kernel's word for who listens there. */
+static int
+look_who(struct plx_ask *a)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int on = 1;
+
+	if (getsockopt(a->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 ||
+		setsockopt(a->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0)
+		return -errno;
+	a->pid = cred.pid;
+	a->uid = cred.uid;
+	return 0;
+}
+
+static int
+question_send(const struct plx_ask *a, uint64_t self)
+{
+	struct meet_question q = {MEET_MAGIC, a->id, self};
+
+	return send(a->fd, &q, sizeof(q), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(q) ? 0 : -errno;
+}
+
+/* One that listens as another user than it is now: look at its answer, and ask again for good. */
+static int
+user_changed(const struct plx_proc *whom, uint64_t self, uint64_t id)
+{
+	struct plx_ask a = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .id = id};
+	struct plx_answer got;
+	int rc = a.fd < 0 ? -errno : any_connect(a.fd, whom->id);
+
+	if (rc == 0)
+		rc = look_who(&a);
+	if (rc == 0)
+		rc = question_send(&a, self);
+	if (rc == 0)
+		rc = plx_ask_wait(&a, &got, PLX_ASK_MS);
+	if (rc == 0)
+		plx_answer_close(&got);
+	plx_ask_close(&a);
+	return rc == -ECONNREFUSED || rc == -EPIPE ? -ECONNRESET : rc == -ESRCH ? 0 : rc;
+}
+
+static int
+ask_far(struct plx_ask *a, const struct plx_proc *whom, const struct plx_proc *self)
+{
+	int rc;
+
+	a->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (a->fd < 0)
+		return -errno;
+	rc = any_connect(a->fd, whom->id);
+	if (rc == -ECONNREFUSED) /* it was there, or is where its name can't be seen */
+		return plx_proc_same_names(whom, self) ? -ECONNRESET : -EHOSTUNREACH;
+	if (rc == 0)
+		rc = look_who(a);
+	if (rc == 0 && !meet_allows(a->uid, a->fd))
+		rc = user_changed(whom, self->id, a->id);
+	if (rc == 0)
+		rc = question_send(a, self->id);
+	return rc == -EPIPE ? -ECONNRESET : rc == -EACCES ? -EPERM : rc;
+}
+
+int
+plx_ask_open(struct plx_ask *a, const struct plx_proc *whom, uint64_t id)
+{
+	struct plx_proc self;
+	int rc = plx_proc_self(&self);
+
+	*a = (struct plx_ask){.fd = -1, .id = id};
+	if (rc != 0)
+		return rc;
+	if (!plx_proc_host_same_boot(whom->host, self.host))
+		return -EHOSTUNREACH;
+	if (whom->id == self.id) {
+		a->local = true;
+		a->pid = self.pid;
+		a->uid = geteuid();
+		return 0;
+	}
+	rc = ask_far(a, whom, &self);
+	if (rc != 0)
+		plx_ask_close(a);
+	return rc;
+}
+
+/* Any kind of file may have come; those that are no pidfd are none of ours. */
+static bool
+is_pidfd(int fd)
+{
+	return syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) == 0 || errno != EBADF;
+}
+
+static bool
+is_socket(int fd)
+{
+	int domain, type;
+	socklen_t len = sizeof(domain), type_len = sizeof(type);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX &&
+	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) == 0 && type == SOCK_DGRAM;
+}
+
+uint64_t
+plx_meet_memory_len(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS); /* files of other kinds know none */
+	struct stat st;
+
+	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+		return 0; /* one that may become shorter would fault when touched */
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0 && st.st_size > 0 ? (uint64_t)st.st_size
+												 : 0;
+}
+
+bool
+plx_meet_is_memory(int fd, uint64_t len, bool trusted)
+{
+	struct statfs fs;
+
+	return len != 0 && plx_meet_memory_len(fd) == len && fstatfs(fd, &fs) == 0 &&
+	       (fs.f_type == TMPFS_MAGIC || (trusted && fs.f_type == HUGETLBFS_MAGIC));
+}
+
+void
+plx_answer_close(struct plx_answer *out)
+{
+	for (unsigned i = 0; i < PLX_MEET_FDS; i++) {
+		if (out->fd[i] >= 0)
+			close(out->fd[i]);
+		out->fd[i] = -1;
+	}
+}
+
+union rights {
+	struct cmsghdr head;
+	/* a few more than we want: what does not fit is closed by the kernel */
+	char room[CMSG_SPACE(2 * PLX_MEET_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+};
+
+/* Put each descriptor in its place. @return whether they are as many as the reply says */
+static bool
+rights_take(const struct cmsghdr *c, uint32_t mask, struct plx_answer *out)
+{
+	unsigned n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int), k = 0;
+	const unsigned char *from = CMSG_DATA(c);
+
+	for (unsigned i = 0; i < n; i++, from += sizeof(int)) {
+		int fd;
+
+		memcpy(&fd, from, sizeof(fd));
+		while (k < PLX_MEET_FDS && ((mask >> k & 1) == 0 || out->fd[k] >= 0))
+			k++;
+		if (k < PLX_MEET_FDS)
+			out->fd[k++] = fd;
+		else
+			close(fd);
+	}
+	for (k = 0; k < PLX_MEET_FDS; k++)
+		if ((mask >> k & 1) != (out->fd[k] >= 0))
+			return false;
+	return true;
+}
+
+static bool
+is_what_it_says(const struct plx_answer *a)
+{
+	return (a->fd[PLX_MEET_MEM] < 0 || plx_meet_memory_len(a->fd[PLX_MEET_MEM]) != 0) &&
+	       (a->fd[PLX_MEET_BELL] < 0 || is_socket(a->fd[PLX_MEET_BELL])) &&
+	       (a->fd[PLX_MEET_PID] < 0 || is_pidfd(a->fd[PLX_MEET_PID]));
+}
+
+/* @return 0, or what the reply is wrong about */
+static int
+reply_take(struct plx_ask *a, struct msghdr *msg, const struct meet_reply *r, ssize_t n, struct plx_answer *out)
+{
+	bool whole = n == sizeof(*r) && r->magic == MEET_MAGIC && r->mask < 1u << PLX_MEET_FDS;
+	uint32_t mask = whole ? r->mask : 0, uid = UINT32_MAX;
+	struct ucred cred;
+	bool all = mask == 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_RIGHTS)
+			all = rights_take(c, mask, out);
+		if (c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len >= CMSG_LEN(sizeof(cred))) {
+			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
+			uid = cred.uid;
+		}
+	}
+	if (!whole)
+		return -EPROTO;
+	if (r->err != 0)
+		return r->err == EPERM ? -EPERM : -ESRCH;
+	if (!meet_allows(uid, a->fd))
+		return -EPERM;
+	out->own_user = meet_is_own_user(uid);
+	if ((msg->msg_flags & MSG_CTRUNC) != 0 && !all)
+		return -EMFILE; /* the kernel had none for us */
+	return all && is_what_it_says(out) ? 0 : -EPROTO;
+}
+
+int
+plx_ask_poll(struct plx_ask *a, struct plx_answer *out)
+{
+	struct meet_reply r;
+	struct iovec iov = {&r, sizeof(r)};
+	union rights room;
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof(room)};
+	ssize_t n;
+	int rc;
+
+	*out = (struct plx_answer){.fd = {-1, -1, -1}, .own_user = a->local};
+	if (a->local)
+		return meet_offer_copy(a->id, out->fd);
+	n = recvmsg(a->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? -EAGAIN : errno == ENOMEM ? -ENOMEM : -ECONNRESET;
+	if (n == 0)
+		return -ECONNRESET;
+	rc = reply_take(a, &msg, &r, n, out);
+	if (rc != 0)
+		plx_answer_close(out);
+	return rc;
+}
+
+int
+plx_ask_wait(struct plx_ask *a, struct plx_answer *out, int ms)
+{
+	struct pollfd p = {.fd = a->fd, .events = POLLIN};
+	int rc = plx_ask_poll(a, out);
+
+	while (rc == -EAGAIN) {
+		int n = poll(&p, 1, ms);
+
+		if (n == 0)
+			return -ETIMEDOUT;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		rc = plx_ask_poll(a, out);
+	}
+	return rc;
+}
+
+void
+plx_ask_close(struct plx_ask *a)
+{
+	if (a->fd >= 0)
+		close(a->fd);
+	a->fd = -1;
+}

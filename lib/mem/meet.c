@@ -1,0 +1,785 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * meet.c - what this process offers to its peers, and the thread that hands it over
+ *
+ * Design notes
+ * One connection is one question. A client that says nothing is dropped after a while, and who is none of
+ * shm.peers is told so at once and holds no place, so strangers cost an accept() each.
+ *
+ * A forked child has none of this: the socket is closed in it, else a name would
+ * outlive its process. It opens one of its own with its first offer.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "meet_int.h"
+#include "mem_int.h"
+
+#define BACKLOG	     4096 /* the kernel's own bound is mostly this */
+#define CLIENTS_MAX  64	  /* that have connected and not asked yet */
+#define SILENT_MS    5000 /* and may take so long */
+#define SCARCE_MS    100  /* to wait when there is no descriptor for a client */
+#define OFFER_LISTS  64
+#define GUESTS_PRUNE 64	  /* look who of the guests has gone when there are so many more */
+#define DIR_MAX	     80
+
+struct offer {
+	LIST_ENTRY(offer) link;
+	uint64_t id;
+	int fd[PLX_MEET_FDS];
+	bool own_user;
+};
+
+struct client {
+	int fd;
+	uint64_t since; /* ms */
+};
+
+/* Who is met, and where. Written before the first offer. */
+static struct {
+	char dir[DIR_MAX + 1];
+	bool all;
+	unsigned n_uids, n_gids;
+	uid_t *uids;
+	gid_t *gids;
+} who;
+
+static struct {
+	pthread_mutex_t life; /* taken first: the thread starts and ends under it */
+	pthread_mutex_t lock; /* offers and guests */
+	LIST_HEAD(, offer) offers[OFFER_LISTS];
+	unsigned n_offers;
+	uint64_t *guests; /* numbers of processes that were given something */
+	unsigned n_guests, room_guests, n_after_prune;
+	/* written under life */
+	pid_t pid; /* whose the rest is */
+	bool up, forks;
+	int listen[MEET_PLACES];
+	int alive; /* nothing is read here: that it is there says that we are */
+	int stop, pidfd;
+	uint64_t proc;
+	uint32_t uid; /* as which we listen */
+	pthread_t thread;
+	/* the thread's own */
+	struct client clients[CLIENTS_MAX];
+	unsigned n_clients;
+	uint64_t scarce_until; /* ms */
+} meet = {.life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void
+shut(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+socklen_t
+meet_name(enum meet_place place, uint64_t proc, struct sockaddr_un *out)
+{
+	char *path = out->sun_path;
+	int n;
+
+	memset(out, 0, sizeof(*out));
+	out->sun_family = AF_UNIX;
+	if (place == MEET_ABSTRACT)
+		n = 1 + snprintf(path + 1, sizeof(out->sun_path) - 1, "pollux/%016llx", (unsigned long long)proc);
+	else if (who.dir[0] != '\0')
+		n = 1 + snprintf(path, sizeof(out->sun_path), "%s/pollux-%016llx", who.dir, (unsigned long long)proc);
+	else
+		return 0;
+	return offsetof(struct sockaddr_un, sun_path) + n;
+}
+
+/* A list of settings: */
+
+static bool
+number_of(const char *text, uint32_t *out)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	*out = (uint32_t)n;
+	return end != text && *end == '\0' && n < UINT32_MAX;
+}
+
+static bool
+user_of(const char *name, uint32_t *out)
+{
+	struct passwd pw, *found = NULL;
+	char buf[4096];
+
+	if (number_of(name, out))
+		return true;
+	if (getpwnam_r(name, &pw, buf, sizeof(buf), &found) != 0 || found == NULL)
+		return false;
+	*out = pw.pw_uid;
+	return true;
+}
+
+static bool
+group_of(const char *name, uint32_t *out)
+{
+	struct group gr, *found = NULL;
+	char buf[16384];
+
+	if (number_of(name, out))
+		return true;
+	if (getgrnam_r(name, &gr, buf, sizeof(buf), &found) != 0 || found == NULL)
+		return false;
+	*out = gr.gr_gid;
+	return true;
+}
+
+static int
+add_one(uint32_t **list, unsigned *n, uint32_t value)
+{
+	uint32_t *more = realloc(*list, (*n + 1) * sizeof(*more));
+
+	if (more == NULL)
+		return -ENOMEM;
+	more[(*n)++] = value;
+	*list = more;
+	return 0;
+}
+
+static int
+peers_parse(char *list)
+{
+	char *save = NULL;
+	uint32_t id;
+	int rc = 0;
+
+	for (char *name = strtok_r(list, ", ", &save); name != NULL && rc == 0; name = strtok_r(NULL, ", ", &save)) {
+		if (name[0] == '@')
+			rc = group_of(name + 1, &id) ? add_one(&who.gids, &who.n_gids, id) : -EINVAL;
+		else
+			rc = user_of(name, &id) ? add_one(&who.uids, &who.n_uids, id) : -EINVAL;
+		if (rc == -EINVAL)
+			PLX_LOG(ERR, mem, "shm.peers: there is no such user or group: %s", name);
+	}
+	return rc;
+}
+
+int
+plx_meet_settle(const char *dir, const char *peers)
+{
+	char *list;
+	int rc = 0;
+
+	if (strlen(dir) > DIR_MAX || (dir[0] != '\0' && dir[0] != '/')) {
+		PLX_LOG(ERR, mem, "shm.dir is no absolute path of at most %u bytes: %s", DIR_MAX, dir);
+		return -EINVAL;
+	}
+	pthread_mutex_lock(&meet.life);
+	if (!meet.up) {
+		snprintf(who.dir, sizeof(who.dir), "%s", dir);
+		free(who.uids);
+		free(who.gids);
+		who.uids = NULL;
+		who.gids = NULL;
+		who.n_uids = who.n_gids = 0;
+		who.all = strcmp(peers, "all") == 0;
+		if (!who.all && strcmp(peers, "same") != 0) {
+			list = strdup(peers);
+			rc = list != NULL ? peers_parse(list) : -ENOMEM;
+			free(list);
+		}
+	}
+	pthread_mutex_unlock(&meet.life);
+	return rc;
+}
+
+/* @return whether one of the groups that the kernel knows of the other is among those that are met */
+static bool
+in_groups(int fd)
+{
+	gid_t groups[256];
+	socklen_t len = sizeof(groups);
+	struct ucred cred;
+	socklen_t cred_len = sizeof(cred);
+	unsigned n = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) == 0)
+		n = len / sizeof(groups[0]);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) == 0 && n < RTE_DIM(groups))
+		groups[n++] = cred.gid;
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned k = 0; k < who.n_gids; k++)
+			if (groups[i] == who.gids[k])
+				return true;
+	return false;
+}
+
+#define UID_UNKNOWN 65534 /* how the kernel calls all users that a user namespace has no name for */
+
+/* @return whether this process's namespace has names for all users */
+static bool
+names_all_users(void)
+{
+	char text[128];
+	unsigned first, base, n;
+	int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	if (len < 0)
+		return false;
+	text[len] = '\0';
+	return sscanf(text, "%u %u %u", &first, &base, &n) == 3 && first == 0 && n == UINT32_MAX;
+}
+
+bool
+meet_is_own_user(uint32_t uid)
+{
+	return uid == geteuid() && (uid != UID_UNKNOWN || names_all_users());
+}
+
+bool
+meet_allows(uint32_t uid, int fd)
+{
+	if (who.all || meet_is_own_user(uid))
+		return true;
+	for (unsigned i = 0; i < who.n_uids; i++)
+		if (uid == who.uids[i])
+			return true;
+	return who.n_gids != 0 && in_groups(fd);
+}
+
+/* Called with the lock held. */
+static struct offer *
+offer_find(uint64_t id)
+{
+	struct offer *o;
+
+	LIST_FOREACH(o, &meet.offers[id % OFFER_LISTS], link) {
+		if (o->id == id)
+			break;
+	}
+	return o;
+}
+
+int
+meet_offer_copy(uint64_t id, int fd[PLX_MEET_FDS])
+{
+	struct offer *o;
+	int rc = 0;
+
+	pthread_mutex_lock(&meet.lock);
+	o = offer_find(id);
+	for (unsigned i = 0; i < PLX_MEET_FDS; i++) {
+		fd[i] = o != NULL && o->fd[i] >= 0 && rc == 0 ? fcntl(o->fd[i], F_DUPFD_CLOEXEC, 0) : -1;
+		if (o != NULL && o->fd[i] >= 0 && fd[i] < 0)
+			rc = -EMFILE;
+	}
+	pthread_mutex_unlock(&meet.lock);
+	for (unsigned i = 0; i < PLX_MEET_FDS && rc != 0; i++)
+		shut(&fd[i]);
+	return o == NULL ? -ESRCH : rc;
+}
+
+bool
+plx_meet_guest_gone(uint64_t bits, uint64_t mask)
+{
+	bool gone = true;
+
+	pthread_mutex_lock(&meet.lock);
+	if (meet.up && (meet.proc & mask) == bits)
+		gone = false; /* another queue of this process */
+	for (unsigned i = 0; i < meet.n_guests && gone; i++)
+		gone = (meet.guests[i] & mask) != bits || plx_meet_gone(meet.guests[i]);
+	pthread_mutex_unlock(&meet.lock);
+	return gone;
+}
+
+/* Called with the lock held. @return whether it is remembered: else it is given nothing */
+static bool
+guest_add(uint64_t proc)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < meet.n_guests; i++)
+		if (meet.guests[i] == proc)
+			return true;
+	if (meet.n_guests >= meet.n_after_prune + GUESTS_PRUNE) {
+		for (unsigned i = 0; i < meet.n_guests; i++)
+			if (!plx_meet_gone(meet.guests[i]))
+				meet.guests[kept++] = meet.guests[i];
+		meet.n_guests = meet.n_after_prune = kept;
+	}
+	if (meet.n_guests == meet.room_guests) {
+		uint64_t *more = realloc(meet.guests, (meet.room_guests + GUESTS_PRUNE) * sizeof(*more));
+
+		if (more == NULL)
+			return false;
+		meet.guests = more;
+		meet.room_guests += GUESTS_PRUNE;
+	}
+	meet.guests[meet.n_guests++] = proc;
+	return true;
+}
+
+union rights {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(PLX_MEET_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+};
+
+static void
+part_add(struct msghdr *msg, union rights *room, int type, const void *data, size_t len)
+{
+	struct cmsghdr *c = (struct cmsghdr *)(room->room + msg->msg_controllen);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), data, len);
+	msg->msg_controllen += CMSG_SPACE(len);
+}
+
+static void
+reply_send(int client, uint32_t err, const int fd[PLX_MEET_FDS])
+{
+	struct ucred cred = {.pid = getpid(), .uid = geteuid(), .gid = getegid()};
+	struct meet_reply r = {.magic = MEET_MAGIC, .err = err};
+	struct iovec iov = {&r, sizeof(r)};
+	union rights room;
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room};
+	int fds[PLX_MEET_FDS];
+	unsigned n = 0;
+
+	memset(&room, 0, sizeof(room));
+	for (unsigned i = 0; i < PLX_MEET_FDS && fd != NULL; i++) {
+		if (fd[i] < 0)
+			continue;
+		fds[n++] = fd[i];
+		r.mask |= 1u << i;
+	}
+	/* Without it the kernel names the real user. It checks what is said here. */
+	if (cred.uid != getuid() || cred.gid != getgid())
+		part_add(&msg, &room, SCM_CREDENTIALS, &cred, sizeof(cred));
+	if (n != 0)
+		part_add(&msg, &room, SCM_RIGHTS, fds, n * sizeof(int));
+	if (sendmsg(client, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		PLX_LOG(DEBUG, mem, "a process that asked is not answered: %s", strerror(errno));
+}
+
+static void
+answer(int client, const struct meet_question *q, uint32_t uid)
+{
+	struct offer *o;
+
+	pthread_mutex_lock(&meet.lock);
+	o = offer_find(q->id);
+	if (o == NULL || (o->own_user && !meet_is_own_user(uid)) || !guest_add(q->proc)) {
+		reply_send(client, ESRCH, NULL);
+	} else {
+		int fd[PLX_MEET_FDS];
+
+		memcpy(fd, o->fd, sizeof(fd));
+		fd[PLX_MEET_PID] = meet.pidfd;
+		reply_send(client, 0, fd);
+	}
+	pthread_mutex_unlock(&meet.lock);
+}
+
+static uint32_t
+user_at(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 ? cred.uid : UINT32_MAX;
+}
+
+/* @return whether it is over with this client */
+static bool
+client_serve(int fd)
+{
+	struct meet_question q;
+	ssize_t n = recv(fd, &q, sizeof(q), MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno != EAGAIN && errno != EINTR;
+	if (n == sizeof(q) && q.magic == MEET_MAGIC && q.proc != 0)
+		answer(fd, &q, user_at(fd));
+	return true;
+}
+
+static void
+client_new(int fd)
+{
+	uint32_t uid = user_at(fd);
+
+	if (!meet_allows(uid, fd)) {
+		PLX_LOG_RATELIMIT(NOTICE, mem, "a process of user %u is refused: shm.peers does not name it", uid);
+		reply_send(fd, EPERM, NULL);
+	} else if (!client_serve(fd)) {
+		meet.clients[meet.n_clients++] = (struct client){fd, now_ms()};
+		return;
+	}
+	close(fd);
+}
+
+/* @return false: there is nobody, or no descriptor for him now */
+static bool
+client_accept(int at)
+{
+	int fd = accept4(at, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0) {
+		client_new(fd);
+		return true;
+	}
+	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+		meet.scarce_until = now_ms() + SCARCE_MS;
+	return errno == ECONNABORTED || errno == EINTR;
+}
+
+static void
+clients_look(const struct pollfd *p, uint64_t now)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < meet.n_clients; i++) {
+		struct client c = meet.clients[i];
+
+		if ((p[i].revents != 0 && client_serve(c.fd)) || now - c.since >= SILENT_MS)
+			close(c.fd);
+		else
+			meet.clients[kept++] = c;
+	}
+	meet.n_clients = kept;
+}
+
+/* What the next look waits for. @return how many */
+static unsigned
+poll_fill(struct pollfd *p, uint64_t now, int *ms)
+{
+	bool may_accept = meet.n_clients < CLIENTS_MAX && now >= meet.scarce_until;
+	unsigned n = 0;
+
+	*ms = now < meet.scarce_until ? (int)(meet.scarce_until - now) : -1;
+	if (meet.n_clients != 0)
+		*ms = *ms < 0 ? SILENT_MS : *ms;
+	p[n++] = (struct pollfd){.fd = meet.stop, .events = POLLIN};
+	for (unsigned i = 0; i < MEET_PLACES; i++)
+		p[n++] = (struct pollfd){.fd = may_accept ? meet.listen[i] : -1, .events = POLLIN};
+	for (unsigned i = 0; i < meet.n_clients; i++)
+		p[n++] = (struct pollfd){.fd = meet.clients[i].fd, .events = POLLIN};
+	return n;
+}
+
+/* The kernel tells clients who we were when we began to listen. */
+static void
+listen_again(void)
+{
+	for (unsigned i = 0; i < MEET_PLACES; i++)
+		if (meet.listen[i] >= 0)
+			(void)listen(meet.listen[i], BACKLOG);
+	meet.uid = geteuid();
+}
+
+/*
+ * Peers that start a job all ask at once, on cores that others poll on: a short slice lets the scheduler
+ * begin at once. Kernels that know no slices ignore it.
+ */
+static void
+ask_short_slice(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = {.size = 48, .policy = SCHED_OTHER, .runtime = 100000};
+
+	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+static void *
+meet_run(void *arg)
+{
+	struct pollfd p[1 + MEET_PLACES + CLIENTS_MAX];
+	int ms;
+
+	(void)arg;
+	pthread_setname_np(pthread_self(), "plx-meet");
+	ask_short_slice();
+	for (;;) {
+		unsigned n = poll_fill(p, now_ms(), &ms);
+
+		if (poll(p, n, ms) < 0 && errno != EINTR)
+			p[0].revents = 0;
+		if (p[0].revents != 0)
+			break;
+		if (meet.uid != geteuid())
+			listen_again();
+		clients_look(p + 1 + MEET_PLACES, now_ms());
+		for (unsigned i = 0; i < MEET_PLACES; i++)
+			while (p[1 + i].revents != 0 && meet.n_clients < CLIENTS_MAX && client_accept(meet.listen[i]))
+				;
+	}
+	for (unsigned i = 0; i < meet.n_clients; i++)
+		close(meet.clients[i].fd);
+	meet.n_clients = 0;
+	return NULL;
+}
+
+/* What processes left behind that were killed. */
+static void
+folder_sweep(void)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	struct dirent *e;
+	DIR *d = opendir(who.dir);
+	int fd;
+
+	if (d == NULL)
+		return;
+	while ((e = readdir(d)) != NULL) {
+		struct stat st;
+
+		if (strncmp(e->d_name, "pollux-", 7) != 0 || strlen(e->d_name) != 7 + 16)
+			continue;
+		snprintf(a.sun_path, sizeof(a.sun_path), "%s/%.23s", who.dir, e->d_name);
+		if (lstat(a.sun_path, &st) != 0 || !S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+			continue;
+		fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (fd < 0)
+			break;
+		if (connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0 && errno == ECONNREFUSED)
+			unlink(a.sun_path);
+		close(fd);
+	}
+	closedir(d);
+}
+
+static int
+listen_at(enum meet_place place)
+{
+	struct sockaddr_un a;
+	socklen_t len = meet_name(place, meet.proc, &a);
+	int fd, rc;
+
+	if (len == 0)
+		return 0;
+	if (place == MEET_FOLDER)
+		folder_sweep();
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	/* Who may connect is told by the kernel, not by the mode of a file. */
+	if (bind(fd, (struct sockaddr *)&a, len) != 0 || (place == MEET_FOLDER && chmod(a.sun_path, 0666) != 0) ||
+		listen(fd, BACKLOG) != 0) {
+		rc = -errno;
+		PLX_LOG(ERR, mem, "no socket for peers at %s%s: %s", place == MEET_ABSTRACT ? "@" : "",
+			a.sun_path + (place == MEET_ABSTRACT), strerror(-rc));
+		close(fd);
+		return rc;
+	}
+	meet.listen[place] = fd;
+	return 0;
+}
+
+/* In the abstract namespace a name is of one kind of socket. */
+static int
+alive_open(void)
+{
+	struct sockaddr_un a;
+	socklen_t len = meet_name(MEET_ABSTRACT, meet.proc, &a);
+
+	meet.alive = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (meet.alive < 0 || bind(meet.alive, (struct sockaddr *)&a, len) != 0)
+		return -errno;
+	(void)shutdown(meet.alive, SHUT_RD);
+	return 0;
+}
+
+static void
+sockets_close(void)
+{
+	shut(&meet.alive);
+	for (unsigned i = 0; i < MEET_PLACES; i++)
+		shut(&meet.listen[i]);
+	shut(&meet.stop);
+	shut(&meet.pidfd);
+}
+
+static void
+before_fork(void)
+{
+	pthread_mutex_lock(&meet.life);
+	pthread_mutex_lock(&meet.lock);
+}
+
+static void
+after_fork(void)
+{
+	pthread_mutex_unlock(&meet.lock);
+	pthread_mutex_unlock(&meet.life);
+}
+
+static void
+after_fork_in_child(void)
+{
+	if (meet.up) {
+		sockets_close();
+		for (unsigned i = 0; i < meet.n_clients; i++)
+			close(meet.clients[i].fd);
+	}
+	for (unsigned i = 0; i < OFFER_LISTS; i++) {
+		struct offer *o;
+
+		while ((o = LIST_FIRST(&meet.offers[i])) != NULL) {
+			LIST_REMOVE(o, link);
+			free(o);
+		}
+	}
+	meet.n_offers = meet.n_clients = meet.n_guests = meet.n_after_prune = 0;
+	meet.up = false;
+	after_fork();
+}
+
+/* Called with life held. */
+static int
+thread_start(void)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all); /* signals are for the program's own threads */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = -pthread_create(&meet.thread, NULL, meet_run, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+/* Called with life held. */
+static int
+meet_start(void)
+{
+	struct plx_proc self;
+	int rc = plx_proc_self(&self);
+
+	if (rc != 0)
+		return rc;
+	if (!meet.forks && pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0)
+		return -ENOMEM;
+	meet.forks = true;
+	meet.proc = self.id;
+	meet.uid = geteuid();
+	meet.scarce_until = 0;
+	for (unsigned i = 0; i < MEET_PLACES; i++)
+		meet.listen[i] = -1;
+	meet.alive = -1;
+	meet.pidfd = syscall(SYS_pidfd_open, getpid(), 0); /* peers go without where there is none */
+	meet.stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = meet.stop < 0 ? -errno : alive_open();
+	for (unsigned i = 0; i < MEET_PLACES && rc == 0; i++)
+		rc = listen_at(i);
+	if (rc == 0)
+		rc = thread_start();
+	if (rc != 0)
+		sockets_close();
+	meet.up = rc == 0;
+	return rc;
+}
+
+/* Called with life held. */
+static void
+meet_end(void)
+{
+	struct sockaddr_un a;
+
+	eventfd_write(meet.stop, 1);
+	pthread_join(meet.thread, NULL);
+	if (meet.listen[MEET_FOLDER] >= 0 && meet_name(MEET_FOLDER, meet.proc, &a) != 0)
+		unlink(a.sun_path);
+	sockets_close();
+	pthread_mutex_lock(&meet.lock);
+	meet.up = false;
+	free(meet.guests);
+	meet.guests = NULL;
+	meet.n_guests = meet.room_guests = meet.n_after_prune = 0;
+	pthread_mutex_unlock(&meet.lock);
+}
+
+int
+plx_meet_offer(uint64_t id, const int fd[PLX_MEET_FDS], bool own_user)
+{
+	struct offer *o, *fresh = calloc(1, sizeof(*fresh));
+	int rc = 0;
+
+	if (fresh == NULL)
+		return -ENOMEM;
+	pthread_mutex_lock(&meet.life);
+	if (!meet.up)
+		rc = meet_start();
+	else if (meet.uid != geteuid())
+		listen_again();
+	if (rc == 0) {
+		pthread_mutex_lock(&meet.lock);
+		o = offer_find(id);
+		if (o == NULL) {
+			o = fresh;
+			fresh = NULL;
+			o->id = id;
+			LIST_INSERT_HEAD(&meet.offers[id % OFFER_LISTS], o, link);
+			meet.n_offers++;
+		}
+		memcpy(o->fd, fd, sizeof(o->fd));
+		o->own_user = own_user;
+		pthread_mutex_unlock(&meet.lock);
+	}
+	pthread_mutex_unlock(&meet.life);
+	free(fresh);
+	return rc;
+}
+
+void
+plx_meet_withdraw(uint64_t id)
+{
+	struct offer *o;
+
+	pthread_mutex_lock(&meet.life);
+	pthread_mutex_lock(&meet.lock);
+	o = offer_find(id);
+	if (o != NULL) {
+		LIST_REMOVE(o, link);
+		meet.n_offers--;
+	}
+	pthread_mutex_unlock(&meet.lock);
+	if (o != NULL && meet.n_offers == 0)
+		meet_end();
+	pthread_mutex_unlock(&meet.life);
+	free(o);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * meet_int.h - between those who ask and those who answer
+ */
+#ifndef MEET_INT_H
+#define MEET_INT_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "plx_meet.h"
+
+#define MEET_MAGIC 0x315445454d584c50ull /* "PLXMEET1" */
+
+/** The question, a packet. */
+struct meet_question {
+	uint64_t magic;
+	uint64_t id;	/* wanted */
+	uint64_t proc;	/* of the asker */
+};
+
+/** The reply, a packet; the descriptors come with it, in the order of their bits. */
+struct meet_reply {
+	uint64_t magic;
+	uint32_t err;	/* 0, EPERM, ESRCH */
+	uint32_t mask;	/* 1 << enum plx_meet_fd */
+};
+
+enum meet_place {
+	MEET_ABSTRACT, /* of the network namespace */
+	MEET_FOLDER,   /* shm.dir */
+	MEET_PLACES,
+};
+
+/** @return the length of the name of a process's socket, 0: there is none such place. Thread: any. */
+socklen_t meet_name(enum meet_place place, uint64_t proc, struct sockaddr_un *out);
+
+/** @return whether shm.peers has a user, who is at the other end of the socket. Thread: any. */
+bool meet_allows(uint32_t uid, int fd);
+
+/** @return whether it is this process's user; not when the kernel can't name it in our namespace. Thread: any. */
+bool meet_is_own_user(uint32_t uid);
+
+/** What another thread of this process offers: copies of the descriptors. Errors: -ESRCH, -EMFILE. */
+int meet_offer_copy(uint64_t id, int fd[PLX_MEET_FDS]);
+
+#endif
