@@ -38,24 +38,12 @@ const struct plx_stat_row plx_am_stat_rows[] = {
 int
 plx_am_open(struct plx_am *am, struct plx_eps *eps, struct plx_msg_pools *msgs, bool dedicated)
 {
-	static _Atomic uint32_t serial;
-	char name[RTE_RING_NAMESIZE];
-
 	memset(am, 0, sizeof(*am));
 	TAILQ_INIT(&am->overflow);
 	am->eps = eps;
 	am->msgs = msgs;
 	am->align = 8;
-	if (!dedicated)
-		return 0;
-	snprintf(name, sizeof(name), "plx_am_%u",
-		atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));
-	am->ring = rte_ring_create(name, PLX_AM_RING_LEN, plx_mem_socket(),
-		RING_F_SP_ENQ | RING_F_SC_DEQ);
-	if (am->ring == NULL && plx_mem_reserve(2 * PLX_AM_RING_LEN * sizeof(void *)) == 0)
-		am->ring = rte_ring_create(name, PLX_AM_RING_LEN, plx_mem_socket(),
-			RING_F_SP_ENQ | RING_F_SC_DEQ);
-	return am->ring != NULL ? 0 : -ENOMEM;
+	return dedicated ? plx_mem_ring(PLX_AM_RING_LEN, &am->ring) : 0;
 }
 
 void
@@ -63,7 +51,7 @@ plx_am_close(struct plx_am *am)
 {
 	for (unsigned i = 0; i < RTE_DIM(am->pages); i++)
 		free(am->pages[i]);
-	rte_ring_free(am->ring);
+	plx_mem_free(am->ring);
 	memset(am, 0, sizeof(*am));
 }
 

@@ -47,21 +47,6 @@ const struct plx_stat_row plx_chan_stat_rows[] = {
 	PLX_STAT_END,
 };
 
-static int
-ring_open(struct plx_chans *cs)
-{
-	static _Atomic uint32_t serial;
-	char name[RTE_RING_NAMESIZE];
-
-	snprintf(name, sizeof(name), "plx_chan_%u",
-		atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));
-	if (plx_mem_reserve(2 * PLX_CHAN_RING_LEN * sizeof(void *)) != 0)
-		return -ENOMEM;
-	cs->ring = rte_ring_create(name, PLX_CHAN_RING_LEN, plx_mem_socket(),
-		RING_F_SP_ENQ | RING_F_SC_DEQ);
-	return cs->ring != NULL ? 0 : -ENOMEM;
-}
-
 /* What is the same of all messages that will lie there. */
 static void
 rx_init(void *obj, void *arg)
@@ -128,7 +113,7 @@ plx_chans_open(struct plx_chans *cs, bool on, struct plx_eps *eps, struct plx_ti
 	cs->rx_max = rx_max;
 	pools_open(cs);
 	chan_group_open(cs);
-	return dedicated ? ring_open(cs) : 0;
+	return dedicated ? plx_mem_ring(PLX_CHAN_RING_LEN, &cs->ring) : 0;
 }
 
 void
@@ -141,7 +126,7 @@ plx_chans_close(struct plx_chans *cs)
 		return;
 	for (unsigned i = 0; i < RTE_DIM(pools); i++)
 		plx_pool_close(pools[i]);
-	rte_ring_free(cs->ring);
+	plx_mem_free(cs->ring);
 	free(cs->slots);
 	memset(cs, 0, sizeof(*cs));
 }

@@ -8,11 +8,18 @@
  * EAL's own allocator either has huge pages or has not; here each piece is asked
  * for on huge pages and taken on 4 KiB pages when that fails, so that a process
  * that finds none left goes on.
+ *
+ * A child that was forked takes its memory from malloc(). The pieces that it inherits are private, but what
+ * the EAL knows of them, and of its own heap, may lie in memory that it shares with its parent (its own
+ * heap always does without huge pages): both would hand out the same bytes. So nothing is taken from the
+ * EAL's own heap in any process, and what a child inherited is never given back.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -22,7 +29,9 @@
 #include <rte_common.h>
 #include <rte_errno.h>
 #include <rte_malloc.h>
+#include <rte_ring.h>
 
+#include "plx_fork.h"
 #include "plx_log.h"
 
 #include "mem_int.h"
@@ -37,6 +46,7 @@ PLX_LOG_DEFINE(mem, "plx.mem");
 #define HEAP_NAME  "plx"
 #define HEAP_STEP  (2ull << 20) /* least that is added to the heap at once */
 #define HEAP_SLACK 8192		/* what the allocator adds to one piece */
+#define HEAP_PIECES RTE_MAX_MEMSEG_LISTS /* the EAL takes no more */
 
 static struct {
 	pthread_mutex_t lock;
@@ -46,6 +56,11 @@ static struct {
 	uint64_t total; /* bytes in the heap */
 	uint64_t on_huge;
 	bool told;
+	unsigned n_pieces;
+	struct {
+		char *base;
+		size_t len;
+	} pieces[HEAP_PIECES];
 } heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = SOCKET_ID_ANY};
 
 static uint64_t
@@ -171,10 +186,13 @@ heap_add(size_t len)
 	}
 	if (va == MAP_FAILED)
 		return -ENOMEM;
-	if (rte_malloc_heap_memory_add(HEAP_NAME, va, len, NULL, len / page, page) != 0) {
+	if (heap.n_pieces == HEAP_PIECES ||
+		rte_malloc_heap_memory_add(HEAP_NAME, va, len, NULL, len / page, page) != 0) {
 		munmap(va, len);
-		return -rte_errno;
+		return -ENOMEM;
 	}
+	heap.pieces[heap.n_pieces].base = va;
+	heap.pieces[heap.n_pieces++].len = len;
 	heap.total += len;
 	heap.on_huge += page == HUGE_LEN ? len : 0;
 	return 0;
@@ -210,12 +228,6 @@ plx_mem_init(bool huge)
 	return rc;
 }
 
-int
-plx_mem_socket(void)
-{
-	return heap.socket;
-}
-
 /* Called with the lock held. */
 static int
 heap_reserve(size_t len)
@@ -228,15 +240,44 @@ heap_reserve(size_t len)
 	return heap_add(len + HEAP_SLACK);
 }
 
-int
-plx_mem_reserve(size_t len)
+/* Called with the lock held. */
+static bool
+heap_has(const char *p)
 {
-	int rc;
+	for (unsigned i = 0; i < heap.n_pieces; i++)
+		if (p >= heap.pieces[i].base && p < heap.pieces[i].base + heap.pieces[i].len)
+			return true;
+	return false;
+}
 
-	pthread_mutex_lock(&heap.lock);
-	rc = heap_reserve(len);
-	pthread_mutex_unlock(&heap.lock);
-	return rc;
+/* In a child: see the design notes. */
+static void *
+own_alloc(size_t len)
+{
+	void *p = aligned_alloc(RTE_CACHE_LINE_SIZE, round_up(len, RTE_CACHE_LINE_SIZE));
+
+	if (p != NULL)
+		heap.total += malloc_usable_size(p);
+	return p;
+}
+
+static void
+own_free(void *p)
+{
+	if (p == NULL || heap_has(p))
+		return;
+	heap.total -= malloc_usable_size(p);
+	free(p);
+}
+
+static void *
+heap_alloc(size_t len)
+{
+	void *p = rte_malloc_socket("plx", len, RTE_CACHE_LINE_SIZE, heap.socket);
+
+	if (p == NULL && heap_reserve(len) == 0)
+		p = rte_malloc_socket("plx", len, RTE_CACHE_LINE_SIZE, heap.socket);
+	return p;
 }
 
 /*
@@ -249,9 +290,7 @@ plx_mem_alloc(size_t len)
 	void *p;
 
 	pthread_mutex_lock(&heap.lock);
-	p = rte_malloc_socket("plx", len, RTE_CACHE_LINE_SIZE, heap.socket);
-	if (p == NULL && heap_reserve(len) == 0)
-		p = rte_malloc_socket("plx", len, RTE_CACHE_LINE_SIZE, heap.socket);
+	p = plx_fork_eal ? own_alloc(len) : heap_alloc(len);
 	pthread_mutex_unlock(&heap.lock);
 	return p;
 }
@@ -260,7 +299,10 @@ void
 plx_mem_free(void *p)
 {
 	pthread_mutex_lock(&heap.lock);
-	rte_free(p);
+	if (plx_fork_eal)
+		own_free(p);
+	else
+		rte_free(p);
 	pthread_mutex_unlock(&heap.lock);
 }
 
@@ -271,4 +313,34 @@ plx_mem_stats(uint64_t *total, uint64_t *huge)
 	*total = heap.total;
 	*huge = heap.on_huge;
 	pthread_mutex_unlock(&heap.lock);
+}
+
+int
+plx_mem_ring(uint32_t n, struct rte_ring **out)
+{
+	ssize_t len = rte_ring_get_memsize(n);
+	struct rte_ring *r;
+
+	if (len < 0)
+		return (int)len;
+	r = plx_mem_alloc((size_t)len);
+	if (r == NULL)
+		return -ENOMEM;
+	(void)rte_ring_init(r, "plx", n, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	*out = r;
+	return 0;
+}
+
+/* What is allocated stays; what is of the heap is the parent's. */
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&heap.lock, NULL);
+	heap.total = heap.on_huge = 0;
+	heap.huge = heap.huge && !heap.ready;
+}
+
+RTE_INIT(mem_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }

@@ -21,6 +21,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rte_malloc.h>
+#include <rte_ring.h>
+
 #include "plx_copy.h"
 #include "plx_fence.h"
 #include "plx_meet.h"
@@ -226,6 +229,65 @@ pools_that_come_and_go_use_their_memory_again(void)
 	UNIT_EQ(total[2], total[1]);
 }
 
+/* Without huge pages the EAL's own heap is shared with children, its notes on what is free included. */
+static void
+a_ring_takes_nothing_of_the_heap_that_children_share(void)
+{
+	struct rte_malloc_socket_stats before, after;
+	struct rte_ring *r;
+	void *p;
+
+	UNIT_EQ_FATAL(rte_malloc_get_socket_stats(0, &before), 0);
+	UNIT_EQ_FATAL(plx_mem_ring(1024, &r), 0);
+	UNIT_EQ(rte_malloc_get_socket_stats(0, &after), 0);
+	UNIT_EQ(after.alloc_count, before.alloc_count);
+	UNIT_EQ(rte_ring_sp_enqueue(r, &before), 0);
+	UNIT_EQ(rte_ring_sc_dequeue(r, &p), 0);
+	CU_ASSERT_PTR_EQUAL(p, &before);
+	plx_mem_free(r);
+}
+
+static int
+memory_in_child(char *inherited)
+{
+	uint64_t total, huge;
+	char *own;
+
+	plx_mem_free(inherited); /* it is not the child's to give again */
+	own = plx_mem_alloc(4096);
+	if (own == NULL || own == inherited || (uintptr_t)own % 64 != 0)
+		return 1;
+	memset(own, 2, 4096);
+	plx_mem_stats(&total, &huge);
+	if (total < 4096 || total > 8192 || huge != 0)
+		return 2;
+	plx_mem_free(own);
+	plx_mem_stats(&total, &huge);
+	return total == 0 ? 0 : 3;
+}
+
+static void
+a_child_has_memory_of_its_own(void)
+{
+	char *p = plx_mem_alloc(4096), *q;
+	int status;
+	pid_t pid;
+
+	CU_ASSERT_FATAL(p != NULL);
+	memset(p, 1, 4096);
+	pid = fork();
+	if (pid == 0)
+		_exit(memory_in_child(p));
+	UNIT_EQ(waitpid(pid, &status, 0), pid);
+	UNIT_EQ(status, 0);
+	UNIT_EQ(p[0], 1);
+	UNIT_EQ(p[4095], 1);
+	q = plx_mem_alloc(4096);
+	CU_ASSERT(q != NULL && q != p);
+	plx_mem_free(q);
+	plx_mem_free(p);
+}
+
 static void
 a_child_fences_for_all_without_being_registered(void)
 {
@@ -357,6 +419,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_pool_ends_at_its_bound),
 	UNIT_TEST(a_pool_without_memory_says_so_and_goes_on_later),
 	UNIT_TEST(pools_that_come_and_go_use_their_memory_again),
+	UNIT_TEST(a_ring_takes_nothing_of_the_heap_that_children_share),
+	UNIT_TEST(a_child_has_memory_of_its_own),
 	UNIT_TEST(a_child_fences_for_all_without_being_registered),
 	UNIT_TEST(a_fence_that_is_refused_ends_the_process_with_a_word),
 	CU_TEST_INFO_NULL,

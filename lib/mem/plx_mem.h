@@ -42,7 +42,8 @@ int plx_seg_create(struct plx_seg *seg, void *addr, size_t len, bool huge);
 void plx_seg_destroy(struct plx_seg *seg);
 
 /**
- * Prepare the heap that pools live in; called once after the EAL is up.
+ * Prepare the heap that pools live in; called once after the EAL is up. In a child of a process that had
+ * an EAL it is that of malloc(), on 4 KiB pages.
  * @param huge whether to try huge pages
  * @return 0 or -errno. Thread: control.
  */
@@ -50,9 +51,6 @@ int plx_mem_init(bool huge);
 
 /** @return whether the next memory taken would be on huge pages. Thread: any. Blocks: may. */
 bool plx_mem_has_huge(void);
-
-/** @return the DPDK socket id of the heap, for rte_ring_create() and the like. Thread: any. */
-int plx_mem_socket(void);
 
 /**
  * Memory of the heap, which grows when it must; given back with plx_mem_free().
@@ -63,8 +61,15 @@ void *plx_mem_alloc(size_t len);
 /** Give memory of the heap back. Accepts NULL. Thread: any. */
 void plx_mem_free(void *p);
 
-/** See that the heap has a piece of len bytes, for what DPDK itself allocates. @return 0, -ENOMEM */
-int plx_mem_reserve(size_t len);
+struct rte_ring;
+
+/**
+ * A ring for one producer and one consumer, in memory of the heap: rte_ring_create() takes its notes from
+ * the EAL's own, which a child shares with its parent. Given back with plx_mem_free().
+ * @param n places, a power of two
+ * @return 0, -ENOMEM. Thread: any. Blocks: as plx_mem_alloc().
+ */
+int plx_mem_ring(uint32_t n, struct rte_ring **out);
 
 /** Bytes in the heap, and how many of them are on huge pages. Thread: any. */
 void plx_mem_stats(uint64_t *total, uint64_t *huge);
