@@ -11,7 +11,8 @@
 
 extern const struct api_test cci_init_tests[], cci_dev_tests[], cci_ep_tests[], cci_opt_tests[],
 	cci_conn_tests[], cci_msg_tests[], cci_flow_tests[], cci_event_tests[], cci_rma_tests[],
-	cci_guard_tests[], cci_mc_tests[], cci_uu_tests[], cci_proc_tests[], cci_many_tests[];
+	cci_guard_tests[], cci_mc_tests[], cci_uu_tests[], cci_proc_tests[], cci_many_tests[],
+	cci_fork_tests[];
 
 static const cci_conn_attribute_t reliable[] __attribute__((unused)) = {
 	CCI_CONN_ATTR_RO, CCI_CONN_ATTR_RU};

@@ -14,7 +14,7 @@
 extern const struct api_test api_base_tests[], api_req_tests[], api_tag_tests[], api_order_tests[],
 	api_dt_tests[], api_rma_tests[], api_wakeup_tests[], api_cm_tests[], api_am_tests[],
 	api_stream_tests[], api_callback_tests[], api_many_tests[], api_scarce_tests[],
-	api_config_tests[];
+	api_config_tests[], api_fork_tests[];
 
 static const size_t sizes[] __attribute__((unused)) = {0, 1, 8, 47, 48, 49, 64, 100, 112, 113, 1 * KIB,
 	4 * KIB, 8191, 8192, 8193, 16 * KIB, 32767, 32768, 32769, 64 * KIB, 100000, 1 * MIB, 4 * MIB + 3};

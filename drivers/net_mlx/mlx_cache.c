@@ -475,3 +475,21 @@ mlx_cache_control(struct mlx_stat *stat)
 	pthread_mutex_unlock(&cache.watch.lock);
 	put_all(&out);
 }
+
+/* The registrations are the parent's, and so is the thread that watches their memory. */
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&cache.watch.lock, NULL);
+	pthread_mutex_init(&cache.users_lock, NULL);
+	atomic_store_explicit(&cache.on, false, memory_order_relaxed);
+	cache.n_users = cache.n = 0;
+	cache.len = 0;
+	TAILQ_INIT(&cache.used);
+	TAILQ_INIT(&cache.gone);
+}
+
+RTE_INIT(mlx_cache_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
+}

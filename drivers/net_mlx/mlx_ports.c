@@ -291,3 +291,18 @@ mlx_look(const struct plx_conf *conf, unsigned i, struct plx_dev_port *out)
 	mlx_port_put(port);
 	return 0;
 }
+
+/* What is open is the parent's: a child opens devices anew. */
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&ports.lock, NULL);
+	LIST_INIT(&ports.list);
+	LIST_INIT(&ports.choices);
+	ports.n_users = 0;
+}
+
+RTE_INIT(mlx_ports_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
+}

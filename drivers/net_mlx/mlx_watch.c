@@ -32,6 +32,7 @@ child_close(void)
 {
 	if (child_fd >= 0)
 		close(child_fd);
+	child_fd = -1;
 }
 
 static void

@@ -23,6 +23,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "plx_proc.h"
 #include "plx_soft_tag.h"
 #include "shm_int.h"
@@ -706,4 +708,16 @@ shm_queue_control(struct plx_queue *q)
 	mail_control(sq);
 	sq->n_gone = 0;
 	plx_peer_each(q, peer_control, sq);
+}
+
+/* The queues there are the parent's. */
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&queues.lock, NULL);
+	LIST_INIT(&queues.list);
+}
+RTE_INIT(shm_seg_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }

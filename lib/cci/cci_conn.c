@@ -148,9 +148,9 @@ cci_disconnect(cci_connection_t *connection)
 
 	if (connection == NULL || c->magic != CCI_MAGIC_CONN)
 		return CCI_EINVAL;
-	if (plx_worker_forked)
-		return CCI_SUCCESS;
 	ep = c->ep;
+	if (plx_worker_is_inherited(ep->core))
+		return CCI_SUCCESS;
 	cci_lock(ep);
 	c->magic = 0;
 	cci_group_leave(c);

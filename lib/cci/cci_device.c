@@ -341,6 +341,13 @@ cci_devices_close(void)
 	devices.open = false;
 }
 
+void
+cci_devices_forget(void)
+{
+	devices.n = 0;
+	devices.open = false;
+}
+
 const struct cci_dev *
 cci_device_find(cci_device_t *device)
 {

@@ -18,11 +18,27 @@ static struct {
 	LIST_HEAD(, cci_ep) list;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* It is the parent's. A thread that is not in the child may have had the lock. */
+static void
+on_lost(struct plx_worker *core)
+{
+	struct cci_ep *ep = core->chans.user;
+
+	if (ep == NULL) /* it is being made */
+		return;
+	ep->failed = true;
+	plx_lock_open(&ep->lock);
+	/* or the service's name would be in use for as long as the child lives */
+	if (ep->service_fd >= 0)
+		close(ep->service_fd);
+	ep->service_fd = -1;
+}
+
 static int
 ep_open(struct cci_ep *ep, const struct cci_dev *d, const struct plx_conf *conf, const char *service)
 {
 	struct plx_worker_params params = {.conf = conf, .name = d->name, .wakeup = ep->has_fd,
-		.event_fd = -1, .chan_deliver = cci_deliver};
+		.event_fd = -1, .chan_deliver = cci_deliver, .lost = on_lost};
 	int rc;
 
 	ep->pub.device = &d->pub;
@@ -130,9 +146,12 @@ last_words(struct cci_ep *ep)
 void
 cci_ep_free(struct cci_ep *ep)
 {
+	int fd = ep->service_fd;
+
 	last_words(ep);
-	if (ep->service_fd >= 0)
-		close(ep->service_fd);
+	ep->service_fd = -1; /* first: a child that is forked now closes its own */
+	if (fd >= 0)
+		close(fd);
 	while (!LIST_EMPTY(&ep->joined))
 		cci_group_leave(LIST_FIRST(&ep->joined));
 	plx_worker_destroy(ep->core);
@@ -167,7 +186,7 @@ cci_destroy_endpoint(cci_endpoint_t *endpoint)
 
 	if (endpoint == NULL)
 		return CCI_EINVAL;
-	if (plx_worker_forked)
+	if (plx_worker_is_inherited(ep->core))
 		return CCI_SUCCESS;
 	pthread_mutex_lock(&all.lock);
 	LIST_REMOVE(ep, link);
@@ -187,4 +206,11 @@ cci_endpoints_close(void)
 		cci_ep_free(ep);
 	}
 	pthread_mutex_unlock(&all.lock);
+}
+
+void
+cci_endpoints_forget(void)
+{
+	pthread_mutex_init(&all.lock, NULL);
+	LIST_INIT(&all.list);
 }

@@ -12,6 +12,7 @@
 static struct {
 	pthread_mutex_t lock;
 	unsigned users;
+	unsigned inherited; /* users of the parent's, which the child's copies may end as well */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int
@@ -51,10 +52,10 @@ cci_finalize(void)
 {
 	int status = CCI_SUCCESS;
 
-	if (plx_worker_forked)
-		return CCI_SUCCESS;
 	pthread_mutex_lock(&state.lock);
-	if (state.users == 0) {
+	if (state.users == 0 && state.inherited > 0) {
+		state.inherited--;
+	} else if (state.users == 0) {
 		status = CCI_ERROR;
 	} else if (--state.users == 0) {
 		cci_endpoints_close();
@@ -63,4 +64,19 @@ cci_finalize(void)
 	}
 	pthread_mutex_unlock(&state.lock);
 	return status;
+}
+
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&state.lock, NULL);
+	state.inherited += state.users;
+	state.users = 0;
+	cci_endpoints_forget();
+	cci_devices_forget();
+}
+
+RTE_INIT(cci_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }

@@ -86,6 +86,8 @@ struct cci_dev {
 /** Find all devices. @return a CCI status */
 int cci_devices_open(void);
 void cci_devices_close(void);
+/** In a forked child: they are the parent's. The endpoints there go on reading of them. */
+void cci_devices_forget(void);
 /** The settings of a device's workers: the process's, and what its section says. */
 void cci_device_conf(const struct cci_dev *d, struct plx_conf *conf);
 /** @return the device, or for NULL the default one; NULL: there is none */
@@ -279,5 +281,7 @@ unsigned cci_others_turn(const struct cci_ep *self, bool all_of_them);
 /** Destroy an endpoint; and all that there are. */
 void cci_ep_free(struct cci_ep *ep);
 void cci_endpoints_close(void);
+/** In a forked child: they are the parent's. */
+void cci_endpoints_forget(void);
 
 #endif

@@ -99,6 +99,8 @@ cci_rma_deregister(cci_endpoint_t *endpoint, cci_rma_handle_t *rma_handle)
 
 	if (endpoint == NULL || rma_handle == NULL)
 		return CCI_EINVAL;
+	if (plx_worker_is_inherited(ep->core))
+		return CCI_SUCCESS;
 	cci_lock(ep);
 	m = mr_find(ep, rma_handle);
 	if (m != NULL) {

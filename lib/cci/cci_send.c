@@ -67,8 +67,11 @@ op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_op **
 {
 	struct cci_ep *ep = c->ep;
 	struct plx_chan_op *op;
-	int rc = likely(ep->n_sends < ep->sends_max) ? 0 : wait_for_room(c, flags);
+	int rc;
 
+	if (plx_worker_is_inherited(ep->core))
+		return -ECONNRESET;
+	rc = likely(ep->n_sends < ep->sends_max) ? 0 : wait_for_room(c, flags);
 	if (likely(rc == 0))
 		rc = plx_chan_err(&c->chan);
 	if (unlikely(rc != 0))

@@ -102,6 +102,24 @@ plx_cm_close(struct plx_cm *cm)
 	cm->epfd = -1;
 }
 
+/* Left open, a copy would keep an address in use, and a connection, when the parent has closed it. */
+void
+plx_cm_lose(struct plx_cm *cm)
+{
+	struct plx_cm_sock *s;
+
+	if (cm->epfd < 0)
+		return;
+	TAILQ_FOREACH(s, &cm->socks, link)
+		if (s->id == NULL && s->fd.fd >= 0)
+			close(s->fd.fd);
+	TAILQ_INIT(&cm->socks);
+	LIST_INIT(&cm->resting);
+	close(cm->timerfd);
+	close(cm->epfd);
+	cm->epfd = -1;
+}
+
 void
 cm_timer_set(struct plx_cm *cm)
 {

@@ -170,11 +170,21 @@ tcp_listen(struct plx_cm_listener *l, const struct sockaddr *addr, socklen_t len
 static void
 tcp_unlisten(struct plx_cm_listener *l)
 {
-	if (l->fd.fd < 0)
+	int fd = l->fd.fd;
+
+	if (fd < 0)
 		return;
 	listener_unrest(l);
-	epoll_ctl(l->cm->epfd, EPOLL_CTL_DEL, l->fd.fd, NULL);
-	close(l->fd.fd);
+	epoll_ctl(l->cm->epfd, EPOLL_CTL_DEL, fd, NULL);
+	l->fd.fd = -1; /* first: a child that is forked now closes its own */
+	close(fd);
+}
+
+void
+plx_cm_listener_lose(struct plx_cm_listener *l)
+{
+	if (l->fd.fd >= 0)
+		close(l->fd.fd);
 	l->fd.fd = -1;
 }
 

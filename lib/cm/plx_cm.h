@@ -121,6 +121,15 @@ int plx_cm_open(struct plx_cm *cm, enum plx_cm_transport transport,
  */
 void plx_cm_close(struct plx_cm *cm);
 
+/**
+ * In a forked child, inside of fork(): close the child's copies of the descriptors and forget the sockets,
+ * which are the parent's. Those of the devices' manager stay as they are.
+ */
+void plx_cm_lose(struct plx_cm *cm);
+
+/** The same of a listener; before its cm. */
+void plx_cm_listener_lose(struct plx_cm_listener *l);
+
 /** Do what is due. @return how many events were handled */
 unsigned plx_cm_poll(struct plx_cm *cm);
 

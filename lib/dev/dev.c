@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "plx_check.h"
 #include "plx_dev.h"
 #include "plx_dev_ops.h"
@@ -267,6 +269,180 @@ plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned p
 	q->conf = NULL;
 	*out = q;
 	return 0;
+}
+
+/* What a child does with a queue of its parent's: the device is not told. */
+static int
+lost_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+{
+	(void)peer;
+	(void)op;
+	(void)hdr;
+	(void)data;
+	(void)len;
+	return -ECONNRESET;
+}
+
+static int
+lost_tx(const struct plx_tx *tx)
+{
+	(void)tx;
+	return -ECONNRESET;
+}
+
+static void
+lost_queue(struct plx_queue *q)
+{
+	(void)q;
+}
+
+static uint16_t
+lost_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
+{
+	(void)q;
+	(void)rx;
+	(void)n;
+	return 0;
+}
+
+static void
+lost_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
+{
+	(void)q;
+	(void)rx;
+	(void)n;
+}
+
+static int
+lost_rma(const struct plx_rma_op *op)
+{
+	(void)op;
+	return -ECONNRESET;
+}
+
+static int
+lost_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key)
+{
+	(void)peer;
+	(void)data;
+	(void)len;
+	(void)remote;
+	(void)key;
+	return -ECONNRESET;
+}
+
+static int
+lost_arm(struct plx_queue *q)
+{
+	(void)q;
+	return -EBUSY;
+}
+
+static int
+lost_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
+{
+	(void)peer;
+	(void)addr;
+	return -ECONNRESET;
+}
+
+static int
+lost_peer_connect(struct plx_peer *peer)
+{
+	(void)peer;
+	return -ECONNRESET;
+}
+
+static void
+lost_peer_close(struct plx_peer *peer)
+{
+	(void)peer;
+}
+
+static int
+lost_tag_post(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen)
+{
+	(void)q;
+	(void)recv;
+	(void)seen;
+	return -ENOSPC;
+}
+
+static int
+lost_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen)
+{
+	(void)q;
+	(void)ctx;
+	(void)force;
+	(void)seen;
+	return 0;
+}
+
+static void
+lost_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke)
+{
+	(void)q;
+	(void)mem;
+	(void)revoke;
+}
+
+/* By driver: what it says of a queue and its addresses stays, what it does is gone. */
+static struct {
+	struct plx_dev dev;
+	struct plx_dev_ops ops;
+} lost[PLX_DEV_MAX];
+
+static void
+lost_fill(struct plx_dev_ops *to, const struct plx_dev_ops *ops)
+{
+	*to = (struct plx_dev_ops){.name = ops->name, .peer_len = ops->peer_len, .look = ops->look,
+		.queue_addr = ops->queue_addr, .queue_port = ops->queue_port,
+		.addr_whose = ops->addr_whose, .addr_why = ops->addr_why, .peer_is = ops->peer_is,
+		.stat_rows = ops->stat_rows, .stats = ops->stats,
+		.queue_close = lost_queue, .flush = lost_queue, .queue_disarm = lost_queue,
+		.queue_arm = lost_arm, .peer_open = lost_peer_open, .peer_connect = lost_peer_connect,
+		.peer_close = lost_peer_close, .mem_dereg = lost_mem_dereg,
+		.tag_post = lost_tag_post, .tag_cancel = lost_tag_cancel, .lossy_tx = lost_tx};
+}
+
+static struct plx_dev *
+lost_dev(const struct plx_dev_ops *ops)
+{
+	unsigned i = 0;
+
+	while (i < PLX_DEV_MAX - 1 && lost[i].ops.name != NULL && lost[i].ops.name != ops->name)
+		i++;
+	lost_fill(&lost[i].ops, ops);
+	lost[i].dev.ops = &lost[i].ops;
+	return &lost[i].dev;
+}
+
+void
+plx_queue_lose(struct plx_queue *q)
+{
+	q->dev = lost_dev(q->dev->ops);
+	q->tx_short = lost_tx_short;
+	q->tx = lost_tx;
+	q->rx_burst = lost_rx_burst;
+	q->rx_release = lost_rx_release;
+	q->rma = lost_rma;
+	q->rx_next = dummy_rx_next;
+	q->put_short = lost_put_short;
+	q->peer_shared = dummy_peer_shared;
+	q->group_mtu = 0;
+}
+
+/* Devices are opened anew: what the parent's stand for is the parent's. */
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	memset(devs, 0, sizeof(devs));
+}
+
+RTE_INIT(dev_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 static void

@@ -349,6 +349,13 @@ plx_queue_open(struct plx_dev *dev, const struct plx_conf *conf, void *owner,
 /** Close a queue and all its peers. Accepts NULL. Thread: owner. */
 void plx_queue_close(struct plx_queue *q);
 
+/**
+ * In a forked child: the queue is the parent's. From now on nothing reaches the device or shared memory,
+ * nothing is received, and what is sent fails with -ECONNRESET.
+ * Thread: the only one, inside of fork(). Blocks: never. Allocates: no.
+ */
+void plx_queue_lose(struct plx_queue *q);
+
 /** The address by which others reach this queue. Thread: any. */
 void plx_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
 

@@ -174,3 +174,13 @@ RTE_INIT(check_loaded)
 	check.wanted = true;
 	set_state("loaded");
 }
+
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&check.lock, NULL);
+}
+RTE_INIT(check_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
+}

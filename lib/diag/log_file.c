@@ -125,3 +125,13 @@ plx_log_set_file(const char *template)
 	pthread_mutex_unlock(&log_file.lock);
 	return rc;
 }
+
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&log_file.lock, NULL);
+}
+RTE_INIT(log_file_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
+}

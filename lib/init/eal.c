@@ -162,7 +162,7 @@ init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores)
 	cpu_set_t set;
 	int rc;
 
-	if (rte_lcore_count() != 0) /* the application's, or ours of before */
+	if (rte_lcore_count() != 0) /* the application's, ours of before, or the parent's */
 		return 0;
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return -errno;

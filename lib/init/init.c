@@ -26,7 +26,6 @@ PLX_LOG_DEFINE(init, "plx.init");
 static struct {
 	pthread_mutex_t lock;
 	unsigned users;
-	pid_t pid; /* of the process that started */
 	struct plx_rpc_server *rpc;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -206,13 +205,8 @@ plx_init_get(const struct plx_conf *conf)
 	int rc = 0;
 
 	pthread_mutex_lock(&state.lock);
-	if (state.pid != 0 && state.pid != getpid()) {
-		/* Its EAL, reactors and pools are the parent's. */
-		PLX_LOG(ERR, init, "a child forked after the start can't use Pollux; exec first");
-		rc = -EOPNOTSUPP;
-	} else if (state.users == 0) {
+	if (state.users == 0) {
 		rc = start_all(conf);
-		state.pid = getpid();
 		if (rc == 0)
 			plx_check_started();
 	}
@@ -226,11 +220,39 @@ void
 plx_init_put(void)
 {
 	pthread_mutex_lock(&state.lock);
-	if (--state.users == 0 && state.pid == getpid()) {
+	if (--state.users == 0) {
 		plx_rpc_stop(state.rpc);
 		state.rpc = NULL;
 		plx_reactor_stop_all();
 		plx_check_stopped();
 	}
 	pthread_mutex_unlock(&state.lock);
+}
+
+/* A start that another thread is in the middle of comes to its end before the process is copied. */
+static void
+before_fork(void)
+{
+	pthread_mutex_lock(&state.lock);
+}
+
+static void
+after_fork(void)
+{
+	pthread_mutex_unlock(&state.lock);
+}
+
+/* The child has started nothing: reactors and the RPC server are threads of its parent. */
+static void
+after_fork_in_child(void)
+{
+	plx_rpc_stop(state.rpc);
+	state.rpc = NULL;
+	state.users = 0;
+	pthread_mutex_unlock(&state.lock);
+}
+
+RTE_INIT(init_watch_forks)
+{
+	(void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }

@@ -113,3 +113,14 @@ plx_fence_world(void)
 {
 	return barrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0;
 }
+
+/* The thread that asked is not there, and the kernel need not have registered a copy. */
+static void
+after_fork_in_child(void)
+{
+	atomic_store_explicit(&world, WORLD_NEW, memory_order_relaxed);
+}
+RTE_INIT(fence_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
+}

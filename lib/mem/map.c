@@ -14,6 +14,8 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "plx_meet.h"
 #include "plx_region.h"
 
@@ -176,4 +178,21 @@ void *
 plx_map_base(const struct plx_map *m)
 {
 	return m->seg.base;
+}
+
+/* Keys that a child inherits keep their mappings, until it destroys them. */
+static void
+before_fork(void)
+{
+	pthread_mutex_lock(&maps.lock);
+}
+
+static void
+after_fork(void)
+{
+	pthread_mutex_unlock(&maps.lock);
+}
+RTE_INIT(map_watch_forks)
+{
+	(void)pthread_atfork(before_fork, after_fork, after_fork);
 }

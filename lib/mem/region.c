@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include <rte_common.h>
+
 #include "plx_region.h"
 
 #define SLOTS	 1024u /* of a chunk */
@@ -152,4 +154,21 @@ uint32_t
 plx_region_count(void)
 {
 	return atomic_load_explicit(&regions.n, memory_order_relaxed);
+}
+
+/* What peers of the parent may reach stays in the table: no peer of the child has a key of it. */
+static void
+before_fork(void)
+{
+	pthread_mutex_lock(&regions.lock);
+}
+
+static void
+after_fork(void)
+{
+	pthread_mutex_unlock(&regions.lock);
+}
+RTE_INIT(region_watch_forks)
+{
+	(void)pthread_atfork(before_fork, after_fork, after_fork);
 }

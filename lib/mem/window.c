@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "plx_log.h"
 
 #include "mem_int.h"
@@ -471,4 +473,15 @@ plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t len)
 	w->last.len = m->len;
 	w->last.here = plx_map_base(m->map);
 	return w->last.here + (addr - m->base);
+}
+
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&own.lock, NULL);
+	own.refs = 0;
+}
+RTE_INIT(window_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 
 #include "plx_assert.h"
 #include "plx_conf.h"
+#include "plx_fork.h"
 #include "plx_log.h"
 #include "reactor_int.h"
 
@@ -90,6 +92,63 @@ reactor_loop(void *arg)
 	return 0;
 }
 
+static void *
+reactor_main(void *arg)
+{
+	struct plx_reactor *r = arg;
+
+	/* as the EAL does it: one that may not run there runs somewhere */
+	(void)pthread_setaffinity_np(pthread_self(), sizeof(r->set), &r->set);
+	reactor_loop(r);
+	return NULL;
+}
+
+/* The EAL's threads are the parent's. Signals are the application's, but faults and samples: as in lib/init. */
+static int
+thread_create(struct plx_reactor *r)
+{
+	static const int ours[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF};
+	sigset_t set, before;
+	int rc;
+
+	if (rte_lcore_is_enabled(r->lcore)) {
+		r->set = rte_lcore_cpuset(r->lcore);
+	} else {
+		CPU_ZERO(&r->set);
+		CPU_SET(r->lcore, &r->set);
+	}
+	sigfillset(&set);
+	for (unsigned i = 0; i < RTE_DIM(ours); i++)
+		sigdelset(&set, ours[i]);
+	pthread_sigmask(SIG_BLOCK, &set, &before);
+	rc = pthread_create(&r->thread, NULL, reactor_main, r);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -rc;
+}
+
+static int
+thread_start(struct plx_reactor *r)
+{
+	return plx_fork_eal ? thread_create(r) : rte_eal_remote_launch(reactor_loop, r, r->lcore);
+}
+
+static void
+thread_join(struct plx_reactor *r)
+{
+	if (plx_fork_eal)
+		pthread_join(r->thread, NULL);
+	else
+		rte_eal_wait_lcore(r->lcore);
+}
+
+/* @return whether a reactor may run there; in a child, whose EAL the parent has set up, on any core */
+static bool
+may_start(unsigned lcore)
+{
+	return lcore < RTE_MAX_LCORE &&
+	       (plx_fork_eal || (rte_lcore_is_enabled(lcore) && lcore != rte_get_main_lcore()));
+}
+
 /* Called with the lock held. */
 static int
 reactor_create(unsigned lcore, unsigned idle, uint64_t idle_turns, struct plx_reactor **out)
@@ -111,7 +170,7 @@ reactor_create(unsigned lcore, unsigned idle, uint64_t idle_turns, struct plx_re
 	r->cpu = -1;
 	r->idle = idle;
 	r->idle_turns = idle_turns;
-	rc = rte_eal_remote_launch(reactor_loop, r, lcore);
+	rc = thread_start(r);
 	if (rc != 0)
 		goto close_inbox;
 	*out = r;
@@ -130,8 +189,7 @@ plx_reactor_start(unsigned lcore, unsigned idle, uint64_t idle_turns)
 {
 	int rc;
 
-	if (lcore >= RTE_MAX_LCORE || !rte_lcore_is_enabled(lcore) ||
-		lcore == rte_get_main_lcore())
+	if (!may_start(lcore))
 		return -ENODEV;
 	pthread_mutex_lock(&all.lock);
 	if (all.n == 0)
@@ -165,7 +223,7 @@ plx_reactor_stop_all(void)
 
 		atomic_store_explicit(&r->stop, true, memory_order_relaxed);
 		wake_after(r);
-		rte_eal_wait_lcore(r->lcore);
+		thread_join(r);
 		plx_inbox_close(&r->inbox);
 		reactor_idle_close(r);
 		free(r);
@@ -366,4 +424,16 @@ plx_reactor_info(unsigned i, struct plx_reactor_info *info)
 	}
 	pthread_mutex_unlock(&all.lock);
 	return rc;
+}
+
+/* The threads are the parent's. */
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&all.lock, NULL);
+	all.n = 0;
+}
+RTE_INIT(reactor_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }

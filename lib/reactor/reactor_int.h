@@ -6,6 +6,8 @@
 #ifndef REACTOR_INT_H
 #define REACTOR_INT_H
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 
@@ -57,6 +59,8 @@ struct plx_reactor {
 	_Atomic uint64_t idle_turns;
 	_Atomic unsigned n_pollers;
 	unsigned lcore;
+	pthread_t thread; /* in a forked child */
+	cpu_set_t set;	  /* there: the cores that it may run on */
 };
 
 /*

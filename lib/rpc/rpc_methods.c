@@ -372,3 +372,13 @@ plx_rpc_register(const struct plx_rpc_method *methods, size_t n)
 	pthread_mutex_unlock(&rpc_methods_lock);
 	return rc;
 }
+
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&rpc_methods_lock, NULL);
+}
+RTE_INIT(rpc_methods_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
+}

@@ -91,6 +91,7 @@ ucp_init_version(unsigned api_major_version, unsigned api_minor_version, const u
 		return UCS_ERR_NO_MEMORY;
 	c->conf = config != NULL ? config->conf : *plx_conf_process();
 	c->refs = 1;
+	c->forks = plx_forks;
 	c->mem_unknown = mem_unknown(api_minor_version);
 	status = context_fill(c, params);
 	if (status == UCS_OK)
@@ -111,6 +112,22 @@ ucp_init_version(unsigned api_major_version, unsigned api_minor_version, const u
 	return UCS_OK;
 }
 
+ucs_status_t
+ucp_context_own(ucp_context_h c)
+{
+	int rc;
+
+	if (likely(c->forks == plx_forks))
+		return UCS_OK;
+	rc = plx_init_get(&c->conf);
+	if (rc != 0)
+		return ucp_status(rc);
+	/* the application's; the parent's workers keep it no more */
+	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
+	c->forks = plx_forks;
+	return UCS_OK;
+}
+
 void
 ucp_context_put(ucp_context_h c)
 {
@@ -123,7 +140,7 @@ ucp_context_put(ucp_context_h c)
 void
 ucp_cleanup(ucp_context_h context)
 {
-	if (context != NULL && !plx_worker_forked)
+	if (context != NULL && context->forks == plx_forks)
 		ucp_context_put(context);
 }
 

@@ -179,9 +179,12 @@ ep_open(ucp_ep_h ep, const ucp_ep_params_t *p)
 ucs_status_t
 ucp_ep_create(ucp_worker_h w, const ucp_ep_params_t *params, ucp_ep_h *ep_p)
 {
-	ucp_ep_h ep = calloc(1, sizeof(*ep));
 	ucs_status_t status;
+	ucp_ep_h ep;
 
+	if (plx_worker_is_inherited(w->core))
+		return UCS_ERR_CONNECTION_RESET;
+	ep = calloc(1, sizeof(*ep));
 	if (ep == NULL)
 		return UCS_ERR_NO_MEMORY;
 	ep->worker = w;
@@ -239,7 +242,7 @@ ep_close(ucp_ep_h ep, bool force, const struct ucp_post *p)
 
 	if (force && ep->err_mode == UCP_ERR_HANDLING_MODE_NONE)
 		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
-	if (unlikely(plx_worker_forked))
+	if (plx_worker_is_inherited(w->core))
 		return NULL;
 	ucp_lock(w);
 	req = ucp_req_get(w, p, NULL);
@@ -302,7 +305,9 @@ ep_flush(ucp_ep_h ep, const struct ucp_post *p)
 	ucs_status_t status = ucp_ep_status(ep);
 	struct plx_req *req;
 
-	if (status != UCS_OK || plx_worker_forked) /* the handle's, whose core ep may live on */
+	if (plx_worker_is_inherited(ep->worker->core))
+		return NULL;
+	if (status != UCS_OK) /* the handle's, whose core ep may live on */
 		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);
 	req = ucp_req_get(ep->worker, p, NULL);

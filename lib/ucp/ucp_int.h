@@ -43,6 +43,7 @@ struct ucp_context {
 	ucp_request_cleanup_callback_t request_cleanup;
 	bool mt_workers_shared;
 	_Atomic uint32_t refs; /* the application's, and one for each worker */
+	uint32_t forks; /* plx_forks when this process began to use it */
 	unsigned mem_unknown; /* UCS_MEMORY_TYPE_UNKNOWN as the program knows it */
 	char name[UCP_ENTITY_NAME_MAX];
 };
@@ -348,6 +349,12 @@ struct ucp_conn_request {
 };
 
 /* ucp_context.c */
+
+/**
+ * In a forked child with a context of the parent's: start the library, and make the context the child's.
+ * Workers are made on it as on a new one. Thread: one at a time. Errors: those of the start.
+ */
+ucs_status_t ucp_context_own(ucp_context_h c);
 
 /** Drop a reference; the last one frees the context. */
 void ucp_context_put(ucp_context_h c);

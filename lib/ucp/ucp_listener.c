@@ -61,10 +61,13 @@ listener_fill(struct ucp_listener *l, const ucp_listener_params_t *p)
 ucs_status_t
 ucp_listener_create(ucp_worker_h w, const ucp_listener_params_t *params, ucp_listener_h *listener_p)
 {
-	struct ucp_listener *l = calloc(1, sizeof(*l));
+	struct ucp_listener *l;
 	ucs_status_t status;
 	int rc;
 
+	if (plx_worker_is_inherited(w->core))
+		return UCS_ERR_CONNECTION_RESET;
+	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return UCS_ERR_NO_MEMORY;
 	l->worker = w;
@@ -87,7 +90,7 @@ ucp_listener_create(ucp_worker_h w, const ucp_listener_params_t *params, ucp_lis
 void
 ucp_listener_destroy(ucp_listener_h l)
 {
-	if (plx_worker_forked)
+	if (plx_worker_is_inherited(l->worker->core))
 		return;
 	ucp_lock(l->worker);
 	plx_worker_unlisten(l->core);
@@ -108,6 +111,8 @@ ucp_listener_reject(ucp_listener_h l, ucp_conn_request_h r)
 {
 	if (r == NULL || r->listener != l)
 		return UCS_ERR_INVALID_PARAM;
+	if (plx_worker_is_inherited(l->worker->core))
+		return UCS_ERR_CONNECTION_RESET;
 	ucp_lock(l->worker);
 	plx_worker_conn_reject(l->worker->core, r->core, -ECONNREFUSED);
 	ucp_unlock(l->worker);

@@ -192,6 +192,7 @@ ucp_mem_map(ucp_context_h context, const ucp_mem_map_params_t *p, ucp_mem_h *mem
 	m = calloc(1, sizeof(*m));
 	if (m == NULL)
 		return UCS_ERR_NO_MEMORY;
+	m->forks = plx_forks;
 	status = mem_fill(context, m, p, flags, address);
 	if (status != UCS_OK) {
 		free(m);
@@ -205,7 +206,7 @@ ucs_status_t
 ucp_mem_unmap(ucp_context_h context, ucp_mem_h memh)
 {
 	(void)context;
-	if (memh == NULL || plx_worker_forked)
+	if (memh == NULL || memh->forks != plx_forks)
 		return UCS_OK;
 	plx_dev_region_close(&memh->dev);
 	plx_region_remove(&memh->key);

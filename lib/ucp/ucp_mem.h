@@ -20,6 +20,7 @@ struct ucp_mem {
 	struct plx_region_key key; /* index 0: of length 0, in no table */
 	struct plx_seg seg;	   /* base NULL: the memory is the application's */
 	bool read_only;		   /* imported so */
+	uint32_t forks;		   /* plx_forks when it was made */
 	struct plx_dev_region dev; /* dev.dev NULL: registered with none */
 };
 

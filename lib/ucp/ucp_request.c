@@ -254,7 +254,7 @@ ucp_request_cancel(ucp_worker_h worker, void *request)
 {
 	struct plx_req *req = plx_req_of(request);
 
-	if (unlikely(plx_worker_forked))
+	if (plx_worker_is_inherited(worker->core))
 		return;
 	ucp_lock(worker);
 	if (!plx_req_is_done(req) && (req->flags & PLX_REQ_RECV)) {

@@ -178,6 +178,5 @@ ucp_rkey_compare(ucp_worker_h worker, ucp_rkey_h rkey1, ucp_rkey_h rkey2,
 void
 ucp_rkey_destroy(ucp_rkey_h rkey)
 {
-	if (!plx_worker_forked)
-		plx_rkey_destroy((struct plx_rkey *)(void *)rkey);
+	plx_rkey_destroy((struct plx_rkey *)(void *)rkey);
 }

@@ -52,6 +52,16 @@ wakeup_fill(ucp_worker_h w, const ucp_worker_params_t *p, struct plx_worker_para
 	}
 }
 
+/* A thread that is not in the child may have had the lock. */
+static void
+on_lost(struct plx_worker *core)
+{
+	ucp_worker_h w = core->reqs.user;
+
+	if (w != NULL) /* it is being made */
+		plx_lock_open(&w->lock);
+}
+
 ucs_status_t
 ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_worker_h *worker_p)
 {
@@ -63,6 +73,9 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	ucp_worker_h w;
 	ucs_status_t status;
 
+	status = ucp_context_own(context);
+	if (status != UCS_OK)
+		return status;
 	if (!rte_is_power_of_2(am_align) || am_align > PLX_AM_ALIGN_MAX)
 		return UCS_ERR_INVALID_PARAM;
 	w = calloc(1, sizeof(*w));
@@ -76,6 +89,7 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	plx_lock_open(&w->lock);
 	core.name = w->name;
 	core.multi = w->multi;
+	core.lost = on_lost;
 	wakeup_fill(w, params, &core);
 	status = ucp_status(plx_worker_create(&core, &w->core));
 	if (status != UCS_OK)
@@ -119,7 +133,7 @@ ucp_worker_bury(ucp_worker_h w)
 void
 ucp_worker_destroy(ucp_worker_h w)
 {
-	if (w == NULL || plx_worker_forked)
+	if (w == NULL || plx_worker_is_inherited(w->core))
 		return;
 	if (ucp_worker_in_callback(w)) {
 		w->doomed = true;
@@ -358,7 +372,7 @@ worker_flush(ucp_worker_h w, const struct ucp_post *p)
 	ucs_status_ptr_t ret = UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	struct plx_req *req;
 
-	if (unlikely(plx_worker_forked))
+	if (plx_worker_is_inherited(w->core))
 		return NULL;
 	ucp_lock(w);
 	req = ucp_req_get(w, p, NULL);

@@ -418,6 +418,16 @@ plx_worker_listen(struct plx_worker *w, const struct sockaddr *addr, socklen_t l
 }
 
 void
+worker_conns_lose(struct plx_worker *w)
+{
+	struct plx_listener *l;
+
+	LIST_FOREACH(l, &w->conns.listeners, link)
+		plx_cm_listener_lose(&l->cm);
+	plx_cm_lose(&w->conns.cm);
+}
+
+void
 plx_worker_unlisten(struct plx_listener *l)
 {
 	struct plx_worker *w = l->w;

@@ -28,6 +28,7 @@
 #include "plx_conf.h"
 #include "plx_dev.h"
 #include "plx_ep.h"
+#include "plx_fork.h"
 #include "plx_inbox.h"
 #include "plx_offload.h"
 #include "plx_reactor.h"
@@ -146,6 +147,8 @@ struct plx_worker {
 	pthread_mutex_t users_lock; /* of the list of API handles: who walks it, who changes it */
 	LIST_HEAD(, plx_ep_user) users;
 	uint64_t uid;
+	uint32_t forks; /* plx_forks when it was made */
+	void (*lost)(struct plx_worker *w); /* see plx_worker_params */
 	uint32_t id; /* in RPC and logs */
 	char name[PLX_WORKER_NAME_MAX];
 	LIST_ENTRY(plx_worker) link;
@@ -161,6 +164,7 @@ struct plx_worker_params {
 	bool multi;	  /* several threads post at once: plx_worker_tag_send_quick() */
 	bool wakeup;	  /* plx_worker_efd(), _arm() and _wait() work */
 	bool wakeup_edge; /* the descriptor tells of what is new only */
+	void (*lost)(struct plx_worker *w); /* or NULL; in a forked child, inside of fork(): it is the parent's */
 	int event_fd;	  /* wakeup: an epoll descriptor that is to be told too, or -1 */
 	void *event_data; /* what it then says */
 	/* called on the application's side with what channels bring; NULL: no channels */
@@ -309,10 +313,14 @@ plx_worker_news(struct plx_worker *w)
 void plx_worker_take(struct plx_worker *w);
 
 /**
- * Set in a child that was forked after the start. All that the library has there is a copy of the
- * parent's, and part of it is shared with the parent: what would clean up does nothing.
+ * @return whether it was made before this process was forked: it is the parent's, and what would
+ * clean up does nothing. Thread: any.
  */
-extern bool plx_worker_forked;
+static inline bool
+plx_worker_is_inherited(const struct plx_worker *w)
+{
+	return unlikely(w->forks != plx_forks);
+}
 
 /** Run fn as the owner and wait for it. Thread: application's side. Blocks: until the owner's turn. */
 void plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg);

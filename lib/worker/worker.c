@@ -22,40 +22,68 @@ static struct {
 	uint32_t next_id;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-bool plx_worker_forked;
-
+/* What is linked together is whole in the child: no thread is in the middle of a change. */
 static void
 before_fork(void)
 {
+	struct plx_worker *w;
+
 	pthread_mutex_lock(&all.lock);
+	LIST_FOREACH(w, &all.list, link)
+		pthread_mutex_lock(&w->users_lock);
 }
 
 static void
 after_fork(void)
 {
+	struct plx_worker *w;
+
+	LIST_FOREACH(w, &all.list, link)
+		pthread_mutex_unlock(&w->users_lock);
 	pthread_mutex_unlock(&all.lock);
 }
 
-/* A turn of the child's would take what was sent to the parent. */
+/*
+ * The worker is the parent's. A turn of the child's would take what was sent to the parent, and what the child
+ * sends would be taken for the parent's. There is no reactor any more, so what would have asked it is
+ * done, or refused, at once.
+ */
+static void
+lose(struct plx_worker *w)
+{
+	struct plx_ep_user *user;
+
+	w->still_word = NULL;
+	w->in_turn = true;
+	w->in_poll = true;
+	w->wake.on = false;
+	w->dedicated = false;
+	atomic_store_explicit(&w->poller.reactor, NULL, memory_order_relaxed);
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		plx_queue_lose(w->queues[i]);
+	LIST_FOREACH(user, &w->users, all)
+		atomic_store_explicit(&user->err, -ECONNRESET, memory_order_relaxed);
+	worker_conns_lose(w);
+	if (w->lost != NULL)
+		w->lost(w);
+}
+
 static void
 after_fork_in_child(void)
 {
 	struct plx_worker *w;
 
-	plx_worker_forked = true;
 	LIST_FOREACH(w, &all.list, link) {
-		w->still_word = NULL;
-		w->in_turn = true;
-		w->in_poll = true;
+		lose(w);
+		pthread_mutex_unlock(&w->users_lock);
 	}
+	LIST_INIT(&all.list);
 	pthread_mutex_unlock(&all.lock);
 }
 
-/* Not before the first worker: a child that was forked before may start the library. */
-static void
-watch_forks(void)
+RTE_INIT(worker_watch_forks)
 {
-	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+	(void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 const struct plx_stat_row plx_worker_stat_rows[] = {
@@ -222,6 +250,8 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	const struct plx_conf *conf = params->conf;
 	int rc, rma_rc;
 
+	w->forks = plx_forks;
+	w->lost = params->lost;
 	w->dedicated = plx_reactor_count() > 0;
 	w->app_work = w->dedicated ? WORKER_APP_DEDICATED : 0;
 	w->conns.cm.epfd = -1;
@@ -271,12 +301,10 @@ free_fields(struct plx_worker *w)
 int
 plx_worker_create(const struct plx_worker_params *params, struct plx_worker **out)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct plx_worker *w;
 	uint64_t tag_seed;
 	int rc;
 
-	pthread_once(&once, watch_forks);
 	w = aligned_alloc(PLX_LINE, (sizeof(*w) + PLX_LINE - 1) / PLX_LINE * PLX_LINE);
 	if (w == NULL)
 		return -ENOMEM;
@@ -350,7 +378,7 @@ free_w:
 void
 plx_worker_destroy(struct plx_worker *w)
 {
-	if (w == NULL || plx_worker_forked)
+	if (w == NULL || plx_worker_is_inherited(w))
 		return;
 	pthread_mutex_lock(&all.lock);
 	LIST_REMOVE(w, link);

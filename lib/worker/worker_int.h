@@ -77,6 +77,8 @@ worker_end_nap(struct plx_worker *w)
 /* conn.c */
 unsigned worker_conns_run(struct plx_worker *w);
 void worker_conns_close(struct plx_worker *w);
+/** In a forked child, inside of fork(): the sockets are the parent's. */
+void worker_conns_lose(struct plx_worker *w);
 /** Refuse every client from now on. */
 void worker_conns_mute(struct plx_worker *w);
 void worker_conn_drop(struct plx_worker *w, struct plx_ep_user *user);

@@ -1,0 +1,761 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * ucp_api_fork.c - children that are forked in the middle of it
+ *
+ * A child ends with 0, or with the line of what is not so: an assertion of the parent's would go on with the
+ * parent's tests.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "ucp_api_test.h"
+
+#define CHILD_S 30 /* seconds a child may take */
+
+#define SO(cond) \
+	do { \
+		if (!(cond)) { \
+			fprintf(stderr, "%s:%d: in the child: %s\n", __FILE__, __LINE__, #cond); \
+			_exit(1 + __LINE__ % 250); \
+		} \
+	} while (0)
+
+/* What a child may find when it begins, and what it tells its parent. */
+struct scene {
+	struct pair p;
+	int up[2]; /* a pipe from the child to the parent */
+	ucp_mem_h memh;
+	void *mem;
+	void *key;
+	ucp_rkey_h rkey;
+	void (*child)(struct scene *s);
+};
+
+static const size_t lens[] = {0, 8, 1000, 20000, 100000, 1 * MIB};
+#define N_LENS (sizeof(lens) / sizeof(lens[0]))
+#define MEM_LEN 65536u
+
+/* Both ends say the same; each sends one message of every length and receives one. */
+struct talk {
+	ucp_worker_h w;
+	ucp_ep_h ep;
+	struct op send, recv;
+	uint8_t *out, *in;
+	size_t i;
+	bool good;
+};
+
+static void
+talk_post(struct talk *t)
+{
+	size_t len = lens[t->i];
+
+	t->out = malloc(len + 1);
+	t->in = malloc(len + 1);
+	util_fill(t->out, len, t->i);
+	util_recv(&t->recv, t->w, t->in, len, 0x1000 + t->i, UTIL_ALL_BITS, UTIL_NBX);
+	util_send(&t->send, t->ep, t->out, len, 0x1000 + t->i, UTIL_NBX);
+}
+
+static void
+talk_begin(struct talk *t, ucp_worker_h w, ucp_ep_h ep)
+{
+	*t = (struct talk){.w = w, .ep = ep, .good = true};
+	talk_post(t);
+}
+
+/* @return whether all is said */
+static bool
+talk_on(struct talk *t)
+{
+	ucp_worker_progress(t->w);
+	if (t->i == N_LENS)
+		return true;
+	if (!util_done(&t->send) || !util_done(&t->recv))
+		return false;
+	t->good &= t->send.status == UCS_OK && t->recv.status == UCS_OK && util_check(t->in, lens[t->i], t->i);
+	util_free(&t->send);
+	util_free(&t->recv);
+	free(t->out);
+	free(t->in);
+	if (++t->i < N_LENS)
+		talk_post(t);
+	return t->i == N_LENS;
+}
+
+#define FEATURES (UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_STREAM | UCP_FEATURE_RMA | UCP_FEATURE_AMO64)
+
+/* As util_pair_open(), with a context each and every feature. */
+static void
+open_pair(struct pair *p, ucs_thread_mode_t mode)
+{
+	memset(p, 0, sizeof(*p));
+	for (int i = 0; i < 2; i++) {
+		p->n[i].ctx = util_context(FEATURES);
+		p->n[i].w = util_worker(p->n[i].ctx, mode);
+		UTIL_OK(ucp_worker_get_address(p->n[i].w, &p->n[i].addr, &p->n[i].addr_len));
+	}
+	for (int i = 0; i < 2; i++)
+		p->n[i].ep = util_ep(p->n[i].w, p->n[!i].addr);
+}
+
+static void
+open_scene(struct scene *s, ucs_thread_mode_t mode, void (*child)(struct scene *s))
+{
+	ucp_mem_map_params_t mp = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+		UCP_MEM_MAP_PARAM_FIELD_FLAGS, .length = MEM_LEN, .flags = UCP_MEM_MAP_ALLOCATE};
+	ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
+	size_t len;
+
+	memset(s, 0, sizeof(*s));
+	s->child = child;
+	open_pair(&s->p, mode);
+	UTIL_OK(ucp_mem_map(s->p.n[0].ctx, &mp, &s->memh));
+	UTIL_OK(ucp_mem_query(s->memh, &attr));
+	s->mem = attr.address;
+	memset(s->mem, 0, MEM_LEN);
+	UTIL_OK(ucp_rkey_pack(s->p.n[0].ctx, s->memh, &s->key, &len));
+	UTIL_OK(ucp_ep_rkey_unpack(s->p.n[1].ep, s->key, &s->rkey));
+	for (int i = 0; i < 2; i++)
+		exchange(&s->p, i, 8, 1, true, UTIL_NBX);
+}
+
+/* With the tests of all that there was before. */
+static void
+close_scene(struct scene *s)
+{
+	for (size_t i = 0; i < N_LENS; i++) {
+		exchange(&s->p, 0, lens[i], 2, true, UTIL_NBX);
+		exchange(&s->p, 1, lens[i], 3, false, UTIL_NBX);
+	}
+	ucp_rkey_destroy(s->rkey);
+	ucp_rkey_buffer_release(s->key);
+	UTIL_OK(ucp_mem_unmap(s->p.n[0].ctx, s->memh));
+	util_pair_close(&s->p);
+}
+
+static pid_t
+begin(struct scene *s)
+{
+	pid_t pid;
+
+	CU_ASSERT_EQUAL_FATAL(pipe(s->up), 0);
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		alarm(CHILD_S);
+		s->child(s);
+		_exit(0);
+	}
+	CU_ASSERT_FATAL(pid > 0);
+	close(s->up[1]);
+	return pid;
+}
+
+/* It ends while the parent goes on giving turns. */
+static void
+end(struct scene *s, pid_t pid)
+{
+	int status = -1;
+	pid_t rc;
+
+	while ((rc = waitpid(pid, &status, WNOHANG)) == 0)
+		util_pair_turn(&s->p);
+	CU_ASSERT_EQUAL(rc, pid);
+	CU_ASSERT(WIFEXITED(status));
+	CU_ASSERT_EQUAL(WEXITSTATUS(status), 0);
+	close(s->up[0]);
+}
+
+static void
+clean_up(struct scene *s)
+{
+	void *req;
+
+	for (int i = 0; i < 100; i++)
+		SO(ucp_worker_progress(s->p.n[i & 1].w) == 0);
+	for (int i = 0; i < 2; i++) {
+		SO(ucp_worker_flush_nb(s->p.n[i].w, 0, NULL) == NULL);
+		SO(ucp_ep_flush_nb(s->p.n[i].ep, 0, NULL) == NULL);
+		req = ucp_ep_close_nb(s->p.n[i].ep, i == 0 ? UCP_EP_CLOSE_MODE_FLUSH : UCP_EP_CLOSE_MODE_FORCE);
+		SO(req == NULL || UCS_PTR_IS_ERR(req)); /* the mode of this ep knows no force */
+	}
+	ucp_rkey_destroy(s->rkey);
+	ucp_rkey_buffer_release(s->key);
+	SO(ucp_mem_unmap(s->p.n[0].ctx, s->memh) == UCS_OK);
+	for (int i = 0; i < 2; i++) {
+		ucp_worker_release_address(s->p.n[i].w, s->p.n[i].addr);
+		ucp_worker_destroy(s->p.n[i].w);
+	}
+	for (int i = 0; i < 2; i++)
+		ucp_cleanup(s->p.n[i].ctx);
+}
+
+/* Put, get and an atomic, to memory of that ep's worker. */
+static void
+use_memory(ucp_worker_h w, ucp_ep_h ep, const void *key, uint64_t at)
+{
+	uint64_t word = 4711, got = 0;
+	ucp_rkey_h rkey;
+
+	SO(ucp_ep_rkey_unpack(ep, key, &rkey) == UCS_OK);
+	SO(ucp_put(ep, &word, 8, at, rkey) == UCS_OK);
+	SO(ucp_worker_flush(w) == UCS_OK);
+	SO(ucp_get(ep, &got, 8, at, rkey) == UCS_OK);
+	SO(got == 4711);
+	SO(ucp_atomic_fadd64(ep, 1, at, rkey, &got) == UCS_OK);
+	SO(got == 4711);
+	ucp_rkey_destroy(rkey);
+}
+
+static unsigned n_am;
+
+static ucs_status_t
+on_am(void *arg, const void *header, size_t header_len, void *data, size_t len,
+	const ucp_am_recv_param_t *param)
+{
+	(void)arg;
+	(void)header;
+	(void)header_len;
+	(void)param;
+	n_am += len == 100 && util_check(data, len, 5);
+	return UCS_OK;
+}
+
+/* Messages of each kind between two workers of the child's own. */
+static void
+use_own(void)
+{
+	ucp_am_handler_param_t h = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+		UCP_AM_HANDLER_PARAM_FIELD_CB, .id = 3, .cb = on_am};
+	const ucp_request_param_t none = {.op_attr_mask = 0};
+	ucp_mem_map_params_t mp = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+		UCP_MEM_MAP_PARAM_FIELD_FLAGS, .length = MEM_LEN, .flags = UCP_MEM_MAP_ALLOCATE};
+	ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
+	uint8_t buf[100], in[100];
+	struct talk t[2];
+	size_t len, n = 0;
+	ucp_mem_h memh;
+	struct pair p;
+	void *key, *req, *am;
+
+	open_pair(&p, UCS_THREAD_MODE_SINGLE);
+	for (int i = 0; i < 2; i++)
+		talk_begin(&t[i], p.n[i].w, p.n[i].ep);
+	while (!(talk_on(&t[0]) & talk_on(&t[1])))
+		;
+	SO(t[0].good && t[1].good);
+	util_fill(buf, sizeof(buf), 5);
+	n_am = 0;
+	SO(ucp_worker_set_am_recv_handler(p.n[1].w, &h) == UCS_OK);
+	am = ucp_am_send_nbx(p.n[0].ep, 3, NULL, 0, buf, sizeof(buf), &none);
+	SO(!UCS_PTR_IS_ERR(am));
+	req = ucp_stream_send_nbx(p.n[0].ep, buf, sizeof(buf), &none);
+	SO(!UCS_PTR_IS_ERR(req));
+	while (n_am == 0 || n < sizeof(buf)) {
+		void *data;
+
+		util_pair_turn(&p);
+		data = ucp_stream_recv_data_nb(p.n[1].ep, &len);
+		if (data == NULL)
+			continue;
+		SO(!UCS_PTR_IS_ERR(data) && n + len <= sizeof(in));
+		memcpy(in + n, data, len);
+		n += len;
+		ucp_stream_data_release(p.n[1].ep, data);
+	}
+	SO(util_check(in, sizeof(in), 5));
+	for (int i = 0; i < 2; i++) {
+		void *r = i == 0 ? am : req;
+
+		while (r != NULL && ucp_request_check_status(r) == UCS_INPROGRESS)
+			util_pair_turn(&p);
+		if (r != NULL)
+			ucp_request_free(r);
+	}
+	SO(ucp_mem_map(p.n[1].ctx, &mp, &memh) == UCS_OK);
+	SO(ucp_mem_query(memh, &attr) == UCS_OK);
+	SO(ucp_rkey_pack(p.n[1].ctx, memh, &key, &len) == UCS_OK);
+	use_memory(p.n[0].w, p.n[0].ep, key, (uintptr_t)attr.address);
+	SO(*(uint64_t *)attr.address == 4712);
+	ucp_rkey_buffer_release(key);
+	SO(ucp_mem_unmap(p.n[1].ctx, memh) == UCS_OK);
+	util_pair_close(&p);
+}
+
+static void
+put_all(int fd, const void *buf, size_t len)
+{
+	SO(write(fd, buf, len) == (ssize_t)len);
+}
+
+static void
+close_ep(ucp_worker_h w, ucp_ep_h ep)
+{
+	void *req = ucp_ep_close_nb(ep, UCP_EP_CLOSE_MODE_FLUSH);
+
+	SO(!UCS_PTR_IS_ERR(req));
+	while (req != NULL && ucp_request_check_status(req) == UCS_INPROGRESS)
+		ucp_worker_progress(w);
+	if (req != NULL)
+		ucp_request_free(req);
+}
+
+/* With a worker of the child's own, to the first of the parent's. */
+static void
+talk_up(struct scene *s, ucp_context_h ctx)
+{
+	ucp_worker_h w = util_worker(ctx, UCS_THREAD_MODE_SINGLE);
+	ucp_ep_h ep = util_ep(w, s->p.n[0].addr);
+	ucp_address_t *addr;
+	struct talk t;
+	size_t len;
+
+	SO(ucp_worker_get_address(w, &addr, &len) == UCS_OK);
+	put_all(s->up[1], &len, sizeof(len));
+	put_all(s->up[1], addr, len);
+	talk_begin(&t, w, ep);
+	while (!talk_on(&t))
+		;
+	SO(t.good);
+	use_memory(w, ep, s->key, (uintptr_t)s->mem + 8);
+	ucp_worker_release_address(w, addr);
+	close_ep(w, ep);
+	ucp_worker_destroy(w);
+}
+
+/* The other end of it. */
+static void
+hear(struct scene *s)
+{
+	char addr[4096];
+	struct talk t;
+	ucp_ep_h ep;
+	size_t len;
+
+	CU_ASSERT_EQUAL_FATAL(read(s->up[0], &len, sizeof(len)), sizeof(len));
+	CU_ASSERT_EQUAL_FATAL(read(s->up[0], addr, len), (ssize_t)len);
+	ep = util_ep(s->p.n[0].w, (ucp_address_t *)addr);
+	talk_begin(&t, s->p.n[0].w, ep);
+	CU_ASSERT_FATAL(UTIL_UNTIL(&s->p, talk_on(&t)));
+	CU_ASSERT(t.good);
+	CU_ASSERT(UTIL_UNTIL(&s->p, *(_Atomic uint64_t *)((char *)s->mem + 8) == 4712));
+	*(uint64_t *)((char *)s->mem + 8) = 0;
+	CU_ASSERT(util_ep_close(&s->p, ep, 0));
+}
+
+static void
+child_cleans_up(struct scene *s)
+{
+	clean_up(s);
+	exit(0); /* with what runs at the exit */
+}
+
+static void
+a_child_that_cleans_up_is_not_noticed(void)
+{
+	static const ucs_thread_mode_t modes[] = {UCS_THREAD_MODE_SINGLE, UCS_THREAD_MODE_MULTI};
+	struct scene s;
+
+	for (int i = 0; i < 2; i++) {
+		open_scene(&s, modes[i], child_cleans_up);
+		end(&s, begin(&s));
+		end(&s, begin(&s));
+		close_scene(&s);
+	}
+}
+
+static void
+fresh(struct scene *s, bool before, bool after)
+{
+	ucp_context_h ctx;
+
+	if (before)
+		clean_up(s);
+	use_own();
+	if (after)
+		clean_up(s);
+	use_own();
+	ctx = util_context(FEATURES);
+	ucp_cleanup(ctx);
+	exit(0);
+}
+
+static void
+child_starts_afresh(struct scene *s)
+{
+	fresh(s, false, false);
+}
+
+static void
+child_cleans_up_and_starts_afresh(struct scene *s)
+{
+	fresh(s, true, false);
+}
+
+static void
+child_starts_afresh_and_cleans_up(struct scene *s)
+{
+	fresh(s, false, true);
+}
+
+static void
+a_child_starts_afresh(void)
+{
+	void (*const children[])(struct scene *) = {child_starts_afresh, child_cleans_up_and_starts_afresh,
+		child_starts_afresh_and_cleans_up};
+	struct scene s;
+
+	for (int i = 0; i < 3; i++) {
+		open_scene(&s, UCS_THREAD_MODE_SINGLE, children[i]);
+		end(&s, begin(&s));
+		close_scene(&s);
+	}
+}
+
+/* The model of a device is within one process. */
+static bool
+is_model(void)
+{
+	return util_by_network();
+}
+
+static void
+child_talks(struct scene *s)
+{
+	ucp_context_h ctx = util_context(FEATURES);
+
+	talk_up(s, ctx);
+	ucp_cleanup(ctx);
+	exit(0);
+}
+
+static void
+a_child_talks_to_its_parent(void)
+{
+	struct scene s;
+	pid_t pid;
+
+	if (is_model())
+		return;
+	open_scene(&s, UCS_THREAD_MODE_SINGLE, child_talks);
+	for (int i = 0; i < 3; i++) {
+		pid = begin(&s);
+		hear(&s);
+		end(&s, pid);
+	}
+	close_scene(&s);
+}
+
+static void
+child_uses_the_context(struct scene *s)
+{
+	talk_up(s, s->p.n[0].ctx);
+	ucp_cleanup(s->p.n[0].ctx);
+	exit(0);
+}
+
+static void
+a_child_makes_workers_on_the_context_it_has(void)
+{
+	struct scene s;
+	pid_t pid;
+
+	if (is_model())
+		return;
+	open_scene(&s, UCS_THREAD_MODE_SINGLE, child_uses_the_context);
+	pid = begin(&s);
+	hear(&s);
+	end(&s, pid);
+	close_scene(&s);
+}
+
+/* A child of its own, while it has workers itself. */
+static void
+child_forks(struct scene *s)
+{
+	struct scene own;
+	int status = -1;
+	pid_t pid;
+
+	open_pair(&own.p, UCS_THREAD_MODE_SINGLE);
+	pid = fork();
+	if (pid == 0) {
+		alarm(CHILD_S);
+		use_own();
+		talk_up(s, util_context(FEATURES));
+		util_pair_close(&own.p); /* of this one's parent: nothing happens */
+		clean_up(s);
+		exit(0);
+	}
+	SO(waitpid(pid, &status, 0) == pid);
+	SO(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	util_pair_close(&own.p);
+	use_own();
+	exit(0);
+}
+
+static void
+a_grandchild_starts_afresh(void)
+{
+	struct scene s;
+	pid_t pid;
+
+	if (is_model())
+		return;
+	open_scene(&s, UCS_THREAD_MODE_SINGLE, child_forks);
+	pid = begin(&s);
+	hear(&s);
+	end(&s, pid);
+	close_scene(&s);
+}
+
+/* What it should not do, and does. */
+static void
+child_posts(struct scene *s)
+{
+	const ucp_request_param_t none = {.op_attr_mask = 0};
+	static uint8_t buf[MIB];
+	ucp_ep_h ep;
+
+	for (int i = 0; i < 2; i++) {
+		ep = s->p.n[i].ep;
+		for (int k = 0; k < 3000; k++) {
+			size_t len = k % 100 == 0 ? sizeof(buf) : 8;
+
+			SO(UCS_PTR_IS_ERR(ucp_tag_send_nbx(ep, buf, len, 77, &none)));
+		}
+		SO(UCS_PTR_IS_ERR(ucp_stream_send_nbx(ep, buf, 8, &none)));
+		SO(UCS_PTR_IS_ERR(ucp_am_send_nbx(ep, 3, NULL, 0, buf, 8, &none)));
+		(void)ucp_tag_recv_nbx(s->p.n[i].w, buf, sizeof(buf), 1, UTIL_ALL_BITS, &none);
+		SO(ucp_worker_progress(s->p.n[i].w) == 0);
+	}
+	clean_up(s);
+	exit(0);
+}
+
+static void
+what_a_child_posts_to_its_parents_peers_fails(void)
+{
+	ucp_tag_recv_info_t info;
+	struct scene s;
+
+	open_scene(&s, UCS_THREAD_MODE_SINGLE, child_posts);
+	end(&s, begin(&s));
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT(ucp_tag_probe_nb(s.p.n[i].w, 77, UTIL_ALL_BITS, 0, &info) == NULL);
+	close_scene(&s);
+}
+
+/* A thread that is in the middle of something at the time. */
+struct busy {
+	struct pair *p;
+	_Atomic bool stop;
+};
+
+static void *
+busy_run(void *arg)
+{
+	struct busy *b = arg;
+
+	while (!b->stop)
+		exchange(b->p, 0, 1000, 9, true, UTIL_NBX);
+	return NULL;
+}
+
+static void
+child_does_all(struct scene *s)
+{
+	void *req;
+	uint8_t in;
+
+	/* calls that take the lock which the thread may have had */
+	for (int i = 0; i < 2; i++) {
+		req = ucp_tag_recv_nb(s->p.n[i].w, &in, 1, ucp_dt_make_contig(1), 1, UTIL_ALL_BITS, NULL);
+		if (!UCS_PTR_IS_ERR(req) && req != NULL)
+			ucp_request_free(req);
+	}
+	clean_up(s);
+	use_own();
+	exit(0);
+}
+
+static void
+children_of_a_process_with_threads_start_afresh(void)
+{
+	struct busy b = {.stop = false};
+	struct scene s;
+	pthread_t t;
+	int status;
+	pid_t pid;
+
+	open_scene(&s, UCS_THREAD_MODE_MULTI, child_does_all);
+	b.p = &s.p;
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, busy_run, &b), 0);
+	for (int i = 0; i < 20; i++) {
+		pid = begin(&s);
+		CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+		CU_ASSERT_EQUAL(status, 0);
+		close(s.up[0]);
+	}
+	b.stop = true;
+	pthread_join(t, NULL);
+	close_scene(&s);
+}
+
+static void
+child_sleeps(struct scene *s)
+{
+	put_all(s->up[1], "", 1); /* it is there */
+	pause();
+}
+
+static void
+on_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+	(void)ep;
+	*(ucs_status_t *)arg = status;
+}
+
+/* A child holds copies of all descriptors; pids and sockets are the parent's to watch. */
+static void
+a_peers_death_is_noticed_while_a_child_lives(void)
+{
+	ucs_status_t failed = UCS_OK;
+	struct child other;
+	struct scene s;
+	ucp_ep_h ep;
+	pid_t pid;
+
+	if (is_model())
+		return;
+	open_scene(&s, UCS_THREAD_MODE_SINGLE, child_sleeps);
+	child_open(&other, s.p.n[0].w, "peer");
+	ep = util_ep_with_handler(s.p.n[0].w, other.addr, on_failed, &failed);
+	child_hello(&other, s.p.n[0].w, ep);
+	pid = begin(&s);
+	child_close(&other);
+	CU_ASSERT(UTIL_UNTIL(&s.p, failed != UCS_OK));
+	CU_ASSERT(util_ep_close(&s.p, ep, UCP_EP_CLOSE_FLAG_FORCE));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(s.up[0]);
+	close_scene(&s);
+}
+
+static void
+refuse(ucp_conn_request_h req, void *arg)
+{
+	ucp_listener_reject(*(ucp_listener_h *)arg, req);
+}
+
+static ucs_status_t
+listen_on(struct scene *s, struct sockaddr_in *at, ucp_listener_h *l)
+{
+	ucp_listener_params_t lp = {.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR |
+		UCP_LISTENER_PARAM_FIELD_CONN_HANDLER, .sockaddr = {(struct sockaddr *)at, sizeof(*at)},
+		.conn_handler = {refuse, l}};
+
+	return ucp_listener_create(s->p.n[0].w, &lp, l);
+}
+
+/* A server that is started again, say, while a child of the former one lives. */
+static void
+a_child_that_lives_on_keeps_no_address_in_use(void)
+{
+	ucp_listener_attr_t attr = {.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR};
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	ucp_listener_h l;
+	struct scene s;
+	pid_t pid;
+	char c;
+
+	open_scene(&s, UCS_THREAD_MODE_SINGLE, child_sleeps);
+	CU_ASSERT_EQUAL_FATAL(listen_on(&s, &at, &l), UCS_OK);
+	UTIL_OK(ucp_listener_query(l, &attr));
+	at.sin_port = ((struct sockaddr_in *)&attr.sockaddr)->sin_port;
+	pid = begin(&s);
+	CU_ASSERT_EQUAL(read(s.up[0], &c, 1), 1);
+	ucp_listener_destroy(l);
+	CU_ASSERT_EQUAL_FATAL(listen_on(&s, &at, &l), UCS_OK);
+	ucp_listener_destroy(l);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(s.up[0]);
+	close_scene(&s);
+}
+
+static int
+run_by(int how)
+{
+	static char *const argv[] = {(char *)"true", NULL};
+	extern char **environ;
+	int status = -1;
+	pid_t pid = -1;
+	FILE *f;
+
+	switch (how) {
+	case 0:
+		return system("true");
+	case 1:
+		f = popen("true", "r");
+		return f != NULL ? pclose(f) : -1;
+	case 2:
+		if (posix_spawnp(&pid, "true", NULL, NULL, argv, environ) != 0)
+			return -1;
+		break;
+	case 3:
+		pid = vfork();
+		if (pid == 0) {
+			execvp("true", argv);
+			_exit(127);
+		}
+		break;
+	default:
+		pid = fork();
+		if (pid == 0) {
+			execvp("true", argv);
+			_exit(127);
+		}
+	}
+	return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+static void
+programs_that_are_run_are_not_noticed(void)
+{
+	struct scene s;
+	struct talk t[2];
+
+	open_scene(&s, UCS_THREAD_MODE_SINGLE, NULL);
+	for (int how = 0; how < 5; how++) {
+		for (int i = 0; i < 2; i++) /* in the middle of something */
+			talk_begin(&t[i], s.p.n[i].w, s.p.n[i].ep);
+		CU_ASSERT_EQUAL(run_by(how), 0);
+		CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, talk_on(&t[0]) & talk_on(&t[1])));
+		CU_ASSERT(t[0].good && t[1].good);
+	}
+	close_scene(&s);
+}
+
+#define NOT_UCX "UCX makes no promises to a forked child"
+
+const struct api_test api_fork_tests[] = {
+	T_NOT_UCX(a_child_that_cleans_up_is_not_noticed, NOT_UCX),
+	T_NOT_UCX(a_child_starts_afresh, NOT_UCX),
+	T_NOT_UCX(a_child_talks_to_its_parent, NOT_UCX),
+	T_NOT_UCX(a_child_makes_workers_on_the_context_it_has, NOT_UCX),
+	T_NOT_UCX(a_grandchild_starts_afresh, NOT_UCX),
+	T_NOT_UCX(what_a_child_posts_to_its_parents_peers_fails, NOT_UCX),
+	T_NOT_UCX(children_of_a_process_with_threads_start_afresh, NOT_UCX),
+	T(a_peers_death_is_noticed_while_a_child_lives),
+	T_NOT_UCX(a_child_that_lives_on_keeps_no_address_in_use, NOT_UCX),
+	T(programs_that_are_run_are_not_noticed),
+	{NULL, NULL, NULL},
+};
