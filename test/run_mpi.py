@@ -32,11 +32,11 @@ MANY = ["which", "wildcard", "collective", "modes", "group"]
 # is measured with the receiver, rank 1, on another core than theirs, and must reach this share.
 OVERLAP_PERCENT = "80"
 REACTOR = ["which", "pingpong", "wildcard", "collective", "modes", "layout", "group",
-           "rma", "thread", "both"]
+           "rma", "thread", "both", "fork"]
 PATHS = ["pingpong", "modes", "datatype", "layout", "rma"]
 FLAGS = {"thread": ["-pthread"], "both": ["-lucp", "-lucs"]}
 MPI_PROGRAMS = ["which", "pingpong", "wildcard", "collective", "modes", "datatype", "big",
-                "overlap", "point", "layout", "reduce", "group", "rma", "thread", "both"]
+                "overlap", "point", "layout", "reduce", "group", "rma", "thread", "both", "fork"]
 
 
 class Family:
