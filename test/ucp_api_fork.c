@@ -7,7 +7,7 @@
  * parent's tests.
  */
 #include <arpa/inet.h>
-#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -89,7 +89,8 @@ talk_on(struct talk *t)
 	return t->i == N_LENS;
 }
 
-#define FEATURES (UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_STREAM | UCP_FEATURE_RMA | UCP_FEATURE_AMO64)
+static uint64_t features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_STREAM | UCP_FEATURE_RMA |
+	UCP_FEATURE_AMO64;
 
 /* As util_pair_open(), with a context each and every feature. */
 static void
@@ -97,7 +98,7 @@ open_pair(struct pair *p, ucs_thread_mode_t mode)
 {
 	memset(p, 0, sizeof(*p));
 	for (int i = 0; i < 2; i++) {
-		p->n[i].ctx = util_context(FEATURES);
+		p->n[i].ctx = util_context(features);
 		p->n[i].w = util_worker(p->n[i].ctx, mode);
 		UTIL_OK(ucp_worker_get_address(p->n[i].w, &p->n[i].addr, &p->n[i].addr_len));
 	}
@@ -382,7 +383,7 @@ fresh(struct scene *s, bool before, bool after)
 	if (after)
 		clean_up(s);
 	use_own();
-	ctx = util_context(FEATURES);
+	ctx = util_context(features);
 	ucp_cleanup(ctx);
 	exit(0);
 }
@@ -419,7 +420,7 @@ a_child_starts_afresh(void)
 	}
 }
 
-/* The model of a device is within one process. */
+/* The model of a device is within one process, and has locks that a child may find taken. */
 static bool
 is_model(void)
 {
@@ -429,7 +430,7 @@ is_model(void)
 static void
 child_talks(struct scene *s)
 {
-	ucp_context_h ctx = util_context(FEATURES);
+	ucp_context_h ctx = util_context(features);
 
 	talk_up(s, ctx);
 	ucp_cleanup(ctx);
@@ -489,7 +490,7 @@ child_forks(struct scene *s)
 	if (pid == 0) {
 		alarm(CHILD_S);
 		use_own();
-		talk_up(s, util_context(FEATURES));
+		talk_up(s, util_context(features));
 		util_pair_close(&own.p); /* of this one's parent: nothing happens */
 		clean_up(s);
 		exit(0);
@@ -553,6 +554,151 @@ what_a_child_posts_to_its_parents_peers_fails(void)
 	close_scene(&s);
 }
 
+static pid_t forked;
+
+static ucs_status_t
+on_am_fork(void *arg, const void *header, size_t header_len, void *data, size_t len,
+	const ucp_am_recv_param_t *param)
+{
+	(void)arg;
+	(void)header;
+	(void)header_len;
+	(void)data;
+	(void)len;
+	(void)param;
+	forked = fork();
+	if (forked == 0)
+		alarm(CHILD_S);
+	return UCS_OK;
+}
+
+/* The child comes out of the progress that the parent was in. */
+static void
+a_child_that_is_forked_in_a_callback_starts_afresh(void)
+{
+	static const ucs_thread_mode_t modes[] = {UCS_THREAD_MODE_SINGLE, UCS_THREAD_MODE_MULTI};
+	ucp_am_handler_param_t h = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+		UCP_AM_HANDLER_PARAM_FIELD_CB, .id = 4, .cb = on_am_fork};
+	const ucp_request_param_t none = {.op_attr_mask = 0};
+	struct scene s;
+	void *req;
+
+	for (int i = 0; i < 2; i++) {
+		open_scene(&s, modes[i], NULL);
+		forked = -1;
+		UTIL_OK(ucp_worker_set_am_recv_handler(s.p.n[1].w, &h));
+		CU_ASSERT_EQUAL_FATAL(pipe(s.up), 0);
+		fflush(NULL);
+		req = ucp_am_send_nbx(s.p.n[0].ep, 4, NULL, 0, "x", 1, &none);
+		CU_ASSERT_FATAL(!UCS_PTR_IS_ERR(req));
+		while (forked == -1)
+			util_pair_turn(&s.p);
+		if (forked == 0) {
+			for (int k = 0; k < 1000; k++)
+				util_pair_turn(&s.p);
+			use_own();
+			clean_up(&s);
+			use_own();
+			exit(0);
+		}
+		close(s.up[1]);
+		end(&s, forked);
+		if (req != NULL) {
+			CU_ASSERT(UTIL_UNTIL(&s.p, ucp_request_check_status(req) == UCS_OK));
+			ucp_request_free(req);
+		}
+		close_scene(&s);
+	}
+}
+
+static void
+child_disturbs(struct scene *s)
+{
+	for (int i = 0; i < 2; i++) {
+		SO(ucp_worker_arm(s->p.n[i].w) != UCS_OK);
+		SO(ucp_worker_wait(s->p.n[i].w) != UCS_OK);
+		SO(ucp_worker_signal(s->p.n[i].w) != UCS_OK);
+		SO(ucp_worker_progress(s->p.n[i].w) == 0);
+	}
+	put_all(s->up[1], "", 1);
+	for (;;)
+		(void)ucp_worker_arm(s->p.n[0].w);
+}
+
+/* As programs do that sleep on the worker's descriptor. */
+static void
+sleep_until_done(ucp_worker_h w, const struct op *op)
+{
+	uint64_t until = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull;
+	struct pollfd fd = {.events = POLLIN};
+
+	UTIL_OK(ucp_worker_get_efd(w, &fd.fd));
+	while (!util_done(op) && util_now_ns() < until) {
+		ucs_status_t status = ucp_worker_arm(w);
+
+		CU_ASSERT(status == UCS_OK || status == UCS_ERR_BUSY);
+		if (status == UCS_OK) {
+			CU_ASSERT_EQUAL(poll(&fd, 1, 10000), 1);
+		}
+		while (ucp_worker_progress(w) != 0)
+			;
+	}
+	CU_ASSERT(util_done(op));
+}
+
+struct waker {
+	ucp_ep_h ep;
+	ucp_worker_h w;
+};
+
+static void *
+waker_run(void *arg)
+{
+	const ucp_request_param_t none = {.op_attr_mask = 0};
+	struct waker *k = arg;
+	void *req;
+
+	usleep(20000);
+	req = ucp_tag_send_nbx(k->ep, "wake up", 8, 6, &none);
+	while (req != NULL && !UCS_PTR_IS_ERR(req) && ucp_request_check_status(req) == UCS_INPROGRESS)
+		ucp_worker_progress(k->w);
+	if (req != NULL && !UCS_PTR_IS_ERR(req))
+		ucp_request_free(req);
+	return NULL;
+}
+
+/* Its descriptors for sleeping are the same files in the child. */
+static void
+a_sleeper_is_woken_whatever_a_child_does(void)
+{
+	struct scene s;
+	struct op recv;
+	pthread_t t;
+	char buf[8];
+	pid_t pid;
+
+	if (is_model()) /* which is for one thread */
+		return;
+	features |= UCP_FEATURE_WAKEUP;
+	open_scene(&s, UCS_THREAD_MODE_SINGLE, child_disturbs);
+	features &= ~UCP_FEATURE_WAKEUP;
+	pid = begin(&s);
+	CU_ASSERT_EQUAL(read(s.up[0], buf, 1), 1);
+	for (int i = 0; i < 20; i++) {
+		struct waker k = {.ep = s.p.n[0].ep, .w = s.p.n[0].w};
+
+		util_recv(&recv, s.p.n[1].w, buf, sizeof(buf), 6, UTIL_ALL_BITS, UTIL_NBX);
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, waker_run, &k), 0);
+		sleep_until_done(s.p.n[1].w, &recv);
+		pthread_join(t, NULL);
+		util_free(&recv);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(s.up[0]);
+	close_scene(&s);
+}
+
 /* A thread that is in the middle of something at the time. */
 struct busy {
 	struct pair *p;
@@ -586,6 +732,46 @@ child_does_all(struct scene *s)
 	exit(0);
 }
 
+/* Each call takes locks of the process that a fork finds taken. */
+static void *
+come_and_go_run(void *arg)
+{
+	struct busy *b = arg;
+	struct pair p;
+
+	while (!b->stop) {
+		open_pair(&p, UCS_THREAD_MODE_SINGLE);
+		util_pair_close(&p);
+	}
+	return NULL;
+}
+
+static void
+children_start_afresh_while_workers_come_and_go(void)
+{
+	struct busy b = {.stop = false};
+	struct scene s;
+	pthread_t t[2];
+	int status;
+	pid_t pid;
+
+	if (is_model())
+		return;
+	open_scene(&s, UCS_THREAD_MODE_SINGLE, child_does_all);
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&t[i], NULL, come_and_go_run, &b), 0);
+	for (int i = 0; i < 30; i++) {
+		pid = begin(&s);
+		CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+		CU_ASSERT_EQUAL(status, 0);
+		close(s.up[0]);
+	}
+	b.stop = true;
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	close_scene(&s);
+}
+
 static void
 children_of_a_process_with_threads_start_afresh(void)
 {
@@ -595,6 +781,8 @@ children_of_a_process_with_threads_start_afresh(void)
 	int status;
 	pid_t pid;
 
+	if (is_model())
+		return;
 	open_scene(&s, UCS_THREAD_MODE_MULTI, child_does_all);
 	b.p = &s.p;
 	CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, busy_run, &b), 0);
@@ -753,7 +941,10 @@ const struct api_test api_fork_tests[] = {
 	T_NOT_UCX(a_child_makes_workers_on_the_context_it_has, NOT_UCX),
 	T_NOT_UCX(a_grandchild_starts_afresh, NOT_UCX),
 	T_NOT_UCX(what_a_child_posts_to_its_parents_peers_fails, NOT_UCX),
+	T_NOT_UCX(children_start_afresh_while_workers_come_and_go, NOT_UCX),
 	T_NOT_UCX(children_of_a_process_with_threads_start_afresh, NOT_UCX),
+	T_NOT_UCX(a_child_that_is_forked_in_a_callback_starts_afresh, NOT_UCX),
+	T_NOT_UCX(a_sleeper_is_woken_whatever_a_child_does, NOT_UCX),
 	T(a_peers_death_is_noticed_while_a_child_lives),
 	T_NOT_UCX(a_child_that_lives_on_keeps_no_address_in_use, NOT_UCX),
 	T(programs_that_are_run_are_not_noticed),
