@@ -462,6 +462,41 @@ child_uses_the_context(struct scene *s)
 	exit(0);
 }
 
+static void *
+make_worker_run(void *arg)
+{
+	ucp_worker_h w = util_worker(arg, UCS_THREAD_MODE_SINGLE);
+
+	ucp_worker_destroy(w);
+	return NULL;
+}
+
+/* The first to come makes it the child's; the count of workers is then that of all. */
+static void
+child_uses_the_context_in_threads(struct scene *s)
+{
+	pthread_t t[4];
+
+	for (int i = 0; i < 4; i++)
+		SO(pthread_create(&t[i], NULL, make_worker_run, s->p.n[0].ctx) == 0);
+	for (int i = 0; i < 4; i++)
+		SO(pthread_join(t[i], NULL) == 0);
+	make_worker_run(s->p.n[0].ctx);
+	ucp_cleanup(s->p.n[0].ctx);
+	exit(0);
+}
+
+static void
+threads_of_a_child_make_workers_on_the_context_it_has(void)
+{
+	struct scene s;
+
+	open_scene(&s, UCS_THREAD_MODE_SINGLE, child_uses_the_context_in_threads);
+	for (int i = 0; i < 5; i++)
+		end(&s, begin(&s));
+	close_scene(&s);
+}
+
 static void
 a_child_makes_workers_on_the_context_it_has(void)
 {
@@ -939,6 +974,7 @@ const struct api_test api_fork_tests[] = {
 	T_NOT_UCX(a_child_starts_afresh, NOT_UCX),
 	T_NOT_UCX(a_child_talks_to_its_parent, NOT_UCX),
 	T_NOT_UCX(a_child_makes_workers_on_the_context_it_has, NOT_UCX),
+	T_NOT_UCX(threads_of_a_child_make_workers_on_the_context_it_has, NOT_UCX),
 	T_NOT_UCX(a_grandchild_starts_afresh, NOT_UCX),
 	T_NOT_UCX(what_a_child_posts_to_its_parents_peers_fails, NOT_UCX),
 	T_NOT_UCX(children_start_afresh_while_workers_come_and_go, NOT_UCX),

@@ -3,6 +3,7 @@
  *
  * ucp_context.c - library, contexts
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,20 +113,48 @@ ucp_init_version(unsigned api_major_version, unsigned api_minor_version, const u
 	return UCS_OK;
 }
 
+static pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Called with the lock held: the threads of a child may make workers at the same time. */
+static int
+own(ucp_context_h c)
+{
+	int rc;
+
+	if (ucp_context_is_own(c))
+		return 0;
+	rc = plx_init_get(&c->conf);
+	if (rc != 0)
+		return rc;
+	/* the application's; the parent's workers keep it no more */
+	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
+	/* pairs with the acquire in ucp_context_is_own(): the count is that of before */
+	atomic_store_explicit(&c->forks, plx_forks, memory_order_release);
+	return 0;
+}
+
 ucs_status_t
 ucp_context_own(ucp_context_h c)
 {
 	int rc;
 
-	if (likely(c->forks == plx_forks))
+	if (likely(ucp_context_is_own(c)))
 		return UCS_OK;
-	rc = plx_init_get(&c->conf);
-	if (rc != 0)
-		return ucp_status(rc);
-	/* the application's; the parent's workers keep it no more */
-	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
-	c->forks = plx_forks;
-	return UCS_OK;
+	pthread_mutex_lock(&own_lock);
+	rc = own(c);
+	pthread_mutex_unlock(&own_lock);
+	return ucp_status(rc);
+}
+
+static void
+after_fork_in_child(void)
+{
+	pthread_mutex_init(&own_lock, NULL);
+}
+
+RTE_INIT(ucp_context_watch_forks)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 void
@@ -140,7 +169,7 @@ ucp_context_put(ucp_context_h c)
 void
 ucp_cleanup(ucp_context_h context)
 {
-	if (context != NULL && context->forks == plx_forks)
+	if (context != NULL && ucp_context_is_own(context))
 		ucp_context_put(context);
 }
 

@@ -43,7 +43,7 @@ struct ucp_context {
 	ucp_request_cleanup_callback_t request_cleanup;
 	bool mt_workers_shared;
 	_Atomic uint32_t refs; /* the application's, and one for each worker */
-	uint32_t forks; /* plx_forks when this process began to use it */
+	_Atomic uint32_t forks; /* plx_forks when this process began to use it */
 	unsigned mem_unknown; /* UCS_MEMORY_TYPE_UNKNOWN as the program knows it */
 	char name[UCP_ENTITY_NAME_MAX];
 };
@@ -352,9 +352,17 @@ struct ucp_conn_request {
 
 /**
  * In a forked child with a context of the parent's: start the library, and make the context the child's.
- * Workers are made on it as on a new one. Thread: one at a time. Errors: those of the start.
+ * Workers are made on it as on a new one. Thread: any. Blocks: as the start. Errors: those of the start.
  */
 ucs_status_t ucp_context_own(ucp_context_h c);
+
+/** @return whether it is not a parent's. Thread: any. */
+static inline bool
+ucp_context_is_own(const struct ucp_context *c)
+{
+	/* pairs with the release in own() */
+	return atomic_load_explicit(&c->forks, memory_order_acquire) == plx_forks;
+}
 
 /** Drop a reference; the last one frees the context. */
 void ucp_context_put(ucp_context_h c);
