@@ -146,11 +146,11 @@ cci_disconnect(cci_connection_t *connection)
 	struct cci_conn *c = cci_conn_of(connection);
 	struct cci_ep *ep;
 
+	if (connection != NULL && plx_mem_is_inherited(connection))
+		return CCI_SUCCESS;
 	if (connection == NULL || c->magic != CCI_MAGIC_CONN)
 		return CCI_EINVAL;
 	ep = c->ep;
-	if (plx_worker_is_inherited(ep->core))
-		return CCI_SUCCESS;
 	cci_lock(ep);
 	c->magic = 0;
 	cci_group_leave(c);

@@ -272,6 +272,8 @@ cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 
 	if (unlikely(endpoint == NULL || event == NULL))
 		return CCI_EINVAL;
+	if (plx_worker_is_inherited(ep->core))
+		return CCI_EAGAIN;
 	if (unlikely(!plx_lock_take_quick(&ep->lock))) {
 		plx_lock_take_slow(&ep->lock);
 		return get_event(ep, event);

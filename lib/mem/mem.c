@@ -250,6 +250,12 @@ heap_has(const char *p)
 	return false;
 }
 
+bool
+plx_mem_is_inherited(const void *p)
+{
+	return plx_fork_eal && heap_has(p); /* nothing is added to the pieces there */
+}
+
 /* In a child: see the design notes. */
 static void *
 own_alloc(size_t len)

@@ -61,6 +61,13 @@ void *plx_mem_alloc(size_t len);
 /** Give memory of the heap back. Accepts NULL. Thread: any. */
 void plx_mem_free(void *p);
 
+/**
+ * In a forked child: whether p lies in memory of its parent's heap. On huge pages, when none is free, the
+ * kernel takes a page away from the child as the parent writes to it: to look there would be a fatal signal.
+ * Thread: any. Blocks: never.
+ */
+bool plx_mem_is_inherited(const void *p);
+
 struct rte_ring;
 
 /**
