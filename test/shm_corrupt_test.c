@@ -575,6 +575,35 @@ memory_is_taken_as_a_message_arrives(void)
 	UNIT_EQ(victim->msgs.bytes, before);
 }
 
+/* Who begins messages and never ends them had as much memory of ours as it liked: 64 KiB for each. */
+static void
+messages_in_pieces_that_are_begun_and_never_end_are_counted(void)
+{
+	enum { N = 300 };
+	const uint64_t before = victim->msgs.bytes, dropped = victim->stat.rx_drop_bad_frag;
+	struct plx_wire_first first = {.tag = 7, .len = 1u << 20};
+	struct plx_wire_am_first am = {.am = {.id = 1}, .len = 1u << 20};
+	struct plx_wire_am_rts rts = {.am = {.id = 1, .hdr_len = 4096}, .len = 1u << 20};
+	struct plx_wire_cancel cancel = {.rreq = {0}};
+
+	for (uint32_t i = 0; i < N; i++) {
+		first.msg_id = 5000 + 3 * i;
+		say(PLX_WIRE_FIRST, &first, sizeof(first), big, 50);
+		am.msg_id = first.msg_id + 1;
+		say(PLX_WIRE_AM_FIRST, &am, sizeof(am), big, 50);
+		rts.msg_id = first.msg_id + 2;
+		say(PLX_WIRE_AM_RTS, &rts, sizeof(rts), big, 50);
+	}
+	UNIT_EQ(victim->stat.rx_drop_bad_frag, dropped + 3 * N - PLX_EP_MAX_PARTIAL);
+	UNIT_TRUE(victim->msgs.bytes - before < 2 * PLX_EP_MAX_PARTIAL * (64u << 10));
+	for (uint32_t i = 0; i < 3 * N; i++) {
+		cancel.msg_id = 5000 + i;
+		say(PLX_WIRE_CANCEL, &cancel, sizeof(cancel), NULL, 0);
+	}
+	UNIT_EQ(victim->msgs.bytes, before);
+	good_goes_on();
+}
+
 /* One that does come is whole, though its memory has moved. */
 static void
 long_message_in_pieces_is_kept_whole(void)
@@ -1236,6 +1265,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(reads_of_memory_that_is_not_there_fail_the_receive),
 	UNIT_TEST(fragments_that_do_not_fit_are_counted),
 	UNIT_TEST(memory_is_taken_as_a_message_arrives),
+	UNIT_TEST(messages_in_pieces_that_are_begun_and_never_end_are_counted),
 	UNIT_TEST(long_message_in_pieces_is_kept_whole),
 	UNIT_TEST(senders_that_cannot_be_are_counted),
 	UNIT_TEST(mail_that_makes_no_sense_is_counted),

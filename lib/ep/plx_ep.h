@@ -66,6 +66,12 @@ struct plx_eps {
 	void (*on_failed)(struct plx_ep *ep, int err);
 };
 
+/*
+ * Messages in pieces that arrive from one peer at a time. A sender ends one, or takes it back, before it begins the
+ * next: who has more open does not keep to that.
+ */
+#define PLX_EP_MAX_PARTIAL 16
+
 struct plx_ep {
 	/* line 0 */
 	struct plx_peer *peer;

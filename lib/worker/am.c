@@ -295,12 +295,13 @@ first_piece(struct plx_worker *w, struct plx_msg *m, uint32_t msg_id, const uint
 void
 worker_rx_am_first(struct plx_worker *w, const struct plx_rx *rx)
 {
+	const struct plx_ep *ep = rx->src->user;
 	struct plx_wire_am_first h;
 	struct plx_msg *m;
 
 	memcpy(&h, rx->data, sizeof(h));
 	if (plx_am_hdr_len(&h.am) > PLX_WIRE_AM_HDR_MAX || h.len > WORKER_FRAGS_LEN_MAX ||
-		rx->len == sizeof(h)) {
+		rx->len == sizeof(h) || (ep != NULL && !worker_partial_room(ep))) {
 		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
 		return;
 	}
@@ -312,12 +313,12 @@ worker_rx_am_first(struct plx_worker *w, const struct plx_rx *rx)
 void
 worker_rx_am_rts(struct plx_worker *w, const struct plx_rx *rx)
 {
+	struct plx_ep *ep = rx->src->user;
 	struct plx_wire_am_rts h;
 	struct plx_msg *m;
-	struct plx_ep *ep;
 
 	memcpy(&h, rx->data, sizeof(h));
-	if (plx_am_hdr_len(&h.am) > PLX_WIRE_AM_HDR_MAX) {
+	if (plx_am_hdr_len(&h.am) > PLX_WIRE_AM_HDR_MAX || (ep != NULL && !worker_partial_room(ep))) {
 		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
 		return;
 	}

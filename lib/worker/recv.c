@@ -169,23 +169,35 @@ recv_lost(struct plx_req *req, int err)
 		plx_req_complete(req, err);
 }
 
+bool
+worker_partial_room(const struct plx_ep *ep)
+{
+	const struct plx_msg *m;
+	unsigned n = 0;
+
+	LIST_FOREACH(m, &ep->partial, partial)
+		n++;
+	return n < PLX_EP_MAX_PARTIAL;
+}
+
 static void
 rx_first(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 {
 	const uint8_t *data = rx->data + sizeof(struct plx_wire_first);
 	uint64_t len = rx->len - sizeof(struct plx_wire_first);
+	struct plx_ep *ep = plx_ep_of(&w->eps, rx->src);
 	struct plx_wire_first h;
 	struct plx_msg *m;
 
 	memcpy(&h, rx->data, sizeof(h));
-	if (h.len < len || h.len > WORKER_FRAGS_LEN_MAX || len == 0) {
-		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
-		recv_lost(req, -EIO);
-		return;
-	}
-	if (plx_ep_of(&w->eps, rx->src) == NULL) { /* the rest could not be told apart */
+	if (ep == NULL) { /* the rest could not be told apart */
 		PLX_STAT_INC(w->stat.rx_drop_no_memory);
 		recv_lost(req, -ENOMEM);
+		return;
+	}
+	if (h.len < len || h.len > WORKER_FRAGS_LEN_MAX || len == 0 || !worker_partial_room(ep)) {
+		PLX_STAT_INC(w->stat.rx_drop_bad_frag);
+		recv_lost(req, -EIO);
 		return;
 	}
 	if (req == NULL)

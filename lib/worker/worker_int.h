@@ -21,6 +21,8 @@ bool worker_rx_lone(struct plx_worker *w);
 void worker_recv_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 int worker_take_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 void worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err);
+/** @return whether one more message in pieces may begin to arrive from this peer. */
+bool worker_partial_room(const struct plx_ep *ep);
 /** A device has matched this receive with a message that software is to finish. */
 void worker_finish_recv(void *worker, struct plx_req *req, const struct plx_rx *rx);
 void worker_msg_free(struct plx_worker *w, struct plx_msg *msg);
