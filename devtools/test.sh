@@ -135,7 +135,7 @@ if [ $asan = yes ]; then
 	export LSAN_OPTIONS=suppressions=$PWD/devtools/lsan.supp:print_suppressions=0
 	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 	slower=4 without=plain
-	run "$asan_build" unit api
+	run "$asan_build" unit api fuzz
 fi
 if [ $fuzz = yes ]; then
 	step "fuzz" env BUILD="$build-fuzz" ./devtools/fuzz.sh 30 wire=60 chan=60 shm addr rkey conn ini=15 uri=15
