@@ -9,7 +9,11 @@
  * keeps no shared files, scans no bus, opens no telemetry socket, and the calling
  * thread keeps the cores that it was allowed to run on, the process its limits.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -82,14 +86,38 @@ free_lcore(const unsigned *lcores, int n)
  */
 #define BASE_VA "0x4000000000"
 
+#define PREFIX "pollux_" /* of the EAL's folder; then the pid */
+
+/* Folders of those who were killed as they started. Only empty ones go, and nobody needs those. */
+static void
+remove_dirs_of_dead(const char *parent)
+{
+	struct dirent *e;
+	DIR *d = opendir(parent);
+	int pid, len;
+
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		if (sscanf(e->d_name, PREFIX "%d%n", &pid, &len) != 1 || e->d_name[len] != '\0')
+			continue;
+		if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH)
+			(void)unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+	}
+	if (d != NULL)
+		closedir(d);
+}
+
 /* The EAL makes an empty folder even when told to share nothing. */
 static void
 remove_runtime_dir(void)
 {
 	const char *dir = rte_eal_get_runtime_dir();
+	char parent[PATH_MAX];
 
-	if (dir != NULL)
-		(void)rmdir(dir);
+	if (dir == NULL)
+		return;
+	(void)rmdir(dir);
+	snprintf(parent, sizeof(parent), "%s", dir);
+	remove_dirs_of_dead(dirname(parent));
 }
 
 /*
@@ -130,7 +158,7 @@ start(const struct plx_conf *conf, const cpu_set_t *set, const unsigned *lcores,
 		return rc;
 	snprintf(mem, sizeof(mem), "%llu",
 		(unsigned long long)(plx_conf_u64(conf, PLX_CONF_EAL_MEM) >> 20));
-	snprintf(prefix, sizeof(prefix), "pollux_%d", getpid());
+	snprintf(prefix, sizeof(prefix), PREFIX "%d", getpid());
 	snprintf(main_text, sizeof(main_text), "%u", main_lcore);
 	args[n_args++] = (char *)"pollux";
 	args[n_args++] = (char *)"--no-huge";
