@@ -60,8 +60,8 @@ static const struct {
 	{"PLX_SHM_CMA", {"auto", "auto", "auto", "no"}},
 	{"PLX_SHM_WINDOWS", {"yes", "no", "yes", "yes"}},
 	{"PLX_PROTO_EAGER_MAX", {"8k", "64k", "1k", "8k"}},
-	{"PLX_TAG_UNEXPECTED_MAX", {"256m", "64k", "1m", "0"}},
-	{"PLX_STREAM_UNREAD_MAX", {"256m", "64k", "1m", "0"}},
+	{"PLX_TAG_UNEXPECTED_MAX", {"16m", "64k", "1m", "0"}},
+	{"PLX_STREAM_UNREAD_MAX", {"16m", "64k", "1m", "0"}},
 	{"PLX_WORKER_PEER_CHECK_MS", {"20", "1", "5", "200"}},
 };
 

@@ -12,6 +12,8 @@
 
 #include <poll.h>
 
+#include "ucp_int.h"
+
 #define OPEN_MAX 48
 #define OLD_NS   200000000ull
 
@@ -86,7 +88,7 @@ on_am(struct talk *talk, const void *header, size_t header_len, void *data, size
 	for (size_t i = 0; i < len && !rndv; i++)
 		sum ^= ((const uint8_t *)data)[i];
 	if ((param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0 && (d = deal_new(64)) != NULL)
-		op_begin(&d->op, ucp_am_send_nbx(param->reply_ep, 3, &sum, 1, d->buf, 64, &rp));
+		op_begin(&d->op, ucp_am_send_nbx(param->reply_ep, 3, d->buf, 1, d->buf, 64, &rp));
 	if (rndv && len <= HOSTILE_MEM && rnd(3) != 0 && (d = deal_new(len)) != NULL) {
 		d->recv = true;
 		op_begin(&d->op, ucp_am_recv_data_nbx(t.w, data, d->buf, len, &rp));
@@ -349,9 +351,11 @@ memory_look(void)
 
 	if (memory_before == 0)
 		memory_before = now;
-	if (now > memory_before + HOSTILE_GROWTH)
-		UTIL_DIE("%llu MiB of memory, %llu at the beginning", (unsigned long long)now >> 20,
-			(unsigned long long)memory_before >> 20);
+	if (now <= memory_before + HOSTILE_GROWTH)
+		return;
+	plx_worker_dump(stderr, t.w->core);
+	UTIL_DIE("%llu MiB of memory, %llu at the beginning", (unsigned long long)now >> 20,
+		(unsigned long long)memory_before >> 20);
 }
 
 static void
