@@ -68,11 +68,16 @@ static const struct {
 static void
 settings_choose(uint64_t seed)
 {
+	char reactor[32];
+
 	setenv("PLX_EAL_HUGE", "no", 1);
 	setenv("PLX_SHM_HUGE", "no", 1);
 	setenv("PLX_WORKER_DEVICES", "shm", 1);
 	setenv("PLX_WORKER_WAIT", "yield", 1);
 	setenv("PLX_LOG_LEVEL", "alert", 1);
+	/* the last core's, whose turns are another thread's than the program's */
+	snprintf(reactor, sizeof(reactor), "lcore:%ld", sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	setenv("PLX_REACTOR", hostile_rnd(&seed, 4) == 0 ? reactor : "", 1);
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
 		setenv(settings[i].name, settings[i].values[hostile_rnd(&seed, 4)], 1);
 }
@@ -87,6 +92,8 @@ role_start(struct round *r, int role)
 	if (pid > 0)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (role == EVIL) /* it moves its queue itself */
+		setenv("PLX_REACTOR", "", 1);
 	/* What it writes is written by the victim as well, into its own memory: its end is no fault of
 	 * anybody's. */
 	if (role == EVIL && !verbose &&
@@ -215,6 +222,7 @@ round_run(uint64_t seed)
 	if (found) {
 		for (size_t k = 0; k < sizeof(settings) / sizeof(settings[0]); k++)
 			printf("%s=%s ", settings[k].name, getenv(settings[k].name));
+		printf("PLX_REACTOR=%s ", getenv("PLX_REACTOR"));
 		putchar('\n');
 	}
 	munmap(r, sizeof(*r));

@@ -237,8 +237,9 @@ am_cb(void *arg, const void *header, size_t header_len, void *data, size_t len,
 		am_check(t, head.n, data, len);
 		return UCS_OK;
 	}
-	m = &t->am_in[head.n % TALK_WINDOW];
-	if (m->used || len > HOSTILE_BIG) {
+	for (m = t->am_in; m < t->am_in + TALK_WINDOW && m->used;)
+		m++;
+	if (m == t->am_in + TALK_WINDOW || len > HOSTILE_BIG) {
 		WRONG(t, "active message %llu: no room for %zu bytes", (unsigned long long)head.n, len);
 		return UCS_ERR_REJECTED;
 	}
