@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 """run_mp.py - several processes over shared memory: many to many, huge messages,
-killed peers, oversubscription, leaving early, messages taken back, soak
+killed peers, oversubscription, leaving early, messages taken back, soak, storm
 
 usage: run_mp.py [--build DIR] [--plain] [--seed N] [--seconds S] [GROUP...]
 
-Groups: all_to_all huge leave taken_back kill crowd rma soak. Soak takes S seconds (5) each way, inline
-and with a reactor; --seconds 300 soak runs for ten minutes. --plain runs on the system's own UCX
+Groups: all_to_all huge leave taken_back kill crowd rma soak storm. Soak and storm take S seconds (5) each
+way; --seconds 300 soak runs for ten minutes, --seconds 200 storm as well. --plain runs on the system's own UCX
 what UCX can do. The programs are linked to the system's libucp by name and meet
 ours through pollux-run, as any application would.
 """
@@ -24,8 +24,10 @@ import run_util as u
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = os.path.join(HERE, "..", "include")
-GROUPS = ["all_to_all", "huge", "leave", "taken_back", "kill", "crowd", "rma", "soak"]
+GROUPS = ["all_to_all", "huge", "leave", "taken_back", "kill", "crowd", "rma", "soak", "storm"]
 SOAK_GROWTH = 8 << 20  # bytes of a survivor, from a third of the time to its end
+STORM_RANKS = 6
+STORM_FDS = 6  # descriptors of a survivor, the same; what waits for a kill to be noticed
 HUGE_LEN = (4 << 30) + 1
 HUGE_MEMORY = 12 << 30
 NO_HUGE = {"PLX_SHM_HUGE": "no", "PLX_EAL_HUGE": "no"}
@@ -341,6 +343,173 @@ def soak(report, ground):
             report.fail(f"survivors lose nothing, {way}", why)
         else:
             report.ok(f"survivors lose nothing, {way}", note)
+
+
+class Storm:
+    """Ranks that are killed and started again, stopped, and have to fork. Ranks 0 and 1 are not killed."""
+
+    def __init__(self, ground, exe, env):
+        self.ground, self.exe, self.env = ground, exe, env
+        self.life = 0
+        self.kills = self.stops = self.forks = 0
+        self.all = []  # every process there ever was
+        self.family = Family(ground, exe, 0, [], env)
+        self.family.processes = [None] * STORM_RANKS
+        self.family.outs = [tempfile.TemporaryFile("w+") for _ in range(STORM_RANKS)]
+        self.lives = [0] * STORM_RANKS
+        for rank in range(STORM_RANKS):
+            self.begin(rank)
+
+    def begin(self, rank):
+        self.life += 1
+        self.lives[rank] = self.life
+        p = self.ground.start(self.exe, self.family.folder, rank, STORM_RANKS, [self.life],
+                              self.env[self.life % len(self.env)], self.family.outs[rank])
+        self.family.processes[rank] = p
+        self.all.append(p)
+
+    def alive(self):
+        return all(p.poll() is None for p in self.family.processes)
+
+    def pid(self, rank):
+        """Of the program, which pollux-run becomes; 0: it is no more."""
+        p = self.family.processes[rank]
+        return 0 if p.poll() is not None else p.pid
+
+    def has_begun(self, rank):
+        try:
+            with open(self.family.path(f"who.{rank}"), "rb") as f:
+                return int.from_bytes(f.read(8), "little") == self.lives[rank]
+        except OSError:
+            return False
+
+    def kill(self, rank):
+        self.family.mark(f"killed.{self.lives[rank]}")
+        if self.pid(rank):
+            os.kill(self.pid(rank), signal.SIGKILL)
+        self.family.processes[rank].wait()
+        self.kills += 1
+        self.begin(rank)
+
+    def stop(self, rank, seconds):
+        if not self.pid(rank):
+            return
+        os.kill(self.pid(rank), signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(self.pid(rank), signal.SIGCONT)
+        self.stops += 1
+
+    def fork(self, rank):
+        if self.pid(rank) and self.has_begun(rank):
+            os.kill(self.pid(rank), signal.SIGUSR1)
+            self.forks += 1
+
+    def one(self):
+        r = self.ground.random
+        what = r.random()
+        if what < 0.3:
+            self.kill(r.randrange(2, STORM_RANKS))
+        elif what < 0.6:
+            self.stop(r.randrange(STORM_RANKS), r.random() * 0.3)
+        else:
+            self.fork(r.randrange(STORM_RANKS))
+        time.sleep(r.random() * 0.3)
+
+    def fds(self):
+        return [len(os.listdir(f"/proc/{self.pid(rank)}/fd")) for rank in (0, 1)]
+
+    def all_have_begun(self):
+        end = time.monotonic() + 60
+        while not all(self.has_begun(r) for r in range(STORM_RANKS)):
+            if time.monotonic() > end or not self.alive():
+                return False
+            time.sleep(0.01)
+        return True
+
+    def left(self):
+        """Processes, and files that are named after one of ours."""
+        found = []
+        pids = {str(p.pid) for p in self.all}
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{entry}/stat", encoding="ascii", errors="replace") as f:
+                    if f.read().rsplit(")", 1)[1].split()[3] in pids:
+                        found.append(f"process {entry}")
+            except (OSError, IndexError):
+                pass
+        for folder in ("/dev/shm", "/run/dpdk", "/tmp"):
+            if os.path.isdir(folder):
+                found += [f"{folder}/{n}" for n in os.listdir(folder)
+                          if "pollux" in n and n.rsplit("_", 1)[-1] in pids]
+        return f"left behind: {sorted(set(found))}" if found else ""
+
+
+def storm_one(ground, exe, env):
+    gone = u.start(["true"])
+    gone.wait()
+    if os.access("/run/dpdk", os.W_OK):
+        # As one leaves it that is killed while it starts: who starts next clears it away.
+        os.mkdir(f"/run/dpdk/pollux_{gone.pid}")
+    s = Storm(ground, exe, env)
+    s.all.append(gone)
+    begin, early = time.monotonic(), None
+    s.all_have_begun()
+    while time.monotonic() < begin + ground.seconds and s.alive():
+        s.one()
+        if early is None and time.monotonic() > begin + ground.seconds / 3 and s.alive():
+            early = s.fds(), [memory(s.family, r) for r in (0, 1)]
+    begun = s.all_have_begun()
+    time.sleep(0.5)  # for the last kill to be noticed
+    late = (s.fds(), [memory(s.family, r) for r in (0, 1)]) if s.alive() else early
+    s.family.mark("stop")
+    counts, limit = [], time.monotonic() + 60
+    while len(counts) < STORM_RANKS and time.monotonic() < limit and begun:
+        time.sleep(0.01)
+        counts = []
+        for r in range(STORM_RANKS):
+            try:
+                counts.append([int(n) for n in open(s.family.path(f"count.{r}"), encoding="ascii").read().split()])
+            except OSError:
+                break
+        if any(p.poll() for p in s.family.processes):
+            break
+    why = s.family.wait(60)
+    if not why and not begun:
+        why = "a rank that was started again says nothing"
+    if not why and late is not None and early is not None:
+        fds = max(b - a for a, b in zip(early[0], late[0]))
+        growth = max(b - a for a, b in zip(early[1], late[1]))
+        if fds > STORM_FDS:
+            why = f"a survivor has {fds} descriptors more"
+        elif growth > SOAK_GROWTH:
+            why = f"a survivor has grown by {growth >> 10} KiB"
+    if not why and (len(counts) < STORM_RANKS or min(min(c[:4]) for c in counts[:2]) == 0):
+        why = f"too little happened: {counts}"
+    why = why or s.left()
+    if why:
+        return why, ""
+    total = [sum(c[k] for c in counts) for k in range(4)]
+    return "", (f"{total[0]} tagged and {total[1]} active messages, {total[2] >> 20} MiB of streams, {total[3]} puts; "
+                f"{s.kills} killed, {s.stops} stopped, {s.forks} forks; {fds:+d} descriptors, {growth >> 10} KiB")
+
+
+def storm(report, ground):
+    exe, error = ground.program("storm")
+    if error:
+        report.fail("storm compiles", error)
+        return
+    ways = [("inline", [{}]), ("one in two with a reactor", [{}, ground.reactor]),
+            ("with and without cma", [NO_CMA, {}, {"PLX_SHM_FAST_PEERS": "2"}])]
+    for way, env in ways:
+        if ground.plain:
+            break
+        traces = u.Traces()
+        why, note = storm_one(ground, exe, env)
+        why = why or traces.left()
+        if why:
+            report.fail(f"those who live lose nothing, {way}", why)
+        else:
+            report.ok(f"those who live lose nothing, {way}", note)
 
 
 def main():
