@@ -543,20 +543,20 @@ a_failed_device_is_told_of_once(void)
 	unlink(path);
 }
 
-/* A pid namespace is to shared memory what another machine is: its pids mean nothing here. */
+/* A network namespace is to shared memory what another machine is, without a folder that both know. */
 static void
 an_address_from_elsewhere_is_not_available(void)
 {
-	int here = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 
 	CU_ASSERT_FATAL(here >= 0);
-	if (unshare(CLONE_NEWPID) != 0) {
-		printf("skipped: no right to a pid namespace ... ");
+	if (unshare(CLONE_NEWNET) != 0) {
+		printf("skipped: no right to a network namespace ... ");
 		close(here);
 		return;
 	}
-	child_open(&other, NULL); /* the first of the new namespace */
-	CU_ASSERT_EQUAL_FATAL(setns(here, CLONE_NEWPID), 0);
+	child_open(&other, NULL); /* in the new namespace */
+	CU_ASSERT_EQUAL_FATAL(setns(here, CLONE_NEWNET), 0);
 	close(here);
 	util_end_open(&self, NULL, false);
 	CU_ASSERT_EQUAL(cci_connect(self.ep, other.uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL),

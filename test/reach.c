@@ -4,7 +4,8 @@
  * reach.c - one of two processes of reach_test.py: may it have an ep to the other, and does it work?
  *
  * It prints its worker address, reads that of the other and prints what ucp_ep_create said; with an
- * ep, then, whether a message went there and one came back. Argument: dark, nobody may look into it.
+ * ep, then, whether a message went there and one came back. Argument: dark, nobody may look into it; drops, it
+ * was root's and is a user's since it began.
  */
 #include <sys/prctl.h>
 
@@ -70,6 +71,8 @@ main(int argc, char **argv)
 		prctl(PR_SET_DUMPABLE, 0);
 	ctx = util_context(UCP_FEATURE_TAG);
 	w = util_worker(ctx, UCS_THREAD_MODE_SINGLE);
+	if (argc > 1 && strcmp(argv[1], "drops") == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
+		UTIL_DIE("setuid");
 	say_address(w);
 	read_address(addr);
 	status = ucp_ep_create(w, &params, &ep);

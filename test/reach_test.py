@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
-"""reach_test.py - who reaches whom: processes of two users, with and without capabilities, and in
-two pid or user namespaces; both sides find the same, and the refused ones say why
+"""reach_test.py - who reaches whom: processes of two users, with and without capabilities, in namespaces
+of their own as containers have, without /proc; both sides find the same, and the refused ones say why
 
 usage: reach_test.py REACH LIBPOLLUX
 """
@@ -20,38 +20,62 @@ UNREACHABLE = "Destination is unreachable"
 OK = "Success"
 TIMEOUT = 60
 NO_CAPS = ["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"]
-TRACER = "+sys_ptrace,+dac_read_search"
-PTRACE = ["--inh-caps=" + TRACER, "--ambient-caps=" + TRACER]
 # Why, as the log says it.
-USER = "of user"
-RIGHTS = "may not open what the other has open"
-NAMESPACE = "another pid or user namespace"
+USER = "of a user that shm.peers does not name"
+NAMESPACE = "another network namespace"
+FOLDER = "FOLDER"  # one that all sides share
 
 
 def user(uid, *more, gid=None):
     return ["setpriv", f"--reuid={uid}", f"--regid={gid or uid}", "--clear-groups", *more]
 
 
+def setting(name, value):
+    return ["env", f"PLX_SHM_{name}={value}"]
+
+
+BY_FOLDER = setting("DIR", FOLDER)
+PID_NS = ["unshare", "--fork", "--pid", "--mount-proc"]
+USER_NS = ["unshare", "--user", "--map-root-user"]
+NET_NS = ["unshare", "--net"]
+CONTAINER = ["unshare", "--fork", "--pid", "--mount-proc", "--net", "--ipc", "--uts", "--cgroup"]
+ROOTLESS = ["unshare", "--user", "--map-root-user", *CONTAINER[1:]]
+NO_PROC = ["unshare", "--mount", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
+PIDS_ONLY = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o subset=pid proc /proc && exec "$@"', "sh"]
+
 # The sentence; how each side is started; what both say; the reason, if it is a refusal.
 SCENES = [
     ("one_user_reaches_itself", user(65534), user(65534), OK, None),
     ("root_and_a_user_do_not_reach_each_other", [], user(65534), UNREACHABLE, USER),
     ("two_users_do_not_reach_each_other", user(65534), user(65533), UNREACHABLE, USER),
-    ("two_groups_of_one_user_do_not_reach_each_other", user(65534), user(65534, gid=65533),
-     UNREACHABLE, RIGHTS),
-    ("two_users_who_may_trace_reach_each_other", user(65534, *PTRACE), user(65533, *PTRACE), OK, None),
-    ("a_user_who_may_trace_does_not_reach_one_who_may_not", user(65534, *PTRACE), user(65533),
-     UNREACHABLE, USER),
-    ("root_and_root_without_rights_do_not_reach_each_other", [], ["setpriv", *NO_CAPS], UNREACHABLE,
-     RIGHTS),
-    ("a_program_that_is_closed_to_others_is_not_reached", [*user(65534), "dark"], user(65534),
-     UNREACHABLE, RIGHTS),
-    ("two_pid_namespaces_do_not_reach_each_other", [], ["unshare", "--fork", "--pid", "--mount-proc"],
-     UNREACHABLE, NAMESPACE),
-    ("one_pid_namespace_reaches_itself", [], [], OK, None),
-    ("two_user_namespaces_do_not_reach_each_other", [], ["unshare", "--user", "--map-root-user"],
-     UNREACHABLE, NAMESPACE),
+    ("two_groups_of_one_user_reach_each_other", user(65534), user(65534, gid=65533), OK, None),
+    ("all_users_reach_each_other_where_the_setting_says_so", setting("PEERS", "all") + user(65534),
+     setting("PEERS", "all") + user(65533), OK, None),
+    ("users_that_name_each_other_do", setting("PEERS", "1,65533") + user(65534),
+     setting("PEERS", "nobody") + user(65533), OK, None),
+    ("users_that_name_their_groups_do", setting("PEERS", "@65533") + user(65534),
+     setting("PEERS", "root,@nogroup") + user(65533), OK, None),
+    ("root_and_root_without_rights_reach_each_other", [], ["setpriv", *NO_CAPS], OK, None),
+    ("a_program_that_is_closed_to_others_is_reached", [*user(65534), "dark"], user(65534), OK, None),
+    ("one_that_has_changed_its_user_is_reached", ["drops"], user(65534), OK, None),
+    ("one_that_has_changed_its_user_is_no_longer_roots", ["drops"], [], UNREACHABLE, USER),
+    ("two_pid_namespaces_reach_each_other", [], PID_NS, OK, None),
+    ("two_pid_namespaces_with_equal_pids_reach_each_other", PID_NS, PID_NS, OK, None),
+    ("two_user_namespaces_reach_each_other", [], USER_NS, OK, None),
+    ("two_user_namespaces_of_a_user_reach_each_other", user(65534) + USER_NS, user(65534) + USER_NS, OK, None),
+    ("without_proc_they_reach_each_other", NO_PROC, NO_PROC, OK, None),
+    ("with_a_proc_of_pids_only_they_reach_each_other", PIDS_ONLY, [], OK, None),
+    ("two_network_namespaces_do_not_reach_each_other", [], NET_NS, UNREACHABLE, NAMESPACE),
+    ("two_network_namespaces_reach_each_other_by_a_folder", BY_FOLDER, BY_FOLDER + NET_NS, OK, None),
+    ("two_containers_reach_each_other_by_a_folder", BY_FOLDER + CONTAINER, BY_FOLDER + CONTAINER, OK, None),
+    ("two_rootless_containers_reach_each_other_by_a_folder", BY_FOLDER + user(65534) + ROOTLESS,
+     BY_FOLDER + user(65534) + ROOTLESS, OK, None),
+    ("users_of_two_containers_do_not_reach_each_other", BY_FOLDER + user(65534) + ROOTLESS,
+     BY_FOLDER + user(65533) + ROOTLESS, UNREACHABLE, USER),
 ]
+
+
+ARGUMENTS = ("dark", "drops")  # of the program itself
 
 
 def die_with_parent():
@@ -60,8 +84,9 @@ def die_with_parent():
 
 class Side:
     def __init__(self, how, exe, folder, level="warning"):
-        dark = how[-1:] == ["dark"]
-        argv = [*how[:-1 if dark else None], exe, *how[-1:] * dark]
+        argument = [x for x in how[-1:] if x in ARGUMENTS]
+        argv = [*how[:len(how) - len(argument)], exe, *argument]
+        argv = [x.replace(FOLDER, folder + "/meet") for x in argv]
         env = dict(os.environ, LD_LIBRARY_PATH=folder, HOME="/", PLX_LOG_LEVEL=level)
         self.p = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, cwd="/", start_new_session=True,
@@ -149,7 +174,7 @@ def scene(a, b, want, reason, exe, folder):
 
 def missing(how):
     """Why a side can't be started like this here, or ''."""
-    command = how[:-1] if how[-1:] == ["dark"] else how
+    command = [x for x in how if x not in ARGUMENTS]
     if not command:
         return ""
     p = subprocess.run([*command, "true"], capture_output=True, text=True, check=False, cwd="/")
@@ -162,6 +187,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         # Other users may not be let into the build folder.
         os.chmod(folder, 0o755)
+        os.mkdir(os.path.join(folder, "meet"))
+        os.chmod(os.path.join(folder, "meet"), 0o1777)
         shutil.copy(exe, folder)
         shutil.copy(library, os.path.join(folder, "libpollux.so.0"))
         here = os.path.join(folder, os.path.basename(exe))
@@ -175,6 +202,8 @@ def main():
                 report.result(name, scene(a, b, want, reason, here, folder))
         if os.geteuid() == 0:
             report.result("a_process_that_has_ended_is_not_one_that_may_not_be_reached", dead(here, folder))
+        left = os.listdir(os.path.join(folder, "meet"))
+        report.result("no_socket_is_left_in_the_folder", f"{left}" if left else "")
         report.result("the_log_tells_what_started_and_what_carries_a_peer", told(here, folder))
     return report.status()
 

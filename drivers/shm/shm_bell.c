@@ -187,7 +187,7 @@ bell_write(int fd)
 {
 	/* full: it rings already; reset: its owner has gone */
 	if (send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN && errno != ECONNREFUSED &&
-		errno != ECONNRESET && errno != EPIPE)
+		errno != ECONNRESET && errno != ENOTCONN && errno != EPIPE)
 		PLX_LOG_RATELIMIT(WARNING, shm, "a bell does not ring: error %d", errno);
 }
 

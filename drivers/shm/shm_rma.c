@@ -25,10 +25,10 @@ static void
 windows_open(struct shm_peer *p)
 {
 	struct plx_seg_name name;
-	int rc = shm_peer_windows(&p->peer, &name);
+	int rc;
 
-	if (rc == 0)
-		rc = plx_windows_open(&name, &p->windows);
+	plx_window_table_of(&(struct plx_proc){p->addr.host, p->addr.proc, p->addr.pid}, &name);
+	rc = plx_windows_open(&name, &p->windows);
 	p->no_windows = rc != 0;
 	if (rc != 0)
 		PLX_LOG(DEBUG, shm, "no windows of process %u: %s", p->addr.pid, strerror(-rc));

@@ -81,7 +81,7 @@ shm_queue_open(struct plx_queue *q)
 		goto free_sq;
 	}
 	rc = plx_seg_create(&sq->mem, NULL, shm_data_off(sq->n_slots, sq->n_wide, sq->n_slots),
-		plx_conf_u64(conf, PLX_CONF_SHM_HUGE) == PLX_HUGE_AUTO);
+		plx_conf_u64(conf, PLX_CONF_SHM_HUGE) == PLX_HUGE_AUTO && plx_meet_own_user_only());
 	if (rc != 0)
 		goto close_ep;
 	if (getrandom(&sq->addr.uid, sizeof(sq->addr.uid), 0) != sizeof(sq->addr.uid)) {
@@ -169,6 +169,7 @@ shm_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
 {
 	const struct shm_queue *sq = shm_queue(q);
 
+	plx_meet_refresh();
 	addr->len = sizeof(sq->addr);
 	memcpy(addr->bytes, &sq->addr, sizeof(sq->addr));
 }
@@ -209,10 +210,11 @@ may_pass(int rc)
 
 /* Nothing more is sent to it; what it sent is taken first. */
 static void
-set_gone(struct shm_queue *sq, struct shm_peer *p)
+set_gone(struct shm_queue *sq, struct shm_peer *p, const char *how)
 {
 	if (p->gone)
 		return;
+	PLX_LOG(INFO, shm, "process %u is gone: %s", p->addr.pid, how);
 	p->gone = true;
 	sq->n_gone++;
 }
@@ -225,7 +227,7 @@ ask(struct shm_queue *sq, struct shm_peer *p)
 	int rc = plx_ask_open(&p->ask, &whose, p->addr.uid);
 
 	if (rc == -ECONNRESET) {
-		set_gone(sq, p);
+		set_gone(sq, p, "nobody listens on its socket");
 		return 0;
 	}
 	if (rc != 0)
@@ -396,7 +398,7 @@ answer_take(struct shm_queue *sq, struct shm_peer *p, struct plx_answer *got)
 		p->own_user = got->own_user;
 		p->bell = got->fd[PLX_MEET_BELL];
 		got->fd[PLX_MEET_BELL] = -1;
-		if (!p->self && watch(sq, p, got->fd[PLX_MEET_PID])) {
+		if (!p->self && p->pidfd < 0 && watch(sq, p, got->fd[PLX_MEET_PID])) {
 			p->pidfd = got->fd[PLX_MEET_PID];
 			got->fd[PLX_MEET_PID] = -1;
 		}
@@ -448,10 +450,8 @@ meet(struct shm_queue *sq, struct shm_peer *p, int wait_ms)
 		rc = answer_take(sq, p, &got);
 	if (rc == 0 || may_pass(rc))
 		return rc;
-	PLX_LOG(INFO, shm, "process %u does not hand over its segment: %s", p->addr.pid,
-		rc == -EPERM ? "it is of another user, or we are to it (shm.peers)" : strerror(-rc));
 	p->peer.err = rc == -EPERM ? -EPERM : -ECONNRESET;
-	set_gone(sq, p);
+	set_gone(sq, p, rc == -EPERM ? "it is of another user, or we are to it (shm.peers)" : strerror(-rc));
 	return p->peer.err;
 }
 
@@ -573,10 +573,10 @@ shm_slot_empty(const struct shm_queue *sq, uint32_t i)
 
 /* The process is gone: nothing more is sent to it; what it sent is taken first. */
 static void
-peer_gone(struct shm_queue *sq, struct shm_peer *p)
+peer_gone(struct shm_queue *sq, struct shm_peer *p, const char *how)
 {
 	unwatch(sq, &p->pidfd);
-	set_gone(sq, p);
+	set_gone(sq, p, how);
 	p->tx_mode = SHM_TX_NONE;
 }
 
@@ -592,7 +592,7 @@ slot_control_ready(struct shm_queue *sq, uint32_t i, uint32_t st)
 	shm_slot_reset(sq, i);
 	/* Whom we never sent to we know for its messages only: forget it, and its pidfd. */
 	if (left && p->peer.state == PLX_PEER_NEW && p->peer.refs <= 1)
-		peer_gone(sq, p);
+		peer_gone(sq, p, "it left");
 }
 
 bool
@@ -610,7 +610,7 @@ shm_events(struct shm_queue *sq)
 		if (p->asking)
 			(void)shm_peer_meet(p);
 		else
-			peer_gone(sq, p);
+			peer_gone(sq, p, "it has ended");
 		found |= p->gone;
 	}
 	return found;
@@ -685,9 +685,9 @@ peer_control(struct plx_peer *peer, void *arg)
 		(void)shm_peer_meet(p);
 	if (!p->gone && p->seg != NULL && p->seg != sq->seg &&
 		atomic_load_explicit(&p->seg->closed, memory_order_acquire))
-		peer_gone(sq, p);
+		peer_gone(sq, p, "it has closed its queue");
 	if (!p->gone && peer_vanished(p))
-		peer_gone(sq, p);
+		peer_gone(sq, p, "its socket is no more");
 	if (!p->gone || peer->state == PLX_PEER_DEAD)
 		return;
 	if (p->rx_slot != SHM_NO_SLOT || shm_mail_waits(sq)) {

@@ -75,7 +75,9 @@ question_send(const struct plx_ask *a, uint64_t self)
 {
 	struct meet_question q = {MEET_MAGIC, a->id, self};
 
-	return send(a->fd, &q, sizeof(q), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(q) ? 0 : -errno;
+	/* Who is refused is told so without being heard: the reply is there though nobody reads any more. */
+	return send(a->fd, &q, sizeof(q), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(q) || errno == EPIPE ||
+			errno == ECONNRESET ? 0 : -errno;
 }
 
 /* One that listens as another user than it is now: look at its answer, and ask again for good. */
@@ -95,7 +97,7 @@ user_changed(const struct plx_proc *whom, uint64_t self, uint64_t id)
 	if (rc == 0)
 		plx_answer_close(&got);
 	plx_ask_close(&a);
-	return rc == -ECONNREFUSED || rc == -EPIPE ? -ECONNRESET : rc == -ESRCH ? 0 : rc;
+	return rc == -ECONNREFUSED ? -ECONNRESET : rc == -ESRCH ? 0 : rc;
 }
 
 static int
@@ -115,7 +117,7 @@ ask_far(struct plx_ask *a, const struct plx_proc *whom, const struct plx_proc *s
 		rc = user_changed(whom, self->id, a->id);
 	if (rc == 0)
 		rc = question_send(a, self->id);
-	return rc == -EPIPE ? -ECONNRESET : rc == -EACCES ? -EPERM : rc;
+	return rc == -EACCES ? -EPERM : rc;
 }
 
 int
@@ -272,6 +274,8 @@ plx_ask_poll(struct plx_ask *a, struct plx_answer *out)
 	if (a->local)
 		return meet_offer_copy(a->id, out->fd);
 	n = recvmsg(a->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0 && errno == ECONNRESET) /* it closed without having heard us: the error comes before the reply */
+		n = recvmsg(a->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : errno == ENOMEM ? -ENOMEM : -ECONNRESET;
 	if (n == 0)

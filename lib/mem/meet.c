@@ -30,6 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "meet_int.h"
 #include "mem_int.h"
 
@@ -70,8 +72,7 @@ static struct {
 	uint64_t *guests; /* numbers of processes that were given something */
 	unsigned n_guests, room_guests, n_after_prune;
 	/* written under life */
-	pid_t pid; /* whose the rest is */
-	bool up, forks;
+	bool up;
 	int listen[MEET_PLACES];
 	int alive; /* nothing is read here: that it is there says that we are */
 	int stop, pidfd;
@@ -215,6 +216,12 @@ plx_meet_settle(const char *dir, const char *peers)
 	}
 	pthread_mutex_unlock(&meet.life);
 	return rc;
+}
+
+bool
+plx_meet_own_user_only(void)
+{
+	return !who.all && who.n_uids == 0 && who.n_gids == 0;
 }
 
 /* @return whether one of the groups that the kernel knows of the other is among those that are met */
@@ -537,10 +544,16 @@ meet_run(void *arg)
 	for (;;) {
 		unsigned n = poll_fill(p, now_ms(), &ms);
 
-		if (poll(p, n, ms) < 0 && errno != EINTR)
-			p[0].revents = 0;
+		if (poll(p, n, ms) < 0) {
+			if (errno != EINTR) /* fewer descriptors are allowed than we look at */
+				usleep(SCARCE_MS * 1000);
+			(void)poll(p, 1, 0);
+			n = 1;
+		}
 		if (p[0].revents != 0)
 			break;
+		if (n == 1)
+			continue;
 		if (meet.uid != geteuid())
 			listen_again();
 		clients_look(p + 1 + MEET_PLACES, now_ms());
@@ -668,6 +681,10 @@ after_fork_in_child(void)
 	meet.up = false;
 	after_fork();
 }
+RTE_INIT(meet_watch_forks)
+{
+	(void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
 
 /* Called with life held. */
 static int
@@ -692,9 +709,6 @@ meet_start(void)
 
 	if (rc != 0)
 		return rc;
-	if (!meet.forks && pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0)
-		return -ENOMEM;
-	meet.forks = true;
 	meet.proc = self.id;
 	meet.uid = geteuid();
 	meet.scarce_until = 0;
@@ -763,6 +777,15 @@ plx_meet_offer(uint64_t id, const int fd[PLX_MEET_FDS], bool own_user)
 	pthread_mutex_unlock(&meet.life);
 	free(fresh);
 	return rc;
+}
+
+void
+plx_meet_refresh(void)
+{
+	pthread_mutex_lock(&meet.life);
+	if (meet.up && meet.uid != geteuid())
+		listen_again();
+	pthread_mutex_unlock(&meet.life);
 }
 
 void

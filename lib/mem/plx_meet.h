@@ -49,6 +49,9 @@ enum plx_meet_fd {
  */
 int plx_meet_settle(const char *dir, const char *peers);
 
+/** @return whether only processes of our user are met: others take no huge pages of ours. Thread: any. */
+bool plx_meet_own_user_only(void);
+
 /**
  * Offer descriptors to those who ask for a number, or replace what is offered. The first offer opens the
  * process's socket. They stay the caller's, who withdraws the offer before it closes them.
@@ -56,6 +59,9 @@ int plx_meet_settle(const char *dir, const char *peers);
  * Errors: -ENOMEM, -EMFILE and others of the system. Thread: any. Blocks: may.
  */
 int plx_meet_offer(uint64_t id, const int fd[PLX_MEET_FDS], bool own_user);
+
+/** See that peers are told our user if it is another by now, before an address goes out. Thread: any. */
+void plx_meet_refresh(void);
 
 /** Withdraw it; the last closes the socket. Accepts a number without an offer. Thread: any. Blocks: may. */
 void plx_meet_withdraw(uint64_t id);

@@ -622,7 +622,7 @@ vandal_mail(const struct area *a, struct target *t, uint64_t *state)
 
 		memcpy(m->body + i, &w, 8);
 	}
-	atomic_store(&m->state, SHM_MAIL_STATE(getpid(), pos / SHM_MAIL_CELLS, hostile_rnd(state, 3)));
+	atomic_store(&m->state, SHM_MAIL_STATE(shm_queue(q)->proc, pos / SHM_MAIL_CELLS, hostile_rnd(state, 3)));
 }
 
 static void
@@ -700,20 +700,28 @@ meet(struct target *t, const uint8_t *core_addr)
 	}
 	if (plx_peer_get(q, &dev, &t->peer) != 0 || plx_peer_connect(t->peer) != 0)
 		UTIL_DIE("the hostile one can't reach the victim");
+	plx_peer_settle(t->peer);
+	if (shm_peer(t->peer)->seg == NULL)
+		UTIL_DIE("the victim hands over nothing");
 	area_add(shm_peer(t->peer)->seg, shm_peer(t->peer)->seg, shm_peer(t->peer)->seg->len);
 }
 
+/* Its own table of windows, which the victim reads: where the library has mapped it to write. */
 static void
 windows_find(void)
 {
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long from, to;
 	struct plx_seg_name name;
-	void *base;
+	char line[512], right[8];
 
-	if (plx_window_table_get(&name) != 0)
-		return;
-	base = mmap(NULL, name.len, PROT_READ | PROT_WRITE, MAP_SHARED, (int)name.fd, 0);
-	if (base != MAP_FAILED)
-		area_add(NULL, base, RTE_MIN(name.len, (uint64_t)4096));
+	if (maps == NULL || plx_window_table_get(&name) != 0)
+		UTIL_DIE("no table of windows");
+	while (fgets(line, sizeof(line), maps) != NULL)
+		if (sscanf(line, "%lx-%lx %7s", &from, &to, right) == 3 && strcmp(right, "rw-s") == 0 &&
+			to - from == name.len && memcmp((void *)from, "PLXXNDW", 7) == 0)
+			area_add(NULL, (void *)from, RTE_MIN(name.len, (uint64_t)4096));
+	fclose(maps);
 }
 
 void
