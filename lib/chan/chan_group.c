@@ -66,6 +66,7 @@ member_add(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint32_t
 		if (m->ep == ep && m->id == id)
 			return 0;
 	}
+	plx_peer_settle(ep->peer); /* what can't be sent at once is dropped */
 	m = plx_pool_get(&cs->members);
 	if (m == NULL)
 		return -ENOMEM;
