@@ -198,19 +198,39 @@ clean_up(struct scene *s)
 		ucp_cleanup(s->p.n[i].ctx);
 }
 
+/* The other worker, of the same process, may be whom it waits for. */
+static void
+wait_for(ucp_worker_h w, ucp_worker_h other, void *req)
+{
+	if (req == NULL)
+		return;
+	SO(!UCS_PTR_IS_ERR(req));
+	while (ucp_request_check_status(req) == UCS_INPROGRESS) {
+		ucp_worker_progress(w);
+		if (other != NULL)
+			ucp_worker_progress(other);
+	}
+	SO(ucp_request_check_status(req) == UCS_OK);
+	ucp_request_free(req);
+}
+
 /* Put, get and an atomic, to memory of that ep's worker. */
 static void
-use_memory(ucp_worker_h w, ucp_ep_h ep, const void *key, uint64_t at)
+use_memory(ucp_worker_h w, ucp_worker_h other, ucp_ep_h ep, const void *key, uint64_t at)
 {
-	uint64_t word = 4711, got = 0;
+	const ucp_request_param_t none = {.op_attr_mask = 0};
+	uint64_t word = 4711, got = 0, one = 1;
+	ucp_request_param_t add = {.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER,
+		.datatype = ucp_dt_make_contig(8), .reply_buffer = &got};
 	ucp_rkey_h rkey;
 
 	SO(ucp_ep_rkey_unpack(ep, key, &rkey) == UCS_OK);
-	SO(ucp_put(ep, &word, 8, at, rkey) == UCS_OK);
-	SO(ucp_worker_flush(w) == UCS_OK);
-	SO(ucp_get(ep, &got, 8, at, rkey) == UCS_OK);
+	wait_for(w, other, ucp_put_nbx(ep, &word, 8, at, rkey, &none));
+	wait_for(w, other, ucp_worker_flush_nbx(w, &none));
+	wait_for(w, other, ucp_get_nbx(ep, &got, 8, at, rkey, &none));
 	SO(got == 4711);
-	SO(ucp_atomic_fadd64(ep, 1, at, rkey, &got) == UCS_OK);
+	got = 0;
+	wait_for(w, other, ucp_atomic_op_nbx(ep, UCP_ATOMIC_OP_ADD, &one, 1, at, rkey, &add));
 	SO(got == 4711);
 	ucp_rkey_destroy(rkey);
 }
@@ -283,7 +303,7 @@ use_own(void)
 	SO(ucp_mem_map(p.n[1].ctx, &mp, &memh) == UCS_OK);
 	SO(ucp_mem_query(memh, &attr) == UCS_OK);
 	SO(ucp_rkey_pack(p.n[1].ctx, memh, &key, &len) == UCS_OK);
-	use_memory(p.n[0].w, p.n[0].ep, key, (uintptr_t)attr.address);
+	use_memory(p.n[0].w, p.n[1].w, p.n[0].ep, key, (uintptr_t)attr.address);
 	SO(*(uint64_t *)attr.address == 4712);
 	ucp_rkey_buffer_release(key);
 	SO(ucp_mem_unmap(p.n[1].ctx, memh) == UCS_OK);
@@ -325,7 +345,7 @@ talk_up(struct scene *s, ucp_context_h ctx)
 	while (!talk_on(&t))
 		;
 	SO(t.good);
-	use_memory(w, ep, s->key, (uintptr_t)s->mem + 8);
+	use_memory(w, NULL, ep, s->key, (uintptr_t)s->mem + 8);
 	ucp_worker_release_address(w, addr);
 	close_ep(w, ep);
 	ucp_worker_destroy(w);
