@@ -20,6 +20,7 @@
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +78,7 @@ static struct {
 	int alive; /* nothing is read here: that it is there says that we are */
 	int stop, pidfd;
 	uint64_t proc;
-	uint32_t uid; /* as which we listen */
+	_Atomic uint32_t uid; /* as which we listen; writers: any under life, and the thread */
 	pthread_t thread;
 	/* the thread's own */
 	struct client clients[CLIENTS_MAX];
@@ -722,10 +723,14 @@ meet_start(void)
 		rc = listen_at(i);
 	if (rc == 0)
 		rc = thread_start();
-	if (rc != 0)
+	if (rc != 0) {
 		sockets_close();
-	meet.up = rc == 0;
-	return rc;
+		return rc;
+	}
+	pthread_mutex_lock(&meet.lock);
+	meet.up = true;
+	pthread_mutex_unlock(&meet.lock);
+	return 0;
 }
 
 /* Called with life held. */
