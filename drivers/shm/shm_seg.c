@@ -295,8 +295,8 @@ shm_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, ch
 	if (err == -EHOSTUNREACH && !plx_proc_host_same_boot(a.host, own->host))
 		snprintf(text, len, "it is on another machine");
 	else if (err == -EHOSTUNREACH)
-		snprintf(text, len, "it is in another network namespace, as a container has: set shm.dir of both "
-			"to a folder that they share");
+		snprintf(text, len, "it is in another network namespace, as a container has, or names another "
+			"shm.dir: set it of both to a folder that they share");
 	else if (err == -EPERM)
 		snprintf(text, len, "it is of a user that shm.peers does not name, here or there");
 }

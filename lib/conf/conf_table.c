@@ -54,8 +54,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 	ROW_BOOL(PLX_CONF_SHM_WINDOWS, "shm.windows", "yes", false,
 		"Whether large buffers in memory that a peer allocated by UCP are mapped here and copied."),
 	ROW_STR(PLX_CONF_SHM_DIR, "shm.dir", "", false,
-		"A folder by which processes find each other that are in different network namespaces, as "
-		"containers are that share it; empty: none."),
+		"A folder in which processes find each other, as those of containers that share it; empty: those "
+		"of a network namespace do."),
 	ROW_STR(PLX_CONF_SHM_PEERS, "shm.peers", "same", false,
 		"Whose processes are met: same (user), all, or a list of users and @groups, by name or number."),
 	ROW_STR(PLX_CONF_NET_MLX_DEVICE, "net_mlx.device", "", false,

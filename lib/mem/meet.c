@@ -111,9 +111,9 @@ meet_name(enum meet_place place, uint64_t proc, struct sockaddr_un *out)
 
 	memset(out, 0, sizeof(*out));
 	out->sun_family = AF_UNIX;
-	if (place == MEET_ABSTRACT)
+	if (place == MEET_ABSTRACT && who.dir[0] == '\0')
 		n = 1 + snprintf(path + 1, sizeof(out->sun_path) - 1, "pollux/%016llx", (unsigned long long)proc);
-	else if (who.dir[0] != '\0')
+	else if (place == MEET_FOLDER && who.dir[0] != '\0')
 		n = 1 + snprintf(path, sizeof(out->sun_path), "%s/pollux-%016llx", who.dir, (unsigned long long)proc);
 	else
 		return 0;
@@ -203,6 +203,7 @@ plx_meet_settle(const char *dir, const char *peers)
 	pthread_mutex_lock(&meet.life);
 	if (!meet.up) {
 		snprintf(who.dir, sizeof(who.dir), "%s", dir);
+		plx_proc_set_folder(dir[0] != '\0' ? dir : NULL);
 		free(who.uids);
 		free(who.gids);
 		who.uids = NULL;
@@ -631,6 +632,8 @@ alive_open(void)
 	struct sockaddr_un a;
 	socklen_t len = meet_name(MEET_ABSTRACT, meet.proc, &a);
 
+	if (len == 0)
+		return 0; /* in a folder a name is of one */
 	meet.alive = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (meet.alive < 0 || bind(meet.alive, (struct sockaddr *)&a, len) != 0)
 		return -errno;

@@ -10,8 +10,8 @@
  * and no path of another process is: so it works between pid, user and mount namespaces, whatever the
  * processes may do to each other otherwise.
  *
- * The socket is in the abstract namespace, which belongs to the network namespace, and, when shm.dir is set, in
- * that folder as well, which containers share.
+ * The socket is in the abstract namespace, which belongs to the network namespace, or, when shm.dir is set, in
+ * that folder, which containers share.
  *
  * The kernel says who the other is. Both sides look: shm.peers names the users that are met. What a number
  * says is never proof; but the number of a segment is random too, so only those know it who were told.

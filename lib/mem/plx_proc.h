@@ -14,7 +14,7 @@
 
 /** A process, told from all others that were or will be. */
 struct plx_proc {
-	uint64_t host;	/* boot, and network namespace, hashed; a half that can't be known is 0 */
+	uint64_t host;	/* boot, and network namespace or shm.dir, hashed; a half that can't be known is 0 */
 	uint64_t id;	/* random, never 0: what its peers know it by, whatever namespace they are in */
 	uint32_t pid;	/* in its own namespace: for people to read */
 };
@@ -22,8 +22,11 @@ struct plx_proc {
 /** @return whether two values of plx_proc.host may be of one machine since it was started. */
 bool plx_proc_host_same_boot(uint64_t a, uint64_t b);
 
-/** @return whether two processes are in one network namespace, so that each finds the other's socket. */
+/** @return whether two processes are in one network namespace, or name one folder: each finds the other's socket. */
 bool plx_proc_same_names(const struct plx_proc *a, const struct plx_proc *b);
+
+/** Processes find this one in a folder, and not in its network namespace; NULL: in that. */
+void plx_proc_set_folder(const char *path);
 
 /** @return whether a thread of this process runs, or would if it had a core; false: or nobody knows. */
 bool plx_proc_runs(uint32_t tid);

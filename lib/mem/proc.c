@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -118,7 +119,23 @@ plx_proc_runs(uint32_t tid)
 
 static struct {
 	_Atomic uint64_t host, id;
+	_Atomic uint32_t folder; /* instead of the low half of host, or 0 */
 } self;
+
+void
+plx_proc_set_folder(const char *path)
+{
+	struct stat st;
+	uint64_t what[2] = {0, 0};
+
+	/* the same folder has the same numbers, wherever it is mounted */
+	if (path != NULL && stat(path, &st) == 0) {
+		what[0] = st.st_dev;
+		what[1] = st.st_ino;
+	}
+	atomic_store_explicit(&self.folder, path != NULL ? hash((const char *)what, sizeof(what)) | 1 : 0,
+		memory_order_relaxed);
+}
 
 int
 plx_proc_self(struct plx_proc *out)
@@ -126,6 +143,7 @@ plx_proc_self(struct plx_proc *out)
 	struct plx_proc p = {.pid = getpid()};
 	/* pairs with the release below: who sees the number sees the host */
 	uint64_t id = atomic_load_explicit(&self.id, memory_order_acquire), fresh, host;
+	uint32_t folder;
 	int rc;
 
 	while (id >> RANDOM_BITS != p.pid) {
@@ -142,6 +160,9 @@ plx_proc_self(struct plx_proc *out)
 			id = fresh;
 	}
 	p.host = atomic_load_explicit(&self.host, memory_order_relaxed);
+	folder = atomic_load_explicit(&self.folder, memory_order_relaxed);
+	if (folder != 0)
+		p.host = p.host >> 32 << 32 | folder;
 	p.id = id;
 	*out = p;
 	return 0;

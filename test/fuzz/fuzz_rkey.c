@@ -156,8 +156,8 @@ only_ours(uint8_t *p)
 	struct plx_wire_export e;
 
 	memcpy(&e, p, sizeof(e));
-	if (e.pid != (uint32_t)getpid() && e.pid != real[2].export.pid)
-		e.pid = NOBODY;
+	if (e.proc != real[1].export.proc && e.proc != real[2].export.proc)
+		e.proc = NOBODY;
 	memcpy(p, &e, sizeof(e));
 }
 

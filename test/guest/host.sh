@@ -26,5 +26,7 @@ pair[01]) device=rxe${name#pair},rxe$((${name#pair} + 2)) ;;
 esac
 [ $ssh = no ] || set -- sh -c "$*"
 export PLX_NET_MLX_DEVICE=$device${GUEST_GID:+:1:$GUEST_GID} UCX_NET_DEVICES=${device%,*}:1
+# Its processes find each other in its own /dev/shm, as the network namespace is that of all hosts.
+export PLX_SHM_DIR=/dev/shm
 exec unshare --pid --fork --kill-child --mount-proc --uts --ipc --mount sh -c '
 	hostname "$0" && mount -t tmpfs shm /dev/shm && exec "$@"' "$name" "$@"
