@@ -444,7 +444,7 @@ meet(struct shm_queue *sq, struct shm_peer *p, int wait_ms)
 		return -EAGAIN;
 	rc = wait_ms != 0 ? plx_ask_wait(&p->ask, &got, wait_ms) : plx_ask_poll(&p->ask, &got);
 	if (rc == -EAGAIN || rc == -ETIMEDOUT)
-		return -EAGAIN;
+		return rc;
 	ask_end(sq, p);
 	if (rc == 0)
 		rc = answer_take(sq, p, &got);
@@ -491,8 +491,9 @@ shm_peer_settle(struct plx_peer *peer)
 {
 	struct shm_peer *p = shm_peer(peer);
 
-	if (!p->gone && p->seg == NULL)
-		(void)meet(shm_queue(peer->q), p, PLX_ASK_MS);
+	for (unsigned i = 0; i < ASKS_MAX && !p->gone && p->seg == NULL; i++)
+		if (meet(shm_queue(peer->q), p, PLX_ASK_MS) != -EAGAIN) /* it has got a bell since it answered */
+			break;
 	if (p->seg != NULL)
 		(void)shm_peer_meet(p);
 }
