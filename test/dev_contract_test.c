@@ -2310,6 +2310,25 @@ the_address_of_a_process_that_ended_does_not_connect(void)
 	plx_queue_close(q);
 }
 
+/* Its thread answers at once; it has ended before the answer is read. */
+static void
+an_answer_of_a_process_that_has_ended_since_does_not_connect(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_peer *peer;
+	struct pollfd p = {.events = POLLIN};
+	struct child c;
+
+	child_start(&c, child_sleeps);
+	peer = peer_known(q, &c.addr);
+	p.fd = shm_peer(peer)->ask.fd;
+	UNIT_EQ_FATAL(poll(&p, 1, 10000), 1);
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	(void)plx_peer_connect(peer);
+	UNIT_EQ(msg_send(peer, 0, 8), -ECONNRESET);
+	plx_queue_close(q);
+}
+
 static void
 a_pid_that_now_is_another_process_does_not_connect(void)
 {
@@ -3037,6 +3056,7 @@ static CU_TestInfo shm_process_tests[] = {
 	UNIT_TEST(what_a_process_sent_before_it_ended_is_delivered_first),
 	UNIT_TEST(an_unknown_process_that_ended_is_delivered_all_the_same),
 	UNIT_TEST(the_address_of_a_process_that_ended_does_not_connect),
+	UNIT_TEST(an_answer_of_a_process_that_has_ended_since_does_not_connect),
 	UNIT_TEST(a_pid_that_now_is_another_process_does_not_connect),
 	UNIT_TEST(an_address_altered_anywhere_connects_to_nothing),
 	UNIT_TEST(a_process_whose_first_thread_has_ended_lives),

@@ -150,6 +150,15 @@ is_pidfd(int fd)
 	return syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) == 0 || errno != EBADF;
 }
 
+/* A pidfd is readable once the last thread of its process has ended. */
+static bool
+has_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return pidfd >= 0 && poll(&p, 1, 0) > 0;
+}
+
 static bool
 is_socket(int fd)
 {
@@ -257,7 +266,9 @@ reply_take(struct plx_ask *a, struct msghdr *msg, const struct meet_reply *r, ss
 	out->own_user = meet_is_own_user(uid);
 	if ((msg->msg_flags & MSG_CTRUNC) != 0 && !all)
 		return -EMFILE; /* the kernel had none for us */
-	return all && is_what_it_says(out) ? 0 : -EPROTO;
+	if (!all || !is_what_it_says(out))
+		return -EPROTO;
+	return has_ended(out->fd[PLX_MEET_PID]) ? -ECONNRESET : 0;
 }
 
 int
