@@ -439,74 +439,130 @@ every_length_up_to_the_mtu_is_taken_and_no_longer(void)
 	queue_close(b);
 }
 
-/* More messages than a ring has places. @return of how many a word told */
-static unsigned
-words_that_tell(void)
+/* A look and, where that is not enough, a burst. @return how many messages */
+static uint16_t
+look_some(struct plx_queue *q, struct plx_rx *rx, enum plx_rx_found *found)
+{
+	*found = q->rx_look(q, rx);
+	if (*found == PLX_RX_BURST)
+		return burst_some(q, rx, 1);
+	return *found != PLX_RX_NONE;
+}
+
+static void
+look_end(struct plx_queue *q, const struct plx_rx *rx, enum plx_rx_found found)
+{
+	if (found == PLX_RX_BURST || found == PLX_RX_HELD)
+		q->rx_release(q, rx, 1);
+}
+
+/* More messages than a ring has places. */
+static void
+a_look_tells_whether_something_has_come(void)
 {
 	struct plx_queue *a = queue_new(), *b = queue_new();
 	struct plx_peer *to_b = connected_to(a, b);
-	const _Atomic uint64_t *word;
+	enum plx_rx_found found;
 	struct plx_rx rx[4];
-	unsigned n = 0;
-	uint32_t value;
 
 	for (uint32_t i = 0; i < 300; i++) {
 		UNIT_EQ(burst_some(b, rx, 4), 0);
-		word = plx_queue_rx_word(b, &value);
-		UNIT_TRUE(word == NULL || (uint32_t)*word != value);
+		UNIT_TRUE(b->rx_look(b, rx) == PLX_RX_NONE || !plx_queue_looks(b));
 		UNIT_EQ_FATAL(msg_send(to_b, i, len_of(i, to_b->mtu)), 0);
-		UNIT_TRUE(word == NULL || (uint32_t)*word == value);
-		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+		UNIT_EQ_FATAL(look_some(b, rx, &found), 1);
 		CU_ASSERT(msg_is(&rx[0], i, len_of(i, to_b->mtu)));
-		b->rx_release(b, rx, 1);
-		n += word != NULL;
+		look_end(b, rx, found);
 	}
 	queue_close(a);
 	queue_close(b);
-	return n;
 }
 
+/* Some by slots of their own, and the rest by mail. */
 static void
-a_word_tells_of_the_next_message(void)
+a_look_tells_of_each_of_many_senders(void)
 {
-	unsigned n = words_that_tell();
+	enum { MANY = 8 };
+	struct plx_queue *b = queue_new(), *a[MANY];
+	struct plx_peer *to_b[MANY];
+	enum plx_rx_found found;
+	struct plx_rx rx[4];
 
-	UNIT_TRUE(!is_fake() || n == 300);
+	for (unsigned k = 0; k < MANY; k++) {
+		a[k] = queue_new();
+		to_b[k] = connected_to(a[k], b);
+	}
+	for (uint32_t i = 0; i < 30 * MANY; i++) {
+		UNIT_EQ(burst_some(b, rx, 4), 0);
+		UNIT_TRUE(b->rx_look(b, rx) == PLX_RX_NONE || !plx_queue_looks(b));
+		UNIT_EQ_FATAL(msg_send(to_b[i % MANY], i, 8), 0);
+		UNIT_EQ_FATAL(look_some(b, rx, &found), 1);
+		CU_ASSERT(msg_is(&rx[0], i, 8));
+		look_end(b, rx, found);
+	}
+	for (unsigned k = 0; k < MANY; k++)
+		queue_close(a[k]);
+	queue_close(b);
 }
 
 static void
-a_slot_has_a_word_that_tells_of_the_next_message(void)
-{
-	UNIT_TRUE(words_that_tell() >= 299); /* of the first the doorbell does */
-}
-
-static void
-a_slot_gives_its_next_message_alone(void)
+a_look_takes_a_short_message(void)
 {
 	struct plx_queue *a = queue_new(), *b = queue_new();
 	struct plx_peer *to_b = connected_to(a, b);
 	struct plx_rx rx[4];
-	uint32_t value;
 
-	UNIT_TRUE(!b->rx_next(b, rx));
-	UNIT_EQ_FATAL(msg_send(to_b, 0, 8), 0);
-	UNIT_EQ_FATAL(burst_some(b, rx, 4), 1); /* the doorbell told of it */
-	b->rx_release(b, rx, 1);
+	UNIT_EQ(b->rx_look(b, rx), PLX_RX_BURST); /* the doorbell tells of the sender */
+	UNIT_EQ(burst_some(b, rx, 4), 0);
 	for (uint32_t i = 0; i < 300; i++) {
 		const uint32_t len = i % 7 == 0 ? 2000 : 8 + i % 50;
 
-		CU_ASSERT_PTR_NOT_NULL_FATAL(plx_queue_rx_word(b, &value));
-		UNIT_TRUE(!b->rx_next(b, rx));
+		UNIT_EQ(b->rx_look(b, rx), PLX_RX_NONE);
 		UNIT_EQ_FATAL(msg_send(to_b, i, len), 0);
-		if (len < 100)
-			UNIT_TRUE_FATAL(b->rx_next(b, rx));
-		else
-			UNIT_TRUE(!b->rx_next(b, rx) && burst_some(b, rx, 4) == 1);
+		UNIT_EQ_FATAL(b->rx_look(b, rx), len < 100 ? PLX_RX_ONE : PLX_RX_HELD);
 		CU_ASSERT_PTR_EQUAL(rx[0].src->q, b);
 		CU_ASSERT(msg_is(&rx[0], i, len));
-		b->rx_release(b, rx, 1);
+		if (len >= 100)
+			b->rx_release(b, rx, 1);
 	}
-	UNIT_EQ(b->stat.rx_msgs, 301);
+	for (uint32_t i = 0; i < 2; i++) /* of several longer ones a burst is due */
+		UNIT_EQ_FATAL(msg_send(to_b, i, 2000), 0);
+	UNIT_EQ(b->rx_look(b, rx), PLX_RX_BURST);
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 2);
+	CU_ASSERT(msg_is(&rx[1], 1, 2000));
+	b->rx_release(b, rx, 2);
+	for (uint32_t i = 0; i < 3; i++)
+		UNIT_EQ_FATAL(msg_send(to_b, i, 8), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		UNIT_EQ(b->rx_look(b, rx), i < 2 ? PLX_RX_MORE : PLX_RX_ONE);
+		CU_ASSERT(msg_is(&rx[0], i, 8));
+	}
+	UNIT_EQ(b->stat.rx_msgs, 305);
+	queue_close(a);
+	queue_close(b);
+}
+
+/* A sender has all cells again that were taken one by one, but for the last. */
+static void
+what_looks_take_is_free_for_the_sender(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	uint32_t sent = 0, got = 0;
+	struct plx_rx rx[4];
+
+	UNIT_EQ_FATAL(msg_send(to_b, 0, 8), 0);
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+	b->rx_release(b, rx, 1);
+	for (unsigned round = 0; round < 10; round++) {
+		while (msg_send(to_b, sent, 8) == 0)
+			sent++;
+		UNIT_TRUE(sent - got >= SHM_CELLS - SHM_CELLS / 4);
+		while (b->rx_look(b, rx) != PLX_RX_NONE) {
+			CU_ASSERT(msg_is(&rx[0], got, 8));
+			got++;
+		}
+		UNIT_EQ_FATAL(sent, got);
+	}
 	queue_close(a);
 	queue_close(b);
 }
@@ -2584,7 +2640,8 @@ static CU_TestInfo contract[] = {
 	UNIT_TEST(a_full_queue_answers_again_and_changes_nothing),
 	UNIT_TEST(data_stays_until_it_is_released),
 	UNIT_TEST(every_length_up_to_the_mtu_is_taken_and_no_longer),
-	UNIT_TEST(a_word_tells_of_the_next_message),
+	UNIT_TEST(a_look_tells_whether_something_has_come),
+	UNIT_TEST(a_look_tells_of_each_of_many_senders),
 	UNIT_TEST(packed_data_is_written_once_when_it_is_taken),
 	UNIT_TEST(many_senders_keep_their_order_each),
 	UNIT_TEST(a_burst_of_one_takes_from_many_senders_too),
@@ -3026,8 +3083,8 @@ static CU_TestInfo net_contract[] = {
 };
 
 static CU_TestInfo shm_slot_tests[] = {
-	UNIT_TEST(a_slot_has_a_word_that_tells_of_the_next_message),
-	UNIT_TEST(a_slot_gives_its_next_message_alone),
+	UNIT_TEST(a_look_takes_a_short_message),
+	UNIT_TEST(what_looks_take_is_free_for_the_sender),
 	UNIT_TEST(a_peer_tells_where_its_next_message_is_written),
 	UNIT_TEST(a_line_is_asked_for_once),
 	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),

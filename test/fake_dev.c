@@ -48,7 +48,6 @@ struct fake_queue {
 	uint64_t polls;
 	bool dead;
 	bool blocked;
-	_Atomic uint64_t word; /* 1: something was sent to it */
 	LIST_HEAD(, fake_pipe) pipes;
 	uint32_t n_pipes;
 	struct fake_msgs borrowed;
@@ -197,7 +196,6 @@ pipe_put(struct fake_queue *to, struct fake_pipe *p, struct fake_msg *m)
 	p->last_due = m->due;
 	STAILQ_INSERT_TAIL(&p->msgs, m, link);
 	p->n++;
-	to->word = 1;
 }
 
 static int
@@ -268,20 +266,17 @@ fake_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
 	memcpy(addr->bytes, &a, sizeof(a));
 }
 
-/* What is late is not found in one burst, and tells of itself no more. */
-static const _Atomic uint64_t *
-fake_rx_word(const struct plx_queue *q, uint32_t *value)
+static enum plx_rx_found
+fake_rx_look(struct plx_queue *q, struct plx_rx *rx)
 {
-	struct fake_queue *fq = queue_of(q);
 	const struct fake_pipe *p;
 
-	LIST_FOREACH(p, &fq->pipes, link) {
+	(void)rx;
+	LIST_FOREACH(p, &queue_of(q)->pipes, link) {
 		if (p->n != 0)
-			return NULL;
+			return PLX_RX_BURST;
 	}
-	fq->word = 0;
-	*value = 1;
-	return &fq->word;
+	return fake_keys_wait() || fake_lossy_waits(q) ? PLX_RX_BURST : PLX_RX_NONE;
 }
 
 /* Gone, and all that it sent is taken: now it is told. */
@@ -593,7 +588,7 @@ const struct plx_dev_ops fake_dev_ops = {
 	.queue_open = fake_queue_open,
 	.queue_close = fake_queue_close,
 	.queue_addr = fake_queue_addr,
-	.rx_word = fake_rx_word,
+	.rx_look = fake_rx_look,
 	.queue_control = fake_queue_control,
 	.peer_open = fake_peer_open,
 	.peer_connect = fake_peer_connect,

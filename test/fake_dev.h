@@ -90,6 +90,8 @@ void fake_region_dereg(struct plx_dev_key *key);
 int fake_keys_rma(const struct plx_rma_op *op);
 /** The queue looks for messages: what goes to it moves, what it has begun may be over. */
 void fake_keys_run(struct plx_queue *q);
+/** @return whether anything is still to be moved or told. */
+bool fake_keys_wait(void);
 /** What goes to this peer ends. @param tell whether who began it is told */
 void fake_keys_drop(const struct plx_peer *peer, bool tell);
 void fake_keys_close(const struct plx_queue *q);
@@ -100,6 +102,7 @@ int fake_lossy_to(struct plx_peer *peer, uint32_t where);
 int fake_lossy_tx(const struct plx_tx *tx);
 /** The queue looks for messages: those that came. */
 void fake_lossy_run(struct plx_queue *q);
+bool fake_lossy_waits(const struct plx_queue *q);
 void fake_lossy_close(const struct plx_queue *q);
 
 /** As if the queue's device were full until told otherwise. */

@@ -213,6 +213,12 @@ end(struct fake_io *io, bool tell)
 		op.done(op.arg, err);
 }
 
+bool
+fake_keys_wait(void)
+{
+	return !TAILQ_EMPTY(&ios);
+}
+
 void
 fake_keys_run(struct plx_queue *q)
 {

@@ -112,6 +112,14 @@ deliver(struct plx_queue *q, const struct lossy_msg *m)
 	}
 }
 
+bool
+fake_lossy_waits(const struct plx_queue *q)
+{
+	const struct lossy_end *e = end_of(q, 0);
+
+	return e != NULL && !STAILQ_EMPTY(&e->msgs);
+}
+
 void
 fake_lossy_run(struct plx_queue *q)
 {

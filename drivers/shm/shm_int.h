@@ -6,6 +6,8 @@
 #ifndef SHM_INT_H
 #define SHM_INT_H
 
+#include <rte_bitops.h>
+
 #include "plx_dev.h"
 #include "plx_dev_ops.h"
 #include "plx_log.h"
@@ -71,12 +73,14 @@ struct shm_peer {
 
 /* The receiving side of one slot in our own segment. */
 struct shm_rx_slot {
-	uint64_t pos;	    /* next cell to look at */
+	struct shm_cell *next; /* to look at: when the low half of its head is */
+	uint32_t seq;	       /* this, there is a message */
+	bool large;	    /* of what is not released, something stands in the data area */
+	uint64_t pos;	    /* of the next cell */
 	uint64_t released;  /* cells before this may be reused */
 	uint64_t published; /* what rx_pos says */
 	uint32_t empty;	    /* looks in a row that found nothing */
 	uint32_t data_len;  /* of its data area, bytes */
-	bool large;	    /* of what is not released, something stands in the data area */
 	const uint8_t *data;
 	struct plx_peer *peer;
 };
@@ -84,12 +88,14 @@ struct shm_rx_slot {
 struct shm_queue {
 	struct plx_queue *q;
 	struct shm_seg *seg;
-	uint64_t hot;	/* slots looked at in every turn, one bit each */
+	uint64_t hot;	/* slots looked at in every turn, one bit each; shm_hot_set() */
+	struct shm_rx_slot *only; /* the one that is hot; NULL: none is, or several are */
 	uint64_t ready; /* slots with a sender */
 	uint32_t next_cold;
 	uint32_t next_hot;
-	uint32_t mail_lap_wait; /* control ticks that the next mail cell has been claimed */
 	uint64_t mail_pos;
+	const _Atomic uint64_t *mail_word; /* of the next mail cell: when its low half is */
+	uint32_t mail_ready;		   /* this, there is mail */
 	uint32_t n_slots, n_wide;
 	struct plx_seg mem;
 	struct shm_addr addr;
@@ -134,6 +140,22 @@ int shm_queue_offer(struct shm_queue *sq);
 /** The peer behind an address found in our segment. @return 0, -ENOMEM, or why it makes no sense */
 int shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr, struct plx_peer **out);
 
+static inline void
+shm_hot_set(struct shm_queue *sq, uint64_t hot)
+{
+	sq->hot = hot;
+	sq->only = hot != 0 && (hot & (hot - 1)) == 0 ? &sq->rx[rte_bsf64(hot)] : NULL;
+}
+
+/** Look at this position of a slot next. */
+static inline void
+shm_slot_at_pos(const struct shm_queue *sq, struct shm_rx_slot *r, uint64_t pos)
+{
+	r->pos = pos;
+	r->next = &shm_slot_at(sq->seg, (uint32_t)(r - sq->rx))->cells[pos % SHM_CELLS];
+	r->seq = shm_seq(pos);
+}
+
 /** Forget the sender of a slot of ours and make it free. */
 void shm_slot_reset(struct shm_queue *sq, uint32_t i);
 
@@ -169,10 +191,31 @@ int shm_tx(const struct plx_tx *tx);
 /* shm_rx.c */
 /** A sender may have come to slot i: learn who it is. */
 void shm_slot_greet(struct shm_queue *sq, uint32_t i);
-bool shm_mail_waits(const struct shm_queue *sq);
+
+/** Look at this position of the mail ring next. */
+static inline void
+shm_mail_at(struct shm_queue *sq, uint64_t pos)
+{
+	sq->mail_pos = pos;
+	sq->mail_word = &sq->seg->mail[pos % SHM_MAIL_CELLS].state;
+	sq->mail_ready = (uint32_t)SHM_MAIL_STATE(0, pos / SHM_MAIL_CELLS, SHM_MAIL_READY);
+}
+
+static inline void
+shm_mail_next(struct shm_queue *sq)
+{
+	shm_mail_at(sq, sq->mail_pos + 1);
+}
+
+static inline bool
+shm_mail_waits(const struct shm_queue *sq)
+{
+	/* pairs with the release in mail_tx() */
+	return (uint32_t)atomic_load_explicit(sq->mail_word, memory_order_acquire) == sq->mail_ready;
+}
+
 uint16_t shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
-bool shm_rx_next(struct plx_queue *q, struct plx_rx *rx);
-const _Atomic uint64_t *shm_rx_word(const struct plx_queue *q, uint32_t *value);
+enum plx_rx_found shm_rx_look(struct plx_queue *q, struct plx_rx *rx);
 void shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 
 /* shm_rma.c */

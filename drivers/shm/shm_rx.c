@@ -13,14 +13,11 @@
 
 #define RX_MAIL 0xff /* plx_rx.drv[0]: from the mail ring */
 
-/* A cell that makes no sense is counted and passed over. */
-static __rte_noinline __rte_cold void
-slot_bad(struct shm_queue *sq, struct shm_rx_slot *r, uint16_t got)
+/* Relaxed: whoever takes the message looks again, and acquires. */
+static inline bool
+slot_has(const struct shm_rx_slot *r)
 {
-	PLX_STAT_INC(sq->q->stat.rx_drop_bad_cell);
-	r->pos++;
-	if (got == 0) /* nothing before it in this burst waits for its release */
-		r->released = r->pos;
+	return (uint32_t)atomic_load_explicit(&r->next->head, memory_order_relaxed) == r->seq;
 }
 
 static void
@@ -35,13 +32,27 @@ slot_publish(struct shm_queue *sq, uint32_t i)
 	atomic_store_explicit(&shm_slot_at(sq->seg, i)->rx_pos, r->published, memory_order_release);
 }
 
+/* A cell that makes no sense is counted and passed over. */
+static __rte_noinline __rte_cold void
+slot_bad(struct shm_queue *sq, uint32_t i, uint16_t got)
+{
+	struct shm_rx_slot *r = &sq->rx[i];
+
+	PLX_STAT_INC(sq->q->stat.rx_drop_bad_cell);
+	shm_slot_at_pos(sq, r, r->pos + 1);
+	if (got == 0) { /* nothing before it in this burst waits for its release */
+		r->released = r->pos;
+		slot_publish(sq, i);
+	}
+}
+
 static __rte_noinline __rte_cold void
 slot_idle(struct shm_queue *sq, uint32_t i)
 {
 	struct shm_slot *slot = shm_slot_at(sq->seg, i);
 
 	slot_publish(sq, i);
-	sq->hot &= ~(1ull << i);
+	shm_hot_set(sq, sq->hot & ~(1ull << i));
 	atomic_store_explicit(&slot->cold, 1, memory_order_release);
 }
 
@@ -71,8 +82,8 @@ slot_data(struct shm_rx_slot *r, const struct shm_cell *cell, union shm_cell_hea
 static uint16_t
 slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 {
-	struct shm_slot *slot = shm_slot_at(sq->seg, i);
 	struct shm_rx_slot *r = &sq->rx[i];
+	struct shm_cell *cells = shm_slot_at(sq->seg, i)->cells;
 	struct plx_peer *peer = r->peer;
 	uint64_t pos = r->pos, bytes = 0;
 	bool bad = false;
@@ -80,7 +91,7 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 
 	/* Never a lap ahead of what is released: the sequence number forbids it anyway. */
 	for (got = 0; got < n; got++, pos++, rx++) {
-		const struct shm_cell *cell = &slot->cells[pos % SHM_CELLS];
+		const struct shm_cell *cell = &cells[pos % SHM_CELLS];
 		union shm_cell_head head;
 
 		/* pairs with the release in slot_commit() */
@@ -98,19 +109,27 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 		rx->op = head.op;
 		rx->drv[0] = i;
 		bytes += rx->len;
-		rte_prefetch0(&slot->cells[(pos + 1 + SHM_RX_AHEAD) % SHM_CELLS]);
+		rte_prefetch0(&cells[(pos + 1 + SHM_RX_AHEAD) % SHM_CELLS]);
 	}
-	r->pos = pos;
+	shm_slot_at_pos(sq, r, pos);
 	if (unlikely(bad))
-		slot_bad(sq, r, got);
+		slot_bad(sq, i, got);
 	if (got != 0) {
 		r->empty = 0;
 		PLX_STAT_ADD(sq->q->stat.rx_msgs, got);
 		PLX_STAT_ADD(sq->q->stat.rx_bytes, bytes);
-	} else if (unlikely(++r->empty >= SHM_COLD_AFTER)) {
-		slot_idle(sq, i);
 	}
 	return got;
+}
+
+static inline uint16_t
+slot_look(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
+{
+	if (slot_has(&sq->rx[i]))
+		return slot_rx(sq, i, rx, n);
+	if (unlikely(++sq->rx[i].empty >= SHM_COLD_AFTER))
+		slot_idle(sq, i);
+	return 0;
 }
 
 static void
@@ -137,7 +156,8 @@ mail_rx(struct shm_queue *sq, struct plx_rx *rx)
 		return 0; /* it waits where it is */
 	if (rc != 0 || len > sizeof(m->body)) {
 		PLX_STAT_INC(sq->q->stat.rx_drop_bad_cell);
-		mail_free(sq, sq->mail_pos++);
+		mail_free(sq, sq->mail_pos);
+		shm_mail_next(sq);
 		return 0;
 	}
 	plx_peer_met(peer);
@@ -147,20 +167,10 @@ mail_rx(struct shm_queue *sq, struct plx_rx *rx)
 	rx->op = m->op;
 	rx->drv[0] = RX_MAIL;
 	rx->drv[1] = sq->mail_pos % SHM_MAIL_CELLS;
-	sq->mail_pos++;
+	shm_mail_next(sq);
 	PLX_STAT_INC(sq->q->stat.rx_msgs);
 	PLX_STAT_ADD(sq->q->stat.rx_bytes, len);
 	return 1;
-}
-
-bool
-shm_mail_waits(const struct shm_queue *sq)
-{
-	const struct shm_mail *m = &sq->seg->mail[sq->mail_pos % SHM_MAIL_CELLS];
-
-	/* pairs with the release in mail_tx() */
-	return (uint32_t)atomic_load_explicit(&m->state, memory_order_acquire) ==
-	       (uint32_t)SHM_MAIL_STATE(0, sq->mail_pos / SHM_MAIL_CELLS, SHM_MAIL_READY);
 }
 
 /* A sender has come to slot i: learn who it is. */
@@ -200,7 +210,7 @@ slots_wake(struct shm_queue *sq, uint64_t bells)
 		if ((sq->ready >> i & 1) == 0)
 			shm_slot_greet(sq, i);
 		if (sq->ready >> i & 1) {
-			sq->hot |= 1ull << i;
+			shm_hot_set(sq, sq->hot | 1ull << i);
 			sq->rx[i].empty = 0;
 		}
 	}
@@ -219,14 +229,11 @@ slots_look(struct shm_queue *sq)
 	}
 	if (unlikely(cold != 0)) {
 		uint32_t i = sq->next_cold++ & 63;
-		struct shm_slot *slot;
 
 		if ((cold >> i & 1) == 0)
 			return;
-		slot = shm_slot_at(sq->seg, i);
-		if ((uint32_t)atomic_load_explicit(&slot->cells[sq->rx[i].pos % SHM_CELLS].head,
-			    memory_order_relaxed) == shm_seq(sq->rx[i].pos)) {
-			atomic_store_explicit(&slot->cold, 0, memory_order_relaxed);
+		if (slot_has(&sq->rx[i])) {
+			atomic_store_explicit(&shm_slot_at(sq->seg, i)->cold, 0, memory_order_relaxed);
 			slots_wake(sq, 1ull << i);
 		}
 	}
@@ -244,7 +251,7 @@ slots_rx(struct shm_queue *sq, struct plx_rx *rx, uint16_t n)
 	for (; hot != 0 && got < n; hot &= hot - 1) {
 		uint16_t share = RTE_MAX(n / 4, 1), room = RTE_MIN(n - got, share);
 
-		got += slot_rx(sq, (rte_bsf64(hot) + first) & 63, rx + got, room);
+		got += slot_look(sq, (rte_bsf64(hot) + first) & 63, rx + got, room);
 	}
 	return got;
 }
@@ -258,64 +265,87 @@ shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 
 	slots_look(sq);
 	hot = sq->hot;
-	if (likely((hot & (hot - 1)) == 0)) {
-		if (hot != 0)
-			got = slot_rx(sq, rte_bsf64(hot), rx, n);
-	} else {
+	if (unlikely((hot & (hot - 1)) != 0))
 		got = slots_rx(sq, rx, n);
-	}
+	else if (likely(hot != 0))
+		got = slot_look(sq, rte_bsf64(hot), rx, n);
 	for (n -= got; unlikely(shm_mail_waits(sq)) && n > 0; n--)
 		got += mail_rx(sq, rx + got);
 	return got;
 }
 
-bool
-shm_rx_next(struct plx_queue *q, struct plx_rx *rx)
+/* Not just one slot is hot. */
+static __rte_noinline enum plx_rx_found
+look_at_all(const struct shm_queue *sq)
+{
+	for (uint64_t hot = sq->hot; hot != 0; hot &= hot - 1)
+		if (slot_has(&sq->rx[rte_bsf64(hot)]))
+			return PLX_RX_BURST; /* which takes from all in turn */
+	return shm_mail_waits(sq) ? PLX_RX_BURST : PLX_RX_NONE;
+}
+
+/* Take one cell. All before it may be written on. */
+static inline void
+slot_step(struct shm_queue *sq, struct shm_rx_slot *r)
+{
+	r->released = r->pos++;
+	if (likely(r->pos % SHM_CELLS != 0))
+		r->next++;
+	else
+		shm_slot_at_pos(sq, r, r->pos);
+	if (unlikely(r->released - r->published >= SHM_CELLS / 4))
+		slot_publish(sq, (uint32_t)(r - sq->rx));
+}
+
+/* One message in the data area; of several a burst makes less work. */
+static __rte_noinline enum plx_rx_found
+look_at_data(struct shm_queue *sq, struct shm_rx_slot *r, union shm_cell_head head, struct plx_rx *rx)
+{
+	const struct shm_slot *slot = shm_slot_at(sq->seg, (uint32_t)(r - sq->rx));
+	const struct shm_cell *behind = &slot->cells[(r->pos + 1) % SHM_CELLS];
+
+	if ((uint32_t)atomic_load_explicit(&behind->head, memory_order_relaxed) == shm_seq(r->pos + 1) ||
+		!slot_data(r, r->next, head, rx))
+		return PLX_RX_BURST;
+	shm_slot_at_pos(sq, r, r->pos + 1);
+	rx->src = r->peer;
+	rx->op = head.op;
+	rx->drv[0] = (uint8_t)(r - sq->rx);
+	r->empty = 0;
+	PLX_STAT_INC(sq->q->stat.rx_msgs);
+	PLX_STAT_ADD(sq->q->stat.rx_bytes, rx->len);
+	return PLX_RX_HELD;
+}
+
+enum plx_rx_found
+shm_rx_look(struct plx_queue *q, struct plx_rx *rx)
 {
 	struct shm_queue *sq = shm_queue(q);
+	struct shm_rx_slot *r = sq->only;
 	const struct shm_cell *cell;
 	union shm_cell_head head;
-	struct shm_rx_slot *r;
-	struct shm_slot *slot;
-	uint32_t i;
 
-	if (unlikely(sq->hot == 0))
-		return false;
-	i = rte_bsf64(sq->hot);
-	slot = shm_slot_at(sq->seg, i);
-	r = &sq->rx[i];
-	cell = &slot->cells[r->pos % SHM_CELLS];
+	/* relaxed: slots_look() acquires what the bell tells of */
+	if (unlikely(atomic_load_explicit(&sq->seg->doorbell, memory_order_relaxed) != 0))
+		return PLX_RX_BURST;
+	if (unlikely(r == NULL))
+		return look_at_all(sq);
+	cell = r->next;
 	/* pairs with the release in slot_commit() */
 	head.word = atomic_load_explicit(&cell->head, memory_order_acquire);
-	if (unlikely(head.seq != shm_seq(r->pos) || head.kind != SHM_CELL_INLINE ||
-		    head.len > SHM_CELL_BODY))
-		return false;
+	if (head.seq != r->seq)
+		return unlikely(shm_mail_waits(sq)) ? PLX_RX_BURST : PLX_RX_NONE;
+	if (unlikely(head.kind != SHM_CELL_INLINE || head.len > SHM_CELL_BODY))
+		return look_at_data(sq, r, head, rx);
 	rx->data = cell->body;
 	rx->len = head.len;
 	rx->src = r->peer;
 	rx->op = head.op;
-	rx->drv[0] = i;
-	r->pos++;
 	r->empty = 0;
-	rte_prefetch0(&slot->cells[(r->pos + SHM_RX_AHEAD) % SHM_CELLS]);
 	PLX_STAT_INC(q->stat.rx_msgs);
 	PLX_STAT_ADD(q->stat.rx_bytes, head.len);
-	return true;
-}
-
-const _Atomic uint64_t *
-shm_rx_word(const struct plx_queue *q, uint32_t *value)
-{
-	const struct shm_queue *sq = shm_queue(q);
-	uint64_t hot = sq->hot, pos;
-	uint32_t i;
-
-	if (hot == 0 || (hot & (hot - 1)) != 0)
-		return NULL;
-	i = rte_bsf64(hot);
-	pos = sq->rx[i].pos;
-	*value = shm_seq(pos);
-	return &shm_slot_at(sq->seg, i)->cells[pos % SHM_CELLS].head;
+	slot_step(sq, r);
+	return likely(!slot_has(r)) ? PLX_RX_ONE : PLX_RX_MORE;
 }
 
 static inline void

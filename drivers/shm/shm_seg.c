@@ -100,9 +100,11 @@ shm_queue_open(struct plx_queue *q)
 	seg->n_slots = sq->n_slots;
 	seg->n_wide = sq->n_wide;
 	for (uint32_t i = 0; i < sq->n_slots; i++) {
+		shm_slot_at_pos(sq, &sq->rx[i], 0);
 		sq->rx[i].data = (const uint8_t *)seg + shm_data_off(sq->n_slots, sq->n_wide, i);
 		sq->rx[i].data_len = shm_data_len(sq->n_wide, i);
 	}
+	shm_mail_at(sq, 0);
 	seg->magic = SHM_MAGIC;
 	q->priv = sq;
 	q->shared = seg->shared;
@@ -553,8 +555,9 @@ shm_slot_reset(struct shm_queue *sq, uint32_t i)
 		plx_peer_put(r->peer);
 	}
 	*r = (struct shm_rx_slot){.data = r->data, .data_len = r->data_len};
+	shm_slot_at_pos(sq, r, 0);
 	sq->ready &= ~(1ull << i);
-	sq->hot &= ~(1ull << i);
+	shm_hot_set(sq, sq->hot & ~(1ull << i));
 	for (uint32_t k = 0; k < SHM_CELLS; k++)
 		atomic_store_explicit(&slot->cells[k].head, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->rx_pos, 0, memory_order_relaxed);
@@ -631,7 +634,7 @@ slots_control(struct shm_queue *sq)
 			slot_control_ready(sq, i, st);
 		} else if (SHM_SLOT_KIND(st) != SHM_SLOT_TAKEN) {
 			shm_slot_greet(sq, i);
-			sq->hot |= sq->ready & 1ull << i;
+			shm_hot_set(sq, sq->hot | (sq->ready & 1ull << i));
 			if ((sq->ready >> i & 1) == 0 && plx_meet_guest_gone(SHM_SLOT_PROC(st), SHM_SLOT_PROC_MASK))
 				shm_slot_reset(sq, i);
 		} else if (plx_meet_guest_gone(SHM_SLOT_PROC(st), SHM_SLOT_PROC_MASK)) {
@@ -655,7 +658,7 @@ mail_control(struct shm_queue *sq)
 	PLX_STAT_INC(sq->q->stat.rx_skip_dead);
 	atomic_store_explicit(&m->state, SHM_MAIL_STATE(0, lap + 1, SHM_MAIL_FREE),
 		memory_order_release);
-	sq->mail_pos++;
+	shm_mail_next(sq);
 }
 
 #define RARE_TICKS 50 /* control ticks between two looks for the socket of a process */

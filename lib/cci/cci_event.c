@@ -209,8 +209,6 @@ get_event(struct cci_ep *ep, cci_event_t **event)
 		*event = NULL;
 		status = plx_chans_are_full(&ep->core->chans) ? CCI_ENOBUFS : CCI_EAGAIN;
 		offer = plx_worker_offers(ep->core);
-		if (ep->plain)
-			plx_worker_settle(ep->core);
 	}
 	cci_unlock(ep);
 	plx_worker_offer(ep->core, offer);
@@ -243,22 +241,22 @@ get_ready(struct cci_ep *ep, struct plx_chan_item *item, cci_event_t **event)
 static inline int
 look(struct cci_ep *ep, cci_event_t **event)
 {
-	enum plx_news news = PLX_NEWS_UNKNOWN;
+	enum plx_rx_found found = PLX_RX_BURST;
 
 	if (likely(ep->plain)) {
 		/* the sends that the message before has acknowledged need no turn */
 		if (ep->core->chans.unreaped != NULL)
 			plx_chans_reap_slow(&ep->core->chans);
 		else
-			news = plx_worker_news(ep->core);
+			found = plx_worker_peek(ep->core);
 	}
-	if (news == PLX_NEWS_NONE) {
+	if (found == PLX_RX_NONE) {
 		plx_lock_drop_quick(&ep->lock);
 		*event = NULL;
 		return CCI_EAGAIN;
 	}
-	if (news == PLX_NEWS_SOME)
-		plx_worker_take(ep->core);
+	if (found != PLX_RX_BURST)
+		plx_worker_take(ep->core, found);
 	if (!get_ready(ep, STAILQ_FIRST(&ep->ready), event))
 		return get_event(ep, event);
 	plx_lock_drop_quick(&ep->lock);

@@ -450,6 +450,13 @@ plx_chans_are_full(const struct plx_chans *cs)
 		__atomic_load_n(&cs->rx_max, __ATOMIC_RELAXED);
 }
 
+/** @return whether no turn is needed but for what comes. Thread: owner, inline. */
+static inline bool
+plx_chans_are_quiet(const struct plx_chans *cs)
+{
+	return LIST_EMPTY(&cs->acks) && cs->unreaped == NULL && !plx_chans_are_full(cs);
+}
+
 /** Dedicated: deliver what has come. @return how many */
 unsigned plx_chans_poll(struct plx_chans *cs);
 

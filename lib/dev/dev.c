@@ -49,12 +49,12 @@ dummy_rma(const struct plx_rma_op *op)
 	return -EOPNOTSUPP;
 }
 
-static bool
-dummy_rx_next(struct plx_queue *q, struct plx_rx *rx)
+static enum plx_rx_found
+dummy_rx_look(struct plx_queue *q, struct plx_rx *rx)
 {
 	(void)q;
 	(void)rx;
-	return false;
+	return PLX_RX_BURST;
 }
 
 static int
@@ -251,7 +251,7 @@ plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned p
 	q->rx_burst = ops->rx_burst;
 	q->rx_release = ops->rx_release;
 	q->rma = ops->rma != NULL ? ops->rma : dummy_rma;
-	q->rx_next = ops->rx_next != NULL ? ops->rx_next : dummy_rx_next;
+	q->rx_look = ops->rx_look != NULL ? ops->rx_look : dummy_rx_look;
 	q->put_short = ops->put_short != NULL ? ops->put_short : dummy_put_short;
 	q->peer_shared = ops->peer_shared != NULL ? ops->peer_shared : dummy_peer_shared;
 	q->owner = owner;
@@ -426,7 +426,7 @@ plx_queue_lose(struct plx_queue *q)
 	q->rx_burst = lost_rx_burst;
 	q->rx_release = lost_rx_release;
 	q->rma = lost_rma;
-	q->rx_next = dummy_rx_next;
+	q->rx_look = dummy_rx_look;
 	q->put_short = lost_put_short;
 	q->peer_shared = dummy_peer_shared;
 	q->group_mtu = 0;
@@ -531,10 +531,10 @@ plx_queue_disarm(struct plx_queue *q)
 	q->dev->ops->queue_disarm(q);
 }
 
-const _Atomic uint64_t *
-plx_queue_rx_word(const struct plx_queue *q, uint32_t *value)
+bool
+plx_queue_looks(const struct plx_queue *q)
 {
-	return q->dev->ops->rx_word != NULL ? q->dev->ops->rx_word(q, value) : NULL;
+	return q->dev->ops->rx_look != NULL;
 }
 
 int

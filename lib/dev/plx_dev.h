@@ -213,6 +213,15 @@ struct plx_queue_stat {
 	uint64_t peers, peers_dead;
 };
 
+/** What a look at a queue has found. */
+enum plx_rx_found {
+	PLX_RX_NONE,  /* nothing, but for what the driver looks at rarely in any case */
+	PLX_RX_ONE,   /* a message, borrowed until the next look or burst: it is not released */
+	PLX_RX_MORE,  /* the same, and something behind it */
+	PLX_RX_HELD,  /* a message, to be released as a burst of one */
+	PLX_RX_BURST, /* something: take a burst */
+};
+
 /** A driver's tx and rx pair, owned by one worker. Hooks are copied here from the ops. */
 struct plx_queue {
 	/* line 0: set at open, read in every turn */
@@ -230,10 +239,10 @@ struct plx_queue {
 	alignas(PLX_LINE) struct plx_queue_stat stat;
 
 	/*
-	 * A burst of one: the message that the word of plx_queue_rx_word() tells of, when it is here and
-	 * a short one. @return whether there was one; else a burst is to be taken.
+	 * Look whether a burst would find something, be it the end of an operation, and take one message
+	 * where that is simple. A driver without this hook always says PLX_RX_BURST.
 	 */
-	bool (*rx_next)(struct plx_queue *q, struct plx_rx *rx);
+	enum plx_rx_found (*rx_look)(struct plx_queue *q, struct plx_rx *rx);
 	int (*put_short)(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote,
 		uint64_t key);
 
@@ -406,14 +415,8 @@ int plx_queue_arm(struct plx_queue *q);
 /** The owner is awake: senders no longer ring, the descriptor is quiet. Thread: owner. */
 void plx_queue_disarm(struct plx_queue *q);
 
-/**
- * Where to look before a burst that would find nothing. As long as no burst has found anything the
- * next message makes the low half of this word equal to *value; all but a few, so that now and then
- * a burst is to be taken all the same.
- * @return the word, which stays readable while the queue is open; NULL: only a burst can tell
- * Thread: owner.
- */
-const _Atomic uint64_t *plx_queue_rx_word(const struct plx_queue *q, uint32_t *value);
+/** @return whether the driver can tell that nothing has come without a burst. Thread: any. */
+bool plx_queue_looks(const struct plx_queue *q);
 
 /** @return whether the driver can hold messages back. Thread: any. */
 bool plx_queue_holds(const struct plx_queue *q);

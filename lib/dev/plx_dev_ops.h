@@ -71,16 +71,13 @@ struct plx_dev_ops {
 	int (*queue_arm)(struct plx_queue *q);
 	void (*queue_disarm)(struct plx_queue *q);
 
-	/* Owner thread; may be NULL. As plx_dev.h says of plx_queue_rx_word(). */
-	const _Atomic uint64_t *(*rx_word)(const struct plx_queue *q, uint32_t *value);
-
 	/* Owner thread, hot: never block, allocate, log or spin. As plx_dev.h says. */
 	int (*tx_short)(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data,
 		uint32_t len);
 	int (*tx)(const struct plx_tx *tx);
 	void (*flush)(struct plx_queue *q); /* what was held back, see plx_queue.hold */
 	uint16_t (*rx_burst)(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
-	bool (*rx_next)(struct plx_queue *q, struct plx_rx *rx); /* may be NULL */
+	enum plx_rx_found (*rx_look)(struct plx_queue *q, struct plx_rx *rx); /* may be NULL */
 	void (*rx_release)(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 	int (*rma)(const struct plx_rma_op *op);
 	int (*put_short)(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote,

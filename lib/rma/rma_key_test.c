@@ -371,7 +371,7 @@ who_puts_is_not_idle(void)
 	struct plx_req *put;
 
 	begin();
-	unit_turns(&u, 10);
+	unit_turns(&u, 40);
 	UNIT_TRUE(u.w[0]->empty_turns >= 5);
 	put = move(PLX_RMA_PUT, here, 8, 0);
 	UNIT_EQ(u.w[0]->empty_turns, 0);

@@ -246,56 +246,98 @@ progress_failed(ucp_worker_h w, bool *doomed)
 	return 1;
 }
 
-/* @param doomed set when ucp_worker_bury() is due */
-static inline unsigned
-progress_one(ucp_worker_h w, enum plx_offer *offer, bool *doomed)
+static inline bool
+has_failed(ucp_worker_h w)
 {
-	unsigned n = plx_worker_progress(w->core);
-
-	*offer = n == 0 ? plx_worker_offers(w->core) : PLX_OFFER_NOT;
-	*doomed = false;
 	/* pairs with the release in on_ep_failed() */
-	if (unlikely(atomic_load_explicit(&w->core->n_failed, memory_order_acquire) !=
-		    w->failed_seen)) {
-		n += progress_failed(w, doomed);
-		*offer = PLX_OFFER_NOT;
+	return unlikely(atomic_load_explicit(&w->core->n_failed, memory_order_acquire) != w->failed_seen);
+}
+
+/* What a progress leaves to be done without the lock. */
+struct progress_end {
+	enum plx_offer offer;
+	bool doomed; /* ucp_worker_bury() is due */
+};
+
+/* @param found by plx_worker_peek(): something */
+static inline unsigned
+progress_found(ucp_worker_h w, enum plx_rx_found found, struct progress_end *end)
+{
+	unsigned n = found == PLX_RX_BURST ? plx_worker_progress_slow(w->core) : plx_worker_take(w->core, found);
+
+	*end = (struct progress_end){n == 0 ? plx_worker_offers(w->core) : PLX_OFFER_NOT, false};
+	if (has_failed(w)) {
+		n += progress_failed(w, &end->doomed);
+		end->offer = PLX_OFFER_NOT;
 	}
+	return n;
+}
+
+static unsigned
+progress_end(ucp_worker_h w, const struct progress_end *end, unsigned n)
+{
+	if (unlikely(end->doomed))
+		ucp_worker_bury(w);
+	else
+		plx_worker_offer(w->core, end->offer);
 	return n;
 }
 
 /* @return 0 as well when another thread is in progress */
 static __rte_noinline unsigned
-progress_multi(ucp_worker_h w, enum plx_offer *offer, bool *doomed)
+progress_multi(ucp_worker_h w)
 {
+	struct progress_end end = {PLX_OFFER_NOT, false};
+	enum plx_rx_found found;
+	unsigned n = 0;
 	bool was;
-	unsigned n;
 
-	if (unlikely(!plx_lock_try_enter(&w->lock)) && !progress_begin_slow(w)) {
-		*offer = PLX_OFFER_NOT;
-		*doomed = false;
+	if (unlikely(!plx_lock_try_enter(&w->lock)) && !progress_begin_slow(w))
 		return 0;
-	}
 	was = is_in_progress(w); /* a callback asks */
 	set_in_progress(w, true);
-	n = progress_one(w, offer, doomed);
+	found = plx_worker_peek(w->core);
+	if (found != PLX_RX_NONE)
+		n = progress_found(w, found, &end);
 	set_in_progress(w, was);
 	plx_lock_leave(&w->lock);
-	return n;
+	return progress_end(w, &end, n);
+}
+
+static __rte_noinline unsigned
+progress_slow(ucp_worker_h w, enum plx_rx_found found)
+{
+	struct progress_end end;
+	unsigned n = progress_found(w, found, &end);
+
+	return progress_end(w, &end, n);
+}
+
+/* One message was taken, and an endpoint has failed or the worker is to go. */
+static __rte_noinline __rte_cold unsigned
+progress_tell(ucp_worker_h w, unsigned n)
+{
+	struct progress_end end = {PLX_OFFER_NOT, false};
+
+	n += progress_failed(w, &end.doomed);
+	return progress_end(w, &end, n);
 }
 
 unsigned
 ucp_worker_progress(ucp_worker_h w)
 {
-	enum plx_offer offer;
-	bool doomed;
+	enum plx_rx_found found;
 	unsigned n;
 
-	n = likely(!w->multi) ? progress_one(w, &offer, &doomed) : progress_multi(w, &offer, &doomed);
-	if (unlikely(doomed))
-		ucp_worker_bury(w);
-	else
-		plx_worker_offer(w->core, offer);
-	return n;
+	if (unlikely(w->multi))
+		return progress_multi(w);
+	found = plx_worker_peek(w->core);
+	if (likely(found == PLX_RX_NONE))
+		return 0;
+	if (unlikely(found == PLX_RX_BURST))
+		return progress_slow(w, found);
+	n = plx_worker_take(w->core, found);
+	return likely(!has_failed(w)) ? n : progress_tell(w, n);
 }
 
 void

@@ -88,8 +88,10 @@ struct plx_worker {
 	struct plx_tag *tag;
 	uint16_t n_queues;
 	bool offloads; /* a device has a list of receives */
+	bool may_be_quiet; /* inline, one queue and one that looks */
 	alignas(4) bool dedicated;
 	uint8_t app_work; /* enum worker_app_work; application's side */
+	bool quiet; /* inline; owner: the last turn left nothing to do but to receive */
 	uint8_t n_holding;
 	struct plx_queue *queues[PLX_DEV_MAX];
 
@@ -98,12 +100,8 @@ struct plx_worker {
 	bool in_turn;
 	uint8_t waits; /* PLX_WAIT_x */
 	bool holds; /* queues keep back what this turn sends, until its end */
-	/* until the low half of this word is the value a turn finds hardly anything; NULL: not known */
-	const _Atomic uint64_t *still_word;
-	uint32_t still_value;
-	uint32_t n_looks; /* of plx_worker_news() */
-	uint64_t still_ticks; /* since when that word is known */
-	uint64_t looks_ticks; /* for so long looks may take the place of a turn */
+	uint32_t n_looks; /* that have found nothing since the last turn */
+	uint64_t timers_turn; /* the next of stat.turns to look at the timers */
 	int32_t turn_due; /* turns are lent: behind so many calls of those who post */
 	uint32_t nap_us;
 	struct plx_spin spin; /* inline: how it waits behind progress */
@@ -189,6 +187,9 @@ void plx_worker_destroy(struct plx_worker *w);
  */
 unsigned plx_worker_progress(struct plx_worker *w);
 
+/** The same behind a plx_worker_peek() that says PLX_RX_BURST. */
+unsigned plx_worker_progress_slow(struct plx_worker *w);
+
 /** @return whether a callback asks: plx_worker_progress() is under way. Thread: application's side. */
 static inline bool
 plx_worker_in_callback(const struct plx_worker *w)
@@ -205,6 +206,8 @@ plx_worker_callbacks_begin(struct plx_worker *w)
 {
 	bool *in = w->dedicated ? &w->in_poll : &w->in_turn, was = *in;
 
+	if (!w->dedicated)
+		w->quiet = false;
 	*in = true;
 	return was;
 }
@@ -251,8 +254,8 @@ plx_worker_offers(struct plx_worker *w)
 {
 	if (w->dedicated)
 		return likely(!plx_yield_due(&w->yield)) ? PLX_OFFER_NOT : PLX_OFFER_LEARN;
-	return likely(w->empty_turns % PLX_WORKER_OFFER_EVERY != 0) ? PLX_OFFER_NOT
-								    : plx_worker_offers_slow(w);
+	return likely(w->empty_turns % PLX_WORKER_OFFER_EVERY != 0 || w->n_looks != 0) ? PLX_OFFER_NOT
+										       : plx_worker_offers_slow(w);
 }
 
 /**
@@ -270,47 +273,38 @@ plx_worker_offer(struct plx_worker *w, enum plx_offer how)
 /** One turn. Thread: owner. */
 unsigned plx_worker_turn(struct plx_worker *w);
 
-/**
- * Behind a progress of channels that found nothing: see to it that plx_worker_news() can tell what the
- * next ones would find, where that is possible.
- * Thread: application's side; inline the owner.
- */
-void plx_worker_settle(struct plx_worker *w);
-
-/** What a turn would find. */
-enum plx_news {
-	PLX_NEWS_UNKNOWN,
-	PLX_NEWS_NONE,
-	PLX_NEWS_SOME,
-};
-
-#define PLX_WORKER_LOOKS 16 /* the last of so many looks is to be a turn, */
-#define PLX_LOOKS_US	 2  /* and the first after so long: who looks rarely takes turns only */
-#define PLX_LOOKS_WORTH	 4  /* turns that find nothing, and last as long as these do; a power of two */
-
-/**
- * A look that costs little, instead of a progress. Now and then it is none: a turn looks at the timers,
- * and for what comes by ways seldom used.
- * @return PLX_NEWS_NONE, or PLX_NEWS_SOME: plx_worker_take() is due
- * Thread: owner, inline.
- */
-static inline enum plx_news
-plx_worker_news(struct plx_worker *w)
+/** @return not 0: a stage of the turn behind receiving has something to do. Thread: owner. */
+static inline uintptr_t
+plx_worker_work(const struct plx_worker *w)
 {
-	if (w->still_word == NULL)
-		return PLX_NEWS_UNKNOWN;
-	/* relaxed: who takes the message looks again, and acquires */
-	if ((uint32_t)atomic_load_explicit(w->still_word, memory_order_relaxed) == w->still_value)
-		return PLX_NEWS_SOME;
-	if (likely(++w->n_looks % PLX_WORKER_LOOKS != 0 &&
-		    rte_rdtsc() - w->still_ticks < w->looks_ticks))
-		return PLX_NEWS_NONE;
-	w->empty_turns |= PLX_LOOKS_WORTH - 1;
-	return PLX_NEWS_UNKNOWN;
+	return plx_rndv_work(&w->rndv) | plx_rma_work(&w->rma) | plx_eps_work(&w->eps) |
+	       (uintptr_t)TAILQ_FIRST(&w->flushes) | (uintptr_t)TAILQ_FIRST(&w->flushing) |
+	       (uintptr_t)SLIST_FIRST(&w->failing);
 }
 
-/** A turn that takes what has come to a worker that had nothing else to do. Thread: owner, inline. */
-void plx_worker_take(struct plx_worker *w);
+#define PLX_WORKER_LOOKS 16 /* the last of so many looks is a turn: for timers, and for what drivers look at rarely */
+#define PLX_LOOKS_WORTH	 4  /* empty turns that last as long as these; a power of two */
+
+/**
+ * The beginning of each progress: see whether there is anything to do.
+ * @return PLX_RX_NONE; PLX_RX_BURST: take a turn; or another: plx_worker_take() is due
+ * Thread: owner, inline.
+ */
+static inline enum plx_rx_found
+plx_worker_peek(struct plx_worker *w)
+{
+	enum plx_rx_found found;
+
+	if (unlikely(!w->quiet || w->app_work != 0 || plx_worker_work(w) != 0))
+		return PLX_RX_BURST;
+	found = w->queues[0]->rx_look(w->queues[0], w->rx);
+	if (likely(found == PLX_RX_NONE) && unlikely(++w->n_looks >= PLX_WORKER_LOOKS))
+		return PLX_RX_BURST;
+	return found;
+}
+
+/** A turn with the message that plx_worker_peek() has found. @return how much was done. Thread: owner, inline. */
+unsigned plx_worker_take(struct plx_worker *w, enum plx_rx_found found);
 
 /**
  * @return whether it was made before this process was forked: it is the parent's, and what would
@@ -690,7 +684,7 @@ static inline void
 plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op)
 {
 	if (likely(!w->dedicated)) {
-		w->still_word = NULL; /* it may wait for a turn */
+		w->quiet = false; /* it may wait for a turn */
 		plx_chan_post(&w->chans, op);
 	} else {
 		plx_worker_chan_post_far(w, op);
@@ -701,7 +695,7 @@ plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op)
 static inline void
 plx_worker_chan_post_short(struct plx_worker *w, struct plx_chan *c, struct plx_chan_op *op, int rc)
 {
-	w->still_word = NULL;
+	w->quiet = false;
 	plx_chan_post_short(&w->chans, c, op, rc);
 }
 
@@ -710,7 +704,7 @@ static inline void
 plx_worker_chan_put(struct plx_worker *w, struct plx_chan_item *item)
 {
 	if (likely(!w->dedicated)) {
-		w->still_word = NULL; /* who had no buffer is told */
+		w->quiet = false; /* who had no buffer is told */
 		plx_chan_item_put(&w->chans, item);
 	} else {
 		plx_worker_chan_put_far(w, item);

@@ -10,7 +10,7 @@
 
 #include "worker_int.h"
 
-#define TIMER_EVERY 64 /* turns between two looks at the clock; timers are coarse */
+#define TIMER_EVERY 64 /* turns between two looks at the clock, looks included; timers are coarse */
 
 /* Peers found dead since the last turn. */
 static __rte_noinline __rte_cold void
@@ -143,9 +143,7 @@ let_go(struct plx_worker *w)
 static inline bool
 has_work(const struct plx_worker *w)
 {
-	return (plx_rndv_work(&w->rndv) | plx_rma_work(&w->rma) | plx_eps_work(&w->eps) |
-		       plx_chans_work(&w->chans) | worker_flush_work(w) |
-		       (uintptr_t)SLIST_FIRST(&w->failing)) != 0;
+	return plx_worker_work(w) != 0 || (w->chans.on && plx_chans_work(&w->chans) != 0);
 }
 
 static __rte_noinline unsigned
@@ -158,8 +156,7 @@ work(struct plx_worker *w)
 	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
 	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
 	plx_chans_flush(&w->chans);			/*   and acknowledgements of channels */
-	if (worker_flush_work(w) != 0)
-		n += worker_flush_run(w);		/* 6 flushes and closes that wait */
+	n += worker_flush_run(w);			/* 6 flushes and closes that wait */
 	if (unlikely(!SLIST_EMPTY(&w->failing)))
 		fail_run(w);				/* 7 peers that have died */
 	if (!LIST_EMPTY(&w->eps.stopped) && w->msgs.bytes <= w->kept_max / 2)
@@ -167,15 +164,43 @@ work(struct plx_worker *w)
 	return n;
 }
 
-/* Those behind what came, to stage 9. */
-static inline unsigned
-stages_behind_rx(struct plx_worker *w, bool has)
+/* @return whether nothing is left to do but to receive, where the stages had nothing to do. Inline. */
+static inline bool
+is_quiet(const struct plx_worker *w)
 {
-	unsigned n = has ? work(w) : 0;
+	return w->may_be_quiet && w->streams.pace == 0 && !w->eps.is_short &&
+	       (!w->chans.on || plx_chans_are_quiet(&w->chans));
+}
 
-	plx_chans_turned(&w->chans);
-	if (unlikely(w->stat.turns % TIMER_EVERY == 0))
+/* The stages behind what came, 3 to 9. @return how much was done */
+static inline unsigned
+stages_behind_rx(struct plx_worker *w, bool *was_work)
+{
+	unsigned n = 0;
+
+	*was_work = has_work(w);
+	if (*was_work)
+		n = work(w);
+	if (w->chans.on)
+		plx_chans_turned(&w->chans);
+	if (unlikely(w->stat.turns >= w->timers_turn)) {
+		w->timers_turn = w->stat.turns + TIMER_EVERY;
 		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 who is alive */
+		*was_work = true;
+	}
+	return n;
+}
+
+/* Inline: the end of a turn. @return how much was done */
+static inline unsigned
+end_turn(struct plx_worker *w)
+{
+	bool was_work;
+	unsigned n = stages_behind_rx(w, &was_work);
+
+	PLX_STAT_INC(w->stat.turns);
+	w->quiet = likely(!was_work) && is_quiet(w);
+	w->in_turn = false;
 	return n;
 }
 
@@ -222,14 +247,13 @@ rx(struct plx_worker *w)
 	return total;
 }
 
-/* Stages 2 to 9. */
+/* Receive: channels' sends that are over, packets, then the switch. */
 static inline unsigned
-turn_stages(struct plx_worker *w)
+stage_rx(struct plx_worker *w)
 {
-	unsigned n = plx_chans_reap(&w->chans);		/* 2 sends of channels that are over */
+	unsigned n = plx_chans_reap(&w->chans);
 
-	n += rx(w);					/*   packets, then the switch */
-	return n + stages_behind_rx(w, has_work(w));
+	return n + rx(w);
 }
 
 /* @return what ran */
@@ -242,96 +266,113 @@ run_inbox(struct plx_worker *w)
 	return n;
 }
 
-/*
- * @param dedicated there is a reactor
- * @param lent its turns are this thread's, which would have posted
- */
-static inline unsigned
-turn(struct plx_worker *w, bool dedicated, bool lent)
+static inline void
+count_turn(struct plx_worker *w, unsigned n)
 {
-	unsigned n = 0, own = 0;
-	bool alone = false;
+	if (n != 0) {
+		PLX_STAT_INC(w->stat.busy_turns);
+		w->empty_turns = 0;
+	} else {
+		w->empty_turns++;
+	}
+}
+
+/* Inline. */
+static unsigned
+turn(struct plx_worker *w)
+{
+	unsigned n;
 
 	if (unlikely(w->in_turn)) /* a callback asks for progress: it is in progress */
 		return 0;
 	w->in_turn = true;
-	if (dedicated)
-		worker_hold(w);				/* 0 what is sent below goes together */
+	w->quiet = false;
+	w->n_looks = 0;
+	n = stage_rx(w);				/* 2 */
+	n += end_turn(w);				/* 3 to 9 */
+	if (unlikely(w->holds))
+		let_go(w);
+	count_turn(w, n);
+	return n;
+}
+
+/* Dedicated. @param lent the reactor's turns are this thread's, which would have posted */
+static inline unsigned
+turn_dedicated(struct plx_worker *w, bool lent)
+{
+	unsigned n = 0, own = 0;
+	bool alone = false, was_work;
+
+	if (unlikely(w->in_turn)) /* a callback asks for progress: it is in progress */
+		return 0;
+	w->in_turn = true;
+	worker_hold(w);					/* 0 what is sent below goes together */
 	if (lent) {
 		if (unlikely(plx_inbox_waits(&w->inbox)))
 			own = run_inbox(w);
 		w->poller.posts = 0; /* it is not the reactor's turn */
-	} else if (dedicated) {
+	} else {
 		alone = plx_inbox_rested(&w->inbox) && w->stat.turns % TIMER_EVERY != 0;
 		own = run_inbox(w);			/* 1 operations of other threads */
 		w->poller.posts = own != 0 ? w->poller.posts + 1 : 0;
 	}
 	/* What the first one sent may be for the worker whose turn comes next: the rest can wait. */
-	if (!alone || own == 0)
-		n = turn_stages(w);
+	if (!alone || own == 0) {
+		n = stage_rx(w);			/* 2 */
+		n += stages_behind_rx(w, &was_work);	/* 3 to 9 */
+	}
 	if (unlikely(w->holds))
 		let_go(w);
-	if (dedicated) {
-		worker_rings_flush(w);			/* 10 what found no room in the rings */
-		if (unlikely(w->wake.on))
-			worker_wake_app(w, n);		/* 11 who sleeps until they come */
-		worker_end_nap(w);
-	}
+	worker_rings_flush(w);				/* 10 what found no room in the rings */
+	if (unlikely(w->wake.on))
+		worker_wake_app(w, n);			/* 11 who sleeps until they come */
+	worker_end_nap(w);
 	n += own;
 	PLX_STAT_INC(w->stat.turns);
-	if (n != 0) {
-		PLX_STAT_INC(w->stat.busy_turns);
-		w->empty_turns = 0;
-		w->still_word = NULL;
-	} else {
-		w->empty_turns++;
-	}
+	count_turn(w, n);
 	w->in_turn = false;
 	return n;
 }
 
-void
-plx_worker_settle(struct plx_worker *w)
+/* Behind a message that a look has found. @return how many more came */
+static __rte_noinline unsigned
+rx_rest(struct plx_worker *w, enum plx_rx_found found)
 {
-	const struct plx_chans *cs = &w->chans;
-
-	w->still_word = NULL;
-	if (w->n_queues != 1 || w->app_work != 0 || w->offloads || w->n_holding != 0 || has_work(w))
-		return;
-	if (w->streams.pace != 0 || !LIST_EMPTY(&cs->acks) || cs->unreaped != NULL || plx_chans_are_full(cs))
-		return;
-	w->still_word = plx_queue_rx_word(w->queues[0], &w->still_value);
-	w->still_ticks = rte_rdtsc();
+	if (found == PLX_RX_HELD)
+		w->queues[0]->rx_release(w->queues[0], w->rx, 1);
+	else if (w->streams.pace == 0)
+		return rx(w);
+	return 0;
 }
 
-void
-plx_worker_take(struct plx_worker *w)
+unsigned
+plx_worker_take(struct plx_worker *w, enum plx_rx_found found)
 {
-	PLX_ASSERT(!w->in_turn && w->still_word != NULL);
+	unsigned n = 1;
+
+	PLX_ASSERT(!w->in_turn && w->quiet);
 	w->in_turn = true;
-	w->still_word = NULL;
+	w->quiet = false;
 	w->empty_turns = 0;
-	/* there was nothing to do, and a message of a channel made nothing but that */
-	if (likely(worker_rx_lone(w)))
-		stages_behind_rx(w, plx_chans_work(&w->chans) != 0);
-	else
-		stages_behind_rx(w, has_work(w));
-	PLX_STAT_INC(w->stat.turns);
+	worker_rx_lone(w);
+	if (unlikely(found != PLX_RX_ONE))
+		n += rx_rest(w, found);
+	n += end_turn(w);
 	PLX_STAT_INC(w->stat.busy_turns);
-	w->in_turn = false;
+	return n;
 }
 
 unsigned
 plx_worker_turn(struct plx_worker *w)
 {
-	return turn(w, w->dedicated, false);
+	return w->dedicated ? turn_dedicated(w, false) : turn(w);
 }
 
 unsigned
 worker_turn_lent(struct plx_worker *w)
 {
 	w->turn_due = PLX_WORKER_TURN_EVERY;
-	return turn(w, true, true);
+	return turn_dedicated(w, true);
 }
 
 /*
@@ -435,7 +476,7 @@ progress_app(struct plx_worker *w)
 		n = turn_taken(w, &told);
 		n += collect(w, told);
 	} else {
-		n = plx_worker_turn(w);
+		n = turn(w);
 	}
 	if (n != 0)
 		plx_yield_found(&w->yield);
@@ -450,7 +491,21 @@ progress_app(struct plx_worker *w)
 unsigned
 plx_worker_progress(struct plx_worker *w)
 {
-	if (likely(w->app_work == 0)) /* nor a reactor */
-		return turn(w, false, false);
-	return progress_app(w);
+	enum plx_rx_found found = plx_worker_peek(w);
+
+	if (likely(found == PLX_RX_NONE))
+		return 0;
+	return found == PLX_RX_BURST ? plx_worker_progress_slow(w) : plx_worker_take(w, found);
+}
+
+unsigned
+plx_worker_progress_slow(struct plx_worker *w)
+{
+	if (unlikely(w->app_work != 0)) /* or there is a reactor */
+		return progress_app(w);
+	if (w->n_looks >= PLX_WORKER_LOOKS) { /* this turn stands for them, too */
+		w->stat.turns += PLX_WORKER_LOOKS - 1;
+		w->empty_turns |= PLX_LOOKS_WORTH - 1;
+	}
+	return turn(w);
 }

@@ -661,6 +661,14 @@ worker_finish_recv(void *worker, struct plx_req *req, const struct plx_rx *rx)
 	}
 }
 
+/* Whoever sent the last message may be answered; but a program has yet to be told of one for its channels. */
+static inline void
+rx_done(const struct plx_worker *w, const struct plx_rx *last)
+{
+	if (last->op != PLX_WIRE_CHAN_MSG || w->chans.ready == NULL)
+		plx_peer_tx_soon(last->src);
+}
+
 static inline void
 rx_dispatch(struct plx_worker *w, uint32_t k, uint16_t n)
 {
@@ -674,9 +682,7 @@ rx_dispatch(struct plx_worker *w, uint32_t k, uint16_t n)
 		rx_switch(w, &w->rx[i]);
 	if (unlikely(w->offloads))
 		plx_offload_seen(&w->offload, k, w->rx, n);
-	/* a program has yet to be told of what came for its channels */
-	if (w->rx[n - 1].op != PLX_WIRE_CHAN_MSG || w->chans.ready == NULL)
-		plx_peer_tx_soon(w->rx[n - 1].src);
+	rx_done(w, &w->rx[n - 1]);
 	q->rx_release(q, w->rx, n);
 }
 
@@ -703,20 +709,16 @@ worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
 	rx_dispatch(w, k, n);
 }
 
-bool
+void
 worker_rx_lone(struct plx_worker *w)
 {
-	struct plx_queue *q = w->queues[0];
-	uint16_t n = 1;
+	const struct plx_rx *rx = w->rx;
 
-	if (unlikely(!q->rx_next(q, w->rx)))
-		n = q->rx_burst(q, w->rx, PLX_DEV_RX_BURST);
-	if (likely(n == 1 && is_chan_msg(w->rx) && w->chans.ready != NULL)) {
-		rx_chan_msg(w, w->rx);
-		q->rx_release(q, w->rx, 1);
-		return true;
-	}
-	if (n != 0)
-		rx_dispatch(w, 0, n);
-	return false;
+	if (likely(rx->op == PLX_WIRE_EAGER && rx->len >= sizeof(struct plx_wire_eager)))
+		rx_eager(w, rx);
+	else if (rx->op == PLX_WIRE_AM && rx->len >= sizeof(struct plx_wire_am))
+		rx_am(w, rx);
+	else
+		rx_switch(w, rx);
+	rx_done(w, rx);
 }

@@ -53,7 +53,7 @@ lose(struct plx_worker *w)
 {
 	struct plx_ep_user *user;
 
-	w->still_word = NULL;
+	w->quiet = false;
 	w->in_turn = true;
 	w->in_poll = true;
 	w->wake.on = false;
@@ -126,6 +126,7 @@ on_ep_failed(struct plx_ep *ep, int err)
 
 	plx_rma_ep_failed(&w->rma, ep, err);
 	plx_chans_ep_failed(&w->chans, ep);
+	w->quiet = false; /* the next progress tells the program */
 	/* pairs with the acquire in the face's progress */
 	atomic_fetch_add_explicit(&w->n_failed, 1, memory_order_release);
 }
@@ -262,7 +263,6 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	w->nap_us = plx_conf_u64(conf, PLX_CONF_WORKER_NAP_US);
 	w->kept_max = plx_conf_u64(conf, PLX_CONF_TAG_UNEXPECTED_MAX);
 	w->check_ticks = plx_conf_u64(conf, PLX_CONF_PEER_CHECK_MS) * rte_get_tsc_hz() / 1000;
-	w->looks_ticks = PLX_LOOKS_US * rte_get_tsc_hz() / 1000000;
 	TAILQ_INIT(&w->flushes);
 	TAILQ_INIT(&w->flushing);
 	SLIST_INIT(&w->failing);
@@ -337,6 +337,8 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 		rc = worker_wake_open(w, params);
 	if (rc != 0)
 		goto close_q;
+	w->may_be_quiet = !w->dedicated && w->n_queues == 1 && !w->offloads && w->n_holding == 0 &&
+			  plx_queue_looks(w->queues[0]);
 	w->poller.fn = poll_turn;
 	w->poller.arg = w;
 	w->poller.alone = !params->multi;

@@ -16,8 +16,8 @@ PLX_LOG_DECLARE(worker);
 /* recv.c */
 /** What a burst of queue k has brought, n messages in w->rx; and its release. */
 void worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n);
-/** Of a worker with one queue, when something has come. @return whether it was one message of a channel */
-bool worker_rx_lone(struct plx_worker *w);
+/** What a look at the only queue has brought. */
+void worker_rx_lone(struct plx_worker *w);
 void worker_recv_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 int worker_take_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 void worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err);
@@ -130,13 +130,6 @@ worker_hold(struct plx_worker *w)
 }
 
 /* flush.c */
-/** @return 0: no flush waits. */
-static inline uintptr_t
-worker_flush_work(const struct plx_worker *w)
-{
-	return (uintptr_t)TAILQ_FIRST(&w->flushes) | (uintptr_t)TAILQ_FIRST(&w->flushing);
-}
-
 /** End the flushes whose time has come. @return how many */
 unsigned worker_flush_run(struct plx_worker *w);
 /** @return whether one could end now */

@@ -164,13 +164,13 @@ what_callbacks_of_a_burst_send_goes_together_at_the_end_of_the_turn(void)
 	}
 }
 
-/* @return how often in 64 empty turns the core is to be offered */
+/* @return how often in so many looks and turns as last as long as 64 empty turns the core is to be offered */
 static unsigned
 offers(enum plx_offer how)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < 64; i++) {
+	for (unsigned i = 0; i < 64 * PLX_WORKER_LOOKS / PLX_LOOKS_WORTH; i++) {
 		UNIT_EQ(plx_worker_progress(u.w[0]), 0);
 		n += plx_worker_offers(u.w[0]) == how;
 	}
@@ -184,13 +184,13 @@ an_idle_worker_naps_while_processors_move_its_data(void)
 		begin();
 		unit_workers_set(&u, "worker.nap_us", k == 0 ? "0" : "1");
 		unit_workers_open(&u, 1);
-		UNIT_EQ(offers(PLX_OFFER_NOT), 64);
+		UNIT_EQ(offers(PLX_OFFER_NOT), 64 * PLX_WORKER_LOOKS / PLX_LOOKS_WORTH);
 		unit_queue(&u, 0)->by_cpu = true;
 		UNIT_EQ(u.w[0]->stat.naps, 0);
 		UNIT_EQ(offers(PLX_OFFER_NAP), 4 * k);
 		UNIT_EQ(u.w[0]->stat.naps, 4 * k);
 		unit_queue(&u, 0)->by_cpu = false;
-		UNIT_EQ(offers(PLX_OFFER_NOT), 64);
+		UNIT_EQ(offers(PLX_OFFER_NOT), 64 * PLX_WORKER_LOOKS / PLX_LOOKS_WORTH);
 		UNIT_EQ(u.w[0]->stat.naps, 4 * k);
 		unit_workers_close(&u);
 	}
@@ -208,7 +208,7 @@ an_idle_worker_offers_its_core_behind_progress_and_not_in_it(void)
 	UNIT_EQ(offers(PLX_OFFER_YIELD), 4);
 	UNIT_EQ(u.w[0]->stat.yields, 4);
 	u.w[0]->in_turn = true; /* a callback asks */
-	UNIT_EQ(offers(PLX_OFFER_NOT), 64);
+	UNIT_EQ(offers(PLX_OFFER_NOT), 64 * PLX_WORKER_LOOKS / PLX_LOOKS_WORTH);
 	u.w[0]->in_turn = false;
 	unit_workers_close(&u);
 }
@@ -222,6 +222,8 @@ how_an_idle_worker_waits_is_a_setting_or_learned(void)
 		unit_workers_open(&u, 1);
 		u.w[0]->spin.until = UINT64_MAX;
 		u.w[0]->spin.yields = true; /* that is learned */
+		u.w[0]->timers_turn = UINT64_MAX; /* behind which a turn is due */
+		unit_turns(&u, 1);
 		u.w[0]->empty_turns = 0;
 		UNIT_EQ(offers(PLX_OFFER_YIELD), 4 * k);
 		/* who spins looks at the clock when it has waited for long only */
