@@ -142,6 +142,12 @@ mlx5_model_fault(struct mlx5_model *m, enum mlx5_fault fault, uint32_t one_in)
 }
 
 void
+mlx5_model_inlines(struct mlx5_model *m)
+{
+	m->inlines = true;
+}
+
+void
 mlx5_model_plant(struct mlx5_model *m, enum mlx5_fault fault)
 {
 	m->plant[fault] = true;

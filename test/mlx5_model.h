@@ -63,6 +63,9 @@ void mlx5_model_fault(struct mlx5_model *m, enum mlx5_fault fault, uint32_t one_
 /** The next chance of fault is taken. */
 void mlx5_model_plant(struct mlx5_model *m, enum mlx5_fault fault);
 
+/** From now on all that may come inside of a completion does, and not most of it, at random. */
+void mlx5_model_inlines(struct mlx5_model *m);
+
 /** Register memory. @return its key, for both sides. */
 uint32_t mlx5_model_mr(struct mlx5_model *m, void *addr, uint64_t len, bool remote);
 void mlx5_model_mr_free(struct mlx5_model *m, uint32_t key);

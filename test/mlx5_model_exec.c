@@ -120,7 +120,7 @@ slot_take(struct mlx5_model *m, struct model_srq *s, uint16_t *index, struct mlx
 static uint8_t
 scatter_how(struct mlx5_model *m, const struct model_cq *cq, uint32_t len)
 {
-	if (len == 0 || model_rng(m) % 4 == 0)
+	if (len == 0 || (!m->inlines && model_rng(m) % 4 == 0))
 		return 0;
 	if (cq->size == 128 && len <= 64)
 		return MLX5_INLINE_SCATTER_64;
