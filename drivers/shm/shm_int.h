@@ -57,6 +57,7 @@ struct shm_peer {
 	struct plx_ask ask;	/* for its segment, while asking */
 	bool asking;
 	bool own_user;		/* its process is of our user */
+	bool busy;		/* it could not answer: it is not asked again at once */
 	uint8_t n_asks;		/* that did not tell of a bell which is there */
 	uint32_t n_looks;	/* for the answer */
 	pid_t pid;		/* of its process as the kernel knows it, 0: it can't be named here */

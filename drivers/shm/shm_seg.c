@@ -436,9 +436,11 @@ meet(struct shm_queue *sq, struct shm_peer *p, int wait_ms)
 		return 0;
 	seg_unmap(p); /* it has got a bell since it answered */
 	if (!p->asking) {
+		if (p->busy && wait_ms == 0 && ++p->n_looks % LOOKS_EVERY != 0)
+			return -EAGAIN;
 		rc = ask(sq, p);
 		if (rc != 0)
-			return rc;
+			return rc == -EBUSY ? -EAGAIN : rc;
 	}
 	if (p->gone)
 		return -ECONNRESET;
@@ -448,6 +450,9 @@ meet(struct shm_queue *sq, struct shm_peer *p, int wait_ms)
 	if (rc == -EAGAIN || rc == -ETIMEDOUT)
 		return rc;
 	ask_end(sq, p);
+	p->busy = rc == -EBUSY;
+	if (p->busy)
+		return -EAGAIN;
 	if (rc == 0)
 		rc = answer_take(sq, p, &got);
 	if (rc == 0 || may_pass(rc))

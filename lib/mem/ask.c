@@ -84,7 +84,8 @@ question_send(const struct plx_ask *a, uint64_t self)
 static int
 user_changed(const struct plx_proc *whom, uint64_t self, uint64_t id)
 {
-	struct plx_ask a = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .id = id};
+	struct plx_ask a = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .id = id,
+		.proc = whom->id};
 	struct plx_answer got;
 	int rc = a.fd < 0 ? -errno : any_connect(a.fd, whom->id);
 
@@ -126,7 +127,7 @@ plx_ask_open(struct plx_ask *a, const struct plx_proc *whom, uint64_t id)
 	struct plx_proc self;
 	int rc = plx_proc_self(&self);
 
-	*a = (struct plx_ask){.fd = -1, .id = id};
+	*a = (struct plx_ask){.fd = -1, .id = id, .proc = whom->id};
 	if (rc != 0)
 		return rc;
 	if (!plx_proc_host_same_boot(whom->host, self.host))
@@ -260,7 +261,7 @@ reply_take(struct plx_ask *a, struct msghdr *msg, const struct meet_reply *r, ss
 	if (!whole)
 		return -EPROTO;
 	if (r->err != 0)
-		return r->err == EPERM ? -EPERM : -ESRCH;
+		return r->err == EPERM ? -EPERM : r->err == EAGAIN ? -EBUSY : -ESRCH;
 	if (!meet_allows(uid, a->fd))
 		return -EPERM;
 	out->own_user = meet_is_own_user(uid);
@@ -287,10 +288,12 @@ plx_ask_poll(struct plx_ask *a, struct plx_answer *out)
 	n = recvmsg(a->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0 && errno == ECONNRESET) /* it closed without having heard us: the error comes before the reply */
 		n = recvmsg(a->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? -EAGAIN : errno == ENOMEM ? -ENOMEM : -ECONNRESET;
-	if (n == 0)
-		return -ECONNRESET;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return -EAGAIN;
+	if (n < 0 && errno == ENOMEM)
+		return -ENOMEM;
+	if (n <= 0) /* without a reply; it may have taken us for silent */
+		return plx_meet_gone(a->proc) ? -ECONNRESET : -EBUSY;
 	rc = reply_take(a, &msg, &r, n, out);
 	if (rc != 0)
 		plx_answer_close(out);

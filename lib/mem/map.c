@@ -45,16 +45,29 @@ plx_seg_name(const struct plx_seg *seg, struct plx_seg_name *out)
 }
 
 static int
+ask_once(const struct plx_seg_name *name, struct plx_answer *got)
+{
+	struct plx_ask ask;
+	int rc = plx_ask_open(&ask, &name->proc, name->id);
+
+	if (rc == 0)
+		rc = plx_ask_wait(&ask, got, PLX_ASK_MS);
+	plx_ask_close(&ask);
+	return rc;
+}
+
+#define BUSY_MS 10 /* to wait for one that could not answer */
+
+static int
 name_open(const struct plx_seg_name *name)
 {
 	struct plx_answer got;
-	struct plx_ask ask;
-	int rc = plx_ask_open(&ask, &name->proc, name->id), fd;
+	int rc = ask_once(name, &got), fd;
 
-	if (rc != 0)
-		return rc;
-	rc = plx_ask_wait(&ask, &got, PLX_ASK_MS);
-	plx_ask_close(&ask);
+	for (unsigned ms = 0; rc == -EBUSY && ms < PLX_ASK_MS; ms += BUSY_MS) {
+		usleep(BUSY_MS * 1000);
+		rc = ask_once(name, &got);
+	}
 	if (rc != 0)
 		return rc;
 	fd = got.fd[PLX_MEET_MEM];

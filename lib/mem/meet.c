@@ -8,7 +8,9 @@
  * shm.peers is told so at once and holds no place, so strangers cost an accept() each.
  *
  * A forked child has none of this: the socket is closed in it, else a name would
- * outlive its process. It opens one of its own with its first offer.
+ * outlive its process. It opens one of its own with its first offer. Until it has closed what it inherited our own
+ * close() ends nothing, and what was being accepted as it was forked it never finds. So sockets are shut down before
+ * they are closed, and a name that is still in use is waited for.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -101,6 +103,14 @@ shut(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+/* The end for the other side, too, if a child has a copy. */
+static void
+hang_up(int fd)
+{
+	(void)shutdown(fd, SHUT_RDWR);
+	close(fd);
 }
 
 socklen_t
@@ -373,7 +383,8 @@ part_add(struct msghdr *msg, union rights *room, int type, const void *data, siz
 	msg->msg_controllen += CMSG_SPACE(len);
 }
 
-static void
+/* @return whether it is with the other */
+static bool
 reply_send(int client, uint32_t err, const int fd[PLX_MEET_FDS])
 {
 	struct ucred cred = {.pid = getpid(), .uid = geteuid(), .gid = getegid()};
@@ -396,8 +407,10 @@ reply_send(int client, uint32_t err, const int fd[PLX_MEET_FDS])
 		part_add(&msg, &room, SCM_CREDENTIALS, &cred, sizeof(cred));
 	if (n != 0)
 		part_add(&msg, &room, SCM_RIGHTS, fds, n * sizeof(int));
-	if (sendmsg(client, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		PLX_LOG(DEBUG, mem, "a process that asked is not answered: %s", strerror(errno));
+	if (sendmsg(client, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return true;
+	PLX_LOG(DEBUG, mem, "a process that asked is not answered: %s", strerror(errno));
+	return false;
 }
 
 static void
@@ -407,14 +420,18 @@ answer(int client, const struct meet_question *q, uint32_t uid)
 
 	pthread_mutex_lock(&meet.lock);
 	o = offer_find(q->id);
-	if (o == NULL || (o->own_user && !meet_is_own_user(uid)) || !guest_add(q->proc)) {
+	if (o == NULL || (o->own_user && !meet_is_own_user(uid))) {
 		reply_send(client, ESRCH, NULL);
+	} else if (!guest_add(q->proc)) {
+		reply_send(client, EAGAIN, NULL);
 	} else {
 		int fd[PLX_MEET_FDS];
 
 		memcpy(fd, o->fd, sizeof(fd));
 		fd[PLX_MEET_PID] = meet.pidfd;
-		reply_send(client, 0, fd);
+		/* A user may have so many descriptors on the way, and no more: many ask when a job starts. */
+		if (!reply_send(client, 0, fd))
+			reply_send(client, EAGAIN, NULL);
 	}
 	pthread_mutex_unlock(&meet.lock);
 }
@@ -454,7 +471,7 @@ client_new(int fd)
 		meet.clients[meet.n_clients++] = (struct client){fd, now_ms()};
 		return;
 	}
-	close(fd);
+	hang_up(fd);
 }
 
 /* @return false: there is nobody, or no descriptor for him now */
@@ -481,7 +498,7 @@ clients_look(const struct pollfd *p, uint64_t now)
 		struct client c = meet.clients[i];
 
 		if ((p[i].revents != 0 && client_serve(c.fd)) || now - c.since >= SILENT_MS)
-			close(c.fd);
+			hang_up(c.fd);
 		else
 			meet.clients[kept++] = c;
 	}
@@ -564,7 +581,7 @@ meet_run(void *arg)
 				;
 	}
 	for (unsigned i = 0; i < meet.n_clients; i++)
-		close(meet.clients[i].fd);
+		hang_up(meet.clients[i].fd);
 	meet.n_clients = 0;
 	return NULL;
 }
@@ -598,6 +615,21 @@ folder_sweep(void)
 	closedir(d);
 }
 
+#define NAME_TRIES 500 /* of a millisecond each */
+
+/* The number is ours alone, so who has its name is a child that has not closed it yet. */
+static int
+bind_name(int fd, const struct sockaddr_un *a, socklen_t len)
+{
+	int rc = bind(fd, (const struct sockaddr *)a, len);
+
+	for (unsigned i = 0; i < NAME_TRIES && rc != 0 && errno == EADDRINUSE; i++) {
+		usleep(1000);
+		rc = bind(fd, (const struct sockaddr *)a, len);
+	}
+	return rc;
+}
+
 static int
 listen_at(enum meet_place place)
 {
@@ -613,7 +645,7 @@ listen_at(enum meet_place place)
 	if (fd < 0)
 		return -errno;
 	/* Who may connect is told by the kernel, not by the mode of a file. */
-	if (bind(fd, (struct sockaddr *)&a, len) != 0 || (place == MEET_FOLDER && chmod(a.sun_path, 0666) != 0) ||
+	if (bind_name(fd, &a, len) != 0 || (place == MEET_FOLDER && chmod(a.sun_path, 0666) != 0) ||
 		listen(fd, BACKLOG) != 0) {
 		rc = -errno;
 		PLX_LOG(ERR, mem, "no socket for peers at %s%s: %s", place == MEET_ABSTRACT ? "@" : "",
@@ -635,7 +667,7 @@ alive_open(void)
 	if (len == 0)
 		return 0; /* in a folder a name is of one */
 	meet.alive = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (meet.alive < 0 || bind(meet.alive, (struct sockaddr *)&a, len) != 0)
+	if (meet.alive < 0 || bind_name(meet.alive, &a, len) != 0)
 		return -errno;
 	(void)shutdown(meet.alive, SHUT_RD);
 	return 0;
@@ -746,6 +778,9 @@ meet_end(void)
 	pthread_join(meet.thread, NULL);
 	if (meet.listen[MEET_FOLDER] >= 0 && meet_name(MEET_FOLDER, meet.proc, &a) != 0)
 		unlink(a.sun_path);
+	for (unsigned i = 0; i < MEET_PLACES; i++)
+		if (meet.listen[i] >= 0)
+			(void)shutdown(meet.listen[i], SHUT_RDWR);
 	sockets_close();
 	pthread_mutex_lock(&meet.lock);
 	meet.up = false;

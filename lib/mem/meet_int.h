@@ -24,7 +24,7 @@ struct meet_question {
 /** The reply, a packet; the descriptors come with it, in the order of their bits. */
 struct meet_reply {
 	uint64_t magic;
-	uint32_t err;	/* 0, EPERM, ESRCH */
+	uint32_t err;	/* 0, EPERM, ESRCH; EAGAIN: ask again */
 	uint32_t mask;	/* 1 << enum plx_meet_fd */
 };
 

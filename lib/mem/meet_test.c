@@ -268,6 +268,36 @@ lie_once(int at, const struct lie *lie)
 	close(fd);
 }
 
+/* Who is taken for silent, or can't be answered, finds the connection ended: only the name says who has gone. */
+static void
+an_end_without_a_reply_is_not_taken_for_gone(void)
+{
+	struct plx_proc other = me();
+	int at = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int alive = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	const struct lie nothing = {0};
+	struct plx_answer got;
+	struct sockaddr_un a;
+	struct plx_ask first, second;
+	socklen_t len;
+
+	other.id = other.id << 1 | 1;
+	len = meet_name(MEET_ABSTRACT, other.id, &a);
+	UNIT_EQ_FATAL(bind(at, (struct sockaddr *)&a, len), 0);
+	UNIT_EQ_FATAL(bind(alive, (struct sockaddr *)&a, len), 0);
+	UNIT_EQ_FATAL(listen(at, 10), 0);
+	UNIT_EQ_FATAL(plx_ask_open(&first, &other, 7), 0);
+	lie_once(at, &nothing);
+	UNIT_EQ(plx_ask_wait(&first, &got, 2000), -EBUSY);
+	UNIT_EQ_FATAL(plx_ask_open(&second, &other, 7), 0);
+	lie_once(at, &nothing);
+	close(alive);
+	close(at);
+	UNIT_EQ(plx_ask_wait(&second, &got, 2000), -ECONNRESET);
+	plx_ask_close(&first);
+	plx_ask_close(&second);
+}
+
 static unsigned
 n_open(void)
 {
@@ -303,6 +333,7 @@ lies_are_refused_and_nothing_stays_open(void)
 			{{sizeof(good), good, {mem}, 1}, 0}, /* the truth */
 			{{sizeof(good), {MEET_MAGIC, ESRCH, 0}, {0}, 0}, -ESRCH},
 			{{sizeof(good), {MEET_MAGIC, EPERM, 0}, {0}, 0}, -EPERM},
+			{{sizeof(good), {MEET_MAGIC, EAGAIN, 0}, {0}, 0}, -EBUSY},
 			{{sizeof(good), {MEET_MAGIC, ESRCH, 1}, {mem}, 1}, -ESRCH},
 			{{0, good, {0}, 0}, -ECONNRESET},
 			{{sizeof(good) - 1, good, {mem}, 1}, -EPROTO},
@@ -443,6 +474,89 @@ scarce(struct plx_proc *self, int in, int out)
 	must(read(in, &c, 1) == 1 && setrlimit(RLIMIT_NOFILE, &none) == 0 && write(out, "", 1) == 1);
 	must(read(in, &c, 1) == 1 && setrlimit(RLIMIT_NOFILE, &before) == 0 && write(out, "", 1) == 1);
 	(void)!read(in, &c, 1);
+}
+
+/* A user who has as many descriptors on the way as he may hands over no more until they have arrived. */
+static void
+crowded(struct plx_proc *self, int in, int out)
+{
+	const struct rlimit few = {64, 64};
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(4 * sizeof(int))];
+	} room = {.head = {CMSG_LEN(4 * sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+	struct iovec iov = {"", 1};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof(room)};
+	struct plx_seg seg;
+	int pair[2];
+	char c;
+
+	must(setresuid(65533, 65533, 65533) == 0 && setrlimit(RLIMIT_NOFILE, &few) == 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	must(plx_meet_settle("", "all") == 0 && plx_seg_create(&seg, NULL, LEN, false) == 0);
+	must(plx_meet_offer(7, (int[PLX_MEET_FDS]){seg.fd, -1, -1}, false) == 0);
+	must(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
+	for (unsigned i = 0; i < 4; i++)
+		memcpy(CMSG_DATA(&room.head) + i * sizeof(int), &seg.fd, sizeof(int));
+	for (unsigned i = 0; i < 100 && sendmsg(pair[0], &msg, 0) >= 0; i++)
+		;
+	must(errno == ETOOMANYREFS || errno == EAGAIN);
+	say_who(self, out);
+	must(read(in, &c, 1) == 1);
+	while (recv(pair[1], &c, 1, MSG_DONTWAIT) >= 0)
+		; /* what comes with it is closed */
+	must(write(out, "", 1) == 1);
+	(void)!read(in, &c, 1);
+}
+
+static void
+a_reply_that_cant_be_sent_now_is_asked_for_again(void)
+{
+	struct plx_answer got;
+	struct other o;
+
+	if (geteuid() != 0) {
+		printf("needs another user: skipped ");
+		return;
+	}
+	UNIT_EQ_FATAL(plx_meet_settle("", "all"), 0);
+	o = other_start(crowded);
+	UNIT_EQ(ask(&o.proc, 7, &got), -EBUSY);
+	step(&o);
+	UNIT_EQ(ask(&o.proc, 7, &got), 0);
+	plx_answer_close(&got);
+	other_end(&o);
+	UNIT_EQ(plx_meet_settle("", "same"), 0);
+}
+
+/* A child has copies of the sockets for a moment, or, made without the hooks of fork(), for longer. */
+static void
+a_child_that_holds_the_sockets_holds_up_nobody(void)
+{
+	struct plx_proc self = me();
+	int mem = memory(LEN), fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un name;
+	socklen_t len = meet_name(MEET_ABSTRACT, self.id, &name);
+	struct plx_answer got;
+	pid_t child;
+
+	UNIT_EQ_FATAL(plx_meet_offer(9, (int[PLX_MEET_FDS]){mem, -1, -1}, false), 0);
+	fflush(stdout);
+	child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (child == 0) {
+		(void)poll(NULL, 0, 50); /* less than a name is waited for */
+		_exit(0);
+	}
+	CU_ASSERT_FATAL(child > 0);
+	plx_meet_withdraw(9);
+	UNIT_EQ(connect(fd, (struct sockaddr *)&name, len), -1); /* nobody would answer there */
+	UNIT_EQ(plx_meet_offer(9, (int[PLX_MEET_FDS]){mem, -1, -1}, false), 0);
+	UNIT_EQ(ask(&self, 9, &got), 0);
+	plx_answer_close(&got);
+	plx_meet_withdraw(9);
+	waitpid(child, NULL, 0);
+	close(fd);
+	close(mem);
 }
 
 static uint64_t
@@ -591,6 +705,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(nobody_waits_for_a_stopped_process),
 	UNIT_TEST(another_network_is_told_from_one_that_has_gone),
 	UNIT_TEST(lies_are_refused_and_nothing_stays_open),
+	UNIT_TEST(an_end_without_a_reply_is_not_taken_for_gone),
+	UNIT_TEST(a_reply_that_cant_be_sent_now_is_asked_for_again),
+	UNIT_TEST(a_child_that_holds_the_sockets_holds_up_nobody),
 	UNIT_TEST(nonsense_is_not_answered_and_the_next_is),
 	UNIT_TEST(the_silent_keep_others_waiting_for_a_bounded_time),
 	UNIT_TEST(without_descriptors_it_answers_later_and_does_not_spin),

@@ -19,7 +19,9 @@
  * Descriptors that a peer sent are input: plx_meet_is_memory() and the like prove what one is by calls that
  * no file system of the peer's can hold up, before anything else is done with it.
  *
- * The socket exists as long as the process has something to offer, so plx_meet_gone() needs no answer.
+ * The socket exists as long as the process has something to offer, so plx_meet_gone() needs no answer. Nothing
+ * else says that a process has gone: a connection that ends without a reply does not.
+ * test/meet_explore_test.c leads a model of all this through every order of events.
  * A thread of the library answers; a process that is stopped answers later, and no asker
  * has to wait for it.
  */
@@ -83,6 +85,7 @@ bool plx_meet_guest_gone(uint64_t bits, uint64_t mask);
 struct plx_ask {
 	int fd;		/* to wait for: readable when there is an answer; -1: it is there */
 	uint64_t id;	/* asked for */
+	uint64_t proc;	/* of the other */
 	pid_t pid;	/* of the other as the kernel knows it; 0: it can't be named in this namespace */
 	uint32_t uid;	/* the same of its user, when it began to listen */
 	bool local;	/* it is this process */
@@ -104,7 +107,8 @@ int plx_ask_open(struct plx_ask *a, const struct plx_proc *whom, uint64_t id);
 
 /**
  * @return 0, and out is set; -EAGAIN not yet; -EPERM refused; -ESRCH it has no such; -ECONNRESET it has
- * gone; -EMFILE, -ENFILE: ask again later; -EPROTO nonsense. Thread: one at a time. Blocks: never.
+ * gone; -EBUSY it lives and could not answer, -EMFILE, -ENFILE, -ENOMEM we could not take the answer: ask again
+ * later; -EPROTO nonsense. Thread: one at a time. Blocks: never.
  */
 int plx_ask_poll(struct plx_ask *a, struct plx_answer *out);
 
