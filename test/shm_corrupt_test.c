@@ -604,6 +604,35 @@ messages_in_pieces_that_are_begun_and_never_end_are_counted(void)
 	good_goes_on();
 }
 
+/* Or it would not hear that it is to stop: a bound of what is kept needs one of what goes without a look. */
+static void
+a_sender_that_does_not_look_at_what_comes_sends_so_much_and_no_more(void)
+{
+	const unsigned most = (PLX_DEV_BLIND_MAX + 1) * SHM_CELLS;
+	const uint64_t out = 5;
+	unsigned n = 0, more = 0;
+	uint64_t in;
+
+	turns(10);
+	while (n <= most && plx_worker_tag_send_now(good, to_victim.ep, &out, 8, 99) == 0) {
+		n++;
+		plx_worker_progress(victim);
+	}
+	UNIT_TRUE(n <= most && n >= PLX_DEV_BLIND_MAX);
+	turns(1);
+	while (more < 10 && plx_worker_tag_send_now(good, to_victim.ep, &out, 8, 99) == 0)
+		more++;
+	UNIT_EQ(more, 10);
+	turns(10);
+	for (unsigned i = 0; i < n + more; i++) {
+		struct plx_req *recv = plx_req_get(&victim->reqs);
+
+		plx_worker_tag_recv(victim, &in, 8, 99, EXACT, recv);
+		end_with(recv, 0);
+	}
+	good_goes_on();
+}
+
 /* One that does come is whole, though its memory has moved. */
 static void
 long_message_in_pieces_is_kept_whole(void)
@@ -1265,6 +1294,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(reads_of_memory_that_is_not_there_fail_the_receive),
 	UNIT_TEST(fragments_that_do_not_fit_are_counted),
 	UNIT_TEST(memory_is_taken_as_a_message_arrives),
+	UNIT_TEST(a_sender_that_does_not_look_at_what_comes_sends_so_much_and_no_more),
 	UNIT_TEST(messages_in_pieces_that_are_begun_and_never_end_are_counted),
 	UNIT_TEST(long_message_in_pieces_is_kept_whole),
 	UNIT_TEST(senders_that_cannot_be_are_counted),

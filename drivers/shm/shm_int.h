@@ -69,6 +69,8 @@ struct shm_peer {
 	uint8_t rx_slot;	/* of ours that it sends to, or SHM_NO_SLOT */
 	bool no_windows;	/* of its process, they can't be used */
 	struct plx_windows *windows; /* NULL: not looked for yet */
+	uint64_t turn;		/* of the worker's, in which we last looked for room, */
+	uint32_t n_blind;	/* and how often in it */
 	uint32_t *data_end;	/* of each cell: data_head behind it, low 32 bits; SHM_TX_SLOT */
 };
 

@@ -12,6 +12,21 @@
 #include "plx_copy.h"
 #include "shm_int.h"
 
+/* @return whether so much was sent in this turn that the worker has to look at what has come first */
+static bool
+is_blind(struct shm_peer *p, uint32_t most)
+{
+	const uint64_t *turns = p->peer.q->turns;
+
+	if (turns == NULL)
+		return false;
+	if (p->turn != *turns) {
+		p->turn = *turns;
+		p->n_blind = 0;
+	}
+	return p->n_blind++ >= most;
+}
+
 /* Take what the receiver has freed since we last looked. */
 static __rte_noinline void
 slot_refresh(struct shm_peer *p)
@@ -22,7 +37,7 @@ slot_refresh(struct shm_peer *p)
 	/* Peer memory: a position outside what we sent is nonsense and changes nothing. */
 	if (pos - p->rx_seen > p->tx_pos - p->rx_seen)
 		return;
-	if (pos != p->rx_seen) {
+	if (pos != p->rx_seen && !is_blind(p, PLX_DEV_BLIND_MAX)) {
 		uint32_t end = p->data_end[(pos - 1) % SHM_CELLS];
 
 		p->data_tail = p->data_head - (uint32_t)((uint32_t)p->data_head - end);
@@ -214,7 +229,9 @@ tx_slow(struct shm_peer *p, const struct plx_tx *tx)
 	}
 	if (tx->hdr_len + tx->len > p->peer.mtu)
 		return -EMSGSIZE;
-	return p->tx_mode == SHM_TX_SLOT ? slot_tx(p, tx) : mail_tx(p, tx);
+	if (p->tx_mode == SHM_TX_SLOT)
+		return slot_tx(p, tx);
+	return is_blind(p, PLX_DEV_BLIND_MAX * SHM_MAIL_CELLS) ? -EAGAIN : mail_tx(p, tx);
 }
 
 static inline int

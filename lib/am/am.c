@@ -161,8 +161,10 @@ plx_am_msg_get(struct plx_am *am, struct plx_peer *src, const struct plx_wire_am
 void
 plx_am_msg_put(struct plx_am *am, struct plx_msg *m)
 {
-	if (m->is_partial)
+	if (m->is_partial) {
 		LIST_REMOVE(m, partial);
+		m->ep->kept -= m->cost;
+	}
 	m->ep->n_msgs--;
 	plx_msg_put(am->msgs, m);
 }

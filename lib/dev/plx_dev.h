@@ -223,6 +223,12 @@ enum plx_rx_found {
 };
 
 /** A driver's tx and rx pair, owned by one worker. Hooks are copied here from the ops. */
+/*
+ * A sender is told to stop by a message, so it has to look: to one peer, between two turns, a driver takes at most what
+ * a ring holds so many times.
+ */
+#define PLX_DEV_BLIND_MAX 16u
+
 struct plx_queue {
 	/* line 0: set at open, read in every turn */
 	int (*tx_short)(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data,
@@ -257,6 +263,11 @@ struct plx_queue {
 	struct plx_soft_tag *soft_tag; /* NULL: hardware matches, or nothing does */
 	LIST_HEAD(, plx_peer) peers[PLX_DEV_PEER_HASH]; /* by uid */
 	uint32_t n_dead;     /* dead peers not yet freed */
+	/*
+	 * Counts the worker's turns, in each of which it looks at what has come; NULL: it has no worker. A driver that
+	 * hears of its peers' room otherwise takes few messages without such a look: see PLX_DEV_BLIND_MAX.
+	 */
+	const uint64_t *turns;
 	uint8_t port;	     /* of the device's that these settings allow, from 0 on */
 	/* called when a driver finds that a peer is gone; may be NULL */
 	void (*on_dead)(struct plx_peer *peer);

@@ -20,6 +20,9 @@ const struct plx_stat_row plx_ep_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_ep_stat, eps_failed),
 	PLX_STAT_ROW(struct plx_ep_stat, stops),
 	PLX_STAT_ROW(struct plx_ep_stat, stopped_by_peer),
+	PLX_STAT_ROW(struct plx_ep_stat, tx_held),
+	PLX_STAT_ROW(struct plx_ep_stat, refused),
+	PLX_STAT_ROW(struct plx_ep_stat, refused_by_peer),
 	PLX_STAT_END,
 };
 
@@ -103,6 +106,7 @@ ep_init(struct plx_ep *ep, struct plx_eps *eps)
 	ep->eps = eps;
 	ep->eager_end = eps->eager_end;
 	TAILQ_INIT(&ep->pending);
+	TAILQ_INIT(&ep->held);
 	TAILQ_INIT(&ep->waits.head);
 	ep->waits.ep = ep;
 	LIST_INIT(&ep->closing);
@@ -196,15 +200,114 @@ plx_ep_connect(struct plx_ep *ep)
 	return 0;
 }
 
-void
-plx_ep_pend(struct plx_ep *ep, struct plx_pend *p)
+static void
+stall(struct plx_ep *ep)
 {
-	TAILQ_INSERT_TAIL(&ep->pending, p, link);
 	PLX_STAT_INC(ep->eps->stat.tx_pending);
 	if (!ep->stalled) {
 		ep->stalled = true;
 		TAILQ_INSERT_TAIL(&ep->eps->stalled, ep, stalled_link);
 	}
+}
+
+void
+plx_ep_pend(struct plx_ep *ep, struct plx_pend *p)
+{
+	p->held = false;
+	TAILQ_INSERT_TAIL(&ep->pending, p, link);
+	stall(ep);
+}
+
+static void
+hold(struct plx_ep *ep, struct plx_pend *p)
+{
+	p->held = true;
+	p->early = false;
+	TAILQ_INSERT_TAIL(&ep->held, p, link);
+}
+
+void
+plx_ep_pend_last(struct plx_ep *ep, struct plx_pend *p)
+{
+	if (TAILQ_EMPTY(&ep->held))
+		plx_ep_pend(ep, p);
+	else
+		hold(ep, p);
+}
+
+/* Shorter tagged messages go unasked. Behind one that is held none does. */
+static void
+set_eager_end(struct plx_ep *ep)
+{
+	ep->eager_end = ep->announces || !TAILQ_EMPTY(&ep->held) ? 0 : ep->eps->eager_end;
+	if (ep->eager_end == 0)
+		atomic_store_explicit(&ep->quick, false, memory_order_relaxed);
+}
+
+bool
+plx_ep_announce(struct plx_ep *ep, struct plx_pend *p)
+{
+	if (likely(ep->n_announced < PLX_EP_MAX_ANNOUNCED && TAILQ_EMPTY(&ep->held))) {
+		p->held = false;
+		ep->n_announced++;
+		return true;
+	}
+	PLX_STAT_INC(ep->eps->stat.tx_held);
+	hold(ep, p);
+	set_eager_end(ep);
+	return false;
+}
+
+bool
+plx_ep_announce_early(struct plx_ep *ep, struct plx_pend *p)
+{
+	if (ep->n_announced < PLX_EP_MAX_ANNOUNCED && ep->held_early == NULL) {
+		p->held = false;
+		ep->n_announced++;
+		return true;
+	}
+	PLX_STAT_INC(ep->eps->stat.tx_held);
+	p->held = p->early = true;
+	if (ep->held_early != NULL)
+		TAILQ_INSERT_AFTER(&ep->held, ep->held_early, p, link);
+	else
+		TAILQ_INSERT_HEAD(&ep->held, p, link);
+	ep->held_early = p;
+	return false;
+}
+
+static void
+held_remove(struct plx_ep *ep, struct plx_pend *p)
+{
+	if (ep->held_early == p) /* all before it are early, too */
+		ep->held_early = TAILQ_PREV(p, plx_pends, link);
+	TAILQ_REMOVE(&ep->held, p, link);
+}
+
+static __rte_noinline void
+held_go(struct plx_ep *ep)
+{
+	struct plx_pend *p;
+
+	while ((p = TAILQ_FIRST(&ep->held)) != NULL) {
+		bool counts = p->conn_id != PLX_CONN_NONE; /* a mark does not */
+
+		if (counts && ep->n_announced >= PLX_EP_MAX_ANNOUNCED)
+			return;
+		ep->n_announced += counts;
+		held_remove(ep, p);
+		plx_ep_pend(ep, p);
+	}
+	set_eager_end(ep);
+}
+
+void
+plx_ep_announce_end(struct plx_ep *ep)
+{
+	PLX_ASSERT(ep->n_announced > 0);
+	ep->n_announced--;
+	if (unlikely(!TAILQ_EMPTY(&ep->held)))
+		held_go(ep);
 }
 
 static int
@@ -258,7 +361,7 @@ plx_ep_mark(struct plx_ep *ep, void (*passed)(void *arg), void *arg)
 	m->ep = ep;
 	m->passed = passed;
 	m->arg = arg;
-	plx_ep_pend(ep, &m->pend);
+	plx_ep_pend_last(ep, &m->pend);
 	return 0;
 }
 
@@ -294,13 +397,54 @@ plx_ep_tx_copy(struct plx_ep *ep, uint32_t conn_id, uint8_t op, const void *hdr,
 	return 0;
 }
 
-static void
-flow_send(struct plx_ep *ep, bool stop)
+static int
+flow_send(struct plx_pend *p)
 {
-	struct plx_wire_flow h = {.stop = stop};
+	struct plx_ep *ep = container_of(p, struct plx_ep, flow);
+	struct plx_wire_flow h = {.stop = ep->refused ? PLX_WIRE_FLOW_REFUSED
+		: ep->stopped ? PLX_WIRE_FLOW_ANNOUNCE : PLX_WIRE_FLOW_GO};
+	struct plx_tx tx = {.peer = ep->peer, .hdr = &h, .hdr_len = sizeof(h), .op = PLX_WIRE_FLOW};
+	int rc = plx_peer_tx(&tx);
 
-	/* To one who is gone there is nothing to say. */
-	(void)plx_ep_tx_ctl(ep, PLX_WIRE_FLOW, &h, sizeof(h));
+	ep->flow_waits = rc == -EAGAIN;
+	return rc;
+}
+
+static void
+flow_fail(struct plx_pend *p, int err)
+{
+	(void)err; /* to one who is gone there is nothing to say */
+	container_of(p, struct plx_ep, flow)->flow_waits = false;
+}
+
+/* It goes ahead of what waits, as the peer goes on until it comes. */
+static void
+flow_tell(struct plx_ep *ep)
+{
+	int rc = plx_ep_connect(ep);
+
+	if (ep->flow_waits || (rc != 0 && !plx_ep_may_pass(rc)))
+		return;
+	if (rc == 0 && flow_send(&ep->flow) != -EAGAIN)
+		return;
+	ep->flow_waits = true;
+	ep->flow.send = flow_send;
+	ep->flow.fail = flow_fail;
+	ep->flow.conn_id = PLX_CONN_NONE;
+	TAILQ_INSERT_HEAD(&ep->pending, &ep->flow, link);
+	stall(ep);
+}
+
+void
+plx_ep_refuse(struct plx_ep *ep)
+{
+	if (ep->peer->state == PLX_PEER_DEAD)
+		return;
+	PLX_STAT_INC(ep->eps->stat.refused);
+	PLX_LOG_RATELIMIT(ERR, ep, "a peer sends more than it may before it is received: its connection fails");
+	ep->refused = true;
+	flow_tell(ep);
+	plx_peer_dead(ep->peer, -ECONNRESET);
 }
 
 void
@@ -311,7 +455,7 @@ plx_ep_stop(struct plx_ep *ep)
 	ep->stopped = true;
 	LIST_INSERT_HEAD(&ep->eps->stopped, ep, stopped_link);
 	PLX_STAT_INC(ep->eps->stat.stops);
-	flow_send(ep, true);
+	flow_tell(ep);
 }
 
 void
@@ -322,18 +466,22 @@ plx_eps_resume(struct plx_eps *eps)
 	while ((ep = LIST_FIRST(&eps->stopped)) != NULL) {
 		LIST_REMOVE(ep, stopped_link);
 		ep->stopped = false;
-		flow_send(ep, false);
+		flow_tell(ep);
 	}
 }
 
 void
 plx_ep_on_flow(struct plx_ep *ep, const struct plx_wire_flow *h)
 {
-	ep->eager_end = h->stop ? RTE_MIN(1u, ep->eps->eager_end) : ep->eps->eager_end;
-	if (!h->stop)
+	if (h->stop == PLX_WIRE_FLOW_REFUSED) {
+		PLX_STAT_INC(ep->eps->stat.refused_by_peer);
+		plx_peer_dead(ep->peer, -ECONNRESET);
 		return;
-	atomic_store_explicit(&ep->quick, false, memory_order_relaxed);
-	PLX_STAT_INC(ep->eps->stat.stopped_by_peer);
+	}
+	ep->announces = h->stop != PLX_WIRE_FLOW_GO;
+	set_eager_end(ep);
+	if (ep->announces)
+		PLX_STAT_INC(ep->eps->stat.stopped_by_peer);
 }
 
 #define TRY_EVERY 64u /* turns between two tries to connect: each is a few system calls */
@@ -394,11 +542,10 @@ plx_eps_flush_slow(struct plx_eps *eps)
 	return n;
 }
 
-TAILQ_HEAD(pends, plx_pend);
 TAILQ_HEAD(waits, plx_wait);
 
 static void
-take_pending(struct plx_ep *ep, bool all, uint32_t conn_id, struct pends *to)
+take_pending(struct plx_ep *ep, bool all, uint32_t conn_id, struct plx_pends *to)
 {
 	struct plx_pend *p, *next;
 
@@ -407,6 +554,13 @@ take_pending(struct plx_ep *ep, bool all, uint32_t conn_id, struct pends *to)
 		if (!all && p->conn_id != conn_id)
 			continue;
 		TAILQ_REMOVE(&ep->pending, p, link);
+		TAILQ_INSERT_TAIL(to, p, link);
+	}
+	for (p = TAILQ_FIRST(&ep->held); p != NULL; p = next) {
+		next = TAILQ_NEXT(p, link);
+		if (!all && p->conn_id != conn_id)
+			continue;
+		held_remove(ep, p);
 		TAILQ_INSERT_TAIL(to, p, link);
 	}
 }
@@ -432,7 +586,7 @@ take_waits(struct plx_wait_list *list, bool all, uint32_t conn_id, struct waits 
 static void
 fail_waiting(struct plx_ep *ep, bool all, uint32_t conn_id, int err)
 {
-	struct pends pends = TAILQ_HEAD_INITIALIZER(pends);
+	struct plx_pends pends = TAILQ_HEAD_INITIALIZER(pends);
 	struct waits waits = TAILQ_HEAD_INITIALIZER(waits);
 	struct plx_wait_list *list;
 	struct plx_pend *p;
@@ -451,6 +605,8 @@ fail_waiting(struct plx_ep *ep, bool all, uint32_t conn_id, int err)
 		TAILQ_REMOVE(&waits, w, link);
 		w->fail(w, err);
 	}
+	if (!all) /* what was behind them may go */
+		held_go(ep);
 	if (ep->stub)
 		ep_stub_cancel((struct plx_ep_stub *)ep, err);
 }
@@ -468,19 +624,29 @@ plx_ep_has_pending(const struct plx_ep *ep, uint32_t conn_id)
 
 	TAILQ_FOREACH(p, &ep->pending, link) {
 		if (p->conn_id == conn_id)
-			break;
+			return true;
 	}
-	return p != NULL;
+	TAILQ_FOREACH(p, &ep->held, link) {
+		if (p->conn_id == conn_id)
+			return true;
+	}
+	return false;
 }
 
 void
 plx_ep_closing_begin(struct plx_ep *ep, uint32_t conn_id, struct plx_wait_list *list)
 {
-	struct plx_wait *w, *next;
-
 	TAILQ_INIT(&list->head);
 	list->ep = ep;
 	LIST_INSERT_HEAD(&ep->closing, list, link);
+	plx_ep_closing_more(ep, conn_id, list);
+}
+
+void
+plx_ep_closing_more(struct plx_ep *ep, uint32_t conn_id, struct plx_wait_list *list)
+{
+	struct plx_wait *w, *next;
+
 	for (w = TAILQ_FIRST(&ep->waits.head); w != NULL; w = next) {
 		next = TAILQ_NEXT(w, link);
 		if (w->conn_id != conn_id)

@@ -14,6 +14,10 @@
  * wait there as well when the peer cannot be connected just now, as the process is out of
  * descriptors or memory. They are never dropped: memory for PLX_EPS_CTL_RESERVE of them is always
  * at hand, and a worker that cannot keep it so takes nothing from its devices until it can.
+ *
+ * What a peer makes us keep has a bound for each ep (PLX_EP_KEPT_MORE), which one that keeps to the protocol does not
+ * reach: it sends no data unasked once it is told so, and has at most PLX_EP_MAX_ANNOUNCED messages announced. More
+ * tagged messages of ours wait in the ep's held list, in order, and nothing else waits behind them.
  */
 #ifndef PLX_EP_H
 #define PLX_EP_H
@@ -43,6 +47,8 @@ struct plx_ep_stat {
 	uint64_t tx_failed;
 	uint64_t eps, eps_failed;
 	uint64_t stops, stopped_by_peer;
+	uint64_t tx_held; /* tagged messages that waited as too many were announced */
+	uint64_t refused, refused_by_peer; /* connections that failed for what was sent beyond the bounds */
 };
 
 extern const struct plx_stat_row plx_ep_stat_rows[];
@@ -72,11 +78,23 @@ struct plx_eps {
  */
 #define PLX_EP_MAX_PARTIAL 16
 
+/** Tagged messages to one peer that wait for its answer: announced, or synchronous. */
+#define PLX_EP_MAX_ANNOUNCED (1u << 18)
+
+/* What one that is told to stop may have sent before it hears of it: a long message that it has begun, and what it
+ * sends in the turns until then (plx_dev.h:PLX_DEV_BLIND_MAX). */
+#define PLX_EP_FLIGHT (128ull << 20)
+
+/** Bytes of memory for a peer's messages that are kept above which it is refused, beside tag.unexpected_max. */
+#define PLX_EP_KEPT_MORE (PLX_EP_FLIGHT + PLX_EP_MAX_ANNOUNCED * sizeof(struct plx_msg))
+
+TAILQ_HEAD(plx_pends, plx_pend);
+
 struct plx_ep {
 	/* line 0 */
 	struct plx_peer *peer;
 	struct plx_eps *eps;
-	TAILQ_HEAD(, plx_pend) pending;
+	struct plx_pends pending;
 	uint32_t refs;	 /* API handles */
 	uint32_t next_conn_id;
 	uint32_t msg_id; /* of the next multi-fragment message */
@@ -90,9 +108,17 @@ struct plx_ep {
 	/* writer: any; reader: owner: a key was unpacked, so memory of the peer may be written without a message */
 	_Atomic bool keys;
 	uint64_t n_waits;
-	bool stopped;	    /* we told the peer to send nothing unasked */
+	bool stopped;	    /* we tell the peer to send nothing unasked */
+	bool refused;	    /* or that we take nothing more */
+	bool flow_waits;
+	struct plx_pend flow; /* what tells it so, of what it is then */
 	LIST_ENTRY(plx_ep) stopped_link;
-	uint64_t n_msgs;		/* kept messages that point here */
+	uint64_t n_msgs;		/* kept messages that point here, */
+	uint64_t kept;			/* and bytes of memory that they take */
+	uint32_t n_announced;		/* of our tagged messages, what waits for an answer */
+	bool announces;			/* the peer wants no data unasked */
+	struct plx_pends held;		/* tagged messages that are not announced yet, */
+	struct plx_pend *held_early;	/* the last of those that were to go unasked, or NULL */
 	struct plx_wait_list waits;	/* requests that wait for an answer */
 	LIST_HEAD(, plx_wait_list) closing; /* those of handles that are being closed */
 	struct plx_flush_list flushes;	/* the worker's: in the order asked for */
@@ -289,8 +315,30 @@ plx_req_tx(struct plx_req *req, struct plx_tx *tx, uint64_t offset, uint64_t len
 	tx->pack_offset = offset;
 }
 
+/** @return whether something waits for the device, or is held. */
+static inline bool
+plx_ep_has_any(const struct plx_ep *ep)
+{
+	return !TAILQ_EMPTY(&ep->pending) || !TAILQ_EMPTY(&ep->held);
+}
+
 /** Queue something to send behind what waits already. */
 void plx_ep_pend(struct plx_ep *ep, struct plx_pend *p);
+
+/** The same behind tagged messages that are held, if there are any. */
+void plx_ep_pend_last(struct plx_ep *ep, struct plx_pend *p);
+
+/** A tagged message is to be announced. @return whether it counts now; else p is held, and queued when it may be. */
+bool plx_ep_announce(struct plx_ep *ep, struct plx_pend *p);
+
+/** The same of one that has waited to go unasked, and may not any more: it is the first of those that wait. */
+bool plx_ep_announce_early(struct plx_ep *ep, struct plx_pend *p);
+
+/** One that counted is over. */
+void plx_ep_announce_end(struct plx_ep *ep);
+
+/** The peer does not keep to the bounds: tell it so, and fail. */
+void plx_ep_refuse(struct plx_ep *ep);
 
 /** It is not to be sent any more; it must be queued. */
 static inline void
@@ -381,6 +429,9 @@ void plx_ep_cancel(struct plx_ep *ep, uint32_t conn_id, int err);
 
 /** Move what was sent on this handle, which is being closed, and waits to a list of its own. */
 void plx_ep_closing_begin(struct plx_ep *ep, uint32_t conn_id, struct plx_wait_list *list);
+
+/** The same with what has begun to wait since, as it was announced and not sent. */
+void plx_ep_closing_more(struct plx_ep *ep, uint32_t conn_id, struct plx_wait_list *list);
 
 /** The list, which is empty, is not the ep's any more. */
 void plx_ep_closing_end(struct plx_wait_list *list);

@@ -55,6 +55,8 @@ struct plx_dt {
 struct plx_pend {
 	TAILQ_ENTRY(plx_pend) link;
 	uint32_t conn_id; /* of the handle it was sent on */
+	bool held;	  /* in the ep's held, or it ended there */
+	bool early;	  /* there, but posted before those that are not */
 	/* try again: 0 sent, -EAGAIN not yet; any other error fails it */
 	int (*send)(struct plx_pend *p);
 	void (*fail)(struct plx_pend *p, int err);
@@ -102,6 +104,7 @@ struct plx_req_send {
 	bool announcing : 1;	/* but not of all: the rest waits in the ep's list */
 	bool on_run : 1;	/* linked in rndv's run list */
 	bool over : 1;		/* it ends with the writes that are out, err says how */
+	bool counts : 1;	/* as one of ep->n_announced, unless pend.held */
 	bool back : 1;		/* it ends unanswered: the receiver may still read the buffer */
 	uint8_t role;		/* enum in rndv_int.h */
 	uint16_t n_out;		/* writes that the device has not ended */

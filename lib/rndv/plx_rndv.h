@@ -119,6 +119,12 @@ plx_rndv_announced(struct plx_req *req, int rc)
 /** As plx_rndv_send() for a whole small message that wants to know when it is matched. */
 int plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req);
 
+/**
+ * As plx_rndv_send() for one that was to go unasked and whose turn in the ep's list has come: its pend is out of it.
+ * @return what its pend.send() is to answer
+ */
+int plx_rndv_send_instead(struct plx_rndv *r, struct plx_req *req);
+
 /** @return what an announcement to ep says of the count of messages that were taken back. */
 uint32_t plx_rndv_epoch(const struct plx_ep *ep);
 

@@ -186,6 +186,8 @@ rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err)
 		PLX_STAT_INC(r->stat.errors);
 	if (req->send.back && req->send.announced)
 		take_back(r, req);
+	if (req->send.counts && !req->send.pend.held)
+		plx_ep_announce_end(req->send.ep);
 	plx_req_complete(req, err);
 }
 
@@ -248,20 +250,17 @@ sync_send(struct plx_pend *p)
 	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_SYNC};
 
+	if (unlikely(req->len >= req->send.ep->eager_end)) /* not any more */
+		return rts_send(p);
 	plx_req_tx(req, &tx, 0, req->len);
 	return plx_rndv_announced(req, plx_peer_tx(&tx));
 }
 
-int
-plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p))
+static int
+send_init(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p), bool tagged)
 {
-	struct plx_ep *ep = req->send.ep;
-	int rc;
+	int rc = plx_req_id_get(&r->ids, req, &req->send.id);
 
-	rc = plx_ep_connect(ep);
-	if (rc != 0)
-		return rc;
-	rc = plx_req_id_get(&r->ids, req, &req->send.id);
 	if (rc != 0)
 		return rc;
 	req->send.on_run = false;
@@ -273,15 +272,34 @@ plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx
 	req->send.back = false;
 	req->send.role = RNDV_IDLE;
 	req->send.rreq.index = 0;
-	rndv_split_place(ep);
 	req->send.pend.conn_id = req->send.conn_id;
 	req->send.pend.send = send;
 	req->send.pend.fail = send_pend_fail;
-	rc = plx_ep_open(ep) ? send(&req->send.pend) : -EAGAIN;
-	if (rc == -EAGAIN) {
-		plx_ep_pend(ep, &req->send.pend);
-	} else if (rc != 0) {
+	req->send.counts = tagged;
+	return 0;
+}
+
+static int
+send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p), bool tagged)
+{
+	struct plx_ep *ep = req->send.ep;
+	int rc;
+
+	rc = plx_ep_connect(ep);
+	if (rc == 0)
+		rc = send_init(r, req, send, tagged);
+	if (rc != 0)
+		return rc;
+	rndv_split_place(ep);
+	if (!tagged || plx_ep_announce(ep, &req->send.pend)) {
+		rc = plx_ep_open(ep) ? send(&req->send.pend) : -EAGAIN;
+		if (rc == -EAGAIN)
+			plx_ep_pend(ep, &req->send.pend);
+	}
+	if (rc != 0 && rc != -EAGAIN) {
 		plx_req_id_put(&r->ids, req->send.id);
+		if (tagged)
+			plx_ep_announce_end(ep);
 		return rc;
 	}
 	plx_ep_wait(ep, &req->send.wait, req->send.conn_id, send_wait_fail);
@@ -290,15 +308,44 @@ plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx
 }
 
 int
+plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p))
+{
+	return send_as(r, req, send, false);
+}
+
+int
 plx_rndv_send(struct plx_rndv *r, struct plx_req *req)
 {
-	return plx_rndv_send_as(r, req, rts_send);
+	return send_as(r, req, rts_send, true);
+}
+
+int
+plx_rndv_send_instead(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_ep *ep = req->send.ep;
+	int rc = send_init(r, req, rts_send, true);
+
+	if (rc != 0)
+		return rc;
+	rndv_split_place(ep);
+	if (plx_ep_announce_early(ep, &req->send.pend)) {
+		rc = rts_send(&req->send.pend);
+		if (rc != 0 && rc != -EAGAIN) { /* it is failed as what it was */
+			plx_req_id_put(&r->ids, req->send.id);
+			plx_ep_announce_end(ep);
+			plx_req_complete(req, rc);
+			return 0;
+		}
+	}
+	plx_ep_wait(ep, &req->send.wait, req->send.conn_id, send_wait_fail);
+	PLX_STAT_INC(r->stat.sends);
+	return rc;
 }
 
 int
 plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req)
 {
-	return plx_rndv_send_as(r, req, sync_send);
+	return send_as(r, req, sync_send, true);
 }
 
 void

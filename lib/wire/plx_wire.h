@@ -156,8 +156,15 @@ struct plx_wire_cancel {
 	uint32_t pad;
 };
 
+enum plx_wire_flow_stop {
+	PLX_WIRE_FLOW_GO,	/* as usual */
+	PLX_WIRE_FLOW_ANNOUNCE, /* data only when asked for */
+	/* nothing more is taken, the connection has failed; nobody says it by chance */
+	PLX_WIRE_FLOW_REFUSED = 0x5f00d5f,
+};
+
 struct plx_wire_flow {
-	uint32_t stop; /* 1: data only when asked for; 0: as usual again */
+	uint32_t stop; /* enum plx_wire_flow_stop */
 	uint32_t pad;
 };
 

@@ -267,8 +267,14 @@ plx_worker_am_send(struct plx_worker *w, const struct plx_ep_user *user, struct 
 static void
 piece(struct plx_worker *w, struct plx_msg *m, const uint8_t *data, uint64_t len)
 {
-	int rc = plx_am_write(m, data, len);
+	struct plx_ep *ep = m->ep;
+	uint64_t before = m->cost;
+	int rc;
 
+	if (!worker_may_keep(w, ep, len))
+		return;
+	rc = plx_am_write(m, data, len);
+	ep->kept += m->cost - before;
 	if (rc == -ENOMEM) {
 		PLX_STAT_INC(w->am.stat.rx_drop_no_memory);
 		plx_am_msg_put(&w->am, m);
@@ -279,6 +285,7 @@ piece(struct plx_worker *w, struct plx_msg *m, const uint8_t *data, uint64_t len
 		return;
 	LIST_REMOVE(m, partial);
 	m->is_partial = false;
+	ep->kept -= m->cost; /* it is the program's from here on */
 	plx_am_arrived(&w->am, m);
 }
 
@@ -289,6 +296,7 @@ first_piece(struct plx_worker *w, struct plx_msg *m, uint32_t msg_id, const uint
 	m->msg_id = msg_id;
 	m->is_partial = true;
 	LIST_INSERT_HEAD(&m->ep->partial, m, partial);
+	m->ep->kept += m->cost;
 	piece(w, m, data, len);
 }
 

@@ -165,6 +165,8 @@ mark_send(struct plx_pend *p)
 {
 	struct plx_flush *f = container_of(p, struct plx_flush, pend);
 
+	if (f->kind == PLX_FLUSH_CLOSE)
+		plx_ep_closing_more(f->ep, f->conn_id, &f->waits);
 	go_on(flush_worker(f), f);
 	return 0;
 }
@@ -184,7 +186,10 @@ wait_for_device(struct plx_flush *f)
 	f->pend.send = mark_send;
 	f->pend.fail = mark_fail;
 	f->pend.conn_id = PLX_CONN_NONE;
-	plx_ep_pend(f->ep, &f->pend);
+	if (f->kind == PLX_FLUSH_CLOSE) /* what is held waits for an answer, as what was sent */
+		plx_ep_pend(f->ep, &f->pend);
+	else
+		plx_ep_pend_last(f->ep, &f->pend);
 }
 
 static void
@@ -195,6 +200,15 @@ mark_passed(void *arg)
 	f->n_marks--;
 }
 
+static int
+mark(struct plx_flush *f, struct plx_ep *ep)
+{
+	int rc = plx_ep_mark(ep, mark_passed, f);
+
+	f->n_marks += rc == 0;
+	return rc;
+}
+
 /* A mark behind what waits at each ep. @return 0, or -ENOMEM: those that were set stay */
 static int
 mark_all(struct plx_worker *w, struct plx_flush *f)
@@ -203,13 +217,21 @@ mark_all(struct plx_worker *w, struct plx_flush *f)
 	int rc = 0;
 
 	f->n_marks = 0;
-	TAILQ_FOREACH(ep, &w->eps.stalled, stalled_link) {
-		rc = plx_ep_mark(ep, mark_passed, f);
-		if (rc != 0)
-			break;
-		f->n_marks++;
+	if (w->eps.stat.tx_held == 0) {
+		TAILQ_FOREACH(ep, &w->eps.stalled, stalled_link) {
+			rc = mark(f, ep);
+			if (rc != 0)
+				return rc;
+		}
+		return 0;
 	}
-	return rc;
+	LIST_FOREACH(ep, &w->eps.all, link) {
+		if (ep->stalled || !TAILQ_EMPTY(&ep->held))
+			rc = mark(f, ep);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
 }
 
 static void
@@ -272,7 +294,7 @@ flush_run(void *arg)
 	f->ep->refs++; /* until it is complete */
 	if (close)
 		plx_ep_closing_begin(f->ep, f->conn_id, &f->waits);
-	if (close ? plx_ep_has_pending(f->ep, f->conn_id) : !TAILQ_EMPTY(&f->ep->pending))
+	if (close ? plx_ep_has_pending(f->ep, f->conn_id) : plx_ep_has_any(f->ep))
 		wait_for_device(f);
 	else
 		go_on(w, f);

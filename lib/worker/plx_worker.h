@@ -49,6 +49,7 @@ struct plx_worker_stat {
 	uint64_t tag_quick; /* of the sends: handed to a reactor with their data */
 	uint64_t eager_bytes_kept; /* of unexpected messages, ever */
 	uint64_t rx_drop_bad_op, rx_drop_bad_frag, rx_drop_no_memory;
+	uint64_t rx_drop_refused; /* beyond the bounds of their ep, which failed */
 	uint64_t submits;	   /* operations handed to a reactor */
 	uint64_t direct;	   /* and those that the application ran itself meanwhile */
 };

@@ -37,11 +37,11 @@ match(struct plx_worker *w, uint64_t tag)
 }
 
 static void
-msg_set_ep(struct plx_worker *w, struct plx_msg *m, struct plx_peer *src)
+msg_set_ep(struct plx_msg *m, struct plx_ep *ep)
 {
-	m->ep = plx_ep_of(&w->eps, src);
-	if (m->ep != NULL)
-		m->ep->n_msgs++;
+	m->ep = ep;
+	ep->n_msgs++;
+	ep->kept += m->cost;
 }
 
 void
@@ -49,28 +49,44 @@ worker_msg_free(struct plx_worker *w, struct plx_msg *m)
 {
 	if (m->is_partial)
 		LIST_REMOVE(m, partial);
-	if (m->ep != NULL)
+	if (m->ep != NULL) {
 		m->ep->n_msgs--;
+		m->ep->kept -= m->cost;
+	}
 	plx_msg_put(&w->msgs, m);
 }
 
-/* Too much is kept: from here on this sender only announces. Nothing is ever dropped. */
-static __rte_noinline __rte_cold void
-stop_sender(struct plx_worker *w, struct plx_peer *src)
+/* It has failed, and nothing that waits would be ended again; but the process there may send on. */
+static inline bool
+is_over(const struct plx_ep *ep)
 {
-	struct plx_ep *ep = plx_ep_of(&w->eps, src);
-
-	if (ep != NULL)
-		plx_ep_stop(ep);
+	return (ep->err | ep->failing_err) != 0;
 }
 
-/* Keep a message that no receive waits for. @return NULL without memory */
+bool
+worker_may_keep(struct plx_worker *w, struct plx_ep *ep, uint64_t more)
+{
+	if (likely(ep->kept + more <= w->kept_max + PLX_EP_KEPT_MORE && !is_over(ep)))
+		return true;
+	PLX_STAT_INC(w->stat.rx_drop_refused);
+	plx_ep_refuse(ep);
+	return false;
+}
+
+/*
+ * Keep a message that no receive waits for. When too much is kept its sender only announces from there on.
+ * @return NULL without memory, or the sender is refused
+ */
 static struct plx_msg *
 msg_keep(struct plx_worker *w, struct plx_peer *src, uint64_t tag, uint64_t len, uint64_t data_len,
 	enum plx_msg_kind kind)
 {
-	struct plx_msg *m = plx_msg_get(&w->msgs, data_len);
+	struct plx_ep *ep = plx_ep_of(&w->eps, src);
+	struct plx_msg *m;
 
+	if (likely(ep != NULL) && unlikely(!worker_may_keep(w, ep, data_len + sizeof(*m))))
+		return NULL;
+	m = likely(ep != NULL) ? plx_msg_get(&w->msgs, data_len) : NULL;
 	if (unlikely(m == NULL)) {
 		PLX_STAT_INC(w->stat.rx_drop_no_memory);
 		PLX_LOG_RATELIMIT(ERR, worker, "no memory to keep a message of %llu bytes: lost",
@@ -81,8 +97,9 @@ msg_keep(struct plx_worker *w, struct plx_peer *src, uint64_t tag, uint64_t len,
 	m->len = len;
 	plx_tag_keep(w->tag, &m->tag, tag);
 	PLX_STAT_ADD(w->stat.eager_bytes_kept, data_len);
+	msg_set_ep(m, ep);
 	if (unlikely(w->msgs.bytes > w->kept_max))
-		stop_sender(w, src);
+		plx_ep_stop(ep);
 	return m;
 }
 
@@ -135,7 +152,6 @@ rx_sync(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 	m = msg_keep(w, rx->src, h.tag, len, len, PLX_MSG_SYNC);
 	if (m == NULL)
 		return;
-	msg_set_ep(w, m, rx->src);
 	m->rts.sreq = h.sreq;
 	m->got = len;
 	plx_copy(m->data, data, len);
@@ -177,7 +193,7 @@ worker_partial_room(const struct plx_ep *ep)
 
 	LIST_FOREACH(m, &ep->partial, partial)
 		n++;
-	return n < PLX_EP_MAX_PARTIAL;
+	return n < PLX_EP_MAX_PARTIAL && !is_over(ep);
 }
 
 static void
@@ -215,7 +231,7 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 		m->direct = true;
 		req->recv.info_tag = h.tag;
 		req->recv.info_len = h.len;
-		msg_set_ep(w, m, rx->src);
+		msg_set_ep(m, ep);
 		plx_req_copy_in(req, 0, data, len);
 	} else {
 		uint64_t room = RTE_MAX(len, PLX_MSG_ROOM);
@@ -223,7 +239,6 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 		m = msg_keep(w, rx->src, h.tag, h.len, RTE_MIN(h.len, room), PLX_MSG_EAGER);
 		if (m == NULL)
 			return;
-		msg_set_ep(w, m, rx->src);
 		memcpy(m->data, data, len);
 	}
 	m->msg_id = h.msg_id;
@@ -247,8 +262,14 @@ msg_move(const struct plx_msg *m, uint8_t *to)
 static __rte_noinline bool
 msg_grow(struct plx_worker *w, struct plx_msg *m, uint64_t len)
 {
-	if (plx_msg_grow(&w->msgs, m, m->got + len, m->len, msg_move) == 0)
+	uint64_t before = m->cost;
+
+	if (!worker_may_keep(w, m->ep, len))
+		return false; /* with all else of the ep it goes as that fails */
+	if (plx_msg_grow(&w->msgs, m, m->got + len, m->len, msg_move) == 0) {
+		m->ep->kept += m->cost - before;
 		return true;
+	}
 	PLX_STAT_INC(w->stat.rx_drop_no_memory);
 	PLX_LOG_RATELIMIT(ERR, worker, "no memory to keep a message of %llu bytes: lost",
 		(unsigned long long)m->len);
@@ -318,7 +339,6 @@ rx_rts(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 	m = msg_keep(w, rx->src, h.tag, h.len, 0, PLX_MSG_RTS);
 	if (m == NULL)
 		return;
-	msg_set_ep(w, m, rx->src);
 	m->rts = rts;
 }
 

@@ -72,6 +72,8 @@ eager_send(struct plx_pend *p)
 		.op = PLX_WIRE_EAGER};
 	int rc;
 
+	if (unlikely(req->len >= req->send.ep->eager_end)) /* the peer has said so while it waited */
+		return plx_rndv_send_instead(&worker_of(req)->rndv, req);
 	plx_req_tx(req, &tx, 0, req->len);
 	rc = plx_peer_tx(&tx);
 	if (rc == 0)
@@ -90,6 +92,8 @@ frags_send(struct plx_pend *p)
 	struct plx_tx tx = {.peer = s->ep->peer};
 	int rc;
 
+	if (unlikely(s->offset == 0 && req->len >= s->ep->eager_end))
+		return plx_rndv_send_instead(&worker_of(req)->rndv, req);
 	while (s->offset < req->len) {
 		uint64_t left = req->len - s->offset;
 

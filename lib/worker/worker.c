@@ -98,6 +98,7 @@ const struct plx_stat_row plx_worker_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_bad_op),
 	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_bad_frag),
 	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_no_memory),
+	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_refused),
 	PLX_STAT_ROW(struct plx_worker_stat, submits),
 	PLX_STAT_ROW(struct plx_worker_stat, direct),
 	PLX_STAT_END,
@@ -174,6 +175,7 @@ open_queue(struct plx_worker *w, const struct plx_conf *conf, const char *name, 
 		return rc;
 	}
 	(*q)->on_dead = on_peer_dead;
+	(*q)->turns = &w->stat.turns;
 	(*q)->on_group = worker_on_group;
 	(*q)->on_joined = worker_on_joined;
 	(*q)->on_lossy = worker_on_lossy;

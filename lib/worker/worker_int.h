@@ -27,6 +27,9 @@ bool worker_partial_room(const struct plx_ep *ep);
 void worker_finish_recv(void *worker, struct plx_req *req, const struct plx_rx *rx);
 void worker_msg_free(struct plx_worker *w, struct plx_msg *msg);
 
+/** @return whether so many bytes more of a peer's messages may be kept; if not its connection fails. */
+bool worker_may_keep(struct plx_worker *w, struct plx_ep *ep, uint64_t more);
+
 /** What the application's side does in progress besides a turn. */
 enum worker_app_work {
 	WORKER_APP_DEDICATED = 1 << 0, /* collect completions instead of a turn */

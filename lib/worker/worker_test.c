@@ -96,6 +96,151 @@ a_short_send_that_finds_nothing_in_its_way_is_done_at_once(void)
 	unit_workers_close(&u);
 }
 
+/* -- what a peer may make the other keep -- */
+
+#define MANY (PLX_EP_MAX_ANNOUNCED + 300)
+
+static unsigned passed;
+
+static void
+pass(void *arg)
+{
+	(void)arg;
+	passed++;
+}
+
+/* More of them than a receiver need keep wait at the sender, which nothing else does. */
+static void
+beyond_a_bound_tagged_messages_wait_unannounced_and_in_order(void)
+{
+	static struct plx_req *send[MANY];
+	struct plx_req *recv, *flush;
+	struct plx_ep *ep;
+
+	begin();
+	unit_workers_open(&u, 2);
+	ep = u.to[0][1].ep;
+	for (unsigned i = 0; i < MANY; i++)
+		send[i] = unit_send(&u, 0, 1, from, 8, i, i % 2 == 0); /* that are synchronous, or */
+	unit_turns(&u, 100);
+	UNIT_EQ(u.w[0]->eps.stat.tx_held, 0); /* go unasked */
+	for (unsigned i = 0; i < MANY; i++) {
+		recv = unit_recv(&u, 1, to, LEN, 0, 0);
+		UNIT_END(&u, recv, 0);
+		UNIT_END(&u, send[i], 0);
+	}
+	for (unsigned i = 0; i < MANY; i++)
+		send[i] = unit_send(&u, 0, 1, from, 8, i, true);
+	flush = plx_req_get(&u.w[0]->reqs);
+	plx_worker_flush(u.w[0], PLX_FLUSH_EP, &u.to[0][1], flush);
+	passed = 0;
+	UNIT_EQ(plx_ep_mark(ep, pass, NULL), 0);
+	unit_turns(&u, 5000);
+	UNIT_EQ(ep->n_announced, PLX_EP_MAX_ANNOUNCED);
+	UNIT_EQ(u.w[0]->eps.stat.tx_held, 300);
+	UNIT_EQ(u.w[1]->eps.stat.refused, 0);
+	UNIT_TRUE(!plx_req_is_done(flush) && passed == 0);
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], ep, from, 8, MANY), -EAGAIN); /* behind them */
+	UNIT_TRUE(TAILQ_EMPTY(&ep->pending)); /* nothing else waits */
+	for (unsigned i = 0; i < MANY; i++) {
+		recv = unit_recv(&u, 1, to, LEN, 0, 0);
+		UNIT_TRUE_FATAL(unit_finish(&u, recv));
+		UNIT_EQ_FATAL(recv->recv.info_tag, i);
+		plx_req_put(recv);
+		UNIT_END(&u, send[i], 0);
+	}
+	UNIT_END(&u, flush, 0);
+	UNIT_EQ(passed, 1);
+	UNIT_EQ(ep->n_announced, 0);
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], ep, from, 8, 1), 0);
+	UNIT_END(&u, unit_recv(&u, 1, to, LEN, 1, UNIT_EXACT), 0);
+	unit_workers_close(&u);
+}
+
+static void
+what_is_held_can_be_cancelled_with_its_handle(void)
+{
+	static struct plx_req *send[MANY];
+
+	begin();
+	unit_workers_open(&u, 2);
+	for (unsigned i = 0; i < MANY; i++)
+		send[i] = unit_send(&u, 0, 1, from, 8, i, true);
+	plx_ep_cancel(u.to[0][1].ep, u.to[0][1].conn_id, -ECANCELED);
+	UNIT_EQ(u.to[0][1].ep->n_announced, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		UNIT_END(&u, send[i], -ECANCELED);
+	unit_turns(&u, 3000);
+	for (unsigned i = 0; i < PLX_EP_MAX_ANNOUNCED; i++) /* that were announced */
+		UNIT_END(&u, unit_recv(&u, 1, to, LEN, 0, 0), 0);
+	unit_workers_close(&u);
+}
+
+/* Told to announce, a sender does so with what waits in its queue, too, and without losing its order. */
+static void
+what_waits_to_go_unasked_is_announced_when_the_peer_says_so(void)
+{
+	const uint64_t lens[] = {8, 0, 1000, 5000, 70000, 8};
+	struct plx_req *send[RTE_DIM(lens)], *recv;
+	struct plx_ep *ep;
+
+	begin();
+	unit_workers_open(&u, 2);
+	ep = u.to[0][1].ep;
+	UNIT_EQ(plx_ep_connect(ep), 0);
+	fake_block(unit_queue(&u, 0), true);
+	for (unsigned i = 0; i < RTE_DIM(lens); i++)
+		send[i] = unit_send(&u, 0, 1, from, lens[i], i, false);
+	plx_ep_on_flow(ep, &(struct plx_wire_flow){.stop = PLX_WIRE_FLOW_ANNOUNCE});
+	fake_block(unit_queue(&u, 0), false);
+	unit_turns(&u, 100);
+	UNIT_EQ(ep->n_announced, RTE_DIM(lens));
+	UNIT_EQ(u.w[1]->stat.eager_bytes_kept, 0);
+	for (unsigned i = 0; i < RTE_DIM(lens); i++) {
+		recv = unit_recv(&u, 1, to, LEN, 0, 0);
+		UNIT_TRUE_FATAL(unit_finish(&u, recv));
+		UNIT_EQ(recv->recv.info_tag, i);
+		UNIT_EQ(recv->recv.info_len, lens[i]);
+		UNIT_SAME(to, from, lens[i]);
+		plx_req_put(recv);
+		UNIT_END(&u, send[i], 0);
+	}
+	plx_ep_on_flow(ep, &(struct plx_wire_flow){.stop = PLX_WIRE_FLOW_GO});
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], ep, from, 8, 1), 0);
+	UNIT_END(&u, unit_recv(&u, 1, to, LEN, 1, UNIT_EXACT), 0);
+	unit_workers_close(&u);
+}
+
+/* One that does not keep to what it is told had as much of our memory as it liked. */
+static void
+who_goes_on_sending_when_told_to_stop_is_refused(void)
+{
+	uint64_t most;
+	struct plx_ep *ep;
+	unsigned n = 0;
+
+	begin();
+	unit_workers_set(&u, "tag.unexpected_max", "0");
+	unit_workers_open(&u, 2);
+	ep = u.to[0][1].ep;
+	most = PLX_EP_KEPT_MORE;
+	for (; n < 500000 && u.w[1]->eps.stat.refused == 0; n++) {
+		ep->eager_end = LEN; /* it has not heard */
+		UNIT_TRUE_FATAL(plx_worker_tag_send_now(u.w[0], ep, from, 1000, 1) == 0);
+		plx_worker_turn(u.w[1]);
+	}
+	UNIT_EQ(u.w[1]->eps.stat.refused, 1);
+	UNIT_EQ(u.w[1]->stat.rx_drop_refused, 1);
+	UNIT_TRUE(u.w[1]->msgs.bytes <= most && u.w[1]->msgs.bytes > most / 2);
+	unit_turns(&u, 10);
+	UNIT_EQ(u.w[0]->eps.stat.refused_by_peer, 1); /* it is told */
+	UNIT_EQ(ep->err, -ECONNRESET);
+	for (unsigned i = 1; i < n; i++)
+		UNIT_END(&u, unit_recv(&u, 1, to, LEN, 1, UNIT_EXACT), 0);
+	UNIT_EQ(u.w[1]->msgs.bytes, 0);
+	unit_workers_close(&u);
+}
+
 /* Its sender polls the line that an answer is written to: one that does not answer leaves it there. */
 static void
 a_turn_that_takes_a_message_asks_for_the_line_of_the_answer(void)
@@ -1743,6 +1888,10 @@ only_who_is_connected_to_closes_a_handle_before_it_is_connected(void)
 
 static CU_TestInfo tests[] = {
 	UNIT_TEST(order_is_that_of_the_sends_whatever_the_protocol),
+	UNIT_TEST(beyond_a_bound_tagged_messages_wait_unannounced_and_in_order),
+	UNIT_TEST(what_is_held_can_be_cancelled_with_its_handle),
+	UNIT_TEST(what_waits_to_go_unasked_is_announced_when_the_peer_says_so),
+	UNIT_TEST(who_goes_on_sending_when_told_to_stop_is_refused),
 	UNIT_TEST(a_short_send_that_finds_nothing_in_its_way_is_done_at_once),
 	UNIT_TEST(a_turn_that_takes_a_message_asks_for_the_line_of_the_answer),
 	UNIT_TEST(what_callbacks_of_a_burst_send_goes_together_at_the_end_of_the_turn),
