@@ -1342,6 +1342,8 @@ main(int argc, char **argv)
 	if (rc == 0) {
 		bad.slot_i = slot_stand(&bad.shm);
 		bad.slot = shm_slot_at(seg(), bad.slot_i);
+		(void)plx_ep_connect(bad.user.ep);
+		plx_peer_settle(bad.user.ep->peer); /* what is sent to it goes at once */
 		turns(3);
 		rc = unit_run(suites);
 		plx_worker_ep_put(victim, &to_good);

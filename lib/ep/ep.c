@@ -158,6 +158,7 @@ plx_ep_user_link(struct plx_ep *ep, struct plx_ep_user *user, uint32_t conn_id)
 {
 	user->ep = ep;
 	user->conn_id = conn_id;
+	ep->n_answers += user->answers;
 	ep->refs++;
 	LIST_INSERT_HEAD(&ep->users, user, link);
 }
@@ -166,6 +167,7 @@ void
 plx_ep_user_remove(struct plx_ep_user *user)
 {
 	LIST_REMOVE(user, link);
+	user->ep->n_answers -= user->answers;
 	user->ep->refs--;
 	user->ep = NULL;
 }

@@ -43,7 +43,7 @@ struct plx_chan;
 struct plx_ep_stat {
 	uint64_t tx_pending; /* messages that had to wait for the device */
 	uint64_t tx_unreached; /* looks at peers that can't be connected just now */
-	uint64_t rx_held; /* turns that took nothing, for want of memory to answer */
+	uint64_t rx_held; /* turns that took nothing, for want of memory to answer, or of an application that listens */
 	uint64_t tx_failed;
 	uint64_t eps, eps_failed;
 	uint64_t stops, stopped_by_peer;
@@ -77,6 +77,9 @@ struct plx_eps {
  * next: who has more open does not keep to that.
  */
 #define PLX_EP_MAX_PARTIAL 16
+
+/** Handles that a peer has named and this side has not made itself: with bytes of their streams, or answered. */
+#define PLX_EP_MAX_UNMET 4096u
 
 /** Tagged messages to one peer that wait for its answer: announced, or synchronous. */
 #define PLX_EP_MAX_ANNOUNCED (1u << 18)
@@ -129,6 +132,8 @@ struct plx_ep {
 	LIST_HEAD(, plx_ep_user) users; /* API handles */
 	LIST_HEAD(, plx_stream) streams;
 	LIST_HEAD(, plx_chan) chans;
+	uint32_t n_unmet;		/* streams without a handle so far */
+	uint32_t n_answers;		/* handles made for the peer's that want answers */
 	uint32_t next_crossed;		/* as next_conn_id, for handles that are crossed */
 	TAILQ_ENTRY(plx_ep) stalled_link;
 	LIST_ENTRY(plx_ep) link;
@@ -165,6 +170,7 @@ struct plx_ep_user {
 	 * in pairs instead, 2n with 2n + 1, and what travels is the number of the other.
 	 */
 	bool crossed;
+	bool answers; /* made as the peer's wanted an answer */
 	struct plx_stream *stream; /* owner; NULL before the first use */
 };
 

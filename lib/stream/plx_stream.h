@@ -61,6 +61,7 @@ struct plx_stream_stat {
 	uint64_t rx_drop_closed;  /* bytes for a handle that is gone */
 	uint64_t rx_drop_no_memory;
 	uint64_t rx_drop_no_credit; /* messages beyond the window */
+	uint64_t rx_drop_refused; /* of too many handles that are not made here: their ep failed */
 	uint64_t drop_bad_grant;
 	uint64_t grants;
 };
@@ -93,6 +94,7 @@ struct plx_stream {
 	struct plx_ep_user *user; /* NULL: not made yet, or gone */
 	uint32_t conn_id;
 	uint32_t busy;		  /* callbacks run below: not to be freed */
+	bool unmet;		  /* one of ep->n_unmet: it has not been made yet */
 	bool closed;		  /* the handle is gone: what comes is thrown away */
 	bool ready;
 	bool pended;		  /* pend waits in the ep's list */

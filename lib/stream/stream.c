@@ -20,6 +20,7 @@ const struct plx_stat_row plx_stream_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_closed),
 	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_no_memory),
 	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_no_credit),
+	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_refused),
 	PLX_STAT_ROW(struct plx_stream_stat, drop_bad_grant),
 	PLX_STAT_ROW(struct plx_stream_stat, grants),
 	PLX_STAT_END,
@@ -74,6 +75,16 @@ stream_new(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id)
 	return s;
 }
 
+void
+stream_user_set(struct plx_stream *s, struct plx_ep_user *user)
+{
+	s->user = user;
+	if (user != NULL && s->unmet) {
+		s->unmet = false;
+		s->ep->n_unmet--;
+	}
+}
+
 struct plx_stream *
 plx_stream_get(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id)
 {
@@ -88,7 +99,7 @@ plx_stream_of_slow(struct plx_streams *all, struct plx_ep_user *user)
 	struct plx_stream *s = plx_stream_get(all, user->ep, user->conn_id);
 
 	if (s != NULL) {
-		s->user = user;
+		stream_user_set(s, user);
 		user->stream = s;
 	}
 	return s;
@@ -103,6 +114,7 @@ stream_free(struct plx_stream *s)
 		TAILQ_REMOVE(&s->all->stopped, s, stopped_link);
 	LIST_REMOVE(s, link);
 	s->ep->n_msgs--;
+	s->ep->n_unmet -= s->unmet;
 	plx_pool_put(&s->all->pool, s);
 }
 
@@ -175,7 +187,7 @@ plx_stream_move(struct plx_ep_user *user)
 		req->stream.stream = t;
 	TAILQ_CONCAT(&t->recvs, &s->recvs, stream.link);
 	user->stream = t;
-	t->user = user;
+	stream_user_set(t, user);
 	stream_free(s);
 	t->busy++;
 	stream_match(t);

@@ -17,6 +17,8 @@
 
 /* stream.c */
 struct plx_stream *stream_new(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id);
+/** Its handle is there, or NULL. */
+void stream_user_set(struct plx_stream *s, struct plx_ep_user *user);
 /** Free one that nothing needs any more. */
 void stream_free_if(struct plx_stream *s);
 void stream_grant(struct plx_stream *s);

@@ -338,7 +338,7 @@ plx_stream_poll(struct plx_streams *all, struct plx_ep_user **users, uint32_t n)
 	for (s = TAILQ_FIRST(&all->ready); s != NULL && got < n; s = next) {
 		next = TAILQ_NEXT(s, ready_link);
 		if (s->user == NULL)
-			s->user = plx_ep_user_find(s->ep, s->conn_id);
+			stream_user_set(s, plx_ep_user_find(s->ep, s->conn_id));
 		if (s->user == NULL)
 			continue; /* its handle is still to be made */
 		users[got++] = s->user;
@@ -392,9 +392,18 @@ stream_of_arrival(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id, 
 	if (user != NULL)
 		return plx_stream_of_slow(all, user);
 	if (!plx_ep_user_was(ep, conn_id)) {
+		if (ep->n_unmet >= PLX_EP_MAX_UNMET) {
+			PLX_STAT_INC(all->stat.rx_drop_refused);
+			plx_ep_refuse(ep);
+			return NULL;
+		}
 		s = stream_new(all, ep, conn_id);
-		if (s == NULL)
+		if (s == NULL) {
 			PLX_STAT_INC(all->stat.rx_drop_no_memory);
+			return NULL;
+		}
+		s->unmet = true;
+		ep->n_unmet++;
 		return s;
 	}
 	PLX_STAT_ADD(all->stat.rx_drop_closed, len);

@@ -83,6 +83,7 @@ int
 ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id, ucp_ep_h *out)
 {
 	ucp_ep_h ep = answer_find(w, core, conn_id);
+	int rc;
 
 	if (likely(ep != NULL)) {
 		*out = ep;
@@ -96,7 +97,11 @@ ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id, ucp_ep_h *o
 	if (ep == NULL)
 		return -ENOMEM;
 	ep->worker = w;
-	plx_worker_ep_answer(w->core, core, conn_id, &ep->user);
+	rc = plx_worker_ep_answer(w->core, core, conn_id, &ep->user);
+	if (rc != 0) {
+		free(ep);
+		return rc;
+	}
 	ucp_ep_link(ep);
 	*out = ep;
 	return 0;

@@ -580,7 +580,7 @@ plx_worker_put_quick(struct plx_worker *w, struct plx_ep *ep, const struct plx_r
  * Add a handle for the sender of a message, by the number that the message carried.
  * Thread: application's side.
  */
-void plx_worker_ep_answer(struct plx_worker *w, struct plx_ep *ep, uint32_t conn_id,
+int plx_worker_ep_answer(struct plx_worker *w, struct plx_ep *ep, uint32_t conn_id,
 	struct plx_ep_user *user);
 
 /** How an active message is to travel. */

@@ -211,16 +211,29 @@ rx_most(const struct plx_worker *w)
 	return likely(w->streams.pace == 0) || w->dedicated ? PLX_DEV_RX_BURST : 1;
 }
 
-/* What is received has to be answered, and a reserve for that was drawn on. @return whether it is full */
+/* The application takes no active messages: what is kept for it has a bound, above which they stay in the devices. */
+static bool
+am_waits(const struct plx_worker *w)
+{
+	return !TAILQ_EMPTY(&w->am.overflow) && w->msgs.bytes > w->kept_max;
+}
+
+/*
+ * What is received has to be answered, and a reserve for that was drawn on; or active messages find no room in the
+ * ring.
+ * @return whether more may be received
+ */
 static __rte_noinline __rte_cold bool
 can_answer(struct plx_worker *w)
 {
 	bool eps = plx_eps_refill(&w->eps), rma = plx_rma_refill(&w->rma);
 
-	w->eps.is_short = !eps || !rma;
-	if (w->eps.is_short)
+	bool may = eps && rma && !am_waits(w);
+
+	w->eps.is_short = !may || !TAILQ_EMPTY(&w->am.overflow);
+	if (!may)
 		PLX_STAT_INC(w->eps.stat.rx_held);
-	return !w->eps.is_short;
+	return may;
 }
 
 /* Here and not in recv.c, as most bursts bring nothing and their way should be short. */

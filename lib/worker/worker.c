@@ -679,9 +679,11 @@ plx_worker_ep_get(struct plx_worker *w, const void *addr, struct plx_ep_user *us
 }
 
 struct ep_answer_arg {
+	struct plx_worker *w;
 	struct plx_ep *ep;
 	struct plx_ep_user *user;
 	uint32_t conn_id;
+	int rc;
 };
 
 static void
@@ -689,20 +691,30 @@ ep_answer_run(void *arg)
 {
 	struct ep_answer_arg *a = arg;
 
+	if (a->ep->n_answers >= PLX_EP_MAX_UNMET) {
+		PLX_STAT_INC(a->w->stat.rx_drop_refused);
+		plx_ep_refuse(a->ep);
+		a->rc = -ECANCELED;
+		return;
+	}
+	a->user->answers = true;
 	plx_ep_user_link(a->ep, a->user, a->conn_id);
 }
 
-void
+int
 plx_worker_ep_answer(struct plx_worker *w, struct plx_ep *ep, uint32_t conn_id,
 	struct plx_ep_user *user)
 {
-	struct ep_answer_arg a = {ep, user, conn_id};
+	struct ep_answer_arg a = {w, ep, user, conn_id, 0};
 
 	user->crossed = conn_id - PLX_EP_CROSSED < PLX_EP_CROSSED;
 	plx_worker_call(w, ep_answer_run, &a);
+	if (a.rc != 0)
+		return a.rc;
 	pthread_mutex_lock(&w->users_lock);
 	LIST_INSERT_HEAD(&w->users, user, all);
 	pthread_mutex_unlock(&w->users_lock);
+	return 0;
 }
 
 struct ep_put_arg {

@@ -241,6 +241,105 @@ who_goes_on_sending_when_told_to_stop_is_refused(void)
 	unit_workers_close(&u);
 }
 
+/* Each stream and each handle that a peer names took memory, and lists that are searched. */
+static void
+a_peer_names_so_many_streams_and_no_more(void)
+{
+	struct plx_ep *ep;
+
+	begin();
+	unit_workers_open(&u, 2);
+	ep = u.to[1][0].ep;
+	for (uint32_t i = 0; i < PLX_EP_MAX_UNMET; i++)
+		plx_stream_on_data(&u.w[1]->streams, ep->peer, 1000 + i, from, 8);
+	UNIT_EQ(u.w[1]->eps.stat.refused, 0);
+	UNIT_EQ(ep->n_unmet, PLX_EP_MAX_UNMET);
+	plx_stream_on_data(&u.w[1]->streams, ep->peer, 1000, from, 8); /* of a known one */
+	UNIT_EQ(u.w[1]->eps.stat.refused, 0);
+	plx_stream_on_data(&u.w[1]->streams, ep->peer, 999, from, 8);
+	UNIT_EQ(u.w[1]->eps.stat.refused, 1);
+	UNIT_EQ(u.w[1]->streams.stat.rx_drop_refused, 1);
+	unit_turns(&u, 3);
+	UNIT_EQ(ep->err, -ECONNRESET);
+	UNIT_EQ(ep->n_unmet, 0); /* all went with it */
+	unit_workers_close(&u);
+}
+
+static void
+a_peer_wants_answers_to_so_many_handles_and_no_more(void)
+{
+	static struct plx_ep_user users[PLX_EP_MAX_UNMET + 1];
+	struct plx_ep *ep;
+
+	begin();
+	unit_workers_open(&u, 2);
+	ep = u.to[1][0].ep;
+	memset(users, 0, sizeof(users));
+	for (uint32_t i = 0; i < PLX_EP_MAX_UNMET; i++)
+		UNIT_EQ_FATAL(plx_worker_ep_answer(u.w[1], ep, 1000 + i, &users[i]), 0);
+	plx_worker_ep_put(u.w[1], &users[0]); /* one that is closed makes room */
+	UNIT_EQ_FATAL(plx_worker_ep_answer(u.w[1], ep, 999, &users[0]), 0);
+	UNIT_EQ(u.w[1]->eps.stat.refused, 0);
+	UNIT_EQ(plx_worker_ep_answer(u.w[1], ep, 998, &users[PLX_EP_MAX_UNMET]), -ECANCELED);
+	UNIT_EQ(u.w[1]->eps.stat.refused, 1);
+	for (uint32_t i = 0; i < PLX_EP_MAX_UNMET; i++)
+		plx_worker_ep_put(u.w[1], &users[i]);
+	unit_turns(&u, 3);
+	unit_workers_close(&u);
+}
+
+static unsigned n_delivered;
+
+static int
+deliver(struct plx_am *am, const struct plx_am_handler *h, const struct plx_am_rx *rx)
+{
+	(void)am;
+	(void)h;
+	(void)rx;
+	n_delivered++;
+	return 0;
+}
+
+static void
+never_called(void)
+{
+}
+
+/* An application that has a reactor and does not listen had as many messages in its list as came. */
+static void
+active_messages_that_nobody_takes_stay_in_the_device_at_last(void)
+{
+	const struct plx_am_handler h = {.cb = never_called};
+	struct plx_worker *w;
+	unsigned n = 0;
+
+	begin();
+	fake.depth = 20;
+	unit_workers_set(&u, "tag.unexpected_max", "64k");
+	unit_workers_open(&u, 2);
+	w = u.w[1];
+	UNIT_EQ_FATAL(plx_mem_ring(PLX_AM_RING_LEN, &w->am.ring), 0); /* as with a reactor */
+	UNIT_EQ_FATAL(plx_am_set(&w->am, 0, &h), 0);
+	w->am.deliver = deliver;
+	n_delivered = 0;
+	for (unsigned i = 0; i < 20000; i++) {
+		int rc = plx_worker_am_send_now(u.w[0], u.to[0][1].ep, (struct plx_wire_am){.id = 0}, NULL, from, 8, 0);
+
+		n += rc == 0;
+		plx_worker_turn(w);
+	}
+	UNIT_TRUE(n < 20000 && n >= PLX_AM_RING_LEN - 1);
+	UNIT_TRUE(w->eps.stat.rx_held != 0);
+	for (unsigned i = 0; i < 20000 && n_delivered < n; i++) {
+		plx_am_poll(&w->am);
+		plx_am_flush(&w->am);
+		plx_worker_turn(w);
+	}
+	UNIT_EQ(n_delivered, n);
+	UNIT_TRUE(!w->eps.is_short);
+	unit_workers_close(&u);
+}
+
 /* Its sender polls the line that an answer is written to: one that does not answer leaves it there. */
 static void
 a_turn_that_takes_a_message_asks_for_the_line_of_the_answer(void)
@@ -1892,6 +1991,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(what_is_held_can_be_cancelled_with_its_handle),
 	UNIT_TEST(what_waits_to_go_unasked_is_announced_when_the_peer_says_so),
 	UNIT_TEST(who_goes_on_sending_when_told_to_stop_is_refused),
+	UNIT_TEST(a_peer_names_so_many_streams_and_no_more),
+	UNIT_TEST(a_peer_wants_answers_to_so_many_handles_and_no_more),
+	UNIT_TEST(active_messages_that_nobody_takes_stay_in_the_device_at_last),
 	UNIT_TEST(a_short_send_that_finds_nothing_in_its_way_is_done_at_once),
 	UNIT_TEST(a_turn_that_takes_a_message_asks_for_the_line_of_the_answer),
 	UNIT_TEST(what_callbacks_of_a_burst_send_goes_together_at_the_end_of_the_turn),
