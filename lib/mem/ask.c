@@ -292,7 +292,7 @@ plx_ask_poll(struct plx_ask *a, struct plx_answer *out)
 		return -EAGAIN;
 	if (n < 0 && errno == ENOMEM)
 		return -ENOMEM;
-	if (n <= 0) /* without a reply; it may have taken us for silent */
+	if (n < 0 || (n == 0 && msg.msg_controllen == 0)) /* without a reply; it may have taken us for silent */
 		return plx_meet_gone(a->proc) ? -ECONNRESET : -EBUSY;
 	rc = reply_take(a, &msg, &r, n, out);
 	if (rc != 0)

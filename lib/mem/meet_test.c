@@ -21,6 +21,7 @@
 
 #include "meet_int.h"
 #include "plx_mem.h"
+#include "plx_region.h"
 #include "plx_unit.h"
 
 #define LEN 8192
@@ -263,7 +264,7 @@ lie_once(int at, const struct lie *lie)
 		room.head.cmsg_len = CMSG_LEN(lie->n_fds * sizeof(int));
 		memcpy(CMSG_DATA(&room.head), lie->fd, lie->n_fds * sizeof(int));
 	}
-	if (lie->len != 0)
+	if (lie->len != 0 || lie->n_fds != 0)
 		UNIT_EQ(sendmsg(fd, &msg, 0), (ssize_t)lie->len);
 	close(fd);
 }
@@ -336,6 +337,7 @@ lies_are_refused_and_nothing_stays_open(void)
 			{{sizeof(good), {MEET_MAGIC, EAGAIN, 0}, {0}, 0}, -EBUSY},
 			{{sizeof(good), {MEET_MAGIC, ESRCH, 1}, {mem}, 1}, -ESRCH},
 			{{0, good, {0}, 0}, -ECONNRESET},
+			{{0, good, {mem, p[0]}, 2}, -EPROTO}, /* nothing, with something */
 			{{sizeof(good) - 1, good, {mem}, 1}, -EPROTO},
 			{{sizeof(good), {MEET_MAGIC + 1, 0, 1}, {mem}, 1}, -EPROTO},
 			{{sizeof(good), {MEET_MAGIC, 0, 0x80000001}, {mem}, 1}, -EPROTO},
@@ -529,6 +531,60 @@ a_reply_that_cant_be_sent_now_is_asked_for_again(void)
 	UNIT_EQ(plx_meet_settle("", "same"), 0);
 }
 
+/* A hole can be punched into them at any time, which is a fatal signal for who touches it there. */
+static int
+huge_memory(void)
+{
+	int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+
+	if (fd >= 0 && (ftruncate(fd, 2 << 20) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static void
+offers_huge_pages(struct plx_proc *self, int in, int out)
+{
+	int fd = huge_memory();
+	char c;
+
+	must(setresuid(65533, 65533, 65533) == 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	must(plx_meet_settle("", "all") == 0 && plx_meet_offer(7, (int[PLX_MEET_FDS]){fd, -1, -1}, false) == 0);
+	say_who(self, out);
+	(void)!read(in, &c, 1);
+}
+
+static void
+huge_pages_are_taken_from_the_same_user_only(void)
+{
+	struct plx_seg_name name = {.id = 7, .len = 2 << 20};
+	int fd = huge_memory(), plain = memory(LEN);
+	struct plx_seg seg;
+	struct other o;
+
+	if (fd < 0) {
+		printf("no huge pages: skipped ");
+		close(plain);
+		return;
+	}
+	UNIT_TRUE(plx_meet_is_memory(fd, 2 << 20, true));
+	UNIT_TRUE(!plx_meet_is_memory(fd, 2 << 20, false));
+	UNIT_TRUE(plx_meet_is_memory(plain, LEN, false));
+	close(fd);
+	close(plain);
+	if (geteuid() != 0)
+		return;
+	UNIT_EQ_FATAL(plx_meet_settle("", "all"), 0);
+	o = other_start(offers_huge_pages);
+	name.proc = o.proc;
+	UNIT_EQ(plx_seg_open(&name, true, &seg), -EACCES); /* the way of keys, windows and exported memory */
+	other_end(&o);
+	UNIT_EQ(plx_meet_settle("", "same"), 0);
+}
+
 /* A child has copies of the sockets for a moment, or, made without the hooks of fork(), for longer. */
 static void
 a_child_that_holds_the_sockets_holds_up_nobody(void)
@@ -708,6 +764,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(an_end_without_a_reply_is_not_taken_for_gone),
 	UNIT_TEST(a_reply_that_cant_be_sent_now_is_asked_for_again),
 	UNIT_TEST(a_child_that_holds_the_sockets_holds_up_nobody),
+	UNIT_TEST(huge_pages_are_taken_from_the_same_user_only),
 	UNIT_TEST(nonsense_is_not_answered_and_the_next_is),
 	UNIT_TEST(the_silent_keep_others_waiting_for_a_bounded_time),
 	UNIT_TEST(without_descriptors_it_answers_later_and_does_not_spin),

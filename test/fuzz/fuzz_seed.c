@@ -301,6 +301,61 @@ rkey_of_ports(void)
 	}
 }
 
+static void
+put_fds(unsigned n, uint8_t first)
+{
+	put((uint8_t)n);
+	for (unsigned i = 0; i < n; i++)
+		put((uint8_t)(first + i * 3));
+}
+
+/* Questions and replies: right ones with each kind of descriptor, and wrong ones. */
+static void
+meet(void)
+{
+	begin("meet", 0);
+	for (unsigned i = 0; i < 8; i++) { /* a question, right but for one byte, or of another length */
+		put(1);
+		put(i % 2);
+		if (i % 2 != 0)
+			put((uint8_t)(8 * i));
+		for (unsigned k = 0; k < 24; k++)
+			put(i > 1 && k == 3 * i ? any() : 0);
+		put_fds(i / 2, (uint8_t)i);
+		end();
+	}
+	for (unsigned i = 0; i < 32; i++) { /* a reply */
+		put(0);
+		put((uint8_t)(i % 8));
+		put(0);
+		put(i % 5 == 4);
+		if (i % 5 == 4)
+			put((uint8_t)(4 * i));
+		for (unsigned k = 0; k < 16; k++)
+			put(i >= 22 && k == i % 16 ? any() : 0);
+		put_fds(i < 11 ? 1 : i % 7, (uint8_t)i);
+		put(3);
+		end();
+	}
+	/* The truth: memory; memory and a bell; with a pidfd. */
+	for (unsigned mask = 1; mask < 8; mask = mask * 2 + 1) {
+		static const uint8_t kinds[] = {0, 3, 6};
+		unsigned n = mask == 1 ? 1 : mask == 3 ? 2 : 3;
+
+		put(0);
+		put((uint8_t)mask);
+		put(0);
+		put(0);
+		for (unsigned k = 0; k < 16; k++)
+			put(0);
+		put((uint8_t)n);
+		for (unsigned k = 0; k < n; k++)
+			put(kinds[k]);
+		put(3);
+		end();
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -324,5 +379,6 @@ main(int argc, char **argv)
 	ucx();
 	addr_of_ports();
 	rkey_of_ports();
+	meet();
 	return 0;
 }
