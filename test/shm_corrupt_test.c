@@ -757,6 +757,45 @@ mail_that_makes_no_sense_is_counted(void)
 }
 
 /* Cells that seem to be many laps ahead: each send went through all of them, for minutes. */
+static unsigned
+n_open(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 20000; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* Each took a descriptor and memory, for as long as the process lives that it names. */
+static void
+mail_of_ever_new_senders_takes_so_much_and_no_more(void)
+{
+	const struct plx_queue_stat *stat = &queue_of(victim)->stat;
+	struct shm_queue *sq = shm_queue(queue_of(victim));
+	uint64_t dropped = stat->rx_drop_bad_cell;
+	unsigned before = n_open();
+
+	for (uint32_t i = 0; i < SHM_STRANGERS + 1000; i++) {
+		uint64_t pos = sq->mail_pos;
+		struct shm_mail *m = &seg()->mail[pos % SHM_MAIL_CELLS];
+
+		m->sender = bad.shm;
+		m->sender.uid ^= (uint64_t)(i + 1) << 8;
+		m->op = PLX_WIRE_FLOW;
+		m->len = 8;
+		memset(m->body, 0, 8);
+		m->state = SHM_MAIL_STATE(bad.shm.proc, (uint32_t)(pos / SHM_MAIL_CELLS), SHM_MAIL_READY);
+		seg()->mail_head = pos + 1;
+		plx_worker_turn(victim);
+	}
+	/* Those that were asked for and are not there make room again. */
+	UNIT_TRUE(sq->n_strangers <= SHM_STRANGERS && sq->n_strangers > SHM_STRANGERS / 2);
+	UNIT_TRUE(stat->rx_drop_bad_cell > dropped);
+	UNIT_TRUE(n_open() - before <= SHM_ASKED);
+	good_goes_on();
+}
+
 static void
 a_mail_ring_that_lies_about_its_laps_holds_up_no_sender(void)
 {
@@ -1305,6 +1344,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_sender_with_anothers_uid_is_not_taken_for_it),
 	UNIT_TEST(a_sender_that_claims_to_be_us_does_not_crash_us),
 	UNIT_TEST(random_cells_harm_nobody),
+	UNIT_TEST(mail_of_ever_new_senders_takes_so_much_and_no_more),
 	UNIT_TEST(when_it_is_killed_all_that_waits_for_it_ends),
 	CU_TEST_INFO_NULL,
 };

@@ -22,6 +22,8 @@ PLX_LOG_DECLARE(shm);
 #define SHM_NO_SLOT    0xff
 #define SHM_TX_AHEAD   12   /* cells fetched before they are written */
 #define SHM_RX_AHEAD   8    /* and for reading, while messages come */
+#define SHM_STRANGERS  16384u /* peers that are known by their messages only; more can't be told apart from a flood */
+#define SHM_ASKED      256u /* of them are asked for their segments, which takes descriptors, before they are sent to */
 #define SHM_COLD_AFTER 4096 /* empty looks before a slot is left to the doorbell */
 
 /** How this side sends to a peer. */
@@ -56,6 +58,7 @@ struct shm_peer {
 	int pidfd;		/* -1: none; then the control tick looks */
 	struct plx_ask ask;	/* for its segment, while asking */
 	bool asking;
+	bool stranger;		/* known by its messages only, when it was made */
 	bool own_user;		/* its process is of our user */
 	bool busy;		/* it could not answer: it is not asked again at once */
 	uint8_t n_asks;		/* that did not tell of a bell which is there */
@@ -108,6 +111,8 @@ struct shm_queue {
 	uint64_t proc;	/* the number of this process */
 	uint64_t n_sleeps; /* numbers them */
 	bool windows;	/* look for those of peers */
+	bool by_message; /* a peer is being made as a message names it */
+	uint32_t n_strangers;
 	uint32_t n_gone; /* not 0: peers may be gone that are not declared dead yet */
 	struct shm_rx_slot rx[SHM_SLOTS_MAX];
 };

@@ -262,6 +262,9 @@ shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	memcpy(&p->addr, addr->bytes, sizeof(p->addr));
 	if (p->addr.proc == 0 || p->addr.pad != 0)
 		return -EINVAL;
+	if (sq->by_message && sq->n_strangers >= SHM_STRANGERS)
+		return -EDQUOT;
+	p->stranger = sq->by_message;
 	p->self = p->addr.proc == sq->proc && uid_is_ours(p->addr.uid);
 	p->pidfd = -1;
 	p->bell = -1;
@@ -274,8 +277,11 @@ shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	if (p->self)
 		peer->caps |= PLX_DEV_GET | PLX_DEV_PUT; /* a plain copy */
 	/* One that can't be asked just now is asked again when it is sent to. */
-	rc = p->addr.uid == sq->addr.uid ? 0 : ask(sq, p);
-	return may_pass(rc) ? 0 : rc;
+	rc = p->addr.uid == sq->addr.uid || (p->stranger && sq->n_strangers >= SHM_ASKED) ? 0 : ask(sq, p);
+	if (rc != 0 && !may_pass(rc))
+		return rc;
+	sq->n_strangers += p->stranger;
+	return 0;
 }
 
 void
@@ -534,6 +540,7 @@ shm_peer_close(struct plx_peer *peer)
 	free(p->data_end);
 	ask_end(sq, p);
 	unwatch(sq, &p->pidfd);
+	sq->n_strangers -= p->stranger;
 }
 
 int
@@ -543,7 +550,9 @@ shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr, struct plx_peer *
 	int rc;
 
 	memcpy(a.bytes, addr, sizeof(*addr));
+	sq->by_message = true;
 	rc = plx_peer_get(sq->q, &a, out);
+	sq->by_message = false;
 	if (rc == 0)
 		plx_peer_put(*out); /* known is enough; slots and eps hold references */
 	return rc;
