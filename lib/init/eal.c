@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -185,8 +186,26 @@ start(const struct plx_conf *conf, const cpu_set_t *set, const unsigned *lcores,
 }
 
 int
+init_eal_may_start(const char **refused)
+{
+	cpu_set_t set;
+	int fd;
+
+	*refused = "sched_setaffinity";
+	if (sched_getaffinity(0, sizeof(set), &set) != 0 || sched_setaffinity(0, sizeof(set), &set) != 0)
+		return -errno;
+	*refused = "timerfd_create";
+	fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+int
 init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores)
 {
+	const char *refused;
 	cpu_set_t set;
 	int rc;
 
@@ -194,6 +213,12 @@ init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores)
 		return 0;
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return -errno;
+	rc = init_eal_may_start(&refused);
+	if (rc != 0) {
+		PLX_LOG(ERR, init, "the system refuses %s(2), without which the EAL does not start: %s", refused,
+			strerror(-rc));
+		return rc;
+	}
 	rc = start(conf, &set, lcores, n_lcores);
 	/* Whatever the EAL did, the caller runs where it ran. */
 	sched_setaffinity(0, sizeof(set), &set);

@@ -4,13 +4,20 @@
  * init_test.c - lists of cores, and a start that is counted
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rte_lcore.h>
 
+#include "init_int.h"
 #include "plx_init.h"
 #include "plx_mem.h"
 #include "plx_reactor.h"
@@ -101,12 +108,49 @@ a_signal_waits_for_who_asks_for_it(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* The EAL ended in the middle of its start, with a word of its own. */
+static void
+a_refused_system_call_is_named(void)
+{
+	static const struct {
+		const char *name;
+		int nr;
+	} calls[] = {{"sched_setaffinity", SYS_sched_setaffinity}, {"timerfd_create", SYS_timerfd_create}};
+	const char *refused;
+
+	UNIT_EQ(init_eal_may_start(&refused), 0);
+	for (unsigned i = 0; i < RTE_DIM(calls); i++) {
+		int st = -1;
+		pid_t pid;
+
+		fflush(stdout);
+		pid = fork();
+		if (pid == 0) {
+			struct sock_filter code[] = {
+				BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+				BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i].nr, 0, 1),
+				BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+				BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+			};
+			struct sock_fprog prog = {RTE_DIM(code), code};
+
+			if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+				prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0)
+				_exit(77);
+			_exit(init_eal_may_start(&refused) == -EPERM && strcmp(refused, calls[i].name) == 0 ? 0 : 1);
+		}
+		CU_ASSERT_FATAL(pid > 0 && waitpid(pid, &st, 0) == pid && WIFEXITED(st));
+		UNIT_TRUE(WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == 77);
+	}
+}
+
 static CU_TestInfo tests[] = {
 	UNIT_TEST(core_lists_are_read_as_written),
 	UNIT_TEST(other_text_is_no_core_list),
 	UNIT_TEST(a_bad_core_list_does_not_start),
 	UNIT_TEST(the_start_is_counted_and_the_last_one_stops_the_reactors),
 	UNIT_TEST(a_signal_waits_for_who_asks_for_it),
+	UNIT_TEST(a_refused_system_call_is_named),
 	CU_TEST_INFO_NULL,
 };
 
