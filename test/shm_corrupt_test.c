@@ -10,8 +10,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +26,7 @@
 #include "plx_init.h"
 #include "plx_log.h"
 #include "plx_unit.h"
+#include "plx_unit_refuse.h"
 #include "plx_unit_shm.h"
 #include "plx_unit_worker.h"
 #include "plx_worker.h"
@@ -959,17 +958,9 @@ a_bad_address_of_our_own_fails_the_receive(void)
 static int
 refuse_copies(void)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = {RTE_DIM(code), code};
+	static const int calls[] = {SYS_process_vm_readv, SYS_process_vm_writev};
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0
-		? 0 : -errno;
+	return unit_refuse(calls, RTE_DIM(calls), EPERM);
 }
 
 static void

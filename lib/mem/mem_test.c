@@ -6,9 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
 #include <linux/membarrier.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -30,6 +28,7 @@
 #include "plx_mem.h"
 #include "plx_region.h"
 #include "plx_unit.h"
+#include "plx_unit_refuse.h"
 
 static unsigned
 open_files(void)
@@ -310,17 +309,9 @@ a_child_fences_for_all_without_being_registered(void)
 static int
 refuse_membarrier(void)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+	static const int call = SYS_membarrier;
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-		return -errno;
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0 ? 0 : -errno;
+	return unit_refuse(&call, 1, EPERM);
 }
 
 /* The other threads do not fence any more: to go on would be to go on without exclusion. */
