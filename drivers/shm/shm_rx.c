@@ -83,7 +83,7 @@ static uint16_t
 slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 {
 	struct shm_rx_slot *r = &sq->rx[i];
-	struct shm_cell *cells = shm_slot_at(sq->seg, i)->cells;
+	struct shm_cell *const cells = shm_slot_at(sq->seg, i)->cells;
 	struct plx_peer *peer = r->peer;
 	uint64_t pos = r->pos, bytes = 0;
 	bool bad = false;
@@ -111,7 +111,9 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 		bytes += rx->len;
 		rte_prefetch0(&cells[(pos + 1 + SHM_RX_AHEAD) % SHM_CELLS]);
 	}
-	shm_slot_at_pos(sq, r, pos);
+	r->pos = pos;
+	r->next = &cells[pos % SHM_CELLS];
+	r->seq = shm_seq(pos);
 	if (unlikely(bad))
 		slot_bad(sq, i, got);
 	if (got != 0) {

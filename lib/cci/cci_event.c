@@ -194,7 +194,7 @@ get_event(struct cci_ep *ep, cci_event_t **event)
 	if (item == NULL && unlikely(ep->has_fd)) {
 		item = cci_next_item_or_arm(ep);
 	} else if (item == NULL) {
-		plx_worker_progress(ep->core);
+		plx_worker_progress_slow(ep->core);
 		item = next_item(ep);
 	}
 	if (item == NULL)
@@ -244,11 +244,10 @@ look(struct cci_ep *ep, cci_event_t **event)
 	enum plx_rx_found found = PLX_RX_BURST;
 
 	if (likely(ep->plain)) {
+		found = plx_worker_peek(ep->core);
 		/* the sends that the message before has acknowledged need no turn */
-		if (ep->core->chans.unreaped != NULL)
+		if (found == PLX_RX_BURST && ep->core->chans.unreaped != NULL)
 			plx_chans_reap_slow(&ep->core->chans);
-		else
-			found = plx_worker_peek(ep->core);
 	}
 	if (found == PLX_RX_NONE) {
 		plx_lock_drop_quick(&ep->lock);

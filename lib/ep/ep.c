@@ -70,7 +70,10 @@ ctl_get(struct plx_eps *eps)
 {
 	void *c = plx_pool_get(&eps->ctl);
 
-	eps->is_short |= eps->ctl.n_free < PLX_EPS_CTL_RESERVE;
+	if (eps->ctl.n_free < PLX_EPS_CTL_RESERVE) {
+		eps->is_short = true;
+		eps->quiet = false;
+	}
 	return c;
 }
 
@@ -208,6 +211,7 @@ stall(struct plx_ep *ep)
 	PLX_STAT_INC(ep->eps->stat.tx_pending);
 	if (!ep->stalled) {
 		ep->stalled = true;
+		ep->eps->quiet = false;
 		TAILQ_INSERT_TAIL(&ep->eps->stalled, ep, stalled_link);
 	}
 }
@@ -455,6 +459,7 @@ plx_ep_stop(struct plx_ep *ep)
 	if (ep->stopped || ep->err != 0)
 		return;
 	ep->stopped = true;
+	ep->eps->quiet = false;
 	LIST_INSERT_HEAD(&ep->eps->stopped, ep, stopped_link);
 	PLX_STAT_INC(ep->eps->stat.stops);
 	flow_tell(ep);

@@ -55,6 +55,11 @@ extern const struct plx_stat_row plx_ep_stat_rows[];
 
 /** The eps of a worker. Owner: the worker's. */
 struct plx_eps {
+	/*
+	 * The last turn left nothing to do but to receive. Whoever makes work for a turn clears it. Never set with
+	 * a reactor. Owner.
+	 */
+	bool quiet;
 	bool is_short; /* a reserve for answers has been drawn on: refill before more is received */
 	TAILQ_HEAD(, plx_ep) stalled; /* with something pending */
 	LIST_HEAD(, plx_ep) stopped; /* peers told to send nothing unasked */

@@ -44,6 +44,7 @@ ep_set_send(struct plx_rma *r, struct plx_ep *ep, struct plx_req *req)
 	} else {
 		TAILQ_INSERT_TAIL(&r->eps, ep, rma.link);
 		r->n_eps++;
+		ep->eps->quiet = false;
 	}
 }
 

@@ -326,7 +326,10 @@ reply_start(struct rma_reply *now)
 		return;
 	if (ep->rma.n_replies < REPLIES_MAX)
 		p = plx_pool_get(&now->r->replies);
-	ep->eps->is_short |= now->r->replies.n_free < RMA_REPLIES_RESERVE;
+	if (now->r->replies.n_free < RMA_REPLIES_RESERVE) {
+		ep->eps->is_short = true;
+		ep->eps->quiet = false;
+	}
 	if (p == NULL) { /* it does not keep to its window; memory for one burst is at hand */
 		PLX_STAT_INC(now->r->stat.drop_replies);
 		plx_peer_dead(ep->peer, -EPROTO);

@@ -253,33 +253,21 @@ has_failed(ucp_worker_h w)
 	return unlikely(atomic_load_explicit(&w->core->n_failed, memory_order_acquire) != w->failed_seen);
 }
 
-/* What a progress leaves to be done without the lock. */
-struct progress_end {
-	enum plx_offer offer;
-	bool doomed; /* ucp_worker_bury() is due */
-};
-
-/* @param found by plx_worker_peek(): something */
 static inline unsigned
-progress_found(ucp_worker_h w, enum plx_rx_found found, struct progress_end *end)
+progress_found(ucp_worker_h w, enum plx_rx_found found)
 {
-	unsigned n = found == PLX_RX_BURST ? plx_worker_progress_slow(w->core) : plx_worker_take(w->core, found);
-
-	*end = (struct progress_end){n == 0 ? plx_worker_offers(w->core) : PLX_OFFER_NOT, false};
-	if (has_failed(w)) {
-		n += progress_failed(w, &end->doomed);
-		end->offer = PLX_OFFER_NOT;
-	}
-	return n;
+	return found == PLX_RX_BURST ? plx_worker_progress_slow(w->core) : plx_worker_take(w->core, found);
 }
 
-static unsigned
-progress_end(ucp_worker_h w, const struct progress_end *end, unsigned n)
+/* @param n what was done; an endpoint has failed, or the worker is to go */
+static __rte_noinline __rte_cold unsigned
+progress_tell(ucp_worker_h w, unsigned n)
 {
-	if (unlikely(end->doomed))
+	bool doomed = false;
+
+	n += progress_failed(w, &doomed);
+	if (doomed)
 		ucp_worker_bury(w);
-	else
-		plx_worker_offer(w->core, end->offer);
 	return n;
 }
 
@@ -287,40 +275,33 @@ progress_end(ucp_worker_h w, const struct progress_end *end, unsigned n)
 static __rte_noinline unsigned
 progress_multi(ucp_worker_h w)
 {
-	struct progress_end end = {PLX_OFFER_NOT, false};
+	enum plx_offer offer = PLX_OFFER_NOT;
 	enum plx_rx_found found;
+	bool was, doomed = false;
 	unsigned n = 0;
-	bool was;
 
 	if (unlikely(!plx_lock_try_enter(&w->lock)) && !progress_begin_slow(w))
 		return 0;
 	was = is_in_progress(w); /* a callback asks */
 	set_in_progress(w, true);
 	found = plx_worker_peek(w->core);
-	if (found != PLX_RX_NONE)
-		n = progress_found(w, found, &end);
+	if (found != PLX_RX_NONE) {
+		n = progress_found(w, found);
+		if (n == 0)
+			offer = plx_worker_offers(w->core);
+		if (has_failed(w)) {
+			n += progress_failed(w, &doomed);
+			offer = PLX_OFFER_NOT;
+		}
+	}
 	set_in_progress(w, was);
 	plx_lock_leave(&w->lock);
-	return progress_end(w, &end, n);
-}
-
-static __rte_noinline unsigned
-progress_slow(ucp_worker_h w, enum plx_rx_found found)
-{
-	struct progress_end end;
-	unsigned n = progress_found(w, found, &end);
-
-	return progress_end(w, &end, n);
-}
-
-/* One message was taken, and an endpoint has failed or the worker is to go. */
-static __rte_noinline __rte_cold unsigned
-progress_tell(ucp_worker_h w, unsigned n)
-{
-	struct progress_end end = {PLX_OFFER_NOT, false};
-
-	n += progress_failed(w, &end.doomed);
-	return progress_end(w, &end, n);
+	/* without the lock: who waits for it may be who has the core next */
+	if (unlikely(doomed))
+		ucp_worker_bury(w);
+	else
+		plx_worker_offer(w->core, offer);
+	return n;
 }
 
 unsigned
@@ -334,10 +315,12 @@ ucp_worker_progress(ucp_worker_h w)
 	found = plx_worker_peek(w->core);
 	if (likely(found == PLX_RX_NONE))
 		return 0;
-	if (unlikely(found == PLX_RX_BURST))
-		return progress_slow(w, found);
-	n = plx_worker_take(w->core, found);
-	return likely(!has_failed(w)) ? n : progress_tell(w, n);
+	n = progress_found(w, found);
+	if (has_failed(w))
+		return progress_tell(w, n);
+	if (n == 0)
+		plx_worker_offer(w->core, plx_worker_offers(w->core));
+	return n;
 }
 
 void

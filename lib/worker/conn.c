@@ -181,7 +181,7 @@ user_fail(struct plx_worker *w, struct plx_ep_user *user, int err)
 	atomic_store_explicit(&user->err, err, memory_order_release);
 	plx_stream_user_failed(user, err);
 	if (!w->dedicated)
-		w->quiet = false;
+		w->eps.quiet = false;
 	/* pairs with the acquire in the face's progress */
 	atomic_fetch_add_explicit(&w->n_failed, 1, memory_order_release);
 }

@@ -115,6 +115,7 @@ flushing_add(struct plx_worker *w, struct plx_ep *ep)
 	if (ep->is_flushing)
 		return;
 	ep->is_flushing = true;
+	w->eps.quiet = false;
 	TAILQ_INSERT_TAIL(&w->flushing, ep, flushing);
 }
 
@@ -124,6 +125,7 @@ wait_for_answers(struct plx_worker *w, struct plx_flush *f)
 	struct plx_ep *ep = f->ep;
 
 	if (ep == NULL) {
+		w->eps.quiet = false;
 		TAILQ_INSERT_TAIL(&w->flushes, f, link);
 		return;
 	}

@@ -44,7 +44,8 @@
 #define PLX_WORKER_NAME_MAX 32
 
 struct plx_worker_stat {
-	uint64_t turns, busy_turns, yields, naps;
+	uint64_t turns; /* looks included that took the place of one */
+	uint64_t busy_turns, yields, naps;
 	uint64_t tag_sends, tag_recvs;
 	uint64_t tag_quick; /* of the sends: handed to a reactor with their data */
 	uint64_t eager_bytes_kept; /* of unexpected messages, ever */
@@ -92,7 +93,6 @@ struct plx_worker {
 	bool may_be_quiet; /* inline, one queue and one that looks */
 	alignas(4) bool dedicated;
 	uint8_t app_work; /* enum worker_app_work; application's side */
-	bool quiet; /* inline; owner: the last turn left nothing to do but to receive */
 	uint8_t n_holding;
 	struct plx_queue *queues[PLX_DEV_MAX];
 
@@ -101,7 +101,7 @@ struct plx_worker {
 	bool in_turn;
 	uint8_t waits; /* PLX_WAIT_x */
 	bool holds; /* queues keep back what this turn sends, until its end */
-	uint32_t n_looks; /* that have found nothing since the last turn */
+	uint64_t whole_turn; /* of stat.turns: the last that was more than a look */
 	uint64_t timers_turn; /* the next of stat.turns to look at the timers */
 	int32_t turn_due; /* turns are lent: behind so many calls of those who post */
 	uint32_t nap_us;
@@ -208,7 +208,7 @@ plx_worker_callbacks_begin(struct plx_worker *w)
 	bool *in = w->dedicated ? &w->in_poll : &w->in_turn, was = *in;
 
 	if (!w->dedicated)
-		w->quiet = false;
+		w->eps.quiet = false;
 	*in = true;
 	return was;
 }
@@ -255,8 +255,9 @@ plx_worker_offers(struct plx_worker *w)
 {
 	if (w->dedicated)
 		return likely(!plx_yield_due(&w->yield)) ? PLX_OFFER_NOT : PLX_OFFER_LEARN;
-	return likely(w->empty_turns % PLX_WORKER_OFFER_EVERY != 0 || w->n_looks != 0) ? PLX_OFFER_NOT
-										       : plx_worker_offers_slow(w);
+	if (likely(w->empty_turns % PLX_WORKER_OFFER_EVERY != 0) || w->stat.turns != w->whole_turn)
+		return PLX_OFFER_NOT;
+	return plx_worker_offers_slow(w);
 }
 
 /**
@@ -274,17 +275,15 @@ plx_worker_offer(struct plx_worker *w, enum plx_offer how)
 /** One turn. Thread: owner. */
 unsigned plx_worker_turn(struct plx_worker *w);
 
-/** @return not 0: a stage of the turn behind receiving has something to do. Thread: owner. */
-static inline uintptr_t
-plx_worker_work(const struct plx_worker *w)
-{
-	return plx_rndv_work(&w->rndv) | plx_rma_work(&w->rma) | plx_eps_work(&w->eps) |
-	       (uintptr_t)TAILQ_FIRST(&w->flushes) | (uintptr_t)TAILQ_FIRST(&w->flushing) |
-	       (uintptr_t)SLIST_FIRST(&w->failing);
-}
-
 #define PLX_WORKER_LOOKS 16 /* the last of so many looks is a turn: for timers, and for what drivers look at rarely */
 #define PLX_LOOKS_WORTH	 4  /* empty turns that last as long as these; a power of two */
+
+/** @return whether the looks since the last turn are so many that another is due. Thread: owner. */
+static inline bool
+plx_worker_turn_is_due(const struct plx_worker *w)
+{
+	return w->stat.turns - w->whole_turn >= PLX_WORKER_LOOKS;
+}
 
 /**
  * The beginning of each progress: see whether there is anything to do.
@@ -296,12 +295,13 @@ plx_worker_peek(struct plx_worker *w)
 {
 	enum plx_rx_found found;
 
-	if (unlikely(!w->quiet || w->app_work != 0 || plx_worker_work(w) != 0))
+	if (unlikely(!w->eps.quiet || w->app_work != 0))
 		return PLX_RX_BURST;
 	found = w->queues[0]->rx_look(w->queues[0], w->rx);
-	if (likely(found == PLX_RX_NONE) && unlikely(++w->n_looks >= PLX_WORKER_LOOKS))
-		return PLX_RX_BURST;
-	return found;
+	if (found != PLX_RX_NONE)
+		return found;
+	PLX_STAT_INC(w->stat.turns);
+	return likely(!plx_worker_turn_is_due(w)) ? PLX_RX_NONE : PLX_RX_BURST;
 }
 
 /** A turn with the message that plx_worker_peek() has found. @return how much was done. Thread: owner, inline. */
@@ -685,7 +685,7 @@ static inline void
 plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op)
 {
 	if (likely(!w->dedicated)) {
-		w->quiet = false; /* it may wait for a turn */
+		w->eps.quiet = false; /* it may wait for a turn */
 		plx_chan_post(&w->chans, op);
 	} else {
 		plx_worker_chan_post_far(w, op);
@@ -696,7 +696,8 @@ plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op)
 static inline void
 plx_worker_chan_post_short(struct plx_worker *w, struct plx_chan *c, struct plx_chan_op *op, int rc)
 {
-	w->quiet = false;
+	if (unlikely(rc != 0))
+		w->eps.quiet = false; /* it may wait for a turn */
 	plx_chan_post_short(&w->chans, c, op, rc);
 }
 
@@ -705,7 +706,7 @@ static inline void
 plx_worker_chan_put(struct plx_worker *w, struct plx_chan_item *item)
 {
 	if (likely(!w->dedicated)) {
-		w->quiet = false; /* who had no buffer is told */
+		w->eps.quiet = false; /* who had no buffer is told */
 		plx_chan_item_put(&w->chans, item);
 	} else {
 		plx_worker_chan_put_far(w, item);

@@ -139,11 +139,15 @@ let_go(struct plx_worker *w)
 	}
 }
 
-/* Whether stages 3 to 8 have something to do, in one look: mostly none has. */
+/* Whether stages 3 to 8 have something to do, in one look: mostly none has. Who makes work clears eps.quiet. */
 static inline bool
 has_work(const struct plx_worker *w)
 {
-	return plx_worker_work(w) != 0 || (w->chans.on && plx_chans_work(&w->chans) != 0);
+	uintptr_t own = plx_rndv_work(&w->rndv) | plx_rma_work(&w->rma) | plx_eps_work(&w->eps) |
+			(uintptr_t)TAILQ_FIRST(&w->flushes) | (uintptr_t)TAILQ_FIRST(&w->flushing) |
+			(uintptr_t)SLIST_FIRST(&w->failing);
+
+	return own != 0 || (w->chans.on && plx_chans_work(&w->chans) != 0);
 }
 
 static __rte_noinline unsigned
@@ -199,7 +203,8 @@ end_turn(struct plx_worker *w)
 	unsigned n = stages_behind_rx(w, &was_work);
 
 	PLX_STAT_INC(w->stat.turns);
-	w->quiet = likely(!was_work) && is_quiet(w);
+	w->whole_turn = w->stat.turns;
+	w->eps.quiet = likely(!was_work) && is_quiet(w);
 	w->in_turn = false;
 	return n;
 }
@@ -299,8 +304,7 @@ turn(struct plx_worker *w)
 	if (unlikely(w->in_turn)) /* a callback asks for progress: it is in progress */
 		return 0;
 	w->in_turn = true;
-	w->quiet = false;
-	w->n_looks = 0;
+	w->eps.quiet = false;
 	n = stage_rx(w);				/* 2 */
 	n += end_turn(w);				/* 3 to 9 */
 	if (unlikely(w->holds))
@@ -363,9 +367,9 @@ plx_worker_take(struct plx_worker *w, enum plx_rx_found found)
 {
 	unsigned n = 1;
 
-	PLX_ASSERT(!w->in_turn && w->quiet);
+	PLX_ASSERT(!w->in_turn && w->eps.quiet && !has_work(w));
 	w->in_turn = true;
-	w->quiet = false;
+	w->eps.quiet = false;
 	w->empty_turns = 0;
 	worker_rx_lone(w);
 	if (unlikely(found != PLX_RX_ONE))
@@ -516,9 +520,7 @@ plx_worker_progress_slow(struct plx_worker *w)
 {
 	if (unlikely(w->app_work != 0)) /* or there is a reactor */
 		return progress_app(w);
-	if (w->n_looks >= PLX_WORKER_LOOKS) { /* this turn stands for them, too */
-		w->stat.turns += PLX_WORKER_LOOKS - 1;
-		w->empty_turns |= PLX_LOOKS_WORTH - 1;
-	}
+	if (plx_worker_turn_is_due(w))
+		w->empty_turns |= PLX_LOOKS_WORTH - 1; /* for the looks before it */
 	return turn(w);
 }

@@ -738,6 +738,8 @@ worker_rx_lone(struct plx_worker *w)
 		rx_eager(w, rx);
 	else if (rx->op == PLX_WIRE_AM && rx->len >= sizeof(struct plx_wire_am))
 		rx_am(w, rx);
+	else if (is_chan_msg(rx))
+		rx_chan_msg(w, rx);
 	else
 		rx_switch(w, rx);
 	rx_done(w, rx);

@@ -244,7 +244,7 @@ plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg)
 	struct plx_yield y = {.every = CALL_PAUSES}; /* of this thread: several may wait */
 
 	if (!w->dedicated) {
-		w->quiet = false;
+		w->eps.quiet = false;
 		worker_hold_done(w);
 		fn(arg);
 		worker_release_done(w);

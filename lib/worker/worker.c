@@ -53,7 +53,7 @@ lose(struct plx_worker *w)
 {
 	struct plx_ep_user *user;
 
-	w->quiet = false;
+	w->eps.quiet = false;
 	w->in_turn = true;
 	w->in_poll = true;
 	w->wake.on = false;
@@ -110,6 +110,7 @@ worker_ep_failing(struct plx_worker *w, struct plx_ep *ep, int err)
 	if (ep->failing_err != 0)
 		return;
 	ep->failing_err = err;
+	w->eps.quiet = false;
 	SLIST_INSERT_HEAD(&w->failing, ep, failing);
 }
 
@@ -127,7 +128,7 @@ on_ep_failed(struct plx_ep *ep, int err)
 
 	plx_rma_ep_failed(&w->rma, ep, err);
 	plx_chans_ep_failed(&w->chans, ep);
-	w->quiet = false; /* the next progress tells the program */
+	w->eps.quiet = false; /* the next progress tells the program */
 	/* pairs with the acquire in the face's progress */
 	atomic_fetch_add_explicit(&w->n_failed, 1, memory_order_release);
 }
