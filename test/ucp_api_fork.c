@@ -523,6 +523,8 @@ threads_of_a_child_make_workers_on_the_context_it_has(void)
 {
 	struct scene s;
 
+	if (is_model()) /* which is for one thread */
+		return;
 	open_scene(&s, UCS_THREAD_MODE_SINGLE, child_uses_the_context_in_threads);
 	for (int i = 0; i < 5; i++)
 		end(&s, begin(&s));
