@@ -424,6 +424,10 @@ plx_tag_match(struct plx_tag *t, uint64_t tag)
 
 	if (t->few_n != 0)
 		return match_few(t, tag);
+	if (t->stat.posted == 0) {
+		PLX_STAT_INC(t->stat.match_miss);
+		return NULL;
+	}
 	if (live == 0 || (live & (live - 1)) != 0 || unlikely(!TAILQ_EMPTY(&t->residual)))
 		return match_any(t, tag);
 	/* one mask, and its tag stands where most do */

@@ -187,8 +187,8 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const str
 	return send_req(ep, buf, a, p);
 }
 
-ucs_status_ptr_t
-ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
+static __rte_noinline ucs_status_ptr_t
+send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 	const void *buffer, size_t count, const ucp_request_param_t *param)
 {
 	const uint32_t both = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_RNDV;
@@ -221,6 +221,49 @@ ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_leng
 	ret = send_common(ep, &buf, &a, &p);
 	ucp_unlock(ep->worker);
 	return ret;
+}
+
+/* @return whether neither flags nor a header ask for more than the shortest way */
+static inline bool
+is_plain(const ucp_request_param_t *param, unsigned id, size_t header_length)
+{
+	return ucp_post_is_plain(param) && header_length == 0 && id < PLX_AM_IDS &&
+	       ((param->op_attr_mask & UCP_OP_ATTR_FIELD_FLAGS) == 0 || param->flags == 0);
+}
+
+static __rte_noinline ucs_status_ptr_t
+send_inline(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	struct plx_wire_am h = {.id = id, .conn_id = plx_ep_wire_id(&ep->user)};
+	int rc = plx_worker_am_send_short(ep->worker->core, ep->user.ep, h, buffer, count);
+
+	return likely(rc == 0) ? NULL : send_nbx(ep, id, NULL, 0, buffer, count, param);
+}
+
+static __rte_noinline ucs_status_ptr_t
+send_locked(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	struct plx_lock *lock = &ep->worker->lock;
+	ucs_status_ptr_t ret;
+
+	plx_lock_enter(lock);
+	ret = send_inline(ep, id, buffer, count, param);
+	plx_lock_leave(lock);
+	return ret;
+}
+
+/* Apart, so that it saves no registers for any of them. */
+ucs_status_ptr_t
+ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
+	const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	uint8_t plain = ep->worker->plain;
+
+	if (plain == UCP_PLAIN_INLINE && likely(is_plain(param, id, header_length)))
+		return send_inline(ep, id, buffer, count, param);
+	if (plain == UCP_PLAIN_LOCKED && likely(is_plain(param, id, header_length)))
+		return send_locked(ep, id, buffer, count, param);
+	return send_nbx(ep, id, header, header_length, buffer, count, param);
 }
 
 ucs_status_ptr_t

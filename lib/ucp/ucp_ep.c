@@ -327,8 +327,11 @@ ep_flush(ucp_ep_h ep, const struct ucp_post *p)
 ucs_status_ptr_t
 ucp_ep_flush_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
 {
-	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
+	struct ucp_post p;
 
+	if (ucp_post_may_end(param) && ucp_ep_status(ep) == UCS_OK && ucp_is_flushed(ep->worker, &ep->user))
+		return NULL;
+	p = ucp_post_of(param, ucp_done_send_nbx);
 	return ep_flush(ep, &p);
 }
 

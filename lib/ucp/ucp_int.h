@@ -105,6 +105,18 @@ ucp_unlock(ucp_worker_h w)
 		plx_lock_leave(&w->lock);
 }
 
+/** As plx_worker_is_flushed(). Thread: any. */
+static inline bool
+ucp_is_flushed(ucp_worker_h w, const struct plx_ep_user *user)
+{
+	bool is;
+
+	ucp_lock(w);
+	is = plx_worker_is_flushed(w->core, user);
+	ucp_unlock(w);
+	return is;
+}
+
 /* ucp_status.c */
 
 /** Slow path of ucp_status(). */
@@ -198,6 +210,13 @@ ucp_post_is_plain(const ucp_request_param_t *param)
 	return (likely(odd == 0) || ucp_post_is_host(param, odd)) &&
 	       ((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||
 		       param->datatype == ucp_dt_make_contig(1));
+}
+
+/** @return whether a call may answer NULL for what is over at once: no request is asked for. */
+static inline bool
+ucp_post_may_end(const ucp_request_param_t *param)
+{
+	return (param->op_attr_mask & (UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_REQUEST)) == 0;
 }
 
 static inline struct ucp_post

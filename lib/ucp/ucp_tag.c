@@ -398,6 +398,26 @@ recv_plain_post(struct plx_worker *core, struct plx_req *req, void *buffer, size
 	return plx_req_user(req);
 }
 
+/* Something is kept: take it if it is what is asked for, and here. */
+static __rte_noinline ucs_status_ptr_t
+recv_kept(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	ucp_tag_recv_info_t *to = param_info(param);
+	struct plx_recv_info info;
+	int rc = -EAGAIN;
+
+	if (likely(!w->core->offloads))
+		rc = plx_worker_tag_take_now(w->core, buffer, count, tag, tag_mask, &info);
+	if (rc == -EAGAIN)
+		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+	if (unlikely(rc != 0))
+		return error(ucp_status(rc));
+	if (to != NULL)
+		*to = (ucp_tag_recv_info_t){.sender_tag = info.tag, .length = info.len};
+	return NULL;
+}
+
 static __rte_noinline ucs_status_ptr_t
 recv_inline(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
@@ -405,7 +425,7 @@ recv_inline(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t
 	struct plx_req *req = recv_plain_get(w->core);
 
 	if (unlikely(req == NULL))
-		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+		return recv_kept(w, buffer, count, tag, tag_mask, param);
 	return recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param);
 }
 
@@ -473,7 +493,7 @@ recv_locked(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t
 	req = recv_plain_get(w->core);
 	ret = likely(req != NULL)
 		? recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param)
-		: recv_nbx(w, buffer, count, tag, tag_mask, param);
+		: recv_kept(w, buffer, count, tag, tag_mask, param);
 	plx_lock_leave(&w->lock);
 	return ret;
 }

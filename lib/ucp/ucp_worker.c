@@ -412,8 +412,11 @@ worker_flush(ucp_worker_h w, const struct ucp_post *p)
 ucs_status_ptr_t
 ucp_worker_flush_nbx(ucp_worker_h w, const ucp_request_param_t *param)
 {
-	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
+	struct ucp_post p;
 
+	if (ucp_post_may_end(param) && ucp_is_flushed(w, NULL))
+		return NULL;
+	p = ucp_post_of(param, ucp_done_send_nbx);
 	return worker_flush(w, &p);
 }
 

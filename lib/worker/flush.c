@@ -400,6 +400,34 @@ worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id)
 	flush_run(req);
 }
 
+/* Of the worker, or of an ep. */
+static bool
+nothing_waits(const struct plx_worker *w)
+{
+	return TAILQ_EMPTY(&w->eps.stalled) && w->eps.stat.tx_held == 0 && LIST_EMPTY(&w->eps.connecting) &&
+	       TAILQ_EMPTY(&w->flushes) && TAILQ_EMPTY(&w->rma.all) && SLIST_EMPTY(&w->rma.quick) &&
+	       w->rma.err == 0 && SLIST_EMPTY(&w->failing) &&
+	       atomic_load_explicit(&w->n_failed, memory_order_relaxed) == 0;
+}
+
+static bool
+nothing_waits_at(const struct plx_ep *ep)
+{
+	return ep->connected && ep->err == 0 && ep->failing_err == 0 && !plx_ep_has_any(ep) &&
+	       TAILQ_EMPTY(&ep->flushes) && TAILQ_EMPTY(&ep->rma.ops) && !ep->rma.quick && ep->rma.err == 0 &&
+	       !plx_peer_has_left(ep->peer);
+}
+
+bool
+plx_worker_is_flushed(const struct plx_worker *w, const struct plx_ep_user *user)
+{
+	if (w->dedicated)
+		return false;
+	/* What was stored to mapped memory is seen before anything is loaded after this. */
+	atomic_thread_fence(memory_order_seq_cst);
+	return user == NULL ? nothing_waits(w) : nothing_waits_at(user->ep);
+}
+
 void
 plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, const struct plx_ep_user *user,
 	struct plx_req *req)

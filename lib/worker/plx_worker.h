@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "plx_am.h"
@@ -422,6 +423,19 @@ struct plx_probe {
 int plx_worker_tag_recv_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
 	uint64_t mask, struct plx_req *req);
 
+/** What a receive has met. */
+struct plx_recv_info {
+	uint64_t tag, len;
+};
+
+/**
+ * The same into contiguous memory, without a request; inline only.
+ * @param info set unless this returns -EAGAIN
+ * @return as plx_worker_tag_recv_now(); -EAGAIN as well where a request is needed. Thread: owner.
+ */
+int plx_worker_tag_take_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
+	struct plx_recv_info *info);
+
 /** The same of a message that a probe has taken out. */
 int plx_worker_msg_recv_now(struct plx_worker *w, struct plx_msg *msg, void *buf, uint64_t len,
 	struct plx_req *req);
@@ -513,6 +527,14 @@ void plx_worker_msg_recv(struct plx_worker *w, struct plx_msg *msg, void *buf, u
 void plx_worker_cancel(struct plx_worker *w, struct plx_req *req);
 
 /**
+ * Inline: whether a flush of the worker, or of one handle, would end at once and well. What was stored to mapped
+ * memory is seen before anything is loaded after this, as by a flush.
+ * @param user NULL: of the worker @return false as well where only plx_worker_flush() can tell
+ * Thread: owner.
+ */
+bool plx_worker_is_flushed(const struct plx_worker *w, const struct plx_ep_user *user);
+
+/**
  * req completes when the flush is done; inline that may be at once.
  * @param user the handle; NULL for PLX_FLUSH_WORKER
  * Thread: application's side.
@@ -597,6 +619,26 @@ enum plx_am_how {
  */
 int plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
 	const void *hdr, const void *buf, uint64_t len, uint32_t how);
+
+/**
+ * The same of one without a header of the user's that fits a short message of the device.
+ * @return 0 done; -EAGAIN it does not, or has to wait; or the ep's error. Thread: owner.
+ */
+static inline int
+plx_worker_am_send_short(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h, const void *buf,
+	uint64_t len)
+{
+	uint64_t word;
+	int rc;
+
+	if (unlikely(!plx_ep_open(ep) || len > ep->peer->short_max || len >= ep->eps->eager_end))
+		return -EAGAIN;
+	memcpy(&word, &h, sizeof(word));
+	rc = plx_ep_tx_short(ep, PLX_WIRE_AM, word, buf, len);
+	if (likely(rc == 0))
+		PLX_STAT_INC(w->am.stat.sends);
+	return rc;
+}
 
 /**
  * Send an active message. req completes when hdr and buf may be used again; one that is

@@ -358,6 +358,30 @@ worker_take_msg(struct plx_worker *w, struct plx_msg *m, struct plx_req *req)
 	return rc;
 }
 
+int
+plx_worker_tag_take_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
+	struct plx_recv_info *info)
+{
+	struct plx_tag_msg *found = plx_tag_find(w->tag, tag, mask);
+	struct plx_msg *m;
+	int rc;
+
+	if (found == NULL)
+		return -EAGAIN;
+	m = container_of(found, struct plx_msg, tag);
+	if (m->kind != PLX_MSG_EAGER || m->is_partial || m->got != m->len)
+		return -EAGAIN;
+	plx_tag_take(w->tag, found);
+	PLX_STAT_INC(w->stat.tag_recvs);
+	info->tag = found->tag;
+	info->len = m->len;
+	rc = m->len > len ? -EMSGSIZE : 0;
+	if (RTE_MIN(m->len, len) != 0)
+		plx_copy(buf, m->data, RTE_MIN(m->len, len));
+	worker_msg_free(w, m);
+	return rc;
+}
+
 void
 worker_recv_msg(struct plx_worker *w, struct plx_msg *m, struct plx_req *req)
 {
