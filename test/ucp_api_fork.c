@@ -101,6 +101,15 @@ talk_on(struct talk *t)
 	return t->i == N_LENS;
 }
 
+/* Both get a turn each time. */
+static bool
+both_on(struct talk t[2])
+{
+	bool first = talk_on(&t[0]);
+
+	return talk_on(&t[1]) && first;
+}
+
 static uint64_t features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_STREAM | UCP_FEATURE_RMA |
 	UCP_FEATURE_AMO64;
 
@@ -281,7 +290,7 @@ use_own(void)
 	open_pair(&p, UCS_THREAD_MODE_SINGLE);
 	for (int i = 0; i < 2; i++)
 		talk_begin(&t[i], p.n[i].w, p.n[i].ep);
-	while (!(talk_on(&t[0]) & talk_on(&t[1])))
+	while (!both_on(t))
 		;
 	SO(t[0].good && t[1].good);
 	util_fill(buf, sizeof(buf), 5);
@@ -1010,7 +1019,7 @@ programs_that_are_run_are_not_noticed(void)
 		for (int i = 0; i < 2; i++) /* in the middle of something */
 			talk_begin(&t[i], s.p.n[i].w, s.p.n[i].ep);
 		CU_ASSERT_EQUAL(run_by(how), 0);
-		CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, talk_on(&t[0]) & talk_on(&t[1])));
+		CU_ASSERT_FATAL(UTIL_UNTIL(&s.p, both_on(t)));
 		CU_ASSERT(t[0].good && t[1].good);
 	}
 	close_scene(&s);

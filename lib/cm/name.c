@@ -208,7 +208,7 @@ look_at_some(struct search *s, int fd)
 	} while (got < 0 && errno == EINTR);
 	if (got <= 0 || got > (ssize_t)sizeof(buf))
 		return got < 0 ? -errno : -EIO;
-	for (int left = got; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+	for (size_t left = (size_t)got; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
 		if (h->nlmsg_type == NLMSG_DONE)
 			return 0;
 		if (h->nlmsg_type == NLMSG_ERROR)

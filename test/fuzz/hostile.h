@@ -55,6 +55,7 @@ struct round {
 	bool sleeps;	    /* the victim waits for events */
 	_Atomic uint32_t stop;
 	_Atomic uint64_t n_said, n_heard, n_spoilt, n_took; /* hostile: messages, writes; victim: messages of it */
+	_Atomic uint8_t sum; /* victim: of the bytes it was given, so that each is read */
 	struct side side[N_ROLES];
 };
 

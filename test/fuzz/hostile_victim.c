@@ -87,6 +87,7 @@ on_am(struct talk *talk, const void *header, size_t header_len, void *data, size
 		sum ^= ((const uint8_t *)header)[i];
 	for (size_t i = 0; i < len && !rndv; i++)
 		sum ^= ((const uint8_t *)data)[i];
+	atomic_fetch_xor_explicit(&talk->r->sum, sum, memory_order_relaxed);
 	if ((param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0 && (d = deal_new(64)) != NULL)
 		op_begin(&d->op, ucp_am_send_nbx(param->reply_ep, 3, d->buf, 1, d->buf, 64, &rp));
 	if (rndv && len <= HOSTILE_MEM && rnd(3) != 0 && (d = deal_new(len)) != NULL) {
