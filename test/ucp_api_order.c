@@ -431,6 +431,61 @@ twenty_thousand_posted_receives_match_and_cancel(void)
 	util_pair_close(&p);
 }
 
+/* One message of eight bytes, of which each turn of the receiver's finds that one. */
+static void
+one_comes(struct pair *p)
+{
+	uint64_t out = 1, in = 0;
+	struct op send, recv;
+
+	util_send(&send, p->n[0].ep, &out, 8, 1, UTIL_NBX);
+	util_recv(&recv, p->n[1].w, &in, 8, 1, UINT64_MAX, UTIL_NBX);
+	while (!util_done(&send))
+		ucp_worker_progress(p->n[0].w);
+	while (!util_done(&recv))
+		ucp_worker_progress(p->n[1].w);
+	util_free(&send);
+	util_free(&recv);
+}
+
+/* The other has no ring of its own, and nothing tells of its message but a look. */
+static void
+a_busy_sender_does_not_keep_another_from_being_heard(void)
+{
+	enum { ROUNDS = 16, SOON = 24 };
+	struct op other, heard;
+	uint64_t out = 2, in;
+	ucp_worker_h w;
+	struct pair p;
+	ucp_ep_h ep;
+
+	if (util_by_network()) /* it is about the rings of shared memory */
+		return;
+	util_pair_open_with(&p, "shm.fast_peers", "1");
+	util_pair_turn(&p);
+	one_comes(&p);
+	w = util_worker(p.n[0].ctx, UCS_THREAD_MODE_SINGLE);
+	ep = util_ep(w, p.n[1].addr);
+	for (int round = 0; round < ROUNDS; round++) {
+		int n = 0;
+
+		util_recv(&heard, p.n[1].w, &in, 8, 2, UINT64_MAX, UTIL_NBX);
+		util_send(&other, ep, &out, 8, 2, UTIL_NBX);
+		while (!util_done(&other))
+			ucp_worker_progress(w);
+		while (!util_done(&heard) && n++ < 1000)
+			one_comes(&p);
+		CU_ASSERT_FATAL(util_done(&heard));
+		/* with a reactor it is not this thread that looks */
+		CU_ASSERT(n <= SOON || getenv("PLX_REACTOR") != NULL);
+		util_free(&heard);
+		util_free(&other);
+	}
+	ucp_ep_destroy(ep);
+	ucp_worker_destroy(w);
+	util_pair_close(&p);
+}
+
 static void
 thousand_large_messages_wait_for_receives(void)
 {
@@ -473,6 +528,7 @@ const struct api_test api_order_tests[] = {
 	T(both_directions_at_once),
 	T(twenty_thousand_unexpected_messages_keep_their_order),
 	T(twenty_thousand_posted_receives_match_and_cancel),
+	T(a_busy_sender_does_not_keep_another_from_being_heard),
 	T(thousand_large_messages_wait_for_receives),
 	{NULL, NULL, NULL},
 };

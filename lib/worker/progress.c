@@ -203,7 +203,6 @@ end_turn(struct plx_worker *w)
 	unsigned n = stages_behind_rx(w, &was_work);
 
 	PLX_STAT_INC(w->stat.turns);
-	w->whole_turn = w->stat.turns;
 	w->eps.quiet = likely(!was_work) && is_quiet(w);
 	w->in_turn = false;
 	return n;
@@ -307,6 +306,7 @@ turn(struct plx_worker *w)
 	w->eps.quiet = false;
 	n = stage_rx(w);				/* 2 */
 	n += end_turn(w);				/* 3 to 9 */
+	w->whole_turn = w->stat.turns;
 	if (unlikely(w->holds))
 		let_go(w);
 	count_turn(w, n);
@@ -351,15 +351,19 @@ turn_dedicated(struct plx_worker *w, bool lent)
 	return n;
 }
 
-/* Behind a message that a look has found. @return how many more came */
+/*
+ * Behind a message that a look has found. The next may always be there when we look: one in PLX_WORKER_LOOKS takes a
+ * burst all the same, so that nobody else waits for ever. @return how many more came
+ */
 static __rte_noinline unsigned
 rx_rest(struct plx_worker *w, enum plx_rx_found found)
 {
 	if (found == PLX_RX_HELD)
 		w->queues[0]->rx_release(w->queues[0], w->rx, 1);
-	else if (w->streams.pace == 0)
-		return rx(w);
-	return 0;
+	if (!plx_worker_turn_is_due(w) && (found == PLX_RX_HELD || w->streams.pace != 0))
+		return 0;
+	w->whole_turn = w->stat.turns + 1; /* this one */
+	return rx(w);
 }
 
 unsigned
@@ -372,7 +376,7 @@ plx_worker_take(struct plx_worker *w, enum plx_rx_found found)
 	w->eps.quiet = false;
 	w->empty_turns = 0;
 	worker_rx_lone(w);
-	if (unlikely(found != PLX_RX_ONE))
+	if (unlikely(found != PLX_RX_ONE || plx_worker_turn_is_due(w)))
 		n += rx_rest(w, found);
 	n += end_turn(w);
 	PLX_STAT_INC(w->stat.busy_turns);
@@ -474,8 +478,12 @@ turn_taken(struct plx_worker *w, bool *told)
 static unsigned
 run_later(struct plx_worker *w)
 {
-	w->app_work &= ~WORKER_APP_LATER;
-	return plx_req_pool_run_later(&w->reqs);
+	unsigned n = plx_req_pool_run_later(&w->reqs);
+
+	/* not before: a callback that asks for progress is to find none */
+	if (STAILQ_EMPTY(&w->reqs.later.overflow))
+		w->app_work &= ~WORKER_APP_LATER;
+	return n;
 }
 
 static __rte_noinline unsigned

@@ -74,7 +74,7 @@ settings_choose(uint64_t seed)
 	setenv("PLX_SHM_HUGE", "no", 1);
 	setenv("PLX_WORKER_DEVICES", "shm", 1);
 	setenv("PLX_WORKER_WAIT", "yield", 1);
-	setenv("PLX_LOG_LEVEL", "alert", 1);
+	setenv("PLX_LOG_LEVEL", verbose ? "info" : "alert", 1);
 	/* the last core's, whose turns are another thread's than the program's */
 	snprintf(reactor, sizeof(reactor), "lcore:%ld", sysconf(_SC_NPROCESSORS_ONLN) - 1);
 	setenv("PLX_REACTOR", hostile_rnd(&seed, 4) == 0 ? reactor : "", 1);
