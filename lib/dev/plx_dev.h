@@ -222,13 +222,13 @@ enum plx_rx_found {
 	PLX_RX_BURST, /* something: take a burst */
 };
 
-/** A driver's tx and rx pair, owned by one worker. Hooks are copied here from the ops. */
 /*
- * A sender is told to stop by a message, so it has to look: to one peer, between two turns, a driver takes at most what
- * a ring holds so many times.
+ * A receiver tells a sender to stop by a message, so the sender has to look for it: between two turns a driver accepts
+ * at most this many rings full of messages for one peer.
  */
 #define PLX_DEV_BLIND_MAX 16u
 
+/** A driver's tx and rx pair, owned by one worker. Hooks are copied here from the ops. */
 struct plx_queue {
 	/* line 0: set at open, read in every turn */
 	int (*tx_short)(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data,

@@ -15,9 +15,9 @@
  * descriptors or memory. They are never dropped: memory for PLX_EPS_CTL_RESERVE of them is always
  * at hand, and a worker that cannot keep it so takes nothing from its devices until it can.
  *
- * What a peer makes us keep has a bound for each ep (PLX_EP_KEPT_MORE), which one that keeps to the protocol does not
- * reach: it sends no data unasked once it is told so, and has at most PLX_EP_MAX_ANNOUNCED messages announced. More
- * tagged messages of ours wait in the ep's held list, in order, and nothing else waits behind them.
+ * Memory that is kept for one peer is bounded for each ep (PLX_EP_KEPT_MORE). A peer that follows the protocol does not
+ * reach the bound: it sends no data unasked once it is told to stop, and announces at most PLX_EP_MAX_ANNOUNCED
+ * messages. Further tagged messages of ours wait in the ep's held list, in order; nothing else waits behind them.
  */
 #ifndef PLX_EP_H
 #define PLX_EP_H
@@ -89,8 +89,8 @@ struct plx_eps {
 /** Tagged messages to one peer that wait for its answer: announced, or synchronous. */
 #define PLX_EP_MAX_ANNOUNCED (1u << 18)
 
-/* What one that is told to stop may have sent before it hears of it: a long message that it has begun, and what it
- * sends in the turns until then (plx_dev.h:PLX_DEV_BLIND_MAX). */
+/* The most that a sender may have on the way when it is told to stop: a long message that it has begun, and what it
+ * sends in the turns until it hears of it (plx_dev.h:PLX_DEV_BLIND_MAX). */
 #define PLX_EP_FLIGHT (128ull << 20)
 
 /** Bytes of memory for a peer's messages that are kept above which it is refused, beside tag.unexpected_max. */
