@@ -1996,9 +1996,10 @@ child_answers(struct plx_queue *q)
 {
 	struct plx_peer *to = child_peer(q);
 	struct plx_rx rx;
-	uint64_t since = now_ns();
 
 	for (uint64_t i = 0; i < SLEEP_N; i++) {
+		uint64_t since = now_ns();
+
 		for (uint32_t k = 1; q->rx_burst(q, &rx, 1) == 0; k++)
 			must(k % 4096 != 0 || patient(since));
 		q->rx_release(q, &rx, 1);
@@ -2040,11 +2041,29 @@ sleepy_rx(struct plx_queue *q, int fd, uint64_t ticks)
 	return true;
 }
 
+/* Message i, once the peer has answered how it is sent to. @return whether it went in time */
+static bool
+goes_in_time(struct plx_queue *q, struct plx_peer *to, uint64_t i)
+{
+	const struct shm_peer *p = shm_peer(to);
+	uint64_t since = now_ns();
+
+	while (msg_send(to, i, 8) == -EAGAIN) {
+		plx_queue_control(q);
+		if (!patient(since)) {
+			printf("message %llu waits: mode %d, asking %d, busy %d, looks %u, position %llu of %llu\n",
+				(unsigned long long)i, p->tx_mode, p->asking, p->busy, p->n_looks,
+				(unsigned long long)p->rx_seen, (unsigned long long)p->tx_pos);
+			return false;
+		}
+	}
+	return true;
+}
+
 static void
 who_sleeps_is_woken(bool dozes)
 {
 	struct plx_queue *q = queue_new();
-	uint64_t since = now_ns();
 	struct plx_peer *to;
 	struct child c;
 	int fd;
@@ -2059,10 +2078,7 @@ who_sleeps_is_woken(bool dozes)
 	to = connected(q, &c.addr);
 	child_tell(&c, q);
 	for (uint64_t i = 0; i < SLEEP_N; i++) {
-		while (msg_send(to, i, 8) == -EAGAIN) { /* it says anew how it is sent to: it has a bell now */
-			plx_queue_control(q);
-			UNIT_TRUE_FATAL(patient(since));
-		}
+		UNIT_TRUE_FATAL(goes_in_time(q, to, i));
 		UNIT_TRUE_FATAL(sleepy_rx(q, fd, i % 3001));
 	}
 	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
