@@ -108,3 +108,35 @@ api_run(const char *name, const struct api_test *const *tables, size_t n, const 
 	CU_cleanup_registry();
 	return n_failed != 0;
 }
+
+/* @return a number that the kernel says, or 0 */
+static unsigned long
+huge_pages(const char *what)
+{
+	char path[96], text[32] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-2048kB/%s", what);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return 0;
+	if (fgets(text, sizeof(text), f) == NULL)
+		text[0] = '\0';
+	fclose(f);
+	return strtoul(text, NULL, 10);
+}
+
+void
+api_take_free_huge_pages(void)
+{
+	unsigned long all = huge_pages("nr_hugepages"), left = huge_pages("free_hugepages");
+	FILE *f;
+
+	if (getenv("TEST_NO_FREE_HUGE_PAGE") == NULL)
+		return;
+	f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "w");
+	CU_ASSERT_FATAL(f != NULL);
+	fprintf(f, "%lu\n", all - left);
+	fclose(f);
+	CU_ASSERT_FATAL(huge_pages("nr_hugepages") > 0); /* else this tests nothing: the heap has none */
+}

@@ -34,4 +34,10 @@ void api_list(const struct api_test *const *tables, size_t n);
 uint64_t rnd(void);
 extern uint64_t rnd_seed;
 
+/**
+ * Before a fork, if huge_fork_test.sh asks for it, which sets the number back: no huge page is free from now on, so
+ * the kernel takes from a child what its parent writes to. To touch it there is a bus error.
+ */
+void api_take_free_huge_pages(void);
+
 #endif

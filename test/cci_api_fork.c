@@ -35,22 +35,6 @@ leave(void)
 
 static struct pair p;
 
-static pid_t
-begin(void (*child)(void))
-{
-	pid_t pid;
-
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		alarm(CHILD_S);
-		child();
-		leave();
-	}
-	CU_ASSERT_FATAL(pid > 0);
-	return pid;
-}
-
 static void
 send_both_ways(void)
 {
@@ -64,6 +48,32 @@ send_both_ways(void)
 		CU_ASSERT_EQUAL(ev->recv.len, 11);
 		util_return(ev);
 	}
+}
+
+static pid_t
+begin(void (*child)(void))
+{
+	int go[2];
+	pid_t pid;
+	char c;
+
+	CU_ASSERT_EQUAL_FATAL(pipe(go), 0);
+	api_take_free_huge_pages();
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		alarm(CHILD_S);
+		close(go[1]);
+		SO(read(go[0], &c, 1) == 0);
+		close(go[0]);
+		child();
+		leave();
+	}
+	CU_ASSERT_FATAL(pid > 0);
+	close(go[0]);
+	send_both_ways(); /* what the parent has in use by now is not the child's */
+	close(go[1]);
+	return pid;
 }
 
 /* It ends while the parent goes on. */
@@ -210,10 +220,19 @@ static void
 child_sends(void)
 {
 	static const int flags[] = {0, CCI_FLAG_SILENT, CCI_FLAG_BLOCKING, CCI_FLAG_NO_COPY};
+	cci_rma_handle_t nothing = {{0}};
 
 	for (int i = 0; i < 4; i++)
 		for (int k = 0; k < 1000; k++)
 			SO(cci_send(p.e[k & 1].conn, "not for you", 12, NULL, flags[i]) != CCI_SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		struct iovec iov = {"not for you", 12};
+		uint32_t us = 5;
+
+		SO(cci_sendv(p.e[i].conn, &iov, 1, NULL, 0) != CCI_SUCCESS);
+		SO(cci_rma(p.e[i].conn, NULL, 0, &nothing, 0, &nothing, 0, 8, NULL, CCI_FLAG_READ) != CCI_SUCCESS);
+		SO(cci_set_opt(p.e[i].conn, CCI_OPT_CONN_SEND_TIMEOUT, &us) != CCI_SUCCESS);
+	}
 	SO(cci_connect(p.e[0].ep, p.e[1].uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL) != CCI_SUCCESS);
 	clean_up();
 }

@@ -46,7 +46,9 @@ struct scene {
 	void *mem;
 	void *key;
 	ucp_rkey_h rkey;
+	void *pending[2]; /* receives, one for each worker, that are posted as the child is forked; or NULL */
 	void (*child)(struct scene *s);
+	bool busy; /* another thread goes on with the pair */
 };
 
 static const size_t lens[] = {0, 8, 1000, 20000, 100000, 1 * MIB};
@@ -165,18 +167,30 @@ close_scene(struct scene *s)
 static pid_t
 begin(struct scene *s)
 {
+	int go[2];
 	pid_t pid;
+	char c;
 
 	CU_ASSERT_EQUAL_FATAL(pipe(s->up), 0);
+	CU_ASSERT_EQUAL_FATAL(pipe(go), 0);
+	api_take_free_huge_pages();
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
 		alarm(CHILD_S);
+		close(go[1]);
+		SO(read(go[0], &c, 1) == 0);
+		close(go[0]);
 		s->child(s);
 		_exit(0);
 	}
 	CU_ASSERT_FATAL(pid > 0);
 	close(s->up[1]);
+	close(go[0]);
+	for (int i = 0; i < 2 && !s->busy; i++) /* what the parent has in use by now is not the child's */
+		for (size_t k = 0; k < N_LENS; k++)
+			exchange(&s->p, i, lens[k], 99, true, UTIL_NBX);
+	close(go[1]);
 	return pid;
 }
 
@@ -595,6 +609,59 @@ a_grandchild_starts_afresh(void)
 	close_scene(&s);
 }
 
+/* All that is no send: refused, or nothing happens. */
+static void
+post_other(struct scene *s, int i)
+{
+	const ucp_request_param_t none = {.op_attr_mask = 0};
+	const ucp_request_param_t word = {.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE,
+		.datatype = ucp_dt_make_contig(8)};
+	const ucp_request_param_t no_imm = {.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL};
+	ucp_worker_h w = s->p.n[i].w;
+	ucp_ep_h ep = s->p.n[i].ep;
+	static uint8_t buf[MIB];
+	ucp_tag_recv_info_t info;
+	ucp_stream_poll_ep_t polled;
+	uint64_t zero = 0;
+	size_t len;
+	void *req;
+
+	for (int k = 0; k < 200; k++) {
+		req = ucp_tag_recv_nbx(w, buf, sizeof(buf), 1, UTIL_ALL_BITS, &none);
+		SO(UCS_PTR_IS_ERR(req) || req != NULL);
+		if (UCS_PTR_IS_ERR(req))
+			continue;
+		SO(ucp_request_check_status(req) != UCS_OK);
+		ucp_request_cancel(w, req);
+		ucp_request_free(req);
+	}
+	req = ucp_stream_recv_nbx(ep, buf, 8, &len, &none);
+	SO(UCS_PTR_IS_ERR(req) || req != NULL);
+	SO(ucp_stream_recv_data_nb(ep, &len) == NULL || UCS_PTR_IS_ERR(ucp_stream_recv_data_nb(ep, &len)));
+	SO(ucp_stream_worker_poll(w, &polled, 1, 0) <= 0);
+	SO(UCS_PTR_IS_ERR(ucp_tag_send_nbx(ep, buf, sizeof(buf), 1, &no_imm)));
+	SO(UCS_PTR_IS_ERR(ucp_tag_send_sync_nbx(ep, buf, 8, 1, &none)));
+	SO(UCS_PTR_IS_ERR(ucp_am_send_nbx(ep, 3, buf, 8, buf, sizeof(buf), &none)));
+	SO(UCS_PTR_IS_ERR(ucp_stream_send_nbx(ep, buf, sizeof(buf), &none)));
+	SO(ucp_tag_probe_nb(w, 1, UTIL_ALL_BITS, 1, &info) == NULL);
+	if (i == 1) { /* what a mapped key reaches is the child's as well; else it is refused */
+		SO(!UCS_PTR_IS_PTR(ucp_put_nbx(ep, s->mem, 8, (uintptr_t)s->mem, s->rkey, &none)));
+		SO(!UCS_PTR_IS_PTR(ucp_get_nbx(ep, buf, sizeof(buf) / 32, (uintptr_t)s->mem, s->rkey, &none)));
+		SO(!UCS_PTR_IS_PTR(ucp_atomic_op_nbx(ep, UCP_ATOMIC_OP_OR, &zero, 1, (uintptr_t)s->mem, s->rkey,
+			&word)));
+	}
+	SO(ucp_worker_fence(w) == UCS_OK);
+	SO(ucp_worker_progress(w) == 0);
+	/* of the parent's: it has failed here, and is not given back to a pool */
+	for (int k = 0; k < 2; k++) {
+		SO(ucp_request_check_status(s->pending[i]) == UCS_ERR_CONNECTION_RESET);
+		SO(ucp_request_test(s->pending[i], &info) == UCS_ERR_CONNECTION_RESET);
+		SO(ucp_request_is_completed(s->pending[i]) == 1);
+		ucp_request_cancel(w, s->pending[i]);
+		ucp_request_free(s->pending[i]);
+	}
+}
+
 /* What it should not do, and does. */
 static void
 child_posts(struct scene *s)
@@ -612,8 +679,7 @@ child_posts(struct scene *s)
 		}
 		SO(UCS_PTR_IS_ERR(ucp_stream_send_nbx(ep, buf, 8, &none)));
 		SO(UCS_PTR_IS_ERR(ucp_am_send_nbx(ep, 3, NULL, 0, buf, 8, &none)));
-		(void)ucp_tag_recv_nbx(s->p.n[i].w, buf, sizeof(buf), 1, UTIL_ALL_BITS, &none);
-		SO(ucp_worker_progress(s->p.n[i].w) == 0);
+		post_other(s, i);
 	}
 	clean_up(s);
 	leave();
@@ -622,13 +688,24 @@ child_posts(struct scene *s)
 static void
 what_a_child_posts_to_its_parents_peers_fails(void)
 {
+	const ucp_request_param_t none = {.op_attr_mask = 0};
 	ucp_tag_recv_info_t info;
+	static uint8_t buf[8];
 	struct scene s;
 
 	open_scene(&s, UCS_THREAD_MODE_SINGLE, child_posts);
+	for (int i = 0; i < 2; i++) {
+		s.pending[i] = ucp_tag_recv_nbx(s.p.n[i].w, buf, sizeof(buf), 78, UTIL_ALL_BITS, &none);
+		CU_ASSERT_FATAL(!UCS_PTR_IS_ERR(s.pending[i]) && s.pending[i] != NULL);
+	}
 	end(&s, begin(&s));
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		CU_ASSERT(ucp_tag_probe_nb(s.p.n[i].w, 77, UTIL_ALL_BITS, 0, &info) == NULL);
+		CU_ASSERT_EQUAL(ucp_request_check_status(s.pending[i]), UCS_INPROGRESS);
+		ucp_request_cancel(s.p.n[i].w, s.pending[i]);
+		CU_ASSERT(UTIL_UNTIL(&s.p, ucp_request_check_status(s.pending[i]) == UCS_ERR_CANCELED));
+		ucp_request_free(s.pending[i]);
+	}
 	close_scene(&s);
 }
 
@@ -878,6 +955,7 @@ children_of_a_process_with_threads_start_afresh(void)
 		return;
 	open_scene(&s, UCS_THREAD_MODE_MULTI, child_does_all);
 	b.p = &s.p;
+	s.busy = true;
 	CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, busy_run, &b), 0);
 	for (int i = 0; i < 20; i++) {
 		pid = begin(&s);

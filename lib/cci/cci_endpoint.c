@@ -57,11 +57,12 @@ ep_open(struct cci_ep *ep, const struct cci_dev *d, const struct plx_conf *conf,
 	ep->plain = !ep->has_fd && !ep->core->dedicated;
 	ep->core->chans.ready = ep->plain ? &ep->ready : NULL;
 	ep->core->rma.domain = ep->core->uid;
-	plx_pool_open(&ep->conns, "cci_conn", sizeof(struct cci_conn), CONNS_FIRST, 0, NULL, NULL);
 	rc = service != NULL ? cci_service_publish(d->driver, service, ep->core, ep->uri, &ep->service_fd)
 		: cci_uri_format(d->driver, ep->core, ep->uri);
 	if (rc != 0)
 		plx_worker_destroy(ep->core);
+	else
+		plx_pool_open(&ep->conns, "cci_conn", sizeof(struct cci_conn), CONNS_FIRST, 0, NULL, NULL);
 	return rc;
 }
 

@@ -345,6 +345,8 @@ cci_return_event(cci_event_t *event)
 
 	if (unlikely(event == NULL))
 		return CCI_EINVAL;
+	if (plx_mem_is_parents(event))
+		return CCI_SUCCESS;
 	item = cci_item_of(event);
 	ep = item->chans->user;
 	if (unlikely(!plx_lock_take_quick(&ep->lock))) {

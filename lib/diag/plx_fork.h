@@ -16,6 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Read in hot paths, by one instruction where no other library may have it instead. */
+#pragma GCC visibility push(hidden)
+
 /** How many forks lie between the program's start and this process. Writer: fork(); readers: any. */
 extern uint32_t plx_forks;
 
@@ -25,5 +28,7 @@ extern uint32_t plx_forks;
  * Writer: fork(); readers: any.
  */
 extern bool plx_fork_eal;
+
+#pragma GCC visibility pop
 
 #endif

@@ -497,10 +497,12 @@ clients_look(const struct pollfd *p, uint64_t now)
 	for (unsigned i = 0; i < meet.n_clients; i++) {
 		struct client c = meet.clients[i];
 
-		if ((p[i].revents != 0 && client_serve(c.fd)) || now - c.since >= SILENT_MS)
+		if ((p[i].revents != 0 && client_serve(c.fd)) || now - c.since >= SILENT_MS) {
+			meet.clients[i].fd = -1; /* a child forked behind this closes no number that is used again */
 			hang_up(c.fd);
-		else
+		} else {
 			meet.clients[kept++] = c;
+		}
 	}
 	meet.n_clients = kept;
 }
@@ -580,9 +582,8 @@ meet_run(void *arg)
 			while (p[1 + i].revents != 0 && meet.n_clients < CLIENTS_MAX && client_accept(meet.listen[i]))
 				;
 	}
-	for (unsigned i = 0; i < meet.n_clients; i++)
-		hang_up(meet.clients[i].fd);
-	meet.n_clients = 0;
+	while (meet.n_clients > 0)
+		hang_up(meet.clients[--meet.n_clients].fd);
 	return NULL;
 }
 
@@ -703,7 +704,7 @@ after_fork_in_child(void)
 	if (meet.up) {
 		sockets_close();
 		for (unsigned i = 0; i < meet.n_clients; i++)
-			close(meet.clients[i].fd);
+			shut(&meet.clients[i].fd);
 	}
 	for (unsigned i = 0; i < OFFER_LISTS; i++) {
 		struct offer *o;

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "plx_fork.h"
+
 /** Memory with a file descriptor by which another process can map it. */
 struct plx_seg {
 	void *base;
@@ -68,6 +70,13 @@ void plx_mem_free(void *p);
  */
 bool plx_mem_is_inherited(const void *p);
 
+/** The same for a hot path: next to nothing where no parent had an EAL. Thread: any. */
+static inline bool
+plx_mem_is_parents(const void *p)
+{
+	return __builtin_expect(plx_fork_eal, 0) && plx_mem_is_inherited(p);
+}
+
 struct rte_ring;
 
 /**
@@ -86,7 +95,7 @@ struct plx_pool_obj {
 	SLIST_ENTRY(plx_pool_obj) next;
 };
 
-#define PLX_POOL_MAX_CHUNKS 40
+#define PLX_POOL_MAX_CHUNKS 39
 
 /**
  * Equal objects for one owner thread: chunks of the heap, each as large as all before
@@ -94,6 +103,7 @@ struct plx_pool_obj {
  * size, is a FIFO, which walks through all of its memory, has no cache for threads
  * without an lcore, and takes three of the EAL's 2,560 memory zones: a process with a
  * hundred workers runs out of them.)
+ * A forked child finds its parent's pools empty: what it gets there is memory of its own.
  */
 struct plx_pool {
 	SLIST_HEAD(, plx_pool_obj) free;
@@ -109,6 +119,7 @@ struct plx_pool {
 	} chunks[PLX_POOL_MAX_CHUNKS];
 	void (*init)(void *obj, void *arg); /* once for each object, when it is made */
 	void *init_arg;
+	LIST_ENTRY(plx_pool) link;
 	char name[16];
 };
 
@@ -123,7 +134,7 @@ struct plx_pool {
 void plx_pool_open(struct plx_pool *p, const char *name, uint32_t obj_len, uint32_t first_n,
 	uint64_t max_objs, void (*init)(void *obj, void *arg), void *init_arg);
 
-/** Give everything back; objects still out are gone. Thread: owner. */
+/** Give everything back; objects still out are gone. Accepts a pool of zeroes. Thread: owner. */
 void plx_pool_close(struct plx_pool *p);
 
 /** Call fn for each object ever made, free or not. Thread: owner. */

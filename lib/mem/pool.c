@@ -3,6 +3,7 @@
  *
  * pool.c - equal objects for one owner: a growing chain of chunks
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,18 +14,64 @@
 
 #define POOL_CHUNK_MAX (128ull << 20) /* bytes; chunks double up to here */
 
+/* All pools of this process, for its children. */
+static struct {
+	pthread_mutex_t lock;
+	LIST_HEAD(, plx_pool) list;
+} pools = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void
+before_fork(void)
+{
+	pthread_mutex_lock(&pools.lock);
+}
+
+static void
+after_fork(void)
+{
+	pthread_mutex_unlock(&pools.lock);
+}
+
+static void
+forget(struct plx_pool *p)
+{
+	SLIST_INIT(&p->free);
+	p->n_free = 0;
+	p->n_chunks = 0;
+	p->n_objs = 0;
+}
+
+/* The chunks are in the parent's heap: see plx_mem_is_inherited(). */
+static void
+after_fork_in_child(void)
+{
+	struct plx_pool *p;
+
+	LIST_FOREACH(p, &pools.list, link)
+		forget(p);
+	pthread_mutex_unlock(&pools.lock);
+}
+
+RTE_INIT(pool_watch_forks)
+{
+	(void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
 void
 plx_pool_open(struct plx_pool *p, const char *name, uint32_t obj_len, uint32_t first_n,
 	uint64_t max_objs, void (*init)(void *obj, void *arg), void *init_arg)
 {
 	memset(p, 0, sizeof(*p));
-	SLIST_INIT(&p->free);
+	forget(p);
 	p->obj_len = RTE_CACHE_LINE_ROUNDUP(obj_len);
 	p->first_n = first_n;
 	p->max_objs = max_objs;
 	p->init = init;
 	p->init_arg = init_arg;
 	snprintf(p->name, sizeof(p->name), "%s", name);
+	pthread_mutex_lock(&pools.lock);
+	LIST_INSERT_HEAD(&pools.list, p, link);
+	pthread_mutex_unlock(&pools.lock);
 }
 
 void *
@@ -84,10 +131,13 @@ plx_pool_each(struct plx_pool *p, void (*fn)(void *obj, void *arg), void *arg)
 void
 plx_pool_close(struct plx_pool *p)
 {
+	if (p->obj_len == 0) /* it was never opened */
+		return;
+	pthread_mutex_lock(&pools.lock);
+	LIST_REMOVE(p, link);
+	pthread_mutex_unlock(&pools.lock);
 	for (uint32_t i = 0; i < p->n_chunks; i++)
 		plx_mem_free(p->chunks[i].base);
-	SLIST_INIT(&p->free);
-	p->n_chunks = 0;
-	p->n_objs = 0;
-	p->n_free = 0;
+	forget(p);
+	p->obj_len = 0;
 }

@@ -330,6 +330,13 @@ int plx_req_pool_open(struct plx_req_pool *p, uint32_t user_len, bool dedicated,
 /** Run user_cleanup on every request and give the memory back. Thread: application's side. */
 void plx_req_pool_close(struct plx_req_pool *p);
 
+/** In a forked child, inside of fork(): there is no reactor, and the ring is in the parent's memory. Thread: control. */
+static inline void
+plx_req_pool_lose(struct plx_req_pool *p)
+{
+	p->cq = p->to = NULL;
+}
+
 /**
  * Application's side, dedicated: run callbacks of what has completed, a bounded number: one after a
  * pause. @return how many

@@ -112,6 +112,13 @@ int plx_tag_create(uint64_t seed, struct plx_tag **out);
 void plx_tag_destroy(struct plx_tag *t);
 
 /**
+ * In a forked child, inside of fork(): the engine is as new. What is linked is in the parent's memory and is not
+ * looked at; tables that had grown stay allocated, as no allocator may be called here.
+ * Thread: control.  Blocks: never.  Allocates: no.
+ */
+void plx_tag_forget(struct plx_tag *t);
+
+/**
  * The engine's counters, live.
  * @return valid until plx_tag_destroy(); read single fields with plx_stat_read() elsewhere
  * Thread: any.  Blocks: never.  Allocates: no.

@@ -255,15 +255,13 @@ recv_pop(struct plx_tag *t, struct tag_class *c, struct tag_slot *s)
 	class_leave(t, c);
 }
 
-int
-plx_tag_create(uint64_t seed, struct plx_tag **out)
+static void
+init(struct plx_tag *t, uint64_t seed)
 {
-	struct plx_tag *t = aligned_alloc(PLX_LINE, sizeof(*t));
 	uint32_t i;
 
-	if (t == NULL)
-		return -ENOMEM;
 	memset(t, 0, sizeof(*t));
+	t->seed = seed;
 	TAILQ_INIT(&t->residual);
 	TAILQ_INIT(&t->all);
 	for (i = 0; i < PLX_TAG_MAX_CLASSES; i++)
@@ -272,8 +270,24 @@ plx_tag_create(uint64_t seed, struct plx_tag **out)
 		tag_table_init(&t->indexes[i].table, t->first[PLX_TAG_MAX_CLASSES + i], seed | 1,
 			&t->stat);
 	class_find(t, UINT64_MAX); /* post() may then trust class_last */
+}
+
+int
+plx_tag_create(uint64_t seed, struct plx_tag **out)
+{
+	struct plx_tag *t = aligned_alloc(PLX_LINE, sizeof(*t));
+
+	if (t == NULL)
+		return -ENOMEM;
+	init(t, seed);
 	*out = t;
 	return 0;
+}
+
+void
+plx_tag_forget(struct plx_tag *t)
+{
+	init(t, t->seed);
 }
 
 void

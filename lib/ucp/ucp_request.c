@@ -180,13 +180,17 @@ ucp_request_check_status(void *request)
 {
 	struct plx_req *req = plx_req_of(request);
 
+	if (plx_mem_is_parents(req))
+		return UCS_ERR_CONNECTION_RESET;
 	return plx_req_is_done(req) ? ucp_status(req->status) : UCS_INPROGRESS;
 }
 
 int
 ucp_request_is_completed(void *request)
 {
-	return plx_req_is_done(plx_req_of(request));
+	struct plx_req *req = plx_req_of(request);
+
+	return plx_mem_is_parents(req) || plx_req_is_done(req);
 }
 
 ucs_status_t
@@ -194,6 +198,8 @@ ucp_request_test(void *request, ucp_tag_recv_info_t *info)
 {
 	struct plx_req *req = plx_req_of(request);
 
+	if (plx_mem_is_parents(req))
+		return UCS_ERR_CONNECTION_RESET;
 	if (!plx_req_is_done(req))
 		return UCS_INPROGRESS;
 	if (info != NULL && (req->flags & PLX_REQ_RECV))
@@ -208,8 +214,13 @@ ucp_tag_recv_request_test(void *request, ucp_tag_recv_info_t *info)
 }
 
 static __rte_noinline void
-release_slow(ucp_worker_h w, struct plx_req *req, uint8_t flags)
+release_slow(struct plx_req *req, uint8_t flags)
 {
+	ucp_worker_h w;
+
+	if (plx_mem_is_parents(req))
+		return;
+	w = worker_of(req);
 	ucp_lock(w);
 	if (plx_req_is_done(req))
 		plx_req_put(req);
@@ -222,12 +233,11 @@ static inline void
 release(void *request, uint8_t flags)
 {
 	struct plx_req *req = plx_req_of(request);
-	ucp_worker_h w = worker_of(req);
 
-	if (likely(!w->multi && plx_req_is_done(req)))
+	if (likely(!plx_fork_eal && !worker_of(req)->multi && plx_req_is_done(req)))
 		plx_req_put(req);
 	else
-		release_slow(w, req, flags);
+		release_slow(req, flags);
 }
 
 void
@@ -272,8 +282,11 @@ ucs_status_t
 ucp_request_query(void *request, ucp_request_attr_t *attr)
 {
 	struct plx_req *req = plx_req_of(request);
-	const char *what = req->flags & PLX_REQ_RECV ? "recv" : "send";
+	const char *what;
 
+	if (plx_mem_is_parents(req))
+		return UCS_ERR_CONNECTION_RESET;
+	what = req->flags & PLX_REQ_RECV ? "recv" : "send";
 	if ((attr->field_mask & UCP_REQUEST_ATTR_FIELD_INFO_STRING) != 0) {
 		size_t room = attr->field_mask & UCP_REQUEST_ATTR_FIELD_INFO_STRING_SIZE
 			? attr->debug_string_size : UCP_ENTITY_NAME_MAX;

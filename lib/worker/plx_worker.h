@@ -148,6 +148,7 @@ struct plx_worker {
 	LIST_HEAD(, plx_ep_user) users;
 	uint64_t uid;
 	uint32_t forks; /* plx_forks when it was made */
+	struct plx_ep_stub orphan; /* in a forked child stands in for the eps of all handles */
 	void (*lost)(struct plx_worker *w); /* see plx_worker_params */
 	uint32_t id; /* in RPC and logs */
 	char name[PLX_WORKER_NAME_MAX];

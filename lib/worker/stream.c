@@ -15,8 +15,6 @@ plx_worker_stream_send_now(struct plx_worker *w, struct plx_ep_user *user, const
 	int rc;
 
 	if (unlikely(s == NULL || !user->ep->connected)) {
-		if (plx_worker_is_inherited(w)) /* a stream would be made in the parent's memory */
-			return -ECONNRESET;
 		rc = plx_ep_connect(user->ep);
 		if (rc != 0)
 			return rc;

@@ -58,11 +58,19 @@ lose(struct plx_worker *w)
 	w->in_poll = true;
 	w->wake.on = false;
 	w->dedicated = false;
+	plx_req_pool_lose(&w->reqs);
 	atomic_store_explicit(&w->poller.reactor, NULL, memory_order_relaxed);
 	for (uint32_t i = 0; i < w->n_queues; i++)
 		plx_queue_lose(w->queues[i]);
-	LIST_FOREACH(user, &w->users, all)
+	plx_ep_stub_open(&w->orphan, &w->eps, 0);
+	plx_ep_stub_fail(&w->orphan, -ECONNRESET);
+	LIST_FOREACH(user, &w->users, all) {
 		atomic_store_explicit(&user->err, -ECONNRESET, memory_order_relaxed);
+		user->ep = &w->orphan.ep; /* the real one and its streams are in pools of the parent's */
+		user->stream = NULL;
+	}
+	if (w->tag != NULL)
+		plx_tag_forget(w->tag);
 	worker_conns_lose(w);
 	if (w->lost != NULL)
 		w->lost(w);
