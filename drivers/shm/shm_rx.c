@@ -286,17 +286,22 @@ look_at_all(const struct shm_queue *sq)
 	return shm_mail_waits(sq) ? PLX_RX_BURST : PLX_RX_NONE;
 }
 
+/* A quarter is taken, or the lap. */
+static __rte_noinline void
+slot_quarter(struct shm_queue *sq, struct shm_rx_slot *r)
+{
+	shm_slot_at_pos(sq, r, r->pos);
+	slot_publish(sq, (uint32_t)(r - sq->rx));
+}
+
 /* Take one cell. All before it may be written on. */
 static inline void
 slot_step(struct shm_queue *sq, struct shm_rx_slot *r)
 {
 	r->released = r->pos++;
-	if (likely(r->pos % SHM_CELLS != 0))
-		r->next++;
-	else
-		shm_slot_at_pos(sq, r, r->pos);
-	if (unlikely(r->released - r->published >= SHM_CELLS / 4))
-		slot_publish(sq, (uint32_t)(r - sq->rx));
+	r->next++;
+	if (unlikely(r->pos % (SHM_CELLS / 4) == 0))
+		slot_quarter(sq, r);
 }
 
 /* One message in the data area; of several a burst makes less work. */

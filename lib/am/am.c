@@ -68,6 +68,8 @@ plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h)
 			return -ENOMEM;
 	}
 	(*page)[id % PLX_AM_PAGE] = *h;
+	if (h->persistent)
+		(*page)[id % PLX_AM_PAGE].plain = NULL; /* all are kept */
 	return 0;
 }
 
@@ -298,13 +300,17 @@ plx_am_arrived(struct plx_am *am, struct plx_msg *m)
 		deliver_msg(am, m);
 }
 
-static __rte_noinline void
-keep_whole(struct plx_am *am, struct plx_peer *src, const struct plx_wire_am *h, const uint8_t *p,
-	uint32_t len)
+void
+plx_am_keep(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const uint8_t *p, uint32_t len)
 {
-	struct plx_msg *m = plx_am_msg_get(am, src, h, len - plx_am_head(plx_am_hdr_len(h)),
-		PLX_MSG_AM);
+	uint32_t hdr_len = plx_am_hdr_len(&w), head = plx_am_head(hdr_len);
+	struct plx_msg *m;
 
+	if (unlikely(hdr_len > PLX_WIRE_AM_HDR_MAX || len < head)) {
+		PLX_STAT_INC(am->stat.rx_drop_bad_len);
+		return;
+	}
+	m = plx_am_msg_get(am, src, &w, len - head, PLX_MSG_AM);
 	if (m == NULL)
 		return;
 	if (plx_am_write(m, p, len) < 0) {
@@ -315,11 +321,10 @@ keep_whole(struct plx_am *am, struct plx_peer *src, const struct plx_wire_am *h,
 	plx_am_arrived(am, m);
 }
 
-void
-plx_am_on_whole(struct plx_am *am, struct plx_peer *src, const struct plx_wire_am *w,
-	const uint8_t *p, uint32_t len)
+static __rte_noinline void
+show_slow(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const uint8_t *p, uint32_t len)
 {
-	uint32_t hdr_len = plx_am_hdr_len(w), head = plx_am_head(hdr_len);
+	uint32_t hdr_len = plx_am_hdr_len(&w), head = plx_am_head(hdr_len);
 	const struct plx_am_handler *h;
 	struct plx_am_rx rx;
 
@@ -327,18 +332,14 @@ plx_am_on_whole(struct plx_am *am, struct plx_peer *src, const struct plx_wire_a
 		PLX_STAT_INC(am->stat.rx_drop_bad_len);
 		return;
 	}
-	if (am->ring != NULL) {
-		keep_whole(am, src, w, p, len);
-		return;
-	}
-	h = find(am, w->id);
+	h = find(am, w.id);
 	if (unlikely(h == NULL)) {
-		no_handler(am, w->id);
+		no_handler(am, w.id);
 		return;
 	}
-	rx.reply = (w->hdr_len & PLX_WIRE_AM_REPLY) != 0;
+	rx.reply = (w.hdr_len & PLX_WIRE_AM_REPLY) != 0;
 	if (h->persistent || ((uintptr_t)(p + head) & (am->align - 1)) != 0) {
-		keep_whole(am, src, w, p, len);
+		plx_am_keep(am, src, w, p, len);
 		return;
 	}
 	rx.hdr = p;
@@ -346,11 +347,29 @@ plx_am_on_whole(struct plx_am *am, struct plx_peer *src, const struct plx_wire_a
 	rx.data = (void *)(uintptr_t)(p + head);
 	rx.len = len - head;
 	rx.msg = NULL;
-	rx.conn_id = w->conn_id;
-	rx.id = w->id;
+	rx.conn_id = w.conn_id;
+	rx.id = w.id;
 	rx.rndv = false;
 	rx.ep = unlikely(rx.reply) ? plx_ep_of(am->eps, src) : NULL;
 	PLX_STAT_INC(am->stat.rx_borrowed);
 	if (unlikely(am->deliver(am, h, &rx) == -EINPROGRESS))
-		bad_keep(am, w->id);
+		bad_keep(am, w.id);
+}
+
+void
+plx_am_show(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const uint8_t *p,
+	uint32_t len)
+{
+	uint32_t hdr_len = w.hdr_len, head = plx_am_head(hdr_len);
+	const struct plx_am_handler *h = find(am, w.id);
+
+	/* one that wants an answer seems to have a header that is too long */
+	if (unlikely(hdr_len > PLX_WIRE_AM_HDR_MAX || len < head || h == NULL || h->plain == NULL ||
+		    ((uintptr_t)(p + head) & (am->align - 1)) != 0)) {
+		show_slow(am, src, w, p, len);
+		return;
+	}
+	PLX_STAT_INC(am->stat.rx_borrowed);
+	if (unlikely(h->plain(h, p, hdr_len, p + head, len - head) == -EINPROGRESS))
+		bad_keep(am, w.id);
 }

@@ -58,6 +58,12 @@ struct plx_am_handler {
 	void *arg;
 	bool old;	  /* in which of the API's two forms */
 	bool persistent;  /* data may always be kept */
+	/*
+	 * The face's, for a message in one piece that wants no answer and may not be kept, or NULL: plx_am.deliver
+	 * is called for all. Returns as that does.
+	 */
+	int (*plain)(const struct plx_am_handler *h, const void *hdr, uint32_t hdr_len, const void *data,
+		uint64_t len);
 };
 
 /** A message as a handler sees it. */
@@ -115,9 +121,13 @@ plx_am_head(uint32_t hdr_len)
 	return (hdr_len + 7) & ~7u;
 }
 
-/** A message in one piece has arrived, len bytes at p. Thread: owner. */
-void plx_am_on_whole(struct plx_am *am, struct plx_peer *src, const struct plx_wire_am *h,
-	const uint8_t *p, uint32_t len);
+/** A message in one piece has arrived, len bytes at p: show it where it lies, or keep it. Thread: owner, inline. */
+void plx_am_show(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const uint8_t *p,
+	uint32_t len);
+
+/** The same, and it is kept in any case: for the application's side, where a reactor gives the turns. Thread: owner. */
+void plx_am_keep(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const uint8_t *p,
+	uint32_t len);
 
 /**
  * A kept message that is to be filled by plx_am_write().

@@ -483,15 +483,17 @@ plx_req_flag(struct plx_req *req, uint8_t flags)
 /** Slow path of plx_req_finish(): it is more than to tell. Thread: application's side. */
 void plx_req_finish_slow(struct plx_req *req, uint8_t flags);
 
+/* More is to be done at the end than to run the callback. */
+#define PLX_REQ_MORE (PLX_REQ_RELEASED | PLX_REQ_NO_CB | PLX_REQ_OWN_HDR)
+
 /** Make the request's status final and run its callback. Thread: application's side. */
 static inline void
 plx_req_finish(struct plx_req *req)
 {
-	const uint8_t more = PLX_REQ_RELEASED | PLX_REQ_NO_CB | PLX_REQ_OWN_HDR;
 	uint8_t f = atomic_load_explicit(&req->flags, memory_order_relaxed);
 	void (*done)(struct plx_req *) = req->done;
 
-	if (unlikely((f & more) != 0 || req->dt != NULL)) {
+	if (unlikely((f & PLX_REQ_MORE) != 0 || req->dt != NULL)) {
 		plx_req_finish_slow(req, f);
 		return;
 	}
@@ -543,6 +545,28 @@ plx_req_take(struct plx_req *req, const void *data, uint64_t len)
 	}
 	plx_req_copy_in(req, 0, data, len);
 	return unlikely(len > req->len) ? -EMSGSIZE : 0;
+}
+
+/** @return whether 8 bytes go straight into the buffer, and nothing but the callback is to do behind them. */
+static inline bool
+plx_req_takes_word(const struct plx_req *req)
+{
+	return req->len >= 8 && req->dt == NULL &&
+	       (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_MORE) == 0;
+}
+
+/** plx_req_finish() of such a one, which has them. Thread: application's side. */
+static inline void
+plx_req_finish_word(struct plx_req *req)
+{
+	uint8_t f = atomic_load_explicit(&req->flags, memory_order_relaxed);
+	void (*done)(struct plx_req *) = req->done;
+
+	req->status = 0;
+	/* pairs with the acquire in plx_req_is_done() */
+	atomic_store_explicit(&req->flags, f | PLX_REQ_DONE, memory_order_release);
+	if (done != NULL)
+		done(req); /* may free it */
 }
 
 /** The same, when it came with the completion: what the owner wrote stays with the owner. */

@@ -71,6 +71,17 @@ ucp_am_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct p
 	return likely(status == UCS_OK) ? 0 : ucp_status_errno(status);
 }
 
+/* What most messages are: see plx_am_handler. */
+static int
+deliver_plain(const struct plx_am_handler *h, const void *hdr, uint32_t hdr_len, const void *data, uint64_t len)
+{
+	const ucp_am_recv_param_t param = {.recv_attr = 0};
+	ucs_status_t status = ((ucp_am_recv_callback_t)h->cb)(h->arg, hdr_len != 0 ? hdr : NULL, hdr_len,
+		(void *)(uintptr_t)data, len, &param);
+
+	return likely(status == UCS_OK) ? 0 : ucp_status_errno(status);
+}
+
 static ucs_status_t
 set_handler(ucp_worker_h w, uint16_t id, const struct plx_am_handler *h)
 {
@@ -86,8 +97,8 @@ ucs_status_t
 ucp_worker_set_am_handler(ucp_worker_h w, uint16_t id, ucp_am_callback_t cb, void *arg,
 	uint32_t flags)
 {
-	struct plx_am_handler h = {(void (*)(void))cb, arg, true,
-		(flags & UCP_AM_FLAG_PERSISTENT_DATA) != 0};
+	struct plx_am_handler h = {.cb = (void (*)(void))cb, .arg = arg, .old = true,
+		.persistent = (flags & UCP_AM_FLAG_PERSISTENT_DATA) != 0};
 
 	return set_handler(w, id, &h);
 }
@@ -96,7 +107,7 @@ ucs_status_t
 ucp_worker_set_am_recv_handler(ucp_worker_h w, const ucp_am_handler_param_t *param)
 {
 	const uint64_t must = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB;
-	struct plx_am_handler h = {.cb = NULL};
+	struct plx_am_handler h = {.plain = deliver_plain};
 
 	if ((param->field_mask & must) != must || param->id >= PLX_AM_IDS)
 		return UCS_ERR_INVALID_PARAM;

@@ -356,14 +356,19 @@ turn_dedicated(struct plx_worker *w, bool lent)
  * burst all the same, so that nobody else waits for ever. @return how many more came
  */
 static __rte_noinline unsigned
-rx_rest(struct plx_worker *w, enum plx_rx_found found)
+rx_rest(struct plx_worker *w)
 {
-	if (found == PLX_RX_HELD)
-		w->queues[0]->rx_release(w->queues[0], w->rx, 1);
-	if (!plx_worker_turn_is_due(w) && (found == PLX_RX_HELD || w->streams.pace != 0))
+	if (!plx_worker_turn_is_due(w) && w->streams.pace != 0)
 		return 0;
 	w->whole_turn = w->stat.turns + 1; /* this one */
 	return rx(w);
+}
+
+/* Whether a turn has more to do than to receive one message: a burst, timers. */
+static inline bool
+is_due(const struct plx_worker *w)
+{
+	return plx_worker_turn_is_due(w) || w->stat.turns >= w->timers_turn;
 }
 
 unsigned
@@ -373,14 +378,20 @@ plx_worker_take(struct plx_worker *w, enum plx_rx_found found)
 
 	PLX_ASSERT(!w->in_turn && w->eps.quiet && !has_work(w));
 	w->in_turn = true;
-	w->eps.quiet = false;
 	w->empty_turns = 0;
-	worker_rx_lone(w);
-	if (unlikely(found != PLX_RX_ONE || plx_worker_turn_is_due(w)))
-		n += rx_rest(w, found);
-	n += end_turn(w);
 	PLX_STAT_INC(w->stat.busy_turns);
-	return n;
+	worker_rx_lone(w);
+	if (found == PLX_RX_HELD)
+		w->queues[0]->rx_release(w->queues[0], w->rx, 1);
+	if (likely(w->eps.quiet && found != PLX_RX_MORE && !is_due(w))) {
+		PLX_STAT_INC(w->stat.turns);
+		w->in_turn = false;
+		return 1;
+	}
+	w->eps.quiet = false;
+	if (found == PLX_RX_MORE || plx_worker_turn_is_due(w))
+		n += rx_rest(w);
+	return n + end_turn(w);
 }
 
 unsigned

@@ -467,7 +467,10 @@ rx_am(struct plx_worker *w, const struct plx_rx *rx)
 	struct plx_wire_am h;
 
 	memcpy(&h, rx->data, sizeof(h));
-	plx_am_on_whole(&w->am, rx->src, &h, rx->data + sizeof(h), rx->len - sizeof(h));
+	if (w->dedicated)
+		plx_am_keep(&w->am, rx->src, h, rx->data + sizeof(h), rx->len - sizeof(h));
+	else
+		plx_am_show(&w->am, rx->src, h, rx->data + sizeof(h), rx->len - sizeof(h));
 }
 
 static inline void
@@ -753,18 +756,88 @@ worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
 	rx_dispatch(w, k, n);
 }
 
+/*
+ * A lone message in a quiet worker, which has no reactor that a callback would be left to. The usual one is looked at
+ * in place and its callback is the last thing to do, so next to nothing is kept in registers. The rest is apart.
+ */
+static inline const uint8_t *
+lone_data(const struct plx_worker *w, uint64_t *len)
+{
+	*len = w->rx->len - sizeof(struct plx_wire_eager);
+	return w->rx->data + sizeof(struct plx_wire_eager);
+}
+
+static __rte_noinline void
+keep_lone(struct plx_worker *w)
+{
+	uint64_t tag, len;
+	const uint8_t *data = lone_data(w, &len);
+
+	memcpy(&tag, w->rx->data, sizeof(tag));
+	keep_eager(w, w->rx->src, tag, data, len);
+}
+
+static __rte_noinline void
+take_lone(struct plx_worker *w, struct plx_req *req)
+{
+	uint64_t len;
+	const uint8_t *data = lone_data(w, &len);
+
+	req->status = plx_req_take(req, data, len);
+	plx_req_finish(req);
+}
+
+static inline void
+rx_eager_lone(struct plx_worker *w)
+{
+	struct plx_tag_recv *r;
+	const uint8_t *data;
+	uint64_t tag, len;
+	struct plx_req *req;
+
+	memcpy(&tag, w->rx->data, sizeof(tag));
+	r = plx_tag_match(w->tag, tag);
+	if (unlikely(r == NULL)) {
+		keep_lone(w);
+		return;
+	}
+	data = lone_data(w, &len);
+	req = container_of(r, struct plx_req, recv.tag);
+	req->posted = false;
+	memcpy(&req->recv.info_tag, w->rx->data, sizeof(tag));
+	req->recv.info_len = len;
+	if (unlikely(len != 8 || !plx_req_takes_word(req))) {
+		take_lone(w, req);
+		return;
+	}
+	memcpy(req->buf, data, 8);
+	plx_req_finish_word(req);
+}
+
+/* What may make work that nobody tells of. */
+static __rte_noinline void
+rx_lone_other(struct plx_worker *w, const struct plx_rx *rx)
+{
+	w->eps.quiet = false;
+	if (is_chan_msg(rx))
+		rx_chan_msg(w, rx);
+	else
+		rx_switch(w, rx);
+	rx_done(w, rx);
+}
+
 void
 worker_rx_lone(struct plx_worker *w)
 {
 	const struct plx_rx *rx = w->rx;
 
-	if (likely(rx->op == PLX_WIRE_EAGER && rx->len >= sizeof(struct plx_wire_eager)))
-		rx_eager(w, rx);
-	else if (rx->op == PLX_WIRE_AM && rx->len >= sizeof(struct plx_wire_am))
+	if (likely(rx->op == PLX_WIRE_EAGER && rx->len >= sizeof(struct plx_wire_eager))) {
+		plx_peer_tx_soon(rx->src);
+		rx_eager_lone(w);
+	} else if (rx->op == PLX_WIRE_AM && rx->len >= sizeof(struct plx_wire_am)) {
+		plx_peer_tx_soon(rx->src);
 		rx_am(w, rx);
-	else if (is_chan_msg(rx))
-		rx_chan_msg(w, rx);
-	else
-		rx_switch(w, rx);
-	rx_done(w, rx);
+	} else {
+		rx_lone_other(w, rx);
+	}
 }

@@ -16,7 +16,7 @@ PLX_LOG_DECLARE(worker);
 /* recv.c */
 /** What a burst of queue k has brought, n messages in w->rx; and its release. */
 void worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n);
-/** What a look at the only queue has brought. */
+/** What a look at the only queue has brought, in a quiet worker. If that makes work eps.quiet is false behind it. */
 void worker_rx_lone(struct plx_worker *w);
 void worker_recv_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 int worker_take_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
