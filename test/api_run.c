@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api_run.h"
+#include "quiet_fork.h"
 
 #define TEST_ALARM_S 240
 

@@ -15,6 +15,7 @@
 #include "plx_log.h"
 #include "plx_unit.h"
 
+#include "../quiet_fork.h"
 #include "../test_util.h"
 
 bool
