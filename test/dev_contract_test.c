@@ -590,6 +590,59 @@ a_peer_tells_where_its_next_message_is_written(void)
 	queue_close(b);
 }
 
+/* Over several laps of a ring, taken in pieces of all sizes: how many messages the peer is sure of. */
+static void
+what_a_driver_is_sure_of_it_takes(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	uint64_t sent = 0, next = 0, n_sure = 0, since = now_ns();
+	struct plx_rx rx[PLX_DEV_RX_BURST];
+
+	while (next < 5000) {
+		uint64_t more = unit_rng(&rng_state) % 200;
+
+		UNIT_TRUE_FATAL(patient(since));
+
+		for (uint64_t i = 0; i < more && sent < 5000; i++) {
+			bool sure = plx_peer_is_sure(to_b, 8);
+			int rc = plx_peer_tx_short(to_b, (uint8_t)sent, sent, &sent, 8);
+
+			if (rc != 0) {
+				UNIT_EQ_FATAL(rc, -EAGAIN);
+				UNIT_TRUE_FATAL(!sure);
+				break;
+			}
+			n_sure += sure;
+			sent++;
+		}
+		for (more = unit_rng(&rng_state) % 200; more > 0 && next < sent;) {
+			uint16_t got = burst_some(b, rx, RTE_MIN(more, (uint64_t)PLX_DEV_RX_BURST));
+
+			if (got == 0)
+				break;
+			for (uint16_t k = 0; k < got; k++, next++) {
+				uint64_t hdr, body;
+
+				UNIT_EQ_FATAL(rx[k].len, 16);
+				memcpy(&hdr, rx[k].data, 8);
+				memcpy(&body, rx[k].data + 8, 8);
+				UNIT_EQ_FATAL(hdr, next);
+				UNIT_EQ_FATAL(body, next);
+			}
+			b->rx_release(b, rx, got);
+			more -= got;
+		}
+		plx_queue_control(a);
+	}
+	UNIT_TRUE(!plx_peer_is_sure(to_b, (uint64_t)to_b->short_max + 1));
+	if (!is_fake())
+		UNIT_TRUE(shm_peer(to_b)->tx_mode == SHM_TX_SLOT ? n_sure > 4000 : n_sure == 0);
+	queue_close(a);
+	UNIT_EQ(sent, 5000);
+	queue_close(b);
+}
+
 static void
 a_line_is_asked_for_once(void)
 {
@@ -2654,6 +2707,7 @@ a_shared_area_is_seen_by_another_process(void)
 static CU_TestInfo contract[] = {
 	UNIT_TEST(what_was_taken_arrives_in_order_and_unchanged),
 	UNIT_TEST(a_full_queue_answers_again_and_changes_nothing),
+	UNIT_TEST(what_a_driver_is_sure_of_it_takes),
 	UNIT_TEST(data_stays_until_it_is_released),
 	UNIT_TEST(every_length_up_to_the_mtu_is_taken_and_no_longer),
 	UNIT_TEST(a_look_tells_whether_something_has_come),

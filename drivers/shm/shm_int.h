@@ -33,7 +33,7 @@ enum shm_tx_mode {
 	SHM_TX_MAIL,
 };
 
-/* The other end. Owner: the queue's worker. */
+/* The other end. peer.tx_line is the next cell to send in, SHM_TX_SLOT. Owner: the queue's worker. */
 struct shm_peer {
 	struct plx_peer peer;
 	/* sending, SHM_TX_SLOT */
@@ -44,6 +44,7 @@ struct shm_peer {
 	uint8_t *data;		/* the slot's data area */
 	uint64_t data_head;	/* bytes given out since the start */
 	uint64_t data_tail;	/* of these, free again */
+	uint32_t tx_seq;	/* of the cells of this lap */
 	uint8_t tx_mode;	/* enum shm_tx_mode */
 	uint8_t slot_index;
 	bool self;		/* a queue of this process: copy instead of CMA */
@@ -153,6 +154,20 @@ shm_hot_set(struct shm_queue *sq, uint64_t hot)
 {
 	sq->hot = hot;
 	sq->only = hot != 0 && (hot & (hot - 1)) == 0 ? &sq->rx[rte_bsf64(hot)] : NULL;
+}
+
+/**
+ * The next cell, and how many are free from there on to the end of the lap, by what we know. In between they
+ * follow each other.
+ */
+void shm_tx_lap(struct shm_peer *p);
+
+/** From now on messages to the peer go another way. */
+static inline void
+shm_tx_by(struct shm_peer *p, enum shm_tx_mode mode)
+{
+	p->tx_mode = mode;
+	shm_tx_lap(p);
 }
 
 /** Look at this position of a slot next. */

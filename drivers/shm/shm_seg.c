@@ -421,10 +421,10 @@ tx_ready(struct shm_queue *sq, struct shm_peer *p)
 {
 	shm_bell_of(p);
 	if (slot_take(sq, p)) {
-		p->tx_mode = SHM_TX_SLOT;
+		shm_tx_by(p, SHM_TX_SLOT);
 		p->peer.mtu = SHM_MSG_MAX;
 	} else {
-		p->tx_mode = SHM_TX_MAIL;
+		shm_tx_by(p, SHM_TX_MAIL);
 	}
 }
 
@@ -519,8 +519,7 @@ tx_leave(struct shm_peer *p)
 		atomic_store_explicit(&p->slot->state,
 			SHM_SLOT_STATE(shm_queue(p->peer.q)->proc, SHM_SLOT_LEFT),
 			memory_order_release);
-	p->tx_mode = SHM_TX_NONE;
-	p->peer.tx_line = NULL;
+	shm_tx_by(p, SHM_TX_NONE);
 	shm_windows_close(p);
 	shm_bell_forget(p);
 	seg_unmap(p);
@@ -595,7 +594,7 @@ peer_gone(struct shm_queue *sq, struct shm_peer *p, const char *how)
 {
 	unwatch(sq, &p->pidfd);
 	set_gone(sq, p, how);
-	p->tx_mode = SHM_TX_NONE;
+	shm_tx_by(p, SHM_TX_NONE);
 }
 
 /* A slot whose sender has left in order, or is gone, and whose messages are all taken. */

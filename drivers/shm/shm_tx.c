@@ -27,6 +27,17 @@ is_blind(struct shm_peer *p, uint32_t most)
 	return p->n_blind++ >= most;
 }
 
+void
+shm_tx_lap(struct shm_peer *p)
+{
+	uint32_t at = p->tx_pos % SHM_CELLS, unread = (uint32_t)(p->tx_pos - p->rx_seen);
+	bool by_slot = p->tx_mode == SHM_TX_SLOT;
+
+	p->peer.tx_line = by_slot ? &p->cells[at] : NULL;
+	p->peer.tx_sure = by_slot ? RTE_MIN(SHM_CELLS - unread, SHM_CELLS - at) : 0;
+	p->tx_seq = shm_seq(p->tx_pos);
+}
+
 /* Take what the receiver has freed since we last looked. */
 static __rte_noinline void
 slot_refresh(struct shm_peer *p)
@@ -42,16 +53,17 @@ slot_refresh(struct shm_peer *p)
 
 		p->data_tail = p->data_head - (uint32_t)((uint32_t)p->data_head - end);
 		p->rx_seen = pos;
+		shm_tx_lap(p);
 	}
 }
 
 static inline bool
 slot_full(struct shm_peer *p)
 {
-	if (likely(p->tx_pos - p->rx_seen < SHM_CELLS))
+	if (likely(p->peer.tx_sure != 0))
 		return false;
 	slot_refresh(p);
-	return p->tx_pos - p->rx_seen >= SHM_CELLS;
+	return p->peer.tx_sure == 0;
 }
 
 static __rte_noinline __rte_cold void
@@ -72,24 +84,32 @@ slot_tell(struct shm_peer *p)
 		shm_bell_ring(p);
 }
 
-/* The receiver sees it; slot_tell() it. */
-static inline void
-slot_commit(struct shm_peer *p, struct shm_cell *cell, uint8_t op, uint8_t kind, uint32_t len)
+/* The cell that the next message goes to. */
+static inline struct shm_cell *
+slot_cell(const struct shm_peer *p)
 {
-	uint64_t pos = p->tx_pos;
+	return (struct shm_cell *)(uintptr_t)p->peer.tx_line;
+}
+
+/* The receiver sees what stands in the next cell; slot_tell() it. */
+static inline void
+slot_commit(struct shm_peer *p, uint8_t op, uint8_t kind, uint32_t len)
+{
+	struct shm_cell *cell = slot_cell(p);
 	union shm_cell_head head;
 
-	head.seq = shm_seq(pos);
+	head.seq = p->tx_seq;
 	head.len = len;
 	head.op = op;
 	head.kind = kind;
-	p->data_end[pos % SHM_CELLS] = (uint32_t)p->data_head;
-	p->tx_pos = ++pos;
+	p->data_end[p->tx_pos++ % SHM_CELLS] = (uint32_t)p->data_head;
 	/* pairs with the acquire in slot_rx(): the body is there */
 	atomic_store_explicit(&cell->head, head.word, memory_order_release);
-	p->peer.tx_line = &p->cells[pos % SHM_CELLS];
+	p->peer.tx_line = cell + 1;
 	/* to read: to take the line from the receiver so early costs a tenth of the rate */
-	rte_prefetch0(&p->cells[(pos + SHM_TX_AHEAD) % SHM_CELLS]);
+	rte_prefetch0(cell + 1 + SHM_TX_AHEAD);
+	if (unlikely(--p->peer.tx_sure == 0))
+		shm_tx_lap(p);
 }
 
 /* Bytes of the data area in one piece, or NULL: nothing has changed then. */
@@ -127,15 +147,16 @@ static int
 slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 {
 	uint32_t len = tx->hdr_len + tx->len;
-	struct shm_cell *cell = &p->cells[p->tx_pos % SHM_CELLS];
+	struct shm_cell *cell;
 	uint8_t *to;
 
 	if (slot_full(p))
 		return -EAGAIN;
+	cell = slot_cell(p);
 	if (len <= SHM_CELL_BODY) {
 		memcpy(cell->body, tx->hdr, tx->hdr_len);
 		copy_data(cell->body + tx->hdr_len, tx);
-		slot_commit(p, cell, tx->op, SHM_CELL_INLINE, len);
+		slot_commit(p, tx->op, SHM_CELL_INLINE, len);
 		slot_tell(p);
 		return 0;
 	}
@@ -143,10 +164,10 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 	if (to == NULL)
 		return -EAGAIN;
 	plx_copy_ahead(to, len);
-	memcpy(to, tx->hdr, tx->hdr_len);
+	plx_copy(to, tx->hdr, tx->hdr_len);
 	copy_data(to + tx->hdr_len, tx);
 	memcpy(cell->body, &(union shm_ref){{to - p->data, len}}, sizeof(union shm_ref));
-	slot_commit(p, cell, tx->op, SHM_CELL_DATA, sizeof(union shm_ref));
+	slot_commit(p, tx->op, SHM_CELL_DATA, sizeof(union shm_ref));
 	slot_tell(p);
 	return 0;
 }
@@ -277,9 +298,9 @@ tx_short_tell(struct shm_peer *p)
 }
 
 static inline int
-tx_short_commit(struct shm_peer *p, struct plx_queue *q, struct shm_cell *cell, uint8_t op, uint32_t len)
+tx_short_commit(struct shm_peer *p, struct plx_queue *q, uint8_t op, uint32_t len)
 {
-	slot_commit(p, cell, op, SHM_CELL_INLINE, len);
+	slot_commit(p, op, SHM_CELL_INLINE, len);
 	PLX_STAT_INC(q->stat.tx_msgs);
 	PLX_STAT_ADD(q->stat.tx_bytes, len);
 	if (unlikely(atomic_load_explicit(&p->slot->cold, memory_order_relaxed) ||
@@ -292,12 +313,12 @@ tx_short_commit(struct shm_peer *p, struct plx_queue *q, struct shm_cell *cell, 
 static __rte_noinline int
 tx_short_any(struct shm_peer *p, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
 {
-	struct shm_cell *cell = &p->cells[p->tx_pos % SHM_CELLS];
+	struct shm_cell *cell = slot_cell(p);
 
 	memcpy(cell->body, &hdr, 8);
 	if (len > 0)
 		rte_memcpy(cell->body + 8, data, len);
-	return tx_short_commit(p, p->peer.q, cell, op, 8 + len);
+	return tx_short_commit(p, p->peer.q, op, 8 + len);
 }
 
 int
@@ -308,11 +329,11 @@ shm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, 
 	uint64_t word;
 
 	PLX_ASSERT(len <= SHM_SHORT_MAX);
-	if (unlikely(p->tx_mode != SHM_TX_SLOT || p->tx_pos - p->rx_seen >= SHM_CELLS))
+	if (unlikely(peer->tx_sure == 0))
 		return tx_short_slow(peer, op, hdr, data, len);
 	if (len != 8 && len != 16)
 		return tx_short_any(p, op, hdr, data, len);
-	cell = &p->cells[p->tx_pos % SHM_CELLS];
+	cell = slot_cell(p);
 	memcpy(cell->body, &hdr, 8);
 	memcpy(&word, data, 8);
 	rte_compiler_barrier(); /* word by word: a load of 16 bytes waits when two were just stored */
@@ -322,5 +343,5 @@ shm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, 
 		rte_compiler_barrier();
 		memcpy(cell->body + 16, &word, 8);
 	}
-	return tx_short_commit(p, peer->q, cell, op, 8 + len);
+	return tx_short_commit(p, peer->q, op, 8 + len);
 }

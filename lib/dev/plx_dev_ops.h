@@ -72,6 +72,7 @@ struct plx_dev_ops {
 	void (*queue_disarm)(struct plx_queue *q);
 
 	/* Owner thread, hot: never block, allocate, log or spin. As plx_dev.h says. */
+	/* may fail only where plx_peer.tx_sure is 0 */
 	int (*tx_short)(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data,
 		uint32_t len);
 	int (*tx)(const struct plx_tx *tx);

@@ -21,8 +21,16 @@
 static inline void
 plx_copy_ahead(void *to, uint32_t len)
 {
-	for (uint32_t i = 0; i < len; i += RTE_CACHE_LINE_SIZE)
-		plx_line_own((char *)to + i);
+	char *line = to, *const end = line + len;
+
+	for (; end - line >= 4 * RTE_CACHE_LINE_SIZE; line += 4 * RTE_CACHE_LINE_SIZE) {
+		plx_line_own(line);
+		plx_line_own(line + RTE_CACHE_LINE_SIZE);
+		plx_line_own(line + 2 * RTE_CACHE_LINE_SIZE);
+		plx_line_own(line + 3 * RTE_CACHE_LINE_SIZE);
+	}
+	for (; line < end; line += RTE_CACHE_LINE_SIZE)
+		plx_line_own(line);
 }
 
 /** Copy any length; very long copies leave the caches alone. Thread: any. */

@@ -166,7 +166,12 @@ plx_stream_send_now(struct plx_stream *s, const void *buf, uint64_t len)
 
 	if (unlikely(!TAILQ_EMPTY(&s->sends) || !plx_ep_open(ep) || s->credit < len + PLX_STREAM_COST))
 		return -EAGAIN;
-	if (likely(len <= ep->peer->short_max)) {
+	if (likely(plx_peer_is_sure(ep->peer, len))) {
+		s->credit -= len + PLX_STREAM_COST;
+		plx_peer_tx_sure(ep->peer, PLX_WIRE_STREAM, id, buf, len);
+		return 0;
+	}
+	if (len <= ep->peer->short_max) {
 		rc = plx_ep_tx_short(ep, PLX_WIRE_STREAM, id, buf, len);
 	} else if (len <= PLX_STREAM_PIECE_MAX && len + sizeof(id) <= ep->peer->mtu) {
 		tx = (struct plx_tx){.peer = ep->peer, .hdr = &id, .hdr_len = sizeof(id),

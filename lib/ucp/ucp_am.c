@@ -242,13 +242,29 @@ is_plain(const ucp_request_param_t *param, unsigned id, size_t header_length)
 	       ((param->op_attr_mask & UCP_OP_ATTR_FIELD_FLAGS) == 0 || param->flags == 0);
 }
 
+/* A device that has to be asked. */
 static __rte_noinline ucs_status_ptr_t
-send_inline(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
+send_asked(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
 	struct plx_wire_am h = {.id = id, .conn_id = plx_ep_wire_id(&ep->user)};
 	int rc = plx_worker_am_send_short(ep->worker->core, ep->user.ep, h, buffer, count);
 
 	return likely(rc == 0) ? NULL : send_nbx(ep, id, NULL, 0, buffer, count, param);
+}
+
+/* What is usual keeps nothing over a call, so it saves no registers. */
+static inline ucs_status_ptr_t
+send_inline(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	struct plx_ep *to = ep->user.ep;
+
+	if (unlikely(!plx_worker_am_is_short(to, count)))
+		return send_nbx(ep, id, NULL, 0, buffer, count, param);
+	if (unlikely(to->peer->tx_sure == 0))
+		return send_asked(ep, id, buffer, count, param);
+	plx_worker_am_send_sure(ep->worker->core, to,
+		(struct plx_wire_am){.id = id, .conn_id = plx_ep_wire_id(&ep->user)}, buffer, count);
+	return NULL;
 }
 
 static __rte_noinline ucs_status_ptr_t

@@ -172,13 +172,38 @@ send_lent(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
 }
 
+/* A device that has to be asked. */
 static __rte_noinline ucs_status_ptr_t
+send_asked(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	int rc = plx_worker_tag_send_short(ep->worker->core, ep->user.ep, buffer, count, tag);
+
+	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
+}
+
+static __rte_noinline ucs_status_ptr_t
+send_long(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	int rc = plx_worker_tag_send_long(ep->worker->core, ep->user.ep, buffer, count, tag);
+
+	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
+}
+
+/* What is usual keeps nothing over a call, so it saves no registers. */
+static inline ucs_status_ptr_t
 send_inline(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
 {
-	int rc = plx_worker_tag_send_now(ep->worker->core, ep->user.ep, buffer, count, tag);
+	struct plx_ep *to = ep->user.ep;
 
-	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
+	if (unlikely(!plx_worker_tag_is_short(to, count)))
+		return send_long(ep, buffer, count, tag, param);
+	if (unlikely(to->peer->tx_sure == 0))
+		return send_asked(ep, buffer, count, tag, param);
+	plx_worker_tag_send_sure(ep->worker->core, to, buffer, count, tag);
+	return NULL;
 }
 
 static __rte_noinline ucs_status_ptr_t

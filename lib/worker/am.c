@@ -127,11 +127,9 @@ plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_
 	struct am_src src = {hdr, plx_am_hdr_len(&h), buf, NULL};
 	int rc;
 
-	if (likely(src.hdr_len == 0 && how == 0 && plx_ep_open(ep) && len <= ep->peer->short_max &&
-		    len < ep->eps->eager_end))
-		rc = plx_ep_tx_short(ep, PLX_WIRE_AM, wire_word(h), buf, len);
-	else
-		rc = send_now_slow(ep, wire_word(h), &src, len, how);
+	if (likely(src.hdr_len == 0 && how == 0 && plx_worker_am_is_short(ep, len)))
+		return plx_worker_am_send_short(w, ep, h, buf, len);
+	rc = send_now_slow(ep, wire_word(h), &src, len, how);
 	if (likely(rc == 0))
 		PLX_STAT_INC(w->am.stat.sends);
 	return rc;

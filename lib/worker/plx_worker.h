@@ -337,8 +337,34 @@ int plx_worker_ep_get(struct plx_worker *w, const void *addr, struct plx_ep_user
 /** Unlink the API's handle. Thread: application's side. */
 void plx_worker_ep_put(struct plx_worker *w, struct plx_ep_user *user);
 
-/** Slow path of plx_worker_tag_send_now(). */
-int plx_worker_tag_send_now_slow(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag);
+/** @return whether a tagged message may go as a short message of the device, now. Thread: owner. */
+static inline bool
+plx_worker_tag_is_short(const struct plx_ep *ep, uint64_t len)
+{
+	return plx_ep_open(ep) && len <= ep->peer->short_max && len < ep->eager_end;
+}
+
+/** Send such a one, which the device takes for certain (plx_peer.tx_sure); inline only. Thread: owner. */
+static inline void
+plx_worker_tag_send_sure(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+{
+	PLX_STAT_INC(w->stat.tag_sends);
+	plx_peer_tx_sure(ep->peer, PLX_WIRE_EAGER, tag, buf, len);
+}
+
+/** The same where the device has to be asked. @return as plx_worker_tag_send_now() */
+static inline int
+plx_worker_tag_send_short(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+{
+	int rc = plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
+
+	if (likely(rc == 0))
+		PLX_STAT_INC(w->stat.tag_sends);
+	return rc;
+}
+
+/** And of one that is not short, or can't go now. @return as plx_worker_tag_send_now() */
+int plx_worker_tag_send_long(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag);
 
 /**
  * Send a tagged message if that needs no waiting; inline only.
@@ -349,15 +375,8 @@ static inline int
 plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
 	uint64_t tag)
 {
-	int rc;
-
-	if (likely(plx_ep_open(ep) && len <= ep->peer->short_max && len < ep->eager_end))
-		rc = plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
-	else
-		rc = plx_worker_tag_send_now_slow(ep, buf, len, tag);
-	if (likely(rc == 0))
-		PLX_STAT_INC(w->stat.tag_sends);
-	return rc;
+	return likely(plx_worker_tag_is_short(ep, len)) ? plx_worker_tag_send_short(w, ep, buf, len, tag)
+							: plx_worker_tag_send_long(w, ep, buf, len, tag);
 }
 
 /** Longest message of plx_worker_tag_send_quick(): with what else is said of it, one line. */
@@ -621,10 +640,14 @@ enum plx_am_how {
 int plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
 	const void *hdr, const void *buf, uint64_t len, uint32_t how);
 
-/**
- * The same of one without a header of the user's that fits a short message of the device.
- * @return 0 done; -EAGAIN it does not, or has to wait; or the ep's error. Thread: owner.
- */
+/** @return whether one without a header of the user's may go as a short message of the device, now. Thread: owner. */
+static inline bool
+plx_worker_am_is_short(const struct plx_ep *ep, uint64_t len)
+{
+	return plx_ep_open(ep) && len <= ep->peer->short_max && len < ep->eps->eager_end;
+}
+
+/** Send such a one. @return 0; -EAGAIN it has to wait; or the ep's error. Thread: owner. */
 static inline int
 plx_worker_am_send_short(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h, const void *buf,
 	uint64_t len)
@@ -632,13 +655,23 @@ plx_worker_am_send_short(struct plx_worker *w, struct plx_ep *ep, struct plx_wir
 	uint64_t word;
 	int rc;
 
-	if (unlikely(!plx_ep_open(ep) || len > ep->peer->short_max || len >= ep->eps->eager_end))
-		return -EAGAIN;
 	memcpy(&word, &h, sizeof(word));
 	rc = plx_ep_tx_short(ep, PLX_WIRE_AM, word, buf, len);
 	if (likely(rc == 0))
 		PLX_STAT_INC(w->am.stat.sends);
 	return rc;
+}
+
+/** The same where the device takes it for certain (plx_peer.tx_sure). Thread: owner. */
+static inline void
+plx_worker_am_send_sure(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h, const void *buf,
+	uint64_t len)
+{
+	uint64_t word;
+
+	memcpy(&word, &h, sizeof(word));
+	PLX_STAT_INC(w->am.stat.sends);
+	plx_peer_tx_sure(ep->peer, PLX_WIRE_AM, word, buf, len);
 }
 
 /**

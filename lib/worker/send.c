@@ -52,15 +52,18 @@ eager_tx(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 }
 
 int
-plx_worker_tag_send_now_slow(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+plx_worker_tag_send_long(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
-	int rc = plx_ep_connect(ep);
+	int rc = likely(ep->connected) ? 0 : plx_ep_connect(ep);
 
-	if (rc != 0)
+	if (unlikely(rc != 0))
 		return rc;
 	if (!plx_ep_open(ep) || send_choose(ep, len, false) != SEND_EAGER)
 		return -EAGAIN;
-	return eager_tx(ep, buf, len, tag);
+	rc = eager_tx(ep, buf, len, tag);
+	if (likely(rc == 0))
+		PLX_STAT_INC(w->stat.tag_sends);
+	return rc;
 }
 
 static int
