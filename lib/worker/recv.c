@@ -768,12 +768,11 @@ lone_data(const struct plx_worker *w, uint64_t *len)
 }
 
 static __rte_noinline void
-keep_lone(struct plx_worker *w)
+keep_lone(struct plx_worker *w, uint64_t tag)
 {
-	uint64_t tag, len;
+	uint64_t len;
 	const uint8_t *data = lone_data(w, &len);
 
-	memcpy(&tag, w->rx->data, sizeof(tag));
 	keep_eager(w, w->rx->src, tag, data, len);
 }
 
@@ -795,16 +794,16 @@ rx_eager_lone(struct plx_worker *w)
 	uint64_t tag, len;
 	struct plx_req *req;
 
-	memcpy(&tag, w->rx->data, sizeof(tag));
+	memcpy(&tag, w->rx->data, sizeof(tag)); /* once: it may be written on */
 	r = plx_tag_match(w->tag, tag);
 	if (unlikely(r == NULL)) {
-		keep_lone(w);
+		keep_lone(w, tag);
 		return;
 	}
 	data = lone_data(w, &len);
 	req = container_of(r, struct plx_req, recv.tag);
 	req->posted = false;
-	memcpy(&req->recv.info_tag, w->rx->data, sizeof(tag));
+	req->recv.info_tag = tag;
 	req->recv.info_len = len;
 	if (unlikely(len != 8 || !plx_req_takes_word(req))) {
 		take_lone(w, req);
