@@ -157,12 +157,12 @@ shm_hot_set(struct shm_queue *sq, uint64_t hot)
 }
 
 /**
- * The next cell, and how many are free from there on to the end of the lap, by what we know. In between they
- * follow each other.
+ * Set the next cell (peer.tx_line) and the number of cells from there to the end of the lap that are known to be
+ * free (peer.tx_sure). Within a lap cells are consecutive.
  */
 void shm_tx_lap(struct shm_peer *p);
 
-/** From now on messages to the peer go another way. */
+/** Set how messages are sent to the peer. */
 static inline void
 shm_tx_by(struct shm_peer *p, enum shm_tx_mode mode)
 {

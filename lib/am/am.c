@@ -363,7 +363,7 @@ plx_am_show(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const
 	uint32_t hdr_len = w.hdr_len, head = plx_am_head(hdr_len);
 	const struct plx_am_handler *h = find(am, w.id);
 
-	/* one that wants an answer seems to have a header that is too long */
+	/* PLX_WIRE_AM_REPLY makes hdr_len exceed the maximum: such messages take the slow path */
 	if (unlikely(hdr_len > PLX_WIRE_AM_HDR_MAX || len < head || h == NULL || h->plain == NULL ||
 		    ((uintptr_t)(p + head) & (am->align - 1)) != 0)) {
 		show_slow(am, src, w, p, len);

@@ -85,7 +85,7 @@ struct plx_peer {
 	uint32_t refs;
 	uint32_t domain; /* of its process: keys of this domain reach its memory; 0: none do */
 	uint32_t lossy_mtu; /* longest header + data of plx_peer_lossy_tx(), bytes; 0: not yet, or none */
-	uint32_t tx_sure; /* so many messages tx_short takes for certain; 0: it is to be asked. Writer: the driver */
+	uint32_t tx_sure; /* how many more calls of tx_short are sure to succeed; 0: not known. Writer: the driver */
 	/* line 1: where the next message to it is written, when it polls that line; or NULL */
 	const void *tx_line;
 	const void *tx_asked; /* of these, the last that plx_peer_tx_soon() has asked for */
@@ -525,14 +525,14 @@ plx_peer_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *d
 	return peer->q->tx_short(peer, op, hdr, data, len);
 }
 
-/** @return whether the next plx_peer_tx_sure() of len bytes may be called. Thread: owner. */
+/** @return whether plx_peer_tx_sure() may send len bytes now. Thread: owner. */
 static inline bool
 plx_peer_is_sure(const struct plx_peer *peer, uint64_t len)
 {
 	return peer->tx_sure != 0 && len <= peer->short_max;
 }
 
-/** plx_peer_tx_short() that can't fail, so that its caller keeps nothing for the case. Thread: owner. */
+/** plx_peer_tx_short() that cannot fail: the caller need not keep its arguments for a retry. Thread: owner. */
 static inline void
 plx_peer_tx_sure(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
 {

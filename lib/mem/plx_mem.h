@@ -70,7 +70,7 @@ void plx_mem_free(void *p);
  */
 bool plx_mem_is_inherited(const void *p);
 
-/** The same for a hot path: next to nothing where no parent had an EAL. Thread: any. */
+/** The same for a hot path: one test of a flag unless a parent had an EAL. Thread: any. */
 static inline bool
 plx_mem_is_parents(const void *p)
 {

@@ -483,7 +483,7 @@ plx_req_flag(struct plx_req *req, uint8_t flags)
 /** Slow path of plx_req_finish(): it is more than to tell. Thread: application's side. */
 void plx_req_finish_slow(struct plx_req *req, uint8_t flags);
 
-/* More is to be done at the end than to run the callback. */
+/* Completion has more to do than to run the callback. */
 #define PLX_REQ_MORE (PLX_REQ_RELEASED | PLX_REQ_NO_CB | PLX_REQ_OWN_HDR)
 
 /** Make the request's status final and run its callback. Thread: application's side. */
@@ -547,7 +547,7 @@ plx_req_take(struct plx_req *req, const void *data, uint64_t len)
 	return unlikely(len > req->len) ? -EMSGSIZE : 0;
 }
 
-/** @return whether 8 bytes go straight into the buffer, and nothing but the callback is to do behind them. */
+/** @return whether an 8-byte message only needs its word stored and the callback run. */
 static inline bool
 plx_req_takes_word(const struct plx_req *req)
 {
@@ -555,7 +555,7 @@ plx_req_takes_word(const struct plx_req *req)
 	       (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_MORE) == 0;
 }
 
-/** plx_req_finish() of such a one, which has them. Thread: application's side. */
+/** plx_req_finish() for such a request, once the word is stored. Thread: application's side. */
 static inline void
 plx_req_finish_word(struct plx_req *req)
 {

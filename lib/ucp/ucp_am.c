@@ -71,7 +71,7 @@ ucp_am_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct p
 	return likely(status == UCS_OK) ? 0 : ucp_status_errno(status);
 }
 
-/* What most messages are: see plx_am_handler. */
+/* plx_am_handler.plain: no reply endpoint, and the data may not be kept. */
 static int
 deliver_plain(const struct plx_am_handler *h, const void *hdr, uint32_t hdr_len, const void *data, uint64_t len)
 {
@@ -242,7 +242,7 @@ is_plain(const ucp_request_param_t *param, unsigned id, size_t header_length)
 	       ((param->op_attr_mask & UCP_OP_ATTR_FIELD_FLAGS) == 0 || param->flags == 0);
 }
 
-/* A device that has to be asked. */
+/* The device may refuse the message. */
 static __rte_noinline ucs_status_ptr_t
 send_asked(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
@@ -252,7 +252,7 @@ send_asked(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp
 	return likely(rc == 0) ? NULL : send_nbx(ep, id, NULL, 0, buffer, count, param);
 }
 
-/* What is usual keeps nothing over a call, so it saves no registers. */
+/* The usual send calls only what cannot fail, so it saves no registers. */
 static inline ucs_status_ptr_t
 send_inline(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
 {

@@ -172,7 +172,7 @@ send_lent(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
 }
 
-/* A device that has to be asked. */
+/* The device may refuse the message. */
 static __rte_noinline ucs_status_ptr_t
 send_asked(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
@@ -191,7 +191,7 @@ send_long(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
 }
 
-/* What is usual keeps nothing over a call, so it saves no registers. */
+/* The usual send calls only what cannot fail, so it saves no registers. */
 static inline ucs_status_ptr_t
 send_inline(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)

@@ -148,7 +148,7 @@ struct plx_worker {
 	LIST_HEAD(, plx_ep_user) users;
 	uint64_t uid;
 	uint32_t forks; /* plx_forks when it was made */
-	struct plx_ep_stub orphan; /* in a forked child stands in for the eps of all handles */
+	struct plx_ep_stub orphan; /* in a forked child: stands in for the ep of every handle */
 	void (*lost)(struct plx_worker *w); /* see plx_worker_params */
 	uint32_t id; /* in RPC and logs */
 	char name[PLX_WORKER_NAME_MAX];
@@ -344,7 +344,7 @@ plx_worker_tag_is_short(const struct plx_ep *ep, uint64_t len)
 	return plx_ep_open(ep) && len <= ep->peer->short_max && len < ep->eager_end;
 }
 
-/** Send such a one, which the device takes for certain (plx_peer.tx_sure); inline only. Thread: owner. */
+/** Send such a message where the device is sure to take it (plx_peer.tx_sure); inline only. Thread: owner. */
 static inline void
 plx_worker_tag_send_sure(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
@@ -352,7 +352,7 @@ plx_worker_tag_send_sure(struct plx_worker *w, struct plx_ep *ep, const void *bu
 	plx_peer_tx_sure(ep->peer, PLX_WIRE_EAGER, tag, buf, len);
 }
 
-/** The same where the device has to be asked. @return as plx_worker_tag_send_now() */
+/** Send such a message where the device may refuse it. @return as plx_worker_tag_send_now() */
 static inline int
 plx_worker_tag_send_short(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
@@ -363,7 +363,7 @@ plx_worker_tag_send_short(struct plx_worker *w, struct plx_ep *ep, const void *b
 	return rc;
 }
 
-/** And of one that is not short, or can't go now. @return as plx_worker_tag_send_now() */
+/** Send a message that is not short, or whose ep is not open. @return as plx_worker_tag_send_now() */
 int plx_worker_tag_send_long(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag);
 
 /**
@@ -640,14 +640,14 @@ enum plx_am_how {
 int plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
 	const void *hdr, const void *buf, uint64_t len, uint32_t how);
 
-/** @return whether one without a header of the user's may go as a short message of the device, now. Thread: owner. */
+/** @return whether an active message without a user's header may go as a short message now. Thread: owner. */
 static inline bool
 plx_worker_am_is_short(const struct plx_ep *ep, uint64_t len)
 {
 	return plx_ep_open(ep) && len <= ep->peer->short_max && len < ep->eps->eager_end;
 }
 
-/** Send such a one. @return 0; -EAGAIN it has to wait; or the ep's error. Thread: owner. */
+/** Send such a message. @return 0; -EAGAIN it has to wait; or the ep's error. Thread: owner. */
 static inline int
 plx_worker_am_send_short(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h, const void *buf,
 	uint64_t len)
@@ -662,7 +662,7 @@ plx_worker_am_send_short(struct plx_worker *w, struct plx_ep *ep, struct plx_wir
 	return rc;
 }
 
-/** The same where the device takes it for certain (plx_peer.tx_sure). Thread: owner. */
+/** The same where the device is sure to take it (plx_peer.tx_sure). Thread: owner. */
 static inline void
 plx_worker_am_send_sure(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h, const void *buf,
 	uint64_t len)

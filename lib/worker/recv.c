@@ -757,8 +757,8 @@ worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
 }
 
 /*
- * A lone message in a quiet worker, which has no reactor that a callback would be left to. The usual one is looked at
- * in place and its callback is the last thing to do, so next to nothing is kept in registers. The rest is apart.
+ * A lone message in a quiet worker, which has no reactor, so callbacks run at once. The usual message is handled in
+ * place and its callback is the last call, so hardly a register is saved. Rare cases are functions of their own.
  */
 static inline const uint8_t *
 lone_data(const struct plx_worker *w, uint64_t *len)
@@ -813,7 +813,7 @@ rx_eager_lone(struct plx_worker *w)
 	plx_req_finish_word(req);
 }
 
-/* What may make work that nobody tells of. */
+/* Other messages may create work without clearing eps.quiet. */
 static __rte_noinline void
 rx_lone_other(struct plx_worker *w, const struct plx_rx *rx)
 {
