@@ -93,7 +93,7 @@ cci_connect(cci_endpoint_t *endpoint, const char *server_uri, const void *data_p
 static struct plx_chan_request *
 request_of(cci_event_t *event)
 {
-	if (event == NULL || plx_mem_is_parents(event) || event->type != CCI_EVENT_CONNECT_REQUEST)
+	if (event == NULL || plx_mem_is_inherited(event) || event->type != CCI_EVENT_CONNECT_REQUEST)
 		return NULL;
 	return container_of(cci_item_of(event), struct plx_chan_request, item);
 }
@@ -146,7 +146,7 @@ cci_disconnect(cci_connection_t *connection)
 	struct cci_conn *c = cci_conn_of(connection);
 	struct cci_ep *ep;
 
-	if (plx_mem_is_parents(connection))
+	if (plx_mem_is_inherited(connection))
 		return CCI_SUCCESS;
 	if (connection == NULL || c->magic != CCI_MAGIC_CONN)
 		return CCI_EINVAL;

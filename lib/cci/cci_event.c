@@ -345,7 +345,7 @@ cci_return_event(cci_event_t *event)
 
 	if (unlikely(event == NULL))
 		return CCI_EINVAL;
-	if (plx_mem_is_parents(event))
+	if (plx_mem_is_inherited(event))
 		return CCI_SUCCESS;
 	item = cci_item_of(event);
 	ep = item->chans->user;

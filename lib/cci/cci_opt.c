@@ -29,7 +29,7 @@ conn_of(cci_opt_handle_t *handle)
 {
 	struct cci_conn *c = cci_conn_of(handle);
 
-	return !plx_mem_is_parents(c) && c->magic == CCI_MAGIC_CONN ? c : NULL;
+	return !plx_mem_is_inherited(c) && c->magic == CCI_MAGIC_CONN ? c : NULL;
 }
 
 static int

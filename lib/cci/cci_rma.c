@@ -163,7 +163,7 @@ cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	struct cci_mr *local;
 	int rc, status;
 
-	if (plx_mem_is_parents(connection))
+	if (plx_mem_is_inherited(connection))
 		return CCI_ERR_DISCONNECTED;
 	if (connection == NULL || local_handle == NULL || remote_handle == NULL || data_len == 0 ||
 		connection->attribute > CCI_CONN_ATTR_RU || !flags_are_good(flags) ||

@@ -223,7 +223,7 @@ send_checked(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len
 {
 	struct iovec iov = {(void *)(uintptr_t)msg_ptr, msg_len};
 
-	if (plx_mem_is_parents(connection))
+	if (plx_mem_is_inherited(connection))
 		return CCI_ERR_DISCONNECTED;
 	if (connection == NULL || (msg_ptr == NULL && msg_len != 0) ||
 		!flags_are_good(connection, flags))
@@ -240,7 +240,7 @@ cci_send(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len, co
 	struct plx_lock *lock;
 	bool posted;
 
-	if (unlikely(connection == NULL || plx_mem_is_parents(connection) || msg_ptr == NULL || (flags & ~CCI_FLAG_SILENT) != 0 ||
+	if (unlikely(connection == NULL || plx_mem_is_inherited(connection) || msg_ptr == NULL || (flags & ~CCI_FLAG_SILENT) != 0 ||
 		    msg_len > connection->max_send_size))
 		return send_checked(connection, msg_ptr, msg_len, context, flags);
 	lock = &cci_conn_of(connection)->ep->lock;
@@ -258,7 +258,7 @@ cci_sendv(cci_connection_t *connection, const struct iovec *data, uint32_t iovcn
 {
 	uint64_t len = 0;
 
-	if (plx_mem_is_parents(connection))
+	if (plx_mem_is_inherited(connection))
 		return CCI_ERR_DISCONNECTED;
 	if (connection == NULL || (data == NULL && iovcnt != 0) ||
 		!flags_are_good(connection, flags))

@@ -345,7 +345,7 @@ bool plx_ep_announce(struct plx_ep *ep, struct plx_pend *p);
 /** The same of one that has waited to go unasked, and may not any more: it is the first of those that wait. */
 bool plx_ep_announce_early(struct plx_ep *ep, struct plx_pend *p);
 
-/** One that counted is over. */
+/** An announced message that was counted has completed. */
 void plx_ep_announce_end(struct plx_ep *ep);
 
 /** The peer does not keep to the bounds: tell it so, and fail. */

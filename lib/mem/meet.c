@@ -429,7 +429,7 @@ answer(int client, const struct meet_question *q, uint32_t uid)
 
 		memcpy(fd, o->fd, sizeof(fd));
 		fd[PLX_MEET_PID] = meet.pidfd;
-		/* A user may have so many descriptors on the way, and no more: many ask when a job starts. */
+		/* The kernel limits a user's descriptors in flight, and many processes ask when a job starts. */
 		if (!reply_send(client, 0, fd))
 			reply_send(client, EAGAIN, NULL);
 	}

@@ -251,9 +251,9 @@ heap_has(const char *p)
 }
 
 bool
-plx_mem_is_inherited(const void *p)
+plx_mem_in_parents_heap(const void *p)
 {
-	return plx_fork_eal && heap_has(p); /* nothing is added to the pieces there */
+	return heap_has(p); /* nothing is added to the pieces in a child */
 }
 
 /* In a child: see the design notes. */

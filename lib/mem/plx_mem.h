@@ -63,18 +63,18 @@ void *plx_mem_alloc(size_t len);
 /** Give memory of the heap back. Accepts NULL. Thread: any. */
 void plx_mem_free(void *p);
 
+/** Slow path of plx_mem_is_inherited(). */
+bool plx_mem_in_parents_heap(const void *p);
+
 /**
  * In a forked child: whether p lies in memory of its parent's heap. On huge pages, when none is free, the
  * kernel takes a page away from the child as the parent writes to it: to look there would be a fatal signal.
- * Thread: any. Blocks: never.
+ * One test of a flag in a process whose parents had no EAL. Thread: any. Blocks: never.
  */
-bool plx_mem_is_inherited(const void *p);
-
-/** The same for a hot path: one test of a flag unless a parent had an EAL. Thread: any. */
 static inline bool
-plx_mem_is_parents(const void *p)
+plx_mem_is_inherited(const void *p)
 {
-	return __builtin_expect(plx_fork_eal, 0) && plx_mem_is_inherited(p);
+	return __builtin_expect(plx_fork_eal, 0) && plx_mem_in_parents_heap(p);
 }
 
 struct rte_ring;

@@ -521,6 +521,28 @@ plx_req_complete(struct plx_req *req, int status)
 		plx_req_finish(req);
 }
 
+/** @return whether an 8-byte message only needs its word stored and the callback run. */
+static inline bool
+plx_req_takes_word(const struct plx_req *req)
+{
+	return req->len >= 8 && req->dt == NULL &&
+	       (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_MORE) == 0;
+}
+
+/** plx_req_finish() for such a request, once the word is stored. Thread: application's side. */
+static inline void
+plx_req_finish_word(struct plx_req *req)
+{
+	uint8_t f = atomic_load_explicit(&req->flags, memory_order_relaxed);
+	void (*done)(struct plx_req *) = req->done;
+
+	req->status = 0;
+	/* pairs with the acquire in plx_req_is_done() */
+	atomic_store_explicit(&req->flags, f | PLX_REQ_DONE, memory_order_release);
+	if (done != NULL)
+		done(req); /* may free it */
+}
+
 /** Write what arrived into a receive's buffer, as far as it fits. Thread: owner. */
 static inline void
 plx_req_copy_in(struct plx_req *req, uint64_t offset, const void *from, uint64_t len)
@@ -545,28 +567,6 @@ plx_req_take(struct plx_req *req, const void *data, uint64_t len)
 	}
 	plx_req_copy_in(req, 0, data, len);
 	return unlikely(len > req->len) ? -EMSGSIZE : 0;
-}
-
-/** @return whether an 8-byte message only needs its word stored and the callback run. */
-static inline bool
-plx_req_takes_word(const struct plx_req *req)
-{
-	return req->len >= 8 && req->dt == NULL &&
-	       (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_MORE) == 0;
-}
-
-/** plx_req_finish() for such a request, once the word is stored. Thread: application's side. */
-static inline void
-plx_req_finish_word(struct plx_req *req)
-{
-	uint8_t f = atomic_load_explicit(&req->flags, memory_order_relaxed);
-	void (*done)(struct plx_req *) = req->done;
-
-	req->status = 0;
-	/* pairs with the acquire in plx_req_is_done() */
-	atomic_store_explicit(&req->flags, f | PLX_REQ_DONE, memory_order_release);
-	if (done != NULL)
-		done(req); /* may free it */
 }
 
 /** The same, when it came with the completion: what the owner wrote stays with the owner. */

@@ -180,7 +180,7 @@ ucp_request_check_status(void *request)
 {
 	struct plx_req *req = plx_req_of(request);
 
-	if (plx_mem_is_parents(req))
+	if (plx_mem_is_inherited(req))
 		return UCS_ERR_CONNECTION_RESET;
 	return plx_req_is_done(req) ? ucp_status(req->status) : UCS_INPROGRESS;
 }
@@ -190,7 +190,7 @@ ucp_request_is_completed(void *request)
 {
 	struct plx_req *req = plx_req_of(request);
 
-	return plx_mem_is_parents(req) || plx_req_is_done(req);
+	return plx_mem_is_inherited(req) || plx_req_is_done(req);
 }
 
 ucs_status_t
@@ -198,7 +198,7 @@ ucp_request_test(void *request, ucp_tag_recv_info_t *info)
 {
 	struct plx_req *req = plx_req_of(request);
 
-	if (plx_mem_is_parents(req))
+	if (plx_mem_is_inherited(req))
 		return UCS_ERR_CONNECTION_RESET;
 	if (!plx_req_is_done(req))
 		return UCS_INPROGRESS;
@@ -218,7 +218,7 @@ release_slow(struct plx_req *req, uint8_t flags)
 {
 	ucp_worker_h w;
 
-	if (plx_mem_is_parents(req))
+	if (plx_mem_is_inherited(req))
 		return;
 	w = worker_of(req);
 	ucp_lock(w);
@@ -284,7 +284,7 @@ ucp_request_query(void *request, ucp_request_attr_t *attr)
 	struct plx_req *req = plx_req_of(request);
 	const char *what;
 
-	if (plx_mem_is_parents(req))
+	if (plx_mem_is_inherited(req))
 		return UCS_ERR_CONNECTION_RESET;
 	what = req->flags & PLX_REQ_RECV ? "recv" : "send";
 	if ((attr->field_mask & UCP_REQUEST_ATTR_FIELD_INFO_STRING) != 0) {
