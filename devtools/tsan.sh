@@ -17,7 +17,8 @@ if [ ! -f "$build/build.ninja" ]; then
 		-Ddocs=false -Dbuildtype=debugoptimized \
 		-Dc_args=-DRTE_USE_C11_MEM_MODEL || exit 1
 fi
-ninja -C "$build" test/ucp_threads_test test/cci_threads_test test/ucp_api_test || exit 1
+ninja -C "$build" test/ucp_threads_test test/cci_threads_test test/ucp_api_test test/unit/gate_test \
+	test/unit/lock_test || exit 1
 export TSAN_OPTIONS="suppressions=$PWD/test/tsan.supp history_size=4 halt_on_error=0 exitcode=66"
 meson test -C "$build" --no-rebuild --suite threads --print-errorlogs &&
 	meson test -C "$build" --no-rebuild --print-errorlogs ucp_api_reactor

@@ -10,7 +10,7 @@
  * is woken, while one that yields all the time has used up its share. With somebody who
  * does not give the core back soon, an application that computes, it sleeps without
  * offering: the scheduler lets that one run for milliseconds. In both its pollers are free, and
- * with lend, which is as auto otherwise, an application that waits may have them (lend.c).
+ * with lend, which is as auto otherwise, an application that waits may have them (policy.c).
  *
  * No wake-up is lost. The reactor stores sleeping, and then looks at its inbox and asks every
  * poller; whoever posts does so and looks at sleeping, in this order for the compiler. Whoever
@@ -44,7 +44,7 @@ PLX_LOG_DECLARE(reactor);
 #define SHARED_OFFERS  8  /* that are taken before it sleeps */
 #define SHARED_MS      20 /* how long it believes that the core is shared */
 #define OFFER_MS       1 /* between two offers of one that is busy */
-#define SEEN_MS	       1000 /* the same, while its pollers are lent now and then */
+#define SEEN_MS	       1000 /* the same, while its pollers are granted now and then */
 
 static int
 watch(struct plx_reactor *r, int op, int fd)
@@ -129,7 +129,7 @@ arm(struct plx_reactor *r)
 	struct plx_poller *p;
 
 	TAILQ_FOREACH(p, &r->pollers, link) {
-		if (p->lent && reactor_was_returned(p))
+		if (p->granted && reactor_was_returned(p))
 			return false;
 		if (!p->mine)
 			continue;
@@ -157,7 +157,7 @@ next_look(const struct plx_reactor *r)
 	const struct plx_poller *p;
 
 	TAILQ_FOREACH(p, &r->pollers, link)
-		if (p->lent && p->look_us < us)
+		if (p->granted && p->look_us < us)
 			us = p->look_us;
 	return (struct timespec){.tv_nsec = us * 1000l};
 }
@@ -178,7 +178,7 @@ rest(struct plx_reactor *r, bool sound)
 	struct epoll_event ev;
 
 	/* Behind what wakes it something may follow: again a short sleep first. */
-	if (r->n_lent != 0)
+	if (r->n_granted != 0)
 		r->dozed = nap(r, next_look(r)) && r->dozed;
 	else if (sound)
 		r->dozed = epoll_wait(r->epfd, &ev, 1, SLEEP_MAX_MS) == 0;
@@ -278,7 +278,7 @@ reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks)
 	return !reactor_has_core(r, now_ticks);
 }
 
-/* All are lent, and nobody else wants the core: no call of the kernel, to look or to be woken. */
+/* All are granted, and nobody else wants the core: no call of the kernel, to look or to be woken. */
 static void
 stand_by(struct plx_reactor *r)
 {
@@ -296,9 +296,9 @@ stand_by(struct plx_reactor *r)
 static bool
 idle_auto(struct plx_reactor *r, uint64_t now_ticks)
 {
-	if (reactor_lends_all(r) && !reactor_is_shared(r, now_ticks)) {
+	if (reactor_granted_all(r) && !reactor_is_shared(r, now_ticks)) {
 		stand_by(r);
-	} else if (TAILQ_EMPTY(&r->pollers) || reactor_lends_all(r)) {
+	} else if (TAILQ_EMPTY(&r->pollers) || reactor_granted_all(r)) {
 		sleep_or_yield(r);
 	} else if (reactor_has_core(r, now_ticks)) {
 		if (++r->yield.polls < r->yield.every)
@@ -320,7 +320,7 @@ turns_before_idle(const struct plx_reactor *r, unsigned policy, uint64_t now_tic
 	/* relaxed: it may change a turn later */
 	uint64_t turns = atomic_load_explicit(&r->idle_turns, memory_order_relaxed);
 
-	if (reactor_lends_all(r))
+	if (reactor_granted_all(r))
 		return 0;
 	if (policy < PLX_IDLE_AUTO || reactor_has_core(r, now_ticks))
 		return turns;

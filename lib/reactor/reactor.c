@@ -71,7 +71,7 @@ reactor_loop(void *arg)
 				continue;
 			n += p->fn(p->arg);
 			if (unlikely(p->posts >= REACTOR_POST_TURNS))
-				reactor_lend_to_poster(r, p, c.last);
+				reactor_grant_to_poster(r, p, c.last);
 		}
 		n += plx_inbox_run(&r->inbox);
 		PLX_STAT_INC(r->stat.turns);
@@ -87,7 +87,7 @@ reactor_loop(void *arg)
 				reactor_clock_idle(&c, rte_rdtsc(), &r->stat);
 		}
 		if (unlikely(c.last >= r->look_at))
-			reactor_lend_to_waiters(r, c.last);
+			reactor_grant_to_waiters(r, c.last);
 	}
 	return 0;
 }
@@ -273,8 +273,8 @@ list_change_run(void *arg)
 		reactor_idle_add(c->r, c->p);
 	} else {
 		TAILQ_REMOVE(&c->r->pollers, c->p, link);
-		if (c->p->lent)
-			reactor_unlend(c->r, c->p);
+		if (c->p->granted)
+			reactor_end_grant(c->r, c->p);
 		reactor_idle_remove(c->r, c->p);
 		reactor_free(c->r, c->p);
 	}
@@ -338,7 +338,6 @@ plx_reactor_add(struct plx_poller *p)
 		if (best == NULL || r->n_pollers < best->n_pollers)
 			best = r;
 	}
-	p->alone = p->alone && atomic_load_explicit(&reactor_fences_for_all, memory_order_relaxed);
 	if (best != NULL)
 		give(p, best);
 	pthread_mutex_unlock(&all.lock);

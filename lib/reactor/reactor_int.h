@@ -15,6 +15,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "plx_inbox.h"
 #include "plx_reactor.h"
 #include "plx_yield.h"
 
@@ -48,7 +49,7 @@ struct plx_reactor {
 	bool hog;	     /* and they kept it for long */
 	bool dozed;	     /* it has slept for a short time, and nothing came: the next time all fence */
 	unsigned n_mine;     /* pollers that it has the turns of */
-	unsigned n_lent;     /* those that the application has them of */
+	unsigned n_granted;     /* those that the application has them of */
 	struct plx_yield yield;
 	int epfd;	     /* the bell, and what the pollers sleep on */
 	uint64_t rings;	     /* not heard yet: who took sleeping has not written to the bell */
@@ -133,7 +134,7 @@ bool reactor_idle(struct plx_reactor *r, uint64_t now_ticks);
 /** Sleep on what p names as well, or no more. */
 void reactor_idle_add(struct plx_reactor *r, const struct plx_poller *p);
 void reactor_idle_remove(struct plx_reactor *r, const struct plx_poller *p);
-/** It has turns again that were lent: its core is shared still. @param near by who took them */
+/** It has turns again that were granted: its core is shared still. @param near by who took them */
 void reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near);
 /** It is busy. @return whether others want its core; now and then it is offered to see that */
 bool reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks);
@@ -155,7 +156,7 @@ reactor_wake(struct plx_reactor *r)
 		reactor_wake_slow(r);
 }
 
-/* lend.c; all in us */
+/* policy.c; all in us */
 #define REACTOR_ASK_US	     5u	    /* who asks again by then waits, else it does something else */
 #define REACTOR_AWAY_US	     100u   /* the most that one such time counts: it may have lost the core */
 #define REACTOR_WAIT_NEAR_US 20u    /* who waits for so long on its core while long data moves has them, */
@@ -165,45 +166,45 @@ reactor_wake(struct plx_reactor *r)
 #define REACTOR_LOOK_SHORT_US 500u  /* and while nothing long is under way */
 #define REACTOR_LOOK_LATE_US 2000u  /* that in the end: each look is a switch on that core, */
 #define REACTOR_LOOK_AWAY_US 4000u  /* and takes it from whom the application gave it to */
-#define REACTOR_LOOK_OWN_US 20u	    /* on a core of its own, before they are lent and while they are */
+#define REACTOR_LOOK_OWN_US 20u	    /* on a core of its own, before they are granted and while they are */
 #define REACTOR_LONG_US	     2000u  /* so long it may be, and as many bytes in one us */
 #define REACTOR_LONG_RATE    1000u
 #define REACTOR_LONG_ASKS    8u	    /* behind a post of something long: who asked so often at once waits for it, */
 #define REACTOR_SLICE_US	    1000u   /* who has no core has none for so long, mostly */
 #define REACTOR_LONG_SURE    8u	    /* and who did so often does the next time too */
-#define REACTOR_LOAN_US	     4000u  /* a loan was worth it; behind a shorter one the next waits, */
+#define REACTOR_WORTH_US	     4000u  /* a grant was worth it; behind a shorter one the next waits, */
 #define REACTOR_PAUSE_MIN_US 2000u  /* at first so long, */
 #define REACTOR_PAUSE_MAX_US 64000u /* and behind each twice as long */
 
-#define REACTOR_LEND_TURNS 16u /* between two looks: if fewer, the reactor has them again, */
+#define REACTOR_GRANT_TURNS 16u /* between two looks: if fewer, the reactor has them again, */
 #define REACTOR_TURN_US	   32u /* and soon behind the last one fewer do: one may move something long */
-#define REACTOR_BORROW_CALLS 16 /* while the reactor sleeps: then they are lent */
+#define REACTOR_BORROW_CALLS 16 /* while the reactor sleeps: then they are granted */
 #define REACTOR_POST_TURNS 16 /* of the reactor in a row that ran what was posted: the same */
 
 /** Let the application take the turns, if it is on this core and polls. */
 void reactor_free(struct plx_reactor *r, struct plx_poller *p);
 /** The application posts all the time, and so runs: on a shared core it may as well give the turns. */
-__rte_cold void reactor_lend_to_poster(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks);
+__rte_cold void reactor_grant_to_poster(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks);
 /** Who waits all the time may as well give the turns: it is a way of two lines shorter. */
-__rte_cold void reactor_lend_to_waiters(struct plx_reactor *r, uint64_t now_ticks);
+__rte_cold void reactor_grant_to_waiters(struct plx_reactor *r, uint64_t now_ticks);
 /** Have them again. @return whether; not while somebody takes them */
 __rte_cold bool reactor_regain(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks);
-/** It is not lent any more, for all that the reactor knows. */
-void reactor_unlend(struct plx_reactor *r, struct plx_poller *p);
+/** Its grant is over, for all that the reactor knows. */
+void reactor_end_grant(struct plx_reactor *r, struct plx_poller *p);
 
 /** The application gave it back. */
 static inline bool
 reactor_was_returned(const struct plx_poller *p)
 {
 	/* relaxed: what it was before is acquired when it is taken */
-	return atomic_load_explicit(&p->turns, memory_order_relaxed) == PLX_TURNS_FREE;
+	return plx_gate_owner(&p->gate) == PLX_GATE_FREE;
 }
 
-/** All its pollers are lent. */
+/** All its pollers are granted. */
 static inline bool
-reactor_lends_all(const struct plx_reactor *r)
+reactor_granted_all(const struct plx_reactor *r)
 {
-	return r->n_mine == 0 && r->n_lent != 0;
+	return r->n_mine == 0 && r->n_granted != 0;
 }
 
 #endif

@@ -973,7 +973,7 @@ shared_poll(struct shared *s, bool waits)
 {
 	for (unsigned i = 0; i < 1000; i++) /* it waits for a while */
 		if (plx_poller_take(&s->poller, waits)) {
-			s->lent += !s->poller.borrowed;
+			s->lent += !s->poller.gate.borrowed;
 			shared_turn(s);
 			plx_poller_give(&s->poller, true);
 		}
@@ -1020,7 +1020,8 @@ turns_change_hands(bool alone)
 	UNIT_TRUE_FATAL(s != NULL);
 	memset((void *)s, 0, sizeof(*s));
 	s->poller = (struct plx_poller){.fn = shared_turn, .arm = shared_arm,
-		.disarm = shared_disarm, .arg = s, .alone = alone};
+		.disarm = shared_disarm, .arg = s};
+	plx_gate_open(&s->poller.gate, alone);
 	sched_getaffinity(0, sizeof(before), &before);
 	CPU_ZERO(&s->core);
 	CPU_SET(sched_getcpu(), &s->core);

@@ -234,7 +234,7 @@ ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 		if (ep->worker->plain == UCP_PLAIN_SHARED)
 			return send_shared(ep, buffer, count, tag, param);
 		if (ep->worker->plain == UCP_PLAIN_LENT) {
-			if (plx_poller_is_lent(&ep->worker->core->poller))
+			if (plx_gate_is_granted(&ep->worker->core->poller.gate))
 				return send_lent(ep, buffer, count, tag, param);
 			return plx_worker_is_held(ep->worker->core)
 				? send_held(ep, buffer, count, tag, param)
@@ -556,7 +556,7 @@ ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_
 			return recv_locked(w, buffer, count, tag, tag_mask, param);
 		if (w->plain == UCP_PLAIN_SHARED)
 			return recv_shared(w, buffer, count, tag, tag_mask, param);
-		if (w->plain == UCP_PLAIN_LENT && plx_poller_is_lent(&w->core->poller))
+		if (w->plain == UCP_PLAIN_LENT && plx_gate_is_granted(&w->core->poller.gate))
 			return recv_lent(w, buffer, count, tag, tag_mask, param);
 		if (w->plain == UCP_PLAIN_LENT && plx_worker_is_held(w->core))
 			return recv_held(w, buffer, count, tag, tag_mask, param);

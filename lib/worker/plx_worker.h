@@ -423,7 +423,7 @@ void plx_worker_tag_recv_held(struct plx_worker *w, void *buf, uint64_t len, uin
 static inline bool
 plx_worker_is_held(const struct plx_worker *w)
 {
-	return plx_poller_is_held(&w->poller);
+	return plx_gate_is_held(&w->poller.gate);
 }
 
 /** What plx_worker_tag_probe() tells. */
@@ -498,14 +498,14 @@ plx_worker_tag_post(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
 static inline bool
 plx_worker_is_within(const struct plx_worker *w)
 {
-	return plx_poller_is_within(&w->poller) && likely(!plx_inbox_waits(&w->inbox));
+	return plx_gate_is_within(&w->poller.gate) && likely(!plx_inbox_waits(&w->inbox));
 }
 
 /** @return whether plx_worker_enter() may be called: one thread posts, to a reactor. Thread: any. */
 static inline bool
 plx_worker_may_enter(const struct plx_worker *w)
 {
-	return w->dedicated && w->poller.alone;
+	return w->dedicated && w->poller.gate.one;
 }
 
 /**
@@ -516,10 +516,10 @@ plx_worker_may_enter(const struct plx_worker *w)
 static inline bool
 plx_worker_enter(struct plx_worker *w)
 {
-	if (unlikely(!plx_poller_enter_alone(&w->poller)))
+	if (unlikely(!plx_gate_enter(&w->poller.gate, PLX_GATE_ONE)))
 		return false;
 	if (unlikely(plx_inbox_waits(&w->inbox))) {
-		plx_poller_leave_alone(&w->poller);
+		plx_bias_leave(&w->poller.gate.bias);
 		return false;
 	}
 	PLX_STAT_INC(w->stat.direct);
@@ -536,7 +536,7 @@ plx_worker_leave(struct plx_worker *w, bool turn)
 	if (unlikely((turn && --w->turn_due <= 0) || w->wake.on || w->poller.returns))
 		plx_worker_leave_slow(w);
 	else
-		plx_poller_leave_alone(&w->poller);
+		plx_bias_leave(&w->poller.gate.bias);
 }
 
 /** Receive a message that a probe took; as plx_worker_tag_recv(). Thread: application's side. */

@@ -88,7 +88,7 @@ offer_dedicated(struct plx_worker *w)
 	plx_poller_away(&w->poller);
 	if (worker_rest(w))
 		plx_yield_often(&w->yield);
-	else if (w->waits == PLX_WAIT_AUTO && plx_poller_is_lent(&w->poller))
+	else if (w->waits == PLX_WAIT_AUTO && plx_gate_is_granted(&w->poller.gate))
 		offer_lent(w);
 	else
 		plx_yield_offer(&w->yield);
@@ -453,7 +453,7 @@ static inline void
 within(struct plx_worker *w, uintptr_t thread)
 {
 	/* relaxed: others find only that they are not it */
-	atomic_store_explicit(&w->poller.within, thread, memory_order_relaxed);
+	atomic_store_explicit(&w->poller.gate.within, thread, memory_order_relaxed);
 }
 
 /*
@@ -467,8 +467,11 @@ turn_taken(struct plx_worker *w, bool *told)
 	unsigned n;
 
 	*told = false;
-	if (!plx_poller_take(&w->poller, true))
+	if (!plx_poller_take(&w->poller, true)) {
+		if (unlikely(w->inbox.many) && plx_gate_is_granted(&w->poller.gate))
+			worker_look_behind(w); /* it was seen inside */
 		return 0;
+	}
 	/* As inline: no other thread is in progress, or takes and gives back requests. */
 	direct = plx_req_pool_begin_direct(&w->reqs);
 	if (direct)
@@ -480,8 +483,7 @@ turn_taken(struct plx_worker *w, bool *told)
 		plx_req_pool_end_direct(&w->reqs);
 	}
 	plx_poller_give(&w->poller, 1);
-	if (plx_inbox_waits(&w->inbox) && !worker_run_posted(w))
-		plx_reactor_wake(&w->poller);
+	worker_look_behind(w);
 	return n;
 }
 

@@ -146,9 +146,9 @@ nap(struct plx_worker *w)
 bool
 worker_rest(struct plx_worker *w)
 {
-	if (!has_woken(w) || !w->poller.alone || !plx_poller_is_near(&w->poller))
+	if (!has_woken(w) || !w->poller.gate.one || !plx_poller_is_near(&w->poller))
 		return false;
-	if (plx_poller_is_lent(&w->poller) ? !rest_lent(w) : !nap(w))
+	if (plx_gate_is_granted(&w->poller.gate) ? !rest_lent(w) : !nap(w))
 		return false;
 	PLX_STAT_INC(w->stat.naps);
 	return true;

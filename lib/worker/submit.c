@@ -46,7 +46,7 @@ give_behind_turn(struct plx_worker *w)
 static inline void
 worker_give(struct plx_worker *w, bool turn)
 {
-	if (unlikely(w->poller.borrowed)) {
+	if (unlikely(w->poller.gate.borrowed)) {
 		give_borrowed(w);
 		return;
 	}
@@ -62,7 +62,7 @@ worker_give(struct plx_worker *w, bool turn)
 void
 plx_worker_leave_slow(struct plx_worker *w)
 {
-	w->poller.entered = true;
+	w->poller.gate.entered = true;
 	if (w->turn_due <= 0) {
 		give_behind_turn(w);
 		return;
@@ -70,17 +70,29 @@ plx_worker_leave_slow(struct plx_worker *w)
 	worker_give(w, false);
 }
 
-bool
-worker_run_posted(struct plx_worker *w)
+/* @return whether something waits, and this thread was not given the turns for it */
+static bool
+run_while_taken(struct plx_worker *w)
 {
-	/* pairs with plx_poller_give(): another thread in its turn sees the post, or this the end of it */
-	atomic_thread_fence(memory_order_seq_cst);
-	for (unsigned i = 0; i < POSTED_RUNS && plx_inbox_waits(&w->inbox) &&
-		plx_poller_take(&w->poller, false); i++) {
+	for (unsigned i = 0; i < POSTED_RUNS && plx_inbox_waits(&w->inbox); i++) {
+		if (!plx_poller_take(&w->poller, false))
+			return true;
 		PLX_STAT_ADD(w->stat.submits, plx_inbox_run(&w->inbox));
 		worker_give(w, true);
 	}
-	return plx_poller_is_lent(&w->poller) || !plx_inbox_waits(&w->inbox);
+	return false;
+}
+
+bool
+worker_run_posted(struct plx_worker *w)
+{
+	const struct plx_gate *g = &w->poller.gate;
+
+	/* pairs with plx_poller_give(): another thread in its turn sees the post, or this the end of it */
+	atomic_thread_fence(memory_order_seq_cst);
+	while (run_while_taken(w) && plx_gate_is_idle(g))
+		;
+	return plx_gate_is_granted(g) || !plx_inbox_waits(&w->inbox);
 }
 
 /* @return whether all that was posted before has run */
@@ -113,7 +125,7 @@ run_all_before(struct plx_worker *w)
 static inline bool
 worker_begin(struct plx_worker *w)
 {
-	if (unlikely(plx_poller_is_within(&w->poller))) {
+	if (unlikely(plx_gate_is_within(&w->poller.gate))) {
 		/* a callback calls: what is over with this call is told behind it */
 		plx_req_pool_end_direct(&w->reqs);
 		if (unlikely(plx_inbox_waits(&w->inbox)))
@@ -130,24 +142,30 @@ worker_begin(struct plx_worker *w)
 	return true;
 }
 
-/* What other threads have posted meanwhile. */
 static __rte_noinline void
-look_behind(struct plx_worker *w)
+run_posted_meanwhile(struct plx_worker *w)
 {
 	if (!worker_run_posted(w))
 		plx_reactor_wake(&w->poller);
 }
 
+void
+worker_look_behind(struct plx_worker *w)
+{
+	if (unlikely(plx_inbox_waits(&w->inbox)))
+		run_posted_meanwhile(w);
+}
+
 static inline void
 worker_end(struct plx_worker *w, bool turn)
 {
-	if (unlikely(plx_poller_is_within(&w->poller))) {
+	if (unlikely(plx_gate_is_within(&w->poller.gate))) {
 		(void)plx_req_pool_begin_direct(&w->reqs); /* not, while that waits */
 		return;
 	}
 	worker_give(w, turn);
-	if (unlikely(w->inbox.many) && plx_inbox_waits(&w->inbox))
-		look_behind(w);
+	if (unlikely(w->inbox.many))
+		worker_look_behind(w);
 }
 
 /* A message to the owner, to be written. Blocks: until there is room. */
@@ -170,7 +188,7 @@ static inline bool
 worker_cell_give(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
 {
 	plx_inbox_give(&w->inbox, c, pos);
-	return likely(plx_poller_is_held(&w->poller)) || !worker_run_posted(w);
+	return likely(plx_gate_is_held(&w->poller.gate)) || !worker_run_posted(w);
 }
 
 static inline void

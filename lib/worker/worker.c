@@ -352,8 +352,8 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 			  plx_queue_looks(w->queues[0]);
 	w->poller.fn = poll_turn;
 	w->poller.arg = w;
-	w->poller.alone = !params->multi;
 	if (w->dedicated) {
+		plx_gate_open(&w->poller.gate, !params->multi);
 		rc = plx_inbox_open(&w->inbox, params->multi);
 		if (rc != 0)
 			goto close_wake;

@@ -161,6 +161,8 @@ bool worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *
 void worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg);
 /** Run what was posted, while the reactor idles. @return whether the reactor need not know of it */
 bool worker_run_posted(struct plx_worker *w);
+/** Run what other threads have posted while this one had the turns, or seemed to. */
+void worker_look_behind(struct plx_worker *w);
 /** A turn of the application's, that has them. */
 unsigned worker_turn_lent(struct plx_worker *w);
 void worker_cancel_recv(struct plx_req *req);

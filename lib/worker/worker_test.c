@@ -526,6 +526,13 @@ on_nothing(void *arg)
 	(void)arg;
 }
 
+/* To one thread of the application, or to several; the reactor has the turns free. */
+static void
+gate_for(struct plx_worker *w, bool one)
+{
+	w->poller.gate = (struct plx_gate){.one = one, .grantee = one ? PLX_GATE_ONE : PLX_GATE_ALL};
+}
+
 /* Two workers, of which the second has what a reactor needs. */
 static struct plx_worker *
 dedicated_open(void)
@@ -542,6 +549,7 @@ dedicated_open(void)
 	w->reqs.to = w->reqs.cq;
 	UNIT_EQ_FATAL(plx_am_open(&am, &w->eps, &w->msgs, true), 0);
 	w->am.ring = am.ring;
+	gate_for(w, true);
 	w->dedicated = true;
 	w->app_work = WORKER_APP_DEDICATED;
 	return w;
@@ -597,7 +605,7 @@ while_turns_are_lent_posts_run_at_once_and_progress_gives_turns(void)
 	struct plx_req *req;
 
 	for (unsigned lent = 0; lent < 2; lent++) {
-		w->poller.turns = lent ? PLX_TURNS_LENT : PLX_TURNS_REACTOR;
+		w->poller.gate.bias.to = lent ? PLX_GATE_ONE : PLX_GATE_REACTOR;
 		req = post_recv(w, 8);
 		UNIT_EQ(plx_tag_stats(w->tag)->posted, lent);
 		UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
@@ -609,7 +617,7 @@ while_turns_are_lent_posts_run_at_once_and_progress_gives_turns(void)
 		UNIT_TRUE(plx_req_is_done(req));
 		plx_req_put(req);
 	}
-	UNIT_EQ(w->poller.turns, PLX_TURNS_LENT);
+	UNIT_EQ(w->poller.gate.bias.to, PLX_GATE_ONE);
 	dedicated_end(w);
 	unit_workers_close(&u);
 }
@@ -620,18 +628,18 @@ a_long_operation_returns_turns_that_are_lent(void)
 	struct plx_worker *w = dedicated_open();
 	struct plx_req *recv[3], *send;
 
-	w->poller.turns = PLX_TURNS_LENT;
+	w->poller.gate.bias.to = PLX_GATE_ONE;
 	recv[0] = post_recv(w, 8192);
-	UNIT_EQ(w->poller.turns, PLX_TURNS_LENT);
+	UNIT_EQ(w->poller.gate.bias.to, PLX_GATE_ONE);
 	UNIT_EQ(w->poller.long_until, 0);
 	recv[1] = post_recv(w, LEN);
 	UNIT_EQ(plx_tag_stats(w->tag)->posted, 2); /* it was begun before */
-	UNIT_EQ(w->poller.turns, PLX_TURNS_FREE);
+	UNIT_EQ(w->poller.gate.bias.to, PLX_GATE_FREE);
 	UNIT_TRUE(w->poller.long_until > rte_rdtsc());
-	w->poller.turns = PLX_TURNS_LENT;
+	w->poller.gate.bias.to = PLX_GATE_ONE;
 	send = plx_req_get(&w->reqs);
 	plx_worker_tag_send(w, &u.to[1][0], from, LEN, 1, false, send);
-	UNIT_EQ(w->poller.turns, PLX_TURNS_FREE);
+	UNIT_EQ(w->poller.gate.bias.to, PLX_GATE_FREE);
 	dedicated_end(w);
 	for (unsigned i = 0; i < 2; i++)
 		UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
@@ -670,7 +678,7 @@ on_first(struct plx_req *req)
 	plx_worker_tag_recv(cb.w, to, cb.len, 2, UNIT_EXACT, cb.next);
 	cb.calls = false;
 	UNIT_EQ(cb.told, 0);
-	UNIT_TRUE(plx_poller_is_lent(&cb.w->poller));
+	UNIT_TRUE(plx_gate_is_granted(&cb.w->poller.gate));
 }
 
 /* In progress of a thread which has the turns. @param len of what its callback posts then */
@@ -684,7 +692,7 @@ run_callback(struct plx_worker *w, uint64_t len)
 	cb.len = len;
 	cb.next = plx_req_get(&w->reqs);
 	cb.next->done = on_next;
-	w->poller.turns = PLX_TURNS_LENT;
+	w->poller.gate.bias.to = w->poller.gate.grantee;
 	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 2), 0);
 	plx_worker_progress(w); /* it is kept */
 	req = post_recv(w, 8);
@@ -703,12 +711,12 @@ callbacks_of_lent_turns_run_in_them_and_what_they_call_is_told_behind_it(void)
 	struct plx_worker *w = dedicated_open();
 
 	for (unsigned i = 0; i < 2; i++) {
-		w->poller.alone = i == 0; /* or one of several threads */
+		gate_for(w, i == 0);
 		run_callback(w, 8);
-		UNIT_EQ(w->poller.turns, PLX_TURNS_LENT);
-		UNIT_EQ(w->poller.within, 0);
+		UNIT_EQ(w->poller.gate.bias.to, w->poller.gate.grantee);
+		UNIT_EQ(w->poller.gate.within, 0);
 		run_callback(w, LEN); /* it moves on without the application */
-		UNIT_EQ(w->poller.turns, PLX_TURNS_FREE);
+		UNIT_EQ(w->poller.gate.bias.to, PLX_GATE_FREE);
 		UNIT_TRUE(w->reqs.to == w->reqs.cq);
 	}
 	dedicated_end(w);
@@ -721,7 +729,7 @@ static void
 on_message_cancels(struct plx_req *req)
 {
 	(void)req;
-	UNIT_TRUE(plx_poller_is_within(&cb.w->poller));
+	UNIT_TRUE(plx_gate_is_within(&cb.w->poller.gate));
 	cb.first++;
 	for (unsigned i = 1; i < RTE_DIM(posted); i++)
 		plx_worker_cancel(cb.w, posted[i]);
@@ -735,12 +743,12 @@ posts_begin(unsigned n)
 
 	memset(&cb, 0, sizeof(cb));
 	cb.w = w;
-	w->poller.turns = PLX_TURNS_REACTOR;
+	w->poller.gate.bias.to = PLX_GATE_REACTOR;
 	while (!plx_inbox_rested(&w->inbox))
 		plx_worker_turn(w);
 	for (unsigned i = 0; i < n; i++)
 		posted[i] = post_recv(w, 8);
-	w->poller.turns = PLX_TURNS_LENT;
+	w->poller.gate.bias.to = PLX_GATE_ONE;
 	return w;
 }
 
@@ -783,10 +791,10 @@ a_callback_in_lent_turns_sends_behind_what_was_posted_to_the_reactor(void)
 		recv[i] = unit_recv(&u, 0, to + 8 * (i + 1), 8, 0, 0);
 	posted[0]->done = on_message_sends;
 	atomic_store(&u.to[1][0].ep->quick, true);
-	w->poller.turns = PLX_TURNS_REACTOR;
+	w->poller.gate.bias.to = PLX_GATE_REACTOR;
 	for (uint64_t tag = 1; tag <= 2; tag++)
 		UNIT_TRUE(plx_worker_tag_send_quick(w, &u.to[1][0], from, 8, tag));
-	w->poller.turns = PLX_TURNS_LENT;
+	w->poller.gate.bias.to = PLX_GATE_ONE;
 	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
 	for (unsigned i = 0; i < 4; i++)
 		plx_worker_progress(w);
@@ -817,18 +825,18 @@ while_turns_are_lent_short_sends_go_out_at_once_behind_those_before(void)
 
 	for (unsigned i = 0; i < 3; i++)
 		recv[i] = unit_recv(&u, 0, to + 8 * i, 8, 0, 0);
-	w->poller.turns = PLX_TURNS_REACTOR;
+	w->poller.gate.bias.to = PLX_GATE_REACTOR;
 	send_quick(w, 1);
 	UNIT_EQ(w->stat.tag_sends, 0);
-	w->poller.turns = PLX_TURNS_LENT;
+	w->poller.gate.bias.to = PLX_GATE_ONE;
 	send_quick(w, 2);
 	UNIT_EQ(w->stat.tag_sends, 2);
 	UNIT_EQ(w->stat.tag_quick, 1);
 	UNIT_EQ(w->stat.direct, 1);
-	w->poller.turns = PLX_TURNS_TAKEN; /* by another thread, which looks behind its turn */
+	w->poller.gate.bias.to = PLX_GATE_TAKEN; /* by another thread, which looks behind its turn */
 	send_quick(w, 3);
 	UNIT_EQ(w->stat.tag_sends, 2);
-	w->poller.turns = PLX_TURNS_LENT;
+	w->poller.gate.bias.to = PLX_GATE_ONE;
 	plx_worker_progress(w);
 	UNIT_EQ(w->stat.tag_sends, 3);
 	dedicated_end(w);
@@ -847,7 +855,7 @@ who_sends_and_does_not_wait_gives_turns_but_none_between_receives(void)
 	struct plx_req *recv[32];
 	uint64_t turns;
 
-	w->poller.turns = PLX_TURNS_LENT;
+	w->poller.gate.bias.to = PLX_GATE_ONE;
 	turns = w->stat.turns;
 	for (unsigned i = 0; i < 32; i++)
 		recv[i] = post_recv(w, 8);
@@ -878,30 +886,31 @@ static void
 a_plain_post_enters_turns_that_are_lent_when_nothing_is_before_it(void)
 {
 	struct plx_worker *w = dedicated_open();
-	const enum plx_turns turns[] = {PLX_TURNS_FREE, PLX_TURNS_REACTOR, PLX_TURNS_TAKEN};
+	const enum plx_gate_owner turns[] = {PLX_GATE_FREE, PLX_GATE_REACTOR, PLX_GATE_TAKEN};
 
 	for (unsigned i = 0; i < 3; i++) {
-		w->poller.turns = turns[i];
+		w->poller.gate.bias.to = turns[i];
 		UNIT_TRUE(!plx_worker_enter(w));
-		UNIT_EQ(w->poller.turns, turns[i]);
-		UNIT_TRUE(!w->poller.inside);
+		UNIT_EQ(w->poller.gate.bias.to, turns[i]);
+		UNIT_TRUE(!w->poller.gate.bias.inside);
 	}
-	w->poller.turns = PLX_TURNS_LENT;
+	w->poller.gate.bias.to = PLX_GATE_ONE;
 	UNIT_EQ(plx_inbox_post(&w->inbox, on_nothing, NULL), 0);
 	UNIT_TRUE(!plx_worker_enter(w));
-	UNIT_TRUE(!w->poller.inside);
+	UNIT_TRUE(!w->poller.gate.bias.inside);
 	plx_worker_progress(w);
 	UNIT_EQ(w->stat.submits, 1);
-	w->poller.alone = false;
+	gate_for(w, false);
 	UNIT_TRUE(!plx_worker_may_enter(w));
-	w->poller.alone = true;
+	gate_for(w, true);
+	w->poller.gate.bias.to = PLX_GATE_ONE;
 	UNIT_TRUE(plx_worker_may_enter(w));
 	for (unsigned i = 0; i < 2; i++) {
 		UNIT_TRUE(plx_worker_enter(w));
-		UNIT_TRUE(w->poller.inside);
+		UNIT_TRUE(w->poller.gate.bias.inside);
 		UNIT_TRUE(!plx_worker_enter(w));
 		plx_worker_leave(w, i != 0);
-		UNIT_TRUE(!w->poller.inside);
+		UNIT_TRUE(!w->poller.gate.bias.inside);
 	}
 	UNIT_EQ(w->stat.direct, 2);
 	dedicated_end(w);
@@ -915,13 +924,13 @@ turns_that_are_lent_do_not_say_that_the_reactor_ran_posts(void)
 	struct plx_worker *w = dedicated_open();
 
 	for (unsigned lent = 0; lent < 2; lent++) {
-		w->poller.turns = PLX_TURNS_REACTOR;
+		w->poller.gate.bias.to = PLX_GATE_REACTOR;
 		for (unsigned i = 0; i < 3; i++) {
 			UNIT_EQ(plx_inbox_post(&w->inbox, on_nothing, NULL), 0);
 			plx_worker_turn(w);
 		}
 		UNIT_EQ(w->poller.posts, 3);
-		w->poller.turns = PLX_TURNS_LENT;
+		w->poller.gate.bias.to = PLX_GATE_ONE;
 		if (lent)
 			UNIT_EQ(plx_inbox_post(&w->inbox, on_nothing, NULL), 0);
 		plx_worker_progress(w);
@@ -937,7 +946,7 @@ who_posts_plainly_gives_turns_too_and_wakes_who_sleeps(void)
 	struct plx_worker *w = dedicated_open();
 	uint64_t turns = w->stat.turns;
 
-	w->poller.turns = PLX_TURNS_LENT;
+	w->poller.gate.bias.to = PLX_GATE_ONE;
 	for (unsigned i = 0; i < 4 * PLX_WORKER_TURN_EVERY; i++) {
 		UNIT_TRUE(plx_worker_enter(w));
 		plx_worker_leave(w, i >= 2 * PLX_WORKER_TURN_EVERY);
@@ -949,8 +958,8 @@ who_posts_plainly_gives_turns_too_and_wakes_who_sleeps(void)
 	plx_worker_leave(w, false);
 	UNIT_EQ(w->wake.n_events, 1);
 	w->wake.on = false;
-	UNIT_EQ(w->poller.turns, PLX_TURNS_LENT);
-	UNIT_TRUE(!w->poller.inside);
+	UNIT_EQ(w->poller.gate.bias.to, PLX_GATE_ONE);
+	UNIT_TRUE(!w->poller.gate.bias.inside);
 	dedicated_end(w);
 	unit_workers_close(&u);
 }
@@ -971,14 +980,14 @@ who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may(void)
 	struct plx_worker *w = dedicated_open();
 
 	w->poller.arm = arm_busy;
-	w->poller.alone = false; /* who borrows has TAKEN them */
+	gate_for(w, false); /* who borrows has TAKEN them */
 	for (unsigned armed = 0; armed < 2; armed++) {
 		arms = 0;
-		w->poller.turns = PLX_TURNS_LENT;
-		w->poller.borrowed = true;
+		w->poller.gate.bias.to = PLX_GATE_ALL;
+		w->poller.gate.borrowed = true;
 		w->poller.armed = armed;
 		send_quick(w, 1);
-		UNIT_EQ(w->poller.turns, PLX_TURNS_FREE);
+		UNIT_EQ(w->poller.gate.bias.to, PLX_GATE_FREE);
 		UNIT_EQ(arms, armed);
 	}
 	UNIT_EQ(w->poller.n_asked, 0);
@@ -1071,17 +1080,17 @@ who_waits_for_a_receiver_that_it_woke_leaves_it_the_core(void)
 	w->poller.disarm = on_disarm;
 	w->poller.fds = &fd;
 	w->poller.n_fds = 1;
-	w->poller.turns = PLX_TURNS_REACTOR;
+	w->poller.gate.bias.to = PLX_GATE_REACTOR;
 	UNIT_TRUE(!naps(w, false, true));
 	UNIT_TRUE(!naps(w, true, false));
 	UNIT_TRUE(naps(w, true, true));
 	UNIT_EQ(arms, 0); /* the reactor's */
-	w->poller.turns = PLX_TURNS_LENT;
+	w->poller.gate.bias.to = PLX_GATE_ONE;
 	UNIT_TRUE(!naps(w, true, false));
 	UNIT_TRUE(naps(w, true, true));
 	UNIT_EQ(arms, 1);
 	UNIT_EQ(disarms, 1);
-	UNIT_TRUE(!w->poller.inside);
+	UNIT_TRUE(!w->poller.gate.bias.inside);
 	UNIT_TRUE(unit_queue(&u, 1)->woke); /* nothing came yet */
 	UNIT_EQ(write(fd, &one, sizeof(one)), sizeof(one));
 	UNIT_TRUE(naps(w, true, true));
@@ -1089,7 +1098,7 @@ who_waits_for_a_receiver_that_it_woke_leaves_it_the_core(void)
 	w->poller.arm = arm_busy; /* turns are needed */
 	UNIT_TRUE(!naps(w, true, true));
 	UNIT_EQ(disarms, 0);
-	w->poller.alone = false; /* another thread may have them */
+	gate_for(w, false); /* another thread may have them */
 	UNIT_TRUE(!naps(w, true, true));
 	w->poller.n_fds = 0;
 	w->poller.fds = NULL;
@@ -1119,7 +1128,7 @@ who_naps_is_woken_by_what_it_is_told(void)
 	struct plx_worker *w = dedicated_open();
 	struct plx_req *req;
 
-	w->poller.turns = PLX_TURNS_REACTOR;
+	w->poller.gate.bias.to = PLX_GATE_REACTOR;
 	req = post_recv(w, 8);
 	n_wakes = 0;
 	while_it_naps = reactor_turns; /* it takes the receive, and tells nothing */
@@ -1160,7 +1169,7 @@ an_application_elsewhere_is_told_before_the_sender_is(void)
 {
 	struct plx_worker *w = dedicated_open();
 
-	w->poller.turns = PLX_TURNS_REACTOR;
+	w->poller.gate.bias.to = PLX_GATE_REACTOR;
 	queue_tx = unit_queue(&u, 1)->tx;
 	unit_queue(&u, 1)->tx = tx_acked;
 	for (unsigned here = 0; here < 2; here++) {
@@ -1193,7 +1202,7 @@ a_long_operation_has_the_core_offered_soon_again(void)
 	struct plx_worker *w = dedicated_open();
 	struct plx_req *req;
 
-	w->poller.turns = PLX_TURNS_LENT;
+	w->poller.gate.bias.to = PLX_GATE_ONE;
 	w->yield.every = PLX_YIELD_MAX;
 	req = post_recv(w, PLX_WORKER_LONG_LEN - 1);
 	UNIT_EQ(w->yield.every, PLX_YIELD_MAX);
@@ -1201,7 +1210,7 @@ a_long_operation_has_the_core_offered_soon_again(void)
 	UNIT_END(&u, req, -ECANCELED);
 	req = post_recv(w, PLX_WORKER_LONG_LEN);
 	UNIT_EQ(w->yield.every, PLX_YIELD_LONG);
-	w->poller.turns = PLX_TURNS_LENT; /* it had them returned */
+	w->poller.gate.bias.to = PLX_GATE_ONE; /* it had them returned */
 	plx_worker_cancel(w, req);
 	UNIT_END(&u, req, -ECANCELED);
 	dedicated_end(w);

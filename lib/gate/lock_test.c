@@ -28,13 +28,13 @@ me(void)
 static uintptr_t
 favoured(void)
 {
-	return atomic_load(&lock.favoured);
+	return atomic_load(&lock.bias.to);
 }
 
 static bool
 is_free(void)
 {
-	return atomic_load(&lock.inside) == 0 && atomic_load(&lock.owner) == 0 &&
+	return atomic_load(&lock.bias.inside) == 0 && atomic_load(&lock.owner) == 0 &&
 	       atomic_load(&lock.taken) == PLX_LOCK_FREE && lock.depth == 0;
 }
 
@@ -102,14 +102,14 @@ the_first_thread_is_favoured_until_another_comes(void)
 	enter_once(NULL);
 	UNIT_EQ(favoured(), me());
 	plx_lock_enter(&lock);
-	UNIT_EQ(lock.inside, me()); /* and no more */
+	UNIT_EQ(lock.bias.inside, me()); /* and no more */
 	UNIT_EQ(lock.taken, PLX_LOCK_FREE);
 	plx_lock_leave(&lock);
 	UNIT_TRUE(is_free());
 	pthread_join(start(enter_once, NULL), NULL);
 	UNIT_EQ(favoured(), PLX_LOCK_ALL);
 	plx_lock_enter(&lock);
-	UNIT_EQ(lock.inside, 0);
+	UNIT_EQ(lock.bias.inside, 0);
 	UNIT_EQ(lock.taken, PLX_LOCK_TAKEN);
 	plx_lock_leave(&lock);
 	UNIT_TRUE(is_free());
@@ -119,7 +119,7 @@ static void
 without_a_barrier_for_all_nobody_is_favoured(void)
 {
 	open_lock();
-	lock.favoured = PLX_LOCK_ALL; /* as plx_lock_open() leaves it then */
+	lock.bias.to = PLX_LOCK_ALL; /* as plx_lock_open() leaves it then */
 	count(NULL);
 	UNIT_EQ(favoured(), PLX_LOCK_ALL);
 }

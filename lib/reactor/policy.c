@@ -1,44 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * lend.c - on a shared core the application has the turns while it calls
+ * policy.c - when a reactor grants its turns to the application, and when it revokes them
  *
  * Design notes
- * A reactor without a core of its own takes time from others, and each message two switches of the
- * kernel, while an application that polls for it has nothing to do. So a reactor that yields
- * or sleeps on a shared core frees its pollers, and a thread of the application that waits takes the
- * turns over. The application keeps them as long as its threads give turns, and many; the reactor
- * looks now and then, and has them again when they did not, since then the application computes.
+ * A reactor without a core of its own takes time from other threads, and each message costs two context switches,
+ * while an application that polls for that message has nothing to do. So a reactor that yields or sleeps on a shared
+ * core frees its pollers, and an application that waits takes the turns. It keeps them as long as it gives many; the
+ * reactor looks now and then, and revokes them when few were given, since then the application computes.
  *
- * A call that has something to do runs: it need not wake a reactor for that. While the turns are
- * lent it takes them, does it and gives them back. While they are free it borrows them: behind the
- * call they are free again and the reactor sleeps on, armed as it was, unless what was done needs
- * turns. So an application that computes and posts now and then pays no wake-up, and
- * the reactor is there for what comes. Who borrows often, or posts all the time while the
- * reactor has the turns on a core that is not its own, has them lent as who waits.
+ * A call that posts runs already: it need not wake a reactor for that. While turns are granted, the call takes them,
+ * acts and gives them back. While they are free it borrows them: behind the call they are free again and the reactor
+ * sleeps on, armed as it was, unless what was done needs turns. So an application that computes and posts now and
+ * then pays for no wake-up, and the reactor is there for what comes. An application that borrows often, or posts all
+ * the time while the reactor has the turns on a core that is not its own, has them granted as if it waited.
  *
- * What is short does not move while the application computes: it is sent by the call, and kept until it
- * is asked for. So who waits for that has the turns at once, and the reactor looks
- * seldom: a program that waits often for a short time keeps them all the while. What is long shall
- * move, and gives them back when it is posted. Until it may be over who waits has them soon on the
- * reactor's very core, where one of the two has to give way, and on another core when it has polled
- * for a while; and the reactor looks soon.
+ * Short data does not move while the application computes: the call sends it, and the receiver keeps it until it is
+ * asked for. So an application that waits for short data has the turns at once, and the reactor looks seldom: a
+ * program that waits often for a short time keeps them all the while. Long data shall move meanwhile, so its post
+ * returns the turns. Until it may be over, an application that waits has them soon on the reactor's very core, where
+ * one of the two has to give way, and on another core when it has polled for a while; and the reactor looks soon.
  *
- * To wake a reactor for each long message costs more than to move it, where cores are shared. Whether
- * the application computes behind such a post is seen when it asks for progress next: at once and again,
- * or later. Who has mostly waited keeps the turns and moves the message itself, as if it were short; the
- * reactor finds out who computes after all when it looks.
+ * To wake a reactor for each long message costs more than to move the message, where cores are shared. Whether the
+ * application computes behind such a post shows when it asks for progress next: at once and again, or later. An
+ * application that has mostly waited keeps the turns and moves the message itself, as if it were short; the reactor
+ * finds out at its next look if it computes after all.
  *
- * An application that waits and computes in turn would find the reactor late each time, for it
- * has to look first. So loans that end soon make the reactor keep its turns, for twice as long each time.
- * One whose threads did not run meanwhile, more of them than cores, did not compute: that does not count.
- *
- * Whoever has the turns is the owner of all that the poller stands for. Taking acquires what
- * giving released, so owners follow each other as the turns of one thread do.
- *
- * One thread alone, or the first of several, enters: it stores inside and looks behind that whether turns
- * are lent, and to it, still. Who else wants them stores that first, has all threads fence, and looks at
- * inside. The first other thread of several ends that for good; each gives them by a change of turns then.
+ * An application that waits and computes in turn would find the reactor late each time, since that has to look
+ * first. So a grant that ends soon makes the reactor keep its turns, for twice as long each time. A grant whose threads
+ * did not run, being more of them than cores, does not count.
  */
 #include <sched.h>
 #include <time.h>
@@ -48,7 +38,6 @@
 #include <rte_cycles.h>
 
 #include "plx_conf.h"
-#include "plx_fence.h"
 #include "plx_proc.h"
 #include "reactor_int.h"
 
@@ -69,7 +58,7 @@ on_core_of(const struct plx_reactor *r)
 }
 
 static bool
-lends(const struct plx_reactor *r)
+grants(const struct plx_reactor *r)
 {
 	/* relaxed: it may change a turn later */
 	return atomic_load_explicit(&r->idle, memory_order_relaxed) == PLX_IDLE_LEND;
@@ -77,9 +66,9 @@ lends(const struct plx_reactor *r)
 
 /* relaxed: it is about time only */
 static bool
-may_lend(const struct plx_poller *p, uint64_t now_ticks)
+may_grant(const struct plx_poller *p, uint64_t now_ticks)
 {
-	return now_ticks >= atomic_load_explicit(&p->lend_after, memory_order_relaxed);
+	return now_ticks >= atomic_load_explicit(&p->grant_after, memory_order_relaxed);
 }
 
 /* relaxed: the same */
@@ -103,13 +92,6 @@ leaves_long(const struct plx_poller *p, uint64_t now_ticks)
 	return has_long(p, now_ticks) && !waits_long(p);
 }
 
-static bool
-is_inside(const struct plx_poller *p)
-{
-	/* pairs with the releases in plx_poller_leave() and plx_poller_enter() */
-	return atomic_load_explicit(&p->inside, memory_order_acquire);
-}
-
 /* Time spent on something else counts half, for the reactor may have taken it. */
 static bool
 waits(struct plx_poller *p, bool near)
@@ -126,7 +108,7 @@ waits(struct plx_poller *p, bool near)
 		away = RTE_MIN(gap / 2, us_ticks(REACTOR_AWAY_US));
 		p->waited_ticks -= RTE_MIN(away, p->waited_ticks);
 	}
-	if (!may_lend(p, now))
+	if (!may_grant(p, now))
 		return false;
 	if (!leaves_long(p, now))
 		return again;
@@ -137,24 +119,19 @@ waits(struct plx_poller *p, bool near)
 static bool
 calls_often(struct plx_poller *p)
 {
-	return ++p->n_calls % REACTOR_BORROW_CALLS == 0 && may_lend(p, rte_rdtsc());
+	return ++p->n_calls % REACTOR_BORROW_CALLS == 0 && may_grant(p, rte_rdtsc());
 }
 
-bool
-plx_poller_take_free(struct plx_poller *p, bool polls)
+static bool
+take_free(struct plx_poller *p, bool polls)
 {
 	struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
-	uint32_t was = PLX_TURNS_FREE;
 
-	if (r == NULL || !lends(r) || (polls && !waits(p, on_core_of(r))))
+	if (r == NULL || !grants(r) || (polls && !waits(p, on_core_of(r))) ||
+		!plx_gate_take_free(&p->gate, PLX_GATE_TAKEN))
 		return false;
-	/* pairs with the releases in plx_poller_give_taken() and reactor_free() */
-	if (!atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_TAKEN,
-		    memory_order_acquire, memory_order_relaxed))
-		return false;
-	p->entered = false;
-	p->borrowed = !polls && !calls_often(p);
-	if (p->borrowed)
+	p->gate.borrowed = !polls && !calls_often(p);
+	if (p->gate.borrowed)
 		return true;
 	p->near = on_core_of(r);
 	/* relaxed: the reactor sees it late at worst, and looks the other time later */
@@ -166,73 +143,12 @@ plx_poller_take_free(struct plx_poller *p, bool polls)
 	return true;
 }
 
-/*
- * They were LENT and are another's now: the favoured thread may be inside yet.
- * @return whether all threads have to fence before one looks
- */
-static bool
-may_enter(struct plx_poller *p, enum plx_turns to)
-{
-	/* relaxed: written by who has the turns */
-	uintptr_t who = atomic_load_explicit(&p->favoured, memory_order_relaxed);
-
-	if (p->alone)
-		return true;
-	if (to == PLX_TURNS_REACTOR)
-		return who > PLX_POLLER_ALL;
-	if (who == PLX_POLLER_ALL)
-		return false;
-	if (who == PLX_POLLER_NOBODY &&
-		atomic_load_explicit(&reactor_fences_for_all, memory_order_relaxed)) {
-		atomic_store_explicit(&p->favoured, (uintptr_t)__builtin_thread_pointer(),
-			memory_order_relaxed);
-		return false;
-	}
-	atomic_store_explicit(&p->favoured, PLX_POLLER_ALL, memory_order_seq_cst);
-	return who != PLX_POLLER_NOBODY;
-}
-
-/*
- * From LENT. Who saw it taken meanwhile leaves what it has posted to who has them: when that is the one
- * inside it has to look behind this, so here it is seen inside once more.
- * @return whether nobody else has them
- */
-static bool
-take_lent(struct plx_poller *p, enum plx_turns to)
-{
-	uint32_t was;
-	bool fence;
-
-	do {
-		was = PLX_TURNS_LENT;
-		/* pairs with the releases in plx_poller_give_taken() and free_for() */
-		if (!atomic_compare_exchange_strong_explicit(&p->turns, &was, to,
-			    memory_order_acquire, memory_order_relaxed))
-			return false;
-		fence = may_enter(p, to);
-		if (fence)
-			plx_fence_all(); /* pairs with the order in plx_poller_enter(): it sees that, or this sees inside */
-		if (likely(!is_inside(p)))
-			return true;
-		/* pairs with the acquire in plx_poller_enter() */
-		atomic_store_explicit(&p->turns, PLX_TURNS_LENT, memory_order_release);
-		if (p->alone) /* nobody else posts */
-			return false;
-		/* pairs with the order in plx_poller_leave() */
-		atomic_thread_fence(memory_order_seq_cst);
-		if (fence)
-			plx_fence_all();
-	} while (!is_inside(p));
-	return false;
-}
-
 bool
-plx_poller_take_lent(struct plx_poller *p)
+plx_poller_take_slow(struct plx_poller *p, bool polls)
 {
-	if (!take_lent(p, PLX_TURNS_TAKEN))
-		return false;
-	p->entered = false;
-	return true;
+	if (plx_gate_is_granted(&p->gate))
+		return plx_gate_take_granted(&p->gate);
+	return !plx_gate_is_held(&p->gate) && take_free(p, polls);
 }
 
 void
@@ -241,9 +157,7 @@ plx_poller_give_taken(struct plx_poller *p)
 	bool returns = p->returns;
 
 	p->returns = false;
-	/* pairs with the acquires where they are taken, and with the fence of who has posted */
-	atomic_store_explicit(&p->turns, p->borrowed ? PLX_TURNS_FREE : PLX_TURNS_LENT,
-		memory_order_seq_cst);
+	plx_gate_give_taken(&p->gate);
 	if (unlikely(returns))
 		plx_poller_return(p);
 }
@@ -324,7 +238,7 @@ plx_poller_long(struct plx_poller *p, uint64_t len)
 		p->long_asks = 0;
 		atomic_store_explicit(&p->long_posted, true, memory_order_relaxed);
 	}
-	if (plx_poller_is_lent(p) && !waits_long(p))
+	if (plx_gate_is_granted(&p->gate) && !waits_long(p))
 		plx_poller_return(p);
 }
 
@@ -351,54 +265,39 @@ plx_poller_back(struct plx_poller *p)
 	atomic_store_explicit(&p->away, false, memory_order_relaxed);
 }
 
-/* @return whether; not while somebody has them */
-static bool
-free_lent(struct plx_poller *p)
-{
-	uint32_t was = PLX_TURNS_LENT;
-
-	if (plx_poller_is_mine(p)) /* so nobody is inside */
-		return atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_FREE,
-			memory_order_release, memory_order_relaxed);
-	if (!take_lent(p, PLX_TURNS_TAKEN))
-		return false;
-	/* pairs with the acquires where it is taken */
-	atomic_store_explicit(&p->turns, PLX_TURNS_FREE, memory_order_release);
-	return true;
-}
-
 void
 plx_poller_return(struct plx_poller *p)
 {
 	struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
 
-	if (plx_poller_is_within(p) || (plx_poller_is_mine(p) && is_inside(p))) { /* a callback asks */
+	if (plx_gate_is_within(&p->gate) || plx_gate_is_inside(&p->gate)) { /* a callback asks */
 		p->returns = true;
 		return;
 	}
-	if (!free_lent(p) || r == NULL)
+	if (!plx_gate_free_granted(&p->gate) || r == NULL)
 		return;
 	/* pairs with the fence in reactor_sleep(): it sees that, or this that it sleeps */
 	atomic_thread_fence(memory_order_seq_cst);
 	reactor_wake(r);
 }
 
+/* The turns are about to be somebody else's. */
 static void
-free_for(struct plx_reactor *r, struct plx_poller *p, enum plx_turns turns)
+let_go(struct plx_reactor *r, struct plx_poller *p)
 {
 	p->mine = false;
 	p->n_calls = 0;
 	r->n_mine--;
 	atomic_store_explicit(&r->cpu, sched_getcpu(), memory_order_relaxed);
-	/* pairs with the acquires where it is taken */
-	atomic_store_explicit(&p->turns, turns, memory_order_release);
 }
 
 void
 reactor_free(struct plx_reactor *r, struct plx_poller *p)
 {
-	if (p->mine)
-		free_for(r, p, PLX_TURNS_FREE);
+	if (!p->mine)
+		return;
+	let_go(r, p);
+	plx_gate_free(&p->gate);
 }
 
 /* The time that all threads ran, ns; this one sleeps meanwhile. */
@@ -418,7 +317,7 @@ look_again(const struct plx_reactor *r, struct plx_poller *p, uint32_t n_asked, 
 	p->n_seen = n_asked;
 	p->ran_ns = reactor_has_core(r, now_ticks) ? 0 : ran_ns();
 	p->looked = now_ticks;
-	p->lent_until = now_ticks + us_ticks(p->look_us);
+	p->granted_until = now_ticks + us_ticks(p->look_us);
 }
 
 /* @param long_us while something long is under way */
@@ -435,25 +334,25 @@ until_look_us(const struct plx_reactor *r, const struct plx_poller *p, uint64_t 
 }
 
 static void
-lend(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
+begin_grant(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 {
 	bool polled = atomic_load_explicit(&p->polled, memory_order_relaxed);
 
-	p->lent = true;
-	p->lent_since = now_ticks;
+	p->granted = true;
+	p->granted_since = now_ticks;
 	p->look_us = 0;
 	p->look_us = until_look_us(r, p, now_ticks,
 		polled ? REACTOR_LOOK_MIN_US : REACTOR_LOOK_MAX_US);
-	r->n_lent++;
+	r->n_granted++;
 	PLX_STAT_INC(r->stat.lent);
 	reactor_idle_remove(r, p); /* what comes is not for the reactor */
 }
 
 void
-reactor_unlend(struct plx_reactor *r, struct plx_poller *p)
+reactor_end_grant(struct plx_reactor *r, struct plx_poller *p)
 {
-	p->lent = false;
-	r->n_lent--;
+	p->granted = false;
+	r->n_granted--;
 	reactor_idle_add(r, p);
 }
 
@@ -486,23 +385,23 @@ is_kept_off(const struct plx_poller *p, uint64_t now_ticks)
 
 /* @return whether the application takes turns, and often; looked at now and then */
 static bool
-in_use(struct plx_reactor *r, struct plx_poller *p, uint32_t turns, uint64_t now_ticks)
+in_use(struct plx_reactor *r, struct plx_poller *p, uintptr_t owner, uint64_t now_ticks)
 {
 	uint32_t n = atomic_load_explicit(&p->n_asked, memory_order_relaxed);
-	bool few = n - p->n_seen < RTE_MIN(REACTOR_LEND_TURNS, 1 + p->look_us / REACTOR_TURN_US);
+	bool few = n - p->n_seen < RTE_MIN(REACTOR_GRANT_TURNS, 1 + p->look_us / REACTOR_TURN_US);
 
-	if (turns == PLX_TURNS_FREE)
+	if (owner == PLX_GATE_FREE)
 		return false;
-	if (!p->lent)
-		lend(r, p, now_ticks);
-	else if (!lends(r)) /* the policy has changed: they are lent no more, whoever waits */
-		return turns == PLX_TURNS_TAKEN || is_inside(p);
-	else if (now_ticks < p->lent_until)
+	if (!p->granted)
+		begin_grant(r, p, now_ticks);
+	else if (!grants(r)) /* the policy has changed: no more grants, whoever waits */
+		return owner == PLX_GATE_TAKEN || plx_bias_is_inside(&p->gate.bias);
+	else if (now_ticks < p->granted_until)
 		return true;
 	else if (is_away(p) || (few && is_kept_off(p, now_ticks)))
 		p->look_us = REACTOR_LOOK_AWAY_US;
 	else if (few)
-		return turns == PLX_TURNS_TAKEN || is_inside(p);
+		return owner == PLX_GATE_TAKEN || plx_bias_is_inside(&p->gate.bias);
 	else
 		p->look_us = until_look_us(r, p, now_ticks,
 			RTE_MIN(2 * p->look_us, REACTOR_LOOK_MAX_US));
@@ -512,22 +411,22 @@ in_use(struct plx_reactor *r, struct plx_poller *p, uint32_t turns, uint64_t now
 
 /* It was not asked to: who calls finds it so. */
 static void
-lend_unasked(struct plx_reactor *r, struct plx_poller *p, bool polled, uint64_t now_ticks)
+grant_unasked(struct plx_reactor *r, struct plx_poller *p, bool polled, uint64_t now_ticks)
 {
 	atomic_store_explicit(&p->polled, polled, memory_order_relaxed);
-	p->borrowed = false;
 	p->near = false;
-	lend(r, p, now_ticks);
+	begin_grant(r, p, now_ticks);
 	look_again(r, p, atomic_load_explicit(&p->n_asked, memory_order_relaxed), now_ticks);
-	free_for(r, p, PLX_TURNS_LENT);
+	let_go(r, p);
+	plx_gate_grant(&p->gate);
 }
 
 void
-reactor_lend_to_poster(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
+reactor_grant_to_poster(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 {
 	p->posts = 0;
-	if (lends(r) && may_lend(p, now_ticks) && reactor_is_shared(r, now_ticks))
-		lend_unasked(r, p, false, now_ticks);
+	if (grants(r) && may_grant(p, now_ticks) && reactor_is_shared(r, now_ticks))
+		grant_unasked(r, p, false, now_ticks);
 }
 
 static void
@@ -536,17 +435,17 @@ look_who_waits(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 	uint32_t n = atomic_load_explicit(&p->n_asked, memory_order_relaxed), asked = n - p->n_seen;
 
 	p->n_seen = n;
-	if (asked >= REACTOR_LEND_TURNS && may_lend(p, now_ticks) && !leaves_long(p, now_ticks))
-		lend_unasked(r, p, true, now_ticks);
+	if (asked >= REACTOR_GRANT_TURNS && may_grant(p, now_ticks) && !leaves_long(p, now_ticks))
+		grant_unasked(r, p, true, now_ticks);
 }
 
 void
-reactor_lend_to_waiters(struct plx_reactor *r, uint64_t now_ticks)
+reactor_grant_to_waiters(struct plx_reactor *r, uint64_t now_ticks)
 {
 	struct plx_poller *p;
 
 	r->look_at = now_ticks + us_ticks(REACTOR_LOOK_OWN_US);
-	if (!lends(r))
+	if (!grants(r))
 		return;
 	TAILQ_FOREACH(p, &r->pollers, link)
 		if (p->mine)
@@ -554,42 +453,39 @@ reactor_lend_to_waiters(struct plx_reactor *r, uint64_t now_ticks)
 }
 
 static void
-lent_in_vain(struct plx_poller *p, uint64_t now_ticks)
+granted_in_vain(struct plx_poller *p, uint64_t now_ticks)
 {
-	bool soon = now_ticks - p->lent_since < us_ticks(REACTOR_LOAN_US);
+	bool soon = now_ticks - p->granted_since < us_ticks(REACTOR_WORTH_US);
 
 	if (did_not_run(p, now_ticks))
 		return;
 	p->pause_us = soon && p->pause_us != 0 ? RTE_MIN(2 * p->pause_us, REACTOR_PAUSE_MAX_US)
 					       : REACTOR_PAUSE_MIN_US;
-	atomic_store_explicit(&p->lend_after, now_ticks + us_ticks(p->pause_us),
+	atomic_store_explicit(&p->grant_after, now_ticks + us_ticks(p->pause_us),
 		memory_order_relaxed);
 }
 
-/* From was, FREE or LENT. @return whether nobody else has them */
+/* @return whether nobody else has them */
 static bool
-take_back(struct plx_poller *p, uint32_t was)
+take_back(struct plx_poller *p, uintptr_t was)
 {
-	if (was == PLX_TURNS_LENT)
-		return take_lent(p, PLX_TURNS_REACTOR);
-	/* pairs with the releases in plx_poller_give_taken() and free_for() */
-	return atomic_compare_exchange_strong_explicit(&p->turns, &was, PLX_TURNS_REACTOR,
-		memory_order_acquire, memory_order_relaxed);
+	return was == PLX_GATE_FREE ? plx_gate_take_free(&p->gate, PLX_GATE_REACTOR)
+				    : plx_gate_revoke(&p->gate);
 }
 
 bool
 reactor_regain(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 {
-	uint32_t was = atomic_load_explicit(&p->turns, memory_order_relaxed);
+	uintptr_t was = plx_gate_owner(&p->gate);
 
 	if (in_use(r, p, was, now_ticks) || !take_back(p, was))
 		return false;
 	p->mine = true;
 	r->n_mine++;
-	if (p->lent) {
-		if (was == PLX_TURNS_LENT)
-			lent_in_vain(p, now_ticks);
-		reactor_unlend(r, p);
+	if (p->granted) {
+		if (was != PLX_GATE_FREE)
+			granted_in_vain(p, now_ticks);
+		reactor_end_grant(r, p);
 		reactor_shared(r, now_ticks, p->near);
 	}
 	disarm(p);

@@ -4,9 +4,9 @@
  * lock.c - the lock when several threads use it
  *
  * Design notes
- * Who waits spins for as long as a call takes, then offers its core, since who has the lock may
- * wait for that one, and then sleeps until it is dropped: there may be more threads than cores.
- * The favoured thread wakes nobody: who takes its favour away looks now and then.
+ * A thread that waits spins for as long as a call takes, then yields its core, since the owner may need that
+ * one, and then sleeps until the lock is dropped: there may be more threads than cores. The thread with the bias
+ * wakes nobody: the thread that revokes it looks now and then.
  */
 #include <sched.h>
 #include <string.h>
@@ -16,20 +16,19 @@
 #include <rte_common.h>
 #include <rte_pause.h>
 
-#include "plx_fence.h"
 #include "plx_futex.h"
 #include "plx_lock.h"
 
 #define SPINS	 64 /* looks before the core is offered, */
 #define YIELDS	 8  /* and how often that is done */
-#define LOOK_NS	 50000 /* between two at the favoured thread, then */
+#define LOOK_NS	 50000 /* between two at the thread with the bias, then */
 
 void
 plx_lock_open(struct plx_lock *l)
 {
 	memset((void *)l, 0, sizeof(*l));
 	if (!plx_fence_open())
-		l->favoured = PLX_LOCK_ALL;
+		l->bias.to = PLX_LOCK_ALL;
 }
 
 /* Before the i-th look. @return false: it is time to sleep */
@@ -81,51 +80,44 @@ drop_taken(struct plx_lock *l)
 		plx_futex_wake(&l->taken);
 }
 
-static bool
-is_inside(struct plx_lock *l)
-{
-	/* pairs with the releases in plx_lock_drop_quick() and plx_lock_take_quick() */
-	return atomic_load_explicit(&l->inside, memory_order_acquire) != 0;
-}
-
 static __rte_noinline __rte_cold void
 wait_inside(struct plx_lock *l)
 {
-	for (unsigned i = 0; is_inside(l); i++)
+	for (unsigned i = 0; plx_bias_is_inside(&l->bias); i++)
 		if (!wait_awake(i))
 			nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 }
 
-/* Another thread than the favoured one has come. */
+/* Another thread than the first one has come. */
 static __rte_noinline __rte_cold void
-unfavour(struct plx_lock *l)
+end_bias(struct plx_lock *l)
 {
-	atomic_store_explicit(&l->favoured, PLX_LOCK_ALL, memory_order_seq_cst);
-	plx_fence_all(); /* pairs with the signal fence in plx_lock_take_quick() */
+	atomic_store_explicit(&l->bias.to, PLX_LOCK_ALL, memory_order_seq_cst);
+	plx_fence_all(); /* steps a and b in plx_bias.h */
 }
 
 /* It is taken. @return whether nobody is inside */
 static inline bool
 is_empty(struct plx_lock *l)
 {
-	/* relaxed: written by who has taken */
-	uintptr_t favoured = atomic_load_explicit(&l->favoured, memory_order_relaxed);
+	/* relaxed: written by the thread that has taken */
+	uintptr_t to = atomic_load_explicit(&l->bias.to, memory_order_relaxed);
 
-	if (unlikely(favoured > PLX_LOCK_ALL && favoured != (uintptr_t)__builtin_thread_pointer()))
-		unfavour(l);
-	return likely(!is_inside(l));
+	if (unlikely(to > PLX_LOCK_ALL && to != plx_bias_self()))
+		end_bias(l);
+	return likely(!plx_bias_is_inside(&l->bias));
 }
 
 /* It is taken, and nobody is inside. */
 static inline void
 own(struct plx_lock *l)
 {
-	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
+	uintptr_t self = plx_bias_self();
 
 	atomic_store_explicit(&l->owner, self, memory_order_relaxed);
 	/* relaxed: others look when they have taken */
-	if (unlikely(atomic_load_explicit(&l->favoured, memory_order_relaxed) == PLX_LOCK_NOBODY))
-		atomic_store_explicit(&l->favoured, self, memory_order_relaxed);
+	if (unlikely(atomic_load_explicit(&l->bias.to, memory_order_relaxed) == PLX_LOCK_NOBODY))
+		atomic_store_explicit(&l->bias.to, self, memory_order_relaxed);
 }
 
 void

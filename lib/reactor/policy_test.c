@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * lend_test.c - turns that go from a reactor to the application's threads and back
+ * policy_test.c - turns that go from a reactor to the application's threads and back
  */
 #include <errno.h>
 #include <sched.h>
@@ -58,6 +58,8 @@ begin(void)
 	fd = eventfd(0, EFD_NONBLOCK);
 	p.fds = &fd;
 	p.n_fds = 1;
+	plx_gate_open(&p.gate, false);
+	p.gate.grantee = PLX_GATE_ALL; /* several threads have had them */
 	p.disarm = on_disarm;
 	p.reactor = &r;
 	p.long_until = UINT64_MAX;
@@ -138,11 +140,11 @@ static void
 is_lent_and_looked_at_each(uint64_t us)
 {
 	UNIT_TRUE(!p.mine);
-	UNIT_TRUE(plx_poller_is_lent(&p));
-	UNIT_TRUE(reactor_lends_all(&r));
+	UNIT_TRUE(plx_gate_is_granted(&p.gate));
+	UNIT_TRUE(reactor_granted_all(&r));
 	pass_us(us - 1);
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	give_turns(REACTOR_LEND_TURNS);
+	give_turns(REACTOR_GRANT_TURNS);
 	pass_us(2);
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
 	pass_us(us + 1);
@@ -151,10 +153,10 @@ is_lent_and_looked_at_each(uint64_t us)
 
 /* The application waits, and the reactor has seen it. */
 static void
-lend(void)
+grant(void)
 {
 	reactor_free(&r, &p);
-	p.lend_after = 0; /* behind a pause */
+	p.grant_after = 0; /* behind a pause */
 	UNIT_TRUE_FATAL(ask(ASKS));
 	plx_poller_give(&p, true);
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
@@ -170,15 +172,15 @@ turns_are_taken_while_the_reactor_idles_and_by_one_thread_at_a_time(void)
 	reactor_free(&r, &p);
 	UNIT_TRUE(!p.mine);
 	UNIT_EQ(r.n_mine, 0);
-	UNIT_TRUE(!plx_poller_is_held(&p));
-	UNIT_TRUE(!plx_poller_is_lent(&p));
+	UNIT_TRUE(!plx_gate_is_held(&p.gate));
+	UNIT_TRUE(!plx_gate_is_granted(&p.gate));
 	UNIT_TRUE(!ask(3));
 	UNIT_TRUE(ask(ASKS));
-	UNIT_TRUE(plx_poller_is_lent(&p));
+	UNIT_TRUE(plx_gate_is_granted(&p.gate));
 	UNIT_TRUE(!plx_poller_take(&p, false));
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
 	plx_poller_give(&p, true);
-	UNIT_TRUE(plx_poller_is_lent(&p));
+	UNIT_TRUE(plx_gate_is_granted(&p.gate));
 	UNIT_TRUE(plx_poller_take(&p, false));
 	plx_poller_give(&p, true);
 	end();
@@ -201,12 +203,12 @@ from_another_core_only_who_waits_takes_them_from_the_reactor(void)
 	UNIT_TRUE(reactor_regain(&r, &p, now));
 	UNIT_TRUE(now < r.shared_until);
 	UNIT_TRUE(r.hog);
-	lend();
+	grant();
 	p.near = false;
 	pass_without_core_us(5000000); /* nobody was seen to want its core for long */
 	UNIT_TRUE(reactor_regain(&r, &p, now));
 	UNIT_TRUE(now > r.shared_until);
-	lend();
+	grant();
 	r.cpu = cpu + 1; /* but from other threads that have them */
 	UNIT_TRUE(plx_poller_take(&p, false));
 	plx_poller_give(&p, true);
@@ -269,7 +271,7 @@ a_call_borrows_turns_and_lets_the_reactor_sleep(void)
 	reactor_free(&r, &p);
 	r.sleeping = REACTOR_ASLEEP;
 	borrow();
-	UNIT_TRUE(!plx_poller_is_lent(&p));
+	UNIT_TRUE(!plx_gate_is_granted(&p.gate));
 	UNIT_TRUE(p.armed);
 	UNIT_EQ(disarms, 0);
 	UNIT_TRUE(!readable(r.bell));
@@ -283,20 +285,20 @@ static void
 who_borrows_turns_often_keeps_them(void)
 {
 	begin();
-	p.lend_after = UINT64_MAX; /* behind a loan that ended soon */
+	p.grant_after = UINT64_MAX; /* behind a loan that ended soon */
 	p.armed = true;
 	reactor_free(&r, &p);
 	r.sleeping = REACTOR_ASLEEP;
 	for (unsigned i = 0; i < 3 * REACTOR_BORROW_CALLS; i++)
 		borrow();
-	UNIT_TRUE(!plx_poller_is_lent(&p));
-	p.lend_after = 0;
+	UNIT_TRUE(!plx_gate_is_granted(&p.gate));
+	p.grant_after = 0;
 	for (unsigned i = 1; i < REACTOR_BORROW_CALLS; i++)
 		borrow();
-	UNIT_TRUE(!plx_poller_is_lent(&p));
+	UNIT_TRUE(!plx_gate_is_granted(&p.gate));
 	UNIT_TRUE(!readable(r.bell));
 	borrow();
-	UNIT_TRUE(plx_poller_is_lent(&p));
+	UNIT_TRUE(plx_gate_is_granted(&p.gate));
 	UNIT_EQ(disarms, 1);
 	UNIT_TRUE(readable(r.bell)); /* it looks whether turns are given */
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
@@ -304,10 +306,10 @@ who_borrows_turns_often_keeps_them(void)
 	pass_us(REACTOR_LOOK_MAX_US + 1);
 	UNIT_TRUE(reactor_regain(&r, &p, now)); /* none was */
 	reactor_free(&r, &p);
-	p.lend_after = 0;
+	p.grant_after = 0;
 	for (unsigned i = 1; i < REACTOR_BORROW_CALLS; i++) /* it counts anew */
 		borrow();
-	UNIT_TRUE(!plx_poller_is_lent(&p));
+	UNIT_TRUE(!plx_gate_is_granted(&p.gate));
 	end();
 }
 
@@ -336,19 +338,19 @@ a_busy_reactor_that_shares_its_core_lends_to_who_posts(void)
 	r.offered = now; /* and nobody took it */
 	r.shared_until = 0;
 	p.posts = REACTOR_POST_TURNS;
-	reactor_lend_to_poster(&r, &p, now);
+	reactor_grant_to_poster(&r, &p, now);
 	UNIT_TRUE(p.mine);
 	UNIT_EQ(p.posts, 0);
 	r.shared_until = now + 1;
-	p.lend_after = now + 1;
-	reactor_lend_to_poster(&r, &p, now);
+	p.grant_after = now + 1;
+	reactor_grant_to_poster(&r, &p, now);
 	UNIT_TRUE(p.mine);
-	p.lend_after = 0;
+	p.grant_after = 0;
 	r.idle = PLX_IDLE_AUTO;
-	reactor_lend_to_poster(&r, &p, now);
+	reactor_grant_to_poster(&r, &p, now);
 	UNIT_TRUE(p.mine);
 	r.idle = PLX_IDLE_LEND;
-	reactor_lend_to_poster(&r, &p, now);
+	reactor_grant_to_poster(&r, &p, now);
 	is_lent_and_looked_at_each(REACTOR_LOOK_MAX_US);
 	end();
 }
@@ -378,16 +380,16 @@ static void
 the_reactor_has_them_again_when_nobody_waits(void)
 {
 	begin();
-	lend();
-	UNIT_TRUE(reactor_lends_all(&r));
+	grant();
+	UNIT_TRUE(reactor_granted_all(&r));
 	UNIT_EQ(r.stat.lent, 1);
 	for (unsigned i = 0; i < 10; i++) {
 		pass_us(REACTOR_LOOK_MAX_US + 1);
-		give_turns(REACTOR_LEND_TURNS);
+		give_turns(REACTOR_GRANT_TURNS);
 		UNIT_TRUE(!reactor_regain(&r, &p, now));
 	}
 	pass_us(p.look_us / 2);
-	give_turns(RTE_MIN(REACTOR_LEND_TURNS, 1 + p.look_us / REACTOR_TURN_US) - 1);
+	give_turns(RTE_MIN(REACTOR_GRANT_TURNS, 1 + p.look_us / REACTOR_TURN_US) - 1);
 	for (unsigned i = 0; i < 100; i++) { /* it posts, and does not wait */
 		UNIT_TRUE(plx_poller_take(&p, false));
 		plx_poller_give(&p, false);
@@ -398,7 +400,7 @@ the_reactor_has_them_again_when_nobody_waits(void)
 	UNIT_TRUE(!reactor_regain(&r, &p, now)); /* somebody is in a turn */
 	plx_poller_give(&p, false);
 	UNIT_TRUE(reactor_regain(&r, &p, now));
-	UNIT_TRUE(!reactor_lends_all(&r));
+	UNIT_TRUE(!reactor_granted_all(&r));
 	UNIT_TRUE(!ask(100));
 	UNIT_TRUE(now < r.shared_until);
 	UNIT_TRUE(r.hog); /* it will not offer the core */
@@ -410,15 +412,15 @@ the_reactor_has_them_again_when_nobody_waits(void)
 static uint64_t
 pause_behind_a_loan_of(uint64_t us)
 {
-	lend();
+	grant();
 	for (; us > REACTOR_LOOK_MAX_US; us -= REACTOR_LOOK_MAX_US) {
 		pass_us(REACTOR_LOOK_MAX_US + 1);
-		give_turns(REACTOR_LEND_TURNS);
+		give_turns(REACTOR_GRANT_TURNS);
 		UNIT_TRUE_FATAL(!reactor_regain(&r, &p, now));
 	}
 	pass_us(REACTOR_LOOK_MAX_US + 1);
 	UNIT_TRUE_FATAL(reactor_regain(&r, &p, now));
-	return (p.lend_after - now) / us_ticks(1);
+	return (p.grant_after - now) / us_ticks(1);
 }
 
 static void
@@ -427,20 +429,20 @@ behind_loans_that_end_soon_the_reactor_keeps_them_ever_longer(void)
 	begin();
 	UNIT_EQ(pause_behind_a_loan_of(0), REACTOR_PAUSE_MIN_US);
 	UNIT_EQ(pause_behind_a_loan_of(0), 2 * REACTOR_PAUSE_MIN_US);
-	UNIT_EQ(pause_behind_a_loan_of(REACTOR_LOAN_US / 2), 4 * REACTOR_PAUSE_MIN_US);
+	UNIT_EQ(pause_behind_a_loan_of(REACTOR_WORTH_US / 2), 4 * REACTOR_PAUSE_MIN_US);
 	for (unsigned i = 0; i < 10; i++)
 		(void)pause_behind_a_loan_of(0);
 	UNIT_EQ(pause_behind_a_loan_of(0), REACTOR_PAUSE_MAX_US);
-	p.lend_after = UINT64_MAX;
+	p.grant_after = UINT64_MAX;
 	reactor_free(&r, &p);
 	UNIT_TRUE(!ask(10000));
 	UNIT_TRUE(reactor_regain(&r, &p, now));
-	UNIT_EQ(pause_behind_a_loan_of(REACTOR_LOAN_US), REACTOR_PAUSE_MIN_US); /* that was worth it */
+	UNIT_EQ(pause_behind_a_loan_of(REACTOR_WORTH_US), REACTOR_PAUSE_MIN_US); /* that was worth it */
 	UNIT_EQ(pause_behind_a_loan_of(0), 2 * REACTOR_PAUSE_MIN_US);
-	lend();
+	grant();
 	plx_poller_return(&p); /* it goes to sleep */
 	UNIT_TRUE(reactor_regain(&r, &p, now));
-	UNIT_EQ(p.lend_after, 0);
+	UNIT_EQ(p.grant_after, 0);
 	end();
 }
 
@@ -449,10 +451,10 @@ a_loan_to_threads_that_had_no_core_ends_without_a_pause(void)
 {
 	begin();
 	for (unsigned i = 0; i < 3; i++) {
-		lend();
+		grant();
 		pass_without_core_us(REACTOR_LOOK_MAX_US + 1);
 		UNIT_TRUE(reactor_regain(&r, &p, now));
-		UNIT_EQ(p.lend_after, 0);
+		UNIT_EQ(p.grant_after, 0);
 	}
 	UNIT_EQ(pause_behind_a_loan_of(0), REACTOR_PAUSE_MIN_US); /* as the first that counts */
 	end();
@@ -472,17 +474,17 @@ a_reactor_with_a_core_of_its_own_lends_to_who_waits_and_looks_soon(void)
 	begin();
 	r.shared_seen = r.shared_until = 0;
 	p.long_until = 0;
-	reactor_lend_to_waiters(&r, now);
+	reactor_grant_to_waiters(&r, now);
 	UNIT_EQ(r.look_at, now + us_ticks(REACTOR_LOOK_OWN_US));
-	ask_in_vain(REACTOR_LEND_TURNS - 1); /* now and then */
-	reactor_lend_to_waiters(&r, now);
+	ask_in_vain(REACTOR_GRANT_TURNS - 1); /* now and then */
+	reactor_grant_to_waiters(&r, now);
 	UNIT_TRUE(p.mine);
-	ask_in_vain(REACTOR_LEND_TURNS);
-	reactor_lend_to_waiters(&r, now);
+	ask_in_vain(REACTOR_GRANT_TURNS);
+	reactor_grant_to_waiters(&r, now);
 	is_lent_and_looked_at_each(REACTOR_LOOK_OWN_US);
 	UNIT_TRUE(reactor_has_core(&r, now));
-	ask_in_vain(REACTOR_LEND_TURNS);
-	reactor_lend_to_waiters(&r, now);
+	ask_in_vain(REACTOR_GRANT_TURNS);
+	reactor_grant_to_waiters(&r, now);
 	UNIT_TRUE(p.mine); /* behind a short loan */
 	end();
 }
@@ -492,13 +494,13 @@ a_reactor_does_not_lend_to_who_waits_what_it_has_to_move(void)
 {
 	begin();
 	r.shared_until = 0; /* something long is under way: see begin() */
-	ask_in_vain(REACTOR_LEND_TURNS);
-	reactor_lend_to_waiters(&r, now);
+	ask_in_vain(REACTOR_GRANT_TURNS);
+	reactor_grant_to_waiters(&r, now);
 	UNIT_TRUE(p.mine);
 	p.long_until = 0;
 	r.idle = PLX_IDLE_AUTO;
-	ask_in_vain(REACTOR_LEND_TURNS);
-	reactor_lend_to_waiters(&r, now);
+	ask_in_vain(REACTOR_GRANT_TURNS);
+	reactor_grant_to_waiters(&r, now);
 	UNIT_TRUE(p.mine);
 	end();
 }
@@ -510,8 +512,8 @@ a_reactor_that_stands_by_is_woken_without_a_call_of_the_kernel(void)
 	r.shared_until = 0;
 	r.offered = now;
 	p.long_until = 0;
-	ask_in_vain(REACTOR_LEND_TURNS);
-	reactor_lend_to_waiters(&r, now);
+	ask_in_vain(REACTOR_GRANT_TURNS);
+	reactor_grant_to_waiters(&r, now);
 	reactor_idle(&r, now); /* and comes back, to look */
 	UNIT_EQ(r.stat.sleeps, 0);
 	UNIT_EQ(r.sleeping, REACTOR_AWAKE);
@@ -527,26 +529,26 @@ static void
 one_thread_alone_enters_and_leaves_without_a_change_of_turns(void)
 {
 	begin();
-	UNIT_TRUE_FATAL(plx_fence_open());
-	p.alone = true;
-	lend();
+	p.gate.one = true;
+	p.gate.grantee = PLX_GATE_ONE;
+	grant();
 	UNIT_TRUE(plx_poller_take(&p, true));
-	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_ONE);
 	UNIT_TRUE(!plx_poller_take(&p, false)); /* a callback asks */
 	pass_us(REACTOR_LOOK_MAX_US + 1);
 	UNIT_TRUE(!reactor_regain(&r, &p, now)); /* it is in a turn */
-	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_ONE);
 	plx_poller_give(&p, false);
-	UNIT_TRUE(!p.inside);
+	UNIT_TRUE(!p.gate.bias.inside);
 	UNIT_TRUE(reactor_regain(&r, &p, now));
 	UNIT_TRUE(!plx_poller_take(&p, false));
-	UNIT_TRUE(!p.inside);
-	lend();
+	UNIT_TRUE(!p.gate.bias.inside);
+	grant();
 	UNIT_TRUE(plx_poller_take(&p, true));
 	plx_poller_return(&p); /* the same */
-	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_ONE);
 	plx_poller_give(&p, true);
-	UNIT_EQ(p.turns, PLX_TURNS_FREE);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_FREE);
 	UNIT_TRUE(!p.returns);
 	end();
 }
@@ -573,32 +575,47 @@ another_gets_them(void)
 	return taken;
 }
 
+static void *
+another_returns(void *arg)
+{
+	plx_poller_return(&p);
+	return arg;
+}
+
+static void
+another_returns_them(void)
+{
+	pthread_t id;
+
+	UNIT_EQ_FATAL(pthread_create(&id, NULL, another_returns, NULL), 0);
+	pthread_join(id, NULL);
+}
+
 static void
 the_first_of_several_threads_enters_until_another_comes(void)
 {
 	begin();
-	reactor_fence_open();
-	UNIT_TRUE_FATAL(plx_fence_open());
-	lend();
+	p.gate.grantee = 0;
+	grant();
 	UNIT_TRUE(plx_poller_take(&p, false));
-	UNIT_EQ(p.turns, PLX_TURNS_TAKEN);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_TAKEN);
 	plx_poller_give(&p, 0);
 	UNIT_TRUE(plx_poller_take(&p, false));
-	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	UNIT_EQ(p.gate.bias.to, plx_bias_self());
 	pass_us(REACTOR_LOOK_MAX_US + 1);
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
 	UNIT_TRUE(!another_gets_them());
-	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_ALL);
 	UNIT_TRUE(!another_gets_them()); /* it is inside yet, though it enters no more */
 	pass_us(REACTOR_LOOK_MAX_US + 1);
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
 	plx_poller_give(&p, 0);
 	UNIT_TRUE(another_gets_them());
 	UNIT_TRUE(plx_poller_take(&p, false));
-	UNIT_EQ(p.turns, PLX_TURNS_TAKEN);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_TAKEN);
 	UNIT_TRUE(!another_gets_them());
 	plx_poller_give(&p, 0);
-	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_ALL);
 	end();
 }
 
@@ -606,19 +623,18 @@ static void
 another_thread_returns_them_only_when_nobody_is_inside(void)
 {
 	begin();
-	reactor_fence_open();
-	UNIT_TRUE_FATAL(plx_fence_open());
-	lend();
+	p.gate.grantee = 0;
+	grant();
 	UNIT_TRUE(plx_poller_take(&p, false)); /* the first */
 	plx_poller_give(&p, 0);
 	UNIT_TRUE(plx_poller_take(&p, false));
-	p.favoured++; /* as if this thread were another */
-	plx_poller_return(&p);
-	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	UNIT_TRUE(!another_gets_them());
+	another_returns_them();
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_ALL);
 	UNIT_TRUE(!p.returns);
 	plx_poller_give(&p, 0);
 	plx_poller_return(&p);
-	UNIT_EQ(p.turns, PLX_TURNS_FREE);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_FREE);
 	end();
 }
 
@@ -626,13 +642,13 @@ static void
 the_first_look_comes_soon_and_the_next_ones_later(void)
 {
 	begin();
-	lend();
+	grant();
 	for (uint64_t us = REACTOR_LOOK_MIN_US; us < 2 * REACTOR_LOOK_MAX_US; us *= 2) {
 		UNIT_EQ(p.look_us, RTE_MIN(us, REACTOR_LOOK_MAX_US));
 		pass_us(p.look_us - 1);
 		UNIT_TRUE(!reactor_regain(&r, &p, now)); /* it does not look yet */
 		pass_us(2);
-		give_turns(REACTOR_LEND_TURNS);
+		give_turns(REACTOR_GRANT_TURNS);
 		UNIT_TRUE(!reactor_regain(&r, &p, now));
 	}
 	end();
@@ -667,7 +683,7 @@ what_comes_for_a_poller_that_is_lent_does_not_wake_the_reactor(void)
 	begin();
 	UNIT_EQ(write(fd, &one, sizeof(one)), sizeof(one));
 	UNIT_TRUE(readable(r.epfd));
-	lend();
+	grant();
 	UNIT_TRUE(!readable(r.epfd));
 	pass_us(REACTOR_LOOK_MAX_US + 1);
 	UNIT_TRUE(reactor_regain(&r, &p, now));
@@ -680,14 +696,14 @@ who_is_to_sleep_returns_them_at_once(void)
 {
 	begin();
 	plx_poller_return(&p); /* it has none: nothing */
-	UNIT_TRUE(plx_poller_is_held(&p));
-	lend();
+	UNIT_TRUE(plx_gate_is_held(&p.gate));
+	grant();
 	r.sleeping = REACTOR_ASLEEP;
 	plx_poller_return(&p);
 	UNIT_TRUE(readable(r.bell));
 	UNIT_TRUE(reactor_regain(&r, &p, now));
 	UNIT_EQ(r.n_mine, 1);
-	UNIT_EQ(r.n_lent, 0);
+	UNIT_EQ(r.n_granted, 0);
 	end();
 }
 
@@ -695,7 +711,7 @@ static void
 a_reactor_does_not_sleep_on_turns_that_were_returned_meanwhile(void)
 {
 	begin();
-	lend();
+	grant();
 	reactor_idle(&r, now);
 	UNIT_EQ(r.stat.sleeps, 1);
 	plx_poller_return(&p); /* it does not sleep: nobody wakes it */
@@ -723,12 +739,12 @@ who_waits_while_nothing_long_moves_has_them_at_once_and_keeps_them(void)
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
 	pass_us(REACTOR_LOOK_SHORT_US - 1);
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	give_turns(REACTOR_LEND_TURNS);
+	give_turns(REACTOR_GRANT_TURNS);
 	pass_us(2);
 	for (unsigned us = 2 * REACTOR_LOOK_SHORT_US; us < 4 * REACTOR_LOOK_LATE_US; us *= 2) {
 		UNIT_TRUE(!reactor_regain(&r, &p, now));
 		UNIT_EQ(p.look_us, RTE_MIN(us, REACTOR_LOOK_LATE_US)); /* it need not look so often */
-		give_turns(REACTOR_LEND_TURNS);
+		give_turns(REACTOR_GRANT_TURNS);
 		pass_us(p.look_us + 1);
 	}
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
@@ -742,7 +758,7 @@ who_yields_while_it_waits_keeps_them(void)
 {
 	begin();
 	p.long_until = 0;
-	lend();
+	grant();
 	plx_poller_away(&p);
 	pass_us(REACTOR_LOOK_SHORT_US + 1);
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
@@ -760,9 +776,9 @@ another_policy_ends_a_loan_at_once(void)
 {
 	begin();
 	p.long_until = 0;
-	lend();
+	grant();
 	plx_poller_away(&p);
-	give_turns(REACTOR_LEND_TURNS);
+	give_turns(REACTOR_GRANT_TURNS);
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
 	r.idle = PLX_IDLE_YIELD;
 	UNIT_TRUE(reactor_regain(&r, &p, now));
@@ -790,7 +806,7 @@ who_waits_and_has_no_core_keeps_them_but_not_who_sleeps(void)
 
 	begin();
 	p.long_until = 0;
-	lend();
+	grant();
 	plx_poller_away(&p); /* so it is this thread that waits, */
 	plx_poller_back(&p);
 	pass_without_core_us(100 * REACTOR_LOOK_SHORT_US); /* and it runs, as the kernel says */
@@ -816,10 +832,10 @@ what_is_long_returns_them_until_it_may_be_over(void)
 
 	begin();
 	p.long_until = 0;
-	lend();
+	grant();
 	then = rte_rdtsc();
 	plx_poller_long(&p, len);
-	UNIT_EQ(p.turns, PLX_TURNS_FREE);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_FREE);
 	UNIT_TRUE(p.long_until >= then + us_ticks(10000 + REACTOR_LONG_US));
 	UNIT_TRUE(p.long_until <= rte_rdtsc() + us_ticks(10000 + REACTOR_LONG_US));
 	then = p.long_until;
@@ -838,10 +854,10 @@ what_is_long_returns_them_until_it_may_be_over(void)
 static void
 post_long(bool waits)
 {
-	p.turns = PLX_TURNS_LENT;
+	p.gate.bias.to = PLX_GATE_ALL;
 	plx_poller_long(&p, 1);
 	for (unsigned i = 0; i < REACTOR_LONG_ASKS && p.long_posted; i++) {
-		p.turns = PLX_TURNS_LENT;
+		p.gate.bias.to = PLX_GATE_ALL;
 		p.long_ticks = rte_rdtsc() - (waits ? 0 : us_ticks(REACTOR_ASK_US + 1));
 		UNIT_TRUE_FATAL(plx_poller_take(&p, true));
 		plx_poller_give(&p, 1);
@@ -855,28 +871,28 @@ who_has_waited_for_what_is_long_keeps_them_until_it_computes(void)
 
 	begin();
 	p.long_until = 0;
-	lend();
+	grant();
 	while (!p.waits_long && n < ASKS) { /* this thread may have no core now and then */
 		post_long(true);
 		n++;
 	}
 	UNIT_TRUE(n >= REACTOR_LONG_SURE && p.waits_long);
-	p.turns = PLX_TURNS_LENT;
+	p.gate.bias.to = PLX_GATE_ONE;
 	pass_us(REACTOR_LOOK_SHORT_US + 1);
 	UNIT_TRUE(!reactor_regain(&r, &p, now)); /* there were turns */
 	r.sleeping = REACTOR_ASLEEP;
 	plx_poller_long(&p, 1);
-	UNIT_EQ(p.turns, PLX_TURNS_LENT);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_ONE);
 	UNIT_TRUE(!readable(r.bell));
 	pass_us(p.look_us + 1); /* but it computes */
 	UNIT_TRUE(reactor_regain(&r, &p, now));
 	post_long(false);
 	post_long(false);
 	UNIT_TRUE(!p.waits_long);
-	p.turns = PLX_TURNS_LENT;
+	p.gate.bias.to = PLX_GATE_ONE;
 	r.sleeping = REACTOR_ASLEEP;
 	plx_poller_long(&p, 1);
-	UNIT_EQ(p.turns, PLX_TURNS_FREE);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_FREE);
 	UNIT_TRUE(readable(r.bell));
 	end();
 }
@@ -887,11 +903,11 @@ who_waits_for_what_is_long_is_looked_at_ever_more_rarely_and_may_give_few_turns(
 	begin();
 	p.waits_long = true;
 	p.long_until = UINT64_MAX;
-	lend();
-	p.lent_until = 0;
+	grant();
+	p.granted_until = 0;
 	p.look_us = REACTOR_LOOK_MAX_US;
 	for (unsigned us = 2 * REACTOR_LOOK_MAX_US; us < 4 * REACTOR_LOOK_LATE_US; us *= 2) {
-		give_turns(RTE_MIN(REACTOR_LEND_TURNS, 1 + p.look_us / REACTOR_TURN_US));
+		give_turns(RTE_MIN(REACTOR_GRANT_TURNS, 1 + p.look_us / REACTOR_TURN_US));
 		UNIT_TRUE(!reactor_regain(&r, &p, now));
 		UNIT_EQ(p.look_us, RTE_MIN(us, REACTOR_LOOK_LATE_US));
 		pass_us(p.look_us + 1);

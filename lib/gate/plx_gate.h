@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_gate.h - the gate before a worker: may this thread act as its owner now?
+ *
+ * Design notes
+ * A worker with a reactor has one owner at a time: the reactor, or a thread of the application that the reactor has
+ * granted its turns to. The gate says who. Whoever is the owner may do anything with what stands behind the gate, in
+ * the order in which owners follow each other: taking acquires what giving released. A thread that may not act
+ * leaves a message in the inbox (plx_inbox.h).
+ *
+ *        grant                              take
+ *   REACTOR ------> ALL, ONE or a thread  <------> TAKEN
+ *      ^  \          | revoke: the reactor             | give, borrowed
+ *      |   \---------|---------> FREE <----------------/
+ *      \-------------/             (the reactor sleeps)
+ *
+ * A grant is biased (plx_bias.h): to the one thread that posts, whichever it is (ONE), or to the first of several.
+ * That thread enters and leaves by plain stores. Another thread ends that for good: from then on turns are granted
+ * to ALL, and each thread takes and gives them by a locked instruction.
+ *
+ * When to grant and when to revoke is the reactor's policy (lib/reactor/policy.c).
+ */
+#ifndef PLX_GATE_H
+#define PLX_GATE_H
+
+#include <stdbool.h>
+
+#include "plx_bias.h"
+
+/** The owner, in bias.to: one of these, or the thread that has the turns granted. The order counts. */
+enum plx_gate_owner {
+	PLX_GATE_FREE,	  /* nobody: the reactor idles on a core that it shares */
+	PLX_GATE_REACTOR,
+	PLX_GATE_TAKEN,	  /* a thread of the application, for now */
+	PLX_GATE_ALL,	  /* granted: the application's threads take and give */
+	PLX_GATE_ONE,	  /* granted: the one thread that posts enters */
+};
+
+struct plx_gate {
+	struct plx_bias bias;
+	uintptr_t grantee; /* whom the next grant names; 0: the first thread that takes; writer: the owner */
+	bool one;	   /* one thread of the application posts, and is not where the kernel does not fence for it */
+	/* owner: the application */
+	bool entered;  /* by the bias, not by TAKEN */
+	bool borrowed; /* taken for a call: FREE again behind it */
+	_Atomic uintptr_t within; /* the thread in whose turn callbacks run, or 0; writer: the owner */
+};
+
+/**
+ * The reactor is the owner when it first looks.
+ * @param one one thread of the application posts, at a time
+ * Thread: control.
+ */
+void plx_gate_open(struct plx_gate *g, bool one);
+
+/** @return this thread's name at the gate. Thread: any. */
+static inline uintptr_t
+plx_gate_self(const struct plx_gate *g)
+{
+	return likely(g->one) ? PLX_GATE_ONE : plx_bias_self();
+}
+
+/** @return the owner; a moment later it may be another. Thread: any; relaxed, as who takes acquires. */
+static inline uintptr_t
+plx_gate_owner(const struct plx_gate *g)
+{
+	return atomic_load_explicit(&g->bias.to, memory_order_relaxed);
+}
+
+/** @return whether the reactor is the owner. Thread: any. */
+static inline bool
+plx_gate_is_held(const struct plx_gate *g)
+{
+	return plx_gate_owner(g) == PLX_GATE_REACTOR;
+}
+
+/** @return whether the turns are the application's. Thread: any. */
+static inline bool
+plx_gate_is_granted(const struct plx_gate *g)
+{
+	return plx_gate_owner(g) >= PLX_GATE_TAKEN;
+}
+
+/** @return whether a callback asks, which runs in a turn of this thread's. Thread: any. */
+static inline bool
+plx_gate_is_within(const struct plx_gate *g)
+{
+	/* relaxed: only this thread's own store makes it equal */
+	return atomic_load_explicit(&g->within, memory_order_relaxed) == plx_bias_self();
+}
+
+/** @return whether this thread is in by the bias, so that a callback asks. Thread: any. */
+static inline bool
+plx_gate_is_inside(const struct plx_gate *g)
+{
+	return plx_bias_is_mine(&g->bias, plx_gate_self(g));
+}
+
+/**
+ * By the bias only.
+ * @param self plx_gate_self(), and it was the owner a moment ago
+ * @return whether this thread is the owner, until plx_gate_leave(); not in a callback
+ */
+static inline bool
+plx_gate_enter(struct plx_gate *g, uintptr_t self)
+{
+	if (unlikely(plx_bias_is_mine(&g->bias, self)))
+		return false;
+	if (likely(plx_bias_enter(&g->bias, self)))
+		return true;
+	/* Others saw this thread inside, and left what they posted to it: it looks at the inbox behind this. */
+	atomic_thread_fence(memory_order_seq_cst);
+	return false;
+}
+
+/**
+ * @return whether turns are granted and no thread is in that would look at what was posted: a thread that has posted,
+ * and tried in vain to take the turns, tries again. Thread: any, behind a fence.
+ */
+static inline bool
+plx_gate_is_idle(const struct plx_gate *g)
+{
+	return plx_gate_owner(g) >= PLX_GATE_ALL && !plx_bias_is_inside(&g->bias);
+}
+
+/** What is loaded behind it is loaded after it where others may have posted meanwhile. */
+static inline void
+plx_gate_leave(struct plx_gate *g)
+{
+	plx_bias_leave(&g->bias);
+	/* Others, that have revoked the bias, saw this thread inside and left what they posted to it. */
+	if (unlikely(plx_gate_owner(g) != plx_gate_self(g)))
+		atomic_thread_fence(memory_order_seq_cst);
+}
+
+/** Turns that are granted, but not to this thread: it revokes a bias. @return whether it has TAKEN them */
+bool plx_gate_take_granted(struct plx_gate *g);
+
+/** Turns that are FREE. @return whether `to`, TAKEN or REACTOR, is the owner now */
+bool plx_gate_take_free(struct plx_gate *g, enum plx_gate_owner to);
+
+/** What this thread has TAKEN. What is loaded behind it is loaded after it. */
+void plx_gate_give_taken(struct plx_gate *g);
+
+/** The application wants no turns. @return whether they are FREE; not while a thread has them */
+bool plx_gate_free_granted(struct plx_gate *g);
+
+/** From the reactor to the application, or to nobody. Thread: the reactor, and owner. */
+void plx_gate_grant(struct plx_gate *g);
+void plx_gate_free(struct plx_gate *g);
+
+/** From the application. @return whether the reactor is the owner; not while a thread is in. Thread: the reactor. */
+bool plx_gate_revoke(struct plx_gate *g);
+
+#endif
