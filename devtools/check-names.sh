@@ -3,8 +3,8 @@
 # Copyright (c) 2026 The Pollux Authors
 #
 # check-names.sh - rules of names that the compiler does not see: a header not
-# named plx_*.h stays in its folder, a plx_ function in a header has a comment,
-# a code file begins with its licence
+# named plx_*.h stays in its folder, a face includes few others, a plx_ function
+# in a header has a comment, a code file begins with its licence
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bad=0
@@ -30,6 +30,12 @@ while IFS=: read -r file line header; do
 		find include -path "include/$header" 2>/dev/null | grep -q . ||
 		complain "$file:$line: $header is private to another folder"
 done <<<"$(grep -nE '^#include "' $code /dev/null | sed -E 's/^([^:]+):([0-9]+):#include "([^"]+)".*/\1:\2:\3/')"
+
+# What a face needs of the core comes by plx_worker.h and plx_init.h; the others are tools.
+faces=$(find lib/ucp lib/cci -name '*.[ch]' ! -name '*_test.c' 2>/dev/null)
+while IFS=: read -r file line header; do
+	[ -z "$file" ] || complain "$file:$line: a face does not include $header"
+done <<<"$(grep -nE '^#include "plx_' $faces /dev/null | grep -vE '"plx_(worker|init|log|lock|window)\.h"')"
 
 for header in $(find lib drivers -name 'plx_*.h' 2>/dev/null); do
 	awk -v file="$header" '

@@ -26,7 +26,6 @@
 #include "plx_init.h"
 #include "plx_lock.h"
 #include "plx_log.h"
-#include "plx_region.h"
 #include "plx_worker.h"
 
 PLX_LOG_DECLARE(cci);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cci_int.h"
-#include "plx_copy.h"
 
 #define SEND_FLAGS (CCI_FLAG_BLOCKING | CCI_FLAG_NO_COPY | CCI_FLAG_SILENT)
 

@@ -8,10 +8,7 @@
 
 #include <ucp/api/ucp.h>
 
-#include "plx_dev.h"
-#include "plx_region.h"
-#include "plx_rma.h"
-#include "plx_wire.h"
+#include "plx_worker.h"
 
 struct ucp_mem {
 	void *address;
