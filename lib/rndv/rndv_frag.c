@@ -17,11 +17,42 @@ rndv_frag_start(struct plx_rndv *r, struct plx_req *req)
 	rc = plx_req_id_get(&r->ids, req, &v->id);
 	if (rc != 0)
 		return rc;
-	v->role = RNDV_FRAG;
+	v->role = RNDV_AWAIT;
 	PLX_STAT_INC(r->stat.frag);
 	h = (struct plx_wire_pull){.sreq = v->rts.sreq, .rreq = v->id, .offset = v->base + v->offset,
 		.len = v->copy - v->offset};
 	return plx_ep_tx_ctl(v->ep, PLX_WIRE_PULL, &h, sizeof(h));
+}
+
+/* The receiver has read everything and wonders whether it may believe it. */
+static void
+answer_lent(struct plx_ep *ep, const struct plx_wire_pull *pull)
+{
+	struct plx_wire_data h = {.rreq = pull->rreq, .offset = pull->offset};
+
+	(void)plx_ep_tx_ctl(ep, PLX_WIRE_DATA, &h, sizeof(h));
+}
+
+void
+plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pull *h)
+{
+	struct plx_req *req = rndv_send_asked(r, ep, h->sreq, h->rreq);
+
+	if (req == NULL)
+		return;
+	if (rndv_send_writes(req) || h->offset > req->len || h->len > req->len - h->offset) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	if (h->len == 0) {
+		answer_lent(ep, h);
+		return;
+	}
+	req->send.into.told = false; /* writes that end from now on end nothing */
+	req->send.rreq = h->rreq;
+	req->send.offset = h->offset;
+	req->send.pull.end = h->offset + h->len;
+	rndv_send_start_run(r, req, RNDV_PULL);
 }
 
 unsigned
@@ -49,4 +80,29 @@ rndv_pull_step(struct plx_rndv *r, struct plx_req *req)
 	if (s->offset == s->pull.end)
 		rndv_send_stop_run(r, req);
 	return n;
+}
+
+void
+plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_data *h,
+	const uint8_t *data, uint32_t len)
+{
+	struct plx_req *req = rndv_recv_find(r, ep, h->rreq);
+	struct plx_req_rndv *v;
+
+	if (req == NULL)
+		return;
+	v = &req->recv.rndv;
+	if (v->role == RNDV_ASK && len == 0) {
+		rndv_recv_end(r, req, v->err);
+		return;
+	}
+	if (v->role != RNDV_AWAIT || h->offset != v->base + v->offset || len > v->copy - v->offset) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	plx_req_copy_in(req, v->offset, data, len);
+	v->offset += len;
+	PLX_STAT_ADD(r->stat.bytes_own, len);
+	if (v->offset == v->copy)
+		rndv_recv_end(r, req, 0);
 }

@@ -16,7 +16,7 @@ enum rndv_role {
 	RNDV_GET,
 	RNDV_SPLIT,
 	RNDV_DRAIN, /* a SPLIT that failed: waits until its helper has stopped */
-	RNDV_FRAG, /* receiver: waits for DATA, or DONE; not in a list */
+	RNDV_AWAIT, /* receiver: waits for DATA, or DONE; not in a list */
 	RNDV_ASK,  /* receiver: has it all, and waits to hear that it was not taken back; not in a list */
 	RNDV_HELP, /* sender */
 	RNDV_PULL, /* sender: sends DATA */
@@ -31,51 +31,75 @@ struct rndv_batch {
 	struct plx_rma_op ops[RNDV_BATCH];
 	struct rndv_piece {
 		struct plx_req *req;
+		void (*moved)(struct plx_req *req, const struct rndv_piece *p, int rc);
 		uint64_t offset;
 		uint32_t chunk; /* SPLIT: its index */
 	} pieces[RNDV_BATCH];
 };
 
-/* rndv.c */
-void rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err);
-struct plx_rndv *rndv_of(struct plx_ep *ep);
-/** A send, or receive, that this ep may speak of now, or NULL. */
-struct plx_req *rndv_send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id);
-/** As rndv_send_find() for a receiver that waits: if there is none it is told. */
-struct plx_req *rndv_send_asked(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq,
-	struct plx_wire_id rreq);
-struct plx_req *rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id);
-void rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err);
-void rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
-void rndv_recv_stop_run(struct plx_rndv *r, struct plx_req *req);
-void rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
-void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
+/* Waits know their ep only. */
+static inline struct plx_rndv *
+rndv_of(struct plx_ep *ep)
+{
+	return ep->eps->rndv;
+}
 
+/* rndv_shared.c: what a queue shows its peers */
+/** Everything that was announced before may be taken back: its buffers are about to be the program's again. */
+void rndv_epoch_end(const struct plx_ep *ep);
 /**
  * Whether nothing was taken back since the message was announced. Behind reads of the sender's memory:
  * then they found what was sent.
  */
 bool rndv_is_lent(const struct plx_req_rndv *v);
-/** All is read, and perhaps taken back: ask. err is how the receive ends if not. @return 0 or -errno */
-int rndv_ask(struct plx_rndv *r, struct plx_req *req, int err);
-
-/* rndv_get.c: data moved by reading and writing the peer's memory */
-int rndv_get_start(struct plx_rndv *r, struct plx_req *req);
-int rndv_split_start(struct plx_rndv *r, struct plx_req *req);
 /** Show peers where this end runs. */
-void rndv_split_place(struct plx_ep *ep);
+void rndv_place_set(struct plx_ep *ep);
 /** @return whether the sender at ep, who announced last, runs on this very core: it could not help meanwhile. */
-bool rndv_split_is_near(struct plx_ep *ep);
-void rndv_split_stop(struct plx_req *req);
+bool rndv_place_is_near(struct plx_ep *ep);
+/** @return which cursor of q is the caller's now, or RNDV_NONE. */
+uint32_t rndv_cursor_get(struct plx_queue *q);
+void rndv_cursor_put(struct plx_req_rndv *v);
+
+static inline struct plx_rndv_cursor *
+rndv_cursor(const struct plx_req_rndv *v)
+{
+	return &((struct plx_rndv_shared *)v->ep->peer->q->shared)->cursors[v->slot];
+}
+
+/* rndv_xfer.c: its turn, its name, its end */
+void rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
+void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
+void rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
+void rndv_recv_stop_run(struct plx_rndv *r, struct plx_req *req);
+/** A send that this ep may end, or NULL. */
+struct plx_req *rndv_send_find_any(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id);
+/** A send, or receive, that this ep may speak of now, or NULL. */
+struct plx_req *rndv_send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id);
+struct plx_req *rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id);
+/** As rndv_send_find() for a receiver that waits: if there is none it is told. */
+struct plx_req *rndv_send_asked(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq,
+	struct plx_wire_id rreq);
+void rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err);
+void rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err);
+/** All of it was read, or no more can be: it ends with err, if it was there to be read. */
+void rndv_read_end(struct plx_rndv *r, struct plx_req *req, int err);
+/** What was registered for the sender to write, if anything, is not any more. */
+void rndv_mem_put(struct plx_req_rndv *v, bool revoke);
+
+/* rndv_batch.c: pieces of several transfers, moved by one call of the device */
 /** Move what was added, and note in each request how that went; ends none. @return how many moved */
 unsigned rndv_batch_run(struct plx_rndv *r, struct rndv_batch *b);
-unsigned rndv_get_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
-unsigned rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
-unsigned rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
-unsigned rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+/** One piece of a transfer; the device may see it only when the batch is run. */
+unsigned rndv_batch_add(struct plx_rndv *r, struct rndv_batch *b, const struct plx_rma_op *op,
+	const struct rndv_piece *p);
+/** As rndv_batch_add() for len bytes that a receive reads. */
+unsigned rndv_batch_read(struct plx_rndv *r, struct rndv_batch *b, const struct rndv_piece *p, uint64_t len);
 
-/* rndv_put.c: data written by the device */
-void rndv_put_stop(struct plx_req *req, bool revoke);
+/* rndv_frag.c: the sender sends messages */
+int rndv_frag_start(struct plx_rndv *r, struct plx_req *req);
+unsigned rndv_pull_step(struct plx_rndv *r, struct plx_req *req);
+
+/* rndv_put.c: the sender writes by the device */
 int rndv_put_start(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_put_step(struct plx_rndv *r, struct plx_req *req);
 
@@ -89,8 +113,14 @@ rndv_send_writes(const struct plx_req *req)
 	return req->send.n_out != 0 && !req->send.into.told;
 }
 
-/* rndv_frag.c: data sent as messages */
-int rndv_frag_start(struct plx_rndv *r, struct plx_req *req);
-unsigned rndv_pull_step(struct plx_rndv *r, struct plx_req *req);
+/* rndv_get.c: the receiver reads alone */
+int rndv_get_start(struct plx_rndv *r, struct plx_req *req);
+unsigned rndv_get_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+
+/* rndv_split.c: the receiver reads, and the sender helps by writing */
+int rndv_split_start(struct plx_rndv *r, struct plx_req *req);
+unsigned rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+unsigned rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+unsigned rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
 
 #endif

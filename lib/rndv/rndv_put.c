@@ -21,15 +21,6 @@
 #define PUT_LEN (1u << 20) /* bytes of one write */
 #define PUT_OUT 8	   /* writes of one transfer at once */
 
-void
-rndv_put_stop(struct plx_req *req, bool revoke)
-{
-	struct plx_req_rndv *v = &req->recv.rndv;
-
-	plx_queue_mem_dereg(v->ep->peer->q, &(struct plx_dev_mem){.drv = v->mem}, revoke);
-	v->mem = NULL;
-}
-
 int
 rndv_put_start(struct plx_rndv *r, struct plx_req *req)
 {
@@ -50,14 +41,14 @@ rndv_put_start(struct plx_rndv *r, struct plx_req *req)
 	rc = plx_ep_tx_ctl(v->ep, PLX_WIRE_INTO, &h, sizeof(h));
 	if (rc != 0)
 		goto put_id;
-	v->role = RNDV_FRAG;
+	v->role = RNDV_AWAIT;
 	PLX_STAT_INC(r->stat.put);
 	return 0;
 put_id:
 	plx_req_id_put(&r->ids, v->id);
 	v->id.index = 0;
 dereg:
-	rndv_put_stop(req, false);
+	rndv_mem_put(v, false);
 	return rc;
 }
 
@@ -68,7 +59,7 @@ plx_rndv_on_done(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_do
 
 	if (req == NULL)
 		return;
-	if (req->recv.rndv.role != RNDV_FRAG || req->recv.rndv.mem == NULL) {
+	if (req->recv.rndv.role != RNDV_AWAIT || req->recv.rndv.mem == NULL) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return;
 	}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rndv_split.c - the receiver reads, and the sender helps by writing
+ *
+ * Design notes
+ * SPLIT: the receiver puts a cursor {generation, chunks taken from either end} into
+ * its shared area and asks the sender to help. The receiver takes chunks from the
+ * front, the sender from the back, by compare-and-swap until none is left; the sender
+ * counts what it has written in `done`. The receiver is finished when its own count
+ * and `done` make up all. If the sender never looks, the receiver takes every chunk:
+ * progress needs no help. A late sender finds another generation and leaves. A cursor
+ * is memory a peer writes to: at worst a transfer of that same peer goes wrong.
+ *
+ * A sender that runs on the receiver's own core is not asked: who copies, and who helps, would only take
+ * turns, and the one be kept from it by the other. Each end shows in its shared area where it announced last.
+ *
+ * Each core has an end of its own, so that buffers which are used again stay in the
+ * caches they are in.
+ */
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "rndv_int.h"
+
+/* Below this two system calls cost more than sharing one copy gains. */
+#define CHUNK_MIN (32u << 10)
+
+/* next is {generation, 16 bits from the back, 16 bits from the front}. */
+static inline uint32_t
+cursor_taken(uint64_t next)
+{
+	return (uint32_t)(next & UINT16_MAX) + (uint32_t)(next >> 16 & UINT16_MAX);
+}
+
+/* Take the next chunk of one end. @return its index, or RNDV_NONE */
+static uint32_t
+cursor_take(struct plx_rndv_cursor *c, uint32_t gen, uint32_t n_chunks, bool back)
+{
+	uint64_t v = atomic_load_explicit(&c->next, memory_order_relaxed);
+
+	do {
+		if ((uint32_t)(v >> 32) != gen || cursor_taken(v) >= n_chunks)
+			return RNDV_NONE;
+	} while (!atomic_compare_exchange_weak_explicit(&c->next, &v, v + (back ? 1u << 16 : 1),
+		memory_order_relaxed, memory_order_relaxed));
+	return back ? n_chunks - 1 - (uint32_t)(v >> 16 & UINT16_MAX) : (uint32_t)(v & UINT16_MAX);
+}
+
+int
+rndv_split_start(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_wire_help h;
+	struct plx_rndv_cursor *c;
+	uint64_t chunk;
+	int rc;
+
+	if (v->copy <= CHUNK_MIN) /* one chunk is not shared, only fought over */
+		return -EAGAIN;
+	rc = plx_req_id_get(&r->ids, req, &v->id);
+	if (rc != 0)
+		return rc;
+	v->slot = rndv_cursor_get(v->ep->peer->q);
+	if (v->slot == RNDV_NONE) {
+		rc = -EAGAIN;
+		goto put_id;
+	}
+	/* A few chunks, so that both sides get some, and that who is done waits for the other for half a turn. */
+	chunk = RTE_MIN(r->chunk / 2, v->copy / 4 + 4095) & ~4095ull;
+	chunk = chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
+	while (v->copy / chunk >= UINT16_MAX) /* the cursor counts no further */
+		chunk *= 2;
+	v->chunk = chunk;
+	v->n_chunks = (v->copy + chunk - 1) / chunk;
+	v->gen = r->gen;
+	r->gen += r->gen == UINT32_MAX ? 2 : 1; /* 0 is no generation */
+	v->mine = 0;
+	c = rndv_cursor(v);
+	atomic_store_explicit(&c->done, (uint64_t)v->gen << 32, memory_order_relaxed);
+	atomic_store_explicit(&c->next, (uint64_t)v->gen << 32, memory_order_release);
+	h = (struct plx_wire_help){.sreq = v->rts.sreq, .rreq = v->id, .addr = (uintptr_t)req->buf,
+		.len = v->copy, .slot = v->slot, .gen = v->gen, .chunk = chunk};
+	rc = plx_ep_tx_ctl(v->ep, PLX_WIRE_HELP, &h, sizeof(h));
+	if (rc != 0)
+		goto put_cursor;
+	PLX_STAT_INC(r->stat.split);
+	rndv_recv_start_run(r, req, RNDV_SPLIT);
+	return 0;
+put_cursor:
+	rndv_cursor_put(v);
+put_id:
+	plx_req_id_put(&r->ids, v->id);
+	v->id.index = 0;
+	return rc;
+}
+
+void
+plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help_end *h)
+{
+	struct plx_req *req = rndv_recv_find(r, ep, h->rreq);
+
+	if (req == NULL)
+		return;
+	if ((req->recv.rndv.role != RNDV_SPLIT && req->recv.rndv.role != RNDV_DRAIN) ||
+		h->chunk >= req->recv.rndv.n_chunks)
+		PLX_STAT_INC(r->stat.drop_bad_range);
+	else
+		req->recv.rndv.redo = h->chunk;
+}
+
+/* Nobody takes another chunk; those in the helper's hands are waited for. */
+static void
+split_drain(struct plx_req *req, int err)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	uint64_t old = atomic_exchange_explicit(&rndv_cursor(v)->next, 0, memory_order_relaxed);
+
+	v->role = RNDV_DRAIN;
+	v->err = err;
+	v->taken = RTE_MIN(cursor_taken(old), v->n_chunks);
+}
+
+static void
+split_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+
+	if (rc == -EAGAIN) {
+		v->held = p->chunk; /* it is ours; in the next turn */
+		return;
+	}
+	v->mine++; /* of no use after an error, but over */
+	if (rc != 0)
+		split_drain(req, rc);
+}
+
+static uint32_t
+split_done(const struct plx_req_rndv *v)
+{
+	/* pairs with the release in help_moved(): the helper's bytes are there */
+	return v->mine + (uint32_t)atomic_load_explicit(&rndv_cursor(v)->done, memory_order_acquire);
+}
+
+unsigned
+rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	struct rndv_piece p = {.req = req, .moved = split_moved};
+	uint32_t i = v->held;
+
+	if (split_done(v) >= v->n_chunks) {
+		rndv_batch_run(r, b);
+		rndv_read_end(r, req, 0);
+		return 1;
+	}
+	v->held = RNDV_NONE;
+	if (i == RNDV_NONE) {
+		i = v->redo;
+		v->redo = RNDV_NONE;
+	}
+	if (i == RNDV_NONE)
+		i = cursor_take(rndv_cursor(v), v->gen, v->n_chunks, false);
+	if (i == RNDV_NONE)
+		return 0;
+	p.chunk = i;
+	p.offset = (uint64_t)i * v->chunk;
+	return rndv_batch_read(r, b, &p, RTE_MIN(v->chunk, v->copy - p.offset));
+}
+
+unsigned
+rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	int rc;
+
+	rndv_batch_run(r, b);
+	if (v->held != RNDV_NONE) {
+		v->held = RNDV_NONE;
+		v->mine++;
+	}
+	if (v->redo != RNDV_NONE) { /* what the helper gave up is over as well */
+		v->redo = RNDV_NONE;
+		v->mine++;
+	}
+	if (split_done(v) < v->taken)
+		return 0;
+	if (v->err != -EOPNOTSUPP) {
+		rndv_read_end(r, req, v->err);
+		return 1;
+	}
+	/* Not allowed to read there after all: from the beginning, as messages. */
+	rndv_cursor_put(v);
+	rndv_recv_stop_run(r, req);
+	plx_req_id_put(&r->ids, v->id);
+	v->id.index = 0;
+	v->offset = 0;
+	rc = rndv_frag_start(r, req);
+	if (rc != 0)
+		rndv_recv_end(r, req, rc);
+	return 1;
+}
+
+void
+plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help *h)
+{
+	struct plx_req *req = rndv_send_find(r, ep, h->sreq);
+
+	if (req == NULL)
+		return;
+	if (req->send.n_out != 0 || req->dt != NULL || h->len > req->len || h->chunk < 4096 ||
+		h->len / h->chunk >= UINT16_MAX ||
+		h->slot >= plx_rndv_n_cursors(ep->peer->q->shared_len) ||
+		plx_peer_shared(ep->peer) == NULL) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return; /* the receiver does it alone */
+	}
+	req->send.rreq = h->rreq;
+	req->send.help.addr = h->addr;
+	req->send.help.len = h->len;
+	req->send.help.slot = h->slot;
+	req->send.help.gen = h->gen;
+	req->send.help.chunk = h->chunk;
+	req->send.help.failed = RNDV_NONE;
+	rndv_send_start_run(r, req, RNDV_HELP);
+}
+
+static void
+help_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
+{
+	struct plx_req_send *s = &req->send;
+	struct plx_rndv_shared *shared = plx_peer_shared(s->ep->peer);
+
+	if (rc == 0) {
+		/* pairs with the acquire in split_done() */
+		atomic_fetch_add_explicit(&shared->cursors[s->help.slot].done, 1, memory_order_release);
+		return;
+	}
+	/* Whatever it was, a helper that can't is none: the receiver needs nobody. */
+	s->help.failed = p->chunk;
+	s->help.err = rc;
+}
+
+/* Tell the receiver which chunk it must do itself. */
+static unsigned
+help_end(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_req_send *s = &req->send;
+	struct plx_wire_help_end end = {.rreq = s->rreq, .chunk = s->help.failed,
+		.err = s->help.err};
+
+	(void)plx_ep_tx_ctl(s->ep, PLX_WIRE_HELP_END, &end, sizeof(end));
+	rndv_send_stop_run(r, req);
+	return 1;
+}
+
+unsigned
+rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
+{
+	struct plx_req_send *s = &req->send;
+	struct plx_rndv_shared *shared = plx_peer_shared(s->ep->peer);
+	uint32_t n_chunks = (s->help.len + s->help.chunk - 1) / s->help.chunk;
+	struct rndv_piece p = {.req = req, .moved = help_moved};
+	struct plx_rma_op op;
+
+	if (s->help.failed != RNDV_NONE) {
+		rndv_batch_run(r, b);
+		return help_end(r, req);
+	}
+	p.chunk = shared == NULL ? RNDV_NONE :
+		cursor_take(&shared->cursors[s->help.slot], s->help.gen, n_chunks, true);
+	if (p.chunk == RNDV_NONE) {
+		rndv_send_stop_run(r, req);
+		return 0;
+	}
+	p.offset = (uint64_t)p.chunk * s->help.chunk;
+	op = (struct plx_rma_op){.peer = s->ep->peer, .local = (char *)req->buf + p.offset,
+		.remote = s->help.addr + p.offset,
+		.len = RTE_MIN(s->help.chunk, s->help.len - p.offset), .put = true};
+	return rndv_batch_add(r, b, &op, &p);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rndv_xfer.c - one transfer: its turn, its name, its end
+ *
+ * Design notes
+ * A request that a peer will answer has a name (plx_wire_id) and stands in its
+ * ep's list of waits. An answer is believed only if its name is in use and the
+ * request belongs to the ep it came from.
+ */
+#include <errno.h>
+
+#include "rndv_int.h"
+
+void
+rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role)
+{
+	rndv_send_stop_run(r, req);
+	req->send.role = role;
+	req->send.on_run = true;
+	r->n_sends++;
+	req->send.ep->eps->quiet = false;
+	TAILQ_INSERT_TAIL(&r->sends, req, send.run);
+}
+
+void
+rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req)
+{
+	if (!req->send.on_run)
+		return;
+	TAILQ_REMOVE(&r->sends, req, send.run);
+	r->n_sends--;
+	req->send.on_run = false;
+	req->send.role = RNDV_IDLE;
+}
+
+void
+rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role)
+{
+	req->recv.rndv.role = role;
+	req->recv.rndv.on_run = true;
+	r->n_recvs++;
+	req->recv.rndv.ep->eps->quiet = false;
+	TAILQ_INSERT_TAIL(&r->recvs, req, recv.rndv.run);
+}
+
+void
+rndv_recv_stop_run(struct plx_rndv *r, struct plx_req *req)
+{
+	if (!req->recv.rndv.on_run)
+		return;
+	TAILQ_REMOVE(&r->recvs, req, recv.rndv.run);
+	r->n_recvs--;
+	req->recv.rndv.on_run = false;
+}
+
+struct plx_req *
+rndv_send_find_any(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
+{
+	struct plx_req *req = plx_req_id_find(&r->ids, id);
+
+	if (req == NULL || (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_RECV) ||
+		req->send.ep != ep || !req->send.announced || req->send.over) {
+		PLX_STAT_INC(r->stat.drop_bad_id);
+		return NULL;
+	}
+	return req;
+}
+
+struct plx_req *
+rndv_send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
+{
+	struct plx_req *req = rndv_send_find_any(r, ep, id);
+
+	if (req == NULL || !req->send.announcing)
+		return req;
+	PLX_STAT_INC(r->stat.drop_bad_id);
+	return NULL;
+}
+
+static void
+cancel_send(struct plx_ep *ep, struct plx_wire_id rreq, uint32_t msg_id)
+{
+	struct plx_wire_cancel h = {.rreq = rreq, .msg_id = msg_id};
+
+	(void)plx_ep_tx_ctl(ep, PLX_WIRE_CANCEL, &h, sizeof(h));
+}
+
+struct plx_req *
+rndv_send_asked(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq,
+	struct plx_wire_id rreq)
+{
+	struct plx_req *req = rndv_send_find(r, ep, sreq);
+
+	if (req == NULL && rreq.index != 0) /* it was taken back, most likely, and rreq waits */
+		cancel_send(ep, rreq, 0);
+	return req;
+}
+
+struct plx_req *
+rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
+{
+	struct plx_req *req = plx_req_id_find(&r->ids, id);
+
+	if (req == NULL ||
+		(atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_RECV) == 0 ||
+		req->recv.rndv.ep != ep) {
+		PLX_STAT_INC(r->stat.drop_bad_id);
+		return NULL;
+	}
+	return req;
+}
+
+/* A receiver that reads the buffer finds out by itself; one that waits for us has to be told. */
+static void
+take_back(struct plx_rndv *r, struct plx_req *req)
+{
+	const struct plx_req_send *s = &req->send;
+
+	PLX_STAT_INC(r->stat.taken_back);
+	if (req->dt == NULL)
+		rndv_epoch_end(s->ep);
+	if (s->ep->err != 0)
+		return; /* it has lost us as well */
+	if (s->rreq.index != 0)
+		cancel_send(s->ep, s->rreq, 0);
+	else if (s->announcing) /* it has some of the pieces */
+		cancel_send(s->ep, (struct plx_wire_id){0}, s->msg_id);
+}
+
+/* The sender's side is complete: acknowledged, cancelled, or the peer is gone. */
+void
+rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err)
+{
+	rndv_send_stop_run(r, req);
+	plx_ep_wait_end(&req->send.wait);
+	plx_req_id_put(&r->ids, req->send.id);
+	if (err != 0)
+		PLX_STAT_INC(r->stat.errors);
+	if (req->send.back && req->send.announced)
+		take_back(r, req);
+	if (req->send.counts && !req->send.pend.held)
+		plx_ep_announce_end(req->send.ep);
+	plx_req_complete(req, err);
+}
+
+void
+rndv_mem_put(struct plx_req_rndv *v, bool revoke)
+{
+	plx_queue_mem_dereg(v->ep->peer->q, &(struct plx_dev_mem){.drv = v->mem}, revoke);
+	v->mem = NULL;
+}
+
+void
+plx_rndv_ack(struct plx_ep *ep, struct plx_wire_id sreq, int err)
+{
+	struct plx_wire_ack h = {.sreq = sreq, .err = err};
+
+	/* When this can't be sent the peer is gone, and so is its interest. */
+	(void)plx_ep_tx_ctl(ep, PLX_WIRE_ACK, &h, sizeof(h));
+}
+
+void
+rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_ep *ep = v->ep;
+	struct plx_wire_id sreq = v->rts.sreq;
+	/* A receiver that fails still lets the sender go. */
+	bool ack = err != 0 ? !v->gone : !v->more && !v->done;
+	bool later = plx_req_is_told_later(req);
+
+	rndv_recv_stop_run(r, req);
+	rndv_cursor_put(v);
+	plx_ep_wait_end(&v->wait);
+	rndv_mem_put(v, err != 0);
+	if (v->id.index != 0)
+		plx_req_id_put(&r->ids, v->id);
+	if (err != 0)
+		PLX_STAT_INC(r->stat.errors);
+	/* Whom the acknowledgement wakes may take this core, and our application waits as well: it is told first. */
+	if (later)
+		plx_req_complete(req, err);
+	if (ack)
+		plx_rndv_ack(ep, sreq, err);
+	if (!later)
+		plx_req_complete(req, err);
+}
+
+/* All is read, and perhaps taken back: ask. err is how the receive ends if not. */
+static int
+recv_ask(struct plx_rndv *r, struct plx_req *req, int err)
+{
+	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_wire_pull h = {.sreq = v->rts.sreq, .offset = v->base};
+	int rc;
+
+	if (v->id.index == 0) {
+		rc = plx_req_id_get(&r->ids, req, &v->id);
+		if (rc != 0)
+			return rc;
+	}
+	v->role = RNDV_ASK;
+	v->err = err;
+	h.rreq = v->id;
+	PLX_STAT_INC(r->stat.asked_again);
+	return plx_ep_tx_ctl(v->ep, PLX_WIRE_PULL, &h, sizeof(h));
+}
+
+void
+rndv_read_end(struct plx_rndv *r, struct plx_req *req, int err)
+{
+	if (likely(rndv_is_lent(&req->recv.rndv))) {
+		rndv_recv_end(r, req, err);
+		return;
+	}
+	rndv_recv_stop_run(r, req);
+	rndv_cursor_put(&req->recv.rndv);
+	err = recv_ask(r, req, err);
+	if (err != 0)
+		rndv_recv_end(r, req, err);
+}
