@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * chan_conn.c - how channels come and go: ask, answer, done, close
+ * chan_conn.c - how channels come: ask, answer, done, join; what peers say of one
  *
  * Design notes
  * The server's end is open when DONE comes, and not before: a client that gave up
  * meanwhile answers with CLOSE, so there is no channel with one end.
- *
- * CLOSE is sent when an end goes, behind all that was sent on it. The other side needs
- * no answer any more for what it has on the way. What comes for a channel that is not
- * there is answered with CLOSE too.
  */
 #include <string.h>
 
@@ -37,7 +33,7 @@ max_send(const struct plx_chans *cs, const struct plx_ep *ep)
 	return RTE_MIN(cs->max_send, ep->peer->mtu - (uint32_t)sizeof(struct plx_wire_chan_msg));
 }
 
-int
+static int
 chan_init(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint8_t attr, uint8_t state)
 {
 	int rc;
@@ -57,21 +53,6 @@ chan_init(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint8_t a
 	plx_chan_set_timeout(c, cs->send_ticks);
 	plx_chan_set_keepalive(c, cs->keep_ticks);
 	return 0;
-}
-
-/* The channel is no more; its memory is the face's. */
-static void
-chan_fini(struct plx_chans *cs, struct plx_chan *c)
-{
-	if (c->owes_ack)
-		plx_chan_ack_told(cs, c);
-	chan_unstarve(cs, c);
-	chan_group_fini(cs, c);
-	plx_timer_disarm(cs->timers, &c->timer);
-	LIST_REMOVE(c, link);
-	c->ep->refs--;
-	chan_forget(cs, c);
-	c->state = PLX_CHAN_NONE;
 }
 
 static int
@@ -235,29 +216,6 @@ chan_done(struct plx_chans *cs, struct plx_chan *c)
 		chan_open(cs, c, PLX_CHAN_ACCEPTED);
 }
 
-/* For whom this was is not here: its sender's end is of no use. Without channels nobody is told. */
-static void
-stray(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t value)
-{
-	struct plx_ep *ep = cs->on ? plx_ep_of(cs->eps, src) : NULL;
-
-	PLX_STAT_INC(cs->stat.rx_drop_no_chan);
-	if (ep != NULL)
-		chan_ctl(ep, PLX_WIRE_CHAN_CLOSE, to, value);
-}
-
-void
-chan_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t id)
-{
-	const struct plx_ep *ep = src->user;
-
-	/* It was told already if it ever had this channel; one who does not listen is not told. */
-	if (ep == NULL || TAILQ_EMPTY(&ep->pending))
-		stray(cs, src, 0, id);
-	else
-		PLX_STAT_INC(cs->stat.rx_drop_no_chan);
-}
-
 void
 plx_chan_on_answer(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan_answer *h)
 {
@@ -265,7 +223,7 @@ plx_chan_on_answer(struct plx_chans *cs, struct plx_peer *src, const struct plx_
 
 	if (c == NULL || c->state != PLX_CHAN_CONNECTING) {
 		if (h->err == 0)
-			stray(cs, src, h->from, h->to);
+			chan_tell_stray(cs, src, h->from, h->to);
 		return;
 	}
 	if (h->err != 0) {
@@ -281,48 +239,63 @@ plx_chan_on_answer(struct plx_chans *cs, struct plx_peer *src, const struct plx_
 }
 
 void
-chan_break(struct plx_chans *cs, struct plx_chan *c, int err)
-{
-	uint8_t was = c->state;
-
-	if (was != PLX_CHAN_CONNECTING && was != PLX_CHAN_ACCEPTING && was != PLX_CHAN_OPEN)
-		return;
-	c->state = PLX_CHAN_CLOSED;
-	atomic_store_explicit(&c->err, err, memory_order_relaxed);
-	if (was == PLX_CHAN_OPEN) {
-		chan_unstarve(cs, c);
-		chan_drop_ops(cs, c, err);
-		return;
-	}
-	/* The application has never had it. */
-	chan_fini(cs, c);
-	chan_note(c, was == PLX_CHAN_CONNECTING ? PLX_CHAN_CONNECTED : PLX_CHAN_ACCEPTED, err);
-}
-
-void
 plx_chan_joined(struct plx_chan *c)
 {
 	chan_note(c, PLX_CHAN_CONNECTED, 0);
 }
 
-void
-chan_close(struct plx_chan *c)
+static void
+chan_opened(struct plx_chans *cs, struct plx_chan *c)
 {
-	if (c->owes_ack)
-		chan_ctl(c->ep, PLX_WIRE_CHAN_ACK, c->remote, c->rx_next);
-	chan_ctl(c->ep, PLX_WIRE_CHAN_CLOSE, c->remote, c->id);
+	PLX_STAT_INC(cs->stat.opened);
+	c->state = PLX_CHAN_OPEN;
+}
+
+int
+plx_chan_join(struct plx_chans *cs, struct plx_chan *c, uint8_t attr, uint64_t group)
+{
+	bool open;
+	int rc = 0;
+
+	if (cs->group_q != NULL)
+		rc = plx_queue_group_join(cs->group_q, group, attr == PLX_CHAN_MC_RX);
+	if (rc != 0 && rc != -EINPROGRESS)
+		return rc;
+	open = rc == 0;
+	rc = chan_init(cs, c, &cs->nobody, attr, PLX_CHAN_CONNECTING);
+	if (rc != 0) {
+		if (cs->group_q != NULL)
+			plx_queue_group_leave(cs->group_q, group, attr == PLX_CHAN_MC_RX);
+		return rc;
+	}
+	c->group = group;
+	c->max_send = RTE_MIN(cs->max_send, PLX_CHAN_GROUP_MAX);
+	if (cs->group_q != NULL)
+		c->max_send = RTE_MIN(c->max_send, cs->group_q->group_mtu);
+	if (open)
+		chan_opened(cs, c);
+	if (open && cs->group_q != NULL)
+		plx_chan_joined(c);
+	return 0;
 }
 
 void
-plx_chan_end(struct plx_chans *cs, struct plx_chan *c)
+plx_chans_on_joined(struct plx_chans *cs, uint64_t group, bool rx, int rc)
 {
-	bool tell = c->state == PLX_CHAN_OPEN && c->ep != &cs->nobody;
+	struct plx_chan *c, *next;
 
-	c->state = PLX_CHAN_CLOSED;
-	chan_drop_ops(cs, c, -ECONNRESET);
-	if (tell)
-		chan_close(c);
-	chan_fini(cs, c);
+	for (c = LIST_FIRST(&cs->nobody.chans); c != NULL; c = next) {
+		next = LIST_NEXT(c, link);
+		if (c->group != group || (c->attr == PLX_CHAN_MC_RX) != rx ||
+			c->state != PLX_CHAN_CONNECTING)
+			continue;
+		if (rc != 0) {
+			chan_break(cs, c, rc);
+			continue;
+		}
+		chan_opened(cs, c);
+		plx_chan_joined(c);
+	}
 }
 
 static void
@@ -383,18 +356,4 @@ plx_chan_on_ctl(struct plx_chans *cs, struct plx_peer *src, uint8_t op,
 		chan_open(cs, c, PLX_CHAN_ACCEPTED);
 	else if (c->state == PLX_CHAN_OPEN)
 		on_open_ctl(cs, c, op, h);
-}
-
-void
-plx_chans_ep_failed(struct plx_chans *cs, struct plx_ep *ep)
-{
-	struct plx_chan *c, *next;
-
-	if (!cs->on)
-		return;
-	chan_group_leave(cs, ep, 0);
-	for (c = LIST_FIRST(&ep->chans); c != NULL; c = next) {
-		next = LIST_NEXT(c, link);
-		chan_break(cs, c, c->state == PLX_CHAN_CONNECTING ? -ECONNREFUSED : -ECONNRESET);
-	}
 }

@@ -22,21 +22,6 @@
 
 #include "chan_int.h"
 
-/* One who receives. */
-struct plx_chan_member {
-	LIST_ENTRY(plx_chan_member) link;
-	struct plx_ep *ep; /* held */
-	uint32_t id;	   /* of its channel */
-};
-
-void
-chan_group_open(struct plx_chans *cs)
-{
-	LIST_INIT(&cs->nobody.chans);
-	plx_pool_open(&cs->members, "chan_member", sizeof(struct plx_chan_member), 16, 0, NULL,
-		NULL);
-}
-
 static void
 member_remove(struct plx_chans *cs, struct plx_chan_member *m)
 {
@@ -75,60 +60,6 @@ member_add(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint32_t
 	ep->refs++;
 	LIST_INSERT_HEAD(&c->members, m, link);
 	return 0;
-}
-
-static void
-chan_opened(struct plx_chans *cs, struct plx_chan *c)
-{
-	PLX_STAT_INC(cs->stat.opened);
-	c->state = PLX_CHAN_OPEN;
-}
-
-int
-plx_chan_join(struct plx_chans *cs, struct plx_chan *c, uint8_t attr, uint64_t group)
-{
-	bool open;
-	int rc = 0;
-
-	if (cs->group_q != NULL)
-		rc = plx_queue_group_join(cs->group_q, group, attr == PLX_CHAN_MC_RX);
-	if (rc != 0 && rc != -EINPROGRESS)
-		return rc;
-	open = rc == 0;
-	rc = chan_init(cs, c, &cs->nobody, attr, PLX_CHAN_CONNECTING);
-	if (rc != 0) {
-		if (cs->group_q != NULL)
-			plx_queue_group_leave(cs->group_q, group, attr == PLX_CHAN_MC_RX);
-		return rc;
-	}
-	c->group = group;
-	c->max_send = RTE_MIN(cs->max_send, PLX_CHAN_GROUP_MAX);
-	if (cs->group_q != NULL)
-		c->max_send = RTE_MIN(c->max_send, cs->group_q->group_mtu);
-	if (open)
-		chan_opened(cs, c);
-	if (open && cs->group_q != NULL)
-		plx_chan_joined(c);
-	return 0;
-}
-
-void
-plx_chans_on_joined(struct plx_chans *cs, uint64_t group, bool rx, int rc)
-{
-	struct plx_chan *c, *next;
-
-	for (c = LIST_FIRST(&cs->nobody.chans); c != NULL; c = next) {
-		next = LIST_NEXT(c, link);
-		if (c->group != group || (c->attr == PLX_CHAN_MC_RX) != rx ||
-			c->state != PLX_CHAN_CONNECTING)
-			continue;
-		if (rc != 0) {
-			chan_break(cs, c, rc);
-			continue;
-		}
-		chan_opened(cs, c);
-		plx_chan_joined(c);
-	}
 }
 
 int

@@ -30,57 +30,34 @@ chan_reliable(const struct plx_chan *c)
 	return c->attr < PLX_CHAN_UU;
 }
 
-/* chan.c */
-int chan_number(struct plx_chans *cs, struct plx_chan *c);
-void chan_forget(struct plx_chans *cs, struct plx_chan *c);
-void chan_tell_ring(struct plx_chans *cs, struct plx_chan_item *item);
-/** Tell the application's side. */
+/* One who receives. */
+struct plx_chan_member {
+	LIST_ENTRY(plx_chan_member) link;
+	struct plx_ep *ep; /* held */
+	uint32_t id;	   /* of its channel */
+};
+
+
+/** Look at the channel's timers at this time, or before. */
 static inline void
-chan_tell(struct plx_chans *cs, struct plx_chan_item *item)
+chan_timer_at(struct plx_chan *c, uint64_t due_ticks)
 {
-	if (likely(cs->ring == NULL))
-		cs->deliver(cs, item);
-	else
-		chan_tell_ring(cs, item);
+	if (!c->timer.armed || due_ticks < c->timer.due_ticks)
+		plx_timer_arm(c->chans->timers, &c->timer, due_ticks);
 }
 
-/** Tell of a channel's fate. */
-void chan_note(struct plx_chan *c, enum plx_chan_kind kind, int status);
-void chan_ctl(struct plx_ep *ep, uint8_t op, uint32_t to, uint32_t value);
-
-/* chan_group.c */
-void chan_group_open(struct plx_chans *cs);
-void chan_group_fini(struct plx_chans *cs, struct plx_chan *c);
-/** A member is gone; with id 0 all that an ep has. */
-void chan_group_leave(struct plx_chans *cs, const struct plx_ep *ep, uint32_t id);
-/** @return the channel by which a group is received, or NULL */
-struct plx_chan *chan_group_find(struct plx_chans *cs, uint32_t id);
-void chan_group_post(struct plx_chans *cs, struct plx_chan_op *op);
-void chan_group_flush(struct plx_chans *cs);
-
-/* chan_lossy.c */
-/** @return where this side takes the datagrams of such a channel; 0: nowhere */
-uint32_t chan_lossy_where(const struct plx_ep *ep, uint8_t attr);
-/** The other side takes them there, whatever it is that it said. Errors: -EINVAL: counted. */
-int chan_lossy_begin(struct plx_chans *cs, struct plx_chan *c, uint32_t where);
-/** @return whether the operation is a datagram */
-bool chan_lossy_post(struct plx_chans *cs, struct plx_chan_op *op);
-void chan_lossy_flush(struct plx_chans *cs);
-
-/* chan_conn.c */
-/** A message from the other end, which must have said DONE: that comes later by another way. */
-void chan_done(struct plx_chans *cs, struct plx_chan *c);
-/** Make c a channel with ep, in a state. */
-int chan_init(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint8_t attr,
-	uint8_t state);
-/** The channel is of no use any more: what is on its way ends with err. */
-void chan_break(struct plx_chans *cs, struct plx_chan *c, int err);
-
-/** What came for a channel that is not here, or no longer open: its sender is told. */
-void chan_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t id);
-
-/** Tell the peer that this end goes, behind all that is owed to it. */
-void chan_close(struct plx_chan *c);
+/** All messages before this number have been taken. @return whether that makes sense */
+static inline bool
+chan_acked(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
+{
+	if (unlikely(value - c->acked > c->tx_seq - c->acked)) {
+		PLX_STAT_INC(cs->stat.rx_drop_bad_value);
+		return false;
+	}
+	c->acked = value;
+	c->heard = true;
+	return true;
+}
 
 /** Give a message to the device. @return 0, -EAGAIN, or the ep's error */
 static inline int
@@ -99,17 +76,71 @@ chan_tx(struct plx_ep *ep, uint8_t code, uint32_t to, uint32_t value, const stru
 	return plx_peer_tx(&tx);
 }
 
-/* chan_msg.c */
+/* chan_table.c: channels by their numbers, and what is said of them */
+int chan_number(struct plx_chans *cs, struct plx_chan *c);
+void chan_forget(struct plx_chans *cs, struct plx_chan *c);
+void chan_tell_ring(struct plx_chans *cs, struct plx_chan_item *item);
+void chan_tell_overflow(struct plx_chans *cs);
+/** Tell the application's side. */
+static inline void
+chan_tell(struct plx_chans *cs, struct plx_chan_item *item)
+{
+	if (likely(cs->ring == NULL))
+		cs->deliver(cs, item);
+	else
+		chan_tell_ring(cs, item);
+}
+
+/** Tell of the fate of a channel, or with NULL of all. */
+void chan_tell_of(struct plx_chans *cs, struct plx_chan *c, enum plx_chan_kind kind, int status);
+void chan_note(struct plx_chan *c, enum plx_chan_kind kind, int status);
+void chan_ctl(struct plx_ep *ep, uint8_t op, uint32_t to, uint32_t value);
+/** For whom this was is not here: its sender's end is of no use. Without channels nobody is told. */
+void chan_tell_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t value);
+/** What came for a channel that is not here, or no longer open: its sender is told. */
+void chan_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t id);
+
+/* chan_group.c */
+void chan_group_fini(struct plx_chans *cs, struct plx_chan *c);
+/** A member is gone; with id 0 all that an ep has. */
+void chan_group_leave(struct plx_chans *cs, const struct plx_ep *ep, uint32_t id);
+/** @return the channel by which a group is received, or NULL */
+struct plx_chan *chan_group_find(struct plx_chans *cs, uint32_t id);
+void chan_group_post(struct plx_chans *cs, struct plx_chan_op *op);
+void chan_group_flush(struct plx_chans *cs);
+
+/* chan_lossy.c */
+/** @return where this side takes the datagrams of such a channel; 0: nowhere */
+uint32_t chan_lossy_where(const struct plx_ep *ep, uint8_t attr);
+/** The other side takes them there, whatever it is that it said. Errors: -EINVAL: counted. */
+int chan_lossy_begin(struct plx_chans *cs, struct plx_chan *c, uint32_t where);
+/** @return whether the operation is a datagram */
+bool chan_lossy_post(struct plx_chans *cs, struct plx_chan_op *op);
+void chan_lossy_flush(struct plx_chans *cs);
+
+/* chan_room.c */
+/** There was no buffer for its message: it waits for READY. */
+void chan_starve(struct plx_chans *cs, struct plx_chan *c);
+void chan_unstarve(struct plx_chans *cs, struct plx_chan *c);
+
+/* chan_send.c */
 void chan_on_rnr(struct plx_chans *cs, struct plx_chan *c, uint32_t value);
 void chan_on_copy(struct plx_chans *cs, struct plx_chan *c, uint32_t value);
 void chan_msg_init(struct plx_chan *c);
 void chan_push(struct plx_chans *cs, struct plx_chan *c);
 void chan_drop_ops(struct plx_chans *cs, struct plx_chan *c, int err);
-void chan_unstarve(struct plx_chans *cs, struct plx_chan *c);
+
+/* chan_end.c */
+/** The channel is of no use any more: what is on its way ends with err. */
+void chan_break(struct plx_chans *cs, struct plx_chan *c, int err);
+/** Tell the peer that this end goes, behind all that is owed to it. */
+void chan_close(struct plx_chan *c);
 
 /* chan_time.c */
 void chan_timer_init(struct plx_chan *c);
-/** Look at the channel's timers at this time, or before. */
-void chan_timer_at(struct plx_chan *c, uint64_t due_ticks);
+
+/* chan_conn.c */
+/** A message from the other end, which must have said DONE: that comes later by another way. */
+void chan_done(struct plx_chans *cs, struct plx_chan *c);
 
 #endif

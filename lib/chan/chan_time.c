@@ -12,13 +12,6 @@
 
 #include "chan_int.h"
 
-void
-chan_timer_at(struct plx_chan *c, uint64_t due_ticks)
-{
-	if (!c->timer.armed || due_ticks < c->timer.due_ticks)
-		plx_timer_arm(c->chans->timers, &c->timer, due_ticks);
-}
-
 /* When the first operation is late. The timeout may have changed from one to the next. */
 static uint64_t
 first_due(const struct plx_chan *c)
