@@ -8,7 +8,26 @@
 
 #include "plx_rma.h"
 
-/* rma.c */
+/* rma_op.c */
+
+/** The ep's first operation that is not all sent, or none; and its place in the run list. */
+static inline void
+rma_set_send(struct plx_rma *r, struct plx_ep *ep, struct plx_req *req)
+{
+	bool was = ep->rma.send != NULL;
+
+	ep->rma.send = req;
+	if (was == (req != NULL))
+		return;
+	if (was) {
+		TAILQ_REMOVE(&r->eps, ep, rma.link);
+		r->n_eps--;
+	} else {
+		TAILQ_INSERT_TAIL(&r->eps, ep, rma.link);
+		r->n_eps++;
+		ep->eps->quiet = false;
+	}
+}
 
 /** The operation is over: out of all lists, completed. */
 void rma_end(struct plx_rma *r, struct plx_req *req, int err);
@@ -25,20 +44,19 @@ void rma_send_stop(struct plx_rma *r, struct plx_req *req);
 /** A flush tells of err, once, for the ep and for the worker. */
 void rma_keep_err(struct plx_rma *r, struct plx_ep *ep, int err);
 
-struct plx_rma *rma_of(struct plx_req *req);
+static inline struct plx_rma *
+rma_of(struct plx_req *req)
+{
+	return req->rma.ep->eps->rma;
+}
 
 /* rma_key.c */
-
-/** plx_rma_op.done: arg is the request. */
-void rma_key_done(void *arg, int err);
 
 /** @return whether the device does this with the key of the memory. */
 bool rma_key_is_good(const struct plx_rma *r, const struct plx_req *req);
 
 /** Give the device as much as goes. @return 0 all is there; -EAGAIN not yet; or an error. */
 int rma_key_step(struct plx_rma *r, struct plx_req *req);
-
-/* rma_quick.c */
 
 /** Give the device a mark. @return 0 it is there; -EAGAIN not yet; or an error. */
 int rma_mark_step(struct plx_req *req);

@@ -71,8 +71,9 @@ atomic_done(struct plx_rma *r, struct plx_req *req)
 	return true;
 }
 
-void
-rma_key_done(void *arg, int err)
+/* plx_rma_op.done: arg is the request. */
+static void
+key_done(void *arg, int err)
 {
 	struct plx_req *req = arg;
 	struct plx_req_rma *o = &req->rma;
@@ -141,7 +142,7 @@ rma_key_step(struct plx_rma *r, struct plx_req *req)
 {
 	struct plx_req_rma *o = &req->rma;
 	struct plx_rma_op op = {.peer = o->ep->peer, .put = o->kind == PLX_RMA_PUT, .key = o->key,
-		.done = rma_key_done, .arg = req};
+		.done = key_done, .arg = req};
 	int rc;
 
 	while (o->offset < req->len) {
@@ -162,5 +163,17 @@ rma_key_step(struct plx_rma *r, struct plx_req *req)
 		o->n_dev++;
 		o->offset += op.len;
 	}
+	return 0;
+}
+
+int
+rma_mark_step(struct plx_req *req)
+{
+	int rc = plx_peer_rma(&(struct plx_rma_op){.peer = req->rma.ep->peer, .put = true,
+		.done = key_done, .arg = req});
+
+	if (rc != -EINPROGRESS)
+		return rc;
+	req->rma.n_dev++;
 	return 0;
 }

@@ -68,18 +68,6 @@ plx_rma_mark(struct plx_rma *r, struct plx_ep *ep)
 	return rc;
 }
 
-int
-rma_mark_step(struct plx_req *req)
-{
-	int rc = plx_peer_rma(&(struct plx_rma_op){.peer = req->rma.ep->peer, .put = true,
-		.done = rma_key_done, .arg = req});
-
-	if (rc != -EINPROGRESS)
-		return rc;
-	req->rma.n_dev++;
-	return 0;
-}
-
 void
 plx_rma_ep_failed(struct plx_rma *r, struct plx_ep *ep, int err)
 {

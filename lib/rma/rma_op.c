@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rma_op.c - one operation in flight: its place among those of its ep, its end
+ */
+#include <errno.h>
+
+#include "rma_int.h"
+
+void
+rma_send_again(struct plx_rma *r, struct plx_req *req)
+{
+	const struct plx_req *first = req->rma.ep->rma.send;
+
+	req->rma.offset = 0;
+	/* What follows it and is all sent is passed over. */
+	if (first == NULL || first->rma.seq > req->rma.seq)
+		rma_set_send(r, req->rma.ep, req);
+}
+
+void
+rma_send_stop(struct plx_rma *r, struct plx_req *req)
+{
+	req->rma.offset = req->len;
+	if (req->rma.ep->rma.send == req)
+		rma_set_send(r, req->rma.ep, TAILQ_NEXT(req, rma.link));
+}
+
+void
+rma_keep_err(struct plx_rma *r, struct plx_ep *ep, int err)
+{
+	if (ep->rma.err == 0)
+		ep->rma.err = err;
+	if (r->err == 0)
+		r->err = err;
+}
+
+void
+plx_rma_over(struct plx_rma *r, struct plx_req *req, int err)
+{
+	if (err != 0) {
+		PLX_STAT_INC(r->stat.errors);
+		if (req->rma.nbi)
+			rma_keep_err(r, req->rma.ep, err);
+	}
+	/* pairs with the acquire in plx_rma_unfenced() */
+	atomic_fetch_sub_explicit(&r->n_ops, 1, memory_order_release);
+	plx_req_complete(req, err);
+}
+
+void
+rma_end(struct plx_rma *r, struct plx_req *req, int err)
+{
+	struct plx_req_rma *o = &req->rma;
+	struct plx_ep *ep = o->ep;
+
+	if (ep->rma.send == req)
+		rma_set_send(r, ep, TAILQ_NEXT(req, rma.link));
+	TAILQ_REMOVE(&ep->rma.ops, req, rma.link);
+	TAILQ_REMOVE(&r->all, req, rma.all);
+	plx_ep_wait_end(&o->wait);
+	if (o->id.index != 0)
+		plx_req_id_put(&r->ids, o->id);
+	ep->rma.n_out -= o->n_out; /* what comes for it now finds nobody */
+	plx_rma_over(r, req, err);
+}
+
+void
+rma_end_if_over(struct plx_rma *r, struct plx_req *req)
+{
+	struct plx_req_rma *o = &req->rma;
+
+	if (o->n_out > 0 || o->n_dev > 0 || o->offset < req->len)
+		return;
+	if (o->err == 0 && o->kind == PLX_RMA_GET && o->how == PLX_RMA_MSG && o->got != req->len)
+		o->err = -EIO;
+	rma_end(r, req, o->err);
+}
