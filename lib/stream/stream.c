@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * stream.c - streams are made, moved and freed
+ * stream.c - all streams of a worker: open, handles that come and go, peers that fail
  */
 #include <string.h>
 
@@ -51,95 +51,6 @@ plx_streams_close(struct plx_streams *all)
 	plx_timer_disarm(all->timers, &all->ahead);
 	plx_req_pool_close(&all->xfers);
 	plx_pool_close(&all->pool);
-}
-
-struct plx_stream *
-stream_new(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id)
-{
-	struct plx_stream *s = plx_pool_get(&all->pool);
-
-	if (s == NULL)
-		return NULL;
-	memset(s, 0, sizeof(*s));
-	s->all = all;
-	s->ep = ep;
-	s->conn_id = conn_id;
-	s->credit = PLX_STREAM_WINDOW;
-	TAILQ_INIT(&s->sends);
-	TAILQ_INIT(&s->recvs);
-	TAILQ_INIT(&s->chunks);
-	TAILQ_INIT(&s->lent);
-	LIST_INSERT_HEAD(&ep->streams, s, link);
-	ep->n_msgs++;
-	PLX_STAT_INC(all->stat.streams);
-	return s;
-}
-
-void
-stream_user_set(struct plx_stream *s, struct plx_ep_user *user)
-{
-	s->user = user;
-	if (user != NULL && s->unmet) {
-		s->unmet = false;
-		s->ep->n_unmet--;
-	}
-}
-
-struct plx_stream *
-plx_stream_get(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id)
-{
-	struct plx_stream *s = stream_find(ep, conn_id);
-
-	return s != NULL ? s : stream_new(all, ep, conn_id);
-}
-
-struct plx_stream *
-plx_stream_of_slow(struct plx_streams *all, struct plx_ep_user *user)
-{
-	struct plx_stream *s = plx_stream_get(all, user->ep, user->conn_id);
-
-	if (s != NULL) {
-		stream_user_set(s, user);
-		user->stream = s;
-	}
-	return s;
-}
-
-static void
-stream_free(struct plx_stream *s)
-{
-	stream_set_ready(s, false);
-	stream_rts_set(s, NULL);
-	if (s->stopped)
-		TAILQ_REMOVE(&s->all->stopped, s, stopped_link);
-	LIST_REMOVE(s, link);
-	s->ep->n_msgs--;
-	s->ep->n_unmet -= s->unmet;
-	plx_pool_put(&s->all->pool, s);
-}
-
-/* A number that can come again as news must be remembered as gone. */
-void
-stream_free_if(struct plx_stream *s)
-{
-	struct plx_ep *ep = s->ep;
-
-	if (!s->closed || s->busy != 0 || s->pended || s->xfer != NULL || !TAILQ_EMPTY(&s->sends))
-		return;
-	if (ep->err == 0 && !ep->stub && !plx_ep_user_was(ep, s->conn_id))
-		return;
-	stream_free(s);
-}
-
-void
-stream_grant(struct plx_stream *s)
-{
-	struct plx_wire_grant h = {.conn_id = plx_stream_wire_id(s->conn_id), .cost = s->owed};
-
-	if (plx_ep_tx_ctl(s->ep, PLX_WIRE_GRANT, &h, sizeof(h)) != 0)
-		return; /* without memory, later; without a peer, no matter */
-	PLX_STAT_INC(s->all->stat.grants);
-	s->owed = 0;
 }
 
 void

@@ -15,44 +15,37 @@
 
 #define STREAM_GRANT_AT (PLX_STREAM_WINDOW / 4)
 
-/* stream.c */
+/* stream_chunk.c */
+void stream_grant(struct plx_stream *s);
+/** The first announced send of a stream is another one, or none. */
+void stream_rts_set(struct plx_stream *s, struct plx_msg *m);
+/** Bytes that were counted as kept are gone. */
+void stream_unkeep(struct plx_streams *all, uint64_t len);
+/** It is read, or nobody will: its memory, and its sender's credit. */
+void stream_chunk_end(struct plx_stream *s, struct plx_msg *m);
+void stream_chunk_remove(struct plx_stream *s, struct plx_msg *m);
+void stream_chunks_drop(struct plx_stream *s, struct plx_stream_chunks *list);
+/** What has come and nobody will read. */
+void stream_drop_unread(struct plx_stream *s);
+
+/* stream_make.c */
 struct plx_stream *stream_new(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id);
 /** Its handle is there, or NULL. */
 void stream_user_set(struct plx_stream *s, struct plx_ep_user *user);
+void stream_free(struct plx_stream *s);
 /** Free one that nothing needs any more. */
 void stream_free_if(struct plx_stream *s);
-void stream_grant(struct plx_stream *s);
+void stream_recvs_fail(struct plx_stream *s, int err);
 
-/* stream_recv.c */
+/* stream_match.c */
 /** Bring receives and bytes together. */
 void stream_match(struct plx_stream *s);
-void stream_recv_end(struct plx_stream *s, struct plx_req *req, int err);
-void stream_recvs_fail(struct plx_stream *s, int err);
-void stream_chunk_remove(struct plx_stream *s, struct plx_msg *m);
-void stream_chunks_drop(struct plx_stream *s, struct plx_stream_chunks *list);
-/** Bytes of ours are kept, or will be. @return whether their sender may go on before they are read */
-bool stream_keep(struct plx_stream *s, uint64_t len);
-/** Bytes that stream_keep() counted are gone. */
-void stream_unkeep(struct plx_streams *all, uint64_t len);
-/** The streams' timer: what was waited for in vain, or has become possible. */
-void stream_ahead(struct plx_timer *t, uint64_t now_ticks);
-/** What has come and nobody will read. */
-void stream_drop_unread(struct plx_stream *s);
-/** The stream of data that arrived and found none, or NULL. */
-struct plx_stream *stream_of_arrival(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id,
-	uint32_t len);
-
-/* stream_fetch.c */
-/** The first receive has met bytes that are at the sender, or s->err says why not. */
-void stream_fetch(struct plx_stream *s, struct plx_req *req, struct plx_msg *m);
 /** Fetch a piece of s->rts into memory of ours, to be read or lent from there. @return 0 or -ENOMEM */
 int stream_fetch_piece(struct plx_stream *s);
-/** The same with as much as there is room for, while no receive waits. */
-void stream_read_ahead(struct plx_stream *s);
-/** The first announced send of a stream is another one, or none. */
-void stream_rts_set(struct plx_stream *s, struct plx_msg *m);
 /** Let the timer look, if no receive waits for an announced send. */
 void stream_late_if(struct plx_stream *s);
+/** The streams' timer: what was waited for in vain, or has become possible. */
+void stream_ahead(struct plx_timer *t, uint64_t now_ticks);
 
 static inline struct plx_stream *
 stream_find(const struct plx_ep *ep, uint32_t conn_id)
@@ -95,6 +88,35 @@ static inline bool
 stream_recv_ends(const struct plx_req *req, uint64_t total)
 {
 	return total == req->len || (!req->stream.waitall && total >= req->stream.elem);
+}
+
+/** Give bytes to a receive. @return how many it took; *done when it is over */
+static inline uint64_t
+stream_recv_take(struct plx_req *req, const uint8_t *from, uint64_t len, bool *done)
+{
+	struct plx_req_stream *r = &req->stream;
+	uint64_t total = stream_recv_total(req, len), n = total - r->offset;
+
+	*done = stream_recv_ends(req, total);
+	plx_req_copy_in(req, r->offset, from, n);
+	r->offset = total;
+	return n;
+}
+
+/** A receive is over. */
+static inline void
+stream_recv_end(struct plx_stream *s, struct plx_req *req, int err)
+{
+	TAILQ_REMOVE(&s->recvs, req, stream.link);
+	req->stream.stream = NULL;
+	plx_req_complete(req, err);
+}
+
+/** A chunk costs what its sender paid for it. */
+static inline uint64_t
+stream_chunk_cost(const struct plx_msg *m)
+{
+	return (m->kind == PLX_MSG_STREAM ? m->len : 0) + PLX_STREAM_COST;
 }
 
 static inline uint8_t *

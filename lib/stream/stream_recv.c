@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * stream_recv.c - receives and the bytes that have come meet
+ * stream_recv.c - receives are posted, and bytes arrive
  */
 #include <string.h>
 
@@ -15,211 +15,6 @@ PLX_LOG_DEFINE(stream, "plx.stream");
 
 #define PACE_LEN 1024u /* bytes that are dearer to copy twice than a turn is */
 #define PACE_MSGS 256u
-
-/* Give bytes to a receive. @return how many it took; *done when it is over */
-static inline uint64_t
-recv_take(struct plx_req *req, const uint8_t *from, uint64_t len, bool *done)
-{
-	struct plx_req_stream *r = &req->stream;
-	uint64_t total = stream_recv_total(req, len), n = total - r->offset;
-
-	*done = stream_recv_ends(req, total);
-	plx_req_copy_in(req, r->offset, from, n);
-	r->offset = total;
-	return n;
-}
-
-/* A chunk costs what its sender paid for it. */
-static inline uint64_t
-chunk_cost(const struct plx_msg *m)
-{
-	return (m->kind == PLX_MSG_STREAM ? m->len : 0) + PLX_STREAM_COST;
-}
-
-static void
-chunk_end(struct plx_stream *s, struct plx_msg *m)
-{
-	if (m->ack == 0) {
-		s->held -= chunk_cost(m);
-		s->owed += chunk_cost(m);
-	}
-	if (m->kind == PLX_MSG_STREAM)
-		stream_unkeep(s->all, m->len);
-	plx_msg_put(s->all->msgs, m);
-}
-
-/* The next announced send of this stream becomes the first. */
-static void
-rts_next(struct plx_stream *s)
-{
-	struct plx_msg *m = TAILQ_NEXT(s->rts, chunk);
-
-	while (m != NULL && m->kind != PLX_MSG_STREAM_RTS)
-		m = TAILQ_NEXT(m, chunk);
-	stream_rts_set(s, m);
-}
-
-static void
-chunk_take(struct plx_stream *s, struct plx_stream_chunks *list, struct plx_msg *m)
-{
-	if (m == s->rts)
-		rts_next(s);
-	TAILQ_REMOVE(list, m, chunk);
-}
-
-bool
-stream_keep(struct plx_stream *s, uint64_t len)
-{
-	struct plx_streams *all = s->all;
-
-	all->kept += len + PLX_STREAM_COST;
-	if (likely(all->kept <= all->unread_max))
-		return true;
-	all->full = true;
-	PLX_STAT_INC(all->stat.rx_stopped);
-	PLX_LOG_RATELIMIT(NOTICE, stream, "%llu bytes of streams are unread, more than stream.unread_max: "
-		"their senders wait until the program reads", (unsigned long long)all->kept);
-	if (!s->stopped) {
-		s->stopped = true;
-		TAILQ_INSERT_TAIL(&all->stopped, s, stopped_link);
-	}
-	return false;
-}
-
-void
-stream_unkeep(struct plx_streams *all, uint64_t len)
-{
-	all->kept -= len + PLX_STREAM_COST;
-	if (unlikely(all->full && all->kept <= all->unread_max / 2))
-		plx_timer_arm(all->timers, &all->ahead, 0);
-}
-
-/* There is room again: a sender may go on before its bytes are read. */
-static void
-resume(struct plx_stream *s)
-{
-	struct plx_msg *m;
-
-	TAILQ_REMOVE(&s->all->stopped, s, stopped_link);
-	s->stopped = false;
-	TAILQ_FOREACH(m, &s->chunks, chunk) {
-		if (m->kind == PLX_MSG_STREAM && m->ack == 0) {
-			m->ack = 1;
-			s->held -= chunk_cost(m);
-			s->owed += chunk_cost(m);
-		}
-	}
-	stream_grant_if(s);
-}
-
-void
-stream_ahead(struct plx_timer *t, uint64_t now_ticks)
-{
-	struct plx_streams *all = container_of(t, struct plx_streams, ahead);
-	struct plx_stream *s, *next;
-
-	(void)now_ticks;
-	all->full = !TAILQ_EMPTY(&all->stopped) && all->kept > all->unread_max / 2;
-	while (all->kept <= all->unread_max / 2 && (s = TAILQ_FIRST(&all->stopped)) != NULL)
-		resume(s);
-	for (s = TAILQ_FIRST(&all->late); s != NULL; s = next) {
-		s->busy++;
-		stream_read_ahead(s);
-		next = TAILQ_NEXT(s, late_link);
-		s->busy--;
-		stream_grant_if(s);
-		stream_free_if(s);
-	}
-}
-
-void
-stream_chunks_drop(struct plx_stream *s, struct plx_stream_chunks *list)
-{
-	struct plx_msg *m;
-
-	while ((m = TAILQ_FIRST(list)) != NULL) {
-		chunk_take(s, list, m);
-		if (m->kind == PLX_MSG_STREAM_RTS)
-			plx_rndv_ack(s->ep, m->rts.sreq, 0);
-		chunk_end(s, m);
-	}
-}
-
-void
-stream_chunk_remove(struct plx_stream *s, struct plx_msg *m)
-{
-	chunk_take(s, &s->chunks, m);
-	chunk_end(s, m);
-	if (TAILQ_EMPTY(&s->chunks))
-		stream_set_ready(s, false);
-}
-
-void
-stream_recv_end(struct plx_stream *s, struct plx_req *req, int err)
-{
-	TAILQ_REMOVE(&s->recvs, req, stream.link);
-	req->stream.stream = NULL;
-	plx_req_complete(req, err);
-}
-
-void
-stream_recvs_fail(struct plx_stream *s, int err)
-{
-	struct plx_req *req;
-
-	s->busy++;
-	while ((req = TAILQ_FIRST(&s->recvs)) != NULL)
-		stream_recv_end(s, req, err);
-	s->busy--;
-}
-
-void
-stream_drop_unread(struct plx_stream *s)
-{
-	stream_chunks_drop(s, &s->chunks);
-	stream_chunks_drop(s, &s->lent);
-	if (s->ep->err == 0 && s->owed != 0)
-		stream_grant(s);
-}
-
-void
-stream_match(struct plx_stream *s)
-{
-	struct plx_req *req;
-	struct plx_msg *m;
-	uint64_t n;
-	bool done;
-
-	if (s->matching)
-		return;
-	s->matching = true;
-	s->busy++;
-	while ((s->xfer == NULL || s->xfer_to != NULL) && !s->closed && s->err == 0 &&
-		(req = TAILQ_FIRST(&s->recvs)) != NULL && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
-		if (m->kind == PLX_MSG_STREAM_RTS) {
-			if (s->xfer != NULL)
-				break; /* its next bytes are on their way */
-			if (s->lost == 0) {
-				stream_fetch(s, req, m);
-			} else {
-				s->err = s->lost;
-				stream_chunk_remove(s, m);
-			}
-			continue;
-		}
-		n = recv_take(req, stream_chunk_data(m), m->len - m->got, &done);
-		m->got += n;
-		if (m->got == m->len)
-			stream_chunk_remove(s, m);
-		if (done)
-			stream_recv_end(s, req, 0);
-	}
-	s->matching = false;
-	if (s->err != 0 && s->xfer == NULL)
-		stream_recvs_fail(s, s->err);
-	stream_late_if(s);
-	s->busy--;
-}
 
 /* Why no more bytes will come, or 0. */
 static int
@@ -281,7 +76,7 @@ plx_stream_recv_now(struct plx_stream *s, struct plx_req *req)
 	if (!has_unread(s, least)) /* and if nothing will come, why */
 		return TAILQ_EMPTY(&s->chunks) && err != 0 ? err : -EAGAIN;
 	while (!done && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
-		m->got += recv_take(req, stream_chunk_data(m), m->len - m->got, &done);
+		m->got += stream_recv_take(req, stream_chunk_data(m), m->len - m->got, &done);
 		if (m->got == m->len)
 			stream_chunk_remove(s, m);
 	}
@@ -325,7 +120,7 @@ plx_stream_return(struct plx_stream *s, void *data)
 
 	memcpy(&m, (uint8_t *)data - STREAM_BACK_LEN, STREAM_BACK_LEN);
 	TAILQ_REMOVE(&s->lent, m, chunk);
-	chunk_end(s, m);
+	stream_chunk_end(s, m);
 	stream_grant_if(s);
 }
 
@@ -358,6 +153,26 @@ pace(struct plx_stream *s, uint32_t len)
 	s->fed = false;
 }
 
+/* Bytes are kept. @return whether their sender may go on before they are read */
+static bool
+count_kept(struct plx_stream *s, uint64_t len)
+{
+	struct plx_streams *all = s->all;
+
+	all->kept += len + PLX_STREAM_COST;
+	if (likely(all->kept <= all->unread_max))
+		return true;
+	all->full = true;
+	PLX_STAT_INC(all->stat.rx_stopped);
+	PLX_LOG_RATELIMIT(NOTICE, stream, "%llu bytes of streams are unread, more than stream.unread_max: "
+		"their senders wait until the program reads", (unsigned long long)all->kept);
+	if (!s->stopped) {
+		s->stopped = true;
+		TAILQ_INSERT_TAIL(&all->stopped, s, stopped_link);
+	}
+	return false;
+}
+
 /* Bytes that no receive waits for. */
 static __rte_noinline void
 keep(struct plx_stream *s, const uint8_t *data, uint32_t len)
@@ -373,16 +188,17 @@ keep(struct plx_stream *s, const uint8_t *data, uint32_t len)
 	}
 	m->kind = PLX_MSG_STREAM;
 	m->len = len;
-	m->ack = stream_keep(s, len);
+	m->ack = count_kept(s, len);
 	plx_copy(stream_chunk_data(m), data, len);
 	TAILQ_INSERT_TAIL(&s->chunks, m, chunk);
-	*(m->ack ? &s->owed : &s->held) += chunk_cost(m);
+	*(m->ack ? &s->owed : &s->held) += stream_chunk_cost(m);
 	PLX_STAT_ADD(all->stat.rx_kept, len);
 	stream_set_ready(s, true);
 }
 
-struct plx_stream *
-stream_of_arrival(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id, uint32_t len)
+/* The stream of data that arrived and found none, or NULL. */
+static struct plx_stream *
+of_arrival(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id, uint32_t len)
 {
 	struct plx_ep_user *user = plx_ep_user_find(ep, conn_id);
 	struct plx_wire_grant h = {.conn_id = plx_stream_wire_id(conn_id),
@@ -426,7 +242,7 @@ plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_
 	}
 	s = stream_find(ep, conn_id);
 	if (unlikely(s == NULL)) {
-		s = stream_of_arrival(all, ep, conn_id, len);
+		s = of_arrival(all, ep, conn_id, len);
 		if (s == NULL)
 			return;
 	}
@@ -439,7 +255,7 @@ plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_
 	s->owed += PLX_STREAM_COST;
 	while (len > 0 && TAILQ_EMPTY(&s->chunks) && !s->closed &&
 		(req = TAILQ_FIRST(&s->recvs)) != NULL) {
-		uint64_t n = recv_take(req, data, len, &done);
+		uint64_t n = stream_recv_take(req, data, len, &done);
 
 		data += n;
 		len -= n;
@@ -461,4 +277,50 @@ plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_
 	stream_grant_if(s);
 	if (unlikely(s->closed))
 		stream_free_if(s);
+}
+
+void
+plx_stream_on_rts(struct plx_streams *all, struct plx_peer *src, const struct plx_wire_stream_rts *h)
+{
+	struct plx_ep *ep = plx_ep_of(all->eps, src);
+	struct plx_stream *s = ep != NULL ? stream_find(ep, h->conn_id) : NULL;
+	struct plx_msg *m;
+
+	if (ep != NULL && s == NULL)
+		s = of_arrival(all, ep, h->conn_id, 0);
+	if (s == NULL || s->closed || h->len == 0) {
+		if (ep != NULL)
+			plx_rndv_ack(ep, h->sreq, 0);
+		if (s != NULL)
+			s->owed += PLX_STREAM_COST;
+		return;
+	}
+	if (s->held + s->owed + PLX_STREAM_COST > PLX_STREAM_WINDOW) {
+		PLX_STAT_INC(all->stat.rx_drop_no_credit);
+		s->err = -EPROTO;
+		return;
+	}
+	m = plx_msg_get(all->msgs, 0);
+	if (m == NULL) {
+		PLX_STAT_INC(all->stat.rx_drop_no_memory);
+		plx_rndv_ack(ep, h->sreq, -ENOMEM);
+		s->err = -ENOMEM;
+		return;
+	}
+	m->kind = PLX_MSG_STREAM_RTS;
+	m->len = h->len;
+	m->rts = (struct plx_rts){.sreq = h->sreq, .addr = h->addr, .epoch = h->epoch};
+	m->ack = 0;
+	TAILQ_INSERT_TAIL(&s->chunks, m, chunk);
+	s->held += PLX_STREAM_COST;
+	stream_set_ready(s, true);
+	if (s->rts == NULL)
+		stream_rts_set(s, m);
+	s->busy++;
+	if (!TAILQ_EMPTY(&s->recvs))
+		stream_match(s);
+	stream_late_if(s);
+	s->busy--;
+	stream_grant_if(s);
+	stream_free_if(s);
 }

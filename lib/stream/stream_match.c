@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * stream_fetch.c - bytes of a long send are at the sender until a receive meets them, or
- * none has for a while
+ * stream_match.c - receives meet bytes, which have come or are still at the sender
+ *
+ * Design notes
+ * Bytes of a long send are at the sender until a receive meets them, or none has for a while.
+ * What has been fetched meets the receives as what has come does: they are one circle of calls.
  */
 #include <rte_common.h>
 #include <rte_cycles.h>
@@ -12,6 +15,8 @@
 #define FETCH_LEN ((64u << 10) - STREAM_BACK_LEN) /* bytes that are kept at a time */
 #define FETCH_DIRECT_MIN (8u << 10) /* receives of fewer bytes are served from there */
 #define AHEAD_PIECES	 16	    /* that are read ahead in one turn, if they come at once */
+
+static void ahead_run(struct plx_stream *s);
 
 /* Bytes of the first chunk have been fetched, or never will be. */
 static void
@@ -59,7 +64,7 @@ xfer_done(struct plx_req *x)
 	} else if (!s->matching) {
 		stream_match(s);
 		if (to != NULL)
-			stream_read_ahead(s);
+			ahead_run(s);
 	}
 	s->busy--;
 	stream_grant_if(s);
@@ -103,16 +108,6 @@ xfer_start(struct plx_stream *s, struct plx_msg *m, void *buf, struct plx_dt *dt
 }
 
 void
-stream_rts_set(struct plx_stream *s, struct plx_msg *m)
-{
-	if (s->rts == NULL && m != NULL)
-		TAILQ_INSERT_TAIL(&s->all->late, s, late_link);
-	else if (s->rts != NULL && m == NULL)
-		TAILQ_REMOVE(&s->all->late, s, late_link);
-	s->rts = m;
-}
-
-void
 stream_late_if(struct plx_stream *s)
 {
 	struct plx_streams *all = s->all;
@@ -124,7 +119,7 @@ stream_late_if(struct plx_stream *s)
 
 /* @return whether it is as far as it can get now */
 static bool
-read_ahead(struct plx_stream *s)
+ahead_pieces(struct plx_stream *s)
 {
 	struct plx_streams *all = s->all;
 
@@ -140,14 +135,15 @@ read_ahead(struct plx_stream *s)
 	return true;
 }
 
-void
-stream_read_ahead(struct plx_stream *s)
+/* Fetch as many pieces as there is room for, while no receive waits. */
+static void
+ahead_run(struct plx_stream *s)
 {
 	if (s->reading)
 		return;
 	s->reading = true;
 	s->busy++;
-	if (!read_ahead(s))
+	if (!ahead_pieces(s))
 		plx_timer_arm(s->all->timers, &s->all->ahead, 0);
 	s->busy--;
 	s->reading = false;
@@ -177,8 +173,9 @@ stream_fetch_piece(struct plx_stream *s)
 	return -ENOMEM;
 }
 
-void
-stream_fetch(struct plx_stream *s, struct plx_req *req, struct plx_msg *m)
+/* The first receive has met bytes that are at the sender, or s->err says why not. */
+static void
+match_fetch(struct plx_stream *s, struct plx_req *req, struct plx_msg *m)
 {
 	struct plx_req_stream *r = &req->stream;
 	uint64_t n = stream_recv_total(req, m->len - m->got) - r->offset;
@@ -194,47 +191,78 @@ stream_fetch(struct plx_stream *s, struct plx_req *req, struct plx_msg *m)
 }
 
 void
-plx_stream_on_rts(struct plx_streams *all, struct plx_peer *src, const struct plx_wire_stream_rts *h)
+stream_match(struct plx_stream *s)
 {
-	struct plx_ep *ep = plx_ep_of(all->eps, src);
-	struct plx_stream *s = ep != NULL ? stream_find(ep, h->conn_id) : NULL;
+	struct plx_req *req;
 	struct plx_msg *m;
+	uint64_t n;
+	bool done;
 
-	if (ep != NULL && s == NULL)
-		s = stream_of_arrival(all, ep, h->conn_id, 0);
-	if (s == NULL || s->closed || h->len == 0) {
-		if (ep != NULL)
-			plx_rndv_ack(ep, h->sreq, 0);
-		if (s != NULL)
-			s->owed += PLX_STREAM_COST;
+	if (s->matching)
 		return;
-	}
-	if (s->held + s->owed + PLX_STREAM_COST > PLX_STREAM_WINDOW) {
-		PLX_STAT_INC(all->stat.rx_drop_no_credit);
-		s->err = -EPROTO;
-		return;
-	}
-	m = plx_msg_get(all->msgs, 0);
-	if (m == NULL) {
-		PLX_STAT_INC(all->stat.rx_drop_no_memory);
-		plx_rndv_ack(ep, h->sreq, -ENOMEM);
-		s->err = -ENOMEM;
-		return;
-	}
-	m->kind = PLX_MSG_STREAM_RTS;
-	m->len = h->len;
-	m->rts = (struct plx_rts){.sreq = h->sreq, .addr = h->addr, .epoch = h->epoch};
-	m->ack = 0;
-	TAILQ_INSERT_TAIL(&s->chunks, m, chunk);
-	s->held += PLX_STREAM_COST;
-	stream_set_ready(s, true);
-	if (s->rts == NULL)
-		stream_rts_set(s, m);
+	s->matching = true;
 	s->busy++;
-	if (!TAILQ_EMPTY(&s->recvs))
-		stream_match(s);
+	while ((s->xfer == NULL || s->xfer_to != NULL) && !s->closed && s->err == 0 &&
+		(req = TAILQ_FIRST(&s->recvs)) != NULL && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
+		if (m->kind == PLX_MSG_STREAM_RTS) {
+			if (s->xfer != NULL)
+				break; /* its next bytes are on their way */
+			if (s->lost == 0) {
+				match_fetch(s, req, m);
+			} else {
+				s->err = s->lost;
+				stream_chunk_remove(s, m);
+			}
+			continue;
+		}
+		n = stream_recv_take(req, stream_chunk_data(m), m->len - m->got, &done);
+		m->got += n;
+		if (m->got == m->len)
+			stream_chunk_remove(s, m);
+		if (done)
+			stream_recv_end(s, req, 0);
+	}
+	s->matching = false;
+	if (s->err != 0 && s->xfer == NULL)
+		stream_recvs_fail(s, s->err);
 	stream_late_if(s);
 	s->busy--;
+}
+
+/* There is room again: a sender may go on before its bytes are read. */
+static void
+resume(struct plx_stream *s)
+{
+	struct plx_msg *m;
+
+	TAILQ_REMOVE(&s->all->stopped, s, stopped_link);
+	s->stopped = false;
+	TAILQ_FOREACH(m, &s->chunks, chunk) {
+		if (m->kind == PLX_MSG_STREAM && m->ack == 0) {
+			m->ack = 1;
+			s->held -= stream_chunk_cost(m);
+			s->owed += stream_chunk_cost(m);
+		}
+	}
 	stream_grant_if(s);
-	stream_free_if(s);
+}
+
+void
+stream_ahead(struct plx_timer *t, uint64_t now_ticks)
+{
+	struct plx_streams *all = container_of(t, struct plx_streams, ahead);
+	struct plx_stream *s, *next;
+
+	(void)now_ticks;
+	all->full = !TAILQ_EMPTY(&all->stopped) && all->kept > all->unread_max / 2;
+	while (all->kept <= all->unread_max / 2 && (s = TAILQ_FIRST(&all->stopped)) != NULL)
+		resume(s);
+	for (s = TAILQ_FIRST(&all->late); s != NULL; s = next) {
+		s->busy++;
+		ahead_run(s);
+		next = TAILQ_NEXT(s, late_link);
+		s->busy--;
+		stream_grant_if(s);
+		stream_free_if(s);
+	}
 }
