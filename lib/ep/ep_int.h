@@ -19,8 +19,22 @@ struct plx_ep_defer {
 
 #define EP_DEFER_SIZE sizeof(struct plx_ep_defer)
 
+/* A control message that waits: a copy of its header. */
+struct ep_ctl {
+	struct plx_pend pend;
+	struct plx_ep *ep;
+	uint8_t op;
+	uint8_t hdr_len;
+	uint8_t hdr[PLX_WIRE_HDR_MAX];
+};
+
 /* ep.c */
 void ep_init(struct plx_ep *ep, struct plx_eps *eps);
+
+/* ep_pend.c */
+void ep_held_remove(struct plx_ep *ep, struct plx_pend *p);
+/** Queue those that may be announced now. */
+void ep_held_go(struct plx_ep *ep);
 
 /* ep_conn.c */
 void ep_stub_cancel(struct plx_ep_stub *s, int err);
