@@ -46,6 +46,21 @@ cm_dev_wanted(const struct plx_cm *cm, const struct sockaddr *addr)
 
 /* --- clients --- */
 
+/* It could not connect. @return whether it goes on by TCP */
+static bool
+dev_falls(struct plx_cm_sock *s)
+{
+	struct plx_cm *cm = s->cm;
+
+	plx_cm_detach(s);
+	s->dev->close(s->id);
+	s->id = NULL;
+	s->falls = NULL;
+	s->fd.fd = -1;
+	PLX_STAT_INC(cm->stat.dev_falls);
+	return cm_sock_tcp(s) == 0 && cm_sock_connects(cm, s) == 0;
+}
+
 int
 cm_dev_connect(struct plx_cm *cm, struct plx_cm_sock *s)
 {
@@ -58,22 +73,8 @@ cm_dev_connect(struct plx_cm *cm, struct plx_cm_sock *s)
 	s->fd.fd = s->id->fd;
 	s->fd.on_event = cm_dev_event;
 	s->connecting = true;
+	s->falls = cm->transport == PLX_CM_AUTO ? dev_falls : NULL;
 	return 0;
-}
-
-bool
-cm_dev_falls(struct plx_cm_sock *s)
-{
-	struct plx_cm *cm = s->cm;
-
-	if (s->id == NULL || !s->connecting || cm->transport != PLX_CM_AUTO)
-		return false;
-	plx_cm_detach(s);
-	s->dev->close(s->id);
-	s->id = NULL;
-	s->fd.fd = -1;
-	PLX_STAT_INC(cm->stat.dev_falls);
-	return cm_sock_tcp(s) == 0 && cm_sock_connects(cm, s) == 0;
 }
 
 /* --- connections --- */
@@ -122,8 +123,9 @@ cm_dev_event(struct plx_cm_fd *f, uint32_t events)
 	}
 }
 
-bool
-cm_dev_lingers(struct plx_cm_sock *s)
+/* @return whether it stays for a while, with nobody's knowledge, until what was sent has arrived */
+static bool
+lingers(struct plx_cm_sock *s)
 {
 	if (s->id == NULL || s->cm == NULL || s->connecting || !s->dev->busy(s->id))
 		return false;
@@ -134,6 +136,13 @@ cm_dev_lingers(struct plx_cm_sock *s)
 	s->closing = true;
 	cm_deadline(s, PLX_CM_LINGER_MS);
 	return true;
+}
+
+void
+plx_cm_sock_close(struct plx_cm_sock *s)
+{
+	if (s != NULL && !lingers(s))
+		cm_sock_free(s);
 }
 
 static void
@@ -158,52 +167,4 @@ cm_dev_settle(struct plx_cm *cm)
 		if (s->closing)
 			settle(s, end_ns);
 	}
-}
-
-/* --- listeners --- */
-
-static void
-listener_event(struct plx_cm_fd *f, uint32_t events)
-{
-	struct plx_cm_listener *l = container_of(f, struct plx_cm_listener, dev_fd);
-	uint8_t buf[PLX_DEV_CM_MSG_MAX];
-	struct plx_dev_cm_event ev;
-
-	(void)events;
-	l->cm->dev->event(l->id, buf, &ev);
-	if (ev.what == PLX_DEV_CM_ASKED)
-		cm_accepted(l, -1, ev.id);
-	else if (ev.what == PLX_DEV_CM_REFUSED && ev.err == -EPROTO)
-		PLX_STAT_INC(l->cm->stat.drop_bad_msg);
-	else if (ev.what == PLX_DEV_CM_REFUSED)
-		PLX_STAT_INC(l->cm->stat.accept_errors);
-	else if (ev.what == PLX_DEV_CM_FAILED)
-		cm_dev_unlisten(l);
-}
-
-int
-cm_dev_listen(struct plx_cm_listener *l, const struct sockaddr *addr)
-{
-	const struct plx_dev_cm_ops *dev = l->cm->dev;
-	int rc = dev->listen(addr, &l->id);
-
-	if (rc != 0)
-		return rc;
-	l->dev_fd = (struct plx_cm_fd){.fd = l->id->fd, .on_event = listener_event};
-	rc = cm_add(l->cm, &l->dev_fd, EPOLLIN);
-	if (rc != 0) {
-		dev->close(l->id);
-		l->id = NULL;
-	}
-	return rc;
-}
-
-void
-cm_dev_unlisten(struct plx_cm_listener *l)
-{
-	if (l->id == NULL)
-		return;
-	epoll_ctl(l->cm->epfd, EPOLL_CTL_DEL, l->dev_fd.fd, NULL);
-	l->cm->dev->close(l->id);
-	l->id = NULL;
 }

@@ -6,9 +6,12 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+
+#include <rte_common.h>
 
 #include "cm_int.h"
 
@@ -27,8 +30,36 @@ oldest_half_open(struct plx_cm *cm)
 	return s;
 }
 
-void
-cm_accepted(struct plx_cm_listener *l, int fd, struct plx_dev_cm_id *id)
+/* A socket of a TCP descriptor, or of a connection of the manager; takes either, also when it fails. */
+static int
+sock_new(struct plx_cm *cm, int fd, struct plx_dev_cm_id *id, struct plx_cm_sock **out)
+{
+	struct plx_cm_sock *s = calloc(1, sizeof(*s));
+	int rc = -ENOMEM;
+
+	if (s == NULL)
+		goto fail;
+	s->fd.fd = id != NULL ? id->fd : fd;
+	s->fd.on_event = id != NULL ? cm_dev_event : cm_sock_event;
+	s->id = id;
+	s->dev = cm->dev;
+	rc = plx_cm_attach(cm, s);
+	if (rc != 0)
+		goto fail;
+	*out = s;
+	return 0;
+fail:
+	if (id != NULL)
+		cm->dev->close(id);
+	else
+		close(fd);
+	free(s);
+	return rc;
+}
+
+/* Somebody has connected; takes fd or id, as sock_new(). */
+static void
+accepted(struct plx_cm_listener *l, int fd, struct plx_dev_cm_id *id)
 {
 	struct plx_cm *cm = l->cm;
 	struct plx_cm_sock *s;
@@ -38,7 +69,7 @@ cm_accepted(struct plx_cm_listener *l, int fd, struct plx_dev_cm_id *id)
 		PLX_STAT_INC(cm->stat.drop_half_open);
 		plx_cm_sock_close(oldest_half_open(cm));
 	}
-	if (cm_sock_new(cm, fd, id, &s) != 0) {
+	if (sock_new(cm, fd, id, &s) != 0) {
 		PLX_STAT_INC(cm->stat.accept_errors);
 		return;
 	}
@@ -141,7 +172,7 @@ listener_event(struct plx_cm_fd *f, uint32_t events)
 				listener_rest(l);
 			return;
 		}
-		cm_accepted(l, fd, NULL);
+		accepted(l, fd, NULL);
 	}
 }
 
@@ -180,6 +211,52 @@ tcp_unlisten(struct plx_cm_listener *l)
 	close(fd);
 }
 
+static void
+dev_unlisten(struct plx_cm_listener *l)
+{
+	if (l->id == NULL)
+		return;
+	epoll_ctl(l->cm->epfd, EPOLL_CTL_DEL, l->dev_fd.fd, NULL);
+	l->cm->dev->close(l->id);
+	l->id = NULL;
+}
+
+static void
+dev_listener_event(struct plx_cm_fd *f, uint32_t events)
+{
+	struct plx_cm_listener *l = container_of(f, struct plx_cm_listener, dev_fd);
+	uint8_t buf[PLX_DEV_CM_MSG_MAX];
+	struct plx_dev_cm_event ev;
+
+	(void)events;
+	l->cm->dev->event(l->id, buf, &ev);
+	if (ev.what == PLX_DEV_CM_ASKED)
+		accepted(l, -1, ev.id);
+	else if (ev.what == PLX_DEV_CM_REFUSED && ev.err == -EPROTO)
+		PLX_STAT_INC(l->cm->stat.drop_bad_msg);
+	else if (ev.what == PLX_DEV_CM_REFUSED)
+		PLX_STAT_INC(l->cm->stat.accept_errors);
+	else if (ev.what == PLX_DEV_CM_FAILED)
+		dev_unlisten(l);
+}
+
+static int
+dev_listen(struct plx_cm_listener *l, const struct sockaddr *addr)
+{
+	const struct plx_dev_cm_ops *dev = l->cm->dev;
+	int rc = dev->listen(addr, &l->id);
+
+	if (rc != 0)
+		return rc;
+	l->dev_fd = (struct plx_cm_fd){.fd = l->id->fd, .on_event = dev_listener_event};
+	rc = cm_add(l->cm, &l->dev_fd, EPOLLIN);
+	if (rc != 0) {
+		dev->close(l->id);
+		l->id = NULL;
+	}
+	return rc;
+}
+
 void
 plx_cm_listener_lose(struct plx_cm_listener *l)
 {
@@ -196,7 +273,7 @@ listen_beside(struct plx_cm_listener *l)
 	int rc = plx_cm_listener_addr(l, &at);
 
 	if (rc == 0)
-		rc = cm_dev_listen(l, (const struct sockaddr *)&at);
+		rc = dev_listen(l, (const struct sockaddr *)&at);
 	return rc == -EADDRINUSE ? rc : 0; /* else TCP has to do */
 }
 
@@ -207,7 +284,7 @@ listen_once(struct plx_cm_listener *l, const struct sockaddr *addr, socklen_t le
 	int rc;
 
 	if (l->cm->transport == PLX_CM_RDMA)
-		return by_dev ? cm_dev_listen(l, addr) : -ENODEV;
+		return by_dev ? dev_listen(l, addr) : -ENODEV;
 	rc = tcp_listen(l, addr, len);
 	if (rc == 0 && by_dev)
 		rc = listen_beside(l);
@@ -259,7 +336,7 @@ plx_cm_unlisten(struct plx_cm_listener *l)
 		if (s->listener == l)
 			plx_cm_sock_close(s);
 	}
-	cm_dev_unlisten(l);
+	dev_unlisten(l);
 	tcp_unlisten(l);
 	cm->n--;
 }

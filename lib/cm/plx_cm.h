@@ -92,6 +92,7 @@ struct plx_cm_sock {
 	struct plx_dev_cm_id *id; /* NULL: a TCP socket */
 	const struct plx_dev_cm_ops *dev;
 	bool connecting;
+	bool (*falls)(struct plx_cm_sock *s); /* it can't connect: @return whether it goes on; or NULL */
 	uint64_t awaited_ns;  /* since when, 0: not awaited */
 	bool closing;	      /* known to nobody; until what it sent has arrived */
 	int pending_err;      /* told at the deadline */
