@@ -12,6 +12,8 @@
 
 #include "rpc_int.h"
 
+PLX_LOG_DEFINE(rpc, "plx.rpc");
+
 /* Text that a method cut in the middle of a character is still answered. */
 static json_t *
 rpc_text(const char *text)

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,25 +21,6 @@
 static pthread_mutex_t rpc_methods_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct plx_rpc_method rpc_methods[PLX_RPC_MAX_METHODS]; /* under the lock */
 static size_t rpc_n_methods;
-
-int
-plx_rpc_unpack(const json_t *params, char *err, const char *fmt, ...)
-{
-	json_t *none = params == NULL ? json_object() : NULL;
-	json_error_t at;
-	va_list ap;
-	int rc;
-
-	va_start(ap, fmt);
-	rc = json_vunpack_ex(
-		none != NULL ? none : (json_t *)(uintptr_t)params, &at, JSON_STRICT, fmt, ap);
-	va_end(ap);
-	json_decref(none); /* nothing was read from it */
-	if (rc == 0)
-		return 0;
-	snprintf(err, PLX_RPC_ERR_MAX, "%s", at.text);
-	return -EINVAL;
-}
 
 static json_t *
 rpc_conf_value(const struct plx_conf *c, enum plx_conf_id id)

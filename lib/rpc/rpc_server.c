@@ -38,8 +38,6 @@
 #define RPC_ON_LISTEN PLX_RPC_MAX_CLIENTS
 #define RPC_ON_WAKE   (PLX_RPC_MAX_CLIENTS + 1)
 
-PLX_LOG_DEFINE(rpc, "plx.rpc");
-
 struct rpc_buf {
 	char *data;
 	size_t len, cap;
