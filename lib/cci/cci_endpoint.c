@@ -4,7 +4,6 @@
  * cci_endpoint.c - endpoints: create, destroy
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,11 +11,6 @@
 
 #define CONNS_FIRST	   4	/* in the first chunk of memory */
 #define LAST_TURNS	   1000 /* before an endpoint goes: what it still has to say */
-
-static struct {
-	pthread_mutex_t lock;
-	LIST_HEAD(, cci_ep) list;
-} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* It is the parent's. A thread that is not in the child may have had the lock. */
 static void
@@ -83,9 +77,7 @@ ep_create(const struct cci_dev *d, const char *service, bool has_fd, struct cci_
 		free(ep);
 		return rc;
 	}
-	pthread_mutex_lock(&all.lock);
-	LIST_INSERT_HEAD(&all.list, ep, link);
-	pthread_mutex_unlock(&all.lock);
+	cci_all_add(ep);
 	*out = ep;
 	return 0;
 }
@@ -161,25 +153,6 @@ cci_ep_free(struct cci_ep *ep)
 	free(ep);
 }
 
-unsigned
-cci_others_turn(const struct cci_ep *self, bool all_of_them)
-{
-	struct cci_ep *ep;
-	unsigned n = 0;
-
-	if (pthread_mutex_trylock(&all.lock) != 0)
-		return 0;
-	LIST_FOREACH(ep, &all.list, link) {
-		if (ep == self || ep->core->dedicated || plx_lock_is_mine(&ep->lock) ||
-			!(all_of_them || plx_lock_is_open_to_me(&ep->lock)) || !plx_lock_try_enter(&ep->lock))
-			continue;
-		n += plx_worker_progress(ep->core);
-		plx_lock_leave(&ep->lock);
-	}
-	pthread_mutex_unlock(&all.lock);
-	return n;
-}
-
 int
 cci_destroy_endpoint(cci_endpoint_t *endpoint)
 {
@@ -189,9 +162,7 @@ cci_destroy_endpoint(cci_endpoint_t *endpoint)
 		return CCI_EINVAL;
 	if (plx_worker_is_inherited(ep->core))
 		return CCI_SUCCESS;
-	pthread_mutex_lock(&all.lock);
-	LIST_REMOVE(ep, link);
-	pthread_mutex_unlock(&all.lock);
+	cci_all_remove(ep);
 	cci_ep_free(ep);
 	return CCI_SUCCESS;
 }
@@ -201,17 +172,6 @@ cci_endpoints_close(void)
 {
 	struct cci_ep *ep;
 
-	pthread_mutex_lock(&all.lock);
-	while ((ep = LIST_FIRST(&all.list)) != NULL) {
-		LIST_REMOVE(ep, link);
+	while ((ep = cci_all_take()) != NULL)
 		cci_ep_free(ep);
-	}
-	pthread_mutex_unlock(&all.lock);
-}
-
-void
-cci_endpoints_forget(void)
-{
-	pthread_mutex_init(&all.lock, NULL);
-	LIST_INIT(&all.list);
 }

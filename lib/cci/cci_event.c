@@ -12,89 +12,6 @@
 
 #include "cci_int.h"
 
-#define HEAR_TURNS 1000 /* in which what a reactor has told is taken */
-
-/* An item goes back to where it came from. */
-static void
-recycle(struct cci_ep *ep, struct plx_chan_item *item)
-{
-	if (item->kind == PLX_CHAN_SENT)
-		plx_chan_op_put(&ep->core->chans, container_of(item, struct plx_chan_op, item));
-	else
-		plx_worker_chan_put(ep->core, item);
-}
-
-static inline bool
-is_stale(const struct plx_chan_item *item)
-{
-	return item->chan != NULL && item->chan_id != item->chan->id;
-}
-
-/* Now, and not when the event is taken: it may be set again before. */
-static __rte_noinline void
-keepalive_off(const struct plx_chan_item *item)
-{
-	struct cci_conn *c = cci_conn_of_chan(item->chan);
-
-	if (is_stale(item))
-		return;
-	c->keepalive_us = 0;
-	c->keepalive_epoch = c->ep->keepalive_epoch;
-}
-
-void
-cci_deliver(struct plx_chans *cs, struct plx_chan_item *item)
-{
-	struct cci_ep *ep = cs->user;
-
-	if (item->kind == PLX_CHAN_SENT) {
-		ep->n_sends--;
-		if (unlikely(item->flags & (CCI_FLAG_READ | CCI_FLAG_WRITE)))
-			cci_mr_drop(item);
-		if (unlikely(item->flags & CCI_FLAG_BLOCKING)) {
-			item->answered = true; /* its caller looks */
-			return;
-		}
-		if (unlikely(item->flags & CCI_FLAG_SILENT)) {
-			recycle(ep, item);
-			return;
-		}
-	} else if (unlikely(item->kind == PLX_CHAN_SILENCE)) {
-		keepalive_off(item);
-	}
-	STAILQ_INSERT_TAIL(&ep->ready, item, link);
-	cci_started(ep);
-}
-
-void
-cci_hear(struct cci_ep *ep, const uint32_t *left)
-{
-	for (unsigned i = 0; i < HEAR_TURNS && (left == NULL || *left != 0); i++) {
-		if (plx_worker_progress(ep->core) == 0)
-			break;
-	}
-}
-
-static inline struct plx_chan_item *
-next_item(struct cci_ep *ep)
-{
-	struct plx_chan_item *item;
-
-	while ((item = STAILQ_FIRST(&ep->ready)) != NULL) {
-		STAILQ_REMOVE_HEAD(&ep->ready, link);
-		if (likely(!is_stale(item)))
-			break;
-		recycle(ep, item);
-	}
-	return item;
-}
-
-struct plx_chan_item *
-cci_next_item(struct cci_ep *ep)
-{
-	return next_item(ep);
-}
-
 /* CONNECT and ACCEPT: there is a connection now, or there never will be. */
 static void
 fill_connected(union cci_event *e, const struct plx_chan_item *item)
@@ -188,14 +105,14 @@ static __rte_noinline int
 get_event(struct cci_ep *ep, cci_event_t **event)
 {
 	enum plx_offer offer = PLX_OFFER_NOT;
-	struct plx_chan_item *item = next_item(ep);
+	struct plx_chan_item *item = cci_next_item(ep);
 	int status = CCI_SUCCESS;
 
 	if (item == NULL && unlikely(ep->has_fd)) {
 		item = cci_next_item_or_arm(ep);
 	} else if (item == NULL) {
 		plx_worker_progress_slow(ep->core);
-		item = next_item(ep);
+		item = cci_next_item(ep);
 	}
 	if (item == NULL)
 		item = item_of_failure(ep);
@@ -221,7 +138,7 @@ get_ready(struct cci_ep *ep, struct plx_chan_item *item, cci_event_t **event)
 {
 	union cci_event *e;
 
-	if (unlikely(item == NULL || item->kind > PLX_CHAN_RECV || is_stale(item)))
+	if (unlikely(item == NULL || item->kind > PLX_CHAN_RECV || cci_is_stale(item)))
 		return false;
 	e = cci_event_in(item);
 	if (item->kind == PLX_CHAN_RECV) {
@@ -294,7 +211,7 @@ return_other(struct cci_ep *ep, struct plx_chan_item *item)
 		item->status != 0)
 		plx_pool_put(&ep->conns, cci_conn_of_chan(item->chan));
 	item->held = false;
-	recycle(ep, item);
+	cci_recycle(ep, item);
 	return CCI_SUCCESS;
 }
 
@@ -308,7 +225,7 @@ return_event(struct cci_ep *ep, struct plx_chan_item *item)
 		status = CCI_ENOMSG; /* it was returned before */
 	} else if (likely(item->kind <= PLX_CHAN_RECV)) {
 		item->held = false;
-		recycle(ep, item);
+		cci_recycle(ep, item);
 	} else {
 		status = return_other(ep, item);
 	}

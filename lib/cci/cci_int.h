@@ -223,8 +223,30 @@ cci_item_of(cci_event_t *event)
 	return container_of((uint64_t(*)[3])(uintptr_t)event, struct plx_chan_item, event);
 }
 
+/** An item goes back to where it came from. */
+void cci_recycle(struct cci_ep *ep, struct plx_chan_item *item);
+
+/** @return whether its channel has ended. */
+static inline bool
+cci_is_stale(const struct plx_chan_item *item)
+{
+	return item->chan != NULL && item->chan_id != item->chan->id;
+}
+
 /** @return the next item that still means something, or NULL. Called with the lock held. */
-struct plx_chan_item *cci_next_item(struct cci_ep *ep);
+static inline struct plx_chan_item *
+cci_next_item(struct cci_ep *ep)
+{
+	struct plx_chan_item *item;
+
+	while ((item = STAILQ_FIRST(&ep->ready)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ep->ready, link);
+		if (likely(!cci_is_stale(item)))
+			break;
+		cci_recycle(ep, item);
+	}
+	return item;
+}
 
 /**
  * Take what has come or is over, for a bounded number of turns. Called with the lock held.
@@ -276,6 +298,12 @@ void cci_mrs_free(struct cci_ep *ep);
  * @return what ran
  */
 unsigned cci_others_turn(const struct cci_ep *self, bool all_of_them);
+
+/** The endpoints of the process. */
+void cci_all_add(struct cci_ep *ep);
+void cci_all_remove(struct cci_ep *ep);
+/** @return one of them, which is not there any more, or NULL. */
+struct cci_ep *cci_all_take(void);
 
 /** Destroy an endpoint; and all that there are. */
 void cci_ep_free(struct cci_ep *ep);

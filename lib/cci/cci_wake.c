@@ -16,13 +16,6 @@
 #define TRIES	   3   /* to arm a worker that has something to do */
 #define LOOKS_MAX 256 /* at an armed worker before it is looked at in full */
 
-void
-cci_wake(struct cci_ep *ep)
-{
-	ep->awake = true;
-	plx_worker_signal(ep->core);
-}
-
 /* Nothing is queued: sleep may come. @return an item after all */
 static struct plx_chan_item *
 arm(struct cci_ep *ep)
