@@ -416,10 +416,12 @@ ucp_worker_in_callback(const struct ucp_worker *w)
 	return (!w->multi || plx_lock_is_mine(&w->lock)) && plx_worker_in_callback(w->core);
 }
 
+/* ucp_progress.c */
+
 /** Free a worker that a callback has destroyed, when no call on it is under way any more. */
 void ucp_worker_bury(ucp_worker_h w);
 
-/* ucp_ep.c */
+/* ucp_eps.c */
 
 /** @return an error if operations on the ep can't succeed any more: what a posting call returns. */
 static inline ucs_status_t
