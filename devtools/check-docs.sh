@@ -28,7 +28,7 @@ every()
 }
 
 # The setting's line, and back: what looks like a setting is one.
-settings=$(sed -nE 's/^\s*ROW_[A-Z]+\(PLX_CONF_[A-Z_]+, "([a-z_.]+)".*/\1/p' lib/conf/conf_table.c)
+settings=$(sed -nE 's/^\s*PLX_ROW_[A-Z]+\([A-Z_]+, "([a-z_.]+)".*/\1/p' lib/conf/conf_table.c drivers/*/*.c)
 every setting "$settings" $guides/settings.md
 while IFS=: read -r page name; do
 	[ -n "$page" ] || continue

@@ -3,8 +3,8 @@
 # Copyright (c) 2026 The Pollux Authors
 #
 # check-names.sh - rules of names that the compiler does not see: a header not
-# named plx_*.h stays in its folder, a face includes few others, a plx_ function
-# in a header has a comment, a code file begins with its licence
+# named plx_*.h stays in its folder, a face includes few others, no library names a
+# driver, a plx_ function in a header has a comment, a code file begins with its licence
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bad=0
@@ -54,6 +54,14 @@ for header in $(find lib drivers -name 'plx_*.h' 2>/dev/null); do
 		}
 		END { exit bad }
 	' "$header" || bad=1
+done
+
+# Which drivers there are is known to the generated table only. Tests beside the code run on real ones.
+for driver in drivers/*/; do
+	driver=$(basename "$driver")
+	while IFS= read -r line; do
+		[ -z "$line" ] || complain "$line: names the driver $driver"
+	done <<<"$(grep -rnE "(^|[^a-zA-Z])$driver([^a-zA-Z]|\$)" lib dropin --include='*.[ch]' --exclude='*_test.c')"
 done
 
 for file in $code $(find devtools usertools test -name '*.sh' -o -name '*.py' -o -name '*.in' 2>/dev/null); do

@@ -199,8 +199,8 @@ a_segment_reads_as_written_down(void)
 	memcpy(&v, seg + 8, 8);
 	UNIT_EQ(v, shm_queue(w->queues[0])->mem.len);
 	memcpy(&v, seg + 16, 8);
-	UNIT_EQ(v & UINT32_MAX, plx_conf_u64(plx_conf_process(), PLX_CONF_SHM_FAST_PEERS));
-	UNIT_EQ(v >> 32, plx_conf_u64(plx_conf_process(), PLX_CONF_SHM_WIDE_PEERS));
+	UNIT_EQ(v & UINT32_MAX, plx_conf_u64(plx_conf_process(), plx_conf_find("SHM_FAST_PEERS")));
+	UNIT_EQ(v >> 32, plx_conf_u64(plx_conf_process(), plx_conf_find("SHM_WIDE_PEERS")));
 	plx_worker_destroy(w);
 }
 

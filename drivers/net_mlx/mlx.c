@@ -5,6 +5,7 @@
  */
 #include "plx_net_mlx.h"
 #include "mlx_cm.h"
+#include "mlx_conf.h"
 #include "mlx_int.h"
 
 PLX_LOG_DEFINE(mlx, "plx.drv.net_mlx");
@@ -105,6 +106,8 @@ mlx_close(struct plx_dev *dev)
 
 const struct plx_dev_ops plx_net_mlx_ops = {
 	.name = "net_mlx",
+	.settings = &mlx_settings,
+	.names = &mlx_names,
 	.peer_len = sizeof(struct mlx_peer),
 	.open = mlx_open,
 	.close = mlx_close,

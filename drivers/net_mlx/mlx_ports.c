@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "mlx_glue.h"
+#include "mlx_conf.h"
 #include "mlx_int.h"
 
 #define CANDIDATES 32 /* ports that are looked at for one setting */
@@ -254,8 +255,8 @@ mlx_port_get(const struct plx_conf *conf, unsigned i, struct mlx_port **out)
 	if (access("/sys/class/infiniband_verbs", F_OK) != 0)
 		return -ENODEV;
 	pthread_mutex_lock(&ports.lock);
-	rc = choice_get(plx_conf_str(conf, PLX_CONF_NET_MLX_DEVICE),
-		plx_conf_u64(conf, PLX_CONF_NET_MLX_PORTS), &c);
+	rc = choice_get(plx_conf_str(conf, MLX_CONF(DEVICE)),
+		plx_conf_u64(conf, MLX_CONF(PORTS)), &c);
 	if (rc == 0 && i >= c->n)
 		rc = -ENODEV;
 	if (rc == 0) {

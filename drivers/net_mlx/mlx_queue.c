@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "mlx_glue.h"
+#include "mlx_conf.h"
 #include "mlx_int.h"
 
 #define AGAIN_MS 20   /* before the second ASK; then twice as long each time */
@@ -36,29 +37,29 @@ timeout_of(uint64_t ms)
 static void
 read_conf(struct mlx_queue *mq, const struct plx_conf *conf)
 {
-	mq->connect_ns = ms_ns(plx_conf_u64(conf, PLX_CONF_NET_MLX_CONNECT_MS));
+	mq->connect_ns = ms_ns(plx_conf_u64(conf, MLX_CONF(CONNECT_MS)));
 	mq->again_ns = ms_ns(AGAIN_MS) / 2;
-	mq->probe_ns = ms_ns(plx_conf_u64(conf, PLX_CONF_NET_MLX_PROBE_MS));
-	mq->dead_ns = ms_ns(plx_conf_u64(conf, PLX_CONF_NET_MLX_DEAD_MS));
-	mq->timeout = timeout_of(plx_conf_u64(conf, PLX_CONF_NET_MLX_ACK_MS));
-	mq->retries = plx_conf_u64(conf, PLX_CONF_NET_MLX_RETRIES);
-	mq->routed = plx_conf_u64(conf, PLX_CONF_NET_MLX_ROUTED);
+	mq->probe_ns = ms_ns(plx_conf_u64(conf, MLX_CONF(PROBE_MS)));
+	mq->dead_ns = ms_ns(plx_conf_u64(conf, MLX_CONF(DEAD_MS)));
+	mq->timeout = timeout_of(plx_conf_u64(conf, MLX_CONF(ACK_MS)));
+	mq->retries = plx_conf_u64(conf, MLX_CONF(RETRIES));
+	mq->routed = plx_conf_u64(conf, MLX_CONF(ROUTED));
 	mq->by_manager = mq->addr.link == MLX_LINK_IB ||
-		plx_conf_u64(conf, PLX_CONF_NET_MLX_GROUPS_BY_CM);
-	mq->qps_max = plx_conf_u64(conf, PLX_CONF_NET_MLX_CONNECTED);
-	mq->want = plx_conf_u64(conf, PLX_CONF_NET_MLX_WINDOW);
-	mq->rx_budget = plx_conf_u64(conf, PLX_CONF_NET_MLX_SLOTS);
-	mq->rx_room = RTE_MIN(plx_conf_u64(conf, PLX_CONF_NET_MLX_SLOTS_MAX),
+		plx_conf_u64(conf, MLX_CONF(GROUPS_BY_CM));
+	mq->qps_max = plx_conf_u64(conf, MLX_CONF(CONNECTED));
+	mq->want = plx_conf_u64(conf, MLX_CONF(WINDOW));
+	mq->rx_budget = plx_conf_u64(conf, MLX_CONF(SLOTS));
+	mq->rx_room = RTE_MIN(plx_conf_u64(conf, MLX_CONF(SLOTS_MAX)),
 		(uint64_t)mq->port->attr.max_srq_wr);
 	mq->rx_room = RTE_MIN(mq->rx_room, (uint32_t)mq->port->attr.max_cqe);
-	mq->addr.rx_len = plx_conf_u64(conf, PLX_CONF_NET_MLX_MSG_LEN) + HDR_ROOM;
+	mq->addr.rx_len = plx_conf_u64(conf, MLX_CONF(MSG_LEN)) + HDR_ROOM;
 }
 
 static bool
 wants_tags(const struct mlx_queue *mq)
 {
 	return plx_conf_u64(mq->q->conf, PLX_CONF_TAG_OFFLOAD) &&
-		plx_conf_u64(mq->q->conf, PLX_CONF_NET_MLX_TAG_MATCHING);
+		plx_conf_u64(mq->q->conf, MLX_CONF(TAG_MATCHING));
 }
 
 /* Without it all goes on as if it had not been asked for. */
@@ -150,11 +151,11 @@ mlx_queue_open(struct plx_queue *q)
 	if (rc == 0)
 		rc = mlx_sleep_open(mq);
 	if (rc == 0)
-		rc = mlx_cache_open(plx_conf_u64(conf, PLX_CONF_NET_MLX_CACHE),
-			plx_conf_u64(conf, PLX_CONF_NET_MLX_CACHE_LEN));
+		rc = mlx_cache_open(plx_conf_u64(conf, MLX_CONF(CACHE)),
+			plx_conf_u64(conf, MLX_CONF(CACHE_LEN)));
 	mq->cached = rc == 0;
 	if (rc == 0)
-		rc = hw_open(mq, plx_conf_u64(conf, PLX_CONF_NET_MLX_DIRECT) == PLX_DIRECT_AUTO);
+		rc = hw_open(mq, plx_conf_u64(conf, MLX_CONF(DIRECT)) == PLX_CONF_AUTO);
 	if (rc != 0) {
 		hw_close(mq);
 		return rc;

@@ -17,6 +17,23 @@
 
 #include "shm_ring.h"
 
+/** Settings of the driver, in the order of its rows. */
+enum shm_conf {
+	SHM_CONF_HUGE,
+	SHM_CONF_FAST_PEERS,
+	SHM_CONF_WIDE_PEERS,
+	SHM_CONF_CMA,
+	SHM_CONF_WINDOWS,
+	SHM_CONF_DIR,
+	SHM_CONF_PEERS,
+	SHM_CONF_N
+};
+
+extern struct plx_conf_rows shm_settings;
+
+/** Index of a setting in a struct plx_conf. */
+#define SHM_CONF(x) (shm_settings.first + SHM_CONF_##x)
+
 PLX_LOG_DECLARE(shm);
 
 #define SHM_NO_SLOT    0xff

@@ -72,8 +72,8 @@ shm_queue_open(struct plx_queue *q)
 		return -ENOMEM;
 	memset(sq, 0, sizeof(*sq));
 	sq->q = q;
-	sq->n_slots = plx_conf_u64(conf, PLX_CONF_SHM_FAST_PEERS);
-	sq->n_wide = RTE_MIN(sq->n_slots, plx_conf_u64(conf, PLX_CONF_SHM_WIDE_PEERS));
+	sq->n_slots = plx_conf_u64(conf, SHM_CONF(FAST_PEERS));
+	sq->n_wide = RTE_MIN(sq->n_slots, plx_conf_u64(conf, SHM_CONF(WIDE_PEERS)));
 	sq->bell[0] = sq->bell[1] = -1;
 	sq->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (sq->epfd < 0) {
@@ -81,7 +81,7 @@ shm_queue_open(struct plx_queue *q)
 		goto free_sq;
 	}
 	rc = plx_seg_create(&sq->mem, NULL, shm_data_off(sq->n_slots, sq->n_wide, sq->n_slots),
-		plx_conf_u64(conf, PLX_CONF_SHM_HUGE) == PLX_HUGE_AUTO && plx_meet_own_user_only());
+		plx_conf_u64(conf, SHM_CONF(HUGE)) == PLX_CONF_AUTO && plx_meet_own_user_only());
 	if (rc != 0)
 		goto close_ep;
 	if (getrandom(&sq->addr.uid, sizeof(sq->addr.uid), 0) != sizeof(sq->addr.uid)) {
@@ -110,12 +110,12 @@ shm_queue_open(struct plx_queue *q)
 	q->shared = seg->shared;
 	q->shared_len = SHM_SHARED_LEN;
 	q->caps = q->dev->caps;
-	if (plx_conf_u64(conf, PLX_CONF_SHM_CMA) == PLX_CMA_NO)
+	if (plx_conf_u64(conf, SHM_CONF(CMA)) == PLX_CONF_NO)
 		q->caps &= ~(PLX_DEV_GET | PLX_DEV_PUT);
 	rc = plx_window_table_get(&windows);
 	if (rc != 0)
 		goto free_seg;
-	sq->windows = plx_conf_u64(conf, PLX_CONF_SHM_WINDOWS);
+	sq->windows = plx_conf_u64(conf, SHM_CONF(WINDOWS));
 	rc = plx_soft_tag_open(q);
 	if (rc != 0)
 		goto put_windows;

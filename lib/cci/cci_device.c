@@ -29,22 +29,17 @@ static struct {
 	cci_device_t *list[CCI_INI_DEVS + 1]; /* what the application gets; NULL ends it */
 } devices;
 
-/* Names of transports: ours, and what programs of other implementations call the same. */
-static const struct {
-	const char *transport, *driver;
-} transports[] = {
-	{"shm", "shm"},
-	{"sm", "shm"},
-	{"net_mlx", "net_mlx"},
-	{"verbs", "net_mlx"},
-};
-
+/* The driver of a transport, which has its name or what other implementations call the same. @return its name, kept */
 static const char *
-driver_of(const char *transport)
+transport_find(const char *text, const char **driver)
 {
-	for (size_t i = 0; i < RTE_DIM(transports); i++) {
-		if (strcmp(transports[i].transport, transport) == 0)
-			return transports[i].driver;
+	const struct plx_dev_names *names;
+
+	for (unsigned i = 0; (*driver = plx_dev_driver(i, &names)) != NULL; i++) {
+		if (strcmp(*driver, text) == 0)
+			return *driver;
+		if (names != NULL && names->cci != NULL && strcmp(names->cci, text) == 0)
+			return names->cci;
 	}
 	return NULL;
 }
@@ -94,7 +89,7 @@ cci_device_conf(const struct cci_dev *d, struct plx_conf *conf)
 	}
 	(void)plx_conf_set(conf, "worker.devices", d->driver, PLX_CONF_FROM_API, NULL);
 	/* A device is one port; and a URI, or what a service is known by, holds the address of one. */
-	(void)plx_conf_set(conf, "net_mlx.ports", "1", PLX_CONF_FROM_API, NULL);
+	(void)plx_conf_set_role(conf, PLX_CONF_ROLE_PORTS, "1", PLX_CONF_FROM_API);
 }
 
 /* Whether an endpoint on the device could reach others at the moment. */
@@ -199,7 +194,7 @@ static int
 dev_of_section(const struct cci_ini_dev *s, char *err)
 {
 	struct cci_dev *d = dev_new(s->name, s->n_keys);
-	const char *transport = NULL;
+	const char *transport = NULL, *name;
 	unsigned n_argv = 0;
 	int rc = d != NULL ? 0 : -ENOMEM;
 
@@ -220,17 +215,14 @@ dev_of_section(const struct cci_ini_dev *s, char *err)
 		dev_free(d);
 		return rc;
 	}
-	d->driver = driver_of(transport);
-	if (d->driver == NULL) {
+	name = transport_find(transport, &d->driver);
+	if (name == NULL) {
 		PLX_LOG(WARNING, cci, "line %u: device %s is left out, there is no transport %s",
 			s->line, s->name, transport);
 		dev_free(d);
 		return 0;
 	}
-	for (size_t i = 0; i < RTE_DIM(transports); i++) {
-		if (strcmp(transports[i].transport, transport) == 0)
-			dev_fill(d, transports[i].transport);
-	}
+	dev_fill(d, name);
 	return 0;
 }
 

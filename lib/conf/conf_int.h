@@ -13,6 +13,9 @@
 
 PLX_LOG_DECLARE(conf);
 
+/** A set is being made: from now on no settings are added. */
+void conf_table_use(void);
+
 /** Write a sentence to err (PLX_CONF_ERR_MAX bytes, may be NULL); control bytes become '?'. */
 __attribute__((format(printf, 2, 3))) void conf_err(char *err, const char *fmt, ...);
 
@@ -22,7 +25,7 @@ __attribute__((format(printf, 2, 3))) void conf_err(char *err, const char *fmt, 
  */
 int conf_parse_uint(const char *text, uint64_t *out);
 
-/** Write the environment form of a name: "shm.cma" -> "SHM_CMA". @return len as snprintf. */
+/** Write the environment form of a name: "rndv.chunk" -> "RNDV_CHUNK". @return len as snprintf. */
 int conf_env_name(const char *name, char *buf, size_t len);
 
 /**

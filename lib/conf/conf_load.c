@@ -108,7 +108,7 @@ conf_apply_json(struct plx_conf *c, const json_t *root, enum plx_conf_source sou
 static void
 conf_take(struct plx_conf *dst, const struct plx_conf *src)
 {
-	for (unsigned int i = 0; i < PLX_CONF_N; i++) {
+	for (unsigned int i = 0; i < plx_conf_n(); i++) {
 		__atomic_store_n(&dst->v[i].u, src->v[i].u, __ATOMIC_RELAXED);
 		if (strcmp(dst->v[i].s, src->v[i].s) != 0)
 			memcpy(dst->v[i].s, src->v[i].s, sizeof(dst->v[i].s));
@@ -120,7 +120,7 @@ conf_take(struct plx_conf *dst, const struct plx_conf *src)
 static int
 conf_keep_fixed(const struct plx_conf *before, struct plx_conf *after, char *err)
 {
-	for (unsigned int i = 0; i < PLX_CONF_N; i++) {
+	for (unsigned int i = 0; i < plx_conf_n(); i++) {
 		if (plx_conf_row(i)->runtime)
 			continue;
 		if (before->v[i].u != after->v[i].u || strcmp(before->v[i].s, after->v[i].s) != 0) {

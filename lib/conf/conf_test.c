@@ -17,6 +17,21 @@
 
 #include "plx_log.h"
 
+/* What a driver adds. */
+enum { DRV_CMA, DRV_HUGE, DRV_FAST_PEERS, DRV_DEVICE, DRV_PROBE_MS, DRV_N };
+
+static const char *const auto_no[] = {"auto", "no", NULL};
+
+static const struct plx_conf_row drv_rows[DRV_N] = {
+	PLX_ROW_ENUM(DRV_CMA, "drv.cma", "auto", auto_no, false, "Way.", PLX_CONF_ROLE_READS),
+	PLX_ROW_ENUM(DRV_HUGE, "drv.huge", "auto", auto_no, false, "Pages."),
+	PLX_ROW_UINT(DRV_FAST_PEERS, "drv.fast_peers", "peers", "32", 0, 64, false, "Peers."),
+	PLX_ROW_STR(DRV_DEVICE, "drv.device", "", false, "Ports.", PLX_CONF_ROLE_PORT_NAMES),
+	PLX_ROW_UINT(DRV_PROBE_MS, "drv.probe_ms", "ms", "1000", 10, 600000, false, "Silence.", PLX_CONF_ROLE_PROBE_MS),
+};
+
+static struct plx_conf_rows drv_settings = {.rows = drv_rows, .n = DRV_N};
+
 static struct plx_conf conf;
 static char err[PLX_CONF_ERR_MAX];
 static char path[64];
@@ -64,7 +79,7 @@ load(const char *text)
 static void
 names_are_unique_in_both_forms(void)
 {
-	for (unsigned int i = 0; i < PLX_CONF_N; i++) {
+	for (unsigned int i = 0; i < plx_conf_n(); i++) {
 		const char *name = plx_conf_row(i)->name;
 
 		CU_ASSERT_FATAL(name != NULL);
@@ -72,12 +87,38 @@ names_are_unique_in_both_forms(void)
 		CU_ASSERT_PTR_NOT_NULL(strchr(name, '.'));
 		CU_ASSERT_EQUAL(plx_conf_find(name), (int)i);
 	}
-	CU_ASSERT_EQUAL(plx_conf_find("SHM_CMA"), PLX_CONF_SHM_CMA);
-	CU_ASSERT_EQUAL(plx_conf_find("shm_cma"), PLX_CONF_SHM_CMA);
+	CU_ASSERT_EQUAL(plx_conf_find("DRV_CMA"), plx_conf_find("drv.cma"));
+	CU_ASSERT_EQUAL(plx_conf_find("drv_cma"), plx_conf_find("drv.cma"));
 	CU_ASSERT_EQUAL(plx_conf_find("REACTOR"), PLX_CONF_REACTOR);
-	CU_ASSERT_EQUAL(plx_conf_find("shm"), -ENOENT);
+	CU_ASSERT_EQUAL(plx_conf_find("drv"), -ENOENT);
 	CU_ASSERT_EQUAL(plx_conf_find(""), -ENOENT);
-	CU_ASSERT_EQUAL(plx_conf_find("shm.cma.x"), -ENOENT);
+	CU_ASSERT_EQUAL(plx_conf_find("drv.cma.x"), -ENOENT);
+}
+
+static void
+a_driver_adds_its_settings_before_there_are_sets(void)
+{
+	static struct plx_conf_rows late = {.rows = drv_rows, .n = DRV_N};
+
+	CU_ASSERT_EQUAL(drv_settings.first, PLX_CONF_N);
+	CU_ASSERT_EQUAL(plx_conf_find("drv.cma"), (int)drv_settings.first + DRV_CMA);
+	CU_ASSERT_EQUAL(u64("drv.fast_peers"), 32);
+	CU_ASSERT_EQUAL(plx_conf_add(&drv_settings), 0);
+	CU_ASSERT_EQUAL(plx_conf_add(&late), -EBUSY);
+	CU_ASSERT_EQUAL(plx_conf_set_devices("a,b"), 0);
+	CU_ASSERT_EQUAL(plx_conf_set_devices("a"), -EBUSY);
+	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, PLX_CONF_DEVICES), "a,b");
+}
+
+static void
+a_setting_is_known_by_its_role(void)
+{
+	CU_ASSERT_EQUAL(plx_conf_find_role(PLX_CONF_ROLE_READS, 0), plx_conf_find("drv.cma"));
+	CU_ASSERT_EQUAL(plx_conf_find_role(PLX_CONF_ROLE_READS, plx_conf_find("drv.cma") + 1), -ENOENT);
+	CU_ASSERT_EQUAL(plx_conf_find_role(PLX_CONF_ROLE_PORTS, 0), -ENOENT);
+	CU_ASSERT_EQUAL(plx_conf_set_role(&conf, PLX_CONF_ROLE_PORT_NAMES, "x:1", PLX_CONF_FROM_API), 0);
+	CU_ASSERT_STRING_EQUAL(plx_conf_role_str(&conf, PLX_CONF_ROLE_PORT_NAMES, "none"), "x:1");
+	CU_ASSERT_STRING_EQUAL(plx_conf_role_str(&conf, PLX_CONF_ROLE_MEET_DIR, "none"), "none");
 }
 
 static void
@@ -86,7 +127,7 @@ every_default_is_in_its_own_range(void)
 	struct plx_conf other;
 	char text[PLX_CONF_STR_MAX];
 
-	for (unsigned int i = 0; i < PLX_CONF_N; i++) {
+	for (unsigned int i = 0; i < plx_conf_n(); i++) {
 		const struct plx_conf_row *row = plx_conf_row(i);
 
 		CU_ASSERT_EQUAL(set(row->name, row->def), 0);
@@ -102,7 +143,7 @@ every_default_is_in_its_own_range(void)
 static void
 no_text_setting_may_change_at_runtime(void)
 {
-	for (unsigned int i = 0; i < PLX_CONF_N; i++)
+	for (unsigned int i = 0; i < plx_conf_n(); i++)
 		CU_ASSERT(plx_conf_row(i)->type != PLX_CONF_STR || !plx_conf_row(i)->runtime);
 }
 
@@ -140,11 +181,11 @@ bad_numbers_are_refused_and_change_nothing(void)
 static void
 a_choice_is_one_of_its_list(void)
 {
-	CU_ASSERT_EQUAL(set("shm.cma", "NO"), 0);
-	CU_ASSERT_EQUAL(u64("shm.cma"), PLX_CMA_NO);
-	CU_ASSERT_EQUAL(set("shm.cma", "n"), -EINVAL);
+	CU_ASSERT_EQUAL(set("drv.cma", "NO"), 0);
+	CU_ASSERT_EQUAL(u64("drv.cma"), PLX_CONF_NO);
+	CU_ASSERT_EQUAL(set("drv.cma", "n"), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err, "auto no"));
-	CU_ASSERT_EQUAL(set("shm.cma", ""), -EINVAL);
+	CU_ASSERT_EQUAL(set("drv.cma", ""), -EINVAL);
 	CU_ASSERT_EQUAL(set("no.such", "1"), -ENOENT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err, "no.such"));
 }
@@ -169,12 +210,12 @@ text_is_bounded_printable_utf8(void)
 static void
 a_lower_source_is_checked_and_then_ignored(void)
 {
-	CU_ASSERT_EQUAL(set("shm.cma", "no"), 0);
-	CU_ASSERT_EQUAL(plx_conf_set(&conf, "shm.cma", "auto", PLX_CONF_FROM_ENV, NULL), 0);
-	CU_ASSERT_EQUAL(plx_conf_set(&conf, "shm.cma", "x", PLX_CONF_FROM_ENV, NULL), -EINVAL);
-	CU_ASSERT_EQUAL(u64("shm.cma"), PLX_CMA_NO);
-	CU_ASSERT_EQUAL(plx_conf_set(&conf, "shm.cma", "auto", PLX_CONF_FROM_RPC, NULL), 0);
-	CU_ASSERT_EQUAL(u64("shm.cma"), PLX_CMA_AUTO);
+	CU_ASSERT_EQUAL(set("drv.cma", "no"), 0);
+	CU_ASSERT_EQUAL(plx_conf_set(&conf, "drv.cma", "auto", PLX_CONF_FROM_ENV, NULL), 0);
+	CU_ASSERT_EQUAL(plx_conf_set(&conf, "drv.cma", "x", PLX_CONF_FROM_ENV, NULL), -EINVAL);
+	CU_ASSERT_EQUAL(u64("drv.cma"), PLX_CONF_NO);
+	CU_ASSERT_EQUAL(plx_conf_set(&conf, "drv.cma", "auto", PLX_CONF_FROM_RPC, NULL), 0);
+	CU_ASSERT_EQUAL(u64("drv.cma"), PLX_CONF_AUTO);
 }
 
 static void
@@ -197,14 +238,14 @@ bytes_are_written_with_the_suffix_that_loses_nothing(void)
 static void
 a_file_sets_what_it_names(void)
 {
-	CU_ASSERT_EQUAL(load("{\"shm\": {\"cma\": \"no\", \"fast_peers\": 8},\n"
+	CU_ASSERT_EQUAL(load("{\"drv\": {\"cma\": \"no\", \"fast_peers\": 8},\n"
 			     " \"proto\": {\"eager_max\": \"4k\"}, \"rndv\": {}}\n"),
 		0);
-	CU_ASSERT_EQUAL(u64("shm.cma"), PLX_CMA_NO);
-	CU_ASSERT_EQUAL(u64("shm.fast_peers"), 8);
+	CU_ASSERT_EQUAL(u64("drv.cma"), PLX_CONF_NO);
+	CU_ASSERT_EQUAL(u64("drv.fast_peers"), 8);
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), 4096);
-	CU_ASSERT_EQUAL(conf.v[PLX_CONF_SHM_CMA].source, PLX_CONF_FROM_FILE);
-	CU_ASSERT_EQUAL(conf.v[PLX_CONF_SHM_HUGE].source, PLX_CONF_FROM_DEFAULT);
+	CU_ASSERT_EQUAL(conf.v[plx_conf_find("DRV_CMA")].source, PLX_CONF_FROM_FILE);
+	CU_ASSERT_EQUAL(conf.v[plx_conf_find("DRV_HUGE")].source, PLX_CONF_FROM_DEFAULT);
 	CU_ASSERT_EQUAL(load("{}"), 0);
 }
 
@@ -215,23 +256,23 @@ a_wrong_file_changes_nothing_and_says_why(void)
 		const char *text, *why;
 	} bad[] = {
 		{"", "line 1"},
-		{"{\n\"shm\": {\"fast_peers\": 1,\n}}", "line 3"},
+		{"{\n\"drv\": {\"fast_peers\": 1,\n}}", "line 3"},
 		{"[]", "not an object"},
 		{"7", "line 1"},
-		{"{\"shm\": 3}", "\"shm\""},
-		{"{\"shm\": {\"fast_peers\": 1, \"nope\": 1}}", "shm.nope"},
-		{"{\"SHM\": {\"CMA\": \"no\"}}", "SHM.CMA"},
-		{"{\"shm\": {\"fast_peers\": 1, \"fast_peers\": 1}}", "duplicate"},
-		{"{\"shm\": {\"fast_peers\": 1, \"cma\": false}}", "shm.cma"},
-		{"{\"shm\": {\"fast_peers\": 1, \"cma\": 1}}", "shm.cma"},
-		{"{\"shm\": {\"fast_peers\": 1, \"huge\": null}}", "shm.huge"},
-		{"{\"shm\": {\"fast_peers\": -1}}", "shm.fast_peers"},
-		{"{\"shm\": {\"fast_peers\": 1.0}}", "shm.fast_peers"},
-		{"{\"shm\": {\"fast_peers\": true}}", "shm.fast_peers"},
-		{"{\"shm\": {\"fast_peers\": [1]}}", "shm.fast_peers"},
-		{"{\"shm\": {\"fast_peers\": 1}} x", "line 1"},
-		{"{\"shm\": {\"fast_peers\": NaN}}", "line 1"},
-		{"{\"shm\": {\"fast_peers\": 99999999999999999999}}", "line 1"},
+		{"{\"drv\": 3}", "\"drv\""},
+		{"{\"drv\": {\"fast_peers\": 1, \"nope\": 1}}", "drv.nope"},
+		{"{\"DRV\": {\"CMA\": \"no\"}}", "DRV.CMA"},
+		{"{\"drv\": {\"fast_peers\": 1, \"fast_peers\": 1}}", "duplicate"},
+		{"{\"drv\": {\"fast_peers\": 1, \"cma\": false}}", "drv.cma"},
+		{"{\"drv\": {\"fast_peers\": 1, \"cma\": 1}}", "drv.cma"},
+		{"{\"drv\": {\"fast_peers\": 1, \"huge\": null}}", "drv.huge"},
+		{"{\"drv\": {\"fast_peers\": -1}}", "drv.fast_peers"},
+		{"{\"drv\": {\"fast_peers\": 1.0}}", "drv.fast_peers"},
+		{"{\"drv\": {\"fast_peers\": true}}", "drv.fast_peers"},
+		{"{\"drv\": {\"fast_peers\": [1]}}", "drv.fast_peers"},
+		{"{\"drv\": {\"fast_peers\": 1}} x", "line 1"},
+		{"{\"drv\": {\"fast_peers\": NaN}}", "line 1"},
+		{"{\"drv\": {\"fast_peers\": 99999999999999999999}}", "line 1"},
 		{"{\"rpc\": {\"socket\": \"a\\u0000b\"}}", "line 1"},
 		{"{\"rpc\": {\"socket\": \"\xff\"}}", "line 1"},
 	};
@@ -239,7 +280,7 @@ a_wrong_file_changes_nothing_and_says_why(void)
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		CU_ASSERT_EQUAL(load(bad[i].text), -EINVAL);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err, bad[i].why));
-		CU_ASSERT_EQUAL(u64("shm.fast_peers"), def("shm.fast_peers"));
+		CU_ASSERT_EQUAL(u64("drv.fast_peers"), def("drv.fast_peers"));
 	}
 }
 
@@ -278,40 +319,40 @@ what_is_no_regular_file_is_refused(void)
 static void
 json_at_runtime_changes_only_runtime_settings(void)
 {
-	json_t *root = json_pack("{s{s:s}s{s:i}}", "rndv", "scheme", "get", "shm", "fast_peers", 8);
+	json_t *root = json_pack("{s{s:s}s{s:i}}", "rndv", "scheme", "get", "drv", "fast_peers", 8);
 
 	CU_ASSERT_EQUAL(plx_conf_load_json(&conf, root, PLX_CONF_FROM_RPC, true, err), -EPERM);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err, "shm.fast_peers"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "drv.fast_peers"));
 	CU_ASSERT_EQUAL(u64("rndv.scheme"), PLX_RNDV_AUTO);
-	json_object_set_new(json_object_get(root, "shm"), "fast_peers",
-		json_integer((json_int_t)def("shm.fast_peers")));
+	json_object_set_new(json_object_get(root, "drv"), "fast_peers",
+		json_integer((json_int_t)def("drv.fast_peers")));
 	CU_ASSERT_EQUAL(plx_conf_load_json(&conf, root, PLX_CONF_FROM_RPC, true, err), 0);
 	CU_ASSERT_EQUAL(u64("rndv.scheme"), PLX_RNDV_GET);
 	CU_ASSERT_EQUAL(conf.v[PLX_CONF_RNDV_SCHEME].source, PLX_CONF_FROM_RPC);
-	CU_ASSERT_EQUAL(conf.v[PLX_CONF_SHM_FAST_PEERS].source, PLX_CONF_FROM_DEFAULT);
+	CU_ASSERT_EQUAL(conf.v[plx_conf_find("DRV_FAST_PEERS")].source, PLX_CONF_FROM_DEFAULT);
 	json_decref(root);
 }
 
 static void
 the_environment_wins_over_the_file_it_names(void)
 {
-	CU_ASSERT_EQUAL(load("{\"shm\": {\"cma\": \"no\", \"fast_peers\": 8}}"), 0);
+	CU_ASSERT_EQUAL(load("{\"drv\": {\"cma\": \"no\", \"fast_peers\": 8}}"), 0);
 	plx_conf_defaults(&conf);
 	setenv("PLX_CONFIG", path, 1);
-	setenv("PLX_SHM_FAST_PEERS", "9", 1);
+	setenv("PLX_DRV_FAST_PEERS", "9", 1);
 	setenv("PLX_REACTOR", "lcore:1", 1);
 	setenv("PLX_PROTO_EAGER_MAX", "-1", 1);
 	setenv("PLX_NO_SUCH", "1", 1);
 	CU_ASSERT_EQUAL(plx_conf_load_env(&conf, NULL), 0);
-	CU_ASSERT_EQUAL(u64("shm.fast_peers"), 9);
-	CU_ASSERT_EQUAL(u64("shm.cma"), PLX_CMA_NO);
+	CU_ASSERT_EQUAL(u64("drv.fast_peers"), 9);
+	CU_ASSERT_EQUAL(u64("drv.cma"), PLX_CONF_NO);
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), def("proto.eager_max"));
 	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, PLX_CONF_REACTOR), "lcore:1");
 	setenv("PLX_CONFIG", "/no/such/file", 1);
 	plx_conf_defaults(&conf);
 	CU_ASSERT_EQUAL(plx_conf_load_env(&conf, NULL), -ENOENT);
-	CU_ASSERT_EQUAL(u64("shm.fast_peers"), 9);
-	CU_ASSERT_EQUAL(u64("shm.cma"), PLX_CMA_AUTO);
+	CU_ASSERT_EQUAL(u64("drv.fast_peers"), 9);
+	CU_ASSERT_EQUAL(u64("drv.cma"), PLX_CONF_AUTO);
 }
 
 static void
@@ -324,7 +365,7 @@ ucx_names_are_mapped_and_ours_win(void)
 	setenv("UCX_NET_DEVICES", "mlx5_0:1", 1);
 	CU_ASSERT_EQUAL(plx_conf_load_env(&conf, NULL), 0);
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), 8191);
-	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, PLX_CONF_NET_MLX_DEVICE), "mlx5_0:1");
+	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, plx_conf_find("DRV_DEVICE")), "mlx5_0:1");
 	CU_ASSERT_EQUAL(u64("rndv.scheme"), PLX_RNDV_GET);
 	CU_ASSERT_EQUAL(plx_conf_log_level(&conf), RTE_LOG_WARNING);
 	setenv("MPI_UCX_RNDV_THRESH", "inf", 1);
@@ -383,15 +424,15 @@ ucx_values_without_a_counterpart_leave_ours(void)
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		CU_ASSERT_EQUAL(ucx(rows[i].name, rows[i].text), rows[i].rc);
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), def("proto.eager_max"));
-	CU_ASSERT_EQUAL(u64("net_mlx.probe_ms"), def("net_mlx.probe_ms"));
-	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, PLX_CONF_NET_MLX_DEVICE), "");
+	CU_ASSERT_EQUAL(u64("drv.probe_ms"), def("drv.probe_ms"));
+	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, plx_conf_find("DRV_DEVICE")), "");
 }
 
 static void
 ucx_values_are_followed(void)
 {
 	CU_ASSERT_EQUAL(ucx("NET_DEVICES", "eth0,mlx5_0:1,,mlx5_[3-4]:2"), 0);
-	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, PLX_CONF_NET_MLX_DEVICE),
+	CU_ASSERT_STRING_EQUAL(plx_conf_str(&conf, plx_conf_find("DRV_DEVICE")),
 		"mlx5_0:1,mlx5_3:2,mlx5_4:2");
 	CU_ASSERT_STRING_EQUAL(ucx_value("NET_DEVICES"), "eth0,mlx5_0:1,mlx5_3:2,mlx5_4:2");
 	CU_ASSERT_EQUAL(ucx("RNDV_THRESH", "0"), 0);
@@ -407,7 +448,7 @@ ucx_values_are_followed(void)
 	CU_ASSERT_EQUAL(ucx("RNDV_THRESH", "99999999999999999999"), 0);
 	CU_ASSERT_EQUAL(u64("proto.eager_max"), 64u << 20);
 	CU_ASSERT_EQUAL(ucx("KEEPALIVE_INTERVAL", "250ms"), 0);
-	CU_ASSERT_EQUAL(u64("net_mlx.probe_ms"), 250);
+	CU_ASSERT_EQUAL(u64("drv.probe_ms"), 250);
 	CU_ASSERT_EQUAL(ucx("LOG_LEVEL", "data"), 0);
 	CU_ASSERT_EQUAL(plx_conf_log_level(&conf), RTE_LOG_DEBUG);
 }
@@ -615,12 +656,12 @@ print_writes_every_setting_as_a_variable(void)
 	FILE *f = open_memstream(&text, &len);
 
 	CU_ASSERT_FATAL(f != NULL);
-	set("shm.cma", "no");
+	set("drv.cma", "no");
 	plx_conf_print(
 		&conf, f, NULL, PLX_CONF_PRINT_VALUES | PLX_CONF_PRINT_HEADER | PLX_CONF_PRINT_DOC);
 	fclose(f);
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\nPLX_SHM_CMA=no\n"));
-	for (unsigned int i = 0; i < PLX_CONF_N; i++)
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\nPLX_DRV_CMA=no\n"));
+	for (unsigned int i = 0; i < plx_conf_n(); i++)
 		CU_ASSERT_PTR_NOT_NULL(strstr(text, plx_conf_row(i)->help));
 	free(text);
 }
@@ -660,8 +701,8 @@ setup(void)
 {
 	static const char *const names[] = {"PLX_CONFIG", "PLX_LOG_LEVEL", "PLX_NO_SUCH",
 		"UCX_RNDV_THRESH", "UCX_RNDV_SCHEME", "UCX_LOG_LEVEL", "UCX_TLS", "UCX_NET_DEVICES",
-		"MPI_UCX_RNDV_THRESH", "UCX_CONFIG_DIR", "PLX_REACTOR", "PLX_SHM_FAST_PEERS", "PLX_PROTO_EAGER_MAX",
-		"PLX_SHM_CMA"};
+		"MPI_UCX_RNDV_THRESH", "UCX_CONFIG_DIR", "PLX_REACTOR", "PLX_DRV_FAST_PEERS", "PLX_PROTO_EAGER_MAX",
+		"PLX_DRV_CMA"};
 
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unsetenv(names[i]);
@@ -670,6 +711,8 @@ setup(void)
 
 static CU_TestInfo tests[] = {
 	{"names_are_unique_in_both_forms", names_are_unique_in_both_forms},
+	{"a_driver_adds_its_settings_before_there_are_sets", a_driver_adds_its_settings_before_there_are_sets},
+	{"a_setting_is_known_by_its_role", a_setting_is_known_by_its_role},
 	{"every_default_is_in_its_own_range", every_default_is_in_its_own_range},
 	{"no_text_setting_may_change_at_runtime", no_text_setting_may_change_at_runtime},
 	{"numbers_take_suffixes", numbers_take_suffixes},
@@ -717,6 +760,8 @@ main(void)
 	unsigned int failures;
 
 	plx_log_set_level(RTE_LOG_EMERG);
+	if (plx_conf_add(&drv_settings) != 0 || plx_conf_set_devices("a,b") != 0)
+		return 1;
 	snprintf(path, sizeof(path), "/tmp/plx_conf_test.%d", getpid());
 	if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
 		return 1;

@@ -37,7 +37,7 @@ static const struct ucx_word ucx_schemes[] = {{"auto", "auto"}, {"get_zcopy", "g
 	{"am", "frag"}, {NULL, NULL}};
 
 static void
-follow_word(struct plx_conf *c, enum plx_conf_id id, const struct ucx_word *words, const char *value,
+follow_word(struct plx_conf *c, unsigned int id, const struct ucx_word *words, const char *value,
 	enum plx_conf_source source)
 {
 	for (; words->ucx != NULL; words++)
@@ -46,29 +46,29 @@ follow_word(struct plx_conf *c, enum plx_conf_id id, const struct ucx_word *word
 }
 
 static void
-follow_level(struct plx_conf *c, const char *value, enum plx_conf_source source)
+follow_level(struct plx_conf *c, unsigned int id, const char *value, enum plx_conf_source source)
 {
-	follow_word(c, PLX_CONF_LOG_LEVEL, ucx_levels, value, source);
+	follow_word(c, id, ucx_levels, value, source);
 }
 
 /* A name that does not fit one of our settings is too long for a file, too. */
 static void
-follow_file(struct plx_conf *c, const char *value, enum plx_conf_source source)
+follow_file(struct plx_conf *c, unsigned int id, const char *value, enum plx_conf_source source)
 {
 	char err[PLX_CONF_ERR_MAX];
 
-	if (plx_conf_set(c, plx_conf_row(PLX_CONF_LOG_FILE)->name, value, source, err) != 0)
+	if (plx_conf_set(c, plx_conf_row(id)->name, value, source, err) != 0)
 		PLX_LOG(WARNING, conf, "UCX_LOG_FILE is not followed: %s", err);
 }
 
 static void
-follow_scheme(struct plx_conf *c, const char *value, enum plx_conf_source source)
+follow_scheme(struct plx_conf *c, unsigned int id, const char *value, enum plx_conf_source source)
 {
-	follow_word(c, PLX_CONF_RNDV_SCHEME, ucx_schemes, value, source);
+	follow_word(c, id, ucx_schemes, value, source);
 }
 
 static void
-follow_number(struct plx_conf *c, enum plx_conf_id id, uint64_t u, enum plx_conf_source source)
+follow_number(struct plx_conf *c, unsigned int id, uint64_t u, enum plx_conf_source source)
 {
 	const struct plx_conf_row *row = plx_conf_row(id);
 	char text[32];
@@ -109,10 +109,11 @@ follow_eager(struct plx_conf *c, uint64_t u, enum plx_conf_source source)
 
 /* There is one length for all peers: that for this node, unless only the other one is given. */
 static void
-follow_thresh(struct plx_conf *c, const char *value, enum plx_conf_source source)
+follow_thresh(struct plx_conf *c, unsigned int id, const char *value, enum plx_conf_source source)
 {
 	uint64_t u;
 
+	(void)id; /* two settings, in fact */
 	if (thresh(value, "intra", &u) == 0 || thresh(value, "inter", &u) == 0)
 		follow_eager(c, u, source);
 }
@@ -129,9 +130,9 @@ plx_conf_follow_inter(struct plx_conf *c)
 		follow_eager(c, inter, c->v[PLX_CONF_EAGER_MAX].source);
 }
 
-/* Of UCX's devices those with a port are RDMA's, as ours; the others are of other transports. */
+/* Of UCX's devices those with a port are RDMA's; the others are of transports that are not here. */
 static void
-follow_net_devices(struct plx_conf *c, const char *value, enum plx_conf_source source)
+follow_net_devices(struct plx_conf *c, unsigned int id, const char *value, enum plx_conf_source source)
 {
 	char ours[PLX_CONF_STR_MAX] = "";
 	size_t len, n = 0;
@@ -146,30 +147,46 @@ follow_net_devices(struct plx_conf *c, const char *value, enum plx_conf_source s
 			(int)len, p);
 	}
 	if (n != 0)
-		plx_conf_set(c, plx_conf_row(PLX_CONF_NET_MLX_DEVICE)->name, ours, source, NULL);
+		plx_conf_set(c, plx_conf_row(id)->name, ours, source, NULL);
 }
 
-/* How often UCX looks whether its peers are there, which for our RDMA devices is a probe. */
+/* How often UCX looks whether its peers are there, which for some devices of ours is a probe. */
 static void
-follow_keepalive(struct plx_conf *c, const char *value, enum plx_conf_source source)
+follow_keepalive(struct plx_conf *c, unsigned int id, const char *value, enum plx_conf_source source)
 {
 	double us = strtod(value, NULL); /* "20000000.00us", or a word: 0 */
 
 	if (us >= 1 && us < 1e15)
-		follow_number(c, PLX_CONF_NET_MLX_PROBE_MS, (uint64_t)(us / 1000), source);
+		follow_number(c, id, (uint64_t)(us / 1000), source);
 }
 
-static const struct {
-	const char *name, *ours;
-	void (*follow)(struct plx_conf *c, const char *value, enum plx_conf_source source);
+static const struct follower {
+	const char *name;
+	unsigned int id; /* PLX_CONF_N: those of the role */
+	enum plx_conf_role role;
+	void (*follow)(struct plx_conf *c, unsigned int id, const char *value, enum plx_conf_source source);
 } followed[] = {
-	{"KEEPALIVE_INTERVAL", "net_mlx.probe_ms", follow_keepalive},
-	{"LOG_FILE", "log.file", follow_file},
-	{"LOG_LEVEL", "log.level", follow_level},
-	{"NET_DEVICES", "net_mlx.device", follow_net_devices},
-	{"RNDV_SCHEME", "rndv.scheme", follow_scheme},
-	{"RNDV_THRESH", "proto.eager_max", follow_thresh},
+	{"KEEPALIVE_INTERVAL", PLX_CONF_N, PLX_CONF_ROLE_PROBE_MS, follow_keepalive},
+	{"LOG_FILE", PLX_CONF_LOG_FILE, PLX_CONF_ROLE_NONE, follow_file},
+	{"LOG_LEVEL", PLX_CONF_LOG_LEVEL, PLX_CONF_ROLE_NONE, follow_level},
+	{"NET_DEVICES", PLX_CONF_N, PLX_CONF_ROLE_PORT_NAMES, follow_net_devices},
+	{"RNDV_SCHEME", PLX_CONF_RNDV_SCHEME, PLX_CONF_ROLE_NONE, follow_scheme},
+	{"RNDV_THRESH", PLX_CONF_EAGER_MAX, PLX_CONF_ROLE_NONE, follow_thresh},
 };
+
+/* The setting of ours that follows UCX's of this name, behind the one before. @return -ENOENT: no more */
+static int
+next_follower(const char *name, int before, const struct follower **f)
+{
+	for (*f = followed; *f < followed + RTE_DIM(followed); (*f)++) {
+		if (strcmp((*f)->name, name) != 0)
+			continue;
+		if ((*f)->role != PLX_CONF_ROLE_NONE)
+			return plx_conf_find_role((*f)->role, before + 1);
+		return before < 0 ? (int)(*f)->id : -ENOENT;
+	}
+	return -ENOENT;
+}
 
 /* The record behind this one, or that at the beginning for NULL. @return NULL at the end */
 static char *
@@ -233,7 +250,8 @@ set_row(struct plx_conf *c, const struct conf_ucx_row *row, const char *text,
 	enum plx_conf_source source, char *err)
 {
 	char value[CONF_UCX_VALUE_MAX];
-	int rc;
+	const struct follower *f;
+	int id, rc;
 
 	if (row->type == UCX_ALIAS)
 		row = conf_ucx_find(row->def);
@@ -245,9 +263,8 @@ set_row(struct plx_conf *c, const struct conf_ucx_row *row, const char *text,
 	rc = keep(c, row->name, value, source, err);
 	if (rc <= 0)
 		return rc;
-	for (size_t i = 0; i < sizeof(followed) / sizeof(followed[0]); i++)
-		if (strcmp(followed[i].name, row->name) == 0)
-			followed[i].follow(c, value, source);
+	for (id = next_follower(row->name, -1, &f); id >= 0; id = next_follower(row->name, id, &f))
+		f->follow(c, id, value, source);
 	return 0;
 }
 
@@ -324,15 +341,15 @@ static void
 print_row(const struct plx_conf *c, FILE *f, const struct conf_ucx_row *row, unsigned int flags)
 {
 	const struct conf_ucx_row *real = row->type == UCX_ALIAS ? conf_ucx_find(row->def) : row;
+	const struct follower *by;
 	char value[CONF_UCX_VALUE_MAX];
 
 	if (flags & PLX_CONF_PRINT_DOC) {
 		fprintf(f, "#\n# default: %s\n", real->def);
 		if (real != row)
 			fprintf(f, "# alias of: UCX_%s\n", real->name);
-		for (size_t i = 0; i < sizeof(followed) / sizeof(followed[0]); i++)
-			if (strcmp(followed[i].name, real->name) == 0)
-				fprintf(f, "# sets: %s\n", followed[i].ours);
+		for (int id = next_follower(real->name, -1, &by); id >= 0; id = next_follower(real->name, id, &by))
+			fprintf(f, "# sets: %s\n", plx_conf_row(id)->name);
 		fprintf(f, "#\n");
 	}
 	plx_conf_format_ucx(c, real->name, value, sizeof(value));

@@ -82,7 +82,7 @@ plx_conf_find(const char *name)
 	char env[PLX_CONF_NAME_MAX];
 	unsigned int i;
 
-	for (i = 0; i < PLX_CONF_N; i++) {
+	for (i = 0; i < plx_conf_n(); i++) {
 		conf_env_name(plx_conf_row(i)->name, env, sizeof(env));
 		if (strcmp(plx_conf_row(i)->name, name) == 0 || strcasecmp(env, name) == 0)
 			return (int)i;
@@ -211,10 +211,30 @@ plx_conf_set(struct plx_conf *c, const char *name, const char *text, enum plx_co
 void
 plx_conf_defaults(struct plx_conf *c)
 {
+	conf_table_use();
 	memset(c, 0, sizeof(*c));
-	for (unsigned int i = 0; i < PLX_CONF_N; i++)
+	for (unsigned int i = 0; i < plx_conf_n(); i++)
 		plx_conf_set(c, plx_conf_row(i)->name, plx_conf_row(i)->def, PLX_CONF_FROM_DEFAULT,
 			NULL);
+}
+
+const char *
+plx_conf_role_str(const struct plx_conf *c, enum plx_conf_role role, const char *def)
+{
+	int id = plx_conf_find_role(role, 0);
+
+	return id >= 0 ? plx_conf_str(c, id) : def;
+}
+
+int
+plx_conf_set_role(struct plx_conf *c, enum plx_conf_role role, const char *text,
+	enum plx_conf_source source)
+{
+	int rc = 0;
+
+	for (int id = plx_conf_find_role(role, 0); id >= 0 && rc == 0; id = plx_conf_find_role(role, id + 1))
+		rc = plx_conf_set(c, plx_conf_row(id)->name, text, source, NULL);
+	return rc;
 }
 
 /* Bytes take the largest suffix that loses nothing. */
@@ -231,7 +251,7 @@ conf_format_uint(const struct plx_conf_row *row, uint64_t u, char *buf, size_t l
 }
 
 int
-plx_conf_format(const struct plx_conf *c, enum plx_conf_id id, char *buf, size_t len)
+plx_conf_format(const struct plx_conf *c, unsigned int id, char *buf, size_t len)
 {
 	const struct plx_conf_row *row = plx_conf_row(id);
 	uint64_t u = plx_conf_u64(c, id);
@@ -249,7 +269,7 @@ plx_conf_format(const struct plx_conf *c, enum plx_conf_id id, char *buf, size_t
 }
 
 int
-plx_conf_format_range(enum plx_conf_id id, char *buf, size_t len)
+plx_conf_format_range(unsigned int id, char *buf, size_t len)
 {
 	const struct plx_conf_row *row = plx_conf_row(id);
 	char lo[32], hi[32];
@@ -280,7 +300,7 @@ plx_conf_print(const struct plx_conf *c, FILE *f, const char *prefix, unsigned i
 
 	if (flags & PLX_CONF_PRINT_HEADER)
 		fprintf(f, "#\n# Pollux settings\n#\n\n");
-	for (unsigned int i = 0; i < PLX_CONF_N; i++) {
+	for (unsigned int i = 0; i < plx_conf_n(); i++) {
 		row = plx_conf_row(i);
 		if (flags & PLX_CONF_PRINT_DOC) {
 			plx_conf_format_range(i, range, sizeof(range));

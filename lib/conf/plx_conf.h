@@ -3,9 +3,10 @@
  *
  * plx_conf.h - every setting: name, unit, default, range, help
  *
- * There is one table (conf_table.c). A value comes from, in rising order: the
- * table's default, files (ucx.conf, JSON), the environment (PLX_SHM_CMA for "shm.cma";
- * UCX_... names are kept, some are followed), the application (ucp_config_modify), JSON-RPC.
+ * The libraries' settings are one table (conf_table.c), each driver brings a table of
+ * its own. A value comes from, in rising order: the table's default, files (ucx.conf,
+ * JSON), the environment (PLX_RNDV_CHUNK for "rndv.chunk"; UCX_... names are kept, some are
+ * followed), the application (ucp_config_modify), JSON-RPC.
  * Objects copy what they need when they are opened; nothing reads a setting in
  * a turn.
  */
@@ -21,7 +22,7 @@
 
 struct json_t; /* of jansson.h */
 
-/** Index of a setting: the rows of conf_table.c stand in this order. */
+/** Index of a setting: the rows of conf_table.c stand in this order, those of drivers behind them. */
 enum plx_conf_id {
 	PLX_CONF_LOG_LEVEL,
 	PLX_CONF_LOG_FILE,
@@ -33,31 +34,6 @@ enum plx_conf_id {
 	PLX_CONF_WORKER_WAIT,
 	PLX_CONF_WORKER_NAP_US,
 	PLX_CONF_DEVICES,
-	PLX_CONF_SHM_HUGE,
-	PLX_CONF_SHM_FAST_PEERS,
-	PLX_CONF_SHM_WIDE_PEERS,
-	PLX_CONF_SHM_CMA,
-	PLX_CONF_SHM_WINDOWS,
-	PLX_CONF_SHM_DIR,
-	PLX_CONF_SHM_PEERS,
-	PLX_CONF_NET_MLX_DEVICE,
-	PLX_CONF_NET_MLX_PORTS,
-	PLX_CONF_NET_MLX_ROUTED,
-	PLX_CONF_NET_MLX_GROUPS_BY_CM,
-	PLX_CONF_NET_MLX_MSG_LEN,
-	PLX_CONF_NET_MLX_WINDOW,
-	PLX_CONF_NET_MLX_SLOTS,
-	PLX_CONF_NET_MLX_SLOTS_MAX,
-	PLX_CONF_NET_MLX_CONNECTED,
-	PLX_CONF_NET_MLX_CONNECT_MS,
-	PLX_CONF_NET_MLX_ACK_MS,
-	PLX_CONF_NET_MLX_RETRIES,
-	PLX_CONF_NET_MLX_PROBE_MS,
-	PLX_CONF_NET_MLX_DEAD_MS,
-	PLX_CONF_NET_MLX_DIRECT,
-	PLX_CONF_NET_MLX_TAG_MATCHING,
-	PLX_CONF_NET_MLX_CACHE,
-	PLX_CONF_NET_MLX_CACHE_LEN,
 	PLX_CONF_PEER_CHECK_MS,
 	PLX_CONF_CM_TRANSPORT,
 	PLX_CONF_CM_DONE_MS,
@@ -81,7 +57,8 @@ enum plx_conf_id {
 	PLX_CONF_CCI_SEND_BUFS,
 	PLX_CONF_CCI_RECV_BUFS,
 	PLX_CONF_RPC_SOCKET,
-	PLX_CONF_N
+	PLX_CONF_N,
+	PLX_CONF_MAX = PLX_CONF_N + 64, /* room for those of drivers */
 };
 
 enum plx_conf_type {
@@ -105,9 +82,21 @@ enum plx_conf_source {
 #define PLX_CONF_UCX_LEN (8u << 10) /* of names of UCX that are set, with their values */
 #define PLX_CONF_ERR_MAX 128 /* of a sentence that says what is wrong */
 
-/** One row of the table. All text is static. */
+/** What a driver's setting is to libraries that do not know the driver. */
+enum plx_conf_role {
+	PLX_CONF_ROLE_NONE,
+	PLX_CONF_ROLE_PORTS,	  /* UINT: ports that a worker uses at the most */
+	PLX_CONF_ROLE_PORT_NAMES, /* STR: which ports; follows those of UCX_NET_DEVICES that have a ':' */
+	PLX_CONF_ROLE_PROBE_MS,	  /* UINT: silence before a peer is probed; follows UCX_KEEPALIVE_INTERVAL */
+	PLX_CONF_ROLE_READS,	  /* ENUM of auto, no: memory of other processes is read */
+	PLX_CONF_ROLE_HUGE,	  /* ENUM of auto, no: memory that peers map is of huge pages */
+	PLX_CONF_ROLE_MEET_DIR,	  /* STR: as plx_meet_settle() takes it */
+	PLX_CONF_ROLE_MEET_PEERS, /* the same */
+};
+
+/** One row of a table. All text is static. */
 struct plx_conf_row {
-	const char *name;	 /* "shm.cma": section, dot, name */
+	const char *name;	 /* "rndv.chunk": section, dot, name */
 	enum plx_conf_type type;
 	const char *unit;	 /* "bytes", "ms", "turns", "" */
 	const char *def;	 /* default, as text */
@@ -115,6 +104,20 @@ struct plx_conf_row {
 	const char *const *choices; /* PLX_CONF_ENUM only, NULL-terminated */
 	bool runtime;		 /* may change after start by RPC; read when the next object opens */
 	const char *help;	 /* one sentence */
+	enum plx_conf_role role; /* of a driver's */
+};
+
+/* A row at its index; the last argument, the role, may be left out. */
+#define PLX_ROW_BOOL(id, n, d, rt, ...) [id] = {n, PLX_CONF_BOOL, "", d, 0, 1, NULL, rt, __VA_ARGS__}
+#define PLX_ROW_UINT(id, n, un, d, lo, hi, rt, ...) [id] = {n, PLX_CONF_UINT, un, d, lo, hi, NULL, rt, __VA_ARGS__}
+#define PLX_ROW_ENUM(id, n, d, ch, rt, ...) [id] = {n, PLX_CONF_ENUM, "", d, 0, 0, ch, rt, __VA_ARGS__}
+#define PLX_ROW_STR(id, n, d, rt, ...) [id] = {n, PLX_CONF_STR, "", d, 0, 0, NULL, rt, __VA_ARGS__}
+
+/** The settings of a driver: setting i of them has the index first + i. */
+struct plx_conf_rows {
+	const struct plx_conf_row *rows;
+	unsigned int n;
+	unsigned int first; /* writer: plx_conf_add() */
 };
 
 /** A full set of values: one is the process's, ucp_config_t holds copies. */
@@ -123,19 +126,35 @@ struct plx_conf {
 		uint64_t u; /* BOOL, UINT, ENUM */
 		char s[PLX_CONF_STR_MAX]; /* STR */
 		enum plx_conf_source source;
-	} v[PLX_CONF_N];
+	} v[PLX_CONF_MAX];
 	struct {
 		uint32_t len; /* of text in use */
 		char text[PLX_CONF_UCX_LEN];
 	} ucx; /* what was set by names of UCX; see conf_ucx.c */
 };
 
+/**
+ * Add the settings of a driver; more than once is no more than once.
+ * Errors: -ENOSPC more than PLX_CONF_MAX; -EBUSY there are sets of settings without them.
+ * Thread: any, before others use lib/conf.
+ */
+int plx_conf_add(struct plx_conf_rows *rows);
+
+/** Say what worker.devices is by default. Errors: as plx_conf_add(). Thread: as plx_conf_add(). */
+int plx_conf_set_devices(const char *names);
+
+/** @return how many settings there are, drivers' included. Thread: any. */
+unsigned int plx_conf_n(void);
+
 /** @return the row of a setting. Thread: any. */
-const struct plx_conf_row *plx_conf_row(enum plx_conf_id id);
+const struct plx_conf_row *plx_conf_row(unsigned int id);
+
+/** @return the first setting of this role, from id on, or -ENOENT. Thread: any. */
+int plx_conf_find_role(enum plx_conf_role role, unsigned int id);
 
 /**
- * Find a setting by its name ("shm.cma") or by its environment form
- * ("SHM_CMA", case ignored).
+ * Find a setting by its name ("rndv.chunk") or by its environment form
+ * ("RNDV_CHUNK", case ignored).
  * @return its id, or -ENOENT. Thread: any.
  */
 int plx_conf_find(const char *name);
@@ -205,7 +224,7 @@ int plx_conf_load_json(struct plx_conf *c, const struct json_t *root, enum plx_c
 	bool runtime_only, char *err);
 
 /**
- * Read a JSON file: {"shm": {"cma": "auto"}, ...}. Unknown names, wrong types and
+ * Read a JSON file: {"rndv": {"chunk": "1m"}, ...}. Unknown names, wrong types and
  * syntax errors refuse the whole file (nothing is changed) with a message that
  * names the line or the setting.
  * @param err buffer of err_len bytes for that message, or NULL
@@ -227,10 +246,10 @@ int plx_conf_load_file(struct plx_conf *c, const char *path, char *err, size_t e
 int plx_conf_load_env(struct plx_conf *c, const char *prefix);
 
 /** Write the value in force as text. @return len as snprintf. Thread: the set's owner. */
-int plx_conf_format(const struct plx_conf *c, enum plx_conf_id id, char *buf, size_t len);
+int plx_conf_format(const struct plx_conf *c, unsigned int id, char *buf, size_t len);
 
 /** Write the range or the choices of a setting as text. @return len as snprintf. Thread: any. */
-int plx_conf_format_range(enum plx_conf_id id, char *buf, size_t len);
+int plx_conf_format_range(unsigned int id, char *buf, size_t len);
 
 /* What plx_conf_print() writes; the bits are those of ucs_config_print_flags_t. */
 #define PLX_CONF_PRINT_VALUES 1u
@@ -248,7 +267,7 @@ int plx_conf_format_range(enum plx_conf_id id, char *buf, size_t len);
 void plx_conf_print_ucx(const struct plx_conf *c, FILE *f, unsigned int flags);
 
 /**
- * Write every setting as a line PLX_SHM_CMA=auto.
+ * Write every setting as a line PLX_RNDV_CHUNK=1m.
  * @param prefix what stands before each name; NULL is "PLX_"
  * @param flags PLX_CONF_PRINT_x
  * Thread: the set's owner. Blocks: may (file).
@@ -261,16 +280,23 @@ void plx_conf_print(const struct plx_conf *c, FILE *f, const char *prefix, unsig
  */
 struct plx_conf *plx_conf_process(void);
 
+/** @return the text of the first setting of a role, or def where no driver has it. Thread: the set's owner. */
+const char *plx_conf_role_str(const struct plx_conf *c, enum plx_conf_role role, const char *def);
+
+/** Set every setting of a role. @return 0 or as plx_conf_set(). Thread: the set's owner. */
+int plx_conf_set_role(struct plx_conf *c, enum plx_conf_role role, const char *text,
+	enum plx_conf_source source);
+
 /** Value of a BOOL, UINT or ENUM setting. Thread: any. */
 static inline uint64_t
-plx_conf_u64(const struct plx_conf *c, enum plx_conf_id id)
+plx_conf_u64(const struct plx_conf *c, unsigned int id)
 {
 	return __atomic_load_n(&c->v[id].u, __ATOMIC_RELAXED);
 }
 
 /** Text of a STR setting; belongs to the set. Thread: the set's owner. */
 static inline const char *
-plx_conf_str(const struct plx_conf *c, enum plx_conf_id id)
+plx_conf_str(const struct plx_conf *c, unsigned int id)
 {
 	return c->v[id].s;
 }
@@ -283,9 +309,7 @@ plx_conf_log_level(const struct plx_conf *c)
 }
 
 /* Choices, in the order of the rows' lists. */
-enum { PLX_HUGE_AUTO, PLX_HUGE_NO };
-enum { PLX_CMA_AUTO, PLX_CMA_NO };
-enum { PLX_DIRECT_AUTO, PLX_DIRECT_NO };
+enum { PLX_CONF_AUTO, PLX_CONF_NO }; /* where there is nothing else */
 enum { PLX_WAIT_SPIN, PLX_WAIT_YIELD, PLX_WAIT_AUTO };
 enum { PLX_IDLE_SPIN, PLX_IDLE_PAUSE, PLX_IDLE_YIELD, PLX_IDLE_SLEEP, PLX_IDLE_AUTO, PLX_IDLE_LEND };
 enum { PLX_RMA_AUTO, PLX_RMA_DEVICE, PLX_RMA_MESSAGE };

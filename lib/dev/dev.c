@@ -94,11 +94,28 @@ plx_dev_register(const struct plx_dev_ops *ops)
 			goto out;
 	if (n_drivers == PLX_DEV_MAX)
 		rc = -ENOSPC;
-	else
+	else if (ops->settings != NULL)
+		rc = plx_conf_add(ops->settings);
+	if (rc == 0)
 		drivers[n_drivers++] = ops;
 out:
 	pthread_mutex_unlock(&lock);
 	return rc;
+}
+
+const char *
+plx_dev_driver(unsigned i, const struct plx_dev_names **names)
+{
+	const char *name = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (i < n_drivers) {
+		name = drivers[i]->name;
+		if (names != NULL)
+			*names = drivers[i]->names;
+	}
+	pthread_mutex_unlock(&lock);
+	return name;
 }
 
 /* Called with the lock held. */

@@ -53,6 +53,23 @@ enum plx_dev_cap {
 	PLX_DEV_KEYS = 1 << 5,	   /* reads and writes a peer's registered memory, by its key */
 };
 
+/** A name of UCX's for a driver, or for a part of what it stands for. */
+struct plx_dev_alias {
+	const char *name; /* "posix" */
+	bool reads;	  /* who asks for it has the memory of other processes read, too */
+	uint8_t takes;	  /* a bit for each way that is lost when this is not to be used */
+};
+
+#define PLX_DEV_ALIAS_READS 0x80 /* of takes: what is lost is only that others' memory is read */
+
+/** What others call a driver, and where its peers are. */
+struct plx_dev_names {
+	/* Transports that UCX_TLS may list, up to a NULL; the driver is not used once all bits are taken. */
+	const struct plx_dev_alias *aliases;
+	const char *cci;    /* CCI's name for the transport, besides the driver's; or NULL */
+	bool between_hosts; /* UCX_NET_DEVICES is about its ports; else UCX_SHM_DEVICES about the driver */
+};
+
 /** A queue's address as it travels in a worker address; the first 8 bytes are its uid. */
 struct plx_addr {
 	uint8_t len;
@@ -307,8 +324,15 @@ extern const struct plx_stat_row plx_queue_stat_rows[];
 const void *plx_queue_drv_stats(const struct plx_queue *q, const struct plx_stat_row **rows);
 
 /**
+ * The drivers that are registered, in this order.
+ * @param names out, or NULL; *names may be NULL
+ * @return the name of driver i, or NULL behind the last. Thread: any.
+ */
+const char *plx_dev_driver(unsigned i, const struct plx_dev_names **names);
+
+/**
  * Open a device by name, or take one more reference to it.
- * @param name "shm"
+ * @param name the driver's
  * Thread: any, serialised inside. Blocks: may. Errors: -ENODEV no such driver; -ENXIO it has
  * failed; what its open says.
  */

@@ -27,6 +27,8 @@ struct plx_dev {
 /** Hooks a driver leaves NULL are filled in by dev.c and answer -EOPNOTSUPP or nothing. */
 struct plx_dev_ops {
 	const char *name;
+	struct plx_conf_rows *settings;	   /* the driver's own; or NULL */
+	const struct plx_dev_names *names; /* NULL: it is used only where worker.devices names it */
 	size_t peer_len; /* bytes of the driver's peer struct, which begins with a plx_peer */
 
 	/* Any thread, serialised by dev.c; may sleep; 0 or -errno. */
@@ -112,8 +114,8 @@ struct plx_dev_ops {
 void plx_peer_met(struct plx_peer *peer);
 
 /**
- * Add a driver to the list that plx_dev_open() searches; called from lib/init's table.
- * Errors: -ENOSPC more than PLX_DEV_MAX. Thread: control.
+ * Add a driver to the list that plx_dev_open() searches, and its settings; called from lib/init's
+ * table before the process begins. Errors: -ENOSPC more than PLX_DEV_MAX; as plx_conf_add(). Thread: control.
  */
 int plx_dev_register(const struct plx_dev_ops *ops);
 

@@ -4,10 +4,10 @@
  * plx_log.h - what the process says of itself: rte_log with one type a library
  *
  * A file that logs defines PLX_LOGTYPE as the suffix of its library's type
- * ("shm" for plx.drv.shm) by including this header after
+ * ("rndv" for plx.rndv) by including this header after
  *
- *	PLX_LOG_DECLARE(shm);		in one internal header of the library
- *	PLX_LOG_DEFINE(shm, "plx.drv.shm");	in one .c file of it
+ *	PLX_LOG_DECLARE(rndv);		in one internal header of the library
+ *	PLX_LOG_DEFINE(rndv, "plx.rndv");	in one .c file of it
  *
  * Nothing on the hot path logs: there a counter.
  */

@@ -131,7 +131,7 @@ start_rpc(const struct plx_conf *conf)
 		PLX_LOG(WARNING, init, "no RPC socket at %s: %s", path, strerror(-rc));
 }
 
-/* "shm, net_mlx at mlx5_0:1, net_mlx at mlx5_1:1 down": those of the setting that are there. */
+/* "a, b at mlx5_0:1, b at mlx5_1:1 down": those of the setting that are there. */
 static void
 devices_text(const struct plx_conf *conf, char *text, size_t len)
 {
@@ -184,10 +184,11 @@ start_all(const struct plx_conf *conf)
 	if (rc != 0)
 		return rc;
 	plx_log_set_level(plx_conf_u64(conf, PLX_CONF_LOG_LEVEL) + 1); /* the EAL has set its own */
-	rc = plx_mem_init(plx_conf_u64(conf, PLX_CONF_EAL_HUGE) == PLX_HUGE_AUTO);
+	rc = plx_mem_init(plx_conf_u64(conf, PLX_CONF_EAL_HUGE) == PLX_CONF_AUTO);
 	if (rc != 0)
 		return rc;
-	rc = plx_meet_settle(plx_conf_str(conf, PLX_CONF_SHM_DIR), plx_conf_str(conf, PLX_CONF_SHM_PEERS));
+	rc = plx_meet_settle(plx_conf_role_str(conf, PLX_CONF_ROLE_MEET_DIR, ""),
+		plx_conf_role_str(conf, PLX_CONF_ROLE_MEET_PEERS, "same"));
 	if (rc != 0)
 		return rc;
 	rc = plx_init_drivers();

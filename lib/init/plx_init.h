@@ -23,7 +23,10 @@ int plx_init_get(const struct plx_conf *conf);
  */
 void plx_init_put(void);
 
-/** Register every driver that was built; once in a process. Errors: as plx_dev_register(). */
+/**
+ * Register every driver that was built, with its settings: the generated table of drivers. It is called
+ * before main(); more than once is no more than once. Errors: as plx_dev_register(). Thread: control.
+ */
 int plx_init_drivers(void);
 
 /** The most cores that reactor.lcores may name. */

@@ -4,8 +4,8 @@
  * meet.c - what this process offers to its peers, and the thread that hands it over
  *
  * Design notes
- * One connection is one question. A client that says nothing is dropped after a while, and who is none of
- * shm.peers is told so at once and holds no place, so strangers cost an accept() each.
+ * One connection is one question. A client that says nothing is dropped after a while, and who is none
+ * of those that are met is told so at once and holds no place, so strangers cost an accept() each.
  *
  * A forked child has none of this: the socket is closed in it, else a name would
  * outlive its process. It opens one of its own with its first offer. Until it has closed what it inherited our own
@@ -195,7 +195,7 @@ peers_parse(char *list)
 		else
 			rc = user_of(name, &id) ? add_one(&who.uids, &who.n_uids, id) : -EINVAL;
 		if (rc == -EINVAL)
-			PLX_LOG(ERR, mem, "shm.peers: there is no such user or group: %s", name);
+			PLX_LOG(ERR, mem, "whose processes are met: there is no user or group %s", name);
 	}
 	return rc;
 }
@@ -207,7 +207,7 @@ plx_meet_settle(const char *dir, const char *peers)
 	int rc = 0;
 
 	if (strlen(dir) > DIR_MAX || (dir[0] != '\0' && dir[0] != '/')) {
-		PLX_LOG(ERR, mem, "shm.dir is no absolute path of at most %u bytes: %s", DIR_MAX, dir);
+		PLX_LOG(ERR, mem, "the folder to meet in is no absolute path of at most %u bytes: %s", DIR_MAX, dir);
 		return -EINVAL;
 	}
 	pthread_mutex_lock(&meet.life);
@@ -465,7 +465,7 @@ client_new(int fd)
 	uint32_t uid = user_at(fd);
 
 	if (!meet_allows(uid, fd)) {
-		PLX_LOG_RATELIMIT(NOTICE, mem, "a process of user %u is refused: shm.peers does not name it", uid);
+		PLX_LOG_RATELIMIT(NOTICE, mem, "a process of user %u is refused: it is none of those that are met", uid);
 		reply_send(fd, EPERM, NULL);
 	} else if (!client_serve(fd)) {
 		meet.clients[meet.n_clients++] = (struct client){fd, now_ms()};

@@ -30,14 +30,14 @@ struct meet_reply {
 
 enum meet_place {
 	MEET_ABSTRACT, /* of the network namespace */
-	MEET_FOLDER,   /* shm.dir */
+	MEET_FOLDER,   /* of plx_meet_settle() */
 	MEET_PLACES,
 };
 
 /** @return the length of the name of a process's socket, 0: there is none such place. Thread: any. */
 socklen_t meet_name(enum meet_place place, uint64_t proc, struct sockaddr_un *out);
 
-/** @return whether shm.peers has a user, who is at the other end of the socket. Thread: any. */
+/** @return whether a user is met, who is at the other end of the socket. Thread: any. */
 bool meet_allows(uint32_t uid, int fd);
 
 /** @return whether it is this process's user; not when the kernel can't name it in our namespace. Thread: any. */

@@ -10,10 +10,10 @@
  * and no path of another process is: so it works between pid, user and mount namespaces, whatever the
  * processes may do to each other otherwise.
  *
- * The socket is in the abstract namespace, which belongs to the network namespace, or, when shm.dir is set, in
- * that folder, which containers share.
+ * The socket is in the abstract namespace, which belongs to the network namespace, or, when
+ * plx_meet_settle() names one, in a folder, which containers share.
  *
- * The kernel says who the other is. Both sides look: shm.peers names the users that are met. What a number
+ * The kernel says who the other is. Both sides look whether that user is met. What a number
  * says is never proof; but the number of a segment is random too, so only those know it who were told.
  *
  * Descriptors that a peer sent are input: plx_meet_is_memory() and the like prove what one is by calls that
@@ -100,7 +100,7 @@ struct plx_answer {
 /**
  * Ask a process. Its answer is fetched by plx_ask_poll(); plx_ask_close() ends it.
  * Errors: -EHOSTUNREACH it is on another host, or its socket can't be seen from here; -ECONNRESET it has
- * gone; -EPERM its user is none of shm.peers; -EMFILE, -ENFILE, -ENOMEM, -EAGAIN: try later.
+ * gone; -EPERM its user is not met; -EMFILE, -ENFILE, -ENOMEM, -EAGAIN: try later.
  * Thread: any. Blocks: never, but for a process that has changed its user: up to PLX_ASK_MS.
  */
 int plx_ask_open(struct plx_ask *a, const struct plx_proc *whom, uint64_t id);

@@ -14,7 +14,7 @@
 
 /** A process, told from all others that were or will be. */
 struct plx_proc {
-	uint64_t host;	/* boot, and network namespace or shm.dir, hashed; a half that can't be known is 0 */
+	uint64_t host;	/* boot, and network namespace or folder to meet in, hashed; a half that can't be known is 0 */
 	uint64_t id;	/* random, never 0: what its peers know it by, whatever namespace they are in */
 	uint32_t pid;	/* in its own namespace: for people to read */
 };

@@ -23,7 +23,7 @@ static struct plx_rpc_method rpc_methods[PLX_RPC_MAX_METHODS]; /* under the lock
 static size_t rpc_n_methods;
 
 static json_t *
-rpc_conf_value(const struct plx_conf *c, enum plx_conf_id id)
+rpc_conf_value(const struct plx_conf *c, unsigned int id)
 {
 	uint64_t u = plx_conf_u64(c, id);
 	char text[PLX_CONF_STR_MAX];
@@ -42,7 +42,7 @@ rpc_conf_value(const struct plx_conf *c, enum plx_conf_id id)
 }
 
 static json_t *
-rpc_conf_row(const struct plx_conf *c, enum plx_conf_id id)
+rpc_conf_row(const struct plx_conf *c, unsigned int id)
 {
 	static const char *const sources[] = {"default", "file", "environment", "api", "rpc"};
 	static const char *const types[] = {"bool", "uint", "enum", "string"};
@@ -77,13 +77,13 @@ conf_get(const json_t *params, json_t **result, char *err, void *arg)
 		return 0;
 	}
 	*result = json_array();
-	for (unsigned int i = 0; i < PLX_CONF_N; i++)
+	for (unsigned int i = 0; i < plx_conf_n(); i++)
 		json_array_append_new(*result, rpc_conf_row(c, i));
 	return 0;
 }
 
 static bool
-rpc_conf_is_ours(const struct plx_conf *c, enum plx_conf_id id)
+rpc_conf_is_ours(const struct plx_conf *c, unsigned int id)
 {
 	return c->v[id].source == PLX_CONF_FROM_RPC;
 }
@@ -185,7 +185,7 @@ save_config(const json_t *params, json_t **result, char *err, void *arg)
 	if (rc < 0)
 		return rc;
 	*result = json_object();
-	for (unsigned int i = 0; i < PLX_CONF_N; i++) {
+	for (unsigned int i = 0; i < plx_conf_n(); i++) {
 		if (changed && c->v[i].source == PLX_CONF_FROM_DEFAULT)
 			continue;
 		name = plx_conf_row(i)->name;

@@ -782,11 +782,11 @@ conf_get_tells_all_of_a_setting(void)
 	json_t *answer = call("conf_get", NULL);
 	const json_t *rows = json_object_get(answer, "result");
 
-	CU_ASSERT_EQUAL(json_array_size(rows), PLX_CONF_N);
+	CU_ASSERT_EQUAL(json_array_size(rows), plx_conf_n());
 	for (size_t k = 0; k < RTE_DIM(keys); k++)
 		CU_ASSERT_PTR_NOT_NULL(json_object_get(json_array_get(rows, 3), keys[k]));
 	json_decref(answer);
-	answer = call("conf_get", json_pack("{s:s}", "name", "shm.cma"));
+	answer = call("conf_get", json_pack("{s:s}", "name", "eal.huge"));
 	CU_ASSERT_STRING_EQUAL(
 		json_string_value(json_object_get(json_object_get(answer, "result"), "value")),
 		"auto");
@@ -815,7 +815,7 @@ conf_set_changes_runtime_settings_only(void)
 	CU_ASSERT_EQUAL(
 		call_code("conf_set", json_pack("{s:s,s:n}", "name", "rndv.chunk", "value")),
 		-32602);
-	answer = call("conf_set", json_pack("{s:s,s:s}", "name", "shm.cma", "value", "no"));
+	answer = call("conf_set", json_pack("{s:s,s:s}", "name", "eal.huge", "value", "no"));
 	CU_ASSERT_EQUAL(code_of(answer), -32000);
 	CU_ASSERT_PTR_NOT_NULL(strstr(message_of(answer), "before start"));
 	json_decref(answer);
@@ -838,10 +838,10 @@ what_save_config_gives_load_config_takes(void)
 	CU_ASSERT_EQUAL(plx_conf_u64(plx_conf_process(), PLX_CONF_RNDV_SCHEME), PLX_RNDV_FRAG);
 
 	json_object_set_new(json_object_get(sections, "rndv"), "scheme", json_string("get"));
-	json_object_set_new(json_object_get(sections, "shm"), "cma", json_string("no"));
+	json_object_set_new(json_object_get(sections, "eal"), "huge", json_string("no"));
 	answer = call("load_config", json_incref(sections));
 	CU_ASSERT_EQUAL(code_of(answer), -32000);
-	CU_ASSERT_PTR_NOT_NULL(strstr(message_of(answer), "shm.cma"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(message_of(answer), "eal.huge"));
 	CU_ASSERT_EQUAL(plx_conf_u64(plx_conf_process(), PLX_CONF_RNDV_SCHEME), PLX_RNDV_FRAG);
 	json_decref(answer);
 	json_decref(saved);
@@ -849,7 +849,7 @@ what_save_config_gives_load_config_takes(void)
 	answer = call("save_config", json_pack("{s:b}", "changed", 1));
 	sections = json_object_get(answer, "result");
 	CU_ASSERT_PTR_NOT_NULL(json_object_get(json_object_get(sections, "rndv"), "scheme"));
-	CU_ASSERT_PTR_NULL(json_object_get(json_object_get(sections, "shm"), "cma"));
+	CU_ASSERT_PTR_NULL(json_object_get(json_object_get(sections, "eal"), "huge"));
 	json_decref(answer);
 }
 

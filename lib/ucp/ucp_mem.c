@@ -30,7 +30,8 @@
 static ucs_status_t
 mem_allocate(ucp_context_h context, ucp_mem_h m, void *address, unsigned flags)
 {
-	bool huge = plx_conf_u64(&context->conf, PLX_CONF_SHM_HUGE) == PLX_HUGE_AUTO &&
+	int setting = plx_conf_find_role(PLX_CONF_ROLE_HUGE, 0);
+	bool huge = setting >= 0 && plx_conf_u64(&context->conf, setting) == PLX_CONF_AUTO &&
 		m->length >= HUGE_MIN;
 	bool fixed = (flags & UCP_MEM_MAP_FIXED) != 0;
 	int rc;

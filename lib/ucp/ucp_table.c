@@ -37,7 +37,7 @@ wanted(const struct plx_conf *conf, const char *name, char *buf, size_t len)
 
 struct table {
 	FILE *f;
-	const char *pattern; /* of "tag shm/memory" */
+	const char *pattern; /* of "tag DEVICE/memory" */
 	char device[64];
 };
 

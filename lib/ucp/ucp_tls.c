@@ -4,7 +4,7 @@
  * ucp_tls.c - the devices of a context, from UCX's lists of transports and devices
  *
  * Design notes: UCX_TLS, UCX_SHM_DEVICES and UCX_NET_DEVICES say what a context may use. Each
- * transport of UCX is one of ours, or none; a list of none leaves nothing, as on a machine
+ * transport of UCX is an alias of a driver (plx_dev_names), or none; a list of none leaves nothing, as on a machine
  * where UCX has not got it. Settings of ours count above the lists.
  */
 #include <net/if.h>
@@ -16,29 +16,10 @@
 
 #define LIST_MAX 1024
 
-enum { NONE, SHM, NET };
-
-/* UCX's transports and its names for several; whether they read the memory of another process. */
-static const struct {
-	const char *name;
-	int device;
-	bool reads;
-} transports[] = {
-	{"self", SHM, false}, {"posix", SHM, false}, {"sysv", SHM, false}, {"mm", SHM, false},
-	{"sm", SHM, true}, {"shm", SHM, true}, {"cma", SHM, true}, {"knem", SHM, true},
-	{"xpmem", SHM, true},
-	{"ib", NET, false}, {"rc", NET, false}, {"rc_v", NET, false}, {"rc_x", NET, false},
-	{"rc_verbs", NET, false}, {"rc_mlx5", NET, false}, {"ud", NET, false}, {"ud_v", NET, false},
-	{"ud_x", NET, false}, {"ud_verbs", NET, false}, {"ud_mlx5", NET, false}, {"dc", NET, false},
-	{"dc_x", NET, false}, {"dc_mlx5", NET, false}, {"srd", NET, false},
-	{"tcp", NONE, false}, {"gga", NONE, false}, {"gga_mlx5", NONE, false}, {"rc_gda", NONE, false},
-	{"cuda", NONE, false}, {"cuda_copy", NONE, false}, {"cuda_ipc", NONE, false},
-	{"gdr_copy", NONE, false}, {"rocm", NONE, false}, {"rocm_copy", NONE, false},
-	{"rocm_ipc", NONE, false}, {"rocm_gdr", NONE, false}, {"ze", NONE, false},
-	{"ze_copy", NONE, false}, {"ze_ipc", NONE, false}, {"ze_gdr", NONE, false},
-	{"gaudi", NONE, false}, {"gaudi_gdr", NONE, false}, {"ugni", NONE, false},
-	{"ugni_smsg", NONE, false}, {"ugni_rdma", NONE, false},
-};
+/* UCX's transports that stand for none of our drivers; those that do are with the driver. */
+static const char *const nothing[] = {"tcp", "gga", "gga_mlx5", "rc_gda", "cuda", "cuda_copy", "cuda_ipc",
+	"gdr_copy", "rocm", "rocm_copy", "rocm_ipc", "rocm_gdr", "ze", "ze_copy", "ze_ipc", "ze_gdr",
+	"gaudi", "gaudi_gdr", "ugni", "ugni_smsg", "ugni_rdma"};
 
 /* A list of UCX: all, some, or all but some. */
 struct list {
@@ -84,33 +65,55 @@ wants_warnings(const struct plx_conf *conf)
 	return strcmp(text, "n") != 0;
 }
 
+/* By the number of the driver. */
 struct choice {
-	bool shm, net, reads;
+	bool use[PLX_DEV_MAX];
+	bool reads;
 };
+
+static bool
+is_word(const char *name, const char *p, size_t len)
+{
+	return strlen(name) == len && strncmp(name, p, len) == 0;
+}
+
+/* What one name stands for. @return whether it is a transport of UCX */
+static bool
+name_means(const char *p, size_t len, struct choice *out)
+{
+	const struct plx_dev_names *names;
+	bool found = false;
+
+	for (unsigned i = 0; plx_dev_driver(i, &names) != NULL; i++) {
+		for (const struct plx_dev_alias *a = names != NULL ? names->aliases : NULL; a != NULL && a->name != NULL; a++) {
+			if (!is_word(a->name, p, len))
+				continue;
+			out->use[i] = found = true;
+			out->reads |= a->reads;
+		}
+	}
+	for (size_t i = 0; i < RTE_DIM(nothing) && !found; i++) {
+		if (!is_word(nothing[i], p, len))
+			continue;
+		found = true;
+		PLX_LOG(INFO, ucp, "UCX_TLS: %s means nothing here", nothing[i]);
+	}
+	return found;
+}
 
 /* What the names stand for; a leading backslash only says that it is no alias. */
 static void
 names_mean(const struct list *tls, bool warn, struct choice *out)
 {
-	size_t i, len, n = sizeof(transports) / sizeof(transports[0]);
+	size_t len;
 
-	*out = (struct choice){false, false, false};
+	*out = (struct choice){.reads = false};
 	for (const char *p = tls->names; *p != '\0'; p += len + (p[len] == ',')) {
 		p += *p == '\\';
 		len = strcspn(p, ",");
-		for (i = 0; i < n; i++)
-			if (strlen(transports[i].name) == len && strncmp(transports[i].name, p, len) == 0)
-				break;
-		if (i == n) { /* "ud:aux", for what UCX needs besides, is none either */
-			if (warn && memchr(p, ':', len) == NULL)
-				PLX_LOG(WARNING, ucp, "UCX_TLS: there is no transport %.*s", (int)len, p);
-			continue;
-		}
-		out->shm |= transports[i].device == SHM;
-		out->net |= transports[i].device == NET;
-		out->reads |= transports[i].reads;
-		if (transports[i].device == NONE)
-			PLX_LOG(INFO, ucp, "UCX_TLS: %s means nothing here", transports[i].name);
+		/* "ud:aux", for what UCX needs besides, is none either */
+		if (!name_means(p, len, out) && warn && memchr(p, ':', len) == NULL)
+			PLX_LOG(WARNING, ucp, "UCX_TLS: there is no transport %.*s", (int)len, p);
 	}
 }
 
@@ -118,13 +121,20 @@ names_mean(const struct list *tls, bool warn, struct choice *out)
 static void
 names_leave(const struct list *tls, struct choice *out)
 {
-	bool no_sm = list_has(tls, "sm") || list_has(tls, "shm"), no_ib = list_has(tls, "ib");
+	const struct plx_dev_names *names;
 
-	out->shm = !no_sm && !list_has(tls, "mm") && !(list_has(tls, "posix") && list_has(tls, "sysv"));
-	out->net = !no_ib && !list_has(tls, "rc") &&
-		   !((list_has(tls, "rc_v") || list_has(tls, "rc_verbs")) &&
-			   (list_has(tls, "rc_x") || list_has(tls, "rc_mlx5")));
-	out->reads = !list_has(tls, "cma");
+	for (unsigned i = 0; plx_dev_driver(i, &names) != NULL; i++) {
+		uint8_t all = 0, taken = 0;
+
+		for (const struct plx_dev_alias *a = names != NULL ? names->aliases : NULL; a != NULL && a->name != NULL; a++) {
+			all |= a->takes & ~PLX_DEV_ALIAS_READS;
+			if (list_has(tls, a->name))
+				taken |= a->takes;
+		}
+		if ((taken & PLX_DEV_ALIAS_READS) != 0)
+			out->reads = false;
+		out->use[i] = all == 0 || (taken & all) != all;
+	}
 }
 
 static bool
@@ -133,40 +143,95 @@ has_port(const struct list *devices)
 	return devices->all || devices->not || strchr(devices->names, ':') != NULL;
 }
 
+/* "posix, rc": an example for each driver. */
+static void
+examples_text(char *text, size_t len)
+{
+	const struct plx_dev_names *names;
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (unsigned i = 0; plx_dev_driver(i, &names) != NULL; i++)
+		if (names != NULL && names->aliases != NULL && n < len)
+			n += (size_t)snprintf(text + n, len - n, "%s%s", n != 0 ? ", " : "", names->aliases->name);
+}
+
+/* Whether the lists of devices leave the driver. */
+static bool
+devices_allow(const struct plx_dev_names *names, const struct list *within, const struct list *net)
+{
+	return names->between_hosts ? has_port(net) : list_allows(within, "memory");
+}
+
+/* Put the drivers that are used into worker.devices, unless all are. */
+static void
+choice_set(struct plx_conf *conf, const struct choice *choice)
+{
+	char text[PLX_CONF_STR_MAX] = "";
+	const struct plx_dev_names *names;
+	const char *name;
+	size_t n = 0;
+	bool all = true;
+
+	for (unsigned i = 0; (name = plx_dev_driver(i, &names)) != NULL; i++) {
+		if (names == NULL)
+			continue;
+		all = all && choice->use[i];
+		if (choice->use[i] && n < sizeof(text))
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", n != 0 ? "," : "", name);
+	}
+	if (!all)
+		plx_conf_set(conf, "worker.devices", text, PLX_CONF_FROM_API, NULL);
+}
+
+static void
+no_reads(struct plx_conf *conf)
+{
+	int id;
+
+	for (id = plx_conf_find_role(PLX_CONF_ROLE_READS, 0); id >= 0; id = plx_conf_find_role(PLX_CONF_ROLE_READS, id + 1))
+		if (conf->v[id].source == PLX_CONF_FROM_DEFAULT)
+			plx_conf_set(conf, plx_conf_row(id)->name, "no", PLX_CONF_FROM_API, NULL);
+}
+
 ucs_status_t
 ucp_tls_choose(struct plx_conf *conf)
 {
-	struct choice choice = {true, true, true};
-	struct list tls, shm, net;
-	const char *names;
+	const struct plx_dev_names *names;
+	struct choice choice = {.reads = true};
+	bool any = false, any_within = false;
+	struct list tls, within, net;
+	char examples[128];
 
 	if (conf->v[PLX_CONF_DEVICES].source != PLX_CONF_FROM_DEFAULT)
 		return UCS_OK;
 	list_get(&tls, conf, "TLS");
-	list_get(&shm, conf, "SHM_DEVICES");
+	list_get(&within, conf, "SHM_DEVICES");
 	list_get(&net, conf, "NET_DEVICES");
 	if (tls.names[0] == '\0') {
 		PLX_LOG(ERR, ucp, "UCX_TLS is an empty list");
 		return UCS_ERR_NO_ELEM;
 	}
+	memset(choice.use, true, sizeof(choice.use));
 	if (tls.not)
 		names_leave(&tls, &choice);
 	else if (!tls.all)
 		names_mean(&tls, wants_warnings(conf), &choice);
-	choice.shm = choice.shm && list_allows(&shm, "memory");
-	choice.net = choice.net && has_port(&net);
-	if (!choice.shm && !choice.net) {
-		PLX_LOG(ERR, ucp, "no device for UCX_TLS=%.200s UCX_SHM_DEVICES=%.64s "
-			"UCX_NET_DEVICES=%.64s: there are shared memory (posix, cma, self) and RDMA (rc)",
-			tls.text, shm.text, net.text);
+	for (unsigned i = 0; plx_dev_driver(i, &names) != NULL; i++) {
+		choice.use[i] = choice.use[i] && names != NULL && devices_allow(names, &within, &net);
+		any |= choice.use[i];
+		any_within |= choice.use[i] && !names->between_hosts;
+	}
+	if (!any) {
+		examples_text(examples, sizeof(examples));
+		PLX_LOG(ERR, ucp, "no device for UCX_TLS=%.200s UCX_SHM_DEVICES=%.64s UCX_NET_DEVICES=%.64s: "
+			"there is one for each of %s", tls.text, within.text, net.text, examples);
 		return UCS_ERR_NO_DEVICE;
 	}
-	names = choice.shm && choice.net ? NULL : choice.shm ? "shm" : "net_mlx";
-	if (names != NULL)
-		plx_conf_set(conf, "worker.devices", names, PLX_CONF_FROM_API, NULL);
-	if (!choice.reads && conf->v[PLX_CONF_SHM_CMA].source == PLX_CONF_FROM_DEFAULT)
-		plx_conf_set(conf, "shm.cma", "no", PLX_CONF_FROM_API, NULL);
-	if (!choice.shm)
+	choice_set(conf, &choice);
+	if (!choice.reads)
+		no_reads(conf);
+	if (!any_within)
 		plx_conf_follow_inter(conf);
 	return UCS_OK;
 }
@@ -184,7 +249,9 @@ is_port(const char *name, size_t len, const char *port)
 static bool
 is_there(const struct plx_conf *conf, const char *name, size_t len)
 {
+	const struct plx_dev_names *names;
 	struct plx_dev_port port;
+	const char *driver;
 	char text[IF_NAMESIZE];
 
 	if (memchr(name, ':', len) == NULL) {
@@ -194,9 +261,10 @@ is_there(const struct plx_conf *conf, const char *name, size_t len)
 		text[len] = '\0';
 		return if_nametoindex(text) != 0;
 	}
-	for (unsigned i = 0; plx_dev_look("net_mlx", conf, i, &port) == 0; i++)
-		if (is_port(name, len, port.name))
-			return true;
+	for (unsigned d = 0; (driver = plx_dev_driver(d, &names)) != NULL; d++)
+		for (unsigned i = 0; names != NULL && names->between_hosts && plx_dev_look(driver, conf, i, &port) == 0; i++)
+			if (is_port(name, len, port.name))
+				return true;
 	return false;
 }
 
@@ -216,16 +284,16 @@ tell_missing(const struct plx_conf *conf, const struct list *net)
 	}
 }
 
-/* All ports but those that are not to be used. @return whether there are any */
+/* All ports of a driver but those that are not to be used. @return whether there are any */
 static bool
-leave_out(struct plx_conf *conf, const struct list *net)
+leave_out(struct plx_conf *conf, const char *driver, const struct list *net)
 {
 	struct plx_dev_port port;
 	char names[PLX_CONF_STR_MAX] = "";
 	size_t n = 0;
 	bool all = true;
 
-	for (unsigned i = 0; plx_dev_look("net_mlx", conf, i, &port) == 0; i++) {
+	for (unsigned i = 0; plx_dev_look(driver, conf, i, &port) == 0; i++) {
 		if (list_has(net, port.name)) {
 			all = false;
 			continue;
@@ -235,8 +303,54 @@ leave_out(struct plx_conf *conf, const struct list *net)
 				port.name);
 	}
 	if (!all && n != 0)
-		plx_conf_set(conf, "net_mlx.device", names, PLX_CONF_FROM_API, NULL);
+		plx_conf_set_role(conf, PLX_CONF_ROLE_PORT_NAMES, names, PLX_CONF_FROM_API);
 	return all || n != 0;
+}
+
+/* The drivers of worker.devices but one. @return whether there are any */
+static bool
+drop_driver(struct plx_conf *conf, const char *driver)
+{
+	char names[PLX_CONF_STR_MAX], left[PLX_CONF_STR_MAX] = "";
+	char *save = NULL, *name;
+	size_t n = 0;
+
+	snprintf(names, sizeof(names), "%s", plx_conf_str(conf, PLX_CONF_DEVICES));
+	for (name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save))
+		if (strcmp(name, driver) != 0)
+			n += (size_t)snprintf(left + n, sizeof(left) - n, "%s%s", n != 0 ? "," : "", name);
+	if (n != 0)
+		plx_conf_set(conf, "worker.devices", left, PLX_CONF_FROM_API, NULL);
+	return n != 0;
+}
+
+/* Without the ports of UCX_NET_DEVICES=^... @return whether a device is left */
+static bool
+drop_ports(struct plx_conf *conf, const struct list *net)
+{
+	int id = plx_conf_find_role(PLX_CONF_ROLE_PORT_NAMES, 0);
+	const struct plx_dev_names *names;
+	const char *driver;
+	bool left = true;
+
+	if (id < 0 || conf->v[id].source != PLX_CONF_FROM_DEFAULT)
+		return true;
+	for (unsigned i = 0; left && (driver = plx_dev_driver(i, &names)) != NULL; i++)
+		if (names != NULL && names->between_hosts && !leave_out(conf, driver, net))
+			left = drop_driver(conf, driver);
+	return left;
+}
+
+static bool
+is_between_hosts(const char *devices)
+{
+	const struct plx_dev_names *names;
+	const char *driver;
+
+	for (unsigned i = 0; (driver = plx_dev_driver(i, &names)) != NULL; i++)
+		if (strcmp(driver, devices) == 0)
+			return names != NULL && names->between_hosts;
+	return false;
 }
 
 ucs_status_t
@@ -247,18 +361,14 @@ ucp_tls_check(struct plx_conf *conf)
 	const char *devices;
 
 	list_get(&net, conf, "NET_DEVICES");
-	if (net.not && conf->v[PLX_CONF_NET_MLX_DEVICE].source == PLX_CONF_FROM_DEFAULT &&
-		!leave_out(conf, &net)) {
-		if (strstr(plx_conf_str(conf, PLX_CONF_DEVICES), "shm") == NULL)
-			return UCS_ERR_NO_DEVICE;
-		plx_conf_set(conf, "worker.devices", "shm", PLX_CONF_FROM_API, NULL);
-	}
+	if (net.not && !drop_ports(conf, &net))
+		return UCS_ERR_NO_DEVICE;
 	if (!net.all && wants_warnings(conf))
 		tell_missing(conf, &net);
 	devices = plx_conf_str(conf, PLX_CONF_DEVICES);
-	if (strcmp(devices, "net_mlx") == 0 && plx_conf_ucx_is_set(conf, "TLS") &&
+	if (is_between_hosts(devices) && plx_conf_ucx_is_set(conf, "TLS") &&
 		plx_dev_look(devices, conf, 0, &port) != 0) {
-		PLX_LOG(ERR, ucp, "UCX_TLS leaves RDMA only, and no device for it is here");
+		PLX_LOG(ERR, ucp, "UCX_TLS leaves %s only, and no device for it is here", devices);
 		return UCS_ERR_NO_DEVICE;
 	}
 	return UCS_OK;

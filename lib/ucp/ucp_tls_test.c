@@ -28,35 +28,35 @@ lists_of_transports_choose_devices(void)
 		const char *tls, *devices; /* NULL: none is left */
 		int cma;
 	} rows[] = {
-		{"all", BOTH, PLX_CMA_AUTO},
-		{"posix,cma,self", "shm", PLX_CMA_AUTO},
-		{"posix,self", "shm", PLX_CMA_NO},
-		{"sysv", "shm", PLX_CMA_NO},
-		{"mm", "shm", PLX_CMA_NO},
-		{"sm", "shm", PLX_CMA_AUTO},
-		{"shm,self", "shm", PLX_CMA_AUTO},
-		{"posix,xpmem", "shm", PLX_CMA_AUTO},
-		{"knem", "shm", PLX_CMA_AUTO},
-		{"self", "shm", PLX_CMA_NO},
-		{"rc", "net_mlx", PLX_CMA_NO},
-		{"rc_x,self,sm", BOTH, PLX_CMA_AUTO},
-		{"\\dc_mlx5,ud:aux", "net_mlx", PLX_CMA_NO},
-		{"ud_verbs", "net_mlx", PLX_CMA_NO},
-		{"ib,cuda_copy,nonsense", "net_mlx", PLX_CMA_NO},
+		{"all", BOTH, PLX_CONF_AUTO},
+		{"posix,cma,self", "shm", PLX_CONF_AUTO},
+		{"posix,self", "shm", PLX_CONF_NO},
+		{"sysv", "shm", PLX_CONF_NO},
+		{"mm", "shm", PLX_CONF_NO},
+		{"sm", "shm", PLX_CONF_AUTO},
+		{"shm,self", "shm", PLX_CONF_AUTO},
+		{"posix,xpmem", "shm", PLX_CONF_AUTO},
+		{"knem", "shm", PLX_CONF_AUTO},
+		{"self", "shm", PLX_CONF_NO},
+		{"rc", "net_mlx", PLX_CONF_NO},
+		{"rc_x,self,sm", BOTH, PLX_CONF_AUTO},
+		{"\\dc_mlx5,ud:aux", "net_mlx", PLX_CONF_NO},
+		{"ud_verbs", "net_mlx", PLX_CONF_NO},
+		{"ib,cuda_copy,nonsense", "net_mlx", PLX_CONF_NO},
 		{"tcp", NULL, 0},
 		{"tcp,cuda", NULL, 0},
 		{"ud:aux", NULL, 0},
 		{"nonsense", NULL, 0},
 		{"\\", NULL, 0},
 		{"RC", NULL, 0},
-		{"^tcp", BOTH, PLX_CMA_AUTO},
-		{"^cma", BOTH, PLX_CMA_NO},
-		{"^sm", "net_mlx", PLX_CMA_AUTO},
-		{"^posix,sysv", "net_mlx", PLX_CMA_AUTO},
-		{"^posix", BOTH, PLX_CMA_AUTO},
-		{"^ib", "shm", PLX_CMA_AUTO},
-		{"^rc_v,rc_x", "shm", PLX_CMA_AUTO},
-		{"^rc_v", BOTH, PLX_CMA_AUTO},
+		{"^tcp", BOTH, PLX_CONF_AUTO},
+		{"^cma", BOTH, PLX_CONF_NO},
+		{"^sm", "net_mlx", PLX_CONF_AUTO},
+		{"^posix,sysv", "net_mlx", PLX_CONF_AUTO},
+		{"^posix", BOTH, PLX_CONF_AUTO},
+		{"^ib", "shm", PLX_CONF_AUTO},
+		{"^rc_v,rc_x", "shm", PLX_CONF_AUTO},
+		{"^rc_v", BOTH, PLX_CONF_AUTO},
 		{"^ib,shm", NULL, 0},
 	};
 
@@ -69,7 +69,7 @@ lists_of_transports_choose_devices(void)
 		}
 		UNIT_EQ(ucp_tls_choose(&conf), UCS_OK);
 		if (strcmp(plx_conf_str(&conf, PLX_CONF_DEVICES), rows[i].devices) != 0 ||
-			plx_conf_u64(&conf, PLX_CONF_SHM_CMA) != (uint64_t)rows[i].cma) {
+			plx_conf_u64(&conf, plx_conf_find("shm.cma")) != (uint64_t)rows[i].cma) {
 			CU_FAIL("another choice");
 			printf("%s is %s\n", rows[i].tls, plx_conf_str(&conf, PLX_CONF_DEVICES));
 		}
@@ -119,7 +119,7 @@ settings_of_ours_count_above_the_lists(void)
 	UNIT_EQ(plx_conf_set(&conf, "shm.cma", "auto", PLX_CONF_FROM_ENV, NULL), 0);
 	set("TLS", "posix");
 	UNIT_EQ(ucp_tls_choose(&conf), UCS_OK);
-	UNIT_EQ(plx_conf_u64(&conf, PLX_CONF_SHM_CMA), PLX_CMA_AUTO);
+	UNIT_EQ(plx_conf_u64(&conf, plx_conf_find("shm.cma")), PLX_CONF_AUTO);
 }
 
 static void

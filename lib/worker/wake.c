@@ -12,7 +12,7 @@
  * Arm, then sleep. Arm answers -EBUSY when anything waits at any stage of the turn,
  * and otherwise arranges that whatever comes later makes the descriptor readable.
  * So nothing is lost between the last look and the sleep: inline by the devices'
- * own protocol (drivers/shm/shm_bell.c has the argument); dedicated the owner counts
+ * own protocol (as plx_queue_arm() promises); dedicated the owner counts
  * what it did, fences and looks at armed, while arm stores armed, fences and looks at
  * the count: one of the two sees the other's.
  *
