@@ -87,7 +87,7 @@ dev_begin(void)
 	plx_conf_set(&conf, "net_mlx.tag_matching", "yes", PLX_CONF_FROM_API, NULL);
 	fake_reset(1);
 	memset(open_queues, 0, sizeof(open_queues)); /* a test that failed closed none */
-	UNIT_EQ_FATAL(plx_dev_open(dev_name, &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open(dev_name, &conf, &dev), 0);
 	rng_state = 42;
 }
 
@@ -1066,7 +1066,7 @@ rma_reads_and_writes_here(void)
 
 	UNIT_TRUE_FATAL(to_b->caps & PLX_DEV_GET && to_b->caps & PLX_DEV_PUT);
 	rma_reads_and_writes(to_b, (uintptr_t)buf_there, sizeof(buf_there));
-	if (a->dev->ops->rma_burst != NULL)
+	if (a->dev->ops->rma.burst != plx_dev_no_burst)
 		rma_bursts(to_b, (uintptr_t)buf_there);
 	UNIT_TRUE(a->stat.rma_ops >= 16);
 	UNIT_TRUE(a->stat.rma_bytes > 2 * sizeof(buf_there));
@@ -2619,7 +2619,7 @@ rma_on_listed_memory(const char *windows, bool mapped)
 
 	dev_end();
 	plx_conf_set(&conf, "shm.windows", windows, PLX_CONF_FROM_API, NULL);
-	UNIT_EQ_FATAL(plx_dev_open(dev_name, &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open(dev_name, &conf, &dev), 0);
 	q = queue_new();
 	child_start(&c, child_lists);
 	CU_ASSERT_FATAL(read(c.in, &gone.remote, sizeof(gone.remote)) == sizeof(gone.remote));
@@ -2658,7 +2658,7 @@ rma_is_not_offered_where_the_setting_forbids_it(void)
 
 	dev_end();
 	plx_conf_set(&conf, "shm.cma", "no", PLX_CONF_FROM_API, NULL);
-	UNIT_EQ_FATAL(plx_dev_open(dev_name, &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open(dev_name, &conf, &dev), 0);
 	q = queue_new();
 	child_start(&c, child_sleeps);
 	op.peer = connected(q, &c.addr);
@@ -3259,7 +3259,7 @@ is_here(const char *name)
 	struct plx_queue *q = NULL;
 
 	plx_conf_defaults(&conf);
-	if (plx_dev_open(name, &dev) != 0)
+	if (plx_dev_open(name, &conf, &dev) != 0)
 		return false;
 	if (plx_queue_open(dev, &conf, NULL, &q) == 0)
 		plx_queue_close(q);

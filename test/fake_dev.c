@@ -199,8 +199,9 @@ pipe_put(struct fake_queue *to, struct fake_pipe *p, struct fake_msg *m)
 }
 
 static int
-fake_open(struct plx_dev *dev)
+fake_open(struct plx_dev *dev, const struct plx_conf *conf)
 {
+	(void)conf;
 	dev->caps = fake.caps;
 	return 0;
 }
@@ -580,6 +581,14 @@ fake_block(struct plx_queue *q, bool blocked)
 	queue_of(q)->blocked = blocked;
 }
 
+static int
+fake_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out)
+{
+	(void)peer;
+	(void)out;
+	return -EOPNOTSUPP;
+}
+
 const struct plx_dev_ops fake_dev_ops = {
 	.name = "fake",
 	.peer_len = sizeof(struct fake_peer),
@@ -593,21 +602,22 @@ const struct plx_dev_ops fake_dev_ops = {
 	.peer_open = fake_peer_open,
 	.peer_connect = fake_peer_connect,
 	.peer_close = fake_peer_close,
-	.mem_reg = fake_mem_reg,
-	.mem_dereg = fake_mem_dereg,
-	.region_reg = fake_region_reg,
-	.region_dereg = fake_region_dereg,
+	.keys.reg = fake_mem_reg,
+	.keys.dereg = fake_mem_dereg,
+	.keys.region_reg = fake_region_reg,
+	.keys.region_dereg = fake_region_dereg,
 	.tx_short = fake_tx_short,
 	.tx = fake_tx,
 	.rx_burst = fake_rx_burst,
 	.rx_release = fake_rx_release,
-	.rma = fake_rma,
-	.put_short = fake_put_short,
-	.rma_burst = fake_rma_burst,
-	.peer_shared = fake_peer_shared,
-	.lossy_open = fake_lossy_open,
-	.lossy_to = fake_lossy_to,
-	.lossy_tx = fake_lossy_tx,
-	.tag_post = plx_soft_tag_post,
-	.tag_cancel = plx_soft_tag_cancel,
+	.rma.rma = fake_rma,
+	.keys.put_short = fake_put_short,
+	.rma.burst = fake_rma_burst,
+	.shared.peer = fake_peer_shared,
+	.shared.windows = fake_peer_windows,
+	.datagram.open = fake_lossy_open,
+	.datagram.to = fake_lossy_to,
+	.datagram.tx = fake_lossy_tx,
+	.tag.post = plx_soft_tag_post,
+	.tag.cancel = plx_soft_tag_cancel,
 };

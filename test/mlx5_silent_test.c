@@ -152,7 +152,7 @@ begin(uint64_t dead_ns)
 
 	plx_conf_defaults(&conf);
 	plx_conf_set(&conf, "net_mlx.probe_ms", "10", PLX_CONF_FROM_API, NULL);
-	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &conf, &dev), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q[i]), 0);
 		q[i]->on_dead = on_dead;

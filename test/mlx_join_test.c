@@ -247,7 +247,7 @@ static void
 begin(void)
 {
 	plx_conf_defaults(&conf);
-	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &conf, &dev), 0);
 	for (unsigned i = 0; i < QUEUES; i++) {
 		UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q[i]), 0);
 		q[i]->on_group = on_group;
@@ -378,10 +378,10 @@ memberships_outlast_a_queue_pair_that_failed(void)
 	mlx5_verbs_fail();
 	turns();
 	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), -EAGAIN);
-	UNIT_EQ(q[0]->dev->ops->queue_arm(q[0]), -EBUSY);
+	UNIT_EQ(q[0]->dev->ops->sleep.arm(q[0]), -EBUSY);
 	for (unsigned i = 0; i < QUEUES; i++)
 		plx_queue_control(q[i]);
-	UNIT_EQ(q[0]->dev->ops->queue_arm(q[0]), 0);
+	UNIT_EQ(q[0]->dev->ops->sleep.arm(q[0]), 0);
 	heard.n = 0;
 	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 1), 0);
 	turns();
@@ -459,12 +459,12 @@ who_joins_meanwhile_waits_for_the_same_answer(void)
 	turns();
 	UNIT_EQ(sm.members, 1);
 	UNIT_EQ(told.n[0] + told.n[1], 0);
-	UNIT_TRUE(q[0]->dev->ops->queue_arm(q[0]) == -EBUSY); /* the answer wakes nobody */
+	UNIT_TRUE(q[0]->dev->ops->sleep.arm(q[0]) == -EBUSY); /* the answer wakes nobody */
 	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 0), -ENOENT);
 	ring(asking);
 	turns();
 	UNIT_TRUE(told.n[0] == 1 && told.n[1] == 1 && told.rc == 0);
-	UNIT_EQ(q[0]->dev->ops->queue_arm(q[0]), 0);
+	UNIT_EQ(q[0]->dev->ops->sleep.arm(q[0]), 0);
 	plx_queue_group_leave(q[0], GROUP, true);
 	UNIT_EQ(plx_queue_group_tx(q[0], GROUP, (const void *)&heard, 0), 0);
 	turns();
@@ -495,7 +495,7 @@ who_leaves_before_the_answer_is_told_nothing(void)
 	UNIT_EQ(sm.channels + sm.ids + sm.members, 0);
 	turns();
 	UNIT_EQ(told.n[0] + told.n[1], 0);
-	UNIT_EQ(q[0]->dev->ops->queue_arm(q[0]), 0);
+	UNIT_EQ(q[0]->dev->ops->sleep.arm(q[0]), 0);
 	UNIT_EQ(plx_queue_group_join(q[0], GROUP, true), -EINPROGRESS); /* and the queue closes */
 	end();
 }

@@ -75,7 +75,7 @@ begin(void)
 
 	plx_conf_defaults(&conf);
 	plx_conf_set(&conf, "net_mlx.connected", "2", PLX_CONF_FROM_API, NULL);
-	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &conf, &dev), 0);
 	memset(&got, 0, sizeof(got));
 	for (unsigned i = 0; i < QUEUES; i++) {
 		UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q[i]), 0);

@@ -90,7 +90,7 @@ begin(void)
 	uint32_t where;
 
 	plx_conf_defaults(&conf);
-	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &conf, &dev), 0);
 	memset(n_got, 0, sizeof(n_got));
 	for (unsigned i = 0; i < QUEUES; i++) {
 		UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q[i]), 0);
@@ -206,7 +206,7 @@ who_has_to_mend_does_not_sleep(void)
 	int (*arm)(struct plx_queue *queue);
 
 	begin();
-	arm = q[0]->dev->ops->queue_arm;
+	arm = q[0]->dev->ops->sleep.arm;
 	UNIT_EQ(arm(q[0]), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		struct mlx_ud *ud = i == 0 ? &mq(0)->ud : &mq(0)->lossy;

@@ -78,7 +78,7 @@ begin(unsigned n)
 	plx_conf_set(&conf, "net_mlx.window", window, PLX_CONF_FROM_API, NULL);
 	plx_conf_set(&conf, "net_mlx.ack_ms", "16", PLX_CONF_FROM_API, NULL);
 	plx_conf_set(&conf, "net_mlx.retries", "4", PLX_CONF_FROM_API, NULL);
-	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &conf, &dev), 0);
 	memset(s, 0, sizeof(s));
 	n_sides = n;
 	n_dead = hold_percent = 0;
@@ -597,7 +597,7 @@ main(void)
 	rng = unit_seed(7);
 	plx_log_set_level(RTE_LOG_EMERG);
 	plx_conf_defaults(&conf);
-	if (plx_init_drivers() != 0 || plx_dev_open("net_mlx", &dev) != 0)
+	if (plx_init_drivers() != 0 || plx_dev_open("net_mlx", &conf, &dev) != 0)
 		return EXIT_FAILURE;
 	if (plx_queue_open(dev, &conf, NULL, &q) == 0)
 		plx_queue_close(q);

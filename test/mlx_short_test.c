@@ -74,7 +74,7 @@ begin(void)
 
 	plx_conf_defaults(&conf);
 	n_sent = n_got = n_done = n_dead = 0;
-	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &conf, &dev), 0);
 	for (unsigned i = 0; i < QUEUES; i++) {
 		UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q[i]), 0);
 		q[i]->on_dead = on_dead;

@@ -140,7 +140,7 @@ begin_with(bool a_matches)
 	plx_conf_defaults(&conf);
 	plx_conf_set(&conf, "tag.offload", "yes", PLX_CONF_FROM_API, NULL);
 	plx_conf_set(&conf, "tag.offload_list", RTE_STR(LIST), PLX_CONF_FROM_API, NULL);
-	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open("net_mlx", &conf, &dev), 0);
 	n_dead = 0;
 	seen = 0;
 	a = queue_open(a_matches);

@@ -64,7 +64,7 @@ bad_process(int out)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	plx_conf_defaults(&conf);
-	if (plx_dev_register(&plx_shm_ops) != 0 || plx_dev_open("shm", &dev) != 0 ||
+	if (plx_dev_register(&plx_shm_ops) != 0 || plx_dev_open("shm", &conf, &dev) != 0 ||
 		plx_queue_open(dev, &conf, NULL, &q) != 0)
 		_exit(1);
 	plx_queue_addr(q, &addr);

@@ -503,7 +503,7 @@ begin(void)
 	UNIT_EQ(plx_conf_set(&conf, "tag.offload_list", RTE_STR(LIST), PLX_CONF_FROM_API, NULL), 0);
 	fake_reset(1);
 	fake.depth = 64;
-	UNIT_EQ_FATAL(plx_dev_open(dev_name, &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open(dev_name, &conf, &dev), 0);
 	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &a), 0);
 	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &b), 0);
 	plx_queue_addr(b, &addr);

@@ -226,8 +226,9 @@ model_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 }
 
 static int
-model_open(struct plx_dev *dev)
+model_open(struct plx_dev *dev, const struct plx_conf *conf)
 {
+	(void)conf;
 	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED;
 	return 0;
 }
@@ -319,6 +320,6 @@ const struct plx_dev_ops tag_model_ops = {
 	.tx = model_tx,
 	.rx_burst = model_rx_burst,
 	.rx_release = model_rx_release,
-	.tag_post = model_post,
-	.tag_cancel = model_cancel,
+	.tag.post = model_post,
+	.tag.cancel = model_cancel,
 };

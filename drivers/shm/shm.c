@@ -45,8 +45,9 @@ static const struct plx_dev_alias aliases[] = {
 static const struct plx_dev_names names = {.aliases = aliases, .cci = "sm"};
 
 static int
-shm_open(struct plx_dev *dev)
+shm_open(struct plx_dev *dev, const struct plx_conf *conf)
 {
+	(void)conf;
 	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_SHARED | PLX_DEV_GET | PLX_DEV_PUT;
 	return 0;
 }
@@ -72,22 +73,22 @@ const struct plx_dev_ops plx_shm_ops = {
 	.addr_whose = shm_addr_whose,
 	.addr_why = shm_addr_why,
 	.peer_is = shm_peer_is,
-	.peer_windows = shm_peer_windows,
+	.shared.windows = shm_peer_windows,
 	.peer_has_left = shm_peer_has_left,
 	.peer_connect = shm_peer_connect,
 	.peer_settle = shm_peer_settle,
 	.peer_close = shm_peer_close,
-	.queue_efd = shm_queue_efd,
-	.queue_arm = shm_queue_arm,
-	.queue_disarm = shm_queue_disarm,
+	.sleep.efd = shm_queue_efd,
+	.sleep.arm = shm_queue_arm,
+	.sleep.disarm = shm_queue_disarm,
 	.tx_short = shm_tx_short,
 	.tx = shm_tx,
 	.rx_burst = shm_rx_burst,
 	.rx_look = shm_rx_look,
 	.rx_release = shm_rx_release,
-	.rma = shm_rma,
-	.rma_burst = shm_rma_burst,
-	.peer_shared = shm_peer_shared,
-	.tag_post = plx_soft_tag_post,
-	.tag_cancel = plx_soft_tag_cancel,
+	.rma.rma = shm_rma,
+	.rma.burst = shm_rma_burst,
+	.shared.peer = shm_peer_shared,
+	.tag.post = plx_soft_tag_post,
+	.tag.cancel = plx_soft_tag_cancel,
 };

@@ -43,8 +43,8 @@ begin_to_join(uint8_t attr)
 	begin();
 	before = queue()->dev->ops;
 	ops = *before;
-	ops.group_join = group_join;
-	ops.group_leave = group_leave;
+	ops.group.join = group_join;
+	ops.group.leave = group_leave;
 	queue()->dev->ops = &ops;
 	queue()->group_mtu = 300;
 	s[0].w->chans.group_q = queue();

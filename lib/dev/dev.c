@@ -13,8 +13,12 @@
 
 #include "plx_check.h"
 #include "plx_dev.h"
+#include "plx_dev_cm.h"
 #include "plx_dev_ops.h"
+#include "plx_log.h"
 #include "plx_proc.h"
+
+PLX_LOG_DEFINE(dev, "plx.dev");
 
 #define SCORE_KNOWN (1 << 29) /* the two queues have met: so do both sides use the same pair */
 
@@ -68,14 +72,6 @@ dummy_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t 
 	return -EOPNOTSUPP;
 }
 
-static bool
-dummy_peer_is(const struct plx_peer *peer, const struct plx_addr *addr)
-{
-	(void)peer;
-	(void)addr;
-	return true;
-}
-
 static void *
 dummy_peer_shared(struct plx_peer *peer)
 {
@@ -83,11 +79,61 @@ dummy_peer_shared(struct plx_peer *peer)
 	return NULL;
 }
 
+unsigned
+plx_dev_no_burst(const struct plx_rma_op *ops, unsigned n)
+{
+	(void)ops;
+	(void)n;
+	return 0;
+}
+
+/* How many of the pointers of a table are set: hooks stand in it and nothing else. */
+static size_t
+n_set(const void *table, size_t len)
+{
+	static const uintptr_t none;
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i += sizeof(none))
+		n += memcmp((const char *)table + i, &none, sizeof(none)) != 0;
+	return n;
+}
+
+#define WHOLE(table)  (n_set(&(table), sizeof(table)) * sizeof(uintptr_t) == sizeof(table))
+#define FITS(table)   (n_set(&(table), sizeof(table)) == 0 || WHOLE(table))
+
+static bool
+is_complete(const struct plx_dev_ops *ops)
+{
+	size_t from = offsetof(struct plx_dev_ops, open), len = offsetof(struct plx_dev_ops, sleep) - from;
+
+	return ops->name != NULL && ops->peer_len >= sizeof(struct plx_peer) &&
+		n_set((const char *)ops + from, len) * sizeof(uintptr_t) == len &&
+		FITS(ops->sleep) && FITS(ops->rma) && FITS(ops->shared) && FITS(ops->keys) &&
+		FITS(ops->tag) && FITS(ops->group) && FITS(ops->datagram) && FITS(ops->ports) &&
+		(ops->cm == NULL || WHOLE(*ops->cm)) && (ops->stats == NULL) == (ops->stat_rows == NULL);
+}
+
+/* Whether an open device says no more of itself than its driver has hooks for. */
+static bool
+caps_fit(const struct plx_dev *dev)
+{
+	const struct plx_dev_ops *ops = dev->ops;
+
+	return ((dev->caps & (PLX_DEV_GET | PLX_DEV_PUT | PLX_DEV_KEYS)) == 0 || ops->rma.rma != NULL) &&
+		((dev->caps & PLX_DEV_SHARED) == 0 || ops->shared.peer != NULL) &&
+		((dev->caps & PLX_DEV_KEYS) == 0 || ops->keys.reg != NULL);
+}
+
 int
 plx_dev_register(const struct plx_dev_ops *ops)
 {
 	int rc = 0;
 
+	if (!is_complete(ops)) {
+		PLX_LOG(ERR, dev, "driver %s lacks a hook", ops->name != NULL ? ops->name : "without a name");
+		return -EINVAL;
+	}
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < n_drivers; i++)
 		if (drivers[i] == ops)
@@ -136,7 +182,7 @@ dev_find_slot(const char *name, struct plx_dev **out)
 }
 
 static int
-dev_create(const char *name, struct plx_dev **out)
+dev_create(const char *name, const struct plx_conf *conf, struct plx_dev **out)
 {
 	struct plx_dev *dev;
 	int rc = -ENODEV;
@@ -148,7 +194,12 @@ dev_create(const char *name, struct plx_dev **out)
 		if (dev == NULL)
 			return -ENOMEM;
 		dev->ops = drivers[i];
-		rc = dev->ops->open(dev);
+		rc = dev->ops->open(dev, conf);
+		if (rc == 0 && !caps_fit(dev)) {
+			PLX_LOG(ERR, dev, "driver %s has no hooks for what it says it can do", name);
+			dev->ops->close(dev);
+			rc = -EINVAL;
+		}
 		if (rc != 0) {
 			free(dev);
 			return rc;
@@ -160,7 +211,7 @@ dev_create(const char *name, struct plx_dev **out)
 }
 
 int
-plx_dev_open(const char *name, struct plx_dev **out)
+plx_dev_open(const char *name, const struct plx_conf *conf, struct plx_dev **out)
 {
 	struct plx_dev *dev;
 	int slot, rc = 0;
@@ -170,7 +221,7 @@ plx_dev_open(const char *name, struct plx_dev **out)
 	if (slot < 0)
 		rc = slot;
 	else if (dev == NULL)
-		rc = dev_create(name, &dev);
+		rc = dev_create(name, conf, &dev);
 	else if (plx_dev_has_failed(dev))
 		rc = -ENXIO;
 	if (rc == 0) {
@@ -235,12 +286,12 @@ plx_dev_look(const char *name, const struct plx_conf *conf, unsigned port, struc
 {
 	struct plx_dev_port found = {.up = true};
 	struct plx_dev *dev;
-	int rc = plx_dev_open(name, &dev);
+	int rc = plx_dev_open(name, conf, &dev);
 
 	if (rc != 0)
 		return rc == -ENXIO ? -ENODEV : rc;
-	if (dev->ops->look != NULL)
-		rc = dev->ops->look(conf, port, &found);
+	if (dev->ops->ports.look != NULL)
+		rc = dev->ops->ports.look(conf, port, &found);
 	else if (port != 0)
 		rc = -ENODEV;
 	plx_dev_close(dev);
@@ -257,7 +308,7 @@ plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned p
 	struct plx_queue *q;
 	int rc;
 
-	if (port >= (ops->queue_port != NULL ? PLX_DEV_PORTS : 1))
+	if (port >= (ops->ports.name != NULL ? PLX_DEV_PORTS : 1))
 		return -ENODEV;
 	q = aligned_alloc(PLX_LINE, sizeof(*q));
 	if (q == NULL)
@@ -267,10 +318,10 @@ plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned p
 	q->tx = ops->tx;
 	q->rx_burst = ops->rx_burst;
 	q->rx_release = ops->rx_release;
-	q->rma = ops->rma != NULL ? ops->rma : dummy_rma;
+	q->rma = ops->rma.rma != NULL ? ops->rma.rma : dummy_rma;
 	q->rx_look = ops->rx_look != NULL ? ops->rx_look : dummy_rx_look;
-	q->put_short = ops->put_short != NULL ? ops->put_short : dummy_put_short;
-	q->peer_shared = ops->peer_shared != NULL ? ops->peer_shared : dummy_peer_shared;
+	q->put_short = ops->keys.put_short != NULL ? ops->keys.put_short : dummy_put_short;
+	q->peer_shared = ops->shared.peer != NULL ? ops->shared.peer : dummy_peer_shared;
 	q->owner = owner;
 	q->dev = dev;
 	q->conf = conf;
@@ -412,14 +463,14 @@ static struct {
 static void
 lost_fill(struct plx_dev_ops *to, const struct plx_dev_ops *ops)
 {
-	*to = (struct plx_dev_ops){.name = ops->name, .peer_len = ops->peer_len, .look = ops->look,
-		.queue_addr = ops->queue_addr, .queue_port = ops->queue_port,
+	*to = (struct plx_dev_ops){.name = ops->name, .peer_len = ops->peer_len, .ports.look = ops->ports.look,
+		.queue_addr = ops->queue_addr, .ports.name = ops->ports.name,
 		.addr_whose = ops->addr_whose, .addr_why = ops->addr_why, .peer_is = ops->peer_is,
 		.stat_rows = ops->stat_rows, .stats = ops->stats,
-		.queue_close = lost_queue, .flush = lost_queue, .queue_disarm = lost_queue,
-		.queue_arm = lost_arm, .peer_open = lost_peer_open, .peer_connect = lost_peer_connect,
-		.peer_close = lost_peer_close, .mem_dereg = lost_mem_dereg,
-		.tag_post = lost_tag_post, .tag_cancel = lost_tag_cancel, .lossy_tx = lost_tx};
+		.queue_close = lost_queue, .flush = lost_queue, .sleep.disarm = lost_queue,
+		.sleep.arm = lost_arm, .peer_open = lost_peer_open, .peer_connect = lost_peer_connect,
+		.peer_close = lost_peer_close, .keys.dereg = lost_mem_dereg,
+		.tag.post = lost_tag_post, .tag.cancel = lost_tag_cancel, .datagram.tx = lost_tx};
 }
 
 static struct plx_dev *
@@ -517,7 +568,7 @@ plx_queue_port(const struct plx_queue *q)
 {
 	const struct plx_dev_ops *ops = q->dev->ops;
 
-	return ops->queue_port != NULL ? ops->queue_port(q) : NULL;
+	return ops->ports.name != NULL ? ops->ports.name(q) : NULL;
 }
 
 bool
@@ -525,7 +576,7 @@ plx_queue_is_up(const struct plx_queue *q)
 {
 	const struct plx_dev_ops *ops = q->dev->ops;
 
-	return ops->queue_is_up == NULL || ops->queue_is_up(q);
+	return ops->ports.is_up == NULL || ops->ports.is_up(q);
 }
 
 int
@@ -533,19 +584,19 @@ plx_queue_efd(struct plx_queue *q)
 {
 	const struct plx_dev_ops *ops = q->dev->ops;
 
-	return ops->queue_efd != NULL ? ops->queue_efd(q) : -EOPNOTSUPP;
+	return ops->sleep.efd != NULL ? ops->sleep.efd(q) : -EOPNOTSUPP;
 }
 
 int
 plx_queue_arm(struct plx_queue *q)
 {
-	return q->dev->ops->queue_arm(q);
+	return q->dev->ops->sleep.arm(q);
 }
 
 void
 plx_queue_disarm(struct plx_queue *q)
 {
-	q->dev->ops->queue_disarm(q);
+	q->dev->ops->sleep.disarm(q);
 }
 
 bool
@@ -557,55 +608,55 @@ plx_queue_looks(const struct plx_queue *q)
 int
 plx_queue_tag_post(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen)
 {
-	return q->dev->ops->tag_post(q, recv, seen);
+	return q->dev->ops->tag.post(q, recv, seen);
 }
 
 int
 plx_queue_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen)
 {
-	return q->dev->ops->tag_cancel(q, ctx, force, seen);
+	return q->dev->ops->tag.cancel(q, ctx, force, seen);
 }
 
 int
 plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_mem *out)
 {
-	if (q->dev->ops->mem_reg == NULL)
+	if (q->dev->ops->keys.reg == NULL)
 		return -EOPNOTSUPP;
-	return q->dev->ops->mem_reg(q, addr, len, rights, out);
+	return q->dev->ops->keys.reg(q, addr, len, rights, out);
 }
 
 void
 plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke)
 {
 	if (mem->drv != NULL)
-		q->dev->ops->mem_dereg(q, mem, revoke);
+		q->dev->ops->keys.dereg(q, mem, revoke);
 	mem->drv = NULL;
 }
 
 int
 plx_queue_group_join(struct plx_queue *q, uint64_t group, bool rx)
 {
-	return q->group_mtu != 0 ? q->dev->ops->group_join(q, group, rx) : -EOPNOTSUPP;
+	return q->group_mtu != 0 ? q->dev->ops->group.join(q, group, rx) : -EOPNOTSUPP;
 }
 
 void
 plx_queue_group_leave(struct plx_queue *q, uint64_t group, bool rx)
 {
 	if (q->group_mtu != 0)
-		q->dev->ops->group_leave(q, group, rx);
+		q->dev->ops->group.leave(q, group, rx);
 }
 
 int
 plx_queue_group_tx(struct plx_queue *q, uint64_t group, const void *data, uint32_t len)
 {
-	return q->group_mtu != 0 ? q->dev->ops->group_tx(q, group, data, len) : -ENOENT;
+	return q->group_mtu != 0 ? q->dev->ops->group.tx(q, group, data, len) : -ENOENT;
 }
 
 int
 plx_queue_lossy_open(struct plx_queue *q, uint32_t *where)
 {
-	return q->dev->ops->lossy_open != NULL ? q->dev->ops->lossy_open(q, where) : -EOPNOTSUPP;
+	return q->dev->ops->datagram.open != NULL ? q->dev->ops->datagram.open(q, where) : -EOPNOTSUPP;
 }
 
 int
@@ -613,7 +664,7 @@ plx_peer_lossy_to(struct plx_peer *peer, uint32_t where)
 {
 	const struct plx_dev_ops *ops = peer->q->dev->ops;
 
-	return ops->lossy_to != NULL ? ops->lossy_to(peer, where) : -EINVAL;
+	return ops->datagram.to != NULL ? ops->datagram.to(peer, where) : -EINVAL;
 }
 
 int
@@ -621,7 +672,7 @@ plx_peer_lossy_tx(const struct plx_tx *tx)
 {
 	PLX_ASSERT(tx->hdr_len + tx->len <= tx->peer->lossy_mtu);
 	return tx->peer->state == PLX_PEER_DEAD ? tx->peer->err
-						: tx->peer->q->dev->ops->lossy_tx(tx);
+						: tx->peer->q->dev->ops->datagram.tx(tx);
 }
 
 const void *
@@ -636,7 +687,7 @@ plx_peer_rma_burst(const struct plx_rma_op *ops, unsigned n)
 {
 	const struct plx_queue *q = ops->peer->q;
 
-	return q->dev->ops->rma_burst != NULL ? q->dev->ops->rma_burst(ops, n) : 0;
+	return q->dev->ops->rma.burst != NULL ? q->dev->ops->rma.burst(ops, n) : 0;
 }
 
 bool
@@ -699,7 +750,7 @@ peer_find(const struct plx_queue *q, uint64_t uid, const struct plx_addr *addr)
 	struct plx_peer *peer;
 
 	LIST_FOREACH(peer, &q->peers[uid % PLX_DEV_PEER_HASH], link) {
-		if (peer->uid == uid && !peer->left && (ops->peer_is != NULL ? ops->peer_is : dummy_peer_is)(peer, addr))
+		if (peer->uid == uid && !peer->left && (ops->peer_is == NULL || ops->peer_is(peer, addr)))
 			break;
 	}
 	return peer;
@@ -725,8 +776,8 @@ plx_queue_score(struct plx_queue *q, const struct plx_addr *addr)
 	uint64_t uid;
 	int score = addr_uid(addr, &uid);
 
-	if (score == 0 && ops->peer_score != NULL)
-		score = ops->peer_score(q, addr);
+	if (score == 0 && ops->ports.score != NULL)
+		score = ops->ports.score(q, addr);
 	if (score < 0)
 		return score;
 	peer = peer_find(q, uid, addr);
@@ -786,7 +837,7 @@ plx_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out)
 {
 	const struct plx_dev_ops *ops = peer->q->dev->ops;
 
-	return ops->peer_windows != NULL ? ops->peer_windows(peer, out) : -EOPNOTSUPP;
+	return ops->shared.windows != NULL ? ops->shared.windows(peer, out) : -EOPNOTSUPP;
 }
 
 bool

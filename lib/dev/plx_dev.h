@@ -333,10 +333,11 @@ const char *plx_dev_driver(unsigned i, const struct plx_dev_names **names);
 /**
  * Open a device by name, or take one more reference to it.
  * @param name the driver's
+ * @param conf of the first who opens it
  * Thread: any, serialised inside. Blocks: may. Errors: -ENODEV no such driver; -ENXIO it has
  * failed; what its open says.
  */
-int plx_dev_open(const char *name, struct plx_dev **out);
+int plx_dev_open(const char *name, const struct plx_conf *conf, struct plx_dev **out);
 
 /** Drop one reference. Accepts NULL. Thread: any. */
 void plx_dev_close(struct plx_dev *dev);
@@ -389,6 +390,13 @@ plx_queue_open(struct plx_dev *dev, const struct plx_conf *conf, void *owner,
 	struct plx_queue **out)
 {
 	return plx_queue_open_port(dev, conf, 0, owner, out);
+}
+
+/** @return whether all that is sent arrives, in order, or the peer is dead: what an endpoint needs. Thread: any. */
+static inline bool
+plx_queue_is_sure(const struct plx_queue *q)
+{
+	return (q->caps & PLX_DEV_RELIABLE) != 0 && (q->caps & PLX_DEV_ORDERED) != 0;
 }
 
 /** Close a queue and all its peers. Accepts NULL. Thread: owner. */

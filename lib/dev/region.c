@@ -15,13 +15,13 @@ static int
 keys_reg(const struct plx_dev_ops *ops, const struct plx_conf *conf, void *addr, size_t len,
 	uint8_t rights, struct plx_dev_region *out)
 {
-	unsigned ports = ops->queue_port != NULL ? PLX_DEV_PORTS : 1;
+	unsigned ports = ops->ports.name != NULL ? PLX_DEV_PORTS : 1;
 	int rc, err = 0;
 
-	if (ops->region_reg == NULL)
+	if (ops->keys.region_reg == NULL)
 		return -EOPNOTSUPP;
 	for (unsigned port = 0; port < ports; port++) {
-		rc = ops->region_reg(conf, port, addr, len, rights, &out->keys[out->n_keys]);
+		rc = ops->keys.region_reg(conf, port, addr, len, rights, &out->keys[out->n_keys]);
 		if (rc == -ENODEV && port != 0)
 			break;
 		if (rc == 0)
@@ -49,7 +49,7 @@ region_reg(const char *name, const struct plx_conf *conf, void *addr, size_t len
 	struct plx_dev_region *out)
 {
 	struct plx_dev *dev;
-	int rc = plx_dev_open(name, &dev);
+	int rc = plx_dev_open(name, conf, &dev);
 
 	if (rc != 0)
 		return rc;
@@ -92,7 +92,7 @@ plx_dev_region_close(struct plx_dev_region *region)
 	if (region->dev == NULL)
 		return;
 	for (unsigned i = 0; i < region->n_keys; i++)
-		region->dev->ops->region_dereg(&region->keys[i]);
+		region->dev->ops->keys.region_dereg(&region->keys[i]);
 	plx_dev_close(region->dev);
 	region->dev = NULL;
 }

@@ -36,7 +36,7 @@ begin(void)
 
 	plx_conf_defaults(&conf);
 	fake_reset(7);
-	UNIT_EQ_FATAL(plx_dev_open("fake", &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open("fake", &conf, &dev), 0);
 	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &a), 0);
 	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &b), 0);
 	plx_eps_open(&eps, on_failed);

@@ -174,11 +174,16 @@ open_queue(struct plx_worker *w, const struct plx_conf *conf, const char *name, 
 {
 	struct plx_dev **dev = &w->devs[w->n_queues];
 	struct plx_queue **q = &w->queues[w->n_queues];
-	int rc = plx_dev_open(name, dev);
+	int rc = plx_dev_open(name, conf, dev);
 
 	if (rc != 0)
 		return rc;
 	rc = plx_queue_open_port(*dev, conf, port, w, q);
+	if (rc == 0 && !plx_queue_is_sure(*q)) {
+		PLX_LOG(ERR, worker, "device %s may lose or reorder messages, which endpoints do not mend", name);
+		plx_queue_close(*q);
+		rc = -EPROTONOSUPPORT;
+	}
 	if (rc != 0) {
 		plx_dev_close(*dev);
 		return rc;

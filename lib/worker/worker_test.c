@@ -1955,6 +1955,20 @@ the_log_says_for_each_device_why_it_does_not_reach_a_peer(void)
 }
 
 static void
+a_device_that_may_lose_messages_has_no_worker(void)
+{
+	struct plx_worker_params params = {.conf = &u.conf};
+	struct plx_worker *w;
+
+	unit_workers_conf(&u);
+	for (unsigned i = 0; i < 2; i++) {
+		fake.caps &= ~(uint32_t)(i == 0 ? PLX_DEV_RELIABLE : PLX_DEV_ORDERED);
+		UNIT_EQ(plx_worker_create(&params, &w), -EPROTONOSUPPORT);
+		fake.caps |= PLX_DEV_RELIABLE | PLX_DEV_ORDERED;
+	}
+}
+
+static void
 without_a_device_there_is_no_worker(void)
 {
 	struct plx_worker_params params = {.conf = &u.conf};
@@ -2051,6 +2065,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(messages_of_channels_to_a_worker_without_are_counted),
 	UNIT_TEST(a_worker_says_what_it_is),
 	UNIT_TEST(the_log_says_for_each_device_why_it_does_not_reach_a_peer),
+	UNIT_TEST(a_device_that_may_lose_messages_has_no_worker),
 	UNIT_TEST(without_a_device_there_is_no_worker),
 	UNIT_TEST(only_who_is_connected_to_closes_a_handle_before_it_is_connected),
 	CU_TEST_INFO_NULL,

@@ -43,7 +43,7 @@ peer_start(void)
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		plx_conf_defaults(&conf);
-		if (plx_dev_register(&plx_shm_ops) != 0 || plx_dev_open("shm", &dev) != 0 ||
+		if (plx_dev_register(&plx_shm_ops) != 0 || plx_dev_open("shm", &conf, &dev) != 0 ||
 			plx_queue_open(dev, &conf, NULL, &q) != 0)
 			_exit(1);
 		plx_queue_addr(q, &addr);

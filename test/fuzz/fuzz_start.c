@@ -61,7 +61,7 @@ checked_rma(const struct plx_rma_op *op)
 	for (unsigned i = 0; i < n_allowed; i++) {
 		if (op->remote >= allowed[i].base && op->len <= allowed[i].len &&
 			op->remote - allowed[i].base <= allowed[i].len - op->len)
-			return fake_dev_ops.rma(op);
+			return fake_dev_ops.rma.rma(op);
 	}
 	return -EFAULT;
 }
@@ -122,8 +122,8 @@ fuzz_start(void)
 	fake_reset(1);
 	ops = fake_dev_ops;
 	ops.name = "fuzz";
-	ops.rma = checked_rma;
-	ops.rma_burst = checked_burst;
+	ops.rma.rma = checked_rma;
+	ops.rma.burst = checked_burst;
 	ops.tx = tx;
 	ops.tx_short = tx_short;
 	ops.queue_open = queue_open;
