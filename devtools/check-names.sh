@@ -3,8 +3,9 @@
 # Copyright (c) 2026 The Pollux Authors
 #
 # check-names.sh - rules of names that the compiler does not see: a header not
-# named plx_*.h stays in its folder, a face includes few others, no library names a
-# driver, a plx_ function in a header has a comment, a code file begins with its licence
+# named plx_*.h stays in its folder, a face includes few others, no library and no test
+# of the drivers' contract names a driver, a plx_ function in a header has a comment, a
+# code file begins with its licence
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bad=0
@@ -61,7 +62,8 @@ for driver in drivers/*/; do
 	driver=$(basename "$driver")
 	while IFS= read -r line; do
 		[ -z "$line" ] || complain "$line: names the driver $driver"
-	done <<<"$(grep -rnE "(^|[^a-zA-Z])$driver([^a-zA-Z]|\$)" lib dropin --include='*.[ch]' --exclude='*_test.c')"
+	done <<<"$(grep -rnE "(^|[^a-zA-Z])$driver([^a-zA-Z]|\$)" lib dropin --include='*.[ch]' --exclude='*_test.c'
+	grep -nE "(^|[^a-zA-Z])$driver([^a-zA-Z]|\$)" test/dev_contract_t*.c test/unit/plx_unit_dev.h)"
 done
 
 for file in $code $(find devtools usertools test -name '*.sh' -o -name '*.py' -o -name '*.in' 2>/dev/null); do

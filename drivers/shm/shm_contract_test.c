@@ -1,0 +1,1345 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * shm_contract_test.c - the shm driver in the contract of drivers, and what only it has
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "plx_fence.h"
+#include "plx_proc.h"
+#include "plx_unit_dev.h"
+
+#include "shm_int.h"
+
+static void
+a_look_takes_a_short_message(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rx rx[4];
+
+	UNIT_EQ(b->rx_look(b, rx), PLX_RX_BURST); /* the doorbell tells of the sender */
+	UNIT_EQ(burst_some(b, rx, 4), 0);
+	for (uint32_t i = 0; i < 300; i++) {
+		const uint32_t len = i % 7 == 0 ? 2000 : 8 + i % 50;
+
+		UNIT_EQ(b->rx_look(b, rx), PLX_RX_NONE);
+		UNIT_EQ_FATAL(msg_send(to_b, i, len), 0);
+		UNIT_EQ_FATAL(b->rx_look(b, rx), len < 100 ? PLX_RX_ONE : PLX_RX_HELD);
+		CU_ASSERT_PTR_EQUAL(rx[0].src->q, b);
+		CU_ASSERT(msg_is(&rx[0], i, len));
+		if (len >= 100)
+			b->rx_release(b, rx, 1);
+	}
+	for (uint32_t i = 0; i < 2; i++) /* of several longer ones a burst is due */
+		UNIT_EQ_FATAL(msg_send(to_b, i, 2000), 0);
+	UNIT_EQ(b->rx_look(b, rx), PLX_RX_BURST);
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 2);
+	CU_ASSERT(msg_is(&rx[1], 1, 2000));
+	b->rx_release(b, rx, 2);
+	for (uint32_t i = 0; i < 3; i++)
+		UNIT_EQ_FATAL(msg_send(to_b, i, 8), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		UNIT_EQ(b->rx_look(b, rx), i < 2 ? PLX_RX_MORE : PLX_RX_ONE);
+		CU_ASSERT(msg_is(&rx[0], i, 8));
+	}
+	UNIT_EQ(b->stat.rx_msgs, 305);
+	queue_close(a);
+	queue_close(b);
+}
+
+/* A sender has all cells again that were taken one by one, but for the last. */
+static void
+what_looks_take_is_free_for_the_sender(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	uint32_t sent = 0, got = 0;
+	struct plx_rx rx[4];
+
+	UNIT_EQ_FATAL(msg_send(to_b, 0, 8), 0);
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+	b->rx_release(b, rx, 1);
+	for (unsigned round = 0; round < 10; round++) {
+		while (msg_send(to_b, sent, 8) == 0)
+			sent++;
+		UNIT_TRUE(sent - got >= SHM_CELLS - SHM_CELLS / 4);
+		while (b->rx_look(b, rx) != PLX_RX_NONE) {
+			CU_ASSERT(msg_is(&rx[0], got, 8));
+			got++;
+		}
+		UNIT_EQ_FATAL(sent, got);
+	}
+	queue_close(a);
+	queue_close(b);
+}
+
+/* Sender and receiver see the same page at different addresses. */
+static void
+a_peer_tells_where_its_next_message_is_written(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rx rx[4];
+
+	for (uint32_t i = 0; i < 300; i++) {
+		uint32_t len = i % 7 == 0 ? 2000 : 8 + i % 50;
+		const uintptr_t line = (uintptr_t)to_b->tx_line;
+
+		UNIT_EQ_FATAL(msg_send(to_b, i, len), 0);
+		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+		if (len < 100)
+			UNIT_EQ(((uintptr_t)rx[0].data ^ line) % 4096 / PLX_LINE, 0);
+		UNIT_TRUE(to_b->tx_line != NULL && (uintptr_t)to_b->tx_line != line);
+		b->rx_release(b, rx, 1);
+	}
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
+a_line_is_asked_for_once(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rx rx[4];
+	const void *line;
+
+	UNIT_EQ_FATAL(msg_send(to_b, 1, 8), 0);
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+	b->rx_release(b, rx, 1);
+	line = to_b->tx_line;
+	plx_peer_tx_soon(to_b);
+	CU_ASSERT_PTR_EQUAL(to_b->tx_asked, line);
+	to_b->tx_asked = a;
+	plx_peer_tx_now(to_b);
+	CU_ASSERT_PTR_EQUAL(to_b->tx_asked, a);
+	plx_peer_tx_soon(to_b);
+	CU_ASSERT_PTR_EQUAL(to_b->tx_asked, line);
+	queue_close(a);
+	queue_close(b);
+}
+
+static struct shm_seg *
+seg_of(struct plx_peer *peer)
+{
+	return shm_peer(peer)->seg;
+}
+
+static void
+make_cold(struct plx_queue *b, struct plx_peer *to_b)
+{
+	struct plx_rx rx[4];
+
+	UNIT_EQ(msg_send(to_b, 0, 8), 0);
+	UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+	b->rx_release(b, rx, 1);
+	for (unsigned i = 0; i < SHM_COLD_AFTER + 2; i++)
+		UNIT_EQ_FATAL(burst(b, rx, 4), 0);
+	UNIT_EQ(shm_peer(to_b)->slot->cold, 1);
+	UNIT_EQ(shm_queue(b)->hot, 0);
+}
+
+static void
+a_cold_slot_is_woken_by_the_doorbell(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rx rx[4];
+
+	for (unsigned i = 0; i < 3; i++) {
+		make_cold(b, to_b);
+		UNIT_EQ(msg_send(to_b, 1, 30), 0);
+		UNIT_TRUE(seg_of(to_b)->doorbell != 0);
+		UNIT_EQ_FATAL(burst(b, rx, 4), 1); /* in the first look */
+		CU_ASSERT(msg_is(&rx[0], 1, 30));
+		b->rx_release(b, rx, 1);
+		UNIT_EQ(msg_send(to_b, 2, 30), 0);
+		UNIT_EQ(seg_of(to_b)->doorbell, 0); /* hot again: no bell */
+		UNIT_EQ_FATAL(burst(b, rx, 4), 1);
+		b->rx_release(b, rx, 1);
+	}
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static void
+a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rx rx[4];
+	unsigned looks;
+
+	make_cold(b, to_b);
+	shm_peer(to_b)->slot->cold = 0; /* as a sender sees it that read too early */
+	UNIT_EQ(msg_send(to_b, 1, 30), 0);
+	UNIT_EQ(seg_of(to_b)->doorbell, 0);
+	for (looks = 1; looks <= 2 * SHM_SLOTS_MAX; looks++)
+		if (burst(b, rx, 4) == 1)
+			break;
+	UNIT_TRUE_FATAL(looks <= 2 * SHM_SLOTS_MAX);
+	CU_ASSERT(msg_is(&rx[0], 1, 30));
+	b->rx_release(b, rx, 1);
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+#define LONG_LEN (SHM_MSG_MAX - 8) /* behind the header of msg_send() */
+
+static void
+the_first_senders_may_have_more_under_way(void)
+{
+	struct plx_queue *b = queue_new(), *a[3];
+	uint64_t sent[3], next[3] = {0}, all = 0;
+	struct plx_rx rx[4];
+
+	UNIT_EQ_FATAL(shm_queue(b)->n_wide, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		struct plx_peer *to_b;
+
+		a[i] = queue_new();
+		to_b = connected_to(a[i], b);
+		for (sent[i] = 0; msg_send(to_b, i << 16 | sent[i], LONG_LEN) == 0; sent[i]++)
+			;
+		all += sent[i];
+	}
+	UNIT_EQ(sent[0], SHM_DATA_WIDE / SHM_MSG_MAX);
+	UNIT_EQ(sent[1], SHM_DATA_LEN / SHM_MSG_MAX);
+	UNIT_EQ(sent[2], SHM_DATA_LEN / SHM_MSG_MAX);
+	while (all != 0) { /* each has bytes of its own */
+		uint16_t got = burst_some(b, rx, 4);
+
+		UNIT_TRUE_FATAL(got != 0);
+		for (uint16_t k = 0; k < got; k++, all--) {
+			uint64_t hdr;
+
+			memcpy(&hdr, rx[k].data, sizeof(hdr));
+			UNIT_TRUE_FATAL(hdr >> 16 < 3);
+			CU_ASSERT(msg_is(&rx[k], (hdr >> 16) << 16 | next[hdr >> 16]++, LONG_LEN));
+		}
+		b->rx_release(b, rx, got);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		queue_close(a[i]);
+	queue_close(b);
+}
+
+static void
+a_slot_is_used_again_when_its_sender_has_left(void)
+{
+	struct plx_queue *b = queue_new();
+	struct plx_rx rx[4];
+
+	UNIT_EQ_FATAL(shm_queue(b)->n_slots, 3);
+	for (unsigned round = 0; round < 12; round++) {
+		struct plx_queue *a = queue_new();
+		struct plx_peer *to_b = connected_to(a, b);
+		uint64_t next = 0;
+		unsigned n = 1 + round * 11; /* up to nearly the whole ring */
+
+		UNIT_EQ_FATAL(shm_peer(to_b)->tx_mode, SHM_TX_SLOT);
+		for (unsigned i = 0; i < n; i++)
+			UNIT_EQ_FATAL(msg_send(to_b, i, len_of(i, 300)), 0);
+		plx_queue_close(a);
+		plx_queue_control(b); /* not drained: stays as it is */
+		while (next < n) {
+			uint16_t k, got = burst_some(b, rx, 4);
+
+			UNIT_TRUE_FATAL(got != 0);
+			for (k = 0; k < got; k++, next++)
+				CU_ASSERT_FATAL(msg_is(&rx[k], next, len_of(next, 300)));
+			b->rx_release(b, rx, got);
+		}
+		plx_queue_control(b);
+		UNIT_EQ(shm_queue(b)->ready, 0);
+	}
+	UNIT_EQ(b->stat.rx_drop_bad_cell, 0);
+	plx_queue_close(b);
+}
+
+static void
+senders_beyond_the_slots_use_the_mail_ring(void)
+{
+	struct plx_queue *a[5], *b = queue_new();
+	struct plx_peer *to_b[5];
+	unsigned slots = 0, mail = 0;
+
+	for (unsigned i = 0; i < 5; i++) {
+		a[i] = queue_new();
+		to_b[i] = connected_to(a[i], b);
+		slots += shm_peer(to_b[i])->tx_mode == SHM_TX_SLOT;
+		mail += shm_peer(to_b[i])->tx_mode == SHM_TX_MAIL;
+		UNIT_TRUE(to_b[i]->mtu > to_b[i]->short_max + 8);
+	}
+	UNIT_EQ(slots, 3);
+	UNIT_EQ(mail, 2);
+	for (unsigned i = 0; i < 5; i++)
+		plx_queue_close(a[i]);
+	plx_queue_close(b);
+}
+
+/* While the program's own function packs, which may take any time, others send. */
+struct meanwhile {
+	struct plx_peer *from; /* another sender */
+	struct plx_queue *to;
+	unsigned came;
+};
+
+static void
+pack_meanwhile(void *arg, uint64_t offset, void *to, uint64_t len)
+{
+	struct meanwhile *m = arg;
+	struct plx_rx rx;
+
+	(void)offset;
+	memset(to, 7, len);
+	UNIT_EQ(msg_send(m->from, 1, 100), 0);
+	if (burst_some(m->to, &rx, 1) == 0)
+		return;
+	m->came++;
+	m->to->rx_release(m->to, &rx, 1);
+}
+
+static void
+who_packs_a_mail_keeps_no_other_from_sending(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new(), *c = queue_new();
+	struct meanwhile m = {.from = connected_to(c, b), .to = b};
+	uint64_t hdr = 2;
+	struct plx_tx tx = {.peer = connected_to(a, b), .hdr = &hdr, .hdr_len = 8, .len = 200,
+		.pack = pack_meanwhile, .pack_arg = &m};
+	struct plx_rx rx;
+
+	UNIT_EQ(plx_peer_tx(&tx), 0);
+	UNIT_EQ(m.came, 1);
+	UNIT_EQ_FATAL(burst_some(b, &rx, 1), 1);
+	UNIT_EQ(rx.len, 208);
+	UNIT_EQ(rx.data[207], 7);
+	b->rx_release(b, &rx, 1);
+	plx_queue_close(a);
+	plx_queue_close(c);
+	plx_queue_close(b);
+}
+
+/* -- shm: other processes -- */
+
+/* What a child tells and is told. */
+struct child {
+	pid_t pid;
+	int in, out;	/* ours */
+	struct plx_addr addr;
+	uint64_t buf;	/* address of buf_there in it */
+};
+
+static int child_in, child_out; /* its own */
+
+static void
+must(bool ok)
+{
+	if (!ok)
+		_exit(99);
+}
+
+static void
+child_start(struct child *c, void (*fn)(struct plx_queue *q))
+{
+	int to[2], from[2];
+
+	CU_ASSERT_FATAL(pipe(to) == 0 && pipe(from) == 0);
+	fflush(stdout);
+	c->pid = fork();
+	CU_ASSERT_FATAL(c->pid >= 0);
+	if (c->pid == 0) {
+		uint64_t buf = (uintptr_t)buf_there;
+		struct plx_queue *q = NULL;
+		struct plx_addr addr;
+
+		child_in = to[0];
+		child_out = from[1];
+		close(to[1]);
+		close(from[0]);
+		must(plx_queue_open(dev, &conf, NULL, &q) == 0);
+		plx_queue_addr(q, &addr);
+		must(write(child_out, &addr, sizeof(addr)) == sizeof(addr));
+		must(write(child_out, &buf, sizeof(buf)) == sizeof(buf));
+		fn(q);
+		_exit(0);
+	}
+	close(to[0]);
+	close(from[1]);
+	c->out = to[1];
+	c->in = from[0];
+	CU_ASSERT_FATAL(read(c->in, &c->addr, sizeof(c->addr)) == sizeof(c->addr));
+	CU_ASSERT_FATAL(read(c->in, &c->buf, sizeof(c->buf)) == sizeof(c->buf));
+}
+
+/* @return the exit status, or minus the signal */
+static int
+child_end(struct child *c, int signo)
+{
+	int st = 0;
+
+	if (signo != 0)
+		kill(c->pid, signo);
+	waitpid(c->pid, &st, 0);
+	close(c->in);
+	close(c->out);
+	return WIFEXITED(st) ? WEXITSTATUS(st) : -WTERMSIG(st);
+}
+
+static void
+child_tell(struct child *c, const struct plx_queue *q)
+{
+	struct plx_addr addr;
+
+	plx_queue_addr(q, &addr);
+	CU_ASSERT_FATAL(write(c->out, &addr, sizeof(addr)) == sizeof(addr));
+}
+
+/* In a child: the peer whose address the parent told. */
+static struct plx_peer *
+child_peer(struct plx_queue *q)
+{
+	struct plx_peer *peer = NULL;
+	struct plx_addr addr;
+
+	must(read(child_in, &addr, sizeof(addr)) == sizeof(addr));
+	must(plx_peer_get(q, &addr, &peer) == 0);
+	must(plx_peer_connect(peer) == 0);
+	plx_peer_settle(peer);
+	return peer;
+}
+
+static void
+child_sleeps(struct plx_queue *q)
+{
+	char c;
+
+	(void)q;
+	while (read(child_in, &c, 1) == 1)
+		;
+}
+
+/* One that is given the queue's segment, and is there until it is killed. */
+static void
+child_meets(struct plx_queue *q)
+{
+	(void)child_peer(q);
+	must(write(child_out, "", 1) == 1);
+	child_sleeps(q);
+}
+
+/* @return the number of a process that the queue has met, whose child c is. */
+static uint64_t
+guest(struct child *c, const struct plx_queue *q)
+{
+	struct shm_addr addr;
+	char b;
+
+	child_start(c, child_meets);
+	child_tell(c, q);
+	UNIT_EQ_FATAL(read(c->in, &b, 1), 1);
+	memcpy(&addr, c->addr.bytes, sizeof(addr));
+	return addr.proc;
+}
+
+static void
+mail_claimed_by_a_dead_process_is_skipped(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct shm_seg *seg = seg_of(to_b);
+	struct plx_rx rx[4];
+	struct child c, lives;
+	uint64_t dead = guest(&c, b), alive = guest(&lives, b);
+
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	UNIT_EQ_FATAL(shm_peer(to_b)->tx_mode, SHM_TX_MAIL);
+	for (unsigned round = 0; round < 3 * SHM_MAIL_CELLS; round++) {
+		uint64_t pos = shm_queue(b)->mail_pos;
+		uint32_t lap = pos / SHM_MAIL_CELLS;
+		_Atomic uint64_t *state = &seg->mail[pos % SHM_MAIL_CELLS].state;
+
+		UNIT_EQ_FATAL((uint32_t)*state, (uint32_t)SHM_MAIL_STATE(0, lap, SHM_MAIL_FREE));
+		*state = SHM_MAIL_STATE(round % 2 == 0 ? alive : shm_queue(b)->proc, lap, SHM_MAIL_CLAIMED); /* slow, but alive */
+		UNIT_EQ_FATAL(msg_send(to_b, round, 100), 0);
+		UNIT_EQ(burst_some(b, rx, 4), 0); /* order: not before the claimed one */
+		plx_queue_control(b);
+		UNIT_EQ(b->stat.rx_skip_dead, round);
+		UNIT_EQ(burst_some(b, rx, 4), 0);
+		*state = SHM_MAIL_STATE(round % 2 == 0 ? dead : 0x3fffffff, lap,
+			SHM_MAIL_CLAIMED);
+		plx_queue_control(b);
+		UNIT_EQ(b->stat.rx_skip_dead, round + 1);
+		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+		CU_ASSERT(msg_is(&rx[0], round, 100));
+		b->rx_release(b, rx, 1);
+	}
+	child_end(&lives, SIGKILL);
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+static void
+a_slot_taken_by_a_dead_process_is_free_again(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct shm_slot *slot = shm_slot_at(seg_of(to_b), 1);
+	uint64_t since = now_ns();
+	struct plx_rx rx[4];
+	struct child c, lives;
+	uint64_t dead = guest(&c, b), alive = guest(&lives, b);
+
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	while (slot->state != SHM_SLOT_FREE) {
+		(void)burst_some(b, rx, 4);
+		plx_queue_control(b);
+		UNIT_TRUE_FATAL(patient(since));
+	}
+	slot->state = SHM_SLOT_STATE(alive, SHM_SLOT_TAKEN);
+	plx_queue_control(b);
+	UNIT_EQ(SHM_SLOT_KIND(slot->state), SHM_SLOT_TAKEN);
+	slot->state = SHM_SLOT_STATE(dead, SHM_SLOT_TAKEN);
+	UNIT_EQ(burst_some(b, rx, 4), 0);
+	plx_queue_control(b);
+	UNIT_EQ(slot->state, SHM_SLOT_FREE);
+	UNIT_EQ(b->stat.rx_skip_dead, 1);
+	child_end(&lives, SIGKILL);
+	plx_queue_close(a);
+	plx_queue_close(b);
+}
+
+#define ECHO_N 20000
+
+static void
+child_echoes(struct plx_queue *q)
+{
+	struct plx_peer *to = child_peer(q);
+	struct plx_rx rx[PLX_DEV_RX_BURST];
+	uint64_t n = 0, since = now_ns();
+
+	while (n < ECHO_N) {
+		uint16_t got = q->rx_burst(q, rx, PLX_DEV_RX_BURST);
+
+		must(patient(since));
+		for (uint16_t k = 0; k < got; k++, n++) {
+			must(rx[k].src == to);
+			must(msg_is(&rx[k], n, len_of(n, to->mtu)));
+			while (msg_send(to, n, len_of(n, to->mtu)) == -EAGAIN)
+				must(patient(since));
+		}
+		q->rx_release(q, rx, got);
+	}
+	must(read(child_in, rx, 1) == 0); /* stays until told */
+}
+
+static void
+messages_go_both_ways_between_processes(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_rx rx[PLX_DEV_RX_BURST];
+	uint64_t sent = 0, next = 0, since = now_ns();
+	struct plx_peer *to;
+	struct child c;
+
+	child_start(&c, child_echoes);
+	to = connected(q, &c.addr);
+	child_tell(&c, q);
+	while (next < ECHO_N) {
+		uint16_t got;
+
+		UNIT_TRUE_FATAL(patient(since));
+		/* Both may be full at once, so neither waits without receiving. */
+		while (sent < ECHO_N && sent - next < 64 &&
+			msg_send(to, sent, len_of(sent, to->mtu)) == 0)
+			sent++;
+		got = burst(q, rx, PLX_DEV_RX_BURST);
+		for (uint16_t k = 0; k < got; k++, next++)
+			CU_ASSERT_FATAL(msg_is(&rx[k], next, len_of(next, to->mtu)));
+		q->rx_release(q, rx, got);
+	}
+	plx_queue_control(q);
+	UNIT_EQ(to->state, PLX_PEER_OPEN);
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	plx_queue_close(q);
+}
+
+static void
+child_floods(struct plx_queue *q)
+{
+	struct plx_peer *to = child_peer(q);
+
+	for (uint64_t i = 0;;) {
+		int rc = msg_send(to, i, len_of(i, to->mtu));
+
+		if (rc == 0 && ++i == 1000)
+			must(write(child_out, "", 1) == 1);
+		if (rc != 0)
+			sched_yield();
+	}
+}
+
+#define SLEEP_N 30000
+
+/* Answers at once, so that the other side is about to sleep. */
+static void
+child_answers(struct plx_queue *q)
+{
+	struct plx_peer *to = child_peer(q);
+	struct plx_rx rx;
+
+	for (uint64_t i = 0; i < SLEEP_N; i++) {
+		uint64_t since = now_ns();
+
+		for (uint32_t k = 1; q->rx_burst(q, &rx, 1) == 0; k++)
+			must(k % 4096 != 0 || patient(since));
+		q->rx_release(q, &rx, 1);
+		must(msg_send(to, i, 8) == 0);
+	}
+	must(read(child_in, &rx, 1) == 0);
+}
+
+/* As a reactor does where it dozes. @return whether it slept, and was woken if it had to be */
+static bool
+sleeps_soundly(struct plx_queue *q, int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	if (plx_queue_arm(q) != 0)
+		return true;
+	if (q->dozes && (!plx_fence_world() || plx_queue_arm(q) != 0))
+		return true;
+	return poll(&p, 1, PATIENCE_S * 1000) == 1;
+}
+
+/* @param ticks before it is about to sleep */
+static bool
+sleepy_rx(struct plx_queue *q, int fd, uint64_t ticks)
+{
+	uint64_t start = rte_rdtsc();
+	struct plx_rx rx;
+	bool came;
+
+	while (rte_rdtsc() - start < ticks)
+		;
+	do {
+		if (!sleeps_soundly(q, fd))
+			return false;
+		plx_queue_disarm(q);
+		came = q->rx_burst(q, &rx, 1) == 1; /* a bell may ring once for nothing */
+	} while (!came);
+	q->rx_release(q, &rx, 1);
+	return true;
+}
+
+/* Message i, once the peer has answered how it is sent to. @return whether it went in time */
+static bool
+goes_in_time(struct plx_queue *q, struct plx_peer *to, uint64_t i)
+{
+	const struct shm_peer *p = shm_peer(to);
+	uint64_t since = now_ns();
+
+	while (msg_send(to, i, 8) == -EAGAIN) {
+		plx_queue_control(q);
+		if (!patient(since)) {
+			printf("message %llu waits: mode %d, asking %d, busy %d, looks %u, position %llu of %llu\n",
+				(unsigned long long)i, p->tx_mode, p->asking, p->busy, p->n_looks,
+				(unsigned long long)p->rx_seen, (unsigned long long)p->tx_pos);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void
+who_sleeps_is_woken(bool dozes)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_peer *to;
+	struct child c;
+	int fd;
+
+	q->dozes = dozes;
+	fd = plx_queue_efd(q);
+	UNIT_TRUE_FATAL(fd >= 0);
+	to = connected_to(q, q);
+	UNIT_TRUE(shm_peer(to)->wakes);
+	UNIT_EQ(shm_peer(to)->fences, !dozes || !plx_fence_world_open() || !plx_fence_world());
+	child_start(&c, child_answers);
+	to = connected(q, &c.addr);
+	child_tell(&c, q);
+	for (uint64_t i = 0; i < SLEEP_N; i++) {
+		UNIT_TRUE_FATAL(goes_in_time(q, to, i));
+		UNIT_TRUE_FATAL(sleepy_rx(q, fd, i % 3001));
+	}
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	plx_queue_close(q);
+}
+
+static void
+a_process_that_sleeps_is_woken_by_each_message(void)
+{
+	who_sleeps_is_woken(false);
+}
+
+static void
+one_that_dozes_before_has_its_senders_fence_and_is_woken_too(void)
+{
+	who_sleeps_is_woken(true);
+}
+
+#define STUCK_HOLD_S 1 /* how long a stopped sender is left so */
+
+static void
+stop_here(int signo)
+{
+	(void)signo;
+	raise(SIGSTOP);
+}
+
+/* From now on this process stops where it would ring a bell. */
+static void
+stop_at_write_to(int fd)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sendto, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, fd, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {RTE_DIM(code), code};
+
+	must(signal(SIGSYS, stop_here) != SIG_ERR);
+	must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0);
+}
+
+static void
+child_stops_as_it_rings(struct plx_queue *q)
+{
+	struct plx_peer *to = child_peer(q);
+
+	stop_at_write_to(shm_peer(to)->bell);
+	must(write(child_out, "", 1) == 1);
+	child_sleeps(q); /* until the receiver sleeps */
+	(void)msg_send(to, 0, 8);
+	_exit(98);
+}
+
+static void
+count_asking(struct plx_peer *peer, void *arg)
+{
+	*(unsigned *)arg += shm_peer(peer)->asking;
+}
+
+/* Wait until all processes that the queue has met have said how they are sent to. */
+static void
+all_have_answered(struct plx_queue *q)
+{
+	uint64_t since = now_ns();
+	unsigned n;
+
+	do {
+		plx_queue_control(q);
+		n = 0;
+		plx_peer_each(q, count_asking, &n);
+		UNIT_TRUE_FATAL(patient(since));
+	} while (n != 0);
+}
+
+/* A debugger, a frozen group or SIGSTOP may do so. */
+static void
+a_sender_that_is_stopped_as_it_rings_keeps_no_other_from_ringing(void)
+{
+	struct plx_queue *q = queue_new(), *other = queue_new();
+	struct pollfd p = {.fd = plx_queue_efd(q), .events = POLLIN};
+	struct plx_peer *peer = connected_to(other, q);
+	struct plx_rx rx[2];
+	struct child c;
+	int st = 0;
+	char b;
+
+	child_start(&c, child_stops_as_it_rings);
+	child_tell(&c, q);
+	UNIT_EQ_FATAL(read(c.in, &b, 1), 1);
+	while (q->rx_burst(q, rx, 2) != 0) /* its slot */
+		;
+	all_have_answered(q);
+	UNIT_EQ_FATAL(plx_queue_arm(q), 0);
+	close(c.out);
+	c.out = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	UNIT_EQ_FATAL(waitpid(c.pid, &st, WUNTRACED), c.pid);
+	UNIT_TRUE_FATAL(WIFSTOPPED(st));
+	UNIT_EQ(poll(&p, 1, 0), 0); /* nobody has rung */
+	UNIT_EQ(msg_send(peer, 0, 8), 0);
+	UNIT_EQ(poll(&p, 1, STUCK_HOLD_S * 1000), 1);
+	UNIT_EQ(msg_send(peer, 1, 8), 0);
+	plx_queue_disarm(q);
+	UNIT_EQ(poll(&p, 1, 0), 0);
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	queue_close(other);
+	queue_close(q);
+}
+
+/* A peer that rings all the time costs a turn a bounded time. */
+static void
+a_flood_of_rings_is_taken_in_pieces(void)
+{
+	struct plx_queue *q = queue_new();
+	struct pollfd p = {.fd = plx_queue_efd(q), .events = POLLIN};
+	unsigned rings = 0, pieces = 0;
+
+	while (rings < 100000 && send(shm_queue(q)->bell[1], "", 1, MSG_DONTWAIT) == 1)
+		rings++; /* the kernel keeps no more */
+	UNIT_TRUE(rings > 1 && rings < 100000);
+	do {
+		UNIT_EQ_FATAL(plx_queue_arm(q), 0);
+		plx_queue_disarm(q);
+	} while (++pieces < rings && poll(&p, 1, 0) == 1);
+	UNIT_EQ(pieces, (rings + 63) / 64);
+	queue_close(q);
+}
+
+static void
+run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	UNIT_EQ_FATAL(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+/* @return another CPU that this thread may have, or the same if there is none */
+static int
+other_cpu(const cpu_set_t *set, int cpu)
+{
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (i != cpu && CPU_ISSET(i, set))
+			return i;
+	return cpu;
+}
+
+static void
+who_wakes_a_sleeper_on_its_own_cpu_knows_it(void)
+{
+	struct plx_queue *from = queue_new(), *to = queue_new();
+	struct pollfd p = {.fd = plx_queue_efd(to), .events = POLLIN};
+	struct plx_peer *peer = connected_to(from, to);
+	int here = sched_getcpu(), other;
+	struct plx_rx rx;
+	cpu_set_t set;
+
+	UNIT_EQ_FATAL(sched_getaffinity(0, sizeof(set), &set), 0);
+	other = other_cpu(&set, here);
+	run_on(here);
+	for (uint64_t i = 0; i < 3; i++) {
+		if (i == 1)
+			UNIT_EQ_FATAL(plx_queue_arm(to), 0);
+		if (i == 2) {
+			run_on(other);
+			UNIT_EQ_FATAL(plx_queue_arm(to), 0);
+			run_on(here);
+		}
+		UNIT_EQ(msg_send(peer, i, 8), 0);
+		UNIT_EQ(atomic_load(&from->woke), i == 1 || (i == 2 && other == here));
+		UNIT_EQ(poll(&p, 1, 0), i != 0);
+		plx_queue_disarm(to);
+		UNIT_EQ(to->rx_burst(to, &rx, 1), 1);
+		to->rx_release(to, &rx, 1);
+		atomic_store(&from->woke, false);
+	}
+	UNIT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+	plx_queue_close(from);
+	plx_queue_close(to);
+}
+
+static void
+a_killed_process_is_told_once_and_after_its_messages(void)
+{
+	for (unsigned round = 0; round < 8; round++) {
+		struct plx_queue *q = queue_new();
+		struct plx_rx rx[PLX_DEV_RX_BURST];
+		uint64_t next = 0, since = now_ns();
+		struct plx_peer *to;
+		unsigned idle = 0;
+		uint32_t mtu;
+		struct child c;
+
+		child_start(&c, child_floods);
+		to = connected(q, &c.addr);
+		mtu = to->mtu;
+		n_told = 0;
+		q->on_dead = on_dead;
+		child_tell(&c, q);
+		while (n_told == 0 || idle < 100) {
+			uint16_t got = burst(q, rx, PLX_DEV_RX_BURST);
+
+			UNIT_TRUE_FATAL(patient(since));
+			for (uint16_t k = 0; k < got; k++, next++)
+				CU_ASSERT_FATAL(msg_is(&rx[k], next, len_of(next, mtu)));
+			UNIT_TRUE(got == 0 || n_told == 0);
+			q->rx_release(q, rx, got);
+			idle = got != 0 ? 0 : idle + 1;
+			if (c.pid != 0 && next > 500 + round * 100) {
+				UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+				c.pid = 0;
+			}
+			plx_queue_control(q);
+		}
+		UNIT_EQ(n_told, 1);
+		UNIT_EQ(to->state, PLX_PEER_DEAD);
+		UNIT_TRUE(msg_send(to, 0, 8) < 0 && msg_send(to, 0, 8) != -EAGAIN);
+		plx_peer_put(to);
+		plx_queue_control(q);
+		UNIT_EQ(q->n_dead, 0);
+		UNIT_EQ(shm_queue(q)->ready, 0);
+		plx_queue_close(q);
+	}
+}
+
+static void
+child_sends_ten(struct plx_queue *q)
+{
+	struct plx_peer *to = child_peer(q);
+
+	for (uint64_t i = 0; i < 10; i++)
+		must(msg_send(to, i, len_of(i, to->mtu)) == 0);
+}
+
+static void
+what_a_process_sent_before_it_ended_is_delivered_first(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_peer *to;
+	uint32_t mtu;
+	struct child c;
+
+	child_start(&c, child_sends_ten);
+	to = connected(q, &c.addr);
+	mtu = shm_queue(q)->n_slots != 0 ? to->mtu : sizeof(((struct shm_mail *)0)->body);
+	n_told = 0;
+	q->on_dead = on_dead;
+	child_tell(&c, q);
+	UNIT_EQ_FATAL(child_end(&c, 0), 0);
+	expect_farewell(q, to, mtu, 10, 10);
+	plx_queue_close(q);
+}
+
+static void
+an_unknown_process_that_ended_is_delivered_all_the_same(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_rx rx[PLX_DEV_RX_BURST];
+	uint64_t next = 0;
+	struct child c;
+	uint32_t mtu = shm_queue(q)->n_slots != 0 ? SHM_MSG_MAX
+						  : sizeof(((struct shm_mail *)0)->body);
+	uint16_t n;
+
+	child_start(&c, child_sends_ten);
+	child_tell(&c, q);
+	UNIT_EQ_FATAL(child_end(&c, 0), 0);
+	while ((n = burst_some(q, rx, PLX_DEV_RX_BURST)) != 0) {
+		for (uint16_t k = 0; k < n; k++, next++)
+			CU_ASSERT_FATAL(msg_is(&rx[k], next, len_of(next, mtu)));
+		q->rx_release(q, rx, n);
+	}
+	UNIT_EQ(next, 10);
+	for (unsigned i = 0; i < 3; i++)
+		plx_queue_control(q);
+	UNIT_EQ(q->n_dead, 0);
+	UNIT_EQ(q->stat.peers_dead, 1);
+	plx_queue_close(q);
+}
+
+static void
+the_address_of_a_process_that_ended_does_not_connect(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_peer *peer;
+	struct child c;
+
+	child_start(&c, child_sleeps);
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	n_told = 0;
+	q->on_dead = on_dead;
+	peer = peer_known(q, &c.addr);
+	UNIT_TRUE(plx_peer_connect(peer) < 0);
+	UNIT_EQ(n_told, 1);
+	UNIT_TRUE(msg_send(peer, 0, 8) < 0);
+	plx_queue_close(q);
+}
+
+/* Its thread answers at once; it has ended before the answer is read. */
+static void
+an_answer_of_a_process_that_has_ended_since_does_not_connect(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_peer *peer;
+	struct pollfd p = {.events = POLLIN};
+	struct child c;
+
+	child_start(&c, child_sleeps);
+	peer = peer_known(q, &c.addr);
+	p.fd = shm_peer(peer)->ask.fd;
+	UNIT_EQ_FATAL(poll(&p, 1, 10000), 1);
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	(void)plx_peer_connect(peer);
+	UNIT_EQ(msg_send(peer, 0, 8), -ECONNRESET);
+	plx_queue_close(q);
+}
+
+static void
+a_pid_that_now_is_another_process_does_not_connect(void)
+{
+	struct plx_queue *q = queue_new();
+	struct shm_addr a;
+	struct plx_peer *peer;
+	struct child c;
+
+	child_start(&c, child_sleeps);
+	memcpy(&a, c.addr.bytes, sizeof(a));
+	a.proc--; /* same pid, another process */
+	memcpy(c.addr.bytes, &a, sizeof(a));
+	peer = peer_known(q, &c.addr);
+	UNIT_TRUE(plx_peer_connect(peer) < 0);
+	plx_queue_close(q);
+	child_end(&c, SIGKILL);
+}
+
+static void
+an_address_altered_anywhere_connects_to_nothing(void)
+{
+	struct plx_queue *q = queue_new();
+	struct child c;
+
+	child_start(&c, child_sleeps);
+	for (unsigned bit = 0; bit < sizeof(struct shm_addr) * 8; bit++) {
+		struct plx_addr bad = c.addr;
+		struct plx_peer *peer;
+
+		bad.bytes[bit / 8] ^= 1 << bit % 8;
+		if (plx_peer_get(q, &bad, &peer) != 0)
+			continue;
+		UNIT_TRUE(!connects(q, peer));
+	}
+	UNIT_TRUE(connects(q, peer_known(q, &c.addr)));
+	plx_queue_close(q);
+	child_end(&c, SIGKILL);
+}
+
+static void
+rma_reads_and_writes_another_process(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_rma_op bad = {.local = buf_here, .remote = 64, .len = 64};
+	struct plx_peer *peer;
+	struct child c;
+
+	child_start(&c, child_sleeps);
+	peer = connected(q, &c.addr);
+	bad.peer = peer;
+	if (plx_peer_rma(&bad) == -EOPNOTSUPP) {
+		UNIT_EQ(peer->caps & (PLX_DEV_GET | PLX_DEV_PUT), 0);
+		printf("(refused here) ");
+	} else {
+		rma_reads_and_writes(peer, c.buf, sizeof(buf_there));
+		rma_bursts(peer, c.buf);
+		UNIT_EQ(plx_peer_rma(&bad), -EFAULT);
+		bad.put = true;
+		UNIT_EQ(plx_peer_rma(&bad), -EFAULT);
+		bad.remote = UINT64_MAX - 10;
+		UNIT_EQ(plx_peer_rma(&bad), -EFAULT);
+		UNIT_EQ(peer->state, PLX_PEER_OPEN);
+		child_end(&c, SIGKILL);
+		bad.remote = c.buf;
+		UNIT_EQ(plx_peer_rma(&bad), -ECONNRESET);
+	}
+	plx_queue_close(q);
+}
+
+static void *
+echo_thread(void *q)
+{
+	child_echoes(q);
+	_exit(0);
+}
+
+static void
+child_goes_on_without_its_first_thread(struct plx_queue *q)
+{
+	pthread_t t;
+
+	must(pthread_create(&t, NULL, echo_thread, q) == 0);
+	syscall(SYS_exit, 0); /* as pthread_exit() in main() does in the end */
+}
+
+/* The kernel says so of a process whose first thread has ended, too. */
+static bool
+is_zombie(pid_t pid)
+{
+	char path[64], text[512] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY);
+	must(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	return strstr(text, ") Z ") != NULL;
+}
+
+/* The kernel calls such a process a zombie, and finds nothing that it has open by its pid. */
+static void
+a_process_whose_first_thread_has_ended_lives(void)
+{
+	struct plx_queue *q = queue_new();
+	uint64_t since = now_ns();
+	struct plx_rma_op op = {.local = buf_here, .len = 8};
+	struct plx_peer *peer;
+	struct child c;
+	struct plx_rx rx;
+
+	child_start(&c, child_goes_on_without_its_first_thread);
+	while (!is_zombie(c.pid))
+		UNIT_TRUE_FATAL(patient(since));
+	peer = connected(q, &c.addr);
+	child_tell(&c, q);
+	for (uint64_t i = 0; i < 100; i++) {
+		UNIT_EQ_FATAL(msg_send(peer, i, len_of(i, peer->mtu)), 0);
+		while (burst(q, &rx, 1) == 0)
+			UNIT_TRUE_FATAL(patient(since));
+		UNIT_TRUE(msg_is(&rx, i, len_of(i, peer->mtu)));
+		q->rx_release(q, &rx, 1);
+		plx_queue_control(q);
+	}
+	UNIT_EQ(peer->state, PLX_PEER_OPEN);
+	op.peer = peer;
+	op.remote = c.buf;
+	UNIT_EQ(plx_peer_rma(&op), -EOPNOTSUPP); /* nor its memory: by messages, then */
+	UNIT_EQ(peer->caps & (PLX_DEV_GET | PLX_DEV_PUT), 0);
+	UNIT_EQ(peer->state, PLX_PEER_OPEN);
+	UNIT_EQ(child_end(&c, SIGKILL), -SIGKILL);
+	while (peer->state != PLX_PEER_DEAD) {
+		plx_queue_control(q);
+		UNIT_TRUE_FATAL(patient(since));
+	}
+	plx_queue_close(q);
+}
+
+/* Lists a segment, and takes it away when it is told to. */
+static void
+child_lists(struct plx_queue *q)
+{
+	struct plx_seg seg = {.base = NULL};
+	char c;
+
+	must(plx_seg_create(&seg, NULL, sizeof(buf_there), false) == 0);
+	plx_window_add(&seg, 1);
+	must(write(child_out, &seg.base, sizeof(seg.base)) == sizeof(seg.base));
+	must(read(child_in, &c, 1) == 1);
+	plx_window_remove(&seg);
+	plx_seg_destroy(&seg);
+	must(write(child_out, &c, 1) == 1);
+	child_sleeps(q);
+}
+
+static void
+rma_on_listed_memory(const char *windows, bool mapped)
+{
+	struct plx_rma_op gone = {.local = buf_here, .len = 64};
+	struct plx_queue *q;
+	uint64_t n_mapped;
+	struct child c;
+	char byte = 0;
+
+	dev_end();
+	plx_conf_set(&conf, "shm.windows", windows, PLX_CONF_FROM_API, NULL);
+	UNIT_EQ_FATAL(plx_dev_open(tried->driver, &conf, &dev), 0);
+	q = queue_new();
+	child_start(&c, child_lists);
+	CU_ASSERT_FATAL(read(c.in, &gone.remote, sizeof(gone.remote)) == sizeof(gone.remote));
+	gone.peer = connected(q, &c.addr);
+	rma_reads_and_writes(gone.peer, gone.remote, sizeof(buf_there));
+	rma_bursts(gone.peer, gone.remote);
+	n_mapped = q->stat.rma_mapped;
+	UNIT_EQ(n_mapped > 0, mapped);
+	UNIT_EQ(plx_peer_rma(&(struct plx_rma_op){.peer = gone.peer, .local = buf_here,
+		.remote = c.buf, .len = 100}), 0); /* what is not listed, by the kernel */
+	UNIT_EQ(q->stat.rma_mapped, n_mapped);
+	CU_ASSERT_FATAL(write(c.out, &byte, 1) == 1 && read(c.in, &byte, 1) == 1);
+	UNIT_EQ(plx_peer_rma(&gone), -EFAULT);
+	plx_queue_close(q);
+	child_end(&c, SIGKILL);
+}
+
+static void
+rma_on_listed_memory_needs_no_kernel(void)
+{
+	rma_on_listed_memory("yes", true);
+}
+
+static void
+rma_on_listed_memory_is_by_the_kernel_where_the_setting_says_so(void)
+{
+	rma_on_listed_memory("no", false);
+}
+
+static void
+rma_is_not_offered_where_the_setting_forbids_it(void)
+{
+	struct plx_queue *q;
+	struct plx_rma_op op = {.local = buf_here, .len = 64};
+	struct child c;
+
+	dev_end();
+	plx_conf_set(&conf, "shm.cma", "no", PLX_CONF_FROM_API, NULL);
+	UNIT_EQ_FATAL(plx_dev_open(tried->driver, &conf, &dev), 0);
+	q = queue_new();
+	child_start(&c, child_sleeps);
+	op.peer = connected(q, &c.addr);
+	op.remote = c.buf;
+	UNIT_EQ(op.peer->caps & (PLX_DEV_GET | PLX_DEV_PUT), 0);
+	UNIT_EQ(plx_peer_rma(&op), -EOPNOTSUPP);
+	plx_queue_close(q);
+	child_end(&c, SIGKILL);
+}
+
+static void
+child_shares(struct plx_queue *q)
+{
+	struct plx_peer *to = child_peer(q);
+	uint64_t since = now_ns();
+
+	must(plx_peer_shared(to) != NULL);
+	unit_fill(q->shared, q->shared_len, 11);
+	unit_fill(plx_peer_shared(to), q->shared_len, 12);
+	must(write(child_out, "", 1) == 1);
+	while (*(_Atomic uint8_t *)q->shared != 0xff)
+		must(patient(since));
+}
+
+static void
+a_shared_area_is_seen_by_another_process(void)
+{
+	struct plx_queue *q = queue_new();
+	struct plx_peer *peer;
+	struct child c;
+	char byte;
+
+	child_start(&c, child_shares);
+	peer = connected(q, &c.addr);
+	child_tell(&c, q);
+	CU_ASSERT_FATAL(read(c.in, &byte, 1) == 1);
+	CU_ASSERT(unit_is_filled(plx_peer_shared(peer), q->shared_len, 11));
+	CU_ASSERT(unit_is_filled(q->shared, q->shared_len, 12));
+	*(_Atomic uint8_t *)plx_peer_shared(peer) = 0xff;
+	UNIT_EQ(child_end(&c, 0), 0);
+	plx_queue_close(q);
+}
+
+static CU_TestInfo shm_slot_tests[] = {
+	UNIT_TEST(a_look_takes_a_short_message),
+	UNIT_TEST(what_looks_take_is_free_for_the_sender),
+	UNIT_TEST(a_peer_tells_where_its_next_message_is_written),
+	UNIT_TEST(a_line_is_asked_for_once),
+	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),
+	UNIT_TEST(a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn),
+	UNIT_TEST(the_first_senders_may_have_more_under_way),
+	UNIT_TEST(a_slot_is_used_again_when_its_sender_has_left),
+	UNIT_TEST(senders_beyond_the_slots_use_the_mail_ring),
+	UNIT_TEST(a_slot_taken_by_a_dead_process_is_free_again),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_TestInfo shm_mail_tests[] = {
+	UNIT_TEST(mail_claimed_by_a_dead_process_is_skipped),
+	UNIT_TEST(who_packs_a_mail_keeps_no_other_from_sending),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_TestInfo shm_process_tests[] = {
+	UNIT_TEST(messages_go_both_ways_between_processes),
+	UNIT_TEST(a_process_that_sleeps_is_woken_by_each_message),
+	UNIT_TEST(one_that_dozes_before_has_its_senders_fence_and_is_woken_too),
+	UNIT_TEST(a_sender_that_is_stopped_as_it_rings_keeps_no_other_from_ringing),
+	UNIT_TEST(a_flood_of_rings_is_taken_in_pieces),
+	UNIT_TEST(who_wakes_a_sleeper_on_its_own_cpu_knows_it),
+	UNIT_TEST(a_killed_process_is_told_once_and_after_its_messages),
+	UNIT_TEST(what_a_process_sent_before_it_ended_is_delivered_first),
+	UNIT_TEST(an_unknown_process_that_ended_is_delivered_all_the_same),
+	UNIT_TEST(the_address_of_a_process_that_ended_does_not_connect),
+	UNIT_TEST(an_answer_of_a_process_that_has_ended_since_does_not_connect),
+	UNIT_TEST(a_pid_that_now_is_another_process_does_not_connect),
+	UNIT_TEST(an_address_altered_anywhere_connects_to_nothing),
+	UNIT_TEST(a_process_whose_first_thread_has_ended_lives),
+	UNIT_TEST(rma_reads_and_writes_another_process),
+	UNIT_TEST(rma_on_listed_memory_needs_no_kernel),
+	UNIT_TEST(rma_on_listed_memory_is_by_the_kernel_where_the_setting_says_so),
+	UNIT_TEST(rma_is_not_offered_where_the_setting_forbids_it),
+	UNIT_TEST(a_shared_area_is_seen_by_another_process),
+	CU_TEST_INFO_NULL,
+};
+
+enum { SLOTS_FOR_ALL, SLOTS_FOR_THREE, MAIL_ONLY };
+
+static const char *const setups[] = {"with slots for all", "with slots for three", "with mail only", NULL};
+
+static void
+set_up(unsigned i)
+{
+	static const char *const fast_peers[] = {"32", "3", "0"};
+
+	plx_conf_set(&conf, "shm.fast_peers", fast_peers[i], PLX_CONF_FROM_API, NULL);
+	plx_conf_set(&conf, "shm.wide_peers", "1", PLX_CONF_FROM_API, NULL);
+	plx_conf_set(&conf, "shm.huge", "no", PLX_CONF_FROM_API, NULL);
+}
+
+static bool
+is_sure(const struct plx_peer *peer)
+{
+	return ((const struct shm_peer *)peer)->tx_mode == SHM_TX_SLOT;
+}
+
+static const struct dev_contract_suite suites[] = {
+	{"slots", SLOTS_FOR_THREE, shm_slot_tests},
+	{"mail", MAIL_ONLY, shm_mail_tests},
+	{"processes, slots", SLOTS_FOR_ALL, shm_process_tests},
+	{"processes, mail", MAIL_ONLY, shm_process_tests},
+	{NULL, 0, NULL},
+};
+
+static struct dev_contract contract = {
+	.driver = "shm",
+	.setups = setups,
+	.suites = suites,
+	.set_up = set_up,
+	.is_sure = is_sure,
+};
+
+RTE_INIT(shm_contract)
+{
+	dev_contract_add(&contract);
+}
