@@ -12,10 +12,10 @@
 #include "mlx_int.h"
 
 int
-mlx_bufs_open(struct mlx_bufs *b, struct ibv_pd *pd, uint32_t len, uint32_t most)
+mlx_bufs_open(struct mlx_bufs *b, const struct plx_reg_domain *domain, uint32_t len, uint32_t most)
 {
 	memset(b, 0, sizeof(*b));
-	b->pd = pd;
+	b->domain = domain;
 	b->len = (len + PLX_LINE - 1) / PLX_LINE * PLX_LINE;
 	b->most = most;
 	b->free = calloc(most, sizeof(b->free[0]));
@@ -54,7 +54,7 @@ mlx_bufs_grow(struct mlx_bufs *b)
 		return MLX_NONE;
 	/* A child's first write must not leave the device with a page that is the child's. */
 	(void)madvise(base, chunk_len(b), MADV_DONTFORK);
-	b->chunks[k].mr = mlx_reg(b->pd, base, chunk_len(b), IBV_ACCESS_LOCAL_WRITE);
+	b->chunks[k].mr = plx_reg_raw(b->domain, base, chunk_len(b), IBV_ACCESS_LOCAL_WRITE);
 	if (b->chunks[k].mr == NULL) {
 		PLX_LOG_RATELIMIT(WARNING, mlx,
 			"memory for messages can't be registered (error %d); ulimit -l may be too low",

@@ -155,11 +155,11 @@ what_lies_in_a_region_is_not_registered_again(void)
 	UNIT_EQ_FATAL(plx_dev_region_open(&conf, buf_here, sizeof(buf_here), PLX_DEV_MEM_READ, &readable), 0);
 	UNIT_EQ(plx_queue_mem_reg(b, buf_there + 100, 20000, PLX_DEV_MEM_WRITE, &in), 0);
 	UNIT_EQ(st->mem_reused, 1);
-	UNIT_EQ(st->mem_regs, 0);
+	UNIT_EQ(st->regs.made, 0);
 	UNIT_EQ(plx_queue_mem_reg(b, buf_there + 100, 29901, PLX_DEV_MEM_WRITE, &beyond), 0);
-	UNIT_EQ(st->mem_regs, 1);
+	UNIT_EQ(st->regs.made, 1);
 	UNIT_EQ(plx_queue_mem_reg(b, buf_here, 100, PLX_DEV_MEM_WRITE, &refused), 0);
-	UNIT_EQ(st->mem_regs, 2);
+	UNIT_EQ(st->regs.made, 2);
 	UNIT_EQ(st->mem_reused, 1);
 	/* It is given back while it is used: who has its key may go on. */
 	plx_dev_region_close(&whole);
@@ -170,12 +170,12 @@ what_lies_in_a_region_is_not_registered_again(void)
 	UNIT_EQ(mlx_queue(a)->stat.mem_reused, 1); /* its own side may be sent from */
 	op.put = false;
 	UNIT_EQ(rma_wait(&op), 0);
-	UNIT_EQ(mlx_queue(a)->stat.mem_regs, 1); /* but not received into */
+	UNIT_EQ(mlx_queue(a)->stat.regs.made, 1); /* but not received into */
 	plx_queue_mem_dereg(b, &in, true);
 	plx_queue_mem_dereg(b, &beyond, true);
 	plx_queue_mem_dereg(b, &refused, true);
 	UNIT_EQ(plx_queue_mem_reg(b, buf_there + 100, 20000, PLX_DEV_MEM_WRITE, &in), 0);
-	UNIT_EQ(st->mem_regs, 3); /* it is gone */
+	UNIT_EQ(st->regs.made, 3); /* it is gone */
 	plx_queue_mem_dereg(b, &in, true);
 	plx_dev_region_close(&readable);
 	queue_close(a);
@@ -212,11 +212,11 @@ memory_mapped_anew_is_sent_and_received_as_it_is(void)
 		CU_ASSERT(unit_is_filled(there, len, round));
 		plx_queue_mem_dereg(b, &mem, false);
 	}
-	if (at_a->cache_misses != 0) { /* else memory can't be watched here */
+	if (at_a->regs.misses != 0) { /* else memory can't be watched here */
 		/* What is registered while the watch still works is not kept, so there is no hit. */
-		UNIT_EQ(at_a->cache_hits + at_a->cache_unfit, 2);
-		UNIT_EQ(at_b->cache_hits + at_b->cache_unfit, 2);
-		UNIT_EQ(at_a->cache_gone + at_b->cache_gone, 2);
+		UNIT_EQ(at_a->regs.hits + at_a->regs.unfit, 2);
+		UNIT_EQ(at_b->regs.hits + at_b->regs.unfit, 2);
+		UNIT_EQ(at_a->regs.gone + at_b->regs.gone, 2);
 	}
 	queue_close(a);
 	queue_close(b);

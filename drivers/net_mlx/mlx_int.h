@@ -18,9 +18,9 @@
 #include "plx_dev.h"
 #include "plx_dev_ops.h"
 #include "plx_log.h"
+#include "plx_reg_cache.h"
 
 #include "mlx_addr.h"
-#include "mlx_cache.h"
 #include "mlx_credit.h"
 #include "mlx_hw.h"
 
@@ -88,6 +88,7 @@ struct mlx_port {
 	uint32_t ifindex;	/* of the interface with that gid, Ethernet only */
 	bool soft;		/* the device is software: soft-RoCE */
 	pthread_mutex_t lock;	/* of the events' descriptor */
+	struct plx_reg_domain domain; /* where memory is registered with it */
 	pthread_mutex_t regions_lock;
 	LIST_HEAD(, mlx_region) regions; /* under it; those used last are first */
 	_Atomic uint32_t gone;	/* the device was removed or has failed; writers: any, for good */
@@ -122,7 +123,7 @@ struct mlx_ud_src {
 
 /** Equal buffers in registered memory, by number. Owner: the queue's. */
 struct mlx_bufs {
-	struct ibv_pd *pd;
+	const struct plx_reg_domain *domain;
 	uint32_t len;	 /* bytes of one */
 	uint32_t n, n_free, most;
 	uint32_t *free;	 /* numbers */
@@ -145,7 +146,7 @@ struct mlx_txrec {
 struct mlx_loan {
 	const struct ibv_mr *mr;
 	struct mlx_region *region; /* that it lies in, or NULL */
-	struct mlx_mr *own;	   /* else */
+	struct plx_reg *own;   	   /* else */
 };
 
 /** A read or write of a peer's memory that is under way. Owner: the queue's. */
@@ -241,11 +242,8 @@ struct mlx_stat {
 	uint64_t probes;
 	uint64_t silent_asked, silent_answered; /* by datagram; peers of whom nothing came */
 	uint64_t silent_gone;
-	uint64_t mem_regs, mem_reused, mem_refused;
-	uint64_t cache_hits, cache_misses;
-	uint64_t cache_unfit;	/* could not be kept: no private memory, or all that is kept is in use */
-	uint64_t cache_evicted; /* for others, or because memory was short */
-	uint64_t cache_gone;	/* their memory was unmapped, moved or discarded */
+	struct plx_reg_stat regs;
+	uint64_t mem_reused, mem_refused;
 	uint64_t ud_failed;	/* datagrams that the device did not send */
 	uint64_t ud_restarted;	/* queue pairs for datagrams that had failed and were brought back */
 	uint64_t ways_made, ways_evicted; /* address handles */
@@ -425,7 +423,7 @@ void mlx_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int er
 void mlx_queue_shun(struct mlx_queue *mq, uint64_t uid);
 
 /* mlx_bufs.c */
-int mlx_bufs_open(struct mlx_bufs *b, struct ibv_pd *pd, uint32_t len, uint32_t most);
+int mlx_bufs_open(struct mlx_bufs *b, const struct plx_reg_domain *domain, uint32_t len, uint32_t most);
 void mlx_bufs_close(struct mlx_bufs *b);
 /** Slow path of mlx_bufs_get(). */
 uint32_t mlx_bufs_grow(struct mlx_bufs *b);

@@ -5,7 +5,7 @@
  *
  * Design notes
  * It may lie in a region that the application has made; or it was registered for another transfer
- * and is kept (mlx_cache.h); or it is registered now. Of a region, which the application has given
+ * and is kept (plx_reg_cache.h); or it is registered now. Of a region, which the application has given
  * peers to write to, nothing is revoked.
  */
 #include <errno.h>
@@ -28,12 +28,12 @@ mlx_loan_get(struct mlx_queue *mq, void *addr, size_t len, uint8_t rights, int a
 		loan->mr = mlx_region_mr(loan->region);
 		return 0;
 	}
-	loan->own = mlx_mr_get(mq->port, addr, len, access, &mq->stat);
+	loan->own = plx_reg_get(&mq->port->domain, addr, len, access, &mq->stat.regs);
 	if (loan->own == NULL) {
 		PLX_STAT_INC(mq->stat.mem_refused);
 		return errno != 0 ? -errno : -EIO;
 	}
-	loan->mr = mlx_mr_ibv(loan->own);
+	loan->mr = plx_reg_handle(loan->own);
 	return 0;
 }
 
@@ -41,7 +41,7 @@ void
 mlx_loan_put(struct mlx_loan *loan)
 {
 	mlx_region_drop(loan->region);
-	mlx_mr_put(loan->own);
+	plx_reg_put(loan->own);
 }
 
 int
@@ -69,7 +69,7 @@ mem_free(struct mlx_mem *m, bool revoke)
 {
 	LIST_REMOVE(m, link);
 	if (revoke && m->loan.own != NULL)
-		mlx_mr_revoke(m->loan.own);
+		plx_reg_revoke(m->loan.own);
 	else
 		mlx_loan_put(&m->loan);
 	free(m);

@@ -149,6 +149,20 @@ mlx_port_open(struct ibv_device *ibdev, unsigned num, long gid, bool stand_by, s
 	return rc;
 }
 
+static void *
+domain_reg(const struct plx_reg_domain *domain, void *addr, size_t len, int access)
+{
+	const struct mlx_port *port = container_of(domain, struct mlx_port, domain);
+
+	return mlx_glue.reg_mr(port->pd, addr, len, access);
+}
+
+static void
+domain_dereg(void *mr)
+{
+	mlx_glue.dereg_mr(mr);
+}
+
 int
 mlx_port_start(struct mlx_port *port)
 {
@@ -160,6 +174,7 @@ mlx_port_start(struct mlx_port *port)
 	port->pd = mlx_glue.alloc_pd(port->ctx);
 	if (port->pd == NULL)
 		return errno != 0 ? -errno : -EIO;
+	port->domain = (struct plx_reg_domain){domain_reg, domain_dereg, IBV_ACCESS_REMOTE_WRITE};
 	port->soft = port->attr.vendor_id == RXE_VENDOR;
 	for (size_t i = 0; i < sizeof(hw_all) / sizeof(hw_all[0]) && port->hw == NULL; i++)
 		if (hw_all[i]->usable(port->ctx))

@@ -238,7 +238,7 @@ close_unused(void)
 	}
 	while ((port = LIST_FIRST(&ports.list)) != NULL) {
 		LIST_REMOVE(port, link);
-		mlx_cache_forget(port);
+		plx_reg_cache_forget(&port->domain);
 		mlx_port_free(port);
 	}
 }

@@ -80,10 +80,10 @@ hw_open(struct mlx_queue *mq, bool direct)
 	struct mlx_hw_conf conf = {.ctx = mq->port->ctx, .pd = mq->port->pd,
 		.channel = mq->channel, .n_rx = mq->rx_room, .n_tx = MLX_TX_ALL,
 		.stat = &mq->stat.hw};
-	int rc = mlx_bufs_open(&mq->rx_bufs, mq->port->pd, mq->addr.rx_len, mq->rx_room);
+	int rc = mlx_bufs_open(&mq->rx_bufs, &mq->port->domain, mq->addr.rx_len, mq->rx_room);
 
 	if (rc == 0)
-		rc = mlx_bufs_open(&mq->tx_bufs, mq->port->pd, mq->addr.rx_len, MLX_SEND_BUFS);
+		rc = mlx_bufs_open(&mq->tx_bufs, &mq->port->domain, mq->addr.rx_len, MLX_SEND_BUFS);
 	if (rc == 0 && wants_tags(mq))
 		tags_open(mq, &conf);
 	if (rc == 0 && mq->tm == NULL)
@@ -111,7 +111,7 @@ hw_close(struct mlx_queue *mq)
 	mlx_bufs_close(&mq->rx_bufs);
 	mlx_sleep_close(mq);
 	if (mq->cached)
-		mlx_cache_close();
+		plx_reg_cache_close();
 	mlx_port_put(mq->port);
 	free(mq);
 }
@@ -151,7 +151,7 @@ mlx_queue_open(struct plx_queue *q)
 	if (rc == 0)
 		rc = mlx_sleep_open(mq);
 	if (rc == 0)
-		rc = mlx_cache_open(plx_conf_u64(conf, MLX_CONF(CACHE)),
+		rc = plx_reg_cache_open(plx_conf_u64(conf, MLX_CONF(CACHE)),
 			plx_conf_u64(conf, MLX_CONF(CACHE_LEN)));
 	mq->cached = rc == 0;
 	if (rc == 0)
@@ -248,7 +248,7 @@ mlx_queue_control(struct plx_queue *q)
 	mlx_ud_mend(mq, &mq->lossy);
 	mlx_groups_mend(mq);
 	mlx_conn_control(mq, now);
-	mlx_cache_control(&mq->stat);
+	plx_reg_cache_control(&mq->stat.regs);
 	if (mlx_alive_look(mq) && mq->hw->ops->check != NULL)
 		mq->hw->ops->check(mq->hw);
 }

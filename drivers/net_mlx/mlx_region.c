@@ -71,7 +71,7 @@ mlx_region_reg(const struct plx_conf *conf, unsigned port, void *addr, size_t le
 	out->atomics = atomics_of(region->port);
 	if (out->atomics == PLX_DEV_ATOMICS_NONE)
 		rights &= ~PLX_DEV_MEM_ATOMIC;
-	region->mr = mlx_reg(region->port->pd, addr, len, mlx_access(rights));
+	region->mr = plx_reg_raw(&region->port->domain, addr, len, mlx_access(rights));
 	if (region->mr == NULL) {
 		rc = errno != 0 ? -errno : -EIO;
 		PLX_LOG(INFO, mlx, "memory of %zu bytes can't be registered: error %d", len, -rc);

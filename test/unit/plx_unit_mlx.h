@@ -10,7 +10,6 @@
 #include "../../drivers/net_mlx/mlx_glue.h"
 #include "../../drivers/net_mlx/mlx_int.h"
 #include "../../drivers/net_mlx/mlx_tm.h"
-#include "../../drivers/net_mlx/mlx_watch.h"
 #include "../../drivers/net_mlx/plx_net_mlx.h"
 
 #endif

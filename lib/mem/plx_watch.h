@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_watch.h - to be told when memory gets other pages under the same address
+ * plx_watch.h - to be told when memory gets other pages under the same address
  *
  * Design notes
  * Whoever unmaps, moves or discards memory that is watched waits in the kernel until the watch has
@@ -17,8 +17,8 @@
  * Only private memory that belongs to no file can be watched: pages of files and of shared memory
  * can be taken away through other mappings.
  */
-#ifndef MLX_WATCH_H
-#define MLX_WATCH_H
+#ifndef PLX_WATCH_H
+#define PLX_WATCH_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -26,12 +26,12 @@
 #include <stdint.h>
 
 /** From then on [from, to) has other pages, or none. Called with the lock. */
-typedef void mlx_watch_gone(uintptr_t from, uintptr_t to);
+typedef void plx_watch_gone(uintptr_t from, uintptr_t to);
 
 /** One of a process. Members but lock are the watch's own. */
-struct mlx_watch {
+struct plx_watch {
 	pthread_mutex_t lock;
-	mlx_watch_gone *gone;
+	plx_watch_gone *gone;
 	int uffd, pagemap, stop;
 	uint8_t *own; /* a page that is watched and never changes */
 	long page;
@@ -43,17 +43,17 @@ struct mlx_watch {
  * Errors: -EPERM, -ENOSYS and others: this system has no such thing, or not for this user.
  * Thread: control. Blocks: may.
  */
-int mlx_watch_open(struct mlx_watch *w, mlx_watch_gone *gone);
+int plx_watch_open(struct plx_watch *w, plx_watch_gone *gone);
 /** Nobody is told any more. Thread: control, without the lock. Blocks: may. */
-void mlx_watch_close(struct mlx_watch *w);
+void plx_watch_close(struct plx_watch *w);
 
 /** Whether memory that is present and pinned is of the kind that can be watched. Thread: any. */
-bool mlx_watch_can(const struct mlx_watch *w, const void *addr, size_t len);
+bool plx_watch_can(const struct plx_watch *w, const void *addr, size_t len);
 /** Watch the pages in [from, to), whole ones. Called with the lock. Errors: -EINVAL, -EBUSY ... */
-int mlx_watch_add(struct mlx_watch *w, uintptr_t from, uintptr_t to);
+int plx_watch_add(struct plx_watch *w, uintptr_t from, uintptr_t to);
 /** No more. Called with the lock. */
-void mlx_watch_del(struct mlx_watch *w, uintptr_t from, uintptr_t to);
+void plx_watch_del(struct plx_watch *w, uintptr_t from, uintptr_t to);
 /** @return whether all changes made so far are told. Called with the lock. */
-bool mlx_watch_quiet(const struct mlx_watch *w);
+bool plx_watch_quiet(const struct plx_watch *w);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_watch_test.c - no change of a mapping is missed
+ * watch_test.c - no change of a mapping is missed
  */
 #include <errno.h>
 #include <sched.h>
@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #include "plx_unit.h"
-#include "plx_unit_mlx.h"
+#include "plx_watch.h"
 
 #define PAGES 16
 #define TOLD  8
 
-static struct mlx_watch watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct plx_watch watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static size_t page;
 static uint8_t *mem;
 
@@ -58,7 +58,7 @@ watch_add(void *addr, size_t len)
 	int rc;
 
 	pthread_mutex_lock(&watch.lock);
-	rc = mlx_watch_add(&watch, (uintptr_t)addr, (uintptr_t)addr + len);
+	rc = plx_watch_add(&watch, (uintptr_t)addr, (uintptr_t)addr + len);
 	pthread_mutex_unlock(&watch.lock);
 	return rc;
 }
@@ -67,7 +67,7 @@ static void
 watch_del(void *addr, size_t len)
 {
 	pthread_mutex_lock(&watch.lock);
-	mlx_watch_del(&watch, (uintptr_t)addr, (uintptr_t)addr + len);
+	plx_watch_del(&watch, (uintptr_t)addr, (uintptr_t)addr + len);
 	pthread_mutex_unlock(&watch.lock);
 }
 
@@ -75,7 +75,7 @@ static void
 begin(void)
 {
 	page = (size_t)sysconf(_SC_PAGESIZE);
-	UNIT_EQ_FATAL(mlx_watch_open(&watch, on_gone), 0);
+	UNIT_EQ_FATAL(plx_watch_open(&watch, on_gone), 0);
 	mem = map_new(PAGES * page);
 	UNIT_EQ_FATAL(watch_add(mem, PAGES * page), 0);
 	told.n = 0;
@@ -84,7 +84,7 @@ begin(void)
 static void
 end(void)
 {
-	mlx_watch_close(&watch);
+	plx_watch_close(&watch);
 	munmap(mem, PAGES * page);
 }
 
@@ -189,16 +189,16 @@ a_change_that_nobody_looked_at_yet_is_no_quiet(void)
 
 	begin();
 	pthread_mutex_lock(&watch.lock);
-	UNIT_TRUE(mlx_watch_quiet(&watch));
+	UNIT_TRUE(plx_watch_quiet(&watch));
 	UNIT_EQ_FATAL(pthread_create(&thread, NULL, unmap, mem), 0);
-	for (time_t until = time(NULL) + 20; mlx_watch_quiet(&watch) && time(NULL) < until;)
+	for (time_t until = time(NULL) + 20; plx_watch_quiet(&watch) && time(NULL) < until;)
 		sched_yield();
-	UNIT_TRUE(!mlx_watch_quiet(&watch));
+	UNIT_TRUE(!plx_watch_quiet(&watch));
 	UNIT_EQ(told.n, 0);
 	pthread_mutex_unlock(&watch.lock);
 	pthread_join(thread, NULL);
 	pthread_mutex_lock(&watch.lock);
-	UNIT_TRUE(mlx_watch_quiet(&watch));
+	UNIT_TRUE(plx_watch_quiet(&watch));
 	UNIT_EQ(told.n, 1);
 	pthread_mutex_unlock(&watch.lock);
 	end();
@@ -212,24 +212,24 @@ only_private_memory_of_no_file_can_be_watched(void)
 
 	begin();
 	UNIT_EQ_FATAL(ftruncate(fd, 4 * page), 0);
-	UNIT_TRUE(mlx_watch_can(&watch, mem + 5, 1));
-	UNIT_TRUE(mlx_watch_can(&watch, mem + 5, PAGES * page - 5));
+	UNIT_TRUE(plx_watch_can(&watch, mem + 5, 1));
+	UNIT_TRUE(plx_watch_can(&watch, mem + 5, PAGES * page - 5));
 	p = map_at(NULL, 4 * page, MAP_SHARED, fd);
-	UNIT_TRUE(!mlx_watch_can(&watch, p, 4 * page));
+	UNIT_TRUE(!plx_watch_can(&watch, p, 4 * page));
 	munmap(p, 4 * page);
 	p = map_at(NULL, 4 * page, MAP_SHARED | MAP_ANONYMOUS, -1);
-	UNIT_TRUE(!mlx_watch_can(&watch, p, 4 * page));
+	UNIT_TRUE(!plx_watch_can(&watch, p, 4 * page));
 	munmap(p, 4 * page);
 	p = mmap(NULL, 4 * page, PROT_READ, MAP_PRIVATE, fd, 0);
 	UNIT_EQ(p[0], 1);
-	UNIT_TRUE(!mlx_watch_can(&watch, p, 1));
+	UNIT_TRUE(!plx_watch_can(&watch, p, 1));
 	munmap(p, 4 * page);
 	close(fd);
 	/* not present, and longer than what is read at once */
 	p = mmap(NULL, 600 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memset(p, 1, 599 * page);
-	UNIT_TRUE(mlx_watch_can(&watch, p, 599 * page));
-	UNIT_TRUE(!mlx_watch_can(&watch, p, 599 * page + 1));
+	UNIT_TRUE(plx_watch_can(&watch, p, 599 * page));
+	UNIT_TRUE(!plx_watch_can(&watch, p, 599 * page + 1));
 	munmap(p, 600 * page);
 	end();
 }
@@ -247,7 +247,7 @@ a_forked_child_does_not_keep_the_watch(void)
 		pause();
 		_exit(0);
 	}
-	mlx_watch_close(&watch);
+	plx_watch_close(&watch);
 	alarm(20);
 	munmap(mem, PAGES * page);
 	alarm(0);
@@ -268,19 +268,19 @@ static CU_TestInfo tests[] = {
 };
 
 static CU_SuiteInfo suites[] = {
-	{"mlx_watch", NULL, NULL, NULL, NULL, tests},
+	{"watch", NULL, NULL, NULL, NULL, tests},
 	CU_SUITE_INFO_NULL,
 };
 
 int
 main(void)
 {
-	int rc = mlx_watch_open(&watch, on_gone);
+	int rc = plx_watch_open(&watch, on_gone);
 
 	if (rc != 0) {
 		printf("memory can't be watched here: error %d\n", -rc);
 		return 77;
 	}
-	mlx_watch_close(&watch);
+	plx_watch_close(&watch);
 	return unit_run(suites);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_watch.c - to be told when memory gets other pages under the same address
+ * watch.c - to be told when memory gets other pages under the same address
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include <rte_common.h>
 
-#include "mlx_watch.h"
+#include "plx_watch.h"
 
 #define EVENTS  (UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP)
 #define BATCH	16	     /* events taken at once */
@@ -42,12 +42,12 @@ forks_see(void)
 }
 
 static void
-event_take(struct mlx_watch *w, const struct uffd_msg *m)
+event_take(struct plx_watch *w, const struct uffd_msg *m)
 {
 	switch (m->event) {
 	case UFFD_EVENT_REMAP:
 		w->gone(m->arg.remap.from, m->arg.remap.from + m->arg.remap.len);
-		mlx_watch_del(w, m->arg.remap.to, m->arg.remap.to + m->arg.remap.len);
+		plx_watch_del(w, m->arg.remap.to, m->arg.remap.to + m->arg.remap.len);
 		break;
 	case UFFD_EVENT_REMOVE:
 	case UFFD_EVENT_UNMAP:
@@ -60,7 +60,7 @@ event_take(struct mlx_watch *w, const struct uffd_msg *m)
 
 /* He who waits goes on with the read, so what he did is to be known before the lock is given back. */
 static void
-events_take(struct mlx_watch *w)
+events_take(struct plx_watch *w)
 {
 	struct uffd_msg m[BATCH];
 	ssize_t n;
@@ -76,7 +76,7 @@ events_take(struct mlx_watch *w)
 static void *
 watch_run(void *arg)
 {
-	struct mlx_watch *w = arg;
+	struct plx_watch *w = arg;
 	struct pollfd fds[] = {{.fd = w->uffd, .events = POLLIN}, {.fd = w->stop, .events = POLLIN}};
 
 	while (fds[1].revents == 0) {
@@ -87,7 +87,7 @@ watch_run(void *arg)
 }
 
 static int
-thread_start(struct mlx_watch *w)
+thread_start(struct plx_watch *w)
 {
 	sigset_t all, before;
 	pthread_attr_t attr;
@@ -107,7 +107,7 @@ thread_start(struct mlx_watch *w)
 }
 
 static void
-all_close(struct mlx_watch *w)
+all_close(struct plx_watch *w)
 {
 	child_fd = -1;
 	if (w->uffd >= 0)
@@ -137,7 +137,7 @@ uffd_open(void)
 }
 
 int
-mlx_watch_open(struct mlx_watch *w, mlx_watch_gone *gone)
+plx_watch_open(struct plx_watch *w, plx_watch_gone *gone)
 {
 	int rc = 0;
 
@@ -150,7 +150,7 @@ mlx_watch_open(struct mlx_watch *w, mlx_watch_gone *gone)
 		(w->stop = eventfd(0, EFD_CLOEXEC)) < 0)
 		rc = -errno;
 	if (rc == 0)
-		rc = mlx_watch_add(w, (uintptr_t)w->own, (uintptr_t)w->own + w->page);
+		rc = plx_watch_add(w, (uintptr_t)w->own, (uintptr_t)w->own + w->page);
 	if (rc == 0)
 		rc = thread_start(w);
 	if (rc == 0) {
@@ -163,7 +163,7 @@ mlx_watch_open(struct mlx_watch *w, mlx_watch_gone *gone)
 }
 
 void
-mlx_watch_close(struct mlx_watch *w)
+plx_watch_close(struct plx_watch *w)
 {
 	const uint64_t one = 1;
 
@@ -173,7 +173,7 @@ mlx_watch_close(struct mlx_watch *w)
 }
 
 bool
-mlx_watch_can(const struct mlx_watch *w, const void *addr, size_t len)
+plx_watch_can(const struct plx_watch *w, const void *addr, size_t len)
 {
 	uint64_t pages[512];
 	uintptr_t first = (uintptr_t)addr / w->page, n = ((uintptr_t)addr + len - 1) / w->page - first + 1;
@@ -195,7 +195,7 @@ mlx_watch_can(const struct mlx_watch *w, const void *addr, size_t len)
 
 /* Of pages that are write-protected, which none is, so there are no faults. */
 int
-mlx_watch_add(struct mlx_watch *w, uintptr_t from, uintptr_t to)
+plx_watch_add(struct plx_watch *w, uintptr_t from, uintptr_t to)
 {
 	struct uffdio_register reg = {.range = {from, to - from}, .mode = UFFDIO_REGISTER_MODE_WP};
 
@@ -203,7 +203,7 @@ mlx_watch_add(struct mlx_watch *w, uintptr_t from, uintptr_t to)
 }
 
 void
-mlx_watch_del(struct mlx_watch *w, uintptr_t from, uintptr_t to)
+plx_watch_del(struct plx_watch *w, uintptr_t from, uintptr_t to)
 {
 	struct uffdio_range range = {from, to - from};
 
@@ -212,7 +212,7 @@ mlx_watch_del(struct mlx_watch *w, uintptr_t from, uintptr_t to)
 
 /* The kernel refuses to change a page's protection while somebody waits for us. */
 bool
-mlx_watch_quiet(const struct mlx_watch *w)
+plx_watch_quiet(const struct plx_watch *w)
 {
 	struct uffdio_writeprotect wp = {.range = {(uintptr_t)w->own, w->page}};
 

@@ -1,51 +1,54 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_cache_test.c - what is kept, what is found again, and what is forgotten
+ * reg_cache_test.c - what is kept, what is found again, and what is forgotten
  */
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "plx_reg_cache.h"
 #include "plx_unit.h"
-#include "plx_unit_mlx.h"
+#include "plx_watch.h"
 
 #define LEN    65536u
 #define PARTS  8
-#define WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE)
+#define WRITES 3 /* bits of access: may write, and peers may */
+#define WRITE  1
 
-static struct mlx_port port, port_2;
-static struct mlx_stat st;
+static void *reg(const struct plx_reg_domain *domain, void *addr, size_t len, int access);
+static void dereg(void *handle);
+
+static const struct plx_reg_domain port = {reg, dereg, WRITES & ~WRITE}, port_2 = {reg, dereg, WRITES & ~WRITE};
+static struct plx_reg_stat st;
 static unsigned n_regs;	/* there are */
 static unsigned n_most;	/* that the device takes */
 static uint8_t *mem;
 
-static struct ibv_mr *
-reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
+static void *
+reg(const struct plx_reg_domain *domain, void *addr, size_t len, int access)
 {
-	struct ibv_mr *mr;
-
-	(void)pd;
+	(void)domain;
+	(void)addr;
+	(void)len;
 	(void)access;
 	if (n_regs == n_most) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	mr = calloc(1, sizeof(*mr));
-	mr->addr = addr;
-	mr->length = len;
 	n_regs++;
-	return mr;
+	return malloc(1);
 }
 
-static int
-dereg_mr(struct ibv_mr *mr)
+static void
+dereg(void *handle)
 {
 	n_regs--;
-	free(mr);
-	return 0;
+	free(handle);
 }
 
 static void *
@@ -62,44 +65,42 @@ map_at(void *at, int flags)
 static void
 settle(void)
 {
-	static const struct mlx_port nobodys;
+	static const struct plx_reg_domain nobodys;
 
-	mlx_cache_forget(&nobodys);
+	plx_reg_cache_forget(&nobodys);
 }
 
 static void
 begin(uint32_t n_max, uint64_t len_max)
 {
-	mlx_glue.reg_mr = reg_mr;
-	mlx_glue.dereg_mr = dereg_mr;
 	memset(&st, 0, sizeof(st));
 	n_regs = 0;
 	n_most = UINT32_MAX;
 	mem = map_at(NULL, MAP_PRIVATE | MAP_ANONYMOUS);
-	UNIT_EQ_FATAL(mlx_cache_open(n_max, len_max), 0);
+	UNIT_EQ_FATAL(plx_reg_cache_open(n_max, len_max), 0);
 }
 
 static void
 end(void)
 {
-	mlx_cache_close();
+	plx_reg_cache_close();
 	UNIT_EQ(n_regs, 0);
 	munmap(mem, LEN);
 }
 
-static struct mlx_mr *
+static struct plx_reg *
 get(size_t at, size_t len, int access)
 {
-	struct mlx_mr *mr = mlx_mr_get(&port, mem + at, len, access, &st);
+	struct plx_reg *r = plx_reg_get(&port, mem + at, len, access, &st);
 
-	UNIT_TRUE_FATAL(mr != NULL);
-	return mr;
+	UNIT_TRUE_FATAL(r != NULL);
+	return r;
 }
 
 static void
 use(size_t at, size_t len, int access)
 {
-	mlx_mr_put(get(at, len, access));
+	plx_reg_put(get(at, len, access));
 }
 
 /* One of PARTS pieces, each in pages of its own. */
@@ -112,15 +113,15 @@ use_part(unsigned i)
 static void
 counts(uint64_t hits, uint64_t misses)
 {
-	UNIT_EQ(st.cache_hits, hits);
-	UNIT_EQ(st.cache_misses, misses);
-	UNIT_EQ(st.mem_regs, misses);
+	UNIT_EQ(st.hits, hits);
+	UNIT_EQ(st.misses, misses);
+	UNIT_EQ(st.made, misses);
 }
 
 static void
 what_was_registered_is_found_again_whole_and_in_part(void)
 {
-	struct mlx_mr *mr;
+	struct plx_reg *r;
 
 	begin(8, LEN);
 	use(100, 20000, 0);
@@ -131,28 +132,28 @@ what_was_registered_is_found_again_whole_and_in_part(void)
 	use(99, 20000, 0);
 	use(101, 20000, 0);
 	counts(3, 3);
-	mr = get(100, 20000, 0); /* by two at once */
+	r = get(100, 20000, 0); /* by two at once */
 	use(100, 20000, 0);
-	mlx_mr_put(mr);
+	plx_reg_put(r);
 	counts(5, 3);
 	UNIT_EQ(n_regs, 3);
 	end();
 }
 
 static void
-a_registration_serves_only_its_port_and_what_it_may(void)
+a_registration_serves_only_its_domain_and_what_it_may(void)
 {
 	begin(8, LEN);
 	use(0, 4096, 0);
-	use(0, 4096, IBV_ACCESS_LOCAL_WRITE);
+	use(0, 4096, WRITE);
 	counts(0, 2);
-	use(0, 4096, IBV_ACCESS_LOCAL_WRITE);
+	use(0, 4096, WRITE);
 	use(0, 4096, 0);
 	counts(2, 2);
-	mlx_mr_put(mlx_mr_get(&port_2, mem, 4096, 0, &st));
+	plx_reg_put(plx_reg_get(&port_2, mem, 4096, 0, &st));
 	counts(2, 3);
 	UNIT_EQ(n_regs, 3);
-	mlx_cache_forget(&port);
+	plx_reg_cache_forget(&port);
 	UNIT_EQ(n_regs, 1);
 	end();
 }
@@ -160,7 +161,7 @@ a_registration_serves_only_its_port_and_what_it_may(void)
 static void
 what_peers_write_is_used_by_one_transfer_at_a_time(void)
 {
-	struct mlx_mr *a, *b;
+	struct plx_reg *a, *b;
 
 	begin(8, LEN);
 	a = get(0, 4096, WRITES);
@@ -168,30 +169,30 @@ what_peers_write_is_used_by_one_transfer_at_a_time(void)
 	UNIT_TRUE(a != b);
 	use(0, 4096, 0); /* nor is it sent from */
 	counts(0, 3);
-	mlx_mr_put(a);
+	plx_reg_put(a);
 	use(0, 4096, WRITES);
 	counts(1, 3);
-	mlx_mr_put(b);
+	plx_reg_put(b);
 	end();
 }
 
 static void
 what_is_revoked_is_gone_at_once(void)
 {
-	struct mlx_mr *mr;
+	struct plx_reg *r;
 
 	begin(8, LEN);
 	use(0, 4096, WRITES);
-	mr = get(0, 4096, WRITES);
+	r = get(0, 4096, WRITES);
 	counts(1, 1);
-	mlx_mr_revoke(mr);
+	plx_reg_revoke(r);
 	UNIT_EQ(n_regs, 0);
 	use(0, 4096, WRITES);
 	counts(1, 2);
-	mr = get(0, 4096, WRITES);
+	r = get(0, 4096, WRITES);
 	munmap(mem, LEN);
 	UNIT_EQ(n_regs, 1);
-	mlx_mr_revoke(mr); /* after its memory */
+	plx_reg_revoke(r); /* after its memory */
 	UNIT_EQ(n_regs, 0);
 	mem = map_at(mem, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
 	end();
@@ -209,8 +210,8 @@ memory_that_changed_under_its_address_is_registered_again(void)
 	for (unsigned i = 0; i < PARTS; i++)
 		use_part(i);
 	counts(0, 2 * PARTS);
-	mlx_cache_control(&st);
-	UNIT_EQ(st.cache_gone, PARTS);
+	plx_reg_cache_control(&st);
+	UNIT_EQ(st.gone, PARTS);
 	UNIT_EQ(n_regs, PARTS);
 	UNIT_EQ(madvise(mem + LEN / PARTS, LEN / PARTS, MADV_DONTNEED), 0);
 	settle();
@@ -224,19 +225,19 @@ memory_that_changed_under_its_address_is_registered_again(void)
 static void
 what_is_in_use_outlives_its_memory(void)
 {
-	struct mlx_mr *mr;
+	struct plx_reg *r;
 
 	begin(8, LEN);
-	mr = get(0, 4096, 0);
+	r = get(0, 4096, 0);
 	map_at(mem, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
 	settle();
-	mlx_cache_control(&st);
-	UNIT_EQ(st.cache_gone, 1);
+	plx_reg_cache_control(&st);
+	UNIT_EQ(st.gone, 1);
 	UNIT_EQ(n_regs, 1);
 	use(0, 4096, 0);
 	counts(0, 2);
 	UNIT_EQ(n_regs, 2);
-	mlx_mr_put(mr);
+	plx_reg_put(r);
 	UNIT_EQ(n_regs, 1);
 	end();
 }
@@ -244,14 +245,14 @@ what_is_in_use_outlives_its_memory(void)
 static void
 what_was_not_used_for_longest_makes_room(void)
 {
-	struct mlx_mr *mr;
+	struct plx_reg *r;
 
 	begin(3, LEN);
 	for (unsigned i = 0; i < 3; i++)
 		use_part(i);
 	use_part(0);
 	use_part(3);
-	UNIT_EQ(st.cache_evicted, 1);
+	UNIT_EQ(st.evicted, 1);
 	UNIT_EQ(n_regs, 3);
 	use_part(0);
 	use_part(2);
@@ -259,11 +260,11 @@ what_was_not_used_for_longest_makes_room(void)
 	use_part(1);
 	counts(3, 5);
 	/* What is in use stays. */
-	mr = get(0, 1000, 0);
+	r = get(0, 1000, 0);
 	for (unsigned i = 4; i < PARTS; i++)
 		use_part(i);
 	UNIT_EQ(n_regs, 3);
-	mlx_mr_put(mr);
+	plx_reg_put(r);
 	use_part(0);
 	counts(5, 9);
 	end();
@@ -272,21 +273,21 @@ what_was_not_used_for_longest_makes_room(void)
 static void
 no_more_bytes_are_kept_than_may_be(void)
 {
-	struct mlx_mr *mr;
+	struct plx_reg *r;
 
 	begin(100, 4000);
 	use(0, 4001, 0);
 	UNIT_EQ(n_regs, 0);
-	UNIT_EQ(st.cache_unfit, 1);
+	UNIT_EQ(st.unfit, 1);
 	use_part(0);
 	use_part(1);
 	use(0, 3000, 0);
-	UNIT_EQ(st.cache_evicted, 1);
+	UNIT_EQ(st.evicted, 1);
 	UNIT_EQ(n_regs, 2);
-	mr = get(0, 3000, 0);
+	r = get(0, 3000, 0);
 	use(1, 3000, 0); /* the other must go, which is not enough */
 	UNIT_EQ(n_regs, 1);
-	mlx_mr_put(mr);
+	plx_reg_put(r);
 	UNIT_EQ(n_regs, 1);
 	end();
 }
@@ -300,7 +301,7 @@ an_evicted_neighbour_does_not_take_the_watch_along(void)
 	use(0, 3500, 0);
 	use(3000, 6000, 0);
 	use(LEN / 2, 1000, 0); /* 0 to 3500 goes */
-	UNIT_EQ(st.cache_evicted, 1);
+	UNIT_EQ(st.evicted, 1);
 	UNIT_EQ(madvise(mem, 4096, MADV_DONTNEED), 0);
 	use(3000, 6000, 0);
 	counts(1, 4);
@@ -316,7 +317,7 @@ shared_memory_is_not_kept(void)
 	use(0, 4096, 0);
 	use(0, 4096, 0);
 	counts(0, 2);
-	UNIT_EQ(st.cache_unfit, 2);
+	UNIT_EQ(st.unfit, 2);
 	UNIT_EQ(n_regs, 0);
 	end();
 }
@@ -324,24 +325,24 @@ shared_memory_is_not_kept(void)
 static void
 what_is_kept_goes_where_memory_is_short(void)
 {
-	struct mlx_mr *mr;
-	struct ibv_mr *ibv;
+	struct plx_reg *r;
+	void *handle;
 
 	begin(8, LEN);
 	for (unsigned i = 0; i < 4; i++)
 		use_part(i);
-	mr = get(0, 1000, 0);
+	r = get(0, 1000, 0);
 	n_most = 4;
-	ibv = mlx_reg(NULL, mem, LEN, 0);
-	UNIT_TRUE_FATAL(ibv != NULL);
+	handle = plx_reg_raw(&port, mem, LEN, 0);
+	UNIT_TRUE_FATAL(handle != NULL);
 	UNIT_EQ(n_regs, 2); /* this and the one in use */
 	n_most = 2;
-	UNIT_TRUE(mlx_mr_get(&port, mem, LEN, 0, &st) == NULL);
+	UNIT_TRUE(plx_reg_get(&port, mem, LEN, 0, &st) == NULL);
 	UNIT_EQ(errno, ENOMEM);
-	dereg_mr(ibv);
-	mlx_mr_put(mr);
-	mlx_cache_control(&st);
-	UNIT_EQ(st.cache_evicted, 3);
+	dereg(handle);
+	plx_reg_put(r);
+	plx_reg_cache_control(&st);
+	UNIT_EQ(st.evicted, 3);
 	end();
 }
 
@@ -351,8 +352,8 @@ nothing_is_kept_when_told_so(void)
 	begin(0, LEN);
 	use(0, 4096, 0);
 	use(0, 4096, 0);
-	UNIT_EQ(st.mem_regs, 2);
-	UNIT_EQ(st.cache_hits + st.cache_misses + st.cache_unfit, 0);
+	UNIT_EQ(st.made, 2);
+	UNIT_EQ(st.hits + st.misses + st.unfit, 0);
 	UNIT_EQ(n_regs, 0);
 	end();
 	begin(8, 0);
@@ -365,10 +366,10 @@ static void
 the_cache_lives_as_long_as_its_last_user(void)
 {
 	begin(8, LEN);
-	UNIT_EQ(mlx_cache_open(1, 1), 0); /* the first one's bounds count */
+	UNIT_EQ(plx_reg_cache_open(1, 1), 0); /* the first one's bounds count */
 	use_part(0);
 	use_part(1);
-	mlx_cache_close();
+	plx_reg_cache_close();
 	use_part(0);
 	counts(1, 2);
 	end();
@@ -402,19 +403,19 @@ others_may_unmap_at_any_time(void)
 	UNIT_EQ_FATAL(pthread_create(&thread, NULL, remap, &over), 0);
 	for (unsigned i = 0; !atomic_load(&over); i++) {
 		use_part(i % PARTS);
-		mlx_cache_control(&st);
+		plx_reg_cache_control(&st);
 	}
 	pthread_join(thread, NULL);
-	UNIT_TRUE(st.cache_gone > 0);
+	UNIT_TRUE(st.gone > 0);
 	use_part(0); /* there may be one that was registered in between */
 	use_part(0);
-	UNIT_TRUE(st.cache_hits > 0);
+	UNIT_TRUE(st.hits > 0);
 	end();
 }
 
 static CU_TestInfo tests[] = {
 	UNIT_TEST(what_was_registered_is_found_again_whole_and_in_part),
-	UNIT_TEST(a_registration_serves_only_its_port_and_what_it_may),
+	UNIT_TEST(a_registration_serves_only_its_domain_and_what_it_may),
 	UNIT_TEST(what_peers_write_is_used_by_one_transfer_at_a_time),
 	UNIT_TEST(what_is_revoked_is_gone_at_once),
 	UNIT_TEST(memory_that_changed_under_its_address_is_registered_again),
@@ -431,7 +432,7 @@ static CU_TestInfo tests[] = {
 };
 
 static CU_SuiteInfo suites[] = {
-	{"mlx_cache", NULL, NULL, NULL, NULL, tests},
+	{"reg_cache", NULL, NULL, NULL, NULL, tests},
 	CU_SUITE_INFO_NULL,
 };
 
@@ -445,13 +446,13 @@ none_gone(uintptr_t from, uintptr_t to)
 int
 main(void)
 {
-	struct mlx_watch watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
-	int rc = mlx_watch_open(&watch, none_gone);
+	struct plx_watch watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	int rc = plx_watch_open(&watch, none_gone);
 
 	if (rc != 0) {
 		printf("memory can't be watched here, nothing is kept: error %d\n", -rc);
 		return 77;
 	}
-	mlx_watch_close(&watch);
+	plx_watch_close(&watch);
 	return unit_run(suites);
 }
