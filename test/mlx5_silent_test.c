@@ -423,7 +423,7 @@ who_is_silent_after_both_said_park_is_parked(void)
 	send(1);
 	TURN_UNTIL(n_got == 1 && peer->tx_room == MLX_TX_DEPTH);
 	network(false);
-	mlx_park_told(peer);
+	mlx_peer_park_told(peer);
 	TURN_UNTIL(peer->cut);
 	looks();
 	UNIT_EQ(peer->conn, MLX_CONN_PARKING);

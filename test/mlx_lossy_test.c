@@ -330,13 +330,13 @@ who_has_agreed_on_nothing_does_not_answer(void)
 	call.to_uid = mlx_queue(q[1])->addr.uid;
 	call.qpn = where[0] + 1;
 	before = mlx_queue(q[1])->ud.sent;
-	mlx_conn_on_dgram(mlx_queue(q[1]), &call);
+	mlx_dgram_take(mlx_queue(q[1]), &call);
 	UNIT_EQ(mlx_queue(q[1])->ud.sent, before);
 	call.qpn = where[0];
-	mlx_conn_on_dgram(mlx_queue(q[1]), &call);
+	mlx_dgram_take(mlx_queue(q[1]), &call);
 	UNIT_EQ(mlx_queue(q[1])->ud.sent, before + 1);
-	mlx_conn_lose(mlx_peer(to[1][0]), -ETIME);
-	mlx_conn_on_dgram(mlx_queue(q[1]), &call);
+	mlx_peer_lose(mlx_peer(to[1][0]), -ETIME);
+	mlx_dgram_take(mlx_queue(q[1]), &call);
 	UNIT_EQ(mlx_queue(q[1])->ud.sent, before + 1);
 	end();
 }
@@ -577,7 +577,7 @@ what_is_waited_for_ends_though_nothing_follows(void)
 	UNIT_TRUE(!mlx_lossy_drain(mq));
 	UNIT_EQ(mq->lossy.sent, 2);
 	turns();
-	mlx_lossy_end(mq);
+	mlx_ud_end(mq, &mq->lossy);
 	UNIT_EQ(mq->lossy.sent, 2);
 	UNIT_EQ(stat_of(0)->lossy_tx, 1);
 	UNIT_EQ(stat_of(0)->lossy_drop_bad + stat_of(0)->lossy_drop_not_ours, 0);
@@ -663,7 +663,7 @@ the_handle_of_a_peer_that_goes_outlives_what_is_sent_by_it(void)
 	turns();
 	peer = stranger(1);
 	UNIT_EQ(send(peer, NULL, 0), 0);
-	mlx_lossy_end(mlx_queue(q[0]));
+	mlx_ud_end(mlx_queue(q[0]), &mlx_queue(q[0])->lossy);
 	turns();
 	plx_peer_dead(peer, -ECONNRESET);
 	plx_peer_put(peer);

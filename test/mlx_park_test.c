@@ -466,7 +466,7 @@ a_queue_pair_that_fails_after_both_said_park_costs_nothing(void)
 	window = "4";
 	pass(0, 1);
 	run_until(1, 0, MLX_CONN_OPEN);
-	mlx_park_told(mlx_peer(s[0].to[1]));
+	mlx_peer_park_told(mlx_peer(s[0].to[1]));
 	while (mlx_peer(s[0].to[1])->conn != MLX_CONN_NONE)
 		turn(0);
 	/* The other has it and says it as well, to a queue pair that is gone. */
@@ -484,8 +484,8 @@ before_both_said_it_a_failure_is_the_end(void)
 	begin(2);
 	pass(0, 1);
 	run_until(1, 0, MLX_CONN_OPEN);
-	mlx_park_told(mlx_peer(s[0].to[1]));
-	mlx_conn_lose(mlx_peer(s[0].to[1]), -ETIME);
+	mlx_peer_park_told(mlx_peer(s[0].to[1]));
+	mlx_peer_lose(mlx_peer(s[0].to[1]), -ETIME);
 	while (n_dead == 0)
 		turn(0);
 	UNIT_EQ(s[0].to[1]->state, PLX_PEER_DEAD);
@@ -509,7 +509,7 @@ an_ask_of_an_old_connection_is_dropped(void)
 	pass(2, 0);
 	pass(3, 0);
 	run_until(0, 1, MLX_CONN_NONE);
-	mlx_conn_on_dgram(mlx_queue(s[0].q), &old);
+	mlx_dgram_take(mlx_queue(s[0].q), &old);
 	UNIT_EQ(p->conn, MLX_CONN_NONE);
 	UNIT_EQ(stat_of(0)->conn_drop_old, 1);
 	pass(1, 0);
@@ -529,7 +529,7 @@ who_asks_and_goes_does_not_keep_a_place_for_ever(void)
 			.reads = 1, .attempt = 1, .from = mlx_queue(s[i].q)->addr,
 			.to_uid = mlx_queue(s[0].q)->addr.uid};
 
-		mlx_conn_on_dgram(mlx_queue(s[0].q), &ask);
+		mlx_dgram_take(mlx_queue(s[0].q), &ask);
 		UNIT_EQ(mlx_peer(s[0].to[i])->conn, MLX_CONN_READY);
 	}
 	UNIT_EQ(mlx_queue(s[0].q)->n_qps, LIMIT);

@@ -237,7 +237,7 @@ without_the_capability_no_device_matches_and_all_else_works(void)
 		mlx_tm.srq_err = lacks[i].srq_err;
 		begin_with(true);
 		UNIT_EQ(b->tag_caps.list_n, 0);
-		UNIT_TRUE(!mlx_tm_is(mlx_peer(to_b)));
+		UNIT_TRUE(!mlx_peer_has_tags(mlx_peer(to_b)));
 		send_eager(to_b, 7);
 		turns();
 		UNIT_EQ(n_rx, 1);
@@ -271,7 +271,7 @@ the_list_is_as_long_as_the_device_can(void)
 static void
 queues_that_match_and_others_speak_with_each_other(void)
 {
-	UNIT_TRUE(mlx_tm_is(mlx_peer(to_b)) && !mlx_tm_is(mlx_peer(to_a)));
+	UNIT_TRUE(mlx_peer_has_tags(mlx_peer(to_b)) && !mlx_peer_has_tags(mlx_peer(to_a)));
 	UNIT_EQ(to_b->mtu + sizeof(struct ibv_tmh), to_a->mtu);
 	it_matches(7);
 	send_eager(to_a, 8);
@@ -469,7 +469,7 @@ a_receive_whose_peer_is_lost_halfway_fails_and_its_place_waits(void)
 	mlx_tm.halves = true;
 	send_eager(to_b, 7);
 	turns();
-	mlx_conn_lose(mlx_peer(to_a), -ETIME);
+	mlx_peer_lose(mlx_peer(to_a), -ETIME);
 	turns();
 	UNIT_EQ(v.ended, 1);
 	UNIT_EQ(v.status, UCS_ERR_CONNECTION_RESET);

@@ -6,9 +6,16 @@
 #include "plx_net_mlx.h"
 #include "mlx_cm.h"
 #include "mlx_conf.h"
-#include "mlx_int.h"
-
-PLX_LOG_DEFINE(mlx, "plx.drv.net_mlx");
+#include "mlx_conn.h"
+#include "mlx_group.h"
+#include "mlx_lossy.h"
+#include "mlx_mem.h"
+#include "mlx_pick.h"
+#include "mlx_rma.h"
+#include "mlx_rx.h"
+#include "mlx_slot.h"
+#include "mlx_tm.h"
+#include "plx_net_mlx.h"
 
 static const struct plx_stat_row stat_rows[] = {
 	PLX_STAT_ROW(struct mlx_stat, conn_asked),
@@ -149,7 +156,7 @@ const struct plx_dev_ops plx_net_mlx_ops = {
 	.datagram.to = mlx_lossy_to,
 	.datagram.tx = mlx_lossy_tx,
 	.rx_burst = mlx_rx_burst,
-	.rx_release = mlx_rx_release,
+	.rx_release = mlx_slot_release,
 	.cm = &mlx_cm_ops,
 	.stat_rows = stat_rows,
 	.stats = mlx_stats,

@@ -22,8 +22,8 @@
 #include <rte_common.h>
 
 #include "mlx5_int.h"
+#include "mlx_base.h"
 #include "mlx_glue.h"
-#include "mlx_int.h"
 
 #define LIBRARY "libmlx5.so.1"
 

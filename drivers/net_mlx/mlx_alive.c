@@ -24,7 +24,9 @@
  * So who is sent such and is not heard for probe_ms is called by datagrams, and gone when its
  * owner answers none for connect_ms: it has as long as one who is asked for a connection.
  */
-#include "mlx_int.h"
+#include "mlx_conn.h"
+#include "mlx_dgram.h"
+#include "mlx_tx.h"
 
 #define CALLS_MIN 8
 
@@ -63,7 +65,7 @@ silent_look(struct mlx_queue *mq, struct mlx_peer *p)
 	}
 	if (mq->caught_up && is_overdue(mq, p, mq->peers_ns)) {
 		PLX_STAT_INC(mq->stat.silent_gone);
-		mlx_conn_lose(p, -ETIME);
+		mlx_peer_lose(p, -ETIME);
 		return;
 	}
 	mlx_conn_call(p);
@@ -95,7 +97,7 @@ unheard_look(struct mlx_queue *mq, struct mlx_peer *p)
 	/* So many calls, as we ourselves may not have looked for long. */
 	if (p->n_calls >= CALLS_MIN && mq->now - p->silent_ns >= mq->connect_ns) {
 		PLX_STAT_INC(mq->stat.silent_gone);
-		mlx_conn_lose(p, -ETIME);
+		mlx_peer_lose(p, -ETIME);
 		return;
 	}
 	p->n_calls += p->n_calls != UINT8_MAX;
@@ -114,7 +116,7 @@ mlx_alive_on_dgram(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dg
 		return;
 	}
 	PLX_STAT_ADD(mq->stat.silent_answered, p->n_calls != 0);
-	mlx_alive_heard(mq, p);
+	mlx_peer_heard(mq, p);
 }
 
 static void
@@ -124,7 +126,7 @@ peer_look(struct plx_peer *peer, void *arg)
 	struct mlx_peer *p = mlx_peer(peer);
 
 	if (atomic_load_explicit(&mq->port->gone, memory_order_relaxed) && p->conn < MLX_CONN_LOST)
-		mlx_conn_lose(p, -ENODEV);
+		mlx_peer_lose(p, -ENODEV);
 	else if (p->unheard && is_untold(p))
 		unheard_look(mq, p);
 	else if (mq->now - p->rx_ns >= mq->probe_ns)

@@ -8,8 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "plx_assert.h"
+
+#include "mlx_bufs.h"
 #include "mlx_glue.h"
-#include "mlx_int.h"
 
 int
 mlx_bufs_open(struct mlx_bufs *b, const struct plx_reg_domain *domain, uint32_t len, uint32_t most)

@@ -15,8 +15,8 @@
 #include <poll.h>
 #include <string.h>
 
+#include "mlx_base.h"
 #include "mlx_cm.h"
-#include "mlx_int.h"
 
 #define BACKLOG	    1024
 #define RESOLVE_MS  5000 /* of an address, and of a route */

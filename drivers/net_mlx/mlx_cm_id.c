@@ -18,7 +18,6 @@
 
 #include "mlx_cm.h"
 #include "mlx_glue.h"
-#include "mlx_int.h"
 
 #define SLOTS	(PLX_DEV_CM_SENDS + 1)
 #define MEM_LEN (SLOTS * PLX_DEV_CM_MSG_MAX)

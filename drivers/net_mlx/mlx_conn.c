@@ -25,11 +25,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mlx_conn.h"
+#include "mlx_dgram.h"
 #include "mlx_glue.h"
-#include "mlx_int.h"
+#include "mlx_pick.h"
+#include "mlx_slot.h"
+#include "mlx_tm.h"
 
 #define BACKOFF_MAX 6 /* doublings of the pause between two ASKs */
 #define WAY_TRIES   3
+#define READS	    16 /* READs and atomics of one peer at once */
 #define RNR_TIMER   12 /* 0.64 ms; it is never used while the credits hold */
 
 bool
@@ -60,21 +65,9 @@ mlx_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	peer->mtu = RTE_MIN(p->addr.rx_len, mq->addr.rx_len);
 	peer->short_max = MLX_INLINE_MAX - sizeof(uint64_t);
 	peer->caps = peer->q->caps;
-	if (mlx_tm_is(p))
+	if (mlx_peer_has_tags(p))
 		mlx_tm_speak(mq, p);
 	return 0;
-}
-
-static void
-asking_end(struct mlx_queue *mq, struct mlx_peer *p)
-{
-	if (p->wanted && p->qp != NULL) {
-		TAILQ_REMOVE(&mq->asking, p, asking);
-		mq->n_own -= !p->called;
-	} else if (p->wanted) {
-		TAILQ_REMOVE(&mq->waiting, p, asking);
-	}
-	p->wanted = p->called = false;
 }
 
 static void
@@ -89,14 +82,14 @@ dgram_send(struct mlx_queue *mq, struct mlx_peer *p, enum mlx_dgram_kind kind)
 {
 	struct mlx_dgram d = {.kind = kind, .qpn = p->qp->qpn, .psn = p->psn,
 		.your_qpn = p->their_qpn, .attempt = p->attempt, .credits = p->credit.granted,
-		.reads = MLX_READS};
+		.reads = READS};
 
-	if (!mlx_queue_is_up(p->peer.q))
+	if (!mlx_port_is_up(mq->port))
 		return;
 	if (mlx_dgrams_send(mq, p, &d) == 0)
 		p->n_no_way = 0;
 	else if (p->conn != MLX_CONN_OPEN && ++p->n_no_way == WAY_TRIES)
-		mlx_conn_lose(p, -EHOSTUNREACH);
+		mlx_peer_lose(p, -EHOSTUNREACH);
 }
 
 static void
@@ -134,7 +127,7 @@ qp_make(struct mlx_queue *mq, struct mlx_peer *p)
 
 	if (mlx_port_is_gone(mq->port))
 		return -ENODEV;
-	if (grant == 0 || mlx_rx_grow(mq, mq->granted + grant) != 0) {
+	if (grant == 0 || mlx_slots_grow(mq, mq->granted + grant) != 0) {
 		PLX_STAT_INC(mq->stat.conn_no_room);
 		return -ENOMEM;
 	}
@@ -170,20 +163,6 @@ qp_make(struct mlx_queue *mq, struct mlx_peer *p)
 	return 0;
 }
 
-struct mlx_peer *
-mlx_conn_look(struct mlx_queue *mq, uint32_t qpn)
-{
-	struct mlx_peer *p;
-
-	SLIST_FOREACH(p, &mq->by_qpn[qpn % MLX_QPN_HASH], qpn_link) {
-		if (p->qp->qpn == qpn)
-			break;
-	}
-	mq->found = p;
-	mq->found_qpn = qpn;
-	return p;
-}
-
 static uint8_t
 least(uint8_t a, uint8_t b)
 {
@@ -196,7 +175,7 @@ qp_ready(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
 {
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTR, .dest_qp_num = d->qpn, .rq_psn = d->psn,
 		.path_mtu = least(mq->addr.path_mtu, p->addr.path_mtu), .min_rnr_timer = RNR_TIMER,
-		.max_dest_rd_atomic = least(MLX_READS, mq->port->attr.max_qp_rd_atom),
+		.max_dest_rd_atomic = least(READS, mq->port->attr.max_qp_rd_atom),
 		.ah_attr = {.port_num = mq->port->num, .dlid = mlx_addr_lid(&p->addr),
 			.is_global = p->addr.link != MLX_LINK_IB,
 			.grh = {.sgid_index = mq->port->gid_index, .hop_limit = 64}}};
@@ -222,20 +201,6 @@ qp_ready(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
 }
 
 void
-mlx_conn_works(struct mlx_peer *p)
-{
-	struct mlx_queue *mq = mlx_queue(p->peer.q);
-
-	if (p->conn != MLX_CONN_READY)
-		return;
-	p->conn = MLX_CONN_OPEN;
-	plx_peer_met(&p->peer);
-	p->made_ns = mq->now;
-	p->used = p->opened = mq->looks - 1; /* so that a use at this look is seen */
-	asking_end(mq, p);
-}
-
-void
 mlx_conn_start(struct mlx_peer *p)
 {
 	struct mlx_queue *mq = mlx_queue(p->peer.q);
@@ -247,7 +212,7 @@ mlx_conn_start(struct mlx_peer *p)
 		mq->n_own += !p->called;
 		ask(mq, p, mlx_now_ns());
 	} else if (rc != -ENOMEM) {
-		mlx_conn_lose(p, rc);
+		mlx_peer_lose(p, rc);
 	}
 }
 
@@ -260,11 +225,11 @@ mlx_peer_connect(struct plx_peer *peer)
 
 	if (p->wanted || p->conn >= MLX_CONN_OPEN)
 		return 0;
-	if (p->conn == MLX_CONN_NONE && mlx_park_room_to_ask(mq))
+	if (p->conn == MLX_CONN_NONE && mlx_peer_has_room_to_ask(mq))
 		rc = qp_make(mq, p);
 	if (rc != 0)
 		return rc;
-	mlx_park_want(p, false);
+	mlx_peer_want(p, false);
 	if (p->qp != NULL)
 		ask(mq, p, mlx_now_ns());
 	return p->conn >= MLX_CONN_LOST ? p->err : 0;
@@ -283,22 +248,22 @@ on_newer(struct mlx_peer *p)
 {
 	switch (p->conn) {
 	case MLX_CONN_PARKING:
-		if (!mlx_park_is_over(p) || p->rx_held != 0)
+		if (!mlx_peer_is_parked(p) || p->rx_held != 0)
 			return false; /* what it said last is still to be seen; it asks again */
 		/* fallthrough */
 	case MLX_CONN_READY:
 		mlx_conn_reset(p); /* nothing was sent by it, or all has come */
 		return true;
 	default:
-		mlx_conn_lose(p, -ECONNRESET);
+		mlx_peer_lose(p, -ECONNRESET);
 		return false;
 	}
 }
 
-/* An ASK: whatever we are at, its sender wants to know our queue pair. */
-static void
-on_ask(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
+void
+mlx_conn_on_ask(struct mlx_peer *p, const struct mlx_dgram *d)
 {
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
 	bool newer = is_newer(p, d);
 	int rc = 0;
 
@@ -311,11 +276,11 @@ on_ask(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
 	if (newer && p->conn >= MLX_CONN_READY && !on_newer(p))
 		return;
 	if (p->conn == MLX_CONN_NONE) {
-		if (!mlx_park_room(mq)) {
-			mlx_park_want(p, true);
+		if (!mlx_peer_has_room(mq)) {
+			mlx_peer_want(p, true);
 			return;
 		}
-		asking_end(mq, p);
+		mlx_peer_want_end(p);
 		rc = qp_make(mq, p);
 	}
 	if (rc == 0 && p->conn == MLX_CONN_ASKED)
@@ -329,9 +294,10 @@ on_ask(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
 	dgram_send(mq, p, MLX_DGRAM_ANSWER);
 }
 
-static void
-on_answer(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
+void
+mlx_conn_on_answer(struct mlx_peer *p, const struct mlx_dgram *d)
 {
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
 	int rc = 0;
 
 	if (p->qp == NULL || p->conn >= MLX_CONN_LOST || d->your_qpn != p->qp->qpn)
@@ -348,31 +314,11 @@ on_answer(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
 	if (p->conn == MLX_CONN_ASKED)
 		rc = qp_ready(mq, p, d);
 	if (rc != 0) {
-		mlx_conn_lose(p, rc);
+		mlx_peer_lose(p, rc);
 		return;
 	}
-	mlx_conn_works(p);
+	mlx_peer_works(p);
 	mlx_tx_ctl(p, MLX_IMM_CTL);
-}
-
-void
-mlx_conn_on_dgram(struct mlx_queue *mq, const struct mlx_dgram *d)
-{
-	struct plx_addr addr = {.len = sizeof(d->from)};
-	struct plx_peer *peer;
-
-	memcpy(addr.bytes, &d->from, sizeof(d->from));
-	if (d->to_uid != mq->addr.uid || plx_peer_get(mq->q, &addr, &peer) != 0) {
-		PLX_STAT_INC(mq->stat.dgram_drop_not_ours);
-		return;
-	}
-	plx_peer_put(peer); /* known is enough: eps hold references */
-	if (d->kind == MLX_DGRAM_ASK)
-		on_ask(mq, mlx_peer(peer), d);
-	else if (d->kind == MLX_DGRAM_ANSWER)
-		on_answer(mq, mlx_peer(peer), d);
-	else
-		mlx_alive_on_dgram(mq, mlx_peer(peer), d);
 }
 
 void
@@ -383,7 +329,7 @@ mlx_conn_control(struct mlx_queue *mq, uint64_t now)
 	for (p = TAILQ_FIRST(&mq->asking); p != NULL; p = next) {
 		next = TAILQ_NEXT(p, asking);
 		if (p->n_asked != 0 && now >= p->give_up_ns)
-			mlx_conn_lose(p, -ETIMEDOUT);
+			mlx_peer_lose(p, -ETIMEDOUT);
 		else if (now - p->asked_ns >=
 			mq->again_ns << RTE_MIN(p->n_asked, (uint32_t)BACKOFF_MAX))
 			ask(mq, p, now);
@@ -416,8 +362,8 @@ mlx_conn_reset(struct mlx_peer *p)
 {
 	struct mlx_queue *mq = mlx_queue(p->peer.q);
 
-	asking_end(mq, p);
-	mlx_park_stop(p);
+	mlx_peer_want_end(p);
+	mlx_peer_park_end(p);
 	qp_end(mq, p);
 	mlx_tx_drop(p, -ECANCELED); /* nothing of the application's */
 	p->conn = MLX_CONN_NONE;
@@ -429,7 +375,7 @@ conn_fail(struct mlx_peer *p, int err)
 	struct mlx_queue *mq = mlx_queue(p->peer.q);
 
 	PLX_LOG(INFO, mlx, "peer %llx is lost: error %d", (unsigned long long)p->peer.uid, -err);
-	asking_end(mq, p);
+	mlx_peer_want_end(p);
 	lost_end(mq, p);
 	p->conn = MLX_CONN_DEAD;
 	mlx_queue_shun(mq, p->peer.uid);
@@ -439,31 +385,6 @@ conn_fail(struct mlx_peer *p, int err)
 	plx_peer_dead(&p->peer, err);
 	if (mq->tm != NULL)
 		mlx_tm_peer_lost(mq, p);
-}
-
-void
-mlx_conn_lose(struct mlx_peer *p, int err)
-{
-	struct mlx_queue *mq = mlx_queue(p->peer.q);
-
-	if (p->conn >= MLX_CONN_LOST)
-		return;
-	if (mlx_park_is_over(p)) {
-		p->cut = true;
-		return;
-	}
-	asking_end(mq, p);
-	mlx_park_stop(p);
-	p->conn = MLX_CONN_LOST;
-	p->err = err;
-	SLIST_INSERT_HEAD(&mq->lost, p, lost_link);
-}
-
-void
-mlx_conn_bye(struct mlx_peer *p)
-{
-	p->said = false; /* it was not to be parked, after all */
-	mlx_conn_lose(p, -ECONNRESET);
 }
 
 void
@@ -481,9 +402,9 @@ mlx_peer_close(struct plx_peer *peer)
 
 	if (getpid() != mq->pid)
 		return;
-	asking_end(mq, p);
+	mlx_peer_want_end(p);
 	lost_end(mq, p);
-	mlx_park_stop(p);
+	mlx_peer_park_end(p);
 	qp_end(mq, p);
 	mlx_tx_drop(p, -ECANCELED);
 	if (mq->tm != NULL)

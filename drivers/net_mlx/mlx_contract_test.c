@@ -11,7 +11,12 @@
 #include "plx_unit_dev.h"
 
 #include "mlx5_int.h"
-#include "mlx_int.h"
+#include "mlx_conn.h"
+#include "mlx_credit.h"
+#include "mlx_peer.h"
+#include "mlx_queue.h"
+#include "mlx_rma.h"
+#include "mlx_tx.h"
 
 static void
 addresses_of_other_networks_and_other_forms_are_refused(void)
@@ -286,10 +291,10 @@ a_queue_pair_that_is_closed_is_nobodys(void)
 	struct plx_peer *to_b = connected_to(a, b);
 	uint32_t qpn = mlx_peer(to_b)->qp->qpn;
 
-	UNIT_TRUE(mlx_conn_find(mlx_queue(a), qpn) == mlx_peer(to_b));
-	UNIT_TRUE(mlx_conn_find(mlx_queue(a), qpn) == mlx_peer(to_b)); /* it was the last */
+	UNIT_TRUE(mlx_peer_find(mlx_queue(a), qpn) == mlx_peer(to_b));
+	UNIT_TRUE(mlx_peer_find(mlx_queue(a), qpn) == mlx_peer(to_b)); /* it was the last */
 	mlx_conn_reset(mlx_peer(to_b));
-	UNIT_TRUE(mlx_conn_find(mlx_queue(a), qpn) == NULL);
+	UNIT_TRUE(mlx_peer_find(mlx_queue(a), qpn) == NULL);
 	queue_close(a);
 	queue_close(b);
 }

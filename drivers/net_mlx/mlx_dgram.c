@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_dgram.c - datagrams by which two queues find each other's queue pairs
+ * mlx_dgram.c - datagrams from one queue to another
  */
 #include <errno.h>
 #include <string.h>
 
+#include "mlx_dgram.h"
 #include "mlx_glue.h"
-#include "mlx_int.h"
+#include "mlx_peer.h"
 
 int
 mlx_dgrams_open(struct mlx_queue *mq)
@@ -35,26 +36,4 @@ mlx_dgrams_send(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_dgram *d)
 	memcpy(at, d, sizeof(*d));
 	mlx_ud_send(mq, &mq->ud, sizeof(*d), ah, p->addr.ud_qpn, mlx_addr_qkey(&p->addr));
 	return 0;
-}
-
-static void
-dgram_take(struct mlx_queue *mq, const struct mlx_ud_src *src, const uint8_t *data, uint32_t len)
-{
-	struct mlx_dgram d;
-
-	(void)src; /* it says who it is from, and names us */
-	PLX_STAT_INC(mq->stat.dgram_rx);
-	if (mlx_dgram_open(data, len, &d) != 0)
-		PLX_STAT_INC(mq->stat.dgram_drop_bad);
-	else
-		mlx_conn_on_dgram(mq, &d);
-}
-
-unsigned
-mlx_dgrams_poll(struct mlx_queue *mq)
-{
-	unsigned n = mlx_ud_poll(mq, &mq->ud, dgram_take);
-
-	mlx_park_work(mq);
-	return n;
 }

@@ -8,8 +8,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "mlx_base.h"
 #include "mlx_glue.h"
-#include "mlx_int.h"
+
+PLX_LOG_DEFINE(mlx, "plx.drv.net_mlx");
 
 #define LIBRARY "libibverbs.so.1"
 

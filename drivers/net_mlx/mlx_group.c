@@ -27,8 +27,10 @@
 #include <unistd.h>
 
 #include "mlx_glue.h"
-#include "mlx_int.h"
+#include "mlx_group.h"
 #include "mlx_join.h"
+#include "mlx_net.h"
+#include "mlx_queue.h"
 
 #define MULTICAST_QPN 0xffffffu
 #define QKEY	      0x6d6c7867u /* of all groups */

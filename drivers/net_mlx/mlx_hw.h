@@ -33,6 +33,7 @@
 #include "plx_stat.h"
 
 #define MLX_HW_POLL_MAX	  16 /* completions taken in one go */
+#define MLX_INLINE_MAX	  128 /* longest message that is written into the request, bytes */
 
 struct mlx_hw_ops;
 

@@ -15,7 +15,8 @@
 #include <string.h>
 
 #include "mlx_glue.h"
-#include "mlx_int.h"
+#include "mlx_lossy.h"
+#include "mlx_peer.h"
 
 #define MAGIC	0x6c786c70u /* "plxl" */
 #define QPN_MAX 0xffffffu
@@ -119,7 +120,7 @@ lossy_take(struct mlx_queue *mq, const struct mlx_ud_src *src, const uint8_t *da
 	}
 	rx.len = stamp.len;
 	rx.op = stamp.op;
-	mlx_alive_heard(mq, mlx_peer(rx.src));
+	mlx_peer_heard(mq, mlx_peer(rx.src));
 	PLX_STAT_INC(mq->stat.lossy_rx);
 	if (mq->q->on_lossy != NULL)
 		mq->q->on_lossy(mq->q, &rx);
@@ -148,19 +149,12 @@ forget(struct mlx_queue *mq, const struct mlx_ud_src *src, const uint8_t *data, 
 	(void)len;
 }
 
-void
-mlx_lossy_end(struct mlx_queue *mq)
-{
-	if (mq->lossy.qp != NULL)
-		mlx_ud_end(mq, &mq->lossy);
-}
-
 bool
 mlx_lossy_drain(struct mlx_queue *mq)
 {
 	if (mq->lossy.qp == NULL)
 		return false;
 	mlx_ud_poll(mq, &mq->lossy, forget);
-	mlx_lossy_end(mq);
+	mlx_ud_end(mq, &mq->lossy);
 	return mq->lossy.sent != mq->lossy.done && !mq->lossy.failed;
 }

@@ -11,7 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "mlx_int.h"
+#include "mlx_mem.h"
+#include "mlx_queue.h"
 
 struct mlx_mem {
 	LIST_ENTRY(mlx_mem) link; /* of the queue's */

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mlx_int.h"
+#include "mlx_net.h"
+#include "mlx_port.h"
 
 #define CPULIST_MAX 4096 /* characters */
 #define IPOIB_LEN    20	 /* bytes of its hardware addresses */

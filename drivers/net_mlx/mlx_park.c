@@ -26,80 +26,10 @@
  */
 #include <errno.h>
 
-#include "mlx_int.h"
+#include "mlx_conn.h"
+#include "mlx_tx.h"
 
-#define HOLD_NS 20000000u /* a connection by which nothing is sent lives so long at the least */
-
-bool
-mlx_park_room(const struct mlx_queue *mq)
-{
-	return mq->n_qps < mq->qps_max;
-}
-
-bool
-mlx_park_room_to_ask(const struct mlx_queue *mq)
-{
-	return mlx_park_room(mq) && mq->n_own < mq->qps_max / 2;
-}
-
-void
-mlx_park_want(struct mlx_peer *p, bool called)
-{
-	struct mlx_queue *mq = mlx_queue(p->peer.q);
-
-	if (p->conn >= MLX_CONN_OPEN)
-		return;
-	p->called |= called;
-	if (p->wanted)
-		return;
-	p->wanted = true;
-	p->n_asked = 0;
-	p->asked_ns = 0;
-	if (p->qp != NULL) {
-		TAILQ_INSERT_TAIL(&mq->asking, p, asking);
-		mq->n_own += !p->called;
-		return;
-	}
-	PLX_STAT_INC(mq->stat.conn_waits);
-	TAILQ_INSERT_TAIL(&mq->waiting, p, asking);
-}
-
-static void
-park_begin(struct mlx_queue *mq, struct mlx_peer *p)
-{
-	p->conn = MLX_CONN_PARKING;
-	p->said = p->theirs = p->cut = false;
-	p->park_ns = mq->now;
-	if (p->owes)
-		SLIST_REMOVE(&mq->owes, p, mlx_peer, owes_link);
-	p->owes = false;
-	TAILQ_INSERT_TAIL(&mq->parking, p, parking);
-}
-
-void
-mlx_park_stop(struct mlx_peer *p)
-{
-	if (p->conn == MLX_CONN_PARKING)
-		TAILQ_REMOVE(&mlx_queue(p->peer.q)->parking, p, parking);
-}
-
-void
-mlx_park_told(struct mlx_peer *p)
-{
-	struct mlx_queue *mq = mlx_queue(p->peer.q);
-
-	if (p->conn == MLX_CONN_OPEN) {
-		park_begin(mq, p);
-		PLX_STAT_INC(mq->stat.conn_parked_by_peer);
-	}
-	p->theirs = true;
-}
-
-bool
-mlx_park_is_over(const struct mlx_peer *p)
-{
-	return p->conn == MLX_CONN_PARKING && p->said && p->theirs;
-}
+#define HOLD_NS 20000000u 
 
 /* Whether neither the peer has a credit left, nor anything of it is on the way. */
 static bool
@@ -170,7 +100,7 @@ room_make(struct mlx_queue *mq, unsigned n)
 		n -= n > 0 && !is_stuck(mq, p);
 	for (; n > 0 && (p = least_used(mq)) != NULL; n--) {
 		if (p->conn == MLX_CONN_OPEN) {
-			park_begin(mq, p);
+			mlx_peer_park(p);
 			PLX_STAT_INC(mq->stat.conn_parked);
 		} else {
 			mlx_conn_reset(p);
@@ -190,7 +120,7 @@ waiting_serve(struct mlx_queue *mq)
 		if (!p->called && own >= mq->qps_max / 2)
 			continue;
 		own += !p->called;
-		if (!mlx_park_room(mq))
+		if (!mlx_peer_has_room(mq))
 			missing++;
 		else
 			mlx_conn_start(p);

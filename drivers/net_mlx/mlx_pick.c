@@ -14,7 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "mlx_int.h"
+#include "plx_dev_ops.h"
+
+#include "mlx_pick.h"
+#include "mlx_queue.h"
 
 #define SHUN_NS (60ull * 1000000000)
 
@@ -60,7 +63,7 @@ mlx_peer_score(struct plx_queue *q, const struct plx_addr *addr)
 	if (rc != 0)
 		return rc;
 	rc = mlx_addr_score(&mq->addr, &to);
-	return mlx_queue_is_up(q) && !is_shunned(mq, to.uid) ? rc | PLX_SCORE_GOOD : rc;
+	return mlx_port_is_up(mq->port) && !is_shunned(mq, to.uid) ? rc | PLX_SCORE_GOOD : rc;
 }
 
 void

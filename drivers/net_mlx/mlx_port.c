@@ -18,8 +18,11 @@
 
 #include "plx_proc.h"
 
+#include "mlx_base.h"
 #include "mlx_glue.h"
-#include "mlx_int.h"
+#include "mlx_hw.h"
+#include "mlx_net.h"
+#include "mlx_port.h"
 
 #define GIDS_MAX   64 /* of a port, that are looked at */
 #define RXE_VENDOR 0xffffff /* as soft-RoCE calls itself */
@@ -258,4 +261,11 @@ mlx_port_events(struct mlx_port *port)
 		mlx_glue.ack_async_event(&e);
 	}
 	pthread_mutex_unlock(&port->lock);
+}
+
+bool
+mlx_port_is_up(struct mlx_port *port)
+{
+	mlx_port_events(port);
+	return !mlx_port_is_gone(port) && !mlx_port_is_down(port);
 }

@@ -18,9 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mlx_base.h"
 #include "mlx_glue.h"
 #include "mlx_conf.h"
-#include "mlx_int.h"
+#include "mlx_port.h"
 
 #define CANDIDATES 32 /* ports that are looked at for one setting */
 
@@ -286,9 +287,8 @@ mlx_look(const struct plx_conf *conf, unsigned i, struct plx_dev_port *out)
 
 	if (rc != 0)
 		return rc;
-	mlx_port_events(port);
 	snprintf(out->name, sizeof(out->name), "%s", port->label);
-	out->up = !mlx_port_is_gone(port) && !mlx_port_is_down(port);
+	out->up = mlx_port_is_up(port);
 	mlx_port_put(port);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_queue.c - opening and closing a queue, and what it looks after now and then
+ * mlx_queue.c - opening and closing a queue
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,12 +9,18 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "mlx_dgram.h"
 #include "mlx_glue.h"
 #include "mlx_conf.h"
-#include "mlx_int.h"
+#include "mlx_group.h"
+#include "mlx_mem.h"
+#include "mlx_net.h"
+#include "mlx_queue.h"
+#include "mlx_rma.h"
+#include "mlx_rx.h"
+#include "mlx_tm.h"
 
 #define AGAIN_MS 20   /* before the second ASK; then twice as long each time */
-#define LEAVE_MS 2000 /* for what was sent to arrive when a queue closes */
 #define HDR_ROOM 64   /* of a message besides its data */
 
 static uint64_t
@@ -71,6 +77,8 @@ tags_open(struct mlx_queue *mq, const struct mlx_hw_conf *conf)
 	if (rc != 0)
 		PLX_LOG(WARNING, mlx, "%s matches no tags: %s", mq->port->ctx->device->name,
 			strerror(-rc));
+	else
+		mq->q->rx_burst = mlx_rx_burst_tags;
 }
 
 static int
@@ -194,61 +202,5 @@ mlx_queue_port(const struct plx_queue *q)
 bool
 mlx_queue_is_up(const struct plx_queue *q)
 {
-	struct mlx_port *port = mlx_queue(q)->port;
-
-	mlx_port_events(port);
-	return !mlx_port_is_gone(port) && !mlx_port_is_down(port);
-}
-
-static void
-peer_leave(struct plx_peer *peer, void *arg)
-{
-	struct mlx_peer *p = mlx_peer(peer);
-	unsigned *waits = arg;
-	bool over = mlx_park_is_over(p);
-
-	if ((p->conn != MLX_CONN_OPEN && p->conn != MLX_CONN_PARKING) || p->cut)
-		return;
-	if (!p->bye && !over)
-		p->bye = mlx_tx_ctl(p, MLX_IMM_BYE);
-	*waits += (!p->bye && !over) || p->tx_room != MLX_TX_DEPTH;
-}
-
-void
-mlx_queue_leave(struct plx_queue *q)
-{
-	struct mlx_queue *mq = mlx_queue(q);
-	uint64_t until = mlx_now_ns() + ms_ns(LEAVE_MS);
-	unsigned waits;
-
-	if (getpid() != mq->pid)
-		return;
-	q->hold = false;
-	if (mq->tm != NULL)
-		mlx_tm_leave(mq);
-	do {
-		waits = mlx_lossy_drain(mq);
-		mlx_flush(q);
-		mlx_rx_drain(mq); /* credits, and peers that leave as well: nobody waits for them */
-		mlx_tx_poll(mq);
-		plx_peer_each(q, peer_leave, &waits);
-	} while (waits > 0 && mlx_now_ns() < until);
-}
-
-void
-mlx_queue_control(struct plx_queue *q)
-{
-	struct mlx_queue *mq = mlx_queue(q);
-	uint64_t now = mlx_now_ns();
-
-	mq->now = now;
-	mlx_port_events(mq->port);
-	mlx_dgrams_poll(mq);
-	mlx_ud_mend(mq, &mq->ud);
-	mlx_ud_mend(mq, &mq->lossy);
-	mlx_groups_mend(mq);
-	mlx_conn_control(mq, now);
-	plx_reg_cache_control(&mq->stat.regs);
-	if (mlx_alive_look(mq) && mq->hw->ops->check != NULL)
-		mq->hw->ops->check(mq->hw);
+	return mlx_port_is_up(mlx_queue(q)->port);
 }

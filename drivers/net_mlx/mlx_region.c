@@ -16,8 +16,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "mlx_base.h"
 #include "mlx_glue.h"
-#include "mlx_int.h"
+#include "mlx_mem.h"
+#include "mlx_port.h"
 
 struct mlx_region {
 	LIST_ENTRY(mlx_region) link; /* of the port's, until it is given back */

@@ -10,7 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mlx_int.h"
+#include "mlx_mem.h"
+#include "mlx_rma.h"
+#include "mlx_tx.h"
+
+/** A read or write of a peer's memory that is under way. Owner: the queue's. */
+struct mlx_io {
+	SLIST_ENTRY(mlx_io) link; /* of the queue's free ones */
+	struct mlx_queue *mq;
+	void (*done)(void *arg, int err);
+	void *arg;
+	struct mlx_loan loan; /* of the local memory */
+	void *to;	   /* a READ into buf: where it goes then */
+	uint32_t len;
+	uint32_t buf;	   /* or MLX_NONE */
+	bool by_cpu;	   /* counts in the queue's n_by_cpu */
+};
 
 void
 mlx_rma_close(struct mlx_queue *mq)
@@ -132,7 +147,7 @@ mlx_rma(const struct plx_rma_op *op)
 	if ((op->key == 0 && op->len != 0) || op->len > MLX_RMA_MAX)
 		return -EOPNOTSUPP;
 	if (!mlx_tx_has_room(mq, p)) {
-		mlx_park_want(p, false);
+		mlx_peer_want(p, false);
 		return -EAGAIN;
 	}
 	if (op->len == 0 && !op->put)

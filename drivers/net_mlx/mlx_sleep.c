@@ -19,8 +19,12 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "mlx_conn.h"
 #include "mlx_glue.h"
-#include "mlx_int.h"
+#include "mlx_group.h"
+#include "mlx_lossy.h"
+#include "mlx_rx.h"
+#include "mlx_tx.h"
 
 int
 mlx_sleep_open(struct mlx_queue *mq)

@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mlx_mem.h"
+#include "mlx_slot.h"
 #include "mlx_tm.h"
 #include "plx_wire.h"
 
@@ -282,7 +284,7 @@ static void
 bad_peer(struct mlx_tm *tm, struct mlx_peer *p)
 {
 	PLX_STAT_INC(tm->mq->stat.tm_drop_bad);
-	mlx_conn_lose(p, -EBADMSG);
+	mlx_peer_lose(p, -EBADMSG);
 }
 
 /* All of what met it is here. */
@@ -294,7 +296,7 @@ on_placed(struct mlx_tm *tm, struct tm_recv *r, const struct mlx_hw_comp *comp)
 
 	r->placed = true;
 	if (p != NULL)
-		mlx_rx_placed(tm->mq, p, comp->imm);
+		mlx_slot_placed(tm->mq, p, comp->imm);
 	if (r->app == MLX_TM_TOKEN && p != NULL && p->tm_waits == MLX_TM_NOBODY && comp->len == 0) {
 		r->state = RECV_TOKEN;
 		p->tm_waits = MLX_TM_RECVS + number(tm, r);
@@ -323,7 +325,7 @@ on_failed(struct mlx_tm *tm, struct tm_recv *r, const struct mlx_hw_comp *comp)
 		return;
 	}
 	if (r->peer != NULL)
-		mlx_rx_placed(tm->mq, r->peer, comp->imm);
+		mlx_slot_placed(tm->mq, r->peer, comp->imm);
 	recv_complete(tm, r, comp->len, UCS_ERR_MESSAGE_TRUNCATED);
 }
 
@@ -382,7 +384,7 @@ take_unexpected(struct mlx_tm *tm, struct mlx_peer *p, const struct mlx_hw_comp 
 	uint64_t tag;
 
 	PLX_STAT_INC(tm->mq->stat.tm_unexpected);
-	if (!mlx_rx_accept(tm->mq, p, comp, rx)) {
+	if (!mlx_slot_accept(tm->mq, p, comp, rx)) {
 		count_dropped(tm);
 		return false;
 	}
@@ -390,14 +392,14 @@ take_unexpected(struct mlx_tm *tm, struct mlx_peer *p, const struct mlx_hw_comp 
 	if (comp->len == sizeof(tmh) && be32toh(tmh.app_ctx) == MLX_TM_TOKEN &&
 		p->tm_waits == MLX_TM_NOBODY) {
 		p->tm_waits = MLX_TM_SOFTWARE;
-		mlx_rx_drop(tm->mq, rx);
+		mlx_slot_drop(tm->mq, rx);
 		return false;
 	}
 	if (comp->len < sizeof(tmh) || tmh.opcode != IBV_TMH_EAGER ||
 		be32toh(tmh.app_ctx) != MLX_TM_WHOLE ||
 		rx->op != PLX_WIRE_EAGER || p->tm_waits != MLX_TM_NOBODY) {
 		bad_peer(tm, p);
-		mlx_rx_drop(tm->mq, rx);
+		mlx_slot_drop(tm->mq, rx);
 		count_dropped(tm);
 		return false;
 	}
@@ -430,7 +432,7 @@ take_announced(struct mlx_tm *tm, struct mlx_peer *p, struct plx_rx *rx)
 		if (ctx != NULL)
 			ctx->rndv_cb(ctx, tag, rx, sizeof(*rx), UCS_OK, UCT_TAG_RECV_CB_INLINE_DATA);
 	}
-	mlx_rx_release(tm->mq->q, rx, 1);
+	mlx_slot_release(tm->mq->q, rx, 1);
 	return false;
 }
 
@@ -439,7 +441,7 @@ static bool
 take_no_tag(struct mlx_tm *tm, struct mlx_peer *p, const struct mlx_hw_comp *comp,
 	struct plx_rx *rx)
 {
-	if (!mlx_rx_accept(tm->mq, p, comp, rx))
+	if (!mlx_slot_accept(tm->mq, p, comp, rx))
 		return false;
 	if (rx->len >= sizeof(struct ibv_tmh)) {
 		rx->data += sizeof(struct ibv_tmh);
@@ -448,7 +450,7 @@ take_no_tag(struct mlx_tm *tm, struct mlx_peer *p, const struct mlx_hw_comp *com
 			return p->tm_waits == MLX_TM_NOBODY || take_announced(tm, p, rx);
 	}
 	bad_peer(tm, p);
-	mlx_rx_drop(tm->mq, rx);
+	mlx_slot_drop(tm->mq, rx);
 	return false;
 }
 
@@ -508,16 +510,12 @@ asked_end(struct mlx_tm *tm)
 	}
 }
 
-static uint16_t
-tm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
+void
+mlx_tm_work(struct mlx_queue *mq)
 {
-	struct mlx_queue *mq = mlx_queue(q);
-	uint16_t got = mlx_rx_burst(q, rx, n);
-
 	(void)dues_work(mq->tm);
 	if (unlikely(mlx_port_is_gone(mq->port)) && mq->n_qps == 0)
 		asked_end(mq->tm);
-	return got;
 }
 
 /* -- opening and closing -- */
@@ -547,7 +545,6 @@ mlx_tm_open(struct mlx_queue *mq, const struct mlx_hw_conf *conf)
 	mq->hw = &hw->base;
 	mq->rx_spare += MLX_TM_SLOTS;
 	mq->addr.flags |= MLX_ADDR_TM;
-	mq->q->rx_burst = tm_rx_burst;
 	mq->q->tag_caps.list_n = hw->list_n;
 	/* What a device does with a message longer than the receive is not known. */
 	mq->q->tag_caps.len_min = mq->addr.rx_len - sizeof(struct ibv_tmh);

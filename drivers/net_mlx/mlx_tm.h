@@ -23,7 +23,13 @@
 
 #include <infiniband/tm_types.h>
 
-#include "mlx_int.h"
+#include "plx_dev.h"
+
+#include "mlx_hw.h"
+
+struct mlx_peer;
+struct mlx_queue;
+struct plx_tx;
 
 #define MLX_TM_SLOTS	   33 /* that mlx5 devices want besides those that are granted */
 #define MLX_TM_OPS_MIN	   64 /* commands on their way */
@@ -98,5 +104,26 @@ int mlx_tm_hw_add(struct mlx_tm_hw *h, struct mlx_tm_cmd *cmd, const struct plx_
 /** @param told whether MLX_TM_GONE or MLX_TM_LATE is to come. @return as of add, not -ENOSPC */
 int mlx_tm_hw_del(struct mlx_tm_hw *h, const struct mlx_tm_cmd *cmd, bool told);
 int mlx_tm_hw_sync(struct mlx_tm_hw *h, uint16_t count);
+
+/* mlx_tm.c: receives that the device matches */
+/** Errors: -EOPNOTSUPP the device cannot; those of verbs. Then the queue is as it was. */
+int mlx_tm_open(struct mlx_queue *mq, const struct mlx_hw_conf *conf);
+/** No callback is called any more. */
+void mlx_tm_leave(struct mlx_queue *mq);
+/** After the hardware is closed; accepts a queue that matches none. */
+void mlx_tm_close(struct mlx_queue *mq);
+int mlx_tm_post(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen);
+int mlx_tm_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen);
+/** A completion of MLX_COMP_TM or above. @return whether *rx is a message for the owner */
+bool mlx_tm_take(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp,
+	struct plx_rx *rx);
+/** What it sent the first part of does not come. */
+void mlx_tm_peer_lost(struct mlx_queue *mq, struct mlx_peer *p);
+/** After a burst: commands that found no room; the end of what is asked back when the device is gone. */
+void mlx_tm_work(struct mlx_queue *mq);
+
+/* mlx_tm_tx.c: sending to a queue whose device matches tags */
+/** Such a peer is opened: the queue's ways of sending, and the peer's mtu, change. */
+void mlx_tm_speak(struct mlx_queue *mq, struct mlx_peer *p);
 
 #endif

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "mlx_base.h"
 #include "mlx_glue.h"
 #include "mlx_tm.h"
 

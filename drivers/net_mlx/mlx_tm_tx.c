@@ -8,9 +8,8 @@
 #include <string.h>
 
 #include "mlx_tm.h"
+#include "mlx_tx.h"
 #include "plx_wire.h"
-
-const struct ibv_tmh mlx_tm_no_tag = {.opcode = IBV_TMH_NO_TAG};
 
 /* Send it behind a header for the device. @param skip bytes of its own header that this replaces */
 static int
@@ -55,7 +54,7 @@ announced(const struct plx_tx *tx, struct ibv_tmh *tmh)
 	}
 	tmh->app_ctx = htobe32(MLX_TM_TOKEN);
 	rc = mlx_tx_framed(&token, 0);
-	return rc != 0 ? rc : framed(tx, &mlx_tm_no_tag, 0);
+	return rc != 0 ? rc : framed(tx, &mlx_tx_no_tag, 0);
 }
 
 static int
@@ -66,12 +65,12 @@ tm_tx(const struct plx_tx *tx)
 	struct ibv_tmh tmh = {.opcode = IBV_TMH_EAGER, .app_ctx = htobe32(MLX_TM_WHOLE)};
 	uint64_t tag;
 
-	if (!mlx_tm_is(p))
+	if (!mlx_peer_has_tags(p))
 		return mlx_tx(tx);
 	if (len > p->peer.mtu && p->conn != MLX_CONN_DEAD)
 		return -EMSGSIZE;
 	if (!plx_wire_is_tagged(tx->op, len))
-		return framed(tx, &mlx_tm_no_tag, 0);
+		return framed(tx, &mlx_tx_no_tag, 0);
 	PLX_ASSERT(tx->hdr_len >= sizeof(tag));
 	memcpy(&tag, tx->hdr, sizeof(tag));
 	tmh.tag = htobe64(tag);
@@ -84,7 +83,7 @@ tm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, u
 	struct plx_tx tx = {.peer = peer, .hdr = &hdr, .hdr_len = sizeof(hdr), .data = data,
 		.len = len, .op = op};
 
-	return mlx_tm_is(mlx_peer(peer)) ? tm_tx(&tx) : mlx_tx_short(peer, op, hdr, data, len);
+	return mlx_peer_has_tags(mlx_peer(peer)) ? tm_tx(&tx) : mlx_tx_short(peer, op, hdr, data, len);
 }
 
 void

@@ -16,8 +16,10 @@
 
 #include "plx_copy.h"
 
-#include "mlx_int.h"
+#include "mlx_tx.h"
 #include "mlx_verbs.h"
+
+const struct ibv_tmh mlx_tx_no_tag = {.opcode = IBV_TMH_NO_TAG};
 
 static __rte_noinline int
 tx_refuse(struct mlx_peer *p)
@@ -34,7 +36,7 @@ tx_refuse(struct mlx_peer *p)
 			PLX_STAT_INC(mq->stat.tx_no_room);
 		}
 	} else {
-		mlx_park_want(p, false);
+		mlx_peer_want(p, false);
 	}
 	PLX_STAT_INC(p->peer.q->stat.tx_full);
 	return -EAGAIN;
@@ -46,7 +48,7 @@ write_refuse(struct mlx_peer *p)
 {
 	if (p->conn == MLX_CONN_DEAD)
 		return p->peer.err;
-	mlx_park_want(p, false);
+	mlx_peer_want(p, false);
 	return -EAGAIN;
 }
 
@@ -68,7 +70,7 @@ tx_rung(struct mlx_queue *mq, struct mlx_peer *p, int rc)
 {
 	PLX_STAT_INC(mq->stat.tx_rings);
 	if (unlikely(rc != 0))
-		mlx_conn_lose(p, rc);
+		mlx_peer_lose(p, rc);
 }
 
 static void
@@ -293,7 +295,7 @@ mlx_tx_framed(const struct plx_tx *tx, uint32_t len)
 static bool
 may_speak(const struct mlx_peer *p)
 {
-	return p->conn == MLX_CONN_OPEN || (p->conn == MLX_CONN_PARKING && !mlx_park_is_over(p));
+	return p->conn == MLX_CONN_OPEN || (p->conn == MLX_CONN_PARKING && !mlx_peer_is_parked(p));
 }
 
 static inline int
@@ -351,10 +353,10 @@ mlx_tx_ctl(struct mlx_peer *p, uint8_t flags)
 	if (!may_speak(p) || !mlx_credit_has_last(&p->credit) || p->tx_room == 0 ||
 		mq->tx_out >= MLX_TX_ALL)
 		return false;
-	if (mlx_tm_is(p)) {
+	if (mlx_peer_has_tags(p)) {
 		wr.flags |= MLX_WR_INLINE;
-		wr.addr = (uintptr_t)&mlx_tm_no_tag;
-		wr.len = sizeof(mlx_tm_no_tag);
+		wr.addr = (uintptr_t)&mlx_tx_no_tag;
+		wr.len = sizeof(mlx_tx_no_tag);
 	}
 	PLX_STAT_INC(mq->stat.tx_credits_only);
 	tx_send(mq, p, &wr, MLX_IMM(0, 0, flags | MLX_IMM_CTL), MLX_NONE);
@@ -449,7 +451,7 @@ tx_failed(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *co
 		PLX_STAT_INC(mq->stat.qp_other);
 		break;
 	}
-	mlx_conn_lose(p, err);
+	mlx_peer_lose(p, err);
 }
 
 bool
@@ -482,7 +484,7 @@ mlx_tx_poll(struct mlx_queue *mq)
 	uint16_t n = tx_take(mq, comp);
 
 	for (uint16_t i = 0; i < n; i++) {
-		struct mlx_peer *p = mlx_conn_find(mq, comp[i].qpn);
+		struct mlx_peer *p = mlx_peer_find(mq, comp[i].qpn);
 
 		if (p == NULL)
 			continue; /* of a queue pair that is closed: ended with it */

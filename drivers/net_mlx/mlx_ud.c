@@ -19,7 +19,8 @@
 #include <sys/mman.h>
 
 #include "mlx_glue.h"
-#include "mlx_int.h"
+#include "mlx_queue.h"
+#include "mlx_ud.h"
 
 #define GRH   40	   /* stands before what arrives */
 #define TX_ID (1ull << 32) /* in wr_id of what is sent, with the last bits of its number */

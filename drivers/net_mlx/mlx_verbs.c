@@ -12,9 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mlx_base.h"
 #include "mlx_glue.h"
-#include "mlx_hw.h"
-#include "mlx_int.h"
 #include "mlx_verbs.h"
 
 #define BATCH 16 /* requests handed over at once */

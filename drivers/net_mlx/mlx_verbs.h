@@ -15,6 +15,8 @@
 
 #include <rte_branch_prediction.h>
 
+#include "plx_assert.h"
+
 #include "mlx_hw.h"
 
 static const enum ibv_wr_opcode mlx_verbs_opcodes[] = {

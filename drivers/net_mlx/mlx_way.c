@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "mlx_glue.h"
-#include "mlx_int.h"
+#include "mlx_peer.h"
 
 struct mlx_way {
 	TAILQ_ENTRY(mlx_way) link;
@@ -45,7 +45,7 @@ way_evict(struct mlx_queue *mq)
 	struct mlx_way *way = TAILQ_FIRST(&mq->ways);
 
 	if (!way_is_idle(mq, way)) {
-		mlx_lossy_end(mq); /* it may be what goes by another queue pair that pushes it out */
+		mlx_ud_end(mq, &mq->lossy); /* it may be what goes by another queue pair that pushes it out */
 		return false;
 	}
 	PLX_STAT_INC(mq->stat.ways_evicted);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_control.c - what a queue looks after now and then, and before it closes
+ */
+#include <unistd.h>
+
+#include "mlx_conn.h"
+#include "mlx_group.h"
+#include "mlx_lossy.h"
+#include "mlx_rx.h"
+#include "mlx_tm.h"
+#include "mlx_tx.h"
+
+#define LEAVE_NS 2000000000u /* for what was sent to arrive when a queue closes */
+
+static void
+peer_leave(struct plx_peer *peer, void *arg)
+{
+	struct mlx_peer *p = mlx_peer(peer);
+	unsigned *waits = arg;
+	bool over = mlx_peer_is_parked(p);
+
+	if ((p->conn != MLX_CONN_OPEN && p->conn != MLX_CONN_PARKING) || p->cut)
+		return;
+	if (!p->bye && !over)
+		p->bye = mlx_tx_ctl(p, MLX_IMM_BYE);
+	*waits += (!p->bye && !over) || p->tx_room != MLX_TX_DEPTH;
+}
+
+void
+mlx_queue_leave(struct plx_queue *q)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	uint64_t until = mlx_now_ns() + LEAVE_NS;
+	unsigned waits;
+
+	if (getpid() != mq->pid)
+		return;
+	q->hold = false;
+	if (mq->tm != NULL)
+		mlx_tm_leave(mq);
+	do {
+		waits = mlx_lossy_drain(mq);
+		mlx_flush(q);
+		mlx_rx_drain(mq); /* credits, and peers that leave as well: nobody waits for them */
+		mlx_tx_poll(mq);
+		plx_peer_each(q, peer_leave, &waits);
+	} while (waits > 0 && mlx_now_ns() < until);
+}
+
+void
+mlx_queue_control(struct plx_queue *q)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	uint64_t now = mlx_now_ns();
+
+	mq->now = now;
+	mlx_port_events(mq->port);
+	mlx_dgrams_poll(mq);
+	mlx_ud_mend(mq, &mq->ud);
+	mlx_ud_mend(mq, &mq->lossy);
+	mlx_groups_mend(mq);
+	mlx_conn_control(mq, now);
+	plx_reg_cache_control(&mq->stat.regs);
+	if (mlx_alive_look(mq) && mq->hw->ops->check != NULL)
+		mq->hw->ops->check(mq->hw);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_mem.h - memory that the device may reach: of one transfer, and of all peers
+ */
+#ifndef MLX_MEM_H
+#define MLX_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "plx_dev.h"
+
+#define MLX_REGIONS_LOOK 64    /* regions that are looked at to find one */
+
+struct mlx_port;
+struct mlx_queue;
+struct mlx_region;
+struct plx_reg;
+
+/** Memory that the device may reach for one transfer. */
+struct mlx_loan {
+	const struct ibv_mr *mr;
+	struct mlx_region *region; /* that it lies in, or NULL */
+	struct plx_reg *own;	   /* else */
+};
+
+/* mlx_region.c */
+int mlx_region_reg(const struct plx_conf *conf, unsigned port, void *addr, size_t len,
+	uint8_t rights, struct plx_dev_key *out);
+void mlx_region_dereg(struct plx_dev_key *key);
+
+/**
+ * The region that memory lies in, to be used while it is held.
+ * @param rights enum plx_dev_mem_right, what has to be allowed
+ * @return the region, or NULL: none was found, or somebody else was looking. Thread: any.
+ */
+struct mlx_region *mlx_region_hold(struct mlx_port *port, const void *addr, size_t len,
+	uint8_t rights);
+/** Accepts NULL. Thread: any. */
+void mlx_region_drop(struct mlx_region *region);
+const struct ibv_mr *mlx_region_mr(const struct mlx_region *region);
+
+/** @return enum ibv_access_flags for enum plx_dev_mem_right */
+int mlx_access(uint8_t rights);
+
+/* mlx_mem.c */
+/**
+ * Let the device reach memory until mlx_loan_put().
+ * @param rights enum plx_dev_mem_right that a region has to give @param access enum ibv_access_flags
+ * Errors: -ENOMEM, -EFAULT and others of the system: *loan is empty.
+ */
+int mlx_loan_get(struct mlx_queue *mq, void *addr, size_t len, uint8_t rights, int access,
+	struct mlx_loan *loan);
+/** Accepts an empty one. */
+void mlx_loan_put(struct mlx_loan *loan);
+int mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
+	struct plx_dev_mem *out);
+void mlx_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
+void mlx_mem_close(struct mlx_queue *mq);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_queue.h - a queue: what a worker has of the driver
+ */
+#ifndef MLX_QUEUE_H
+#define MLX_QUEUE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "plx_dev_ops.h"
+
+#include "mlx_bufs.h"
+#include "mlx_port.h"
+#include "mlx_stat.h"
+#include "mlx_ud.h"
+
+#define MLX_SHUNNED	 16 /* queues of peers that are not tried for a while */
+#define MLX_TX_ALL	 4096  /* of a queue; as many completions may be unpolled */
+#define MLX_SEND_BUFS	 1024  /* buffers for sending, at the most */
+#define MLX_UD_EVERY	 32    /* bursts between two looks at the datagrams */
+#define MLX_TX_EVERY	 4     /* bursts that find something, between two looks at what was sent */
+#define MLX_RX_BATCH	 8     /* free slots are posted together, when there is time */
+#define MLX_RX_FREE	 16    /* or when there are so many */
+#define MLX_RX_SPARE	 (MLX_RX_FREE - 1) /* slots besides those granted, as so many may wait for that */
+#define MLX_QPN_HASH	 1024
+
+struct mlx_groups;
+struct mlx_io;
+struct mlx_mem;
+struct mlx_peer;
+struct mlx_tm;
+struct mlx_way;
+
+/** A peer's queue that could not be reached, or was lost. */
+struct mlx_shunned {
+	uint64_t uid, until_ns;
+};
+
+struct mlx_queue {
+	/* each burst */
+	struct plx_queue *q;
+	struct mlx_hw *hw;
+	uint32_t looks;		/* bursts, to look at the datagrams now and then */
+	uint32_t tx_out;	/* requests of all peers that are not completed */
+	uint32_t tx_due;	/* those of them that are signalled */
+	uint32_t n_free_slots;
+	uint16_t n_kept, n_kept_tx;
+	SLIST_HEAD(, mlx_peer) owes;
+	SLIST_HEAD(, mlx_peer) lost;
+	TAILQ_HEAD(, mlx_peer) asking;
+	struct mlx_groups *groups; /* NULL: none was joined yet */
+	struct mlx_ud lossy;	/* without a queue pair: not opened yet */
+	/* each message */
+	uint32_t found_qpn;	/* of found */
+	struct mlx_peer *found;	/* to whom the last completion belonged, or NULL */
+	SLIST_HEAD(, mlx_peer) held;
+	uint64_t now;		/* ns, as of the last control */
+	uint64_t tx_seen;	/* completions taken; MLX_TX_ALL more when there were no more to take */
+	uint32_t free_slots[MLX_RX_FREE]; /* to be posted */
+	struct mlx_bufs rx_bufs, tx_bufs;
+	struct mlx_stat stat;
+	struct mlx_port *port;
+	LIST_HEAD(, mlx_mem) mems; /* registered */
+	SLIST_HEAD(, mlx_io) ios;  /* free */
+	uint32_t n_by_cpu;	   /* long ones under way, of a device that is software */
+	/* cold */
+	struct mlx_addr addr;
+	uint32_t granted;	/* slots, to all peers */
+	uint32_t n_slots;	/* that there are */
+	uint32_t rx_spare;	/* posted besides those granted */
+	uint32_t rx_room;	/* slots there can be */
+	uint32_t rx_budget;
+	uint16_t want;		/* slots for one peer */
+	uint32_t attempts;
+	uint64_t connect_ns, again_ns, probe_ns, dead_ns;
+	uint8_t timeout, retries; /* as the queue pair takes them */
+	bool routed;		/* peers of other networks are tried */
+	bool by_manager;	/* groups are joined by the connection manager */
+	uint32_t n_shunned;	/* ever */
+	struct mlx_shunned shunned[MLX_SHUNNED];
+	uint32_t qps_max, n_qps;
+	uint32_t n_own;		/* of asking, those whose peer has not asked us */
+	TAILQ_HEAD(, mlx_peer) waiting; /* for a queue pair */
+	TAILQ_HEAD(, mlx_peer) parking;
+	TAILQ_HEAD(, mlx_peer) conns;	/* that have a queue pair */
+	SLIST_HEAD(, mlx_peer) by_qpn[MLX_QPN_HASH];
+	/* datagrams */
+	struct mlx_ud ud;
+	TAILQ_HEAD(, mlx_way) ways; /* that used last is last */
+	uint32_t n_ways;
+	struct mlx_tm *tm;	/* NULL: the device does not match tags */
+	/* sleeping */
+	struct ibv_comp_channel *channel;
+	int epfd, timerfd;
+	struct mlx_hw_comp kept[MLX_HW_POLL_MAX]; /* arrivals found when arming */
+	struct mlx_hw_comp kept_tx[MLX_HW_POLL_MAX];
+	/* silent peers */
+	uint64_t peers_ns;	/* when all peers were looked at last */
+	uint64_t tx_then;	/* tx_seen as of then */
+	bool overdue;		/* a peer was, then */
+	bool caught_up;		/* what was completed then is taken */
+	bool cached;		/* it counts among the users of the cache */
+	pid_t pid;		/* of the owner: a forked child has a copy that is not its own */
+};
+
+static_assert(offsetof(struct mlx_queue, found_qpn) <= 3 * PLX_LINE, "a burst that brings nothing");
+static_assert(offsetof(struct mlx_queue, stat) <= 7 * PLX_LINE, "and one that brings messages");
+
+static inline struct mlx_queue *
+mlx_queue(const struct plx_queue *q)
+{
+	return q->priv;
+}
+
+/* mlx_queue.c */
+int mlx_queue_open(struct plx_queue *q);
+void mlx_queue_close(struct plx_queue *q);
+void mlx_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
+const char *mlx_queue_port(const struct plx_queue *q);
+bool mlx_queue_is_up(const struct plx_queue *q);
+
+/* mlx_control.c */
+void mlx_queue_control(struct plx_queue *q);
+void mlx_queue_leave(struct plx_queue *q);
+
+/* mlx_sleep.c */
+int mlx_sleep_open(struct mlx_queue *mq);
+void mlx_sleep_close(struct mlx_queue *mq);
+int mlx_queue_efd(struct plx_queue *q);
+int mlx_queue_arm(struct plx_queue *q);
+void mlx_queue_disarm(struct plx_queue *q);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_rx.h - receiving: a burst, and what a queue looks after beside it
+ */
+#ifndef MLX_RX_H
+#define MLX_RX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mlx_queue;
+struct plx_queue;
+struct plx_rx;
+
+uint16_t mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
+/** The same, of a queue whose device matches tags. */
+uint16_t mlx_rx_burst_tags(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
+/** @return whether something came; it is kept for the next burst */
+bool mlx_rx_waits(struct mlx_queue *mq);
+/** Take what came and forget it, but for credits and who leaves. */
+void mlx_rx_drain(struct mlx_queue *mq);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_slot.c - slots for what arrives: made, posted, and free again
+ */
+#include <errno.h>
+
+#include "mlx_slot.h"
+
+void
+mlx_slots_post(struct mlx_queue *mq)
+{
+	struct mlx_hw_rx rx[MLX_RX_FREE];
+
+	for (unsigned i = 0; i < mq->n_free_slots; i++) {
+		uint32_t slot = mq->free_slots[i];
+
+		rx[i] = (struct mlx_hw_rx){.addr = (uintptr_t)mlx_bufs_at(&mq->rx_bufs, slot),
+			.len = mq->rx_bufs.len, .lkey = mlx_bufs_lkey(&mq->rx_bufs, slot),
+			.slot = slot};
+	}
+	mq->hw->ops->post_rx(mq->hw, rx, mq->n_free_slots);
+	mq->n_free_slots = 0;
+}
+
+int
+mlx_slots_grow(struct mlx_queue *mq, uint32_t granted)
+{
+	while (mq->n_slots < granted + mq->rx_spare) {
+		uint32_t slot = mlx_bufs_get(&mq->rx_bufs);
+
+		if (slot == MLX_NONE)
+			return -ENOMEM;
+		mlx_slot_post(mq, slot);
+		mq->n_slots++;
+	}
+	return 0;
+}
+
+/* The peer ran out of credits: its window grows, up to twice what it was, if slots are left. */
+static __rte_noinline void
+window_grow(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	uint16_t n = mlx_credit_more(&p->credit, mq->granted,
+		RTE_MIN(mq->rx_budget, mq->rx_room - mq->rx_spare), mq->want);
+
+	if (n == 0 || mlx_slots_grow(mq, mq->granted + n) != 0)
+		return;
+	mq->granted += n;
+	mlx_credit_grow(&p->credit, n);
+	PLX_STAT_INC(mq->stat.windows_grown);
+}
+
+bool
+mlx_slot_told_any(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
+{
+	if (unlikely(mlx_credit_told(&p->credit, MLX_IMM_CREDITS(imm),
+		    (MLX_IMM_FLAGS(imm) & MLX_IMM_NEW) != 0) != 0)) {
+		PLX_STAT_INC(mq->stat.rx_drop_bad_credit);
+		mlx_peer_lose(p, -EBADMSG);
+		return false;
+	}
+	if (unlikely(p->conn == MLX_CONN_READY))
+		mlx_peer_works(p);
+	if (unlikely(MLX_IMM_FLAGS(imm) & MLX_IMM_SHORT))
+		window_grow(mq, p);
+	if (likely((MLX_IMM_FLAGS(imm) & MLX_IMM_CTL) == 0))
+		return true;
+	PLX_STAT_INC(mq->stat.rx_credits_only);
+	if (MLX_IMM_FLAGS(imm) & MLX_IMM_BYE)
+		mlx_peer_bye(p);
+	else if (MLX_IMM_FLAGS(imm) & MLX_IMM_PARK)
+		mlx_peer_park_told(p);
+	return false;
+}
+
+bool
+mlx_slot_no_peer(struct mlx_queue *mq, const struct mlx_hw_comp *comp)
+{
+	PLX_STAT_INC(mq->stat.rx_drop_no_peer);
+	mlx_slot_post(mq, comp->slot);
+	return false;
+}
+
+bool
+mlx_slot_accept(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp,
+	struct plx_rx *rx)
+{
+	return p != NULL ? mlx_slot_take(mq, p, *comp, rx) : mlx_slot_no_peer(mq, comp);
+}
+
+static_assert(offsetof(struct plx_rx, drv) == offsetof(struct plx_rx, op) + 1, "one word");
+
+static inline uint32_t
+slot_of(const struct plx_rx *rx)
+{
+	uint32_t word;
+
+	memcpy(&word, (const uint8_t *)rx + offsetof(struct plx_rx, op), sizeof(word));
+	return le32toh(word) >> 8;
+}
+
+void
+mlx_slot_drop(struct mlx_queue *mq, const struct plx_rx *rx)
+{
+	mlx_slot_post(mq, slot_of(rx));
+	mlx_slot_freed(mq, mlx_peer(rx->src));
+}
+
+void
+mlx_slot_placed(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
+{
+	p->rx_held++;
+	p->used = mq->looks;
+	(void)mlx_slot_told(mq, p, imm);
+	mlx_slot_freed(mq, p);
+}
+
+static inline void
+count_released(struct plx_queue *q, const struct plx_rx *rx)
+{
+	PLX_STAT_INC(q->stat.rx_msgs);
+	PLX_STAT_ADD(q->stat.rx_bytes, rx->len);
+}
+
+static __rte_noinline void
+release_any(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+
+	for (uint16_t i = 0; i < n; i++) {
+		mlx_slot_post(mq, slot_of(&rx[i]));
+		mlx_slot_freed(mq, mlx_peer(rx[i].src));
+		count_released(q, &rx[i]);
+	}
+	if (unlikely(!q->hold && !SLIST_EMPTY(&mq->owes)))
+		mlx_flush(q);
+}
+
+/* One message, for which neither slots are posted nor credits are told, is all but free. */
+void
+mlx_slot_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	struct mlx_peer *p = mlx_peer(rx->src);
+
+	if (unlikely(n != 1 || mq->n_free_slots == MLX_RX_FREE - 1 || !SLIST_EMPTY(&mq->owes) ||
+		    mlx_credit_urgent_with(&p->credit, 1))) {
+		release_any(q, rx, n);
+		return;
+	}
+	mq->free_slots[mq->n_free_slots++] = slot_of(rx);
+	p->credit.owed++;
+	p->rx_held--;
+	count_released(q, rx);
+}

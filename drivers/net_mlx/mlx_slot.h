@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * mlx_slot.h - a slot that a message came to: whose it is, what it tells, and how it is free again
+ */
+#ifndef MLX_SLOT_H
+#define MLX_SLOT_H
+
+#include <assert.h>
+#include <endian.h>
+#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_prefetch.h>
+
+#include "plx_dev.h"
+
+#include "mlx_tx.h"
+
+/** Post what is free. */
+void mlx_slots_post(struct mlx_queue *mq);
+/** Make and post slots until so many may be granted. @return 0 or -ENOMEM: some may have been made */
+int mlx_slots_grow(struct mlx_queue *mq, uint32_t granted);
+
+/**
+ * Told at once, posted with others, and not while something that came is answered: rx_spare
+ * slots more than are granted stand in for it.
+ */
+static inline void
+mlx_slot_post(struct mlx_queue *mq, uint32_t slot)
+{
+	mq->free_slots[mq->n_free_slots++] = slot;
+	if (unlikely(mq->n_free_slots == MLX_RX_FREE))
+		mlx_slots_post(mq);
+}
+
+/** The slot of a message of p is free: p may be told so. */
+static inline void
+mlx_slot_freed(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	p->credit.owed++;
+	p->rx_held--;
+	if (unlikely(mlx_credit_urgent(&p->credit) && !p->owes && p->conn == MLX_CONN_OPEN)) {
+		p->owes = true;
+		mlx_owes(mq, p);
+	}
+}
+
+/** Slow path of mlx_slot_told(). */
+bool mlx_slot_told_any(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm);
+
+/** Something of a peer that lives: what stands beside it. @return whether it is a message */
+static inline bool
+mlx_slot_told(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
+{
+	p->rx_ns = mq->now;
+	if (likely(MLX_IMM_FLAGS(imm) == 0 && p->conn != MLX_CONN_READY &&
+		    mlx_credit_told(&p->credit, MLX_IMM_CREDITS(imm), false) == 0))
+		return true;
+	return mlx_slot_told_any(mq, p, imm);
+}
+
+/** A message. @return whether *rx is a message; else its slot is posted again */
+static inline bool
+mlx_slot_take(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_comp comp, struct plx_rx *rx)
+{
+	p->rx_held++;
+	if (unlikely(!mlx_slot_told(mq, p, comp.imm))) {
+		mlx_slot_post(mq, comp.slot);
+		mlx_slot_freed(mq, p);
+		return false;
+	}
+	p->used = mq->looks;
+	rx->src = &p->peer;
+	rx->data = mlx_bufs_at(&mq->rx_bufs, comp.slot);
+	rx->len = comp.len;
+	rx->op = MLX_IMM_OP(comp.imm);
+	rx->drv[0] = (uint8_t)comp.slot;
+	rx->drv[1] = (uint8_t)(comp.slot >> 8);
+	rx->drv[2] = (uint8_t)(comp.slot >> 16);
+	rte_prefetch0(rx->data);
+	return true;
+}
+
+/** An arrival of nobody, or an error. @return false */
+bool mlx_slot_no_peer(struct mlx_queue *mq, const struct mlx_hw_comp *comp);
+/** A message in a slot. @param p NULL: of nobody. @return whether *rx is one; else the slot is free */
+bool mlx_slot_accept(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp,
+	struct plx_rx *rx);
+/** It is of no use: its slot is free. */
+void mlx_slot_drop(struct mlx_queue *mq, const struct plx_rx *rx);
+/** A message that took no slot has come. */
+void mlx_slot_placed(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm);
+void mlx_slot_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
+
+#endif
