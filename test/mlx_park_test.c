@@ -424,7 +424,7 @@ begin_to_park(unsigned from, unsigned to, unsigned other, unsigned third)
 static void
 both_begin_to_park_with_one_credit_left(void)
 {
-	const struct mlx_credit *of_0, *of_1;
+	const struct plx_credit *of_0, *of_1;
 	time_t since = time(NULL);
 	struct plx_rx rx;
 

@@ -569,7 +569,7 @@ a_message_with_credits_that_are_none_is_counted(void)
 {
 	struct recv v;
 
-	mlx_peer(to_b)->credit.owed = MLX_CREDIT_MAX;
+	mlx_peer(to_b)->credit.owed = PLX_CREDIT_MAX;
 	send_eager(to_b, 7);
 	turns();
 	UNIT_EQ(n_rx, 0);

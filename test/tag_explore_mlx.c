@@ -66,7 +66,7 @@ static void
 settle(uint16_t seen)
 {
 	struct mlx_queue *mq = mlx_queue(self->q);
-	struct mlx_credit *c = &mlx_peer(self)->credit;
+	struct plx_credit *c = &mlx_peer(self)->credit;
 	const struct mlx_tm_hw *h = (struct mlx_tm_hw *)mq->hw;
 	struct plx_rx rx[PLX_DEV_RX_BURST];
 

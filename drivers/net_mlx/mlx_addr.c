@@ -9,28 +9,22 @@
 #include <infiniband/verbs.h>
 #include <rte_hash_crc.h>
 
+#include "plx_credit.h"
 #include "plx_dev.h"
+#include "plx_route.h"
 
 #include "mlx_addr.h"
-#include "mlx_credit.h"
 
 #define MAGIC 0x316d6c70u /* "plm1" */
 #define QPN_MAX 0xffffffu
 #define PSN_MAX 0xffffffu
-
-/* What a score is made of: each counts more than all behind it. */
-#define SCORE_SELF  (1 << 12) /* a worker speaks to itself by one queue */
-#define SCORE_NET   (1 << 11)
-#define SCORE_SPEED 7	      /* the slower one's, from this bit on */
-#define SCORE_PLACE (1 << 6)  /* what stands in the same place of two hosts is likely on one network */
-#define SCORE_NEAR  (1 << 4)  /* for each side */
 
 static bool
 net_bits_good(const struct mlx_addr *a)
 {
 	if (a->link == MLX_LINK_IB)
 		return true;
-	return a->net_bits <= MLX_NET_BITS_MAX && (a->link == MLX_LINK_ROCE6 || a->net_bits >= 96);
+	return a->net_bits <= PLX_ROUTE_BITS_MAX && (a->link == MLX_LINK_ROCE6 || a->net_bits >= 96);
 }
 
 int
@@ -62,46 +56,30 @@ mlx_addr_reach(const struct mlx_addr *own, const struct mlx_addr *to)
 	return 0;
 }
 
+static struct plx_route_end
+end_of(const struct mlx_addr *a)
+{
+	return (struct plx_route_end){.uid = a->uid, .addr = a->gid, .bits = a->net_bits,
+		.speed = a->flags >> MLX_ADDR_SPEED_AT,
+		.place = a->flags >> MLX_ADDR_PLACE_AT & MLX_ADDR_PLACE_MAX,
+		.is_near = (a->flags & MLX_ADDR_NEAR) != 0};
+}
+
 bool
 mlx_addr_one_net(const struct mlx_addr *own, const struct mlx_addr *to)
 {
-	unsigned bits = own->net_bits > to->net_bits ? own->net_bits : to->net_bits;
+	const struct plx_route_end a = end_of(own), b = end_of(to);
 
-	if (own->link == MLX_LINK_IB)
-		return true;
-	if (memcmp(own->gid, to->gid, bits / 8) != 0)
-		return false;
-	return bits % 8 == 0 || ((own->gid[bits / 8] ^ to->gid[bits / 8]) & 0xff00 >> bits % 8 & 0xff) == 0;
-}
-
-static unsigned
-speed_of(const struct mlx_addr *a)
-{
-	return a->flags >> MLX_ADDR_SPEED_AT;
-}
-
-static unsigned
-place_of(const struct mlx_addr *a)
-{
-	return a->flags >> MLX_ADDR_PLACE_AT & MLX_ADDR_PLACE_MAX;
-}
-
-static unsigned
-nearness(const struct mlx_addr *a)
-{
-	return (a->flags & MLX_ADDR_NEAR) != 0;
+	return own->link == MLX_LINK_IB || plx_route_one_net(&a, &b);
 }
 
 int
 mlx_addr_score(const struct mlx_addr *own, const struct mlx_addr *to)
 {
-	unsigned a = speed_of(own), b = speed_of(to);
+	const struct plx_route_end a = end_of(own), b = end_of(to);
 
-	return (own->uid == to->uid ? SCORE_SELF : 0) |
-		/* All links have the same addresses: that these two are on one proves nothing. */
-		(mlx_addr_one_net(own, to) && !is_of_link(own) ? SCORE_NET : 0) |
-		(a < b ? a : b) << SCORE_SPEED | (place_of(own) == place_of(to) ? SCORE_PLACE : 0) |
-		(nearness(own) + nearness(to)) * SCORE_NEAR;
+	/* All links have the same addresses: that these two are on one proves nothing. */
+	return plx_route_score(&a, &b, mlx_addr_one_net(own, to) && !is_of_link(own));
 }
 
 uint32_t
@@ -167,7 +145,7 @@ mlx_dgram_open(const void *buf, size_t len, struct mlx_dgram *out)
 		return -EBADMSG;
 	if (out->qpn == 0 || out->qpn > QPN_MAX || out->psn > PSN_MAX)
 		return -EBADMSG;
-	if (out->kind < MLX_DGRAM_CALL && out->credits < MLX_CREDIT_MIN)
+	if (out->kind < MLX_DGRAM_CALL && out->credits < PLX_CREDIT_MIN)
 		return -EBADMSG;
 	return 0;
 }

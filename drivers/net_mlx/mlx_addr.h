@@ -27,8 +27,6 @@ enum mlx_addr_flag {
 #define MLX_ADDR_PLACE_AT  2
 #define MLX_ADDR_PLACE_MAX 3
 #define MLX_ADDR_SPEED_AT  4
-#define MLX_ADDR_SPEED_MAX 15
-#define MLX_NET_BITS_MAX   128
 
 /**
  * A queue's address as it travels; begins with the uid as every plx_addr does. What the ports of one

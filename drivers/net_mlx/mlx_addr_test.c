@@ -53,7 +53,7 @@ a_good_address_is_taken_and_each_bad_field_is_not(void)
 	bad[n++].rx_len = MLX_RX_LEN_MIN - 1;
 	bad[n++].rx_len = MLX_RX_LEN_MAX + 1;
 	bad[n].link = MLX_LINK_ROCE6;
-	bad[n++].net_bits = MLX_NET_BITS_MAX + 1;
+	bad[n++].net_bits = PLX_ROUTE_BITS_MAX + 1;
 	bad[n].link = MLX_LINK_ROCE4;
 	bad[n++].net_bits = 95; /* the first 96 are not its own */
 	bad[n++].port = 0;
@@ -244,7 +244,7 @@ a_sealed_datagram_that_makes_no_sense_is_refused(void)
 	bad[n++].qpn = 0;
 	bad[n++].qpn = 1 << 24;
 	bad[n++].psn = 1 << 24;
-	bad[n++].credits = MLX_CREDIT_MIN - 1;
+	bad[n++].credits = PLX_CREDIT_MIN - 1;
 	bad[n++].from.uid = 0;
 	bad[n++].from.ud_qpn = 0;
 	UNIT_EQ_FATAL(n, sizeof(bad) / sizeof(bad[0]));

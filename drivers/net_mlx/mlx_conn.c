@@ -121,8 +121,8 @@ qp_make(struct mlx_queue *mq, struct mlx_peer *p)
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = mq->port->num,
 		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
 			IBV_ACCESS_REMOTE_ATOMIC};
-	uint16_t grant = mlx_credit_grant(mq->granted, mq->rx_budget, mq->rx_room - mq->rx_spare,
-		RTE_MIN(mq->want, MLX_CREDIT_FIRST));
+	uint16_t grant = plx_credit_grant(mq->granted, mq->rx_budget, mq->rx_room - mq->rx_spare,
+		RTE_MIN(mq->want, PLX_CREDIT_FIRST));
 	int rc;
 
 	if (mlx_port_is_gone(mq->port))
@@ -146,7 +146,7 @@ qp_make(struct mlx_queue *mq, struct mlx_peer *p)
 		return rc != 0 ? rc : -ENODEV;
 	}
 	mq->granted += grant;
-	p->credit = (struct mlx_credit){.granted = grant};
+	p->credit = (struct plx_credit){.granted = grant};
 	p->tx_room = MLX_TX_DEPTH;
 	p->tx_done = p->qp->next;
 	p->unsignalled = 0;

@@ -12,7 +12,6 @@
 
 #include "mlx5_int.h"
 #include "mlx_conn.h"
-#include "mlx_credit.h"
 #include "mlx_peer.h"
 #include "mlx_queue.h"
 #include "mlx_rma.h"
@@ -36,7 +35,7 @@ addresses_of_other_networks_and_other_forms_are_refused(void)
 	}
 	memcpy(&m, good.bytes, sizeof(m));
 	if (m.link == MLX_LINK_IB)
-		m.net_bits = MLX_NET_BITS_MAX;
+		m.net_bits = PLX_ROUTE_BITS_MAX;
 	m.link = m.link == MLX_LINK_IB ? MLX_LINK_ROCE4 : MLX_LINK_IB;
 	bad = good;
 	memcpy(bad.bytes, &m, sizeof(m));
@@ -276,7 +275,7 @@ a_sender_stops_where_its_credits_end(void)
 		drain(b, 64, &next);
 		UNIT_EQ_FATAL(next, sent);
 	}
-	UNIT_TRUE(sent > 10 * MLX_CREDIT_MIN);
+	UNIT_TRUE(sent > 10 * PLX_CREDIT_MIN);
 	UNIT_EQ(mlx_queue(a)->stat.qp_rnr, 0);
 	UNIT_EQ(mlx_queue(b)->stat.rx_drop_no_peer, 0);
 	queue_close(a);
@@ -304,7 +303,7 @@ a_window_is_small_until_its_peer_runs_out_of_it(void)
 {
 	struct plx_queue *a = queue_new(), *b = queue_new();
 	struct plx_peer *to_b = connected_to(a, b);
-	const struct mlx_credit *c = &mlx_peer(to_b)->credit;
+	const struct plx_credit *c = &mlx_peer(to_b)->credit;
 	uint64_t next = 0, sent = 0;
 	struct plx_rx rx;
 
@@ -314,7 +313,7 @@ a_window_is_small_until_its_peer_runs_out_of_it(void)
 		b->rx_release(b, &rx, 1);
 		others_turn(b);
 	}
-	UNIT_EQ(c->most, MLX_CREDIT_FIRST);
+	UNIT_EQ(c->most, PLX_CREDIT_FIRST);
 	for (unsigned round = 0; round < 6; round++) {
 		while (msg_send(to_b, sent, len_of(sent, 64)) == 0)
 			sent++;
@@ -324,7 +323,7 @@ a_window_is_small_until_its_peer_runs_out_of_it(void)
 	UNIT_EQ(c->most, mlx_queue(b)->want);
 	UNIT_EQ(mlx_queue(b)->stat.windows_grown, 2);
 	UNIT_EQ(mlx_queue(b)->granted, mlx_queue(b)->want);
-	UNIT_EQ(mlx_queue(a)->granted, MLX_CREDIT_FIRST);
+	UNIT_EQ(mlx_queue(a)->granted, PLX_CREDIT_FIRST);
 	UNIT_EQ(mlx_queue(a)->stat.qp_rnr, 0);
 	queue_close(a);
 	queue_close(b);
@@ -538,7 +537,7 @@ static struct dev_contract contract = {
 	.suites = suites,
 	.set_up = set_up,
 	.is_settled = is_settled,
-	.at_least = MLX_CREDIT_FIRST / 2,
+	.at_least = PLX_CREDIT_FIRST / 2,
 };
 
 RTE_INIT(mlx_contract)

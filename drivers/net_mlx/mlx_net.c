@@ -1,62 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_net.c - what the host knows of a port: its network, its interface, its speed, who is near
+ * mlx_net.c - what the host knows of a port: its interface, its speed, who is near
  */
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "plx_route.h"
 
 #include "mlx_net.h"
 #include "mlx_port.h"
 
-#define CPULIST_MAX 4096 /* characters */
 #define IPOIB_LEN    20	 /* bytes of its hardware addresses */
 #define IPOIB_GID_AT 4
-#define SPEED_LEAST 7	 /* half octaves above 1 Gb/s: 10 Gb/s and less are the slowest */
-
-/* @return the address's bytes, or NULL: of another family. *len is theirs */
-static const uint8_t *
-bytes_of(const struct sockaddr *a, size_t *len)
-{
-	if (a == NULL || (a->sa_family != AF_INET && a->sa_family != AF_INET6))
-		return NULL;
-	*len = a->sa_family == AF_INET ? 4 : 16;
-	return a->sa_family == AF_INET
-		? (const uint8_t *)&((const struct sockaddr_in *)(const void *)a)->sin_addr
-		: (const uint8_t *)&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
-}
-
-uint8_t
-mlx_net_bits(const uint8_t gid[16], bool v4)
-{
-	const uint8_t *own = v4 ? gid + 12 : gid;
-	struct ifaddrs *list, *i;
-	uint8_t bits = MLX_NET_BITS_MAX;
-
-	if (getifaddrs(&list) != 0)
-		return bits;
-	for (i = list; i != NULL; i = i->ifa_next) {
-		size_t len = 0, mask_len = 0;
-		const uint8_t *addr = bytes_of(i->ifa_addr, &len);
-		const uint8_t *mask = bytes_of(i->ifa_netmask, &mask_len);
-
-		if (addr == NULL || mask == NULL || len != (v4 ? 4 : 16) || mask_len != len ||
-			memcmp(addr, own, len) != 0)
-			continue;
-		bits = v4 ? 96 : 0;
-		for (size_t k = 0; k < len; k++)
-			bits += __builtin_popcount(mask[k]);
-		break;
-	}
-	freeifaddrs(list);
-	return bits;
-}
+#define SPEED_LEAST 7	 
 
 /* The name of the interface of an InfiniBand port: its hardware address ends with the gid. */
 static const char *
@@ -84,7 +45,7 @@ ib_addr(const uint8_t gid[16], struct sockaddr_storage *out)
 		return -ENODEV;
 	name = ib_interface(list, gid);
 	for (i = name != NULL ? list : NULL; i != NULL; i = i->ifa_next) {
-		if (bytes_of(i->ifa_addr, &len) == NULL || strcmp(i->ifa_name, name) != 0)
+		if (plx_route_bytes(i->ifa_addr, &len) == NULL || strcmp(i->ifa_name, name) != 0)
 			continue;
 		memcpy(out, i->ifa_addr, i->ifa_addr->sa_family == AF_INET
 			? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
@@ -122,51 +83,17 @@ mlx_net_speed(const struct ibv_port_attr *attr)
 	static const uint32_t widths[] = {1, 4, 8, 12, 2};
 	static const uint32_t speeds[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000};
 	unsigned width = __builtin_ffs(attr->active_width), speed = __builtin_ffs(attr->active_speed);
-	uint64_t mbps;
-	uint8_t n = 0;
 
 	if (width == 0 || width > sizeof(widths) / sizeof(widths[0]) || speed == 0)
 		return 0;
-	mbps = (uint64_t)widths[width - 1] * speeds[speed - 1];
-	for (; mbps > 1000 && n < SPEED_LEAST + MLX_ADDR_SPEED_MAX; n++)
-		mbps = mbps * 1000 / 1414;
-	return n > SPEED_LEAST ? n - SPEED_LEAST : 0;
-}
-
-bool
-mlx_net_cpus_meet(const char *list, const cpu_set_t *set)
-{
-	char *end;
-
-	for (const char *p = list; *p != '\0' && *p != '\n'; p = *end == ',' ? end + 1 : end) {
-		unsigned long from = strtoul(p, &end, 10), to = from;
-
-		if (end == p)
-			return true; /* who wrote that? */
-		if (*end == '-')
-			to = strtoul(end + 1, &end, 10);
-		for (; from <= to && from < CPU_SETSIZE; from++)
-			if (CPU_ISSET(from, set))
-				return true;
-		if (*end != ',' && *end != '\0' && *end != '\n')
-			return true;
-	}
-	return *list == '\0' || *list == '\n';
+	return plx_route_speed((uint64_t)widths[width - 1] * speeds[speed - 1]);
 }
 
 bool
 mlx_net_is_near(const char *device)
 {
-	char path[128], list[CPULIST_MAX] = "";
-	cpu_set_t set;
-	FILE *f;
+	char file[128];
 
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/local_cpulist", device);
-	f = fopen(path, "re");
-	if (f == NULL)
-		return true;
-	if (fgets(list, sizeof(list), f) == NULL)
-		list[0] = '\0';
-	fclose(f);
-	return sched_getaffinity(0, sizeof(set), &set) != 0 || mlx_net_cpus_meet(list, &set);
+	snprintf(file, sizeof(file), "/sys/class/infiniband/%s/device/local_cpulist", device);
+	return plx_route_is_near(file);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_net.h - what the host knows of a port: its network, its interface, its speed, who is near
+ * mlx_net.h - what the host knows of a port: its interface, its speed, who is near
  */
 #ifndef MLX_NET_H
 #define MLX_NET_H
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,13 +16,9 @@ struct sockaddr_storage;
 
 /** The address of the port's interface. Errors: -ENODEV it has none. Thread: any. */
 int mlx_net_addr(const struct mlx_port *port, struct sockaddr_storage *out);
-/** @return bits of a gid, which is an address of this host, that name its network. Thread: any. */
-uint8_t mlx_net_bits(const uint8_t gid[16], bool v4);
-/** @return the port's speed by half octaves, up to MLX_ADDR_SPEED_MAX. Thread: any. */
+/** @return the port's speed by half octaves, plx_route_speed(). Thread: any. */
 uint8_t mlx_net_speed(const struct ibv_port_attr *attr);
 /** @return whether the caller may run on a core near the device, or nobody knows. Thread: any. */
 bool mlx_net_is_near(const char *device);
-/** @param list as "0-3,8" @return whether one of them is in the set, or it is no such list */
-bool mlx_net_cpus_meet(const char *list, const cpu_set_t *set);
 
 #endif

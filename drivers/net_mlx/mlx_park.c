@@ -45,9 +45,9 @@ park_say(struct mlx_peer *p)
 {
 	if (p->tx_room != MLX_TX_DEPTH)
 		mlx_tx_probe(p); /* its completion stands for all before it */
-	else if (p->theirs || mlx_credit_has(&p->credit))
+	else if (p->theirs || plx_credit_has(&p->credit))
 		p->said = mlx_tx_ctl(p, MLX_IMM_PARK);
-	else if (mlx_credit_urgent(&p->credit))
+	else if (plx_credit_urgent(&p->credit))
 		mlx_tx_ctl(p, 0);
 }
 

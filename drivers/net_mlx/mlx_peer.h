@@ -15,7 +15,7 @@
 
 #include "plx_dev.h"
 
-#include "mlx_credit.h"
+#include "plx_credit.h"
 #include "mlx_queue.h"
 
 #define MLX_TX_RECS	 128   /* of requests of a peer; a power of 2 */
@@ -39,7 +39,7 @@ struct mlx_peer {
 	/* sending */
 	alignas(PLX_LINE) struct mlx_hw_qp *qp;
 	struct mlx_txrec *recs; /* by number of the request, modulo MLX_TX_RECS */
-	struct mlx_credit credit;
+	struct plx_credit credit;
 	uint16_t tx_room;	/* requests that may be posted */
 	uint16_t tx_done;	/* number of the first that is not completed */
 	uint8_t unsignalled;

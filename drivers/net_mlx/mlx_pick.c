@@ -2,12 +2,6 @@
  * Copyright (c) 2026 The Pollux Authors
  *
  * mlx_pick.c - which port for which peer
- *
- * Design notes
- * A worker has a queue at each of its ports, and so has the peer. The two sides choose the same two
- * queues, each by itself, as all that counts stands in both addresses. But what only one side has
- * seen goes first: a port of its own that is down is not used while there is another, nor is a
- * queue of the peer's for a while after an attempt that failed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,8 +12,6 @@
 
 #include "mlx_pick.h"
 #include "mlx_queue.h"
-
-#define SHUN_NS (60ull * 1000000000)
 
 int
 mlx_queue_reach(const struct mlx_queue *mq, const struct mlx_addr *to)
@@ -32,19 +24,7 @@ mlx_queue_reach(const struct mlx_queue *mq, const struct mlx_addr *to)
 void
 mlx_queue_shun(struct mlx_queue *mq, uint64_t uid)
 {
-	mq->shunned[mq->n_shunned++ % MLX_SHUNNED] =
-		(struct mlx_shunned){uid, mlx_now_ns() + SHUN_NS};
-}
-
-static bool
-is_shunned(const struct mlx_queue *mq, uint64_t uid)
-{
-	uint64_t now = mlx_now_ns();
-
-	for (unsigned i = 0; i < MLX_SHUNNED; i++)
-		if (mq->shunned[i].uid == uid && now < mq->shunned[i].until_ns)
-			return true;
-	return false;
+	plx_route_shun(&mq->shunned, uid, mlx_now_ns());
 }
 
 int
@@ -63,7 +43,8 @@ mlx_peer_score(struct plx_queue *q, const struct plx_addr *addr)
 	if (rc != 0)
 		return rc;
 	rc = mlx_addr_score(&mq->addr, &to);
-	return mlx_port_is_up(mq->port) && !is_shunned(mq, to.uid) ? rc | PLX_SCORE_GOOD : rc;
+	return mlx_port_is_up(mq->port) && !plx_route_is_shunned(&mq->shunned, to.uid, mlx_now_ns())
+		? rc | PLX_SCORE_GOOD : rc;
 }
 
 void

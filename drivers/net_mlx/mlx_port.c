@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "plx_proc.h"
+#include "plx_route.h"
 
 #include "mlx_base.h"
 #include "mlx_glue.h"
@@ -110,7 +111,7 @@ port_look(struct mlx_port *port, long gid, bool stand_by)
 	if (port->addr.link == MLX_LINK_IB)
 		port->addr.lid = attr.lid;
 	else
-		port->addr.net_bits = mlx_net_bits(port->addr.gid, port->addr.link == MLX_LINK_ROCE4);
+		port->addr.net_bits = plx_route_bits(port->addr.gid, port->addr.link == MLX_LINK_ROCE4);
 	return 0;
 }
 

@@ -14,13 +14,13 @@
 #include <sys/types.h>
 
 #include "plx_dev_ops.h"
+#include "plx_route.h"
 
 #include "mlx_bufs.h"
 #include "mlx_port.h"
 #include "mlx_stat.h"
 #include "mlx_ud.h"
 
-#define MLX_SHUNNED	 16 /* queues of peers that are not tried for a while */
 #define MLX_TX_ALL	 4096  /* of a queue; as many completions may be unpolled */
 #define MLX_SEND_BUFS	 1024  /* buffers for sending, at the most */
 #define MLX_UD_EVERY	 32    /* bursts between two looks at the datagrams */
@@ -36,11 +36,6 @@ struct mlx_mem;
 struct mlx_peer;
 struct mlx_tm;
 struct mlx_way;
-
-/** A peer's queue that could not be reached, or was lost. */
-struct mlx_shunned {
-	uint64_t uid, until_ns;
-};
 
 struct mlx_queue {
 	/* each burst */
@@ -82,8 +77,7 @@ struct mlx_queue {
 	uint8_t timeout, retries; /* as the queue pair takes them */
 	bool routed;		/* peers of other networks are tried */
 	bool by_manager;	/* groups are joined by the connection manager */
-	uint32_t n_shunned;	/* ever */
-	struct mlx_shunned shunned[MLX_SHUNNED];
+	struct plx_route_shun shunned;
 	uint32_t qps_max, n_qps;
 	uint32_t n_own;		/* of asking, those whose peer has not asked us */
 	TAILQ_HEAD(, mlx_peer) waiting; /* for a queue pair */

@@ -41,20 +41,20 @@ mlx_slots_grow(struct mlx_queue *mq, uint32_t granted)
 static __rte_noinline void
 window_grow(struct mlx_queue *mq, struct mlx_peer *p)
 {
-	uint16_t n = mlx_credit_more(&p->credit, mq->granted,
+	uint16_t n = plx_credit_more(&p->credit, mq->granted,
 		RTE_MIN(mq->rx_budget, mq->rx_room - mq->rx_spare), mq->want);
 
 	if (n == 0 || mlx_slots_grow(mq, mq->granted + n) != 0)
 		return;
 	mq->granted += n;
-	mlx_credit_grow(&p->credit, n);
+	plx_credit_grow(&p->credit, n);
 	PLX_STAT_INC(mq->stat.windows_grown);
 }
 
 bool
 mlx_slot_told_any(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 {
-	if (unlikely(mlx_credit_told(&p->credit, MLX_IMM_CREDITS(imm),
+	if (unlikely(plx_credit_told(&p->credit, MLX_IMM_CREDITS(imm),
 		    (MLX_IMM_FLAGS(imm) & MLX_IMM_NEW) != 0) != 0)) {
 		PLX_STAT_INC(mq->stat.rx_drop_bad_credit);
 		mlx_peer_lose(p, -EBADMSG);
@@ -145,7 +145,7 @@ mlx_slot_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 	struct mlx_peer *p = mlx_peer(rx->src);
 
 	if (unlikely(n != 1 || mq->n_free_slots == MLX_RX_FREE - 1 || !SLIST_EMPTY(&mq->owes) ||
-		    mlx_credit_urgent_with(&p->credit, 1))) {
+		    plx_credit_urgent_with(&p->credit, 1))) {
 		release_any(q, rx, n);
 		return;
 	}

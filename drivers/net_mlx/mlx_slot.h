@@ -43,7 +43,7 @@ mlx_slot_freed(struct mlx_queue *mq, struct mlx_peer *p)
 {
 	p->credit.owed++;
 	p->rx_held--;
-	if (unlikely(mlx_credit_urgent(&p->credit) && !p->owes && p->conn == MLX_CONN_OPEN)) {
+	if (unlikely(plx_credit_urgent(&p->credit) && !p->owes && p->conn == MLX_CONN_OPEN)) {
 		p->owes = true;
 		mlx_owes(mq, p);
 	}
@@ -58,7 +58,7 @@ mlx_slot_told(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 {
 	p->rx_ns = mq->now;
 	if (likely(MLX_IMM_FLAGS(imm) == 0 && p->conn != MLX_CONN_READY &&
-		    mlx_credit_told(&p->credit, MLX_IMM_CREDITS(imm), false) == 0))
+		    plx_credit_told(&p->credit, MLX_IMM_CREDITS(imm), false) == 0))
 		return true;
 	return mlx_slot_told_any(mq, p, imm);
 }

@@ -35,7 +35,7 @@ room_for_two(struct mlx_queue *mq, struct mlx_peer *p)
 	if (buf == MLX_NONE)
 		return false;
 	mlx_bufs_put(&mq->tx_bufs, buf);
-	return mlx_credit_has_two(&p->credit) && p->tx_room > 2 && mq->tx_out + 1 < MLX_TX_ALL;
+	return plx_credit_has_two(&p->credit) && p->tx_room > 2 && mq->tx_out + 1 < MLX_TX_ALL;
 }
 
 /* A token, and the message that it stands for: the next one, as queue pairs keep the order. */
@@ -48,7 +48,7 @@ announced(const struct plx_tx *tx, struct ibv_tmh *tmh)
 	int rc;
 
 	if (p->conn == MLX_CONN_OPEN && !room_for_two(mq, p)) {
-		p->credit.ran_out |= !mlx_credit_has_two(&p->credit);
+		p->credit.ran_out |= !plx_credit_has_two(&p->credit);
 		PLX_STAT_INC(p->peer.q->stat.tx_full);
 		return -EAGAIN;
 	}

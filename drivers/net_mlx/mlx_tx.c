@@ -29,7 +29,7 @@ tx_refuse(struct mlx_peer *p)
 	if (p->conn == MLX_CONN_DEAD)
 		return p->peer.err;
 	if (p->conn == MLX_CONN_OPEN) {
-		if (!mlx_credit_has(&p->credit)) {
+		if (!plx_credit_has(&p->credit)) {
 			p->credit.ran_out = true;
 			PLX_STAT_INC(mq->stat.tx_no_credit);
 		} else {
@@ -55,7 +55,7 @@ write_refuse(struct mlx_peer *p)
 static inline bool
 tx_ready(const struct mlx_queue *mq, const struct mlx_peer *p)
 {
-	return likely(mlx_tx_has_room(mq, p) && mlx_credit_has(&p->credit));
+	return likely(mlx_tx_has_room(mq, p) && plx_credit_has(&p->credit));
 }
 
 static inline bool
@@ -147,7 +147,7 @@ mlx_tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, stru
 static inline uint32_t
 tx_credits(struct mlx_peer *p)
 {
-	struct mlx_credit_note note = mlx_credit_take(&p->credit);
+	struct plx_credit_note note = plx_credit_take(&p->credit);
 
 	return MLX_IMM(0, note.n, (note.are_new ? MLX_IMM_NEW : 0) |
 		(note.ran_out ? MLX_IMM_SHORT : 0));
@@ -214,7 +214,7 @@ mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, 
 		.len = sizeof(hdr) + len};
 
 	PLX_ASSERT(len <= peer->short_max);
-	if (unlikely(!tx_is_usual(mq, p) || !mlx_credit_has(&p->credit)))
+	if (unlikely(!tx_is_usual(mq, p) || !plx_credit_has(&p->credit)))
 		return tx_short_any(peer, op, hdr, data, len);
 	copy_short(msg, hdr, data, len);
 	wr.imm = MLX_IMM(op, 0, 0) | tx_credits(p);
@@ -350,7 +350,7 @@ mlx_tx_ctl(struct mlx_peer *p, uint8_t flags)
 	struct mlx_hw_wr wr = {.flags = flags & MLX_IMM_BYE || p->conn == MLX_CONN_PARKING ? MLX_WR_SIGNAL
 											   : 0};
 
-	if (!may_speak(p) || !mlx_credit_has_last(&p->credit) || p->tx_room == 0 ||
+	if (!may_speak(p) || !plx_credit_has_last(&p->credit) || p->tx_room == 0 ||
 		mq->tx_out >= MLX_TX_ALL)
 		return false;
 	if (mlx_peer_has_tags(p)) {
@@ -396,7 +396,7 @@ mlx_flush(struct plx_queue *q)
 	SLIST_INIT(&mq->owes);
 	while ((p = SLIST_FIRST(&owes)) != NULL) {
 		SLIST_REMOVE_HEAD(&owes, owes_link);
-		p->owes = mlx_credit_urgent(&p->credit) && !mlx_tx_ctl(p, 0) &&
+		p->owes = plx_credit_urgent(&p->credit) && !mlx_tx_ctl(p, 0) &&
 			p->conn == MLX_CONN_OPEN;
 		if (p->owes)
 			mlx_owes(mq, p);

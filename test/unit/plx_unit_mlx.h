@@ -11,7 +11,6 @@
 #include "../../drivers/net_mlx/mlx_base.h"
 #include "../../drivers/net_mlx/mlx_bufs.h"
 #include "../../drivers/net_mlx/mlx_conn.h"
-#include "../../drivers/net_mlx/mlx_credit.h"
 #include "../../drivers/net_mlx/mlx_dgram.h"
 #include "../../drivers/net_mlx/mlx_glue.h"
 #include "../../drivers/net_mlx/mlx_group.h"

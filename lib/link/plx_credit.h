@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_credit.h - never send a message for which the peer has no slot
+ * plx_credit.h - never send a message for which the peer has no slot
  *
  * Design notes
  * Each side grants the other a number of slots when they connect, and posts so many more to
@@ -14,11 +14,11 @@
  *
  * Telling needs a slot as well: the last credit is kept for it. It can't be wanting
  * for ever: who has sent his last credit has told the other all that he owed with it, or new
- * ones, and half of a grant, or MLX_CREDIT_MIN (2 at least), is more than the one slot that the
+ * ones, and half of a grant, or PLX_CREDIT_MIN (2 at least), is more than the one slot that the
  * telling takes.
  */
-#ifndef MLX_CREDIT_H
-#define MLX_CREDIT_H
+#ifndef PLX_CREDIT_H
+#define PLX_CREDIT_H
 
 #include <errno.h>
 #include <stdbool.h>
@@ -26,12 +26,12 @@
 
 #include <rte_branch_prediction.h>
 
-#define MLX_CREDIT_MIN	 4    /* of a grant, and of what it grows by */
-#define MLX_CREDIT_FIRST 16   /* most of a first grant */
-#define MLX_CREDIT_MAX	 1024 /* of a grant, whatever the peer says */
+#define PLX_CREDIT_MIN	 4    /* of a grant, and of what it grows by */
+#define PLX_CREDIT_FIRST 16   /* most of a first grant */
+#define PLX_CREDIT_MAX	 1024 /* of a grant, whatever the peer says */
 
 /** Of one peer. Owner: the queue's. */
-struct mlx_credit {
+struct plx_credit {
 	uint16_t left;	  /* messages that may be sent */
 	uint16_t most;	  /* what left may be at the most: the peer's grant */
 	uint16_t owed;	  /* slots that are free again, of which the peer was not told */
@@ -41,7 +41,7 @@ struct mlx_credit {
 };
 
 /** What a message tells. */
-struct mlx_credit_note {
+struct plx_credit_note {
 	uint16_t n;
 	bool are_new;
 	bool ran_out;
@@ -49,30 +49,30 @@ struct mlx_credit_note {
 
 /** @return whether a message of the application may go. */
 static inline bool
-mlx_credit_has(const struct mlx_credit *c)
+plx_credit_has(const struct plx_credit *c)
 {
 	return c->left > 1;
 }
 
 /** @return whether two of them may. */
 static inline bool
-mlx_credit_has_two(const struct mlx_credit *c)
+plx_credit_has_two(const struct plx_credit *c)
 {
 	return c->left > 2;
 }
 
 /** @return whether a message that only tells credits may go. */
 static inline bool
-mlx_credit_has_last(const struct mlx_credit *c)
+plx_credit_has_last(const struct plx_credit *c)
 {
 	return c->left > 0;
 }
 
 /** A message goes. @return what it tells */
-static inline struct mlx_credit_note
-mlx_credit_take(struct mlx_credit *c)
+static inline struct plx_credit_note
+plx_credit_take(struct plx_credit *c)
 {
-	struct mlx_credit_note note = {c->owed, false, false};
+	struct plx_credit_note note = {c->owed, false, false};
 
 	c->left--;
 	if (likely((c->fresh | c->ran_out) == 0)) {
@@ -93,23 +93,23 @@ mlx_credit_take(struct mlx_credit *c)
 
 /** @return whether what is to be told, with so many slots more, is worth a message. */
 static inline bool
-mlx_credit_urgent_with(const struct mlx_credit *c, uint16_t more)
+plx_credit_urgent_with(const struct plx_credit *c, uint16_t more)
 {
 	return c->owed + more >= c->granted / 2 || c->fresh != 0;
 }
 
 /** @return whether what is to be told is worth a message. */
 static inline bool
-mlx_credit_urgent(const struct mlx_credit *c)
+plx_credit_urgent(const struct plx_credit *c)
 {
-	return mlx_credit_urgent_with(c, 0);
+	return plx_credit_urgent_with(c, 0);
 }
 
 /** The peer tells us so many. @return 0, or -EBADMSG: more than it ever had of us, or may have */
 static inline int
-mlx_credit_told(struct mlx_credit *c, uint16_t n, bool are_new)
+plx_credit_told(struct plx_credit *c, uint16_t n, bool are_new)
 {
-	int room = are_new ? MLX_CREDIT_MAX - c->most : c->most - c->left;
+	int room = are_new ? PLX_CREDIT_MAX - c->most : c->most - c->left;
 
 	if (n > room)
 		return -EBADMSG;
@@ -121,7 +121,7 @@ mlx_credit_told(struct mlx_credit *c, uint16_t n, bool are_new)
 
 /** The peer gets n slots more, which are posted. */
 static inline void
-mlx_credit_grow(struct mlx_credit *c, uint16_t n)
+plx_credit_grow(struct plx_credit *c, uint16_t n)
 {
 	c->granted += n;
 	c->fresh += n;
@@ -135,14 +135,14 @@ mlx_credit_grow(struct mlx_credit *c, uint16_t n)
  * @param room slots there can be at all
  */
 static inline uint16_t
-mlx_credit_grant(uint32_t total, uint32_t budget, uint32_t room, uint16_t want)
+plx_credit_grant(uint32_t total, uint32_t budget, uint32_t room, uint16_t want)
 {
 	uint32_t n = total < budget ? (budget - total) / 4 : 0;
 
-	n = n < MLX_CREDIT_MIN ? MLX_CREDIT_MIN : n > want ? want : n;
+	n = n < PLX_CREDIT_MIN ? PLX_CREDIT_MIN : n > want ? want : n;
 	if (n > room - total)
 		n = room - total;
-	return n < MLX_CREDIT_MIN ? 0 : n;
+	return n < PLX_CREDIT_MIN ? 0 : n;
 }
 
 /**
@@ -150,7 +150,7 @@ mlx_credit_grant(uint32_t total, uint32_t budget, uint32_t room, uint16_t want)
  * a quarter of what the budget has left; 0: it has all that it can have.
  */
 static inline uint16_t
-mlx_credit_more(const struct mlx_credit *c, uint32_t total, uint32_t budget, uint16_t want)
+plx_credit_more(const struct plx_credit *c, uint32_t total, uint32_t budget, uint16_t want)
 {
 	uint32_t n = total < budget ? (budget - total) / 4 : 0;
 
@@ -160,7 +160,7 @@ mlx_credit_more(const struct mlx_credit *c, uint32_t total, uint32_t budget, uin
 		n = c->granted;
 	if (n > (uint32_t)(want - c->granted))
 		n = want - c->granted;
-	return n < MLX_CREDIT_MIN ? 0 : n;
+	return n < PLX_CREDIT_MIN ? 0 : n;
 }
 
 #endif
