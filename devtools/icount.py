@@ -49,7 +49,7 @@ GROUPS["cci"] = Group("cci_calls", [], {}, False)
 SYSTEM = re.compile(r"/(libc|ld-linux-[^/]*|libpthread|libm)\.so|\[vdso\]")
 # Of a program that the library is linked into: models of devices, and what drives them. Not counted.
 MODELS = ("test/unit/libplx_mlx5_rig.a.p", "test/icount/mlx5_calls.p")
-TURN = "poll_turn"  # what the reactor calls for each turn of a worker
+TURN = "worker_poll"  # what the reactor calls for each turn of a worker
 
 
 class Skip(Exception):
@@ -233,10 +233,10 @@ def environment(more, ucx):
 def hold_arg(build):
     """Thread and function of a reactor's turn, see icount.c."""
     lib = os.path.join(build.path, "dropin", "libucp.so.0")
-    at = [a for a, _, name, _, _ in functions(lib) if name == TURN]
-    if len(at) != 1:
+    at = [(size, a) for a, size, name, _, _ in functions(lib) if name == TURN]
+    if not at:
         raise Failed(f"{lib} has no function {TURN}() of its own")
-    return f"worker:libucp.so:{at[0]:x}"
+    return f"worker:libucp.so:{max(at)[1]:x}"  # the compiler may split off a cold part
 
 
 def trace(build, group, ucx=None):

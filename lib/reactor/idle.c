@@ -37,90 +37,9 @@
 #include "plx_log.h"
 #include "reactor_int.h"
 
-PLX_LOG_DECLARE(reactor);
-
 #define SLEEP_MAX_MS   20
 #define SHARED_TURNS   UINT64_C(32) /* empty turns before a shared core is offered */
 #define SHARED_OFFERS  8  /* that are taken before it sleeps */
-#define SHARED_MS      20 /* how long it believes that the core is shared */
-#define OFFER_MS       1 /* between two offers of one that is busy */
-#define SEEN_MS	       1000 /* the same, while its pollers are granted now and then */
-
-static int
-watch(struct plx_reactor *r, int op, int fd)
-{
-	struct epoll_event ev = {.events = EPOLLIN};
-
-	return epoll_ctl(r->epfd, op, fd, &ev) == 0 ? 0 : -errno;
-}
-
-_Atomic bool reactor_fences_for_all;
-
-void
-reactor_fence_open(void)
-{
-	atomic_store_explicit(&reactor_fences_for_all, plx_fence_open(), memory_order_relaxed);
-}
-
-void
-reactor_fence_sleep(void)
-{
-	/* pairs with the fence in reactor_fence_post() */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&reactor_fences_for_all, memory_order_relaxed))
-		plx_fence_all();
-}
-
-int
-reactor_idle_open(struct plx_reactor *r)
-{
-	int rc;
-
-	r->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r->epfd = epoll_create1(EPOLL_CLOEXEC);
-	rc = r->bell < 0 || r->epfd < 0 ? -errno : watch(r, EPOLL_CTL_ADD, r->bell);
-	if (rc != 0)
-		reactor_idle_close(r);
-	return rc;
-}
-
-void
-reactor_idle_close(struct plx_reactor *r)
-{
-	if (r->bell >= 0)
-		close(r->bell);
-	if (r->epfd >= 0)
-		close(r->epfd);
-	r->bell = r->epfd = -1;
-}
-
-void
-reactor_idle_add(struct plx_reactor *r, const struct plx_poller *p)
-{
-	for (unsigned i = 0; i < p->n_fds; i++)
-		if (watch(r, EPOLL_CTL_ADD, p->fds[i]) != 0)
-			PLX_LOG(WARNING, reactor, "lcore %u may wake late: error %d", r->lcore,
-				errno);
-}
-
-void
-reactor_idle_remove(struct plx_reactor *r, const struct plx_poller *p)
-{
-	for (unsigned i = 0; i < p->n_fds; i++)
-		(void)watch(r, EPOLL_CTL_DEL, p->fds[i]);
-}
-
-void
-reactor_wake_slow(struct plx_reactor *r)
-{
-	const uint64_t one = 1;
-
-	if (atomic_exchange_explicit(&r->sleeping, REACTOR_AWAKE, memory_order_relaxed) ==
-			REACTOR_ASLEEP &&
-		write(r->bell, &one, sizeof(one)) < 0)
-		PLX_LOG_RATELIMIT(WARNING, reactor, "the bell of lcore %u: error %d", r->lcore,
-			errno);
-}
 
 /* Ask all pollers to be told of what comes. @return whether all agree */
 static bool
@@ -244,40 +163,6 @@ sleep_or_yield(struct plx_reactor *r)
 	}
 }
 
-void
-reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near)
-{
-	if (!near && now_ticks > r->shared_seen + us_ticks(SEEN_MS * 1000))
-		return;
-	r->shared_until = now_ticks + us_ticks(SHARED_MS * 1000);
-	r->hog = true; /* it sleeps and is woken: who polls there gives it the core late */
-}
-
-static void
-offer(struct plx_reactor *r, uint64_t now_ticks)
-{
-	uint64_t taken = plx_yield_now(&r->yield);
-
-	if (taken == 0) { /* whoever was there is gone */
-		r->shared_until = 0;
-		return;
-	}
-	PLX_STAT_INC(r->stat.yields_taken);
-	r->shared_seen = now_ticks + taken;
-	r->shared_until = now_ticks + taken + us_ticks(SHARED_MS * 1000);
-	r->hog = plx_yield_is_hog(taken);
-}
-
-bool
-reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks)
-{
-	if (reactor_has_core(r, now_ticks) && now_ticks - r->offered > us_ticks(OFFER_MS * 1000)) {
-		r->offered = now_ticks;
-		offer(r, now_ticks);
-	}
-	return !reactor_has_core(r, now_ticks);
-}
-
 /* All are granted, and nobody else wants the core: no call of the kernel, to look or to be woken. */
 static void
 stand_by(struct plx_reactor *r)
@@ -304,12 +189,12 @@ idle_auto(struct plx_reactor *r, uint64_t now_ticks)
 		if (++r->yield.polls < r->yield.every)
 			return false;
 		r->yield.polls = 0;
-		offer(r, now_ticks);
+		reactor_offer(r, now_ticks);
 	} else if (r->hog || r->empty >= SHARED_TURNS + SHARED_OFFERS) {
 		sleep_or_yield(r);
 	} else {
 		free_all(r);
-		offer(r, now_ticks);
+		reactor_offer(r, now_ticks);
 	}
 	return true;
 }

@@ -33,7 +33,7 @@ struct plx_poller {
 	_Atomic bool waits_long;   /* writer: the application; who posts what is long waits for it */
 	bool returns;		   /* owner: the application; behind its turn the reactor has them again */
 	_Atomic uint64_t long_until; /* ticks; writer: the application; until then something long moves */
-	unsigned (*fn)(void *arg); /* one turn; how much it did */
+	unsigned (*fn)(void *arg, bool granted); /* one turn, of the application's if granted; how much it did */
 	/*
 	 * Before the reactor sleeps: 0 when no turn is needed until one of fds polls readable or
 	 * plx_reactor_wake() is called, or -EBUSY; and after it, or after others were busy. NULL:

@@ -345,7 +345,7 @@ begin_grant(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 		polled ? REACTOR_LOOK_MIN_US : REACTOR_LOOK_MAX_US);
 	r->n_granted++;
 	PLX_STAT_INC(r->stat.lent);
-	reactor_idle_remove(r, p); /* what comes is not for the reactor */
+	reactor_wake_remove(r, p); /* what comes is not for the reactor */
 }
 
 void
@@ -353,7 +353,7 @@ reactor_end_grant(struct plx_reactor *r, struct plx_poller *p)
 {
 	p->granted = false;
 	r->n_granted--;
-	reactor_idle_add(r, p);
+	reactor_wake_add(r, p);
 }
 
 /* No turns were given. @return whether that is as its threads had no core, or slept */

@@ -50,7 +50,7 @@ begin(void)
 	UNIT_EQ_FATAL(sched_setaffinity(0, sizeof(one), &one), 0);
 	memset((void *)&r, 0, sizeof(r));
 	memset((void *)&p, 0, sizeof(p));
-	UNIT_EQ_FATAL(reactor_idle_open(&r), 0);
+	UNIT_EQ_FATAL(reactor_wake_open(&r), 0);
 	UNIT_EQ_FATAL(plx_inbox_open(&r.inbox, true), 0);
 	r.idle = PLX_IDLE_LEND;
 	TAILQ_INIT(&r.pollers);
@@ -63,7 +63,7 @@ begin(void)
 	p.disarm = on_disarm;
 	p.reactor = &r;
 	p.long_until = UINT64_MAX;
-	reactor_idle_add(&r, &p);
+	reactor_wake_add(&r, &p);
 	disarms = 0;
 	now = rte_rdtsc();
 	r.shared_seen = now;
@@ -74,7 +74,7 @@ begin(void)
 static void
 end(void)
 {
-	reactor_idle_close(&r);
+	reactor_wake_close(&r);
 	plx_inbox_close(&r.inbox);
 	close(fd);
 	sched_setaffinity(0, sizeof(cpus), &cpus);

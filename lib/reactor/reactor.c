@@ -23,7 +23,7 @@
 #include "plx_log.h"
 #include "reactor_int.h"
 
-PLX_LOG_DEFINE(reactor, "plx.reactor");
+PLX_LOG_DECLARE(reactor);
 
 #define TIMER_SLACK_NS 1000
 
@@ -69,7 +69,7 @@ reactor_loop(void *arg)
 		TAILQ_FOREACH(p, &r->pollers, link) {
 			if (unlikely(!p->mine) && !reactor_regain(r, p, c.last))
 				continue;
-			n += p->fn(p->arg);
+			n += p->fn(p->arg, false);
 			if (unlikely(p->posts >= REACTOR_POST_TURNS))
 				reactor_grant_to_poster(r, p, c.last);
 		}
@@ -159,7 +159,7 @@ reactor_create(unsigned lcore, unsigned idle, uint64_t idle_turns, struct plx_re
 	if (r == NULL)
 		return -ENOMEM;
 	memset(r, 0, sizeof(*r));
-	rc = reactor_idle_open(r);
+	rc = reactor_wake_open(r);
 	if (rc != 0)
 		goto free_r;
 	rc = plx_inbox_open(&r->inbox, true);
@@ -178,7 +178,7 @@ reactor_create(unsigned lcore, unsigned idle, uint64_t idle_turns, struct plx_re
 close_inbox:
 	plx_inbox_close(&r->inbox);
 close_idle:
-	reactor_idle_close(r);
+	reactor_wake_close(r);
 free_r:
 	free(r);
 	return rc;
@@ -225,7 +225,7 @@ plx_reactor_stop_all(void)
 		wake_after(r);
 		thread_join(r);
 		plx_inbox_close(&r->inbox);
-		reactor_idle_close(r);
+		reactor_wake_close(r);
 		free(r);
 	}
 out:
@@ -270,12 +270,12 @@ list_change_run(void *arg)
 
 	if (c->add) {
 		TAILQ_INSERT_TAIL(&c->r->pollers, c->p, link);
-		reactor_idle_add(c->r, c->p);
+		reactor_wake_add(c->r, c->p);
 	} else {
 		TAILQ_REMOVE(&c->r->pollers, c->p, link);
 		if (c->p->granted)
 			reactor_end_grant(c->r, c->p);
-		reactor_idle_remove(c->r, c->p);
+		reactor_wake_remove(c->r, c->p);
 		reactor_free(c->r, c->p);
 	}
 	/* pairs with the acquire in list_change() */

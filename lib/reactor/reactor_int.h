@@ -120,30 +120,16 @@ reactor_fence_post(void)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* idle.c */
-#define REACTOR_DOZE_US 100u /* its first sleep behind something that came */
-
+/* wake.c */
 /** Register for reactor_fence_sleep(); again does nothing. Thread: control. */
 void reactor_fence_open(void);
 /** Between storing sleeping, or where a poller went, and the look at what was posted. Thread: any. Blocks: may. */
 void reactor_fence_sleep(void);
-int reactor_idle_open(struct plx_reactor *r);
-void reactor_idle_close(struct plx_reactor *r);
-/** Its last turn found nothing. @return whether that took time */
-bool reactor_idle(struct plx_reactor *r, uint64_t now_ticks);
+int reactor_wake_open(struct plx_reactor *r);
+void reactor_wake_close(struct plx_reactor *r);
 /** Sleep on what p names as well, or no more. */
-void reactor_idle_add(struct plx_reactor *r, const struct plx_poller *p);
-void reactor_idle_remove(struct plx_reactor *r, const struct plx_poller *p);
-/** It has turns again that were granted: its core is shared still. @param near by who took them */
-void reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near);
-/** It is busy. @return whether others want its core; now and then it is offered to see that */
-bool reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks);
-/** @return whether nobody else wants its core, for all that it knows */
-static inline bool
-reactor_has_core(const struct plx_reactor *r, uint64_t now_ticks)
-{
-	return now_ticks >= r->shared_until;
-}
+void reactor_wake_add(struct plx_reactor *r, const struct plx_poller *p);
+void reactor_wake_remove(struct plx_reactor *r, const struct plx_poller *p);
 
 /** Slow path of reactor_wake(). */
 void reactor_wake_slow(struct plx_reactor *r);
@@ -155,6 +141,25 @@ reactor_wake(struct plx_reactor *r)
 	if (unlikely(atomic_load_explicit(&r->sleeping, memory_order_relaxed) != 0))
 		reactor_wake_slow(r);
 }
+
+/* core.c */
+/** Yield the core, and learn from the time whether others want it. */
+void reactor_offer(struct plx_reactor *r, uint64_t now_ticks);
+/** It has turns again that were granted: its core is shared still. @param near by a thread on this core */
+void reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near);
+/** It is busy. @return whether others want its core; now and then it is offered to see that */
+bool reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks);
+/** @return whether nobody else wants its core, for all that it knows */
+static inline bool
+reactor_has_core(const struct plx_reactor *r, uint64_t now_ticks)
+{
+	return now_ticks >= r->shared_until;
+}
+
+/* idle.c */
+#define REACTOR_DOZE_US 100u /* its first sleep behind something that came */
+/** Its last turn found nothing. @return whether that took time */
+bool reactor_idle(struct plx_reactor *r, uint64_t now_ticks);
 
 /* policy.c; all in us */
 #define REACTOR_ASK_US	     5u	    /* who asks again by then waits, else it does something else */

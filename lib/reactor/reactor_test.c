@@ -309,10 +309,11 @@ struct work {
 };
 
 static unsigned
-work_turn(void *arg)
+work_turn(void *arg, bool granted)
 {
 	struct work *w = arg;
 
+	(void)granted;
 	atomic_fetch_add(&w->turns, 1);
 	atomic_store(&w->lcore, rte_lcore_id());
 	return atomic_load(&w->busy);
@@ -523,11 +524,12 @@ struct sleeper {
 };
 
 static unsigned
-sleeper_turn(void *arg)
+sleeper_turn(void *arg, bool granted)
 {
 	struct sleeper *s = arg;
 	unsigned n = atomic_exchange(&s->n, 0);
 
+	(void)granted;
 	atomic_fetch_add(&s->done, n);
 	return n;
 }
@@ -621,8 +623,9 @@ on_posted(void *arg)
 }
 
 static unsigned
-posted_turn(void *arg)
+posted_turn(void *arg, bool granted)
 {
+	(void)granted;
 	return plx_inbox_run(&((struct posted *)arg)->inbox);
 }
 
@@ -937,10 +940,11 @@ struct shared {
 };
 
 static unsigned
-shared_turn(void *arg)
+shared_turn(void *arg, bool granted)
 {
 	struct shared *s = arg;
 
+	(void)granted;
 	if (atomic_exchange(&s->inside, true))
 		s->crowded++;
 	if (s->reactor == 0) {
@@ -974,7 +978,7 @@ shared_poll(struct shared *s, bool waits)
 	for (unsigned i = 0; i < 1000; i++) /* it waits for a while */
 		if (plx_poller_take(&s->poller, waits)) {
 			s->lent += !s->poller.gate.borrowed;
-			shared_turn(s);
+			shared_turn(s, true);
 			plx_poller_give(&s->poller, true);
 		}
 	sched_yield();

@@ -189,9 +189,7 @@ user_fail(struct plx_worker *w, struct plx_ep_user *user, int err)
 static void
 users_add(struct plx_worker *w, struct plx_ep_user *user)
 {
-	pthread_mutex_lock(&w->users_lock);
-	LIST_INSERT_HEAD(&w->users, user, all);
-	pthread_mutex_unlock(&w->users_lock);
+	worker_users_add(w, user);
 }
 
 static void
@@ -656,9 +654,7 @@ close_run(void *arg)
 static void
 users_remove(struct plx_worker *w, struct plx_ep_user *user)
 {
-	pthread_mutex_lock(&w->users_lock);
-	LIST_REMOVE(user, all);
-	pthread_mutex_unlock(&w->users_lock);
+	worker_users_remove(w, user);
 }
 
 void

@@ -120,25 +120,6 @@ worker_rings_flush(struct plx_worker *w)
 	plx_am_flush(&w->am);
 }
 
-void
-worker_hold_slow(struct plx_worker *w)
-{
-	w->holds = true;
-	for (uint32_t i = 0; i < w->n_holding; i++)
-		w->holding[i]->hold = true;
-}
-
-static __rte_noinline void
-let_go(struct plx_worker *w)
-{
-	w->holds = false;
-	for (uint32_t i = 0; i < w->n_holding; i++) {
-		w->holding[i]->hold = false;
-		if (w->holding[i]->held)
-			plx_queue_flush(w->holding[i]);
-	}
-}
-
 /* Whether stages 3 to 8 have something to do, in one look: mostly none has. Who makes work clears eps.quiet. */
 static inline bool
 has_work(const struct plx_worker *w)
@@ -308,7 +289,7 @@ turn(struct plx_worker *w)
 	n += end_turn(w);				/* 3 to 9 */
 	w->whole_turn = w->stat.turns;
 	if (unlikely(w->holds))
-		let_go(w);
+		worker_let_go(w);
 	count_turn(w, n);
 	return n;
 }
@@ -339,7 +320,7 @@ turn_dedicated(struct plx_worker *w, bool lent)
 		n += stages_behind_rx(w, &was_work);	/* 3 to 9 */
 	}
 	if (unlikely(w->holds))
-		let_go(w);
+		worker_let_go(w);
 	worker_rings_flush(w);				/* 10 what found no room in the rings */
 	if (unlikely(w->wake.on))
 		worker_wake_app(w, n);			/* 11 who sleeps until they come */
@@ -395,16 +376,22 @@ plx_worker_take(struct plx_worker *w, enum plx_rx_found found)
 }
 
 unsigned
-plx_worker_turn(struct plx_worker *w)
-{
-	return w->dedicated ? turn_dedicated(w, false) : turn(w);
-}
-
-unsigned
-worker_turn_lent(struct plx_worker *w)
+worker_turn_granted(struct plx_worker *w)
 {
 	w->turn_due = PLX_WORKER_TURN_EVERY;
 	return turn_dedicated(w, true);
+}
+
+unsigned
+worker_poll(void *w, bool granted)
+{
+	return unlikely(granted) ? worker_turn_granted(w) : turn_dedicated(w, false);
+}
+
+unsigned
+plx_worker_turn(struct plx_worker *w)
+{
+	return w->dedicated ? worker_poll(w, false) : turn(w);
 }
 
 /*
@@ -476,7 +463,7 @@ turn_taken(struct plx_worker *w, bool *told)
 	direct = plx_req_pool_begin_direct(&w->reqs);
 	if (direct)
 		within(w, (uintptr_t)__builtin_thread_pointer());
-	n = worker_turn_lent(w);
+	n = worker_turn_granted(w);
 	if (direct) {
 		*told = w->reqs.to == NULL; /* what a callback's own call ended waits in it */
 		within(w, 0);
@@ -544,4 +531,19 @@ plx_worker_progress_slow(struct plx_worker *w)
 	if (plx_worker_turn_is_due(w))
 		w->empty_turns |= PLX_LOOKS_WORTH - 1; /* for the looks before it */
 	return turn(w);
+}
+
+unsigned
+plx_worker_look(struct plx_worker *w)
+{
+	unsigned n;
+
+	if ((w->app_work & WORKER_APP_ARMED) == 0)
+		return plx_worker_progress(w);
+	if (!w->dedicated)
+		return plx_worker_turn(w);
+	n = plx_chans_poll(&w->chans);
+	if (n != 0)
+		plx_yield_found(&w->yield);
+	return n;
 }

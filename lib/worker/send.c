@@ -196,3 +196,22 @@ worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 	if (rc != 0)
 		plx_req_complete(req, rc);
 }
+
+void
+worker_hold_slow(struct plx_worker *w)
+{
+	w->holds = true;
+	for (uint32_t i = 0; i < w->n_holding; i++)
+		w->holding[i]->hold = true;
+}
+
+void
+worker_let_go(struct plx_worker *w)
+{
+	w->holds = false;
+	for (uint32_t i = 0; i < w->n_holding; i++) {
+		w->holding[i]->hold = false;
+		if (w->holding[i]->held)
+			plx_queue_flush(w->holding[i]);
+	}
+}

@@ -11,269 +11,7 @@
 #include <rte_memcpy.h>
 #include <rte_pause.h>
 
-#include "worker_int.h"
-
-#define POSTED_RUNS 4  /* of what other threads post meanwhile */
-#define TURN_COUNTS 4  /* a turn of who posts says that it runs as so many of who waits */
-#define CALL_PAUSES 32 /* before the core is offered; a turn takes less, on a core of its own */
-
-/* The reactor sleeps, and may not any more. */
-static __rte_noinline void
-give_borrowed(struct plx_worker *w)
-{
-	bool wake;
-
-	if (unlikely(w->wake.on))
-		worker_wake_app(w, 1);
-	wake = w->poller.armed && w->poller.arm(w) != 0;
-	plx_poller_give(&w->poller, 0);
-	if (unlikely(wake))
-		plx_reactor_wake(&w->poller);
-}
-
-static __rte_noinline void
-give_behind_turn(struct plx_worker *w)
-{
-	worker_turn_lent(w);
-	plx_poller_give(&w->poller, TURN_COUNTS);
-}
-
-/*
- * Behind what was done with turns that were taken for a call.
- * @param turn it may be time for one: not behind a receive, when others are about to be posted for
- * what a turn would find
- */
-static inline void
-worker_give(struct plx_worker *w, bool turn)
-{
-	if (unlikely(w->poller.gate.borrowed)) {
-		give_borrowed(w);
-		return;
-	}
-	if (turn && unlikely(--w->turn_due <= 0)) {
-		give_behind_turn(w);
-		return;
-	}
-	if (unlikely(w->wake.on))
-		worker_wake_app(w, 1);
-	plx_poller_give(&w->poller, 0);
-}
-
-void
-plx_worker_leave_slow(struct plx_worker *w)
-{
-	w->poller.gate.entered = true;
-	if (w->turn_due <= 0) {
-		give_behind_turn(w);
-		return;
-	}
-	worker_give(w, false);
-}
-
-/* @return whether something waits, and this thread was not given the turns for it */
-static bool
-run_while_taken(struct plx_worker *w)
-{
-	for (unsigned i = 0; i < POSTED_RUNS && plx_inbox_waits(&w->inbox); i++) {
-		if (!plx_poller_take(&w->poller, false))
-			return true;
-		PLX_STAT_ADD(w->stat.submits, plx_inbox_run(&w->inbox));
-		worker_give(w, true);
-	}
-	return false;
-}
-
-bool
-worker_run_posted(struct plx_worker *w)
-{
-	const struct plx_gate *g = &w->poller.gate;
-
-	/* pairs with plx_poller_give(): another thread in its turn sees the post, or this the end of it */
-	atomic_thread_fence(memory_order_seq_cst);
-	while (run_while_taken(w) && plx_gate_is_idle(g))
-		;
-	return plx_gate_is_granted(g) || !plx_inbox_waits(&w->inbox);
-}
-
-/* @return whether all that was posted before has run */
-static __rte_noinline bool
-run_before(struct plx_worker *w)
-{
-	unsigned n = 1;
-
-	for (unsigned i = 0; i < POSTED_RUNS && n != 0 && plx_inbox_waits(&w->inbox); i++) {
-		n = plx_inbox_run(&w->inbox);
-		PLX_STAT_ADD(w->stat.submits, n);
-	}
-	return !plx_inbox_waits(&w->inbox);
-}
-
-/*
- * A callback in a turn of this thread's: what was posted while the reactor had the turns comes first,
- * and cannot be left to the turn.
- */
-static __rte_noinline void
-run_all_before(struct plx_worker *w)
-{
-	PLX_STAT_ADD(w->stat.submits, plx_inbox_drain(&w->inbox));
-}
-
-/*
- * The reactor idles, and this thread runs: it is the owner for a call, as inline, behind what was
- * posted before. @return whether; until worker_end()
- */
-static inline bool
-worker_begin(struct plx_worker *w)
-{
-	if (unlikely(plx_gate_is_within(&w->poller.gate))) {
-		/* a callback calls: what is over with this call is told behind it */
-		plx_req_pool_end_direct(&w->reqs);
-		if (unlikely(plx_inbox_waits(&w->inbox)))
-			run_all_before(w);
-		return true;
-	}
-	if (!plx_poller_take(&w->poller, false))
-		return false;
-	if (unlikely(plx_inbox_waits(&w->inbox)) && !run_before(w)) {
-		worker_give(w, true);
-		return false;
-	}
-	PLX_STAT_INC(w->stat.direct);
-	return true;
-}
-
-static __rte_noinline void
-run_posted_meanwhile(struct plx_worker *w)
-{
-	if (!worker_run_posted(w))
-		plx_reactor_wake(&w->poller);
-}
-
-void
-worker_look_behind(struct plx_worker *w)
-{
-	if (unlikely(plx_inbox_waits(&w->inbox)))
-		run_posted_meanwhile(w);
-}
-
-static inline void
-worker_end(struct plx_worker *w, bool turn)
-{
-	if (unlikely(plx_gate_is_within(&w->poller.gate))) {
-		(void)plx_req_pool_begin_direct(&w->reqs); /* not, while that waits */
-		return;
-	}
-	worker_give(w, turn);
-	if (unlikely(w->inbox.many))
-		worker_look_behind(w);
-}
-
-/* A message to the owner, to be written. Blocks: until there is room. */
-static inline struct plx_inbox_cell *
-worker_cell(struct plx_worker *w, uint64_t *pos)
-{
-	struct plx_inbox_cell *c;
-
-	/* The reactor empties its inbox whatever we do, so this ends. */
-	while (unlikely((c = plx_inbox_take(&w->inbox, pos)) == NULL)) {
-		worker_run_posted(w);
-		plx_reactor_wake(&w->poller); /* of receives: see recv_cell_post() */
-		sched_yield();
-	}
-	return c;
-}
-
-/* @return whether it is left to the reactor */
-static inline bool
-worker_cell_give(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
-{
-	plx_inbox_give(&w->inbox, c, pos);
-	return likely(plx_gate_is_held(&w->poller.gate)) || !worker_run_posted(w);
-}
-
-static inline void
-worker_cell_post(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
-{
-	if (worker_cell_give(w, c, pos))
-		plx_reactor_wake(&w->poller);
-}
-
-void
-worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
-{
-	struct plx_inbox_cell *c;
-	uint64_t pos;
-
-	if (worker_begin(w)) {
-		fn(arg);
-		worker_end(w, true);
-		return;
-	}
-	c = worker_cell(w, &pos);
-	c->fn = fn;
-	c->has_body = false;
-	c->arg = arg;
-	worker_cell_post(w, c, pos);
-}
-
-/* What takes long shall go on when the application computes now: that is the reactor's. */
-static inline void
-leave_long(struct plx_worker *w, uint64_t len)
-{
-	if (unlikely(len >= PLX_WORKER_LONG_LEN)) {
-		plx_yield_long(&w->yield);
-		plx_poller_long(&w->poller, len);
-	}
-}
-
-bool
-worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req)
-{
-	uint64_t len;
-
-	if (likely(!w->dedicated))
-		return false;
-	len = req->len; /* it may be over, and another's, when this returns */
-	worker_post(w, fn, req);
-	leave_long(w, len);
-	return true;
-}
-
-struct call {
-	void (*fn)(void *arg);
-	void *arg;
-	_Atomic bool done;
-};
-
-static void
-call_run(void *arg)
-{
-	struct call *c = arg;
-
-	c->fn(c->arg);
-	/* pairs with the acquire in plx_worker_call() */
-	atomic_store_explicit(&c->done, true, memory_order_release);
-}
-
-void
-plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg)
-{
-	struct call c = {.fn = fn, .arg = arg};
-	struct plx_yield y = {.every = CALL_PAUSES}; /* of this thread: several may wait */
-
-	if (!w->dedicated) {
-		w->eps.quiet = false;
-		worker_hold_done(w);
-		fn(arg);
-		worker_release_done(w);
-		return;
-	}
-	worker_post(w, call_run, &c);
-	while (!atomic_load_explicit(&c.done, memory_order_acquire)) {
-		rte_pause();
-		plx_yield_empty(&y);
-	}
-}
+#include "worker_post.h"
 
 void
 plx_worker_postpone(struct plx_worker *w, struct plx_req *req)
@@ -410,16 +148,6 @@ plx_worker_tag_send(struct plx_worker *w, const struct plx_ep_user *user, const 
 		worker_tag_send(w, req, sync);
 }
 
-void
-worker_recv_init(struct plx_req *req, void *buf, uint64_t len)
-{
-	plx_req_flag(req, PLX_REQ_RECV);
-	req->buf = buf;
-	req->len = len;
-	req->recv.info_tag = 0;
-	req->recv.info_len = 0;
-}
-
 static inline void
 tag_recv(struct plx_worker *w, struct plx_req *req, uint64_t tag, uint64_t mask)
 {
@@ -485,7 +213,7 @@ plx_worker_tag_recv_held(struct plx_worker *w, void *buf, uint64_t len, uint64_t
 	v->tag = tag;
 	v->mask = mask;
 	recv_cell_post(w, c, pos);
-	leave_long(w, len);
+	worker_leave_long(w, len);
 }
 
 /* Apart, so that inline a receive saves no registers for it. */
@@ -503,7 +231,7 @@ recv_submit(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_
 	req->len = len;
 	tag_recv(w, req, tag, mask);
 	worker_end(w, false);
-	leave_long(w, len);
+	worker_leave_long(w, len);
 }
 
 void

@@ -133,8 +133,8 @@ rings_empty(const struct plx_worker *w)
 	return ring_empty(w->am.ring) && (!w->chans.on || ring_empty(w->chans.ring));
 }
 
-static bool
-take(int fd)
+bool
+worker_event_take(int fd)
 {
 	uint64_t n;
 
@@ -182,115 +182,6 @@ worker_has_news(const struct plx_worker *w)
 	return plx_cq_next(w->reqs.cq) != NULL || !rings_empty(w);
 }
 
-static int
-arm_dedicated(struct plx_worker *w)
-{
-	struct plx_wake *k = &w->wake;
-
-	plx_poller_return(&w->poller);
-	w->app_work |= WORKER_APP_ARMED;
-	atomic_store_explicit(&k->armed, 1, memory_order_relaxed);
-	/* pairs with the fence in worker_wake_app() */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&k->n_events, memory_order_relaxed) == k->events_seen && !worker_has_news(w))
-		return 0;
-	worker_disarm(w);
-	return -EBUSY;
-}
-
-/* Something that moves with turns, not with events. */
-bool
-worker_needs_turns(struct plx_worker *w)
-{
-	return w->wake.no_sleep || !LIST_EMPTY(&w->chans.acks) ||
-		w->chans.unreaped != NULL || !TAILQ_EMPTY(&w->chans.lossy_ops) ||
-		!TAILQ_EMPTY(&w->eps.stalled) || !SLIST_EMPTY(&w->failing) ||
-		!TAILQ_EMPTY(&w->rndv.recvs) || !TAILQ_EMPTY(&w->rndv.sends) ||
-		!TAILQ_EMPTY(&w->rma.eps) || w->streams.ahead.armed ||
-		worker_flush_waits(w);
-}
-
-int
-worker_arm_queues(struct plx_worker *w)
-{
-	for (uint32_t i = 0; i < w->n_queues; i++)
-		if (plx_queue_arm(w->queues[i]) != 0)
-			return -EBUSY;
-	/* Arming may have found peers dead, and no event will tell of them again. */
-	return SLIST_EMPTY(&w->failing) ? 0 : -EBUSY;
-}
-
-void
-worker_disarm_queues(struct plx_worker *w)
-{
-	for (uint32_t i = 0; i < w->n_queues; i++)
-		plx_queue_disarm(w->queues[i]);
-}
-
-/* Channels have times of their own: wake for the first. */
-static void
-arm_timer(struct plx_worker *w)
-{
-	uint64_t due = plx_chans_next_ticks(&w->chans), now = rte_rdtsc(), ns;
-	struct itimerspec t = {.it_value = {0, 1}};
-
-	w->wake.due_ticks = due;
-	if (due == UINT64_MAX) {
-		t.it_value.tv_nsec = 0;
-	} else if (due > now) {
-		ns = (uint64_t)((double)(due - now) * 1e9 / rte_get_tsc_hz()) + 1;
-		t.it_value.tv_sec = ns / 1000000000;
-		t.it_value.tv_nsec = ns % 1000000000;
-	}
-	timerfd_settime(w->wake.timer_fd, 0, &t, NULL);
-}
-
-static int
-arm_inline(struct plx_worker *w)
-{
-	if (worker_needs_turns(w))
-		return -EBUSY;
-	w->app_work |= WORKER_APP_ARMED;
-	if (w->wake.timer_fd >= 0)
-		arm_timer(w);
-	if (worker_arm_queues(w) == 0)
-		return 0;
-	worker_disarm(w);
-	return -EBUSY;
-}
-
-int
-plx_worker_arm(struct plx_worker *w)
-{
-	if (!w->wake.on)
-		return -EOPNOTSUPP;
-	if (take(w->wake.signal_fd) || (w->app_work & WORKER_APP_LATER))
-		return -EBUSY;
-	if ((w->app_work & WORKER_APP_CONNS) && plx_cm_waits(&w->conns.cm)) {
-		w->conns.last_ticks = 0; /* look in the next progress, not some time */
-		return -EBUSY;
-	}
-	return w->dedicated ? arm_dedicated(w) : arm_inline(w);
-}
-
-void
-worker_disarm(struct plx_worker *w)
-{
-	w->app_work &= ~WORKER_APP_ARMED;
-	w->conns.last_ticks = 0;
-	if (w->dedicated) {
-		atomic_store_explicit(&w->wake.armed, 0, memory_order_relaxed);
-		take(w->wake.app_fd);
-		return;
-	}
-	if (!w->wake.no_sleep)
-		worker_disarm_queues(w);
-	if (w->wake.timer_fd >= 0) {
-		take(w->wake.timer_fd);
-		plx_timers_run(&w->timers, rte_rdtsc());
-	}
-}
-
 bool
 plx_worker_has_rung(const struct plx_worker *w)
 {
@@ -299,21 +190,6 @@ plx_worker_has_rung(const struct plx_worker *w)
 	if (w->dedicated) /* alone: a ring that is not seen yet is seen by the next look */
 		return atomic_load_explicit(&k->armed, memory_order_relaxed) == 0;
 	return unlikely(k->due_ticks != UINT64_MAX) && rte_rdtsc() >= k->due_ticks;
-}
-
-unsigned
-plx_worker_look(struct plx_worker *w)
-{
-	unsigned n;
-
-	if ((w->app_work & WORKER_APP_ARMED) == 0)
-		return plx_worker_progress(w);
-	if (!w->dedicated)
-		return plx_worker_turn(w);
-	n = plx_chans_poll(&w->chans);
-	if (n != 0)
-		plx_yield_found(&w->yield);
-	return n;
 }
 
 void

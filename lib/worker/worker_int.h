@@ -44,7 +44,6 @@ enum worker_app_work {
 int worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params);
 void worker_wake_close(struct plx_worker *w);
 int worker_wake_add(struct plx_worker *w, int fd);
-void worker_disarm(struct plx_worker *w);
 /** Dedicated, at the end of the owner's turn that did n things: wake the application. */
 void worker_wake_app(struct plx_worker *w, unsigned n);
 
@@ -53,12 +52,11 @@ bool worker_is_told_all(const struct plx_worker *w);
 /** Dedicated: whether something waits to be collected. Thread: application's side. */
 bool worker_has_news(const struct plx_worker *w);
 
-bool worker_needs_turns(struct plx_worker *w);
-/** Arm every queue. @return 0, or -EBUSY: some may be armed, and all are to be disarmed */
-int worker_arm_queues(struct plx_worker *w);
-void worker_disarm_queues(struct plx_worker *w);
+/** Make an eventfd or a timer quiet. @return whether it was readable. */
+bool worker_event_take(int fd);
 
-/* rest.c: a reactor sleeps */
+/* sleep.c */
+void worker_disarm(struct plx_worker *w);
 /** Prepare poller.arm and disarm. Thread: control, before the reactor has it. @return 0 or -errno */
 int worker_rest_open(struct plx_worker *w);
 /**
@@ -90,9 +88,14 @@ void worker_conn_drop(struct plx_worker *w, struct plx_ep_user *user);
 /** @param src who sends it: a handle that is connecting believes only the process that it connects to */
 void worker_on_ep_close(struct plx_worker *w, const struct plx_peer *src, const struct plx_wire_ep_close *h);
 
-/* worker.c */
+/* users.c: the list of handles; any thread */
+void worker_users_add(struct plx_worker *w, struct plx_ep_user *user);
+void worker_users_remove(struct plx_worker *w, struct plx_ep_user *user);
+
+/* route.c */
 /** The ep of the worker with this address. Thread: owner. */
 int worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *addr, struct plx_ep **out);
+/* worker.c */
 /** Fail an ep in this turn or the next: found inside a send, where no callback may run. Thread: owner. */
 void worker_ep_failing(struct plx_worker *w, struct plx_ep *ep, int err);
 
@@ -122,7 +125,15 @@ void worker_am_frag(struct plx_worker *w, struct plx_msg *m, const struct plx_wi
 void worker_am_end(struct plx_am *am, struct plx_msg *m, int ack);
 
 /* progress.c */
+/** A turn of the application's, which the reactor has granted. */
+unsigned worker_turn_granted(struct plx_worker *w);
+/** plx_poller.fn of a dedicated worker. */
+unsigned worker_poll(void *w, bool granted);
+
+/* send.c */
 void worker_hold_slow(struct plx_worker *w);
+/** Send what was held. */
+void worker_let_go(struct plx_worker *w);
 
 /** What is sent in the rest of this turn goes together. */
 static inline void
@@ -156,17 +167,24 @@ void worker_on_group(struct plx_queue *q, uint64_t group, const uint8_t *data, u
 /* rma.c */
 void worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx);
 
-/* submit.c: what the owner does with an operation of the application's side */
+/* post.c: what the owner does with an operation of the application's side */
 bool worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req);
 void worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg);
 /** Run what was posted, while the reactor idles. @return whether the reactor need not know of it */
 bool worker_run_posted(struct plx_worker *w);
 /** Run what other threads have posted while this one had the turns, or seemed to. */
 void worker_look_behind(struct plx_worker *w);
-/** A turn of the application's, that has them. */
-unsigned worker_turn_lent(struct plx_worker *w);
-void worker_cancel_recv(struct plx_req *req);
-void worker_recv_init(struct plx_req *req, void *buf, uint64_t len);
+void worker_cancel_recv(struct plx_req *req); /* submit.c */
+
+static inline void
+worker_recv_init(struct plx_req *req, void *buf, uint64_t len)
+{
+	plx_req_flag(req, PLX_REQ_RECV);
+	req->buf = buf;
+	req->len = len;
+	req->recv.info_tag = 0;
+	req->recv.info_len = 0;
+}
 
 static inline struct plx_worker *
 worker_of(struct plx_req *req)

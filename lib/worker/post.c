@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * post.c - an operation of the application's side: at once when it may act as the owner, else through the inbox
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <rte_pause.h>
+
+#include "worker_post.h"
+
+#define POSTED_RUNS 4  /* of what other threads post meanwhile */
+#define TURN_COUNTS 4  /* a turn of who posts says that it runs as so many of who waits */
+#define CALL_PAUSES 32 /* before the core is offered; a turn takes less, on a core of its own */
+
+/* The reactor sleeps, and may not any more. */
+void
+worker_give_borrowed(struct plx_worker *w)
+{
+	bool wake;
+
+	if (unlikely(w->wake.on))
+		worker_wake_app(w, 1);
+	wake = w->poller.armed && w->poller.arm(w) != 0;
+	plx_poller_give(&w->poller, 0);
+	if (unlikely(wake))
+		plx_reactor_wake(&w->poller);
+}
+
+void
+worker_give_behind_turn(struct plx_worker *w)
+{
+	w->poller.fn(w, true);
+	plx_poller_give(&w->poller, TURN_COUNTS);
+}
+
+void
+plx_worker_leave_slow(struct plx_worker *w)
+{
+	w->poller.gate.entered = true;
+	if (w->turn_due <= 0) {
+		worker_give_behind_turn(w);
+		return;
+	}
+	worker_give(w, false);
+}
+
+/* @return whether something waits, and this thread was not given the turns for it */
+static bool
+run_while_taken(struct plx_worker *w)
+{
+	for (unsigned i = 0; i < POSTED_RUNS && plx_inbox_waits(&w->inbox); i++) {
+		if (!plx_poller_take(&w->poller, false))
+			return true;
+		PLX_STAT_ADD(w->stat.submits, plx_inbox_run(&w->inbox));
+		worker_give(w, true);
+	}
+	return false;
+}
+
+bool
+worker_run_posted(struct plx_worker *w)
+{
+	const struct plx_gate *g = &w->poller.gate;
+
+	/* pairs with plx_poller_give(): another thread in its turn sees the post, or this the end of it */
+	atomic_thread_fence(memory_order_seq_cst);
+	while (run_while_taken(w) && plx_gate_is_idle(g))
+		;
+	return plx_gate_is_granted(g) || !plx_inbox_waits(&w->inbox);
+}
+
+bool
+worker_run_before(struct plx_worker *w)
+{
+	unsigned n = 1;
+
+	for (unsigned i = 0; i < POSTED_RUNS && n != 0 && plx_inbox_waits(&w->inbox); i++) {
+		n = plx_inbox_run(&w->inbox);
+		PLX_STAT_ADD(w->stat.submits, n);
+	}
+	return !plx_inbox_waits(&w->inbox);
+}
+
+/* What was posted while the reactor had the turns comes first. */
+void
+worker_run_all_before(struct plx_worker *w)
+{
+	PLX_STAT_ADD(w->stat.submits, plx_inbox_drain(&w->inbox));
+}
+
+static __rte_noinline void
+run_posted_meanwhile(struct plx_worker *w)
+{
+	if (!worker_run_posted(w))
+		plx_reactor_wake(&w->poller);
+}
+
+void
+worker_look_behind(struct plx_worker *w)
+{
+	if (unlikely(plx_inbox_waits(&w->inbox)))
+		run_posted_meanwhile(w);
+}
+
+void
+worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
+{
+	struct plx_inbox_cell *c;
+	uint64_t pos;
+
+	if (worker_begin(w)) {
+		fn(arg);
+		worker_end(w, true);
+		return;
+	}
+	c = worker_cell(w, &pos);
+	c->fn = fn;
+	c->has_body = false;
+	c->arg = arg;
+	worker_cell_post(w, c, pos);
+}
+
+bool
+worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req)
+{
+	uint64_t len;
+
+	if (likely(!w->dedicated))
+		return false;
+	len = req->len; /* it may be over, and another's, when this returns */
+	worker_post(w, fn, req);
+	worker_leave_long(w, len);
+	return true;
+}
+
+struct call {
+	void (*fn)(void *arg);
+	void *arg;
+	_Atomic bool done;
+};
+
+static void
+call_run(void *arg)
+{
+	struct call *c = arg;
+
+	c->fn(c->arg);
+	/* pairs with the acquire in plx_worker_call() */
+	atomic_store_explicit(&c->done, true, memory_order_release);
+}
+
+void
+plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg)
+{
+	struct call c = {.fn = fn, .arg = arg};
+	struct plx_yield y = {.every = CALL_PAUSES}; /* of this thread: several may wait */
+
+	if (!w->dedicated) {
+		w->eps.quiet = false;
+		worker_hold_done(w);
+		fn(arg);
+		worker_release_done(w);
+		return;
+	}
+	worker_post(w, call_run, &c);
+	while (!atomic_load_explicit(&c.done, memory_order_acquire)) {
+		rte_pause();
+		plx_yield_empty(&y);
+	}
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * sleep.c - whether a worker may sleep, and arming what wakes it: for its application, and for its reactor
+ *
+ * Design notes
+ * The queues are armed when nothing waits at any stage of the turn. What an application posts wakes its reactor by
+ * itself; wake.c has how an application is woken.
+ *
+ * An application that waits on its reactor's core for a receiver that it has woken there keeps that one from
+ * moving what it waits for: the kernel gives a core that is yielded only to those that have had less than their
+ * share. So it sleeps: with the turns on what the reactor would sleep on, without them until the reactor tells it
+ * something.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+
+#include "plx_futex.h"
+#include "worker_int.h"
+
+#define REST_US 100 /* what a sender looked too early for is seen behind it: plx_queue.dozes */
+
+/* Something that moves with turns, not with events. */
+static bool
+needs_turns(struct plx_worker *w)
+{
+	return w->wake.no_sleep || !LIST_EMPTY(&w->chans.acks) ||
+		w->chans.unreaped != NULL || !TAILQ_EMPTY(&w->chans.lossy_ops) ||
+		!TAILQ_EMPTY(&w->eps.stalled) || !SLIST_EMPTY(&w->failing) ||
+		!TAILQ_EMPTY(&w->rndv.recvs) || !TAILQ_EMPTY(&w->rndv.sends) ||
+		!TAILQ_EMPTY(&w->rma.eps) || w->streams.ahead.armed ||
+		worker_flush_waits(w);
+}
+
+static int
+arm_queues(struct plx_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		if (plx_queue_arm(w->queues[i]) != 0)
+			return -EBUSY;
+	/* Arming may have found peers dead, and no event will tell of them again. */
+	return SLIST_EMPTY(&w->failing) ? 0 : -EBUSY;
+}
+
+static void
+disarm_queues(struct plx_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		plx_queue_disarm(w->queues[i]);
+}
+
+/* Channels have times of their own: wake for the first. */
+static void
+arm_timer(struct plx_worker *w)
+{
+	uint64_t due = plx_chans_next_ticks(&w->chans), now = rte_rdtsc(), ns;
+	struct itimerspec t = {.it_value = {0, 1}};
+
+	w->wake.due_ticks = due;
+	if (due == UINT64_MAX) {
+		t.it_value.tv_nsec = 0;
+	} else if (due > now) {
+		ns = (uint64_t)((double)(due - now) * 1e9 / rte_get_tsc_hz()) + 1;
+		t.it_value.tv_sec = ns / 1000000000;
+		t.it_value.tv_nsec = ns % 1000000000;
+	}
+	timerfd_settime(w->wake.timer_fd, 0, &t, NULL);
+}
+
+static int
+arm_dedicated(struct plx_worker *w)
+{
+	struct plx_wake *k = &w->wake;
+
+	plx_poller_return(&w->poller);
+	w->app_work |= WORKER_APP_ARMED;
+	atomic_store_explicit(&k->armed, 1, memory_order_relaxed);
+	/* pairs with the fence in worker_wake_app() */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&k->n_events, memory_order_relaxed) == k->events_seen && !worker_has_news(w))
+		return 0;
+	worker_disarm(w);
+	return -EBUSY;
+}
+
+static int
+arm_inline(struct plx_worker *w)
+{
+	if (needs_turns(w))
+		return -EBUSY;
+	w->app_work |= WORKER_APP_ARMED;
+	if (w->wake.timer_fd >= 0)
+		arm_timer(w);
+	if (arm_queues(w) == 0)
+		return 0;
+	worker_disarm(w);
+	return -EBUSY;
+}
+
+int
+plx_worker_arm(struct plx_worker *w)
+{
+	if (!w->wake.on)
+		return -EOPNOTSUPP;
+	if (worker_event_take(w->wake.signal_fd) || (w->app_work & WORKER_APP_LATER))
+		return -EBUSY;
+	if ((w->app_work & WORKER_APP_CONNS) && plx_cm_waits(&w->conns.cm)) {
+		w->conns.last_ticks = 0; /* look in the next progress, not some time */
+		return -EBUSY;
+	}
+	return w->dedicated ? arm_dedicated(w) : arm_inline(w);
+}
+
+void
+worker_disarm(struct plx_worker *w)
+{
+	w->app_work &= ~WORKER_APP_ARMED;
+	w->conns.last_ticks = 0;
+	if (w->dedicated) {
+		atomic_store_explicit(&w->wake.armed, 0, memory_order_relaxed);
+		worker_event_take(w->wake.app_fd);
+		return;
+	}
+	if (!w->wake.no_sleep)
+		disarm_queues(w);
+	if (w->wake.timer_fd >= 0) {
+		worker_event_take(w->wake.timer_fd);
+		plx_timers_run(&w->timers, rte_rdtsc());
+	}
+}
+
+static int
+rest_arm(void *arg)
+{
+	struct plx_worker *w = arg;
+
+	if (needs_turns(w) || !STAILQ_EMPTY(&w->reqs.cq->overflow) ||
+		!TAILQ_EMPTY(&w->am.overflow) || !STAILQ_EMPTY(&w->chans.overflow))
+		return -EBUSY;
+	/* What was posted is looked at last: it has had time to arrive. */
+	if (arm_queues(w) == 0 && plx_inbox_empty(&w->inbox))
+		return 0;
+	disarm_queues(w);
+	return -EBUSY;
+}
+
+static void
+rest_disarm(void *arg)
+{
+	struct plx_worker *w = arg;
+
+	disarm_queues(w);
+	plx_timers_run(&w->timers, rte_rdtsc());
+}
+
+int
+worker_rest_open(struct plx_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_queues; i++) {
+		int fd;
+
+		w->queues[i]->dozes = true;
+		fd = plx_queue_efd(w->queues[i]);
+		if (fd == -EOPNOTSUPP) /* a device that can't wake us: it is polled */
+			return 0;
+		if (fd < 0)
+			return fd;
+		w->rest_fds[i] = fd;
+	}
+	w->poller.fds = w->rest_fds;
+	w->poller.n_fds = w->n_queues;
+	w->poller.arm = rest_arm;
+	w->poller.disarm = rest_disarm;
+	return 0;
+}
+
+static bool
+has_woken(const struct plx_worker *w)
+{
+	/* relaxed: it is about time only, as what follows */
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		if (atomic_load_explicit(&w->queues[i]->woke, memory_order_relaxed))
+			return true;
+	return false;
+}
+
+static void
+forget_woken(struct plx_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		atomic_store_explicit(&w->queues[i]->woke, false, memory_order_relaxed);
+}
+
+static const struct timespec rest_most = {.tv_nsec = REST_US * 1000};
+
+/* It sleeps on what the reactor would. @return whether something came */
+static bool
+rest_wait(const struct plx_worker *w)
+{
+	struct pollfd fds[PLX_DEV_MAX];
+
+	for (unsigned i = 0; i < w->poller.n_fds; i++)
+		fds[i] = (struct pollfd){.fd = w->poller.fds[i], .events = POLLIN};
+	return ppoll(fds, w->poller.n_fds, &rest_most, NULL) > 0;
+}
+
+/* The turns are this thread's. @return whether it slept */
+static bool
+rest_lent(struct plx_worker *w)
+{
+	bool rests;
+
+	if (w->poller.arm == NULL || !plx_poller_take(&w->poller, false))
+		return false;
+	rests = w->poller.arm(w) == 0;
+	if (rests) {
+		if (rest_wait(w))
+			forget_woken(w);
+		w->poller.disarm(w);
+	}
+	plx_poller_give(&w->poller, 0);
+	return rests;
+}
+
+void
+worker_end_nap_slow(struct plx_worker *w)
+{
+	if (worker_is_told_all(w))
+		return;
+	atomic_store_explicit(&w->wake.naps, 0, memory_order_relaxed);
+	plx_futex_wake(&w->wake.naps);
+}
+
+/* The reactor has the turns. @return whether it slept */
+static bool
+nap(struct plx_worker *w)
+{
+	_Atomic uint32_t *naps = &w->wake.naps;
+	bool news;
+
+	/* relaxed: what is told meanwhile may miss this, and is seen when the nap is over */
+	atomic_store_explicit(naps, 1, memory_order_relaxed);
+	news = worker_has_news(w);
+	if (!news)
+		plx_futex_wait(naps, 1, &rest_most);
+	if (atomic_load_explicit(naps, memory_order_relaxed) == 0)
+		forget_woken(w);
+	atomic_store_explicit(naps, 0, memory_order_relaxed);
+	return !news;
+}
+
+bool
+worker_rest(struct plx_worker *w)
+{
+	if (!has_woken(w) || !w->poller.gate.one || !plx_poller_is_near(&w->poller))
+		return false;
+	if (plx_gate_is_granted(&w->poller.gate) ? !rest_lent(w) : !nap(w))
+		return false;
+	PLX_STAT_INC(w->stat.naps);
+	return true;
+}
