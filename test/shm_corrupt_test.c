@@ -547,7 +547,7 @@ reads_of_memory_that_is_not_there_fail_the_receive(void)
 		end_with(recv, -EFAULT);
 		good_goes_on();
 	}
-	UNIT_EQ(queue_of(victim)->shared_used, 0);
+	UNIT_EQ(victim->rndv.cursors, 0);
 }
 
 /* 64 MiB are announced, and 50 bytes come: as many are kept, give or take. */
@@ -1255,7 +1255,7 @@ when_it_is_killed_all_that_waits_for_it_ends(void)
 	reap();
 	UNIT_EQ(open_recvs.n, 0);
 	UNIT_EQ(bad.user.ep->err, -ECONNRESET);
-	UNIT_EQ(queue_of(victim)->shared_used, 0);
+	UNIT_EQ(victim->rndv.cursors, 0);
 	plx_worker_ep_put(victim, &bad.user);
 	good_goes_on();
 	UNIT_EQ(victim->reqs.pool.n_free, victim->reqs.pool.n_objs);

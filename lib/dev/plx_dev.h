@@ -276,7 +276,6 @@ struct plx_queue {
 	uint32_t caps;		     /* enum plx_dev_cap, at the most */
 	void *shared;	     /* PLX_DEV_SHARED: zeroed memory that peers reach by peer_shared() */
 	size_t shared_len;
-	uint64_t shared_used; /* lib/rndv: cursors in use, a bit each */
 	struct plx_dev_tag_caps tag_caps;
 	struct plx_soft_tag *soft_tag; /* NULL: hardware matches, or nothing does */
 	LIST_HEAD(, plx_peer) peers[PLX_DEV_PEER_HASH]; /* by uid */

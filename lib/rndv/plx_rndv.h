@@ -87,6 +87,7 @@ struct plx_rndv {
 	struct plx_req_ids ids;
 	uint32_t scheme; /* PLX_RNDV_x */
 	uint32_t gen;	 /* of the next cursor */
+	uint64_t cursors; /* in use, a bit each */
 	uint64_t chunk, split_min, frag_max, put_min;
 	struct plx_rndv_stat stat;
 };

@@ -56,8 +56,8 @@ bool rndv_is_lent(const struct plx_req_rndv *v);
 void rndv_place_set(struct plx_ep *ep);
 /** @return whether the sender at ep, who announced last, runs on this very core: it could not help meanwhile. */
 bool rndv_place_is_near(struct plx_ep *ep);
-/** @return which cursor of q is the caller's now, or RNDV_NONE. */
-uint32_t rndv_cursor_get(struct plx_queue *q);
+/** @return the number of the cursor in q's area that is the caller's now, or RNDV_NONE. */
+uint32_t rndv_cursor_get(struct plx_rndv *r, const struct plx_queue *q);
 void rndv_cursor_put(struct plx_req_rndv *v);
 
 static inline struct plx_rndv_cursor *

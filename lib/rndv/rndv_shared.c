@@ -68,16 +68,16 @@ rndv_place_is_near(struct plx_ep *ep)
 }
 
 uint32_t
-rndv_cursor_get(struct plx_queue *q)
+rndv_cursor_get(struct plx_rndv *r, const struct plx_queue *q)
 {
 	uint32_t slot;
 
-	if (~q->shared_used == 0)
+	if (~r->cursors == 0)
 		return RNDV_NONE;
-	slot = __builtin_ctzll(~q->shared_used);
+	slot = __builtin_ctzll(~r->cursors);
 	if (slot >= plx_rndv_n_cursors(q->shared_len))
 		return RNDV_NONE;
-	q->shared_used |= 1ull << slot;
+	r->cursors |= 1ull << slot;
 	return slot;
 }
 
@@ -88,6 +88,6 @@ rndv_cursor_put(struct plx_req_rndv *v)
 		return;
 	/* No generation is 0: whoever comes late finds nothing. */
 	atomic_store_explicit(&rndv_cursor(v)->next, 0, memory_order_relaxed);
-	v->ep->peer->q->shared_used &= ~(1ull << v->slot);
+	rndv_of(v->ep)->cursors &= ~(1ull << v->slot);
 	v->slot = RNDV_NONE;
 }

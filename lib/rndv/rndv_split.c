@@ -62,7 +62,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	rc = plx_req_id_get(&r->ids, req, &v->id);
 	if (rc != 0)
 		return rc;
-	v->slot = rndv_cursor_get(v->ep->peer->q);
+	v->slot = rndv_cursor_get(r, v->ep->peer->q);
 	if (v->slot == RNDV_NONE) {
 		rc = -EAGAIN;
 		goto put_id;

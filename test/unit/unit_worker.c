@@ -81,7 +81,7 @@ unit_nothing_left(const struct unit_workers *u)
 		for (unsigned k = 0; k < PLX_MSG_CLASSES; k++)
 			pool_is_full(&w->msgs.data[k], "message data");
 		UNIT_EQ(w->msgs.bytes, 0);
-		UNIT_EQ(unit_queue(u, i)->shared_used, 0);
+		UNIT_EQ(w->rndv.cursors, 0);
 		UNIT_TRUE(TAILQ_EMPTY(&w->rndv.recvs) && TAILQ_EMPTY(&w->rndv.sends));
 		UNIT_EQ(w->rndv.n_recvs + w->rndv.n_sends, 0);
 		UNIT_TRUE(TAILQ_EMPTY(&w->flushes) && TAILQ_EMPTY(&w->flushing));
