@@ -92,7 +92,7 @@ plx_chans_open(struct plx_chans *cs, bool on, struct plx_eps *eps, struct plx_ti
 {
 	memset(cs, 0, sizeof(*cs));
 	LIST_INIT(&cs->acks);
-	LIST_INIT(&cs->nobody.chans);
+	LIST_INIT(&plx_chan_ep(&cs->nobody)->all);
 	STAILQ_INIT(&cs->overflow);
 	TAILQ_INIT(&cs->starved);
 	TAILQ_INIT(&cs->group_ops);

@@ -47,7 +47,7 @@ chan_init(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint8_t a
 	c->attr = attr;
 	c->state = state;
 	ep->refs++;
-	LIST_INSERT_HEAD(&ep->chans, c, link);
+	LIST_INSERT_HEAD(&plx_chan_ep(ep)->all, c, link);
 	chan_timer_init(c);
 	chan_msg_init(c);
 	plx_chan_set_timeout(c, cs->send_ticks);
@@ -284,7 +284,7 @@ plx_chans_on_joined(struct plx_chans *cs, uint64_t group, bool rx, int rc)
 {
 	struct plx_chan *c, *next;
 
-	for (c = LIST_FIRST(&cs->nobody.chans); c != NULL; c = next) {
+	for (c = LIST_FIRST(&plx_chan_ep(&cs->nobody)->all); c != NULL; c = next) {
 		next = LIST_NEXT(c, link);
 		if (c->group != group || (c->attr == PLX_CHAN_MC_RX) != rx ||
 			c->state != PLX_CHAN_CONNECTING)
@@ -306,7 +306,7 @@ on_close(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan 
 
 	if (h->to == 0 && ep != NULL) { /* an answer to something stray: rare */
 		chan_group_leave(cs, ep, h->value);
-		LIST_FOREACH(c, &ep->chans, link) {
+		LIST_FOREACH(c, &plx_chan_ep(ep)->all, link) {
 			if (c->remote == h->value && c->state == PLX_CHAN_OPEN)
 				break;
 		}

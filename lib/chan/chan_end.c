@@ -72,7 +72,7 @@ plx_chans_ep_failed(struct plx_chans *cs, struct plx_ep *ep)
 	if (!cs->on)
 		return;
 	chan_group_leave(cs, ep, 0);
-	for (c = LIST_FIRST(&ep->chans); c != NULL; c = next) {
+	for (c = LIST_FIRST(&plx_chan_ep(ep)->all); c != NULL; c = next) {
 		next = LIST_NEXT(c, link);
 		chan_break(cs, c, c->state == PLX_CHAN_CONNECTING ? -ECONNREFUSED : -ECONNRESET);
 	}

@@ -80,7 +80,7 @@ plx_chan_on_join(struct plx_chans *cs, struct plx_peer *src, const struct plx_wi
 	struct plx_ep *ep = plx_ep_of(cs->eps, src);
 	struct plx_chan *c;
 
-	LIST_FOREACH(c, &cs->nobody.chans, link) {
+	LIST_FOREACH(c, &plx_chan_ep(&cs->nobody)->all, link) {
 		if (c->attr != PLX_CHAN_MC_TX || c->group != h->group)
 			continue;
 		if (ep == NULL || plx_ep_connect(ep) != 0 || member_add(cs, c, ep, h->from) != 0)
@@ -94,7 +94,7 @@ chan_group_leave(struct plx_chans *cs, const struct plx_ep *ep, uint32_t id)
 	struct plx_chan_member *m, *next;
 	struct plx_chan *c;
 
-	LIST_FOREACH(c, &cs->nobody.chans, link) {
+	LIST_FOREACH(c, &plx_chan_ep(&cs->nobody)->all, link) {
 		for (m = LIST_FIRST(&c->members); m != NULL; m = next) {
 			next = LIST_NEXT(m, link);
 			if (m->ep == ep && (id == 0 || m->id == id))

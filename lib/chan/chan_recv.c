@@ -220,7 +220,7 @@ plx_chan_on_group(struct plx_chans *cs, uint64_t group, const uint8_t *data, uin
 		PLX_STAT_INC(cs->stat.rx_drop_bad_len);
 		return;
 	}
-	LIST_FOREACH(c, &cs->nobody.chans, link) {
+	LIST_FOREACH(c, &plx_chan_ep(&cs->nobody)->all, link) {
 		if (c->attr == PLX_CHAN_MC_RX && c->group == group)
 			lossy_deliver(cs, c, data, len);
 	}

@@ -224,6 +224,19 @@ struct plx_chan_slot {
 	uint32_t next_free;
 };
 
+/** Of an ep. */
+struct plx_chan_ep {
+	LIST_HEAD(, plx_chan) all;
+};
+_Static_assert(sizeof(struct plx_chan_ep) == sizeof(((struct plx_ep *)0)->of_chan), "it is kept there");
+
+/** @return what this engine keeps with an ep. */
+static inline struct plx_chan_ep *
+plx_chan_ep(const struct plx_ep *ep)
+{
+	return (void *)(uintptr_t)ep->of_chan;
+}
+
 /** The channels of a worker. Owner: the worker's. */
 struct plx_chans {
 	/* line 0: each turn, each message */

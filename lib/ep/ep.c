@@ -84,9 +84,8 @@ ep_init(struct plx_ep *ep, struct plx_eps *eps)
 	TAILQ_INIT(&ep->closes);
 	LIST_INIT(&ep->partial);
 	LIST_INIT(&ep->users);
-	TAILQ_INIT(&ep->rma.ops);
-	LIST_INIT(&ep->streams);
-	LIST_INIT(&ep->chans);
+	if (eps->on_new != NULL)
+		eps->on_new(ep);
 }
 
 struct plx_ep *

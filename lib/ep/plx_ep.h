@@ -33,10 +33,10 @@
 #include "plx_stat.h"
 #include "plx_wire.h"
 
-struct plx_rndv;
-struct plx_rma;
 struct plx_stream;
-struct plx_chan;
+
+/** Engines that are found by an ep, as waits that fail know nothing else. */
+enum plx_ep_engine { PLX_EP_RNDV, PLX_EP_RMA, PLX_EP_ENGINES };
 
 #define PLX_EPS_CTL_RESERVE 256u /* control messages; a burst asks for a few each */
 
@@ -69,10 +69,10 @@ struct plx_eps {
 	struct plx_pool ctl;	/* control messages that wait */
 	struct plx_pool pool;
 	struct plx_ep_stat stat;
-	struct plx_rndv *rndv;	/* the worker's, for waits that fail */
+	void *engine[PLX_EP_ENGINES];
 	uint64_t eager_end;	/* of a new ep */
-	struct plx_rma *rma;	/* the same */
 	uint32_t n_tries;	/* to connect for what waits */
+	void (*on_new)(struct plx_ep *ep); /* what engines keep with it is to be made of zeros; or NULL */
 	/* a failed ep is told here once, after all that waited for it */
 	void (*on_failed)(struct plx_ep *ep, int err);
 };
@@ -135,27 +135,16 @@ struct plx_ep {
 	bool is_flushing;
 	LIST_HEAD(, plx_msg) partial;	/* multi-fragment messages that are arriving */
 	LIST_HEAD(, plx_ep_user) users; /* API handles */
-	LIST_HEAD(, plx_stream) streams;
-	LIST_HEAD(, plx_chan) chans;
-	uint32_t n_unmet;		/* streams without a handle so far */
+	/* What engines keep with an ep: see plx_rma_ep(), plx_stream_ep(), plx_chan_ep(). At first zeros. */
+	_Alignas(8) uint8_t of_stream[16];
+	_Alignas(8) uint8_t of_chan[8];
 	uint32_t n_answers;		/* handles made for the peer's that want answers */
 	uint32_t next_crossed;		/* as next_conn_id, for handles that are crossed */
 	TAILQ_ENTRY(plx_ep) stalled_link;
 	LIST_ENTRY(plx_ep) link;
 	SLIST_ENTRY(plx_ep) failing; /* the worker's: peer found dead, not told yet */
 	int failing_err;
-	/* lib/rma's */
-	struct {
-		TAILQ_HEAD(, plx_req) ops; /* in flight, in the order issued */
-		struct plx_req *send;	   /* the first of them that is not all sent, or NULL */
-		TAILQ_ENTRY(plx_ep) link;  /* of the worker's, while send is set */
-		SLIST_ENTRY(plx_ep) quick_link; /* the same, while quick */
-		bool quick;		   /* puts are out whose end no request tells of */
-		uint8_t sure;		   /* puts yet that have one */
-		uint32_t n_out;		   /* messages not answered */
-		uint32_t n_replies;	   /* answers of ours that wait */
-		int err;		   /* of an operation that only a flush tells of */
-	} rma;
+	_Alignas(8) uint8_t of_rma[64];
 };
 
 /** An API handle on an ep; embedded in the face's struct. */

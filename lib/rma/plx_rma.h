@@ -101,12 +101,36 @@ struct plx_rma_stat {
 
 extern const struct plx_stat_row plx_rma_stat_rows[];
 
+/** Of an ep. */
+struct plx_rma_ep {
+	TAILQ_HEAD(, plx_req) ops;	/* in flight, in the order issued */
+	struct plx_req *send;		/* the first of them that is not all sent, or NULL */
+	TAILQ_ENTRY(plx_rma_ep) link;	/* of the worker's, while send is set */
+	SLIST_ENTRY(plx_rma_ep) quick_link; /* the same, while quick */
+	bool quick;			/* puts are out whose end no request tells of */
+	uint8_t sure;			/* puts yet that have one */
+	uint32_t n_out;			/* messages not answered */
+	uint32_t n_replies;		/* answers of ours that wait */
+	int err;			/* of an operation that only a flush tells of */
+};
+_Static_assert(sizeof(struct plx_rma_ep) == sizeof(((struct plx_ep *)0)->of_rma), "it is kept there");
+
+/** @return what this engine keeps with an ep. */
+static inline struct plx_rma_ep *
+plx_rma_ep(const struct plx_ep *ep)
+{
+	return (void *)(uintptr_t)ep->of_rma;
+}
+
+/** Make it; for plx_eps.on_new. */
+void plx_rma_ep_init(struct plx_ep *ep);
+
 /** Of a worker. */
 struct plx_rma {
 	/* owner */
-	TAILQ_HEAD(, plx_ep) eps;  /* with something to send */
+	TAILQ_HEAD(, plx_rma_ep) eps; /* with something to send */
 	TAILQ_HEAD(, plx_req) all; /* in flight, in the order issued */
-	SLIST_HEAD(, plx_ep) quick; /* with puts whose end no request tells of */
+	SLIST_HEAD(, plx_rma_ep) quick; /* with puts whose end no request tells of */
 	struct plx_req_pool *reqs; /* for marks */
 	uint32_t n_eps;
 	struct plx_req_ids ids;
@@ -265,7 +289,7 @@ plx_rma_is_quick(const struct plx_rma *r, const struct plx_ep *ep, const struct 
 {
 	return k->dev_key != 0 && ep->connected && len <= ep->peer->short_max &&
 		(ep->peer->caps & PLX_DEV_KEYS) != 0 && k->domain == ep->peer->domain &&
-		r->by_device && ep->rma.send == NULL;
+		r->by_device && plx_rma_ep(ep)->send == NULL;
 }
 
 /** Slow path of plx_rma_quick(): the first of an ep, or the device says rc. */
@@ -273,7 +297,7 @@ int plx_rma_quick_slow(struct plx_rma *r, struct plx_ep *ep, int rc);
 
 /**
  * Put a few bytes by the device with a key, without a request: plx_rma_is_quick(), and none in
- * ep->rma.sure. Of its end plx_rma_mark() tells.
+ * plx_rma_ep(ep)->sure. Of its end plx_rma_mark() tells.
  * @return 0 the device has a copy of them; -EAGAIN it needs a request; or why it fails.
  * Thread: owner, inline.
  */
@@ -283,7 +307,7 @@ plx_rma_quick(struct plx_rma *r, struct plx_ep *ep, const struct plx_rkey *k, co
 {
 	int rc = plx_peer_put_short(ep->peer, buf, len, remote, k->dev_key);
 
-	if (unlikely(rc != 0 || !ep->rma.quick))
+	if (unlikely(rc != 0 || !plx_rma_ep(ep)->quick))
 		return plx_rma_quick_slow(r, ep, rc);
 	PLX_STAT_INC(r->stat.quick);
 	return 0;
@@ -320,7 +344,7 @@ bool plx_rma_is_taken(struct plx_req *req);
 static inline bool
 plx_rma_ep_over(const struct plx_ep *ep, uint64_t seq)
 {
-	const struct plx_req *first = TAILQ_FIRST(&ep->rma.ops);
+	const struct plx_req *first = TAILQ_FIRST(&plx_rma_ep(ep)->ops);
 
 	return first == NULL || first->rma.seq > seq;
 }

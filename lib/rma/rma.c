@@ -57,6 +57,12 @@ plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated)
 }
 
 void
+plx_rma_ep_init(struct plx_ep *ep)
+{
+	TAILQ_INIT(&plx_rma_ep(ep)->ops);
+}
+
+void
 plx_rma_close(struct plx_rma *r)
 {
 	plx_pool_close(&r->replies);
@@ -213,13 +219,13 @@ send_step(struct plx_rma *r, struct plx_req *req)
 
 /* What the ep can do now. @return how many steps */
 static unsigned
-ep_run(struct plx_rma *r, struct plx_ep *ep)
+ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 {
 	struct plx_req *req;
 	unsigned n = 0;
 	int rc;
 
-	while ((req = ep->rma.send) != NULL) {
+	while ((req = e->send) != NULL) {
 		if (req->rma.epoch != TAILQ_FIRST(&r->all)->rma.epoch)
 			break; /* behind a fence */
 		if (req->rma.how == PLX_RMA_COPY || req->rma.how == PLX_RMA_DEV) {
@@ -235,8 +241,8 @@ ep_run(struct plx_rma *r, struct plx_ep *ep)
 		n++;
 		if (rc != 0)
 			rma_end(r, req, rc);
-		else if (ep->rma.send == req)
-			rma_set_send(r, ep, TAILQ_NEXT(req, rma.link));
+		else if (e->send == req)
+			rma_set_send(r, e, TAILQ_NEXT(req, rma.link));
 	}
 	return n;
 }
@@ -267,11 +273,12 @@ plx_rma_start(struct plx_rma *r, struct plx_req *req)
 {
 	struct plx_req_rma *o = &req->rma;
 	struct plx_ep *ep = o->ep;
+	struct plx_rma_ep *e = plx_rma_ep(ep);
 	int rc = o->how == PLX_RMA_COPY ? ep->err : plx_ep_connect(ep);
 
 	o->seq = ++r->seq;
 	TAILQ_INSERT_TAIL(&r->all, req, rma.all);
-	TAILQ_INSERT_TAIL(&ep->rma.ops, req, rma.link);
+	TAILQ_INSERT_TAIL(&e->ops, req, rma.link);
 	if (rc == 0 && o->how == PLX_RMA_MSG)
 		rc = choose(r, req);
 	else if (rc == 0 && o->how == PLX_RMA_COPY)
@@ -281,9 +288,9 @@ plx_rma_start(struct plx_rma *r, struct plx_req *req)
 		return;
 	}
 	plx_ep_wait(ep, &o->wait, o->wait.conn_id, wait_fail);
-	if (ep->rma.send == NULL) {
-		rma_set_send(r, ep, req);
-		ep_run(r, ep);
+	if (e->send == NULL) {
+		rma_set_send(r, e, req);
+		ep_run(r, e);
 	}
 }
 
@@ -306,13 +313,13 @@ plx_rma_run_slow(struct plx_rma *r)
 
 	/* Each ep of now once: what they complete may add eps and take some away. */
 	for (uint32_t i = r->n_eps; i > 0; i--) {
-		struct plx_ep *ep = TAILQ_FIRST(&r->eps);
+		struct plx_rma_ep *e = TAILQ_FIRST(&r->eps);
 
-		if (ep == NULL)
+		if (e == NULL)
 			break;
-		TAILQ_REMOVE(&r->eps, ep, rma.link);
-		TAILQ_INSERT_TAIL(&r->eps, ep, rma.link);
-		n += ep_run(r, ep);
+		TAILQ_REMOVE(&r->eps, e, link);
+		TAILQ_INSERT_TAIL(&r->eps, e, link);
+		n += ep_run(r, e);
 	}
 	return n;
 }

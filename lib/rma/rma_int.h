@@ -8,26 +8,32 @@
 
 #include "plx_rma.h"
 
-/* rma_op.c */
+static inline struct plx_ep *
+rma_ep_of(struct plx_rma_ep *e)
+{
+	return (struct plx_ep *)((uint8_t *)e - offsetof(struct plx_ep, of_rma));
+}
 
 /** The ep's first operation that is not all sent, or none; and its place in the run list. */
 static inline void
-rma_set_send(struct plx_rma *r, struct plx_ep *ep, struct plx_req *req)
+rma_set_send(struct plx_rma *r, struct plx_rma_ep *e, struct plx_req *req)
 {
-	bool was = ep->rma.send != NULL;
+	bool was = e->send != NULL;
 
-	ep->rma.send = req;
+	e->send = req;
 	if (was == (req != NULL))
 		return;
 	if (was) {
-		TAILQ_REMOVE(&r->eps, ep, rma.link);
+		TAILQ_REMOVE(&r->eps, e, link);
 		r->n_eps--;
 	} else {
-		TAILQ_INSERT_TAIL(&r->eps, ep, rma.link);
+		TAILQ_INSERT_TAIL(&r->eps, e, link);
 		r->n_eps++;
-		ep->eps->quiet = false;
+		rma_ep_of(e)->eps->quiet = false;
 	}
 }
+
+/* rma_op.c */
 
 /** The operation is over: out of all lists, completed. */
 void rma_end(struct plx_rma *r, struct plx_req *req, int err);
@@ -47,7 +53,7 @@ void rma_keep_err(struct plx_rma *r, struct plx_ep *ep, int err);
 static inline struct plx_rma *
 rma_of(struct plx_req *req)
 {
-	return req->rma.ep->eps->rma;
+	return req->rma.ep->eps->engine[PLX_EP_RMA];
 }
 
 /* rma_key.c */

@@ -10,27 +10,27 @@
 void
 rma_send_again(struct plx_rma *r, struct plx_req *req)
 {
-	const struct plx_req *first = req->rma.ep->rma.send;
+	const struct plx_req *first = plx_rma_ep(req->rma.ep)->send;
 
 	req->rma.offset = 0;
 	/* What follows it and is all sent is passed over. */
 	if (first == NULL || first->rma.seq > req->rma.seq)
-		rma_set_send(r, req->rma.ep, req);
+		rma_set_send(r, plx_rma_ep(req->rma.ep), req);
 }
 
 void
 rma_send_stop(struct plx_rma *r, struct plx_req *req)
 {
 	req->rma.offset = req->len;
-	if (req->rma.ep->rma.send == req)
-		rma_set_send(r, req->rma.ep, TAILQ_NEXT(req, rma.link));
+	if (plx_rma_ep(req->rma.ep)->send == req)
+		rma_set_send(r, plx_rma_ep(req->rma.ep), TAILQ_NEXT(req, rma.link));
 }
 
 void
 rma_keep_err(struct plx_rma *r, struct plx_ep *ep, int err)
 {
-	if (ep->rma.err == 0)
-		ep->rma.err = err;
+	if (plx_rma_ep(ep)->err == 0)
+		plx_rma_ep(ep)->err = err;
 	if (r->err == 0)
 		r->err = err;
 }
@@ -54,14 +54,14 @@ rma_end(struct plx_rma *r, struct plx_req *req, int err)
 	struct plx_req_rma *o = &req->rma;
 	struct plx_ep *ep = o->ep;
 
-	if (ep->rma.send == req)
-		rma_set_send(r, ep, TAILQ_NEXT(req, rma.link));
-	TAILQ_REMOVE(&ep->rma.ops, req, rma.link);
+	if (plx_rma_ep(ep)->send == req)
+		rma_set_send(r, plx_rma_ep(ep), TAILQ_NEXT(req, rma.link));
+	TAILQ_REMOVE(&plx_rma_ep(ep)->ops, req, rma.link);
 	TAILQ_REMOVE(&r->all, req, rma.all);
 	plx_ep_wait_end(&o->wait);
 	if (o->id.index != 0)
 		plx_req_id_put(&r->ids, o->id);
-	ep->rma.n_out -= o->n_out; /* what comes for it now finds nobody */
+	plx_rma_ep(ep)->n_out -= o->n_out; /* what comes for it now finds nobody */
 	plx_rma_over(r, req, err);
 }
 

@@ -23,8 +23,8 @@ plx_rma_quick_slow(struct plx_rma *r, struct plx_ep *ep, int rc)
 {
 	if (rc != 0)
 		return rc == -EOPNOTSUPP ? -EAGAIN : rc;
-	ep->rma.quick = true;
-	SLIST_INSERT_HEAD(&r->quick, ep, rma.quick_link);
+	plx_rma_ep(ep)->quick = true;
+	SLIST_INSERT_HEAD(&r->quick, plx_rma_ep(ep), quick_link);
 	PLX_STAT_INC(r->stat.quick);
 	return 0;
 }
@@ -32,8 +32,8 @@ plx_rma_quick_slow(struct plx_rma *r, struct plx_ep *ep, int rc)
 static void
 quick_end(struct plx_rma *r, struct plx_ep *ep)
 {
-	ep->rma.quick = false;
-	SLIST_REMOVE(&r->quick, ep, plx_ep, rma.quick_link);
+	plx_rma_ep(ep)->quick = false;
+	SLIST_REMOVE(&r->quick, plx_rma_ep(ep), plx_rma_ep, quick_link);
 }
 
 static int
@@ -48,7 +48,7 @@ mark(struct plx_rma *r, struct plx_ep *ep)
 		return -ENOMEM;
 	plx_req_flag(req, PLX_REQ_RELEASED);
 	quick_end(r, ep);
-	ep->rma.sure = RMA_SURE;
+	plx_rma_ep(ep)->sure = RMA_SURE;
 	plx_rma_prepare(r, &d, req);
 	req->rma.how = PLX_RMA_MARK;
 	PLX_STAT_INC(r->stat.marks);
@@ -62,16 +62,16 @@ plx_rma_mark(struct plx_rma *r, struct plx_ep *ep)
 	int rc = 0;
 
 	if (ep != NULL)
-		return ep->rma.quick ? mark(r, ep) : 0;
+		return plx_rma_ep(ep)->quick ? mark(r, ep) : 0;
 	while (rc == 0 && !SLIST_EMPTY(&r->quick))
-		rc = mark(r, SLIST_FIRST(&r->quick));
+		rc = mark(r, rma_ep_of(SLIST_FIRST(&r->quick)));
 	return rc;
 }
 
 void
 plx_rma_ep_failed(struct plx_rma *r, struct plx_ep *ep, int err)
 {
-	if (!ep->rma.quick)
+	if (!plx_rma_ep(ep)->quick)
 		return;
 	quick_end(r, ep);
 	rma_keep_err(r, ep, err);

@@ -128,7 +128,7 @@ rma_msg_step(struct plx_rma *r, struct plx_req *req)
 	int rc;
 
 	while (o->offset < req->len) {
-		if (!plx_ep_open(o->ep) || o->ep->rma.n_out >= PLX_RMA_WINDOW)
+		if (!plx_ep_open(o->ep) || plx_rma_ep(o->ep)->n_out >= PLX_RMA_WINDOW)
 			return -EAGAIN;
 		rc = put_at_is_good(r, req) ? put_at_send(req, &n)
 			: o->kind == PLX_RMA_PUT ? put_send(req, &n)
@@ -137,7 +137,7 @@ rma_msg_step(struct plx_rma *r, struct plx_req *req)
 			return rc;
 		o->offset += n;
 		o->n_out++;
-		o->ep->rma.n_out++;
+		plx_rma_ep(o->ep)->n_out++;
 	}
 	return 0;
 }
@@ -163,7 +163,7 @@ op_answered(struct plx_rma *r, struct plx_req *req, int err)
 	struct plx_req_rma *o = &req->rma;
 
 	o->n_out--;
-	o->ep->rma.n_out--;
+	plx_rma_ep(o->ep)->n_out--;
 	if (err == NO_FETCH && o->kind == PLX_RMA_PUT && r->fetch_min != 0) {
 		r->fetch_min = 0; /* from now on by messages, and this one too */
 		rma_send_again(r, req);
@@ -213,7 +213,7 @@ plx_rma_on_data(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_
 static void
 reply_free(struct rma_reply *p)
 {
-	p->ep->rma.n_replies--;
+	plx_rma_ep(p->ep)->n_replies--;
 	plx_pool_put(&p->r->replies, p);
 }
 
@@ -324,7 +324,7 @@ reply_start(struct rma_reply *now)
 		return; /* the initiator is gone, and so is its interest */
 	if (plx_ep_open(ep) && reply_step(now) != -EAGAIN)
 		return;
-	if (ep->rma.n_replies < REPLIES_MAX)
+	if (plx_rma_ep(ep)->n_replies < REPLIES_MAX)
 		p = plx_pool_get(&now->r->replies);
 	if (now->r->replies.n_free < RMA_REPLIES_RESERVE) {
 		ep->eps->is_short = true;
@@ -339,7 +339,7 @@ reply_start(struct rma_reply *now)
 	p->pend.send = reply_send;
 	p->pend.fail = reply_fail;
 	p->pend.conn_id = PLX_CONN_NONE;
-	ep->rma.n_replies++;
+	plx_rma_ep(ep)->n_replies++;
 	plx_ep_pend(ep, &p->pend);
 }
 

@@ -41,7 +41,7 @@ struct rndv_batch {
 static inline struct plx_rndv *
 rndv_of(struct plx_ep *ep)
 {
-	return ep->eps->rndv;
+	return ep->eps->engine[PLX_EP_RNDV];
 }
 
 /* rndv_shared.c: what a queue shows its peers */

@@ -68,6 +68,20 @@ struct plx_stream_stat {
 
 extern const struct plx_stat_row plx_stream_stat_rows[];
 
+/** Of an ep. */
+struct plx_stream_ep {
+	LIST_HEAD(, plx_stream) all;
+	uint32_t n_unmet; /* without a handle so far */
+};
+_Static_assert(sizeof(struct plx_stream_ep) == sizeof(((struct plx_ep *)0)->of_stream), "it is kept there");
+
+/** @return what this engine keeps with an ep. */
+static inline struct plx_stream_ep *
+plx_stream_ep(const struct plx_ep *ep)
+{
+	return (void *)(uintptr_t)ep->of_stream;
+}
+
 /** All streams of a worker. */
 struct plx_streams {
 	uint32_t pace;			/* so many more messages had better have a turn each */
@@ -94,7 +108,7 @@ struct plx_stream {
 	struct plx_ep_user *user; /* NULL: not made yet, or gone */
 	uint32_t conn_id;
 	uint32_t busy;		  /* callbacks run below: not to be freed */
-	bool unmet;		  /* one of ep->n_unmet: it has not been made yet */
+	bool unmet;		  /* one of n_unmet: it has not been made yet */
 	bool closed;		  /* the handle is gone: what comes is thrown away */
 	bool ready;
 	bool pended;		  /* pend waits in the ep's list */

@@ -90,7 +90,7 @@ plx_stream_move(struct plx_ep_user *user)
 		s->ep->n_msgs--;
 		s->ep = user->ep;
 		s->ep->n_msgs++;
-		LIST_INSERT_HEAD(&s->ep->streams, s, link);
+		LIST_INSERT_HEAD(&plx_stream_ep(s->ep)->all, s, link);
 		return;
 	}
 	/* Sends, or bytes, were faster. A stub's stream has receives and nothing else. */
@@ -125,7 +125,7 @@ plx_stream_ep_failed(struct plx_ep *ep, int err)
 {
 	struct plx_stream *s, *next;
 
-	for (s = LIST_FIRST(&ep->streams); s != NULL; s = next) {
+	for (s = LIST_FIRST(&plx_stream_ep(ep)->all); s != NULL; s = next) {
 		s->busy++;
 		if (s->xfer == NULL && TAILQ_EMPTY(&s->chunks))
 			stream_recvs_fail(s, err);

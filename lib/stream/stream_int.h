@@ -52,7 +52,7 @@ stream_find(const struct plx_ep *ep, uint32_t conn_id)
 {
 	struct plx_stream *s;
 
-	LIST_FOREACH(s, &ep->streams, link) {
+	LIST_FOREACH(s, &plx_stream_ep(ep)->all, link) {
 		if (likely(s->conn_id == conn_id))
 			break;
 	}

@@ -23,7 +23,7 @@ stream_new(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id)
 	TAILQ_INIT(&s->recvs);
 	TAILQ_INIT(&s->chunks);
 	TAILQ_INIT(&s->lent);
-	LIST_INSERT_HEAD(&ep->streams, s, link);
+	LIST_INSERT_HEAD(&plx_stream_ep(ep)->all, s, link);
 	ep->n_msgs++;
 	PLX_STAT_INC(all->stat.streams);
 	return s;
@@ -35,7 +35,7 @@ stream_user_set(struct plx_stream *s, struct plx_ep_user *user)
 	s->user = user;
 	if (user != NULL && s->unmet) {
 		s->unmet = false;
-		s->ep->n_unmet--;
+		plx_stream_ep(s->ep)->n_unmet--;
 	}
 }
 
@@ -68,7 +68,7 @@ stream_free(struct plx_stream *s)
 		TAILQ_REMOVE(&s->all->stopped, s, stopped_link);
 	LIST_REMOVE(s, link);
 	s->ep->n_msgs--;
-	s->ep->n_unmet -= s->unmet;
+	plx_stream_ep(s->ep)->n_unmet -= s->unmet;
 	plx_pool_put(&s->all->pool, s);
 }
 

@@ -208,7 +208,7 @@ of_arrival(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id, uint32_
 	if (user != NULL)
 		return plx_stream_of_slow(all, user);
 	if (!plx_ep_user_was(ep, conn_id)) {
-		if (ep->n_unmet >= PLX_EP_MAX_UNMET) {
+		if (plx_stream_ep(ep)->n_unmet >= PLX_EP_MAX_UNMET) {
 			PLX_STAT_INC(all->stat.rx_drop_refused);
 			plx_ep_refuse(ep);
 			return NULL;
@@ -219,7 +219,7 @@ of_arrival(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id, uint32_
 			return NULL;
 		}
 		s->unmet = true;
-		ep->n_unmet++;
+		plx_stream_ep(ep)->n_unmet++;
 		return s;
 	}
 	PLX_STAT_ADD(all->stat.rx_drop_closed, len);

@@ -86,7 +86,7 @@ status(struct plx_worker *w, const struct plx_flush *f)
 	switch (f->kind) {
 	case PLX_FLUSH_EP:
 		err = ep_err(f->ep);
-		once = take_err(&f->ep->rma.err);
+		once = take_err(&plx_rma_ep(f->ep)->err);
 		return err != 0 ? err : once;
 	case PLX_FLUSH_WORKER:
 		err = users_err(w);
@@ -414,7 +414,7 @@ static bool
 nothing_waits_at(const struct plx_ep *ep)
 {
 	return ep->connected && ep->err == 0 && ep->failing_err == 0 && !plx_ep_has_any(ep) &&
-	       TAILQ_EMPTY(&ep->flushes) && TAILQ_EMPTY(&ep->rma.ops) && !ep->rma.quick && ep->rma.err == 0 &&
+	       TAILQ_EMPTY(&ep->flushes) && TAILQ_EMPTY(&plx_rma_ep(ep)->ops) && !plx_rma_ep(ep)->quick && plx_rma_ep(ep)->err == 0 &&
 	       !plx_peer_has_left(ep->peer);
 }
 

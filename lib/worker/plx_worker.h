@@ -612,7 +612,7 @@ static inline int
 plx_worker_put_quick(struct plx_worker *w, struct plx_ep *ep, const struct plx_rkey *k,
 	const void *buf, uint64_t len, uint64_t remote)
 {
-	if (!plx_rma_unfenced(&w->rma) || !plx_rma_is_quick(&w->rma, ep, k, len) || ep->rma.sure != 0)
+	if (!plx_rma_unfenced(&w->rma) || !plx_rma_is_quick(&w->rma, ep, k, len) || plx_rma_ep(ep)->sure != 0)
 		return -EAGAIN;
 	w->empty_turns = 0; /* as plx_worker_busy() */
 	return plx_rma_quick(&w->rma, ep, k, buf, (uint32_t)len, remote);

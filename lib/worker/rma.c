@@ -16,8 +16,8 @@ plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d)
 	if (w->dedicated || d->ep->stub || d->kind == PLX_RMA_ATOMIC || !plx_rma_unfenced(&w->rma))
 		return -EAGAIN;
 	if (d->kind == PLX_RMA_PUT && plx_rma_is_quick(&w->rma, d->ep, d->rkey, d->len)) {
-		if (d->ep->rma.sure != 0) {
-			d->ep->rma.sure--;
+		if (plx_rma_ep(d->ep)->sure != 0) {
+			plx_rma_ep(d->ep)->sure--;
 			return -EAGAIN;
 		}
 		rc = plx_rma_quick(&w->rma, d->ep, d->rkey, d->buf, (uint32_t)d->len, d->remote);

@@ -280,10 +280,11 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	plx_timers_init(&w->timers);
 	plx_rndv_open(&w->rndv, conf);
 	rc = plx_eps_open(&w->eps, on_ep_failed);
-	w->eps.rndv = &w->rndv;
+	w->eps.engine[PLX_EP_RNDV] = &w->rndv;
 	w->eps.eager_end = eager_end(conf);
 	rma_rc = plx_rma_open(&w->rma, conf, w->dedicated);
-	w->eps.rma = &w->rma;
+	w->eps.engine[PLX_EP_RMA] = &w->rma;
+	w->eps.on_new = plx_rma_ep_init;
 	w->rma.reqs = &w->chan_reqs;
 	plx_msg_pools_open(&w->msgs);
 	plx_streams_open(&w->streams, &w->eps, &w->msgs, &w->rndv, &w->timers,

@@ -253,7 +253,7 @@ a_peer_names_so_many_streams_and_no_more(void)
 	for (uint32_t i = 0; i < PLX_EP_MAX_UNMET; i++)
 		plx_stream_on_data(&u.w[1]->streams, ep->peer, 1000 + i, from, 8);
 	UNIT_EQ(u.w[1]->eps.stat.refused, 0);
-	UNIT_EQ(ep->n_unmet, PLX_EP_MAX_UNMET);
+	UNIT_EQ(plx_stream_ep(ep)->n_unmet, PLX_EP_MAX_UNMET);
 	plx_stream_on_data(&u.w[1]->streams, ep->peer, 1000, from, 8); /* of a known one */
 	UNIT_EQ(u.w[1]->eps.stat.refused, 0);
 	plx_stream_on_data(&u.w[1]->streams, ep->peer, 999, from, 8);
@@ -261,7 +261,7 @@ a_peer_names_so_many_streams_and_no_more(void)
 	UNIT_EQ(u.w[1]->streams.stat.rx_drop_refused, 1);
 	unit_turns(&u, 3);
 	UNIT_EQ(ep->err, -ECONNRESET);
-	UNIT_EQ(ep->n_unmet, 0); /* all went with it */
+	UNIT_EQ(plx_stream_ep(ep)->n_unmet, 0); /* all went with it */
 	unit_workers_close(&u);
 }
 

@@ -90,7 +90,7 @@ unit_nothing_left(const struct unit_workers *u)
 		LIST_FOREACH(ep, &w->eps.all, link) {
 			uint32_t streams = 0; /* they stay as long as their handles */
 
-			LIST_FOREACH(s, &ep->streams, link)
+			LIST_FOREACH(s, &plx_stream_ep(ep)->all, link)
 				streams++;
 			UNIT_TRUE(TAILQ_EMPTY(&ep->pending) && TAILQ_EMPTY(&ep->waits.head));
 			UNIT_TRUE(LIST_EMPTY(&ep->partial));
