@@ -74,7 +74,7 @@ plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h)
 }
 
 static inline const struct plx_am_handler *
-find(const struct plx_am *am, uint16_t id)
+am_find(const struct plx_am *am, uint16_t id)
 {
 	const struct plx_am_handler *page = am->pages[id / PLX_AM_PAGE];
 
@@ -219,7 +219,7 @@ static void
 deliver_msg(struct plx_am *am, struct plx_msg *m)
 {
 	struct plx_wire_am w = wire_of(m);
-	const struct plx_am_handler *h = find(am, w.id);
+	const struct plx_am_handler *h = am_find(am, w.id);
 	bool rndv = m->kind == PLX_MSG_AM_RTS;
 	struct plx_am_rx rx = {.ep = m->ep, .hdr = m->data, .len = m->len, .msg = m,
 		.hdr_len = plx_am_hdr_len(&w), .conn_id = w.conn_id, .id = w.id,
@@ -332,7 +332,7 @@ show_slow(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const u
 		PLX_STAT_INC(am->stat.rx_drop_bad_len);
 		return;
 	}
-	h = find(am, w.id);
+	h = am_find(am, w.id);
 	if (unlikely(h == NULL)) {
 		no_handler(am, w.id);
 		return;
@@ -361,7 +361,7 @@ plx_am_show(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const
 	uint32_t len)
 {
 	uint32_t hdr_len = w.hdr_len, head = plx_am_head(hdr_len);
-	const struct plx_am_handler *h = find(am, w.id);
+	const struct plx_am_handler *h = am_find(am, w.id);
 
 	/* PLX_WIRE_AM_REPLY makes hdr_len exceed the maximum: such messages take the slow path */
 	if (unlikely(hdr_len > PLX_WIRE_AM_HDR_MAX || len < head || h == NULL || h->plain == NULL ||

@@ -49,7 +49,7 @@ timeout_us(const struct timeval *t, uint64_t *us)
 
 /* Ask the endpoint at a URI. */
 static int
-ask(struct cci_conn *c, const char *uri, struct plx_chan_asked *a)
+conn_ask(struct cci_conn *c, const char *uri, struct plx_chan_asked *a)
 {
 	struct plx_wire_addr addr;
 	int rc = cci_uri_parse(uri, cci_ep_driver(c->ep), &addr);
@@ -80,7 +80,7 @@ cci_connect(cci_endpoint_t *endpoint, const char *server_uri, const void *data_p
 		rc = -ENETDOWN;
 	if (c != NULL) {
 		rc = attribute > CCI_CONN_ATTR_UU ? cci_group_join(c, server_uri)
-						  : ask(c, server_uri, &a);
+						  : conn_ask(c, server_uri, &a);
 		if (rc != 0)
 			plx_pool_put(&ep->conns, c);
 	}
@@ -100,7 +100,7 @@ request_of(cci_event_t *event)
 
 /* Answer a request: with a connection, or with NULL no. */
 static int
-answer(cci_event_t *event, bool yes, const void *context)
+conn_answer(cci_event_t *event, bool yes, const void *context)
 {
 	struct plx_chan_request *r = request_of(event);
 	struct cci_conn *c = NULL;
@@ -131,13 +131,13 @@ answer(cci_event_t *event, bool yes, const void *context)
 int
 cci_accept(cci_event_t *conn_req, const void *context)
 {
-	return answer(conn_req, true, context);
+	return conn_answer(conn_req, true, context);
 }
 
 int
 cci_reject(cci_event_t *conn_req)
 {
-	return answer(conn_req, false, NULL);
+	return conn_answer(conn_req, false, NULL);
 }
 
 int

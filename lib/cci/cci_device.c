@@ -125,7 +125,7 @@ dev_fill(struct cci_dev *d, const char *transport)
 
 /* A whole number from 0 to max. */
 static bool
-number(const char *text, long max, int *out)
+device_number(const char *text, long max, int *out)
 {
 	char *end;
 	long v = strtol(text, &end, 10);
@@ -166,13 +166,13 @@ dev_key(struct cci_dev *d, const struct cci_ini_key *k, const char **transport, 
 		return 0;
 	}
 	if (strncmp(k->text, "priority=", 9) == 0) {
-		if (number(k->text + 9, PRIORITY_MAX, &d->priority))
+		if (device_number(k->text + 9, PRIORITY_MAX, &d->priority))
 			return 0;
 		snprintf(err, CCI_ERR_TEXT, "line %u: a priority is a number from 0 to 100", k->line);
 		return -EINVAL;
 	}
 	if (strncmp(k->text, "default=", 8) == 0) {
-		if (number(k->text + 8, 1, &yes)) {
+		if (device_number(k->text + 8, 1, &yes)) {
 			d->is_default = yes != 0;
 			return 0;
 		}
@@ -295,7 +295,7 @@ open_found(void)
 
 /* Those that are up first, then by priority, then as in the file. */
 static int
-compare(const void *pa, const void *pb)
+device_compare(const void *pa, const void *pb)
 {
 	const struct cci_dev *a = *(struct cci_dev *const *)pa, *b = *(struct cci_dev *const *)pb;
 
@@ -316,7 +316,7 @@ cci_devices_open(void)
 		cci_devices_close();
 		return status;
 	}
-	qsort(devices.dev, devices.n, sizeof(devices.dev[0]), compare);
+	qsort(devices.dev, devices.n, sizeof(devices.dev[0]), device_compare);
 	for (unsigned i = 0; i < devices.n; i++)
 		devices.list[i] = &devices.dev[i]->pub;
 	devices.list[devices.n] = NULL;

@@ -84,7 +84,7 @@ ep_create(const struct cci_dev *d, const char *service, bool has_fd, struct cci_
 
 /* @param service NULL: at none */
 static int
-create(cci_device_t *device, const char *service, int flags, cci_endpoint_t **endpoint,
+ep_create_at(cci_device_t *device, const char *service, int flags, cci_endpoint_t **endpoint,
 	cci_os_handle_t *fd)
 {
 	const struct cci_dev *d = cci_device_find(device);
@@ -111,7 +111,7 @@ create(cci_device_t *device, const char *service, int flags, cci_endpoint_t **en
 int
 cci_create_endpoint(cci_device_t *device, int flags, cci_endpoint_t **endpoint, cci_os_handle_t *fd)
 {
-	return create(device, NULL, flags, endpoint, fd);
+	return ep_create_at(device, NULL, flags, endpoint, fd);
 }
 
 int
@@ -120,7 +120,7 @@ cci_create_endpoint_at(cci_device_t *device, const char *service, int flags,
 {
 	if (service == NULL || !cci_service_is_good(service))
 		return CCI_EINVAL;
-	return create(device, service, flags, endpoint, fd);
+	return ep_create_at(device, service, flags, endpoint, fd);
 }
 
 /* What has come is acknowledged: its sender need not wonder when we are gone. */

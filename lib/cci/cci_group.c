@@ -19,7 +19,7 @@
 
 /* One of the other kind; whatever it is that somebody published. */
 static void
-meet(const void *data, size_t len, void *arg)
+group_meet(const void *data, size_t len, void *arg)
 {
 	uint8_t packed[PLX_WIRE_ADDR_MAX] = {0};
 	struct plx_wire_addr addr;
@@ -37,7 +37,7 @@ meet(const void *data, size_t len, void *arg)
 }
 
 static int
-publish(struct cci_conn *c, const char *name)
+group_publish(struct cci_conn *c, const char *name)
 {
 	uint8_t data[PLX_WIRE_ADDR_MAX + ID_LEN];
 	int len = plx_worker_addr(c->ep->core, data, PLX_WIRE_ADDR_MAX), rc;
@@ -51,7 +51,7 @@ publish(struct cci_conn *c, const char *name)
 
 /* Known first, then looking: of two who come at once one sees the other. */
 static int
-join(struct cci_conn *c, const char *group)
+group_join(struct cci_conn *c, const char *group)
 {
 	const char *driver = cci_ep_driver(c->ep);
 	bool tx = c->pub.attribute == CCI_CONN_ATTR_UU_MC_TX;
@@ -60,9 +60,9 @@ join(struct cci_conn *c, const char *group)
 
 	snprintf(name[0], sizeof(name[0]), "cci/%s/mc/%s/rx", driver, group);
 	snprintf(name[1], sizeof(name[1]), "cci/%s/mc/%s/tx", driver, group);
-	rc = publish(c, name[tx]);
+	rc = group_publish(c, name[tx]);
 	if (rc == 0)
-		rc = plx_name_each(name[!tx], meet, c);
+		rc = plx_name_each(name[!tx], group_meet, c);
 	return rc < 0 ? rc : 0;
 }
 
@@ -80,7 +80,7 @@ cci_group_join(struct cci_conn *c, const char *uri)
 		return rc;
 	if (w->chans.group_q != NULL)
 		return 0;
-	rc = join(c, group);
+	rc = group_join(c, group);
 	if (rc != 0) {
 		if (c->group_fd >= 0)
 			close(c->group_fd);

@@ -13,7 +13,7 @@
 
 /* Without white space at both ends; ends it in place. */
 static char *
-trim(char *s)
+ini_trim(char *s)
 {
 	char *end = s + strlen(s);
 
@@ -26,31 +26,31 @@ trim(char *s)
 }
 
 static int
-bad(char *err, unsigned line, const char *what)
+ini_bad(char *err, unsigned line, const char *what)
 {
 	snprintf(err, CCI_ERR_TEXT, "line %u: %s", line, what);
 	return -EINVAL;
 }
 
 static int
-section(struct cci_ini *ini, char *s, unsigned line, char *err)
+ini_section(struct cci_ini *ini, char *s, unsigned line, char *err)
 {
 	char *close = strchr(s, ']');
 	struct cci_ini_dev *d;
 	char *name;
 
 	if (close == NULL || close[1] != '\0')
-		return bad(err, line, "a section is [name]");
+		return ini_bad(err, line, "a section is [name]");
 	*close = '\0';
-	name = trim(s + 1);
+	name = ini_trim(s + 1);
 	if (*name == '\0')
-		return bad(err, line, "a section without a name");
+		return ini_bad(err, line, "a section without a name");
 	for (unsigned i = 0; i < ini->n_devs; i++) {
 		if (strcmp(ini->devs[i].name, name) == 0)
-			return bad(err, line, "a section of this name is there already");
+			return ini_bad(err, line, "a section of this name is there already");
 	}
 	if (ini->n_devs == CCI_INI_DEVS)
-		return bad(err, line, "too many sections");
+		return ini_bad(err, line, "too many sections");
 	d = &ini->devs[ini->n_devs];
 	d->name = strdup(name);
 	if (d->name == NULL)
@@ -62,29 +62,29 @@ section(struct cci_ini *ini, char *s, unsigned line, char *err)
 }
 
 static int
-key(struct cci_ini *ini, char *s, unsigned line, char *err)
+ini_key(struct cci_ini *ini, char *s, unsigned line, char *err)
 {
 	char *eq = strchr(s, '='), *value;
 	struct cci_ini_dev *d;
 	struct cci_ini_key *k;
 
 	if (ini->n_devs == 0)
-		return bad(err, line, "a line before the first section");
+		return ini_bad(err, line, "a line before the first section");
 	d = &ini->devs[ini->n_devs - 1];
 	if (eq == NULL)
-		return bad(err, line, "neither [section] nor key = value");
+		return ini_bad(err, line, "neither [section] nor key = value");
 	*eq = '\0';
-	s = trim(s);
-	value = trim(eq + 1);
+	s = ini_trim(s);
+	value = ini_trim(eq + 1);
 	if (*s == '\0')
-		return bad(err, line, "a value without a key");
+		return ini_bad(err, line, "a value without a key");
 	for (unsigned i = 0; i < d->n_keys; i++) {
 		if (strncmp(d->keys[i].text, s, strlen(s)) == 0 &&
 			d->keys[i].text[strlen(s)] == '=')
-			return bad(err, line, "this key is there already");
+			return ini_bad(err, line, "this key is there already");
 	}
 	if (d->n_keys == CCI_INI_KEYS)
-		return bad(err, line, "too many keys");
+		return ini_bad(err, line, "too many keys");
 	k = &d->keys[d->n_keys];
 	if (asprintf(&k->text, "%s=%s", s, value) < 0)
 		return -ENOMEM;
@@ -103,15 +103,15 @@ parse_line(struct cci_ini *ini, const char *text, size_t len, unsigned line, cha
 	if (comment != NULL)
 		len = comment - text;
 	if (len >= sizeof(buf))
-		return bad(err, line, "longer than 1,023 bytes");
+		return ini_bad(err, line, "longer than 1,023 bytes");
 	if (memchr(text, '\0', len) != NULL)
-		return bad(err, line, "a byte of value 0");
+		return ini_bad(err, line, "a byte of value 0");
 	memcpy(buf, text, len);
 	buf[len] = '\0';
-	s = trim(buf);
+	s = ini_trim(buf);
 	if (*s == '\0')
 		return 0;
-	return *s == '[' ? section(ini, s, line, err) : key(ini, s, line, err);
+	return *s == '[' ? ini_section(ini, s, line, err) : ini_key(ini, s, line, err);
 }
 
 int

@@ -16,7 +16,7 @@ static struct {
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int
-start(void)
+init_start(void)
 {
 	int rc = plx_init_get(plx_conf_process());
 	int status = cci_status(rc);
@@ -38,7 +38,7 @@ cci_init(uint32_t abi_ver, uint32_t flags, uint32_t *caps)
 		return CCI_EINVAL;
 	pthread_mutex_lock(&state.lock);
 	if (state.users == 0)
-		status = start();
+		status = init_start();
 	if (status == CCI_SUCCESS) {
 		state.users++;
 		*caps = 1;

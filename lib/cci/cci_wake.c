@@ -18,7 +18,7 @@
 
 /* Nothing is queued: sleep may come. @return an item after all */
 static struct plx_chan_item *
-arm(struct cci_ep *ep)
+wake_arm(struct cci_ep *ep)
 {
 	struct plx_chan_item *item;
 
@@ -55,7 +55,7 @@ cci_next_item_or_arm(struct cci_ep *ep)
 			return item;
 		}
 	}
-	return arm(ep);
+	return wake_arm(ep);
 }
 
 int

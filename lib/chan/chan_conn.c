@@ -122,7 +122,7 @@ put:
 }
 
 static void
-refuse(struct plx_chans *cs, struct plx_ep *ep, uint32_t to, int err)
+conn_refuse(struct plx_chans *cs, struct plx_ep *ep, uint32_t to, int err)
 {
 	struct plx_wire_chan_answer h = {.to = to, .err = err};
 
@@ -148,7 +148,7 @@ plx_chan_on_ask(struct plx_chans *cs, struct plx_peer *src, const struct plx_wir
 	r = cs->n_asks < PLX_CHAN_ASKS_MAX ? plx_pool_get(&cs->asks) : NULL;
 	if (r == NULL) {
 		if (TAILQ_EMPTY(&ep->pending)) /* one who does not listen is not answered */
-			refuse(cs, ep, h->from, -ECONNREFUSED);
+			conn_refuse(cs, ep, h->from, -ECONNREFUSED);
 		return;
 	}
 	cs->n_asks++;
@@ -178,7 +178,7 @@ plx_chan_accept(struct plx_chans *cs, struct plx_chan_request *r, struct plx_cha
 	c->remote = r->ask.from;
 	rc = plx_ep_connect(r->ep);
 	if (rc != 0) {
-		refuse(cs, r->ep, r->ask.from, rc); /* out of descriptors, say: the client is told later */
+		conn_refuse(cs, r->ep, r->ask.from, rc); /* out of descriptors, say: the client is told later */
 		chan_break(cs, c, -ECONNRESET);
 		return 0;
 	}
@@ -196,7 +196,7 @@ plx_chan_accept(struct plx_chans *cs, struct plx_chan_request *r, struct plx_cha
 void
 plx_chan_reject(struct plx_chans *cs, struct plx_chan_request *r)
 {
-	refuse(cs, r->ep, r->ask.from, -ECONNREFUSED);
+	conn_refuse(cs, r->ep, r->ask.from, -ECONNREFUSED);
 }
 
 static void

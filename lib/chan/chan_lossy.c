@@ -41,7 +41,7 @@ chan_lossy_begin(struct plx_chans *cs, struct plx_chan *c, uint32_t where)
 }
 
 static int
-tx(const struct plx_chan *c, const struct plx_chan_op *op)
+lossy_tx(const struct plx_chan *c, const struct plx_chan_op *op)
 {
 	const struct plx_wire_chan h = {.to = c->remote};
 	const struct plx_tx tx = {.peer = c->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
@@ -51,7 +51,7 @@ tx(const struct plx_chan *c, const struct plx_chan_op *op)
 }
 
 static void
-over(struct plx_chans *cs, struct plx_chan_op *op, int status)
+lossy_over(struct plx_chans *cs, struct plx_chan_op *op, int status)
 {
 	PLX_STAT_ADD(cs->stat.msgs, status == 0);
 	PLX_STAT_ADD(cs->stat.lossy_msgs, status == 0);
@@ -67,11 +67,11 @@ chan_lossy_post(struct plx_chans *cs, struct plx_chan_op *op)
 
 	if (!c->lossy)
 		return false;
-	rc = TAILQ_EMPTY(&cs->lossy_ops) ? tx(c, op) : -EAGAIN;
+	rc = TAILQ_EMPTY(&cs->lossy_ops) ? lossy_tx(c, op) : -EAGAIN;
 	if (rc == -EAGAIN)
 		TAILQ_INSERT_TAIL(&cs->lossy_ops, op, link);
 	else
-		over(cs, op, rc);
+		lossy_over(cs, op, rc);
 	return true;
 }
 
@@ -82,12 +82,12 @@ chan_lossy_flush(struct plx_chans *cs)
 
 	while ((op = TAILQ_FIRST(&cs->lossy_ops)) != NULL) {
 		const struct plx_chan *c = op->item.chan;
-		int rc = op->item.chan_id == c->id && c->state == PLX_CHAN_OPEN ? tx(c, op)
+		int rc = op->item.chan_id == c->id && c->state == PLX_CHAN_OPEN ? lossy_tx(c, op)
 										: -ECONNRESET;
 
 		if (rc == -EAGAIN)
 			return;
 		TAILQ_REMOVE(&cs->lossy_ops, op, link);
-		over(cs, op, rc);
+		lossy_over(cs, op, rc);
 	}
 }

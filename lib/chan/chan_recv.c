@@ -143,7 +143,7 @@ plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, struct plx_wire_chan
 
 /* The kernel reads in the order of the list. @return whether it was all there */
 static bool
-fetch(struct plx_peer *src, const struct plx_wire_chan_fetch *h, void *to)
+rx_fetch(struct plx_peer *src, const struct plx_wire_chan_fetch *h, void *to)
 {
 	uint64_t lent = 0;
 	const struct plx_rma_op ops[] = {
@@ -164,7 +164,7 @@ plx_chan_on_fetch(struct plx_chans *cs, struct plx_peer *src, const struct plx_w
 	if (c == NULL)
 		return;
 	rx = rx_place(cs, c, &h->msg, h->len);
-	if (rx != NULL && fetch(src, h, rx->bytes)) {
+	if (rx != NULL && rx_fetch(src, h, rx->bytes)) {
 		PLX_STAT_INC(cs->stat.fetches);
 		rx_taken(cs, c, &h->msg);
 		rx_deliver(cs, c, rx, h->len);

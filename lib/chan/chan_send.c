@@ -57,7 +57,7 @@ op_out(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op, int sta
 
 /* End what is acknowledged or moved. */
 static void
-reap(struct plx_chans *cs, struct plx_chan *c)
+send_reap(struct plx_chans *cs, struct plx_chan *c)
 {
 	struct plx_chan_op *op, *after;
 
@@ -162,7 +162,7 @@ rma_step(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
 
 /* @param open whether nothing of others waits before us. @return 0 or -EAGAIN the device is full */
 static int
-push(struct plx_chans *cs, struct plx_chan *c, bool open)
+send_push(struct plx_chans *cs, struct plx_chan *c, bool open)
 {
 	struct plx_chan_op *op;
 	int rc = 0;
@@ -182,7 +182,7 @@ push(struct plx_chans *cs, struct plx_chan *c, bool open)
 			msg_sent(cs, c, op);
 	}
 	c->pushing = false;
-	reap(cs, c);
+	send_reap(cs, c);
 	return rc == -EAGAIN ? rc : 0; /* any other is the ep's, which has failed */
 }
 
@@ -190,7 +190,7 @@ static int
 pend_send(struct plx_pend *p)
 {
 	struct plx_chan *c = container_of(p, struct plx_chan, pend);
-	int rc = push(c->chans, c, true);
+	int rc = send_push(c->chans, c, true);
 
 	c->pended = rc == -EAGAIN;
 	return rc;
@@ -217,7 +217,7 @@ chan_push(struct plx_chans *cs, struct plx_chan *c)
 {
 	if (c->pended || c->pushing)
 		return;
-	if (push(cs, c, plx_ep_open(c->ep)) == -EAGAIN) {
+	if (send_push(cs, c, plx_ep_open(c->ep)) == -EAGAIN) {
 		c->pended = true;
 		plx_ep_pend(c->ep, &c->pend);
 	}
@@ -288,7 +288,7 @@ plx_chan_moved(struct plx_chans *cs, struct plx_chan_op *op, int err)
 	}
 	if (!c->pushing) {
 		chan_push(cs, c);
-		reap(cs, c);
+		send_reap(cs, c);
 	}
 }
 
@@ -312,7 +312,7 @@ plx_chans_reap_slow(struct plx_chans *cs)
 	struct plx_chan *c = cs->unreaped;
 
 	cs->unreaped = NULL;
-	reap(cs, c);
+	send_reap(cs, c);
 }
 
 void
@@ -323,7 +323,7 @@ plx_chan_on_ack(struct plx_chans *cs, struct plx_peer *src, const struct plx_wir
 	if (unlikely(c == NULL || c->state != PLX_CHAN_OPEN))
 		PLX_STAT_INC(cs->stat.rx_drop_no_chan);
 	else if (likely(chan_acked(cs, c, h->value)))
-		reap(cs, c);
+		send_reap(cs, c);
 }
 
 /* All from this number on is to be sent again. @return whether that makes sense */
@@ -334,7 +334,7 @@ go_back(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
 
 	if (!chan_acked(cs, c, value))
 		return false;
-	reap(cs, c);
+	send_reap(cs, c);
 	TAILQ_FOREACH(op, &c->ops, link) {
 		if (op == c->next || op->state == PLX_CHAN_OP_SENT)
 			break;

@@ -125,7 +125,7 @@ cm_dev_event(struct plx_cm_fd *f, uint32_t events)
 
 /* @return whether it stays for a while, with nobody's knowledge, until what was sent has arrived */
 static bool
-lingers(struct plx_cm_sock *s)
+dev_lingers(struct plx_cm_sock *s)
 {
 	if (s->id == NULL || s->cm == NULL || s->connecting || !s->dev->busy(s->id))
 		return false;
@@ -141,12 +141,12 @@ lingers(struct plx_cm_sock *s)
 void
 plx_cm_sock_close(struct plx_cm_sock *s)
 {
-	if (s != NULL && !lingers(s))
+	if (s != NULL && !dev_lingers(s))
 		cm_sock_free(s);
 }
 
 static void
-settle(struct plx_cm_sock *s, uint64_t end_ns)
+dev_settle(struct plx_cm_sock *s, uint64_t end_ns)
 {
 	struct plx_dev_cm_event ev = {.what = PLX_DEV_CM_NONE};
 	struct pollfd p = {.fd = s->fd.fd, .events = POLLIN};
@@ -165,6 +165,6 @@ cm_dev_settle(struct plx_cm *cm)
 
 	TAILQ_FOREACH(s, &cm->socks, link) {
 		if (s->closing)
-			settle(s, end_ns);
+			dev_settle(s, end_ns);
 	}
 }

@@ -59,7 +59,7 @@ fail:
 
 /* Somebody has connected; takes fd or id, as sock_new(). */
 static void
-accepted(struct plx_cm_listener *l, int fd, struct plx_dev_cm_id *id)
+listen_accepted(struct plx_cm_listener *l, int fd, struct plx_dev_cm_id *id)
 {
 	struct plx_cm *cm = l->cm;
 	struct plx_cm_sock *s;
@@ -172,7 +172,7 @@ listener_event(struct plx_cm_fd *f, uint32_t events)
 				listener_rest(l);
 			return;
 		}
-		accepted(l, fd, NULL);
+		listen_accepted(l, fd, NULL);
 	}
 }
 
@@ -231,7 +231,7 @@ dev_listener_event(struct plx_cm_fd *f, uint32_t events)
 	(void)events;
 	l->cm->dev->event(l->id, buf, &ev);
 	if (ev.what == PLX_DEV_CM_ASKED)
-		accepted(l, -1, ev.id);
+		listen_accepted(l, -1, ev.id);
 	else if (ev.what == PLX_DEV_CM_REFUSED && ev.err == -EPROTO)
 		PLX_STAT_INC(l->cm->stat.drop_bad_msg);
 	else if (ev.what == PLX_DEV_CM_REFUSED)

@@ -33,7 +33,7 @@ ctl_get(struct plx_eps *eps)
 }
 
 static void
-stall(struct plx_ep *ep)
+pend_stall(struct plx_ep *ep)
 {
 	PLX_STAT_INC(ep->eps->stat.tx_pending);
 	if (!ep->stalled) {
@@ -48,11 +48,11 @@ plx_ep_pend(struct plx_ep *ep, struct plx_pend *p)
 {
 	p->held = false;
 	TAILQ_INSERT_TAIL(&ep->pending, p, link);
-	stall(ep);
+	pend_stall(ep);
 }
 
 static void
-hold(struct plx_ep *ep, struct plx_pend *p)
+pend_hold(struct plx_ep *ep, struct plx_pend *p)
 {
 	p->held = true;
 	p->early = false;
@@ -65,7 +65,7 @@ plx_ep_pend_last(struct plx_ep *ep, struct plx_pend *p)
 	if (TAILQ_EMPTY(&ep->held))
 		plx_ep_pend(ep, p);
 	else
-		hold(ep, p);
+		pend_hold(ep, p);
 }
 
 /* Shorter tagged messages go unasked. Behind one that is held none does. */
@@ -86,7 +86,7 @@ plx_ep_announce(struct plx_ep *ep, struct plx_pend *p)
 		return true;
 	}
 	PLX_STAT_INC(ep->eps->stat.tx_held);
-	hold(ep, p);
+	pend_hold(ep, p);
 	set_eager_end(ep);
 	return false;
 }
@@ -265,7 +265,7 @@ flow_tell(struct plx_ep *ep)
 	ep->flow.fail = flow_fail;
 	ep->flow.conn_id = PLX_CONN_NONE;
 	TAILQ_INSERT_HEAD(&ep->pending, &ep->flow, link);
-	stall(ep);
+	pend_stall(ep);
 }
 
 void

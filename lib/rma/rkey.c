@@ -124,7 +124,7 @@ plx_rkey_destroy(struct plx_rkey *k)
 }
 
 static int
-order(uint64_t a, uint64_t b)
+rkey_order(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
@@ -132,10 +132,10 @@ order(uint64_t a, uint64_t b)
 int
 plx_rkey_compare(const struct plx_rkey *a, const struct plx_rkey *b)
 {
-	int c = order(a->proc, b->proc);
+	int c = rkey_order(a->proc, b->proc);
 
-	c = c != 0 ? c : order(a->key.index, b->key.index);
-	c = c != 0 ? c : order(a->key.token, b->key.token);
-	c = c != 0 ? c : order(a->base, b->base);
-	return c != 0 ? c : order(a->len, b->len);
+	c = c != 0 ? c : rkey_order(a->key.index, b->key.index);
+	c = c != 0 ? c : rkey_order(a->key.token, b->key.token);
+	c = c != 0 ? c : rkey_order(a->base, b->base);
+	return c != 0 ? c : rkey_order(a->len, b->len);
 }

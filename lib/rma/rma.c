@@ -249,7 +249,7 @@ ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 
 /* How it is done, if it is not done here. @return 0 or why it can't be */
 static int
-choose(struct plx_rma *r, struct plx_req *req)
+rma_choose(struct plx_rma *r, struct plx_req *req)
 {
 	struct plx_req_rma *o = &req->rma;
 
@@ -280,7 +280,7 @@ plx_rma_start(struct plx_rma *r, struct plx_req *req)
 	TAILQ_INSERT_TAIL(&r->all, req, rma.all);
 	TAILQ_INSERT_TAIL(&e->ops, req, rma.link);
 	if (rc == 0 && o->how == PLX_RMA_MSG)
-		rc = choose(r, req);
+		rc = rma_choose(r, req);
 	else if (rc == 0 && o->how == PLX_RMA_COPY)
 		PLX_STAT_INC(r->stat.deferred);
 	if (rc != 0) {

@@ -39,7 +39,7 @@ is_of_device(const struct plx_req_rma *o)
 }
 
 static uint64_t
-becomes(const struct plx_req_rma *o)
+atomic_becomes(const struct plx_req_rma *o)
 {
 	switch (o->op) {
 	case PLX_RMA_AND:
@@ -108,7 +108,7 @@ atomic_op(struct plx_req *req, struct plx_rma_op *op)
 	} else if (o->stage == STAGE_SWAP) {
 		op->atomic = PLX_DEV_CSWAP;
 		op->operand[0] = o->tried = o->seen;
-		op->operand[1] = becomes(o);
+		op->operand[1] = atomic_becomes(o);
 	}
 }
 

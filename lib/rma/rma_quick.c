@@ -37,7 +37,7 @@ quick_end(struct plx_rma *r, struct plx_ep *ep)
 }
 
 static int
-mark(struct plx_rma *r, struct plx_ep *ep)
+quick_mark(struct plx_rma *r, struct plx_ep *ep)
 {
 	static const struct plx_rkey none;
 	const struct plx_rma_do d = {.conn_id = PLX_CONN_NONE, .ep = ep, .rkey = &none,
@@ -62,9 +62,9 @@ plx_rma_mark(struct plx_rma *r, struct plx_ep *ep)
 	int rc = 0;
 
 	if (ep != NULL)
-		return plx_rma_ep(ep)->quick ? mark(r, ep) : 0;
+		return plx_rma_ep(ep)->quick ? quick_mark(r, ep) : 0;
 	while (rc == 0 && !SLIST_EMPTY(&r->quick))
-		rc = mark(r, rma_ep_of(SLIST_FIRST(&r->quick)));
+		rc = quick_mark(r, rma_ep_of(SLIST_FIRST(&r->quick)));
 	return rc;
 }
 

@@ -52,7 +52,7 @@ plx_rma_refill(struct plx_rma *r)
 /* --- initiator --- */
 
 static struct plx_wire_where
-where(const struct plx_req_rma *o)
+msg_where(const struct plx_req_rma *o)
 {
 	return (struct plx_wire_where){.index = o->index, .token = o->token,
 		.addr = o->remote + o->offset};
@@ -62,7 +62,7 @@ static int
 put_send(struct plx_req *req, uint64_t *n)
 {
 	struct plx_req_rma *o = &req->rma;
-	struct plx_wire_put h = {.id = o->id, .to = where(o)};
+	struct plx_wire_put h = {.id = o->id, .to = msg_where(o)};
 	struct plx_tx tx = {.peer = o->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_PUT};
 
@@ -85,7 +85,7 @@ static int
 put_at_send(struct plx_req *req, uint64_t *n)
 {
 	struct plx_req_rma *o = &req->rma;
-	struct plx_wire_put_at h = {.id = o->id, .to = where(o), .from = (uintptr_t)req->buf,
+	struct plx_wire_put_at h = {.id = o->id, .to = msg_where(o), .from = (uintptr_t)req->buf,
 		.len = req->len};
 	struct plx_tx tx = {.peer = o->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_PUT_AT};
@@ -98,7 +98,7 @@ static int
 get_send(struct plx_req *req, uint64_t *n)
 {
 	struct plx_req_rma *o = &req->rma;
-	struct plx_wire_get h = {.id = o->id, .from = where(o), .offset = o->offset,
+	struct plx_wire_get h = {.id = o->id, .from = msg_where(o), .offset = o->offset,
 		.len = RTE_MIN(req->len - o->offset, PLX_RMA_GET_LEN)};
 	struct plx_tx tx = {.peer = o->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_GET};
@@ -111,7 +111,7 @@ static int
 atomic_send(struct plx_req *req, uint64_t *n)
 {
 	struct plx_req_rma *o = &req->rma;
-	struct plx_wire_atomic h = {.id = o->id, .at = where(o), .op = o->op, .size = o->size,
+	struct plx_wire_atomic h = {.id = o->id, .at = msg_where(o), .op = o->op, .size = o->size,
 		.fetch = o->fetch};
 	struct plx_tx tx = {.peer = o->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.data = o->operand, .len = sizeof(o->operand), .op = PLX_WIRE_ATOMIC};

@@ -231,7 +231,7 @@ stream_match(struct plx_stream *s)
 
 /* There is room again: a sender may go on before its bytes are read. */
 static void
-resume(struct plx_stream *s)
+match_resume(struct plx_stream *s)
 {
 	struct plx_msg *m;
 
@@ -256,7 +256,7 @@ stream_ahead(struct plx_timer *t, uint64_t now_ticks)
 	(void)now_ticks;
 	all->full = !TAILQ_EMPTY(&all->stopped) && all->kept > all->unread_max / 2;
 	while (all->kept <= all->unread_max / 2 && (s = TAILQ_FIRST(&all->stopped)) != NULL)
-		resume(s);
+		match_resume(s);
 	for (s = TAILQ_FIRST(&all->late); s != NULL; s = next) {
 		s->busy++;
 		ahead_run(s);

@@ -144,7 +144,7 @@ plx_stream_poll(struct plx_streams *all, struct plx_ep_user **users, uint32_t n)
 
 /* A long message came in the same turn as one that ended the only receive. */
 static void
-pace(struct plx_stream *s, uint32_t len)
+recv_pace(struct plx_stream *s, uint32_t len)
 {
 	if (s->fed && len >= PACE_LEN) {
 		s->all->pace = PACE_MSGS;
@@ -175,7 +175,7 @@ count_kept(struct plx_stream *s, uint64_t len)
 
 /* Bytes that no receive waits for. */
 static __rte_noinline void
-keep(struct plx_stream *s, const uint8_t *data, uint32_t len)
+recv_keep(struct plx_stream *s, const uint8_t *data, uint32_t len)
 {
 	struct plx_streams *all = s->all;
 	struct plx_msg *m = plx_msg_get(all->msgs, STREAM_BACK_LEN + len);
@@ -270,8 +270,8 @@ plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_
 		PLX_STAT_ADD(all->stat.rx_drop_closed, len);
 	} else if (len > 0 && s->err == 0) {
 		s->owed -= PLX_STREAM_COST; /* the chunk has it */
-		pace(s, len);
-		keep(s, data, len);
+		recv_pace(s, len);
+		recv_keep(s, data, len);
 	}
 	s->busy--;
 	stream_grant_if(s);

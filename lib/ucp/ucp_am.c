@@ -12,7 +12,7 @@
 #include "ucp_int.h"
 
 static inline ucs_status_ptr_t
-error(ucs_status_t status)
+am_error(ucs_status_t status)
 {
 	return UCS_STATUS_PTR(status);
 }
@@ -34,7 +34,7 @@ deliver_old(const struct plx_am_handler *h, const struct plx_am_rx *rx, ucp_ep_h
 
 /* A handler that relies on the ep it was promised is not called without one. */
 static __rte_noinline __rte_cold int
-drop(struct plx_am *am, int rc)
+am_drop(struct plx_am *am, int rc)
 {
 	if (rc == -ENOMEM) {
 		PLX_STAT_INC(am->stat.rx_drop_no_memory);
@@ -55,10 +55,10 @@ ucp_am_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct p
 		int rc = ucp_ep_answer(am->user, rx->ep, rx->conn_id, &param.reply_ep);
 
 		if (unlikely(rc != 0))
-			return drop(am, rc);
+			return am_drop(am, rc);
 		param.recv_attr |= UCP_AM_RECV_ATTR_FIELD_REPLY_EP;
 	} else if (unlikely(rx->rndv && ucp_ep_was_closed(am->user, rx->ep, rx->conn_id))) {
-		return drop(am, -ECANCELED); /* nobody fetches by an ep that is closed: so UCX answers */
+		return am_drop(am, -ECANCELED); /* nobody fetches by an ep that is closed: so UCX answers */
 	}
 	if (h->old)
 		return deliver_old(h, rx, param.reply_ep);
@@ -140,14 +140,14 @@ send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const struct
 	if (a->copy_hdr && hdr_len != 0) {
 		hdr = malloc(hdr_len);
 		if (hdr == NULL)
-			return error(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
+			return am_error(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
 		memcpy((void *)(uintptr_t)hdr, a->hdr, hdr_len);
 	}
 	req = ucp_req_get(ep->worker, p, buf);
 	if (req == NULL) {
 		if (hdr != a->hdr)
 			free((void *)(uintptr_t)hdr);
-		return error(UCS_ERR_NO_MEMORY);
+		return am_error(UCS_ERR_NO_MEMORY);
 	}
 	if (hdr != a->hdr)
 		plx_req_flag(req, PLX_REQ_OWN_HDR);
@@ -212,13 +212,13 @@ send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 
 	if (unlikely(id >= PLX_AM_IDS || header_length > PLX_WIRE_AM_HDR_MAX ||
 		    (flags & both) == both || (header_length != 0 && header == NULL)))
-		return error(UCS_ERR_INVALID_PARAM);
+		return am_error(UCS_ERR_INVALID_PARAM);
 	if (unlikely(p.mask & UCP_POST_CHECKED) &&
 		(status = ucp_post_check(ep->worker, param)) != UCS_OK)
-		return error(status);
+		return am_error(status);
 	status = ucp_buf_open_param(ep->worker, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
-		return error(status);
+		return am_error(status);
 	a.wire.id = id;
 	a.wire.hdr_len = header_length;
 	a.wire.conn_id = plx_ep_wire_id(&ep->user);
@@ -304,10 +304,10 @@ ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count, ucp_d
 	struct ucp_buf buf;
 
 	if ((flags & ~(unsigned)UCP_AM_SEND_REPLY) != 0)
-		return error(UCS_ERR_INVALID_PARAM);
+		return am_error(UCS_ERR_INVALID_PARAM);
 	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
-		return error(status);
+		return am_error(status);
 	a.wire.hdr_len = flags & UCP_AM_SEND_REPLY ? PLX_WIRE_AM_REPLY : 0;
 	a.wire.conn_id = plx_ep_wire_id(&ep->user);
 	ucp_lock(ep->worker);
@@ -340,7 +340,7 @@ recv_kept(ucp_worker_h w, struct plx_msg *m, void *data, struct ucp_buf *buf,
 	if (p->mask & (UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_REQUEST)) {
 		req = ucp_req_get(w, p, NULL);
 		if (req == NULL)
-			return error(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
+			return am_error(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
 	}
 	plx_req_init(&tmp, &w->core->reqs, PLX_REQ_USER);
 	tmp.dt = buf->dt;
@@ -352,13 +352,13 @@ recv_kept(ucp_worker_h w, struct plx_msg *m, void *data, struct ucp_buf *buf,
 	if (tmp.status == 0)
 		set_length(param, tmp.recv.info_len);
 	if (req == NULL)
-		return error(ucp_status(tmp.status));
+		return am_error(ucp_status(tmp.status));
 	req->status = tmp.status;
 	req->recv.info_tag = 0;
 	req->recv.info_len = tmp.recv.info_len;
 	plx_req_flag(req, PLX_REQ_RECV | PLX_REQ_DONE);
 	if ((p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0)
-		return error(ucp_status(tmp.status));
+		return am_error(ucp_status(tmp.status));
 	req->done = p->done;
 	plx_worker_postpone(w->core, req);
 	return plx_req_user(req);
@@ -373,10 +373,10 @@ recv_rndv(ucp_worker_h w, struct plx_msg *m, struct ucp_buf *buf, const ucp_requ
 	bool final;
 
 	if (p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+		return am_error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
 	req = ucp_req_get(w, p, buf);
 	if (req == NULL)
-		return error(UCS_ERR_NO_MEMORY);
+		return am_error(UCS_ERR_NO_MEMORY);
 	plx_worker_am_fetch(w->core, m, buf->addr, buf->len, req);
 	ret = ucp_req_posted(req, p, &final);
 	if (!final)
@@ -399,12 +399,12 @@ ucp_am_recv_data_nbx(ucp_worker_h w, void *data_desc, void *buffer, size_t count
 
 	status = ucp_post_check(w, param);
 	if (status != UCS_OK)
-		return error(status);
+		return am_error(status);
 	if (m->taken)
-		return error(UCS_ERR_INVALID_PARAM);
+		return am_error(UCS_ERR_INVALID_PARAM);
 	status = ucp_buf_open_param(w, param, buffer, count, true, &buf);
 	if (status != UCS_OK)
-		return error(status);
+		return am_error(status);
 	ucp_lock(w);
 	if (m->kind == PLX_MSG_AM)
 		ret = recv_kept(w, m, data_desc, &buf, param, &p);

@@ -230,7 +230,7 @@ release_slow(struct plx_req *req, uint8_t flags)
 }
 
 static inline void
-release(void *request, uint8_t flags)
+request_release(void *request, uint8_t flags)
 {
 	struct plx_req *req = plx_req_of(request);
 
@@ -243,13 +243,13 @@ release(void *request, uint8_t flags)
 void
 ucp_request_free(void *request)
 {
-	release(request, PLX_REQ_RELEASED | PLX_REQ_NO_CB);
+	request_release(request, PLX_REQ_RELEASED | PLX_REQ_NO_CB);
 }
 
 void
 ucp_request_release(void *request)
 {
-	release(request, PLX_REQ_RELEASED);
+	request_release(request, PLX_REQ_RELEASED);
 }
 
 void *
