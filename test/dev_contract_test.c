@@ -66,7 +66,7 @@ dev_begin(void)
 	if (tried->set_up != NULL)
 		tried->set_up(setup);
 	memset(open_queues, 0, sizeof(open_queues)); /* a test that failed closed none */
-	UNIT_EQ_FATAL(plx_dev_open(tried->driver, &conf, &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open(tried->ops->name, &conf, &dev), 0);
 	rng_state = 42;
 }
 
@@ -81,7 +81,7 @@ dev_end(void)
 static bool
 takes_time(void)
 {
-	return dev->ops->names != NULL && dev->ops->names->between_hosts;
+	return tried->ops->names != NULL && tried->ops->names->between_hosts;
 }
 
 static void
@@ -898,7 +898,7 @@ dev_contract_add(struct dev_contract *c)
 static bool
 can(const struct dev_contract *c, unsigned *needs)
 {
-	const struct plx_dev_ops *ops;
+	const struct plx_dev_ops *ops = c->ops;
 	struct plx_queue *q = NULL;
 	uint32_t where;
 
@@ -906,9 +906,8 @@ can(const struct dev_contract *c, unsigned *needs)
 	plx_conf_defaults(&conf);
 	if (c->set_up != NULL)
 		c->set_up(0);
-	if (plx_dev_open(c->driver, &conf, &dev) != 0)
+	if (plx_dev_open(c->ops->name, &conf, &dev) != 0)
 		return false;
-	ops = dev->ops;
 	if (plx_queue_open(dev, &conf, NULL, &q) == 0) {
 		*needs = (takes_time() ? 0 : NEED_WITHIN_HOST) | (q->caps & PLX_DEV_SHARED ? NEED_SHARED : 0) |
 			((q->caps & PLX_DEV_GET) != 0 && (q->caps & PLX_DEV_PUT) != 0 ? NEED_RMA : 0) |
@@ -953,7 +952,7 @@ suite_add(const struct dev_contract *c, unsigned i, const char *what, const char
 		return;
 	runs[n_runs].contract = c;
 	runs[n_runs].setup = i;
-	snprintf(runs[n_runs].name, sizeof(runs[n_runs].name), "%s, %s%s%s", what, c->driver,
+	snprintf(runs[n_runs].name, sizeof(runs[n_runs].name), "%s, %s%s%s", what, c->ops->name,
 		how != NULL ? " " : "", how != NULL ? how : "");
 	suites[n_runs] = (CU_SuiteInfo){runs[n_runs].name, begin_suite, NULL, dev_begin, dev_end, tests};
 	n_runs++;
@@ -966,7 +965,7 @@ driver_add(const struct dev_contract *c)
 	unsigned can_do = 0, n = 0, i = 0;
 
 	if (tests == NULL || !can(c, &can_do)) {
-		printf("%s: no such device here, its contract is not tried\n", c->driver);
+		printf("%s: no such device here, its contract is not tried\n", c->ops->name);
 		free(tests);
 		return;
 	}
@@ -988,10 +987,13 @@ main(int argc, char **argv)
 	if (argc > 2)
 		quiet_ns = strtoull(argv[2], NULL, 10) * 1000000u;
 	plx_log_set_level(RTE_LOG_EMERG);
-	if (plx_dev_register(&fake_dev_ops) != 0 || plx_init_drivers() != 0)
+	if (plx_init_drivers() != 0)
 		return EXIT_FAILURE;
 	for (const struct dev_contract *c = contracts; c != NULL; c = c->next)
-		if (only == NULL || strcmp(c->driver, only) == 0)
+		if (plx_dev_register(c->ops) != 0) /* who is not among those */
+			return EXIT_FAILURE;
+	for (const struct dev_contract *c = contracts; c != NULL; c = c->next)
+		if (only == NULL || strcmp(c->ops->name, only) == 0)
 			driver_add(c);
 	return n_runs != 0 ? unit_run(suites) : 77;
 }

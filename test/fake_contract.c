@@ -28,7 +28,7 @@ limit(unsigned n)
 }
 
 static struct dev_contract contract = {
-	.driver = "fake",
+	.ops = &fake_dev_ops,
 	.set_up = set_up,
 	.misbehave = misbehave,
 	.limit = limit,

@@ -16,6 +16,7 @@
 #include "mlx_queue.h"
 #include "mlx_rma.h"
 #include "mlx_tx.h"
+#include "plx_net_mlx.h"
 
 static void
 addresses_of_other_networks_and_other_forms_are_refused(void)
@@ -533,7 +534,7 @@ static const struct dev_contract_suite suites[] = {
 };
 
 static struct dev_contract contract = {
-	.driver = "net_mlx",
+	.ops = &plx_net_mlx_ops,
 	.suites = suites,
 	.set_up = set_up,
 	.is_settled = is_settled,

@@ -27,6 +27,7 @@
 #include "plx_proc.h"
 #include "plx_unit_dev.h"
 
+#include "plx_shm.h"
 #include "shm_int.h"
 
 static void
@@ -1177,7 +1178,7 @@ rma_on_listed_memory(const char *windows, bool mapped)
 
 	dev_end();
 	plx_conf_set(&conf, "shm.windows", windows, PLX_CONF_FROM_API, NULL);
-	UNIT_EQ_FATAL(plx_dev_open(tried->driver, &conf, &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open(tried->ops->name, &conf, &dev), 0);
 	q = queue_new();
 	child_start(&c, child_lists);
 	CU_ASSERT_FATAL(read(c.in, &gone.remote, sizeof(gone.remote)) == sizeof(gone.remote));
@@ -1216,7 +1217,7 @@ rma_is_not_offered_where_the_setting_forbids_it(void)
 
 	dev_end();
 	plx_conf_set(&conf, "shm.cma", "no", PLX_CONF_FROM_API, NULL);
-	UNIT_EQ_FATAL(plx_dev_open(tried->driver, &conf, &dev), 0);
+	UNIT_EQ_FATAL(plx_dev_open(tried->ops->name, &conf, &dev), 0);
 	q = queue_new();
 	child_start(&c, child_sleeps);
 	op.peer = connected(q, &c.addr);
@@ -1332,7 +1333,7 @@ static const struct dev_contract_suite suites[] = {
 };
 
 static struct dev_contract contract = {
-	.driver = "shm",
+	.ops = &plx_shm_ops,
 	.setups = setups,
 	.suites = suites,
 	.set_up = set_up,

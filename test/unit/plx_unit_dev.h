@@ -22,7 +22,7 @@ struct dev_contract_suite {
 
 /** What a driver brings. Hooks may be NULL. */
 struct dev_contract {
-	const char *driver;
+	const struct plx_dev_ops *ops;
 	const char *const *setups; /* in each of these the contract is tried, up to a NULL; NULL: there is one */
 	const struct dev_contract_suite *suites; /* up to a NULL name */
 	void (*set_up)(unsigned i); /* before each test, the device is closed: into conf */
