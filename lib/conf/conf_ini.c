@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * conf_ini.c - ucx.conf, in the places where UCX looks for it
+ * conf_ini.c - a file as text; and ucx.conf, in the places where UCX looks for it
  *
  * Design notes: lines UCX_NAME = value, comments with # or ; and sections. A section may begin
  * with conditions on the machine (a processor's or a product's name) that hold for what stands
@@ -16,11 +16,44 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "conf_ucx.h"
 
+#define CONF_FILE_MAX (1u << 20)
+
 static const char *const conditions[] = {"CPU vendor", "CPU model", "DMI product name", NULL};
+
+int
+conf_read_file(int fd, char **out, size_t *out_len, char *err)
+{
+	struct stat st;
+	size_t len = 0;
+	ssize_t n = 0;
+	char *buf;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size > CONF_FILE_MAX) {
+		conf_err(err, S_ISREG(st.st_mode) ? "larger than 1 MiB" : "not a regular file");
+		return -EINVAL;
+	}
+	buf = malloc(CONF_FILE_MAX + 1);
+	if (buf == NULL)
+		return -ENOMEM;
+	while (len < CONF_FILE_MAX && (n = read(fd, buf + len, CONF_FILE_MAX - len)) > 0)
+		len += (size_t)n;
+	if (n < 0) {
+		n = -errno;
+		free(buf);
+		return (int)n;
+	}
+	buf[len] = '\0';
+	*out = buf;
+	*out_len = len;
+	return 0;
+}
 
 /* Cuts blanks at both ends. */
 static char *

@@ -21,10 +21,6 @@
 
 #include "conf_ucx.h"
 
-#define CONF_FILE_MAX (1u << 20)
-
-PLX_LOG_DEFINE(conf, "plx.conf");
-
 extern char **environ;
 
 static struct plx_conf conf_process;
@@ -152,36 +148,6 @@ plx_conf_load_json(struct plx_conf *c, const struct json_t *root, enum plx_conf_
 		conf_take(c, copy);
 	free(copy);
 	return rc;
-}
-
-int
-conf_read_file(int fd, char **out, size_t *out_len, char *err)
-{
-	struct stat st;
-	size_t len = 0;
-	ssize_t n = 0;
-	char *buf;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_size > CONF_FILE_MAX) {
-		conf_err(err, S_ISREG(st.st_mode) ? "larger than 1 MiB" : "not a regular file");
-		return -EINVAL;
-	}
-	buf = malloc(CONF_FILE_MAX + 1);
-	if (buf == NULL)
-		return -ENOMEM;
-	while (len < CONF_FILE_MAX && (n = read(fd, buf + len, CONF_FILE_MAX - len)) > 0)
-		len += (size_t)n;
-	if (n < 0) {
-		n = -errno;
-		free(buf);
-		return (int)n;
-	}
-	buf[len] = '\0';
-	*out = buf;
-	*out_len = len;
-	return 0;
 }
 
 static int

@@ -11,6 +11,8 @@
 
 #include "conf_int.h"
 
+PLX_LOG_DEFINE(conf, "plx.conf");
+
 static const char *const log_levels[] = {"emergency", "alert", "critical", "error", "warning",
 	"notice", "info", "debug", NULL};
 static const char *const huge_choices[] = {"auto", "no", NULL};

@@ -30,6 +30,8 @@
 #include "init_int.h"
 #include "plx_mem.h"
 
+PLX_LOG_DEFINE(init, "plx.init");
+
 #define ARGS_MAX 24
 #define LIST_MAX 4096
 

@@ -21,8 +21,6 @@
 
 #include "init_int.h"
 
-PLX_LOG_DEFINE(init, "plx.init");
-
 static struct {
 	pthread_mutex_t lock;
 	unsigned users;

@@ -16,44 +16,6 @@
 #include "meet_int.h"
 #include "mem_int.h"
 
-/* @return 0, or why there is nobody at this place */
-static int
-place_connect(int fd, enum meet_place place, uint64_t proc)
-{
-	struct sockaddr_un a;
-	socklen_t len = meet_name(place, proc, &a);
-
-	if (len == 0)
-		return -ENOENT;
-	return connect(fd, (struct sockaddr *)&a, len) == 0 ? 0 : -errno;
-}
-
-static int
-any_connect(int fd, uint64_t proc)
-{
-	int rc = place_connect(fd, MEET_ABSTRACT, proc);
-
-	if (rc == -ECONNREFUSED || rc == -ENOENT)
-		rc = place_connect(fd, MEET_FOLDER, proc);
-	return rc == -ENOENT ? -ECONNREFUSED : rc;
-}
-
-/*
- * Nobody has to answer a datagram's socket that connects: to the one that stands for the process, or, in a
- * folder, to one of another kind, which is an error that tells as much.
- */
-bool
-plx_meet_gone(uint64_t proc)
-{
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
-
-	if (fd < 0)
-		return false; /* nobody knows */
-	rc = any_connect(fd, proc);
-	close(fd);
-	return rc == -ECONNREFUSED;
-}
-
 /* The kernel's word for who listens there. */
 static int
 look_who(struct plx_ask *a)
@@ -87,7 +49,7 @@ user_changed(const struct plx_proc *whom, uint64_t self, uint64_t id)
 	struct plx_ask a = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .id = id,
 		.proc = whom->id};
 	struct plx_answer got;
-	int rc = a.fd < 0 ? -errno : any_connect(a.fd, whom->id);
+	int rc = a.fd < 0 ? -errno : meet_connect(a.fd, whom->id);
 
 	if (rc == 0)
 		rc = look_who(&a);
@@ -109,7 +71,7 @@ ask_far(struct plx_ask *a, const struct plx_proc *whom, const struct plx_proc *s
 	a->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (a->fd < 0)
 		return -errno;
-	rc = any_connect(a->fd, whom->id);
+	rc = meet_connect(a->fd, whom->id);
 	if (rc == -ECONNREFUSED) /* it was there, or is where its name can't be seen */
 		return plx_proc_same_names(whom, self) ? -ECONNRESET : -EHOSTUNREACH;
 	if (rc == 0)

@@ -34,6 +34,18 @@ enum meet_place {
 	MEET_PLACES,
 };
 
+/** As plx_meet_settle(); there are no offers. Thread: one at a time. */
+int meet_who_set(const char *dir, const char *peers);
+
+/** @return 0, or -EINVAL: not a folder that meet_who_set() takes. Thread: any. */
+int meet_who_check(const char *dir);
+
+/** Remove what processes left in the folder that were killed. Thread: any. */
+void meet_folder_sweep(void);
+
+/** Connect to a process, wherever its socket stands. Errors: -ECONNREFUSED nobody; of connect(). Thread: any. */
+int meet_connect(int fd, uint64_t proc);
+
 /** @return the length of the name of a process's socket, 0: there is none such place. Thread: any. */
 socklen_t meet_name(enum meet_place place, uint64_t proc, struct sockaddr_un *out);
 

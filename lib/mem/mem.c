@@ -38,8 +38,6 @@
 #include "plx_meet.h"
 #include "plx_mem.h"
 
-PLX_LOG_DEFINE(mem, "plx.mem");
-
 #define HUGE_LEN   (2ull << 20)
 #define MEMFD_2MB  (21u << 26) /* MFD_HUGE_2MB, which glibc does not name */
 #define SMALL_LEN  4096ull

@@ -14,7 +14,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "mem_int.h"
 #include "plx_proc.h"
+
+PLX_LOG_DEFINE(mem, "plx.mem");
 
 static ssize_t
 read_text(const char *path, char *buf, size_t len)
