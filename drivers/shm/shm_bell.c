@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * shm_bell.c - a receiver that sleeps, and the bell by which senders wake it
+ * shm_bell.c - the bell by which senders wake a receiver that sleeps
  *
  * Design notes
  * A queue whose owner may sleep has a bell, a pair of sockets, one of which its peers are given with the
@@ -30,46 +30,11 @@
  */
 #include <errno.h>
 #include <sched.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <rte_bitops.h>
-#include <rte_pause.h>
-
 #include "plx_fence.h"
 #include "shm_int.h"
-
-#define DRAIN_MAX     64 /* rings taken at once: who rings all the time must not keep us here */
-#define SETTLE_PAUSES 4 /* longer than a line takes to come from another core */
-
-int
-shm_queue_efd(struct plx_queue *q)
-{
-	struct shm_queue *sq = shm_queue(q);
-	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = sq};
-	int rc;
-
-	if (sq->bell[0] >= 0)
-		return sq->epfd;
-	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sq->bell) != 0)
-		return -errno;
-	if (epoll_ctl(sq->epfd, EPOLL_CTL_ADD, sq->bell[0], &ev) != 0) {
-		rc = -errno;
-		shm_bell_close(sq);
-		return rc;
-	}
-	sq->seg->fences = q->dozes && plx_fence_world();
-	if (sq->seg->fences != 0)
-		(void)plx_fence_world_open(); /* as peers do the same; it takes time */
-	rc = shm_queue_offer(sq);
-	if (rc != 0) {
-		shm_bell_close(sq);
-		return rc;
-	}
-	sq->seg->bells = 1;
-	return sq->epfd;
-}
 
 void
 shm_bell_close(struct shm_queue *sq)
@@ -79,76 +44,6 @@ shm_bell_close(struct shm_queue *sq)
 			close(sq->bell[i]);
 		sq->bell[i] = -1;
 	}
-}
-
-/* From now on senders ring. What those sent that looked too early comes meanwhile, if they do not fence. */
-static void
-begin_sleep(struct shm_queue *sq)
-{
-	atomic_store_explicit(&sq->seg->sleeping, SHM_SLEEP(++sq->n_sleeps, sched_getcpu()), memory_order_relaxed);
-	/* pairs with the fence in shm_bell_ring() */
-	atomic_thread_fence(memory_order_seq_cst);
-	for (unsigned i = 0; sq->seg->fences != 0 && i < SETTLE_PAUSES; i++)
-		rte_pause();
-}
-
-/* Whether something lies in a ring; what is found in a cold slot warms it. */
-static bool
-something_waits(struct shm_queue *sq)
-{
-	/* relaxed: whoever reads the message acquires it; here only whether counts */
-	if (atomic_load_explicit(&sq->seg->doorbell, memory_order_relaxed) != 0 ||
-		atomic_load_explicit(&sq->seg->news, memory_order_relaxed) != 0 ||
-		shm_mail_waits(sq))
-		return true;
-	for (uint64_t ready = sq->ready; ready != 0; ready &= ready - 1) {
-		uint32_t i = rte_bsf64(ready);
-
-		if (shm_slot_empty(sq, i))
-			continue;
-		if ((sq->hot >> i & 1) == 0)
-			atomic_fetch_or_explicit(&sq->seg->doorbell, 1ull << i,
-				memory_order_relaxed);
-		return true;
-	}
-	return false;
-}
-
-int
-shm_queue_arm(struct plx_queue *q)
-{
-	struct shm_queue *sq = shm_queue(q);
-
-	/* A process that died has more steps to go, which no event would bring. */
-	if (sq->n_gone != 0) {
-		shm_queue_control(q);
-		return -EBUSY;
-	}
-	if (atomic_load_explicit(&sq->seg->sleeping, memory_order_relaxed) == 0) /* or armed again */
-		begin_sleep(sq);
-	if (!something_waits(sq))
-		return 0;
-	atomic_store_explicit(&sq->seg->sleeping, 0, memory_order_relaxed);
-	return -EBUSY;
-}
-
-void
-shm_queue_disarm(struct plx_queue *q)
-{
-	struct shm_queue *sq = shm_queue(q);
-	char text;
-
-	/*
-	 * A sender that has just read the word writes later than this reads: the bell then rings
-	 * for nothing, once.
-	 */
-	atomic_store_explicit(&sq->seg->sleeping, 0, memory_order_relaxed);
-	for (unsigned i = 0; i < DRAIN_MAX && recv(sq->bell[0], &text, 1, MSG_DONTWAIT) >= 0; i++)
-		; /* more than that rings again, for nothing */
-	/* pairs with the release in ring_news() */
-	if (atomic_exchange_explicit(&sq->seg->news, 0, memory_order_acquire) != 0 ||
-		shm_events(sq))
-		shm_queue_control(q);
 }
 
 /*
@@ -210,8 +105,8 @@ shm_bell_ring(struct shm_peer *p)
 	bell_write(p->bell);
 }
 
-static void
-ring_news(struct shm_seg *seg, int bell)
+void
+shm_bell_news(struct shm_seg *seg, int bell)
 {
 	/* pairs with the acquire in shm_queue_disarm(): closed is seen after it */
 	atomic_store_explicit(&seg->news, 1, memory_order_release);
@@ -219,17 +114,4 @@ ring_news(struct shm_seg *seg, int bell)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&seg->sleeping, memory_order_relaxed) != 0)
 		bell_write(bell);
-}
-
-void
-shm_bell_last(struct shm_peer *p)
-{
-	struct shm_queue *sq = shm_queue(p->peer.q);
-
-	atomic_store_explicit(&sq->seg->closed, 1, memory_order_release);
-	if (p->gone || p->peer.state == PLX_PEER_DEAD || p->addr.uid == sq->addr.uid)
-		return;
-	shm_peer_settle(&p->peer); /* one that has just begun to send to us may sleep already */
-	if (p->seg != NULL && p->bell >= 0)
-		ring_news(p->seg, p->bell);
 }

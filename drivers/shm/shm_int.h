@@ -6,6 +6,8 @@
 #ifndef SHM_INT_H
 #define SHM_INT_H
 
+#include <unistd.h>
+
 #include <rte_bitops.h>
 
 #include "plx_dev.h"
@@ -30,6 +32,7 @@ enum shm_conf {
 };
 
 extern struct plx_conf_rows shm_settings;
+extern const struct plx_dev_names shm_names;
 
 /** Index of a setting in a struct plx_conf. */
 #define SHM_CONF(x) (shm_settings.first + SHM_CONF_##x)
@@ -152,6 +155,18 @@ int shm_queue_open(struct plx_queue *q);
 void shm_queue_close(struct plx_queue *q);
 void shm_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
 void shm_queue_control(struct plx_queue *q);
+bool shm_slot_empty(const struct shm_queue *sq, uint32_t i);
+/** Take what epfd has to say. @return whether a process was found gone */
+bool shm_events(struct shm_queue *sq);
+
+/* shm_seg.c */
+/** The uids of queues of this process are known. */
+void shm_queue_enlist(struct shm_queue *sq);
+void shm_queue_delist(struct shm_queue *sq);
+/** The process is gone: nothing more is sent to it; what it sent is taken first. */
+void shm_peer_gone(struct shm_queue *sq, struct shm_peer *p, const char *how);
+/** Nothing more is sent to a peer: its segment is left and unmapped. */
+void shm_tx_leave(struct shm_peer *p);
 int shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr);
 bool shm_peer_is(const struct plx_peer *peer, const struct plx_addr *addr);
 void shm_peer_close(struct plx_peer *peer);
@@ -166,6 +181,13 @@ int shm_queue_offer(struct shm_queue *sq);
 /** The peer behind an address found in our segment. @return 0, -ENOMEM, or why it makes no sense */
 int shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr, struct plx_peer **out);
 
+/** A forked child has a copy of the queue, which is still the parent's. */
+static inline bool
+shm_is_owner(const struct shm_queue *sq)
+{
+	return (uint32_t)getpid() == sq->addr.pid;
+}
+
 static inline void
 shm_hot_set(struct shm_queue *sq, uint64_t hot)
 {
@@ -177,7 +199,16 @@ shm_hot_set(struct shm_queue *sq, uint64_t hot)
  * Set the next cell (peer.tx_line) and the number of cells from there to the end of the lap that are known to be
  * free (peer.tx_sure). Within a lap cells are consecutive.
  */
-void shm_tx_lap(struct shm_peer *p);
+static inline void
+shm_tx_lap(struct shm_peer *p)
+{
+	uint32_t at = p->tx_pos % SHM_CELLS, unread = (uint32_t)(p->tx_pos - p->rx_seen);
+	bool by_slot = p->tx_mode == SHM_TX_SLOT;
+
+	p->peer.tx_line = by_slot ? &p->cells[at] : NULL;
+	p->peer.tx_sure = by_slot ? RTE_MIN(SHM_CELLS - unread, SHM_CELLS - at) : 0;
+	p->tx_seq = shm_seq(p->tx_pos);
+}
 
 /** Set how messages are sent to the peer. */
 static inline void
@@ -199,7 +230,7 @@ shm_slot_at_pos(const struct shm_queue *sq, struct shm_rx_slot *r, uint64_t pos)
 /** Forget the sender of a slot of ours and make it free. */
 void shm_slot_reset(struct shm_queue *sq, uint32_t i);
 
-/* shm_bell.c: sleeping, and waking those who sleep */
+/* shm_bell.c: waking those who sleep */
 /** Behind a message to a peer that wakes. @return whether shm_bell_ring() has something to do */
 static inline bool
 shm_bell_due(const struct shm_peer *p)
@@ -209,20 +240,19 @@ shm_bell_due(const struct shm_peer *p)
 	return p->fences || atomic_load_explicit(&p->seg->sleeping, memory_order_relaxed) != 0;
 }
 
-int shm_queue_efd(struct plx_queue *q);
-int shm_queue_arm(struct plx_queue *q);
-void shm_queue_disarm(struct plx_queue *q);
 void shm_bell_close(struct shm_queue *sq);
 /** A peer's segment is mapped, and its bell is known if it has one: see how it wants to be rung. */
 void shm_bell_of(struct shm_peer *p);
 void shm_bell_forget(struct shm_peer *p);
 /** Wake the peer if it sleeps; after what it is to see was stored. */
 void shm_bell_ring(struct shm_peer *p);
-/** We are closing: wake whoever sends to us, so that it looks. */
-void shm_bell_last(struct shm_peer *p);
-/** Take what epfd has to say. @return whether a process was found gone */
-bool shm_events(struct shm_queue *sq);
-bool shm_slot_empty(const struct shm_queue *sq, uint32_t i);
+/** Have the owner of a segment look at what is no message. */
+void shm_bell_news(struct shm_seg *seg, int bell);
+
+/* shm_sleep.c */
+int shm_queue_efd(struct plx_queue *q);
+int shm_queue_arm(struct plx_queue *q);
+void shm_queue_disarm(struct plx_queue *q);
 
 /* shm_tx.c */
 int shm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);

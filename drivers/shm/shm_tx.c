@@ -27,17 +27,6 @@ is_blind(struct shm_peer *p, uint32_t most)
 	return p->n_blind++ >= most;
 }
 
-void
-shm_tx_lap(struct shm_peer *p)
-{
-	uint32_t at = p->tx_pos % SHM_CELLS, unread = (uint32_t)(p->tx_pos - p->rx_seen);
-	bool by_slot = p->tx_mode == SHM_TX_SLOT;
-
-	p->peer.tx_line = by_slot ? &p->cells[at] : NULL;
-	p->peer.tx_sure = by_slot ? RTE_MIN(SHM_CELLS - unread, SHM_CELLS - at) : 0;
-	p->tx_seq = shm_seq(p->tx_pos);
-}
-
 /* Take what the receiver has freed since we last looked. */
 static __rte_noinline void
 slot_refresh(struct shm_peer *p)
