@@ -89,9 +89,9 @@ static void
 looks(void)
 {
 	for (unsigned i = 0; i < LOOKS; i++) {
-		uint64_t before = mq->peers_ns;
+		uint64_t before = mq->link.peers_ns;
 
-		TURN_UNTIL(mq->peers_ns != before);
+		TURN_UNTIL(mq->link.peers_ns != before);
 	}
 }
 
@@ -131,17 +131,17 @@ write_word(unsigned i)
 static void
 age(uint64_t ns)
 {
-	peer->silent_ns -= ns;
-	peer->rx_ns -= ns;
-	peer->heard_ns -= RTE_MIN(peer->heard_ns, ns);
-	mq->peers_ns -= ns;
+	peer->link.silent_ns -= ns;
+	peer->link.rx_ns -= ns;
+	peer->link.heard_ns -= RTE_MIN(peer->link.heard_ns, ns);
+	mq->link.peers_ns -= ns;
 }
 
 /* The driver waits for an acknowledgement. */
 static void
 until_silent(void)
 {
-	TURN_UNTIL(peer->silent_ns > peer->rx_ns);
+	TURN_UNTIL(peer->link.silent_ns > peer->link.rx_ns);
 }
 
 /* Two queues that are connected, and nothing is on the way. */
@@ -156,7 +156,7 @@ begin(uint64_t dead_ns)
 	for (unsigned i = 0; i < 2; i++) {
 		UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &q[i]), 0);
 		q[i]->on_dead = on_dead;
-		mlx_queue(q[i])->dead_ns = NEVER_NS;
+		mlx_queue(q[i])->link.dead_ns = NEVER_NS;
 	}
 	for (unsigned i = 0; i < 2; i++) {
 		struct plx_addr addr;
@@ -165,14 +165,14 @@ begin(uint64_t dead_ns)
 		UNIT_EQ_FATAL(plx_peer_get(q[i], &addr, &to[i]), 0);
 	}
 	mq = mlx_queue(q[0]);
-	mq->dead_ns = dead_ns;
+	mq->link.dead_ns = dead_ns;
 	peer = mlx_peer(to[0]);
 	n_dead = n_got = n_written = 0;
 	keeps = false;
 	UNIT_EQ_FATAL(plx_queue_mem_reg(q[1], words, sizeof(words), PLX_DEV_MEM_WRITE, &mem), 0);
 	UNIT_EQ_FATAL(plx_peer_connect(to[0]), 0);
-	TURN_UNTIL(peer->conn == MLX_CONN_OPEN && mlx_peer(to[1])->conn == MLX_CONN_OPEN);
-	TURN_UNTIL(peer->rx_ns != 0 && peer->tx_room == MLX_TX_DEPTH);
+	TURN_UNTIL(peer->link.state == PLX_LINK_OPEN && mlx_peer(to[1])->link.state == PLX_LINK_OPEN);
+	TURN_UNTIL(peer->link.rx_ns != 0 && peer->tx_room == MLX_TX_DEPTH);
 }
 
 static void
@@ -195,11 +195,11 @@ who_is_silent_for_less_than_it_may_lives(void)
 	looks();
 	UNIT_EQ(n_got, 0);
 	network(true);
-	TURN_UNTIL(n_got == 1 && peer->rx_ns >= peer->silent_ns);
+	TURN_UNTIL(n_got == 1 && peer->link.rx_ns >= peer->link.silent_ns);
 	send(1);
 	TURN_UNTIL(n_got == 2);
 	UNIT_EQ(n_dead, 0);
-	UNIT_EQ(mq->stat.silent_gone, 0);
+	UNIT_EQ(mq->stat.link.silent_gone, 0);
 	end();
 }
 
@@ -218,7 +218,7 @@ who_is_silent_for_longer_is_told_once(void)
 	UNIT_EQ(to[0]->err, -ETIME);
 	looks();
 	UNIT_EQ(n_dead, 1);
-	UNIT_EQ(mq->stat.silent_gone, 1);
+	UNIT_EQ(mq->stat.link.silent_gone, 1);
 	UNIT_EQ(mq->stat.qp_retry, 0);
 	end();
 }
@@ -231,7 +231,7 @@ an_idle_peer_that_is_silent_is_told(void)
 	network(false);
 	TURN_UNTIL(n_dead != 0);
 	UNIT_TRUE(mq->stat.probes > 0);
-	UNIT_EQ(mq->stat.silent_gone, 1);
+	UNIT_EQ(mq->stat.link.silent_gone, 1);
 	end();
 }
 
@@ -244,15 +244,15 @@ who_is_overdue_keeps_the_owner_awake_and_is_told_soon(void)
 	until_silent();
 	age(LONG_NS);
 	plx_queue_control(q[0]);
-	UNIT_TRUE(mq->overdue);
+	UNIT_TRUE(mq->link.overdue);
 	UNIT_EQ(plx_queue_arm(q[0]), -EBUSY);
-	UNIT_EQ(peer->conn, MLX_CONN_OPEN);
+	UNIT_EQ(peer->link.state, PLX_LINK_OPEN);
 	turn(0);
-	UNIT_EQ(peer->conn, MLX_CONN_LOST);
+	UNIT_EQ(peer->link.state, PLX_LINK_LOST);
 	UNIT_EQ(n_dead, 0);
 	turn(0);
 	UNIT_EQ(n_dead, 1);
-	UNIT_TRUE(!mq->overdue);
+	UNIT_TRUE(!mq->link.overdue);
 	end();
 }
 
@@ -265,7 +265,7 @@ a_silence_of_long_ago_does_not_count(void)
 	send(0);
 	until_silent();
 	network(true);
-	TURN_UNTIL(peer->rx_ns >= peer->silent_ns && peer->tx_room == MLX_TX_DEPTH);
+	TURN_UNTIL(peer->link.rx_ns >= peer->link.silent_ns && peer->tx_room == MLX_TX_DEPTH);
 	age(2 * LONG_NS);
 	network(false);
 	until_silent();
@@ -287,13 +287,13 @@ who_has_answered_while_nobody_looked_lives(void)
 	age(2 * LONG_NS);
 	for (unsigned i = 0; i < LOOKS; i++)
 		plx_queue_control(q[0]);
-	UNIT_TRUE(mq->overdue);
+	UNIT_TRUE(mq->link.overdue);
 	UNIT_EQ(n_written, 0);
 	turn(0);
 	UNIT_EQ(n_written, 1);
 	looks();
-	UNIT_EQ(peer->conn, MLX_CONN_OPEN);
-	UNIT_TRUE(!mq->overdue);
+	UNIT_EQ(peer->link.state, PLX_LINK_OPEN);
+	UNIT_TRUE(!mq->link.overdue);
 	end();
 }
 
@@ -308,8 +308,8 @@ who_was_out_of_reach_gets_time_when_the_port_is_back(void)
 	mlx5_verbs_switch(0, 1, true);
 	mlx5_verbs_switch(0, 1, false);
 	looks();
-	UNIT_TRUE(!mq->overdue);
-	UNIT_EQ(peer->conn, MLX_CONN_OPEN);
+	UNIT_TRUE(!mq->link.overdue);
+	UNIT_EQ(peer->link.state, PLX_LINK_OPEN);
 	atomic_fetch_sub(&mq->port->up_ns, LONG_NS);
 	TURN_UNTIL(n_dead == 1);
 	UNIT_EQ(to[0]->err, -ETIME);
@@ -350,10 +350,10 @@ who_answers_datagrams_lives(void)
 	until_silent();
 	age(2 * LONG_NS);
 	looks();
-	UNIT_TRUE(mq->stat.silent_asked > 0);
-	UNIT_TRUE(mq->stat.silent_answered > 0);
+	UNIT_TRUE(mq->stat.link.silent_asked > 0);
+	UNIT_TRUE(mq->stat.link.silent_answered > 0);
 	UNIT_EQ(n_written, 0);
-	UNIT_EQ(peer->conn, MLX_CONN_OPEN);
+	UNIT_EQ(peer->link.state, PLX_LINK_OPEN);
 	acknowledgements(true);
 	TURN_UNTIL(n_written == 1);
 	UNIT_EQ(n_dead, 0);
@@ -367,12 +367,12 @@ who_only_answers_datagrams_is_gone_at_last(void)
 	acknowledgements(false);
 	write_word(0);
 	until_silent();
-	age((MLX_PATIENCE - 1) * LONG_NS);
+	age((PLX_LINK_PATIENCE - 1) * LONG_NS);
 	looks();
-	UNIT_EQ(peer->conn, MLX_CONN_OPEN);
+	UNIT_EQ(peer->link.state, PLX_LINK_OPEN);
 	age(LONG_NS);
 	TURN_UNTIL(n_dead == 1);
-	UNIT_EQ(mq->stat.silent_gone, 1);
+	UNIT_EQ(mq->stat.link.silent_gone, 1);
 	UNIT_EQ(n_written, 0);
 	end();
 }
@@ -386,13 +386,13 @@ who_acknowledges_is_not_called(void)
 	begin(NEVER_NS);
 	before = mq->stat.probes;
 	for (unsigned i = 0; i < LOOKS; i++) {
-		age(mq->probe_ns);
+		age(mq->link.probe_ns);
 		plx_queue_control(q[0]);
 		mlx5_model_run(mlx5_verbs.m);
 		turn(0);
 	}
 	UNIT_EQ(mq->stat.probes, before + LOOKS);
-	UNIT_EQ(mq->stat.silent_asked, 0);
+	UNIT_EQ(mq->stat.link.silent_asked, 0);
 	end();
 }
 
@@ -405,9 +405,9 @@ who_was_not_asked_is_not_silent(void)
 	peer->tx_room--; /* a message that is not signalled */
 	peer->qp->next++;
 	peer->recs[peer->tx_done % MLX_TX_RECS] = (struct mlx_txrec){.buf = MLX_NONE};
-	TURN_UNTIL(mq->now - peer->rx_ns > mq->probe_ns + DEAD_NS);
+	TURN_UNTIL(mq->link.now_ns - peer->link.rx_ns > mq->link.probe_ns + DEAD_NS);
 	looks();
-	UNIT_EQ(peer->conn, MLX_CONN_OPEN);
+	UNIT_EQ(peer->link.state, PLX_LINK_OPEN);
 	peer->qp->next--;
 	peer->tx_room++;
 	mq->tx_out -= MLX_TX_ALL;
@@ -423,17 +423,17 @@ who_is_silent_after_both_said_park_is_parked(void)
 	send(1);
 	TURN_UNTIL(n_got == 1 && peer->tx_room == MLX_TX_DEPTH);
 	network(false);
-	mlx_peer_park_told(peer);
-	TURN_UNTIL(peer->cut);
+	plx_link_park_told(&peer->link);
+	TURN_UNTIL(peer->link.cut);
 	looks();
-	UNIT_EQ(peer->conn, MLX_CONN_PARKING);
-	UNIT_EQ(mq->stat.silent_gone, 1);
+	UNIT_EQ(peer->link.state, PLX_LINK_PARKING);
+	UNIT_EQ(mq->stat.link.silent_gone, 1);
 	q[0]->rx_release(q[0], &kept, 1);
-	TURN_UNTIL(peer->conn == MLX_CONN_NONE);
+	TURN_UNTIL(peer->link.state == PLX_LINK_NONE);
 	UNIT_EQ(n_dead, 0);
 	UNIT_EQ(try(0), -EAGAIN);
 	TURN_UNTIL(peer->qp != NULL);
-	UNIT_TRUE(!peer->cut);
+	UNIT_TRUE(!peer->link.cut);
 	end();
 }
 

@@ -154,7 +154,7 @@ a_message_needs_no_connection(void)
 			UNIT_EQ_FATAL(got.len, sizeof(uint64_t) + len);
 			UNIT_SAME(got.bytes + sizeof(uint64_t), data, len);
 		}
-		UNIT_EQ(mlx_queue(q[i])->n_qps, 0);
+		UNIT_EQ(mlx_queue(q[i])->link.n_made, 0);
 		UNIT_EQ(stat_of(i)->lossy_tx, stat_of(!i)->lossy_rx);
 		UNIT_EQ(to[i][!i]->state, PLX_PEER_NEW);
 	}
@@ -184,8 +184,8 @@ give_way(void)
 	for (unsigned i = 1; i <= QUEUES; i++)
 		while (!connected_send(to[0][i % QUEUES]) && time(NULL) - since < PATIENCE_S)
 			;
-	UNIT_EQ(mlx_peer(to[0][1])->conn, MLX_CONN_NONE);
-	UNIT_TRUE(stat_of(0)->conn_parked > 0);
+	UNIT_EQ(mlx_peer(to[0][1])->link.state, PLX_LINK_NONE);
+	UNIT_TRUE(stat_of(0)->link.parked > 0);
 }
 
 /* It is not made again. */
@@ -196,15 +196,15 @@ a_connection_that_gave_way_is_not_missed(void)
 
 	begin();
 	give_way();
-	asked = stat_of(0)->conn_asked + stat_of(1)->conn_asked;
+	asked = stat_of(0)->link.asked + stat_of(1)->link.asked;
 	for (unsigned i = 0; i < 2; i++) {
 		got.n = 0;
 		UNIT_EQ(send(to[i][!i], NULL, 0), 0);
 		turns();
 		UNIT_EQ(got.n, 1);
 	}
-	UNIT_EQ(mlx_peer(to[0][1])->conn, MLX_CONN_NONE);
-	UNIT_EQ(stat_of(0)->conn_asked + stat_of(1)->conn_asked, asked);
+	UNIT_EQ(mlx_peer(to[0][1])->link.state, PLX_LINK_NONE);
+	UNIT_EQ(stat_of(0)->link.asked + stat_of(1)->link.asked, asked);
 	end();
 }
 
@@ -212,8 +212,8 @@ a_connection_that_gave_way_is_not_missed(void)
 static void
 be_quick(void)
 {
-	mlx_queue(q[0])->probe_ns = PROBE_NS;
-	mlx_queue(q[0])->connect_ns = CONNECT_NS;
+	mlx_queue(q[0])->link.probe_ns = PROBE_NS;
+	mlx_queue(q[0])->link.connect_ns = CONNECT_NS;
 }
 
 /* So long the first sends, and the first n queues look. */
@@ -243,9 +243,9 @@ who_is_gone_is_noticed_though_its_connection_gave_way(void)
 	UNIT_EQ(to[0][1]->state, PLX_PEER_DEAD);
 	UNIT_EQ(to[0][1]->err, -ETIME);
 	UNIT_EQ(send(to[0][1], NULL, 0), -ETIME);
-	UNIT_EQ(stat_of(0)->silent_gone, 1);
-	UNIT_EQ(stat_of(0)->silent_answered, 0);
-	UNIT_TRUE(stat_of(0)->silent_asked > 1);
+	UNIT_EQ(stat_of(0)->link.silent_gone, 1);
+	UNIT_EQ(stat_of(0)->link.silent_answered, 0);
+	UNIT_TRUE(stat_of(0)->link.silent_asked > 1);
 	end();
 }
 
@@ -256,10 +256,10 @@ who_answers_is_there_without_a_connection(void)
 	be_quick();
 	go_on(2, 5 * CONNECT_NS);
 	UNIT_TRUE(to[0][1]->state != PLX_PEER_DEAD);
-	UNIT_TRUE(stat_of(0)->silent_asked > 1);
-	UNIT_TRUE(stat_of(0)->silent_asked <= 5 * CONNECT_NS / PROBE_NS + 1);
-	UNIT_EQ(stat_of(0)->silent_answered, stat_of(0)->silent_asked);
-	UNIT_EQ(mlx_queue(q[0])->n_qps, 0);
+	UNIT_TRUE(stat_of(0)->link.silent_asked > 1);
+	UNIT_TRUE(stat_of(0)->link.silent_asked <= 5 * CONNECT_NS / PROBE_NS + 1);
+	UNIT_EQ(stat_of(0)->link.silent_answered, stat_of(0)->link.silent_asked);
+	UNIT_EQ(mlx_queue(q[0])->link.n_made, 0);
 	end();
 }
 
@@ -267,7 +267,7 @@ who_answers_is_there_without_a_connection(void)
 static void
 look(void)
 {
-	mlx_queue(q[0])->peers_ns = 0;
+	mlx_queue(q[0])->link.peers_ns = 0;
 	plx_queue_control(q[0]);
 	turns();
 }
@@ -276,7 +276,7 @@ static void
 who_is_heard_or_sent_nothing_is_not_called(void)
 {
 	begin();
-	mlx_queue(q[0])->probe_ns = 100 * UINT64_C(1000000000);
+	mlx_queue(q[0])->link.probe_ns = 100 * UINT64_C(1000000000);
 	look();
 	look();
 	for (unsigned i = 0; i < 3; i++) {
@@ -285,10 +285,10 @@ who_is_heard_or_sent_nothing_is_not_called(void)
 		UNIT_EQ(send(to[0][1], NULL, 0), 0);
 		look();
 	}
-	UNIT_EQ(stat_of(0)->silent_asked, 0);
-	mlx_peer(to[0][1])->heard_ns = 0;
+	UNIT_EQ(stat_of(0)->link.silent_asked, 0);
+	mlx_peer(to[0][1])->link.heard_ns = 0;
 	look();
-	UNIT_EQ(stat_of(0)->silent_asked, 1);
+	UNIT_EQ(stat_of(0)->link.silent_asked, 1);
 	end();
 }
 
@@ -302,7 +302,7 @@ who_does_not_look_itself_takes_nobody_for_gone(void)
 	be_quick();
 	UNIT_EQ(send(to[0][1], NULL, 0), 0);
 	plx_queue_control(q[0]);
-	UNIT_EQ(stat_of(0)->silent_asked, 1);
+	UNIT_EQ(stat_of(0)->link.silent_asked, 1);
 	mlx5_verbs.no_datagrams = true;
 	until = mlx_now_ns() + 3 * CONNECT_NS;
 	while (mlx_now_ns() < until)
@@ -314,7 +314,7 @@ who_does_not_look_itself_takes_nobody_for_gone(void)
 	mlx5_verbs.no_datagrams = false;
 	go_on(2, 2 * CONNECT_NS);
 	UNIT_TRUE(to[0][1]->state != PLX_PEER_DEAD);
-	UNIT_TRUE(stat_of(0)->silent_answered > 0);
+	UNIT_TRUE(stat_of(0)->link.silent_answered > 0);
 	end();
 }
 
@@ -335,7 +335,7 @@ who_has_agreed_on_nothing_does_not_answer(void)
 	call.qpn = where[0];
 	mlx_dgram_take(mlx_queue(q[1]), &call);
 	UNIT_EQ(mlx_queue(q[1])->ud.sent, before + 1);
-	mlx_peer_lose(mlx_peer(to[1][0]), -ETIME);
+	plx_link_lose(&mlx_peer(to[1][0])->link, -ETIME);
 	mlx_dgram_take(mlx_queue(q[1]), &call);
 	UNIT_EQ(mlx_queue(q[1])->ud.sent, before + 1);
 	end();

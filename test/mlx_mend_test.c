@@ -189,11 +189,11 @@ who_asks_is_connected_though_datagrams_failed(void)
 		while (late && mlx_dgrams_poll(mq(1)) == 0 && in_time(since))
 			;
 		all_fail();
-		while (mlx_peer(to[0])->conn != MLX_CONN_OPEN && in_time(since)) {
+		while (mlx_peer(to[0])->link.state != PLX_LINK_OPEN && in_time(since)) {
 			turns();
 			control();
 		}
-		UNIT_EQ(mlx_peer(to[0])->conn, MLX_CONN_OPEN);
+		UNIT_EQ(mlx_peer(to[0])->link.state, PLX_LINK_OPEN);
 		UNIT_TRUE(mq(0)->stat.ud_restarted != 0);
 		end();
 	}

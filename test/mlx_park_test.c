@@ -177,7 +177,7 @@ turn(unsigned i)
 	for (uint16_t k = 0; k < n; k++)
 		take(i, &rx[k]);
 	plx_queue_control(s[i].q);
-	if (mlx_queue(s[i].q)->n_qps > LIMIT)
+	if (mlx_queue(s[i].q)->link.n_made > LIMIT)
 		CU_FAIL_FATAL("more queue pairs than may be");
 }
 
@@ -221,9 +221,9 @@ one_sends_to_more_peers_than_it_may_be_connected_to(void)
 	for (unsigned round = 0; round < 3; round++)
 		for (unsigned i = 1; i < QUEUES; i++)
 			pass(0, i);
-	UNIT_TRUE(stat_of(0)->conn_parked >= 3 * (QUEUES - 1) - LIMIT);
-	UNIT_TRUE(stat_of(0)->conn_waits > 0);
-	UNIT_TRUE(stat_of(1)->conn_parked_by_peer > 0);
+	UNIT_TRUE(stat_of(0)->link.parked >= 3 * (QUEUES - 1) - LIMIT);
+	UNIT_TRUE(stat_of(0)->link.waits > 0);
+	UNIT_TRUE(stat_of(1)->link.parked_by_peer > 0);
 	nothing_is_wrong();
 	end();
 }
@@ -236,9 +236,9 @@ who_was_used_last_stays_connected(void)
 		pass(0, 1);
 		pass(0, 2 + round % 2);
 	}
-	UNIT_EQ(mlx_peer(s[0].to[1])->conn, MLX_CONN_OPEN);
-	UNIT_EQ(stat_of(1)->conn_parked_by_peer, 0);
-	UNIT_TRUE(stat_of(0)->conn_parked >= 2);
+	UNIT_EQ(mlx_peer(s[0].to[1])->link.state, PLX_LINK_OPEN);
+	UNIT_EQ(stat_of(1)->link.parked_by_peer, 0);
+	UNIT_TRUE(stat_of(0)->link.parked >= 2);
 	nothing_is_wrong();
 	end();
 }
@@ -260,7 +260,7 @@ more_peers_send_than_one_may_be_connected_to(void)
 		turns();
 		patiently(since);
 	} while (n < EACH * (QUEUES - 1));
-	UNIT_TRUE(stat_of(0)->conn_parked >= QUEUES - 1 - LIMIT);
+	UNIT_TRUE(stat_of(0)->link.parked >= QUEUES - 1 - LIMIT);
 	nothing_is_wrong();
 	end();
 }
@@ -291,7 +291,7 @@ everybody_sends_to_everybody(void)
 	}
 	for (unsigned i = 0; i < QUEUES; i++) {
 		let_go(i);
-		parked += stat_of(i)->conn_parked;
+		parked += stat_of(i)->link.parked;
 	}
 	UNIT_TRUE(parked >= QUEUES);
 	nothing_is_wrong();
@@ -312,9 +312,9 @@ a_message_that_is_held_keeps_its_connection(void)
 	for (unsigned i = 0; i < 4; i++)
 		pass(0, 2 + i % 2); /* by what is left */
 	check(&s[0].held, 0);
-	UNIT_EQ(mlx_peer(s[0].to[1])->conn, MLX_CONN_PARKING);
+	UNIT_EQ(mlx_peer(s[0].to[1])->link.state, PLX_LINK_PARKING);
 	let_go(0);
-	while (mlx_peer(s[0].to[1])->conn != MLX_CONN_NONE) {
+	while (mlx_peer(s[0].to[1])->link.state != PLX_LINK_NONE) {
 		turns();
 		patiently(since);
 	}
@@ -354,11 +354,11 @@ queues_that_ask_in_a_circle_do_not_wait_for_ever(void)
 }
 
 static void
-run_until(unsigned at, unsigned to, enum mlx_conn conn)
+run_until(unsigned at, unsigned to, enum plx_link_state conn)
 {
 	time_t since = time(NULL);
 
-	while (mlx_peer(s[at].to[to])->conn != conn) {
+	while (mlx_peer(s[at].to[to])->link.state != conn) {
 		turns();
 		patiently(since);
 	}
@@ -385,20 +385,20 @@ who_parks_tells_credits_to_a_peer_that_has_none(void)
 		send(1, 0);
 	for (unsigned i = 0; i < 4; i++)
 		send(0, 1);
-	while (mlx_peer(s[1].to[0])->credit.left != 0) { /* it tells credits with the last */
+	while (mlx_peer(s[1].to[0])->link.credit.left != 0) { /* it tells credits with the last */
 		turn(1);
 		patiently(since);
 	}
 	send(0, 2);
 	UNIT_TRUE(!send(0, 3));
-	while (!to_1->said) {
-		mlx_park_work(mq);
+	while (!to_1->link.said) {
+		plx_link_work(&mq->link, mlx_now_ns());
 		mlx_tx_poll(mq);
 		turn(1);
 		patiently(since);
 	}
-	UNIT_EQ(mlx_peer(s[1].to[0])->credit.left, 0);
-	run_until(0, 1, MLX_CONN_NONE);
+	UNIT_EQ(mlx_peer(s[1].to[0])->link.credit.left, 0);
+	run_until(0, 1, PLX_LINK_NONE);
 	pass(0, 3);
 	pass(1, 0);
 	nothing_is_wrong();
@@ -413,11 +413,11 @@ begin_to_park(unsigned from, unsigned to, unsigned other, unsigned third)
 
 	while (send(from, to))
 		;
-	UNIT_EQ(p->credit.left, 1);
+	UNIT_EQ(p->link.credit.left, 1);
 	UNIT_TRUE(send(from, other)); /* used as late; which was made later */
 	UNIT_TRUE(!send(from, third));
-	mlx_park_work(mlx_queue(s[from].q));
-	UNIT_EQ_FATAL(p->conn, MLX_CONN_PARKING);
+	plx_link_work(&mlx_queue(s[from].q)->link, mlx_now_ns());
+	UNIT_EQ_FATAL(p->link.state, PLX_LINK_PARKING);
 }
 
 /* 0 sees one of 1's messages before it sends as many itself: each owes the other all but one. */
@@ -429,8 +429,8 @@ both_begin_to_park_with_one_credit_left(void)
 	struct plx_rx rx;
 
 	begin(QUEUES);
-	of_0 = &mlx_peer(s[0].to[1])->credit;
-	of_1 = &mlx_peer(s[1].to[0])->credit;
+	of_0 = &mlx_peer(s[0].to[1])->link.credit;
+	of_1 = &mlx_peer(s[1].to[0])->link.credit;
 	pass(0, 1);
 	pass(0, 2);
 	pass(1, 3);
@@ -449,8 +449,8 @@ both_begin_to_park_with_one_credit_left(void)
 	UNIT_EQ(of_0->left, of_0->most);
 	begin_to_park(0, 1, 2, 4);
 	let_go(0);
-	run_until(0, 1, MLX_CONN_NONE);
-	run_until(1, 0, MLX_CONN_NONE);
+	run_until(0, 1, PLX_LINK_NONE);
+	run_until(1, 0, PLX_LINK_NONE);
 	UNIT_EQ(s[1].got[0], s[0].sent[1]);
 	UNIT_EQ(s[0].got[1], s[1].sent[0]);
 	nothing_is_wrong();
@@ -465,12 +465,12 @@ a_queue_pair_that_fails_after_both_said_park_costs_nothing(void)
 	begin(2);
 	window = "4";
 	pass(0, 1);
-	run_until(1, 0, MLX_CONN_OPEN);
-	mlx_peer_park_told(mlx_peer(s[0].to[1]));
-	while (mlx_peer(s[0].to[1])->conn != MLX_CONN_NONE)
+	run_until(1, 0, PLX_LINK_OPEN);
+	plx_link_park_told(&mlx_peer(s[0].to[1])->link);
+	while (mlx_peer(s[0].to[1])->link.state != PLX_LINK_NONE)
 		turn(0);
 	/* The other has it and says it as well, to a queue pair that is gone. */
-	run_until(1, 0, MLX_CONN_NONE);
+	run_until(1, 0, PLX_LINK_NONE);
 	UNIT_EQ(stat_of(1)->qp_retry, 1);
 	UNIT_EQ(n_dead, 0);
 	pass(0, 1);
@@ -483,9 +483,9 @@ before_both_said_it_a_failure_is_the_end(void)
 {
 	begin(2);
 	pass(0, 1);
-	run_until(1, 0, MLX_CONN_OPEN);
-	mlx_peer_park_told(mlx_peer(s[0].to[1]));
-	mlx_peer_lose(mlx_peer(s[0].to[1]), -ETIME);
+	run_until(1, 0, PLX_LINK_OPEN);
+	plx_link_park_told(&mlx_peer(s[0].to[1])->link);
+	plx_link_lose(&mlx_peer(s[0].to[1])->link, -ETIME);
 	while (n_dead == 0)
 		turn(0);
 	UNIT_EQ(s[0].to[1]->state, PLX_PEER_DEAD);
@@ -505,13 +505,13 @@ an_ask_of_an_old_connection_is_dropped(void)
 	p = mlx_peer(s[0].to[1]);
 	old.to_uid = mlx_queue(s[0].q)->addr.uid;
 	old.from = p->addr;
-	old.attempt = p->their_attempt;
+	old.attempt = p->link.their_attempt;
 	pass(2, 0);
 	pass(3, 0);
-	run_until(0, 1, MLX_CONN_NONE);
+	run_until(0, 1, PLX_LINK_NONE);
 	mlx_dgram_take(mlx_queue(s[0].q), &old);
-	UNIT_EQ(p->conn, MLX_CONN_NONE);
-	UNIT_EQ(stat_of(0)->conn_drop_old, 1);
+	UNIT_EQ(p->link.state, PLX_LINK_NONE);
+	UNIT_EQ(stat_of(0)->link.drop_old, 1);
 	pass(1, 0);
 	pass(0, 1);
 	nothing_is_wrong();
@@ -523,16 +523,16 @@ static void
 who_asks_and_goes_does_not_keep_a_place_for_ever(void)
 {
 	begin(4);
-	mlx_queue(s[0].q)->connect_ns = 50000000;
+	mlx_queue(s[0].q)->link.connect_ns = 50000000;
 	for (unsigned i = 2; i < 4; i++) {
 		struct mlx_dgram ask = {.kind = MLX_DGRAM_ASK, .qpn = 77, .psn = 5, .credits = 8,
 			.reads = 1, .attempt = 1, .from = mlx_queue(s[i].q)->addr,
 			.to_uid = mlx_queue(s[0].q)->addr.uid};
 
 		mlx_dgram_take(mlx_queue(s[0].q), &ask);
-		UNIT_EQ(mlx_peer(s[0].to[i])->conn, MLX_CONN_READY);
+		UNIT_EQ(mlx_peer(s[0].to[i])->link.state, PLX_LINK_READY);
 	}
-	UNIT_EQ(mlx_queue(s[0].q)->n_qps, LIMIT);
+	UNIT_EQ(mlx_queue(s[0].q)->link.n_made, LIMIT);
 	pass(1, 0);
 	end();
 }
@@ -545,13 +545,13 @@ who_closes_while_it_parks_is_told_of(void)
 	begin(4);
 	pass(0, 1);
 	pass(0, 2);
-	while (mlx_peer(s[0].to[1])->conn == MLX_CONN_OPEN) { /* until it gives way */
+	while (mlx_peer(s[0].to[1])->link.state == PLX_LINK_OPEN) { /* until it gives way */
 		send(0, 3);
 		turn(0);
 		patiently(since);
 	}
-	UNIT_EQ(mlx_peer(s[0].to[1])->conn, MLX_CONN_PARKING);
-	while (!mlx_peer(s[0].to[1])->said) {
+	UNIT_EQ(mlx_peer(s[0].to[1])->link.state, PLX_LINK_PARKING);
+	while (!mlx_peer(s[0].to[1])->link.said) {
 		turn(0);
 		patiently(since);
 	}

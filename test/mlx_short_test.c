@@ -83,13 +83,13 @@ begin(void)
 	plx_queue_addr(q[1], &addr);
 	UNIT_EQ_FATAL(plx_peer_get(q[0], &addr, &to), 0);
 	UNIT_EQ_FATAL(plx_peer_connect(to), 0);
-	while (mlx_peer(to)->conn != MLX_CONN_OPEN && time(NULL) - since < PATIENCE_S) {
+	while (mlx_peer(to)->link.state != PLX_LINK_OPEN && time(NULL) - since < PATIENCE_S) {
 		turns();
 		for (unsigned i = 0; i < QUEUES; i++)
 			plx_queue_control(q[i]);
 		sched_yield();
 	}
-	UNIT_EQ_FATAL(mlx_peer(to)->conn, MLX_CONN_OPEN);
+	UNIT_EQ_FATAL(mlx_peer(to)->link.state, PLX_LINK_OPEN);
 	UNIT_TRUE(mlx_peer(to)->qp->at_once);
 }
 
@@ -277,7 +277,7 @@ what_the_device_does_not_take_costs_the_connection(void)
 		}
 		mlx_peer(to)->qp->qp->context = ctx;
 		UNIT_TRUE(!mlx_peer(to)->qp->at_once);
-		UNIT_TRUE(mlx_peer(to)->conn != MLX_CONN_OPEN);
+		UNIT_TRUE(mlx_peer(to)->link.state != PLX_LINK_OPEN);
 		turns();
 		UNIT_TRUE(n_dead != 0);
 		UNIT_EQ(send_short(), -ENOMEM);

@@ -469,7 +469,7 @@ a_receive_whose_peer_is_lost_halfway_fails_and_its_place_waits(void)
 	mlx_tm.halves = true;
 	send_eager(to_b, 7);
 	turns();
-	mlx_peer_lose(mlx_peer(to_a), -ETIME);
+	plx_link_lose(&mlx_peer(to_a)->link, -ETIME);
 	turns();
 	UNIT_EQ(v.ended, 1);
 	UNIT_EQ(v.status, UCS_ERR_CONNECTION_RESET);
@@ -569,7 +569,7 @@ a_message_with_credits_that_are_none_is_counted(void)
 {
 	struct recv v;
 
-	mlx_peer(to_b)->credit.owed = PLX_CREDIT_MAX;
+	mlx_peer(to_b)->link.credit.owed = PLX_CREDIT_MAX;
 	send_eager(to_b, 7);
 	turns();
 	UNIT_EQ(n_rx, 0);

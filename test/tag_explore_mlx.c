@@ -51,11 +51,11 @@ opened(struct plx_worker *w)
 	UNIT_EQ_FATAL(plx_peer_get(w->queues[0], &addr, &self), 0);
 	plx_peer_put(self); /* the worker's ep to itself holds it */
 	UNIT_EQ_FATAL(plx_peer_connect(self), 0);
-	for (unsigned i = 0; i < CONNECT_TURNS && mlx_peer(self)->conn != MLX_CONN_OPEN; i++)
+	for (unsigned i = 0; i < CONNECT_TURNS && mlx_peer(self)->link.state != PLX_LINK_OPEN; i++)
 		plx_worker_turn(w);
 	while (mlx_tm_model_waits())
 		plx_worker_turn(w);
-	UNIT_EQ_FATAL(mlx_peer(self)->conn, MLX_CONN_OPEN);
+	UNIT_EQ_FATAL(mlx_peer(self)->link.state, PLX_LINK_OPEN);
 }
 
 /*
@@ -66,7 +66,7 @@ static void
 settle(uint16_t seen)
 {
 	struct mlx_queue *mq = mlx_queue(self->q);
-	struct plx_credit *c = &mlx_peer(self)->credit;
+	struct plx_credit *c = &mlx_peer(self)->link.credit;
 	const struct mlx_tm_hw *h = (struct mlx_tm_hw *)mq->hw;
 	struct plx_rx rx[PLX_DEV_RX_BURST];
 
@@ -78,7 +78,7 @@ settle(uint16_t seen)
 		UNIT_EQ_FATAL(self->q->rx_burst(self->q, rx, PLX_DEV_RX_BURST), 0);
 	UNIT_EQ_FATAL(h->done_op, h->next_op);
 	mlx_tx_poll(mq);
-	mq->looks = 0;
+	mq->link.looks = 0;
 	c->owed = 0;
 	c->left = c->most;
 }

@@ -1,24 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_conn.c - from an address to an open queue pair, and its end
- *
- * Design notes
- * A peer costs an address until something is sent to it or comes from it. Then each side
- * makes one queue pair for the other. By datagrams it ASKs with its own and is ANSWERed with
- * the other's; both may ask at the same time, since an ASK tells all that one needs to make
- * one's own queue pair ready, and every ASK is answered, however often it comes. Datagrams get
- * lost: whoever wants to send asks again, with growing pauses, until it may or gives up. While the
- * own port is down nothing is sent. Where no way is found that is an error at the third try, as the
- * other side's port may come up after ours; a try may take the kernel a second.
- *
- * A side may send when it knows that the other's queue pair is ready to receive: an ANSWER to
- * its own ASK says so, or any message by the queue pair. Who is answered sends at once, if
- * only an empty one, so the other side needs no third datagram.
- *
- * A queue numbers its queue pairs (attempt). An ASK with a higher number than before comes
- * from a peer that has made a new one, so the one we have leads nowhere: it is dead, unless both had
- * agreed to close it (mlx_park.c), or it was never used. Lower numbers are of datagrams that were late.
+ * mlx_conn.c - queue pairs: what lib/link decides of a connection is done here
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,10 +15,8 @@
 #include "mlx_slot.h"
 #include "mlx_tm.h"
 
-#define BACKOFF_MAX 6 /* doublings of the pause between two ASKs */
-#define WAY_TRIES   3
-#define READS	    16 /* READs and atomics of one peer at once */
-#define RNR_TIMER   12 /* 0.64 ms; it is never used while the credits hold */
+#define READS	  16 /* READs and atomics of one peer at once */
+#define RNR_TIMER 12 /* 0.64 ms; it is never used while the credits hold */
 
 bool
 mlx_peer_is(const struct plx_peer *peer, const struct plx_addr *addr)
@@ -52,6 +33,7 @@ mlx_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	struct mlx_peer *p = mlx_peer(peer);
 	int rc;
 
+	p->link.link = &mq->link;
 	if (addr->len != sizeof(p->addr))
 		return -EINVAL;
 	memcpy(&p->addr, addr->bytes, sizeof(p->addr));
@@ -70,54 +52,12 @@ mlx_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	return 0;
 }
 
-static void
-lost_end(struct mlx_queue *mq, struct mlx_peer *p)
-{
-	if (p->conn == MLX_CONN_LOST)
-		SLIST_REMOVE(&mq->lost, p, mlx_peer, lost_link);
-}
-
-static void
-dgram_send(struct mlx_queue *mq, struct mlx_peer *p, enum mlx_dgram_kind kind)
-{
-	struct mlx_dgram d = {.kind = kind, .qpn = p->qp->qpn, .psn = p->psn,
-		.your_qpn = p->their_qpn, .attempt = p->attempt, .credits = p->credit.granted,
-		.reads = READS};
-
-	if (!mlx_port_is_up(mq->port))
-		return;
-	if (mlx_dgrams_send(mq, p, &d) == 0)
-		p->n_no_way = 0;
-	else if (p->conn != MLX_CONN_OPEN && ++p->n_no_way == WAY_TRIES)
-		mlx_peer_lose(p, -EHOSTUNREACH);
-}
-
-static void
-ask(struct mlx_queue *mq, struct mlx_peer *p, uint64_t now)
-{
-	if (p->n_asked++ == 0) {
-		PLX_STAT_INC(mq->stat.conn_asked);
-		p->give_up_ns = now + mq->connect_ns;
-	} else {
-		PLX_STAT_INC(mq->stat.conn_asked_again);
-	}
-	p->asked_ns = now;
-	dgram_send(mq, p, MLX_DGRAM_ASK);
-}
-
-void
-mlx_conn_call(struct mlx_peer *p)
-{
-	struct mlx_queue *mq = mlx_queue(p->peer.q);
-
-	PLX_STAT_INC(mq->stat.silent_asked);
-	dgram_send(mq, p, MLX_DGRAM_ASK);
-}
-
 /* A queue pair of ours, slots for what comes by it, and its place among those by number. */
 static int
-qp_make(struct mlx_queue *mq, struct mlx_peer *p)
+qp_make(struct plx_link_peer *lp)
 {
+	struct mlx_peer *p = mlx_peer_of(lp);
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = mq->port->num,
 		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
 			IBV_ACCESS_REMOTE_ATOMIC};
@@ -146,19 +86,13 @@ qp_make(struct mlx_queue *mq, struct mlx_peer *p)
 		return rc != 0 ? rc : -ENODEV;
 	}
 	mq->granted += grant;
-	p->credit = (struct plx_credit){.granted = grant};
+	p->link.credit = (struct plx_credit){.granted = grant};
+	p->link.id = p->qp->qpn;
 	p->tx_room = MLX_TX_DEPTH;
 	p->tx_done = p->qp->next;
 	p->unsignalled = 0;
-	p->silent_ns = p->heard_ns = 0;
-	p->n_calls = p->n_no_way = 0;
-	p->rx_held = 0;
-	p->bye = p->cut = false;
-	p->attempt = ++mq->attempts;
+	p->bye = false;
 	p->psn = mlx_now_ns() & 0xffffff;
-	p->conn = MLX_CONN_ASKED;
-	mq->n_qps++;
-	TAILQ_INSERT_TAIL(&mq->conns, p, conns);
 	SLIST_INSERT_HEAD(&mq->by_qpn[p->qp->qpn % MLX_QPN_HASH], p, qpn_link);
 	return 0;
 }
@@ -171,8 +105,11 @@ least(uint8_t a, uint8_t b)
 
 /* Now that the peer's is known: ready to receive, and to send. */
 static int
-qp_ready(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
+qp_ready(struct plx_link_peer *lp, const struct plx_link_hello *hello)
 {
+	const struct mlx_peer *p = mlx_peer_of(lp);
+	const struct mlx_queue *mq = mlx_queue(p->peer.q);
+	const struct mlx_dgram *d = hello->more;
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTR, .dest_qp_num = d->qpn, .rq_psn = d->psn,
 		.path_mtu = least(mq->addr.path_mtu, p->addr.path_mtu), .min_rnr_timer = RNR_TIMER,
 		.max_dest_rd_atomic = least(READS, mq->port->attr.max_qp_rd_atom),
@@ -190,158 +127,12 @@ qp_ready(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_dgram *d)
 	if (rc == 0)
 		rc = mlx_glue.modify_qp(p->qp->qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT |
 			IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-	if (rc != 0)
-		return -rc;
-	p->their_qpn = d->qpn;
-	p->their_attempt = d->attempt;
-	p->credit.left = p->credit.most = d->credits;
-	p->conn = MLX_CONN_READY;
-	p->made_ns = mq->now;
-	return 0;
+	return -rc;
 }
 
-void
-mlx_conn_start(struct mlx_peer *p)
-{
-	struct mlx_queue *mq = mlx_queue(p->peer.q);
-	int rc = qp_make(mq, p);
-
-	if (rc == 0) {
-		TAILQ_REMOVE(&mq->waiting, p, asking);
-		TAILQ_INSERT_TAIL(&mq->asking, p, asking);
-		mq->n_own += !p->called;
-		ask(mq, p, mlx_now_ns());
-	} else if (rc != -ENOMEM) {
-		mlx_peer_lose(p, rc);
-	}
-}
-
-int
-mlx_peer_connect(struct plx_peer *peer)
-{
-	struct mlx_queue *mq = mlx_queue(peer->q);
-	struct mlx_peer *p = mlx_peer(peer);
-	int rc = 0;
-
-	if (p->wanted || p->conn >= MLX_CONN_OPEN)
-		return 0;
-	if (p->conn == MLX_CONN_NONE && mlx_peer_has_room_to_ask(mq))
-		rc = qp_make(mq, p);
-	if (rc != 0)
-		return rc;
-	mlx_peer_want(p, false);
-	if (p->qp != NULL)
-		ask(mq, p, mlx_now_ns());
-	return p->conn >= MLX_CONN_LOST ? p->err : 0;
-}
-
-/* Whether it is of a queue pair that the peer has made after all that we know of. */
-static bool
-is_newer(const struct mlx_peer *p, const struct mlx_dgram *d)
-{
-	return p->their_attempt == 0 || (int32_t)(d->attempt - p->their_attempt) > 0;
-}
-
-/* The peer has made a queue pair after the one that ours is connected to. @return whether to answer */
-static bool
-on_newer(struct mlx_peer *p)
-{
-	switch (p->conn) {
-	case MLX_CONN_PARKING:
-		if (!mlx_peer_is_parked(p) || p->rx_held != 0)
-			return false; /* what it said last is still to be seen; it asks again */
-		/* fallthrough */
-	case MLX_CONN_READY:
-		mlx_conn_reset(p); /* nothing was sent by it, or all has come */
-		return true;
-	default:
-		mlx_peer_lose(p, -ECONNRESET);
-		return false;
-	}
-}
-
-void
-mlx_conn_on_ask(struct mlx_peer *p, const struct mlx_dgram *d)
-{
-	struct mlx_queue *mq = mlx_queue(p->peer.q);
-	bool newer = is_newer(p, d);
-	int rc = 0;
-
-	if (p->conn >= MLX_CONN_LOST)
-		return; /* until nobody holds it any more */
-	if (!newer && (p->conn < MLX_CONN_READY || d->attempt != p->their_attempt)) {
-		PLX_STAT_INC(mq->stat.conn_drop_old);
-		return;
-	}
-	if (newer && p->conn >= MLX_CONN_READY && !on_newer(p))
-		return;
-	if (p->conn == MLX_CONN_NONE) {
-		if (!mlx_peer_has_room(mq)) {
-			mlx_peer_want(p, true);
-			return;
-		}
-		mlx_peer_want_end(p);
-		rc = qp_make(mq, p);
-	}
-	if (rc == 0 && p->conn == MLX_CONN_ASKED)
-		rc = qp_ready(mq, p, d);
-	if (rc != 0) {
-		PLX_STAT_INC(mq->stat.conn_refused); /* it asks again, perhaps in better times */
-		PLX_LOG_RATELIMIT(WARNING, mlx, "a peer can't be connected: error %d", -rc);
-		return;
-	}
-	PLX_STAT_INC(mq->stat.conn_answered);
-	dgram_send(mq, p, MLX_DGRAM_ANSWER);
-}
-
-void
-mlx_conn_on_answer(struct mlx_peer *p, const struct mlx_dgram *d)
-{
-	struct mlx_queue *mq = mlx_queue(p->peer.q);
-	int rc = 0;
-
-	if (p->qp == NULL || p->conn >= MLX_CONN_LOST || d->your_qpn != p->qp->qpn)
-		return; /* late, or for a queue pair that we no longer have */
-	if (p->conn >= MLX_CONN_READY ? d->attempt != p->their_attempt : !is_newer(p, d)) {
-		PLX_STAT_INC(mq->stat.conn_drop_old);
-		return;
-	}
-	if (p->conn >= MLX_CONN_OPEN) {
-		p->heard_ns = mlx_now_ns();
-		PLX_STAT_ADD(mq->stat.silent_answered, p->silent_ns > p->rx_ns);
-		return;
-	}
-	if (p->conn == MLX_CONN_ASKED)
-		rc = qp_ready(mq, p, d);
-	if (rc != 0) {
-		mlx_peer_lose(p, rc);
-		return;
-	}
-	mlx_peer_works(p);
-	mlx_tx_ctl(p, MLX_IMM_CTL);
-}
-
-void
-mlx_conn_control(struct mlx_queue *mq, uint64_t now)
-{
-	struct mlx_peer *p, *next;
-
-	for (p = TAILQ_FIRST(&mq->asking); p != NULL; p = next) {
-		next = TAILQ_NEXT(p, asking);
-		if (p->n_asked != 0 && now >= p->give_up_ns)
-			mlx_peer_lose(p, -ETIMEDOUT);
-		else if (now - p->asked_ns >=
-			mq->again_ns << RTE_MIN(p->n_asked, (uint32_t)BACKOFF_MAX))
-			ask(mq, p, now);
-	}
-}
-
-/* The device knows nothing of it any more. */
 static void
-qp_end(struct mlx_queue *mq, struct mlx_peer *p)
+qp_close(struct mlx_queue *mq, struct mlx_peer *p)
 {
-	if (p->qp == NULL)
-		return;
 	SLIST_REMOVE(&mq->by_qpn[p->qp->qpn % MLX_QPN_HASH], p, mlx_peer, qpn_link);
 	if (mq->found == p)
 		mq->found = NULL;
@@ -352,46 +143,121 @@ qp_end(struct mlx_queue *mq, struct mlx_peer *p)
 	p->held = p->owes = false;
 	mq->hw->ops->qp_close(p->qp);
 	p->qp = NULL;
-	mq->n_qps--;
-	TAILQ_REMOVE(&mq->conns, p, conns);
-	mq->granted -= p->credit.granted; /* its slots stay, for the next */
-}
-
-void
-mlx_conn_reset(struct mlx_peer *p)
-{
-	struct mlx_queue *mq = mlx_queue(p->peer.q);
-
-	mlx_peer_want_end(p);
-	mlx_peer_park_end(p);
-	qp_end(mq, p);
-	mlx_tx_drop(p, -ECANCELED); /* nothing of the application's */
-	p->conn = MLX_CONN_NONE;
+	mq->granted -= p->link.credit.granted; /* its slots stay, for the next */
 }
 
 static void
-conn_fail(struct mlx_peer *p, int err)
+qp_end(struct plx_link_peer *lp, int err)
 {
+	struct mlx_peer *p = mlx_peer_of(lp);
+
+	/* First, so that the device reads no buffer that is given back. */
+	if (p->qp != NULL)
+		qp_close(mlx_queue(p->peer.q), p);
+	mlx_tx_drop(p, err);
+}
+
+static void
+conn_met(struct plx_link_peer *lp)
+{
+	plx_peer_met(&mlx_peer_of(lp)->peer);
+}
+
+static void
+conn_parks(struct plx_link_peer *lp)
+{
+	struct mlx_peer *p = mlx_peer_of(lp);
+
+	if (p->owes)
+		SLIST_REMOVE(&mlx_queue(p->peer.q)->owes, p, mlx_peer, owes_link);
+	p->owes = false;
+}
+
+static void
+conn_dead(struct plx_link_peer *lp, int err)
+{
+	struct mlx_peer *p = mlx_peer_of(lp);
 	struct mlx_queue *mq = mlx_queue(p->peer.q);
 
 	PLX_LOG(INFO, mlx, "peer %llx is lost: error %d", (unsigned long long)p->peer.uid, -err);
-	mlx_peer_want_end(p);
-	lost_end(mq, p);
-	p->conn = MLX_CONN_DEAD;
 	mlx_queue_shun(mq, p->peer.uid);
-	/* First, so that the device reads no buffer that is given back. */
-	qp_end(mq, p);
-	mlx_tx_drop(p, err);
 	plx_peer_dead(&p->peer, err);
 	if (mq->tm != NULL)
 		mlx_tm_peer_lost(mq, p);
 }
 
-void
-mlx_conn_settle(struct mlx_queue *mq)
+/* Of a connection, or of the queue pair for messages that need none. */
+static int
+conn_say(struct plx_link_peer *lp, const struct plx_link_hello *hello)
 {
-	while (!SLIST_EMPTY(&mq->lost))
-		conn_fail(SLIST_FIRST(&mq->lost), SLIST_FIRST(&mq->lost)->err);
+	struct mlx_peer *p = mlx_peer_of(lp);
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+	struct mlx_dgram d = {.kind = hello->kind};
+
+	if (hello->kind >= PLX_LINK_CALL) {
+		d.qpn = mq->lossy.qp->qp_num;
+		return mlx_dgrams_send(mq, p, &d);
+	}
+	if (!mlx_port_is_up(mq->port))
+		return -EAGAIN;
+	d.qpn = hello->id;
+	d.psn = p->psn;
+	d.your_qpn = hello->your_id;
+	d.attempt = hello->attempt;
+	d.credits = hello->credits;
+	d.reads = READS;
+	return mlx_dgrams_send(mq, p, &d);
+}
+
+static bool
+conn_tell(struct plx_link_peer *lp, bool park)
+{
+	return mlx_tx_ctl(mlx_peer_of(lp), park ? MLX_IMM_PARK : 0);
+}
+
+static bool
+conn_is_idle(const struct plx_link_peer *lp)
+{
+	return container_of(lp, struct mlx_peer, link)->tx_room == MLX_TX_DEPTH;
+}
+
+static bool
+conn_is_due(const struct plx_link_peer *lp)
+{
+	const struct mlx_peer *p = container_of(lp, struct mlx_peer, link);
+
+	for (uint16_t i = p->tx_done; i != p->qp->next; i++)
+		if (p->recs[i % MLX_TX_RECS].signalled)
+			return true;
+	return false;
+}
+
+static void
+conn_probe(struct plx_link_peer *lp)
+{
+	mlx_tx_probe(mlx_peer_of(lp));
+}
+
+static_assert((int)MLX_DGRAM_ASK == PLX_LINK_ASK && (int)MLX_DGRAM_HERE == PLX_LINK_HERE, "wire");
+
+const struct plx_link_ops mlx_conn_ops = {
+	.make = qp_make,
+	.ready = qp_ready,
+	.met = conn_met,
+	.parks = conn_parks,
+	.end = qp_end,
+	.dead = conn_dead,
+	.say = conn_say,
+	.tell = conn_tell,
+	.is_idle = conn_is_idle,
+	.is_due = conn_is_due,
+	.probe = conn_probe,
+};
+
+int
+mlx_peer_connect(struct plx_peer *peer)
+{
+	return plx_link_connect(&mlx_peer(peer)->link, mlx_now_ns());
 }
 
 void
@@ -402,11 +268,7 @@ mlx_peer_close(struct plx_peer *peer)
 
 	if (getpid() != mq->pid)
 		return;
-	mlx_peer_want_end(p);
-	lost_end(mq, p);
-	mlx_peer_park_end(p);
-	qp_end(mq, p);
-	mlx_tx_drop(p, -ECANCELED);
+	plx_link_close(&p->link);
 	if (mq->tm != NULL)
 		mlx_tm_peer_lost(mq, p);
 	mlx_way_drop(p);

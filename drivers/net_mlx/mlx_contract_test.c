@@ -72,7 +72,7 @@ a_peer_that_never_answers_is_dead_in_time(void)
 	UNIT_EQ(n_told, 1);
 	UNIT_EQ(peer->err, -ETIMEDOUT);
 	UNIT_EQ(msg_send(peer, 1, 8), -ETIMEDOUT);
-	UNIT_TRUE(mlx_queue(a)->stat.conn_asked_again > 0);
+	UNIT_TRUE(mlx_queue(a)->stat.link.asked_again > 0);
 	plx_peer_put(peer);
 	plx_queue_control(a); /* frees it */
 	UNIT_EQ(a->n_dead, 0);
@@ -271,8 +271,8 @@ a_sender_stops_where_its_credits_end(void)
 		while (msg_send(to_b, sent, len_of(sent, 64)) == 0)
 			sent++;
 		/* One is kept for credits; some messages take two when tags are matched. */
-		UNIT_TRUE(mlx_peer(to_b)->credit.left == 1 ||
-			(with_tags && mlx_peer(to_b)->credit.left == 2));
+		UNIT_TRUE(mlx_peer(to_b)->link.credit.left == 1 ||
+			(with_tags && mlx_peer(to_b)->link.credit.left == 2));
 		drain(b, 64, &next);
 		UNIT_EQ_FATAL(next, sent);
 	}
@@ -293,7 +293,7 @@ a_queue_pair_that_is_closed_is_nobodys(void)
 
 	UNIT_TRUE(mlx_peer_find(mlx_queue(a), qpn) == mlx_peer(to_b));
 	UNIT_TRUE(mlx_peer_find(mlx_queue(a), qpn) == mlx_peer(to_b)); /* it was the last */
-	mlx_conn_reset(mlx_peer(to_b));
+	plx_link_reset(&mlx_peer(to_b)->link);
 	UNIT_TRUE(mlx_peer_find(mlx_queue(a), qpn) == NULL);
 	queue_close(a);
 	queue_close(b);
@@ -304,7 +304,7 @@ a_window_is_small_until_its_peer_runs_out_of_it(void)
 {
 	struct plx_queue *a = queue_new(), *b = queue_new();
 	struct plx_peer *to_b = connected_to(a, b);
-	const struct plx_credit *c = &mlx_peer(to_b)->credit;
+	const struct plx_credit *c = &mlx_peer(to_b)->link.credit;
 	uint64_t next = 0, sent = 0;
 	struct plx_rx rx;
 
@@ -525,7 +525,7 @@ set_up(unsigned i)
 static bool
 is_settled(struct plx_peer *peer)
 {
-	return mlx_peer(peer)->conn == MLX_CONN_OPEN;
+	return mlx_peer(peer)->link.state == PLX_LINK_OPEN;
 }
 
 static const struct dev_contract_suite suites[] = {

@@ -3,6 +3,7 @@
  *
  * mlx_control.c - what a queue looks after now and then, and before it closes
  */
+#include <errno.h>
 #include <unistd.h>
 
 #include "mlx_conn.h"
@@ -19,9 +20,9 @@ peer_leave(struct plx_peer *peer, void *arg)
 {
 	struct mlx_peer *p = mlx_peer(peer);
 	unsigned *waits = arg;
-	bool over = mlx_peer_is_parked(p);
+	bool over = plx_link_is_parked(&p->link);
 
-	if ((p->conn != MLX_CONN_OPEN && p->conn != MLX_CONN_PARKING) || p->cut)
+	if ((p->link.state != PLX_LINK_OPEN && p->link.state != PLX_LINK_PARKING) || p->link.cut)
 		return;
 	if (!p->bye && !over)
 		p->bye = mlx_tx_ctl(p, MLX_IMM_BYE);
@@ -49,20 +50,49 @@ mlx_queue_leave(struct plx_queue *q)
 	} while (waits > 0 && mlx_now_ns() < until);
 }
 
+static void
+peer_look(struct plx_peer *peer, void *arg)
+{
+	struct mlx_queue *mq = arg;
+	struct mlx_peer *p = mlx_peer(peer);
+
+	if (mlx_port_is_gone(mq->port))
+		plx_link_lose(&p->link, -ENODEV);
+	else
+		plx_link_look(&p->link, mlx_ud_room(&mq->ud) != NULL);
+}
+
+/* Whether all peers are alive, if it is time to look; at once when the device is gone. */
+static bool
+peers_look(struct mlx_queue *mq)
+{
+	struct plx_link *l = &mq->link;
+
+	l->caught_up = mq->tx_seen - mq->tx_then >= MLX_TX_ALL;
+	if (!mlx_port_is_gone(mq->port) && !plx_link_is_time(l, mq->tx_due != 0))
+		return false;
+	l->overdue = false;
+	l->up_ns = atomic_load_explicit(&mq->port->up_ns, memory_order_relaxed); /* alone */
+	plx_peer_each(mq->q, peer_look, mq);
+	l->peers_ns = l->now_ns;
+	mq->tx_then = mq->tx_seen;
+	return true;
+}
+
 void
 mlx_queue_control(struct plx_queue *q)
 {
 	struct mlx_queue *mq = mlx_queue(q);
 	uint64_t now = mlx_now_ns();
 
-	mq->now = now;
+	mq->link.now_ns = now;
 	mlx_port_events(mq->port);
 	mlx_dgrams_poll(mq);
 	mlx_ud_mend(mq, &mq->ud);
 	mlx_ud_mend(mq, &mq->lossy);
 	mlx_groups_mend(mq);
-	mlx_conn_control(mq, now);
+	plx_link_control(&mq->link, now);
 	plx_reg_cache_control(&mq->stat.regs);
-	if (mlx_alive_look(mq) && mq->hw->ops->check != NULL)
+	if (peers_look(mq) && mq->hw->ops->check != NULL)
 		mq->hw->ops->check(mq->hw);
 }

@@ -11,8 +11,11 @@
 void
 mlx_dgram_take(struct mlx_queue *mq, const struct mlx_dgram *d)
 {
+	const struct plx_link_hello hello = {.kind = (enum plx_link_kind)d->kind, .id = d->qpn,
+		.your_id = d->your_qpn, .attempt = d->attempt, .credits = d->credits, .more = d};
 	struct plx_addr addr = {.len = sizeof(d->from)};
 	struct plx_peer *peer;
+	struct mlx_peer *p;
 
 	memcpy(addr.bytes, &d->from, sizeof(d->from));
 	if (d->to_uid != mq->addr.uid || plx_peer_get(mq->q, &addr, &peer) != 0) {
@@ -20,12 +23,11 @@ mlx_dgram_take(struct mlx_queue *mq, const struct mlx_dgram *d)
 		return;
 	}
 	plx_peer_put(peer); /* known is enough: eps hold references */
-	if (d->kind == MLX_DGRAM_ASK)
-		mlx_conn_on_ask(mlx_peer(peer), d);
-	else if (d->kind == MLX_DGRAM_ANSWER)
-		mlx_conn_on_answer(mlx_peer(peer), d);
-	else
-		mlx_alive_on_dgram(mq, mlx_peer(peer), d);
+	p = mlx_peer(peer);
+	if (d->kind < MLX_DGRAM_CALL)
+		plx_link_on_hello(&p->link, &hello, mlx_now_ns());
+	else if (p->lossy_qpn == d->qpn) /* who has forgotten what was agreed is not there for it */
+		plx_link_on_call(&p->link, (enum plx_link_kind)d->kind);
 }
 
 static void
@@ -46,6 +48,7 @@ mlx_dgrams_poll(struct mlx_queue *mq)
 {
 	unsigned n = mlx_ud_poll(mq, &mq->ud, datagram_take);
 
-	mlx_park_work(mq);
+	if (plx_link_has_work(&mq->link))
+		plx_link_work(&mq->link, mlx_now_ns());
 	return n;
 }

@@ -408,7 +408,7 @@ mlx_groups_poll(struct mlx_queue *mq)
 	n = mlx_ud_poll(mq, &mq->groups->ud, group_take);
 	if (unlikely(mq->groups->n_leaving != 0))
 		leaving_end(mq->groups);
-	if (unlikely(mq->groups->n_joining != 0 && mq->looks % MLX_UD_EVERY == 0))
+	if (unlikely(mq->groups->n_joining != 0 && mq->link.looks % MLX_UD_EVERY == 0))
 		joining_look(mq);
 	return n;
 }

@@ -77,7 +77,7 @@ mlx_lossy_tx(const struct plx_tx *tx)
 		memcpy(at + sizeof(stamp) + tx->hdr_len, tx->data, tx->len);
 	mlx_ud_send(mq, &mq->lossy, sizeof(stamp) + stamp.len, ah, p->lossy_qpn,
 		mlx_addr_qkey(&p->addr));
-	p->unheard = true;
+	p->link.unheard = true;
 	PLX_STAT_INC(mq->stat.lossy_tx);
 	return 0;
 }
@@ -120,7 +120,7 @@ lossy_take(struct mlx_queue *mq, const struct mlx_ud_src *src, const uint8_t *da
 	}
 	rx.len = stamp.len;
 	rx.op = stamp.op;
-	mlx_peer_heard(mq, mlx_peer(rx.src));
+	plx_link_heard(&mlx_peer(rx.src)->link);
 	PLX_STAT_INC(mq->stat.lossy_rx);
 	if (mq->q->on_lossy != NULL)
 		mq->q->on_lossy(mq->q, &rx);

@@ -17,7 +17,6 @@
 
 #define IPOIB_LEN    20	 /* bytes of its hardware addresses */
 #define IPOIB_GID_AT 4
-#define SPEED_LEAST 7	 
 
 /* The name of the interface of an InfiniBand port: its hardware address ends with the gid. */
 static const char *

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "mlx_conn.h"
 #include "mlx_dgram.h"
 #include "mlx_glue.h"
 #include "mlx_conf.h"
@@ -43,16 +44,16 @@ timeout_of(uint64_t ms)
 static void
 read_conf(struct mlx_queue *mq, const struct plx_conf *conf)
 {
-	mq->connect_ns = ms_ns(plx_conf_u64(conf, MLX_CONF(CONNECT_MS)));
-	mq->again_ns = ms_ns(AGAIN_MS) / 2;
-	mq->probe_ns = ms_ns(plx_conf_u64(conf, MLX_CONF(PROBE_MS)));
-	mq->dead_ns = ms_ns(plx_conf_u64(conf, MLX_CONF(DEAD_MS)));
+	mq->link.connect_ns = ms_ns(plx_conf_u64(conf, MLX_CONF(CONNECT_MS)));
+	mq->link.again_ns = ms_ns(AGAIN_MS) / 2;
+	mq->link.probe_ns = ms_ns(plx_conf_u64(conf, MLX_CONF(PROBE_MS)));
+	mq->link.dead_ns = ms_ns(plx_conf_u64(conf, MLX_CONF(DEAD_MS)));
 	mq->timeout = timeout_of(plx_conf_u64(conf, MLX_CONF(ACK_MS)));
 	mq->retries = plx_conf_u64(conf, MLX_CONF(RETRIES));
 	mq->routed = plx_conf_u64(conf, MLX_CONF(ROUTED));
 	mq->by_manager = mq->addr.link == MLX_LINK_IB ||
 		plx_conf_u64(conf, MLX_CONF(GROUPS_BY_CM));
-	mq->qps_max = plx_conf_u64(conf, MLX_CONF(CONNECTED));
+	mq->link.n_max = plx_conf_u64(conf, MLX_CONF(CONNECTED));
 	mq->want = plx_conf_u64(conf, MLX_CONF(WINDOW));
 	mq->rx_budget = plx_conf_u64(conf, MLX_CONF(SLOTS));
 	mq->rx_room = RTE_MIN(plx_conf_u64(conf, MLX_CONF(SLOTS_MAX)),
@@ -144,11 +145,8 @@ mlx_queue_open(struct plx_queue *q)
 	mq->port = port;
 	mq->pid = getpid();
 	mq->epfd = mq->timerfd = -1;
-	mq->now = mlx_now_ns();
-	TAILQ_INIT(&mq->asking);
-	TAILQ_INIT(&mq->waiting);
-	TAILQ_INIT(&mq->parking);
-	TAILQ_INIT(&mq->conns);
+	mq->link.now_ns = mlx_now_ns();
+	plx_link_init(&mq->link, &mlx_conn_ops, &mq->stat.link);
 	TAILQ_INIT(&mq->ways);
 	mq->rx_spare = MLX_RX_SPARE;
 	mq->addr = port->addr;

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "plx_dev_ops.h"
+#include "plx_link.h"
 #include "plx_route.h"
 
 #include "mlx_bufs.h"
@@ -41,21 +42,18 @@ struct mlx_queue {
 	/* each burst */
 	struct plx_queue *q;
 	struct mlx_hw *hw;
-	uint32_t looks;		/* bursts, to look at the datagrams now and then */
 	uint32_t tx_out;	/* requests of all peers that are not completed */
 	uint32_t tx_due;	/* those of them that are signalled */
 	uint32_t n_free_slots;
 	uint16_t n_kept, n_kept_tx;
 	SLIST_HEAD(, mlx_peer) owes;
-	SLIST_HEAD(, mlx_peer) lost;
-	TAILQ_HEAD(, mlx_peer) asking;
 	struct mlx_groups *groups; /* NULL: none was joined yet */
 	struct mlx_ud lossy;	/* without a queue pair: not opened yet */
+	struct plx_link link;	/* looks: bursts */
 	/* each message */
 	uint32_t found_qpn;	/* of found */
 	struct mlx_peer *found;	/* to whom the last completion belonged, or NULL */
 	SLIST_HEAD(, mlx_peer) held;
-	uint64_t now;		/* ns, as of the last control */
 	uint64_t tx_seen;	/* completions taken; MLX_TX_ALL more when there were no more to take */
 	uint32_t free_slots[MLX_RX_FREE]; /* to be posted */
 	struct mlx_bufs rx_bufs, tx_bufs;
@@ -72,17 +70,10 @@ struct mlx_queue {
 	uint32_t rx_room;	/* slots there can be */
 	uint32_t rx_budget;
 	uint16_t want;		/* slots for one peer */
-	uint32_t attempts;
-	uint64_t connect_ns, again_ns, probe_ns, dead_ns;
 	uint8_t timeout, retries; /* as the queue pair takes them */
 	bool routed;		/* peers of other networks are tried */
 	bool by_manager;	/* groups are joined by the connection manager */
 	struct plx_route_shun shunned;
-	uint32_t qps_max, n_qps;
-	uint32_t n_own;		/* of asking, those whose peer has not asked us */
-	TAILQ_HEAD(, mlx_peer) waiting; /* for a queue pair */
-	TAILQ_HEAD(, mlx_peer) parking;
-	TAILQ_HEAD(, mlx_peer) conns;	/* that have a queue pair */
 	SLIST_HEAD(, mlx_peer) by_qpn[MLX_QPN_HASH];
 	/* datagrams */
 	struct mlx_ud ud;
@@ -94,17 +85,14 @@ struct mlx_queue {
 	int epfd, timerfd;
 	struct mlx_hw_comp kept[MLX_HW_POLL_MAX]; /* arrivals found when arming */
 	struct mlx_hw_comp kept_tx[MLX_HW_POLL_MAX];
-	/* silent peers */
-	uint64_t peers_ns;	/* when all peers were looked at last */
-	uint64_t tx_then;	/* tx_seen as of then */
-	bool overdue;		/* a peer was, then */
-	bool caught_up;		/* what was completed then is taken */
+	uint64_t tx_then;	/* tx_seen when all peers were looked at last */
 	bool cached;		/* it counts among the users of the cache */
 	pid_t pid;		/* of the owner: a forked child has a copy that is not its own */
 };
 
-static_assert(offsetof(struct mlx_queue, found_qpn) <= 3 * PLX_LINE, "a burst that brings nothing");
-static_assert(offsetof(struct mlx_queue, stat) <= 7 * PLX_LINE, "and one that brings messages");
+static_assert(offsetof(struct mlx_queue, link.waiting) <= 3 * PLX_LINE, "a burst that brings nothing");
+static_assert(offsetof(struct mlx_queue, stat) - offsetof(struct mlx_queue, found_qpn) <= 4 * PLX_LINE,
+	"one that brings messages");
 
 static inline struct mlx_queue *
 mlx_queue(const struct plx_queue *q)

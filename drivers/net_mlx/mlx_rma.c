@@ -125,7 +125,7 @@ op_of(const struct plx_rma_op *op)
 static void
 rma_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct mlx_io *io)
 {
-	p->used = mq->looks;
+	p->link.used = mq->link.looks;
 	PLX_STAT_INC(mq->q->stat.rma_ops);
 	PLX_STAT_ADD(mq->q->stat.rma_bytes, wr->len);
 	mlx_tx_post(mq, p, wr, (struct mlx_txrec){.done = io_done, .arg = io, .buf = MLX_NONE});
@@ -142,12 +142,12 @@ mlx_rma(const struct plx_rma_op *op)
 	struct mlx_io *io;
 	int rc;
 
-	if (p->conn == MLX_CONN_DEAD)
+	if (p->link.state == PLX_LINK_DEAD)
 		return op->peer->err;
 	if ((op->key == 0 && op->len != 0) || op->len > MLX_RMA_MAX)
 		return -EOPNOTSUPP;
 	if (!mlx_tx_has_room(mq, p)) {
-		mlx_peer_want(p, false);
+		plx_link_want(&p->link, false);
 		return -EAGAIN;
 	}
 	if (op->len == 0 && !op->put)

@@ -62,8 +62,8 @@ take_wc(struct mlx_queue *mq, const struct ibv_wc *wc, struct plx_rx *rx)
 static inline bool
 has_others(const struct mlx_queue *mq)
 {
-	return (mq->tx_due | (uintptr_t)TAILQ_FIRST(&mq->asking) | (uintptr_t)mq->groups |
-		       (uintptr_t)mq->lossy.qp | (uintptr_t)SLIST_FIRST(&mq->lost) |
+	return (mq->tx_due | (uintptr_t)TAILQ_FIRST(&mq->link.asking) | (uintptr_t)mq->groups |
+		       (uintptr_t)mq->lossy.qp | (uintptr_t)SLIST_FIRST(&mq->link.lost) |
 		       (uintptr_t)SLIST_FIRST(&mq->owes)) != 0;
 }
 
@@ -71,21 +71,21 @@ has_others(const struct mlx_queue *mq)
 static __rte_noinline void
 others_poll(struct mlx_queue *mq, uint16_t got)
 {
-	bool rarely = mq->looks % MLX_UD_EVERY == 0;
+	bool rarely = mq->link.looks % MLX_UD_EVERY == 0;
 
 	/* What came is waited for, and goes first. What is not signalled only ends with an error. */
-	if ((got == 0 || mq->looks % MLX_TX_EVERY == 0) &&
+	if ((got == 0 || mq->link.looks % MLX_TX_EVERY == 0) &&
 		(mq->tx_due != 0 || (mq->tx_out != 0 && rarely)))
 		mlx_tx_poll(mq);
-	if (rarely || !TAILQ_EMPTY(&mq->asking))
+	if (rarely || !TAILQ_EMPTY(&mq->link.asking))
 		mlx_dgrams_poll(mq);
 	if (mq->groups != NULL)
 		mlx_groups_poll(mq);
 	if (mq->lossy.qp != NULL)
 		mlx_lossy_poll(mq);
 	/* A full burst may have left something of theirs behind. */
-	if (!SLIST_EMPTY(&mq->lost) && got == 0)
-		mlx_conn_settle(mq);
+	if (!SLIST_EMPTY(&mq->link.lost) && got == 0)
+		plx_link_settle(&mq->link);
 	if (!mq->q->hold && !SLIST_EMPTY(&mq->owes))
 		mlx_flush(mq->q);
 }
@@ -94,10 +94,10 @@ others_poll(struct mlx_queue *mq, uint16_t got)
 static inline void
 look_round(struct mlx_queue *mq, uint16_t got)
 {
-	mq->looks++;
+	mq->link.looks++;
 	if (unlikely(got == 0 && mq->n_free_slots >= MLX_RX_BATCH))
 		mlx_slots_post(mq);
-	if (unlikely(has_others(mq) || mq->looks % MLX_UD_EVERY == 0))
+	if (unlikely(has_others(mq) || mq->link.looks % MLX_UD_EVERY == 0))
 		others_poll(mq, got);
 }
 
@@ -146,7 +146,7 @@ burst_any(struct mlx_queue *mq, struct plx_rx *rx, uint16_t n)
 static inline void
 look_on(struct mlx_queue *mq, uint16_t got)
 {
-	if (unlikely(++mq->looks % MLX_TX_EVERY == 0))
+	if (unlikely(++mq->link.looks % MLX_TX_EVERY == 0))
 		others_poll(mq, got);
 }
 
@@ -208,6 +208,6 @@ mlx_rx_drain(struct mlx_queue *mq)
 	for (uint16_t i = 0; i < n; i++)
 		if (take(mq, &comp[i], &rx)) {
 			mlx_slot_post(mq, comp[i].slot);
-			mlx_peer(rx.src)->rx_held--;
+			mlx_peer(rx.src)->link.rx_held--;
 		}
 }

@@ -51,7 +51,7 @@ mlx_sleep_close(struct mlx_queue *mq)
 static int
 timer_open(struct mlx_queue *mq)
 {
-	struct timespec t = {mq->probe_ns / 1000000000, mq->probe_ns % 1000000000};
+	struct timespec t = {mq->link.probe_ns / 1000000000, mq->link.probe_ns % 1000000000};
 	struct itimerspec every = {t, t};
 
 	mq->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -96,8 +96,8 @@ mlx_queue_arm(struct plx_queue *q)
 	struct mlx_queue *mq = mlx_queue(q);
 
 	/* What only time moves. */
-	if (!TAILQ_EMPTY(&mq->asking) || !TAILQ_EMPTY(&mq->waiting) || !SLIST_EMPTY(&mq->lost) ||
-		!SLIST_EMPTY(&mq->owes) || mq->overdue || mq->ud.failed)
+	if (!TAILQ_EMPTY(&mq->link.asking) || !TAILQ_EMPTY(&mq->link.waiting) || !SLIST_EMPTY(&mq->link.lost) ||
+		!SLIST_EMPTY(&mq->owes) || mq->link.overdue || mq->ud.failed)
 		return -EBUSY;
 	if (mq->hw->ops->arm(mq->hw) != 0 || ibv_req_notify_cq(mq->ud.cq, 0) != 0 ||
 		mlx_groups_arm(mq) != 0 || mlx_lossy_arm(mq) != 0)

@@ -41,36 +41,36 @@ mlx_slots_grow(struct mlx_queue *mq, uint32_t granted)
 static __rte_noinline void
 window_grow(struct mlx_queue *mq, struct mlx_peer *p)
 {
-	uint16_t n = plx_credit_more(&p->credit, mq->granted,
+	uint16_t n = plx_credit_more(&p->link.credit, mq->granted,
 		RTE_MIN(mq->rx_budget, mq->rx_room - mq->rx_spare), mq->want);
 
 	if (n == 0 || mlx_slots_grow(mq, mq->granted + n) != 0)
 		return;
 	mq->granted += n;
-	plx_credit_grow(&p->credit, n);
+	plx_credit_grow(&p->link.credit, n);
 	PLX_STAT_INC(mq->stat.windows_grown);
 }
 
 bool
 mlx_slot_told_any(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 {
-	if (unlikely(plx_credit_told(&p->credit, MLX_IMM_CREDITS(imm),
+	if (unlikely(plx_credit_told(&p->link.credit, MLX_IMM_CREDITS(imm),
 		    (MLX_IMM_FLAGS(imm) & MLX_IMM_NEW) != 0) != 0)) {
 		PLX_STAT_INC(mq->stat.rx_drop_bad_credit);
-		mlx_peer_lose(p, -EBADMSG);
+		plx_link_lose(&p->link, -EBADMSG);
 		return false;
 	}
-	if (unlikely(p->conn == MLX_CONN_READY))
-		mlx_peer_works(p);
+	if (unlikely(p->link.state == PLX_LINK_READY))
+		plx_link_works(&p->link);
 	if (unlikely(MLX_IMM_FLAGS(imm) & MLX_IMM_SHORT))
 		window_grow(mq, p);
 	if (likely((MLX_IMM_FLAGS(imm) & MLX_IMM_CTL) == 0))
 		return true;
 	PLX_STAT_INC(mq->stat.rx_credits_only);
 	if (MLX_IMM_FLAGS(imm) & MLX_IMM_BYE)
-		mlx_peer_bye(p);
+		plx_link_bye(&p->link);
 	else if (MLX_IMM_FLAGS(imm) & MLX_IMM_PARK)
-		mlx_peer_park_told(p);
+		plx_link_park_told(&p->link);
 	return false;
 }
 
@@ -110,8 +110,8 @@ mlx_slot_drop(struct mlx_queue *mq, const struct plx_rx *rx)
 void
 mlx_slot_placed(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 {
-	p->rx_held++;
-	p->used = mq->looks;
+	p->link.rx_held++;
+	p->link.used = mq->link.looks;
 	(void)mlx_slot_told(mq, p, imm);
 	mlx_slot_freed(mq, p);
 }
@@ -145,12 +145,12 @@ mlx_slot_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 	struct mlx_peer *p = mlx_peer(rx->src);
 
 	if (unlikely(n != 1 || mq->n_free_slots == MLX_RX_FREE - 1 || !SLIST_EMPTY(&mq->owes) ||
-		    plx_credit_urgent_with(&p->credit, 1))) {
+		    plx_credit_urgent_with(&p->link.credit, 1))) {
 		release_any(q, rx, n);
 		return;
 	}
 	mq->free_slots[mq->n_free_slots++] = slot_of(rx);
-	p->credit.owed++;
-	p->rx_held--;
+	p->link.credit.owed++;
+	p->link.rx_held--;
 	count_released(q, rx);
 }

@@ -41,9 +41,9 @@ mlx_slot_post(struct mlx_queue *mq, uint32_t slot)
 static inline void
 mlx_slot_freed(struct mlx_queue *mq, struct mlx_peer *p)
 {
-	p->credit.owed++;
-	p->rx_held--;
-	if (unlikely(plx_credit_urgent(&p->credit) && !p->owes && p->conn == MLX_CONN_OPEN)) {
+	p->link.credit.owed++;
+	p->link.rx_held--;
+	if (unlikely(plx_credit_urgent(&p->link.credit) && !p->owes && p->link.state == PLX_LINK_OPEN)) {
 		p->owes = true;
 		mlx_owes(mq, p);
 	}
@@ -56,9 +56,9 @@ bool mlx_slot_told_any(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm);
 static inline bool
 mlx_slot_told(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 {
-	p->rx_ns = mq->now;
-	if (likely(MLX_IMM_FLAGS(imm) == 0 && p->conn != MLX_CONN_READY &&
-		    plx_credit_told(&p->credit, MLX_IMM_CREDITS(imm), false) == 0))
+	p->link.rx_ns = mq->link.now_ns;
+	if (likely(MLX_IMM_FLAGS(imm) == 0 && p->link.state != PLX_LINK_READY &&
+		    plx_credit_told(&p->link.credit, MLX_IMM_CREDITS(imm), false) == 0))
 		return true;
 	return mlx_slot_told_any(mq, p, imm);
 }
@@ -67,13 +67,13 @@ mlx_slot_told(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 static inline bool
 mlx_slot_take(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_comp comp, struct plx_rx *rx)
 {
-	p->rx_held++;
+	p->link.rx_held++;
 	if (unlikely(!mlx_slot_told(mq, p, comp.imm))) {
 		mlx_slot_post(mq, comp.slot);
 		mlx_slot_freed(mq, p);
 		return false;
 	}
-	p->used = mq->looks;
+	p->link.used = mq->link.looks;
 	rx->src = &p->peer;
 	rx->data = mlx_bufs_at(&mq->rx_bufs, comp.slot);
 	rx->len = comp.len;

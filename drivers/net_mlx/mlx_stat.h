@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "plx_link.h"
 #include "plx_reg_cache.h"
 
 #include "mlx_hw.h"
@@ -15,10 +16,8 @@
 /** Counters of this driver's own. */
 struct mlx_stat {
 	struct mlx_hw_stat hw;
-	uint64_t conn_asked, conn_asked_again, conn_answered, conn_refused, conn_no_room;
-	uint64_t conn_parked, conn_parked_by_peer; /* closed, to be made again when needed */
-	uint64_t conn_waits; /* for a queue pair: there is no room, or it is made again */
-	uint64_t conn_drop_old;
+	struct plx_link_stat link;
+	uint64_t conn_no_room;
 	uint64_t dgram_rx, dgram_drop_bad, dgram_drop_not_ours;
 	uint64_t tx_inline, tx_copied, tx_rings, tx_signalled;
 	uint64_t tx_no_credit, tx_no_buf, tx_no_room;
@@ -26,8 +25,6 @@ struct mlx_stat {
 	uint64_t rx_credits_only, tx_credits_only, rx_drop_bad_credit, rx_drop_no_peer, rx_drop_bad_len;
 	uint64_t qp_retry, qp_rnr, qp_access, qp_other;
 	uint64_t probes;
-	uint64_t silent_asked, silent_answered; /* by datagram; peers of whom nothing came */
-	uint64_t silent_gone;
 	struct plx_reg_stat regs;
 	uint64_t mem_reused, mem_refused;
 	uint64_t ud_failed;	/* datagrams that the device did not send */

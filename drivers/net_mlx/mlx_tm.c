@@ -284,7 +284,7 @@ static void
 bad_peer(struct mlx_tm *tm, struct mlx_peer *p)
 {
 	PLX_STAT_INC(tm->mq->stat.tm_drop_bad);
-	mlx_peer_lose(p, -EBADMSG);
+	plx_link_lose(&p->link, -EBADMSG);
 }
 
 /* All of what met it is here. */
@@ -514,7 +514,7 @@ void
 mlx_tm_work(struct mlx_queue *mq)
 {
 	(void)dues_work(mq->tm);
-	if (unlikely(mlx_port_is_gone(mq->port)) && mq->n_qps == 0)
+	if (unlikely(mlx_port_is_gone(mq->port)) && mq->link.n_made == 0)
 		asked_end(mq->tm);
 }
 

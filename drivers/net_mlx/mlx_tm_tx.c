@@ -35,7 +35,7 @@ room_for_two(struct mlx_queue *mq, struct mlx_peer *p)
 	if (buf == MLX_NONE)
 		return false;
 	mlx_bufs_put(&mq->tx_bufs, buf);
-	return plx_credit_has_two(&p->credit) && p->tx_room > 2 && mq->tx_out + 1 < MLX_TX_ALL;
+	return plx_credit_has_two(&p->link.credit) && p->tx_room > 2 && mq->tx_out + 1 < MLX_TX_ALL;
 }
 
 /* A token, and the message that it stands for: the next one, as queue pairs keep the order. */
@@ -47,8 +47,8 @@ announced(const struct plx_tx *tx, struct ibv_tmh *tmh)
 	struct plx_tx token = {.peer = tx->peer, .hdr = tmh, .hdr_len = sizeof(*tmh), .op = tx->op};
 	int rc;
 
-	if (p->conn == MLX_CONN_OPEN && !room_for_two(mq, p)) {
-		p->credit.ran_out |= !plx_credit_has_two(&p->credit);
+	if (p->link.state == PLX_LINK_OPEN && !room_for_two(mq, p)) {
+		p->link.credit.ran_out |= !plx_credit_has_two(&p->link.credit);
 		PLX_STAT_INC(p->peer.q->stat.tx_full);
 		return -EAGAIN;
 	}
@@ -67,7 +67,7 @@ tm_tx(const struct plx_tx *tx)
 
 	if (!mlx_peer_has_tags(p))
 		return mlx_tx(tx);
-	if (len > p->peer.mtu && p->conn != MLX_CONN_DEAD)
+	if (len > p->peer.mtu && p->link.state != PLX_LINK_DEAD)
 		return -EMSGSIZE;
 	if (!plx_wire_is_tagged(tx->op, len))
 		return framed(tx, &mlx_tx_no_tag, 0);

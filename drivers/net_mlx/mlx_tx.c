@@ -26,17 +26,17 @@ tx_refuse(struct mlx_peer *p)
 {
 	struct mlx_queue *mq = mlx_queue(p->peer.q);
 
-	if (p->conn == MLX_CONN_DEAD)
+	if (p->link.state == PLX_LINK_DEAD)
 		return p->peer.err;
-	if (p->conn == MLX_CONN_OPEN) {
-		if (!plx_credit_has(&p->credit)) {
-			p->credit.ran_out = true;
+	if (p->link.state == PLX_LINK_OPEN) {
+		if (!plx_credit_has(&p->link.credit)) {
+			p->link.credit.ran_out = true;
 			PLX_STAT_INC(mq->stat.tx_no_credit);
 		} else {
 			PLX_STAT_INC(mq->stat.tx_no_room);
 		}
 	} else {
-		mlx_peer_want(p, false);
+		plx_link_want(&p->link, false);
 	}
 	PLX_STAT_INC(p->peer.q->stat.tx_full);
 	return -EAGAIN;
@@ -46,16 +46,16 @@ tx_refuse(struct mlx_peer *p)
 static __rte_noinline int
 write_refuse(struct mlx_peer *p)
 {
-	if (p->conn == MLX_CONN_DEAD)
+	if (p->link.state == PLX_LINK_DEAD)
 		return p->peer.err;
-	mlx_peer_want(p, false);
+	plx_link_want(&p->link, false);
 	return -EAGAIN;
 }
 
 static inline bool
 tx_ready(const struct mlx_queue *mq, const struct mlx_peer *p)
 {
-	return likely(mlx_tx_has_room(mq, p) && plx_credit_has(&p->credit));
+	return likely(mlx_tx_has_room(mq, p) && plx_credit_has(&p->link.credit));
 }
 
 static inline bool
@@ -70,7 +70,7 @@ tx_rung(struct mlx_queue *mq, struct mlx_peer *p, int rc)
 {
 	PLX_STAT_INC(mq->stat.tx_rings);
 	if (unlikely(rc != 0))
-		mlx_peer_lose(p, rc);
+		plx_link_lose(&p->link, rc);
 }
 
 static void
@@ -122,7 +122,7 @@ tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct m
 static inline bool
 tx_is_usual(const struct mlx_queue *mq, const struct mlx_peer *p)
 {
-	return likely(p->conn == MLX_CONN_OPEN && p->tx_room > 1 && p->qp->at_once &&
+	return likely(p->link.state == PLX_LINK_OPEN && p->tx_room > 1 && p->qp->at_once &&
 		p->unsignalled + 1 < MLX_SIGNAL_EVERY && mq->tx_out < MLX_TX_ALL / 2 &&
 		!mq->q->hold);
 }
@@ -147,7 +147,7 @@ mlx_tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, stru
 static inline uint32_t
 tx_credits(struct mlx_peer *p)
 {
-	struct plx_credit_note note = plx_credit_take(&p->credit);
+	struct plx_credit_note note = plx_credit_take(&p->link.credit);
 
 	return MLX_IMM(0, note.n, (note.are_new ? MLX_IMM_NEW : 0) |
 		(note.ran_out ? MLX_IMM_SHORT : 0));
@@ -175,7 +175,7 @@ tx_taken(struct mlx_peer *p, uint32_t len)
 {
 	struct plx_queue *q = p->peer.q;
 
-	p->used = mlx_queue(q)->looks;
+	p->link.used = mlx_queue(q)->link.looks;
 	PLX_STAT_INC(q->stat.tx_msgs);
 	PLX_STAT_ADD(q->stat.tx_bytes, len);
 	return 0;
@@ -214,7 +214,7 @@ mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, 
 		.len = sizeof(hdr) + len};
 
 	PLX_ASSERT(len <= peer->short_max);
-	if (unlikely(!tx_is_usual(mq, p) || !plx_credit_has(&p->credit)))
+	if (unlikely(!tx_is_usual(mq, p) || !plx_credit_has(&p->link.credit)))
 		return tx_short_any(peer, op, hdr, data, len);
 	copy_short(msg, hdr, data, len);
 	wr.imm = MLX_IMM(op, 0, 0) | tx_credits(p);
@@ -276,7 +276,7 @@ mlx_tx(const struct plx_tx *tx)
 	uint32_t len = tx->hdr_len + tx->len;
 	int rc;
 
-	if (unlikely(len > p->peer.mtu && p->conn != MLX_CONN_DEAD))
+	if (unlikely(len > p->peer.mtu && p->link.state != PLX_LINK_DEAD))
 		return -EMSGSIZE;
 	rc = tx_whole(p, tx, len);
 	return rc != 0 ? rc : tx_taken(p, len);
@@ -295,7 +295,7 @@ mlx_tx_framed(const struct plx_tx *tx, uint32_t len)
 static bool
 may_speak(const struct mlx_peer *p)
 {
-	return p->conn == MLX_CONN_OPEN || (p->conn == MLX_CONN_PARKING && !mlx_peer_is_parked(p));
+	return p->link.state == PLX_LINK_OPEN || (p->link.state == PLX_LINK_PARKING && !plx_link_is_parked(&p->link));
 }
 
 static inline int
@@ -303,7 +303,7 @@ put_taken(struct mlx_peer *p, uint32_t len)
 {
 	struct plx_queue *q = p->peer.q;
 
-	p->used = mlx_queue(q)->looks;
+	p->link.used = mlx_queue(q)->link.looks;
 	PLX_STAT_INC(q->stat.rma_ops);
 	PLX_STAT_ADD(q->stat.rma_bytes, len);
 	return 0;
@@ -347,10 +347,10 @@ bool
 mlx_tx_ctl(struct mlx_peer *p, uint8_t flags)
 {
 	struct mlx_queue *mq = mlx_queue(p->peer.q);
-	struct mlx_hw_wr wr = {.flags = flags & MLX_IMM_BYE || p->conn == MLX_CONN_PARKING ? MLX_WR_SIGNAL
+	struct mlx_hw_wr wr = {.flags = flags & MLX_IMM_BYE || p->link.state == PLX_LINK_PARKING ? MLX_WR_SIGNAL
 											   : 0};
 
-	if (!may_speak(p) || !plx_credit_has_last(&p->credit) || p->tx_room == 0 ||
+	if (!may_speak(p) || !plx_credit_has_last(&p->link.credit) || p->tx_room == 0 ||
 		mq->tx_out >= MLX_TX_ALL)
 		return false;
 	if (mlx_peer_has_tags(p)) {
@@ -396,8 +396,8 @@ mlx_flush(struct plx_queue *q)
 	SLIST_INIT(&mq->owes);
 	while ((p = SLIST_FIRST(&owes)) != NULL) {
 		SLIST_REMOVE_HEAD(&owes, owes_link);
-		p->owes = plx_credit_urgent(&p->credit) && !mlx_tx_ctl(p, 0) &&
-			p->conn == MLX_CONN_OPEN;
+		p->owes = plx_credit_urgent(&p->link.credit) && !mlx_tx_ctl(p, 0) &&
+			p->link.state == PLX_LINK_OPEN;
 		if (p->owes)
 			mlx_owes(mq, p);
 	}
@@ -451,7 +451,7 @@ tx_failed(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *co
 		PLX_STAT_INC(mq->stat.qp_other);
 		break;
 	}
-	mlx_peer_lose(p, err);
+	plx_link_lose(&p->link, err);
 }
 
 bool
@@ -489,7 +489,7 @@ mlx_tx_poll(struct mlx_queue *mq)
 		if (p == NULL)
 			continue; /* of a queue pair that is closed: ended with it */
 		if (likely(comp[i].status == MLX_COMP_OK)) {
-			p->rx_ns = mq->now;
+			p->link.rx_ns = mq->link.now_ns;
 			tx_over(mq, p, comp[i].seq, 0);
 		} else {
 			tx_failed(mq, p, &comp[i]);

@@ -50,7 +50,7 @@ mlx_owes(struct mlx_queue *mq, struct mlx_peer *p)
 static inline bool
 mlx_tx_has_room(const struct mlx_queue *mq, const struct mlx_peer *p)
 {
-	return likely(p->conn == MLX_CONN_OPEN && p->tx_room > 1 && mq->tx_out < MLX_TX_ALL);
+	return likely(p->link.state == PLX_LINK_OPEN && p->tx_room > 1 && mq->tx_out < MLX_TX_ALL);
 }
 
 /** What goes before a message without a tag to a queue whose device matches tags. */

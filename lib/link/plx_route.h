@@ -14,6 +14,7 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct sockaddr;
@@ -57,11 +58,11 @@ bool plx_route_is_shunned(const struct plx_route_shun *s, uint64_t uid, uint64_t
 
 /** @return a speed by half octaves, up to PLX_ROUTE_SPEED_MAX; 10 Gb/s and less are 0. Thread: any. */
 uint8_t plx_route_speed(uint64_t mbps);
-/** @return the bytes of an address of IPv4 or IPv6, *len of them; NULL: of another kind, or none. Thread: any. */
+/** @return the bytes of an address of IPv4 or IPv6, *len of them; NULL: of another kind. Thread: any. */
 const uint8_t *plx_route_bytes(const struct sockaddr *a, size_t *len);
-/** @return bits of an address of this host that name its network. @param v4 it is the last 4 bytes. Thread: any. */
+/** @return bits of an address of this host that name its network. @param v4 it is IPv4. Thread: any. */
 uint8_t plx_route_bits(const uint8_t addr[16], bool v4);
-/** @return whether the caller may run on a core of a list in a file of sysfs, or nobody knows. Thread: any. */
+/** @return whether the caller may run on a core that a file of sysfs lists, or nobody knows. Thread: any. */
 bool plx_route_is_near(const char *file);
 /** @param list as "0-3,8" @return whether one of them is in the set, or it is no such list. Thread: any. */
 bool plx_route_cpus_meet(const char *list, const cpu_set_t *set);
