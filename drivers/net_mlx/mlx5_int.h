@@ -23,6 +23,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include <rte_branch_prediction.h>
+
 #include "plx_assert.h"
 
 #include "mlx5_wqe.h"
@@ -151,10 +153,39 @@ void mlx5_cq_forget(struct mlx5_cq *cq, uint32_t qpn);
 /** Errors: -ENOMEM, -EINVAL. */
 int mlx5_srq_init(struct mlx5_srq *srq, const struct mlx5dv_srq *obj);
 void mlx5_srq_post(struct mlx5_srq *srq, const struct mlx_hw_rx *rx, uint16_t n);
+
+/** An entry: the link, then where the bytes go. */
+struct mlx5_srq_entry {
+	struct mlx5_wqe_srq_next_seg next;
+	struct mlx5_seg data;
+	struct mlx5_seg end; /* only when there is room for more than one segment */
+};
+
+static inline struct mlx5_srq_entry *
+mlx5_srq_at(const struct mlx5_srq *srq, uint16_t index)
+{
+	return (struct mlx5_srq_entry *)(srq->buf + (size_t)index * srq->stride);
+}
+
 /** Take a used entry back. @return false: it was not the device's */
-bool mlx5_srq_take(struct mlx5_srq *srq, uint16_t index, struct mlx5_slot *slot);
+static inline bool
+mlx5_srq_take(struct mlx5_srq *srq, uint16_t index, struct mlx5_slot *slot)
+{
+	if (unlikely(index >= srq->n || srq->slots[index].len == 0))
+		return false;
+	*slot = srq->slots[index];
+	srq->slots[index].len = 0;
+	mlx5_srq_at(srq, srq->tail)->next.next_wqe_index = rte_cpu_to_be_16(index);
+	srq->tail = index;
+	return true;
+}
+
 /** Where the bytes of an entry go that the device left in a completion. */
-void *mlx5_srq_addr(const struct mlx5_srq *srq, uint16_t index);
+static inline void *
+mlx5_srq_addr(const struct mlx5_srq *srq, uint16_t index)
+{
+	return (void *)(uintptr_t)rte_be_to_cpu_64(mlx5_srq_at(srq, index)->data.w[1]);
+}
 
 /* Hooks of struct mlx_hw_ops. */
 void mlx5_post(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n);

@@ -16,87 +16,13 @@
 #include <rte_common.h>
 #include <rte_io.h>
 
-#include "mlx5_int.h"
-
-static const uint8_t opcodes[] = {
-	[MLX_WR_SEND] = MLX5_OPCODE_SEND_IMM,
-	[MLX_WR_WRITE] = MLX5_OPCODE_RDMA_WRITE,
-	[MLX_WR_READ] = MLX5_OPCODE_RDMA_READ,
-	[MLX_WR_FADD] = MLX5_OPCODE_ATOMIC_FA,
-	[MLX_WR_CSWAP] = MLX5_OPCODE_ATOMIC_CS,
-};
-
-static inline unsigned
-wr_ds(const struct mlx_hw_wr *wr)
-{
-	unsigned ds = 1 + (wr->op != MLX_WR_SEND) + (wr->op >= MLX_WR_FADD);
-
-	if (wr->len == 0)
-		return ds;
-	return ds + (wr->flags & MLX_WR_INLINE ? mlx5_inline_ds(wr->len) : 1);
-}
-
-static inline unsigned
-ds_blocks(unsigned ds)
-{
-	return (ds * sizeof(struct mlx5_seg) + MLX5_BLOCK - 1) / MLX5_BLOCK;
-}
-
-static inline uint8_t
-wr_mode(uint8_t flags)
-{
-	return (flags & MLX_WR_SIGNAL ? MLX5_WQE_CTRL_CQ_UPDATE : 0) |
-		(flags & MLX_WR_FENCE ? MLX5_WQE_CTRL_FENCE : 0);
-}
-
-/* What names the peer's memory stands in the first block and never wraps. */
-static inline struct mlx5_seg *
-put_remote(struct mlx5_seg *seg, const struct mlx_hw_wr *wr)
-{
-	if (wr->op == MLX_WR_SEND)
-		return seg;
-	mlx5_put_raddr(seg++, wr->remote, wr->rkey);
-	if (wr->op == MLX_WR_FADD)
-		mlx5_put_atomic(seg++, wr->operand[0], 0);
-	else if (wr->op == MLX_WR_CSWAP)
-		mlx5_put_atomic(seg++, wr->operand[1], wr->operand[0]);
-	return seg;
-}
-
-static inline void
-post_one(struct mlx5_qp *q, const struct mlx_hw_wr *wr)
-{
-	unsigned ds = wr_ds(wr), blocks = ds_blocks(ds);
-	uint32_t at = q->pi & q->mask;
-	struct mlx5_seg *ctrl = (struct mlx5_seg *)(q->sq + at * MLX5_BLOCK);
-	struct mlx5_seg *seg = put_remote(ctrl + 1, wr);
-
-	PLX_ASSERT((uint16_t)(q->pi - q->ci) + blocks <= q->mask + 1);
-	PLX_ASSERT(!(wr->flags & MLX_WR_INLINE) || wr->len <= q->base.max_inline);
-	if (wr->len != 0) {
-		if (wr->flags & MLX_WR_INLINE)
-			mlx5_put_inline(seg, q->sq, q->sq + (q->mask + 1) * MLX5_BLOCK,
-				(const void *)(uintptr_t)wr->addr, wr->len);
-		else
-			mlx5_put_data(seg, wr->len, wr->lkey, wr->addr);
-	}
-	mlx5_put_ctrl(ctrl, q->pi, opcodes[wr->op], q->base.qpn, ds, wr_mode(wr->flags),
-		wr->op == MLX_WR_SEND ? wr->imm : 0);
-	q->sent[at] = (struct mlx5_sent){.seq = q->base.next++, .blocks = blocks};
-	for (unsigned b = 1; b < blocks; b++)
-		q->sent[(at + b) & q->mask].blocks = 0;
-	q->last = at;
-	q->pi += blocks;
-	q->n_staged++;
-	if (wr->flags & MLX_WR_SIGNAL)
-		q->signal_end = q->pi;
-}
+#include "mlx5_sq.h"
 
 void
 mlx5_post(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++)
-		post_one(mlx5_qp(qp), &wr[i]);
+		mlx5_post_one(mlx5_qp(qp), &wr[i]);
 }
 
 /* The newest entry itself goes to the register, which spares the device reading it. */
@@ -193,7 +119,7 @@ qp_bf(struct mlx5_hw *hw, struct mlx5_qp *q, const struct mlx5dv_qp *obj)
 int
 mlx5_qp_init(struct mlx5_hw *hw, struct mlx5_qp *q, const struct mlx5dv_qp *obj)
 {
-	unsigned blocks = ds_blocks(RTE_MAX(4u, 2 + mlx5_inline_ds(q->base.max_inline)));
+	unsigned blocks = mlx5_ds_blocks(RTE_MAX(4u, 2 + mlx5_inline_ds(q->base.max_inline)));
 
 	if (obj->sq.wqe_cnt > MLX5_SQ_MAX || !rte_is_power_of_2(obj->sq.wqe_cnt) ||
 		blocks * 4 > MLX5_DS_MAX ||

@@ -44,6 +44,12 @@ struct mlx_hw_stat {
 	uint64_t rung_again; /* doorbells given twice, as nothing moved */
 };
 
+/** By whom a queue is driven, where that is known when the code is compiled. */
+enum mlx_by {
+	MLX_BY_VERBS,
+	MLX_BY_MLX5,
+};
+
 /** What a queue's hardware objects are made of. */
 struct mlx_hw_conf {
 	struct ibv_context *ctx;

@@ -20,6 +20,7 @@
 #include "mlx_rma.h"
 #include "mlx_rx.h"
 #include "mlx_tm.h"
+#include "mlx_tx.h"
 
 #define AGAIN_MS 20   /* before the second ASK; then twice as long each time */
 #define HDR_ROOM 64   /* of a message besides its data */
@@ -82,6 +83,17 @@ tags_open(struct mlx_queue *mq, const struct mlx_hw_conf *conf)
 		mq->q->rx_burst = mlx_rx_burst_tags;
 }
 
+/* Short requests and arrivals take no detour by the hooks of mlx_hw_ops. */
+static void
+hooks_set(struct mlx_queue *mq)
+{
+	if (mq->hw->ops != &mlx_hw_mlx5_ops)
+		return;
+	mq->q->tx_short = mlx_tx_short_mlx5;
+	mq->q->put_short = mlx_put_short_mlx5;
+	mq->q->rx_burst = mlx_rx_burst_mlx5;
+}
+
 static int
 hw_open(struct mlx_queue *mq, bool direct)
 {
@@ -99,6 +111,8 @@ hw_open(struct mlx_queue *mq, bool direct)
 		rc = ops->open(&conf, &mq->hw);
 	if (rc == 0)
 		rc = mlx_dgrams_open(mq);
+	if (rc == 0)
+		hooks_set(mq);
 	if (rc == 0)
 		PLX_LOG(INFO, mlx, "port %s by %s", mq->port->label, mq->hw->ops->name);
 	return rc;

@@ -11,6 +11,7 @@
 
 #include <rte_prefetch.h>
 
+#include "mlx5_int.h"
 #include "mlx_conn.h"
 #include "mlx_group.h"
 #include "mlx_lossy.h"
@@ -150,13 +151,25 @@ look_on(struct mlx_queue *mq, uint16_t got)
 		others_poll(mq, got);
 }
 
+/* What was polled, as whoever drives the queue tells it. */
+union came {
+	struct ibv_wc wc[MLX_HW_POLL_MAX];
+	struct mlx_hw_comp comp[MLX_HW_POLL_MAX];
+};
+
+static __rte_always_inline bool
+take_one(struct mlx_queue *mq, const union came *came, unsigned i, struct plx_rx *rx, enum mlx_by by)
+{
+	return by == MLX_BY_VERBS ? take_wc(mq, &came->wc[i], rx) : take(mq, &came->comp[i], rx);
+}
+
 static __rte_noinline uint16_t
-take_wcs(struct mlx_queue *mq, const struct ibv_wc *wc, unsigned n, struct plx_rx *rx)
+take_many(struct mlx_queue *mq, const union came *came, unsigned n, struct plx_rx *rx, enum mlx_by by)
 {
 	uint16_t got = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		if (take_wc(mq, &wc[i], rx)) {
+		if (take_one(mq, came, i, rx, by)) {
 			rx++;
 			got++;
 		}
@@ -165,28 +178,40 @@ take_wcs(struct mlx_queue *mq, const struct ibv_wc *wc, unsigned n, struct plx_r
 	return got;
 }
 
-uint16_t
-mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
+static __rte_always_inline uint16_t
+burst(struct mlx_queue *mq, struct plx_rx *rx, uint16_t n, enum mlx_by by)
 {
-	struct mlx_queue *mq = mlx_queue(q);
-	struct ibv_wc wc[MLX_HW_POLL_MAX];
+	union came came;
 	unsigned found;
 	uint16_t got;
 
-	if (unlikely(!mq->hw->plain_cq || mq->n_kept != 0))
+	if (unlikely((by == MLX_BY_VERBS && !mq->hw->plain_cq) || mq->n_kept != 0))
 		return burst_any(mq, rx, n);
 	if (unlikely(n > MLX_HW_POLL_MAX))
 		n = MLX_HW_POLL_MAX;
-	found = mlx_verbs_poll(mq->hw->rx_cq, wc, n);
+	found = by == MLX_BY_VERBS ? mlx_verbs_poll(mq->hw->rx_cq, came.wc, n)
+				   : mlx5_poll_rx(mq->hw, came.comp, n);
 	if (found == 0) {
 		look_round(mq, 0);
 		return 0;
 	}
 	if (found > 1)
-		return take_wcs(mq, wc, found, rx);
-	got = take_wc(mq, wc, rx);
+		return take_many(mq, &came, found, rx, by);
+	got = take_one(mq, &came, 0, rx, by);
 	look_on(mq, 1);
 	return got;
+}
+
+uint16_t
+mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
+{
+	return burst(mlx_queue(q), rx, n, MLX_BY_VERBS);
+}
+
+uint16_t
+mlx_rx_burst_mlx5(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
+{
+	return burst(mlx_queue(q), rx, n, MLX_BY_MLX5);
 }
 
 uint16_t

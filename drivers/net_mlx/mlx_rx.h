@@ -14,6 +14,8 @@ struct plx_queue;
 struct plx_rx;
 
 uint16_t mlx_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
+/** The same, of a queue that is driven directly. */
+uint16_t mlx_rx_burst_mlx5(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
 /** The same, of a queue whose device matches tags. */
 uint16_t mlx_rx_burst_tags(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
 /** @return whether something came; it is kept for the next burst */

@@ -16,6 +16,7 @@
 
 #include "plx_copy.h"
 
+#include "mlx5_sq.h"
 #include "mlx_tx.h"
 #include "mlx_verbs.h"
 
@@ -119,22 +120,28 @@ tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct m
  * Whether the usual short request may go: one that the device learns of now, that is not signalled,
  * and at whose end nothing is to be done. It takes no buffer, so it does not matter how many are taken.
  */
-static inline bool
-tx_is_usual(const struct mlx_queue *mq, const struct mlx_peer *p)
+static __rte_always_inline bool
+tx_is_usual(const struct mlx_queue *mq, const struct mlx_peer *p, enum mlx_by by)
 {
-	return likely(p->link.state == PLX_LINK_OPEN && p->tx_room > 1 && p->qp->at_once &&
+	return likely(p->link.state == PLX_LINK_OPEN && p->tx_room > 1 &&
+		(by == MLX_BY_MLX5 || p->qp->at_once) &&
 		p->unsignalled + 1 < MLX_SIGNAL_EVERY && mq->tx_out < MLX_TX_ALL / 2 &&
 		!mq->q->hold);
 }
 
 /* That request: its record says already that it holds nothing. */
-static inline void
-tx_usual(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_wr *wr)
+static __rte_always_inline void
+tx_usual(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_wr *wr, enum mlx_by by)
 {
 	p->unsignalled++;
 	p->tx_room--;
 	mq->tx_out++;
-	tx_rung(mq, p, mlx_verbs_post_one(p->qp, wr));
+	if (by == MLX_BY_VERBS) {
+		tx_rung(mq, p, mlx_verbs_post_one(p->qp, wr));
+		return;
+	}
+	mlx5_post_now(p->qp, wr);
+	PLX_STAT_INC(mq->stat.tx_rings);
 }
 
 void
@@ -204,8 +211,9 @@ tx_short_any(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, 
 	return tx_taken(p, sizeof(hdr) + len);
 }
 
-int
-mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+static __rte_always_inline int
+tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len,
+	enum mlx_by by)
 {
 	struct mlx_queue *mq = mlx_queue(peer->q);
 	struct mlx_peer *p = mlx_peer(peer);
@@ -214,13 +222,25 @@ mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, 
 		.len = sizeof(hdr) + len};
 
 	PLX_ASSERT(len <= peer->short_max);
-	if (unlikely(!tx_is_usual(mq, p) || !plx_credit_has(&p->link.credit)))
+	if (unlikely(!tx_is_usual(mq, p, by) || !plx_credit_has(&p->link.credit)))
 		return tx_short_any(peer, op, hdr, data, len);
 	copy_short(msg, hdr, data, len);
 	wr.imm = MLX_IMM(op, 0, 0) | tx_credits(p);
 	PLX_STAT_INC(mq->stat.tx_inline);
-	tx_usual(mq, p, &wr);
+	tx_usual(mq, p, &wr, by);
 	return tx_taken(p, sizeof(hdr) + len);
+}
+
+int
+mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+{
+	return tx_short(peer, op, hdr, data, len, MLX_BY_VERBS);
+}
+
+int
+mlx_tx_short_mlx5(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+{
+	return tx_short(peer, op, hdr, data, len, MLX_BY_MLX5);
 }
 
 static inline void
@@ -295,7 +315,8 @@ mlx_tx_framed(const struct plx_tx *tx, uint32_t len)
 static bool
 may_speak(const struct mlx_peer *p)
 {
-	return p->link.state == PLX_LINK_OPEN || (p->link.state == PLX_LINK_PARKING && !plx_link_is_parked(&p->link));
+	return p->link.state == PLX_LINK_OPEN ||
+		(p->link.state == PLX_LINK_PARKING && !plx_link_is_parked(&p->link));
 }
 
 static inline int
@@ -329,26 +350,39 @@ put_short_any(struct plx_peer *peer, const void *data, uint32_t len, uint64_t re
 	return put_taken(p, len);
 }
 
-int
-mlx_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key)
+static __rte_always_inline int
+put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key,
+	enum mlx_by by)
 {
 	struct mlx_hw_wr wr = put_wr(data, len, remote, key);
 	struct mlx_queue *mq = mlx_queue(peer->q);
 	struct mlx_peer *p = mlx_peer(peer);
 
 	PLX_ASSERT(len <= peer->short_max && key != 0);
-	if (unlikely(!tx_is_usual(mq, p)))
+	if (unlikely(!tx_is_usual(mq, p, by)))
 		return put_short_any(peer, data, len, remote, key);
-	tx_usual(mq, p, &wr);
+	tx_usual(mq, p, &wr, by);
 	return put_taken(p, len);
+}
+
+int
+mlx_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key)
+{
+	return put_short(peer, data, len, remote, key, MLX_BY_VERBS);
+}
+
+int
+mlx_put_short_mlx5(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key)
+{
+	return put_short(peer, data, len, remote, key, MLX_BY_MLX5);
 }
 
 bool
 mlx_tx_ctl(struct mlx_peer *p, uint8_t flags)
 {
 	struct mlx_queue *mq = mlx_queue(p->peer.q);
-	struct mlx_hw_wr wr = {.flags = flags & MLX_IMM_BYE || p->link.state == PLX_LINK_PARKING ? MLX_WR_SIGNAL
-											   : 0};
+	bool signal = flags & MLX_IMM_BYE || p->link.state == PLX_LINK_PARKING;
+	struct mlx_hw_wr wr = {.flags = signal ? MLX_WR_SIGNAL : 0};
 
 	if (!may_speak(p) || !plx_credit_has_last(&p->link.credit) || p->tx_room == 0 ||
 		mq->tx_out >= MLX_TX_ALL)

@@ -58,6 +58,10 @@ extern const struct ibv_tmh mlx_tx_no_tag;
 
 int mlx_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
 int mlx_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key);
+/* The same, of a queue that is driven directly. */
+int mlx_tx_short_mlx5(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
+int mlx_put_short_mlx5(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote,
+	uint64_t key);
 int mlx_tx(const struct plx_tx *tx);
 /** The same of what is longer than the mtu by sizeof(struct ibv_tmh) at the most, and counts as len. */
 int mlx_tx_framed(const struct plx_tx *tx, uint32_t len);
