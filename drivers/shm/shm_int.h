@@ -42,6 +42,7 @@ PLX_LOG_DECLARE(shm);
 #define SHM_NO_SLOT    0xff
 #define SHM_TX_AHEAD   12   /* cells fetched before they are written */
 #define SHM_RX_AHEAD   8    /* and for reading, while messages come */
+#define SHM_RX_SMALL   1536u /* bytes of a message whose room is told free with its quarter of the lap */
 #define SHM_STRANGERS  16384u /* peers that are known by their messages only; more can't be told apart from a flood */
 #define SHM_ASKED      256u /* of them are asked for their segments, which takes descriptors, before they are sent to */
 #define SHM_COLD_AFTER 4096 /* empty looks before a slot is left to the doorbell */
@@ -102,14 +103,15 @@ struct shm_peer {
 struct shm_rx_slot {
 	struct shm_cell *next; /* to look at: when the low half of its head is */
 	uint32_t seq;	       /* this, there is a message */
-	bool large;	    /* of what is not released, something stands in the data area */
+	bool large;	    /* of what is not released, something takes much of the data area */
+	uint32_t left;	    /* cells from the next to the end of the quarter */
 	uint64_t pos;	    /* of the next cell */
-	uint64_t released;  /* cells before this may be reused */
-	uint64_t published; /* what rx_pos says */
+	uint64_t published; /* what rx_pos says: cells before this may be reused */
 	uint32_t empty;	    /* looks in a row that found nothing */
 	uint32_t data_len;  /* of its data area, bytes */
 	const uint8_t *data;
 	struct plx_peer *peer;
+	struct shm_slot *slot;
 };
 
 struct shm_queue {
@@ -220,11 +222,12 @@ shm_tx_by(struct shm_peer *p, enum shm_tx_mode mode)
 
 /** Look at this position of a slot next. */
 static inline void
-shm_slot_at_pos(const struct shm_queue *sq, struct shm_rx_slot *r, uint64_t pos)
+shm_slot_at_pos(struct shm_rx_slot *r, uint64_t pos)
 {
 	r->pos = pos;
-	r->next = &shm_slot_at(sq->seg, (uint32_t)(r - sq->rx))->cells[pos % SHM_CELLS];
+	r->next = &r->slot->cells[pos % SHM_CELLS];
 	r->seq = shm_seq(pos);
+	r->left = SHM_CELLS / 4 - pos % (SHM_CELLS / 4);
 }
 
 /** Forget the sender of a slot of ours and make it free. */

@@ -71,7 +71,8 @@ shm_queue_open(struct plx_queue *q)
 	seg->n_slots = sq->n_slots;
 	seg->n_wide = sq->n_wide;
 	for (uint32_t i = 0; i < sq->n_slots; i++) {
-		shm_slot_at_pos(sq, &sq->rx[i], 0);
+		sq->rx[i].slot = shm_slot_at(seg, i);
+		shm_slot_at_pos(&sq->rx[i], 0);
 		sq->rx[i].data = (const uint8_t *)seg + shm_data_off(sq->n_slots, sq->n_wide, i);
 		sq->rx[i].data_len = shm_data_len(sq->n_wide, i);
 	}

@@ -20,16 +20,16 @@ slot_has(const struct shm_rx_slot *r)
 	return (uint32_t)atomic_load_explicit(&r->next->head, memory_order_relaxed) == r->seq;
 }
 
+/* Cells before pos may be reused. */
 static void
-slot_publish(struct shm_queue *sq, uint32_t i)
+slot_publish(struct shm_rx_slot *r, uint64_t pos)
 {
-	struct shm_rx_slot *r = &sq->rx[i];
-
-	if (r->published == r->released)
+	r->large = false;
+	if (r->published == pos)
 		return;
-	r->published = r->released;
+	r->published = pos;
 	/* pairs with the acquire in slot_refresh(): we have read the cells */
-	atomic_store_explicit(&shm_slot_at(sq->seg, i)->rx_pos, r->published, memory_order_release);
+	atomic_store_explicit(&r->slot->rx_pos, pos, memory_order_release);
 }
 
 /* A cell that makes no sense is counted and passed over. */
@@ -39,36 +39,32 @@ slot_bad(struct shm_queue *sq, uint32_t i, uint16_t got)
 	struct shm_rx_slot *r = &sq->rx[i];
 
 	PLX_STAT_INC(sq->q->stat.rx_drop_bad_cell);
-	shm_slot_at_pos(sq, r, r->pos + 1);
-	if (got == 0) { /* nothing before it in this burst waits for its release */
-		r->released = r->pos;
-		slot_publish(sq, i);
-	}
+	shm_slot_at_pos(r, r->pos + 1);
+	if (got == 0) /* nothing before it in this burst waits for its release */
+		slot_publish(r, r->pos);
 }
 
 static __rte_noinline __rte_cold void
 slot_idle(struct shm_queue *sq, uint32_t i)
 {
-	struct shm_slot *slot = shm_slot_at(sq->seg, i);
+	struct shm_rx_slot *r = &sq->rx[i];
 
-	slot_publish(sq, i);
+	slot_publish(r, r->pos);
 	shm_hot_set(sq, sq->hot & ~(1ull << i));
-	atomic_store_explicit(&slot->cold, 1, memory_order_release);
+	atomic_store_explicit(&r->slot->cold, 1, memory_order_release);
 }
 
-/* A message in the data area. @return whether it makes sense */
+/* Where a message lies in the data area. @return whether that makes sense */
 static inline bool
-slot_data(struct shm_rx_slot *r, const struct shm_cell *cell, union shm_cell_head head,
-	struct plx_rx *rx)
+slot_data(const struct shm_rx_slot *r, const struct shm_cell *cell, uint8_t kind, struct plx_rx *rx)
 {
 	union shm_ref ref;
 
 	/* once: it may be written on */
 	ref.word = __atomic_load_n((const uint64_t *)cell->body, __ATOMIC_RELAXED);
-	if (unlikely(head.kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX || ref.off > r->data_len ||
+	if (unlikely(kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX || ref.off > r->data_len ||
 		    ref.len > r->data_len - ref.off))
 		return false;
-	r->large = true;
 	rx->data = r->data + ref.off;
 	rx->len = ref.len;
 	rte_prefetch0(rx->data);
@@ -83,7 +79,7 @@ static uint16_t
 slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 {
 	struct shm_rx_slot *r = &sq->rx[i];
-	struct shm_cell *const cells = shm_slot_at(sq->seg, i)->cells;
+	const struct shm_cell *const cells = r->slot->cells;
 	struct plx_peer *peer = r->peer;
 	uint64_t pos = r->pos, bytes = 0;
 	bool bad = false;
@@ -101,7 +97,9 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 		if (likely(head.kind == SHM_CELL_INLINE && head.len <= SHM_CELL_BODY)) {
 			rx->data = cell->body;
 			rx->len = head.len;
-		} else if (!slot_data(r, cell, head, rx)) {
+		} else if (slot_data(r, cell, head.kind, rx)) {
+			r->large = true;
+		} else {
 			bad = true;
 			break; /* the next turn goes on behind it */
 		}
@@ -111,9 +109,7 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 		bytes += rx->len;
 		rte_prefetch0(&cells[(pos + 1 + SHM_RX_AHEAD) % SHM_CELLS]);
 	}
-	r->pos = pos;
-	r->next = &cells[pos % SHM_CELLS];
-	r->seq = shm_seq(pos);
+	shm_slot_at_pos(r, pos);
 	if (unlikely(bad))
 		slot_bad(sq, i, got);
 	if (got != 0) {
@@ -235,7 +231,7 @@ slots_look(struct shm_queue *sq)
 		if ((cold >> i & 1) == 0)
 			return;
 		if (slot_has(&sq->rx[i])) {
-			atomic_store_explicit(&shm_slot_at(sq->seg, i)->cold, 0, memory_order_relaxed);
+			atomic_store_explicit(&sq->rx[i].slot->cold, 0, memory_order_relaxed);
 			slots_wake(sq, 1ull << i);
 		}
 	}
@@ -286,41 +282,69 @@ look_at_all(const struct shm_queue *sq)
 	return shm_mail_waits(sq) ? PLX_RX_BURST : PLX_RX_NONE;
 }
 
-/* A quarter is taken, or the lap. */
-static __rte_noinline void
-slot_quarter(struct shm_queue *sq, struct shm_rx_slot *r)
+static inline enum plx_rx_found
+look_behind(const struct shm_rx_slot *r)
 {
-	shm_slot_at_pos(sq, r, r->pos);
-	slot_publish(sq, (uint32_t)(r - sq->rx));
+	return likely(!slot_has(r)) ? PLX_RX_ONE : PLX_RX_MORE;
 }
 
-/* Take one cell. All before it may be written on. */
-static inline void
-slot_step(struct shm_queue *sq, struct shm_rx_slot *r)
-{
-	r->released = r->pos++;
-	r->next++;
-	if (unlikely(r->pos % (SHM_CELLS / 4) == 0))
-		slot_quarter(sq, r);
-}
-
-/* One message in the data area; of several a burst makes less work. */
+/* The cell before is the last of a quarter, perhaps of the lap. All before it may be reused. */
 static __rte_noinline enum plx_rx_found
-look_at_data(struct shm_queue *sq, struct shm_rx_slot *r, union shm_cell_head head, struct plx_rx *rx)
+look_quarter(struct shm_rx_slot *r)
 {
-	const struct shm_slot *slot = shm_slot_at(sq->seg, (uint32_t)(r - sq->rx));
-	const struct shm_cell *behind = &slot->cells[(r->pos + 1) % SHM_CELLS];
+	shm_slot_at_pos(r, r->pos);
+	slot_publish(r, r->pos - 1);
+	return look_behind(r);
+}
 
-	if ((uint32_t)atomic_load_explicit(&behind->head, memory_order_relaxed) == shm_seq(r->pos + 1) ||
-		!slot_data(r, r->next, head, rx))
-		return PLX_RX_BURST;
-	shm_slot_at_pos(sq, r, r->pos + 1);
+/* One message of len bytes is found, and borrowed from its slot until the next look. */
+static inline enum plx_rx_found
+look_found(struct plx_queue *q, struct shm_rx_slot *r, struct plx_rx *rx, uint8_t op, uint32_t len)
+{
 	rx->src = r->peer;
-	rx->op = head.op;
-	rx->drv[0] = (uint8_t)(r - sq->rx);
+	rx->len = len;
+	rx->op = op;
 	r->empty = 0;
-	PLX_STAT_INC(sq->q->stat.rx_msgs);
-	PLX_STAT_ADD(sq->q->stat.rx_bytes, rx->len);
+	PLX_STAT_INC(q->stat.rx_msgs);
+	PLX_STAT_ADD(q->stat.rx_bytes, len);
+	r->pos++;
+	r->next++;
+	if (unlikely(--r->left == 0))
+		return look_quarter(r);
+	return look_behind(r);
+}
+
+/* A message in the data area whose room is free again as its cell is; less than a quarter of the lap waits for that. */
+static inline bool
+is_small(const struct plx_rx *rx)
+{
+	return rx->len <= SHM_RX_SMALL;
+}
+
+/* @return whether there is a message in the cell behind the next */
+static inline bool
+slot_has_two(const struct shm_rx_slot *r)
+{
+	const struct shm_cell *behind = &r->slot->cells[(r->pos + 1) % SHM_CELLS];
+
+	return (uint32_t)atomic_load_explicit(&behind->head, memory_order_relaxed) == shm_seq(r->pos + 1);
+}
+
+/* One message in the data area; of several long ones a burst makes less work. */
+static __rte_noinline enum plx_rx_found
+look_at_data(struct plx_queue *q, struct plx_rx *rx, struct shm_rx_slot *r, uint64_t word)
+{
+	union shm_cell_head head = {.word = word};
+
+	if (unlikely(!slot_data(r, r->next, head.kind, rx)))
+		return PLX_RX_BURST;
+	if (likely(is_small(rx)))
+		return look_found(q, r, rx, head.op, rx->len);
+	if (slot_has_two(r))
+		return PLX_RX_BURST;
+	(void)look_found(q, r, rx, head.op, rx->len);
+	rx->drv[0] = (uint8_t)(r - shm_queue(q)->rx);
+	r->large = true;
 	return PLX_RX_HELD;
 }
 
@@ -343,16 +367,9 @@ shm_rx_look(struct plx_queue *q, struct plx_rx *rx)
 	if (head.seq != r->seq)
 		return unlikely(shm_mail_waits(sq)) ? PLX_RX_BURST : PLX_RX_NONE;
 	if (unlikely(head.kind != SHM_CELL_INLINE || head.len > SHM_CELL_BODY))
-		return look_at_data(sq, r, head, rx);
+		return look_at_data(q, rx, r, head.word);
 	rx->data = cell->body;
-	rx->len = head.len;
-	rx->src = r->peer;
-	rx->op = head.op;
-	r->empty = 0;
-	PLX_STAT_INC(q->stat.rx_msgs);
-	PLX_STAT_ADD(q->stat.rx_bytes, head.len);
-	slot_step(sq, r);
-	return likely(!slot_has(r)) ? PLX_RX_ONE : PLX_RX_MORE;
+	return look_found(q, r, rx, head.op, head.len);
 }
 
 static inline void
@@ -360,12 +377,9 @@ slot_release(struct shm_queue *sq, uint32_t i)
 {
 	struct shm_rx_slot *r = &sq->rx[i];
 
-	r->released = r->pos; /* a burst is released before the next is taken */
 	/* Publish in quarters, and at once when data was large: the sender may wait. */
-	if (r->released - r->published >= SHM_CELLS / 4 || r->large) {
-		r->large = false;
-		slot_publish(sq, i);
-	}
+	if (r->pos - r->published >= SHM_CELLS / 4 || r->large)
+		slot_publish(r, r->pos);
 }
 
 static void

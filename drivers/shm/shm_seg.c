@@ -476,8 +476,8 @@ shm_slot_reset(struct shm_queue *sq, uint32_t i)
 		shm_peer(r->peer)->rx_slot = SHM_NO_SLOT;
 		plx_peer_put(r->peer);
 	}
-	*r = (struct shm_rx_slot){.data = r->data, .data_len = r->data_len};
-	shm_slot_at_pos(sq, r, 0);
+	*r = (struct shm_rx_slot){.data = r->data, .data_len = r->data_len, .slot = slot};
+	shm_slot_at_pos(r, 0);
 	sq->ready &= ~(1ull << i);
 	shm_hot_set(sq, sq->hot & ~(1ull << i));
 	for (uint32_t k = 0; k < SHM_CELLS; k++)

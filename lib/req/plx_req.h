@@ -285,6 +285,8 @@ struct plx_req {
 #define PLX_REQ_SIZE 272
 _Static_assert(sizeof(struct plx_req) <= PLX_REQ_SIZE, "the ABI promises this size");
 _Static_assert(PLX_REQ_SIZE % 16 == 0, "user areas stay aligned");
+_Static_assert(offsetof(struct plx_req, recv.info_tag) == offsetof(struct plx_req, recv.tag.tag),
+	"a match leaves the message's tag where it is asked for");
 _Static_assert(offsetof(struct plx_req, recv) + sizeof(struct plx_tag_recv) <= 2 * PLX_LINE,
 	"a match reads two lines of a request");
 
@@ -521,24 +523,25 @@ plx_req_complete(struct plx_req *req, int status)
 		plx_req_finish(req);
 }
 
-/** @return whether an 8-byte message only needs its word stored and the callback run. */
+/**
+ * @param flags of the request
+ * @return whether a message of len bytes only needs them stored and the callback run. Thread: application's side.
+ */
 static inline bool
-plx_req_takes_word(const struct plx_req *req)
+plx_req_is_plain(const struct plx_req *req, uint8_t flags, uint64_t len)
 {
-	return req->len >= 8 && req->dt == NULL &&
-	       (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_MORE) == 0;
+	return len <= req->len && req->dt == NULL && (flags & PLX_REQ_MORE) == 0;
 }
 
-/** plx_req_finish() for such a request, once the word is stored. Thread: application's side. */
+/** plx_req_finish() for such a request, once they are stored. Thread: application's side. */
 static inline void
-plx_req_finish_word(struct plx_req *req)
+plx_req_finish_plain(struct plx_req *req, uint8_t flags)
 {
-	uint8_t f = atomic_load_explicit(&req->flags, memory_order_relaxed);
 	void (*done)(struct plx_req *) = req->done;
 
 	req->status = 0;
 	/* pairs with the acquire in plx_req_is_done() */
-	atomic_store_explicit(&req->flags, f | PLX_REQ_DONE, memory_order_release);
+	atomic_store_explicit(&req->flags, flags | PLX_REQ_DONE, memory_order_release);
 	if (done != NULL)
 		done(req); /* may free it */
 }

@@ -21,6 +21,8 @@
 #include <stdio.h>
 #include <sys/queue.h>
 
+#include <rte_branch_prediction.h>
+
 #include "plx_stat.h"
 
 /** Masks of posted receives that are hashed at one time; others are scanned. */
@@ -43,7 +45,7 @@ struct plx_tag_link {
  * the caller, and stable from plx_tag_post() to the match or the cancel.
  */
 struct plx_tag_recv {
-	uint64_t tag;  /* as posted, less the bits outside mask */
+	uint64_t tag;  /* as posted, less the bits outside mask; once it is matched, the message's */
 	uint64_t mask; /* bits of the tag that matter */
 	uint64_t order; /* place in post order, and in the last byte where it stands */
 	union {
@@ -139,13 +141,33 @@ plx_tag_stats(const struct plx_tag *t)
  */
 void plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask);
 
+/** plx_tag_match() where some are posted. */
+struct plx_tag_recv *plx_tag_match_posted(struct plx_tag *t, uint64_t tag);
+
+/** @return the tag with which plx_tag_match_posted() has just answered NULL: the caller need not keep it. Thread: owner. */
+uint64_t plx_tag_missed(const struct plx_tag *t);
+
+/** Count an arrival that met no receive, as none is posted. Thread: owner. */
+static inline void
+plx_tag_miss(struct plx_tag *t)
+{
+	PLX_STAT_INC(((struct plx_tag_stat *)t)->match_miss); /* as plx_tag_stats() */
+}
+
 /**
  * Remove the earliest posted receive that matches an arrived message.
  * @param tag the message's tag
  * @return the receive, the caller's again, or NULL
  * Thread: owner.  Blocks: never.  Allocates: no.
  */
-struct plx_tag_recv *plx_tag_match(struct plx_tag *t, uint64_t tag);
+static inline struct plx_tag_recv *
+plx_tag_match(struct plx_tag *t, uint64_t tag)
+{
+	if (likely(plx_tag_stats(t)->posted != 0))
+		return plx_tag_match_posted(t, tag);
+	plx_tag_miss(t);
+	return NULL;
+}
 
 /**
  * What plx_tag_match() would return now; nothing is removed.

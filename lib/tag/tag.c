@@ -139,13 +139,19 @@ residual_remove(struct plx_tag *t, struct plx_tag_recv *r)
 	PLX_STAT_ADD(t->stat.residual, -1);
 }
 
+static inline bool
+few_meets(const struct tag_few *f, uint64_t tag)
+{
+	return ((tag ^ f->tag) & f->mask) == 0;
+}
+
 static inline struct plx_tag_recv *
 few_search(const struct plx_tag *t, uint64_t tag, uint32_t *at)
 {
 	uint32_t i;
 
 	for (i = 0; i < t->few_n; i++) {
-		if (((tag ^ t->few[i].tag) & t->few[i].mask) == 0) {
+		if (few_meets(&t->few[i], tag)) {
 			*at = i;
 			return t->few[i].r;
 		}
@@ -385,11 +391,22 @@ plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t m
 	table_post_slow(t, r);
 }
 
-static inline void
-count_match(struct plx_tag *t)
+/* It is the caller's again, with the tag of its message. */
+static inline struct plx_tag_recv *
+matched(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag)
 {
 	PLX_STAT_INC(t->stat.match_hit);
 	PLX_STAT_ADD(t->stat.posted, -1);
+	r->tag = tag;
+	return r;
+}
+
+static __rte_noinline struct plx_tag_recv *
+match_none(struct plx_tag *t, uint64_t tag)
+{
+	PLX_STAT_INC(t->stat.match_miss);
+	t->missed = tag;
+	return NULL;
 }
 
 static __rte_noinline struct plx_tag_recv *
@@ -399,13 +416,10 @@ match_few(struct plx_tag *t, uint64_t tag)
 	uint32_t at;
 
 	r = few_search(t, tag, &at);
-	if (r == NULL) {
-		PLX_STAT_INC(t->stat.match_miss);
-		return NULL;
-	}
-	count_match(t);
+	if (r == NULL)
+		return match_none(t, tag);
 	few_remove(t, at);
-	return r;
+	return matched(t, r, tag);
 }
 
 /* With several masks, or none. */
@@ -415,46 +429,54 @@ match_any(struct plx_tag *t, uint64_t tag)
 	struct tag_slot *s;
 	struct plx_tag_recv *r = recv_search(t, tag, &s);
 
-	if (r == NULL) {
-		PLX_STAT_INC(t->stat.match_miss);
-		return NULL;
-	}
-	count_match(t);
+	if (r == NULL)
+		return match_none(t, tag);
 	if (likely(s != NULL))
 		recv_pop(t, &t->classes[recv_class(r)], s);
 	else
 		residual_remove(t, r);
-	return r;
+	return matched(t, r, tag);
+}
+
+static inline bool
+is_one_mask(const struct plx_tag *t)
+{
+	return t->live != 0 && (t->live & (t->live - 1)) == 0 && likely(TAILQ_EMPTY(&t->residual));
+}
+
+/* With one mask. */
+static inline struct plx_tag_recv *
+match_one(struct plx_tag *t, uint64_t tag)
+{
+	struct tag_class *c = &t->classes[__builtin_ctz(t->live)];
+	uint64_t key = tag & c->mask;
+	struct tag_slot *s = tag_slot_guess(&c->table, tag_hash(&c->table, key));
+	struct plx_tag_recv *r;
+
+	if (unlikely(s->key != key || s->head == NULL)) /* it does not stand where most do */
+		return match_any(t, tag);
+	PLX_STAT_INC(t->stat.probes);
+	r = recv_of(s->head);
+	recv_pop(t, c, s);
+	return matched(t, r, tag);
 }
 
 struct plx_tag_recv *
-plx_tag_match(struct plx_tag *t, uint64_t tag)
+plx_tag_match_posted(struct plx_tag *t, uint64_t tag)
 {
-	uint32_t live = t->live;
-	struct plx_tag_recv *r;
-	struct tag_class *c;
-	struct tag_slot *s;
-	uint64_t key;
-
+	if (t->few_n == 1 && few_meets(&t->few[0], tag)) { /* a program that waits for each answer */
+		t->few_n = 0;
+		return matched(t, t->few[0].r, tag);
+	}
 	if (t->few_n != 0)
 		return match_few(t, tag);
-	if (t->stat.posted == 0) {
-		PLX_STAT_INC(t->stat.match_miss);
-		return NULL;
-	}
-	if (live == 0 || (live & (live - 1)) != 0 || unlikely(!TAILQ_EMPTY(&t->residual)))
-		return match_any(t, tag);
-	/* one mask, and its tag stands where most do */
-	c = &t->classes[__builtin_ctz(live)];
-	key = tag & c->mask;
-	s = tag_slot_guess(&c->table, tag_hash(&c->table, key));
-	if (unlikely(s->key != key || s->head == NULL))
-		return match_any(t, tag);
-	PLX_STAT_INC(t->stat.probes);
-	count_match(t);
-	r = recv_of(s->head);
-	recv_pop(t, c, s);
-	return r;
+	return likely(is_one_mask(t)) ? match_one(t, tag) : match_any(t, tag);
+}
+
+uint64_t
+plx_tag_missed(const struct plx_tag *t)
+{
+	return t->missed;
 }
 
 struct plx_tag_recv *

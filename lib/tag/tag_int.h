@@ -62,6 +62,7 @@ struct plx_tag {
 	uint64_t clock; /* keeps and finds; the seq of messages */
 	struct tag_all all;
 	uint64_t seed;
+	uint64_t missed;    /* tag of the last arrival that met no receive, though some were posted */
 	uint64_t scan_debt; /* steps of scans that an index would have saved */
 
 	struct tag_class classes[PLX_TAG_MAX_CLASSES];

@@ -136,18 +136,19 @@ done_recv_slow(struct plx_req *req)
 		req->cb_arg);
 }
 
+_Static_assert(offsetof(ucp_tag_recv_info_t, sender_tag) == 0 && offsetof(ucp_tag_recv_info_t, length) ==
+		offsetof(struct plx_req, recv.info_len) - offsetof(struct plx_req, recv.info_tag),
+	"the request has it as the callback is told");
+
 void
 ucp_done_recv_nbx(struct plx_req *req)
 {
-	ucp_tag_recv_info_t info;
+	const void *info = &req->recv.info_tag;
 
-	if (unlikely((req->flags & PLX_REQ_CAME) != 0 || req->status != 0)) {
+	if (unlikely((req->flags & PLX_REQ_CAME) != 0 || req->status != 0))
 		done_recv_slow(req);
-		return;
-	}
-	info.sender_tag = req->recv.info_tag;
-	info.length = req->recv.info_len;
-	((ucp_tag_recv_nbx_callback_t)req->cb)(plx_req_user(req), UCS_OK, &info, req->cb_arg);
+	else /* the last call: no register is saved */
+		((ucp_tag_recv_nbx_callback_t)req->cb)(plx_req_user(req), UCS_OK, info, req->cb_arg);
 }
 
 ucs_status_t

@@ -776,8 +776,9 @@ keep_lone(struct plx_worker *w, uint64_t tag)
 	keep_eager(w, w->rx->src, tag, data, len);
 }
 
+/* Its buffer is not plain, or too short, or there is more to do than to tell. */
 static __rte_noinline void
-take_lone(struct plx_worker *w, struct plx_req *req)
+take_lone_slow(struct plx_worker *w, struct plx_req *req)
 {
 	uint64_t len;
 	const uint8_t *data = lone_data(w, &len);
@@ -786,31 +787,53 @@ take_lone(struct plx_worker *w, struct plx_req *req)
 	plx_req_finish(req);
 }
 
+/* More than a word, or less. */
+static __rte_noinline void
+take_lone(struct plx_worker *w, struct plx_req *req, uint8_t flags)
+{
+	uint64_t len;
+	const uint8_t *data = lone_data(w, &len);
+
+	plx_copy(req->buf, data, len);
+	plx_req_finish_plain(req, flags);
+}
+
+static inline void
+recv_lone(struct plx_worker *w, struct plx_req *req)
+{
+	uint8_t flags = atomic_load_explicit(&req->flags, memory_order_relaxed);
+	uint64_t len;
+	const uint8_t *data = lone_data(w, &len);
+
+	req->posted = false;
+	req->recv.info_len = len; /* info_tag is where the match has left it */
+	if (unlikely(!plx_req_is_plain(req, flags, len))) {
+		take_lone_slow(w, req);
+	} else if (likely(len == 8)) {
+		memcpy(req->buf, data, 8);
+		plx_req_finish_plain(req, flags);
+	} else {
+		take_lone(w, req, flags);
+	}
+}
+
 static inline void
 rx_eager_lone(struct plx_worker *w)
 {
 	struct plx_tag_recv *r;
-	const uint8_t *data;
-	uint64_t tag, len;
-	struct plx_req *req;
+	uint64_t tag;
 
 	memcpy(&tag, w->rx->data, sizeof(tag)); /* once: it may be written on */
-	r = plx_tag_match(w->tag, tag);
-	if (unlikely(r == NULL)) {
+	if (unlikely(plx_tag_stats(w->tag)->posted == 0)) {
+		plx_tag_miss(w->tag);
 		keep_lone(w, tag);
 		return;
 	}
-	data = lone_data(w, &len);
-	req = container_of(r, struct plx_req, recv.tag);
-	req->posted = false;
-	req->recv.info_tag = tag;
-	req->recv.info_len = len;
-	if (unlikely(len != 8 || !plx_req_takes_word(req))) {
-		take_lone(w, req);
-		return;
-	}
-	memcpy(req->buf, data, 8);
-	plx_req_finish_word(req);
+	r = plx_tag_match_posted(w->tag, tag);
+	if (unlikely(r == NULL))
+		keep_lone(w, plx_tag_missed(w->tag));
+	else
+		recv_lone(w, container_of(r, struct plx_req, recv.tag));
 }
 
 /* Other messages may create work without clearing eps.quiet. */
