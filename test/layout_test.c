@@ -142,7 +142,7 @@ AT(struct shm_seg, mail_head, 128);
 AT(struct shm_seg, addr, 256);
 AT(struct shm_seg, shared, 4096);
 AT(struct shm_seg, mail, 8192);
-_Static_assert(SHM_SHORT_MAX == 112 && SHM_SHORT_MAX + 8 == SHM_CELL_BODY, "short messages");
+_Static_assert(SHM_CELL_DATA_MAX == 112 && SHM_CELL_DATA_MAX + 8 == SHM_CELL_BODY, "messages in a cell");
 _Static_assert(SHM_CELLS * 2 <= UINT32_MAX && (SHM_CELLS & (SHM_CELLS - 1)) == 0, "cells");
 _Static_assert((SHM_MAIL_CELLS & (SHM_MAIL_CELLS - 1)) == 0, "mail cells");
 _Static_assert(SHM_DATA_WIDE % SHM_LINE == 0 && SHM_DATA_LEN % SHM_LINE == 0, "data areas");

@@ -197,18 +197,39 @@ shm_hot_set(struct shm_queue *sq, uint64_t hot)
 	sq->only = hot != 0 && (hot & (hot - 1)) == 0 ? &sq->rx[rte_bsf64(hot)] : NULL;
 }
 
+#define SHM_SHORT_ROOM RTE_ALIGN_CEIL(8 + SHM_SHORT_MAX, SHM_LINE) /* of the longest short message, bytes */
+
+static inline uint32_t
+shm_cells_free(const struct shm_peer *p)
+{
+	return SHM_CELLS - (uint32_t)(p->tx_pos - p->rx_seen);
+}
+
+static inline uint32_t
+shm_data_free(const struct shm_peer *p)
+{
+	return p->data_len - (uint32_t)(p->data_head - p->data_tail);
+}
+
+/** @return how many short messages find room in the data area, whatever is skipped at the end of its lap. */
+static inline uint32_t
+shm_data_sure(const struct shm_peer *p)
+{
+	return RTE_MAX(shm_data_free(p) / SHM_SHORT_ROOM, 1u) - 1;
+}
+
 /**
- * Set the next cell (peer.tx_line) and the number of cells from there to the end of the lap that are known to be
- * free (peer.tx_sure). Within a lap cells are consecutive.
+ * Set the next cell (peer.tx_line) and the number of short messages from there to the end of the lap that are sure
+ * to find a free cell and room (peer.tx_sure). Within a lap cells are consecutive.
  */
 static inline void
 shm_tx_lap(struct shm_peer *p)
 {
-	uint32_t at = p->tx_pos % SHM_CELLS, unread = (uint32_t)(p->tx_pos - p->rx_seen);
+	uint32_t at = p->tx_pos % SHM_CELLS, cells = RTE_MIN(shm_cells_free(p), SHM_CELLS - at);
 	bool by_slot = p->tx_mode == SHM_TX_SLOT;
 
 	p->peer.tx_line = by_slot ? &p->cells[at] : NULL;
-	p->peer.tx_sure = by_slot ? RTE_MIN(SHM_CELLS - unread, SHM_CELLS - at) : 0;
+	p->peer.tx_sure = by_slot ? RTE_MIN(cells, shm_data_sure(p)) : 0;
 	p->tx_seq = shm_seq(p->tx_pos);
 }
 

@@ -42,7 +42,8 @@
 #define SHM_CELL	128u /* bytes */
 #define SHM_CELLS	128u /* in a slot; a power of two */
 #define SHM_CELL_BODY	(SHM_CELL - 8)
-#define SHM_SHORT_MAX	(SHM_CELL_BODY - 8) /* data of tx_short */
+#define SHM_CELL_DATA_MAX (SHM_CELL_BODY - 8) /* data of tx_short in a cell */
+#define SHM_SHORT_MAX	1472u /* the same in the data area; mail has room for as much */
 #define SHM_MSG_MAX	16384u /* header + data in a slot's data area */
 #define SHM_MAIL_CELL	1536u
 #define SHM_MAIL_CELLS	64u
@@ -138,6 +139,7 @@ struct shm_mail {
 	uint8_t body[SHM_MAIL_CELL - 48];
 };
 _Static_assert(sizeof(struct shm_mail) == SHM_MAIL_CELL, "shared layout");
+_Static_assert(8 + SHM_SHORT_MAX < sizeof(((struct shm_mail *)0)->body), "a short message goes by mail as well");
 
 /* One sleep: a number of its own, never 0, and the CPU on which the owner sleeps. */
 #define SHM_SLEEP(n, cpu)    ((uint64_t)(n) << 16 | (uint16_t)(cpu))

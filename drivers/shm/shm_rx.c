@@ -90,7 +90,7 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 		const struct shm_cell *cell = &cells[pos % SHM_CELLS];
 		union shm_cell_head head;
 
-		/* pairs with the release in slot_commit() */
+		/* pairs with the release in slot_put() */
 		head.word = atomic_load_explicit(&cell->head, memory_order_acquire);
 		if (head.seq != shm_seq(pos))
 			break;
@@ -362,7 +362,7 @@ shm_rx_look(struct plx_queue *q, struct plx_rx *rx)
 	if (unlikely(r == NULL))
 		return look_at_all(sq);
 	cell = r->next;
-	/* pairs with the release in slot_commit() */
+	/* pairs with the release in slot_put() */
 	head.word = atomic_load_explicit(&cell->head, memory_order_acquire);
 	if (head.seq != r->seq)
 		return unlikely(shm_mail_waits(sq)) ? PLX_RX_BURST : PLX_RX_NONE;

@@ -27,6 +27,13 @@ is_blind(struct shm_peer *p, uint32_t most)
 	return p->n_blind++ >= most;
 }
 
+/* Apart, so that a message that is not the last of its lap saves no registers for it. */
+static __rte_noinline void
+next_lap(struct shm_peer *p)
+{
+	shm_tx_lap(p);
+}
+
 /* Take what the receiver has freed since we last looked. */
 static __rte_noinline void
 slot_refresh(struct shm_peer *p)
@@ -42,7 +49,7 @@ slot_refresh(struct shm_peer *p)
 
 		p->data_tail = p->data_head - (uint32_t)((uint32_t)p->data_head - end);
 		p->rx_seen = pos;
-		shm_tx_lap(p);
+		next_lap(p);
 	}
 }
 
@@ -52,7 +59,7 @@ slot_full(struct shm_peer *p)
 	if (likely(p->peer.tx_sure != 0))
 		return false;
 	slot_refresh(p);
-	return p->peer.tx_sure == 0;
+	return shm_cells_free(p) == 0;
 }
 
 static __rte_noinline __rte_cold void
@@ -80,9 +87,9 @@ slot_cell(const struct shm_peer *p)
 	return (struct shm_cell *)(uintptr_t)p->peer.tx_line;
 }
 
-/* The receiver sees what stands in the next cell; slot_tell() it. */
+/* The receiver sees what stands in the next cell; slot_tell() it. Its next_lap() may be due. */
 static inline void
-slot_commit(struct shm_peer *p, uint8_t op, uint8_t kind, uint32_t len)
+slot_put(struct shm_peer *p, uint8_t op, uint8_t kind, uint32_t len)
 {
 	struct shm_cell *cell = slot_cell(p);
 	union shm_cell_head head;
@@ -97,30 +104,56 @@ slot_commit(struct shm_peer *p, uint8_t op, uint8_t kind, uint32_t len)
 	p->peer.tx_line = cell + 1;
 	/* to read: to take the line from the receiver so early costs a tenth of the rate */
 	rte_prefetch0(cell + 1 + SHM_TX_AHEAD);
-	if (unlikely(--p->peer.tx_sure == 0))
-		shm_tx_lap(p);
 }
 
-/* Bytes of the data area in one piece, or NULL: nothing has changed then. */
+/* The next len bytes of the data area, a multiple of the line, in one piece; there is room. */
+static inline uint8_t *
+data_take(struct shm_peer *p, uint32_t len)
+{
+	if (unlikely(p->data_off + len > p->data_len)) { /* skip the rest of the lap */
+		p->data_head += p->data_len - p->data_off;
+		p->data_off = 0;
+	}
+	p->data_head += len;
+	p->data_off += len;
+	return p->data + p->data_off - len;
+}
+
+static inline bool
+data_has(const struct shm_peer *p, uint32_t len)
+{
+	uint32_t skip = p->data_off + len > p->data_len ? p->data_len - p->data_off : 0;
+
+	return skip + len <= shm_data_free(p);
+}
+
+static inline uint32_t
+data_lines(uint32_t len)
+{
+	return RTE_ALIGN_CEIL(len, SHM_LINE);
+}
+
+/* Room for a message of len bytes, or NULL: nothing has changed then. */
 static uint8_t *
 slot_data(struct shm_peer *p, uint32_t len)
 {
-	uint64_t head = p->data_head;
-	uint32_t off = p->data_off;
-
-	len = (len + SHM_LINE - 1) / SHM_LINE * SHM_LINE;
-	if (off + len > p->data_len) { /* skip the rest of the lap */
-		head += p->data_len - off;
-		off = 0;
-	}
-	if (head + len - p->data_tail > p->data_len) {
+	len = data_lines(len);
+	if (!data_has(p, len)) {
 		slot_refresh(p);
-		if (head + len - p->data_tail > p->data_len)
+		if (!data_has(p, len))
 			return NULL;
 	}
-	p->data_head = head + len;
-	p->data_off = off + len;
-	return p->data + off;
+	return data_take(p, len);
+}
+
+/* The receiver sees the message of len bytes at data, in the data area. */
+static inline void
+slot_put_data(struct shm_peer *p, uint8_t op, const uint8_t *data, uint32_t len)
+{
+	union shm_ref ref = {{(uint32_t)(data - p->data), len}};
+
+	memcpy(slot_cell(p)->body, &ref, sizeof(ref));
+	slot_put(p, op, SHM_CELL_DATA, sizeof(ref));
 }
 
 static inline void
@@ -136,27 +169,28 @@ static int
 slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 {
 	uint32_t len = tx->hdr_len + tx->len;
-	struct shm_cell *cell;
 	uint8_t *to;
 
 	if (slot_full(p))
 		return -EAGAIN;
-	cell = slot_cell(p);
 	if (len <= SHM_CELL_BODY) {
-		memcpy(cell->body, tx->hdr, tx->hdr_len);
-		copy_data(cell->body + tx->hdr_len, tx);
-		slot_commit(p, tx->op, SHM_CELL_INLINE, len);
-		slot_tell(p);
-		return 0;
+		to = slot_cell(p)->body;
+		memcpy(to, tx->hdr, tx->hdr_len);
+		copy_data(to + tx->hdr_len, tx);
+		slot_put(p, tx->op, SHM_CELL_INLINE, len);
+	} else {
+		to = slot_data(p, len);
+		if (to == NULL)
+			return -EAGAIN;
+		plx_copy_ahead(to, len);
+		memcpy(to, tx->hdr, tx->hdr_len);
+		copy_data(to + tx->hdr_len, tx);
+		slot_put_data(p, tx->op, to, len);
 	}
-	to = slot_data(p, len);
-	if (to == NULL)
-		return -EAGAIN;
-	plx_copy_ahead(to, len);
-	plx_copy(to, tx->hdr, tx->hdr_len);
-	copy_data(to + tx->hdr_len, tx);
-	memcpy(cell->body, &(union shm_ref){{to - p->data, len}}, sizeof(union shm_ref));
-	slot_commit(p, tx->op, SHM_CELL_DATA, sizeof(union shm_ref));
+	if (unlikely(len > 8 + SHM_SHORT_MAX || p->peer.tx_sure <= 1))
+		next_lap(p);
+	else
+		p->peer.tx_sure--;
 	slot_tell(p);
 	return 0;
 }
@@ -286,28 +320,53 @@ tx_short_tell(struct shm_peer *p)
 	return 0;
 }
 
-static inline int
-tx_short_commit(struct shm_peer *p, struct plx_queue *q, uint8_t op, uint32_t len)
+static __rte_noinline int
+tx_short_lap(struct shm_peer *p)
 {
-	slot_commit(p, op, SHM_CELL_INLINE, len);
+	next_lap(p);
+	return tx_short_tell(p);
+}
+
+/* One of the messages that were sure to be taken is. */
+static inline int
+tx_short_end(struct shm_peer *p, struct plx_queue *q, uint32_t len)
+{
 	PLX_STAT_INC(q->stat.tx_msgs);
 	PLX_STAT_ADD(q->stat.tx_bytes, len);
+	if (unlikely(--p->peer.tx_sure == 0))
+		return tx_short_lap(p);
 	if (unlikely(atomic_load_explicit(&p->slot->cold, memory_order_relaxed) ||
 		    (p->wakes && shm_bell_due(p))))
 		return tx_short_tell(p);
 	return 0;
 }
 
-/* Any length, with a free cell. */
+/* More than a cell has room for. */
+static __rte_noinline int
+tx_short_data(struct shm_peer *p, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+{
+	uint8_t *to = data_take(p, data_lines(8 + len));
+
+	plx_copy_ahead(to, 8 + len);
+	memcpy(to, &hdr, 8);
+	plx_copy(to + 8, data, len);
+	slot_put_data(p, op, to, 8 + len);
+	return tx_short_end(p, p->peer.q, 8 + len);
+}
+
+/* Any length. */
 static __rte_noinline int
 tx_short_any(struct shm_peer *p, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
 {
 	struct shm_cell *cell = slot_cell(p);
 
+	if (len > SHM_CELL_DATA_MAX)
+		return tx_short_data(p, op, hdr, data, len);
 	memcpy(cell->body, &hdr, 8);
 	if (len > 0)
 		rte_memcpy(cell->body + 8, data, len);
-	return tx_short_commit(p, p->peer.q, op, 8 + len);
+	slot_put(p, op, SHM_CELL_INLINE, 8 + len);
+	return tx_short_end(p, p->peer.q, 8 + len);
 }
 
 int
@@ -332,5 +391,6 @@ shm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, 
 		rte_compiler_barrier();
 		memcpy(cell->body + 16, &word, 8);
 	}
-	return tx_short_commit(p, peer->q, op, 8 + len);
+	slot_put(p, op, SHM_CELL_INLINE, 8 + len);
+	return tx_short_end(p, peer->q, 8 + len);
 }

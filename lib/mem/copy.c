@@ -4,20 +4,69 @@
  * copy.c - long copies
  *
  * Design notes
- * Up to PLX_COPY_FAR the C library's copy, which uses what the processor has (on
+ * Up to COPY_WIDE_MAX, on processors whose 64-byte registers cost nothing else, a loop over
+ * these: as fast as the C library's for lengths like 1 KiB, and less than half of its
+ * instructions. (One "rep movsb" is a single instruction and takes 10 ns longer to start.)
+ * Others up to PLX_COPY_FAR: the C library's copy, which uses what the processor has (on
  * one with fast string instructions it was 2 to 3 times rte_memcpy() built for the
  * baseline from 512 bytes on). Longer ones are stored past the caches: they would not
  * stay there, and the lines need not be read first (1.1 to 1.3 times at 4 MiB and more).
  */
+#include <stdbool.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #if defined(RTE_ARCH_X86_64)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 #include "plx_copy.h"
 
 #if defined(RTE_ARCH_X86_64)
+#define COPY_WIDE_MAX 4096u
+#define COPY_STEP     256 /* bytes, not more than any copy here has */
+
+/* Set as the library is loaded. Before Ice Lake such registers slow the whole core down. */
+static bool has_wide;
+
+RTE_INIT(copy_find_wide)
+{
+	__builtin_cpu_init();
+	has_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vbmi2");
+}
+
+__attribute__((target("avx512f"))) static inline void
+copy_step(uint8_t *to, const uint8_t *from)
+{
+	__m512i a = _mm512_loadu_si512(from), b = _mm512_loadu_si512(from + 64);
+	__m512i c = _mm512_loadu_si512(from + 128), d = _mm512_loadu_si512(from + 192);
+
+	_mm512_storeu_si512(to, a);
+	_mm512_storeu_si512(to + 64, b);
+	_mm512_storeu_si512(to + 128, c);
+	_mm512_storeu_si512(to + 192, d);
+}
+
+/* The first line and the last step stand across others, so that all between are stored by whole lines. */
+__attribute__((target("avx512f"))) static __rte_noinline void
+copy_wide(uint8_t *to, const uint8_t *from, uint64_t len)
+{
+	uint8_t *const last = to + len - COPY_STEP;
+	const intptr_t delta = from - to;
+
+	_mm512_storeu_si512(to, _mm512_loadu_si512(from));
+	for (to = RTE_PTR_ALIGN_FLOOR(to + 64, 64); to < last; to += COPY_STEP)
+		copy_step(to, to + delta);
+	copy_step(last, last + delta);
+}
+
+static inline bool
+is_wide(uint64_t len)
+{
+	return len <= COPY_WIDE_MAX && likely(has_wide);
+}
+
 static void
 copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
 {
@@ -42,6 +91,19 @@ copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
 	memcpy(to + i, from + i, len - i);
 }
 #else
+static inline bool
+is_wide(uint64_t len)
+{
+	(void)len;
+	return false;
+}
+
+static void
+copy_wide(uint8_t *to, const uint8_t *from, uint64_t len)
+{
+	memcpy(to, from, len);
+}
+
 static void
 copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
 {
@@ -52,7 +114,9 @@ copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
 void
 plx_copy_long(void *to, const void *from, uint64_t len)
 {
-	if (len < PLX_COPY_FAR)
+	if (is_wide(len))
+		copy_wide(to, from, len);
+	else if (len < PLX_COPY_FAR)
 		memcpy(to, from, len);
 	else
 		copy_far(to, from, len);

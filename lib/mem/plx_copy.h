@@ -16,24 +16,23 @@
 
 #define PLX_COPY_NEAR 256	  /* copies up to here are inline */
 #define PLX_COPY_FAR  (4u << 20) /* from here on they do not go through the caches */
+#define PLX_COPY_LINES 8	  /* asked for in one step of a loop */
 
 /** Take the lines of what will be written from the core that has them, all at once. Thread: any. */
 static inline void
 plx_copy_ahead(void *to, uint32_t len)
 {
-	char *line = to, *const end = line + len;
+	uint32_t n = (len + RTE_CACHE_LINE_SIZE - 1) / RTE_CACHE_LINE_SIZE;
+	const char *line = to;
 
-	for (; end - line >= 4 * RTE_CACHE_LINE_SIZE; line += 4 * RTE_CACHE_LINE_SIZE) {
-		plx_line_own(line);
-		plx_line_own(line + RTE_CACHE_LINE_SIZE);
-		plx_line_own(line + 2 * RTE_CACHE_LINE_SIZE);
-		plx_line_own(line + 3 * RTE_CACHE_LINE_SIZE);
-	}
-	for (; line < end; line += RTE_CACHE_LINE_SIZE)
+	for (; n >= PLX_COPY_LINES; n -= PLX_COPY_LINES, line += PLX_COPY_LINES * RTE_CACHE_LINE_SIZE)
+		for (uint32_t i = 0; i < PLX_COPY_LINES; i++)
+			plx_line_own(line + i * RTE_CACHE_LINE_SIZE);
+	for (; n > 0; n--, line += RTE_CACHE_LINE_SIZE)
 		plx_line_own(line);
 }
 
-/** Copy any length; very long copies leave the caches alone. Thread: any. */
+/** Copy more than PLX_COPY_NEAR bytes; very long copies leave the caches alone. Thread: any. */
 void plx_copy_long(void *to, const void *from, uint64_t len);
 
 /** Copy any length; a word by one store. Thread: any. */
