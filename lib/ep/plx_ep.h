@@ -116,13 +116,13 @@ struct plx_ep {
 	/* writer: any; reader: owner: a key was unpacked, so memory of the peer may be written without a message */
 	_Atomic bool keys;
 	uint64_t n_waits;
+	uint64_t kept;	    /* bytes of memory that kept messages of it take */
 	bool stopped;	    /* we tell the peer to send nothing unasked */
 	bool refused;	    /* or that we take nothing more */
 	bool flow_waits;
 	struct plx_pend flow; /* what tells it so, of what it is then */
 	LIST_ENTRY(plx_ep) stopped_link;
-	uint64_t n_msgs;		/* kept messages that point here, */
-	uint64_t kept;			/* and bytes of memory that they take */
+	uint64_t n_msgs;		/* kept messages, and streams, that point here */
 	uint32_t n_announced;		/* of our tagged messages, what waits for an answer */
 	bool announces;			/* the peer wants no data unasked */
 	struct plx_pends held;		/* tagged messages that are not announced yet, */

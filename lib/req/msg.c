@@ -11,7 +11,6 @@
 
 #include "plx_req.h"
 
-#define CLASS_INLINE 0xff
 #define CLASS_MALLOC 0xfe /* larger than every class: of the heap */
 
 static const uint32_t class_len[PLX_MSG_CLASSES] = {1024, 4096, 8192, 16384, 32768, 65536};
@@ -22,7 +21,8 @@ msg_init(void *obj, void *arg)
 	struct plx_msg *m = obj;
 
 	(void)arg;
-	m->size_class = CLASS_INLINE;
+	m->size_class = PLX_MSG_CLASS_INLINE;
+	m->data = m->inl;
 }
 
 static void
@@ -67,30 +67,24 @@ data_get(struct plx_msg_pools *p, uint64_t len, uint8_t *size_class)
 }
 
 struct plx_msg *
-plx_msg_get(struct plx_msg_pools *p, uint64_t len)
+plx_msg_get_slow(struct plx_msg_pools *p, uint64_t len)
 {
 	struct plx_msg *m = plx_pool_get(&p->msg);
+	uint8_t *data;
 
-	if (m == NULL)
-		return NULL;
-	m->size_class = CLASS_INLINE;
-	m->data = m->inl;
-	if (len > PLX_MSG_INLINE) {
-		m->data = data_get(p, len, &m->size_class);
-		if (m->data == NULL) {
-			plx_pool_put(&p->msg, m);
-			return NULL;
-		}
+	if (m == NULL || len <= PLX_MSG_INLINE) {
+		if (m != NULL)
+			plx_msg_begin(p, m, len, 0);
+		return m;
 	}
-	m->len = len;
-	m->got = 0;
-	m->req = NULL;
-	m->ep = NULL;
-	m->is_partial = false;
-	m->direct = false;
-	m->taken = false;
-	m->cost = sizeof(*m) + (len > PLX_MSG_INLINE ? len : 0);
-	p->bytes += m->cost;
+	data = data_get(p, len, &m->size_class);
+	if (data == NULL) {
+		m->size_class = PLX_MSG_CLASS_INLINE;
+		plx_pool_put(&p->msg, m);
+		return NULL;
+	}
+	m->data = data;
+	plx_msg_begin(p, m, len, len);
 	return m;
 }
 
@@ -99,7 +93,7 @@ data_put(struct plx_msg_pools *p, struct plx_msg *m)
 {
 	if (m->size_class == CLASS_MALLOC)
 		plx_mem_free(m->data);
-	else if (m->size_class != CLASS_INLINE)
+	else if (m->size_class != PLX_MSG_CLASS_INLINE)
 		plx_pool_put(&p->data[m->size_class], m->data);
 }
 
@@ -126,10 +120,10 @@ plx_msg_grow(struct plx_msg_pools *p, struct plx_msg *m, uint64_t need, uint64_t
 }
 
 void
-plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m)
+plx_msg_put_slow(struct plx_msg_pools *p, struct plx_msg *m)
 {
 	data_put(p, m);
-	m->size_class = CLASS_INLINE;
-	p->bytes -= m->cost;
-	plx_pool_put(&p->msg, m);
+	m->size_class = PLX_MSG_CLASS_INLINE;
+	m->data = m->inl;
+	plx_msg_put(p, m);
 }

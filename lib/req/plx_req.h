@@ -679,17 +679,19 @@ struct plx_msg {
 	struct plx_rts rts;	/* RTS; SYNC: sreq of it */
 	uint32_t msg_id;
 	uint8_t kind;		/* enum plx_msg_kind */
-	uint8_t size_class;	/* of data: see plx_msg_data_get() */
+	uint8_t size_class;	/* of data; PLX_MSG_CLASS_INLINE, as in the pool: it lies in inl */
+	int16_t ack;		/* AM_RTS, on the way back to the owner: -errno for the sender, 1 none */
+	/* plx_msg_begin() clears these at once */
 	bool is_partial;
 	bool direct;		/* partial: data goes to req->buf at once */
 	bool taken;		/* removed by a probe: waits for msg_recv; AM: received or dropped */
 	bool in_cb;		/* AM, application's side: its handler runs */
-	int16_t ack;		/* AM_RTS, on the way back to the owner: -errno for the sender, 1 none */
 	struct plx_am *am;	/* AM */
 	uint8_t inl[PLX_MSG_INLINE];
 };
 
-#define PLX_MSG_CLASSES 6
+#define PLX_MSG_CLASSES	     6
+#define PLX_MSG_CLASS_INLINE 0xff
 
 /** Kept messages and their data. Owner: the worker's. */
 struct plx_msg_pools {
@@ -701,8 +703,36 @@ struct plx_msg_pools {
 void plx_msg_pools_open(struct plx_msg_pools *p);
 void plx_msg_pools_close(struct plx_msg_pools *p);
 
+/* A message of the pool is in use. @param more bytes of memory for its data beside its own */
+static inline void
+plx_msg_begin(struct plx_msg_pools *p, struct plx_msg *m, uint64_t len, uint64_t more)
+{
+	m->len = len;
+	m->got = 0;
+	m->req = NULL;
+	m->ep = NULL;
+	m->is_partial = false;
+	m->direct = false;
+	m->taken = false;
+	m->in_cb = false;
+	m->cost = sizeof(*m) + more;
+	p->bytes += sizeof(*m) + more;
+}
+
+/** Slow path of plx_msg_get(). */
+struct plx_msg *plx_msg_get_slow(struct plx_msg_pools *p, uint64_t len);
+
 /** @return a message with room for len bytes at data, or NULL. Thread: owner. */
-struct plx_msg *plx_msg_get(struct plx_msg_pools *p, uint64_t len);
+static inline struct plx_msg *
+plx_msg_get(struct plx_msg_pools *p, uint64_t len)
+{
+	struct plx_msg *m = likely(len <= PLX_MSG_INLINE) ? plx_pool_get_free(&p->msg) : NULL;
+
+	if (unlikely(m == NULL))
+		return plx_msg_get_slow(p, len);
+	plx_msg_begin(p, m, len, 0);
+	return m;
+}
 
 /** Room that is made for a message in pieces before they have come, bytes; more, as they do. */
 #define PLX_MSG_ROOM 65536u
@@ -724,7 +754,19 @@ plx_msg_room(const struct plx_msg *m)
 int plx_msg_grow(struct plx_msg_pools *p, struct plx_msg *m, uint64_t need, uint64_t all,
 	void (*move)(const struct plx_msg *m, uint8_t *to));
 
+/** Slow path of plx_msg_put(). */
+void plx_msg_put_slow(struct plx_msg_pools *p, struct plx_msg *m);
+
 /** Give a message and its data back. Thread: owner. */
-void plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m);
+static inline void
+plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m)
+{
+	if (unlikely(m->size_class != PLX_MSG_CLASS_INLINE)) {
+		plx_msg_put_slow(p, m);
+		return;
+	}
+	p->bytes -= m->cost;
+	plx_pool_put(&p->msg, m);
+}
 
 #endif

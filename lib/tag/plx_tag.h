@@ -16,6 +16,7 @@
 #ifndef PLX_TAG_H
 #define PLX_TAG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -66,6 +67,7 @@ struct plx_tag_msg {
 	uint64_t seq; /* place in arrival order */
 	TAILQ_ENTRY(plx_tag_msg) all;
 	struct plx_tag_link link[PLX_TAG_MAX_INDEXES]; /* same tag under that index's mask */
+	bool whole; /* the caller's, before plx_tag_keep(): plx_tag_take_whole() may take it */
 };
 
 /** Counters of one engine. Writer: owner; readers: any, relaxed. */
@@ -231,6 +233,13 @@ plx_tag_find(struct plx_tag *t, uint64_t tag, uint64_t mask)
 {
 	return plx_tag_stats(t)->kept == 0 ? NULL : plx_tag_find_kept(t, tag, mask);
 }
+
+/**
+ * As plx_tag_find(), and what is found is removed if it is whole.
+ * @return the message, the caller's again, or NULL: none is found, or it is not whole
+ * Thread: owner.  Blocks: never.  Allocates: heap, when a table doubles.
+ */
+struct plx_tag_msg *plx_tag_take_whole(struct plx_tag *t, uint64_t tag, uint64_t mask);
 
 /**
  * Remove a kept message; the same cost at any depth.

@@ -135,17 +135,11 @@ msg_search(struct plx_tag *t, uint64_t tag, uint64_t mask)
 	return m;
 }
 
-void
-plx_tag_keep(struct plx_tag *t, struct plx_tag_msg *m, uint64_t tag)
+static __rte_noinline void
+indexes_add(struct plx_tag *t, struct plx_tag_msg *m)
 {
 	uint32_t i, n;
 
-	m->tag = tag;
-	m->seq = ++t->clock;
-	TAILQ_INSERT_TAIL(&t->all, m, all);
-	PLX_STAT_INC(t->stat.kept);
-	if (t->stat.kept > t->stat.kept_max)
-		PLX_STAT_INC(t->stat.kept_max);
 	for (i = 0; i < t->index_n; i++) {
 		struct tag_index *ix = &t->indexes[i];
 
@@ -159,23 +153,11 @@ plx_tag_keep(struct plx_tag *t, struct plx_tag_msg *m, uint64_t tag)
 	}
 }
 
-struct plx_tag_msg *
-plx_tag_find_kept(struct plx_tag *t, uint64_t tag, uint64_t mask)
-{
-	struct plx_tag_msg *m = msg_search(t, tag, mask);
-
-	PLX_STAT_INC(t->stat.finds);
-	if (m != NULL)
-		PLX_STAT_INC(t->stat.find_hit);
-	return m;
-}
-
-void
-plx_tag_take(struct plx_tag *t, struct plx_tag_msg *m)
+static __rte_noinline void
+indexes_remove(struct plx_tag *t, struct plx_tag_msg *m)
 {
 	uint32_t i;
 
-	PLX_ASSERT(t->stat.kept > 0);
 	for (i = 0; i < t->index_n; i++) {
 		struct tag_index *ix = &t->indexes[i];
 
@@ -184,8 +166,87 @@ plx_tag_take(struct plx_tag *t, struct plx_tag_msg *m)
 		else if (ix->cur == m)
 			ix->cur = TAILQ_NEXT(m, all);
 	}
-	TAILQ_REMOVE(&t->all, m, all);
+}
+
+void
+plx_tag_keep(struct plx_tag *t, struct plx_tag_msg *m, uint64_t tag)
+{
+	m->tag = tag;
+	m->seq = ++t->clock;
+	TAILQ_INSERT_TAIL(&t->all, m, all);
+	PLX_STAT_INC(t->stat.kept);
+	if (t->stat.kept > t->stat.kept_max)
+		PLX_STAT_INC(t->stat.kept_max);
+	if (unlikely(t->index_n != 0))
+		indexes_add(t, m);
+}
+
+/* The first of a few meets it. */
+static inline bool
+meets_first(const struct plx_tag *t, uint64_t tag, uint64_t mask)
+{
+	const struct plx_tag_msg *m = TAILQ_FIRST(&t->all);
+
+	return t->stat.kept <= TAG_SCAN_MAX && m != NULL && ((m->tag ^ tag) & mask) == 0;
+}
+
+static inline void
+count_find(struct plx_tag *t, const struct plx_tag_msg *m)
+{
+	PLX_STAT_INC(t->stat.finds);
+	if (m != NULL)
+		PLX_STAT_INC(t->stat.find_hit);
+}
+
+struct plx_tag_msg *
+plx_tag_find_kept(struct plx_tag *t, uint64_t tag, uint64_t mask)
+{
+	struct plx_tag_msg *m = msg_search(t, tag, mask);
+
+	count_find(t, m);
+	return m;
+}
+
+static inline void
+msg_remove(struct plx_tag *t, struct plx_tag_msg *m)
+{
+	PLX_ASSERT(t->stat.kept > 0);
 	PLX_STAT_ADD(t->stat.kept, -1);
+	TAILQ_REMOVE(&t->all, m, all);
+}
+
+void
+plx_tag_take(struct plx_tag *t, struct plx_tag_msg *m)
+{
+	if (unlikely(t->index_n != 0))
+		indexes_remove(t, m);
+	msg_remove(t, m);
+}
+
+/* It has to be searched for, or other masks were asked for before. */
+static __rte_noinline struct plx_tag_msg *
+take_whole_slow(struct plx_tag *t, uint64_t tag, uint64_t mask)
+{
+	struct plx_tag_msg *m = plx_tag_find(t, tag, mask);
+
+	if (m == NULL || !m->whole)
+		return NULL;
+	plx_tag_take(t, m);
+	return m;
+}
+
+struct plx_tag_msg *
+plx_tag_take_whole(struct plx_tag *t, uint64_t tag, uint64_t mask)
+{
+	struct plx_tag_msg *m = TAILQ_FIRST(&t->all);
+
+	if (unlikely(!meets_first(t, tag, mask) || !m->whole || t->index_n != 0))
+		return take_whole_slow(t, tag, mask);
+	t->clock++;
+	PLX_STAT_INC(t->stat.scanned);
+	count_find(t, m);
+	msg_remove(t, m);
+	return m;
 }
 
 struct plx_tag_msg *

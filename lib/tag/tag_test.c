@@ -282,6 +282,49 @@ arrival_asks_only_masks_with_receives(void)
 	plx_tag_destroy(t);
 }
 
+/* Whatever is kept: a few messages, or so many that there are indexes. */
+static void
+only_the_earliest_is_taken_and_only_whole(void)
+{
+	for (unsigned n = 2; n <= 100; n += 14) {
+		struct plx_tag *t = engine();
+		struct plx_tag_msg m[100];
+
+		for (unsigned i = 0; i < n; i++) {
+			m[i].whole = i % 2 == 0;
+			plx_tag_keep(t, &m[i], i / 2);
+		}
+		CU_ASSERT_PTR_NULL(plx_tag_take_whole(t, 1000, EXACT));
+		for (unsigned i = 0; i < n; i += 2) {
+			CU_ASSERT_PTR_EQUAL(plx_tag_take_whole(t, i / 2, EXACT), &m[i]);
+			CU_ASSERT_PTR_NULL(plx_tag_take_whole(t, i / 2, EXACT));
+			CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i / 2, EXACT), &m[i + 1]);
+		}
+		CU_ASSERT_EQUAL(plx_tag_stats(t)->kept, n / 2);
+		CU_ASSERT_PTR_EQUAL(plx_tag_msg_first(t), &m[1]);
+		plx_tag_destroy(t);
+	}
+}
+
+static void
+a_match_leaves_the_messages_tag(void)
+{
+	struct plx_tag *t = engine();
+	struct plx_tag_recv r[8];
+
+	for (unsigned n = 1; n <= 8; n++) {
+		for (unsigned i = 0; i < n; i++)
+			plx_tag_post(t, &r[i], 0x10 + i, 0xff);
+		CU_ASSERT_PTR_NULL(plx_tag_match(t, 0xa77));
+		CU_ASSERT_EQUAL(plx_tag_missed(t), 0xa77);
+		for (unsigned i = 0; i < n; i++) {
+			CU_ASSERT_PTR_EQUAL(plx_tag_match(t, 0xa10 + i), &r[i]);
+			CU_ASSERT_EQUAL(r[i].tag, 0xa10 + i);
+		}
+	}
+	plx_tag_destroy(t);
+}
+
 static void
 find_returns_earliest_kept_and_leaves_it(void)
 {
@@ -908,6 +951,8 @@ static CU_TestInfo order_tests[] = {
 	TEST(idle_class_goes_to_a_new_mask),
 	TEST(a_few_receives_become_many_and_few_again),
 	TEST(arrival_asks_only_masks_with_receives),
+	TEST(only_the_earliest_is_taken_and_only_whole),
+	TEST(a_match_leaves_the_messages_tag),
 	TEST(find_returns_earliest_kept_and_leaves_it),
 	TEST(more_masks_than_indexes_find_the_earliest),
 	TEST(walk_meets_all_in_order_and_allows_cancel),

@@ -44,15 +44,20 @@ msg_set_ep(struct plx_msg *m, struct plx_ep *ep)
 	ep->kept += m->cost;
 }
 
+static inline void
+msg_unset_ep(const struct plx_msg *m)
+{
+	m->ep->n_msgs--;
+	m->ep->kept -= m->cost;
+}
+
 void
 worker_msg_free(struct plx_worker *w, struct plx_msg *m)
 {
 	if (m->is_partial)
 		LIST_REMOVE(m, partial);
-	if (m->ep != NULL) {
-		m->ep->n_msgs--;
-		m->ep->kept -= m->cost;
-	}
+	if (m->ep != NULL)
+		msg_unset_ep(m);
 	plx_msg_put(&w->msgs, m);
 }
 
@@ -95,6 +100,7 @@ msg_keep(struct plx_worker *w, struct plx_peer *src, uint64_t tag, uint64_t len,
 	}
 	m->kind = kind;
 	m->len = len;
+	m->tag.whole = false;
 	plx_tag_keep(w->tag, &m->tag, tag);
 	PLX_STAT_ADD(w->stat.eager_bytes_kept, data_len);
 	msg_set_ep(m, ep);
@@ -104,15 +110,44 @@ msg_keep(struct plx_worker *w, struct plx_peer *src, uint64_t tag, uint64_t len,
 }
 
 static __rte_noinline void
-keep_eager(struct plx_worker *w, struct plx_peer *src, uint64_t tag, const uint8_t *data,
+keep_eager_slow(struct plx_worker *w, struct plx_peer *src, uint64_t tag, const uint8_t *data,
 	uint64_t len)
 {
 	struct plx_msg *m = msg_keep(w, src, tag, len, len, PLX_MSG_EAGER);
 
 	if (m == NULL)
 		return;
+	m->tag.whole = true;
 	m->got = len;
 	plx_copy(m->data, data, len);
+}
+
+/* Whether nobody has to be stopped or refused for a short message: what one peer has, all have. */
+static inline bool
+keeps_short(const struct plx_worker *w, const struct plx_ep *ep, uint64_t len)
+{
+	return likely(ep != NULL) && !is_over(ep) && len <= PLX_MSG_INLINE &&
+	       w->msgs.bytes + sizeof(struct plx_msg) <= w->kept_max;
+}
+
+static inline void
+keep_eager(struct plx_worker *w, struct plx_peer *src, uint64_t tag, const uint8_t *data, uint64_t len)
+{
+	struct plx_ep *ep = src->user;
+	struct plx_msg *m = keeps_short(w, ep, len) ? plx_pool_get_free(&w->msgs.msg) : NULL;
+
+	if (unlikely(m == NULL)) {
+		keep_eager_slow(w, src, tag, data, len);
+		return;
+	}
+	plx_msg_begin(&w->msgs, m, len, 0);
+	m->kind = PLX_MSG_EAGER;
+	m->got = len;
+	m->tag.whole = true;
+	plx_copy(m->inl, data, len);
+	msg_set_ep(m, ep);
+	PLX_STAT_ADD(w->stat.eager_bytes_kept, len);
+	plx_tag_keep(w->tag, &m->tag, tag);
 }
 
 static inline void
@@ -362,23 +397,23 @@ int
 plx_worker_tag_take_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_recv_info *info)
 {
-	struct plx_tag_msg *found = plx_tag_find(w->tag, tag, mask);
+	struct plx_tag_msg *found = plx_tag_take_whole(w->tag, tag, mask);
 	struct plx_msg *m;
-	int rc;
+	int rc = 0;
 
 	if (found == NULL)
 		return -EAGAIN;
 	m = container_of(found, struct plx_msg, tag);
-	if (m->kind != PLX_MSG_EAGER || m->is_partial || m->got != m->len)
-		return -EAGAIN;
-	plx_tag_take(w->tag, found);
 	PLX_STAT_INC(w->stat.tag_recvs);
 	info->tag = found->tag;
 	info->len = m->len;
-	rc = m->len > len ? -EMSGSIZE : 0;
-	if (RTE_MIN(m->len, len) != 0)
-		plx_copy(buf, m->data, RTE_MIN(m->len, len));
-	worker_msg_free(w, m);
+	if (likely(m->len <= len))
+		len = m->len;
+	else
+		rc = -EMSGSIZE;
+	plx_copy(buf, m->data, len);
+	msg_unset_ep(m);
+	plx_msg_put(&w->msgs, m);
 	return rc;
 }
 
@@ -776,6 +811,15 @@ keep_lone(struct plx_worker *w, uint64_t tag)
 	keep_eager(w, w->rx->src, tag, data, len);
 }
 
+/* Of known length, so hardly a register is saved. */
+static __rte_noinline void
+keep_lone_word(struct plx_worker *w, uint64_t tag)
+{
+	uint64_t len;
+
+	keep_eager(w, w->rx->src, tag, lone_data(w, &len), 8);
+}
+
 /* Its buffer is not plain, or too short, or there is more to do than to tell. */
 static __rte_noinline void
 take_lone_slow(struct plx_worker *w, struct plx_req *req)
@@ -826,7 +870,10 @@ rx_eager_lone(struct plx_worker *w)
 	memcpy(&tag, w->rx->data, sizeof(tag)); /* once: it may be written on */
 	if (unlikely(plx_tag_stats(w->tag)->posted == 0)) {
 		plx_tag_miss(w->tag);
-		keep_lone(w, tag);
+		if (likely(w->rx->len == sizeof(struct plx_wire_eager) + 8))
+			keep_lone_word(w, tag);
+		else
+			keep_lone(w, tag);
 		return;
 	}
 	r = plx_tag_match_posted(w->tag, tag);
