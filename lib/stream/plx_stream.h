@@ -166,6 +166,28 @@ plx_stream_wire_id(uint32_t conn_id)
 	return conn_id ^ (conn_id - PLX_EP_CROSSED < PLX_EP_CROSSED);
 }
 
+/** @return whether a message of len bytes may go before others, as far as the reader and the ep are concerned. */
+static inline bool
+plx_stream_is_open(const struct plx_stream *s, uint64_t len)
+{
+	return TAILQ_EMPTY(&s->sends) && plx_ep_open(s->ep) && s->credit >= len + PLX_STREAM_COST;
+}
+
+/** @return whether plx_stream_send_sure() may send len bytes now. */
+static inline bool
+plx_stream_is_sure(const struct plx_stream *s, uint64_t len)
+{
+	return len != 0 && plx_stream_is_open(s, len) && plx_peer_is_sure(s->ep->peer, len);
+}
+
+/** Send bytes that the device is sure to take. */
+static inline void
+plx_stream_send_sure(struct plx_stream *s, const void *buf, uint64_t len)
+{
+	s->credit -= len + PLX_STREAM_COST;
+	plx_peer_tx_sure(s->ep->peer, PLX_WIRE_STREAM, plx_stream_wire_id(s->conn_id), buf, len);
+}
+
 /**
  * Send bytes in one message now or not at all; the ep is connected.
  * @return 0; -EAGAIN nothing happened; or another error.
@@ -178,14 +200,9 @@ plx_stream_send_now(struct plx_stream *s, const void *buf, uint64_t len)
 	struct plx_tx tx;
 	int rc;
 
-	if (unlikely(!TAILQ_EMPTY(&s->sends) || !plx_ep_open(ep) || s->credit < len + PLX_STREAM_COST))
+	if (unlikely(!plx_stream_is_open(s, len)))
 		return -EAGAIN;
-	if (likely(plx_peer_is_sure(ep->peer, len))) {
-		s->credit -= len + PLX_STREAM_COST;
-		plx_peer_tx_sure(ep->peer, PLX_WIRE_STREAM, id, buf, len);
-		return 0;
-	}
-	if (len <= ep->peer->short_max) {
+	if (likely(len <= ep->peer->short_max)) {
 		rc = plx_ep_tx_short(ep, PLX_WIRE_STREAM, id, buf, len);
 	} else if (len <= PLX_STREAM_PIECE_MAX && len + sizeof(id) <= ep->peer->mtu) {
 		tx = (struct plx_tx){.peer = ep->peer, .hdr = &id, .hdr_len = sizeof(id),

@@ -148,6 +148,7 @@ recv_pace(struct plx_stream *s, uint32_t len)
 {
 	if (s->fed && len >= PACE_LEN) {
 		s->all->pace = PACE_MSGS;
+		s->all->eps->quiet = false;
 		PLX_STAT_INC(s->all->stat.rx_paced);
 	}
 	s->fed = false;
@@ -173,7 +174,20 @@ count_kept(struct plx_stream *s, uint64_t len)
 	return false;
 }
 
-/* Bytes that no receive waits for. */
+/* Bytes that no receive waits for are kept in m. @param ack whether their sender may go on before they are read */
+static inline void
+chunk_add(struct plx_stream *s, struct plx_msg *m, const uint8_t *data, uint64_t len, bool ack)
+{
+	m->kind = PLX_MSG_STREAM;
+	m->len = len;
+	m->ack = ack;
+	plx_copy(stream_chunk_data(m), data, len);
+	TAILQ_INSERT_TAIL(&s->chunks, m, chunk);
+	*(ack ? &s->owed : &s->held) += len + PLX_STREAM_COST; /* stream_chunk_cost() */
+	PLX_STAT_ADD(s->all->stat.rx_kept, len);
+	stream_set_ready(s, true);
+}
+
 static __rte_noinline void
 recv_keep(struct plx_stream *s, const uint8_t *data, uint32_t len)
 {
@@ -186,14 +200,7 @@ recv_keep(struct plx_stream *s, const uint8_t *data, uint32_t len)
 		s->err = -ENOMEM;
 		return;
 	}
-	m->kind = PLX_MSG_STREAM;
-	m->len = len;
-	m->ack = count_kept(s, len);
-	plx_copy(stream_chunk_data(m), data, len);
-	TAILQ_INSERT_TAIL(&s->chunks, m, chunk);
-	*(m->ack ? &s->owed : &s->held) += stream_chunk_cost(m);
-	PLX_STAT_ADD(all->stat.rx_kept, len);
-	stream_set_ready(s, true);
+	chunk_add(s, m, data, len, count_kept(s, len));
 }
 
 /* The stream of data that arrived and found none, or NULL. */
@@ -227,9 +234,14 @@ of_arrival(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id, uint32_
 	return NULL;
 }
 
-void
-plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_id,
-	const uint8_t *data, uint32_t len)
+static inline bool
+has_credit(const struct plx_stream *s, uint64_t len)
+{
+	return likely(s->held + s->owed + len + PLX_STREAM_COST <= PLX_STREAM_WINDOW);
+}
+
+static __rte_noinline void
+on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_id, const uint8_t *data, uint32_t len)
 {
 	struct plx_ep *ep = plx_ep_of(all->eps, src);
 	struct plx_stream *s;
@@ -246,7 +258,7 @@ plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_
 		if (s == NULL)
 			return;
 	}
-	if (unlikely(s->held + s->owed + len + PLX_STREAM_COST > PLX_STREAM_WINDOW)) {
+	if (unlikely(!has_credit(s, len))) {
 		PLX_STAT_INC(all->stat.rx_drop_no_credit); /* a peer that does not keep to it */
 		s->err = -EPROTO;
 		return;
@@ -323,4 +335,32 @@ plx_stream_on_rts(struct plx_streams *all, struct plx_peer *src, const struct pl
 	s->busy--;
 	stream_grant_if(s);
 	stream_free_if(s);
+}
+
+/* Whether a few bytes are to be kept, and there is nothing more to be done about them. */
+static inline bool
+keeps_short(const struct plx_streams *all, const struct plx_stream *s, uint64_t len)
+{
+	return TAILQ_EMPTY(&s->recvs) && ((uint32_t)s->err | s->closed) == 0 && has_credit(s, len) &&
+	       len - 1 < PLX_MSG_INLINE - STREAM_BACK_LEN && all->kept + len + PLX_STREAM_COST <= all->unread_max;
+}
+
+void
+plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_id,
+	const uint8_t *data, uint32_t len)
+{
+	struct plx_ep *ep = src->user;
+	struct plx_stream *s = likely(ep != NULL) ? LIST_FIRST(&plx_stream_ep(ep)->all) : NULL;
+	struct plx_msg *m;
+
+	if (unlikely(s == NULL || s->conn_id != conn_id || !keeps_short(all, s, len) ||
+		    (m = plx_pool_get_free(&all->msgs->msg)) == NULL)) {
+		on_data(all, src, conn_id, data, len);
+		return;
+	}
+	plx_msg_begin(all->msgs, m, len, 0);
+	all->kept += len + PLX_STREAM_COST;
+	s->fed = false;
+	chunk_add(s, m, data, len, true);
+	stream_grant_if(s);
 }

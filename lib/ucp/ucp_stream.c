@@ -77,8 +77,8 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct ucp_post *p)
 	return send_req(ep, buf, p);
 }
 
-ucs_status_ptr_t
-ucp_stream_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_t *param)
+static __rte_noinline ucs_status_ptr_t
+send_nbx(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
 	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
 	ucs_status_ptr_t ret;
@@ -95,6 +95,31 @@ ucp_stream_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, const ucp_req
 	ret = send_common(ep, &buf, &p);
 	ucp_unlock(ep->worker);
 	return ret;
+}
+
+static __rte_noinline ucs_status_ptr_t
+send_locked(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	bool sent;
+
+	plx_lock_enter(&ep->worker->lock);
+	sent = plx_worker_stream_send_sure(ep->worker->core, &ep->user, buffer, count);
+	plx_lock_leave(&ep->worker->lock);
+	return likely(sent) ? NULL : send_nbx(ep, buffer, count, param);
+}
+
+/* The usual send calls only what cannot fail, so it saves no registers. */
+ucs_status_ptr_t
+ucp_stream_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	if (likely(ucp_post_is_plain(param))) {
+		if (ep->worker->plain == UCP_PLAIN_LOCKED)
+			return send_locked(ep, buffer, count, param);
+		if (ep->worker->plain == UCP_PLAIN_INLINE &&
+			likely(plx_worker_stream_send_sure(ep->worker->core, &ep->user, buffer, count)))
+			return NULL;
+	}
+	return send_nbx(ep, buffer, count, param);
 }
 
 ucs_status_ptr_t

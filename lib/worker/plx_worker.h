@@ -692,6 +692,20 @@ int plx_worker_am_copy(struct plx_msg *m, void *data, struct plx_req *req);
 void plx_worker_am_fetch(struct plx_worker *w, struct plx_msg *m, void *buf, uint64_t len,
 	struct plx_req *req);
 
+/** Send bytes of a stream where the device is sure to take them. @return whether that was so; if not nothing has
+ * happened. Thread: owner. */
+static inline bool
+plx_worker_stream_send_sure(struct plx_worker *w, const struct plx_ep_user *user, const void *buf, uint64_t len)
+{
+	struct plx_stream *s = user->stream;
+
+	if (unlikely(s == NULL || !plx_stream_is_sure(s, len)))
+		return false;
+	PLX_STAT_INC(w->streams.stat.sends);
+	plx_stream_send_sure(s, buf, len);
+	return true;
+}
+
 /** As plx_worker_tag_send_now(), for the bytes of a stream. Thread: owner. */
 int plx_worker_stream_send_now(struct plx_worker *w, struct plx_ep_user *user, const void *buf,
 	uint64_t len);

@@ -906,6 +906,9 @@ worker_rx_lone(struct plx_worker *w)
 	} else if (rx->op == PLX_WIRE_AM && rx->len >= sizeof(struct plx_wire_am)) {
 		plx_peer_tx_soon(rx->src);
 		rx_am(w, rx);
+	} else if (rx->op == PLX_WIRE_STREAM && rx->len >= sizeof(struct plx_wire_stream)) {
+		plx_peer_tx_soon(rx->src);
+		rx_stream(w, rx);
 	} else {
 		rx_lone_other(w, rx);
 	}
