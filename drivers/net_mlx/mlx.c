@@ -11,7 +11,6 @@
 #include "mlx_lossy.h"
 #include "mlx_mem.h"
 #include "mlx_pick.h"
-#include "mlx_rma.h"
 #include "mlx_rx.h"
 #include "mlx_slot.h"
 #include "mlx_tm.h"

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "mlx_conn.h"
-#include "mlx_dgram.h"
 #include "mlx_glue.h"
 #include "mlx_pick.h"
 #include "mlx_slot.h"

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "mlx_dgram.h"
 #include "mlx_glue.h"
 #include "mlx_peer.h"
 

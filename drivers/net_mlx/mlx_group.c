@@ -29,7 +29,6 @@
 #include "mlx_glue.h"
 #include "mlx_group.h"
 #include "mlx_join.h"
-#include "mlx_net.h"
 #include "mlx_queue.h"
 
 #define MULTICAST_QPN 0xffffffu

@@ -21,7 +21,6 @@
 #include "mlx_base.h"
 #include "mlx_cm.h"
 #include "mlx_join.h"
-#include "mlx_net.h"
 #include "mlx_port.h"
 
 #define JOIN_MS 2000

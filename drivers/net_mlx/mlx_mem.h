@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_mem.h - memory that the device may reach: of one transfer, and of all peers
+ * mlx_mem.h - memory that the device may reach, and reading and writing that of peers
  */
 #ifndef MLX_MEM_H
 #define MLX_MEM_H
@@ -14,6 +14,8 @@
 
 #include "plx_dev.h"
 
+#define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write */
+#define MLX_LONG	 (64u << 10) /* bytes that a device which is software takes a while for */
 #define MLX_REGIONS_LOOK 64    /* regions that are looked at to find one */
 
 struct mlx_port;
@@ -61,5 +63,9 @@ int mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_mem *out);
 void mlx_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
 void mlx_mem_close(struct mlx_queue *mq);
+
+/* mlx_rma.c */
+void mlx_rma_close(struct mlx_queue *mq);
+int mlx_rma(const struct plx_rma_op *op);
 
 #endif

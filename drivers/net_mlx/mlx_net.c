@@ -12,7 +12,6 @@
 
 #include "plx_route.h"
 
-#include "mlx_net.h"
 #include "mlx_port.h"
 
 #define IPOIB_LEN    20	 /* bytes of its hardware addresses */

@@ -22,7 +22,6 @@
 #include "mlx_base.h"
 #include "mlx_glue.h"
 #include "mlx_hw.h"
-#include "mlx_net.h"
 #include "mlx_port.h"
 
 #define GIDS_MAX   64 /* of a port, that are looked at */

@@ -24,6 +24,7 @@
 
 struct mlx_hw_ops;
 struct mlx_region;
+struct sockaddr_storage;
 
 enum mlx_port_down {
 	MLX_PORT_NO_LINK = 1,
@@ -96,5 +97,13 @@ mlx_port_is_gone(const struct mlx_port *port)
 
 /** Take the events. @return whether a port works, and others reach it. Thread: any. */
 bool mlx_port_is_up(struct mlx_port *port);
+
+/* mlx_net.c: what the host knows of a port */
+/** The address of the port's interface. Errors: -ENODEV it has none. Thread: any. */
+int mlx_net_addr(const struct mlx_port *port, struct sockaddr_storage *out);
+/** @return the port's speed by half octaves, plx_route_speed(). Thread: any. */
+uint8_t mlx_net_speed(const struct ibv_port_attr *attr);
+/** @return whether the caller may run on a core near the device, or nobody knows. Thread: any. */
+bool mlx_net_is_near(const char *device);
 
 #endif

@@ -10,14 +10,11 @@
 #include <unistd.h>
 
 #include "mlx_conn.h"
-#include "mlx_dgram.h"
 #include "mlx_glue.h"
 #include "mlx_conf.h"
 #include "mlx_group.h"
 #include "mlx_mem.h"
-#include "mlx_net.h"
 #include "mlx_queue.h"
-#include "mlx_rma.h"
 #include "mlx_rx.h"
 #include "mlx_tm.h"
 #include "mlx_tx.h"

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "mlx_mem.h"
-#include "mlx_rma.h"
 #include "mlx_tx.h"
 
 /** A read or write of a peer's memory that is under way. Owner: the queue's. */

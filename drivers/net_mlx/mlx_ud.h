@@ -11,6 +11,9 @@
 
 #include <infiniband/verbs.h>
 
+#include "mlx_addr.h"
+
+#define MLX_UD_RX	 64    /* datagrams that may arrive between two looks */
 #define MLX_UD_TX	 32
 #define MLX_UD_SIGNAL	 8     /* messages that may get lost, between two that are signalled */
 #define MLX_UD_TRIES	 50    /* to bring a queue pair for datagrams back; one a control */
@@ -77,5 +80,10 @@ int mlx_way_get(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_ud *u
 void mlx_way_drop(struct mlx_peer *p);
 /** All queue pairs for datagrams are closed. */
 void mlx_ways_close(struct mlx_queue *mq);
+
+/* mlx_dgram.c: from one queue to another */
+int mlx_dgrams_open(struct mlx_queue *mq);
+/** Send one; lost when there is no room, as any may be. @return 0, or why it can't be reached */
+int mlx_dgrams_send(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_dgram *d);
 
 #endif
