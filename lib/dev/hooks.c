@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * hooks.c - what stands in for hooks: where a driver has none, and of a queue that is the parent's
+ */
+#include <errno.h>
+
+#include "dev_int.h"
+
+/* Their parameters are those of the hooks. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+/* What stands in for a hook that a driver leaves out, so that no caller tests for NULL. */
+static int
+dummy_rma(const struct plx_rma_op *op)
+{
+	return -EOPNOTSUPP;
+}
+
+static enum plx_rx_found
+dummy_rx_look(struct plx_queue *q, struct plx_rx *rx)
+{
+	return PLX_RX_BURST;
+}
+
+static int
+dummy_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key)
+{
+	return -EOPNOTSUPP;
+}
+
+static void *
+dummy_peer_shared(struct plx_peer *peer)
+{
+	return NULL;
+}
+
+unsigned
+plx_dev_no_burst(const struct plx_rma_op *ops, unsigned n)
+{
+	return 0;
+}
+
+void
+dev_fill_hooks(struct plx_queue *q, const struct plx_dev_ops *ops)
+{
+	q->tx_short = ops->tx_short;
+	q->tx = ops->tx;
+	q->rx_burst = ops->rx_burst;
+	q->rx_release = ops->rx_release;
+	q->rma = ops->rma.rma != NULL ? ops->rma.rma : dummy_rma;
+	q->rx_look = ops->rx_look != NULL ? ops->rx_look : dummy_rx_look;
+	q->put_short = ops->keys.put_short != NULL ? ops->keys.put_short : dummy_put_short;
+	q->peer_shared = ops->shared.peer != NULL ? ops->shared.peer : dummy_peer_shared;
+}
+
+/* What a child does with a queue of its parent's: the device is not told. */
+static int
+lost_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+{
+	return -ECONNRESET;
+}
+
+static int
+lost_tx(const struct plx_tx *tx)
+{
+	return -ECONNRESET;
+}
+
+static void
+lost_queue(struct plx_queue *q)
+{
+}
+
+static uint16_t
+lost_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
+{
+	return 0;
+}
+
+static void
+lost_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
+{
+}
+
+static int
+lost_rma(const struct plx_rma_op *op)
+{
+	return -ECONNRESET;
+}
+
+static int
+lost_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key)
+{
+	return -ECONNRESET;
+}
+
+static int
+lost_arm(struct plx_queue *q)
+{
+	return -EBUSY;
+}
+
+static int
+lost_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
+{
+	return -ECONNRESET;
+}
+
+static int
+lost_peer_connect(struct plx_peer *peer)
+{
+	return -ECONNRESET;
+}
+
+static void
+lost_peer_close(struct plx_peer *peer)
+{
+}
+
+static int
+lost_tag_post(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen)
+{
+	return -ENOSPC;
+}
+
+static int
+lost_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen)
+{
+	return 0;
+}
+
+static void
+lost_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke)
+{
+}
+
+/* By driver: what it says of a queue and its addresses stays, what it does is gone. */
+static struct {
+	struct plx_dev dev;
+	struct plx_dev_ops ops;
+} lost[PLX_DEV_MAX];
+
+static void
+lost_fill(struct plx_dev_ops *to, const struct plx_dev_ops *ops)
+{
+	*to = (struct plx_dev_ops){.name = ops->name, .peer_len = ops->peer_len, .ports.look = ops->ports.look,
+		.queue_addr = ops->queue_addr, .ports.name = ops->ports.name,
+		.addr_whose = ops->addr_whose, .addr_why = ops->addr_why, .peer_is = ops->peer_is,
+		.stat_rows = ops->stat_rows, .stats = ops->stats,
+		.queue_close = lost_queue, .flush = lost_queue, .sleep.disarm = lost_queue,
+		.sleep.arm = lost_arm, .peer_open = lost_peer_open, .peer_connect = lost_peer_connect,
+		.peer_close = lost_peer_close, .keys.dereg = lost_mem_dereg,
+		.tag.post = lost_tag_post, .tag.cancel = lost_tag_cancel, .datagram.tx = lost_tx};
+}
+
+static struct plx_dev *
+lost_dev(const struct plx_dev_ops *ops)
+{
+	unsigned i = 0;
+
+	while (i < PLX_DEV_MAX - 1 && lost[i].ops.name != NULL && lost[i].ops.name != ops->name)
+		i++;
+	lost_fill(&lost[i].ops, ops);
+	lost[i].dev.ops = &lost[i].ops;
+	return &lost[i].dev;
+}
+
+void
+plx_queue_lose(struct plx_queue *q)
+{
+	q->dev = lost_dev(q->dev->ops);
+	q->tx_short = lost_tx_short;
+	q->tx = lost_tx;
+	q->rx_burst = lost_rx_burst;
+	q->rx_release = lost_rx_release;
+	q->rma = lost_rma;
+	q->rx_look = dummy_rx_look;
+	q->put_short = lost_put_short;
+	q->peer_shared = dummy_peer_shared;
+	q->group_mtu = 0;
+}

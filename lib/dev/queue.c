@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * queue.c - queues: opened and closed, and what a driver may have besides messages
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dev_int.h"
+
+#define SCORE_KNOWN (1 << 29) /* the two queues have met: so do both sides use the same pair */
+
+const struct plx_stat_row plx_queue_stat_rows[] = {
+	PLX_STAT_ROW(struct plx_queue_stat, tx_msgs),
+	PLX_STAT_ROW(struct plx_queue_stat, tx_bytes),
+	PLX_STAT_ROW(struct plx_queue_stat, tx_full),
+	PLX_STAT_ROW(struct plx_queue_stat, rx_msgs),
+	PLX_STAT_ROW(struct plx_queue_stat, rx_bytes),
+	PLX_STAT_ROW(struct plx_queue_stat, rx_drop_bad_cell),
+	PLX_STAT_ROW(struct plx_queue_stat, rx_drop_bad_peer),
+	PLX_STAT_ROW(struct plx_queue_stat, rx_skip_dead),
+	PLX_STAT_ROW(struct plx_queue_stat, rma_ops),
+	PLX_STAT_ROW(struct plx_queue_stat, rma_bytes),
+	PLX_STAT_ROW(struct plx_queue_stat, rma_mapped),
+	PLX_STAT_ROW(struct plx_queue_stat, rma_refused),
+	PLX_STAT_ROW(struct plx_queue_stat, peers),
+	PLX_STAT_ROW(struct plx_queue_stat, peers_dead),
+	PLX_STAT_END,
+};
+
+int
+plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned port, void *owner,
+	struct plx_queue **out)
+{
+	const struct plx_dev_ops *ops = dev->ops;
+	struct plx_queue *q;
+	int rc;
+
+	if (port >= (ops->ports.name != NULL ? PLX_DEV_PORTS : 1))
+		return -ENODEV;
+	q = aligned_alloc(PLX_LINE, sizeof(*q));
+	if (q == NULL)
+		return -ENOMEM;
+	memset(q, 0, sizeof(*q));
+	dev_fill_hooks(q, ops);
+	q->owner = owner;
+	q->dev = dev;
+	q->conf = conf;
+	q->port = port;
+	q->caps = dev->caps;
+	for (unsigned i = 0; i < PLX_DEV_PEER_HASH; i++)
+		LIST_INIT(&q->peers[i]);
+	rc = ops->queue_open(q);
+	if (rc != 0) {
+		free(q);
+		return rc;
+	}
+	q->conf = NULL;
+	*out = q;
+	return 0;
+}
+
+void
+plx_queue_close(struct plx_queue *q)
+{
+	if (q == NULL)
+		return;
+	q->closing = true;
+	if (q->dev->ops->queue_leave != NULL)
+		q->dev->ops->queue_leave(q);
+	for (unsigned i = 0; i < PLX_DEV_PEER_HASH; i++)
+		while (!LIST_EMPTY(&q->peers[i]))
+			dev_peer_free(LIST_FIRST(&q->peers[i]));
+	q->dev->ops->queue_close(q);
+	free(q);
+}
+
+void
+plx_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
+{
+	q->dev->ops->queue_addr(q, addr);
+}
+
+void
+plx_queue_addr_whose(const struct plx_queue *q, const struct plx_addr *addr, char *text, size_t len)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+
+	snprintf(text, len, "a peer");
+	if (ops->addr_whose != NULL)
+		ops->addr_whose(addr, text, len);
+}
+
+void
+plx_queue_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text,
+	size_t len)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+
+	snprintf(text, len, "%s", err == -EINVAL ? "its address makes no sense" : strerror(-err));
+	if (err != -EINVAL && ops->addr_why != NULL)
+		ops->addr_why(q, addr, err, text, len);
+}
+
+const char *
+plx_queue_port(const struct plx_queue *q)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+
+	return ops->ports.name != NULL ? ops->ports.name(q) : NULL;
+}
+
+bool
+plx_queue_is_up(const struct plx_queue *q)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+
+	return ops->ports.is_up == NULL || ops->ports.is_up(q);
+}
+
+int
+plx_queue_efd(struct plx_queue *q)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+
+	return ops->sleep.efd != NULL ? ops->sleep.efd(q) : -EOPNOTSUPP;
+}
+
+int
+plx_queue_arm(struct plx_queue *q)
+{
+	return q->dev->ops->sleep.arm(q);
+}
+
+void
+plx_queue_disarm(struct plx_queue *q)
+{
+	q->dev->ops->sleep.disarm(q);
+}
+
+bool
+plx_queue_looks(const struct plx_queue *q)
+{
+	return q->dev->ops->rx_look != NULL;
+}
+
+int
+plx_queue_tag_post(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen)
+{
+	return q->dev->ops->tag.post(q, recv, seen);
+}
+
+int
+plx_queue_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen)
+{
+	return q->dev->ops->tag.cancel(q, ctx, force, seen);
+}
+
+int
+plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
+	struct plx_dev_mem *out)
+{
+	if (q->dev->ops->keys.reg == NULL)
+		return -EOPNOTSUPP;
+	return q->dev->ops->keys.reg(q, addr, len, rights, out);
+}
+
+void
+plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke)
+{
+	if (mem->drv != NULL)
+		q->dev->ops->keys.dereg(q, mem, revoke);
+	mem->drv = NULL;
+}
+
+int
+plx_queue_group_join(struct plx_queue *q, uint64_t group, bool rx)
+{
+	return q->group_mtu != 0 ? q->dev->ops->group.join(q, group, rx) : -EOPNOTSUPP;
+}
+
+void
+plx_queue_group_leave(struct plx_queue *q, uint64_t group, bool rx)
+{
+	if (q->group_mtu != 0)
+		q->dev->ops->group.leave(q, group, rx);
+}
+
+int
+plx_queue_group_tx(struct plx_queue *q, uint64_t group, const void *data, uint32_t len)
+{
+	return q->group_mtu != 0 ? q->dev->ops->group.tx(q, group, data, len) : -ENOENT;
+}
+
+int
+plx_queue_lossy_open(struct plx_queue *q, uint32_t *where)
+{
+	return q->dev->ops->datagram.open != NULL ? q->dev->ops->datagram.open(q, where) : -EOPNOTSUPP;
+}
+
+const void *
+plx_queue_drv_stats(const struct plx_queue *q, const struct plx_stat_row **rows)
+{
+	*rows = q->dev->ops->stat_rows;
+	return q->dev->ops->stats != NULL ? q->dev->ops->stats(q) : NULL;
+}
+
+bool
+plx_queue_holds(const struct plx_queue *q)
+{
+	return q->dev->ops->flush != NULL;
+}
+
+void
+plx_queue_flush(struct plx_queue *q)
+{
+	q->held = false;
+	q->dev->ops->flush(q);
+}
+
+void
+plx_queue_control(struct plx_queue *q)
+{
+	struct plx_peer *peer, *next;
+
+	if (q->dev->ops->queue_control != NULL)
+		q->dev->ops->queue_control(q);
+	for (unsigned i = 0; i < PLX_DEV_PEER_HASH && q->n_dead > 0; i++) {
+		for (peer = LIST_FIRST(&q->peers[i]); peer != NULL; peer = next) {
+			next = LIST_NEXT(peer, link);
+			if (peer->state == PLX_PEER_DEAD && peer->refs == 0) {
+				dev_peer_free(peer);
+				q->n_dead--;
+			}
+		}
+	}
+}
+
+/* The same of both sides: what makes equal ways different, and spreads peers over them. */
+static uint32_t
+spread_of(const struct plx_queue *q, uint64_t uid)
+{
+	struct plx_addr own;
+	uint64_t own_uid;
+
+	plx_queue_addr(q, &own);
+	memcpy(&own_uid, own.bytes, sizeof(own_uid));
+	return (own_uid ^ uid) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+}
+
+int64_t
+plx_queue_score(struct plx_queue *q, const struct plx_addr *addr)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+	const struct plx_peer *peer;
+	uint64_t uid;
+	int score = dev_addr_uid(addr, &uid);
+
+	if (score == 0 && ops->ports.score != NULL)
+		score = ops->ports.score(q, addr);
+	if (score < 0)
+		return score;
+	peer = dev_peer_find(q, uid, addr);
+	if (peer != NULL)
+		score = peer->state == PLX_PEER_DEAD ? 0 : score | SCORE_KNOWN;
+	return (int64_t)score << 32 | spread_of(q, uid);
+}
