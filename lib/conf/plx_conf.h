@@ -108,10 +108,15 @@ struct plx_conf_row {
 };
 
 /* A row at its index; the last argument, the role, may be left out. */
-#define PLX_ROW_BOOL(id, n, d, rt, ...) [id] = {n, PLX_CONF_BOOL, "", d, 0, 1, NULL, rt, __VA_ARGS__}
-#define PLX_ROW_UINT(id, n, un, d, lo, hi, rt, ...) [id] = {n, PLX_CONF_UINT, un, d, lo, hi, NULL, rt, __VA_ARGS__}
-#define PLX_ROW_ENUM(id, n, d, ch, rt, ...) [id] = {n, PLX_CONF_ENUM, "", d, 0, 0, ch, rt, __VA_ARGS__}
-#define PLX_ROW_STR(id, n, d, rt, ...) [id] = {n, PLX_CONF_STR, "", d, 0, 0, NULL, rt, __VA_ARGS__}
+#define PLX_ROW_BOOL(id, n, d, rt, ...)                                                            \
+	[id] = {.name = n, .type = PLX_CONF_BOOL, .unit = "", .def = d, .max = 1, .runtime = rt, .help = __VA_ARGS__}
+#define PLX_ROW_UINT(id, n, un, d, lo, hi, rt, ...)                                                \
+	[id] = {.name = n, .type = PLX_CONF_UINT, .unit = un, .def = d, .min = lo, .max = hi, .runtime = rt, \
+		.help = __VA_ARGS__}
+#define PLX_ROW_ENUM(id, n, d, ch, rt, ...)                                                        \
+	[id] = {.name = n, .type = PLX_CONF_ENUM, .unit = "", .def = d, .choices = ch, .runtime = rt, .help = __VA_ARGS__}
+#define PLX_ROW_STR(id, n, d, rt, ...)                                                             \
+	[id] = {.name = n, .type = PLX_CONF_STR, .unit = "", .def = d, .runtime = rt, .help = __VA_ARGS__}
 
 /** The settings of a driver: setting i of them has the index first + i. */
 struct plx_conf_rows {
