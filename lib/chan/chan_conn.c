@@ -200,11 +200,17 @@ plx_chan_reject(struct plx_chans *cs, struct plx_chan_request *r)
 }
 
 static void
-chan_open(struct plx_chans *cs, struct plx_chan *c, enum plx_chan_kind kind)
+conn_opened(struct plx_chans *cs, struct plx_chan *c)
 {
 	PLX_STAT_INC(cs->stat.opened);
 	c->state = PLX_CHAN_OPEN;
-	chan_note(c, kind, 0);
+}
+
+static void
+chan_open(struct plx_chans *cs, struct plx_chan *c, enum plx_chan_kind kind)
+{
+	conn_opened(cs, c);
+	chan_tell_of(cs, c, kind, 0);
 	if (c->keep_ticks != 0)
 		plx_chan_set_keepalive(c, c->keep_ticks);
 }
@@ -241,14 +247,7 @@ plx_chan_on_answer(struct plx_chans *cs, struct plx_peer *src, const struct plx_
 void
 plx_chan_joined(struct plx_chan *c)
 {
-	chan_note(c, PLX_CHAN_CONNECTED, 0);
-}
-
-static void
-chan_opened(struct plx_chans *cs, struct plx_chan *c)
-{
-	PLX_STAT_INC(cs->stat.opened);
-	c->state = PLX_CHAN_OPEN;
+	chan_tell_of(c->chans, c, PLX_CHAN_CONNECTED, 0);
 }
 
 int
@@ -273,7 +272,7 @@ plx_chan_join(struct plx_chans *cs, struct plx_chan *c, uint8_t attr, uint64_t g
 	if (cs->group_q != NULL)
 		c->max_send = RTE_MIN(c->max_send, cs->group_q->group_mtu);
 	if (open)
-		chan_opened(cs, c);
+		conn_opened(cs, c);
 	if (open && cs->group_q != NULL)
 		plx_chan_joined(c);
 	return 0;
@@ -293,7 +292,7 @@ plx_chans_on_joined(struct plx_chans *cs, uint64_t group, bool rx, int rc)
 			chan_break(cs, c, rc);
 			continue;
 		}
-		chan_opened(cs, c);
+		conn_opened(cs, c);
 		plx_chan_joined(c);
 	}
 }

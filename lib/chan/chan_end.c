@@ -41,7 +41,7 @@ chan_break(struct plx_chans *cs, struct plx_chan *c, int err)
 	}
 	/* The application has never had it. */
 	chan_fini(cs, c);
-	chan_note(c, was == PLX_CHAN_CONNECTING ? PLX_CHAN_CONNECTED : PLX_CHAN_ACCEPTED, err);
+	chan_tell_of(cs, c, was == PLX_CHAN_CONNECTING ? PLX_CHAN_CONNECTED : PLX_CHAN_ACCEPTED, err);
 }
 
 void

@@ -93,7 +93,6 @@ chan_tell(struct plx_chans *cs, struct plx_chan_item *item)
 
 /** Tell of the fate of a channel, or with NULL of all. */
 void chan_tell_of(struct plx_chans *cs, struct plx_chan *c, enum plx_chan_kind kind, int status);
-void chan_note(struct plx_chan *c, enum plx_chan_kind kind, int status);
 void chan_ctl(struct plx_ep *ep, uint8_t op, uint32_t to, uint32_t value);
 /** For whom this was is not here: its sender's end is of no use. Without channels nobody is told. */
 void chan_tell_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t value);

@@ -118,12 +118,6 @@ chan_tell_of(struct plx_chans *cs, struct plx_chan *c, enum plx_chan_kind kind, 
 }
 
 void
-chan_note(struct plx_chan *c, enum plx_chan_kind kind, int status)
-{
-	chan_tell_of(c->chans, c, kind, status);
-}
-
-void
 chan_ctl(struct plx_ep *ep, uint8_t op, uint32_t to, uint32_t value)
 {
 	struct plx_wire_chan h = {.to = to, .value = value};

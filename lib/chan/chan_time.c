@@ -57,7 +57,7 @@ keep_alive(struct plx_chan *c, uint64_t now_ticks)
 	if (c->pinged && !c->heard) {
 		PLX_STAT_INC(c->chans->stat.keepalive_timeouts);
 		c->keep_ticks = 0;
-		chan_note(c, PLX_CHAN_SILENCE, 0);
+		chan_tell_of(c->chans, c, PLX_CHAN_SILENCE, 0);
 		return;
 	}
 	PLX_STAT_INC(c->chans->stat.keepalives);
