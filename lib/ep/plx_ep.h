@@ -277,13 +277,6 @@ plx_ep_user_err(const struct plx_ep_user *user)
 	return err != 0 ? err : __atomic_load_n(&user->ep->err, __ATOMIC_RELAXED);
 }
 
-/** @return whether no other handle shares this one's ep. */
-static inline bool
-plx_ep_user_is_alone(const struct plx_ep_user *user)
-{
-	return LIST_FIRST(&user->ep->users) == user && LIST_NEXT(user, link) == NULL;
-}
-
 /** @return whether a message may go to the device now: connected, nothing before it waits. */
 static inline bool
 plx_ep_open(const struct plx_ep *ep)
