@@ -12,9 +12,9 @@
 
 #include "mlx5_int.h"
 #include "mlx_conn.h"
+#include "mlx_mem.h"
 #include "mlx_peer.h"
 #include "mlx_queue.h"
-#include "mlx_rma.h"
 #include "mlx_tx.h"
 #include "plx_net_mlx.h"
 

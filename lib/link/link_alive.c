@@ -71,7 +71,7 @@ is_untold(const struct plx_link_peer *p)
 }
 
 static void
-tell(struct plx_link_peer *p, enum plx_link_kind kind)
+alive_tell(struct plx_link_peer *p, enum plx_link_kind kind)
 {
 	/* Where there is no way it is not answered either. */
 	(void)p->link->ops->say(p, &(struct plx_link_hello){.kind = kind});
@@ -92,7 +92,7 @@ unheard_look(struct plx_link *l, struct plx_link_peer *p, bool can_say)
 	}
 	p->n_calls += p->n_calls != UINT8_MAX;
 	PLX_STAT_INC(l->stat->silent_asked);
-	tell(p, PLX_LINK_CALL);
+	alive_tell(p, PLX_LINK_CALL);
 }
 
 void
@@ -101,7 +101,7 @@ plx_link_on_call(struct plx_link_peer *p, enum plx_link_kind kind)
 	if (p->state >= PLX_LINK_LOST)
 		return; /* who has given the peer up is not there for it */
 	if (kind == PLX_LINK_CALL) {
-		tell(p, PLX_LINK_HERE);
+		alive_tell(p, PLX_LINK_HERE);
 		return;
 	}
 	PLX_STAT_ADD(p->link->stat->silent_answered, p->n_calls != 0);

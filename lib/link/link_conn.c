@@ -31,7 +31,7 @@
 PLX_LOG_DEFINE(link, "plx.link");
 
 static void
-say(struct plx_link_peer *p, enum plx_link_kind kind)
+conn_say(struct plx_link_peer *p, enum plx_link_kind kind)
 {
 	const struct plx_link_hello hello = {.kind = kind, .id = p->id, .your_id = p->their_id,
 		.attempt = p->attempt, .credits = p->credit.granted};
@@ -44,7 +44,7 @@ say(struct plx_link_peer *p, enum plx_link_kind kind)
 }
 
 static void
-ask(struct plx_link_peer *p, uint64_t now_ns)
+conn_ask(struct plx_link_peer *p, uint64_t now_ns)
 {
 	struct plx_link *l = p->link;
 
@@ -55,14 +55,14 @@ ask(struct plx_link_peer *p, uint64_t now_ns)
 		PLX_STAT_INC(l->stat->asked_again);
 	}
 	p->asked_ns = now_ns;
-	say(p, PLX_LINK_ASK);
+	conn_say(p, PLX_LINK_ASK);
 }
 
 void
 link_call(struct plx_link_peer *p)
 {
 	PLX_STAT_INC(p->link->stat->silent_asked);
-	say(p, PLX_LINK_ASK);
+	conn_say(p, PLX_LINK_ASK);
 }
 
 static int
@@ -121,7 +121,7 @@ link_start(struct plx_link_peer *p, uint64_t now_ns)
 		TAILQ_REMOVE(&l->waiting, p, asking);
 		TAILQ_INSERT_TAIL(&l->asking, p, asking);
 		l->n_own += !p->called;
-		ask(p, now_ns);
+		conn_ask(p, now_ns);
 	} else if (rc != -ENOMEM) {
 		plx_link_lose(p, rc);
 	}
@@ -141,7 +141,7 @@ plx_link_connect(struct plx_link_peer *p, uint64_t now_ns)
 		return rc;
 	plx_link_want(p, false);
 	if (p->made)
-		ask(p, now_ns);
+		conn_ask(p, now_ns);
 	return p->state >= PLX_LINK_LOST ? p->err : 0;
 }
 
@@ -202,7 +202,7 @@ on_ask(struct plx_link_peer *p, const struct plx_link_hello *hello)
 		return;
 	}
 	PLX_STAT_INC(l->stat->answered);
-	say(p, PLX_LINK_ANSWER);
+	conn_say(p, PLX_LINK_ANSWER);
 }
 
 static void
@@ -254,7 +254,7 @@ plx_link_control(struct plx_link *l, uint64_t now_ns)
 		if (p->n_asked != 0 && now_ns >= p->give_up_ns)
 			plx_link_lose(p, -ETIMEDOUT);
 		else if (now_ns - p->asked_ns >= l->again_ns << n)
-			ask(p, now_ns);
+			conn_ask(p, now_ns);
 	}
 }
 
