@@ -268,8 +268,11 @@ plx_rma_fence(struct plx_rma *r)
 static inline uint64_t
 plx_rma_atomic_do(void *p, uint8_t op, uint8_t size, uint64_t a, uint64_t b)
 {
-	if (size == 8)
+	if (size == 8) {
+		if (likely(op == PLX_RMA_ADD)) /* no jump by a table */
+			return __atomic_fetch_add((uint64_t *)p, a, __ATOMIC_SEQ_CST);
 		return PLX_RMA_ATOMIC_AS(uint64_t, p, op, a, b);
+	}
 	return PLX_RMA_ATOMIC_AS(uint32_t, p, op, a, b);
 }
 

@@ -634,41 +634,60 @@ atomic_nbx_slow(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, size_t 
 	return atomic_slow(ep, &d, rkey, &p, is_posted(&d, &p));
 }
 
+/* A word of the application's, of a length that is known. */
+static inline void
+store(void *p, uint64_t v, size_t size)
+{
+	if (size == 8)
+		memcpy(p, &v, 8);
+	else
+		memcpy(p, &v, 4);
+}
+
+/* On memory that is mapped here. @param size 4 or 8, a constant */
+static inline ucs_status_ptr_t
+atomic_direct(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, uint64_t remote_addr, ucp_rkey_h rkey,
+	const ucp_request_param_t *param, size_t size)
+{
+	bool fetch = (param->op_attr_mask & UCP_OP_ATTR_FIELD_REPLY_BUFFER) != 0;
+	const struct plx_rkey *k = ucp_rkey_core(rkey);
+	uint64_t a, b = 0;
+
+	if (unlikely(remote_addr % size != 0 || !is_direct(ep, k, can_atomic(size, fetch), remote_addr, size)))
+		return atomic_nbx_slow(ep, opcode, buffer, 1, remote_addr, rkey, param);
+	plx_worker_busy(ep->worker->core);
+	a = load(buffer, size);
+	if (fetch && opcode == UCP_ATOMIC_OP_CSWAP)
+		b = load(param->reply_buffer, size);
+	a = plx_rma_atomic_do(plx_rkey_here(k, remote_addr), op_of[opcode], size, a, b);
+	if (fetch)
+		store(param->reply_buffer, a, size);
+	return NULL;
+}
+
+/* Whether it is one word, and nothing is asked for that takes more than the shortest way. */
+static inline bool
+is_plain_atomic(ucp_atomic_op_t opcode, size_t count, const ucp_request_param_t *param)
+{
+	uint32_t odd = param->op_attr_mask & ~((uint32_t)PLAIN | UCP_OP_ATTR_FIELD_REPLY_BUFFER);
+	bool replies = opcode == UCP_ATOMIC_OP_SWAP || opcode == UCP_ATOMIC_OP_CSWAP;
+
+	return likely(odd == 0 || ucp_post_is_host(param, odd)) && count == 1 && (unsigned)opcode < UCP_ATOMIC_OP_LAST &&
+	       (param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) != 0 &&
+	       (likely(!replies) || (param->op_attr_mask & UCP_OP_ATTR_FIELD_REPLY_BUFFER) != 0);
+}
+
 ucs_status_ptr_t
 ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, size_t count,
 	uint64_t remote_addr, ucp_rkey_h rkey, const ucp_request_param_t *param)
 {
-	uint32_t odd = param->op_attr_mask & ~((uint32_t)PLAIN | UCP_OP_ATTR_FIELD_REPLY_BUFFER);
-	bool fetch = (param->op_attr_mask & UCP_OP_ATTR_FIELD_REPLY_BUFFER) != 0;
-	const struct plx_rkey *k = ucp_rkey_core(rkey);
-	size_t size = param->datatype >> UCP_DATATYPE_SHIFT;
-	uint64_t a, b = 0;
-	void *there;
-
-	if (unlikely((odd != 0 && !ucp_post_is_host(param, odd)) || count != 1 || k == NULL ||
-		    !(param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) ||
-		    (param->datatype != ucp_dt_make_contig(8) &&
-			    param->datatype != ucp_dt_make_contig(4)) ||
-		    remote_addr % size != 0 || (unsigned)opcode >= UCP_ATOMIC_OP_LAST ||
-		    !is_direct(ep, k, can_atomic(size, fetch), remote_addr, size)))
-		return atomic_nbx_slow(ep, opcode, buffer, count, remote_addr, rkey, param);
-	plx_worker_busy(ep->worker->core);
-	there = plx_rkey_here(k, remote_addr);
-	a = load(buffer, size);
-	if (!fetch) {
-		if (unlikely(opcode == UCP_ATOMIC_OP_SWAP || opcode == UCP_ATOMIC_OP_CSWAP))
-			return error(UCS_ERR_INVALID_PARAM);
-		(void)plx_rma_atomic_do(there, op_of[opcode], size, a, 0);
-		return NULL;
+	if (likely(is_plain_atomic(opcode, count, param))) {
+		if (param->datatype == ucp_dt_make_contig(8))
+			return atomic_direct(ep, opcode, buffer, remote_addr, rkey, param, 8);
+		if (param->datatype == ucp_dt_make_contig(4))
+			return atomic_direct(ep, opcode, buffer, remote_addr, rkey, param, 4);
 	}
-	if (opcode == UCP_ATOMIC_OP_CSWAP)
-		b = load(param->reply_buffer, size);
-	a = plx_rma_atomic_do(there, op_of[opcode], size, a, b);
-	if (size == 8)
-		memcpy(param->reply_buffer, &a, 8);
-	else
-		memcpy(param->reply_buffer, &a, 4);
-	return NULL;
+	return atomic_nbx_slow(ep, opcode, buffer, count, remote_addr, rkey, param);
 }
 
 ucs_status_t
