@@ -496,16 +496,27 @@ union rx_hdr {
 	struct plx_wire_cancel cancel;
 };
 
+/* Where a reactor doesn't give the turns. */
+static inline void
+rx_am_inline(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_wire_am h;
+
+	memcpy(&h, rx->data, sizeof(h));
+	plx_am_show(&w->am, rx->src, h, rx->data + sizeof(h), rx->len - sizeof(h));
+}
+
 static inline void
 rx_am(struct plx_worker *w, const struct plx_rx *rx)
 {
 	struct plx_wire_am h;
 
+	if (!w->dedicated) {
+		rx_am_inline(w, rx);
+		return;
+	}
 	memcpy(&h, rx->data, sizeof(h));
-	if (w->dedicated)
-		plx_am_keep(&w->am, rx->src, h, rx->data + sizeof(h), rx->len - sizeof(h));
-	else
-		plx_am_show(&w->am, rx->src, h, rx->data + sizeof(h), rx->len - sizeof(h));
+	plx_am_keep(&w->am, rx->src, h, rx->data + sizeof(h), rx->len - sizeof(h));
 }
 
 static inline void
@@ -883,15 +894,27 @@ rx_eager_lone(struct plx_worker *w)
 		recv_lone(w, container_of(r, struct plx_req, recv.tag));
 }
 
-/* Other messages may create work without clearing eps.quiet. */
+static inline bool
+is_stream_data(const struct plx_rx *rx)
+{
+	return rx->op == PLX_WIRE_STREAM && rx->len >= sizeof(struct plx_wire_stream);
+}
+
+/* What may create work without clearing eps.quiet. */
+static __rte_noinline void
+rx_lone_chan(struct plx_worker *w, const struct plx_rx *rx)
+{
+	w->eps.quiet = false;
+	rx_chan_msg(w, rx);
+	rx_done(w, rx);
+}
+
+/* The same. */
 static __rte_noinline void
 rx_lone_other(struct plx_worker *w, const struct plx_rx *rx)
 {
 	w->eps.quiet = false;
-	if (is_chan_msg(rx))
-		rx_chan_msg(w, rx);
-	else
-		rx_switch(w, rx);
+	rx_switch(w, rx);
 	rx_done(w, rx);
 }
 
@@ -905,8 +928,10 @@ worker_rx_lone(struct plx_worker *w)
 		rx_eager_lone(w);
 	} else if (rx->op == PLX_WIRE_AM && rx->len >= sizeof(struct plx_wire_am)) {
 		plx_peer_tx_soon(rx->src);
-		rx_am(w, rx);
-	} else if (rx->op == PLX_WIRE_STREAM && rx->len >= sizeof(struct plx_wire_stream)) {
+		rx_am_inline(w, rx);
+	} else if (is_chan_msg(rx)) {
+		rx_lone_chan(w, rx);
+	} else if (is_stream_data(rx)) {
 		plx_peer_tx_soon(rx->src);
 		rx_stream(w, rx);
 	} else {
