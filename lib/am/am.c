@@ -68,18 +68,26 @@ plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h)
 			return -ENOMEM;
 	}
 	(*page)[id % PLX_AM_PAGE] = *h;
-	if (h->persistent)
-		(*page)[id % PLX_AM_PAGE].plain = NULL; /* all are kept */
+	if (h->persistent || h->cb == NULL)
+		(*page)[id % PLX_AM_PAGE].plain = NULL; /* all are kept, or there is nobody */
 	return 0;
+}
+
+/* @return that of an id, without a cb perhaps, or NULL */
+static inline const struct plx_am_handler *
+place(const struct plx_am *am, uint16_t id)
+{
+	const struct plx_am_handler *page = am->pages[id / PLX_AM_PAGE];
+
+	return likely(page != NULL) ? &page[id % PLX_AM_PAGE] : NULL;
 }
 
 static inline const struct plx_am_handler *
 am_find(const struct plx_am *am, uint16_t id)
 {
-	const struct plx_am_handler *page = am->pages[id / PLX_AM_PAGE];
+	const struct plx_am_handler *h = place(am, id);
 
-	return likely(page != NULL && page[id % PLX_AM_PAGE].cb != NULL) ? &page[id % PLX_AM_PAGE]
-									 : NULL;
+	return likely(h != NULL && h->cb != NULL) ? h : NULL;
 }
 
 static __rte_noinline __rte_cold void
@@ -361,7 +369,7 @@ plx_am_show(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const
 	uint32_t len)
 {
 	uint32_t hdr_len = w.hdr_len, head = plx_am_head(hdr_len);
-	const struct plx_am_handler *h = am_find(am, w.id);
+	const struct plx_am_handler *h = place(am, w.id);
 
 	/* PLX_WIRE_AM_REPLY makes hdr_len exceed the maximum: such messages take the slow path */
 	if (unlikely(hdr_len > PLX_WIRE_AM_HDR_MAX || len < head || h == NULL || h->plain == NULL ||

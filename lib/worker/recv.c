@@ -918,15 +918,11 @@ rx_lone_other(struct plx_worker *w, const struct plx_rx *rx)
 	rx_done(w, rx);
 }
 
-void
-worker_rx_lone(struct plx_worker *w)
+/* Apart, so that it saves no registers. */
+static __rte_noinline void
+rx_lone_untagged(struct plx_worker *w, const struct plx_rx *rx)
 {
-	const struct plx_rx *rx = w->rx;
-
-	if (likely(rx->op == PLX_WIRE_EAGER && rx->len >= sizeof(struct plx_wire_eager))) {
-		plx_peer_tx_soon(rx->src);
-		rx_eager_lone(w);
-	} else if (rx->op == PLX_WIRE_AM && rx->len >= sizeof(struct plx_wire_am)) {
+	if (rx->op == PLX_WIRE_AM && rx->len >= sizeof(struct plx_wire_am)) {
 		plx_peer_tx_soon(rx->src);
 		rx_am_inline(w, rx);
 	} else if (is_chan_msg(rx)) {
@@ -937,4 +933,17 @@ worker_rx_lone(struct plx_worker *w)
 	} else {
 		rx_lone_other(w, rx);
 	}
+}
+
+void
+worker_rx_lone(struct plx_worker *w)
+{
+	const struct plx_rx *rx = w->rx;
+
+	if (unlikely(rx->op != PLX_WIRE_EAGER || rx->len < sizeof(struct plx_wire_eager))) {
+		rx_lone_untagged(w, rx);
+		return;
+	}
+	plx_peer_tx_soon(rx->src);
+	rx_eager_lone(w);
 }
