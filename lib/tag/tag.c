@@ -351,33 +351,31 @@ few_spill(struct plx_tag *t, struct plx_tag_recv *r)
 	table_post_slow(t, r);
 }
 
-/*
- * The paths that most programs take, with no more than a few receives or with one mask, call
- * nothing: so they save no registers.
- */
-void
-plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask)
+/* It is posted behind all others. @return its order */
+static inline uint64_t
+recv_init(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask, uint32_t class)
 {
 	uint64_t order = t->order + TAG_ORDER_ONE, posted = t->stat.posted;
-	uint32_t i = t->class_last, few_n = t->few_n;
-	struct tag_class *c = &t->classes[i];
-	struct tag_slot *s;
 
-	tag &= mask;
 	t->order = order;
 	r->tag = tag;
 	r->mask = mask;
-	r->order = order;
+	r->order = order + class;
 	PLX_STAT_INC(t->stat.posted);
 	if (unlikely(posted >= t->stat.posted_max))
 		PLX_STAT_INC(t->stat.posted_max);
-	if (few_n == posted && likely(few_n < TAG_FEW)) {
-		r->order = order + TAG_CLASS_FEW;
-		t->few[few_n] = (struct tag_few){tag, mask, r};
-		t->few_n = few_n + 1;
-		return;
-	}
-	if (unlikely(few_n != 0)) {
+	return order;
+}
+
+static __rte_noinline void
+table_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask)
+{
+	uint64_t order = recv_init(t, r, tag, mask, 0);
+	uint32_t i = t->class_last;
+	struct tag_class *c = &t->classes[i];
+	struct tag_slot *s;
+
+	if (unlikely(t->few_n != 0)) {
 		few_spill(t, r);
 		return;
 	}
@@ -389,6 +387,27 @@ plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t m
 		}
 	}
 	table_post_slow(t, r);
+}
+
+/*
+ * The paths that most programs take, with no more than a few receives or with one mask, call
+ * nothing: so they save no registers.
+ */
+void
+plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask)
+{
+	uint32_t n = t->few_n;
+
+	tag &= mask;
+	if (unlikely(n != t->stat.posted || n >= TAG_FEW)) {
+		table_post(t, r, tag, mask);
+		return;
+	}
+	(void)recv_init(t, r, tag, mask, TAG_CLASS_FEW);
+	t->few[n].tag = tag;
+	t->few[n].mask = mask;
+	t->few[n].r = r;
+	t->few_n = n + 1;
 }
 
 /* It is the caller's again, with the tag of its message. */
