@@ -61,10 +61,13 @@ copy_wide(uint8_t *to, const uint8_t *from, uint64_t len)
 	copy_step(last, last + delta);
 }
 
-static inline bool
-is_wide(uint64_t len)
+static inline void
+copy_near(uint8_t *to, const uint8_t *from, uint64_t len)
 {
-	return len <= COPY_WIDE_MAX && likely(has_wide);
+	if (len <= COPY_WIDE_MAX && likely(has_wide))
+		copy_wide(to, from, len);
+	else
+		memcpy(to, from, len);
 }
 
 static void
@@ -91,33 +94,15 @@ copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
 	memcpy(to + i, from + i, len - i);
 }
 #else
-static inline bool
-is_wide(uint64_t len)
-{
-	(void)len;
-	return false;
-}
-
-static void
-copy_wide(uint8_t *to, const uint8_t *from, uint64_t len)
-{
-	memcpy(to, from, len);
-}
-
-static void
-copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
-{
-	memcpy(to, from, len);
-}
+#define copy_near memcpy
+#define copy_far  memcpy
 #endif
 
 void
 plx_copy_long(void *to, const void *from, uint64_t len)
 {
-	if (is_wide(len))
-		copy_wide(to, from, len);
-	else if (len < PLX_COPY_FAR)
-		memcpy(to, from, len);
+	if (likely(len < PLX_COPY_FAR))
+		copy_near(to, from, len);
 	else
 		copy_far(to, from, len);
 }

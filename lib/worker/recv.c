@@ -833,24 +833,18 @@ keep_lone_word(struct plx_worker *w, uint64_t tag)
 
 /* Its buffer is not plain, or too short, or there is more to do than to tell. */
 static __rte_noinline void
-take_lone_slow(struct plx_worker *w, struct plx_req *req)
+take_lone_slow(struct plx_req *req, const uint8_t *data, uint64_t len)
 {
-	uint64_t len;
-	const uint8_t *data = lone_data(w, &len);
-
 	req->status = plx_req_take(req, data, len);
 	plx_req_finish(req);
 }
 
 /* More than a word, or less. */
 static __rte_noinline void
-take_lone(struct plx_worker *w, struct plx_req *req, uint8_t flags)
+take_lone(struct plx_req *req, const uint8_t *data, uint64_t len)
 {
-	uint64_t len;
-	const uint8_t *data = lone_data(w, &len);
-
 	plx_copy(req->buf, data, len);
-	plx_req_finish_plain(req, flags);
+	plx_req_finish_plain(req, atomic_load_explicit(&req->flags, memory_order_relaxed));
 }
 
 static inline void
@@ -863,12 +857,12 @@ recv_lone(struct plx_worker *w, struct plx_req *req)
 	req->posted = false;
 	req->recv.info_len = len; /* info_tag is where the match has left it */
 	if (unlikely(!plx_req_is_plain(req, flags, len))) {
-		take_lone_slow(w, req);
+		take_lone_slow(req, data, len);
 	} else if (likely(len == 8)) {
 		memcpy(req->buf, data, 8);
 		plx_req_finish_plain(req, flags);
 	} else {
-		take_lone(w, req, flags);
+		take_lone(req, data, len);
 	}
 }
 
