@@ -16,8 +16,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Libraries and drivers that still have a circle. Each commit that ends one takes its name out.
-NOT_YET = {"worker"}
 INCLUDE = re.compile(r'^#include "(?:.*/)?([^"/]+)"', re.M)
 
 
@@ -91,12 +89,7 @@ def describe(graph, circle, verb):
 def check(what, graph, verb):
     """Print a circle of what, if there is one. Return whether there is."""
     circle = shortest_circle(graph)
-    name = what.split()[-1]
     if circle is None:
-        if name in NOT_YET:
-            print(f"{what} has no circle any more: take it out of NOT_YET")
-        return False
-    if name in NOT_YET:
         return False
     print(f"{what}: a circle of {len(circle)} files")
     print("\n".join(describe(graph, circle, verb)))

@@ -61,23 +61,6 @@ worker_msg_free(struct plx_worker *w, struct plx_msg *m)
 	plx_msg_put(&w->msgs, m);
 }
 
-/* It has failed, and nothing that waits would be ended again; but the process there may send on. */
-static inline bool
-is_over(const struct plx_ep *ep)
-{
-	return (ep->err | ep->failing_err) != 0;
-}
-
-bool
-worker_may_keep(struct plx_worker *w, struct plx_ep *ep, uint64_t more)
-{
-	if (likely(ep->kept + more <= w->kept_max + PLX_EP_KEPT_MORE && !is_over(ep)))
-		return true;
-	PLX_STAT_INC(w->stat.rx_drop_refused);
-	plx_ep_refuse(ep);
-	return false;
-}
-
 /*
  * Keep a message that no receive waits for. When too much is kept its sender only announces from there on.
  * @return NULL without memory, or the sender is refused
@@ -126,7 +109,7 @@ keep_eager_slow(struct plx_worker *w, struct plx_peer *src, uint64_t tag, const 
 static inline bool
 keeps_short(const struct plx_worker *w, const struct plx_ep *ep, uint64_t len)
 {
-	return likely(ep != NULL) && !is_over(ep) && len <= PLX_MSG_INLINE &&
+	return likely(ep != NULL) && !worker_ep_is_over(ep) && len <= PLX_MSG_INLINE &&
 	       w->msgs.bytes + sizeof(struct plx_msg) <= w->kept_max;
 }
 
@@ -218,17 +201,6 @@ recv_lost(struct plx_req *req, int err)
 {
 	if (req != NULL)
 		plx_req_complete(req, err);
-}
-
-bool
-worker_partial_room(const struct plx_ep *ep)
-{
-	const struct plx_msg *m;
-	unsigned n = 0;
-
-	LIST_FOREACH(m, &ep->partial, partial)
-		n++;
-	return n < PLX_EP_MAX_PARTIAL && !is_over(ep);
 }
 
 static void

@@ -21,14 +21,22 @@ void worker_rx_lone(struct plx_worker *w);
 void worker_recv_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 int worker_take_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 void worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err);
-/** @return whether one more message in pieces may begin to arrive from this peer. */
-bool worker_partial_room(const struct plx_ep *ep);
 /** A device has matched this receive with a message that software is to finish. */
 void worker_finish_recv(void *worker, struct plx_req *req, const struct plx_rx *rx);
 void worker_msg_free(struct plx_worker *w, struct plx_msg *msg);
 
+/* keep.c */
 /** @return whether so many bytes more of a peer's messages may be kept; if not its connection fails. */
 bool worker_may_keep(struct plx_worker *w, struct plx_ep *ep, uint64_t more);
+/** @return whether one more message in pieces may begin to arrive from this peer. */
+bool worker_partial_room(const struct plx_ep *ep);
+
+/** @return whether it has failed: nothing that waits would be ended again, but the process there may send on. */
+static inline bool
+worker_ep_is_over(const struct plx_ep *ep)
+{
+	return (ep->err | ep->failing_err) != 0;
+}
 
 /** What the application's side does in progress besides a turn. */
 enum worker_app_work {

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * keep.c - how much a peer makes this side keep
+ */
+#include "worker_int.h"
+
+bool
+worker_may_keep(struct plx_worker *w, struct plx_ep *ep, uint64_t more)
+{
+	if (likely(ep->kept + more <= w->kept_max + PLX_EP_KEPT_MORE && !worker_ep_is_over(ep)))
+		return true;
+	PLX_STAT_INC(w->stat.rx_drop_refused);
+	plx_ep_refuse(ep);
+	return false;
+}
+
+bool
+worker_partial_room(const struct plx_ep *ep)
+{
+	const struct plx_msg *m;
+	unsigned n = 0;
+
+	LIST_FOREACH(m, &ep->partial, partial)
+		n++;
+	return n < PLX_EP_MAX_PARTIAL && !worker_ep_is_over(ep);
+}
