@@ -75,7 +75,7 @@ plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h)
 
 /* @return that of an id, without a cb perhaps, or NULL */
 static inline const struct plx_am_handler *
-place(const struct plx_am *am, uint16_t id)
+am_place(const struct plx_am *am, uint16_t id)
 {
 	const struct plx_am_handler *page = am->pages[id / PLX_AM_PAGE];
 
@@ -85,7 +85,7 @@ place(const struct plx_am *am, uint16_t id)
 static inline const struct plx_am_handler *
 am_find(const struct plx_am *am, uint16_t id)
 {
-	const struct plx_am_handler *h = place(am, id);
+	const struct plx_am_handler *h = am_place(am, id);
 
 	return likely(h != NULL && h->cb != NULL) ? h : NULL;
 }
@@ -369,7 +369,7 @@ plx_am_show(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const
 	uint32_t len)
 {
 	uint32_t hdr_len = w.hdr_len, head = plx_am_head(hdr_len);
-	const struct plx_am_handler *h = place(am, w.id);
+	const struct plx_am_handler *h = am_place(am, w.id);
 
 	/* PLX_WIRE_AM_REPLY makes hdr_len exceed the maximum: such messages take the slow path */
 	if (unlikely(hdr_len > PLX_WIRE_AM_HDR_MAX || len < head || h == NULL || h->plain == NULL ||
