@@ -37,6 +37,13 @@ enum plx_gate_owner {
 	PLX_GATE_ONE,	  /* granted: the one thread that posts enters */
 };
 
+/** How a thread has become the owner for a call. */
+enum plx_gate_pass {
+	PLX_GATE_NOT,	  /* it has not, and leaves a message */
+	PLX_GATE_ENTERED, /* by the bias, as the one thread that posts */
+	PLX_GATE_GIVEN,	  /* in another way, or it was already: a callback calls */
+};
+
 struct plx_gate {
 	struct plx_bias bias;
 	uintptr_t grantee; /* whom the next grant names; 0: the first thread that takes; writer: the owner */

@@ -242,54 +242,91 @@ is_plain(const ucp_request_param_t *param, unsigned id, size_t header_length)
 	       ((param->op_attr_mask & UCP_OP_ATTR_FIELD_FLAGS) == 0 || param->flags == 0);
 }
 
-/* The device may refuse the message. */
+/* The reactor has the turns. */
 static __rte_noinline ucs_status_ptr_t
-send_asked(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
+send_posted(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
 	struct plx_wire_am h = {.id = id, .conn_id = plx_ep_wire_id(&ep->user)};
-	int rc = plx_worker_am_send_short(ep->worker->core, ep->user.ep, h, buffer, count);
 
+	if (likely(!ucp_ep_is_odd(ep) &&
+		    plx_worker_am_send_posted(ep->worker->core, &ep->user, h, buffer, count)))
+		return NULL;
+	return send_nbx(ep, id, NULL, 0, buffer, count, param);
+}
+
+/* The device may refuse the message. */
+static __rte_noinline ucs_status_ptr_t
+send_asked(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param,
+	enum plx_gate_pass pass)
+{
+	struct plx_wire_am h = {.id = id, .conn_id = plx_ep_wire_id(&ep->user)};
+	ucp_worker_h w = ep->worker;
+	int rc = plx_worker_am_send_short(w->core, ep->user.ep, h, buffer, count);
+
+	ucp_end(w, w->mode, pass, true);
 	return likely(rc == 0) ? NULL : send_nbx(ep, id, NULL, 0, buffer, count, param);
 }
 
-/* The usual send calls only what cannot fail, so it saves no registers. */
-static inline ucs_status_ptr_t
-send_inline(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
+/* It is not short, or its ep is not open. */
+static __rte_noinline ucs_status_ptr_t
+send_long(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param,
+	enum plx_gate_pass pass)
 {
-	struct plx_ep *to = ep->user.ep;
+	ucp_end(ep->worker, ep->worker->mode, pass, true);
+	return send_nbx(ep, id, NULL, 0, buffer, count, param);
+}
 
-	if (unlikely(!plx_worker_am_is_short(to, count)))
+/* The usual send calls only what cannot fail, so inline it saves no registers. */
+static __rte_always_inline ucs_status_ptr_t
+send_plain(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param,
+	enum ucp_mode mode)
+{
+	ucp_worker_h w = ep->worker;
+	enum plx_gate_pass pass;
+	struct plx_ep *to;
+
+	if (mode == UCP_SHARED && unlikely(count >= PLX_WORKER_LONG_LEN || ucp_ep_is_odd(ep)))
 		return send_nbx(ep, id, NULL, 0, buffer, count, param);
+	pass = ucp_begin(w, mode);
+	if (mode == UCP_SHARED && pass == PLX_GATE_NOT)
+		return send_posted(ep, id, buffer, count, param);
+	to = ep->user.ep;
+	if (unlikely(!plx_worker_am_is_short(to, count)))
+		return mode == UCP_SINGLE ? send_nbx(ep, id, NULL, 0, buffer, count, param)
+					  : send_long(ep, id, buffer, count, param, pass);
 	if (unlikely(to->peer->tx_sure == 0))
-		return send_asked(ep, id, buffer, count, param);
-	plx_worker_am_send_sure(ep->worker->core, to,
+		return send_asked(ep, id, buffer, count, param, pass);
+	plx_worker_am_send_sure(w->core, to,
 		(struct plx_wire_am){.id = id, .conn_id = plx_ep_wire_id(&ep->user)}, buffer, count);
+	ucp_end(w, mode, pass, true);
 	return NULL;
 }
 
 static __rte_noinline ucs_status_ptr_t
 send_locked(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
-	struct plx_lock *lock = &ep->worker->lock;
-	ucs_status_ptr_t ret;
-
-	plx_lock_enter(lock);
-	ret = send_inline(ep, id, buffer, count, param);
-	plx_lock_leave(lock);
-	return ret;
+	return send_plain(ep, id, buffer, count, param, UCP_LOCKED);
 }
 
-/* Apart, so that it saves no registers for any of them. */
+static __rte_noinline ucs_status_ptr_t
+send_shared(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+	return send_plain(ep, id, buffer, count, param, UCP_SHARED);
+}
+
+/* The modes apart, so that it saves no registers for any of them. */
 ucs_status_ptr_t
 ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 	const void *buffer, size_t count, const ucp_request_param_t *param)
 {
-	uint8_t plain = ep->worker->plain;
-
-	if (plain == UCP_PLAIN_INLINE && likely(is_plain(param, id, header_length)))
-		return send_inline(ep, id, buffer, count, param);
-	if (plain == UCP_PLAIN_LOCKED && likely(is_plain(param, id, header_length)))
-		return send_locked(ep, id, buffer, count, param);
+	if (likely(is_plain(param, id, header_length))) {
+		if (ep->worker->mode == UCP_SINGLE)
+			return send_plain(ep, id, buffer, count, param, UCP_SINGLE);
+		if (ep->worker->mode == UCP_LOCKED)
+			return send_locked(ep, id, buffer, count, param);
+		return ucp_is_held(ep->worker) ? send_posted(ep, id, buffer, count, param)
+					       : send_shared(ep, id, buffer, count, param);
+	}
 	return send_nbx(ep, id, header, header_length, buffer, count, param);
 }
 

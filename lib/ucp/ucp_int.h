@@ -50,20 +50,18 @@ struct ucp_context {
 
 #define UCP_EP_HASH 256 /* lists over which a worker's eps are spread */
 
-/** Whether a plain post may go the shortest way. */
-enum ucp_plain {
-	UCP_PLAIN_NOT,	  /* the kernel does not fence for one thread alone */
-	UCP_PLAIN_INLINE,
-	UCP_PLAIN_LOCKED, /* inline, with the lock */
-	UCP_PLAIN_LENT,	  /* to a reactor, whose turns may be lent */
-	UCP_PLAIN_SHARED, /* to a reactor, by several threads */
+/** What stands before a worker's owner: how a call becomes it. */
+enum ucp_mode {
+	UCP_SINGLE, /* nothing: the one thread that calls is the owner */
+	UCP_LOCKED, /* the worker's lock */
+	UCP_SHARED, /* the gate between application and reactor */
 };
 
 struct ucp_worker {
 	struct plx_worker *core;
 	ucp_context_h context;
 	bool multi; /* lock is in use */
-	uint8_t plain; /* enum ucp_plain */
+	uint8_t mode; /* enum ucp_mode */
 	ucs_thread_mode_t thread_mode;
 	struct plx_lock lock;
 	_Atomic bool in_progress; /* multi; writer: who has the lock; who waits need not give a turn then */
@@ -103,6 +101,50 @@ ucp_unlock(ucp_worker_h w)
 {
 	if (unlikely(w->multi))
 		plx_lock_leave(&w->lock);
+}
+
+/**
+ * Be the owner for a plain operation, which completes nothing. Each such operation has one body, instantiated for each
+ * mode.
+ * @return PLX_GATE_NOT (UCP_SHARED only): the reactor is to do it; else until ucp_end()
+ */
+static __rte_always_inline enum plx_gate_pass
+ucp_begin(ucp_worker_h w, enum ucp_mode mode)
+{
+	if (mode == UCP_SHARED)
+		return plx_worker_begin(w->core);
+	if (mode == UCP_LOCKED)
+		plx_lock_enter(&w->lock);
+	return PLX_GATE_ENTERED;
+}
+
+/** @param turn as for plx_worker_end() */
+static __rte_always_inline void
+ucp_end(ucp_worker_h w, enum ucp_mode mode, enum plx_gate_pass pass, bool turn)
+{
+	if (mode == UCP_SHARED)
+		plx_worker_end(w->core, pass, turn);
+	else if (mode == UCP_LOCKED)
+		plx_lock_leave(&w->lock);
+}
+
+/** @return whether the reactor has the turns, so that ucp_begin() would be in vain. Thread: any. */
+static inline bool
+ucp_is_held(const struct ucp_worker *w)
+{
+	return plx_gate_is_held(&w->core->poller.gate);
+}
+
+/**
+ * @return whether a plain send over ep needs the lock of several threads after all, or fails: a handle by socket
+ * address may come to stand on another ep, and one that has failed in a turn of the reactor's tells so later
+ */
+static inline bool
+ucp_ep_is_odd(const struct ucp_ep *ep)
+{
+	/* relaxed: it was failed by a turn of ours, or is as if it were a moment later */
+	return atomic_load_explicit(&ep->user.err, memory_order_relaxed) != 0 ||
+	       (ep->user.conn != NULL && ep->worker->multi);
 }
 
 /** As plx_worker_is_flushed(). Thread: any. */

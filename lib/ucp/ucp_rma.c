@@ -418,7 +418,7 @@ ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count, uint64_t remote_addr,
 			plx_copy(plx_rkey_here(k, remote_addr), buffer, count);
 			return NULL;
 		}
-		rc = w->plain == UCP_PLAIN_INLINE
+		rc = w->mode == UCP_SINGLE
 			? plx_worker_put_quick(w->core, ep->user.ep, k, buffer, count, remote_addr)
 			: -EAGAIN;
 		if (likely(rc != -EAGAIN))

@@ -73,14 +73,6 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_po
 /* With these a send that is over at once has more to do. */
 #define QUICK_NOT (UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_NO_IMM_CMPL)
 
-/* Without the lock: threads meet in the reactor's inbox only. @return whether it is over */
-static inline bool
-send_quick(ucp_ep_h ep, const void *addr, size_t len, ucp_tag_t tag)
-{
-	return plx_ep_user_err(&ep->user) == 0 &&
-	       plx_worker_tag_send_quick(ep->worker->core, &ep->user, addr, len, tag);
-}
-
 static __rte_noinline ucs_status_ptr_t
 send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
@@ -97,8 +89,8 @@ send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	status = ucp_buf_open_param(w, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
 		return error(status);
-	if (w->core->dedicated && (mask & QUICK_NOT) == 0 && buf.dt == NULL &&
-		send_quick(ep, buf.addr, buf.len, tag))
+	if (w->mode == UCP_SHARED && (mask & QUICK_NOT) == 0 && buf.dt == NULL && !ucp_ep_is_odd(ep) &&
+		plx_worker_tag_send_quick(w->core, &ep->user, buf.addr, buf.len, tag))
 		return NULL;
 	p = ucp_post_of(param, ucp_done_send_nbx);
 	ucp_lock(w);
@@ -114,95 +106,69 @@ send_late(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 {
 	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
 	struct ucp_buf buf = {(void *)(uintptr_t)buffer, count, NULL};
+	ucs_status_ptr_t ret;
 
-	return rc == -EAGAIN ? send_req(ep, &buf, tag, false, &p)
-			     : ucp_req_ended(ep->worker, &p, rc);
+	ucp_lock(ep->worker);
+	ret = rc == -EAGAIN ? send_req(ep, &buf, tag, false, &p) : ucp_req_ended(ep->worker, &p, rc);
+	ucp_unlock(ep->worker);
+	return ret;
 }
 
 /* The reactor has the turns. */
 static __rte_noinline ucs_status_ptr_t
-send_held(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+send_posted(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
 {
-	if (likely(plx_ep_user_err(&ep->user) == 0 &&
-		    plx_worker_tag_send_held(ep->worker->core, &ep->user, buffer, count, tag)))
+	if (likely(!ucp_ep_is_odd(ep) &&
+		    plx_worker_tag_send_posted(ep->worker->core, &ep->user, buffer, count, tag)))
 		return NULL;
 	return send_nbx(ep, buffer, count, tag, param);
-}
-
-/* To a reactor, from any thread. */
-static __rte_noinline ucs_status_ptr_t
-send_shared(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-	const ucp_request_param_t *param)
-{
-	return likely(send_quick(ep, buffer, count, tag)) ? NULL
-							   : send_nbx(ep, buffer, count, tag, param);
-}
-
-/* The turns are not lent, or a callback asks. */
-static __rte_noinline ucs_status_ptr_t
-send_not_lent(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-	const ucp_request_param_t *param)
-{
-	struct plx_worker *core = ep->worker->core;
-	int rc;
-
-	if (!plx_worker_is_within(core))
-		return send_shared(ep, buffer, count, tag, param);
-	rc = plx_worker_tag_send_now(core, ep->user.ep, buffer, count, tag);
-	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
-}
-
-/* With a reactor, in whose turns a handle may have failed: that is told later. */
-static __rte_noinline ucs_status_ptr_t
-send_lent(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-	const ucp_request_param_t *param)
-{
-	struct plx_worker *core = ep->worker->core;
-	int rc;
-
-	/* relaxed: it was failed by a turn of ours, or is as if it were a moment later */
-	if (unlikely(count >= PLX_WORKER_LONG_LEN ||
-		    atomic_load_explicit(&ep->user.err, memory_order_relaxed) != 0))
-		return send_nbx(ep, buffer, count, tag, param);
-	if (unlikely(!plx_worker_enter(core)))
-		return send_not_lent(ep, buffer, count, tag, param);
-	rc = plx_worker_tag_send_now(core, ep->user.ep, buffer, count, tag);
-	plx_worker_leave(core, true);
-	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
 }
 
 /* The device may refuse the message. */
 static __rte_noinline ucs_status_ptr_t
 send_asked(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-	const ucp_request_param_t *param)
+	const ucp_request_param_t *param, enum plx_gate_pass pass)
 {
-	int rc = plx_worker_tag_send_short(ep->worker->core, ep->user.ep, buffer, count, tag);
+	ucp_worker_h w = ep->worker;
+	int rc = plx_worker_tag_send_short(w->core, ep->user.ep, buffer, count, tag);
 
+	ucp_end(w, w->mode, pass, true);
 	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
 }
 
 static __rte_noinline ucs_status_ptr_t
 send_long(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-	const ucp_request_param_t *param)
+	const ucp_request_param_t *param, enum plx_gate_pass pass)
 {
-	int rc = plx_worker_tag_send_long(ep->worker->core, ep->user.ep, buffer, count, tag);
+	ucp_worker_h w = ep->worker;
+	int rc = plx_worker_tag_send_long(w->core, ep->user.ep, buffer, count, tag);
 
+	ucp_end(w, w->mode, pass, true);
 	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
 }
 
-/* The usual send calls only what cannot fail, so it saves no registers. */
-static inline ucs_status_ptr_t
-send_inline(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-	const ucp_request_param_t *param)
+/* The usual send calls only what cannot fail, so inline it saves no registers. */
+static __rte_always_inline ucs_status_ptr_t
+send_plain(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param, enum ucp_mode mode)
 {
-	struct plx_ep *to = ep->user.ep;
+	ucp_worker_h w = ep->worker;
+	enum plx_gate_pass pass;
+	struct plx_ep *to;
 
+	if (mode == UCP_SHARED && unlikely(count >= PLX_WORKER_LONG_LEN || ucp_ep_is_odd(ep)))
+		return send_nbx(ep, buffer, count, tag, param);
+	pass = ucp_begin(w, mode);
+	if (mode == UCP_SHARED && pass == PLX_GATE_NOT)
+		return send_posted(ep, buffer, count, tag, param);
+	to = ep->user.ep;
 	if (unlikely(!plx_worker_tag_is_short(to, count)))
-		return send_long(ep, buffer, count, tag, param);
+		return send_long(ep, buffer, count, tag, param, pass);
 	if (unlikely(to->peer->tx_sure == 0))
-		return send_asked(ep, buffer, count, tag, param);
-	plx_worker_tag_send_sure(ep->worker->core, to, buffer, count, tag);
+		return send_asked(ep, buffer, count, tag, param, pass);
+	plx_worker_tag_send_sure(w->core, to, buffer, count, tag);
+	ucp_end(w, mode, pass, true);
 	return NULL;
 }
 
@@ -210,38 +176,29 @@ static __rte_noinline ucs_status_ptr_t
 send_locked(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
 {
-	struct plx_lock *lock = &ep->worker->lock;
-	ucs_status_ptr_t ret;
-	int rc;
-
-	plx_lock_enter(lock);
-	rc = plx_worker_tag_send_now(ep->worker->core, ep->user.ep, buffer, count, tag);
-	ret = likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
-	plx_lock_leave(lock);
-	return ret;
+	return send_plain(ep, buffer, count, tag, param, UCP_LOCKED);
 }
 
-/* Apart, so that it saves no registers for any of them. */
+static __rte_noinline ucs_status_ptr_t
+send_shared(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+	const ucp_request_param_t *param)
+{
+	return send_plain(ep, buffer, count, tag, param, UCP_SHARED);
+}
+
+/* The modes apart, so that it saves no registers for any of them. */
 ucs_status_ptr_t
 ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
 {
-	if (likely(ucp_post_is_plain(param))) {
-		if (ep->worker->plain == UCP_PLAIN_INLINE)
-			return send_inline(ep, buffer, count, tag, param);
-		if (ep->worker->plain == UCP_PLAIN_LOCKED)
-			return send_locked(ep, buffer, count, tag, param);
-		if (ep->worker->plain == UCP_PLAIN_SHARED)
-			return send_shared(ep, buffer, count, tag, param);
-		if (ep->worker->plain == UCP_PLAIN_LENT) {
-			if (plx_gate_is_granted(&ep->worker->core->poller.gate))
-				return send_lent(ep, buffer, count, tag, param);
-			return plx_worker_is_held(ep->worker->core)
-				? send_held(ep, buffer, count, tag, param)
-				: send_not_lent(ep, buffer, count, tag, param);
-		}
-	}
-	return send_nbx(ep, buffer, count, tag, param);
+	if (unlikely(!ucp_post_is_plain(param)))
+		return send_nbx(ep, buffer, count, tag, param);
+	if (ep->worker->mode == UCP_SINGLE)
+		return send_plain(ep, buffer, count, tag, param, UCP_SINGLE);
+	if (ep->worker->mode == UCP_LOCKED)
+		return send_locked(ep, buffer, count, tag, param);
+	return ucp_is_held(ep->worker) ? send_posted(ep, buffer, count, tag, param)
+				       : send_shared(ep, buffer, count, tag, param);
 }
 
 ucs_status_ptr_t
@@ -443,59 +400,9 @@ recv_kept(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t t
 	return NULL;
 }
 
-static __rte_noinline ucs_status_ptr_t
-recv_inline(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
-	const ucp_request_param_t *param)
-{
-	struct plx_req *req = recv_plain_get(w->core);
-
-	if (unlikely(req == NULL))
-		return recv_kept(w, buffer, count, tag, tag_mask, param);
-	return recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param);
-}
-
-/* The turns are not lent, or a callback asks. */
-static __rte_noinline ucs_status_ptr_t
-recv_not_lent(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
-	const ucp_request_param_t *param)
-{
-	if (plx_worker_is_within(w->core))
-		return recv_inline(w, buffer, count, tag, tag_mask, param);
-	return recv_nbx(w, buffer, count, tag, tag_mask, param);
-}
-
-/* They are, but there is more to do. */
-static __rte_noinline ucs_status_ptr_t
-recv_leave(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
-	const ucp_request_param_t *param)
-{
-	plx_worker_leave(w->core, false);
-	return recv_nbx(w, buffer, count, tag, tag_mask, param);
-}
-
-static __rte_noinline ucs_status_ptr_t
-recv_lent(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
-	const ucp_request_param_t *param)
-{
-	struct plx_worker *core = w->core;
-	struct plx_req *req;
-	void *ret;
-
-	if (unlikely(count >= PLX_WORKER_LONG_LEN))
-		return recv_nbx(w, buffer, count, tag, tag_mask, param);
-	if (unlikely(!plx_worker_enter(core)))
-		return recv_not_lent(w, buffer, count, tag, tag_mask, param);
-	req = recv_plain_get(core);
-	if (unlikely(req == NULL))
-		return recv_leave(w, buffer, count, tag, tag_mask, param);
-	ret = recv_plain_post(core, req, buffer, count, tag, tag_mask, param);
-	plx_worker_leave(core, false);
-	return ret;
-}
-
 /* The reactor has the turns. */
 static __rte_noinline ucs_status_ptr_t
-recv_held(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+recv_posted_plain(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
 {
 	struct plx_req *req = plx_req_get_free(&w->core->reqs);
@@ -503,43 +410,67 @@ recv_held(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t t
 	if (unlikely(req == NULL))
 		return recv_nbx(w, buffer, count, tag, tag_mask, param);
 	recv_plain_begin(req, param);
-	plx_worker_tag_recv_held(w->core, buffer, count, tag, tag_mask, req);
+	plx_worker_tag_recv_posted(w->core, buffer, count, tag, tag_mask, req);
 	return plx_req_user(req);
+}
+
+static __rte_always_inline ucs_status_ptr_t
+recv_plain(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param, enum ucp_mode mode)
+{
+	enum plx_gate_pass pass;
+	ucs_status_ptr_t ret;
+	struct plx_req *req;
+
+	if (mode == UCP_SHARED && unlikely(count >= PLX_WORKER_LONG_LEN))
+		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+	pass = ucp_begin(w, mode);
+	if (mode == UCP_SHARED && pass == PLX_GATE_NOT)
+		return recv_posted_plain(w, buffer, count, tag, tag_mask, param);
+	req = recv_plain_get(w->core);
+	if (mode == UCP_SINGLE)
+		return likely(req != NULL) ? recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param)
+					   : recv_kept(w, buffer, count, tag, tag_mask, param);
+	if (mode == UCP_SHARED && unlikely(req == NULL)) { /* it posts, and may wait for room: not as the owner */
+		ucp_end(w, mode, pass, false);
+		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+	}
+	ret = likely(req != NULL) ? recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param)
+				  : recv_kept(w, buffer, count, tag, tag_mask, param);
+	ucp_end(w, mode, pass, false);
+	return ret;
+}
+
+static __rte_noinline ucs_status_ptr_t
+recv_single(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	return recv_plain(w, buffer, count, tag, tag_mask, param, UCP_SINGLE);
 }
 
 static __rte_noinline ucs_status_ptr_t
 recv_locked(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
 {
-	struct plx_req *req;
-	ucs_status_ptr_t ret;
-
-	plx_lock_enter(&w->lock);
-	req = recv_plain_get(w->core);
-	ret = likely(req != NULL)
-		? recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param)
-		: recv_kept(w, buffer, count, tag, tag_mask, param);
-	plx_lock_leave(&w->lock);
-	return ret;
+	return recv_plain(w, buffer, count, tag, tag_mask, param, UCP_LOCKED);
 }
 
-/* To a reactor. */
 static __rte_noinline ucs_status_ptr_t
 recv_shared(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
 {
+	return recv_plain(w, buffer, count, tag, tag_mask, param, UCP_SHARED);
+}
+
+/* Its threads share the requests. */
+static __rte_noinline ucs_status_ptr_t
+recv_shared_by_many(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
 	ucs_status_ptr_t ret;
-	struct plx_req *req;
 
 	plx_lock_enter(&w->lock);
-	req = plx_req_get_free(&w->core->reqs);
-	if (likely(req != NULL)) {
-		recv_plain_begin(req, param);
-		plx_worker_tag_recv(w->core, buffer, count, tag, tag_mask, req);
-		ret = plx_req_user(req);
-	} else {
-		ret = recv_nbx(w, buffer, count, tag, tag_mask, param);
-	}
+	ret = recv_shared(w, buffer, count, tag, tag_mask, param);
 	plx_lock_leave(&w->lock);
 	return ret;
 }
@@ -549,19 +480,17 @@ ucs_status_ptr_t
 ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
 {
-	if (likely(ucp_post_is_plain(param))) {
-		if (w->plain == UCP_PLAIN_INLINE)
-			return recv_inline(w, buffer, count, tag, tag_mask, param);
-		if (w->plain == UCP_PLAIN_LOCKED)
-			return recv_locked(w, buffer, count, tag, tag_mask, param);
-		if (w->plain == UCP_PLAIN_SHARED)
-			return recv_shared(w, buffer, count, tag, tag_mask, param);
-		if (w->plain == UCP_PLAIN_LENT && plx_gate_is_granted(&w->core->poller.gate))
-			return recv_lent(w, buffer, count, tag, tag_mask, param);
-		if (w->plain == UCP_PLAIN_LENT && plx_worker_is_held(w->core))
-			return recv_held(w, buffer, count, tag, tag_mask, param);
-	}
-	return recv_nbx(w, buffer, count, tag, tag_mask, param);
+	if (unlikely(!ucp_post_is_plain(param)))
+		return recv_nbx(w, buffer, count, tag, tag_mask, param);
+	if (w->mode == UCP_SINGLE)
+		return recv_single(w, buffer, count, tag, tag_mask, param);
+	if (w->mode == UCP_LOCKED)
+		return recv_locked(w, buffer, count, tag, tag_mask, param);
+	if (w->multi)
+		return recv_shared_by_many(w, buffer, count, tag, tag_mask, param);
+	return ucp_is_held(w) && count < PLX_WORKER_LONG_LEN
+		? recv_posted_plain(w, buffer, count, tag, tag_mask, param)
+		: recv_shared(w, buffer, count, tag, tag_mask, param);
 }
 
 static inline ucs_status_ptr_t

@@ -93,12 +93,7 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	status = ucp_status(plx_worker_create(&core, &w->core));
 	if (status != UCS_OK)
 		goto free_w;
-	if (!w->core->dedicated)
-		w->plain = w->multi ? UCP_PLAIN_LOCKED : UCP_PLAIN_INLINE;
-	else if (w->multi)
-		w->plain = UCP_PLAIN_SHARED;
-	else if (plx_worker_may_enter(w->core))
-		w->plain = UCP_PLAIN_LENT;
+	w->mode = w->core->dedicated ? UCP_SHARED : w->multi ? UCP_LOCKED : UCP_SINGLE;
 	w->core->reqs.user = w;
 	w->core->am.user = w;
 	w->core->am.deliver = ucp_am_deliver;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "plx_copy.h"
-#include "worker_int.h"
+#include "worker_post.h"
 
 #define SHORT_MAX 128u /* longest header and data that are put together on the stack */
 
@@ -243,8 +243,11 @@ static void
 send_run(void *arg)
 {
 	struct plx_req *req = arg;
+	struct plx_ep *ep = req->send.ep;
 
 	am_send(worker_of(req), req, req->send.rreq.index);
+	if (!ep->stub)
+		worker_look_quick(ep);
 }
 
 void

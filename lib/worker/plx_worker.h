@@ -394,7 +394,7 @@ bool plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *u
  * The same through its inbox: the shorter way while the reactor has the turns. Thread: application's side,
  * one at a time.
  */
-bool plx_worker_tag_send_held(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
+bool plx_worker_tag_send_posted(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
 	uint64_t len, uint64_t tag);
 
 /**
@@ -416,15 +416,8 @@ void plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t
  * The same through the reactor's inbox: the shorter way while it has the turns.
  * @param req with PLX_REQ_RECV
  */
-void plx_worker_tag_recv_held(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
+void plx_worker_tag_recv_posted(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_req *req);
-
-/** @return whether the reactor has the turns. Thread: any. */
-static inline bool
-plx_worker_is_held(const struct plx_worker *w)
-{
-	return plx_gate_is_held(&w->poller.gate);
-}
 
 /** What plx_worker_tag_probe() tells. */
 struct plx_probe {
@@ -486,55 +479,40 @@ plx_worker_tag_post(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
 	plx_tag_post(w->tag, &req->recv.tag, tag, mask);
 }
 
-/* While turns are lent a plain post goes the way that it goes inline. */
-
 #define PLX_WORKER_TURN_EVERY 32 /* calls between two of progress: who posts and does not wait gives turns too */
 #define PLX_WORKER_LONG_LEN   32768 /* bytes that take longer to move than a reactor to wake */
 
-/**
- * @return whether a callback asks, in a turn of this thread's, and it may act as the owner at once: nothing
- * was posted before. Thread: application's side.
- */
-static inline bool
-plx_worker_is_within(const struct plx_worker *w)
-{
-	return plx_gate_is_within(&w->poller.gate) && likely(!plx_inbox_waits(&w->inbox));
-}
-
-/** @return whether plx_worker_enter() may be called: one thread posts, to a reactor. Thread: any. */
-static inline bool
-plx_worker_may_enter(const struct plx_worker *w)
-{
-	return w->dedicated && w->poller.gate.one;
-}
+/** Slow paths of plx_worker_begin() and plx_worker_end(). */
+enum plx_gate_pass plx_worker_begin_slow(struct plx_worker *w);
+void plx_worker_end_slow(struct plx_worker *w, enum plx_gate_pass pass, bool turn);
 
 /**
- * Have turns that are lent, for a call that completes nothing.
- * @return whether this thread is the owner until plx_worker_leave(); not when something was posted before.
- * Thread: application's side. Blocks: never.
+ * With a reactor: act as the owner, for a call that completes nothing. What was posted before has run then.
+ * @return PLX_GATE_NOT: leave a message; else until plx_worker_end(). Thread: application's side. Blocks: never.
  */
-static inline bool
-plx_worker_enter(struct plx_worker *w)
+static inline enum plx_gate_pass
+plx_worker_begin(struct plx_worker *w)
 {
-	if (unlikely(!plx_gate_enter(&w->poller.gate, PLX_GATE_ONE)))
-		return false;
+	struct plx_gate *g = &w->poller.gate;
+
+	if (plx_gate_owner(g) == PLX_GATE_REACTOR)
+		return PLX_GATE_NOT;
+	if (unlikely(!g->one || !plx_gate_enter(g, PLX_GATE_ONE)))
+		return plx_worker_begin_slow(w);
 	if (unlikely(plx_inbox_waits(&w->inbox))) {
-		plx_bias_leave(&w->poller.gate.bias);
-		return false;
+		plx_bias_leave(&g->bias);
+		return plx_worker_begin_slow(w);
 	}
 	PLX_STAT_INC(w->stat.direct);
-	return true;
+	return PLX_GATE_ENTERED;
 }
 
-/** Slow path of plx_worker_leave(). */
-void plx_worker_leave_slow(struct plx_worker *w);
-
-/** @param turn it may be time for one: not behind a receive */
+/** @param turn it may be time for one: not behind a receive, when others are about to be posted */
 static inline void
-plx_worker_leave(struct plx_worker *w, bool turn)
+plx_worker_end(struct plx_worker *w, enum plx_gate_pass pass, bool turn)
 {
-	if (unlikely((turn && --w->turn_due <= 0) || w->wake.on || w->poller.returns))
-		plx_worker_leave_slow(w);
+	if (unlikely(pass != PLX_GATE_ENTERED || (turn && --w->turn_due <= 0) || w->wake.on || w->poller.returns))
+		plx_worker_end_slow(w, pass, turn);
 	else
 		plx_bias_leave(&w->poller.gate.bias);
 }
@@ -673,6 +651,14 @@ plx_worker_am_send_sure(struct plx_worker *w, struct plx_ep *ep, struct plx_wire
 	PLX_STAT_INC(w->am.stat.sends);
 	plx_peer_tx_sure(ep->peer, PLX_WIRE_AM, word, buf, len);
 }
+
+/**
+ * A short active message without a user's header, through the inbox with its data: it is over at once.
+ * @return whether it was; if not nothing has happened. Thread: application's side, or any if the worker was made for
+ * several.
+ */
+bool plx_worker_am_send_posted(struct plx_worker *w, const struct plx_ep_user *user, struct plx_wire_am h,
+	const void *buf, uint64_t len);
 
 /**
  * Send an active message. req completes when hdr and buf may be used again; one that is

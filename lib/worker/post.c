@@ -37,15 +37,24 @@ worker_give_behind_turn(struct plx_worker *w)
 	plx_poller_give(&w->poller, TURN_COUNTS);
 }
 
-void
-plx_worker_leave_slow(struct plx_worker *w)
+enum plx_gate_pass
+plx_worker_begin_slow(struct plx_worker *w)
 {
-	w->poller.gate.entered = true;
-	if (w->turn_due <= 0) {
-		worker_give_behind_turn(w);
+	return worker_begin(w) ? PLX_GATE_GIVEN : PLX_GATE_NOT;
+}
+
+void
+plx_worker_end_slow(struct plx_worker *w, enum plx_gate_pass pass, bool turn)
+{
+	if (pass == PLX_GATE_GIVEN) {
+		worker_end(w, turn);
 		return;
 	}
-	worker_give(w, false);
+	w->poller.gate.entered = true;
+	if (w->turn_due <= 0)
+		worker_give_behind_turn(w);
+	else
+		worker_give(w, false);
 }
 
 /* @return whether something waits, and this thread was not given the turns for it */

@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <rte_memcpy.h>
 #include <rte_pause.h>
 
 #include "worker_post.h"
@@ -20,15 +19,6 @@ plx_worker_postpone(struct plx_worker *w, struct plx_req *req)
 	w->app_work |= WORKER_APP_LATER;
 }
 
-/* From now on short messages may be over at once, if they would go out at once. */
-static inline void
-look_quick(struct plx_ep *ep)
-{
-	if (!atomic_load_explicit(&ep->quick, memory_order_relaxed) && plx_ep_open(ep) &&
-		ep->eager_end > PLX_WORKER_QUICK_MAX && ep->peer->short_max >= PLX_WORKER_QUICK_MAX)
-		atomic_store_explicit(&ep->quick, true, memory_order_relaxed);
-}
-
 static void
 tag_send_run(void *arg)
 {
@@ -38,99 +28,7 @@ tag_send_run(void *arg)
 	worker_tag_send(worker_of(req), req,
 		atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_SYNC);
 	if (!ep->stub)
-		look_quick(ep);
-}
-
-/* What travels to the owner instead of a request, in the message itself. */
-struct quick {
-	struct plx_ep *ep; /* not the handle: that may come to stand on another */
-	uint64_t tag;
-	uint8_t data[PLX_WORKER_QUICK_MAX];
-	uint32_t len;
-	uint32_t conn_id;
-};
-_Static_assert(sizeof(struct quick) == PLX_INBOX_BODY, "a short message fills a cell");
-
-/* The device is full, or something waits: a copy waits as well, and the next ones want requests. */
-static __rte_noinline void
-quick_late(struct plx_ep *ep, const struct quick *k)
-{
-	uint8_t msg[sizeof(struct plx_wire_eager) + PLX_WORKER_QUICK_MAX];
-	struct plx_wire_eager h = {k->tag};
-
-	atomic_store_explicit(&ep->quick, false, memory_order_relaxed);
-	memcpy(msg, &h, sizeof(h));
-	memcpy(msg + sizeof(h), k->data, k->len);
-	/* Any other error is the ep's: its handler tells, as of any message that was on its way. */
-	(void)plx_ep_tx_copy(ep, k->conn_id, PLX_WIRE_EAGER, msg, sizeof(h) + k->len);
-}
-
-static void
-quick_run(void *arg)
-{
-	const struct quick *k = arg;
-	struct plx_ep *ep = k->ep;
-	struct plx_worker *w = ep->peer->q->owner;
-
-	PLX_STAT_INC(w->stat.tag_sends);
-	PLX_STAT_INC(w->stat.tag_quick);
-	if (unlikely(!plx_ep_open(ep) ||
-		    plx_ep_tx_short(ep, PLX_WIRE_EAGER, k->tag, k->data, k->len) != 0))
-		quick_late(ep, k);
-}
-
-static inline bool
-quick_post(struct plx_worker *w, const struct plx_ep_user *user, const void *buf, uint64_t len,
-	uint64_t tag)
-{
-	struct plx_inbox_cell *c;
-	struct quick *k;
-	uint64_t pos;
-
-	c = plx_inbox_take(&w->inbox, &pos);
-	if (unlikely(c == NULL))
-		return false;
-	c->fn = quick_run;
-	c->has_body = true;
-	k = (struct quick *)c->body;
-	k->ep = user->ep;
-	k->tag = tag;
-	k->len = len;
-	k->conn_id = user->conn_id;
-	if (likely(len == 8))
-		memcpy(k->data, buf, 8);
-	else if (len != 0)
-		rte_memcpy(k->data, buf, len); /* without a call */
-	worker_cell_post(w, c, pos);
-	return true;
-}
-
-bool
-plx_worker_tag_send_held(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
-	uint64_t len, uint64_t tag)
-{
-	return len <= PLX_WORKER_QUICK_MAX &&
-	       atomic_load_explicit(&user->ep->quick, memory_order_relaxed) &&
-	       quick_post(w, user, buf, len, tag);
-}
-
-bool
-plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
-	uint64_t len, uint64_t tag)
-{
-	struct plx_ep *ep = user->ep;
-	int rc;
-
-	if (len > PLX_WORKER_QUICK_MAX || !atomic_load_explicit(&ep->quick, memory_order_relaxed))
-		return false;
-	/* It may come to stand on another ep, which who has the lock sees. */
-	if (unlikely(user->conn != NULL && w->inbox.many))
-		return false;
-	if (!worker_begin(w)) /* apart, so that while turns are lent this saves no registers for it */
-		return plx_worker_tag_send_held(w, user, buf, len, tag);
-	rc = plx_worker_tag_send_now(w, ep, buf, len, tag);
-	worker_end(w, true);
-	return rc == 0;
+		worker_look_quick(ep);
 }
 
 void
@@ -195,7 +93,7 @@ recv_cell_post(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
 }
 
 void
-plx_worker_tag_recv_held(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
+plx_worker_tag_recv_posted(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_req *req)
 {
 	struct recv_post *v;
@@ -224,7 +122,7 @@ recv_submit(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_
 	/* What the owner writes in the request stays in its cache. */
 	plx_req_flag(req, PLX_REQ_RECV);
 	if (unlikely(!worker_begin(w))) {
-		plx_worker_tag_recv_held(w, buf, len, tag, mask, req);
+		plx_worker_tag_recv_posted(w, buf, len, tag, mask, req);
 		return;
 	}
 	req->buf = buf;

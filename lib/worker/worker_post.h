@@ -115,4 +115,13 @@ worker_leave_long(struct plx_worker *w, uint64_t len)
 	}
 }
 
+/* From now on short messages may be over at once, if they would go out at once. */
+static inline void
+worker_look_quick(struct plx_ep *ep)
+{
+	if (!atomic_load_explicit(&ep->quick, memory_order_relaxed) && plx_ep_open(ep) &&
+		ep->eager_end > PLX_WORKER_QUICK_MAX && ep->peer->short_max >= PLX_WORKER_QUICK_MAX)
+		atomic_store_explicit(&ep->quick, true, memory_order_relaxed);
+}
+
 #endif

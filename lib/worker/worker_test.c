@@ -672,7 +672,9 @@ on_first(struct plx_req *req)
 {
 	(void)req;
 	UNIT_TRUE(cb.w->in_turn); /* it needed no ring */
-	UNIT_TRUE(plx_worker_is_within(cb.w) && !plx_worker_enter(cb.w));
+	UNIT_TRUE(plx_gate_is_within(&cb.w->poller.gate));
+	UNIT_EQ(plx_worker_begin(cb.w), PLX_GATE_GIVEN);
+	plx_worker_end(cb.w, PLX_GATE_GIVEN, false);
 	cb.first++;
 	cb.calls = true;
 	plx_worker_tag_recv(cb.w, to, cb.len, 2, UNIT_EXACT, cb.next);
@@ -886,33 +888,34 @@ static void
 a_plain_post_enters_turns_that_are_lent_when_nothing_is_before_it(void)
 {
 	struct plx_worker *w = dedicated_open();
-	const enum plx_gate_owner turns[] = {PLX_GATE_FREE, PLX_GATE_REACTOR, PLX_GATE_TAKEN};
+	const enum plx_gate_owner turns[] = {PLX_GATE_REACTOR, PLX_GATE_TAKEN};
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		w->poller.gate.bias.to = turns[i];
-		UNIT_TRUE(!plx_worker_enter(w));
+		UNIT_EQ(plx_worker_begin(w), PLX_GATE_NOT);
 		UNIT_EQ(w->poller.gate.bias.to, turns[i]);
 		UNIT_TRUE(!w->poller.gate.bias.inside);
 	}
 	w->poller.gate.bias.to = PLX_GATE_ONE;
 	UNIT_EQ(plx_inbox_post(&w->inbox, on_nothing, NULL), 0);
-	UNIT_TRUE(!plx_worker_enter(w));
-	UNIT_TRUE(!w->poller.gate.bias.inside);
-	plx_worker_progress(w);
+	UNIT_EQ(plx_worker_begin(w), PLX_GATE_GIVEN); /* behind it */
 	UNIT_EQ(w->stat.submits, 1);
-	gate_for(w, false);
-	UNIT_TRUE(!plx_worker_may_enter(w));
-	gate_for(w, true);
-	w->poller.gate.bias.to = PLX_GATE_ONE;
-	UNIT_TRUE(plx_worker_may_enter(w));
+	plx_worker_end(w, PLX_GATE_GIVEN, false);
+	UNIT_TRUE(!w->poller.gate.bias.inside);
 	for (unsigned i = 0; i < 2; i++) {
-		UNIT_TRUE(plx_worker_enter(w));
+		UNIT_EQ(plx_worker_begin(w), PLX_GATE_ENTERED);
 		UNIT_TRUE(w->poller.gate.bias.inside);
-		UNIT_TRUE(!plx_worker_enter(w));
-		plx_worker_leave(w, i != 0);
+		UNIT_EQ(plx_worker_begin(w), PLX_GATE_NOT); /* it is in */
+		plx_worker_end(w, PLX_GATE_ENTERED, i != 0);
 		UNIT_TRUE(!w->poller.gate.bias.inside);
 	}
-	UNIT_EQ(w->stat.direct, 2);
+	UNIT_EQ(w->stat.direct, 3);
+	gate_for(w, false); /* one of several has TAKEN them */
+	w->poller.gate.bias.to = PLX_GATE_ALL;
+	UNIT_EQ(plx_worker_begin(w), PLX_GATE_GIVEN);
+	UNIT_EQ(w->poller.gate.bias.to, PLX_GATE_TAKEN);
+	plx_worker_end(w, PLX_GATE_GIVEN, false);
+	UNIT_EQ(w->poller.gate.bias.to, PLX_GATE_ALL);
 	dedicated_end(w);
 	unit_workers_close(&u);
 }
@@ -948,14 +951,14 @@ who_posts_plainly_gives_turns_too_and_wakes_who_sleeps(void)
 
 	w->poller.gate.bias.to = PLX_GATE_ONE;
 	for (unsigned i = 0; i < 4 * PLX_WORKER_TURN_EVERY; i++) {
-		UNIT_TRUE(plx_worker_enter(w));
-		plx_worker_leave(w, i >= 2 * PLX_WORKER_TURN_EVERY);
+		UNIT_EQ(plx_worker_begin(w), PLX_GATE_ENTERED);
+		plx_worker_end(w, PLX_GATE_ENTERED, i >= 2 * PLX_WORKER_TURN_EVERY);
 	}
 	UNIT_EQ(w->stat.turns - turns, 2);
 	UNIT_EQ(w->wake.n_events, 0);
 	w->wake.on = true;
-	UNIT_TRUE(plx_worker_enter(w));
-	plx_worker_leave(w, false);
+	UNIT_EQ(plx_worker_begin(w), PLX_GATE_ENTERED);
+	plx_worker_end(w, PLX_GATE_ENTERED, false);
 	UNIT_EQ(w->wake.n_events, 1);
 	w->wake.on = false;
 	UNIT_EQ(w->poller.gate.bias.to, PLX_GATE_ONE);
