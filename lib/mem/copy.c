@@ -61,15 +61,6 @@ copy_wide(uint8_t *to, const uint8_t *from, uint64_t len)
 	copy_step(last, last + delta);
 }
 
-static inline void
-copy_near(uint8_t *to, const uint8_t *from, uint64_t len)
-{
-	if (len <= COPY_WIDE_MAX && likely(has_wide))
-		copy_wide(to, from, len);
-	else
-		memcpy(to, from, len);
-}
-
 static void
 copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
 {
@@ -93,16 +84,21 @@ copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
 	_mm_sfence(); /* before anything that says it is there */
 	memcpy(to + i, from + i, len - i);
 }
-#else
-#define copy_near memcpy
-#define copy_far  memcpy
-#endif
 
 void
 plx_copy_long(void *to, const void *from, uint64_t len)
 {
-	if (likely(len < PLX_COPY_FAR))
-		copy_near(to, from, len);
+	if (len <= COPY_WIDE_MAX && likely(has_wide))
+		copy_wide(to, from, len);
+	else if (len < PLX_COPY_FAR)
+		memcpy(to, from, len);
 	else
 		copy_far(to, from, len);
 }
+#else
+void
+plx_copy_long(void *to, const void *from, uint64_t len)
+{
+	memcpy(to, from, len);
+}
+#endif
