@@ -361,7 +361,9 @@ plx_worker_take(struct plx_worker *w, enum plx_rx_found found)
 	w->in_turn = true;
 	w->empty_turns = 0;
 	PLX_STAT_INC(w->stat.busy_turns);
+	w->app_work |= WORKER_APP_TAKES; /* plx_worker_peek() sees it */
 	worker_rx_lone(w);
+	w->app_work &= ~WORKER_APP_TAKES;
 	if (found == PLX_RX_HELD)
 		w->queues[0]->rx_release(w->queues[0], w->rx, 1);
 	if (likely(w->eps.quiet && found != PLX_RX_MORE && !is_due(w))) {

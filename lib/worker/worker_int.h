@@ -46,6 +46,7 @@ enum worker_app_work {
 	WORKER_APP_CONNS = 1 << 3,     /* sockets to look at */
 	WORKER_APP_CHANS = 1 << 4,     /* dedicated: what channels bring */
 	WORKER_APP_LATER = 1 << 5,     /* completions that were held back */
+	WORKER_APP_TAKES = 1 << 6,     /* nothing: a callback of plx_worker_take() asks for progress */
 };
 
 /* wake.c */
