@@ -533,13 +533,13 @@ plx_req_is_plain(const struct plx_req *req, uint8_t flags, uint64_t len)
 	return len <= req->len && req->dt == NULL && (flags & PLX_REQ_MORE) == 0;
 }
 
-/** plx_req_finish() for such a request, once they are stored. Thread: application's side. */
+/** plx_req_finish() for such a request, once they are stored and all is well. Thread: application's side. */
 static inline void
 plx_req_finish_plain(struct plx_req *req, uint8_t flags)
 {
 	void (*done)(struct plx_req *) = req->done;
 
-	req->status = 0;
+	PLX_ASSERT(req->status == 0); /* since plx_req_begin() */
 	/* pairs with the acquire in plx_req_is_done() */
 	atomic_store_explicit(&req->flags, flags | PLX_REQ_DONE, memory_order_release);
 	if (done != NULL)
