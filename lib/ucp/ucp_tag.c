@@ -541,7 +541,9 @@ ucp_tag_probe_nb(ucp_worker_h w, ucp_tag_t tag, ucp_tag_t tag_mask, int remove,
 	struct plx_probe probe;
 
 	ucp_lock(w);
-	plx_worker_tag_probe(w->core, tag, tag_mask, remove != 0, &probe);
+	probe.msg = NULL;
+	if (w->mode == UCP_SHARED || unlikely(!plx_worker_can_post(w->core))) /* else nothing is kept */
+		plx_worker_tag_probe(w->core, tag, tag_mask, remove != 0, &probe);
 	ucp_unlock(w);
 	if (probe.msg != NULL && info != NULL) {
 		info->sender_tag = probe.tag;

@@ -297,7 +297,7 @@ plx_worker_peek(struct plx_worker *w)
 {
 	enum plx_rx_found found;
 
-	if (unlikely(!w->eps.quiet || w->app_work != 0))
+	if (unlikely(w->app_work != 0 || !w->eps.quiet)) /* in this order: with a reactor quiet is its own */
 		return PLX_RX_BURST;
 	found = w->queues[0]->rx_look(w->queues[0], w->rx);
 	if (found != PLX_RX_NONE)
