@@ -103,7 +103,7 @@ plx_ep_stub_fail(struct plx_ep_stub *s, int err)
 	if (s->ep.err != 0)
 		return;
 	connecting_end(s);
-	s->ep.err = err;
+	__atomic_store_n(&s->ep.err, err, __ATOMIC_RELAXED); /* see plx_ep_user_err() */
 	ep_stub_cancel(s, err);
 }
 

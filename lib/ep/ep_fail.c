@@ -132,7 +132,7 @@ plx_ep_fail(struct plx_ep *ep, int err)
 {
 	if (ep->err != 0)
 		return;
-	ep->err = err;
+	__atomic_store_n(&ep->err, err, __ATOMIC_RELAXED); /* see plx_ep_user_err() */
 	ep->connected = false;
 	PLX_STAT_INC(ep->eps->stat.eps_failed);
 	fail_waiting(ep, true, 0, err);

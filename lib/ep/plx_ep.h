@@ -106,7 +106,7 @@ struct plx_ep {
 	uint32_t refs;	 /* API handles */
 	uint32_t next_conn_id;
 	uint32_t msg_id; /* of the next multi-fragment message */
-	int err;	 /* -errno once failed */
+	int err;	 /* -errno once failed; writer: owner; readers: any, relaxed */
 	bool connected;
 	bool stalled;
 	/* writer: owner; readers: any, relaxed: a short message goes out as soon as it is handed in */
