@@ -14,7 +14,7 @@
 
 #include "plx_dev.h"
 
-#define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write */
+#define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write; lib/rndv writes pieces of PUT_LEN, which may not be longer */
 #define MLX_LONG	 (64u << 10) /* bytes that a device which is software takes a while for */
 #define MLX_REGIONS_LOOK 64    /* regions that are looked at to find one */
 

@@ -123,7 +123,7 @@ plx_dev_domain(uint64_t proc, uint16_t port)
 	return (uint32_t)(h >> 32) != 0 ? (uint32_t)(h >> 32) : 1;
 }
 
-/** One message to send; header and data are copied before tx_burst() returns. */
+/** One message to send; header and data are copied before the hook tx returns. */
 struct plx_tx {
 	struct plx_peer *peer;
 	const void *hdr;

@@ -38,11 +38,12 @@ granted(const struct plx_gate *g)
 }
 
 /*
- * This thread has TAKEN what was granted. The first one to do so gets the bias, another one ends it for good.
- * @return whether a thread with a bias may be in
+ * This thread has TAKEN what was granted: decide whom the next grant names. The first thread to come gets the bias;
+ * when another one comes nobody has it any more.
+ * @return whether a thread that had the bias may be in
  */
 static bool
-end_bias(struct plx_gate *g, uintptr_t was)
+set_grantee(struct plx_gate *g, uintptr_t was)
 {
 	if (g->grantee == 0) {
 		g->grantee = plx_bias_self();
@@ -63,7 +64,7 @@ take(struct plx_gate *g, enum plx_gate_owner to)
 
 	if (was < PLX_GATE_ALL || !change(g, was, to))
 		return false;
-	if (to == PLX_GATE_REACTOR ? was > PLX_GATE_ALL : end_bias(g, was))
+	if (to == PLX_GATE_REACTOR ? was > PLX_GATE_ALL : set_grantee(g, was))
 		plx_fence_all();
 	if (likely(!plx_bias_is_inside(&g->bias)))
 		return true;

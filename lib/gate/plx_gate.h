@@ -47,7 +47,7 @@ enum plx_gate_pass {
 struct plx_gate {
 	struct plx_bias bias;
 	uintptr_t grantee; /* whom the next grant names; 0: the first thread that takes; writer: the owner */
-	bool one;	   /* one thread of the application posts, and is not where the kernel does not fence for it */
+	bool one;	   /* only one thread of the application posts; false as well where the kernel has no membarrier */
 	/* owner: the application */
 	bool entered;  /* by the bias, not by TAKEN */
 	bool borrowed; /* taken for a call: FREE again behind it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_link.h - connections between the queues of hosts: made when needed, watched, closed when idle
+ * plx_link.h - connections between the queues of hosts: made when needed, watched, closed to make room
  *
  * Design notes
  * What is decided is here, what is done is the driver's (struct plx_link_ops): it makes its end of a

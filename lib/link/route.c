@@ -79,8 +79,6 @@ plx_route_bytes(const struct sockaddr *a, size_t *len)
 		: (const uint8_t *)&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
 }
 
-/* half octaves above 1 Gb/s: 10 Gb/s and less are the slowest */
-
 uint8_t
 plx_route_bits(const uint8_t addr[16], bool v4)
 {

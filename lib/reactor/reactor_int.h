@@ -161,30 +161,39 @@ reactor_has_core(const struct plx_reactor *r, uint64_t now_ticks)
 /** Its last turn found nothing. @return whether that took time */
 bool reactor_idle(struct plx_reactor *r, uint64_t now_ticks);
 
-/* policy.c; all in us */
-#define REACTOR_ASK_US	     5u	    /* who asks again by then waits, else it does something else */
-#define REACTOR_AWAY_US	     100u   /* the most that one such time counts: it may have lost the core */
-#define REACTOR_WAIT_NEAR_US 20u    /* who waits for so long on its core while long data moves has them, */
-#define REACTOR_WAIT_FAR_US  200u   /* and so long on another core */
-#define REACTOR_LOOK_MIN_US  25u    /* between two looks whether turns are given, at first */
-#define REACTOR_LOOK_MAX_US  100u   /* and when they have been for a while */
-#define REACTOR_LOOK_SHORT_US 500u  /* and while nothing long is under way */
-#define REACTOR_LOOK_LATE_US 2000u  /* that in the end: each look is a switch on that core, */
-#define REACTOR_LOOK_AWAY_US 4000u  /* and takes it from whom the application gave it to */
-#define REACTOR_LOOK_OWN_US 20u	    /* on a core of its own, before they are granted and while they are */
-#define REACTOR_LONG_US	     2000u  /* so long it may be, and as many bytes in one us */
-#define REACTOR_LONG_RATE    1000u
-#define REACTOR_LONG_ASKS    8u	    /* behind a post of something long: who asked so often at once waits for it, */
-#define REACTOR_SLICE_US	    1000u   /* who has no core has none for so long, mostly */
-#define REACTOR_LONG_SURE    8u	    /* and who did so often does the next time too */
-#define REACTOR_WORTH_US	     4000u  /* a grant was worth it; behind a shorter one the next waits, */
-#define REACTOR_PAUSE_MIN_US 2000u  /* at first so long, */
-#define REACTOR_PAUSE_MAX_US 64000u /* and behind each twice as long */
+/* policy.c. Times are in us. */
 
-#define REACTOR_GRANT_TURNS 16u /* between two looks: if fewer, the reactor has them again, */
-#define REACTOR_TURN_US	   32u /* and soon behind the last one fewer do: one may move something long */
-#define REACTOR_BORROW_CALLS 16 /* while the reactor sleeps: then they are granted */
-#define REACTOR_POST_TURNS 16 /* of the reactor in a row that ran what was posted: the same */
+/* An application that asks for turns: does it wait? */
+#define REACTOR_ASK_US	     5u	   /* it waits if it asks again within this time */
+#define REACTOR_AWAY_US	     100u  /* a longer time in between counts at most this: the thread may have lost its core */
+#define REACTOR_WAIT_NEAR_US 20u   /* while long data moves: a thread on the reactor's core has the turns after this wait, */
+#define REACTOR_WAIT_FAR_US  200u  /* and one on another core after this */
+
+/* How long until the reactor looks whether granted turns are given. */
+#define REACTOR_LOOK_MIN_US   25u   /* the first look, while long data moves; each next one after twice the time, */
+#define REACTOR_LOOK_MAX_US   100u  /* up to this */
+#define REACTOR_LOOK_SHORT_US 500u  /* the first look, while nothing long is under way; then twice the time, */
+#define REACTOR_LOOK_LATE_US  2000u /* up to this: each look is a context switch on that core */
+#define REACTOR_LOOK_AWAY_US  4000u /* while the application has yielded its core: a look would take that core */
+#define REACTOR_LOOK_OWN_US   20u   /* a reactor that has a core of its own */
+
+/* Long data: for how long it counts as under way, and whether the application waits for it. */
+#define REACTOR_LONG_US	  2000u /* at least so long, */
+#define REACTOR_LONG_RATE 1000u /* and 1 us more for so many bytes */
+#define REACTOR_LONG_ASKS 8u	/* an application that asks so often at once behind a post waits for it */
+#define REACTOR_LONG_SURE 8u	/* and one that did so often keeps the turns the next time */
+#define REACTOR_SLICE_US  1000u /* a thread that has lost its core has none for so long, mostly */
+
+/* After a grant that ended soon. */
+#define REACTOR_WORTH_US     4000u  /* a grant that lasted so long was worth it */
+#define REACTOR_PAUSE_MIN_US 2000u  /* after a shorter one the reactor grants none for this time, */
+#define REACTOR_PAUSE_MAX_US 64000u /* and after each further one for twice the time, up to this */
+
+/* Counts of turns and of calls. */
+#define REACTOR_GRANT_TURNS  16u /* fewer turns between two looks: the reactor revokes its grant */
+#define REACTOR_TURN_US	     32u /* soon after a look one turn for each such time is enough: it may move long data */
+#define REACTOR_BORROW_CALLS 16	 /* so many calls that borrow the turns of a sleeping reactor: it grants them */
+#define REACTOR_POST_TURNS   16	 /* so many of its own turns in a row that ran posts: it grants them, on a shared core */
 
 /** Let the application take the turns, if it is on this core and polls. */
 void reactor_free(struct plx_reactor *r, struct plx_poller *p);

@@ -72,7 +72,7 @@ struct plx_wake {
 	uint32_t failed_told;  /* owner: of n_failed */
 	_Atomic uint32_t n_events; /* writer: owner; turns that did something */
 	_Atomic uint32_t armed; /* dedicated; writer: application's side 1; who wakes 0 */
-	_Atomic uint32_t naps;	/* the same, for a short sleep in progress; rest.c */
+	_Atomic uint32_t naps;	/* the same, for a short sleep in progress; sleep.c */
 };
 
 /** Listeners and what is being connected; conn.c. Owner: application's side. */

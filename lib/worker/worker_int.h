@@ -101,7 +101,7 @@ void worker_on_ep_close(struct plx_worker *w, const struct plx_peer *src, const 
 void worker_users_add(struct plx_worker *w, struct plx_ep_user *user);
 void worker_users_remove(struct plx_worker *w, struct plx_ep_user *user);
 
-/* route.c */
+/* reach.c */
 /** The ep of the worker with this address. Thread: owner. */
 int worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *addr, struct plx_ep **out);
 /* worker.c */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * route.c - by which device a worker reaches another, and the address that others reach it by
+ * reach.c - by which device a worker reaches another, and the address that others reach it by
  */
 #include <errno.h>
 #include <stdio.h>
