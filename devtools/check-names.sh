@@ -3,9 +3,9 @@
 # Copyright (c) 2026 The Pollux Authors
 #
 # check-names.sh - rules of names that the compiler does not see: a header not
-# named plx_*.h stays in its folder, a face includes few others, no library and no test
-# of the drivers' contract names a driver, a plx_ function in a header has a comment, a
-# code file begins with its licence
+# named plx_*.h stays in its folder, no two files of the libraries and drivers have one
+# name, a face includes few others, no library and no test of the drivers' contract names
+# a driver, a plx_ function in a header has a comment, a code file begins with its licence
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bad=0
@@ -31,6 +31,11 @@ while IFS=: read -r file line header; do
 		find include -path "include/$header" 2>/dev/null | grep -q . ||
 		complain "$file:$line: $header is private to another folder"
 done <<<"$(grep -nE '^#include "' $code /dev/null | sed -E 's/^([^:]+):([0-9]+):#include "([^"]+)".*/\1:\2:\3/')"
+
+# Guides, perf and gdb name a file without its folder.
+while read -r name; do
+	[ -z "$name" ] || complain "$name: the name of several files:" $(find lib drivers dropin -name "$name" | sort)
+done <<<"$(find lib drivers dropin -name '*.[ch]' -exec basename {} \; 2>/dev/null | sort | uniq -d)"
 
 # What a face needs of the core comes by plx_worker.h and plx_init.h; the others are tools.
 faces=$(find lib/ucp lib/cci -name '*.[ch]' ! -name '*_test.c' 2>/dev/null)

@@ -120,7 +120,7 @@ reactor_fence_post(void)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* wake.c */
+/* reactor_wake.c */
 /** Register for reactor_fence_sleep(); again does nothing. Thread: control. */
 void reactor_fence_open(void);
 /** Between storing sleeping, or where a poller went, and the look at what was posted. Thread: any. Blocks: may. */

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/** What a message is; the switch over these is in lib/worker/recv.c. */
+/** What a message is; the switch over these is in lib/worker/rx.c. */
 enum plx_wire_op {
 	PLX_WIRE_NONE,
 	PLX_WIRE_EAGER,	    /* a whole tagged message */

@@ -723,7 +723,7 @@ uint32_t plx_worker_stream_poll(struct plx_worker *w, struct plx_ep_user **users
 int plx_worker_stream_recv_now(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
 	uint64_t elem, bool waitall, struct plx_req *req);
 
-/* chan.c: channels. All: application's side. */
+/* post_chan.c: channels. All: application's side. */
 
 /** A wish for a channel. */
 struct plx_chan_asked {

@@ -13,7 +13,7 @@
 
 PLX_LOG_DECLARE(worker);
 
-/* recv.c */
+/* rx.c */
 /** What a burst of queue k has brought, n messages in w->rx; and its release. */
 void worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n);
 /** What a look at the only queue has brought, in a quiet worker. If that makes work eps.quiet is false behind it. */
@@ -126,14 +126,14 @@ enum worker_am_way worker_am_choose(const struct plx_ep *ep, uint32_t hdr_len, u
 
 #define WORKER_FRAGS_LEN_MAX (64ull << 20) /* the most that proto.eager_max allows */
 
-/* am.c */
+/* post_am.c */
 void worker_rx_am_first(struct plx_worker *w, const struct plx_rx *rx);
 void worker_rx_am_rts(struct plx_worker *w, const struct plx_rx *rx);
 void worker_am_frag(struct plx_worker *w, struct plx_msg *m, const struct plx_wire_frag *h,
 	const uint8_t *data, uint64_t len);
 void worker_am_end(struct plx_am *am, struct plx_msg *m, int ack);
 
-/* progress.c */
+/* turn.c */
 /** A turn of the application's, which the reactor has granted. */
 unsigned worker_turn_granted(struct plx_worker *w);
 /** plx_poller.fn of a dedicated worker. */
@@ -162,7 +162,7 @@ void worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id
 /** What the worker has started just now its flushes wait for as well: they waited for the connection. */
 void worker_flushes_extend(struct plx_worker *w);
 
-/* chan.c */
+/* post_chan.c */
 int worker_chans_open(struct plx_worker *w, const struct plx_worker_params *params);
 void worker_chans_close(struct plx_worker *w);
 void worker_rx_chan(struct plx_worker *w, const struct plx_rx *rx);
@@ -173,7 +173,7 @@ void worker_on_lossy(struct plx_queue *q, const struct plx_rx *rx);
 /** plx_queue.on_group */
 void worker_on_group(struct plx_queue *q, uint64_t group, const uint8_t *data, uint32_t len);
 
-/* rma.c */
+/* post_rma.c */
 void worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx);
 
 /* post.c: what the owner does with an operation of the application's side */
@@ -183,7 +183,7 @@ void worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg);
 bool worker_run_posted(struct plx_worker *w);
 /** Run what other threads have posted while this one had the turns, or seemed to. */
 void worker_look_behind(struct plx_worker *w);
-void worker_cancel_recv(struct plx_req *req); /* submit.c */
+void worker_cancel_recv(struct plx_req *req); /* post_tag.c */
 
 static inline void
 worker_recv_init(struct plx_req *req, void *buf, uint64_t len)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * region.c - memory that peers reach by the device, whatever queue they speak to
+ * dev_region.c - memory that peers reach by the device, whatever queue they speak to
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * quick.c - short messages that travel to the owner by value, and so are over at once
+ * post_quick.c - short messages that travel to the owner by value, and so are over at once
  */
 #include <string.h>
 

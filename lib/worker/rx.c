@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * recv.c - what an arrived packet means: the switch, and tagged delivery
+ * rx.c - what an arrived packet means: the switch, and tagged delivery
  *
  * Design notes
  * Headers are copied out of the borrowed message before they are looked at, since

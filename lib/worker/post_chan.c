@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * chan.c - channels: from the application's side, their RMA, and what arrives for them
+ * post_chan.c - channels: from the application's side, their RMA, and what arrives for them
  */
 #include <errno.h>
 #include <string.h>

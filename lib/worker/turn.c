@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * progress.c - the turn: the table of contents of the machine
+ * turn.c - the turn: the table of contents of the machine
  */
 #include <errno.h>
 #include <time.h>
@@ -221,7 +221,7 @@ can_answer(struct plx_worker *w)
 	return may;
 }
 
-/* Here and not in recv.c, as most bursts bring nothing and their way should be short. */
+/* Here and not in rx.c, as most bursts bring nothing and their way should be short. */
 static inline unsigned
 rx(struct plx_worker *w)
 {

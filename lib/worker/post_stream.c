@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * stream.c - streams for the application's side
+ * post_stream.c - streams for the application's side
  */
 #include <errno.h>
 

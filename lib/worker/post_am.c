@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * am.c - active messages: sending in each way, gathering the pieces, fetching
+ * post_am.c - active messages: sending in each way, gathering the pieces, fetching
  */
 #include <errno.h>
 #include <string.h>

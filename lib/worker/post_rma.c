@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rma.c - put, get and atomics: from the application's side, and what arrives of them
+ * post_rma.c - put, get and atomics: from the application's side, and what arrives of them
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * submit.c - the application's side: at once when inline, through the inbox when dedicated
+ * post_tag.c - tagged messages for the application's side: send, receive, probe, cancel
  */
 #include <errno.h>
 #include <sched.h>
