@@ -51,12 +51,16 @@ while IFS=: read -r page file function; do
 	fi
 done <<<"$(grep -oHE '[A-Za-z0-9_/]+\.[ch]:[a-z_0-9]+\(\)' $guides/*.md README.md 2>/dev/null | tr -d '()' | sort -u)"
 
-# Every public function has a line in the page of its interface and a place in a man page.
+# Every public function has a line in the page of its interface, and man finds a page by its name.
+found=$(sh doc/man_links.sh doc/man | cut -d ' ' -f 1; basename -s .3 doc/man/*.3)
+for name in $(sort <<<"$found" | uniq -d); do
+	complain "doc/man: two pages describe $name"
+done
 for api in ucp cci; do
 	functions=$(sed -nE "s/^\s*(${api}_[a-z0-9_]+);.*/\1/p" pollux.map)
 	every function "$functions" $guides/$api.md
 	for name in $functions; do
-		grep -qw "$name" doc/man/*.3 || complain "doc/man: no page names $name"
+		grep -qx "$name" <<<"$found" || complain "doc/man: no page describes $name"
 	done
 done
 
