@@ -56,7 +56,7 @@ plx_conf_set_json(struct plx_conf *c, const char *name, const struct json_t *val
 	return -EINVAL;
 }
 
-/* In files a name is written as in the table, not in its environment form. */
+/* A name with a dot is never an environment form: files use the names of the table. */
 static int
 conf_set_in_section(struct plx_conf *c, const char *section, const char *key, const json_t *value,
 	enum plx_conf_source source, char *err)
@@ -66,7 +66,7 @@ conf_set_in_section(struct plx_conf *c, const char *section, const char *key, co
 
 	len = snprintf(name, sizeof(name), "%s.%s", section, key);
 	id = len < (int)sizeof(name) ? plx_conf_find(name) : -ENOENT;
-	if (id < 0 || strcmp(plx_conf_row(id)->name, name) != 0) {
+	if (id < 0) {
 		conf_err(err, "no setting \"%.64s\"", name);
 		return -EINVAL;
 	}

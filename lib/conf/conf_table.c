@@ -17,7 +17,7 @@ static const char *const log_levels[] = {"emergency", "alert", "critical", "erro
 	"notice", "info", "debug", NULL};
 static const char *const huge_choices[] = {"auto", "no", NULL};
 static const char *const wait_choices[] = {"spin", "yield", "auto", NULL};
-static const char *const idle_choices[] = {"spin", "pause", "yield", "sleep", "auto", "lend", NULL};
+static const char *const idle_choices[] = {"spin", "pause", "yield", "sleep", "auto", "grant", NULL};
 static const char *const rma_choices[] = {"auto", "device", "message", NULL};
 static const char *const atomics_choices[] = {"auto", "cpu", "device", NULL};
 static const char *const transport_choices[] = {"tcp", "rdma", "auto", NULL};
@@ -36,13 +36,13 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Address space of the EAL heap; pages are used as they are touched."),
 	PLX_ROW_STR(PLX_CONF_REACTOR, "reactor.lcores", "", false,
 		"Cores of dedicated reactors as \"lcore:1,2\" or \"lcore:1-3\"; empty means inline."),
-	PLX_ROW_ENUM(PLX_CONF_REACTOR_IDLE, "reactor.idle", "lend", idle_choices, true,
-		"What a reactor does when its turns find nothing; auto and lend see whether its core is shared."),
+	PLX_ROW_ENUM(PLX_CONF_REACTOR_IDLE, "reactor.idle", "grant", idle_choices, true,
+		"What a reactor does when its turns find nothing; auto and grant detect a shared core."),
 	PLX_ROW_UINT(PLX_CONF_REACTOR_IDLE_TURNS, "reactor.idle_turns", "turns", "1000", 1, 1u << 30,
-		true, "Empty turns before a reactor applies reactor.idle; at most 32 on a shared core (auto, lend)."),
+		true, "Empty turns before a reactor applies reactor.idle; at most 32 on a shared core (auto, grant)."),
 	PLX_ROW_ENUM(PLX_CONF_WORKER_WAIT, "worker.wait", "auto", wait_choices, true,
 		"How an inline worker waits: spin, yield its core, or auto: as costs less time."),
-	PLX_ROW_UINT(PLX_CONF_WORKER_NAP_US, "worker.nap_us", "us", "50", 0, 10000, true,
+	PLX_ROW_UINT(PLX_CONF_WORKER_SLEEP_US, "worker.sleep_us", "us", "50", 0, 10000, true,
 		"Sleep of an inline worker that finds nothing while soft-RoCE moves 64 KiB or more for it; 0: none."),
 	PLX_ROW_STR(PLX_CONF_DEVICES, "worker.devices", devices, false,
 		"Devices a worker opens where they are there; the first in the peer's list that both have, and that reaches it, carries it."),

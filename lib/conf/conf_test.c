@@ -90,6 +90,8 @@ names_are_unique_in_both_forms(void)
 	CU_ASSERT_EQUAL(plx_conf_find("DRV_CMA"), plx_conf_find("drv.cma"));
 	CU_ASSERT_EQUAL(plx_conf_find("drv_cma"), plx_conf_find("drv.cma"));
 	CU_ASSERT_EQUAL(plx_conf_find("REACTOR"), PLX_CONF_REACTOR);
+	CU_ASSERT_EQUAL(plx_conf_find("worker.nap_us"), PLX_CONF_WORKER_SLEEP_US);
+	CU_ASSERT_EQUAL(plx_conf_find("WORKER_NAP_US"), PLX_CONF_WORKER_SLEEP_US);
 	CU_ASSERT_EQUAL(plx_conf_find("drv"), -ENOENT);
 	CU_ASSERT_EQUAL(plx_conf_find(""), -ENOENT);
 	CU_ASSERT_EQUAL(plx_conf_find("drv.cma.x"), -ENOENT);
@@ -314,6 +316,16 @@ what_is_no_regular_file_is_refused(void)
 	CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
 	CU_ASSERT_EQUAL(plx_conf_load_file(&conf, path, err, sizeof(err)), -EINVAL);
 	unlink(path);
+}
+
+static void
+a_former_word_of_a_choice_means_the_present_one(void)
+{
+	CU_ASSERT_EQUAL(load("{\"reactor\": {\"idle\": \"lend\"}, \"worker\": {\"nap_us\": 7}}"), 0);
+	CU_ASSERT_EQUAL(u64("reactor.idle"), PLX_IDLE_GRANT);
+	CU_ASSERT_EQUAL(u64("worker.sleep_us"), 7);
+	plx_conf_defaults(&conf);
+	CU_ASSERT_EQUAL(load("{\"rndv\": {\"scheme\": \"lend\"}}"), -EINVAL);
 }
 
 static void
@@ -726,6 +738,8 @@ static CU_TestInfo tests[] = {
 	{"a_wrong_file_changes_nothing_and_says_why", a_wrong_file_changes_nothing_and_says_why},
 	{"deep_and_huge_files_are_refused", deep_and_huge_files_are_refused},
 	{"what_is_no_regular_file_is_refused", what_is_no_regular_file_is_refused},
+	{"a_former_word_of_a_choice_means_the_present_one",
+		a_former_word_of_a_choice_means_the_present_one},
 	{"json_at_runtime_changes_only_runtime_settings",
 		json_at_runtime_changes_only_runtime_settings},
 	{"the_environment_wins_over_the_file_it_names",

@@ -16,12 +16,21 @@
 
 #include "conf_int.h"
 
-/* Other names that a user may give a setting, in environment form. */
+/* Short and former names of settings. They are accepted and never shown. */
 static const struct {
 	const char *name;
 	enum plx_conf_id id;
 } aliases[] = {
-	{"REACTOR", PLX_CONF_REACTOR},
+	{"reactor", PLX_CONF_REACTOR},
+	{"worker.nap_us", PLX_CONF_WORKER_SLEEP_US},
+};
+
+/* The same for words of a choice. */
+static const struct {
+	enum plx_conf_id id;
+	const char *old, *now;
+} old_words[] = {
+	{PLX_CONF_REACTOR_IDLE, "lend", "grant"},
 };
 
 void
@@ -76,19 +85,26 @@ conf_env_name(const char *name, char *buf, size_t len)
 	return (int)i;
 }
 
+/* Whether name is that of the setting, with its dot or in environment form. */
+static bool
+conf_is_named(const char *setting, const char *name)
+{
+	char env[PLX_CONF_NAME_MAX];
+
+	conf_env_name(setting, env, sizeof(env));
+	return strcmp(setting, name) == 0 || strcasecmp(env, name) == 0;
+}
+
 int
 plx_conf_find(const char *name)
 {
-	char env[PLX_CONF_NAME_MAX];
 	unsigned int i;
 
-	for (i = 0; i < plx_conf_n(); i++) {
-		conf_env_name(plx_conf_row(i)->name, env, sizeof(env));
-		if (strcmp(plx_conf_row(i)->name, name) == 0 || strcasecmp(env, name) == 0)
+	for (i = 0; i < plx_conf_n(); i++)
+		if (conf_is_named(plx_conf_row(i)->name, name))
 			return (int)i;
-	}
 	for (i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
-		if (strcasecmp(aliases[i].name, name) == 0)
+		if (conf_is_named(aliases[i].name, name))
 			return aliases[i].id;
 	return -ENOENT;
 }
@@ -128,12 +144,23 @@ conf_set_uint(const struct plx_conf_row *row, const char *text, uint64_t *u, cha
 	return rc;
 }
 
+/* @return the present word for one that the choices of this setting had before, or text */
+static const char *
+conf_new_word(const struct plx_conf_row *row, const char *text)
+{
+	for (unsigned int i = 0; i < sizeof(old_words) / sizeof(old_words[0]); i++)
+		if (row == plx_conf_row(old_words[i].id) && strcasecmp(old_words[i].old, text) == 0)
+			return old_words[i].now;
+	return text;
+}
+
 static int
 conf_set_enum(const struct plx_conf_row *row, const char *text, uint64_t *u, char *err)
 {
 	char list[80] = "";
 	size_t n = 0;
 
+	text = conf_new_word(row, text);
 	for (unsigned int i = 0; row->choices[i] != NULL; i++) {
 		if (strcasecmp(row->choices[i], text) == 0) {
 			*u = i;

@@ -231,7 +231,7 @@ reactor_idle(struct plx_reactor *r, uint64_t now_ticks)
 		sleep_or_yield(r);
 		break;
 	case PLX_IDLE_AUTO:
-	case PLX_IDLE_LEND:
+	case PLX_IDLE_GRANT:
 		return idle_auto(r, now_ticks);
 	default:
 		return false;

@@ -24,7 +24,7 @@ struct plx_reactor_stat {
 	uint64_t idles;	       /* times the idle policy was applied */
 	uint64_t yields_taken; /* auto: somebody else wanted the core that was offered */
 	uint64_t sleeps;
-	uint64_t lent;	       /* times that the application had turns granted */
+	uint64_t grants;	       /* times that the application had turns granted */
 };
 
 extern const struct plx_stat_row plx_reactor_stat_rows[];

@@ -61,7 +61,7 @@ static bool
 grants(const struct plx_reactor *r)
 {
 	/* relaxed: it may change a turn later */
-	return atomic_load_explicit(&r->idle, memory_order_relaxed) == PLX_IDLE_LEND;
+	return atomic_load_explicit(&r->idle, memory_order_relaxed) == PLX_IDLE_GRANT;
 }
 
 /* relaxed: it is about time only */
@@ -344,7 +344,7 @@ begin_grant(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 	p->look_us = until_look_us(r, p, now_ticks,
 		polled ? REACTOR_LOOK_MIN_US : REACTOR_LOOK_MAX_US);
 	r->n_granted++;
-	PLX_STAT_INC(r->stat.lent);
+	PLX_STAT_INC(r->stat.grants);
 	reactor_wake_remove(r, p); /* what comes is not for the reactor */
 }
 

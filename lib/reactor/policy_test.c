@@ -52,7 +52,7 @@ begin(void)
 	memset((void *)&p, 0, sizeof(p));
 	UNIT_EQ_FATAL(reactor_wake_open(&r), 0);
 	UNIT_EQ_FATAL(plx_inbox_open(&r.inbox, true), 0);
-	r.idle = PLX_IDLE_LEND;
+	r.idle = PLX_IDLE_GRANT;
 	TAILQ_INIT(&r.pollers);
 	TAILQ_INSERT_TAIL(&r.pollers, &p, link);
 	fd = eventfd(0, EFD_NONBLOCK);
@@ -276,7 +276,7 @@ a_call_borrows_turns_and_lets_the_reactor_sleep(void)
 	UNIT_EQ(disarms, 0);
 	UNIT_TRUE(!readable(r.bell));
 	UNIT_TRUE(reactor_regain(&r, &p, now)); /* what woke it is its to do */
-	UNIT_EQ(r.stat.lent, 0);
+	UNIT_EQ(r.stat.grants, 0);
 	UNIT_EQ(disarms, 1);
 	end();
 }
@@ -302,7 +302,7 @@ who_borrows_turns_often_keeps_them(void)
 	UNIT_EQ(disarms, 1);
 	UNIT_TRUE(readable(r.bell)); /* it looks whether turns are given */
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
-	UNIT_EQ(r.stat.lent, 1);
+	UNIT_EQ(r.stat.grants, 1);
 	pass_us(REACTOR_LOOK_MAX_US + 1);
 	UNIT_TRUE(reactor_regain(&r, &p, now)); /* none was */
 	reactor_free(&r, &p);
@@ -349,7 +349,7 @@ a_busy_reactor_that_shares_its_core_lends_to_who_posts(void)
 	r.idle = PLX_IDLE_AUTO;
 	reactor_grant_to_poster(&r, &p, now);
 	UNIT_TRUE(p.mine);
-	r.idle = PLX_IDLE_LEND;
+	r.idle = PLX_IDLE_GRANT;
 	reactor_grant_to_poster(&r, &p, now);
 	is_lent_and_looked_at_each(REACTOR_LOOK_MAX_US);
 	end();
@@ -382,7 +382,7 @@ the_reactor_has_them_again_when_nobody_waits(void)
 	begin();
 	grant();
 	UNIT_TRUE(reactor_granted_all(&r));
-	UNIT_EQ(r.stat.lent, 1);
+	UNIT_EQ(r.stat.grants, 1);
 	for (unsigned i = 0; i < 10; i++) {
 		pass_us(REACTOR_LOOK_MAX_US + 1);
 		give_turns(REACTOR_GRANT_TURNS);
@@ -404,7 +404,7 @@ the_reactor_has_them_again_when_nobody_waits(void)
 	UNIT_TRUE(!ask(100));
 	UNIT_TRUE(now < r.shared_until);
 	UNIT_TRUE(r.hog); /* it will not offer the core */
-	UNIT_EQ(r.stat.lent, 1);
+	UNIT_EQ(r.stat.grants, 1);
 	end();
 }
 

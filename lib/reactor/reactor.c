@@ -42,7 +42,7 @@ const struct plx_stat_row plx_reactor_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_reactor_stat, idles),
 	PLX_STAT_ROW(struct plx_reactor_stat, yields_taken),
 	PLX_STAT_ROW(struct plx_reactor_stat, sleeps),
-	PLX_STAT_ROW(struct plx_reactor_stat, lent),
+	PLX_STAT_ROW(struct plx_reactor_stat, grants),
 	PLX_STAT_END,
 };
 

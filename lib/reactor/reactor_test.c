@@ -1029,7 +1029,7 @@ turns_change_hands(bool alone)
 	sched_getaffinity(0, sizeof(before), &before);
 	CPU_ZERO(&s->core);
 	CPU_SET(sched_getcpu(), &s->core);
-	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_LEND, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_GRANT, 1), 0);
 	UNIT_EQ_FATAL(plx_reactor_add(&s->poller), 0);
 	if (!alone)
 		sched_setaffinity(0, sizeof(s->core), &s->core);
@@ -1037,7 +1037,7 @@ turns_change_hands(bool alone)
 		shared_round(s, alone);
 	UNIT_EQ(s->crowded, 0);
 	UNIT_EQ(plx_reactor_info(0, &info), 0);
-	UNIT_TRUE(info.stat.lent >= 20);
+	UNIT_TRUE(info.stat.grants >= 20);
 	plx_reactor_remove(&s->poller);
 	plx_reactor_stop_all();
 	sched_setaffinity(0, sizeof(before), &before);

@@ -46,7 +46,7 @@
 
 struct plx_worker_stat {
 	uint64_t turns; /* looks included that took the place of one */
-	uint64_t busy_turns, yields, naps;
+	uint64_t busy_turns, yields, sleeps;
 	uint64_t tag_sends, tag_recvs;
 	uint64_t tag_quick; /* of the sends: handed to a reactor with their data */
 	uint64_t eager_bytes_kept; /* of unexpected messages, ever */
@@ -105,7 +105,7 @@ struct plx_worker {
 	uint64_t whole_turn; /* of stat.turns: the last that was more than a look */
 	uint64_t timers_turn; /* the next of stat.turns to look at the timers */
 	int32_t turn_due; /* turns are lent: behind so many calls of those who post */
-	uint32_t nap_us;
+	uint32_t sleep_us;
 	struct plx_spin spin; /* inline: how it waits behind progress */
 	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
 	uint64_t check_ticks; /* between two looks at the peers */
@@ -265,7 +265,7 @@ plx_worker_offers(struct plx_worker *w)
 /**
  * Offer the core. Outside of any lock: who waits for it would run only while it is held, and
  * find it taken each time.
- * Thread: any. Blocks: while others run, or worker.nap_us.
+ * Thread: any. Blocks: while others run, or worker.sleep_us.
  */
 static inline void
 plx_worker_offer(struct plx_worker *w, enum plx_offer how)

@@ -260,6 +260,6 @@ worker_rest(struct plx_worker *w)
 		return false;
 	if (plx_gate_is_granted(&w->poller.gate) ? !rest_lent(w) : !nap(w))
 		return false;
-	PLX_STAT_INC(w->stat.naps);
+	PLX_STAT_INC(w->stat.sleeps);
 	return true;
 }

@@ -60,8 +60,8 @@ plx_worker_offers_slow(struct plx_worker *w)
 	/* a callback asked, or something was found that the caller does not count */
 	if (w->in_turn || w->in_poll || w->empty_turns == 0)
 		return PLX_OFFER_NOT;
-	if (w->nap_us != 0 && moved_by_cpu(w)) {
-		PLX_STAT_INC(w->stat.naps);
+	if (w->sleep_us != 0 && moved_by_cpu(w)) {
+		PLX_STAT_INC(w->stat.sleeps);
 		return PLX_OFFER_NAP;
 	}
 	if (!yields(w))
@@ -106,7 +106,7 @@ plx_worker_offer_slow(struct plx_worker *w, enum plx_offer how)
 		plx_spin_yield(&w->spin);
 		break;
 	case PLX_OFFER_NAP:
-		nanosleep(&(struct timespec){.tv_nsec = w->nap_us * 1000}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = w->sleep_us * 1000}, NULL);
 		break;
 	default:
 		break;

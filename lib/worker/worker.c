@@ -96,7 +96,7 @@ const struct plx_stat_row plx_worker_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_worker_stat, turns),
 	PLX_STAT_ROW(struct plx_worker_stat, busy_turns),
 	PLX_STAT_ROW(struct plx_worker_stat, yields),
-	PLX_STAT_ROW(struct plx_worker_stat, naps),
+	PLX_STAT_ROW(struct plx_worker_stat, sleeps),
 	PLX_STAT_ROW(struct plx_worker_stat, tag_sends),
 	PLX_STAT_ROW(struct plx_worker_stat, tag_recvs),
 	PLX_STAT_ROW(struct plx_worker_stat, tag_quick),
@@ -268,7 +268,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	w->conns.done_ms = plx_conf_u64(conf, PLX_CONF_CM_DONE_MS);
 	w->turn_due = PLX_WORKER_TURN_EVERY;
 	w->waits = (uint8_t)plx_conf_u64(conf, PLX_CONF_WORKER_WAIT);
-	w->nap_us = plx_conf_u64(conf, PLX_CONF_WORKER_NAP_US);
+	w->sleep_us = plx_conf_u64(conf, PLX_CONF_WORKER_SLEEP_US);
 	w->kept_max = plx_conf_u64(conf, PLX_CONF_TAG_UNEXPECTED_MAX);
 	w->check_ticks = plx_conf_u64(conf, PLX_CONF_PEER_CHECK_MS) * rte_get_tsc_hz() / 1000;
 	TAILQ_INIT(&w->flushes);

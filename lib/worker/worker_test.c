@@ -426,16 +426,16 @@ an_idle_worker_naps_while_processors_move_its_data(void)
 {
 	for (unsigned k = 0; k < 2; k++) {
 		begin();
-		unit_workers_set(&u, "worker.nap_us", k == 0 ? "0" : "1");
+		unit_workers_set(&u, "worker.sleep_us", k == 0 ? "0" : "1");
 		unit_workers_open(&u, 1);
 		UNIT_EQ(offers(PLX_OFFER_NOT), 64 * PLX_WORKER_LOOKS / PLX_LOOKS_WORTH);
 		unit_queue(&u, 0)->by_cpu = true;
-		UNIT_EQ(u.w[0]->stat.naps, 0);
+		UNIT_EQ(u.w[0]->stat.sleeps, 0);
 		UNIT_EQ(offers(PLX_OFFER_NAP), 4 * k);
-		UNIT_EQ(u.w[0]->stat.naps, 4 * k);
+		UNIT_EQ(u.w[0]->stat.sleeps, 4 * k);
 		unit_queue(&u, 0)->by_cpu = false;
 		UNIT_EQ(offers(PLX_OFFER_NOT), 64 * PLX_WORKER_LOOKS / PLX_LOOKS_WORTH);
-		UNIT_EQ(u.w[0]->stat.naps, 4 * k);
+		UNIT_EQ(u.w[0]->stat.sleeps, 4 * k);
 		unit_workers_close(&u);
 	}
 }
@@ -1057,16 +1057,16 @@ __wrap_syscall(long number, _Atomic uint32_t *word, int op, uint32_t value, ...)
 static bool
 naps(struct plx_worker *w, bool is_near, bool woke)
 {
-	uint64_t before = w->stat.naps;
+	uint64_t before = w->stat.sleeps;
 
 	near = is_near;
 	atomic_store(&unit_queue(&u, 1)->woke, woke);
 	w->yield.every = PLX_YIELD_MAX;
 	arms = disarms = 0;
 	plx_worker_offer(w, PLX_OFFER_LEARN);
-	if (w->stat.naps == before)
+	if (w->stat.sleeps == before)
 		return false;
-	UNIT_EQ(w->stat.naps, before + 1);
+	UNIT_EQ(w->stat.sleeps, before + 1);
 	UNIT_EQ(w->yield.every, PLX_YIELD_SHARED);
 	return true;
 }
