@@ -4,8 +4,9 @@
 #
 # check-names.sh - rules of names that the compiler does not see: a header not
 # named plx_*.h stays in its folder, no two files of the libraries and drivers have one
-# name, a face includes few others, no library and no test of the drivers' contract names
-# a driver, a plx_ function in a header has a comment, a code file begins with its licence
+# name, a face includes two headers of the core and reads no field of it, no library and
+# no test of the drivers' contract names a driver, a plx_ function in a header has a
+# comment, a code file begins with its licence
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bad=0
@@ -37,11 +38,14 @@ while read -r name; do
 	[ -z "$name" ] || complain "$name: the name of several files:" $(find lib drivers dropin -name "$name" | sort)
 done <<<"$(find lib drivers dropin -name '*.[ch]' -exec basename {} \; 2>/dev/null | sort | uniq -d)"
 
-# What a face needs of the core comes by plx_worker.h and plx_init.h; the others are tools.
-faces=$(find lib/ucp lib/cci -name '*.[ch]' ! -name '*_test.c' 2>/dev/null)
+# What a face needs of the core comes by plx_worker.h and plx_init.h, and it reads no field of a worker, an ep or a peer.
+faces=$(find lib/ucp lib/cci dropin -name '*.[ch]' ! -name '*_test.c' 2>/dev/null)
 while IFS=: read -r file line header; do
-	[ -z "$file" ] || complain "$file:$line: a face does not include $header"
-done <<<"$(grep -nE '^#include "plx_' $faces /dev/null | grep -vE '"plx_(worker|init|log|lock|window)\.h"')"
+	[ -z "$file" ] || complain "$file:$line: a face does not include $(cut -d'"' -f2 <<<"$header")"
+done <<<"$(grep -nE '^#include "plx_' $faces /dev/null | grep -vE '"plx_(worker|init)\.h"')"
+while IFS= read -r line; do
+	[ -z "$line" ] || complain "$line: a face reads no field of the core's"
+done <<<"$(grep -nE '\b(core|peer|pool)->[a-z]|\bep->(err|peer|eps|stub|connected|pending|eager_end)\b' $faces /dev/null)"
 
 # perf, gdb and grep know a function by its name alone. Of these folders all files keep to it so far.
 worded="lib/am lib/chan lib/cm lib/ep lib/link lib/req lib/rma lib/rndv lib/rpc lib/stream lib/wire"

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The Pollux Authors
 """circles_test.py - devtools/check-circles.py finds circles that are planted
 
-usage: circles_test.py CHECK COMPILER
+usage: circles_test.py CHECK COMPILER...
 """
 import subprocess
 import sys
@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-CHECK, COMPILER = sys.argv[1:3]
+CHECK, *COMPILER = sys.argv[1:]
 
 
 class Circles(unittest.TestCase):
@@ -31,7 +31,7 @@ class Circles(unittest.TestCase):
             source = self.root / name
             source.write_text(text)
             objects.append(self.root / f"{library}_{name}.o")
-            subprocess.run([COMPILER, "-c", source, "-o", objects[-1]], check=True)
+            subprocess.run([*COMPILER, "-c", source, "-o", objects[-1]], check=True)
         subprocess.run(["ar", "csr", archive, *objects], check=True)
 
     def check(self):

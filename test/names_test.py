@@ -52,6 +52,27 @@ class Names(unittest.TestCase):
         self.write("drivers/tin/ring.c", "")
         self.assert_found("ring.c: the name of several files: drivers/tin/ring.c lib/worker/ring.c")
 
+    def test_a_face_that_includes_another_header_of_the_core_fails(self):
+        self.write("lib/ucp/tag.c", '#include "plx_worker.h"\n#include "plx_ep.h"\n')
+        self.assert_found("lib/ucp/tag.c:3: a face does not include plx_ep.h")
+
+    def test_a_face_that_reads_a_field_of_the_core_fails(self):
+        self.write("lib/cci/rma.c", "int f(struct cci_ep *ep)\n{\n\treturn ep->core->dedicated;\n}\n")
+        self.assert_found("lib/cci/rma.c:4:")
+
+    def test_a_face_that_reads_a_field_of_an_ep_fails(self):
+        self.write("lib/ucp/eps.c", "int f(ucp_ep_h ep)\n{\n\treturn ep->user.ep->peer->mtu;\n}\n")
+        self.assert_found("a face reads no field of the core's")
+
+    def test_a_private_header_of_another_folder_fails(self):
+        self.write("lib/worker/worker_int.h", "")
+        self.write("lib/ucp/tag.c", '#include "worker_int.h"\n')
+        self.assert_found("lib/ucp/tag.c:2: worker_int.h is private to another folder")
+
+    def test_a_driver_that_is_named_in_the_core_fails(self):
+        self.write("lib/worker/worker.c", "/* for tin */\n")
+        self.assert_found("names the driver tin")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -50,7 +50,7 @@ cci_others_turn(const struct cci_ep *self, bool all_of_them)
 	if (pthread_mutex_trylock(&all.lock) != 0)
 		return 0;
 	LIST_FOREACH(ep, &all.list, link) {
-		if (ep == self || ep->core->dedicated || plx_lock_is_mine(&ep->lock) ||
+		if (ep == self || plx_worker_has_reactor(ep->core) || plx_lock_is_mine(&ep->lock) ||
 			!(all_of_them || plx_lock_is_open_to_me(&ep->lock)) || !plx_lock_try_enter(&ep->lock))
 			continue;
 		n += plx_worker_progress(ep->core);

@@ -16,10 +16,8 @@
 static void
 on_lost(struct plx_worker *core)
 {
-	struct cci_ep *ep = core->chans.user;
+	struct cci_ep *ep = plx_worker_user(core);
 
-	if (ep == NULL) /* it is being made */
-		return;
 	ep->failed = true;
 	plx_lock_open(&ep->lock);
 	/* or the service's name would be in use for as long as the child lives */
@@ -32,7 +30,8 @@ static int
 ep_open(struct cci_ep *ep, const struct cci_dev *d, const struct plx_conf *conf, const char *service)
 {
 	struct plx_worker_params params = {.conf = conf, .name = d->name, .wakeup = ep->has_fd,
-		.event_fd = -1, .chan_deliver = cci_deliver, .lost = on_lost};
+		.event_fd = -1, .lost = on_lost, .user = ep, .own_keys = true,
+		.chan_deliver = cci_deliver, .chan_ready = &ep->ready};
 	int rc;
 
 	ep->pub.device = &d->pub;
@@ -47,10 +46,7 @@ ep_open(struct cci_ep *ep, const struct cci_dev *d, const struct plx_conf *conf,
 	rc = plx_worker_create(&params, &ep->core);
 	if (rc != 0)
 		return rc;
-	ep->core->chans.user = ep;
-	ep->plain = !ep->has_fd && !ep->core->dedicated;
-	ep->core->chans.ready = ep->plain ? &ep->ready : NULL;
-	ep->core->rma.domain = ep->core->uid;
+	ep->plain = !ep->has_fd && !plx_worker_has_reactor(ep->core);
 	rc = service != NULL ? cci_service_publish(d->driver, service, ep->core, ep->uri, &ep->service_fd)
 		: cci_uri_format(d->driver, ep->core, ep->uri);
 	if (rc != 0)

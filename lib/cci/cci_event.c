@@ -92,7 +92,7 @@ fill(union cci_event *e, struct plx_chan_item *item)
 static inline struct plx_chan_item *
 item_of_failure(struct cci_ep *ep)
 {
-	if (likely(!plx_dev_has_failed(ep->core->queues[0]->dev) || ep->failed))
+	if (likely(!plx_worker_dev_has_failed(ep->core) || ep->failed))
 		return NULL;
 	ep->failed = true;
 	plx_worker_chans_fail(ep->core);
@@ -124,7 +124,7 @@ get_event(struct cci_ep *ep, cci_event_t **event)
 		*event = e;
 	} else {
 		*event = NULL;
-		status = plx_chans_are_full(&ep->core->chans) ? CCI_ENOBUFS : CCI_EAGAIN;
+		status = plx_chans_are_full(plx_worker_chans(ep->core)) ? CCI_ENOBUFS : CCI_EAGAIN;
 		offer = plx_worker_offers(ep->core);
 	}
 	cci_unlock(ep);
@@ -163,8 +163,8 @@ look(struct cci_ep *ep, cci_event_t **event)
 	if (likely(ep->plain)) {
 		found = plx_worker_peek(ep->core);
 		/* the sends that the message before has acknowledged need no turn */
-		if (found == PLX_RX_BURST && ep->core->chans.unreaped != NULL)
-			plx_chans_reap_slow(&ep->core->chans);
+		if (found == PLX_RX_BURST)
+			plx_worker_chans_reap(ep->core);
 	}
 	if (found == PLX_RX_NONE) {
 		plx_lock_drop_quick(&ep->lock);

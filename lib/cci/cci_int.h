@@ -24,8 +24,6 @@
 #include <cci.h>
 
 #include "plx_init.h"
-#include "plx_lock.h"
-#include "plx_log.h"
 #include "plx_worker.h"
 
 PLX_LOG_DECLARE(cci);

@@ -18,7 +18,7 @@ void
 cci_recycle(struct cci_ep *ep, struct plx_chan_item *item)
 {
 	if (item->kind == PLX_CHAN_SENT)
-		plx_chan_op_put(&ep->core->chans, container_of(item, struct plx_chan_op, item));
+		plx_chan_op_put(plx_worker_chans(ep->core), container_of(item, struct plx_chan_op, item));
 	else
 		plx_worker_chan_put(ep->core, item);
 }

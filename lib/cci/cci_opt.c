@@ -56,7 +56,7 @@ set_recvs(struct cci_ep *ep, uint32_t n)
 static void
 hear_silences(struct cci_ep *ep)
 {
-	if (ep->core->dedicated)
+	if (plx_worker_has_reactor(ep->core))
 		cci_hear(ep, NULL);
 }
 

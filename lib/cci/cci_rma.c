@@ -72,7 +72,7 @@ cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, int fla
 	}
 	m->base = start;
 	m->len = length;
-	h = (struct handle){m->key.index, 0, m->key.token ^ ep->core->rma.domain,
+	h = (struct handle){m->key.index, 0, m->key.token ^ plx_worker_key_domain(ep->core),
 		(uintptr_t)start, length};
 	memcpy(&m->pub, &h, sizeof(h));
 	cci_lock(ep);
@@ -188,7 +188,7 @@ cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	/* The message is copied whatever the flags say: its buffer has no event of its own. */
 	rc = cci_op_data(ep, op, &iov, 1, msg_len, 0);
 	if (rc != 0) {
-		plx_chan_op_put(&ep->core->chans, op);
+		plx_chan_op_put(plx_worker_chans(ep->core), op);
 		goto drop;
 	}
 	op->has_msg = msg_len != 0;

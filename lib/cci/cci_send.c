@@ -73,7 +73,7 @@ op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_op **
 		rc = plx_chan_err(&c->chan);
 	if (unlikely(rc != 0))
 		return rc;
-	op = plx_chan_op_get(&ep->core->chans);
+	op = plx_chan_op_get(plx_worker_chans(ep->core));
 	if (unlikely(op == NULL))
 		return -ENOMEM;
 	op_fill(op, c, context, flags);
@@ -100,7 +100,7 @@ cci_op_data(struct cci_ep *ep, struct plx_chan_op *op, const struct iovec *iov, 
 			op->data = iov->iov_base;
 			return 0;
 		}
-		to = plx_pool_get(&ep->core->chans.bufs);
+		to = plx_chan_buf_get(plx_worker_chans(ep->core));
 		if (to == NULL)
 			return -ENOMEM;
 		op->own_buf = true;
@@ -124,7 +124,7 @@ wait_for_end(struct cci_ep *ep, struct plx_chan_op *op)
 	while (!op->item.answered)
 		wait_turn(ep, &idle);
 	status = cci_status(op->item.status);
-	plx_chan_op_put(&ep->core->chans, op);
+	plx_chan_op_put(plx_worker_chans(ep->core), op);
 	return status;
 }
 
@@ -161,7 +161,7 @@ send_short(struct cci_conn *c, const void *msg, uint32_t len, const void *contex
 
 	if (unlikely(!ep->plain || ep->n_sends >= ep->sends_max))
 		return false;
-	op = plx_chan_op_short(&ep->core->chans, &c->chan, len);
+	op = plx_chan_op_short(plx_worker_chans(ep->core), &c->chan, len);
 	if (unlikely(op == NULL))
 		return false;
 	if (likely(len == 8))
@@ -199,7 +199,7 @@ send_msg(struct cci_conn *c, const struct iovec *iov, uint32_t n, uint32_t len, 
 		cci_unlock(ep);
 		return status;
 	}
-	plx_chan_op_put(&ep->core->chans, op);
+	plx_chan_op_put(plx_worker_chans(ep->core), op);
 out:
 	cci_unlock(ep);
 	return cci_status(rc);

@@ -484,6 +484,13 @@ plx_chan_op_get(struct plx_chans *cs)
 	return op;
 }
 
+/** @return room for the longest message of an operation with own_buf, or NULL without memory. */
+static inline void *
+plx_chan_buf_get(struct plx_chans *cs)
+{
+	return plx_pool_get(&cs->bufs);
+}
+
 /**
  * An operation for a message that could be sent at once: on an open reliable channel without a send
  * timeout, with nothing before it that is not sent. Only chan, chan_id and flags of its item, len and

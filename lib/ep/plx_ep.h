@@ -267,6 +267,13 @@ bool plx_ep_stub_was_closed(const struct plx_ep_stub *s);
 /** The other side's EP_CLOSE may come before its answer. @return the stub, or NULL */
 struct plx_ep_stub *plx_ep_stub_find(const struct plx_eps *eps, uint32_t conn_id);
 
+/** @return the reason why operations on the ep fail, or 0; what a reactor finds may be seen a moment later. Thread: any. */
+static inline int
+plx_ep_err(const struct plx_ep *ep)
+{
+	return __atomic_load_n(&ep->err, __ATOMIC_RELAXED);
+}
+
 /** @return the reason why operations on the handle fail, or 0. Thread: any. */
 static inline int
 plx_ep_user_err(const struct plx_ep_user *user)
@@ -274,7 +281,14 @@ plx_ep_user_err(const struct plx_ep_user *user)
 	/* pairs with the release where it is set */
 	int err = atomic_load_explicit(&user->err, memory_order_acquire);
 
-	return err != 0 ? err : __atomic_load_n(&user->ep->err, __ATOMIC_RELAXED);
+	return err != 0 ? err : plx_ep_err(user->ep);
+}
+
+/** @return whether it is not known yet which ep the handle will have. Thread: application's side. */
+static inline bool
+plx_ep_user_is_unmet(const struct plx_ep_user *user)
+{
+	return user->ep->stub;
 }
 
 /** @return whether a message may go to the device now: connected, nothing before it waits. */

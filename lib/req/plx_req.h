@@ -329,6 +329,13 @@ struct plx_req_pool {
 int plx_req_pool_open(struct plx_req_pool *p, uint32_t user_len, bool dedicated,
 	void (*user_init)(void *user), void (*user_cleanup)(void *user));
 
+/** @return the face's worker. Thread: any. */
+static inline void *
+plx_req_owner(const struct plx_req *req)
+{
+	return req->pool->user;
+}
+
 /** Run user_cleanup on every request and give the memory back. Thread: application's side. */
 void plx_req_pool_close(struct plx_req_pool *p);
 

@@ -88,7 +88,7 @@ set_handler(ucp_worker_h w, uint16_t id, const struct plx_am_handler *h)
 	int rc;
 
 	ucp_lock(w);
-	rc = plx_am_set(&w->core->am, id, h);
+	rc = plx_worker_am_set(w->core, id, h);
 	ucp_unlock(w);
 	return ucp_status(rc);
 }
@@ -184,7 +184,7 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const str
 	ucp_worker_h w = ep->worker;
 	int rc;
 
-	if (likely(!w->core->dedicated && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0 &&
+	if (likely(!plx_worker_has_reactor(w->core) && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0 &&
 		    buf->dt == NULL)) {
 		rc = plx_worker_am_send_now(w->core, ep->user.ep, a->wire, a->hdr, buf->addr,
 			buf->len, a->how);
@@ -294,7 +294,7 @@ send_plain(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp
 	if (unlikely(!plx_worker_am_is_short(to, count)))
 		return mode == UCP_SINGLE ? send_nbx(ep, id, NULL, 0, buffer, count, param)
 					  : send_long(ep, id, buffer, count, param, pass);
-	if (unlikely(to->peer->tx_sure == 0))
+	if (!plx_worker_is_sure(to))
 		return send_asked(ep, id, buffer, count, param, pass);
 	plx_worker_am_send_sure(w->core, to,
 		(struct plx_wire_am){.id = id, .conn_id = plx_ep_wire_id(&ep->user)}, buffer, count);
@@ -379,7 +379,7 @@ recv_kept(ucp_worker_h w, struct plx_msg *m, void *data, struct ucp_buf *buf,
 		if (req == NULL)
 			return am_error(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
 	}
-	plx_req_init(&tmp, &w->core->reqs, PLX_REQ_USER);
+	plx_worker_req_init(w->core, &tmp);
 	tmp.dt = buf->dt;
 	tmp.buf = buf->addr;
 	tmp.len = buf->len;

@@ -194,7 +194,7 @@ generic_open(ucp_worker_h w, const struct dt_generic *type, void *buffer, size_t
 	d->state = recv ? type->ops.start_unpack(type->context, buffer, count)
 			: type->ops.start_pack(type->context, buffer, count);
 	*buf = (struct ucp_buf){buffer, type->ops.packed_size(d->state), &d->dt};
-	if (!w->core->dedicated && buf->len <= WHOLE_MAX)
+	if (!plx_worker_has_reactor(w->core) && buf->len <= WHOLE_MAX)
 		return UCS_OK;
 	d->bounce = malloc(buf->len != 0 ? buf->len : 1);
 	if (d->bounce == NULL) {

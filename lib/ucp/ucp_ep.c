@@ -71,11 +71,13 @@ open_by_request(ucp_ep_h ep, const ucp_ep_params_t *p)
 {
 	ucp_conn_request_h r = p->conn_request;
 	ucp_err_handling_mode_t mode;
+	struct plx_conn_wish wish;
 	int rc;
 
 	if (r == NULL || r->context != ep->worker->context)
 		return UCS_ERR_INVALID_PARAM;
-	mode = r->core->hello.err_mode;
+	plx_conn_req_wish(r->core, &wish);
+	mode = wish.err_mode;
 	if ((p->field_mask & UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE) && p->err_mode != mode)
 		return UCS_ERR_UNSUPPORTED; /* both sides have the same */
 	ep->err_mode = mode;
@@ -256,14 +258,16 @@ static void
 query_transports(ucp_ep_h ep, ucp_transports_t *t)
 {
 	ucp_transport_entry_t entry = {.device_name = "memory"};
+	struct plx_ep_info info;
 
-	if (ep->user.ep->stub) /* not connected */
+	plx_worker_ep_info(&ep->user, &info);
+	if (!info.is_known)
 		t->num_entries = 0;
 	if (t->num_entries == 0)
 		return;
-	entry.transport_name = plx_dev_name(ep->user.ep->peer->q->dev);
-	if (plx_queue_port(ep->user.ep->peer->q) != NULL)
-		entry.device_name = plx_queue_port(ep->user.ep->peer->q);
+	entry.transport_name = info.device;
+	if (info.port != NULL)
+		entry.device_name = info.port;
 	/* The caller's entry may be shorter or longer than ours. */
 	memcpy(t->entries, &entry, RTE_MIN(t->entry_size, sizeof(entry)));
 	t->num_entries = 1;
@@ -312,7 +316,7 @@ ucp_ep_evaluate_perf(ucp_ep_h ep, const ucp_ep_evaluate_perf_param_t *param,
 	if ((attr->field_mask & UCP_EP_PERF_ATTR_FIELD_ESTIMATED_TIME) == 0)
 		return UCS_OK;
 	len = param->message_size;
-	if (param->message_size < ep->worker->core->eps.eager_end)
+	if (param->message_size < plx_worker_eager_end(ep->worker->core))
 		attr->estimated_time = PERF_LATENCY_S + len / PERF_EAGER_B_PER_S;
 	else
 		attr->estimated_time = PERF_LATENCY_S + PERF_RNDV_S + len / PERF_RNDV_B_PER_S;
@@ -338,15 +342,16 @@ ucp_ep_query(ucp_ep_h ep, ucp_ep_attr_t *attr)
 void
 ucp_ep_print_info(ucp_ep_h ep, FILE *stream)
 {
-	const struct plx_ep *core = ep->user.ep;
+	struct plx_ep_info info;
 
-	if (core->stub) {
+	plx_worker_ep_info(&ep->user, &info);
+	if (!info.is_known) {
 		fprintf(stream, "#\n# UCP endpoint %s\n#\n#              state: %s\n#\n", ep->name,
-			core->err != 0 ? "failed" : "connecting");
+			info.err != 0 ? "failed" : "connecting");
 		return;
 	}
 	fprintf(stream, "#\n# UCP endpoint %s\n#\n#               peer: %016llx\n"
 		"#             device: %s\n#              state: %s\n#\n", ep->name,
-		(unsigned long long)core->peer->uid, plx_dev_name(core->peer->q->dev),
-		core->err != 0 ? "failed" : core->connected ? "connected" : "new");
+		(unsigned long long)info.uid, info.device,
+		info.err != 0 ? "failed" : info.connected ? "connected" : "new");
 }

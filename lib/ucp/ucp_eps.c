@@ -42,7 +42,7 @@ is_answer(const struct ucp_ep *ep, const struct plx_ep *core, uint32_t conn_id)
 	if (likely(ep->user.ep == core))
 		return true;
 	/* Its acceptance is on its way by a socket, and a message may be faster. */
-	return conn_id >= PLX_WIRE_CONN_ID_MIN && ep->user.ep->stub && plx_ep_user_err(&ep->user) == 0;
+	return conn_id >= PLX_WIRE_CONN_ID_MIN && plx_ep_user_is_unmet(&ep->user) && plx_ep_user_err(&ep->user) == 0;
 }
 
 static ucp_ep_h
@@ -107,7 +107,7 @@ ucp_ep_tell_failed(ucp_worker_h w)
 	bool was = plx_worker_callbacks_begin(w->core);
 	ucp_ep_h ep;
 
-	w->failed_seen = atomic_load_explicit(&w->core->n_failed, memory_order_acquire);
+	w->failed_seen = plx_worker_n_failed(w->core);
 	/* A handler may close any ep, and destroy the worker. */
 	for (ep = LIST_FIRST(&w->eps); ep != NULL && !w->doomed; ep = w->tell_next) {
 		int err = plx_ep_user_err(&ep->user);

@@ -23,8 +23,6 @@
 #include <ucp/api/ucp.h>
 
 #include "plx_init.h"
-#include "plx_lock.h"
-#include "plx_log.h"
 #include "plx_worker.h"
 
 PLX_LOG_DECLARE(ucp);
@@ -65,7 +63,7 @@ struct ucp_worker {
 	ucs_thread_mode_t thread_mode;
 	struct plx_lock lock;
 	_Atomic bool in_progress; /* multi; writer: who has the lock; who waits need not give a turn then */
-	uint32_t failed_seen; /* of core->n_failed */
+	uint32_t failed_seen; /* of plx_worker_n_failed() */
 	bool doomed;	      /* destroyed in a callback: goes when that has returned */
 	ucp_ep_h tell_next;   /* while error handlers run: the ep that is looked at next */
 	LIST_HEAD(ucp_ep_list, ucp_ep) eps;
@@ -132,7 +130,7 @@ ucp_end(ucp_worker_h w, enum ucp_mode mode, enum plx_gate_pass pass, bool turn)
 static inline bool
 ucp_is_held(const struct ucp_worker *w)
 {
-	return plx_gate_is_held(&w->core->poller.gate);
+	return plx_worker_is_held(w->core);
 }
 
 /**
@@ -287,9 +285,9 @@ ucp_req_get(ucp_worker_h w, const struct ucp_post *p, struct ucp_buf *buf)
 
 	if (p->mask & UCP_OP_ATTR_FIELD_REQUEST) {
 		req = plx_req_of(p->user);
-		plx_req_init(req, &w->core->reqs, PLX_REQ_USER);
+		plx_worker_req_init(w->core, req);
 	} else {
-		req = plx_req_get(&w->core->reqs);
+		req = plx_worker_req_get(w->core);
 		if (unlikely(req == NULL)) {
 			if (buf != NULL)
 				ucp_buf_drop(buf, UCS_ERR_NO_MEMORY);
@@ -304,7 +302,7 @@ ucp_req_get(ucp_worker_h w, const struct ucp_post *p, struct ucp_buf *buf)
 	 * Inline the core may complete it before it returns, and then no callback may run: it is
 	 * set by ucp_req_posted(). Dedicated, callbacks run in progress only.
 	 */
-	if (w->core->dedicated)
+	if (plx_worker_has_reactor(w->core))
 		req->done = p->done;
 	return req;
 }
@@ -317,11 +315,11 @@ ucp_req_get(ucp_worker_h w, const struct ucp_post *p, struct ucp_buf *buf)
 static inline ucs_status_ptr_t
 ucp_req_posted(struct plx_req *req, const struct ucp_post *p, bool *final)
 {
-	ucp_worker_h w = req->pool->user;
+	ucp_worker_h w = plx_req_owner(req);
 	void *user = plx_req_user(req);
 
 	*final = false;
-	if (req->pool->cq != NULL)
+	if (plx_worker_has_reactor(w->core))
 		return user;
 	if (!plx_req_is_done(req)) {
 		req->done = p->done;

@@ -30,8 +30,10 @@ on_request(struct plx_conn_req *core, void *arg)
 {
 	struct ucp_listener *l = arg;
 	ucp_conn_request_h r = malloc(sizeof(*r));
+	struct plx_conn_wish wish;
 
-	if (r == NULL || core->hello.err_mode > UCP_ERR_HANDLING_MODE_FAILOVER) {
+	plx_conn_req_wish(core, &wish);
+	if (r == NULL || wish.err_mode > UCP_ERR_HANDLING_MODE_FAILOVER) {
 		plx_worker_conn_reject(l->worker->core, core, r == NULL ? -ENOMEM : -EOPNOTSUPP);
 		free(r);
 		return;
@@ -123,12 +125,15 @@ ucp_listener_reject(ucp_listener_h l, ucp_conn_request_h r)
 ucs_status_t
 ucp_conn_request_query(ucp_conn_request_h r, ucp_conn_request_attr_t *attr)
 {
+	struct plx_conn_wish wish;
+
+	plx_conn_req_wish(r->core, &wish);
 	if (attr->field_mask & UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR)
-		attr->client_address = r->core->client;
+		attr->client_address = wish.client;
 	if (attr->field_mask & UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ID) {
-		if ((r->core->hello.flags & PLX_WIRE_CONN_CLIENT_ID) == 0)
+		if (!wish.has_client_id)
 			return UCS_ERR_INVALID_PARAM; /* the client did not say */
-		attr->client_id = r->core->hello.client_id;
+		attr->client_id = wish.client_id;
 	}
 	return UCS_OK;
 }

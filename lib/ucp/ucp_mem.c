@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "plx_window.h"
 #include "ucp_int.h"
 #include "ucp_mem.h"
 

@@ -80,8 +80,7 @@ progress_failed(ucp_worker_h w, bool *doomed)
 static inline bool
 has_failed(ucp_worker_h w)
 {
-	/* pairs with the release in on_ep_failed() */
-	return unlikely(atomic_load_explicit(&w->core->n_failed, memory_order_acquire) != w->failed_seen);
+	return unlikely(plx_worker_n_failed(w->core) != w->failed_seen);
 }
 
 static inline unsigned

@@ -40,7 +40,7 @@ ucp_req_now(ucp_worker_h w, const struct ucp_post *p, const struct ucp_buf *buf,
 {
 	struct plx_req *req = p->mask & UCP_OP_ATTR_FIELD_REQUEST ? plx_req_of(p->user) : own;
 
-	plx_req_init(req, &w->core->reqs, PLX_REQ_USER);
+	plx_worker_req_init(w->core, req);
 	req->dt = buf->dt;
 	return req;
 }
@@ -173,7 +173,7 @@ ucp_req_wait(ucp_worker_h w, ucs_status_ptr_t ptr)
 static ucp_worker_h
 worker_of(struct plx_req *req)
 {
-	return req->pool->user;
+	return plx_req_owner(req);
 }
 
 ucs_status_t

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plx_window.h"
 #include "ucp_int.h"
 #include "ucp_mem.h"
 
@@ -136,17 +135,13 @@ ucs_status_t
 ucp_ep_rkey_unpack(ucp_ep_h ep, const void *rkey_buffer, ucp_rkey_h *rkey_p)
 {
 	ucp_context_h c = ep->worker->context;
-	/* Of a client that is not connected yet nobody knows the process. */
-	const struct plx_peer *peer = ep->user.ep->stub ? NULL : ep->user.ep->peer;
 	struct plx_rkey *k;
 	int rc;
 
-	rc = plx_rkey_unpack(peer, rkey_buffer, can_by_features(c->features),
+	rc = plx_worker_rkey_unpack(&ep->user, rkey_buffer, can_by_features(c->features),
 		plx_conf_u64(&c->conf, PLX_CONF_RMA_SCHEME) == PLX_RMA_AUTO, &k);
 	if (rc != 0)
 		return ucp_status(rc);
-	if (peer != NULL)
-		atomic_store_explicit(&ep->user.ep->keys, true, memory_order_relaxed);
 	*rkey_p = (ucp_rkey_h)(void *)k;
 	return UCS_OK;
 }

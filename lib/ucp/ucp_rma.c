@@ -34,14 +34,14 @@ is_in_reach(ucp_ep_h ep, const struct plx_rkey *k, uint8_t what, uint64_t addr, 
 {
 	/* err: written by a reactor; one that comes now would have come a moment later as well */
 	return likely(k != NULL && plx_rkey_check(k, what, addr, len) == 0 &&
-		__atomic_load_n(&ep->user.ep->err, __ATOMIC_RELAXED) == 0);
+		plx_ep_err(ep->user.ep) == 0);
 }
 
 /* Whether the initiator may do at once, by itself, what is in reach. */
 static inline bool
 is_mapped(ucp_ep_h ep, const struct plx_rkey *k, uint8_t what)
 {
-	return likely((k->now & what) != 0 && !ep->worker->core->rma.fenced);
+	return likely((k->now & what) != 0 && !plx_worker_is_fenced(ep->worker->core));
 }
 
 static inline bool
@@ -98,14 +98,14 @@ do_direct(const struct plx_rma_do *d, const struct ucp_buf *buf)
 static int
 do_now(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, const struct ucp_buf *buf)
 {
-	int rc = d->ep->err;
+	int rc = plx_ep_err(d->ep);
 
 	if (rc != 0)
 		return rc;
 	rc = plx_rkey_check(d->rkey, what, d->remote, d->len);
 	if (rc != 0)
 		return rc;
-	if ((d->rkey->now & what) != 0 && plx_rma_unfenced(&w->core->rma)) {
+	if ((d->rkey->now & what) != 0 && plx_worker_unfenced(w->core)) {
 		plx_worker_busy(w->core);
 		do_direct(d, buf);
 		return 0;
@@ -278,7 +278,7 @@ static void
 sgl_piece_done(struct plx_req *req)
 {
 	struct plx_req *all = req->cb_arg;
-	ucp_worker_h w = all->pool->user;
+	ucp_worker_h w = plx_req_owner(all);
 
 	if (req->status != 0 && all->rma.err == 0)
 		all->rma.err = req->status;

@@ -58,7 +58,7 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct ucp_post *p)
 	ucp_worker_h w = ep->worker;
 	int rc;
 
-	if (likely(!w->core->dedicated && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0 &&
+	if (likely(!plx_worker_has_reactor(w->core) && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0 &&
 		    buf->dt == NULL && buf->len != 0)) {
 		rc = plx_worker_stream_send_now(w->core, &ep->user, buf->addr, buf->len);
 		if (likely(rc == 0 && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0))

@@ -66,20 +66,20 @@ row(const struct table *t, const char *op, uint64_t from, uint64_t to, const cha
 
 /* Rendezvous of at least from bytes: as recv_start() of lib/rndv chooses. */
 static void
-rndv_rows(const struct table *t, const char *op, const struct plx_conf *conf, const struct plx_peer *peer,
+rndv_rows(const struct table *t, const char *op, const struct plx_conf *conf, const struct plx_ep_info *to,
 	uint64_t from)
 {
 	uint64_t scheme = plx_conf_u64(conf, PLX_CONF_RNDV_SCHEME);
 	uint64_t frag_max = plx_conf_u64(conf, PLX_CONF_RNDV_FRAG_MAX);
 	uint64_t put_min = plx_conf_u64(conf, PLX_CONF_RNDV_PUT_MIN);
 	uint64_t split_min = plx_conf_u64(conf, PLX_CONF_RNDV_SPLIT_MIN);
-	bool get = (peer->caps & PLX_DEV_GET) && (peer->caps & PLX_DEV_SHARED);
+	bool get = (to->caps & PLX_DEV_GET) && (to->caps & PLX_DEV_SHARED);
 
-	if (scheme == PLX_RNDV_FRAG || (!get && (peer->caps & PLX_DEV_KEYS) == 0)) {
+	if (scheme == PLX_RNDV_FRAG || (!get && (to->caps & PLX_DEV_KEYS) == 0)) {
 		row(t, op, from, NO_END, "rendezvous: fragments");
 		return;
 	}
-	if (peer->caps & PLX_DEV_KEYS) {
+	if (to->caps & PLX_DEV_KEYS) {
 		if (from < put_min) {
 			row(t, op, from, put_min - 1, "rendezvous: fragments");
 			from = put_min;
@@ -91,7 +91,7 @@ rndv_rows(const struct table *t, const char *op, const struct plx_conf *conf, co
 		row(t, op, from, frag_max, "rendezvous: fragments");
 		from = frag_max + 1;
 	}
-	if (scheme == PLX_RNDV_GET || (peer->caps & PLX_DEV_PUT) == 0) {
+	if (scheme == PLX_RNDV_GET || (to->caps & PLX_DEV_PUT) == 0) {
 		row(t, op, from, NO_END, "rendezvous: the receiver reads");
 		return;
 	}
@@ -114,13 +114,13 @@ eager_rows(const struct table *t, const char *op, uint64_t whole, uint64_t end)
 }
 
 static void
-rma_rows(const struct table *t, const struct plx_conf *conf, const struct plx_peer *peer,
+rma_rows(const struct table *t, const struct plx_conf *conf, const struct plx_ep_info *to,
 	uint64_t features)
 {
 	uint64_t scheme = plx_conf_u64(conf, PLX_CONF_RMA_SCHEME);
-	bool dev = scheme != PLX_RMA_MESSAGE && (peer->caps & (PLX_DEV_GET | PLX_DEV_PUT)) != 0;
-	bool key = scheme != PLX_RMA_MESSAGE && (peer->caps & PLX_DEV_KEYS) != 0;
-	bool map = scheme == PLX_RMA_AUTO && (peer->caps & PLX_DEV_SHARED) != 0;
+	bool dev = scheme != PLX_RMA_MESSAGE && (to->caps & (PLX_DEV_GET | PLX_DEV_PUT)) != 0;
+	bool key = scheme != PLX_RMA_MESSAGE && (to->caps & PLX_DEV_KEYS) != 0;
+	bool map = scheme == PLX_RMA_AUTO && (to->caps & PLX_DEV_SHARED) != 0;
 	const char *rest = key ? "the device, by the memory's key" : dev ? "the device" : "messages";
 	char how[64];
 
@@ -133,56 +133,50 @@ rma_rows(const struct table *t, const struct plx_conf *conf, const struct plx_pe
 		row(t, "atomic", 4, 8, how);
 }
 
-static void
-device_text(const struct plx_peer *peer, char *buf, size_t len)
-{
-	const char *port = plx_queue_port(peer->q);
-
-	snprintf(buf, len, "%s/%s", plx_dev_name(peer->q->dev), port != NULL ? port : "memory");
-}
-
 /* Of the features that the context has. */
 static void
-ep_rows(const struct table *t, const struct ucp_ep *ep)
+ep_rows(const struct table *t, const struct ucp_ep *ep, const struct plx_ep_info *to)
 {
 	const struct plx_conf *conf = &ep->worker->context->conf;
 	uint64_t features = ep->worker->context->features;
-	const struct plx_peer *peer = ep->user.ep->peer;
-	uint64_t end = ep->user.ep->eps->eager_end;
+	uint64_t end = to->eager_end;
 
 	if (features & UCP_FEATURE_TAG) {
-		eager_rows(t, "tag", peer->mtu - sizeof(struct plx_wire_eager), end);
-		rndv_rows(t, "tag", conf, peer, end);
+		eager_rows(t, "tag", to->mtu - sizeof(struct plx_wire_eager), end);
+		rndv_rows(t, "tag", conf, to, end);
 	}
 	if (features & UCP_FEATURE_AM) {
-		eager_rows(t, "am", peer->mtu - sizeof(struct plx_wire_am), end);
-		rndv_rows(t, "am", conf, peer, end);
+		eager_rows(t, "am", to->mtu - sizeof(struct plx_wire_am), end);
+		rndv_rows(t, "am", conf, to, end);
 	}
 	if (features & UCP_FEATURE_STREAM) {
-		eager_rows(t, "stream", peer->mtu - sizeof(struct plx_wire_stream), end);
-		rndv_rows(t, "stream", conf, peer, end);
+		eager_rows(t, "stream", to->mtu - sizeof(struct plx_wire_stream), end);
+		rndv_rows(t, "stream", conf, to, end);
 	}
-	rma_rows(t, conf, peer, features);
+	rma_rows(t, conf, to, features);
 }
 
 void
 ucp_table_ep(ucp_ep_h ep)
 {
 	const struct plx_conf *conf = &ep->worker->context->conf;
-	const struct plx_ep *core = ep->user.ep;
 	char info[256], tables[16];
 	const char *lanes = wanted(conf, "PRINT_TRANSPORT_TABLES", tables, sizeof(tables));
 	struct table t = {.pattern = wanted(conf, "PROTO_INFO", info, sizeof(info))};
+	struct plx_ep_info peer;
 
-	if (core->stub || ep->shown || (lanes == NULL && t.pattern == NULL))
+	if (ep->shown || (lanes == NULL && t.pattern == NULL))
+		return;
+	plx_worker_ep_info(&ep->user, &peer);
+	if (!peer.is_known)
 		return;
 	ep->shown = true;
 	t.f = rte_log_get_stream();
-	device_text(core->peer, t.device, sizeof(t.device));
+	snprintf(t.device, sizeof(t.device), "%s/%s", peer.device, peer.port != NULL ? peer.port : "memory");
 	fprintf(t.f, "pollux: endpoint %s to peer %016" PRIx64 " by %s\n",
-		ep->name[0] != '\0' ? ep->name : "(no name)", core->peer->uid, t.device);
+		ep->name[0] != '\0' ? ep->name : "(no name)", peer.uid, t.device);
 	if (t.pattern != NULL)
-		ep_rows(&t, ep);
+		ep_rows(&t, ep, &peer);
 	fflush(t.f);
 }
 

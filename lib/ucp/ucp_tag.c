@@ -57,7 +57,7 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_po
 	ucp_worker_h w = ep->worker;
 	int rc = -EAGAIN;
 
-	if (likely(!w->core->dedicated && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0 &&
+	if (likely(!plx_worker_has_reactor(w->core) && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0 &&
 		    buf->dt == NULL)) {
 		rc = plx_worker_tag_send_now(w->core, ep->user.ep, buf->addr, buf->len, tag);
 		if (likely(rc == 0 && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0))
@@ -165,7 +165,7 @@ send_plain(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	to = ep->user.ep;
 	if (unlikely(!plx_worker_tag_is_short(to, count)))
 		return send_long(ep, buffer, count, tag, param, pass);
-	if (unlikely(to->peer->tx_sure == 0))
+	if (!plx_worker_is_sure(to))
 		return send_asked(ep, buffer, count, tag, param, pass);
 	plx_worker_tag_send_sure(w->core, to, buffer, count, tag);
 	ucp_end(w, mode, pass, true);
@@ -356,7 +356,7 @@ recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t ta
 static inline struct plx_req *
 recv_plain_get(struct plx_worker *core)
 {
-	return likely(plx_worker_can_post(core)) ? plx_req_get_free(&core->reqs) : NULL;
+	return likely(plx_worker_can_post(core)) ? plx_worker_req_get_free(core) : NULL;
 }
 
 static inline void
@@ -389,7 +389,7 @@ recv_kept(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t t
 	struct plx_recv_info info;
 	int rc = -EAGAIN;
 
-	if (likely(!w->core->offloads))
+	if (likely(!plx_worker_offloads(w->core)))
 		rc = plx_worker_tag_take_now(w->core, buffer, count, tag, tag_mask, &info);
 	if (rc == -EAGAIN)
 		return recv_nbx(w, buffer, count, tag, tag_mask, param);
@@ -405,7 +405,7 @@ static __rte_noinline ucs_status_ptr_t
 recv_posted_plain(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
 {
-	struct plx_req *req = plx_req_get_free(&w->core->reqs);
+	struct plx_req *req = plx_worker_req_get_free(w->core);
 
 	if (unlikely(req == NULL))
 		return recv_nbx(w, buffer, count, tag, tag_mask, param);

@@ -35,18 +35,18 @@ worker_fill(ucp_worker_h w, const ucp_worker_params_t *p)
 
 /* Which events wake is not looked at: all do, and waking for more than was asked is allowed. */
 static void
-wakeup_fill(ucp_worker_h w, const ucp_worker_params_t *p, struct plx_worker_params *core)
+wakeup_fill(ucp_worker_h w, const ucp_worker_params_t *p, struct plx_worker_params *to)
 {
-	core->event_fd = -1;
-	core->wakeup = (w->context->features & UCP_FEATURE_WAKEUP) != 0;
-	if (!core->wakeup)
+	to->event_fd = -1;
+	to->wakeup = (w->context->features & UCP_FEATURE_WAKEUP) != 0;
+	if (!to->wakeup)
 		return;
-	core->wakeup_edge = (p->field_mask & UCP_WORKER_PARAM_FIELD_EVENTS) != 0 &&
+	to->wakeup_edge = (p->field_mask & UCP_WORKER_PARAM_FIELD_EVENTS) != 0 &&
 		(p->events & UCP_WAKEUP_EDGE) != 0;
 	if (p->field_mask & UCP_WORKER_PARAM_FIELD_USER_DATA)
-		core->event_data = p->user_data;
+		to->event_data = p->user_data;
 	if (p->field_mask & UCP_WORKER_PARAM_FIELD_EVENT_FD) {
-		core->event_fd = p->event_fd;
+		to->event_fd = p->event_fd;
 		w->own_event_fd = true;
 	}
 }
@@ -55,10 +55,7 @@ wakeup_fill(ucp_worker_h w, const ucp_worker_params_t *p, struct plx_worker_para
 static void
 on_lost(struct plx_worker *core)
 {
-	ucp_worker_h w = core->reqs.user;
-
-	if (w != NULL) /* it is being made */
-		plx_lock_open(&w->lock);
+	plx_lock_open(&((ucp_worker_h)plx_worker_user(core))->lock);
 }
 
 ucs_status_t
@@ -89,15 +86,14 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	core.name = w->name;
 	core.multi = w->multi;
 	core.lost = on_lost;
+	core.user = w;
+	core.am_deliver = ucp_am_deliver;
+	core.am_align = am_align;
 	wakeup_fill(w, params, &core);
 	status = ucp_status(plx_worker_create(&core, &w->core));
 	if (status != UCS_OK)
 		goto free_w;
-	w->mode = w->core->dedicated ? UCP_SHARED : w->multi ? UCP_LOCKED : UCP_SINGLE;
-	w->core->reqs.user = w;
-	w->core->am.user = w;
-	w->core->am.deliver = ucp_am_deliver;
-	w->core->am.align = RTE_MAX(am_align, w->core->am.align);
+	w->mode = plx_worker_has_reactor(w->core) ? UCP_SHARED : w->multi ? UCP_LOCKED : UCP_SINGLE;
 	atomic_fetch_add_explicit(&context->refs, 1, memory_order_relaxed);
 	*worker_p = w;
 	return UCS_OK;
@@ -199,9 +195,7 @@ ucp_worker_arm(ucp_worker_h w)
 
 	ucp_lock(w);
 	rc = plx_worker_arm(w->core);
-	/* pairs with the release in on_ep_failed(); a handler that is still to be called */
-	if (rc == 0 && atomic_load_explicit(&w->core->n_failed, memory_order_acquire) !=
-			w->failed_seen)
+	if (rc == 0 && plx_worker_n_failed(w->core) != w->failed_seen) /* a handler is still to be called */
 		rc = -EBUSY;
 	ucp_unlock(w);
 	return ucp_status(rc);

@@ -43,6 +43,13 @@
 
 #define CONN_LOOK_US 50 /* between two looks at the sockets; one costs less than 1 us */
 
+struct plx_conn_req {
+	struct plx_cm_sock *sock; /* in no cm */
+	struct plx_wire_conn hello;
+	struct plx_wire_addr addr; /* the client's worker */
+	struct sockaddr_storage client;
+};
+
 struct plx_listener {
 	struct plx_cm_listener cm;
 	struct plx_worker *w; /* NULL: destroyed before the listener */
@@ -388,6 +395,15 @@ request_new(struct plx_cm_listener *cml, struct plx_cm_sock *s, const void *msg,
 	}
 	r->sock = s;
 	l->fn(r, l->arg);
+}
+
+void
+plx_conn_req_wish(const struct plx_conn_req *r, struct plx_conn_wish *wish)
+{
+	wish->err_mode = r->hello.err_mode;
+	wish->has_client_id = (r->hello.flags & PLX_WIRE_CONN_CLIENT_ID) != 0;
+	wish->client_id = r->hello.client_id;
+	wish->client = r->client;
 }
 
 int

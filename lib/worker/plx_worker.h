@@ -11,6 +11,9 @@
  *
  * Functions with "Thread: application's side" work in both modes: dedicated, they
  * hand the operation to the reactor and return. The others are for the owner.
+ *
+ * A face includes this header, which brings those of the layers below, and plx_init.h. It reads no field of a
+ * worker or of an ep: what it needs to know has a function here.
  */
 #ifndef PLX_WORKER_H
 #define PLX_WORKER_H
@@ -31,6 +34,8 @@
 #include "plx_ep.h"
 #include "plx_fork.h"
 #include "plx_inbox.h"
+#include "plx_lock.h"
+#include "plx_log.h"
 #include "plx_offload.h"
 #include "plx_reactor.h"
 #include "plx_req.h"
@@ -40,6 +45,7 @@
 #include "plx_tag.h"
 #include "plx_timer.h"
 #include "plx_spin.h"
+#include "plx_window.h"
 #include "plx_yield.h"
 
 #define PLX_WORKER_NAME_MAX 32
@@ -161,6 +167,7 @@ struct plx_worker_params {
 	uint32_t user_len;	     /* bytes of the user's area behind a request */
 	void (*user_init)(void *user);
 	void (*user_cleanup)(void *user);
+	void *user; /* of the face: plx_worker_user() */
 	uint64_t sender_mask; /* bits of a tag that tell the sender, 0: not known */
 	bool multi;	  /* several threads post at once: plx_worker_tag_send_quick() */
 	bool wakeup;	  /* plx_worker_efd(), _arm() and _wait() work */
@@ -168,8 +175,12 @@ struct plx_worker_params {
 	void (*lost)(struct plx_worker *w); /* or NULL; in a forked child, inside of fork(): it is the parent's */
 	int event_fd;	  /* wakeup: an epoll descriptor that is to be told too, or -1 */
 	void *event_data; /* what it then says */
+	int (*am_deliver)(struct plx_am *am, const struct plx_am_handler *h, const struct plx_am_rx *rx); /* plx_am.deliver */
+	uint32_t am_align; /* of the data of active messages, at least; a power of 2 */
+	bool own_keys; /* keys of remote memory are good for this worker alone: plx_worker_key_domain() */
 	/* called on the application's side with what channels bring; NULL: no channels */
 	void (*chan_deliver)(struct plx_chans *cs, struct plx_chan_item *item);
+	struct plx_chan_items *chan_ready; /* without a reactor and wakeup messages come here instead; or NULL */
 	uint32_t chan_max_send; /* longest message of a channel, bytes */
 	uint32_t chan_rx_max;	/* receive buffers of all channels */
 };
@@ -182,6 +193,91 @@ int plx_worker_create(const struct plx_worker_params *params, struct plx_worker 
 
 /** Destroy a worker and all that it holds. Accepts NULL. Thread: application's side. */
 void plx_worker_destroy(struct plx_worker *w);
+
+/** @return whether a reactor gives the turns. Thread: any. */
+static inline bool
+plx_worker_has_reactor(const struct plx_worker *w)
+{
+	return w->dedicated;
+}
+
+/** @return whether the reactor has the turns now, so that plx_worker_begin() would be in vain. Thread: any. */
+static inline bool
+plx_worker_is_held(const struct plx_worker *w)
+{
+	return plx_gate_is_held(&w->poller.gate);
+}
+
+/** @return plx_worker_params.user. Thread: any. */
+static inline void *
+plx_worker_user(const struct plx_worker *w)
+{
+	return w->reqs.user;
+}
+
+/** @return a number that changes with each ep and handle that fails. Thread: any. */
+static inline uint32_t
+plx_worker_n_failed(const struct plx_worker *w)
+{
+	/* pairs with the release in on_ep_failed() */
+	return atomic_load_explicit(&w->n_failed, memory_order_acquire);
+}
+
+/** @return whether its only device has failed. Thread: any. */
+static inline bool
+plx_worker_dev_has_failed(const struct plx_worker *w)
+{
+	return plx_dev_has_failed(w->queues[0]->dev);
+}
+
+/** @return the length from which on messages are announced, bytes. Thread: any. */
+static inline uint64_t
+plx_worker_eager_end(const struct plx_worker *w)
+{
+	return w->eps.eager_end;
+}
+
+/** As plx_req_get(), plx_req_get_free() and plx_req_init(), of the worker. Thread: application's side. */
+static inline struct plx_req *
+plx_worker_req_get(struct plx_worker *w)
+{
+	return plx_req_get(&w->reqs);
+}
+
+/** The same if it needs no memory. @return NULL: it does */
+static inline struct plx_req *
+plx_worker_req_get_free(struct plx_worker *w)
+{
+	return plx_req_get_free(&w->reqs);
+}
+
+/** Make a request of memory of the application's. */
+static inline void
+plx_worker_req_init(struct plx_worker *w, struct plx_req *req)
+{
+	plx_req_init(req, &w->reqs, PLX_REQ_USER);
+}
+
+/** Set the handler of an active message. @return as plx_am_set(). Thread: application's side. */
+static inline int
+plx_worker_am_set(struct plx_worker *w, uint16_t id, const struct plx_am_handler *h)
+{
+	return plx_am_set(&w->am, id, h);
+}
+
+/** @return the channels, for the operations and buffers that are theirs to give. Thread: application's side. */
+static inline struct plx_chans *
+plx_worker_chans(struct plx_worker *w)
+{
+	return &w->chans;
+}
+
+/** What plx_worker_params.own_keys sets apart: to be mixed into a key's token. @return 0: nothing. Thread: any. */
+static inline uint64_t
+plx_worker_key_domain(const struct plx_worker *w)
+{
+	return w->rma.domain;
+}
 
 /**
  * One turn (inline), or the callbacks of what has completed (dedicated).
@@ -334,8 +430,30 @@ int plx_worker_addr(const struct plx_worker *w, void *buf, size_t len);
  */
 int plx_worker_ep_get(struct plx_worker *w, const void *addr, struct plx_ep_user *user);
 
+/** What a handle's other end is, and by which device it is reached. */
+struct plx_ep_info {
+	bool is_known; /* else the handle is connecting, or could not: only err is set */
+	bool connected;
+	int err;
+	uint32_t caps; /* PLX_DEV_x of the device */
+	uint64_t uid;  /* of the worker there */
+	uint64_t mtu, eager_end;
+	const char *device;
+	const char *port; /* or NULL */
+};
+
+/** Thread: application's side. */
+void plx_worker_ep_info(const struct plx_ep_user *user, struct plx_ep_info *info);
+
 /** Unlink the API's handle. Thread: application's side. */
 void plx_worker_ep_put(struct plx_worker *w, struct plx_ep_user *user);
+
+/** @return whether the device takes a short message for certain: plx_peer.tx_sure. Thread: owner. */
+static inline bool
+plx_worker_is_sure(const struct plx_ep *ep)
+{
+	return likely(ep->peer->tx_sure != 0);
+}
 
 /** @return whether a tagged message may go as a short message of the device, now. Thread: owner. */
 static inline bool
@@ -457,6 +575,13 @@ int plx_worker_msg_recv_now(struct plx_worker *w, struct plx_msg *msg, void *buf
 void plx_worker_tag_probe(struct plx_worker *w, uint64_t tag, uint64_t mask, bool take,
 	struct plx_probe *out);
 
+/** @return whether devices match receives as well. Thread: owner. */
+static inline bool
+plx_worker_offloads(const struct plx_worker *w)
+{
+	return w->offloads;
+}
+
 /** @return whether plx_worker_tag_post() will do: nothing is kept. Thread: owner. */
 static inline bool
 plx_worker_can_post(const struct plx_worker *w)
@@ -558,6 +683,24 @@ int plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d);
  * Errors: -ENOMEM. Thread: application's side.
  */
 int plx_worker_fence(struct plx_worker *w);
+
+/** @return whether a fence keeps mapped memory from being used at once; plx_worker_unfenced() may end that. */
+static inline bool
+plx_worker_is_fenced(const struct plx_worker *w)
+{
+	return w->rma.fenced;
+}
+
+/** As plx_rma_unfenced(). Thread: application's side. */
+static inline bool
+plx_worker_unfenced(struct plx_worker *w)
+{
+	return plx_rma_unfenced(&w->rma);
+}
+
+/** As plx_rkey_unpack(), of memory of the handle's other end. */
+int plx_worker_rkey_unpack(const struct plx_ep_user *user, const void *buf, uint8_t can, bool map,
+	struct plx_rkey **out);
 
 /** Put, get or atomic; req completes when it is over. Thread: application's side. */
 void plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req *req);
@@ -789,6 +932,14 @@ plx_worker_chan_put(struct plx_worker *w, struct plx_chan_item *item)
 	}
 }
 
+/** Inline: sends that the peers have acknowledged complete, as in a turn. */
+static inline void
+plx_worker_chans_reap(struct plx_worker *w)
+{
+	if (w->chans.unreaped != NULL)
+		plx_chans_reap_slow(&w->chans);
+}
+
 enum plx_chan_opt {
 	PLX_CHAN_OPT_RX_MAX,	/* receive buffers; of all */
 	PLX_CHAN_OPT_TIMEOUT,	/* of sends, us */
@@ -848,13 +999,16 @@ struct plx_listener;
 struct plx_conn_req;
 struct plx_conn;
 
-/** A client's wish to connect. */
-struct plx_conn_req {
-	struct plx_cm_sock *sock; /* in no cm */
-	struct plx_wire_conn hello;
-	struct plx_wire_addr addr; /* the client's worker */
+/** What a client that wishes to connect says of itself. */
+struct plx_conn_wish {
+	uint8_t err_mode;
+	bool has_client_id;
+	uint64_t client_id;
 	struct sockaddr_storage client;
 };
+
+/** Of a request to connect that is still to be answered. */
+void plx_conn_req_wish(const struct plx_conn_req *r, struct plx_conn_wish *wish);
 
 /**
  * Listen on a socket address.

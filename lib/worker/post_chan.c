@@ -137,7 +137,10 @@ worker_chans_open(struct plx_worker *w, const struct plx_worker_params *params)
 	int rc = plx_chans_open(&w->chans, params->chan_deliver != NULL, &w->eps, &w->timers,
 		params->chan_max_send, params->chan_rx_max, w->dedicated);
 
+	w->chans.user = params->user;
 	w->chans.deliver = params->chan_deliver;
+	if (!w->dedicated && !params->wakeup)
+		w->chans.ready = params->chan_ready;
 	w->chans.move = move;
 	w->chans.fetch_min = plx_conf_u64(params->conf, PLX_CONF_CCI_NO_COPY_MIN);
 	if (w->chans.on)

@@ -71,6 +71,19 @@ plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req 
 		rma_run(req);
 }
 
+int
+plx_worker_rkey_unpack(const struct plx_ep_user *user, const void *buf, uint8_t can, bool map,
+	struct plx_rkey **out)
+{
+	struct plx_ep *ep = user->ep;
+	/* Of a client that is not connected yet nobody knows the process. */
+	int rc = plx_rkey_unpack(ep->stub ? NULL : ep->peer, buf, can, map, out);
+
+	if (rc == 0 && !ep->stub)
+		atomic_store_explicit(&ep->keys, true, memory_order_relaxed);
+	return rc;
+}
+
 bool
 plx_worker_rma_is_taken(struct plx_worker *w, struct plx_req *req)
 {

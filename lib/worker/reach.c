@@ -213,3 +213,21 @@ worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *wire, struct
 	log_unreachable(w, &v, wire);
 	return rc;
 }
+
+void
+plx_worker_ep_info(const struct plx_ep_user *user, struct plx_ep_info *info)
+{
+	const struct plx_ep *ep = user->ep;
+	const struct plx_queue *q;
+
+	*info = (struct plx_ep_info){.err = ep->err, .connected = ep->connected, .is_known = !ep->stub};
+	if (ep->stub)
+		return;
+	q = ep->peer->q;
+	info->caps = ep->peer->caps;
+	info->uid = ep->peer->uid;
+	info->mtu = ep->peer->mtu;
+	info->eager_end = ep->eps->eager_end;
+	info->device = plx_dev_name(q->dev);
+	info->port = plx_queue_port(q);
+}

@@ -326,8 +326,13 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 		rc = -EIO;
 		goto free_w;
 	}
+	if (params->own_keys)
+		w->rma.domain = w->uid;
 	rc = plx_am_open(&w->am, &w->eps, &w->msgs, w->dedicated);
 	w->am.end = worker_am_end;
+	w->am.user = params->user;
+	w->am.deliver = params->am_deliver;
+	w->am.align = RTE_MAX(w->am.align, params->am_align);
 	if (rc == 0)
 		rc = worker_chans_open(w, params);
 	if (rc == 0)
@@ -338,6 +343,7 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 		params->user_cleanup);
 	if (rc != 0)
 		goto free_tag;
+	w->reqs.user = params->user;
 	rc = open_queues(w, params->conf);
 	if (rc != 0)
 		goto free_reqs;
