@@ -23,6 +23,7 @@ struct plx_map {
 	struct plx_seg_name name;
 	struct plx_seg seg;
 	bool write;
+	bool listed;
 	uint32_t refs;
 	LIST_ENTRY(plx_map) link;
 };
@@ -158,6 +159,7 @@ plx_map_get(const struct plx_seg_name *name, bool write, struct plx_map **out)
 			m = fresh;
 			fresh = NULL;
 			LIST_INSERT_HEAD(&maps.list, m, link);
+			m->listed = true;
 		}
 	}
 	if (m != NULL) {
@@ -171,6 +173,23 @@ plx_map_get(const struct plx_seg_name *name, bool write, struct plx_map **out)
 	return rc;
 }
 
+/* Called with the lock held. */
+static void
+map_delist(struct plx_map *m)
+{
+	if (m->listed)
+		LIST_REMOVE(m, link);
+	m->listed = false;
+}
+
+void
+plx_map_forget(struct plx_map *m)
+{
+	pthread_mutex_lock(&maps.lock);
+	map_delist(m);
+	pthread_mutex_unlock(&maps.lock);
+}
+
 void
 plx_map_put(struct plx_map *m)
 {
@@ -181,7 +200,7 @@ plx_map_put(struct plx_map *m)
 	pthread_mutex_lock(&maps.lock);
 	last = --m->refs == 0;
 	if (last)
-		LIST_REMOVE(m, link);
+		map_delist(m);
 	pthread_mutex_unlock(&maps.lock);
 	if (last)
 		map_free(m);

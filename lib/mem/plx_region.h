@@ -88,6 +88,9 @@ struct plx_map;
 /** Map, or take one more reference. Errors: as plx_seg_open(). Thread: any. Blocks: may. */
 int plx_map_get(const struct plx_seg_name *name, bool write, struct plx_map **out);
 
+/** Its owner has another segment by this name: the next plx_map_get() asks for that. Thread: any. */
+void plx_map_forget(struct plx_map *map);
+
 /** Drop a reference. Accepts NULL. Thread: any. */
 void plx_map_put(struct plx_map *map);
 

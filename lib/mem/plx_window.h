@@ -16,6 +16,8 @@
  * The table has a version: a look that finds the one it knows needs no more than that word.
  * The owner takes a segment out before its addresses are free for something else. Who has it
  * mapped then still reads what it was, so a transfer that the owner gave up finds memory.
+ * The table goes with the last queue and segment, and the next one has the same name: one that has gone says so, and a
+ * peer that knows it yet asks for the next.
  *
  * What is in the table was written by a peer: it is copied, then checked.
  */

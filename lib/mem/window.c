@@ -100,8 +100,11 @@ table_hold(void)
 static void
 table_drop(void)
 {
-	if (table_is_held() && --own.refs == 0)
-		plx_seg_destroy(&own.seg);
+	if (!table_is_held() || --own.refs > 0)
+		return;
+	/* The next one has the same name: those who have this one mapped yet see that it is not the one. */
+	set(&((struct table *)own.seg.base)->magic, 0);
+	plx_seg_destroy(&own.seg);
 }
 
 void
@@ -250,21 +253,22 @@ static int
 table_map(const struct plx_seg_name *name, struct plx_map **out)
 {
 	struct plx_map *map;
-	const struct table *t;
 	int rc;
 
-	if (name->len < sizeof(*t))
+	if (name->len < sizeof(struct table))
 		return -EINVAL;
-	rc = plx_map_get(name, false, &map);
-	if (rc != 0)
-		return rc;
-	t = plx_map_base(map);
-	if (word(&t->magic) != TABLE_MAGIC) {
+	for (unsigned i = 0; i < 2; i++) { /* one that was known may be the owner's last */
+		rc = plx_map_get(name, false, &map);
+		if (rc != 0)
+			return rc;
+		if (word(&((const struct table *)plx_map_base(map))->magic) == TABLE_MAGIC) {
+			*out = map;
+			return 0;
+		}
+		plx_map_forget(map);
 		plx_map_put(map);
-		return -EINVAL;
 	}
-	*out = map;
-	return 0;
+	return -EINVAL;
 }
 
 /* A peer may write there what it likes. @return how many places there are to look at */

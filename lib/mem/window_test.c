@@ -297,6 +297,40 @@ a_place_is_a_name_for_who_knows_the_token(void)
 	plx_seg_destroy(&b);
 }
 
+/* The last queue is closed and another opened, while a peer knows one of the first yet. */
+static void
+a_new_table_is_not_taken_for_the_one_before(void)
+{
+	struct plx_seg a = segment(LEN), b = segment(LEN);
+	struct plx_windows *before, *now = NULL;
+	struct plx_map *map = NULL;
+	struct plx_seg_name name;
+	uint32_t at;
+
+	at = plx_window_add(&a, 7);
+	before = windows();
+	CU_ASSERT_PTR_NOT_NULL(plx_windows_find(before, (uintptr_t)a.base, LEN));
+	plx_window_remove(&a); /* nobody holds the table any more */
+	UNIT_EQ_FATAL(plx_window_table_get(&name), 0);
+	UNIT_EQ(plx_window_add(&b, 7), at); /* of the new one */
+	UNIT_EQ(plx_window_map(&name, at, 7, (uintptr_t)b.base, LEN, true, &map), 0);
+	if (map != NULL) {
+		strcpy(plx_map_base(map), "of the new one");
+		CU_ASSERT_STRING_EQUAL(b.base, "of the new one");
+	}
+	UNIT_EQ_FATAL(plx_windows_open(&name, &now), 0);
+	CU_ASSERT_PTR_NOT_NULL(plx_windows_find(now, (uintptr_t)b.base, LEN));
+	CU_ASSERT_PTR_NULL(plx_windows_find(before, (uintptr_t)a.base, LEN));
+	CU_ASSERT_PTR_NULL(plx_windows_find(before, (uintptr_t)b.base, LEN));
+	plx_map_put(map);
+	plx_windows_close(before);
+	plx_windows_close(now);
+	plx_window_table_put();
+	plx_window_remove(&b);
+	plx_seg_destroy(&a);
+	plx_seg_destroy(&b);
+}
+
 static CU_TestInfo tests[] = {
 	UNIT_TEST(a_place_is_a_name_for_who_knows_the_token),
 	UNIT_TEST(what_is_listed_is_found_and_the_same_memory),
@@ -305,6 +339,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(more_segments_than_places_are_not_listed),
 	UNIT_TEST(a_table_of_nonsense_finds_nothing),
 	UNIT_TEST(another_process_finds_them_and_has_its_own),
+	UNIT_TEST(a_new_table_is_not_taken_for_the_one_before),
 	CU_TEST_INFO_NULL,
 };
 
