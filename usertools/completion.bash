@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+#
+# completion.bash - completion of the programs of Pollux in bash
+#
+# Options come from what the program itself says with --help, methods of plx-rpc from the process that it
+# asks: nothing here has to follow when a program learns something. Installed once for each program.
+
+# The words of a program's help that are options.
+_pollux_options()
+{
+	"$1" --help 2>/dev/null | grep -oE '(^|[ ,[|])--?[a-z][a-z-]*' | grep -oE -- '--?[a-z][a-z-]*' | sort -u
+}
+
+# The words that stand first in a line below a headline of the help.
+_pollux_listed()
+{
+	"$1" --help 2>/dev/null | awk -v head="$2" '$0 == head { on = 1; next } /^[^ ]/ { on = 0 } on { print $1 }'
+}
+
+# _pollux_words LIST: those of them that go on with the word at the cursor
+_pollux_words()
+{
+	mapfile -t COMPREPLY < <(compgen -W "$1" -- "${COMP_WORDS[COMP_CWORD]}")
+}
+
+_pollux_files()
+{
+	compopt -o filenames 2>/dev/null
+	mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")
+}
+
+# The socket that the words before the cursor name.
+_pollux_socket()
+{
+	local i
+
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		-s | --socket) echo "${COMP_WORDS[i + 1]}"; return ;;
+		esac
+	done
+	echo "${PLX_RPC_SOCKET-}"
+}
+
+_pollux_methods()
+{
+	local socket
+
+	socket=$(_pollux_socket)
+	[ -z "$socket" ] || plx-rpc -t 1 -s "$socket" 2>/dev/null | awk '/^[a-z]/ { print $1 }'
+}
+
+# commperf -t tag_lat,put_...: the last of a list
+_pollux_tests()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} before=
+
+	[[ $cur != *,* ]] || before=${cur%,*},
+	mapfile -t COMPREPLY < <(compgen -P "$before" -W "all cci $(_pollux_listed "$1" tests)" -- "${cur##*,}")
+}
+
+# pollux-run: behind its options what the command itself completes.
+_pollux_command()
+{
+	local i
+
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--reactor | --config | --rpc) ((i++)) ;;
+		-*) ;;
+		*) break ;;
+		esac
+	done
+	if ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
+		_command_offset "$i"
+	elif ((i < COMP_CWORD)); then
+		_pollux_files
+	else
+		mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
+	fi
+}
+
+_pollux()
+{
+	local program=$1 name=${1##*/} cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+
+	COMPREPLY=()
+	case $name:$prev in
+	commperf:-t | commperf:--test) _pollux_tests "$program" ;;
+	commperf:--vs) _pollux_words "ucx ucx_perftest" ;;
+	commperf:--mem) _pollux_words "private mapped" ;;
+	commperf:--csv | commperf:--json | commperf:--plot | commperf:--ucx* | commperf:--perftest | testcomm:-f | \
+		testcomm:--file | pollux-run:--config | pollux-run:--rpc | plx-*:-s | plx-*:--socket) _pollux_files ;;
+	pollux-run:--reactor) _pollux_words "lcore:" ;;
+	plx-top:-m | plx-top:--method) _pollux_words "$(_pollux_methods)" ;;
+	pollux-run:*)
+		[[ $cur != -* || $COMP_CWORD -gt 1 && $prev != -* ]] || { _pollux_words "$(_pollux_options "$program")"; return; }
+		_pollux_command
+		;;
+	*)
+		case $name:$cur in
+		*:-*) _pollux_words "$(_pollux_options "$program")" ;;
+		plx-rpc:*) _pollux_words "$(_pollux_methods)" ;;
+		plx-hugepages:*) _pollux_words "show reserve" ;;
+		cci_info:*) _pollux_words "$("$program" -q 2>/dev/null)" ;;
+		esac
+		;;
+	esac
+}
+
+complete -F _pollux pollux-run commperf testcomm cci_info plx-rpc plx-top plx-hugepages
