@@ -9,6 +9,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include <rte_cycles.h>
+#include <rte_config.h>
 
 #include <cci.h>
 #include <ucp/api/ucp.h>
@@ -27,15 +29,19 @@
 #define LOOKS	 20
 #define NO_START 255
 #define NAP_NS	 100000000u /* of the EAL, to measure the clock */
-#define OURS_NS	 2000000u
+#define OURS_NS	 1000000u
 #define EAL_SAYS 12345u
 
 static const char *const *libraries;
 static bool no_clock;
-static unsigned n_asked, n_naps;
+static unsigned n_asked, n_naps, n_cores_asked;
 
 uint64_t __wrap_get_tsc_freq(void);
 uint64_t __real_get_tsc_freq(void);
+int __wrap_eal_cpu_detected(unsigned lcore);
+int __real_eal_cpu_detected(unsigned lcore);
+unsigned __wrap_eal_cpu_socket_id(unsigned lcore);
+unsigned __real_eal_cpu_socket_id(unsigned lcore);
 int __real_clock_gettime(clockid_t id, struct timespec *t);
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 
@@ -50,6 +56,22 @@ __real_get_tsc_freq(void)
 {
 	n_asked++;
 	return EAL_SAYS;
+}
+
+int
+__real_eal_cpu_detected(unsigned lcore)
+{
+	(void)lcore;
+	n_cores_asked++;
+	return 1;
+}
+
+unsigned
+__real_eal_cpu_socket_id(unsigned lcore)
+{
+	(void)lcore;
+	n_cores_asked++;
+	return 1;
 }
 
 int
@@ -87,6 +109,30 @@ the_clock_is_measured_well(void)
 	}
 	UNIT_TRUE(worst <= 1e-3);
 	UNIT_EQ(n_asked, 0);
+}
+
+static void
+cores_that_are_not_there_are_not_looked_for(void)
+{
+	UNIT_EQ(__wrap_eal_cpu_detected(RTE_MAX_LCORE * 1000), 0);
+	UNIT_EQ(__wrap_eal_cpu_socket_id(RTE_MAX_LCORE * 1000), 0);
+	UNIT_EQ(n_cores_asked, 0);
+}
+
+static void
+every_core_that_may_be_used_is_there(void)
+{
+	cpu_set_t set;
+	unsigned cores = 0;
+
+	UNIT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+	for (unsigned i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &set)) {
+			UNIT_EQ(__wrap_eal_cpu_detected(i), 1);
+			UNIT_EQ(__wrap_eal_cpu_socket_id(i), 1);
+			cores++;
+		}
+	UNIT_EQ(n_cores_asked, 2 * cores);
 }
 
 static void
@@ -190,6 +236,8 @@ main(int argc, char **argv)
 		UNIT_TEST(the_clock_is_measured_well),
 		UNIT_TEST(the_clock_is_measured_as_long_through_signals),
 		UNIT_TEST(without_a_clock_the_eal_measures),
+		UNIT_TEST(cores_that_are_not_there_are_not_looked_for),
+		UNIT_TEST(every_core_that_may_be_used_is_there),
 		UNIT_TEST(a_start_does_not_wait_for_the_eal_to_measure_the_clock),
 		CU_TEST_INFO_NULL,
 	};

@@ -32,7 +32,7 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Where that is written instead; in its name %p is the process id, %h the host; empty means standard error."),
 	PLX_ROW_ENUM(PLX_CONF_EAL_HUGE, "eal.huge", "auto", huge_choices, false,
 		"Whether pools are taken from huge pages when there are free ones."),
-	PLX_ROW_UINT(PLX_CONF_EAL_MEM, "eal.mem", "bytes", "64m", 16u << 20, 16ull << 30, false,
+	PLX_ROW_UINT(PLX_CONF_EAL_MEM, "eal.mem", "bytes", "16m", 16u << 20, 16ull << 30, false,
 		"Address space of the EAL heap; pages are used as they are touched."),
 	PLX_ROW_STR(PLX_CONF_REACTOR, "reactor.lcores", "", false,
 		"Cores of dedicated reactors as \"lcore:1,2\" or \"lcore:1-3\"; empty means inline."),

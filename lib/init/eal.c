@@ -116,8 +116,8 @@ remove_runtime_dir(void)
 	const char *dir = rte_eal_get_runtime_dir();
 	char parent[PATH_MAX];
 
-	if (dir == NULL)
-		return;
+	if (dir == NULL || dir[0] == '\0')
+		return; /* the drop-in's makes none */
 	(void)rmdir(dir);
 	snprintf(parent, sizeof(parent), "%s", dir);
 	remove_dirs_of_dead(dirname(parent));
