@@ -44,18 +44,19 @@ pend_stall(struct plx_ep *ep)
 }
 
 void
-plx_ep_pend(struct plx_ep *ep, struct plx_pend *p)
+plx_ep_pend_as(struct plx_ep *ep, struct plx_pend *p, enum plx_pend_order order)
 {
 	p->held = false;
+	p->order = order;
 	TAILQ_INSERT_TAIL(&ep->pending, p, link);
 	pend_stall(ep);
 }
 
 static void
-pend_hold(struct plx_ep *ep, struct plx_pend *p)
+pend_hold(struct plx_ep *ep, struct plx_pend *p, enum plx_pend_order order)
 {
 	p->held = true;
-	p->early = false;
+	p->order = order;
 	TAILQ_INSERT_TAIL(&ep->held, p, link);
 }
 
@@ -63,9 +64,9 @@ void
 plx_ep_pend_last(struct plx_ep *ep, struct plx_pend *p)
 {
 	if (TAILQ_EMPTY(&ep->held))
-		plx_ep_pend(ep, p);
+		plx_ep_pend_as(ep, p, PLX_PEND_MARK);
 	else
-		pend_hold(ep, p);
+		pend_hold(ep, p, PLX_PEND_MARK);
 }
 
 /* Shorter tagged messages go unasked. Behind one that is held none does. */
@@ -86,26 +87,37 @@ plx_ep_announce(struct plx_ep *ep, struct plx_pend *p)
 		return true;
 	}
 	PLX_STAT_INC(ep->eps->stat.tx_held);
-	pend_hold(ep, p);
+	pend_hold(ep, p, PLX_PEND_ANNOUNCED);
 	set_eager_end(ep);
 	return false;
+}
+
+/* Before those that were posted when something was held already. */
+static void
+hold_early(struct plx_ep *ep, struct plx_pend *p)
+{
+	p->held = true;
+	if (ep->held_early != NULL)
+		TAILQ_INSERT_AFTER(&ep->held, ep->held_early, p, link);
+	else
+		TAILQ_INSERT_HEAD(&ep->held, p, link);
+	ep->held_early = p;
 }
 
 bool
 plx_ep_announce_early(struct plx_ep *ep, struct plx_pend *p)
 {
+	p->order = PLX_PEND_ANNOUNCED;
 	if (ep->n_announced < PLX_EP_MAX_ANNOUNCED && ep->held_early == NULL) {
 		p->held = false;
 		ep->n_announced++;
 		return true;
 	}
 	PLX_STAT_INC(ep->eps->stat.tx_held);
-	p->held = p->early = true;
-	if (ep->held_early != NULL)
-		TAILQ_INSERT_AFTER(&ep->held, ep->held_early, p, link);
-	else
-		TAILQ_INSERT_HEAD(&ep->held, p, link);
-	ep->held_early = p;
+	if (ep->held_early == NULL)
+		ep->overtaken = true;
+	hold_early(ep, p);
+	set_eager_end(ep);
 	return false;
 }
 
@@ -123,15 +135,58 @@ ep_held_go(struct plx_ep *ep)
 	struct plx_pend *p;
 
 	while ((p = TAILQ_FIRST(&ep->held)) != NULL) {
-		bool counts = p->conn_id != PLX_CONN_NONE; /* a mark does not */
+		bool counts = p->order == PLX_PEND_ANNOUNCED;
 
 		if (counts && ep->n_announced >= PLX_EP_MAX_ANNOUNCED)
 			return;
 		ep->n_announced += counts;
 		ep_held_remove(ep, p);
-		plx_ep_pend(ep, p);
+		plx_ep_pend_as(ep, p, p->order);
 	}
 	set_eager_end(ep);
+}
+
+void
+plx_ep_unpend(struct plx_ep *ep, struct plx_pend *p)
+{
+	if (likely(!p->held)) {
+		TAILQ_REMOVE(&ep->pending, p, link);
+		return;
+	}
+	ep_held_remove(ep, p);
+	ep_held_go(ep);
+}
+
+/*
+ * A message that waited for the device is held now. What stood behind it and must not overtake it is held behind it:
+ * one that counts as announced lends it its place.
+ */
+static __rte_noinline __rte_cold void
+hold_behind(struct plx_ep *ep)
+{
+	struct plx_pend *p, *next;
+	int rc;
+
+	ep->overtaken = false;
+	for (p = TAILQ_FIRST(&ep->pending); p != NULL && ep->held_early != NULL; p = next) {
+		next = TAILQ_NEXT(p, link);
+		if (p->order == PLX_PEND_ANY)
+			continue;
+		TAILQ_REMOVE(&ep->pending, p, link);
+		if (p->order != PLX_PEND_UNASKED) {
+			ep->n_announced -= p->order == PLX_PEND_ANNOUNCED;
+			hold_early(ep, p);
+			continue;
+		}
+		rc = p->send(p); /* nothing goes unasked now: it is held, see plx_ep_announce_early() */
+		if (rc == 0)
+			continue;
+		PLX_STAT_INC(ep->eps->stat.tx_failed);
+		p->fail(p, rc); /* it may do anything: look at the rest anew */
+		ep->overtaken = true;
+		return;
+	}
+	ep_held_go(ep);
 }
 
 void
@@ -264,6 +319,7 @@ flow_tell(struct plx_ep *ep)
 	ep->flow.send = flow_send;
 	ep->flow.fail = flow_fail;
 	ep->flow.conn_id = PLX_CONN_NONE;
+	ep->flow.order = PLX_PEND_ANY;
 	TAILQ_INSERT_HEAD(&ep->pending, &ep->flow, link);
 	pend_stall(ep);
 }
@@ -340,9 +396,14 @@ ep_flush(struct plx_ep *ep)
 
 	if (!ep_reach(ep))
 		return 0;
-	while ((p = TAILQ_FIRST(&ep->pending)) != NULL) {
+	for (;;) {
 		int rc;
 
+		while (unlikely(ep->overtaken))
+			hold_behind(ep);
+		p = TAILQ_FIRST(&ep->pending);
+		if (p == NULL)
+			break;
 		/* Unlinked first: what is sent may complete, be freed and come again. */
 		TAILQ_REMOVE(&ep->pending, p, link);
 		rc = p->send(p);

@@ -309,6 +309,140 @@ a_mark_is_passed_behind_what_was_queued(void)
 	end();
 }
 
+/* A tagged message that is to go unasked, as the worker sends it. */
+static int
+unasked_send(struct plx_pend *p)
+{
+	struct item *it = (struct item *)p;
+
+	if (ep->eager_end != 0)
+		return item_send(p);
+	if (it->err != 0)
+		return it->err;
+	p->send = item_send;
+	return plx_ep_announce_early(ep, p) ? item_send(p) : 0;
+}
+
+static void
+tell(uint32_t stop)
+{
+	plx_ep_on_flow(ep, &(struct plx_wire_flow){.stop = stop});
+}
+
+static void
+item_pends(struct item *it, uint64_t number, enum plx_pend_order order)
+{
+	*it = (struct item){.pend = {.send = order == PLX_PEND_UNASKED ? unasked_send : item_send,
+		.fail = item_fail, .conn_id = 7}, .number = number};
+	if (order != PLX_PEND_ANNOUNCED || plx_ep_announce(ep, &it->pend))
+		plx_ep_pend_as(ep, &it->pend, order);
+}
+
+/* The peer wants all announced while messages wait for the device, and as many are as may be. */
+static void
+begin_announced(uint32_t n)
+{
+	begin();
+	n_passed = 0;
+	ep->eager_end = eps.eager_end = 100;
+	UNIT_EQ(plx_ep_connect(ep), 0);
+	fake_block(a, true);
+	ep->n_announced = n;
+}
+
+static void
+flush_announced(void)
+{
+	tell(PLX_WIRE_FLOW_ANNOUNCE);
+	fake_block(a, false);
+	plx_eps_flush(&eps);
+}
+
+/* Each place that gets free lets one go. @return the number of the next message that came */
+static uint64_t
+announced_end(uint64_t next)
+{
+	for (unsigned i = 0; i < ITEMS; i++) {
+		plx_ep_announce_end(ep);
+		plx_eps_flush(&eps);
+		next = take(next);
+	}
+	return next;
+}
+
+static void
+a_mark_is_not_passed_before_what_is_held_ahead_of_it(void)
+{
+	uint64_t hdr[2] = {0, 0};
+
+	begin_announced(PLX_EP_MAX_ANNOUNCED);
+	item_pends(&pends[0], 1, PLX_PEND_UNASKED);
+	UNIT_EQ(plx_ep_mark(ep, passed, &n_passed), 0);
+	UNIT_EQ(plx_ep_tx_ctl(ep, 0, hdr, 16), 0);
+	item_pends(&pends[1], 2, PLX_PEND_UNASKED);
+	UNIT_EQ(plx_ep_mark(ep, passed, &n_passed), 0);
+	flush_announced();
+	UNIT_EQ(take(0), 1); /* the control message only */
+	UNIT_EQ(n_passed, 0);
+	UNIT_EQ(ep->eager_end, 0);
+	plx_ep_announce_end(ep);
+	plx_eps_flush(&eps);
+	UNIT_EQ(take(1), 2);
+	UNIT_EQ(n_passed, 1);
+	plx_ep_announce_end(ep);
+	plx_eps_flush(&eps);
+	UNIT_EQ(take(2), 3);
+	UNIT_EQ(n_passed, 2);
+	UNIT_EQ(ep->n_announced, PLX_EP_MAX_ANNOUNCED);
+	end();
+}
+
+static void
+one_that_is_announced_does_not_overtake_what_is_held(void)
+{
+	uint64_t hdr[2] = {0, 0};
+
+	begin_announced(PLX_EP_MAX_ANNOUNCED - 1);
+	item_pends(&pends[0], 1, PLX_PEND_UNASKED);
+	UNIT_EQ(plx_ep_tx_ctl(ep, 0, hdr, 16), 0);
+	item_pends(&pends[1], 2, PLX_PEND_UNASKED);
+	item_pends(&pends[2], 3, PLX_PEND_ANNOUNCED); /* it has the last place */
+	item_pends(&pends[3], 4, PLX_PEND_ANNOUNCED);
+	UNIT_TRUE(!pends[2].pend.held && pends[3].pend.held);
+	flush_announced();
+	UNIT_EQ(take(0), 2); /* the first has got it */
+	UNIT_EQ(ep->n_announced, PLX_EP_MAX_ANNOUNCED);
+	tell(PLX_WIRE_FLOW_GO);
+	UNIT_EQ(ep->eager_end, 0); /* nor does one go unasked */
+	UNIT_EQ(announced_end(2), 5);
+	UNIT_EQ(ep->eager_end, 100);
+	UNIT_EQ(ep->n_announced, PLX_EP_MAX_ANNOUNCED - ITEMS + 3);
+	end();
+}
+
+static void
+what_is_held_can_be_taken_out_and_the_rest_goes_on(void)
+{
+	begin_announced(PLX_EP_MAX_ANNOUNCED);
+	for (unsigned i = 0; i < 4; i++)
+		item_pends(&pends[i], i, PLX_PEND_UNASKED);
+	pends[2].err = -ENOMEM; /* it can't be announced */
+	UNIT_EQ(plx_ep_mark(ep, passed, &n_passed), 0);
+	flush_announced();
+	UNIT_EQ(pends[2].failed, 1);
+	UNIT_EQ(n_passed, 0);
+	UNIT_TRUE(TAILQ_EMPTY(&ep->pending));
+	plx_ep_unpend(ep, &pends[3].pend);
+	plx_ep_unpend(ep, &pends[1].pend);
+	UNIT_EQ(announced_end(0), 1);
+	UNIT_EQ(n_passed, 1);
+	UNIT_EQ(pends[1].sent + pends[3].sent, 0);
+	item_pends(&pends[1], 1, PLX_PEND_ANY); /* lists are whole */
+	plx_eps_flush(&eps);
+	UNIT_EQ(take(1), 2);
+	end();
+}
+
 static void
 a_mark_is_passed_when_the_ep_fails(void)
 {
@@ -456,6 +590,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(failure_ends_everything_once),
 	UNIT_TEST(a_cancel_ends_what_one_handle_sent_and_nothing_else),
 	UNIT_TEST(a_mark_is_passed_behind_what_was_queued),
+	UNIT_TEST(a_mark_is_not_passed_before_what_is_held_ahead_of_it),
+	UNIT_TEST(one_that_is_announced_does_not_overtake_what_is_held),
+	UNIT_TEST(what_is_held_can_be_taken_out_and_the_rest_goes_on),
 	UNIT_TEST(a_mark_is_passed_when_the_ep_fails),
 	UNIT_TEST(what_a_closing_handle_sent_waits_by_itself),
 	UNIT_TEST(what_the_device_refuses_for_good_fails_and_the_rest_goes_on),

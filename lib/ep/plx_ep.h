@@ -17,7 +17,8 @@
  *
  * Memory that is kept for one peer is bounded for each ep (PLX_EP_KEPT_MORE). A peer that follows the protocol does not
  * reach the bound: it sends no data unasked once it is told to stop, and announces at most PLX_EP_MAX_ANNOUNCED
- * messages. Further tagged messages of ours wait in the ep's held list, in order; nothing else waits behind them.
+ * messages. Further tagged messages of ours wait in the ep's held list, in order; nothing else waits behind them but
+ * the marks of flushes.
  */
 #ifndef PLX_EP_H
 #define PLX_EP_H
@@ -125,6 +126,7 @@ struct plx_ep {
 	uint64_t n_msgs;		/* kept messages, and streams, that point here */
 	uint32_t n_announced;		/* of our tagged messages, what waits for an answer */
 	bool announces;			/* the peer wants no data unasked */
+	bool overtaken;			/* what stands in pending behind one that is held now is to be held, too */
 	struct plx_pends held;		/* tagged messages that are not announced yet, */
 	struct plx_pend *held_early;	/* the last of those that were to go unasked, or NULL */
 	struct plx_wait_list waits;	/* requests that wait for an answer */
@@ -329,10 +331,17 @@ plx_ep_has_any(const struct plx_ep *ep)
 	return !TAILQ_EMPTY(&ep->pending) || !TAILQ_EMPTY(&ep->held);
 }
 
-/** Queue something to send behind what waits already. */
-void plx_ep_pend(struct plx_ep *ep, struct plx_pend *p);
+/** Queue something to send behind what waits already, which a tagged message that is held may hold up. */
+void plx_ep_pend_as(struct plx_ep *ep, struct plx_pend *p, enum plx_pend_order order);
 
-/** The same behind tagged messages that are held, if there are any. */
+/** The same of what nothing but the device holds up. */
+static inline void
+plx_ep_pend(struct plx_ep *ep, struct plx_pend *p)
+{
+	plx_ep_pend_as(ep, p, PLX_PEND_ANY);
+}
+
+/** The same of a mark, behind tagged messages that are held, if there are any. */
 void plx_ep_pend_last(struct plx_ep *ep, struct plx_pend *p);
 
 /** A tagged message is to be announced. @return whether it counts now; else p is held, and queued when it may be. */
@@ -347,12 +356,8 @@ void plx_ep_announce_end(struct plx_ep *ep);
 /** The peer does not keep to the bounds: tell it so, and fail. */
 void plx_ep_refuse(struct plx_ep *ep);
 
-/** It is not to be sent any more; it must be queued. */
-static inline void
-plx_ep_unpend(struct plx_ep *ep, struct plx_pend *p)
-{
-	TAILQ_REMOVE(&ep->pending, p, link);
-}
+/** It is not to be sent any more; it must be queued or held. */
+void plx_ep_unpend(struct plx_ep *ep, struct plx_pend *p);
 
 /**
  * Call passed when all that is queued now has been given to the device, or failed.

@@ -51,12 +51,20 @@ struct plx_dt {
 
 #define PLX_CONN_NONE UINT32_MAX /* no handle's: control messages, receives */
 
+/** What a tagged message that is held, see plx_ep.h, holds up as well. */
+enum plx_pend_order {
+	PLX_PEND_ANY,	    /* nothing: it may overtake */
+	PLX_PEND_UNASKED,   /* a tagged message that is to go unasked */
+	PLX_PEND_ANNOUNCED, /* one that counts as announced */
+	PLX_PEND_MARK,	    /* what tells that all before it has gone */
+};
+
 /** Something to send that the device did not take; in order, for each ep. */
 struct plx_pend {
 	TAILQ_ENTRY(plx_pend) link;
 	uint32_t conn_id; /* of the handle it was sent on */
 	bool held;	  /* in the ep's held, or it ended there */
-	bool early;	  /* there, but posted before those that are not */
+	uint8_t order;	  /* enum plx_pend_order */
 	/* try again: 0 sent, -EAGAIN not yet; any other error fails it */
 	int (*send)(struct plx_pend *p);
 	void (*fail)(struct plx_pend *p, int err);

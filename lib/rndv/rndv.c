@@ -144,7 +144,7 @@ send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p)
 	if (!tagged || plx_ep_announce(ep, &req->send.pend)) {
 		rc = plx_ep_open(ep) ? send(&req->send.pend) : -EAGAIN;
 		if (rc == -EAGAIN)
-			plx_ep_pend(ep, &req->send.pend);
+			plx_ep_pend_as(ep, &req->send.pend, tagged ? PLX_PEND_ANNOUNCED : PLX_PEND_ANY);
 	}
 	if (rc != 0 && rc != -EAGAIN) {
 		plx_req_id_put(&r->ids, req->send.id);

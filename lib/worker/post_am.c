@@ -216,11 +216,11 @@ am_send(struct plx_worker *w, struct plx_req *req, uint32_t how)
 	if (rc == 0) {
 		switch (worker_am_choose(ep, plx_am_hdr_len(&h), req->len, how)) {
 		case WORKER_AM_WHOLE:
-			worker_send_or_pend(req, whole_send, worker_send_fail);
+			worker_send_or_pend(req, PLX_PEND_ANY, whole_send, worker_send_fail);
 			break;
 		case WORKER_AM_FRAGS:
 			req->send.msg_id = ep->msg_id++;
-			worker_send_or_pend(req, frags_send, worker_frags_fail);
+			worker_send_or_pend(req, PLX_PEND_ANY, frags_send, worker_frags_fail);
 			break;
 		case WORKER_AM_RNDV:
 			req->send.msg_id = ep->msg_id++;

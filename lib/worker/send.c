@@ -138,9 +138,8 @@ worker_frags_fail(struct plx_pend *p, int err)
 	plx_req_complete(req, err);
 }
 
-/* Give it to the device, or let it wait behind what waits. */
 void
-worker_send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p),
+worker_send_or_pend(struct plx_req *req, enum plx_pend_order order, int (*send)(struct plx_pend *p),
 	void (*fail)(struct plx_pend *p, int err))
 {
 	struct plx_ep *ep = req->send.ep;
@@ -151,7 +150,7 @@ worker_send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p),
 	req->send.pend.conn_id = req->send.conn_id;
 	rc = plx_ep_open(ep) ? send(&req->send.pend) : -EAGAIN;
 	if (rc == -EAGAIN)
-		plx_ep_pend(ep, &req->send.pend);
+		plx_ep_pend_as(ep, &req->send.pend, order);
 	else if (rc != 0)
 		plx_req_complete(req, rc);
 }
@@ -176,12 +175,12 @@ worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 	if (rc == 0) {
 		switch (send_choose(ep, req->len, sync)) {
 		case SEND_EAGER:
-			worker_send_or_pend(req, eager_send, worker_send_fail);
+			worker_send_or_pend(req, PLX_PEND_UNASKED, eager_send, worker_send_fail);
 			break;
 		case SEND_FRAGS:
 			req->send.offset = 0;
 			req->send.msg_id = ep->msg_id++;
-			worker_send_or_pend(req, frags_send, worker_frags_fail);
+			worker_send_or_pend(req, PLX_PEND_UNASKED, frags_send, worker_frags_fail);
 			break;
 		case SEND_SYNC:
 			rc = plx_rndv_send_sync(&w->rndv, req);

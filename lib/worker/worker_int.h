@@ -110,7 +110,8 @@ void worker_ep_failing(struct plx_worker *w, struct plx_ep *ep, int err);
 
 /* send.c */
 void worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync);
-void worker_send_or_pend(struct plx_req *req, int (*send)(struct plx_pend *p),
+/** Give it to the device, or let it wait behind what waits. */
+void worker_send_or_pend(struct plx_req *req, enum plx_pend_order order, int (*send)(struct plx_pend *p),
 	void (*fail)(struct plx_pend *p, int err));
 void worker_send_fail(struct plx_pend *p, int err);
 void worker_frags_fail(struct plx_pend *p, int err);
