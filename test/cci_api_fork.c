@@ -2,42 +2,20 @@
  * Copyright (c) 2026 The Pollux Authors
  *
  * cci_api_fork.c - children that are forked in the middle of it
- *
- * A child ends with 0, or with the line of what is not so: an assertion of the parent's would go on with the
- * parent's tests.
  */
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "api_fork.h"
 #include "cci_api_test.h"
-
-/* A child ends with what runs at the exit. Memory that it inherited and may not free would be a leak to a sanitizer. */
-static _Noreturn void
-leave(void)
-{
-#if defined(__SANITIZE_ADDRESS__)
-	fflush(NULL);
-	_exit(0);
-#else
-	exit(0);
-#endif
-}
-
-#define CHILD_S 30 /* seconds a child may take */
-
-#define SO(cond) \
-	do { \
-		if (!(cond)) { \
-			fprintf(stderr, "%s:%d: in the child: %s\n", __FILE__, __LINE__, #cond); \
-			_exit(1 + __LINE__ % 250); \
-		} \
-	} while (0)
 
 static struct pair p;
 
+/* What the parent has in use by now is not the child's. */
 static void
-send_both_ways(void)
+send_both_ways(void *arg)
 {
+	(void)arg;
 	for (int i = 0; i < 2; i++) {
 		cci_event_t *ev;
 
@@ -50,30 +28,19 @@ send_both_ways(void)
 	}
 }
 
+static void
+run_child(void *arg)
+{
+	void (*const *child)(void) = arg;
+
+	(*child)();
+	api_child_leave();
+}
+
 static pid_t
 begin(void (*child)(void))
 {
-	int go[2];
-	pid_t pid;
-	char c;
-
-	CU_ASSERT_EQUAL_FATAL(pipe(go), 0);
-	api_take_free_huge_pages();
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		alarm(CHILD_S);
-		close(go[1]);
-		SO(read(go[0], &c, 1) == 0);
-		close(go[0]);
-		child();
-		leave();
-	}
-	CU_ASSERT_FATAL(pid > 0);
-	close(go[0]);
-	send_both_ways(); /* what the parent has in use by now is not the child's */
-	close(go[1]);
-	return pid;
+	return api_fork(run_child, send_both_ways, &child);
 }
 
 /* It ends while the parent goes on. */
@@ -87,7 +54,7 @@ end(pid_t pid)
 		util_pair_turn(&p);
 	CU_ASSERT_EQUAL(rc, pid);
 	CU_ASSERT_EQUAL(status, 0);
-	send_both_ways();
+	send_both_ways(NULL);
 }
 
 static void

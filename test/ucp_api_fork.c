@@ -2,9 +2,6 @@
  * Copyright (c) 2026 The Pollux Authors
  *
  * ucp_api_fork.c - children that are forked in the middle of it
- *
- * A child ends with 0, or with the line of what is not so: an assertion of the parent's would go on with the
- * parent's tests.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -14,29 +11,8 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "api_fork.h"
 #include "ucp_api_test.h"
-
-/* A child ends with what runs at the exit. Memory that it inherited and may not free would be a leak to a sanitizer. */
-static _Noreturn void
-leave(void)
-{
-#if defined(__SANITIZE_ADDRESS__)
-	fflush(NULL);
-	_exit(0);
-#else
-	exit(0);
-#endif
-}
-
-#define CHILD_S 30 /* seconds a child may take */
-
-#define SO(cond) \
-	do { \
-		if (!(cond)) { \
-			fprintf(stderr, "%s:%d: in the child: %s\n", __FILE__, __LINE__, #cond); \
-			_exit(1 + __LINE__ % 250); \
-		} \
-	} while (0)
 
 /* What a child may find when it begins, and what it tells its parent. */
 struct scene {
@@ -164,34 +140,31 @@ close_scene(struct scene *s)
 	util_pair_close(&s->p);
 }
 
+static void
+scene_child(void *arg)
+{
+	struct scene *s = arg;
+
+	s->child(s);
+}
+
+/* What the parent has in use by now is not the child's. */
+static void
+scene_goes_on(void *arg)
+{
+	struct scene *s = arg;
+
+	close(s->up[1]);
+	for (int i = 0; i < 2 && !s->busy; i++)
+		for (size_t k = 0; k < N_LENS; k++)
+			exchange(&s->p, i, lens[k], 99, true, UTIL_NBX);
+}
+
 static pid_t
 begin(struct scene *s)
 {
-	int go[2];
-	pid_t pid;
-	char c;
-
 	CU_ASSERT_EQUAL_FATAL(pipe(s->up), 0);
-	CU_ASSERT_EQUAL_FATAL(pipe(go), 0);
-	api_take_free_huge_pages();
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		alarm(CHILD_S);
-		close(go[1]);
-		SO(read(go[0], &c, 1) == 0);
-		close(go[0]);
-		s->child(s);
-		_exit(0);
-	}
-	CU_ASSERT_FATAL(pid > 0);
-	close(s->up[1]);
-	close(go[0]);
-	for (int i = 0; i < 2 && !s->busy; i++) /* what the parent has in use by now is not the child's */
-		for (size_t k = 0; k < N_LENS; k++)
-			exchange(&s->p, i, lens[k], 99, true, UTIL_NBX);
-	close(go[1]);
-	return pid;
+	return api_fork(scene_child, scene_goes_on, s);
 }
 
 /* It ends while the parent goes on giving turns. */
@@ -410,7 +383,7 @@ static void
 child_cleans_up(struct scene *s)
 {
 	clean_up(s);
-	leave(); /* with what runs at the exit */
+	api_child_leave(); /* with what runs at the exit */
 }
 
 static void
@@ -440,7 +413,7 @@ fresh(struct scene *s, bool before, bool after)
 	use_own();
 	ctx = util_context(features);
 	ucp_cleanup(ctx);
-	leave();
+	api_child_leave();
 }
 
 static void
@@ -489,7 +462,7 @@ child_talks(struct scene *s)
 
 	talk_up(s, ctx);
 	ucp_cleanup(ctx);
-	leave();
+	api_child_leave();
 }
 
 static void
@@ -514,7 +487,7 @@ child_uses_the_context(struct scene *s)
 {
 	talk_up(s, s->p.n[0].ctx);
 	ucp_cleanup(s->p.n[0].ctx);
-	leave();
+	api_child_leave();
 }
 
 static void *
@@ -538,7 +511,7 @@ child_uses_the_context_in_threads(struct scene *s)
 		SO(pthread_join(t[i], NULL) == 0);
 	make_worker_run(s->p.n[0].ctx);
 	ucp_cleanup(s->p.n[0].ctx);
-	leave();
+	api_child_leave();
 }
 
 static void
@@ -580,18 +553,18 @@ child_forks(struct scene *s)
 	open_pair(&own.p, UCS_THREAD_MODE_SINGLE);
 	pid = fork();
 	if (pid == 0) {
-		alarm(CHILD_S);
+		alarm(API_CHILD_S);
 		use_own();
 		talk_up(s, util_context(features));
 		util_pair_close(&own.p); /* of this one's parent: nothing happens */
 		clean_up(s);
-		leave();
+		api_child_leave();
 	}
 	SO(waitpid(pid, &status, 0) == pid);
 	SO(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	util_pair_close(&own.p);
 	use_own();
-	leave();
+	api_child_leave();
 }
 
 static void
@@ -682,7 +655,7 @@ child_posts(struct scene *s)
 		post_other(s, i);
 	}
 	clean_up(s);
-	leave();
+	api_child_leave();
 }
 
 static void
@@ -723,7 +696,7 @@ on_am_fork(void *arg, const void *header, size_t header_len, void *data, size_t 
 	(void)param;
 	forked = fork();
 	if (forked == 0)
-		alarm(CHILD_S);
+		alarm(API_CHILD_S);
 	return UCS_OK;
 }
 
@@ -754,7 +727,7 @@ a_child_that_is_forked_in_a_callback_starts_afresh(void)
 			use_own();
 			clean_up(&s);
 			use_own();
-			leave();
+			api_child_leave();
 		}
 		close(s.up[1]);
 		end(&s, forked);
@@ -884,7 +857,7 @@ child_does_all(struct scene *s)
 	}
 	clean_up(s);
 	use_own();
-	leave();
+	api_child_leave();
 }
 
 /*
