@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * eal.c - what the EAL does as it starts and no process of ours needs
+ * eal_start.c - what the EAL does as it starts and no process of ours needs
  *
  * Design notes
  * The drop-in libraries have an EAL of their own and are linked such that it calls these (--wrap).
