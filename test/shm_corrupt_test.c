@@ -1143,7 +1143,7 @@ take_back(void)
 	const struct plx_msg *m;
 	unsigned n = 0;
 
-	LIST_FOREACH(m, &bad.user.ep->partial, partial)
+	LIST_FOREACH(m, &plx_worker_ep(bad.user.ep)->partial, partial)
 		if (n < OPEN_MAX)
 			h[n++] = (struct plx_wire_cancel){.msg_id = m->msg_id};
 	for (unsigned i = 0; i < open_recvs.n; i++)

@@ -80,9 +80,6 @@ ep_init(struct plx_ep *ep, struct plx_eps *eps)
 	TAILQ_INIT(&ep->waits.head);
 	ep->waits.ep = ep;
 	LIST_INIT(&ep->closing);
-	TAILQ_INIT(&ep->flushes);
-	TAILQ_INIT(&ep->closes);
-	LIST_INIT(&ep->partial);
 	LIST_INIT(&ep->users);
 	if (eps->on_new != NULL)
 		eps->on_new(ep);
@@ -178,8 +175,7 @@ plx_eps_sweep(struct plx_eps *eps)
 
 	for (ep = LIST_FIRST(&eps->all); ep != NULL; ep = next) {
 		next = LIST_NEXT(ep, link);
-		if (ep->err != 0 && ep->refs == 0 && ep->n_waits == 0 &&
-			LIST_EMPTY(&ep->partial) && ep->n_msgs == 0)
+		if (ep->err != 0 && ep->refs == 0 && ep->n_waits == 0 && ep->n_msgs == 0)
 			ep_free(ep);
 	}
 }

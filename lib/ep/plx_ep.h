@@ -114,8 +114,6 @@ struct plx_ep {
 	_Atomic bool quick;
 	uint64_t eager_end; /* shorter messages are sent unasked now, bytes */
 	bool stub;	 /* part of a plx_ep_stub; has no peer */
-	/* writer: any; reader: owner: a key was unpacked, so memory of the peer may be written without a message */
-	_Atomic bool keys;
 	uint64_t n_waits;
 	uint64_t kept;	    /* bytes of memory that kept messages of it take */
 	bool stopped;	    /* we tell the peer to send nothing unasked */
@@ -131,22 +129,16 @@ struct plx_ep {
 	struct plx_pend *held_early;	/* the last of those that were to go unasked, or NULL */
 	struct plx_wait_list waits;	/* requests that wait for an answer */
 	LIST_HEAD(, plx_wait_list) closing; /* those of handles that are being closed */
-	struct plx_flush_list flushes;	/* the worker's: in the order asked for */
-	struct plx_flush_list closes;	/* the same, of handles */
-	TAILQ_ENTRY(plx_ep) flushing;	/* of the worker's, while there are any */
-	bool is_flushing;
-	LIST_HEAD(, plx_msg) partial;	/* multi-fragment messages that are arriving */
 	LIST_HEAD(, plx_ep_user) users; /* API handles */
-	/* What engines keep with an ep: see plx_rma_ep(), plx_stream_ep(), plx_chan_ep(). At first zeros. */
+	/* What engines keep with an ep: see plx_rma_ep(), plx_stream_ep(), plx_chan_ep(), plx_worker_ep(). At first zeros. */
 	_Alignas(8) uint8_t of_stream[16];
 	_Alignas(8) uint8_t of_chan[8];
 	uint32_t n_answers;		/* handles made for the peer's that want answers */
 	uint32_t next_crossed;		/* as next_conn_id, for handles that are crossed */
 	TAILQ_ENTRY(plx_ep) stalled_link;
 	LIST_ENTRY(plx_ep) link;
-	SLIST_ENTRY(plx_ep) failing; /* the worker's: peer found dead, not told yet */
-	int failing_err;
 	_Alignas(8) uint8_t of_rma[64];
+	_Alignas(8) uint8_t of_worker[72];
 };
 
 /** An API handle on an ep; embedded in the face's struct. */

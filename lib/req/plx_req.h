@@ -206,28 +206,6 @@ struct plx_req_rma {
 	uint64_t seen, tried;	   /* KEY: what an atomic found, and expected to find */
 };
 
-/** What a flush waits for. */
-enum plx_flush_kind {
-	PLX_FLUSH_EP,	  /* all that was sent to ep is with the device */
-	PLX_FLUSH_CLOSE,  /* all of one handle is, and every answer has come */
-	PLX_FLUSH_WORKER, /* as EP, for all eps */
-};
-
-TAILQ_HEAD(plx_flush_list, plx_flush);
-
-/* A flush. */
-struct plx_flush {
-	TAILQ_ENTRY(plx_flush) link; /* of its ep's flushes or closes, or of the worker's */
-	struct plx_pend pend;
-	struct plx_ep *ep;	     /* NULL: of the worker */
-	uint64_t rma_seq;	     /* puts, gets and atomics up to this one */
-	struct plx_wait_list waits;  /* CLOSE: what the handle has sent and waits for */
-	uint32_t n_marks;	     /* WORKER: eps that had something pending, and still have it */
-	uint32_t conn_id;	     /* CLOSE: of the handle */
-	uint32_t tell_id;	     /* CLOSE: then tell the other side so; 0: need not */
-	uint8_t kind;		     /* enum plx_flush_kind */
-};
-
 struct plx_stream;
 struct plx_ep_user;
 
@@ -245,6 +223,9 @@ struct plx_req_stream {
 };
 
 struct plx_req_pool;
+
+#define PLX_REQ_SIZE 272
+#define PLX_REQ_ROOM 200
 
 struct plx_req {
 	/* line 0: application's side; of a short receive the owner never looks here */
@@ -269,6 +250,8 @@ struct plx_req {
 	bool posted;	  /* in the matcher */
 	uint16_t offload; /* where lib/offload has it, 0 nowhere */
 	union {
+		/* What the engine that has the request keeps of it. Only that engine looks inside: it declares its struct. */
+		alignas(8) uint8_t room[PLX_REQ_ROOM];
 		struct plx_req_send send;
 		union {
 			struct {
@@ -284,13 +267,11 @@ struct plx_req {
 				};
 			};
 		} recv;
-		struct plx_flush flush;
 		struct plx_req_rma rma;
 		struct plx_req_stream stream;
 	};
 };
 
-#define PLX_REQ_SIZE 272
 _Static_assert(sizeof(struct plx_req) <= PLX_REQ_SIZE, "the ABI promises this size");
 _Static_assert(PLX_REQ_SIZE % 16 == 0, "user areas stay aligned");
 _Static_assert(offsetof(struct plx_req, recv.info_tag) == offsetof(struct plx_req, recv.tag.tag),
@@ -310,6 +291,13 @@ static inline struct plx_req *
 plx_req_of(void *user)
 {
 	return (struct plx_req *)((char *)user - PLX_REQ_SIZE);
+}
+
+/** @param room the struct that an engine keeps in a request's room @return the request */
+static inline struct plx_req *
+plx_req_of_room(const void *room)
+{
+	return (struct plx_req *)((uintptr_t)room - offsetof(struct plx_req, room));
 }
 
 /** Requests of one worker. Owner: the application's side. */

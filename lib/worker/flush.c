@@ -23,11 +23,31 @@
 
 #include "worker_int.h"
 
+/* In the room of its request. */
+struct plx_flush {
+	TAILQ_ENTRY(plx_flush) link; /* of its ep's flushes or closes, or of the worker's */
+	struct plx_pend pend;
+	struct plx_ep *ep;	     /* NULL: of the worker */
+	uint64_t rma_seq;	     /* puts, gets and atomics up to this one */
+	struct plx_wait_list waits;  /* CLOSE: what the handle has sent and waits for */
+	uint32_t n_marks;	     /* WORKER: eps that had something pending, and still have it */
+	uint32_t conn_id;	     /* CLOSE: of the handle */
+	uint32_t tell_id;	     /* CLOSE: then tell the other side so; 0: need not */
+	uint8_t kind;		     /* enum plx_flush_kind */
+};
+_Static_assert(sizeof(struct plx_flush) <= PLX_REQ_ROOM, "a request has room for it");
+
+static inline struct plx_flush *
+flush_of(struct plx_req *req)
+{
+	return (struct plx_flush *)(void *)req->room;
+}
+
 /* Its error, or that of its peer, which was found dead in this turn. */
 static int
 ep_err(const struct plx_ep *ep)
 {
-	return ep->err != 0 ? ep->err : ep->failing_err;
+	return ep->err != 0 ? ep->err : plx_worker_ep(ep)->failing_err;
 }
 
 static bool
@@ -106,31 +126,32 @@ end(struct plx_worker *w, struct plx_flush *f)
 		plx_ep_closing_end(&f->waits);
 	if (f->ep != NULL)
 		f->ep->refs--;
-	plx_req_complete(container_of(f, struct plx_req, flush), rc);
+	plx_req_complete(plx_req_of_room(f), rc);
 }
 
 static void
-flushing_add(struct plx_worker *w, struct plx_ep *ep)
+flushing_add(struct plx_worker *w, struct plx_worker_ep *e)
 {
-	if (ep->is_flushing)
+	if (e->is_flushing)
 		return;
-	ep->is_flushing = true;
+	e->is_flushing = true;
 	w->eps.quiet = false;
-	TAILQ_INSERT_TAIL(&w->flushing, ep, flushing);
+	TAILQ_INSERT_TAIL(&w->flushing, e, flushing);
 }
 
 static void
 wait_for_answers(struct plx_worker *w, struct plx_flush *f)
 {
-	struct plx_ep *ep = f->ep;
+	struct plx_worker_ep *e;
 
-	if (ep == NULL) {
+	if (f->ep == NULL) {
 		w->eps.quiet = false;
 		TAILQ_INSERT_TAIL(&w->flushes, f, link);
 		return;
 	}
-	flushing_add(w, ep);
-	TAILQ_INSERT_TAIL(f->kind == PLX_FLUSH_CLOSE ? &ep->closes : &ep->flushes, f, link);
+	e = plx_worker_ep(f->ep);
+	flushing_add(w, e);
+	TAILQ_INSERT_TAIL(f->kind == PLX_FLUSH_CLOSE ? &e->closes : &e->flushes, f, link);
 }
 
 static void wait_for_device(struct plx_flush *f);
@@ -159,7 +180,7 @@ go_on(struct plx_worker *w, struct plx_flush *f)
 static struct plx_worker *
 flush_worker(struct plx_flush *f)
 {
-	return worker_of(container_of(f, struct plx_req, flush));
+	return worker_of(plx_req_of_room(f));
 }
 
 static int
@@ -256,7 +277,7 @@ look(struct plx_ep *ep)
 	if (ep->err != 0)
 		return 0; /* its status is that */
 	/* One that has sent no message is connected here, so that there is something to look at. */
-	if (!ep->connected && atomic_load_explicit(&ep->keys, memory_order_relaxed) &&
+	if (!ep->connected && atomic_load_explicit(&plx_worker_ep(ep)->keys, memory_order_relaxed) &&
 		plx_peer_may_leave(ep->peer))
 		rc = plx_ep_connect(ep);
 	if (!ep->connected)
@@ -269,7 +290,7 @@ flush_run(void *arg)
 {
 	struct plx_req *req = arg;
 	struct plx_worker *w = worker_of(req);
-	struct plx_flush *f = &req->flush;
+	struct plx_flush *f = flush_of(req);
 	bool close = f->kind == PLX_FLUSH_CLOSE;
 	int rc;
 
@@ -304,22 +325,22 @@ flush_run(void *arg)
 
 /* What has become complete; callbacks may flush and close anew. @return how many */
 static unsigned
-ep_run(struct plx_worker *w, struct plx_ep *ep)
+ep_run(struct plx_worker *w, struct plx_worker_ep *e)
 {
 	struct plx_flush_list closes = TAILQ_HEAD_INITIALIZER(closes);
 	struct plx_flush *f;
 	unsigned n = 0;
 
-	while ((f = TAILQ_FIRST(&ep->flushes)) != NULL && is_complete(w, f)) {
-		TAILQ_REMOVE(&ep->flushes, f, link);
+	while ((f = TAILQ_FIRST(&e->flushes)) != NULL && is_complete(w, f)) {
+		TAILQ_REMOVE(&e->flushes, f, link);
 		end(w, f);
 		n++;
 	}
-	TAILQ_CONCAT(&closes, &ep->closes, link);
+	TAILQ_CONCAT(&closes, &e->closes, link);
 	while ((f = TAILQ_FIRST(&closes)) != NULL) {
 		TAILQ_REMOVE(&closes, f, link);
 		if (!is_complete(w, f)) {
-			TAILQ_INSERT_TAIL(&ep->closes, f, link);
+			TAILQ_INSERT_TAIL(&e->closes, f, link);
 			continue;
 		}
 		go_on(w, f);
@@ -331,9 +352,9 @@ ep_run(struct plx_worker *w, struct plx_ep *ep)
 unsigned
 worker_flush_run(struct plx_worker *w)
 {
-	TAILQ_HEAD(, plx_ep) eps = TAILQ_HEAD_INITIALIZER(eps);
+	TAILQ_HEAD(, plx_worker_ep) eps = TAILQ_HEAD_INITIALIZER(eps);
+	struct plx_worker_ep *e;
 	struct plx_flush *f;
-	struct plx_ep *ep;
 	unsigned n = 0;
 
 	while ((f = TAILQ_FIRST(&w->flushes)) != NULL && is_complete(w, f)) {
@@ -342,24 +363,24 @@ worker_flush_run(struct plx_worker *w)
 		n++;
 	}
 	TAILQ_CONCAT(&eps, &w->flushing, flushing);
-	while ((ep = TAILQ_FIRST(&eps)) != NULL) {
-		TAILQ_REMOVE(&eps, ep, flushing);
-		ep->is_flushing = false;
-		n += ep_run(w, ep);
-		if (!TAILQ_EMPTY(&ep->flushes) || !TAILQ_EMPTY(&ep->closes))
-			flushing_add(w, ep);
+	while ((e = TAILQ_FIRST(&eps)) != NULL) {
+		TAILQ_REMOVE(&eps, e, flushing);
+		e->is_flushing = false;
+		n += ep_run(w, e);
+		if (!TAILQ_EMPTY(&e->flushes) || !TAILQ_EMPTY(&e->closes))
+			flushing_add(w, e);
 	}
 	return n;
 }
 
 static bool
-ep_waits(const struct plx_worker *w, const struct plx_ep *ep)
+ep_waits(const struct plx_worker *w, const struct plx_worker_ep *e)
 {
-	const struct plx_flush *f = TAILQ_FIRST(&ep->flushes);
+	const struct plx_flush *f = TAILQ_FIRST(&e->flushes);
 
 	if (f != NULL && is_complete(w, f))
 		return true;
-	TAILQ_FOREACH(f, &ep->closes, link) {
+	TAILQ_FOREACH(f, &e->closes, link) {
 		if (is_complete(w, f))
 			break;
 	}
@@ -370,15 +391,15 @@ bool
 worker_flush_waits(const struct plx_worker *w)
 {
 	const struct plx_flush *f = TAILQ_FIRST(&w->flushes);
-	const struct plx_ep *ep;
+	const struct plx_worker_ep *e;
 
 	if (f != NULL && is_complete(w, f))
 		return true;
-	TAILQ_FOREACH(ep, &w->flushing, flushing) {
-		if (ep_waits(w, ep))
+	TAILQ_FOREACH(e, &w->flushing, flushing) {
+		if (ep_waits(w, e))
 			break;
 	}
-	return ep != NULL;
+	return e != NULL;
 }
 
 void
@@ -393,10 +414,12 @@ worker_flushes_extend(struct plx_worker *w)
 void
 worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id)
 {
-	req->flush.kind = PLX_FLUSH_CLOSE;
-	req->flush.ep = ep;
-	req->flush.conn_id = conn_id;
-	req->flush.tell_id = conn_id;
+	struct plx_flush *f = flush_of(req);
+
+	f->kind = PLX_FLUSH_CLOSE;
+	f->ep = ep;
+	f->conn_id = conn_id;
+	f->tell_id = conn_id;
 	flush_run(req);
 }
 
@@ -413,8 +436,11 @@ nothing_waits(const struct plx_worker *w)
 static bool
 nothing_waits_at(const struct plx_ep *ep)
 {
-	return ep->connected && ep->err == 0 && ep->failing_err == 0 && !plx_ep_has_any(ep) &&
-	       TAILQ_EMPTY(&ep->flushes) && TAILQ_EMPTY(&plx_rma_ep(ep)->ops) && !plx_rma_ep(ep)->quick && plx_rma_ep(ep)->err == 0 &&
+	const struct plx_worker_ep *e = plx_worker_ep(ep);
+	const struct plx_rma_ep *rma = plx_rma_ep(ep);
+
+	return ep->connected && ep->err == 0 && e->failing_err == 0 && !plx_ep_has_any(ep) && TAILQ_EMPTY(&e->flushes) &&
+	       TAILQ_EMPTY(&rma->ops) && !rma->quick && rma->err == 0 &&
 	       !plx_peer_has_left(ep->peer);
 }
 
@@ -432,10 +458,12 @@ void
 plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, const struct plx_ep_user *user,
 	struct plx_req *req)
 {
-	req->flush.kind = kind;
-	req->flush.ep = user != NULL ? user->ep : NULL;
-	req->flush.conn_id = user != NULL ? user->conn_id : PLX_CONN_NONE;
-	req->flush.tell_id = 0;
+	struct plx_flush *f = flush_of(req);
+
+	f->kind = kind;
+	f->ep = user != NULL ? user->ep : NULL;
+	f->conn_id = user != NULL ? user->conn_id : PLX_CONN_NONE;
+	f->tell_id = 0;
 	/* What was stored to mapped memory is seen before anything is loaded after this. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!worker_submit(w, flush_run, req))

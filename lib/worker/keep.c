@@ -21,7 +21,7 @@ worker_partial_room(const struct plx_ep *ep)
 	const struct plx_msg *m;
 	unsigned n = 0;
 
-	LIST_FOREACH(m, &ep->partial, partial)
+	LIST_FOREACH(m, &plx_worker_ep(ep)->partial, partial)
 		n++;
 	return n < PLX_EP_MAX_PARTIAL && !worker_ep_is_over(ep);
 }

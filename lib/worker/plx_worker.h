@@ -81,6 +81,36 @@ struct plx_wake {
 	_Atomic uint32_t naps;	/* the same, for a short sleep in progress; sleep.c */
 };
 
+/** What a flush waits for. */
+enum plx_flush_kind {
+	PLX_FLUSH_EP,	  /* all that was sent to ep is with the device */
+	PLX_FLUSH_CLOSE,  /* all of one handle is, and every answer has come */
+	PLX_FLUSH_WORKER, /* as EP, for all eps */
+};
+
+TAILQ_HEAD(plx_flush_list, plx_flush);
+
+/** Of an ep. */
+struct plx_worker_ep {
+	struct plx_flush_list flushes;	    /* in the order asked for */
+	struct plx_flush_list closes;	    /* the same, of handles */
+	TAILQ_ENTRY(plx_worker_ep) flushing; /* of the worker's, while there are any */
+	LIST_HEAD(, plx_msg) partial;	    /* messages in pieces that are arriving */
+	SLIST_ENTRY(plx_worker_ep) failing; /* peer found dead, not told yet */
+	int failing_err;
+	bool is_flushing;
+	/* writer: any; reader: owner: a key was unpacked, so memory of the peer may be written without a message */
+	_Atomic bool keys;
+};
+_Static_assert(sizeof(struct plx_worker_ep) == sizeof(((struct plx_ep *)0)->of_worker), "it is kept there");
+
+/** @return what the worker keeps with an ep. */
+static inline struct plx_worker_ep *
+plx_worker_ep(const struct plx_ep *ep)
+{
+	return (void *)(uintptr_t)ep->of_worker;
+}
+
 /** Listeners and what is being connected; conn.c. Owner: application's side. */
 struct plx_conns {
 	struct plx_cm cm;
@@ -116,8 +146,8 @@ struct plx_worker {
 	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
 	uint64_t check_ticks; /* between two looks at the peers */
 	struct plx_flush_list flushes;		/* of the worker, in the order asked for */
-	TAILQ_HEAD(, plx_ep) flushing;		/* with flushes or closes of their own */
-	SLIST_HEAD(, plx_ep) failing; /* peers found dead, told in the next turn */
+	TAILQ_HEAD(, plx_worker_ep) flushing;		/* with flushes or closes of their own */
+	SLIST_HEAD(, plx_worker_ep) failing; /* peers found dead, told in the next turn */
 	struct plx_worker_stat stat;
 	/* of these each turn reads what they begin with; so they stand together */
 	struct plx_rndv rndv;

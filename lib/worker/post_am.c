@@ -296,7 +296,7 @@ first_piece(struct plx_worker *w, struct plx_msg *m, uint32_t msg_id, const uint
 {
 	m->msg_id = msg_id;
 	m->is_partial = true;
-	LIST_INSERT_HEAD(&m->ep->partial, m, partial);
+	LIST_INSERT_HEAD(&plx_worker_ep(m->ep)->partial, m, partial);
 	m->ep->kept += m->cost;
 	piece(w, m, data, len);
 }

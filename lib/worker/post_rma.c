@@ -80,7 +80,7 @@ plx_worker_rkey_unpack(const struct plx_ep_user *user, const void *buf, uint8_t 
 	int rc = plx_rkey_unpack(ep->stub ? NULL : ep->peer, buf, can, map, out);
 
 	if (rc == 0 && !ep->stub)
-		atomic_store_explicit(&ep->keys, true, memory_order_relaxed);
+		atomic_store_explicit(&plx_worker_ep(ep)->keys, true, memory_order_relaxed);
 	return rc;
 }
 

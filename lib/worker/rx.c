@@ -251,7 +251,7 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 	m->msg_id = h.msg_id;
 	m->got = len;
 	m->is_partial = true;
-	LIST_INSERT_HEAD(&m->ep->partial, m, partial);
+	LIST_INSERT_HEAD(&plx_worker_ep(m->ep)->partial, m, partial);
 	if (m->got == m->len)
 		partial_end(w, m);
 }
@@ -295,7 +295,7 @@ rx_frag(struct plx_worker *w, const struct plx_rx *rx)
 
 	memcpy(&h, rx->data, sizeof(h));
 	if (ep != NULL) {
-		LIST_FOREACH(m, &ep->partial, partial) {
+		LIST_FOREACH(m, &plx_worker_ep(ep)->partial, partial) {
 			if (m->msg_id == h.msg_id)
 				break;
 		}
@@ -434,7 +434,7 @@ worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err)
 {
 	struct plx_msg *m;
 
-	while ((m = LIST_FIRST(&ep->partial)) != NULL)
+	while ((m = LIST_FIRST(&plx_worker_ep(ep)->partial)) != NULL)
 		partial_drop(w, m, err);
 }
 
@@ -448,7 +448,7 @@ rx_cancel(struct plx_worker *w, struct plx_ep *ep, const struct plx_wire_cancel 
 		plx_rndv_on_cancel(&w->rndv, ep, h);
 		return;
 	}
-	LIST_FOREACH(m, &ep->partial, partial) {
+	LIST_FOREACH(m, &plx_worker_ep(ep)->partial, partial) {
 		if (m->msg_id != h->msg_id)
 			continue;
 		partial_drop(w, m, -ECONNRESET);

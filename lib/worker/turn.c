@@ -16,14 +16,16 @@
 static __rte_noinline __rte_cold void
 fail_run(struct plx_worker *w)
 {
-	struct plx_ep *ep;
+	struct plx_worker_ep *e;
 
 	worker_hold_done(w);
-	while ((ep = SLIST_FIRST(&w->failing)) != NULL) {
+	while ((e = SLIST_FIRST(&w->failing)) != NULL) {
+		struct plx_ep *ep = worker_ep_of(e);
+
 		SLIST_REMOVE_HEAD(&w->failing, failing);
-		worker_drop_partial(w, ep, ep->failing_err);
-		plx_ep_fail(ep, ep->failing_err);
-		plx_stream_ep_failed(ep, ep->failing_err);
+		worker_drop_partial(w, ep, e->failing_err);
+		plx_ep_fail(ep, e->failing_err);
+		plx_stream_ep_failed(ep, e->failing_err);
 	}
 	worker_release_done(w);
 }

@@ -113,11 +113,13 @@ const struct plx_stat_row plx_worker_stat_rows[] = {
 void
 worker_ep_failing(struct plx_worker *w, struct plx_ep *ep, int err)
 {
-	if (ep->failing_err != 0)
+	struct plx_worker_ep *e = plx_worker_ep(ep);
+
+	if (e->failing_err != 0)
 		return;
-	ep->failing_err = err;
+	e->failing_err = err;
 	w->eps.quiet = false;
-	SLIST_INSERT_HEAD(&w->failing, ep, failing);
+	SLIST_INSERT_HEAD(&w->failing, e, failing);
 }
 
 static void
@@ -253,6 +255,17 @@ eager_end(const struct plx_conf *conf)
 	return max == 0 && plx_conf_u64(conf, PLX_CONF_EAGER_EMPTY) == 0 ? 0 : max + 1;
 }
 
+/* What engines keep with an ep; the others' begins with zeros. */
+static void
+ep_init_engines(struct plx_ep *ep)
+{
+	struct plx_worker_ep *e = plx_worker_ep(ep);
+
+	TAILQ_INIT(&e->flushes);
+	TAILQ_INIT(&e->closes);
+	plx_rma_ep_init(ep);
+}
+
 static int
 init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 {
@@ -284,7 +297,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	w->eps.eager_end = eager_end(conf);
 	rma_rc = plx_rma_open(&w->rma, conf, w->dedicated);
 	w->eps.engine[PLX_EP_RMA] = &w->rma;
-	w->eps.on_new = plx_rma_ep_init;
+	w->eps.on_new = ep_init_engines;
 	w->rma.reqs = &w->chan_reqs;
 	plx_msg_pools_open(&w->msgs);
 	plx_streams_open(&w->streams, &w->eps, &w->msgs, &w->rndv, &w->timers,

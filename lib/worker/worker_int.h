@@ -31,11 +31,18 @@ bool worker_may_keep(struct plx_worker *w, struct plx_ep *ep, uint64_t more);
 /** @return whether one more message in pieces may begin to arrive from this peer. */
 bool worker_partial_room(const struct plx_ep *ep);
 
+/** The inverse of plx_worker_ep(). */
+static inline struct plx_ep *
+worker_ep_of(struct plx_worker_ep *e)
+{
+	return (struct plx_ep *)((uint8_t *)e - offsetof(struct plx_ep, of_worker));
+}
+
 /** @return whether it has failed: nothing that waits would be ended again, but the process there may send on. */
 static inline bool
 worker_ep_is_over(const struct plx_ep *ep)
 {
-	return (ep->err | ep->failing_err) != 0;
+	return (ep->err | plx_worker_ep(ep)->failing_err) != 0;
 }
 
 /** What the application's side does in progress besides a turn. */

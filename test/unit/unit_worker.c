@@ -93,7 +93,7 @@ unit_nothing_left(const struct unit_workers *u)
 			LIST_FOREACH(s, &plx_stream_ep(ep)->all, link)
 				streams++;
 			UNIT_TRUE(TAILQ_EMPTY(&ep->pending) && TAILQ_EMPTY(&ep->waits.head));
-			UNIT_TRUE(LIST_EMPTY(&ep->partial));
+			UNIT_TRUE(LIST_EMPTY(&plx_worker_ep(ep)->partial));
 			UNIT_EQ(ep->n_waits, 0);
 			UNIT_EQ(ep->n_msgs, streams);
 		}
