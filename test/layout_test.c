@@ -37,7 +37,7 @@ AT(struct plx_worker, dedicated, 12);
 AT(struct plx_worker, queues, 16);
 _Static_assert(LINE_OF(struct plx_worker, queues[5]) == 0, "six queues stand in line 0");
 _Static_assert(offsetof(struct plx_worker, empty_turns) % PLX_LINE == 0, "owner begins a line");
-_Static_assert(LINE_OF(struct plx_worker, in_turn) > 0, "line 0 is read by both sides");
+_Static_assert(LINE_OF(struct plx_worker, eps.due) > 0, "line 0 is read by both sides");
 _Static_assert(offsetof(struct plx_worker, chans.overflow) < 3 * 2048, "each turn reads a page and a half");
 _Static_assert(offsetof(struct plx_worker, reqs) % PLX_LINE == 0, "application's side, too");
 _Static_assert(offsetof(struct plx_worker, wake) % PLX_LINE == 0, "both look there in each turn");

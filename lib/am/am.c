@@ -263,7 +263,7 @@ to_ring(struct plx_am *am, struct plx_msg *m)
 {
 	if (likely(TAILQ_EMPTY(&am->overflow) && rte_ring_sp_enqueue(am->ring, m) == 0))
 		return;
-	am->eps->quiet = false;
+	plx_eps_need_turn(am->eps);
 	am->eps->is_short = true; /* look whether that is too much */
 	TAILQ_INSERT_TAIL(&am->overflow, m, chunk);
 }

@@ -234,8 +234,8 @@ struct plx_queue_stat {
 /** What a look at a queue has found. */
 enum plx_rx_found {
 	PLX_RX_NONE,  /* nothing, but for what the driver looks at rarely in any case */
-	PLX_RX_ONE,   /* a message, borrowed until the next look or burst: it is not released */
-	PLX_RX_MORE,  /* the same, and something behind it */
+	PLX_RX_MORE,  /* a message, and something behind it */
+	PLX_RX_ONE,   /* a message, borrowed until the next look or burst, as MORE: it is not released */
 	PLX_RX_HELD,  /* a message, to be released as a burst of one */
 	PLX_RX_BURST, /* something: take a burst */
 };

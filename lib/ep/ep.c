@@ -32,6 +32,7 @@ plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err))
 	LIST_INIT(&eps->stopped);
 	LIST_INIT(&eps->connecting);
 	eps->on_failed = on_failed;
+	eps->due = PLX_DUE_WORK;
 	plx_pool_open(&eps->ctl, "ctl", sizeof(struct ep_ctl), PLX_EPS_CTL_RESERVE, 0, NULL, NULL);
 	plx_pool_open(&eps->pool, "ep", sizeof(struct plx_ep), 16, 0, NULL, NULL);
 	plx_pool_open(&eps->defers, "defer", EP_DEFER_SIZE, 32, 0, NULL, NULL);

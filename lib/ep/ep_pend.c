@@ -27,7 +27,7 @@ ctl_get(struct plx_eps *eps)
 
 	if (eps->ctl.n_free < PLX_EPS_CTL_RESERVE) {
 		eps->is_short = true;
-		eps->quiet = false;
+		plx_eps_need_turn(eps);
 	}
 	return c;
 }
@@ -38,7 +38,7 @@ pend_stall(struct plx_ep *ep)
 	PLX_STAT_INC(ep->eps->stat.tx_pending);
 	if (!ep->stalled) {
 		ep->stalled = true;
-		ep->eps->quiet = false;
+		plx_eps_need_turn(ep->eps);
 		TAILQ_INSERT_TAIL(&ep->eps->stalled, ep, stalled_link);
 	}
 }
@@ -342,7 +342,7 @@ plx_ep_stop(struct plx_ep *ep)
 	if (ep->stopped || ep->err != 0)
 		return;
 	ep->stopped = true;
-	ep->eps->quiet = false;
+	plx_eps_need_turn(ep->eps);
 	LIST_INSERT_HEAD(&ep->eps->stopped, ep, stopped_link);
 	PLX_STAT_INC(ep->eps->stat.stops);
 	flow_tell(ep);

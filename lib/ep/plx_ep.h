@@ -54,13 +54,14 @@ struct plx_ep_stat {
 
 extern const struct plx_stat_row plx_ep_stat_rows[];
 
+enum plx_eps_due {
+	PLX_DUE_WORK = 1 << 0, /* a turn may have more to do than to receive; always so with a reactor */
+	PLX_DUE_TURN = 1 << 1, /* a turn is under way: a callback asks */
+};
+
 /** The eps of a worker. Owner: the worker's. */
 struct plx_eps {
-	/*
-	 * The last turn left nothing to do but to receive. Whoever makes work for a turn clears it. Never set with
-	 * a reactor. Owner.
-	 */
-	bool quiet;
+	uint8_t due; /* enum plx_eps_due: why the next progress is more than a look at the device; owner */
 	bool is_short; /* a reserve for answers has been drawn on: refill before more is received */
 	TAILQ_HEAD(, plx_ep) stalled; /* with something pending */
 	LIST_HEAD(, plx_ep) stopped; /* peers told to send nothing unasked */
@@ -77,6 +78,13 @@ struct plx_eps {
 	/* a failed ep is told here once, after all that waited for it */
 	void (*on_failed)(struct plx_ep *ep, int err);
 };
+
+/** There is work for a turn now: called by whatever makes some. Thread: owner. */
+static inline void
+plx_eps_need_turn(struct plx_eps *eps)
+{
+	eps->due |= PLX_DUE_WORK;
+}
 
 /*
  * Messages in pieces that arrive from one peer at a time. A sender ends one, or takes it back, before it begins the

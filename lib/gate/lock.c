@@ -130,9 +130,28 @@ plx_lock_take_slow(struct plx_lock *l)
 	own(l);
 }
 
-bool
-plx_lock_try_slow(struct plx_lock *l)
+/* @return whether this thread has it already, and so has entered once more */
+static bool
+enter_again(struct plx_lock *l)
 {
+	if (!plx_lock_is_mine(l))
+		return false;
+	l->depth++;
+	return true;
+}
+
+void
+plx_lock_enter_slow(struct plx_lock *l)
+{
+	if (!enter_again(l))
+		plx_lock_take_slow(l);
+}
+
+bool
+plx_lock_try_enter(struct plx_lock *l)
+{
+	if (enter_again(l) || plx_lock_take_quick(l))
+		return true;
 	if (!try_taken(l, PLX_LOCK_TAKEN))
 		return false;
 	if (unlikely(!is_empty(l))) {

@@ -42,8 +42,11 @@ void plx_lock_open(struct plx_lock *l);
 void plx_lock_take_slow(struct plx_lock *l);
 void plx_lock_drop_slow(struct plx_lock *l);
 
-/** Slow path of plx_lock_try_enter(). */
-bool plx_lock_try_slow(struct plx_lock *l);
+/** Slow path of plx_lock_enter(). */
+void plx_lock_enter_slow(struct plx_lock *l);
+
+/** As plx_lock_enter(). @return false: another has it. Blocks: never. */
+bool plx_lock_try_enter(struct plx_lock *l);
 
 /**
  * Only without waiting, and without a locked instruction. Thread: any; not by one that has it.
@@ -105,25 +108,22 @@ plx_lock_is_open_to_me(const struct plx_lock *l)
 	return to == PLX_LOCK_ALL || to == plx_bias_self();
 }
 
+/**
+ * As plx_lock_take_quick(), by any thread. @return false as well when this thread has it. If true,
+ * plx_lock_drop_quick() drops it.
+ */
+static inline bool
+plx_lock_enter_quick(struct plx_lock *l)
+{
+	return likely(!plx_bias_is_mine(&l->bias, plx_bias_self())) && plx_lock_take_quick(l);
+}
+
 /** As plx_lock_take(), also by who has it. */
 static inline void
 plx_lock_enter(struct plx_lock *l)
 {
-	if (unlikely(plx_lock_is_mine(l)))
-		l->depth++;
-	else
-		plx_lock_take(l);
-}
-
-/** As plx_lock_enter(). @return false: another has it. Blocks: never. */
-static inline bool
-plx_lock_try_enter(struct plx_lock *l)
-{
-	if (unlikely(plx_lock_is_mine(l))) {
-		l->depth++;
-		return true;
-	}
-	return likely(plx_lock_take_quick(l)) || plx_lock_try_slow(l);
+	if (unlikely(!plx_lock_enter_quick(l)))
+		plx_lock_enter_slow(l);
 }
 
 /** Once for each time that it was entered. */

@@ -29,7 +29,7 @@ rma_set_send(struct plx_rma *r, struct plx_rma_ep *e, struct plx_req *req)
 	} else {
 		TAILQ_INSERT_TAIL(&r->eps, e, link);
 		r->n_eps++;
-		rma_ep_of(e)->eps->quiet = false;
+		plx_eps_need_turn(rma_ep_of(e)->eps);
 	}
 }
 

@@ -328,7 +328,7 @@ reply_start(struct rma_reply *now)
 		p = plx_pool_get(&now->r->replies);
 	if (now->r->replies.n_free < RMA_REPLIES_RESERVE) {
 		ep->eps->is_short = true;
-		ep->eps->quiet = false;
+		plx_eps_need_turn(ep->eps);
 	}
 	if (p == NULL) { /* it does not keep to its window; memory for one burst is at hand */
 		PLX_STAT_INC(now->r->stat.drop_replies);

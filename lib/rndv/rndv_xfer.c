@@ -19,7 +19,7 @@ rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role
 	req->send.role = role;
 	req->send.on_run = true;
 	r->n_sends++;
-	req->send.ep->eps->quiet = false;
+	plx_eps_need_turn(req->send.ep->eps);
 	TAILQ_INSERT_TAIL(&r->sends, req, send.run);
 }
 
@@ -40,7 +40,7 @@ rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role
 	req->recv.rndv.role = role;
 	req->recv.rndv.on_run = true;
 	r->n_recvs++;
-	req->recv.rndv.ep->eps->quiet = false;
+	plx_eps_need_turn(req->recv.rndv.ep->eps);
 	TAILQ_INSERT_TAIL(&r->recvs, req, recv.rndv.run);
 }
 

@@ -148,7 +148,7 @@ recv_pace(struct plx_stream *s, uint32_t len)
 {
 	if (s->fed && len >= PACE_LEN) {
 		s->all->pace = PACE_MSGS;
-		s->all->eps->quiet = false;
+		plx_eps_need_turn(s->all->eps);
 		PLX_STAT_INC(s->all->stat.rx_paced);
 	}
 	s->fed = false;

@@ -83,10 +83,13 @@ has_failed(ucp_worker_h w)
 	return unlikely(plx_worker_n_failed(w->core) != w->failed_seen);
 }
 
-static inline unsigned
-progress_found(ucp_worker_h w, enum plx_rx_found found)
+/* @param found by a look; PLX_RX_ONE is taken already */
+static __rte_always_inline unsigned
+progress_turn(struct plx_worker *core, enum plx_rx_found found)
 {
-	return found == PLX_RX_BURST ? plx_worker_progress_slow(w->core) : plx_worker_take(w->core, found);
+	if (found == PLX_RX_BURST)
+		return plx_worker_progress_slow(core);
+	return found == PLX_RX_ONE ? plx_worker_take_rest(core) : plx_worker_take(core, found);
 }
 
 /* @param n what was done; an endpoint has failed, or the worker is to go */
@@ -101,32 +104,50 @@ progress_tell(ucp_worker_h w, unsigned n)
 	return n;
 }
 
-/* @return 0 as well when another thread is in progress */
+/* A turn that is more than a look. @return what was done */
+static __rte_always_inline unsigned
+progress_whole(ucp_worker_h w, enum plx_rx_found found)
+{
+	unsigned n = progress_turn(w->core, found);
+
+	if (has_failed(w))
+		return progress_tell(w, n);
+	if (n == 0)
+		plx_worker_offer(w->core, plx_worker_offers(w->core));
+	return n;
+}
+
 static __rte_noinline unsigned
-progress_multi(ucp_worker_h w)
+progress_rest(struct plx_worker *core, enum plx_rx_found found)
+{
+	return progress_whole(core->reqs.user, found);
+}
+
+/* The same of what only a burst finds. With a reactor, too. */
+static __rte_noinline unsigned
+progress_burst(ucp_worker_h w)
+{
+	return progress_whole(w, PLX_RX_BURST);
+}
+
+/*
+ * The same with the lock, which is dropped.
+ * @param was whether the thread was in progress before: a callback asks
+ */
+static __rte_always_inline unsigned
+progress_whole_locked(ucp_worker_h w, enum plx_rx_found found, bool was)
 {
 	enum plx_offer offer = PLX_OFFER_NOT;
-	enum plx_rx_found found;
-	bool was, doomed = false;
-	unsigned n = 0;
+	unsigned n = progress_turn(w->core, found);
+	bool doomed = false;
 
-	if (unlikely(!plx_lock_try_enter(&w->lock)) && !progress_begin_slow(w))
-		return 0;
-	was = is_in_progress(w); /* a callback asks */
-	set_in_progress(w, true);
-	found = plx_worker_peek(w->core);
-	if (found != PLX_RX_NONE) {
-		n = progress_found(w, found);
-		if (n == 0)
-			offer = plx_worker_offers(w->core);
-		if (has_failed(w)) {
-			n += progress_failed(w, &doomed);
-			offer = PLX_OFFER_NOT;
-		}
-	}
+	if (has_failed(w))
+		n += progress_failed(w, &doomed);
+	else if (n == 0)
+		offer = plx_worker_offers(w->core);
 	set_in_progress(w, was);
 	plx_lock_leave(&w->lock);
-	/* without the lock: who waits for it may be who has the core next */
+	/* without the lock: a thread that waits for it may be the one that has the core next */
 	if (unlikely(doomed))
 		ucp_worker_bury(w);
 	else
@@ -134,21 +155,70 @@ progress_multi(ucp_worker_h w)
 	return n;
 }
 
+static __rte_noinline unsigned
+progress_rest_locked(ucp_worker_h w, enum plx_rx_found found)
+{
+	return progress_whole_locked(w, found, false);
+}
+
+/* In a callback, or other threads use the worker, too. @return 0 as well when another thread is in progress */
+static __rte_noinline unsigned
+progress_contended(ucp_worker_h w)
+{
+	bool was;
+
+	if (!plx_lock_try_enter(&w->lock) && !progress_begin_slow(w))
+		return 0;
+	was = is_in_progress(w);
+	set_in_progress(w, true);
+	return progress_whole_locked(w, PLX_RX_BURST, was);
+}
+
+static __rte_noinline unsigned
+progress_locked(ucp_worker_h w)
+{
+	struct plx_worker *core = w->core;
+	enum plx_rx_found found;
+	unsigned n = 0;
+
+	if (unlikely(!plx_lock_enter_quick(&w->lock)))
+		return progress_contended(w);
+	set_in_progress(w, true);
+	found = plx_worker_peek(core);
+	if (found == PLX_RX_ONE) {
+		if (unlikely(!plx_worker_take_one(core)))
+			return progress_rest_locked(w, PLX_RX_ONE);
+		n = 1;
+	} else if (unlikely(found != PLX_RX_NONE)) {
+		return progress_rest_locked(w, found);
+	}
+	set_in_progress(w, false);
+	plx_lock_drop_quick(&w->lock);
+	return n;
+}
+
+/* Several threads, or a reactor, or both. */
+static __rte_noinline unsigned
+progress_other(ucp_worker_h w)
+{
+	if (w->mode == UCP_LOCKED)
+		return progress_locked(w);
+	return w->multi ? progress_contended(w) : progress_burst(w);
+}
+
+/* Whatever makes an endpoint fail, or the worker go, asks for a turn: behind a look there is nothing to tell. */
 unsigned
 ucp_worker_progress(ucp_worker_h w)
 {
+	struct plx_worker *core = w->core;
 	enum plx_rx_found found;
-	unsigned n;
 
-	if (unlikely(w->multi))
-		return progress_multi(w);
-	found = plx_worker_peek(w->core);
+	if (unlikely(w->mode != UCP_SINGLE))
+		return progress_other(w);
+	found = plx_worker_peek(core);
 	if (likely(found == PLX_RX_NONE))
 		return 0;
-	n = progress_found(w, found);
-	if (has_failed(w))
-		return progress_tell(w, n);
-	if (n == 0)
-		plx_worker_offer(w->core, plx_worker_offers(w->core));
-	return n;
+	if (likely(found == PLX_RX_ONE))
+		return likely(plx_worker_take_one(core)) ? 1 : progress_rest(core, PLX_RX_ONE);
+	return found == PLX_RX_BURST ? progress_burst(core->reqs.user) : progress_rest(core, found);
 }

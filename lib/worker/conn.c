@@ -105,7 +105,7 @@ static void
 conns_update(struct plx_worker *w)
 {
 	if (w->conns.cm.n != 0)
-		w->app_work |= WORKER_APP_CONNS;
+		worker_app_add(w, WORKER_APP_CONNS);
 	else
 		w->app_work &= ~WORKER_APP_CONNS;
 }
@@ -188,7 +188,7 @@ user_fail(struct plx_worker *w, struct plx_ep_user *user, int err)
 	atomic_store_explicit(&user->err, err, memory_order_release);
 	plx_stream_user_failed(user, err);
 	if (!w->dedicated)
-		w->eps.quiet = false;
+		plx_eps_need_turn(&w->eps);
 	/* pairs with the acquire in the face's progress */
 	atomic_fetch_add_explicit(&w->n_failed, 1, memory_order_release);
 }

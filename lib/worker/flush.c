@@ -135,7 +135,7 @@ flushing_add(struct plx_worker *w, struct plx_worker_ep *e)
 	if (e->is_flushing)
 		return;
 	e->is_flushing = true;
-	w->eps.quiet = false;
+	plx_eps_need_turn(&w->eps);
 	TAILQ_INSERT_TAIL(&w->flushing, e, flushing);
 }
 
@@ -145,7 +145,7 @@ wait_for_answers(struct plx_worker *w, struct plx_flush *f)
 	struct plx_worker_ep *e;
 
 	if (f->ep == NULL) {
-		w->eps.quiet = false;
+		plx_eps_need_turn(&w->eps);
 		TAILQ_INSERT_TAIL(&w->flushes, f, link);
 		return;
 	}

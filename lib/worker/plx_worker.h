@@ -135,11 +135,11 @@ struct plx_worker {
 
 	/* owner */
 	alignas(PLX_LINE) uint64_t empty_turns;
-	bool in_turn;
 	uint8_t waits; /* PLX_WAIT_x */
 	bool holds; /* queues keep back what this turn sends, until its end */
-	uint64_t whole_turn; /* of stat.turns: the last that was more than a look */
+	uint64_t whole_turn; /* stat.turns as the last began that was more than a look */
 	uint64_t timers_turn; /* the next of stat.turns to look at the timers */
+	uint64_t due_turn; /* of stat.turns: the next that is more than a look; for timers, too */
 	int32_t turn_due; /* turns are lent: behind so many calls of those who post */
 	uint32_t sleep_us;
 	struct plx_spin spin; /* inline: how it waits behind progress */
@@ -323,7 +323,7 @@ unsigned plx_worker_progress_slow(struct plx_worker *w);
 static inline bool
 plx_worker_in_callback(const struct plx_worker *w)
 {
-	return w->dedicated ? w->in_poll : w->in_turn || w->in_poll;
+	return w->in_poll || (!w->dedicated && (w->eps.due & PLX_DUE_TURN) != 0);
 }
 
 /**
@@ -333,11 +333,12 @@ plx_worker_in_callback(const struct plx_worker *w)
 static inline bool
 plx_worker_callbacks_begin(struct plx_worker *w)
 {
-	bool *in = w->dedicated ? &w->in_poll : &w->in_turn, was = *in;
+	bool was = w->dedicated ? w->in_poll : (w->eps.due & PLX_DUE_TURN) != 0;
 
-	if (!w->dedicated)
-		w->eps.quiet = false;
-	*in = true;
+	if (w->dedicated)
+		w->in_poll = true;
+	else
+		w->eps.due |= PLX_DUE_WORK | PLX_DUE_TURN;
 	return was;
 }
 
@@ -345,7 +346,12 @@ plx_worker_callbacks_begin(struct plx_worker *w)
 static inline void
 plx_worker_callbacks_end(struct plx_worker *w, bool was)
 {
-	*(w->dedicated ? &w->in_poll : &w->in_turn) = was;
+	if (was)
+		return;
+	if (w->dedicated)
+		w->in_poll = false;
+	else
+		w->eps.due &= ~PLX_DUE_TURN;
 }
 
 /** As plx_req_postpone(), and plx_worker_progress() knows. Thread: application's side. */
@@ -383,7 +389,7 @@ plx_worker_offers(struct plx_worker *w)
 {
 	if (w->dedicated)
 		return likely(!plx_yield_due(&w->yield)) ? PLX_OFFER_NOT : PLX_OFFER_LEARN;
-	if (likely(w->empty_turns % PLX_WORKER_OFFER_EVERY != 0) || w->stat.turns != w->whole_turn)
+	if (likely(w->empty_turns % PLX_WORKER_OFFER_EVERY != 0) || w->stat.turns != w->whole_turn + 1)
 		return PLX_OFFER_NOT;
 	return plx_worker_offers_slow(w);
 }
@@ -413,6 +419,18 @@ plx_worker_turn_is_due(const struct plx_worker *w)
 	return w->stat.turns - w->whole_turn >= PLX_WORKER_LOOKS;
 }
 
+/** @return whether this turn may be a look only, which is counted as one. Thread: owner. */
+static inline bool
+plx_worker_count_look(struct plx_worker *w)
+{
+	uint64_t turn = w->stat.turns + 1;
+
+	if (unlikely(turn >= w->due_turn))
+		return false;
+	PLX_STAT_INC(w->stat.turns);
+	return true;
+}
+
 /**
  * The beginning of each progress: see whether there is anything to do.
  * @return PLX_RX_NONE; PLX_RX_BURST: take a turn; or another: plx_worker_take() is due
@@ -423,16 +441,53 @@ plx_worker_peek(struct plx_worker *w)
 {
 	enum plx_rx_found found;
 
-	if (unlikely(w->app_work != 0 || !w->eps.quiet)) /* in this order: with a reactor quiet is its own */
+	if (unlikely(w->eps.due != 0))
 		return PLX_RX_BURST;
 	found = w->queues[0]->rx_look(w->queues[0], w->rx);
 	if (found != PLX_RX_NONE)
 		return found;
-	PLX_STAT_INC(w->stat.turns);
-	return likely(!plx_worker_turn_is_due(w)) ? PLX_RX_NONE : PLX_RX_BURST;
+	if (likely(plx_worker_count_look(w)))
+		return PLX_RX_NONE;
+	if (plx_worker_turn_is_due(w))
+		w->empty_turns |= PLX_LOOKS_WORTH - 1; /* for the looks before it */
+	return PLX_RX_BURST;
 }
 
-/** A turn with the message that plx_worker_peek() has found. @return how much was done. Thread: owner, inline. */
+/** A lone message that a look has found, in a worker that has nothing else to do. recv.c */
+void plx_worker_rx_lone(struct plx_worker *w);
+
+/** Handle the message that plx_worker_peek() has found. Thread: owner, inline. */
+static inline void
+plx_worker_take_begin(struct plx_worker *w)
+{
+	w->eps.due = PLX_DUE_TURN;
+	w->empty_turns = 0;
+	PLX_STAT_INC(w->stat.busy_turns);
+	plx_worker_rx_lone(w);
+}
+
+/** Behind it. @return whether there is nothing more to do: this was the turn */
+static inline bool
+plx_worker_take_end(struct plx_worker *w)
+{
+	if (unlikely(w->eps.due != PLX_DUE_TURN || !plx_worker_count_look(w)))
+		return false;
+	w->eps.due = 0;
+	return true;
+}
+
+/** A turn with PLX_RX_ONE. @return whether that was all; if not plx_worker_take_rest() is due. Thread: owner, inline. */
+static inline bool
+plx_worker_take_one(struct plx_worker *w)
+{
+	plx_worker_take_begin(w);
+	return plx_worker_take_end(w);
+}
+
+/** @return how much was done with what that has taken */
+unsigned plx_worker_take_rest(struct plx_worker *w);
+
+/** A turn with whatever plx_worker_peek() has found, but PLX_RX_BURST. @return how much was done. Thread: the same. */
 unsigned plx_worker_take(struct plx_worker *w, enum plx_rx_found found);
 
 /**
@@ -934,7 +989,7 @@ static inline void
 plx_worker_chan_post(struct plx_worker *w, struct plx_chan_op *op)
 {
 	if (likely(!w->dedicated)) {
-		w->eps.quiet = false; /* it may wait for a turn */
+		plx_eps_need_turn(&w->eps); /* it may wait for a turn */
 		plx_chan_post(&w->chans, op);
 	} else {
 		plx_worker_chan_post_far(w, op);
@@ -946,7 +1001,7 @@ static inline void
 plx_worker_chan_post_short(struct plx_worker *w, struct plx_chan *c, struct plx_chan_op *op, int rc)
 {
 	if (unlikely(rc != 0))
-		w->eps.quiet = false; /* it may wait for a turn */
+		plx_eps_need_turn(&w->eps); /* it may wait for a turn */
 	plx_chan_post_short(&w->chans, c, op, rc);
 }
 
@@ -955,7 +1010,7 @@ static inline void
 plx_worker_chan_put(struct plx_worker *w, struct plx_chan_item *item)
 {
 	if (likely(!w->dedicated)) {
-		w->eps.quiet = false; /* who had no buffer is told */
+		plx_eps_need_turn(&w->eps); /* who had no buffer is told */
 		plx_chan_item_put(&w->chans, item);
 	} else {
 		plx_worker_chan_put_far(w, item);

@@ -169,7 +169,7 @@ plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg)
 	struct plx_yield y = {.every = CALL_PAUSES}; /* of this thread: several may wait */
 
 	if (!w->dedicated) {
-		w->eps.quiet = false;
+		plx_eps_need_turn(&w->eps);
 		worker_hold_done(w);
 		fn(arg);
 		worker_release_done(w);

@@ -146,7 +146,7 @@ worker_chans_open(struct plx_worker *w, const struct plx_worker_params *params)
 	if (w->chans.on)
 		w->rma.fetch_min = FETCH_MIN;
 	if (w->chans.on && w->dedicated)
-		w->app_work |= WORKER_APP_CHANS;
+		worker_app_add(w, WORKER_APP_CHANS);
 	/* The owner's own requests: they end at once, in its turn. */
 	return rc != 0 ? rc : plx_req_pool_open(&w->chan_reqs, 0, false, NULL, NULL);
 }

@@ -16,7 +16,7 @@ void
 plx_worker_postpone(struct plx_worker *w, struct plx_req *req)
 {
 	plx_req_postpone(req);
-	w->app_work |= WORKER_APP_LATER;
+	worker_app_add(w, WORKER_APP_LATER);
 }
 
 static void

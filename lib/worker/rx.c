@@ -838,12 +838,14 @@ recv_lone(struct plx_worker *w, struct plx_req *req)
 	}
 }
 
-static inline void
-rx_eager_lone(struct plx_worker *w)
+/* Apart, so that others save no registers for it. */
+static __rte_noinline void
+rx_lone_tagged(struct plx_worker *w)
 {
 	struct plx_tag_recv *r;
 	uint64_t tag;
 
+	plx_peer_tx_soon(w->rx->src);
 	memcpy(&tag, w->rx->data, sizeof(tag)); /* once: it may be written on */
 	if (unlikely(plx_tag_stats(w->tag)->posted == 0)) {
 		plx_tag_miss(w->tag);
@@ -866,11 +868,11 @@ is_stream_data(const struct plx_rx *rx)
 	return rx->op == PLX_WIRE_STREAM && rx->len >= sizeof(struct plx_wire_stream);
 }
 
-/* What may create work without clearing eps.quiet. */
+/* What may create work without saying so. */
 static __rte_noinline void
 rx_lone_chan(struct plx_worker *w, const struct plx_rx *rx)
 {
-	w->eps.quiet = false;
+	plx_eps_need_turn(&w->eps);
 	rx_chan_msg(w, rx);
 	rx_done(w, rx);
 }
@@ -879,16 +881,19 @@ rx_lone_chan(struct plx_worker *w, const struct plx_rx *rx)
 static __rte_noinline void
 rx_lone_other(struct plx_worker *w, const struct plx_rx *rx)
 {
-	w->eps.quiet = false;
+	plx_eps_need_turn(&w->eps);
 	rx_switch(w, rx);
 	rx_done(w, rx);
 }
 
-/* Apart, so that it saves no registers. */
-static __rte_noinline void
-rx_lone_untagged(struct plx_worker *w, const struct plx_rx *rx)
+void
+plx_worker_rx_lone(struct plx_worker *w)
 {
-	if (rx->op == PLX_WIRE_AM && rx->len >= sizeof(struct plx_wire_am)) {
+	const struct plx_rx *rx = w->rx;
+
+	if (likely(rx->op == PLX_WIRE_EAGER && rx->len >= sizeof(struct plx_wire_eager))) {
+		rx_lone_tagged(w);
+	} else if (rx->op == PLX_WIRE_AM && rx->len >= sizeof(struct plx_wire_am)) {
 		plx_peer_tx_soon(rx->src);
 		rx_am_inline(w, rx);
 	} else if (is_chan_msg(rx)) {
@@ -899,17 +904,4 @@ rx_lone_untagged(struct plx_worker *w, const struct plx_rx *rx)
 	} else {
 		rx_lone_other(w, rx);
 	}
-}
-
-void
-worker_rx_lone(struct plx_worker *w)
-{
-	const struct plx_rx *rx = w->rx;
-
-	if (unlikely(rx->op != PLX_WIRE_EAGER || rx->len < sizeof(struct plx_wire_eager))) {
-		rx_lone_untagged(w, rx);
-		return;
-	}
-	plx_peer_tx_soon(rx->src);
-	rx_eager_lone(w);
 }

@@ -77,7 +77,7 @@ arm_dedicated(struct plx_worker *w)
 	struct plx_wake *k = &w->wake;
 
 	plx_poller_return(&w->poller);
-	w->app_work |= WORKER_APP_ARMED;
+	worker_app_add(w, WORKER_APP_ARMED);
 	atomic_store_explicit(&k->armed, 1, memory_order_relaxed);
 	/* pairs with the fence in worker_wake_app() */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -92,7 +92,7 @@ arm_inline(struct plx_worker *w)
 {
 	if (needs_turns(w))
 		return -EBUSY;
-	w->app_work |= WORKER_APP_ARMED;
+	worker_app_add(w, WORKER_APP_ARMED);
 	if (w->wake.timer_fd >= 0)
 		arm_timer(w);
 	if (arm_queues(w) == 0)

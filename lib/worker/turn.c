@@ -60,7 +60,7 @@ enum plx_offer
 plx_worker_offers_slow(struct plx_worker *w)
 {
 	/* a callback asked, or something was found that the caller does not count */
-	if (w->in_turn || w->in_poll || w->empty_turns == 0)
+	if (plx_worker_in_callback(w) || w->empty_turns == 0)
 		return PLX_OFFER_NOT;
 	if (w->sleep_us != 0 && moved_by_cpu(w)) {
 		PLX_STAT_INC(w->stat.sleeps);
@@ -122,7 +122,7 @@ worker_rings_flush(struct plx_worker *w)
 	plx_am_flush(&w->am);
 }
 
-/* Whether stages 3 to 8 have something to do, in one look: mostly none has. Who makes work clears eps.quiet. */
+/* Whether stages 3 to 8 have something to do, in one look: mostly none has. */
 static inline bool
 has_work(const struct plx_worker *w)
 {
@@ -155,7 +155,7 @@ work(struct plx_worker *w)
 static inline bool
 is_quiet(const struct plx_worker *w)
 {
-	return w->may_be_quiet && w->streams.pace == 0 && !w->eps.is_short &&
+	return w->may_be_quiet && w->app_work == 0 && w->streams.pace == 0 && !w->eps.is_short &&
 	       (!w->chans.on || plx_chans_are_quiet(&w->chans));
 }
 
@@ -186,16 +186,19 @@ end_turn(struct plx_worker *w)
 	unsigned n = stages_behind_rx(w, &was_work);
 
 	PLX_STAT_INC(w->stat.turns);
-	w->eps.quiet = likely(!was_work) && is_quiet(w);
-	w->in_turn = false;
+	w->eps.due = PLX_DUE_WORK;
+	if (likely(!was_work) && is_quiet(w)) {
+		w->eps.due = 0;
+		w->due_turn = RTE_MIN(w->whole_turn + 1 + PLX_WORKER_LOOKS, w->timers_turn);
+	}
 	return n;
 }
 
-/* Messages of one turn. With a reactor the application posts while we go on: no pace helps. */
+/* Inline: messages of one turn. With a reactor the application posts while we go on: no pace helps. */
 static inline uint16_t
 rx_most(const struct plx_worker *w)
 {
-	return likely(w->streams.pace == 0) || w->dedicated ? PLX_DEV_RX_BURST : 1;
+	return likely(w->streams.pace == 0) ? PLX_DEV_RX_BURST : 1;
 }
 
 /* The application takes no active messages: what is kept for it has a bound, above which they stay in the devices. */
@@ -225,9 +228,8 @@ can_answer(struct plx_worker *w)
 
 /* Here and not in rx.c, as most bursts bring nothing and their way should be short. */
 static inline unsigned
-rx(struct plx_worker *w)
+rx(struct plx_worker *w, uint16_t most)
 {
-	uint16_t most = rx_most(w);
 	unsigned total = 0;
 
 	if (unlikely(w->eps.is_short) && !can_answer(w))
@@ -249,11 +251,11 @@ rx(struct plx_worker *w)
 
 /* Receive: channels' sends that are over, packets, then the switch. */
 static inline unsigned
-stage_rx(struct plx_worker *w)
+stage_rx(struct plx_worker *w, uint16_t most)
 {
 	unsigned n = plx_chans_reap(&w->chans);
 
-	return n + rx(w);
+	return n + rx(w, most);
 }
 
 /* @return what ran */
@@ -283,13 +285,12 @@ turn(struct plx_worker *w)
 {
 	unsigned n;
 
-	if (unlikely(w->in_turn)) /* a callback asks for progress: it is in progress */
+	if (unlikely(w->eps.due & PLX_DUE_TURN)) /* a callback asks for progress: it is in progress */
 		return 0;
-	w->in_turn = true;
-	w->eps.quiet = false;
-	n = stage_rx(w);				/* 2 */
-	n += end_turn(w);				/* 3 to 9 */
+	w->eps.due = PLX_DUE_WORK | PLX_DUE_TURN;
 	w->whole_turn = w->stat.turns;
+	n = stage_rx(w, rx_most(w));			/* 2 */
+	n += end_turn(w);				/* 3 to 9 */
 	if (unlikely(w->holds))
 		worker_let_go(w);
 	count_turn(w, n);
@@ -303,9 +304,9 @@ turn_dedicated(struct plx_worker *w, bool lent)
 	unsigned n = 0, own = 0;
 	bool alone = false, was_work;
 
-	if (unlikely(w->in_turn)) /* a callback asks for progress: it is in progress */
+	if (unlikely(w->eps.due & PLX_DUE_TURN)) /* a callback asks for progress: it is in progress */
 		return 0;
-	w->in_turn = true;
+	w->eps.due = PLX_DUE_WORK | PLX_DUE_TURN;
 	worker_hold(w);					/* 0 what is sent below goes together */
 	if (lent) {
 		if (unlikely(plx_inbox_waits(&w->inbox)))
@@ -318,7 +319,7 @@ turn_dedicated(struct plx_worker *w, bool lent)
 	}
 	/* What the first one sent may be for the worker whose turn comes next: the rest can wait. */
 	if (!alone || own == 0) {
-		n = stage_rx(w);			/* 2 */
+		n = stage_rx(w, PLX_DEV_RX_BURST);	/* 2 */
 		n += stages_behind_rx(w, &was_work);	/* 3 to 9 */
 	}
 	if (unlikely(w->holds))
@@ -330,7 +331,7 @@ turn_dedicated(struct plx_worker *w, bool lent)
 	n += own;
 	PLX_STAT_INC(w->stat.turns);
 	count_turn(w, n);
-	w->in_turn = false;
+	w->eps.due = PLX_DUE_WORK;
 	return n;
 }
 
@@ -343,43 +344,40 @@ rx_rest(struct plx_worker *w)
 {
 	if (!plx_worker_turn_is_due(w) && w->streams.pace != 0)
 		return 0;
-	w->whole_turn = w->stat.turns + 1; /* this one */
-	return rx(w);
+	w->whole_turn = w->stat.turns;
+	return rx(w, rx_most(w));
 }
 
-/* Whether a turn has more to do than to receive one message: a burst, timers. */
-static inline bool
-is_due(const struct plx_worker *w)
-{
-	return plx_worker_turn_is_due(w) || w->stat.turns >= w->timers_turn;
-}
-
-unsigned
-plx_worker_take(struct plx_worker *w, enum plx_rx_found found)
+/* Behind a message that was found and is handled, when there is more to do. @return how much was done, with it */
+static inline unsigned
+take_rest(struct plx_worker *w, bool more)
 {
 	unsigned n = 1;
 
-	PLX_ASSERT(!w->in_turn && w->eps.quiet && !has_work(w));
-	w->in_turn = true;
-	w->empty_turns = 0;
-	PLX_STAT_INC(w->stat.busy_turns);
-	w->app_work |= WORKER_APP_TAKES; /* plx_worker_peek() sees it */
-	worker_rx_lone(w);
-	w->app_work &= ~WORKER_APP_TAKES;
-	if (found == PLX_RX_HELD)
-		w->queues[0]->rx_release(w->queues[0], w->rx, 1);
-	if (likely(w->eps.quiet && found != PLX_RX_MORE && !is_due(w))) {
-		PLX_STAT_INC(w->stat.turns);
-		w->in_turn = false;
-		return 1;
-	}
-	w->eps.quiet = false;
-	if (found == PLX_RX_MORE || plx_worker_turn_is_due(w))
+	plx_eps_need_turn(&w->eps);
+	if (more || plx_worker_turn_is_due(w))
 		n += rx_rest(w);
 	return n + end_turn(w);
 }
 
 unsigned
+plx_worker_take_rest(struct plx_worker *w)
+{
+	return take_rest(w, false);
+}
+
+unsigned
+plx_worker_take(struct plx_worker *w, enum plx_rx_found found)
+{
+	plx_worker_take_begin(w);
+	if (found == PLX_RX_HELD)
+		w->queues[0]->rx_release(w->queues[0], w->rx, 1);
+	if (found != PLX_RX_MORE && plx_worker_take_end(w))
+		return 1;
+	return take_rest(w, found == PLX_RX_MORE);
+}
+
+__rte_noinline unsigned
 worker_turn_granted(struct plx_worker *w)
 {
 	w->turn_due = PLX_WORKER_TURN_EVERY;
@@ -420,24 +418,34 @@ collect_reqs(struct plx_worker *w)
 	return plx_req_pool_poll(&w->reqs);
 }
 
-/* @param told of requests that were over in a turn of ours */
 static inline unsigned
-collect(struct plx_worker *w, bool told)
+collect_found(struct plx_worker *w, bool told)
 {
-	/* pairs with the release in worker_wake_app(); before what it counts is looked at */
-	uint32_t seen = atomic_load_explicit(&w->wake.n_events, memory_order_acquire);
 	unsigned n = told ? 0 : collect_reqs(w);
 
 	n += plx_am_poll(&w->am);
 	if (unlikely(w->app_work & WORKER_APP_CHANS))
 		n += plx_chans_poll(&w->chans);
-
-	/* The reactor took something: an unexpected message, say, for which nothing completes. */
-	if (w->wake.on && seen != w->wake.events_seen) {
-		w->wake.events_seen = seen;
-		n++;
-	}
 	return n;
+}
+
+/* The reactor may have taken something for which nothing completes: an unexpected message, say. */
+static __rte_noinline unsigned
+collect_counted(struct plx_worker *w, bool told)
+{
+	/* pairs with the release in worker_wake_app(); before what it counts is looked at */
+	uint32_t seen = atomic_load_explicit(&w->wake.n_events, memory_order_acquire);
+	unsigned n = collect_found(w, told) + (seen != w->wake.events_seen);
+
+	w->wake.events_seen = seen;
+	return n;
+}
+
+/* @param told of requests that were over in a turn of ours */
+static inline unsigned
+collect(struct plx_worker *w, bool told)
+{
+	return unlikely(w->wake.on) ? collect_counted(w, told) : collect_found(w, told);
 }
 
 static inline void
@@ -447,35 +455,36 @@ within(struct plx_worker *w, uintptr_t thread)
 	atomic_store_explicit(&w->poller.gate.within, thread, memory_order_relaxed);
 }
 
-/*
- * The reactor has no core of its own, and we wait.
- * @param told set when there is nothing in the ring, as callbacks ran in the turn
- */
-static inline unsigned
-turn_taken(struct plx_worker *w, bool *told)
+/* The reactor has no core of its own, and we wait. Apart, so that progress saves no registers for it. */
+static __rte_noinline unsigned
+turn_taken(struct plx_worker *w)
 {
-	bool direct;
+	bool direct, told = false;
 	unsigned n;
 
-	*told = false;
-	if (!plx_poller_take(&w->poller, true)) {
-		if (unlikely(w->inbox.many) && plx_gate_is_granted(&w->poller.gate))
-			worker_look_behind(w); /* it was seen inside */
-		return 0;
-	}
 	/* As inline: no other thread is in progress, or takes and gives back requests. */
 	direct = plx_req_pool_begin_direct(&w->reqs);
 	if (direct)
 		within(w, (uintptr_t)__builtin_thread_pointer());
 	n = worker_turn_granted(w);
 	if (direct) {
-		*told = w->reqs.to == NULL; /* what a callback's own call ended waits in it */
+		told = w->reqs.to == NULL; /* else what a callback's own call ended waits in the ring */
 		within(w, 0);
 		plx_req_pool_end_direct(&w->reqs);
 	}
 	plx_poller_give(&w->poller, 1);
 	worker_look_behind(w);
-	return n;
+	return n + collect(w, told);
+}
+
+static inline unsigned
+progress_dedicated(struct plx_worker *w)
+{
+	if (plx_poller_take(&w->poller, true))
+		return turn_taken(w);
+	if (unlikely(w->inbox.many) && plx_gate_is_granted(&w->poller.gate))
+		worker_look_behind(w); /* it was seen inside */
+	return collect(w, false);
 }
 
 /* Callbacks of what completed where none could run. */
@@ -490,29 +499,36 @@ run_later(struct plx_worker *w)
 	return n;
 }
 
+/* What calls the application outside of a turn. Inline, too, a callback that asks for progress then gets none. */
+static __rte_noinline unsigned
+run_app_work(struct plx_worker *w)
+{
+	bool was = plx_worker_callbacks_begin(w);
+	unsigned n = 0;
+
+	if (w->app_work & WORKER_APP_CONNS)
+		n += worker_conns_run(w);
+	if (w->app_work & WORKER_APP_LATER)
+		n += run_later(w);
+	plx_worker_callbacks_end(w, was);
+	return n;
+}
+
 static __rte_noinline unsigned
 progress_app(struct plx_worker *w)
 {
 	unsigned n;
-	bool told;
 
 	if (w->in_poll) /* as in a turn: a callback asks for progress */
 		return 0;
 	w->in_poll = true;
 	if (w->app_work & WORKER_APP_ARMED)
 		worker_disarm(w);
-	if (w->dedicated) {
-		n = turn_taken(w, &told);
-		n += collect(w, told);
-	} else {
-		n = turn(w);
-	}
+	n = w->dedicated ? progress_dedicated(w) : turn(w);
 	if (n != 0)
 		plx_yield_found(&w->yield);
-	if (w->app_work & WORKER_APP_CONNS)
-		n += worker_conns_run(w);
-	if (w->app_work & WORKER_APP_LATER)
-		n += run_later(w);
+	if (unlikely(w->app_work & (WORKER_APP_CONNS | WORKER_APP_LATER)))
+		n += run_app_work(w);
 	w->in_poll = false;
 	return n;
 }
@@ -520,7 +536,7 @@ progress_app(struct plx_worker *w)
 unsigned
 plx_worker_progress(struct plx_worker *w)
 {
-	enum plx_rx_found found = plx_worker_peek(w);
+	enum plx_rx_found found = w->dedicated ? PLX_RX_BURST : plx_worker_peek(w);
 
 	if (likely(found == PLX_RX_NONE))
 		return 0;
@@ -530,11 +546,7 @@ plx_worker_progress(struct plx_worker *w)
 unsigned
 plx_worker_progress_slow(struct plx_worker *w)
 {
-	if (unlikely(w->app_work != 0)) /* or there is a reactor */
-		return progress_app(w);
-	if (plx_worker_turn_is_due(w))
-		w->empty_turns |= PLX_LOOKS_WORTH - 1; /* for the looks before it */
-	return turn(w);
+	return unlikely(w->app_work != 0) ? progress_app(w) : turn(w); /* not 0 with a reactor */
 }
 
 unsigned

@@ -101,7 +101,7 @@ worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params)
 		return rc;
 	}
 	if (w->dedicated)
-		w->app_work |= WORKER_APP_WAKEUP;
+		worker_app_add(w, WORKER_APP_WAKEUP);
 	return 0;
 }
 

@@ -51,8 +51,7 @@ lose(struct plx_worker *w)
 {
 	struct plx_ep_user *user;
 
-	w->eps.quiet = false;
-	w->in_turn = true;
+	w->eps.due = PLX_DUE_WORK | PLX_DUE_TURN;
 	w->in_poll = true;
 	w->wake.on = false;
 	w->dedicated = false;
@@ -118,7 +117,7 @@ worker_ep_failing(struct plx_worker *w, struct plx_ep *ep, int err)
 	if (e->failing_err != 0)
 		return;
 	e->failing_err = err;
-	w->eps.quiet = false;
+	plx_eps_need_turn(&w->eps);
 	SLIST_INSERT_HEAD(&w->failing, e, failing);
 }
 
@@ -136,7 +135,7 @@ on_ep_failed(struct plx_ep *ep, int err)
 
 	plx_rma_ep_failed(&w->rma, ep, err);
 	plx_chans_ep_failed(&w->chans, ep);
-	w->eps.quiet = false; /* the next progress tells the program */
+	plx_eps_need_turn(&w->eps); /* this progress or the next tells the program */
 	/* pairs with the acquire in the face's progress */
 	atomic_fetch_add_explicit(&w->n_failed, 1, memory_order_release);
 }
@@ -440,6 +439,8 @@ mute_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct plx
 void
 plx_worker_mute(struct plx_worker *w)
 {
+	if (!w->dedicated)
+		plx_eps_need_turn(&w->eps); /* the progress that the callback runs in ends the worker */
 	plx_req_pool_mute(&w->reqs);
 	w->am.deliver = mute_deliver;
 	worker_conns_mute(w);

@@ -16,8 +16,6 @@ PLX_LOG_DECLARE(worker);
 /* rx.c */
 /** What a burst of queue k has brought, n messages in w->rx; and its release. */
 void worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n);
-/** What a look at the only queue has brought, in a quiet worker. If that makes work eps.quiet is false behind it. */
-void worker_rx_lone(struct plx_worker *w);
 void worker_recv_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 int worker_take_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 void worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err);
@@ -53,8 +51,16 @@ enum worker_app_work {
 	WORKER_APP_CONNS = 1 << 3,     /* sockets to look at */
 	WORKER_APP_CHANS = 1 << 4,     /* dedicated: what channels bring */
 	WORKER_APP_LATER = 1 << 5,     /* completions that were held back */
-	WORKER_APP_TAKES = 1 << 6,     /* nothing: a callback of plx_worker_take() asks for progress */
 };
+
+/** From now on, and until it is taken out of app_work. Thread: application's side. */
+static inline void
+worker_app_add(struct plx_worker *w, enum worker_app_work work)
+{
+	w->app_work |= work;
+	if (!w->dedicated)
+		plx_eps_need_turn(&w->eps); /* progress asks that only */
+}
 
 /* wake.c */
 int worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params);
@@ -220,7 +226,7 @@ static inline void
 worker_release_done(struct plx_worker *w)
 {
 	if (plx_req_pool_release(&w->reqs))
-		w->app_work |= WORKER_APP_LATER;
+		worker_app_add(w, WORKER_APP_LATER);
 }
 
 #endif

@@ -451,9 +451,9 @@ an_idle_worker_offers_its_core_behind_progress_and_not_in_it(void)
 	u.w[0]->empty_turns = 0;
 	UNIT_EQ(offers(PLX_OFFER_YIELD), 4);
 	UNIT_EQ(u.w[0]->stat.yields, 4);
-	u.w[0]->in_turn = true; /* a callback asks */
+	u.w[0]->eps.due |= PLX_DUE_TURN; /* a callback asks */
 	UNIT_EQ(offers(PLX_OFFER_NOT), 64 * PLX_WORKER_LOOKS / PLX_LOOKS_WORTH);
-	u.w[0]->in_turn = false;
+	u.w[0]->eps.due &= ~PLX_DUE_TURN;
 	unit_workers_close(&u);
 }
 
@@ -552,6 +552,7 @@ dedicated_open(void)
 	gate_for(w, true);
 	w->dedicated = true;
 	w->app_work = WORKER_APP_DEDICATED;
+	w->eps.due = PLX_DUE_WORK;
 	return w;
 }
 
@@ -671,7 +672,7 @@ static void
 on_first(struct plx_req *req)
 {
 	(void)req;
-	UNIT_TRUE(cb.w->in_turn); /* it needed no ring */
+	UNIT_TRUE((cb.w->eps.due & PLX_DUE_TURN) != 0); /* it needed no ring */
 	UNIT_TRUE(plx_gate_is_within(&cb.w->poller.gate));
 	UNIT_EQ(plx_worker_begin(cb.w), PLX_GATE_GIVEN);
 	plx_worker_end(cb.w, PLX_GATE_GIVEN, false);
