@@ -10,7 +10,7 @@
 void
 plx_gate_open(struct plx_gate *g, bool one)
 {
-	bool fences = plx_fence_open();
+	bool fences = one ? plx_fence_has() : plx_fence_open();
 
 	memset((void *)g, 0, sizeof(*g));
 	g->one = one && fences;

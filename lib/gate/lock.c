@@ -27,7 +27,7 @@ void
 plx_lock_open(struct plx_lock *l)
 {
 	memset((void *)l, 0, sizeof(*l));
-	if (!plx_fence_open())
+	if (!plx_fence_has())
 		l->bias.to = PLX_LOCK_ALL;
 }
 

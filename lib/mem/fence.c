@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,8 +34,19 @@ plx_fence_open(void)
 	return barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
+bool
+plx_fence_has(void)
+{
+	int has;
+
+	if (__libc_single_threaded) /* nobody has to be waited for */
+		return plx_fence_open();
+	has = barrier(MEMBARRIER_CMD_QUERY);
+	return has > 0 && (has & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
+}
+
 /*
- * A filter for system calls has been installed since plx_fence_open(). The other threads rely on the fence
+ * A filter for system calls has been installed since it was asked for. The other threads rely on the fence
  * and can't be told, as only the fence would order that: nothing else orders what they have under way. Two
  * owners of a worker would corrupt it, so the process ends here, where the reason is known.
  */
@@ -53,7 +65,7 @@ plx_fence_all(void)
 {
 	int rc = barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 
-	if (rc != 0 && plx_fence_open()) /* a child of fork() is not registered */
+	if (rc != 0 && plx_fence_open()) /* not yet registered, or a child of fork() */
 		rc = barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 	if (unlikely(rc != 0))
 		fence_refused(errno);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -305,6 +306,55 @@ a_child_fences_for_all_without_being_registered(void)
 	UNIT_EQ(status, 0);
 }
 
+#define FENCE_LATE "fence-late" /* an argument */
+
+static void *
+wait_for_end(void *arg)
+{
+	(void)arg;
+	return pause() == 0 ? arg : NULL;
+}
+
+static bool
+is_registered(void)
+{
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+/* In a program of its own: a copy of this one is registered as it is. @return which step failed */
+static int
+fence_late(void)
+{
+	pthread_t other;
+
+	if (pthread_create(&other, NULL, wait_for_end, NULL) != 0 || is_registered())
+		return 1;
+	if (!plx_fence_has() || is_registered())
+		return 2;
+	plx_fence_all();
+	return is_registered() ? 0 : 3;
+}
+
+/* The kernel waits 10 ms for all cores as it registers: a process that never fences need not. */
+static void
+a_process_with_threads_is_registered_when_it_first_fences(void)
+{
+	int status;
+	pid_t pid;
+
+	if (!plx_fence_open())
+		return; /* no membarrier(2) here */
+	pid = fork();
+	UNIT_TRUE_FATAL(pid >= 0);
+	if (pid == 0) {
+		execl("/proc/self/exe", "mem_test", FENCE_LATE, NULL);
+		_exit(-1);
+	}
+	UNIT_EQ(waitpid(pid, &status, 0), pid);
+	UNIT_TRUE(WIFEXITED(status));
+	UNIT_EQ(WEXITSTATUS(status), 0);
+}
+
 /* From now on membarrier(2) fails: as where a sandbox closes behind the start of a program. */
 static int
 refuse_membarrier(void)
@@ -413,6 +463,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_ring_takes_nothing_of_the_heap_that_children_share),
 	UNIT_TEST(a_child_has_memory_of_its_own),
 	UNIT_TEST(a_child_fences_for_all_without_being_registered),
+	UNIT_TEST(a_process_with_threads_is_registered_when_it_first_fences),
 	UNIT_TEST(a_fence_that_is_refused_ends_the_process_with_a_word),
 	CU_TEST_INFO_NULL,
 };
@@ -423,9 +474,12 @@ static CU_SuiteInfo suites[] = {
 };
 
 int
-main(void)
+main(int argc, char **argv)
 {
-	int rc = unit_start();
+	int rc;
 
+	if (argc == 2 && strcmp(argv[1], FENCE_LATE) == 0)
+		return fence_late();
+	rc = unit_start();
 	return rc != 0 ? rc : unit_run(suites);
 }

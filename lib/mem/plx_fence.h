@@ -9,15 +9,22 @@
 #include <stdbool.h>
 
 /**
- * Register the process; again does nothing. Thread: any. Blocks: may.
+ * Register the process, which takes the kernel 10 ms where there are other threads; again does nothing.
+ * Thread: any. Blocks: may.
  * @return whether plx_fence_all() works here: membarrier(2)
  */
 bool plx_fence_open(void);
 
 /**
+ * The same without the wait: where there are other threads the first plx_fence_all() registers. For what may
+ * never need it. Thread: any. Blocks: no.
+ */
+bool plx_fence_has(void);
+
+/**
  * Every thread of the process passes a full barrier before this returns: where the others have a
- * compiler's barrier. Only where plx_fence_open() has once said yes; in a child as well. Ends the process
- * with a message where the call has been refused since then.
+ * compiler's barrier. Only where plx_fence_open() or plx_fence_has() has once said yes; in a child as well.
+ * Ends the process with a message where the call has been refused since then.
  */
 void plx_fence_all(void);
 
