@@ -78,7 +78,7 @@ dev_end(void)
 }
 
 /* A network moves only while both sides have turns, and not at once: there whoever looks gives turns to every queue. */
-static bool
+bool
 takes_time(void)
 {
 	return tried->ops->names != NULL && tried->ops->names->between_hosts;
@@ -933,7 +933,8 @@ can(const struct dev_contract *c, unsigned *needs)
 			((q->caps & PLX_DEV_GET) != 0 && (q->caps & PLX_DEV_PUT) != 0 ? NEED_RMA : 0) |
 			(q->caps & PLX_DEV_KEYS ? NEED_KEYS : 0) | (ops->group.join != NULL ? NEED_GROUP : 0) |
 			(plx_queue_lossy_open(q, &where) == 0 ? NEED_DATAGRAM : 0) |
-			(ops->sleep.arm != NULL ? NEED_SLEEP : 0);
+			(ops->sleep.arm != NULL ? NEED_SLEEP : 0) | (q->zcopy_min != 0 ? NEED_ZCOPY : 0) |
+			(q->keep_min != 0 ? NEED_KEEP : 0);
 		plx_queue_close(q);
 	}
 	plx_dev_close(dev);
@@ -991,6 +992,7 @@ driver_add(const struct dev_contract *c)
 	}
 	choose(messages, can_do, tests, &n);
 	choose(dev_contract_tables, can_do, tests, &n);
+	choose(dev_contract_lent, can_do, tests, &n);
 	do
 		suite_add(c, i, "contract", c->setups != NULL ? c->setups[i] : NULL, tests);
 	while (c->setups != NULL && c->setups[++i] != NULL);

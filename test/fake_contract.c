@@ -10,6 +10,8 @@ set_up(unsigned i)
 {
 	(void)i;
 	fake_reset(1);
+	fake.zcopy_min = 200;
+	fake.keep_min = 100;
 }
 
 static void

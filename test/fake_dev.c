@@ -24,6 +24,7 @@ struct fake_msg {
 	uint64_t due; /* poll from which it is seen */
 	uint32_t len;
 	uint8_t op;
+	bool is_kept, is_released;
 	uint8_t bytes[]; /* of exactly len, so that ASan sees who reads on */
 };
 
@@ -51,6 +52,8 @@ struct fake_queue {
 	LIST_HEAD(, fake_pipe) pipes;
 	uint32_t n_pipes;
 	struct fake_msgs borrowed;
+	struct fake_msgs kept; /* and released */
+	uint32_t n_kept;
 	LIST_ENTRY(fake_queue) link;
 };
 
@@ -60,6 +63,7 @@ static const struct fake_conf fake_good = {
 	.short_max = 112,
 	.port = 5,
 	.atomics = PLX_DEV_ATOMICS_OWN,
+	.keep_max = 20,
 };
 
 struct fake_conf fake;
@@ -158,6 +162,7 @@ msg_new(uint8_t op, uint32_t len)
 	m->due = 0;
 	m->len = len;
 	m->op = op;
+	m->is_kept = m->is_released = false;
 	return m;
 }
 
@@ -223,6 +228,9 @@ fake_queue_open(struct plx_queue *q)
 	fq->uid = next_uid++;
 	LIST_INIT(&fq->pipes);
 	STAILQ_INIT(&fq->borrowed);
+	STAILQ_INIT(&fq->kept);
+	fake_lent_open(q);
+	q->keep_min = fake.keep_min;
 	LIST_INSERT_HEAD(&queues, fq, link);
 	q->priv = fq;
 	if (fake.caps & PLX_DEV_SHARED) {
@@ -252,6 +260,7 @@ fake_queue_close(struct plx_queue *q)
 		msgs_free(&p->msgs, 0);
 		free(p);
 	}
+	msgs_free(&fq->kept, 0);
 	LIST_REMOVE(fq, link);
 	plx_soft_tag_close(q);
 	free(q->shared);
@@ -277,7 +286,7 @@ fake_rx_look(struct plx_queue *q, struct plx_rx *rx)
 		if (p->n != 0)
 			return PLX_RX_BURST;
 	}
-	return fake_keys_wait() || fake_lossy_waits(q) ? PLX_RX_BURST : PLX_RX_NONE;
+	return fake_keys_wait() || fake_lent_waits() || fake_lossy_waits(q) ? PLX_RX_BURST : PLX_RX_NONE;
 }
 
 /* Gone, and all that it sent is taken: now it is told. */
@@ -291,6 +300,7 @@ peer_look(struct plx_peer *peer, void *arg)
 	if (p != NULL && p->n != 0)
 		return;
 	fake_keys_drop(peer, true);
+	fake_lent_drop(peer, false, true);
 	plx_peer_dead(peer, -ECONNRESET);
 }
 
@@ -336,6 +346,7 @@ static void
 fake_peer_close(struct plx_peer *peer)
 {
 	fake_keys_drop(peer, false);
+	fake_lent_drop(peer, queue_find(peer->uid) != NULL, false);
 }
 
 static int
@@ -431,6 +442,7 @@ fake_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 		die("a burst is taken before the last was released");
 	fq->polls++;
 	fake_keys_run(q);
+	fake_lent_run(q, fq->uid);
 	fake_lossy_run(q);
 	if (fq->n_pipes == 0)
 		return 0;
@@ -466,8 +478,48 @@ fake_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 		p = pipe_find(fq, rx[i].src->uid);
 		if (p != NULL)
 			p->n--;
-		msg_free(m);
+		m->is_released = true;
+		if (m->is_kept)
+			STAILQ_INSERT_TAIL(&fq->kept, m, link);
+		else
+			msg_free(m);
 	}
+}
+
+static void *
+fake_keep(struct plx_queue *q, struct plx_rx *rx)
+{
+	struct fake_queue *fq = queue_of(q);
+	struct fake_msg *m;
+
+	STAILQ_FOREACH(m, &fq->borrowed, link) {
+		if (m->bytes == rx->data)
+			break;
+	}
+	if (m == NULL || m->is_kept)
+		die("what is to be kept is not borrowed");
+	if (fq->n_kept == fake.keep_max)
+		return NULL;
+	m->is_kept = true;
+	fq->n_kept++;
+	fake.n_kept++;
+	return m;
+}
+
+static void
+fake_give_back(struct plx_queue *q, void *kept)
+{
+	struct fake_queue *fq = queue_of(q);
+	struct fake_msg *m = kept;
+
+	if (!m->is_kept)
+		die("what is given back was not kept");
+	m->is_kept = false;
+	fq->n_kept--;
+	if (!m->is_released)
+		return;
+	STAILQ_REMOVE(&fq->kept, m, fake_msg, link);
+	msg_free(m);
 }
 
 static int
@@ -538,11 +590,19 @@ fake_peer_shared(struct plx_peer *peer)
 	return to != NULL ? to->q->shared : NULL;
 }
 
+static void
+lent_end(struct plx_peer *peer, void *arg)
+{
+	(void)arg;
+	fake_lent_drop(peer, queue_find(peer->uid) != NULL, false);
+}
+
 void
 fake_kill(struct plx_queue *q)
 {
 	struct fake_queue *dead = queue_of(q), *fq;
 
+	plx_peer_each(q, lent_end, NULL);
 	dead->dead = true;
 	LIST_FOREACH(fq, &queues, link) {
 		struct fake_pipe *p = pipe_find(fq, dead->uid);
@@ -610,6 +670,9 @@ const struct plx_dev_ops fake_dev_ops = {
 	.tx = fake_tx,
 	.rx_burst = fake_rx_burst,
 	.rx_release = fake_rx_release,
+	.zcopy.tx = fake_lent_tx,
+	.keep.keep = fake_keep,
+	.keep.give_back = fake_give_back,
 	.rma.rma = fake_rma,
 	.keys.put_short = fake_put_short,
 	.rma.burst = fake_rma_burst,

@@ -59,6 +59,42 @@ entry_read(struct mlx5_model *m, const struct model_qp *q, struct entry *e)
 	return true;
 }
 
+/* A piece of data that a key names, as entry_data(). */
+static void *
+entry_piece(struct mlx5_model *m, struct entry *e, uint32_t *len, uint8_t *syndrome)
+{
+	const struct mlx5_wqe_data_seg *d = seg_take(e, sizeof(*d));
+	void *p = NULL;
+
+	*len = d != NULL ? be32toh(d->byte_count) : 0;
+	if (d != NULL && (*len & MLX5_INLINE_SEG) == 0)
+		p = model_mem(m, be32toh(d->lkey), be64toh(d->addr), *len, false);
+	if (p == NULL)
+		*syndrome = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
+	return p;
+}
+
+/* More pieces behind the first: all of them, together. */
+static void *
+entry_gather(struct mlx5_model *m, struct entry *e, const void *first, uint32_t *len, uint8_t *syndrome)
+{
+	static uint8_t all[MODEL_MSG_MAX];
+	uint32_t more;
+	void *p;
+
+	if (*len > sizeof(all))
+		return NULL;
+	memcpy(all, first, *len);
+	while (e->at != e->len) {
+		p = entry_piece(m, e, &more, syndrome);
+		if (p == NULL || more > sizeof(all) - *len)
+			return NULL;
+		memcpy(all + *len, p, more);
+		*len += more;
+	}
+	return all;
+}
+
 /*
  * The entry's data. @return where it lies, NULL with *syndrome set when a key does not give it.
  * to: it will be written, so it may not be inline.
@@ -68,7 +104,6 @@ entry_data(struct mlx5_model *m, const struct model_qp *q, struct entry *e, bool
 	uint8_t *syndrome)
 {
 	const uint32_t *head = (const void *)(e->bytes + e->at);
-	const struct mlx5_wqe_data_seg *d;
 	void *p = NULL;
 
 	*len = 0;
@@ -80,11 +115,9 @@ entry_data(struct mlx5_model *m, const struct model_qp *q, struct entry *e, bool
 		if (to || seg_take(e, (*len + sizeof(*head) + 15) / 16 * 16) == NULL)
 			p = NULL;
 	} else {
-		d = seg_take(e, sizeof(*d));
-		*len = be32toh(d->byte_count);
-		p = model_mem(m, be32toh(d->lkey), be64toh(d->addr), *len, false);
-		if (p == NULL)
-			*syndrome = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
+		p = entry_piece(m, e, len, syndrome);
+		if (p != NULL && e->at != e->len && e->opcode == MLX5_OPCODE_SEND_IMM)
+			p = entry_gather(m, e, p, len, syndrome);
 	}
 	if (*len == 0 || *len > MODEL_MSG_MAX || e->at != e->len || (p == NULL && *syndrome == 0)) {
 		model_violation(m, "entry %u of %#x: its data makes no sense", q->next, q->qpn);

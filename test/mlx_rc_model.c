@@ -113,8 +113,13 @@ mlx_tm_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr 
 		if (q->n == q->max)
 			return ENOMEM;
 		*s = (struct tm_send){.wr = *wr};
-		if (wr->num_sge != 0)
-			s->sge = wr->sg_list[0];
+		s->n_pieces = wr->num_sge;
+		for (int i = 0; i < wr->num_sge; i++) {
+			s->pieces[i] = wr->sg_list[i];
+			s->sge = s->pieces[i];
+		}
+		if (wr->num_sge > 1)
+			s->sge = (struct ibv_sge){.length = s->pieces[0].length + s->pieces[1].length};
 		if ((wr->send_flags & IBV_SEND_INLINE) && s->sge.length != 0) {
 			s->data = malloc(s->sge.length);
 			memcpy(s->data, (const void *)(uintptr_t)s->sge.addr, s->sge.length);
@@ -130,12 +135,34 @@ mlx_tm_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr 
 	return 0;
 }
 
+/* Together, as they are now. */
+static uint8_t *
+gathered(const struct tm_qp *q, struct tm_send *s)
+{
+	uint32_t at = 0;
+
+	free(s->data);
+	s->data = malloc(s->sge.length);
+	for (int i = 0; i < s->n_pieces; i++) {
+		const struct ibv_sge *p = &s->pieces[i];
+		const uint8_t *mem = tm_mem(p->lkey, p->addr, p->length, false);
+
+		if (mem == NULL || !mlx5_verbs_may_use(p->lkey, q->ibv.pd))
+			return NULL;
+		memcpy(s->data + at, mem, p->length);
+		at += p->length;
+	}
+	return s->data;
+}
+
 /* The sender's bytes. @return NULL: it has no right to them */
 static uint8_t *
-local(const struct tm_qp *q, const struct tm_send *s)
+local(const struct tm_qp *q, struct tm_send *s)
 {
 	static uint8_t nothing;
 
+	if (s->n_pieces > 1)
+		return gathered(q, s);
 	if (s->sge.length == 0)
 		return &nothing;
 	if (s->data == NULL && !mlx5_verbs_may_use(s->sge.lkey, q->ibv.pd))

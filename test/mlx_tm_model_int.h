@@ -69,7 +69,9 @@ struct tm_srq {
 struct tm_send {
 	struct ibv_send_wr wr;
 	uint8_t *data; /* copied, or NULL: at the sge's */
-	struct ibv_sge sge;
+	struct ibv_sge sge; /* of more than one: what they are together */
+	struct ibv_sge pieces[2];
+	int n_pieces;
 };
 
 struct tm_qp {

@@ -213,6 +213,7 @@ const struct mlx_hw_ops mlx_hw_mlx5_ops = {
 	.qp_open = direct_qp_open,
 	.qp_close = direct_qp_close,
 	.post = mlx5_post,
+	.post_gather = mlx5_post_gather,
 	.ring = mlx5_ring,
 	.post_rx = direct_post_rx,
 	.poll_tx = mlx5_poll_tx,

@@ -189,6 +189,7 @@ mlx5_srq_addr(const struct mlx5_srq *srq, uint16_t index)
 
 /* Hooks of struct mlx_hw_ops. */
 void mlx5_post(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n);
+void mlx5_post_gather(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, const struct ibv_sge *sge);
 int mlx5_ring(struct mlx_hw_qp *qp);
 uint16_t mlx5_poll_tx(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n);
 uint16_t mlx5_poll_rx(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n);

@@ -25,6 +25,21 @@ mlx5_post(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n)
 		mlx5_post_one(mlx5_qp(qp), &wr[i]);
 }
 
+void
+mlx5_post_gather(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, const struct ibv_sge *sge)
+{
+	struct mlx5_qp *q = mlx5_qp(qp);
+	uint32_t at = q->pi & q->mask;
+	struct mlx5_seg *seg = (struct mlx5_seg *)(q->sq + at * MLX5_BLOCK);
+
+	PLX_ASSERT((uint16_t)(q->pi - q->ci) < q->mask + 1);
+	for (unsigned i = 0; i < MLX_HW_SGES; i++)
+		mlx5_put_data(&seg[1 + i], sge[i].length, sge[i].lkey, sge[i].addr);
+	mlx5_put_ctrl(seg, q->pi, MLX5_OPCODE_SEND_IMM, q->base.qpn, 1 + MLX_HW_SGES, mlx5_wr_mode(wr->flags),
+		wr->imm);
+	mlx5_staged(q, at, 1, wr->flags);
+}
+
 /* The newest entry itself goes to the register, which spares the device reading it. */
 static inline void
 ring_blueflame(const struct mlx5_qp *q, uint8_t *reg, unsigned blocks)

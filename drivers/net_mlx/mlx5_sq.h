@@ -58,6 +58,20 @@ mlx5_put_remote(struct mlx5_seg *seg, const struct mlx_hw_wr *wr)
 	return seg;
 }
 
+/* An entry of so many blocks is written at `at`. */
+static __rte_always_inline void
+mlx5_staged(struct mlx5_qp *q, uint32_t at, unsigned blocks, uint8_t flags)
+{
+	q->sent[at] = (struct mlx5_sent){.seq = q->base.next++, .blocks = blocks};
+	for (unsigned b = 1; b < blocks; b++)
+		q->sent[(at + b) & q->mask].blocks = 0;
+	q->last = at;
+	q->pi += blocks;
+	q->n_staged++;
+	if (flags & MLX_WR_SIGNAL)
+		q->signal_end = q->pi;
+}
+
 /** As post() of one. */
 static __rte_always_inline void
 mlx5_post_one(struct mlx5_qp *q, const struct mlx_hw_wr *wr)
@@ -78,14 +92,7 @@ mlx5_post_one(struct mlx5_qp *q, const struct mlx_hw_wr *wr)
 	}
 	mlx5_put_ctrl(ctrl, q->pi, mlx5_opcodes[wr->op], q->base.qpn, ds, mlx5_wr_mode(wr->flags),
 		wr->op == MLX_WR_SEND ? wr->imm : 0);
-	q->sent[at] = (struct mlx5_sent){.seq = q->base.next++, .blocks = blocks};
-	for (unsigned b = 1; b < blocks; b++)
-		q->sent[(at + b) & q->mask].blocks = 0;
-	q->last = at;
-	q->pi += blocks;
-	q->n_staged++;
-	if (wr->flags & MLX_WR_SIGNAL)
-		q->signal_end = q->pi;
+	mlx5_staged(q, at, blocks, wr->flags);
 }
 
 /** The same, and ring(). */

@@ -80,6 +80,44 @@ a_peer_that_never_answers_is_dead_in_time(void)
 }
 
 static void
+count_over(void *arg, int err)
+{
+	UNIT_EQ(err, 0);
+	++*(unsigned *)arg;
+}
+
+static void
+a_message_goes_from_registered_memory_and_from_no_other(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	const struct iovec iov = {buf_here, 5000};
+	uint64_t hdr = 200, since = now_ns();
+	unsigned n = 0;
+	struct plx_tx_zcopy tx = {.peer = connected_to(a, b), .hdr = &hdr, .hdr_len = sizeof(hdr), .iov = &iov,
+		.n_iov = 1, .op = 200, .done = count_over, .arg = &n};
+	struct plx_dev_mem mem = {0};
+	struct plx_rx rx;
+
+	UNIT_EQ(plx_peer_tx_zcopy(&tx), -EOPNOTSUPP);
+	UNIT_EQ_FATAL(plx_queue_mem_reg(a, buf_here, sizeof(buf_here), 0, &mem), 0);
+	tx.mem = mem.drv;
+	unit_fill(buf_here, 5000, 200);
+	UNIT_EQ_FATAL(plx_peer_tx_zcopy(&tx), -EINPROGRESS);
+	UNIT_EQ_FATAL(burst_some(b, &rx, 1), 1);
+	CU_ASSERT(msg_is(&rx, 200, 5000));
+	b->rx_release(b, &rx, 1);
+	while (n == 0) {
+		UNIT_EQ_FATAL(burst(a, &rx, 1), 0);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	UNIT_EQ(mlx_queue(a)->stat.tx_zcopy, 1);
+	UNIT_EQ(mlx_queue(a)->stat.tx_copied, 0);
+	plx_queue_mem_dereg(a, &mem, false);
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
 a_queue_says_while_processors_move_its_data(void)
 {
 	struct plx_queue *a = queue_new(), *b = queue_new();
@@ -501,6 +539,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(free_slots_are_posted_together_when_nothing_comes),
 	UNIT_TEST(a_port_is_reached_by_the_gid_that_is_named),
 	UNIT_TEST(queues_are_driven_by_verbs_when_told_so),
+	UNIT_TEST(a_message_goes_from_registered_memory_and_from_no_other),
 	UNIT_TEST(a_queue_says_while_processors_move_its_data),
 	UNIT_TEST(the_end_of_what_follows_tells_of_writes_that_nobody_asks_about),
 	UNIT_TEST(what_lies_in_a_region_is_not_registered_again),

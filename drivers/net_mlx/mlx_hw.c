@@ -51,7 +51,7 @@ mlx_hw_qp_init(struct mlx_hw *hw, struct ibv_pd *pd, uint16_t max_wr, uint16_t m
 	struct mlx_hw_qp *qp)
 {
 	struct ibv_qp_init_attr attr = {.send_cq = hw->tx_cq, .recv_cq = hw->rx_cq, .srq = hw->srq,
-		.cap = {.max_send_wr = max_wr, .max_send_sge = 1, .max_inline_data = max_inline},
+		.cap = {.max_send_wr = max_wr, .max_send_sge = MLX_HW_SGES, .max_inline_data = max_inline},
 		.qp_type = IBV_QPT_RC};
 
 	qp->hw = hw;

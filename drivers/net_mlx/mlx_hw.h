@@ -33,6 +33,7 @@
 #include "plx_stat.h"
 
 #define MLX_HW_POLL_MAX	  16 /* completions taken in one go */
+#define MLX_HW_SGES	  2  /* pieces of one message that is gathered */
 #define MLX_INLINE_MAX	  128 /* longest message that is written into the request, bytes */
 
 struct mlx_hw_ops;
@@ -155,6 +156,8 @@ struct mlx_hw_ops {
 
 	/* Hot. post: n within max_wr. */
 	void (*post)(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n);
+	/* A SEND of MLX_HW_SGES pieces, none empty; addr and len of wr are not looked at, nor is MLX_WR_INLINE. */
+	void (*post_gather)(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, const struct ibv_sge *sge);
 	int (*ring)(struct mlx_hw_qp *qp); /* 0, or -errno: the queue pair is of no use any more */
 	void (*post_rx)(struct mlx_hw *hw, const struct mlx_hw_rx *rx, uint16_t n);
 	uint16_t (*poll_tx)(struct mlx_hw *hw, struct mlx_hw_comp *comp, uint16_t n); /* < n: all */

@@ -65,6 +65,12 @@ mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct 
 	return 0;
 }
 
+uint32_t
+mlx_mem_lkey(const void *mem)
+{
+	return ((const struct mlx_mem *)mem)->loan.mr->lkey;
+}
+
 static void
 mem_free(struct mlx_mem *m, bool revoke)
 {

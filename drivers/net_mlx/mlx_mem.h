@@ -62,6 +62,8 @@ void mlx_loan_put(struct mlx_loan *loan);
 int mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_mem *out);
 void mlx_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
+/** @param mem plx_dev_mem.drv @return the key by which the device itself reaches it */
+uint32_t mlx_mem_lkey(const void *mem);
 void mlx_mem_close(struct mlx_queue *mq);
 
 /* mlx_rma.c */

@@ -180,6 +180,8 @@ mlx_queue_open(struct plx_queue *q)
 	q->priv = mq;
 	q->caps = q->dev->caps;
 	q->group_mtu = mlx_group_mtu(mq);
+	q->zcopy_min = MLX_ZCOPY_MIN;
+	q->zcopy_iov = MLX_HW_SGES - 1;
 	return 0;
 }
 

@@ -44,7 +44,7 @@ struct mlx_stat {
 	struct plx_link_stat link;
 	uint64_t conn_no_room;
 	uint64_t dgram_rx, dgram_drop_bad, dgram_drop_not_ours;
-	uint64_t tx_inline, tx_copied, tx_rings, tx_signalled;
+	uint64_t tx_inline, tx_copied, tx_zcopy, tx_rings, tx_signalled;
 	uint64_t tx_no_credit, tx_no_buf, tx_no_room;
 	uint64_t windows_grown;
 	uint64_t rx_credits_only, tx_credits_only, rx_drop_bad_credit, rx_drop_no_peer, rx_drop_bad_len;

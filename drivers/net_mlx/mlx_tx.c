@@ -15,8 +15,10 @@
 #include <string.h>
 
 #include "plx_copy.h"
+#include "plx_wire.h"
 
 #include "mlx5_sq.h"
+#include "mlx_mem.h"
 #include "mlx_tx.h"
 #include "mlx_verbs.h"
 
@@ -90,9 +92,9 @@ tx_one(const struct mlx_hw_ops *ops, struct mlx_hw_qp *qp, const struct mlx_hw_w
 	return ops->ring(qp);
 }
 
-/* Post one request. The device learns of it now, or when the turn ends. */
+/* A request is about to be posted: what is to be done when it is over. */
 static inline void
-tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct mlx_txrec rec)
+tx_note(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct mlx_txrec rec)
 {
 	if (wr->flags & MLX_WR_SIGNAL || wants_signal(mq, p)) {
 		wr->flags |= MLX_WR_SIGNAL;
@@ -105,15 +107,29 @@ tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct m
 	p->recs[p->qp->next % MLX_TX_RECS] = rec;
 	p->tx_room--;
 	mq->tx_out++;
+}
+
+/* It was posted, and the device learns of it when the turn ends. */
+static inline void
+tx_hold(struct mlx_queue *mq, struct mlx_peer *p)
+{
+	if (p->held)
+		return;
+	p->held = mq->q->held = true;
+	SLIST_INSERT_HEAD(&mq->held, p, held_link);
+}
+
+/* Post one request. The device learns of it now, or when the turn ends. */
+static inline void
+tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct mlx_txrec rec)
+{
+	tx_note(mq, p, wr, rec);
 	if (!mq->q->hold) {
 		tx_rung(mq, p, tx_one(mq->hw->ops, p->qp, wr));
 		return;
 	}
 	mq->hw->ops->post(p->qp, wr, 1);
-	if (!p->held) {
-		p->held = mq->q->held = true;
-		SLIST_INSERT_HEAD(&mq->held, p, held_link);
-	}
+	tx_hold(mq, p);
 }
 
 /*
@@ -253,18 +269,27 @@ copy_msg(uint8_t *to, const struct plx_tx *tx)
 		plx_copy(to + tx->hdr_len, tx->data, tx->len);
 }
 
-static inline int
-tx_copied(struct mlx_queue *mq, struct mlx_peer *p, const struct plx_tx *tx)
+static inline uint32_t
+tx_buf_get(struct mlx_queue *mq)
 {
 	uint32_t buf = mlx_bufs_get(&mq->tx_bufs);
-	struct mlx_hw_wr wr = {.len = tx->hdr_len + tx->len};
-	uint8_t *to;
 
 	if (unlikely(buf == MLX_NONE)) {
 		PLX_STAT_INC(mq->stat.tx_no_buf);
 		PLX_STAT_INC(mq->q->stat.tx_full);
-		return -EAGAIN;
 	}
+	return buf;
+}
+
+static inline int
+tx_copied(struct mlx_queue *mq, struct mlx_peer *p, const struct plx_tx *tx)
+{
+	uint32_t buf = tx_buf_get(mq);
+	struct mlx_hw_wr wr = {.len = tx->hdr_len + tx->len};
+	uint8_t *to;
+
+	if (unlikely(buf == MLX_NONE))
+		return -EAGAIN;
 	to = mlx_bufs_at(&mq->tx_bufs, buf);
 	copy_msg(to, tx);
 	wr.addr = (uintptr_t)to;
@@ -309,6 +334,58 @@ mlx_tx_framed(const struct plx_tx *tx, uint32_t len)
 	int rc = tx_whole(p, tx, tx->hdr_len + tx->len);
 
 	return rc != 0 || len == 0 ? rc : tx_taken(p, len);
+}
+
+/* The header, and before it what a device that matches tags wants. @return its length */
+static uint32_t
+zcopy_hdr(const struct mlx_peer *p, const struct plx_tx_zcopy *tx, uint8_t *to)
+{
+	uint32_t at = mlx_peer_has_tags(p) ? sizeof(mlx_tx_no_tag) : 0;
+
+	memcpy(to, &mlx_tx_no_tag, at);
+	memcpy(to + at, tx->hdr, tx->hdr_len);
+	return at + tx->hdr_len;
+}
+
+/* The header goes from a buffer of ours, the data from where it lies; its completion is told. */
+static void
+zcopy_post(struct mlx_queue *mq, struct mlx_peer *p, const struct plx_tx_zcopy *tx, uint32_t buf)
+{
+	uint8_t *hdr = mlx_bufs_at(&mq->tx_bufs, buf);
+	const struct ibv_sge sge[MLX_HW_SGES] = {
+		{(uintptr_t)hdr, zcopy_hdr(p, tx, hdr), mlx_bufs_lkey(&mq->tx_bufs, buf)},
+		{(uintptr_t)tx->iov->iov_base, (uint32_t)tx->iov->iov_len, mlx_mem_lkey(tx->mem)}};
+	struct mlx_hw_wr wr = {.op = MLX_WR_SEND, .flags = MLX_WR_SIGNAL, .imm = MLX_IMM(tx->op, 0, 0) | tx_credits(p)};
+
+	tx_note(mq, p, &wr, (struct mlx_txrec){.buf = buf, .done = tx->done, .arg = tx->arg, .of_owner = true});
+	mq->hw->ops->post_gather(p->qp, &wr, sge);
+	if (mq->q->hold)
+		tx_hold(mq, p);
+	else
+		tx_ring(mq, p);
+}
+
+int
+mlx_tx_zcopy(const struct plx_tx_zcopy *tx)
+{
+	struct mlx_peer *p = mlx_peer(tx->peer);
+	struct mlx_queue *mq = mlx_queue(p->peer.q);
+	uint64_t len = tx->hdr_len + tx->iov->iov_len;
+	uint32_t buf;
+
+	if (len > p->peer.mtu)
+		return -EMSGSIZE;
+	if (tx->mem == NULL || (mlx_peer_has_tags(p) && plx_wire_is_tagged(tx->op, (uint32_t)len)))
+		return -EOPNOTSUPP;
+	if (!tx_ready(mq, p))
+		return tx_refuse(p);
+	buf = tx_buf_get(mq);
+	if (buf == MLX_NONE)
+		return -EAGAIN;
+	PLX_STAT_INC(mq->stat.tx_zcopy);
+	zcopy_post(mq, p, tx, buf);
+	tx_taken(p, (uint32_t)len);
+	return -EINPROGRESS;
 }
 
 /* What is no message goes while the connection is about to be closed as well. */
@@ -458,7 +535,7 @@ tx_over(struct mlx_queue *mq, struct mlx_peer *p, uint16_t seq, int err)
 		mq->tx_due -= rec.signalled;
 		if (rec.buf != MLX_NONE)
 			mlx_bufs_put(&mq->tx_bufs, rec.buf);
-		if (rec.done != NULL)
+		if (rec.done != NULL && !(rec.of_owner && mq->q->closing))
 			rec.done(rec.arg, err);
 	}
 }

@@ -16,6 +16,7 @@
 
 #include "mlx_peer.h"
 
+#define MLX_ZCOPY_MIN 4096    /* bytes of data; a shorter message is copied as fast as its completion is seen to */
 #define MLX_SIGNAL_EVERY 32    /* requests of a peer between two that are signalled */
 
 /* What travels beside a message: opcode << 0, credits << 8, flags << 24. */
@@ -35,6 +36,7 @@ struct mlx_txrec {
 	void *arg;
 	uint32_t buf; /* of the queue's tx_bufs, or MLX_NONE */
 	bool signalled;
+	bool of_owner; /* done is the queue's owner's: it is not called while the queue closes */
 	bool holds;   /* of what stands above anything; that of a request which is over never */
 };
 
@@ -63,6 +65,7 @@ int mlx_tx_short_mlx5(struct plx_peer *peer, uint8_t op, uint64_t hdr, const voi
 int mlx_put_short_mlx5(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote,
 	uint64_t key);
 int mlx_tx(const struct plx_tx *tx);
+int mlx_tx_zcopy(const struct plx_tx_zcopy *tx);
 /** The same of what is longer than the mtu by sizeof(struct ibv_tmh) at the most, and counts as len. */
 int mlx_tx_framed(const struct plx_tx *tx, uint32_t len);
 /** Tell the credits that are owed, or with MLX_IMM_BYE that we go. @return whether it went */

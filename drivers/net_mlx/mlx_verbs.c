@@ -23,7 +23,7 @@ struct verbs_qp {
 	uint16_t n;  /* gathered */
 	int err;     /* of a handing over */
 	uint8_t *inl; /* BATCH * max_inline bytes */
-	struct ibv_sge sge[BATCH];
+	struct ibv_sge sge[BATCH][MLX_HW_SGES];
 	struct ibv_send_wr wr[BATCH];
 };
 
@@ -126,7 +126,7 @@ gather(struct verbs_qp *q, const struct mlx_hw_wr *wr, uint16_t seq)
 		memcpy(inl, (const void *)(uintptr_t)addr, wr->len);
 		addr = (uintptr_t)inl;
 	}
-	mlx_verbs_fill(w, &q->sge[q->n], wr, seq, addr);
+	mlx_verbs_fill(w, q->sge[q->n], wr, seq, addr);
 	w->next = w + 1;
 	q->n++;
 	q->hw.at_once = false;
@@ -144,6 +144,18 @@ verbs_post(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, uint16_t n)
 			gather(q, &wr[i], qp->next);
 		qp->next++;
 	}
+}
+
+static void
+verbs_post_gather(struct mlx_hw_qp *qp, const struct mlx_hw_wr *wr, const struct ibv_sge *sge)
+{
+	struct verbs_qp *q = (struct verbs_qp *)qp;
+
+	verbs_post(qp, wr, 1);
+	if (q->err != 0)
+		return;
+	memcpy(q->sge[q->n - 1], sge, MLX_HW_SGES * sizeof(*sge));
+	q->wr[q->n - 1].num_sge = MLX_HW_SGES;
 }
 
 static void
@@ -238,6 +250,7 @@ const struct mlx_hw_ops mlx_hw_verbs_ops = {
 	.qp_open = verbs_qp_open,
 	.qp_close = verbs_qp_close,
 	.post = verbs_post,
+	.post_gather = verbs_post_gather,
 	.ring = verbs_ring,
 	.post_rx = verbs_post_rx,
 	.poll_tx = verbs_poll_tx,

@@ -131,6 +131,11 @@ lost_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_
 }
 
 static void
+lost_give_back(struct plx_queue *q, void *kept)
+{
+}
+
+static void
 lost_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke)
 {
 }
@@ -151,7 +156,8 @@ lost_fill(struct plx_dev_ops *to, const struct plx_dev_ops *ops)
 		.queue_close = lost_queue, .flush = lost_queue, .sleep.disarm = lost_queue,
 		.sleep.arm = lost_arm, .peer_open = lost_peer_open, .peer_connect = lost_peer_connect,
 		.peer_close = lost_peer_close, .keys.dereg = lost_mem_dereg,
-		.tag.post = lost_tag_post, .tag.cancel = lost_tag_cancel, .datagram.tx = lost_tx};
+		.tag.post = lost_tag_post, .tag.cancel = lost_tag_cancel, .datagram.tx = lost_tx,
+		.keep.give_back = lost_give_back};
 }
 
 static struct plx_dev *
@@ -179,4 +185,5 @@ plx_queue_lose(struct plx_queue *q)
 	q->put_short = lost_put_short;
 	q->peer_shared = dummy_peer_shared;
 	q->group_mtu = 0;
+	q->zcopy_min = q->keep_min = 0;
 }

@@ -192,6 +192,13 @@ plx_peer_lossy_tx(const struct plx_tx *tx)
 						: tx->peer->q->dev->ops->datagram.tx(tx);
 }
 
+int
+plx_peer_tx_zcopy(const struct plx_tx_zcopy *tx)
+{
+	PLX_ASSERT(tx->n_iov > 0 && tx->n_iov <= tx->peer->q->zcopy_iov);
+	return tx->peer->state == PLX_PEER_DEAD ? tx->peer->err : tx->peer->q->dev->ops->zcopy.tx(tx);
+}
+
 unsigned
 plx_peer_rma_burst(const struct plx_rma_op *ops, unsigned n)
 {

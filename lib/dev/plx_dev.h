@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/queue.h>
+#include <sys/uio.h>
 
 #include <rte_branch_prediction.h>
 
@@ -136,6 +137,34 @@ struct plx_tx {
 	void *pack_arg;
 	uint64_t pack_offset;
 };
+
+/**
+ * One message to send from where its data lies: the driver reads the data until it calls done, and never again.
+ * Header and iov are copied before the hook returns.
+ */
+struct plx_tx_zcopy {
+	struct plx_peer *peer;
+	const void *hdr;
+	const struct iovec *iov;
+	uint8_t hdr_len;
+	uint8_t op;
+	uint8_t n_iov; /* 1 to plx_queue.zcopy_iov */
+	void *mem;     /* plx_dev_mem.drv of memory that all of it lies in; NULL: it is not registered */
+	/* Called by the owner, in a turn, when what was -EINPROGRESS is over, but not while the queue closes. */
+	void (*done)(void *arg, int err);
+	void *arg;
+};
+
+/** @return the bytes of data. */
+static inline uint64_t
+plx_tx_zcopy_len(const struct plx_tx_zcopy *tx)
+{
+	uint64_t len = 0;
+
+	for (unsigned i = 0; i < tx->n_iov; i++)
+		len += tx->iov[i].iov_len;
+	return len;
+}
 
 /** One message that arrived, borrowed until rx_release(). */
 struct plx_rx {
@@ -289,6 +318,9 @@ struct plx_queue {
 	/* called when a driver finds that a peer is gone; may be NULL */
 	void (*on_dead)(struct plx_peer *peer);
 	bool closing; /* plx_queue_close() runs */
+	uint32_t zcopy_min; /* bytes; to copy a shorter message costs less than plx_peer_tx_zcopy(); 0: there is none */
+	uint8_t zcopy_iov;  /* pieces of data that it takes */
+	uint32_t keep_min;  /* bytes; to copy a shorter message costs less than plx_queue_rx_keep(); 0: there is none */
 	uint32_t group_mtu; /* longest message to a group, bytes; 0: the device has no groups */
 	/* a message to a group that this queue receives from, borrowed for the call; may be NULL */
 	void (*on_group)(struct plx_queue *q, uint64_t group, const uint8_t *data, uint32_t len);
@@ -464,6 +496,18 @@ bool plx_queue_looks(const struct plx_queue *q);
 /** @return whether the driver can hold messages back. Thread: any. */
 bool plx_queue_holds(const struct plx_queue *q);
 
+/**
+ * Keep a message that was borrowed, instead of copying it: its bytes at rx->data stay, and are the caller's to write
+ * to as well, until plx_queue_rx_return() or the queue closes. It is released as any other all the same. Only where
+ * plx_queue.keep_min is not 0.
+ * @param rx of the last burst, not released yet
+ * @return what to give back; NULL: as much is kept as the driver can do without. Thread: owner. Blocks: never.
+ */
+void *plx_queue_rx_keep(struct plx_queue *q, struct plx_rx *rx);
+
+/** What was kept is the driver's again. Thread: owner. Blocks: never. */
+void plx_queue_rx_return(struct plx_queue *q, void *kept);
+
 /** Let the device see what was sent while plx_queue.hold was set. Thread: owner. */
 void plx_queue_flush(struct plx_queue *q);
 
@@ -602,6 +646,15 @@ plx_peer_tx(const struct plx_tx *tx)
 {
 	return tx->peer->q->tx(tx);
 }
+
+/**
+ * Send a message of hdr_len + data <= mtu bytes without a copy of its data, in order with those that are copied. Only
+ * where plx_queue.zcopy_min is not 0.
+ * @return 0 taken, and the data is the caller's again; -EINPROGRESS taken, tx->done tells when it is; -EAGAIN full,
+ * try after a turn; -EOPNOTSUPP not from this memory, or not to this peer: send it as a copy; -EMSGSIZE; -ECONNRESET
+ * and others: the peer is dead. Thread: owner. Blocks: never.
+ */
+int plx_peer_tx_zcopy(const struct plx_tx_zcopy *tx);
 
 /**
  * Send a message of hdr_len + len <= lossy_mtu bytes that may get lost; nothing else is promised of

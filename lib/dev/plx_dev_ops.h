@@ -42,6 +42,20 @@ struct plx_dev_rma_ops {
 	unsigned (*burst)(const struct plx_rma_op *ops, unsigned n); /* hot; plx_dev_no_burst: one by one */
 };
 
+/** Sending from where the data lies; queue_open sets zcopy_min and zcopy_iov. */
+struct plx_dev_zcopy_ops {
+	int (*tx)(const struct plx_tx_zcopy *tx); /* hot: plx_peer_tx_zcopy() */
+};
+
+/**
+ * Messages that are kept instead of copied; queue_open sets keep_min. The driver goes on with another buffer in place of
+ * the one that is kept, and bounds how many are; the message is released as if it had not been kept.
+ */
+struct plx_dev_keep_ops {
+	void *(*keep)(struct plx_queue *q, struct plx_rx *rx); /* hot; may change rx->drv */
+	void (*give_back)(struct plx_queue *q, void *kept);    /* hot */
+};
+
 /** Memory that both sides map; with PLX_DEV_SHARED. */
 struct plx_dev_shared_ops {
 	void *(*peer)(struct plx_peer *peer); /* hot: plx_peer_shared() */
@@ -123,6 +137,8 @@ struct plx_dev_ops {
 
 	struct plx_dev_sleep_ops sleep;
 	struct plx_dev_rma_ops rma;
+	struct plx_dev_zcopy_ops zcopy;
+	struct plx_dev_keep_ops keep;
 	struct plx_dev_shared_ops shared;
 	struct plx_dev_keys_ops keys;
 	struct plx_dev_tag_ops tag;

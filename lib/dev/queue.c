@@ -193,6 +193,19 @@ plx_queue_group_tx(struct plx_queue *q, uint64_t group, const void *data, uint32
 	return q->group_mtu != 0 ? q->dev->ops->group.tx(q, group, data, len) : -ENOENT;
 }
 
+void *
+plx_queue_rx_keep(struct plx_queue *q, struct plx_rx *rx)
+{
+	PLX_ASSERT(q->keep_min != 0);
+	return q->dev->ops->keep.keep(q, rx);
+}
+
+void
+plx_queue_rx_return(struct plx_queue *q, void *kept)
+{
+	q->dev->ops->keep.give_back(q, kept);
+}
+
 int
 plx_queue_lossy_open(struct plx_queue *q, uint32_t *where)
 {

@@ -101,7 +101,10 @@ enum plx_req_flag {
 /* A send: eager pieces, or the sender's side of a rendezvous. */
 struct plx_req_send {
 	struct plx_ep *ep;
-	uint64_t tag;
+	union {
+		uint64_t tag;	/* until all is announced */
+		void *mem;	/* has_mem: plx_dev_mem.drv of the buffer, registered to be sent from */
+	};
 	uint64_t offset;	/* sent so far */
 	struct plx_pend pend;
 	struct plx_wait wait;
@@ -111,11 +114,14 @@ struct plx_req_send {
 	bool announced : 1;	/* the receiver may know of it */
 	bool announcing : 1;	/* but not of all: the rest waits in the ep's list */
 	bool on_run : 1;	/* linked in rndv's run list */
-	bool over : 1;		/* it ends with the writes that are out, err says how */
+	bool over : 1;		/* it ends with what is out, err says how */
 	bool counts : 1;	/* as one of ep->n_announced, unless pend.held */
 	bool back : 1;		/* it ends unanswered: the receiver may still read the buffer */
+	bool puts : 1;		/* the receiver asked last that its memory be written */
+	bool has_mem : 1;	/* mem is set */
 	uint8_t role;		/* enum in rndv_int.h */
-	uint16_t n_out;		/* writes that the device has not ended */
+	bool told;		/* n_out != 0: the receiver knows of all that was sent or written */
+	uint16_t n_out;		/* writes, and messages that are not copied, that the device has not ended */
 	int16_t err;		/* -errno */
 	TAILQ_ENTRY(plx_req) run;
 	struct plx_wire_id rreq; /* of the receiver that asked for help or data */
@@ -134,7 +140,6 @@ struct plx_req_send {
 			uint64_t start, end; /* of the message, bytes */
 			uint64_t addr, key;  /* where start goes */
 			bool last;
-			bool told; /* that all is there */
 		} into;
 	};
 };

@@ -13,7 +13,8 @@
  *	PUT	the receiver registers its buffer with the device and names its key, the
  *		sender writes it by the device; for devices that can do that
  *	FRAG	the sender sends it as DATA messages through the device: two
- *		copies, pipelined; works with every device
+ *		copies, or one where the device sends what is not copied, pipelined;
+ *		works with every device
  *
  * and acknowledges when it has all.
  *

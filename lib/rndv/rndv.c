@@ -48,7 +48,7 @@ plx_rndv_close(struct plx_rndv *r)
 	plx_req_ids_close(&r->ids);
 }
 
-/* While the device reads the buffer the request stays. @return whether it does so */
+/* While the device reads the buffer, be it to write it there or to send it, the request stays. @return whether it does so */
 static bool
 send_outlives(struct plx_rndv *r, struct plx_req *req, int err)
 {
@@ -120,6 +120,7 @@ send_init(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *
 	req->send.n_out = 0;
 	req->send.over = false;
 	req->send.back = false;
+	req->send.has_mem = false;
 	req->send.role = RNDV_IDLE;
 	req->send.rreq.index = 0;
 	req->send.pend.conn_id = req->send.conn_id;

@@ -7,6 +7,8 @@
 
 #include "rndv_int.h"
 
+#define ZCOPY_OUT 1024 /* messages of one transfer that are not copied, at once */
+
 int
 rndv_frag_start(struct plx_rndv *r, struct plx_req *req)
 {
@@ -22,6 +24,49 @@ rndv_frag_start(struct plx_rndv *r, struct plx_req *req)
 	h = (struct plx_wire_pull){.sreq = v->rts.sreq, .rreq = v->id, .offset = v->base + v->offset,
 		.len = v->copy - v->offset};
 	return plx_ep_tx_ctl(v->ep, PLX_WIRE_PULL, &h, sizeof(h));
+}
+
+/* Its pieces need not be copied where a device that wants to know the memory does; to register little does not pay. */
+static void
+zcopy_begin(const struct plx_rndv *r, struct plx_req *req, uint64_t len)
+{
+	struct plx_req_send *s = &req->send;
+	struct plx_queue *q = s->ep->peer->q;
+	struct plx_dev_mem mem;
+
+	if (q->zcopy_min == 0 || len < r->put_min || req->dt != NULL || s->has_mem ||
+		plx_queue_mem_reg(q, req->buf, req->len, 0, &mem) != 0)
+		return;
+	s->mem = mem.drv;
+	s->has_mem = true;
+}
+
+static int
+send_zcopy(struct plx_req *req, const struct plx_tx *tx, uint64_t len)
+{
+	struct plx_req_send *s = &req->send;
+	const struct iovec iov = {(char *)req->buf + s->offset, len};
+	const struct plx_tx_zcopy z = {.peer = tx->peer, .hdr = tx->hdr, .hdr_len = tx->hdr_len, .op = tx->op,
+		.iov = &iov, .n_iov = 1, .mem = s->has_mem ? s->mem : NULL, .done = rndv_out_done, .arg = req};
+	int rc = plx_peer_tx_zcopy(&z);
+
+	s->n_out += rc == -EINPROGRESS;
+	return rc == -EINPROGRESS ? 0 : rc;
+}
+
+/* The next piece, of len bytes. */
+static int
+send_piece(struct plx_req *req, struct plx_tx *tx, uint64_t len)
+{
+	const struct plx_queue *q = tx->peer->q;
+	int rc = -EOPNOTSUPP;
+
+	if (q->zcopy_min != 0 && len >= q->zcopy_min && req->dt == NULL && req->send.n_out < ZCOPY_OUT)
+		rc = send_zcopy(req, tx, len);
+	if (rc != -EOPNOTSUPP)
+		return rc;
+	plx_req_tx(req, tx, req->send.offset, len);
+	return plx_peer_tx(tx);
 }
 
 /* The receiver has read everything and wonders whether it may believe it. */
@@ -48,7 +93,8 @@ plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pu
 		answer_lent(ep, h);
 		return;
 	}
-	req->send.into.told = false; /* writes that end from now on end nothing */
+	req->send.told = req->send.puts = false; /* writes that end from now on end nothing */
+	zcopy_begin(r, req, h->len);
 	req->send.rreq = h->rreq;
 	req->send.offset = h->offset;
 	req->send.pull.end = h->offset + h->len;
@@ -71,14 +117,15 @@ rndv_pull_step(struct plx_rndv *r, struct plx_req *req)
 
 		len = len < s->pull.end - s->offset ? len : s->pull.end - s->offset;
 		h.offset = s->offset;
-		plx_req_tx(req, &tx, s->offset, len);
-		if (plx_peer_tx(&tx) != 0)
+		if (send_piece(req, &tx, len) != 0)
 			break; /* full: next turn; dead: the wait fails */
 		s->offset += len;
 		n++;
 	}
-	if (s->offset == s->pull.end)
+	if (s->offset == s->pull.end) {
+		s->told = true;
 		rndv_send_stop_run(r, req);
+	}
 	return n;
 }
 

@@ -103,6 +103,9 @@ unsigned rndv_pull_step(struct plx_rndv *r, struct plx_req *req);
 int rndv_put_start(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_put_step(struct plx_rndv *r, struct plx_req *req);
 
+/** A write, or a message that was not copied, is over. @param arg the request of the sender */
+void rndv_out_done(void *arg, int err);
+
 /**
  * Whether a piece is still being written. One that the receiver was told of is there, and it may
  * ask for the next before the device has said here that the writes are over.
@@ -110,7 +113,7 @@ unsigned rndv_put_step(struct plx_rndv *r, struct plx_req *req);
 static inline bool
 rndv_send_writes(const struct plx_req *req)
 {
-	return req->send.n_out != 0 && !req->send.into.told;
+	return req->send.n_out != 0 && !req->send.told;
 }
 
 /* rndv_get.c: the receiver reads alone */

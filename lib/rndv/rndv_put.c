@@ -78,8 +78,8 @@ put_end(struct plx_rndv *r, struct plx_req *req)
 		rndv_send_stop_run(r, req); /* the receiver asks for more, or acknowledges */
 }
 
-static void
-put_done(void *arg, int err)
+void
+rndv_out_done(void *arg, int err)
 {
 	struct plx_req *req = arg;
 	struct plx_rndv *r = rndv_of(req->send.ep);
@@ -89,9 +89,9 @@ put_done(void *arg, int err)
 		return;
 	if (req->send.over)
 		rndv_send_end(r, req, req->send.err);
-	else if (err == 0 && req->send.into.told)
+	else if (err == 0 && req->send.puts && req->send.told)
 		put_end(r, req);
-	/* else: steps go on, or the peer is gone and its wait fails */
+	/* else: steps go on, the receiver acknowledges, or the peer is gone and its wait fails */
 }
 
 void
@@ -113,7 +113,8 @@ plx_rndv_on_into(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_in
 	req->send.into.addr = h->addr;
 	req->send.into.key = h->key;
 	req->send.into.last = h->last != 0;
-	req->send.into.told = false;
+	req->send.told = false;
+	req->send.puts = true;
 	rndv_send_start_run(r, req, RNDV_PUT);
 }
 
@@ -127,6 +128,7 @@ put_give_up(struct plx_rndv *r, struct plx_req *req)
 		return 0; /* what is out first */
 	req->send.offset = req->send.into.start;
 	req->send.pull.end = end;
+	req->send.told = req->send.puts = false;
 	rndv_send_start_run(r, req, RNDV_PULL);
 	return 1;
 }
@@ -138,7 +140,7 @@ put_tell(struct plx_req *req)
 	struct plx_wire_done h = {.rreq = req->send.rreq};
 	int rc = plx_ep_tx_ctl(req->send.ep, PLX_WIRE_DONE, &h, sizeof(h));
 
-	req->send.into.told = rc == 0;
+	req->send.told = rc == 0;
 	return rc;
 }
 
@@ -147,7 +149,7 @@ rndv_put_step(struct plx_rndv *r, struct plx_req *req)
 {
 	struct plx_req_send *s = &req->send;
 	struct plx_rma_op op = {.peer = s->ep->peer, .put = true, .key = s->into.key,
-		.done = put_done, .arg = req};
+		.done = rndv_out_done, .arg = req};
 	unsigned n = 0;
 
 	/* Behind what waits already, so that DONE can't wait while others go before it. */

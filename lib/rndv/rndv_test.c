@@ -121,6 +121,67 @@ memory_that_can_not_be_registered_takes_frag(void)
 	unit_workers_close(&u);
 }
 
+/* Each piece is the sender's to read until the device says that it is sent, and is the program's again behind that. */
+static void
+frag_sends_without_a_copy_where_a_device_does(void)
+{
+	begin("frag");
+	fake.zcopy_min = 500;
+	fake.delay_max = 5;
+	fake.full_percent = 10;
+	unit_workers_open(&u, 2);
+	transfers();
+	UNIT_EQ(stat_of(1)->frag, 12);
+	UNIT_TRUE(fake.n_lent >= 2 * LEN / fake.mtu);
+	UNIT_EQ(fake_lent_waits(), false);
+	unit_workers_close(&u);
+}
+
+/* The receiver has all and says so, and the device is late: the buffer is still its. */
+static void
+a_send_ends_when_the_device_has_let_go_of_its_buffer(void)
+{
+	struct plx_req *send, *recv;
+
+	begin("frag");
+	fake.zcopy_min = 500;
+	unit_workers_open(&u, 2);
+	memcpy(lent, from, LEN);
+	fake.lent_wait = 5000;
+	send = unit_send(&u, 0, 1, lent, 40000, 9, false);
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	UNIT_TRUE_FATAL(unit_finish(&u, recv));
+	unit_turns(&u, 10);
+	UNIT_TRUE_FATAL(send->send.over && send->send.n_out > 0 && !plx_req_is_done(send));
+	for (unsigned i = 0; i < 200 && !plx_req_is_done(send); i++)
+		unit_turns(&u, 1000);
+	UNIT_TRUE(plx_req_is_done(send));
+	UNIT_SAME(to, from, 40000);
+	UNIT_END(&u, recv, 0);
+	UNIT_END(&u, send, 0);
+	unit_workers_close(&u);
+}
+
+static void
+what_is_sent_without_a_copy_ends_when_the_receiver_dies(void)
+{
+	struct plx_req *send;
+
+	begin("frag");
+	fake.zcopy_min = 500;
+	unit_workers_open(&u, 2);
+	fake.lent_wait = 5000;
+	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	unit_turns(&u, 10);
+	UNIT_TRUE_FATAL(send->send.n_out > 0);
+	unit_kill(&u, 1);
+	unit_check_peers(u.w[0]);
+	UNIT_END(&u, send, -ECONNRESET);
+	UNIT_EQ(fake_lent_waits(), false);
+	unit_workers_close(&u);
+}
+
 static void
 get_moves_all(void)
 {
@@ -1057,6 +1118,9 @@ what_a_neighbour_takes_back_harms_nobody(void)
 }
 
 static CU_TestInfo scheme_tests[] = {
+	UNIT_TEST(frag_sends_without_a_copy_where_a_device_does),
+	UNIT_TEST(a_send_ends_when_the_device_has_let_go_of_its_buffer),
+	UNIT_TEST(what_is_sent_without_a_copy_ends_when_the_receiver_dies),
 	UNIT_TEST(get_moves_all),
 	UNIT_TEST(split_moves_all_and_both_copy),
 	UNIT_TEST(frag_moves_all),

@@ -128,6 +128,12 @@ take_back(struct plx_rndv *r, struct plx_req *req)
 		cancel_send(s->ep, (struct plx_wire_id){0}, s->msg_id);
 }
 
+static void
+mem_put(const struct plx_ep *ep, void *drv, bool revoke)
+{
+	plx_queue_mem_dereg(ep->peer->q, &(struct plx_dev_mem){.drv = drv}, revoke);
+}
+
 /* The sender's side is complete: acknowledged, cancelled, or the peer is gone. */
 void
 rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err)
@@ -135,6 +141,8 @@ rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err)
 	rndv_send_stop_run(r, req);
 	plx_ep_wait_end(&req->send.wait);
 	plx_req_id_put(&r->ids, req->send.id);
+	if (req->send.has_mem)
+		mem_put(req->send.ep, req->send.mem, false);
 	if (err != 0)
 		PLX_STAT_INC(r->stat.errors);
 	if (req->send.back && req->send.announced)
@@ -147,7 +155,7 @@ rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err)
 void
 rndv_mem_put(struct plx_req_rndv *v, bool revoke)
 {
-	plx_queue_mem_dereg(v->ep->peer->q, &(struct plx_dev_mem){.drv = v->mem}, revoke);
+	mem_put(v->ep, v->mem, revoke);
 	v->mem = NULL;
 }
 

@@ -48,6 +48,8 @@ enum dev_contract_need {
 	NEED_GROUP = 1 << 4,
 	NEED_DATAGRAM = 1 << 5,
 	NEED_SLEEP = 1 << 6,
+	NEED_ZCOPY = 1 << 7,
+	NEED_KEEP = 1 << 8,
 };
 
 struct dev_contract_test {
@@ -59,6 +61,8 @@ struct dev_contract_test {
 
 /** Of what a driver may have: test/dev_contract_tables.c; up to a NULL name. */
 extern const struct dev_contract_test dev_contract_tables[];
+/** Of memory that is lent: test/dev_contract_lent.c; the same. */
+extern const struct dev_contract_test dev_contract_lent[];
 
 #define MSG_MAX	   65536 /* bytes of msg_send() and so on */
 #define PATIENCE_S 20
@@ -81,6 +85,9 @@ bool patient(uint64_t since_ns);
 
 struct plx_queue *queue_new(void);
 void queue_close(struct plx_queue *q);
+
+/** A network moves only while both sides have turns, and not at once. */
+bool takes_time(void);
 
 /** What the others' owners would do meanwhile: nobody has sent to them. */
 void others_turn(const struct plx_queue *q);
