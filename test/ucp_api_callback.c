@@ -11,6 +11,7 @@
  * for several. Sanitizers tell what went wrong.
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <sys/socket.h>
 
 #include "ucp_api_test.h"
@@ -1023,6 +1024,62 @@ progress_in_a_callback_does_nothing(void)
 	util_pair_close(&p);
 }
 
+static unsigned
+n_open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void
+on_recv_destroy(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info, void *arg)
+{
+	struct node *n = arg;
+
+	(void)status, (void)info;
+	ucp_request_free(request);
+	ucp_worker_release_address(n->w, n->addr);
+	ucp_worker_destroy(n->w);
+}
+
+/* The message is alone and the worker has nothing else to do, so that a look is all its progress is. */
+static void
+a_worker_that_a_callback_destroys_is_gone_behind_it(void)
+{
+	for (unsigned k = 0; k < 2; k++) {
+		ucp_request_param_t recv = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+				UCP_OP_ATTR_FIELD_USER_DATA, .cb.recv = on_recv_destroy}, send = param_send();
+		struct pair p;
+		ucp_worker_h w;
+		uint64_t in;
+		unsigned n;
+
+		util_pair_open(&p, false, k == 0 ? UCS_THREAD_MODE_SINGLE : UCS_THREAD_MODE_MULTI);
+		exchange(&p, 0, 8, 1, true, UTIL_NBX);
+		recv.user_data = &p.n[1];
+		w = p.n[1].w;
+		CU_ASSERT(UCS_PTR_IS_PTR(ucp_tag_recv_nbx(w, &in, 8, 1, UTIL_ALL_BITS, &recv)));
+		for (unsigned i = 0; i < TURNS_AFTER; i++) {
+			ucp_worker_progress(p.n[0].w);
+			ucp_worker_progress(w);
+		}
+		n = n_open_files();
+		CU_ASSERT(!UCS_PTR_IS_ERR(ucp_tag_send_nbx(p.n[0].ep, out, 8, 1, &send)));
+		while (ucp_worker_progress(w) == 0)
+			ucp_worker_progress(p.n[0].w);
+		CU_ASSERT(n_open_files() < n);
+		ucp_worker_release_address(p.n[0].w, p.n[0].addr);
+		ucp_worker_destroy(p.n[0].w);
+		for (unsigned i = 0; i < 2; i++)
+			ucp_cleanup(p.n[i].ctx);
+	}
+}
+
 #define CALLBACK(kind) \
 	static void \
 	in_the_callback_of_##kind##_all_may_be_called(void) \
@@ -1055,4 +1112,5 @@ CALLBACK(connected)
 const struct api_test api_callback_tests[] = {C(send), C(send_no_imm), C(recv), C(recv_long),
 	C(recv_nb), C(cancel), C(am), C(am_long), C(stream_recv), C(flush), C(put), C(close),
 	C(close_forced), C(peer_gone), C(peer_closes), C(error), C(request), C(no_connection),
-	C(connected), T_NOT_UCX(progress_in_a_callback_does_nothing, "UCX goes on"), {NULL, NULL, NULL}};
+	C(connected), T_NOT_UCX(progress_in_a_callback_does_nothing, "UCX goes on"),
+	T_NOT_UCX(a_worker_that_a_callback_destroys_is_gone_behind_it, "UCX crashes"), {NULL, NULL, NULL}};

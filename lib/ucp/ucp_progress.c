@@ -120,7 +120,7 @@ progress_whole(ucp_worker_h w, enum plx_rx_found found)
 static __rte_noinline unsigned
 progress_rest(struct plx_worker *core, enum plx_rx_found found)
 {
-	return progress_whole(core->reqs.user, found);
+	return progress_whole(plx_worker_user(core), found);
 }
 
 /* The same of what only a burst finds. With a reactor, too. */
@@ -220,5 +220,5 @@ ucp_worker_progress(ucp_worker_h w)
 		return 0;
 	if (likely(found == PLX_RX_ONE))
 		return likely(plx_worker_take_one(core)) ? 1 : progress_rest(core, PLX_RX_ONE);
-	return found == PLX_RX_BURST ? progress_burst(core->reqs.user) : progress_rest(core, found);
+	return found == PLX_RX_BURST ? progress_burst(plx_worker_user(core)) : progress_rest(core, found);
 }

@@ -137,9 +137,8 @@ struct plx_worker {
 	alignas(PLX_LINE) uint64_t empty_turns;
 	uint8_t waits; /* PLX_WAIT_x */
 	bool holds; /* queues keep back what this turn sends, until its end */
-	uint64_t whole_turn; /* stat.turns as the last began that was more than a look */
 	uint64_t timers_turn; /* the next of stat.turns to look at the timers */
-	uint64_t due_turn; /* of stat.turns: the next that is more than a look; for timers, too */
+	uint64_t due_turn; /* of stat.turns: when a look will not do, PLX_WORKER_LOOKS behind the last that was more */
 	int32_t turn_due; /* turns are lent: behind so many calls of those who post */
 	uint32_t sleep_us;
 	struct plx_spin spin; /* inline: how it waits behind progress */
@@ -364,6 +363,8 @@ void plx_worker_postpone(struct plx_worker *w, struct plx_req *req);
 void plx_worker_mute(struct plx_worker *w);
 
 #define PLX_WORKER_OFFER_EVERY 16 /* inline: turns that find nothing between two offers of the core */
+#define PLX_WORKER_LOOKS       16 /* the last of so many looks is a turn: for timers, and for what drivers look at rarely */
+#define PLX_LOOKS_WORTH        4  /* empty turns that last as long as these; a power of two */
 
 /** How the core is offered to others. */
 enum plx_offer {
@@ -389,7 +390,7 @@ plx_worker_offers(struct plx_worker *w)
 {
 	if (w->dedicated)
 		return likely(!plx_yield_due(&w->yield)) ? PLX_OFFER_NOT : PLX_OFFER_LEARN;
-	if (likely(w->empty_turns % PLX_WORKER_OFFER_EVERY != 0) || w->stat.turns != w->whole_turn + 1)
+	if (likely(w->empty_turns % PLX_WORKER_OFFER_EVERY != 0) || w->stat.turns + PLX_WORKER_LOOKS != w->due_turn)
 		return PLX_OFFER_NOT;
 	return plx_worker_offers_slow(w);
 }
@@ -409,23 +410,18 @@ plx_worker_offer(struct plx_worker *w, enum plx_offer how)
 /** One turn. Thread: owner. */
 unsigned plx_worker_turn(struct plx_worker *w);
 
-#define PLX_WORKER_LOOKS 16 /* the last of so many looks is a turn: for timers, and for what drivers look at rarely */
-#define PLX_LOOKS_WORTH	 4  /* empty turns that last as long as these; a power of two */
-
 /** @return whether the looks since the last turn are so many that another is due. Thread: owner. */
 static inline bool
 plx_worker_turn_is_due(const struct plx_worker *w)
 {
-	return w->stat.turns - w->whole_turn >= PLX_WORKER_LOOKS;
+	return w->stat.turns + 1 >= w->due_turn;
 }
 
 /** @return whether this turn may be a look only, which is counted as one. Thread: owner. */
 static inline bool
 plx_worker_count_look(struct plx_worker *w)
 {
-	uint64_t turn = w->stat.turns + 1;
-
-	if (unlikely(turn >= w->due_turn))
+	if (unlikely(plx_worker_turn_is_due(w)))
 		return false;
 	PLX_STAT_INC(w->stat.turns);
 	return true;
@@ -448,8 +444,7 @@ plx_worker_peek(struct plx_worker *w)
 		return found;
 	if (likely(plx_worker_count_look(w)))
 		return PLX_RX_NONE;
-	if (plx_worker_turn_is_due(w))
-		w->empty_turns |= PLX_LOOKS_WORTH - 1; /* for the looks before it */
+	w->empty_turns |= PLX_LOOKS_WORTH - 1; /* for the looks before the turn that is due */
 	return PLX_RX_BURST;
 }
 

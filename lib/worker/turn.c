@@ -186,11 +186,7 @@ end_turn(struct plx_worker *w)
 	unsigned n = stages_behind_rx(w, &was_work);
 
 	PLX_STAT_INC(w->stat.turns);
-	w->eps.due = PLX_DUE_WORK;
-	if (likely(!was_work) && is_quiet(w)) {
-		w->eps.due = 0;
-		w->due_turn = RTE_MIN(w->whole_turn + 1 + PLX_WORKER_LOOKS, w->timers_turn);
-	}
+	w->eps.due = likely(!was_work) && is_quiet(w) ? 0 : PLX_DUE_WORK;
 	return n;
 }
 
@@ -288,7 +284,7 @@ turn(struct plx_worker *w)
 	if (unlikely(w->eps.due & PLX_DUE_TURN)) /* a callback asks for progress: it is in progress */
 		return 0;
 	w->eps.due = PLX_DUE_WORK | PLX_DUE_TURN;
-	w->whole_turn = w->stat.turns;
+	w->due_turn = w->stat.turns + 1 + PLX_WORKER_LOOKS;
 	n = stage_rx(w, rx_most(w));			/* 2 */
 	n += end_turn(w);				/* 3 to 9 */
 	if (unlikely(w->holds))
@@ -344,7 +340,7 @@ rx_rest(struct plx_worker *w)
 {
 	if (!plx_worker_turn_is_due(w) && w->streams.pace != 0)
 		return 0;
-	w->whole_turn = w->stat.turns;
+	w->due_turn = w->stat.turns + 1 + PLX_WORKER_LOOKS;
 	return rx(w, rx_most(w));
 }
 
