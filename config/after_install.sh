@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 #
-# after_install.sh - have the loader find the library that was installed, or say what is to be set
+# after_install.sh - make the loader find the installed library, or say what to set
 #
-# usage: after_install.sh LIBDIR NAME   meson runs it; NAME as programs ask for it
+# usage: after_install.sh LIBDIR NAME   meson runs it; NAME: the soname
 set -u
 
 PATH=$PATH:/usr/sbin:/sbin
 libdir=$1
 name=$2
 
-[ -z "${DESTDIR-}" ] || exit 0 # a package's own scripts do that
+[ -z "${DESTDIR-}" ] || exit 0 # a package has its own scripts for this
 if [ "$(id -u)" -eq 0 ]; then
 	ldconfig
 fi
