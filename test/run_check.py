@@ -76,7 +76,7 @@ def a_process_that_is_killed_is_told(g, progs):
 
 
 def children_of_a_fork_are_told(g, progs):
-    return expect(g.check(progs["check"], "fork"), 0, "3 processes used Pollux", "none met another")
+    return expect(g.check(progs["check"], "fork"), 0, "3 processes used Pollux", "no process found another")
 
 
 def a_process_that_runs_another_program_is_told_twice(g, progs):
@@ -205,7 +205,7 @@ def the_launcher_of_another_mpi_is_guessed(g, progs):
         return None
     env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return expect(g.check("mpirun.openmpi", "--oversubscribe", "-n", "2", progs["mpich"], env=env), 0,
-                  "2 processes used Pollux", "none met another: is the launcher of the MPI")
+                  "2 processes used Pollux", "no process found another: does the launcher belong")
 
 
 TESTS = [

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * main.c - cci_info: the CCI devices of this machine, the most preferred first, and what
- * an endpoint on each offers
+ * main.c - cci_info: the CCI devices of this machine, the most preferred first, and what an
+ * endpoint on each offers
  */
 #include <getopt.h>
 #include <stdint.h>
@@ -38,7 +38,7 @@ info_fail(const char *what, int status)
 	return 1;
 }
 
-/* A text of several lines, each as far to the right as the first. */
+/* A text of several lines, indented like the first. */
 static void
 info_lines(const char *text)
 {

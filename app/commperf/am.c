@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * am.c - active messages, and streams: the loops of programs that take messages without a tag
+ * am.c - active messages, and streams: loops of programs that take messages without a tag
  *
  * Design notes
- * - A program looks at an active message where it lies, in its callback; one whose data is still at
- *   the sender is fetched into the window's buffers.
- * - Both sides count messages from when the worker is there, and the count is the pattern's number:
- *   a message may come before the loop that waits for it has begun.
- * - The sender of what is fetched may be told before we are, and send the next: that one is fetched
- *   when the oldest buffer of the window is free. So no more wait than a window of them.
- * - A stream is read with WAITALL, each receive the size of a message, so that the loops of tagged
- *   messages serve.
+ * - A program reads an active message in place, in its callback; one whose data is still at the
+ *   sender is fetched into the window's buffers.
+ * - Both sides count messages from the creation of the worker, and the count selects the
+ *   pattern: a message may come before the loop that waits for it has begun.
+ * - The sender of a fetched message may complete before the fetch here, and send the next: that
+ *   one is fetched when the oldest buffer of the window is free. So at most a window of them
+ *   waits.
+ * - A stream is read with WAITALL, each receive the size of a message, so that the loops of
+ *   tagged messages can be used.
  */
 #include "perf_ucp.h"
 
@@ -30,9 +31,9 @@ static struct am {
 	struct perf_side *s;
 	ucp_worker_h worker;
 	ucp_ep_h ep;
-	uint64_t sent, begun, came, taken; /* messages; came: whole. taken: that a loop waited for */
-	int status;			   /* of what failed in a callback */
-	/* counts of what is fetched: that came, that has a buffer, that is over and all before it */
+	uint64_t sent, begun, came, taken; /* messages; came: complete; taken: by a waiting loop */
+	int status;			   /* the first error in a callback */
+	/* counts of fetched messages: arrived, with a buffer, complete in order */
 	uint64_t asked, started, finished;
 	struct am_fetch fetch[2 * PERF_MAX_WINDOW];
 	struct perf_io tx[PERF_MAX_WINDOW];
@@ -69,7 +70,7 @@ am_fetched(void *request, ucs_status_t status, size_t length, void *user_data)
 	while (am.finished < am.started && am_fetch_at(am.finished)->over)
 		am.finished++;
 	if (request == NULL)
-		return; /* the one who asked goes on */
+		return; /* the waiting loop continues */
 	ucp_request_free(request);
 	am_fetch_next(am.s);
 }
@@ -105,7 +106,8 @@ am_fetch_next(struct perf_side *s)
 	}
 }
 
-/* @return false: more wait than any sender here may have on the way, or more than a buffer takes */
+/* @return false: more messages wait than a sender may have in flight, or more than a buffer
+ *   takes */
 static bool
 am_fetch(struct perf_side *s, void *desc, size_t len, uint64_t seq)
 {
@@ -170,7 +172,7 @@ am_send(struct perf_side *s, unsigned slot, const ucp_request_param_t *given)
 		s, "ucp_am_send_nbx", io, ucp_am_send_nbx(am.ep, AM_ID, NULL, 0, buf, s->size, &p));
 }
 
-/* Until so many have come that no loop has waited for. */
+/* Wait until n messages have arrived that no loop has taken. */
 static inline int
 am_wait(struct perf_side *s, uint64_t n)
 {

@@ -4,16 +4,16 @@
  * atomic.c - atomic operations on a word of the other side: one at a time, or a window of them
  *
  * Design notes
- * - add asks for no answer and is over with a flush; fadd, swap and cswap bring the old value back.
- * - Nobody else writes the word, so every old value is known. One at a time each is compared, which
- *   costs nothing beside the operation; of a window, what is in the word at its end.
+ * - add has no reply and completes with a flush; fadd, swap and cswap return the old value.
+ * - Nobody else writes the word, so every old value is known. One at a time each is compared,
+ *   which adds no time to the operation; after a window, the final value of the word.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "perf_ucp.h"
 
-#define ATOMIC_START UINT64_C(0x1c0de5) /* in the word at first */
+#define ATOMIC_START UINT64_C(0x1c0de5) /* initial value of the word */
 #define ATOMIC_PROOF 8
 
 enum atomic_op { ATOMIC_ADD, ATOMIC_FADD, ATOMIC_SWAP, ATOMIC_CSWAP, ATOMIC_OPS };
@@ -36,9 +36,9 @@ struct atomic_slot {
 
 static struct atomic_slot atomic_slot[PERF_MAX_WINDOW];
 static enum atomic_op atomic_now;
-static uint64_t atomic_word; /* what is there when all so far are over */
+static uint64_t atomic_word; /* value of the word after all operations so far */
 
-/* The next operation: what it does to the word is known. */
+/* The next operation, whose effect on the word is known. */
 static int
 atomic_post(struct perf_side *s, struct atomic_slot *a)
 {
@@ -65,7 +65,7 @@ atomic_post(struct perf_side *s, struct atomic_slot *a)
 	if (atomic_now == ATOMIC_SWAP)
 		a->operand = atomic_word + 1;
 	else if (atomic_now == ATOMIC_CSWAP)
-		a->reply = atomic_word + 1; /* what is stored; the old value takes its place */
+		a->reply = atomic_word + 1; /* the value to store; the old value replaces it */
 	atomic_word++;
 	return perf_ucp_posted(s, "ucp_atomic_op_nbx", &a->io,
 		ucp_atomic_op_nbx(ep, atomic_ops[atomic_now].code, &a->operand, 1, addr, rkey, &p));
@@ -81,7 +81,7 @@ atomic_compare(struct perf_side *s, uint64_t got, uint64_t due)
 			atomic_ops[atomic_now].name, s->size, got, due);
 }
 
-/* One, and its end. */
+/* One operation until its completion. */
 static inline int
 atomic_one(struct perf_side *s, struct atomic_slot *a)
 {
@@ -95,7 +95,7 @@ atomic_one(struct perf_side *s, struct atomic_slot *a)
 	return 0;
 }
 
-/* What is in the word now. */
+/* Read the word. */
 static int
 atomic_look(struct perf_side *s)
 {
@@ -169,7 +169,7 @@ atomic_rate(struct perf_side *s, const struct perf_test *t, size_t size)
 	return 0;
 }
 
-/* Rank 0: a line of each operation. */
+/* Rank 0: a line for each operation. */
 static int
 atomic_measure(struct perf_side *s, const struct perf_test *t, size_t size)
 {

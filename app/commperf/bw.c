@@ -4,10 +4,10 @@
  * bw.c - bandwidth: a window of messages in flight, in one direction or in both
  *
  * Design notes
- * - The clock runs from the first send, when the receiver has said that its window is posted, to
- * the receiver's acknowledge of the last message: what is counted has arrived.
- * - A slot is used again when its own operation is done; operations end in order, so only the
- * oldest is waited for.
+ * - The clock runs from the first send, after the receiver has reported its window as posted, to
+ *   the receiver's acknowledgement of the last message: all counted messages have arrived.
+ * - A slot is reused when its own operation is complete; operations complete in order, so only
+ *   the oldest is waited for.
  */
 #include "perf.h"
 
@@ -18,12 +18,12 @@ struct bw_flow {
 	size_t size;
 	size_t stride; /* 0: all slots share one buffer */
 	uint64_t n;
-	uint64_t seq; /* of the first message, for the pattern */
+	uint64_t seq; /* number of the first message, for the pattern */
 	uint64_t sent;
 	uint64_t posted;
 	uint64_t got;
 	unsigned window;
-	unsigned send_at, post_at, take_at; /* slots of the next */
+	unsigned send_at, post_at, take_at; /* slots of the next message */
 };
 
 static inline unsigned
@@ -56,14 +56,14 @@ bw_post(struct perf_side *s, struct bw_flow *f)
 	return s->recv(s, &bw_rx[i], s->rbuf + i * f->stride, f->size, PERF_TAG, s->o->mask);
 }
 
-/* The oldest receive is done: look at it and post the next. */
+/* The oldest receive is complete: check it and post the next. */
 static inline int
 bw_take(struct perf_side *s, struct bw_flow *f)
 {
 	unsigned i = bw_slot(f, &f->take_at);
 
 	if (unlikely(bw_rx[i].status != 0))
-		return perf_fail(s, "a receive ended with status %d", bw_rx[i].status);
+		return perf_fail(s, "a receive completed with status %d", bw_rx[i].status);
 	if (unlikely(s->o->verify))
 		perf_check(s, &bw_rx[i], s->rbuf + i * f->stride, f->size, f->seq + f->got);
 	f->got++;
@@ -98,7 +98,7 @@ bw_take_all(struct perf_side *s, struct bw_flow *f)
 	return 0;
 }
 
-/* Both directions: send what the window allows, take what has come, else give a turn. */
+/* Both directions: send within the window, take what has arrived, else run a turn. */
 static int
 bw_both(struct perf_side *s, struct bw_flow *f)
 {

@@ -5,11 +5,11 @@
  * for words between the tests
  *
  * Design notes
- * - CCI has no tags and no posted receives. A message belongs to a queue by its connection, and to
- *   the oldest receive of that queue; what comes before its receive stays a held event.
- * - A message is looked at where it lies, as a program would; only --verify copies it.
- * - Side A connects and side B answers on what it accepted, as CCI programs do: what one side has
- *   taken is acknowledged by what it sends on the same connection, and otherwise by a message more.
+ * - CCI has no tags and no posted receives. A message belongs to a queue by its connection, and
+ *   to the oldest receive of that queue; a message before its receive stays in its event.
+ * - A message is read in place, as a program would do; only --verify copies it.
+ * - Side A connects and side B answers on the accepted connection, as CCI programs do: messages
+ *   on the same connection carry acknowledgements, which otherwise need messages of their own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +18,10 @@
 #include <cci.h>
 #include "perf_ucp.h"
 
-#define CCI_SIDE_BATCH	64 /* connection requests under way */
+#define CCI_SIDE_BATCH	64 /* connection requests in progress */
 #define CCI_SIDE_QUEUES 2  /* data, words */
 
-/* A receive that waits, or the event of a message that does. */
+/* A posted receive, or the event of a message without one. */
 struct cci_item {
 	STAILQ_ENTRY(cci_item) link;
 	struct perf_io *io;
@@ -31,7 +31,7 @@ struct cci_item {
 };
 STAILQ_HEAD(cci_items, cci_item);
 
-/* A connection, or the wish for one; its address is the connection's context. */
+/* A connection, or a request for one; its address is the connection's context. */
 struct cci_link {
 	unsigned queue;
 	bool done;
@@ -162,7 +162,7 @@ cci_item_new(struct cci_side *u)
 	return item;
 }
 
-/* A message and its receive have met. */
+/* A message has matched its receive. */
 static inline void
 cci_side_received(struct perf_side *s, struct perf_io *io, void *buf, size_t len, cci_event_t *event)
 {
@@ -174,7 +174,7 @@ cci_side_received(struct perf_side *s, struct perf_io *io, void *buf, size_t len
 	cci_return_event(event);
 }
 
-/* A message that no receive waits for is kept as it is. */
+/* A message without a receive stays in its event. */
 static inline void
 cci_side_message(struct perf_side *s, struct cci_side *u, cci_event_t *event)
 {
@@ -197,7 +197,7 @@ cci_side_message(struct perf_side *s, struct cci_side *u, cci_event_t *event)
 	STAILQ_INSERT_TAIL(&u->arrived[queue], item, link);
 }
 
-/* Of those that belong to a queue the first is answered on; the others are the conn_mem test's. */
+/* The first connection of each queue carries answers; the others belong to the conn_mem test. */
 static void
 cci_link_settle(struct cci_link *link, int status, cci_connection_t *conn)
 {
@@ -291,7 +291,7 @@ perf_cci_held(struct perf_side *s)
 
 /* ---- connections ---- */
 
-/* The queue of a connection is told by the length of its request's data. */
+/* The length of the request's data tells the queue of a connection. */
 static int
 cci_side_ask(struct perf_side *s, const char *uri, struct cci_link *link)
 {
@@ -391,7 +391,7 @@ cci_queue(uint64_t tag)
 	return tag == PERF_TAG_ACK;
 }
 
-/* What was asked for could not be buffered: give turns until it can. */
+/* The call found no buffer: run turns until it succeeds. */
 static int
 cci_side_retry(struct perf_side *s, uint64_t *spins)
 {
@@ -465,7 +465,7 @@ cci_side_recv(
 
 /* ---- memory ---- */
 
-/* CCI allocates no memory, but registers what UCP has allocated in this process. */
+/* CCI allocates no memory, but registers memory that UCP has allocated in this process. */
 static int
 cci_side_mem_alloc(struct perf_side *s, size_t len)
 {
@@ -490,7 +490,7 @@ cci_side_mem_free(struct perf_side *s)
 	u->memh = NULL;
 }
 
-/* Register the buffers and give the other side the handle. */
+/* Register the buffers and send the handle to the other side. */
 static int
 cci_side_rma_open(struct perf_side *s)
 {

@@ -4,9 +4,9 @@
  * cci_msg.c - the loops of messages as a CCI program writes them
  *
  * Design notes
- * What bw.c and lat.c make of posted receives would be half of the receiver's work: CCI has none,
- * and a program counts, answers and returns the event that it is given. Words between the tests
- * may come meanwhile, and the first messages before the loop: those are held events then.
+ * - The loops of bw.c and lat.c emulate posted receives, which would be half of the receiver's
+ *   work: CCI has none, and a program counts, answers and returns the event. Words between the
+ *   tests may arrive meanwhile, and the first messages before the loop: their events are kept.
  */
 #include <cci.h>
 
@@ -17,9 +17,9 @@ struct msg_loop {
 	struct perf_cci cci;
 	size_t size;
 	size_t stride;
-	uint64_t seq;   /* of the first message, for the pattern */
+	uint64_t seq;   /* number of the first message, for the pattern */
 	uint64_t sent;
-	uint64_t ended; /* sends */
+	uint64_t ended; /* completed sends */
 	uint64_t got;
 	unsigned at;    /* slot of the next send */
 	bool failed;
@@ -52,7 +52,7 @@ msg_check(struct msg_loop *m, const cci_event_t *event)
 		m->failed = perf_fail(m->s, "a message of %u bytes", event->recv.len) != 0;
 }
 
-/* Look at a message and return its event. */
+/* Read a message and return its event. */
 static inline void
 msg_take(struct msg_loop *m, cci_event_t *event)
 {
@@ -62,7 +62,7 @@ msg_take(struct msg_loop *m, cci_event_t *event)
 	cci_return_event(event);
 }
 
-/* @return the event, which is a message's; or NULL: it was another, and has been dealt with */
+/* @return the event if it is a message's; or NULL: it was another, and has been processed */
 static inline cci_event_t *
 msg_of(struct msg_loop *m, cci_event_t *event)
 {
@@ -79,7 +79,7 @@ msg_of(struct msg_loop *m, cci_event_t *event)
 	return NULL;
 }
 
-/* Look once. @return a message, or NULL; spins counts looks at nothing */
+/* Poll once. @return a message, or NULL; spins counts empty polls */
 static inline cci_event_t *
 msg_look(struct msg_loop *m, uint64_t *spins)
 {
@@ -94,7 +94,7 @@ msg_look(struct msg_loop *m, uint64_t *spins)
 	return NULL;
 }
 
-/* Take one event. @return 0, or -1 after perf_fail() */
+/* Process one event. @return 0, or -1 after perf_fail() */
 static inline int
 msg_turn(struct msg_loop *m, uint64_t *spins)
 {
@@ -152,7 +152,7 @@ msg_send(struct msg_loop *m)
 	return 0;
 }
 
-/* Of ping and pong: how the send before the last has ended is asked now. */
+/* Ping and pong: check the status of the previous send now. */
 static inline int
 msg_room(struct msg_loop *m)
 {
@@ -204,7 +204,7 @@ cci_msg_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, struct 
 	return msg_ended(&m, m.sent);
 }
 
-/* The answer goes before the event of what it answers is returned. */
+/* Answer before returning the event of the message. */
 static int
 cci_msg_pong(struct perf_side *s, size_t size, uint64_t n)
 {

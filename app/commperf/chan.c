@@ -43,7 +43,7 @@ chan_resolve(const char *host, const char *port, bool passive, struct addrinfo *
 	return -EINVAL;
 }
 
-/* Wait for events, through signals; timeout (s) 0: for ever. 0 or -errno. */
+/* Wait for events, through signals; timeout in s, 0: no limit. 0 or -errno. */
 static int
 chan_poll(int fd, short events, double timeout)
 {
@@ -59,7 +59,7 @@ chan_poll(int fd, short events, double timeout)
 	return rc > 0 ? 0 : rc == 0 ? -ETIMEDOUT : -errno;
 }
 
-/* Connect once; one that a signal interrupts goes on. 0 or -errno. */
+/* Connect once; an interrupted connect continues. 0 or -errno. */
 static int
 chan_dial(int fd, const struct addrinfo *ai, double timeout)
 {
@@ -76,7 +76,7 @@ chan_dial(int fd, const struct addrinfo *ai, double timeout)
 	return rc > 0 ? -rc : rc;
 }
 
-/* Wait for one client on host:port, and say so when it may come. Returns its socket or -errno. */
+/* Wait for one client on host:port, and say when it may connect. Returns its socket or -errno. */
 int
 chan_listen(const char *host, const char *port, double timeout)
 {
@@ -110,7 +110,7 @@ free_ai:
 	return rc;
 }
 
-/* Connect to the first of these that answers. Its socket or -errno. */
+/* Connect to the first address that answers. Its socket or -errno. */
 static int
 chan_dial_any(const struct addrinfo *ai, double timeout)
 {
@@ -133,8 +133,8 @@ chan_dial_any(const struct addrinfo *ai, double timeout)
 }
 
 /*
- * Connect to host:port, waiting up to timeout (s) for it to answer. A server that was started a
- * moment ago may not listen yet; where after that nobody does, nobody will.
+ * Connect to host:port, waiting up to timeout (s) for an answer. A server that was started
+ * a moment ago may not listen yet, so a refused connection is retried briefly.
  */
 int
 chan_connect(const char *host, const char *port, double timeout)
@@ -185,7 +185,7 @@ chan_send(int fd, const void *data, size_t len, double timeout)
 	return rc != 0 ? rc : chan_write(fd, data, len, end);
 }
 
-/* With a side whose library is open, turns go on while we wait: the other side may need them. */
+/* If this side's library is open, run turns while waiting: the other side may need them. */
 static int
 chan_read(struct perf_side *s, int fd, void *data, size_t len, double end)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * child.c - other programs, and this one again: started, on another library, and ended
+ * child.c - other programs, and this one again: started, on another library, and stopped
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ child_args_free(struct child_args *a)
 		free(a->v[--a->n]);
 }
 
-/* In front of what the loader has been told. */
+/* Put it before the present library path. */
 static void
 child_library_path(const char *path)
 {
@@ -75,7 +75,7 @@ child_env(const struct child_how *how)
 	}
 }
 
-/* Start a program in a group of its own. */
+/* Start a program in a process group of its own. */
 pid_t
 child_start(const struct child_args *a, const struct child_how *how)
 {
@@ -84,7 +84,8 @@ child_start(const struct child_args *a, const struct child_how *how)
 	fflush(NULL);
 	pid = fork();
 	if (pid > 0)
-		setpgid(pid, pid); /* whoever is first: it may have to be killed before it runs */
+		setpgid(pid, pid); /* both processes do it: the child may have to be killed before
+		                    * it runs */
 	if (pid != 0)
 		return pid;
 	setpgid(0, 0);
@@ -104,8 +105,8 @@ child_start(const struct child_args *a, const struct child_how *how)
 }
 
 /*
- * Wait until deadline (s, of child_now()); past it, or when the user stops all, the whole group is
- * killed. Exit status, or -1.
+ * Wait until deadline (s, of child_now()); after it, or when the user stops all, the whole
+ * group is killed. Exit status, or -1.
  */
 int
 child_finish(pid_t pid, double deadline)
@@ -133,7 +134,7 @@ child_finish(pid_t pid, double deadline)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* A UCX that is installed under a prefix, or has been built there. */
+/* A UCX that is installed under a prefix, or built there. */
 static int
 child_find_under(const char *prefix, struct child_ucx *ucx)
 {
@@ -148,7 +149,7 @@ child_find_under(const char *prefix, struct child_ucx *ucx)
 	return -ENOENT;
 }
 
-/* What ldconfig knows under this name. */
+/* The path that ldconfig knows for this name. */
 static int
 child_find_installed(struct child_ucx *ucx)
 {
@@ -169,7 +170,7 @@ child_find_installed(struct child_ucx *ucx)
 	return ucx->lib[0] != '\0' ? 0 : -ENOENT;
 }
 
-/* 0 or a negative value after it was said that there is none. */
+/* 0, or a negative value after an error was printed. */
 int
 child_find_ucx(const struct perf_opts *o, struct child_ucx *ucx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * child.h - other programs, and this one again: started, on another library, and ended
+ * child.h - other programs, and this one again: started, on another library, and stopped
  */
 #ifndef PERF_CHILD_H
 #define PERF_CHILD_H
@@ -18,21 +18,21 @@ struct child_args {
 	int n;
 };
 
-/* Which UCX. */
+/* The UCX to use. */
 struct child_ucx {
 	char lib[4096];	 /* its libucp.so.0 */
-	char path[4096]; /* where its other libraries are; "": where the loader looks */
+	char path[4096]; /* folder of its other libraries; "": the loader's path */
 };
 
 struct child_how {
 	const struct child_ucx *ucx; /* this program on UCX; NULL: as it is */
-	bool tls;		     /* UCX's best for shared memory; with ucx in any case */
+	bool tls;		     /* UCX's best for shared memory; implied by ucx */
 	const char *out;	     /* its standard output, or NULL */
 	int cpu;		     /* its core, or -1 */
 	char env[CHILD_MAX_ENV][64]; /* NAME=value; "": none */
 };
 
-double child_now(void); /* s, of a clock that only goes on */
+double child_now(void); /* s, of a monotonic clock */
 void child_arg(struct child_args *a, const char *fmt, ...) __rte_format_printf(2, 3);
 void child_args_free(struct child_args *a);
 pid_t child_start(const struct child_args *a, const struct child_how *how);

@@ -4,10 +4,11 @@
  * lat.c - latency: a ping-pong of single messages; half of each round trip, and its distribution
  *
  * Design notes
- * A message is answered as soon as it is there. How a send ended is asked a round later, before
- * its place is used again: with CCI that is an event, which comes with the answer or after it.
- * To look at the clock is part of what is measured, as in other such programs. Where it takes long
- * beside a message it can be looked at once in many round trips.
+ * - A message is answered as soon as it arrives. The status of a send is checked a round later,
+ *   before its place is reused: with CCI that is an event, which comes with the answer or after
+ *   it.
+ * - Reading the clock is part of the measurement, as in other such programs. If it is slow
+ *   compared with a message it can be read once in many round trips.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,7 @@ lat_sent(struct perf_side *s, struct perf_io tx[LAT_SENDS])
 	return 0;
 }
 
-/* Rank 0: ping, wait for the pong; look at the clock after a batch. */
+/* Rank 0: ping, wait for the pong; read the clock after a batch. */
 static int
 lat_ping(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, unsigned flags,
 	struct lat_clock *clock)
@@ -95,7 +96,7 @@ lat_pong(struct perf_side *s, size_t size, uint64_t n, unsigned flags)
 	return lat_sent(s, tx);
 }
 
-/* Half a round trip is one way; an operation that side B does not answer is one. */
+/* Half a round trip is one way; an operation without an answer from side B is one way. */
 static double
 lat_ways(const struct perf_side *s)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * late.c - unexpected messages: they come first, and their receives are posted then
+ * late.c - unexpected messages: they arrive first, and their receives are posted then
  *
  * Design notes
- * - One at a time the receiver probes until the message is there, and takes it by its handle.
- * - A window: B sends it and a last word. Messages of one ep match in order, so when A has the word
- *   all of the window wait at A. The clock runs while A takes them.
+ * - One at a time the receiver probes until the message is there, and receives it by its handle.
+ * - A window: B sends it and a last word. Messages of one ep match in order, so when A has the
+ *   word the whole window waits at A. The clock runs while A receives it.
  */
 #include "perf_ucp.h"
 
@@ -70,7 +70,7 @@ late_word(struct perf_side *s, bool send)
 	return rc != 0 ? rc : perf_wait(s, &io);
 }
 
-/* Rank 1: when A asks for it, a window and the word behind it. */
+/* Rank 1: on A's request send a window and the word after it. */
 static int
 late_give(struct perf_side *s, size_t size, uint64_t seq)
 {
@@ -87,7 +87,7 @@ late_give(struct perf_side *s, size_t size, uint64_t seq)
 	return late_word(s, true) != 0 ? -1 : late_wait_all(s);
 }
 
-/* Rank 0: ask for a window and take it when all of it is here. */
+/* Rank 0: request a window and receive it when it has arrived completely. */
 static int
 late_take(struct perf_side *s, size_t size, uint64_t seq, uint64_t *ticks)
 {

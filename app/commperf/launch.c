@@ -4,8 +4,8 @@
  * launch.c - start the sides: both by fork, or one of them here and the other by address
  *
  * Design notes
- * - With --fork the launcher forks both sides before anything is initialised, then only watches: it
- *   prints the rows that side A sends, and ends the other side when one dies or stands still.
+ * - With --fork the launcher forks both sides before anything is initialised, then only watches:
+ *   it prints the rows of side A, and stops the other side when one dies or makes no progress.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +24,7 @@
 
 struct launch {
 	struct perf_shared *sh;
-	pid_t pid[2]; /* of sides that are not here nothing is known: they count as ended */
+	pid_t pid[2]; /* a side elsewhere counts as exited */
 	int status[2];
 	bool ended[2];
 	int out_fd;
@@ -55,7 +55,7 @@ launch_child(const struct perf_opts *o, int rank, struct perf_shared *sh, int ct
 	_exit(rc);
 }
 
-/* Take in what side A has to say. Returns false at its end. */
+/* Read messages of side A. Returns false at its end. */
 static bool
 launch_read(const struct perf_opts *o, struct launch *l, struct perf_rows *rows)
 {
@@ -95,7 +95,7 @@ launch_reap(struct launch *l, int i)
 			strsignal(WTERMSIG(status)));
 }
 
-/* @param why NULL: the user knows */
+/* @param why NULL: no message */
 static void
 launch_kill(struct launch *l, const char *why)
 {
@@ -151,7 +151,7 @@ launch_watch(const struct perf_opts *o, struct launch *l, struct perf_rows *rows
 	report_progress(o, "%s", "");
 }
 
-/* What the launcher and its sides share. */
+/* What the launcher shares with its sides. */
 static int
 launch_open(struct launch *l, int out[2])
 {
@@ -164,7 +164,7 @@ launch_open(struct launch *l, int out[2])
 	return 0;
 }
 
-/* Watch until all sides here have ended. Returns an exit status. */
+/* Watch until all sides here have exited. Returns an exit status. */
 static int
 launch_end(const struct perf_opts *o, struct launch *l, struct perf_rows *rows)
 {
@@ -222,7 +222,7 @@ launch_run(const struct perf_opts *o, struct perf_rows *rows)
 	return launch_end(o, &l, rows);
 }
 
-/* ---- each side by itself ---- */
+/* ---- separate sides ---- */
 
 int
 launch_server(const struct perf_opts *given)
@@ -250,7 +250,7 @@ launch_server(const struct perf_opts *given)
 	rc = j != NULL ? opts_from_json(&o, j) : -EPROTO;
 	json_decref(j);
 	if (rc != 0) {
-		fprintf(stderr, "commperf: the client sent options that make no sense\n");
+		fprintf(stderr, "commperf: the client sent invalid options\n");
 		return 1;
 	}
 	s.cpu = o.cpus[!o.cpus_given && o.n_cpus > 1];
@@ -260,7 +260,8 @@ launch_server(const struct perf_opts *given)
 	return rc;
 }
 
-/* Connect and tell the server what will run. Returns the socket, or -1 after it was said why not. */
+/* Connect and send the options to the server. Returns the socket, or -1 after an error was
+ * printed. */
 static int
 launch_dial(const struct perf_opts *o)
 {
@@ -275,7 +276,7 @@ launch_dial(const struct perf_opts *o)
 	if (rc >= 0)
 		return fd;
 	fprintf(stderr, "commperf: %s:%s: %s%s\n", o->host, o->port, strerror(-rc),
-		rc == -ECONNREFUSED ? ": no commperf --server is there" : "");
+		rc == -ECONNREFUSED ? ": no commperf --server listens there" : "");
 	if (fd >= 0)
 		close(fd);
 	return -1;

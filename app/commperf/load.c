@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * load.c - latency and rate when the cores are not ours alone, beside our other modes and UCX
+ * load.c - latency and rate while other programs use the cores, for our modes and UCX
  *
  * Design notes
- * - A cell is a load (ranks, busy programs), a size and a figure, inline or with a reactor on each
- *   rank's own core. In each cell a user's settings (none) stand beside what suits the load when it
- *   is known: a library that only spins, and one that yields after every look; and beside UCX.
- * - Each pair of ranks is this program started again with load_pair, unchanged, on our library or on
- *   UCX's. Ways take turns within a round, in another order each round, so that what changes on the
- *   machine meets all. Busy programs run only while a figure is measured.
- * - A pair that does not end in time is killed with all the others: its figures are missing, and
- *   the round goes on.
+ * - A cell is a load (ranks, busy programs), a size and a figure, inline or with a reactor on
+ *   each rank's own core. Each cell compares the defaults with the best settings for a known
+ *   load (a library that only spins, and one that yields after every poll) and with UCX.
+ * - Each pair of ranks is this program started again with load_pair, unchanged, on our library
+ *   or on UCX's. Variants alternate within a round, in another order each round, so that changes
+ *   of the machine affect all. Busy programs run only while a figure is measured.
+ * - A pair that does not finish in time is killed with all the others: its figures are missing,
+ *   and the round continues.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,10 +25,10 @@
 
 #include "child.h"
 
-#define LOAD_START_S 60.0 /* until all pairs are ready, at most */
-#define LOAD_END_S   10.0 /* beyond the time of a figure */
+#define LOAD_START_S 60.0 /* most time until all pairs are ready */
+#define LOAD_END_S   10.0 /* in addition to the time of a figure */
 #define LOAD_S	     0.4
-#define LOAD_MANY_S  0.8 /* where many share a core */
+#define LOAD_MANY_S  0.8 /* if many share a core */
 
 enum load_mode { LOAD_INLINE, LOAD_REACTOR, LOAD_MODES };
 enum load_kind { LOAD_OURS, LOAD_SPIN, LOAD_YIELD, LOAD_KINDS };
@@ -43,7 +43,7 @@ static const char *const load_env[LOAD_MODES][LOAD_KINDS] = {
 
 struct load_scene {
 	unsigned ranks;
-	unsigned busy; /* a core */
+	unsigned busy; /* per core */
 };
 
 /* All rounds of one size and figure under one load. */
@@ -66,7 +66,7 @@ struct load {
 	struct child_ucx ucx;
 	char tmp[64];
 	uint64_t errors;
-	char name[2][64]; /* what the libraries call themselves */
+	char name[2][64]; /* the libraries' names of themselves */
 	pid_t pid[PERF_MAX_RANKS / 2];
 	pid_t busy[2 * PERF_MAX_BUSY];
 	unsigned n_busy;
@@ -104,7 +104,7 @@ load_busy_start(struct load *l, unsigned a_core)
 	}
 }
 
-/* ---- one way under one load: all pairs, all figures ---- */
+/* ---- one variant under one load: all pairs, all figures ---- */
 
 static double
 load_seconds(const struct load *l, const struct load_scene *scene)
@@ -297,7 +297,7 @@ load_cmp(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Of those that are there; 0: none is. */
+/* Of the present ones; 0: there are none. */
 static double
 load_median(const double *v, unsigned n)
 {
@@ -312,7 +312,7 @@ load_median(const double *v, unsigned n)
 	return k == 0 ? 0 : k & 1 ? sorted[k / 2] : (sorted[k / 2 - 1] + sorted[k / 2]) / 2;
 }
 
-/* How many times as long ours takes, as the other does; 0: one is missing. */
+/* The ratio of ours to the other; 0: one is missing. */
 static double
 load_ratio(const struct load_cell *c, double ours, double other)
 {
@@ -383,9 +383,9 @@ load_table(struct load *l, struct perf_rows *rows)
 	return rc;
 }
 
-/* ---- all of it ---- */
+/* ---- the test ---- */
 
-/* Busy programs beside two ranks, then more ranks alone. */
+/* Busy programs with two ranks, then more ranks alone. */
 static void
 load_scenes(struct load *l)
 {
@@ -450,7 +450,7 @@ load_round(struct load *l, unsigned round)
 	return rc;
 }
 
-/* Returns an exit status; rows has what was measured, of all rounds that were. */
+/* Returns an exit status; rows has the results of all completed rounds. */
 int
 load_run(const struct perf_opts *o, struct perf_rows *rows)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * load_pair.c - two ranks among many: a ping-pong and a stream for a given time, when told to begin
+ * load_pair.c - two ranks among many: a ping-pong and a stream for a given time, on a common
+ * signal
  *
  * Design notes
- * - All pairs begin together: side A says by one byte that it is ready, and begins when it gets one.
- *   Until then both sides sleep, so that those who still start have the cores.
- * - Side A's clock ends it: the first byte of a message says whether it is the last. The rest is a
- *   pattern, compared in the last one.
- * - Beside other programs most of the time nothing happens at all, so the figures are averages of
- *   the whole time: a median would be that of the moments when both sides run.
+ * - All pairs begin together: side A reports by one byte that it is ready, and begins when it
+ *   gets one. Until then both sides sleep, so that starting pairs have the cores.
+ * - Side A's clock ends it: the first byte of a message says whether it is the last. The other
+ *   bytes are a pattern, compared in the last one.
+ * - Next to other programs most of the time nothing happens at all, so the figures are averages
+ *   of the whole time: a median would describe only the moments when both sides run.
  */
 #include <errno.h>
 #include <poll.h>
@@ -34,7 +35,7 @@ struct load_side {
 	uint64_t ticks;
 };
 
-/* Side A: ready; sleep until all are. */
+/* Side A: report ready; sleep until all pairs are. */
 static int
 load_gate(struct perf_side *s)
 {
@@ -50,7 +51,7 @@ load_gate(struct perf_side *s)
 	return read(pfd.fd, &byte, 1) == 1 ? 0 : perf_fail(s, "the gate is gone");
 }
 
-/* Both sides, asleep until then. */
+/* Both sides sleep until the start. */
 static int
 load_begin(struct perf_side *s)
 {
@@ -60,7 +61,7 @@ load_begin(struct perf_side *s)
 	if (s->rank == 0)
 		return load_gate(s) != 0 || chan_send(s->ctl_fd, "go", 2, s->o->timeout) != 0 ? -1 : 0;
 	if (chan_recv(NULL, s->ctl_fd, &word, &len, 1e6) != 0)
-		return perf_fail(s, "the other side is gone");
+		return perf_fail(s, "the other side has exited");
 	free(word);
 	return 0;
 }
@@ -101,7 +102,7 @@ load_send(struct load_side *l, struct perf_io *io)
 	return l->s->be->send(l->s, io, PERF_PEER, l->s->sbuf, l->size, PERF_TAG, 0);
 }
 
-/* Side A: ping-pong until the time is over. */
+/* Side A: ping-pong until the time has passed. */
 static int
 load_ping(struct load_side *l, uint64_t ticks)
 {
@@ -153,7 +154,7 @@ load_word(struct perf_side *s, bool send)
 	return rc != 0 ? rc : perf_wait(s, &io);
 }
 
-/* Side A: windows, each answered by a word, until the time is over. */
+/* Side A: windows, each answered by a word, until the time has passed. */
 static int
 load_give(struct load_side *l, uint64_t ticks)
 {
@@ -247,10 +248,10 @@ load_pair_run(struct perf_side *s, const struct perf_test *t, size_t size)
 	struct load_side l = {.s = s, .size = size};
 
 	if (size == 0)
-		return perf_fail(s, "%s needs a byte for its mark", t->name);
+		return perf_fail(s, "%s needs at least one byte", t->name);
 	l.window = (unsigned)RTE_MIN(s->o->window, LOAD_WINDOW_BYTES / size + 1);
 	perf_fill(s->sbuf, size, 0);
-	for (int i = 0; i < LOAD_WARMUP; i++) { /* the two have met */
+	for (int i = 0; i < LOAD_WARMUP; i++) { /* the two are connected */
 		if ((s->rank == 0 ? load_ping(&l, 0) : load_pong(&l)) != 0)
 			return -1;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * main.c - commperf: measure a communication library from outside, through its public API
+ * main.c - commperf: measure a communication library through its public API
  */
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ main_on_signal(int sig)
 	atomic_store_explicit(&main_signal, sig, memory_order_relaxed);
 }
 
-/* The first ends what is measured, and what there is already is written; the second ends all. */
+/* The first signal stops the test, and present results are written; the second exits. */
 void
 perf_stop_on_signals(void)
 {
@@ -38,7 +38,7 @@ perf_stopped(void)
 void
 perf_stop_is_for_parent(void)
 {
-	signal(SIGINT, SIG_IGN); /* a terminal sends it to all */
+	signal(SIGINT, SIG_IGN); /* a terminal sends it to the whole group */
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGTERM, SIG_DFL);
 }
@@ -78,6 +78,6 @@ main(int argc, char **argv)
 	rc = main_run(&o);
 	if (perf_stopped() == 0)
 		return rc;
-	fputs("commperf: interrupted; what was measured is kept\n", stderr);
+	fputs("commperf: interrupted; the results so far are kept\n", stderr);
 	return 128 + perf_stopped();
 }

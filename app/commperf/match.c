@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * match.c - the cost of finding the one among many: posted receives, or kept messages, by depth
+ * match.c - the cost of finding one among many: posted receives, or unexpected messages, by
+ * depth
  *
  * Design notes
- * - One worker and a loopback ep. One operation is: send to a random posted receive, wait, post it
- *   again; or receive a random kept message and send it again. A window of them is in flight, as
- *   messages of many peers would be, and the depth is the same before each window.
- * - The operation costs something even in a short queue; "delta" is what the depth added.
+ * - One worker and a loopback ep. One operation is: send to a random posted receive, wait, post
+ *   it again; or receive a random unexpected message, send it again. A window of them is in
+ *   flight, as messages of many peers would be, and the depth is the same before each window.
+ * - The operation has a cost even in a short queue; "delta" is the added cost of the depth.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,8 @@ struct match {
 	uint64_t depth;
 	uint64_t mask;
 	bool posted;
-	struct perf_io *rx; /* posted: one a tag; kept: the first is used */
-	struct perf_io *tx; /* kept: one a tag; posted: the first is used */
+	struct perf_io *rx; /* posted: one a tag; unexpected: the first is used */
+	struct perf_io *tx; /* unexpected: one a tag; posted: the first is used */
 	uint64_t random;
 	uint64_t n; /* operations in flight */
 	uint64_t window[MATCH_MAX_WINDOW]; /* their entries, all different */
@@ -102,7 +103,7 @@ match_posted(struct match *m)
 	return 0;
 }
 
-/* Receive these kept messages, and send them again. */
+/* Receive these unexpected messages, and send them again. */
 static int
 match_kept(struct match *m)
 {
@@ -121,7 +122,8 @@ match_kept(struct match *m)
 	return 0;
 }
 
-/* Bring the queue to its depth. Kept messages that the library does not take yet stay in flight. */
+/* Fill the queue to its depth. Unexpected messages that the library does not take yet stay
+ * in flight. */
 static int
 match_fill(struct match *m)
 {
@@ -165,7 +167,8 @@ match_cmp(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Sort the samples; the mean of all but the slowest hundredth, where the machine did other things.
+/* Sort the samples; the mean of all but the slowest hundredth, which other activity of the
+ * machine causes.
  */
 static double
 match_mean(struct match *m, uint64_t samples)
@@ -178,7 +181,7 @@ match_mean(struct match *m, uint64_t samples)
 	return perf_ns(m->s, sum) / (double)keep;
 }
 
-/* Up to max rounds. */
+/* At most max rounds. */
 static int
 match_loop(struct match *m, uint64_t max, uint64_t *n)
 {
@@ -199,7 +202,8 @@ match_loop(struct match *m, uint64_t max, uint64_t *n)
 	return 0;
 }
 
-/* One line: kind, mask and depth. base is the figure of a short queue; 0: this is it, and no row. */
+/* One line: kind, mask and depth. base is the figure of a short queue; 0: measure the base,
+ * no row. */
 static int
 match_one(struct match *m, const struct perf_test *t, double base, double *out)
 {
@@ -271,7 +275,7 @@ match_run(struct perf_side *s, const struct perf_test *t, size_t size)
 	for (unsigned i = 0; i < s->o->n_depths; i++)
 		max = s->o->depths[i] > max ? s->o->depths[i] : max;
 	if ((masks[1] & (max - 1)) != max - 1 && (masks[1] & 0xffffff) != 0xffffff)
-		return perf_fail(s, "the mask must keep the low 24 bits, which tell tags apart");
+		return perf_fail(s, "the mask must keep the low 24 bits, which distinguish tags");
 	m = calloc(1, sizeof(*m));
 	if (m != NULL) {
 		m->rx = calloc(max, sizeof(*m->rx));

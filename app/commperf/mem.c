@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mem.c - what a process pays: the time to a first worker, the memory of an ep
+ * mem.c - costs of a process: the time to a first worker, the memory of an ep
  */
 #include <errno.h>
 #include <malloc.h>
@@ -62,7 +62,7 @@ startup_child(const struct perf_opts *o, double tsc_hz, int fd)
 	return 0;
 }
 
-/* A fresh process each time; it is ended when it takes longer than the timeout. */
+/* A fresh process each time; it is killed after the timeout. */
 static int
 startup_once(const struct perf_opts *o, double tsc_hz, struct mem_startup *m)
 {
@@ -144,7 +144,7 @@ struct mem_use {
 
 #define MEM_POLLS 2000
 
-/* The quickest of a few, as others share the cores. */
+/* The fastest of a few, as others share the cores. */
 static double
 mem_poll_ns(struct perf_side *s)
 {
@@ -240,7 +240,7 @@ ep_mem_self(struct perf_side *s, const struct perf_test *t)
 
 	if (s->be->address(s, &own, &len) != 0)
 		return -1;
-	malloc_trim(0); /* else these take the place of those before */
+	malloc_trim(0); /* otherwise these reuse freed memory */
 	before = mem_use(s);
 	s->peer_addr = own;
 	rc = s->be->eps_create(s, s->o->eps);

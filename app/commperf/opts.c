@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * opts.c - the command line: EAL options up to "--", our own after it; the part that both sides
- * must agree on, to and from JSON
+ * opts.c - the command line: EAL options up to "--", our own after it; to and from JSON for the
+ * other side
  */
 #include <errno.h>
 #include <getopt.h>
@@ -104,7 +104,7 @@ static const struct option opts_long[] = {
 };
 
 static const char opts_help[] =
-	"commperf - what a user of the library wants to know, measured\n"
+	"commperf - measure latency, bandwidth, rates and costs of the library\n"
 	"\n"
 	"usage: commperf [EAL OPTIONS] -- [OPTIONS]      or      commperf [OPTIONS]\n"
 	"\n"
@@ -115,9 +115,9 @@ static const char opts_help[] =
 	"  -n, --iters N       iterations (default by size)\n"
 	"  -w, --warmup N      iterations before the clock starts (default a tenth)\n"
 	"  -W, --window N      messages in flight (default 32)\n"
-	"      --batch N       latency: round trips between two looks at the clock (1)\n"
+	"      --batch N       latency: round trips between two readings of the clock (1)\n"
 	"  -m, --mask M        receive tag mask: full, mpich or hexadecimal (full)\n"
-	"  -r, --repeat N      run each line N times and keep one (1; pairs with --vs: 3)\n"
+	"  -r, --repeat N      run each line N times and report one (1; pairs with --vs: 3)\n"
 	"      --pick WHICH    which one: median or best (median)\n"
 	"      --verify        check a pattern in every message; exit 1 on a mismatch\n"
 	"      --mem KIND      buffers: private (heap) or mapped (ucp_mem_map) (default\n"
@@ -125,16 +125,16 @@ static const char opts_help[] =
 	"      --buffers HOW   one buffer for all the window, or one each: one or window\n"
 	"                      (default one; --verify implies window)\n"
 	"      --depth LIST    match: queue depths (100,1k,10k,50k)\n"
-	"      --seed N        match: of the random order (1)\n"
+	"      --seed N        match: seed of the random order (1)\n"
 	"      --time-limit S  match: longest measurement of one line (2); load: of one\n"
 	"                      measurement (0.4, of many programs 0.8)\n"
 	"      --ranks LIST    load: ranks on the two cores (2,8,32)\n"
-	"      --busy LIST     load: busy programs a core, beside 2 ranks (0,1,10)\n"
+	"      --busy LIST     load: busy programs a core besides 2 ranks (0,1,10)\n"
 	"      --rounds N      load: rounds, whose medians are shown (3)\n"
 	"      --eps N         ep_mem, conn_mem: endpoints or connections (1000)\n"
 	"      --attr ATTR     CCI: connections are ro, ru or uu (ro)\n"
 	"      --silent        CCI: no event when a message is sent\n"
-	"      --no-copy       CCI: messages are sent from where they lie\n"
+	"      --no-copy       CCI: messages are sent in place\n"
 	"      --threads N     thread_rate: threads of side A in its worker (1)\n"
 	"\n"
 	"where\n"
@@ -144,9 +144,9 @@ static const char opts_help[] =
 	"      --server [ADDR:PORT]  be side B and wait (127.0.0.1:17770)\n"
 	"      --connect HOST:PORT   be side A of that server\n"
 	"      --bind on|off   pin each side to its core (on)\n"
-	"      --reactor LIST  reactors on these cores give the turns; implies --no-eal;\n"
+	"      --reactor LIST  reactors on these cores run the turns; implies --no-eal;\n"
 	"                      own: one on each side's core\n"
-	"      --no-eal        do not start the EAL; the library does what it needs\n"
+	"      --no-eal        do not start the EAL; the library starts what it needs\n"
 	"      --timeout S     longest wait for anything (60)\n"
 	"\n"
 	"output\n"
@@ -157,13 +157,13 @@ static const char opts_help[] =
 	"      --progress[=on|off]  a progress line on stderr (on a terminal)\n"
 	"\n"
 	"comparison\n"
-	"      --vs ucx        the same program on UCX's libucp, in turn, and the ratio\n"
-	"      --vs ucx_perftest  ucx_perftest, plain and through pollux-run, in turn\n"
-	"      --interleave HOW   turns after every size, or every sweep: size or sweep\n"
+	"      --vs ucx        the same program on UCX's libucp, interleaved, and the ratio\n"
+	"      --vs ucx_perftest  ucx_perftest, plain and through pollux-run\n"
+	"      --interleave HOW   alternate after every size or sweep: size or sweep\n"
 	"      --ucx PREFIX    where UCX is installed (default what ldconfig knows)\n"
 	"      --ucx-lib FILE  its libucp.so.0\n"
 	"      --perftest FILE    (ucx_perftest)\n"
-	"      --pollux-run FILE  (beside this program's build, then the path)\n"
+	"      --pollux-run FILE  (next to this program, then the path)\n"
 	"\n"
 	"  -h, --help          this text\n"
 	"      --version       the library in use\n"
@@ -226,7 +226,7 @@ opts_whole(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 	return *out < min || *out > max ? -ERANGE : 0;
 }
 
-/* "8,64,1k" and "8:4m", mixed at will; k is unit. Returns 0, -EINVAL, or -E2BIG over max. */
+/* "8,64,1k" and "8:4m", in any combination; k is unit. Returns 0, -EINVAL, or -E2BIG over max. */
 int
 opts_parse_list(const char *text, unsigned unit, uint64_t *out, unsigned max, unsigned *n)
 {
@@ -346,7 +346,7 @@ opts_default_cpus(struct perf_opts *o)
 		o->cpus[o->n_cpus++] = 0;
 }
 
-/* A test by its name, by what stands before the first _ of it, or all of an API. */
+/* A test by its name, by the part before the first _, or all of an API. */
 static bool
 opts_names(const char *name, const struct perf_test *t)
 {
@@ -486,7 +486,7 @@ opts_wide(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 	return opts_whole(text, min, max, out) == 0 ? 0 : opts_error("not a number in range", text);
 }
 
-/* The library reads it from the environment, which processes that we start have as well. */
+/* The library reads it from the environment, which child processes inherit. */
 static int
 opts_reactor(struct perf_opts *o, const char *text)
 {
@@ -763,7 +763,7 @@ opts_list_to_json(const uint64_t *list, unsigned n)
 	return j;
 }
 
-/* What both sides must agree on. */
+/* The options that both sides must agree on. */
 json_t *
 opts_to_json(const struct perf_opts *o)
 {
@@ -796,7 +796,7 @@ opts_list_from_json(const json_t *j, uint64_t *list, unsigned max, unsigned *n)
 	return 0;
 }
 
-/* The server takes over what the client sent, within the same bounds as its own command line. */
+/* The server applies the client's options, within the bounds of its own command line. */
 int
 opts_from_json(struct perf_opts *o, const json_t *j)
 {

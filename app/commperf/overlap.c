@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * overlap.c - how much of a receive passes while the application computes
+ * overlap.c - how much of a receive overlaps with the application's computation
  *
  * Design notes
- * - The work is counted in steps and not in time, so that it is seen when somebody takes the core.
- * - Side A posts the receive, asks for the message, works for about twice as long as the transfer
- *   alone takes, without a call of the library, and waits. Side B only waits and sends.
+ * - The work is counted in steps and not in time, so that a loss of the core is visible.
+ * - Side A posts the receive, asks for the message, works for about twice as long as the
+ *   transfer alone takes, without a call of the library, and waits. Side B only waits and sends.
  */
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@
 
 struct overlap_times {
 	double *all;  /* ns, one a round */
-	double *work; /* of these, in the work */
+	double *work; /* the part of it in the work */
 	unsigned n;
 };
 
@@ -58,7 +58,7 @@ overlap_work_ns(struct perf_side *s, uint64_t steps)
 	return perf_ns(s, rte_rdtsc() - start);
 }
 
-/* Steps a ns when nobody disturbs. */
+/* Steps a ns without disturbance. */
 static double
 overlap_pace(struct perf_side *s)
 {
@@ -105,7 +105,7 @@ overlap_send(struct perf_side *s, size_t size)
 	return perf_wait(s, &tx);
 }
 
-/* Both sides: n messages; side A keeps its times. */
+/* Both sides: n messages; side A records its times. */
 static int
 overlap_rounds(struct perf_side *s, size_t size, uint64_t steps, struct overlap_times *t)
 {

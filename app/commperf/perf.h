@@ -4,11 +4,11 @@
  * perf.h - what the files of commperf share: options, a side, a back end, a result
  *
  * Design notes
- * - A run has two sides, each its own process: rank 0 measures and reports, rank 1 answers. Neither
- *   the library nor the EAL exists before the fork, so neither is ever forked.
- * - A test is one function that both sides call; it speaks to the library only through struct
+ * - A run has two sides, each its own process: rank 0 measures and reports, rank 1 answers.
+ *   Neither the library nor the EAL exists before the fork, so neither is ever forked.
+ * - A test is one function that both sides call; it uses the library only through struct
  *   perf_backend, so that a second API is one more file.
- * - Every wait ends: by its completion, by the deadline, or because the other side is gone.
+ * - Every wait ends: by its completion, by the deadline, or because the other side has exited.
  */
 #ifndef PERF_H
 #define PERF_H
@@ -52,7 +52,7 @@ enum perf_dest { PERF_PEER, PERF_SELF };
 #define PERF_SYNC 1u /* send: complete when matched */
 
 struct perf_opts {
-	/* what is measured; sent to the server as JSON */
+	/* the tests; sent to the server as JSON */
 	const struct perf_test *tests[PERF_MAX_TESTS];
 	unsigned n_tests;
 	uint64_t sizes[PERF_MAX_SIZES];
@@ -60,7 +60,7 @@ struct perf_opts {
 	uint64_t iters;   /* 0: chosen by size */
 	int64_t warmup;   /* -1: a tenth of iters */
 	unsigned window;
-	unsigned batch; /* latency: round trips between two looks at the clock */
+	unsigned batch; /* latency: round trips between two readings of the clock */
 	uint64_t mask;
 	unsigned repeat;
 	bool pick_best;
@@ -74,13 +74,13 @@ struct perf_opts {
 	unsigned eps;
 	unsigned attr;  /* of CCI connections: enum cci_conn_attribute */
 	bool silent;    /* CCI sends without an event */
-	bool no_copy;   /* from where the message lies */
+	bool no_copy;   /* from the message's own buffer */
 	uint64_t ranks[PERF_MAX_LOADS]; /* load: ranks on two cores, */
 	unsigned n_ranks;
 	uint64_t busy[PERF_MAX_LOADS]; /*   and programs on each core that do nothing else */
 	unsigned n_busy;
 	unsigned rounds;
-	int gate[2]; /* load_pair: where to say that it is ready, and who says go; -1: none */
+	int gate[2]; /* load_pair: where to report ready, and where the start comes from; -1: none */
 	unsigned threads; /* of side A in one worker; above 1 it is UCS_THREAD_MODE_MULTI */
 	double timeout; /* s, one wait */
 
@@ -113,7 +113,7 @@ struct perf_opts {
 	const char *self; /* path of this program */
 };
 
-/* One outstanding operation. Lives from its post until done; the poster owns it. */
+/* One outstanding operation. Lives from its post until it completes; the poster owns it. */
 struct perf_io {
 	int done;
 	int status; /* 0, or the back end's negative code */
@@ -121,7 +121,7 @@ struct perf_io {
 	uint64_t tag;
 };
 
-/* One line of the result: a value, its unit, and what else was seen. */
+/* One line of the result: a value, its unit, and further observations. */
 struct perf_row {
 	char test[16];
 	char label[24];
@@ -145,10 +145,10 @@ struct perf_rows {
 	struct perf_row *row;
 	size_t n;
 	size_t room;
-	char library[128]; /* name and version as the library says */
+	char library[128]; /* name and version from the library */
 };
 
-/* The page that the launcher and the sides it forked have mapped since before that. */
+/* The page that the launcher and its forked sides share. */
 struct perf_shared {
 	_Alignas(PERF_LINE) _Atomic uint64_t ball;
 	_Alignas(PERF_LINE) _Atomic uint64_t alive[2]; /* writer: that side; reader: the launcher */
@@ -156,7 +156,7 @@ struct perf_shared {
 
 struct perf_side;
 
-/* Both set io->done at once when the operation is complete on return. */
+/* Both set io->done at once if the operation is complete on return. */
 typedef int perf_send_fn(struct perf_side *s, struct perf_io *io, enum perf_dest dest,
 	const void *buf, size_t len, uint64_t tag, unsigned flags);
 typedef int perf_recv_fn(struct perf_side *s, struct perf_io *io, void *buf, size_t len, uint64_t tag,
@@ -169,9 +169,10 @@ struct perf_side {
 	struct perf_shared *sh; /* with the launcher, and with the other side if raw; or NULL */
 	struct perf_rows *rows; /* rank 0 */
 	const struct perf_loops *loops; /* of the present test, or NULL */
-	perf_send_fn *send;             /* as the present test sends and receives */
+	perf_send_fn *send;             /* how the present test sends and receives */
 	perf_recv_fn *recv;
-	unsigned needs;                 /* PERF_AM ... PERF_WAKE: what the library was opened for */
+	unsigned needs;                 /* PERF_AM ... PERF_WAKE: features that the library was
+	                                 * opened with */
 	bool mapped;                    /* the buffers of the present test */
 	size_t size;                    /* of its messages */
 	int rank;
@@ -190,15 +191,15 @@ struct perf_side {
 	uint8_t *rbuf;
 	size_t buf_len;         /* of each, all slots together */
 	bool failed;            /* an error was printed */
-	uint64_t context_ticks; /* what open() took: the context, */
+	uint64_t context_ticks; /* time of open(): the context, */
 	uint64_t worker_ticks;  /* and the worker */
-	uint64_t start_ticks;   /* bw_stream: clock at its first send */
-	uint64_t end_ticks;     /* and after the last acknowledge */
+	uint64_t start_ticks;   /* bw_stream: time of its first send */
+	uint64_t end_ticks;     /* and of the last acknowledgement */
 	uint64_t peer_errors;   /* as of the last barrier */
 	char peer_first[192];
 	uint32_t barrier_n;
-	bool patient; /* the next barrier waits without a deadline: the other side has its own */
-	bool raw;     /* the other side bounces the line of sh as well */
+	bool patient; /* the next barrier has no deadline: the other side has its own */
+	bool raw;     /* the other side takes part in the raw ping-pong */
 	int out_fd;   /* rows and progress go here; -1: nowhere */
 };
 
@@ -223,16 +224,16 @@ struct perf_backend {
 	int (*eps_create)(struct perf_side *s, unsigned n);
 	int (*eps_use)(struct perf_side *s, unsigned i, struct perf_io *io, uint64_t tag);
 	int (*eps_close)(struct perf_side *s);
-	/* Between open and close the other side reaches rbuf; NULL: not measured here. */
+	/* Between open and close the other side can access rbuf; NULL: not measured here. */
 	int (*rma_open)(struct perf_side *s);
 	int (*rma)(struct perf_side *s, struct perf_io *io, bool write, size_t at, size_t len);
-	int (*rma_flush)(struct perf_side *s); /* all is in its place; NULL: it is when io is done */
+	int (*rma_flush)(struct perf_side *s); /* the data has arrived; NULL: io->done means that */
 	int (*rma_close)(struct perf_side *s);
 };
 
 /*
- * How a test's messages go when send and recv of the back end are not what it measures; each may be
- * NULL. bw.c and lat.c make their loops of send and recv, unless the test has its own:
+ * The loops of a test that does not measure send and recv of the back end; each may be
+ * NULL. bw.c and lat.c build their loops on send and recv, unless the test has its own:
  * stream: n messages from those with tx to those with rx. ping and pong: n round trips.
  */
 struct perf_loops {
@@ -240,22 +241,22 @@ struct perf_loops {
 	perf_recv_fn *recv;
 	int (*stream)(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx);
 	int (*ping)(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, struct lat_clock *clock);
-	int (*pong)(struct perf_side *s, size_t size, uint64_t n); /* NULL with ping: B gives turns */
+	int (*pong)(struct perf_side *s, size_t size, uint64_t n); /* NULL with ping: B runs turns */
 };
 
 #define PERF_SIZED    1u /* runs once a size */
 #define PERF_LAUNCHER 2u /* runs in processes of its own, not in a session */
-#define PERF_LOCAL    4u /* rank 1 only gives turns meanwhile */
+#define PERF_LOCAL    4u /* rank 1 only runs turns meanwhile */
 #define PERF_CCI      8u /* by CCI, not by UCP */
 #define PERF_PROVED   16u /* a few messages are verified before each line */
-#define PERF_MAPPED   32u /* in mapped memory unless told otherwise */
-#define PERF_AM	      64u /* what the library is asked for beside tagged messages */
+#define PERF_MAPPED   32u /* in mapped memory by default */
+#define PERF_AM	      64u /* features of the library besides tagged messages */
 #define PERF_STREAM   128u
 #define PERF_RMA      256u
 #define PERF_AMO      512u
 #define PERF_WAKE     1024u
-#define PERF_ALONE    2048u /* not with others */
-#define PERF_HIDDEN   4096u /* what another test starts */
+#define PERF_ALONE    2048u /* not with other tests */
+#define PERF_HIDDEN   4096u /* started by another test */
 #define PERF_NEEDS    (PERF_AM | PERF_STREAM | PERF_RMA | PERF_AMO | PERF_WAKE)
 
 struct perf_test {
@@ -302,10 +303,10 @@ int launch_run(const struct perf_opts *o, struct perf_rows *rows);
 int launch_server(const struct perf_opts *o);
 int launch_client(const struct perf_opts *o, struct perf_rows *rows);
 
-/* main.c: a signal asks for the end, of the process that started the others */
+/* main.c: a signal requests the end, of the process that started the others */
 void perf_stop_on_signals(void);
 int perf_stopped(void);        /* the signal, or 0 */
-void perf_stop_is_for_parent(void); /* in a side: its launcher ends it */
+void perf_stop_is_for_parent(void); /* in a side: its launcher stops it */
 
 /* place.c: core, EAL, clock, memory of this process */
 int place_pin(int cpu);
@@ -393,9 +394,9 @@ struct perf_cci {
 	int send_flags;
 };
 void perf_cci_handles(struct perf_side *s, struct perf_cci *out);
-/* @return the event of a message that came before it was asked for, or NULL */
+/* @return the kept event of an early message, or NULL */
 const union cci_event *perf_cci_held(struct perf_side *s);
-/* Any event that is not theirs. */
+/* Handle an event that is not for these loops. */
 void perf_cci_event(struct perf_side *s, const union cci_event *event);
 
 /* rma.c: write a pattern and read it back. */
@@ -407,7 +408,7 @@ int bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool t
 struct perf_row *rate_row(struct perf_side *s, const struct perf_test *t, size_t size, uint64_t n);
 unsigned perf_slots(const struct perf_opts *o);
 
-/* @return the slot of a window behind slot at: a division would take as long as a message */
+/* @return the slot after slot at in a window: a division would take as long as a message */
 static inline unsigned
 perf_slot_next(unsigned at, unsigned window)
 {
@@ -421,19 +422,19 @@ perf_stride(const struct perf_side *s)
 	return s->o->buffers_window ? s->buf_len / s->o->window : 0;
 }
 
-#define LAT_SENDS 2 /* sends that may be on the way: that before, and the present one */
+#define LAT_SENDS 2 /* sends in flight: the previous and the present one */
 
 /* Times of batches of round trips. */
 struct lat_clock {
-	uint64_t *ticks; /* NULL: not kept */
+	uint64_t *ticks; /* NULL: not recorded */
 	uint64_t n;
-	uint64_t every; /* batches, of which the first is kept */
+	uint64_t every; /* one in every batches is recorded */
 	uint64_t batches;
 	uint64_t last;
 	unsigned left; /* round trips of the present batch */
 };
 
-/* After a round trip: look at the clock when its batch is full. */
+/* After a round trip: read the clock when its batch is full. */
 static inline void
 lat_look(const struct perf_side *s, struct lat_clock *c)
 {
@@ -448,7 +449,7 @@ lat_look(const struct perf_side *s, struct lat_clock *c)
 	c->last = now;
 }
 
-/* Tell the launcher that this side still moves. */
+/* Tell the launcher that this side makes progress. */
 static inline void
 perf_alive(struct perf_side *s)
 {
@@ -456,7 +457,7 @@ perf_alive(struct perf_side *s)
 		atomic_fetch_add_explicit(&s->sh->alive[s->rank], 1, memory_order_relaxed);
 }
 
-/* Give turns until io is done. Returns 0, or a negative value that has been reported. */
+/* Run turns until io is complete. Returns 0, or a negative value that has been reported. */
 static inline int
 perf_wait(struct perf_side *s, struct perf_io *io)
 {
@@ -468,7 +469,7 @@ perf_wait(struct perf_side *s, struct perf_io *io)
 			return -1;
 	}
 	if (unlikely(io->status != 0))
-		return perf_fail(s, "an operation ended with status %d", io->status);
+		return perf_fail(s, "an operation completed with status %d", io->status);
 	return 0;
 }
 

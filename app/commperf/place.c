@@ -18,7 +18,8 @@
 #include "perf.h"
 
 #define PLACE_MAX_EAL_ARGS 64
-#define PLACE_EAL_HUGE	   (16ul << 20) /* bytes of huge pages that an EAL begins with, and some more */
+#define PLACE_EAL_HUGE	   (16ul << 20) /* bytes of huge pages that an EAL needs at start, and some
+                      	                 * more */
 
 /* A value in bytes of /proc/self/smaps_rollup, such as "Rss:". */
 uint64_t
@@ -74,8 +75,8 @@ place_tsc_hz(void)
 }
 
 /*
- * Pages that are free may be refused all the same, by a control group: an EAL that counts on them does not
- * start, and can't be started twice. So take as many as it begins with, for a moment.
+ * A control group may refuse free pages: an EAL that counts on them does not start, and
+ * can't be started twice. So allocate as many as it needs, for a moment.
  */
 static bool
 place_huge_pages_granted(void)
@@ -86,7 +87,7 @@ place_huge_pages_granted(void)
 
 	if (va == MAP_FAILED)
 		return false;
-	/* an old kernel knows no such advice: then nobody knows before it is too late */
+	/* an old kernel does not know the advice: then the failure shows too late */
 	granted = madvise(va, PLACE_EAL_HUGE, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
 	munmap(va, PLACE_EAL_HUGE);
 	return granted;

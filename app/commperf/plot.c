@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plot.c - charts as SVG, or as one HTML page of them: x logarithmic, y too when it spans decades
+ * plot.c - charts as SVG, or as one HTML page of them: x logarithmic, y too when it spans
+ * decades
  */
 #include <errno.h>
 #include <math.h>
@@ -21,7 +22,7 @@ static const char *const plot_colors[] = {
 	"#1f5fa8", "#c4511d", "#2c8a4b", "#7a3f9d", "#8a6d1a", "#187c86", "#a8325e", "#555555"};
 
 struct plot_frame {
-	double x0, x1, y0, y1; /* of the data; logarithms where the axis is logarithmic */
+	double x0, x1, y0, y1; /* of the data; logarithms if the axis is logarithmic */
 	bool ylog;
 	unsigned top; /* where this chart begins on the page */
 };
@@ -234,7 +235,7 @@ plot_write(const char *path, const char *title, const struct plot_series *series
 	return fclose(out) == 0 ? 0 : -errno;
 }
 
-/* Add a point to the series of that chart and name, which is made when new. */
+/* Add a point to the series of that chart and name, which is created if needed. */
 void
 plot_point(struct plot_series *s, unsigned *n, const char *chart, const char *name,
 	const char *unit, bool depth, double x, double y)
@@ -258,7 +259,7 @@ plot_point(struct plot_series *s, unsigned *n, const char *chart, const char *na
 	}
 }
 
-/* The charts of a plain run: each test by size (or depth), the raw ping-pong beside latencies. */
+/* The charts of a plain run: each test by size (or depth), with the raw ping-pong for latencies. */
 int
 plot_rows(const struct perf_opts *o, const struct perf_rows *rows)
 {

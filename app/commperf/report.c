@@ -17,7 +17,7 @@
 static bool report_line_shown;
 static char report_last_head[64];
 
-/* The one line on stderr; an empty text removes it. Of the process that prints the table. */
+/* The one line on stderr of the process that prints the table; an empty text removes it. */
 void
 report_progress(const struct perf_opts *o, const char *fmt, ...)
 {
@@ -75,9 +75,9 @@ report_number(char *out, size_t len, double v)
 		snprintf(out, len, "%.*f", a >= 999.95 ? 0 : a >= 99.995 ? 1 : a >= 9.9995 ? 2 : 3, v);
 }
 
-/* How a line of a table is divided. */
+/* The layout of a table line. */
 struct report_shape {
-	int label;  /* columns of the label; 0: it stands above the table */
+	int label;  /* columns of the label; 0: it is above the table */
 	int column; /* columns of each figure */
 	bool short_of_room;
 };
@@ -100,7 +100,7 @@ report_shape(const struct perf_row *row)
 	return shape;
 }
 
-/* The files have all; a table has no room for this one beside many others. */
+/* The files have all fields; a table with many columns has no room for this one. */
 static bool
 report_leaves(const struct perf_row *row, const struct report_shape *shape, unsigned i)
 {
@@ -246,7 +246,7 @@ report_json(const struct perf_opts *o, const struct perf_rows *rows)
 	return rc == 0 ? 0 : -EIO;
 }
 
-/* Whether what is asked for can be written, before hours are spent on it; 0 or -errno. */
+/* Check that the requested files can be written, before hours are spent; 0 or -errno. */
 int
 report_check(const struct perf_opts *o)
 {
@@ -272,7 +272,7 @@ report_check(const struct perf_opts *o)
 	return 0;
 }
 
-/* Write what --csv, --json and --plot ask for; 0 or -errno of the first that failed. */
+/* Write the files of --csv, --json and --plot; 0 or -errno of the first failure. */
 int
 report_files(const struct perf_opts *o, const struct perf_rows *rows)
 {

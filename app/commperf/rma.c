@@ -4,8 +4,8 @@
  * rma.c - reads and writes of the other side's memory: one at a time, or a window of them
  *
  * Design notes
- * - Side B only gives turns. An operation is over when the back end says so, which is when the data
- *   is in its place.
+ * - Side B only runs turns. An operation is complete when the back end says so, which is when
+ *   the data has arrived.
  */
 #include <string.h>
 
@@ -111,21 +111,21 @@ rma_run(struct perf_side *s, const struct perf_test *t, size_t size)
 
 /* ---- latency: each operation on the clock ---- */
 
-/* Between open and close of the memory, rank 0 measures and rank 1 answers or gives turns. */
+/* Between open and close of the memory, rank 0 measures and rank 1 answers or runs turns. */
 static int
 rma_lat_run(struct perf_side *s, const struct perf_test *t, size_t size, bool answered)
 {
 	int rc = 0;
 
 	if (size == 0)
-		return perf_fail(s, "%s needs a byte to look at", t->name);
+		return perf_fail(s, "%s needs at least one byte to poll", t->name);
 	if (s->be->rma_open(s) != 0)
 		return -1;
 	if (s->rank == 0 && s->o->verify)
 		rc = rma_verify(s, size);
 	if (rc == 0)
 		rc = perf_barrier(s);
-	memset(s->rbuf, 2, size); /* no stamp on either side before any is put */
+	memset(s->rbuf, 2, size); /* no stamp on either side before the first put */
 	if (rc == 0)
 		rc = perf_barrier(s);
 	if (rc == 0 && (s->rank == 0 || answered))
@@ -149,7 +149,7 @@ get_lat_run(struct perf_side *s, const struct perf_test *t, size_t size)
 	return rma_lat_run(s, t, size, false);
 }
 
-/* The last byte of message i, which is written last: not that of the one before. */
+/* The last byte of message i, which is written last: differs from the previous message's. */
 static inline uint8_t
 put_stamp(uint64_t i)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * run.c - a session: two sides start, meet, run the tests of the list in step, and part
+ * run.c - a session: two sides start, connect, run the tests of the list in step, and stop
  *
  * Design notes
- * - Before and after each line both sides bounce one cache line of a shared page. That is what the
- *   machine gives at that moment, and no latency means anything without it.
+ * - Before and after each line both sides bounce one cache line of a shared page. It measures
+ *   the machine at that moment; without it a latency has no meaning.
  */
 #include <errno.h>
 #include <poll.h>
@@ -27,9 +27,9 @@ const struct perf_test perf_tests[] = {
 	{"tag_bw", "bandwidth of a window of tagged messages", "8:4m", RUN_PROVED, bw_run, NULL},
 	{"tag_bidir", "the same in both directions at once", "8:4m", RUN_PROVED, bidir_run, NULL},
 	{"tag_rate", "small messages per second", "8", RUN_PROVED, rate_run, NULL},
-	{"unexpected_lat", "a ping-pong, receives posted when the message is there", "8:4m",
+	{"unexpected_lat", "a ping-pong, receives posted after the message arrived", "8:4m",
 		RUN_PROVED, lat_run, &perf_loops_late},
-	{"unexpected_bw", "messages that came before their receives: taking them", "8:4m", RUN_PROVED,
+	{"unexpected_bw", "receiving messages that arrived before their receives", "8:4m", RUN_PROVED,
 		late_bw_run, NULL},
 	{"put_lat", "one-way latency of a ping-pong of puts, seen in memory", "8:4m",
 		RUN_PROVED | PERF_RMA | PERF_MAPPED, put_lat_run, &perf_loops_put},
@@ -55,17 +55,17 @@ const struct perf_test perf_tests[] = {
 		bw_run, &perf_loops_stream},
 	{"stream_rate", "small writes to a stream per second", "8", RUN_PROVED | PERF_STREAM,
 		rate_run, &perf_loops_stream},
-	{"sleep_lat", "time from a send to the answer of a side that sleeps",
+	{"sleep_lat", "time from a send to the answer of a sleeping side",
 		"8,4k,64k", RUN_PROVED | PERF_WAKE, sleep_run, NULL},
 	{"submit", "cost of a call that posts a message or a receive", "8", PERF_SIZED, submit_run, NULL},
-	{"overlap", "share of a receive that passes beside computation", "64k:4m",
+	{"overlap", "share of a receive that overlaps with computation", "64k:4m",
 		RUN_PROVED, overlap_run, NULL},
 	{"thread_rate", "messages per second of several threads in one worker", "8",
 		PERF_SIZED, threads_run, NULL},
 	{"match", "cost of a match by depth, mask and kind", "8", PERF_LOCAL, match_run, NULL},
 	{"startup", "time of EAL, context and first worker", "0", PERF_LAUNCHER, NULL, NULL},
 	{"ep_mem", "memory of an endpoint, idle and used", "8", 0, ep_mem_run, NULL},
-	{"load", "latency and rate beside busy programs, and of many ranks", "8,64k",
+	{"load", "latency and rate next to busy programs, and of many ranks", "8,64k",
 		PERF_SIZED | PERF_ALONE, NULL, NULL},
 	{"load_pair", "two ranks of load", "8", PERF_SIZED | PERF_ALONE | PERF_HIDDEN, load_pair_run,
 		NULL},
@@ -99,7 +99,7 @@ perf_test_find(const char *name)
 	return NULL;
 }
 
-/* Whether the test has this size, which may be in the list for the sake of others. */
+/* Whether the test has this size, which may be in the list for other tests. */
 bool
 perf_has_size(const struct perf_test *t, uint64_t size)
 {
@@ -115,7 +115,7 @@ perf_backend_of(const struct perf_opts *o)
 
 /* ---- what the tests need ---- */
 
-/* What is running: the launcher, who prints the table, prints it too. */
+/* The running test; the launcher prints it, as it prints the table. */
 void
 perf_progress(struct perf_side *s, const char *fmt, ...)
 {
@@ -144,7 +144,7 @@ perf_say(struct perf_side *s, const char *fmt, ...)
 		s->rank == 0 ? 'A' : 'B', text);
 }
 
-/* Say what went wrong, once a side; always -1. */
+/* Print an error, once a side; always -1. */
 int
 perf_fail(struct perf_side *s, const char *fmt, ...)
 {
@@ -175,7 +175,7 @@ side_peer_gone(const struct perf_side *s)
 	return poll(&pfd, 1, 0) > 0 && (pfd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-/* Called now and then by a wait that lasts: the deadline, and whether the other side is there. */
+/* Called now and then by a long wait: check the deadline and the other side. */
 int
 perf_wait_slow(struct perf_side *s, uint64_t spins)
 {
@@ -187,9 +187,9 @@ perf_wait_slow(struct perf_side *s, uint64_t spins)
 		return 0;
 	}
 	if ((double)(now - s->wait_start) > s->o->timeout * s->tsc_hz)
-		return perf_fail(s, "nothing happened for %.0f s (--timeout)", s->o->timeout);
+		return perf_fail(s, "no progress for %.0f s (--timeout)", s->o->timeout);
 	if ((spins & 0xffff) == 0 && s->ctl_fd >= 0 && side_peer_gone(s))
-		return perf_fail(s, "the other side is gone");
+		return perf_fail(s, "the other side has exited");
 	return 0;
 }
 
@@ -200,7 +200,7 @@ struct side_word {
 	char first[192];
 };
 
-/* Both sides meet. What each knows of verification goes with it. */
+/* Both sides meet and exchange their verification results. */
 int
 perf_barrier(struct perf_side *s)
 {
@@ -215,7 +215,7 @@ perf_barrier(struct perf_side *s)
 	if (rc == 0)
 		rc = chan_recv(s, s->ctl_fd, &data, &len, s->patient ? 1e9 : s->o->timeout);
 	if (rc == -ECONNRESET || rc == -EPIPE)
-		return perf_fail(s, "the other side is gone");
+		return perf_fail(s, "the other side has exited");
 	if (rc != 0)
 		return perf_fail(s, "barrier %u: %s", s->barrier_n, strerror(-rc));
 	if (len != sizeof(word) || ((struct side_word *)data)->n != s->barrier_n) {
@@ -311,7 +311,7 @@ pattern_next(uint64_t x)
 	return x * UINT64_C(0xd1342543de82ef95) + UINT64_C(0x2545f4914f6cdd1d);
 }
 
-/* The pattern of message seq: a different one for every message, so that old data is seen. */
+/* The pattern of message seq: a different one for every message, so that old data is detected. */
 void
 perf_fill(uint8_t *buf, size_t len, uint64_t seq)
 {
@@ -323,7 +323,7 @@ perf_fill(uint8_t *buf, size_t len, uint64_t seq)
 	memcpy(buf + i, &x, len - i);
 }
 
-/* Data was not as it is due; all are counted, the first is described. */
+/* Wrong data; all are counted, the first is described. */
 void
 perf_wrong(struct perf_side *s, const char *fmt, ...)
 {
@@ -386,7 +386,7 @@ side_place(struct perf_side *s)
 	rc = place_eal_init(o, s->cpu);
 	if (rc != 0)
 		return perf_fail(
-			s, "the EAL does not start: %s (--no-eal does without)", strerror(-rc));
+			s, "the EAL does not start: %s (try --no-eal)", strerror(-rc));
 	return 0;
 }
 
@@ -414,7 +414,8 @@ raw_bounce(struct perf_side *s, unsigned rounds)
 	return 0;
 }
 
-/* One way of the ping-pong in ns: the quickest of several short series, as others share the cores.
+/* One way of the ping-pong in ns: the fastest of several short series, as others share the
+ * cores.
  */
 static int
 raw_measure(struct perf_side *s, double *out)
@@ -496,14 +497,14 @@ side_row_close(struct perf_side *s, size_t first, double raw_end)
 			s->peer_first);
 }
 
-/* Memory that the library allocates: as told, or as suits the test. */
+/* Memory that the library allocates: by the option, or by the test's default. */
 bool
 perf_mapped(const struct perf_opts *o, const struct perf_test *t)
 {
 	return o->mem == PERF_MEM_BY_TEST ? (t->flags & PERF_MAPPED) != 0 : o->mem == PERF_MEM_MAPPED;
 }
 
-/* The measure itself with a few messages, each verified; it leaves no row. */
+/* The measurement itself with a few messages, each verified; it adds no row. */
 static int
 side_prove(struct perf_side *s, const struct perf_test *t, size_t size)
 {
@@ -543,7 +544,7 @@ side_run_once(struct perf_side *s, const struct perf_test *t, size_t size)
 		return -1;
 	memset(s->sbuf, 1, s->buf_len);
 	memset(s->rbuf, 2, s->buf_len);
-	s->raw = s->raw && !(t->flags & PERF_HIDDEN); /* it would take long beside others */
+	s->raw = s->raw && !(t->flags & PERF_HIDDEN); /* it would take long with many processes */
 	rc = raw_measure(s, &s->raw_ns);
 	if (rc == 0)
 		rc = perf_barrier(s);
@@ -553,7 +554,7 @@ side_run_once(struct perf_side *s, const struct perf_test *t, size_t size)
 		rc = t->run(s, t, size);
 	s->patient = s->rank == 1 && (t->flags & PERF_LOCAL);
 	if (rc == 0)
-		rc = perf_barrier(s); /* rank 1 gives turns in here during a local test */
+		rc = perf_barrier(s); /* rank 1 runs turns in here during a local test */
 	s->patient = false;
 	if (rc == 0)
 		rc = raw_measure(s, &raw_end);
@@ -573,7 +574,7 @@ side_emit(struct perf_side *s, size_t first)
 		frame[0] = 'R';
 		memcpy(frame + 1, &s->rows->row[i], sizeof(struct perf_row));
 		if (chan_send(s->out_fd, frame, sizeof(frame), s->o->timeout) != 0)
-			return perf_fail(s, "the launcher is gone");
+			return perf_fail(s, "the launcher has exited");
 	}
 	return 0;
 }
@@ -631,7 +632,7 @@ side_meet(struct perf_side *s)
 	if (rc == 0)
 		rc = chan_recv(s, s->ctl_fd, &s->peer_addr, &s->peer_addr_len, s->o->timeout);
 	if (rc == -ECONNRESET || rc == -EPIPE)
-		return perf_fail(s, "the other side is gone");
+		return perf_fail(s, "the other side has exited");
 	if (rc != 0)
 		return perf_fail(s, "exchange of addresses: %s", strerror(-rc));
 	return s->be->connect(s, PERF_PEER, s->peer_addr, s->peer_addr_len);
@@ -650,7 +651,7 @@ side_say_library(struct perf_side *s)
 	return chan_send(s->out_fd, frame, strlen(frame), s->o->timeout);
 }
 
-/* What the library is asked for, for this test. */
+/* The library features that this test needs. */
 static unsigned
 side_needs(const struct perf_side *s, const struct perf_test *t)
 {
@@ -674,7 +675,7 @@ side_shut(struct perf_side *s)
 	return rc;
 }
 
-/* A test that needs something else gets the library anew: what others need may cost it time. */
+/* A test with other features opens the library again: unneeded features may cost it time. */
 static int
 side_reopen(struct perf_side *s, const struct perf_test *t)
 {
@@ -718,7 +719,7 @@ run_side(struct perf_side *s)
 		if (rc == 0)
 			rc = side_run_test(s, t);
 	}
-	/* on an error the other side may be gone: no orderly end, the process exits */
+	/* on an error the other side may have exited: no orderly close, the process exits */
 	if (rc != 0 || side_shut(s) != 0)
 		return 1;
 	if (s->o->eal)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * sleep.c - the time to wake a side that sleeps: from the call that sends to the answer
+ * sleep.c - the time to wake a sleeping side: from the call that sends to the answer
  *
  * Design notes
- * - Side B waits as programs do that share their core: it arms the worker and waits for its file
- *   descriptor. Side A polls, so that one wake-up is measured, and pauses before each message, so
- *   that B sleeps: otherwise the message may be there before B is armed, with one library and not
- *   with the other. B's answer says whether it slept.
- * - The wait also looks at the other side's socket, for nothing else would end it.
+ * - Side B waits as programs that share their core do: it arms the worker and waits for its file
+ *   descriptor. Side A polls, so that one wake-up is measured, and pauses before each message,
+ *   so that B sleeps: otherwise the message may arrive before B is armed, with one library and
+ *   not with the other. B's answer says whether it slept.
+ * - The wait also polls the other side's socket, for nothing else would end it.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -48,8 +48,8 @@ sleep_until_woken(struct perf_side *s)
 	if (rc == 0)
 		return perf_fail(s, "nothing woke this side for %.0f s (--timeout)", s->o->timeout);
 	if (rc > 0 && fds[1].revents != 0)
-		return perf_fail(s, "the other side is gone");
-	return 0; /* as well when a signal ended it */
+		return perf_fail(s, "the other side has exited");
+	return 0; /* also when a signal ended it */
 }
 
 /* Progress while there is any, then sleep. */
@@ -70,7 +70,7 @@ sleep_wait(struct perf_side *s, struct perf_io *io, bool *slept)
 		if (sleep_until_woken(s) != 0)
 			return -1;
 	}
-	return io->status == 0 ? 0 : perf_fail(s, "an operation ended with status %d", io->status);
+	return io->status == 0 ? 0 : perf_fail(s, "an operation completed with status %d", io->status);
 }
 
 /* Rank 1: an answer to each message, whose tag says whether the message woke it. */

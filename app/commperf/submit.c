@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * submit.c - what a call that posts costs the application, whoever does the work
+ * submit.c - the cost of a posting call for the application, not of the work
  *
  * Design notes
- * - Each side answers a burst of one window with another. Side A looks at the clock before and
- *   behind its calls, and not in each: that takes as long as a call.
- * - A program's own calls, on the handles: what commperf's other tests do around each call is no part
- *   of its cost.
- * - All receives of a burst are posted before its sends, and nothing is in flight then, so no call
- *   finds a device or a ring full.
+ * - Each side answers a burst of one window with another. Side A reads the clock before and
+ *   after its calls, and not in each: that takes as long as a call.
+ * - A program's own calls, on the handles: the work of commperf's other tests around each call
+ *   is no part of its cost.
+ * - All receives of a burst are posted before its sends, and nothing is in flight then, so no
+ *   call finds a device or a ring full.
  */
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ submit_received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *i
 	perf_ucp_done(request, status, user_data);
 }
 
-/* What the call says of itself: over, under way, or an error, which is returned. */
+/* The result of the call: complete, in progress, or an error, which is returned. */
 static inline int
 submit_posted(struct perf_io *io, ucs_status_ptr_t ret)
 {

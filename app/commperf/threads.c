@@ -4,9 +4,9 @@
  * threads.c - messages a second when several threads use one worker
  *
  * Design notes
- * - Side A has --threads threads in one worker of UCS_THREAD_MODE_MULTI, each with a window of its
- *   own on one ep; side B receives all of them with one thread.
- * - What a thread shares with the callbacks, which run in any of them, is atomic.
+ * - Side A has --threads threads in one worker of UCS_THREAD_MODE_MULTI, each with a window of
+ *   its own on one ep; side B receives all messages with one thread.
+ * - Data that a thread shares with the callbacks, which run in any thread, is atomic.
  * - submit ns is the time inside ucp_tag_send_nbx, a call, as the sending threads see it.
  */
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 #define THREADS_MSGS  2000000 /* of all threads */
 #define THREADS_TAG   UINT64_C(0x7a6)
-#define THREADS_SAMPLE 64 /* one call in so many is timed */
+#define THREADS_SAMPLE 64 /* one call in THREADS_SAMPLE is timed */
 
 struct threads_io {
 	_Atomic int done;
@@ -111,7 +111,7 @@ threads_send_all(struct perf_side *s, struct threads_one *v, unsigned n_threads,
 		failed = !v[i].started;
 	}
 	s->start_ticks = rte_rdtsc();
-	/* pairs with the acquire in threads_main(): nobody begins before all are there */
+	/* pairs with the acquire in threads_main(): no thread begins before all are started */
 	atomic_store_explicit(&go, true, memory_order_release);
 	while (i-- > 0) {
 		if (v[i].started)
@@ -142,7 +142,7 @@ threads_take_all(struct perf_side *s, size_t size, uint64_t n)
 	return 0;
 }
 
-/* All n messages; B says when it has the last. */
+/* All n messages; B reports the last one. */
 static int
 threads_stream(struct perf_side *s, struct threads_one *v, size_t size, uint64_t n)
 {

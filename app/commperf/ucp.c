@@ -13,7 +13,8 @@
 
 #include "perf_ucp.h"
 
-/* The oldest API that has all we call: what we ask for, whichever headers we were built with. */
+/* The oldest API with all functions that we call: we request this one, whichever headers we
+ * were built with. */
 #define UCP_SIDE_MAJOR 1
 #define UCP_SIDE_MINOR 13
 
@@ -75,7 +76,7 @@ ucp_side_features(const struct perf_side *s)
 	} table[] = {{PERF_AM, UCP_FEATURE_AM}, {PERF_STREAM, UCP_FEATURE_STREAM},
 		{PERF_RMA, UCP_FEATURE_RMA}, {PERF_AMO, UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64},
 		{PERF_WAKE, UCP_FEATURE_WAKEUP}};
-	uint64_t features = UCP_FEATURE_TAG; /* for the tests' own words to each other */
+	uint64_t features = UCP_FEATURE_TAG; /* for the tests' own control messages */
 
 	for (size_t i = 0; i < RTE_DIM(table); i++) {
 		if (s->needs & table[i].need)
@@ -364,7 +365,7 @@ ucp_side_recv(
 	u->info.length = SIZE_MAX;
 	p = ucp_tag_recv_nbx(u->worker, buf, len, tag, mask, &u->recv_param);
 	if (p == NULL) {
-		bool told = u->info.length != SIZE_MAX; /* UCX 1.13 leaves it as it was */
+		bool told = u->info.length != SIZE_MAX; /* UCX 1.13 leaves it unchanged */
 
 		io->len = told ? u->info.length : len;
 		io->tag = told ? u->info.sender_tag : tag;

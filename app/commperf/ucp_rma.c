@@ -4,7 +4,8 @@
  * ucp_rma.c - the UCP back end's other half: puts and gets between the sides' buffers
  *
  * Design notes
- * - A put is over when its buffer may be used again; that it is in its place says only a flush.
+ * - A put is complete when its buffer may be reused; only a flush says that the data has
+ *   arrived.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +15,13 @@
 struct ucp_rma {
 	ucp_worker_h worker;
 	ucp_ep_h ep;
-	ucp_mem_h local, shown; /* of private buffers; else both are the library's piece */
+	ucp_mem_h local, shown; /* of private buffers; otherwise both are the library's piece */
 	ucp_rkey_h rkey;
 	uint64_t remote; /* the other side's rbuf */
 	ucp_request_param_t param;
 };
 
-/* What goes before the packed key. */
+/* The header of the packed key. */
 struct ucp_rma_word {
 	uint64_t addr;
 	uint64_t len;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * vs.c - two libraries under the same load, in turn on the same cores, and the ratio
+ * vs.c - two libraries under the same load, interleaved on the same cores, and the ratio
  *
  * Design notes
  * - "ucx": this program runs itself; for the second side UCX's libucp is preloaded, so that the
- * very same loops call it. "ucx_perftest": that program runs, plain and through pollux-run.
- * - The cores of a virtual machine move. A pair whose one-line ping-pongs differ by more than half
- *   is left out of the median, unless no other pair is there.
+ *   same loops call it. "ucx_perftest": that program runs, plain and through pollux-run.
+ * - The cores of a virtual machine move. A pair whose one-line ping-pongs differ by more than
+ *   half is left out of the median, unless there is no other pair.
  */
 #include <errno.h>
 #include <libgen.h>
@@ -34,7 +34,7 @@ struct vs {
 	const struct perf_opts *o;
 	struct vs_key *key;
 	size_t n;
-	char name[2][128]; /* what is compared, as it calls itself */
+	char name[2][128]; /* the compared libraries, by their own names */
 	struct child_ucx ucx;
 	char run[4096]; /* pollux-run */
 	char tmp[64];
@@ -160,7 +160,7 @@ vs_pair_add(struct vs *v, const struct perf_row *a, const struct perf_row *b)
 	return 0;
 }
 
-/* One pair of runs, either side first in turn. */
+/* One pair of runs, in alternating order. */
 static int
 vs_pair(struct vs *v, const struct perf_test *t, const uint64_t *sizes, unsigned n, unsigned turn)
 {
@@ -386,7 +386,7 @@ vs_files(const struct vs *v)
 
 /* ---- ucx_perftest ---- */
 
-/* pollux-run: as told, beside the build folder of this program, or in the path. */
+/* pollux-run: by the option, next to this program's build, or in the path. */
 static void
 vs_find_run(struct vs *v)
 {

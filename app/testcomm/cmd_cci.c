@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * cmd_cci.c - CCI endpoints and connections: made, asked for, answered, closed
+ * cmd_cci.c - CCI endpoints and connections: created, requested, answered, closed
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ tc_cci_add(struct tc *tc, void **list, void *object, const char *name)
 	while (i < TC_CCI_MAX && list[i] != NULL)
 		i++;
 	if (i == TC_CCI_MAX)
-		return tc_error(tc, "there are %d of these already, the most", TC_CCI_MAX);
+		return tc_error(tc, "there are already %d of these, the maximum", TC_CCI_MAX);
 	strcpy(object, name);
 	list[i] = object;
 	return 0;
@@ -157,7 +157,7 @@ cci_create(struct tc *tc, int argc, char **argv)
 		tc_cci_remove((void **)tc_cci.ep, e);
 	else
 		fprintf(tc->out, "CCI endpoint %s on device %s\n", e->name, e->ep->device->name);
-	return tc_cci_done(tc, "the endpoint is not made", rc);
+	return tc_cci_done(tc, "the endpoint cannot be created", rc);
 }
 
 static void
@@ -296,7 +296,7 @@ cci_option(struct tc *tc, int argc, char **argv)
 
 /* ---- connections ---- */
 
-/* A URI, the name of an endpoint of ours, or @FILE, which is waited for. */
+/* A URI, the name of an endpoint of this process, or @FILE, which is waited for. */
 static int
 cci_find_uri(struct tc *tc, const char *text, char *out, size_t len)
 {
@@ -406,7 +406,7 @@ cci_hang_up(struct tc *tc, int argc, char **argv)
 	if (c == NULL)
 		return -1;
 	if (c->conn == NULL)
-		return tc_error(tc, "%s is not there yet; its event has to be taken", c->name);
+		return tc_error(tc, "%s is not connected yet; take its event first", c->name);
 	rc = cci_disconnect(c->conn);
 	tc_cci_remove((void **)tc_cci.conn, c);
 	return tc_cci_done(tc, "disconnect", rc);
@@ -414,13 +414,13 @@ cci_hang_up(struct tc *tc, int argc, char **argv)
 
 const struct tc_cmd tc_cmd_cci[] = {
 	{"cci create", "NAME [SERVICE]", "make a CCI endpoint", 1, 2, cci_create},
-	{"cci destroy", "NAME", "end it with all it has", 1, 1, cci_destroy},
-	{"cci list", "", "endpoints, connections, held events, memory", 0, 0, cci_list},
+	{"cci destroy", "NAME", "destroy it with all its objects", 1, 1, cci_destroy},
+	{"cci list", "", "endpoints, connections, kept events, memory", 0, 0, cci_list},
 	{"cci uri", "NAME", "its URI; \"> FILE\" for others to connect to", 1, 1, cci_uri},
 	{"cci option", "NAME|CONN OPTION [VALUE]",
 		"get or set send_timeout, recv_buf_count, send_buf_count, keepalive", 2, 3, cci_option},
 	{"cci connect", "CONN NAME URI|NAME|@FILE [ro|ru|uu|tx|rx] [MS]",
-		"ask for a connection, which is there when its event was taken; tx, rx: of a group", 3, 5,
+		"request a connection, open after its event; tx, rx: of a group", 3, 5,
 		cci_ask},
 	{"cci accept", "EVENT CONN", "accept a connection request", 2, 2, cci_answer},
 	{"cci reject", "EVENT", "reject it", 1, 1, cci_answer},

@@ -20,7 +20,7 @@ event_show_text(struct tc *tc, const void *data, uint32_t len)
 		fprintf(tc->out, ": %.60s", tc_cci.last.text);
 }
 
-/* A connect or accept is over: its object has a handle, or is gone. */
+/* A connect or accept is complete: its object has a handle, or is removed. */
 static void
 event_connected(struct tc *tc, struct tc_cci_conn *c, int status, cci_connection_t *conn)
 {
@@ -86,7 +86,7 @@ event_keep(struct tc *tc, struct tc_cci_ep *owner, cci_event_t *event)
 	}
 	ev->owner = owner;
 	ev->event = event;
-	fprintf(tc->out, ", held as %s", name);
+	fprintf(tc->out, ", kept as %s", name);
 	return 0;
 }
 
@@ -156,7 +156,7 @@ conn_need(struct tc *tc, const char *name)
 	struct tc_cci_conn *c = tc_cci_need(tc, (void **)tc_cci.conn, "connection", name);
 
 	if (c != NULL && c->conn == NULL) {
-		tc_error(tc, "%s is not there yet; its event has to be taken", name);
+		tc_error(tc, "%s is not connected yet; take its event first", name);
 		return NULL;
 	}
 	return c;
@@ -276,7 +276,7 @@ cci_handle(struct tc *tc, int argc, char **argv)
 	return 0;
 }
 
-/* The name of memory of ours, or 64 digits as "cci handle" prints them. */
+/* The name of memory of this process, or 64 digits as "cci handle" prints them. */
 static int
 handle_find(struct tc *tc, const char *text, struct cci_rma_handle *out)
 {
@@ -346,7 +346,7 @@ cci_check(struct tc *tc, int argc, char **argv)
 	if (at != UINT64_MAX)
 		return tc_error(tc, "%s differs from the pattern at offset %llu", m->name,
 			(unsigned long long)at);
-	fprintf(tc->out, "%s: %llu bytes are right\n", m->name, (unsigned long long)m->size);
+	fprintf(tc->out, "%s: %llu bytes are correct\n", m->name, (unsigned long long)m->size);
 	return 0;
 }
 
@@ -388,20 +388,20 @@ cci_expect(struct tc *tc, int argc, char **argv)
 
 const struct tc_cmd tc_cmd_cci_msg[] = {
 	{"cci event", "NAME [MS] [hold]",
-		"take the next event; one that is held, as requests are, is returned by its name", 1, 3,
+		"take the next event; requests and, with hold, others are kept until cci return", 1, 3,
 		cci_event},
-	{"cci return", "EVENT|all", "return held events", 1, 1, cci_return},
+	{"cci return", "EVENT|all", "return kept events", 1, 1, cci_return},
 	{"cci send", "CONN SIZE|\"TEXT\" [silent] [blocking]",
 		"send SIZE bytes of the pattern, or the text", 2, 4, cci_message},
 	{"cci register", "MEM NAME SIZE [read] [write]",
 		"allocate memory, fill it with the pattern and register it", 3, 5, cci_mem},
-	{"cci deregister", "MEM", "take it back and free it", 1, 1, cci_deregister},
+	{"cci deregister", "MEM", "deregister and free it", 1, 1, cci_deregister},
 	{"cci handle", "MEM", "its handle, for another process", 1, 1, cci_handle},
 	{"cci rma", "CONN read|write MEM AT MEM|HANDLE AT LEN [fence] [silent] [blocking] [message \"TEXT\"]",
 		"move bytes between memory of this side, the first, and of the other", 7, 12, cci_move},
 	{"cci fill", "MEM [PATTERN]", "fill memory with a pattern", 1, 2, cci_fill},
 	{"cci check", "MEM [PATTERN]", "compare it with one", 1, 2, cci_check},
 	{"cci expect", "status NAME|event TYPE|text \"TEXT\"|value N",
-		"fail unless the last CCI command found this", 2, 2, cci_expect},
+		"fail unless the last CCI command had this result", 2, 2, cci_expect},
 	{0},
 };

@@ -70,14 +70,14 @@ ep_file(struct tc *tc, const char *path, bool wait, uint8_t *out, size_t *len)
 	} else {
 		rc = fgets(text, 2 * EP_MAX_ADDRESS + 2, f) != NULL ? ep_hex(text, out, len) : -1;
 		if (rc != 0)
-			tc_error(tc, "%s does not hold an address", path);
+			tc_error(tc, "%s contains no address", path);
 		fclose(f);
 	}
 	free(text);
 	return rc;
 }
 
-/* "@FILE", the name of a worker, or hexadecimal; a worker's name goes first. */
+/* "@FILE", the name of a worker, or hexadecimal; a worker's name takes precedence. */
 static int
 ep_address(struct tc *tc, const char *text, bool wait, uint8_t *out, size_t *len)
 {
@@ -122,7 +122,7 @@ ep_open(struct tc *tc, struct tc_ep *ep, const uint8_t *addr, bool peer_errors)
 	tc->last.status = status;
 	if (status == UCS_OK)
 		return 0;
-	return tc_error(tc, "the endpoint is not made: %s", ucs_status_string(status));
+	return tc_error(tc, "the endpoint cannot be created: %s", ucs_status_string(status));
 }
 
 static int
@@ -147,7 +147,7 @@ ep_create(struct tc *tc, int argc, char **argv)
 	if (w == NULL || tc_name_check(tc, argv[0]) != 0)
 		return -1;
 	if (tc->n_eps == TC_MAX_EPS)
-		return tc_error(tc, "there are %d endpoints already, the most", TC_MAX_EPS);
+		return tc_error(tc, "there are already %d endpoints, the maximum", TC_MAX_EPS);
 	addr = calloc(1, EP_MAX_ADDRESS);
 	ep = calloc(1, sizeof(*ep));
 	if (addr == NULL || ep == NULL) {
@@ -234,7 +234,7 @@ ep_close_one(struct tc *tc, struct tc_ep *ep, bool force)
 	memcpy(name, ep->name, sizeof(name));
 	p = ucp_ep_close_nbx(ep->ep, &param);
 	if (UCS_PTR_IS_ERR(p) && UCS_PTR_STATUS(p) == UCS_ERR_INVALID_PARAM) {
-		/* a forced close without error handling: refused, and the endpoint lives on */
+		/* a forced close without error handling: refused, and the endpoint stays open */
 		tc_req_free(tc, r);
 		tc->last.status = UCS_ERR_INVALID_PARAM;
 		return tc_error(tc, "endpoint %s is not closed: %s", name,
@@ -261,7 +261,7 @@ ep_close(struct tc *tc, int argc, char **argv)
 	return ep_close_one(tc, ep, argc > 1);
 }
 
-/* At the end: close what is left, with a short wait each. */
+/* At exit: close what is left, with a short wait each. */
 void
 tc_eps_close(struct tc *tc)
 {
@@ -295,8 +295,8 @@ const struct tc_cmd tc_cmd_ep[] = {
 		"make an endpoint; wait: until FILE is there; peer: report the peer's failure", 3,
 		5, ep_create},
 	{"ep list", "", "the endpoints", 0, 0, ep_list},
-	{"ep flush", "NAME", "wait until all that was sent has arrived", 1, 1, ep_flush},
-	{"ep close", "NAME [force]", "flush and close; force: give up what is pending", 1, 2,
+	{"ep flush", "NAME", "wait until everything sent has arrived", 1, 1, ep_flush},
+	{"ep close", "NAME [force]", "flush and close; force: discard pending operations", 1, 2,
 		ep_close},
 	{0},
 };

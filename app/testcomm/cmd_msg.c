@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * cmd_msg.c - tagged messages: sent, received, probed for; requests waited for, cancelled, checked
+ * cmd_msg.c - tagged messages: sent, received, probed for; requests waited for, cancelled,
+ * checked
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ tc_req_new(struct tc *tc, enum tc_op op, struct tc_worker *w, uint64_t tag, uint
 	struct tc_req *r;
 
 	if (tc->n_reqs == TC_MAX_REQS) {
-		tc_error(tc, "there are %d requests; \"reqs clear\" forgets those done",
+		tc_error(tc, "there are %d requests; \"reqs clear\" removes completed ones",
 			TC_MAX_REQS);
 		return NULL;
 	}
@@ -116,7 +117,7 @@ tc_req_free(struct tc *tc, struct tc_req *r)
 	free(r);
 }
 
-/* A worker ends: what it had in progress will never complete. */
+/* A worker is destroyed: its operations in progress will never complete. */
 void
 tc_reqs_drop(struct tc *tc, struct tc_worker *w)
 {
@@ -196,14 +197,14 @@ recv_done(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info, v
 	ucp_request_free(request);
 }
 
-/* What the posting call gave: done at once, an error, or a request. */
+/* Handle the result of the posting call: complete, an error, or a request. */
 void
 tc_req_posted(struct tc *tc, struct tc_req *r, ucs_status_ptr_t p)
 {
 	(void)tc;
 	if (p == NULL) {
 		if (r->op == TC_RECV) {
-			/* UCX 1.13 leaves info as it was when a receive is done at once */
+			/* UCX 1.13 leaves info unchanged when a receive completes at once */
 			r->length = r->info.length != SIZE_MAX ? r->info.length : r->size;
 			r->tag = r->info.length != SIZE_MAX ? r->info.sender_tag : r->tag;
 		}
@@ -215,7 +216,7 @@ tc_req_posted(struct tc *tc, struct tc_req *r, ucs_status_ptr_t p)
 	}
 }
 
-/* Give turns until r is done; -1 past ms, or on an interrupt. */
+/* Run turns until r is complete; -1 after ms, or on an interrupt. */
 int
 tc_req_wait(struct tc *tc, struct tc_req *r, uint64_t ms)
 {
@@ -230,7 +231,7 @@ tc_req_wait(struct tc *tc, struct tc_req *r, uint64_t ms)
 	return 0;
 }
 
-/* Make r what "expect" looks at. */
+/* Make r the object of "expect". */
 void
 tc_req_last(struct tc *tc, const struct tc_req *r)
 {
@@ -307,7 +308,7 @@ tc_mrecv_post(struct tc *tc, struct tc_req *r, ucp_tag_message_h message)
 
 /* ---- commands ---- */
 
-/* An operation that failed at once is a failed command only if its handle is of no more use. */
+/* An operation that failed at once is a failed command only if its handle is unusable. */
 static int
 msg_report(struct tc *tc, struct tc_req *r)
 {
@@ -426,7 +427,7 @@ msg_mrecv(struct tc *tc, int argc, char **argv)
 	}
 	if (m == NULL)
 		return tc_error(
-			tc, "there is no message \"%s\"; probe with remove gives one", argv[0]);
+			tc, "there is no message \"%s\"; probe with remove makes one", argv[0]);
 	r = tc_req_new(tc, TC_RECV, m->worker, m->info.sender_tag,
 		size != UINT64_MAX ? size : m->info.length);
 	if (r == NULL)
@@ -448,7 +449,7 @@ msg_cancel(struct tc *tc, int argc, char **argv)
 	if (r == NULL)
 		return -1;
 	if (r->done || r->request == NULL || r->worker == NULL)
-		return tc_error(tc, "%s is done; there is nothing to cancel", r->name);
+		return tc_error(tc, "%s is complete; there is nothing to cancel", r->name);
 	ucp_request_cancel(r->worker->worker, r->request);
 	for (int i = 0; i < 100 && !r->done; i++)
 		tc_progress_one(r->worker);
@@ -463,7 +464,7 @@ msg_wait_one(struct tc *tc, struct tc_req *r, uint64_t ms)
 	tc_req_last(tc, r);
 	if (rc != 0)
 		return tc_error(
-			tc, "%s is not done after %llu ms", r->name, (unsigned long long)ms);
+			tc, "%s is not complete after %llu ms", r->name, (unsigned long long)ms);
 	return 0;
 }
 
@@ -512,7 +513,7 @@ msg_check(struct tc *tc, int argc, char **argv)
 	if (r == NULL || (argc > 1 && tc_number(tc, argv[1], &pattern) != 0))
 		return -1;
 	if (r->op != TC_RECV || !r->done)
-		return tc_error(tc, "%s is not a receive that is done", r->name);
+		return tc_error(tc, "%s is not a completed receive", r->name);
 	tc_req_last(tc, r);
 	if (r->status != UCS_OK)
 		return tc_error(tc, "%s failed: %s", r->name, ucs_status_string(r->status));
@@ -521,7 +522,7 @@ msg_check(struct tc *tc, int argc, char **argv)
 	if (at != UINT64_MAX)
 		return tc_error(tc, "%s differs from the pattern at offset %llu of %llu: 0x%02x",
 			r->name, (unsigned long long)at, (unsigned long long)len, r->buf[at]);
-	fprintf(tc->out, "%s: %llu bytes are right\n", r->name, (unsigned long long)len);
+	fprintf(tc->out, "%s: %llu bytes are correct\n", r->name, (unsigned long long)len);
 	return 0;
 }
 
@@ -530,16 +531,16 @@ const struct tc_cmd tc_cmd_msg[] = {
 		"send SIZE bytes of the pattern, or the text; sync: done when matched", 3, 4,
 		msg_send},
 	{"recv", "WORKER TAG MASK SIZE [imm]",
-		"post a receive; MASK: a number, full, or any; imm: it may be done at once", 4, 5,
+		"post a receive; MASK: a number, full, or any; imm: it may complete at once", 4, 5,
 		msg_recv},
 	{"probe", "WORKER TAG MASK [remove]",
-		"look for an arrived message (gives no turn); remove: take it, for mrecv", 3, 4,
+		"look for an arrived message (runs no turn); remove: take it, for mrecv", 3, 4,
 		msg_probe},
 	{"mrecv", "MSG [SIZE]", "receive a message that probe took", 1, 2, msg_mrecv},
 	{"cancel", "REQ", "cancel a receive", 1, 1, msg_cancel},
-	{"wait", "REQ|all [MS]", "give turns until it is done (default: set timeout)", 1, 2,
+	{"wait", "REQ|all [MS]", "run turns until it is complete (default: set timeout)", 1, 2,
 		msg_wait},
-	{"reqs", "[clear]", "the requests; clear: forget those done", 0, 1, msg_reqs},
+	{"reqs", "[clear]", "the requests; clear: remove completed ones", 0, 1, msg_reqs},
 	{"check", "REQ [PATTERN]", "compare what was received with the pattern of its tag", 1, 2,
 		msg_check},
 	{0},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * cmd_stat.c - what is so, and what should be: show, set, expect, sleep
+ * cmd_stat.c - show, set, expect, sleep
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -44,7 +44,7 @@ static const struct {
 	{UCS_ERR_ENDPOINT_TIMEOUT, "ENDPOINT_TIMEOUT"},
 };
 
-/* The name as scripts write it; for the rare ones the library's own text. */
+/* The name in scripts; for rare statuses the library's own text. */
 const char *
 tc_status_name(ucs_status_t status)
 {
@@ -90,7 +90,7 @@ show_worker(struct tc *tc, int argc, char **argv)
 	return 0;
 }
 
-/* The lines about tag offload of what the library prints of a worker. */
+/* The lines about tag offload in the library's print of a worker. */
 static int
 show_offload(struct tc *tc, const char *name)
 {
@@ -296,7 +296,7 @@ const struct tc_cmd tc_cmd_stat[] = {
 		"pattern: seed of send and check; timeout: longest wait; idle: turns at the prompt",
 		2, 2, stat_set},
 	{"expect", "status NAME|length N|tag N|count N|text \"TEXT\"",
-		"fail unless the last command found this", 2, 2, stat_expect},
-	{"sleep", "MS [turns]", "do nothing; turns: but give turns", 1, 2, stat_sleep},
+		"fail unless the last command had this result", 2, 2, stat_expect},
+	{"sleep", "MS [turns]", "do nothing, or, with turns, run turns", 1, 2, stat_sleep},
 	{0},
 };

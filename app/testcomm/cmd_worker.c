@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * cmd_worker.c - workers: made, listed, named to others, given turns, ended
+ * cmd_worker.c - workers: created, listed, exported, advanced, destroyed
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ tc_progress_one(struct tc_worker *w)
 	return n;
 }
 
-/* One turn of every worker, and a look at every CCI endpoint. */
+/* One turn of every worker, and a poll of every CCI endpoint. */
 unsigned
 tc_progress(struct tc *tc)
 {
@@ -121,7 +121,7 @@ worker_create(struct tc *tc, int argc, char **argv)
 	if (tc_name_check(tc, argc > 0 ? argv[0] : name) != 0)
 		return -1;
 	if (tc->n_workers == TC_MAX_WORKERS)
-		return tc_error(tc, "there are %d workers already, the most", TC_MAX_WORKERS);
+		return tc_error(tc, "there are already %d workers, the maximum", TC_MAX_WORKERS);
 	if (worker_library(tc) != 0)
 		return -1;
 	w = calloc(1, sizeof(*w));
@@ -133,7 +133,7 @@ worker_create(struct tc *tc, int argc, char **argv)
 	tc->last.status = status;
 	if (status != UCS_OK) {
 		free(w);
-		return tc_error(tc, "the worker is not made: %s", ucs_status_string(status));
+		return tc_error(tc, "the worker cannot be created: %s", ucs_status_string(status));
 	}
 	snprintf(w->name, sizeof(w->name), "%s", argc > 0 ? argv[0] : name);
 	tc->next_worker++;
@@ -259,11 +259,11 @@ const struct tc_cmd tc_cmd_worker[] = {
 	{"worker create", "[NAME] [single|serialized|multi]",
 		"make a worker (the library starts with the first); default name w0, w1, ...", 0, 2,
 		worker_create},
-	{"worker list", "", "the workers, with what they have done", 0, 0, worker_list},
-	{"worker address", "NAME", "its address in hexadecimal; \"> FILE\" keeps it for others", 1,
+	{"worker list", "", "the workers and their counters", 0, 0, worker_list},
+	{"worker address", "NAME", "its address in hexadecimal; \"> FILE\" writes it for others", 1,
 		1, worker_address},
-	{"worker destroy", "NAME", "end it; its endpoints must be closed, what is pending is lost",
+	{"worker destroy", "NAME", "destroy it; close its endpoints first, pending operations are lost",
 		1, 1, worker_destroy},
-	{"progress", "WORKER|all [N]", "give N turns (default 1)", 1, 2, worker_progress},
+	{"progress", "WORKER|all [N]", "run N turns (default 1)", 1, 2, worker_progress},
 	{0},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * main.c - testcomm: a shell on real workers, for any situation that has to be set up by hand
+ * main.c - testcomm: a shell on real workers, for any situation that a person sets up by hand
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static const char main_help[] =
 	"\n"
 	"  -f, --file FILE       run the commands of a file; \"-\" is the standard input\n"
 	"  -c, --command TEXT    run commands, \";\" between them\n"
-	"  -i, --interactive     go on at the prompt after -f and -c\n"
+	"  -i, --interactive     continue at the prompt after -f and -c\n"
 	"  -e, --exit-on-error   end with status 1 at the first command that fails\n"
 	"                        (default, except at the prompt)\n"
 	"  -k, --keep-going      do not\n"
@@ -41,7 +41,7 @@ static const char main_help[] =
 	"  -h, --help            this text; \"help\" at the prompt lists the commands\n"
 	"\n"
 	"Without -f and -c: the prompt, or the standard input when that is not a terminal.\n"
-	"With EAL options the EAL is started with them; else the library does what it needs.\n";
+	"With EAL options testcomm starts the EAL; otherwise the library starts what it needs.\n";
 
 /* Everything up to "--" is for the EAL. Returns how many words to skip, or negative. */
 static int

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mode_echo.c - serve: receive whatever comes to a worker and send it back
+ * mode_echo.c - serve: receive the messages of a worker and send them back
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ echo_end(struct echo *e, unsigned i)
 	memmove(&e->back[i], &e->back[i + 1], (e->n - i) * sizeof(e->back[0]));
 }
 
-/* One received message starts back, or one that is back ends. In order, as they came. */
+/* One received message starts back, or one that is back completes. In order of arrival. */
 static void
 echo_step(struct echo *e, unsigned i)
 {

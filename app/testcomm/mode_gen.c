@@ -12,7 +12,7 @@
 
 struct gen {
 	uint64_t count;
-	uint64_t rate; /* messages a second; 0: as quickly as it goes */
+	uint64_t rate; /* messages a second; 0: as fast as possible */
 	uint64_t ms;
 	uint64_t tag;
 	uint64_t window;
@@ -60,7 +60,7 @@ struct gen_flow {
 	struct tc_req *tx[GEN_MAX_WINDOW];
 	struct tc_req *rx[GEN_MAX_WINDOW];
 	uint64_t sent;  /* posted */
-	uint64_t ended; /* sends done */
+	uint64_t ended; /* completed sends */
 	uint64_t taken; /* came back */
 	uint64_t wrong;
 	uint64_t failed;
@@ -88,7 +88,7 @@ gen_post(struct tc *tc, const struct gen *g, struct gen_flow *f, struct tc_ep *e
 	return 0;
 }
 
-/* Let go of what is done, oldest first. */
+/* Release what is complete, oldest first. */
 static bool
 gen_collect(struct tc *tc, const struct gen *g, struct gen_flow *f)
 {
@@ -142,7 +142,7 @@ gen_loop(struct tc *tc, const struct gen *g, struct gen_flow *f, struct tc_ep *e
 			last = now;
 		if (f->sent > gen_oldest(g, f) && now - last > tc->timeout_ms * 1000)
 			return tc_error(tc,
-				"nothing moves for %llu ms: %llu sent, %llu done, %llu back",
+				"no progress for %llu ms: %llu sent, %llu done, %llu back",
 				(unsigned long long)tc->timeout_ms, (unsigned long long)f->sent,
 				(unsigned long long)f->ended, (unsigned long long)f->taken);
 	}

@@ -4,9 +4,9 @@
  * prompt.c - lines become words, words find their command; help, quit
  *
  * Design notes
- * - A line is commands between ";"; "#" begins a comment; a word in quotes may hold spaces and the
- *   escapes \n \t \" \\ ; "> FILE" at the end of a command writes its output to FILE, whole or not
- *   at all.
+ * - A line is commands between ";"; "#" begins a comment; a word in quotes may contain spaces
+ *   and the escapes \n \t \" \\ ; "> FILE" at the end of a command writes its output to FILE,
+ *   atomically.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -68,7 +68,7 @@ tc_now_us(void)
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
-/* Say what is wrong, in one sentence; always -1. */
+/* Print an error, in one sentence; always -1. */
 int
 tc_error(struct tc *tc, const char *fmt, ...)
 {
@@ -127,8 +127,8 @@ word_escape(char c)
 }
 
 /*
- * One word from *p into out (which has room for the whole line); *p moves behind it. A word that
- * was quoted keeps its opening quote, so that a command can tell text from a number.
+ * One word from *p into out (which has room for the whole line); *p moves past it. A quoted
+ * word keeps its opening quote, so that a command can distinguish text from a number.
  */
 static int
 word_next(struct tc *tc, const char **p, char **out)
@@ -285,7 +285,7 @@ tc_run_text(struct tc *tc, const char *line)
 		if (bad != 0) {
 			rc = -1;
 			prompt_failed(tc);
-			break; /* the rest of the line is not what its writer meant */
+			break; /* the remaining commands rely on this one */
 		}
 		if (*line != ';')
 			break;
@@ -304,7 +304,7 @@ struct lines {
 	char buf[TC_MAX_LINE];
 };
 
-/* Read more; while nothing comes, give turns if asked to. Returns false at the end or interrupt. */
+/* Read more; without input, run turns if requested. Returns false at the end or interrupt. */
 static bool
 lines_fill(struct tc *tc, struct lines *l)
 {
@@ -354,7 +354,7 @@ lines_next(struct tc *tc, struct lines *l, char *out)
 	return true;
 }
 
-/* Run what can be read from fd, to its end or to quit. name is for messages; NULL: interactive. */
+/* Run the lines of fd, to its end or to quit. name is for messages; NULL: interactive. */
 int
 tc_run_fd(struct tc *tc, int fd, const char *name)
 {
@@ -438,6 +438,6 @@ prompt_quit(struct tc *tc, int argc, char **argv)
 
 const struct tc_cmd tc_prompt[] = {
 	{"help", "[COMMAND]", "all commands, or one", 0, 2, prompt_help},
-	{"quit", "", "close and destroy everything, and end", 0, 0, prompt_quit},
+	{"quit", "", "close and destroy everything, and exit", 0, 0, prompt_quit},
 	{0},
 };

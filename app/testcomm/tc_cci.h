@@ -4,9 +4,9 @@
  * tc_cci.h - the objects of the CCI commands
  *
  * Design notes
- * - Turns take events and keep them in their order; "cci event" shows one at a time, so that a script
- *   sees each. One that is held has a name until it is returned.
- * - A connection has its name from the beginning, and its handle when its event was taken.
+ * - Turns take events and keep them in their order; "cci event" shows one at a time, so that a
+ *   script sees each. A kept event has a name until it is returned.
+ * - A connection has its name from the beginning, and its handle after its event.
  */
 #ifndef TC_CCI_H
 #define TC_CCI_H
@@ -67,13 +67,13 @@ extern struct tc_cci tc_cci;
 
 /** @return the object with this name out of a list of pointers to such, or NULL */
 void *tc_cci_find(void *const *list, const char *name);
-/** The same, and say so when there is none. */
+/** The same, and print an error if there is none. */
 void *tc_cci_need(struct tc *tc, void *const *list, const char *what, const char *name);
-/** Enter an object whose name is not taken; -1 after an error was printed. */
+/** Enter an object with a free name; -1 after an error was printed. */
 int tc_cci_add(struct tc *tc, void **list, void *object, const char *name);
-/** Take an object out of its list and free it. */
+/** Remove an object from its list and free it. */
 void tc_cci_remove(void **list, void *object);
-/** Keep a status for expect, and say what failed. @return 0 or -1 */
+/** Keep a status for expect, and print a failure. @return 0 or -1 */
 int tc_cci_done(struct tc *tc, const char *what, int status);
 /** The name of a status as scripts write it: without CCI_ or CCI_ERR_. */
 const char *tc_cci_status(int status);

@@ -4,10 +4,10 @@
  * testcomm.h - the objects of the shell, and one table of commands a noun
  *
  * Design notes
- * - A command gets its words and the shell; it returns 0, or -1 after tc_error() has said why in
- * one sentence. It never ends the shell.
- * - Every operation is a request with a name, done or not, until "reqs clear"; its buffer lives as
- *   long. What the last command found out is kept for "expect".
+ * - A command gets its words and the shell; it returns 0, or -1 after tc_error() has printed why
+ *   in one sentence. It never ends the shell.
+ * - Every operation is a request with a name, complete or not, until "reqs clear"; so is its
+ *   buffer. The result of the last command is kept for "expect".
  * - Nothing here waits without a deadline, and an interrupt ends any wait.
  */
 #ifndef TESTCOMM_H
@@ -42,7 +42,7 @@ struct tc_ep {
 	char name[TC_MAX_NAME];
 	ucp_ep_h ep;
 	struct tc_worker *worker;
-	ucs_status_t error; /* what the error handler was told */
+	ucs_status_t error; /* status of the error handler's call */
 };
 
 enum tc_op { TC_SEND, TC_RECV, TC_FLUSH, TC_CLOSE };
@@ -50,11 +50,11 @@ enum tc_op { TC_SEND, TC_RECV, TC_FLUSH, TC_CLOSE };
 struct tc_req {
 	char name[TC_MAX_NAME];
 	enum tc_op op;
-	struct tc_worker *worker; /* NULL: gone */
+	struct tc_worker *worker; /* NULL: destroyed */
 	void *request;            /* while in progress; for cancel */
 	bool done;
 	ucs_status_t status;
-	uint64_t tag;    /* as posted; of a done receive, the sender's */
+	uint64_t tag;    /* as posted; of a completed receive, the sender's */
 	uint64_t size;   /* of the buffer */
 	uint64_t length; /* of the message */
 	uint8_t *buf;
@@ -90,7 +90,7 @@ struct tc {
 	FILE *out;        /* of the present command */
 	uint64_t pattern; /* set pattern */
 	uint64_t timeout_ms;
-	bool idle;       /* give turns while waiting for a line */
+	bool idle;       /* run turns while waiting for a line */
 	bool verbose;    /* show each command before it runs */
 	bool stop_error; /* the first failed command ends the shell */
 	bool quit;
