@@ -3,10 +3,10 @@
  *
  * conf_ini.c - a file as text; and ucx.conf, in the places where UCX looks for it
  *
- * Design notes: lines UCX_NAME = value, comments with # or ; and sections. A section may begin
- * with conditions on the machine (a processor's or a product's name) that hold for what stands
- * below them. They are not followed: its settings are for machines that somebody measured UCX
- * on, not us, so what stands below a condition is left out.
+ * Design notes
+ * - Lines are UCX_NAME = value, comments begin with # or ;, and there are sections. A section may
+ *   begin with conditions on the machine (name of a processor or product). Sections with
+ *   conditions are skipped: their settings were measured with UCX, not with us.
  */
 #include <ctype.h>
 #include <dlfcn.h>
@@ -69,7 +69,7 @@ trim(char *s)
 	return s;
 }
 
-/* Where the first = or : stands, and a comment behind blanks is cut off; NULL: no setting. */
+/* Return the position of the first = or :, and cut off a comment after blanks; NULL: no setting. */
 static char *
 split_line(char *line)
 {
@@ -97,7 +97,7 @@ is_condition(const char *name)
 
 struct ini {
 	struct plx_conf *conf;
-	const char *prefix; /* of the names that are taken: "UCX_" */
+	const char *prefix; /* of the names that are used: "UCX_" */
 	const char *path;
 	bool report;
 	bool skip; /* below a condition */
@@ -192,7 +192,7 @@ conf_load_ini(struct plx_conf *c, const char *prefix, bool report)
 
 	ini_load_in(&ini, "/etc/ucx", strlen("/etc/ucx"), "");
 	if (getauxval(AT_SECURE))
-		return; /* the rest is the caller's */
+		return; /* the caller closes the rest */
 	if (dladdr((const void *)(uintptr_t)conf_load_ini, &me) != 0 && me.dli_fname != NULL) {
 		slash = strrchr(me.dli_fname, '/');
 		if (slash != NULL)

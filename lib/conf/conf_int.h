@@ -13,7 +13,7 @@
 
 PLX_LOG_DECLARE(conf);
 
-/** A set is being made: from now on no settings are added. */
+/** A set is being made: from now on no settings can be added. */
 void conf_table_use(void);
 
 /** Write a sentence to err (PLX_CONF_ERR_MAX bytes, may be NULL); control bytes become '?'. */
@@ -29,8 +29,9 @@ int conf_parse_uint(const char *text, uint64_t *out);
 int conf_env_name(const char *name, char *buf, size_t len);
 
 /**
- * Read the whole of a regular file of at most 1 MiB; text ends with a byte 0 and is the caller's.
- * Errors: -EINVAL no such file; -ENOMEM; those of read(). Only the first writes to err.
+ * Read the whole of a regular file of at most 1 MiB; the caller frees text, which ends with
+ * a byte 0. Errors: -EINVAL no such file; -ENOMEM; those of read(). Only the first writes
+ * to err.
  */
 int conf_read_file(int fd, char **text, size_t *len, char *err);
 

@@ -3,8 +3,9 @@
  *
  * conf_load.c - many settings: a JSON file, the environment, the process's own set
  *
- * Design notes: a JSON document is applied to a copy and the copy is taken over
- * only when all of it was right, so a refused document changes nothing.
+ * Design notes
+ * - A JSON document is applied to a copy, which replaces the set only if all of it is valid, so a
+ *   refused document changes nothing.
  */
 #include "plx_conf.h"
 
@@ -25,7 +26,7 @@ extern char **environ;
 
 static struct plx_conf conf_process;
 static pthread_once_t conf_process_once = PTHREAD_ONCE_INIT;
-static bool conf_unknown_plx_said; /* once a process; see conf_load_env() */
+static bool conf_unknown_plx_said; /* once in a process; see conf_load_env() */
 static bool conf_unknown_ucx_said;
 
 int
@@ -112,7 +113,8 @@ conf_take(struct plx_conf *dst, const struct plx_conf *src)
 	}
 }
 
-/* What is fixed at start must not differ; naming its value does not make it set by us. */
+/* A setting that is fixed at start must not differ; a row with its present value does not
+ * change its source. */
 static int
 conf_keep_fixed(const struct plx_conf *before, struct plx_conf *after, char *err)
 {
@@ -179,7 +181,7 @@ plx_conf_load_file(struct plx_conf *c, const char *path, char *err, size_t err_l
 	char why[PLX_CONF_ERR_MAX] = "";
 	int fd, rc;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a fifo must not hold us up */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a fifo must not block */
 	if (fd < 0)
 		rc = -errno;
 	else
@@ -251,7 +253,7 @@ conf_load_plx(struct plx_conf *c, bool report)
 		__atomic_store_n(&conf_unknown_plx_said, true, __ATOMIC_RELAXED);
 }
 
-/* UCX_NAME=value of no setting: appends its name. */
+/* UCX_NAME=value of an unknown setting: append its name. */
 static void
 conf_add_unknown(const char *entry, const char *prefix, char *names, size_t len)
 {
@@ -317,7 +319,7 @@ plx_conf_load_env(struct plx_conf *c, const char *prefix)
 	return conf_load_env(c, prefix, true);
 }
 
-/* The first pass is silent, so that the second speaks at the level it found. */
+/* The first pass is silent, so that the second logs at the level that the first found. */
 static void
 conf_process_load(void)
 {

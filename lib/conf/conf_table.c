@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * conf_table.c - the table of settings, and those that drivers add; a new setting is one row
- * here and one name in plx_conf.h, or a row of its driver's
+ * conf_table.c - the table of settings, and those that drivers add; a new setting is one row here
+ * and one name in plx_conf.h, or a row of its driver
  */
 #include "plx_conf.h"
 
@@ -96,7 +96,7 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 
 static const struct plx_conf_row *added[PLX_CONF_MAX - PLX_CONF_N];
 static unsigned int n_added;
-static bool in_use; /* a set was made: it has a value for each row that was there */
+static bool in_use; /* a set was made with a value for each present row */
 
 void
 conf_table_use(void)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * conf_ucx.c - settings by UCX's names: kept as they are set, followed where they mean something
+ * conf_ucx.c - settings by UCX's names: stored as they are set, followed if they have a meaning
+ * here
  *
- * Design notes: a set keeps the values that were set, not the defaults, as records one behind
- * the other: a byte for the source, the name, the value. So a copy of the set has them, and what
- * callers give is bounded. A value that UCX takes and we cannot follow is not a mistake: it
- * is kept, and what we do instead is said at info level.
+ * Design notes
+ * - A set stores the values that were set, not the defaults, as consecutive records: a byte for
+ *   the source, the name, the value. So a copy of the set has them, and the input of callers is
+ *   bounded. A value that UCX accepts and we cannot follow is no mistake: it is stored, and an
+ *   info line says what we do instead.
  */
 #include "plx_conf.h"
 
@@ -21,7 +23,7 @@
 
 #include "conf_ucx.h"
 
-/* What a word of UCX is called here. */
+/* Our word for a word of UCX. */
 struct ucx_word {
 	const char *ucx, *ours;
 };
@@ -31,7 +33,7 @@ static const struct ucx_word ucx_levels[] = {{"FATAL", "critical"}, {"ERROR", "e
 	{"TRACE", "debug"}, {"REQ", "debug"}, {"DATA", "debug"}, {"ASYNC", "debug"},
 	{"FUNC", "debug"}, {"POLL", "debug"}, {NULL, NULL}};
 
-/* put_zcopy: the sender moves the data; here it at least helps. */
+/* put_zcopy: the sender moves the data; here it helps. */
 static const struct ucx_word ucx_schemes[] = {{"auto", "auto"}, {"get_zcopy", "get"},
 	{"rkey_ptr", "get"}, {"put_zcopy", "split"}, {"get_ppln", "frag"}, {"put_ppln", "frag"},
 	{"am", "frag"}, {NULL, NULL}};
@@ -81,7 +83,7 @@ follow_number(struct plx_conf *c, unsigned int id, uint64_t u, enum plx_conf_sou
 	plx_conf_set(c, row->name, text, source, NULL);
 }
 
-/* UCX's first length that is announced. @return 0; -ENOENT: auto */
+/* The first length that UCX announces. @return 0; -ENOENT: auto */
 static int
 thresh(const char *value, const char *key, uint64_t *u)
 {
@@ -93,7 +95,7 @@ thresh(const char *value, const char *key, uint64_t *u)
 	return 0;
 }
 
-/* Ours is the longest length that is not, and whether empty messages are. */
+/* Ours is the longest length that is not announced, and whether empty messages are. */
 static uint64_t
 eager_max(uint64_t u)
 {
@@ -107,13 +109,13 @@ follow_eager(struct plx_conf *c, uint64_t u, enum plx_conf_source source)
 	plx_conf_set(c, plx_conf_row(PLX_CONF_EAGER_EMPTY)->name, u == 0 ? "no" : "yes", source, NULL);
 }
 
-/* There is one length for all peers: that for this node, unless only the other one is given. */
+/* There is one length for all peers: that for this node, unless only the other one is set. */
 static void
 follow_thresh(struct plx_conf *c, unsigned int id, const char *value, enum plx_conf_source source)
 {
 	uint64_t u;
 
-	(void)id; /* two settings, in fact */
+	(void)id; /* it stands for two settings */
 	if (thresh(value, "intra", &u) == 0 || thresh(value, "inter", &u) == 0)
 		follow_eager(c, u, source);
 }
@@ -126,11 +128,12 @@ plx_conf_follow_inter(struct plx_conf *c)
 
 	plx_conf_format_ucx(c, "RNDV_THRESH", value, sizeof(value));
 	if (thresh(value, "inter", &inter) == 0 && thresh(value, "intra", &intra) == 0 &&
-		plx_conf_u64(c, PLX_CONF_EAGER_MAX) == eager_max(intra)) /* else a setting of ours is stronger */
+		plx_conf_u64(c, PLX_CONF_EAGER_MAX) == eager_max(intra)) /* otherwise a setting of ours
+		                                                          * overrides it */
 		follow_eager(c, inter, c->v[PLX_CONF_EAGER_MAX].source);
 }
 
-/* Of UCX's devices those with a port are RDMA's; the others are of transports that are not here. */
+/* Of UCX's devices those with a port are RDMA's; the others belong to transports that we lack. */
 static void
 follow_net_devices(struct plx_conf *c, unsigned int id, const char *value, enum plx_conf_source source)
 {
@@ -150,7 +153,7 @@ follow_net_devices(struct plx_conf *c, unsigned int id, const char *value, enum 
 		plx_conf_set(c, plx_conf_row(id)->name, ours, source, NULL);
 }
 
-/* How often UCX looks whether its peers are there, which for some devices of ours is a probe. */
+/* UCX's interval for checking peers; some of our devices probe instead. */
 static void
 follow_keepalive(struct plx_conf *c, unsigned int id, const char *value, enum plx_conf_source source)
 {
@@ -174,7 +177,7 @@ static const struct follower {
 	{"RNDV_THRESH", PLX_CONF_EAGER_MAX, PLX_CONF_ROLE_NONE, follow_thresh},
 };
 
-/* The setting of ours that follows UCX's of this name, behind the one before. @return -ENOENT: no more */
+/* Our next setting that follows UCX's of this name. @return -ENOENT: no more */
 static int
 next_follower(const char *name, int before, const struct follower **f)
 {
@@ -188,7 +191,7 @@ next_follower(const char *name, int before, const struct follower **f)
 	return -ENOENT;
 }
 
-/* The record behind this one, or that at the beginning for NULL. @return NULL at the end */
+/* The next record, or the first for NULL. @return NULL at the end */
 static char *
 next_record(const struct plx_conf *c, const char *r)
 {
@@ -216,7 +219,7 @@ find_record(const struct plx_conf *c, const char *name)
 	return r;
 }
 
-/* @return whether it counts: no stronger source has set the name before; or -errno. */
+/* @return whether it has an effect: no stronger source has set the name before; or -errno. */
 static int
 keep(struct plx_conf *c, const char *name, const char *value, enum plx_conf_source source, char *err)
 {
@@ -268,7 +271,7 @@ set_row(struct plx_conf *c, const struct conf_ucx_row *row, const char *text,
 	return 0;
 }
 
-/* All rows that the pattern matches, as UCX does it. */
+/* All rows that match the pattern, as in UCX. */
 static int
 set_rows(struct plx_conf *c, const char *pattern, const char *text, enum plx_conf_source source,
 	char *err)

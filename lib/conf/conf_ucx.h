@@ -64,10 +64,10 @@ conf_ucx_is_pattern(const char *name)
 	return strpbrk(name, "*?[") != NULL;
 }
 
-/** @return row i of UCX's table, or NULL behind the last. */
+/** @return row i of UCX's table, or NULL after the last. */
 const struct conf_ucx_row *conf_ucx_row(unsigned int i);
 
-/** @return the row of that very name, or NULL. */
+/** @return the row of exactly this name, or NULL. */
 const struct conf_ucx_row *conf_ucx_find(const char *name);
 
 /** @return whether a setting of UCX's transports has a name that matches the fnmatch(3) pattern. */
@@ -79,12 +79,12 @@ bool conf_ucx_is_transport(const char *pattern);
  */
 int conf_ucx_value(const struct conf_ucx_row *row, const char *text, char *out);
 
-/** What a value of UCX_MEM comes to in bytes. Errors: -EINVAL. */
+/** The value of a UCX_MEM in bytes. Errors: -EINVAL. */
 #define CONF_UCX_INF UINT64_MAX
 #define CONF_UCX_AUTO (UINT64_MAX - 1)
 int conf_ucx_mem(const char *text, uint64_t *bytes);
 
-/** Copy what key stands for in "intra:8k,inter:1m". Errors: -ENOENT. */
+/** Copy the value of key in "intra:8k,inter:1m". Errors: -ENOENT. */
 int conf_ucx_key(const char *text, const char *key, char *out, size_t len);
 
 /** Whether a comma-separated list has a word, case ignored. */

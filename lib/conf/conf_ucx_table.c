@@ -3,10 +3,10 @@
  *
  * conf_ucx_table.c - the settings of UCX: names, types, defaults
  *
- * Design notes: UCX checks the value of a setting of UCP and of a global one when it
- * is set, so these have types; those of transports it keeps and looks at when it opens
- * the transport, so of these the names suffice. They are facts of UCX 1.13 to 1.23, whose
- * order in the table is that of UCX's print.
+ * Design notes
+ * - UCX checks the value of a setting of UCP and of a global one when it is set, so these have
+ *   types here; it checks those of transports when it opens the transport, so for these the names
+ *   suffice. They are facts of UCX 1.13 to 1.23, in the order of UCX's print.
  */
 #include <fnmatch.h>
 #include <string.h>
@@ -361,7 +361,7 @@ conf_ucx_find(const char *name)
 	return NULL;
 }
 
-/* The next word of *words, which it steps over. @return its length, 0 at the end */
+/* The next word of *words, which advances past it. @return its length, 0 at the end */
 static size_t
 next_word(const char **words, const char **word)
 {
@@ -374,7 +374,7 @@ next_word(const char **words, const char **word)
 	return len;
 }
 
-/* Whether prefix and one of names make up what is asked for. */
+/* Whether prefix and one of names make up the requested name. */
 static bool
 matches(const char *prefix, size_t prefix_len, const char *names, const char *pattern, bool glob)
 {

@@ -3,9 +3,10 @@
  *
  * conf_ucx_value.c - values as UCX reads and prints them
  *
- * Design notes: what UCX takes is taken, with all that its scanf() lets pass ("8kbytes", a
- * number below 0 that wraps), so that no program is refused that runs on UCX. Each parser
- * reads one value and appends it in UCX's own form.
+ * Design notes
+ * - Everything that UCX accepts is accepted, with all that its scanf() lets pass ("8kbytes", a
+ *   number below 0 that wraps), so that no program is refused that runs on UCX. Each parser reads
+ *   one value and appends it in UCX's own form.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -22,7 +23,7 @@
 
 #define LIST_MAX 128 /* elements, as in UCX */
 
-/* Where the value goes; full is kept until the end. */
+/* The output; full is sticky until the end. */
 struct text {
 	char *buf;
 	size_t n, len;
@@ -86,7 +87,7 @@ put_onoff(const char *text, struct text *out)
 	return 0;
 }
 
-/* Of all kinds: what strtol() reads at the beginning counts. */
+/* All kinds of numbers: what strtol() reads at the beginning is the value. */
 static int
 put_number(enum conf_ucx_type type, const char *text, struct text *out)
 {
@@ -208,7 +209,7 @@ put_time(enum conf_ucx_type type, const char *text, struct text *out)
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		size_t len = strlen(units[i].unit);
 
-		/* UCX reads two letters; a single one has to be all */
+		/* UCX reads two letters; a single one has to be the whole suffix */
 		if (len == 2 ? strncmp(end, units[i].unit, 2) == 0 : strcmp(end, units[i].unit) == 0) {
 			add(out, "%.2fus", d * units[i].us);
 			return 0;
@@ -291,7 +292,7 @@ put_signo(const char *text, struct text *out)
 	return -EINVAL;
 }
 
-/* Those of words that the list names, in the order of words. */
+/* The words in the list, in the order of words. */
 static int
 put_bits(const struct conf_ucx_row *row, char *text, struct text *out)
 {
@@ -315,7 +316,7 @@ put_bits(const struct conf_ucx_row *row, char *text, struct text *out)
 	return 0;
 }
 
-/* "mlx5_[0-3]:1" as its names; anything else as it is. @return how many */
+/* "mlx5_[0-3]:1" as its names; anything else unchanged. @return how many */
 static unsigned int
 put_range(const char *p, unsigned int room, struct text *out)
 {
@@ -353,7 +354,7 @@ put_element(const struct conf_ucx_row *row, const char *p, struct text *out)
 	return 0;
 }
 
-/* Empty elements are left out, and those behind the last that UCX takes. */
+/* Empty elements are skipped, and those after the last that UCX accepts. */
 static int
 put_list(const struct conf_ucx_row *row, char *text, struct text *out)
 {
@@ -364,7 +365,7 @@ put_list(const struct conf_ucx_row *row, char *text, struct text *out)
 	int rc;
 
 	if (allow && *text == '^') {
-		/* "^all" is all, too */
+		/* "^all" means all, too */
 		if (strncmp(text + 1, "all", 3) != 0 || (text[4] != '\0' && text[4] != ','))
 			add(out, "^");
 		text++;
@@ -399,7 +400,7 @@ put_key(const struct conf_ucx_row *row, const char *value, struct text *out)
 	return put_bw(value, out);
 }
 
-/* key:value pairs; a value without a key is that of the keys that are not named. */
+/* key:value pairs; a value without a key applies to the keys that are not named. */
 static int
 put_keys(const struct conf_ucx_row *row, char *text, struct text *out)
 {
@@ -488,7 +489,7 @@ int
 conf_ucx_value(const struct conf_ucx_row *row, const char *text, char *out)
 {
 	struct text t = {out, 0, CONF_UCX_VALUE_MAX};
-	char copy[CONF_UCX_VALUE_MAX]; /* parsers cut it */
+	char copy[CONF_UCX_VALUE_MAX]; /* parsers modify it */
 	int rc;
 
 	if (strlen(text) >= sizeof(copy))

@@ -174,7 +174,7 @@ conf_set_enum(const struct plx_conf_row *row, const char *text, uint64_t *u, cha
 	return -EINVAL;
 }
 
-/* Text goes into JSON, into lines of plx_conf_print() and into paths. */
+/* Text is part of JSON, of lines of plx_conf_print() and of paths. */
 static int
 conf_check_str(const struct plx_conf_row *row, const char *text, char *err)
 {
@@ -264,7 +264,7 @@ plx_conf_set_role(struct plx_conf *c, enum plx_conf_role role, const char *text,
 	return rc;
 }
 
-/* Bytes take the largest suffix that loses nothing. */
+/* Bytes use the largest suffix without a remainder. */
 static int
 conf_format_uint(const struct plx_conf_row *row, uint64_t u, char *buf, size_t len)
 {

@@ -3,12 +3,11 @@
  *
  * plx_conf.h - every setting: name, unit, default, range, help
  *
- * The libraries' settings are one table (conf_table.c), each driver brings a table of
- * its own. A value comes from, in rising order: the table's default, files (ucx.conf,
- * JSON), the environment (PLX_RNDV_CHUNK for "rndv.chunk"; UCX_... names are kept, some are
- * followed), the application (ucp_config_modify), JSON-RPC.
- * Objects copy what they need when they are opened; nothing reads a setting in
- * a turn.
+ * The libraries' settings are one table (conf_table.c), each driver adds a table of its own. A
+ * value comes from, in rising order: the table's default, files (ucx.conf, JSON), the environment
+ * (PLX_RNDV_CHUNK for "rndv.chunk"; UCX_... names are stored, some are followed), the application
+ * (ucp_config_modify), JSON-RPC. Objects copy their settings when they are opened; nothing reads
+ * a setting in a turn.
  */
 #ifndef PLX_CONF_H
 #define PLX_CONF_H
@@ -22,7 +21,7 @@
 
 struct json_t; /* of jansson.h */
 
-/** Index of a setting: the rows of conf_table.c stand in this order, those of drivers behind them. */
+/** Index of a setting: the rows of conf_table.c are in this order, those of drivers follow. */
 enum plx_conf_id {
 	PLX_CONF_LOG_LEVEL,
 	PLX_CONF_LOG_FILE,
@@ -58,7 +57,7 @@ enum plx_conf_id {
 	PLX_CONF_CCI_RECV_BUFS,
 	PLX_CONF_RPC_SOCKET,
 	PLX_CONF_N,
-	PLX_CONF_MAX = PLX_CONF_N + 64, /* room for those of drivers */
+	PLX_CONF_MAX = PLX_CONF_N + 64, /* room for drivers' settings */
 };
 
 enum plx_conf_type {
@@ -68,7 +67,7 @@ enum plx_conf_type {
 	PLX_CONF_STR,  /* any text up to PLX_CONF_STR_MAX - 1 bytes */
 };
 
-/** Where the value in force came from; a lower source never overwrites a higher one. */
+/** Source of the present value; a lower source never overwrites a higher one. */
 enum plx_conf_source {
 	PLX_CONF_FROM_DEFAULT,
 	PLX_CONF_FROM_FILE,
@@ -79,17 +78,17 @@ enum plx_conf_source {
 
 #define PLX_CONF_STR_MAX 256
 #define PLX_CONF_NAME_MAX 64 /* of a name, with its terminating byte */
-#define PLX_CONF_UCX_LEN (8u << 10) /* of names of UCX that are set, with their values */
-#define PLX_CONF_ERR_MAX 128 /* of a sentence that says what is wrong */
+#define PLX_CONF_UCX_LEN (8u << 10) /* names of UCX that are set, with their values */
+#define PLX_CONF_ERR_MAX 128 /* an error message */
 
-/** What a driver's setting is to libraries that do not know the driver. */
+/** The meaning of a driver's setting to libraries that do not know the driver. */
 enum plx_conf_role {
 	PLX_CONF_ROLE_NONE,
-	PLX_CONF_ROLE_PORTS,	  /* UINT: ports that a worker uses at the most */
+	PLX_CONF_ROLE_PORTS,	  /* UINT: most ports of a worker */
 	PLX_CONF_ROLE_PORT_NAMES, /* STR: which ports; follows those of UCX_NET_DEVICES that have a ':' */
 	PLX_CONF_ROLE_PROBE_MS,	  /* UINT: silence before a peer is probed; follows UCX_KEEPALIVE_INTERVAL */
-	PLX_CONF_ROLE_READS,	  /* ENUM of auto, no: memory of other processes is read */
-	PLX_CONF_ROLE_HUGE,	  /* ENUM of auto, no: memory that peers map is of huge pages */
+	PLX_CONF_ROLE_READS,	  /* ENUM of auto, no: whether memory of other processes is read */
+	PLX_CONF_ROLE_HUGE,	  /* ENUM of auto, no: whether memory for peers is on huge pages */
 	PLX_CONF_ROLE_MEET_DIR,	  /* STR: as plx_meet_settle() takes it */
 	PLX_CONF_ROLE_MEET_PEERS, /* the same */
 };
@@ -139,16 +138,16 @@ struct plx_conf {
 };
 
 /**
- * Add the settings of a driver; more than once is no more than once.
- * Errors: -ENOSPC more than PLX_CONF_MAX; -EBUSY there are sets of settings without them.
- * Thread: any, before others use lib/conf.
+ * Add the settings of a driver; repeated calls have no effect. Errors: -ENOSPC more than
+ * PLX_CONF_MAX; -EBUSY there are sets of settings without them. Thread: any, before others
+ * use lib/conf.
  */
 int plx_conf_add(struct plx_conf_rows *rows);
 
-/** Say what worker.devices is by default. Errors: as plx_conf_add(). Thread: as plx_conf_add(). */
+/** Set the default of worker.devices. Errors: as plx_conf_add(). Thread: as plx_conf_add(). */
 int plx_conf_set_devices(const char *names);
 
-/** @return how many settings there are, drivers' included. Thread: any. */
+/** @return the number of settings, including drivers'. Thread: any. */
 unsigned int plx_conf_n(void);
 
 /** @return the row of a setting. Thread: any. */
@@ -188,13 +187,13 @@ int plx_conf_set_json(struct plx_conf *c, const char *name, const struct json_t 
 	enum plx_conf_source source, char *err);
 
 /**
- * Set one value by its name in UCX. It is kept as UCX prints it, and followed where it means
- * something here (KEEPALIVE_INTERVAL, LOG_FILE, LOG_LEVEL, NET_DEVICES, RNDV_SCHEME, RNDV_THRESH; ucp_init()
- * reads more). Values of transports are kept unread, as UCX keeps them.
- * @param name without "UCX_", as it is written there; or a pattern of fnmatch(3): all that match
- * Errors: -ENOENT UCX has no such setting; -EINVAL no such value; -ENAMETOOLONG; -ENOMEM more
- * than PLX_CONF_UCX_LEN in all.
- * Thread: the set's owner. Source: ucp_config_modify() of UCX.
+ * Set one value by its name in UCX. It is stored as UCX prints it, and followed if it has a
+ * meaning here (KEEPALIVE_INTERVAL, LOG_FILE, LOG_LEVEL, NET_DEVICES, RNDV_SCHEME,
+ * RNDV_THRESH; ucp_init() reads more). Values of transports are stored unread, as in UCX.
+ * @param name without "UCX_"; or a pattern of fnmatch(3): all that match
+ * Errors: -ENOENT UCX has no such setting; -EINVAL no such value; -ENAMETOOLONG; -ENOMEM
+ * more than PLX_CONF_UCX_LEN in total. Thread: the set's owner. Source: ucp_config_modify()
+ * of UCX.
  */
 int plx_conf_set_ucx(struct plx_conf *c, const char *name, const char *text,
 	enum plx_conf_source source, char *err);
@@ -206,16 +205,16 @@ int plx_conf_set_ucx(struct plx_conf *c, const char *name, const char *text,
 int plx_conf_format_ucx(const struct plx_conf *c, const char *name, char *buf, size_t len);
 
 /**
- * Tell, once a process, of variables that begin with UCX_ (with a prefix P, of P_UCX_, too)
- * and are none of UCX's settings, unless WARN_UNUSED_ENV_VARS is n.
- * Thread: the set's owner.
+ * Report, once in a process, variables that begin with UCX_ (with a prefix P, of P_UCX_,
+ * too) and are no settings of UCX, unless WARN_UNUSED_ENV_VARS is n. Thread: the set's
+ * owner.
  */
 void plx_conf_tell_unknown(const struct plx_conf *c, const char *prefix);
 
-/** Follow the threshold of UCX_RNDV_THRESH for other nodes, where there is no other way. */
+/** Follow the threshold of UCX_RNDV_THRESH for other nodes, if there is only that device. */
 void plx_conf_follow_inter(struct plx_conf *c);
 
-/** @return whether a setting of UCX was set, by whatever source. Thread: the set's owner. */
+/** @return whether a setting of UCX was set, by any source. Thread: the set's owner. */
 bool plx_conf_ucx_is_set(const struct plx_conf *c, const char *name);
 
 /**
@@ -250,7 +249,7 @@ int plx_conf_load_file(struct plx_conf *c, const char *path, char *err, size_t e
  */
 int plx_conf_load_env(struct plx_conf *c, const char *prefix);
 
-/** Write the value in force as text. @return len as snprintf. Thread: the set's owner. */
+/** Write the present value as text. @return len as snprintf. Thread: the set's owner. */
 int plx_conf_format(const struct plx_conf *c, unsigned int id, char *buf, size_t len);
 
 /** Write the range or the choices of a setting as text. @return len as snprintf. Thread: any. */
@@ -264,28 +263,31 @@ int plx_conf_format_range(unsigned int id, char *buf, size_t len);
 #define PLX_CONF_PRINT_COMMENT_DEFAULT 16u
 
 /**
- * Write the settings of UCP in UCX as lines UCX_TLS=all in UCX's order, then those of others that
- * were set, of transports without UCX_, as UCX does it.
- * @param flags PLX_CONF_PRINT_x; HEADER changes nothing
+ * Write the settings of UCP in UCX as lines UCX_TLS=all in UCX's order, then other settings
+ * that were set, those of transports without UCX_, as UCX does.
+ * @param flags PLX_CONF_PRINT_x; HEADER has no effect
  * Thread: the set's owner. Blocks: may (file).
  */
 void plx_conf_print_ucx(const struct plx_conf *c, FILE *f, unsigned int flags);
 
 /**
  * Write every setting as a line PLX_RNDV_CHUNK=1m.
- * @param prefix what stands before each name; NULL is "PLX_"
+ * @param prefix before each name; NULL is "PLX_"
  * @param flags PLX_CONF_PRINT_x
  * Thread: the set's owner. Blocks: may (file).
  */
 void plx_conf_print(const struct plx_conf *c, FILE *f, const char *prefix, unsigned int flags);
 
 /**
- * @return the process's own set, loaded once from file and environment; a log level
- * found there is put in force. Thread: any.
+ * @return the process's own set, loaded once from file and environment; its log level takes
+ *   effect. Thread: any.
  */
 struct plx_conf *plx_conf_process(void);
 
-/** @return the text of the first setting of a role, or def where no driver has it. Thread: the set's owner. */
+/**
+ * @return the text of the first setting of a role, or def if no driver has it. Thread: the
+ *   set's owner.
+ */
 const char *plx_conf_role_str(const struct plx_conf *c, enum plx_conf_role role, const char *def);
 
 /** Set every setting of a role. @return 0 or as plx_conf_set(). Thread: the set's owner. */
@@ -314,7 +316,7 @@ plx_conf_log_level(const struct plx_conf *c)
 }
 
 /* Choices, in the order of the rows' lists. */
-enum { PLX_CONF_AUTO, PLX_CONF_NO }; /* where there is nothing else */
+enum { PLX_CONF_AUTO, PLX_CONF_NO }; /* for settings with no other choices */
 enum { PLX_WAIT_SPIN, PLX_WAIT_YIELD, PLX_WAIT_AUTO };
 enum { PLX_IDLE_SPIN, PLX_IDLE_PAUSE, PLX_IDLE_YIELD, PLX_IDLE_SLEEP, PLX_IDLE_AUTO, PLX_IDLE_GRANT };
 enum { PLX_RMA_AUTO, PLX_RMA_DEVICE, PLX_RMA_MESSAGE };

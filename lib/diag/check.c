@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * check.c - what this process tells pollux-run --check
+ * check.c - the report of this process to pollux-run --check
  *
  * Design notes
- * Each program that loads the library has a file of one line in the folder that pollux-run made. It
- * writes the line anew whenever something changes, in one call and always as long: whoever is killed
- * leaves what was true last. No descriptor stays open, since a program may close it and use its number.
- *
- * The folder's name comes from the environment. Nothing is written unless it is this user's own and
- * nobody else may write there.
+ * - Each program that loads the library has a file of one line in the folder that pollux-run
+ *   made. It rewrites the line whenever something changes, in one call and with constant length:
+ *   a killed process leaves the last valid state. No descriptor stays open, since a program may
+ *   close it and use its number.
+ * - The folder's name comes from the environment. Nothing is written unless this user owns it and
+ *   nobody else may write there.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -33,7 +33,7 @@ static struct {
 	pthread_mutex_t lock;
 	bool wanted;
 	char dir[PATH_MAX];
-	pid_t pid; /* whose line it is */
+	pid_t pid; /* owner of the line */
 	uint64_t nonce;
 	const char *state;
 	unsigned n_devices;
@@ -49,7 +49,7 @@ plx_check_wanted(void)
 	return check.wanted;
 }
 
-/* The program's name, such that it is one word. */
+/* The program's name, as one word. */
 static void
 program(char *name, size_t len)
 {
@@ -81,7 +81,7 @@ open_line(void)
 	return fd;
 }
 
-/* Called with the lock held. */
+/* Call with the lock. */
 static void
 write_line(void)
 {
@@ -99,12 +99,12 @@ write_line(void)
 	memset(line + n, ' ', PLX_CHECK_LINE - n);
 	line[PLX_CHECK_LINE - 1] = '\n';
 	if (pwrite(fd, line, PLX_CHECK_LINE, 0) < 0) {
-		/* no room: the line stays as it is */
+		/* no room: the line keeps its old text */
 	}
 	close(fd);
 }
 
-/* A child that was forked is a process of its own. Called with the lock held. */
+/* A forked child is a process of its own. Call with the lock. */
 static void
 whose_line(void)
 {
@@ -163,7 +163,8 @@ plx_check_peer(const char *device)
 	pthread_mutex_unlock(&check.lock);
 }
 
-/* When the program loads the library; not a setuid one, whose environment is another's. */
+/* Runs when the program loads the library; not in a setuid program, whose environment
+ * belongs to another user. */
 RTE_INIT(check_loaded)
 {
 	const char *dir = secure_getenv(PLX_CHECK_ENV);

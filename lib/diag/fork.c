@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * fork.c - how many forks lie behind this process
+ * fork.c - the number of forks before this process
  */
 #include <pthread.h>
 
@@ -20,7 +20,8 @@ after_fork_in_child(void)
 	plx_fork_eal = rte_lcore_count() != 0;
 }
 
-/* With the library, and not with the first object: the application may have started the EAL itself. */
+/* When the library is loaded, not with the first object: the application may have started
+ * the EAL itself. */
 RTE_INIT(fork_watch)
 {
 	(void)pthread_atfork(NULL, NULL, after_fork_in_child);

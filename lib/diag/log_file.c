@@ -19,10 +19,10 @@ PLX_LOG_DEFINE(diag, "plx.diag");
 
 static struct {
 	pthread_mutex_t lock;
-	char name[PATH_MAX]; /* of the file that is open; "": none */
+	char name[PATH_MAX]; /* of the open file; "": none */
 } log_file = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* What %p, %h, %u, %e, %c and %t stand for, as in UCX. @return NULL for another letter */
+/* The values of %p, %h, %u, %e, %c and %t, as in UCX. @return NULL for another letter */
 static const char *
 stands_for(char letter, char *buf, size_t len)
 {
@@ -86,7 +86,7 @@ open_file(const char *name)
 		return stdout;
 	if (strcmp(name, "stderr") == 0)
 		return stderr;
-	if (getauxval(AT_SECURE)) { /* the name is the caller's, the rights are not */
+	if (getauxval(AT_SECURE)) { /* the name comes from the caller, the rights do not */
 		errno = EACCES;
 		return NULL;
 	}
@@ -117,7 +117,8 @@ plx_log_set_file(const char *template)
 			rc = -errno;
 			PLX_LOG(WARNING, diag, "no log file %s: %s", name, strerror(-rc));
 		} else {
-			/* One that was open before stays so: another thread may be writing to it. */
+			/* A file that was open before stays open: another thread may be
+			 * writing to it. */
 			rte_openlog_stream(f);
 			snprintf(log_file.name, sizeof(log_file.name), "%s", name);
 		}

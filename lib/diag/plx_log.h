@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_log.h - what the process says of itself: rte_log with one type a library
+ * plx_log.h - log lines of the process: rte_log with one type a library
  *
- * A file that logs defines PLX_LOGTYPE as the suffix of its library's type
- * ("rndv" for plx.rndv) by including this header after
+ * A file that logs defines PLX_LOGTYPE as the suffix of its library's type ("rndv" for plx.rndv)
+ * before including this header. The library has PLX_LOG_DECLARE(rndv); in one internal header and
+ * PLX_LOG_DEFINE(rndv, "plx.rndv"); in one .c file.
  *
- *	PLX_LOG_DECLARE(rndv);		in one internal header of the library
- *	PLX_LOG_DEFINE(rndv, "plx.rndv");	in one .c file of it
- *
- * Nothing on the hot path logs: there a counter.
+ * Nothing on the hot path logs: it counts instead.
  */
 #ifndef PLX_LOG_H
 #define PLX_LOG_H
@@ -54,12 +52,12 @@
 void plx_log_set_level(uint32_t level);
 
 /**
- * Write log lines to a file, from now on and behind what is in it, instead of standard error.
- * @param template its name, in which %p is the process, %h the host, %u the user's number, %e the
- *        program, %c the core, %t the time in seconds; "stdout" and "stderr" are those; "" changes
- *        nothing. UCX's UCX_LOG_FILE.
- * @return 0; -ENAMETOOLONG; what fopen() says, and lines go where they went
- * Thread: control. Blocks: may.
+ * Append log lines to a file, from now on, instead of standard error.
+ * @param template its name, in which %p is the process, %h the host, %u the user's number,
+ *   %e the program, %c the core, %t the time in seconds; "stdout" and "stderr" are those;
+ *   "" changes nothing. UCX's UCX_LOG_FILE.
+ * @return 0; -ENAMETOOLONG; the error of fopen(), and the destination stays. Thread:
+ *   control. Blocks: may.
  */
 int plx_log_set_file(const char *template);
 

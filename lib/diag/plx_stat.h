@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** One counter of a struct: its name says what happened (rx_drop_bad_len). */
+/** One counter of a struct; its name is the event (rx_drop_bad_len). */
 struct plx_stat_row {
 	const char *name;
 	size_t offset; /* of the uint64_t in the struct */
@@ -31,7 +31,7 @@ struct plx_stat_row {
 #define PLX_STAT_INC(counter) PLX_STAT_ADD(counter, 1)
 
 /** Owner thread: count n more; readers in other threads use plx_stat_read(). */
-#ifdef __x86_64__ /* stores at once, too; the compilers make three instructions of the other */
+#ifdef __x86_64__ /* one store as well; compilers make three instructions of the other form */
 #define PLX_STAT_ADD(counter, n)                                                                   \
 	__asm__("addq %1, %0"                                                                      \
 		: "+m"(*_Generic(&(counter), uint64_t *: &(counter)))                              \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ask.c - asking another process for what it offers, and proving what it sent
+ * ask.c - asking another process for its offers, and verifying what it sent
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "meet_int.h"
 #include "mem_int.h"
 
-/* The kernel's word for who listens there. */
+/* The kernel's credentials of the listener. */
 static int
 look_who(struct plx_ask *a)
 {
@@ -37,12 +37,14 @@ question_send(const struct plx_ask *a, uint64_t self)
 {
 	struct meet_question q = {MEET_MAGIC, a->id, self};
 
-	/* Who is refused is told so without being heard: the reply is there though nobody reads any more. */
+	/* A refused client gets its reply without being read: the reply arrives although
+	 * nobody reads any more. */
 	return send(a->fd, &q, sizeof(q), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(q) || errno == EPIPE ||
 			errno == ECONNRESET ? 0 : -errno;
 }
 
-/* One that listens as another user than it is now: look at its answer, and ask again for good. */
+/* A process that listens as another user than its present one: read the credentials of its
+ * answer, then ask again. */
 static int
 user_changed(const struct plx_proc *whom, uint64_t self, uint64_t id)
 {
@@ -72,7 +74,7 @@ ask_far(struct plx_ask *a, const struct plx_proc *whom, const struct plx_proc *s
 	if (a->fd < 0)
 		return -errno;
 	rc = meet_connect(a->fd, whom->id);
-	if (rc == -ECONNREFUSED) /* it was there, or is where its name can't be seen */
+	if (rc == -ECONNREFUSED) /* it was reachable, or is out of sight of this namespace */
 		return plx_proc_same_names(whom, self) ? -ECONNRESET : -EHOSTUNREACH;
 	if (rc == 0)
 		rc = look_who(a);
@@ -106,7 +108,7 @@ plx_ask_open(struct plx_ask *a, const struct plx_proc *whom, uint64_t id)
 	return rc;
 }
 
-/* Any kind of file may have come; those that are no pidfd are none of ours. */
+/* A peer may send any kind of file; those that are no pidfd are ignored. */
 static bool
 is_pidfd(int fd)
 {
@@ -135,11 +137,11 @@ is_socket(int fd)
 uint64_t
 plx_meet_memory_len(int fd)
 {
-	int seals = fcntl(fd, F_GET_SEALS); /* files of other kinds know none */
+	int seals = fcntl(fd, F_GET_SEALS); /* files of other kinds have none */
 	struct stat st;
 
 	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
-		return 0; /* one that may become shorter would fault when touched */
+		return 0; /* memory that can shrink would fault when touched */
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0 && st.st_size > 0 ? (uint64_t)st.st_size
 												 : 0;
 }
@@ -165,11 +167,11 @@ plx_answer_close(struct plx_answer *out)
 
 union rights {
 	struct cmsghdr head;
-	/* a few more than we want: what does not fit is closed by the kernel */
+	/* a few more than expected: the kernel closes those that do not fit */
 	char room[CMSG_SPACE(2 * PLX_MEET_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
-/* Put each descriptor in its place. @return whether they are as many as the reply says */
+/* Put each descriptor in its place. @return whether there are as many as the reply says */
 static bool
 rights_take(const struct cmsghdr *c, uint32_t mask, struct plx_answer *out)
 {
@@ -201,7 +203,7 @@ is_what_it_says(const struct plx_answer *a)
 	       (a->fd[PLX_MEET_PID] < 0 || is_pidfd(a->fd[PLX_MEET_PID]));
 }
 
-/* @return 0, or what the reply is wrong about */
+/* @return 0, or the error in the reply */
 static int
 reply_take(struct plx_ask *a, struct msghdr *msg, const struct meet_reply *r, ssize_t n, struct plx_answer *out)
 {
@@ -228,7 +230,7 @@ reply_take(struct plx_ask *a, struct msghdr *msg, const struct meet_reply *r, ss
 		return -EPERM;
 	out->own_user = meet_is_own_user(uid);
 	if ((msg->msg_flags & MSG_CTRUNC) != 0 && !all)
-		return -EMFILE; /* the kernel had none for us */
+		return -EMFILE; /* the kernel had no descriptor for us */
 	if (!all || !is_what_it_says(out))
 		return -EPROTO;
 	return has_ended(out->fd[PLX_MEET_PID]) ? -ECONNRESET : 0;
@@ -248,13 +250,15 @@ plx_ask_poll(struct plx_ask *a, struct plx_answer *out)
 	if (a->local)
 		return meet_offer_copy(a->id, out->fd);
 	n = recvmsg(a->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (n < 0 && errno == ECONNRESET) /* it closed without having heard us: the error comes before the reply */
+	if (n < 0 && errno == ECONNRESET) /* it closed before it read our question: the error comes
+	                                   * before the reply */
 		n = recvmsg(a->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return -EAGAIN;
 	if (n < 0 && errno == ENOMEM)
 		return -ENOMEM;
-	if (n < 0 || (n == 0 && msg.msg_controllen == 0)) /* without a reply; it may have taken us for silent */
+	if (n < 0 || (n == 0 && msg.msg_controllen == 0)) /* without a reply; it may have dropped us
+	                                                   * as silent */
 		return plx_meet_gone(a->proc) ? -ECONNRESET : -EBUSY;
 	rc = reply_take(a, &msg, &r, n, out);
 	if (rc != 0)

@@ -4,13 +4,14 @@
  * copy.c - long copies
  *
  * Design notes
- * Up to COPY_WIDE_MAX, on processors whose 64-byte registers cost nothing else, a loop over
- * these: as fast as the C library's for lengths like 1 KiB, and less than half of its
- * instructions. (One "rep movsb" is a single instruction and takes 10 ns longer to start.)
- * Others up to PLX_COPY_FAR: the C library's copy, which uses what the processor has (on
- * one with fast string instructions it was 2 to 3 times rte_memcpy() built for the
- * baseline from 512 bytes on). Longer ones are stored past the caches: they would not
- * stay there, and the lines need not be read first (1.1 to 1.3 times at 4 MiB and more).
+ * - Up to COPY_WIDE_MAX, on processors whose 64-byte registers have no side effects, a loop over
+ *   these: as fast as the C library's for lengths like 1 KiB, with less than half of its
+ *   instructions. (One "rep movsb" is a single instruction and takes 10 ns longer to start.)
+ * - Others up to PLX_COPY_FAR: the C library's copy, which uses the features of the processor (on
+ *   one with fast string instructions it was 2 to 3 times as fast as rte_memcpy() built for the
+ *   baseline from 512 bytes on).
+ * - Longer ones are stored past the caches: they would not stay there, and the lines need not be
+ *   read first (1.1 to 1.3 times as fast at 4 MiB and more).
  */
 #include <stdbool.h>
 #include <string.h>
@@ -25,9 +26,9 @@
 
 #if defined(RTE_ARCH_X86_64)
 #define COPY_WIDE_MAX 4096u
-#define COPY_STEP     256 /* bytes, not more than any copy here has */
+#define COPY_STEP     256 /* bytes, not more than the shortest copy here */
 
-/* Set as the library is loaded. Before Ice Lake such registers slow the whole core down. */
+/* Set when the library is loaded. Before Ice Lake such registers slow the whole core down. */
 static bool has_wide;
 
 RTE_INIT(copy_find_wide)
@@ -48,7 +49,7 @@ copy_step(uint8_t *to, const uint8_t *from)
 	_mm512_storeu_si512(to + 192, d);
 }
 
-/* The first line and the last step stand across others, so that all between are stored by whole lines. */
+/* The first line and the last step overlap others, so that the middle is stored by whole lines. */
 __attribute__((target("avx512f"))) static __rte_noinline void
 copy_wide(uint8_t *to, const uint8_t *from, uint64_t len)
 {
@@ -81,7 +82,7 @@ copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
 		_mm_stream_si128(d + 2, c);
 		_mm_stream_si128(d + 3, e);
 	}
-	_mm_sfence(); /* before anything that says it is there */
+	_mm_sfence(); /* before any store that announces the data */
 	memcpy(to + i, from + i, len - i);
 }
 

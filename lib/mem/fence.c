@@ -91,7 +91,8 @@ world_register(void *arg)
 	return NULL;
 }
 
-/* The kernel takes milliseconds, and seconds where threads poll on all cores: a thread of its own waits. */
+/* The kernel takes milliseconds, and seconds if threads poll on all cores: a thread of its
+ * own waits for it. */
 static void
 world_ask(void)
 {
@@ -102,7 +103,7 @@ world_ask(void)
 	if (!atomic_compare_exchange_strong(&world, &was, WORLD_ASKED))
 		return;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the application's */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals belong to the application */
 	if (pthread_create(&thread, NULL, world_register, NULL) == 0)
 		pthread_detach(thread);
 	else
@@ -126,7 +127,8 @@ plx_fence_world(void)
 	return barrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0;
 }
 
-/* The thread that asked is not there, and the kernel need not have registered a copy. */
+/* The thread that registers does not exist here, and the kernel need not have registered
+ * the copy. */
 static void
 after_fork_in_child(void)
 {

@@ -4,8 +4,8 @@
  * map.c - segments of other processes, each mapped once
  *
  * Design notes
- * A segment has no name in a file system: its owner hands it over to those who know its number, which is
- * random (plx_meet.h).
+ * - A segment has no name in a file system: its owner sends it to processes that know its random
+ *   number (plx_meet.h).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -57,7 +57,7 @@ ask_once(const struct plx_seg_name *name, struct plx_answer *got)
 	return rc;
 }
 
-#define BUSY_MS 10 /* to wait for one that could not answer */
+#define BUSY_MS 10 /* wait for a process that could not answer */
 
 static int
 name_open(const struct plx_seg_name *name)
@@ -99,7 +99,7 @@ plx_seg_open(const struct plx_seg_name *name, bool write, struct plx_seg *out)
 	return 0;
 }
 
-/* Called with the lock held. */
+/* Call with the lock. */
 static struct plx_map *
 map_find(const struct plx_seg_name *name, bool write)
 {
@@ -126,7 +126,7 @@ map_make(const struct plx_seg_name *name, bool write, struct plx_map **out)
 		free(m);
 		return rc;
 	}
-	close(m->seg.fd); /* the mapping is enough, and fds are few */
+	close(m->seg.fd); /* the mapping is enough, and descriptors are scarce */
 	m->seg.fd = -1;
 	m->name = *name;
 	m->write = write;
@@ -150,7 +150,7 @@ plx_map_get(const struct plx_seg_name *name, bool write, struct plx_map **out)
 	pthread_mutex_lock(&maps.lock);
 	m = map_find(name, write);
 	if (m == NULL) {
-		/* Not under the lock: its owner may not answer for a while. */
+		/* Not under the lock: the owner may not answer for a while. */
 		pthread_mutex_unlock(&maps.lock);
 		rc = map_make(name, write, &fresh);
 		pthread_mutex_lock(&maps.lock);
@@ -212,7 +212,7 @@ plx_map_base(const struct plx_map *m)
 	return m->seg.base;
 }
 
-/* Keys that a child inherits keep their mappings, until it destroys them. */
+/* Inherited keys keep their mappings, until the child destroys them. */
 static void
 before_fork(void)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * meet.c - what this process offers to its peers, and the thread that hands it over
+ * meet.c - the offers of this process to its peers, and the thread that sends them
  *
  * Design notes
- * One connection is one question. A client that says nothing is dropped after a while, and who is none
- * of those that are met is told so at once and holds no place, so strangers cost an accept() each.
- *
- * A forked child has none of this: the socket is closed in it, else a name would
- * outlive its process. It opens one of its own with its first offer. Until it has closed what it inherited our own
- * close() ends nothing, and what was being accepted as it was forked it never finds. So sockets are shut down before
- * they are closed, and a name that is still in use is waited for.
+ * - One connection is one question. A silent client is dropped after a while, and a user that is
+ *   not admitted gets its reply at once and takes no place, so strangers cost an accept() each.
+ * - A forked child has none of this: the socket is closed in it, or a name would outlive its
+ *   process. It opens one of its own with its first offer. Until the child has closed the
+ *   inherited socket, our own close() does not end it, and a connection that was being accepted
+ *   during the fork is lost. So sockets are shut down before they are closed, and bind() waits
+ *   for a name that is still in use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,12 +35,12 @@
 #include "meet_int.h"
 #include "mem_int.h"
 
-#define BACKLOG	     4096 /* the kernel's own bound is mostly this */
-#define CLIENTS_MAX  64	  /* that have connected and not asked yet */
-#define SILENT_MS    5000 /* and may take so long */
-#define SCARCE_MS    100  /* to wait when there is no descriptor for a client */
+#define BACKLOG	     4096 /* the kernel's own bound is usually this */
+#define CLIENTS_MAX  64	  /* connected and not asked yet */
+#define SILENT_MS    5000 /* longest silence of a client */
+#define SCARCE_MS    100  /* pause without a descriptor for a client */
 #define OFFER_LISTS  64
-#define GUESTS_PRUNE 64	  /* look who of the guests has gone when there are so many more */
+#define GUESTS_PRUNE 64	  /* check which guests have exited when there are this many more */
 
 struct offer {
 	LIST_ENTRY(offer) link;
@@ -59,17 +59,17 @@ static struct {
 	pthread_mutex_t lock; /* offers and guests */
 	LIST_HEAD(, offer) offers[OFFER_LISTS];
 	unsigned n_offers;
-	uint64_t *guests; /* numbers of processes that were given something */
+	uint64_t *guests; /* numbers of processes that received something */
 	unsigned n_guests, room_guests, n_after_prune;
-	/* written under life */
+	/* writer: under life */
 	bool up;
 	int listen[MEET_PLACES];
-	int alive; /* nothing is read here: that it is there says that we are */
+	int alive; /* nothing reads it: its existence shows that we are alive */
 	int stop, pidfd;
 	uint64_t proc;
-	_Atomic uint32_t uid; /* as which we listen; writers: any under life, and the thread */
+	_Atomic uint32_t uid; /* the user that we listen as; writers: any under life, and the thread */
 	pthread_t thread;
-	/* the thread's own */
+	/* of the thread */
 	struct client clients[CLIENTS_MAX];
 	unsigned n_clients;
 	uint64_t scarce_until; /* ms */
@@ -92,7 +92,7 @@ shut(int *fd)
 	*fd = -1;
 }
 
-/* The end for the other side, too, if a child has a copy. */
+/* Also ends the connection for the other side if a child has a copy. */
 static void
 hang_up(int fd)
 {
@@ -111,7 +111,7 @@ plx_meet_settle(const char *dir, const char *peers)
 	return rc;
 }
 
-/* Called with the lock held. */
+/* Call with the lock. */
 static struct offer *
 offer_find(uint64_t id)
 {
@@ -157,7 +157,7 @@ plx_meet_guest_gone(uint64_t bits, uint64_t mask)
 	return gone;
 }
 
-/* Called with the lock held. @return whether it is remembered: else it is given nothing */
+/* Call with the lock. @return whether it is recorded: otherwise it gets nothing */
 static bool
 guest_add(uint64_t proc)
 {
@@ -201,7 +201,7 @@ part_add(struct msghdr *msg, union rights *room, int type, const void *data, siz
 	msg->msg_controllen += CMSG_SPACE(len);
 }
 
-/* @return whether it is with the other */
+/* @return whether the other side has it */
 static bool
 reply_send(int client, uint32_t err, const int fd[PLX_MEET_FDS])
 {
@@ -220,7 +220,7 @@ reply_send(int client, uint32_t err, const int fd[PLX_MEET_FDS])
 		fds[n++] = fd[i];
 		r.mask |= 1u << i;
 	}
-	/* Without it the kernel names the real user. It checks what is said here. */
+	/* Without it the kernel reports the real user. It checks these credentials. */
 	if (cred.uid != getuid() || cred.gid != getgid())
 		part_add(&msg, &room, SCM_CREDENTIALS, &cred, sizeof(cred));
 	if (n != 0)
@@ -247,7 +247,8 @@ answer(int client, const struct meet_question *q, uint32_t uid)
 
 		memcpy(fd, o->fd, sizeof(fd));
 		fd[PLX_MEET_PID] = meet.pidfd;
-		/* The kernel limits a user's descriptors in flight, and many processes ask when a job starts. */
+		/* The kernel limits a user's descriptors in flight, and many processes ask
+		 * when a job starts. */
 		if (!reply_send(client, 0, fd))
 			reply_send(client, EAGAIN, NULL);
 	}
@@ -263,7 +264,7 @@ user_at(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 ? cred.uid : UINT32_MAX;
 }
 
-/* @return whether it is over with this client */
+/* @return whether this client is finished */
 static bool
 client_serve(int fd)
 {
@@ -292,7 +293,7 @@ client_new(int fd)
 	hang_up(fd);
 }
 
-/* @return false: there is nobody, or no descriptor for him now */
+/* @return false: there is no client, or no descriptor for it now */
 static bool
 client_accept(int at)
 {
@@ -316,7 +317,8 @@ clients_look(const struct pollfd *p, uint64_t now)
 		struct client c = meet.clients[i];
 
 		if ((p[i].revents != 0 && client_serve(c.fd)) || now - c.since >= SILENT_MS) {
-			meet.clients[i].fd = -1; /* a child forked behind this closes no number that is used again */
+			meet.clients[i].fd = -1; /* a child that forks later closes no number that
+			                          * is reused */
 			hang_up(c.fd);
 		} else {
 			meet.clients[kept++] = c;
@@ -325,7 +327,7 @@ clients_look(const struct pollfd *p, uint64_t now)
 	meet.n_clients = kept;
 }
 
-/* What the next look waits for. @return how many */
+/* The descriptors of the next poll. @return how many */
 static unsigned
 poll_fill(struct pollfd *p, uint64_t now, int *ms)
 {
@@ -343,7 +345,7 @@ poll_fill(struct pollfd *p, uint64_t now, int *ms)
 	return n;
 }
 
-/* The kernel tells clients who we were when we began to listen. */
+/* The kernel reports our user at the time of listen(). */
 static void
 listen_again(void)
 {
@@ -354,8 +356,8 @@ listen_again(void)
 }
 
 /*
- * Peers that start a job all ask at once, on cores that others poll on: a short slice lets the scheduler
- * begin at once. Kernels that know no slices ignore it.
+ * When a job starts all peers ask at once, on cores that others poll on: a short slice lets
+ * the scheduler run us at once. Kernels without slices ignore it.
  */
 static void
 ask_short_slice(void)
@@ -384,7 +386,7 @@ meet_run(void *arg)
 		unsigned n = poll_fill(p, now_ms(), &ms);
 
 		if (poll(p, n, ms) < 0) {
-			if (errno != EINTR) /* fewer descriptors are allowed than we look at */
+			if (errno != EINTR) /* fewer descriptors are allowed than we poll */
 				usleep(SCARCE_MS * 1000);
 			(void)poll(p, 1, 0);
 			n = 1;
@@ -407,7 +409,7 @@ meet_run(void *arg)
 
 #define NAME_TRIES 500 /* of a millisecond each */
 
-/* The number is ours alone, so who has its name is a child that has not closed it yet. */
+/* The number is ours alone, so only a child that has not closed it yet can have its name. */
 static int
 bind_name(int fd, const struct sockaddr_un *a, socklen_t len)
 {
@@ -434,7 +436,7 @@ listen_at(enum meet_place place)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* Who may connect is told by the kernel, not by the mode of a file. */
+	/* The kernel's credentials admit a client, not the mode of a file. */
 	if (bind_name(fd, &a, len) != 0 || (place == MEET_FOLDER && chmod(a.sun_path, 0666) != 0) ||
 		listen(fd, BACKLOG) != 0) {
 		rc = -errno;
@@ -447,7 +449,7 @@ listen_at(enum meet_place place)
 	return 0;
 }
 
-/* In the abstract namespace a name is of one kind of socket. */
+/* In the abstract namespace each kind of socket has names of its own. */
 static int
 alive_open(void)
 {
@@ -455,7 +457,7 @@ alive_open(void)
 	socklen_t len = meet_name(MEET_ABSTRACT, meet.proc, &a);
 
 	if (len == 0)
-		return 0; /* in a folder a name is of one */
+		return 0; /* in a folder all kinds share names */
 	meet.alive = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (meet.alive < 0 || bind_name(meet.alive, &a, len) != 0)
 		return -errno;
@@ -512,7 +514,7 @@ RTE_INIT(meet_watch_forks)
 	(void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-/* Called with life held. */
+/* Call with life. */
 static int
 thread_start(void)
 {
@@ -526,7 +528,7 @@ thread_start(void)
 	return rc;
 }
 
-/* Called with life held. */
+/* Call with life. */
 static int
 meet_start(void)
 {
@@ -541,7 +543,7 @@ meet_start(void)
 	for (unsigned i = 0; i < MEET_PLACES; i++)
 		meet.listen[i] = -1;
 	meet.alive = -1;
-	meet.pidfd = syscall(SYS_pidfd_open, getpid(), 0); /* peers go without where there is none */
+	meet.pidfd = syscall(SYS_pidfd_open, getpid(), 0); /* without one peers use the socket */
 	meet.stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = meet.stop < 0 ? -errno : alive_open();
 	for (unsigned i = 0; i < MEET_PLACES && rc == 0; i++)
@@ -558,7 +560,7 @@ meet_start(void)
 	return 0;
 }
 
-/* Called with life held. */
+/* Call with life. */
 static void
 meet_end(void)
 {

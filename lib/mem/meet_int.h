@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * meet_int.h - between those who ask and those who answer
+ * meet_int.h - between the asking and the answering side
  */
 #ifndef MEET_INT_H
 #define MEET_INT_H
@@ -17,7 +17,7 @@
 /** The question, a packet. */
 struct meet_question {
 	uint64_t magic;
-	uint64_t id;	/* wanted */
+	uint64_t id;	/* requested */
 	uint64_t proc;	/* of the asker */
 };
 
@@ -40,22 +40,31 @@ int meet_who_set(const char *dir, const char *peers);
 /** @return 0, or -EINVAL: not a folder that meet_who_set() takes. Thread: any. */
 int meet_who_check(const char *dir);
 
-/** Remove what processes left in the folder that were killed. Thread: any. */
+/** Remove the sockets of killed processes from the folder. Thread: any. */
 void meet_folder_sweep(void);
 
-/** Connect to a process, wherever its socket stands. Errors: -ECONNREFUSED nobody; of connect(). Thread: any. */
+/**
+ * Connect to a process, in any place of its socket. Errors: -ECONNREFUSED nobody; of
+ * connect(). Thread: any.
+ */
 int meet_connect(int fd, uint64_t proc);
 
-/** @return the length of the name of a process's socket, 0: there is none such place. Thread: any. */
+/** @return the length of the name of a process's socket, 0: no such place. Thread: any. */
 socklen_t meet_name(enum meet_place place, uint64_t proc, struct sockaddr_un *out);
 
-/** @return whether a user is met, who is at the other end of the socket. Thread: any. */
+/** @return whether the user at the other end of the socket is admitted. Thread: any. */
 bool meet_allows(uint32_t uid, int fd);
 
-/** @return whether it is this process's user; not when the kernel can't name it in our namespace. Thread: any. */
+/**
+ * @return whether it is this process's user; false if the kernel can't name it in our
+ *   namespace. Thread: any.
+ */
 bool meet_is_own_user(uint32_t uid);
 
-/** What another thread of this process offers: copies of the descriptors. Errors: -ESRCH, -EMFILE. */
+/**
+ * An offer of another thread of this process: copies of the descriptors. Errors: -ESRCH,
+ * -EMFILE.
+ */
 int meet_offer_copy(uint64_t id, int fd[PLX_MEET_FDS]);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * meet_who.c - whose processes are met, and where their sockets stand
+ * meet_who.c - which users are admitted, and where sockets are
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #define DIR_MAX 80
 
-/* Who is met, and where. Written before the first offer, by meet_who_set(). */
+/* Admitted users, and the place of sockets. Written before the first offer, by meet_who_set(). */
 static struct {
 	char dir[DIR_MAX + 1];
 	bool all;
@@ -157,7 +157,7 @@ plx_meet_own_user_only(void)
 	return !who.all && who.n_uids == 0 && who.n_gids == 0;
 }
 
-/* @return whether one of the groups that the kernel knows of the other is among those that are met */
+/* @return whether one of the other's groups, by the kernel, is admitted */
 static bool
 in_groups(int fd)
 {
@@ -178,9 +178,9 @@ in_groups(int fd)
 	return false;
 }
 
-#define UID_UNKNOWN 65534 /* how the kernel calls all users that a user namespace has no name for */
+#define UID_UNKNOWN 65534 /* the kernel's number for all users without a name in a user namespace */
 
-/* @return whether this process's namespace has names for all users */
+/* @return whether this process's namespace names all users */
 static bool
 names_all_users(void)
 {
@@ -237,8 +237,8 @@ meet_connect(int fd, uint64_t proc)
 }
 
 /*
- * Nobody has to answer a datagram's socket that connects: to the one that stands for the process, or, in a
- * folder, to one of another kind, which is an error that tells as much.
+ * A datagram socket connects without an answer: to the one that stands for the process, or,
+ * in a folder, to one of another kind, whose error is just as informative.
  */
 bool
 plx_meet_gone(uint64_t proc)
@@ -246,7 +246,7 @@ plx_meet_gone(uint64_t proc)
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
 
 	if (fd < 0)
-		return false; /* nobody knows */
+		return false; /* unknown */
 	rc = meet_connect(fd, proc);
 	close(fd);
 	return rc == -ECONNREFUSED;

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mem.c - segments with a file descriptor, and the heap that pools live in
+ * mem.c - segments with a file descriptor, and the heap of pools
  *
  * Design notes
- * The heap is a DPDK external heap ("plx") to which we add memory ourselves. The
- * EAL's own allocator either has huge pages or has not; here each piece is asked
- * for on huge pages and taken on 4 KiB pages when that fails, so that a process
- * that finds none left goes on.
- *
- * A child that was forked takes its memory from malloc(). The pieces that it inherits are private, but what
- * the EAL knows of them, and of its own heap, may lie in memory that it shares with its parent (its own
- * heap always does without huge pages): both would hand out the same bytes. So nothing is taken from the
- * EAL's own heap in any process, and what a child inherited is never given back.
+ * - The heap is a DPDK external heap ("plx") to which we add memory ourselves. The EAL's own
+ *   allocator either has huge pages or has not; here each piece is first requested on huge pages
+ *   and then taken on 4 KiB pages, so that a process without free huge pages continues.
+ * - A forked child takes its memory from malloc(). The inherited pieces are private, but the
+ *   EAL's metadata of them, and of its own heap, may be shared with the parent (its own heap
+ *   always is without huge pages): both would allocate the same bytes. So no process takes
+ *   anything from the EAL's own heap, and a child never frees inherited memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,9 +40,9 @@
 #define MEMFD_2MB  (21u << 26) /* MFD_HUGE_2MB, which glibc does not name */
 #define SMALL_LEN  4096ull
 #define HEAP_NAME  "plx"
-#define HEAP_STEP  (2ull << 20) /* least that is added to the heap at once */
-#define HEAP_SLACK 8192		/* what the allocator adds to one piece */
-#define HEAP_PIECES RTE_MAX_MEMSEG_LISTS /* the EAL takes no more */
+#define HEAP_STEP  (2ull << 20) /* least step of the heap */
+#define HEAP_SLACK 8192		/* overhead of the allocator for one piece */
+#define HEAP_PIECES RTE_MAX_MEMSEG_LISTS /* limit of the EAL */
 
 static struct {
 	pthread_mutex_t lock;
@@ -77,8 +75,8 @@ tell_once(void)
 }
 
 /*
- * Huge pages may be promised and then denied (by a control group), which is a fatal
- * signal at the first touch: touch them now, where it is an error.
+ * Huge pages may be reserved and then denied (by a control group), which is a fatal signal
+ * at the first touch: touch them now, where it is an error.
  */
 static bool
 populate(void *va, size_t len)
@@ -110,7 +108,7 @@ seg_try(struct plx_seg *seg, void *addr, size_t len, bool huge)
 	seg->fd = memfd_create("pollux", MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge ? MFD_HUGETLB | MEMFD_2MB : 0));
 	if (seg->fd < 0)
 		return -errno;
-	/* Sealed, so that who maps it need not fear that it shrinks. */
+	/* Sealed, so that a process that maps it need not fear that it shrinks. */
 	if (ftruncate(seg->fd, seg->len) != 0 || fcntl(seg->fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
 		goto fail;
 	seg->base = mmap(addr, seg->len, PROT_READ | PROT_WRITE, flags, seg->fd, 0);
@@ -160,7 +158,7 @@ plx_seg_destroy(struct plx_seg *seg)
 	seg->fd = -1;
 }
 
-/* Called with the lock held. */
+/* Call with the lock. */
 static int
 heap_add(size_t len)
 {
@@ -226,7 +224,7 @@ plx_mem_init(bool huge)
 	return rc;
 }
 
-/* Called with the lock held. */
+/* Call with the lock. */
 static int
 heap_reserve(size_t len)
 {
@@ -238,7 +236,7 @@ heap_reserve(size_t len)
 	return heap_add(len + HEAP_SLACK);
 }
 
-/* Called with the lock held. */
+/* Call with the lock. */
 static bool
 heap_has(const char *p)
 {
@@ -251,7 +249,7 @@ heap_has(const char *p)
 bool
 plx_mem_in_parents_heap(const void *p)
 {
-	return heap_has(p); /* nothing is added to the pieces in a child */
+	return heap_has(p); /* a child adds nothing to the pieces */
 }
 
 /* In a child: see the design notes. */
@@ -286,7 +284,7 @@ heap_alloc(size_t len)
 
 /*
  * The EAL's heap has a lock of its own, which sanitizers do not see: memory that one thread
- * gives back and another gets would be a race to them.
+ * frees and another allocates would be a race to them.
  */
 void *
 plx_mem_alloc(size_t len)
@@ -335,7 +333,7 @@ plx_mem_ring(uint32_t n, struct rte_ring **out)
 	return 0;
 }
 
-/* What is allocated stays; what is of the heap is the parent's. */
+/* Allocated memory stays; the heap belongs to the parent. */
 static void
 after_fork_in_child(void)
 {

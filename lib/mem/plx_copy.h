@@ -15,10 +15,10 @@
 #include "plx_line.h"
 
 #define PLX_COPY_NEAR 256	  /* copies up to here are inline */
-#define PLX_COPY_FAR  (4u << 20) /* from here on they do not go through the caches */
-#define PLX_COPY_LINES 8	  /* asked for in one step of a loop */
+#define PLX_COPY_FAR  (4u << 20) /* longer ones bypass the caches */
+#define PLX_COPY_LINES 8	  /* prefetched in one step of a loop */
 
-/** Take the lines of what will be written from the core that has them, all at once. Thread: any. */
+/** Prefetch the destination's lines for writing, all at once. Thread: any. */
 static inline void
 plx_copy_ahead(void *to, uint32_t len)
 {
@@ -32,7 +32,7 @@ plx_copy_ahead(void *to, uint32_t len)
 		plx_line_own(line);
 }
 
-/** Copy more than PLX_COPY_NEAR bytes; very long copies leave the caches alone. Thread: any. */
+/** Copy more than PLX_COPY_NEAR bytes; very long copies bypass the caches. Thread: any. */
 void plx_copy_long(void *to, const void *from, uint64_t len);
 
 /** Copy any length; a word by one store. Thread: any. */

@@ -29,15 +29,15 @@ bool plx_fence_has(void);
 void plx_fence_all(void);
 
 /**
- * The same between processes: begin to register this one, in a thread of its own, as the kernel may take
- * seconds; again does nothing. Thread: any. Blocks: no.
- * @return whether it is fenced by plx_fence_world() of any process from now on
+ * The same between processes: begin to register this one, in a thread of its own, as the
+ * kernel may take seconds; repeated calls have no effect. Thread: any. Blocks: no.
+ * @return whether plx_fence_world() of any process fences this one from now on
  */
 bool plx_fence_world_open(void);
 
 /**
- * Every thread of every registered process passes a full barrier before this returns.
- * @return whether; not where the process may not have that done. Thread: any. Blocks: may.
+ * Every thread of every registered process executes a full barrier before this returns.
+ * @return false if the process may not call it. Thread: any. Blocks: may.
  */
 bool plx_fence_world(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_futex.h - to sleep on a word of this process
+ * plx_futex.h - sleeping on a word of this process
  */
 #ifndef PLX_FUTEX_H
 #define PLX_FUTEX_H
@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 /**
- * Sleep while *word is value, until somebody wakes one that does so, or a signal comes.
- * @param most how long, NULL: for ever
- * What it is that has ended it, the word says. Thread: any. Blocks.
+ * Sleep while *word is value, until a wake-up or a signal.
+ * @param most longest time, NULL: no limit
+ * Read the word for the reason. Thread: any. Blocks.
  */
 static inline void
 plx_futex_wait(_Atomic uint32_t *word, uint32_t value, const struct timespec *most)

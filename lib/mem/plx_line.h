@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_line.h - cache lines that go to and fro between two cores
+ * plx_line.h - cache lines that move between two cores
  */
 #ifndef PLX_LINE_H
 #define PLX_LINE_H
@@ -9,9 +9,9 @@
 #include <rte_config.h>
 
 /**
- * Ask for the line at p to be this core's alone, since it will be written. The compiler's own
- * prefetch asks for one to be read, unless it is told what processor it compiles for: the line
- * then comes twice. Processors that do not know the instruction do nothing.
+ * Fetch the line at p for this core alone, since it will be written. The compiler's own
+ * prefetch is for reading, unless the target processor is specified: the line then moves
+ * twice. Processors without the instruction ignore it.
  */
 static inline void
 plx_line_own(const void *p)

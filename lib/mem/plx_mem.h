@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_mem.h - memory from the system: segments others can open, the heap, pools
+ * plx_mem.h - memory from the system: segments that others can open, the heap, pools
  *
- * Everything here prefers huge pages and goes on with 4 KiB pages when there are
- * none; the first time that happens one INFO line says what would help.
+ * Everything here prefers huge pages and continues with 4 KiB pages if none are free; the first
+ * time that happens one INFO line says how to get some.
  */
 #ifndef PLX_MEM_H
 #define PLX_MEM_H
@@ -21,18 +21,18 @@ struct plx_seg {
 	void *base;
 	size_t len;  /* bytes, a multiple of the page size in use */
 	int fd;
-	uint64_t id; /* random: who knows it may be given the segment, plx_seg_name() */
+	uint64_t id; /* random: a process that knows it may get the segment, plx_seg_name() */
 	bool huge;
 };
 
 /**
- * @return whether a file of len bytes is longer than this process may make it: to try is a fatal signal.
- * Thread: any.
+ * @return whether a file of len bytes exceeds the limit of this process: trying is a fatal
+ *   signal. Thread: any.
  */
 bool plx_mem_too_long(uint64_t len);
 
 /**
- * Create a segment: zeroed, shared, gone when its last user is gone.
+ * Create a segment: zeroed, shared, freed with its last user.
  * @param addr where to put it (the range must be free), or NULL for anywhere
  * @param len bytes, rounded up to pages
  * @param huge try huge pages first
@@ -44,32 +44,33 @@ int plx_seg_create(struct plx_seg *seg, void *addr, size_t len, bool huge);
 void plx_seg_destroy(struct plx_seg *seg);
 
 /**
- * Prepare the heap that pools live in; called once after the EAL is up. In a child of a process that had
+ * Prepare the heap of pools; called once after the EAL is up. In a child of a process with
  * an EAL it is that of malloc(), on 4 KiB pages.
  * @param huge whether to try huge pages
  * @return 0 or -errno. Thread: control.
  */
 int plx_mem_init(bool huge);
 
-/** @return whether the next memory taken would be on huge pages. Thread: any. Blocks: may. */
+/** @return whether the next memory would be on huge pages. Thread: any. Blocks: may. */
 bool plx_mem_has_huge(void);
 
 /**
- * Memory of the heap, which grows when it must; given back with plx_mem_free().
+ * Allocate from the heap, which grows if needed; free with plx_mem_free().
  * @return NULL without memory. Thread: any. Blocks: may (system calls when it grows).
  */
 void *plx_mem_alloc(size_t len);
 
-/** Give memory of the heap back. Accepts NULL. Thread: any. */
+/** Free memory of the heap. Accepts NULL. Thread: any. */
 void plx_mem_free(void *p);
 
 /** Slow path of plx_mem_is_inherited(). */
 bool plx_mem_in_parents_heap(const void *p);
 
 /**
- * In a forked child: whether p lies in memory of its parent's heap. On huge pages, when none is free, the
- * kernel takes a page away from the child as the parent writes to it: to look there would be a fatal signal.
- * One test of a flag in a process whose parents had no EAL. Thread: any. Blocks: never.
+ * In a forked child: whether p is in its parent's heap. On huge pages, when none is free,
+ * the kernel takes a page away from the child as the parent writes to it: an access would
+ * be a fatal signal. One test of a flag in a process whose parents had no EAL. Thread: any.
+ * Blocks: never.
  */
 static inline bool
 plx_mem_is_inherited(const void *p)
@@ -80,14 +81,15 @@ plx_mem_is_inherited(const void *p)
 struct rte_ring;
 
 /**
- * A ring for one producer and one consumer, in memory of the heap: rte_ring_create() takes its notes from
- * the EAL's own, which a child shares with its parent. Given back with plx_mem_free().
+ * A ring for one producer and one consumer, in memory of the heap: rte_ring_create()
+ * allocates in the EAL's own, which a child shares with its parent. Free with
+ * plx_mem_free().
  * @param n places, a power of two
  * @return 0, -ENOMEM. Thread: any. Blocks: as plx_mem_alloc().
  */
 int plx_mem_ring(uint32_t n, struct rte_ring **out);
 
-/** Bytes in the heap, and how many of them are on huge pages. Thread: any. */
+/** Bytes in the heap, and the part on huge pages. Thread: any. */
 void plx_mem_stats(uint64_t *total, uint64_t *huge);
 
 /* One free object; the links live in the objects themselves. */
@@ -98,12 +100,12 @@ struct plx_pool_obj {
 #define PLX_POOL_MAX_CHUNKS 39
 
 /**
- * Equal objects for one owner thread: chunks of the heap, each as large as all before
- * it, with the free objects on a list, last in first out. (An rte_mempool has a fixed
- * size, is a FIFO, which walks through all of its memory, has no cache for threads
- * without an lcore, and takes three of the EAL's 2,560 memory zones: a process with a
- * hundred workers runs out of them.)
- * A forked child finds its parent's pools empty: what it gets there is memory of its own.
+ * Equal objects for one owner thread: chunks of the heap, each as large as all earlier
+ * ones, with the free objects on a list, last in first out. (An rte_mempool has a fixed
+ * size, is a FIFO, which walks through all of its memory, has no cache for threads without
+ * an lcore, and takes three of the EAL's 2,560 memory zones: a process with a hundred
+ * workers runs out of them.) A forked child finds its parent's pools empty: it allocates
+ * memory of its own.
  */
 struct plx_pool {
 	SLIST_HEAD(, plx_pool_obj) free;
@@ -112,7 +114,7 @@ struct plx_pool {
 	uint32_t first_n;	/* objects in the first chunk */
 	uint32_t n_chunks;
 	uint64_t n_objs;
-	uint64_t max_objs;	/* 0: no bound */
+	uint64_t max_objs;	/* 0: unbounded */
 	struct {
 		char *base;
 		uint64_t n;
@@ -124,7 +126,7 @@ struct plx_pool {
 };
 
 /**
- * Make a pool; nothing is taken from the heap before the first get.
+ * Make a pool; it allocates nothing before the first get.
  * @param obj_len bytes of an object, aligned to a cache line inside
  * @param first_n objects in the first chunk
  * @param max_objs bound, 0 for none
@@ -134,7 +136,7 @@ struct plx_pool {
 void plx_pool_open(struct plx_pool *p, const char *name, uint32_t obj_len, uint32_t first_n,
 	uint64_t max_objs, void (*init)(void *obj, void *arg), void *init_arg);
 
-/** Give everything back; objects still out are gone. Accepts a pool of zeroes. Thread: owner. */
+/** Free everything, including objects in use. Accepts a pool of zeroes. Thread: owner. */
 void plx_pool_close(struct plx_pool *p);
 
 /** Call fn for each object ever made, free or not. Thread: owner. */
@@ -143,10 +145,10 @@ void plx_pool_each(struct plx_pool *p, void (*fn)(void *obj, void *arg), void *a
 /** Slow path of plx_pool_get(): one more chunk. @return an object or NULL. Thread: owner. */
 void *plx_pool_grow(struct plx_pool *p);
 
-/** See that n objects are free. @return whether they are. Thread: owner. */
+/** Make sure that n objects are free. @return whether they are. Thread: owner. */
 bool plx_pool_reserve(struct plx_pool *p, uint32_t n);
 
-/** @return an object, its content as it was left, or NULL: none is free. Thread: owner. */
+/** @return an object, with its old content, or NULL: none is free. Thread: owner. */
 static inline void *
 plx_pool_get_free(struct plx_pool *p)
 {
@@ -168,7 +170,7 @@ plx_pool_get(struct plx_pool *p)
 	return __builtin_expect(obj != NULL, 1) ? obj : plx_pool_grow(p);
 }
 
-/** Give an object back. Overwrites its first 8 bytes. Thread: owner. */
+/** Free an object. Overwrites its first 8 bytes. Thread: owner. */
 static inline void
 plx_pool_put(struct plx_pool *p, void *obj)
 {

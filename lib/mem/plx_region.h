@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_region.h - memory that peers may reach, and regions of peers as mapped here
+ * plx_region.h - memory that peers may access, and regions of peers as mapped here
  *
  * Design notes
- * The table of regions belongs to the process. Control threads add and remove; the
- * owners of workers look up what a peer names, without a lock: a slot never moves,
- * and its state word holds whether it lives and how many accesses are under way. A
- * removal waits for those; none lasts longer than one message.
- *
- * A peer's region is named by its slot and proven by a token of 64 random bits, made anew
- * for each region, which only those know who were given a key.
+ * - The table of regions belongs to the process. Control threads add and remove; the owners of
+ *   workers look up a peer's region, without a lock: a slot never moves, and its state word has
+ *   whether it is valid and the number of accesses in progress. A removal waits for those; none
+ *   lasts longer than one message.
+ * - A peer names a region by its slot and proves its right by a token of 64 random bits, new for
+ *   each region, which only receivers of a key know.
  */
 #ifndef PLX_REGION_H
 #define PLX_REGION_H
@@ -28,10 +27,10 @@ enum plx_region_right {
 	PLX_REGION_READ = 1 << 0,
 	PLX_REGION_WRITE = 1 << 1,
 	PLX_REGION_CPU64 = 1 << 2, /* atomics of 8 bytes by processors: by message, or mapped */
-	PLX_REGION_DEV64 = 1 << 3, /* in keys: by the device, with the key that is there */
+	PLX_REGION_DEV64 = 1 << 3, /* in keys: by the device, with its key */
 };
 
-/** What names and proves a region; index 0: none. */
+/** Name and proof of a region; index 0: none. */
 struct plx_region_key {
 	uint32_t index;
 	uint64_t token;
@@ -45,32 +44,32 @@ struct plx_region_key {
  */
 int plx_region_add(uint64_t base, uint64_t len, uint8_t rights, struct plx_region_key *out);
 
-/** Remove a region and wait until nobody uses it. Thread: any. Blocks: until accesses end. */
+/** Remove a region and wait until it is unused. Thread: any. Blocks: until accesses end. */
 void plx_region_remove(const struct plx_region_key *key);
 
 /**
- * Find a region that a peer names and hold it for an access.
- * @return 0; -EINVAL no such region, a wrong token, or no rights at all; -EACCES not this right;
- * -ERANGE outside of it.
- * Nothing is held then. Thread: any. Blocks: never.
+ * Find a peer's region and begin an access.
+ * @return 0; -EINVAL no such region, a wrong token, or no rights at all; -EACCES not this
+ *   right; -ERANGE outside of it. An error begins no access. Thread: any. Blocks: never.
  */
 int plx_region_hold(const struct plx_region_key *key, uint64_t addr, uint64_t len, uint8_t rights);
 
 /** End an access. Thread: any. */
 void plx_region_drop(const struct plx_region_key *key);
 
-/** @return how many regions there are. Thread: any. */
+/** @return the number of regions. Thread: any. */
 uint32_t plx_region_count(void);
 
-/** A segment by the name that another process knows it by. */
+/** A segment by its name for another process. */
 struct plx_seg_name {
-	struct plx_proc proc; /* that offers it; its pid does not count */
+	struct plx_proc proc; /* its owner; the pid is ignored */
 	uint64_t id;	      /* of the segment */
 	uint64_t len;	      /* bytes */
 };
 
 /**
- * Name a segment of ours, and offer it to those who know the name, until it is destroyed.
+ * Name a segment of ours, and offer it to processes that know the name, until it is
+ * destroyed.
  * @return 0 or -errno. Thread: any. Blocks: may.
  */
 int plx_seg_name(const struct plx_seg *seg, struct plx_seg_name *out);
@@ -82,7 +81,7 @@ int plx_seg_name(const struct plx_seg *seg, struct plx_seg_name *out);
  */
 int plx_seg_open(const struct plx_seg_name *name, bool write, struct plx_seg *out);
 
-/** A peer's segment, mapped once however many keys of it there are. */
+/** A peer's segment, mapped once for all its keys. */
 struct plx_map;
 
 /** Map, or take one more reference. Errors: as plx_seg_open(). Thread: any. Blocks: may. */
@@ -94,7 +93,7 @@ void plx_map_forget(struct plx_map *map);
 /** Drop a reference. Accepts NULL. Thread: any. */
 void plx_map_put(struct plx_map *map);
 
-/** @return where it is mapped. Thread: any. */
+/** @return the address of the mapping. Thread: any. */
 void *plx_map_base(const struct plx_map *map);
 
 #endif

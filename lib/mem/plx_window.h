@@ -31,34 +31,35 @@
 
 #define PLX_WINDOW_MAX 4095u /* segments in the table; more are not listed */
 
-/** The name of a process's table: who knows the process knows it. Thread: any. */
+/** The name of a process's table: it follows from the process. Thread: any. */
 void plx_window_table_of(const struct plx_proc *proc, struct plx_seg_name *out);
 
 /**
- * The name of this process's table, which exists as long as somebody holds it.
- * Errors: -ENOMEM and others of the system. Thread: any. Blocks: may.
+ * The name of this process's table, which exists as long as it has references. Errors:
+ * -ENOMEM and others of the system. Thread: any. Blocks: may.
  */
 int plx_window_table_get(struct plx_seg_name *out);
 
-/** Let go of it. Thread: any. */
+/** Drop a reference. Thread: any. */
 void plx_window_table_put(void);
 
 /**
- * List a segment, whose pages peers may read and write from now on. One that can't be listed is
- * reached as other memory is.
- * @param token that a peer has to know who asks for it by its place
- * @return its place, from 1 on, also if it was listed before; or 0. Thread: any. Blocks: may.
+ * List a segment, which peers may then read and write. A segment that can't be listed is
+ * accessed like other memory.
+ * @param token that a peer has to know to ask for it by its place
+ * @return its place, from 1 on, also if it was listed before; or 0. Thread: any. Blocks:
+ *   may.
  */
 uint32_t plx_window_add(const struct plx_seg *seg, uint64_t token);
 
-/** Take it out, before it is unmapped. Accepts one that is not listed. Thread: any. */
+/** Remove it, before it is unmapped. Accepts one that is not listed. Thread: any. */
 void plx_window_remove(const struct plx_seg *seg);
 
 /**
  * Map the segment at a place of a peer's table.
- * @param len bytes, of all of it
- * Errors: as plx_map_get(); -EINVAL it is no table; -ESRCH another segment, or none, is there.
- * Thread: any. Blocks: may.
+ * @param len its whole length
+ * Errors: as plx_map_get(); -EINVAL it is no table; -ESRCH another segment, or none, is
+ * there. Thread: any. Blocks: may.
  */
 int plx_window_map(const struct plx_seg_name *table, uint32_t place, uint64_t token, uint64_t base,
 	uint64_t len, bool write, struct plx_map **out);
@@ -75,7 +76,7 @@ void plx_windows_close(struct plx_windows *w);
 /** Slow path of plx_windows_find(): the table has changed, or it is another segment. */
 void *plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t len);
 
-/** The first fields of a plx_windows: the segment that was used last. */
+/** The first fields of a plx_windows: the last used segment. */
 struct plx_windows_last {
 	const _Atomic uint64_t *version; /* in the table */
 	uint64_t seen;
@@ -83,7 +84,7 @@ struct plx_windows_last {
 	char *here;
 };
 
-/** @return whether len bytes at addr all lie in one of n bytes at base; no sum may overflow. */
+/** @return whether len bytes at addr are within n bytes at base; no sum may overflow. */
 static inline bool
 plx_window_has(uint64_t base, uint64_t n, uint64_t addr, uint64_t len)
 {
@@ -92,15 +93,16 @@ plx_window_has(uint64_t base, uint64_t n, uint64_t addr, uint64_t len)
 
 /**
  * @param addr in the peer's process
- * @return where these bytes are mapped here, until the next call, or NULL: they are in no segment
- * Thread: owner. Blocks: may (a segment that is new).
+ * @return where these bytes are mapped here, until the next call, or NULL: they are in no
+ *   segment
+ * Thread: owner. Blocks: may (a new segment).
  */
 static inline void *
 plx_windows_find(struct plx_windows *w, uint64_t addr, uint64_t len)
 {
 	const struct plx_windows_last *l = (const struct plx_windows_last *)w;
 
-	/* pairs with the release in table_end(): what is listed by then is there */
+	/* pairs with the release in table_end(): the entries of that version are complete */
 	if (atomic_load_explicit(l->version, memory_order_acquire) == l->seen &&
 		plx_window_has(l->base, l->len, addr, len))
 		return l->here + (addr - l->base);

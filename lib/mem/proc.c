@@ -75,7 +75,7 @@ names_read(uint32_t *out)
 	return 0;
 }
 
-/* Where /proc does not tell the boot, that a peer's socket is found says the same. */
+/* If /proc does not show the boot, a visible socket of the peer proves the same. */
 static int
 host_read(uint64_t *out)
 {
@@ -115,14 +115,14 @@ plx_proc_runs(uint32_t tid)
 }
 
 /*
- * This process, as it was looked up once. Above the random bits of the number stands the pid, so that
- * a forked child finds that it is not its own, and looks anew.
+ * This process, determined once. The pid is above the random bits of the number, so that a
+ * forked child detects that the number is not its own.
  */
 #define RANDOM_BITS 42
 
 static struct {
 	_Atomic uint64_t host, id;
-	_Atomic uint32_t folder; /* instead of the low half of host, or 0 */
+	_Atomic uint32_t folder; /* replaces the low half of host, or 0 */
 } self;
 
 void
@@ -144,7 +144,7 @@ int
 plx_proc_self(struct plx_proc *out)
 {
 	struct plx_proc p = {.pid = getpid()};
-	/* pairs with the release below: who sees the number sees the host */
+	/* pairs with the release below: a thread that sees the number sees the host */
 	uint64_t id = atomic_load_explicit(&self.id, memory_order_acquire), fresh, host;
 	uint32_t folder;
 	int rc;
@@ -153,7 +153,7 @@ plx_proc_self(struct plx_proc *out)
 		if (getrandom(&fresh, sizeof(fresh), 0) != sizeof(fresh))
 			return -EIO;
 		fresh = (uint64_t)p.pid << RANDOM_BITS | fresh >> (64 - RANDOM_BITS);
-		/* Threads that come at the same time find the same host, and take the number of the first. */
+		/* Concurrent threads find the same host, and use the number of the first. */
 		rc = host_read(&host);
 		if (rc != 0)
 			return rc;
@@ -182,6 +182,6 @@ plx_proc_fetch(const void *from, void *to, size_t len)
 		return 0;
 	if (n >= 0 || errno == EFAULT)
 		return -EFAULT;
-	memcpy(to, from, len); /* not allowed in this sandbox: as UCX does it */
+	memcpy(to, from, len); /* not allowed in this sandbox: as UCX does */
 	return 0;
 }

@@ -4,16 +4,13 @@
  * reg_cache.c - registrations of private memory that are kept for the next transfer
  *
  * Design notes
- * The list has one reference to each registration in it, and each transfer one. The last one to let
- * go gives it back to the device. The watch, which may neither allocate nor free, moves those
- * whose memory is gone to another list, for the next owner of a queue that comes by.
- *
- * Owners do not wait for the lock. He who does not get it registers for his transfer alone.
- *
- * What peers may write is used by one transfer at a time, so that it can be revoked.
- *
- * A registration is watched after it was made: its memory is in use by a transfer meanwhile,
- * and a program that unmaps or discards it then has lost its data anyway.
+ * - The list has one reference to each registration in it, and each transfer one. The last one to
+ *   drop it deregisters. The watch, which may neither allocate nor free, moves those of unmapped
+ *   memory to another list, for the next owner of a queue.
+ * - Owners do not wait for the lock. Without it an owner registers for its transfer alone.
+ * - Memory that peers may write is used by one transfer at a time, so that it can be revoked.
+ * - A registration is watched after it was made: a transfer uses its memory meanwhile, and a
+ *   program that unmaps or discards it then has lost its data anyway.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -29,7 +26,7 @@
 
 #include "mem_int.h"
 
-#define LOOK_BACK 16 /* registrations that begin before an address, of which one may hold it */
+#define LOOK_BACK 16 /* registrations before an address, one of which may contain it */
 
 TAILQ_HEAD(reg_list, plx_reg);
 
@@ -53,8 +50,8 @@ static struct {
 	uint32_t n, n_max;
 	uint64_t len, len_max;	 /* bytes */
 	struct reg_list used;	 /* the same; those used last are first */
-	struct reg_list gone;	 /* their memory is */
-	_Atomic uint32_t n_gone, n_shrunk; /* since they were counted last */
+	struct reg_list gone;	 /* of unmapped memory */
+	_Atomic uint32_t n_gone, n_shrunk; /* since the last count */
 } cache = {.watch = {.lock = PTHREAD_MUTEX_INITIALIZER}, .users_lock = PTHREAD_MUTEX_INITIALIZER,
 	.used = TAILQ_HEAD_INITIALIZER(cache.used), .gone = TAILQ_HEAD_INITIALIZER(cache.gone)};
 
@@ -81,11 +78,11 @@ page_up(uintptr_t addr)
 static bool
 is_idle(const struct plx_reg *reg)
 {
-	/* alone: only who has the lock makes it more */
+	/* alone: only the owner of the lock increments it */
 	return atomic_load_explicit(&reg->refs, memory_order_relaxed) == 1;
 }
 
-/* @return how many begin at addr or before it */
+/* @return the number of entries that begin at addr or before */
 static uint32_t
 n_before(uintptr_t addr)
 {
@@ -156,7 +153,7 @@ on_gone(uintptr_t from, uintptr_t to)
 	cache.n = n;
 }
 
-/* Of the pages in [from, to), those of no other registration. */
+/* The pages in [from, to) that no other registration has. */
 static void
 unwatch(uintptr_t from, uintptr_t to)
 {
@@ -185,7 +182,7 @@ evict(struct plx_reg *reg, struct reg_list *to)
 	unwatch(page_down(reg->addr), page_up(end_of(reg)));
 }
 
-/* @return one that nobody uses, not used for longest; NULL: none */
+/* @return the least recently used idle one; NULL: none */
 static struct plx_reg *
 oldest_idle(void)
 {
@@ -247,7 +244,7 @@ put_all(struct reg_list *l)
 	return n;
 }
 
-/* Those of one domain, or all; used or not. */
+/* The registrations of one domain, or all; in use or not. */
 static void
 drop(const struct plx_reg_domain *domain)
 {
@@ -321,7 +318,7 @@ plx_reg_cache_forget(const struct plx_reg_domain *domain)
 	drop(domain);
 }
 
-/* Everything that nobody uses. @return whether there was something */
+/* All idle ones. @return whether there was one */
 static bool
 shrink(void)
 {
@@ -463,7 +460,7 @@ plx_reg_cache_control(struct plx_reg_stat *stat)
 {
 	struct reg_list out = TAILQ_HEAD_INITIALIZER(out);
 
-	/* each alone: seen late it is taken the next time */
+	/* each alone: a value seen late is counted the next time */
 	if (atomic_load_explicit(&cache.n_shrunk, memory_order_relaxed) != 0)
 		PLX_STAT_ADD(stat->evicted,
 			atomic_exchange_explicit(&cache.n_shrunk, 0, memory_order_relaxed));
@@ -477,7 +474,7 @@ plx_reg_cache_control(struct plx_reg_stat *stat)
 	put_all(&out);
 }
 
-/* The registrations are the parent's, and so is the thread that watches their memory. */
+/* The registrations belong to the parent, and so does the thread that watches their memory. */
 static void
 after_fork_in_child(void)
 {

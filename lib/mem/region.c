@@ -20,8 +20,8 @@
 #define USES	 (LIVE - 1)
 
 struct region_slot {
-	_Atomic uint64_t state; /* LIVE | accesses under way */
-	uint64_t token, base, len; /* valid while held */
+	_Atomic uint64_t state; /* LIVE | accesses in progress */
+	uint64_t token, base, len; /* valid during an access */
 	uint32_t rights;
 	uint32_t next_free;	   /* while free; 0: none */
 };
@@ -29,7 +29,7 @@ struct region_slot {
 static struct {
 	pthread_mutex_t lock;
 	struct region_slot *_Atomic chunks[CHUNKS];
-	uint32_t n_made;     /* slots ever used; the first is never given */
+	uint32_t n_made;     /* slots ever used; the first is never used */
 	uint32_t first_free; /* 0: none */
 	_Atomic uint32_t n;
 } regions = {.lock = PTHREAD_MUTEX_INITIALIZER, .n_made = 1};
@@ -106,7 +106,7 @@ plx_region_remove(const struct plx_region_key *key)
 	if (s == NULL)
 		return;
 	atomic_fetch_and_explicit(&s->state, ~LIVE, memory_order_relaxed);
-	/* pairs with the release in plx_region_drop(): the last access is over */
+	/* pairs with the release in plx_region_drop(): the last access has ended */
 	while (atomic_load_explicit(&s->state, memory_order_acquire) & USES)
 		sched_yield();
 	pthread_mutex_lock(&regions.lock);
@@ -156,7 +156,7 @@ plx_region_count(void)
 	return atomic_load_explicit(&regions.n, memory_order_relaxed);
 }
 
-/* What peers of the parent may reach stays in the table: no peer of the child has a key of it. */
+/* Regions of the parent stay in the table: no peer of the child has a key of them. */
 static void
 before_fork(void)
 {

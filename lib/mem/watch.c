@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * watch.c - to be told when memory gets other pages under the same address
+ * watch.c - notification when memory gets other pages under the same address
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,8 @@
 #define PRESENT (1ull << 63) /* of an entry of pagemap */
 #define OF_FILE (1ull << 61) /* or shared */
 
-static _Atomic int child_fd = -1; /* not to be kept by a forked child, or closing it here is not enough */
+static _Atomic int child_fd = -1; /* must not stay in a forked child, or closing it here is not
+                                   * enough */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void
@@ -58,7 +59,7 @@ event_take(struct plx_watch *w, const struct uffd_msg *m)
 	}
 }
 
-/* He who waits goes on with the read, so what he did is to be known before the lock is given back. */
+/* The waiting thread continues with the read, so process its event before releasing the lock. */
 static void
 events_take(struct plx_watch *w)
 {
@@ -72,7 +73,7 @@ events_take(struct plx_watch *w)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* It must not change any mapping: nobody would tell itself. */
+/* This thread must not change any mapping: it would wait for itself. */
 static void *
 watch_run(void *arg)
 {
@@ -120,7 +121,7 @@ all_close(struct plx_watch *w)
 		munmap(w->own, w->page);
 }
 
-/* What needs no rights: faults of the kernel's own accesses are not asked for. */
+/* It needs no rights: faults of the kernel's own accesses are not requested. */
 static int
 uffd_open(void)
 {
@@ -193,7 +194,7 @@ plx_watch_can(const struct plx_watch *w, const void *addr, size_t len)
 	return true;
 }
 
-/* Of pages that are write-protected, which none is, so there are no faults. */
+/* Pages that are write-protected, and none is, so there are no faults. */
 int
 plx_watch_add(struct plx_watch *w, uintptr_t from, uintptr_t to)
 {
@@ -207,10 +208,10 @@ plx_watch_del(struct plx_watch *w, uintptr_t from, uintptr_t to)
 {
 	struct uffdio_range range = {from, to - from};
 
-	(void)ioctl(w->uffd, UFFDIO_UNREGISTER, &range); /* it may be gone */
+	(void)ioctl(w->uffd, UFFDIO_UNREGISTER, &range); /* it may be unmapped */
 }
 
-/* The kernel refuses to change a page's protection while somebody waits for us. */
+/* The kernel refuses to change a page's protection while a thread waits for us. */
 bool
 plx_watch_quiet(const struct plx_watch *w)
 {

@@ -26,13 +26,13 @@ struct window {
 	_Atomic uint64_t base; /* in the owner's process; 0: no segment */
 	_Atomic uint64_t len;  /* bytes */
 	_Atomic uint64_t id;
-	_Atomic uint64_t proof; /* made of the token */
+	_Atomic uint64_t proof; /* derived from the token */
 };
 
 struct table {
 	_Atomic uint64_t magic;
 	_Atomic uint64_t version; /* odd while it changes; writer: owner */
-	_Atomic uint64_t n; /* the first so many places have been used */
+	_Atomic uint64_t n; /* places ever used */
 	struct window w[PLX_WINDOW_MAX];
 };
 
@@ -40,7 +40,7 @@ struct table {
 static struct {
 	pthread_mutex_t lock;
 	struct plx_seg seg; /* the table */
-	pid_t pid;	    /* whose it is: a forked child makes its own */
+	pid_t pid;	    /* its owner: a forked child makes its own */
 	uint32_t refs;	    /* holders and segments */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -56,7 +56,7 @@ set(_Atomic uint64_t *p, uint64_t v)
 	atomic_store_explicit(p, v, memory_order_relaxed);
 }
 
-/* The table is read by all who may map its segments, and the token is for those with a key. */
+/* All processes that may map the segments read the table, and the token is for those with a key. */
 static uint64_t
 proof_of(uint64_t token)
 {
@@ -65,7 +65,7 @@ proof_of(uint64_t token)
 	return (h ^ h >> 29) & UINT64_MAX >> 8;
 }
 
-/* The following are called with the lock held. */
+/* Called with the lock. */
 
 static bool
 table_is_held(void)
@@ -83,7 +83,7 @@ table_hold(void)
 		own.refs++;
 		return 0;
 	}
-	plx_seg_destroy(&own.seg); /* the parent's, as it was inherited */
+	plx_seg_destroy(&own.seg); /* inherited from the parent */
 	rc = plx_seg_create(&own.seg, NULL, sizeof(*t), false);
 	if (rc != 0) {
 		own.refs = 0;
@@ -127,7 +127,7 @@ plx_window_table_get(struct plx_seg_name *out)
 	pthread_mutex_lock(&own.lock);
 	rc = table_hold();
 	if (rc == 0) {
-		/* It names all segments: processes of this user may do as they like anyway. */
+		/* It names all segments: processes of this user have access anyway. */
 		own.seg.id = out->id;
 		rc = plx_meet_offer(out->id, (int[PLX_MEET_FDS]){own.seg.fd, -1, -1}, true);
 		if (rc != 0)
@@ -149,7 +149,8 @@ static void
 table_begin(struct table *t)
 {
 	set(&t->version, word(&t->version) + 1);
-	/* pairs with the fence in table_copy(): who saw a word of the change sees the odd version */
+	/* pairs with the fence in table_copy(): a reader that sees a word of the change
+	 * sees the odd version */
 	atomic_thread_fence(memory_order_release);
 }
 
@@ -236,7 +237,7 @@ plx_window_remove(const struct plx_seg *seg)
 /* One of a peer's segments. */
 struct mapped {
 	uint64_t base, len, id;
-	bool refused; /* it can't be mapped: not tried again */
+	bool refused; /* can't be mapped: not tried again */
 	struct plx_map *map;
 };
 
@@ -271,7 +272,7 @@ table_map(const struct plx_seg_name *name, struct plx_map **out)
 	return -EINVAL;
 }
 
-/* A peer may write there what it likes. @return how many places there are to look at */
+/* The peer may write anything there. @return the number of places to read */
 static uint32_t
 table_n(const struct table *t)
 {
@@ -280,9 +281,9 @@ table_n(const struct table *t)
 	return n < PLX_WINDOW_MAX ? n : PLX_WINDOW_MAX;
 }
 
-#define COPY_TRIES 1000 /* changes of the table that are waited for */
+#define COPY_TRIES 1000 /* changes of the table before giving up */
 
-/* @return whether the place could be copied while nothing changed */
+/* @return whether the place was copied without a change meanwhile */
 static bool
 window_copy(const struct table *t, uint32_t place, struct mapped *to, uint64_t *proof)
 {
@@ -367,7 +368,7 @@ plx_windows_close(struct plx_windows *w)
 	free(w);
 }
 
-/* @return how many segments were copied to `to`, or -1: the table changes just now */
+/* @return the number of segments copied to `to`, or -1: the table is changing */
 static int
 table_copy(const struct table *t, uint64_t version, uint32_t places, struct mapped *to)
 {
@@ -393,7 +394,7 @@ by_base(const void *a, const void *b)
 	return x->base < y->base ? -1 : x->base > y->base;
 }
 
-/* What both lists have, each in the order of its bases, goes to the new one as it is mapped. */
+/* Entries of both lists, each in the order of its bases, go to the new one as mapped. */
 static void
 keep(struct plx_windows *w, struct mapped *list, uint32_t n)
 {
@@ -415,7 +416,7 @@ keep(struct plx_windows *w, struct mapped *list, uint32_t n)
 	}
 }
 
-/* Learn the table as it is now, and keep what is mapped and still listed. */
+/* Read the present table, and keep what is mapped and still listed. */
 static bool
 renew(struct plx_windows *w, uint64_t version)
 {
