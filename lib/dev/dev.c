@@ -21,7 +21,7 @@ static const struct plx_dev_ops *drivers[PLX_DEV_MAX];
 static unsigned n_drivers;
 static struct plx_dev *devs[PLX_DEV_MAX];
 
-/* How many of the pointers of a table are set: hooks stand in it and nothing else. */
+/* The number of pointers that are set in a table: it contains hooks and nothing else. */
 static size_t
 n_set(const void *table, size_t len)
 {
@@ -48,7 +48,7 @@ is_complete(const struct plx_dev_ops *ops)
 		(ops->cm == NULL || WHOLE(*ops->cm)) && (ops->stats == NULL) == (ops->stat_rows == NULL);
 }
 
-/* Whether an open device says no more of itself than its driver has hooks for. */
+/* Whether an open device has only capabilities that its driver has hooks for. */
 static bool
 caps_fit(const struct plx_dev *dev)
 {
@@ -98,7 +98,7 @@ plx_dev_driver(unsigned i, const struct plx_dev_names **names)
 	return name;
 }
 
-/* Called with the lock held. */
+/* Call with the lock. */
 static int
 dev_find_slot(const char *name, struct plx_dev **out)
 {
@@ -191,7 +191,7 @@ plx_dev_fail(const char *name)
 	pthread_mutex_lock(&lock);
 	(void)dev_find_slot(name, &dev);
 	if (dev != NULL)
-		/* alone: who sees it looks at nothing else */
+		/* alone: a thread that sees it reads nothing else */
 		atomic_store_explicit(&dev->failed, true, memory_order_relaxed);
 	pthread_mutex_unlock(&lock);
 	return dev != NULL ? 0 : -ENODEV;
@@ -234,7 +234,7 @@ plx_dev_look(const char *name, const struct plx_conf *conf, unsigned port, struc
 	return rc;
 }
 
-/* Devices are opened anew: what the parent's stand for is the parent's. */
+/* Devices are opened again: the parent's objects belong to the parent. */
 static void
 after_fork_in_child(void)
 {

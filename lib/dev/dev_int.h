@@ -18,7 +18,7 @@ void dev_fill_hooks(struct plx_queue *q, const struct plx_dev_ops *ops);
 /* peer.c */
 /** The uid of an address. @return 0; -EINVAL: it can't be one */
 int dev_addr_uid(const struct plx_addr *addr, uint64_t *uid);
-/** @return the peer with this address, unless it was left; or NULL */
+/** @return the peer with this address, unless it was abandoned; or NULL */
 struct plx_peer *dev_peer_find(const struct plx_queue *q, uint64_t uid, const struct plx_addr *addr);
 void dev_peer_free(struct plx_peer *peer);
 

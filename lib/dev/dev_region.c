@@ -10,7 +10,7 @@
 #include "plx_dev.h"
 #include "plx_dev_ops.h"
 
-/* With each port. @return 0 if one took it; out->alone: and all did */
+/* With each port. @return 0 if one accepted it; out->alone: and all did */
 static int
 keys_reg(const struct plx_dev_ops *ops, const struct plx_conf *conf, void *addr, size_t len,
 	uint8_t rights, struct plx_dev_region *out)
@@ -33,7 +33,7 @@ keys_reg(const struct plx_dev_ops *ops, const struct plx_conf *conf, void *addr,
 	return out->n_keys != 0 ? 0 : err;
 }
 
-/* What one port does to a word is not done at once for those who come by another. */
+/* An atomic of one port is not atomic to those of another. */
 static uint8_t
 atomics_of(const struct plx_dev_region *r)
 {

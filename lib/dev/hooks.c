@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * hooks.c - what stands in for hooks: where a driver has none, and of a queue that is the parent's
+ * hooks.c - replacements of hooks: of those that a driver lacks, and of a queue of the parent
  */
 #include <errno.h>
 
@@ -10,7 +10,7 @@
 /* Their parameters are those of the hooks. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* What stands in for a hook that a driver leaves out, so that no caller tests for NULL. */
+/* Replacements of hooks that a driver leaves out, so that no caller tests for NULL. */
 static int
 dummy_rma(const struct plx_rma_op *op)
 {
@@ -54,7 +54,7 @@ dev_fill_hooks(struct plx_queue *q, const struct plx_dev_ops *ops)
 	q->peer_shared = ops->shared.peer != NULL ? ops->shared.peer : dummy_peer_shared;
 }
 
-/* What a child does with a queue of its parent's: the device is not told. */
+/* Hooks of a child for a queue of its parent: the device sees nothing. */
 static int
 lost_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
 {
@@ -140,7 +140,7 @@ lost_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke)
 {
 }
 
-/* By driver: what it says of a queue and its addresses stays, what it does is gone. */
+/* By driver: its queries about a queue and its addresses stay, its actions are replaced. */
 static struct {
 	struct plx_dev dev;
 	struct plx_dev_ops ops;

@@ -3,9 +3,8 @@
  *
  * plx_dev.h - devices, queues, peers: what ep and worker call
  *
- * Drivers fill in plx_dev_ops.h. A queue is owned by one worker and called by
- * the thread that gives that worker its turns; only opening and closing a device
- * may happen elsewhere.
+ * Drivers fill in plx_dev_ops.h. A queue is owned by one worker and called by the thread that
+ * runs that worker's turns; only opening and closing a device may happen elsewhere.
  */
 #ifndef PLX_DEV_H
 #define PLX_DEV_H
@@ -31,9 +30,9 @@
 
 #define PLX_DEV_MAX	    8	/* devices in a process */
 #define PLX_DEV_NAME_MAX    16
-#define PLX_DEV_PORTS	    4	/* of a device, that one worker uses */
+#define PLX_DEV_PORTS	    4	/* of a device, for one worker */
 #define PLX_DEV_PORT_NAME   80
-#define PLX_DEV_TEXT_MAX    128 /* of what is said of an address */
+#define PLX_DEV_TEXT_MAX    128 /* of text about an address */
 #define PLX_ADDR_MAX	    64	/* bytes of one queue's address */
 #define PLX_DEV_RX_BURST    16	/* messages taken in one go */
 #define PLX_DEV_PEER_HASH   256 /* lists over which a queue's peers are spread */
@@ -44,31 +43,31 @@ struct plx_peer;
 struct plx_soft_tag;
 struct plx_dev_cm_ops;
 
-/** What a device can do; what it can't, ep and rndv add. */
+/** Capabilities of a device; ep and rndv emulate what it lacks, except reliability and order. */
 enum plx_dev_cap {
-	PLX_DEV_RELIABLE = 1 << 0, /* what was taken arrives, or the peer is dead */
-	PLX_DEV_ORDERED = 1 << 1,  /* in the order it was taken */
+	PLX_DEV_RELIABLE = 1 << 0, /* a message that was taken arrives, or the peer is dead */
+	PLX_DEV_ORDERED = 1 << 1,  /* in the order they were taken */
 	PLX_DEV_GET = 1 << 2,	   /* reads a peer's private memory without its help */
 	PLX_DEV_PUT = 1 << 3,	   /* writes it */
 	PLX_DEV_SHARED = 1 << 4,   /* queues have a shared area that peers can map */
 	PLX_DEV_KEYS = 1 << 5,	   /* reads and writes a peer's registered memory, by its key */
 };
 
-/** A name of UCX's for a driver, or for a part of what it stands for. */
+/** A name of UCX's for a driver, or for a part of its functions. */
 struct plx_dev_alias {
 	const char *name; /* "posix" */
-	bool reads;	  /* who asks for it has the memory of other processes read, too */
-	uint8_t takes;	  /* a bit for each way that is lost when this is not to be used */
+	bool reads;	  /* using it includes reading the memory of other processes */
+	uint8_t takes;	  /* a bit for each transport that is lost without it */
 };
 
-#define PLX_DEV_ALIAS_READS 0x80 /* of takes: what is lost is only that others' memory is read */
+#define PLX_DEV_ALIAS_READS 0x80 /* of takes: only reading others' memory is lost */
 
-/** What others call a driver, and where its peers are. */
+/** Names of a driver in other interfaces, and where its peers are. */
 struct plx_dev_names {
 	/* Transports that UCX_TLS may list, up to a NULL; the driver is not used once all bits are taken. */
 	const struct plx_dev_alias *aliases;
 	const char *cci;    /* CCI's name for the transport, besides the driver's; or NULL */
-	bool between_hosts; /* UCX_NET_DEVICES is about its ports; else UCX_SHM_DEVICES about the driver */
+	bool between_hosts; /* UCX_NET_DEVICES selects its ports; else UCX_SHM_DEVICES the driver */
 };
 
 /** A queue's address as it travels in a worker address; the first 8 bytes are its uid. */
@@ -80,38 +79,41 @@ struct plx_addr {
 enum plx_peer_state {
 	PLX_PEER_NEW,  /* known by address, not connected */
 	PLX_PEER_OPEN,
-	PLX_PEER_DEAD, /* err says why; nothing more is sent or received */
+	PLX_PEER_DEAD, /* err is the reason; nothing more is sent or received */
 };
 
 /**
- * The other end of a queue, as the driver knows it; a driver's own peer struct
- * begins with this one. There is one for each remote queue, whether it was met
- * through an address or by a message from it.
+ * The other end of a queue, as the driver knows it; a driver's own peer struct begins with
+ * this one. There is one for each remote queue, however it became known: by an address or
+ * by a message.
  */
 struct plx_peer {
 	struct plx_queue *q;
 	void *user;	/* lib/ep's object for this peer, NULL before the first use */
 	uint64_t uid;	/* of the remote queue */
 	uint64_t proc;	/* plx_proc_id() of its process, 0 not known; set by peer_open */
-	uint32_t mtu;	/* longest header + data of one message, bytes; may fall when connecting */
+	uint32_t mtu;	/* longest header + data of one message, bytes; may shrink when connecting */
 	uint32_t short_max; /* longest data of tx_short, bytes */
 	uint8_t state;	/* enum plx_peer_state */
-	bool left;	/* dead, and another is made for its address: see plx_peer_leave() */
+	bool left;	/* dead, and replaced by a new one for its address: see plx_peer_leave() */
 	uint8_t caps;	/* enum plx_dev_cap, for this peer: may lose bits */
-	bool met;	/* something was sent to it, or has come from it */
+	bool met;	/* messages were sent to it, or have come from it */
 	int16_t err;	/* -errno once dead */
 	uint32_t refs;
-	uint32_t domain; /* of its process: keys of this domain reach its memory; 0: none do */
+	uint32_t domain; /* of its process: keys of this domain give access to its memory; 0: none
+	                  * do */
 	uint32_t lossy_mtu; /* longest header + data of plx_peer_lossy_tx(), bytes; 0: not yet, or none */
-	uint32_t tx_sure; /* how many more calls of tx_short are sure to succeed; 0: not known. Writer: the driver */
-	/* line 1: where the next message to it is written, when it polls that line; or NULL */
+	uint32_t tx_sure; /* how many more calls of tx_short are certain to succeed; 0: unknown.
+	                   * Writer: the driver */
+	/* line 1: where the next message to it is written, if it polls that line; or NULL */
 	const void *tx_line;
-	const void *tx_asked; /* of these, the last that plx_peer_tx_soon() has asked for */
+	const void *tx_asked; /* the last of these that plx_peer_tx_soon() has prefetched */
 	LIST_ENTRY(plx_peer) link;
 };
 
 /**
- * What plx_peer.domain is for a port of a process: keys of this domain reach its memory.
+ * The plx_peer.domain of a port of a process: keys of this domain give access to its
+ * memory.
  * @param proc as in plx_peer, at least the bits of PLX_WIRE_PROC_MASK
  * @param port of those that the process has opened, from 1 on; no two have the same domain
  * @return never 0. Thread: any.
@@ -132,7 +134,7 @@ struct plx_tx {
 	uint32_t len;	  /* of data */
 	uint8_t hdr_len;
 	uint8_t op;	  /* wire opcode, carried for the caller */
-	/* instead of data, when not NULL: write len bytes from offset on; called once, when taken */
+	/* instead of data, if not NULL: write len bytes from offset on; called once, when taken */
 	void (*pack)(void *arg, uint64_t offset, void *to, uint64_t len);
 	void *pack_arg;
 	uint64_t pack_offset;
@@ -172,10 +174,10 @@ struct plx_rx {
 	const uint8_t *data; /* header and data; the peer may still write to it: copy, then check */
 	uint32_t len;
 	uint8_t op;
-	uint8_t drv[3];	     /* the driver's */
+	uint8_t drv[3];	     /* private to the driver */
 };
 
-/** What a device does to a word of 8 bytes, which is aligned. */
+/** The effect of a device's atomic on an aligned word of 8 bytes. */
 enum plx_dev_atomic {
 	PLX_DEV_NO_ATOMIC,
 	PLX_DEV_FADD,  /* operand[0] is added */
@@ -188,16 +190,18 @@ struct plx_rma_op {
 	void *local;
 	uint64_t remote; /* address in the peer's process */
 	size_t len;
-	bool put;	 /* by key: up to mtu bytes are copied before rma returns; none: ends as others do */
-	uint8_t atomic;	 /* enum plx_dev_atomic, by key: the value before goes to local */
+	bool put;	 /* by key: up to mtu bytes are copied before rma returns; none: completes
+	         	  * as others do */
+	uint8_t atomic;	 /* enum plx_dev_atomic, by key: the previous value goes to local */
 	uint64_t key;	 /* PLX_DEV_KEYS: of the peer's memory */
 	uint64_t operand[2];
-	/* Called by the owner when what was -EINPROGRESS is over, but not while the queue closes. */
+	/* Called by the owner when an operation that was -EINPROGRESS completes, but not
+	 * while the queue closes. */
 	void (*done)(void *arg, int err);
 	void *arg;
 };
 
-/** What peers may do with registered memory. */
+/** Rights of peers on registered memory. */
 enum plx_dev_mem_right {
 	PLX_DEV_MEM_READ = 1 << 0,
 	PLX_DEV_MEM_WRITE = 1 << 1,
@@ -206,20 +210,20 @@ enum plx_dev_mem_right {
 
 #define PLX_DEV_KEY_SET (1ull << 32) /* so that no key is 0 */
 
-/** Memory that a device may reach, on behalf of peers that have its key. */
+/** Memory that a device may access, for peers that have its key. */
 struct plx_dev_mem {
 	uint64_t key; /* PLX_DEV_KEY_SET and the 32 bits of the device's */
-	void *drv;    /* the driver's; NULL: not registered */
+	void *drv;    /* private to the driver; NULL: not registered */
 };
 
-/** What atomics of a device are worth. */
+/** Atomicity of a device's atomics. */
 enum plx_dev_atomics {
 	PLX_DEV_ATOMICS_NONE,
-	PLX_DEV_ATOMICS_OWN, /* all of the device together, but not with those of processors */
+	PLX_DEV_ATOMICS_OWN, /* to each other, but not to those of processors */
 	PLX_DEV_ATOMICS_ALL,
 };
 
-/** Memory that peers reach by one port. */
+/** Memory that peers access by one port. */
 struct plx_dev_key {
 	struct plx_dev_mem mem;
 	uint16_t port;	 /* of those the process has opened, from 1 on: see plx_dev_domain() */
@@ -232,16 +236,16 @@ struct plx_dev_region {
 	struct plx_dev_key keys[PLX_DEV_PORTS]; /* one for each port that took it */
 	uint8_t n_keys;
 	uint8_t atomics;     /* enum plx_dev_atomics, whichever port they come by */
-	bool alone;	     /* peers come by this device only */
+	bool alone;	     /* peers use this device only */
 };
 
-/** What a device can do about tags; set by queue_open. */
+/** Capabilities for tags; set by queue_open. */
 struct plx_dev_tag_caps {
-	uint32_t list_n;  /* receives that it holds at the most; 0: it does not match */
-	uint32_t len_min; /* bytes; to post a shorter one costs more than it saves */
+	uint32_t list_n;  /* most receives in its list; 0: it does not match */
+	uint32_t len_min; /* bytes; posting a shorter one costs more than it saves */
 };
 
-/** A receive that a device is to match; its memory is the caller's until its last callback. */
+/** A receive for a device to match; its memory is the caller's until its last callback. */
 struct plx_dev_recv {
 	uct_tag_t tag; /* has no bits outside mask */
 	uct_tag_t mask;
@@ -256,11 +260,11 @@ struct plx_queue_stat {
 	uint64_t rx_msgs, rx_bytes;
 	uint64_t rx_drop_bad_cell, rx_drop_bad_peer, rx_skip_dead;
 	uint64_t rma_ops, rma_bytes, rma_refused;
-	uint64_t rma_mapped; /* of the ops, those on memory that is mapped here */
+	uint64_t rma_mapped; /* operations among them on memory that is mapped here */
 	uint64_t peers, peers_dead;
 };
 
-/** What a look at a queue has found. */
+/** The result of a poll. */
 enum plx_rx_found {
 	PLX_RX_NONE,  /* nothing, but for what the driver looks at rarely in any case */
 	PLX_RX_MORE,  /* a message, and something behind it */
@@ -270,8 +274,8 @@ enum plx_rx_found {
 };
 
 /*
- * A receiver tells a sender to stop by a message, so the sender has to look for it: between two turns a driver accepts
- * at most this many rings full of messages for one peer.
+ * A receiver stops a sender by a message, so the sender has to poll for it: between two
+ * turns a driver accepts at most this many rings full of messages for one peer.
  */
 #define PLX_DEV_BLIND_MAX 16u
 
@@ -292,8 +296,9 @@ struct plx_queue {
 	alignas(PLX_LINE) struct plx_queue_stat stat;
 
 	/*
-	 * Look whether a burst would find something, be it the end of an operation, and take one message
-	 * where that is simple. A driver without this hook always says PLX_RX_BURST.
+	 * Check whether a burst would find something, including the completion of an
+	 * operation, and take one message if that is simple. A driver without this hook
+	 * always returns PLX_RX_BURST.
 	 */
 	enum plx_rx_found (*rx_look)(struct plx_queue *q, struct plx_rx *rx);
 	int (*put_short)(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote,
@@ -301,46 +306,50 @@ struct plx_queue {
 
 	/* cold; owner thread or control */
 	struct plx_dev *dev;
-	const struct plx_conf *conf; /* while it opens */
-	uint32_t caps;		     /* enum plx_dev_cap, at the most */
-	void *shared;	     /* PLX_DEV_SHARED: zeroed memory that peers reach by peer_shared() */
+	const struct plx_conf *conf; /* during queue_open */
+	uint32_t caps;		     /* enum plx_dev_cap, the most a peer can have */
+	void *shared;	     /* PLX_DEV_SHARED: zeroed memory that peers access by peer_shared() */
 	size_t shared_len;
 	struct plx_dev_tag_caps tag_caps;
 	struct plx_soft_tag *soft_tag; /* NULL: hardware matches, or nothing does */
 	LIST_HEAD(, plx_peer) peers[PLX_DEV_PEER_HASH]; /* by uid */
 	uint32_t n_dead;     /* dead peers not yet freed */
 	/*
-	 * Counts the worker's turns, in each of which it looks at what has come; NULL: it has no worker. A driver that
-	 * hears of its peers' room otherwise takes few messages without such a look: see PLX_DEV_BLIND_MAX.
+	 * Counts the worker's turns, each of which polls for arrivals; NULL: it has no
+	 * worker. A driver that learns of its peers' room otherwise takes only a few
+	 * messages without such a poll: see PLX_DEV_BLIND_MAX.
 	 */
 	const uint64_t *turns;
-	uint8_t port;	     /* of the device's that these settings allow, from 0 on */
-	/* called when a driver finds that a peer is gone; may be NULL */
+	uint8_t port;	     /* of the ports that the settings allow, from 0 on */
+	/* called when a driver finds a peer dead; may be NULL */
 	void (*on_dead)(struct plx_peer *peer);
 	bool closing; /* plx_queue_close() runs */
 	uint32_t zcopy_min; /* bytes; to copy a shorter message costs less than plx_peer_tx_zcopy(); 0: there is none */
 	uint8_t zcopy_iov;  /* pieces of data that it takes */
 	uint32_t keep_min;  /* bytes; to copy a shorter message costs less than plx_queue_rx_keep(); 0: there is none */
 	uint32_t group_mtu; /* longest message to a group, bytes; 0: the device has no groups */
-	/* a message to a group that this queue receives from, borrowed for the call; may be NULL */
+	/* a message to a group that this queue receives from, valid during the call; may be NULL */
 	void (*on_group)(struct plx_queue *q, uint64_t group, const uint8_t *data, uint32_t len);
-	/* a group that was being joined: all who joined it so are members, or not: rc; may be NULL */
+	/* joining a group has completed: all who joined it are members, or not: rc; may be NULL */
 	void (*on_joined)(struct plx_queue *q, uint64_t group, bool rx, int rc);
-	/* what came by plx_peer_lossy_tx(), borrowed for the call; its bytes stay as they are; may be NULL */
+	/* a message of plx_peer_lossy_tx(), valid during the call; its bytes do not change;
+	 * may be NULL */
 	void (*on_lossy)(struct plx_queue *q, const struct plx_rx *rx);
 	/*
-	 * The owner sends more before it calls plx_queue_flush(): a driver with that hook need
-	 * not tell the device of each message.
+	 * The owner sends more before it calls plx_queue_flush(): a driver with that hook
+	 * may delay the doorbell.
 	 */
 	bool hold;
-	bool held; /* the driver: there is something for it to flush */
+	bool held; /* set by the driver: there is something to flush */
 	/*
-	 * Before plx_queue_efd(): its owner sleeps for a short time at first, and before a longer one it has
-	 * plx_fence_world() pass between two calls of plx_queue_arm(). So those who send need not fence.
+	 * Set before plx_queue_efd(): the owner first sleeps briefly, and before a longer
+	 * sleep it executes plx_fence_world() between two calls of plx_queue_arm(). So
+	 * senders need no fence.
 	 */
 	bool dozes;
-	_Atomic bool woke; /* the driver: it has woken a receiver that slept on this CPU; relaxed, any may clear it */
-	bool by_cpu; /* the driver: a long transfer is under way, moved by processors of this machine */
+	_Atomic bool woke; /* set by the driver: it has woken a receiver that slept on this CPU;
+	                    * relaxed, any thread may clear it */
+	bool by_cpu; /* set by the driver: processors of this machine are moving a long transfer */
 };
 
 _Static_assert(offsetof(struct plx_queue, stat) == PLX_LINE, "line 0 is full");
@@ -350,23 +359,23 @@ extern const struct plx_stat_row plx_queue_stat_rows[];
 /**
  * The driver's own counters of a queue.
  * @param rows out
- * @return what the rows describe, or NULL: it has none. Thread: any.
+ * @return the struct of the rows, or NULL: it has none. Thread: any.
  */
 const void *plx_queue_drv_stats(const struct plx_queue *q, const struct plx_stat_row **rows);
 
 /**
- * The drivers that are registered, in this order.
+ * The registered drivers, in this order.
  * @param names out, or NULL; *names may be NULL
- * @return the name of driver i, or NULL behind the last. Thread: any.
+ * @return the name of driver i, or NULL after the last. Thread: any.
  */
 const char *plx_dev_driver(unsigned i, const struct plx_dev_names **names);
 
 /**
  * Open a device by name, or take one more reference to it.
  * @param name the driver's
- * @param conf of the first who opens it
- * Thread: any, serialised inside. Blocks: may. Errors: -ENODEV no such driver; -ENXIO it has
- * failed; what its open says.
+ * @param conf of the first opener
+ * Thread: any, serialised inside. Blocks: may. Errors: -ENODEV no such driver; -ENXIO it
+ * has failed; those of its open.
  */
 int plx_dev_open(const char *name, const struct plx_conf *conf, struct plx_dev **out);
 
@@ -374,7 +383,7 @@ int plx_dev_open(const char *name, const struct plx_conf *conf, struct plx_dev *
 void plx_dev_close(struct plx_dev *dev);
 
 /**
- * An open device is gone for good, until all have closed it. Its workers look for themselves.
+ * Make an open device fail for good, until all have closed it. Its workers poll for that.
  * Thread: any. Errors: -ENODEV none of this name is open.
  */
 int plx_dev_fail(const char *name);
@@ -385,7 +394,10 @@ bool plx_dev_has_failed(const struct plx_dev *dev);
 /** @return the device's name, which belongs to it. Thread: any. */
 const char *plx_dev_name(const struct plx_dev *dev);
 
-/** @return how a device's manager of connections is called; NULL: it has none, or has failed. Thread: any. */
+/**
+ * @return the table of a device's manager of connections; NULL: it has none, or has failed.
+ *   Thread: any.
+ */
 const struct plx_dev_cm_ops *plx_dev_cm(const struct plx_dev *dev);
 
 /**
@@ -393,8 +405,8 @@ const struct plx_dev_cm_ops *plx_dev_cm(const struct plx_dev *dev);
  * @param conf settings, copied as needed
  * @param port of those that the settings allow, from 0 on: the best come first
  * @param owner stored in the queue
- * Thread: any (before the owner gives turns). Errors: -ENODEV there are not so many; what the
- * driver says.
+ * Thread: any (before the owner runs turns). Errors: -ENODEV there are fewer ports; those
+ * of the driver.
  */
 int plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned port,
 	void *owner, struct plx_queue **out);
@@ -406,10 +418,10 @@ struct plx_dev_port {
 };
 
 /**
- * What workers of these settings would find.
+ * The ports that workers of these settings would find.
  * @param name of the device
  * @param port as for plx_queue_open_port()
- * @return 0 and *out; -ENODEV there is no such device, or none here, or it has not so many ports
+ * @return 0 and *out; -ENODEV there is no such device, or none here, or it has fewer ports
  * Thread: any. Blocks: may.
  */
 int plx_dev_look(const char *name, const struct plx_conf *conf, unsigned port,
@@ -423,7 +435,7 @@ plx_queue_open(struct plx_dev *dev, const struct plx_conf *conf, void *owner,
 	return plx_queue_open_port(dev, conf, 0, owner, out);
 }
 
-/** @return whether all that is sent arrives, in order, or the peer is dead: what an endpoint needs. Thread: any. */
+/** @return whether the queue is reliable and ordered, which an endpoint needs. Thread: any. */
 static inline bool
 plx_queue_is_sure(const struct plx_queue *q)
 {
@@ -434,66 +446,70 @@ plx_queue_is_sure(const struct plx_queue *q)
 void plx_queue_close(struct plx_queue *q);
 
 /**
- * In a forked child: the queue is the parent's. From now on nothing reaches the device or shared memory,
- * nothing is received, and what is sent fails with -ECONNRESET.
- * Thread: the only one, inside of fork(). Blocks: never. Allocates: no.
+ * In a forked child: cut the queue off, as it belongs to the parent. From now on nothing
+ * reaches the device or shared memory, nothing is received, and sends fail with
+ * -ECONNRESET. Thread: the only one, inside of fork(). Blocks: never. Allocates: no.
  */
 void plx_queue_lose(struct plx_queue *q);
 
 /** The address by which others reach this queue. Thread: any. */
 void plx_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
 
-/** Whose address of the queue's device this is, for people: "process 17". Thread: owner. */
+/** The owner of an address of this device, as text: "process 17". Thread: owner. */
 void plx_queue_addr_whose(const struct plx_queue *q, const struct plx_addr *addr, char *text,
 	size_t len);
 
 /**
- * Why plx_queue_score() or plx_peer_get() refused an address, for people.
- * @param err what it answered
+ * Why plx_queue_score() or plx_peer_get() refused an address, as text.
+ * @param err their result
  * Thread: owner. Blocks: may (system calls).
  */
 void plx_queue_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text,
 	size_t len);
 
-/** @return what its port is called, which is the queue's; NULL: the device has none. Thread: any. */
+/**
+ * @return the name of its port, which belongs to the queue; NULL: the device has no names.
+ *   Thread: any.
+ */
 const char *plx_queue_port(const struct plx_queue *q);
 
-/** @return whether its port works at the moment. Thread: any. Blocks: never, but a system call. */
+/** @return whether its port works now. Thread: any. Blocks: never, except for a system call. */
 bool plx_queue_is_up(const struct plx_queue *q);
 
 /**
- * How good a way to an address this queue is, beside other queues of its device and other
- * addresses of the same worker. Who has the address of this one finds the same of the same two,
- * but for what only one of them has seen: that a port is down, that an attempt has failed.
- * @return the more the better, never two that are equal; -EHOSTUNREACH it is none, -EINVAL not
- * an address. Thread: owner. Blocks: never, but makes system calls.
+ * Score the path from this queue to an address, compared with other queues of its device
+ * and other addresses of the same worker. The score is symmetric: both sides compute the
+ * same value, except for what only one of them has seen (a port that is down, a failed
+ * attempt).
+ * @return higher is better, never two that are equal; -EHOSTUNREACH there is no path,
+ *   -EINVAL not an address. Thread: owner. Blocks: never, but makes system calls.
  */
 int64_t plx_queue_score(struct plx_queue *q, const struct plx_addr *addr);
 
 /**
- * Let the owner sleep: from now on the queue has a descriptor that polls readable when something
- * came while the queue was armed, or a peer died. Once, before the queue's address is given to
- * anybody.
- * @return the descriptor, which is the queue's, or -EOPNOTSUPP, or another error
+ * Let the owner sleep: from now on the queue has a descriptor that polls readable if a
+ * message came while the queue was armed, or a peer died. Once, before the queue's address
+ * is used.
+ * @return the descriptor, which belongs to the queue, or -EOPNOTSUPP, or another error
  * Thread: owner.
  */
 int plx_queue_efd(struct plx_queue *q);
 
 /**
  * The owner is about to sleep on plx_queue_efd().
- * @return 0: whatever comes from now on makes the descriptor readable; -EBUSY: something waits
- * already and the queue is not armed
+ * @return 0: later arrivals make the descriptor readable; -EBUSY: something has arrived
+ *   already and the queue is not armed
  * Thread: owner. Blocks: never, but may make system calls.
  */
 int plx_queue_arm(struct plx_queue *q);
 
-/** The owner is awake: senders no longer ring, the descriptor is quiet. Thread: owner. */
+/** The owner is awake: senders no longer wake it, the descriptor is quiet. Thread: owner. */
 void plx_queue_disarm(struct plx_queue *q);
 
-/** @return whether the driver can tell that nothing has come without a burst. Thread: any. */
+/** @return whether the driver can tell without a burst that nothing has come. Thread: any. */
 bool plx_queue_looks(const struct plx_queue *q);
 
-/** @return whether the driver can hold messages back. Thread: any. */
+/** @return whether the driver can delay messages. Thread: any. */
 bool plx_queue_holds(const struct plx_queue *q);
 
 /**
@@ -512,17 +528,18 @@ void plx_queue_rx_return(struct plx_queue *q, void *kept);
 void plx_queue_flush(struct plx_queue *q);
 
 /**
- * Send to a group, or receive what others send to it: the device copies it for each of them. As
- * often as it is joined it is left. Nothing is promised of what is sent, not even to come once.
- * @param group its number; all that use the device's network share them
+ * Join a group, as a sender or receiver: the device copies its messages for each receiver.
+ * Leave it as often as it was joined. Messages may be lost or duplicated.
+ * @param group its number; all users of the device's network share them
  * @param rx to receive
- * @return 0; -EINPROGRESS: on_joined tells, in a turn, unless it is left before
- * Errors: -EOPNOTSUPP the device has no groups; -ENOMEM and others of the system.
- * Thread: owner. Blocks: may (system calls).
+ * @return 0; -EINPROGRESS: on_joined reports the result, in a turn, unless the group is
+ *   left before
+ * Errors: -EOPNOTSUPP the device has no groups; -ENOMEM and others of the system. Thread:
+ * owner. Blocks: may (system calls).
  */
 int plx_queue_group_join(struct plx_queue *q, uint64_t group, bool rx);
 
-/** No more. Accepts what was not joined. Thread: owner. */
+/** Leave it. Accepts a group that was not joined. Thread: owner. */
 void plx_queue_group_leave(struct plx_queue *q, uint64_t group, bool rx);
 
 /**
@@ -532,10 +549,10 @@ void plx_queue_group_leave(struct plx_queue *q, uint64_t group, bool rx);
 int plx_queue_group_tx(struct plx_queue *q, uint64_t group, const void *data, uint32_t len);
 
 /**
- * Take messages that may get lost: as datagrams, without a connection. Once is enough.
- * @param where out: what those who are to send such messages have to know; not 0
- * Errors: -EOPNOTSUPP the device has none; -ENOMEM and others of the system.
- * Thread: owner. Blocks: may (system calls).
+ * Receive unreliable messages: as datagrams, without a connection. Once is enough.
+ * @param where out: what senders of such messages have to know; not 0
+ * Errors: -EOPNOTSUPP the device has none; -ENOMEM and others of the system. Thread: owner.
+ * Blocks: may (system calls).
  */
 int plx_queue_lossy_open(struct plx_queue *q, uint32_t *where);
 
@@ -546,38 +563,38 @@ int plx_queue_lossy_open(struct plx_queue *q, uint32_t *where);
 void plx_queue_control(struct plx_queue *q);
 
 /**
- * Find or make the peer with this address; takes a reference.
- * Errors: -EHOSTUNREACH the driver can't reach it; -EPERM one of the two may not reach the other;
- * -EINVAL not an address; -ENOMEM.
- * Thread: owner.
+ * Find or make the peer with this address; takes a reference. Errors: -EHOSTUNREACH the
+ * driver can't reach it; -EPERM one of the two may not connect to the other; -EINVAL not an
+ * address; -ENOMEM. Thread: owner.
  */
 int plx_peer_get(struct plx_queue *q, const struct plx_addr *addr, struct plx_peer **out);
 
 /**
- * Connect a peer that is PLX_PEER_NEW; nothing may be sent to it before. When this returns 0
- * the peer's short_max and caps are final; its mtu may grow until it is settled.
- * Errors: -ENOMEM, -EMFILE, -ENFILE: try later; -ECONNRESET it has left, -EHOSTUNREACH and others: the
- * peer is dead now.
- * Thread: owner. Blocks: may (system calls).
+ * Connect a peer that is PLX_PEER_NEW; required before sending. When this returns 0 the
+ * peer's short_max and caps are final; its mtu may grow until it is settled. Errors:
+ * -ENOMEM, -EMFILE, -ENFILE: try later; -ECONNRESET it has closed, -EHOSTUNREACH and
+ * others: the peer is dead now. Thread: owner. Blocks: may (system calls).
  */
 int plx_peer_connect(struct plx_peer *peer);
 
 /**
- * Wait until the mtu of a peer that is connected is final: for a moment, as it takes a process to say how
- * it is sent to. One that does not run is left with the mtu it has.
- * Thread: owner. Blocks: at most half a second.
+ * Wait until the mtu of a connected peer is final: for a moment, as the peer's process has
+ * to answer. A stopped process keeps the present mtu. Thread: owner. Blocks: at most half a
+ * second.
  */
 void plx_peer_settle(struct plx_peer *peer);
 
 /**
- * Have messages that may get lost go to a peer and come from it, connected or not. Sets the peer's
- * lossy_mtu.
- * @param where what the peer's plx_queue_lossy_open() said; input
+ * Exchange unreliable messages with a peer, connected or not. Sets the peer's lossy_mtu.
+ * @param where from the peer's plx_queue_lossy_open(); input
  * Errors: -EINVAL there is no such place, or this queue takes none itself. Thread: owner.
  */
 int plx_peer_lossy_to(struct plx_peer *peer, uint32_t where);
 
-/** Drop a reference to a dead peer, and let plx_peer_get() make another in its place. Thread: owner. */
+/**
+ * Drop a reference to a dead peer, and let plx_peer_get() make a new one in its place.
+ * Thread: owner.
+ */
 void plx_peer_leave(struct plx_peer *peer);
 
 /** Drop a reference; a dead peer without any is freed by plx_queue_control(). Thread: owner. */
@@ -586,7 +603,7 @@ void plx_peer_put(struct plx_peer *peer);
 /** Call fn for each peer of the queue; fn must not close it. Thread: owner. */
 void plx_peer_each(struct plx_queue *q, void (*fn)(struct plx_peer *peer, void *arg), void *arg);
 
-/** Drivers: the peer is gone; tells the owner once. @param err -errno. Thread: owner. */
+/** Drivers: the peer is dead; notifies the owner once. @param err -errno. Thread: owner. */
 void plx_peer_dead(struct plx_peer *peer, int err);
 
 /**
@@ -618,21 +635,23 @@ plx_peer_tx_sure(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *da
 }
 
 /**
- * Something is about to be sent to the peer, if it is as it was the last time. It looks at the line
- * where that will stand: to take it from there lasts about as long as to answer, so begin now.
- * Earlier, and it has it back before the answer is written. Thread: owner.
+ * Prefetch the peer's next ring cell for writing, if we answered its last message
+ * (ping-pong pattern). The peer polls that line, and taking it from the peer takes about as
+ * long as an answer, so begin now. Begun earlier, the peer would have it back before the
+ * answer is written. Thread: owner.
  */
 static inline void
 plx_peer_tx_soon(struct plx_peer *peer)
 {
-	/* whoever did not answer after the last time does not now: it would only be in its way */
+	/* without an answer after the last prefetch, there will be none now: a prefetch
+	 * would only disturb the peer */
 	if (peer->tx_line == peer->tx_asked)
 		return;
 	peer->tx_asked = peer->tx_line;
 	plx_line_own(peer->tx_line);
 }
 
-/** Something is sent to the peer as soon as it is put together. Thread: owner. */
+/** A message to the peer follows at once. Thread: owner. */
 static inline void
 plx_peer_tx_now(const struct plx_peer *peer)
 {
@@ -674,16 +693,16 @@ int plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t right
 	struct plx_dev_mem *out);
 
 /**
- * The memory is the caller's again. Accepts memory that is not registered.
- * @param revoke peers may be about to use its key: they can't from now on. Else they are known to
- * be done, and the driver may keep the memory registered for the next time.
- * Thread: owner.
+ * Deregister memory. Accepts memory that is not registered.
+ * @param revoke peers may still use its key: they can't from now on. Otherwise they are
+ *   known to be finished, and the driver may keep the memory registered for the next time.
+ *   Thread: owner.
  */
 void plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
 
 /**
- * Register memory with the device that workers of these settings would be reached by, at each of
- * its ports that takes it.
+ * Register memory with the device by which peers would reach workers of these settings, at
+ * each of its ports that accepts it.
  * @param rights enum plx_dev_mem_right
  * Errors: -EOPNOTSUPP no device here has keys; -ENOMEM, -EFAULT and others of the system.
  * Thread: any. Blocks: may.
@@ -691,7 +710,7 @@ void plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revo
 int plx_dev_region_open(const struct plx_conf *conf, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_region *out);
 
-/** Nobody reaches it any more. Accepts one that is not registered. Thread: any. */
+/** End all access. Accepts one that is not registered. Thread: any. */
 void plx_dev_region_close(struct plx_dev_region *region);
 
 /**
@@ -708,8 +727,9 @@ plx_peer_rma(const struct plx_rma_op *op)
 }
 
 /**
- * Write to a peer's memory by key what is copied before the call returns. Nothing tells of its end
- * but that of any later operation with this peer.
+ * Write to a peer's memory by key, from a buffer that is copied before the call returns.
+ * There is no completion of its own: the completion of any later operation with this peer
+ * covers it.
  * @param len 1 to short_max
  * @return 0 taken; else as plx_peer_rma(). Thread: owner.
  */
@@ -724,34 +744,34 @@ plx_peer_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64
 #define PLX_RMA_BURST 8
 
 /**
- * Several at once, of one peer and one direction, for a driver whose calls cost by themselves.
+ * Several at once, of one peer and one direction, for a driver whose calls have a high
+ * fixed cost.
  * @param n 1 to PLX_RMA_BURST
- * @return how many are done, the first ones; plx_peer_rma() does the next, or says why not.
- * Thread: owner.
+ * @return how many are done, the first ones; plx_peer_rma() does the next, or returns the
+ *   error. Thread: owner.
  */
 unsigned plx_peer_rma_burst(const struct plx_rma_op *ops, unsigned n);
 
 /**
- * Let the device match a receive: behind all that it holds. It is not matched until the
- * device and `seen` agree; messages that arrive meanwhile come by rx_burst(). The callbacks of
- * its context are called inside rx_burst() and plx_queue_tag_cancel(), never inside this, and
- * may call both functions again. The header that rndv_cb is given is a struct plx_rx.
- * @param recv copied, or NULL: only tell the count
- * @param seen tagged messages of this queue that software has dealt with since it was opened,
- * modulo 2^16; what the device counts is those that it gave to software
- * @return 0; -ENOSPC the list is full; -EAGAIN no room for a command now; -EOPNOTSUPP not this
- * receive. Any other: the device matches no longer.
- * Thread: owner. Blocks: never.
+ * Post a receive to the device, after all in its list. It is not matched until the device
+ * and `seen` agree; messages that arrive meanwhile come by rx_burst(). The callbacks of its
+ * context are called inside rx_burst() and plx_queue_tag_cancel(), never inside this, and
+ * may call both functions again. The header of rndv_cb is a struct plx_rx.
+ * @param recv copied, or NULL: only send the count
+ * @param seen tagged messages of this queue that software has processed since it was
+ *   opened, modulo 2^16; the device counts those that it passed to software
+ * @return 0; -ENOSPC the list is full; -EAGAIN no room for a command now; -EOPNOTSUPP not
+ *   this receive. Any other: the device matches no longer. Thread: owner. Blocks: never.
  */
 int plx_queue_tag_post(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen);
 
 /**
- * Take a receive back.
- * @param force the caller knows that it cannot have been matched, as `seen` never agreed: it is
- * gone at once, and no callback comes. Otherwise one comes in bounded time, perhaps before this
- * returns: that it was cancelled, or that a message was faster.
- * @return 0; any other: the device matches no longer, and has forgotten what it held.
- * Thread: owner. Blocks: never.
+ * Withdraw a receive.
+ * @param force the caller knows that it cannot have been matched, as `seen` never agreed:
+ *   it is removed at once, without a callback. Otherwise one comes in bounded time, perhaps
+ *   before this returns: cancelled, or matched before.
+ * @return 0; any other: the device matches no longer, and has dropped its list. Thread:
+ *   owner. Blocks: never.
  */
 int plx_queue_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen);
 
@@ -763,13 +783,13 @@ int plx_queue_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force
 int plx_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out);
 
 /**
- * Whether the queue at the other end is closed already, as far as a look at it tells. What it sent
- * may still come, and the peer is declared dead behind that; but what is done to its memory from now on
- * is for nobody. Thread: owner. Blocks: never.
+ * Whether the queue at the other end is closed, as far as is visible. Its messages may
+ * still arrive, and the peer is declared dead after them; but changes of its memory from
+ * now on have no reader. Thread: owner. Blocks: never.
  */
 bool plx_peer_has_left(const struct plx_peer *peer);
 
-/** Whether plx_peer_has_left() can tell, once it is connected. Thread: any. */
+/** Whether plx_peer_has_left() can tell, once the peer is connected. Thread: any. */
 bool plx_peer_may_leave(const struct plx_peer *peer);
 
 /** @return the peer queue's shared area as mapped here, or NULL. Thread: owner. */

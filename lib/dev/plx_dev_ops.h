@@ -3,10 +3,10 @@
  *
  * plx_dev_ops.h - what a driver fills in
  *
- * test/dev_contract_test.c states the contract by running it: what was taken
- * arrives in order and unchanged, a full queue answers -EAGAIN and changes
- * nothing, data stays until it is released, a dead peer is told once, lengths 0,
- * mtu and mtu + 1. A new driver is done when it passes.
+ * test/dev_contract_test.c states the contract by running it: messages that were taken arrive in
+ * order and unchanged, a full queue returns -EAGAIN and changes nothing, data stays until it is
+ * released, a dead peer is reported once, messages have any length from 0 to mtu, and a longer
+ * one is refused. A new driver is done when it passes.
  */
 #ifndef PLX_DEV_OPS_H
 #define PLX_DEV_OPS_H
@@ -21,15 +21,16 @@ struct plx_dev {
 	_Atomic bool failed; /* writers: driver, control; readers: any, relaxed */
 };
 
-/** What peer_score adds to what it says, below this, while nothing speaks against the way. */
+/** peer_score adds this to its value below it, unless something speaks against the path. */
 #define PLX_SCORE_GOOD (1 << 30)
 
 /*
- * Tables that a driver has or has not: in each all hooks are there, or none. plx_dev_register() refuses anything
- * else. As plx_dev.h says of the functions of these names. Thread: owner of the queue, where nothing else is said.
+ * Optional tables: a driver has all hooks of a table, or none. plx_dev_register() refuses
+ * anything else. The contract is that of the plx_dev.h functions of these names. Thread:
+ * owner of the queue, unless noted.
  */
 
-/** Sleeping until something comes: plx_queue_efd() and so on. */
+/** Sleeping until a message arrives: plx_queue_efd() and so on. */
 struct plx_dev_sleep_ops {
 	int (*efd)(struct plx_queue *q);
 	int (*arm)(struct plx_queue *q);
@@ -62,11 +63,11 @@ struct plx_dev_shared_ops {
 	int (*windows)(const struct plx_peer *peer, struct plx_seg_name *out); /* any thread */
 };
 
-/** Memory that peers reach by a key, without this side's help; with PLX_DEV_KEYS. */
+/** Memory that peers access by a key, without this side's help; with PLX_DEV_KEYS. */
 struct plx_dev_keys_ops {
 	int (*reg)(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct plx_dev_mem *out);
 	void (*dereg)(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
-	/* Any thread; -ENODEV behind the last port. */
+	/* Any thread; -ENODEV after the last port. */
 	int (*region_reg)(const struct plx_conf *conf, unsigned port, void *addr, size_t len,
 		uint8_t rights, struct plx_dev_key *out);
 	void (*region_dereg)(struct plx_dev_key *key); /* any thread */
@@ -74,7 +75,7 @@ struct plx_dev_keys_ops {
 		uint64_t key); /* hot */
 };
 
-/** Matching of tags; queue_open sets tag_caps. A driver may take those of plx_soft_tag.h. */
+/** Matching of tags; queue_open sets tag_caps. A driver may use those of plx_soft_tag.h. */
 struct plx_dev_tag_ops {
 	int (*post)(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen);
 	int (*cancel)(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t seen);
@@ -87,14 +88,17 @@ struct plx_dev_group_ops {
 	int (*tx)(struct plx_queue *q, uint64_t group, const void *data, uint32_t len);
 };
 
-/** Messages that may get lost: plx_queue_lossy_open() and so on. */
+/** Unreliable messages: plx_queue_lossy_open() and so on. */
 struct plx_dev_datagram_ops {
 	int (*open)(struct plx_queue *q, uint32_t *where);
 	int (*to)(struct plx_peer *peer, uint32_t where);
 	int (*tx)(const struct plx_tx *tx); /* hot */
 };
 
-/** Several ports; queue_open says -ENODEV behind the last. Without these there is one, without a name. */
+/**
+ * Several ports; queue_open returns -ENODEV after the last. Without these there is one,
+ * without a name.
+ */
 struct plx_dev_ports_ops {
 	int (*look)(const struct plx_conf *conf, unsigned port, struct plx_dev_port *out); /* any thread */
 	const char *(*name)(const struct plx_queue *q);
@@ -105,35 +109,35 @@ struct plx_dev_ports_ops {
 struct plx_dev_ops {
 	const char *name;
 	struct plx_conf_rows *settings;	   /* the driver's own; or NULL */
-	const struct plx_dev_names *names; /* NULL: it is used only where worker.devices names it */
+	const struct plx_dev_names *names; /* NULL: it is used only if worker.devices names it */
 	size_t peer_len; /* bytes of the driver's peer struct, which begins with a plx_peer */
 
-	/* -- what every driver has -- */
+	/* -- mandatory -- */
 
 	/*
-	 * Any thread, serialised by dev.c; may sleep; 0 or -errno. open sets caps; conf is that of the first
-	 * who opens the device.
+	 * Any thread, serialised by dev.c; may sleep; 0 or -errno. open sets caps; conf is
+	 * that of the first opener.
 	 */
 	int (*open)(struct plx_dev *dev, const struct plx_conf *conf);
 	void (*close)(struct plx_dev *dev);
 
 	/* Owner thread, slow; 0 or -errno. queue_open sets shared, peer_open mtu, short_max, caps. */
 	int (*queue_open)(struct plx_queue *q);
-	void (*queue_close)(struct plx_queue *q); /* last of it: all peers are closed */
+	void (*queue_close)(struct plx_queue *q); /* last step of closing: all peers are closed */
 	void (*queue_addr)(const struct plx_queue *q, struct plx_addr *addr);
 	int (*peer_open)(struct plx_peer *peer, const struct plx_addr *addr);
 	int (*peer_connect)(struct plx_peer *peer); /* before the first send; may set mtu, caps */
 	void (*peer_close)(struct plx_peer *peer);
 
 	/* Owner thread, hot: never block, allocate, log or spin. As plx_dev.h says. */
-	/* may fail only where plx_peer.tx_sure is 0 */
+	/* may fail only if plx_peer.tx_sure is 0 */
 	int (*tx_short)(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data,
 		uint32_t len);
 	int (*tx)(const struct plx_tx *tx);
 	uint16_t (*rx_burst)(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
 	void (*rx_release)(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 
-	/* -- what a driver may have: tables -- */
+	/* -- optional tables -- */
 
 	struct plx_dev_sleep_ops sleep;
 	struct plx_dev_rma_ops rma;
@@ -148,16 +152,17 @@ struct plx_dev_ops {
 	/* Connections by socket address; NULL: the driver's devices have no manager for them. */
 	const struct plx_dev_cm_ops *cm;
 
-	/* -- and single hooks: NULL where there is nothing to do -- */
+	/* -- single hooks, NULL if there is nothing to do -- */
 
 	enum plx_rx_found (*rx_look)(struct plx_queue *q, struct plx_rx *rx); /* hot */
-	void (*flush)(struct plx_queue *q); /* hot: what was held back, see plx_queue.hold */
-	void (*queue_leave)(struct plx_queue *q); /* first of closing: tell peers, let sends arrive */
+	void (*flush)(struct plx_queue *q); /* hot: submit delayed messages, see plx_queue.hold */
+	void (*queue_leave)(struct plx_queue *q); /* first step of closing: notify peers, let sends
+	                                           * arrive */
 	void (*queue_control)(struct plx_queue *q);
 	bool (*peer_is)(const struct plx_peer *peer, const struct plx_addr *addr); /* or only its uid */
 	void (*peer_settle)(struct plx_peer *peer);
 	bool (*peer_has_left)(const struct plx_peer *peer);
-	/* For the log, of an address that was checked: whose it is; why it was refused with err. */
+	/* For the log, of an address that was checked: its owner; why it was refused with err. */
 	void (*addr_whose)(const struct plx_addr *addr, char *text, size_t len);
 	void (*addr_why)(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text,
 		size_t len);
@@ -166,16 +171,16 @@ struct plx_dev_ops {
 	const void *(*stats)(const struct plx_queue *q);
 };
 
-/** plx_dev_rma_ops.burst of a driver for whom many cost as much as one by one. Thread: owner. */
+/** plx_dev_rma_ops.burst of a driver whose calls have no fixed cost. Thread: owner. */
 unsigned plx_dev_no_burst(const struct plx_rma_op *ops, unsigned n);
 
-/** Drivers: a peer has connected by itself. Thread: owner. */
+/** Drivers: a peer has connected to us. Thread: owner. */
 void plx_peer_met(struct plx_peer *peer);
 
 /**
- * Add a driver to the list that plx_dev_open() searches, and its settings; called from lib/init's
- * table before the process begins.
- * Errors: -ENOSPC more than PLX_DEV_MAX; -EINVAL a hook is missing; as plx_conf_add(). Thread: control.
+ * Add a driver to the list that plx_dev_open() searches, and its settings; lib/init's table
+ * calls it before main(). Errors: -ENOSPC more than PLX_DEV_MAX; -EINVAL a hook is missing;
+ * as plx_conf_add(). Thread: control.
  */
 int plx_dev_register(const struct plx_dev_ops *ops);
 

@@ -3,9 +3,9 @@
  *
  * plx_soft_tag.h - matching of tags for a device that has none in hardware
  *
- * A driver puts the two hooks into its ops and opens it at the end of its queue_open.
- * With tag.offload off that does nothing; otherwise it stands before the queue's
- * rx_burst and rx_release and keeps what they gave until the burst is released.
+ * A driver puts the two hooks into its ops and opens it at the end of its queue_open. With
+ * tag.offload off that has no effect; otherwise it wraps the queue's rx_burst and rx_release and
+ * keeps the messages until the burst is released.
  */
 #ifndef PLX_SOFT_TAG_H
 #define PLX_SOFT_TAG_H
@@ -14,11 +14,11 @@
 
 /**
  * Match tags for a queue whose rx_burst is set, as q->conf says.
- * @return 0 or -ENOMEM. Thread: any, before the owner gives turns. Allocates: heap.
+ * @return 0 or -ENOMEM. Thread: any, before the owner runs turns. Allocates: heap.
  */
 int plx_soft_tag_open(struct plx_queue *q);
 
-/** Forget what is posted; no callback is called. Thread: owner. */
+/** Drop the posted receives, without callbacks. Thread: owner. */
 void plx_soft_tag_close(struct plx_queue *q);
 
 /* The hooks: as plx_queue_tag_post() and plx_queue_tag_cancel(). */

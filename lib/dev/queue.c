@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * queue.c - queues: opened and closed, and what a driver may have besides messages
+ * queue.c - queues: opened and closed, and the optional functions of a driver besides messages
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "dev_int.h"
 
-#define SCORE_KNOWN (1 << 29) /* the two queues have met: so do both sides use the same pair */
+#define SCORE_KNOWN (1 << 29) /* the two queues are connected: so both sides use the same pair */
 
 const struct plx_stat_row plx_queue_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_queue_stat, tx_msgs),
@@ -250,7 +250,7 @@ plx_queue_control(struct plx_queue *q)
 	}
 }
 
-/* The same of both sides: what makes equal ways different, and spreads peers over them. */
+/* Symmetric: makes equal paths differ, and spreads peers over them. */
 static uint32_t
 spread_of(const struct plx_queue *q, uint64_t uid)
 {

@@ -4,13 +4,11 @@
  * soft_tag.c - matching of tags for a device that has none in hardware
  *
  * Design notes
- * It behaves as a network card with a tag list does. `given` counts the tagged
- * messages that no receive here waited for; as long as the owner has not dealt with
- * all of them a new receive waits beside the list and matches nothing, since one of
- * them may be the message that it is to get.
- *
- * A message that met a receive is done with before the burst is handed on. The owner
- * does not see it, but the device does when the burst is released: in order and whole.
+ * - It behaves like a network card with a tag list. `given` counts the tagged messages that
+ *   matched no receive here; as long as the owner has not processed all of them a new receive is
+ *   suspended and matches nothing, since one of them may be its message.
+ * - A message that matched a receive is complete before the burst is handed on. The owner does
+ *   not see it, but the device does when the burst is released: in order and complete.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +18,7 @@
 #include "plx_soft_tag.h"
 #include "plx_wire.h"
 
-#define SOFT_INLINE_MAX 192 /* bytes that are lent to the callback instead of copied */
+#define SOFT_INLINE_MAX 192 /* bytes that the callback reads in place instead of a copy */
 
 struct soft_recv {
 	struct plx_dev_recv r;
@@ -43,7 +41,7 @@ struct plx_soft_tag {
 
 _Static_assert(sizeof(struct soft_recv *) <= UCT_TAG_PRIV_LEN, "priv holds where it is");
 
-/* Software has dealt with `seen` messages: once that is all, what waits may match. */
+/* Software has processed `seen` messages: once these are all, suspended receives may match. */
 static void
 count_told(struct plx_soft_tag *s, uint16_t seen)
 {
@@ -63,7 +61,7 @@ recv_free(struct plx_soft_tag *s, struct soft_recv *r)
 	TAILQ_INSERT_HEAD(&s->free, r, link);
 }
 
-/* A message has met a receive: call what is to be called. */
+/* A message has matched a receive: call its callbacks. */
 static void
 deliver(const struct plx_rx *rx, const struct plx_dev_recv *r, uint64_t tag)
 {
@@ -84,7 +82,7 @@ deliver(const struct plx_rx *rx, const struct plx_dev_recv *r, uint64_t tag)
 	}
 }
 
-/* @return whether the message met a receive, and is done with */
+/* @return whether the message matched a receive, and is complete */
 static bool
 match(struct plx_soft_tag *s, const struct plx_rx *rx)
 {
@@ -123,7 +121,7 @@ soft_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 	return left;
 }
 
-/* Messages that met a receive are released with those that the owner got. */
+/* Matched messages are released with those of the owner. */
 static void
 soft_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * link.c - where a peer stands, and in which of its link's lists
+ * link.c - the state of a peer, and the link's lists that it is in
  *
  * Design notes
- * Nothing here sends or makes anything, so it may be called in the middle of anything: who sends finds
- * the peer lost, who receives finds it wanted. What is to be done about it is done in a turn.
+ * - Nothing here sends or allocates, so it may be called at any point: a sender finds the peer
+ *   lost, a receiver finds it wanted. A turn then acts on it.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -70,7 +70,7 @@ plx_link_works(struct plx_link_peer *p)
 	p->state = PLX_LINK_OPEN;
 	l->ops->met(p);
 	p->made_ns = l->now_ns;
-	p->used = p->opened = l->looks - 1; /* so that a use at this look is seen */
+	p->used = p->opened = l->looks - 1; /* so that a use at this look counts */
 	link_want_end(p);
 }
 
@@ -122,6 +122,6 @@ plx_link_lose(struct plx_link_peer *p, int err)
 void
 plx_link_bye(struct plx_link_peer *p)
 {
-	p->said = false; /* it was not to be parked, after all */
+	p->said = false; /* the park is cancelled */
 	plx_link_lose(p, -ECONNRESET);
 }

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * link_alive.c - peers that are silent: they are asked, and at last they are gone
+ * link_alive.c - silent peers: they are asked, and finally declared dead
  *
  * Design notes
- * The device may send again for ever, so the driver says when a peer is gone. A sign of life is
- * whatever comes of it and the completion of any request. Who gives none for probe_ms gets an empty
- * write, which its device acknowledges whatever its owner does; from then on a completion is due,
- * and dead_ms later the peer is gone.
- *
- * Completions come in time though much is to be sent: the driver bounds the length of a request, and
- * one out of a few has a completion at the least. Where even that takes longer than
- * dead_ms (many share a slow link, packets get lost) datagrams help, which overtake what is queued:
- * the peer's owner answers them if it looks. While the own port was down nothing could come, so that
- * it is back counts like such an answer. But neither means that the connection works: after
- * PLX_LINK_PATIENCE times dead_ms without a completion the peer is gone all the same.
- *
- * An owner may not look for long, and finds then what came meanwhile. So a peer that is overdue at
- * one look is gone only at another, when all that had been completed at the first was taken.
- * It is the turn that takes it: callbacks are not called from here.
- *
- * Messages that may get lost need no connection, and without one no device says whether it got them.
- * So who is sent such and is not heard for probe_ms is called by datagrams, and gone when its
- * owner answers none for connect_ms: it has as long as one who is asked for a connection.
+ * - The device may retransmit for ever, so the driver decides when a peer is dead. A sign of life
+ *   is any message from it and the completion of any request. A peer without one for probe_ms
+ *   gets an empty write, which its device acknowledges whatever its owner does; from then on a
+ *   completion is due, and dead_ms later the peer is dead.
+ * - Completions come in time under load: the driver bounds the length of a request, and at least
+ *   one of a few has a completion. If even that takes longer than dead_ms (a shared slow link,
+ *   lost packets) datagrams help, which overtake the queued messages: the peer's owner answers
+ *   them in its turns. While the own port was down nothing could arrive, so its return counts
+ *   like such an answer. But neither proves that the connection works: after PLX_LINK_PATIENCE
+ *   times dead_ms without a completion the peer is dead anyway.
+ * - An owner may not poll for long, and then finds all arrivals of that time. So a peer that is
+ *   overdue at one look is declared dead only at a later one, after all earlier completions were
+ *   processed. The turn processes them: callbacks are not called from here.
+ * - Unreliable messages need no connection, and without one no device reports whether they
+ *   arrived. So a peer that gets such messages and is not heard for probe_ms is asked by
+ *   datagrams, and dead if its owner answers none for connect_ms: the time of a request for a
+ *   connection.
  */
 #include <errno.h>
 
@@ -43,7 +41,7 @@ is_overdue(const struct plx_link *l, const struct plx_link_peer *p, uint64_t at_
 		(silent >= l->dead_ns && at_ns - heard_ns >= l->dead_ns);
 }
 
-/* A peer that gave no sign of life for a while. */
+/* A peer without a sign of life for a while. */
 static void
 silent_look(struct plx_link *l, struct plx_link_peer *p)
 {
@@ -63,7 +61,7 @@ silent_look(struct plx_link *l, struct plx_link_peer *p)
 	l->overdue |= is_overdue(l, p, l->now_ns);
 }
 
-/* Whether nobody tells if it is there: it has no connection, and is not asked for one. */
+/* Whether nothing else detects its death: it has no connection, and is not asked for one. */
 static bool
 is_untold(const struct plx_link_peer *p)
 {
@@ -73,7 +71,7 @@ is_untold(const struct plx_link_peer *p)
 static void
 alive_tell(struct plx_link_peer *p, enum plx_link_kind kind)
 {
-	/* Where there is no way it is not answered either. */
+	/* Without a route it is not answered either. */
 	(void)p->link->ops->say(p, &(struct plx_link_hello){.kind = kind});
 }
 
@@ -84,7 +82,7 @@ unheard_look(struct plx_link *l, struct plx_link_peer *p, bool can_say)
 		return;
 	if (p->n_calls == 0)
 		p->silent_ns = l->now_ns;
-	/* So many calls, as we ourselves may not have looked for long. */
+	/* CALLS_MIN calls, as this side may not have polled for long. */
 	if (p->n_calls >= CALLS_MIN && l->now_ns - p->silent_ns >= l->connect_ns) {
 		PLX_STAT_INC(l->stat->silent_gone);
 		plx_link_lose(p, -ETIME);
@@ -99,7 +97,7 @@ void
 plx_link_on_call(struct plx_link_peer *p, enum plx_link_kind kind)
 {
 	if (p->state >= PLX_LINK_LOST)
-		return; /* who has given the peer up is not there for it */
+		return; /* a sender that has given the peer up does not answer it */
 	if (kind == PLX_LINK_CALL) {
 		alive_tell(p, PLX_LINK_HERE);
 		return;
@@ -119,7 +117,7 @@ plx_link_look(struct plx_link_peer *p, bool can_say)
 		silent_look(l, p);
 }
 
-/* Now and then; soon, when there is a peer to be told gone. */
+/* Now and then; soon, if a peer is to be declared dead. */
 bool
 plx_link_is_time(const struct plx_link *l, bool is_due)
 {

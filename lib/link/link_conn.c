@@ -4,21 +4,19 @@
  * link_conn.c - from a peer's address to an open connection, and its end
  *
  * Design notes
- * A peer costs an address until something is sent to it or comes from it. Then each side makes one
- * end for the other. By datagrams it ASKs with its own and is ANSWERed with the other's; both may
- * ask at the same time, since an ASK tells all that one needs to make one's own end ready, and every
- * ASK is answered, however often it comes. Datagrams get lost: whoever wants to send asks again, with
- * growing pauses, until it may or gives up. While the own port is down nothing is sent. Where no way
- * is found that is an error at the third try, as the other side's port may come up after ours; a try
- * may take the kernel a second.
- *
- * A side may send when it knows that the other's end is ready to receive: an ANSWER to its own ASK
- * says so, or any message by the connection. Who is answered sends at once, if only an empty one, so
- * the other side needs no third datagram.
- *
- * A queue numbers its ends (attempt). An ASK with a higher number than before comes from a peer that
- * has made a new one, so the one we have leads nowhere: it is dead, unless both had agreed to close it
- * (link_park.c), or it was never used. Lower numbers are of datagrams that were late.
+ * - A peer costs an address until a message is sent to it or comes from it. Then each side makes
+ *   one end for the other. By datagrams it sends ASK with its own end and receives ANSWER with
+ *   the other's; both may ask at the same time, since an ASK contains all that the other needs to
+ *   make its end ready, and every ASK is answered, however often it comes. Datagrams get lost: a
+ *   side that wants to send asks again, with growing pauses, until it may or gives up. While the
+ *   own port is down nothing is sent. A missing route is an error at the third attempt, as the
+ *   other side's port may come up after ours; an attempt may take the kernel a second.
+ * - A side may send when it knows that the other's end is ready to receive: after an ANSWER to
+ *   its own ASK, or any message by the connection. A side that is answered sends at once, if only
+ *   an empty message, so the other side needs no third datagram.
+ * - A queue numbers its ends (attempt). An ASK with a higher number than before comes from a peer
+ *   that has made a new end, so the present one is unusable: it is dead, unless both had agreed
+ *   to close it (link_park.c), or it was never used. Lower numbers belong to late datagrams.
  */
 #include <errno.h>
 
@@ -145,24 +143,24 @@ plx_link_connect(struct plx_link_peer *p, uint64_t now_ns)
 	return p->state >= PLX_LINK_LOST ? p->err : 0;
 }
 
-/* Whether it is of an end that the peer has made after all that we know of. */
+/* Whether it belongs to an end that the peer has made after all that we know. */
 static bool
 is_newer(const struct plx_link_peer *p, const struct plx_link_hello *hello)
 {
 	return p->their_attempt == 0 || (int32_t)(hello->attempt - p->their_attempt) > 0;
 }
 
-/* The peer has made an end after the one that ours is connected to. @return whether to answer */
+/* The peer has made a new end after the one that ours is connected to. @return whether to answer */
 static bool
 on_newer(struct plx_link_peer *p)
 {
 	switch (p->state) {
 	case PLX_LINK_PARKING:
 		if (!plx_link_is_parked(p) || p->rx_held != 0)
-			return false; /* what it said last is still to be seen; it asks again */
+			return false; /* its last messages are still to be read; it asks again */
 		/* fallthrough */
 	case PLX_LINK_READY:
-		plx_link_reset(p); /* nothing was sent by it, or all has come */
+		plx_link_reset(p); /* nothing was sent by it, or everything has arrived */
 		return true;
 	default:
 		plx_link_lose(p, -ECONNRESET);
@@ -170,7 +168,7 @@ on_newer(struct plx_link_peer *p)
 	}
 }
 
-/* Whatever we are at, its sender wants to know our end. */
+/* In any state, its sender needs to know our end. */
 static void
 on_ask(struct plx_link_peer *p, const struct plx_link_hello *hello)
 {
@@ -179,7 +177,7 @@ on_ask(struct plx_link_peer *p, const struct plx_link_hello *hello)
 	int rc = 0;
 
 	if (p->state >= PLX_LINK_LOST)
-		return; /* until nobody holds it any more */
+		return; /* until nobody uses it any more */
 	if (!newer && (p->state < PLX_LINK_READY || hello->attempt != p->their_attempt)) {
 		PLX_STAT_INC(l->stat->drop_old);
 		return;
@@ -197,7 +195,7 @@ on_ask(struct plx_link_peer *p, const struct plx_link_hello *hello)
 	if (rc == 0 && p->state == PLX_LINK_ASKED)
 		rc = end_ready(p, hello);
 	if (rc != 0) {
-		PLX_STAT_INC(l->stat->refused); /* it asks again, perhaps in better times */
+		PLX_STAT_INC(l->stat->refused); /* it asks again, perhaps with more success */
 		PLX_LOG_RATELIMIT(WARNING, link, "a peer can't be connected: error %d", -rc);
 		return;
 	}
@@ -263,7 +261,7 @@ plx_link_reset(struct plx_link_peer *p)
 {
 	link_want_end(p);
 	link_park_end(p);
-	end_close(p, -ECANCELED); /* nothing of the application's */
+	end_close(p, -ECANCELED); /* no operation of the application */
 	p->state = PLX_LINK_NONE;
 }
 

@@ -19,15 +19,15 @@ link_has_room(const struct plx_link *l)
 /* link.c */
 /** It is connected, or given up. */
 void link_want_end(struct plx_link_peer *p);
-/** The connection is to be closed, and all that was sent is to arrive. */
+/** Close the connection after everything that was sent has arrived. */
 void link_park(struct plx_link_peer *p);
-/** The peer is on its way out of PARKING. */
+/** The peer leaves PARKING. */
 void link_park_end(struct plx_link_peer *p);
 
 /* link_conn.c */
-/** One of waiting gets an end, and asks. It may stay there, or be lost. */
+/** A waiting peer gets an end, and asks. It may keep waiting, or be lost. */
 void link_start(struct plx_link_peer *p, uint64_t now_ns);
-/** Ask a connected peer whether it is there: by a datagram, which overtakes all that it is sent. */
+/** Ask a connected peer whether it is alive: by a datagram, which overtakes the messages. */
 void link_call(struct plx_link_peer *p);
 
 #endif

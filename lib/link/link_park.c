@@ -1,34 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * link_park.c - no more connections than may be: those that are idle give way
+ * link_park.c - a bounded number of connections: idle ones are closed
  *
  * Design notes
- * When somebody needs a connection and there are as many as may be, the connection that was not used
- * for longest is parked: closed such that nothing is lost, and made anew when either side has
- * something to send. Each side stops to send, waits until the device has done all of its requests,
- * says PARK as its last, and closes when it has the other's PARK and its own is acknowledged. The one
- * that begins says it first; both may begin at the same time. An acknowledgement that is lost while the
- * other closes makes our PARK fail: as theirs was there, it is over all the same.
- *
- * PARK needs a credit. Until it is said credits are told as ever, with the last one as well: both may
- * begin with one left and all the rest on the way, and if each kept what it owes until it had another
- * to say PARK with, both would wait for ever.
- *
- * And who waits for a credit of a peer that is silent already waits for ever. So the first to say
- * PARK keeps a credit, and tells with it what it owes if the other has none left: if all that was
- * granted is back here. In any other case something is still to come, its PARK perhaps,
- * and it may be gone when credits arrive.
- *
- * Of the connections half may be ours that ask, the rest are for peers that ask us: else several
- * queues that wait for each other's answer in a circle would wait for ever. And a connection
- * stays until something was sent by it, or some time, so that each gets its turn.
+ * - When a connection is needed and the number is at its bound, the least recently used one is
+ *   parked: closed without loss, and made again when either side has a message. Each side stops
+ *   sending, waits until the device has completed all of its requests, sends PARK as its last
+ *   message, and closes when it has the other's PARK and its own is acknowledged. The side that
+ *   begins sends it first; both may begin at the same time. If an acknowledgement is lost while
+ *   the other side closes our PARK fails: as theirs has arrived, the connection is closed anyway.
+ * - PARK needs a credit. Until it is sent credits are returned as usual, even with the last one:
+ *   both may begin with one left and all others in flight, and if each kept its unreturned
+ *   credits until it had another to send PARK with, both would wait for ever.
+ * - And a side that waits for a credit of a peer that is already silent waits for ever. So the
+ *   first to send PARK keeps a credit, and returns credits with it if the other has none left: if
+ *   all granted slots are back here. Otherwise a message is still to come, perhaps its PARK, and
+ *   the peer may be closed when credits arrive.
+ * - At most half of the connections are for our own requests, the others for peers that ask us:
+ *   otherwise several queues that wait for each other's answer in a circle would wait for ever.
+ *   And a connection stays until something was sent by it, or some time, so that each gets its
+ *   turn.
  */
 #include "link_int.h"
 
-#define HOLD_NS 20000000u /* a connection by which nothing is sent lives so long at the least */
+#define HOLD_NS 20000000u /* least lifetime of a connection that nothing is sent by */
 
-/* Whether neither the peer has a credit left, nor anything of it is on the way. */
+/* Whether the peer has no credit left, and nothing of it is in flight. */
 static bool
 peer_is_dry(const struct plx_link_peer *p)
 {
@@ -41,7 +39,7 @@ static void
 park_say(struct plx_link_peer *p)
 {
 	if (!p->link->ops->is_idle(p))
-		p->link->ops->probe(p); /* its completion stands for all before it */
+		p->link->ops->probe(p); /* its completion covers all earlier requests */
 	else if (p->theirs || plx_credit_has(&p->credit))
 		p->said = p->link->ops->tell(p, true);
 	else if (plx_credit_urgent(&p->credit))
@@ -59,14 +57,14 @@ park_step(struct plx_link_peer *p)
 		plx_link_reset(p);
 }
 
-/* Parked for long, and the peer does not look: it may for a long time. */
+/* Parking for long, and the peer runs no turns: that may last. */
 static bool
 is_stuck(const struct plx_link *l, const struct plx_link_peer *p)
 {
 	return l->now_ns - p->park_ns >= HOLD_NS;
 }
 
-/* Whether a connection had its turn; or one of a peer that asked and then did nothing. */
+/* Whether a connection was used; or one of a peer that asked and then did nothing. */
 static bool
 may_go(const struct plx_link *l, const struct plx_link_peer *p)
 {
@@ -87,7 +85,7 @@ least_used(const struct plx_link *l)
 	return best;
 }
 
-/* So many more connections are needed: as many connections give way. */
+/* More connections are needed: close as many idle ones. */
 static void
 room_make(struct plx_link *l, unsigned n)
 {
@@ -105,7 +103,7 @@ room_make(struct plx_link *l, unsigned n)
 	}
 }
 
-/* Who waits gets a connection, if there is one. */
+/* Waiting peers get a connection, if there is one. */
 static void
 waiting_serve(struct plx_link *l, uint64_t now_ns)
 {

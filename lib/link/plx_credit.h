@@ -4,18 +4,16 @@
  * plx_credit.h - never send a message for which the peer has no slot
  *
  * Design notes
- * Each side grants the other a number of slots when they connect, and posts so many more to
- * its shared receive queue; so a sender that keeps to its credits always finds one. Credits
- * come back with whatever is sent, and by a message of their own when half of them are owed.
- *
- * The first grant is small, since most peers say little. Who runs out of credits says so with
- * the next message, and gets new slots, up to as many as it had; they are told in place of those
- * that are owed.
- *
- * Telling needs a slot as well: the last credit is kept for it. It can't be wanting
- * for ever: who has sent his last credit has told the other all that he owed with it, or new
- * ones, and half of a grant, or PLX_CREDIT_MIN (2 at least), is more than the one slot that the
- * telling takes.
+ * - Each side grants the other a number of slots when they connect, and posts as many to its
+ *   shared receive queue; so a sender with a credit always finds one. Credits are returned with
+ *   every message, and by a message of their own when half of them are unreturned.
+ * - The first grant is small, since most peers send little. A sender that runs out of credits
+ *   says so with the next message, and gets new slots, up to as many as it had; they are
+ *   announced in place of unreturned ones.
+ * - Returning credits needs a slot as well: the last credit is reserved for it. It can't be
+ *   missing for ever: a side that has sent its last credit has returned all credits with it, or
+ *   announced new ones, and half of a grant, or PLX_CREDIT_MIN (2 at least), is more than the one
+ *   slot that this message takes.
  */
 #ifndef PLX_CREDIT_H
 #define PLX_CREDIT_H
@@ -26,49 +24,49 @@
 
 #include <rte_branch_prediction.h>
 
-#define PLX_CREDIT_MIN	 4    /* of a grant, and of what it grows by */
+#define PLX_CREDIT_MIN	 4    /* of a grant, and of its growth */
 #define PLX_CREDIT_FIRST 16   /* most of a first grant */
-#define PLX_CREDIT_MAX	 1024 /* of a grant, whatever the peer says */
+#define PLX_CREDIT_MAX	 1024 /* of a grant, whatever the peer asks for */
 
 /** Of one peer. Owner: the queue's. */
 struct plx_credit {
 	uint16_t left;	  /* messages that may be sent */
-	uint16_t most;	  /* what left may be at the most: the peer's grant */
-	uint16_t owed;	  /* slots that are free again, of which the peer was not told */
+	uint16_t most;	  /* the most that left may be: the peer's grant */
+	uint16_t owed;	  /* slots that are free again and not returned to the peer */
 	uint16_t granted; /* to the peer */
-	uint16_t fresh;	  /* those of them of which it was never told */
-	bool ran_out;	  /* of ours, and the peer was not told */
+	uint16_t fresh;	  /* those of them that the peer does not know of */
+	bool ran_out;	  /* of credits, and the peer does not know */
 };
 
-/** What a message tells. */
+/** The credits in a message. */
 struct plx_credit_note {
 	uint16_t n;
 	bool are_new;
 	bool ran_out;
 };
 
-/** @return whether a message of the application may go. */
+/** @return whether a message of the application may be sent. */
 static inline bool
 plx_credit_has(const struct plx_credit *c)
 {
 	return c->left > 1;
 }
 
-/** @return whether two of them may. */
+/** @return whether two of them may be sent. */
 static inline bool
 plx_credit_has_two(const struct plx_credit *c)
 {
 	return c->left > 2;
 }
 
-/** @return whether a message that only tells credits may go. */
+/** @return whether a message that only returns credits may be sent. */
 static inline bool
 plx_credit_has_last(const struct plx_credit *c)
 {
 	return c->left > 0;
 }
 
-/** A message goes. @return what it tells */
+/** A message is sent. @return its note */
 static inline struct plx_credit_note
 plx_credit_take(struct plx_credit *c)
 {
@@ -91,21 +89,21 @@ plx_credit_take(struct plx_credit *c)
 	return note;
 }
 
-/** @return whether what is to be told, with so many slots more, is worth a message. */
+/** @return whether the unreturned credits, with this many slots more, are worth a message. */
 static inline bool
 plx_credit_urgent_with(const struct plx_credit *c, uint16_t more)
 {
 	return c->owed + more >= c->granted / 2 || c->fresh != 0;
 }
 
-/** @return whether what is to be told is worth a message. */
+/** @return whether the unreturned credits are worth a message. */
 static inline bool
 plx_credit_urgent(const struct plx_credit *c)
 {
 	return plx_credit_urgent_with(c, 0);
 }
 
-/** The peer tells us so many. @return 0, or -EBADMSG: more than it ever had of us, or may have */
+/** The peer returns credits. @return 0, or -EBADMSG: more than it ever had of us, or may have */
 static inline int
 plx_credit_told(struct plx_credit *c, uint16_t n, bool are_new)
 {
@@ -119,7 +117,7 @@ plx_credit_told(struct plx_credit *c, uint16_t n, bool are_new)
 	return 0;
 }
 
-/** The peer gets n slots more, which are posted. */
+/** The peer gets n more slots, which are posted. */
 static inline void
 plx_credit_grow(struct plx_credit *c, uint16_t n)
 {
@@ -128,11 +126,11 @@ plx_credit_grow(struct plx_credit *c, uint16_t n)
 }
 
 /**
- * @return what to grant the next peer: a quarter of what the budget has left, within the least
- * and want; 0: there is no room for another.
+ * @return the grant for the next peer: a quarter of the remaining budget, within the least
+ *   and want; 0: there is no room for another.
  * @param total granted so far
- * @param budget after which everybody gets the least
- * @param room slots there can be at all
+ * @param budget above which every peer gets the least
+ * @param room the most slots of all peers
  */
 static inline uint16_t
 plx_credit_grant(uint32_t total, uint32_t budget, uint32_t room, uint16_t want)
@@ -146,8 +144,8 @@ plx_credit_grant(uint32_t total, uint32_t budget, uint32_t room, uint16_t want)
 }
 
 /**
- * @return by how much to grow the grant of a peer that ran out of it: no more than it has, nor than
- * a quarter of what the budget has left; 0: it has all that it can have.
+ * @return the growth of the grant of a peer that ran out of it: at most what it has, and a
+ *   quarter of the remaining budget; 0: it has the most.
  */
 static inline uint16_t
 plx_credit_more(const struct plx_credit *c, uint32_t total, uint32_t budget, uint16_t want)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_link.h - connections between the queues of hosts: made when needed, watched, closed to make room
+ * plx_link.h - connections between the queues of hosts: made when needed, watched, closed to make
+ * room
  *
  * Design notes
- * What is decided is here, what is done is the driver's (struct plx_link_ops): it makes its end of a
- * connection, says hello by datagrams which may get lost, and tells credits by the connection itself.
- * Nothing here takes memory, reads a clock or enters the system: time is passed in.
- *
- * link.c: where a peer stands. It calls nothing of the driver's but that and may be called in the
- * middle of anything. link_conn.c: how two queues connect. link_park.c: idle connections give way.
- * link_alive.c: silent peers.
+ * - Decisions are here, actions are the driver's (struct plx_link_ops): it makes its end of a
+ *   connection, sends hellos by datagrams which may get lost, and returns credits by the
+ *   connection itself. Nothing here allocates memory, reads a clock or enters the system: time is
+ *   a parameter.
+ * - link.c: the state of a peer. It calls nothing else of the driver's and may be called at any
+ *   point. link_conn.c: how two queues connect. link_park.c: closing idle connections.
+ *   link_alive.c: silent peers.
  */
 #ifndef PLX_LINK_H
 #define PLX_LINK_H
@@ -26,57 +27,60 @@
 
 enum plx_link_state {
 	PLX_LINK_NONE,	/* no end of ours */
-	PLX_LINK_ASKED, /* there is one, and we do not know the peer's */
+	PLX_LINK_ASKED, /* we have an end, and do not know the peer's */
 	PLX_LINK_READY, /* ours can send; the peer's may not be ready to receive yet */
 	PLX_LINK_OPEN,
 	PLX_LINK_PARKING, /* either side wants to close it; see link_park.c */
-	PLX_LINK_LOST,	/* failed, or it has gone: what has come of it is delivered first */
+	PLX_LINK_LOST,	/* failed, or closed by the peer: its arrived messages are delivered first */
 	PLX_LINK_DEAD,
 };
 
 enum plx_link_kind {
-	PLX_LINK_ASK = 1, /* this is my end for you: what is yours? */
-	PLX_LINK_ANSWER,  /* mine is this, and it is ready for the one you asked with */
-	PLX_LINK_CALL,	  /* are you there? Of one that has no connection */
+	PLX_LINK_ASK = 1, /* our end; asks for yours */
+	PLX_LINK_ANSWER,  /* our end, ready for the one that asked */
+	PLX_LINK_CALL,	  /* are you alive? from a peer without a connection */
 	PLX_LINK_HERE,	  /* yes */
 };
 
-/** What a datagram says. */
+/** The contents of a datagram. */
 struct plx_link_hello {
 	enum plx_link_kind kind;
 	uint32_t id;	   /* of the sender's end */
-	uint32_t your_id;  /* ANSWER: as it came with ASK */
+	uint32_t your_id;  /* ANSWER: from the ASK */
 	uint32_t attempt;  /* counts a queue's ends */
-	uint16_t credits;  /* messages that the sender of this has slots for */
-	const void *more;  /* what the driver has to say besides */
+	uint16_t credits;  /* slots for messages of the receiver */
+	const void *more;  /* the driver's own data */
 };
 
-/** The other end. Begins with what each message touches. Owner: the queue's worker. */
+/** The other end. Begins with the fields that each message uses. Owner: the queue's worker. */
 struct plx_link_peer {
 	struct plx_credit credit;
 	uint8_t state;		/* enum plx_link_state */
-	uint16_t rx_held;	/* messages that came and are not released; writer: the driver */
-	uint32_t used;		/* link->looks when a message last went or came; the driver's */
-	uint64_t rx_ns;		/* when something last came, or was completed; the driver's */
-	uint64_t silent_ns;	/* when it was found silent, with a completion due; void if not after rx_ns.
-				 * not connected: when it was first called, void if n_calls is 0 */
-	uint64_t heard_ns;	/* when it last answered a datagram, or sent one without a connection */
+	uint16_t rx_held;	/* messages that arrived and are not released; writer: the driver */
+	uint32_t used;		/* link->looks at the last message; the driver's */
+	uint64_t rx_ns;		/* time of the last arrival or completion; the driver's */
+	uint64_t silent_ns;	/* when it was found silent, with a completion due; void if not
+	                   	 * after rx_ns. not connected: when it was first called, void if
+	                   	 * n_calls is 0 */
+	uint64_t heard_ns;	/* time of its last answer by a datagram, or datagram without a
+	                  	 * connection */
 	struct plx_link *link;
 	uint32_t id;		/* of our end; the driver's */
 	uint32_t attempt;	/* of our end */
 	uint32_t their_id;
 	uint32_t their_attempt;
-	bool made;		/* there is an end of ours */
-	bool unheard;		/* a message without a connection went after all that was heard of it */
-	uint8_t n_calls;	/* that it did not answer, or UINT8_MAX */
-	uint8_t n_no_way;	/* times in turn that no way to it was found */
+	bool made;		/* we have an end */
+	bool unheard;		/* a message without a connection was sent after the last sign of
+	             		 * life */
+	uint8_t n_calls;	/* calls without an answer, or UINT8_MAX */
+	uint8_t n_no_way;	/* consecutive attempts without a route */
 	bool wanted;		/* we have asked, or must: without an end of ours it is in waiting */
 	bool called;		/* the peer has asked us meanwhile */
 	/* while PARKING */
-	bool said, theirs;	/* PARK is out; has come */
+	bool said, theirs;	/* PARK was sent; has come */
 	bool cut;		/* and then the connection failed */
 	int err;		/* once lost */
-	uint64_t park_ns;	/* since when */
+	uint64_t park_ns;	/* start */
 	uint64_t made_ns;	/* when it was ready */
 	uint64_t asked_ns;	/* when last */
 	uint64_t give_up_ns;
@@ -88,35 +92,41 @@ struct plx_link_peer {
 	SLIST_ENTRY(plx_link_peer) lost_link;
 };
 
-/** What the driver does. */
+/** Actions of the driver. */
 struct plx_link_ops {
 	/**
-	 * Make our end: its id, and what it grants.
-	 * Errors: -ENOMEM no room now, try again; others: the peer is lost.
+	 * Make our end: its id, and its grant. Errors: -ENOMEM no room now, try again;
+	 * others: the peer is lost.
 	 */
 	int (*make)(struct plx_link_peer *p);
-	/** Now that the peer's is known: ready to receive, and to send. @return 0, or why not */
+	/**
+	 * The peer's end is known: make ours ready to receive, and to send. @return 0, or
+	 * the error
+	 */
 	int (*ready)(struct plx_link_peer *p, const struct plx_link_hello *hello);
 	/** The connection works. */
 	void (*met)(struct plx_link_peer *p);
-	/** It is about to be closed: credits are told by tell() only. */
+	/** It is about to be closed: only tell() returns credits. */
 	void (*parks)(struct plx_link_peer *p);
-	/** The device is to know nothing of our end any more; what waits for its completion ends with err. */
+	/**
+	 * Remove our end from the device; operations that wait for its completion fail with
+	 * err.
+	 */
 	void (*end)(struct plx_link_peer *p, int err);
 	/** The peer is dead; called once, after end(). */
 	void (*dead)(struct plx_link_peer *p, int err);
 	/**
-	 * Say hello; lost when there is no room.
-	 * @return 0; -EAGAIN not while our port is down; or why there is no way
+	 * Send a hello; lost if there is no room.
+	 * @return 0; -EAGAIN not while our port is down; or the error without a route
 	 */
 	int (*say)(struct plx_link_peer *p, const struct plx_link_hello *hello);
-	/** By the connection: the credits that are owed, or PARK with them. @return whether it went */
+	/** By the connection: return credits, or PARK with them. @return whether it was sent */
 	bool (*tell)(struct plx_link_peer *p, bool park);
-	/** @return whether all that was sent is over. */
+	/** @return whether all sends are complete. */
 	bool (*is_idle)(const struct plx_link_peer *p);
-	/** @return whether a completion is to come. */
+	/** @return whether a completion is due. */
 	bool (*is_due)(const struct plx_link_peer *p);
-	/** Send what only has a completion, which stands for all before it. */
+	/** Send a request that only has a completion, which covers all earlier ones. */
 	void (*probe)(struct plx_link_peer *p);
 };
 
@@ -129,7 +139,7 @@ struct plx_link_stat {
 	uint64_t silent_gone;
 };
 
-/** Of a queue. Begins with what each turn touches. */
+/** Of a queue. Begins with the fields that each turn uses. */
 struct plx_link {
 	uint64_t now_ns;	/* as of the last control */
 	uint32_t looks;		/* counts the driver's turns; the driver's */
@@ -147,50 +157,50 @@ struct plx_link {
 	uint32_t n_own;		/* of asking, those whose peer has not asked us */
 	uint32_t attempts;
 	/* silent peers */
-	uint64_t peers_ns;	/* when all peers were looked at last */
-	uint64_t up_ns;		/* when our port last was no longer down; the driver's */
-	bool overdue;		/* a peer was, then */
-	bool caught_up;		/* what was completed then is taken; the driver's */
+	uint64_t peers_ns;	/* time of the last look at all peers */
+	uint64_t up_ns;		/* when our port last came up; the driver's */
+	bool overdue;		/* a peer was overdue then */
+	bool caught_up;		/* completions up to then are processed; the driver's */
 };
 
-/** Begin without a peer; the settings are the caller's to fill in. */
+/** Initialise it without peers; the caller fills in the settings. */
 void plx_link_init(struct plx_link *l, const struct plx_link_ops *ops, struct plx_link_stat *stat);
 
-/** Have the peer connected, as soon as may be. @param called as it has asked for it. Never blocks. */
+/** Connect the peer, as soon as possible. @param called the peer has asked for it. Never blocks. */
 void plx_link_want(struct plx_link_peer *p, bool called);
 /** A message came by the connection: the peer's end works. */
 void plx_link_works(struct plx_link_peer *p);
-/** The peer has said PARK. */
+/** The peer has sent PARK. */
 void plx_link_park_told(struct plx_link_peer *p);
-/** Nothing more goes; what has come is still to be delivered. May be called in the middle of anything. */
+/** Stop sending; arrived messages are still delivered. May be called at any point. */
 void plx_link_lose(struct plx_link_peer *p, int err);
-/** The peer has said that it goes. */
+/** The peer has announced its close. */
 void plx_link_bye(struct plx_link_peer *p);
 
-/** Connect. @return 0, or why it can't be: it may be tried again at -ENOMEM */
+/** Connect. @return 0, or the error: retry at -ENOMEM */
 int plx_link_connect(struct plx_link_peer *p, uint64_t now_ns);
-/** An ASK or an ANSWER has come of the peer. */
+/** An ASK or an ANSWER of the peer has arrived. */
 void plx_link_on_hello(struct plx_link_peer *p, const struct plx_link_hello *hello, uint64_t now_ns);
 /** Now and then: ask again, give up. */
 void plx_link_control(struct plx_link *l, uint64_t now_ns);
-/** Everything that had come is delivered: the lost are dead now. */
+/** All arrived messages are delivered: lost peers are dead now. */
 void plx_link_settle(struct plx_link *l);
-/** No connection any more, as if there had never been one. */
+/** Remove the connection, as if there had never been one. */
 void plx_link_reset(struct plx_link_peer *p);
-/** The peer is forgotten, and its end with it. */
+/** Remove the peer, and its end. */
 void plx_link_close(struct plx_link_peer *p);
 
-/** Go on with those that park, and serve those that wait. */
+/** Continue parking, and serve waiting peers. */
 void plx_link_work(struct plx_link *l, uint64_t now_ns);
 
-/** @return whether it is time to look at all peers. @param is_due whether any completion is to come */
+/** @return whether it is time to check all peers. @param is_due whether any completion is due */
 bool plx_link_is_time(const struct plx_link *l, bool is_due);
-/** Look whether a peer is alive. @param can_say whether a datagram has room */
+/** Check whether a peer is alive. @param can_say whether a datagram has room */
 void plx_link_look(struct plx_link_peer *p, bool can_say);
-/** A peer without a connection asks whether we are there, or says that it is. */
+/** A peer without a connection asks whether we are alive, or answers. */
 void plx_link_on_call(struct plx_link_peer *p, enum plx_link_kind kind);
 
-/** A message that needs no connection has come of a peer. */
+/** An unreliable message of a peer has arrived. */
 static inline void
 plx_link_heard(struct plx_link_peer *p)
 {
@@ -199,7 +209,7 @@ plx_link_heard(struct plx_link_peer *p)
 	p->n_calls = 0;
 }
 
-/** Whether both sides have said PARK: nothing more is sent. */
+/** Whether both sides have sent PARK: nothing more is sent. */
 static inline bool
 plx_link_is_parked(const struct plx_link_peer *p)
 {

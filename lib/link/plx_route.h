@@ -4,10 +4,10 @@
  * plx_route.h - which port for which peer, and what the host knows of its ports
  *
  * Design notes
- * A worker has a queue at each of its ports, and so has the peer. Both sides choose the same two
- * queues, each by itself: the score of a route is the same both ways, as all that counts stands in
- * both addresses. What only one side has seen goes first: a queue of the peer's that could not be
- * reached is the last choice for a while.
+ * - A worker has a queue at each of its ports, and so has the peer. Both sides choose the same
+ *   two queues, each on its own: the score of a route is symmetric, as it depends on the contents
+ *   of both addresses. Failures that only one side has seen take precedence: a queue of the peer
+ *   that could not be reached is the last choice for a while.
  */
 #ifndef PLX_ROUTE_H
 #define PLX_ROUTE_H
@@ -21,29 +21,29 @@ struct sockaddr;
 
 #define PLX_ROUTE_SPEED_MAX 15
 #define PLX_ROUTE_BITS_MAX  128
-#define PLX_ROUTE_SHUNNED   16 /* queues of peers that are not tried for a while */
+#define PLX_ROUTE_SHUNNED   16 /* queues of peers in quarantine */
 
-/** One end of a route: a queue's port, as its address says it. */
+/** One end of a route: a queue's port, from its address. */
 struct plx_route_end {
 	uint64_t uid;	     /* of the queue */
 	const uint8_t *addr; /* 16 bytes: of IPv6, or of IPv4 at their end */
-	uint8_t bits;	     /* of these, those that name its network */
+	uint8_t bits;	     /* of these, the bits of its network */
 	uint8_t speed;	     /* plx_route_speed() */
 	uint8_t place;	     /* of the port among those of its worker */
-	bool is_near;	     /* its owner runs on cores that are near the device */
+	bool is_near;	     /* its owner's cores are near the device */
 };
 
 /** @return whether two addresses are on one network by both their masks. Thread: any. */
 bool plx_route_one_net(const struct plx_route_end *a, const struct plx_route_end *b);
 
 /**
- * How good a route is, the same both ways.
- * @param one_net whether it is known to take no router
+ * The score of a route, symmetric.
+ * @param one_net whether it is known to need no router
  * @return 0 to 2^16 - 1. Thread: any.
  */
 int plx_route_score(const struct plx_route_end *own, const struct plx_route_end *to, bool one_net);
 
-/** Queues of peers that could not be reached, or were lost. */
+/** Queues of peers that could not be reached, or failed. */
 struct plx_route_shun {
 	uint32_t n; /* ever */
 	struct {
@@ -51,9 +51,9 @@ struct plx_route_shun {
 	} at[PLX_ROUTE_SHUNNED];
 };
 
-/** A queue is the last choice for a minute. Thread: owner. */
+/** Quarantine: a queue is the last choice for a minute. Thread: owner. */
 void plx_route_shun(struct plx_route_shun *s, uint64_t uid, uint64_t now_ns);
-/** @return whether it still is. Thread: owner. */
+/** @return whether it still is in quarantine. Thread: owner. */
 bool plx_route_is_shunned(const struct plx_route_shun *s, uint64_t uid, uint64_t now_ns);
 
 /** @return a speed by half octaves, up to PLX_ROUTE_SPEED_MAX; 10 Gb/s and less are 0. Thread: any. */
@@ -62,7 +62,10 @@ uint8_t plx_route_speed(uint64_t mbps);
 const uint8_t *plx_route_bytes(const struct sockaddr *a, size_t *len);
 /** @return bits of an address of this host that name its network. @param v4 it is IPv4. Thread: any. */
 uint8_t plx_route_bits(const uint8_t addr[16], bool v4);
-/** @return whether the caller may run on a core that a file of sysfs lists, or nobody knows. Thread: any. */
+/**
+ * @return whether the caller may run on a core that a file of sysfs lists, or the file is
+ *   unreadable. Thread: any.
+ */
 bool plx_route_is_near(const char *file);
 /** @param list as "0-3,8" @return whether one of them is in the set, or it is no such list. Thread: any. */
 bool plx_route_cpus_meet(const char *list, const cpu_set_t *set);

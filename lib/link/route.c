@@ -15,11 +15,11 @@
 #define CPULIST_MAX  4096 /* characters */
 #define SPEED_LEAST  7	  /* half octaves above 1 Gb/s: 10 Gb/s and less are the slowest */
 
-/* What a score is made of: each counts more than all behind it. */
-#define SCORE_SELF  (1 << 12) /* a worker speaks to itself by one queue */
+/* Parts of a score: each counts more than all later ones. */
+#define SCORE_SELF  (1 << 12) /* a worker sends to itself by one queue */
 #define SCORE_NET   (1 << 11)
 #define SCORE_SPEED 7	      /* the slower one's, from this bit on */
-#define SCORE_PLACE (1 << 6)  /* what stands in the same place of two hosts is likely on one network */
+#define SCORE_PLACE (1 << 6)  /* the same place on two hosts is likely to be on one network */
 #define SCORE_NEAR  (1 << 4)  /* for each side */
 
 bool
@@ -129,7 +129,7 @@ plx_route_cpus_meet(const char *list, const cpu_set_t *set)
 		unsigned long from = strtoul(p, &end, 10), to = from;
 
 		if (end == p)
-			return true; /* who wrote that? */
+			return true; /* an unexpected format */
 		if (*end == '-')
 			to = strtoul(end + 1, &end, 10);
 		for (; from <= to && from < CPU_SETSIZE; from++)

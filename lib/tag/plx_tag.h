@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_tag.h - posted receives meet arrived messages
+ * plx_tag.h - matching of posted receives and arrived messages
  *
- * A data structure and nothing else: no devices, no time, no I/O. It links
- * objects of others (a plx_tag_recv inside a request, a plx_tag_msg inside a
- * kept message) and never owns or frees them. All functions are for the owner
- * thread and never block. A message matches a receive when the two tags agree
- * in the bits of the receive's mask; the other bits may hold anything.
+ * A data structure and nothing else: no devices, no time, no I/O. It links objects of others (a
+ * plx_tag_recv inside a request, a plx_tag_msg inside an unexpected message) and never owns or
+ * frees them. All functions are for the owner thread and never block. A message matches a receive
+ * when the two tags agree in the bits of the receive's mask; the other bits may have any value.
  *
- * The caller keeps two rules, which together are MPI's order: look with
- * plx_tag_find() before plx_tag_post(), and with plx_tag_match() before
- * plx_tag_keep().
+ * The caller follows two rules, which together are MPI's order: call plx_tag_find() before
+ * plx_tag_post(), and plx_tag_match() before plx_tag_keep().
  */
 #ifndef PLX_TAG_H
 #define PLX_TAG_H
@@ -26,11 +24,11 @@
 
 #include "plx_stat.h"
 
-/** Masks of posted receives that are hashed at one time; others are scanned. */
+/** Masks of posted receives that are hashed at a time; others are scanned. */
 #define PLX_TAG_MAX_CLASSES 8
-/** Masks by which kept messages are indexed at one time; others are scanned. */
+/** Masks by which unexpected messages are indexed at a time; others are scanned. */
 #define PLX_TAG_MAX_INDEXES 4
-/** Keys that a mask's table has room for: beyond, scanning takes over. */
+/** Most keys of a mask's table: beyond, receives are scanned. */
 #define PLX_TAG_MAX_SLOTS (UINT32_C(1) << 26)
 
 struct plx_tag;
@@ -42,13 +40,13 @@ struct plx_tag_link {
 };
 
 /**
- * A posted receive's place in the engine; embedded in a request. Read only for
- * the caller, and stable from plx_tag_post() to the match or the cancel.
+ * A posted receive's place in the engine; embedded in a request. Read-only for the caller,
+ * and stable from plx_tag_post() to the match or the cancel.
  */
 struct plx_tag_recv {
-	uint64_t tag;  /* as posted, less the bits outside mask; once it is matched, the message's */
+	uint64_t tag;  /* as posted, without the bits outside mask; after the match, the message's */
 	uint64_t mask; /* bits of the tag that matter */
-	uint64_t order; /* place in post order, and in the last byte where it stands */
+	uint64_t order; /* place in post order, and in the last byte its class */
 	union {
 		struct plx_tag_link link;           /* same mask and tag */
 		TAILQ_ENTRY(plx_tag_recv) residual; /* receives without a class */
@@ -59,15 +57,15 @@ struct plx_tag_recv {
 _Static_assert(sizeof(struct plx_tag_recv) == 48, "fits beside 16 bytes in a cache line");
 
 /**
- * An unexpected message's place in the engine; embedded in a kept message. Read
- * only for the caller, and stable from plx_tag_keep() to plx_tag_take().
+ * An unexpected message's place in the engine; embedded in plx_msg. Read-only for the
+ * caller, and stable from plx_tag_keep() to plx_tag_take().
  */
 struct plx_tag_msg {
 	uint64_t tag; /* as sent */
 	uint64_t seq; /* place in arrival order */
 	TAILQ_ENTRY(plx_tag_msg) all;
 	struct plx_tag_link link[PLX_TAG_MAX_INDEXES]; /* same tag under that index's mask */
-	bool whole; /* the caller's, before plx_tag_keep(): plx_tag_take_whole() may take it */
+	bool whole; /* set by the caller before plx_tag_keep(): plx_tag_take_whole() may take it */
 };
 
 /** Counters of one engine. Writer: owner; readers: any, relaxed. */
@@ -76,21 +74,21 @@ struct plx_tag_stat {
 	uint64_t posted_max;     /* most ever */
 	uint64_t kept;           /* unexpected messages now */
 	uint64_t kept_max;       /* most ever */
-	uint64_t match_hit;      /* arrivals that met a posted receive */
-	uint64_t match_miss;     /* arrivals that met none */
-	uint64_t probes;         /* table look-ups made for arrivals: 1 a live mask */
-	uint64_t cancels;        /* receives withdrawn */
+	uint64_t match_hit;      /* arrivals that matched a posted receive */
+	uint64_t match_miss;     /* arrivals that matched none */
+	uint64_t probes;         /* table look-ups for arrivals: 1 a live mask */
+	uint64_t cancels;        /* receives cancelled */
 	uint64_t consumed;       /* receives that a device has matched */
-	uint64_t finds;          /* looks at kept messages, when there were any */
-	uint64_t find_hit;       /* of those, answered with a message */
+	uint64_t finds;          /* searches of unexpected messages, if there were any */
+	uint64_t find_hit;       /* of those, successful ones */
 	uint64_t classes;        /* masks of posted receives that have a table */
 	uint64_t class_recycled; /* tables given to another mask */
 	uint64_t residual;       /* receives now in the scanned list */
 	uint64_t residual_posts; /* receives that ever went there */
 	uint64_t residual_seen;  /* steps in that list */
-	uint64_t indexes;        /* masks by which kept messages are indexed */
+	uint64_t indexes;        /* masks by which unexpected messages are indexed */
 	uint64_t index_recycled; /* indexes given to another mask */
-	uint64_t scanned;        /* kept messages looked at one by one */
+	uint64_t scanned;        /* unexpected messages scanned one by one */
 	uint64_t rehashes;       /* tables doubled */
 	uint64_t rehash_fails;   /* tables that could not be: no memory, or PLX_TAG_MAX_SLOTS */
 };
@@ -100,25 +98,24 @@ extern const struct plx_stat_row plx_tag_stat_rows[];
 
 /**
  * Make an empty engine.
- * @param seed random, and not known to peers: what its hashing of tags depends on
+ * @param seed random, and unknown to peers: the hashing of tags depends on it
  * @param out set to the engine on success; the caller destroys it
  * @return 0 or -errno
- * Thread: control.  Blocks: may.  Allocates: heap.
- * Errors: -ENOMEM.
+ * Thread: control.  Blocks: may.  Allocates: heap. Errors: -ENOMEM.
  */
 int plx_tag_create(uint64_t seed, struct plx_tag **out);
 
 /**
- * End an engine; what is still linked is forgotten, not freed.
+ * Destroy an engine; linked entries are forgotten, not freed.
  * @param t the engine, or NULL
  * Thread: control.  Blocks: may.  Allocates: no.
  */
 void plx_tag_destroy(struct plx_tag *t);
 
 /**
- * In a forked child, inside of fork(): the engine is as new. What is linked is in the parent's memory and is not
- * looked at; tables that had grown stay allocated, as no allocator may be called here.
- * Thread: control.  Blocks: never.  Allocates: no.
+ * In a forked child, inside of fork(): reset the engine. Linked entries are in the parent's
+ * memory and are not accessed; tables that had grown stay allocated, as no allocator may be
+ * called here. Thread: control.  Blocks: never.  Allocates: no.
  */
 void plx_tag_forget(struct plx_tag *t);
 
@@ -130,11 +127,11 @@ void plx_tag_forget(struct plx_tag *t);
 static inline const struct plx_tag_stat *
 plx_tag_stats(const struct plx_tag *t)
 {
-	return (const struct plx_tag_stat *)t; /* it begins with them */
+	return (const struct plx_tag_stat *)t; /* they are its first member */
 }
 
 /**
- * Append a receive to the posted ones. No kept message may match it: look with
+ * Append a receive to the posted ones. No unexpected message may match it: call
  * plx_tag_find() first.
  * @param r linked by no engine; the caller keeps it alive until it is matched or cancelled
  * @param tag tag to wait for
@@ -143,13 +140,16 @@ plx_tag_stats(const struct plx_tag *t)
  */
 void plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask);
 
-/** plx_tag_match() where some are posted. */
+/** plx_tag_match() if some are posted. */
 struct plx_tag_recv *plx_tag_match_posted(struct plx_tag *t, uint64_t tag);
 
-/** @return the tag with which plx_tag_match_posted() has just answered NULL: the caller need not keep it. Thread: owner. */
+/**
+ * @return the tag of the last plx_tag_match_posted() that returned NULL: the caller need
+ *   not store it. Thread: owner.
+ */
 uint64_t plx_tag_missed(const struct plx_tag *t);
 
-/** Count an arrival that met no receive, as none is posted. Thread: owner. */
+/** Count an arrival that matched no receive, as none is posted. Thread: owner. */
 static inline void
 plx_tag_miss(struct plx_tag *t)
 {
@@ -159,7 +159,7 @@ plx_tag_miss(struct plx_tag *t)
 /**
  * Remove the earliest posted receive that matches an arrived message.
  * @param tag the message's tag
- * @return the receive, the caller's again, or NULL
+ * @return the receive, which belongs to the caller again, or NULL
  * Thread: owner.  Blocks: never.  Allocates: no.
  */
 static inline struct plx_tag_recv *
@@ -172,7 +172,7 @@ plx_tag_match(struct plx_tag *t, uint64_t tag)
 }
 
 /**
- * What plx_tag_match() would return now; nothing is removed.
+ * The result of plx_tag_match() now, without removing anything.
  * @param tag the message's tag
  * @return the receive, still posted, or NULL
  * Thread: owner.  Blocks: never.  Allocates: no.
@@ -180,15 +180,15 @@ plx_tag_match(struct plx_tag *t, uint64_t tag)
 struct plx_tag_recv *plx_tag_peek(struct plx_tag *t, uint64_t tag);
 
 /**
- * Bring the slots that plx_tag_match() will read into the cache; worth it where several
- * arrivals are at hand and thousands of receives are posted.
+ * Prefetch the slots that plx_tag_match() will read; worth it with several arrivals at hand
+ * and thousands of posted receives.
  * @param tag the message's tag
  * Thread: owner.  Blocks: never.  Allocates: no.
  */
 void plx_tag_prefetch(const struct plx_tag *t, uint64_t tag);
 
 /**
- * Guess from the slots alone what plx_tag_match() would return now.
+ * Guess the result of plx_tag_match() from the slots alone.
  * @param tag the message's tag
  * @return a posted receive, to prefetch and not to read, or NULL
  * Thread: owner.  Blocks: never.  Allocates: no.
@@ -196,34 +196,33 @@ void plx_tag_prefetch(const struct plx_tag *t, uint64_t tag);
 const struct plx_tag_recv *plx_tag_guess(const struct plx_tag *t, uint64_t tag);
 
 /**
- * Withdraw a posted receive; the same cost at any depth and for any mask.
- * @param r posted in t; the caller's again
+ * Cancel a posted receive; the same cost at any depth and for any mask.
+ * @param r posted in t; belongs to the caller again
  * Thread: owner.  Blocks: never.  Allocates: no.
  */
 void plx_tag_cancel(struct plx_tag *t, struct plx_tag_recv *r);
 
 /**
- * A device that was given a posted receive has matched it; the same cost as a cancel.
- * @param r posted in t; the caller's again
+ * A device has matched a posted receive; the same cost as a cancel.
+ * @param r posted in t; belongs to the caller again
  * Thread: owner.  Blocks: never.  Allocates: no.
  */
 void plx_tag_consume(struct plx_tag *t, struct plx_tag_recv *r);
 
 /**
- * Append a message to the kept ones. No posted receive may match it: look with
- * plx_tag_match() first.
+ * Append an unexpected message. No posted receive may match it: call plx_tag_match() first.
  * @param m linked by no engine; the caller keeps it alive until it is taken
  * @param tag the message's tag
  * Thread: owner.  Blocks: never.  Allocates: heap, when a table doubles.
  */
 void plx_tag_keep(struct plx_tag *t, struct plx_tag_msg *m, uint64_t tag);
 
-/** Slow path of plx_tag_find(): some are kept. */
+/** Slow path of plx_tag_find(): there are unexpected messages. */
 struct plx_tag_msg *plx_tag_find_kept(struct plx_tag *t, uint64_t tag, uint64_t mask);
 
 /**
- * The earliest kept message that a receive would match; it stays kept.
- * @param tag tag looked for
+ * The earliest unexpected message that a receive would match; it stays in the engine.
+ * @param tag tag to search
  * @param mask bits of the tag that must agree
  * @return the message, or NULL
  * Thread: owner.  Blocks: never.  Allocates: heap, when a table doubles.
@@ -235,23 +234,24 @@ plx_tag_find(struct plx_tag *t, uint64_t tag, uint64_t mask)
 }
 
 /**
- * As plx_tag_find(), and what is found is removed if it is whole.
- * @return the message, the caller's again, or NULL: none is found, or it is not whole
+ * As plx_tag_find(), and a found message is removed if it is complete.
+ * @return the message, which belongs to the caller again, or NULL: none is found, or it is
+ *   incomplete
  * Thread: owner.  Blocks: never.  Allocates: heap, when a table doubles.
  */
 struct plx_tag_msg *plx_tag_take_whole(struct plx_tag *t, uint64_t tag, uint64_t mask);
 
 /**
- * Remove a kept message; the same cost at any depth.
- * @param m kept in t; the caller's again
+ * Remove an unexpected message; the same cost at any depth.
+ * @param m in t; belongs to the caller again
  * Thread: owner.  Blocks: never.  Allocates: no.
  */
 void plx_tag_take(struct plx_tag *t, struct plx_tag_msg *m);
 
 /**
- * Start a walk over the posted receives in post order; n log n, for teardown
- * and introspection. Receives posted after this call are not met, and the one
- * in hand may be cancelled once plx_tag_recv_next() of it was read.
+ * Start a walk over the posted receives in post order; n log n, for teardown and
+ * introspection. The walk omits receives posted after this call, and the present one may be
+ * cancelled after plx_tag_recv_next() of it was read.
  * @return the earliest posted receive, or NULL
  * Thread: owner.  Blocks: never.  Allocates: no.
  */
@@ -264,10 +264,10 @@ plx_tag_recv_next(const struct plx_tag_recv *r)
 	return r->walk;
 }
 
-/** The earliest kept message, or NULL. Thread: owner. */
+/** The earliest unexpected message, or NULL. Thread: owner. */
 struct plx_tag_msg *plx_tag_msg_first(const struct plx_tag *t);
 
-/** The message kept after m, or NULL. Thread: owner. */
+/** The unexpected message after m, or NULL. Thread: owner. */
 static inline struct plx_tag_msg *
 plx_tag_msg_next(const struct plx_tag_msg *m)
 {

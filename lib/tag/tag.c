@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tag.c - posted receives meet arrived messages
+ * tag.c - matching of posted receives and arrived messages
  *
  * Design notes
- * Each mask in use is a class with its table. Order counts over all classes, a slot
- * carries that of its first receive, and an arrival takes the lowest among the classes
- * with receives: post order. The last byte of an order names the class, so that both
- * are stored at once. What finds no class (a ninth mask) or no slot goes to the
- * residual list, which is in post order as well and is scanned only up to the best
- * found elsewhere. Most programs have a few receives posted, or thousands: while there
- * are no more than TAG_FEW they stand in an array, t->few, and in no table. Either all
- * are there or none.
+ * - Each mask in use is a class with its table. Order counts over all classes, a slot has that of
+ *   its first receive, and an arrival takes the lowest among the classes with receives: post
+ *   order. The last byte of an order names the class, so that one store writes both. Receives
+ *   without a class (a ninth mask) or slot go to the residual list, which is in post order as
+ *   well and is scanned only up to the best match found elsewhere.
+ * - Most programs have a few receives posted, or thousands: while there are no more than TAG_FEW
+ *   they are in an array, t->few, and in no table. Either all are there or none.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -178,7 +177,7 @@ few_cancel(struct plx_tag *t, const struct plx_tag_recv *r)
 	few_remove(t, i);
 }
 
-/* The earliest posted match, and its slot (NULL: it is residual); none are few. */
+/* The earliest posted match, and its slot (NULL: it is residual); few is empty. */
 static inline struct plx_tag_recv *
 recv_search(struct plx_tag *t, uint64_t tag, struct tag_slot **slot)
 {
@@ -235,17 +234,17 @@ recv_remove(struct plx_tag *t, struct plx_tag_recv *r, struct tag_slot *s)
 	class_leave(t, c);
 }
 
-/* It is matched after the next: its memory comes while that one is dealt with. */
+/* It is matched after the next one: prefetch its memory meanwhile. */
 static inline void
 recv_ask(struct plx_tag_link *l)
 {
 	const char *r = (const char *)recv_of(l);
 
-	rte_prefetch0(r - PLX_LINE); /* what it is embedded in */
+	rte_prefetch0(r - PLX_LINE); /* the request that embeds it */
 	rte_prefetch0(r);
 }
 
-/* The same of a receive that has matched: it is the first in its queue. */
+/* The same for a receive that has matched: it is the first in its queue. */
 static inline void
 recv_pop(struct plx_tag *t, struct tag_class *c, struct tag_slot *s)
 {
@@ -275,7 +274,7 @@ init(struct plx_tag *t, uint64_t seed)
 	for (i = 0; i < PLX_TAG_MAX_INDEXES; i++)
 		tag_table_init(&t->indexes[i].table, t->first[PLX_TAG_MAX_CLASSES + i], seed | 1,
 			&t->stat);
-	class_find(t, UINT64_MAX); /* post() may then trust class_last */
+	class_find(t, UINT64_MAX); /* post() may then rely on class_last */
 }
 
 int
@@ -310,7 +309,7 @@ plx_tag_destroy(struct plx_tag *t)
 	free(t);
 }
 
-/* Behind the other receives of class i, in the slot of its tag. */
+/* Append to the receives of class i, in the slot of its tag. */
 static inline void
 slot_post(struct plx_tag *t, uint32_t i, struct tag_slot *s, struct plx_tag_recv *r, uint64_t order)
 {
@@ -339,7 +338,7 @@ table_post_slow(struct plx_tag *t, struct plx_tag_recv *r)
 		slot_post(t, c - t->classes, s, r, r->order - recv_class(r));
 }
 
-/* There is one more than a few: into the tables, in post order. */
+/* One more than a few: move all into the tables, in post order. */
 static __rte_noinline void
 few_spill(struct plx_tag *t, struct plx_tag_recv *r)
 {
@@ -351,7 +350,7 @@ few_spill(struct plx_tag *t, struct plx_tag_recv *r)
 	table_post_slow(t, r);
 }
 
-/* It is posted behind all others. @return its order */
+/* It is posted after all others. @return its order */
 static inline uint64_t
 recv_init(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask, uint32_t class)
 {
@@ -390,8 +389,8 @@ table_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mas
 }
 
 /*
- * The paths that most programs take, with no more than a few receives or with one mask, call
- * nothing: so they save no registers.
+ * The common paths, with no more than a few receives or with one mask, call nothing: so
+ * they save no registers.
  */
 void
 plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask)
@@ -410,7 +409,7 @@ plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t m
 	t->few_n = n + 1;
 }
 
-/* It is the caller's again, with the tag of its message. */
+/* The receive belongs to the caller again, with the tag of its message. */
 static inline struct plx_tag_recv *
 matched(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag)
 {
@@ -472,7 +471,7 @@ match_one(struct plx_tag *t, uint64_t tag)
 	struct tag_slot *s = tag_slot_guess(&c->table, tag_hash(&c->table, key));
 	struct plx_tag_recv *r;
 
-	if (unlikely(s->key != key || s->head == NULL)) /* it does not stand where most do */
+	if (unlikely(s->key != key || s->head == NULL)) /* it is not in the usual place */
 		return match_any(t, tag);
 	PLX_STAT_INC(t->stat.probes);
 	r = recv_of(s->head);

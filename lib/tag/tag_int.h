@@ -22,17 +22,17 @@
 struct tag_class {
 	/* line 0: read and written by every post and match */
 	alignas(PLX_LINE) uint64_t mask;
-	uint64_t asked; /* order when it was last emptied: which to recycle */
+	uint64_t asked; /* order when it was last emptied: selects the class to recycle */
 	uint64_t n;     /* receives */
 	struct tag_table table;
 };
 
-/* Kept messages by one mask. */
+/* Unexpected messages by one mask. */
 struct tag_index {
 	alignas(PLX_LINE) uint64_t mask;
 	uint64_t fed;            /* messages up to this seq are in the table */
 	struct plx_tag_msg *cur; /* the first that is not, or NULL */
-	uint64_t asked;          /* clock of the last find: which to recycle */
+	uint64_t asked;          /* clock of the last find: selects the index to recycle */
 	struct tag_table table;
 };
 
@@ -58,11 +58,12 @@ struct plx_tag {
 	struct tag_residual residual;
 	uint32_t few_n; /* not 0: all posted receives are in few, in post order */
 	struct tag_few few[TAG_FEW];
-	/* kept messages */
+	/* unexpected messages */
 	uint64_t clock; /* keeps and finds; the seq of messages */
 	struct tag_all all;
 	uint64_t seed;
-	uint64_t missed;    /* tag of the last arrival that met no receive, though some were posted */
+	uint64_t missed;    /* tag of the last arrival that matched no receive, though some were
+	                     * posted */
 	uint64_t scan_debt; /* steps of scans that an index would have saved */
 
 	struct tag_class classes[PLX_TAG_MAX_CLASSES];

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tag_kept.c - arrived messages that met no receive, and who asks for them
+ * tag_kept.c - unexpected messages, and searches for them
  *
  * Design notes
- * One list of all in arrival order, and an index for each mask that receives ask with.
- * An index holds a prefix of that list: the messages up to seq ix->fed; ix->cur is the
- * first beyond. So a hit in the index is the earliest match, a miss goes on at ix->cur
- * and indexes what it passes, and an index that may not grow, or that begins anew for
- * another mask, is merely slower. Membership is (m->seq <= ix->fed), so a recycled index
- * has nothing to undo in the messages. plx_tag_keep() feeds the indexes that were asked
- * lately, lest one plx_tag_find() have all to do.
+ * - There is one list of all messages in arrival order, and an index for each mask of recent
+ *   searches. An index covers a prefix of that list: the messages up to seq ix->fed; ix->cur is
+ *   the first beyond. So a hit in the index is the earliest match, a miss continues at ix->cur
+ *   and indexes what it passes, and an index that may not grow, or that restarts for another
+ *   mask, is merely slower. Membership is (m->seq <= ix->fed), so a recycled index has nothing to
+ *   undo in the messages.
+ * - plx_tag_keep() feeds the recently used indexes, so that no single plx_tag_find() has to do it
+ *   all.
  */
 #include <stdbool.h>
 
 #include "tag_int.h"
 
-#define TAG_SCAN_MAX  8     /* kept messages that are scanned, whatever the mask */
+#define TAG_SCAN_MAX  8     /* unexpected messages that are scanned, whatever the mask */
 #define TAG_FEED_N    2     /* messages indexed by one keep(), so that indexes catch up */
-#define TAG_FEED_IDLE 65536 /* keeps and finds after which an unasked index starves */
+#define TAG_FEED_IDLE 65536 /* keeps and finds after which an unused index is no longer fed */
 
 /* Index the message at ix->cur; false when the table is full and cannot grow. */
 static bool
@@ -56,9 +57,8 @@ scan(struct plx_tag *t, struct plx_tag_msg *m, uint64_t tag, uint64_t mask)
 }
 
 /*
- * An index for a mask that has none. Taking one from another mask costs both a
- * new start, so it must be idle, or scans must have cost as much already: NULL
- * until then.
+ * An index for a mask that has none. Recycling one restarts it for both masks, so it must
+ * be idle, or scans must have cost as much already: NULL until then.
  */
 static __rte_noinline __rte_cold struct tag_index *
 index_new(struct plx_tag *t, uint64_t mask)
@@ -181,7 +181,7 @@ plx_tag_keep(struct plx_tag *t, struct plx_tag_msg *m, uint64_t tag)
 		indexes_add(t, m);
 }
 
-/* The first of a few meets it. */
+/* The first of a few matches it. */
 static inline bool
 meets_first(const struct plx_tag *t, uint64_t tag, uint64_t mask)
 {
@@ -223,7 +223,7 @@ plx_tag_take(struct plx_tag *t, struct plx_tag_msg *m)
 	msg_remove(t, m);
 }
 
-/* It has to be searched for, or other masks were asked for before. */
+/* It has to be searched, or other masks were used before. */
 static __rte_noinline struct plx_tag_msg *
 take_whole_slow(struct plx_tag *t, uint64_t tag, uint64_t mask)
 {

@@ -16,7 +16,7 @@
 #define TAG_MAP       (64u << 10) /* bytes; tables from here on are mapped */
 #define TAG_HUGE      (2u << 20)  /* bytes; and from here on ask for hugepages */
 #define TAG_SWEEP_N   64          /* slots swept at a time */
-#define TAG_GROW_WAIT 1024        /* new keys between two tries to grow in vain */
+#define TAG_GROW_WAIT 1024        /* new keys between two failed attempts to grow */
 
 /* Zeroed slots, or NULL. A mapping comes zeroed, page by page: no long memset at once. */
 static struct tag_slot *
@@ -40,7 +40,7 @@ tag_table_alloc(uint32_t n)
 	if (head > 0)
 		munmap(p, head);
 	munmap(p + head + size, align - head);
-	madvise(p + head, size, MADV_HUGEPAGE); /* a wish: small pages are as correct */
+	madvise(p + head, size, MADV_HUGEPAGE); /* a hint: small pages are correct as well */
 	return (struct tag_slot *)(p + head);
 }
 
@@ -55,7 +55,7 @@ tag_table_free(struct tag_slot *slots, uint32_t n)
 		munmap(slots, size);
 }
 
-/* A dead slot on the way of a key that has none, or the empty one at its end. */
+/* A dead slot on the probe path of a key that has none, or the empty one at its end. */
 static struct tag_slot *
 slot_free(struct tag_slot *slots, uint8_t shift, uint64_t hash)
 {
@@ -68,10 +68,9 @@ slot_free(struct tag_slot *slots, uint8_t shift, uint64_t hash)
 }
 
 /*
- * Empty the dead slots of the next few runs, TAG_SWEEP_N slots and then to the
- * end of the run. A live slot behind a dead one is put back from its hash on,
- * which ends at its old place at the latest. A run is done from its first slot
- * or not at all.
+ * Empty the dead slots of the next few runs, TAG_SWEEP_N slots and then to the end of the
+ * run. A live slot after a dead one is put back from its hash on, which ends at its old
+ * place at the latest. A run is swept from its first slot or not at all.
  */
 static void
 table_sweep(struct tag_table *tb)

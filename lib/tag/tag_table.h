@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tag_table.h - keys to queues: the hash table under matching
+ * tag_table.h - keys to queues: the hash table for matching
  *
- * A table maps a key, (tag & mask), to a queue of links in order. Slots are
- * probed linearly from the top bits of the hash. A slot whose queue ran empty
- * keeps its key (dead): programs reuse tags, and the next use then finds it by
- * one look-up. Dead slots are taken over by new keys that pass them, and swept
- * out, a few runs at a time, when half of the slots are in use. A table of 7/16
- * live keys doubles, by parts: look-ups ask the new slots and then the old ones,
- * and every put moves a few. A key is live in one of the two only. A table that
- * cannot double fills up to 7/8, and then refuses new keys.
+ * A table maps a key, (tag & mask), to a queue of links in order. Slots are probed linearly from
+ * the top bits of the hash. A slot with an empty queue keeps its key (dead): programs reuse tags,
+ * and the next use then finds it by one look-up. New keys reuse dead slots on their probe path,
+ * and dead slots are swept, a few runs at a time, when half of the slots are in use. A table of
+ * 7/16 live keys doubles, by parts: look-ups probe the new slots and then the old ones, and every
+ * put moves a few. A key is live in one of the two only. A table that cannot double fills up to
+ * 7/8, and then refuses new keys.
  *
  * Tags come from peers. The hash depends on a random number of the engine, so that nobody can
- * choose tags that meet in one slot, whose probing all other senders would pay for.
+ * choose tags that collide in one slot, whose probing all other senders would pay for.
  */
 #ifndef TAG_TABLE_H
 #define TAG_TABLE_H
@@ -32,7 +31,7 @@
 #define TAG_FIRST_N    (1u << TAG_FIRST_BITS)
 #define TAG_MOVE_N     8 /* old slots moved by one change of a growing table */
 
-/* What a table maps a key to. Empty: seq 0. Dead: head NULL. */
+/* The entry of a key in a table. Empty: seq 0. Dead: head NULL. */
 struct tag_slot {
 	uint64_t key;
 	uint64_t seq; /* of the first posted receive; any but 0 in an index */
@@ -45,17 +44,17 @@ static_assert(sizeof(struct tag_slot) == 32, "two slots a line");
 struct tag_table {
 	/* read by every look-up */
 	struct tag_slot *slots;
-	struct tag_slot *old; /* while growing: where the rest still is */
-	uint64_t mul;         /* random and odd: the hash is multiplied by it */
+	struct tag_slot *old; /* while growing: the slots not moved yet */
+	uint64_t mul;         /* random and odd: factor of the hash */
 	uint8_t shift;        /* 64 - log2(slots) */
 	uint8_t old_shift;
-	/* written when keys come and go */
+	/* written when keys are added and removed */
 	uint32_t live;          /* keys with a queue, in slots and old */
 	uint32_t used;          /* of slots: those not empty, dead ones included */
 	uint32_t hand;          /* of slots: where the next sweep begins */
-	uint32_t moved;         /* of old: those before it hold no queue any more */
-	uint32_t grow_wait;     /* new keys until the next try to grow */
-	struct tag_slot *first; /* what it began with; the owner's, never freed */
+	uint32_t moved;         /* of old: those before it are empty */
+	uint32_t grow_wait;     /* new keys until the next attempt to grow */
+	struct tag_slot *first; /* the initial slots; the owner's, never freed */
 	struct plx_tag_stat *stat;
 };
 
@@ -66,7 +65,7 @@ void tag_table_init(struct tag_table *tb, struct tag_slot *first, uint64_t mul,
 /* Free what the table allocated. */
 void tag_table_fini(struct tag_table *tb);
 
-/* Begin again, without keys. */
+/* Start again, without keys. */
 void tag_table_reset(struct tag_table *tb);
 
 /* Move the next n old slots; growing only. */
@@ -76,9 +75,9 @@ void tag_table_drain(struct tag_table *tb, uint32_t n);
 struct tag_slot *tag_table_put_slow(struct tag_table *tb, uint64_t hash, uint64_t key);
 
 /*
- * Tags are fields side by side (context, rank, tag): every bit must reach the top bits. A crc is
- * linear, so which keys have the same one is known, whatever it begins with: the random number is
- * multiplied in before. Multiplied in behind it as well, it stands for a constant.
+ * Tags are fields side by side (context, rank, tag): every bit must influence the top bits.
+ * A crc is linear, so which keys collide is known, whatever its start value: the random
+ * number is multiplied in before. Multiplied in after it as well, it replaces a constant.
  */
 static inline uint64_t
 tag_hash(const struct tag_table *tb, uint64_t key)
@@ -104,7 +103,7 @@ tag_slot_find(struct tag_slot *slots, uint8_t shift, uint64_t hash, uint64_t key
 {
 	uint32_t i_mask, i = hash >> shift;
 
-	if (likely(slots[i].key == key && slots[i].seq != 0)) /* most stand there */
+	if (likely(slots[i].key == key && slots[i].seq != 0)) /* the usual place */
 		return &slots[i];
 	for (i_mask = tag_slots_n(shift) - 1; slots[i].seq != 0; i = (i + 1) & i_mask)
 		if (slots[i].key == key)
@@ -112,14 +111,14 @@ tag_slot_find(struct tag_slot *slots, uint8_t shift, uint64_t hash, uint64_t key
 	return NULL;
 }
 
-/* The slot where most keys stand; another's, if key stands elsewhere. */
+/* The usual slot of a key; another key's, if it is elsewhere. */
 static inline struct tag_slot *
 tag_slot_guess(const struct tag_table *tb, uint64_t hash)
 {
 	return &tb->slots[hash >> tb->shift];
 }
 
-/* The slot of key, made if need be; NULL when there is no room. */
+/* The slot of key, created if needed; NULL if there is no room. */
 static inline struct tag_slot *
 tag_table_put(struct tag_table *tb, uint64_t key)
 {
@@ -178,7 +177,7 @@ tag_queue_remove(struct tag_table *tb, struct tag_slot *s, struct plx_tag_link *
 		tb->live--;
 }
 
-/* Remove the first of a queue. @return the one behind it, or NULL */
+/* Remove the first of a queue. @return the next one, or NULL */
 static inline struct plx_tag_link *
 tag_queue_pop(struct tag_table *tb, struct tag_slot *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tag_walk.c - all posted receives in their order, and what is shown of them
+ * tag_walk.c - all posted receives in their order, and the dump
  */
 #include <inttypes.h>
 #include <stdio.h>

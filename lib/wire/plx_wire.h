@@ -3,10 +3,9 @@
  *
  * plx_wire.h - every byte on the wire
  *
- * A message is an opcode, a header of that opcode and data. Everything is
- * little-endian and naturally aligned; devices carry the opcode beside the
- * header. Whatever arrives is input: copy the header once, check it with
- * plx_wire_check(), then believe only what was checked.
+ * A message is an opcode, a header of that opcode and data. Everything is little-endian and
+ * naturally aligned; devices carry the opcode besides the header. Every message is input: copy
+ * the header once, check it with plx_wire_check(), and use only checked values.
  */
 #ifndef PLX_WIRE_H
 #define PLX_WIRE_H
@@ -23,47 +22,50 @@ enum plx_wire_op {
 	PLX_WIRE_SYNC,	    /* the same; answer with ACK when it is matched */
 	PLX_WIRE_FIRST,	    /* first piece of a tagged message */
 	PLX_WIRE_FRAG,	    /* a later piece */
-	PLX_WIRE_RTS,	    /* a tagged message waits at the sender (rendezvous) */
+	PLX_WIRE_RTS,	    /* announcement of a tagged message, whose data is at the sender
+	             	     * (rendezvous) */
 	PLX_WIRE_ACK,	    /* receiver to sender: matched (SYNC) or all data taken (RTS) */
-	PLX_WIRE_HELP,	    /* receiver to sender: copy with me */
-	PLX_WIRE_HELP_END,  /* sender to receiver: I stopped helping, because of err */
+	PLX_WIRE_HELP,	    /* receiver to sender: help to copy */
+	PLX_WIRE_HELP_END,  /* sender to receiver: I do not help any more, because of err */
 	PLX_WIRE_PULL,	    /* receiver to sender: send the data as DATA messages */
 	PLX_WIRE_DATA,	    /* answer to PULL */
-	PLX_WIRE_FLOW,	    /* receiver to sender: announce everything, or no longer */
-	PLX_WIRE_CANCEL,    /* sender to receiver: taken back, or the rest of its pieces does not come */
+	PLX_WIRE_FLOW,	    /* receiver to sender: announce everything, or stop announcing */
+	PLX_WIRE_CANCEL,    /* sender to receiver: withdrawn, or the remaining pieces do not come */
 	PLX_WIRE_PUT,	    /* write the data to a region; answer with RMA_ACK */
 	PLX_WIRE_GET,	    /* read a region; answer with RMA_DATA */
 	PLX_WIRE_ATOMIC,    /* change a word of a region; answer with RMA_ACK */
 	PLX_WIRE_RMA_ACK,
 	PLX_WIRE_RMA_DATA,
-	PLX_WIRE_EP_CLOSE,  /* the other side's handle is closed; all before it has been sent */
+	PLX_WIRE_EP_CLOSE,  /* the other side's handle is closed; all earlier messages have been
+	                     * sent */
 	PLX_WIRE_AM,	    /* a whole active message */
 	PLX_WIRE_AM_FIRST,  /* first piece of one; the others are FRAG */
-	PLX_WIRE_AM_RTS,    /* its data waits at the sender; then as after RTS */
+	PLX_WIRE_AM_RTS,    /* announcement of an active message; then as after RTS */
 	PLX_WIRE_STREAM,    /* bytes of a stream */
-	PLX_WIRE_STREAM_RTS, /* bytes of a stream wait at the sender; then as after RTS */
-	PLX_WIRE_GRANT,	    /* stream receiver to sender: so much more may come */
-	PLX_WIRE_CHAN_ASK,  /* client: will you have a channel with me? and data */
-	PLX_WIRE_CHAN_ANSWER, /* server: yes, or no because of err */
+	PLX_WIRE_STREAM_RTS, /* announcement of bytes of a stream; then as after RTS */
+	PLX_WIRE_GRANT,	    /* stream receiver to sender: more credit */
+	PLX_WIRE_CHAN_ASK,  /* client: request for a channel, with data */
+	PLX_WIRE_CHAN_ANSWER, /* server: accepted, or refused because of err */
 	PLX_WIRE_CHAN_DONE, /* client: it is open */
-	PLX_WIRE_CHAN_CLOSE, /* the sender's end is gone, and all that was on its way to it */
-	PLX_WIRE_CHAN_MSG,  /* a message, by its number */
-	PLX_WIRE_CHAN_LOSSY, /* one that may be lost */
-	PLX_WIRE_CHAN_ACK,  /* all messages before this number have been taken */
-	PLX_WIRE_CHAN_RNR,  /* so have they, and this one found no buffer: stop */
-	PLX_WIRE_CHAN_READY, /* after RNR: send it again, and what follows */
-	PLX_WIRE_CHAN_PING, /* are you there? */
-	PLX_WIRE_CHAN_PONG, /* I am */
+	PLX_WIRE_CHAN_CLOSE, /* the sender's end is closed, and all messages to it are dropped */
+	PLX_WIRE_CHAN_MSG,  /* a message, with its number */
+	PLX_WIRE_CHAN_LOSSY, /* an unreliable message */
+	PLX_WIRE_CHAN_ACK,  /* all messages before this number have arrived */
+	PLX_WIRE_CHAN_RNR,  /* the same, and this one found no buffer: stop */
+	PLX_WIRE_CHAN_READY, /* after RNR: send it and its successors again */
+	PLX_WIRE_CHAN_PING, /* keepalive question */
+	PLX_WIRE_CHAN_PONG, /* keepalive answer */
 	PLX_WIRE_PUT_AT,    /* fetch the data from my memory to a region; answer with RMA_ACK */
-	PLX_WIRE_CHAN_JOIN, /* I receive this group: send me what you send to it */
+	PLX_WIRE_CHAN_JOIN, /* I receive this group: send me its messages */
 	PLX_WIRE_INTO,	    /* receiver to sender: write the data to my memory */
-	PLX_WIRE_DONE,	    /* answer to INTO: all is there */
+	PLX_WIRE_DONE,	    /* answer to INTO: all data is written */
 	PLX_WIRE_CHAN_FETCH, /* a message as CHAN_MSG, whose data the receiver reads from my memory */
-	PLX_WIRE_CHAN_COPY, /* those before it have been taken, and this one can't be read: send it */
+	PLX_WIRE_CHAN_COPY, /* all messages before it have arrived, and this one can't be read: send
+	                     * it */
 	PLX_WIRE_N
 };
 
-/** Names an operation at the side that waits; what arrives with it is checked against a table. */
+/** Names an operation at the waiting side, which checks it against a table. */
 struct plx_wire_id {
 	uint32_t index;
 	uint32_t gen;
@@ -94,9 +96,9 @@ struct plx_wire_frag {
 struct plx_wire_rts {
 	uint64_t tag;
 	uint64_t len;
-	uint64_t addr; /* in the sender's process; 0: not one piece, to be pulled */
+	uint64_t addr; /* in the sender's process; 0: not contiguous, to be pulled */
 	struct plx_wire_id sreq;
-	uint32_t epoch; /* the sender's plx_rndv_shared.epoch, as it announces */
+	uint32_t epoch; /* the sender's plx_rndv_shared.epoch at the announcement */
 	uint32_t pad;
 };
 
@@ -119,7 +121,7 @@ struct plx_wire_help {
 
 struct plx_wire_help_end {
 	struct plx_wire_id rreq;
-	uint32_t chunk; /* index of the chunk that was claimed and not copied */
+	uint32_t chunk; /* index of a chunk that was claimed and not copied */
 	int32_t err;
 };
 
@@ -127,7 +129,7 @@ struct plx_wire_pull {
 	struct plx_wire_id sreq;
 	struct plx_wire_id rreq;
 	uint64_t offset;
-	uint64_t len; /* 0: only tell by DATA, or CANCEL, whether the buffer is still lent */
+	uint64_t len; /* 0: only answer DATA, or CANCEL, whether the buffer is still valid */
 };
 
 struct plx_wire_data {
@@ -138,11 +140,11 @@ struct plx_wire_data {
 struct plx_wire_into {
 	struct plx_wire_id sreq;
 	struct plx_wire_id rreq;
-	uint64_t offset; /* in the message; what is there goes to addr */
+	uint64_t offset; /* in the message; the data from there goes to addr */
 	uint64_t len;
 	uint64_t addr; /* in the receiver's process, for the device */
 	uint64_t key;
-	uint32_t last; /* 1: with it the sender has nothing to do any more; no ACK follows */
+	uint32_t last; /* 1: the sender is finished after it; no ACK follows */
 	uint32_t pad;
 };
 
@@ -151,15 +153,16 @@ struct plx_wire_done {
 };
 
 struct plx_wire_cancel {
-	struct plx_wire_id rreq; /* of a receiver that has asked for data or help; index 0: of pieces */
+	struct plx_wire_id rreq; /* of a receiver that asked for data or help; index 0: of pieces */
 	uint32_t msg_id;
 	uint32_t pad;
 };
 
 enum plx_wire_flow_stop {
 	PLX_WIRE_FLOW_GO,	/* as usual */
-	PLX_WIRE_FLOW_ANNOUNCE, /* data only when asked for */
-	/* nothing more is taken, the connection has failed; nobody says it by chance */
+	PLX_WIRE_FLOW_ANNOUNCE, /* announce only */
+	/* the connection has failed and takes no more messages; an unlikely number, so that
+	 * no accident sends it */
 	PLX_WIRE_FLOW_REFUSED = 0x5f00d5f,
 };
 
@@ -170,7 +173,7 @@ struct plx_wire_flow {
 
 _Static_assert(sizeof(struct plx_wire_cancel) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_flow) == 8, "wire");
-/** Where a PUT, GET or ATOMIC goes: the region by name and proof, and an address in it. */
+/** Destination of a PUT, GET or ATOMIC: the region by name and proof, and an address in it. */
 struct plx_wire_where {
 	uint32_t index;
 	uint32_t pad;
@@ -194,23 +197,23 @@ struct plx_wire_put_at {
 struct plx_wire_get {
 	struct plx_wire_id id;
 	struct plx_wire_where from;
-	uint64_t offset; /* in the initiator's buffer, comes back with the data */
+	uint64_t offset; /* in the initiator's buffer, returned with the data */
 	uint64_t len;
 };
 
-/** Its data are two uint64_t: operand, and for a compare-and-swap what to store. */
+/** Its data is two uint64_t: operand, and for a compare-and-swap the new value. */
 struct plx_wire_atomic {
 	struct plx_wire_id id;
 	struct plx_wire_where at;
 	uint8_t op;    /* enum plx_rma_atomic */
 	uint8_t size;  /* 4 or 8 */
-	uint8_t fetch; /* the value before is wanted */
+	uint8_t fetch; /* the previous value is requested */
 	uint8_t pad[5];
 };
 
 struct plx_wire_rma_ack {
 	struct plx_wire_id id;
-	uint64_t value; /* before an atomic */
+	uint64_t value; /* before the atomic */
 	int32_t err;	/* 0 or -errno of the target */
 	uint32_t pad;
 };
@@ -219,10 +222,10 @@ struct plx_wire_rma_data {
 	struct plx_wire_id id;
 	uint64_t offset;
 	int32_t err;
-	uint32_t last; /* 1: the GET is answered */
+	uint32_t last; /* 1: the GET is complete */
 };
 
-#define PLX_WIRE_CLOSE_FORCE 1u /* the closer has dropped what was open */
+#define PLX_WIRE_CLOSE_FORCE 1u /* the closer has dropped its pending operations */
 
 struct plx_wire_ep_close {
 	uint32_t conn_id;
@@ -230,9 +233,9 @@ struct plx_wire_ep_close {
 };
 
 _Static_assert(sizeof(struct plx_wire_ep_close) == 8, "wire");
-/* An active message goes as its header, padded to 8 bytes, and its data. */
+/* An active message consists of its header, padded to 8 bytes, and its data. */
 #define PLX_WIRE_AM_HDR_MAX 4096
-#define PLX_WIRE_AM_REPLY   0x8000u /* of hdr_len: the sender wants to be answered */
+#define PLX_WIRE_AM_REPLY   0x8000u /* of hdr_len: the sender asks for a reply ep */
 
 struct plx_wire_am {
 	uint16_t id;
@@ -252,7 +255,7 @@ struct plx_wire_am_rts {
 	uint64_t len;
 	uint64_t addr;
 	struct plx_wire_id sreq;
-	uint32_t msg_id; /* of the pieces of a header that is not here in full */
+	uint32_t msg_id; /* of the pieces of a header that is not complete here */
 	uint32_t epoch;	 /* as RTS's */
 };
 
@@ -275,7 +278,7 @@ struct plx_wire_grant {
 	uint64_t cost; /* see lib/stream */
 };
 
-#define PLX_WIRE_CHAN_DATA_MAX 1024 /* bytes that go with an ASK */
+#define PLX_WIRE_CHAN_DATA_MAX 1024 /* bytes of data of an ASK */
 
 /** All of CHAN but MSG, FETCH, ASK, ANSWER and JOIN. */
 struct plx_wire_chan {
@@ -286,20 +289,20 @@ struct plx_wire_chan {
 struct plx_wire_chan_msg {
 	uint32_t to;	 /* channel of the receiver */
 	uint32_t number;
-	uint32_t ack;	 /* as the value of an ACK that goes the other way */
-	uint32_t urgent; /* not 0: somebody waits for the ACK of this one */
+	uint32_t ack;	 /* as the value of an ACK in the other direction */
+	uint32_t urgent; /* not 0: the sender waits for the ACK of this message */
 };
 
 /* Addresses are those of the sender's process. */
 struct plx_wire_chan_fetch {
 	struct plx_wire_chan_msg msg;
 	uint64_t addr;
-	uint64_t lent_addr; /* of a word that is plx_wire_chan_lent() while the data may be read */
+	uint64_t lent_addr; /* of a word that is plx_wire_chan_lent() while the data is valid */
 	uint32_t len;
 	uint32_t pad;
 };
 
-/** @return what stands at lent_addr. */
+/** @return the value of the word at lent_addr. */
 static inline uint64_t
 plx_wire_chan_lent(const struct plx_wire_chan_msg *m)
 {
@@ -308,8 +311,8 @@ plx_wire_chan_lent(const struct plx_wire_chan_msg *m)
 
 struct plx_wire_chan_ask {
 	uint32_t from; /* channel of the client */
-	uint32_t max;  /* longest message that it takes, bytes */
-	uint32_t lossy; /* UU: where the client takes datagrams; 0: nowhere */
+	uint32_t max;  /* longest message that it accepts, bytes */
+	uint32_t lossy; /* UU: the client's address for datagrams; 0: none */
 	uint8_t attr;	/* enum plx_chan_attr */
 	uint8_t pad[3];
 };
@@ -319,7 +322,7 @@ struct plx_wire_chan_answer {
 	uint32_t from; /* of the server */
 	uint32_t max;
 	int32_t err;	/* 0 or -errno */
-	uint32_t lossy; /* as in the request, of the server; 0 where that was 0 */
+	uint32_t lossy; /* as in the request, of the server; 0 if that was 0 */
 	uint32_t pad;
 };
 
@@ -378,8 +381,8 @@ plx_wire_check(uint8_t op, uint32_t len)
 }
 
 /**
- * @return whether an arrived message takes part in tag matching: its header is whole and begins
- * with the tag. Thread: any.
+ * @return whether an arrived message takes part in tag matching: its header is complete and
+ *   begins with the tag. Thread: any.
  */
 static inline bool
 plx_wire_is_tagged(uint8_t op, uint32_t len)
@@ -399,9 +402,9 @@ _Static_assert(offsetof(struct plx_wire_sync, tag) == 0, "tags come first");
 _Static_assert(offsetof(struct plx_wire_first, tag) == 0, "tags come first");
 _Static_assert(offsetof(struct plx_wire_rts, tag) == 0, "tags come first");
 
-/** A worker address: PLX_WIRE_ADDR_MAX bytes at the most, self-delimiting, any alignment. */
+/** A worker address: at most PLX_WIRE_ADDR_MAX bytes, with its length inside, any alignment. */
 #define PLX_WIRE_ADDR_MAX     512
-#define PLX_WIRE_ADDR_HEAD    8 /* bytes that hold the length */
+#define PLX_WIRE_ADDR_HEAD    8 /* bytes that contain the length */
 #define PLX_WIRE_ADDR_DEVS    8
 #define PLX_WIRE_ADDR_NAME    8
 
@@ -421,8 +424,8 @@ struct plx_wire_addr {
 int plx_wire_addr_pack(const struct plx_wire_addr *a, void *buf, size_t len);
 
 /**
- * Read an address that somebody handed us: nothing in it is believed before its
- * length is within bounds and its checksum fits.
+ * Read an address from outside: nothing in it is used before its length is within bounds
+ * and its checksum is right.
  * @return 0, or -EINVAL. Thread: any.
  */
 int plx_wire_addr_unpack(const void *buf, struct plx_wire_addr *a);
@@ -430,12 +433,12 @@ int plx_wire_addr_unpack(const void *buf, struct plx_wire_addr *a);
 /** @return the bytes of a packed address that plx_wire_addr_unpack() accepted. */
 size_t plx_wire_addr_len(const void *buf);
 
-#define PLX_WIRE_RKEY_KEYS 4 /* of devices' ports, at the most */
+#define PLX_WIRE_RKEY_KEYS 4 /* most ports of devices */
 #define PLX_WIRE_RKEY_MIN  40
 #define PLX_WIRE_RKEY_MAX  (PLX_WIRE_RKEY_MIN + 6 * PLX_WIRE_RKEY_KEYS)
-#define PLX_WIRE_RKEY_HEAD 4 /* bytes that tell the length */
+#define PLX_WIRE_RKEY_HEAD 4 /* bytes that contain the length */
 
-/** Bits of plx_wire_rkey.proc; of the id the higher ones are left out. */
+/** Bits of plx_wire_rkey.proc; the higher bits of the id are omitted. */
 #define PLX_WIRE_PROC_MASK ((1ull << 40) - 1)
 #define PLX_WIRE_INDEX_MAX ((1u << 20) - 1)
 #define PLX_WIRE_WINDOW_MAX ((1u << 12) - 1)
@@ -447,8 +450,8 @@ struct plx_wire_rkey_dev {
 };
 
 /**
- * A key: PLX_WIRE_RKEY_MAX bytes at the most, which is what the users of UCP have room for. It is
- * self-delimiting and may lie at any alignment. What a peer knows of the process is left out.
+ * A key: at most PLX_WIRE_RKEY_MAX bytes, the room that users of UCP have. It contains its
+ * length and needs no alignment. What a peer knows of the process is omitted.
  */
 struct plx_wire_rkey {
 	uint32_t index;	 /* of the region, up to PLX_WIRE_INDEX_MAX */
@@ -457,7 +460,7 @@ struct plx_wire_rkey {
 	uint8_t n_devs;
 	uint64_t token;
 	uint64_t base; /* in the owner's process */
-	uint64_t len;  /* below 2^56, or as much: no process has more */
+	uint64_t len;  /* below 2^56: no process has more */
 	uint64_t proc; /* plx_proc_id() of the owner, within PLX_WIRE_PROC_MASK */
 	struct plx_wire_rkey_dev devs[PLX_WIRE_RKEY_KEYS];
 };
@@ -465,11 +468,11 @@ struct plx_wire_rkey {
 /** Write a key. @param buf of PLX_WIRE_RKEY_MAX bytes. @return its bytes. Thread: any. */
 size_t plx_wire_rkey_pack(const struct plx_wire_rkey *k, void *buf);
 
-/** @return the bytes that a key says it has, by its first PLX_WIRE_RKEY_HEAD; 0: it is no key. */
+/** @return the length of a key, by its first PLX_WIRE_RKEY_HEAD bytes; 0: it is no key. */
 size_t plx_wire_rkey_len(const void *buf);
 
 /**
- * Read a key that somebody handed us.
+ * Read a key from outside.
  * @param buf plx_wire_rkey_len() bytes
  * @return 0, or -EINVAL. Thread: any.
  */
@@ -477,7 +480,7 @@ int plx_wire_rkey_unpack(const void *buf, struct plx_wire_rkey *k);
 
 #define PLX_WIRE_EXPORT_HEAD 8 /* bytes that hold magic and length */
 
-/** Memory that another context of this machine may map, as it is packed; any alignment. */
+/** Memory that another context of this machine may map, in packed form; any alignment. */
 struct plx_wire_export {
 	uint32_t magic;
 	uint16_t bytes; /* of all */
@@ -495,14 +498,14 @@ _Static_assert(sizeof(struct plx_wire_export) == 48, "wire");
 /** Fill in magic, bytes, version, crc and pad. Thread: any. */
 void plx_wire_export_seal(struct plx_wire_export *e);
 
-/** Read what somebody handed us. @return 0, or -EINVAL. Thread: any. */
+/** Read bytes from outside. @return 0, or -EINVAL. Thread: any. */
 int plx_wire_export_check(const struct plx_wire_export *e);
 
-/** The messages by which a client and a server find each other, over a socket (lib/cm). */
+/** The messages by which a client and a server connect, over a socket (lib/cm). */
 enum plx_wire_conn_kind {
-	PLX_WIRE_CONN_HELLO = 1, /* client: my address, will you? */
+	PLX_WIRE_CONN_HELLO = 1, /* client: my address, and a request */
 	PLX_WIRE_CONN_ACCEPT,	 /* server: my address */
-	PLX_WIRE_CONN_REJECT,	 /* server: no, because of err */
+	PLX_WIRE_CONN_REJECT,	 /* server: refused, because of err */
 	PLX_WIRE_CONN_DONE,	 /* client: I am connected, or not because of err */
 };
 
@@ -535,7 +538,7 @@ size_t plx_wire_conn_pack(const struct plx_wire_conn *h, const void *addr, size_
 	void *buf);
 
 /**
- * Read one that came from anybody.
+ * Read a message from outside.
  * @param addr filled for HELLO and ACCEPT, which must have one
  * @return 0, or -EBADMSG. Thread: any.
  */

@@ -107,17 +107,17 @@ plx_wire_op_name(uint8_t op)
 }
 
 /*
- * Packed address: magic (4), length of all (2), version (1), devices (1), crc32c of
- * what follows and of the length (4), uid (8), then for each device its name (8),
- * length (1) and bytes. If its name and length are those of the one before, only: 0 (1), how
- * many of the bytes behind the first 8 are the same, too (1), and the others.
+ * Packed address: magic (4), length of all (2), version (1), devices (1), crc32c of the
+ * following bytes and of the length (4), uid (8), then for each device its name (8), length
+ * (1) and bytes. If its name and length are those of the previous device, only: 0 (1), how
+ * many of the bytes after the first 8 are the same, too (1), and the others.
  */
 #define ADDR_MAGIC   0x41584c50u /* "PLXA" */
 #define ADDR_VERSION 2
 #define ADDR_FIXED   20
 #define ADDR_CRC_OFF 8
 #define ADDR_UID_OFF 12
-#define ADDR_OWN     8 /* bytes of a device that are always there */
+#define ADDR_OWN     8 /* bytes of a device that are always written */
 
 static uint32_t
 addr_crc(const uint8_t *p, uint16_t len)
@@ -130,7 +130,7 @@ addr_crc(const uint8_t *p, uint16_t len)
 	return rte_hash_crc(body, len - ADDR_UID_OFF, rte_hash_crc_4byte(head, ~0u));
 }
 
-/* @return how many of a device's bytes are those of the one before it; -1: it is another kind */
+/* @return the number of bytes that a device shares with the previous one; -1: another kind */
 static int
 dev_same(const struct plx_wire_addr *a, unsigned i)
 {
@@ -145,7 +145,7 @@ dev_same(const struct plx_wire_addr *a, unsigned i)
 	return n;
 }
 
-/* Write a device. @return its bytes; @param p NULL: only these */
+/* Write a device. @return its bytes; @param p NULL: only count them */
 static size_t
 dev_pack(const struct plx_wire_addr *a, unsigned i, uint8_t *p)
 {
@@ -203,7 +203,7 @@ plx_wire_addr_len(const void *buf)
 	return all;
 }
 
-/* Read a device that has the name and the length of the one before. @return its bytes, or 0 */
+/* Read a device with the name and the length of the previous one. @return its bytes, or 0 */
 static size_t
 dev_unpack_same(struct plx_wire_addr_dev *d, const uint8_t *p, size_t left)
 {
@@ -217,7 +217,7 @@ dev_unpack_same(struct plx_wire_addr_dev *d, const uint8_t *p, size_t left)
 	return 2 + d->len - same;
 }
 
-/* Read a device. @return its bytes, or 0: it is none, or not written as dev_pack() does */
+/* Read a device. @return its bytes, or 0: invalid, or not as dev_pack() writes it */
 static size_t
 dev_unpack(struct plx_wire_addr *a, unsigned i, const uint8_t *p, size_t left)
 {
