@@ -1,32 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * shm_bell.c - the bell by which senders wake a receiver that sleeps
+ * shm_bell.c - the wake-up sockets by which senders wake a sleeping receiver
  *
  * Design notes
- * A queue whose owner may sleep has a bell, a pair of sockets, one of which its peers are given with the
- * segment. It is a socket because each of its calls can be told not to wait and to raise no SIGPIPE: what a
- * file is told is told to all who share it, a peer that means no good among them. A full one is a bell that
- * rings already.
- *
- * No wake-up is lost. The receiver stores sleeping, fences, and looks at every
- * ring; a sender stores its message, fences, and looks at sleeping (both fences
- * sequentially consistent, so one of them comes first). If the sender's is the
- * first, the receiver sees the message and does not sleep; if the receiver's is,
- * the sender sees sleeping and rings. Each sender rings once for each sleep, so its burst of messages
- * costs one system call, and none relies on another, which may be stopped as it is about to ring. The
- * word says on which CPU the receiver sleeps: one that is woken on the sender's own needs it to go on.
- *
- * A sender's fence waits for the line of its message, so each message would. A reactor dozes before it
- * sleeps, and has all who send to it fence in between (membarrier(2)), where both sides may have that
- * done: a sender keeps the order for the compiler only. So a message may be seen at the end of a
- * doze only; the receiver waits for a moment before it looks, which mostly avoids that.
- *
- * Peers learn of the bell when they connect. A queue without one costs its peers a
- * branch that is never taken.
- *
- * What is no message wakes as well: the death of a process by its pidfd, which is in
- * the same epoll descriptor; a queue that is closed by ringing all who send to it.
+ * - A queue whose owner may sleep has a pair of sockets (bell), of which its peers get one with
+ *   the segment. Each call on a socket can be non-blocking and without SIGPIPE; flags of a file
+ *   would be shared with all its users, a hostile peer among them. A full socket already wakes.
+ * - No wake-up is lost. The receiver stores sleeping, fences, and polls every ring; a sender
+ *   stores its message, fences, and reads sleeping (both fences sequentially consistent, so one
+ *   of them comes first). If the sender's is the first, the receiver sees the message and does
+ *   not sleep; if the receiver's is, the sender sees sleeping and wakes it. Each sender sends one
+ *   wake-up for each sleep, so its burst of messages costs one system call, and none relies on
+ *   another, which may be stopped before it sends. The word has the CPU of the sleeping receiver:
+ *   one that is woken on the sender's own CPU needs it to continue.
+ * - A sender's fence waits for the line of its message, so each message would. A reactor sleeps
+ *   briefly before a long sleep, and makes all its senders execute a fence in between
+ *   (membarrier(2)), if both sides may: a sender then has a compiler barrier only. So a message
+ *   may be seen only at the end of a short sleep; the receiver waits for a moment before it
+ *   polls, which usually avoids that.
+ * - Peers learn of the socket when they connect. A queue without one costs its peers a branch
+ *   that is never taken.
+ * - Other events wake as well: the death of a process by its pidfd, which is in the same epoll
+ *   descriptor; the close of a queue by a wake-up to all its senders.
  */
 #include <errno.h>
 #include <sched.h>
@@ -47,8 +43,8 @@ shm_bell_close(struct shm_queue *sq)
 }
 
 /*
- * Once this process is registered its sends need no fence. What the peer stored before it slept without
- * fencing us was stored before we were registered, and is seen.
+ * Once this process is registered its sends need no fence. What the peer stored before it
+ * slept without fencing us was stored before we were registered, and is visible.
  */
 static void
 unfence(struct shm_peer *p)
@@ -80,7 +76,7 @@ shm_bell_forget(struct shm_peer *p)
 static void
 bell_write(int fd)
 {
-	/* full: it rings already; reset: its owner has gone */
+	/* full: it wakes already; reset: its owner has closed */
 	if (send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN && errno != ECONNREFUSED &&
 		errno != ECONNRESET && errno != ENOTCONN && errno != EPIPE)
 		PLX_LOG_RATELIMIT(WARNING, shm, "a bell does not ring: error %d", errno);
@@ -91,7 +87,7 @@ shm_bell_ring(struct shm_peer *p)
 {
 	uint64_t sleep;
 
-	/* pairs with the fence in shm_queue_arm(): our message comes before this look */
+	/* pairs with the fence in shm_queue_arm(): our message precedes this read */
 	if (p->fences) {
 		atomic_thread_fence(memory_order_seq_cst);
 		unfence(p);
@@ -108,7 +104,7 @@ shm_bell_ring(struct shm_peer *p)
 void
 shm_bell_news(struct shm_seg *seg, int bell)
 {
-	/* pairs with the acquire in shm_queue_disarm(): closed is seen after it */
+	/* pairs with the acquire in shm_queue_disarm(): closed is visible after it */
 	atomic_store_explicit(&seg->news, 1, memory_order_release);
 	/* pairs with the fence in shm_queue_arm() */
 	atomic_thread_fence(memory_order_seq_cst);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * shm_conf.c - settings of the driver, and what others call it
+ * shm_conf.c - settings of the driver, and its names in other interfaces
  */
 #include "shm_int.h"
 
@@ -29,7 +29,8 @@ static const struct plx_conf_row rows[SHM_CONF_N] = {
 
 struct plx_conf_rows shm_settings = {.rows = rows, .n = SHM_CONF_N};
 
-/* Shared memory is gone when both ways that UCX has for it are; cma is one of several ways to read. */
+/* Shared memory is disabled when both of UCX's transports for it are; cma is one of several
+ * for reading. */
 enum { POSIX = 1, SYSV = 2 };
 
 static const struct plx_dev_alias aliases[] = {

@@ -40,16 +40,18 @@ extern const struct plx_dev_names shm_names;
 PLX_LOG_DECLARE(shm);
 
 #define SHM_NO_SLOT    0xff
-#define SHM_TX_AHEAD   12   /* cells fetched before they are written */
+#define SHM_TX_AHEAD   12   /* cells prefetched for writing */
 #define SHM_RX_AHEAD   8    /* and for reading, while messages come */
-#define SHM_RX_SMALL   1536u /* bytes of a message whose room is told free with its quarter of the lap */
-#define SHM_STRANGERS  16384u /* peers that are known by their messages only; more can't be told apart from a flood */
-#define SHM_ASKED      256u /* of them are asked for their segments, which takes descriptors, before they are sent to */
-#define SHM_COLD_AFTER 4096 /* empty looks before a slot is left to the doorbell */
+#define SHM_RX_SMALL   1536u /* bytes of a message whose room is published with its quarter of the
+                              * lap */
+#define SHM_STRANGERS  16384u /* peers known by their messages only; the bound limits a flood */
+#define SHM_ASKED      256u /* of these, peers that were asked for their segments, which takes
+                             * descriptors */
+#define SHM_COLD_AFTER 4096 /* empty polls before a slot is left to the doorbell */
 
 /** How this side sends to a peer. */
 enum shm_tx_mode {
-	SHM_TX_NONE, /* not connected, or dead: peer.err says */
+	SHM_TX_NONE, /* not connected, or dead: see peer.err */
 	SHM_TX_SLOT,
 	SHM_TX_MAIL,
 };
@@ -63,51 +65,51 @@ struct shm_peer {
 	uint64_t rx_seen;			  /* rx_pos as last read */
 	struct shm_slot *slot;
 	uint8_t *data;		/* the slot's data area */
-	uint64_t data_head;	/* bytes given out since the start */
+	uint64_t data_head;	/* bytes allocated since the start */
 	uint64_t data_tail;	/* of these, free again */
 	uint32_t tx_seq;	/* of the cells of this lap */
 	uint8_t tx_mode;	/* enum shm_tx_mode */
 	uint8_t slot_index;
 	bool self;		/* a queue of this process: copy instead of CMA */
-	bool wakes;		/* the receiver may sleep: look whether to ring, */
-	bool fences;		/* behind a fence, which the receiver does not do for us */
-	bool may_not;		/* it does for those who are registered */
+	bool wakes;		/* the receiver may sleep: check whether to wake it, */
+	bool fences;		/* after a fence, which the receiver does not execute for us */
+	bool may_not;		/* it does for registered processes */
 	uint32_t data_len;	/* of the data area, bytes */
 	uint32_t data_off;	/* in it, of data_head */
 	/* cold */
 	struct shm_seg *seg;	/* mapped, or our own */
 	struct shm_addr addr;
-	int pidfd;		/* -1: none; then the control tick looks */
+	int pidfd;		/* -1: none; then the control tick checks */
 	struct plx_ask ask;	/* for its segment, while asking */
 	bool asking;
 	bool stranger;		/* known by its messages only, when it was made */
-	bool own_user;		/* its process is of our user */
-	bool busy;		/* it could not answer: it is not asked again at once */
-	uint8_t n_asks;		/* that did not tell of a bell which is there */
-	uint32_t n_looks;	/* for the answer */
-	pid_t pid;		/* of its process as the kernel knows it, 0: it can't be named here */
+	bool own_user;		/* its process belongs to our user */
+	bool busy;		/* it could not answer: do not ask again at once */
+	uint8_t n_asks;		/* answers without a wake-up socket that exists */
+	uint32_t n_looks;	/* polls for the answer */
+	pid_t pid;		/* of its process by the kernel, 0: no name for it here */
 	uint64_t len;		/* of the mapped segment, bytes */
-	uint32_t ticks;		/* control ticks, for looks that are rare */
-	int bell;		/* of the receiver, or -1 */
-	uint64_t rung;		/* which of its sleeps we rang for last */
-	bool gone;		/* the process is; drain what it sent, then dead */
+	uint32_t ticks;		/* control ticks, for rare checks */
+	int bell;		/* wake-up socket of the receiver, or -1 */
+	uint64_t rung;		/* the last of its sleeps that we sent a wake-up for */
+	bool gone;		/* the process has ended; drain its messages, then dead */
 	uint8_t rx_slot;	/* of ours that it sends to, or SHM_NO_SLOT */
-	bool no_windows;	/* of its process, they can't be used */
-	struct plx_windows *windows; /* NULL: not looked for yet */
-	uint64_t turn;		/* of the worker's, in which we last looked for room, */
+	bool no_windows;	/* windows of its process can't be used */
+	struct plx_windows *windows; /* NULL: not opened yet */
+	uint64_t turn;		/* the worker's turn in which we last checked for room, */
 	uint32_t n_blind;	/* and how often in it */
 	uint32_t *data_end;	/* of each cell: data_head behind it, low 32 bits; SHM_TX_SLOT */
 };
 
 /* The receiving side of one slot in our own segment. */
 struct shm_rx_slot {
-	struct shm_cell *next; /* to look at: when the low half of its head is */
+	struct shm_cell *next; /* to poll: when the low half of its head is */
 	uint32_t seq;	       /* this, there is a message */
-	bool large;	    /* of what is not released, something takes much of the data area */
+	bool large;	    /* an unreleased message takes much of the data area */
 	uint32_t left;	    /* cells from the next to the end of the quarter */
 	uint64_t pos;	    /* of the next cell */
-	uint64_t published; /* what rx_pos says: cells before this may be reused */
-	uint32_t empty;	    /* looks in a row that found nothing */
+	uint64_t published; /* rx_pos: cells before this may be reused */
+	uint32_t empty;	    /* consecutive empty polls */
 	uint32_t data_len;  /* of its data area, bytes */
 	const uint8_t *data;
 	struct plx_peer *peer;
@@ -117,8 +119,8 @@ struct shm_rx_slot {
 struct shm_queue {
 	struct plx_queue *q;
 	struct shm_seg *seg;
-	uint64_t hot;	/* slots looked at in every turn, one bit each; shm_hot_set() */
-	struct shm_rx_slot *only; /* the one that is hot; NULL: none is, or several are */
+	uint64_t hot;	/* slots polled in every turn, one bit each; shm_hot_set() */
+	struct shm_rx_slot *only; /* the only hot one; NULL: none is, or several are */
 	uint64_t ready; /* slots with a sender */
 	uint32_t next_cold;
 	uint32_t next_hot;
@@ -128,15 +130,15 @@ struct shm_queue {
 	uint32_t n_slots, n_wide;
 	struct plx_seg mem;
 	struct shm_addr addr;
-	int epfd;	/* pidfds of all peers, and our bell */
+	int epfd;	/* pidfds of all peers, and our wake-up socket */
 	LIST_ENTRY(shm_queue) link; /* of the process's queues */
-	int bell[2];	/* a pair of sockets, -1: we never sleep */
+	int bell[2];	/* the pair of wake-up sockets, -1: we never sleep */
 	uint64_t proc;	/* the number of this process */
 	uint64_t n_sleeps; /* numbers them */
-	bool windows;	/* look for those of peers */
-	bool by_message; /* a peer is being made as a message names it */
+	bool windows;	/* whether to open those of peers */
+	bool by_message; /* a message has named the peer that is being created */
 	uint32_t n_strangers;
-	uint32_t n_gone; /* not 0: peers may be gone that are not declared dead yet */
+	uint32_t n_gone; /* not 0: processes of peers may have ended that are not declared dead yet */
 	struct shm_rx_slot rx[SHM_SLOTS_MAX];
 };
 
@@ -152,22 +154,22 @@ shm_peer(struct plx_peer *peer)
 	return (struct shm_peer *)peer;
 }
 
-/* shm_seg.c: segments, peers, who is alive */
+/* shm_seg.c: segments, peers, liveness */
 int shm_queue_open(struct plx_queue *q);
 void shm_queue_close(struct plx_queue *q);
 void shm_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
 void shm_queue_control(struct plx_queue *q);
 bool shm_slot_empty(const struct shm_queue *sq, uint32_t i);
-/** Take what epfd has to say. @return whether a process was found gone */
+/** Process the events of epfd. @return whether a process was found ended */
 bool shm_events(struct shm_queue *sq);
 
 /* shm_seg.c */
-/** The uids of queues of this process are known. */
+/** Register the uids of queues of this process. */
 void shm_queue_enlist(struct shm_queue *sq);
 void shm_queue_delist(struct shm_queue *sq);
-/** The process is gone: nothing more is sent to it; what it sent is taken first. */
+/** The process has ended: send nothing more to it; its messages are received first. */
 void shm_peer_gone(struct shm_queue *sq, struct shm_peer *p, const char *how);
-/** Nothing more is sent to a peer: its segment is left and unmapped. */
+/** Stop sending to a peer: unmap its segment. */
 void shm_tx_leave(struct shm_peer *p);
 int shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr);
 bool shm_peer_is(const struct plx_peer *peer, const struct plx_addr *addr);
@@ -176,14 +178,14 @@ void shm_addr_whose(const struct plx_addr *addr, char *text, size_t len);
 void shm_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text, size_t len);
 int shm_peer_connect(struct plx_peer *peer);
 void shm_peer_settle(struct plx_peer *peer);
-/** Look for the answer of a peer that was asked, and take it. @return 0: it can be sent to; -EAGAIN; or why not */
+/** Poll for the answer of an asked peer, and take it. @return 0: connected; -EAGAIN; or an error */
 int shm_peer_meet(struct shm_peer *p);
-/** Offer, or offer anew, what our peers open. @return 0 or -errno */
+/** Offer, or offer again, the descriptors for our peers. @return 0 or -errno */
 int shm_queue_offer(struct shm_queue *sq);
-/** The peer behind an address found in our segment. @return 0, -ENOMEM, or why it makes no sense */
+/** The peer of an address in our segment. @return 0, -ENOMEM, or why the address is invalid */
 int shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr, struct plx_peer **out);
 
-/** A forked child has a copy of the queue, which is still the parent's. */
+/** A forked child has a copy of the queue, which still belongs to the parent. */
 static inline bool
 shm_is_owner(const struct shm_queue *sq)
 {
@@ -211,7 +213,10 @@ shm_data_free(const struct shm_peer *p)
 	return p->data_len - (uint32_t)(p->data_head - p->data_tail);
 }
 
-/** @return how many short messages find room in the data area, whatever is skipped at the end of its lap. */
+/**
+ * @return the number of short messages that certainly find room in the data area, whatever
+ *   is skipped at the end of its lap.
+ */
 static inline uint32_t
 shm_data_sure(const struct shm_peer *p)
 {
@@ -219,8 +224,9 @@ shm_data_sure(const struct shm_peer *p)
 }
 
 /**
- * Set the next cell (peer.tx_line) and the number of short messages from there to the end of the lap that are sure
- * to find a free cell and room (peer.tx_sure). Within a lap cells are consecutive.
+ * Set the next cell (peer.tx_line) and the number of short messages from there to the end
+ * of the lap that certainly find a free cell and room (peer.tx_sure). Within a lap cells
+ * are consecutive.
  */
 static inline void
 shm_tx_lap(struct shm_peer *p)
@@ -241,7 +247,7 @@ shm_tx_by(struct shm_peer *p, enum shm_tx_mode mode)
 	shm_tx_lap(p);
 }
 
-/** Look at this position of a slot next. */
+/** Poll this position of a slot next. */
 static inline void
 shm_slot_at_pos(struct shm_rx_slot *r, uint64_t pos)
 {
@@ -251,26 +257,30 @@ shm_slot_at_pos(struct shm_rx_slot *r, uint64_t pos)
 	r->left = SHM_CELLS / 4 - pos % (SHM_CELLS / 4);
 }
 
-/** Forget the sender of a slot of ours and make it free. */
+/** Forget the sender of a slot of ours and free the slot. */
 void shm_slot_reset(struct shm_queue *sq, uint32_t i);
 
-/* shm_bell.c: waking those who sleep */
-/** Behind a message to a peer that wakes. @return whether shm_bell_ring() has something to do */
+/* shm_bell.c: wake-ups of sleeping receivers */
+/** After a message to a peer that may sleep. @return whether shm_bell_ring() has work */
 static inline bool
 shm_bell_due(const struct shm_peer *p)
 {
-	/* pairs with the fence that the receiver's owner has us pass: our message comes before this look */
+	/* pairs with the fence that the receiver's owner makes us execute: our message
+	 * precedes this read */
 	atomic_signal_fence(memory_order_seq_cst);
 	return p->fences || atomic_load_explicit(&p->seg->sleeping, memory_order_relaxed) != 0;
 }
 
 void shm_bell_close(struct shm_queue *sq);
-/** A peer's segment is mapped, and its bell is known if it has one: see how it wants to be rung. */
+/**
+ * A peer's segment is mapped, and its wake-up socket is known if it has one: determine how
+ * to wake it.
+ */
 void shm_bell_of(struct shm_peer *p);
 void shm_bell_forget(struct shm_peer *p);
-/** Wake the peer if it sleeps; after what it is to see was stored. */
+/** Wake the peer if it sleeps; after the store that it is to see. */
 void shm_bell_ring(struct shm_peer *p);
-/** Have the owner of a segment look at what is no message. */
+/** Make the owner of a segment handle an event that is no message. */
 void shm_bell_news(struct shm_seg *seg, int bell);
 
 /* shm_sleep.c */
@@ -283,10 +293,10 @@ int shm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *da
 int shm_tx(const struct plx_tx *tx);
 
 /* shm_rx.c */
-/** A sender may have come to slot i: learn who it is. */
+/** Slot i may have a new sender: identify it. */
 void shm_slot_greet(struct shm_queue *sq, uint32_t i);
 
-/** Look at this position of the mail ring next. */
+/** Poll this position of the mail ring next. */
 static inline void
 shm_mail_at(struct shm_queue *sq, uint64_t pos)
 {
@@ -316,7 +326,7 @@ void shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 int shm_rma(const struct plx_rma_op *op);
 unsigned shm_rma_burst(const struct plx_rma_op *ops, unsigned n);
 void *shm_peer_shared(struct plx_peer *peer);
-/** Unmap what was mapped of its process. */
+/** Unmap the windows of its process. */
 void shm_windows_close(struct shm_peer *p);
 int shm_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out);
 bool shm_peer_has_left(const struct plx_peer *peer);

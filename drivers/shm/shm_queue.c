@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * shm_queue.c - queues with their segments, and who is alive
+ * shm_queue.c - queues with their segments, and liveness of peers
  *
  * Design notes
- * A process that is gone may have sent messages that lie in our segment: they are delivered
- * before the peer is declared dead.
+ * - A process that has ended may have left messages in our segment: they are delivered before the
+ *   peer is declared dead.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include "plx_soft_tag.h"
 #include "shm_int.h"
 
-#define SHM_EVENTS 16 /* deaths noticed in one control tick */
+#define SHM_EVENTS 16 /* deaths detected in one control tick */
 
 int
 shm_queue_offer(struct shm_queue *sq)
@@ -137,7 +137,7 @@ shm_queue_addr(const struct plx_queue *q, struct plx_addr *addr)
 	memcpy(addr->bytes, &sq->addr, sizeof(sq->addr));
 }
 
-/* A slot whose sender has left in order, or is gone, and whose messages are all taken. */
+/* A slot whose sender has closed or ended, and whose messages are all received. */
 static void
 slot_control_ready(struct shm_queue *sq, uint32_t i, uint32_t st)
 {
@@ -147,7 +147,7 @@ slot_control_ready(struct shm_queue *sq, uint32_t i, uint32_t st)
 	if (!shm_slot_empty(sq, i) || !(left || p->gone))
 		return;
 	shm_slot_reset(sq, i);
-	/* Whom we never sent to we know for its messages only: forget it, and its pidfd. */
+	/* Receive-only peer that closed: drop it and its pidfd. */
 	if (left && p->peer.state == PLX_PEER_NEW && p->peer.refs <= 1)
 		shm_peer_gone(sq, p, "it left");
 }
@@ -162,7 +162,7 @@ shm_events(struct shm_queue *sq)
 	for (int i = 0; i < n; i++) {
 		struct shm_peer *p = ev[i].data.ptr;
 
-		if (ev[i].data.ptr == sq) /* the bell, which disarm answers */
+		if (ev[i].data.ptr == sq) /* the wake-up socket, which disarm drains */
 			continue;
 		if (p->asking)
 			(void)shm_peer_meet(p);
@@ -173,7 +173,7 @@ shm_events(struct shm_queue *sq)
 	return found;
 }
 
-/* Slots that came without a bell, were left, or were taken by one who died taking. */
+/* Slots without a doorbell ring, closed, or taken by a process that died meanwhile. */
 static void
 slots_control(struct shm_queue *sq)
 {
@@ -214,9 +214,9 @@ mail_control(struct shm_queue *sq)
 	shm_mail_next(sq);
 }
 
-#define RARE_TICKS 50 /* control ticks between two looks for the socket of a process */
+#define RARE_TICKS 50 /* control ticks between two checks of a process's socket */
 
-/* Ended without a pidfd to tell, or became another program. */
+/* Ended without a pidfd, or running another program. */
 static bool
 peer_vanished(struct shm_peer *p)
 {
@@ -240,7 +240,7 @@ peer_control(struct plx_peer *peer, void *arg)
 		return;
 	if (p->rx_slot != SHM_NO_SLOT || shm_mail_waits(sq)) {
 		sq->n_gone++;
-		return; /* what it sent is not all taken yet */
+		return; /* its messages are not all received yet */
 	}
 	plx_peer_dead(peer, peer->err != 0 ? peer->err : -ECONNRESET);
 	shm_tx_leave(p);

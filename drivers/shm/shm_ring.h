@@ -3,31 +3,24 @@
  *
  * shm_ring.h - the layout of a queue's segment in shared memory
  *
- * A queue owns one segment; everything that others send to it lies there:
- *
- *	header			who I am, flags, the mail ring's positions
- *	shared area		rendezvous cursors (lib/rndv)
- *	mail ring		MAIL_CELLS x MAIL_CELL bytes, many producers
- *	slot 0 .. n_slots - 1	a ring of its own for one sender each
- *	data areas		one of each slot; those of the first n_wide are wide
+ * A queue owns one segment, which contains all messages for it, in this order: header (identity,
+ * flags, the mail ring's positions); shared area (rendezvous cursors, lib/rndv); mail ring
+ * (MAIL_CELLS x MAIL_CELL bytes, many producers); slots 0 .. n_slots - 1 (a ring for one sender
+ * each); data areas (one for each slot; those of the first n_wide are wide).
  *
  * Design notes
- * A slot is a single-producer ring of cells with the sequence number in the cell,
- * so a short message moves one cache line from core to core. Longer messages put
- * header and data in the slot's data area, a ring of bytes that the sender
- * allocates in order; bytes are free again when the cell that names them is.
- * A core that writes again what another has just read waits for it: with 256 KiB
- * a lap, copies ran at 7 to 9 GB/s, with 320 KiB at 11 to 15.
- * All message memory belongs to the receiver: a sender that dies leaves nothing
- * behind that is needed.
- *
- * A sender takes a free slot by compare-and-swap. One that finds none uses the
- * mail ring: a cell is claimed by compare-and-swap on the cell's own state word,
- * which then holds the number of the claimer's process, so that a cell claimed by a process that
- * died before it committed can be told from one that is slow.
- *
- * Offsets, no pointers. Whatever the other side wrote is copied once and bounded
- * before use.
+ * - A slot is a single-producer ring of cells with the sequence number in the cell, so a short
+ *   message moves one cache line from core to core. Longer messages put header and data in the
+ *   slot's data area, a ring of bytes that the sender allocates in order; bytes are free again
+ *   when their cell is. A core that overwrites lines that another has just read waits for each:
+ *   with 256 KiB a lap, copies ran at 7 to 9 GB/s, with 320 KiB at 11 to 15. All message memory
+ *   belongs to the receiver, which needs nothing of a sender that dies.
+ * - A sender takes a free slot by compare-and-swap. Without a free one it uses the mail ring: it
+ *   claims a cell by compare-and-swap on the cell's state word, which then contains the number of
+ *   the claimer's process, so that a claimer that died before it committed is distinguished from
+ *   a slow one.
+ * - There are offsets and no pointers. Words of the other side are copied once and bounded before
+ *   use.
  */
 #ifndef SHM_RING_H
 #define SHM_RING_H
@@ -43,13 +36,13 @@
 #define SHM_CELLS	128u /* in a slot; a power of two */
 #define SHM_CELL_BODY	(SHM_CELL - 8)
 #define SHM_CELL_DATA_MAX (SHM_CELL_BODY - 8) /* data of tx_short in a cell */
-#define SHM_SHORT_MAX	1472u /* the same in the data area; mail has room for as much */
+#define SHM_SHORT_MAX	1472u /* the same in the data area; mail has as much room */
 #define SHM_MSG_MAX	16384u /* header + data in a slot's data area */
 #define SHM_MAIL_CELL	1536u
 #define SHM_MAIL_CELLS	64u
 #define SHM_SHARED_LEN	4096u
 
-/** A queue's address; what plx_addr carries, and what senders leave in slots and mail. */
+/** A queue's address; the contents of plx_addr, and what senders write to slots and mail. */
 struct shm_addr {
 	uint64_t uid;
 	uint64_t host;	/* struct plx_proc: this and the next two */
@@ -59,12 +52,15 @@ struct shm_addr {
 };
 _Static_assert(sizeof(struct shm_addr) == 32, "shared layout");
 
-/** The low byte of a slot's state; above it stand the low bits of the number of the sender's process. */
+/**
+ * The low byte of a slot's state; above it are the low bits of the number of the sender's
+ * process.
+ */
 enum shm_slot_state {
 	SHM_SLOT_FREE,
 	SHM_SLOT_TAKEN, /* a sender writes its address */
 	SHM_SLOT_READY,
-	SHM_SLOT_LEFT,	/* the sender is gone in order; drain, then free */
+	SHM_SLOT_LEFT,	/* the sender has closed; drain, then free */
 };
 
 enum shm_cell_kind {
@@ -72,7 +68,7 @@ enum shm_cell_kind {
 	SHM_CELL_DATA,	     /* the body is a shm_ref */
 };
 
-/** The first 8 bytes of a cell, stored at once, last. */
+/** The first 8 bytes of a cell, one store, the last. */
 union shm_cell_head {
 	struct {
 		uint32_t seq; /* position / SHM_CELLS + 1 */
@@ -90,7 +86,7 @@ struct shm_cell {
 };
 _Static_assert(sizeof(struct shm_cell) == SHM_CELL, "shared layout");
 
-/** Where the message of a SHM_CELL_DATA lies. */
+/** The place of the message of a SHM_CELL_DATA. */
 union shm_ref {
 	struct {
 		uint32_t off; /* in the data area */
@@ -106,13 +102,13 @@ _Static_assert(sizeof(union shm_ref) == 8, "shared layout");
 #define SHM_SLOT_PROC_MASK	 0xffffffu
 
 struct shm_slot {
-	/* line 0: sender, when it comes and goes */
+	/* line 0: sender, when it connects and closes */
 	alignas(SHM_LINE) _Atomic uint32_t state; /* SHM_SLOT_STATE() */
 	uint32_t pad;
 	struct shm_addr sender;			  /* valid from READY on */
 	/* line 1: receiver; cells before this position are free */
 	alignas(SHM_LINE) _Atomic uint64_t rx_pos;
-	/* line 2: receiver says that it looks here only when the doorbell rings */
+	/* line 2: set by the receiver when it polls only after the doorbell rings */
 	alignas(SHM_LINE) _Atomic uint32_t cold;
 	alignas(SHM_LINE) struct shm_cell cells[SHM_CELLS];
 };
@@ -141,7 +137,7 @@ struct shm_mail {
 _Static_assert(sizeof(struct shm_mail) == SHM_MAIL_CELL, "shared layout");
 _Static_assert(8 + SHM_SHORT_MAX < sizeof(((struct shm_mail *)0)->body), "a short message goes by mail as well");
 
-/* One sleep: a number of its own, never 0, and the CPU on which the owner sleeps. */
+/* One sleep: a number of its own, never 0, and the CPU of the sleeping owner. */
 #define SHM_SLEEP(n, cpu)    ((uint64_t)(n) << 16 | (uint16_t)(cpu))
 #define SHM_SLEEP_CPU(sleep) ((uint16_t)(sleep))
 
@@ -152,16 +148,17 @@ struct shm_seg {
 	uint32_t n_slots;
 	uint32_t n_wide;
 	_Atomic uint32_t closed; /* the owner has closed the queue */
-	uint32_t bells;		 /* the owner has a bell: it may sleep */
-	uint32_t fences; /* with a bell: the owner has senders that registered for it fence, so they need not */
-	/* line 1: senders ring here for a cold slot */
+	uint32_t bells;		 /* the owner has a wake-up socket: it may sleep */
+	uint32_t fences; /* with it: the owner executes fences for registered senders, so they need
+	                  * none */
+	/* line 1: senders set a bit for a cold slot */
 	alignas(SHM_LINE) _Atomic uint64_t doorbell;
 	/* line 2: producers' hint of the next mail cell */
 	alignas(SHM_LINE) _Atomic uint64_t mail_head;
-	/* line 3, with a bell: what senders look at after each message */
-	alignas(SHM_LINE) _Atomic uint64_t sleeping; /* writer: owner; SHM_SLEEP(), or 0: it is up */
-	_Atomic uint32_t news; /* a peer has closed: look at the peers */
-	/* line 4: written once; who has another address for us means somebody else */
+	/* line 3, with a wake-up socket: read by senders after each message */
+	alignas(SHM_LINE) _Atomic uint64_t sleeping; /* writer: owner; SHM_SLEEP(), or 0: awake */
+	_Atomic uint32_t news; /* a peer has closed: check the peers */
+	/* line 4: written once; a peer with another address for us means another queue */
 	alignas(SHM_LINE) struct shm_addr addr;
 	alignas(4096) uint8_t shared[SHM_SHARED_LEN];
 	struct shm_mail mail[SHM_MAIL_CELLS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * shm_rma.c - a peer's memory: what it allocated is mapped, the rest by cross-memory attach
+ * shm_rma.c - a peer's memory: its UCP allocations are mapped, the rest by cross-memory attach
  */
 #include <errno.h>
 #include <string.h>
@@ -41,7 +41,7 @@ shm_windows_close(struct shm_peer *p)
 	p->windows = NULL;
 }
 
-/* What lies in memory that is mapped here. @return whether it did, and was copied */
+/* Copy to or from memory that is mapped here. @return whether it is, and was copied */
 static bool
 copy_mapped(const struct plx_rma_op *op)
 {
@@ -78,7 +78,7 @@ cma(const struct plx_rma_op *op, pid_t pid)
 			return errno == ESRCH ? -ECONNRESET : -errno;
 		if (n == 0)
 			return -EFAULT;
-		done += n; /* short when the rest is not mapped there, or over 2 GiB */
+		done += n; /* short if the remainder is not mapped there, or over 2 GiB */
 	}
 	return 0;
 }
@@ -95,11 +95,12 @@ shm_rma(const struct plx_rma_op *op)
 	if ((op->peer->caps & PLX_DEV_GET) && copy_mapped(op)) {
 		rc = 0;
 	} else if (op->peer->caps & PLX_DEV_GET) {
-		/* To ourselves as well: that it is us is what an address says, and a bad one ends in an error. */
+		/* Also to ourselves: only the address claims that, and a bad one is an error. */
 		rc = p->pid != 0 ? cma(op, p->pid) : -EPERM;
-		/* The kernel finds no memory by the pid of a process whose first thread has ended. */
+		/* The kernel finds no memory by the pid of a process whose first thread has
+		 * ended. */
 		if (rc == -EPERM || rc == -ENOSYS || (rc == -ECONNRESET && !plx_meet_gone(p->addr.proc))) {
-			/* The kernel does not, or can't: this peer goes without from now on. */
+			/* The kernel refuses or can't: disable it for this peer. */
 			op->peer->caps &= ~(PLX_DEV_GET | PLX_DEV_PUT);
 			PLX_STAT_INC(q->stat.rma_refused);
 			return -EOPNOTSUPP;
@@ -129,7 +130,7 @@ cma_burst(const struct plx_rma_op *ops, unsigned n, pid_t pid)
 	}
 	moved = ops->put ? process_vm_writev(pid, local, n, remote, n, 0)
 			 : process_vm_readv(pid, local, n, remote, n, 0);
-	/* It ends where memory ends; the errors are for shm_rma() to tell. */
+	/* A transfer stops where memory ends; shm_rma() reports the error. */
 	for (i = 0; i < n && moved >= 0 && bytes + ops[i].len <= (uint64_t)moved; i++)
 		bytes += ops[i].len;
 	return i;

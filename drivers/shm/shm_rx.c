@@ -13,7 +13,7 @@
 
 #define RX_MAIL 0xff /* plx_rx.drv[0]: from the mail ring */
 
-/* Relaxed: whoever takes the message looks again, and acquires. */
+/* Relaxed: taking the message reads again, with acquire. */
 static inline bool
 slot_has(const struct shm_rx_slot *r)
 {
@@ -32,7 +32,7 @@ slot_publish(struct shm_rx_slot *r, uint64_t pos)
 	atomic_store_explicit(&r->slot->rx_pos, pos, memory_order_release);
 }
 
-/* A cell that makes no sense is counted and passed over. */
+/* An invalid cell is counted and skipped. */
 static __rte_noinline __rte_cold void
 slot_bad(struct shm_queue *sq, uint32_t i, uint16_t got)
 {
@@ -40,7 +40,7 @@ slot_bad(struct shm_queue *sq, uint32_t i, uint16_t got)
 
 	PLX_STAT_INC(sq->q->stat.rx_drop_bad_cell);
 	shm_slot_at_pos(r, r->pos + 1);
-	if (got == 0) /* nothing before it in this burst waits for its release */
+	if (got == 0) /* no earlier message of this burst waits for its release */
 		slot_publish(r, r->pos);
 }
 
@@ -54,13 +54,13 @@ slot_idle(struct shm_queue *sq, uint32_t i)
 	atomic_store_explicit(&r->slot->cold, 1, memory_order_release);
 }
 
-/* Where a message lies in the data area. @return whether that makes sense */
+/* The place of a message in the data area. @return whether it is valid */
 static inline bool
 slot_data(const struct shm_rx_slot *r, const struct shm_cell *cell, uint8_t kind, struct plx_rx *rx)
 {
 	union shm_ref ref;
 
-	/* once: it may be written on */
+	/* once: the sender may still write */
 	ref.word = __atomic_load_n((const uint64_t *)cell->body, __ATOMIC_RELAXED);
 	if (unlikely(kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX || ref.off > r->data_len ||
 		    ref.len > r->data_len - ref.off))
@@ -101,7 +101,7 @@ slot_rx(struct shm_queue *sq, uint32_t i, struct plx_rx *rx, uint16_t n)
 			r->large = true;
 		} else {
 			bad = true;
-			break; /* the next turn goes on behind it */
+			break; /* the next turn continues after it */
 		}
 		rx->src = peer;
 		rx->op = head.op;
@@ -143,7 +143,8 @@ static __rte_noinline uint16_t
 mail_rx(struct shm_queue *sq, struct plx_rx *rx)
 {
 	struct shm_mail *m = &sq->seg->mail[sq->mail_pos % SHM_MAIL_CELLS];
-	uint32_t len = __atomic_load_n(&m->len, __ATOMIC_RELAXED); /* once: it may be written on */
+	uint32_t len = __atomic_load_n(&m->len, __ATOMIC_RELAXED); /* once: the sender may still
+	                                                            * write */
 	struct plx_peer *peer = NULL;
 	struct shm_addr addr;
 	int rc;
@@ -151,7 +152,7 @@ mail_rx(struct shm_queue *sq, struct plx_rx *rx)
 	memcpy(&addr, &m->sender, sizeof(addr));
 	rc = shm_peer_of(sq, &addr, &peer);
 	if (rc == -ENOMEM)
-		return 0; /* it waits where it is */
+		return 0; /* it stays where it is */
 	if (rc != 0 || len > sizeof(m->body)) {
 		PLX_STAT_INC(sq->q->stat.rx_drop_bad_cell);
 		mail_free(sq, sq->mail_pos);
@@ -171,7 +172,7 @@ mail_rx(struct shm_queue *sq, struct plx_rx *rx)
 	return 1;
 }
 
-/* A sender has come to slot i: learn who it is. */
+/* Slot i has a new sender: identify it. */
 void
 shm_slot_greet(struct shm_queue *sq, uint32_t i)
 {
@@ -184,7 +185,7 @@ shm_slot_greet(struct shm_queue *sq, uint32_t i)
 		return;
 	memcpy(&addr, &slot->sender, sizeof(addr));
 	if (shm_peer_of(sq, &addr, &peer) != 0) {
-		/* Nonsense, or no memory now: the slot is its taker's until that ends. */
+		/* Invalid, or no memory now: the slot stays with its sender until that ends. */
 		PLX_STAT_INC(sq->q->stat.rx_drop_bad_peer);
 		return;
 	}
@@ -237,7 +238,7 @@ slots_look(struct shm_queue *sq)
 	}
 }
 
-/* Several hot slots: a few messages from each, beginning after the one that began last. */
+/* Several hot slots: a few messages from each, in rotating order. */
 static __rte_noinline uint16_t
 slots_rx(struct shm_queue *sq, struct plx_rx *rx, uint16_t n)
 {
@@ -272,13 +273,13 @@ shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 	return got;
 }
 
-/* Not just one slot is hot. */
+/* More than one slot is hot. */
 static __rte_noinline enum plx_rx_found
 look_at_all(const struct shm_queue *sq)
 {
 	for (uint64_t hot = sq->hot; hot != 0; hot &= hot - 1)
 		if (slot_has(&sq->rx[rte_bsf64(hot)]))
-			return PLX_RX_BURST; /* which takes from all in turn */
+			return PLX_RX_BURST; /* which alternates between all */
 	return shm_mail_waits(sq) ? PLX_RX_BURST : PLX_RX_NONE;
 }
 
@@ -288,7 +289,8 @@ look_behind(const struct shm_rx_slot *r)
 	return likely(!slot_has(r)) ? PLX_RX_ONE : PLX_RX_MORE;
 }
 
-/* The cell before is the last of a quarter, perhaps of the lap. All before it may be reused. */
+/* The previous cell is the last of a quarter, perhaps of the lap. All cells before may be
+ * reused. */
 static __rte_noinline enum plx_rx_found
 look_quarter(struct shm_rx_slot *r)
 {
@@ -297,7 +299,7 @@ look_quarter(struct shm_rx_slot *r)
 	return look_behind(r);
 }
 
-/* One message of len bytes is found, and borrowed from its slot until the next look. */
+/* One message of len bytes is found, and valid until the next look. */
 static inline enum plx_rx_found
 look_found(struct plx_queue *q, struct shm_rx_slot *r, struct plx_rx *rx, uint8_t op, uint32_t len)
 {
@@ -314,14 +316,15 @@ look_found(struct plx_queue *q, struct shm_rx_slot *r, struct plx_rx *rx, uint8_
 	return look_behind(r);
 }
 
-/* A message in the data area whose room is free again as its cell is; less than a quarter of the lap waits for that. */
+/* A message in the data area whose room is freed with its cell; less than a quarter of the
+ * lap waits for that. */
 static inline bool
 is_small(const struct plx_rx *rx)
 {
 	return rx->len <= SHM_RX_SMALL;
 }
 
-/* @return whether there is a message in the cell behind the next */
+/* @return whether the cell after the next one has a message */
 static inline bool
 slot_has_two(const struct shm_rx_slot *r)
 {
@@ -330,7 +333,7 @@ slot_has_two(const struct shm_rx_slot *r)
 	return (uint32_t)atomic_load_explicit(&behind->head, memory_order_relaxed) == shm_seq(r->pos + 1);
 }
 
-/* One message in the data area; of several long ones a burst makes less work. */
+/* One message in the data area; a burst is cheaper for several long ones. */
 static __rte_noinline enum plx_rx_found
 look_at_data(struct plx_queue *q, struct plx_rx *rx, struct shm_rx_slot *r, uint64_t word)
 {
@@ -356,7 +359,7 @@ shm_rx_look(struct plx_queue *q, struct plx_rx *rx)
 	const struct shm_cell *cell;
 	union shm_cell_head head;
 
-	/* relaxed: slots_look() acquires what the bell tells of */
+	/* relaxed: slots_look() acquires the bits of the doorbell */
 	if (unlikely(atomic_load_explicit(&sq->seg->doorbell, memory_order_relaxed) != 0))
 		return PLX_RX_BURST;
 	if (unlikely(r == NULL))
@@ -377,7 +380,7 @@ slot_release(struct shm_queue *sq, uint32_t i)
 {
 	struct shm_rx_slot *r = &sq->rx[i];
 
-	/* Publish in quarters, and at once when data was large: the sender may wait. */
+	/* Publish in quarters, and at once if data was large: the sender may wait. */
 	if (r->pos - r->published >= SHM_CELLS / 4 || r->large)
 		slot_publish(r, r->pos);
 }
@@ -392,7 +395,7 @@ mail_release(struct shm_queue *sq, uint8_t cell)
 	mail_free(sq, pos);
 }
 
-/* Of several senders. */
+/* Messages of several senders. */
 static __rte_noinline void
 release_each(struct shm_queue *sq, const struct plx_rx *rx, uint16_t n)
 {
@@ -413,7 +416,8 @@ shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 	if (unlikely(n == 0))
 		return;
 	i = rx[0].drv[0];
-	if (likely(i == rx[n - 1].drv[0] && i != RX_MAIL)) /* a burst has all of a slot together */
+	if (likely(i == rx[n - 1].drv[0] && i != RX_MAIL)) /* a burst has all messages of a slot
+	                                                    * together */
 		slot_release(sq, i);
 	else
 		release_each(sq, rx, n);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * shm_seg.c - peers, their segments, and our slots that they use
+ * shm_seg.c - peers, their segments, and the slots of ours that they use
  *
  * Design notes
- * A peer's segment is handed over by its process (plx_meet.h), so nothing has a name in a file system
- * and nothing is left behind after a crash. It is asked for as soon as the peer is known; what is sent before
- * the answer has come waits, as it does for a ring that is full. So a process that is stopped holds up
- * nobody but who sends to it.
+ * - A peer's process sends its segment (plx_meet.h), so nothing has a name in a file system and
+ *   nothing is left behind after a crash. It is requested as soon as the peer is known; messages
+ *   before the answer are pending, as for a full ring. So a stopped process delays only its
+ *   senders.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static struct {
 	LIST_HEAD(, shm_queue) list;
 } queues = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Is this the uid of a queue in this process? Only then its addresses are ours. */
+/* Whether a queue of this process has the uid. Only then its addresses are ours. */
 static bool
 uid_is_ours(uint64_t uid)
 {
@@ -59,7 +59,7 @@ shm_queue_delist(struct shm_queue *sq)
 	pthread_mutex_unlock(&queues.lock);
 }
 
-/* The queues there are the parent's. */
+/* The queues there belong to the parent. */
 static void
 after_fork_in_child(void)
 {
@@ -71,7 +71,7 @@ RTE_INIT(shm_seg_watch_forks)
 	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
-/* Be told by an event of a descriptor. Without it (too many files) the control tick looks. */
+/* Watch a descriptor for its event. Without it (too many files) the control tick checks. */
 static bool
 watch(const struct shm_queue *sq, struct shm_peer *p, int fd)
 {
@@ -95,7 +95,7 @@ shm_peer_is(const struct plx_peer *peer, const struct plx_addr *addr)
 {
 	const struct shm_peer *p = (const struct shm_peer *)peer;
 
-	/* Another process may use the same uid, but it is not the same for that. */
+	/* Another process may use the same uid, but is not the same process. */
 	return addr->len == sizeof(p->addr) && memcmp(addr->bytes, &p->addr, sizeof(p->addr)) == 0;
 }
 
@@ -105,7 +105,7 @@ may_pass(int rc)
 	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -EAGAIN;
 }
 
-/* Nothing more is sent to it; what it sent is taken first. */
+/* Send nothing more to it; its messages are received first. */
 static void
 set_gone(struct shm_queue *sq, struct shm_peer *p, const char *how)
 {
@@ -116,7 +116,7 @@ set_gone(struct shm_queue *sq, struct shm_peer *p, const char *how)
 	sq->n_gone++;
 }
 
-/* @return 0: it was asked, or has gone; or why it was not */
+/* @return 0: it was asked, or has ended; or an error */
 static int
 ask(struct shm_queue *sq, struct shm_peer *p)
 {
@@ -171,7 +171,7 @@ shm_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	peer->caps = peer->q->caps;
 	if (p->self)
 		peer->caps |= PLX_DEV_GET | PLX_DEV_PUT; /* a plain copy */
-	/* One that can't be asked just now is asked again when it is sent to. */
+	/* If it can't be asked now it is asked again by the next send. */
 	rc = p->addr.uid == sq->addr.uid || (p->stranger && sq->n_strangers >= SHM_ASKED) ? 0 : ask(sq, p);
 	if (rc != 0 && !may_pass(rc))
 		return rc;
@@ -204,14 +204,14 @@ shm_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, ch
 		snprintf(text, len, "it is of a user that shm.peers does not name, here or there");
 }
 
-/* Check what a peer says of its segment before anything in it is used. */
+/* Check a peer's header of its segment before anything in it is used. */
 static int
 seg_check(const struct shm_seg *seg, const struct shm_addr *addr, uint64_t len)
 {
 	if (seg->magic != SHM_MAGIC || memcmp(&seg->addr, addr, sizeof(*addr)) != 0 || seg->len != len ||
 		seg->n_slots > SHM_SLOTS_MAX || seg->n_wide > seg->n_slots ||
 		shm_data_off(seg->n_slots, seg->n_wide, seg->n_slots) > len)
-		return -ECONNRESET; /* somebody else's by now */
+		return -ECONNRESET; /* it belongs to another queue by now */
 	if (atomic_load_explicit(&seg->closed, memory_order_acquire))
 		return -ECONNRESET;
 	return 0;
@@ -250,7 +250,7 @@ seg_unmap(struct shm_peer *p)
 static bool
 slot_take(const struct shm_queue *sq, struct shm_peer *p)
 {
-	/* once, and within what is mapped: it may be written on after seg_check() */
+	/* once, and within the mapping: it may be written after seg_check() */
 	uint32_t n = __atomic_load_n(&p->seg->n_slots, __ATOMIC_RELAXED);
 	uint32_t n_wide = __atomic_load_n(&p->seg->n_wide, __ATOMIC_RELAXED);
 
@@ -258,7 +258,7 @@ slot_take(const struct shm_queue *sq, struct shm_peer *p)
 		return false;
 	p->data_end = calloc(SHM_CELLS, sizeof(p->data_end[0]));
 	if (p->data_end == NULL)
-		return false; /* by mail, then */
+		return false; /* then by mail */
 	for (uint32_t i = 0; i < n; i++) {
 		struct shm_slot *slot = shm_slot_at(p->seg, i);
 		uint32_t st = SHM_SLOT_FREE;
@@ -285,9 +285,9 @@ slot_take(const struct shm_queue *sq, struct shm_peer *p)
 	return false;
 }
 
-#define ASKS_MAX 8 /* of one that says that it has a bell and hands over none */
+#define ASKS_MAX 8 /* of one that announces a wake-up socket and sends none */
 
-/* What it handed over. @return 0, or -errno and nothing is kept */
+/* Take the received descriptors. @return 0, or -errno and nothing is kept */
 static int
 answer_take(struct shm_queue *sq, struct shm_peer *p, struct plx_answer *got)
 {
@@ -310,7 +310,7 @@ answer_take(struct shm_queue *sq, struct shm_peer *p, struct plx_answer *got)
 	return rc;
 }
 
-/* Its segment is mapped: learn how to send to it. */
+/* Its segment is mapped: determine how to send to it. */
 static void
 tx_ready(struct shm_queue *sq, struct shm_peer *p)
 {
@@ -323,10 +323,10 @@ tx_ready(struct shm_queue *sq, struct shm_peer *p)
 	}
 }
 
-#define LOOKS_ALL   1000 /* looks for an answer, each a system call, */
-#define LOOKS_EVERY 64	 /* after which only every so many-th is one */
+#define LOOKS_ALL   1000 /* polls for an answer, each a system call, */
+#define LOOKS_EVERY 64	 /* after which only one in LOOKS_EVERY is one */
 
-/* @return 0: its segment is mapped; -EAGAIN, another that may pass, or why it never will be */
+/* @return 0: its segment is mapped; -EAGAIN or another temporary error; or why it never will be */
 static int
 meet(struct shm_queue *sq, struct shm_peer *p, int wait_ms)
 {
@@ -335,7 +335,7 @@ meet(struct shm_queue *sq, struct shm_peer *p, int wait_ms)
 
 	if (p->seg != NULL && (p->bell >= 0 || p->seg->bells == 0 || p->seg == sq->seg))
 		return 0;
-	seg_unmap(p); /* it has got a bell since it answered */
+	seg_unmap(p); /* it has got a wake-up socket since it answered */
 	if (!p->asking) {
 		if (p->busy && wait_ms == 0 && ++p->n_looks % LOOKS_EVERY != 0)
 			return -EAGAIN;
@@ -391,7 +391,7 @@ shm_peer_connect(struct plx_peer *peer)
 	rc = meet(sq, p, 0);
 	if (rc == 0 && p->tx_mode == SHM_TX_NONE)
 		tx_ready(sq, p);
-	return rc == -EAGAIN ? 0 : rc; /* what is sent waits */
+	return rc == -EAGAIN ? 0 : rc; /* messages are pending */
 }
 
 void
@@ -400,7 +400,8 @@ shm_peer_settle(struct plx_peer *peer)
 	struct shm_peer *p = shm_peer(peer);
 
 	for (unsigned i = 0; i < ASKS_MAX && !p->gone && p->seg == NULL; i++)
-		if (meet(shm_queue(peer->q), p, PLX_ASK_MS) != -EAGAIN) /* it has got a bell since it answered */
+		if (meet(shm_queue(peer->q), p, PLX_ASK_MS) != -EAGAIN) /* it has got a wake-up socket
+		                                                         * since it answered */
 			break;
 	if (p->seg != NULL)
 		(void)shm_peer_meet(p);
@@ -420,7 +421,7 @@ shm_tx_leave(struct shm_peer *p)
 	seg_unmap(p);
 }
 
-/* We are closing: wake whoever sends to us, so that it looks. */
+/* We are closing: wake all our senders, so that they notice. */
 static void
 bell_last(struct shm_peer *p)
 {
@@ -462,7 +463,7 @@ shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr, struct plx_peer *
 	rc = plx_peer_get(sq->q, &a, out);
 	sq->by_message = false;
 	if (rc == 0)
-		plx_peer_put(*out); /* known is enough; slots and eps hold references */
+		plx_peer_put(*out); /* it stays in the table; slots and eps have references */
 	return rc;
 }
 

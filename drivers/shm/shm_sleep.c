@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * shm_sleep.c - a receiver that sleeps; shm_bell.c says why no wake-up is lost
+ * shm_sleep.c - a sleeping receiver; shm_bell.c has the argument why no wake-up is lost
  */
 #include <errno.h>
 #include <sched.h>
@@ -15,7 +15,7 @@
 #include "plx_fence.h"
 #include "shm_int.h"
 
-#define DRAIN_MAX     64 /* rings taken at once: who rings all the time must not keep us here */
+#define DRAIN_MAX     64 /* wake-ups taken at once: a flood of them must not keep us here */
 #define SETTLE_PAUSES 4 /* longer than a line takes to come from another core */
 
 int
@@ -36,7 +36,7 @@ shm_queue_efd(struct plx_queue *q)
 	}
 	sq->seg->fences = q->dozes && plx_fence_world();
 	if (sq->seg->fences != 0)
-		(void)plx_fence_world_open(); /* as peers do the same; it takes time */
+		(void)plx_fence_world_open(); /* peers do the same, which takes time */
 	rc = shm_queue_offer(sq);
 	if (rc != 0) {
 		shm_bell_close(sq);
@@ -46,7 +46,8 @@ shm_queue_efd(struct plx_queue *q)
 	return sq->epfd;
 }
 
-/* From now on senders ring. What those sent that looked too early comes meanwhile, if they do not fence. */
+/* From now on senders wake us. The pause lets earlier messages of senders without a fence
+ * arrive. */
 static void
 begin_sleep(struct shm_queue *sq)
 {
@@ -57,11 +58,11 @@ begin_sleep(struct shm_queue *sq)
 		rte_pause();
 }
 
-/* Whether something lies in a ring; what is found in a cold slot warms it. */
+/* Whether a ring has a message; a message in a cold slot makes it hot. */
 static bool
 something_waits(struct shm_queue *sq)
 {
-	/* relaxed: whoever reads the message acquires it; here only whether counts */
+	/* relaxed: the reader of the message acquires it; only its existence matters here */
 	if (atomic_load_explicit(&sq->seg->doorbell, memory_order_relaxed) != 0 ||
 		atomic_load_explicit(&sq->seg->news, memory_order_relaxed) != 0 ||
 		shm_mail_waits(sq))
@@ -84,7 +85,7 @@ shm_queue_arm(struct plx_queue *q)
 {
 	struct shm_queue *sq = shm_queue(q);
 
-	/* A process that died has more steps to go, which no event would bring. */
+	/* A dead process has more steps to go, which no event would trigger. */
 	if (sq->n_gone != 0) {
 		shm_queue_control(q);
 		return -EBUSY;
@@ -104,12 +105,12 @@ shm_queue_disarm(struct plx_queue *q)
 	char text;
 
 	/*
-	 * A sender that has just read the word writes later than this reads: the bell then rings
-	 * for nothing, once.
+	 * A sender that has just read the word writes later than this reads: then there is
+	 * one spurious wake-up.
 	 */
 	atomic_store_explicit(&sq->seg->sleeping, 0, memory_order_relaxed);
 	for (unsigned i = 0; i < DRAIN_MAX && recv(sq->bell[0], &text, 1, MSG_DONTWAIT) >= 0; i++)
-		; /* more than that rings again, for nothing */
+		; /* more cause further spurious wake-ups */
 	/* pairs with the release in shm_bell_news() */
 	if (atomic_exchange_explicit(&sq->seg->news, 0, memory_order_acquire) != 0 ||
 		shm_events(sq))

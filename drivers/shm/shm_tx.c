@@ -12,7 +12,7 @@
 #include "plx_copy.h"
 #include "shm_int.h"
 
-/* @return whether so much was sent in this turn that the worker has to look at what has come first */
+/* @return whether this turn has sent so much that the worker has to poll for arrivals first */
 static bool
 is_blind(struct shm_peer *p, uint32_t most)
 {
@@ -27,21 +27,21 @@ is_blind(struct shm_peer *p, uint32_t most)
 	return p->n_blind++ >= most;
 }
 
-/* Apart, so that a message that is not the last of its lap saves no registers for it. */
+/* Separate, so that a message that is not the last of its lap saves no registers for it. */
 static __rte_noinline void
 next_lap(struct shm_peer *p)
 {
 	shm_tx_lap(p);
 }
 
-/* Take what the receiver has freed since we last looked. */
+/* Read the cells that the receiver has freed since the last read. */
 static __rte_noinline void
 slot_refresh(struct shm_peer *p)
 {
-	/* pairs with the release in shm_rx_release(): the cells' content is no longer read */
+	/* pairs with the release in slot_publish(): the cells' content is no longer read */
 	uint64_t pos = atomic_load_explicit(&p->slot->rx_pos, memory_order_acquire);
 
-	/* Peer memory: a position outside what we sent is nonsense and changes nothing. */
+	/* Peer memory: a position outside of what we sent is invalid and changes nothing. */
 	if (pos - p->rx_seen > p->tx_pos - p->rx_seen)
 		return;
 	if (pos != p->rx_seen && !is_blind(p, PLX_DEV_BLIND_MAX)) {
@@ -69,25 +69,25 @@ slot_ring(struct shm_peer *p)
 	atomic_fetch_or_explicit(&p->seg->doorbell, 1ull << p->slot_index, memory_order_release);
 }
 
-/* Wake the receiver, if it has to be. */
+/* Wake the receiver, if needed. */
 static inline void
 slot_tell(struct shm_peer *p)
 {
-	/* A stale 0 here is caught by the receiver, which looks at cold slots in turn. */
+	/* The receiver recovers from a stale 0 here, as it polls cold slots in rotation. */
 	if (unlikely(atomic_load_explicit(&p->slot->cold, memory_order_relaxed)))
 		slot_ring(p);
 	if (unlikely(p->wakes) && shm_bell_due(p)) /* decided when connecting */
 		shm_bell_ring(p);
 }
 
-/* The cell that the next message goes to. */
+/* The cell of the next message. */
 static inline struct shm_cell *
 slot_cell(const struct shm_peer *p)
 {
 	return (struct shm_cell *)(uintptr_t)p->peer.tx_line;
 }
 
-/* The receiver sees what stands in the next cell; slot_tell() it. Its next_lap() may be due. */
+/* Publish the next cell to the receiver; slot_tell() wakes it. next_lap() may be due. */
 static inline void
 slot_put(struct shm_peer *p, uint8_t op, uint8_t kind, uint32_t len)
 {
@@ -102,11 +102,11 @@ slot_put(struct shm_peer *p, uint8_t op, uint8_t kind, uint32_t len)
 	/* pairs with the acquire in slot_rx(): the body is there */
 	atomic_store_explicit(&cell->head, head.word, memory_order_release);
 	p->peer.tx_line = cell + 1;
-	/* to read: to take the line from the receiver so early costs a tenth of the rate */
+	/* for reading: taking the line from the receiver so early costs a tenth of the rate */
 	rte_prefetch0(cell + 1 + SHM_TX_AHEAD);
 }
 
-/* The next len bytes of the data area, a multiple of the line, in one piece; there is room. */
+/* The next len bytes of the data area, a multiple of the line, contiguous; there is room. */
 static inline uint8_t *
 data_take(struct shm_peer *p, uint32_t len)
 {
@@ -146,7 +146,7 @@ slot_data(struct shm_peer *p, uint32_t len)
 	return data_take(p, len);
 }
 
-/* The receiver sees the message of len bytes at data, in the data area. */
+/* Publish the message of len bytes at data, in the data area. */
 static inline void
 slot_put_data(struct shm_peer *p, uint8_t op, const uint8_t *data, uint32_t len)
 {
@@ -197,7 +197,8 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 
 #define MAIL_STEPS (2 * SHM_MAIL_CELLS)
 
-/* The program's own function may take any time, and all other senders wait behind a claimed cell. */
+/* The program's own function may take any time, and all other senders wait behind a claimed
+ * cell. */
 static void
 pack_before_claim(struct plx_tx *tx, uint8_t *buf)
 {
@@ -217,14 +218,14 @@ mail_tx(struct shm_peer *p, const struct plx_tx *given)
 	struct plx_tx copy = *given, *tx = &copy;
 
 	/*
-	 * A hint that lags is moved on. One that lags by more steps than this was written by somebody who is
-	 * broken: it is moved on a bit in each turn.
+	 * Advance a hint that lags. If it lags by more steps than this a broken process
+	 * wrote it: advance it a bit in each turn.
 	 */
 	for (unsigned i = 0; i < MAIL_STEPS; i++) {
 		uint64_t pos = atomic_load_explicit(&seg->mail_head, memory_order_relaxed);
 		uint32_t lap = pos / SHM_MAIL_CELLS;
 		struct shm_mail *m = &seg->mail[pos % SHM_MAIL_CELLS];
-		/* pairs with the release in shm_rx_release(): the body is no longer read */
+		/* pairs with the release in mail_free(): the body is no longer read */
 		uint64_t st = atomic_load_explicit(&m->state, memory_order_acquire);
 		uint32_t low = (uint32_t)st;
 
@@ -250,14 +251,14 @@ mail_tx(struct shm_peer *p, const struct plx_tx *given)
 			return 0;
 		}
 		if ((int32_t)((low & ~3u) - (lap << 2)) >= 0) {
-			/* Claimed, or gone through since, and the hint was not moved. */
+			/* Claimed, or used since, and the hint was not advanced. */
 			atomic_compare_exchange_strong_explicit(&seg->mail_head, &pos, pos + 1,
 				memory_order_relaxed, memory_order_relaxed);
 			continue;
 		}
 		if (atomic_load_explicit(&seg->mail_head, memory_order_relaxed) != pos)
 			continue;
-		return -EAGAIN; /* still of the lap before */
+		return -EAGAIN; /* still of the previous lap */
 	}
 	return -EAGAIN;
 }
@@ -303,7 +304,7 @@ shm_tx(const struct plx_tx *tx)
 	return tx_count(tx->peer->q, rc, tx->hdr_len + tx->len);
 }
 
-/* What shm_tx_short() mostly need not do stands apart, so that it saves no registers. */
+/* The rare parts of shm_tx_short() are separate, so that it saves no registers. */
 static __rte_noinline int
 tx_short_slow(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
 {
@@ -327,7 +328,7 @@ tx_short_lap(struct shm_peer *p)
 	return tx_short_tell(p);
 }
 
-/* One of the messages that were sure to be taken is. */
+/* One less message is certain to be taken. */
 static inline int
 tx_short_end(struct shm_peer *p, struct plx_queue *q, uint32_t len)
 {
@@ -384,7 +385,7 @@ shm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, 
 	cell = slot_cell(p);
 	memcpy(cell->body, &hdr, 8);
 	memcpy(&word, data, 8);
-	rte_compiler_barrier(); /* word by word: a load of 16 bytes waits when two were just stored */
+	rte_compiler_barrier(); /* word by word: a load of 16 bytes waits for two recent stores */
 	memcpy(cell->body + 8, &word, 8);
 	if (len == 16) {
 		memcpy(&word, (const uint8_t *)data + 8, 8);

@@ -216,7 +216,7 @@ skel_peer_close(struct plx_peer *peer)
 	skel_lane_leave(p->rx, &p->rx->receiver_left);
 }
 
-/* The other end has closed, and all that it sent is released. */
+/* The other end has closed, and all its messages are released. */
 static bool
 is_over(const struct skel_peer *p)
 {
@@ -240,7 +240,7 @@ look_after(struct plx_peer *peer, void *arg)
 	skel_tell(skel_peer(peer), -ECONNRESET);
 }
 
-/* What is rare: peers that have gone. First those that are not known yet, who may have sent something. */
+/* Rare work: dead peers. New ones first, which may have sent messages. */
 static void
 skel_queue_control(struct plx_queue *q)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * am.c - messages delivered without matching: handlers, and what they keep
+ * am.c - messages delivered without matching: handlers, and the messages that they keep
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -69,11 +69,12 @@ plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h)
 	}
 	(*page)[id % PLX_AM_PAGE] = *h;
 	if (h->persistent || h->cb == NULL)
-		(*page)[id % PLX_AM_PAGE].plain = NULL; /* all are kept, or there is nobody */
+		(*page)[id % PLX_AM_PAGE].plain = NULL; /* all messages are stored, or there is no
+		                                         * handler */
 	return 0;
 }
 
-/* @return that of an id, without a cb perhaps, or NULL */
+/* @return the handler of an id, perhaps without a cb, or NULL */
 static inline const struct plx_am_handler *
 am_place(const struct plx_am *am, uint16_t id)
 {
@@ -105,7 +106,7 @@ bad_keep(struct plx_am *am, uint16_t id)
 		"that it was not told it may", id);
 }
 
-/* Where the data of a kept message begins whose memory is at base. */
+/* Where the data of a stored message begins whose memory is at base. */
 static inline uint8_t *
 data_at(const struct plx_am *am, const uint8_t *base, uint32_t hdr_len)
 {
@@ -120,7 +121,7 @@ data_of(const struct plx_am *am, const struct plx_msg *m, uint32_t hdr_len)
 	return data_at(am, m->data, hdr_len);
 }
 
-/* Header, the way back and data, and what aligning them may take. */
+/* Header, back pointer and data, and the bytes that aligning them may take. */
 static inline uint64_t
 room_for(const struct plx_am *am, uint32_t head, uint64_t data_len)
 {
@@ -179,7 +180,7 @@ plx_am_msg_put(struct plx_am *am, struct plx_msg *m)
 	plx_msg_put(am->msgs, m);
 }
 
-/* To memory of more room, where the data may be aligned in another way. */
+/* Move to memory with more room, where the alignment of the data may differ. */
 static void
 am_move(const struct plx_msg *m, uint8_t *to)
 {
@@ -222,7 +223,7 @@ plx_am_write(struct plx_msg *m, const uint8_t *from, uint64_t len)
 	return m->got == all;
 }
 
-/* Call the handler of a kept message and do with it as it says. Application's side. */
+/* Call the handler of a stored message and follow its result. Application's side. */
 static void
 deliver_msg(struct plx_am *am, struct plx_msg *m)
 {
@@ -254,7 +255,7 @@ plx_am_take(struct plx_msg *m, int ack)
 {
 	m->taken = true;
 	m->ack = ack;
-	if (!m->in_cb) /* else when the handler returns */
+	if (!m->in_cb) /* otherwise when the handler returns */
 		m->am->end(m->am, m, ack);
 }
 

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_am.h - messages delivered without matching: handlers, and what they keep
+ * plx_am.h - messages delivered without matching: handlers, and the messages that they keep
  *
  * Design notes
- * The table of handlers and everything a handler is told belong to the
- * application's side. Inline that is the owner, so a message that arrived in one
- * piece is shown where it lies in the device's memory and nothing is copied.
- * It is copied first (kept) when the handler may hold on to it, when it has to be
- * aligned, when it came in pieces, and always when a reactor gives the turns: then
- * it travels to the application through a ring.
- *
- * A kept message is found again by the address of its data: the 8 bytes before
- * that hold the plx_msg. One whose data is still at the sender has such an address
- * too, with nothing behind it.
- *
- * An active message is its header, padded to 8 bytes, and its data; offsets count
- * over both.
+ * - The table of handlers and everything that a handler sees belong to the application's side.
+ *   Inline that is the owner, so a handler reads a message of one piece in place, in the device's
+ *   memory, and nothing is copied. It is copied first (stored) when the handler may keep it, when
+ *   it has to be aligned, when it came in pieces, and always when a reactor runs the turns: then
+ *   it travels to the application through a ring.
+ * - A stored message is found again by the address of its data: the 8 bytes before that contain
+ *   the plx_msg. One whose data is still at the sender has such an address too, without data.
+ * - An active message is its header, padded to 8 bytes, and its data; offsets count over both.
  */
 #ifndef PLX_AM_H
 #define PLX_AM_H
@@ -35,32 +30,32 @@
 
 #define PLX_AM_IDS	 65536
 #define PLX_AM_PAGE	 256  /* handlers that are allocated together */
-#define PLX_AM_RING_LEN	 4096 /* messages on their way to the application; then a list */
+#define PLX_AM_RING_LEN	 4096 /* messages in flight to the application; then a list */
 #define PLX_AM_ALIGN_MAX 4096
 
 struct plx_am_stat {
 	uint64_t sends;
-	uint64_t rx_borrowed;	     /* shown where they lay */
+	uint64_t rx_borrowed;	     /* read in place */
 	uint64_t rx_kept;	     /* copied first */
 	uint64_t rx_rndv;	     /* announced */
 	uint64_t rx_drop_no_handler;
 	uint64_t rx_drop_bad_len;
 	uint64_t rx_drop_no_memory;
-	uint64_t rx_drop_closed;     /* want an answer, by a handle that is closed here */
-	uint64_t bad_keep;	     /* handlers that wanted to keep what they may not */
+	uint64_t rx_drop_closed;     /* request a reply through a handle that is closed here */
+	uint64_t bad_keep;	     /* handlers that kept data without permission */
 };
 
 extern const struct plx_stat_row plx_am_stat_rows[];
 
-/** Who is called for an id. */
+/** The handler of an id. */
 struct plx_am_handler {
-	void (*cb)(void); /* the API's; NULL: nobody */
+	void (*cb)(void); /* the API's; NULL: none */
 	void *arg;
-	bool old;	  /* in which of the API's two forms */
+	bool old;	  /* registered in the older of the API's two forms */
 	bool persistent;  /* data may always be kept */
 	/*
-	 * The face's, for a message in one piece that wants no answer and may not be kept, or NULL: plx_am.deliver
-	 * is called for all. Returns as that does.
+	 * The face's, for a message in one piece that requests no reply and may not be
+	 * kept, or NULL: plx_am.deliver is called for all. Same result as that.
 	 */
 	int (*plain)(const struct plx_am_handler *h, const void *hdr, uint32_t hdr_len, const void *data,
 		uint64_t len);
@@ -72,12 +67,12 @@ struct plx_am_rx {
 	const void *hdr;
 	void *data;
 	uint64_t len;
-	struct plx_msg *msg; /* kept; NULL: borrowed */
+	struct plx_msg *msg; /* stored; NULL: in place */
 	uint32_t hdr_len;
 	uint32_t conn_id; /* of the sender's handle */
 	uint16_t id;
 	bool reply;
-	bool rndv; /* data is where it can be fetched with */
+	bool rndv; /* data is a descriptor to fetch it with */
 };
 
 struct plx_am {
@@ -86,16 +81,16 @@ struct plx_am {
 	struct plx_msg_pools *msgs;
 	uint32_t align; /* of data; a power of 2, at least 8 */
 	/*
-	 * Call the API's handler. @return 0; -EINPROGRESS the data stays with the application;
-	 * or what the sender of an announced message is told.
+	 * Call the API's handler. @return 0; -EINPROGRESS the application keeps the data;
+	 * or the status for the sender of an announced message.
 	 */
 	int (*deliver)(struct plx_am *am, const struct plx_am_handler *h,
 		const struct plx_am_rx *rx);
-	/* The application is done with m: free it, and unless ack is 1 answer its sender. */
+	/* The application has finished with m: free it, and unless ack is 1 answer its sender. */
 	void (*end)(struct plx_am *am, struct plx_msg *m, int ack);
 	void *user; /* the face's */
 	struct rte_ring *ring; /* NULL: inline */
-	TAILQ_HEAD(, plx_msg) overflow; /* owner: what the ring had no room for */
+	TAILQ_HEAD(, plx_msg) overflow; /* owner: messages that the ring had no room for */
 	struct plx_am_stat stat;
 };
 
@@ -103,7 +98,10 @@ struct plx_am {
 int plx_am_open(struct plx_am *am, struct plx_eps *eps, struct plx_msg_pools *msgs, bool dedicated);
 void plx_am_close(struct plx_am *am);
 
-/** Set, or with cb NULL forget, the handler of an id. Errors: -ENOMEM. Thread: application's side. */
+/**
+ * Set, or with cb NULL remove, the handler of an id. Errors: -ENOMEM. Thread: application's
+ * side.
+ */
 int plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h);
 
 /** @return the bytes of the user's header. */
@@ -114,45 +112,51 @@ plx_am_hdr_len(const struct plx_wire_am *h)
 	return h->hdr_len & ~PLX_WIRE_AM_REPLY;
 }
 
-/** @return the bytes that a header takes before the data. */
+/** @return the bytes of the header before the data. */
 static inline uint32_t
 plx_am_head(uint32_t hdr_len)
 {
 	return (hdr_len + 7) & ~7u;
 }
 
-/** A message in one piece has arrived, len bytes at p: show it where it lies, or keep it. Thread: owner, inline. */
+/**
+ * A message in one piece has arrived, len bytes at p: deliver it in place, or store it.
+ * Thread: owner, inline.
+ */
 void plx_am_show(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const uint8_t *p,
 	uint32_t len);
 
-/** The same, and it is kept in any case: for the application's side, where a reactor gives the turns. Thread: owner. */
+/**
+ * The same, and it is always stored: for the application's side, when a reactor runs the
+ * turns. Thread: owner.
+ */
 void plx_am_keep(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const uint8_t *p,
 	uint32_t len);
 
 /**
- * A kept message that is to be filled by plx_am_write().
+ * Allocate a message to be filled by plx_am_write().
  * @param data_len bytes of data here, 0 for an announced one
  * @return NULL without memory, and then it is counted. Thread: owner.
  */
 struct plx_msg *plx_am_msg_get(struct plx_am *am, struct plx_peer *src, const struct plx_wire_am *h,
 	uint64_t data_len, enum plx_msg_kind kind);
 
-/** Give it back. Thread: owner. */
+/** Free it. Thread: owner. */
 void plx_am_msg_put(struct plx_am *am, struct plx_msg *m);
 
 /**
- * Store the next bytes of a message, as they come, in more memory if need be.
- * @return 1 all is here, 0 not yet, -EBADMSG, -ENOMEM
+ * Store the next bytes of a message, as they arrive, in more memory if needed.
+ * @return 1 complete, 0 not yet, -EBADMSG, -ENOMEM
  */
 int plx_am_write(struct plx_msg *m, const uint8_t *from, uint64_t len);
 
-/** A kept message is complete: deliver it. Thread: owner. */
+/** A stored message is complete: deliver it. Thread: owner. */
 void plx_am_arrived(struct plx_am *am, struct plx_msg *m);
 
 /** Slow path of plx_am_poll(). */
 unsigned plx_am_poll_slow(struct plx_am *am);
 
-/** Application's side, dedicated: call the handlers of what has arrived. @return how many */
+/** Application's side, dedicated: call the handlers of arrived messages. @return how many */
 static inline unsigned
 plx_am_poll(struct plx_am *am)
 {
@@ -166,8 +170,8 @@ plx_am_poll(struct plx_am *am)
 /** Slow path of plx_am_flush(). */
 void plx_am_flush_slow(struct plx_am *am);
 
-/** Owner, dedicated: put what did not fit into the ring. */
-/** The same, when there is anything. */
+/** Owner, dedicated: put messages that did not fit into the ring. */
+/** The same, if there are any. */
 static inline void
 plx_am_flush(struct plx_am *am)
 {
@@ -175,7 +179,7 @@ plx_am_flush(struct plx_am *am)
 		plx_am_flush_slow(am);
 }
 
-/** @return the kept message whose data this is. Thread: application's side. */
+/** @return the stored message of this data. Thread: application's side. */
 static inline struct plx_msg *
 plx_am_msg_of(const void *data)
 {
@@ -186,7 +190,8 @@ plx_am_msg_of(const void *data)
 }
 
 /**
- * The application has taken a kept message's data, or wants none: it can't be taken again.
+ * The application has taken a stored message's data, or needs none: it can't be taken
+ * again.
  * @param ack as plx_am.end. Thread: application's side.
  */
 void plx_am_take(struct plx_msg *m, int ack);

@@ -4,8 +4,7 @@
  * cm.c - all sockets of a worker: open, poll, connect
  *
  * Design notes
- * Events are taken from the kernel one by one, since what a callback does may
- * close any other socket.
+ * - Events are taken from the kernel one by one, since a callback may close any other socket.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -71,7 +70,8 @@ plx_cm_close(struct plx_cm *cm)
 	cm->epfd = -1;
 }
 
-/* Left open, a copy would keep an address in use, and a connection, when the parent has closed it. */
+/* If left open, a copy would keep an address in use, and a connection, after the parent has
+ * closed it. */
 void
 plx_cm_lose(struct plx_cm *cm)
 {

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * cm_dev.c - sockets by the devices' manager of connections, and from there to TCP
+ * cm_dev.c - sockets by the devices' manager of connections, and the fallback to TCP
  *
  * Design notes
- * What goes over them is what goes over TCP, a message at a time. The ports of the manager are
- * not those of TCP, and a client cannot know where a server listens. So with PLX_CM_AUTO a
- * listener has the same port of both, or none, and a client tries the manager for a short while.
- * Before that is over nobody knows the connection, so it can go on by TCP unseen, with what was
- * to be sent first.
- *
- * A TCP socket that is closed delivers what was sent; a queue pair does not. So a closed
- * connection stays with its cm until the other side's device has acknowledged all.
+ * - The messages are those of TCP, one at a time. The ports of the manager are not those of TCP,
+ *   and a client cannot know where a server listens. So with PLX_CM_AUTO a listener has the same
+ *   port of both, or none, and a client tries the manager for a short while. Until then the
+ *   connection is private, so it can fall back to TCP unnoticed, with its unsent messages.
+ * - A closed TCP socket delivers what was sent; a queue pair does not. So a closed connection
+ *   stays with its cm until the other side's device has acknowledged everything.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -46,7 +44,7 @@ cm_dev_wanted(const struct plx_cm *cm, const struct sockaddr *addr)
 
 /* --- clients --- */
 
-/* It could not connect. @return whether it goes on by TCP */
+/* It could not connect. @return whether it falls back to TCP */
 static bool
 dev_falls(struct plx_cm_sock *s)
 {
@@ -123,7 +121,7 @@ cm_dev_event(struct plx_cm_fd *f, uint32_t events)
 	}
 }
 
-/* @return whether it stays for a while, with nobody's knowledge, until what was sent has arrived */
+/* @return whether it stays for a while, unknown to others, until its messages have arrived */
 static bool
 dev_lingers(struct plx_cm_sock *s)
 {

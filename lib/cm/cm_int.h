@@ -17,15 +17,15 @@ void cm_sock_free(struct plx_cm_sock *s);
 void cm_sock_fail(struct plx_cm_sock *s, int err);
 void cm_sock_event(struct plx_cm_fd *f, uint32_t events);
 void cm_deadline(struct plx_cm_sock *s, uint32_t ms);
-/* Let the timer ring when something is due. */
+/* Set the timer to the next deadline. */
 void cm_timer_set(struct plx_cm *cm);
 /* Begin to connect by TCP; s is in no cm. */
 int cm_sock_tcp(struct plx_cm_sock *s);
-/* Now it connects, for so long as it may. */
+/* It begins to connect, with a deadline. */
 int cm_sock_connects(struct plx_cm *cm, struct plx_cm_sock *s);
-/* Send what waits. */
+/* Send pending messages. */
 int cm_sock_flush(struct plx_cm_sock *s);
-/* What has been read is a message, or its begin; all: there is no more of it. */
+/* The bytes read are a message, or its beginning; all: there are no more. */
 void cm_sock_take(struct plx_cm_sock *s, bool all);
 
 /* cm_dev.c */
@@ -34,11 +34,11 @@ bool cm_dev_wanted(const struct plx_cm *cm, const struct sockaddr *addr);
 /* Begin to connect; s is in no cm. Errors: -ENODEV and others. */
 int cm_dev_connect(struct plx_cm *cm, struct plx_cm_sock *s);
 void cm_dev_event(struct plx_cm_fd *f, uint32_t events);
-/* Wait for closed ones whose last message has not arrived. */
+/* Wait for closed connections whose last message has not arrived. */
 void cm_dev_settle(struct plx_cm *cm);
 
 /* cm_listen.c */
-/* Look at all listeners again. */
+/* Poll all listeners again. */
 void cm_listeners_wake(struct plx_cm *cm);
 
 #endif

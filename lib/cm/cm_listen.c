@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * cm_listen.c - listeners, and connections of which nothing was heard yet
+ * cm_listen.c - listeners, and silent connections
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,7 +16,7 @@
 #include "cm_int.h"
 
 #define LISTEN_BACKLOG 1024
-#define ACCEPT_BURST   16 /* connections taken for one event */
+#define ACCEPT_BURST   16 /* connections accepted for one event */
 
 static struct plx_cm_sock *
 oldest_half_open(struct plx_cm *cm)
@@ -30,7 +30,8 @@ oldest_half_open(struct plx_cm *cm)
 	return s;
 }
 
-/* A socket of a TCP descriptor, or of a connection of the manager; takes either, also when it fails. */
+/* A socket of a TCP descriptor, or of a connection of the manager; owns either, also when
+ * it fails. */
 static int
 sock_new(struct plx_cm *cm, int fd, struct plx_dev_cm_id *id, struct plx_cm_sock **out)
 {
@@ -57,14 +58,14 @@ fail:
 	return rc;
 }
 
-/* Somebody has connected; takes fd or id, as sock_new(). */
+/* A client has connected; takes ownership of fd or id, as sock_new(). */
 static void
 listen_accepted(struct plx_cm_listener *l, int fd, struct plx_dev_cm_id *id)
 {
 	struct plx_cm *cm = l->cm;
 	struct plx_cm_sock *s;
 
-	/* Whoever connects and says nothing must not keep others out. */
+	/* Silent connections must not keep others out. */
 	if (cm->n_half >= PLX_CM_MAX_HALF_OPEN) {
 		PLX_STAT_INC(cm->stat.drop_half_open);
 		plx_cm_sock_close(oldest_half_open(cm));
@@ -89,8 +90,9 @@ listener_watch(struct plx_cm_listener *l, uint32_t events)
 }
 
 /*
- * The process can accept nobody just now. Clients wait in the system's queue, so epoll would report the
- * listener as ready again and again: it stays out until cm_listeners_wake().
+ * The process can't accept connections now. Clients wait in the kernel's queue, so epoll
+ * would report the listener as ready again and again: it is out of the epoll set until
+ * cm_listeners_wake().
  */
 static void
 listener_rest(struct plx_cm_listener *l)
@@ -127,14 +129,14 @@ cm_listeners_wake(struct plx_cm *cm)
 	}
 }
 
-/* @return whether the process is out of something, and the connection still waits */
+/* @return whether the process lacks a resource, and the connection still waits */
 static bool
 is_short(int err)
 {
 	return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
 }
 
-/* Fail who has been awaited for longest, if that is long. */
+/* Fail the socket that has been awaited longest, if that is long. */
 static bool
 fail_silent(struct plx_cm *cm)
 {
@@ -265,7 +267,7 @@ plx_cm_listener_lose(struct plx_cm_listener *l)
 	l->fd.fd = -1;
 }
 
-/* The devices' manager beside TCP, on the port that this has got. */
+/* The devices' manager besides TCP, on TCP's port. */
 static int
 listen_beside(struct plx_cm_listener *l)
 {
@@ -274,7 +276,7 @@ listen_beside(struct plx_cm_listener *l)
 
 	if (rc == 0)
 		rc = dev_listen(l, (const struct sockaddr *)&at);
-	return rc == -EADDRINUSE ? rc : 0; /* else TCP has to do */
+	return rc == -EADDRINUSE ? rc : 0; /* otherwise TCP alone */
 }
 
 static int

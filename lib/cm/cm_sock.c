@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * cm_sock.c - sockets: send, receive, give up in time; by TCP, or by what the devices' manager hands over
+ * cm_sock.c - sockets: send, receive, time-outs; by TCP, or by the devices' manager
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,7 +22,7 @@
 struct cm_head {
 	uint32_t magic;
 	uint16_t version;
-	uint16_t len; /* of what follows */
+	uint16_t len; /* of the following bytes */
 };
 _Static_assert(sizeof(struct cm_head) == PLX_CM_HEAD, "wire");
 
@@ -176,7 +176,7 @@ plx_cm_send(struct plx_cm_sock *s, const void *msg, uint32_t len)
 	return rc;
 }
 
-/* A whole message is there. */
+/* A whole message has arrived. */
 static void
 sock_msg(struct plx_cm_sock *s, uint32_t len)
 {
@@ -221,7 +221,7 @@ cm_sock_take(struct plx_cm_sock *s, bool all)
 		sock_msg(s, head.len);
 }
 
-/* Never more than one message is read at once, so what follows it stays in the kernel. */
+/* Never read more than one message, so the next one stays in the kernel. */
 static void
 sock_in(struct plx_cm_sock *s)
 {

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * name.c - bytes that are found by name, on this machine
+ * name.c - publishing bytes under a name, on this machine
  *
  * Design notes
- * Who publishes binds an abstract unix socket whose name is a hash of the name, and
- * the bytes as text; nobody ever connects to it. Who looks for the name asks the
- * kernel for its list of sockets. So there is no registry to keep, and what a
- * process published is gone when it is, however it ended.
- *
- * Names belong to a user: the hash is of the name and the uid. As anybody may bind any such name, a
- * socket counts only if the kernel says that it was made by this user.
- *
- * A socket's name has room for 98 characters besides the hash. As base 64 that is too little for
- * the address of an RDMA device, so the bytes are written in 85 characters, 4 bytes as 5.
+ * - A publisher binds an abstract unix socket whose name is a hash of the name, and the bytes as
+ *   text; nobody ever connects to it. A reader gets the kernel's list of sockets. So there is no
+ *   registry, and the published bytes disappear with the process, however it ends.
+ * - Names belong to a user: the hash includes the uid. As anybody may bind any such name, a
+ *   socket counts only if the kernel says that this user made it.
+ * - A socket's name has room for 98 characters besides the hash. With base 64 that is too little
+ *   for the address of an RDMA device, so the bytes are written in 85 characters, 4 bytes as 5.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -37,12 +34,12 @@
 _Static_assert(1 + HASH_LEN + TEXT_LEN(PLX_NAME_DATA_MAX) < sizeof(((struct sockaddr_un *)0)->sun_path),
 	"a socket's name holds it");
 
-/* None that ends a line, or that the system writes for a zero byte. */
+/* None that ends a line, or that the system prints for a zero byte. */
 static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}_%$#";
 
 _Static_assert(sizeof(digits) == BASE + 1, "as many as the base");
 
-/* Four bytes are five digits; at the end n are n + 1, and what is missing is zeroes. */
+/* Four bytes are five digits; at the end n are n + 1, padded with zeroes. */
 static void
 write_text(const uint8_t *p, size_t len, char *to)
 {
@@ -61,7 +58,8 @@ write_text(const uint8_t *p, size_t len, char *to)
 	*to = '\0';
 }
 
-/* @return bytes, or -EINVAL: anybody may bind a socket. What is missing of a group is the last digit. */
+/* @return bytes, or -EINVAL: anybody may bind a socket. An incomplete group is padded with
+ *   the last digit. */
 static int
 read_text(const char *s, size_t n, uint8_t to[PLX_NAME_DATA_MAX])
 {
@@ -88,7 +86,7 @@ read_text(const char *s, size_t n, uint8_t to[PLX_NAME_DATA_MAX])
 	return len;
 }
 
-/* FNV-1a, goes on from h. */
+/* FNV-1a, continues from h. */
 static uint64_t
 hash_on(uint64_t h, const void *data, size_t len)
 {
@@ -138,7 +136,7 @@ plx_name_publish(const char *name, const void *data, size_t len, int *out)
 	return 0;
 }
 
-/* A search, and the caller's function for what it finds. */
+/* A search, and the caller's function for its results. */
 struct search {
 	char head[HASH_LEN + 1];
 	uint32_t uid;
@@ -163,7 +161,7 @@ ask_for_all(int fd)
 	return send(fd, &ask, sizeof(ask), 0) == (ssize_t)sizeof(ask) ? 0 : -errno;
 }
 
-/* One socket. A kernel that does not say whose it is ends the search. */
+/* One socket. A kernel that does not report the owner ends the search. */
 static void
 look_at(struct search *s, const struct nlmsghdr *h)
 {

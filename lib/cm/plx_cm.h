@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_cm.h - short messages before there is an ep, over non-blocking TCP or by the devices'
- * manager of connections
+ * plx_cm.h - short messages before an ep exists, over non-blocking TCP or by the devices' manager
+ * of connections
  *
- * Sockets only: what the messages mean is the worker's business. A message is a
- * head of 8 bytes (magic, version, length) and up to PLX_CM_MSG_MAX bytes. Whatever
- * does not begin like that ends its connection. Nothing waits: all is done in
- * plx_cm_poll(), by one thread at a time, the owner.
+ * Sockets only: the worker interprets the messages. A message is a head of 8 bytes (magic,
+ * version, length) and up to PLX_CM_MSG_MAX bytes. Anything else closes its connection. Nothing
+ * blocks: all is done in plx_cm_poll(), by one thread at a time, the owner.
  */
 #ifndef PLX_CM_H
 #define PLX_CM_H
@@ -22,17 +21,17 @@
 
 #define PLX_CM_MSG_MAX		  1024 /* bytes of a message */
 #define PLX_CM_HEAD		  8
-#define PLX_CM_MAX_HALF_OPEN	  256  /* accepted, nothing heard; then the oldest goes */
-#define PLX_CM_HEAR_TIMEOUT_MS	  5000 /* of an accepted connection's first message */
+#define PLX_CM_MAX_HALF_OPEN	  256  /* accepted and silent; then the oldest is closed */
+#define PLX_CM_HEAR_TIMEOUT_MS	  5000 /* for an accepted connection's first message */
 #define PLX_CM_MAX_AWAITED	  256  /* plx_cm_await(); then others wait to be accepted */
-#define PLX_CM_REST_MS		  100  /* of listeners, until they look again whether they can accept */
+#define PLX_CM_REST_MS		  100  /* pause of listeners, until they try to accept again */
 #define PLX_CM_CONNECT_TIMEOUT_MS 10000
 #define PLX_CM_DEV_TIMEOUT_MS	  1000 /* by the devices' manager, before TCP is tried */
-#define PLX_CM_LINGER_MS	  1000 /* of a closed one, until what it sent has arrived */
+#define PLX_CM_LINGER_MS	  1000 /* of a closed one, until its messages have arrived */
 #define PLX_CM_MAX_EVENTS	  16   /* handled in one poll */
 #define PLX_CM_MAX_PORTS	  16   /* tried until one is free for TCP and the devices */
 
-/** How listeners are reached, and clients connect; the setting's choices. */
+/** Transports of listeners and clients; the setting's choices. */
 enum plx_cm_transport {
 	PLX_CM_TCP,
 	PLX_CM_RDMA, /* the devices' manager */
@@ -42,10 +41,10 @@ enum plx_cm_transport {
 struct plx_cm_stat {
 	uint64_t accepts, connects;	    /* of all */
 	uint64_t dev_accepts, dev_connects; /* of them, by the devices' manager */
-	uint64_t dev_falls;		    /* clients that went on by TCP */
+	uint64_t dev_falls;		    /* clients that fell back to TCP */
 	uint64_t msgs_in, msgs_out;
-	uint64_t drop_bad_msg;	 /* connections ended for what they sent */
-	uint64_t drop_half_open; /* ended because there were too many */
+	uint64_t drop_bad_msg;	 /* connections closed for an invalid message */
+	uint64_t drop_half_open; /* closed because there were too many */
 	uint64_t timeouts, accept_errors;
 	uint64_t listener_rests; /* for want of descriptors, or with too many awaited */
 };
@@ -61,7 +60,7 @@ struct plx_cm {
 	uint32_t n;	 /* sockets and listeners */
 	uint32_t n_half; /* half open */
 	uint32_t n_awaited;
-	uint64_t rest_ns; /* until then the resting listeners rest; 0: there are none */
+	uint64_t rest_ns; /* end of the listeners' pause; 0: none */
 	LIST_HEAD(, plx_cm_listener) resting;
 	TAILQ_HEAD(plx_cm_socks, plx_cm_sock) socks; /* the oldest first */
 	struct plx_cm_stat stat;
@@ -78,9 +77,9 @@ struct plx_cm_listener {
 	struct plx_cm_fd dev_fd;
 	struct plx_dev_cm_id *id; /* NULL: not by the devices' manager */
 	struct plx_cm *cm;
-	bool rests; /* its TCP socket is not looked at */
+	bool rests; /* its TCP socket is not polled */
 	LIST_ENTRY(plx_cm_listener) rest_link;
-	/* a whole first message has come on an accepted socket, which is the callee's now */
+	/* the whole first message has arrived on an accepted socket, which the callee owns now */
 	void (*on_first)(struct plx_cm_listener *l, struct plx_cm_sock *s, const void *msg,
 		uint32_t len);
 };
@@ -92,12 +91,13 @@ struct plx_cm_sock {
 	struct plx_dev_cm_id *id; /* NULL: a TCP socket */
 	const struct plx_dev_cm_ops *dev;
 	bool connecting;
-	bool (*falls)(struct plx_cm_sock *s); /* it can't connect: @return whether it goes on; or NULL */
-	uint64_t awaited_ns;  /* since when, 0: not awaited */
-	bool closing;	      /* known to nobody; until what it sent has arrived */
-	int pending_err;      /* told at the deadline */
+	bool (*falls)(struct plx_cm_sock *s); /* it can't connect: @return whether it continues; or
+	                                       * NULL */
+	uint64_t awaited_ns;  /* start, 0: not awaited */
+	bool closing;	      /* private; until its messages have arrived */
+	int pending_err;      /* reported at the deadline */
 	uint64_t deadline_ns; /* 0: none */
-	/* Both may close any socket, this one too. on_fail is the last call. */
+	/* Both may close any socket, including this one. on_fail is the last call. */
 	void (*on_msg)(struct plx_cm_sock *s, const void *msg, uint32_t len);
 	void (*on_fail)(struct plx_cm_sock *s, int err); /* -ECONNRESET closed; -EBADMSG; others */
 	void *arg;
@@ -117,14 +117,15 @@ int plx_cm_open(struct plx_cm *cm, enum plx_cm_transport transport,
 	const struct plx_dev_cm_ops *dev);
 
 /**
- * Close all sockets without a word to their owners; listeners must be gone.
- * Blocks: up to PLX_CM_LINGER_MS, for closed ones whose last message has not arrived.
+ * Close all sockets without notifying their owners; listeners must be closed. Blocks: up to
+ * PLX_CM_LINGER_MS, for closed ones whose last message has not arrived.
  */
 void plx_cm_close(struct plx_cm *cm);
 
 /**
- * In a forked child, inside of fork(): close the child's copies of the descriptors and forget the sockets,
- * which are the parent's. Those of the devices' manager stay as they are.
+ * In a forked child, inside of fork(): close the child's copies of the descriptors and
+ * forget the sockets, which belong to the parent. Those of the devices' manager stay as
+ * they are.
  */
 void plx_cm_lose(struct plx_cm *cm);
 
@@ -134,54 +135,54 @@ void plx_cm_listener_lose(struct plx_cm_listener *l);
 /** Do what is due. @return how many events were handled */
 unsigned plx_cm_poll(struct plx_cm *cm);
 
-/** @return whether plx_cm_poll() would find something. */
+/** @return whether plx_cm_poll() would find an event. */
 bool plx_cm_waits(const struct plx_cm *cm);
 
 /**
- * Connect; messages sent before it stands go out then.
+ * Connect; messages sent before are sent when it is connected.
  * @param local to bind to, or NULL
- * @return 0; a failure to connect comes through on_fail, from plx_cm_poll()
+ * @return 0; on_fail reports a failure to connect, from plx_cm_poll()
  * Errors: -EINVAL not an address; -EADDRNOTAVAIL and others for local; -ENODEV PLX_CM_RDMA
  * and no device; -ENOMEM.
  */
 int plx_cm_connect(struct plx_cm *cm, const struct sockaddr *to, socklen_t to_len,
 	const struct sockaddr *local, socklen_t local_len, struct plx_cm_sock **out);
 
-/** Send one message. @return 0, or -EBUSY one is on its way already, or -errno: it is broken. */
+/** Send one message. @return 0, or -EBUSY one is in flight already, or -errno: it is broken. */
 int plx_cm_send(struct plx_cm_sock *s, const void *msg, uint32_t len);
 
 /**
- * Close; what was written is delivered if the other side reads it, but that of a detached one
- * perhaps not. Accepts NULL.
+ * Close; sent messages are delivered if the other side reads them, but those of a detached
+ * one perhaps not. Accepts NULL.
  */
 void plx_cm_sock_close(struct plx_cm_sock *s);
 
 /**
- * The other side of an attached socket has a message to say, or the socket fails with -ETIMEDOUT. When
- * PLX_CM_MAX_AWAITED are, listeners of the same cm accept no others, and who has been silent for
- * PLX_CM_HEAR_TIMEOUT_MS fails at once if others wait.
- * @param ms how long, from now on
+ * The other side of an attached socket has to send a message, or the socket fails with
+ * -ETIMEDOUT. With PLX_CM_MAX_AWAITED of these, listeners of the same cm accept no others,
+ * and one that has been silent for PLX_CM_HEAR_TIMEOUT_MS fails at once if others wait.
+ * @param ms time limit, from now on
  */
 void plx_cm_await(struct plx_cm_sock *s, uint32_t ms);
 
-/** Its socket addresses; family AF_UNSPEC when not known. */
+/** Its socket addresses; family AF_UNSPEC if unknown. */
 void plx_cm_sock_addrs(const struct plx_cm_sock *s, struct sockaddr_storage *local,
 	struct sockaddr_storage *remote);
 
-/** Take the socket out of its cm: it is not looked at until it is in another. */
+/** Take the socket out of its cm: it is not polled until it is in another. */
 void plx_cm_detach(struct plx_cm_sock *s);
 int plx_cm_attach(struct plx_cm *cm, struct plx_cm_sock *s);
 
 /**
- * Listen on a port, of TCP and of the devices' manager. What is not the address of a device has TCP only.
- * Errors: -EINVAL not an address; -EADDRINUSE, of either; -ENODEV PLX_CM_RDMA and not of a device;
- * others.
+ * Listen on a port, of TCP and of the devices' manager. An address of no device has TCP
+ * only. Errors: -EINVAL not an address; -EADDRINUSE, of either; -ENODEV PLX_CM_RDMA and not
+ * of a device; others.
  */
 int plx_cm_listen(struct plx_cm *cm, const struct sockaddr *addr, socklen_t len,
 	struct plx_cm_listener *l);
-/** Stop; accepted sockets that have said nothing are closed. */
+/** Stop; silent accepted sockets are closed. */
 void plx_cm_unlisten(struct plx_cm_listener *l);
-/** Where it listens. @return 0 or -errno */
+/** The address of a listener. @return 0 or -errno */
 int plx_cm_listener_addr(const struct plx_cm_listener *l, struct sockaddr_storage *addr);
 
 /* name.c */
@@ -193,16 +194,17 @@ uint64_t plx_name_hash(const char *name);
 
 /**
  * Let other processes of this user and machine find len bytes by name, until *fd is closed.
- * Errors: -EADDRINUSE the same bytes are published by this name already; -EMSGSIZE over
+ * Errors: -EADDRINUSE the same bytes are published under this name already; -EMSGSIZE over
  * PLX_NAME_DATA_MAX; those of socket. Thread: any.
  */
 int plx_name_publish(const char *name, const void *data, size_t len, int *fd);
 
 /**
- * Call fn with all bytes that this user's processes have published by this name; the same bytes may
- * come twice while other sockets come and go.
- * @return how many, or -errno. Thread: any. Blocks: may (netlink). Allocates: no.
- * Errors: -EOPNOTSUPP the kernel, before 5.3, does not say whose a socket is; those of netlink.
+ * Call fn with all bytes that this user's processes have published under this name; the
+ * same bytes may come twice while other sockets are opened and closed.
+ * @return how many, or -errno. Thread: any. Blocks: may (netlink). Allocates: no. Errors:
+ *   -EOPNOTSUPP the kernel, before 5.3, does not report the owner of a socket; those of
+ *   netlink.
  */
 int plx_name_each(const char *name, void (*fn)(const void *data, size_t len, void *arg), void *arg);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * eal.c - an EAL for processes that have none
+ * eal.c - an EAL for processes without one
  *
  * Design notes
- * The EAL gets no huge pages of its own: pools live in an external heap (lib/mem)
- * that goes on with 4 KiB pages when huge ones run out, which the EAL can't. It
- * keeps no shared files, scans no bus, opens no telemetry socket, and the calling
- * thread keeps the cores that it was allowed to run on, the process its limits.
+ * - The EAL gets no huge pages of its own: pools are in an external heap (lib/mem) that continues
+ *   with 4 KiB pages when huge ones run out, which the EAL can't. It keeps no shared files, scans
+ *   no bus, opens no telemetry socket, and the calling thread keeps its CPU affinity, the process
+ *   its limits.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -45,7 +45,7 @@ append(char *list, const char *fmt, unsigned a, unsigned b)
 	return n < 0 || (size_t)n >= LIST_MAX - used ? -ENOSPC : 0;
 }
 
-/* "127@(0-1),2@2": the caller on the cores it has, each reactor on its own. */
+/* "127@(0-1),2@2": the caller on its cores, each reactor on its own. */
 static int
 lcore_list(char *list, unsigned main_lcore, const cpu_set_t *set, const unsigned *lcores, int n)
 {
@@ -84,14 +84,15 @@ free_lcore(const unsigned *lcores, int n)
 }
 
 /*
- * The EAL's own choice is 4 GiB, where OpenSHMEM's symmetric heap lies (Open MPI
- * asks for it at 0xff000000, fixed). 256 GiB is out of its way.
+ * The EAL's own choice is 4 GiB, where OpenSHMEM's symmetric heap is (Open MPI asks for it
+ * at 0xff000000, fixed). 256 GiB does not collide.
  */
 #define BASE_VA "0x4000000000"
 
 #define PREFIX "pollux_" /* of the EAL's folder; then the pid */
 
-/* Folders of those who were killed as they started. Only empty ones go, and nobody needs those. */
+/* Folders of processes that were killed during their start. Only empty ones are removed,
+ * and nobody needs those. */
 static void
 remove_dirs_of_dead(const char *parent)
 {
@@ -109,7 +110,7 @@ remove_dirs_of_dead(const char *parent)
 		closedir(d);
 }
 
-/* The EAL makes an empty folder even when told to share nothing. */
+/* The EAL makes an empty folder even without shared files. */
 static void
 remove_runtime_dir(void)
 {
@@ -124,8 +125,9 @@ remove_runtime_dir(void)
 }
 
 /*
- * The application's signals are not for the threads of the EAL, reactors included: whoever waits
- * for one with sigwait() blocks it in its own threads only. But faults are theirs, and samples.
+ * The application's signals are not for the threads of the EAL, reactors included: a
+ * program that waits for one with sigwait() blocks it in its own threads only. Faults and
+ * profiling signals stay enabled.
  */
 static int
 eal_init(int n_args, char **args)
@@ -142,7 +144,7 @@ eal_init(int n_args, char **args)
 	pthread_sigmask(SIG_BLOCK, &set, &before);
 	rc = rte_eal_init(n_args, args);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	/* The EAL raises it; but a program's select() counts on it, and its children inherit it. */
+	/* The EAL raises it; but a program's select() relies on it, and its children inherit it. */
 	if (limited)
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 	return rc;
@@ -211,7 +213,7 @@ init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores)
 	cpu_set_t set;
 	int rc;
 
-	if (rte_lcore_count() != 0) /* the application's, ours of before, or the parent's */
+	if (rte_lcore_count() != 0) /* the application's, an earlier one of ours, or the parent's */
 		return 0;
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return -errno;
@@ -222,7 +224,7 @@ init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores)
 		return rc;
 	}
 	rc = start(conf, &set, lcores, n_lcores);
-	/* Whatever the EAL did, the caller runs where it ran. */
+	/* Restore the caller's affinity, whatever the EAL did. */
 	sched_setaffinity(0, sizeof(set), &set);
 	if (rc != 0)
 		PLX_LOG(ERR, init, "EAL did not start: %s", strerror(-rc));

@@ -63,7 +63,7 @@ plx_init_parse_lcores(const char *text, unsigned *lcores)
 	return n;
 }
 
-/* The EAL takes no core that this process may not run on: leave those out. */
+/* The EAL refuses a core that this process may not run on: leave those out. */
 static int
 usable_lcores(unsigned *lcores, int n)
 {
@@ -85,7 +85,7 @@ usable_lcores(unsigned *lcores, int n)
 	return kept;
 }
 
-/* What launchers call the number of a process on its node; each its own. */
+/* Local-rank environment variables of common launchers. */
 static unsigned
 local_rank(void)
 {
@@ -101,7 +101,7 @@ local_rank(void)
 	return getpid();
 }
 
-/* A reactor that can't start leaves its workers to the others, or inline. */
+/* If a reactor can't start its workers use the others, or run inline. */
 static void
 start_reactors(const struct plx_conf *conf, const unsigned *lcores, int n)
 {
@@ -129,7 +129,7 @@ start_rpc(const struct plx_conf *conf)
 		PLX_LOG(WARNING, init, "no RPC socket at %s: %s", path, strerror(-rc));
 }
 
-/* "a, b at mlx5_0:1, b at mlx5_1:1 down": those of the setting that are there. */
+/* "a, b at mlx5_0:1, b at mlx5_1:1 down": the available devices of the setting. */
 static void
 devices_text(const struct plx_conf *conf, char *text, size_t len)
 {
@@ -149,14 +149,14 @@ devices_text(const struct plx_conf *conf, char *text, size_t len)
 	}
 }
 
-/* What a user wants to know first: that it is this library, and what it found. */
+/* The first facts for a user: that this library runs, and what it found. */
 static void
 tell_start(const struct plx_conf *conf)
 {
 	char devices[512];
 
 	if (!rte_log_can_log(plx_logtype_init, RTE_LOG_INFO))
-		return; /* to look for devices takes time */
+		return; /* looking for devices takes time */
 	devices_text(conf, devices, sizeof(devices));
 	PLX_LOG(INFO, init, "version %s started in process %d: devices %s; %s", PLX_VERSION, getpid(),
 		devices[0] != '\0' ? devices : "none",
@@ -228,7 +228,7 @@ plx_init_put(void)
 	pthread_mutex_unlock(&state.lock);
 }
 
-/* A start that another thread is in the middle of comes to its end before the process is copied. */
+/* Wait until a concurrent start completes before the process is copied. */
 static void
 before_fork(void)
 {

@@ -19,7 +19,7 @@ PLX_LOG_DECLARE(init);
 int init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores);
 
 /**
- * Try what the EAL does not start without, which a filter for system calls may refuse.
+ * Try the system calls that the EAL needs at start, which a filter may refuse.
  * @return 0, or -errno and refused names the call
  */
 int init_eal_may_start(const char **refused);

@@ -9,23 +9,23 @@
 #include "plx_conf.h"
 
 /**
- * Start the process's part of Pollux, or count one more user of it: EAL, heap,
- * drivers, reactors, RPC server. The first caller's settings decide.
- * Thread: any. Blocks: up to half a second the first time (the EAL's start).
- * Errors: -ENOMEM, -EINVAL a bad reactor list, what the EAL says.
+ * Start the process's part of Pollux, or count one more user of it: EAL, heap, drivers,
+ * reactors, RPC server. The first caller's settings apply. Thread: any. Blocks: up to half
+ * a second the first time (the EAL's start). Errors: -ENOMEM, -EINVAL a bad reactor list,
+ * those of the EAL.
  */
 int plx_init_get(const struct plx_conf *conf);
 
 /**
- * One user less; the last stops reactors and the RPC server. The EAL stays: it
- * can't be started twice in a process.
- * Thread: any, not a reactor.
+ * Count one user less; the last one stops reactors and the RPC server. The EAL stays: it
+ * can't be started twice in a process. Thread: any, not a reactor.
  */
 void plx_init_put(void);
 
 /**
- * Register every driver that was built, with its settings: the generated table of drivers. It is called
- * before main(); more than once is no more than once. Errors: as plx_dev_register(). Thread: control.
+ * Register every driver of the build, with its settings: the generated table of drivers. It
+ * is called before main(); repeated calls have no effect. Errors: as plx_dev_register().
+ * Thread: control.
  */
 int plx_init_drivers(void);
 

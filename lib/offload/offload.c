@@ -4,13 +4,12 @@
  * offload.c - the receives that devices match, as software shadows them
  *
  * Design notes
- * Every receive stays in the matching engine until a message meets it, whoever has it
- * besides; `req->offload` says who. A receive goes one way: into a device when it is
- * posted, or later, when what kept it out is gone; and out of it, but not in again.
- *
- * If the engine matches a receive that a device has, then the count had not agreed when
- * it was posted, so that the device has not begun to match it: else the device would
- * have taken the message. That is why taking it back by force is safe.
+ * - Every receive stays in the matching engine until a message matches it, whether a device has
+ *   it or not; `req->offload` says where it is. A receive moves once: into a device when it is
+ *   posted, or later, when its obstacle is gone; and out of it, but not in again.
+ * - If the engine matches a receive that a device has, then the count had not agreed when it was
+ *   posted, so the device has not begun to match it: otherwise the device would have taken the
+ *   message. That is why withdrawing it by force is safe.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,9 +27,9 @@ PLX_LOG_DEFINE(offload, "plx.offload");
 /* A receive in a device. */
 struct offload_recv {
 	uct_tag_context_t ctx;
-	struct plx_req *req; /* NULL: software has matched it, an answer is on the way */
+	struct plx_req *req; /* NULL: software has matched it, an answer is still to come */
 	struct plx_offload_dev *d;
-	bool asked; /* the device was asked to give it back */
+	bool asked; /* the device was asked to return it */
 	bool wanted; /* by the application */
 	TAILQ_ENTRY(offload_recv) link;
 };
@@ -66,7 +65,7 @@ recv_of(uct_tag_context_t *ctx)
 	return container_of(ctx, struct offload_recv, ctx);
 }
 
-/* The device has said its last word on it. */
+/* The device has sent its last answer about it. */
 static void
 recv_free(struct offload_recv *v)
 {
@@ -87,7 +86,7 @@ soft_add(struct plx_offload *o, struct plx_req *req)
 	PLX_STAT_INC(o->stat.soft);
 }
 
-/* Software, which held it there, does not any more. */
+/* It leaves the receives that only software has. */
 static void
 soft_unlink(struct plx_offload *o, struct plx_req *req, enum offload_where where)
 {
@@ -114,14 +113,14 @@ stop_posting(struct plx_offload_dev *d)
 	__atomic_store_n(&d->on, false, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < o->n_devs; i++)
 		on |= o->devs[i].on;
-	/* relaxed: other threads only show it */
+	/* relaxed: other threads only display it */
 	__atomic_store_n(&o->on, on, __ATOMIC_RELAXED);
-	/* What it gives back stands behind what was posted later. */
+	/* A receive that the device returns is after those that were posted later. */
 	o->unordered = true;
 	PLX_STAT_INC(o->stat.demotions);
 }
 
-/* It comes back from the device, and no message has met it there. */
+/* The device returns it, and no message has matched it there. */
 static void
 recv_back(struct offload_recv *v)
 {
@@ -139,7 +138,7 @@ recv_back(struct offload_recv *v)
 		soft_add(o, req);
 }
 
-/* The device has failed and forgotten what it held: software has it all. */
+/* The device has failed and dropped its list: software has all receives. */
 static __rte_noinline __rte_cold void
 dev_lost(struct plx_offload_dev *d, int err)
 {
@@ -178,7 +177,7 @@ done_status(struct plx_offload *o, ucs_status_t status)
 	return -EMSGSIZE;
 }
 
-/* The receive and its message, taken from the device: it is nowhere now. */
+/* Remove the receive and its message from the device. */
 static struct plx_req *
 recv_end(struct offload_recv *v, uint64_t tag, uint64_t len)
 {
@@ -200,7 +199,7 @@ on_completed(uct_tag_context_t *ctx, uct_tag_t stag, uint64_t imm, size_t length
 	struct plx_offload *o = v->d->o;
 	struct plx_req *req;
 
-	(void)imm; /* nothing is sent beside the data */
+	(void)imm; /* nothing is sent besides the data */
 	if (status == UCS_ERR_CANCELED) {
 		recv_back(v);
 		return;
@@ -301,7 +300,7 @@ plx_offload_close(struct plx_offload *o)
 	o->senders = NULL;
 }
 
-/* The device that may have it but for the order; NULL: none, and *why is to be counted. */
+/* The device that may have it, apart from the order; NULL: none, and *why is the counter. */
 static struct plx_offload_dev *
 choose(struct plx_offload *o, const struct plx_req *req, uint64_t **why)
 {
@@ -337,7 +336,7 @@ recv_take(struct plx_offload_dev *d, struct offload_recv *v, struct plx_req *req
 		PLX_STAT_INC(o->stat.posted_max);
 }
 
-/* Give it to the device. @return NULL: that has it; else what is to be counted */
+/* Post it to the device. @return NULL: the device has it; else the counter */
 static uint64_t *
 give(struct plx_offload_dev *d, struct plx_req *req)
 {
@@ -368,7 +367,7 @@ plx_offload_post(struct plx_offload *o, struct plx_req *req)
 	struct plx_offload_dev *d;
 	uint64_t *why;
 
-	if (!o->on) /* given up: software is all there is */
+	if (!o->on) /* given up: software matches alone */
 		return;
 	d = choose(o, req, &why);
 	if (d != NULL)
@@ -390,7 +389,7 @@ may_meet_any(const struct plx_tag_recv *r, struct plx_req *const *reqs, uint32_t
 	return false;
 }
 
-/* What a receive that software holds needs to go to a device now, after those passed over. */
+/* What a receive of software needs to move to a device now, after the skipped ones. */
 static struct plx_offload_dev *
 moves_to(struct plx_offload *o, const struct plx_req *req, struct plx_req *const *passed, uint32_t n)
 {
@@ -403,8 +402,8 @@ moves_to(struct plx_offload *o, const struct plx_req *req, struct plx_req *const
 }
 
 /*
- * In the order posted: the earliest that may go, goes. A later one that a device has already can
- * not match what this one may, or it would have stayed behind it.
+ * In the order posted: the earliest permitted one moves. A later one in a device can not
+ * match the messages of this one, or it would have stayed behind it.
  */
 static __rte_noinline void
 move_in(struct plx_offload *o)
@@ -428,7 +427,7 @@ move_in(struct plx_offload *o)
 	}
 }
 
-/* Ask for a receive. @return false: the device is lost, and every receive is dealt with */
+/* Withdraw a receive. @return false: the device has failed, and every receive is back */
 static bool
 ask_back(struct offload_recv *v, bool force)
 {
@@ -495,7 +494,7 @@ plx_offload_seen(struct plx_offload *o, uint32_t i, const struct plx_rx *rx, uin
 		memcpy(&tag, rx[k].data, sizeof(tag));
 		offload_sender_learn(o, tag, i);
 	}
-	/* Else what was posted meanwhile would never match, or the device would lose count. */
+	/* Otherwise receives posted meanwhile would never match, or the device would lose count. */
 	if (d->told == d->seen ||
 		(d->n_held == 0 && (uint16_t)(d->seen - d->told) < PLX_OFFLOAD_TELL))
 		return;
@@ -530,7 +529,7 @@ plx_offload_demote(struct plx_offload *o, uint32_t i)
 	if (!d->on)
 		return;
 	stop_posting(d);
-	/* Last first: what the device still has never stands behind what it gave back. */
+	/* Last first: a receive that stays in the device is never later than one that returned. */
 	while ((v = last_to_ask(d)) != NULL) {
 		v->asked = true;
 		if (!ask_back(v, false))
@@ -538,7 +537,7 @@ plx_offload_demote(struct plx_offload *o, uint32_t i)
 	}
 }
 
-/* Messages come before their receives are ripe: each costs two commands and saves nothing. */
+/* Messages come before their receives are active: each costs two commands and saves nothing. */
 static void
 pays(struct plx_offload *o, uint32_t i)
 {
@@ -573,7 +572,7 @@ plx_offload_dump(FILE *f, const struct plx_offload *o)
 	for (uint32_t i = 0; i < o->n_devs; i++) {
 		const struct plx_offload_dev *d = &o->devs[i];
 
-		/* relaxed: the application's side looks on */
+		/* relaxed: the application's side reads it */
 		fprintf(f, "#   device %s %s, holds %" PRIu64 " of %" PRIu32 "\n",
 			plx_dev_name(d->q->dev),
 			__atomic_load_n(&d->on, __ATOMIC_RELAXED) ? "matches" : "does not match",

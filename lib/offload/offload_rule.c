@@ -4,13 +4,12 @@
  * offload_rule.c - which receives a device may have without breaking the order
  *
  * Design notes
- * A message goes to the earliest receive that it matches. A device sees only its own
- * list, so it must not have a receive while software alone holds an earlier one that
- * the same message could match; and it sees only its own messages, so with several
- * devices it must have none that a message of another one could match.
- *
- * Both answers err in one direction: a receive that is needlessly kept in software is
- * matched there.
+ * - A message goes to the earliest receive that it matches. A device sees only its own list, so
+ *   it must not have a receive while only software has an earlier one that the same message could
+ *   match; and it sees only its own messages, so with several devices it must have no receive
+ *   that a message of another one could match.
+ * - Both answers err on the safe side: a receive that stays in software needlessly is matched
+ *   there.
  */
 #include "offload_int.h"
 
@@ -77,7 +76,7 @@ offload_soft_conflicts(const struct offload_soft *s, const struct plx_tag_recv *
 
 		if (s->masks[i].n == 0)
 			continue;
-		if ((mask & ~r->mask) != 0) /* r leaves open what they ask for */
+		if ((mask & ~r->mask) != 0) /* r leaves the bits open that they require */
 			return true;
 		if (s->keys[hash(r->tag & mask, mask, OFFLOAD_SOFT_KEYS)] != 0)
 			return true;

@@ -4,12 +4,11 @@
  * plx_offload.h - the receives that devices match, as software shadows them
  *
  * Design notes
- * lib/tag holds every posted receive and decides alone about every message that comes
- * to software. Devices hold some of these receives as well; this library decides which,
- * and keeps both in step. It is written for devices that answer late, as hardware does:
- * nothing here takes a device's list to be as software last left it.
- *
- * doc/guides/tag_offload.md says why each rule is needed.
+ * - lib/tag has every posted receive and decides about every message that comes to software.
+ *   Devices have some of these receives as well; this library decides which, and keeps both in
+ *   step. It is written for devices that answer late, as hardware does: nothing here assumes that
+ *   a device's list is as software last left it.
+ * - doc/guides/tag_offload.md explains each rule.
  */
 #ifndef PLX_OFFLOAD_H
 #define PLX_OFFLOAD_H
@@ -25,33 +24,33 @@
 #include "plx_tag.h"
 
 #define PLX_OFFLOAD_MAX_RECVS	4096u /* in one device */
-#define PLX_OFFLOAD_MAX_SENDERS 1024 /* whose device is remembered, when there are several */
-#define PLX_OFFLOAD_LOOK	16 /* receives passed over in search of one that may go to a device */
-#define PLX_OFFLOAD_TELL	8192u /* messages, of which a device is told the count in any case */
-#define PLX_OFFLOAD_TRIAL	1024u /* receives, then a device has to have paid */
+#define PLX_OFFLOAD_MAX_SENDERS 1024 /* whose device is remembered, if there are several */
+#define PLX_OFFLOAD_LOOK	16 /* receives skipped in search of one that may go to a device */
+#define PLX_OFFLOAD_TELL	8192u /* messages after which a device gets the count in any case */
+#define PLX_OFFLOAD_TRIAL	1024u /* receives of a trial period */
 
 /** Counters of one worker. Writer: owner; readers: any, relaxed. */
 struct plx_offload_stat {
-	uint64_t posts;		/* receives given to devices */
-	uint64_t moves;		/* of these, later than they were posted */
+	uint64_t posts;		/* receives posted to devices */
+	uint64_t moves;		/* of these, after they were posted in software */
 	uint64_t posted;	/* of these, there now */
 	uint64_t posted_max;	/* most ever */
-	uint64_t consumed;	/* messages that met a receive in a device */
+	uint64_t consumed;	/* messages that matched a receive in a device */
 	uint64_t placed;	/* of these, written to the buffer by the device */
 	uint64_t inlined;	/* of these, short and copied by software */
 	uint64_t finished;	/* of these, announced or in parts, and finished by software */
 	uint64_t truncated;	/* of these, longer than the buffer */
 	uint64_t withdrawn;	/* receives that software matched before the device might */
-	uint64_t cancels;	/* receives that a device was asked to give back */
-	uint64_t cancel_late;	/* of these, met by a message before */
-	uint64_t syncs;		/* counts told by a command of their own */
-	uint64_t soft;		/* receives held by software alone now */
-	uint64_t soft_short;	/* stayed there: shorter than worth it */
-	uint64_t soft_dt;	/* stayed there: not one piece of memory */
-	uint64_t soft_order;	/* stayed there: may match what an earlier one there may */
-	uint64_t soft_source;	/* stayed there: may match what comes by another device */
+	uint64_t cancels;	/* receives that a device was asked to return */
+	uint64_t cancel_late;	/* of these, matched before */
+	uint64_t syncs;		/* counts sent by a command of their own */
+	uint64_t soft;		/* receives that only software has now */
+	uint64_t soft_short;	/* stayed there: too short */
+	uint64_t soft_dt;	/* stayed there: not contiguous */
+	uint64_t soft_order;	/* stayed there: may match the messages of an earlier one there */
+	uint64_t soft_source;	/* stayed there: may match messages of another device */
 	uint64_t soft_full;	/* stayed there: the list is full */
-	uint64_t soft_refused;	/* stayed there: the device does not take it */
+	uint64_t soft_refused;	/* stayed there: the device refuses it */
 	uint64_t demotions;	/* devices that were given up */
 };
 
@@ -66,11 +65,11 @@ TAILQ_HEAD(offload_list, offload_recv);
 struct plx_offload_dev {
 	struct plx_offload *o;
 	struct plx_queue *q;
-	bool on;       /* is given receives */
-	uint16_t seen; /* tagged messages that software has dealt with, modulo 2^16 */
-	uint16_t told; /* of that, what the device knows */
+	bool on;       /* gets receives */
+	uint16_t seen; /* tagged messages that software has processed, modulo 2^16 */
+	uint16_t told; /* of that, the count that the device knows */
 	uint64_t n_held;
-	uint32_t n_given, n_withdrawn; /* receives, of the trial that runs */
+	uint32_t n_given, n_withdrawn; /* receives of the present trial */
 	struct offload_list held; /* in the order posted */
 	struct offload_list free;
 };
@@ -78,7 +77,7 @@ struct plx_offload_dev {
 #define OFFLOAD_SOFT_KEYS  256
 #define OFFLOAD_SOFT_MASKS 8
 
-/* The receives that software alone holds, by hash: what may they match? */
+/* The receives that only software has, by hash: which messages may they match? */
 struct offload_soft {
 	uint32_t n;
 	uint32_t n_other; /* with a mask that found no room in masks */
@@ -89,9 +88,9 @@ struct offload_soft {
 	uint32_t keys[OFFLOAD_SOFT_KEYS]; /* receives by hash of mask and tag */
 };
 
-/** What the owner does when a device is done with a receive, which is then in no list. */
+/** Actions of the owner when a device has finished a receive, which is then in no list. */
 struct plx_offload_ops {
-	/* rx met it and is to be finished; borrowed for the call */
+	/* rx matched and completes it; valid during the call */
 	void (*finish)(void *arg, struct plx_req *req, const struct plx_rx *rx);
 	/* it is still posted in the matching engine, and its cancel has succeeded */
 	void (*cancelled)(struct plx_req *req);
@@ -99,17 +98,17 @@ struct plx_offload_ops {
 
 /* Owner: the worker's. */
 struct plx_offload {
-	bool on;	  /* a device is given receives */
-	bool look;	  /* a place came free, or what kept others back is gone */
-	bool unordered;	  /* soft_list is, and nothing moves any more */
+	bool on;	  /* a device gets receives */
+	bool look;	  /* a place became free, or an obstacle is gone */
+	bool unordered;	  /* soft_list is out of order, and nothing moves any more */
 	uint32_t n_recvs; /* of all devices; 0: none ever had any */
-	uint32_t n_done;  /* receives that ended since plx_offload_tend() */
+	uint32_t n_done;  /* receives that completed since plx_offload_tend() */
 	uint32_t n_devs;
 	struct plx_tag *tag;
 	struct offload_recv *recvs; /* of all devices */
 	uint64_t len_min;
 	uint32_t withdrawn_max; /* percent */
-	uint64_t sender_mask; /* bits of a tag that tell the sender, 0: not known */
+	uint64_t sender_mask; /* bits of a tag that identify the sender, 0: unknown */
 	const struct plx_offload_ops *ops;
 	void *arg;
 	struct plx_offload_dev devs[PLX_DEV_MAX];
@@ -123,7 +122,7 @@ struct plx_offload_params {
 	struct plx_queue *const *queues; /* all of the worker's */
 	uint32_t n_queues;
 	struct plx_tag *tag;
-	uint64_t len_min;     /* bytes, of receives that devices are given */
+	uint64_t len_min;     /* bytes, least length of receives for devices */
 	uint32_t withdrawn_max; /* percent of a trial at which a device is given up; 0: never */
 	uint64_t sender_mask;
 	const struct plx_offload_ops *ops;
@@ -131,8 +130,8 @@ struct plx_offload_params {
 };
 
 /**
- * Begin to use the queues that match tags; with none of them nothing happens ever.
- * @return 0 or -ENOMEM. Thread: any, before the owner gives turns. Allocates: heap.
+ * Begin to use the queues that match tags; without any this has no effect.
+ * @return 0 or -ENOMEM. Thread: any, before the owner runs turns. Allocates: heap.
  */
 int plx_offload_open(struct plx_offload *o, const struct plx_offload_params *params);
 
@@ -140,27 +139,29 @@ int plx_offload_open(struct plx_offload *o, const struct plx_offload_params *par
 void plx_offload_close(struct plx_offload *o);
 
 /**
- * A receive was posted in the matching engine: give it to a device as well, if that is right.
- * Called for each, unless o->n_recvs is 0. Thread: owner. Blocks: never. Allocates: no.
+ * A receive was posted in the matching engine: post it to a device as well, if that is
+ * permitted. Called for each, unless o->n_recvs is 0. Thread: owner. Blocks: never.
+ * Allocates: no.
  */
 void plx_offload_post(struct plx_offload *o, struct plx_req *req);
 
 /**
- * Software has matched a receive whose req->offload is not 0, and removed it from the matching
- * engine: take it back from where it was. Thread: owner.
+ * Software has matched a receive whose req->offload is not 0, and removed it from the
+ * matching engine: withdraw it. Thread: owner.
  */
 void plx_offload_matched(struct plx_offload *o, struct plx_req *req);
 
 /**
- * The application wants a receive back whose req->offload is not 0.
- * @return false: no device has it, the caller goes on; true: ops->cancelled is called, perhaps it
- * was already, or the receive is completed by a message. Thread: owner.
+ * The application cancels a receive whose req->offload is not 0.
+ * @return false: no device has it, the caller continues; true: ops->cancelled is called,
+ *   perhaps it was already, or a message completes the receive. Thread: owner.
  */
 bool plx_offload_cancel(struct plx_offload *o, struct plx_req *req);
 
 /**
- * Software has dealt with a burst of queue i: count it, and tell the device if that lets it
- * match more. Called for each burst that is not empty, unless o->n_recvs is 0. Thread: owner.
+ * Software has processed a burst of queue i: count it, and send the count to the device if
+ * that lets it match more. Called for each burst that is not empty, unless o->n_recvs is 0.
+ * Thread: owner.
  */
 void plx_offload_seen(struct plx_offload *o, uint32_t i, const struct plx_rx *rx, uint16_t n);
 
@@ -168,8 +169,9 @@ void plx_offload_seen(struct plx_offload *o, uint32_t i, const struct plx_rx *rx
 void plx_offload_tend_slow(struct plx_offload *o);
 
 /**
- * Once a turn, after its bursts: give receives that software holds to devices that have room now.
- * @return how many receives devices have ended since the last call. Thread: owner.
+ * Once a turn, after its bursts: move receives of software to devices that have room now.
+ * @return the number of receives that devices have completed since the last call. Thread:
+ *   owner.
  */
 static inline uint32_t
 plx_offload_tend(struct plx_offload *o)
@@ -183,12 +185,13 @@ plx_offload_tend(struct plx_offload *o)
 }
 
 /**
- * Give a device up: it gets no more receives, and those it has are asked back, last first.
- * There is no way back. By itself when it does not pay; see withdrawn_max. Thread: owner.
+ * Give a device up: it gets no more receives, and those in it are withdrawn, last first.
+ * This is permanent. It happens automatically if the device is not worth it; see
+ * withdrawn_max. Thread: owner.
  */
 void plx_offload_demote(struct plx_offload *o, uint32_t i);
 
-/** Write what devices hold, and the counters, as text. Thread: owner. */
+/** Write the receives in devices, and the counters, as text. Thread: owner. */
 void plx_offload_dump(FILE *f, const struct plx_offload *o);
 
 #endif

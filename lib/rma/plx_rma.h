@@ -46,13 +46,13 @@
 #include "plx_stat.h"
 
 #define PLX_RMA_WINDOW	  64	     /* messages of one ep that are not answered */
-#define PLX_RMA_GET_LEN	  (64u << 10) /* bytes asked for with one message */
+#define PLX_RMA_GET_LEN	  (64u << 10) /* bytes requested by one message */
 #define PLX_RMA_CHUNK	  (512u << 10) /* bytes of one operation that a reactor moves in a turn */
 
 enum plx_rma_kind { PLX_RMA_PUT, PLX_RMA_GET, PLX_RMA_ATOMIC };
 enum plx_rma_how { PLX_RMA_COPY, PLX_RMA_DEV, PLX_RMA_KEY, PLX_RMA_MSG, PLX_RMA_MARK };
 
-/** On the wire as well. */
+/** Also on the wire. */
 enum plx_rma_atomic {
 	PLX_RMA_ADD,
 	PLX_RMA_AND,
@@ -63,11 +63,11 @@ enum plx_rma_atomic {
 	PLX_RMA_ATOMIC_N
 };
 
-/** What may be done with a key. */
+/** Operations that a key permits. */
 enum plx_rkey_can {
 	PLX_RKEY_PUT = 1 << 0,
 	PLX_RKEY_GET = 1 << 1,
-	PLX_RKEY_POST32 = 1 << 2, /* atomics that return nothing */
+	PLX_RKEY_POST32 = 1 << 2, /* atomics without a result */
 	PLX_RKEY_POST64 = 1 << 3,
 	PLX_RKEY_FETCH32 = 1 << 4,
 	PLX_RKEY_FETCH64 = 1 << 5,
@@ -78,10 +78,10 @@ struct plx_rkey {
 	uint64_t base, len; /* in the target's process */
 	intptr_t delta;	    /* to the same bytes here, when mapped */
 	uint8_t can;	    /* enum plx_rkey_can */
-	uint8_t now;	    /* of these, what the initiator does by itself */
+	uint8_t now;	    /* of these, what the initiator executes itself */
 	bool mapped;
-	bool cpu64, dev64;  /* who does atomics of 8 bytes; both: it does not matter */
-	uint32_t domain;    /* plx_peer.domain of those who are reached with dev_key */
+	bool cpu64, dev64;  /* which side executes atomics of 8 bytes; both: either */
+	uint32_t domain;    /* plx_peer.domain of the peers that dev_key is valid for */
 	uint64_t dev_key;   /* 0: none */
 	struct plx_region_key key;
 	uint64_t proc; /* of the owner, within PLX_WIRE_PROC_MASK */
@@ -89,13 +89,14 @@ struct plx_rkey {
 };
 
 struct plx_rma_stat {
-	uint64_t dev, key, msg, deferred;     /* operations by how; native ones are not counted */
-	uint64_t quick, marks;		      /* puts without a request; empty ones that end them */
-	uint64_t puts, gets, atomics;	      /* of peers, done here */
+	uint64_t dev, key, msg, deferred;     /* operations by kind; native ones are not counted */
+	uint64_t quick, marks;		      /* puts without a request; empty ones that complete
+	                      		       * them */
+	uint64_t puts, gets, atomics;	      /* of peers, executed here */
 	uint64_t fetches;		      /* of the puts, those that were fetched */
-	uint64_t refused;		      /* of these: no such region, no right, out of it */
-	uint64_t drop_bad_id, drop_bad_range; /* answers to nothing we asked */
-	uint64_t drop_replies;		      /* of a peer that sends more than its window */
+	uint64_t refused;		      /* of these: no such region, no right, out of bounds */
+	uint64_t drop_bad_id, drop_bad_range; /* answers without a question */
+	uint64_t drop_replies;		      /* of a peer that exceeds its window */
 	uint64_t errors;
 };
 
@@ -104,18 +105,18 @@ extern const struct plx_stat_row plx_rma_stat_rows[];
 /** Of an ep. */
 struct plx_rma_ep {
 	TAILQ_HEAD(, plx_req) ops;	/* in flight, in the order issued */
-	struct plx_req *send;		/* the first of them that is not all sent, or NULL */
+	struct plx_req *send;		/* the first of them that is not completely sent, or NULL */
 	TAILQ_ENTRY(plx_rma_ep) link;	/* of the worker's, while send is set */
 	SLIST_ENTRY(plx_rma_ep) quick_link; /* the same, while quick */
-	bool quick;			/* puts are out whose end no request tells of */
-	uint8_t sure;			/* puts yet that have one */
+	bool quick;			/* puts are outstanding without a request */
+	uint8_t sure;			/* number of next puts with a request */
 	uint32_t n_out;			/* messages not answered */
-	uint32_t n_replies;		/* answers of ours that wait */
-	int err;			/* of an operation that only a flush tells of */
+	uint32_t n_replies;		/* pending answers of ours */
+	int err;			/* of an operation that only a flush reports */
 };
 _Static_assert(sizeof(struct plx_rma_ep) == sizeof(((struct plx_ep *)0)->of_rma), "it is kept there");
 
-/** @return what this engine keeps with an ep. */
+/** @return this engine's state of an ep. */
 static inline struct plx_rma_ep *
 plx_rma_ep(const struct plx_ep *ep)
 {
@@ -130,7 +131,7 @@ struct plx_rma {
 	/* owner */
 	TAILQ_HEAD(, plx_rma_ep) eps; /* with something to send */
 	TAILQ_HEAD(, plx_req) all; /* in flight, in the order issued */
-	SLIST_HEAD(, plx_rma_ep) quick; /* with puts whose end no request tells of */
+	SLIST_HEAD(, plx_rma_ep) quick; /* with outstanding puts without a request */
 	struct plx_req_pool *reqs; /* for marks */
 	uint32_t n_eps;
 	struct plx_req_ids ids;
@@ -139,17 +140,17 @@ struct plx_rma {
 	uint64_t chunk;
 	bool by_device; /* may be used for put and get */
 	uint64_t fetch_min; /* puts by message from here on are fetched by their target; 0: none */
-	uint64_t domain; /* what tokens on the wire differ by from those of the table */
-	int err;      /* of an operation that only a flush tells of */
+	uint64_t domain; /* difference between tokens on the wire and in the table */
+	int err;      /* of an operation that only a flush reports */
 	struct plx_rma_stat stat;
 
 	/* application's side */
 	_Atomic uint64_t n_ops; /* in flight; writers: this side adds, the owner subtracts */
 	uint32_t epoch;
-	bool fenced; /* something of an older epoch was in flight when last seen */
+	bool fenced; /* an operation of an older epoch was in flight at the last check */
 };
 
-/** One operation, as the face gives it. */
+/** One operation, from the face. */
 struct plx_rma_do {
 	uint32_t conn_id; /* of the handle */
 	struct plx_ep *ep;
@@ -161,38 +162,38 @@ struct plx_rma_do {
 	uint8_t kind;	     /* enum plx_rma_kind */
 	uint8_t op;	     /* enum plx_rma_atomic */
 	bool fetch;
-	bool nbi;	     /* nobody asks its request */
-	bool checked;	     /* by message: the target looks at key, rights and bounds */
+	bool nbi;	     /* no request is visible to the program */
+	bool checked;	     /* by message: the target checks key, rights and bounds */
 };
 
 /**
- * @param dedicated whether a reactor gives the turns
- * Errors: -ENOMEM, and it is to be closed all the same. Thread: control.
+ * @param dedicated whether a reactor runs the turns
+ * Errors: -ENOMEM, and it must be closed all the same. Thread: control.
  */
 int plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated);
 
-/** Fill the reserve for answers up again. @return whether it is full. Thread: owner. */
+/** Refill the reserve for answers. @return whether it is full. Thread: owner. */
 bool plx_rma_refill(struct plx_rma *r);
 void plx_rma_close(struct plx_rma *r);
 
 /**
  * Make a packed key usable with a peer.
- * @param peer that the key is of, or NULL: not known yet
- * @param can what the application may do at all, enum plx_rkey_can
- * @param map whether memory is to be mapped here when it can be
- * Errors: -EINVAL not a key; -EHOSTUNREACH not of this peer; -ENOMEM.
- * Thread: any. Blocks: may. Allocates: heap.
+ * @param peer of the key, or NULL: not known yet
+ * @param can operations of the application, enum plx_rkey_can
+ * @param map whether to map the memory here if possible
+ * Errors: -EINVAL not a key; -EHOSTUNREACH not of this peer; -ENOMEM. Thread: any. Blocks:
+ * may. Allocates: heap.
  */
 int plx_rkey_unpack(const struct plx_peer *peer, const void *buf, uint8_t can, bool map,
 	struct plx_rkey **out);
 
-/** Give a key back. Accepts NULL. Thread: any. */
+/** Destroy a key. Accepts NULL. Thread: any. */
 void plx_rkey_destroy(struct plx_rkey *k);
 
 /** @return below 0, 0 or above: a total order of keys. Thread: any. */
 int plx_rkey_compare(const struct plx_rkey *a, const struct plx_rkey *b);
 
-/** @return 0; -EINVAL no right or not asked for; -ERANGE outside. Thread: any. */
+/** @return 0; -EINVAL no right or not requested; -ERANGE outside. Thread: any. */
 static inline int
 plx_rkey_check(const struct plx_rkey *k, uint8_t what, uint64_t addr, uint64_t len)
 {
@@ -203,14 +204,14 @@ plx_rkey_check(const struct plx_rkey *k, uint8_t what, uint64_t addr, uint64_t l
 	return 0;
 }
 
-/** @return where the key's memory lies here. */
+/** @return the address of the key's memory here. */
 static inline void *
 plx_rkey_here(const struct plx_rkey *k, uint64_t addr)
 {
 	return (void *)(uintptr_t)(addr + (uint64_t)k->delta);
 }
 
-/** Let go of a fence whose older operations are over. @return whether there is none. */
+/** Release a fence whose older operations are complete. @return whether there is none. */
 static inline bool
 plx_rma_unfenced(struct plx_rma *r)
 {
@@ -223,7 +224,7 @@ plx_rma_unfenced(struct plx_rma *r)
 	return true;
 }
 
-/** Operations issued from now on wait for those before. Thread: application's side. */
+/** Later operations wait for earlier ones. Thread: application's side. */
 static inline void
 plx_rma_fence(struct plx_rma *r)
 {
@@ -233,7 +234,7 @@ plx_rma_fence(struct plx_rma *r)
 	}
 }
 
-/* One atomic instruction; what the compiler makes of a switch over constants is that alone. */
+/* One atomic instruction; a switch over constants compiles to that alone. */
 #define PLX_RMA_ATOMIC_AS(type, p, op, a, b)                                                       \
 	__extension__({                                                                            \
 		type *p_ = (p), a_ = (type)(a), old_ = a_;                                         \
@@ -262,7 +263,7 @@ plx_rma_fence(struct plx_rma *r)
 	})
 
 /**
- * Change a word that is mapped here. @return what it was.
+ * Change a word that is mapped here. @return its previous value.
  * @param p aligned to size. @param size 4 or 8. Thread: any.
  */
 static inline uint64_t
@@ -278,12 +279,12 @@ plx_rma_atomic_do(void *p, uint8_t op, uint8_t size, uint64_t a, uint64_t b)
 
 /**
  * Put or get through the device at once.
- * @return 0 done; -EAGAIN it needs a request; or why it fails. Thread: owner, inline.
+ * @return 0 done; -EAGAIN it needs a request; or an error. Thread: owner, inline.
  */
 int plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d);
 
 /**
- * Whether the device does a put of so many bytes by key, and nothing that was to go before waits.
+ * Whether the device can put this many bytes by key, and no earlier operation is pending.
  * Thread: owner, inline.
  */
 static inline bool
@@ -295,14 +296,14 @@ plx_rma_is_quick(const struct plx_rma *r, const struct plx_ep *ep, const struct 
 		r->by_device && plx_rma_ep(ep)->send == NULL;
 }
 
-/** Slow path of plx_rma_quick(): the first of an ep, or the device says rc. */
+/** Slow path of plx_rma_quick(): the first of an ep, or the device returned rc. */
 int plx_rma_quick_slow(struct plx_rma *r, struct plx_ep *ep, int rc);
 
 /**
- * Put a few bytes by the device with a key, without a request: plx_rma_is_quick(), and none in
- * plx_rma_ep(ep)->sure. Of its end plx_rma_mark() tells.
- * @return 0 the device has a copy of them; -EAGAIN it needs a request; or why it fails.
- * Thread: owner, inline.
+ * Put a few bytes by the device with a key, without a request: requires plx_rma_is_quick(),
+ * and none in plx_rma_ep(ep)->sure. plx_rma_mark() completes it.
+ * @return 0 the device has a copy of them; -EAGAIN it needs a request; or an error. Thread:
+ *   owner, inline.
  */
 static inline int
 plx_rma_quick(struct plx_rma *r, struct plx_ep *ep, const struct plx_rkey *k, const void *buf,
@@ -317,12 +318,15 @@ plx_rma_quick(struct plx_rma *r, struct plx_ep *ep, const struct plx_rkey *k, co
 }
 
 /**
- * What plx_rma_quick() has put is in flight from now on, as other operations are.
- * @param ep to which, or NULL: to any. Errors: -ENOMEM. Thread: owner, inline.
+ * Turn the outstanding puts of plx_rma_quick() into an operation in flight like others.
+ * @param ep their peer, or NULL: any. Errors: -ENOMEM. Thread: owner, inline.
  */
 int plx_rma_mark(struct plx_rma *r, struct plx_ep *ep);
 
-/** Whether what plx_rma_quick() has put arrived is not known: a flush tells so. Thread: owner. */
+/**
+ * It is unknown whether the puts of plx_rma_quick() have arrived: a flush reports that.
+ * Thread: owner.
+ */
 void plx_rma_ep_failed(struct plx_rma *r, struct plx_ep *ep, int err);
 
 /** Fill in a request for an operation; counts it as in flight. Thread: application's side. */
@@ -334,16 +338,16 @@ bool plx_rma_is_direct(const struct plx_rma *r, const struct plx_ep *ep, uint8_t
 /** Start a prepared operation; req completes, perhaps before this returns. Thread: owner. */
 void plx_rma_start(struct plx_rma *r, struct plx_req *req);
 
-/** A prepared operation that was not started is not in flight any more: req completes. Thread: owner. */
+/** A prepared operation that was not started is cancelled: req completes. Thread: owner. */
 void plx_rma_over(struct plx_rma *r, struct plx_req *req, int err);
 
 /**
- * A put was started: its bytes may be with the device, which tells an error to the next flush.
- * @return whether they are, and the buffer is of no interest any more. Thread: owner, inline.
+ * A put was started: if the device has its bytes it reports an error to the next flush.
+ * @return whether it has them, and the buffer is no longer needed. Thread: owner, inline.
  */
 bool plx_rma_is_taken(struct plx_req *req);
 
-/** @return whether all of one ep up to seq are over. Thread: owner. */
+/** @return whether all operations of one ep up to seq are complete. Thread: owner. */
 static inline bool
 plx_rma_ep_over(const struct plx_ep *ep, uint64_t seq)
 {
@@ -361,7 +365,7 @@ plx_rma_all_over(const struct plx_rma *r, uint64_t seq)
 	return first == NULL || first->rma.seq > seq;
 }
 
-/* What arrived; header checked for length only. Thread: owner. */
+/* Arrived messages; only the length of the header is checked. Thread: owner. */
 void plx_rma_on_put(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_put *h,
 	const uint8_t *data, uint32_t len);
 void plx_rma_on_put_at(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_put_at *h);
@@ -382,7 +386,7 @@ plx_rma_work(const struct plx_rma *r)
 	return (uintptr_t)TAILQ_FIRST(&r->eps);
 }
 
-/** The next pieces of what is in flight. @return how many moved. Thread: owner. */
+/** The next pieces of operations in flight. @return how many moved. Thread: owner. */
 static inline unsigned
 plx_rma_run(struct plx_rma *r)
 {

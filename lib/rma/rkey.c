@@ -25,7 +25,7 @@ can_by_rights(uint32_t rights)
 	return can;
 }
 
-/* It comes without its length: what is read is what it says it has. */
+/* It comes without its length: read as many bytes as it says. */
 static int
 blob_fetch(const void *buf, struct plx_wire_rkey *m)
 {
@@ -39,7 +39,7 @@ blob_fetch(const void *buf, struct plx_wire_rkey *m)
 	return rc == 0 ? 0 : -EINVAL;
 }
 
-/* By our own table: what a key or a peer's address says is no proof. */
+/* By our own table: a key's or an address's claim proves nothing. */
 static bool
 is_own(const struct plx_rkey *k, uint8_t rights)
 {
@@ -49,7 +49,7 @@ is_own(const struct plx_rkey *k, uint8_t rights)
 	return true;
 }
 
-/* Memory of this process is there already; of others, what has a window can be mapped. */
+/* Memory of this process is mapped already; that of others can be mapped if it has a window. */
 static void
 rkey_map(struct plx_rkey *k, const struct plx_peer *peer, const struct plx_wire_rkey *m)
 {
@@ -57,7 +57,7 @@ rkey_map(struct plx_rkey *k, const struct plx_peer *peer, const struct plx_wire_
 	struct plx_proc self;
 
 	if (k->len == 0 || plx_proc_self(&self) != 0)
-		return; /* by messages, as whose memory it is can't be told */
+		return; /* by messages, as its owner is unknown */
 	if (peer->proc == plx_proc_id(&self)) {
 		k->mapped = is_own(k, m->rights);
 	} else if (m->window != 0 && m->rights != 0 && plx_peer_windows(peer, &table) == 0 &&
@@ -72,7 +72,7 @@ rkey_map(struct plx_rkey *k, const struct plx_peer *peer, const struct plx_wire_
 		k->now &= ~(PLX_RKEY_POST64 | PLX_RKEY_FETCH64);
 }
 
-/* That of the port by which the peer is reached; the first if it is reached by none of them. */
+/* The key of the port that reaches the peer; the first if none of them does. */
 static void
 dev_key_of(struct plx_rkey *k, const struct plx_wire_rkey *m, const struct plx_peer *peer)
 {

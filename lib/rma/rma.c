@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rma.c - operations begin: how each is done, order, fences, failure
+ * rma.c - operations begin: the way of execution, order, fences, failure
  */
 #include <errno.h>
 #include <string.h>
@@ -50,7 +50,7 @@ plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated)
 	TAILQ_INIT(&r->all);
 	TAILQ_INIT(&r->eps);
 	SLIST_INIT(&r->quick);
-	/* Inline the caller waits for its own operation and for nobody else's. */
+	/* Inline the caller waits only for its own operation. */
 	r->chunk = dedicated ? PLX_RMA_CHUNK : UINT64_MAX;
 	r->by_device = plx_conf_u64(conf, PLX_CONF_RMA_SCHEME) != PLX_RMA_MESSAGE;
 	return rma_soft_open(r);
@@ -101,7 +101,7 @@ plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d)
 	return rc == -EOPNOTSUPP ? -EAGAIN : rc;
 }
 
-/* Whether the initiator reaches the word or bytes by itself. */
+/* Whether the initiator can access the word or bytes itself. */
 static bool
 is_here(const struct plx_rma_do *d)
 {
@@ -148,7 +148,7 @@ plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *r
 	atomic_fetch_add_explicit(&r->n_ops, 1, memory_order_relaxed);
 }
 
-/* On mapped memory, when a fence made it wait. @return bytes moved */
+/* On mapped memory, when a fence delayed it. @return bytes moved */
 static uint64_t
 copy_step(struct plx_req *req, uint64_t n)
 {
@@ -175,7 +175,7 @@ copy_step(struct plx_req *req, uint64_t n)
 	return n;
 }
 
-/* A chunk of what this side does by itself. @return as op_step() */
+/* A chunk of an operation of this side. @return as op_step() */
 static int
 move_step(struct plx_rma *r, struct plx_req *req)
 {
@@ -203,7 +203,7 @@ move_step(struct plx_rma *r, struct plx_req *req)
 	return rc;
 }
 
-/* What goes to the device or the peer now. @return 0 all of it; -EAGAIN not yet; or an error */
+/* Send to the device or the peer. @return 0 all of it; -EAGAIN not yet; or an error */
 static int
 send_step(struct plx_rma *r, struct plx_req *req)
 {
@@ -217,7 +217,7 @@ send_step(struct plx_rma *r, struct plx_req *req)
 	}
 }
 
-/* What the ep can do now. @return how many steps */
+/* Steps that the ep can do now. @return how many */
 static unsigned
 ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 {
@@ -227,12 +227,12 @@ ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 
 	while ((req = e->send) != NULL) {
 		if (req->rma.epoch != TAILQ_FIRST(&r->all)->rma.epoch)
-			break; /* behind a fence */
+			break; /* after a fence */
 		if (req->rma.how == PLX_RMA_COPY || req->rma.how == PLX_RMA_DEV) {
 			rc = move_step(r, req);
 			n++;
 			if (rc == -EAGAIN && req->rma.how != PLX_RMA_MSG)
-				break; /* the rest in the next turn */
+				break; /* the others in the next turn */
 			continue;
 		}
 		rc = send_step(r, req);
@@ -247,7 +247,7 @@ ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 	return n;
 }
 
-/* How it is done, if it is not done here. @return 0 or why it can't be */
+/* The way of execution, if not by the initiator. @return 0 or an error */
 static int
 rma_choose(struct plx_rma *r, struct plx_req *req)
 {
@@ -257,7 +257,7 @@ rma_choose(struct plx_rma *r, struct plx_req *req)
 		o->how = PLX_RMA_KEY;
 		PLX_STAT_INC(r->stat.key);
 	} else if (o->kind == PLX_RMA_ATOMIC && o->size == 8 && !o->cpu64) {
-		return -EOPNOTSUPP; /* others do it by the device */
+		return -EOPNOTSUPP; /* peers use the device for these */
 	} else if (o->kind != PLX_RMA_ATOMIC && !o->checked && req->dt == NULL &&
 		plx_rma_is_direct(r, o->ep, o->kind)) {
 		o->how = PLX_RMA_DEV;
@@ -311,7 +311,7 @@ plx_rma_run_slow(struct plx_rma *r)
 {
 	unsigned n = 0;
 
-	/* Each ep of now once: what they complete may add eps and take some away. */
+	/* Each present ep once: completions may add and remove eps. */
 	for (uint32_t i = r->n_eps; i > 0; i--) {
 		struct plx_rma_ep *e = TAILQ_FIRST(&r->eps);
 

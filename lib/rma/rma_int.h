@@ -14,7 +14,10 @@ rma_ep_of(struct plx_rma_ep *e)
 	return (struct plx_ep *)((uint8_t *)e - offsetof(struct plx_ep, of_rma));
 }
 
-/** The ep's first operation that is not all sent, or none; and its place in the run list. */
+/**
+ * Set the ep's first operation that is not completely sent, or none; and its place in the
+ * run list.
+ */
 static inline void
 rma_set_send(struct plx_rma *r, struct plx_rma_ep *e, struct plx_req *req)
 {
@@ -35,19 +38,19 @@ rma_set_send(struct plx_rma *r, struct plx_rma_ep *e, struct plx_req *req)
 
 /* rma_op.c */
 
-/** The operation is over: out of all lists, completed. */
+/** The operation is complete: remove it from all lists, complete its request. */
 void rma_end(struct plx_rma *r, struct plx_req *req, int err);
 
-/** It ends if nothing of it is left to send or under way. */
+/** Complete it if nothing of it is left to send or in flight. */
 void rma_end_if_over(struct plx_rma *r, struct plx_req *req);
 
-/** All of an operation is to be sent again. */
+/** Send all of an operation again. */
 void rma_send_again(struct plx_rma *r, struct plx_req *req);
 
-/** Nothing more of it is sent; what is under way is not touched. */
+/** Send nothing more of it; pieces in flight stay. */
 void rma_send_stop(struct plx_rma *r, struct plx_req *req);
 
-/** A flush tells of err, once, for the ep and for the worker. */
+/** The next flush of the ep and of the worker returns err, once. */
 void rma_keep_err(struct plx_rma *r, struct plx_ep *ep, int err);
 
 static inline struct plx_rma *
@@ -61,19 +64,19 @@ rma_of(struct plx_req *req)
 /** @return whether the device does this with the key of the memory. */
 bool rma_key_is_good(const struct plx_rma *r, const struct plx_req *req);
 
-/** Give the device as much as goes. @return 0 all is there; -EAGAIN not yet; or an error. */
+/** Give the device as much as possible. @return 0 all; -EAGAIN not yet; or an error. */
 int rma_key_step(struct plx_rma *r, struct plx_req *req);
 
-/** Give the device a mark. @return 0 it is there; -EAGAIN not yet; or an error. */
+/** Give the device a mark. @return 0 done; -EAGAIN not yet; or an error. */
 int rma_mark_step(struct plx_req *req);
 
 /* rma_soft.c */
-#define RMA_REPLIES_RESERVE (2 * PLX_DEV_RX_BURST) /* that are always at hand: more than a burst asks for */
+#define RMA_REPLIES_RESERVE (2 * PLX_DEV_RX_BURST) /* a reserve: more than a burst needs */
 
 /** Errors: -ENOMEM. */
 int rma_soft_open(struct plx_rma *r);
 
-/** Send as much as goes. @return 0 all is sent; -EAGAIN not yet; or an error. */
+/** Send as much as possible. @return 0 all is sent; -EAGAIN not yet; or an error. */
 int rma_msg_step(struct plx_rma *r, struct plx_req *req);
 
 #endif

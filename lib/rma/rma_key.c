@@ -4,19 +4,18 @@
  * rma_key.c - put, get and atomics by the device, with the key of registered memory
  *
  * Design notes
- * The target takes no part: its device looks at key, rights and bounds. A peer whose device
- * refuses is lost, so the initiator looks at them first, by what the packed key says.
- *
- * Devices add, and compare and swap. All else is compare-and-swap of what was found by the
- * one before (the first finds it by adding 0) until nobody was faster, which somebody
- * else's success is the only reason for.
+ * - The target takes no part: its device checks key, rights and bounds. If the device refuses the
+ *   connection fails, so the initiator checks them first, with the packed key.
+ * - Devices add, and compare and swap. Other atomics are compare-and-swap of the value that the
+ *   previous attempt found (the first finds it by adding 0) until it succeeds; it only fails if
+ *   another initiator succeeds.
  */
 #include <errno.h>
 
 #include "rma_int.h"
 
 #define KEY_LEN (1u << 20) /* bytes of one operation of the device */
-#define KEY_OUT 8	   /* of one request at once */
+#define KEY_OUT 8	   /* of one request in flight */
 
 bool
 rma_key_is_good(const struct plx_rma *r, const struct plx_req *req)
@@ -27,11 +26,11 @@ rma_key_is_good(const struct plx_rma *r, const struct plx_req *req)
 	if (o->key == 0 || o->checked || req->dt != NULL || !(peer->caps & PLX_DEV_KEYS) ||
 		o->domain != peer->domain)
 		return false;
-	/* Who does atomics is not this side's choice. */
+	/* The owner of the memory chooses how atomics are executed. */
 	return r->by_device || (o->kind == PLX_RMA_ATOMIC && !o->cpu64);
 }
 
-/* One the device has; or what it takes to do the others. */
+/* An atomic of the device; or the one that emulates others. */
 static bool
 is_of_device(const struct plx_req_rma *o)
 {
@@ -55,7 +54,7 @@ atomic_becomes(const struct plx_req_rma *o)
 
 enum { STAGE_FIND, STAGE_SWAP };
 
-/* An atomic was done. @return whether that was all of it */
+/* An atomic has completed. @return whether that was all of it */
 static bool
 atomic_done(struct plx_rma *r, struct plx_req *req)
 {
@@ -112,7 +111,7 @@ atomic_op(struct plx_req *req, struct plx_rma_op *op)
 	}
 }
 
-/* What is under way ends it. @return as rma_key_step() */
+/* Pieces in flight complete it. @return as rma_key_step() */
 static int
 key_fail(struct plx_rma *r, struct plx_req *req, int err)
 {
@@ -123,7 +122,7 @@ key_fail(struct plx_rma *r, struct plx_req *req, int err)
 	return 0;
 }
 
-/* The device can't reach our side's memory: the rest by messages. */
+/* The device can't access our side's memory: the remainder by messages. */
 static int
 key_give_up(struct plx_rma *r, struct plx_req *req)
 {

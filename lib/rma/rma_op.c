@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rma_op.c - one operation in flight: its place among those of its ep, its end
+ * rma_op.c - one operation in flight: its place in the ep's list, its completion
  */
 #include <errno.h>
 
@@ -13,7 +13,7 @@ rma_send_again(struct plx_rma *r, struct plx_req *req)
 	const struct plx_req *first = plx_rma_ep(req->rma.ep)->send;
 
 	req->rma.offset = 0;
-	/* What follows it and is all sent is passed over. */
+	/* Skip successors that are completely sent. */
 	if (first == NULL || first->rma.seq > req->rma.seq)
 		rma_set_send(r, plx_rma_ep(req->rma.ep), req);
 }
@@ -61,7 +61,7 @@ rma_end(struct plx_rma *r, struct plx_req *req, int err)
 	plx_ep_wait_end(&o->wait);
 	if (o->id.index != 0)
 		plx_req_id_put(&r->ids, o->id);
-	plx_rma_ep(ep)->n_out -= o->n_out; /* what comes for it now finds nobody */
+	plx_rma_ep(ep)->n_out -= o->n_out; /* later answers for it find no operation */
 	plx_rma_over(r, req, err);
 }
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rma_quick.c - short puts that take no request
+ * rma_quick.c - short puts without a request
  *
  * Design notes
- * The device copies the bytes, and tells nobody when they are there. But what it does for a peer
- * ends in order, so the end of any later operation stands for them. Who wants to know (a flush, a
- * fence, the end of a handle) has a mark sent behind them: an empty put, which is an operation as
- * all others are, with a request.
- *
- * A mark costs a packet and its acknowledgement, so the puts that follow one have requests of their
- * own for a while: who flushes after every put pays for a mark once in RMA_SURE + 1.
+ * - The device copies the bytes, and does not report their arrival. But it completes operations
+ *   for a peer in order, so the completion of any later operation covers them. A flush, a fence
+ *   or the close of a handle sends a mark after them: an empty put, which is an operation like
+ *   all others, with a request.
+ * - A mark costs a packet and its acknowledgement, so the next puts have requests of their own
+ *   for a while: a program that flushes after every put pays for a mark once in RMA_SURE + 1.
  */
 #include <errno.h>
 

@@ -4,10 +4,9 @@
  * rma_soft.c - put, get and atomics by messages: the initiator's and the target's side
  *
  * Design notes
- * Every message names region, token and address by itself and is checked by itself;
- * the target remembers nothing of an operation. What it can't answer at once, since
- * the device is full, waits with the ep's pending messages; a get's data are read, and
- * its region looked up again, when they are sent.
+ * - Every message names region, token and address and is checked on its own; the target keeps no
+ *   state of an operation. An answer without room in the device is pending with the ep's
+ *   messages; a get's data is read, and its region looked up again, when it is sent.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,12 +15,12 @@
 
 #include "rma_int.h"
 
-/* An initiator that was cancelled begins a new window while old messages are on their way. */
+/* After a cancel an initiator begins a new window while old messages are in flight. */
 #define REPLIES_MAX (16 * PLX_RMA_WINDOW)
 
 #define NO_FETCH (-EXDEV) /* the target cannot read our memory */
 
-/* What a target owes. */
+/* An unsent answer of the target. */
 struct rma_reply {
 	struct plx_pend pend;
 	struct plx_rma *r;
@@ -32,7 +31,8 @@ struct rma_reply {
 	uint64_t value;
 	int err;
 	bool data; /* RMA_DATA, else RMA_ACK */
-	bool fetch; /* left bytes from offset, an address of the initiator's, to from; then RMA_ACK */
+	bool fetch; /* fetch the remaining bytes from offset, an address of the initiator's, to
+	             * from; then RMA_ACK */
 };
 
 int
@@ -71,7 +71,7 @@ put_send(struct plx_req *req, uint64_t *n)
 	return plx_peer_tx(&tx);
 }
 
-/* Long data need not go through the device, when the target can fetch them. */
+/* Long data need not go through the device, if the target can fetch them. */
 static bool
 put_at_is_good(const struct plx_rma *r, const struct plx_req *req)
 {
@@ -165,7 +165,7 @@ op_answered(struct plx_rma *r, struct plx_req *req, int err)
 	o->n_out--;
 	plx_rma_ep(o->ep)->n_out--;
 	if (err == NO_FETCH && o->kind == PLX_RMA_PUT && r->fetch_min != 0) {
-		r->fetch_min = 0; /* from now on by messages, and this one too */
+		r->fetch_min = 0; /* from now on by messages, also this one */
 		rma_send_again(r, req);
 		return;
 	}
@@ -261,7 +261,7 @@ data_step(struct rma_reply *p)
 	return 0;
 }
 
-/* The next piece; a long one lets others have their turn in between. */
+/* The next piece; a long fetch lets others run in between. */
 static int
 fetch_step(struct rma_reply *p)
 {
@@ -321,7 +321,7 @@ reply_start(struct rma_reply *now)
 
 	(void)plx_ep_connect(ep);
 	if (ep->err != 0 || ep->peer->state == PLX_PEER_DEAD)
-		return; /* the initiator is gone, and so is its interest */
+		return; /* the initiator is dead and needs no answer */
 	if (plx_ep_open(ep) && reply_step(now) != -EAGAIN)
 		return;
 	if (plx_rma_ep(ep)->n_replies < REPLIES_MAX)
@@ -330,7 +330,7 @@ reply_start(struct rma_reply *now)
 		ep->eps->is_short = true;
 		plx_eps_need_turn(ep->eps);
 	}
-	if (p == NULL) { /* it does not keep to its window; memory for one burst is at hand */
+	if (p == NULL) { /* it exceeds its window; memory for one burst is reserved */
 		PLX_STAT_INC(now->r->stat.drop_replies);
 		plx_peer_dead(ep->peer, -EPROTO);
 		return;

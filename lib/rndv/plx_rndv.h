@@ -45,10 +45,10 @@ struct plx_rndv_stat {
 	uint64_t sends, recvs;
 	uint64_t get, split, frag, put; /* transfers by scheme */
 	uint64_t bytes_own, bytes_help; /* copied by this side as receiver, as helper */
-	uint64_t drop_bad_id;		/* answers to nothing we asked */
+	uint64_t drop_bad_id;		/* answers without a question */
 	uint64_t drop_bad_range;
-	uint64_t taken_back;		/* sends */
-	uint64_t asked_again;		/* receives that could not tell by themselves */
+	uint64_t taken_back;		/* sends withdrawn */
+	uint64_t asked_again;		/* receives that needed an answer about the epoch */
 	uint64_t errors;
 };
 
@@ -61,16 +61,20 @@ struct plx_rndv_cursor {
 	uint64_t pad[6];
 };
 
-/** A queue's shared area. Writer: its owner; the sender of a transfer takes from next, and counts in done. */
+/**
+ * A queue's shared area. Writer: its owner; the sender of a transfer takes from next, and
+ * counts in done.
+ */
 struct plx_rndv_shared {
 	_Atomic uint32_t cpu;	/* on which the last transfer was announced, plus 1; 0: none was */
-	_Atomic uint32_t epoch; /* announced messages that were taken back; before their buffers are reused */
+	_Atomic uint32_t epoch; /* announced messages that were withdrawn; written before their
+	                         * buffers are reused */
 	uint32_t pad[14];
 	struct plx_rndv_cursor cursors[];
 };
 _Static_assert(sizeof(struct plx_rndv_cursor) == 64 && sizeof(struct plx_rndv_shared) == 64, "shared layout");
 
-/** @return how many cursors a shared area of len bytes has. */
+/** @return the number of cursors in a shared area of len bytes. */
 static inline uint64_t
 plx_rndv_n_cursors(size_t len)
 {
@@ -82,7 +86,7 @@ plx_rndv_n_cursors(size_t len)
 TAILQ_HEAD(plx_rndv_run, plx_req);
 
 struct plx_rndv {
-	struct plx_rndv_run recvs; /* receivers with something to do */
+	struct plx_rndv_run recvs; /* receivers with work */
 	struct plx_rndv_run sends; /* senders that help or send fragments */
 	uint32_t n_recvs, n_sends;
 	struct plx_req_ids ids;
@@ -97,19 +101,19 @@ void plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf);
 void plx_rndv_close(struct plx_rndv *r);
 
 /**
- * Announce a message; req (send.ep, send.tag, buf, len are set) completes when the
- * receiver has it. @return 0, or -errno: nothing was sent and req is the caller's.
+ * Announce a message; req (send.ep, send.tag, buf, len are set) completes when the receiver
+ * has it. @return 0, or -errno: nothing was sent and req belongs to the caller.
  */
 int plx_rndv_send(struct plx_rndv *r, struct plx_req *req);
 
 /**
- * As plx_rndv_send(), announced by what send() sends of it: req->send.id names it. send() answers
- * 0 or an error of the device, by plx_rndv_announced(); the fragments of one announcement may take
- * several calls, and send.offset counts what has left.
+ * As plx_rndv_send(), announced by what send() sends: req->send.id names it. send() returns
+ * 0 or an error of the device, through plx_rndv_announced(); the fragments of one
+ * announcement may take several calls, and send.offset counts the sent bytes.
  */
 int plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p));
 
-/** What came of sending an announcement, or its next pieces. @return rc */
+/** The result of sending an announcement, or its next pieces. @return rc */
 static inline int
 plx_rndv_announced(struct plx_req *req, int rc)
 {
@@ -118,20 +122,21 @@ plx_rndv_announced(struct plx_req *req, int rc)
 	return rc;
 }
 
-/** As plx_rndv_send() for a whole small message that wants to know when it is matched. */
+/** As plx_rndv_send() for a whole small message that completes when it is matched. */
 int plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req);
 
 /**
- * As plx_rndv_send() for one that was to go unasked and whose turn in the ep's list has come: its pend is out of it.
- * @return what its pend.send() is to answer
+ * As plx_rndv_send() for an eager message whose turn in the ep's list has come: its pend is
+ * out of it.
+ * @return the result of its pend.send()
  */
 int plx_rndv_send_instead(struct plx_rndv *r, struct plx_req *req);
 
-/** @return what an announcement to ep says of the count of messages that were taken back. */
+/** @return the count of withdrawn messages for an announcement to ep. */
 uint32_t plx_rndv_epoch(const struct plx_ep *ep);
 
 /**
- * A receive has met an announced message: move the data and complete req.
+ * A receive has matched an announced message: move the data and complete req.
  * @param rts copied
  * @param len of the message, bytes; more than req->len is truncation
  */
@@ -145,10 +150,10 @@ void plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *
 void plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t base,
 	uint64_t len, bool more, struct plx_req *req);
 
-/** Tell a sender that its message was matched, or that all is taken. */
+/** Acknowledge to a sender that its message was matched, or that all data has arrived. */
 void plx_rndv_ack(struct plx_ep *ep, struct plx_wire_id sreq, int err);
 
-/* What arrived; header checked for length only. */
+/* Arrived messages; only the length of the header is checked. */
 void plx_rndv_on_ack(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_ack *h);
 void plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help *h);
 void plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help_end *h);
@@ -158,7 +163,10 @@ void plx_rndv_on_done(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wi
 void plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_data *h,
 	const uint8_t *data, uint32_t len);
 
-/** The sender has taken a message back that a receive has asked for: that ends with -ECONNRESET. */
+/**
+ * The sender has withdrawn a message that a receive has asked for: the receive completes
+ * with -ECONNRESET.
+ */
 void plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_cancel *h);
 
 /** Slow path of plx_rndv_run(). */
@@ -171,7 +179,7 @@ plx_rndv_work(const struct plx_rndv *r)
 	return (uintptr_t)TAILQ_FIRST(&r->recvs) | (uintptr_t)TAILQ_FIRST(&r->sends);
 }
 
-/** One chunk of every transfer that has something to do. @return how many moved */
+/** One chunk of every transfer with work. @return how many moved */
 static inline unsigned
 plx_rndv_run(struct plx_rndv *r)
 {

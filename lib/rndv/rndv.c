@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rndv.c - announce, choose how the data moves, give each transfer its turn
+ * rndv.c - announce, choose how the data moves, run each transfer
  */
 #include <errno.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ send_wait_fail(struct plx_wait *w, int err)
 static void
 send_pend_fail(struct plx_pend *p, int err)
 {
-	/* The wait fails as well, and that ends the request: nothing to do. */
+	/* The wait fails as well, and that completes the request: nothing to do. */
 	(void)p;
 	(void)err;
 }
@@ -100,7 +100,7 @@ sync_send(struct plx_pend *p)
 	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_SYNC};
 
-	if (unlikely(req->len >= req->send.ep->eager_end)) /* not any more */
+	if (unlikely(req->len >= req->send.ep->eager_end)) /* no longer */
 		return rts_send(p);
 	plx_req_tx(req, &tx, 0, req->len);
 	return plx_rndv_announced(req, plx_peer_tx(&tx));
@@ -181,7 +181,7 @@ plx_rndv_send_instead(struct plx_rndv *r, struct plx_req *req)
 	rndv_place_set(ep);
 	if (plx_ep_announce_early(ep, &req->send.pend)) {
 		rc = rts_send(&req->send.pend);
-		if (rc != 0 && rc != -EAGAIN) { /* it is failed as what it was */
+		if (rc != 0 && rc != -EAGAIN) { /* it fails as an eager message */
 			plx_req_id_put(&r->ids, req->send.id);
 			plx_ep_announce_end(ep);
 			plx_req_complete(req, rc);
@@ -213,7 +213,7 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 {
 	const struct plx_req_rndv *v = &req->recv.rndv;
 	const struct plx_peer *peer = v->ep->peer;
-	/* Who reads must be able to tell that the buffer is still lent; see plx_rndv.h. */
+	/* A reader must be able to check that the buffer is still valid; see plx_rndv.h. */
 	bool get = v->ep->connected && (peer->caps & PLX_DEV_GET) != 0 &&
 		(peer->caps & PLX_DEV_SHARED) != 0;
 	/* A helper copies from the beginning of its buffer. */
@@ -222,7 +222,8 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 	if (v->ep->connected && (peer->caps & PLX_DEV_KEYS) && v->rts.addr != 0 && req->dt == NULL &&
 		v->copy >= r->put_min && r->scheme != PLX_RNDV_FRAG && rndv_put_start(r, req) == 0)
 		return 0;
-	/* Pieces on either side travel as messages: the sender packs, the receiver unpacks. */
+	/* Non-contiguous buffers on either side travel as messages: the sender packs, the
+	 * receiver unpacks. */
 	if (!get || v->rts.addr == 0 || req->dt != NULL || r->scheme == PLX_RNDV_FRAG ||
 		(r->scheme == PLX_RNDV_AUTO && v->copy <= r->frag_max) || !rndv_is_lent(v))
 		return rndv_frag_start(r, req);
@@ -281,7 +282,7 @@ plx_rndv_on_ack(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_ack
 
 	if (req == NULL)
 		return;
-	if (req->send.announcing) /* the receiver had no room for its first piece, say */
+	if (req->send.announcing) /* for example the receiver had no room for its first piece */
 		plx_ep_unpend(ep, &req->send.pend);
 	if (!send_outlives(r, req, err))
 		rndv_send_end(r, req, err);
@@ -294,7 +295,7 @@ plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_
 
 	if (req == NULL)
 		return;
-	/* Its helper stopped before it said so: nothing is in its hands. */
+	/* The helper stopped before it said so: it has no chunk. */
 	req->recv.rndv.gone = true;
 	rndv_recv_end(r, req, -ECONNRESET);
 }
@@ -304,7 +305,7 @@ send_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
 	if (req->send.role == RNDV_HELP)
 		return rndv_help_step(r, req, b);
-	rndv_batch_run(r, b); /* it may end this or others */
+	rndv_batch_run(r, b); /* it may complete this or other requests */
 	return req->send.role == RNDV_PUT ? rndv_put_step(r, req) : rndv_pull_step(r, req);
 }
 
@@ -332,8 +333,9 @@ plx_rndv_run_slow(struct plx_rndv *r)
 	b.n = 0;
 	b.bytes = 0;
 	/*
-	 * A step may end any of them and begin others, in callbacks: take the first, put it
-	 * last, and trust no pointer across a step but those of the batch, which is run before.
+	 * A step may complete any of them and begin others, in callbacks: take the first,
+	 * put it last, and keep no pointer across a step except those of the batch, which
+	 * is run before.
 	 */
 	for (k = r->n_sends; k > 0 && (req = TAILQ_FIRST(&r->sends)) != NULL; k--) {
 		TAILQ_REMOVE(&r->sends, req, send.run);

@@ -4,9 +4,9 @@
  * rndv_batch.c - pieces of several transfers, moved by one call of the device
  *
  * Design notes
- * What a call of the device costs before it moves anything is near the price of 16 KiB.
- * A step adds a piece and never ends a request; the next step finds how it went. Whoever ends
- * one runs the batch first, for a callback may end the others.
+ * - The fixed cost of a call of the device is near that of 16 KiB. A step adds a piece and never
+ *   completes a request; the next step checks the result. Code that completes a request runs the
+ *   batch first, for a callback may complete the others.
  */
 #include <errno.h>
 

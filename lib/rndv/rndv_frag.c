@@ -111,7 +111,7 @@ rndv_pull_step(struct plx_rndv *r, struct plx_req *req)
 	uint64_t stop = s->offset + r->chunk;
 	unsigned n = 0;
 
-	/* What waits already goes first; messages sent meanwhile may go between. */
+	/* Pending messages go first; messages sent meanwhile may go between. */
 	while (plx_ep_open(s->ep) && s->offset < s->pull.end && s->offset < stop) {
 		uint64_t len = s->ep->peer->mtu - sizeof(h);
 

@@ -24,7 +24,7 @@ get_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
 
 	if (rc == 0)
 		return;
-	v->offset = RTE_MIN(v->offset, p->offset); /* from there again */
+	v->offset = RTE_MIN(v->offset, p->offset); /* again from there */
 	if (rc != -EAGAIN)
 		v->err = rc;
 }
@@ -37,7 +37,7 @@ get_end(struct plx_rndv *r, struct plx_req *req)
 	int rc = v->err;
 
 	v->err = 0;
-	if (rc == -EOPNOTSUPP) { /* not allowed to read there after all */
+	if (rc == -EOPNOTSUPP) { /* reading is not allowed there */
 		rndv_recv_stop_run(r, req);
 		rc = rndv_frag_start(r, req);
 		if (rc != 0)
@@ -57,7 +57,7 @@ rndv_get_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 
 	if (v->err != 0 || len == 0) {
 		n = rndv_batch_run(r, b);
-		if (v->err == 0 && v->offset < v->copy) /* the last piece was not read after all */
+		if (v->err == 0 && v->offset < v->copy) /* the last piece was not read */
 			return n;
 		get_end(r, req);
 		return n + 1;

@@ -17,13 +17,14 @@ enum rndv_role {
 	RNDV_SPLIT,
 	RNDV_DRAIN, /* a SPLIT that failed: waits until its helper has stopped */
 	RNDV_AWAIT, /* receiver: waits for DATA, or DONE; not in a list */
-	RNDV_ASK,  /* receiver: has it all, and waits to hear that it was not taken back; not in a list */
+	RNDV_ASK,  /* receiver: has all data, and waits for the answer about the epoch; not in a
+	            * list */
 	RNDV_HELP, /* sender */
 	RNDV_PULL, /* sender: sends DATA */
 	RNDV_PUT,  /* sender: writes by the device */
 };
 
-/** Pieces of transfers with one peer that move in one direction by one call of the device. */
+/** Pieces of transfers with one peer in one direction, moved by one call of the device. */
 #define RNDV_BATCH PLX_RMA_BURST
 struct rndv_batch {
 	unsigned n;
@@ -44,19 +45,25 @@ rndv_of(struct plx_ep *ep)
 	return ep->eps->engine[PLX_EP_RNDV];
 }
 
-/* rndv_shared.c: what a queue shows its peers */
-/** Everything that was announced before may be taken back: its buffers are about to be the program's again. */
+/* rndv_shared.c: a queue's shared area */
+/**
+ * All earlier announcements may be withdrawn: their buffers are about to be the program's
+ * again.
+ */
 void rndv_epoch_end(const struct plx_ep *ep);
 /**
- * Whether nothing was taken back since the message was announced. Behind reads of the sender's memory:
- * then they found what was sent.
+ * Whether nothing was withdrawn since the message was announced. Called after reads of the
+ * sender's memory: then they found what was sent.
  */
 bool rndv_is_lent(const struct plx_req_rndv *v);
-/** Show peers where this end runs. */
+/** Show peers the core of this end. */
 void rndv_place_set(struct plx_ep *ep);
-/** @return whether the sender at ep, who announced last, runs on this very core: it could not help meanwhile. */
+/**
+ * @return whether the sender at ep, which announced last, runs on this very core: it could
+ *   not help meanwhile.
+ */
 bool rndv_place_is_near(struct plx_ep *ep);
-/** @return the number of the cursor in q's area that is the caller's now, or RNDV_NONE. */
+/** @return the number of the cursor in q's area that the caller owns now, or RNDV_NONE. */
 uint32_t rndv_cursor_get(struct plx_rndv *r, const struct plx_queue *q);
 void rndv_cursor_put(struct plx_req_rndv *v);
 
@@ -66,30 +73,33 @@ rndv_cursor(const struct plx_req_rndv *v)
 	return &((struct plx_rndv_shared *)v->ep->peer->q->shared)->cursors[v->slot];
 }
 
-/* rndv_xfer.c: its turn, its name, its end */
+/* rndv_xfer.c: a transfer's run list, name and completion */
 void rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
 void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
 void rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
 void rndv_recv_stop_run(struct plx_rndv *r, struct plx_req *req);
-/** A send that this ep may end, or NULL. */
+/** A send that this ep may complete, or NULL. */
 struct plx_req *rndv_send_find_any(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id);
-/** A send, or receive, that this ep may speak of now, or NULL. */
+/** A send, or receive, that a message of this ep may refer to now, or NULL. */
 struct plx_req *rndv_send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id);
 struct plx_req *rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id);
-/** As rndv_send_find() for a receiver that waits: if there is none it is told. */
+/** As rndv_send_find() for a receiver that waits: without a send it gets a CANCEL. */
 struct plx_req *rndv_send_asked(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq,
 	struct plx_wire_id rreq);
 void rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err);
 void rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err);
-/** All of it was read, or no more can be: it ends with err, if it was there to be read. */
+/** All of it was read, or no more can be: it completes with err, if the buffer was still valid. */
 void rndv_read_end(struct plx_rndv *r, struct plx_req *req, int err);
-/** What was registered for the sender to write, if anything, is not any more. */
+/** Release the registration for the sender's writes, if there is one. */
 void rndv_mem_put(struct plx_req_rndv *v, bool revoke);
 
 /* rndv_batch.c: pieces of several transfers, moved by one call of the device */
-/** Move what was added, and note in each request how that went; ends none. @return how many moved */
+/**
+ * Move the added pieces, and record the result in each request; completes none. @return how
+ * many moved
+ */
 unsigned rndv_batch_run(struct plx_rndv *r, struct rndv_batch *b);
-/** One piece of a transfer; the device may see it only when the batch is run. */
+/** Add one piece of a transfer; the device sees it when the batch is run. */
 unsigned rndv_batch_add(struct plx_rndv *r, struct rndv_batch *b, const struct plx_rma_op *op,
 	const struct rndv_piece *p);
 /** As rndv_batch_add() for len bytes that a receive reads. */
@@ -107,8 +117,8 @@ unsigned rndv_put_step(struct plx_rndv *r, struct plx_req *req);
 void rndv_out_done(void *arg, int err);
 
 /**
- * Whether a piece is still being written. One that the receiver was told of is there, and it may
- * ask for the next before the device has said here that the writes are over.
+ * Whether a piece is still being written. After DONE its data is there, and the receiver
+ * may ask for the next before the device has reported the completion here.
  */
 static inline bool
 rndv_send_writes(const struct plx_req *req)

@@ -4,13 +4,12 @@
  * rndv_put.c - the sender writes the receiver's registered buffer by the device
  *
  * Design notes
- * It is the receiver's memory that is registered and the sender who writes: a sender that
- * takes its message back waits for its own writes and says so, while a reader would find the
- * key gone under it, which costs the connection. A receiver that ends in the middle revokes
- * the key, for the sender may still write; else the driver may keep what is registered.
- *
- * DONE follows the last write without waiting for it: devices with keys keep what is written
- * and what is sent to one peer in order.
+ * - The receiver registers its memory and the sender writes: a sender that withdraws its message
+ *   waits for its own writes and says so, while a reader would lose the key in the middle, which
+ *   fails the connection. A receive that fails in the middle revokes the key, for the sender may
+ *   still write; otherwise the driver may keep the registration.
+ * - DONE follows the last write without waiting for it: devices with keys keep writes and sends
+ *   to one peer in order.
  */
 #include <errno.h>
 
@@ -19,7 +18,7 @@
 #include "rndv_int.h"
 
 #define PUT_LEN (1u << 20) /* bytes of one write */
-#define PUT_OUT 8	   /* writes of one transfer at once */
+#define PUT_OUT 8	   /* writes of one transfer in flight */
 
 int
 rndv_put_start(struct plx_rndv *r, struct plx_req *req)
@@ -118,14 +117,14 @@ plx_rndv_on_into(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_in
 	rndv_send_start_run(r, req, RNDV_PUT);
 }
 
-/* The device can't: as messages, from the beginning; the receiver takes them as well. */
+/* The device can't: as messages, from the beginning; the receiver accepts them as well. */
 static unsigned
 put_give_up(struct plx_rndv *r, struct plx_req *req)
 {
 	uint64_t end = req->send.into.end;
 
 	if (req->send.n_out != 0)
-		return 0; /* what is out first */
+		return 0; /* writes in flight first */
 	req->send.offset = req->send.into.start;
 	req->send.pull.end = end;
 	req->send.told = req->send.puts = false;
@@ -133,7 +132,7 @@ put_give_up(struct plx_rndv *r, struct plx_req *req)
 	return 1;
 }
 
-/* @return 0: DONE is on its way */
+/* @return 0: DONE is sent */
 static int
 put_tell(struct plx_req *req)
 {
@@ -152,7 +151,7 @@ rndv_put_step(struct plx_rndv *r, struct plx_req *req)
 		.done = rndv_out_done, .arg = req};
 	unsigned n = 0;
 
-	/* Behind what waits already, so that DONE can't wait while others go before it. */
+	/* Behind pending messages, so that DONE can't be delayed by later ones. */
 	while (plx_ep_open(s->ep) && s->offset < s->into.end && s->n_out < PUT_OUT) {
 		int rc;
 
@@ -173,6 +172,6 @@ rndv_put_step(struct plx_rndv *r, struct plx_req *req)
 	if (s->n_out == 0)
 		put_end(r, req);
 	else
-		rndv_send_stop_run(r, req); /* the last write ends it */
+		rndv_send_stop_run(r, req); /* the last write completes it */
 	return n + 1;
 }

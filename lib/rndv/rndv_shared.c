@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rndv_shared.c - what a queue shows its peers: what was taken back, where it runs, cursors
+ * rndv_shared.c - a queue's shared area: withdrawn messages, its core, cursors
  */
 #include <sched.h>
 
@@ -30,7 +30,8 @@ rndv_epoch_end(const struct plx_ep *ep)
 	if (s == NULL)
 		return;
 	atomic_store_explicit(&s->epoch, plx_rndv_epoch(ep) + 1, memory_order_relaxed);
-	/* pairs with the fence in rndv_is_lent(): what the program writes there comes behind the count */
+	/* pairs with the fence in rndv_is_lent(): the program's writes to the buffer follow
+	 * the count */
 	atomic_thread_fence(memory_order_release);
 }
 
@@ -39,7 +40,7 @@ rndv_is_lent(const struct plx_req_rndv *v)
 {
 	struct plx_rndv_shared *s = plx_peer_shared(v->ep->peer);
 
-	/* pairs with the fence in rndv_epoch_end(): the count is looked at behind the data */
+	/* pairs with the fence in rndv_epoch_end(): the count is read after the data */
 	atomic_thread_fence(memory_order_acquire);
 	return s != NULL && atomic_load_explicit(&s->epoch, memory_order_relaxed) == v->rts.epoch;
 }
@@ -55,7 +56,7 @@ rndv_place_set(struct plx_ep *ep)
 {
 	struct plx_rndv_shared *s = own_shared(ep);
 
-	if (s != NULL) /* relaxed: about time only */
+	if (s != NULL) /* relaxed: only affects time */
 		atomic_store_explicit(&s->cpu, this_cpu(), memory_order_relaxed);
 }
 
@@ -86,7 +87,7 @@ rndv_cursor_put(struct plx_req_rndv *v)
 {
 	if (v->slot == RNDV_NONE)
 		return;
-	/* No generation is 0: whoever comes late finds nothing. */
+	/* No generation is 0: a late helper finds nothing. */
 	atomic_store_explicit(&rndv_cursor(v)->next, 0, memory_order_relaxed);
 	rndv_of(v->ep)->cursors &= ~(1ull << v->slot);
 	v->slot = RNDV_NONE;

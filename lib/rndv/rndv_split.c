@@ -4,19 +4,16 @@
  * rndv_split.c - the receiver reads, and the sender helps by writing
  *
  * Design notes
- * SPLIT: the receiver puts a cursor {generation, chunks taken from either end} into
- * its shared area and asks the sender to help. The receiver takes chunks from the
- * front, the sender from the back, by compare-and-swap until none is left; the sender
- * counts what it has written in `done`. The receiver is finished when its own count
- * and `done` make up all. If the sender never looks, the receiver takes every chunk:
- * progress needs no help. A late sender finds another generation and leaves. A cursor
- * is memory a peer writes to: at worst a transfer of that same peer goes wrong.
- *
- * A sender that runs on the receiver's own core is not asked: who copies, and who helps, would only take
- * turns, and the one be kept from it by the other. Each end shows in its shared area where it announced last.
- *
- * Each core has an end of its own, so that buffers which are used again stay in the
- * caches they are in.
+ * - SPLIT: the receiver puts a cursor {generation, chunks taken from either end} into its shared
+ *   area and asks the sender to help. The receiver takes chunks from the front, the sender from
+ *   the back, by compare-and-swap until none is left; the sender counts its written chunks in
+ *   `done`. The receiver is finished when its own count and `done` make up all. If the sender
+ *   runs no turns, the receiver takes every chunk: progress needs no help. A late sender finds
+ *   another generation and stops. A cursor is memory that a peer writes: at worst a transfer of
+ *   that same peer goes wrong.
+ * - A sender that runs on the receiver's own core is not asked: the two would only alternate.
+ *   Each end shows in its shared area the core of its last announcement.
+ * - Each core takes chunks from its own end, so that reused buffers stay in its cache.
  */
 #include <errno.h>
 
@@ -57,7 +54,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	uint64_t chunk;
 	int rc;
 
-	if (v->copy <= CHUNK_MIN) /* one chunk is not shared, only fought over */
+	if (v->copy <= CHUNK_MIN) /* sharing one chunk costs more than it saves */
 		return -EAGAIN;
 	rc = plx_req_id_get(&r->ids, req, &v->id);
 	if (rc != 0)
@@ -67,10 +64,11 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 		rc = -EAGAIN;
 		goto put_id;
 	}
-	/* A few chunks, so that both sides get some, and that who is done waits for the other for half a turn. */
+	/* Several chunks, so that both sides get some, and that the faster side waits for
+	 * half a turn at most. */
 	chunk = RTE_MIN(r->chunk / 2, v->copy / 4 + 4095) & ~4095ull;
 	chunk = chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
-	while (v->copy / chunk >= UINT16_MAX) /* the cursor counts no further */
+	while (v->copy / chunk >= UINT16_MAX) /* limit of the cursor's counts */
 		chunk *= 2;
 	v->chunk = chunk;
 	v->n_chunks = (v->copy + chunk - 1) / chunk;
@@ -110,7 +108,7 @@ plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wir
 		req->recv.rndv.redo = h->chunk;
 }
 
-/* Nobody takes another chunk; those in the helper's hands are waited for. */
+/* No more chunks are taken; wait for those that the helper has. */
 static void
 split_drain(struct plx_req *req, int err)
 {
@@ -128,10 +126,10 @@ split_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
 	struct plx_req_rndv *v = &req->recv.rndv;
 
 	if (rc == -EAGAIN) {
-		v->held = p->chunk; /* it is ours; in the next turn */
+		v->held = p->chunk; /* claimed; copied in the next turn */
 		return;
 	}
-	v->mine++; /* of no use after an error, but over */
+	v->mine++; /* useless after an error, but complete */
 	if (rc != 0)
 		split_drain(req, rc);
 }
@@ -180,7 +178,7 @@ rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 		v->held = RNDV_NONE;
 		v->mine++;
 	}
-	if (v->redo != RNDV_NONE) { /* what the helper gave up is over as well */
+	if (v->redo != RNDV_NONE) { /* the chunk that the helper gave up is complete as well */
 		v->redo = RNDV_NONE;
 		v->mine++;
 	}
@@ -190,7 +188,7 @@ rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 		rndv_read_end(r, req, v->err);
 		return 1;
 	}
-	/* Not allowed to read there after all: from the beginning, as messages. */
+	/* Reading is not allowed there: start again, as messages. */
 	rndv_cursor_put(v);
 	rndv_recv_stop_run(r, req);
 	plx_req_id_put(&r->ids, v->id);
@@ -214,7 +212,7 @@ plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_he
 		h->slot >= plx_rndv_n_cursors(ep->peer->q->shared_len) ||
 		plx_peer_shared(ep->peer) == NULL) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
-		return; /* the receiver does it alone */
+		return; /* the receiver copies alone */
 	}
 	req->send.rreq = h->rreq;
 	req->send.help.addr = h->addr;
@@ -237,12 +235,12 @@ help_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
 		atomic_fetch_add_explicit(&shared->cursors[s->help.slot].done, 1, memory_order_release);
 		return;
 	}
-	/* Whatever it was, a helper that can't is none: the receiver needs nobody. */
+	/* Any error of a helper means no help: the receiver needs none. */
 	s->help.failed = p->chunk;
 	s->help.err = rc;
 }
 
-/* Tell the receiver which chunk it must do itself. */
+/* Report to the receiver the chunk that it must copy itself. */
 static unsigned
 help_end(struct plx_rndv *r, struct plx_req *req)
 {

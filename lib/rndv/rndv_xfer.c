@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rndv_xfer.c - one transfer: its turn, its name, its end
+ * rndv_xfer.c - one transfer: its run list, its name, its completion
  *
  * Design notes
- * A request that a peer will answer has a name (plx_wire_id) and stands in its
- * ep's list of waits. An answer is believed only if its name is in use and the
- * request belongs to the ep it came from.
+ * - A request that a peer will answer has a name (plx_wire_id) and is in its ep's list of waits.
+ *   An answer is accepted only if its name is in use and the request belongs to the ep of the
+ *   answer.
  */
 #include <errno.h>
 
@@ -92,7 +92,7 @@ rndv_send_asked(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq,
 {
 	struct plx_req *req = rndv_send_find(r, ep, sreq);
 
-	if (req == NULL && rreq.index != 0) /* it was taken back, most likely, and rreq waits */
+	if (req == NULL && rreq.index != 0) /* it was probably withdrawn, and rreq waits */
 		cancel_send(ep, rreq, 0);
 	return req;
 }
@@ -111,7 +111,7 @@ rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 	return req;
 }
 
-/* A receiver that reads the buffer finds out by itself; one that waits for us has to be told. */
+/* A receiver that reads the buffer detects it; one that waits for us needs a message. */
 static void
 take_back(struct plx_rndv *r, struct plx_req *req)
 {
@@ -164,7 +164,7 @@ plx_rndv_ack(struct plx_ep *ep, struct plx_wire_id sreq, int err)
 {
 	struct plx_wire_ack h = {.sreq = sreq, .err = err};
 
-	/* When this can't be sent the peer is gone, and so is its interest. */
+	/* If this can't be sent the peer is dead and needs no answer. */
 	(void)plx_ep_tx_ctl(ep, PLX_WIRE_ACK, &h, sizeof(h));
 }
 
@@ -174,7 +174,7 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 	struct plx_req_rndv *v = &req->recv.rndv;
 	struct plx_ep *ep = v->ep;
 	struct plx_wire_id sreq = v->rts.sreq;
-	/* A receiver that fails still lets the sender go. */
+	/* A receive that fails still releases the sender. */
 	bool ack = err != 0 ? !v->gone : !v->more && !v->done;
 	bool later = plx_req_is_told_later(req);
 
@@ -186,7 +186,8 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 		plx_req_id_put(&r->ids, v->id);
 	if (err != 0)
 		PLX_STAT_INC(r->stat.errors);
-	/* Whom the acknowledgement wakes may take this core, and our application waits as well: it is told first. */
+	/* Complete locally before acknowledging: the acknowledgement may wake a process
+	 * that takes this core. */
 	if (later)
 		plx_req_complete(req, err);
 	if (ack)
@@ -195,7 +196,7 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 		plx_req_complete(req, err);
 }
 
-/* All is read, and perhaps taken back: ask. err is how the receive ends if not. */
+/* All is read, and perhaps withdrawn: ask. err is the receive's status if not. */
 static int
 recv_ask(struct plx_rndv *r, struct plx_req *req, int err)
 {

@@ -14,7 +14,7 @@
 
 PLX_LOG_DEFINE(rpc, "plx.rpc");
 
-/* Text that a method cut in the middle of a character is still answered. */
+/* Answer a text even if a method cut it in the middle of a character. */
 static json_t *
 rpc_text(const char *text)
 {
@@ -88,7 +88,7 @@ rpc_run(const json_t *id, const struct plx_rpc_method *method, const json_t *par
 		result != NULL ? result : json_true());
 }
 
-/* What the specification allows beside an object is refused in one place. */
+/* One place refuses everything that the specification allows besides an object. */
 static const char *
 rpc_check_request(const json_t *req)
 {

@@ -15,7 +15,7 @@
 
 PLX_LOG_DECLARE(rpc);
 
-/* Error codes of JSON-RPC 2.0; RPC_FAILED is ours: the method could not do it. */
+/* Error codes of JSON-RPC 2.0; RPC_FAILED is ours: the method failed. */
 enum rpc_code {
 	RPC_PARSE_ERROR = -32700,
 	RPC_INVALID_REQUEST = -32600,
@@ -37,7 +37,7 @@ struct rpc_socket {
 /** Expand path into addr and open fd, unbound. @return 0 or -errno. */
 int rpc_socket_open(struct rpc_socket *s, const char *path);
 
-/** Take the path, from a dead server if need be, and listen. @return 0 or -errno. */
+/** Bind the path, replacing a dead server's socket if needed, and listen. @return 0 or -errno. */
 int rpc_socket_listen(struct rpc_socket *s);
 
 /** Remove the file, if it is still ours. */
@@ -52,9 +52,9 @@ int rpc_method_find(const char *name, struct plx_rpc_method *out);
 
 /**
  * Answer one JSON text: a request, a batch, or neither.
- * @param text exactly one JSON value, or what is not JSON at all
- * @param answer set to a new reference, or NULL when nothing is to be answered
- * @return 0, or -EBADMSG: the text was no JSON, so what follows it cannot be trusted
+ * @param text exactly one JSON value, or invalid text
+ * @param answer set to a new reference, or NULL without an answer
+ * @return 0, or -EBADMSG: the text was no JSON, so the following bytes cannot be trusted
  * Thread: the server's.
  */
 int rpc_call_text(const char *text, size_t len, json_t **answer);

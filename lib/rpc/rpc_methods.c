@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rpc_methods.c - the one table of built-in methods, and those that others added
+ * rpc_methods.c - the table of built-in methods, and the registered ones
  */
 #include <errno.h>
 #include <pthread.h>
@@ -88,7 +88,7 @@ rpc_conf_is_ours(const struct plx_conf *c, unsigned int id)
 	return c->v[id].source == PLX_CONF_FROM_RPC;
 }
 
-/* The settings that act at once; the others wait for the next object that is opened. */
+/* The settings that act at once; the others apply to the next object that is opened. */
 static void
 rpc_conf_apply(const struct plx_conf *c)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rpc_server.c - the thread, its clients, and what each client has sent and not read
+ * rpc_server.c - the thread, its clients, and their buffers
  *
- * Design notes: a request ends where its brackets close, so half a request and a
- * wrong one are told apart without parsing twice. While an answer is not fully
- * written nothing more is read from that client, which bounds both its buffers and
- * leaves it alone to wait. Accepting comes after the other events of a wake-up, so
- * that an event never meets a slot that has changed hands.
+ * Design notes
+ * - A request ends where its brackets close, so an incomplete request and a wrong one are
+ *   distinguished without parsing twice. While an answer is not fully written nothing more is
+ *   read from that client, which bounds both its buffers and delays only that client. Accepting
+ *   follows the other events of a wake-up, so that an event never belongs to a reused slot.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* struct ucred, accept4 */
@@ -31,7 +31,7 @@
 #include "rpc_int.h"
 
 #define RPC_BACKLOG        32
-#define RPC_BUF_MIN        4096u /* kept between requests; larger buffers are given back */
+#define RPC_BUF_MIN        4096u /* kept between requests; larger buffers are freed */
 #define RPC_ACCEPT_WAIT_MS 100   /* after accept ran out of descriptors or memory */
 
 /* What epoll reports; below are indices of clients. */
@@ -43,7 +43,7 @@ struct rpc_buf {
 	size_t len, cap;
 };
 
-/* Where the search for the end of the request at the front of the input stands. */
+/* The state of the search for the end of the request at the front of the input. */
 struct rpc_frame {
 	size_t at;
 	unsigned int depth;
@@ -57,17 +57,17 @@ struct rpc_client {
 	size_t sent; /* of out */
 	struct rpc_frame frame;
 	bool eof;          /* will send no more */
-	bool closing;      /* gets what is in out, then is dropped */
+	bool closing;      /* gets the contents of out, then is dropped */
 	uint32_t events;   /* that epoll watches */
-	uint64_t moved_ms; /* when a byte last came or went */
+	uint64_t moved_ms; /* when the last byte was received or sent */
 };
 
-/* Owner: its own thread, but for what says otherwise. */
+/* Owner: its own thread, unless noted. */
 struct plx_rpc_server {
 	struct rpc_socket socket;
 	int epoll_fd;
 	int wake_fd;              /* written by any thread */
-	_Atomic uint32_t idle_ms; /* writer: any; relaxed, wake_fd makes it seen */
+	_Atomic uint32_t idle_ms; /* writer: any; relaxed, wake_fd makes it visible */
 	atomic_bool stop;         /* set by plx_rpc_stop */
 	bool listening;           /* whether epoll watches listen_fd */
 	uint64_t listen_ms;       /* when to watch it again */
@@ -128,8 +128,8 @@ rpc_is_space(char ch)
 }
 
 /*
- * @return length of the JSON value (or of the word that is none) at the front of in,
- * 0 if its end has not come yet, -E2BIG if it is nested too deep.
+ * @return length of the JSON value (or of an invalid word) at the front of in, 0 if its end
+ *   has not come yet, -E2BIG if it is nested too deep.
  */
 static ssize_t
 rpc_frame_find(struct rpc_frame *f, const char *in, size_t len)
@@ -138,7 +138,7 @@ rpc_frame_find(struct rpc_frame *f, const char *in, size_t len)
 		char ch = in[f->at];
 
 		if (f->at == 0 && (ch == '\0' || strchr("{[\"-0123456789tfn", ch) == NULL))
-			return (ssize_t)len; /* no JSON begins so */
+			return (ssize_t)len; /* no JSON begins with it */
 		if (f->string) {
 			f->string = f->escape || ch != '"';
 			f->escape = !f->escape && ch == '\\';
@@ -146,7 +146,7 @@ rpc_frame_find(struct rpc_frame *f, const char *in, size_t len)
 				return (ssize_t)f->at + 1;
 		} else if (f->depth == 0 && f->at > 0 &&
 			   (rpc_is_space(ch) || strchr("{}[]\"", ch) != NULL)) {
-			return (ssize_t)f->at; /* a word ends where something else begins */
+			return (ssize_t)f->at; /* a word ends where another token begins */
 		} else if (ch == '"') {
 			f->string = true;
 		} else if (ch == '{' || ch == '[') {
@@ -174,7 +174,7 @@ rpc_client_append(const char *data, size_t n, void *arg)
 	return 0;
 }
 
-/* Consumes answer. One that is too long leaves an error with the same id. */
+/* Consumes answer. If it is too long an error with the same id replaces it. */
 static void
 rpc_client_answer(struct rpc_client *c, json_t *answer)
 {
@@ -202,7 +202,7 @@ rpc_client_fail(struct rpc_client *c, enum rpc_code code, const char *message)
 	c->closing = true;
 }
 
-/* @return whether there was a request to run, or a reason to give up. */
+/* @return whether there was a request to run, or a reason to stop. */
 static bool
 rpc_client_run_one(struct rpc_client *c)
 {
@@ -217,7 +217,7 @@ rpc_client_run_one(struct rpc_client *c)
 	}
 	n = rpc_frame_find(&c->frame, c->in.data, c->in.len);
 	if (n == 0 && c->eof)
-		n = (ssize_t)c->in.len; /* so that the parser says what is missing */
+		n = (ssize_t)c->in.len; /* so that the parser reports what is missing */
 	if (n < 0)
 		rpc_client_fail(
 			c, RPC_PARSE_ERROR, "nested deeper than " RTE_STR(PLX_RPC_MAX_DEPTH));
@@ -244,7 +244,7 @@ rpc_client_drop(struct plx_rpc_server *s, struct rpc_client *c)
 	PLX_LOG(DEBUG, rpc, "client %td gone", c - s->clients);
 }
 
-/* @return 0, -EAGAIN the client does not take more now, or -errno it is gone. */
+/* @return 0, -EAGAIN the client reads no more now, or -errno it has closed. */
 static int
 rpc_client_write(struct rpc_client *c, uint64_t now)
 {
@@ -271,7 +271,7 @@ rpc_client_read(struct rpc_client *c, uint64_t now)
 	ssize_t n;
 	int rc;
 
-	/* Half a request is in the buffer, or nothing: there is room for a byte or more. */
+	/* The buffer has an incomplete request, or nothing: there is room for a byte or more. */
 	rc = rpc_buf_reserve(
 		&c->in, RTE_MIN(c->in.len + RPC_BUF_MIN, PLX_RPC_MAX_REQUEST), PLX_RPC_MAX_REQUEST);
 	if (rc < 0)
@@ -333,7 +333,7 @@ rpc_client_event(struct plx_rpc_server *s, struct rpc_client *c, uint32_t events
 
 /* -- time -- */
 
-/* Half a request has come, or half an answer has gone. */
+/* An incomplete request has come, or an incomplete answer was sent. */
 static bool
 rpc_client_is_halfway(const struct rpc_client *c)
 {
@@ -391,7 +391,7 @@ rpc_server_timers(struct plx_rpc_server *s, uint64_t now)
 
 /* -- new clients -- */
 
-/* Asked by the same user or by root; others should not even reach the file. */
+/* Only the same user or root may ask; others should not even reach the file. */
 static int
 rpc_check_peer(int fd)
 {
@@ -417,7 +417,7 @@ rpc_server_quietest(struct plx_rpc_server *s)
 	return quietest;
 }
 
-/* A free slot, or that of the client that has been quiet longest, if long enough. */
+/* A free slot, or that of the client that has been silent longest, if long enough. */
 static struct rpc_client *
 rpc_server_slot(struct plx_rpc_server *s, uint64_t now)
 {
@@ -477,7 +477,7 @@ rpc_server_events(struct plx_rpc_server *s, const struct epoll_event *ev, int n,
 		else if (ev[i].data.u32 == RPC_ON_LISTEN)
 			accept_one = true;
 		else if (read(s->wake_fd, &drain, sizeof(drain)) > 0)
-			s->listen_ms = 0; /* found with another idle time */
+			s->listen_ms = 0; /* computed with another idle time */
 	}
 	if (accept_one)
 		rpc_server_accept(s, now);

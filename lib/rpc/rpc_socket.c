@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rpc_socket.c - the file of the socket: whose it is, and who may replace it
+ * rpc_socket.c - the file of the socket: its owner, and when it may be replaced
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #define SOCKET_BACKLOG    32
 #define SOCKET_LOCK_TRIES 50
-#define SOCKET_LOCK_NS	  2000000 /* between two */
+#define SOCKET_LOCK_NS	  2000000 /* between two attempts */
 
 static int
 socket_expand_path(const char *path, struct sockaddr_un *addr)
@@ -66,7 +66,7 @@ socket_remove_stale(const struct sockaddr_un *addr)
 		return -errno;
 	rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -errno : 0;
 	close(fd);
-	if (rc == 0 || rc == -EWOULDBLOCK) /* somebody listens, maybe with a full backlog */
+	if (rc == 0 || rc == -EWOULDBLOCK) /* there is a listener, maybe with a full backlog */
 		return -EADDRINUSE;
 	if (rc != -ECONNREFUSED)
 		return rc == -ENOENT ? 0 : rc;
@@ -74,9 +74,9 @@ socket_remove_stale(const struct sockaddr_un *addr)
 }
 
 /*
- * Two servers that start at once must not take each other's fresh socket for a stale
- * one: the folder is locked, which leaves no file behind. A lock that somebody holds
- * on to must not keep us from starting. @return descriptor or -1.
+ * Two servers that start at once must not take each other's new socket for a stale one: the
+ * folder is locked, which leaves no file behind. A lock that another process keeps must not
+ * prevent the start. @return descriptor or -1.
  */
 static int
 socket_lock_folder(const char *path)

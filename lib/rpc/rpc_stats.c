@@ -4,11 +4,10 @@
  * rpc_stats.c - the methods that show reactors, workers, eps, devices, matching, memory
  *
  * Design notes
- * A worker stays while it is shown because plx_worker_each() holds the list of workers,
- * and an ep because plx_worker_users_each() holds the list of its handles. No owner of a
- * worker takes either lock in a turn, so a worker that gets no turns is shown as well.
- * What an owner writes is read with relaxed loads, field by field: two fields of one
- * answer may be a turn apart.
+ * - A worker stays valid because plx_worker_each() locks the list of workers, and an ep because
+ *   plx_worker_users_each() locks the list of its handles. No owner of a worker takes either lock
+ *   in a turn, so a worker without turns is shown as well. The owner's fields are read with
+ *   relaxed loads, one by one: two fields of one answer may be a turn apart.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* strerrordesc_np */
@@ -25,7 +24,7 @@
 #include "rpc_int.h"
 #include "rpc_stats.h"
 
-/* A field that another thread writes: any value it had lately will do. */
+/* A field that another thread writes: any recent value is fine. */
 #define STATS_READ(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 #define STATS_UID_LEN 17 /* 16 hexadecimal digits */
@@ -95,7 +94,7 @@ struct stats_walk {
 	bool found;
 };
 
-/* The youngest worker comes first: what it has goes before what is there. */
+/* The youngest worker comes first: insert its objects before the present ones. */
 static void
 stats_visit(struct plx_worker *w, void *arg)
 {
@@ -138,7 +137,7 @@ stats_workers(const json_t *params, json_t **result, char *err,
 	return -EINVAL;
 }
 
-/* The name is the application's and need not be text. */
+/* The name comes from the application and need not be text. */
 static json_t *
 stats_name(const struct plx_worker *w)
 {
@@ -147,7 +146,8 @@ stats_name(const struct plx_worker *w)
 	return name != NULL ? name : json_string("?");
 }
 
-/* The two counts are read one after the other, so the difference may be off, but not below 0. */
+/* The two counts are read one after the other, so the difference may be inexact, but not
+ * below 0. */
 static uint64_t
 stats_pool_used(const struct plx_pool *p)
 {
@@ -203,7 +203,7 @@ stats_show_worker(struct plx_worker *w, json_t *list)
 			stats_counters(&w->conns.cm.stat, plx_cm_stat_rows)));
 }
 
-/* A worker that is to go to another reactor. */
+/* A worker to move to another reactor. */
 struct worker_move {
 	json_int_t worker, lcore;
 	bool found;
@@ -288,7 +288,7 @@ stats_visit_user(struct plx_ep_user *user, void *arg)
 	struct stats_eps *eps = arg;
 	char key[STATS_UID_LEN];
 
-	if (user->ep->stub) /* no peer to tell of */
+	if (user->ep->stub) /* no peer to show */
 		return;
 	stats_uid((uintptr_t)user->ep, key);
 	if (json_object_get(eps->seen, key) != NULL)
@@ -342,7 +342,7 @@ rpc_device_get_list(const json_t *params, json_t **result, char *err, void *arg)
 	return stats_workers(params, result, err, stats_show_queues);
 }
 
-/* Who sleeps is to look. */
+/* Wake a sleeping reactor. */
 static void
 stats_wake(struct plx_worker *w, void *arg)
 {

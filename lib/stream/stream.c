@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * stream.c - all streams of a worker: open, handles that come and go, peers that fail
+ * stream.c - all streams of a worker: open, handles created and closed, failures of peers
  */
 #include <string.h>
 
@@ -56,7 +56,7 @@ plx_streams_close(struct plx_streams *all)
 void
 plx_stream_detach(struct plx_ep *ep, struct plx_ep_user *user)
 {
-	/* The ep may be a stub by now, and the stream is where it was. */
+	/* The ep may be a pending one by now, and the stream is where it was. */
 	struct plx_stream *s = user->stream != NULL ? user->stream : stream_find(ep, user->conn_id);
 
 	user->stream = NULL;
@@ -64,10 +64,11 @@ plx_stream_detach(struct plx_ep *ep, struct plx_ep_user *user)
 		return;
 	s->user = plx_ep_user_find(s->ep, s->conn_id);
 	if (s->user != NULL)
-		return; /* another handle has the same number: an answering one */
+		return; /* another handle has the same number: a reply handle */
 	s->closed = true;
 	stream_set_ready(s, false);
-	if (s->xfer == NULL) { /* else when nothing writes to the first receive's buffer any more */
+	if (s->xfer == NULL) { /* otherwise when nothing writes to the first receive's buffer any
+	                        * more */
 		s->busy++;
 		stream_recvs_fail(s, -ECANCELED);
 		stream_drop_unread(s);
@@ -93,7 +94,7 @@ plx_stream_move(struct plx_ep_user *user)
 		LIST_INSERT_HEAD(&plx_stream_ep(s->ep)->all, s, link);
 		return;
 	}
-	/* Sends, or bytes, were faster. A stub's stream has receives and nothing else. */
+	/* Sends, or bytes, came first. A pending ep's stream has receives and nothing else. */
 	TAILQ_FOREACH(req, &s->recvs, stream.link)
 		req->stream.stream = t;
 	TAILQ_CONCAT(&t->recvs, &s->recvs, stream.link);
@@ -113,7 +114,7 @@ plx_stream_user_failed(struct plx_ep_user *user, int err)
 	struct plx_stream *s = user->stream;
 
 	if (s == NULL || s->xfer != NULL || !TAILQ_EMPTY(&s->chunks))
-		return; /* what has come can still be read */
+		return; /* arrived bytes can still be read */
 	s->busy++;
 	stream_recvs_fail(s, err);
 	s->busy--;

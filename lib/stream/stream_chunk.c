@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * stream_chunk.c - bytes that have come and are not read: how many may be, what their sender is granted
+ * stream_chunk.c - unread bytes: their bound, and the credit of their sender
  */
 #include <rte_common.h>
 
@@ -13,7 +13,7 @@ stream_grant(struct plx_stream *s)
 	struct plx_wire_grant h = {.conn_id = plx_stream_wire_id(s->conn_id), .cost = s->owed};
 
 	if (plx_ep_tx_ctl(s->ep, PLX_WIRE_GRANT, &h, sizeof(h)) != 0)
-		return; /* without memory, later; without a peer, no matter */
+		return; /* without memory, later; without a peer, not needed */
 	PLX_STAT_INC(s->all->stat.grants);
 	s->owed = 0;
 }

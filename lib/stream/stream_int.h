@@ -10,41 +10,41 @@
 
 #include "plx_stream.h"
 
-/** Before the bytes of a chunk: its plx_msg, to be found when they were lent. */
+/** Before the bytes of a chunk: its plx_msg, to find it when the application returns them. */
 #define STREAM_BACK_LEN sizeof(struct plx_msg *)
 
 #define STREAM_GRANT_AT (PLX_STREAM_WINDOW / 4)
 
 /* stream_chunk.c */
 void stream_grant(struct plx_stream *s);
-/** The first announced send of a stream is another one, or none. */
+/** The first announced send of a stream changes, or there is none. */
 void stream_rts_set(struct plx_stream *s, struct plx_msg *m);
-/** Bytes that were counted as kept are gone. */
+/** Bytes that were counted as stored are released. */
 void stream_unkeep(struct plx_streams *all, uint64_t len);
-/** It is read, or nobody will: its memory, and its sender's credit. */
+/** It is read, or never will be: free its memory, and return its sender's credit. */
 void stream_chunk_end(struct plx_stream *s, struct plx_msg *m);
 void stream_chunk_remove(struct plx_stream *s, struct plx_msg *m);
 void stream_chunks_drop(struct plx_stream *s, struct plx_stream_chunks *list);
-/** What has come and nobody will read. */
+/** Drop arrived bytes that nobody will read. */
 void stream_drop_unread(struct plx_stream *s);
 
 /* stream_make.c */
 struct plx_stream *stream_new(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id);
-/** Its handle is there, or NULL. */
+/** Its handle exists, or NULL. */
 void stream_user_set(struct plx_stream *s, struct plx_ep_user *user);
 void stream_free(struct plx_stream *s);
-/** Free one that nothing needs any more. */
+/** Free a stream that is not needed any more. */
 void stream_free_if(struct plx_stream *s);
 void stream_recvs_fail(struct plx_stream *s, int err);
 
 /* stream_match.c */
-/** Bring receives and bytes together. */
+/** Match receives and bytes. */
 void stream_match(struct plx_stream *s);
-/** Fetch a piece of s->rts into memory of ours, to be read or lent from there. @return 0 or -ENOMEM */
+/** Fetch a piece of s->rts into our memory, to be read from there. @return 0 or -ENOMEM */
 int stream_fetch_piece(struct plx_stream *s);
-/** Let the timer look, if no receive waits for an announced send. */
+/** Start the timer, if no receive waits for an announced send. */
 void stream_late_if(struct plx_stream *s);
-/** The streams' timer: what was waited for in vain, or has become possible. */
+/** The streams' timer: serve what has waited long enough, or has become possible. */
 void stream_ahead(struct plx_timer *t, uint64_t now_ticks);
 
 static inline struct plx_stream *
@@ -71,7 +71,10 @@ stream_set_ready(struct plx_stream *s, bool ready)
 		TAILQ_REMOVE(&s->all->ready, s, ready_link);
 }
 
-/** @return how many bytes a receive has when len more have come: whole elements, unless it waits for all */
+/**
+ * @return the length of a receive when len more bytes arrive: whole elements, unless it
+ *   waits for all
+ */
 static inline uint64_t
 stream_recv_total(const struct plx_req *req, uint64_t len)
 {
@@ -83,14 +86,14 @@ stream_recv_total(const struct plx_req *req, uint64_t len)
 	return total;
 }
 
-/** @return whether a receive that has so many bytes is over */
+/** @return whether a receive with this many bytes is complete */
 static inline bool
 stream_recv_ends(const struct plx_req *req, uint64_t total)
 {
 	return total == req->len || (!req->stream.waitall && total >= req->stream.elem);
 }
 
-/** Give bytes to a receive. @return how many it took; *done when it is over */
+/** Give bytes to a receive. @return how many it took; *done if it is complete */
 static inline uint64_t
 stream_recv_take(struct plx_req *req, const uint8_t *from, uint64_t len, bool *done)
 {
@@ -103,7 +106,7 @@ stream_recv_take(struct plx_req *req, const uint8_t *from, uint64_t len, bool *d
 	return n;
 }
 
-/** A receive is over. */
+/** A receive is complete. */
 static inline void
 stream_recv_end(struct plx_stream *s, struct plx_req *req, int err)
 {

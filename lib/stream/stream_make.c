@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * stream_make.c - streams are made, found and freed
+ * stream_make.c - streams are created, found and freed
  */
 #include <string.h>
 
@@ -72,7 +72,7 @@ stream_free(struct plx_stream *s)
 	plx_pool_put(&s->all->pool, s);
 }
 
-/* A number that can come again as news must be remembered as gone. */
+/* A number that can appear again as a new one must be remembered as closed. */
 void
 stream_free_if(struct plx_stream *s)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * stream_match.c - receives meet bytes, which have come or are still at the sender
+ * stream_match.c - matching receives with bytes that have arrived or are still at the sender
  *
  * Design notes
- * Bytes of a long send are at the sender until a receive meets them, or none has for a while.
- * What has been fetched meets the receives as what has come does: they are one circle of calls.
+ * - Bytes of a long send are at the sender until a receive reaches them, or none has for a while.
+ *   Fetched bytes match receives like arrived ones: the functions call each other in a circle.
  */
 #include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "stream_int.h"
 
-#define FETCH_LEN ((64u << 10) - STREAM_BACK_LEN) /* bytes that are kept at a time */
+#define FETCH_LEN ((64u << 10) - STREAM_BACK_LEN) /* bytes that are stored at a time */
 #define FETCH_DIRECT_MIN (8u << 10) /* receives of fewer bytes are served from there */
-#define AHEAD_PIECES	 16	    /* that are read ahead in one turn, if they come at once */
+#define AHEAD_PIECES	 16	    /* read ahead in one turn, if they come at once */
 
 static void ahead_run(struct plx_stream *s);
 
@@ -49,7 +49,7 @@ xfer_done(struct plx_req *x)
 		s->err = rc;
 		stream_chunk_remove(s, m);
 	} else {
-		s->lost = rc; /* an error behind bytes that have come */
+		s->lost = rc; /* an error after arrived bytes */
 	}
 	if (to == NULL) {
 		req->stream.offset += n;
@@ -88,7 +88,7 @@ xfer_dt_finish(struct plx_dt *dt, int status)
 	return status;
 }
 
-/* @return 0, and it may be over; -ENOMEM it did not begin */
+/* @return 0, and it may be complete; -ENOMEM it did not begin */
 static int
 xfer_start(struct plx_stream *s, struct plx_msg *m, void *buf, struct plx_dt *dt, uint64_t n)
 {
@@ -117,7 +117,7 @@ stream_late_if(struct plx_stream *s)
 			rte_rdtsc() + rte_get_tsc_hz() / 1000000 * PLX_STREAM_AHEAD_US);
 }
 
-/* @return whether it is as far as it can get now */
+/* @return whether it can't get further now */
 static bool
 ahead_pieces(struct plx_stream *s)
 {
@@ -128,7 +128,7 @@ ahead_pieces(struct plx_stream *s)
 		if (i == AHEAD_PIECES)
 			return false;
 		if (all->kept + FETCH_LEN + PLX_STREAM_COST > all->unread_max || stream_fetch_piece(s) != 0) {
-			all->full = true; /* more when something is read */
+			all->full = true; /* continue when bytes are read */
 			break;
 		}
 	}
@@ -173,7 +173,7 @@ stream_fetch_piece(struct plx_stream *s)
 	return -ENOMEM;
 }
 
-/* The first receive has met bytes that are at the sender, or s->err says why not. */
+/* The first receive has reached bytes at the sender, or s->err says why not. */
 static void
 match_fetch(struct plx_stream *s, struct plx_req *req, struct plx_msg *m)
 {
@@ -187,7 +187,7 @@ match_fetch(struct plx_stream *s, struct plx_req *req, struct plx_msg *m)
 	}
 	s->xfer_dt = (struct plx_dt){NULL, xfer_unpack, xfer_dt_finish};
 	if (xfer_start(s, m, (char *)req->buf + r->offset, req->dt != NULL ? &s->xfer_dt : NULL, n) != 0)
-		s->err = -ENOMEM; /* else xfer_done() says what became of it */
+		s->err = -ENOMEM; /* otherwise xfer_done() reports the result */
 }
 
 void
@@ -206,7 +206,7 @@ stream_match(struct plx_stream *s)
 		(req = TAILQ_FIRST(&s->recvs)) != NULL && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
 		if (m->kind == PLX_MSG_STREAM_RTS) {
 			if (s->xfer != NULL)
-				break; /* its next bytes are on their way */
+				break; /* its next bytes are in flight */
 			if (s->lost == 0) {
 				match_fetch(s, req, m);
 			} else {
@@ -229,7 +229,7 @@ stream_match(struct plx_stream *s)
 	s->busy--;
 }
 
-/* There is room again: a sender may go on before its bytes are read. */
+/* There is room again: a sender may continue before its bytes are read. */
 static void
 match_resume(struct plx_stream *s)
 {

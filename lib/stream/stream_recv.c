@@ -13,7 +13,7 @@
 
 PLX_LOG_DEFINE(stream, "plx.stream");
 
-#define PACE_LEN 1024u /* bytes that are dearer to copy twice than a turn is */
+#define PACE_LEN 1024u /* bytes for which a second copy costs more than a turn */
 #define PACE_MSGS 256u
 
 /* Why no more bytes will come, or 0. */
@@ -47,7 +47,7 @@ plx_stream_recv(struct plx_stream *s, struct plx_req *req)
 	}
 }
 
-/* Whether a receive would get so many bytes at once. */
+/* Whether a receive would get least bytes at once. */
 static bool
 has_unread(const struct plx_stream *s, uint64_t least)
 {
@@ -73,7 +73,7 @@ plx_stream_recv_now(struct plx_stream *s, struct plx_req *req)
 	struct plx_msg *m;
 
 	req->stream.offset = 0;
-	if (!has_unread(s, least)) /* and if nothing will come, why */
+	if (!has_unread(s, least)) /* and if nothing will come, the reason */
 		return TAILQ_EMPTY(&s->chunks) && err != 0 ? err : -EAGAIN;
 	while (!done && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
 		m->got += stream_recv_take(req, stream_chunk_data(m), m->len - m->got, &done);
@@ -99,7 +99,7 @@ plx_stream_lend(struct plx_stream *s, uint64_t *len)
 		} else if (s->xfer == NULL && s->err == 0 && stream_fetch_piece(s) != 0) {
 			s->err = -ENOMEM;
 		}
-		m = TAILQ_FIRST(&s->chunks); /* the bytes, when that was done at once */
+		m = TAILQ_FIRST(&s->chunks); /* the bytes, if they were fetched at once */
 		if (m == NULL || m->kind == PLX_MSG_STREAM_RTS)
 			return NULL;
 	}
@@ -135,14 +135,14 @@ plx_stream_poll(struct plx_streams *all, struct plx_ep_user **users, uint32_t n)
 		if (s->user == NULL)
 			stream_user_set(s, plx_ep_user_find(s->ep, s->conn_id));
 		if (s->user == NULL)
-			continue; /* its handle is still to be made */
+			continue; /* its handle does not exist yet */
 		users[got++] = s->user;
 		stream_set_ready(s, false);
 	}
 	return got;
 }
 
-/* A long message came in the same turn as one that ended the only receive. */
+/* A long message came in the same turn as one that completed the only receive. */
 static void
 recv_pace(struct plx_stream *s, uint32_t len)
 {
@@ -154,7 +154,7 @@ recv_pace(struct plx_stream *s, uint32_t len)
 	s->fed = false;
 }
 
-/* Bytes are kept. @return whether their sender may go on before they are read */
+/* Bytes are stored. @return whether their sender may continue before they are read */
 static bool
 count_kept(struct plx_stream *s, uint64_t len)
 {
@@ -174,7 +174,8 @@ count_kept(struct plx_stream *s, uint64_t len)
 	return false;
 }
 
-/* Bytes that no receive waits for are kept in m. @param ack whether their sender may go on before they are read */
+/* Bytes without a receive are stored in m. @param ack whether their sender may continue
+ * before they are read */
 static inline void
 chunk_add(struct plx_stream *s, struct plx_msg *m, const uint8_t *data, uint64_t len, bool ack)
 {
@@ -203,7 +204,7 @@ recv_keep(struct plx_stream *s, const uint8_t *data, uint32_t len)
 	chunk_add(s, m, data, len, count_kept(s, len));
 }
 
-/* The stream of data that arrived and found none, or NULL. */
+/* The stream of arriving data that had none, or NULL. */
 static struct plx_stream *
 of_arrival(struct plx_streams *all, struct plx_ep *ep, uint32_t conn_id, uint32_t len)
 {
@@ -259,7 +260,7 @@ on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_id, const u
 			return;
 	}
 	if (unlikely(!has_credit(s, len))) {
-		PLX_STAT_INC(all->stat.rx_drop_no_credit); /* a peer that does not keep to it */
+		PLX_STAT_INC(all->stat.rx_drop_no_credit); /* a peer that exceeds its credit */
 		s->err = -EPROTO;
 		return;
 	}
@@ -281,7 +282,7 @@ on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_id, const u
 		s->owed += len;
 		PLX_STAT_ADD(all->stat.rx_drop_closed, len);
 	} else if (len > 0 && s->err == 0) {
-		s->owed -= PLX_STREAM_COST; /* the chunk has it */
+		s->owed -= PLX_STREAM_COST; /* the chunk includes it */
 		recv_pace(s, len);
 		recv_keep(s, data, len);
 	}
@@ -337,7 +338,7 @@ plx_stream_on_rts(struct plx_streams *all, struct plx_peer *src, const struct pl
 	stream_free_if(s);
 }
 
-/* Whether a few bytes are to be kept, and there is nothing more to be done about them. */
+/* Whether a few bytes are to be stored, and nothing else is needed for them. */
 static inline bool
 keeps_short(const struct plx_streams *all, const struct plx_stream *s, uint64_t len)
 {

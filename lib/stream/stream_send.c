@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * stream_send.c - as much is sent as the reader has room for
+ * stream_send.c - sending within the reader's credit
  */
 #include <rte_common.h>
 
@@ -20,7 +20,7 @@ rts_send(struct plx_pend *p)
 	return plx_rndv_announced(req, plx_peer_tx(&tx));
 }
 
-/* From here on the request is lib/rndv's. */
+/* From here on lib/rndv owns the request. */
 static void
 send_announce(struct plx_stream *s, struct plx_req *req)
 {
@@ -53,7 +53,7 @@ send_pieces(struct plx_stream *s, struct plx_req *req, bool first)
 
 		if (s->credit < n + PLX_STREAM_COST)
 			return -ENOBUFS;
-		/* Behind what waits, unless our turn in the ep's list has come. */
+		/* After pending messages, unless our turn in the ep's list has come. */
 		if (!first && !plx_ep_open(s->ep))
 			return -EAGAIN;
 		plx_req_tx(req, &tx, req->stream.offset, n);
@@ -67,9 +67,9 @@ send_pieces(struct plx_stream *s, struct plx_req *req, bool first)
 }
 
 /*
- * Send what the reader has room for.
+ * Send within the reader's credit.
  * @param first our turn in the ep's list of pending messages has come
- * @return 0 all, or no credit; -EAGAIN the device is full, or others wait before us
+ * @return 0 all, or no credit; -EAGAIN the device is full, or earlier messages are pending
  */
 static int
 send_run(struct plx_stream *s, bool first)
@@ -85,7 +85,7 @@ send_run(struct plx_stream *s, bool first)
 				break;
 			TAILQ_REMOVE(&s->sends, req, stream.link);
 			send_announce(s, req);
-			/* If it went to the end of the ep's list, our next ones go behind it. */
+			/* If it moved to the end of the ep's list, our next ones follow it. */
 			if (first && !plx_ep_open(s->ep) && !TAILQ_EMPTY(&s->sends))
 				rc = -EXFULL;
 			continue;
@@ -128,7 +128,7 @@ pend_send(struct plx_pend *p)
 static void
 pend_fail(struct plx_pend *p, int err)
 {
-	(void)err; /* the waits of the requests fail as well, and that ends them */
+	(void)err; /* the waits of the requests fail as well, and that completes them */
 	container_of(p, struct plx_stream, pend)->pended = false;
 }
 
