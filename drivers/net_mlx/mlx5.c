@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx5.c - the direct way on mlx5 devices: objects are made by verbs, then driven by us
+ * mlx5.c - direct access to mlx5 devices: verbs make the objects, we drive them
  *
  * Design notes
- * The queue pairs of a queue are made in a thread domain of its own where the device has
- * one left, so that they share a doorbell register with no other thread: only then
- * may entries be written to it whole (BlueFlame). Else it takes doorbells of 8 bytes,
- * which cannot be torn.
- *
- * Once libmlx5 has told where the queues lie, verbs must not post to them nor poll them; and as it
- * would start its own count anew, a queue pair is closed and opened again instead of being moved
- * back to RESET.
+ * - The queue pairs of a queue are made in a thread domain of its own if the device has one left,
+ *   so that they share a doorbell register with no other thread: only then may entries be written
+ *   to it as a whole (BlueFlame). Otherwise it takes doorbells of 8 bytes, which cannot be torn.
+ * - Once libmlx5 has returned the addresses of the queues, verbs must not post to them nor poll
+ *   them; and as verbs would restart their own count, a queue pair is closed and opened again
+ *   instead of being moved back to RESET.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -113,7 +111,7 @@ direct_close(struct mlx_hw *base)
 	free(hw);
 }
 
-/* Learn where the queues lie. */
+/* Get the addresses of the queues. */
 static int
 queues_find(struct mlx5_hw *hw)
 {
@@ -185,7 +183,7 @@ free_qp:
 static void
 direct_qp_close(struct mlx_hw_qp *qp)
 {
-	mlx_glue.destroy_qp(qp->qp); /* first: then no more completions of it come */
+	mlx_glue.destroy_qp(qp->qp); /* first: then no more completions of it arrive */
 	mlx5_qp_fini(mlx5_qp(qp));
 	free(qp);
 }

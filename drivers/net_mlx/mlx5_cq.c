@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx5_cq.c - completions: whose they are, what they say, bytes that came inside
+ * mlx5_cq.c - completions: their queue pair, their contents, inline bytes
  *
  * Design notes
- * A completion is valid when it has an opcode and its owner bit is that of the present lap.
- * It names a queue pair and an entry; both are looked up in what we posted, and what fits
- * nothing is counted and skipped. A message of up to 32 bytes may lie in the completion itself,
- * or up to 64 in the half before it where completions are 128 bytes; it is
- * copied to where the entry said, so that no one above has to know.
+ * - A completion is valid when it has an opcode and its owner bit is that of the present lap. It
+ *   names a queue pair and an entry; both are looked up in what we posted, and a completion
+ *   without a match is counted and skipped. A message of up to 32 bytes may be in the completion
+ *   itself, or up to 64 in the half before it where completions are 128 bytes; it is copied to
+ *   the entry's buffer, so that no caller has to know.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,11 +54,11 @@ cq_next(struct mlx5_cq *cq)
 	return cqe;
 }
 
-/* The device may write over what is before ci. */
+/* The device may overwrite completions before ci. */
 static inline void
 cq_done(struct mlx5_cq *cq)
 {
-	/* release: all that was read of them is read */
+	/* release: their contents have been read */
 	atomic_store_explicit(&cq->dbrec[CQ_SET_CI], rte_cpu_to_be_32(cq->ci & CI_MASK),
 		memory_order_release);
 }
@@ -109,7 +109,7 @@ comp_error(struct mlx_hw_comp *comp, const struct mlx5_cqe64 *cqe)
 	comp->vendor = err->vendor_err_synd;
 }
 
-/* Bytes that the completion holds, or NULL: they are where they should be. */
+/* Inline bytes of the completion, or NULL: they are in the buffer. */
 static inline const void *
 cqe_inline(const struct mlx5_cqe64 *cqe, uint32_t *max)
 {
@@ -124,7 +124,7 @@ cqe_inline(const struct mlx5_cqe64 *cqe, uint32_t *max)
 	return NULL;
 }
 
-/* What a READ or an atomic brought, to where its entry says; both lie in one block. */
+/* Copy the result of a READ or an atomic to its entry's buffer; both are in one block. */
 static void
 tx_scatter(const struct mlx5_qp *q, uint32_t at, const struct mlx5_cqe64 *cqe)
 {
@@ -147,7 +147,7 @@ tx_scatter(const struct mlx5_qp *q, uint32_t at, const struct mlx5_cqe64 *cqe)
 	memcpy((void *)(uintptr_t)rte_be_to_cpu_64(seg->w[1]), from, len);
 }
 
-/* @return completions written: 1, or 0 when it fits nothing */
+/* @return completions written: 1, or 0 without a matching entry */
 static inline uint16_t
 tx_one(struct mlx5_hw *hw, const struct mlx5_cqe64 *cqe, struct mlx_hw_comp *comp)
 {
@@ -213,7 +213,7 @@ rx_one(struct mlx5_hw *hw, const struct mlx5_cqe64 *cqe, struct mlx_hw_comp *com
 	}
 	*comp = (struct mlx_hw_comp){.qpn = cqe_qpn(cqe), .slot = slot.slot};
 	if (unlikely(opcode != MLX5_CQE_RESP_SEND_IMM)) {
-		comp->status = MLX_COMP_OTHER; /* a peer that does not speak as we do */
+		comp->status = MLX_COMP_OTHER; /* a peer that violates the protocol */
 		if (opcode == MLX5_CQE_RESP_ERR)
 			comp_error(comp, cqe);
 		return 1;

@@ -4,14 +4,13 @@
  * mlx5_int.h - the queues of an mlx5 device as we drive them
  *
  * Design notes
- * Everything here works on memory that the device also reads and writes: mlx5.c learns
- * from libmlx5 where it lies, test/mlx5_model.c makes it.
- *
- * The send queue of a queue pair is a ring of blocks of 64 bytes; pi and ci count them modulo
- * 2^16 and the device names an entry by its first. The shared receive queue is a list through
- * its entries: we take free ones at its head, the device gives them back in any order and they
- * are linked at the tail, where one always stays. A completion is ours when its owner bit says
- * so, and is not looked at again once ci is past it.
+ * - Everything here works on memory that the device also reads and writes: mlx5.c gets its
+ *   address from libmlx5, test/mlx5_model.c allocates it.
+ * - The send queue of a queue pair is a ring of blocks of 64 bytes; pi and ci count them modulo
+ *   2^16 and the device names an entry by its first. The shared receive queue is a list through
+ *   its entries: we take free ones at its head, the device returns them in any order and they are
+ *   linked at the tail, where one always stays. A completion is ours when its owner bit says so,
+ *   and is not read again once ci is past it.
  */
 #ifndef MLX5_INT_H
 #define MLX5_INT_H
@@ -31,8 +30,8 @@
 #include "mlx_hw.h"
 
 #define MLX5_QP_HASH	512 /* lists over which the queue pairs of a queue are spread */
-#define MLX5_QPN_NONE	0u  /* stands in a completion whose queue pair is closed */
-#define MLX5_SQ_MAX	32768u /* blocks, so that 16 bits tell old from new */
+#define MLX5_QPN_NONE	0u  /* in a completion whose queue pair is closed */
+#define MLX5_SQ_MAX	32768u /* blocks, so that 16 bits distinguish old from new */
 
 /** A doorbell register; all queue pairs of a thread domain share one. */
 struct mlx5_bf {
@@ -41,7 +40,7 @@ struct mlx5_bf {
 	uint32_t off;  /* of the half written next */
 };
 
-/** What we know of the entry that begins at a block of a send queue. */
+/** Our record of the entry that begins at a block of a send queue. */
 struct mlx5_sent {
 	uint16_t seq;	 /* number of the request */
 	uint8_t blocks;	 /* it takes; 0: none begins here */
@@ -53,17 +52,17 @@ struct mlx5_qp {
 	alignas(PLX_LINE) uint8_t *sq;
 	struct mlx5_sent *sent;	     /* by block */
 	struct mlx5_bf *bf;
-	_Atomic rte_be32_t *dbrec;   /* the device learns of pi here */
+	_Atomic rte_be32_t *dbrec;   /* shows pi to the device */
 	uint32_t mask;		     /* blocks - 1 */
 	uint16_t pi, ci;	     /* next block; blocks before ci are free */
-	uint16_t rung;		     /* pi when it was last shown */
+	uint16_t rung;		     /* pi at the last doorbell */
 	uint16_t last;		     /* block of the newest entry */
 	uint16_t signal_end;	     /* pi after the newest entry with MLX_WR_SIGNAL */
-	uint16_t n_staged;	     /* entries since it was last shown */
+	uint16_t n_staged;	     /* entries since the last doorbell */
 	/* cold */
 	struct mlx5_bf bf_plain;     /* its own, when it has one */
 	uint16_t ci_checked;	     /* ci at the last mlx5_check() */
-	bool stuck;		     /* it did not move then */
+	bool stuck;		     /* it had not advanced then */
 	LIST_ENTRY(mlx5_qp) link;
 };
 
@@ -78,7 +77,7 @@ struct mlx5_cq {
 	uint32_t arm_n;		     /* events so far */
 };
 
-/** What lies in an entry of the shared receive queue; len 0: none. */
+/** The buffer of an entry of the shared receive queue; len 0: none. */
 struct mlx5_slot {
 	uint32_t slot;
 	uint32_t len;
@@ -102,13 +101,13 @@ struct mlx5_hw {
 	struct mlx5_qp *last_qp;     /* the last completion's */
 	LIST_HEAD(, mlx5_qp) qps[MLX5_QP_HASH]; /* by number */
 	struct mlx5_bf bf;	     /* of the thread domain */
-	bool own_uar;		     /* there is one */
+	bool own_uar;		     /* the thread domain exists */
 	/* cold; mlx5.c */
 	struct ibv_td *td;
 	struct ibv_pd *pd;	     /* that queue pairs are made in */
 };
 
-/** The functions of libmlx5 that are used; NULL until it was found. */
+/** The used functions of libmlx5; NULL until it was loaded. */
 struct mlx5_glue {
 	bool (*is_supported)(struct ibv_device *device);
 	int (*init_obj)(struct mlx5dv_obj *obj, uint64_t obj_type);
@@ -116,15 +115,15 @@ struct mlx5_glue {
 
 extern struct mlx5_glue mlx5_glue;
 
-/** What objects to drive; as mlx5dv_init_obj() fills it in. */
+/** The objects to drive; as mlx5dv_init_obj() fills it in. */
 struct mlx5_hw_obj {
 	struct mlx5dv_cq tx, rx;
 	struct mlx5dv_srq srq;
 };
 
-/** Take over the queues of obj, all fresh. Errors: -ENOMEM; -EINVAL they make no sense. */
+/** Take over the queues of obj, all fresh. Errors: -ENOMEM; -EINVAL they are invalid. */
 int mlx5_hw_init(struct mlx5_hw *hw, const struct mlx5_hw_obj *obj);
-/** All queue pairs are gone. */
+/** All queue pairs are closed. */
 void mlx5_hw_fini(struct mlx5_hw *hw);
 
 /**
@@ -133,9 +132,9 @@ void mlx5_hw_fini(struct mlx5_hw *hw);
  * Errors: -ENOMEM; -EINVAL its queue is too short for these.
  */
 int mlx5_qp_init(struct mlx5_hw *hw, struct mlx5_qp *qp, const struct mlx5dv_qp *obj);
-/** The queue pair has been destroyed; its completions that wait will name no queue pair. */
+/** The queue pair has been destroyed; its unread completions will name no queue pair. */
 void mlx5_qp_fini(struct mlx5_qp *qp);
-/** What mlx5_check() does for each. */
+/** mlx5_check() of one queue pair. */
 void mlx5_qp_check(struct mlx5_qp *qp);
 
 /** Errors: -EINVAL no such completion queue exists. */
@@ -147,7 +146,7 @@ mlx5_cq_event(struct mlx5_cq *cq)
 	cq->arm_n++;
 }
 
-/** Completions of this queue pair that wait name none any more: its number may come again. */
+/** Unread completions of this queue pair name none any more: its number may be reused. */
 void mlx5_cq_forget(struct mlx5_cq *cq, uint32_t qpn);
 
 /** Errors: -ENOMEM, -EINVAL. */
@@ -167,7 +166,7 @@ mlx5_srq_at(const struct mlx5_srq *srq, uint16_t index)
 	return (struct mlx5_srq_entry *)(srq->buf + (size_t)index * srq->stride);
 }
 
-/** Take a used entry back. @return false: it was not the device's */
+/** Return a used entry. @return false: it was not the device's */
 static inline bool
 mlx5_srq_take(struct mlx5_srq *srq, uint16_t index, struct mlx5_slot *slot)
 {
@@ -180,7 +179,7 @@ mlx5_srq_take(struct mlx5_srq *srq, uint16_t index, struct mlx5_slot *slot)
 	return true;
 }
 
-/** Where the bytes of an entry go that the device left in a completion. */
+/** The address for the bytes of an entry that the device left in a completion. */
 static inline void *
 mlx5_srq_addr(const struct mlx5_srq *srq, uint16_t index)
 {

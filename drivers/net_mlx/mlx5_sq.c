@@ -4,9 +4,9 @@
  * mlx5_sq.c - send queues: entries, the doorbell record, the doorbell
  *
  * Design notes
- * The device may begin with what the doorbell record shows before the doorbell rings, and may
- * read an entry again until it has completed it. So an entry is whole before the record moves,
- * and its blocks are free only when a completion has passed them.
+ * - The device may begin with entries below the doorbell record before the doorbell rings, and
+ *   may read an entry again until it has completed it. So an entry is complete before the record
+ *   moves, and its blocks are free only when a completion has passed them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ ring_blueflame(const struct mlx5_qp *q, uint8_t *reg, unsigned blocks)
 	}
 }
 
-/* Show the device all up to pi. */
+/* Show the device all entries up to pi. */
 static inline void
 ring(struct mlx5_qp *q, bool blueflame)
 {
@@ -86,9 +86,9 @@ mlx5_ring(struct mlx_hw_qp *qp)
 }
 
 /*
- * A doorbell that got lost is never missed by the device, so whoever waits for a completion and
- * sees nothing move from one look to the next rings once more: the device takes
- * that for the doorbell it was, and one too many is harmless.
+ * The device never misses a doorbell that it got, so a queue pair that waits for a
+ * completion without progress between two checks gets it again: if the first was lost the
+ * device takes this one, otherwise it is harmless.
  */
 void
 mlx5_qp_check(struct mlx5_qp *q)
@@ -103,7 +103,7 @@ mlx5_qp_check(struct mlx5_qp *q)
 	}
 	q->stuck = false;
 	if (q->n_staged != 0)
-		return; /* it rings anyway */
+		return; /* it gets a doorbell anyway */
 	PLX_STAT_INC(q->base.hw->conf.stat->rung_again);
 	ring(q, false);
 }
@@ -119,8 +119,8 @@ mlx5_check(struct mlx_hw *hw)
 }
 
 /*
- * Only the register of our own thread domain may be written in more than 8 bytes at once: others
- * may be another thread's too.
+ * Only the register of our own thread domain may be written in more than 8 bytes at once:
+ * others may belong to another thread, too.
  */
 static void
 qp_bf(struct mlx5_hw *hw, struct mlx5_qp *q, const struct mlx5dv_qp *obj)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx5_sq.h - one request, written into a send queue without a detour
+ * mlx5_sq.h - one request, written into a send queue by inline code
  *
  * Design notes
- * Inline: where the kind of request and its flags are known, most of this is not there any more.
+ * - With a constant kind of request and constant flags the compiler removes most of this.
  */
 #ifndef MLX5_SQ_H
 #define MLX5_SQ_H
@@ -44,7 +44,7 @@ mlx5_wr_mode(uint8_t flags)
 		(flags & MLX_WR_FENCE ? MLX5_WQE_CTRL_FENCE : 0);
 }
 
-/* What names the peer's memory stands in the first block and never wraps. */
+/* The address of the peer's memory is in the first block and never wraps. */
 static inline struct mlx5_seg *
 mlx5_put_remote(struct mlx5_seg *seg, const struct mlx_hw_wr *wr)
 {

@@ -4,11 +4,11 @@
  * mlx5_wqe.h - work queue entries of mlx5 devices, as two words of 8 bytes a segment
  *
  * Design notes
- * The formats are those of <infiniband/mlx5dv.h>; test/mlx5_wqe_test.c compares every byte
- * with what rdma-core's own builders write. All segments but inline data are 16 bytes long and
- * big-endian, so each is two stores.
- *
- * An entry begins on a block of 64 bytes and may go on at the start of the queue after its end.
+ * - The formats are those of <infiniband/mlx5dv.h>; test/mlx5_wqe_test.c compares every byte with
+ *   rdma-core's own builders. All segments except inline data are 16 bytes long and big-endian,
+ *   so each is two stores.
+ * - An entry begins on a block of 64 bytes and may continue at the start of the queue after its
+ *   end.
  */
 #ifndef MLX5_WQE_H
 #define MLX5_WQE_H
@@ -76,7 +76,7 @@ mlx5_put_atomic(struct mlx5_seg *seg, uint64_t swap_add, uint64_t compare)
 	mlx5_seg_put(seg, swap_add, compare);
 }
 
-/** @param len not 0, which the device takes for 2 GiB */
+/** @param len not 0, which means 2 GiB to the device */
 static inline void
 mlx5_put_data(struct mlx5_seg *seg, uint32_t len, uint32_t lkey, uint64_t addr)
 {
@@ -90,7 +90,7 @@ mlx5_inline_ds(uint32_t len)
 	return (MLX5_INLINE_HDR + len + 15) / 16;
 }
 
-/** Write inline data at `to`; what does not fit before end goes on at start. */
+/** Write inline data at `to`; bytes beyond end continue at start. */
 static inline void
 mlx5_put_inline(void *to, void *start, void *end, const void *data, uint32_t len)
 {

@@ -38,7 +38,7 @@ mlx_addr_check(const struct mlx_addr *a)
 	return 0;
 }
 
-/* An address of a link, which no router takes further. */
+/* A link-local address, which no router forwards. */
 static bool
 is_of_link(const struct mlx_addr *a)
 {
@@ -78,7 +78,7 @@ mlx_addr_score(const struct mlx_addr *own, const struct mlx_addr *to)
 {
 	const struct plx_route_end a = end_of(own), b = end_of(to);
 
-	/* All links have the same addresses: that these two are on one proves nothing. */
+	/* All links have the same addresses: equal ones prove nothing. */
 	return plx_route_score(&a, &b, mlx_addr_one_net(own, to) && !is_of_link(own));
 }
 
@@ -91,7 +91,7 @@ mlx_addr_domain(const struct mlx_addr *a)
 uint32_t
 mlx_addr_qkey(const struct mlx_addr *a)
 {
-	return (uint32_t)a->uid & 0x7fffffff; /* the highest bit is the administrator's */
+	return (uint32_t)a->uid & 0x7fffffff; /* the highest bit is reserved for the administrator */
 }
 
 void
@@ -116,7 +116,7 @@ mlx_addr_sent(const struct mlx_addr *a, const uint8_t *grh, uint16_t lid)
 {
 	if (grh == NULL)
 		return a->link == MLX_LINK_IB && lid == a->lid;
-	if (a->link == MLX_LINK_ROCE4) /* an IPv4 header stands in the last 20 bytes */
+	if (a->link == MLX_LINK_ROCE4) /* the last 20 bytes are an IPv4 header */
 		return grh[20] >> 4 == 4 && memcmp(grh + 32, a->gid + 12, 4) == 0;
 	return grh[0] >> 4 == 6 && memcmp(grh + 8, a->gid, sizeof(a->gid)) == 0;
 }

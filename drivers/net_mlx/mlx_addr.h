@@ -19,32 +19,32 @@ enum mlx_link {
 };
 
 enum mlx_addr_flag {
-	MLX_ADDR_TM = 1 << 0, /* its device matches tags: messages to it are as mlx_tm.h says */
-	MLX_ADDR_NEAR = 1 << 1, /* its owner runs on cores that are near the device */
+	MLX_ADDR_TM = 1 << 0, /* its device matches tags: see mlx_tm.h for its messages */
+	MLX_ADDR_NEAR = 1 << 1, /* its owner's cores are near the device */
 };
 
-/* In the flags, too: the port's place among those of its worker, and its speed. */
+/* Also in the flags: the port's place among those of its worker, and its speed. */
 #define MLX_ADDR_PLACE_AT  2
 #define MLX_ADDR_PLACE_MAX 3
 #define MLX_ADDR_SPEED_AT  4
 
 /**
- * A queue's address as it travels; begins with the uid as every plx_addr does. What the ports of one
- * worker are likely to have in common comes first, so that it is written once.
+ * A queue's address on the wire; begins with the uid as every plx_addr does. Fields that
+ * the ports of one worker probably share come first, so that they are written once.
  */
 struct mlx_addr {
 	uint64_t uid;
 	uint64_t proc;	    /* plx_proc_id() of its process */
-	uint32_t rx_len;    /* longest message it takes, bytes */
+	uint32_t rx_len;    /* longest message that it accepts, bytes */
 	uint8_t version;    /* MLX_ADDR_VERSION */
 	uint8_t link;	    /* enum mlx_link */
 	uint8_t path_mtu;   /* enum ibv_mtu */
 	uint8_t gid[16];
 	uint8_t flags;	    /* enum mlx_addr_flag, place and speed */
-	uint32_t ud_qpn;    /* where datagrams for it go */
+	uint32_t ud_qpn;    /* queue pair for its datagrams */
 	union {
 		uint16_t lid;	   /* InfiniBand */
-		uint16_t net_bits; /* Ethernet: of the gid, those that name its network */
+		uint16_t net_bits; /* Ethernet: bits of the gid for its network */
 	};
 	uint16_t port;	    /* of those that its process has opened, from 1 on */
 };
@@ -57,9 +57,9 @@ _Static_assert(offsetof(struct mlx_addr, port) == 46, "wire");
 _Static_assert(sizeof(struct mlx_addr) == 48, "wire");
 
 enum mlx_dgram_kind {
-	MLX_DGRAM_ASK = 1, /* this is my queue pair for you: what is yours? */
-	MLX_DGRAM_ANSWER,  /* mine is this, and it is ready for the one you asked with */
-	MLX_DGRAM_CALL,	   /* are you there, who agreed to take messages from this one of mine? */
+	MLX_DGRAM_ASK = 1, /* my queue pair for you; asks for yours */
+	MLX_DGRAM_ANSWER,  /* mine, ready for the one that asked */
+	MLX_DGRAM_CALL,	   /* are you alive? from a side that agreed on such messages */
 	MLX_DGRAM_HERE,	   /* yes */
 	MLX_DGRAM_N
 };
@@ -67,13 +67,13 @@ enum mlx_dgram_kind {
 struct mlx_dgram {
 	uint32_t magic;
 	uint32_t crc;	    /* crc32c of all, with this field 0 */
-	uint64_t to_uid;    /* queue that is meant */
+	uint64_t to_uid;    /* the receiving queue */
 	struct mlx_addr from;
-	uint32_t qpn;	    /* of the sender's queue pair; CALL, HERE: for what may get lost */
+	uint32_t qpn;	    /* of the sender's queue pair; CALL, HERE: for unreliable datagrams */
 	uint32_t psn;	    /* first packet that it will send */
-	uint32_t your_qpn;  /* ANSWER: as it came with ASK */
+	uint32_t your_qpn;  /* ANSWER: from the ASK */
 	uint32_t attempt;   /* counts a queue's queue pairs */
-	uint16_t credits;   /* messages that the sender of this has slots for */
+	uint16_t credits;   /* slots for messages of the receiver */
 	uint8_t kind;	    /* enum mlx_dgram_kind */
 	uint8_t reads;	    /* READs and atomics that it serves at once */
 	uint8_t pad[4];
@@ -84,7 +84,7 @@ _Static_assert(offsetof(struct mlx_dgram, qpn) == 64, "wire");
 _Static_assert(offsetof(struct mlx_dgram, credits) == 80, "wire");
 _Static_assert(sizeof(struct mlx_dgram) == 88, "wire");
 
-/** What stands before a message to a group. */
+/** Header of a message to a group. */
 struct mlx_cast {
 	uint32_t magic;
 	uint32_t len;	/* of the message, bytes */
@@ -94,7 +94,7 @@ struct mlx_cast {
 _Static_assert(offsetof(struct mlx_cast, group) == 8, "wire");
 _Static_assert(sizeof(struct mlx_cast) == 16, "wire");
 
-/** What stands before a message that may get lost. */
+/** Header of an unreliable datagram. */
 struct mlx_stamp {
 	uint32_t magic;
 	uint16_t len;  /* of the message, bytes */
@@ -106,7 +106,7 @@ struct mlx_stamp {
 _Static_assert(offsetof(struct mlx_stamp, from) == 8, "wire");
 _Static_assert(sizeof(struct mlx_stamp) == 16, "wire");
 
-/** The longest message that any queue takes, bytes; and the shortest that one may set. */
+/** The longest message that any queue accepts, bytes; and the lower bound of the setting. */
 #define MLX_RX_LEN_MAX (1u << 20)
 #define MLX_RX_LEN_MIN 512u
 
@@ -120,13 +120,13 @@ mlx_addr_mtu(const struct mlx_addr *a)
 /** @return 0, or -EINVAL: no address. Thread: any. */
 int mlx_addr_check(const struct mlx_addr *a);
 
-/** @return 0, or -EHOSTUNREACH: there can be no way from the one to the other. Thread: any. */
+/** @return 0, or -EHOSTUNREACH: there is no path between the two. Thread: any. */
 int mlx_addr_reach(const struct mlx_addr *own, const struct mlx_addr *to);
 
 /** @return whether two that reach each other do so without a router. Thread: any. */
 bool mlx_addr_one_net(const struct mlx_addr *own, const struct mlx_addr *to);
 
-/** @return how good a way is between two that reach each other, the same both ways; 0 to 2^16 - 1 */
+/** @return the score of a path between two that reach each other, symmetric; 0 to 2^16 - 1 */
 int mlx_addr_score(const struct mlx_addr *own, const struct mlx_addr *to);
 
 static inline uint16_t
@@ -135,13 +135,16 @@ mlx_addr_lid(const struct mlx_addr *a)
 	return a->link == MLX_LINK_IB ? a->lid : 0;
 }
 
-/** @return what names the memory that the queue's port was told of, never 0. Thread: any. */
+/** @return the domain of memory that is registered with the queue's port, never 0. Thread: any. */
 uint32_t mlx_addr_domain(const struct mlx_addr *a);
 
 /** The key that datagrams to this queue carry. Thread: any. */
 uint32_t mlx_addr_qkey(const struct mlx_addr *a);
 
-/** The address of a group on the network of a queue; on InfiniBand its manager makes its own of it. Thread: any. */
+/**
+ * The address of a group on the network of a queue; on InfiniBand its manager derives its
+ * own from it. Thread: any.
+ */
 void mlx_addr_group(const struct mlx_addr *own, uint64_t group, uint8_t gid[16]);
 
 /**
@@ -155,7 +158,7 @@ bool mlx_addr_sent(const struct mlx_addr *a, const uint8_t *grh, uint16_t lid);
 void mlx_dgram_seal(struct mlx_dgram *d);
 
 /**
- * Read a datagram that came from anybody.
+ * Read a datagram from anybody.
  * @return 0, or -EBADMSG. Thread: any.
  */
 int mlx_dgram_open(const void *buf, size_t len, struct mlx_dgram *out);

@@ -15,7 +15,7 @@ PLX_LOG_DECLARE(mlx);
 
 #define MLX_NONE	 UINT32_MAX /* no number of a buffer or a receive */
 
-/** The clock of slow paths: it needs no EAL. */
+/** The clock of slow paths, which needs no EAL. */
 static inline uint64_t
 mlx_now_ns(void)
 {

@@ -54,7 +54,7 @@ mlx_bufs_grow(struct mlx_bufs *b)
 	base = mmap(NULL, chunk_len(b), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (base == MAP_FAILED)
 		return MLX_NONE;
-	/* A child's first write must not leave the device with a page that is the child's. */
+	/* After a fork the device must keep the parent's pages. */
 	(void)madvise(base, chunk_len(b), MADV_DONTFORK);
 	b->chunks[k].mr = plx_reg_raw(b->domain, base, chunk_len(b), IBV_ACCESS_LOCAL_WRITE);
 	if (b->chunks[k].mr == NULL) {

@@ -35,7 +35,7 @@ void mlx_bufs_close(struct mlx_bufs *b);
 /** Slow path of mlx_bufs_get(). */
 uint32_t mlx_bufs_grow(struct mlx_bufs *b);
 
-/** @return a buffer's number, or MLX_NONE: there are no more. */
+/** @return a buffer's number, or MLX_NONE: none is left. */
 static inline uint32_t
 mlx_bufs_get(struct mlx_bufs *b)
 {

@@ -4,12 +4,12 @@
  * mlx_cm.c - listeners and clients by the RDMA connection manager (librdmacm)
  *
  * Design notes
- * Each listener and each connection has an event channel of its own, so that it can be given to
- * another thread as a descriptor can. What both sides have to say is longer than private data may
- * be (56 bytes of a request), so a request carries a hello only, is accepted at once, and what is
- * said goes by the queue pair that comes with it. That one goes when all is said: the manager
- * makes it on its own device context, outside of the worker's shared receive queue, and one for
- * each connection.
+ * - Each listener and each connection has an event channel of its own, so that another thread can
+ *   take it over like a descriptor. The messages of both sides are longer than private data may
+ *   be (56 bytes of a request), so a request carries a hello only, is accepted at once, and the
+ *   messages use the queue pair of that connection. That one is closed after the exchange: the
+ *   manager makes it on its own device context, outside of the worker's shared receive queue, and
+ *   one for each connection.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #define BACKLOG	    1024
 #define RESOLVE_MS  5000 /* of an address, and of a route */
 #define RETRIES	    7
-#define RNR_RETRIES 7	 /* for ever: the other side has not looked yet */
+#define RNR_RETRIES 7	 /* for ever: the other side has not polled yet */
 
 static const struct mlx_cm_hello hello = {MLX_CM_MAGIC, MLX_CM_VERSION, PLX_DEV_CM_MSG_MAX};
 
@@ -44,7 +44,7 @@ conn_param(void)
 		.retry_count = RETRIES, .rnr_retry_count = RNR_RETRIES};
 }
 
-/* It comes from anybody, with zeros behind it. */
+/* It comes from anybody, padded with zeros. */
 static bool
 is_hello(const struct rdma_conn_param *p)
 {
@@ -134,7 +134,7 @@ accept_it(struct mlx_cm_id *c)
 	return rc;
 }
 
-/* A client asks; what it said was good, or not. */
+/* A client asks; its hello is valid or not. */
 static void
 asked(struct rdma_cm_id *id, bool good, struct plx_dev_cm_event *ev)
 {
@@ -168,7 +168,7 @@ failed(struct mlx_cm_id *c, int err, struct plx_dev_cm_event *ev)
 	ev->err = err;
 }
 
-/* What the manager tells, but for requests. */
+/* Events of the manager other than requests. */
 static void
 told(struct mlx_cm_id *c, enum rdma_cm_event_type type, bool good, struct plx_dev_cm_event *ev)
 {
@@ -228,7 +228,7 @@ take(struct mlx_cm_id *c, struct plx_dev_cm_event *ev)
 	id = e->id;
 	good = (type == RDMA_CM_EVENT_CONNECT_REQUEST || type == RDMA_CM_EVENT_ESTABLISHED) &&
 		is_hello(&e->param.conn);
-	mlx_cm_glue.ack_cm_event(e); /* who destroys an id waits for its events */
+	mlx_cm_glue.ack_cm_event(e); /* destroying an id waits for its events */
 	if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
 		asked(id, good, ev);
 	else
@@ -240,7 +240,7 @@ cm_event(struct plx_dev_cm_id *id, void *buf, struct plx_dev_cm_event *ev)
 {
 	struct mlx_cm_id *c = mlx_cm_id(id);
 	struct pollfd p = {.fd = c->channel->fd, .events = POLLIN};
-	/* Before the messages: those that were sent before the end are seen before it. */
+	/* Before the messages: those that were sent before the close are seen before it. */
 	bool events = poll(&p, 1, 0) > 0;
 
 	*ev = (struct plx_dev_cm_event){.what = PLX_DEV_CM_NONE};

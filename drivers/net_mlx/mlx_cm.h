@@ -10,7 +10,7 @@
 
 #include "plx_dev_cm.h"
 
-/** The functions of librdmacm that are used, by their names without "rdma_". */
+/** The used functions of librdmacm, by their names without "rdma_". */
 struct mlx_cm_glue {
 	__typeof__((rdma_create_event_channel)) *create_event_channel;
 	__typeof__((rdma_destroy_event_channel)) *destroy_event_channel;
@@ -33,19 +33,18 @@ struct mlx_cm_glue {
 	__typeof__((rdma_leave_multicast)) *leave_multicast;
 };
 
-/** Valid after mlx_cm_glue_open() said 0. */
+/** Valid after mlx_cm_glue_open() returned 0. */
 extern struct mlx_cm_glue mlx_cm_glue;
 
 /**
- * Open librdmacm, once in a process; it stays.
- * Errors: -ENODEV no such library, one without a function that is needed, or the kernel has no
- * rdma_ucm. Thread: any.
+ * Load librdmacm, once in a process; it stays. Errors: -ENODEV no such library, a function
+ * is missing, or the kernel has no rdma_ucm. Thread: any.
  */
 int mlx_cm_glue_open(void);
 
 extern const struct plx_dev_cm_ops mlx_cm_ops;
 
-/** What both sides say with the request and the answer, as private data. */
+/** The private data of the request and the answer. */
 struct mlx_cm_hello {
 	uint32_t magic;
 	uint16_t version;
@@ -58,29 +57,29 @@ _Static_assert(sizeof(struct mlx_cm_hello) == 8, "wire");
 
 /** A listener, or a connection with its queue pair. */
 struct mlx_cm_id {
-	struct plx_dev_cm_id dev; /* fd holds those of channel and comp */
+	struct plx_dev_cm_id dev; /* fd contains those of channel and comp */
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	bool client;
-	int err; /* why nothing more will come */
-	/* NULL, but for connections on their way or made; mlx_cm_id.c */
+	int err; /* the error that it has failed with */
+	/* NULL, except for connections in progress or open; mlx_cm_id.c */
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	uint8_t *mem;	  /* PLX_DEV_CM_SENDS messages to send, and one that comes */
+	uint8_t *mem;	  /* PLX_DEV_CM_SENDS messages to send, and one to receive */
 	uint32_t sent, done;
-	uint32_t got_len; /* of one that has come and was not taken */
+	uint32_t got_len; /* of an arrived message that was not taken */
 };
 
 /** An id without an rdma_cm_id. */
 int mlx_cm_id_new(struct mlx_cm_id **out);
-/** With all that belongs to it. */
+/** With all its objects. */
 void mlx_cm_id_free(struct mlx_cm_id *c);
 
-/** Make its queue pair and let it receive; id has a device. */
+/** Create its queue pair and make it receive; id has a device. */
 int mlx_cm_id_qp(struct mlx_cm_id *c);
 
-/** Look at what the device has done. @return bytes of a message that was written to buf, or 0 */
+/** Poll the device. @return bytes of a message that was written to buf, or 0 */
 uint32_t mlx_cm_id_poll(struct mlx_cm_id *c, void *buf);
 
 int mlx_cm_id_send(struct plx_dev_cm_id *id, const void *msg, uint32_t len);

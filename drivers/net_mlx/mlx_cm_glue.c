@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_cm_glue.c - librdmacm, opened for the first listener, client or group that needs it
+ * mlx_cm_glue.c - librdmacm, loaded for the first listener, client or group that needs it
  */
 #include <errno.h>
 #include <pthread.h>
@@ -55,7 +55,7 @@ mlx_cm_glue_open(void)
 
 	pthread_mutex_lock(&lock);
 	if (mlx_cm_glue.create_id == NULL) {
-		/* The library writes to standard error what it misses. */
+		/* The library complains on standard error when something is missing. */
 		rc = access(KERNEL, R_OK | W_OK) != 0 ? -ENODEV
 			: mlx_glue_load(LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]), &found);
 		if (rc == 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_cm_id.c - what belongs to a listener or a connection, and the messages by its queue pair
+ * mlx_cm_id.c - the objects of a listener or a connection, and the messages by its queue pair
  *
  * Design notes
- * One receive is posted, and the next when the message is taken: what follows waits at its
- * sender, as with a socket that is not read. The completion queue is armed before it is looked
- * at, so whatever comes after the last look makes the descriptor readable.
+ * - One receive is posted, and the next when the message is taken: later messages wait at their
+ *   sender, as with a socket that is not read. The completion queue is armed before it is polled,
+ *   so a completion after the last poll makes the descriptor readable.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -104,7 +104,7 @@ mlx_cm_id_qp(struct mlx_cm_id *c)
 	int rc;
 
 	if (c->id->verbs->device->transport_type != IBV_TRANSPORT_IB)
-		return -ENODEV; /* the driver knows no other */
+		return -ENODEV; /* the driver supports no other */
 	errno = ENOMEM;
 	c->mem = mmap(NULL, MEM_LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (c->mem == MAP_FAILED)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_conf.c - settings of the driver, and what others call it
+ * mlx_conf.c - settings of the driver, and its names in other interfaces
  */
 #include "mlx_conf.h"
 
@@ -50,7 +50,7 @@ static const struct plx_conf_row rows[MLX_CONF_N] = {
 
 struct plx_conf_rows mlx_settings = {.rows = rows, .n = MLX_CONF_N};
 
-/* A reliable connection is what is used: without it nothing is. */
+/* The driver uses reliable connections: without them it is disabled. */
 enum { VERBS = 1, MLX5 = 2 };
 
 static const struct plx_dev_alias aliases[] = {

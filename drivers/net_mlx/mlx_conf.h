@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_conf.h - settings of the driver, and what others call it
+ * mlx_conf.h - settings of the driver, and its names in other interfaces
  */
 #ifndef MLX_CONF_H
 #define MLX_CONF_H

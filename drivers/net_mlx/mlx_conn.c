@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_conn.c - queue pairs: what lib/link decides of a connection is done here
+ * mlx_conn.c - queue pairs: executes the decisions of lib/link
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "mlx_tm.h"
 
 #define READS	  16 /* READs and atomics of one peer at once */
-#define RNR_TIMER 12 /* 0.64 ms; it is never used while the credits hold */
+#define RNR_TIMER 12 /* 0.64 ms; unused while the credits hold */
 
 bool
 mlx_peer_is(const struct plx_peer *peer, const struct plx_addr *addr)
@@ -51,7 +51,7 @@ mlx_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	return 0;
 }
 
-/* A queue pair of ours, slots for what comes by it, and its place among those by number. */
+/* A queue pair of ours, slots for its arrivals, and its place among those by number. */
 static int
 qp_make(struct plx_link_peer *lp)
 {
@@ -102,7 +102,7 @@ least(uint8_t a, uint8_t b)
 	return a < b ? a : b;
 }
 
-/* Now that the peer's is known: ready to receive, and to send. */
+/* The peer's is known: make ours ready to receive, and to send. */
 static int
 qp_ready(struct plx_link_peer *lp, const struct plx_link_hello *hello)
 {
@@ -142,7 +142,7 @@ qp_close(struct mlx_queue *mq, struct mlx_peer *p)
 	p->held = p->owes = false;
 	mq->hw->ops->qp_close(p->qp);
 	p->qp = NULL;
-	mq->granted -= p->link.credit.granted; /* its slots stay, for the next */
+	mq->granted -= p->link.credit.granted; /* its slots stay, for the next peer */
 }
 
 static void
@@ -150,7 +150,7 @@ qp_end(struct plx_link_peer *lp, int err)
 {
 	struct mlx_peer *p = mlx_peer_of(lp);
 
-	/* First, so that the device reads no buffer that is given back. */
+	/* First, so that the device reads no buffer that is freed. */
 	if (p->qp != NULL)
 		qp_close(mlx_queue(p->peer.q), p);
 	mlx_tx_drop(p, err);
@@ -185,7 +185,7 @@ conn_dead(struct plx_link_peer *lp, int err)
 		mlx_tm_peer_lost(mq, p);
 }
 
-/* Of a connection, or of the queue pair for messages that need none. */
+/* Of a connection, or of the queue pair for unreliable datagrams. */
 static int
 conn_say(struct plx_link_peer *lp, const struct plx_link_hello *hello)
 {

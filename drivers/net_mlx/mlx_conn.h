@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_conn.h - queue pairs, and what other queues say of theirs
+ * mlx_conn.h - queue pairs, and the datagrams of other queues
  */
 #ifndef MLX_CONN_H
 #define MLX_CONN_H
@@ -23,10 +23,10 @@ bool mlx_peer_is(const struct plx_peer *peer, const struct plx_addr *addr);
 int mlx_peer_connect(struct plx_peer *peer);
 void mlx_peer_close(struct plx_peer *peer);
 
-/* mlx_dgram_rx.c: what other queues say by datagrams */
-/** Take what came, and go on with who is to be connected. @return how many came */
+/* mlx_dgram_rx.c: datagrams of other queues */
+/** Process arrived datagrams, and continue connecting. @return how many arrived */
 unsigned mlx_dgrams_poll(struct mlx_queue *mq);
-/** One has come. */
+/** Process one datagram. */
 void mlx_dgram_take(struct mlx_queue *mq, const struct mlx_dgram *d);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_control.c - what a queue looks after now and then, and before it closes
+ * mlx_control.c - periodic work of a queue, and leaving before it closes
  */
 #include <errno.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "mlx_tm.h"
 #include "mlx_tx.h"
 
-#define LEAVE_NS 2000000000u /* for what was sent to arrive when a queue closes */
+#define LEAVE_NS 2000000000u /* for sent messages to arrive when a queue closes */
 
 static void
 peer_leave(struct plx_peer *peer, void *arg)
@@ -44,7 +44,7 @@ mlx_queue_leave(struct plx_queue *q)
 	do {
 		waits = mlx_lossy_drain(mq);
 		mlx_flush(q);
-		mlx_rx_drain(mq); /* credits, and peers that leave as well: nobody waits for them */
+		mlx_rx_drain(mq); /* credits, and closing peers as well: nobody waits for them */
 		mlx_tx_poll(mq);
 		plx_peer_each(q, peer_leave, &waits);
 	} while (waits > 0 && mlx_now_ns() < until);
@@ -62,7 +62,7 @@ peer_look(struct plx_peer *peer, void *arg)
 		plx_link_look(&p->link, mlx_ud_room(&mq->ud) != NULL);
 }
 
-/* Whether all peers are alive, if it is time to look; at once when the device is gone. */
+/* Check whether all peers are alive, if it is time; at once when the device has failed. */
 static bool
 peers_look(struct mlx_queue *mq)
 {

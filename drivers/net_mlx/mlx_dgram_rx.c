@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_dgram_rx.c - what other queues say by datagrams, and whom it concerns
+ * mlx_dgram_rx.c - datagrams of other queues, and the peers they concern
  */
 #include <string.h>
 
@@ -22,11 +22,11 @@ mlx_dgram_take(struct mlx_queue *mq, const struct mlx_dgram *d)
 		PLX_STAT_INC(mq->stat.dgram_drop_not_ours);
 		return;
 	}
-	plx_peer_put(peer); /* known is enough: eps hold references */
+	plx_peer_put(peer); /* it stays in the table: eps have references */
 	p = mlx_peer(peer);
 	if (d->kind < MLX_DGRAM_CALL)
 		plx_link_on_hello(&p->link, &hello, mlx_now_ns());
-	else if (p->lossy_qpn == d->qpn) /* who has forgotten what was agreed is not there for it */
+	else if (p->lossy_qpn == d->qpn) /* a side that has forgotten the agreement does not answer */
 		plx_link_on_call(&p->link, (enum plx_link_kind)d->kind);
 }
 
@@ -35,7 +35,7 @@ datagram_take(struct mlx_queue *mq, const struct mlx_ud_src *src, const uint8_t 
 {
 	struct mlx_dgram d;
 
-	(void)src; /* it says who it is from, and names us */
+	(void)src; /* the datagram names its sender, and us */
 	PLX_STAT_INC(mq->stat.dgram_rx);
 	if (mlx_dgram_open(data, len, &d) != 0)
 		PLX_STAT_INC(mq->stat.dgram_drop_bad);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_glue.c - libibverbs, opened when the driver first finds an RDMA device
+ * mlx_glue.c - libibverbs, loaded when the driver first finds an RDMA device
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_glue.h - libibverbs, opened when the driver first finds an RDMA device
+ * mlx_glue.h - libibverbs, loaded when the driver first finds an RDMA device
  *
  * Design notes
- * The libraries of rdma-core are not linked: a library that names them would not load on
- * a machine without them, and every program would load them and their providers to talk
- * within one machine. So whatever libibverbs exports is called as mlx_glue.name(); its
- * inline functions (ibv_poll_cq() and so on) go through the device's context and are called
- * as ever.
+ * - The libraries of rdma-core are not linked: a library that names them would not load on a
+ *   machine without them, and every program would load them and their providers even within one
+ *   machine. So exported functions of libibverbs are called as mlx_glue.name(); its inline
+ *   functions (ibv_poll_cq() and so on) go through the device's context and are called directly.
  */
 #ifndef MLX_GLUE_H
 #define MLX_GLUE_H
 
 #include <infiniband/verbs.h>
 
-/** The functions of libibverbs that are used, by their names without "ibv_". */
+/** The used functions of libibverbs, by their names without "ibv_". */
 struct mlx_glue {
 	__typeof__((ibv_get_device_list)) *get_device_list;
 	__typeof__((ibv_free_device_list)) *free_device_list;
@@ -48,26 +47,25 @@ struct mlx_glue {
 	__typeof__((ibv_detach_mcast)) *detach_mcast;
 };
 
-/** A function of a library, and where its pointer stands in a table such as struct mlx_glue. */
+/** A function of a library, and the place of its pointer in a table such as struct mlx_glue. */
 struct mlx_symbol {
 	const char *name;
 	size_t at;
 };
 
 /**
- * Open a library, which stays, and fill a table with its functions.
+ * Load a library, which stays, and fill a table with its functions.
  * @param out changed on an error too
- * Errors: -ENODEV no such library, or one without a function that is needed. Thread: control.
+ * Errors: -ENODEV no such library, or a function is missing. Thread: control.
  */
 int mlx_glue_load(const char *library, const struct mlx_symbol *rows, size_t n, void *out);
 
-/** Valid after mlx_glue_open() said 0. */
+/** Valid after mlx_glue_open() returned 0. */
 extern struct mlx_glue mlx_glue;
 
 /**
- * Open libibverbs, once in a process; it stays.
- * Errors: -ENODEV no such library, or one without a function that is needed.
- * Thread: control, serialised by the caller.
+ * Load libibverbs, once in a process; it stays. Errors: -ENODEV no such library, or a
+ * function is missing. Thread: control, serialised by the caller.
  */
 int mlx_glue_open(void);
 

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_group.c - groups: one datagram for all who receive, copied by the network
+ * mlx_group.c - groups: one datagram for all receivers, copied by the network
  *
  * Design notes
- * A group is an address of IP multicast (mlx_addr_group()). On Ethernet a queue that
- * receives attaches its queue pair of groups to it, so the device takes what comes, and joins
- * it by a socket on the port's interface, so that the network (IGMP, MLD) and the host's own
- * stack, which soft-RoCE hears from, let it through. That is what rdma_cm has the kernel do;
- * here it needs neither its ids nor their events. Who only sends joins nothing.
- *
- * InfiniBand wants the subnet manager's permission for that, of who sends as well: there rdma_cm asks
- * it, and says where the group is (mlx_join.c). On Ethernet that is a setting. The answer takes a
- * while, in which turns look for it; whoever joins meanwhile waits for the same one.
- *
- * Some devices look at a handle only when they are done with what was sent by it, and fail the
- * queue pair when it is not there: who leaves keeps it, and the membership, until then.
- *
- * Several groups may share an address, so each datagram has the number of its own.
+ * - A group is an address of IP multicast (mlx_addr_group()). On Ethernet a receiving queue
+ *   attaches its queue pair of groups to it, so the device accepts the datagrams, and joins it by
+ *   a socket on the port's interface, so that the network (IGMP, MLD) and the host's own stack,
+ *   which soft-RoCE uses, forward them. rdma_cm makes the kernel do the same; here it needs
+ *   neither its ids nor their events. A sender joins nothing.
+ * - InfiniBand requires the subnet manager's permission, for senders as well: there rdma_cm asks
+ *   it, and returns the group's address (mlx_join.c). On Ethernet that is a setting. The answer
+ *   takes a while, and turns poll for it; others who join meanwhile wait for the same one.
+ * - Some devices read an address handle only when they complete a send, and fail the queue pair
+ *   if the handle is destroyed: a leaving sender keeps it, and the membership, until then.
+ * - Several groups may share an address, so each datagram has the number of its own.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -40,18 +37,18 @@ struct mlx_group {
 	uint64_t id;
 	uint8_t gid[16];
 	uint32_t n_tx, n_rx;
-	struct ibv_ah *ah; /* while n_tx, and until what was sent by it is done */
-	uint64_t sent;	   /* datagrams that are done when that is */
+	struct ibv_ah *ah; /* while n_tx, and until its sends are complete */
+	uint64_t sent;	   /* datagrams that are complete when its own are */
 	int fd;		   /* while n_rx, without a manager */
 	struct mlx_join *join;	/* by the manager, or NULL */
 	bool joining;		/* it has not answered yet */
-	uint32_t n_wait[2];	/* who waits for it: to send, to receive */
-	struct ibv_ah_attr way; /* as it said */
+	uint32_t n_wait[2];	/* who waits for it: senders, receivers */
+	struct ibv_ah_attr way; /* from the manager */
 };
 
 struct mlx_groups {
 	LIST_HEAD(, mlx_group) list;
-	uint32_t n_leaving; /* of them have a handle, though nobody sends any more */
+	uint32_t n_leaving; /* groups with a handle and without a sender */
 	uint32_t n_joining;
 	struct mlx_ud ud;
 };
@@ -72,7 +69,7 @@ qkey(const struct mlx_queue *mq)
 	return mq->by_manager ? MLX_JOIN_QKEY : QKEY;
 }
 
-/* The queue pair of groups, made with the first. */
+/* Make the queue pair of groups, with the first group. */
 static int
 groups_open(struct mlx_queue *mq)
 {
@@ -129,7 +126,7 @@ host_join(const struct mlx_queue *mq, const struct mlx_group *g)
 	return fd;
 }
 
-/* Attach to the group's address or detach from it, unless another that has it is received. */
+/* Attach to the group's address or detach from it, unless another received group has it. */
 static int
 attach(struct mlx_queue *mq, const struct mlx_group *g, bool on)
 {
@@ -197,7 +194,7 @@ ah_free(struct mlx_group *g)
 	group_free_if_left(g);
 }
 
-/* Handles that nobody sends by any more go, when all that was sent by them is over. */
+/* Destroy handles without senders, when all their sends are complete. */
 static __rte_noinline void
 leaving_end(struct mlx_groups *groups)
 {
@@ -247,7 +244,7 @@ group_get(struct mlx_queue *mq, uint64_t id, struct mlx_group **out)
 	return rc;
 }
 
-/* So many more send to a group that may be used, or receive. */
+/* n more members: senders of a usable group, or receivers. */
 static int
 members_add(struct mlx_queue *mq, struct mlx_group *g, bool rx, uint32_t more)
 {
@@ -279,7 +276,7 @@ mlx_group_join(struct plx_queue *q, uint64_t id, bool rx)
 	return rc;
 }
 
-/* Nobody waits for the manager's answer any more. */
+/* Stop waiting for the manager's answer. */
 static void
 joining_end(struct mlx_queue *mq, struct mlx_group *g)
 {
@@ -288,7 +285,7 @@ joining_end(struct mlx_queue *mq, struct mlx_group *g)
 	mq->groups->n_joining--;
 }
 
-/* The manager has answered: who waits is a member, or told why not. */
+/* The manager has answered: the waiting ones are members, or get the error. */
 static void
 answered(struct mlx_queue *mq, struct mlx_group *g, int rc)
 {
@@ -320,7 +317,7 @@ joining_look(struct mlx_queue *mq)
 		rc = g->joining ? mlx_join_look(g->join, &g->way) : -EINPROGRESS;
 		if (rc != -EINPROGRESS) {
 			answered(mq, g, rc);
-			return; /* the list may be another now */
+			return; /* the list may have changed */
 		}
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_hw.c - the objects of a queue, made by libibverbs whoever drives them
+ * mlx_hw.c - the objects of a queue, which libibverbs makes in any case
  */
 #include <errno.h>
 #include <stddef.h>

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_hw.h - the hardware queues of one worker: what the driver posts, rings and polls
+ * mlx_hw.h - the hardware queues of one worker: post, ring, poll
  *
- * Two files fill in struct mlx_hw_ops: mlx_verbs.c by libibverbs, on every device, and the
- * mlx5 one by writing work queue entries and reading completions itself. All the rest of
- * the driver (peers, connections, credits, keys) is above and does not know which it is.
+ * Two files fill in struct mlx_hw_ops: mlx_verbs.c by libibverbs, on every device, and the mlx5
+ * one by writing work queue entries and reading completions itself. The rest of the driver
+ * (peers, connections, credits, keys) is above and does not know which it is.
  *
  * Design notes
- * A queue has one shared receive queue, one completion queue for what arrives and one for
- * what was sent. Queue pairs are of the RC kind, made by verbs whoever drives them: the
- * driver above moves them through their states with mlx_hw_qp.qp.
- *
- * The work requests of a queue pair are numbered from 0, modulo 2^16; each counts as one,
- * whatever its length. The caller has at most qp->max_wr without a completion, and gets one
- * for each that has MLX_WR_SIGNAL, in order: it stands for all before it. Once a queue pair
- * has failed every request counts as signalled, or one failure stands for them all.
- *
- * post() copies what has MLX_WR_INLINE before it returns; nothing need be shown to the
- * device before ring(), which shows all that was posted since with one doorbell. Receive
- * buffers are the caller's slots, named by a number that comes back with the completion;
- * they are used in any order.
+ * - A queue has one shared receive queue, one completion queue for arrivals and one for sends.
+ *   Queue pairs are of the RC kind, made by verbs in any case: the driver above moves them
+ *   through their states with mlx_hw_qp.qp.
+ * - The work requests of a queue pair are numbered from 0, modulo 2^16; each counts as one,
+ *   whatever its length. The caller has at most qp->max_wr without a completion, and gets one for
+ *   each with MLX_WR_SIGNAL, in order: it covers all earlier ones. Once a queue pair has failed
+ *   every request counts as signalled, or one failure covers them all.
+ * - post() copies data of MLX_WR_INLINE before it returns; the device need not see a request
+ *   before ring(), which rings one doorbell for all since the last one. Receive buffers are the
+ *   caller's slots, named by a number that the completion returns; they are used in any order.
  */
 #ifndef MLX_HW_H
 #define MLX_HW_H
@@ -40,22 +37,23 @@ struct mlx_hw_ops;
 
 /** Counters of the hardware of a queue. */
 struct mlx_hw_stat {
-	uint64_t comp_stale; /* completions of queue pairs that are closed */
-	uint64_t comp_bad;   /* that fit nothing we asked for */
-	uint64_t rung_again; /* doorbells given twice, as nothing moved */
+	uint64_t comp_stale; /* completions of closed queue pairs */
+	uint64_t comp_bad;   /* without a matching request */
+	uint64_t rung_again; /* doorbells repeated without progress */
 };
 
-/** By whom a queue is driven, where that is known when the code is compiled. */
+/** Which implementation drives a queue, if that is known at compile time. */
 enum mlx_by {
 	MLX_BY_VERBS,
 	MLX_BY_MLX5,
 };
 
-/** What a queue's hardware objects are made of. */
+/** Parameters of a queue's hardware objects. */
 struct mlx_hw_conf {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
-	struct ibv_comp_channel *channel; /* for both completion queues, or NULL: nobody sleeps */
+	struct ibv_comp_channel *channel; /* for both completion queues, or NULL: the owner never
+	                                   * sleeps */
 	uint32_t n_rx;	   /* slots that may be posted at once; also bounds unpolled arrivals */
 	uint32_t n_tx;	   /* completions of sends that may be unpolled at once */
 	struct mlx_hw_stat *stat; /* the caller's; writer: owner */
@@ -76,7 +74,7 @@ struct mlx_hw_qp {
 	struct ibv_qp *qp;   /* NULL in a model */
 	uint32_t qpn;
 	uint16_t max_wr;     /* requests without a completion, at the most */
-	uint16_t max_inline; /* bytes of a request with MLX_WR_INLINE, at the most */
+	uint16_t max_inline; /* most bytes of a request with MLX_WR_INLINE */
 	uint16_t next;	     /* number of the next request; writer: post() */
 	bool at_once;	     /* by libibverbs, and nothing waits for ring(): see mlx_verbs.h */
 };
@@ -85,14 +83,14 @@ enum mlx_wr_op {
 	MLX_WR_SEND,  /* with imm, to a slot of the peer */
 	MLX_WR_WRITE,
 	MLX_WR_READ,
-	MLX_WR_FADD,  /* 8 bytes; the value before goes to addr */
+	MLX_WR_FADD,  /* 8 bytes; the previous value goes to addr */
 	MLX_WR_CSWAP,
 };
 
 enum mlx_wr_flag {
-	MLX_WR_SIGNAL = 1 << 0, /* wants a completion */
-	MLX_WR_INLINE = 1 << 1, /* SEND, WRITE: the data is copied now; lkey is not looked at */
-	MLX_WR_FENCE = 1 << 2,	/* not before the READs and atomics before it are over */
+	MLX_WR_SIGNAL = 1 << 0, /* request a completion */
+	MLX_WR_INLINE = 1 << 1, /* SEND, WRITE: the data is copied now; lkey is ignored */
+	MLX_WR_FENCE = 1 << 2,	/* not before earlier READs and atomics are complete */
 };
 
 /** One work request. */
@@ -100,12 +98,12 @@ struct mlx_hw_wr {
 	uint8_t op;    /* enum mlx_wr_op */
 	uint8_t flags; /* enum mlx_wr_flag */
 	uint32_t imm;  /* SEND, in host order on both sides */
-	uint64_t addr; /* local, of len bytes; 0 bytes: neither is looked at */
+	uint64_t addr; /* local, of len bytes; 0 bytes: both are ignored */
 	uint32_t len;
 	uint32_t lkey;
 	uint64_t remote;
 	uint32_t rkey;
-	uint64_t operand[2]; /* FADD: what to add; CSWAP: compare, swap */
+	uint64_t operand[2]; /* FADD: the addend; CSWAP: compare, swap */
 };
 
 /** A receive slot to post. */
@@ -113,16 +111,16 @@ struct mlx_hw_rx {
 	uint64_t addr;
 	uint32_t len;
 	uint32_t lkey;
-	uint32_t slot; /* comes back in mlx_hw_comp.slot */
+	uint32_t slot; /* returned in mlx_hw_comp.slot */
 };
 
-/** How a request ended. */
+/** Status of a request. */
 enum mlx_comp_status {
 	MLX_COMP_OK,
 	MLX_COMP_FLUSHED, /* the queue pair had failed before */
 	MLX_COMP_RETRY,	  /* the peer does not answer */
 	MLX_COMP_RNR,	  /* it has no slot: a bug in the credits */
-	MLX_COMP_ACCESS,  /* it refuses: no such key, out of its bounds, no right */
+	MLX_COMP_ACCESS,  /* refused: no such key, out of bounds, no right */
 	MLX_COMP_LOCAL,	  /* our own buffer, key or length */
 	MLX_COMP_OTHER,
 	MLX_COMP_TM, /* and above: enum mlx_tm_comp, of queues that match tags */
@@ -132,24 +130,24 @@ enum mlx_comp_status {
 struct mlx_hw_comp {
 	uint32_t qpn;
 	uint8_t status; /* enum mlx_comp_status */
-	uint8_t vendor; /* of an error: what the device says, for the log */
+	uint8_t vendor; /* of an error: the device's code, for the log */
 	uint16_t seq;	/* sent: number of the request */
-	uint32_t slot;	/* arrived: where it lies */
-	uint32_t len;	/* arrived: bytes */
-	uint32_t imm;	/* arrived */
+	uint32_t slot;	/* arrival: its slot */
+	uint32_t len;	/* arrival: bytes */
+	uint32_t imm;	/* arrival */
 };
 
-/** Thread of all: owner, but for open and close as of the queue. */
+/** Thread of all: owner, except open and close as of the queue. */
 struct mlx_hw_ops {
 	const char *name; /* "verbs", "mlx5" */
 
-	/** @return whether this device can be driven so. */
+	/** @return whether this implementation can drive the device. */
 	bool (*usable)(struct ibv_context *ctx);
 
 	/* Slow; 0 or -errno. conf is copied. */
 	int (*open)(const struct mlx_hw_conf *conf, struct mlx_hw **out);
 	void (*close)(struct mlx_hw *hw); /* all queue pairs are closed */
-	/** In state RESET. @param max_wr, max_inline wanted; less of the latter may be given */
+	/** In state RESET. @param max_wr, max_inline wanted; the latter may become less */
 	int (*qp_open)(struct mlx_hw *hw, uint16_t max_wr, uint16_t max_inline,
 		struct mlx_hw_qp **out);
 	void (*qp_close)(struct mlx_hw_qp *qp); /* its completions may still come: by qpn */
@@ -165,9 +163,9 @@ struct mlx_hw_ops {
 
 	/** The channel becomes readable with the next completion of either kind. 0 or -errno */
 	int (*arm)(struct mlx_hw *hw);
-	/** The channel said that a completion queue has something; it may not be one of ours. */
+	/** The channel reports a completion queue; it may not be one of ours. */
 	void (*event)(struct mlx_hw *hw, struct ibv_cq *cq);
-	/** Slow, every now and then: see to requests that do not move. May be NULL. */
+	/** Slow, every now and then: handle requests without progress. May be NULL. */
 	void (*check)(struct mlx_hw *hw);
 };
 
@@ -176,7 +174,7 @@ extern const struct mlx_hw_ops mlx_hw_mlx5_ops;
 
 /** Implementations: make the completion queues and the receive queue. Errors: those of verbs. */
 int mlx_hw_init(struct mlx_hw *hw, const struct mlx_hw_ops *ops, const struct mlx_hw_conf *conf);
-/** Destroy those that there are. */
+/** Destroy the existing ones. */
 void mlx_hw_fini(struct mlx_hw *hw);
 
 /** Implementations: make a queue pair, in pd. Errors: those of verbs. */

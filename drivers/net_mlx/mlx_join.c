@@ -4,13 +4,12 @@
  * mlx_join.c - groups that are joined by the RDMA connection manager
  *
  * Design notes
- * On InfiniBand the manager asks the subnet manager, for a group with the partition, the rate and
- * the service level of the group that IP broadcasts of the port's interface go to. So the port
- * needs an interface (IPoIB), and its address is what an id is bound to. On Ethernet the manager has
- * the kernel join the IP group.
- *
- * Each group has an id and an event channel of its own. The id has no queue pair: who receives
- * attaches its own.
+ * - On InfiniBand the manager asks the subnet manager, for a group with the partition, the rate
+ *   and the service level of the IP broadcast group of the port's interface. So the port needs an
+ *   interface (IPoIB), and an id is bound to its address. On Ethernet the manager makes the
+ *   kernel join the IP group.
+ * - Each group has an id and an event channel of its own. The id has no queue pair: a receiver
+ *   attaches its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +32,7 @@ struct mlx_join {
 	struct rdma_cm_id *id;
 	struct sockaddr_storage group;
 	bool joined;
-	uint64_t until_ns; /* the answer has to come */
+	uint64_t until_ns; /* deadline of the answer */
 };
 
 static int
@@ -42,7 +41,7 @@ last_error(void)
 	return errno == EADDRNOTAVAIL ? -EHOSTUNREACH : errno > 0 ? -errno : -EIO;
 }
 
-/* The group's address as the manager takes it. */
+/* The group's address in the manager's form. */
 static void
 name_group(struct mlx_join *j, const uint8_t gid[16])
 {
@@ -79,7 +78,7 @@ id_bind(struct mlx_join *j, const struct mlx_port *port)
 	return 0;
 }
 
-/* What the manager says. @return whether that is an answer: *rc, and the way */
+/* Handle an event of the manager. @return whether that is an answer: *rc, and the path */
 static bool
 take(const struct rdma_cm_event *e, struct ibv_ah_attr *way, int *rc)
 {

@@ -13,25 +13,25 @@
 struct mlx_join;
 struct mlx_port;
 
-/** The key that datagrams to such groups carry: the manager's for all that are joined by UDP. */
+/** The key of datagrams to such groups: the manager's for all that are joined by UDP. */
 #define MLX_JOIN_QKEY 0x01234567u
 
 /**
- * Ask the manager that a port be a member of a group.
+ * Ask the manager to make a port a member of a group.
  * @param port outlives it
- * @param gid of the group as mlx_addr_group() makes it
- * Errors: -ENODEV there is no manager, or it does not find the port; -EHOSTUNREACH its interface is
- * in no group. Thread: any.
+ * @param gid of the group from mlx_addr_group()
+ * Errors: -ENODEV there is no manager, or it does not find the port; -EHOSTUNREACH its
+ * interface is in no group. Thread: any.
  */
 int mlx_join_begin(const struct mlx_port *port, const uint8_t gid[16], struct mlx_join **out);
 /**
- * Whether the manager has answered; not to be asked again after that.
- * @param way where the group is, for address handles and for attaching queue pairs
- * Errors: -EINPROGRESS not yet; -ECONNREFUSED the subnet manager says no; -ETIMEDOUT it said nothing
- * for 2 s; -ENODEV, -EPROTO. Thread: owner. Blocks: never.
+ * Poll for the manager's answer; do not call it again after an answer.
+ * @param way the group's address, for address handles and for attaching queue pairs
+ * Errors: -EINPROGRESS not yet; -ECONNREFUSED the subnet manager refuses; -ETIMEDOUT no
+ * answer for 2 s; -ENODEV, -EPROTO. Thread: owner. Blocks: never.
  */
 int mlx_join_look(struct mlx_join *j, struct ibv_ah_attr *way);
-/** The port is no member any more; accepts NULL. */
+/** End the membership; accepts NULL. */
 void mlx_join_end(struct mlx_join *j);
 
 #endif

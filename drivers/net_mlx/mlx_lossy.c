@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_lossy.c - messages that may get lost: one datagram each, without a connection
+ * mlx_lossy.c - unreliable messages: one datagram each, without a connection
  *
  * Design notes
- * A queue has one queue pair for them, made when the first is expected, by which it sends and
- * receives; its number is what peers are told. So a message is believed if port and queue pair that
- * it comes from are those of the peer that it names. Who is to send here has to know the queue's
- * uid as well, for the key.
- *
- * A message is as long as one packet may be on both ports.
+ * - A queue has one queue pair for them, made when the first is expected, by which it sends and
+ *   receives; peers get its number. So a message is accepted if its port and queue pair are those
+ *   of the peer that it names. A sender has to know the queue's uid as well, for the key.
+ * - A message has at most the length of one packet on both ports.
  */
 #include <errno.h>
 #include <string.h>

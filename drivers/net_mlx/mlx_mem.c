@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_mem.c - memory that the device may reach for one transfer
+ * mlx_mem.c - memory that the device may access for one transfer
  *
  * Design notes
- * It may lie in a region that the application has made; or it was registered for another transfer
- * and is kept (plx_reg_cache.h); or it is registered now. Of a region, which the application has given
- * peers to write to, nothing is revoked.
+ * - It may be in a region of the application; or a registration for an earlier transfer is kept
+ *   (plx_reg_cache.h); or it is registered now. Regions, which peers of the application may
+ *   write, are never revoked.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -93,5 +93,5 @@ void
 mlx_mem_close(struct mlx_queue *mq)
 {
 	while (!LIST_EMPTY(&mq->mems))
-		mem_free(LIST_FIRST(&mq->mems), false); /* the queue pairs are gone */
+		mem_free(LIST_FIRST(&mq->mems), false); /* the queue pairs are closed */
 }

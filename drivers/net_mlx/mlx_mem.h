@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_mem.h - memory that the device may reach, and reading and writing that of peers
+ * mlx_mem.h - memory that the device may access, and access to that of peers
  */
 #ifndef MLX_MEM_H
 #define MLX_MEM_H
@@ -14,19 +14,20 @@
 
 #include "plx_dev.h"
 
-#define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write; lib/rndv writes pieces of PUT_LEN, which may not be longer */
-#define MLX_LONG	 (64u << 10) /* bytes that a device which is software takes a while for */
-#define MLX_REGIONS_LOOK 64    /* regions that are looked at to find one */
+#define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write; lib/rndv writes pieces of
+                   	             * PUT_LEN, which must not be longer */
+#define MLX_LONG	 (64u << 10) /* bytes that a software device needs some time for */
+#define MLX_REGIONS_LOOK 64    /* regions that are searched */
 
 struct mlx_port;
 struct mlx_queue;
 struct mlx_region;
 struct plx_reg;
 
-/** Memory that the device may reach for one transfer. */
+/** A reference to registered memory, for one transfer. */
 struct mlx_loan {
 	const struct ibv_mr *mr;
-	struct mlx_region *region; /* that it lies in, or NULL */
+	struct mlx_region *region; /* the region that contains it, or NULL */
 	struct plx_reg *own;	   /* else */
 };
 
@@ -36,9 +37,10 @@ int mlx_region_reg(const struct plx_conf *conf, unsigned port, void *addr, size_
 void mlx_region_dereg(struct plx_dev_key *key);
 
 /**
- * The region that memory lies in, to be used while it is held.
- * @param rights enum plx_dev_mem_right, what has to be allowed
- * @return the region, or NULL: none was found, or somebody else was looking. Thread: any.
+ * Find a region that contains memory, and take a reference.
+ * @param rights enum plx_dev_mem_right, required
+ * @return the region, or NULL: none was found, or another thread was searching. Thread:
+ *   any.
  */
 struct mlx_region *mlx_region_hold(struct mlx_port *port, const void *addr, size_t len,
 	uint8_t rights);
@@ -51,9 +53,10 @@ int mlx_access(uint8_t rights);
 
 /* mlx_mem.c */
 /**
- * Let the device reach memory until mlx_loan_put().
- * @param rights enum plx_dev_mem_right that a region has to give @param access enum ibv_access_flags
- * Errors: -ENOMEM, -EFAULT and others of the system: *loan is empty.
+ * Let the device access memory until the reference is dropped.
+ * @param rights enum plx_dev_mem_right that a region must have @param access enum
+ *   ibv_access_flags
+ * Errors: -ENOMEM, -EFAULT and others of the system: the reference is empty.
  */
 int mlx_loan_get(struct mlx_queue *mq, void *addr, size_t len, uint8_t rights, int access,
 	struct mlx_loan *loan);

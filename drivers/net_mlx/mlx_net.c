@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_net.c - what the host knows of a port: its interface, its speed, who is near
+ * mlx_net.c - what the host knows of a port: its interface, its speed, near cores
  */
 #include <errno.h>
 #include <ifaddrs.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_peer.c - whose a queue pair is
+ * mlx_peer.c - the peer of a queue pair
  */
 #include "mlx_peer.h"
 

@@ -33,10 +33,10 @@ struct mlx_peer {
 	alignas(PLX_LINE) struct mlx_hw_qp *qp;
 	struct mlx_txrec *recs; /* by number of the request, modulo MLX_TX_RECS */
 	uint16_t tx_room;	/* requests that may be posted */
-	uint16_t tx_done;	/* number of the first that is not completed */
+	uint16_t tx_done;	/* number of the first incomplete one */
 	uint8_t unsignalled;
-	bool held;		/* in the queue's list of those to ring */
-	bool owes;		/* in the queue's list of those to be told credits */
+	bool held;		/* in the queue's list of doorbells to ring */
+	bool owes;		/* in the queue's list of peers with unreturned credits */
 	struct plx_link_peer link; /* its credits, its state */
 	SLIST_ENTRY(mlx_peer) held_link;
 	SLIST_ENTRY(mlx_peer) owes_link;
@@ -44,9 +44,9 @@ struct mlx_peer {
 	/* cold */
 	struct mlx_addr addr;
 	struct mlx_way *way;	/* for datagrams; NULL: none is kept */
-	uint32_t lossy_qpn;	/* by which it takes and sends what may get lost; 0: not told yet */
-	bool bye;		/* we have said that we go */
-	bool probing;		/* an empty write is out, to see whether it is there */
+	uint32_t lossy_qpn;	/* its queue pair for unreliable datagrams; 0: unknown yet */
+	bool bye;		/* we have announced our close */
+	bool probing;		/* an empty write is out, to test whether it is alive */
 	uint32_t tm_waits;	/* see mlx_tm.h */
 	uint32_t psn;
 };
@@ -69,7 +69,7 @@ mlx_peer_of(struct plx_link_peer *lp)
 /** Slow path of mlx_peer_find(). */
 struct mlx_peer *mlx_peer_look(struct mlx_queue *mq, uint32_t qpn);
 
-/** @return whose queue pair that is, or NULL: it is closed. */
+/** @return the peer of that queue pair, or NULL: it is closed. */
 static inline struct mlx_peer *
 mlx_peer_find(struct mlx_queue *mq, uint32_t qpn)
 {

@@ -21,7 +21,10 @@ int mlx_peer_score(struct plx_queue *q, const struct plx_addr *addr);
 /** plx_dev_ops.addr_whose, addr_why */
 void mlx_addr_whose(const struct plx_addr *addr, char *text, size_t len);
 void mlx_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text, size_t len);
-/** A peer's queue that can't be reached, or is no more, is the last choice for a while. */
+/**
+ * Quarantine: a peer's queue that can't be reached, or has closed, is the last choice for a
+ * while.
+ */
 void mlx_queue_shun(struct mlx_queue *mq, uint64_t uid);
 
 #endif

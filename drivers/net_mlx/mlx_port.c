@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_port.c - one port of a device, and what becomes of it
+ * mlx_port.c - one port of a device, and its events
  *
  * Design notes
- * The device's events come once for all queues of a port: whoever looks next takes them, and leaves
- * what concerns all in the port. Two ports of one device are opened as if they were two devices,
- * each with its protection domain.
+ * - The device's events come once for all queues of a port: the next queue that polls takes them,
+ *   and stores what concerns all in the port. Two ports of one device are opened like two
+ *   devices, each with its protection domain.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,11 +24,11 @@
 #include "mlx_hw.h"
 #include "mlx_port.h"
 
-#define GIDS_MAX   64 /* of a port, that are looked at */
-#define RXE_VENDOR 0xffffff /* as soft-RoCE calls itself */
+#define GIDS_MAX   64 /* of a port, that are examined */
+#define RXE_VENDOR 0xffffff /* soft-RoCE's vendor id */
 
 static const struct mlx_hw_ops *const hw_all[] = {
-	&mlx_hw_mlx5_ops, /* the first that can */
+	&mlx_hw_mlx5_ops, /* the first usable one */
 	&mlx_hw_verbs_ops,
 };
 
@@ -41,7 +41,7 @@ is_v4(const union ibv_gid *gid)
 	return memcmp(gid->raw, prefix, sizeof(prefix)) == 0;
 }
 
-/* How good a gid of an Ethernet port is: routable, then easy to find. 0: of no use */
+/* Rank of a gid of an Ethernet port: routable, then easy to find. 0: unusable */
 static int
 gid_rank(const struct ibv_gid_entry *e)
 {
@@ -50,7 +50,7 @@ gid_rank(const struct ibv_gid_entry *e)
 	return is_v4(&e->gid) ? 3 : e->gid.raw[0] == 0xfe ? 1 : 2;
 }
 
-/* The gid that others reach the port by: the one that is asked for, or the best. */
+/* The gid for peers: the requested one, or the best. */
 static int
 pick_gid(struct mlx_port *port, const struct ibv_port_attr *attr, long wanted)
 {
@@ -78,7 +78,7 @@ pick_gid(struct mlx_port *port, const struct ibv_port_attr *attr, long wanted)
 	return best < 0 || (best == 0 && attr->link_layer == IBV_LINK_LAYER_ETHERNET) ? -ENODEV : 0;
 }
 
-/* Whether all that is told of a port is known before it is up: on InfiniBand the lid comes then. */
+/* Whether a port's address is complete before it is up: on InfiniBand the lid comes then. */
 static bool
 may_stand_by(const struct ibv_port_attr *attr)
 {
@@ -169,7 +169,7 @@ domain_dereg(void *mr)
 int
 mlx_port_start(struct mlx_port *port)
 {
-	/* Events must be had without waiting. */
+	/* Events must be read without blocking. */
 	if (fcntl(port->ctx->async_fd, F_SETFL,
 		    fcntl(port->ctx->async_fd, F_GETFL) | O_NONBLOCK) != 0)
 		return -errno;
@@ -192,7 +192,7 @@ mlx_port_failed(struct mlx_port *port)
 		PLX_LOG(ERR, mlx, "device %s has failed or was removed", port->ctx->device->name);
 }
 
-/* Whether others reach it by the address that was told of it. */
+/* Whether peers reach it by the address that it has announced. */
 static bool
 is_in_place(const struct mlx_port *port)
 {
@@ -221,7 +221,7 @@ set_down(struct mlx_port *port, enum mlx_port_down why, bool is)
 					: is ? "has lost its address" : "has its address again");
 }
 
-/* What concerns one queue pair or queue comes as completions as well. */
+/* Events of one queue pair or queue come as completions as well. */
 static void
 port_event(struct mlx_port *port, const struct ibv_async_event *e)
 {
@@ -233,7 +233,7 @@ port_event(struct mlx_port *port, const struct ibv_async_event *e)
 		break;
 	case IBV_EVENT_PORT_ACTIVE:
 	case IBV_EVENT_PORT_ERR:
-		/* The queue pairs try for as long as they are told to; it may come back. */
+		/* The queue pairs retry as configured; it may come back. */
 		if (ours)
 			set_down(port, MLX_PORT_NO_LINK, e->event_type == IBV_EVENT_PORT_ERR);
 		break;

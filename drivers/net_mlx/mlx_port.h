@@ -38,7 +38,7 @@ struct mlx_port {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	const struct mlx_hw_ops *hw;
-	struct mlx_addr addr;	/* what all its queues' addresses have in common */
+	struct mlx_addr addr;	/* common part of its queues' addresses */
 	struct ibv_device_attr attr;
 	uint8_t num;
 	uint8_t gid_index;
@@ -50,39 +50,40 @@ struct mlx_port {
 	pthread_mutex_t regions_lock;
 	LIST_HEAD(, mlx_region) regions; /* under it; those used last are first */
 	_Atomic uint32_t gone;	/* the device was removed or has failed; writers: any, for good */
-	_Atomic uint32_t down;	/* enum mlx_port_down, why nobody new reaches it; writer: under lock */
-	_Atomic uint64_t up_ns;	/* when it last was no longer down; writer: under lock */
+	_Atomic uint32_t down;	/* enum mlx_port_down, why no new peer uses it; writer: under lock */
+	_Atomic uint64_t up_ns;	/* when it last came up; writer: under lock */
 };
 
 /* mlx_ports.c: the ports that the process has opened */
 /**
- * One of those that the settings stand for.
+ * One of the ports of the settings.
  * @param i from 0 on; the first is the best, if the settings name none
- * Errors: -ENODEV there are not so many that work; those of verbs. Thread: any.
+ * Errors: -ENODEV there are fewer usable ones; those of verbs. Thread: any.
  */
 int mlx_port_get(const struct plx_conf *conf, unsigned i, struct mlx_port **out);
 void mlx_port_put(struct mlx_port *port);
 /** plx_dev_ops.look */
 int mlx_look(const struct plx_conf *conf, unsigned i, struct plx_dev_port *out);
 
-/* mlx_port.c: one port of a device, and what becomes of it */
+/* mlx_port.c: one port of a device, and its events */
 /**
- * Open a device and look at one of its ports, from 1 on.
- * @param gid index of the one that others reach it by, or MLX_ANY_GID
- * @param stand_by as well if it is down, where all that peers have to know of it is known
- * Errors: -ERANGE the device has no such port, nor any behind it; -ENODEV the port does not work.
+ * Open a device and one of its ports, from 1 on.
+ * @param gid index of the one for peers, or MLX_ANY_GID
+ * @param stand_by also if it is down, if its address is complete
+ * Errors: -ERANGE the device has no such port, nor any after it; -ENODEV the port does not
+ * work.
  */
 int mlx_port_open(struct ibv_device *ibdev, unsigned num, long gid, bool stand_by,
 	struct mlx_port **out);
-/** It is to be used. Errors: those of verbs; it is as it was. */
+/** Prepare it for use. Errors: those of verbs; it is unchanged. */
 int mlx_port_start(struct mlx_port *port);
 void mlx_port_free(struct mlx_port *port);
-/** Take the device's events. Thread: any. */
+/** Process the device's events. Thread: any. */
 void mlx_port_events(struct mlx_port *port);
-/** All peers of its queues are lost soon. Thread: any. */
+/** All peers of its queues will be lost. Thread: any. */
 void mlx_port_failed(struct mlx_port *port);
 
-/** @return whether a port that works is down, or has lost its address. */
+/** @return whether a usable port is down, or has lost its address. */
 static inline bool
 mlx_port_is_down(const struct mlx_port *port)
 {
@@ -92,10 +93,10 @@ mlx_port_is_down(const struct mlx_port *port)
 static inline bool
 mlx_port_is_gone(const struct mlx_port *port)
 {
-	return atomic_load_explicit(&port->gone, memory_order_relaxed) != 0; /* it only says no more */
+	return atomic_load_explicit(&port->gone, memory_order_relaxed) != 0; /* no other data depends on it */
 }
 
-/** Take the events. @return whether a port works, and others reach it. Thread: any. */
+/** Process the events. @return whether a port works, and peers reach it. Thread: any. */
 bool mlx_port_is_up(struct mlx_port *port);
 
 /* mlx_net.c: what the host knows of a port */
@@ -103,7 +104,7 @@ bool mlx_port_is_up(struct mlx_port *port);
 int mlx_net_addr(const struct mlx_port *port, struct sockaddr_storage *out);
 /** @return the port's speed by half octaves, plx_route_speed(). Thread: any. */
 uint8_t mlx_net_speed(const struct ibv_port_attr *attr);
-/** @return whether the caller may run on a core near the device, or nobody knows. Thread: any. */
+/** @return whether the caller may run on a core near the device, or it is unknown. Thread: any. */
 bool mlx_net_is_near(const char *device);
 
 #endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_ports.c - the ports that a process has opened, and which of them settings stand for
+ * mlx_ports.c - the ports that a process has opened, and those of a setting
  *
  * Design notes
- * A process opens a port once, with one protection domain, so a key of registered memory
- * is good for all its workers. What a setting stood for when it was first looked at stays
- * so, for workers and for memory, until nobody uses any port; then all are closed.
- *
- * So a port that comes up later has to be opened before. That costs a queue of each worker and a
- * registration of all memory, and where there are two ports no atomics are the device's: too much
- * for each port without a cable. Only one that is named with its number stands by.
+ * - A process opens a port once, with one protection domain, so a key of registered memory is
+ *   valid for all its workers. The ports of a setting are determined once, for workers and for
+ *   memory, until no port is in use; then all are closed.
+ * - So a port that comes up later has to be opened before. That costs a queue of each worker and
+ *   a registration of all memory, and with two ports processors execute all atomics: too much for
+ *   each port without a cable. Only a port that is named with its number is prepared.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,9 +22,9 @@
 #include "mlx_conf.h"
 #include "mlx_port.h"
 
-#define CANDIDATES 32 /* ports that are looked at for one setting */
+#define CANDIDATES 32 /* ports that are examined for one setting */
 
-/* What a setting stands for. */
+/* The ports of a setting. */
 struct choice {
 	LIST_ENTRY(choice) link;
 	uint32_t max, n;
@@ -41,7 +40,7 @@ static struct {
 	uint16_t n_opened; /* ever */
 } ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Found for a setting, the best first; those that were not open before are not started. */
+/* Found for a setting, the best first; newly opened ones are not started. */
 struct found {
 	struct mlx_port *ports[CANDIDATES];
 	unsigned n;
@@ -89,7 +88,7 @@ drop:
 	mlx_port_free(port);
 }
 
-/* All ports of a device, or the one that is named. */
+/* All ports of a device, or the named one. */
 static void
 find_ports(struct found *f, struct ibv_device *ibdev, unsigned num, long gid)
 {
@@ -105,7 +104,7 @@ find_ports(struct found *f, struct ibv_device *ibdev, unsigned num, long gid)
 	}
 }
 
-/* "rxe0", "mlx5_0:2", "mlx5_0:2:3", or "" for all that work. */
+/* "rxe0", "mlx5_0:2", "mlx5_0:2:3", or "" for all usable ones. */
 static void
 find_named(struct found *f, struct ibv_device **list, int n, const char *text)
 {
@@ -146,7 +145,7 @@ find_all(struct found *f, const char *setting)
 	mlx_glue.free_device_list(list);
 }
 
-/* No port that stands by takes the place of one that works. */
+/* A port that is down never replaces a usable one. */
 static void
 down_last(struct found *f)
 {
@@ -252,7 +251,7 @@ mlx_port_get(const struct plx_conf *conf, unsigned i, struct mlx_port **out)
 	struct choice *c;
 	int rc;
 
-	/* Most machines have none: then nothing is loaded and nothing said. */
+	/* Most machines have none: then nothing is loaded or logged. */
 	if (access("/sys/class/infiniband_verbs", F_OK) != 0)
 		return -ENODEV;
 	pthread_mutex_lock(&ports.lock);
@@ -293,7 +292,7 @@ mlx_look(const struct plx_conf *conf, unsigned i, struct plx_dev_port *out)
 	return 0;
 }
 
-/* What is open is the parent's: a child opens devices anew. */
+/* Open ports belong to the parent: a child opens devices again. */
 static void
 after_fork_in_child(void)
 {

@@ -28,7 +28,7 @@ ms_ns(uint64_t ms)
 	return ms * 1000000;
 }
 
-/* A time as queue pairs take it: 4.096 us << n. */
+/* A time in the unit of queue pairs: 4.096 us << n. */
 static uint8_t
 timeout_of(uint64_t ms)
 {
@@ -67,7 +67,7 @@ wants_tags(const struct mlx_queue *mq)
 		plx_conf_u64(mq->q->conf, MLX_CONF(TAG_MATCHING));
 }
 
-/* Without it all goes on as if it had not been asked for. */
+/* Tag-matching hardware is optional: warn and continue. */
 static void
 tags_open(struct mlx_queue *mq, const struct mlx_hw_conf *conf)
 {
@@ -80,7 +80,7 @@ tags_open(struct mlx_queue *mq, const struct mlx_hw_conf *conf)
 		mq->q->rx_burst = mlx_rx_burst_tags;
 }
 
-/* Short requests and arrivals take no detour by the hooks of mlx_hw_ops. */
+/* Short requests and arrivals bypass the hooks of mlx_hw_ops. */
 static void
 hooks_set(struct mlx_queue *mq)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_queue.h - a queue: what a worker has of the driver
+ * mlx_queue.h - a queue: the driver's part of a worker
  */
 #ifndef MLX_QUEUE_H
 #define MLX_QUEUE_H
@@ -25,10 +25,11 @@
 #define MLX_TX_ALL	 4096  /* of a queue; as many completions may be unpolled */
 #define MLX_SEND_BUFS	 1024  /* buffers for sending, at the most */
 #define MLX_UD_EVERY	 32    /* bursts between two looks at the datagrams */
-#define MLX_TX_EVERY	 4     /* bursts that find something, between two looks at what was sent */
-#define MLX_RX_BATCH	 8     /* free slots are posted together, when there is time */
-#define MLX_RX_FREE	 16    /* or when there are so many */
-#define MLX_RX_SPARE	 (MLX_RX_FREE - 1) /* slots besides those granted, as so many may wait for that */
+#define MLX_TX_EVERY	 4     /* bursts that find something, between two polls for send completions */
+#define MLX_RX_BATCH	 8     /* free slots are posted together, in a burst that finds nothing */
+#define MLX_RX_FREE	 16    /* or when this many are free */
+#define MLX_RX_SPARE	 (MLX_RX_FREE - 1) /* slots besides the granted ones, as many as may wait
+                    	                    * for that */
 #define MLX_QPN_HASH	 1024
 
 struct mlx_groups;
@@ -38,7 +39,7 @@ struct mlx_peer;
 struct mlx_tm;
 struct mlx_way;
 
-/** Counters of this driver's own. */
+/** This driver's own counters. */
 struct mlx_stat {
 	struct mlx_hw_stat hw;
 	struct plx_link_stat link;
@@ -53,24 +54,24 @@ struct mlx_stat {
 	struct plx_reg_stat regs;
 	uint64_t mem_reused, mem_refused;
 	uint64_t ud_failed;	/* datagrams that the device did not send */
-	uint64_t ud_restarted;	/* queue pairs for datagrams that had failed and were brought back */
+	uint64_t ud_restarted;	/* queue pairs for datagrams that failed and were reset */
 	uint64_t ways_made, ways_evicted; /* address handles */
 	uint64_t lossy_tx, lossy_no_room, lossy_no_way, lossy_rx, lossy_drop_bad, lossy_drop_not_ours;
 	uint64_t group_by_cm; /* groups that were joined by the connection manager */
 	uint64_t group_tx, group_no_room, group_rx, group_drop_bad, group_drop_not_ours;
 	uint64_t tm_adds, tm_dels, tm_syncs; /* commands to the list of receives */
 	uint64_t tm_refused;	/* receives that the list does not take */
-	uint64_t tm_met;	/* receives that a message met there */
+	uint64_t tm_met;	/* receives that a message matched there */
 	uint64_t tm_placed;	/* of these, written by the device */
-	uint64_t tm_failed;	/* of these, ended by an error */
-	uint64_t tm_unexpected; /* tagged messages that met none, tokens among them */
-	uint64_t tm_dropped;	/* of these, nobody got */
-	uint64_t tm_late;	/* receives that a message met before they were taken out */
-	uint64_t tm_drop_bad;	/* not as senders, or the device, are to do it */
+	uint64_t tm_failed;	/* of these, completed with an error */
+	uint64_t tm_unexpected; /* tagged messages that matched none, including tokens */
+	uint64_t tm_dropped;	/* of these, dropped */
+	uint64_t tm_late;	/* receives that a message matched before they were removed */
+	uint64_t tm_drop_bad;	/* violations of the protocol by senders, or the device */
 };
 
 struct mlx_queue {
-	/* each burst */
+	/* used by each burst */
 	struct plx_queue *q;
 	struct mlx_hw *hw;
 	uint32_t tx_out;	/* requests of all peers that are not completed */
@@ -79,36 +80,36 @@ struct mlx_queue {
 	uint16_t n_kept, n_kept_tx;
 	SLIST_HEAD(, mlx_peer) owes;
 	struct mlx_groups *groups; /* NULL: none was joined yet */
-	struct mlx_ud lossy;	/* without a queue pair: not opened yet */
+	struct mlx_ud lossy;	/* without a queue pair: not open yet */
 	struct plx_link link;	/* looks: bursts */
-	/* each message */
+	/* used by each message */
 	uint32_t found_qpn;	/* of found */
-	struct mlx_peer *found;	/* to whom the last completion belonged, or NULL */
+	struct mlx_peer *found;	/* the peer of the last completion, or NULL */
 	SLIST_HEAD(, mlx_peer) held;
-	uint64_t tx_seen;	/* completions taken; MLX_TX_ALL more when there were no more to take */
+	uint64_t tx_seen;	/* completions taken; MLX_TX_ALL more if there were no more */
 	uint32_t free_slots[MLX_RX_FREE]; /* to be posted */
 	struct mlx_bufs rx_bufs, tx_bufs;
 	struct mlx_stat stat;
 	struct mlx_port *port;
 	LIST_HEAD(, mlx_mem) mems; /* registered */
 	SLIST_HEAD(, mlx_io) ios;  /* free */
-	uint32_t n_by_cpu;	   /* long ones under way, of a device that is software */
+	uint32_t n_by_cpu;	   /* long ones in progress, of a software device */
 	/* cold */
 	struct mlx_addr addr;
 	uint32_t granted;	/* slots, to all peers */
 	uint32_t n_slots;	/* that there are */
-	uint32_t rx_spare;	/* posted besides those granted */
-	uint32_t rx_room;	/* slots there can be */
+	uint32_t rx_spare;	/* posted besides the granted ones */
+	uint32_t rx_room;	/* most slots */
 	uint32_t rx_budget;
 	uint16_t want;		/* slots for one peer */
-	uint8_t timeout, retries; /* as the queue pair takes them */
+	uint8_t timeout, retries; /* in the units of queue pairs */
 	bool routed;		/* peers of other networks are tried */
-	bool by_manager;	/* groups are joined by the connection manager */
+	bool by_manager;	/* the connection manager joins groups */
 	struct plx_route_shun shunned;
 	SLIST_HEAD(, mlx_peer) by_qpn[MLX_QPN_HASH];
 	/* datagrams */
 	struct mlx_ud ud;
-	TAILQ_HEAD(, mlx_way) ways; /* that used last is last */
+	TAILQ_HEAD(, mlx_way) ways; /* least recently used first */
 	uint32_t n_ways;
 	struct mlx_tm *tm;	/* NULL: the device does not match tags */
 	/* sleeping */
@@ -116,9 +117,9 @@ struct mlx_queue {
 	int epfd, timerfd;
 	struct mlx_hw_comp kept[MLX_HW_POLL_MAX]; /* arrivals found when arming */
 	struct mlx_hw_comp kept_tx[MLX_HW_POLL_MAX];
-	uint64_t tx_then;	/* tx_seen when all peers were looked at last */
-	bool cached;		/* it counts among the users of the cache */
-	pid_t pid;		/* of the owner: a forked child has a copy that is not its own */
+	uint64_t tx_then;	/* tx_seen at the last look at all peers */
+	bool cached;		/* counted among the users of the cache */
+	pid_t pid;		/* of the owner: a forked child has a copy that it does not own */
 };
 
 static_assert(offsetof(struct mlx_queue, link.waiting) <= 3 * PLX_LINE, "a burst that brings nothing");

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_region.c - memory that peers reach by a port, whatever queue of it they speak to
+ * mlx_region.c - memory that peers access by a port, by any queue of it
  *
  * Design notes
- * A region belongs to a port, not to a queue: it may be there before any worker is, and stay when
- * the last one is gone. So it holds the port.
- *
- * What lies in a region need not be registered to be sent from or received into. A transfer that does
- * so holds the region, which may be given back meanwhile: the last to let go of it ends it. The owner
- * of a queue does not wait for the list: if somebody has it, it registers its memory as if
- * there were no regions.
+ * - A region belongs to a port, not to a queue: it may exist before any worker and after the last
+ *   one. So it has a reference to the port.
+ * - Memory in a region need not be registered again to be sent from or received into. Such a
+ *   transfer takes a reference to the region, which may be unmapped meanwhile: the last reference
+ *   ends it. The owner of a queue does not wait for the list: if another thread has it locked, it
+ *   registers its memory as if there were no regions.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,12 +21,12 @@
 #include "mlx_port.h"
 
 struct mlx_region {
-	LIST_ENTRY(mlx_region) link; /* of the port's, until it is given back */
+	LIST_ENTRY(mlx_region) link; /* of the port's, until it is unmapped */
 	struct mlx_port *port;
 	struct ibv_mr *mr;
-	_Atomic uint32_t refs; /* transfers, and whoever has made it */
+	_Atomic uint32_t refs; /* transfers, and the creator */
 	uint8_t rights;	       /* enum plx_dev_mem_right */
-	pid_t pid; /* a forked child has a copy that is not its own */
+	pid_t pid; /* a forked child has a copy that it does not own */
 };
 
 int
@@ -100,7 +99,7 @@ mlx_region_dereg(struct plx_dev_key *key)
 	struct mlx_region *region = key->mem.drv;
 
 	if (getpid() != region->pid)
-		return; /* nor is the list its own */
+		return; /* neither does it own the list */
 	pthread_mutex_lock(&region->port->regions_lock);
 	LIST_REMOVE(region, link);
 	pthread_mutex_unlock(&region->port->regions_lock);

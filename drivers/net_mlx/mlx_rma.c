@@ -4,7 +4,7 @@
  * mlx_rma.c - reading and writing the memory of peers
  *
  * Design notes
- * What is short goes through a buffer of ours, what is longer from and to the local memory.
+ * - Short data goes through our buffers, longer data directly from and to the local memory.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 #include "mlx_mem.h"
 #include "mlx_tx.h"
 
-/** A read or write of a peer's memory that is under way. Owner: the queue's. */
+/** A read or write of a peer's memory in progress. Owner: the queue's. */
 struct mlx_io {
 	SLIST_ENTRY(mlx_io) link; /* of the queue's free ones */
 	struct mlx_queue *mq;
 	void (*done)(void *arg, int err);
 	void *arg;
 	struct mlx_loan loan; /* of the local memory */
-	void *to;	   /* a READ into buf: where it goes then */
+	void *to;	   /* a READ into buf: its destination */
 	uint32_t len;
 	uint32_t buf;	   /* or MLX_NONE */
 	bool by_cpu;	   /* counts in the queue's n_by_cpu */
@@ -48,7 +48,7 @@ io_get(struct mlx_queue *mq)
 	return io;
 }
 
-/* What it took is free again. */
+/* Release its resources. */
 static void
 io_put(struct mlx_queue *mq, struct mlx_io *io)
 {
@@ -71,12 +71,12 @@ io_done(void *arg, int err)
 	if (io->by_cpu)
 		mq->q->by_cpu = --mq->n_by_cpu != 0;
 	io_put(mq, io);
-	/* Who asked may be gone when a queue closes. */
+	/* The initiator may be destroyed when a queue closes. */
 	if (!mq->q->closing)
 		done(done_arg, err);
 }
 
-/* Where the device finds the local bytes. @return 0; -EAGAIN; -EOPNOTSUPP */
+/* The place of the local bytes for the device. @return 0; -EAGAIN; -EOPNOTSUPP */
 static int
 io_local(struct mlx_queue *mq, const struct plx_rma_op *op, struct mlx_io *io, struct mlx_hw_wr *wr)
 {
@@ -103,7 +103,7 @@ io_local(struct mlx_queue *mq, const struct plx_rma_op *op, struct mlx_io *io, s
 	}
 	if (mlx_loan_get(mq, op->local, op->len, op->put ? 0 : PLX_DEV_MEM_WRITE,
 		op->put ? 0 : IBV_ACCESS_LOCAL_WRITE, &io->loan) != 0)
-		return -EOPNOTSUPP; /* more than may be locked, or memory of another kind */
+		return -EOPNOTSUPP; /* more than may be locked, or another kind of memory */
 	wr->lkey = io->loan.mr->lkey;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_rx.c - receiving: what came, and what a queue looks after beside it
+ * mlx_rx.c - receiving: arrivals, and a queue's other work in a burst
  */
 #include <assert.h>
 #include <endian.h>
@@ -20,7 +20,7 @@
 #include "mlx_tm.h"
 #include "mlx_verbs.h"
 
-/* Of nobody, an error, or what a device says that matches tags. */
+/* Without a peer, an error, or from a device that matches tags. */
 static __rte_noinline bool
 take_other(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp,
 	struct plx_rx *rx)
@@ -47,7 +47,7 @@ take_other_wc(struct mlx_queue *mq, struct mlx_peer *p, const struct ibv_wc *wc,
 	return take_other(mq, p, &comp, rx);
 }
 
-/* The same. By value, as what has an address is written to memory. */
+/* The same. By value, as a variable with an address is written to memory. */
 static inline bool
 take_wc(struct mlx_queue *mq, const struct ibv_wc *wc, struct plx_rx *rx)
 {
@@ -59,7 +59,7 @@ take_wc(struct mlx_queue *mq, const struct ibv_wc *wc, struct plx_rx *rx)
 		.imm = ntohl(wc->imm_data)}, rx);
 }
 
-/* What hardly ever is there, in one look. */
+/* Rare work, in one check. */
 static inline bool
 has_others(const struct mlx_queue *mq)
 {
@@ -68,13 +68,13 @@ has_others(const struct mlx_queue *mq)
 		       (uintptr_t)SLIST_FIRST(&mq->owes)) != 0;
 }
 
-/* Sends that are over, datagrams, the lost, and what is owed. */
+/* Completed sends, datagrams, lost peers, and unreturned credits. */
 static __rte_noinline void
 others_poll(struct mlx_queue *mq, uint16_t got)
 {
 	bool rarely = mq->link.looks % MLX_UD_EVERY == 0;
 
-	/* What came is waited for, and goes first. What is not signalled only ends with an error. */
+	/* Arrivals have priority. An unsignalled request only completes with an error. */
 	if ((got == 0 || mq->link.looks % MLX_TX_EVERY == 0) &&
 		(mq->tx_due != 0 || (mq->tx_out != 0 && rarely)))
 		mlx_tx_poll(mq);
@@ -84,14 +84,14 @@ others_poll(struct mlx_queue *mq, uint16_t got)
 		mlx_groups_poll(mq);
 	if (mq->lossy.qp != NULL)
 		mlx_lossy_poll(mq);
-	/* A full burst may have left something of theirs behind. */
+	/* A full burst may have left some of their messages. */
 	if (!SLIST_EMPTY(&mq->link.lost) && got == 0)
 		plx_link_settle(&mq->link);
 	if (!mq->q->hold && !SLIST_EMPTY(&mq->owes))
 		mlx_flush(mq->q);
 }
 
-/* The rest of a burst, after what came. */
+/* The remaining work of a burst, after the arrivals. */
 static inline void
 look_round(struct mlx_queue *mq, uint16_t got)
 {
@@ -102,7 +102,7 @@ look_round(struct mlx_queue *mq, uint16_t got)
 		others_poll(mq, got);
 }
 
-/* What was found when arming goes first. */
+/* Arrivals found when arming go first. */
 static __rte_noinline __rte_cold uint16_t
 kept_take(struct mlx_queue *mq, struct mlx_hw_comp *comp, uint16_t n)
 {
@@ -130,7 +130,7 @@ mlx_rx_waits(struct mlx_queue *mq)
 	return mq->n_kept != 0;
 }
 
-/* By any hardware; or of what is kept. */
+/* By any hardware; or of the stored ones. */
 static __rte_noinline uint16_t
 burst_any(struct mlx_queue *mq, struct plx_rx *rx, uint16_t n)
 {
@@ -143,7 +143,7 @@ burst_any(struct mlx_queue *mq, struct plx_rx *rx, uint16_t n)
 	return got;
 }
 
-/* The rest of a burst that has found what is waited for: what else there is can wait a little. */
+/* The remaining work of a burst with arrivals: the rest can wait a little. */
 static inline void
 look_on(struct mlx_queue *mq, uint16_t got)
 {
@@ -151,7 +151,7 @@ look_on(struct mlx_queue *mq, uint16_t got)
 		others_poll(mq, got);
 }
 
-/* What was polled, as whoever drives the queue tells it. */
+/* The polled completions, in the form of the present implementation. */
 union came {
 	struct ibv_wc wc[MLX_HW_POLL_MAX];
 	struct mlx_hw_comp comp[MLX_HW_POLL_MAX];

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_sleep.c - an owner that sleeps until something comes
+ * mlx_sleep.c - an owner that sleeps until a message arrives
  *
  * Design notes
- * All completion queues of a queue have one channel, and it stands with the device's own
- * events in one epoll descriptor. An armed completion queue makes the channel readable with
- * the next completion that is added; what was added before arming makes none, so all are
- * looked at once more after it, and what is found then is kept for the next burst.
- *
- * A peer that is gone makes no event while nothing is sent to it. So there is a timer in the
- * descriptor as well, which wakes the owner to look for such peers.
+ * - All completion queues of a queue have one channel, which is in one epoll descriptor with the
+ *   device's own events. An armed completion queue makes the channel readable with the next
+ *   completion; earlier ones do not, so all are polled once more after arming, and the
+ *   completions found are stored for the next burst.
+ * - The death of a peer causes no event while nothing is sent to it. So a timer in the descriptor
+ *   wakes the owner to check for such peers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -77,7 +76,7 @@ mlx_queue_efd(struct plx_queue *q)
 	return mq->epfd;
 }
 
-/* Take the events that were given, so that the channel is quiet. */
+/* Read the events, so that the channel is quiet. */
 static void
 events_take(struct mlx_queue *mq)
 {
@@ -95,7 +94,7 @@ mlx_queue_arm(struct plx_queue *q)
 {
 	struct mlx_queue *mq = mlx_queue(q);
 
-	/* What only time moves. */
+	/* Work that only needs time to pass. */
 	if (!TAILQ_EMPTY(&mq->link.asking) || !TAILQ_EMPTY(&mq->link.waiting) || !SLIST_EMPTY(&mq->link.lost) ||
 		!SLIST_EMPTY(&mq->owes) || mq->link.overdue || mq->ud.failed)
 		return -EBUSY;

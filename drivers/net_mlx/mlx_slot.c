@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_slot.c - slots for what arrives: made, posted, and free again
+ * mlx_slot.c - receive slots: made, posted, and freed
  */
 #include <errno.h>
 
@@ -137,7 +137,7 @@ release_any(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 		mlx_flush(q);
 }
 
-/* One message, for which neither slots are posted nor credits are told, is all but free. */
+/* All but the final steps of freeing one message, without posting slots or returning credits. */
 void
 mlx_slot_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_slot.h - a slot that a message came to: whose it is, what it tells, and how it is free again
+ * mlx_slot.h - a slot with a message: its peer, its credits, and how it is freed
  */
 #ifndef MLX_SLOT_H
 #define MLX_SLOT_H
@@ -20,14 +20,14 @@
 
 #include "mlx_tx.h"
 
-/** Post what is free. */
+/** Post the free slots. */
 void mlx_slots_post(struct mlx_queue *mq);
-/** Make and post slots until so many may be granted. @return 0 or -ENOMEM: some may have been made */
+/** Make and post slots until total may be granted. @return 0 or -ENOMEM: some may have been made */
 int mlx_slots_grow(struct mlx_queue *mq, uint32_t granted);
 
 /**
- * Told at once, posted with others, and not while something that came is answered: rx_spare
- * slots more than are granted stand in for it.
+ * Its credit is returned at once; it is posted with others, and not while an arrival is
+ * being answered: rx_spare slots beyond the granted ones replace it.
  */
 static inline void
 mlx_slot_post(struct mlx_queue *mq, uint32_t slot)
@@ -37,7 +37,7 @@ mlx_slot_post(struct mlx_queue *mq, uint32_t slot)
 		mlx_slots_post(mq);
 }
 
-/** The slot of a message of p is free: p may be told so. */
+/** The slot of a message of p is free: its credit may be returned. */
 static inline void
 mlx_slot_freed(struct mlx_queue *mq, struct mlx_peer *p)
 {
@@ -52,7 +52,7 @@ mlx_slot_freed(struct mlx_queue *mq, struct mlx_peer *p)
 /** Slow path of mlx_slot_told(). */
 bool mlx_slot_told_any(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm);
 
-/** Something of a peer that lives: what stands beside it. @return whether it is a message */
+/** A sign of life of a peer: process the note with it. @return whether it is a message */
 static inline bool
 mlx_slot_told(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 {
@@ -85,14 +85,17 @@ mlx_slot_take(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_comp comp,
 	return true;
 }
 
-/** An arrival of nobody, or an error. @return false */
+/** An arrival without a peer, or an error. @return false */
 bool mlx_slot_no_peer(struct mlx_queue *mq, const struct mlx_hw_comp *comp);
-/** A message in a slot. @param p NULL: of nobody. @return whether *rx is one; else the slot is free */
+/**
+ * A message in a slot. @param p NULL: no peer. @return whether *rx is one; else the slot is
+ * free
+ */
 bool mlx_slot_accept(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp,
 	struct plx_rx *rx);
-/** It is of no use: its slot is free. */
+/** Invalid: free its slot. */
 void mlx_slot_drop(struct mlx_queue *mq, const struct plx_rx *rx);
-/** A message that took no slot has come. */
+/** A message without a slot has arrived. */
 void mlx_slot_placed(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm);
 void mlx_slot_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 

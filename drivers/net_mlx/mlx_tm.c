@@ -4,19 +4,16 @@
  * mlx_tm.c - receives in the device's list, from the post to the last callback
  *
  * Design notes
- * The device counts the tagged messages that met no receive, and holds a new receive back until
- * it is told the same number; lib/offload tells what software has dealt with. A token whose
- * message never came (its sender is gone) was counted by the device and is seen by nobody: so
- * `dropped` is added to what is told.
- *
- * While a receive that software has taken back by force may still be in the list nothing is told,
- * as the list may begin to match once the counts agree. That is so when there was no
- * room for the command: it waits in `dues`.
- *
- * A receive of which all has been said is not taken out: the handle may be another's by now.
- *
- * When the device executes no commands any more it counts as removed: its queue pairs are closed.
- * After that no buffer is written to, and what was asked back is given back unasked.
+ * - The device counts the tagged messages that matched no receive, and suspends a new receive
+ *   until it gets the same number; lib/offload sends the count of processed ones. A token whose
+ *   message never came (its sender died) was counted by the device and nobody sees it: so
+ *   `dropped` is added to the count.
+ * - While a receive that was withdrawn by force may still be in the list no count is sent, as the
+ *   list may begin to match once the counts agree. That happens when there was no room for the
+ *   command: it waits in `dues`.
+ * - A receive whose last completion has come is not removed: the handle may be another's by now.
+ * - When the device executes no commands any more it counts as removed: its queue pairs are
+ *   closed. After that no buffer is written, and every cancel succeeds.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,32 +27,32 @@
 enum recv_state {
 	RECV_FREE,
 	RECV_POSTED,
-	RECV_MET,   /* the message is not whole yet */
+	RECV_MET,   /* the message is not complete yet */
 	RECV_TOKEN, /* the message is the next of its sender */
-	RECV_ENDED, /* all is said, but the device still has an answer */
+	RECV_ENDED, /* complete, but the device still has an answer */
 };
 
 struct tm_recv {
 	TAILQ_ENTRY(tm_recv) link; /* of free, or dues */
-	uct_tag_context_t *ctx;	   /* NULL: nobody is told */
-	struct mlx_peer *peer;	   /* RECV_MET, RECV_TOKEN: whose message */
+	uct_tag_context_t *ctx;	   /* NULL: no callbacks */
+	struct mlx_peer *peer;	   /* RECV_MET, RECV_TOKEN: the message's sender */
 	struct mlx_loan loan;
 	size_t len;
 	uint64_t stag;
 	uint32_t handle;
 	uint32_t app;
 	uint8_t state;
-	bool asked;	/* a command to take it out is due or on its way, which is answered */
+	bool asked;	/* a command to remove it is due or in flight, and will be answered */
 	bool due;	/* in dues */
-	bool placed;	/* the device has written all that it will */
+	bool placed;	/* the device has written everything */
 };
 
 /* Owner: the queue's. */
 struct mlx_tm {
 	struct mlx_queue *mq;
 	struct mlx_tm_hw *hw;
-	uint16_t seen;	  /* what software said last */
-	uint16_t dropped; /* tagged messages that came to nobody */
+	uint16_t seen;	  /* the last count from software */
+	uint16_t dropped; /* tagged messages that nobody got */
 	bool leaving;
 	TAILQ_HEAD(, tm_recv) free, dues;
 	struct tm_recv recvs[];
@@ -85,7 +82,7 @@ del(struct mlx_tm *tm, const struct tm_recv *r)
 	return rc;
 }
 
-/* @return whether it could be told */
+/* @return whether the count was sent */
 static bool
 count_tell(struct mlx_tm *tm)
 {
@@ -105,7 +102,7 @@ recv_free(struct mlx_tm *tm, struct tm_recv *r)
 	TAILQ_INSERT_TAIL(&tm->free, r, link);
 }
 
-/* It is out of the list, or will be before anything is told. */
+/* It is out of the list, or will be before any count is sent. */
 static void
 del_done(struct mlx_tm *tm, struct tm_recv *r)
 {
@@ -113,7 +110,8 @@ del_done(struct mlx_tm *tm, struct tm_recv *r)
 		recv_free(tm, r);
 }
 
-/* Whether a command can take it out of the list: else its end has come, and is told soon. */
+/* Whether a command can remove it from the list: otherwise its completion has come, and is
+ * reported soon. */
 static bool
 is_listed(const struct mlx_tm *tm, const struct tm_recv *r)
 {
@@ -130,7 +128,7 @@ due_end(struct mlx_tm *tm, struct tm_recv *r)
 	r->due = r->asked = false;
 }
 
-/* Commands that found no room. @return whether none is left */
+/* Commands that found no room. @return whether all are sent */
 static bool
 dues_work(struct mlx_tm *tm)
 {
@@ -173,7 +171,7 @@ add(struct mlx_tm *tm, struct tm_recv *r, const struct plx_dev_recv *recv)
 	return rc == -ENOSPC || rc == -EAGAIN ? rc : -EOPNOTSUPP;
 }
 
-/* A tagged message came to nobody. What is told has no other occasion. */
+/* Nobody got a tagged message. The count has no other occasion to be sent. */
 static void
 count_dropped(struct mlx_tm *tm)
 {
@@ -240,7 +238,8 @@ mlx_tm_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t 
 
 /* -- what came -- */
 
-/* The device has no more to say of what met it, and the owner is about to be told the last. */
+/* The device has no more completions for its message, and the owner is about to get the
+ * last callback. */
 static uct_tag_context_t *
 recv_end(struct mlx_tm *tm, struct tm_recv *r)
 {
@@ -279,7 +278,7 @@ on_met(struct mlx_tm *tm, struct tm_recv *r, struct mlx_peer *p)
 		r->ctx->tag_consumed_cb(r->ctx);
 }
 
-/* The sender does not keep to what mlx_tm.h says. */
+/* The sender violates the protocol of mlx_tm.h. */
 static void
 bad_peer(struct mlx_tm *tm, struct mlx_peer *p)
 {
@@ -287,7 +286,7 @@ bad_peer(struct mlx_tm *tm, struct mlx_peer *p)
 	plx_link_lose(&p->link, -EBADMSG);
 }
 
-/* All of what met it is here. */
+/* Its message is complete. */
 static void
 on_placed(struct mlx_tm *tm, struct tm_recv *r, const struct mlx_hw_comp *comp)
 {
@@ -314,7 +313,7 @@ on_placed(struct mlx_tm *tm, struct tm_recv *r, const struct mlx_hw_comp *comp)
 	recv_complete(tm, r, comp->len, comp->len <= r->len ? UCS_OK : UCS_ERR_MESSAGE_TRUNCATED);
 }
 
-/* The message does not come to the buffer. */
+/* The message does not arrive in the buffer. */
 static void
 on_failed(struct mlx_tm *tm, struct tm_recv *r, const struct mlx_hw_comp *comp)
 {
@@ -329,7 +328,7 @@ on_failed(struct mlx_tm *tm, struct tm_recv *r, const struct mlx_hw_comp *comp)
 	recv_complete(tm, r, comp->len, UCS_ERR_MESSAGE_TRUNCATED);
 }
 
-/* The device's answer to a command that took a receive out of the list. */
+/* The device's answer to a command that removed a receive from the list. */
 static void
 on_answer(struct mlx_tm *tm, struct tm_recv *r, bool gone)
 {
@@ -350,7 +349,7 @@ take_recv(struct mlx_tm *tm, struct mlx_peer *p, const struct mlx_hw_comp *comp)
 	struct tm_recv *r = &tm->recvs[comp->slot];
 	bool second = comp->status == MLX_TM_PLACED;
 
-	/* Its message was given up, and this is the end of it. */
+	/* Its message was given up, and this is its last completion. */
 	if (r->state == RECV_ENDED && !r->placed) {
 		r->placed = true;
 		due_end(tm, r);
@@ -370,11 +369,11 @@ take_recv(struct mlx_tm *tm, struct mlx_peer *p, const struct mlx_hw_comp *comp)
 		on_placed(tm, r, comp);
 	else if (comp->status != MLX_TM_MET)
 		on_failed(tm, r, comp);
-	else if (p == NULL) /* its queue pair is closed: no more comes */
+	else if (p == NULL) /* its queue pair is closed: no more completions */
 		recv_complete(tm, r, 0, UCS_ERR_CONNECTION_RESET);
 }
 
-/* A tagged message that met nothing. @return whether *rx is one */
+/* A tagged message without a match. @return whether *rx is one */
 static bool
 take_unexpected(struct mlx_tm *tm, struct mlx_peer *p, const struct mlx_hw_comp *comp,
 	struct plx_rx *rx)
@@ -410,7 +409,7 @@ take_unexpected(struct mlx_tm *tm, struct mlx_peer *p, const struct mlx_hw_comp 
 	return true;
 }
 
-/* The message that a token stood for. @return whether it is software's */
+/* The message of a token. @return whether software has to process it */
 static bool
 take_announced(struct mlx_tm *tm, struct mlx_peer *p, struct plx_rx *rx)
 {
@@ -494,7 +493,7 @@ mlx_tm_peer_lost(struct mlx_queue *mq, struct mlx_peer *p)
 	}
 }
 
-/* Nothing writes to their buffers any more, and no command is answered. */
+/* Nothing writes to their buffers any more, and commands get no answer. */
 static __rte_noinline __rte_cold void
 asked_end(struct mlx_tm *tm)
 {
@@ -546,7 +545,7 @@ mlx_tm_open(struct mlx_queue *mq, const struct mlx_hw_conf *conf)
 	mq->rx_spare += MLX_TM_SLOTS;
 	mq->addr.flags |= MLX_ADDR_TM;
 	mq->q->tag_caps.list_n = hw->list_n;
-	/* What a device does with a message longer than the receive is not known. */
+	/* The behaviour of a device for a message longer than the receive is not known. */
 	mq->q->tag_caps.len_min = mq->addr.rx_len - sizeof(struct ibv_tmh);
 	return 0;
 }

@@ -4,13 +4,11 @@
  * mlx_tm_hw.c - the hardware queues with a shared receive queue that matches tags
  *
  * Design notes
- * All is libibverbs, on mlx5 devices as well: the commands to the list go by a queue pair that the
- * provider keeps to itself. Sending is that of mlx_verbs.c.
- *
- * Completions of slots, receives and commands come by one queue, in the order in which messages
- * and commands met. What one is about is told by its wr_id, since after an error nothing else
- * is said to be valid. That of a receive has the number of its use, so that whatever comes after
- * its end finds nothing.
+ * - All is libibverbs, on mlx5 devices as well: the commands to the list use a queue pair of the
+ *   provider. Sending is that of mlx_verbs.c.
+ * - Completions of slots, receives and commands come by one queue, in the order of messages and
+ *   commands. Its wr_id identifies the object, since after an error nothing else is valid. That
+ *   of a receive has the number of its use, so that a completion after its end finds nothing.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,7 +34,7 @@ last_error(void)
 	return errno != 0 ? -errno : -EIO;
 }
 
-/* What the device can do. Errors: -EOPNOTSUPP */
+/* The device's capabilities. Errors: -EOPNOTSUPP */
 static int
 caps_get(struct ibv_context *ctx, struct ibv_tm_caps *caps)
 {
@@ -88,7 +86,7 @@ tm_close(struct mlx_hw *hw)
 	free(h);
 }
 
-/* A message to a slot, or what became of one. @return whether there is something to tell */
+/* A completion of a slot. @return whether there is something to report */
 static bool
 read_slot(struct mlx_tm_hw *h, struct mlx_hw_comp *comp)
 {
@@ -123,7 +121,7 @@ read_recv(struct mlx_tm_hw *h, struct mlx_hw_comp *comp)
 		return false;
 	}
 	comp->slot = i;
-	/* That it is too long is found by the provider: all else is as it should be. */
+	/* Only the provider reports an excessive length: all else is valid. */
 	comp->status = h->cq->status == IBV_WC_SUCCESS ? recv_status(ibv_wc_read_wc_flags(h->cq))
 		: h->cq->status == IBV_WC_LOC_LEN_ERR ? MLX_TM_TOO_LONG : MLX_TM_FAILED;
 	h->met[i].over = comp->status != MLX_TM_MET;
@@ -139,7 +137,7 @@ read_recv(struct mlx_tm_hw *h, struct mlx_hw_comp *comp)
 	return true;
 }
 
-/* A command and those before it are over. @return whether it was to be told */
+/* A command and all earlier ones are complete. @return whether to report it */
 static bool
 read_cmd(struct mlx_tm_hw *h, struct mlx_hw_comp *comp)
 {
@@ -216,7 +214,7 @@ mlx_tm_hw_open(const struct mlx_hw_conf *conf, uint32_t list_n, struct mlx_tm_hw
 	return rc;
 }
 
-/* @param told the receive whose end is to be told, or MLX_NONE */
+/* @param told the receive whose removal is to be reported, or MLX_NONE */
 static int
 command(struct mlx_tm_hw *h, struct ibv_ops_wr *wr, const struct mlx_tm_cmd *cmd, uint32_t told)
 {
@@ -226,7 +224,7 @@ command(struct mlx_tm_hw *h, struct ibv_ops_wr *wr, const struct mlx_tm_cmd *cmd
 
 	if (n - h->done_op == h->n_ops)
 		return -EAGAIN;
-	/* Not that of a receive that is the caller's again: its place would stay taken. */
+	/* Not that of a receive that belongs to the caller again: its place would stay in use. */
 	if (told != MLX_NONE || (wr->opcode != IBV_WR_TAG_DEL && n % MLX_TM_SIGNAL_EVERY == 0) ||
 		n - h->done_op >= h->n_ops / 2)
 		wr->flags |= IBV_OPS_SIGNALED;

@@ -11,7 +11,7 @@
 #include "mlx_tx.h"
 #include "plx_wire.h"
 
-/* Send it behind a header for the device. @param skip bytes of its own header that this replaces */
+/* Send it after a header for the device. @param skip bytes of its own header that this replaces */
 static int
 framed(const struct plx_tx *tx, const struct ibv_tmh *tmh, uint8_t skip)
 {
@@ -26,7 +26,7 @@ framed(const struct plx_tx *tx, const struct ibv_tmh *tmh, uint8_t skip)
 	return mlx_tx_framed(&f, tx->hdr_len + tx->len);
 }
 
-/* Both or neither can go. */
+/* Both messages can be sent, or neither. */
 static bool
 room_for_two(struct mlx_queue *mq, struct mlx_peer *p)
 {
@@ -38,7 +38,7 @@ room_for_two(struct mlx_queue *mq, struct mlx_peer *p)
 	return plx_credit_has_two(&p->link.credit) && p->tx_room > 2 && mq->tx_out + 1 < MLX_TX_ALL;
 }
 
-/* A token, and the message that it stands for: the next one, as queue pairs keep the order. */
+/* A token and its message: the next one, as queue pairs keep the order. */
 static int
 announced(const struct plx_tx *tx, struct ibv_tmh *tmh)
 {

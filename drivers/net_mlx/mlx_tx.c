@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_tx.c - sending: credit, request, doorbell; and what was sent and is over
+ * mlx_tx.c - sending: credit, request, doorbell; and send completions
  *
  * Design notes
- * Short messages are written into the request, others into a registered buffer; both are
- * the application's again at once. Only some requests are signalled, since the completion
- * of one stands for those before it. But requests and buffers are the whole queue's, and
- * those that end with an unsignalled one stay taken until the peer is sent to again: so when
- * half of either is taken every request that takes one is signalled. Then what is kept so is
- * never more than that half.
+ * - Short messages are inlined in the request, others are copied into a registered buffer; the
+ *   application may reuse its memory at once in both cases. Only some requests are signalled,
+ *   since a completion covers all earlier ones. But requests and buffers belong to the whole
+ *   queue, and those after the last signalled one stay in use until the next send to the peer: so
+ *   when half of either is in use every request that takes one is signalled. Then at most that
+ *   half stays in use.
  */
 #include <errno.h>
 #include <string.h>
@@ -133,8 +133,9 @@ tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct m
 }
 
 /*
- * Whether the usual short request may go: one that the device learns of now, that is not signalled,
- * and at whose end nothing is to be done. It takes no buffer, so it does not matter how many are taken.
+ * Whether the usual short request may be sent: one with an immediate doorbell, unsignalled,
+ * and without work at its completion. It takes no buffer, so the number of buffers in use
+ * does not matter.
  */
 static __rte_always_inline bool
 tx_is_usual(const struct mlx_queue *mq, const struct mlx_peer *p, enum mlx_by by)
@@ -145,7 +146,7 @@ tx_is_usual(const struct mlx_queue *mq, const struct mlx_peer *p, enum mlx_by by
 		!mq->q->hold);
 }
 
-/* That request: its record says already that it holds nothing. */
+/* Post it; its entry in recs[] is already clear. */
 static __rte_always_inline void
 tx_usual(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_wr *wr, enum mlx_by by)
 {
@@ -166,7 +167,7 @@ mlx_tx_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, stru
 	tx_post(mq, p, wr, rec);
 }
 
-/* The part of a message's imm that tells credits; it takes one. */
+/* The credits in a message's imm; it takes one. */
 static inline uint32_t
 tx_credits(struct mlx_peer *p)
 {
@@ -479,7 +480,7 @@ probe_done(void *arg, int err)
 {
 	struct mlx_peer *p = arg;
 
-	(void)err; /* the peer is lost by it already */
+	(void)err; /* the error has already lost the peer */
 	p->probing = false;
 }
 
@@ -503,7 +504,7 @@ mlx_flush(struct plx_queue *q)
 	struct mlx_peer *p;
 	SLIST_HEAD(, mlx_peer) owes = {mq->owes.slh_first};
 
-	/* Before the rings, which serve them as well; those that find no room are asked again. */
+	/* Before the doorbells, which serve them as well; those without room are retried. */
 	SLIST_INIT(&mq->owes);
 	while ((p = SLIST_FIRST(&owes)) != NULL) {
 		SLIST_REMOVE_HEAD(&owes, owes_link);
@@ -519,7 +520,7 @@ mlx_flush(struct plx_queue *q)
 	}
 }
 
-/* Requests up to and with seq are over. */
+/* Requests up to and including seq are complete. */
 static void
 tx_over(struct mlx_queue *mq, struct mlx_peer *p, uint16_t seq, int err)
 {
@@ -547,7 +548,7 @@ tx_failed(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *co
 
 	switch (comp->status) {
 	case MLX_COMP_FLUSHED:
-		break; /* the one before said why */
+		break; /* the previous one had the reason */
 	case MLX_COMP_RETRY:
 		PLX_STAT_INC(mq->stat.qp_retry);
 		err = -ETIME;
@@ -598,7 +599,7 @@ mlx_tx_poll(struct mlx_queue *mq)
 		struct mlx_peer *p = mlx_peer_find(mq, comp[i].qpn);
 
 		if (p == NULL)
-			continue; /* of a queue pair that is closed: ended with it */
+			continue; /* of a closed queue pair: ended with it */
 		if (likely(comp[i].status == MLX_COMP_OK)) {
 			p->link.rx_ns = mq->link.now_ns;
 			tx_over(mq, p, comp[i].seq, 0);

@@ -4,15 +4,14 @@
  * mlx_ud.c - a queue pair for datagrams, with its slots
  *
  * Design notes
- * What is sent is done in order, so the completion of one stands for all before it, and only some
- * are signalled where much is sent. An error comes in any case, and says as much of those before it.
- * The last ones stay taken until others follow: that costs nothing but their places, unless
- * somebody waits for their end. Then an empty datagram goes to the queue pair itself,
- * whose completion stands for them.
- *
- * A queue pair that fails gives everything back with an error, what was posted for arrivals too, so
- * it is known though nothing is sent. It is emptied and made ready again, under the same number:
- * peers know of nothing but that some datagrams were lost, as any may be.
+ * - Sends complete in order, so a completion covers all earlier ones, and only some are signalled
+ *   under load. An error completes in any case, and covers the earlier ones as well. The last
+ *   ones stay in use until others follow: that costs nothing but their places, unless a caller
+ *   waits for their completion. Then an empty datagram goes to the queue pair itself, whose
+ *   completion covers them.
+ * - A queue pair that fails returns everything with an error, posted receives too, so the failure
+ *   is detected even without sends. It is emptied and made ready again, under the same number:
+ *   peers only see some lost datagrams.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,8 +21,8 @@
 #include "mlx_queue.h"
 #include "mlx_ud.h"
 
-#define GRH   40	   /* stands before what arrives */
-#define TX_ID (1ull << 32) /* in wr_id of what is sent, with the last bits of its number */
+#define GRH   40	   /* header of an arrival */
+#define TX_ID (1ull << 32) /* in wr_id of sends, with the last bits of their number */
 
 static size_t
 mem_len(const struct mlx_ud *ud)
@@ -167,7 +166,7 @@ mlx_ud_end(struct mlx_queue *mq, struct mlx_ud *ud)
 		ud_send(mq, ud, 0, ud->self, ud->qp->qp_num, ud->qkey, true);
 }
 
-/* Of mlx_ud_end(). */
+/* The datagram of mlx_ud_end(). */
 static bool
 is_own_end(const struct mlx_ud *ud, const struct ibv_wc *wc)
 {
@@ -222,7 +221,7 @@ ud_restart(struct mlx_queue *mq, struct mlx_ud *ud)
 
 	if (rc != 0)
 		return rc;
-	/* No more are added. Some libraries have taken out what there was, others leave it. */
+	/* No more are added. Some libraries have removed the completions, others leave them. */
 	while (ibv_poll_cq(ud->cq, MLX_HW_POLL_MAX, wc) > 0)
 		;
 	ud->done = ud->due = ud->sent;

@@ -4,8 +4,8 @@
  * mlx_verbs.c - the hardware queues by libibverbs, on every RDMA device
  *
  * Design notes
- * Requests are gathered in the queue pair and handed over as one list, since on devices
- * that are emulated (soft-RoCE) each handing over is a system call.
+ * - Requests are gathered in the queue pair and posted as one list, since on emulated devices
+ *   (soft-RoCE) each posting is a system call.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -16,12 +16,12 @@
 #include "mlx_glue.h"
 #include "mlx_verbs.h"
 
-#define BATCH 16 /* requests handed over at once */
+#define BATCH 16 /* requests posted at once */
 
 struct verbs_qp {
 	struct mlx_hw_qp hw;
 	uint16_t n;  /* gathered */
-	int err;     /* of a handing over */
+	int err;     /* of a posting */
 	uint8_t *inl; /* BATCH * max_inline bytes */
 	struct ibv_sge sge[BATCH][MLX_HW_SGES];
 	struct ibv_send_wr wr[BATCH];
@@ -239,7 +239,7 @@ static void
 verbs_event(struct mlx_hw *hw, struct ibv_cq *cq)
 {
 	(void)hw;
-	(void)cq; /* libibverbs keeps no account of its own */
+	(void)cq; /* libibverbs does not track it */
 }
 
 const struct mlx_hw_ops mlx_hw_verbs_ops = {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_verbs.h - one request, and one arrival, by libibverbs without a detour
+ * mlx_verbs.h - one request, and one arrival, by libibverbs in inline code
  *
  * Design notes
- * A call of a hook, and what it takes or gives written to memory, cost as much as filling in the
- * request or reading the completion. So who has mlx_hw_qp.at_once may do here what post() and ring()
- * do together, and who has mlx_hw.plain_cq may poll rx_cq as poll_rx() does.
+ * - A call of a hook, with its arguments in memory, costs as much as filling in the request or
+ *   reading the completion. So with mlx_hw_qp.at_once inline code may do what post() and ring()
+ *   do together, and with mlx_hw.plain_cq it may poll rx_cq as poll_rx() does.
  */
 #ifndef MLX_VERBS_H
 #define MLX_VERBS_H
@@ -27,10 +27,10 @@ static const enum ibv_wr_opcode mlx_verbs_opcodes[] = {
 	[MLX_WR_CSWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
 };
 
-/** The device did not take what was handed over. @param rc of ibv_post_send() @return -errno */
+/** The device refused a posting. @param rc of ibv_post_send() @return -errno */
 int mlx_verbs_failed(struct mlx_hw_qp *qp, int rc);
 
-/** @param addr where the local bytes are until w is handed over */
+/** @param addr the local bytes until w is posted */
 static inline void
 mlx_verbs_fill(struct ibv_send_wr *w, struct ibv_sge *sge, const struct mlx_hw_wr *wr, uint16_t seq,
 	uint64_t addr)
@@ -96,7 +96,7 @@ mlx_verbs_arrived(const struct ibv_wc *wc)
 		.status = mlx_verbs_status(wc->status), .vendor = (uint8_t)wc->vendor_err};
 }
 
-/** @return how many, up to n, which is MLX_HW_POLL_MAX at the most */
+/** @return how many, at most n and MLX_HW_POLL_MAX */
 static inline unsigned
 mlx_verbs_poll(struct ibv_cq *cq, struct ibv_wc *wc, unsigned n)
 {

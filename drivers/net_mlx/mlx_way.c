@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_way.c - address handles: one for each peer that datagrams go to, and not too many
+ * mlx_way.c - address handles: one for each peer that gets datagrams, in bounded number
  *
  * Design notes
- * A handle is kept until others need its place, and goes when all that was sent by it is done:
- * some devices look at it only then, and fail the queue pair when it is not there. So one whose peer
- * has gone may stay for a while.
+ * - A handle is kept until others need its place, and is destroyed when all its sends are
+ *   complete: some devices read it only then, and fail the queue pair if it is destroyed. So the
+ *   handle of a dead peer may stay for a while.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,9 +16,9 @@
 
 struct mlx_way {
 	TAILQ_ENTRY(mlx_way) link;
-	struct mlx_peer *p; /* NULL: it has gone */
+	struct mlx_peer *p; /* NULL: it was destroyed */
 	struct ibv_ah *ah;
-	uint64_t dgrams, lossy; /* done by either queue pair when the last that went this way is */
+	uint64_t dgrams, lossy; /* number of the last send with this handle on either queue pair */
 };
 
 static void
@@ -38,14 +38,14 @@ way_is_idle(const struct mlx_queue *mq, const struct mlx_way *way)
 	return mq->ud.done >= way->dgrams && mq->lossy.done >= way->lossy;
 }
 
-/* The one that was not used for longest goes. @return whether there is a place now */
+/* Evict the least recently used one. @return whether there is a place now */
 static bool
 way_evict(struct mlx_queue *mq)
 {
 	struct mlx_way *way = TAILQ_FIRST(&mq->ways);
 
 	if (!way_is_idle(mq, way)) {
-		mlx_ud_end(mq, &mq->lossy); /* it may be what goes by another queue pair that pushes it out */
+		mlx_ud_end(mq, &mq->lossy); /* sends of the other queue pair may occupy it */
 		return false;
 	}
 	PLX_STAT_INC(mq->stat.ways_evicted);
