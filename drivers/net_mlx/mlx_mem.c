@@ -16,33 +16,33 @@
 
 struct mlx_mem {
 	LIST_ENTRY(mlx_mem) link; /* of the queue's */
-	struct mlx_loan loan;
+	struct mlx_memref memref;
 };
 
 int
-mlx_loan_get(struct mlx_queue *mq, void *addr, size_t len, uint8_t rights, int access,
-	struct mlx_loan *loan)
+mlx_memref_get(struct mlx_queue *mq, void *addr, size_t len, uint8_t rights, int access,
+	struct mlx_memref *memref)
 {
-	*loan = (struct mlx_loan){.region = mlx_region_hold(mq->port, addr, len, rights)};
-	if (loan->region != NULL) {
+	*memref = (struct mlx_memref){.region = mlx_region_hold(mq->port, addr, len, rights)};
+	if (memref->region != NULL) {
 		PLX_STAT_INC(mq->stat.mem_reused);
-		loan->mr = mlx_region_mr(loan->region);
+		memref->mr = mlx_region_mr(memref->region);
 		return 0;
 	}
-	loan->own = plx_reg_get(&mq->port->domain, addr, len, access, &mq->stat.regs);
-	if (loan->own == NULL) {
+	memref->own = plx_reg_get(&mq->port->domain, addr, len, access, &mq->stat.regs);
+	if (memref->own == NULL) {
 		PLX_STAT_INC(mq->stat.mem_refused);
 		return errno != 0 ? -errno : -EIO;
 	}
-	loan->mr = plx_reg_handle(loan->own);
+	memref->mr = plx_reg_handle(memref->own);
 	return 0;
 }
 
 void
-mlx_loan_put(struct mlx_loan *loan)
+mlx_memref_put(struct mlx_memref *memref)
 {
-	mlx_region_drop(loan->region);
-	plx_reg_put(loan->own);
+	mlx_region_drop(memref->region);
+	plx_reg_put(memref->own);
 }
 
 int
@@ -54,13 +54,13 @@ mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct 
 
 	if (m == NULL)
 		return -ENOMEM;
-	rc = mlx_loan_get(mq, addr, len, rights, mlx_access(rights), &m->loan);
+	rc = mlx_memref_get(mq, addr, len, rights, mlx_access(rights), &m->memref);
 	if (rc != 0) {
 		free(m);
 		return rc;
 	}
 	LIST_INSERT_HEAD(&mq->mems, m, link);
-	out->key = PLX_DEV_KEY_SET | m->loan.mr->rkey;
+	out->key = PLX_DEV_KEY_SET | m->memref.mr->rkey;
 	out->drv = m;
 	return 0;
 }
@@ -68,17 +68,17 @@ mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct 
 uint32_t
 mlx_mem_lkey(const void *mem)
 {
-	return ((const struct mlx_mem *)mem)->loan.mr->lkey;
+	return ((const struct mlx_mem *)mem)->memref.mr->lkey;
 }
 
 static void
 mem_free(struct mlx_mem *m, bool revoke)
 {
 	LIST_REMOVE(m, link);
-	if (revoke && m->loan.own != NULL)
-		plx_reg_revoke(m->loan.own);
+	if (revoke && m->memref.own != NULL)
+		plx_reg_revoke(m->memref.own);
 	else
-		mlx_loan_put(&m->loan);
+		mlx_memref_put(&m->memref);
 	free(m);
 }
 

@@ -25,7 +25,7 @@ struct mlx_region;
 struct plx_reg;
 
 /** A reference to registered memory, for one transfer. */
-struct mlx_loan {
+struct mlx_memref {
 	const struct ibv_mr *mr;
 	struct mlx_region *region; /* the region that contains it, or NULL */
 	struct plx_reg *own;	   /* else */
@@ -58,10 +58,10 @@ int mlx_access(uint8_t rights);
  *   ibv_access_flags
  * Errors: -ENOMEM, -EFAULT and others of the system: the reference is empty.
  */
-int mlx_loan_get(struct mlx_queue *mq, void *addr, size_t len, uint8_t rights, int access,
-	struct mlx_loan *loan);
+int mlx_memref_get(struct mlx_queue *mq, void *addr, size_t len, uint8_t rights, int access,
+	struct mlx_memref *memref);
 /** Accepts an empty one. */
-void mlx_loan_put(struct mlx_loan *loan);
+void mlx_memref_put(struct mlx_memref *memref);
 int mlx_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
 	struct plx_dev_mem *out);
 void mlx_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);

@@ -19,7 +19,7 @@ struct mlx_io {
 	struct mlx_queue *mq;
 	void (*done)(void *arg, int err);
 	void *arg;
-	struct mlx_loan loan; /* of the local memory */
+	struct mlx_memref memref; /* of the local memory */
 	void *to;	   /* a READ into buf: its destination */
 	uint32_t len;
 	uint32_t buf;	   /* or MLX_NONE */
@@ -54,7 +54,7 @@ io_put(struct mlx_queue *mq, struct mlx_io *io)
 {
 	if (io->buf != MLX_NONE)
 		mlx_bufs_put(&mq->tx_bufs, io->buf);
-	mlx_loan_put(&io->loan);
+	mlx_memref_put(&io->memref);
 	SLIST_INSERT_HEAD(&mq->ios, io, link);
 }
 
@@ -101,10 +101,10 @@ io_local(struct mlx_queue *mq, const struct plx_rma_op *op, struct mlx_io *io, s
 			io->to = op->local;
 		return 0;
 	}
-	if (mlx_loan_get(mq, op->local, op->len, op->put ? 0 : PLX_DEV_MEM_WRITE,
-		op->put ? 0 : IBV_ACCESS_LOCAL_WRITE, &io->loan) != 0)
+	if (mlx_memref_get(mq, op->local, op->len, op->put ? 0 : PLX_DEV_MEM_WRITE,
+		op->put ? 0 : IBV_ACCESS_LOCAL_WRITE, &io->memref) != 0)
 		return -EOPNOTSUPP; /* more than may be locked, or another kind of memory */
-	wr->lkey = io->loan.mr->lkey;
+	wr->lkey = io->memref.mr->lkey;
 	return 0;
 }
 

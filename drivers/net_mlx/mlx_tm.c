@@ -36,7 +36,7 @@ struct tm_recv {
 	TAILQ_ENTRY(tm_recv) link; /* of free, or dues */
 	uct_tag_context_t *ctx;	   /* NULL: no callbacks */
 	struct mlx_peer *peer;	   /* RECV_MET, RECV_TOKEN: the message's sender */
-	struct mlx_loan loan;
+	struct mlx_memref memref;
 	size_t len;
 	uint64_t stag;
 	uint32_t handle;
@@ -157,17 +157,17 @@ add(struct mlx_tm *tm, struct tm_recv *r, const struct plx_dev_recv *recv)
 		.counts = true};
 	int rc = 0;
 
-	r->loan = (struct mlx_loan){0};
+	r->memref = (struct mlx_memref){0};
 	if (recv->len != 0)
-		rc = mlx_loan_get(tm->mq, recv->buf, recv->len, 0, IBV_ACCESS_LOCAL_WRITE, &r->loan);
+		rc = mlx_memref_get(tm->mq, recv->buf, recv->len, 0, IBV_ACCESS_LOCAL_WRITE, &r->memref);
 	if (rc != 0)
 		return -EOPNOTSUPP;
-	rc = mlx_tm_hw_add(tm->hw, &cmd, recv, recv->len != 0 ? r->loan.mr->lkey : 0);
+	rc = mlx_tm_hw_add(tm->hw, &cmd, recv, recv->len != 0 ? r->memref.mr->lkey : 0);
 	if (rc == 0) {
 		r->handle = cmd.handle;
 		return 0;
 	}
-	mlx_loan_put(&r->loan);
+	mlx_memref_put(&r->memref);
 	return rc == -ENOSPC || rc == -EAGAIN ? rc : -EOPNOTSUPP;
 }
 
@@ -222,7 +222,7 @@ mlx_tm_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, uint16_t 
 		PLX_ASSERT(r->state == RECV_POSTED && !r->asked);
 		r->ctx = NULL;
 		r->state = RECV_ENDED;
-		mlx_loan_put(&r->loan); /* it matches nothing any more */
+		mlx_memref_put(&r->memref); /* it matches nothing any more */
 	} else {
 		r->asked = is_listed(tm, r);
 	}
@@ -245,7 +245,7 @@ recv_end(struct mlx_tm *tm, struct tm_recv *r)
 {
 	uct_tag_context_t *ctx = r->ctx;
 
-	mlx_loan_put(&r->loan);
+	mlx_memref_put(&r->memref);
 	r->ctx = NULL;
 	r->state = RECV_ENDED;
 	due_end(tm, r);
@@ -563,6 +563,6 @@ mlx_tm_close(struct mlx_queue *mq)
 		return;
 	for (uint32_t i = 0; i < mq->q->tag_caps.list_n; i++)
 		if (mq->tm->recvs[i].ctx != NULL)
-			mlx_loan_put(&mq->tm->recvs[i].loan);
+			mlx_memref_put(&mq->tm->recvs[i].memref);
 	free(mq->tm);
 }
