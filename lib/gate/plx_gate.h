@@ -28,6 +28,16 @@
 
 #include "plx_bias.h"
 
+/**
+ * What stands before a worker's owner: how a call becomes it. Fixed when the worker is made; the faces have one body for
+ * each operation, instantiated for each mode.
+ */
+enum plx_gate_mode {
+	PLX_GATE_SINGLE, /* nothing: the one thread that calls is the owner */
+	PLX_GATE_LOCKED, /* the lock of several threads (plx_lock.h): who has it is */
+	PLX_GATE_SHARED, /* this gate: the application shares the worker with a reactor */
+};
+
 /** The owner, in bias.to: one of these, or the thread that has the turns granted. The order counts. */
 enum plx_gate_owner {
 	PLX_GATE_FREE,	  /* nobody: the reactor idles on a core that it shares */

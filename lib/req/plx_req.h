@@ -356,6 +356,13 @@ unsigned plx_req_pool_poll(struct plx_req_pool *p);
 /** Slow path of plx_req_pool_flush(). */
 void plx_req_pool_flush_slow(struct plx_cq *cq);
 
+/** @return whether all that has completed was told of. Thread: the application's, which is the owner. */
+static inline bool
+plx_req_pool_is_told(const struct plx_req_pool *p)
+{
+	return plx_cq_next(p->cq) == NULL && STAILQ_EMPTY(&p->cq->overflow);
+}
+
 /**
  * From now on callbacks run at once, as inline. @return false: some wait, which come before; nothing
  * has changed. Thread: the application's, which is the owner, in progress.
@@ -363,7 +370,7 @@ void plx_req_pool_flush_slow(struct plx_cq *cq);
 static inline bool
 plx_req_pool_begin_direct(struct plx_req_pool *p)
 {
-	if (plx_cq_next(p->cq) != NULL || !STAILQ_EMPTY(&p->cq->overflow))
+	if (!plx_req_pool_is_told(p))
 		return false;
 	p->to = NULL;
 	return true;

@@ -146,8 +146,9 @@ struct plx_rma {
 
 	/* application's side */
 	_Atomic uint64_t n_ops; /* in flight; writers: this side adds, the owner subtracts */
-	uint32_t epoch;
+	_Atomic uint32_t epoch; /* readers: any, relaxed */
 	bool fenced; /* an operation of an older epoch was in flight at the last check */
+	bool may_mark; /* with a reactor: puts of quick may be younger than the last fence */
 };
 
 /** One operation, from the face. */
@@ -229,7 +230,8 @@ static inline void
 plx_rma_fence(struct plx_rma *r)
 {
 	if (atomic_load_explicit(&r->n_ops, memory_order_acquire) != 0) {
-		r->epoch++;
+		atomic_store_explicit(&r->epoch, atomic_load_explicit(&r->epoch, memory_order_relaxed) + 1,
+			memory_order_relaxed);
 		r->fenced = true;
 	}
 }

@@ -111,6 +111,7 @@ is_here(const struct plx_rma_do *d)
 void
 plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *req)
 {
+	const uint32_t epoch = atomic_load_explicit(&r->epoch, memory_order_relaxed);
 	struct plx_req_rma *o = &req->rma;
 
 	req->buf = d->buf;
@@ -133,7 +134,7 @@ plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *r
 	o->offset = 0;
 	o->operand[0] = d->kind == PLX_RMA_ATOMIC ? d->operand[0] : 0;
 	o->operand[1] = d->operand[1];
-	o->epoch = r->epoch;
+	o->epoch = epoch;
 	o->err = 0;
 	o->n_out = 0;
 	o->n_dev = 0;

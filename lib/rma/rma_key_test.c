@@ -187,6 +187,50 @@ begin_connected(void)
 	UNIT_END(&u, move(PLX_RMA_PUT, here, 8, 0), 0);
 }
 
+/* The application shares the worker with a reactor, which has the turns, or has granted them. */
+static void
+give_turns(struct plx_worker *w, enum plx_gate_owner owner)
+{
+	w->poller.gate.bias.to = owner;
+}
+
+static void
+short_puts_go_at_once_while_turns_are_granted(void)
+{
+	struct plx_worker *w;
+
+	begin_connected();
+	w = u.w[0];
+	UNIT_EQ_FATAL(plx_inbox_open(&w->inbox, false), 0);
+	UNIT_EQ_FATAL(plx_cq_create(&w->reqs.cq), 0);
+	w->poller.gate = (struct plx_gate){.one = true, .grantee = PLX_GATE_ONE};
+	w->turn_due = PLX_WORKER_TURN_EVERY;
+	w->dedicated = true;
+	give_turns(w, PLX_GATE_REACTOR);
+	UNIT_EQ(put_now(here, 8, 0), -EAGAIN);
+	UNIT_EQ(w->stat.direct, 0);
+	give_turns(w, PLX_GATE_ONE);
+	here[0] = 7;
+	UNIT_EQ(put_now(here, 8, 0), 0);
+	UNIT_EQ(put_now(here, PLX_WORKER_LONG_LEN, 0), -EAGAIN); /* the reactor's */
+	UNIT_EQ(stat_of(0)->quick, 1);
+	UNIT_EQ(w->stat.direct, 1);
+	UNIT_TRUE(!w->poller.gate.bias.inside);
+	for (unsigned i = 0; i < 2; i++) { /* the second time there is nothing to mark, and nobody is asked */
+		UNIT_EQ(plx_worker_fence(w), 0);
+		UNIT_EQ(stat_of(0)->marks, 1);
+		UNIT_TRUE(w->rma.fenced);
+		give_turns(w, PLX_GATE_REACTOR);
+	}
+	w->dedicated = false;
+	plx_cq_destroy(w->reqs.cq);
+	w->reqs.cq = NULL;
+	plx_inbox_close(&w->inbox);
+	UNIT_END(&u, flush(PLX_FLUSH_WORKER), 0);
+	UNIT_EQ(there[0], 7);
+	end();
+}
+
 static void
 short_puts_take_no_request(void)
 {
@@ -738,6 +782,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(every_length_is_put_and_got_without_the_target),
 	UNIT_TEST(a_short_put_is_taken_and_a_flush_waits_for_it),
 	UNIT_TEST(short_puts_take_no_request),
+	UNIT_TEST(short_puts_go_at_once_while_turns_are_granted),
 	UNIT_TEST(a_flush_waits_for_puts_without_requests),
 	UNIT_TEST(a_fence_waits_for_puts_without_requests),
 	UNIT_TEST(a_mark_waits_for_room_as_others_do),

@@ -279,20 +279,20 @@ send_long(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_
 /* The usual send calls only what cannot fail, so inline it saves no registers. */
 static __rte_always_inline ucs_status_ptr_t
 send_plain(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param,
-	enum ucp_mode mode)
+	enum plx_gate_mode mode)
 {
 	ucp_worker_h w = ep->worker;
 	enum plx_gate_pass pass;
 	struct plx_ep *to;
 
-	if (mode == UCP_SHARED && unlikely(count >= PLX_WORKER_LONG_LEN || ucp_ep_is_odd(ep)))
+	if (mode == PLX_GATE_SHARED && unlikely(count >= PLX_WORKER_LONG_LEN || ucp_ep_is_odd(ep)))
 		return send_nbx(ep, id, NULL, 0, buffer, count, param);
 	pass = ucp_begin(w, mode);
-	if (mode == UCP_SHARED && pass == PLX_GATE_NOT)
+	if (mode == PLX_GATE_SHARED && pass == PLX_GATE_NOT)
 		return send_posted(ep, id, buffer, count, param);
 	to = ep->user.ep;
 	if (unlikely(!plx_worker_am_is_short(to, count)))
-		return mode == UCP_SINGLE ? send_nbx(ep, id, NULL, 0, buffer, count, param)
+		return mode == PLX_GATE_SINGLE ? send_nbx(ep, id, NULL, 0, buffer, count, param)
 					  : send_long(ep, id, buffer, count, param, pass);
 	if (!plx_worker_is_sure(to))
 		return send_asked(ep, id, buffer, count, param, pass);
@@ -305,13 +305,13 @@ send_plain(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp
 static __rte_noinline ucs_status_ptr_t
 send_locked(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
-	return send_plain(ep, id, buffer, count, param, UCP_LOCKED);
+	return send_plain(ep, id, buffer, count, param, PLX_GATE_LOCKED);
 }
 
 static __rte_noinline ucs_status_ptr_t
 send_shared(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
-	return send_plain(ep, id, buffer, count, param, UCP_SHARED);
+	return send_plain(ep, id, buffer, count, param, PLX_GATE_SHARED);
 }
 
 /* The modes apart, so that it saves no registers for any of them. */
@@ -320,9 +320,9 @@ ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_leng
 	const void *buffer, size_t count, const ucp_request_param_t *param)
 {
 	if (likely(is_plain(param, id, header_length))) {
-		if (ep->worker->mode == UCP_SINGLE)
-			return send_plain(ep, id, buffer, count, param, UCP_SINGLE);
-		if (ep->worker->mode == UCP_LOCKED)
+		if (ep->worker->mode == PLX_GATE_SINGLE)
+			return send_plain(ep, id, buffer, count, param, PLX_GATE_SINGLE);
+		if (ep->worker->mode == PLX_GATE_LOCKED)
 			return send_locked(ep, id, buffer, count, param);
 		return ucp_is_held(ep->worker) ? send_posted(ep, id, buffer, count, param)
 					       : send_shared(ep, id, buffer, count, param);

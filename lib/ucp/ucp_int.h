@@ -48,18 +48,11 @@ struct ucp_context {
 
 #define UCP_EP_HASH 256 /* lists over which a worker's eps are spread */
 
-/** What stands before a worker's owner: how a call becomes it. */
-enum ucp_mode {
-	UCP_SINGLE, /* nothing: the one thread that calls is the owner */
-	UCP_LOCKED, /* the worker's lock */
-	UCP_SHARED, /* the gate between application and reactor */
-};
-
 struct ucp_worker {
 	struct plx_worker *core;
 	ucp_context_h context;
 	bool multi; /* lock is in use */
-	uint8_t mode; /* enum ucp_mode */
+	uint8_t mode; /* enum plx_gate_mode */
 	ucs_thread_mode_t thread_mode;
 	struct plx_lock lock;
 	_Atomic bool in_progress; /* multi; writer: who has the lock; who waits need not give a turn then */
@@ -104,25 +97,25 @@ ucp_unlock(ucp_worker_h w)
 /**
  * Be the owner for a plain operation, which completes nothing. Each such operation has one body, instantiated for each
  * mode.
- * @return PLX_GATE_NOT (UCP_SHARED only): the reactor is to do it; else until ucp_end()
+ * @return PLX_GATE_NOT (PLX_GATE_SHARED only): the reactor is to do it; else until ucp_end()
  */
 static __rte_always_inline enum plx_gate_pass
-ucp_begin(ucp_worker_h w, enum ucp_mode mode)
+ucp_begin(ucp_worker_h w, enum plx_gate_mode mode)
 {
-	if (mode == UCP_SHARED)
+	if (mode == PLX_GATE_SHARED)
 		return plx_worker_begin(w->core);
-	if (mode == UCP_LOCKED)
+	if (mode == PLX_GATE_LOCKED)
 		plx_lock_enter(&w->lock);
 	return PLX_GATE_ENTERED;
 }
 
 /** @param turn as for plx_worker_end() */
 static __rte_always_inline void
-ucp_end(ucp_worker_h w, enum ucp_mode mode, enum plx_gate_pass pass, bool turn)
+ucp_end(ucp_worker_h w, enum plx_gate_mode mode, enum plx_gate_pass pass, bool turn)
 {
-	if (mode == UCP_SHARED)
+	if (mode == PLX_GATE_SHARED)
 		plx_worker_end(w->core, pass, turn);
-	else if (mode == UCP_LOCKED)
+	else if (mode == PLX_GATE_LOCKED)
 		plx_lock_leave(&w->lock);
 }
 

@@ -201,7 +201,7 @@ progress_locked(ucp_worker_h w)
 static __rte_noinline unsigned
 progress_other(ucp_worker_h w)
 {
-	if (w->mode == UCP_LOCKED)
+	if (w->mode == PLX_GATE_LOCKED)
 		return progress_locked(w);
 	return w->multi ? progress_contended(w) : progress_burst(w);
 }
@@ -213,7 +213,7 @@ ucp_worker_progress(ucp_worker_h w)
 	struct plx_worker *core = w->core;
 	enum plx_rx_found found;
 
-	if (unlikely(w->mode != UCP_SINGLE))
+	if (unlikely(w->mode != PLX_GATE_SINGLE))
 		return progress_other(w);
 	found = plx_worker_peek(core);
 	if (likely(found == PLX_RX_NONE))

@@ -403,6 +403,40 @@ is_plain(const ucp_request_param_t *param)
 			param->datatype == ucp_dt_make_contig(1)));
 }
 
+/* By the device, without a request. @return 0; -EAGAIN it takes more; or why it fails */
+static __rte_always_inline int
+put_quick(ucp_ep_h ep, const struct plx_rkey *k, const void *buffer, size_t count, uint64_t remote,
+	enum plx_gate_mode mode)
+{
+	ucp_worker_h w = ep->worker;
+	enum plx_gate_pass pass = ucp_begin(w, mode);
+	int rc;
+
+	if (mode == PLX_GATE_SHARED && pass == PLX_GATE_NOT)
+		return -EAGAIN;
+	rc = plx_worker_put_quick(w->core, ep->user.ep, k, buffer, count, remote, mode);
+	ucp_end(w, mode, pass, true);
+	return rc;
+}
+
+static __rte_noinline int
+put_quick_locked(ucp_ep_h ep, const struct plx_rkey *k, const void *buffer, size_t count, uint64_t remote)
+{
+	return put_quick(ep, k, buffer, count, remote, PLX_GATE_LOCKED);
+}
+
+/* Its threads share what tells of a fence. */
+static __rte_noinline int
+put_quick_shared(ucp_ep_h ep, const struct plx_rkey *k, const void *buffer, size_t count, uint64_t remote)
+{
+	int rc;
+
+	ucp_lock(ep->worker);
+	rc = put_quick(ep, k, buffer, count, remote, PLX_GATE_SHARED);
+	ucp_unlock(ep->worker);
+	return rc;
+}
+
 ucs_status_ptr_t
 ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
 	const ucp_request_param_t *param)
@@ -418,9 +452,12 @@ ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count, uint64_t remote_addr,
 			plx_copy(plx_rkey_here(k, remote_addr), buffer, count);
 			return NULL;
 		}
-		rc = w->mode == UCP_SINGLE
-			? plx_worker_put_quick(w->core, ep->user.ep, k, buffer, count, remote_addr)
-			: -EAGAIN;
+		if (w->mode == PLX_GATE_SINGLE)
+			rc = put_quick(ep, k, buffer, count, remote_addr, PLX_GATE_SINGLE);
+		else if (w->mode == PLX_GATE_LOCKED)
+			rc = put_quick_locked(ep, k, buffer, count, remote_addr);
+		else
+			rc = put_quick_shared(ep, k, buffer, count, remote_addr);
 		if (likely(rc != -EAGAIN))
 			return error(ucp_status(rc));
 	}

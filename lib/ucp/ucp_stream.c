@@ -99,16 +99,16 @@ send_nbx(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_
 
 /* The usual send calls only what cannot fail, so inline it saves no registers. */
 static __rte_always_inline ucs_status_ptr_t
-send_plain(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_t *param, enum ucp_mode mode)
+send_plain(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_t *param, enum plx_gate_mode mode)
 {
 	ucp_worker_h w = ep->worker;
 	enum plx_gate_pass pass;
 	bool sent;
 
-	if (mode == UCP_SHARED && unlikely(ucp_ep_is_odd(ep)))
+	if (mode == PLX_GATE_SHARED && unlikely(ucp_ep_is_odd(ep)))
 		return send_nbx(ep, buffer, count, param);
 	pass = ucp_begin(w, mode);
-	if (mode == UCP_SHARED && pass == PLX_GATE_NOT)
+	if (mode == PLX_GATE_SHARED && pass == PLX_GATE_NOT)
 		return send_nbx(ep, buffer, count, param);
 	sent = plx_worker_stream_send_sure(w->core, &ep->user, buffer, count);
 	ucp_end(w, mode, pass, true);
@@ -118,13 +118,13 @@ send_plain(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_para
 static __rte_noinline ucs_status_ptr_t
 send_locked(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
-	return send_plain(ep, buffer, count, param, UCP_LOCKED);
+	return send_plain(ep, buffer, count, param, PLX_GATE_LOCKED);
 }
 
 static __rte_noinline ucs_status_ptr_t
 send_shared(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
-	return send_plain(ep, buffer, count, param, UCP_SHARED);
+	return send_plain(ep, buffer, count, param, PLX_GATE_SHARED);
 }
 
 /* The modes apart, so that it saves no registers for any of them. */
@@ -132,9 +132,9 @@ ucs_status_ptr_t
 ucp_stream_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
 	if (likely(ucp_post_is_plain(param))) {
-		if (ep->worker->mode == UCP_SINGLE)
-			return send_plain(ep, buffer, count, param, UCP_SINGLE);
-		if (ep->worker->mode == UCP_LOCKED)
+		if (ep->worker->mode == PLX_GATE_SINGLE)
+			return send_plain(ep, buffer, count, param, PLX_GATE_SINGLE);
+		if (ep->worker->mode == PLX_GATE_LOCKED)
 			return send_locked(ep, buffer, count, param);
 		if (!ucp_is_held(ep->worker))
 			return send_shared(ep, buffer, count, param);

@@ -89,7 +89,7 @@ send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	status = ucp_buf_open_param(w, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
 		return error(status);
-	if (w->mode == UCP_SHARED && (mask & QUICK_NOT) == 0 && buf.dt == NULL && !ucp_ep_is_odd(ep) &&
+	if (w->mode == PLX_GATE_SHARED && (mask & QUICK_NOT) == 0 && buf.dt == NULL && !ucp_ep_is_odd(ep) &&
 		plx_worker_tag_send_quick(w->core, &ep->user, buf.addr, buf.len, tag))
 		return NULL;
 	p = ucp_post_of(param, ucp_done_send_nbx);
@@ -151,16 +151,16 @@ send_long(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 /* The usual send calls only what cannot fail, so inline it saves no registers. */
 static __rte_always_inline ucs_status_ptr_t
 send_plain(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-	const ucp_request_param_t *param, enum ucp_mode mode)
+	const ucp_request_param_t *param, enum plx_gate_mode mode)
 {
 	ucp_worker_h w = ep->worker;
 	enum plx_gate_pass pass;
 	struct plx_ep *to;
 
-	if (mode == UCP_SHARED && unlikely(count >= PLX_WORKER_LONG_LEN || ucp_ep_is_odd(ep)))
+	if (mode == PLX_GATE_SHARED && unlikely(count >= PLX_WORKER_LONG_LEN || ucp_ep_is_odd(ep)))
 		return send_nbx(ep, buffer, count, tag, param);
 	pass = ucp_begin(w, mode);
-	if (mode == UCP_SHARED && pass == PLX_GATE_NOT)
+	if (mode == PLX_GATE_SHARED && pass == PLX_GATE_NOT)
 		return send_posted(ep, buffer, count, tag, param);
 	to = ep->user.ep;
 	if (unlikely(!plx_worker_tag_is_short(to, count)))
@@ -176,14 +176,14 @@ static __rte_noinline ucs_status_ptr_t
 send_locked(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
 {
-	return send_plain(ep, buffer, count, tag, param, UCP_LOCKED);
+	return send_plain(ep, buffer, count, tag, param, PLX_GATE_LOCKED);
 }
 
 static __rte_noinline ucs_status_ptr_t
 send_shared(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
 {
-	return send_plain(ep, buffer, count, tag, param, UCP_SHARED);
+	return send_plain(ep, buffer, count, tag, param, PLX_GATE_SHARED);
 }
 
 /* The modes apart, so that it saves no registers for any of them. */
@@ -193,9 +193,9 @@ ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 {
 	if (unlikely(!ucp_post_is_plain(param)))
 		return send_nbx(ep, buffer, count, tag, param);
-	if (ep->worker->mode == UCP_SINGLE)
-		return send_plain(ep, buffer, count, tag, param, UCP_SINGLE);
-	if (ep->worker->mode == UCP_LOCKED)
+	if (ep->worker->mode == PLX_GATE_SINGLE)
+		return send_plain(ep, buffer, count, tag, param, PLX_GATE_SINGLE);
+	if (ep->worker->mode == PLX_GATE_LOCKED)
 		return send_locked(ep, buffer, count, tag, param);
 	return ucp_is_held(ep->worker) ? send_posted(ep, buffer, count, tag, param)
 				       : send_shared(ep, buffer, count, tag, param);
@@ -416,22 +416,22 @@ recv_posted_plain(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp
 
 static __rte_always_inline ucs_status_ptr_t
 recv_plain(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
-	const ucp_request_param_t *param, enum ucp_mode mode)
+	const ucp_request_param_t *param, enum plx_gate_mode mode)
 {
 	enum plx_gate_pass pass;
 	ucs_status_ptr_t ret;
 	struct plx_req *req;
 
-	if (mode == UCP_SHARED && unlikely(count >= PLX_WORKER_LONG_LEN))
+	if (mode == PLX_GATE_SHARED && unlikely(count >= PLX_WORKER_LONG_LEN))
 		return recv_nbx(w, buffer, count, tag, tag_mask, param);
 	pass = ucp_begin(w, mode);
-	if (mode == UCP_SHARED && pass == PLX_GATE_NOT)
+	if (mode == PLX_GATE_SHARED && pass == PLX_GATE_NOT)
 		return recv_posted_plain(w, buffer, count, tag, tag_mask, param);
 	req = recv_plain_get(w->core);
-	if (mode == UCP_SINGLE)
+	if (mode == PLX_GATE_SINGLE)
 		return likely(req != NULL) ? recv_plain_post(w->core, req, buffer, count, tag, tag_mask, param)
 					   : recv_kept(w, buffer, count, tag, tag_mask, param);
-	if (mode == UCP_SHARED && unlikely(req == NULL)) { /* it posts, and may wait for room: not as the owner */
+	if (mode == PLX_GATE_SHARED && unlikely(req == NULL)) { /* it posts, and may wait for room: not as the owner */
 		ucp_end(w, mode, pass, false);
 		return recv_nbx(w, buffer, count, tag, tag_mask, param);
 	}
@@ -445,21 +445,21 @@ static __rte_noinline ucs_status_ptr_t
 recv_single(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
 {
-	return recv_plain(w, buffer, count, tag, tag_mask, param, UCP_SINGLE);
+	return recv_plain(w, buffer, count, tag, tag_mask, param, PLX_GATE_SINGLE);
 }
 
 static __rte_noinline ucs_status_ptr_t
 recv_locked(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
 {
-	return recv_plain(w, buffer, count, tag, tag_mask, param, UCP_LOCKED);
+	return recv_plain(w, buffer, count, tag, tag_mask, param, PLX_GATE_LOCKED);
 }
 
 static __rte_noinline ucs_status_ptr_t
 recv_shared(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
 {
-	return recv_plain(w, buffer, count, tag, tag_mask, param, UCP_SHARED);
+	return recv_plain(w, buffer, count, tag, tag_mask, param, PLX_GATE_SHARED);
 }
 
 /* Its threads share the requests. */
@@ -482,9 +482,9 @@ ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_
 {
 	if (unlikely(!ucp_post_is_plain(param)))
 		return recv_nbx(w, buffer, count, tag, tag_mask, param);
-	if (w->mode == UCP_SINGLE)
+	if (w->mode == PLX_GATE_SINGLE)
 		return recv_single(w, buffer, count, tag, tag_mask, param);
-	if (w->mode == UCP_LOCKED)
+	if (w->mode == PLX_GATE_LOCKED)
 		return recv_locked(w, buffer, count, tag, tag_mask, param);
 	if (w->multi)
 		return recv_shared_by_many(w, buffer, count, tag, tag_mask, param);
@@ -542,7 +542,7 @@ ucp_tag_probe_nb(ucp_worker_h w, ucp_tag_t tag, ucp_tag_t tag_mask, int remove,
 
 	ucp_lock(w);
 	probe.msg = NULL;
-	if (w->mode == UCP_SHARED || unlikely(!plx_worker_can_post(w->core))) /* else nothing is kept */
+	if (w->mode == PLX_GATE_SHARED || unlikely(!plx_worker_can_post(w->core))) /* else nothing is kept */
 		plx_worker_tag_probe(w->core, tag, tag_mask, remove != 0, &probe);
 	ucp_unlock(w);
 	if (probe.msg != NULL && info != NULL) {

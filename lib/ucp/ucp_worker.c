@@ -93,7 +93,7 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	status = ucp_status(plx_worker_create(&core, &w->core));
 	if (status != UCS_OK)
 		goto free_w;
-	w->mode = plx_worker_has_reactor(w->core) ? UCP_SHARED : w->multi ? UCP_LOCKED : UCP_SINGLE;
+	w->mode = plx_worker_has_reactor(w->core) ? PLX_GATE_SHARED : w->multi ? PLX_GATE_LOCKED : PLX_GATE_SINGLE;
 	atomic_fetch_add_explicit(&context->refs, 1, memory_order_relaxed);
 	*worker_p = w;
 	return UCS_OK;

@@ -439,19 +439,37 @@ nothing_waits_at(const struct plx_ep *ep)
 	const struct plx_worker_ep *e = plx_worker_ep(ep);
 	const struct plx_rma_ep *rma = plx_rma_ep(ep);
 
-	return ep->connected && ep->err == 0 && e->failing_err == 0 && !plx_ep_has_any(ep) && TAILQ_EMPTY(&e->flushes) &&
+	return ep->connected && (ep->err | e->failing_err) == 0 && !plx_ep_has_any(ep) && TAILQ_EMPTY(&e->flushes) &&
 	       TAILQ_EMPTY(&rma->ops) && !rma->quick && rma->err == 0 &&
 	       !plx_peer_has_left(ep->peer);
 }
 
-bool
-plx_worker_is_flushed(const struct plx_worker *w, const struct plx_ep_user *user)
+static inline bool
+is_flushed(const struct plx_worker *w, const struct plx_ep_user *user)
 {
-	if (w->dedicated)
-		return false;
 	/* What was stored to mapped memory is seen before anything is loaded after this. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return user == NULL ? nothing_waits(w) : nothing_waits_at(user->ep);
+}
+
+/* Apart, so that inline it saves no registers for it. */
+static __rte_noinline bool
+is_flushed_shared(struct plx_worker *w, const struct plx_ep_user *user)
+{
+	enum plx_gate_pass pass = plx_worker_begin(w);
+	bool is;
+
+	if (pass == PLX_GATE_NOT)
+		return false;
+	is = plx_req_pool_is_told(&w->reqs) && is_flushed(w, user);
+	plx_worker_end(w, pass, true);
+	return is;
+}
+
+bool
+plx_worker_is_flushed(struct plx_worker *w, const struct plx_ep_user *user)
+{
+	return likely(!w->dedicated) ? is_flushed(w, user) : is_flushed_shared(w, user);
 }
 
 void

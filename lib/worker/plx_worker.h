@@ -730,12 +730,12 @@ void plx_worker_msg_recv(struct plx_worker *w, struct plx_msg *msg, void *buf, u
 void plx_worker_cancel(struct plx_worker *w, struct plx_req *req);
 
 /**
- * Inline: whether a flush of the worker, or of one handle, would end at once and well. What was stored to mapped
- * memory is seen before anything is loaded after this, as by a flush.
+ * Whether a flush of the worker, or of one handle, would end at once and well, and all that has completed before was
+ * told of. What was stored to mapped memory is seen before anything is loaded after this, as by a flush.
  * @param user NULL: of the worker @return false as well where only plx_worker_flush() can tell
- * Thread: owner.
+ * Thread: application's side.
  */
-bool plx_worker_is_flushed(const struct plx_worker *w, const struct plx_ep_user *user);
+bool plx_worker_is_flushed(struct plx_worker *w, const struct plx_ep_user *user);
 
 /**
  * req completes when the flush is done; inline that may be at once.
@@ -806,15 +806,18 @@ plx_worker_busy(struct plx_worker *w)
 }
 
 /**
- * A short put that plx_worker_rma_now() would do, if it is of the usual kind; inline only.
- * @return as it. Thread: owner.
+ * A short put that plx_worker_rma_now() would do, if it is of the usual kind.
+ * @param mode as this thread has become the owner
+ * @return as it. Thread: application's side, and owner.
  */
-static inline int
+static __rte_always_inline int
 plx_worker_put_quick(struct plx_worker *w, struct plx_ep *ep, const struct plx_rkey *k,
-	const void *buf, uint64_t len, uint64_t remote)
+	const void *buf, uint64_t len, uint64_t remote, enum plx_gate_mode mode)
 {
 	if (!plx_rma_unfenced(&w->rma) || !plx_rma_is_quick(&w->rma, ep, k, len) || plx_rma_ep(ep)->sure != 0)
 		return -EAGAIN;
+	if (mode == PLX_GATE_SHARED)
+		w->rma.may_mark = true;
 	w->empty_turns = 0; /* as plx_worker_busy() */
 	return plx_rma_quick(&w->rma, ep, k, buf, (uint32_t)len, remote);
 }

@@ -8,13 +8,12 @@
 
 #include "worker_int.h"
 
-int
-plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d)
+/* As the owner. */
+static int
+rma_now(struct plx_worker *w, const struct plx_rma_do *d)
 {
 	int rc;
 
-	if (w->dedicated || d->ep->stub || d->kind == PLX_RMA_ATOMIC || !plx_rma_unfenced(&w->rma))
-		return -EAGAIN;
 	if (d->kind == PLX_RMA_PUT && plx_rma_is_quick(&w->rma, d->ep, d->rkey, d->len)) {
 		if (plx_rma_ep(d->ep)->sure != 0) {
 			plx_rma_ep(d->ep)->sure--;
@@ -30,13 +29,51 @@ plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d)
 }
 
 int
+plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d)
+{
+	enum plx_gate_pass pass;
+	int rc;
+
+	if (d->ep->stub || d->kind == PLX_RMA_ATOMIC || !plx_rma_unfenced(&w->rma))
+		return -EAGAIN;
+	if (likely(!w->dedicated))
+		return rma_now(w, d);
+	/* What takes long is the reactor's, so that the application may compute meanwhile. */
+	pass = d->len < PLX_WORKER_LONG_LEN ? plx_worker_begin(w) : PLX_GATE_NOT;
+	if (pass == PLX_GATE_NOT)
+		return -EAGAIN;
+	w->rma.may_mark = true;
+	rc = rma_now(w, d);
+	plx_worker_end(w, pass, true);
+	return rc;
+}
+
+struct fence_arg {
+	struct plx_worker *w;
+	int rc;
+};
+
+static void
+mark_run(void *arg)
+{
+	struct fence_arg *a = arg;
+
+	a->rc = plx_rma_mark(&a->w->rma, NULL);
+}
+
+int
 plx_worker_fence(struct plx_worker *w)
 {
-	int rc = plx_rma_mark(&w->rma, NULL);
+	struct fence_arg a = {.w = w};
 
-	if (rc == 0)
+	if (!w->dedicated)
+		mark_run(&a);
+	else if (w->rma.may_mark)
+		plx_worker_call(w, mark_run, &a);
+	w->rma.may_mark = a.rc != 0;
+	if (a.rc == 0)
 		plx_rma_fence(&w->rma);
-	return rc;
+	return a.rc;
 }
 
 static void

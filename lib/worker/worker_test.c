@@ -851,6 +851,38 @@ while_turns_are_lent_short_sends_go_out_at_once_behind_those_before(void)
 	unit_workers_close(&u);
 }
 
+/* As inline, but that what has completed before is told of first. */
+static void
+while_turns_are_lent_a_flush_of_nothing_ends_at_once(void)
+{
+	struct plx_worker *w = dedicated_open();
+	struct plx_ep_user *user = &u.to[1][0];
+	struct plx_req *recv;
+
+	UNIT_EQ(plx_ep_connect(user->ep), 0);
+	w->poller.gate.bias.to = PLX_GATE_REACTOR;
+	UNIT_TRUE(!plx_worker_is_flushed(w, NULL) && !plx_worker_is_flushed(w, user));
+	w->poller.gate.bias.to = PLX_GATE_ONE;
+	UNIT_TRUE(plx_worker_is_flushed(w, NULL) && plx_worker_is_flushed(w, user));
+	recv = post_recv(w, 8);
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+	plx_worker_turn(w); /* the reactor's: it is done, and the application does not know */
+	UNIT_TRUE(!plx_worker_is_flushed(w, NULL));
+	plx_worker_progress(w);
+	UNIT_TRUE(plx_req_is_done(recv));
+	plx_req_put(recv);
+	UNIT_TRUE(plx_worker_is_flushed(w, NULL));
+	fake_block(unit_queue(&u, 1), true);
+	UNIT_EQ(plx_ep_tx_ctl(user->ep, PLX_WIRE_FLOW, &(struct plx_wire_flow){.stop = PLX_WIRE_FLOW_GO},
+			sizeof(struct plx_wire_flow)), 0);
+	UNIT_TRUE(!plx_worker_is_flushed(w, NULL) && !plx_worker_is_flushed(w, user));
+	fake_block(unit_queue(&u, 1), false);
+	UNIT_TRUE(!w->poller.gate.bias.inside);
+	dedicated_end(w);
+	unit_turns(&u, 10);
+	unit_workers_close(&u);
+}
+
 static void
 who_sends_and_does_not_wait_gives_turns_but_none_between_receives(void)
 {
@@ -2036,6 +2068,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_callback_in_lent_turns_cancels_what_was_posted_to_the_reactor),
 	UNIT_TEST(a_callback_in_lent_turns_sends_behind_what_was_posted_to_the_reactor),
 	UNIT_TEST(while_turns_are_lent_short_sends_go_out_at_once_behind_those_before),
+	UNIT_TEST(while_turns_are_lent_a_flush_of_nothing_ends_at_once),
 	UNIT_TEST(who_sends_and_does_not_wait_gives_turns_but_none_between_receives),
 	UNIT_TEST(a_plain_post_enters_turns_that_are_lent_when_nothing_is_before_it),
 	UNIT_TEST(turns_that_are_lent_do_not_say_that_the_reactor_ran_posts),
