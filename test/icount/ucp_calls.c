@@ -442,6 +442,13 @@ mem_open(void)
 }
 
 static void
+mem_close(void)
+{
+	ucp_rkey_destroy(rkey);
+	must(ucp_mem_unmap(to->ctx, mem), "ucp_mem_unmap");
+}
+
+static void
 meet(void)
 {
 	side_connect(from, to);
@@ -486,10 +493,8 @@ run_rows(const struct icount_row *rows, ucs_thread_mode_t mode, bool maps)
 	icount_mark(ICOUNT_CLOCK, NULL);
 	settle();
 	icount_rows(rows);
-	if (maps) {
-		ucp_rkey_destroy(rkey);
-		must(ucp_mem_unmap(to->ctx, mem), "ucp_mem_unmap");
-	}
+	if (maps)
+		mem_close();
 	close_eps();
 }
 
@@ -586,6 +591,27 @@ reactor_receives(void)
 	reactor_settle();
 }
 
+/* On memory that is mapped the application does it itself. */
+static void
+reactor_reaches(void)
+{
+	static const struct {
+		const char *name;
+		void (*call)(void);
+	} rows[] = {
+		{"put_nbx 8 B, mapped", call_put_8},
+		{"get_nbx 8 B, mapped", call_get_8},
+		{"atomic add 64, mapped", call_add},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		icount_mark(ICOUNT_BEGIN, rows[i].name);
+		rows[i].call();
+		icount_mark(ICOUNT_END, NULL);
+		reactor_finish(req);
+	}
+}
+
 static void
 reactor_rests(void)
 {
@@ -603,15 +629,18 @@ run_reactor(ucs_thread_mode_t mode)
 	icount_mark(ICOUNT_LET, NULL);
 	side_open(to, mode);
 	meet();
+	mem_open();
 	icount_mark(ICOUNT_CLOCK, NULL);
 	icount_mark(ICOUNT_HOLD, "1");
 	reactor_settle();
 	for (unsigned i = 0; i < ICOUNT_REPEATS; i++) {
 		reactor_sends();
 		reactor_receives();
+		reactor_reaches();
 		reactor_rests();
 	}
 	icount_mark(ICOUNT_LET, NULL);
+	mem_close();
 	close_eps();
 }
 
