@@ -211,22 +211,6 @@ struct plx_req_rma {
 	uint64_t seen, tried;	   /* KEY: what an atomic found, and expected to find */
 };
 
-struct plx_stream;
-struct plx_ep_user;
-
-/* Either end of a stream. */
-struct plx_req_stream {
-	struct plx_stream *stream; /* NULL: in no queue */
-	struct plx_ep_user *user;  /* receive, on the way to the owner */
-	struct plx_ep *ep;	   /* send, the same */
-	uint32_t conn_id;
-	TAILQ_ENTRY(plx_req) link; /* of the stream's queue */
-	uint64_t offset;	   /* bytes sent or received so far */
-	uint64_t elem;		   /* receive: of whole elements of so many bytes */
-	bool waitall;
-	struct plx_wait wait;	   /* send */
-};
-
 struct plx_req_pool;
 
 #define PLX_REQ_SIZE 272
@@ -273,7 +257,6 @@ struct plx_req {
 			};
 		} recv;
 		struct plx_req_rma rma;
-		struct plx_req_stream stream;
 	};
 };
 

@@ -77,6 +77,36 @@ plx_stream_ep(const struct plx_ep *ep)
 	return (void *)(uintptr_t)ep->of_stream;
 }
 
+/** What either end of a stream keeps in a request's room. */
+struct plx_stream_req {
+	struct plx_stream *stream; /* NULL: in no queue */
+	struct plx_ep_user *user;  /* receive, on the way to the owner */
+	struct plx_ep *ep;	   /* send, the same */
+	uint32_t conn_id;
+	TAILQ_ENTRY(plx_stream_req) link; /* of the stream's queue */
+	uint64_t offset;	   /* bytes sent or received so far */
+	uint64_t elem;		   /* receive: of whole elements of so many bytes */
+	bool waitall;
+	struct plx_wait wait;	   /* send */
+};
+_Static_assert(sizeof(struct plx_stream_req) <= PLX_REQ_ROOM, "a request has room for it");
+
+TAILQ_HEAD(plx_stream_reqs, plx_stream_req);
+
+/** @return what this engine keeps with a request of its own. */
+static inline struct plx_stream_req *
+plx_stream_req(const struct plx_req *req)
+{
+	return (void *)(uintptr_t)req->room;
+}
+
+/** @return how many bytes a receive has got. */
+static inline uint64_t
+plx_stream_got(const struct plx_req *req)
+{
+	return plx_stream_req(req)->offset;
+}
+
 /** All streams of a worker. */
 struct plx_streams {
 	uint32_t pace;			/* number of next messages that should have a turn each */
@@ -111,10 +141,10 @@ struct plx_stream {
 	int err;		  /* bytes were lost: nothing more can be received */
 	/* sending */
 	uint64_t credit;
-	TAILQ_HEAD(, plx_req) sends;
+	struct plx_stream_reqs sends;
 	struct plx_pend pend;
 	/* receiving */
-	TAILQ_HEAD(, plx_req) recvs;
+	struct plx_stream_reqs recvs;
 	TAILQ_HEAD(plx_stream_chunks, plx_msg) chunks, lent;
 	struct plx_msg *rts;	  /* first of the chunks that is an announced send, or NULL */
 	struct plx_req *xfer;	  /* bytes of rts are being fetched */
@@ -217,7 +247,7 @@ plx_stream_send_now(struct plx_stream *s, const void *buf, uint64_t len)
 /** Send req's bytes after pending ones; it completes when its buffer may be reused. */
 void plx_stream_send(struct plx_stream *s, struct plx_req *req);
 
-/** Receive into req (stream.elem, stream.waitall are set); it completes with stream.offset bytes. */
+/** Receive into req, whose elem and waitall are set; it completes with plx_stream_got() bytes. */
 void plx_stream_recv(struct plx_stream *s, struct plx_req *req);
 
 /**

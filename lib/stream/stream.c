@@ -81,7 +81,7 @@ void
 plx_stream_move(struct plx_ep_user *user)
 {
 	struct plx_stream *s = user->stream, *t;
-	struct plx_req *req;
+	struct plx_stream_req *r;
 
 	if (s == NULL || s->ep == user->ep || !s->ep->stub)
 		return;
@@ -95,9 +95,9 @@ plx_stream_move(struct plx_ep_user *user)
 		return;
 	}
 	/* Sends, or bytes, came first. A pending ep's stream has receives and nothing else. */
-	TAILQ_FOREACH(req, &s->recvs, stream.link)
-		req->stream.stream = t;
-	TAILQ_CONCAT(&t->recvs, &s->recvs, stream.link);
+	TAILQ_FOREACH(r, &s->recvs, link)
+		r->stream = t;
+	TAILQ_CONCAT(&t->recvs, &s->recvs, link);
 	user->stream = t;
 	stream_user_set(t, user);
 	stream_free(s);

@@ -71,6 +71,15 @@ stream_set_ready(struct plx_stream *s, bool ready)
 		TAILQ_REMOVE(&s->all->ready, s, ready_link);
 }
 
+/** @return the first of a stream's sends or receives, or NULL. */
+static inline struct plx_req *
+stream_first(const struct plx_stream_reqs *reqs)
+{
+	struct plx_stream_req *r = TAILQ_FIRST(reqs);
+
+	return r != NULL ? plx_req_of_room(r) : NULL;
+}
+
 /**
  * @return the length of a receive when len more bytes arrive: whole elements, unless it
  *   waits for all
@@ -78,7 +87,7 @@ stream_set_ready(struct plx_stream *s, bool ready)
 static inline uint64_t
 stream_recv_total(const struct plx_req *req, uint64_t len)
 {
-	const struct plx_req_stream *r = &req->stream;
+	const struct plx_stream_req *r = plx_stream_req(req);
 	uint64_t total = RTE_MIN(r->offset + len, req->len);
 
 	if (total != req->len && !r->waitall && r->elem > 1 && total >= r->elem)
@@ -90,14 +99,14 @@ stream_recv_total(const struct plx_req *req, uint64_t len)
 static inline bool
 stream_recv_ends(const struct plx_req *req, uint64_t total)
 {
-	return total == req->len || (!req->stream.waitall && total >= req->stream.elem);
+	return total == req->len || (!plx_stream_req(req)->waitall && total >= plx_stream_req(req)->elem);
 }
 
 /** Give bytes to a receive. @return how many it took; *done if it is complete */
 static inline uint64_t
 stream_recv_take(struct plx_req *req, const uint8_t *from, uint64_t len, bool *done)
 {
-	struct plx_req_stream *r = &req->stream;
+	struct plx_stream_req *r = plx_stream_req(req);
 	uint64_t total = stream_recv_total(req, len), n = total - r->offset;
 
 	*done = stream_recv_ends(req, total);
@@ -110,8 +119,8 @@ stream_recv_take(struct plx_req *req, const uint8_t *from, uint64_t len, bool *d
 static inline void
 stream_recv_end(struct plx_stream *s, struct plx_req *req, int err)
 {
-	TAILQ_REMOVE(&s->recvs, req, stream.link);
-	req->stream.stream = NULL;
+	TAILQ_REMOVE(&s->recvs, plx_stream_req(req), link);
+	plx_stream_req(req)->stream = NULL;
 	plx_req_complete(req, err);
 }
 

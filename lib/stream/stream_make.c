@@ -91,7 +91,7 @@ stream_recvs_fail(struct plx_stream *s, int err)
 	struct plx_req *req;
 
 	s->busy++;
-	while ((req = TAILQ_FIRST(&s->recvs)) != NULL)
+	while ((req = stream_first(&s->recvs)) != NULL)
 		stream_recv_end(s, req, err);
 	s->busy--;
 }

@@ -24,7 +24,7 @@ xfer_done(struct plx_req *x)
 {
 	struct plx_stream *s = x->cb_arg;
 	struct plx_msg *m = s->rts, *to = s->xfer_to;
-	struct plx_req *req = TAILQ_FIRST(&s->recvs);
+	struct plx_req *req = stream_first(&s->recvs);
 	uint64_t n = x->len;
 	int rc = x->status;
 
@@ -52,10 +52,10 @@ xfer_done(struct plx_req *x)
 		s->lost = rc; /* an error after arrived bytes */
 	}
 	if (to == NULL) {
-		req->stream.offset += n;
+		plx_stream_req(req)->offset += n;
 		if (s->closed)
 			rc = -ECANCELED;
-		if (rc != 0 || stream_recv_ends(req, req->stream.offset))
+		if (rc != 0 || stream_recv_ends(req, plx_stream_req(req)->offset))
 			stream_recv_end(s, req, rc);
 	}
 	if (s->closed) {
@@ -76,9 +76,9 @@ static void
 xfer_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len)
 {
 	struct plx_stream *s = container_of(dt, struct plx_stream, xfer_dt);
-	struct plx_req *req = TAILQ_FIRST(&s->recvs);
+	struct plx_req *req = stream_first(&s->recvs);
 
-	req->dt->unpack(req->dt, req->stream.offset + offset, from, len);
+	req->dt->unpack(req->dt, plx_stream_req(req)->offset + offset, from, len);
 }
 
 static int
@@ -177,7 +177,7 @@ stream_fetch_piece(struct plx_stream *s)
 static void
 match_fetch(struct plx_stream *s, struct plx_req *req, struct plx_msg *m)
 {
-	struct plx_req_stream *r = &req->stream;
+	struct plx_stream_req *r = plx_stream_req(req);
 	uint64_t n = stream_recv_total(req, m->len - m->got) - r->offset;
 
 	if (n < FETCH_DIRECT_MIN && n < m->len - m->got) {
@@ -203,7 +203,7 @@ stream_match(struct plx_stream *s)
 	s->matching = true;
 	s->busy++;
 	while ((s->xfer == NULL || s->xfer_to != NULL) && !s->closed && s->err == 0 &&
-		(req = TAILQ_FIRST(&s->recvs)) != NULL && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
+		(req = stream_first(&s->recvs)) != NULL && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
 		if (m->kind == PLX_MSG_STREAM_RTS) {
 			if (s->xfer != NULL)
 				break; /* its next bytes are in flight */

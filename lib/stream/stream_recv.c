@@ -28,14 +28,14 @@ plx_stream_recv(struct plx_stream *s, struct plx_req *req)
 {
 	int err = why_none(s);
 
-	req->stream.offset = 0;
-	req->stream.stream = NULL;
+	plx_stream_req(req)->offset = 0;
+	plx_stream_req(req)->stream = NULL;
 	if (unlikely(req->len == 0 || (err != 0 && TAILQ_EMPTY(&s->chunks)))) {
 		plx_req_complete(req, req->len == 0 ? 0 : err);
 		return;
 	}
-	req->stream.stream = s;
-	TAILQ_INSERT_TAIL(&s->recvs, req, stream.link);
+	plx_stream_req(req)->stream = s;
+	TAILQ_INSERT_TAIL(&s->recvs, plx_stream_req(req), link);
 	if (!TAILQ_EMPTY(&s->chunks)) {
 		s->busy++;
 		stream_match(s);
@@ -67,12 +67,12 @@ has_unread(const struct plx_stream *s, uint64_t least)
 int
 plx_stream_recv_now(struct plx_stream *s, struct plx_req *req)
 {
-	uint64_t least = req->stream.waitall ? req->len : RTE_MIN(req->stream.elem, req->len);
+	uint64_t least = plx_stream_req(req)->waitall ? req->len : RTE_MIN(plx_stream_req(req)->elem, req->len);
 	int err = why_none(s);
 	bool done = req->len == 0;
 	struct plx_msg *m;
 
-	req->stream.offset = 0;
+	plx_stream_req(req)->offset = 0;
 	if (!has_unread(s, least)) /* and if nothing will come, the reason */
 		return TAILQ_EMPTY(&s->chunks) && err != 0 ? err : -EAGAIN;
 	while (!done && (m = TAILQ_FIRST(&s->chunks)) != NULL) {
@@ -267,7 +267,7 @@ on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_id, const u
 	s->busy++;
 	s->owed += PLX_STREAM_COST;
 	while (len > 0 && TAILQ_EMPTY(&s->chunks) && !s->closed &&
-		(req = TAILQ_FIRST(&s->recvs)) != NULL) {
+		(req = stream_first(&s->recvs)) != NULL) {
 		uint64_t n = stream_recv_take(req, data, len, &done);
 
 		data += n;

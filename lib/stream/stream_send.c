@@ -27,7 +27,7 @@ send_announce(struct plx_stream *s, struct plx_req *req)
 	int rc;
 
 	s->credit -= PLX_STREAM_COST;
-	plx_ep_wait_end(&req->stream.wait);
+	plx_ep_wait_end(&plx_stream_req(req)->wait);
 	req->send.ep = s->ep;
 	req->send.conn_id = s->conn_id;
 	req->send.tag = plx_stream_wire_id(s->conn_id);
@@ -48,20 +48,20 @@ send_pieces(struct plx_stream *s, struct plx_req *req, bool first)
 	uint64_t most = RTE_MIN(s->ep->peer->mtu - sizeof(id), PLX_STREAM_PIECE_MAX);
 	int rc;
 
-	while (req->stream.offset < req->len) {
-		uint64_t n = RTE_MIN(req->len - req->stream.offset, most);
+	while (plx_stream_req(req)->offset < req->len) {
+		uint64_t n = RTE_MIN(req->len - plx_stream_req(req)->offset, most);
 
 		if (s->credit < n + PLX_STREAM_COST)
 			return -ENOBUFS;
 		/* After pending messages, unless our turn in the ep's list has come. */
 		if (!first && !plx_ep_open(s->ep))
 			return -EAGAIN;
-		plx_req_tx(req, &tx, req->stream.offset, n);
+		plx_req_tx(req, &tx, plx_stream_req(req)->offset, n);
 		rc = plx_peer_tx(&tx);
 		if (rc != 0)
 			return rc;
 		s->credit -= n + PLX_STREAM_COST;
-		req->stream.offset += n;
+		plx_stream_req(req)->offset += n;
 	}
 	return 0;
 }
@@ -78,12 +78,12 @@ send_run(struct plx_stream *s, bool first)
 	int rc = 0;
 
 	s->sending = true;
-	while (rc == 0 && (req = TAILQ_FIRST(&s->sends)) != NULL) {
+	while (rc == 0 && (req = stream_first(&s->sends)) != NULL) {
 		if (req->len > s->all->rndv_min) {
 			rc = s->credit < PLX_STREAM_COST ? -ENOBUFS : !first && !plx_ep_open(s->ep) ? -EAGAIN : 0;
 			if (rc != 0)
 				break;
-			TAILQ_REMOVE(&s->sends, req, stream.link);
+			TAILQ_REMOVE(&s->sends, plx_stream_req(req), link);
 			send_announce(s, req);
 			/* If it moved to the end of the ep's list, our next ones follow it. */
 			if (first && !plx_ep_open(s->ep) && !TAILQ_EMPTY(&s->sends))
@@ -93,9 +93,9 @@ send_run(struct plx_stream *s, bool first)
 		rc = send_pieces(s, req, first);
 		if (rc != 0)
 			break;
-		TAILQ_REMOVE(&s->sends, req, stream.link);
-		req->stream.stream = NULL;
-		plx_ep_wait_end(&req->stream.wait);
+		TAILQ_REMOVE(&s->sends, plx_stream_req(req), link);
+		plx_stream_req(req)->stream = NULL;
+		plx_ep_wait_end(&plx_stream_req(req)->wait);
 		plx_req_complete(req, 0);
 	}
 	s->sending = false;
@@ -152,11 +152,11 @@ send_kick(struct plx_stream *s)
 static void
 send_wait_fail(struct plx_wait *w, int err)
 {
-	struct plx_req *req = container_of(w, struct plx_req, stream.wait);
-	struct plx_stream *s = req->stream.stream;
+	struct plx_req *req = plx_req_of_room(container_of(w, struct plx_stream_req, wait));
+	struct plx_stream *s = plx_stream_req(req)->stream;
 
-	TAILQ_REMOVE(&s->sends, req, stream.link);
-	req->stream.stream = NULL;
+	TAILQ_REMOVE(&s->sends, plx_stream_req(req), link);
+	plx_stream_req(req)->stream = NULL;
 	s->busy++;
 	plx_req_complete(req, err);
 	s->busy--;
@@ -166,10 +166,10 @@ send_wait_fail(struct plx_wait *w, int err)
 void
 plx_stream_send(struct plx_stream *s, struct plx_req *req)
 {
-	req->stream.stream = s;
-	req->stream.offset = 0;
-	TAILQ_INSERT_TAIL(&s->sends, req, stream.link);
-	plx_ep_wait(s->ep, &req->stream.wait, s->conn_id, send_wait_fail);
+	plx_stream_req(req)->stream = s;
+	plx_stream_req(req)->offset = 0;
+	TAILQ_INSERT_TAIL(&s->sends, plx_stream_req(req), link);
+	plx_ep_wait(s->ep, &plx_stream_req(req)->wait, s->conn_id, send_wait_fail);
 	send_kick(s);
 }
 

@@ -19,14 +19,14 @@ static void
 done_recv_nb(struct plx_req *req)
 {
 	((ucp_stream_recv_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status),
-		req->stream.offset);
+		plx_stream_got(req));
 }
 
 static void
 done_recv_nbx(struct plx_req *req)
 {
 	((ucp_stream_recv_nbx_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status),
-		req->stream.offset, req->cb_arg);
+		plx_stream_got(req), req->cb_arg);
 }
 
 static __rte_noinline ucs_status_ptr_t
@@ -181,7 +181,7 @@ recv_now(ucp_ep_h ep, struct ucp_buf *buf, uint64_t elem, bool waitall, size_t *
 	ret = ucp_req_now_end(req, plx_worker_stream_recv_now(ep->worker->core, &ep->user, buf->addr,
 		buf->len, elem, waitall, req));
 	if (ret == NULL)
-		*length = req->stream.offset;
+		*length = plx_stream_got(req);
 	return ret;
 }
 
@@ -208,7 +208,7 @@ recv_common(ucp_ep_h ep, struct ucp_buf *buf, uint64_t elem, bool waitall, size_
 	if (!final)
 		return ret;
 	if (req->status == 0)
-		*length = req->stream.offset;
+		*length = plx_stream_got(req);
 	ucp_req_drop(req);
 	return ret;
 }
@@ -290,7 +290,7 @@ ucp_stream_recv_request_test(void *request, size_t *length_p)
 	if (!plx_req_is_done(req))
 		return UCS_INPROGRESS;
 	if (req->status == 0)
-		*length_p = req->stream.offset;
+		*length_p = plx_stream_got(req);
 	return ucp_status(req->status);
 }
 

@@ -31,18 +31,18 @@ send_run(void *arg)
 {
 	struct plx_req *req = arg;
 	struct plx_worker *w = worker_of(req);
-	struct plx_ep *ep = req->stream.ep;
+	struct plx_ep *ep = plx_stream_req(req)->ep;
 	struct plx_stream *s;
 	int rc = plx_ep_connect(ep);
 
 	if (rc == 0) {
-		s = plx_stream_get(&w->streams, ep, req->stream.conn_id);
+		s = plx_stream_get(&w->streams, ep, plx_stream_req(req)->conn_id);
 		if (s != NULL)
 			plx_stream_send(s, req);
 		else
 			rc = -ENOMEM;
 	} else if (rc == -EAGAIN) {
-		rc = plx_ep_defer(ep, send_run, plx_req_complete, req, &req->stream.ep);
+		rc = plx_ep_defer(ep, send_run, plx_req_complete, req, &plx_stream_req(req)->ep);
 	}
 	if (rc != 0)
 		plx_req_complete(req, rc);
@@ -54,8 +54,8 @@ plx_worker_stream_send(struct plx_worker *w, const struct plx_ep_user *user, con
 {
 	req->buf = (void *)(uintptr_t)buf;
 	req->len = len;
-	req->stream.ep = user->ep;
-	req->stream.conn_id = user->conn_id;
+	plx_stream_req(req)->ep = user->ep;
+	plx_stream_req(req)->conn_id = user->conn_id;
 	if (!worker_submit(w, send_run, req))
 		send_run(req);
 }
@@ -65,7 +65,7 @@ recv_run(void *arg)
 {
 	struct plx_req *req = arg;
 	struct plx_worker *w = worker_of(req);
-	struct plx_stream *s = plx_stream_of(&w->streams, req->stream.user);
+	struct plx_stream *s = plx_stream_of(&w->streams, plx_stream_req(req)->user);
 
 	if (s != NULL)
 		plx_stream_recv(s, req);
@@ -79,10 +79,10 @@ recv_init(struct plx_req *req, struct plx_ep_user *user, void *buf, uint64_t len
 {
 	req->buf = buf;
 	req->len = len;
-	req->stream.user = user;
-	req->stream.elem = elem;
-	req->stream.waitall = waitall;
-	req->stream.offset = 0;
+	plx_stream_req(req)->user = user;
+	plx_stream_req(req)->elem = elem;
+	plx_stream_req(req)->waitall = waitall;
+	plx_stream_req(req)->offset = 0;
 }
 
 void
@@ -176,7 +176,7 @@ static void
 recv_now_run(void *arg)
 {
 	struct recv_now_arg *a = arg;
-	struct plx_stream *s = plx_stream_of(&a->w->streams, a->req->stream.user);
+	struct plx_stream *s = plx_stream_of(&a->w->streams, plx_stream_req(a->req)->user);
 
 	a->rc = s != NULL ? plx_stream_recv_now(s, a->req) : -ENOMEM;
 }
