@@ -175,46 +175,16 @@ struct plx_req_rndv {
 	void *mem;	    /* plx_dev_mem.drv of the buffer, while it is registered */
 };
 
-/* A put, get or atomic that takes more than one step; lib/rma. */
-struct plx_req_rma {
-	struct plx_ep *ep;
-	struct plx_wait wait;
-	TAILQ_ENTRY(plx_req) all;  /* of the worker's, in the order issued */
-	TAILQ_ENTRY(plx_req) link; /* of the ep's, the same */
-	struct plx_wire_id id;	   /* index 0: none */
-	uint64_t seq;		   /* counts at the worker */
-	uint64_t remote;	   /* address in the target's process */
-	union {
-		intptr_t delta;	   /* COPY: to where it is mapped here */
-		uint64_t key;	   /* KEY: of the device */
-	};
-	uint64_t token;
-	uint32_t index;		   /* of the region */
-	uint64_t offset;	   /* moved, or asked for, so far */
-	union {
-		uint64_t operand[2]; /* of an atomic; the result goes to buf */
-		uint64_t got;	     /* of a get: bytes that have come */
-	};
-	uint32_t epoch;		   /* fences before it */
-	int err;		   /* the first that an answer had */
-	uint16_t n_out;		   /* answers outstanding */
-	uint16_t n_dev;		   /* KEY: what the device has not ended */
-	uint32_t domain;	   /* KEY: plx_rkey.domain */
-	uint8_t kind, how;	   /* enums in plx_rma.h */
-	uint8_t op, size;	   /* of an atomic */
-	bool fetch;
-	bool nbi;		   /* errors are told by the next flush */
-	bool checked;		   /* by message, whatever the device can */
-	bool over;		   /* KEY: ends with err when the device has */
-	bool cpu64;		   /* plx_rkey.cpu64 */
-	uint8_t stage;		   /* KEY: of an atomic, see rma_key.c */
-	uint64_t seen, tried;	   /* KEY: what an atomic found, and expected to find */
-};
-
 struct plx_req_pool;
 
 #define PLX_REQ_SIZE 272
-#define PLX_REQ_ROOM 200
+#define PLX_REQ_HEAD_LEN 72
+
+/**
+ * What an engine keeps with a request: it declares a struct that begins with this and is no longer than
+ * PLX_REQ_SIZE, and casts. Nobody else looks inside.
+ */
+#define PLX_REQ_HEAD alignas(8) uint8_t req_head[PLX_REQ_HEAD_LEN]
 
 struct plx_req {
 	/* line 0: application's side; of a short receive the owner never looks here */
@@ -239,8 +209,8 @@ struct plx_req {
 	bool posted;	  /* in the matcher */
 	uint16_t offload; /* where lib/offload has it, 0 nowhere */
 	union {
-		/* What the engine that has the request keeps of it. Only that engine looks inside: it declares its struct. */
-		alignas(8) uint8_t room[PLX_REQ_ROOM];
+		/* of the engine that has the request: see PLX_REQ_HEAD */
+		alignas(8) uint8_t room[PLX_REQ_SIZE - PLX_REQ_HEAD_LEN];
 		struct plx_req_send send;
 		union {
 			struct {
@@ -256,11 +226,11 @@ struct plx_req {
 				};
 			};
 		} recv;
-		struct plx_req_rma rma;
 	};
 };
 
-_Static_assert(sizeof(struct plx_req) <= PLX_REQ_SIZE, "the ABI promises this size");
+_Static_assert(sizeof(struct plx_req) == PLX_REQ_SIZE, "the ABI promises this size");
+_Static_assert(offsetof(struct plx_req, room) == PLX_REQ_HEAD_LEN, "what is no engine's comes first");
 _Static_assert(PLX_REQ_SIZE % 16 == 0, "user areas stay aligned");
 _Static_assert(offsetof(struct plx_req, recv.info_tag) == offsetof(struct plx_req, recv.tag.tag),
 	"a match leaves the message's tag where it is asked for");
@@ -281,11 +251,11 @@ plx_req_of(void *user)
 	return (struct plx_req *)((char *)user - PLX_REQ_SIZE);
 }
 
-/** @param room the struct that an engine keeps in a request's room @return the request */
+/** @param own a struct that begins with PLX_REQ_HEAD, or NULL @return the request that it is */
 static inline struct plx_req *
-plx_req_of_room(const void *room)
+plx_req_of_own(const void *own)
 {
-	return (struct plx_req *)((uintptr_t)room - offsetof(struct plx_req, room));
+	return (struct plx_req *)(uintptr_t)own;
 }
 
 /** Requests of one worker. Owner: the application's side. */

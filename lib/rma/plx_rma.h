@@ -102,10 +102,55 @@ struct plx_rma_stat {
 
 extern const struct plx_stat_row plx_rma_stat_rows[];
 
+/** The request of a put, get or atomic that takes more than one step. */
+struct plx_rma_req {
+	PLX_REQ_HEAD;
+	struct plx_ep *ep;
+	struct plx_wait wait;
+	TAILQ_ENTRY(plx_rma_req) all;  /* of the worker's, in the order issued */
+	TAILQ_ENTRY(plx_rma_req) link; /* of the ep's, the same */
+	struct plx_wire_id id;	   /* index 0: none */
+	uint64_t seq;		   /* counts at the worker */
+	uint64_t remote;	   /* address in the target's process */
+	union {
+		intptr_t delta;	   /* COPY: to where it is mapped here */
+		uint64_t key;	   /* KEY: of the device */
+	};
+	uint64_t token;
+	uint32_t index;		   /* of the region */
+	uint64_t offset;	   /* moved, or asked for, so far */
+	union {
+		uint64_t operand[2]; /* of an atomic; the result goes to buf */
+		uint64_t got;	     /* of a get: bytes that have come */
+	};
+	uint32_t epoch;		   /* fences before it */
+	int err;		   /* the first that an answer had */
+	uint16_t n_out;		   /* answers outstanding */
+	uint16_t n_dev;		   /* KEY: what the device has not ended */
+	uint32_t domain;	   /* KEY: plx_rkey.domain */
+	uint8_t kind, how;	   /* enums plx_rma_kind, plx_rma_how */
+	uint8_t op, size;	   /* of an atomic */
+	bool fetch;
+	bool nbi;		   /* errors are told by the next flush */
+	bool checked;		   /* by message, whatever the device can */
+	bool over;		   /* KEY: ends with err when the device has */
+	bool cpu64;		   /* plx_rkey.cpu64 */
+	uint8_t stage;		   /* KEY: of an atomic, see rma_key.c */
+	uint64_t seen, tried;	   /* KEY: what an atomic found, and expected to find */
+};
+_Static_assert(sizeof(struct plx_rma_req) <= PLX_REQ_SIZE, "a request has room for it");
+
+/** @return what this engine keeps with a request of its own. */
+static inline struct plx_rma_req *
+plx_rma_req(const struct plx_req *req)
+{
+	return (void *)(uintptr_t)req;
+}
+
 /** Of an ep. */
 struct plx_rma_ep {
-	TAILQ_HEAD(, plx_req) ops;	/* in flight, in the order issued */
-	struct plx_req *send;		/* the first of them that is not completely sent, or NULL */
+	TAILQ_HEAD(, plx_rma_req) ops;	/* in flight, in the order issued */
+	struct plx_rma_req *send;	/* the first of them that is not completely sent, or NULL */
 	TAILQ_ENTRY(plx_rma_ep) link;	/* of the worker's, while send is set */
 	SLIST_ENTRY(plx_rma_ep) quick_link; /* the same, while quick */
 	bool quick;			/* puts are outstanding without a request */
@@ -130,7 +175,7 @@ void plx_rma_ep_init(struct plx_ep *ep);
 struct plx_rma {
 	/* owner */
 	TAILQ_HEAD(, plx_rma_ep) eps; /* with something to send */
-	TAILQ_HEAD(, plx_req) all; /* in flight, in the order issued */
+	TAILQ_HEAD(, plx_rma_req) all; /* in flight, in the order issued */
 	SLIST_HEAD(, plx_rma_ep) quick; /* with outstanding puts without a request */
 	struct plx_req_pool *reqs; /* for marks */
 	uint32_t n_eps;
@@ -353,18 +398,18 @@ bool plx_rma_is_taken(struct plx_req *req);
 static inline bool
 plx_rma_ep_over(const struct plx_ep *ep, uint64_t seq)
 {
-	const struct plx_req *first = TAILQ_FIRST(&plx_rma_ep(ep)->ops);
+	const struct plx_rma_req *first = TAILQ_FIRST(&plx_rma_ep(ep)->ops);
 
-	return first == NULL || first->rma.seq > seq;
+	return first == NULL || first->seq > seq;
 }
 
 /** The same of the worker. Thread: owner. */
 static inline bool
 plx_rma_all_over(const struct plx_rma *r, uint64_t seq)
 {
-	const struct plx_req *first = TAILQ_FIRST(&r->all);
+	const struct plx_rma_req *first = TAILQ_FIRST(&r->all);
 
-	return first == NULL || first->rma.seq > seq;
+	return first == NULL || first->seq > seq;
 }
 
 /* Arrived messages; only the length of the header is checked. Thread: owner. */

@@ -32,12 +32,12 @@ const struct plx_stat_row plx_rma_stat_rows[] = {
 static void
 wait_fail(struct plx_wait *w, int err)
 {
-	struct plx_req *req = container_of(w, struct plx_req, rma.wait);
+	struct plx_req *req = plx_req_of_own(container_of(w, struct plx_rma_req, wait));
 
 	/* While the device has the buffer the request stays. */
-	req->rma.over = req->rma.n_dev != 0;
-	req->rma.err = err;
-	if (req->rma.over)
+	plx_rma_req(req)->over = plx_rma_req(req)->n_dev != 0;
+	plx_rma_req(req)->err = err;
+	if (plx_rma_req(req)->over)
 		rma_send_stop(rma_of(req), req);
 	else
 		rma_end(rma_of(req), req, err);
@@ -112,7 +112,7 @@ void
 plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *req)
 {
 	const uint32_t epoch = atomic_load_explicit(&r->epoch, memory_order_relaxed);
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 
 	req->buf = d->buf;
 	req->len = d->len;
@@ -153,7 +153,7 @@ plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *r
 static uint64_t
 copy_step(struct plx_req *req, uint64_t n)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 	char *there = (char *)(uintptr_t)(o->remote + (uint64_t)o->delta) + o->offset;
 	uint64_t old;
 
@@ -180,7 +180,7 @@ copy_step(struct plx_req *req, uint64_t n)
 static int
 move_step(struct plx_rma *r, struct plx_req *req)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 	uint64_t n = RTE_MIN(r->chunk, req->len - o->offset);
 	int rc = 0;
 
@@ -208,7 +208,7 @@ move_step(struct plx_rma *r, struct plx_req *req)
 static int
 send_step(struct plx_rma *r, struct plx_req *req)
 {
-	switch (req->rma.how) {
+	switch (plx_rma_req(req)->how) {
 	case PLX_RMA_KEY:
 		return rma_key_step(r, req);
 	case PLX_RMA_MARK:
@@ -222,17 +222,19 @@ send_step(struct plx_rma *r, struct plx_req *req)
 static unsigned
 ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 {
-	struct plx_req *req;
+	struct plx_rma_req *o;
 	unsigned n = 0;
 	int rc;
 
-	while ((req = e->send) != NULL) {
-		if (req->rma.epoch != TAILQ_FIRST(&r->all)->rma.epoch)
+	while ((o = e->send) != NULL) {
+		struct plx_req *req = plx_req_of_own(o);
+
+		if (o->epoch != TAILQ_FIRST(&r->all)->epoch)
 			break; /* after a fence */
-		if (req->rma.how == PLX_RMA_COPY || req->rma.how == PLX_RMA_DEV) {
+		if (o->how == PLX_RMA_COPY || o->how == PLX_RMA_DEV) {
 			rc = move_step(r, req);
 			n++;
-			if (rc == -EAGAIN && req->rma.how != PLX_RMA_MSG)
+			if (rc == -EAGAIN && o->how != PLX_RMA_MSG)
 				break; /* the others in the next turn */
 			continue;
 		}
@@ -242,8 +244,8 @@ ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 		n++;
 		if (rc != 0)
 			rma_end(r, req, rc);
-		else if (e->send == req)
-			rma_set_send(r, e, TAILQ_NEXT(req, rma.link));
+		else if (e->send == o)
+			rma_set_send(r, e, TAILQ_NEXT(o, link));
 	}
 	return n;
 }
@@ -252,7 +254,7 @@ ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 static int
 rma_choose(struct plx_rma *r, struct plx_req *req)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 
 	if (rma_key_is_good(r, req)) {
 		o->how = PLX_RMA_KEY;
@@ -272,14 +274,14 @@ rma_choose(struct plx_rma *r, struct plx_req *req)
 void
 plx_rma_start(struct plx_rma *r, struct plx_req *req)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 	struct plx_ep *ep = o->ep;
 	struct plx_rma_ep *e = plx_rma_ep(ep);
 	int rc = o->how == PLX_RMA_COPY ? ep->err : plx_ep_connect(ep);
 
 	o->seq = ++r->seq;
-	TAILQ_INSERT_TAIL(&r->all, req, rma.all);
-	TAILQ_INSERT_TAIL(&e->ops, req, rma.link);
+	TAILQ_INSERT_TAIL(&r->all, o, all);
+	TAILQ_INSERT_TAIL(&e->ops, o, link);
 	if (rc == 0 && o->how == PLX_RMA_MSG)
 		rc = rma_choose(r, req);
 	else if (rc == 0 && o->how == PLX_RMA_COPY)
@@ -290,7 +292,7 @@ plx_rma_start(struct plx_rma *r, struct plx_req *req)
 	}
 	plx_ep_wait(ep, &o->wait, o->wait.conn_id, wait_fail);
 	if (e->send == NULL) {
-		rma_set_send(r, e, req);
+		rma_set_send(r, e, o);
 		ep_run(r, e);
 	}
 }
@@ -298,7 +300,7 @@ plx_rma_start(struct plx_rma *r, struct plx_req *req)
 bool
 plx_rma_is_taken(struct plx_req *req)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 
 	if (o->how != PLX_RMA_KEY || o->kind != PLX_RMA_PUT || o->offset != req->len ||
 		req->len > o->ep->peer->mtu || plx_req_is_done(req))

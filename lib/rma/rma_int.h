@@ -19,12 +19,12 @@ rma_ep_of(struct plx_rma_ep *e)
  * run list.
  */
 static inline void
-rma_set_send(struct plx_rma *r, struct plx_rma_ep *e, struct plx_req *req)
+rma_set_send(struct plx_rma *r, struct plx_rma_ep *e, struct plx_rma_req *o)
 {
 	bool was = e->send != NULL;
 
-	e->send = req;
-	if (was == (req != NULL))
+	e->send = o;
+	if (was == (o != NULL))
 		return;
 	if (was) {
 		TAILQ_REMOVE(&r->eps, e, link);
@@ -56,7 +56,7 @@ void rma_keep_err(struct plx_rma *r, struct plx_ep *ep, int err);
 static inline struct plx_rma *
 rma_of(struct plx_req *req)
 {
-	return req->rma.ep->eps->engine[PLX_EP_RMA];
+	return plx_rma_req(req)->ep->eps->engine[PLX_EP_RMA];
 }
 
 /* rma_key.c */

@@ -20,7 +20,7 @@
 bool
 rma_key_is_good(const struct plx_rma *r, const struct plx_req *req)
 {
-	const struct plx_req_rma *o = &req->rma;
+	const struct plx_rma_req *o = plx_rma_req(req);
 	const struct plx_peer *peer = o->ep->peer;
 
 	if (o->key == 0 || o->checked || req->dt != NULL || !(peer->caps & PLX_DEV_KEYS) ||
@@ -32,13 +32,13 @@ rma_key_is_good(const struct plx_rma *r, const struct plx_req *req)
 
 /* An atomic of the device; or the one that emulates others. */
 static bool
-is_of_device(const struct plx_req_rma *o)
+is_of_device(const struct plx_rma_req *o)
 {
 	return o->op == PLX_RMA_ADD || o->op == PLX_RMA_CSWAP;
 }
 
 static uint64_t
-atomic_becomes(const struct plx_req_rma *o)
+atomic_becomes(const struct plx_rma_req *o)
 {
 	switch (o->op) {
 	case PLX_RMA_AND:
@@ -58,7 +58,7 @@ enum { STAGE_FIND, STAGE_SWAP };
 static bool
 atomic_done(struct plx_rma *r, struct plx_req *req)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 
 	if (!is_of_device(o) && (o->stage == STAGE_FIND || o->seen != o->tried)) {
 		o->stage = STAGE_SWAP;
@@ -75,7 +75,7 @@ static void
 key_done(void *arg, int err)
 {
 	struct plx_req *req = arg;
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 	struct plx_rma *r = rma_of(req);
 
 	o->n_dev--;
@@ -95,7 +95,7 @@ key_done(void *arg, int err)
 static void
 atomic_op(struct plx_req *req, struct plx_rma_op *op)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 
 	op->local = &o->seen;
 	op->atomic = PLX_DEV_FADD;
@@ -115,9 +115,9 @@ atomic_op(struct plx_req *req, struct plx_rma_op *op)
 static int
 key_fail(struct plx_rma *r, struct plx_req *req, int err)
 {
-	if (req->rma.n_dev == 0)
+	if (plx_rma_req(req)->n_dev == 0)
 		return err;
-	req->rma.err = err;
+	plx_rma_req(req)->err = err;
 	rma_send_stop(r, req);
 	return 0;
 }
@@ -126,7 +126,7 @@ key_fail(struct plx_rma *r, struct plx_req *req, int err)
 static int
 key_give_up(struct plx_rma *r, struct plx_req *req)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 
 	if (o->kind == PLX_RMA_ATOMIC)
 		return -EOPNOTSUPP;
@@ -139,7 +139,7 @@ key_give_up(struct plx_rma *r, struct plx_req *req)
 int
 rma_key_step(struct plx_rma *r, struct plx_req *req)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 	struct plx_rma_op op = {.peer = o->ep->peer, .put = o->kind == PLX_RMA_PUT, .key = o->key,
 		.done = key_done, .arg = req};
 	int rc;
@@ -168,11 +168,11 @@ rma_key_step(struct plx_rma *r, struct plx_req *req)
 int
 rma_mark_step(struct plx_req *req)
 {
-	int rc = plx_peer_rma(&(struct plx_rma_op){.peer = req->rma.ep->peer, .put = true,
+	int rc = plx_peer_rma(&(struct plx_rma_op){.peer = plx_rma_req(req)->ep->peer, .put = true,
 		.done = key_done, .arg = req});
 
 	if (rc != -EINPROGRESS)
 		return rc;
-	req->rma.n_dev++;
+	plx_rma_req(req)->n_dev++;
 	return 0;
 }

@@ -10,20 +10,23 @@
 void
 rma_send_again(struct plx_rma *r, struct plx_req *req)
 {
-	const struct plx_req *first = plx_rma_ep(req->rma.ep)->send;
+	struct plx_rma_req *o = plx_rma_req(req);
+	const struct plx_rma_req *first = plx_rma_ep(o->ep)->send;
 
-	req->rma.offset = 0;
+	o->offset = 0;
 	/* Skip successors that are completely sent. */
-	if (first == NULL || first->rma.seq > req->rma.seq)
-		rma_set_send(r, plx_rma_ep(req->rma.ep), req);
+	if (first == NULL || first->seq > o->seq)
+		rma_set_send(r, plx_rma_ep(o->ep), o);
 }
 
 void
 rma_send_stop(struct plx_rma *r, struct plx_req *req)
 {
-	req->rma.offset = req->len;
-	if (plx_rma_ep(req->rma.ep)->send == req)
-		rma_set_send(r, plx_rma_ep(req->rma.ep), TAILQ_NEXT(req, rma.link));
+	struct plx_rma_req *o = plx_rma_req(req);
+
+	o->offset = req->len;
+	if (plx_rma_ep(o->ep)->send == o)
+		rma_set_send(r, plx_rma_ep(o->ep), TAILQ_NEXT(o, link));
 }
 
 void
@@ -40,8 +43,8 @@ plx_rma_over(struct plx_rma *r, struct plx_req *req, int err)
 {
 	if (err != 0) {
 		PLX_STAT_INC(r->stat.errors);
-		if (req->rma.nbi)
-			rma_keep_err(r, req->rma.ep, err);
+		if (plx_rma_req(req)->nbi)
+			rma_keep_err(r, plx_rma_req(req)->ep, err);
 	}
 	/* pairs with the acquire in plx_rma_unfenced() */
 	atomic_fetch_sub_explicit(&r->n_ops, 1, memory_order_release);
@@ -51,13 +54,13 @@ plx_rma_over(struct plx_rma *r, struct plx_req *req, int err)
 void
 rma_end(struct plx_rma *r, struct plx_req *req, int err)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 	struct plx_ep *ep = o->ep;
 
-	if (plx_rma_ep(ep)->send == req)
-		rma_set_send(r, plx_rma_ep(ep), TAILQ_NEXT(req, rma.link));
-	TAILQ_REMOVE(&plx_rma_ep(ep)->ops, req, rma.link);
-	TAILQ_REMOVE(&r->all, req, rma.all);
+	if (plx_rma_ep(ep)->send == o)
+		rma_set_send(r, plx_rma_ep(ep), TAILQ_NEXT(o, link));
+	TAILQ_REMOVE(&plx_rma_ep(ep)->ops, o, link);
+	TAILQ_REMOVE(&r->all, o, all);
 	plx_ep_wait_end(&o->wait);
 	if (o->id.index != 0)
 		plx_req_id_put(&r->ids, o->id);
@@ -68,7 +71,7 @@ rma_end(struct plx_rma *r, struct plx_req *req, int err)
 void
 rma_end_if_over(struct plx_rma *r, struct plx_req *req)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 
 	if (o->n_out > 0 || o->n_dev > 0 || o->offset < req->len)
 		return;

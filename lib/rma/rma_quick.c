@@ -49,7 +49,7 @@ quick_mark(struct plx_rma *r, struct plx_ep *ep)
 	quick_end(r, ep);
 	plx_rma_ep(ep)->sure = RMA_SURE;
 	plx_rma_prepare(r, &d, req);
-	req->rma.how = PLX_RMA_MARK;
+	plx_rma_req(req)->how = PLX_RMA_MARK;
 	PLX_STAT_INC(r->stat.marks);
 	plx_rma_start(r, req);
 	return 0;

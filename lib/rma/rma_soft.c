@@ -52,7 +52,7 @@ plx_rma_refill(struct plx_rma *r)
 /* --- initiator --- */
 
 static struct plx_wire_where
-msg_where(const struct plx_req_rma *o)
+msg_where(const struct plx_rma_req *o)
 {
 	return (struct plx_wire_where){.index = o->index, .token = o->token,
 		.addr = o->remote + o->offset};
@@ -61,7 +61,7 @@ msg_where(const struct plx_req_rma *o)
 static int
 put_send(struct plx_req *req, uint64_t *n)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 	struct plx_wire_put h = {.id = o->id, .to = msg_where(o)};
 	struct plx_tx tx = {.peer = o->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_PUT};
@@ -75,7 +75,7 @@ put_send(struct plx_req *req, uint64_t *n)
 static bool
 put_at_is_good(const struct plx_rma *r, const struct plx_req *req)
 {
-	const struct plx_req_rma *o = &req->rma;
+	const struct plx_rma_req *o = plx_rma_req(req);
 
 	return o->kind == PLX_RMA_PUT && r->fetch_min != 0 && req->len >= r->fetch_min &&
 		o->offset == 0 && req->dt == NULL && (o->ep->peer->caps & PLX_DEV_GET) != 0;
@@ -84,7 +84,7 @@ put_at_is_good(const struct plx_rma *r, const struct plx_req *req)
 static int
 put_at_send(struct plx_req *req, uint64_t *n)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 	struct plx_wire_put_at h = {.id = o->id, .to = msg_where(o), .from = (uintptr_t)req->buf,
 		.len = req->len};
 	struct plx_tx tx = {.peer = o->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
@@ -97,7 +97,7 @@ put_at_send(struct plx_req *req, uint64_t *n)
 static int
 get_send(struct plx_req *req, uint64_t *n)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 	struct plx_wire_get h = {.id = o->id, .from = msg_where(o), .offset = o->offset,
 		.len = RTE_MIN(req->len - o->offset, PLX_RMA_GET_LEN)};
 	struct plx_tx tx = {.peer = o->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
@@ -110,7 +110,7 @@ get_send(struct plx_req *req, uint64_t *n)
 static int
 atomic_send(struct plx_req *req, uint64_t *n)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 	struct plx_wire_atomic h = {.id = o->id, .at = msg_where(o), .op = o->op, .size = o->size,
 		.fetch = o->fetch};
 	struct plx_tx tx = {.peer = o->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
@@ -123,7 +123,7 @@ atomic_send(struct plx_req *req, uint64_t *n)
 int
 rma_msg_step(struct plx_rma *r, struct plx_req *req)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 	uint64_t n;
 	int rc;
 
@@ -148,8 +148,8 @@ op_find(struct plx_rma *r, struct plx_ep *ep, struct plx_wire_id id, bool get)
 {
 	struct plx_req *req = plx_req_id_find(&r->ids, id);
 
-	if (req == NULL || req->rma.ep != ep || (req->rma.kind == PLX_RMA_GET) != get ||
-		req->rma.n_out == 0) {
+	if (req == NULL || plx_rma_req(req)->ep != ep || (plx_rma_req(req)->kind == PLX_RMA_GET) != get ||
+		plx_rma_req(req)->n_out == 0) {
 		PLX_STAT_INC(r->stat.drop_bad_id);
 		return NULL;
 	}
@@ -160,7 +160,7 @@ op_find(struct plx_rma *r, struct plx_ep *ep, struct plx_wire_id id, bool get)
 static void
 op_answered(struct plx_rma *r, struct plx_req *req, int err)
 {
-	struct plx_req_rma *o = &req->rma;
+	struct plx_rma_req *o = plx_rma_req(req);
 
 	o->n_out--;
 	plx_rma_ep(o->ep)->n_out--;
@@ -183,8 +183,8 @@ plx_rma_on_ack(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_a
 
 	if (req == NULL)
 		return;
-	if (req->rma.kind == PLX_RMA_ATOMIC && req->rma.fetch && h->err == 0)
-		memcpy(req->buf, &h->value, req->rma.size);
+	if (plx_rma_req(req)->kind == PLX_RMA_ATOMIC && plx_rma_req(req)->fetch && h->err == 0)
+		memcpy(req->buf, &h->value, plx_rma_req(req)->size);
 	op_answered(r, req, h->err);
 }
 
@@ -202,7 +202,7 @@ plx_rma_on_data(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_
 	}
 	if (h->err == 0) {
 		plx_req_copy_in(req, h->offset, data, len);
-		req->rma.got += len;
+		plx_rma_req(req)->got += len;
 	}
 	if (h->last != 0)
 		op_answered(r, req, h->err);

@@ -77,8 +77,9 @@ plx_stream_ep(const struct plx_ep *ep)
 	return (void *)(uintptr_t)ep->of_stream;
 }
 
-/** What either end of a stream keeps in a request's room. */
+/** A request of either end of a stream. */
 struct plx_stream_req {
+	PLX_REQ_HEAD;
 	struct plx_stream *stream; /* NULL: in no queue */
 	struct plx_ep_user *user;  /* receive, on the way to the owner */
 	struct plx_ep *ep;	   /* send, the same */
@@ -89,7 +90,7 @@ struct plx_stream_req {
 	bool waitall;
 	struct plx_wait wait;	   /* send */
 };
-_Static_assert(sizeof(struct plx_stream_req) <= PLX_REQ_ROOM, "a request has room for it");
+_Static_assert(sizeof(struct plx_stream_req) <= PLX_REQ_SIZE, "a request has room for it");
 
 TAILQ_HEAD(plx_stream_reqs, plx_stream_req);
 
@@ -97,7 +98,7 @@ TAILQ_HEAD(plx_stream_reqs, plx_stream_req);
 static inline struct plx_stream_req *
 plx_stream_req(const struct plx_req *req)
 {
-	return (void *)(uintptr_t)req->room;
+	return (void *)(uintptr_t)req;
 }
 
 /** @return how many bytes a receive has got. */

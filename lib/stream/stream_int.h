@@ -75,9 +75,7 @@ stream_set_ready(struct plx_stream *s, bool ready)
 static inline struct plx_req *
 stream_first(const struct plx_stream_reqs *reqs)
 {
-	struct plx_stream_req *r = TAILQ_FIRST(reqs);
-
-	return r != NULL ? plx_req_of_room(r) : NULL;
+	return plx_req_of_own(TAILQ_FIRST(reqs));
 }
 
 /**

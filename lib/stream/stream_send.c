@@ -152,7 +152,7 @@ send_kick(struct plx_stream *s)
 static void
 send_wait_fail(struct plx_wait *w, int err)
 {
-	struct plx_req *req = plx_req_of_room(container_of(w, struct plx_stream_req, wait));
+	struct plx_req *req = plx_req_of_own(container_of(w, struct plx_stream_req, wait));
 	struct plx_stream *s = plx_stream_req(req)->stream;
 
 	TAILQ_REMOVE(&s->sends, plx_stream_req(req), link);

@@ -267,11 +267,17 @@ sgl_check(const struct sgl *s)
 	return 0;
 }
 
-/* In a list's request: pieces that are under way, and the first error of one. */
-static uint64_t *
-sgl_left(struct plx_req *all)
+/* A list's request. */
+struct sgl_all {
+	PLX_REQ_HEAD;
+	uint64_t left; /* pieces that are under way */
+	int err;       /* the first that one of them had */
+};
+
+static struct sgl_all *
+sgl_all(struct plx_req *req)
 {
-	return &all->rma.seq;
+	return (struct sgl_all *)(void *)req;
 }
 
 static void
@@ -280,12 +286,12 @@ sgl_piece_done(struct plx_req *req)
 	struct plx_req *all = req->cb_arg;
 	ucp_worker_h w = plx_req_owner(all);
 
-	if (req->status != 0 && all->rma.err == 0)
-		all->rma.err = req->status;
+	if (req->status != 0 && sgl_all(all)->err == 0)
+		sgl_all(all)->err = req->status;
 	ucp_request_free(plx_req_user(req));
-	if (--*sgl_left(all) > 0)
+	if (--sgl_all(all)->left > 0)
 		return;
-	all->status = all->rma.err;
+	all->status = sgl_all(all)->err;
 	plx_worker_postpone(w->core, all);
 }
 
@@ -308,10 +314,10 @@ sgl_begin(ucp_ep_h ep, const struct sgl *s, size_t i, struct plx_req *all)
 		struct ucp_buf buf = {d.buf, d.len, NULL};
 		ucs_status_ptr_t ret;
 
-		++*sgl_left(all);
+		++sgl_all(all)->left;
 		ret = start(ep->worker, &d, s->what, &buf, &p);
 		if (!UCS_PTR_IS_PTR(ret))
-			--*sgl_left(all);
+			--sgl_all(all)->left;
 		if (UCS_PTR_IS_ERR(ret))
 			return ucp_status_errno(UCS_PTR_STATUS(ret));
 		d.buf = (char *)d.buf + stride;
@@ -331,16 +337,16 @@ sgl_run(ucp_ep_h ep, const struct sgl *s, const struct ucp_post *p)
 	if (all == NULL)
 		return error(UCS_ERR_NO_MEMORY);
 	all->len = 0;
-	all->rma.err = 0;
-	*sgl_left(all) = 1; /* this call */
+	sgl_all(all)->err = 0;
+	sgl_all(all)->left = 1; /* this call */
 	for (size_t i = 0; i < s->n && rc == 0; i++) {
 		all->len += s->remote.lengths[i];
 		rc = sgl_begin(ep, s, i, all);
 	}
-	if (rc != 0 && all->rma.err == 0)
-		all->rma.err = rc;
-	if (--*sgl_left(all) == 0) {
-		rc = all->rma.err;
+	if (rc != 0 && sgl_all(all)->err == 0)
+		sgl_all(all)->err = rc;
+	if (--sgl_all(all)->left == 0) {
+		rc = sgl_all(all)->err;
 		ucp_req_drop(all);
 		return ended(w, p, rc);
 	}

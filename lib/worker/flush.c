@@ -23,8 +23,8 @@
 
 #include "worker_int.h"
 
-/* In the room of its request. */
 struct plx_flush {
+	PLX_REQ_HEAD;
 	TAILQ_ENTRY(plx_flush) link; /* of its ep's flushes or closes, or of the worker's */
 	struct plx_pend pend;
 	struct plx_ep *ep;	     /* NULL: of the worker */
@@ -35,12 +35,12 @@ struct plx_flush {
 	uint32_t tell_id;	     /* CLOSE: then tell the other side so; 0: need not */
 	uint8_t kind;		     /* enum plx_flush_kind */
 };
-_Static_assert(sizeof(struct plx_flush) <= PLX_REQ_ROOM, "a request has room for it");
+_Static_assert(sizeof(struct plx_flush) <= PLX_REQ_SIZE, "a request has room for it");
 
 static inline struct plx_flush *
 flush_of(struct plx_req *req)
 {
-	return (struct plx_flush *)(void *)req->room;
+	return (struct plx_flush *)(void *)req;
 }
 
 /* Its error, or that of its peer, which was found dead in this turn. */
@@ -126,7 +126,7 @@ end(struct plx_worker *w, struct plx_flush *f)
 		plx_ep_closing_end(&f->waits);
 	if (f->ep != NULL)
 		f->ep->refs--;
-	plx_req_complete(plx_req_of_room(f), rc);
+	plx_req_complete(plx_req_of_own(f), rc);
 }
 
 static void
@@ -180,7 +180,7 @@ go_on(struct plx_worker *w, struct plx_flush *f)
 static struct plx_worker *
 flush_worker(struct plx_flush *f)
 {
-	return worker_of(plx_req_of_room(f));
+	return worker_of(plx_req_of_own(f));
 }
 
 static int

@@ -88,10 +88,10 @@ rma_run(void *arg)
 	struct plx_req *req = arg;
 	int rc;
 
-	if (req->rma.ep->stub) {
-		rc = plx_ep_connect(req->rma.ep);
+	if (plx_rma_req(req)->ep->stub) {
+		rc = plx_ep_connect(plx_rma_req(req)->ep);
 		if (rc == -EAGAIN)
-			rc = plx_ep_defer(req->rma.ep, rma_run, rma_fail, req, &req->rma.ep);
+			rc = plx_ep_defer(plx_rma_req(req)->ep, rma_run, rma_fail, req, &plx_rma_req(req)->ep);
 		if (rc != 0)
 			rma_fail(req, rc);
 		return;
@@ -124,7 +124,7 @@ plx_worker_rkey_unpack(const struct plx_ep_user *user, const void *buf, uint8_t 
 bool
 plx_worker_rma_is_taken(struct plx_worker *w, struct plx_req *req)
 {
-	return !w->dedicated && !req->rma.ep->stub && plx_rma_is_taken(req);
+	return !w->dedicated && !plx_rma_req(req)->ep->stub && plx_rma_is_taken(req);
 }
 
 union rx_hdr {
