@@ -1080,6 +1080,49 @@ a_worker_that_a_callback_destroys_is_gone_behind_it(void)
 	}
 }
 
+static unsigned n_told;
+
+static ucs_status_t
+on_am_destroy(void *arg, const void *header, size_t header_length, void *data, size_t len,
+	const ucp_am_recv_param_t *param)
+{
+	struct node *n = arg;
+
+	(void)header, (void)header_length, (void)data, (void)len, (void)param;
+	if (n_told++ == 0) {
+		ucp_worker_release_address(n->w, n->addr);
+		ucp_worker_destroy(n->w);
+	}
+	return UCS_OK;
+}
+
+/* What came behind the message whose handler destroyed it. */
+static void
+a_worker_that_a_handler_destroys_calls_none_any_more(void)
+{
+	ucp_am_handler_param_t h = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+		UCP_AM_HANDLER_PARAM_FIELD_ARG, .id = AM_ID, .cb = on_am_destroy};
+	ucp_request_param_t send = param_send();
+	struct pair p;
+
+	util_pair_open(&p, false, UCS_THREAD_MODE_SINGLE);
+	exchange(&p, 0, 8, 1, true, UTIL_NBX);
+	h.arg = &p.n[1];
+	UTIL_OK(ucp_worker_set_am_recv_handler(p.n[1].w, &h));
+	n_told = 0;
+	for (unsigned i = 0; i < 5; i++)
+		CU_ASSERT(!UCS_PTR_IS_ERR(ucp_am_send_nbx(p.n[0].ep, AM_ID, NULL, 0, out, 8, &send)));
+	while (n_told == 0) {
+		ucp_worker_progress(p.n[0].w);
+		ucp_worker_progress(p.n[1].w);
+	}
+	CU_ASSERT_EQUAL(n_told, 1);
+	ucp_worker_release_address(p.n[0].w, p.n[0].addr);
+	ucp_worker_destroy(p.n[0].w);
+	for (unsigned i = 0; i < 2; i++)
+		ucp_cleanup(p.n[i].ctx);
+}
+
 #define CALLBACK(kind) \
 	static void \
 	in_the_callback_of_##kind##_all_may_be_called(void) \
@@ -1113,4 +1156,5 @@ const struct api_test api_callback_tests[] = {C(send), C(send_no_imm), C(recv), 
 	C(recv_nb), C(cancel), C(am), C(am_long), C(stream_recv), C(flush), C(put), C(close),
 	C(close_forced), C(peer_gone), C(peer_closes), C(error), C(request), C(no_connection),
 	C(connected), T_NOT_UCX(progress_in_a_callback_does_nothing, "UCX goes on"),
-	T_NOT_UCX(a_worker_that_a_callback_destroys_is_gone_behind_it, "UCX crashes"), {NULL, NULL, NULL}};
+	T_NOT_UCX(a_worker_that_a_callback_destroys_is_gone_behind_it, "UCX crashes"),
+	T_NOT_UCX(a_worker_that_a_handler_destroys_calls_none_any_more, "UCX crashes"), {NULL, NULL, NULL}};

@@ -21,6 +21,7 @@ PLX_LOG_DEFINE(am, "plx.am");
 
 #define AM_POLL_MAX 32 /* messages delivered in one poll */
 #define BACK_LEN    sizeof(struct plx_msg *)
+#define PLAIN_ALIGN 8  /* of data that is shown where it lies, unless the application asks for more */
 
 const struct plx_stat_row plx_am_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_am_stat, sends),
@@ -42,7 +43,7 @@ plx_am_open(struct plx_am *am, struct plx_eps *eps, struct plx_msg_pools *msgs, 
 	TAILQ_INIT(&am->overflow);
 	am->eps = eps;
 	am->msgs = msgs;
-	am->align = 8;
+	am->align = PLAIN_ALIGN;
 	return dedicated ? plx_mem_ring(PLX_AM_RING_LEN, &am->ring) : 0;
 }
 
@@ -58,7 +59,7 @@ plx_am_close(struct plx_am *am)
 int
 plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h)
 {
-	struct plx_am_handler **page = &am->pages[id / PLX_AM_PAGE];
+	struct plx_am_handler **page = &am->pages[id / PLX_AM_PAGE], *own;
 
 	if (*page == NULL && h->cb == NULL)
 		return 0;
@@ -67,10 +68,12 @@ plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h)
 		if (*page == NULL)
 			return -ENOMEM;
 	}
-	(*page)[id % PLX_AM_PAGE] = *h;
-	if (h->persistent || h->cb == NULL)
-		(*page)[id % PLX_AM_PAGE].plain = NULL; /* all messages are stored, or there is no
-		                                         * handler */
+	own = &(*page)[id % PLX_AM_PAGE];
+	*own = *h;
+	own->am = am;
+	own->id = id;
+	/* else all messages are stored, or some for their alignment, or there is no handler */
+	own->plain = h->plain && !h->persistent && h->cb != NULL && am->align == PLAIN_ALIGN;
 	return 0;
 }
 
@@ -98,12 +101,12 @@ no_handler(struct plx_am *am, uint16_t id)
 	PLX_LOG_RATELIMIT(WARNING, am, "active message id %u has no handler: dropped", id);
 }
 
-static __rte_noinline __rte_cold void
-bad_keep(struct plx_am *am, uint16_t id)
+__rte_cold void
+plx_am_bad_keep(const struct plx_am_handler *h)
 {
-	PLX_STAT_INC(am->stat.bad_keep);
+	PLX_STAT_INC(h->am->stat.bad_keep);
 	PLX_LOG_RATELIMIT(WARNING, am, "the handler of active message id %u keeps data "
-		"that it was not told it may", id);
+		"that it was not told it may", h->id);
 }
 
 /* Where the data of a stored message begins whose memory is at base. */
@@ -362,7 +365,7 @@ show_slow(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const u
 	rx.ep = unlikely(rx.reply) ? plx_ep_of(am->eps, src) : NULL;
 	PLX_STAT_INC(am->stat.rx_borrowed);
 	if (unlikely(am->deliver(am, h, &rx) == -EINPROGRESS))
-		bad_keep(am, w.id);
+		plx_am_bad_keep(h);
 }
 
 void
@@ -373,12 +376,11 @@ plx_am_show(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const
 	const struct plx_am_handler *h = am_place(am, w.id);
 
 	/* PLX_WIRE_AM_REPLY makes hdr_len exceed the maximum: such messages take the slow path */
-	if (unlikely(hdr_len > PLX_WIRE_AM_HDR_MAX || len < head || h == NULL || h->plain == NULL ||
-		    ((uintptr_t)(p + head) & (am->align - 1)) != 0)) {
+	if (unlikely(h == NULL || !h->plain || hdr_len > PLX_WIRE_AM_HDR_MAX || len < head ||
+		    (uintptr_t)p % PLAIN_ALIGN != 0)) {
 		show_slow(am, src, w, p, len);
 		return;
 	}
 	PLX_STAT_INC(am->stat.rx_borrowed);
-	if (unlikely(h->plain(h, p, hdr_len, p + head, len - head) == -EINPROGRESS))
-		bad_keep(am, w.id);
+	am->plain(h, p, hdr_len, p + head, len - head); /* the last call: no register is saved */
 }

@@ -51,14 +51,11 @@ extern const struct plx_stat_row plx_am_stat_rows[];
 struct plx_am_handler {
 	void (*cb)(void); /* the API's; NULL: none */
 	void *arg;
+	struct plx_am *am; /* set by plx_am_set(), as is id */
+	uint16_t id;
 	bool old;	  /* registered in the older of the API's two forms */
 	bool persistent;  /* data may always be kept */
-	/*
-	 * The face's, for a message in one piece that requests no reply and may not be
-	 * kept, or NULL: plx_am.deliver is called for all. Same result as that.
-	 */
-	int (*plain)(const struct plx_am_handler *h, const void *hdr, uint32_t hdr_len, const void *data,
-		uint64_t len);
+	bool plain;	  /* plx_am.plain is called where it can be; else always plx_am.deliver */
 };
 
 /** A message as a handler sees it. */
@@ -86,6 +83,12 @@ struct plx_am {
 	 */
 	int (*deliver)(struct plx_am *am, const struct plx_am_handler *h,
 		const struct plx_am_rx *rx);
+	/*
+	 * The same for a message in one piece that requests no reply and may not be kept. If the
+	 * handler keeps it all the same, the face calls plx_am_bad_keep().
+	 */
+	void (*plain)(const struct plx_am_handler *h, const void *hdr, uint32_t hdr_len, const void *data,
+		uint64_t len);
 	/* The application has finished with m: free it, and unless ack is 1 answer its sender. */
 	void (*end)(struct plx_am *am, struct plx_msg *m, int ack);
 	void *user; /* the face's */
@@ -104,7 +107,9 @@ void plx_am_close(struct plx_am *am);
  */
 int plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h);
 
-/** @return the bytes of the user's header. */
+/** A handler wants to keep what it was not told it may. Thread: application's side. */
+__rte_cold void plx_am_bad_keep(const struct plx_am_handler *h);
+
 /** @return the bytes of the user's header. */
 static inline uint32_t
 plx_am_hdr_len(const struct plx_wire_am *h)

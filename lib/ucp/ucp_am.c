@@ -71,15 +71,17 @@ ucp_am_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct p
 	return likely(status == UCS_OK) ? 0 : ucp_status_errno(status);
 }
 
-/* plx_am_handler.plain: no reply endpoint, and the data may not be kept. */
-static int
-deliver_plain(const struct plx_am_handler *h, const void *hdr, uint32_t hdr_len, const void *data, uint64_t len)
-{
-	const ucp_am_recv_param_t param = {.recv_attr = 0};
-	ucs_status_t status = ((ucp_am_recv_callback_t)h->cb)(h->arg, hdr_len != 0 ? hdr : NULL, hdr_len,
-		(void *)(uintptr_t)data, len, &param);
+/* No reply endpoint, and the data may not be kept. */
+static const ucp_am_recv_param_t plain_param;
 
-	return likely(status == UCS_OK) ? 0 : ucp_status_errno(status);
+void
+ucp_am_plain(const struct plx_am_handler *h, const void *hdr, uint32_t hdr_len, const void *data, uint64_t len)
+{
+	ucs_status_t status = ((ucp_am_recv_callback_t)h->cb)(h->arg, hdr_len != 0 ? hdr : NULL, hdr_len,
+		(void *)(uintptr_t)data, len, &plain_param);
+
+	if (unlikely(status == UCS_INPROGRESS))
+		plx_am_bad_keep(h);
 }
 
 static ucs_status_t
@@ -107,7 +109,7 @@ ucs_status_t
 ucp_worker_set_am_recv_handler(ucp_worker_h w, const ucp_am_handler_param_t *param)
 {
 	const uint64_t must = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB;
-	struct plx_am_handler h = {.plain = deliver_plain};
+	struct plx_am_handler h = {.plain = true};
 
 	if ((param->field_mask & must) != must || param->id >= PLX_AM_IDS)
 		return UCS_ERR_INVALID_PARAM;

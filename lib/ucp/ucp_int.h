@@ -483,5 +483,6 @@ int ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id, ucp_ep_
 
 /** Call a handler; for the core. */
 int ucp_am_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct plx_am_rx *rx);
+void ucp_am_plain(const struct plx_am_handler *h, const void *hdr, uint32_t hdr_len, const void *data, uint64_t len);
 
 #endif

@@ -88,6 +88,7 @@ ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params, ucp_
 	core.lost = on_lost;
 	core.user = w;
 	core.am_deliver = ucp_am_deliver;
+	core.am_plain = ucp_am_plain;
 	core.am_align = am_align;
 	wakeup_fill(w, params, &core);
 	status = ucp_status(plx_worker_create(&core, &w->core));

@@ -204,7 +204,9 @@ struct plx_worker_params {
 	void (*lost)(struct plx_worker *w); /* or NULL; in a forked child, inside of fork(): it is the parent's */
 	int event_fd;	  /* wakeup: an epoll descriptor that is to be told too, or -1 */
 	void *event_data; /* what it then says */
-	int (*am_deliver)(struct plx_am *am, const struct plx_am_handler *h, const struct plx_am_rx *rx); /* plx_am.deliver */
+	/* plx_am.deliver and .plain */
+	int (*am_deliver)(struct plx_am *am, const struct plx_am_handler *h, const struct plx_am_rx *rx);
+	void (*am_plain)(const struct plx_am_handler *h, const void *hdr, uint32_t hdr_len, const void *data, uint64_t len);
 	uint32_t am_align; /* of the data of active messages, at least; a power of 2 */
 	bool own_keys; /* keys of remote memory are good for this worker alone: plx_worker_key_domain() */
 	/* called on the application's side with what channels bring; NULL: no channels */

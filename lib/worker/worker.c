@@ -344,6 +344,7 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 	w->am.end = worker_am_end;
 	w->am.user = params->user;
 	w->am.deliver = params->am_deliver;
+	w->am.plain = params->am_plain;
 	w->am.align = RTE_MAX(w->am.align, params->am_align);
 	if (rc == 0)
 		rc = worker_chans_open(w, params);
@@ -436,6 +437,12 @@ mute_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct plx
 	return 0; /* dropped */
 }
 
+static void
+mute_plain(const struct plx_am_handler *h, const void *hdr, uint32_t hdr_len, const void *data, uint64_t len)
+{
+	(void)h, (void)hdr, (void)hdr_len, (void)data, (void)len;
+}
+
 void
 plx_worker_mute(struct plx_worker *w)
 {
@@ -443,6 +450,7 @@ plx_worker_mute(struct plx_worker *w)
 		plx_eps_need_turn(&w->eps); /* the progress that the callback runs in ends the worker */
 	plx_req_pool_mute(&w->reqs);
 	w->am.deliver = mute_deliver;
+	w->am.plain = mute_plain;
 	worker_conns_mute(w);
 }
 
