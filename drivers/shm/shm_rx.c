@@ -62,8 +62,7 @@ slot_data(const struct shm_rx_slot *r, const struct shm_cell *cell, uint8_t kind
 
 	/* once: the sender may still write */
 	ref.word = __atomic_load_n((const uint64_t *)cell->body, __ATOMIC_RELAXED);
-	if (unlikely(kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX || ref.off > r->data_len ||
-		    ref.len > r->data_len - ref.off))
+	if (unlikely(kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX || (uint64_t)ref.off + ref.len > r->data_len))
 		return false;
 	rx->data = r->data + ref.off;
 	rx->len = ref.len;
@@ -335,11 +334,11 @@ slot_has_two(const struct shm_rx_slot *r)
 
 /* One message in the data area; a burst is cheaper for several long ones. */
 static __rte_noinline enum plx_rx_found
-look_at_data(struct plx_queue *q, struct plx_rx *rx, struct shm_rx_slot *r, uint64_t word)
+look_at_data(struct plx_queue *q, struct plx_rx *rx, struct shm_rx_slot *r, uint64_t word, const struct shm_cell *cell)
 {
 	union shm_cell_head head = {.word = word};
 
-	if (unlikely(!slot_data(r, r->next, head.kind, rx)))
+	if (unlikely(!slot_data(r, cell, head.kind, rx)))
 		return PLX_RX_BURST;
 	if (likely(is_small(rx)))
 		return look_found(q, r, rx, head.op, rx->len);
@@ -370,7 +369,7 @@ shm_rx_look(struct plx_queue *q, struct plx_rx *rx)
 	if (head.seq != r->seq)
 		return unlikely(shm_mail_waits(sq)) ? PLX_RX_BURST : PLX_RX_NONE;
 	if (unlikely(head.kind != SHM_CELL_INLINE || head.len > SHM_CELL_BODY))
-		return look_at_data(q, rx, r, head.word);
+		return look_at_data(q, rx, r, head.word, cell);
 	rx->data = cell->body;
 	return look_found(q, r, rx, head.op, head.len);
 }

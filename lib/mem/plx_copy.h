@@ -35,16 +35,24 @@ plx_copy_ahead(void *to, uint32_t len)
 /** Copy more than PLX_COPY_NEAR bytes; very long copies bypass the caches. Thread: any. */
 void plx_copy_long(void *to, const void *from, uint64_t len);
 
-/** Copy any length; a word by one store. Thread: any. */
+/** Copy any length. Thread: any. */
+static __rte_always_inline void
+plx_copy_some(void *to, const void *from, uint64_t len)
+{
+	if (likely(len <= PLX_COPY_NEAR))
+		rte_memcpy(to, from, len);
+	else
+		plx_copy_long(to, from, len);
+}
+
+/** The same; a word by one store. Thread: any. */
 static inline void
 plx_copy(void *to, const void *from, uint64_t len)
 {
 	if (likely(len == 8))
 		memcpy(to, from, 8);
-	else if (likely(len <= PLX_COPY_NEAR))
-		rte_memcpy(to, from, len);
 	else
-		plx_copy_long(to, from, len);
+		plx_copy_some(to, from, len);
 }
 
 #endif

@@ -815,7 +815,7 @@ take_lone_slow(struct plx_req *req, const uint8_t *data, uint64_t len)
 static __rte_noinline void
 take_lone(struct plx_req *req, const uint8_t *data, uint64_t len)
 {
-	plx_copy(req->buf, data, len);
+	plx_copy_some(req->buf, data, len);
 	plx_req_finish_plain(req, atomic_load_explicit(&req->flags, memory_order_relaxed));
 }
 
