@@ -39,7 +39,7 @@ const struct plx_stat_row plx_chan_stat_rows[] = {
 	PLX_STAT_END,
 };
 
-/* What is the same of all messages that will lie there. */
+/* Fields that are the same for all its messages. */
 static void
 rx_init(void *obj, void *arg)
 {
@@ -58,7 +58,7 @@ rx_long_init(void *obj, void *arg)
 	((struct plx_chan_rx *)obj)->is_long = true;
 }
 
-/* What an operation need not say of itself; plx_chan_op_put() sees to it that it stays so. */
+/* Fields with constant initial values; plx_chan_op_put() preserves them. */
 static void
 op_init(void *obj, void *arg)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * chan_conn.c - how channels come: ask, answer, done, join; what peers say of one
+ * chan_conn.c - opening channels: ask, answer, done, join; control messages of peers
  *
  * Design notes
- * The server's end is open when DONE comes, and not before: a client that gave up
- * meanwhile answers with CLOSE, so there is no channel with one end.
+ * - The server's end is open when DONE comes, and not before: a client that gave up meanwhile
+ *   answers with CLOSE, so there is no channel with one end.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 #include "chan_int.h"
 
-/* An ASK on its way to a device that is full. */
+/* An ASK that waits for a full device. */
 struct chan_hello {
 	struct plx_pend pend;
 	struct plx_chans *cs;
@@ -73,7 +73,7 @@ hello_fail(struct plx_pend *p, int err)
 {
 	struct chan_hello *hello = container_of(p, struct chan_hello, pend);
 
-	(void)err; /* the channel's ep tells it */
+	(void)err; /* the channel's ep reports it */
 	plx_pool_put(&hello->cs->hellos, hello);
 }
 
@@ -90,7 +90,7 @@ plx_chan_ask(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint8_
 	if (rc != 0)
 		goto put;
 	rc = plx_ep_connect(ep);
-	if (rc != 0) { /* nobody is there: an event tells so */
+	if (rc != 0) { /* there is no peer: an event reports it */
 		plx_pool_put(&cs->hellos, hello);
 		chan_break(cs, c, -ECONNREFUSED);
 		return 0;
@@ -147,7 +147,7 @@ plx_chan_on_ask(struct plx_chans *cs, struct plx_peer *src, const struct plx_wir
 	}
 	r = cs->n_asks < PLX_CHAN_ASKS_MAX ? plx_pool_get(&cs->asks) : NULL;
 	if (r == NULL) {
-		if (TAILQ_EMPTY(&ep->pending)) /* one who does not listen is not answered */
+		if (TAILQ_EMPTY(&ep->pending)) /* a peer that does not read gets no answer */
 			conn_refuse(cs, ep, h->from, -ECONNREFUSED);
 		return;
 	}
@@ -178,7 +178,8 @@ plx_chan_accept(struct plx_chans *cs, struct plx_chan_request *r, struct plx_cha
 	c->remote = r->ask.from;
 	rc = plx_ep_connect(r->ep);
 	if (rc != 0) {
-		conn_refuse(cs, r->ep, r->ask.from, rc); /* out of descriptors, say: the client is told later */
+		conn_refuse(cs, r->ep, r->ask.from, rc); /* for example out of descriptors: the
+		                                          * client gets an answer later */
 		chan_break(cs, c, -ECONNRESET);
 		return 0;
 	}
@@ -303,7 +304,7 @@ on_close(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan 
 	struct plx_chan *c = chan_find(cs, src, h->to);
 	const struct plx_ep *ep = src->user;
 
-	if (h->to == 0 && ep != NULL) { /* an answer to something stray: rare */
+	if (h->to == 0 && ep != NULL) { /* an answer to a stray message: rare */
 		chan_group_leave(cs, ep, h->value);
 		LIST_FOREACH(c, &plx_chan_ep(ep)->all, link) {
 			if (c->remote == h->value && c->state == PLX_CHAN_OPEN)
@@ -314,7 +315,7 @@ on_close(struct plx_chans *cs, struct plx_peer *src, const struct plx_wire_chan 
 		chan_break(cs, c, -ECONNRESET);
 }
 
-/* What only an open channel gets. */
+/* Messages for open channels only. */
 static void
 on_open_ctl(struct plx_chans *cs, struct plx_chan *c, uint8_t op, const struct plx_wire_chan *h)
 {

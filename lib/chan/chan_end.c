@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * chan_end.c - how channels end: closed, broken, lost with their ep or with the worker
+ * chan_end.c - closing channels: closed, broken, failed with their ep or with the worker
  *
  * Design notes
- * CLOSE is sent when an end goes, behind all that was sent on it. The other side needs
- * no answer any more for what it has on the way. What comes for a channel that is not
- * there is answered with CLOSE too.
+ * - CLOSE is sent when an end closes, after all its messages. The other side needs no more
+ *   acknowledgements for messages in flight. Messages for a channel that does not exist are
+ *   answered with CLOSE too.
  */
 #include "chan_int.h"
 
-/* The channel is no more; its memory is the face's. */
+/* The channel ends; its memory belongs to the face. */
 static void
 chan_fini(struct plx_chans *cs, struct plx_chan *c)
 {
@@ -39,7 +39,7 @@ chan_break(struct plx_chans *cs, struct plx_chan *c, int err)
 		chan_drop_ops(cs, c, err);
 		return;
 	}
-	/* The application has never had it. */
+	/* The application has never seen it. */
 	chan_fini(cs, c);
 	chan_tell_of(cs, c, was == PLX_CHAN_CONNECTING ? PLX_CHAN_CONNECTED : PLX_CHAN_ACCEPTED, err);
 }

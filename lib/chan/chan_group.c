@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * chan_group.c - groups: one sends to all who receive
+ * chan_group.c - groups: one sender, many receivers
  *
  * Design notes
- * There is no server. Whoever joins makes itself known on the machine (the face does),
- * and then looks who was there before: a sender takes the receivers that it finds as
- * members, a receiver tells the senders that it finds (JOIN). Of two that come at once
- * at least one sees the other.
- *
- * A member that is gone is found out by a message to it, which its worker answers with
- * CLOSE. Messages are sent at the end of the turn, so those who have told us in it get
- * them. Nobody is waited for: what a member's ring has no room for is dropped.
- *
- * Where the device has groups of its own there are no members, and nothing is made known:
- * it is told to join, and what is sent goes to it once.
+ * - There is no server. A new member publishes itself on the machine (the face does), and then
+ *   looks for earlier ones: a sender adds the receivers that it finds as members, a receiver
+ *   sends JOIN to the senders that it finds. Of two that join at once at least one sees the
+ *   other.
+ * - A former member is detected by a message to it, which its worker answers with CLOSE. Messages
+ *   are sent at the end of the turn, so members that joined in it get them. Nobody is waited for:
+ *   a message without room in a member's ring is dropped.
+ * - If the device has groups of its own there are no members, and nothing is published: the
+ *   device joins, and each message goes to it once.
  */
 #include <string.h>
 
@@ -41,7 +39,7 @@ chan_group_fini(struct plx_chans *cs, struct plx_chan *c)
 		plx_queue_group_leave(cs->group_q, c->group, c->attr == PLX_CHAN_MC_RX);
 }
 
-/* The channel of a receiver with this number is to get what c sends. */
+/* Add the receiver's channel with this number to the members of c. */
 static int
 member_add(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint32_t id)
 {
@@ -51,7 +49,7 @@ member_add(struct plx_chans *cs, struct plx_chan *c, struct plx_ep *ep, uint32_t
 		if (m->ep == ep && m->id == id)
 			return 0;
 	}
-	plx_peer_settle(ep->peer); /* what can't be sent at once is dropped */
+	plx_peer_settle(ep->peer); /* a message that can't be sent at once is dropped */
 	m = plx_pool_get(&cs->members);
 	if (m == NULL)
 		return -ENOMEM;

@@ -14,7 +14,7 @@
 
 PLX_LOG_DECLARE(chan);
 
-/** @return the channel with this number, when it is one with this peer; else it is counted. */
+/** @return the channel with this number, if it is one with this peer; else it is counted. */
 static inline struct plx_chan *
 chan_find(struct plx_chans *cs, struct plx_peer *src, uint32_t id)
 {
@@ -30,15 +30,15 @@ chan_reliable(const struct plx_chan *c)
 	return c->attr < PLX_CHAN_UU;
 }
 
-/* One who receives. */
+/* A receiver. */
 struct plx_chan_member {
 	LIST_ENTRY(plx_chan_member) link;
-	struct plx_ep *ep; /* held */
+	struct plx_ep *ep; /* a reference */
 	uint32_t id;	   /* of its channel */
 };
 
 
-/** Look at the channel's timers at this time, or before. */
+/** Run the channel's timers at this time, or before. */
 static inline void
 chan_timer_at(struct plx_chan *c, uint64_t due_ticks)
 {
@@ -46,7 +46,7 @@ chan_timer_at(struct plx_chan *c, uint64_t due_ticks)
 		plx_timer_arm(c->chans->timers, &c->timer, due_ticks);
 }
 
-/** All messages before this number have been taken. @return whether that makes sense */
+/** All messages before this number have arrived. @return whether that is valid */
 static inline bool
 chan_acked(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
 {
@@ -76,12 +76,12 @@ chan_tx(struct plx_ep *ep, uint8_t code, uint32_t to, uint32_t value, const stru
 	return plx_peer_tx(&tx);
 }
 
-/* chan_table.c: channels by their numbers, and what is said of them */
+/* chan_table.c: channels by their numbers, and notifications */
 int chan_number(struct plx_chans *cs, struct plx_chan *c);
 void chan_forget(struct plx_chans *cs, struct plx_chan *c);
 void chan_tell_ring(struct plx_chans *cs, struct plx_chan_item *item);
 void chan_tell_overflow(struct plx_chans *cs);
-/** Tell the application's side. */
+/** Deliver an item to the application's side. */
 static inline void
 chan_tell(struct plx_chans *cs, struct plx_chan_item *item)
 {
@@ -91,17 +91,20 @@ chan_tell(struct plx_chans *cs, struct plx_chan_item *item)
 		chan_tell_ring(cs, item);
 }
 
-/** Tell of the fate of a channel, or with NULL of all. */
+/** Report the state of a channel, or with NULL of all. */
 void chan_tell_of(struct plx_chans *cs, struct plx_chan *c, enum plx_chan_kind kind, int status);
 void chan_ctl(struct plx_ep *ep, uint8_t op, uint32_t to, uint32_t value);
-/** For whom this was is not here: its sender's end is of no use. Without channels nobody is told. */
+/**
+ * The channel of a message does not exist: its sender's end is useless. Without channels
+ * nothing is sent.
+ */
 void chan_tell_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t value);
-/** What came for a channel that is not here, or no longer open: its sender is told. */
+/** A message for a channel that does not exist, or is not open any more: answer its sender. */
 void chan_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t id);
 
 /* chan_group.c */
 void chan_group_fini(struct plx_chans *cs, struct plx_chan *c);
-/** A member is gone; with id 0 all that an ep has. */
+/** A member has closed; with id 0 all members of an ep. */
 void chan_group_leave(struct plx_chans *cs, const struct plx_ep *ep, uint32_t id);
 /** @return the channel by which a group is received, or NULL */
 struct plx_chan *chan_group_find(struct plx_chans *cs, uint32_t id);
@@ -109,9 +112,9 @@ void chan_group_post(struct plx_chans *cs, struct plx_chan_op *op);
 void chan_group_flush(struct plx_chans *cs);
 
 /* chan_lossy.c */
-/** @return where this side takes the datagrams of such a channel; 0: nowhere */
+/** @return this side's address for the datagrams of such a channel; 0: none */
 uint32_t chan_lossy_where(const struct plx_ep *ep, uint8_t attr);
-/** The other side takes them there, whatever it is that it said. Errors: -EINVAL: counted. */
+/** The other side's address for datagrams has arrived, valid or not. Errors: -EINVAL: counted. */
 int chan_lossy_begin(struct plx_chans *cs, struct plx_chan *c, uint32_t where);
 /** @return whether the operation is a datagram */
 bool chan_lossy_post(struct plx_chans *cs, struct plx_chan_op *op);
@@ -130,16 +133,16 @@ void chan_push(struct plx_chans *cs, struct plx_chan *c);
 void chan_drop_ops(struct plx_chans *cs, struct plx_chan *c, int err);
 
 /* chan_end.c */
-/** The channel is of no use any more: what is on its way ends with err. */
+/** The channel is unusable: operations in flight complete with err. */
 void chan_break(struct plx_chans *cs, struct plx_chan *c, int err);
-/** Tell the peer that this end goes, behind all that is owed to it. */
+/** Notify the peer of the close, after unreturned acknowledgements. */
 void chan_close(struct plx_chan *c);
 
 /* chan_time.c */
 void chan_timer_init(struct plx_chan *c);
 
 /* chan_conn.c */
-/** A message from the other end, which must have said DONE: that comes later by another way. */
+/** A message from the other end implies its DONE, which arrives later on another path. */
 void chan_done(struct plx_chans *cs, struct plx_chan *c);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * chan_lossy.c - unreliable channels by datagrams, where the device has them
+ * chan_lossy.c - unreliable channels by datagrams, if the device has them
  *
  * Design notes
- * Each side tells in ASK and ANSWER where its queue takes datagrams. From then on messages need no
- * connection of the ep's, and may be faster than what goes by it: the first may come before DONE,
- * the last after CLOSE. Nothing that happens to them is an error: an operation is over when the
- * device has taken its message.
- *
- * What the device has no room for waits in one list for all channels, as the room is one for all.
+ * - ASK and ANSWER contain each side's address for datagrams. From then on messages need no
+ *   connection of the ep's, and may overtake those of the connection: the first may come before
+ *   DONE, the last after CLOSE. Their loss is no error: an operation is complete when the device
+ *   has taken its message.
+ * - Messages that the device has no room for are in one list for all channels, as the room is
+ *   shared.
  */
 #include <rte_common.h>
 

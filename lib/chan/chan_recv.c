@@ -10,7 +10,7 @@
 #include "chan_int.h"
 #include "plx_copy.h"
 
-/* @return NULL when as many as may be are in use, or without memory. */
+/* @return NULL if rx_max are in use, or without memory. */
 static struct plx_chan_rx *
 rx_get(struct plx_chans *cs, uint32_t len)
 {
@@ -25,7 +25,7 @@ rx_get(struct plx_chans *cs, uint32_t len)
 	return rx;
 }
 
-/* A message whose data lie in rx. */
+/* A message whose data is in rx. */
 static inline void
 rx_deliver(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_rx *rx, uint32_t len)
 {
@@ -48,7 +48,7 @@ rx_copy(struct plx_chan_rx *rx, const uint8_t *data, uint32_t len)
 		plx_copy(rx->bytes, data, len);
 }
 
-/* The one who was told READY has come. */
+/* The peer that got READY has sent. */
 static __rte_noinline void
 invited_came(struct plx_chans *cs, struct plx_chan *c)
 {
@@ -56,7 +56,7 @@ invited_came(struct plx_chans *cs, struct plx_chan *c)
 	cs->n_invited--;
 }
 
-/* The channel that a message is for, when it may have one of len bytes. */
+/* The channel of a message, if it may have one of len bytes. */
 static inline struct plx_chan *
 rx_chan(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t len)
 {
@@ -74,7 +74,8 @@ rx_chan(struct plx_chans *cs, struct plx_peer *src, uint32_t to, uint32_t len)
 	return c;
 }
 
-/* A buffer for a message of a channel that may have it. @return NULL: not for this one, or not now */
+/* A buffer for a message of a channel that may have it. @return NULL: not for this one, or
+ * not now */
 static inline struct plx_chan_rx *
 rx_place(struct plx_chans *cs, struct plx_chan *c, const struct plx_wire_chan_msg *h, uint32_t len)
 {
@@ -92,7 +93,7 @@ rx_place(struct plx_chans *cs, struct plx_chan *c, const struct plx_wire_chan_ms
 	return rx;
 }
 
-/* Its data are there. */
+/* Its data has arrived. */
 static inline void
 rx_taken(struct plx_chans *cs, struct plx_chan *c, const struct plx_wire_chan_msg *h)
 {
@@ -109,7 +110,8 @@ rx_taken(struct plx_chans *cs, struct plx_chan *c, const struct plx_wire_chan_ms
 	}
 }
 
-/* As chan_acked(), behind a message: the program answers that first, and learns of its sends in the next turn. */
+/* As chan_acked(), with a message: the program answers that first, and learns of its sends
+ * in the next turn. */
 static inline void
 acked_with(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
 {
@@ -118,7 +120,7 @@ acked_with(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
 	if (unlikely(cs->unreaped != NULL && cs->unreaped != c))
 		plx_chans_reap_slow(cs);
 	cs->unreaped = c;
-	if (unlikely(cs->ring != NULL)) /* a reactor keeps no program from anything */
+	if (unlikely(cs->ring != NULL)) /* a reactor delays no program */
 		plx_chans_reap_slow(cs);
 }
 
@@ -141,7 +143,7 @@ plx_chan_on_msg(struct plx_chans *cs, struct plx_peer *src, struct plx_wire_chan
 		acked_with(cs, c, h.ack);
 }
 
-/* The kernel reads in the order of the list. @return whether it was all there */
+/* The kernel reads in the order of the list. @return whether all of it was readable */
 static bool
 rx_fetch(struct plx_peer *src, const struct plx_wire_chan_fetch *h, void *to)
 {
@@ -177,7 +179,7 @@ plx_chan_on_fetch(struct plx_chans *cs, struct plx_peer *src, const struct plx_w
 		acked_with(cs, c, h->msg.ack);
 }
 
-/* A message that is dropped where there is no buffer. */
+/* A message that is dropped without a buffer. */
 static void
 lossy_deliver(struct plx_chans *cs, struct plx_chan *c, const uint8_t *data, uint32_t len)
 {

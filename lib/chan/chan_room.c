@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * chan_room.c - receive buffers that are used up: who is told to wait, and who to go on
+ * chan_room.c - no receive buffers left: which senders wait, and which continue
  */
 #include "chan_int.h"
 

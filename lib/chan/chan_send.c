@@ -4,22 +4,19 @@
  * chan_send.c - operations of a channel: order, acknowledgement, sending again
  *
  * Design notes
- * ops holds what is not over, in the order of issue; next is the first that is not all
- * sent. On RO a message waits until all RMA before it is over, and RMA with a message
- * holds up what follows until the message is sent. On RU the message of an RMA joins
- * the end when the RMA is over.
- *
- * Numbers are given when a message is sent. After RNR next goes back to the message
- * that found no buffer, and so do the numbers. So they do after COPY.
- *
- * A long message whose buffer the application leaves alone is announced (FETCH), and the receiver
- * reads it from there, in its turn and at once. With the same system call, and behind the data,
- * it reads a word of the operation, which is cleared before the application has the buffer
- * again; so nothing that was written there later is taken for the message. Where that fails for
- * whatever reason the receiver asks for the message (COPY), and all that follow are sent.
- *
- * A completion that nobody waits for may come late: the ACK waits for a message to go
- * with. With a send timeout, or when the application blocks, the message asks for it.
+ * - ops has the incomplete operations, in the order of issue; next is the first that is not
+ *   completely sent. On RO a message waits until all earlier RMA is complete, and RMA with a
+ *   message delays later operations until the message is sent. On RU the message of an RMA joins
+ *   the end when the RMA is complete.
+ * - Numbers are assigned when a message is sent. After RNR next goes back to the message that
+ *   found no buffer, and so do the numbers. So they do after COPY.
+ * - A long message whose buffer the application does not touch is announced (FETCH), and the
+ *   receiver reads it, in its turn and at once. With the same system call, and after the data, it
+ *   reads a word of the operation, which is cleared before the application gets the buffer back;
+ *   so later contents are never taken for the message. If that fails for any reason the receiver
+ *   asks for the message (COPY), and all later ones are sent.
+ * - A completion that nobody waits for may come late: the ACK waits for a message to go with.
+ *   With a send timeout, or when the application blocks, the message requests it.
  */
 #include <string.h>
 
@@ -28,7 +25,7 @@
 
 #include "chan_int.h"
 
-/* @return whether its data lie in a buffer of the application's. */
+/* @return whether its data is in a buffer of the application. */
 static inline bool
 is_lent(const struct plx_chan_op *op)
 {
@@ -45,7 +42,7 @@ op_end(struct plx_chans *cs, struct plx_chan_op *op, int status)
 	chan_tell(cs, &op->item);
 }
 
-/* Out of the list and over. */
+/* Unlink and complete. */
 static void
 op_out(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op, int status)
 {
@@ -55,7 +52,7 @@ op_out(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op, int sta
 	op_end(cs, op, status);
 }
 
-/* End what is acknowledged or moved. */
+/* Complete what is acknowledged or moved. */
 static void
 send_reap(struct plx_chans *cs, struct plx_chan *c)
 {
@@ -72,7 +69,7 @@ send_reap(struct plx_chans *cs, struct plx_chan *c)
 	}
 }
 
-/* @return whether the receiver shall read it itself. */
+/* @return whether the receiver should read it itself. */
 static inline bool
 is_fetched(const struct plx_chans *cs, const struct plx_chan *c, const struct plx_chan_op *op)
 {
@@ -93,7 +90,7 @@ fetch_tx(const struct plx_chan *c, struct plx_chan_op *op)
 	return plx_peer_tx(&tx);
 }
 
-/* A message and what the peer is to know. */
+/* A message and the note for the peer. */
 static inline int
 reliable_tx(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
 {
@@ -129,7 +126,7 @@ msg_tx(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
 	return chan_tx(c->ep, PLX_WIRE_CHAN_LOSSY, c->remote, 0, op);
 }
 
-/* The message of op is with the device. */
+/* The device has the message of op. */
 static inline void
 msg_sent(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
 {
@@ -141,7 +138,7 @@ msg_sent(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
 		op_out(cs, c, op, 0);
 }
 
-/* RMA at the head of what is to be sent. @return whether to look at the next operation */
+/* RMA at the head of the unsent operations. @return whether to look at the next operation */
 static bool
 rma_step(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
 {
@@ -160,7 +157,7 @@ rma_step(struct plx_chans *cs, struct plx_chan *c, struct plx_chan_op *op)
 	return true;
 }
 
-/* @param open whether nothing of others waits before us. @return 0 or -EAGAIN the device is full */
+/* @param open whether nothing else is pending. @return 0 or -EAGAIN the device is full */
 static int
 send_push(struct plx_chans *cs, struct plx_chan *c, bool open)
 {
@@ -183,7 +180,7 @@ send_push(struct plx_chans *cs, struct plx_chan *c, bool open)
 	}
 	c->pushing = false;
 	send_reap(cs, c);
-	return rc == -EAGAIN ? rc : 0; /* any other is the ep's, which has failed */
+	return rc == -EAGAIN ? rc : 0; /* any other error is the ep's, which has failed */
 }
 
 static int
@@ -199,7 +196,7 @@ pend_send(struct plx_pend *p)
 static void
 pend_fail(struct plx_pend *p, int err)
 {
-	(void)err; /* whoever fails it knows of the channel */
+	(void)err; /* the failing code knows of the channel */
 	container_of(p, struct plx_chan, pend)->pended = false;
 }
 
@@ -249,7 +246,8 @@ plx_chan_post(struct plx_chans *cs, struct plx_chan_op *op)
 		return;
 	if (unlikely(c->send_ticks != 0))
 		post_timed(c, op);
-	/* By far the most: a message that nothing is in the way of. It goes, then it is noted. */
+	/* The most frequent case: a message that nothing delays. It is sent, then it is
+	 * recorded. */
 	if (likely(c->next == NULL && op->rma.len == 0 && plx_ep_open(c->ep) && !c->rnr &&
 		    c->n_moves == 0 && msg_tx(cs, c, op) == 0)) {
 		TAILQ_INSERT_TAIL(&c->ops, op, link);
@@ -274,7 +272,7 @@ plx_chan_moved(struct plx_chans *cs, struct plx_chan_op *op, int err)
 	if (unlikely(c->state != PLX_CHAN_OPEN)) {
 		if (c->err != 0)
 			op->item.status = c->err;
-		return; /* it ends in its place: see chan_drop_ops() */
+		return; /* it completes in its place: see chan_drop_ops() */
 	}
 	if (err == 0 && op->has_msg) {
 		op->state = PLX_CHAN_OP_MSG;
@@ -299,7 +297,7 @@ chan_drop_ops(struct plx_chans *cs, struct plx_chan *c, int err)
 
 	if (cs->unreaped == c)
 		plx_chans_reap_slow(cs);
-	/* What moves comes back through plx_chan_moved(). */
+	/* A moving operation comes back through plx_chan_moved(). */
 	if (c->n_moves > 0 || c->pended)
 		plx_ep_cancel(c->ep, c->id, err);
 	while ((op = TAILQ_FIRST(&c->ops)) != NULL)
@@ -326,7 +324,7 @@ plx_chan_on_ack(struct plx_chans *cs, struct plx_peer *src, const struct plx_wir
 		send_reap(cs, c);
 }
 
-/* All from this number on is to be sent again. @return whether that makes sense */
+/* Send everything from this number on again. @return whether that is valid */
 static bool
 go_back(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * chan_table.c - channels by their numbers, and what is said of them: to the application, to their peers
+ * chan_table.c - channels by their numbers, and notifications: to the application, to their peers
  */
 #include <stdlib.h>
 
@@ -122,7 +122,7 @@ chan_ctl(struct plx_ep *ep, uint8_t op, uint32_t to, uint32_t value)
 {
 	struct plx_wire_chan h = {.to = to, .value = value};
 
-	(void)plx_ep_tx_ctl(ep, op, &h, sizeof(h)); /* an error is the ep's, and told by that */
+	(void)plx_ep_tx_ctl(ep, op, &h, sizeof(h)); /* an error is the ep's, which reports it */
 }
 
 void
@@ -140,7 +140,8 @@ chan_stray(struct plx_chans *cs, struct plx_peer *src, uint32_t id)
 {
 	const struct plx_ep *ep = src->user;
 
-	/* It was told already if it ever had this channel; one who does not listen is not told. */
+	/* It was notified already if it ever had this channel; a peer that does not read
+	 * gets nothing. */
 	if (ep == NULL || TAILQ_EMPTY(&ep->pending))
 		chan_tell_stray(cs, src, 0, id);
 	else
@@ -159,7 +160,7 @@ plx_chan_op_put_any(struct plx_chans *cs, struct plx_chan_op *op)
 	plx_pool_put(&cs->ops, op);
 }
 
-/* Give a request's ep back. */
+/* Release a request's ep. */
 static void
 request_put(struct plx_chans *cs, struct plx_chan_request *r)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * chan_time.c - what happens to a channel by time: connecting, sending, keepalive
+ * chan_time.c - timers of a channel: connecting, sending, keepalive
  *
  * Design notes
- * A channel has one timer, due at the first of its times or before: an operation that
- * ends in time moves no timer. So a timer that fires may find nothing to do.
+ * - A channel has one timer, due at the first of its times or before: an operation that completes
+ *   in time moves no timer. So a timer that fires may find nothing to do.
  */
 #include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "chan_int.h"
 
-/* When the first operation is late. The timeout may have changed from one to the next. */
+/* When the first operation is late. The timeout may differ between operations. */
 static uint64_t
 first_due(const struct plx_chan *c)
 {
@@ -32,7 +32,7 @@ send_late(struct plx_chan *c, uint64_t now_ticks)
 {
 	uint64_t due;
 
-	plx_chans_reap(c->chans); /* what has been acknowledged is not late */
+	plx_chans_reap(c->chans); /* an acknowledged operation is not late */
 	due = first_due(c);
 	if (due > now_ticks) {
 		if (due != UINT64_MAX)

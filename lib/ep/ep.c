@@ -162,7 +162,7 @@ plx_ep_connect(struct plx_ep *ep)
 		return 0;
 	if (ep->stub)
 		return -EAGAIN;
-	rc = plx_peer_connect(ep->peer); /* a failure comes back through plx_ep_fail() */
+	rc = plx_peer_connect(ep->peer); /* plx_ep_fail() reports a failure */
 	if (rc != 0)
 		return rc;
 	ep->connected = true;

@@ -4,15 +4,13 @@
  * ep_conn.c - handles that are not connected yet, or no longer: stubs
  *
  * Design notes
- * Eps are shared by handles and belong to peers that are known by address. A client
- * that only knows a socket address has no peer yet, and a handle whose other side
- * was closed has failed though its peer lives. In both cases the handle points to a
- * stub, which is an ep to all who send: it is never open, so the fast paths leave it
- * alone, and plx_ep_connect() answers for it. Nothing else has to know.
- *
- * An operation that meets a connecting stub is kept as {fn, req}; when the real ep
- * is known its pointer is put in the request and fn is called again, in the order in
- * which the operations came.
+ * - Eps are shared by handles and belong to peers that are known by address. A client with a
+ *   socket address only has no peer yet, and a handle whose other side was closed has failed
+ *   though its peer is alive. In both cases the handle points to a stub (a pending ep), which is
+ *   an ep for all senders: it is never open, so the fast paths skip it, and plx_ep_connect()
+ *   answers for it. Nothing else has to know.
+ * - An operation on a connecting stub is kept as {fn, req}; when the real ep is known its pointer
+ *   is put in the request and fn is called again, in the order of the operations.
  */
 #include <errno.h>
 
@@ -39,7 +37,7 @@ plx_ep_defer(struct plx_ep *ep, void (*fn)(void *req), void (*fail)(struct plx_r
 	struct plx_ep_defer *d;
 
 	PLX_ASSERT(ep->stub && ep->err == 0);
-	if (s->real != NULL) { /* the application has not seen yet that it is connected */
+	if (s->real != NULL) { /* the application does not know yet that it is connected */
 		*where = s->real;
 		fn(req);
 		return 0;
@@ -71,7 +69,8 @@ plx_ep_stub_connect(struct plx_ep_stub *s, struct plx_ep *real)
 
 	connecting_end(s);
 	real->refs++;
-	/* What a callback starts meanwhile joins the end: real is set when the list is empty. */
+	/* Operations that a callback starts meanwhile join the end: real is set when the
+	 * list is empty. */
 	while ((d = STAILQ_FIRST(&s->deferred)) != NULL) {
 		struct plx_ep_defer op = *d;
 
@@ -122,7 +121,7 @@ plx_ep_stub_close(struct plx_ep_stub *s)
 	s->real = NULL;
 }
 
-/* The number of a connection that is being made can be guessed: only who it is made with may close it. */
+/* The number of a connection in progress can be guessed: only its peer may close it. */
 bool
 plx_ep_stub_was_closed(const struct plx_ep_stub *s)
 {

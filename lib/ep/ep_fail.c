@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ep_fail.c - what waits fails: that of one handle, or all when the peer is gone
+ * ep_fail.c - failing pending and waiting operations: of one handle, or all when the peer is dead
  */
 #include "ep_int.h"
 
@@ -43,8 +43,8 @@ take_waits(struct plx_wait_list *list, bool all, uint32_t conn_id, struct waits 
 }
 
 /*
- * Fail what waits: of one handle, or all. Taken out first and failed then, since what
- * fails may send, and close, anew.
+ * Fail what waits: of one handle, or all. Everything is unlinked first, since a failing
+ * operation may send, and close, again.
  */
 static void
 fail_waiting(struct plx_ep *ep, bool all, uint32_t conn_id, int err)
@@ -68,7 +68,7 @@ fail_waiting(struct plx_ep *ep, bool all, uint32_t conn_id, int err)
 		TAILQ_REMOVE(&waits, w, link);
 		w->fail(w, err);
 	}
-	if (!all) /* what was behind them may go */
+	if (!all) /* later ones may be sent */
 		ep_held_go(ep);
 	if (ep->stub)
 		ep_stub_cancel((struct plx_ep_stub *)ep, err);

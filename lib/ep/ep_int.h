@@ -8,7 +8,7 @@
 
 #include "plx_ep.h"
 
-/** An operation that waits for its handle to be connected. */
+/** An operation on a handle that is not connected yet. */
 struct plx_ep_defer {
 	STAILQ_ENTRY(plx_ep_defer) link;
 	void (*fn)(void *req);
@@ -19,7 +19,7 @@ struct plx_ep_defer {
 
 #define EP_DEFER_SIZE sizeof(struct plx_ep_defer)
 
-/* A control message that waits: a copy of its header. */
+/* A pending control message: a copy of its header. */
 struct ep_ctl {
 	struct plx_pend pend;
 	struct plx_ep *ep;

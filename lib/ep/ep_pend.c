@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ep_pend.c - order: what waits for the device or the peer, and what overtakes it
+ * ep_pend.c - order: pending messages, and what may overtake them
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 PLX_LOG_DEFINE(ep, "plx.ep");
 
-/* What is called when all before it has been sent; of the same pool. */
+/* Called when everything before it has been sent; of the same pool. */
 struct ep_mark {
 	struct plx_pend pend;
 	struct plx_ep *ep;
@@ -69,7 +69,7 @@ plx_ep_pend_last(struct plx_ep *ep, struct plx_pend *p)
 		pend_hold(ep, p, PLX_PEND_MARK);
 }
 
-/* Shorter tagged messages go unasked. Behind one that is held none does. */
+/* Shorter tagged messages are eager. Behind a held one none is. */
 static void
 set_eager_end(struct plx_ep *ep)
 {
@@ -92,7 +92,7 @@ plx_ep_announce(struct plx_ep *ep, struct plx_pend *p)
 	return false;
 }
 
-/* Before those that were posted when something was held already. */
+/* Before those that were posted when one was held already. */
 static void
 hold_early(struct plx_ep *ep, struct plx_pend *p)
 {
@@ -124,7 +124,7 @@ plx_ep_announce_early(struct plx_ep *ep, struct plx_pend *p)
 void
 ep_held_remove(struct plx_ep *ep, struct plx_pend *p)
 {
-	if (ep->held_early == p) /* all before it are early, too */
+	if (ep->held_early == p) /* all earlier ones are early, too */
 		ep->held_early = TAILQ_PREV(p, plx_pends, link);
 	TAILQ_REMOVE(&ep->held, p, link);
 }
@@ -158,8 +158,8 @@ plx_ep_unpend(struct plx_ep *ep, struct plx_pend *p)
 }
 
 /*
- * A message that waited for the device is held now. What stood behind it and must not overtake it is held behind it:
- * one that counts as announced lends it its place.
+ * A pending message is held now. Later messages that must not overtake it are held as well:
+ * one that counts as announced passes its place on to it.
  */
 static __rte_noinline __rte_cold void
 hold_behind(struct plx_ep *ep)
@@ -178,11 +178,11 @@ hold_behind(struct plx_ep *ep)
 			hold_early(ep, p);
 			continue;
 		}
-		rc = p->send(p); /* nothing goes unasked now: it is held, see plx_ep_announce_early() */
+		rc = p->send(p); /* nothing is eager now: it is held, see plx_ep_announce_early() */
 		if (rc == 0)
 			continue;
 		PLX_STAT_INC(ep->eps->stat.tx_failed);
-		p->fail(p, rc); /* it may do anything: look at the rest anew */
+		p->fail(p, rc); /* it may do anything: start again */
 		ep->overtaken = true;
 		return;
 	}
@@ -301,11 +301,11 @@ flow_send(struct plx_pend *p)
 static void
 flow_fail(struct plx_pend *p, int err)
 {
-	(void)err; /* to one who is gone there is nothing to say */
+	(void)err; /* a dead peer needs no message */
 	container_of(p, struct plx_ep, flow)->flow_waits = false;
 }
 
-/* It goes ahead of what waits, as the peer goes on until it comes. */
+/* It overtakes pending messages, as the peer continues until it comes. */
 static void
 flow_tell(struct plx_ep *ep)
 {
@@ -374,9 +374,9 @@ plx_ep_on_flow(struct plx_ep *ep, const struct plx_wire_flow *h)
 		PLX_STAT_INC(ep->eps->stat.stopped_by_peer);
 }
 
-#define TRY_EVERY 64u /* turns between two tries to connect: each is a few system calls */
+#define TRY_EVERY 64u /* turns between two attempts to connect: each is a few system calls */
 
-/* Connect for what waits. @return whether it may go now */
+/* Connect for pending messages. @return whether they may be sent now */
 static bool
 ep_reach(struct plx_ep *ep)
 {
@@ -404,7 +404,7 @@ ep_flush(struct plx_ep *ep)
 		p = TAILQ_FIRST(&ep->pending);
 		if (p == NULL)
 			break;
-		/* Unlinked first: what is sent may complete, be freed and come again. */
+		/* Unlinked first: the object may complete, be freed and be reused. */
 		TAILQ_REMOVE(&ep->pending, p, link);
 		rc = p->send(p);
 		if (rc == -EAGAIN) {

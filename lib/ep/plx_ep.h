@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_ep.h - one peer as the protocol knows it: order, pending, what waits for it
+ * plx_ep.h - one peer as the protocol knows it: order, pending messages, waiting operations
  *
  * Design notes
- * There is one ep for each remote worker, whether it was named by the
- * application or met by a message from it; the handles of an API (ucp_ep_h) share
- * it. So all that one worker sends to another keeps its order, and an answer needs
- * no connection of its own.
- *
- * What the device does not take waits in the pending list, in order, and is
- * offered again every turn. As long as something waits nothing overtakes it. Control messages
- * wait there as well when the peer cannot be connected just now, as the process is out of
- * descriptors or memory. They are never dropped: memory for PLX_EPS_CTL_RESERVE of them is always
- * at hand, and a worker that cannot keep it so takes nothing from its devices until it can.
- *
- * Memory that is kept for one peer is bounded for each ep (PLX_EP_KEPT_MORE). A peer that follows the protocol does not
- * reach the bound: it sends no data unasked once it is told to stop, and announces at most PLX_EP_MAX_ANNOUNCED
- * messages. Further tagged messages of ours wait in the ep's held list, in order; nothing else waits behind them but
- * the marks of flushes.
+ * - There is one ep for each remote worker, whether it became known by the application or by a
+ *   message; the handles of an API (ucp_ep_h) share it. So all messages from one worker to
+ *   another keep their order, and an answer needs no connection of its own.
+ * - Messages that the device does not take are in the pending list, in order, and are offered
+ *   again every turn. While the list is not empty nothing overtakes it. Control messages are
+ *   pending there as well when the peer cannot be connected for want of descriptors or memory.
+ *   They are never dropped: memory for PLX_EPS_CTL_RESERVE of them is reserved, and a worker that
+ *   cannot refill the reserve receives nothing from its devices until it can.
+ * - Memory for one peer's messages is bounded for each ep (PLX_EP_KEPT_MORE). A peer that follows
+ *   the protocol does not reach the bound: it sends no eager data once it is stopped, and
+ *   announces at most PLX_EP_MAX_ANNOUNCED messages. Further tagged messages of ours are in the
+ *   ep's held list, in order; only the marks of flushes wait behind them.
  */
 #ifndef PLX_EP_H
 #define PLX_EP_H
@@ -42,44 +39,48 @@ enum plx_ep_engine { PLX_EP_RNDV, PLX_EP_RMA, PLX_EP_ENGINES };
 #define PLX_EPS_CTL_RESERVE 256u /* control messages; a burst asks for a few each */
 
 struct plx_ep_stat {
-	uint64_t tx_pending; /* messages that had to wait for the device */
-	uint64_t tx_unreached; /* looks at peers that can't be connected just now */
-	uint64_t rx_held; /* turns that took nothing, for want of memory to answer, or of an application that listens */
+	uint64_t tx_pending; /* messages that were pending */
+	uint64_t tx_unreached; /* attempts to connect that failed temporarily */
+	uint64_t rx_held; /* turns that received nothing, for want of memory to answer, or of
+	                   * progress calls */
 	uint64_t tx_failed;
 	uint64_t eps, eps_failed;
 	uint64_t stops, stopped_by_peer;
-	uint64_t tx_held; /* tagged messages that waited as too many were announced */
-	uint64_t refused, refused_by_peer; /* connections that failed for what was sent beyond the bounds */
+	uint64_t tx_held; /* tagged messages that waited because too many were announced */
+	uint64_t refused, refused_by_peer; /* connections that failed because of messages beyond the
+	                                    * bounds */
 };
 
 extern const struct plx_stat_row plx_ep_stat_rows[];
 
 enum plx_eps_due {
-	PLX_DUE_WORK = 1 << 0, /* a turn may have more to do than to receive; always so with a reactor */
-	PLX_DUE_TURN = 1 << 1, /* a turn is under way: a callback asks */
+	PLX_DUE_WORK = 1 << 0, /* a turn may have more to do than to receive; always with a reactor */
+	PLX_DUE_TURN = 1 << 1, /* a turn is running: a callback calls */
 };
 
 /** The eps of a worker. Owner: the worker's. */
 struct plx_eps {
-	uint8_t due; /* enum plx_eps_due: why the next progress is more than a look at the device; owner */
-	bool is_short; /* a reserve for answers has been drawn on: refill before more is received */
+	uint8_t due; /* enum plx_eps_due: why the next progress is more than a poll of the device;
+	              * owner */
+	bool is_short; /* a reserve for answers was used: refill it before receiving more */
 	TAILQ_HEAD(, plx_ep) stalled; /* with something pending */
-	LIST_HEAD(, plx_ep) stopped; /* peers told to send nothing unasked */
+	LIST_HEAD(, plx_ep) stopped; /* peers that were told to announce everything */
 	LIST_HEAD(, plx_ep) all;
 	LIST_HEAD(, plx_ep_stub) connecting;
 	struct plx_pool defers;
-	struct plx_pool ctl;	/* control messages that wait */
+	struct plx_pool ctl;	/* pending control messages */
 	struct plx_pool pool;
 	struct plx_ep_stat stat;
 	void *engine[PLX_EP_ENGINES];
 	uint64_t eager_end;	/* of a new ep */
-	uint32_t n_tries;	/* to connect for what waits */
-	void (*on_new)(struct plx_ep *ep); /* what engines keep with it is to be made of zeros; or NULL */
-	/* a failed ep is told here once, after all that waited for it */
+	uint32_t n_tries;	/* attempts to connect for pending messages */
+	void (*on_new)(struct plx_ep *ep); /* creates the engines' state of an ep from zeros; or
+	                                    * NULL */
+	/* called once with a failed ep, after all its operations have failed */
 	void (*on_failed)(struct plx_ep *ep, int err);
 };
 
-/** There is work for a turn now: called by whatever makes some. Thread: owner. */
+/** There is work for a turn now: called by code that creates some. Thread: owner. */
 static inline void
 plx_eps_need_turn(struct plx_eps *eps)
 {
@@ -87,22 +88,25 @@ plx_eps_need_turn(struct plx_eps *eps)
 }
 
 /*
- * Messages in pieces that arrive from one peer at a time. A sender ends one, or takes it back, before it begins the
- * next: who has more open does not keep to that.
+ * Messages in pieces that arrive from one peer at a time. A sender completes one, or
+ * withdraws it, before it begins the next: more open ones violate the protocol.
  */
 #define PLX_EP_MAX_PARTIAL 16
 
-/** Handles that a peer has named and this side has not made itself: with bytes of their streams, or answered. */
+/**
+ * Handles that a peer has named and this side has not created: with bytes of their streams,
+ * or reply handles.
+ */
 #define PLX_EP_MAX_UNMET 4096u
 
 /** Tagged messages to one peer that wait for its answer: announced, or synchronous. */
 #define PLX_EP_MAX_ANNOUNCED (1u << 18)
 
-/* The most that a sender may have on the way when it is told to stop: a long message that it has begun, and what it
- * sends in the turns until it hears of it (plx_dev.h:PLX_DEV_BLIND_MAX). */
+/* The most that a sender may have in flight when it is stopped: a long message that it has
+ * begun, and its messages of the turns until it polls (plx_dev.h:PLX_DEV_BLIND_MAX). */
 #define PLX_EP_FLIGHT (128ull << 20)
 
-/** Bytes of memory for a peer's messages that are kept above which it is refused, beside tag.unexpected_max. */
+/** Bytes of memory for a peer's messages above which it is refused, besides tag.unexpected_max. */
 #define PLX_EP_KEPT_MORE (PLX_EP_FLIGHT + PLX_EP_MAX_ANNOUNCED * sizeof(struct plx_msg))
 
 TAILQ_HEAD(plx_pends, plx_pend);
@@ -118,30 +122,31 @@ struct plx_ep {
 	int err;	 /* -errno once failed; writer: owner; readers: any, relaxed */
 	bool connected;
 	bool stalled;
-	/* writer: owner; readers: any, relaxed: a short message goes out as soon as it is handed in */
+	/* writer: owner; readers: any, relaxed: a short message is sent as soon as it is posted */
 	_Atomic bool quick;
-	uint64_t eager_end; /* shorter messages are sent unasked now, bytes */
+	uint64_t eager_end; /* shorter messages are eager now, bytes */
 	bool stub;	 /* part of a plx_ep_stub; has no peer */
 	uint64_t n_waits;
-	uint64_t kept;	    /* bytes of memory that kept messages of it take */
-	bool stopped;	    /* we tell the peer to send nothing unasked */
-	bool refused;	    /* or that we take nothing more */
+	uint64_t kept;	    /* bytes of memory of its stored messages */
+	bool stopped;	    /* we told the peer to announce everything */
+	bool refused;	    /* or that we accept nothing more */
 	bool flow_waits;
-	struct plx_pend flow; /* what tells it so, of what it is then */
+	struct plx_pend flow; /* the pending FLOW message */
 	LIST_ENTRY(plx_ep) stopped_link;
-	uint64_t n_msgs;		/* kept messages, and streams, that point here */
-	uint32_t n_announced;		/* of our tagged messages, what waits for an answer */
-	bool announces;			/* the peer wants no data unasked */
-	bool overtaken;			/* what stands in pending behind one that is held now is to be held, too */
+	uint64_t n_msgs;		/* stored messages, and streams, that point here */
+	uint32_t n_announced;		/* our tagged messages that wait for an answer */
+	bool announces;			/* the peer requires announcements */
+	bool overtaken;			/* pending messages behind a held one are to be held, too */
 	struct plx_pends held;		/* tagged messages that are not announced yet, */
-	struct plx_pend *held_early;	/* the last of those that were to go unasked, or NULL */
+	struct plx_pend *held_early;	/* the last of those that were to be eager, or NULL */
 	struct plx_wait_list waits;	/* requests that wait for an answer */
-	LIST_HEAD(, plx_wait_list) closing; /* those of handles that are being closed */
+	LIST_HEAD(, plx_wait_list) closing; /* those of handles that are closing */
 	LIST_HEAD(, plx_ep_user) users; /* API handles */
-	/* What engines keep with an ep: see plx_rma_ep(), plx_stream_ep(), plx_chan_ep(), plx_worker_ep(). At first zeros. */
+	/* The engines' state of an ep: see plx_rma_ep(), plx_stream_ep(), plx_chan_ep(),
+	 * plx_worker_ep(). Initially zeros. */
 	_Alignas(8) uint8_t of_stream[16];
 	_Alignas(8) uint8_t of_chan[8];
-	uint32_t n_answers;		/* handles made for the peer's that want answers */
+	uint32_t n_answers;		/* reply handles for the peer */
 	uint32_t next_crossed;		/* as next_conn_id, for handles that are crossed */
 	TAILQ_ENTRY(plx_ep) stalled_link;
 	LIST_ENTRY(plx_ep) link;
@@ -157,22 +162,22 @@ struct plx_ep_user {
 	struct plx_conn *conn; /* made through a listener: the worker's; or NULL */
 	_Atomic int err; /* -errno: this handle has failed, not its ep; writer: owner; readers: any */
 	/*
-	 * Which of several handles to one worker this is. The n-th handle of one side and the
-	 * n-th of the other belong together: what names a handle on the wire is this number.
+	 * Which of several handles to one worker this is. The n-th handle of one side and
+	 * the n-th of the other belong together: this number names a handle on the wire.
 	 */
 	uint32_t conn_id;
 	/*
-	 * With a worker's own address the two ends of a handle are the same. Crossed handles come
-	 * in pairs instead, 2n with 2n + 1, and what travels is the number of the other.
+	 * With a worker's own address both ends of a handle are here. Crossed handles come
+	 * in pairs instead, 2n with 2n + 1, and the wire carries the number of the other.
 	 */
 	bool crossed;
-	bool answers; /* made as the peer's wanted an answer */
+	bool answers; /* a reply handle */
 	struct plx_stream *stream; /* owner; NULL before the first use */
 };
 
 #define PLX_EP_CROSSED 0x40000000u /* crossed handles are numbered from here */
 
-/** @return the number of this handle that its messages carry. */
+/** @return the number of this handle in its messages. */
 static inline uint32_t
 plx_ep_wire_id(const struct plx_ep_user *user)
 {
@@ -180,30 +185,31 @@ plx_ep_wire_id(const struct plx_ep_user *user)
 }
 
 /**
- * What stands in for the ep of a handle that is not connected yet, or that failed while the peer
- * lives on: an ep without a peer, on which operations wait, or fail. Owner: the worker's.
+ * A pending ep: stands in for the ep of a handle that is not connected yet, or that failed
+ * while the peer is alive: an ep without a peer, on which operations wait, or fail. Owner:
+ * the worker's.
  */
 struct plx_ep_stub {
 	struct plx_ep ep;
-	struct plx_ep *real; /* once connected; held */
+	struct plx_ep *real; /* once connected; a reference */
 	STAILQ_HEAD(, plx_ep_defer) deferred;
 	LIST_ENTRY(plx_ep_stub) link; /* while connecting */
 	uint32_t conn_id;
 	bool connecting;
-	bool closed;	    /* before we were connected somebody said that it has closed: */
+	bool closed;	    /* a close arrived before the connection: */
 	uint64_t closed_by; /* its plx_peer.proc */
 };
 
 /** Thread of all functions: owner. */
 
-/** Errors: -ENOMEM, and it is to be closed all the same. */
+/** Errors: -ENOMEM, and it must be closed all the same. */
 int plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err));
 void plx_eps_close(struct plx_eps *eps);
 
 /** Slow path of plx_ep_of(). */
 struct plx_ep *plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer);
 
-/** @return the ep of a peer, made when there is none yet, or NULL without memory. */
+/** @return the ep of a peer, created if needed, or NULL without memory. */
 static inline struct plx_ep *
 plx_ep_of(struct plx_eps *eps, struct plx_peer *peer)
 {
@@ -219,7 +225,7 @@ void plx_ep_user_add(struct plx_ep *ep, struct plx_ep_user *user);
 void plx_ep_user_link(struct plx_ep *ep, struct plx_ep_user *user, uint32_t conn_id);
 void plx_ep_user_remove(struct plx_ep_user *user);
 
-/** @return whether a handle numbered by this side had this number, has it or not. */
+/** @return whether a handle numbered by this side ever had this number. */
 bool plx_ep_user_was(const struct plx_ep *ep, uint32_t conn_id);
 
 /** @return the handle with this number, or NULL. */
@@ -232,7 +238,7 @@ struct plx_ep_user *plx_ep_user_find(const struct plx_ep *ep, uint32_t conn_id);
  */
 int plx_ep_connect(struct plx_ep *ep);
 
-/** @return whether connecting may succeed later: the process is out of something just now. */
+/** @return whether connecting may succeed later: a resource of the process is used up. */
 static inline bool
 plx_ep_may_pass(int rc)
 {
@@ -244,32 +250,35 @@ plx_ep_may_pass(int rc)
 void plx_ep_stub_open(struct plx_ep_stub *s, struct plx_eps *eps, uint32_t conn_id);
 
 /**
- * Start an operation when the stub is connected, in order; at once if it is by now.
- * @param ep of which plx_ep_connect() said -EAGAIN
+ * Start an operation when the stub is connected, in order; at once if it already is.
+ * @param ep for which plx_ep_connect() returned -EAGAIN
  * @param fn starts the operation; is called again with req
- * @param fail is called instead when it never connects: completes req with the reason
- * @param where in the request the ep stands: it is replaced before fn is called
+ * @param fail is called instead if it never connects: completes req with the reason
+ * @param where the place of the ep in the request: it is replaced before fn is called
  * @return 0, or -ENOMEM and nothing happened
  */
 int plx_ep_defer(struct plx_ep *ep, void (*fn)(void *req), void (*fail)(struct plx_req *req, int err),
 	struct plx_req *req, struct plx_ep **where);
 
-/** Start what waits, on the real ep, which the stub holds from now on. */
+/** Start the waiting operations on the real ep, which the stub references from now on. */
 void plx_ep_stub_connect(struct plx_ep_stub *s, struct plx_ep *real);
 
-/** What waits fails with err, and what comes from now on. The stub may have been connected. */
+/** Present and later operations fail with err. The stub may have been connected. */
 void plx_ep_stub_fail(struct plx_ep_stub *s, int err);
 
-/** Let go of the real ep; what waits is forgotten. */
+/** Release the real ep; waiting operations are dropped. */
 void plx_ep_stub_close(struct plx_ep_stub *s);
 
-/** @return whether the process that the stub is connected to now had closed before. */
+/** @return whether the process of the stub's ep had closed before. */
 bool plx_ep_stub_was_closed(const struct plx_ep_stub *s);
 
-/** The other side's EP_CLOSE may come before its answer. @return the stub, or NULL */
+/** The other side's EP_CLOSE may arrive before its answer. @return the stub, or NULL */
 struct plx_ep_stub *plx_ep_stub_find(const struct plx_eps *eps, uint32_t conn_id);
 
-/** @return the reason why operations on the ep fail, or 0; what a reactor finds may be seen a moment later. Thread: any. */
+/**
+ * @return the reason why operations on the ep fail, or 0; a reactor's finding may become
+ *   visible a little later. Thread: any.
+ */
 static inline int
 plx_ep_err(const struct plx_ep *ep)
 {
@@ -286,14 +295,14 @@ plx_ep_user_err(const struct plx_ep_user *user)
 	return err != 0 ? err : plx_ep_err(user->ep);
 }
 
-/** @return whether it is not known yet which ep the handle will have. Thread: application's side. */
+/** @return whether the ep of the handle is not known yet. Thread: application's side. */
 static inline bool
 plx_ep_user_is_unmet(const struct plx_ep_user *user)
 {
 	return user->ep->stub;
 }
 
-/** @return whether a message may go to the device now: connected, nothing before it waits. */
+/** @return whether a message may go to the device now: connected, and nothing is pending. */
 static inline bool
 plx_ep_open(const struct plx_ep *ep)
 {
@@ -324,48 +333,54 @@ plx_req_tx(struct plx_req *req, struct plx_tx *tx, uint64_t offset, uint64_t len
 	tx->pack_offset = offset;
 }
 
-/** @return whether something waits for the device, or is held. */
+/** @return whether a message is pending or held. */
 static inline bool
 plx_ep_has_any(const struct plx_ep *ep)
 {
 	return !TAILQ_EMPTY(&ep->pending) || !TAILQ_EMPTY(&ep->held);
 }
 
-/** Queue something to send behind what waits already, which a tagged message that is held may hold up. */
+/** Append to the pending list a message that a held tagged message may delay. */
 void plx_ep_pend_as(struct plx_ep *ep, struct plx_pend *p, enum plx_pend_order order);
 
-/** The same of what nothing but the device holds up. */
+/** The same for a message that only the device delays. */
 static inline void
 plx_ep_pend(struct plx_ep *ep, struct plx_pend *p)
 {
 	plx_ep_pend_as(ep, p, PLX_PEND_ANY);
 }
 
-/** The same of a mark, behind tagged messages that are held, if there are any. */
+/** The same for a mark, behind held tagged messages, if there are any. */
 void plx_ep_pend_last(struct plx_ep *ep, struct plx_pend *p);
 
-/** A tagged message is to be announced. @return whether it counts now; else p is held, and queued when it may be. */
+/**
+ * A tagged message is to be announced. @return whether it counts now; else p is held, and
+ * queued when it may be.
+ */
 bool plx_ep_announce(struct plx_ep *ep, struct plx_pend *p);
 
-/** The same of one that has waited to go unasked, and may not any more: it is the first of those that wait. */
+/**
+ * The same for a pending eager message that may not be eager any more: it is the first of
+ * the waiting ones.
+ */
 bool plx_ep_announce_early(struct plx_ep *ep, struct plx_pend *p);
 
 /** An announced message that was counted has completed. */
 void plx_ep_announce_end(struct plx_ep *ep);
 
-/** The peer does not keep to the bounds: tell it so, and fail. */
+/** The peer exceeds the bounds: notify it, and fail. */
 void plx_ep_refuse(struct plx_ep *ep);
 
-/** It is not to be sent any more; it must be queued or held. */
+/** It is not sent any more; it must be pending or held. */
 void plx_ep_unpend(struct plx_ep *ep, struct plx_pend *p);
 
 /**
- * Call passed when all that is queued now has been given to the device, or failed.
+ * Call passed when all present messages have been given to the device, or failed.
  * @return 0, or -ENOMEM
  */
 int plx_ep_mark(struct plx_ep *ep, void (*passed)(void *arg), void *arg);
 
-/** @return whether something that was sent on this handle is queued. Goes through all that is. */
+/** @return whether a message of this handle is pending. Walks the whole list. */
 bool plx_ep_has_pending(const struct plx_ep *ep, uint32_t conn_id);
 
 /**
@@ -384,22 +399,22 @@ plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len)
 	return plx_ep_tx_copy(ep, PLX_CONN_NONE, op, hdr, hdr_len);
 }
 
-/** Fill the reserve up again. @return whether it is full */
+/** Refill the reserve. @return whether it is full */
 bool plx_eps_refill(struct plx_eps *eps);
 
-/** Tell the peer to send nothing unasked; once. */
+/** Tell the peer to announce everything; once. */
 void plx_ep_stop(struct plx_ep *ep);
 
-/** Let all peers that were stopped send again. */
+/** Let all stopped peers send again. */
 void plx_eps_resume(struct plx_eps *eps);
 
-/** The peer has said so. */
+/** A FLOW of the peer has arrived. */
 void plx_ep_on_flow(struct plx_ep *ep, const struct plx_wire_flow *h);
 
 /** Slow path of plx_eps_flush(). */
 unsigned plx_eps_flush_slow(struct plx_eps *eps);
 
-/** @return 0: nothing is pending, and nobody is stopped. */
+/** @return 0: nothing is pending, and no peer is stopped. */
 static inline uintptr_t
 plx_eps_work(const struct plx_eps *eps)
 {
@@ -425,7 +440,7 @@ plx_ep_wait(struct plx_ep *ep, struct plx_wait *w, uint32_t conn_id,
 	TAILQ_INSERT_TAIL(&ep->waits.head, w, link);
 }
 
-/** Stop waiting; nothing happens when it does not wait. */
+/** Stop waiting; no effect if it does not wait. */
 static inline void
 plx_ep_wait_end(struct plx_wait *w)
 {
@@ -436,22 +451,22 @@ plx_ep_wait_end(struct plx_wait *w)
 	w->list = NULL;
 }
 
-/** What was sent on one handle and waits fails with err; the others go on. */
+/** Waiting and pending sends of one handle fail with err; others continue. */
 void plx_ep_cancel(struct plx_ep *ep, uint32_t conn_id, int err);
 
-/** Move what was sent on this handle, which is being closed, and waits to a list of its own. */
+/** Move waiting sends of a closing handle to a list of its own. */
 void plx_ep_closing_begin(struct plx_ep *ep, uint32_t conn_id, struct plx_wait_list *list);
 
-/** The same with what has begun to wait since, as it was announced and not sent. */
+/** The same for sends that wait only since then, as they were announced and not sent. */
 void plx_ep_closing_more(struct plx_ep *ep, uint32_t conn_id, struct plx_wait_list *list);
 
-/** The list, which is empty, is not the ep's any more. */
+/** The list, which is empty, does not belong to the ep any more. */
 void plx_ep_closing_end(struct plx_wait_list *list);
 
-/** The peer is gone: everything that waits fails with err, then on_failed. */
+/** The peer is dead: all its operations fail with err, then on_failed. */
 void plx_ep_fail(struct plx_ep *ep, int err);
 
-/** Free failed eps that nobody has or waits for. */
+/** Free failed eps without references and waits. */
 void plx_eps_sweep(struct plx_eps *eps);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * gate.c - owners follow each other: the ways with a locked instruction
+ * gate.c - ownership changes with a locked instruction
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ plx_gate_open(struct plx_gate *g, bool one)
 static bool
 change(struct plx_gate *g, uintptr_t was, uintptr_t to)
 {
-	/* pairs with the releases where turns are given, granted or freed */
+	/* pairs with the releases where the worker is returned, granted or freed */
 	return atomic_compare_exchange_strong_explicit(&g->bias.to, &was, to, memory_order_acquire,
 		memory_order_relaxed);
 }
@@ -38,9 +38,9 @@ granted(const struct plx_gate *g)
 }
 
 /*
- * This thread has TAKEN what was granted: decide whom the next grant names. The first thread to come gets the bias;
- * when another one comes nobody has it any more.
- * @return whether a thread that had the bias may be in
+ * This thread has TAKEN a granted worker: decide whom the next grant names. The first
+ * thread gets the bias; once a second one comes nobody has it any more.
+ * @return whether a thread that had the bias may be inside
  */
 static bool
 set_grantee(struct plx_gate *g, uintptr_t was)
@@ -54,8 +54,8 @@ set_grantee(struct plx_gate *g, uintptr_t was)
 }
 
 /*
- * Steps a to c in plx_bias.h. Meanwhile others may see TAKEN and leave what they posted to this thread: one that has
- * tried in vain looks at the inbox behind this, see plx_gate_is_idle().
+ * Steps a to c in plx_bias.h. Meanwhile others may see TAKEN and leave their messages to
+ * this thread: after a failed attempt it looks at the inbox, see plx_gate_is_idle().
  */
 static bool
 take(struct plx_gate *g, enum plx_gate_owner to)
@@ -95,7 +95,8 @@ plx_gate_take_free(struct plx_gate *g, enum plx_gate_owner to)
 void
 plx_gate_give_taken(struct plx_gate *g)
 {
-	/* pairs with the acquires where they are taken, and with the fence of a thread that has posted */
+	/* pairs with the acquires where it is taken, and with the fence of a thread that
+	 * has posted */
 	set_owner(g, g->borrowed ? PLX_GATE_FREE : granted(g), memory_order_seq_cst);
 }
 

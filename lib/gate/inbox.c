@@ -17,7 +17,7 @@ plx_inbox_open(struct plx_inbox *in, bool many)
 	const size_t len = PLX_INBOX_LEN * sizeof(in->cells[0]);
 
 	memset(in, 0, sizeof(*in));
-	/* On our heap, which a forked child does not share with its parent. */
+	/* In our heap, which a forked child does not share with its parent. */
 	in->cells = plx_mem_alloc(len);
 	if (in->cells == NULL)
 		return -ENOMEM;
@@ -37,7 +37,7 @@ plx_inbox_close(struct plx_inbox *in)
 bool
 plx_inbox_room_slow(struct plx_inbox *in, uint64_t pos)
 {
-	/* pairs with the release in plx_inbox_run(): what was in the cell has been read */
+	/* pairs with the release in plx_inbox_run(): the cell's contents have been read */
 	uint64_t done = atomic_load_explicit(&in->done, memory_order_acquire);
 
 	/* pairs with the acquire in plx_inbox_room(), of another producer */
@@ -45,7 +45,7 @@ plx_inbox_room_slow(struct plx_inbox *in, uint64_t pos)
 	return (int64_t)(pos - done) < PLX_INBOX_LEN;
 }
 
-/* @return the message at pos, or NULL when it is not written yet */
+/* @return the message at pos, or NULL if it is not written yet */
 static inline struct plx_inbox_cell *
 cell_at(const struct plx_inbox *in, uint64_t pos)
 {
@@ -66,11 +66,11 @@ unsigned
 plx_inbox_run(struct plx_inbox *in)
 {
 	/*
-	 * The look at the cell behind a message waits for a line that its producer is about to
-	 * write, and so does what the message has led to: a lone one is run without it.
+	 * Looking at the next cell waits for a line that its producer is about to write,
+	 * and delays the effect of this message: a lone one is run without that look.
 	 */
 	unsigned most = plx_inbox_rested(in) ? 1 : INBOX_BURST, n;
-	bool within = in->runs; /* a message's function asks, and its cell is in use */
+	bool within = in->runs; /* a message's function calls us, and its cell is in use */
 	struct plx_inbox_cell *c;
 
 	in->runs = true;

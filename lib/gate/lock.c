@@ -19,9 +19,9 @@
 #include "plx_futex.h"
 #include "plx_lock.h"
 
-#define SPINS	 64 /* looks before the core is offered, */
-#define YIELDS	 8  /* and how often that is done */
-#define LOOK_NS	 50000 /* between two at the thread with the bias, then */
+#define SPINS	 64 /* polls before the core is yielded, */
+#define YIELDS	 8  /* number of yields */
+#define LOOK_NS	 50000 /* pause between two checks of the thread with the bias, then */
 
 void
 plx_lock_open(struct plx_lock *l)
@@ -31,7 +31,7 @@ plx_lock_open(struct plx_lock *l)
 		l->bias.to = PLX_LOCK_ALL;
 }
 
-/* Before the i-th look. @return false: it is time to sleep */
+/* Before the i-th poll. @return false: it is time to sleep */
 static bool
 wait_awake(unsigned i)
 {
@@ -64,7 +64,8 @@ wait_taken(struct plx_lock *l)
 		for (unsigned i = 0; wait_awake(i); i++)
 			if (try_taken(l, as))
 				return;
-		as = PLX_LOCK_SLEPT_ON; /* from then on: others may sleep, too; acquires as the other does */
+		as = PLX_LOCK_SLEPT_ON; /* from then on, as others may sleep, too; acquires like the
+		                         * other one */
 		if (atomic_exchange_explicit(&l->taken, as, memory_order_acquire) == PLX_LOCK_FREE)
 			return;
 		plx_futex_wait(&l->taken, as, NULL);
@@ -88,7 +89,7 @@ wait_inside(struct plx_lock *l)
 			nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 }
 
-/* Another thread than the first one has come. */
+/* A second thread has come. */
 static __rte_noinline __rte_cold void
 end_bias(struct plx_lock *l)
 {
@@ -115,7 +116,7 @@ own(struct plx_lock *l)
 	uintptr_t self = plx_bias_self();
 
 	atomic_store_explicit(&l->owner, self, memory_order_relaxed);
-	/* relaxed: others look when they have taken */
+	/* relaxed: others check after they have taken */
 	if (unlikely(atomic_load_explicit(&l->bias.to, memory_order_relaxed) == PLX_LOCK_NOBODY))
 		atomic_store_explicit(&l->bias.to, self, memory_order_relaxed);
 }

@@ -70,7 +70,7 @@ plx_bias_enter(struct plx_bias *b, uintptr_t self)
 	atomic_store_explicit(&b->inside, self, memory_order_relaxed);
 	/* pairs with plx_fence_all() behind plx_bias_revoke(): inside is stored before `to` is read */
 	atomic_signal_fence(memory_order_seq_cst);
-	/* pairs with the release of who grants */
+	/* pairs with the release of the granting thread */
 	if (likely(atomic_load_explicit(&b->to, memory_order_acquire) == self))
 		return true;
 	plx_bias_leave(b);

@@ -40,32 +40,34 @@ enum plx_gate_mode {
 
 /** The owner, in bias.to: one of these, or the thread that has the turns granted. The order counts. */
 enum plx_gate_owner {
-	PLX_GATE_FREE,	  /* nobody: the reactor idles on a core that it shares */
+	PLX_GATE_FREE,	  /* nobody: the reactor idles on a shared core */
 	PLX_GATE_REACTOR,
-	PLX_GATE_TAKEN,	  /* a thread of the application, for now */
-	PLX_GATE_ALL,	  /* granted: the application's threads take and give */
+	PLX_GATE_TAKEN,	  /* a thread of the application, temporarily */
+	PLX_GATE_ALL,	  /* granted: the application's threads take and return */
 	PLX_GATE_ONE,	  /* granted: the one thread that posts enters */
 };
 
 /** How a thread has become the owner for a call. */
 enum plx_gate_pass {
-	PLX_GATE_NOT,	  /* it has not, and leaves a message */
+	PLX_GATE_NOT,	  /* not at all: it posts a message */
 	PLX_GATE_ENTERED, /* by the bias, as the one thread that posts */
-	PLX_GATE_GIVEN,	  /* in another way, or it was already: a callback calls */
+	PLX_GATE_GIVEN,	  /* otherwise, or it was already: a callback calls */
 };
 
 struct plx_gate {
 	struct plx_bias bias;
-	uintptr_t grantee; /* whom the next grant names; 0: the first thread that takes; writer: the owner */
-	bool one;	   /* only one thread of the application posts; false as well where the kernel has no membarrier */
+	uintptr_t grantee; /* thread of the next grant; 0: the first thread that takes; writer: the
+	                    * owner */
+	bool one;	   /* only one thread of the application posts; also false without
+	         	    * membarrier */
 	/* owner: the application */
 	bool entered;  /* by the bias, not by TAKEN */
-	bool borrowed; /* taken for a call: FREE again behind it */
+	bool borrowed; /* taken for a call: FREE again after it */
 	_Atomic uintptr_t within; /* the thread in whose turn callbacks run, or 0; writer: the owner */
 };
 
 /**
- * The reactor is the owner when it first looks.
+ * The reactor is the owner at first.
  * @param one one thread of the application posts, at a time
  * Thread: control.
  */
@@ -78,7 +80,10 @@ plx_gate_self(const struct plx_gate *g)
 	return likely(g->one) ? PLX_GATE_ONE : plx_bias_self();
 }
 
-/** @return the owner; a moment later it may be another. Thread: any; relaxed, as who takes acquires. */
+/**
+ * @return the owner, which may change at any time. Thread: any; relaxed, as a thread that
+ *   takes acquires.
+ */
 static inline uintptr_t
 plx_gate_owner(const struct plx_gate *g)
 {
@@ -92,14 +97,14 @@ plx_gate_is_held(const struct plx_gate *g)
 	return plx_gate_owner(g) == PLX_GATE_REACTOR;
 }
 
-/** @return whether the turns are the application's. Thread: any. */
+/** @return whether the worker is granted. Thread: any. */
 static inline bool
 plx_gate_is_granted(const struct plx_gate *g)
 {
 	return plx_gate_owner(g) >= PLX_GATE_TAKEN;
 }
 
-/** @return whether a callback asks, which runs in a turn of this thread's. Thread: any. */
+/** @return whether the caller is a callback in a turn of this thread. Thread: any. */
 static inline bool
 plx_gate_is_within(const struct plx_gate *g)
 {
@@ -107,7 +112,10 @@ plx_gate_is_within(const struct plx_gate *g)
 	return atomic_load_explicit(&g->within, memory_order_relaxed) == plx_bias_self();
 }
 
-/** @return whether this thread is in by the bias, so that a callback asks. Thread: any. */
+/**
+ * @return whether this thread is inside by the bias, so that the caller is a callback.
+ *   Thread: any.
+ */
 static inline bool
 plx_gate_is_inside(const struct plx_gate *g)
 {
@@ -126,14 +134,16 @@ plx_gate_enter(struct plx_gate *g, uintptr_t self)
 		return false;
 	if (likely(plx_bias_enter(&g->bias, self)))
 		return true;
-	/* Others saw this thread inside, and left what they posted to it: it looks at the inbox behind this. */
+	/* Others saw this thread inside, and left their messages to it: it looks at the
+	 * inbox after this. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return false;
 }
 
 /**
- * @return whether turns are granted and no thread is in that would look at what was posted: a thread that has posted,
- * and tried in vain to take the turns, tries again. Thread: any, behind a fence.
+ * @return whether the worker is granted and no thread is inside that would look at the
+ *   inbox: a thread that has posted, and failed to take the worker, tries again. Thread:
+ *   any, after a fence.
  */
 static inline bool
 plx_gate_is_idle(const struct plx_gate *g)
@@ -141,26 +151,33 @@ plx_gate_is_idle(const struct plx_gate *g)
 	return plx_gate_owner(g) >= PLX_GATE_ALL && !plx_bias_is_inside(&g->bias);
 }
 
-/** What is loaded behind it is loaded after it where others may have posted meanwhile. */
+/** Later loads are ordered after it if others may have posted meanwhile. */
 static inline void
 plx_gate_leave(struct plx_gate *g)
 {
 	plx_bias_leave(&g->bias);
-	/* Others, that have revoked the bias, saw this thread inside and left what they posted to it. */
+	/* Others, that have revoked the bias, saw this thread inside and left their
+	 * messages to it. */
 	if (unlikely(plx_gate_owner(g) != plx_gate_self(g)))
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/** Turns that are granted, but not to this thread: it revokes a bias. @return whether it has TAKEN them */
+/**
+ * Take a granted worker that is not granted to this thread: it revokes a bias. @return
+ * whether it has TAKEN it
+ */
 bool plx_gate_take_granted(struct plx_gate *g);
 
-/** Turns that are FREE. @return whether `to`, TAKEN or REACTOR, is the owner now */
+/** Take a FREE worker. @return whether `to`, TAKEN or REACTOR, is the owner now */
 bool plx_gate_take_free(struct plx_gate *g, enum plx_gate_owner to);
 
-/** What this thread has TAKEN. What is loaded behind it is loaded after it. */
+/** Return a TAKEN worker. Later loads are ordered after it. */
 void plx_gate_give_taken(struct plx_gate *g);
 
-/** The application wants no turns. @return whether they are FREE; not while a thread has them */
+/**
+ * The application does not need the worker. @return whether it is FREE; not while a thread
+ * has it
+ */
 bool plx_gate_free_granted(struct plx_gate *g);
 
 /** From the reactor to the application, or to nobody. Thread: the reactor, and owner. */

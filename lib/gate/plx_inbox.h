@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_inbox.h - how other threads ask the owner to do something
+ * plx_inbox.h - messages from other threads to the owner
  *
  * Design notes
- * A ring of cells of one cache line each: a function, what it is called with, and the
- * sequence number that says that the cell is written. So a message moves one line, and
- * neither side reads the other's position but when the ring seems full. One producer
- * takes cells by counting, several by compare-and-swap. A producer that is preempted
- * between taking a cell and writing it holds up the consumer at that cell, not the other
- * producers.
+ * - A ring of cells of one cache line each: a function, its argument, and the sequence number
+ *   that says that the cell is written. So a message moves one line, and neither side reads the
+ *   other's position unless the ring seems full. One producer claims cells by counting, several
+ *   by compare-and-swap. A producer that is preempted between claiming a cell and writing it
+ *   blocks the consumer at that cell, not the other producers.
  */
 #ifndef PLX_INBOX_H
 #define PLX_INBOX_H
@@ -26,10 +25,10 @@
 
 #include "plx_line.h"
 
-#define PLX_INBOX_LEN  1024 /* messages that may wait; a power of two */
+#define PLX_INBOX_LEN  1024 /* messages that may be pending; a power of two */
 #define PLX_INBOX_BODY 48   /* bytes of a message's own */
-#define PLX_INBOX_AHEAD 2   /* cells that a producer asks for before it writes them */
-#define PLX_INBOX_PAUSE 8   /* runs in a row that find nothing: what comes then comes alone */
+#define PLX_INBOX_AHEAD 2   /* cells that a producer prefetches for writing */
+#define PLX_INBOX_PAUSE 8   /* empty runs, after which one message is taken instead of a burst */
 
 /** Runs in the owner's thread. @param arg of the message; or its body, during the call */
 typedef void (*plx_inbox_fn)(void *arg);
@@ -51,19 +50,19 @@ struct plx_inbox {
 	bool many;
 	/* line 1: producers */
 	alignas(64) _Atomic uint64_t head;
-	_Atomic uint64_t seen; /* done, as it was when the ring seemed full */
+	_Atomic uint64_t seen; /* done, from when the ring last seemed full */
 	/* line 2: owner */
 	alignas(64) uint64_t tail;
-	uint32_t empty; /* runs in a row that found nothing */
+	uint32_t empty; /* consecutive empty runs */
 	bool runs;
 	/* line 3: writer: owner, once a burst; readers: producers */
 	alignas(64) _Atomic uint64_t done;
 };
 
-/** @param many producers may be in at once. Errors: -ENOMEM. Thread: control. */
+/** @param many several producers may post at once. Errors: -ENOMEM. Thread: control. */
 int plx_inbox_open(struct plx_inbox *in, bool many);
 
-/** Messages not run are forgotten. Thread: control, when nobody posts. */
+/** Pending messages are dropped. Thread: control, when nobody posts. */
 void plx_inbox_close(struct plx_inbox *in);
 
 /** Slow path of plx_inbox_room(). */
@@ -76,13 +75,13 @@ plx_inbox_room(struct plx_inbox *in, uint64_t pos)
 	/* pairs with the release in plx_inbox_room_slow(), of another producer */
 	uint64_t seen = atomic_load_explicit(&in->seen, memory_order_acquire);
 
-	/* signed: others may have gone on since pos was read */
+	/* signed: others may have advanced since pos was read */
 	if (likely((int64_t)(pos - seen) < PLX_INBOX_LEN))
 		return true;
 	return plx_inbox_room_slow(in, pos);
 }
 
-/** Take a cell to write. @return NULL: full. Thread: as opened. Blocks: never. */
+/** Claim a cell to write. @return NULL: full. Thread: as opened. Blocks: never. */
 static inline struct plx_inbox_cell *
 plx_inbox_take(struct plx_inbox *in, uint64_t *pos)
 {
@@ -101,14 +100,14 @@ plx_inbox_take(struct plx_inbox *in, uint64_t *pos)
 	return &in->cells[*pos % PLX_INBOX_LEN];
 }
 
-/** @return how many were posted, ever. Thread: any. */
+/** @return the number of messages ever posted. Thread: any. */
 static inline uint64_t
 plx_inbox_posted(const struct plx_inbox *in)
 {
 	return atomic_load_explicit(&in->head, memory_order_relaxed);
 }
 
-/** Something is about to be posted: ask for its cell. Thread: any. */
+/** A post is likely: prefetch its cell. Thread: any. */
 static inline void
 plx_inbox_ask(const struct plx_inbox *in)
 {
@@ -141,10 +140,10 @@ plx_inbox_post(struct plx_inbox *in, plx_inbox_fn fn, void *arg)
 	return 0;
 }
 
-/** @return whether nothing waits. Thread: owner. */
+/** @return whether nothing is pending. Thread: owner. */
 bool plx_inbox_empty(const struct plx_inbox *in);
 
-/** @return whether something was posted that did not run. Thread: any. */
+/** @return whether a posted message has not run. Thread: any. */
 static inline bool
 plx_inbox_waits(const struct plx_inbox *in)
 {
@@ -159,13 +158,13 @@ plx_inbox_rested(const struct plx_inbox *in)
 }
 
 /**
- * Run what waits, a bounded number: one after a pause.
- * @return how many ran. Thread: owner, also while a message runs: those behind it.
+ * Run pending messages, a bounded number: one after a pause.
+ * @return how many ran. Thread: owner, also while a message runs: the later ones.
  */
 unsigned plx_inbox_run(struct plx_inbox *in);
 
 /**
- * Run all that was posted before this call.
+ * Run all messages that were posted before this call.
  * @return how many ran. Thread: the same. Blocks: while another thread writes one of them.
  */
 unsigned plx_inbox_drain(struct plx_inbox *in);

@@ -18,21 +18,22 @@
 
 #include "plx_bias.h"
 
-/* Values of bias.to that are no thread's. */
-#define PLX_LOCK_NOBODY 0 /* yet */
+/* Values of bias.to that name no thread. */
+#define PLX_LOCK_NOBODY 0 /* not taken yet */
 #define PLX_LOCK_ALL	1 /* several threads use it */
 
 enum plx_lock_taken {
 	PLX_LOCK_FREE,
 	PLX_LOCK_TAKEN,
-	PLX_LOCK_SLEPT_ON, /* and somebody may sleep */
+	PLX_LOCK_SLEPT_ON, /* and a thread may sleep */
 };
 
 struct plx_lock {
 	struct plx_bias bias;	 /* writer of `to`: the thread that has taken */
-	_Atomic uintptr_t owner; /* the thread that has taken; writer: it, relaxed, as only it finds itself there */
-	_Atomic uint32_t taken;	 /* enum plx_lock_taken; the slow way of any thread */
-	uint32_t depth;		 /* how often the owner has entered besides */
+	_Atomic uintptr_t owner; /* the thread that has taken; writer: that thread, relaxed, as only
+	                          * it compares equal */
+	_Atomic uint32_t taken;	 /* enum plx_lock_taken; the slow path of any thread */
+	uint32_t depth;		 /* nested entries of the owner */
 };
 
 /** Free, and never taken. Thread: control. */
@@ -49,8 +50,8 @@ void plx_lock_enter_slow(struct plx_lock *l);
 bool plx_lock_try_enter(struct plx_lock *l);
 
 /**
- * Only without waiting, and without a locked instruction. Thread: any; not by one that has it.
- * @return whether it is taken: any way of dropping it will do
+ * Only without waiting, and without a locked instruction. Thread: any, except the owner.
+ * @return whether it is taken: any function may drop it
  */
 static inline bool
 plx_lock_take_quick(struct plx_lock *l)
@@ -62,7 +63,7 @@ plx_lock_take_quick(struct plx_lock *l)
 	       plx_bias_enter(&l->bias, self);
 }
 
-/** What plx_lock_take_quick() took, and nothing else. */
+/** Drops a lock of plx_lock_take_quick() only. */
 static inline void
 plx_lock_drop_quick(struct plx_lock *l)
 {
@@ -102,15 +103,15 @@ plx_lock_is_mine(const struct plx_lock *l)
 static inline bool
 plx_lock_is_open_to_me(const struct plx_lock *l)
 {
-	/* relaxed: about speed only */
+	/* relaxed: only affects speed */
 	uintptr_t to = atomic_load_explicit(&l->bias.to, memory_order_relaxed);
 
 	return to == PLX_LOCK_ALL || to == plx_bias_self();
 }
 
 /**
- * As plx_lock_take_quick(), by any thread. @return false as well when this thread has it. If true,
- * plx_lock_drop_quick() drops it.
+ * As plx_lock_take_quick(), by any thread. @return also false if this thread has it. If
+ * true, plx_lock_drop_quick() drops it.
  */
 static inline bool
 plx_lock_enter_quick(struct plx_lock *l)
@@ -118,7 +119,7 @@ plx_lock_enter_quick(struct plx_lock *l)
 	return likely(!plx_bias_is_mine(&l->bias, plx_bias_self())) && plx_lock_take_quick(l);
 }
 
-/** As plx_lock_take(), also by who has it. */
+/** As plx_lock_take(), also by the owner. */
 static inline void
 plx_lock_enter(struct plx_lock *l)
 {
@@ -126,7 +127,7 @@ plx_lock_enter(struct plx_lock *l)
 		plx_lock_enter_slow(l);
 }
 
-/** Once for each time that it was entered. */
+/** Once for each time it was entered. */
 static inline void
 plx_lock_leave(struct plx_lock *l)
 {

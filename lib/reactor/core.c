@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * core.c - whether a reactor shares its core with others: it offers the core, and sees how long that takes
+ * core.c - whether a reactor shares its core: it yields, and measures how long that takes
  */
 #include <rte_cycles.h>
 
 #include "reactor_int.h"
 
-#define SHARED_MS      20 /* how long it believes that the core is shared */
-#define OFFER_MS       1 /* between two offers of one that is busy */
-#define SEEN_MS	       1000 /* the same, while its pollers are granted now and then */
+#define SHARED_MS      20 /* how long the core counts as shared */
+#define OFFER_MS       1 /* between two yields of a busy reactor */
+#define SEEN_MS	       1000 /* the same, while its workers are granted now and then */
 
 void
 reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near)
@@ -17,7 +17,7 @@ reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near)
 	if (!near && now_ticks > r->shared_seen + us_ticks(SEEN_MS * 1000))
 		return;
 	r->shared_until = now_ticks + us_ticks(SHARED_MS * 1000);
-	r->hog = true; /* it sleeps and is woken: who polls there gives it the core late */
+	r->hog = true; /* it sleeps and is woken: a polling thread releases the core late */
 }
 
 void
@@ -25,7 +25,7 @@ reactor_offer(struct plx_reactor *r, uint64_t now_ticks)
 {
 	uint64_t taken = plx_yield_now(&r->yield);
 
-	if (taken == 0) { /* whoever was there is gone */
+	if (taken == 0) { /* no other thread is there any more */
 		r->shared_until = 0;
 		return;
 	}

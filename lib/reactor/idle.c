@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * idle.c - what a reactor does when its turns find nothing
+ * idle.c - a reactor whose turns find nothing
  *
  * Design notes
- * Of the policies, auto looks at who else wants the core. One that has it for itself
- * polls, and offers it ever more rarely. One that shares it polls for a few turns, offers
- * it, and then sleeps on an event: a thread that sleeps gets the core at once when it
- * is woken, while one that yields all the time has used up its share. With somebody who
- * does not give the core back soon, an application that computes, it sleeps without
- * offering: the scheduler lets that one run for milliseconds. In both its pollers are free, and
- * with lend, which is as auto otherwise, an application that waits may have them (policy.c).
- *
- * No wake-up is lost. The reactor stores sleeping, and then looks at its inbox and asks every
- * poller; whoever posts does so and looks at sleeping, in this order for the compiler. Whoever
- * takes sleeping from ASLEEP writes to the bell. Devices have their own descriptors. Who looked just before
- * sleeping was stored may have posted what is not seen yet. So at first the reactor dozes, for REACTOR_DOZE_US.
- * When nothing came in that time it fences for all threads of this process, and of others that
- * send to it (membarrier(2)), and looks again before it sleeps for longer: a fence stops each thread
- * that computes, and each of its own would cost who posts the time that its line takes to come. All
- * the same no sleep is longer than SLEEP_MAX_MS, for the sake of timers.
+ * - The policy auto detects other threads on the core. A reactor with a core of its own polls,
+ *   and yields ever more rarely. On a shared core it polls for a few turns, yields, and then
+ *   sleeps on an event: a sleeping thread gets the core at once when it is woken, while one that
+ *   yields all the time has used up its share. If another thread does not release the core soon,
+ *   because it computes, the reactor sleeps without yielding: the scheduler would run that thread
+ *   for milliseconds. In both cases its workers are free, and with grant, which is otherwise as
+ *   auto, an application that waits may take them (policy.c).
+ * - No wake-up is lost. The reactor stores sleeping, and then looks at its inbox and asks every
+ *   poller; a thread posts and then reads sleeping, in this order for the compiler. The thread
+ *   that takes sleeping from ASLEEP writes to the eventfd. Devices have their own descriptors. A
+ *   thread that read sleeping just before the store may have posted what is not visible yet. So
+ *   the reactor first sleeps briefly, for REACTOR_DOZE_US. If nothing came in that time it fences
+ *   for all threads of this process, and of others that send to it (membarrier(2)), and looks
+ *   again before it sleeps for longer: this fence interrupts each computing thread, but a fence
+ *   of each poster would cost it the time that its line takes to arrive. Still no sleep is longer
+ *   than SLEEP_MAX_MS, for the sake of timers.
  */
 #include <errno.h>
 #include <poll.h>
@@ -38,10 +38,10 @@
 #include "reactor_int.h"
 
 #define SLEEP_MAX_MS   20
-#define SHARED_TURNS   UINT64_C(32) /* empty turns before a shared core is offered */
-#define SHARED_OFFERS  8  /* that are taken before it sleeps */
+#define SHARED_TURNS   UINT64_C(32) /* empty turns before a shared core is yielded */
+#define SHARED_OFFERS  8  /* yields with a taker before it sleeps */
 
-/* Ask all pollers to be told of what comes. @return whether all agree */
+/* Arm all pollers. @return whether all agree */
 static bool
 arm(struct plx_reactor *r)
 {
@@ -68,7 +68,7 @@ free_all(struct plx_reactor *r)
 		reactor_free(r, p);
 }
 
-/* When it is to look whether turns are given. */
+/* When to check the turns of granted workers. */
 static struct timespec
 next_look(const struct plx_reactor *r)
 {
@@ -81,7 +81,7 @@ next_look(const struct plx_reactor *r)
 	return (struct timespec){.tv_nsec = us * 1000l};
 }
 
-/* @return whether nothing woke it */
+/* @return whether it timed out */
 static bool
 nap(struct plx_reactor *r, struct timespec most)
 {
@@ -90,13 +90,13 @@ nap(struct plx_reactor *r, struct timespec most)
 	return ppoll(&fd, 1, &most, NULL) == 0;
 }
 
-/* @param sound all have fenced */
+/* @param sound all have executed a fence */
 static void
 rest(struct plx_reactor *r, bool sound)
 {
 	struct epoll_event ev;
 
-	/* Behind what wakes it something may follow: again a short sleep first. */
+	/* More events may follow the one that woke it: again a short sleep first. */
 	if (r->n_granted != 0)
 		r->dozed = nap(r, next_look(r)) && r->dozed;
 	else if (sound)
@@ -105,11 +105,11 @@ rest(struct plx_reactor *r, bool sound)
 		r->dozed = nap(r, (struct timespec){.tv_nsec = REACTOR_DOZE_US * 1000l});
 }
 
-/* Those that an application has just now are armed by it behind that, and none fences for it. */
+/* An application arms those that it owns now after its call, and nobody fences for it. */
 static bool
 has_all(const struct plx_reactor *r)
 {
-	/* relaxed: of one that is about to come or to go this reactor is told */
+	/* relaxed: this reactor is notified of one that is being added or removed */
 	return r->n_mine == atomic_load_explicit(&r->n_pollers, memory_order_relaxed);
 }
 
@@ -121,7 +121,7 @@ may_sleep(struct plx_reactor *r)
 	       arm(r);
 }
 
-/* @return whether it slept; otherwise somebody needs turns */
+/* @return whether it slept; otherwise turns are needed */
 static bool
 reactor_sleep(struct plx_reactor *r)
 {
@@ -136,12 +136,13 @@ reactor_sleep(struct plx_reactor *r)
 	if (slept && sound) {
 		reactor_fence_sleep(); /* pairs with the order in plx_reactor_wake() */
 		if (r->n_mine != 0)
-			(void)plx_fence_world(); /* pairs with that of those who send to its pollers' queues */
+			(void)plx_fence_world(); /* pairs with that of senders to its pollers'
+			                          * queues */
 		slept = may_sleep(r);
 	}
 	if (slept) {
 		PLX_STAT_INC(r->stat.sleeps);
-		free_all(r); /* who has the next turn disarms */
+		free_all(r); /* the next owner disarms */
 		rest(r, sound);
 	}
 	if (atomic_exchange_explicit(&r->sleeping, REACTOR_AWAKE, memory_order_relaxed) == REACTOR_AWAKE)
@@ -149,11 +150,12 @@ reactor_sleep(struct plx_reactor *r)
 	if (r->rings != 0 && read(r->bell, &n, sizeof(n)) > 0)
 		r->rings -= n;
 	else if (r->rings != 0)
-		sched_yield(); /* it is about to ring: that wakes the next sleep, which hears it */
+		sched_yield(); /* it is about to write the eventfd: that wakes the next sleep, which
+		                * consumes it */
 	return slept;
 }
 
-/* Whatever runs, it is not this thread that keeps it from running. */
+/* Whatever else runs, this thread does not keep it from running. */
 static void
 sleep_or_yield(struct plx_reactor *r)
 {
@@ -163,13 +165,13 @@ sleep_or_yield(struct plx_reactor *r)
 	}
 }
 
-/* All are granted, and nobody else wants the core: no call of the kernel, to look or to be woken. */
+/* All are granted, and no other thread uses the core: poll without system calls. */
 static void
 stand_by(struct plx_reactor *r)
 {
 	uint64_t start = rte_rdtsc(), ticks = us_ticks(REACTOR_LOOK_OWN_US);
 
-	/* relaxed: what is missed is seen at the next look */
+	/* relaxed: a missed value is seen at the next look */
 	atomic_store_explicit(&r->sleeping, REACTOR_STANDS_BY, memory_order_relaxed);
 	while (atomic_load_explicit(&r->sleeping, memory_order_relaxed) != REACTOR_AWAKE &&
 		rte_rdtsc() - start < ticks)

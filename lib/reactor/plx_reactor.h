@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_reactor.h - pinned threads that give turns to pollers
+ * plx_reactor.h - pinned threads that run the turns of pollers
  *
- * A reactor runs on one lcore of the EAL and knows nothing of messages: it calls
- * each of its pollers, counts busy and idle ticks, and applies the idle policy
- * when nothing was done for a while.
+ * A reactor runs on one lcore of the EAL and knows nothing of messages: it calls each of its
+ * pollers, counts busy and idle ticks, and applies the idle policy after empty turns.
  */
 #ifndef PLX_REACTOR_H
 #define PLX_REACTOR_H
@@ -16,20 +15,20 @@
 #include "plx_poller.h"
 #include "plx_stat.h"
 
-#define PLX_REACTOR_MAX 128 /* as many as the EAL has lcores */
+#define PLX_REACTOR_MAX 128 /* the EAL's number of lcores */
 
 struct plx_reactor_stat {
 	uint64_t turns, busy_turns;
 	uint64_t busy_ticks, idle_ticks;
 	uint64_t idles;	       /* times the idle policy was applied */
-	uint64_t yields_taken; /* auto: somebody else wanted the core that was offered */
+	uint64_t yields_taken; /* auto: another thread took the core that was yielded */
 	uint64_t sleeps;
-	uint64_t grants;	       /* times that the application had turns granted */
+	uint64_t grants;	       /* times that the application took a granted worker */
 };
 
 extern const struct plx_stat_row plx_reactor_stat_rows[];
 
-/** What plx_reactor_info() tells. */
+/** Result of plx_reactor_info(). */
 struct plx_reactor_info {
 	unsigned lcore;
 	unsigned n_pollers;
@@ -45,7 +44,7 @@ struct plx_reactor_info {
  */
 int plx_reactor_start(unsigned lcore, unsigned idle, uint64_t idle_turns);
 
-/** Stop all reactors and wait for them; pollers must be gone. Thread: control. */
+/** Stop all reactors and wait for them; pollers must be removed before. Thread: control. */
 void plx_reactor_stop_all(void);
 
 /** @return how many run. Thread: any. */
@@ -55,12 +54,12 @@ unsigned plx_reactor_count(void);
 void plx_reactor_set_idle(unsigned idle, uint64_t idle_turns);
 
 /**
- * Where this process begins among reactors that have the same number of pollers: processes of one
- * node that name the same cores differ in it. Thread: control.
+ * Offset of this process among reactors with the same number of pollers: the local rank,
+ * which differs between processes of one node with the same cores. Thread: control.
  */
 void plx_reactor_set_seat(unsigned seat);
 
-/** Give a poller to the reactor with the fewest; returns when it has begun. Thread: control. */
+/** Add a poller to the reactor with the fewest; returns when it has begun. Thread: control. */
 int plx_reactor_add(struct plx_poller *p);
 
 /**
@@ -72,16 +71,16 @@ int plx_reactor_move(struct plx_poller *p, unsigned lcore);
 /** @return the lcore of a poller's reactor, or -ENODEV. Thread: control. */
 int plx_reactor_lcore(const struct plx_poller *p);
 
-/** Something was posted for a poller: let it have a turn. Thread: any. Blocks: never. */
+/** A message was posted for a poller: make it run a turn. Thread: any. Blocks: never. */
 void plx_reactor_wake(const struct plx_poller *p);
 
 /**
- * Behind something that was posted for a poller.
- * @return whether its reactor sleeps; if not, it sees that before it does. Thread: any.
+ * After a post for a poller.
+ * @return whether its reactor sleeps; if not, it sees the post before it does. Thread: any.
  */
 bool plx_reactor_sleeps(const struct plx_poller *p);
 
-/** Take a poller away; returns after its last turn. Thread: control, not a reactor. */
+/** Remove a poller; returns after its last turn. Thread: control, not a reactor. */
 void plx_reactor_remove(struct plx_poller *p);
 
 /** Facts about the i-th reactor. @return 0 or -ENOENT. Thread: control. */

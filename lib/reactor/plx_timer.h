@@ -3,8 +3,8 @@
  *
  * plx_timer.h - the few timers of one owner, in a list by time
  *
- * Time is passed in, so tests need no clock. (rte_timer keeps its lists by lcore
- * and may not be run by a thread without one, as an inline worker's often is.)
+ * Time is a parameter, so tests need no clock. (rte_timer keeps its lists by lcore and may not be
+ * run by a thread without one, such as an inline worker's.)
  */
 #ifndef PLX_TIMER_H
 #define PLX_TIMER_H

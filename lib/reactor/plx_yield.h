@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_yield.h - offering the core to others while polling, as often as they take it
+ * plx_yield.h - yielding the core while polling, as often as others take it
  *
- * The kernel counts how often a thread was switched away from: when that has grown over
- * an offer the core is shared, and is offered often; a core of one's own is offered
- * ever more rarely. So is one that is taken by somebody who computes: each offer costs
- * a slice of the scheduler, and what is waited for may come from another core.
+ * The kernel counts how often a thread was switched away from: if that has grown over a yield the
+ * core is shared, and is yielded often; a core of its own is yielded ever more rarely. So is one
+ * that a computing thread takes: each yield costs a slice of the scheduler, and the awaited
+ * message may come from another core.
  */
 #ifndef PLX_YIELD_H
 #define PLX_YIELD_H
@@ -18,37 +18,39 @@
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>
 
-#define PLX_YIELD_FIRST	 256u  /* empty polls before the core is offered for the first time */
-#define PLX_YIELD_LONG	 32u   /* the same, behind a post of what takes long: others may have to move it here */
-#define PLX_YIELD_SHARED 4u    /* the same, when others had it since the last time */
-#define PLX_YIELD_MAX	 2048u /* the same, when they never do, or compute */
-#define PLX_YIELD_HOG_US 100   /* who keeps the core longer computes */
+#define PLX_YIELD_FIRST	 256u  /* empty polls before the first yield */
+#define PLX_YIELD_LONG	 32u   /* the same, after a post of long data: others may have to move it
+                      	        * here */
+#define PLX_YIELD_SHARED 4u    /* the same, if others took it since the last time */
+#define PLX_YIELD_MAX	 2048u /* the same, if they never do, or compute */
+#define PLX_YIELD_HOG_US 100   /* a thread that keeps the core longer computes */
 
 /**
- * How one waits. Owner: whoever polls; several threads may offer at once, and what they learn is
- * a guess then. All 0: it begins.
+ * State of one waiting loop. Owner: the polling thread; several threads may yield at once,
+ * and then the results are a guess. All 0: it begins.
  */
 struct plx_yield {
-	uint32_t polls;		   /* empty ones since the core was offered, or something was found */
-	_Atomic uint32_t every;	   /* offer it after so many; 0: PLX_YIELD_FIRST; relaxed, a guess */
-	_Atomic uint64_t switches; /* of the thread, at the last offer; relaxed, the same */
+	uint32_t polls;		   /* empty ones since the last yield, or event */
+	_Atomic uint32_t every;	   /* yield after this many; 0: PLX_YIELD_FIRST; relaxed, a guess */
+	_Atomic uint64_t switches; /* of the thread, at the last yield; relaxed, the same */
 };
 
 /**
- * Offer the core, and see when to do so again.
- * @return ticks that it took if others have had the core since the last time; 0: they have not
+ * Yield the core, and decide when to do so again.
+ * @return ticks that it took if others have had the core since the last time; 0: they have
+ *   not
  * Blocks: while others run.
  */
 uint64_t plx_yield_now(struct plx_yield *y);
 
-/** @return whether who had the core for so long computes. */
+/** @return whether a thread that had the core for so long computes. */
 static inline bool
 plx_yield_is_hog(uint64_t taken_ticks)
 {
 	return taken_ticks > rte_get_tsc_hz() / 1000000 * PLX_YIELD_HOG_US;
 }
 
-/** It is time for an offer, see plx_yield_due(). Blocks: while others run. */
+/** It is time to yield, see plx_yield_due(). Blocks: while others run. */
 void plx_yield_offer(struct plx_yield *y);
 
 /** A poll found something. */
@@ -66,14 +68,14 @@ plx_yield_long(struct plx_yield *y)
 	atomic_store_explicit(&y->every, PLX_YIELD_LONG, memory_order_relaxed);
 }
 
-/** Others need the core: offer it often. */
+/** Others need the core: yield it often. */
 static inline void
 plx_yield_often(struct plx_yield *y)
 {
 	atomic_store_explicit(&y->every, PLX_YIELD_SHARED, memory_order_relaxed);
 }
 
-/** Nobody does, or only who computes: that is seen again after a while. */
+/** No other thread needs it, or only one that computes: check again after a while. */
 static inline void
 plx_yield_rarely(struct plx_yield *y)
 {

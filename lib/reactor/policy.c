@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * policy.c - when a reactor grants its turns to the application, and when it revokes them
+ * policy.c - when a reactor grants its workers to the application, and when it revokes them
  *
  * Design notes
- * A reactor without a core of its own takes time from other threads, and each message costs two context switches,
- * while an application that polls for that message has nothing to do. So a reactor that yields or sleeps on a shared
- * core frees its pollers, and an application that waits takes the turns. It keeps them as long as it gives many; the
- * reactor looks now and then, and revokes them when few were given, since then the application computes.
- *
- * A call that posts runs already: it need not wake a reactor for that. While turns are granted, the call takes them,
- * acts and gives them back. While they are free it borrows them: behind the call they are free again and the reactor
- * sleeps on, armed as it was, unless what was done needs turns. So an application that computes and posts now and
- * then pays for no wake-up, and the reactor is there for what comes. An application that borrows often, or posts all
- * the time while the reactor has the turns on a core that is not its own, has them granted as if it waited.
- *
- * Short data does not move while the application computes: the call sends it, and the receiver keeps it until it is
- * asked for. So an application that waits for short data has the turns at once, and the reactor looks seldom: a
- * program that waits often for a short time keeps them all the while. Long data shall move meanwhile, so its post
- * returns the turns. Until it may be over, an application that waits has them soon on the reactor's very core, where
- * one of the two has to give way, and on another core when it has polled for a while; and the reactor looks soon.
- *
- * To wake a reactor for each long message costs more than to move the message, where cores are shared. Whether the
- * application computes behind such a post shows when it asks for progress next: at once and again, or later. An
- * application that has mostly waited keeps the turns and moves the message itself, as if it were short; the reactor
- * finds out at its next look if it computes after all.
- *
- * An application that waits and computes in turn would find the reactor late each time, since that has to look
- * first. So a grant that ends soon makes the reactor keep its turns, for twice as long each time. A grant whose threads
- * did not run, being more of them than cores, does not count.
+ * - A reactor without a core of its own takes time from other threads, and each message costs two
+ *   context switches, while an application that polls for that message is idle. So a reactor that
+ *   yields or sleeps on a shared core frees its workers, and an application that waits takes
+ *   them. It keeps them as long as it runs many turns; the reactor checks now and then, and
+ *   revokes them when few were run, since then the application computes.
+ * - A call that posts runs already: it need not wake a reactor for that. While a worker is
+ *   granted, the call takes it, acts and returns it. While it is free the call takes it for
+ *   itself: after the call it is free again and the reactor sleeps on, armed as before, unless
+ *   the operation needs turns. So an application that computes and posts now and then pays for no
+ *   wake-up, and the reactor handles arrivals. An application that often takes it for a call, or
+ *   posts all the time while the reactor owns it on a shared core, is granted the worker as if it
+ *   waited.
+ * - Short data does not move while the application computes: the call sends it, and the receiver
+ *   stores it. So an application that waits for short data gets the worker at once, and the
+ *   reactor checks rarely: a program that waits often for a short time keeps it throughout. Long
+ *   data should move meanwhile, so its post returns the worker. Until the transfer may be
+ *   complete, an application that waits gets it soon on the reactor's very core, where only one
+ *   of the two can run, and on another core when it has polled for a while; and the reactor
+ *   checks soon.
+ * - Waking a reactor for each long message costs more than moving the message on shared cores.
+ *   Whether the application computes after such a post shows in its next call of progress: at
+ *   once and repeatedly, or later. An application that usually waited keeps the worker and moves
+ *   the message itself, as if it were short; the reactor finds out at its next look if it
+ *   computes instead.
+ * - An application that alternates between waiting and computing would find the reactor late each
+ *   time, since that has to look first. So after a grant that ends soon the reactor keeps the
+ *   worker, for twice as long each time. A grant whose threads did not run, being more of them
+ *   than cores, does not count.
  */
 #include <sched.h>
 #include <time.h>
@@ -64,7 +67,7 @@ grants(const struct plx_reactor *r)
 	return atomic_load_explicit(&r->idle, memory_order_relaxed) == PLX_IDLE_GRANT;
 }
 
-/* relaxed: it is about time only */
+/* relaxed: only affects time */
 static bool
 may_grant(const struct plx_poller *p, uint64_t now_ticks)
 {
@@ -85,19 +88,19 @@ waits_long(const struct plx_poller *p)
 	return atomic_load_explicit(&p->waits_long, memory_order_relaxed);
 }
 
-/* The reactor is to move something while the application computes. */
+/* The reactor should move long data while the application computes. */
 static bool
 leaves_long(const struct plx_poller *p, uint64_t now_ticks)
 {
 	return has_long(p, now_ticks) && !waits_long(p);
 }
 
-/* Time spent on something else counts half, for the reactor may have taken it. */
+/* Time of other work counts half, for the reactor may have taken it. */
 static bool
 waits(struct plx_poller *p, bool near)
 {
 	uint64_t now = rte_rdtsc(), away;
-	/* relaxed: who yields at the same time in another thread makes it a guess */
+	/* relaxed: a concurrent yield of another thread makes it a guess */
 	uint64_t gap = now - atomic_load_explicit(&p->asked_ticks, memory_order_relaxed);
 	bool again = gap <= us_ticks(REACTOR_ASK_US);
 
@@ -115,7 +118,7 @@ waits(struct plx_poller *p, bool near)
 	return p->waited_ticks >= us_ticks(near ? REACTOR_WAIT_NEAR_US : REACTOR_WAIT_FAR_US);
 }
 
-/* Who has borrowed them so often may keep them. */
+/* A thread that took it so often for a call may keep it. */
 static bool
 calls_often(struct plx_poller *p)
 {
@@ -134,12 +137,12 @@ take_free(struct plx_poller *p, bool polls)
 	if (p->gate.borrowed)
 		return true;
 	p->near = on_core_of(r);
-	/* relaxed: the reactor sees it late at worst, and looks the other time later */
+	/* relaxed: at worst the reactor sees it late, and its next look is late */
 	atomic_store_explicit(&p->polled, polls, memory_order_relaxed);
 	if (polls)
 		p->waited_ticks = 0;
 	disarm(p);
-	reactor_wake(r); /* nothing else would, now: it shall look again soon */
+	reactor_wake(r); /* nothing else would: it has to look again soon */
 	return true;
 }
 
@@ -179,7 +182,8 @@ thread_ran_ns(void)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-/* What was posted last. One that computed weighs as several that waited: a late look costs more than a wake-up. */
+/* The last long post. Asymmetric hysteresis: a wrong "it waits" costs more than a spare
+ * wake-up, so one that computed weighs as several that waited. */
 static void
 know_long(struct plx_poller *p, bool waited)
 {
@@ -188,14 +192,15 @@ know_long(struct plx_poller *p, bool waited)
 		p->long_sure = RTE_MIN(p->long_sure + 1u, 2 * REACTOR_LONG_SURE);
 	else
 		p->long_sure -= RTE_MIN(p->long_sure, REACTOR_LONG_SURE);
-	/* relaxed: it is about time only */
+	/* relaxed: only affects time */
 	atomic_store_explicit(&p->waits_long, p->long_sure >= REACTOR_LONG_SURE, memory_order_relaxed);
 }
 
 /*
- * A thread has not asked for gap ticks. @return whether it ran: a thread that had no core, for a slice
- * of the scheduler or more, has not computed. The time that it had none is known since the last
- * such gap; between the two it asked often, so most of that time lies in this one.
+ * A thread has not called progress for gap ticks. @return whether it ran: a thread without
+ * a core, for a slice of the scheduler or more, has not computed. The time without a core
+ * is known since the last such gap; between the two it called often, so most of that time
+ * is in this one.
  */
 static bool
 did_run(struct plx_poller *p, uint64_t now_ticks, uint64_t gap)
@@ -230,7 +235,7 @@ plx_poller_long(struct plx_poller *p, uint64_t len)
 {
 	uint64_t now = rte_rdtsc(), until = now + us_ticks(REACTOR_LONG_US + len / REACTOR_LONG_RATE);
 
-	/* relaxed: it is about time only */
+	/* relaxed: only affects time */
 	if (until > atomic_load_explicit(&p->long_until, memory_order_relaxed))
 		atomic_store_explicit(&p->long_until, until, memory_order_relaxed);
 	atomic_store_explicit(&p->long_ticks, now, memory_order_relaxed);
@@ -270,18 +275,19 @@ plx_poller_return(struct plx_poller *p)
 {
 	struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
 
-	if (plx_gate_is_within(&p->gate) || plx_gate_is_inside(&p->gate)) { /* a callback asks */
+	if (plx_gate_is_within(&p->gate) || plx_gate_is_inside(&p->gate)) { /* a callback calls */
 		p->returns = true;
 		return;
 	}
 	if (!plx_gate_free_granted(&p->gate) || r == NULL)
 		return;
-	/* pairs with the fence in reactor_sleep(): it sees that, or this that it sleeps */
+	/* pairs with the fence in reactor_sleep(): either it sees that, or this thread sees
+	 * that it sleeps */
 	atomic_thread_fence(memory_order_seq_cst);
 	reactor_wake(r);
 }
 
-/* The turns are about to be somebody else's. */
+/* Another thread is about to own the worker. */
 static void
 let_go(struct plx_reactor *r, struct plx_poller *p)
 {
@@ -310,7 +316,8 @@ ran_ns(void)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-/* It was seen that turns are given, or will be. One that stands by runs, so it need not ask who did. */
+/* Turns were seen to be run, or will be. A polling reactor runs, so it need not ask which
+ * threads did. */
 static void
 look_again(const struct plx_reactor *r, struct plx_poller *p, uint32_t n_asked, uint64_t now_ticks)
 {
@@ -320,7 +327,7 @@ look_again(const struct plx_reactor *r, struct plx_poller *p, uint32_t n_asked, 
 	p->granted_until = now_ticks + us_ticks(p->look_us);
 }
 
-/* @param long_us while something long is under way */
+/* @param long_us while long data moves */
 static uint32_t
 until_look_us(const struct plx_reactor *r, const struct plx_poller *p, uint64_t now_ticks, uint32_t long_us)
 {
@@ -345,7 +352,7 @@ begin_grant(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks)
 		polled ? REACTOR_LOOK_MIN_US : REACTOR_LOOK_MAX_US);
 	r->n_granted++;
 	PLX_STAT_INC(r->stat.grants);
-	reactor_wake_remove(r, p); /* what comes is not for the reactor */
+	reactor_wake_remove(r, p); /* arrivals are not for the reactor */
 }
 
 void
@@ -356,14 +363,14 @@ reactor_end_grant(struct plx_reactor *r, struct plx_poller *p)
 	reactor_wake_add(r, p);
 }
 
-/* No turns were given. @return whether that is as its threads had no core, or slept */
+/* No turns were run. @return whether because its threads had no core, or slept */
 static bool
 did_not_run(const struct plx_poller *p, uint64_t now_ticks)
 {
 	return (ran_ns() - p->ran_ns) * 2 < (now_ticks - p->looked) / (rte_get_tsc_hz() / 1e9);
 }
 
-/* relaxed: it is about time only */
+/* relaxed: only affects time */
 static bool
 is_away(const struct plx_poller *p)
 {
@@ -371,19 +378,19 @@ is_away(const struct plx_poller *p)
 }
 
 /*
- * @return whether a waiting thread is runnable but has no core. The reactor leaves the turns to that thread,
- * which would otherwise have to wait for them when it runs again.
+ * @return whether a waiting thread is runnable without a core. The reactor leaves the
+ *   worker to that thread, which would otherwise have to wait for it when it runs again.
  */
 static bool
 is_kept_off(const struct plx_poller *p, uint64_t now_ticks)
 {
-	/* relaxed: it is about time only */
+	/* relaxed: only affects time */
 	uint32_t waiter = atomic_load_explicit(&p->waiter, memory_order_relaxed);
 
 	return waiter != 0 && did_not_run(p, now_ticks) && plx_proc_runs(waiter);
 }
 
-/* @return whether the application takes turns, and often; looked at now and then */
+/* @return whether the application runs many turns; checked now and then */
 static bool
 in_use(struct plx_reactor *r, struct plx_poller *p, uintptr_t owner, uint64_t now_ticks)
 {
@@ -394,7 +401,7 @@ in_use(struct plx_reactor *r, struct plx_poller *p, uintptr_t owner, uint64_t no
 		return false;
 	if (!p->granted)
 		begin_grant(r, p, now_ticks);
-	else if (!grants(r)) /* the policy has changed: no more grants, whoever waits */
+	else if (!grants(r)) /* the policy has changed: no more grants */
 		return owner == PLX_GATE_TAKEN || plx_bias_is_inside(&p->gate.bias);
 	else if (now_ticks < p->granted_until)
 		return true;
@@ -409,7 +416,7 @@ in_use(struct plx_reactor *r, struct plx_poller *p, uintptr_t owner, uint64_t no
 	return true;
 }
 
-/* It was not asked to: who calls finds it so. */
+/* Without a request: the next call finds it granted. */
 static void
 grant_unasked(struct plx_reactor *r, struct plx_poller *p, bool polled, uint64_t now_ticks)
 {
@@ -465,7 +472,7 @@ granted_in_vain(struct plx_poller *p, uint64_t now_ticks)
 		memory_order_relaxed);
 }
 
-/* @return whether nobody else has them */
+/* @return whether no other thread has it */
 static bool
 take_back(struct plx_poller *p, uintptr_t was)
 {

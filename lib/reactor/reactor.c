@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * reactor.c - one loop for each lcore: turns and ticks; who is on which
+ * reactor.c - one loop for each lcore: turns and ticks; which poller is on which
  */
 #include <errno.h>
 #include <pthread.h>
@@ -49,7 +49,7 @@ const struct plx_stat_row plx_reactor_stat_rows[] = {
 static void
 wake_after(struct plx_reactor *r)
 {
-	/* pairs with the fence in reactor_sleep(): what it shall see comes before the look */
+	/* pairs with the fence in reactor_sleep(): the post precedes the read of sleeping */
 	atomic_thread_fence(memory_order_seq_cst);
 	reactor_wake(r);
 }
@@ -60,7 +60,7 @@ reactor_loop(void *arg)
 	struct plx_reactor *r = arg;
 	struct reactor_clock c = {.last = rte_rdtsc()};
 
-	/* What it sleeps for is microseconds, to which the kernel adds 50 by default. */
+	/* Its sleeps are microseconds, to which the kernel adds 50 by default. */
 	(void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
 	while (!atomic_load_explicit(&r->stop, memory_order_relaxed)) {
 		struct plx_poller *p;
@@ -97,13 +97,14 @@ reactor_main(void *arg)
 {
 	struct plx_reactor *r = arg;
 
-	/* as the EAL does it: one that may not run there runs somewhere */
+	/* as the EAL does: a thread that may not run there runs elsewhere */
 	(void)pthread_setaffinity_np(pthread_self(), sizeof(r->set), &r->set);
 	reactor_loop(r);
 	return NULL;
 }
 
-/* The EAL's threads are the parent's. Signals are the application's, but faults and samples: as in lib/init. */
+/* The EAL's threads belong to the parent. Signals are for the application, except faults
+ * and profiling: as in lib/init. */
 static int
 thread_create(struct plx_reactor *r)
 {
@@ -149,7 +150,7 @@ may_start(unsigned lcore)
 	       (plx_fork_eal || (rte_lcore_is_enabled(lcore) && lcore != rte_get_main_lcore()));
 }
 
-/* Called with the lock held. */
+/* Call with the lock. */
 static int
 reactor_create(unsigned lcore, unsigned idle, uint64_t idle_turns, struct plx_reactor **out)
 {
@@ -213,7 +214,7 @@ plx_reactor_stop_all(void)
 	for (unsigned i = 0; i < all.n; i++) {
 		if (all.r[i]->n_pollers == 0)
 			continue;
-		/* Their owners still believe in it: better a thread too many than a lost one. */
+		/* Their owners still use it: better a thread too many than a lost poller. */
 		PLX_LOG(ERR, reactor, "workers are left on lcore %u, the reactors stay",
 			all.r[i]->lcore);
 		goto out;
@@ -294,12 +295,13 @@ list_change(struct plx_reactor *r, struct plx_poller *p, bool add)
 		sched_yield();
 }
 
-/* Called with the lock held. */
+/* Call with the lock. */
 static void
 give(struct plx_poller *p, struct plx_reactor *r)
 {
 	atomic_store_explicit(&p->reactor, r, memory_order_relaxed);
-	/* pairs with the fence in plx_reactor_wake(): who woke the former reactor has posted before */
+	/* pairs with the fence in plx_reactor_wake(): a thread that woke the former reactor
+	 * has posted before */
 	reactor_fence_sleep();
 	r->n_pollers++;
 	list_change(r, p, true);
@@ -378,11 +380,12 @@ plx_reactor_lcore(const struct plx_poller *p)
 	return r != NULL ? (int)r->lcore : -ENODEV; /* reactors outlive their pollers */
 }
 
-/* Behind a post. */
+/* After a post. */
 static inline struct plx_reactor *
 reactor_of(const struct plx_poller *p)
 {
-	/* pairs with those in give(): a poller that moves has a turn after this post; reactor_sleep() */
+	/* pairs with those in give(): a poller that moves runs a turn after this post;
+	 * reactor_sleep() */
 	reactor_fence_post();
 	return atomic_load_explicit(&p->reactor, memory_order_relaxed);
 }
@@ -401,7 +404,7 @@ plx_reactor_sleeps(const struct plx_poller *p)
 {
 	const struct plx_reactor *r = reactor_of(p);
 
-	/* pairs with the fence in reactor_sleep(): what it did before is seen */
+	/* pairs with the fence in reactor_sleep(): its earlier stores are visible */
 	return r != NULL && atomic_load_explicit(&r->sleeping, memory_order_acquire) != 0;
 }
 

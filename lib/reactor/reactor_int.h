@@ -28,31 +28,34 @@ us_ticks(uint64_t us)
 enum reactor_sleep {
 	REACTOR_AWAKE,
 	REACTOR_ASLEEP,
-	REACTOR_STANDS_BY, /* it looks at that line only */
+	REACTOR_STANDS_BY, /* it polls that line only */
 };
 
 struct plx_reactor {
-	/* line 0: others look here after each post */
-	alignas(64) _Atomic uint32_t sleeping; /* enum reactor_sleep; writer: owner; who wakes it 0 */
+	/* line 0: read by others after each post */
+	alignas(64) _Atomic uint32_t sleeping; /* enum reactor_sleep; writer: owner; the thread that
+	                                        * wakes it stores 0 */
 	_Atomic int cpu;		       /* writer: owner, when it frees a poller */
-	int bell;			       /* eventfd; who took sleeping from ASLEEP to 0 writes */
+	int bell;			       /* eventfd; written by the thread that took sleeping
+	         			        * from ASLEEP to 0 */
 
 	/* owner: the reactor's thread; stat readers: any, relaxed */
 	alignas(64) TAILQ_HEAD(, plx_poller) pollers;
 	struct plx_inbox inbox;
 	struct plx_reactor_stat stat;
-	uint64_t empty;	     /* turns in a row that found nothing */
-	uint64_t shared_until; /* ticks; when others were last seen to want the core, and some more */
-	uint64_t shared_seen; /* ticks; when an offer was taken */
-	uint64_t offered;    /* ticks; when it was busy and made one */
-	uint64_t look_at;    /* ticks; when it looks next who waits */
+	uint64_t empty;	     /* consecutive empty turns */
+	uint64_t shared_until; /* ticks; end of the time that the core counts as shared */
+	uint64_t shared_seen; /* ticks; when a yield found a taker */
+	uint64_t offered;    /* ticks; of the last yield while busy */
+	uint64_t look_at;    /* ticks; time of the next check for waiting applications */
 	bool hog;	     /* and they kept it for long */
-	bool dozed;	     /* it has slept for a short time, and nothing came: the next time all fence */
-	unsigned n_mine;     /* pollers that it has the turns of */
-	unsigned n_granted;     /* those that the application has them of */
+	bool dozed;	     /* it has slept briefly, and nothing came: the next time all fence */
+	unsigned n_mine;     /* pollers that it owns */
+	unsigned n_granted;     /* pollers that are granted */
 	struct plx_yield yield;
-	int epfd;	     /* the bell, and what the pollers sleep on */
-	uint64_t rings;	     /* not heard yet: who took sleeping has not written to the bell */
+	int epfd;	     /* the eventfd, and the pollers' descriptors */
+	uint64_t rings;	     /* not consumed yet: the thread that took sleeping has not written the
+	               	      * eventfd */
 
 	/* writer: control */
 	alignas(64) _Atomic bool stop;
@@ -65,17 +68,17 @@ struct plx_reactor {
 };
 
 /*
- * To read the clock takes as long as half a turn that finds nothing, and a message waits for
- * it: it is read after turns that found something, and once in so many others. What
- * those take that came in between is known from the last that came all in a row.
+ * Reading the clock takes as long as half an empty turn, and a message waits for it: it is
+ * read after turns that found something, and once in so many others. The duration of turns
+ * in between is estimated from the last uninterrupted series.
  */
 #define REACTOR_CLOCK_TURNS 16
 
-/** Where a reactor's time goes. Owner: its loop. */
+/** How a reactor spends its time. Owner: its loop. */
 struct reactor_clock {
-	uint64_t last; /* ticks, when it was read */
-	uint64_t turn; /* ticks of a turn that finds nothing */
-	unsigned idle; /* such turns since it was read */
+	uint64_t last; /* ticks, of the last reading */
+	uint64_t turn; /* ticks of an empty turn */
+	unsigned idle; /* empty turns since the last reading */
 };
 
 static inline void
@@ -87,7 +90,7 @@ reactor_clock_add(struct reactor_clock *c, uint64_t now, uint64_t idle, struct p
 	c->idle = 0;
 }
 
-/** Nothing was found since the last time. */
+/** Nothing was found since the last reading. */
 static inline void
 reactor_clock_idle(struct reactor_clock *c, uint64_t now, struct plx_reactor_stat *st)
 {
@@ -104,13 +107,13 @@ reactor_clock_busy(struct reactor_clock *c, uint64_t now, struct plx_reactor_sta
 }
 
 /*
- * Whoever sleeps for long, rarely, has every thread of the process fence, so that who posts, often,
- * needs none: a fence there waits for the line that was just written, from the other core.
- * Where the kernel has no such call, both fence.
+ * A long sleep, which is rare, makes every thread of the process execute a fence, so that
+ * posts, which are frequent, need none: a fence there waits for the line that was just
+ * written, from the other core. Without that system call both sides fence.
  */
 extern _Atomic bool reactor_fences_for_all; /* relaxed: the same at every start */
 
-/** Between a post and the look at sleeping. Thread: any. */
+/** Between a post and the read of sleeping. Thread: any. */
 static inline void
 reactor_fence_post(void)
 {
@@ -123,18 +126,21 @@ reactor_fence_post(void)
 /* reactor_wake.c */
 /** Register for reactor_fence_sleep(); again does nothing. Thread: control. */
 void reactor_fence_open(void);
-/** Between storing sleeping, or where a poller went, and the look at what was posted. Thread: any. Blocks: may. */
+/**
+ * Between storing sleeping, or moving a poller, and the look at posts. Thread: any. Blocks:
+ * may.
+ */
 void reactor_fence_sleep(void);
 int reactor_wake_open(struct plx_reactor *r);
 void reactor_wake_close(struct plx_reactor *r);
-/** Sleep on what p names as well, or no more. */
+/** Add, or remove, p's descriptors to those that the reactor sleeps on. */
 void reactor_wake_add(struct plx_reactor *r, const struct plx_poller *p);
 void reactor_wake_remove(struct plx_reactor *r, const struct plx_poller *p);
 
 /** Slow path of reactor_wake(). */
 void reactor_wake_slow(struct plx_reactor *r);
 
-/** Let it have a turn, if it sleeps: after a fence behind what it shall see. Thread: any. */
+/** Wake it, if it sleeps: after a fence that follows the event. Thread: any. */
 static inline void
 reactor_wake(struct plx_reactor *r)
 {
@@ -143,13 +149,13 @@ reactor_wake(struct plx_reactor *r)
 }
 
 /* core.c */
-/** Yield the core, and learn from the time whether others want it. */
+/** Yield the core, and learn from the duration whether others use it. */
 void reactor_offer(struct plx_reactor *r, uint64_t now_ticks);
-/** It has turns again that were granted: its core is shared still. @param near by a thread on this core */
+/** A grant has ended: its core is still shared. @param near by a thread on this core */
 void reactor_shared(struct plx_reactor *r, uint64_t now_ticks, bool near);
-/** It is busy. @return whether others want its core; now and then it is offered to see that */
+/** It is busy. @return whether others use its core; it yields now and then to find out */
 bool reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks);
-/** @return whether nobody else wants its core, for all that it knows */
+/** @return whether no other thread uses its core, as far as known */
 static inline bool
 reactor_has_core(const struct plx_reactor *r, uint64_t now_ticks)
 {
@@ -157,60 +163,70 @@ reactor_has_core(const struct plx_reactor *r, uint64_t now_ticks)
 }
 
 /* idle.c */
-#define REACTOR_DOZE_US 100u /* its first sleep behind something that came */
+#define REACTOR_DOZE_US 100u /* its first sleep after an event */
 /** Its last turn found nothing. @return whether that took time */
 bool reactor_idle(struct plx_reactor *r, uint64_t now_ticks);
 
 /* policy.c. Times are in us. */
 
-/* An application that asks for turns: does it wait? */
-#define REACTOR_ASK_US	     5u	   /* it waits if it asks again within this time */
-#define REACTOR_AWAY_US	     100u  /* a longer time in between counts at most this: the thread may have lost its core */
-#define REACTOR_WAIT_NEAR_US 20u   /* while long data moves: a thread on the reactor's core has the turns after this wait, */
+/* Does an application that polls wait? */
+#define REACTOR_ASK_US	     5u	   /* it waits if it polls again within this time */
+#define REACTOR_AWAY_US	     100u  /* a longer time in between counts at most this: the thread may
+                       	            * have lost its core */
+#define REACTOR_WAIT_NEAR_US 20u   /* while long data moves: a thread on the reactor's core gets the
+                                    * worker after this wait, */
 #define REACTOR_WAIT_FAR_US  200u  /* and one on another core after this */
 
-/* How long until the reactor looks whether granted turns are given. */
+/* How long until the reactor checks the turns of a granted worker. */
 #define REACTOR_LOOK_MIN_US   25u   /* the first look, while long data moves; each next one after twice the time, */
 #define REACTOR_LOOK_MAX_US   100u  /* up to this */
-#define REACTOR_LOOK_SHORT_US 500u  /* the first look, while nothing long is under way; then twice the time, */
+#define REACTOR_LOOK_SHORT_US 500u  /* the first look, without long data; then twice the time, */
 #define REACTOR_LOOK_LATE_US  2000u /* up to this: each look is a context switch on that core */
-#define REACTOR_LOOK_AWAY_US  4000u /* while the application has yielded its core: a look would take that core */
+#define REACTOR_LOOK_AWAY_US  4000u /* while the application has yielded its core: a look would take
+                                     * that core */
 #define REACTOR_LOOK_OWN_US   20u   /* a reactor that has a core of its own */
 
-/* Long data: for how long it counts as under way, and whether the application waits for it. */
-#define REACTOR_LONG_US	  2000u /* at least so long, */
-#define REACTOR_LONG_RATE 1000u /* and 1 us more for so many bytes */
-#define REACTOR_LONG_ASKS 8u	/* an application that asks so often at once behind a post waits for it */
-#define REACTOR_LONG_SURE 8u	/* and one that did so often keeps the turns the next time */
-#define REACTOR_SLICE_US  1000u /* a thread that has lost its core has none for so long, mostly */
+/* Long data: how long it counts as moving, and whether the application waits for it. */
+#define REACTOR_LONG_US	  2000u /* at least this long, */
+#define REACTOR_LONG_RATE 1000u /* and 1 us more for this many bytes */
+#define REACTOR_LONG_ASKS 8u	/* an application with this many immediate calls after a post waits
+                            	 * for it */
+#define REACTOR_LONG_SURE 8u	/* and one that did so often keeps the worker the next time */
+#define REACTOR_SLICE_US  1000u /* a thread that has lost its core usually has none for so long */
 
 /* After a grant that ended soon. */
-#define REACTOR_WORTH_US     4000u  /* a grant that lasted so long was worth it */
+#define REACTOR_WORTH_US     4000u  /* a grant of this duration was worth it */
 #define REACTOR_PAUSE_MIN_US 2000u  /* after a shorter one the reactor grants none for this time, */
 #define REACTOR_PAUSE_MAX_US 64000u /* and after each further one for twice the time, up to this */
 
 /* Counts of turns and of calls. */
 #define REACTOR_GRANT_TURNS  16u /* fewer turns between two looks: the reactor revokes its grant */
-#define REACTOR_TURN_US	     32u /* soon after a look one turn for each such time is enough: it may move long data */
-#define REACTOR_BORROW_CALLS 16	 /* so many calls that borrow the turns of a sleeping reactor: it grants them */
-#define REACTOR_POST_TURNS   16	 /* so many of its own turns in a row that ran posts: it grants them, on a shared core */
+#define REACTOR_TURN_US	     32u /* soon after a look one turn for each such time is enough: it may
+                       	          * move long data */
+#define REACTOR_BORROW_CALLS 16	 /* this many calls that take a sleeping reactor's worker for
+                               	  * themselves: it grants it */
+#define REACTOR_POST_TURNS   16	 /* this many consecutive turns of its own that ran posts: it grants
+                               	  * it, on a shared core */
 
-/** Let the application take the turns, if it is on this core and polls. */
+/** Let the application take the worker, if it is on this core and polls. */
 void reactor_free(struct plx_reactor *r, struct plx_poller *p);
-/** The application posts all the time, and so runs: on a shared core it may as well give the turns. */
+/**
+ * The application posts all the time, and so runs: on a shared core it can run the turns
+ * itself.
+ */
 __rte_cold void reactor_grant_to_poster(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks);
-/** Who waits all the time may as well give the turns: it is a way of two lines shorter. */
+/** Grant the worker to a thread that spins anyway: this saves two cache-line transfers. */
 __rte_cold void reactor_grant_to_waiters(struct plx_reactor *r, uint64_t now_ticks);
-/** Have them again. @return whether; not while somebody takes them */
+/** Own it again. @return whether; not while another thread takes it */
 __rte_cold bool reactor_regain(struct plx_reactor *r, struct plx_poller *p, uint64_t now_ticks);
-/** Its grant is over, for all that the reactor knows. */
+/** Its grant is over, as far as the reactor knows. */
 void reactor_end_grant(struct plx_reactor *r, struct plx_poller *p);
 
-/** The application gave it back. */
+/** The application has returned it. */
 static inline bool
 reactor_was_returned(const struct plx_poller *p)
 {
-	/* relaxed: what it was before is acquired when it is taken */
+	/* relaxed: taking it acquires */
 	return plx_gate_owner(&p->gate) == PLX_GATE_FREE;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * reactor_wake.c - what a sleeping reactor is woken by: its bell, its pollers' descriptors, and the fences between
+ * reactor_wake.c - wake-ups of a sleeping reactor: its eventfd, its pollers' descriptors, and the
+ * fences between
  */
 #include <errno.h>
 #include <sys/epoll.h>

@@ -11,19 +11,20 @@
 #include "plx_spin.h"
 #include "reactor_int.h"
 
-/* Called at the end of a window in which we yielded. @return whether we yield in the next one */
+/* Called at the end of a window with yields. @return whether the next one yields */
 static bool
 learn(struct plx_spin *s)
 {
 	uint64_t yielded = atomic_load_explicit(&s->yielded, memory_order_relaxed);
 	uint32_t taken = atomic_load_explicit(&s->taken, memory_order_relaxed);
-	/* by time: a reactor that looks at who waits, say, takes the core as well, for microseconds */
+	/* by time: for example a reactor that checks grants takes the core as well, for
+	 * microseconds */
 	bool hog = 2 * atomic_load_explicit(&s->hogged, memory_order_relaxed) > yielded;
 
 	uint8_t calm = atomic_load_explicit(&s->calm, memory_order_relaxed);
 
 	if (!hog)
-		calm = 0; /* a core of one's own may be offered at any time */
+		calm = 0; /* a core of its own may be yielded at any time */
 	else if (calm < PLX_SPIN_TRY_MAX - PLX_SPIN_TRY_MIN)
 		calm++;
 	atomic_store_explicit(&s->calm, calm, memory_order_relaxed);

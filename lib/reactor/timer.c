@@ -30,7 +30,7 @@ plx_timer_arm(struct plx_timers *ts, struct plx_timer *t, uint64_t due_ticks)
 	plx_timer_disarm(ts, t);
 	t->due_ticks = due_ticks;
 	t->armed = true;
-	/* from the end: most are armed for the same time from now, as those before them */
+	/* from the end: most are armed for the same delay as those before them */
 	TAILQ_FOREACH_REVERSE(at, &ts->list, plx_timer_list, link) {
 		if (at->due_ticks <= due_ticks)
 			break;

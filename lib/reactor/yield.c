@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * yield.c - offering the core, and noticing whether it was taken
+ * yield.c - yielding the core, and detecting whether it was taken
  */
 #include <sched.h>
 #include <sys/resource.h>
@@ -11,7 +11,7 @@
 
 #include "plx_yield.h"
 
-/* How often this thread was switched away from, in its own time or not. */
+/* How often this thread was switched away from, voluntarily or not. */
 static uint64_t
 thread_switches(void)
 {

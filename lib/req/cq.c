@@ -16,7 +16,7 @@ plx_cq_create(struct plx_cq **out)
 {
 	const size_t head = RTE_ALIGN_CEIL(sizeof(struct plx_cq), 64);
 	const size_t len = head + PLX_CQ_LEN * sizeof(struct plx_cq_cell);
-	/* On our heap, which a forked child does not share with its parent. */
+	/* In our heap, which a forked child does not share with its parent. */
 	struct plx_cq *cq = plx_mem_alloc(len);
 
 	if (cq == NULL)
@@ -38,7 +38,7 @@ plx_cq_destroy(struct plx_cq *cq)
 bool
 plx_cq_room(struct plx_cq *cq)
 {
-	/* pairs with the release in plx_cq_done(): what was in the cells has been read */
+	/* pairs with the release in plx_cq_done(): the cells' contents have been read */
 	cq->seen = atomic_load_explicit(&cq->done, memory_order_acquire);
 	return cq->head - cq->seen < PLX_CQ_LEN;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * msg.c - kept messages: small ones hold their data, larger take it by size class
+ * msg.c - unexpected messages: small ones contain their data, larger ones allocate it by size
+ * class
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 
 #include "plx_req.h"
 
-#define CLASS_MALLOC 0xfe /* larger than every class: of the heap */
+#define CLASS_MALLOC 0xfe /* larger than every class: from the heap */
 
 static const uint32_t class_len[PLX_MSG_CLASSES] = {1024, 4096, 8192, 16384, 32768, 65536};
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_cq.h - completed requests on their way from a reactor to the application
+ * plx_cq.h - completed requests in flight from a reactor to the application
  *
  * Design notes
- * A ring of cells of one cache line each, with the sequence number in the cell, as the inbox
- * has: a poll that finds nothing reads one line, and neither side reads the other's position
- * unless the ring seems full. A short message that met its receive travels in the cell,
- * so that the owner touches neither the request's first line nor the user's buffer: the
- * application's thread has both in its cache.
- *
- * One producer, the worker's owner; one consumer, the application's side.
+ * - A ring of cells of one cache line each, with the sequence number in the cell, as in the
+ *   inbox: an empty poll reads one line, and neither side reads the other's position unless the
+ *   ring seems full. A short matched message travels in the cell, so that the owner touches
+ *   neither the request's first line nor the user's buffer: the application's thread has both in
+ *   its cache.
+ * - One producer, the worker's owner; one consumer, the application's side.
  */
 #ifndef PLX_CQ_H
 #define PLX_CQ_H
@@ -26,10 +25,10 @@
 
 #include "plx_line.h"
 
-#define PLX_CQ_LEN     1024u /* completions that may wait; a power of two */
+#define PLX_CQ_LEN     1024u /* completions that may be pending; a power of two */
 #define PLX_CQ_DATA    40u   /* bytes of a message that travel along */
 #define PLX_CQ_NO_DATA UINT32_MAX
-#define PLX_CQ_PAUSE   8u    /* polls in a row that find nothing: what comes then comes alone */
+#define PLX_CQ_PAUSE   8u    /* after 8 empty polls take one completion instead of a burst */
 
 struct plx_req;
 
@@ -47,11 +46,11 @@ struct plx_cq {
 	alignas(64) struct plx_cq_cell *cells;
 	/* line 1: owner */
 	alignas(64) uint64_t head;
-	uint64_t seen;				/* done, as it was when the ring seemed full */
+	uint64_t seen;				/* done, from when the ring last seemed full */
 	STAILQ_HEAD(, plx_req) overflow;	/* what the ring had no room for */
 	/* line 2: application's side */
 	alignas(64) uint64_t tail;
-	uint32_t empty; /* polls in a row that found nothing */
+	uint32_t empty; /* consecutive empty polls */
 	/* line 3: writer: application's side, once a burst; readers: owner */
 	alignas(64) _Atomic uint64_t done;
 };
@@ -59,13 +58,13 @@ struct plx_cq {
 /** @param out set on success. Errors: -ENOMEM. Thread: control. */
 int plx_cq_create(struct plx_cq **out);
 
-/** Accepts NULL; completions that wait are forgotten. Thread: control. */
+/** Accepts NULL; pending completions are dropped. Thread: control. */
 void plx_cq_destroy(struct plx_cq *cq);
 
 /** Slow path of plx_cq_take(). */
 bool plx_cq_room(struct plx_cq *cq);
 
-/** @return the next cell to write, or NULL: full, or others wait. Thread: owner. */
+/** @return the next cell to write, or NULL: full, or earlier ones are pending. Thread: owner. */
 static inline struct plx_cq_cell *
 plx_cq_take(struct plx_cq *cq)
 {
@@ -76,7 +75,7 @@ plx_cq_take(struct plx_cq *cq)
 	return &cq->cells[cq->head % PLX_CQ_LEN];
 }
 
-/** Something is about to be completed: ask for its cell. Thread: owner. */
+/** A completion is likely: prefetch its cell. Thread: owner. */
 static inline void
 plx_cq_ask(const struct plx_cq *cq)
 {
@@ -104,14 +103,17 @@ plx_cq_next(const struct plx_cq *cq)
 		       (uint32_t)(cq->tail / PLX_CQ_LEN) + 1 ? c : NULL;
 }
 
-/** @return whether nothing has come for a while: the next poll takes one. Thread: application's side. */
+/**
+ * @return whether nothing has come for a while: the next poll takes one. Thread:
+ *   application's side.
+ */
 static inline bool
 plx_cq_rested(const struct plx_cq *cq)
 {
 	return cq->empty >= PLX_CQ_PAUSE;
 }
 
-/** What was read before may be written again. Thread: application's side. */
+/** The cells read so far may be reused. Thread: application's side. */
 static inline void
 plx_cq_done(struct plx_cq *cq)
 {

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_req.h - what waits: an operation in flight, or a kept message
+ * plx_req.h - an operation in flight, or an unexpected message
  *
  * Design notes
- * Requests belong to the application's side: they are taken and given back by
- * the thread that calls the API. The worker's owner only completes them, with
- * plx_req_complete(). When the owner is that same thread (inline) this runs the
- * callback at once; when it is a reactor the request goes through the completion
- * ring and the callback runs in the application's progress call.
- *
- * A request may lie in the user's memory (USER). From the moment DONE is visible,
- * or its callback returns, nothing here touches it again.
+ * - Requests belong to the application's side: the thread that calls the API allocates and frees
+ *   them. The worker's owner only completes them, with plx_req_complete(). If the owner is that
+ *   same thread (inline) this runs the callback at once; if it is a reactor the request goes
+ *   through the completion ring and the callback runs in the application's progress call.
+ * - A request may be in the user's memory (USER). From the moment DONE is visible, or its
+ *   callback returns, nothing here touches it again.
  */
 #ifndef PLX_REQ_H
 #define PLX_REQ_H
@@ -39,40 +37,40 @@ struct plx_msg;
 struct plx_am;
 
 /**
- * A buffer that is not one piece of memory: how to read and write its bytes as if it
- * were. Embedded in the face's own struct; called by the worker's owner.
+ * A buffer that is not contiguous: how to read and write its bytes as if it were. Embedded
+ * in the face's own struct; called by the worker's owner.
  */
 struct plx_dt {
 	void (*pack)(void *dt, uint64_t offset, void *to, uint64_t len);
 	void (*unpack)(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len);
-	/* the operation is over; application's side; frees itself. @return the final status */
+	/* the operation is complete; application's side; frees itself. @return the final status */
 	int (*finish)(struct plx_dt *dt, int status);
 };
 
 #define PLX_CONN_NONE UINT32_MAX /* no handle's: control messages, receives */
 
-/** What a tagged message that is held, see plx_ep.h, holds up as well. */
+/** Which messages a held tagged message delays as well, see plx_ep.h. */
 enum plx_pend_order {
-	PLX_PEND_ANY,	    /* nothing: it may overtake */
-	PLX_PEND_UNASKED,   /* a tagged message that is to go unasked */
+	PLX_PEND_ANY,	    /* none: it may overtake */
+	PLX_PEND_UNASKED,   /* an eager tagged message */
 	PLX_PEND_ANNOUNCED, /* one that counts as announced */
-	PLX_PEND_MARK,	    /* what tells that all before it has gone */
+	PLX_PEND_MARK,	    /* a mark: everything before it has been sent */
 };
 
 /** Something to send that the device did not take; in order, for each ep. */
 struct plx_pend {
 	TAILQ_ENTRY(plx_pend) link;
 	uint32_t conn_id; /* of the handle it was sent on */
-	bool held;	  /* in the ep's held, or it ended there */
+	bool held;	  /* in the ep's held list, or it ended there */
 	uint8_t order;	  /* enum plx_pend_order */
-	/* try again: 0 sent, -EAGAIN not yet; any other error fails it */
+	/* retry: 0 sent, -EAGAIN not yet; any other error fails it */
 	int (*send)(struct plx_pend *p);
 	void (*fail)(struct plx_pend *p, int err);
 };
 
 struct plx_wait_list;
 
-/** Something that waits for an answer of a peer; fail is called when the peer dies. */
+/** An operation that waits for an answer of a peer; fail is called when the peer dies. */
 struct plx_wait {
 	TAILQ_ENTRY(plx_wait) link;
 	void (*fail)(struct plx_wait *w, int err);
@@ -80,7 +78,7 @@ struct plx_wait {
 	uint32_t conn_id;	    /* of the handle, for sends */
 };
 
-/** What waits for one ep; that of a handle which is being closed has a list of its own. */
+/** The waiting operations of one ep; those of a closing handle have a list of their own. */
 struct plx_wait_list {
 	TAILQ_HEAD(, plx_wait) head;
 	struct plx_ep *ep;
@@ -102,7 +100,7 @@ enum plx_req_flag {
 struct plx_req_send {
 	struct plx_ep *ep;
 	union {
-		uint64_t tag;	/* until all is announced */
+		uint64_t tag;	/* until all of it is announced */
 		void *mem;	/* has_mem: plx_dev_mem.drv of the buffer, registered to be sent from */
 	};
 	uint64_t offset;	/* sent so far */
@@ -112,16 +110,16 @@ struct plx_req_send {
 	uint32_t msg_id;
 	uint32_t conn_id;	/* of the handle it was sent on */
 	bool announced : 1;	/* the receiver may know of it */
-	bool announcing : 1;	/* but not of all: the rest waits in the ep's list */
+	bool announcing : 1;	/* but not of all: the remainder waits in the ep's list */
 	bool on_run : 1;	/* linked in rndv's run list */
-	bool over : 1;		/* it ends with what is out, err says how */
+	bool over : 1;		/* it completes with the writes in flight; err is the status */
 	bool counts : 1;	/* as one of ep->n_announced, unless pend.held */
-	bool back : 1;		/* it ends unanswered: the receiver may still read the buffer */
-	bool puts : 1;		/* the receiver asked last that its memory be written */
+	bool back : 1;		/* it completes unanswered: the receiver may still read the buffer */
+	bool puts : 1;		/* the receiver's last request was a write to its memory */
 	bool has_mem : 1;	/* mem is set */
 	uint8_t role;		/* enum in rndv_int.h */
-	bool told;		/* n_out != 0: the receiver knows of all that was sent or written */
-	uint16_t n_out;		/* writes, and messages that are not copied, that the device has not ended */
+	bool told;		/* n_out != 0: the receiver knows of all sends and writes */
+	uint16_t n_out;		/* incomplete writes, and messages that are not copied */
 	int16_t err;		/* -errno */
 	TAILQ_ENTRY(plx_req) run;
 	struct plx_wire_id rreq; /* of the receiver that asked for help or data */
@@ -138,7 +136,7 @@ struct plx_req_send {
 		} pull;
 		struct {
 			uint64_t start, end; /* of the message, bytes */
-			uint64_t addr, key;  /* where start goes */
+			uint64_t addr, key;  /* destination of start */
 			bool last;
 		} into;
 	};
@@ -147,7 +145,7 @@ struct plx_req_send {
 /** An announced message, as its receiver knows it. */
 struct plx_rts {
 	struct plx_wire_id sreq;
-	uint64_t addr;	/* in the sender's process; 0: not one piece */
+	uint64_t addr;	/* in the sender's process; 0: not contiguous */
 	uint32_t epoch; /* the sender's, as it announced */
 };
 
@@ -158,20 +156,20 @@ struct plx_req_rndv {
 	TAILQ_ENTRY(plx_req) run;
 	struct plx_rts rts;
 	struct plx_wire_id id;
-	uint64_t base;	 /* of the message, where this transfer begins */
+	uint64_t base;	 /* start of this transfer in the message */
 	uint64_t copy;	 /* bytes to move */
 	uint64_t offset; /* moved so far */
 	uint32_t chunk, n_chunks, mine;
 	uint32_t slot, gen; /* cursor; slot UINT32_MAX: none */
-	uint32_t held;	    /* chunk that is ours and not read yet, UINT32_MAX none */
-	uint32_t redo;	    /* chunk that the helper left, UINT32_MAX none */
+	uint32_t held;	    /* chunk that is claimed and not read yet, UINT32_MAX none */
+	uint32_t redo;	    /* chunk that the helper gave up, UINT32_MAX none */
 	uint32_t taken;	    /* DRAIN: chunks that were ever taken */
-	int err;	    /* GET, DRAIN: why it ends */
+	int err;	    /* GET, DRAIN: the error */
 	uint8_t role;
 	bool on_run;
 	bool more;	    /* another transfer follows: no acknowledge */
-	bool done;	    /* the sender needs none */
-	bool gone;	    /* the sender has taken it back */
+	bool done;	    /* the sender needs no acknowledgement */
+	bool gone;	    /* the sender has withdrawn it */
 	void *mem;	    /* plx_dev_mem.drv of the buffer, while it is registered */
 };
 
@@ -187,7 +185,7 @@ struct plx_req_pool;
 #define PLX_REQ_HEAD alignas(8) uint8_t req_head[PLX_REQ_HEAD_LEN]
 
 struct plx_req {
-	/* line 0: application's side; of a short receive the owner never looks here */
+	/* line 0: application's side; for a short receive the owner never reads it */
 	union {
 		struct plx_pool_obj free; /* link while in the pool */
 		struct plx_dt *dt;	  /* NULL: buf is contiguous */
@@ -196,7 +194,7 @@ struct plx_req {
 	uint8_t came_len;	  /* CAME: of the message; it is a short one */
 	int status;		  /* 0 or -errno, final once DONE */
 	void (*done)(struct plx_req *req); /* calls cb in the API's form; NULL: no callback */
-	void (*cb)(void);	  /* the user's, in whatever form the API gave it */
+	void (*cb)(void);	  /* the user's, in the form of the API */
 	void *cb_arg;
 	union {
 		void *buf;
@@ -207,7 +205,7 @@ struct plx_req {
 	struct plx_req_pool *pool;
 	/* line 1: owner */
 	bool posted;	  /* in the matcher */
-	uint16_t offload; /* where lib/offload has it, 0 nowhere */
+	uint16_t offload; /* its device in lib/offload, 0 none */
 	union {
 		/* of the engine that has the request: see PLX_REQ_HEAD */
 		alignas(8) uint8_t room[PLX_REQ_SIZE - PLX_REQ_HEAD_LEN];
@@ -218,11 +216,11 @@ struct plx_req {
 				TAILQ_ENTRY(plx_req) soft; /* lib/offload's, so long */
 			};
 			struct {
-				/* of the message that was matched: plx_req_info() */
+				/* of the matched message: plx_req_info() */
 				uint64_t info_tag, info_len;
 				union {
 					struct plx_req_rndv rndv;
-					struct plx_msg *msg; /* on the way to the owner */
+					struct plx_msg *msg; /* in flight to the owner */
 				};
 			};
 		} recv;
@@ -237,7 +235,7 @@ _Static_assert(offsetof(struct plx_req, recv.info_tag) == offsetof(struct plx_re
 _Static_assert(offsetof(struct plx_req, recv) + sizeof(struct plx_tag_recv) <= 2 * PLX_LINE,
 	"a match reads two lines of a request");
 
-/** @return the user's area: what the API hands out. */
+/** @return the user's area: the API's request pointer. */
 static inline void *
 plx_req_user(struct plx_req *req)
 {
@@ -262,15 +260,16 @@ plx_req_of_own(const void *own)
 struct plx_req_pool {
 	/* line 0: set at open; both sides read */
 	alignas(PLX_LINE) struct plx_cq *cq; /* completions from a reactor, or NULL: inline */
-	struct plx_cq *to; /* owner: where completions go; NULL: callbacks run at once */
+	struct plx_cq *to; /* owner: destination of completions; NULL: callbacks run at once */
 	void (*user_init)(void *user);	     /* once for each request's user area */
 	void (*user_cleanup)(void *user);
 	void *user;	   /* the face's worker */
 	uint32_t n_holds;  /* owner, inline: of plx_req_pool_hold() */
-	bool mute;	   /* application's side: no callback runs any more */
+	bool mute;	   /* application's side: no more callbacks */
 	/* application's side, with each request */
 	alignas(PLX_LINE) struct plx_pool pool;
-	/* cold, application's side: a ring without cells, so that what is held back waits in its overflow */
+	/* cold, application's side: a ring without cells, so that delayed completions are
+	 * in its overflow */
 	struct plx_cq later;
 };
 
@@ -290,7 +289,7 @@ plx_req_owner(const struct plx_req *req)
 	return req->pool->user;
 }
 
-/** Run user_cleanup on every request and give the memory back. Thread: application's side. */
+/** Run user_cleanup on every request and free the memory. Thread: application's side. */
 void plx_req_pool_close(struct plx_req_pool *p);
 
 /** In a forked child, inside of fork(): there is no reactor, and the ring is in the parent's memory. Thread: control. */
@@ -301,8 +300,8 @@ plx_req_pool_lose(struct plx_req_pool *p)
 }
 
 /**
- * Application's side, dedicated: run callbacks of what has completed, a bounded number: one after a
- * pause. @return how many
+ * Application's side, dedicated: run callbacks of completed requests, a bounded number: one
+ * after a pause. @return how many
  */
 unsigned plx_req_pool_poll(struct plx_req_pool *p);
 
@@ -317,8 +316,8 @@ plx_req_pool_is_told(const struct plx_req_pool *p)
 }
 
 /**
- * From now on callbacks run at once, as inline. @return false: some wait, which come before; nothing
- * has changed. Thread: the application's, which is the owner, in progress.
+ * From now on callbacks run at once, as inline. @return false: earlier ones are pending;
+ * nothing has changed. Thread: the application's, which is the owner, in progress.
  */
 static inline bool
 plx_req_pool_begin_direct(struct plx_req_pool *p)
@@ -329,7 +328,7 @@ plx_req_pool_begin_direct(struct plx_req_pool *p)
 	return true;
 }
 
-/** And from now on not any more. Thread: the same. */
+/** End that. Thread: the same. */
 static inline void
 plx_req_pool_end_direct(struct plx_req_pool *p)
 {
@@ -337,16 +336,16 @@ plx_req_pool_end_direct(struct plx_req_pool *p)
 }
 
 /**
- * Run no callback until as many plx_req_pool_release(): for steps that end requests while what they
- * walk over is in use, since a callback may close, destroy and post anything. Inline the completions
- * wait for plx_req_pool_run_later(), with a reactor in the ring.
- * Thread: owner.
+ * Run no callback until as many plx_req_pool_release(): for steps that complete requests
+ * while they walk over lists, since a callback may close, destroy and post anything. Inline
+ * the completions wait for plx_req_pool_run_later(), with a reactor in the ring. Thread:
+ * owner.
  */
 static inline void
 plx_req_pool_hold(struct plx_req_pool *p)
 {
 	if (p->cq != NULL) {
-		plx_req_pool_end_direct(p); /* for the rest of a turn that the application runs */
+		plx_req_pool_end_direct(p); /* for the remainder of a turn that the application runs */
 		return;
 	}
 	p->n_holds++;
@@ -364,28 +363,28 @@ plx_req_pool_release(struct plx_req_pool *p)
 	return !STAILQ_EMPTY(&p->later.overflow);
 }
 
-/** Run the callbacks of what was held back. @return how many. Thread: application's side. */
+/** Run the delayed callbacks. @return how many. Thread: application's side. */
 unsigned plx_req_pool_run_later(struct plx_req_pool *p);
 
 /**
- * Run no callback any more: the worker goes as soon as the callback that destroys it has returned.
- * Thread: application's side, in a callback.
+ * Run no more callbacks: the worker is freed as soon as the callback that destroys it has
+ * returned. Thread: application's side, in a callback.
  */
 static inline void
 plx_req_pool_mute(struct plx_req_pool *p)
 {
 	p->mute = true;
-	if (p->cq == NULL || p->to == NULL) /* the callback runs in a turn of this thread's */
+	if (p->cq == NULL || p->to == NULL) /* the callback runs in a turn of this thread */
 		plx_req_pool_hold(p);
 }
 
 /**
- * A request that is done counts as in flight again: its callback runs in plx_req_pool_run_later().
- * It is not released. Thread: application's side.
+ * A completed request counts as in flight again: its callback runs in
+ * plx_req_pool_run_later(). It is not released. Thread: application's side.
  */
 void plx_req_postpone(struct plx_req *req);
 
-/** Owner, dedicated: put what did not fit into the ring. */
+/** Owner, dedicated: put completions that did not fit into the ring. */
 static inline void
 plx_req_pool_flush(struct plx_req_pool *p)
 {
@@ -396,7 +395,7 @@ plx_req_pool_flush(struct plx_req_pool *p)
 /** Slow path of plx_req_complete(): through the ring. Thread: owner. */
 void plx_req_defer(struct plx_req *req);
 
-/** What the application's side writes each time: line 0. */
+/** The fields that the application's side writes each time: line 0. */
 static inline void
 plx_req_begin(struct plx_req *req, uint8_t flags)
 {
@@ -434,14 +433,14 @@ plx_req_get(struct plx_req_pool *p)
 	return req;
 }
 
-/** Give a request back. Thread: application's side. */
+/** Free a request. Thread: application's side. */
 static inline void
 plx_req_put(struct plx_req *req)
 {
 	plx_pool_put(&req->pool->pool, req);
 }
 
-/** Add flags to a request that nobody else looks at, or from the application's side. */
+/** Add flags to a request that no other thread accesses, or from the application's side. */
 static inline void
 plx_req_flag(struct plx_req *req, uint8_t flags)
 {
@@ -450,7 +449,7 @@ plx_req_flag(struct plx_req *req, uint8_t flags)
 	atomic_store_explicit(&req->flags, f | flags, memory_order_relaxed);
 }
 
-/** Slow path of plx_req_finish(): it is more than to tell. Thread: application's side. */
+/** Slow path of plx_req_finish(): more than a callback. Thread: application's side. */
 void plx_req_finish_slow(struct plx_req *req, uint8_t flags);
 
 /* Completion has more to do than to run the callback. */
@@ -473,14 +472,17 @@ plx_req_finish(struct plx_req *req)
 		done(req); /* may free it */
 }
 
-/** @return whether another thread will run the callback of req: it is over for this one at once. Thread: owner. */
+/**
+ * @return whether another thread will run the callback of req: for this thread it is
+ *   complete at once. Thread: owner.
+ */
 static inline bool
 plx_req_is_told_later(const struct plx_req *req)
 {
 	return req->pool->to != NULL;
 }
 
-/** The operation is over. @param status 0 or -errno. Thread: owner. */
+/** The operation is complete. @param status 0 or -errno. Thread: owner. */
 static inline void
 plx_req_complete(struct plx_req *req, int status)
 {
@@ -493,7 +495,8 @@ plx_req_complete(struct plx_req *req, int status)
 
 /**
  * @param flags of the request
- * @return whether a message of len bytes only needs them stored and the callback run. Thread: application's side.
+ * @return whether a message of len bytes only needs storing and the callback. Thread:
+ *   application's side.
  */
 static inline bool
 plx_req_is_plain(const struct plx_req *req, uint8_t flags, uint64_t len)
@@ -501,7 +504,10 @@ plx_req_is_plain(const struct plx_req *req, uint8_t flags, uint64_t len)
 	return len <= req->len && req->dt == NULL && (flags & PLX_REQ_MORE) == 0;
 }
 
-/** plx_req_finish() for such a request, once they are stored and all is well. Thread: application's side. */
+/**
+ * plx_req_finish() for such a request, once its bytes are stored successfully. Thread:
+ * application's side.
+ */
 static inline void
 plx_req_finish_plain(struct plx_req *req, uint8_t flags)
 {
@@ -514,7 +520,7 @@ plx_req_finish_plain(struct plx_req *req, uint8_t flags)
 		done(req); /* may free it */
 }
 
-/** Write what arrived into a receive's buffer, as far as it fits. Thread: owner. */
+/** Write arrived bytes into a receive's buffer, as far as they fit. Thread: owner. */
 static inline void
 plx_req_copy_in(struct plx_req *req, uint64_t offset, const void *from, uint64_t len)
 {
@@ -528,7 +534,7 @@ plx_req_copy_in(struct plx_req *req, uint64_t offset, const void *from, uint64_t
 		plx_copy((char *)req->buf + offset, from, len);
 }
 
-/** The whole of a message: what it comes to. Thread: who finishes it. */
+/** The status of a receive for a whole message. Thread: the one that finishes it. */
 static inline int
 plx_req_take(struct plx_req *req, const void *data, uint64_t len)
 {
@@ -540,7 +546,7 @@ plx_req_take(struct plx_req *req, const void *data, uint64_t len)
 	return unlikely(len > req->len) ? -EMSGSIZE : 0;
 }
 
-/** The same, when it came with the completion: what the owner wrote stays with the owner. */
+/** The same, if it came with the completion: the owner's lines stay with the owner. */
 static inline void
 plx_req_take_came(struct plx_req *req, const struct plx_cq_cell *c)
 {
@@ -550,7 +556,7 @@ plx_req_take_came(struct plx_req *req, const struct plx_cq_cell *c)
 	plx_req_flag(req, PLX_REQ_CAME);
 }
 
-/** The message that a receive which is over has met. Thread: application's side. */
+/** The message that a completed receive has matched. Thread: application's side. */
 static inline void
 plx_req_info(const struct plx_req *req, uint64_t *tag, uint64_t *len)
 {
@@ -560,7 +566,7 @@ plx_req_info(const struct plx_req *req, uint64_t *tag, uint64_t *len)
 	*len = came ? req->came_len : req->recv.info_len;
 }
 
-/** A whole message has met its receive, which is over. Thread: owner. */
+/** A whole message has matched its receive, which is complete. Thread: owner. */
 static inline void
 plx_req_complete_recv(struct plx_req_pool *p, struct plx_req *req, uint64_t tag, const void *data,
 	uint64_t len)
@@ -598,7 +604,7 @@ struct plx_req_ids {
 		uint32_t next_free;
 	} *v;
 	uint32_t n;
-	uint32_t first_free; /* 0: none; index 0 is never given */
+	uint32_t first_free; /* 0: none; index 0 is never used */
 };
 
 #define PLX_REQ_IDS_MAX (1u << 24)
@@ -620,7 +626,7 @@ plx_req_id_find(const struct plx_req_ids *ids, struct plx_wire_id id)
 
 void plx_req_ids_close(struct plx_req_ids *ids);
 
-/** What a kept message is. */
+/** Kinds of unexpected messages. */
 enum plx_msg_kind {
 	PLX_MSG_EAGER, /* data is here, or still arriving */
 	PLX_MSG_SYNC,  /* data is here; the sender waits for a match */
@@ -641,17 +647,18 @@ struct plx_msg {
 	uint64_t cost;		/* bytes of memory that it takes */
 	uint64_t got;		/* bytes that have arrived */
 	uint8_t *data;
-	struct plx_req *req;	/* the receive that waits for the rest of it */
+	struct plx_req *req;	/* the receive that waits for the remaining bytes */
 	LIST_ENTRY(plx_msg) partial; /* of the ep's: fragments are missing */
-	TAILQ_ENTRY(plx_msg) chunk;  /* in a stream, or on the way to the application */
+	TAILQ_ENTRY(plx_msg) chunk;  /* in a stream, or in flight to the application */
 	struct plx_rts rts;	/* RTS; SYNC: sreq of it */
 	uint32_t msg_id;
 	uint8_t kind;		/* enum plx_msg_kind */
-	uint8_t size_class;	/* of data; PLX_MSG_CLASS_INLINE, as in the pool: it lies in inl */
-	int16_t ack;		/* AM_RTS, on the way back to the owner: -errno for the sender, 1 none */
+	uint8_t size_class;	/* of data; PLX_MSG_CLASS_INLINE, as in the pool: it is in inl */
+	int16_t ack;		/* AM_RTS, in flight back to the owner: -errno for the sender, 1
+	            		 * none */
 	/* plx_msg_begin() clears these at once */
 	bool is_partial;
-	bool direct;		/* partial: data goes to req->buf at once */
+	bool direct;		/* partial: data goes directly to req->buf */
 	bool taken;		/* removed by a probe: waits for msg_recv; AM: received or dropped */
 	bool in_cb;		/* AM, application's side: its handler runs */
 	struct plx_am *am;	/* AM */
@@ -661,17 +668,17 @@ struct plx_msg {
 #define PLX_MSG_CLASSES	     6
 #define PLX_MSG_CLASS_INLINE 0xff
 
-/** Kept messages and their data. Owner: the worker's. */
+/** Unexpected messages and their data. Owner: the worker's. */
 struct plx_msg_pools {
 	struct plx_pool msg;
 	struct plx_pool data[PLX_MSG_CLASSES];
-	uint64_t bytes; /* of memory that kept messages take now */
+	uint64_t bytes; /* of memory of present messages */
 };
 
 void plx_msg_pools_open(struct plx_msg_pools *p);
 void plx_msg_pools_close(struct plx_msg_pools *p);
 
-/* A message of the pool is in use. @param more bytes of memory for its data beside its own */
+/* Use a message of the pool. @param more bytes of memory for its data besides its own */
 static inline void
 plx_msg_begin(struct plx_msg_pools *p, struct plx_msg *m, uint64_t len, uint64_t more)
 {
@@ -702,10 +709,10 @@ plx_msg_get(struct plx_msg_pools *p, uint64_t len)
 	return m;
 }
 
-/** Room that is made for a message in pieces before they have come, bytes; more, as they do. */
+/** Room for a message in pieces before they have arrived, bytes; more, as they do. */
 #define PLX_MSG_ROOM 65536u
 
-/** @return the bytes that there is room for at data. */
+/** @return the room at data, bytes. */
 static inline uint64_t
 plx_msg_room(const struct plx_msg *m)
 {
@@ -713,10 +720,10 @@ plx_msg_room(const struct plx_msg *m)
 }
 
 /**
- * Make room for more, at another place; twice what there is, if all of it will be needed.
+ * Make more room, at another place; twice the present, if all of it will be needed.
  * @param need bytes, more than plx_msg_room()
  * @param all bytes that the whole message will need
- * @param move copies what has come, m->got bytes of it, from m->data to where it belongs
+ * @param move copies the arrived bytes, m->got, from m->data to their place
  * @return 0, or -ENOMEM and nothing happened. Thread: owner.
  */
 int plx_msg_grow(struct plx_msg_pools *p, struct plx_msg *m, uint64_t need, uint64_t all,
@@ -725,7 +732,7 @@ int plx_msg_grow(struct plx_msg_pools *p, struct plx_msg *m, uint64_t need, uint
 /** Slow path of plx_msg_put(). */
 void plx_msg_put_slow(struct plx_msg_pools *p, struct plx_msg *m);
 
-/** Give a message and its data back. Thread: owner. */
+/** Free a message and its data. Thread: owner. */
 static inline void
 plx_msg_put(struct plx_msg_pools *p, struct plx_msg *m)
 {

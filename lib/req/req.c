@@ -90,7 +90,7 @@ plx_req_pool_run_later(struct plx_req_pool *p)
 	struct plx_req *req;
 	unsigned n = 0;
 
-	/* What a callback's own calls hold back waits for the next time. */
+	/* Completions that a callback's own calls delay wait for the next time. */
 	STAILQ_CONCAT(&now, &p->later.overflow);
 	while (!p->mute && (req = STAILQ_FIRST(&now)) != NULL) {
 		STAILQ_REMOVE_HEAD(&now, over);
