@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * cci_all.c - the endpoints of the process, and turns for those that nobody is in
+ * cci_all.c - the endpoints of the process, and turns for those that no thread is using
  */
 #include <pthread.h>
 

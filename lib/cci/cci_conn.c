@@ -12,7 +12,7 @@ _Static_assert((int)PLX_CHAN_RO == CCI_CONN_ATTR_RO && (int)PLX_CHAN_RU == CCI_C
 _Static_assert((int)PLX_CHAN_MC_TX == CCI_CONN_ATTR_UU_MC_TX &&
 	(int)PLX_CHAN_MC_RX == CCI_CONN_ATTR_UU_MC_RX, "those of groups, too");
 
-/* A connection's memory, with what the application gave. */
+/* A connection's memory, with the application's parameters. */
 static struct cci_conn *
 conn_get(struct cci_ep *ep, cci_conn_attribute_t attribute, const void *context)
 {
@@ -33,7 +33,7 @@ conn_get(struct cci_ep *ep, cci_conn_attribute_t attribute, const void *context)
 	return c;
 }
 
-/* Microseconds; 0 never. @return whether t is a time */
+/* Microseconds; 0 never. @return whether t is valid */
 static bool
 timeout_us(const struct timeval *t, uint64_t *us)
 {
@@ -98,7 +98,7 @@ request_of(cci_event_t *event)
 	return container_of(cci_item_of(event), struct plx_chan_request, item);
 }
 
-/* Answer a request: with a connection, or with NULL no. */
+/* Answer a request: with a connection, or refuse it with NULL. */
 static int
 conn_answer(cci_event_t *event, bool yes, const void *context)
 {

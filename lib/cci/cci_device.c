@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * cci_device.c - devices: those of the configuration file, or those that are there
+ * cci_device.c - devices: those of the configuration file, or the present ones
  *
  * Design notes
- * A section whose transport is none of ours describes a device of another machine or
- * another library: it is left out, with a warning. Everything else that makes no
- * sense is an error, so that nobody runs on other devices than those asked for.
- *
- * Keys that are names of settings (doc/guides/settings.md) are put in force for the
- * endpoints of the device.
+ * - A section whose transport is none of ours describes a device of another machine or another
+ *   library: it is skipped, with a warning. Any other mistake is an error, so that no program
+ *   runs on other devices than the configured ones.
+ * - Keys that are names of settings (doc/guides/settings.md) apply to the endpoints of the
+ *   device.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,10 +25,11 @@ static struct {
 	bool open;
 	unsigned n;
 	struct cci_dev *dev[CCI_INI_DEVS + 1];
-	cci_device_t *list[CCI_INI_DEVS + 1]; /* what the application gets; NULL ends it */
+	cci_device_t *list[CCI_INI_DEVS + 1]; /* returned to the application; NULL ends it */
 } devices;
 
-/* The driver of a transport, which has its name or what other implementations call the same. @return its name, kept */
+/* The driver of a transport, by its name or the name in other implementations. @return its
+ * name, kept */
 static const char *
 transport_find(const char *text, const char **driver)
 {
@@ -84,15 +84,15 @@ cci_device_conf(const struct cci_dev *d, struct plx_conf *conf)
 			continue;
 		memcpy(name, d->argv[i], eq - d->argv[i]);
 		name[eq - d->argv[i]] = '\0';
-		/* what is no setting is nothing to us */
+		/* other keys are ignored */
 		(void)plx_conf_set(conf, name, eq + 1, PLX_CONF_FROM_API, NULL);
 	}
 	(void)plx_conf_set(conf, "worker.devices", d->driver, PLX_CONF_FROM_API, NULL);
-	/* A device is one port; and a URI, or what a service is known by, holds the address of one. */
+	/* A device is one port; and a URI, or a service, contains the address of one. */
 	(void)plx_conf_set_role(conf, PLX_CONF_ROLE_PORTS, "1", PLX_CONF_FROM_API);
 }
 
-/* Whether an endpoint on the device could reach others at the moment. */
+/* Whether an endpoint on the device could reach others now. */
 static bool
 is_up(const struct cci_dev *d)
 {
@@ -103,7 +103,7 @@ is_up(const struct cci_dev *d)
 	return plx_dev_look(d->driver, &conf, 0, &port) == 0 && port.up;
 }
 
-/* All that is told of a device whose driver is known. */
+/* The fields of a device with a known driver. */
 static void
 dev_fill(struct cci_dev *d, const char *transport)
 {
@@ -153,7 +153,7 @@ check_setting(const char *text, char *err)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* One line of a section. @return 0, or -EINVAL and err says why */
+/* One line of a section. @return 0, or -EINVAL and err is the reason */
 static int
 dev_key(struct cci_dev *d, const struct cci_ini_key *k, const char **transport, unsigned *n_argv,
 	char *err)
@@ -358,7 +358,7 @@ cci_get_devices(cci_device_t *const **list)
 	if (!devices.open)
 		return CCI_ERROR;
 	for (unsigned i = 0; i < devices.n; i++)
-		/* any thread may ask, and read it by the list it got before */
+		/* any thread may call, and read it through an older list */
 		__atomic_store_n(&devices.dev[i]->pub.up, is_up(devices.dev[i]), __ATOMIC_RELAXED);
 	*list = devices.list;
 	return CCI_SUCCESS;

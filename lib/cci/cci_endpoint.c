@@ -10,9 +10,9 @@
 #include "cci_int.h"
 
 #define CONNS_FIRST	   4	/* in the first chunk of memory */
-#define LAST_TURNS	   1000 /* before an endpoint goes: what it still has to say */
+#define LAST_TURNS	   1000 /* before an endpoint closes: its last messages */
 
-/* It is the parent's. A thread that is not in the child may have had the lock. */
+/* It belongs to the parent. A thread that does not exist in the child may have had the lock. */
 static void
 on_lost(struct plx_worker *core)
 {
@@ -20,7 +20,7 @@ on_lost(struct plx_worker *core)
 
 	ep->failed = true;
 	plx_lock_open(&ep->lock);
-	/* or the service's name would be in use for as long as the child lives */
+	/* otherwise the service's name would be in use for as long as the child lives */
 	if (ep->service_fd >= 0)
 		close(ep->service_fd);
 	ep->service_fd = -1;
@@ -78,7 +78,7 @@ ep_create(const struct cci_dev *d, const char *service, bool has_fd, struct cci_
 	return 0;
 }
 
-/* @param service NULL: at none */
+/* @param service NULL: none */
 static int
 ep_create_at(cci_device_t *device, const char *service, int flags, cci_endpoint_t **endpoint,
 	cci_os_handle_t *fd)
@@ -119,7 +119,7 @@ cci_create_endpoint_at(cci_device_t *device, const char *service, int flags,
 	return ep_create_at(device, service, flags, endpoint, fd);
 }
 
-/* What has come is acknowledged: its sender need not wonder when we are gone. */
+/* Acknowledge what has arrived: its sender learns of it before we close. */
 static void
 last_words(struct cci_ep *ep)
 {

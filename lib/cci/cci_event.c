@@ -4,15 +4,15 @@
  * cci_event.c - the queue of events
  *
  * Design notes
- * What the core delivers waits in ready and becomes an event when it is taken. An item
- * whose channel has ended meanwhile is none any more. Turns are given only when nothing
- * is ready, so what is ready is bounded by the buffers.
+ * - Items of the core are in ready and become events when they are taken. An item of a channel
+ *   that has ended meanwhile is dropped. Turns only run while nothing is ready, so the buffers
+ *   bound the ready items.
  */
 #include <errno.h>
 
 #include "cci_int.h"
 
-/* CONNECT and ACCEPT: there is a connection now, or there never will be. */
+/* CONNECT and ACCEPT: the connection is open, or never will be. */
 static void
 fill_connected(union cci_event *e, const struct plx_chan_item *item)
 {
@@ -88,7 +88,7 @@ fill(union cci_event *e, struct plx_chan_item *item)
 		fill_other(e, item);
 }
 
-/* Nothing came; perhaps nothing ever will. @return an item after all */
+/* Nothing came; perhaps nothing ever will. @return an item that was found nevertheless */
 static inline struct plx_chan_item *
 item_of_failure(struct cci_ep *ep)
 {
@@ -132,7 +132,7 @@ get_event(struct cci_ep *ep, cci_event_t **event)
 	return status;
 }
 
-/* What was delivered before, of the two common kinds. @return whether the first was */
+/* Delivered before, of the two common kinds. @return whether the first was */
 static inline bool
 get_ready(struct cci_ep *ep, struct plx_chan_item *item, cci_event_t **event)
 {
@@ -162,7 +162,7 @@ look(struct cci_ep *ep, cci_event_t **event)
 
 	if (likely(ep->plain)) {
 		found = plx_worker_peek(ep->core);
-		/* the sends that the message before has acknowledged need no turn */
+		/* the sends that the message has acknowledged need no turn */
 		if (found == PLX_RX_BURST)
 			plx_worker_chans_reap(ep->core);
 	}
@@ -206,7 +206,7 @@ return_other(struct cci_ep *ep, struct plx_chan_item *item)
 {
 	if (item->kind == PLX_CHAN_REQUEST && !item->answered)
 		return CCI_EINVAL;
-	/* The connection of this one never was. */
+	/* This connection was never open. */
 	if ((item->kind == PLX_CHAN_CONNECTED || item->kind == PLX_CHAN_ACCEPTED) &&
 		item->status != 0)
 		plx_pool_put(&ep->conns, cci_conn_of_chan(item->chan));
@@ -234,7 +234,7 @@ return_event(struct cci_ep *ep, struct plx_chan_item *item)
 	return status;
 }
 
-/* One of the two common kinds, when only its buffer is to be freed. */
+/* One of the two common kinds, if only its buffer is to be freed. */
 static inline bool
 return_taken(struct cci_ep *ep, struct plx_chan_item *item)
 {

@@ -3,9 +3,9 @@
  *
  * cci_group.c - multicast: DRIVER://mc/NAME
  *
- * Senders and receivers of a group publish the address of their worker and the number
- * of their channel by its name, and look for the others once; then the core does the
- * rest. Where the device has groups of its own there is nothing to look for.
+ * Senders and receivers of a group publish the address of their worker and the number of their
+ * channel under its name, and look for the others once; then the core takes over. If the device
+ * has groups of its own there is nothing to look for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@
 
 #include "cci_int.h"
 
-/* What is published: an address as it is packed, and behind it the number. */
+/* The published bytes: a packed address, followed by the number. */
 #define ID_LEN sizeof(uint32_t)
 
-/* One of the other kind; whatever it is that somebody published. */
+/* A member of the other kind, or anything else that was published. */
 static void
 group_meet(const void *data, size_t len, void *arg)
 {
@@ -32,7 +32,7 @@ group_meet(const void *data, size_t len, void *arg)
 	memcpy(&id, (const uint8_t *)data + len - ID_LEN, ID_LEN);
 	if (plx_wire_addr_len(packed) != len - ID_LEN || plx_wire_addr_unpack(packed, &addr) != 0)
 		return;
-	/* one that is gone by now, or of another machine, is no member */
+	/* a dead one, or one of another machine, is no member */
 	(void)plx_worker_chan_meet(c->ep->core, &c->chan, &addr, id);
 }
 
@@ -49,7 +49,7 @@ group_publish(struct cci_conn *c, const char *name)
 	return rc == -EMSGSIZE ? -ENOSYS : rc; /* the port has no groups, and its address is long */
 }
 
-/* Known first, then looking: of two who come at once one sees the other. */
+/* Publish first, then look: of two that join at once one sees the other. */
 static int
 group_join(struct cci_conn *c, const char *group)
 {

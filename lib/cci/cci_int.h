@@ -33,11 +33,11 @@ PLX_LOG_DECLARE(cci);
 #define CCI_INI_DEVS	32  /* sections of a file */
 #define CCI_INI_KEYS	32  /* lines of a section */
 #define CCI_INI_LINE	1024
-#define CCI_ERR_TEXT	160 /* of a sentence that says what is wrong with a file */
+#define CCI_ERR_TEXT	160 /* an error message about a file */
 #define CCI_MR_HASH	64  /* lists over which an endpoint's registrations are spread */
 #define CCI_COUNT_MAX	(1u << 20) /* the most send or receive buffers */
 
-/** The two kinds of handle that an option may be of. */
+/** The two kinds of handle of an option. */
 #define CCI_MAGIC_EP   0x45494343u
 #define CCI_MAGIC_CONN 0x43494343u
 
@@ -55,7 +55,7 @@ struct cci_ini_dev {
 	struct cci_ini_key keys[CCI_INI_KEYS];
 };
 
-/** What a configuration file says. */
+/** The contents of a configuration file. */
 struct cci_ini {
 	unsigned n_devs;
 	struct cci_ini_dev devs[CCI_INI_DEVS];
@@ -63,7 +63,7 @@ struct cci_ini {
 
 /**
  * Read the text of a file.
- * @param err CCI_ERR_TEXT bytes, set to what is wrong and in which line
+ * @param err CCI_ERR_TEXT bytes, set to the mistake and its line
  * @return 0, and cci_ini_free() is due; -EINVAL, -ENOMEM
  */
 int cci_ini_parse(const char *text, size_t len, struct cci_ini *ini, char *err);
@@ -83,9 +83,9 @@ struct cci_dev {
 /** Find all devices. @return a CCI status */
 int cci_devices_open(void);
 void cci_devices_close(void);
-/** In a forked child: they are the parent's. The endpoints there go on reading of them. */
+/** In a forked child: they belong to the parent. The endpoints there keep reading them. */
 void cci_devices_forget(void);
-/** The settings of a device's workers: the process's, and what its section says. */
+/** The settings of a device's workers: the process's, and those of its section. */
 void cci_device_conf(const struct cci_dev *d, struct plx_conf *conf);
 /** @return the device, or for NULL the default one; NULL: there is none */
 const struct cci_dev *cci_device_find(cci_device_t *device);
@@ -98,13 +98,13 @@ struct cci_ep {
 	struct plx_lock lock;
 	struct plx_worker *core;
 	struct plx_chan_items ready; /* events that were not taken yet */
-	uint32_t n_sends, sends_max; /* operations that are not over */
+	uint32_t n_sends, sends_max; /* operations in flight */
 	uint32_t recvs_max;
 	bool has_fd;
-	bool plain; /* without a descriptor, and its turns are those of its calls */
-	bool failed; /* its device has, and the application is told */
+	bool plain; /* without a descriptor, and only its calls run turns */
+	bool failed; /* its device has, and the application was notified */
 	bool awake; /* the descriptor is readable, whatever comes */
-	uint32_t n_looks; /* at the armed worker, that found nothing */
+	uint32_t n_looks; /* empty looks at the armed worker */
 	int service_fd; /* -1: at no service */
 	struct plx_pool conns;
 	LIST_HEAD(, cci_mr) mrs[CCI_MR_HASH];
@@ -119,7 +119,7 @@ struct cci_conn {
 	struct cci_connection pub;
 	uint32_t magic;
 	uint32_t send_timeout_us;
-	uint32_t keepalive_us, keepalive_epoch; /* its own, when the epoch is the endpoint's */
+	uint32_t keepalive_us, keepalive_epoch; /* its own, if the epoch is the endpoint's */
 	int group_fd; /* -1: published in no group */
 	struct cci_ep *ep;
 	LIST_ENTRY(cci_conn) link; /* of those with a group_fd */
@@ -132,7 +132,7 @@ struct cci_mr {
 	struct plx_region_key key;
 	uint8_t *base;
 	uint64_t len;
-	uint32_t n_ops; /* RMA from or to it that is not over */
+	uint32_t n_ops; /* RMA in flight from or to it */
 	LIST_ENTRY(cci_mr) link;
 };
 
@@ -183,7 +183,7 @@ int cci_uri_format(const char *driver, const struct plx_worker *w, char *uri);
 bool cci_service_is_good(const char *service);
 
 /**
- * Be found at a service from now on, until *fd is closed.
+ * Publish a service, until *fd is closed.
  * @param uri out: CCI_URI_MAX bytes
  * @return 0; -EBUSY it is taken; or another -errno
  */
@@ -199,12 +199,12 @@ const char *cci_uri_group(const char *uri, const char *driver);
 /** Make c a member of a group; its CONNECT event follows. @return 0 or -errno */
 int cci_group_join(struct cci_conn *c, const char *uri);
 
-/** Be found no more. Nothing happens to a connection that is in none. */
+/** Stop publishing. No effect on a connection without a group. */
 void cci_group_leave(struct cci_conn *c);
 
 /* --- events --- */
 
-/** For the core: an item has come. Called with the lock held. */
+/** For the core: an item has come. Called with the lock. */
 void cci_deliver(struct plx_chans *cs, struct plx_chan_item *item);
 
 /** @return the union in an item. */
@@ -221,7 +221,7 @@ cci_item_of(cci_event_t *event)
 	return container_of((uint64_t(*)[3])(uintptr_t)event, struct plx_chan_item, event);
 }
 
-/** An item goes back to where it came from. */
+/** Return an item to its owner. */
 void cci_recycle(struct cci_ep *ep, struct plx_chan_item *item);
 
 /** @return whether its channel has ended. */
@@ -231,7 +231,7 @@ cci_is_stale(const struct plx_chan_item *item)
 	return item->chan != NULL && item->chan_id != item->chan->id;
 }
 
-/** @return the next item that still means something, or NULL. Called with the lock held. */
+/** @return the next valid item, or NULL. Called with the lock. */
 static inline struct plx_chan_item *
 cci_next_item(struct cci_ep *ep)
 {
@@ -247,20 +247,20 @@ cci_next_item(struct cci_ep *ep)
 }
 
 /**
- * Take what has come or is over, for a bounded number of turns. Called with the lock held.
- * @param left it is enough when this is 0; NULL: when nothing comes
+ * Process arrivals and completions, for a bounded number of turns. Called with the lock.
+ * @param left stop when this is 0; NULL: when nothing comes
  */
 void cci_hear(struct cci_ep *ep, const uint32_t *left);
 
-/* --- the OS handle; called with the lock held --- */
+/* ---- the OS handle; called with the lock ---- */
 
 /** Make it readable. */
 void cci_wake(struct cci_ep *ep);
 
-/** Give turns; @return an item, or NULL and the handle tells of what comes later. */
+/** Run turns; @return an item, or NULL and later events make the handle readable. */
 struct plx_chan_item *cci_next_item_or_arm(struct cci_ep *ep);
 
-/** Something was started or delivered that an armed worker may not tell of. */
+/** An operation was started or delivered that an armed worker may not report. */
 static inline void
 cci_started(struct cci_ep *ep)
 {
@@ -268,10 +268,10 @@ cci_started(struct cci_ep *ep)
 		cci_wake(ep);
 }
 
-/** Get an operation, when one may begin: -ENOBUFS, -ENOMEM else. Called with the lock held. */
+/** Allocate an operation, if one may begin: -ENOBUFS, -ENOMEM else. Called with the lock. */
 int cci_op_get(struct cci_conn *c, const void *context, int flags, struct plx_chan_op **out);
 
-/** Start it, and with CCI_FLAG_BLOCKING wait for it. Called with the lock held. @return a status */
+/** Start it, and with CCI_FLAG_BLOCKING wait for it. Called with the lock. @return a status */
 int cci_op_run(struct cci_conn *c, struct plx_chan_op *op, int flags);
 
 /** Put a message of len bytes in op; with flags as cci_send(). @return 0 or -ENOMEM */
@@ -280,33 +280,35 @@ int cci_op_data(struct cci_ep *ep, struct plx_chan_op *op, const struct iovec *i
 
 /* --- registrations --- */
 
-/** An operation between a local registration and a remote one is over. */
+/** An operation between a local registration and a remote one is complete. */
 static inline void
 cci_mr_drop(struct plx_chan_item *item)
 {
 	((struct cci_mr *)(uintptr_t)item->event[0])->n_ops--;
 }
 
-/** Give all of an endpoint back. */
+/** Free all of an endpoint. */
 void cci_mrs_free(struct cci_ep *ep);
 
 /**
- * Give a turn to the other endpoints of the process that no thread is in. Called without a lock.
- * @param all_of_them also to those that another thread uses, whose lock gets slower by that
- * @return what ran
+ * Run a turn of the other endpoints of the process that no thread is using. Called without
+ * a lock.
+ * @param all_of_them also of those that another thread uses, whose lock becomes slower by
+ *   that
+ * @return the number of events
  */
 unsigned cci_others_turn(const struct cci_ep *self, bool all_of_them);
 
 /** The endpoints of the process. */
 void cci_all_add(struct cci_ep *ep);
 void cci_all_remove(struct cci_ep *ep);
-/** @return one of them, which is not there any more, or NULL. */
+/** @return one of them, which is removed, or NULL. */
 struct cci_ep *cci_all_take(void);
 
 /** Destroy an endpoint; and all that there are. */
 void cci_ep_free(struct cci_ep *ep);
 void cci_endpoints_close(void);
-/** In a forked child: they are the parent's. */
+/** In a forked child: they belong to the parent. */
 void cci_endpoints_forget(void);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * cci_item.c - what the core delivers, until it is an event
+ * cci_item.c - items of the core, until they are events
  */
 #include "cci_int.h"
 
-#define HEAR_TURNS 1000 /* in which what a reactor has told is taken */
+#define HEAR_TURNS 1000 /* in which notifications of a reactor are processed */
 
 void
 cci_wake(struct cci_ep *ep)
@@ -45,7 +45,7 @@ cci_deliver(struct plx_chans *cs, struct plx_chan_item *item)
 		if (unlikely(item->flags & (CCI_FLAG_READ | CCI_FLAG_WRITE)))
 			cci_mr_drop(item);
 		if (unlikely(item->flags & CCI_FLAG_BLOCKING)) {
-			item->answered = true; /* its caller looks */
+			item->answered = true; /* its caller checks */
 			return;
 		}
 		if (unlikely(item->flags & CCI_FLAG_SILENT)) {

@@ -9,7 +9,7 @@
 
 #include "cci_int.h"
 
-/* What an option is about; both kinds of handle say which they are. */
+/* The object of an option; both kinds of handle say which they are. */
 static bool
 is_of_ep(cci_opt_name_t name)
 {
@@ -52,7 +52,7 @@ set_recvs(struct cci_ep *ep, uint32_t n)
 	return rc;
 }
 
-/* A silence that a reactor has noticed before it was told of a new period ends the old one. */
+/* A silence that a reactor has noticed before it got a new period ends the old one. */
 static void
 hear_silences(struct cci_ep *ep)
 {
@@ -60,7 +60,7 @@ hear_silences(struct cci_ep *ep)
 		cci_hear(ep, NULL);
 }
 
-/* All connections get the period, those to come as well. */
+/* All connections get the period, later ones as well. */
 static int
 set_keepalive(struct cci_ep *ep, uint32_t us)
 {
@@ -96,7 +96,7 @@ set_of_ep(struct cci_ep *ep, cci_opt_name_t name, uint32_t v)
 		return set_sends(ep, v);
 	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
 		return set_keepalive(ep, v);
-	default: /* can only be got */
+	default: /* read-only */
 		return -EINVAL;
 	}
 }
@@ -107,7 +107,7 @@ set_of_conn(struct cci_conn *c, cci_opt_name_t name, uint32_t v)
 	struct plx_worker *w = c->ep->core;
 
 	if (c->pub.attribute > CCI_CONN_ATTR_RU)
-		return -ENOSYS; /* nothing of this is reliable */
+		return -ENOSYS; /* not for unreliable ones */
 	switch (name) {
 	case CCI_OPT_CONN_SEND_TIMEOUT:
 		c->send_timeout_us = v;
@@ -163,7 +163,7 @@ get_of_ep(struct cci_ep *ep, cci_opt_name_t name, void *val)
 	case CCI_OPT_ENDPT_URI:
 		*(char **)val = strdup(ep->uri);
 		return *(char **)val != NULL ? 0 : -ENOMEM;
-	default: /* RMA_ALIGN: nothing is asked for */
+	default: /* RMA_ALIGN: no requirements */
 		memset(val, 0, sizeof(struct cci_alignment));
 		return 0;
 	}

@@ -4,12 +4,11 @@
  * cci_rma.c - registrations, and moving bytes between them
  *
  * Design notes
- * A handle is what the peer needs to name and prove a region: its slot in
- * the process's table, a token of 64 random bits, base and length. The target checks
- * all of it at each access, so a handle that was deregistered or made up is refused.
- *
- * The initiator's own memory nobody checks again. So it stays registered while an
- * operation that is not over moves bytes from or to it.
+ * - A handle names a region to the peer and proves the right to it: its slot in the process's
+ *   table, a token of 64 random bits, base and length. The target checks all of it at each
+ *   access, so a deregistered or forged handle is refused.
+ * - Nobody checks the initiator's own memory again. So it stays registered while an operation in
+ *   flight moves bytes from or to it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 	(CCI_FLAG_BLOCKING | CCI_FLAG_NO_COPY | CCI_FLAG_SILENT | CCI_FLAG_READ | CCI_FLAG_WRITE | \
 		CCI_FLAG_FENCE)
 
-/* What the words of a handle are. */
+/* The words of a handle. */
 struct handle {
 	uint32_t index, zero;
 	uint64_t token;
@@ -82,7 +81,7 @@ cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, int fla
 	return CCI_SUCCESS;
 }
 
-/* A reactor may know of the end of what we think is under way. */
+/* A reactor may know that an operation has completed that counts here. */
 static bool
 is_busy(struct cci_ep *ep, const struct cci_mr *m)
 {
@@ -133,7 +132,7 @@ cci_mrs_free(struct cci_ep *ep)
 	}
 }
 
-/* The local registration, when the bytes are in it and it is of this endpoint. */
+/* The local registration, if the bytes are inside and it belongs to this endpoint. */
 static struct cci_mr *
 local_of(struct cci_ep *ep, cci_rma_handle_t *h, uint64_t offset, uint64_t len)
 {

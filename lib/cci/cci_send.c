@@ -10,12 +10,12 @@
 
 #define SEND_FLAGS (CCI_FLAG_BLOCKING | CCI_FLAG_NO_COPY | CCI_FLAG_SILENT)
 
-#define WAIT_LONG 1000 /* empty turns after which endpoints that other threads use get turns, too */
+#define WAIT_LONG 1000 /* empty turns after which endpoints of other threads run turns, too */
 
 /*
- * Others may use the endpoint while this one waits. The peer may be an endpoint of the same thread, or of
- * one that makes no calls now: other endpoints of the process get turns.
- * @param idle turns that found nothing; kept here
+ * Others may use the endpoint while this one waits. The peer may be an endpoint of the same
+ * thread, or of one that makes no calls now: other endpoints of the process run turns.
+ * @param idle consecutive empty turns; kept here
  */
 static void
 wait_turn(struct cci_ep *ep, unsigned *idle)
@@ -32,7 +32,7 @@ wait_turn(struct cci_ep *ep, unsigned *idle)
 	cci_lock(ep);
 }
 
-/* Wait for a buffer to send from, if the caller wants to. */
+/* Wait for a send buffer, if the caller blocks. */
 static __rte_noinline int
 wait_for_room(struct cci_conn *c, int flags)
 {
@@ -44,14 +44,14 @@ wait_for_room(struct cci_conn *c, int flags)
 		if ((flags & CCI_FLAG_BLOCKING) == 0)
 			return -ENOBUFS;
 		wait_turn(ep, &idle);
-		/* another thread has ended it, and perhaps made a new one of its memory */
+		/* another thread has ended it, and perhaps made a new one in its memory */
 		if (c->chan.id != id)
 			return -ECONNRESET;
 	}
 	return 0;
 }
 
-/* What it says of itself, besides what is to be sent. */
+/* Its fields, other than the data. */
 static inline void
 op_fill(struct plx_chan_op *op, struct cci_conn *c, const void *context, int flags)
 {
@@ -136,7 +136,7 @@ op_run(struct cci_conn *c, struct plx_chan_op *op, int flags)
 	ep->n_sends++;
 	plx_worker_chan_post(ep->core, op);
 	cci_started(ep);
-	/* a group's messages leave at the end of a turn, in which who has joined is heard */
+	/* a group's messages are sent at the end of a turn, which also processes joins */
 	if (unlikely(c->pub.attribute == CCI_CONN_ATTR_UU_MC_TX))
 		plx_worker_progress(ep->core);
 	return likely((flags & CCI_FLAG_BLOCKING) == 0) ? CCI_SUCCESS : wait_for_end(ep, op);
@@ -149,7 +149,7 @@ cci_op_run(struct cci_conn *c, struct plx_chan_op *op, int flags)
 }
 
 /*
- * By far the most: short, and without a wish that anybody has to remember. With the lock.
+ * The most frequent case: short, without anything to remember. With the lock.
  * @return whether it is posted
  */
 static inline bool
@@ -205,7 +205,7 @@ out:
 	return cci_status(rc);
 }
 
-/* Without an event nobody knows when a buffer that was not copied is free, but on RO. */
+/* Without an event nobody knows when a buffer that was not copied is free, except on RO. */
 static inline bool
 flags_are_good(cci_connection_t *c, int flags)
 {
@@ -215,7 +215,7 @@ flags_are_good(cci_connection_t *c, int flags)
 		((flags & (lost | CCI_FLAG_BLOCKING)) != lost || c->attribute == CCI_CONN_ATTR_RO);
 }
 
-/* What cci_send() mostly need not do stands apart, so that it saves few registers. */
+/* The rare parts of cci_send() are separate, so that it saves few registers. */
 static __rte_noinline int
 send_checked(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len, const void *context,
 	int flags)

@@ -3,10 +3,9 @@
  *
  * cci_uri.c - an endpoint's address as text: DRIVER://, and the worker's address
  *
- * The address is written in the 64 characters of base64url, which no shell, URI parser
- * or line break gets hold of. It holds a checksum: what was copied badly is refused.
- * An endpoint that was made at a service is @ and the service; its address is found by
- * that name. mc/ and a name is a group.
+ * The address is written in the 64 characters of base64url, which are safe in shells, URI parsers
+ * and line breaks. It contains a checksum: a wrong copy is refused. An endpoint with a service is
+ * @ and the service; its address is found by that name. mc/ and a name is a group.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +45,7 @@ cci_service_is_good(const char *service)
 	return len > 0 && len <= CCI_SERVICE_MAX && strspn(service, service_chars) == len;
 }
 
-/* What a service is published by. */
+/* The name that a service is published under. */
 static void
 service_name(const char *driver, const char *service, char *name, size_t len)
 {
@@ -93,7 +92,7 @@ cci_service_publish(const char *driver, const char *service, const struct plx_wo
 	rc = plx_name_publish(name, f.addr, len, fd);
 	if (rc != 0)
 		return rc;
-	/* Two that come at once see each other, and perhaps none of them gets it. */
+	/* Two that start at once see each other, and perhaps neither gets it. */
 	rc = plx_name_each(name, found_another, &f);
 	if (rc < 0 || f.n_others != 0) {
 		close(*fd);

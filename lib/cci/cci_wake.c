@@ -4,19 +4,19 @@
  * cci_wake.c - the OS handle
  *
  * Design notes
- * Programs wait on the handle before each event, most without ever arming it. So it is
- * readable (awake) from the creation on, while events are queued and after each call
- * that starts something, until cci_get_event() finds nothing: then the worker is armed.
- * One that polls although it has a handle finds the worker armed and looks without
- * disarming it, which costs no system call. A timer or a reactor may have woken who sleeps for
- * nothing: then the worker is armed anew at once. Waking once too often is allowed.
+ * - Programs wait on the handle before each event, most without ever arming it. So it is readable
+ *   (awake) from the creation on, while events are queued and after each call that starts an
+ *   operation, until cci_get_event() finds nothing: then the worker is armed. A program that
+ *   polls although it has a handle finds the worker armed and looks without disarming it, which
+ *   costs no system call. If a timer or a reactor has woken a program without an event, the
+ *   worker is armed again at once. Spurious wake-ups are permitted.
  */
 #include "cci_int.h"
 
-#define TRIES	   3   /* to arm a worker that has something to do */
-#define LOOKS_MAX 256 /* at an armed worker before it is looked at in full */
+#define TRIES	   3   /* attempts to arm a busy worker */
+#define LOOKS_MAX 256 /* looks at an armed worker before a full poll */
 
-/* Nothing is queued: sleep may come. @return an item after all */
+/* Nothing is queued: the program may sleep. @return an item that was found nevertheless */
 static struct plx_chan_item *
 wake_arm(struct cci_ep *ep)
 {
@@ -24,7 +24,7 @@ wake_arm(struct cci_ep *ep)
 
 	ep->n_looks = 0;
 	for (unsigned i = 0; i < TRIES; i++) {
-		ep->awake = true; /* what is delivered now need not wake */
+		ep->awake = true; /* deliveries now need no wake-up */
 		plx_worker_progress(ep->core);
 		item = cci_next_item(ep);
 		if (item != NULL) {
@@ -63,6 +63,6 @@ cci_arm_os_handle(cci_endpoint_t *endpoint, int flags)
 {
 	struct cci_ep *ep = cci_ep_of(endpoint);
 
-	/* The handle is armed whenever there is nothing to be told: see above. */
+	/* The handle is armed whenever there is nothing to report: see above. */
 	return endpoint == NULL || flags != 0 || !ep->has_fd ? CCI_EINVAL : CCI_SUCCESS;
 }

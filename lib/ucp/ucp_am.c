@@ -22,7 +22,7 @@ deliver_old(const struct plx_am_handler *h, const struct plx_am_rx *rx, ucp_ep_h
 {
 	ucs_status_t status;
 
-	if (rx->rndv) { /* the old form has no way to fetch */
+	if (rx->rndv) { /* the old form can't fetch */
 		PLX_LOG_RATELIMIT(WARNING, ucp, "the handler of active message id %u is of the old "
 			"form and can't fetch: refused", rx->id);
 		return -EOPNOTSUPP;
@@ -32,7 +32,7 @@ deliver_old(const struct plx_am_handler *h, const struct plx_am_rx *rx, ucp_ep_h
 	return status == UCS_OK ? 0 : ucp_status_errno(status);
 }
 
-/* A handler that relies on the ep it was promised is not called without one. */
+/* A handler that relies on its reply ep is not called without one. */
 static __rte_noinline __rte_cold int
 am_drop(struct plx_am *am, int rc)
 {
@@ -58,7 +58,8 @@ ucp_am_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct p
 			return am_drop(am, rc);
 		param.recv_attr |= UCP_AM_RECV_ATTR_FIELD_REPLY_EP;
 	} else if (unlikely(rx->rndv && ucp_ep_was_closed(am->user, rx->ep, rx->conn_id))) {
-		return am_drop(am, -ECANCELED); /* nobody fetches by an ep that is closed: so UCX answers */
+		return am_drop(am, -ECANCELED); /* nobody fetches by a closed ep: UCX returns the
+		                                 * same */
 	}
 	if (h->old)
 		return deliver_old(h, rx, param.reply_ep);
@@ -128,7 +129,7 @@ struct am_send {
 	uint32_t how; /* enum plx_am_how */
 };
 
-/* With a request: the message has to wait, or the caller wants one in any case. */
+/* With a request: the message has to wait, or the caller requires one. */
 static __rte_noinline ucs_status_ptr_t
 send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const struct ucp_post *p)
 {
@@ -236,7 +237,7 @@ send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 	return ret;
 }
 
-/* @return whether neither flags nor a header ask for more than the shortest way */
+/* @return whether neither flags nor a header need more than the shortest path */
 static inline bool
 is_plain(const ucp_request_param_t *param, unsigned id, size_t header_length)
 {
@@ -244,7 +245,7 @@ is_plain(const ucp_request_param_t *param, unsigned id, size_t header_length)
 	       ((param->op_attr_mask & UCP_OP_ATTR_FIELD_FLAGS) == 0 || param->flags == 0);
 }
 
-/* The reactor has the turns. */
+/* The reactor is the owner. */
 static __rte_noinline ucs_status_ptr_t
 send_posted(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
@@ -316,7 +317,7 @@ send_shared(ucp_ep_h ep, unsigned id, const void *buffer, size_t count, const uc
 	return send_plain(ep, id, buffer, count, param, PLX_GATE_SHARED);
 }
 
-/* The modes apart, so that it saves no registers for any of them. */
+/* The modes are separate, so that it saves no registers for any of them. */
 ucs_status_ptr_t
 ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 	const void *buffer, size_t count, const ucp_request_param_t *param)
@@ -369,7 +370,7 @@ set_length(const ucp_request_param_t *param, size_t length)
 		*param->recv_info.length = length;
 }
 
-/* The data is here: over at once, in a request only if the caller wants one. */
+/* The data has arrived: complete at once, with a request only if the caller requires one. */
 static ucs_status_ptr_t
 recv_kept(ucp_worker_h w, struct plx_msg *m, void *data, struct ucp_buf *buf,
 	const ucp_request_param_t *param, const struct ucp_post *p)

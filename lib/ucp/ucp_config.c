@@ -47,7 +47,7 @@ ucp_config_release(ucp_config_t *config)
 	free(config);
 }
 
-/* UCX's names first: LOG_LEVEL is one of ours as well, whose words are taken, too. */
+/* UCX's names first: LOG_LEVEL is one of ours as well, whose words are accepted, too. */
 ucs_status_t
 ucp_config_modify(ucp_config_t *config, const char *name, const char *value)
 {

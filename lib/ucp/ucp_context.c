@@ -38,7 +38,7 @@ ucp_get_version_string(void)
 	return TEXT(UCP_API_MAJOR) "." TEXT(UCP_API_MINOR) "." TEXT(VERSION_RELEASE) " (pollux)";
 }
 
-/* What there is nothing behind yet is refused here, so that nobody finds out later. */
+/* Features without an implementation are refused here, so that programs fail early. */
 #define FEATURES_REFUSED UCP_FEATURE_DEVICE
 
 static ucs_status_t
@@ -69,7 +69,7 @@ context_fill(ucp_context_h c, const ucp_params_t *p)
 	return UCS_OK;
 }
 
-/* It stands behind the last type, and types were added. */
+/* It follows the last type, and types were added. */
 static unsigned
 mem_unknown(unsigned api_minor)
 {
@@ -115,7 +115,7 @@ ucp_init_version(unsigned api_major_version, unsigned api_minor_version, const u
 
 static pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Called with the lock held: the threads of a child may make workers at the same time. */
+/* Called with the lock: the threads of a child may make workers at the same time. */
 static int
 own(ucp_context_h c)
 {
@@ -126,7 +126,7 @@ own(ucp_context_h c)
 	rc = plx_init_get(&c->conf);
 	if (rc != 0)
 		return rc;
-	/* the application's; the parent's workers keep it no more */
+	/* the application's reference; the parent's workers have none any more */
 	atomic_store_explicit(&c->refs, 1, memory_order_relaxed);
 	/* pairs with the acquire in ucp_context_is_own(): the count is that of before */
 	atomic_store_explicit(&c->forks, plx_forks, memory_order_release);
@@ -202,7 +202,7 @@ ucp_context_print_info(const ucp_context_h context, FILE *stream)
 	for (name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save)) {
 		struct plx_dev_port port;
 
-		/* The form of this line is read by programs. */
+		/* Programs read the form of this line. */
 		for (unsigned i = 0; plx_dev_look(name, &context->conf, i, &port) == 0; i++, n++)
 			fprintf(stream, "#      resource %-2u :  md %-2u dev %-2u flags -- %s/%s\n", n, n,
 				n, name, port.name[0] != '\0' ? port.name : "memory");

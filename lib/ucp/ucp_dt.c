@@ -31,18 +31,18 @@ struct dt_iov {
 	const ucp_dt_iov_t *v;
 	size_t n;
 	size_t i;
-	uint64_t i_offset; /* of the bytes where entry i begins */
+	uint64_t i_offset; /* of the bytes at the start of entry i */
 };
 
 /* One operation's generic buffer. */
 struct dt_state {
 	struct plx_dt dt;
 	const struct dt_generic *type;
-	void *state; /* the application's */
+	void *state; /* belongs to the application */
 	uint8_t *bounce;
 	uint64_t got; /* bytes that have arrived at bounce */
 	bool recv;
-	ucs_status_t status; /* the first that pack or unpack did not like */
+	ucs_status_t status; /* the first error of pack or unpack */
 };
 
 static struct dt_generic *
@@ -51,7 +51,7 @@ dt_of(ucp_datatype_t datatype)
 	return (void *)(uintptr_t)(datatype & ~(ucp_datatype_t)UCP_DATATYPE_CLASS_MASK);
 }
 
-/* Call copy for each piece of memory that holds a part of [offset, offset + len). */
+/* Call copy for each piece of memory with a part of [offset, offset + len). */
 static void
 iov_walk(struct dt_iov *d, uint64_t offset, uint8_t *other, uint64_t len, bool pack)
 {

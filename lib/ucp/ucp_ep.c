@@ -65,7 +65,7 @@ open_by_sockaddr(ucp_ep_h ep, const ucp_ep_params_t *p)
 	return ucp_status(plx_worker_conn_open(ep->worker->core, &c, &ep->user));
 }
 
-/* The request is consumed, unless its parameters make no sense. */
+/* The request is consumed, unless its parameters are invalid. */
 static ucs_status_t
 open_by_request(ucp_ep_h ep, const ucp_ep_params_t *p)
 {
@@ -89,7 +89,7 @@ open_by_request(ucp_ep_h ep, const ucp_ep_params_t *p)
 static ucs_status_t
 ep_open(ucp_ep_h ep, const ucp_ep_params_t *p)
 {
-	/* Where there is more than one: in UCX's order, which programs rely on. */
+	/* If there is more than one: in UCX's order, which programs rely on. */
 	if ((p->field_mask & UCP_EP_PARAM_FIELD_FLAGS) && (p->flags & UCP_EP_PARAMS_FLAGS_CLIENT_SERVER))
 		return open_by_sockaddr(ep, p);
 	if (p->field_mask & UCP_EP_PARAM_FIELD_CONN_REQUEST)
@@ -127,7 +127,8 @@ ucp_ep_create(ucp_worker_h w, const ucp_ep_params_t *params, ucp_ep_h *ep_p)
 	return UCS_OK;
 }
 
-/* The handle is gone when this returns; the request, if any, tells when the rest is done. */
+/* The handle is invalid when this returns; the request, if any, reports the completion of
+ * the close. */
 static ucs_status_ptr_t
 ep_close(ucp_ep_h ep, bool force, const struct ucp_post *p)
 {
@@ -202,7 +203,7 @@ ep_flush(ucp_ep_h ep, const struct ucp_post *p)
 
 	if (plx_worker_is_inherited(ep->worker->core))
 		return NULL;
-	if (status != UCS_OK) /* the handle's, whose core ep may live on */
+	if (status != UCS_OK) /* the handle's, whose core ep may be alive */
 		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);
 	req = ucp_req_get(ep->worker, p, NULL);
@@ -297,8 +298,8 @@ query_addrs(ucp_ep_h ep, ucp_ep_attr_t *attr)
 }
 
 /*
- * Of shared memory, in a table of measured points: a message costs what it takes to be seen, and
- * then its bytes. Large ones move at the rate of a copy, or of two that overlap.
+ * Of shared memory, in a table of measured points: the latency of a message, and then its
+ * bytes. Large ones move at the rate of a copy, or of two that overlap.
  */
 #define PERF_LATENCY_S	  0.3e-6
 #define PERF_EAGER_B_PER_S 5e9

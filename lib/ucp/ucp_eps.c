@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ucp_eps.c - the endpoints of a worker: found by their number, told that they have failed
+ * ucp_eps.c - the endpoints of a worker: found by their number, notified of failures
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 static struct ucp_ep_list *
 conn_list(ucp_worker_h w, const struct plx_ep *core, uint32_t conn_id)
 {
-	/* The ep of a handle by socket address changes, but its number is its own. */
+	/* The ep of a handle by socket address changes, but its number does not. */
 	uintptr_t key = conn_id < PLX_WIRE_CONN_ID_MIN ? (uintptr_t)core / 64 : 0;
 
 	return &w->by_conn[(key + conn_id * 31) % UCP_EP_HASH];
@@ -41,7 +41,7 @@ is_answer(const struct ucp_ep *ep, const struct plx_ep *core, uint32_t conn_id)
 		return false;
 	if (likely(ep->user.ep == core))
 		return true;
-	/* Its acceptance is on its way by a socket, and a message may be faster. */
+	/* Its ACCEPT is in flight by a socket, and a message may overtake it. */
 	return conn_id >= PLX_WIRE_CONN_ID_MIN && plx_ep_user_is_unmet(&ep->user) && plx_ep_user_err(&ep->user) == 0;
 }
 
@@ -77,7 +77,7 @@ ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id, ucp_ep_h *o
 	if (core == NULL)
 		return -ENOMEM;
 	if (conn_id >= PLX_WIRE_CONN_ID_MIN)
-		return -ECANCELED; /* those are made by both sides; it is closed here */
+		return -ECANCELED; /* both sides create those; it is closed here */
 	ep = calloc(1, sizeof(*ep));
 	if (ep == NULL)
 		return -ENOMEM;

@@ -42,7 +42,7 @@ struct ucp_context {
 	bool mt_workers_shared;
 	_Atomic uint32_t refs; /* the application's, and one for each worker */
 	_Atomic uint32_t forks; /* plx_forks when this process began to use it */
-	unsigned mem_unknown; /* UCS_MEMORY_TYPE_UNKNOWN as the program knows it */
+	unsigned mem_unknown; /* UCS_MEMORY_TYPE_UNKNOWN of the program's version */
 	char name[UCP_ENTITY_NAME_MAX];
 };
 
@@ -55,14 +55,15 @@ struct ucp_worker {
 	uint8_t mode; /* enum plx_gate_mode */
 	ucs_thread_mode_t thread_mode;
 	struct plx_lock lock;
-	_Atomic bool in_progress; /* multi; writer: who has the lock; who waits need not give a turn then */
+	_Atomic bool in_progress; /* multi; writer: the owner of the lock; a waiting thread need not
+	                           * run a turn then */
 	uint32_t failed_seen; /* of plx_worker_n_failed() */
-	bool doomed;	      /* destroyed in a callback: goes when that has returned */
-	ucp_ep_h tell_next;   /* while error handlers run: the ep that is looked at next */
+	bool doomed;	      /* destroyed in a callback: freed when that has returned */
+	ucp_ep_h tell_next;   /* while error handlers run: the next ep */
 	LIST_HEAD(ucp_ep_list, ucp_ep) eps;
 	struct ucp_ep_list by_conn[UCP_EP_HASH]; /* by the core's ep and the number there */
 	uint64_t client_id;
-	bool own_event_fd; /* the application gave one: it has no use for ours */
+	bool own_event_fd; /* the application has its own: it does not use ours */
 	char name[UCP_ENTITY_NAME_MAX];
 };
 
@@ -119,7 +120,7 @@ ucp_end(ucp_worker_h w, enum plx_gate_mode mode, enum plx_gate_pass pass, bool t
 		plx_lock_leave(&w->lock);
 }
 
-/** @return whether the reactor has the turns, so that ucp_begin() would be in vain. Thread: any. */
+/** @return whether the reactor is the owner, so that ucp_begin() would fail. Thread: any. */
 static inline bool
 ucp_is_held(const struct ucp_worker *w)
 {
@@ -127,13 +128,14 @@ ucp_is_held(const struct ucp_worker *w)
 }
 
 /**
- * @return whether a plain send over ep needs the lock of several threads after all, or fails: a handle by socket
- * address may come to stand on another ep, and one that has failed in a turn of the reactor's tells so later
+ * @return whether a plain send over ep needs the lock of several threads, or fails: a
+ *   handle by socket address may get another ep, and one that has failed in a turn of the
+ *   reactor reports that later
  */
 static inline bool
 ucp_ep_is_odd(const struct ucp_ep *ep)
 {
-	/* relaxed: it was failed by a turn of ours, or is as if it were a moment later */
+	/* relaxed: a turn of this thread failed it, or it may as well have failed a moment later */
 	return atomic_load_explicit(&ep->user.err, memory_order_relaxed) != 0 ||
 	       (ep->user.conn != NULL && ep->worker->multi);
 }
@@ -162,12 +164,12 @@ ucp_status(int err)
 	return likely(err == 0) ? UCS_OK : ucp_status_of(err);
 }
 
-/** The core's -errno of a status that an application gives. */
+/** The core's -errno of a status from an application. */
 int ucp_status_errno(ucs_status_t status);
 
 /* ucp_dt.c */
 
-/** What an operation sends from or receives into. */
+/** The source or destination of an operation. */
 struct ucp_buf {
 	void *addr;
 	size_t len;	   /* bytes, packed */
@@ -201,7 +203,7 @@ ucp_buf_open_param(ucp_worker_h w, const ucp_request_param_t *param, const void 
 	return status;
 }
 
-/** Nothing came of it, for the reason given: finish what was started. @return the status */
+/** It is not used, for the given reason: finish what was started. @return the status */
 static inline ucs_status_t
 ucp_buf_drop(struct ucp_buf *buf, ucs_status_t status)
 {
@@ -224,7 +226,7 @@ struct ucp_post {
 /* Attributes that ucp_post_check() has to look at. */
 #define UCP_POST_CHECKED (0xffff0000u | UCP_OP_ATTR_FIELD_MEMORY_TYPE)
 
-/* @return whether the type of memory, the host's, is all that is odd about a call */
+/* @return whether the type of memory, the host's, is the only unusual parameter of a call */
 static inline bool
 ucp_post_is_host(const ucp_request_param_t *param, uint32_t odd)
 {
@@ -232,8 +234,8 @@ ucp_post_is_host(const ucp_request_param_t *param, uint32_t odd)
 }
 
 /**
- * @return whether nothing is asked for that takes more than the shortest way: no flags, no request
- * of the user's, contiguous memory
+ * @return whether the shortest path is sufficient: no flags, no request of the user's,
+ *   contiguous memory
  */
 static inline bool
 ucp_post_is_plain(const ucp_request_param_t *param)
@@ -245,7 +247,10 @@ ucp_post_is_plain(const ucp_request_param_t *param)
 		       param->datatype == ucp_dt_make_contig(1));
 }
 
-/** @return whether a call may answer NULL for what is over at once: no request is asked for. */
+/**
+ * @return whether a call may return NULL for an operation that is complete at once: no
+ *   request is required.
+ */
 static inline bool
 ucp_post_may_end(const ucp_request_param_t *param)
 {
@@ -268,8 +273,8 @@ ucp_post_of(const ucp_request_param_t *param, void (*done)(struct plx_req *req))
 }
 
 /**
- * A request for an operation on buf (NULL for one without), in the user's memory when that was
- * given. NULL: no memory, and buf is dropped.
+ * A request for an operation on buf (NULL for one without), in the user's memory if there
+ * is one. NULL: no memory, and buf is dropped.
  */
 static inline struct plx_req *
 ucp_req_get(ucp_worker_h w, const struct ucp_post *p, struct ucp_buf *buf)
@@ -292,8 +297,8 @@ ucp_req_get(ucp_worker_h w, const struct ucp_post *p, struct ucp_buf *buf)
 	req->cb = p->cb;
 	req->cb_arg = p->cb_arg;
 	/*
-	 * Inline the core may complete it before it returns, and then no callback may run: it is
-	 * set by ucp_req_posted(). Dedicated, callbacks run in progress only.
+	 * Inline the core may complete it before it returns, and then no callback may run:
+	 * ucp_req_posted() sets it. Dedicated, callbacks run in progress only.
 	 */
 	if (plx_worker_has_reactor(w->core))
 		req->done = p->done;
@@ -301,9 +306,9 @@ ucp_req_get(ucp_worker_h w, const struct ucp_post *p, struct ucp_buf *buf)
 }
 
 /**
- * What a posting call returns for req, on which the core's function has just been called.
- * @param final set when the operation is over and the return value says so (NULL or an error);
- * the request is then still the caller's to read, and ucp_req_drop() gives it back.
+ * The result of a posting call for req, on which the core's function has just been called.
+ * @param final set when the operation is complete and the return value says so (NULL or an
+ *   error); the caller may then still read the request, and frees it with ucp_req_drop().
  */
 static inline ucs_status_ptr_t
 ucp_req_posted(struct plx_req *req, const struct ucp_post *p, bool *final)
@@ -327,7 +332,7 @@ ucp_req_posted(struct plx_req *req, const struct ucp_post *p, bool *final)
 	return UCS_STATUS_PTR(ucp_status(req->status));
 }
 
-/** Give back a request that the user never saw. */
+/** Free a request that the user never saw. */
 static inline void
 ucp_req_drop(struct plx_req *req)
 {
@@ -335,17 +340,20 @@ ucp_req_drop(struct plx_req *req)
 		plx_req_put(req);
 }
 
-/** Post something without information of its own to return: sends and flushes. */
+/** Post an operation without further results: sends and flushes. */
 ucs_status_ptr_t ucp_req_posted_simple(struct plx_req *req, const struct ucp_post *p);
 
-/** What a call returns that ended at once: the user's request, if there is one, says so too. */
+/**
+ * The result of a call that completed at once: the user's request, if there is one, gets it
+ * too.
+ */
 ucs_status_ptr_t ucp_req_ended(ucp_worker_h w, const struct ucp_post *p, int rc);
 
-/** The request of a receive that ends at once or not at all: the user's, or own. */
+/** The request of a receive that completes at once or not at all: the user's, or own. */
 struct plx_req *ucp_req_now(ucp_worker_h w, const struct ucp_post *p, const struct ucp_buf *buf,
 	struct plx_req *own);
 
-/** It came to rc, -EAGAIN: nothing happened. @return what the call returns */
+/** Its result is rc, -EAGAIN: nothing happened. @return the result of the call */
 ucs_status_ptr_t ucp_req_now_end(struct plx_req *req, int rc);
 
 /**
@@ -356,12 +364,12 @@ ucs_status_t ucp_post_check(ucp_worker_h w, const ucp_request_param_t *param);
 
 /**
  * Whether memory of a type can be read and written here.
- * @param type as the program knows it that made the context
- * @return UCS_OK; UCS_ERR_UNSUPPORTED of a device; UCS_ERR_INVALID_PARAM none there is
+ * @param type in the version of the program that made the context
+ * @return UCS_OK; UCS_ERR_UNSUPPORTED of a device; UCS_ERR_INVALID_PARAM no such type
  */
 ucs_status_t ucp_memory_type_check(ucp_context_h c, unsigned type);
 
-/** A send that ends at once or not at all; embedded in what run() needs besides. */
+/** A send that completes at once or not at all; embedded in the arguments of run(). */
 struct ucp_forced {
 	void (*run)(void *forced); /* as the owner: sends len bytes at addr, sets rc */
 	ucp_ep_h ep;
@@ -370,7 +378,7 @@ struct ucp_forced {
 	int rc;
 };
 
-/** Send buf so, whoever gives the turns and whatever the datatype. @return what the call returns */
+/** Send buf so, in any mode and with any datatype. @return the result of the call */
 ucs_status_ptr_t ucp_send_forced(struct ucp_forced *f, struct ucp_buf *buf, const struct ucp_post *p);
 
 /** The parameters of an nb call. */
@@ -387,8 +395,8 @@ void ucp_done_recv_nb(struct plx_req *req);
 void ucp_done_recv_nbx(struct plx_req *req);
 
 /**
- * Progress until the request is over, and free it: for blocking calls. In a callback nothing can be
- * waited for: UCS_ERR_BUSY, and the operation goes on by itself.
+ * Progress until the request is complete, and free it: for blocking calls. A callback can't
+ * wait: UCS_ERR_BUSY, and the operation continues by itself.
  */
 ucs_status_t ucp_req_wait(ucp_worker_h w, ucs_status_ptr_t ptr);
 
@@ -403,12 +411,13 @@ struct ucp_conn_request {
 /* ucp_context.c */
 
 /**
- * In a forked child with a context of the parent's: start the library, and make the context the child's.
- * Workers are made on it as on a new one. Thread: any. Blocks: as the start. Errors: those of the start.
+ * In a forked child with a context of the parent: start the library, and make the context
+ * the child's. Workers are made on it as on a new one. Thread: any. Blocks: as the start.
+ * Errors: those of the start.
  */
 ucs_status_t ucp_context_own(ucp_context_h c);
 
-/** @return whether it is not a parent's. Thread: any. */
+/** @return whether it does not belong to a parent. Thread: any. */
 static inline bool
 ucp_context_is_own(const struct ucp_context *c)
 {
@@ -421,7 +430,7 @@ void ucp_context_put(ucp_context_h c);
 
 /* ucp_table.c */
 
-/** Print what goes which way over an ep, once, if settings of UCX ask for it and it is connected. */
+/** Print the protocols of an ep, once, if settings of UCX ask for it and it is connected. */
 void ucp_table_ep(ucp_ep_h ep);
 
 /** Print the devices of a context, if UCX_PRINT_TRANSPORT_TABLES asks for it. */
@@ -430,18 +439,21 @@ void ucp_table_context(ucp_context_h c);
 /* ucp_tls.c */
 
 /**
- * Set worker.devices and what goes with it by UCX's lists of transports and devices, unless they are
- * set already.
+ * Set worker.devices and related settings by UCX's lists of transports and devices, unless
+ * they are set already.
  * @return UCS_ERR_NO_DEVICE: the lists leave nothing; UCS_ERR_NO_ELEM: UCX_TLS is empty
  */
 ucs_status_t ucp_tls_choose(struct plx_conf *conf);
 
-/** After the start: tell what is not here, leave ports out. @return UCS_ERR_NO_DEVICE: nothing is here */
+/**
+ * After the start: report missing devices, exclude ports. @return UCS_ERR_NO_DEVICE: there
+ * is none
+ */
 ucs_status_t ucp_tls_check(struct plx_conf *conf);
 
 /* ucp_worker.c */
 
-/** @return whether a callback asks: a call of this thread on the worker is under way below. */
+/** @return whether a callback calls: a call of this thread on the worker is running. */
 static inline bool
 ucp_worker_in_callback(const struct ucp_worker *w)
 {
@@ -451,31 +463,34 @@ ucp_worker_in_callback(const struct ucp_worker *w)
 
 /* ucp_progress.c */
 
-/** Free a worker that a callback has destroyed, when no call on it is under way any more. */
+/** Free a worker that a callback has destroyed, when no call on it is running any more. */
 void ucp_worker_bury(ucp_worker_h w);
 
 /* ucp_eps.c */
 
-/** @return an error if operations on the ep can't succeed any more: what a posting call returns. */
+/**
+ * @return an error if operations on the ep can't succeed any more: the result of a posting
+ *   call.
+ */
 static inline ucs_status_t
 ucp_ep_status(const struct ucp_ep *ep)
 {
 	return ucp_status(plx_ep_user_err(&ep->user));
 }
 
-/** Call the error handlers of eps that have failed since the last time. */
+/** Call the error handlers of eps that have failed since the last call. */
 void ucp_ep_tell_failed(ucp_worker_h w);
 
-/** Make an ep that has its core's ep known to its worker, or forget it. */
+/** Register an ep that has its core's ep with its worker, or remove it. */
 void ucp_ep_link(ucp_ep_h ep);
 void ucp_ep_unlink(ucp_ep_h ep);
 
-/** @return whether the ep whose number a message carried was made here, and is closed. */
+/** @return whether the ep of the number in a message was created here, and is closed. */
 bool ucp_ep_was_closed(ucp_worker_h w, const struct plx_ep *core, uint32_t conn_id);
 
 /**
- * Find the ep whose number a message carried, or make it where only the sender has made one.
- * Errors: -ENOMEM; -ECANCELED it is closed here.
+ * Find the ep of the number in a message, or create it if only the sender has one. Errors:
+ * -ENOMEM; -ECANCELED it is closed here.
  */
 int ucp_ep_answer(ucp_worker_h w, struct plx_ep *core, uint32_t conn_id, ucp_ep_h *out);
 

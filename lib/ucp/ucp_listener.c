@@ -14,7 +14,7 @@ struct ucp_listener {
 	ucp_listener_accept_handler_t accept;
 };
 
-/* The application wants eps, not requests. */
+/* The application requested eps, not requests. */
 static void
 accept_at_once(struct ucp_listener *l, ucp_conn_request_h r)
 {
@@ -132,7 +132,7 @@ ucp_conn_request_query(ucp_conn_request_h r, ucp_conn_request_attr_t *attr)
 		attr->client_address = wish.client;
 	if (attr->field_mask & UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ID) {
 		if (!wish.has_client_id)
-			return UCS_ERR_INVALID_PARAM; /* the client did not say */
+			return UCS_ERR_INVALID_PARAM; /* the client did not send one */
 		attr->client_id = wish.client_id;
 	}
 	return UCS_OK;

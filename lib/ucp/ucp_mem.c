@@ -4,13 +4,13 @@
  * ucp_mem.c - registered, allocated and imported memory
  *
  * Design notes
- * Allocated memory is a segment that peers of this machine map; what they do to it
- * by put, get and atomics are loads and stores. The application's own memory stays
- * where it is, and peers go through the device or ask by messages. Both are registered with
- * the device if it is one that needs keys.
- * Atomics of a device and of processors may pass each other by. So who does those of 8 bytes is
- * decided here, once for all who will have a key: the device if all peers come by it.
- * A region of length 0 stands in no table: its key unpacks and reaches nothing.
+ * - Allocated memory is a segment that peers of this machine map; their puts, gets and atomics
+ *   are loads and stores. The application's own memory stays where it is, and peers use the
+ *   device or messages. Both are registered with the device if it needs keys.
+ * - Atomics of a device and of processors may not be atomic to each other. So the executing side
+ *   of those of 8 bytes is decided here, once for all receivers of a key: the device if all peers
+ *   use it.
+ * - A region of length 0 is in no table: its key unpacks and gives no access.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ mem_allocate(ucp_context_h context, ucp_mem_h m, void *address, unsigned flags)
 	return UCS_OK;
 }
 
-/* Accepts memory that is the application's. */
+/* Accepts memory of the application. */
 static void
 mem_free(ucp_mem_h m)
 {
@@ -70,7 +70,7 @@ rights_of(const ucp_mem_map_params_t *p)
 	return rights;
 }
 
-/* A region that another context packed for us, by the same memory. */
+/* A region that another context packed for us, of the same memory. */
 static ucs_status_t
 mem_import(ucp_mem_h m, const void *blob)
 {
@@ -92,7 +92,7 @@ mem_import(ucp_mem_h m, const void *blob)
 	return UCS_OK;
 }
 
-/* What may be asked for together. */
+/* Valid combinations of flags. */
 static ucs_status_t
 check(const ucp_mem_map_params_t *p, unsigned flags, const void *address)
 {
@@ -113,7 +113,7 @@ check(const ucp_mem_map_params_t *p, unsigned flags, const void *address)
 	return UCS_OK;
 }
 
-/* Who does atomics, of those who may. @return one or both of ATOMICS, or 0 */
+/* The side that executes atomics, of those that may. @return one or both of ATOMICS, or 0 */
 static uint8_t
 atomics_of(ucp_context_h context, const ucp_mem_h m)
 {
@@ -131,7 +131,7 @@ atomics_of(ucp_context_h context, const ucp_mem_h m)
 	return PLX_REGION_CPU64;
 }
 
-/* With the device, if it takes it: if not all goes by messages. */
+/* With the device, if it accepts it: otherwise everything uses messages. */
 static void
 mem_register(ucp_context_h context, ucp_mem_h m)
 {
@@ -172,7 +172,8 @@ mem_fill(ucp_context_h context, ucp_mem_h m, const ucp_mem_map_params_t *p, unsi
 		plx_dev_region_close(&m->dev);
 		mem_free(m);
 	} else if (m->seg.base != NULL && !m->read_only) {
-		plx_window_add(&m->seg, m->key.token); /* what is sent and received there is a copy as well */
+		plx_window_add(&m->seg, m->key.token); /* buffers there are copied through the
+		                                        * mapping as well */
 	}
 	return ucp_status(rc);
 }
@@ -243,12 +244,12 @@ ucp_mem_advise(ucp_context_h context, ucp_mem_h memh, ucp_mem_advise_params_t *p
 	if (p->advice != UCP_MADV_WILLNEED || p->length == 0)
 		return UCS_OK;
 	start = from / PAGE * PAGE;
-	/* A hint: that the kernel does not take it harms nothing. */
+	/* A hint: a refusal is harmless. */
 	(void)madvise((void *)start, from + p->length - start, MADV_WILLNEED);
 	return UCS_OK;
 }
 
-/* Bytes of "64", "4k", "1m,..." and so on; what follows a comma are memory types. */
+/* Bytes of "64", "4k", "1m,..." and so on; memory types follow a comma. */
 static size_t
 size_of(const char *text)
 {

@@ -15,7 +15,7 @@ struct ucp_mem {
 	size_t length;
 	uint8_t rights;		   /* enum plx_region_right */
 	struct plx_region_key key; /* index 0: of length 0, in no table */
-	struct plx_seg seg;	   /* base NULL: the memory is the application's */
+	struct plx_seg seg;	   /* base NULL: memory of the application */
 	bool read_only;		   /* imported so */
 	uint32_t forks;		   /* plx_forks when it was made */
 	struct plx_dev_region dev; /* dev.dev NULL: registered with none */
@@ -28,7 +28,7 @@ ucp_rkey_core(ucp_rkey_h rkey)
 	return (const struct plx_rkey *)(const void *)rkey;
 }
 
-/** Read exported memory, which comes without its length. @return 0, or -EINVAL it is none */
+/** Read exported memory, which comes without its length. @return 0, or -EINVAL it is invalid */
 int ucp_mem_export_fetch(const void *blob, struct plx_wire_export *out);
 
 #endif

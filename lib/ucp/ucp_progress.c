@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ucp_progress.c - progress of a worker, and what it finds: failed endpoints, the worker's own end
+ * ucp_progress.c - progress of a worker, and its consequences: failed endpoints, the worker's
+ * destruction
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -44,8 +45,9 @@ set_in_progress(ucp_worker_h w, bool now)
 }
 
 /*
- * Another thread has the lock. What its turn completes may be what this one waits for; when that
- * thread has lost its core the next turn comes sooner without us. Who posts gives none: it is waited for.
+ * Another thread has the lock. Its turn may complete what this thread waits for; if that
+ * thread has lost its core the next turn comes sooner without us. A posting thread runs no
+ * turn: wait for it.
  */
 static __rte_noinline bool
 progress_begin_slow(ucp_worker_h w)
@@ -63,8 +65,8 @@ progress_begin_slow(ucp_worker_h w)
 
 /*
  * Endpoints have failed, or a callback has destroyed the worker.
- * @return 1: a caller that sleeps when nothing was done looks first at what its handlers did; 0 in a
- * callback
+ * @return 1: a caller that sleeps without events first checks the effects of its handlers;
+ *   0 in a callback
  */
 static __rte_noinline __rte_cold unsigned
 progress_failed(ucp_worker_h w, bool *doomed)
@@ -83,7 +85,7 @@ has_failed(ucp_worker_h w)
 	return unlikely(plx_worker_n_failed(w->core) != w->failed_seen);
 }
 
-/* @param found by a look; PLX_RX_ONE is taken already */
+/* @param found by a look; PLX_RX_ONE is processed already */
 static __rte_always_inline unsigned
 progress_turn(struct plx_worker *core, enum plx_rx_found found)
 {
@@ -92,7 +94,7 @@ progress_turn(struct plx_worker *core, enum plx_rx_found found)
 	return found == PLX_RX_ONE ? plx_worker_take_rest(core) : plx_worker_take(core, found);
 }
 
-/* @param n what was done; an endpoint has failed, or the worker is to go */
+/* @param n number of events; an endpoint has failed, or the worker is to be freed */
 static __rte_noinline __rte_cold unsigned
 progress_tell(ucp_worker_h w, unsigned n)
 {
@@ -104,7 +106,7 @@ progress_tell(ucp_worker_h w, unsigned n)
 	return n;
 }
 
-/* A turn that is more than a look. @return what was done */
+/* A turn that is more than a look. @return the number of events */
 static __rte_always_inline unsigned
 progress_whole(ucp_worker_h w, enum plx_rx_found found)
 {
@@ -123,7 +125,7 @@ progress_rest(struct plx_worker *core, enum plx_rx_found found)
 	return progress_whole(plx_worker_user(core), found);
 }
 
-/* The same of what only a burst finds. With a reactor, too. */
+/* The same for events that only a burst finds. With a reactor, too. */
 static __rte_noinline unsigned
 progress_burst(ucp_worker_h w)
 {
@@ -132,7 +134,7 @@ progress_burst(ucp_worker_h w)
 
 /*
  * The same with the lock, which is dropped.
- * @param was whether the thread was in progress before: a callback asks
+ * @param was whether the thread was in progress before: a callback calls
  */
 static __rte_always_inline unsigned
 progress_whole_locked(ucp_worker_h w, enum plx_rx_found found, bool was)
@@ -147,7 +149,7 @@ progress_whole_locked(ucp_worker_h w, enum plx_rx_found found, bool was)
 		offer = plx_worker_offers(w->core);
 	set_in_progress(w, was);
 	plx_lock_leave(&w->lock);
-	/* without the lock: a thread that waits for it may be the one that has the core next */
+	/* without the lock: a thread that waits for it may be the next on this core */
 	if (unlikely(doomed))
 		ucp_worker_bury(w);
 	else
@@ -206,7 +208,8 @@ progress_other(ucp_worker_h w)
 	return w->multi ? progress_contended(w) : progress_burst(w);
 }
 
-/* Whatever makes an endpoint fail, or the worker go, asks for a turn: behind a look there is nothing to tell. */
+/* A failing endpoint, or the destruction of the worker, requests a turn: after a look there
+ * is nothing to report. */
 unsigned
 ucp_worker_progress(ucp_worker_h w)
 {

@@ -28,7 +28,7 @@ ucp_req_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
 
 	if ((p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0)
 		return UCS_STATUS_PTR(ucp_status(rc));
-	/* Whoever polls the request rather than look at what we return must see it done. */
+	/* A program that polls the request instead of the return value must see it complete. */
 	req = ucp_req_get(w, p, NULL);
 	req->status = rc;
 	plx_req_flag(req, PLX_REQ_DONE);
@@ -90,7 +90,8 @@ ucp_post_check(ucp_worker_h w, const ucp_request_param_t *param)
 {
 	const uint32_t imm = UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
 
-	/* FAST_CMPL and MULTI_SEND do as well, but are hints, and UCX takes both. */
+	/* FAST_CMPL and MULTI_SEND exclude each other as well, but are hints, and UCX
+	 * accepts both. */
 	if ((param->op_attr_mask & imm) == imm)
 		return UCS_ERR_INVALID_PARAM;
 	if (param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE)
@@ -257,7 +258,7 @@ void *
 ucp_request_alloc(ucp_worker_h worker)
 {
 	(void)worker;
-	return NULL; /* as in UCX: requests in the user's memory are the user's to allocate */
+	return NULL; /* as in UCX: the user allocates requests in its memory */
 }
 
 void

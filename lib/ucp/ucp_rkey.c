@@ -19,7 +19,7 @@ pack_keys(const struct plx_dev_region *r, struct plx_wire_rkey *wire)
 			(uint32_t)r->keys[i].mem.key, r->keys[i].port};
 }
 
-/* Peers that map it may write to it, so what is not to be written here is not shown. */
+/* Peers that map it may write to it, so read-only memory is not offered. */
 static uint32_t
 window_of(const ucp_mem_h m)
 {
@@ -63,7 +63,7 @@ pack_export(ucp_mem_h m, void **buffer_p, size_t *size_p)
 	int rc;
 
 	if (m->seg.base == NULL)
-		return UCS_ERR_UNSUPPORTED; /* the application's memory is in no segment */
+		return UCS_ERR_UNSUPPORTED; /* memory of the application is in no segment */
 	rc = plx_seg_name(&m->seg, &name);
 	if (rc != 0)
 		return ucp_status(rc);
@@ -116,7 +116,7 @@ ucp_mem_export_fetch(const void *blob, struct plx_wire_export *out)
 	return rc == 0 && plx_wire_export_check(out) == 0 ? 0 : -EINVAL;
 }
 
-/* What the features of the context let a program do. */
+/* Operations that the features of the context permit. */
 static uint8_t
 can_by_features(uint64_t features)
 {

@@ -4,12 +4,12 @@
  * ucp_rma.c - put, get and atomics, in every form; fence
  *
  * Design notes
- * On memory that is mapped here an operation is over before the call returns,
- * whatever thread gives the turns and without the worker's lock: of the worker
- * nothing is written but that it is busy. Everything else takes the slow path.
- * A list of pieces (SGL) is as many operations, all begun by the call, so that a flush or fence
- * after it has them all. Their end is told to the request of the list, which has no other part
- * in them.
+ * - On memory that is mapped here an operation is complete before the call returns, in any mode
+ *   and without the worker's lock: it writes nothing of the worker but that it is busy.
+ *   Everything else takes the slow path.
+ * - A list of pieces (SGL) is as many operations, all begun by the call, so that a flush or fence
+ *   after it covers them all. They report their completion to the request of the list, which has
+ *   no other part in them.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "ucp_int.h"
 #include "ucp_mem.h"
 
-/* Attributes that change nothing when an operation is over at once. */
+/* Attributes without effect on an operation that completes at once. */
 #define PLAIN                                                                                      \
 	(UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE |   \
 		UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_RECV_INFO | UCP_OP_ATTR_FLAG_MULTI_SEND)
@@ -28,16 +28,17 @@ error(ucs_status_t status)
 	return UCS_STATUS_PTR(status);
 }
 
-/* Whether the key allows it, and the other side is not known to be lost. */
+/* Whether the key permits it, and the other side is not known to be dead. */
 static inline bool
 is_in_reach(ucp_ep_h ep, const struct plx_rkey *k, uint8_t what, uint64_t addr, uint64_t len)
 {
-	/* err: written by a reactor; one that comes now would have come a moment later as well */
+	/* err: written by a reactor; a failure that comes now may as well have come a
+	 * moment later */
 	return likely(k != NULL && plx_rkey_check(k, what, addr, len) == 0 &&
 		plx_ep_err(ep->user.ep) == 0);
 }
 
-/* Whether the initiator may do at once, by itself, what is in reach. */
+/* Whether the initiator can access it at once, directly. */
 static inline bool
 is_mapped(ucp_ep_h ep, const struct plx_rkey *k, uint8_t what)
 {
@@ -50,7 +51,7 @@ is_direct(ucp_ep_h ep, const struct plx_rkey *k, uint8_t what, uint64_t addr, ui
 	return is_in_reach(ep, k, what, addr, len) && is_mapped(ep, k, what);
 }
 
-/* It is over: what the call returns, and what the user's request, if there is one, says. */
+/* It is complete: the result of the call, and of the user's request, if there is one. */
 static ucs_status_ptr_t
 ended(ucp_worker_h w, const struct ucp_post *p, int rc)
 {
@@ -94,7 +95,7 @@ do_direct(const struct plx_rma_do *d, const struct ucp_buf *buf)
 	}
 }
 
-/* At once, if that is possible. @return 0; -EAGAIN it needs a request; or why it fails */
+/* At once, if that is possible. @return 0; -EAGAIN it needs a request; or an error */
 static int
 do_now(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, const struct ucp_buf *buf)
 {
@@ -113,7 +114,7 @@ do_now(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, const struct uc
 	return buf->dt == NULL ? plx_worker_rma_now(w->core, d) : -EAGAIN;
 }
 
-/* Whether the caller has to do with the request, however soon it is over. */
+/* Whether the caller requires the request, even if it completes at once. */
 static inline bool
 wants_request(const struct ucp_post *p)
 {
@@ -121,7 +122,7 @@ wants_request(const struct ucp_post *p)
 		UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) != 0;
 }
 
-/* An operation that passed its checks. Called with the lock held. */
+/* An operation that passed its checks. Called with the lock. */
 static ucs_status_ptr_t
 start(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, struct ucp_buf *buf,
 	const struct ucp_post *p)
@@ -171,7 +172,7 @@ put_get(ucp_ep_h ep, uint8_t kind, struct ucp_buf *buf, uint64_t remote, ucp_rke
 
 /* --- lists of pieces --- */
 
-/* One operation over lists: local pieces, remote ones, and how they were posted. */
+/* One operation over lists: local pieces, remote ones, and parameters of the post. */
 struct sgl {
 	ucp_dt_local_sgl_t local;
 	ucp_dt_remote_sgl_t remote;
@@ -186,7 +187,7 @@ has(uint64_t mask, uint64_t field, const void *array)
 	return (mask & field) != 0 && array != NULL;
 }
 
-/* What was not given is NULL from here on. @return whether all that is needed was */
+/* A missing field is NULL from here on. @return whether all required ones are set */
 static bool
 sgl_take(struct sgl *s, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
@@ -224,7 +225,7 @@ sgl_take(struct sgl *s, const void *buffer, size_t count, const ucp_request_para
 	return true;
 }
 
-/* Of a piece: how often, how far apart, and bytes in all. @return whether these can be counted */
+/* Of a piece: repeats, distance, and total bytes. @return whether these are in range */
 static bool
 sgl_piece(const struct sgl *s, size_t i, size_t *times, size_t *stride, size_t *bytes)
 {
@@ -233,7 +234,7 @@ sgl_piece(const struct sgl *s, size_t i, size_t *times, size_t *stride, size_t *
 	return !__builtin_mul_overflow(*times, s->local.lengths[i], bytes);
 }
 
-/* Whether a piece lies in its region. */
+/* Whether a piece is inside its region. */
 static bool
 sgl_in_memh(const struct sgl *s, size_t i, size_t times, size_t stride)
 {
@@ -247,7 +248,7 @@ sgl_in_memh(const struct sgl *s, size_t i, size_t times, size_t stride)
 	return at >= base && at - base <= m->length && more <= m->length - (at - base);
 }
 
-/* All of them before any is begun, so that what is refused has moved nothing. @return 0 or -errno */
+/* All of them before any is begun, so that a refused list has moved nothing. @return 0 or -errno */
 static int
 sgl_check(const struct sgl *s)
 {
@@ -295,7 +296,7 @@ sgl_piece_done(struct plx_req *req)
 	plx_worker_postpone(w->core, all);
 }
 
-/* The blocks of a piece: one, if they are neighbours. Called with the lock held. @return 0 or -errno */
+/* The blocks of a piece: one, if they are adjacent. Called with the lock. @return 0 or -errno */
 static int
 sgl_begin(ucp_ep_h ep, const struct sgl *s, size_t i, struct plx_req *all)
 {
@@ -326,7 +327,7 @@ sgl_begin(ucp_ep_h ep, const struct sgl *s, size_t i, struct plx_req *all)
 	return 0;
 }
 
-/* A put or get of many pieces, over when the last one is. Called with the lock held. */
+/* A put or get of many pieces, complete when the last one is. Called with the lock. */
 static ucs_status_ptr_t
 sgl_run(ucp_ep_h ep, const struct sgl *s, const struct ucp_post *p)
 {
@@ -369,7 +370,7 @@ put_get_sgl(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t count, uint64_
 	if (rc != 0)
 		return error(ucp_status(rc));
 	if (p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-		return error(UCS_ERR_NO_RESOURCE); /* some of many might be over, and others not */
+		return error(UCS_ERR_NO_RESOURCE); /* some of many might be complete, and others not */
 	ucp_lock(ep->worker);
 	ret = sgl_run(ep, &s, p);
 	ucp_unlock(ep->worker);
@@ -496,7 +497,7 @@ put_get_nb(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t length, uint64_
 	return put_get(ep, kind, &buf, remote, rkey, &p, nbi);
 }
 
-/* Nobody will ask for the request. @return OK, INPROGRESS, or the error */
+/* The caller drops the request. @return OK, INPROGRESS, or the error */
 static ucs_status_t
 forget(ucs_status_ptr_t ptr)
 {
@@ -531,7 +532,7 @@ ucp_put_nbi(ucp_ep_h ep, const void *buffer, size_t length, uint64_t remote_addr
 		plx_copy(plx_rkey_here(k, remote_addr), buffer, length);
 		return UCS_OK;
 	}
-	ucp_lock(ep->worker); /* what another thread's progress completes meanwhile is not forgotten */
+	ucp_lock(ep->worker); /* keep what another thread's progress completes meanwhile */
 	status = forget(put_get_nb(ep, PLX_RMA_PUT, buffer, length, remote_addr, rkey, NULL, true));
 	ucp_unlock(ep->worker);
 	return status;
@@ -554,7 +555,7 @@ ucp_get_nbi(ucp_ep_h ep, void *buffer, size_t length, uint64_t remote_addr, ucp_
 	return status;
 }
 
-/* What a blocking form does in a callback, where nothing can be waited for: at once or not at all. */
+/* A blocking form in a callback, which can't wait: at once or not at all. */
 static const ucp_request_param_t at_once = {.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL};
 
 static ucs_status_t
@@ -604,7 +605,7 @@ load(const void *p, size_t size)
 	return v;
 }
 
-/* The request is of no interest: the operand is copied, nothing comes back. */
+/* The request is not needed: the operand is copied, nothing comes back. */
 static inline bool
 is_posted(const struct plx_rma_do *d, const struct ucp_post *p)
 {
@@ -677,7 +678,7 @@ atomic_nbx_slow(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, size_t 
 	return atomic_slow(ep, &d, rkey, &p, is_posted(&d, &p));
 }
 
-/* A word of the application's, of a length that is known. */
+/* A word of the application's, of constant length. */
 static inline void
 store(void *p, uint64_t v, size_t size)
 {
@@ -708,7 +709,7 @@ atomic_direct(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, uint64_t 
 	return NULL;
 }
 
-/* Whether it is one word, and nothing is asked for that takes more than the shortest way. */
+/* Whether it is one word, and the shortest path is sufficient. */
 static inline bool
 is_plain_atomic(ucp_atomic_op_t opcode, size_t count, const ucp_request_param_t *param)
 {
@@ -859,7 +860,7 @@ ucp_worker_fence(ucp_worker_h w)
 	ucp_lock(w);
 	rc = plx_worker_fence(w->core);
 	ucp_unlock(w);
-	/* What is on mapped memory is over; this keeps a load after it from coming before it. */
+	/* Operations on mapped memory are complete; this orders later loads after them. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return ucp_status(rc);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ucp_stream.c - streams: send, receive, borrow, poll
+ * ucp_stream.c - streams: send, receive, data in place, poll
  */
 #include <errno.h>
 
@@ -127,7 +127,7 @@ send_shared(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_par
 	return send_plain(ep, buffer, count, param, PLX_GATE_SHARED);
 }
 
-/* The modes apart, so that it saves no registers for any of them. */
+/* The modes are separate, so that it saves no registers for any of them. */
 ucs_status_ptr_t
 ucp_stream_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_t *param)
 {
@@ -162,7 +162,7 @@ ucp_stream_send_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t
 	return ret;
 }
 
-/* Bytes that come in one piece or not at all; only contiguous types have larger elements. */
+/* Bytes that arrive together or not at all; only contiguous types have larger elements. */
 static uint64_t
 elem_len(ucp_datatype_t datatype)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ucp_table.c - what goes which way, for UCX_PROTO_INFO and UCX_PRINT_TRANSPORT_TABLES
+ * ucp_table.c - protocols by length, for UCX_PROTO_INFO and UCX_PRINT_TRANSPORT_TABLES
  *
- * Design notes: the tables go where the log goes, at any level, since they are asked for. A table
- * of an ep tells what its worker would do with contiguous memory of the host; a peer that is not
- * connected yet may still turn out not to let others read its memory, and then fragments are used.
+ * Design notes
+ * - The tables go where the log goes, at any level, since they were requested. A table of an ep
+ *   shows what its worker would do with contiguous host memory; a peer that is not connected yet
+ *   may still turn out to refuse reads of its memory, and then fragments are used.
  */
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 
 #define NO_END UINT64_MAX
 
-/* UCX's words for a switch of what is printed: y, n, auto, or a pattern of operations. */
+/* UCX's words for a switch of the output: y, n, auto, or a pattern of operations. */
 static const char *
 wanted(const struct plx_conf *conf, const char *name, char *buf, size_t len)
 {
@@ -50,7 +51,7 @@ len_text(uint64_t len, char *buf, size_t buf_len)
 		snprintf(buf, buf_len, "%" PRIu64, len);
 }
 
-/* Lengths from..to, none if from is behind to. */
+/* Lengths from..to, none if from is above to. */
 static void
 row(const struct table *t, const char *op, uint64_t from, uint64_t to, const char *how)
 {
@@ -133,7 +134,7 @@ rma_rows(const struct table *t, const struct plx_conf *conf, const struct plx_ep
 		row(t, "atomic", 4, 8, how);
 }
 
-/* Of the features that the context has. */
+/* The features of the context. */
 static void
 ep_rows(const struct table *t, const struct ucp_ep *ep, const struct plx_ep_info *to)
 {

@@ -13,7 +13,7 @@ error(ucs_status_t status)
 	return UCS_STATUS_PTR(status);
 }
 
-/* With a request: the message has to wait, or the caller wants one in any case. */
+/* With a request: the message has to wait, or the caller requires one. */
 static __rte_noinline ucs_status_ptr_t
 send_req(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, bool sync, const struct ucp_post *p)
 {
@@ -70,7 +70,7 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_po
 	return send_req(ep, buf, tag, false, p);
 }
 
-/* With these a send that is over at once has more to do. */
+/* With these a send that completes at once has more to do. */
 #define QUICK_NOT (UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_NO_IMM_CMPL)
 
 static __rte_noinline ucs_status_ptr_t
@@ -99,7 +99,7 @@ send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	return ret;
 }
 
-/* A plain one that was not over at once. */
+/* A plain one that did not complete at once. */
 static __rte_noinline ucs_status_ptr_t
 send_late(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param, int rc)
@@ -114,7 +114,7 @@ send_late(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	return ret;
 }
 
-/* The reactor has the turns. */
+/* The reactor is the owner. */
 static __rte_noinline ucs_status_ptr_t
 send_posted(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
@@ -186,7 +186,7 @@ send_shared(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	return send_plain(ep, buffer, count, tag, param, PLX_GATE_SHARED);
 }
 
-/* The modes apart, so that it saves no registers for any of them. */
+/* The modes are separate, so that it saves no registers for any of them. */
 ucs_status_ptr_t
 ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
@@ -272,7 +272,7 @@ ucp_tag_send_nbr(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t d
 	return UCS_PTR_IS_PTR(ret) ? UCS_INPROGRESS : UCS_PTR_RAW_STATUS(ret);
 }
 
-/* What a receive returns: its information is the caller's when it ended at once. */
+/* The result of a receive: the caller gets its information if it completed at once. */
 static inline ucs_status_ptr_t
 recv_posted(struct plx_req *req, const struct ucp_post *p, ucp_tag_recv_info_t *info)
 {
@@ -291,7 +291,7 @@ recv_posted(struct plx_req *req, const struct ucp_post *p, ucp_tag_recv_info_t *
 
 /*
  * By value: the fast path has both in registers.
- * @param message one that a probe has taken; NULL: by tag
+ * @param message one that a probe has removed; NULL: by tag
  */
 static __rte_noinline ucs_status_ptr_t
 recv_now(ucp_worker_h w, struct ucp_buf buf, ucp_tag_t tag, ucp_tag_t mask,
@@ -352,7 +352,7 @@ recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t ta
 	return ret;
 }
 
-/* @return a request, when the receive may be posted plainly. Thread: owner */
+/* @return a request, if the receive may be posted plainly. Thread: owner */
 static inline struct plx_req *
 recv_plain_get(struct plx_worker *core)
 {
@@ -370,7 +370,7 @@ recv_plain_begin(struct plx_req *req, const ucp_request_param_t *param)
 	}
 }
 
-/* @return what the call returns. The same */
+/* @return the result of the call. The same */
 static inline void *
 recv_plain_post(struct plx_worker *core, struct plx_req *req, void *buffer, size_t count,
 	ucp_tag_t tag, ucp_tag_t tag_mask, const ucp_request_param_t *param)
@@ -380,7 +380,7 @@ recv_plain_post(struct plx_worker *core, struct plx_req *req, void *buffer, size
 	return plx_req_user(req);
 }
 
-/* Something is kept: take it if it is what is asked for, and here. */
+/* There are unexpected messages: take a complete one that matches. */
 static __rte_noinline ucs_status_ptr_t
 recv_kept(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
@@ -400,7 +400,7 @@ recv_kept(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t t
 	return NULL;
 }
 
-/* The reactor has the turns. */
+/* The reactor is the owner. */
 static __rte_noinline ucs_status_ptr_t
 recv_posted_plain(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)
@@ -475,7 +475,7 @@ recv_shared_by_many(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, u
 	return ret;
 }
 
-/* Apart, as with sends. */
+/* Separate, as with sends. */
 ucs_status_ptr_t
 ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
 	const ucp_request_param_t *param)

@@ -3,9 +3,10 @@
  *
  * ucp_tls.c - the devices of a context, from UCX's lists of transports and devices
  *
- * Design notes: UCX_TLS, UCX_SHM_DEVICES and UCX_NET_DEVICES say what a context may use. Each
- * transport of UCX is an alias of a driver (plx_dev_names), or none; a list of none leaves nothing, as on a machine
- * where UCX has not got it. Settings of ours count above the lists.
+ * Design notes
+ * - UCX_TLS, UCX_SHM_DEVICES and UCX_NET_DEVICES select the devices of a context. Each transport
+ *   of UCX is an alias of a driver (plx_dev_names), or has none; a list of the latter leaves
+ *   nothing, as on a machine where UCX lacks it. Our settings override the lists.
  */
 #include <net/if.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 #define LIST_MAX 1024
 
-/* UCX's transports that stand for none of our drivers; those that do are with the driver. */
+/* UCX's transports without a driver of ours; the driver lists its own. */
 static const char *const nothing[] = {"tcp", "gga", "gga_mlx5", "rc_gda", "cuda", "cuda_copy", "cuda_ipc",
 	"gdr_copy", "rocm", "rocm_copy", "rocm_ipc", "rocm_gdr", "ze", "ze_copy", "ze_ipc", "ze_gdr",
 	"gaudi", "gaudi_gdr", "ugni", "ugni_smsg", "ugni_rdma"};
@@ -24,7 +25,7 @@ static const char *const nothing[] = {"tcp", "gga", "gga_mlx5", "rc_gda", "cuda"
 /* A list of UCX: all, some, or all but some. */
 struct list {
 	char text[LIST_MAX];
-	char *names; /* in text, behind ^ */
+	char *names; /* in text, after ^ */
 	bool all, not;
 };
 
@@ -77,7 +78,7 @@ is_word(const char *name, const char *p, size_t len)
 	return strlen(name) == len && strncmp(name, p, len) == 0;
 }
 
-/* What one name stands for. @return whether it is a transport of UCX */
+/* The meaning of one name. @return whether it is a transport of UCX */
 static bool
 name_means(const char *p, size_t len, struct choice *out)
 {
@@ -101,7 +102,7 @@ name_means(const char *p, size_t len, struct choice *out)
 	return found;
 }
 
-/* What the names stand for; a leading backslash only says that it is no alias. */
+/* The meaning of the names; a leading backslash only says that it is no alias. */
 static void
 names_mean(const struct list *tls, bool warn, struct choice *out)
 {
@@ -111,13 +112,13 @@ names_mean(const struct list *tls, bool warn, struct choice *out)
 	for (const char *p = tls->names; *p != '\0'; p += len + (p[len] == ',')) {
 		p += *p == '\\';
 		len = strcspn(p, ",");
-		/* "ud:aux", for what UCX needs besides, is none either */
+		/* "ud:aux", an auxiliary transport of UCX, is none either */
 		if (!name_means(p, len, out) && warn && memchr(p, ':', len) == NULL)
 			PLX_LOG(WARNING, ucp, "UCX_TLS: there is no transport %.*s", (int)len, p);
 	}
 }
 
-/* What is left when these are not to be used: a device goes when all ways that UCX has for it do. */
+/* The devices without these names: a device is excluded when all its transports of UCX are. */
 static void
 names_leave(const struct list *tls, struct choice *out)
 {
@@ -156,14 +157,14 @@ examples_text(char *text, size_t len)
 			n += (size_t)snprintf(text + n, len - n, "%s%s", n != 0 ? ", " : "", names->aliases->name);
 }
 
-/* Whether the lists of devices leave the driver. */
+/* Whether the lists of devices permit the driver. */
 static bool
 devices_allow(const struct plx_dev_names *names, const struct list *within, const struct list *net)
 {
 	return names->between_hosts ? has_port(net) : list_allows(within, "memory");
 }
 
-/* Put the drivers that are used into worker.devices, unless all are. */
+/* Put the selected drivers into worker.devices, unless all are. */
 static void
 choice_set(struct plx_conf *conf, const struct choice *choice)
 {
@@ -236,7 +237,7 @@ ucp_tls_choose(struct plx_conf *conf)
 	return UCS_OK;
 }
 
-/* "mlx5_0:1" of "mlx5_0:1:3": what a port is called whose gid is named as well. */
+/* "mlx5_0:1" of "mlx5_0:1:3": the name of a port, which may have a gid. */
 static bool
 is_port(const char *name, size_t len, const char *port)
 {
@@ -268,7 +269,7 @@ is_there(const struct plx_conf *conf, const char *name, size_t len)
 	return false;
 }
 
-/* Names of what is not on this machine: told, as UCX does it, since they are often slips. */
+/* Names of missing devices: reported, as UCX does, since they are often typos. */
 static void
 tell_missing(const struct plx_conf *conf, const struct list *net)
 {
@@ -284,7 +285,7 @@ tell_missing(const struct plx_conf *conf, const struct list *net)
 	}
 }
 
-/* All ports of a driver but those that are not to be used. @return whether there are any */
+/* All ports of a driver without the excluded ones. @return whether there are any */
 static bool
 leave_out(struct plx_conf *conf, const char *driver, const struct list *net)
 {
@@ -307,7 +308,7 @@ leave_out(struct plx_conf *conf, const char *driver, const struct list *net)
 	return all || n != 0;
 }
 
-/* The drivers of worker.devices but one. @return whether there are any */
+/* The drivers of worker.devices except one. @return whether there are any */
 static bool
 drop_driver(struct plx_conf *conf, const char *driver)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ucp_unsupported.c - public functions that answer UCS_ERR_UNSUPPORTED
+ * ucp_unsupported.c - public functions that return UCS_ERR_UNSUPPORTED
  *
  * Design notes
- * - Every function of the headers is exported, so that any program links; those
- *   with nothing behind them stand here: those by which a GPU would communicate.
- * - A function that cannot answer a status answers 0 or does nothing.
+ * - Every function of the headers is exported, so that any program links; those without an
+ *   implementation are here: functions by which a GPU would communicate.
+ * - A function without a status returns 0 or does nothing.
  */
 #include <ucp/api/device/ucp_host.h>
 #include <ucp/api/ucp.h>

@@ -33,7 +33,7 @@ worker_fill(ucp_worker_h w, const ucp_worker_params_t *p)
 	return UCS_OK;
 }
 
-/* Which events wake is not looked at: all do, and waking for more than was asked is allowed. */
+/* The selection of wake-up events is ignored: all wake, and spurious wake-ups are permitted. */
 static void
 wakeup_fill(ucp_worker_h w, const ucp_worker_params_t *p, struct plx_worker_params *to)
 {
@@ -51,7 +51,7 @@ wakeup_fill(ucp_worker_h w, const ucp_worker_params_t *p, struct plx_worker_para
 	}
 }
 
-/* A thread that is not in the child may have had the lock. */
+/* A thread that does not exist in the child may have had the lock. */
 static void
 on_lost(struct plx_worker *core)
 {
@@ -110,7 +110,7 @@ ucp_worker_destroy(ucp_worker_h w)
 		return;
 	if (ucp_worker_in_callback(w)) {
 		w->doomed = true;
-		w->failed_seen--; /* so that progress looks */
+		w->failed_seen--; /* so that progress checks */
 		plx_worker_mute(w->core);
 		return;
 	}
@@ -208,7 +208,7 @@ ucp_worker_wait(ucp_worker_h w)
 	ucs_status_t status = ucp_worker_arm(w);
 
 	if (status == UCS_ERR_BUSY)
-		return UCS_OK; /* something is there to be progressed */
+		return UCS_OK; /* there is work for progress */
 	if (status == UCS_OK)
 		plx_worker_sleep(w->core);
 	return status;
@@ -228,7 +228,7 @@ ucp_worker_wait_mem(ucp_worker_h w, void *address)
 	const uint8_t was = __atomic_load_n((uint8_t *)address, __ATOMIC_RELAXED);
 
 	(void)w;
-	/* acquire: what was written before the byte is there as well */
+	/* acquire: earlier writes of the peer are visible as well */
 	for (unsigned i = 0; i < WAIT_MEM_PAUSES; i++) {
 		if (__atomic_load_n((uint8_t *)address, __ATOMIC_ACQUIRE) != was)
 			break;

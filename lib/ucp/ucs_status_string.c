@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ucs_status_string.c - what a status is in words
+ * ucs_status_string.c - the text of a status
  */
 #include <stdio.h>
 

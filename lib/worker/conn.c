@@ -41,7 +41,7 @@
 
 #include "worker_int.h"
 
-#define CONN_LOOK_US 50 /* between two looks at the sockets; one costs less than 1 us */
+#define CONN_LOOK_US 50 /* between two polls of the sockets; one costs less than 1 us */
 
 struct plx_conn_req {
 	struct plx_cm_sock *sock; /* in no cm */
@@ -58,7 +58,8 @@ struct plx_listener {
 	LIST_ENTRY(plx_listener) link;
 };
 
-/* What a handle made by socket address has besides. Owner: application's side; stub: owner. */
+/* The additional state of a handle made by socket address. Owner: application's side; stub:
+ * owner. */
 struct plx_conn {
 	struct plx_ep_stub stub;
 	struct plx_worker *w;
@@ -68,7 +69,7 @@ struct plx_conn {
 	struct plx_wire_addr addr; /* of the peer, while it is connected */
 	struct sockaddr_storage local, remote;
 	uint32_t conn_id;
-	int rc; /* of what the owner was asked for */
+	int rc; /* result of the owner's part */
 	bool server;
 	LIST_ENTRY(plx_conn) link;
 };
@@ -100,7 +101,7 @@ conns_open(struct plx_worker *w)
 	return rc;
 }
 
-/* After sockets have come or gone. */
+/* After sockets were added or removed. */
 static void
 conns_update(struct plx_worker *w)
 {
@@ -119,7 +120,7 @@ worker_conns_run(struct plx_worker *w)
 	if (w->conns.in_run || now - w->conns.last_ticks < rte_get_tsc_hz() / 1000000 * CONN_LOOK_US)
 		return 0;
 	w->conns.last_ticks = now;
-	w->conns.in_run = true; /* a handler asks for progress: no further handlers */
+	w->conns.in_run = true; /* a handler calls progress: no further handlers */
 	n = plx_cm_poll(&w->conns.cm);
 	w->conns.in_run = false;
 	conns_update(w);
@@ -169,7 +170,7 @@ conn_free(struct plx_conn *c)
 	conns_update(w);
 }
 
-/* Point a handle at another ep. Thread: owner. */
+/* Point a handle to another ep. Thread: owner. */
 static void
 user_move(struct plx_worker *w, struct plx_ep_user *user, struct plx_ep *ep, uint32_t conn_id)
 {
@@ -469,7 +470,7 @@ plx_worker_conn_reject(struct plx_worker *w, struct plx_conn_req *r, int err)
 	struct plx_wire_conn h = {.kind = PLX_WIRE_CONN_REJECT, .conn_id = r->hello.conn_id,
 		.err = err};
 
-	/* There it may stay until the client has it. */
+	/* It stays there until the client has it. */
 	if (conns_open(w) == 0)
 		(void)plx_cm_attach(&w->conns.cm, r->sock);
 	conn_send(r->sock, &h, NULL);
@@ -478,7 +479,7 @@ plx_worker_conn_reject(struct plx_worker *w, struct plx_conn_req *r, int err)
 	free(r);
 }
 
-/* The socket's last word: the client says how it went. */
+/* The last message of the socket: the client's result. */
 static void
 server_on_msg(struct plx_cm_sock *s, const void *msg, uint32_t len)
 {
@@ -562,7 +563,7 @@ plx_worker_conn_accept(struct plx_worker *w, struct plx_conn_req *r, struct plx_
 	}
 	conns_update(w);
 	if (rc != 0)
-		conn_fail(c, -ECONNRESET); /* the client has gone: the handle tells */
+		conn_fail(c, -ECONNRESET); /* the client has closed: the handle reports it */
 	return 0;
 free_c:
 	conn_free(c);
@@ -584,7 +585,7 @@ worker_on_ep_close(struct plx_worker *w, const struct plx_peer *src, const struc
 		return;
 	if (ep != NULL)
 		user = plx_ep_user_find(ep, h->conn_id);
-	if (user == NULL) { /* closed here too, or its answer is still on the way */
+	if (user == NULL) { /* closed here too, or its answer is still in flight */
 		stub = plx_ep_stub_find(&w->eps, h->conn_id);
 		if (stub == NULL)
 			return;
@@ -658,7 +659,7 @@ close_run(void *arg)
 	if (real == NULL) {
 		plx_ep_stub_fail(&c->stub, -ECANCELED);
 	} else if (err != 0 || a->force) {
-		/* Of a handle that failed nothing more will come: to wait would be for ever. */
+		/* A failed handle gets no more answers: waiting would never end. */
 		close_forced(c, real, err == 0);
 	} else {
 		worker_flush_close(a->req, real, c->conn_id);
@@ -728,10 +729,10 @@ worker_conns_close(struct plx_worker *w)
 	while (!LIST_EMPTY(&w->conns.list)) {
 		struct plx_conn *c = LIST_FIRST(&w->conns.list);
 
-		/* the reactor is gone: this thread is the owner */
+		/* the reactor was removed: this thread is the owner */
 		plx_ep_stub_close(&c->stub);
 		LIST_REMOVE(c, link);
-		free(c); /* its socket goes with the cm */
+		free(c); /* its socket is freed with the cm */
 	}
 	while ((l = LIST_FIRST(&w->conns.listeners)) != NULL) {
 		plx_cm_unlisten(&l->cm);

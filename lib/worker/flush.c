@@ -29,10 +29,10 @@ struct plx_flush {
 	struct plx_pend pend;
 	struct plx_ep *ep;	     /* NULL: of the worker */
 	uint64_t rma_seq;	     /* puts, gets and atomics up to this one */
-	struct plx_wait_list waits;  /* CLOSE: what the handle has sent and waits for */
-	uint32_t n_marks;	     /* WORKER: eps that had something pending, and still have it */
+	struct plx_wait_list waits;  /* CLOSE: waiting sends of the handle */
+	uint32_t n_marks;	     /* WORKER: eps with a mark that has not passed */
 	uint32_t conn_id;	     /* CLOSE: of the handle */
-	uint32_t tell_id;	     /* CLOSE: then tell the other side so; 0: need not */
+	uint32_t tell_id;	     /* CLOSE: then notify the other side of it; 0: no need */
 	uint8_t kind;		     /* enum plx_flush_kind */
 };
 _Static_assert(sizeof(struct plx_flush) <= PLX_REQ_SIZE, "a request has room for it");
@@ -88,7 +88,7 @@ users_err(struct plx_worker *w)
 	return u.err;
 }
 
-/* An error that only a flush tells of is told once. */
+/* An error that only a flush reports is reported once. */
 static int
 take_err(int *err)
 {
@@ -113,7 +113,7 @@ status(struct plx_worker *w, const struct plx_flush *f)
 		once = take_err(&w->rma.err);
 		return err != 0 ? err : once;
 	default:
-		return 0; /* other handles of the ep may flush yet */
+		return 0; /* other handles of the ep may still flush */
 	}
 }
 
@@ -156,7 +156,7 @@ wait_for_answers(struct plx_worker *w, struct plx_flush *f)
 
 static void wait_for_device(struct plx_flush *f);
 
-/* All before it is with the device: the rest, or wait for that. */
+/* The device has everything before it: the next steps, or wait for them. */
 static void
 go_on(struct plx_worker *w, struct plx_flush *f)
 {
@@ -199,7 +199,7 @@ mark_fail(struct plx_pend *p, int err)
 {
 	struct plx_flush *f = container_of(p, struct plx_flush, pend);
 
-	(void)err; /* the ep's, and its status is that */
+	(void)err; /* the ep's, whose status it gets */
 	go_on(flush_worker(f), f);
 }
 
@@ -209,7 +209,7 @@ wait_for_device(struct plx_flush *f)
 	f->pend.send = mark_send;
 	f->pend.fail = mark_fail;
 	f->pend.conn_id = PLX_CONN_NONE;
-	if (f->kind == PLX_FLUSH_CLOSE) /* what is held waits for an answer, as what was sent */
+	if (f->kind == PLX_FLUSH_CLOSE) /* held messages wait for an answer, like sent ones */
 		plx_ep_pend(f->ep, &f->pend);
 	else
 		plx_ep_pend_last(f->ep, &f->pend);
@@ -232,7 +232,7 @@ mark(struct plx_flush *f, struct plx_ep *ep)
 	return rc;
 }
 
-/* A mark behind what waits at each ep. @return 0, or -ENOMEM: those that were set stay */
+/* A mark after the pending messages of each ep. @return 0, or -ENOMEM: those that were set stay */
 static int
 mark_all(struct plx_worker *w, struct plx_flush *f)
 {
@@ -261,13 +261,13 @@ static void
 flush_worker_start(struct plx_worker *w, struct plx_flush *f)
 {
 	if (mark_all(w, f) != 0)
-		w->rma.err = w->rma.err != 0 ? w->rma.err : -ENOMEM; /* it does not know of all */
+		w->rma.err = w->rma.err != 0 ? w->rma.err : -ENOMEM; /* it does not cover all */
 	go_on(w, f);
 }
 
 /*
- * What was put into its memory, or read from there, by this side alone ended well, whoever is there:
- * a flush says that it arrived, so it looks whether there is somebody still.
+ * Direct access to the peer's memory by this side succeeds even if the peer is dead: a
+ * flush promises that the data arrived, so it checks whether the peer is alive.
  */
 static int
 look(struct plx_ep *ep)
@@ -276,7 +276,7 @@ look(struct plx_ep *ep)
 
 	if (ep->err != 0)
 		return 0; /* its status is that */
-	/* One that has sent no message is connected here, so that there is something to look at. */
+	/* An ep that has sent no message is connected here, so that there is something to check. */
 	if (!ep->connected && atomic_load_explicit(&plx_worker_ep(ep)->keys, memory_order_relaxed) &&
 		plx_peer_may_leave(ep->peer))
 		rc = plx_ep_connect(ep);
@@ -305,7 +305,7 @@ flush_run(void *arg)
 	rc = plx_rma_mark(&w->rma, f->ep);
 	if (rc == 0 && f->kind == PLX_FLUSH_EP)
 		rc = look(f->ep);
-	if (rc != 0 && !close) { /* who closes is told of the rest all the same */
+	if (rc != 0 && !close) { /* a close still notifies the other side */
 		plx_req_complete(req, rc);
 		return;
 	}
@@ -323,7 +323,7 @@ flush_run(void *arg)
 		go_on(w, f);
 }
 
-/* What has become complete; callbacks may flush and close anew. @return how many */
+/* Complete what can be completed; callbacks may flush and close again. @return how many */
 static unsigned
 ep_run(struct plx_worker *w, struct plx_worker_ep *e)
 {
@@ -482,7 +482,7 @@ plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, const struct pl
 	f->ep = user != NULL ? user->ep : NULL;
 	f->conn_id = user != NULL ? user->conn_id : PLX_CONN_NONE;
 	f->tell_id = 0;
-	/* What was stored to mapped memory is seen before anything is loaded after this. */
+	/* Stores to mapped memory are visible before any later load. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!worker_submit(w, flush_run, req))
 		flush_run(req);

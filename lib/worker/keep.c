@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * keep.c - how much a peer makes this side keep
+ * keep.c - bounds of the memory for one peer's messages
  */
 #include "worker_int.h"
 

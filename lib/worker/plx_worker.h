@@ -4,16 +4,14 @@
  * plx_worker.h - one core's world: queues, eps, matcher, pools, turns
  *
  * Design notes
- * A worker has an owner, the thread that gives it turns: the caller of
- * plx_worker_progress() (inline), or a reactor (dedicated). The application's side
- * is the thread, or the threads that take care not to run at once, that call the
- * API. Inline both are one.
- *
- * Functions with "Thread: application's side" work in both modes: dedicated, they
- * hand the operation to the reactor and return. The others are for the owner.
- *
- * A face includes this header, which brings those of the layers below, and plx_init.h. It reads no field of a
- * worker or of an ep: what it needs to know has a function here.
+ * - A worker has an owner, the thread that runs its turns: the caller of plx_worker_progress()
+ *   (inline), or a reactor (dedicated). The application's side is the thread, or the threads one
+ *   at a time, that call the API. Inline both are the same.
+ * - Functions with "Thread: application's side" work in both modes: dedicated, they post the
+ *   operation to the reactor and return. The others are for the owner.
+ * - A face includes this header, which includes those of the layers below, and plx_init.h. It
+ *   reads no field of a worker or of an ep: there is a function here for everything that it
+ *   needs.
  */
 #ifndef PLX_WORKER_H
 #define PLX_WORKER_H
@@ -51,15 +49,15 @@
 #define PLX_WORKER_NAME_MAX 32
 
 struct plx_worker_stat {
-	uint64_t turns; /* looks included that took the place of one */
+	uint64_t turns; /* including looks in place of a turn */
 	uint64_t busy_turns, yields, sleeps;
 	uint64_t tag_sends, tag_recvs;
-	uint64_t tag_quick; /* of the sends: handed to a reactor with their data */
-	uint64_t eager_bytes_kept; /* of unexpected messages, ever */
+	uint64_t tag_quick; /* of the sends: posted to a reactor with their data */
+	uint64_t eager_bytes_kept; /* of unexpected messages, in total */
 	uint64_t rx_drop_bad_op, rx_drop_bad_frag, rx_drop_no_memory;
 	uint64_t rx_drop_refused; /* beyond the bounds of their ep, which failed */
-	uint64_t submits;	   /* operations handed to a reactor */
-	uint64_t direct;	   /* and those that the application ran itself meanwhile */
+	uint64_t submits;	   /* operations posted to a reactor */
+	uint64_t direct;	   /* operations that the application ran as the owner */
 };
 
 extern const struct plx_stat_row plx_worker_stat_rows[];
@@ -76,15 +74,16 @@ struct plx_wake {
 	uint64_t due_ticks;    /* of timer_fd; UINT64_MAX: of none */
 	uint32_t events_seen;  /* dedicated: of n_events */
 	uint32_t failed_told;  /* owner: of n_failed */
-	_Atomic uint32_t n_events; /* writer: owner; turns that did something */
-	_Atomic uint32_t armed; /* dedicated; writer: application's side 1; who wakes 0 */
+	_Atomic uint32_t n_events; /* writer: owner; turns with events */
+	_Atomic uint32_t armed; /* dedicated; writer: application's side 1; the thread that wakes it
+	                         * 0 */
 	_Atomic uint32_t naps;	/* the same, for a short sleep in progress; sleep.c */
 };
 
 /** What a flush waits for. */
 enum plx_flush_kind {
-	PLX_FLUSH_EP,	  /* all that was sent to ep is with the device */
-	PLX_FLUSH_CLOSE,  /* all of one handle is, and every answer has come */
+	PLX_FLUSH_EP,	  /* the device has everything that was sent to ep */
+	PLX_FLUSH_CLOSE,  /* the device has everything of one handle, and every answer has come */
 	PLX_FLUSH_WORKER, /* as EP, for all eps */
 };
 
@@ -92,34 +91,35 @@ TAILQ_HEAD(plx_flush_list, plx_flush);
 
 /** Of an ep. */
 struct plx_worker_ep {
-	struct plx_flush_list flushes;	    /* in the order asked for */
+	struct plx_flush_list flushes;	    /* in order of the requests */
 	struct plx_flush_list closes;	    /* the same, of handles */
 	TAILQ_ENTRY(plx_worker_ep) flushing; /* of the worker's, while there are any */
 	LIST_HEAD(, plx_msg) partial;	    /* messages in pieces that are arriving */
-	SLIST_ENTRY(plx_worker_ep) failing; /* peer found dead, not told yet */
+	SLIST_ENTRY(plx_worker_ep) failing; /* peer found dead, not reported yet */
 	int failing_err;
 	bool is_flushing;
-	/* writer: any; reader: owner: a key was unpacked, so memory of the peer may be written without a message */
+	/* writer: any; reader: owner: a key was unpacked, so memory of the peer may be
+	 * written without a message */
 	_Atomic bool keys;
 };
 _Static_assert(sizeof(struct plx_worker_ep) == sizeof(((struct plx_ep *)0)->of_worker), "it is kept there");
 
-/** @return what the worker keeps with an ep. */
+/** @return the worker's state of an ep. */
 static inline struct plx_worker_ep *
 plx_worker_ep(const struct plx_ep *ep)
 {
 	return (void *)(uintptr_t)ep->of_worker;
 }
 
-/** Listeners and what is being connected; conn.c. Owner: application's side. */
+/** Listeners and connections in progress; conn.c. Owner: application's side. */
 struct plx_conns {
 	struct plx_cm cm;
 	enum plx_cm_transport transport;
-	uint32_t done_ms; /* that an accepted client may take */
+	uint32_t done_ms; /* time limit of an accepted client */
 	LIST_HEAD(, plx_listener) listeners;
 	LIST_HEAD(, plx_conn) list;
 	bool in_run;
-	uint64_t last_ticks; /* when the sockets were looked at */
+	uint64_t last_ticks; /* last poll of the sockets */
 };
 
 struct plx_worker {
@@ -144,17 +144,17 @@ struct plx_worker {
 	struct plx_spin spin; /* inline: how it waits behind progress */
 	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
 	uint64_t check_ticks; /* between two looks at the peers */
-	struct plx_flush_list flushes;		/* of the worker, in the order asked for */
+	struct plx_flush_list flushes;		/* of the worker, in order of the requests */
 	TAILQ_HEAD(, plx_worker_ep) flushing;		/* with flushes or closes of their own */
-	SLIST_HEAD(, plx_worker_ep) failing; /* peers found dead, told in the next turn */
+	SLIST_HEAD(, plx_worker_ep) failing; /* peers found dead, reported in the next turn */
 	struct plx_worker_stat stat;
-	/* of these each turn reads what they begin with; so they stand together */
+	/* each turn reads their first fields; so they are next to each other */
 	struct plx_rndv rndv;
 	struct plx_eps eps;
 	struct plx_rma rma; /* its last fields are the application's side's */
 	struct plx_streams streams;
 	struct plx_chans chans; /* its last fields are the application's side's */
-	struct plx_req_pool chan_reqs; /* for their RMA, and for marks of others' */
+	struct plx_req_pool chan_reqs; /* for their RMA, and for marks of others */
 	struct plx_msg_pools msgs;
 	struct plx_offload offload;
 	struct plx_timers timers;
@@ -165,7 +165,7 @@ struct plx_worker {
 	/* application's side */
 	alignas(PLX_LINE) struct plx_req_pool reqs;
 	struct plx_yield yield; /* dedicated: how it waits behind progress */
-	uint64_t answered; /* dedicated: what was posted when the last lone completion was seen */
+	uint64_t answered; /* dedicated: number of posts at the last lone completion */
 	bool in_poll;
 	_Atomic uint32_t n_failed; /* writer: owner; eps and handles that have failed */
 	struct plx_conns conns;
@@ -175,15 +175,16 @@ struct plx_worker {
 
 	/* cold */
 	alignas(PLX_LINE) struct plx_dev *devs[PLX_DEV_MAX];
-	struct plx_queue *holding[PLX_DEV_MAX]; /* of the queues: those that hold messages back */
+	struct plx_queue *holding[PLX_DEV_MAX]; /* of the queues: those that can delay messages */
 	struct plx_inbox inbox;
 	struct plx_poller poller;
-	int rest_fds[PLX_DEV_MAX]; /* dedicated: of the queues, what the reactor sleeps on */
-	pthread_mutex_t users_lock; /* of the list of API handles: who walks it, who changes it */
+	int rest_fds[PLX_DEV_MAX]; /* dedicated: of the queues, descriptors that the reactor sleeps
+	                            * on */
+	pthread_mutex_t users_lock; /* of the list of API handles: for walking and changing it */
 	LIST_HEAD(, plx_ep_user) users;
 	uint64_t uid;
 	uint32_t forks; /* plx_forks when it was made */
-	struct plx_ep_stub orphan; /* in a forked child: stands in for the ep of every handle */
+	struct plx_ep_stub orphan; /* in a forked child: replaces the ep of every handle */
 	void (*lost)(struct plx_worker *w); /* see plx_worker_params */
 	uint32_t id; /* in RPC and logs */
 	char name[PLX_WORKER_NAME_MAX];
@@ -197,7 +198,7 @@ struct plx_worker_params {
 	void (*user_init)(void *user);
 	void (*user_cleanup)(void *user);
 	void *user; /* of the face: plx_worker_user() */
-	uint64_t sender_mask; /* bits of a tag that tell the sender, 0: not known */
+	uint64_t sender_mask; /* bits of a tag that identify the sender, 0: unknown */
 	bool multi;	  /* several threads post at once: plx_worker_tag_send_quick() */
 	bool wakeup;	  /* plx_worker_efd(), _arm() and _wait() work */
 	bool wakeup_edge; /* the descriptor tells of what is new only */
@@ -222,17 +223,20 @@ struct plx_worker_params {
  */
 int plx_worker_create(const struct plx_worker_params *params, struct plx_worker **out);
 
-/** Destroy a worker and all that it holds. Accepts NULL. Thread: application's side. */
+/** Destroy a worker and all its objects. Accepts NULL. Thread: application's side. */
 void plx_worker_destroy(struct plx_worker *w);
 
-/** @return whether a reactor gives the turns. Thread: any. */
+/** @return whether a reactor runs the turns. Thread: any. */
 static inline bool
 plx_worker_has_reactor(const struct plx_worker *w)
 {
 	return w->dedicated;
 }
 
-/** @return whether the reactor has the turns now, so that plx_worker_begin() would be in vain. Thread: any. */
+/**
+ * @return whether the reactor is the owner now, so that plx_worker_begin() would fail.
+ *   Thread: any.
+ */
 static inline bool
 plx_worker_is_held(const struct plx_worker *w)
 {
@@ -296,14 +300,17 @@ plx_worker_am_set(struct plx_worker *w, uint16_t id, const struct plx_am_handler
 	return plx_am_set(&w->am, id, h);
 }
 
-/** @return the channels, for the operations and buffers that are theirs to give. Thread: application's side. */
+/** @return the channels, to allocate their operations and buffers. Thread: application's side. */
 static inline struct plx_chans *
 plx_worker_chans(struct plx_worker *w)
 {
 	return &w->chans;
 }
 
-/** What plx_worker_params.own_keys sets apart: to be mixed into a key's token. @return 0: nothing. Thread: any. */
+/**
+ * What plx_worker_params.own_keys separates: mix it into a key's token. @return 0: nothing.
+ * Thread: any.
+ */
 static inline uint64_t
 plx_worker_key_domain(const struct plx_worker *w)
 {
@@ -311,16 +318,19 @@ plx_worker_key_domain(const struct plx_worker *w)
 }
 
 /**
- * One turn (inline), or the callbacks of what has completed (dedicated).
- * @return how much was done, 0 for nothing; 0 when called from a callback
+ * One turn (inline), or the callbacks of completed operations (dedicated).
+ * @return the number of events, 0 for none; 0 when called from a callback
  * Thread: application's side.
  */
 unsigned plx_worker_progress(struct plx_worker *w);
 
-/** The same behind a plx_worker_peek() that says PLX_RX_BURST. */
+/** The same after a plx_worker_peek() that returned PLX_RX_BURST. */
 unsigned plx_worker_progress_slow(struct plx_worker *w);
 
-/** @return whether a callback asks: plx_worker_progress() is under way. Thread: application's side. */
+/**
+ * @return whether a callback calls: plx_worker_progress() is running. Thread: application's
+ *   side.
+ */
 static inline bool
 plx_worker_in_callback(const struct plx_worker *w)
 {
@@ -343,7 +353,7 @@ plx_worker_callbacks_begin(struct plx_worker *w)
 	return was;
 }
 
-/** @param was what plx_worker_callbacks_begin() returned. Thread: the same. */
+/** @param was result of plx_worker_callbacks_begin(). Thread: the same. */
 static inline void
 plx_worker_callbacks_end(struct plx_worker *w, bool was)
 {
@@ -359,7 +369,7 @@ plx_worker_callbacks_end(struct plx_worker *w, bool was)
 void plx_worker_postpone(struct plx_worker *w, struct plx_req *req);
 
 /**
- * No callback runs any more, no client is accepted: plx_worker_destroy() follows when
+ * Run no more callbacks, accept no more clients: plx_worker_destroy() follows when
  * plx_worker_progress() has returned. Thread: application's side, in a callback.
  */
 void plx_worker_mute(struct plx_worker *w);
@@ -368,12 +378,12 @@ void plx_worker_mute(struct plx_worker *w);
 #define PLX_WORKER_LOOKS       16 /* the last of so many looks is a turn: for timers, and for what drivers look at rarely */
 #define PLX_LOOKS_WORTH        4  /* empty turns that last as long as these; a power of two */
 
-/** How the core is offered to others. */
+/** How to yield the core. */
 enum plx_offer {
 	PLX_OFFER_NOT,
-	PLX_OFFER_LEARN, /* dedicated: and see whether somebody takes it */
+	PLX_OFFER_LEARN, /* dedicated: and measure whether another thread takes it */
 	PLX_OFFER_YIELD,
-	PLX_OFFER_NAP,	 /* what the kernel moves for us has to get it */
+	PLX_OFFER_NAP,	 /* sleep: the kernel moves our data on this core */
 };
 
 /** Slow path of plx_worker_offers(). */
@@ -383,8 +393,8 @@ __rte_cold enum plx_offer plx_worker_offers_slow(struct plx_worker *w);
 __rte_cold void plx_worker_offer_slow(struct plx_worker *w, enum plx_offer how);
 
 /**
- * Behind a progress that found nothing.
- * @return what plx_worker_offer() is to do now
+ * After a progress call without events.
+ * @return what plx_worker_offer() has to do now
  * Thread: application's side.
  */
 static inline enum plx_offer
@@ -398,9 +408,9 @@ plx_worker_offers(struct plx_worker *w)
 }
 
 /**
- * Offer the core. Outside of any lock: who waits for it would run only while it is held, and
- * find it taken each time.
- * Thread: any. Blocks: while others run, or worker.sleep_us.
+ * Yield the core. Outside of any lock: otherwise a thread that waits for the lock on this
+ * core would run only while it is taken. Thread: any. Blocks: while others run, or
+ * worker.sleep_us.
  */
 static inline void
 plx_worker_offer(struct plx_worker *w, enum plx_offer how)
@@ -430,8 +440,8 @@ plx_worker_count_look(struct plx_worker *w)
 }
 
 /**
- * The beginning of each progress: see whether there is anything to do.
- * @return PLX_RX_NONE; PLX_RX_BURST: take a turn; or another: plx_worker_take() is due
+ * The beginning of each progress: check whether there is work.
+ * @return PLX_RX_NONE; PLX_RX_BURST: run a turn; or another: plx_worker_take() is due
  * Thread: owner, inline.
  */
 static inline enum plx_rx_found
@@ -450,7 +460,7 @@ plx_worker_peek(struct plx_worker *w)
 	return PLX_RX_BURST;
 }
 
-/** A lone message that a look has found, in a worker that has nothing else to do. recv.c */
+/** A lone message of a look, in a worker without other work. rx.c */
 void plx_worker_rx_lone(struct plx_worker *w);
 
 /** Handle the message that plx_worker_peek() has found. Thread: owner, inline. */
@@ -463,7 +473,7 @@ plx_worker_take_begin(struct plx_worker *w)
 	plx_worker_rx_lone(w);
 }
 
-/** Behind it. @return whether there is nothing more to do: this was the turn */
+/** After it. @return whether there is no more work: this was the turn */
 static inline bool
 plx_worker_take_end(struct plx_worker *w)
 {
@@ -473,7 +483,10 @@ plx_worker_take_end(struct plx_worker *w)
 	return true;
 }
 
-/** A turn with PLX_RX_ONE. @return whether that was all; if not plx_worker_take_rest() is due. Thread: owner, inline. */
+/**
+ * A turn with PLX_RX_ONE. @return whether that was all; if not plx_worker_take_rest() is
+ * due. Thread: owner, inline.
+ */
 static inline bool
 plx_worker_take_one(struct plx_worker *w)
 {
@@ -481,15 +494,18 @@ plx_worker_take_one(struct plx_worker *w)
 	return plx_worker_take_end(w);
 }
 
-/** @return how much was done with what that has taken */
+/** @return the number of events, with that message */
 unsigned plx_worker_take_rest(struct plx_worker *w);
 
-/** A turn with whatever plx_worker_peek() has found, but PLX_RX_BURST. @return how much was done. Thread: the same. */
+/**
+ * A turn with any result of plx_worker_peek(), except PLX_RX_BURST. @return the number of
+ * events. Thread: the same.
+ */
 unsigned plx_worker_take(struct plx_worker *w, enum plx_rx_found found);
 
 /**
- * @return whether it was made before this process was forked: it is the parent's, and what would
- * clean up does nothing. Thread: any.
+ * @return whether it was made before this process was forked: it belongs to the parent, and
+ *   cleaning up has no effect. Thread: any.
  */
 static inline bool
 plx_worker_is_inherited(const struct plx_worker *w)
@@ -504,15 +520,14 @@ void plx_worker_call(struct plx_worker *w, void (*fn)(void *arg), void *arg);
 int plx_worker_addr(const struct plx_worker *w, void *buf, size_t len);
 
 /**
- * Find or make the ep with the worker that an address names.
+ * Find or make the ep of a worker address.
  * @param user the API's handle, linked to the ep
- * Errors: -EINVAL not an address; -EHOSTUNREACH no device reaches it; -EPERM a device would, but one of the
- * two processes may not; -ENOMEM.
- * Thread: application's side.
+ * Errors: -EINVAL not an address; -EHOSTUNREACH no device reaches it; -EPERM a device
+ * would, but one of the two processes may not; -ENOMEM. Thread: application's side.
  */
 int plx_worker_ep_get(struct plx_worker *w, const void *addr, struct plx_ep_user *user);
 
-/** What a handle's other end is, and by which device it is reached. */
+/** The other end of a handle, and the device that reaches it. */
 struct plx_ep_info {
 	bool is_known; /* else the handle is connecting, or could not: only err is set */
 	bool connected;
@@ -530,21 +545,27 @@ void plx_worker_ep_info(const struct plx_ep_user *user, struct plx_ep_info *info
 /** Unlink the API's handle. Thread: application's side. */
 void plx_worker_ep_put(struct plx_worker *w, struct plx_ep_user *user);
 
-/** @return whether the device takes a short message for certain: plx_peer.tx_sure. Thread: owner. */
+/**
+ * @return whether the device is certain to take a short message: plx_peer.tx_sure. Thread:
+ *   owner.
+ */
 static inline bool
 plx_worker_is_sure(const struct plx_ep *ep)
 {
 	return likely(ep->peer->tx_sure != 0);
 }
 
-/** @return whether a tagged message may go as a short message of the device, now. Thread: owner. */
+/** @return whether a tagged message may be a short message of the device, now. Thread: owner. */
 static inline bool
 plx_worker_tag_is_short(const struct plx_ep *ep, uint64_t len)
 {
 	return plx_ep_open(ep) && len <= ep->peer->short_max && len < ep->eager_end;
 }
 
-/** Send such a message where the device is sure to take it (plx_peer.tx_sure); inline only. Thread: owner. */
+/**
+ * Send such a message if the device is certain to take it (plx_peer.tx_sure); inline only.
+ * Thread: owner.
+ */
 static inline void
 plx_worker_tag_send_sure(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
@@ -552,7 +573,7 @@ plx_worker_tag_send_sure(struct plx_worker *w, struct plx_ep *ep, const void *bu
 	plx_peer_tx_sure(ep->peer, PLX_WIRE_EAGER, tag, buf, len);
 }
 
-/** Send such a message where the device may refuse it. @return as plx_worker_tag_send_now() */
+/** Send such a message if the device may refuse it. @return as plx_worker_tag_send_now() */
 static inline int
 plx_worker_tag_send_short(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
@@ -567,9 +588,9 @@ plx_worker_tag_send_short(struct plx_worker *w, struct plx_ep *ep, const void *b
 int plx_worker_tag_send_long(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag);
 
 /**
- * Send a tagged message if that needs no waiting; inline only.
+ * Send a tagged message if it can be sent at once; inline only.
  * @return 0 done, the buffer is free; -EAGAIN a request is needed; or the ep's error.
- * Thread: owner.
+ *   Thread: owner.
  */
 static inline int
 plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
@@ -579,20 +600,21 @@ plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf
 							: plx_worker_tag_send_long(w, ep, buf, len, tag);
 }
 
-/** Longest message of plx_worker_tag_send_quick(): with what else is said of it, one line. */
+/** Longest message of plx_worker_tag_send_quick(): with its other fields, one line. */
 #define PLX_WORKER_QUICK_MAX 24u
 
 /**
- * Dedicated: hand a short message to the owner with its data, so that it is over at once.
- * @return whether it was; if not nothing has happened. Thread: application's side, or any if the
- * worker was made for several.
+ * Dedicated: post a short message to the owner with its data, so that it is complete at
+ * once.
+ * @return whether it was; if not nothing has happened. Thread: application's side, or any
+ *   if the worker was made for several.
  */
 bool plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user,
 	const void *buf, uint64_t len, uint64_t tag);
 
 /**
- * The same through its inbox: the shorter way while the reactor has the turns. Thread: application's side,
- * one at a time.
+ * The same through its inbox: shorter while the reactor is the owner. Thread: application's
+ * side, one at a time.
  */
 bool plx_worker_tag_send_posted(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
 	uint64_t len, uint64_t tag);
@@ -613,30 +635,29 @@ void plx_worker_tag_recv(struct plx_worker *w, void *buf, uint64_t len, uint64_t
 	struct plx_req *req);
 
 /**
- * The same through the reactor's inbox: the shorter way while it has the turns.
+ * The same through the reactor's inbox: shorter while it is the owner.
  * @param req with PLX_REQ_RECV
  */
 void plx_worker_tag_recv_posted(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_req *req);
 
-/** What plx_worker_tag_probe() tells. */
+/** Result of plx_worker_tag_probe(). */
 struct plx_probe {
 	struct plx_msg *msg; /* NULL: none */
 	uint64_t tag, len;
 };
 
 /**
- * Receive a message that is here in full, and only such a one.
- * @param req holds the buffer's dt and gets the message's info; it does not complete and is the
- * caller's again
- * @return 0; -EMSGSIZE it was longer than len; -ECONNRESET its sender has taken it back or is gone;
- * -EAGAIN none, nothing happened.
- * Thread: application's side.
+ * Receive a message that has arrived completely.
+ * @param req has the buffer's dt and gets the message's info; it does not complete and
+ *   belongs to the caller again
+ * @return 0; -EMSGSIZE it was longer than len; -ECONNRESET its sender has withdrawn it or
+ *   died; -EAGAIN none, nothing happened. Thread: application's side.
  */
 int plx_worker_tag_recv_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
 	uint64_t mask, struct plx_req *req);
 
-/** What a receive has met. */
+/** The message of a receive. */
 struct plx_recv_info {
 	uint64_t tag, len;
 };
@@ -649,11 +670,11 @@ struct plx_recv_info {
 int plx_worker_tag_take_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_recv_info *info);
 
-/** The same of a message that a probe has taken out. */
+/** The same for a message that a probe has removed. */
 int plx_worker_msg_recv_now(struct plx_worker *w, struct plx_msg *msg, void *buf, uint64_t len,
 	struct plx_req *req);
 
-/** Look for an unexpected message, and take it out. Thread: application's side. */
+/** Look for an unexpected message, or remove it. Thread: application's side. */
 void plx_worker_tag_probe(struct plx_worker *w, uint64_t tag, uint64_t mask, bool take,
 	struct plx_probe *out);
 
@@ -664,7 +685,10 @@ plx_worker_offloads(const struct plx_worker *w)
 	return w->offloads;
 }
 
-/** @return whether plx_worker_tag_post() will do: nothing is kept. Thread: owner. */
+/**
+ * @return whether plx_worker_tag_post() is sufficient: there are no unexpected messages.
+ *   Thread: owner.
+ */
 static inline bool
 plx_worker_can_post(const struct plx_worker *w)
 {
@@ -672,7 +696,8 @@ plx_worker_can_post(const struct plx_worker *w)
 }
 
 /**
- * As plx_worker_tag_recv(), of what plx_worker_can_post() has just allowed: completes in a turn.
+ * As plx_worker_tag_recv(), directly after plx_worker_can_post() returned true: completes
+ * in a turn.
  * @param req with PLX_REQ_RECV
  */
 static inline void
@@ -686,16 +711,19 @@ plx_worker_tag_post(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag,
 	plx_tag_post(w->tag, &req->recv.tag, tag, mask);
 }
 
-#define PLX_WORKER_TURN_EVERY 32 /* calls between two of progress: who posts and does not wait gives turns too */
-#define PLX_WORKER_LONG_LEN   32768 /* bytes that take longer to move than a reactor to wake */
+#define PLX_WORKER_TURN_EVERY 32 /* calls between two of progress: a thread that posts without
+                                  * waiting runs turns too */
+#define PLX_WORKER_LONG_LEN   32768 /* moving this many bytes takes longer than waking a reactor */
 
 /** Slow paths of plx_worker_begin() and plx_worker_end(). */
 enum plx_gate_pass plx_worker_begin_slow(struct plx_worker *w);
 void plx_worker_end_slow(struct plx_worker *w, enum plx_gate_pass pass, bool turn);
 
 /**
- * With a reactor: act as the owner, for a call that completes nothing. What was posted before has run then.
- * @return PLX_GATE_NOT: leave a message; else until plx_worker_end(). Thread: application's side. Blocks: never.
+ * With a reactor: become the owner, for a call that completes nothing. Earlier posts have
+ * run then.
+ * @return PLX_GATE_NOT: post a message; else until plx_worker_end(). Thread: application's
+ *   side. Blocks: never.
  */
 static inline enum plx_gate_pass
 plx_worker_begin(struct plx_worker *w)
@@ -714,7 +742,7 @@ plx_worker_begin(struct plx_worker *w)
 	return PLX_GATE_ENTERED;
 }
 
-/** @param turn it may be time for one: not behind a receive, when others are about to be posted */
+/** @param turn it may be time for one: not after a receive, when others are about to be posted */
 static inline void
 plx_worker_end(struct plx_worker *w, enum plx_gate_pass pass, bool turn)
 {
@@ -724,11 +752,11 @@ plx_worker_end(struct plx_worker *w, enum plx_gate_pass pass, bool turn)
 		plx_bias_leave(&w->poller.gate.bias);
 }
 
-/** Receive a message that a probe took; as plx_worker_tag_recv(). Thread: application's side. */
+/** Receive a message that a probe removed; as plx_worker_tag_recv(). Thread: application's side. */
 void plx_worker_msg_recv(struct plx_worker *w, struct plx_msg *msg, void *buf, uint64_t len,
 	struct plx_req *req);
 
-/** Cancel a posted receive; what is matched already goes on. Thread: application's side. */
+/** Cancel a posted receive; a matched one continues. Thread: application's side. */
 void plx_worker_cancel(struct plx_worker *w, struct plx_req *req);
 
 /**
@@ -747,26 +775,29 @@ bool plx_worker_is_flushed(struct plx_worker *w, const struct plx_ep_user *user)
 void plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind,
 	const struct plx_ep_user *user, struct plx_req *req);
 
-/** Call fn for each API handle, which stays meanwhile. Thread: any. */
+/** Call fn for each API handle, which stays valid meanwhile. Thread: any. */
 void plx_worker_users_each(struct plx_worker *w, void (*fn)(struct plx_ep_user *user, void *arg),
 	void *arg);
 
-/** Cancel all that was sent on this handle and waits. Thread: application's side. */
+/** Cancel all waiting and pending sends of this handle. Thread: application's side. */
 void plx_worker_ep_cancel(struct plx_worker *w, const struct plx_ep_user *user);
 
 /**
- * Put or get at once, through the device; what is mapped the face does by itself.
- * @return 0 done; -EAGAIN it needs a request; or why it fails. Thread: application's side.
+ * Put or get at once, through the device; the face accesses mapped memory itself.
+ * @return 0 done; -EAGAIN it needs a request; or an error. Thread: application's side.
  */
 int plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d);
 
 /**
- * What is put, got or changed from now on waits for what was before.
- * Errors: -ENOMEM. Thread: application's side.
+ * Later puts, gets and atomics wait for earlier ones. Errors: -ENOMEM. Thread:
+ * application's side.
  */
 int plx_worker_fence(struct plx_worker *w);
 
-/** @return whether a fence keeps mapped memory from being used at once; plx_worker_unfenced() may end that. */
+/**
+ * @return whether a fence delays direct access to mapped memory; plx_worker_unfenced() may
+ *   end that.
+ */
 static inline bool
 plx_worker_is_fenced(const struct plx_worker *w)
 {
@@ -784,23 +815,23 @@ plx_worker_unfenced(struct plx_worker *w)
 int plx_worker_rkey_unpack(const struct plx_ep_user *user, const void *buf, uint8_t can, bool map,
 	struct plx_rkey **out);
 
-/** Put, get or atomic; req completes when it is over. Thread: application's side. */
+/** Put, get or atomic; req completes when the operation does. Thread: application's side. */
 void plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req *req);
 
 /**
- * After it, of a put that nobody asks about: as plx_rma_is_taken().
- * Thread: application's side, before anything else is done with the worker.
+ * After it, for a put without a visible request: as plx_rma_is_taken(). Thread:
+ * application's side, before any other call on the worker.
  */
 bool plx_worker_rma_is_taken(struct plx_worker *w, struct plx_req *req);
 
 /**
- * The application works with its peers without turns that find something, by loads and
- * stores: that is not idleness, and no time to yield. Thread: application's side.
+ * The application works with its peers without events, by loads and stores: it is not idle,
+ * and should not yield. Thread: application's side.
  */
 static inline void
 plx_worker_busy(struct plx_worker *w)
 {
-	/* two threads of a MULTI worker may meet here: either count will do */
+	/* two threads of a MULTI worker may meet here: either count is fine */
 	if (w->dedicated)
 		__atomic_store_n(&w->yield.polls, 0, __ATOMIC_RELAXED);
 	else
@@ -825,28 +856,31 @@ plx_worker_put_quick(struct plx_worker *w, struct plx_ep *ep, const struct plx_r
 }
 
 /**
- * Add a handle for the sender of a message, by the number that the message carried.
- * Thread: application's side.
+ * Add a reply handle for the sender of a message, by the number in the message. Thread:
+ * application's side.
  */
 int plx_worker_ep_answer(struct plx_worker *w, struct plx_ep *ep, uint32_t conn_id,
 	struct plx_ep_user *user);
 
-/** How an active message is to travel. */
+/** The protocol of an active message. */
 enum plx_am_how {
-	PLX_AM_EAGER = 1 << 0, /* without asking, whatever its length */
-	PLX_AM_RNDV = 1 << 1,  /* ask, whatever its length */
+	PLX_AM_EAGER = 1 << 0, /* eager, whatever its length */
+	PLX_AM_RNDV = 1 << 1,  /* rendezvous, whatever its length */
 };
 
 /**
- * Send an active message of contiguous data if that needs no waiting; inline only.
+ * Send an active message of contiguous data if it can be sent at once; inline only.
  * @param hdr h.hdr_len bytes
  * @return 0 done, header and data are free; -EAGAIN a request is needed; or the ep's error.
- * Thread: owner.
+ *   Thread: owner.
  */
 int plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
 	const void *hdr, const void *buf, uint64_t len, uint32_t how);
 
-/** @return whether an active message without a user's header may go as a short message now. Thread: owner. */
+/**
+ * @return whether an active message without a user's header may be a short message now.
+ *   Thread: owner.
+ */
 static inline bool
 plx_worker_am_is_short(const struct plx_ep *ep, uint64_t len)
 {
@@ -868,7 +902,7 @@ plx_worker_am_send_short(struct plx_worker *w, struct plx_ep *ep, struct plx_wir
 	return rc;
 }
 
-/** The same where the device is sure to take it (plx_peer.tx_sure). Thread: owner. */
+/** The same if the device is certain to take it (plx_peer.tx_sure). Thread: owner. */
 static inline void
 plx_worker_am_send_sure(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h, const void *buf,
 	uint64_t len)
@@ -881,23 +915,24 @@ plx_worker_am_send_sure(struct plx_worker *w, struct plx_ep *ep, struct plx_wire
 }
 
 /**
- * A short active message without a user's header, through the inbox with its data: it is over at once.
- * @return whether it was; if not nothing has happened. Thread: application's side, or any if the worker was made for
- * several.
+ * A short active message without a user's header, through the inbox with its data: it is
+ * complete at once.
+ * @return whether it was; if not nothing has happened. Thread: application's side, or any
+ *   if the worker was made for several.
  */
 bool plx_worker_am_send_posted(struct plx_worker *w, const struct plx_ep_user *user, struct plx_wire_am h,
 	const void *buf, uint64_t len);
 
 /**
- * Send an active message. req completes when hdr and buf may be used again; one that is
- * announced with what its receiver says. Thread: application's side.
+ * Send an active message. req completes when hdr and buf may be reused; an announced one
+ * with its receiver's status. Thread: application's side.
  */
 void plx_worker_am_send(struct plx_worker *w, const struct plx_ep_user *user, struct plx_wire_am h,
 	const void *hdr, const void *buf, uint64_t len, uint32_t how, struct plx_req *req);
 
 /**
- * Copy a kept message whose data is here, and let it go.
- * @param req holds buf, len and dt, serves for the call only and gets info_len
+ * Copy a stored message with its data, and free it.
+ * @param req has buf, len and dt, is used for the call only and gets info_len
  * @return 0, -EMSGSIZE. Thread: application's side.
  */
 int plx_worker_am_copy(struct plx_msg *m, void *data, struct plx_req *req);
@@ -906,8 +941,10 @@ int plx_worker_am_copy(struct plx_msg *m, void *data, struct plx_req *req);
 void plx_worker_am_fetch(struct plx_worker *w, struct plx_msg *m, void *buf, uint64_t len,
 	struct plx_req *req);
 
-/** Send bytes of a stream where the device is sure to take them. @return whether that was so; if not nothing has
- * happened. Thread: owner. */
+/**
+ * Send bytes of a stream if the device is certain to take them. @return whether it was; if
+ * not nothing has happened. Thread: owner.
+ */
 static inline bool
 plx_worker_stream_send_sure(struct plx_worker *w, const struct plx_ep_user *user, const void *buf, uint64_t len)
 {
@@ -929,31 +966,34 @@ void plx_worker_stream_send(struct plx_worker *w, const struct plx_ep_user *user
 	uint64_t len, struct plx_req *req);
 
 /**
- * Receive what is there, at least an element and whole ones, or with waitall len bytes; req
+ * Receive arrived bytes, at least an element and whole ones, or with waitall len bytes; req
  * completes with stream.offset. Thread: application's side.
  */
 void plx_worker_stream_recv(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
 	uint64_t elem, bool waitall, struct plx_req *req);
 
-/** Borrow the next bytes. @return 0, *data NULL: none; or why none will come. Thread: application's side. */
+/**
+ * Get the next bytes in place. @return 0, *data NULL: none; or why none will come. Thread:
+ * application's side.
+ */
 int plx_worker_stream_lend(struct plx_worker *w, struct plx_ep_user *user, void **data,
 	uint64_t *len);
 void plx_worker_stream_return(struct plx_worker *w, struct plx_ep_user *user, void *data);
 
-/** Name handles that got data since the last call. @return how many. Thread: application's side. */
+/** List handles that got data since the last call. @return how many. Thread: application's side. */
 uint32_t plx_worker_stream_poll(struct plx_worker *w, struct plx_ep_user **users, uint32_t n);
 
 /**
- * The same of what is here. @param req does not complete and is the caller's again
- * @return 0; -EAGAIN: not enough is here, nothing happened; or why none will come.
- * Thread: application's side.
+ * The same for arrived bytes. @param req does not complete and belongs to the caller again
+ * @return 0; -EAGAIN: not enough bytes, nothing happened; or why none will come. Thread:
+ *   application's side.
  */
 int plx_worker_stream_recv_now(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
 	uint64_t elem, bool waitall, struct plx_req *req);
 
 /* post_chan.c: channels. All: application's side. */
 
-/** A wish for a channel. */
+/** A request for a channel. */
 struct plx_chan_asked {
 	const struct plx_wire_addr *addr; /* of the peer's worker */
 	const void *data;
@@ -965,7 +1005,7 @@ struct plx_chan_asked {
 /** As plx_chan_ask(). Errors also: -EHOSTUNREACH no device reaches the address. */
 int plx_worker_chan_ask(struct plx_worker *w, const struct plx_chan_asked *a, struct plx_chan *c);
 
-/** Say yes with c as plx_chan_accept(), or with NULL no. */
+/** Accept with c as plx_chan_accept(), or with NULL refuse. */
 int plx_worker_chan_answer(struct plx_worker *w, struct plx_chan_request *r, struct plx_chan *c);
 
 /** As plx_chan_join(), plx_chan_meet() and plx_chan_joined(). */
@@ -1010,14 +1050,14 @@ static inline void
 plx_worker_chan_put(struct plx_worker *w, struct plx_chan_item *item)
 {
 	if (likely(!w->dedicated)) {
-		plx_eps_need_turn(&w->eps); /* who had no buffer is told */
+		plx_eps_need_turn(&w->eps); /* senders without a buffer get READY */
 		plx_chan_item_put(&w->chans, item);
 	} else {
 		plx_worker_chan_put_far(w, item);
 	}
 }
 
-/** Inline: sends that the peers have acknowledged complete, as in a turn. */
+/** Inline: complete sends that the peers have acknowledged, as a turn does. */
 static inline void
 plx_worker_chans_reap(struct plx_worker *w)
 {
@@ -1035,12 +1075,12 @@ enum plx_chan_opt {
 int plx_worker_chan_set(struct plx_worker *w, struct plx_chan *c, enum plx_chan_opt opt,
 	uint64_t value);
 
-/** Write what there is to know, as text. Thread: application's side. */
+/** Write the state as text. Thread: application's side. */
 void plx_worker_dump(FILE *f, struct plx_worker *w);
 
 /* wake.c */
 
-/** @return the descriptor that polls readable when an armed worker has something to do. */
+/** @return the descriptor that polls readable when an armed worker has work. */
 static inline int
 plx_worker_efd(const struct plx_worker *w)
 {
@@ -1048,23 +1088,23 @@ plx_worker_efd(const struct plx_worker *w)
 }
 
 /**
- * Ask to be woken by what comes from now on.
- * @return 0; -EBUSY: something waits, give turns first; -EOPNOTSUPP made without wakeup
+ * Arm: later events make the descriptor readable.
+ * @return 0; -EBUSY: there is work, run turns first; -EOPNOTSUPP made without wakeup
  * Thread: application's side.
  */
 int plx_worker_arm(struct plx_worker *w);
 
 /**
- * Without a system call: the descriptor of an armed worker may be readable because of a timer, or
- * of something that the reactor took, and stays so until plx_worker_progress(). What arrives by a
- * device is not looked at. Thread: application's side.
+ * Without a system call: the descriptor of an armed worker may be readable because of a
+ * timer, or of an event that the reactor handled, and stays so until plx_worker_progress().
+ * Arrivals of a device are not checked. Thread: application's side.
  */
 bool plx_worker_has_rung(const struct plx_worker *w);
 
 /**
- * As plx_worker_progress() for one who polls while armed: the worker stays armed. What comes
- * makes the descriptor readable all the same; after that only plx_worker_progress() makes it
- * quiet. Thread: application's side.
+ * As plx_worker_progress() for a program that polls while armed: the worker stays armed.
+ * Later events still make the descriptor readable; after that only plx_worker_progress()
+ * makes it quiet. Thread: application's side.
  */
 unsigned plx_worker_look(struct plx_worker *w);
 
@@ -1084,7 +1124,7 @@ struct plx_listener;
 struct plx_conn_req;
 struct plx_conn;
 
-/** What a client that wishes to connect says of itself. */
+/** The request of a client. */
 struct plx_conn_wish {
 	uint8_t err_mode;
 	bool has_client_id;
@@ -1092,18 +1132,18 @@ struct plx_conn_wish {
 	struct sockaddr_storage client;
 };
 
-/** Of a request to connect that is still to be answered. */
+/** Of a connection request that is not answered yet. */
 void plx_conn_req_wish(const struct plx_conn_req *r, struct plx_conn_wish *wish);
 
 /**
  * Listen on a socket address.
- * @param fn called from plx_worker_progress() with each request, which is its to answer
+ * @param fn called from plx_worker_progress() with each request, which it has to answer
  * Errors: -EINVAL not an address; -EADDRINUSE and others.
  */
 int plx_worker_listen(struct plx_worker *w, const struct sockaddr *addr, socklen_t len,
 	void (*fn)(struct plx_conn_req *r, void *arg), void *arg, struct plx_listener **out);
 void plx_worker_unlisten(struct plx_listener *l);
-/** Where it listens. @return 0 or -errno */
+/** The address of a listener. @return 0 or -errno */
 int plx_listener_addr(const struct plx_listener *l, struct sockaddr_storage *addr);
 
 struct plx_conn_params {
@@ -1124,18 +1164,21 @@ int plx_worker_conn_accept(struct plx_worker *w, struct plx_conn_req *r, struct 
 /** Refuse a request, and free it. */
 void plx_worker_conn_reject(struct plx_worker *w, struct plx_conn_req *r, int err);
 
-/** Close a handle with a conn and tell its other side; req completes when that is done. */
+/** Close a handle with a conn and notify its other side; req completes when that is done. */
 void plx_worker_conn_close(struct plx_worker *w, struct plx_ep_user *user, bool force,
 	struct plx_req *req);
 
-/** A handle that has failed is from now on one whose operations fail. */
+/** Operations on a failed handle fail from now on. */
 void plx_worker_conn_settle(struct plx_worker *w, struct plx_ep_user *user);
 
-/** Its socket addresses; family AF_UNSPEC when not known yet. */
+/** Its socket addresses; family AF_UNSPEC if not known yet. */
 void plx_conn_addrs(const struct plx_conn *c, struct sockaddr_storage *local,
 	struct sockaddr_storage *remote);
 
-/** Call fn for each worker of the process, none of which can go meanwhile. Thread: any. */
+/**
+ * Call fn for each worker of the process, none of which can be destroyed meanwhile. Thread:
+ * any.
+ */
 void plx_worker_each(void (*fn)(struct plx_worker *w, void *arg), void *arg);
 
 #endif

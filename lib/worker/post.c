@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * post.c - an operation of the application's side: at once when it may act as the owner, else through the inbox
+ * post.c - an operation of the application's side: at once if it may act as the owner, else
+ * through the inbox
  */
 #include <errno.h>
 #include <sched.h>
@@ -12,11 +13,11 @@
 
 #include "worker_post.h"
 
-#define POSTED_RUNS 4  /* of what other threads post meanwhile */
-#define TURN_COUNTS 4  /* a turn of who posts says that it runs as so many of who waits */
-#define CALL_PAUSES 32 /* before the core is offered; a turn takes less, on a core of its own */
+#define POSTED_RUNS 4  /* messages that other threads post meanwhile */
+#define TURN_COUNTS 4  /* weight of a turn of a posting thread, in turns of a waiting one */
+#define CALL_PAUSES 32 /* polls before the core is yielded; a turn takes less, on a core of its own */
 
-/* The reactor sleeps, and may not any more. */
+/* Restore the sleeping reactor's arming; wake it if there is work. */
 void
 worker_give_borrowed(struct plx_worker *w)
 {
@@ -57,7 +58,7 @@ plx_worker_end_slow(struct plx_worker *w, enum plx_gate_pass pass, bool turn)
 		worker_give(w, false);
 }
 
-/* @return whether something waits, and this thread was not given the turns for it */
+/* @return whether there is work, which this thread may not do as the owner */
 static bool
 run_while_taken(struct plx_worker *w)
 {
@@ -75,7 +76,8 @@ worker_run_posted(struct plx_worker *w)
 {
 	const struct plx_gate *g = &w->poller.gate;
 
-	/* pairs with plx_poller_give(): another thread in its turn sees the post, or this the end of it */
+	/* pairs with plx_poller_give(): another owner sees the post, or this thread sees
+	 * that it has finished */
 	atomic_thread_fence(memory_order_seq_cst);
 	while (run_while_taken(w) && plx_gate_is_idle(g))
 		;
@@ -94,7 +96,7 @@ worker_run_before(struct plx_worker *w)
 	return !plx_inbox_waits(&w->inbox);
 }
 
-/* What was posted while the reactor had the turns comes first. */
+/* Earlier posts run first. */
 void
 worker_run_all_before(struct plx_worker *w)
 {
@@ -140,7 +142,7 @@ worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req)
 
 	if (likely(!w->dedicated))
 		return false;
-	len = req->len; /* it may be over, and another's, when this returns */
+	len = req->len; /* it may be complete, and reused, when this returns */
 	worker_post(w, fn, req);
 	worker_leave_long(w, len);
 	return true;

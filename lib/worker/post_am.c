@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * post_am.c - active messages: sending in each way, gathering the pieces, fetching
+ * post_am.c - active messages: sending with each protocol, assembling the pieces, fetching
  */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "plx_copy.h"
 #include "worker_post.h"
 
-#define SHORT_MAX 128u /* longest header and data that are put together on the stack */
+#define SHORT_MAX 128u /* longest header and data that are assembled on the stack */
 
 /* The bytes of a message: its header, padded, and its data. */
 struct am_src {
@@ -148,7 +148,7 @@ whole_send(struct plx_pend *p)
 	return rc;
 }
 
-/* Send pieces until the device is full: of len bytes, the first behind its own wire header. */
+/* Send pieces until the device is full: of len bytes, the first with its own wire header. */
 static int
 pieces_send(struct plx_req *req, uint8_t op, const void *first, uint8_t first_len, uint64_t len)
 {
@@ -260,7 +260,7 @@ plx_worker_am_send(struct plx_worker *w, const struct plx_ep_user *user, struct 
 	req->send.conn_id = user->conn_id;
 	req->send.tag = wire_word(h);
 	req->send.hdr = hdr;
-	req->send.rreq.index = how; /* until the receiver names itself */
+	req->send.rreq.index = how; /* until the receiver's name arrives */
 	if (!worker_submit(w, send_run, req))
 		am_send(w, req, how);
 }
@@ -286,7 +286,7 @@ piece(struct plx_worker *w, struct plx_msg *m, const uint8_t *data, uint64_t len
 		return;
 	LIST_REMOVE(m, partial);
 	m->is_partial = false;
-	ep->kept -= m->cost; /* it is the program's from here on */
+	ep->kept -= m->cost; /* it belongs to the program from here on */
 	plx_am_arrived(&w->am, m);
 }
 
@@ -395,7 +395,7 @@ fetch_run(void *arg)
 
 	if (req->len != 0 || m->len == 0) {
 		plx_rndv_recv(&w->rndv, m->ep, &m->rts, m->len, req);
-	} else { /* nothing is wanted of it: that is a drop and no truncation */
+	} else { /* the program needs none of it: a drop, not a truncation */
 		plx_rndv_ack(m->ep, m->rts.sreq, 0);
 		req->recv.info_len = 0;
 		plx_req_complete(req, 0);
@@ -409,7 +409,7 @@ plx_worker_am_fetch(struct plx_worker *w, struct plx_msg *m, void *buf, uint64_t
 	worker_recv_init(req, buf, len);
 	req->recv.info_len = m->len;
 	req->recv.msg = m;
-	/* The message stays until then: what is posted first runs first. */
+	/* The message stays until then: earlier posts run first. */
 	if (!worker_submit(w, fetch_run, req))
 		fetch_run(req);
 	plx_am_take(m, 1);

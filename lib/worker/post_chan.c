@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * post_chan.c - channels: from the application's side, their RMA, and what arrives for them
+ * post_chan.c - channels: from the application's side, their RMA, and arrivals for them
  */
 #include <errno.h>
 #include <string.h>
 
 #include "worker_int.h"
 
-#define FETCH_MIN	32768u	    /* bytes of a put that its target fetches, when it can */
+#define FETCH_MIN	32768u	    /* bytes of a put that its target fetches, if it can */
 #define READ_DIRECT_MIN (16u << 10) /* bytes; a shorter read goes by message as a whole */
 #define READ_END	8	    /* bytes at each end of a longer one that do */
 
@@ -18,13 +18,13 @@ worker_of_chans(struct plx_chans *cs)
 	return container_of(cs, struct plx_worker, chans);
 }
 
-/* What the peer's answer means to who asked. */
+/* The meaning of the peer's answer to the caller. */
 static int
 move_status(int err)
 {
 	if (err == -EACCES)
 		return -EOPNOTSUPP;
-	if (err == -ETIME) /* a peer that does not answer: as all else on its channels */
+	if (err == -ETIME) /* a peer that does not answer: like all else on its channels */
 		return -ECONNRESET;
 	return err == -EINVAL || err == -ERANGE || err == -EFAULT ? -EKEYREJECTED : err;
 }
@@ -60,7 +60,7 @@ move_piece(struct plx_chan_op *op, uint64_t at, uint64_t len, bool checked,
 	return 0;
 }
 
-/* The middle of a read has come: whether it still was registered tells its end, read again. */
+/* The middle of a read has arrived: its end, read again, shows whether it was still registered. */
 static void
 middle_moved(struct plx_req *req)
 {
@@ -76,7 +76,7 @@ middle_moved(struct plx_req *req)
 	plx_chan_moved(op->item.chans, op, err);
 }
 
-/* Both ends are good, so all between is: one region holds both. */
+/* Both ends are valid, so the middle is: one region contains both. */
 static void
 end_over(struct plx_chan_op *op, int err)
 {
@@ -106,8 +106,8 @@ end_moved(struct plx_req *req)
 }
 
 /*
- * The target checks each access. A write it fetches itself when it is long. A device that reads
- * the peer's memory asks nobody, so of a long read the two ends go by message first, and the
+ * The target checks each access. It fetches a long write itself. A device that reads the
+ * peer's memory asks nobody, so of a long read the two ends go by message first, and the
  * target checks key, rights and bounds of these.
  */
 static void
@@ -147,7 +147,7 @@ worker_chans_open(struct plx_worker *w, const struct plx_worker_params *params)
 		w->rma.fetch_min = FETCH_MIN;
 	if (w->chans.on && w->dedicated)
 		worker_app_add(w, WORKER_APP_CHANS);
-	/* The owner's own requests: they end at once, in its turn. */
+	/* The owner's own requests: they complete at once, in its turn. */
 	return rc != 0 ? rc : plx_req_pool_open(&w->chan_reqs, 0, false, NULL, NULL);
 }
 
@@ -174,7 +174,7 @@ worker_on_joined(struct plx_queue *q, uint64_t group, bool rx, int rc)
 	plx_chans_on_joined(&w->chans, group, rx, rc);
 }
 
-/* Of all that goes by a device only messages of channels may get lost. */
+/* Only messages of channels are accepted from datagrams. */
 void
 worker_on_lossy(struct plx_queue *q, const struct plx_rx *rx)
 {

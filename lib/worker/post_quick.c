@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * post_quick.c - short messages that travel to the owner by value, and so are over at once
+ * post_quick.c - short messages that travel to the owner by value, and so are complete at once
  */
 #include <string.h>
 
@@ -9,9 +9,9 @@
 
 #include "worker_post.h"
 
-/* What travels to the owner instead of a request, in the message itself. */
+/* Travels to the owner instead of a request, in the message itself. */
 struct quick {
-	struct plx_ep *ep; /* not the handle: that may come to stand on another */
+	struct plx_ep *ep; /* not the handle, whose ep may change */
 	uint64_t word;	   /* the message's header: a tag, or struct plx_wire_am */
 	uint8_t data[PLX_WORKER_QUICK_MAX];
 	uint32_t len;
@@ -19,7 +19,7 @@ struct quick {
 };
 _Static_assert(sizeof(struct quick) == PLX_INBOX_BODY, "a short message fills a cell");
 
-/* The device is full, or something waits: a copy waits as well, and the next ones want requests. */
+/* Device full: queue a copy, and disable the inline path for this ep. */
 static __rte_noinline void
 quick_late(struct plx_ep *ep, const struct quick *k, uint8_t op)
 {
@@ -28,7 +28,7 @@ quick_late(struct plx_ep *ep, const struct quick *k, uint8_t op)
 	atomic_store_explicit(&ep->quick, false, memory_order_relaxed);
 	memcpy(msg, &k->word, sizeof(k->word));
 	memcpy(msg + sizeof(k->word), k->data, k->len);
-	/* Any other error is the ep's: its handler tells, as of any message that was on its way. */
+	/* Any other error is the ep's: its handler reports it, as of any message in flight. */
 	(void)plx_ep_tx_copy(ep, k->conn_id, op, msg, sizeof(k->word) + k->len);
 }
 
@@ -104,10 +104,10 @@ plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, 
 
 	if (len > PLX_WORKER_QUICK_MAX || !atomic_load_explicit(&ep->quick, memory_order_relaxed))
 		return false;
-	/* It may come to stand on another ep, which who has the lock sees. */
+	/* It may get another ep, which the owner of the lock sees. */
 	if (unlikely(user->conn != NULL && w->inbox.many))
 		return false;
-	if (!worker_begin(w)) /* apart, so that while turns are lent this saves no registers for it */
+	if (!worker_begin(w)) /* separate, so that while granted this saves no registers for it */
 		return plx_worker_tag_send_posted(w, user, buf, len, tag);
 	rc = plx_worker_tag_send_now(w, ep, buf, len, tag);
 	worker_end(w, true);

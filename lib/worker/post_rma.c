@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * post_rma.c - put, get and atomics: from the application's side, and what arrives of them
+ * post_rma.c - put, get and atomics: from the application's side, and arrivals of them
  */
 #include <errno.h>
 #include <string.h>
@@ -103,7 +103,7 @@ void
 plx_worker_rma(struct plx_worker *w, const struct plx_rma_do *d, struct plx_req *req)
 {
 	plx_rma_prepare(&w->rma, d, req);
-	plx_worker_busy(w); /* its answer may be stores to our memory, which no turn finds */
+	plx_worker_busy(w); /* its answer may be stores to our memory, which no turn detects */
 	if (!worker_submit(w, rma_run, req))
 		rma_run(req);
 }
@@ -113,7 +113,7 @@ plx_worker_rkey_unpack(const struct plx_ep_user *user, const void *buf, uint8_t 
 	struct plx_rkey **out)
 {
 	struct plx_ep *ep = user->ep;
-	/* Of a client that is not connected yet nobody knows the process. */
+	/* The process of a client that is not connected yet is unknown. */
 	int rc = plx_rkey_unpack(ep->stub ? NULL : ep->peer, buf, can, map, out);
 
 	if (rc == 0 && !ep->stub)

@@ -63,7 +63,7 @@ tag_recv(struct plx_worker *w, struct plx_req *req, uint64_t tag, uint64_t mask)
 		plx_offload_post(&w->offload, req);
 }
 
-/* What travels to the owner of a receive, in the message itself. */
+/* Travels to the owner of a receive, in the message itself. */
 struct recv_post {
 	struct plx_worker *w;
 	struct plx_req *req;
@@ -80,13 +80,13 @@ recv_post_run(void *arg)
 }
 
 /*
- * To wake a reactor takes microseconds. One that sleeps, and has kept no message, need not know of a
- * receive before a message comes, which wakes it.
+ * Waking a reactor takes microseconds. One that sleeps without unexpected messages need not
+ * know of a receive before a message comes, which wakes it.
  */
 static inline void
 recv_cell_post(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
 {
-	/* as it slept the count did not change; when it does not it looks here before it sleeps */
+	/* while it slept the count did not change; when awake it looks here before it sleeps */
 	if (worker_cell_give(w, c, pos) && unlikely(plx_reactor_sleeps(&w->poller)) &&
 		__atomic_load_n(&plx_tag_stats(w->tag)->kept, __ATOMIC_RELAXED) != 0)
 		plx_reactor_wake(&w->poller);
@@ -114,12 +114,12 @@ plx_worker_tag_recv_posted(struct plx_worker *w, void *buf, uint64_t len, uint64
 	worker_leave_long(w, len);
 }
 
-/* Apart, so that inline a receive saves no registers for it. */
+/* Separate, so that inline a receive saves no registers for it. */
 static __rte_noinline void
 recv_submit(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_req *req)
 {
-	/* What the owner writes in the request stays in its cache. */
+	/* The owner's fields of the request stay in its cache. */
 	plx_req_flag(req, PLX_REQ_RECV);
 	if (unlikely(!worker_begin(w))) {
 		plx_worker_tag_recv_posted(w, buf, len, tag, mask, req);
@@ -148,7 +148,7 @@ struct recv_now_arg {
 	struct plx_worker *w;
 	struct plx_req *req;
 	uint64_t tag, mask;
-	struct plx_msg *msg; /* one that a probe has taken; NULL: by tag */
+	struct plx_msg *msg; /* one that a probe has removed; NULL: by tag */
 	int rc;
 };
 
@@ -164,7 +164,7 @@ recv_now_run(void *arg)
 		return;
 	msg = container_of(m, struct plx_msg, tag);
 	if (msg->kind == PLX_MSG_RTS || msg->is_partial)
-		return; /* it stays where it is, in its place */
+		return; /* it stays in its place */
 	if (a->msg == NULL) {
 		plx_tag_take(a->w->tag, m);
 		PLX_STAT_INC(a->w->stat.tag_recvs);
@@ -279,7 +279,8 @@ cancel_run(void *arg)
 void
 plx_worker_cancel(struct plx_worker *w, struct plx_req *req)
 {
-	/* Waited for: the request may be freed as soon as this returns. Inline its callback has run by then. */
+	/* Waited for: the request may be freed as soon as this returns. Inline its callback
+	 * has run by then. */
 	if (w->dedicated)
 		plx_worker_call(w, cancel_run, req);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * reach.c - by which device a worker reaches another, and the address that others reach it by
+ * reach.c - the device by which a worker reaches another, and its own address
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 PLX_LOG_DEFINE(worker, "plx.worker");
 
-/* Whether it is of no use to others: its port is down, and another port of the device is not. */
+/* Whether to omit it from addresses: its port is down, and another port of the device is not. */
 static bool
 leave_out(const struct plx_worker *w, uint32_t i)
 {
@@ -51,8 +51,8 @@ same_device(const struct plx_wire_addr_dev *a, const char *name)
 }
 
 /*
- * Of the queues and of the addresses of one device, the two that are best for each other. If none are of
- * use: the first two, or *q stays NULL, as there is no queue of that device.
+ * Of the queues and of the addresses of one device, the best pair. If none is usable: the
+ * first two, or *q stays NULL, as there is no queue of that device.
  */
 static int
 choose(struct plx_worker *w, const struct plx_wire_addr *wire, const char *name,
@@ -83,7 +83,7 @@ choose(struct plx_worker *w, const struct plx_wire_addr *wire, const char *name,
 	return best < 0 ? (int)best : 0;
 }
 
-/* What has failed and has no handle any more would be gone soon: it is not for one made now. */
+/* Do not reuse a dead, unreferenced peer; create a new one. */
 static bool
 is_left(const struct plx_peer *peer)
 {
@@ -104,7 +104,7 @@ peer_of(struct plx_queue *q, const struct plx_addr *addr, struct plx_peer **peer
 	return rc;
 }
 
-/* What is told of an address once it is known by which device it is reached, or that it is not. */
+/* The log message about an address once its device is known, or that there is none. */
 struct verdict {
 	char whose[PLX_DEV_TEXT_MAX];
 	char why[512]; /* not by the devices that were tried before */

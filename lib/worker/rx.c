@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rx.c - what an arrived packet means: the switch, and tagged delivery
+ * rx.c - the meaning of an arrived packet: the switch, and tagged delivery
  *
  * Design notes
- * Headers are copied out of the borrowed message before they are looked at, since
- * a peer may still write there. Whatever does not make sense is counted and
- * dropped, and changes nothing.
- *
- * The first piece of a message in fragments takes its place in matching; the later
- * ones find it by (ep, msg_id).
+ * - Headers are copied out of the message before they are checked, since a peer may still write
+ *   there. An invalid message is counted and dropped, and changes nothing.
+ * - The first piece of a message in fragments takes its place in matching; the later ones find it
+ *   by (ep, msg_id).
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +17,7 @@
 #include "plx_copy.h"
 #include "worker_int.h"
 
-#define RX_PREFETCH_DEPTH 2000 /* posted receives that no longer fit into the second cache */
+#define RX_PREFETCH_DEPTH 2000 /* posted receives that no longer fit into the second-level cache */
 
 static inline struct plx_req *
 match(struct plx_worker *w, uint64_t tag)
@@ -62,7 +60,8 @@ worker_msg_free(struct plx_worker *w, struct plx_msg *m)
 }
 
 /*
- * Keep a message that no receive waits for. When too much is kept its sender only announces from there on.
+ * Store a message without a receive. Above the bound its sender only announces from there
+ * on.
  * @return NULL without memory, or the sender is refused
  */
 static struct plx_msg *
@@ -105,7 +104,7 @@ keep_eager_slow(struct plx_worker *w, struct plx_peer *src, uint64_t tag, const 
 	plx_copy(m->data, data, len);
 }
 
-/* Whether nobody has to be stopped or refused for a short message: what one peer has, all have. */
+/* Whether a short message needs neither stopping nor refusing: the total bounds each peer. */
 static inline bool
 keeps_short(const struct plx_worker *w, const struct plx_ep *ep, uint64_t len)
 {
@@ -147,7 +146,7 @@ rx_eager(struct plx_worker *w, const struct plx_rx *rx)
 		keep_eager(w, rx->src, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
 }
 
-/* In these three req is the receive that a device has matched; NULL: none has. */
+/* In these three req is the receive that a device has matched; NULL: none. */
 static void
 rx_sync(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 {
@@ -175,7 +174,7 @@ rx_sync(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 	plx_copy(m->data, data, len);
 }
 
-/* All pieces are here. */
+/* All pieces have arrived. */
 static void
 partial_end(struct plx_worker *w, struct plx_msg *m)
 {
@@ -195,7 +194,7 @@ partial_end(struct plx_worker *w, struct plx_msg *m)
 	}
 }
 
-/* A message can't be had, and no other receive shall wait for it. */
+/* A message is lost, and no other receive shall wait for it. */
 static __rte_noinline __rte_cold void
 recv_lost(struct plx_req *req, int err)
 {
@@ -213,7 +212,7 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 	struct plx_msg *m;
 
 	memcpy(&h, rx->data, sizeof(h));
-	if (ep == NULL) { /* the rest could not be told apart */
+	if (ep == NULL) { /* later pieces could not be identified */
 		PLX_STAT_INC(w->stat.rx_drop_no_memory);
 		recv_lost(req, -ENOMEM);
 		return;
@@ -265,14 +264,14 @@ msg_move(const struct plx_msg *m, uint8_t *to)
 	plx_copy(to, m->data, m->got);
 }
 
-/* Room for len more bytes of a message that is kept; without memory it is lost. */
+/* Room for len more bytes of a stored message; without memory it is lost. */
 static __rte_noinline bool
 msg_grow(struct plx_worker *w, struct plx_msg *m, uint64_t len)
 {
 	uint64_t before = m->cost;
 
 	if (!worker_may_keep(w, m->ep, len))
-		return false; /* with all else of the ep it goes as that fails */
+		return false; /* it is freed with everything else of the ep as that fails */
 	if (plx_msg_grow(&w->msgs, m, m->got + len, m->len, msg_move) == 0) {
 		m->ep->kept += m->cost - before;
 		return true;
@@ -408,7 +407,7 @@ worker_recv_msg(struct plx_worker *w, struct plx_msg *m, struct plx_req *req)
 	}
 }
 
-/* The rest of a message in fragments does not come. */
+/* The remaining pieces of a message do not come. */
 static void
 partial_drop(struct plx_worker *w, struct plx_msg *m, int err)
 {
@@ -426,7 +425,7 @@ partial_drop(struct plx_worker *w, struct plx_msg *m, int err)
 	} else if (!m->taken) {
 		plx_tag_take(w->tag, &m->tag);
 		worker_msg_free(w, m);
-	} /* else: the application holds it and learns of it when it receives */
+	} /* else: the application has it and learns of it when it receives */
 }
 
 void
@@ -438,7 +437,8 @@ worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err)
 		partial_drop(w, m, err);
 }
 
-/* The rest of a message in pieces does not come, or the sender has taken back what a receive asked for. */
+/* The remaining pieces of a message do not come, or the sender has withdrawn a message that
+ * a receive asked for. */
 static void
 rx_cancel(struct plx_worker *w, struct plx_ep *ep, const struct plx_wire_cancel *h)
 {
@@ -468,7 +468,7 @@ union rx_hdr {
 	struct plx_wire_cancel cancel;
 };
 
-/* Where a reactor doesn't give the turns. */
+/* Without a reactor. */
 static inline void
 rx_am_inline(struct plx_worker *w, const struct plx_rx *rx)
 {
@@ -686,8 +686,8 @@ rx_tag_differs(const struct plx_rx *rx, uint64_t *tag)
 }
 
 /*
- * Wait for the memory of all matches of a burst at once, and not for one after the other. Those behind
- * the first of one tag are asked for as it is matched.
+ * Wait for the memory of all matches of a burst at once, not one after the other. Later
+ * ones of one tag are prefetched as the first is matched.
  */
 static __rte_noinline void
 rx_prefetch(const struct plx_worker *w, const struct plx_rx *rx, uint16_t n)
@@ -726,7 +726,8 @@ worker_finish_recv(void *worker, struct plx_req *req, const struct plx_rx *rx)
 	}
 }
 
-/* Whoever sent the last message may be answered; but a program has yet to be told of one for its channels. */
+/* The sender of the last message may get an answer; but a program has not seen a message of
+ * its channels yet. */
 static inline void
 rx_done(const struct plx_worker *w, const struct plx_rx *last)
 {
@@ -751,7 +752,7 @@ rx_dispatch(struct plx_worker *w, uint32_t k, uint16_t n)
 	q->rx_release(q, w->rx, n);
 }
 
-/* One tagged message, and nothing to be done before or behind it. */
+/* One tagged message, without other work before or after it. */
 static inline bool
 rx_is_usual(const struct plx_worker *w, uint16_t n)
 {
@@ -803,7 +804,7 @@ keep_lone_word(struct plx_worker *w, uint64_t tag)
 	keep_eager(w, w->rx->src, tag, lone_data(w, &len), 8);
 }
 
-/* Its buffer is not plain, or too short, or there is more to do than to tell. */
+/* Its buffer is not plain, or too short, or completion is more than a callback. */
 static __rte_noinline void
 take_lone_slow(struct plx_req *req, const uint8_t *data, uint64_t len)
 {
@@ -827,7 +828,7 @@ recv_lone(struct plx_worker *w, struct plx_req *req)
 	const uint8_t *data = lone_data(w, &len);
 
 	req->posted = false;
-	req->recv.info_len = len; /* info_tag is where the match has left it */
+	req->recv.info_len = len; /* the match has stored info_tag */
 	if (unlikely(!plx_req_is_plain(req, flags, len))) {
 		take_lone_slow(req, data, len);
 	} else if (likely(len == 8)) {
@@ -838,7 +839,7 @@ recv_lone(struct plx_worker *w, struct plx_req *req)
 	}
 }
 
-/* Apart, so that others save no registers for it. */
+/* Separate, so that others save no registers for it. */
 static __rte_noinline void
 rx_lone_tagged(struct plx_worker *w)
 {
@@ -846,7 +847,7 @@ rx_lone_tagged(struct plx_worker *w)
 	uint64_t tag;
 
 	plx_peer_tx_soon(w->rx->src);
-	memcpy(&tag, w->rx->data, sizeof(tag)); /* once: it may be written on */
+	memcpy(&tag, w->rx->data, sizeof(tag)); /* once: the sender may still write */
 	if (unlikely(plx_tag_stats(w->tag)->posted == 0)) {
 		plx_tag_miss(w->tag);
 		if (likely(w->rx->len == sizeof(struct plx_wire_eager) + 8))
@@ -868,7 +869,7 @@ is_stream_data(const struct plx_rx *rx)
 	return rx->op == PLX_WIRE_STREAM && rx->len >= sizeof(struct plx_wire_stream);
 }
 
-/* What may create work without saying so. */
+/* It may create work implicitly. */
 static __rte_noinline void
 rx_lone_chan(struct plx_worker *w, const struct plx_rx *rx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * send.c - how a message travels: short, eager, in fragments, or rendezvous
+ * send.c - the protocol of a message: short, eager, in fragments, or rendezvous
  */
 #include <errno.h>
 #include <string.h>
@@ -32,7 +32,7 @@ enum worker_am_way
 worker_am_choose(const struct plx_ep *ep, uint32_t hdr_len, uint64_t len, uint32_t how)
 {
 	uint64_t all = plx_am_head(hdr_len) + len;
-	/* A peer that wants tagged messages announced takes these at any time. */
+	/* A peer that requires announcements of tagged messages accepts these at any time. */
 	bool eager = hdr_len + len < ep->eps->eager_end || (how & PLX_AM_EAGER) != 0;
 
 	if ((how & PLX_AM_RNDV) != 0 || len > WORKER_FRAGS_LEN_MAX)
@@ -75,7 +75,7 @@ eager_send(struct plx_pend *p)
 		.op = PLX_WIRE_EAGER};
 	int rc;
 
-	if (unlikely(req->len >= req->send.ep->eager_end)) /* the peer has said so while it waited */
+	if (unlikely(req->len >= req->send.ep->eager_end)) /* a FLOW arrived while it was pending */
 		return plx_rndv_send_instead(&worker_of(req)->rndv, req);
 	plx_req_tx(req, &tx, 0, req->len);
 	rc = plx_peer_tx(&tx);
@@ -132,7 +132,7 @@ worker_frags_fail(struct plx_pend *p, int err)
 	struct plx_req *req = container_of(p, struct plx_req, send.pend);
 	struct plx_wire_cancel h = {.msg_id = req->send.msg_id};
 
-	/* Who has the first piece must not wait for the last. */
+	/* The receiver of the first piece must not wait for the last. */
 	if (err == -ECANCELED && req->send.offset != 0)
 		(void)plx_ep_tx_ctl(req->send.ep, PLX_WIRE_CANCEL, &h, sizeof(h));
 	plx_req_complete(req, err);

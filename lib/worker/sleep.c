@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * sleep.c - whether a worker may sleep, and arming what wakes it: for its application, and for its reactor
+ * sleep.c - whether a worker may sleep, and arming its wake-ups: for its application, and for its
+ * reactor
  *
  * Design notes
- * The queues are armed when nothing waits at any stage of the turn. What an application posts wakes its reactor by
- * itself; wake.c has how an application is woken.
- *
- * An application that waits on its reactor's core for a receiver that it has woken there keeps that one from
- * moving what it waits for: the kernel gives a core that is yielded only to those that have had less than their
- * share. So it sleeps: with the turns on what the reactor would sleep on, without them until the reactor tells it
- * something.
+ * - The queues are armed when no stage of the turn has work. Posts of the application wake its
+ *   reactor by themselves; wake.c has the wake-up of an application.
+ * - Avoid starving the woken receiver when application and reactor share a core: the kernel gives
+ *   a yielded core only to threads that have had less than their share. So an application that
+ *   waits for a receiver that it has woken there sleeps: as the owner on the reactor's events,
+ *   otherwise until the reactor notifies it.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,9 +22,9 @@
 #include "plx_futex.h"
 #include "worker_int.h"
 
-#define REST_US 100 /* what a sender looked too early for is seen behind it: plx_queue.dozes */
+#define REST_US 100 /* messages of senders that looked too early are seen after it: plx_queue.dozes */
 
-/* Something that moves with turns, not with events. */
+/* Work that needs turns, not events. */
 static bool
 needs_turns(struct plx_worker *w)
 {
@@ -42,7 +42,7 @@ arm_queues(struct plx_worker *w)
 	for (uint32_t i = 0; i < w->n_queues; i++)
 		if (plx_queue_arm(w->queues[i]) != 0)
 			return -EBUSY;
-	/* Arming may have found peers dead, and no event will tell of them again. */
+	/* Arming may have found peers dead, and no event will report them again. */
 	return SLIST_EMPTY(&w->failing) ? 0 : -EBUSY;
 }
 
@@ -109,7 +109,7 @@ plx_worker_arm(struct plx_worker *w)
 	if (worker_event_take(w->wake.signal_fd) || (w->app_work & WORKER_APP_LATER))
 		return -EBUSY;
 	if ((w->app_work & WORKER_APP_CONNS) && plx_cm_waits(&w->conns.cm)) {
-		w->conns.last_ticks = 0; /* look in the next progress, not some time */
+		w->conns.last_ticks = 0; /* poll in the next progress, not later */
 		return -EBUSY;
 	}
 	return w->dedicated ? arm_dedicated(w) : arm_inline(w);
@@ -141,7 +141,7 @@ rest_arm(void *arg)
 	if (needs_turns(w) || !STAILQ_EMPTY(&w->reqs.cq->overflow) ||
 		!TAILQ_EMPTY(&w->am.overflow) || !STAILQ_EMPTY(&w->chans.overflow))
 		return -EBUSY;
-	/* What was posted is looked at last: it has had time to arrive. */
+	/* The inbox is checked last: posts have had time to arrive. */
 	if (arm_queues(w) == 0 && plx_inbox_empty(&w->inbox))
 		return 0;
 	disarm_queues(w);
@@ -181,7 +181,7 @@ worker_rest_open(struct plx_worker *w)
 static bool
 has_woken(const struct plx_worker *w)
 {
-	/* relaxed: it is about time only, as what follows */
+	/* relaxed: only affects time, as below */
 	for (uint32_t i = 0; i < w->n_queues; i++)
 		if (atomic_load_explicit(&w->queues[i]->woke, memory_order_relaxed))
 			return true;
@@ -197,7 +197,7 @@ forget_woken(struct plx_worker *w)
 
 static const struct timespec rest_most = {.tv_nsec = REST_US * 1000};
 
-/* It sleeps on what the reactor would. @return whether something came */
+/* It sleeps on the reactor's events. @return whether there was one */
 static bool
 rest_wait(const struct plx_worker *w)
 {
@@ -208,7 +208,7 @@ rest_wait(const struct plx_worker *w)
 	return ppoll(fds, w->poller.n_fds, &rest_most, NULL) > 0;
 }
 
-/* The turns are this thread's. @return whether it slept */
+/* This thread is the owner. @return whether it slept */
 static bool
 rest_lent(struct plx_worker *w)
 {
@@ -235,14 +235,14 @@ worker_end_nap_slow(struct plx_worker *w)
 	plx_futex_wake(&w->wake.naps);
 }
 
-/* The reactor has the turns. @return whether it slept */
+/* The reactor is the owner. @return whether it slept */
 static bool
 nap(struct plx_worker *w)
 {
 	_Atomic uint32_t *naps = &w->wake.naps;
 	bool news;
 
-	/* relaxed: what is told meanwhile may miss this, and is seen when the nap is over */
+	/* relaxed: a concurrent notification may miss this, and is seen after the sleep */
 	atomic_store_explicit(naps, 1, memory_order_relaxed);
 	news = worker_has_news(w);
 	if (!news)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * turn.c - the turn: the table of contents of the machine
+ * turn.c - the turn: the table of contents
  */
 #include <errno.h>
 #include <time.h>
@@ -10,7 +10,7 @@
 
 #include "worker_int.h"
 
-#define TIMER_EVERY 64 /* turns between two looks at the clock, looks included; timers are coarse */
+#define TIMER_EVERY 64 /* turns between two readings of the clock, looks included; timers are coarse */
 
 /* Peers found dead since the last turn. */
 static __rte_noinline __rte_cold void
@@ -53,13 +53,13 @@ yields(struct plx_worker *w)
 }
 
 /*
- * Nothing comes. What the kernel moves for us on this core has to get it: a thread that yields
- * still takes its share, one that sleeps does not.
+ * Nothing comes. Sleep, not yield: soft-RoCE's kernel thread needs this core's CPU time,
+ * and a thread that yields still takes its share.
  */
 enum plx_offer
 plx_worker_offers_slow(struct plx_worker *w)
 {
-	/* a callback asked, or something was found that the caller does not count */
+	/* a callback called, or there was an event that the caller does not count */
 	if (plx_worker_in_callback(w) || w->empty_turns == 0)
 		return PLX_OFFER_NOT;
 	if (w->sleep_us != 0 && moved_by_cpu(w)) {
@@ -72,7 +72,7 @@ plx_worker_offers_slow(struct plx_worker *w)
 	return PLX_OFFER_YIELD;
 }
 
-/* As inline: the reactor is nobody to wait for. */
+/* As inline: there is no reactor to wait for. */
 static void
 offer_lent(struct plx_worker *w)
 {
@@ -122,7 +122,7 @@ worker_rings_flush(struct plx_worker *w)
 	plx_am_flush(&w->am);
 }
 
-/* Whether stages 3 to 8 have something to do, in one look: mostly none has. */
+/* Whether stages 3 to 8 have work, in one check: usually none has. */
 static inline bool
 has_work(const struct plx_worker *w)
 {
@@ -143,7 +143,8 @@ work(struct plx_worker *w)
 	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
 	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
 	plx_chans_flush(&w->chans);			/*   and acknowledgements of channels */
-	n += worker_flush_run(w);			/* 6 flushes and closes that wait */
+	n += worker_flush_run(w);			/* 6 flushes and closes that are not
+	                         			 * complete */
 	if (unlikely(!SLIST_EMPTY(&w->failing)))
 		fail_run(w);				/* 7 peers that have died */
 	if (!LIST_EMPTY(&w->eps.stopped) && w->msgs.bytes <= w->kept_max / 2)
@@ -151,7 +152,7 @@ work(struct plx_worker *w)
 	return n;
 }
 
-/* @return whether nothing is left to do but to receive, where the stages had nothing to do. Inline. */
+/* @return whether only arrivals are left to handle, after stages without work. Inline. */
 static inline bool
 is_quiet(const struct plx_worker *w)
 {
@@ -159,7 +160,7 @@ is_quiet(const struct plx_worker *w)
 	       (!w->chans.on || plx_chans_are_quiet(&w->chans));
 }
 
-/* The stages behind what came, 3 to 9. @return how much was done */
+/* The stages after the arrivals, 3 to 9. @return the number of events */
 static inline unsigned
 stages_behind_rx(struct plx_worker *w, bool *was_work)
 {
@@ -172,13 +173,13 @@ stages_behind_rx(struct plx_worker *w, bool *was_work)
 		plx_chans_turned(&w->chans);
 	if (unlikely(w->stat.turns >= w->timers_turn)) {
 		w->timers_turn = w->stat.turns + TIMER_EVERY;
-		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 who is alive */
+		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 timers: liveness */
 		*was_work = true;
 	}
 	return n;
 }
 
-/* Inline: the end of a turn. @return how much was done */
+/* Inline: the end of a turn. @return the number of events */
 static inline unsigned
 end_turn(struct plx_worker *w)
 {
@@ -190,14 +191,15 @@ end_turn(struct plx_worker *w)
 	return n;
 }
 
-/* Inline: messages of one turn. With a reactor the application posts while we go on: no pace helps. */
+/* Inline: messages of one turn. With a reactor the application posts meanwhile: no pace helps. */
 static inline uint16_t
 rx_most(const struct plx_worker *w)
 {
 	return likely(w->streams.pace == 0) ? PLX_DEV_RX_BURST : 1;
 }
 
-/* The application takes no active messages: what is kept for it has a bound, above which they stay in the devices. */
+/* The application takes no active messages: the stored ones have a bound, above which they
+ * stay in the devices. */
 static bool
 am_waits(const struct plx_worker *w)
 {
@@ -205,8 +207,8 @@ am_waits(const struct plx_worker *w)
 }
 
 /*
- * What is received has to be answered, and a reserve for that was drawn on; or active messages find no room in the
- * ring.
+ * Received messages need answers, and a reserve for these was used; or active messages find
+ * no room in the ring.
  * @return whether more may be received
  */
 static __rte_noinline __rte_cold bool
@@ -222,7 +224,7 @@ can_answer(struct plx_worker *w)
 	return may;
 }
 
-/* Here and not in rx.c, as most bursts bring nothing and their way should be short. */
+/* Here and not in rx.c, as most bursts bring nothing and their path should be short. */
 static inline unsigned
 rx(struct plx_worker *w, uint16_t most)
 {
@@ -245,7 +247,7 @@ rx(struct plx_worker *w, uint16_t most)
 	return total;
 }
 
-/* Receive: channels' sends that are over, packets, then the switch. */
+/* Receive: completed sends of channels, packets, then the switch. */
 static inline unsigned
 stage_rx(struct plx_worker *w, uint16_t most)
 {
@@ -254,7 +256,7 @@ stage_rx(struct plx_worker *w, uint16_t most)
 	return n + rx(w, most);
 }
 
-/* @return what ran */
+/* @return the number of messages run */
 static unsigned
 run_inbox(struct plx_worker *w)
 {
@@ -281,7 +283,7 @@ turn(struct plx_worker *w)
 {
 	unsigned n;
 
-	if (unlikely(w->eps.due & PLX_DUE_TURN)) /* a callback asks for progress: it is in progress */
+	if (unlikely(w->eps.due & PLX_DUE_TURN)) /* a callback calls progress: it is in progress */
 		return 0;
 	w->eps.due = PLX_DUE_WORK | PLX_DUE_TURN;
 	w->due_turn = w->stat.turns + 1 + PLX_WORKER_LOOKS;
@@ -293,17 +295,17 @@ turn(struct plx_worker *w)
 	return n;
 }
 
-/* Dedicated. @param lent the reactor's turns are this thread's, which would have posted */
+/* Dedicated. @param lent this thread, which would have posted, is the owner */
 static inline unsigned
 turn_dedicated(struct plx_worker *w, bool lent)
 {
 	unsigned n = 0, own = 0;
 	bool alone = false, was_work;
 
-	if (unlikely(w->eps.due & PLX_DUE_TURN)) /* a callback asks for progress: it is in progress */
+	if (unlikely(w->eps.due & PLX_DUE_TURN)) /* a callback calls progress: it is in progress */
 		return 0;
 	w->eps.due = PLX_DUE_WORK | PLX_DUE_TURN;
-	worker_hold(w);					/* 0 what is sent below goes together */
+	worker_hold(w);					/* 0 sends below go together */
 	if (lent) {
 		if (unlikely(plx_inbox_waits(&w->inbox)))
 			own = run_inbox(w);
@@ -313,16 +315,17 @@ turn_dedicated(struct plx_worker *w, bool lent)
 		own = run_inbox(w);			/* 1 operations of other threads */
 		w->poller.posts = own != 0 ? w->poller.posts + 1 : 0;
 	}
-	/* What the first one sent may be for the worker whose turn comes next: the rest can wait. */
+	/* The first message may be for the worker whose turn comes next: the other stages
+	 * can wait. */
 	if (!alone || own == 0) {
 		n = stage_rx(w, PLX_DEV_RX_BURST);	/* 2 */
 		n += stages_behind_rx(w, &was_work);	/* 3 to 9 */
 	}
 	if (unlikely(w->holds))
 		worker_let_go(w);
-	worker_rings_flush(w);				/* 10 what found no room in the rings */
+	worker_rings_flush(w);				/* 10 items without room in the rings */
 	if (unlikely(w->wake.on))
-		worker_wake_app(w, n);			/* 11 who sleeps until they come */
+		worker_wake_app(w, n);			/* 11 a sleeping application */
 	worker_end_nap(w);
 	n += own;
 	PLX_STAT_INC(w->stat.turns);
@@ -332,8 +335,9 @@ turn_dedicated(struct plx_worker *w, bool lent)
 }
 
 /*
- * Behind a message that a look has found. The next may always be there when we look: one in PLX_WORKER_LOOKS takes a
- * burst all the same, so that nobody else waits for ever. @return how many more came
+ * After a message of a look. There may always be a next one: one look in PLX_WORKER_LOOKS
+ * takes a burst anyway, so that other peers do not wait for ever. @return how many more
+ * came
  */
 static __rte_noinline unsigned
 rx_rest(struct plx_worker *w)
@@ -344,7 +348,7 @@ rx_rest(struct plx_worker *w)
 	return rx(w, rx_most(w));
 }
 
-/* Behind a message that was found and is handled, when there is more to do. @return how much was done, with it */
+/* After a message of a look, with more work. @return the number of events, including it */
 static inline unsigned
 take_rest(struct plx_worker *w, bool more)
 {
@@ -393,8 +397,9 @@ plx_worker_turn(struct plx_worker *w)
 }
 
 /*
- * A lone message: who has answered the one before answers this one, and the line of the
- * answer comes meanwhile. Who does not would take it from the reactor, which polls it.
+ * A lone message: if the application answered the previous one it will answer this one, so
+ * prefetch the line of the answer. Otherwise the prefetch would take the line from the
+ * reactor, which polls it.
  */
 static inline void
 ask_answer(struct plx_worker *w)
@@ -425,11 +430,11 @@ collect_found(struct plx_worker *w, bool told)
 	return n;
 }
 
-/* The reactor may have taken something for which nothing completes: an unexpected message, say. */
+/* The reactor may have handled an event without a completion, such as an unexpected message. */
 static __rte_noinline unsigned
 collect_counted(struct plx_worker *w, bool told)
 {
-	/* pairs with the release in worker_wake_app(); before what it counts is looked at */
+	/* pairs with the release in worker_wake_app(); before reading what it counts */
 	uint32_t seen = atomic_load_explicit(&w->wake.n_events, memory_order_acquire);
 	unsigned n = collect_found(w, told) + (seen != w->wake.events_seen);
 
@@ -437,7 +442,7 @@ collect_counted(struct plx_worker *w, bool told)
 	return n;
 }
 
-/* @param told of requests that were over in a turn of ours */
+/* @param told requests that completed in a turn of this thread */
 static inline unsigned
 collect(struct plx_worker *w, bool told)
 {
@@ -447,24 +452,26 @@ collect(struct plx_worker *w, bool told)
 static inline void
 within(struct plx_worker *w, uintptr_t thread)
 {
-	/* relaxed: others find only that they are not it */
+	/* relaxed: others only find that they are not it */
 	atomic_store_explicit(&w->poller.gate.within, thread, memory_order_relaxed);
 }
 
-/* The reactor has no core of its own, and we wait. Apart, so that progress saves no registers for it. */
+/* The reactor has no core of its own, and this thread waits. Separate, so that progress
+ * saves no registers for it. */
 static __rte_noinline unsigned
 turn_taken(struct plx_worker *w)
 {
 	bool direct, told = false;
 	unsigned n;
 
-	/* As inline: no other thread is in progress, or takes and gives back requests. */
+	/* As inline: no other thread is in progress, or allocates and frees requests. */
 	direct = plx_req_pool_begin_direct(&w->reqs);
 	if (direct)
 		within(w, (uintptr_t)__builtin_thread_pointer());
 	n = worker_turn_granted(w);
 	if (direct) {
-		told = w->reqs.to == NULL; /* else what a callback's own call ended waits in the ring */
+		told = w->reqs.to == NULL; /* otherwise completions of a callback's own call are in
+		                            * the ring */
 		within(w, 0);
 		plx_req_pool_end_direct(&w->reqs);
 	}
@@ -479,23 +486,24 @@ progress_dedicated(struct plx_worker *w)
 	if (plx_poller_take(&w->poller, true))
 		return turn_taken(w);
 	if (unlikely(w->inbox.many) && plx_gate_is_granted(&w->poller.gate))
-		worker_look_behind(w); /* it was seen inside */
+		worker_look_behind(w); /* others saw it inside */
 	return collect(w, false);
 }
 
-/* Callbacks of what completed where none could run. */
+/* Callbacks of operations that completed where none could run. */
 static unsigned
 run_later(struct plx_worker *w)
 {
 	unsigned n = plx_req_pool_run_later(&w->reqs);
 
-	/* not before: a callback that asks for progress is to find none */
+	/* not before: a callback that calls progress must find none */
 	if (STAILQ_EMPTY(&w->reqs.later.overflow))
 		w->app_work &= ~WORKER_APP_LATER;
 	return n;
 }
 
-/* What calls the application outside of a turn. Inline, too, a callback that asks for progress then gets none. */
+/* Work that calls the application outside of a turn. Inline, too, a callback that calls
+ * progress then gets 0. */
 static __rte_noinline unsigned
 run_app_work(struct plx_worker *w)
 {
@@ -515,7 +523,7 @@ progress_app(struct plx_worker *w)
 {
 	unsigned n;
 
-	if (w->in_poll) /* as in a turn: a callback asks for progress */
+	if (w->in_poll) /* as in a turn: a callback calls progress */
 		return 0;
 	w->in_poll = true;
 	if (w->app_work & WORKER_APP_ARMED)

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * wake.c - how an application sleeps until its worker has something to do
+ * wake.c - wake-ups of an application that sleeps until its worker has work
  *
  * Design notes
- * The application gets one epoll descriptor with everything in it that can wake:
- * inline the queues' descriptors, dedicated one that the reactor writes to; the
- * signal of plx_worker_signal(); the sockets of listeners and connections. It
- * polls readable until the next progress, or for a signal the next arm.
- *
- * Arm, then sleep. Arm answers -EBUSY when anything waits at any stage of the turn,
- * and otherwise arranges that whatever comes later makes the descriptor readable.
- * So nothing is lost between the last look and the sleep: inline by the devices'
- * own protocol (as plx_queue_arm() promises); dedicated the owner counts
- * what it did, fences and looks at armed, while arm stores armed, fences and looks at
- * the count: one of the two sees the other's.
- *
- * What waits for time and not for an event does not let the application sleep at all
- * (a device that is full), or has a timer in the descriptor (connecting). The death of
- * a peer is an event. plx_worker_sleep() ends after PLX_WAKE_MAX_MS all the same.
+ * - The application gets one epoll descriptor with all wake-up sources in it: inline the queues'
+ *   descriptors, dedicated one that the reactor writes to; the signal of plx_worker_signal(); the
+ *   sockets of listeners and connections. It polls readable until the next progress, or after a
+ *   signal until the next arm.
+ * - Arm, then sleep. Arm returns -EBUSY when any stage of the turn has work, and otherwise
+ *   arranges that later events make the descriptor readable. So nothing is lost between the last
+ *   poll and the sleep: inline by the devices' own protocol (as plx_queue_arm() promises);
+ *   dedicated the owner counts its events, fences and reads armed, while arm stores armed, fences
+ *   and reads the count: one of the two sees the other's.
+ * - Work that needs time and not an event does not let the application sleep at all (a full
+ *   device), or has a timer in the descriptor (connecting). The death of a peer is an event.
+ *   plx_worker_sleep() still ends after PLX_WAKE_MAX_MS.
  */
 #include <errno.h>
 #include <poll.h>
@@ -95,7 +92,7 @@ worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params)
 		rc = open_timer(w);
 	if (rc == 0 && params->event_fd >= 0 &&
 		epoll_ctl(params->event_fd, EPOLL_CTL_ADD, k->efd, &ev) != 0)
-		rc = -EINVAL; /* not one that takes descriptors */
+		rc = -EINVAL; /* no epoll descriptor */
 	if (rc != 0) {
 		worker_wake_close(w);
 		return rc;
@@ -122,11 +119,11 @@ worker_wake_close(struct plx_worker *w)
 static bool
 ring_empty(const struct rte_ring *r)
 {
-	/* relaxed: who takes something out of it acquires */
+	/* relaxed: taking an item acquires */
 	return __atomic_load_n(&r->prod.tail, __ATOMIC_RELAXED) == __atomic_load_n(&r->cons.tail, __ATOMIC_RELAXED);
 }
 
-/* Dedicated: whether nothing is on its way to the application, but requests. */
+/* Dedicated: whether nothing is in flight to the application, except requests. */
 static bool
 rings_empty(const struct plx_worker *w)
 {
@@ -146,7 +143,7 @@ give(int fd)
 {
 	const uint64_t one = 1;
 
-	if (write(fd, &one, sizeof(one)) < 0) /* it is full of ones: readable all the same */
+	if (write(fd, &one, sizeof(one)) < 0) /* full: readable anyway */
 		return;
 }
 
@@ -164,12 +161,12 @@ worker_wake_app(struct plx_worker *w, unsigned n)
 
 	if (n != 0 || failed != k->failed_told) {
 		k->failed_told = failed;
-		/* pairs with the acquire in collect(): what was done is there */
+		/* pairs with the acquire in collect(): the counted work is visible */
 		atomic_fetch_add_explicit(&k->n_events, 1, memory_order_release);
 	} else if (worker_is_told_all(w)) {
 		return;
 	}
-	/* pairs with the fence in arm_dedicated(): counted before armed is looked at */
+	/* pairs with the fence in arm_dedicated(): count before reading armed */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&k->armed, memory_order_relaxed) != 0 &&
 		atomic_exchange_explicit(&k->armed, 0, memory_order_relaxed) != 0)
@@ -187,7 +184,7 @@ plx_worker_has_rung(const struct plx_worker *w)
 {
 	const struct plx_wake *k = &w->wake;
 
-	if (w->dedicated) /* alone: a ring that is not seen yet is seen by the next look */
+	if (w->dedicated) /* alone: the next look sees a ring that is missed now */
 		return atomic_load_explicit(&k->armed, memory_order_relaxed) == 0;
 	return unlikely(k->due_ticks != UINT64_MAX) && rte_rdtsc() >= k->due_ticks;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * worker.c - making and ending workers, and their handles
+ * worker.c - creating and destroying workers, and their handles
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static struct {
 	uint32_t next_id;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* What is linked together is whole in the child: no thread is in the middle of a change. */
+/* Linked lists are consistent in the child: no thread is in the middle of a change. */
 static void
 before_fork(void)
 {
@@ -42,9 +42,9 @@ after_fork(void)
 }
 
 /*
- * The worker is the parent's. A turn of the child's would take what was sent to the parent, and what the child
- * sends would be taken for the parent's. There is no reactor any more, so what would have asked it is
- * done, or refused, at once.
+ * The worker belongs to the parent. A turn of the child would take the parent's messages,
+ * and the child's messages would count as the parent's. There is no reactor any more, so
+ * operations for it complete, or fail, at once.
  */
 static void
 lose(struct plx_worker *w)
@@ -63,7 +63,7 @@ lose(struct plx_worker *w)
 	plx_ep_stub_fail(&w->orphan, -ECONNRESET);
 	LIST_FOREACH(user, &w->users, all) {
 		atomic_store_explicit(&user->err, -ECONNRESET, memory_order_relaxed);
-		user->ep = &w->orphan.ep; /* the real one and its streams are in pools of the parent's */
+		user->ep = &w->orphan.ep; /* the real one and its streams are in pools of the parent */
 		user->stream = NULL;
 	}
 	if (w->tag != NULL)
@@ -135,7 +135,7 @@ on_ep_failed(struct plx_ep *ep, int err)
 
 	plx_rma_ep_failed(&w->rma, ep, err);
 	plx_chans_ep_failed(&w->chans, ep);
-	plx_eps_need_turn(&w->eps); /* this progress or the next tells the program */
+	plx_eps_need_turn(&w->eps); /* this progress or the next notifies the program */
 	/* pairs with the acquire in the face's progress */
 	atomic_fetch_add_explicit(&w->n_failed, 1, memory_order_release);
 }
@@ -151,7 +151,7 @@ check_peers(struct plx_timer *t, uint64_t now_ticks)
 	plx_timer_arm(&w->timers, t, now_ticks + w->check_ticks);
 }
 
-/* The setting names what there may be; only what is there and does not open is an error. */
+/* The setting lists possible devices; only a present one that does not open is an error. */
 static void
 device_missing(const char *name, int rc)
 {
@@ -194,7 +194,7 @@ open_queue(struct plx_worker *w, const struct plx_conf *conf, const char *name, 
 	return 0;
 }
 
-/* Open every device that the setting names, at all its ports; at least one must open. */
+/* Open every device of the setting, at all its ports; at least one must open. */
 static int
 open_queues(struct plx_worker *w, const struct plx_conf *conf)
 {
@@ -245,7 +245,7 @@ open_offload(struct plx_worker *w, const struct plx_worker_params *params)
 	return rc;
 }
 
-/* Length from which on messages are announced; 0: empty ones, too. */
+/* Length above which messages are announced; 0: empty ones, too. */
 static uint64_t
 eager_end(const struct plx_conf *conf)
 {
@@ -254,7 +254,7 @@ eager_end(const struct plx_conf *conf)
 	return max == 0 && plx_conf_u64(conf, PLX_CONF_EAGER_EMPTY) == 0 ? 0 : max + 1;
 }
 
-/* What engines keep with an ep; the others' begins with zeros. */
+/* The engines' state of an ep; the others' begins with zeros. */
 static void
 ep_init_engines(struct plx_ep *ep)
 {
@@ -415,7 +415,7 @@ plx_worker_destroy(struct plx_worker *w)
 	pthread_mutex_unlock(&all.lock);
 	plx_reactor_remove(&w->poller); /* from here on this thread is the owner */
 	while (w->dedicated && plx_inbox_run(&w->inbox) != 0)
-		; /* what was sent in there is over for the application: let it go out */
+		; /* completed sends of the application in there: let them go out */
 	plx_inbox_close(&w->inbox);
 	worker_conns_close(w);
 	worker_wake_close(w);
@@ -447,14 +447,15 @@ void
 plx_worker_mute(struct plx_worker *w)
 {
 	if (!w->dedicated)
-		plx_eps_need_turn(&w->eps); /* the progress that the callback runs in ends the worker */
+		plx_eps_need_turn(&w->eps); /* the progress that the callback runs in destroys the
+		                             * worker */
 	plx_req_pool_mute(&w->reqs);
 	w->am.deliver = mute_deliver;
 	w->am.plain = mute_plain;
 	worker_conns_mute(w);
 }
 
-/* An address comes without its length: believe the one inside within bounds. */
+/* An address comes without its length: trust the one inside within bounds. */
 static int
 addr_fetch(const void *addr, struct plx_wire_addr *out)
 {
@@ -489,7 +490,7 @@ ep_get_run(void *arg)
 		a->user->crossed = false;
 	plx_ep_user_add(ep, a->user);
 	if (ep->err != 0)
-		on_ep_failed(ep, ep->err); /* its handler wants to know, too */
+		on_ep_failed(ep, ep->err); /* its handler has to be called, too */
 }
 
 int

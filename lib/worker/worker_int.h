@@ -14,17 +14,20 @@
 PLX_LOG_DECLARE(worker);
 
 /* rx.c */
-/** What a burst of queue k has brought, n messages in w->rx; and its release. */
+/** Process a burst of queue k, n messages in w->rx; and release it. */
 void worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n);
 void worker_recv_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 int worker_take_msg(struct plx_worker *w, struct plx_msg *msg, struct plx_req *req);
 void worker_drop_partial(struct plx_worker *w, struct plx_ep *ep, int err);
-/** A device has matched this receive with a message that software is to finish. */
+/** A device has matched this receive with a message that software has to finish. */
 void worker_finish_recv(void *worker, struct plx_req *req, const struct plx_rx *rx);
 void worker_msg_free(struct plx_worker *w, struct plx_msg *msg);
 
 /* keep.c */
-/** @return whether so many bytes more of a peer's messages may be kept; if not its connection fails. */
+/**
+ * @return whether this many more bytes of a peer's messages may be stored; if not its
+ *   connection fails.
+ */
 bool worker_may_keep(struct plx_worker *w, struct plx_ep *ep, uint64_t more);
 /** @return whether one more message in pieces may begin to arrive from this peer. */
 bool worker_partial_room(const struct plx_ep *ep);
@@ -36,42 +39,45 @@ worker_ep_of(struct plx_worker_ep *e)
 	return (struct plx_ep *)((uint8_t *)e - offsetof(struct plx_ep, of_worker));
 }
 
-/** @return whether it has failed: nothing that waits would be ended again, but the process there may send on. */
+/**
+ * @return whether it has failed: new waiting operations would not fail again, but the
+ *   process there may still send.
+ */
 static inline bool
 worker_ep_is_over(const struct plx_ep *ep)
 {
 	return (ep->err | plx_worker_ep(ep)->failing_err) != 0;
 }
 
-/** What the application's side does in progress besides a turn. */
+/** Work of the application's side in progress besides a turn. */
 enum worker_app_work {
 	WORKER_APP_DEDICATED = 1 << 0, /* collect completions instead of a turn */
 	WORKER_APP_ARMED = 1 << 1,     /* it may have slept */
 	WORKER_APP_WAKEUP = 1 << 2,    /* dedicated: the owner counts events */
-	WORKER_APP_CONNS = 1 << 3,     /* sockets to look at */
-	WORKER_APP_CHANS = 1 << 4,     /* dedicated: what channels bring */
-	WORKER_APP_LATER = 1 << 5,     /* completions that were held back */
+	WORKER_APP_CONNS = 1 << 3,     /* sockets to poll */
+	WORKER_APP_CHANS = 1 << 4,     /* dedicated: items of channels */
+	WORKER_APP_LATER = 1 << 5,     /* completions that were delayed */
 };
 
-/** From now on, and until it is taken out of app_work. Thread: application's side. */
+/** From now on, until it is removed from app_work. Thread: application's side. */
 static inline void
 worker_app_add(struct plx_worker *w, enum worker_app_work work)
 {
 	w->app_work |= work;
 	if (!w->dedicated)
-		plx_eps_need_turn(&w->eps); /* progress asks that only */
+		plx_eps_need_turn(&w->eps); /* progress checks only that */
 }
 
 /* wake.c */
 int worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params);
 void worker_wake_close(struct plx_worker *w);
 int worker_wake_add(struct plx_worker *w, int fd);
-/** Dedicated, at the end of the owner's turn that did n things: wake the application. */
+/** Dedicated, at the end of the owner's turn with n events: wake the application. */
 void worker_wake_app(struct plx_worker *w, unsigned n);
 
-/** Dedicated: whether the application has seen all that it was told. Thread: owner. */
+/** Dedicated: whether the application has seen all notifications. Thread: owner. */
 bool worker_is_told_all(const struct plx_worker *w);
-/** Dedicated: whether something waits to be collected. Thread: application's side. */
+/** Dedicated: whether there is something to collect. Thread: application's side. */
 bool worker_has_news(const struct plx_worker *w);
 
 /** Make an eventfd or a timer quiet. @return whether it was readable. */
@@ -82,19 +88,23 @@ void worker_disarm(struct plx_worker *w);
 /** Prepare poller.arm and disarm. Thread: control, before the reactor has it. @return 0 or -errno */
 int worker_rest_open(struct plx_worker *w);
 /**
- * Something long is under way, and a receiver that slept was woken, whose reactor may share this core: an
- * application that polls here stands in its way.
- * @return whether this thread slept instead. Thread: application's side. Blocks: at most for 100 us.
+ * Long data moves, and a sleeping receiver was woken, whose reactor may share this core: an
+ * application that polls here starves it.
+ * @return whether this thread slept instead. Thread: application's side. Blocks: at most
+ *   for 100 us.
  */
 bool worker_rest(struct plx_worker *w);
 /** Slow path of worker_end_nap(). */
 void worker_end_nap_slow(struct plx_worker *w);
 
-/** Dedicated, at the end of the owner's turn: wake an application that naps until it is told something. */
+/**
+ * Dedicated, at the end of the owner's turn: wake an application that sleeps until a
+ * notification.
+ */
 static inline void
 worker_end_nap(struct plx_worker *w)
 {
-	/* relaxed: it sleeps for a short time only, if this comes too early */
+	/* relaxed: it sleeps briefly only, if this comes too early */
 	if (unlikely(atomic_load_explicit(&w->wake.naps, memory_order_relaxed) != 0))
 		worker_end_nap_slow(w);
 }
@@ -102,12 +112,15 @@ worker_end_nap(struct plx_worker *w)
 /* conn.c */
 unsigned worker_conns_run(struct plx_worker *w);
 void worker_conns_close(struct plx_worker *w);
-/** In a forked child, inside of fork(): the sockets are the parent's. */
+/** In a forked child, inside of fork(): the sockets belong to the parent. */
 void worker_conns_lose(struct plx_worker *w);
 /** Refuse every client from now on. */
 void worker_conns_mute(struct plx_worker *w);
 void worker_conn_drop(struct plx_worker *w, struct plx_ep_user *user);
-/** @param src who sends it: a handle that is connecting believes only the process that it connects to */
+/**
+ * @param src the sender: a handle that is connecting trusts only the process that it
+ *   connects to
+ */
 void worker_on_ep_close(struct plx_worker *w, const struct plx_peer *src, const struct plx_wire_ep_close *h);
 
 /* users.c: the list of handles; any thread */
@@ -118,12 +131,15 @@ void worker_users_remove(struct plx_worker *w, struct plx_ep_user *user);
 /** The ep of the worker with this address. Thread: owner. */
 int worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *addr, struct plx_ep **out);
 /* worker.c */
-/** Fail an ep in this turn or the next: found inside a send, where no callback may run. Thread: owner. */
+/**
+ * Fail an ep in this turn or the next: found inside a send, where no callback may run.
+ * Thread: owner.
+ */
 void worker_ep_failing(struct plx_worker *w, struct plx_ep *ep, int err);
 
 /* send.c */
 void worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync);
-/** Give it to the device, or let it wait behind what waits. */
+/** Give it to the device, or append it to the pending list. */
 void worker_send_or_pend(struct plx_req *req, enum plx_pend_order order, int (*send)(struct plx_pend *p),
 	void (*fail)(struct plx_pend *p, int err));
 void worker_send_fail(struct plx_pend *p, int err);
@@ -134,7 +150,7 @@ enum worker_am_way {
 	WORKER_AM_FRAGS,
 	WORKER_AM_RNDV,
 };
-/** How an active message of so many bytes of header and of data travels. */
+/** The protocol of an active message, by its bytes of header and of data. */
 enum worker_am_way worker_am_choose(const struct plx_ep *ep, uint32_t hdr_len, uint64_t len,
 	uint32_t how);
 
@@ -148,17 +164,17 @@ void worker_am_frag(struct plx_worker *w, struct plx_msg *m, const struct plx_wi
 void worker_am_end(struct plx_am *am, struct plx_msg *m, int ack);
 
 /* turn.c */
-/** A turn of the application's, which the reactor has granted. */
+/** A turn of the application, to which the worker is granted. */
 unsigned worker_turn_granted(struct plx_worker *w);
 /** plx_poller.fn of a dedicated worker. */
 unsigned worker_poll(void *w, bool granted);
 
 /* send.c */
 void worker_hold_slow(struct plx_worker *w);
-/** Send what was held. */
+/** Send delayed messages. */
 void worker_let_go(struct plx_worker *w);
 
-/** What is sent in the rest of this turn goes together. */
+/** Messages of the remaining turn are sent together. */
 static inline void
 worker_hold(struct plx_worker *w)
 {
@@ -167,13 +183,19 @@ worker_hold(struct plx_worker *w)
 }
 
 /* flush.c */
-/** End the flushes whose time has come. @return how many */
+/** Complete due flushes. @return how many */
 unsigned worker_flush_run(struct plx_worker *w);
-/** @return whether one could end now */
+/** @return whether one could complete now */
 bool worker_flush_waits(const struct plx_worker *w);
-/** A handle that both sides have is closed: tell the other side when all that was sent on it has left. */
+/**
+ * A handle that both sides have is closed: notify the other side when all its messages have
+ * been sent.
+ */
 void worker_flush_close(struct plx_req *req, struct plx_ep *ep, uint32_t conn_id);
-/** What the worker has started just now its flushes wait for as well: they waited for the connection. */
+/**
+ * The worker's flushes also wait for operations that it has started just now: they waited
+ * for the connection.
+ */
 void worker_flushes_extend(struct plx_worker *w);
 
 /* post_chan.c */
@@ -190,12 +212,12 @@ void worker_on_group(struct plx_queue *q, uint64_t group, const uint8_t *data, u
 /* post_rma.c */
 void worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx);
 
-/* post.c: what the owner does with an operation of the application's side */
+/* post.c: the owner's part of an operation of the application's side */
 bool worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req);
 void worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg);
-/** Run what was posted, while the reactor idles. @return whether the reactor need not know of it */
+/** Run posts, while the reactor idles. @return whether the reactor need not know of it */
 bool worker_run_posted(struct plx_worker *w);
-/** Run what other threads have posted while this one had the turns, or seemed to. */
+/** Run what other threads have posted while this one was the owner, or seemed to be. */
 void worker_look_behind(struct plx_worker *w);
 void worker_cancel_recv(struct plx_req *req); /* post_tag.c */
 
@@ -215,7 +237,7 @@ worker_of(struct plx_req *req)
 	return container_of(req->pool, struct plx_worker, reqs);
 }
 
-/** What completes until worker_release_done() is told in the next progress. Thread: owner. */
+/** Completions until worker_release_done() are reported in the next progress. Thread: owner. */
 static inline void
 worker_hold_done(struct plx_worker *w)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * worker_post.h - between an operation of the application's side and the owner: act at once, or leave a message
+ * worker_post.h - between an operation of the application's side and the owner: act at once, or
+ * post a message
  */
 #ifndef WORKER_POST_H
 #define WORKER_POST_H
@@ -13,15 +14,15 @@
 /** Slow paths of worker_give(). */
 void worker_give_borrowed(struct plx_worker *w);
 void worker_give_behind_turn(struct plx_worker *w);
-/** @return whether all that was posted before has run. Thread: owner. */
+/** @return whether all earlier posts have run. Thread: owner. */
 bool worker_run_before(struct plx_worker *w);
 /** The same in a callback, which can't leave it to a turn. */
 void worker_run_all_before(struct plx_worker *w);
 
 /*
- * Behind what was done with turns that were taken for a call.
- * @param turn it may be time for one: not behind a receive, when others are about to be posted for
- * what a turn would find
+ * After a call that took ownership for itself.
+ * @param turn it may be time for one: not after a receive, when others are about to be
+ *   posted for what a turn would find
  */
 static inline void
 worker_give(struct plx_worker *w, bool turn)
@@ -40,14 +41,14 @@ worker_give(struct plx_worker *w, bool turn)
 }
 
 /*
- * The reactor idles, and this thread runs: it is the owner for a call, as inline, behind what was
- * posted before. @return whether; until worker_end()
+ * The reactor idles, and this thread runs: it becomes the owner for a call, as inline,
+ * after earlier posts have run. @return whether; until worker_end()
  */
 static inline bool
 worker_begin(struct plx_worker *w)
 {
 	if (unlikely(plx_gate_is_within(&w->poller.gate))) {
-		/* a callback calls: what is over with this call is told behind it */
+		/* a callback calls: completions of this call follow it */
 		plx_req_pool_end_direct(&w->reqs);
 		if (unlikely(plx_inbox_waits(&w->inbox)))
 			worker_run_all_before(w);
@@ -67,7 +68,7 @@ static inline void
 worker_end(struct plx_worker *w, bool turn)
 {
 	if (unlikely(plx_gate_is_within(&w->poller.gate))) {
-		(void)plx_req_pool_begin_direct(&w->reqs); /* not, while that waits */
+		(void)plx_req_pool_begin_direct(&w->reqs); /* not, while that is pending */
 		return;
 	}
 	worker_give(w, turn);
@@ -81,7 +82,7 @@ worker_cell(struct plx_worker *w, uint64_t *pos)
 {
 	struct plx_inbox_cell *c;
 
-	/* The reactor empties its inbox whatever we do, so this ends. */
+	/* The reactor always empties its inbox, so this ends. */
 	while (unlikely((c = plx_inbox_take(&w->inbox, pos)) == NULL)) {
 		worker_run_posted(w);
 		plx_reactor_wake(&w->poller); /* of receives: see recv_cell_post() */
@@ -105,7 +106,7 @@ worker_cell_post(struct plx_worker *w, struct plx_inbox_cell *c, uint64_t pos)
 		plx_reactor_wake(&w->poller);
 }
 
-/* What takes long shall go on when the application computes now: that is the reactor's. */
+/* Long data should advance while the application computes now: that is the reactor's work. */
 static inline void
 worker_leave_long(struct plx_worker *w, uint64_t len)
 {
@@ -115,7 +116,7 @@ worker_leave_long(struct plx_worker *w, uint64_t len)
 	}
 }
 
-/* From now on short messages may be over at once, if they would go out at once. */
+/* From now on short messages may complete at once, if they would be sent at once. */
 static inline void
 worker_look_quick(struct plx_ep *ep)
 {
