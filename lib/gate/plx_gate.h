@@ -4,20 +4,21 @@
  * plx_gate.h - the gate before a worker: may this thread act as its owner now?
  *
  * Design notes
- * A worker with a reactor has one owner at a time: the reactor, or a thread of the application that the reactor has
- * granted its turns to. The gate says who. Whoever is the owner may do anything with what stands behind the gate, in
- * the order in which owners follow each other: taking acquires what giving released. A thread that may not act
- * leaves a message in the inbox (plx_inbox.h).
+ * A worker with a reactor has one owner at a time: the reactor, or a thread of the application
+ * that the reactor has granted the worker to. The gate records the owner. The owner may do anything
+ * with the worker's state, and sees what earlier owners wrote: taking acquires what returning
+ * released. A thread that may not own the worker posts to the inbox (plx_inbox.h).
  *
  *        grant                              take
  *   REACTOR ------> ALL, ONE or a thread  <------> TAKEN
- *      ^  \          | revoke: the reactor             | give, borrowed
+ *      ^  \          | revoke: the reactor             | return, for_call
  *      |   \---------|---------> FREE <----------------/
  *      \-------------/             (the reactor sleeps)
  *
- * A grant is biased (plx_bias.h): to the one thread that posts, whichever it is (ONE), or to the first of several.
- * That thread enters and leaves by plain stores. Another thread ends that for good: from then on turns are granted
- * to ALL, and each thread takes and gives them by a locked instruction.
+ * A grant is biased (plx_bias.h): to the one thread that posts, whichever it is (ONE), or to the
+ * first of several. That thread enters and leaves by plain stores. The first other thread ends the
+ * bias for good: from then on the worker is granted to ALL, and each thread takes and returns it by a
+ * locked instruction.
  *
  * When to grant and when to revoke is the reactor's policy (lib/reactor/policy.c).
  */
@@ -47,9 +48,9 @@ enum plx_gate_owner {
 	PLX_GATE_ONE,	  /* granted: the one thread that posts enters */
 };
 
-/** How a thread has become the owner for a call. */
+/** How a thread became the owner for a call. */
 enum plx_gate_pass {
-	PLX_GATE_NOT,	  /* not at all: it posts a message */
+	PLX_GATE_NOT,	  /* it did not: it posts a message */
 	PLX_GATE_ENTERED, /* by the bias, as the one thread that posts */
 	PLX_GATE_GIVEN,	  /* otherwise, or it was already: a callback calls */
 };
@@ -134,16 +135,16 @@ plx_gate_enter(struct plx_gate *g, uintptr_t self)
 		return false;
 	if (likely(plx_bias_enter(&g->bias, self)))
 		return true;
-	/* Others saw this thread inside, and left their messages to it: it looks at the
-	 * inbox after this. */
+	/* Other threads that saw this one inside rely on it to run their messages: it checks
+	 * the inbox after this. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return false;
 }
 
 /**
- * @return whether the worker is granted and no thread is inside that would look at the
- *   inbox: a thread that has posted, and failed to take the worker, tries again. Thread:
- *   any, after a fence.
+ * @return whether the worker is granted and no thread is inside that would run the inbox: a
+ *   thread that has posted, and failed to take the worker, tries again. Thread: any, after a
+ *   fence.
  */
 static inline bool
 plx_gate_is_idle(const struct plx_gate *g)
@@ -156,8 +157,8 @@ static inline void
 plx_gate_leave(struct plx_gate *g)
 {
 	plx_bias_leave(&g->bias);
-	/* Others, that have revoked the bias, saw this thread inside and left their
-	 * messages to it. */
+	/* Threads that revoked the bias while this one was inside rely on it to run their
+	 * messages. */
 	if (unlikely(plx_gate_owner(g) != plx_gate_self(g)))
 		atomic_thread_fence(memory_order_seq_cst);
 }
@@ -184,7 +185,10 @@ bool plx_gate_free_granted(struct plx_gate *g);
 void plx_gate_grant(struct plx_gate *g);
 void plx_gate_free(struct plx_gate *g);
 
-/** From the application. @return whether the reactor is the owner; not while a thread is in. Thread: the reactor. */
+/**
+ * From the application. @return whether the reactor is the owner; not while a thread is in.
+ * Thread: the reactor.
+ */
 bool plx_gate_revoke(struct plx_gate *g);
 
 #endif

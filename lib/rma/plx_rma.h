@@ -9,25 +9,26 @@
  *		mapped here, or is this process's own
  *	DEV	the device reads or writes the peer's private memory (put and get)
  *	KEY	the same of memory that is registered with it, and atomics of 8 bytes
- *	MSG	messages; the target's turns check and do it, and answer
+ *	MSG	messages; the target checks, does it and answers in its turns
  *
- * A short put by KEY takes no request; what tells of its end, a MARK, does: see rma_quick.c.
+ * A short put by KEY takes no request; the MARK whose completion covers it does: see rma_quick.c.
  *
  * Design notes
  * Memory that is mapped here needs no request and no turn, so the application's
- * thread does the operation at once, also when a reactor gives the turns.
- * All atomics on one word have to agree. Of 4 bytes they are locked instructions, by the
- * initiator or at the target, on any memory. Of 8 bytes they are either that or the device's, and
- * the key says which: its owner has chosen for all. What the device does not have it
- * does by compare-and-swap, as often as it takes.
+ * thread does the operation at once, also when a reactor runs the turns.
  *
- * All that can't be done at once is in flight: it stands in the worker's list and in
+ * All atomics on one word have to use one mechanism. Atomics of 4 bytes are locked instructions,
+ * by the initiator or at the target, on any memory. Those of 8 bytes are either that or the
+ * device's, and the key says which: the region's owner has chosen for all. Operations that the
+ * device lacks are loops of compare-and-swap.
+ *
+ * An operation that can't complete at once is in flight: it is in the worker's list and in
  * its ep's list, both in the order issued. A flush remembers the last number issued
- * and is over when the first in the list is younger. A fence begins a new epoch; an
- * operation waits until all of an older epoch are over, and so does one on mapped
+ * and is complete when the first in the list is younger. A fence begins a new epoch; an
+ * operation waits until all of older epochs are complete, and so does one on mapped
  * memory, which is then in flight as well.
  *
- * An ep has at most PLX_RMA_WINDOW messages unanswered, which bounds what a target
+ * An ep has at most PLX_RMA_WINDOW unanswered messages, which bounds what a target
  * must keep for it.
  */
 #ifndef PLX_RMA_H

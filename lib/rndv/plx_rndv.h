@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_rndv.h - messages too big to send unasked
+ * plx_rndv.h - rendezvous: messages too big for eager
  *
- * The sender's RTS holds the message's place in matching; the receiver picks how
+ * The sender's RTS takes the message's place in the matching order; the receiver chooses how
  * the data moves:
  *
- *	GET	the receiver reads it, a chunk a turn
- *	SPLIT	both sides copy: chunks are taken from a cursor in the receiver's
- *		shared area, so whoever gets turns works, and both cores do when
- *		both poll
- *	PUT	the receiver registers its buffer with the device and names its key, the
- *		sender writes it by the device; for devices that can do that
- *	FRAG	the sender sends it as DATA messages through the device: two
- *		copies, or one where the device sends what is not copied, pipelined;
- *		works with every device
+ *	GET	the receiver reads it, one chunk per turn
+ *	SPLIT	both sides copy: each takes chunks from a cursor in the receiver's
+ *		shared area, so one side alone makes progress, and two cores copy
+ *		when both poll
+ *	PUT	the receiver registers its buffer with the device and sends its key, and the
+ *		device writes into it; for devices that can do that
+ *	FRAG	the sender sends it as a pipeline of DATA messages: two copies, or one
+ *		where the device sends without a copy; works with every device
  *
- * and acknowledges when it has all.
+ * The receiver acknowledges when it has all data.
  *
- * A sender may take its message back, and then its buffer is the program's again at once, however full
- * the ring to the receiver is. Who reads the buffer finds out by itself: the sender counts what it takes
- * back in a word of its shared area (epoch), before it gives the buffer back; an announcement says what
- * the count was; and a receiver that has read everything looks at the word behind its reads. If the count
- * is the same, nothing that was announced before has been taken back, and what was read is what was sent.
- * If not, it asks the sender (PULL of nothing), who answers DATA when this message is still lent, and
- * CANCEL when it is not. A receiver that waits for the sender, as it has asked for help or data, is told
- * by CANCEL.
+ * A sender may withdraw a message, and the application owns the buffer again at once, however full
+ * the ring to the receiver is. The receiver detects this itself: the sender counts withdrawals in a
+ * word of its shared area (epoch) before it returns the buffer; an announcement carries the count; a
+ * receiver that has read everything compares it with the word, loaded after its reads. If they are
+ * equal, no older announcement has been withdrawn, and what was read is what was sent. If not, the
+ * receiver asks the sender (PULL of 0 bytes), which answers DATA if this message is still valid, and
+ * CANCEL if not. A receiver that waits for the sender, for help or for data, gets CANCEL unasked.
  *
  * All functions are for the owner thread.
  */

@@ -4,33 +4,32 @@
  * conn.c - handles by socket address: hello, accept, reject, close
  *
  * Design notes
- * By lib/cm the two sides tell each other their worker addresses and nothing else:
+ * By lib/cm the two sides exchange their worker addresses and nothing else:
  *
  *	client			server
- *	HELLO	-------------->	a request for the application, which stashes,
- *				rejects or accepts it when it likes
+ *	HELLO	-------------->	a request for the application, which keeps,
+ *				rejects or accepts it at any time
  *		<--------------	ACCEPT, or REJECT err
- *	DONE err -------------->	0: connected; the socket goes
+ *	DONE err -------------->	0: connected; the socket is closed
  *
- * from then on they are peers of a device like any others. The client chooses a
+ * From then on they are peers of a device like any others. The client chooses a
  * random conn_id by which both name this pair of handles. A socket that ends before
- * DONE, bytes that make no sense, and DONE that does not come in time (cm.done_ms) fail the handle.
- * A client that was merely slow learns of that by EP_CLOSE.
+ * DONE, a malformed message, and DONE that does not come in time (cm.done_ms) fail the handle.
+ * A client that was merely slow receives EP_CLOSE.
  *
- * Sockets and conns belong to the application's side: they are looked at in
- * plx_worker_progress(), where the application's handlers run, and every
- * CONN_LOOK_US when there are turns all the time. What touches eps is handed to the
- * owner and waited for, since connecting is rare.
+ * The application's side owns sockets and conns: plx_worker_progress(), where the application's
+ * handlers run, polls them, every CONN_LOOK_US if it is called all the time. What touches eps is
+ * posted to the owner and waited for, since connecting is rare.
  *
- * A request has no ties to its listener: its socket is in no cm, so that any worker of
- * the context, in another thread too, may accept it.
+ * A request does not depend on its listener: its socket is in no cm, so that any worker of
+ * the context may accept it, also in another thread.
  *
- * Callbacks. What these functions do to eps they do in plx_worker_call(), where completions are held
- * back: no callback closes a handle, and frees its conn, while one of them is in use here.
+ * Callbacks. These functions change eps in plx_worker_call(), which defers completions: no
+ * callback closes a handle, and frees its conn, while it is in use here.
  *
- * Closing. A handle that is flush-closed sends EP_CLOSE behind everything else; the
- * other side's handle fails with -ECONNRESET. The worker that gets EP_CLOSE before
- * the answer by its socket remembers it in the stub.
+ * Closing. A handle that is closed with a flush sends EP_CLOSE after everything else; the
+ * other side's handle fails with -ECONNRESET. A worker that receives EP_CLOSE before
+ * the answer on the socket records it in the stub.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * flush.c - flushes and closes: what waits until all before it has left, and has been answered
+ * flush.c - flushes and closes, which wait until everything before them is sent and answered
  *
  * Design notes
  * A flush goes through these in order, most of them at once:
  *
- *	sent		what waited for the device when it was asked for has been taken. A mark in each
- *			ep's list tells, so nothing is looked for
- *	complete	puts, gets and atomics issued before it are; for a close what was sent on the handle
- *			is answered as well
- *	told		a close of a handle that both sides have: EP_CLOSE has left
+ *	sent		the device has taken all that was pending when the flush was issued. A mark in
+ *			each ep's list shows it, so nothing is searched
+ *	complete	the puts, gets and atomics issued before it are complete; for a close, what was sent
+ *			on the handle is answered as well
+ *	closed		for a close of a handle that both sides have: EP_CLOSE is sent
  *
- * Flushes of one ep complete in the order in which they were asked for, as do those of the worker, so
- * a turn looks at the first of each. Closes have no order among each other.
+ * Flushes of one ep complete in the order in which they were issued, as do those of the worker, so
+ * a turn checks only the first of each. Closes have no order among each other.
  *
- * A flush answers the error of its ep, that of the worker the error of any handle that has failed
- * and is still open; else the first error of an operation that no request tells of.
+ * A flush returns the error of its ep, a flush of the worker that of any handle that has failed
+ * and is still open; otherwise the first error of an operation without a request.
  */
 #include <errno.h>
 #include <stdatomic.h>
