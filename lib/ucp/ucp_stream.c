@@ -185,21 +185,42 @@ recv_now(ucp_ep_h ep, struct ucp_buf *buf, uint64_t elem, bool waitall, size_t *
 	return ret;
 }
 
+/* With a reactor that has granted its turns, of what is here. @return UCS_INPROGRESS: it is not so */
+static __rte_noinline ucs_status_t
+recv_granted(ucp_ep_h ep, const struct ucp_buf *buf, uint64_t elem, bool waitall, size_t *length)
+{
+	struct plx_worker *core = ep->worker->core;
+	struct plx_req own;
+	int rc;
+
+	plx_worker_req_init(core, &own);
+	rc = plx_worker_stream_recv_granted(core, &ep->user, buf->addr, buf->len, elem, waitall, &own);
+	if (rc == 0)
+		*length = own.stream.offset;
+	return rc == -EAGAIN ? UCS_INPROGRESS : ucp_status(rc);
+}
+
 static ucs_status_ptr_t
 recv_common(ucp_ep_h ep, struct ucp_buf *buf, uint64_t elem, bool waitall, size_t *length,
 	const struct ucp_post *p)
 {
 	struct plx_worker *core = ep->worker->core;
+	bool final, may_end = (p->mask & (UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_REQUEST)) == 0;
 	ucs_status_ptr_t ret;
+	ucs_status_t status;
 	struct plx_req *req;
-	bool final;
 
-	if (buf->len == 0 && (p->mask & (UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_REQUEST)) == 0) {
+	if (buf->len == 0 && may_end) {
 		*length = 0;
 		return error(ucp_buf_drop(buf, UCS_OK));
 	}
 	if (p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
 		return recv_now(ep, buf, elem, waitall, length, p);
+	if (ep->worker->mode == PLX_GATE_SHARED && may_end && buf->dt == NULL) {
+		status = recv_granted(ep, buf, elem, waitall, length);
+		if (status != UCS_INPROGRESS)
+			return error(status);
+	}
 	req = ucp_req_get(ep->worker, p, buf);
 	if (req == NULL)
 		return error(UCS_ERR_NO_MEMORY);

@@ -70,8 +70,24 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_po
 	return send_req(ep, buf, tag, false, p);
 }
 
-/* With these a send that completes at once has more to do. */
-#define QUICK_NOT (UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_NO_IMM_CMPL)
+/* With a reactor, of any that is not plain. @return whether it is over */
+static bool
+send_at_once(ucp_ep_h ep, const struct ucp_buf *buf, ucp_tag_t tag, uint32_t mask)
+{
+	ucp_worker_h w = ep->worker;
+	enum plx_gate_pass pass;
+	bool sent;
+
+	if ((mask & (UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FLAG_NO_IMM_CMPL)) != 0 || buf->dt != NULL ||
+		buf->len >= PLX_WORKER_LONG_LEN || ucp_ep_is_odd(ep))
+		return false;
+	pass = ucp_begin(w, PLX_GATE_SHARED);
+	if (pass == PLX_GATE_NOT)
+		return plx_worker_tag_send_posted(w->core, &ep->user, buf->addr, buf->len, tag);
+	sent = plx_worker_tag_send_now(w->core, ep->user.ep, buf->addr, buf->len, tag) == 0;
+	ucp_end(w, PLX_GATE_SHARED, pass, true);
+	return sent;
+}
 
 static __rte_noinline ucs_status_ptr_t
 send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
@@ -89,8 +105,7 @@ send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	status = ucp_buf_open_param(w, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
 		return error(status);
-	if (w->mode == PLX_GATE_SHARED && (mask & QUICK_NOT) == 0 && buf.dt == NULL && !ucp_ep_is_odd(ep) &&
-		plx_worker_tag_send_quick(w->core, &ep->user, buf.addr, buf.len, tag))
+	if (w->mode == PLX_GATE_SHARED && send_at_once(ep, &buf, tag, mask))
 		return NULL;
 	p = ucp_post_of(param, ucp_done_send_nbx);
 	ucp_lock(w);

@@ -199,7 +199,7 @@ struct plx_worker_params {
 	void (*user_cleanup)(void *user);
 	void *user; /* of the face: plx_worker_user() */
 	uint64_t sender_mask; /* bits of a tag that identify the sender, 0: unknown */
-	bool multi;	  /* several threads post at once: plx_worker_tag_send_quick() */
+	bool multi;	  /* several threads post at once: plx_worker_tag_send_posted() */
 	bool wakeup;	  /* plx_worker_efd(), _arm() and _wait() work */
 	bool wakeup_edge; /* the descriptor tells of what is new only */
 	void (*lost)(struct plx_worker *w); /* or NULL; in a forked child, inside of fork(): it is the parent's */
@@ -600,21 +600,13 @@ plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf
 							: plx_worker_tag_send_long(w, ep, buf, len, tag);
 }
 
-/** Longest message of plx_worker_tag_send_quick(): with its other fields, one line. */
+/** Longest message of plx_worker_tag_send_posted(): with its other fields, one line. */
 #define PLX_WORKER_QUICK_MAX 24u
 
 /**
- * Dedicated: post a short message to the owner with its data, so that it is complete at
- * once.
- * @return whether it was; if not nothing has happened. Thread: application's side, or any
- *   if the worker was made for several.
- */
-bool plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user,
-	const void *buf, uint64_t len, uint64_t tag);
-
-/**
- * The same through its inbox: shorter while the reactor is the owner. Thread: application's
- * side, one at a time.
+ * With a reactor that has the turns: hand a short message to it with its data, so that it is complete at once.
+ * @return whether it was; if not nothing has happened. Thread: application's side, or any if the worker was made for
+ * several.
  */
 bool plx_worker_tag_send_posted(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
 	uint64_t len, uint64_t tag);
@@ -989,6 +981,12 @@ uint32_t plx_worker_stream_poll(struct plx_worker *w, struct plx_ep_user **users
  *   application's side.
  */
 int plx_worker_stream_recv_now(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
+	uint64_t elem, bool waitall, struct plx_req *req);
+
+/**
+ * The same, with a reactor, while this thread may act as the owner and all that has completed was told of; else -EAGAIN.
+ */
+int plx_worker_stream_recv_granted(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
 	uint64_t elem, bool waitall, struct plx_req *req);
 
 /* post_chan.c: channels. All: application's side. */

@@ -96,25 +96,6 @@ plx_worker_tag_send_posted(struct plx_worker *w, const struct plx_ep_user *user,
 }
 
 bool
-plx_worker_tag_send_quick(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
-	uint64_t len, uint64_t tag)
-{
-	struct plx_ep *ep = user->ep;
-	int rc;
-
-	if (len > PLX_WORKER_QUICK_MAX || !atomic_load_explicit(&ep->quick, memory_order_relaxed))
-		return false;
-	/* It may get another ep, which the owner of the lock sees. */
-	if (unlikely(user->conn != NULL && w->inbox.many))
-		return false;
-	if (!worker_begin(w)) /* separate, so that while granted this saves no registers for it */
-		return plx_worker_tag_send_posted(w, user, buf, len, tag);
-	rc = plx_worker_tag_send_now(w, ep, buf, len, tag);
-	worker_end(w, true);
-	return rc == 0;
-}
-
-bool
 plx_worker_am_send_posted(struct plx_worker *w, const struct plx_ep_user *user, struct plx_wire_am h,
 	const void *buf, uint64_t len)
 {

@@ -182,6 +182,22 @@ recv_now_run(void *arg)
 }
 
 int
+plx_worker_stream_recv_granted(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
+	uint64_t elem, bool waitall, struct plx_req *req)
+{
+	struct recv_now_arg a = {w, req, -EAGAIN};
+	enum plx_gate_pass pass = plx_worker_begin(w);
+
+	if (pass == PLX_GATE_NOT)
+		return -EAGAIN;
+	recv_init(req, user, buf, len, elem, waitall);
+	if (plx_req_pool_is_told(&w->reqs))
+		recv_now_run(&a);
+	plx_worker_end(w, pass, false);
+	return a.rc;
+}
+
+int
 plx_worker_stream_recv_now(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
 	uint64_t elem, bool waitall, struct plx_req *req)
 {

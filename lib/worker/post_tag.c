@@ -229,9 +229,10 @@ plx_worker_tag_probe(struct plx_worker *w, uint64_t tag, uint64_t mask, bool tak
 {
 	struct probe_arg a = {w, tag, mask, take, out};
 
+	out->msg = NULL;
 	if (likely(!w->dedicated))
 		probe_run(&a);
-	else
+	else if (__atomic_load_n(&plx_tag_stats(w->tag)->kept, __ATOMIC_RELAXED) != 0) /* relaxed: or a moment later */
 		plx_worker_call(w, probe_run, &a);
 }
 

@@ -776,12 +776,26 @@ a_callback_in_lent_turns_cancels_what_was_posted_to_the_reactor(void)
 	unit_workers_close(&u);
 }
 
+/* As a face does: by a line of the inbox, or at once. */
+static bool
+tag_send(struct plx_worker *w, uint64_t tag)
+{
+	enum plx_gate_pass pass = plx_worker_begin(w);
+	int rc;
+
+	if (pass == PLX_GATE_NOT)
+		return plx_worker_tag_send_posted(w, &u.to[1][0], from, 8, tag);
+	rc = plx_worker_tag_send_now(w, u.to[1][0].ep, from, 8, tag);
+	plx_worker_end(w, pass, true);
+	return rc == 0;
+}
+
 static void
 on_message_sends(struct plx_req *req)
 {
 	(void)req;
 	cb.first++;
-	UNIT_TRUE(plx_worker_tag_send_quick(cb.w, &u.to[1][0], from, 8, 3));
+	UNIT_TRUE(tag_send(cb.w, 3));
 }
 
 static void
@@ -796,7 +810,7 @@ a_callback_in_lent_turns_sends_behind_what_was_posted_to_the_reactor(void)
 	atomic_store(&u.to[1][0].ep->quick, true);
 	w->poller.gate.bias.to = PLX_GATE_REACTOR;
 	for (uint64_t tag = 1; tag <= 2; tag++)
-		UNIT_TRUE(plx_worker_tag_send_quick(w, &u.to[1][0], from, 8, tag));
+		UNIT_TRUE(tag_send(w, tag));
 	w->poller.gate.bias.to = PLX_GATE_ONE;
 	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
 	for (unsigned i = 0; i < 4; i++)
@@ -812,12 +826,11 @@ a_callback_in_lent_turns_sends_behind_what_was_posted_to_the_reactor(void)
 	unit_workers_close(&u);
 }
 
-/* Send by a line of the inbox, or at once. */
 static void
 send_quick(struct plx_worker *w, uint64_t tag)
 {
 	atomic_store(&u.to[1][0].ep->quick, true);
-	UNIT_TRUE(plx_worker_tag_send_quick(w, &u.to[1][0], from, 8, tag));
+	UNIT_TRUE(tag_send(w, tag));
 }
 
 static void
@@ -880,6 +893,56 @@ while_turns_are_lent_a_flush_of_nothing_ends_at_once(void)
 	UNIT_TRUE(!w->poller.gate.bias.inside);
 	dedicated_end(w);
 	unit_turns(&u, 10);
+	unit_workers_close(&u);
+}
+
+static int
+stream_granted(struct plx_worker *w, struct plx_req *req)
+{
+	return plx_worker_stream_recv_granted(w, &u.to[1][0], to, 100, 1, false, req);
+}
+
+static void
+while_turns_are_lent_bytes_that_are_here_are_received_at_once(void)
+{
+	struct plx_worker *w = dedicated_open();
+	struct plx_req req, *recv;
+
+	plx_req_init(&req, &w->reqs, PLX_REQ_USER);
+	UNIT_EQ(plx_worker_stream_send_now(u.w[0], &u.to[0][1], from, 8), 0);
+	plx_worker_turn(w);
+	w->poller.gate.bias.to = PLX_GATE_REACTOR;
+	UNIT_EQ(stream_granted(w, &req), -EAGAIN);
+	w->poller.gate.bias.to = PLX_GATE_ONE;
+	recv = post_recv(w, 8);
+	UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
+	plx_worker_turn(w); /* the reactor's: it is done, and the application does not know */
+	UNIT_EQ(stream_granted(w, &req), -EAGAIN);
+	plx_worker_progress(w);
+	UNIT_TRUE(plx_req_is_done(recv));
+	plx_req_put(recv);
+	UNIT_EQ(stream_granted(w, &req), 0);
+	UNIT_EQ(req.stream.offset, 8);
+	UNIT_EQ(stream_granted(w, &req), -EAGAIN);
+	UNIT_TRUE(!w->poller.gate.bias.inside);
+	dedicated_end(w);
+	unit_turns(&u, 10);
+	unit_workers_close(&u);
+}
+
+/* It would wait for a turn of the reactor's. */
+static void
+a_probe_asks_no_reactor_that_has_kept_nothing(void)
+{
+	struct plx_worker *w = dedicated_open();
+	struct plx_probe probe = {.len = 1};
+
+	w->poller.gate.bias.to = PLX_GATE_REACTOR;
+	probe.msg = (void *)w;
+	plx_worker_tag_probe(w, 0, 0, true, &probe);
+	CU_ASSERT_PTR_NULL(probe.msg);
+	UNIT_EQ(plx_inbox_posted(&w->inbox), 0);
+	dedicated_end(w);
 	unit_workers_close(&u);
 }
 
@@ -2069,6 +2132,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_callback_in_lent_turns_sends_behind_what_was_posted_to_the_reactor),
 	UNIT_TEST(while_turns_are_lent_short_sends_go_out_at_once_behind_those_before),
 	UNIT_TEST(while_turns_are_lent_a_flush_of_nothing_ends_at_once),
+	UNIT_TEST(while_turns_are_lent_bytes_that_are_here_are_received_at_once),
+	UNIT_TEST(a_probe_asks_no_reactor_that_has_kept_nothing),
 	UNIT_TEST(who_sends_and_does_not_wait_gives_turns_but_none_between_receives),
 	UNIT_TEST(a_plain_post_enters_turns_that_are_lent_when_nothing_is_before_it),
 	UNIT_TEST(turns_that_are_lent_do_not_say_that_the_reactor_ran_posts),
