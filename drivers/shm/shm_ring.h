@@ -169,6 +169,7 @@ struct shm_seg {
 #define SHM_SLOTS_MAX  64u
 #define SHM_DATA_WIDE  (352u << 10)
 #define SHM_DATA_LEN   (108u << 10)
+_Static_assert(SHM_MSG_MAX <= SHM_DATA_LEN && SHM_MSG_MAX <= SHM_DATA_WIDE, "slot_data() relies on it");
 
 static inline struct shm_slot *
 shm_slot_at(const struct shm_seg *seg, uint32_t i)

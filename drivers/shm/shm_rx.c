@@ -62,7 +62,7 @@ slot_data(const struct shm_rx_slot *r, const struct shm_cell *cell, uint8_t kind
 
 	/* once: the sender may still write */
 	ref.word = __atomic_load_n((const uint64_t *)cell->body, __ATOMIC_RELAXED);
-	if (unlikely(kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX || (uint64_t)ref.off + ref.len > r->data_len))
+	if (unlikely(kind != SHM_CELL_DATA || ref.len > SHM_MSG_MAX || ref.off > r->data_len - ref.len))
 		return false;
 	rx->data = r->data + ref.off;
 	rx->len = ref.len;
