@@ -196,7 +196,7 @@ recv_granted(ucp_ep_h ep, const struct ucp_buf *buf, uint64_t elem, bool waitall
 	plx_worker_req_init(core, &own);
 	rc = plx_worker_stream_recv_granted(core, &ep->user, buf->addr, buf->len, elem, waitall, &own);
 	if (rc == 0)
-		*length = own.stream.offset;
+		*length = plx_stream_got(&own);
 	return rc == -EAGAIN ? UCS_INPROGRESS : ucp_status(rc);
 }
 

@@ -922,7 +922,7 @@ while_turns_are_lent_bytes_that_are_here_are_received_at_once(void)
 	UNIT_TRUE(plx_req_is_done(recv));
 	plx_req_put(recv);
 	UNIT_EQ(stream_granted(w, &req), 0);
-	UNIT_EQ(req.stream.offset, 8);
+	UNIT_EQ(plx_stream_got(&req), 8);
 	UNIT_EQ(stream_granted(w, &req), -EAGAIN);
 	UNIT_TRUE(!w->poller.gate.bias.inside);
 	dedicated_end(w);
