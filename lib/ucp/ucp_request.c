@@ -231,15 +231,31 @@ release_slow(struct plx_req *req, uint8_t flags)
 	ucp_unlock(w);
 }
 
+/* A request that is done, of a worker that several threads use. */
+static __rte_noinline void
+release_locked(struct plx_req *req, uint8_t flags)
+{
+	struct plx_lock *lock = &worker_of(req)->lock;
+
+	if (unlikely(!plx_lock_enter_quick(lock))) {
+		release_slow(req, flags);
+		return;
+	}
+	plx_req_put(req);
+	plx_lock_drop_quick(lock);
+}
+
 static inline void
 request_release(void *request, uint8_t flags)
 {
 	struct plx_req *req = plx_req_of(request);
 
-	if (likely(!plx_fork_eal && !worker_of(req)->multi && plx_req_is_done(req)))
-		plx_req_put(req);
-	else
+	if (unlikely(plx_fork_eal || !plx_req_is_done(req)))
 		release_slow(req, flags);
+	else if (unlikely(worker_of(req)->multi))
+		release_locked(req, flags);
+	else
+		plx_req_put(req);
 }
 
 void
