@@ -43,6 +43,7 @@ UCP_MODES = ("single", "serialized", "multi")
 REACTOR = {"PLX_REACTOR": f"lcore:{(os.cpu_count() or 1) - 1}", "PLX_REACTOR_IDLE": "spin"}
 GROUPS = {f"ucp {m}": Group("ucp_calls", ["all", m], {}, False) for m in UCP_MODES}
 GROUPS["ucp reactor"] = Group("ucp_calls", ["reactor", "single"], REACTOR, True)
+GROUPS["ucp multi reactor"] = Group("ucp_calls", ["reactor", "multi"], REACTOR, True)
 GROUPS["ucp net_mlx"] = Group("mlx5_calls", ["network", "single"], {"PLX_WORKER_DEVICES": "net_mlx"}, False)
 GROUPS["cci"] = Group("cci_calls", [], {}, False)
 

@@ -199,13 +199,23 @@ progress_locked(ucp_worker_h w)
 	return n;
 }
 
+/* Several threads and a reactor. */
+static __rte_noinline unsigned
+progress_locked_burst(ucp_worker_h w)
+{
+	if (unlikely(!plx_lock_enter_quick(&w->lock)))
+		return progress_contended(w);
+	set_in_progress(w, true);
+	return progress_whole_locked(w, PLX_RX_BURST, false);
+}
+
 /* Several threads, or a reactor, or both. */
 static __rte_noinline unsigned
 progress_other(ucp_worker_h w)
 {
 	if (w->mode == PLX_GATE_LOCKED)
 		return progress_locked(w);
-	return w->multi ? progress_contended(w) : progress_burst(w);
+	return w->multi ? progress_locked_burst(w) : progress_burst(w);
 }
 
 /* A failing endpoint, or the destruction of the worker, requests a turn: after a look there

@@ -477,6 +477,15 @@ recv_shared(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t
 	return recv_plain(w, buffer, count, tag, tag_mask, param, PLX_GATE_SHARED);
 }
 
+static inline ucs_status_ptr_t
+recv_reactor(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
+	const ucp_request_param_t *param)
+{
+	return ucp_is_held(w) && count < PLX_WORKER_LONG_LEN
+		? recv_posted_plain(w, buffer, count, tag, tag_mask, param)
+		: recv_shared(w, buffer, count, tag, tag_mask, param);
+}
+
 /* Its threads share the requests. */
 static __rte_noinline ucs_status_ptr_t
 recv_shared_by_many(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t tag_mask,
@@ -485,7 +494,7 @@ recv_shared_by_many(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, u
 	ucs_status_ptr_t ret;
 
 	plx_lock_enter(&w->lock);
-	ret = recv_shared(w, buffer, count, tag, tag_mask, param);
+	ret = recv_reactor(w, buffer, count, tag, tag_mask, param);
 	plx_lock_leave(&w->lock);
 	return ret;
 }
@@ -503,9 +512,7 @@ ucp_tag_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_
 		return recv_locked(w, buffer, count, tag, tag_mask, param);
 	if (w->multi)
 		return recv_shared_by_many(w, buffer, count, tag, tag_mask, param);
-	return ucp_is_held(w) && count < PLX_WORKER_LONG_LEN
-		? recv_posted_plain(w, buffer, count, tag, tag_mask, param)
-		: recv_shared(w, buffer, count, tag, tag_mask, param);
+	return recv_reactor(w, buffer, count, tag, tag_mask, param);
 }
 
 static inline ucs_status_ptr_t
