@@ -29,9 +29,10 @@ START_S = 30
 BUILT_IN = {"rpc_get_methods", "get_version", "log_get_level", "log_set_level", "conf_get",
             "conf_set", "save_config", "load_config", "reactor_get_list", "worker_get_list",
             "ep_get_list", "device_get_list", "device_fail", "tag_get_stats", "rndv_get_stats",
-            "mem_get_stats", "worker_move"}
+            "mem_get_stats", "worker_move", "rma_get_stats", "am_get_stats", "stream_get_stats",
+            "metrics_get"}
 OF_WORKERS = ["worker_get_list", "ep_get_list", "device_get_list", "tag_get_stats",
-              "rndv_get_stats"]
+              "rndv_get_stats", "rma_get_stats", "am_get_stats", "stream_get_stats"]
 SHOWING = OF_WORKERS + ["reactor_get_list", "mem_get_stats"]
 WAIT_S = 30
 

@@ -109,4 +109,4 @@ _pollux()
 	esac
 }
 
-complete -F _pollux pollux-run commperf testcomm cci_info pollux_info plx-rpc plx-top plx-hugepages
+complete -F _pollux pollux-run commperf testcomm cci_info pollux_info plx-rpc plx-top plx-metrics plx-hugepages

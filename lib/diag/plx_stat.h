@@ -16,15 +16,21 @@
 struct plx_stat_row {
 	const char *name;
 	size_t offset; /* of the uint64_t in the struct */
+	int gauge;     /* what is there now, or was at the most: it is no count of events */
 };
 
-#define PLX_STAT_ROW(type, field)                                                                  \
+#define PLX_STAT_ROW(type, field) PLX_STAT_NAMED(#field, type, field)
+#define PLX_STAT_NAMED(name, type, field)                                                          \
 	{                                                                                          \
-		#field, offsetof(type, field)                                                      \
+		name, offsetof(type, field), 0                                                     \
+	}
+#define PLX_STAT_GAUGE(type, field)                                                                \
+	{                                                                                          \
+		#field, offsetof(type, field), 1                                                   \
 	}
 #define PLX_STAT_END                                                                               \
 	{                                                                                          \
-		NULL, 0                                                                            \
+		NULL, 0, 0                                                                         \
 	}
 
 /** Owner thread: count one more. */

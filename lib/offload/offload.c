@@ -37,8 +37,8 @@ struct offload_recv {
 const struct plx_stat_row plx_offload_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_offload_stat, posts),
 	PLX_STAT_ROW(struct plx_offload_stat, moves),
-	PLX_STAT_ROW(struct plx_offload_stat, posted),
-	PLX_STAT_ROW(struct plx_offload_stat, posted_max),
+	PLX_STAT_GAUGE(struct plx_offload_stat, posted),
+	PLX_STAT_GAUGE(struct plx_offload_stat, posted_max),
 	PLX_STAT_ROW(struct plx_offload_stat, consumed),
 	PLX_STAT_ROW(struct plx_offload_stat, placed),
 	PLX_STAT_ROW(struct plx_offload_stat, inlined),

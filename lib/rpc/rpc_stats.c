@@ -400,3 +400,49 @@ rpc_rndv_get_stats(const json_t *params, json_t **result, char *err, void *arg)
 	(void)arg;
 	return stats_workers(params, result, err, stats_show_rndv);
 }
+
+/* Of a worker that has nothing else to tell of it. */
+static void
+stats_append(json_t *list, const struct plx_worker *w, json_t *counters)
+{
+	json_array_append_new(list, json_pack("{s:I, s:o}", "worker", (json_int_t)w->id, "counters", counters));
+}
+
+static void
+stats_show_rma(struct plx_worker *w, json_t *list)
+{
+	stats_append(list, w, stats_counters(&w->rma.stat, plx_rma_stat_rows));
+}
+
+int
+rpc_rma_get_stats(const json_t *params, json_t **result, char *err, void *arg)
+{
+	(void)arg;
+	return stats_workers(params, result, err, stats_show_rma);
+}
+
+static void
+stats_show_am(struct plx_worker *w, json_t *list)
+{
+	stats_append(list, w, stats_counters(&w->am.stat, plx_am_stat_rows));
+}
+
+int
+rpc_am_get_stats(const json_t *params, json_t **result, char *err, void *arg)
+{
+	(void)arg;
+	return stats_workers(params, result, err, stats_show_am);
+}
+
+static void
+stats_show_stream(struct plx_worker *w, json_t *list)
+{
+	stats_append(list, w, stats_counters(&w->streams.stat, plx_stream_stat_rows));
+}
+
+int
+rpc_stream_get_stats(const json_t *params, json_t **result, char *err, void *arg)
+{
+	(void)arg;
+	return stats_workers(params, result, err, stats_show_stream);
+}

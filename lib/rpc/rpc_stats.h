@@ -21,5 +21,11 @@ int rpc_device_get_list(const json_t *params, json_t **result, char *err, void *
 int rpc_device_fail(const json_t *params, json_t **result, char *err, void *arg);
 int rpc_tag_get_stats(const json_t *params, json_t **result, char *err, void *arg);
 int rpc_rndv_get_stats(const json_t *params, json_t **result, char *err, void *arg);
+int rpc_rma_get_stats(const json_t *params, json_t **result, char *err, void *arg);
+int rpc_am_get_stats(const json_t *params, json_t **result, char *err, void *arg);
+int rpc_stream_get_stats(const json_t *params, json_t **result, char *err, void *arg);
+
+/* rpc_metrics.c: all counters as one text; with an optional "format". */
+int rpc_metrics_get(const json_t *params, json_t **result, char *err, void *arg);
 
 #endif
