@@ -639,7 +639,10 @@ enum plx_msg_kind {
 
 #define PLX_MSG_INLINE 192 /* bytes of data within a plx_msg */
 
-/** A message without a receive, or one that is still arriving. */
+/**
+ * A message without a receive, or one that is still arriving. Of a short whole one no more than three lines are
+ * looked at: where there are 100,000, each comes from memory.
+ */
 struct plx_msg {
 	struct plx_tag_msg tag;
 	struct plx_ep *ep;	/* of the sender */
@@ -648,9 +651,6 @@ struct plx_msg {
 	uint64_t got;		/* bytes that have arrived */
 	uint8_t *data;
 	struct plx_req *req;	/* the receive that waits for the remaining bytes */
-	LIST_ENTRY(plx_msg) partial; /* of the ep's: fragments are missing */
-	TAILQ_ENTRY(plx_msg) chunk;  /* in a stream, or in flight to the application */
-	struct plx_rts rts;	/* RTS; SYNC: sreq of it */
 	uint32_t msg_id;
 	uint8_t kind;		/* enum plx_msg_kind */
 	uint8_t size_class;	/* of data; PLX_MSG_CLASS_INLINE, as in the pool: it is in inl */
@@ -661,9 +661,14 @@ struct plx_msg {
 	bool direct;		/* partial: data goes directly to req->buf */
 	bool taken;		/* removed by a probe: waits for msg_recv; AM: received or dropped */
 	bool in_cb;		/* AM, application's side: its handler runs */
+	alignas(8) uint8_t inl[PLX_MSG_INLINE];
 	struct plx_am *am;	/* AM */
-	uint8_t inl[PLX_MSG_INLINE];
+	LIST_ENTRY(plx_msg) partial; /* of the ep's: fragments are missing */
+	TAILQ_ENTRY(plx_msg) chunk;  /* in a stream, or in flight to the application */
+	struct plx_rts rts;	/* RTS; SYNC: sreq of it */
 };
+
+_Static_assert(offsetof(struct plx_msg, inl) + 16 <= 3 * PLX_LINE, "three lines with 16 bytes of data");
 
 #define PLX_MSG_CLASSES	     6
 #define PLX_MSG_CLASS_INLINE 0xff

@@ -15,9 +15,12 @@
  */
 #include <stdbool.h>
 
+#include <rte_prefetch.h>
+
 #include "tag_int.h"
 
 #define TAG_SCAN_MAX  8     /* unexpected messages that are scanned, whatever the mask */
+#define TAG_MSG_LINES 3     /* cache lines of a message that are read, with what embeds it */
 #define TAG_FEED_N    2     /* messages indexed by one keep(), so that indexes catch up */
 #define TAG_FEED_IDLE 65536 /* keeps and finds after which an unused index is no longer fed */
 
@@ -96,15 +99,32 @@ index_find(struct plx_tag *t, uint64_t mask)
 	return index_new(t, mask);
 }
 
+/* It is about to be taken: its lines are fetched together. */
+static inline void
+msg_ask(const struct plx_tag_msg *m)
+{
+	for (unsigned i = 0; i < TAG_MSG_LINES; i++)
+		rte_prefetch0((const char *)m + i * PLX_LINE);
+}
+
+/* The first message in a slot of an index. */
+static inline struct plx_tag_msg *
+index_first(const struct plx_tag *t, const struct tag_index *ix, const struct tag_slot *s)
+{
+	struct plx_tag_msg *m = container_of(s->head - (ix - t->indexes), struct plx_tag_msg, link[0]);
+
+	msg_ask(m);
+	return m;
+}
+
 static struct plx_tag_msg *
 index_search(struct plx_tag *t, struct tag_index *ix, uint64_t tag)
 {
 	struct tag_slot *s = tag_table_get(&ix->table, tag & ix->mask);
-	uint32_t i = ix - t->indexes;
 	struct plx_tag_msg *m;
 
 	if (s != NULL)
-		return container_of(s->head - i, struct plx_tag_msg, link[0]);
+		return index_first(t, ix, s);
 	while ((m = ix->cur) != NULL) {
 		PLX_STAT_INC(t->stat.scanned);
 		if (unlikely(!index_feed(t, ix)))
@@ -153,14 +173,17 @@ indexes_add(struct plx_tag *t, struct plx_tag_msg *m)
 	}
 }
 
-static __rte_noinline void
-indexes_remove(struct plx_tag *t, struct plx_tag_msg *m)
+/* Except from the index that it has left already; NULL: from all. */
+static inline void
+indexes_remove(struct plx_tag *t, struct plx_tag_msg *m, const struct tag_index *left)
 {
 	uint32_t i;
 
 	for (i = 0; i < t->index_n; i++) {
 		struct tag_index *ix = &t->indexes[i];
 
+		if (ix == left)
+			continue;
 		if (m->seq <= ix->fed)
 			index_remove(ix, m, &m->link[i]);
 		else if (ix->cur == m)
@@ -219,16 +242,54 @@ void
 plx_tag_take(struct plx_tag *t, struct plx_tag_msg *m)
 {
 	if (unlikely(t->index_n != 0))
-		indexes_remove(t, m);
+		indexes_remove(t, m, NULL);
 	msg_remove(t, m);
+}
+
+/* @return the slot of the message that such a receive takes, if an index of that mask has it */
+static inline struct tag_slot *
+slot_known(struct plx_tag *t, uint64_t tag, uint64_t mask, struct tag_index **out)
+{
+	if (t->stat.kept <= TAG_SCAN_MAX)
+		return NULL;
+	for (uint32_t i = 0; i < t->index_n; i++) {
+		struct tag_index *ix = &t->indexes[i];
+
+		if (ix->mask == mask) {
+			*out = ix;
+			return tag_table_get(&ix->table, tag & mask);
+		}
+	}
+	return NULL;
+}
+
+/* Take the first message of a slot if it is whole, without a second look-up. */
+static inline struct plx_tag_msg *
+take_known(struct plx_tag *t, struct tag_index *ix, struct tag_slot *s)
+{
+	struct plx_tag_msg *m = index_first(t, ix, s);
+
+	ix->asked = ++t->clock;
+	count_find(t, m);
+	if (unlikely(!m->whole))
+		return NULL;
+	(void)tag_queue_pop(&ix->table, s);
+	indexes_remove(t, m, ix);
+	msg_remove(t, m);
+	return m;
 }
 
 /* It has to be searched, or other masks were used before. */
 static __rte_noinline struct plx_tag_msg *
 take_whole_slow(struct plx_tag *t, uint64_t tag, uint64_t mask)
 {
-	struct plx_tag_msg *m = plx_tag_find(t, tag, mask);
+	struct tag_index *ix;
+	struct tag_slot *s = slot_known(t, tag, mask, &ix);
+	struct plx_tag_msg *m;
 
+	if (likely(s != NULL))
+		return take_known(t, ix, s);
+	m = plx_tag_find(t, tag, mask);
 	if (m == NULL || !m->whole)
 		return NULL;
 	plx_tag_take(t, m);

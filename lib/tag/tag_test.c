@@ -610,14 +610,24 @@ oracle_take(struct oracle_msg *m)
 	oracle_msg_remove(m);
 }
 
-/* What a receive does: take the earliest kept message, or be posted. */
+/* What a receive does: take the earliest kept message, at once if it is whole, or be posted. */
 static void
 op_recv(uint64_t tag, uint64_t mask)
 {
 	struct oracle_msg *want = oracle_find(tag, mask);
-	struct plx_tag_msg *got = plx_tag_find(o.t, tag, mask);
+	bool whole = want != NULL && want->m.whole;
+	struct plx_tag_msg *got = plx_tag_take_whole(o.t, tag, mask);
 	struct oracle_recv *r;
 
+	if (got != (whole ? &want->m : NULL)) {
+		o.faults++;
+		return;
+	}
+	if (whole) {
+		oracle_msg_remove(want);
+		return;
+	}
+	got = plx_tag_find(o.t, tag, mask);
 	if (got != (want ? &want->m : NULL)) {
 		o.faults++;
 		return;
@@ -657,6 +667,7 @@ op_arrive(uint64_t tag)
 	m = malloc(sizeof(*m));
 	memset(m, 0x5a, sizeof(*m));
 	m->tag = tag;
+	m->m.whole = rng() % 4 != 0;
 	m->next = &o.msgs;
 	m->prev = o.msgs.prev;
 	m->prev->next = m->next->prev = m;
