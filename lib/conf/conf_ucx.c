@@ -133,20 +133,21 @@ plx_conf_follow_inter(struct plx_conf *c)
 		follow_eager(c, inter, c->v[PLX_CONF_EAGER_MAX].source);
 }
 
-/* Of UCX's devices those with a port are RDMA's; the others belong to transports that we lack. */
+/* Of UCX's devices those with a port are RDMA's, the others are interfaces. */
 static void
 follow_net_devices(struct plx_conf *c, unsigned int id, const char *value, enum plx_conf_source source)
 {
+	bool interfaces = plx_conf_row(id)->role == PLX_CONF_ROLE_INTERFACES;
 	char ours[PLX_CONF_STR_MAX] = "";
 	size_t len, n = 0;
 
-	if (*value == '^' || strcmp(value, "all") == 0)
+	if (strcmp(value, "all") == 0 || (*value == '^' && !interfaces))
 		return;
-	for (const char *p = value; *p != '\0'; p += len + (p[len] == ',')) {
+	for (const char *p = value + (*value == '^'); *p != '\0'; p += len + (p[len] == ',')) {
 		len = strcspn(p, ",");
-		if (memchr(p, ':', len) == NULL || n + len + 2 > sizeof(ours))
+		if ((memchr(p, ':', len) == NULL) != interfaces || n + len + 2 > sizeof(ours))
 			continue;
-		n += (size_t)snprintf(ours + n, sizeof(ours) - n, "%s%.*s", n != 0 ? "," : "",
+		n += (size_t)snprintf(ours + n, sizeof(ours) - n, "%s%.*s", n != 0 ? "," : *value == '^' ? "^" : "",
 			(int)len, p);
 	}
 	if (n != 0)
@@ -166,16 +167,26 @@ follow_keepalive(struct plx_conf *c, unsigned int id, const char *value, enum pl
 static const struct follower {
 	const char *name;
 	unsigned int id; /* PLX_CONF_N: those of the role */
-	enum plx_conf_role role;
+	enum plx_conf_role role, other;
 	void (*follow)(struct plx_conf *c, unsigned int id, const char *value, enum plx_conf_source source);
 } followed[] = {
-	{"KEEPALIVE_INTERVAL", PLX_CONF_N, PLX_CONF_ROLE_PROBE_MS, follow_keepalive},
-	{"LOG_FILE", PLX_CONF_LOG_FILE, PLX_CONF_ROLE_NONE, follow_file},
-	{"LOG_LEVEL", PLX_CONF_LOG_LEVEL, PLX_CONF_ROLE_NONE, follow_level},
-	{"NET_DEVICES", PLX_CONF_N, PLX_CONF_ROLE_PORT_NAMES, follow_net_devices},
-	{"RNDV_SCHEME", PLX_CONF_RNDV_SCHEME, PLX_CONF_ROLE_NONE, follow_scheme},
-	{"RNDV_THRESH", PLX_CONF_EAGER_MAX, PLX_CONF_ROLE_NONE, follow_thresh},
+	{"KEEPALIVE_INTERVAL", PLX_CONF_N, PLX_CONF_ROLE_PROBE_MS, PLX_CONF_ROLE_NONE, follow_keepalive},
+	{"LOG_FILE", PLX_CONF_LOG_FILE, PLX_CONF_ROLE_NONE, PLX_CONF_ROLE_NONE, follow_file},
+	{"LOG_LEVEL", PLX_CONF_LOG_LEVEL, PLX_CONF_ROLE_NONE, PLX_CONF_ROLE_NONE, follow_level},
+	{"NET_DEVICES", PLX_CONF_N, PLX_CONF_ROLE_PORT_NAMES, PLX_CONF_ROLE_INTERFACES, follow_net_devices},
+	{"RNDV_SCHEME", PLX_CONF_RNDV_SCHEME, PLX_CONF_ROLE_NONE, PLX_CONF_ROLE_NONE, follow_scheme},
+	{"RNDV_THRESH", PLX_CONF_EAGER_MAX, PLX_CONF_ROLE_NONE, PLX_CONF_ROLE_NONE, follow_thresh},
 };
+
+/* The first setting of either role after another. @return -ENOENT: there is none */
+static int
+next_of_roles(const struct follower *f, int before)
+{
+	int a = plx_conf_find_role(f->role, before + 1);
+	int b = f->other != PLX_CONF_ROLE_NONE ? plx_conf_find_role(f->other, before + 1) : -ENOENT;
+
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
 
 /* Our next setting that follows UCX's of this name. @return -ENOENT: no more */
 static int
@@ -185,7 +196,7 @@ next_follower(const char *name, int before, const struct follower **f)
 		if (strcmp((*f)->name, name) != 0)
 			continue;
 		if ((*f)->role != PLX_CONF_ROLE_NONE)
-			return plx_conf_find_role((*f)->role, before + 1);
+			return next_of_roles(*f, before);
 		return before < 0 ? (int)(*f)->id : -ENOENT;
 	}
 	return -ENOENT;

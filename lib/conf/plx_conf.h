@@ -86,6 +86,7 @@ enum plx_conf_role {
 	PLX_CONF_ROLE_NONE,
 	PLX_CONF_ROLE_PORTS,	  /* UINT: most ports of a worker */
 	PLX_CONF_ROLE_PORT_NAMES, /* STR: which ports; follows those of UCX_NET_DEVICES that have a ':' */
+	PLX_CONF_ROLE_INTERFACES, /* STR: which interfaces; follows those of UCX_NET_DEVICES that have no ':' */
 	PLX_CONF_ROLE_PROBE_MS,	  /* UINT: silence before a peer is probed; follows UCX_KEEPALIVE_INTERVAL */
 	PLX_CONF_ROLE_READS,	  /* ENUM of auto, no: whether memory of other processes is read */
 	PLX_CONF_ROLE_HUGE,	  /* ENUM of auto, no: whether memory for peers is on huge pages */

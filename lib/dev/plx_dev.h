@@ -68,6 +68,7 @@ struct plx_dev_names {
 	const struct plx_dev_alias *aliases;
 	const char *cci;    /* CCI's name for the transport, besides the driver's; or NULL */
 	bool between_hosts; /* UCX_NET_DEVICES selects its ports; else UCX_SHM_DEVICES the driver */
+	bool by_interface;  /* between hosts, and its ports have the names of network interfaces */
 };
 
 /** A queue's address as it travels in a worker address; the first 8 bytes are its uid. */
@@ -349,6 +350,12 @@ struct plx_queue {
 	bool dozes;
 	_Atomic bool woke; /* set by the driver: it has woken a receiver that slept on this CPU;
 	                    * relaxed, any thread may clear it */
+	/*
+	 * Set by the driver: the queue has no connection, so plx_queue_control() is all that it needs.
+	 * plx_queue_rouse() ends that for good and calls on_rouse, which may be NULL.
+	 */
+	bool rests;
+	void (*on_rouse)(struct plx_queue *q);
 	bool by_cpu; /* set by the driver: processors of this machine are moving a long transfer */
 };
 

@@ -174,6 +174,17 @@ struct plx_dev_ops {
 /** plx_dev_rma_ops.burst of a driver whose calls have no fixed cost. Thread: owner. */
 unsigned plx_dev_no_burst(const struct plx_rma_op *ops, unsigned n);
 
+/** Drivers: the queue needs turns from now on, see plx_queue.rests. Thread: owner. */
+static inline void
+plx_queue_rouse(struct plx_queue *q)
+{
+	if (!q->rests)
+		return;
+	q->rests = false;
+	if (q->on_rouse != NULL)
+		q->on_rouse(q);
+}
+
 /** Drivers: a peer has connected to us. Thread: owner. */
 void plx_peer_met(struct plx_peer *peer);
 

@@ -131,6 +131,7 @@ struct plx_worker {
 	alignas(4) bool dedicated;
 	uint8_t app_work; /* enum worker_app_work; application's side */
 	uint8_t n_holding;
+	uint8_t n_polled; /* of the queues, the first: behind them are those that rest */
 	struct plx_queue *queues[PLX_DEV_MAX];
 
 	/* owner */
@@ -159,6 +160,7 @@ struct plx_worker {
 	struct plx_offload offload;
 	struct plx_timers timers;
 	struct plx_timer check;
+	struct plx_timer glance; /* at queues that rest */
 	struct plx_am am; /* its handlers: application's side */
 	struct plx_rx rx[PLX_DEV_RX_BURST];
 

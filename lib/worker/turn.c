@@ -232,7 +232,7 @@ rx(struct plx_worker *w, uint16_t most)
 
 	if (unlikely(w->eps.is_short) && !can_answer(w))
 		return 0;
-	for (uint32_t k = 0; k < w->n_queues; k++) {
+	for (uint32_t k = 0; k < w->n_polled; k++) {
 		uint16_t n = w->queues[k]->rx_burst(w->queues[k], w->rx, most);
 
 		if (n == 0)

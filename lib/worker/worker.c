@@ -151,6 +151,47 @@ check_peers(struct plx_timer *t, uint64_t now_ticks)
 	plx_timer_arm(&w->timers, t, now_ticks + w->check_ticks);
 }
 
+/*
+ * Which queues the turns look at: all up to the last that does not rest. A worker whose other queues rest is as quiet
+ * as if it had only one.
+ */
+static void
+poll_those_awake(struct plx_worker *w)
+{
+	w->n_polled = w->n_holding = 0;
+	for (uint32_t i = 0; i < w->n_queues; i++) {
+		if (!w->queues[i]->rests)
+			w->n_polled = (uint8_t)(i + 1);
+		if (!w->queues[i]->rests && plx_queue_holds(w->queues[i]))
+			w->holding[w->n_holding++] = w->queues[i];
+	}
+	w->may_be_quiet = !w->dedicated && w->n_polled == 1 && !w->offloads && w->n_holding == 0 &&
+			  plx_queue_looks(w->queues[0]);
+	plx_eps_need_turn(&w->eps);
+}
+
+static void
+on_rouse(struct plx_queue *q)
+{
+	poll_those_awake(q->owner);
+}
+
+#define GLANCE_US 500 /* between two looks at queues that rest: a peer may come to them */
+
+static void
+glance(struct plx_timer *t, uint64_t now_ticks)
+{
+	struct plx_worker *w = container_of(t, struct plx_worker, glance);
+	bool rests = false;
+
+	for (uint32_t i = w->n_polled; i < w->n_queues; i++) {
+		plx_queue_control(w->queues[i]);
+		rests |= w->queues[i]->rests;
+	}
+	if (rests)
+		plx_timer_arm(&w->timers, t, now_ticks + GLANCE_US * rte_get_tsc_hz() / 1000000);
+}
+
 /* The setting lists possible devices; only a present one that does not open is an error. */
 static void
 device_missing(const char *name, int rc)
@@ -188,8 +229,7 @@ open_queue(struct plx_worker *w, const struct plx_conf *conf, const char *name, 
 	(*q)->on_lossy = worker_on_lossy;
 	if ((*q)->group_mtu != 0 && w->chans.group_q == NULL)
 		w->chans.group_q = *q;
-	if (plx_queue_holds(*q))
-		w->holding[w->n_holding++] = *q;
+	(*q)->on_rouse = on_rouse;
 	w->n_queues++;
 	return 0;
 }
@@ -365,8 +405,10 @@ plx_worker_create(const struct plx_worker_params *params, struct plx_worker **ou
 		rc = worker_wake_open(w, params);
 	if (rc != 0)
 		goto close_q;
-	w->may_be_quiet = !w->dedicated && w->n_queues == 1 && !w->offloads && w->n_holding == 0 &&
-			  plx_queue_looks(w->queues[0]);
+	poll_those_awake(w);
+	w->glance.fn = glance;
+	if (w->n_polled != w->n_queues)
+		plx_timer_arm(&w->timers, &w->glance, rte_rdtsc());
 	w->poller.fn = worker_poll;
 	w->poller.arg = w;
 	if (w->dedicated) {
