@@ -1336,11 +1336,11 @@ failed_ep_refuses(struct cs *s)
 	CU_ASSERT(UCS_PTR_IS_ERR(ret));
 }
 
-/* A process that is gone from another host says nothing. */
+/* A process that is gone from another host says nothing, unless a kernel does. */
 static ucs_status_t
 status_of_death(void)
 {
-	return util_by_network() ? UCS_ERR_ENDPOINT_TIMEOUT : UCS_ERR_CONNECTION_RESET;
+	return util_by_rdma() ? UCS_ERR_ENDPOINT_TIMEOUT : UCS_ERR_CONNECTION_RESET;
 }
 
 /* All that is open with the child ends when it dies, and the handler is called once. */

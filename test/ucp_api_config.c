@@ -175,15 +175,16 @@ lists_of_transports_choose_devices(void)
 	static const struct {
 		const char *name, *value;
 		ucs_status_t with_rdma, without;
-		bool shm, net;
+		bool shm, net; /* net_mlx */
 	} rows[] = {
 		{"TLS", "all", UCS_OK, UCS_OK, true, true},
 		{"TLS", "posix,self", UCS_OK, UCS_OK, true, false},
 		{"TLS", "sm,rc", UCS_OK, UCS_OK, true, true},
 		{"TLS", "rc,ud", UCS_OK, UCS_ERR_NO_DEVICE, false, true},
-		{"TLS", "^sm", UCS_OK, UCS_ERR_NO_DEVICE, false, true},
+		{"TLS", "^sm", UCS_OK, UCS_OK, false, true},
 		{"TLS", "^ib", UCS_OK, UCS_OK, true, false},
-		{"TLS", "tcp", UCS_ERR_NO_DEVICE, UCS_ERR_NO_DEVICE, false, false},
+		{"TLS", "tcp", UCS_OK, UCS_OK, false, false},
+		{"TLS", "cuda", UCS_ERR_NO_DEVICE, UCS_ERR_NO_DEVICE, false, false},
 		{"TLS", "no_such_transport", UCS_ERR_NO_DEVICE, UCS_ERR_NO_DEVICE, false, false},
 		{"TLS", "", UCS_ERR_NO_ELEM, UCS_ERR_NO_ELEM, false, false},
 		{"NET_DEVICES", "no_such_if0", UCS_OK, UCS_OK, true, false},

@@ -452,7 +452,7 @@ a_child_starts_afresh(void)
 static bool
 is_model(void)
 {
-	return util_by_network();
+	return util_by_rdma();
 }
 
 static void

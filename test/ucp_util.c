@@ -221,12 +221,24 @@ util_forced_count(struct util_forced *f, void *ret)
 		f->n_bad++;
 }
 
-bool
-util_by_network(void)
+static bool
+only_devices_are(const char *prefix)
 {
 	const char *devices = getenv("PLX_WORKER_DEVICES");
 
-	return devices != NULL && strcmp(devices, "net_mlx") == 0;
+	return devices != NULL && strncmp(devices, prefix, strlen(prefix)) == 0;
+}
+
+bool
+util_by_network(void)
+{
+	return only_devices_are("net_");
+}
+
+bool
+util_by_rdma(void)
+{
+	return only_devices_are("net_mlx");
 }
 
 ucp_context_h

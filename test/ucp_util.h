@@ -40,8 +40,10 @@ struct area {
 
 /* UCX 1.13 does not fill recv_info, so there every receive gives a request. */
 extern bool util_on_ucx;
-/** @return whether messages go by an RDMA device, also within a process: slower, by far */
+/** @return whether messages go by a network, also within a process: slower, by far */
 bool util_by_network(void);
+/** @return the same, by an RDMA device. */
+bool util_by_rdma(void);
 extern unsigned util_n_init, util_n_cleanup;
 void util_request_init(void *request);
 void util_request_cleanup(void *request);

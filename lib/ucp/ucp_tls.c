@@ -18,7 +18,7 @@
 #define LIST_MAX 1024
 
 /* UCX's transports without a driver of ours; the driver lists its own. */
-static const char *const nothing[] = {"tcp", "gga", "gga_mlx5", "rc_gda", "cuda", "cuda_copy", "cuda_ipc",
+static const char *const nothing[] = {"gga", "gga_mlx5", "rc_gda", "cuda", "cuda_copy", "cuda_ipc",
 	"gdr_copy", "rocm", "rocm_copy", "rocm_ipc", "rocm_gdr", "ze", "ze_copy", "ze_ipc", "ze_gdr",
 	"gaudi", "gaudi_gdr", "ugni", "ugni_smsg", "ugni_rdma"};
 
@@ -138,10 +138,18 @@ names_leave(const struct list *tls, struct choice *out)
 	}
 }
 
+/* Whether the list leaves anything whose name is that of a port, "mlx5_0:1", or of an interface. */
 static bool
-has_port(const struct list *devices)
+has_any(const struct list *devices, bool interface)
 {
-	return devices->all || devices->not || strchr(devices->names, ':') != NULL;
+	bool found = devices->all || devices->not;
+	size_t len;
+
+	for (const char *p = devices->names; *p != '\0' && !found; p += len + (p[len] == ',')) {
+		len = strcspn(p, ",");
+		found = len != 0 && (memchr(p, ':', len) == NULL) == interface;
+	}
+	return found;
 }
 
 /* "posix, rc": an example for each driver. */
@@ -161,7 +169,7 @@ examples_text(char *text, size_t len)
 static bool
 devices_allow(const struct plx_dev_names *names, const struct list *within, const struct list *net)
 {
-	return names->between_hosts ? has_port(net) : list_allows(within, "memory");
+	return names->between_hosts ? has_any(net, names->by_interface) : list_allows(within, "memory");
 }
 
 /* Put the selected drivers into worker.devices, unless all are. */
@@ -279,9 +287,6 @@ tell_missing(const struct plx_conf *conf, const struct list *net)
 		len = strcspn(p, ",");
 		if (!is_there(conf, p, len))
 			PLX_LOG(WARNING, ucp, "UCX_NET_DEVICES: there is no device %.*s here", (int)len, p);
-		else if (memchr(p, ':', len) == NULL)
-			PLX_LOG(INFO, ucp, "UCX_NET_DEVICES: %.*s is for TCP, which is not used here",
-				(int)len, p);
 	}
 }
 
@@ -337,7 +342,7 @@ drop_ports(struct plx_conf *conf, const struct list *net)
 	if (id < 0 || conf->v[id].source != PLX_CONF_FROM_DEFAULT)
 		return true;
 	for (unsigned i = 0; left && (driver = plx_dev_driver(i, &names)) != NULL; i++)
-		if (names != NULL && names->between_hosts && !leave_out(conf, driver, net))
+		if (names != NULL && names->between_hosts && !names->by_interface && !leave_out(conf, driver, net))
 			left = drop_driver(conf, driver);
 	return left;
 }

@@ -11,7 +11,8 @@
 
 #include "ucp_int.h"
 
-#define BOTH "shm,net_mlx"
+#define ALL "shm,net_mlx,net_tcp"
+#define NETS "net_mlx,net_tcp"
 
 static struct plx_conf conf;
 
@@ -28,7 +29,7 @@ lists_of_transports_choose_devices(void)
 		const char *tls, *devices; /* NULL: none is left */
 		int cma;
 	} rows[] = {
-		{"all", BOTH, PLX_CONF_AUTO},
+		{"all", ALL, PLX_CONF_AUTO},
 		{"posix,cma,self", "shm", PLX_CONF_AUTO},
 		{"posix,self", "shm", PLX_CONF_NO},
 		{"sysv", "shm", PLX_CONF_NO},
@@ -39,25 +40,28 @@ lists_of_transports_choose_devices(void)
 		{"knem", "shm", PLX_CONF_AUTO},
 		{"self", "shm", PLX_CONF_NO},
 		{"rc", "net_mlx", PLX_CONF_NO},
-		{"rc_x,self,sm", BOTH, PLX_CONF_AUTO},
+		{"rc_x,self,sm", "shm,net_mlx", PLX_CONF_AUTO},
 		{"\\dc_mlx5,ud:aux", "net_mlx", PLX_CONF_NO},
 		{"ud_verbs", "net_mlx", PLX_CONF_NO},
 		{"ib,cuda_copy,nonsense", "net_mlx", PLX_CONF_NO},
-		{"tcp", NULL, 0},
-		{"tcp,cuda", NULL, 0},
+		{"tcp", "net_tcp", PLX_CONF_NO},
+		{"tcp,cuda", "net_tcp", PLX_CONF_NO},
+		{"tcp,sm", "shm,net_tcp", PLX_CONF_AUTO},
+		{"cuda", NULL, 0},
 		{"ud:aux", NULL, 0},
 		{"nonsense", NULL, 0},
 		{"\\", NULL, 0},
 		{"RC", NULL, 0},
-		{"^tcp", BOTH, PLX_CONF_AUTO},
-		{"^cma", BOTH, PLX_CONF_NO},
-		{"^sm", "net_mlx", PLX_CONF_AUTO},
-		{"^posix,sysv", "net_mlx", PLX_CONF_AUTO},
-		{"^posix", BOTH, PLX_CONF_AUTO},
-		{"^ib", "shm", PLX_CONF_AUTO},
-		{"^rc_v,rc_x", "shm", PLX_CONF_AUTO},
-		{"^rc_v", BOTH, PLX_CONF_AUTO},
-		{"^ib,shm", NULL, 0},
+		{"^tcp", "shm,net_mlx", PLX_CONF_AUTO},
+		{"^cma", ALL, PLX_CONF_NO},
+		{"^sm", NETS, PLX_CONF_AUTO},
+		{"^posix,sysv", NETS, PLX_CONF_AUTO},
+		{"^posix", ALL, PLX_CONF_AUTO},
+		{"^ib", "shm,net_tcp", PLX_CONF_AUTO},
+		{"^rc_v,rc_x", "shm,net_tcp", PLX_CONF_AUTO},
+		{"^rc_v", ALL, PLX_CONF_AUTO},
+		{"^ib,shm", "net_tcp", PLX_CONF_AUTO},
+		{"^ib,shm,tcp", NULL, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -85,16 +89,17 @@ lists_of_devices_choose_devices(void)
 	static const struct {
 		const char *shm, *net, *devices;
 	} rows[] = {
-		{"all", "all", BOTH},
-		{"memory", "all", BOTH},
-		{"^memory", "all", "net_mlx"},
-		{"disk", "all", "net_mlx"},
-		{"all", "mlx5_0:1", BOTH},
-		{"all", "^mlx5_0:1", BOTH},
-		{"all", "eth0", "shm"},
-		{"all", "eth0,mlx5_[0-1]:1", BOTH},
+		{"all", "all", ALL},
+		{"memory", "all", ALL},
+		{"^memory", "all", NETS},
+		{"disk", "all", NETS},
+		{"all", "mlx5_0:1", "shm,net_mlx"},
+		{"all", "^mlx5_0:1", ALL},
+		{"all", "eth0", "shm,net_tcp"},
+		{"all", "eth0,mlx5_[0-1]:1", ALL},
 		{"all", "", "shm"},
-		{"^memory", "eth0", NULL},
+		{"^memory", "eth0", "net_tcp"},
+		{"^memory", "", NULL},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tcp_chunk.c - a queue's memory: chunks for what waits to be sent and for the beginnings of messages, and a buffer
+ *
+ * Design notes
+ * It is taken for the first connection. The chunks are one mapping, whose pages are there once they are used; those used last are used next. A peer that is
+ * idle has none. A few are kept for peers that have none, so that those who do not read keep nobody else waiting.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "tcp_int.h"
+
+static int
+chunks_open(struct tcp_queue *tq)
+{
+	uint8_t *at = mmap(NULL, (size_t)tq->n_chunks * TCP_CHUNK_LEN, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return -ENOMEM;
+	tq->chunks = at;
+	return 0;
+}
+
+struct tcp_chunk *
+tcp_chunk_new(struct tcp_queue *tq)
+{
+	struct tcp_chunk *c;
+
+	if (tq->n_made == tq->n_chunks)
+		return NULL;
+	c = (struct tcp_chunk *)(void *)(tq->chunks + (size_t)tq->n_made++ * TCP_CHUNK_LEN);
+	c->at = c->end = 0;
+	return c;
+}
+
+void
+tcp_mem_close(struct tcp_queue *tq)
+{
+	if (tq->chunks != NULL)
+		munmap(tq->chunks, (size_t)tq->n_chunks * TCP_CHUNK_LEN);
+	free(tq->rx.buf);
+	tq->chunks = tq->rx.buf = NULL;
+}
+
+int
+tcp_mem_open(struct tcp_queue *tq)
+{
+	int rc;
+
+	if (tq->rx.buf != NULL)
+		return 0;
+	rc = chunks_open(tq);
+	if (rc != 0)
+		return rc;
+	tq->rx.buf = aligned_alloc(PLX_LINE, TCP_RX_LEN);
+	if (tq->rx.buf != NULL)
+		return 0;
+	tcp_mem_close(tq);
+	return -ENOMEM;
+}
+
+void
+tcp_out_sent(struct tcp_peer *p, size_t n)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+	struct tcp_chunk *c;
+
+	while ((c = STAILQ_FIRST(&p->out)) != NULL) {
+		size_t k = RTE_MIN(n, (size_t)(c->end - c->at));
+
+		c->at += (uint32_t)k;
+		n -= k;
+		if (c->at != c->end)
+			return;
+		STAILQ_REMOVE_HEAD(&p->out, link);
+		p->n_out--;
+		tcp_chunk_put(tq, c);
+	}
+	p->tail = NULL;
+}
+
+void
+tcp_out_block(struct tcp_peer *p, bool blocked)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+
+	if (p->blocked == blocked)
+		return;
+	p->blocked = blocked;
+	if (blocked)
+		TAILQ_INSERT_TAIL(&tq->blocked, p, blocked_link);
+	else
+		TAILQ_REMOVE(&tq->blocked, p, blocked_link);
+}
+
+void
+tcp_out_drop(struct tcp_peer *p)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+
+	tcp_out_sent(p, SIZE_MAX);
+	tcp_out_block(p, false);
+	if (p->dirty)
+		TAILQ_REMOVE(&tq->dirty, p, dirty_link);
+	p->dirty = false;
+}
+
+void
+tcp_rx_drop(struct tcp_peer *p)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+
+	if (tq->rx.of == p) {
+		tq->rx.of = NULL;
+		tq->rx.at = tq->rx.end = 0;
+	}
+	if (p->part != NULL)
+		tcp_chunk_put(tq, p->part);
+	p->part = NULL;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tcp_conf.c - settings of the driver, and what others call it
+ */
+#include "tcp_conf.h"
+
+PLX_LOG_DEFINE(tcp, "plx.drv.net_tcp");
+
+static const char *const families[] = {"any", "inet", "inet6", NULL};
+
+static const struct plx_conf_row rows[TCP_CONF_N] = {
+	PLX_ROW_STR(TCP_CONF_INTERFACES, "net_tcp.interfaces", "", false,
+		"Interfaces and networks by which peers reach this process, as \"eth0,10.1.0.0/16\", or those that "
+		"they do not, as \"^eth1\"; empty: all but bridges of containers and virtual machines.",
+		PLX_CONF_ROLE_INTERFACES),
+	PLX_ROW_ENUM(TCP_CONF_FAMILY, "net_tcp.family", "any", families, false,
+		"Addresses that are used: of IPv4 (inet), of IPv6 (inet6), or any."),
+	PLX_ROW_STR(TCP_CONF_PORTS, "net_tcp.ports", "", false,
+		"Ports to listen at, and to connect from, as \"20000-20999\"; empty: any that the system gives."),
+	PLX_ROW_UINT(TCP_CONF_CONNECT_MS, "net_tcp.connect_ms", "ms", "10000", 100, 600000, false,
+		"How long a peer may take to answer before it counts as unreachable."),
+	PLX_ROW_UINT(TCP_CONF_PROBE_MS, "net_tcp.probe_ms", "ms", "1000", 1000, 600000, false,
+		"Silence of a peer after which its host is probed.", PLX_CONF_ROLE_PROBE_MS),
+	PLX_ROW_UINT(TCP_CONF_DEAD_MS, "net_tcp.dead_ms", "ms", "20000", 100, 3600000, false,
+		"How long a peer's host may be silent before the peer counts as gone."),
+	PLX_ROW_UINT(TCP_CONF_MSG_LEN, "net_tcp.msg_len", "bytes", "32k", 512, 48u << 10, false,
+		"Data of one message; longer ones go in pieces."),
+	PLX_ROW_UINT(TCP_CONF_CHUNKS, "net_tcp.chunks", "chunks", "256", 64, 1u << 16, false,
+		"Chunks of 64 KiB of a worker for what its sockets do not take at once."),
+};
+
+struct plx_conf_rows tcp_settings = {.rows = rows, .n = TCP_CONF_N};
+
+static const struct plx_dev_alias aliases[] = {{"tcp", false, 1}, {NULL, false, 0}};
+
+const struct plx_dev_names tcp_names = {.aliases = aliases, .cci = "tcp", .between_hosts = true,
+	.by_interface = true};

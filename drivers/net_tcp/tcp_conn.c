@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tcp_conn.c - a connection: from the end of its handshake to its own end
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "tcp_int.h"
+
+static void
+log_connected(const struct tcp_peer *p, int fd)
+{
+	char text[TCP_TEXT_MAX] = "?";
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+	struct tcp_ip ip;
+
+	if (getpeername(fd, (struct sockaddr *)&sa, &len) == 0 && tcp_ip_of_sockaddr((struct sockaddr *)&sa, &ip) == 0)
+		tcp_ip_text(&ip, ntohs(((struct sockaddr_in *)&sa)->sin_port), text);
+	PLX_LOG(INFO, tcp, "connected to queue %016llx at %s", (unsigned long long)p->peer.uid, text);
+}
+
+int
+tcp_peer_adopt(struct tcp_peer *p, int fd)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+	int rc = tcp_mem_open(tq);
+
+	if (rc == 0)
+		rc = tcp_sock_rewatch(tq, fd, EPOLLIN, p, TCP_WATCH_PEER);
+	if (rc != 0)
+		return rc;
+	plx_queue_rouse(tq->q);
+	tcp_sock_settle(tq, fd);
+	log_connected(p, fd);
+	p->fd = fd;
+	p->state = TCP_OPEN;
+	tq->n_conns++;
+	tcp_heat(p);
+	plx_peer_met(&p->peer);
+	return 0;
+}
+
+void
+tcp_peer_cut(struct tcp_peer *p, int err)
+{
+	if (p->state != TCP_OPEN)
+		return;
+	p->state = TCP_CUT;
+	p->lost_err = err;
+	tcp_out_drop(p);
+	tcp_heat(p); /* who reads to the end finds it */
+}
+
+void
+tcp_peer_disconnect(struct tcp_peer *p)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+
+	tcp_cool(p);
+	tcp_out_drop(p);
+	tcp_rx_drop(p);
+	if (p->fd >= 0) {
+		tcp_sock_close(tq, p->fd);
+		tq->n_conns--;
+	}
+	p->fd = -1;
+	p->state = TCP_OVER;
+}
+
+void
+tcp_peer_end(struct tcp_peer *p, int err)
+{
+	p->lost_err = err;
+	tcp_peer_disconnect(p);
+	plx_peer_dead(&p->peer, err);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tcp_int.h - between the files of the TCP driver
+ *
+ * Design notes
+ * A queue has one listener, one epoll descriptor and one buffer to receive into; a pair of queues has one
+ * connection for both directions, made when the first message is to go. Nothing of this is there before
+ * somebody asks for the queue's address or connects.
+ *
+ * tcp_queue.c: queues. tcp_peer.c: peers. tcp_listen.c: those who come. tcp_join.c: those we go to.
+ * tcp_conn.c: what becomes of a connection.
+ * tcp_tx.c: what is sent waits in chunks (tcp_chunk.c), and goes by one system call a peer at the end of a turn.
+ * tcp_rx.c: what has come is read into the queue's buffer, whole messages are lent from there.
+ * tcp_poll.c, tcp_hot.c: which sockets are looked at.
+ *
+ * lib/link is for devices that connect by datagrams and count messages by credits; a stream has its
+ * handshake inside and the kernel's window. So only its list of routes is used here.
+ */
+#ifndef TCP_INT_H
+#define TCP_INT_H
+
+#include <rte_common.h>
+
+#include "plx_dev.h"
+#include "plx_dev_ops.h"
+
+#include "tcp_addr.h"
+#include "tcp_conf.h"
+#include "tcp_frame.h"
+#include "tcp_hello.h"
+#include "tcp_if.h"
+
+#define TCP_CHUNK_LEN	(64u << 10) /* bytes of a chunk, with what stands before its data */
+#define TCP_PEER_CHUNKS 8u   /* of them, those with what waits for one peer */
+#define TCP_SPARE	32u  /* chunks that only peers without any get */
+#define TCP_RX_LEN	(256u << 10) /* bytes of the buffer to receive into */
+#define TCP_IOV		16   /* pieces of one system call */
+#define TCP_HOT		8u   /* sockets that are read without asking epoll, at the most */
+#define TCP_POLL_EVERY	16u  /* turns between two questions to epoll, while others are read without */
+#define TCP_EVENTS	16   /* taken from epoll in one turn */
+#define TCP_GUESTS	32u  /* connections that have not proven who they are */
+#define TCP_GUEST_MS	5000u /* that they may take to do so */
+#define TCP_TRIES	2u   /* places of a peer that are tried at once */
+#define TCP_SHORT_MAX	256u /* bytes of tx_short */
+#define TCP_HDR_ROOM	64u  /* of a message besides its data */
+#define TCP_MSG_MAX	((48u << 10) + TCP_HDR_ROOM) /* bytes of a message, whatever the sender's settings are */
+#define TCP_LEAVE_MS	2000u /* for what was sent to arrive when a queue closes */
+
+struct tcp_queue;
+struct tcp_peer;
+
+/** What a descriptor in epoll belongs to; in the low bits of a pointer. */
+enum tcp_watch {
+	TCP_WATCH_LISTENER, /* the queue's */
+	TCP_WATCH_GUEST,
+	TCP_WATCH_TRY, /* to reach a peer; of the peer's, as the try may be over when its event is looked at */
+	TCP_WATCH_PEER,
+	TCP_WATCH_BITS = 3,
+};
+
+/** Bytes that wait to be sent: in a chunk, whose data follows. */
+struct tcp_chunk {
+	STAILQ_ENTRY(tcp_chunk) link;
+	uint32_t at, end; /* of the data: sent up to here; written up to here */
+	uint8_t data[];
+};
+
+#define TCP_CHUNK_DATA (TCP_CHUNK_LEN - (uint32_t)sizeof(struct tcp_chunk))
+
+STAILQ_HEAD(tcp_chunks, tcp_chunk);
+
+enum tcp_state {
+	TCP_NONE,
+	TCP_JOINING, /* see tcp_join.c */
+	TCP_OPEN,
+	TCP_CUT,  /* nothing more can be sent; what has come is still to be read */
+	TCP_OVER, /* no socket any more */
+};
+
+/** The other end. Owner: the queue's worker. */
+struct tcp_peer {
+	struct plx_peer peer;
+	/* sending */
+	alignas(PLX_LINE) struct tcp_chunks out;
+	struct tcp_chunk *tail; /* the last of out, or NULL */
+	uint32_t n_out;		/* chunks in out */
+	uint8_t state;		/* enum tcp_state */
+	bool dirty;		/* in queue->dirty: the end of the turn sends */
+	bool blocked;		/* in queue->blocked: the socket took not all */
+	bool is_hot;
+	bool self;		/* our own queue: out is what comes */
+	bool deaf;		/* what it sends makes no sense: no more is read */
+	int fd;
+	uint64_t sent_turn;	/* the worker's turn, plus 1, behind which something went at once */
+	TAILQ_ENTRY(tcp_peer) dirty_link, blocked_link;
+	/* receiving */
+	TAILQ_ENTRY(tcp_peer) hot_link;
+	struct tcp_chunk *part; /* the beginning of a message, kept while others are read; or NULL */
+	uint32_t n_empty;	/* looks in a row that found nothing */
+	bool out_armed;		/* epoll tells of room to send */
+	/* cold */
+	uint8_t n_answered;	/* guests that are this peer and have an ANSWER, */
+	uint8_t n_waiting;	/* or wait for it */
+	int lost_err;		/* why it is TCP_CUT */
+	struct tcp_join *join;	/* TCP_JOINING */
+	struct tcp_addr addr;
+};
+
+struct tcp_stat {
+	uint64_t joins, joined, accepted, crossed, refused; /* connections */
+	uint64_t drop_stranger, drop_silent; /* of those who came, who did not prove who they are, or were too slow */
+	uint64_t no_fd;
+	uint64_t tx_calls, tx_partial, rx_calls, rx_empty, polls; /* system calls */
+	uint64_t tx_no_chunk, rx_no_chunk, parts;
+	uint64_t drop_bad_frame;
+};
+
+/** A connection that somebody made; tcp_listen.c. */
+struct tcp_guest {
+	bool open;     /* there is a connection */
+	bool waits;    /* its HELLO is good, and is answered when our own attempt has failed */
+	uint16_t n;    /* bytes of the message that is read now */
+	int fd;
+	uint64_t since_ms;
+	struct tcp_peer *p; /* once its HELLO was read */
+	struct tcp_hello hello;
+	struct tcp_answer answer;
+	struct tcp_confirm confirm;
+};
+
+struct tcp_rx {
+	uint8_t *buf;
+	uint32_t at, end;	/* of what is in it and was not given out yet */
+	uint32_t lent;		/* messages given out and not released */
+	struct tcp_peer *of;	/* whose bytes these are, NULL: there are none */
+};
+
+struct tcp_queue {
+	/* each turn */
+	struct plx_queue *q;
+	struct tcp_rx rx;
+	TAILQ_HEAD(tcp_hots, tcp_peer) hot;
+	TAILQ_HEAD(, tcp_peer) blocked, dirty;
+	uint32_t n_hot, n_conns, n_joins;
+	uint32_t turns;
+	int epfd;
+	/* chunks */
+	struct tcp_chunks free;
+	uint32_t n_free;
+	uint8_t *chunks;
+	uint32_t n_chunks, n_made; /* there may be; were used at all */
+	uint32_t msg_len;	/* bytes of the longest message that we send */
+	struct tcp_stat stat;
+	/* cold */
+	bool listens;		/* epoll tells of those who come */
+	bool cannot_listen;
+	int listener;
+	uint64_t accept_ms;	/* when to go on accepting, after there was no descriptor */
+	struct tcp_guest *guests; /* TCP_GUESTS of them; NULL: none has come yet */
+	struct tcp_addr addr;
+	struct tcp_if_conf ifs;
+	char if_text[PLX_CONF_STR_MAX];
+	uint16_t port_first, port_last; /* 0: any */
+	uint32_t connect_ms, probe_ms, dead_ms;
+	uint64_t n_dead_seen;	/* of the queue's peers, when all were looked at last */
+	pid_t pid;
+};
+
+static inline struct tcp_queue *
+tcp_queue(const struct plx_queue *q)
+{
+	return q->priv;
+}
+
+static inline struct tcp_peer *
+tcp_peer(struct plx_peer *peer)
+{
+	return (struct tcp_peer *)peer;
+}
+
+/* tcp_queue.c */
+int tcp_queue_open(struct plx_queue *q);
+void tcp_queue_leave(struct plx_queue *q);
+void tcp_queue_close(struct plx_queue *q);
+void tcp_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
+void tcp_queue_control(struct plx_queue *q);
+
+/* tcp_peer.c */
+int tcp_peer_open(struct plx_peer *peer, const struct plx_addr *addr);
+int tcp_peer_connect(struct plx_peer *peer);
+void tcp_peer_close(struct plx_peer *peer);
+void tcp_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text, size_t len);
+
+/* tcp_listen.c */
+/** Begin to listen, once. */
+void tcp_listen(struct tcp_queue *tq);
+void tcp_listen_event(struct tcp_queue *tq);
+void tcp_guest_event(struct tcp_queue *tq, struct tcp_guest *g);
+void tcp_guests_control(struct tcp_queue *tq, uint64_t now_ms);
+/** Those who came from a peer are of no use. */
+void tcp_guests_drop(struct tcp_peer *p);
+void tcp_listen_close(struct tcp_queue *tq);
+
+/* tcp_join.c */
+/** Begin to connect. Errors: -ENOMEM, -EMFILE, -ENFILE. */
+int tcp_join(struct tcp_peer *p);
+/** Connecting is over, however it ended. */
+void tcp_join_end(struct tcp_peer *p);
+/** Something happened at a try's socket. */
+void tcp_try_event(struct tcp_peer *p);
+void tcp_join_control(struct tcp_peer *p, uint64_t now_ms);
+
+/* tcp_conn.c */
+/** A socket is this peer's connection now. @return 0 or -errno, and the socket is the caller's */
+int tcp_peer_adopt(struct tcp_peer *p, int fd);
+/** Nothing more can be sent, because of err; once all that has come is read, the peer is dead. */
+void tcp_peer_cut(struct tcp_peer *p, int err);
+/** All is read: tell the owner. */
+void tcp_peer_end(struct tcp_peer *p, int err);
+/** No connection any more. */
+void tcp_peer_disconnect(struct tcp_peer *p);
+
+/* tcp_sock.c: system calls with sockets; -errno */
+uint64_t tcp_now_ms(void);
+/** @return the queue's epoll descriptor, which it has from now on */
+int tcp_sock_epoll(struct tcp_queue *tq);
+int tcp_sock_listen(const struct tcp_queue *tq, uint16_t *port);
+int tcp_sock_connect(const struct tcp_queue *tq, const struct tcp_ip *ip, uint16_t port);
+void tcp_sock_settle(const struct tcp_queue *tq, int fd);
+/** Have epoll tell of a socket. @param what whose it is, of this kind */
+int tcp_sock_watch(const struct tcp_queue *tq, int fd, uint32_t events, void *what, enum tcp_watch kind);
+/** The same of one that is watched already. */
+int tcp_sock_rewatch(const struct tcp_queue *tq, int fd, uint32_t events, void *what, enum tcp_watch kind);
+void tcp_sock_close(const struct tcp_queue *tq, int fd);
+/** Read the rest of a message of the handshake. @return 0: it is whole; -EAGAIN; or why not */
+int tcp_sock_read(int fd, void *msg, size_t len, uint16_t *n);
+/** Write a message of the handshake, for which a new socket has room. */
+int tcp_sock_write(int fd, const void *msg, size_t len);
+
+/* tcp_chunk.c */
+/** Take the queue's memory, once. Errors: -ENOMEM. */
+int tcp_mem_open(struct tcp_queue *tq);
+void tcp_mem_close(struct tcp_queue *tq);
+/** One that was not used before. @return NULL: there is none */
+struct tcp_chunk *tcp_chunk_new(struct tcp_queue *tq);
+
+/** Of what waits for a peer, the first n bytes are sent. */
+void tcp_out_sent(struct tcp_peer *p, size_t n);
+/** What waits for a peer is for nobody. */
+void tcp_out_drop(struct tcp_peer *p);
+/** Its socket is full, or is no longer. */
+void tcp_out_block(struct tcp_peer *p, bool blocked);
+/** What has come of a peer and was not given out is for nobody. */
+void tcp_rx_drop(struct tcp_peer *p);
+
+/** @return how many are not in use. */
+static inline uint32_t
+tcp_chunks_left(const struct tcp_queue *tq)
+{
+	return tq->n_free + tq->n_chunks - tq->n_made;
+}
+
+/** @param spare whether the last ones may be taken. @return NULL: there is none */
+static inline struct tcp_chunk *
+tcp_chunk_get(struct tcp_queue *tq, bool spare)
+{
+	struct tcp_chunk *c = STAILQ_FIRST(&tq->free);
+
+	if (unlikely(!spare && tcp_chunks_left(tq) <= TCP_SPARE))
+		return NULL;
+	if (unlikely(c == NULL))
+		return tcp_chunk_new(tq);
+	STAILQ_REMOVE_HEAD(&tq->free, link);
+	tq->n_free--;
+	c->at = c->end = 0;
+	return c;
+}
+
+static inline void
+tcp_chunk_put(struct tcp_queue *tq, struct tcp_chunk *c)
+{
+	STAILQ_INSERT_HEAD(&tq->free, c, link);
+	tq->n_free++;
+}
+
+/* tcp_tx.c */
+int tcp_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
+int tcp_tx(const struct plx_tx *tx);
+void tcp_flush(struct plx_queue *q);
+/** Send what waits for a peer, as far as its socket takes it. */
+void tcp_push(struct tcp_peer *p);
+
+/* tcp_rx.c */
+uint16_t tcp_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
+void tcp_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
+
+/* tcp_hot.c */
+/** Look at a peer's socket in each turn. */
+void tcp_heat(struct tcp_peer *p);
+void tcp_cool(struct tcp_peer *p);
+
+/* tcp_poll.c */
+/** Ask epoll: those with something to read are hot then; the rest is done. */
+void tcp_poll(struct tcp_queue *tq);
+
+/** @return whether epoll is to be asked in this turn. */
+static inline bool
+tcp_poll_is_due(struct tcp_queue *tq)
+{
+	return tq->turns++ % TCP_POLL_EVERY == 0 || tq->n_hot == 0 || tq->n_joins != 0;
+}
+
+/* tcp_sleep.c */
+int tcp_queue_efd(struct plx_queue *q);
+int tcp_queue_arm(struct plx_queue *q);
+void tcp_queue_disarm(struct plx_queue *q);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tcp_poll.c - which sockets are looked at
+ *
+ * Design notes
+ * To read a socket costs no more than to ask epoll whether it can be read. So a few that something came
+ * from are read in each turn; epoll is asked for the rest, in each turn if none is hot, else
+ * in one out of TCP_POLL_EVERY. Idle connections cost nothing then, however many there are.
+ */
+#include <sys/epoll.h>
+
+#include "tcp_int.h"
+
+#define COLD_AFTER 256 /* looks that find nothing, before a socket is left to epoll */
+
+static void
+cool_quiet(struct tcp_queue *tq)
+{
+	struct tcp_peer *p, *next;
+
+	for (p = TAILQ_FIRST(&tq->hot); p != NULL; p = next) {
+		next = TAILQ_NEXT(p, hot_link);
+		if (p->n_empty >= COLD_AFTER && !p->self)
+			tcp_cool(p);
+	}
+}
+
+static void
+peer_event(struct tcp_queue *tq, struct tcp_peer *p, uint32_t events)
+{
+	if ((events & EPOLLOUT) != 0) {
+		p->out_armed = false;
+		(void)tcp_sock_rewatch(tq, p->fd, EPOLLIN, p, TCP_WATCH_PEER);
+		tcp_push(p);
+	}
+	if ((events & ~(uint32_t)EPOLLOUT) != 0 && p->fd >= 0)
+		tcp_heat(p);
+}
+
+static void
+event(struct tcp_queue *tq, uintptr_t what, uint32_t events)
+{
+	void *at = (void *)(what & ~(uintptr_t)TCP_WATCH_BITS);
+
+	switch (what & TCP_WATCH_BITS) {
+	case TCP_WATCH_LISTENER:
+		tcp_listen_event(tq);
+		break;
+	case TCP_WATCH_GUEST:
+		tcp_guest_event(tq, at);
+		break;
+	case TCP_WATCH_TRY:
+		tcp_try_event(at);
+		break;
+	default:
+		peer_event(tq, at, events);
+		break;
+	}
+}
+
+void
+tcp_poll(struct tcp_queue *tq)
+{
+	struct epoll_event ev[TCP_EVENTS];
+	int n;
+
+	if (tq->epfd < 0)
+		return;
+	PLX_STAT_INC(tq->stat.polls);
+	cool_quiet(tq);
+	n = epoll_wait(tq->epfd, ev, TCP_EVENTS, 0);
+	for (int i = 0; i < n; i++)
+		event(tq, (uintptr_t)ev[i].data.u64, ev[i].events);
+}

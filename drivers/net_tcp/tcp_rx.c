@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tcp_rx.c - receiving: whole messages are lent from the queue's buffer
+ *
+ * Design notes
+ * There is one buffer. It is filled from one peer at a time, and only when all that was lent is back and all
+ * whole messages are given out. The beginning of a message at its end goes to the front when the same peer
+ * is read again, and waits in a chunk while others are read: an idle connection holds no memory.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "tcp_int.h"
+
+#define PUSH_MAX 4u /* peers whose sockets were full and are tried again in one turn */
+
+/* Whole messages from the buffer. */
+static uint16_t
+give(struct tcp_queue *tq, struct plx_rx *out, uint16_t n)
+{
+	struct tcp_rx *rx = &tq->rx;
+	enum tcp_frame_is is = TCP_FRAME_GOOD;
+	struct tcp_frame f;
+	uint16_t got = 0;
+
+	for (; got < n; got++) {
+		is = tcp_frame_look(rx->buf + rx->at, rx->end - rx->at, TCP_MSG_MAX, &f);
+		if (is != TCP_FRAME_GOOD)
+			break;
+		out[got].src = &rx->of->peer;
+		out[got].data = rx->buf + rx->at + sizeof(f);
+		out[got].len = f.len;
+		out[got].op = f.op;
+		rx->at += tcp_frame_len(f.len);
+	}
+	if (unlikely(is == TCP_FRAME_BAD)) {
+		PLX_STAT_INC(tq->stat.drop_bad_frame);
+		rx->of->deaf = true;
+		tcp_peer_cut(rx->of, -EPROTO);
+		rx->at = rx->end;
+	}
+	rx->lent += got;
+	return got;
+}
+
+/* Whole messages, unless their sender is given up. */
+static inline uint16_t
+rx_give(struct tcp_queue *tq, struct plx_rx *out, uint16_t n)
+{
+	struct tcp_rx *rx = &tq->rx;
+
+	if (rx->at == rx->end)
+		return 0;
+	if (likely(rx->of->peer.state != PLX_PEER_DEAD))
+		return give(tq, out, n);
+	tcp_rx_drop(rx->of);
+	return 0;
+}
+
+/* Somebody else is read: the beginning of a message waits in a chunk. @return whether there was one */
+static bool
+part_keep(struct tcp_queue *tq)
+{
+	struct tcp_rx *rx = &tq->rx;
+	uint32_t n = rx->end - rx->at;
+	struct tcp_chunk *c;
+
+	if (n != 0) {
+		c = tcp_chunk_get(tq, true);
+		if (c == NULL) {
+			PLX_STAT_INC(tq->stat.rx_no_chunk);
+			return false;
+		}
+		PLX_STAT_INC(tq->stat.parts);
+		memcpy(c->data, rx->buf + rx->at, n);
+		c->end = n;
+		rx->of->part = c;
+	}
+	*rx = (struct tcp_rx){.buf = rx->buf};
+	return true;
+}
+
+/* What has come of a peer before goes to the front of the buffer. @return false: this one can't be read now */
+static bool
+part_take(struct tcp_queue *tq, struct tcp_peer *p)
+{
+	struct tcp_rx *rx = &tq->rx;
+
+	if (rx->of != NULL && rx->of != p && !part_keep(tq))
+		return false;
+	if (p->part != NULL) {
+		memcpy(rx->buf, p->part->data, p->part->end);
+		rx->at = 0;
+		rx->end = p->part->end;
+		tcp_chunk_put(tq, p->part);
+		p->part = NULL;
+	} else if (rx->at != 0) {
+		memmove(rx->buf, rx->buf + rx->at, rx->end - rx->at);
+		rx->end -= rx->at;
+		rx->at = 0;
+	}
+	rx->of = p;
+	return true;
+}
+
+/* What we have sent to ourselves. */
+static ssize_t
+take_own(struct tcp_peer *p, uint8_t *to, size_t len)
+{
+	struct tcp_chunk *c = STAILQ_FIRST(&p->out);
+	size_t n;
+
+	if (c == NULL || c->at == c->end) {
+		errno = EAGAIN;
+		return -1;
+	}
+	n = RTE_MIN(len, (size_t)(c->end - c->at));
+	memcpy(to, c->data + c->at, n);
+	tcp_out_sent(p, n);
+	return (ssize_t)n;
+}
+
+static ssize_t
+take(struct tcp_queue *tq, struct tcp_peer *p)
+{
+	struct tcp_rx *rx = &tq->rx;
+
+	if (unlikely(p->self))
+		return take_own(p, rx->buf + rx->end, TCP_RX_LEN - rx->end);
+	PLX_STAT_INC(tq->stat.rx_calls);
+	return recv(p->fd, rx->buf + rx->end, TCP_RX_LEN - rx->end, MSG_DONTWAIT);
+}
+
+/* Read a peer's socket. @return whether something came */
+static bool
+fill(struct tcp_queue *tq, struct tcp_peer *p)
+{
+	ssize_t n;
+
+	if (unlikely(p->deaf || p->peer.state == PLX_PEER_DEAD)) {
+		tcp_peer_end(p, p->lost_err);
+		return false;
+	}
+	if (!part_take(tq, p))
+		return false;
+	n = take(tq, p);
+	if (likely(n > 0)) {
+		tq->rx.end += (uint32_t)n;
+		p->n_empty = 0;
+		return true;
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		PLX_STAT_INC(tq->stat.rx_empty);
+		p->n_empty++;
+		return false;
+	}
+	tcp_peer_end(p, p->lost_err != 0 ? p->lost_err : n == 0 ? -ECONNRESET : -errno);
+	return false;
+}
+
+/* Those whose sockets were full, a few in each turn. */
+static void
+push_blocked(struct tcp_queue *tq)
+{
+	struct tcp_peer *p;
+
+	for (unsigned i = 0; i < PUSH_MAX && (p = TAILQ_FIRST(&tq->blocked)) != NULL; i++) {
+		TAILQ_REMOVE(&tq->blocked, p, blocked_link);
+		TAILQ_INSERT_TAIL(&tq->blocked, p, blocked_link);
+		tcp_push(p);
+	}
+}
+
+/* Look at the sockets until there are messages. Who was looked at goes behind the others. */
+static uint16_t
+look(struct tcp_queue *tq, struct plx_rx *out, uint16_t n)
+{
+	uint16_t got = 0;
+
+	for (uint32_t left = tq->n_hot; left > 0 && got == 0; left--) {
+		struct tcp_peer *p = TAILQ_FIRST(&tq->hot);
+
+		if (p == NULL) /* ends make them fewer */
+			break;
+		TAILQ_REMOVE(&tq->hot, p, hot_link);
+		TAILQ_INSERT_TAIL(&tq->hot, p, hot_link);
+		if (fill(tq, p))
+			got = rx_give(tq, out, n);
+	}
+	return got;
+}
+
+uint16_t
+tcp_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
+{
+	struct tcp_queue *tq = tcp_queue(q);
+	uint16_t got = rx_give(tq, rx, n);
+
+	if (got != 0 || tq->rx.lent != 0 || tq->epfd < 0)
+		return got;
+	if (unlikely(!TAILQ_EMPTY(&tq->blocked)))
+		push_blocked(tq);
+	got = look(tq, rx, n);
+	if (tcp_poll_is_due(tq)) {
+		tcp_poll(tq);
+		got = got != 0 ? got : look(tq, rx, n);
+	}
+	return got;
+}
+
+void
+tcp_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
+{
+	tcp_queue(q)->rx.lent -= n;
+	PLX_STAT_ADD(q->stat.rx_msgs, n);
+	for (uint16_t i = 0; i < n; i++)
+		PLX_STAT_ADD(q->stat.rx_bytes, rx[i].len);
+}

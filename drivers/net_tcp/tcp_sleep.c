@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tcp_sleep.c - an owner that sleeps until something comes
+ *
+ * Design notes
+ * What epoll tells stays told until it is taken, so nothing is armed but what is asked for rarely: room
+ * in sockets that were full. That an event waits already is asked for all the same, as the owner would sleep only
+ * to be woken.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include "tcp_int.h"
+
+int
+tcp_queue_efd(struct plx_queue *q)
+{
+	return tcp_sock_epoll(tcp_queue(q));
+}
+
+static bool
+own_waits(const struct tcp_queue *tq)
+{
+	const struct tcp_peer *p;
+
+	TAILQ_FOREACH(p, &tq->hot, hot_link)
+		if (p->self && !STAILQ_EMPTY(&p->out))
+			return true;
+	return false;
+}
+
+/* Whether something waits that no event will tell of. */
+static bool
+waits(const struct tcp_queue *tq)
+{
+	struct tcp_frame f;
+	const struct tcp_rx *rx = &tq->rx;
+
+	return tq->n_joins != 0 || !TAILQ_EMPTY(&tq->dirty) || own_waits(tq) ||
+		(rx->end != rx->at && tcp_frame_look(rx->buf + rx->at, rx->end - rx->at, TCP_MSG_MAX, &f) != TCP_FRAME_PART);
+}
+
+int
+tcp_queue_arm(struct plx_queue *q)
+{
+	struct tcp_queue *tq = tcp_queue(q);
+	struct epoll_event ev;
+	struct tcp_peer *p;
+
+	if (waits(tq) || (!q->rests && epoll_wait(tq->epfd, &ev, 1, 0) > 0))
+		return -EBUSY;
+	TAILQ_FOREACH(p, &tq->blocked, blocked_link) {
+		if (!p->out_armed)
+			(void)tcp_sock_rewatch(tq, p->fd, EPOLLIN | EPOLLOUT, p, TCP_WATCH_PEER);
+		p->out_armed = true;
+	}
+	return 0;
+}
+
+void
+tcp_queue_disarm(struct plx_queue *q)
+{
+	tcp_poll(tcp_queue(q));
+}

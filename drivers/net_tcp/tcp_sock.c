@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tcp_sock.c - system calls with sockets
+ */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tcp_int.h"
+
+#define BACKLOG	    4096
+#define BIND_TRIES  1024 /* ports of a range that are tried */
+#define DEFER_S	    3 /* a connection on which nothing comes is the kernel's for so long */
+
+uint64_t
+tcp_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+int
+tcp_sock_epoll(struct tcp_queue *tq)
+{
+	if (tq->epfd < 0)
+		tq->epfd = epoll_create1(EPOLL_CLOEXEC);
+	return tq->epfd >= 0 ? tq->epfd : -errno;
+}
+
+static int
+set(int fd, int level, int name, int value)
+{
+	return setsockopt(fd, level, name, &value, sizeof(value)) == 0 ? 0 : -errno;
+}
+
+static int
+sock_new(int family)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	return fd >= 0 ? fd : -errno;
+}
+
+static int
+bind_any(int fd, int family, uint16_t port)
+{
+	struct tcp_ip any = {.family = family == AF_INET ? 4 : 6};
+	struct sockaddr_storage sa;
+	socklen_t len = tcp_ip_sockaddr(&any, port, &sa);
+
+	return bind(fd, (struct sockaddr *)&sa, len) == 0 ? 0 : -errno;
+}
+
+/* To a port of the range that the settings give, beginning anywhere in it. */
+static int
+bind_range(const struct tcp_queue *tq, int fd, int family)
+{
+	unsigned n = tq->port_last - tq->port_first + 1u, from = (unsigned)random() % n;
+	int rc = -EADDRINUSE;
+
+	if (tq->port_first == 0)
+		return bind_any(fd, family, 0);
+	for (unsigned i = 0; i < RTE_MIN(n, (unsigned)BIND_TRIES) && rc == -EADDRINUSE; i++)
+		rc = bind_any(fd, family, (uint16_t)(tq->port_first + (from + i) % n));
+	return rc;
+}
+
+static int
+port_of(int fd, uint16_t *port)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	if (getsockname(fd, (struct sockaddr *)&sa, &len) != 0)
+		return -errno;
+	*port = ntohs(sa.ss_family == AF_INET ? ((struct sockaddr_in *)&sa)->sin_port
+					      : ((struct sockaddr_in6 *)&sa)->sin6_port);
+	return 0;
+}
+
+static int
+listen_by(const struct tcp_queue *tq, int family, uint16_t *port)
+{
+	int fd = sock_new(family), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = family == AF_INET6 ? set(fd, IPPROTO_IPV6, IPV6_V6ONLY, tq->ifs.family == TCP_FAMILY_6) : 0;
+	if (rc == 0)
+		rc = bind_range(tq, fd, family);
+	if (rc == 0 && listen(fd, BACKLOG) != 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = port_of(fd, port);
+	if (rc != 0) {
+		close(fd);
+		return rc;
+	}
+	(void)set(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, DEFER_S);
+	return fd;
+}
+
+int
+tcp_sock_listen(const struct tcp_queue *tq, uint16_t *port)
+{
+	int fd = tq->ifs.family == TCP_FAMILY_4 ? -EAFNOSUPPORT : listen_by(tq, AF_INET6, port);
+
+	/* Where there is no IPv6 at all. */
+	return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? listen_by(tq, AF_INET, port) : fd;
+}
+
+int
+tcp_sock_connect(const struct tcp_queue *tq, const struct tcp_ip *ip, uint16_t port)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = tcp_ip_sockaddr(ip, port, &sa);
+	int fd = sock_new(sa.ss_family), rc = 0;
+
+	if (fd < 0)
+		return fd;
+	if (tq->port_first != 0) {
+		(void)set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+		rc = bind_range(tq, fd, sa.ss_family);
+	}
+	(void)set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	if (rc == 0 && connect(fd, (struct sockaddr *)&sa, len) != 0 && errno != EINPROGRESS)
+		rc = -errno;
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+void
+tcp_sock_settle(const struct tcp_queue *tq, int fd)
+{
+	int probe_s = (int)RTE_MAX(1u, tq->probe_ms / 1000);
+
+	(void)set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	(void)set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	(void)set(fd, IPPROTO_TCP, TCP_KEEPIDLE, probe_s);
+	(void)set(fd, IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
+	(void)set(fd, IPPROTO_TCP, TCP_KEEPCNT, 100); /* it is the next that counts */
+	(void)set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)tq->dead_ms);
+}
+
+static int
+watch(const struct tcp_queue *tq, int op, int fd, uint32_t events, void *what, enum tcp_watch kind)
+{
+	struct epoll_event ev = {.events = events, .data.u64 = (uintptr_t)what | kind};
+
+	return epoll_ctl(tq->epfd, op, fd, &ev) == 0 ? 0 : -errno;
+}
+
+int
+tcp_sock_watch(const struct tcp_queue *tq, int fd, uint32_t events, void *what, enum tcp_watch kind)
+{
+	return watch(tq, EPOLL_CTL_ADD, fd, events, what, kind);
+}
+
+int
+tcp_sock_rewatch(const struct tcp_queue *tq, int fd, uint32_t events, void *what, enum tcp_watch kind)
+{
+	return watch(tq, EPOLL_CTL_MOD, fd, events, what, kind);
+}
+
+void
+tcp_sock_close(const struct tcp_queue *tq, int fd)
+{
+	(void)epoll_ctl(tq->epfd, EPOLL_CTL_DEL, fd, NULL); /* a forked child may have a copy of fd */
+	close(fd);
+}
+
+int
+tcp_sock_read(int fd, void *msg, size_t len, uint16_t *n)
+{
+	ssize_t r = recv(fd, (uint8_t *)msg + *n, len - *n, MSG_DONTWAIT);
+
+	if (r == 0)
+		return -ECONNABORTED;
+	if (r < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	*n += (uint16_t)r;
+	return *n == len ? 0 : -EAGAIN;
+}
+
+int
+tcp_sock_write(int fd, const void *msg, size_t len)
+{
+	ssize_t r = send(fd, msg, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (r == (ssize_t)len)
+		return 0;
+	return r < 0 ? -errno : -ENOBUFS;
+}
