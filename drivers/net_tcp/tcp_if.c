@@ -147,17 +147,17 @@ void
 tcp_if_advertise(const struct tcp_if_conf *conf, struct tcp_addr *own)
 {
 	struct tcp_if ifs[TCP_IF_MAX];
-	unsigned n = tcp_if_list(conf, ifs), k;
+	unsigned n = tcp_if_list(conf, ifs), n4, n6;
 
 	own->n_bytes = 0;
-	/* One of IPv6 leaves room for one of IPv4 and a byte: that one comes first. */
-	k = advertise(ifs, n, 4, false, 1, own);
-	k += advertise(ifs, n, 6, false, 1, own);
-	if (k == 0)
-		k = advertise(ifs, n, 4, true, 1, own) + advertise(ifs, n, 6, true, 1, own);
-	else if (own->n_bytes + 5u <= TCP_ENDS_LEN) {
+	n4 = advertise(ifs, n, 4, false, 1, own);
+	n6 = advertise(ifs, n, 6, false, 1, own); /* and there is no room for more */
+	if (n6 == 0 && n4 != 0) {
 		own->n_bytes = 0;
 		advertise(ifs, n, 4, false, TCP_ENDS_MAX, own);
+	} else if (n4 + n6 == 0) {
+		advertise(ifs, n, 4, true, 1, own);
+		advertise(ifs, n, 6, true, 1, own);
 	}
 }
 

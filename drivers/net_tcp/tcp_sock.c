@@ -93,6 +93,8 @@ listen_by(const struct tcp_queue *tq, int family, uint16_t *port)
 
 	if (fd < 0)
 		return fd;
+	if (tq->port_first != 0) /* connections of one before may still be known there */
+		(void)set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	rc = family == AF_INET6 ? set(fd, IPPROTO_IPV6, IPV6_V6ONLY, tq->ifs.family == TCP_FAMILY_6) : 0;
 	if (rc == 0)
 		rc = bind_range(tq, fd, family);

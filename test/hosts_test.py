@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+"""hosts_test.py - several hosts, which are network namespaces: every operation by TCP, MPI jobs with their
+own launchers, peers that die or vanish, strangers, few descriptors
+
+usage: hosts_test.py [--build DIR] [SCENE...]
+
+The hosts a, b and c have an interface eth0 on one bridge, and two decoys with the same address on each: docker0,
+which is left out by its name, and other0. Needs root and iproute2.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import run_util as u
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TIMEOUT = 100
+PORT = 17770
+HOSTS = "abc"
+BRIDGE = "s"
+SIZES = "8,1k,8k,20k,100k,4m"
+TESTS = "tag_lat,tag_bw,am,stream,put,get,atomic"
+OMPI = ["--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "ucx",
+        "--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any", "--mca", "btl", "self",
+        "--mca", "plm", "rsh", "--mca", "oob_tcp_if_include", "eth0"]
+PROGRAMS = [("collective", 3), ("collective", 6), ("pingpong", 2), ("point", 3), ("rma", 6)]
+# What a launcher calls instead of ssh: options, a host, and a command for its shell.
+AGENT = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+host=$1; shift
+exec ip netns exec "$host" sh -c "$*"
+"""
+
+
+def ip(*args, check=True):
+    return subprocess.run(["ip", *args], check=check, capture_output=True, text=True)
+
+
+class Net:
+    """Hosts on a bridge, gone at the end."""
+
+    def __init__(self):
+        self.tag = f"plx{os.getpid()}"
+        self.names = {h: f"{self.tag}{h}" for h in HOSTS + BRIDGE}
+
+    def __enter__(self):
+        for name in self.names.values():
+            ip("netns", "add", name)
+            self.on(name, "link", "set", "lo", "up")
+        self.on(self.names[BRIDGE], "link", "add", "br0", "type", "bridge")
+        self.on(self.names[BRIDGE], "link", "set", "br0", "up")
+        for i, h in enumerate(HOSTS):
+            self.host_open(h, i + 1)
+        return self
+
+    def __exit__(self, *_):
+        for name in self.names.values():
+            ip("netns", "del", name, check=False)
+
+    @staticmethod
+    def on(name, *args):
+        return ip("-n", name, *args)
+
+    def host_open(self, h, i):
+        name, bridge = self.names[h], self.names[BRIDGE]
+        self.on(bridge, "link", "add", f"to-{h}", "type", "veth", "peer", "name", "eth0", "netns", name)
+        self.on(bridge, "link", "set", f"to-{h}", "master", "br0", "up")
+        self.on(name, "addr", "add", f"10.77.0.{i}/24", "dev", "eth0")
+        self.on(name, "addr", "add", f"fd77::{i}/64", "dev", "eth0", "nodad")
+        self.on(name, "link", "set", "eth0", "up")
+        for decoy, addr in (("docker0", "172.17.0.1/16"), ("other0", "192.168.99.1/24")):
+            self.on(name, "link", "add", decoy, "type", "veth", "peer", "name", decoy + "x")
+            self.on(name, "link", "set", decoy + "x", "up")
+            self.on(name, "addr", "add", addr, "dev", decoy)
+            self.on(name, "link", "set", decoy, "up")
+
+    def at(self, h, *argv):
+        return ["ip", "netns", "exec", self.names[h], *argv]
+
+
+class Pair:
+    """commperf between a, which serves, and b."""
+
+    def __init__(self, net, build, tests, sizes, env=(), server=(), client=(), more=()):
+        exe = os.path.join(build, "app", "commperf", "commperf")
+        common = ["env", "PLX_LOG_LEVEL=info", "PLX_WORKER_DEVICES=shm,net_tcp", *env]
+        self.server = u.start(net.at("a", *common, *server, exe, "--no-eal", "--bind", "off", "--server",
+                                     f"10.77.0.1:{PORT}"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.argv = net.at("b", *common, *client, exe, "--no-eal", "--bind", "off", "--connect", f"10.77.0.1:{PORT}",
+                           "-t", tests, "-s", sizes, *more)
+        if not until(lambda: PORT in ports_of(net, "a")):
+            raise RuntimeError("the server does not listen")
+
+    def run(self, timeout=TIMEOUT):
+        """Up to the client's end."""
+        result = u.run(self.argv, timeout)
+        self.close()
+        return result
+
+    def begin(self):
+        out = tempfile.TemporaryFile("w+")
+        client = u.start(self.argv, stdout=out, stderr=subprocess.STDOUT)
+        return client, out
+
+    def close(self):
+        u.kill_family(self.server)
+        self.server.wait()
+
+
+def until(what, timeout=20):
+    end = time.monotonic() + timeout
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def ports_of(net, h):
+    """Where somebody listens on a host."""
+    out = subprocess.run(net.at(h, "ss", "-Hltn"), capture_output=True, text=True, check=False).stdout
+    return {int(line.split()[3].rsplit(":", 1)[1]) for line in out.splitlines()}
+
+
+def is_good(result, *says):
+    """@return what is wrong with a client that should have ended well, and said all this"""
+    if result.timed_out or result.rc != 0:
+        return f"status {result.rc} after {result.seconds:.0f} s\n{result.out}{result.err}"
+    missing = [t for t in says if not re.search(t, result.err)]
+    return f"it does not say {missing}:\n{result.err}" if missing else ""
+
+
+CARRIED = "reaches a process at .* by net_tcp, not by shm"
+
+
+def every_operation(net, build, **kw):
+    says = kw.pop("says", [CARRIED])
+    return is_good(Pair(net, build, TESTS, SIZES, more=["-n", "60", "--verify"], **kw).run(), *says)
+
+
+def every_operation_goes_between_hosts(net, build):
+    return every_operation(net, build)
+
+
+def over_ipv6_alone_too(net, build):
+    return every_operation(net, build, env=["PLX_NET_TCP_FAMILY=inet6"], says=[CARRIED, r"connected to queue \w+ at \[fd77"])
+
+
+def by_the_ports_and_the_interface_that_are_named(net, build):
+    env = ["PLX_NET_TCP_PORTS=20000-20009", "UCX_TLS=tcp", "UCX_NET_DEVICES=eth0"]
+    return every_operation(net, build, env=env, says=[r"connected to queue \w+ at 10\.77\.0\.1:2000\d"])
+
+
+def with_a_reactor_that_sleeps(net, build):
+    env = ["PLX_REACTOR_IDLE=sleep"]
+    return is_good(Pair(net, build, "tag_lat,tag_bw", "8,100k", env=env, more=["-n", "200", "--verify", "--reactor", "0"]).run(), CARRIED)
+
+
+def where_no_address_leads_an_error_names_each(net, build):
+    """Only the decoy is told of, which the other host has itself."""
+    result = Pair(net, build, "tag_lat", "8", env=["PLX_NET_TCP_INTERFACES=other0"], more=["--timeout", "8"]).run()
+    if result.rc == 0 or result.timed_out:
+        return "it was reached by a decoy, or nobody noticed\n" + result.err
+    if "192.168.99.1" not in result.err or "has the address itself" not in result.err:
+        return "it does not say what each address answered:\n" + result.err
+    return "" if result.seconds < 20 else f"only after {result.seconds:.0f} s"
+
+
+def ends_soon(client, out, seconds):
+    """@return what is wrong with a client whose server has gone"""
+    begin = time.monotonic()
+    try:
+        status = u.wait(client, seconds)
+    except subprocess.TimeoutExpired:
+        u.kill_family(client)
+        client.wait()
+        return f"the client goes on after {seconds} s"
+    out.seek(0)
+    if status == 0:
+        return "the client ended as if nothing had happened\n" + out.read()
+    return "" if status > 0 else f"the client died of signal {-status} after {time.monotonic() - begin:.1f} s"
+
+
+def is_connected(net):
+    """The two workers, besides commperf's own connection."""
+    out = subprocess.run(net.at("b", "ss", "-Htn", "state", "established"), capture_output=True, text=True, check=False).stdout
+    return len(out.splitlines()) >= 2
+
+
+def while_it_runs(net, build, fault, seconds, env=()):
+    pair = Pair(net, build, "tag_bw", "8", env=env, more=["-n", "1000000000"])
+    client, out = pair.begin()
+    if not until(lambda: is_connected(net)):
+        pair.close()
+        u.kill_family(client)
+        return "it is not connected"
+    time.sleep(0.3)
+    fault(pair)
+    why = ends_soon(client, out, seconds)
+    pair.close()
+    return why
+
+
+def a_peer_that_is_killed_is_an_error_at_once(net, build):
+    return while_it_runs(net, build, lambda pair: u.kill_family(pair.server), 10)
+
+
+def a_host_that_vanishes_is_an_error_in_time(net, build):
+    why = while_it_runs(net, build, lambda _: net.on(net.names["a"], "link", "set", "eth0", "down"), 40,
+                        env=["PLX_NET_TCP_DEAD_MS=2000"])
+    net.on(net.names["a"], "link", "set", "eth0", "up")
+    ip("-n", net.names["a"], "addr", "add", "fd77::1/64", "dev", "eth0", "nodad", check=False)
+    return why
+
+
+STRANGER = """
+import os, socket, sys
+port, n, what = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+kept = []
+for i in range(n):
+    s = socket.create_connection(("10.77.0.1", port))
+    if what == "rubbish":
+        s.sendall(os.urandom(1 + i * 37 % 400))
+        s.settimeout(10)
+        if i * 37 % 400 >= 112:
+            try:
+                assert s.recv(64) == b""
+            except ConnectionResetError:
+                pass
+    kept.append(s)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def beside_strangers(net, build, n, what):
+    """They come to the worker of a server while it serves."""
+    server = ["env", "PLX_NET_TCP_PORTS=21000-21000"]
+    pair = Pair(net, build, TESTS, "8,20k,1m", server=server, more=["-n", "300", "--verify"])
+    client, out = pair.begin()
+    stranger = None
+    if until(lambda: 21000 in ports_of(net, "a")):
+        stranger = u.start(net.at("c", sys.executable, "-c", STRANGER, 21000, n, what), stdin=subprocess.PIPE,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        said = stranger.stdout.readline()
+    status = None
+    try:
+        status = u.wait(client, TIMEOUT)
+    except subprocess.TimeoutExpired:
+        u.kill_family(client)
+    pair.close()
+    if stranger is not None:
+        u.kill_family(stranger)
+        stranger.wait()
+    out.seek(0)
+    if stranger is None or said != "ready\n":
+        return f"the stranger: {said if stranger is not None else 'found nobody'}"
+    return "" if status == 0 else f"status {status}\n{out.read()}"
+
+
+def strangers_that_send_rubbish_do_no_harm(net, build):
+    return beside_strangers(net, build, 200, "rubbish")
+
+
+def strangers_that_say_nothing_do_no_harm(net, build):
+    return beside_strangers(net, build, 900, "silence")
+
+
+def few_descriptors_are_enough(net, build):
+    few = ["prlimit", "--nofile=24"]
+    return every_operation(net, build, server=few, client=few)
+
+
+def mpi(net, build, agent, folder, kind):
+    why = ""
+    for program, n in PROGRAMS:
+        exe = os.path.join(folder, f"{program}.{kind}")
+        why = u.compile_c(["mpicc." + kind], [os.path.join(HERE, "mpi", f) for f in (program + ".c", "mpi_util.h")], exe)
+        hosts = [net.names[h] for h in HOSTS]
+        if kind == "mpich":
+            start = ["mpirun.mpich", "-launcher", "rsh", "-launcher-exec", agent, "-iface", "eth0",
+                     "-hosts", ",".join(hosts), "-ppn", max(1, n // 3), "-n", n]
+        else:
+            start = ["mpirun.openmpi", *OMPI, "--mca", "plm_rsh_agent", agent, "-H", ",".join(h + ":2" for h in hosts),
+                     "--map-by", "node", "-n", n]
+        why = why or u.run(net.at("a", os.path.join(build, "pollux-run"), *start, exe), TIMEOUT,
+                           env={"TMPDIR": folder}).why()
+        if why:
+            return f"{program} of {n} ranks: {why}"
+    return why
+
+
+def with_agent(net, build, kind):
+    with tempfile.TemporaryDirectory() as folder:
+        agent = os.path.join(folder, "agent")
+        with open(agent, "w", encoding="ascii") as f:
+            f.write(AGENT)
+        os.chmod(agent, 0o755)
+        return mpi(net, build, agent, folder, kind)
+
+
+def mpich_runs_over_three_hosts(net, build):
+    return with_agent(net, build, "mpich")
+
+
+def open_mpi_runs_over_three_hosts(net, build):
+    return with_agent(net, build, "openmpi")
+
+
+SCENES = [every_operation_goes_between_hosts, over_ipv6_alone_too, by_the_ports_and_the_interface_that_are_named,
+          with_a_reactor_that_sleeps, where_no_address_leads_an_error_names_each,
+          a_peer_that_is_killed_is_an_error_at_once, a_host_that_vanishes_is_an_error_in_time,
+          strangers_that_send_rubbish_do_no_harm, strangers_that_say_nothing_do_no_harm, few_descriptors_are_enough,
+          mpich_runs_over_three_hosts, open_mpi_runs_over_three_hosts]
+
+
+def can_make_hosts():
+    if os.geteuid() != 0:
+        return False
+    name = f"plx{os.getpid()}t"
+    done = ip("netns", "add", name, check=False).returncode == 0
+    done = done and ip("-n", name, "link", "add", "br0", "type", "bridge", check=False).returncode == 0
+    ip("netns", "del", name, check=False)
+    return done
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    args.add_argument("--build", default=os.path.join(HERE, "..", "build"))
+    args.add_argument("scenes", nargs="*")
+    args = args.parse_args()
+    u.need("ip", "ss", "prlimit", "mpirun.mpich", "mpirun.openmpi")
+    if not can_make_hosts():
+        u.skip_all("no network namespaces can be made here")
+    report = u.Report()
+    with Net() as net:
+        for scene in SCENES:
+            if args.scenes and not any(s in scene.__name__ for s in args.scenes):
+                continue
+            begin = time.monotonic()
+            try:
+                why = scene(net, os.path.abspath(args.build))
+            except (RuntimeError, OSError, subprocess.SubprocessError) as e:
+                why = repr(e)
+            report.result(scene.__name__, why, f"{time.monotonic() - begin:.0f} s")
+    return report.status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
