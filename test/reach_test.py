@@ -87,7 +87,7 @@ class Side:
         argument = [x for x in how[-1:] if x in ARGUMENTS]
         argv = [*how[:len(how) - len(argument)], exe, *argument]
         argv = [x.replace(FOLDER, folder + "/meet") for x in argv]
-        env = dict(os.environ, LD_LIBRARY_PATH=folder, HOME="/", PLX_LOG_LEVEL=level)
+        env = dict(os.environ, LD_LIBRARY_PATH=folder, HOME="/", PLX_LOG_LEVEL=level, PLX_WORKER_DEVICES="shm")
         self.p = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, cwd="/", start_new_session=True,
                                   preexec_fn=die_with_parent)
