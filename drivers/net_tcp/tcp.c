@@ -70,6 +70,7 @@ const struct plx_dev_ops plx_net_tcp_ops = {
 	.sleep.disarm = tcp_queue_disarm,
 	.tx_short = tcp_tx_short,
 	.tx = tcp_tx,
+	.zcopy.tx = tcp_tx_zcopy,
 	.flush = tcp_flush,
 	.rx_burst = tcp_rx_burst,
 	.rx_release = tcp_rx_release,

@@ -33,6 +33,8 @@ tcp_chunk_new(struct tcp_queue *tq)
 	if (tq->n_made == tq->n_chunks)
 		return NULL;
 	c = (struct tcp_chunk *)(void *)(tq->chunks + (size_t)tq->n_made++ * TCP_CHUNK_LEN);
+	c->from = tcp_chunk_data(c);
+	c->lent = false;
 	c->at = c->end = 0;
 	return c;
 }
@@ -43,6 +45,8 @@ tcp_mem_close(struct tcp_queue *tq)
 	if (tq->chunks != NULL)
 		munmap(tq->chunks, (size_t)tq->n_chunks * TCP_CHUNK_LEN);
 	free(tq->rx.buf);
+	free(tq->lent);
+	tq->lent = NULL;
 	tq->chunks = tq->rx.buf = NULL;
 }
 
@@ -57,10 +61,28 @@ tcp_mem_open(struct tcp_queue *tq)
 	if (rc != 0)
 		return rc;
 	tq->rx.buf = aligned_alloc(PLX_LINE, TCP_RX_LEN);
-	if (tq->rx.buf != NULL)
+	tq->lent = calloc(TCP_LENT_MAX, sizeof(*tq->lent));
+	if (tq->rx.buf != NULL && tq->lent != NULL) {
+		for (unsigned i = 0; i < TCP_LENT_MAX; i++)
+			STAILQ_INSERT_TAIL(&tq->lent_free, &tq->lent[i], link);
 		return 0;
+	}
 	tcp_mem_close(tq);
 	return -ENOMEM;
+}
+
+/* What was lent is its owner's again: who is told of that is so in a turn. */
+static void
+lent_put(struct tcp_peer *p, struct tcp_lent *l)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+
+	p->n_lent--;
+	l->err = p->lost_err;
+	if (l->done != NULL)
+		STAILQ_INSERT_TAIL(&tq->lent_over, l, link);
+	else
+		STAILQ_INSERT_HEAD(&tq->lent_free, l, link);
 }
 
 void
@@ -77,6 +99,10 @@ tcp_out_sent(struct tcp_peer *p, size_t n)
 		if (c->at != c->end)
 			return;
 		STAILQ_REMOVE_HEAD(&p->out, link);
+		if (unlikely(c->lent)) {
+			lent_put(p, container_of(c, struct tcp_lent, part));
+			continue;
+		}
 		p->n_out--;
 		tcp_chunk_put(tq, c);
 	}

@@ -35,7 +35,11 @@
 #define TCP_PEER_CHUNKS 8u   /* of them, those with what waits for one peer */
 #define TCP_SPARE	32u  /* chunks that only peers without any get */
 #define TCP_RX_LEN	(256u << 10) /* bytes of the buffer to receive into */
-#define TCP_IOV		16   /* pieces of one system call */
+#define TCP_IOV		64   /* pieces of one system call */
+#define TCP_LENT_MAX	512u /* parts of messages that are sent from where they lie, of a worker */
+#define TCP_PEER_LENT	64u  /* and of these, for one peer */
+#define TCP_LENT_IOV	4u   /* pieces of data of one message */
+#define TCP_LENT_MIN	(4u << 10) /* bytes that are worth it */
 #define TCP_HOT		8u   /* sockets that are read without asking epoll, at the most */
 #define TCP_POLL_EVERY	16u  /* turns between two questions to epoll, while others are read without */
 #define TCP_EVENTS	16   /* taken from epoll in one turn */
@@ -59,16 +63,38 @@ enum tcp_watch {
 	TCP_WATCH_BITS = 3,
 };
 
-/** Bytes that wait to be sent: in a chunk, whose data follows. */
+/** Bytes that wait to be sent: in a chunk, whose data follows, or lent. */
 struct tcp_chunk {
 	STAILQ_ENTRY(tcp_chunk) link;
-	uint32_t at, end; /* of the data: sent up to here; written up to here */
-	uint8_t data[];
+	const uint8_t *from; /* data, or where it lies that is lent */
+	uint32_t at, end; /* of these: sent up to here; written up to here */
+	bool lent;	  /* it is a struct tcp_lent */
+};
+
+_Static_assert(sizeof(struct tcp_chunk) == 32, "little is lost of a chunk");
+
+#define TCP_LENT_HEAD 80 /* bytes of a frame's head and a message's header */
+
+/** A part of a message that is sent from where it lies; see tcp_lent.c. */
+struct tcp_lent {
+	STAILQ_ENTRY(tcp_lent) link; /* among those that are free, or over */
+	void (*done)(void *arg, int err); /* of the last part: its end is the message's; else NULL */
+	void *arg;
+	int err;
+	uint8_t head[TCP_LENT_HEAD];
+	struct tcp_chunk part;
 };
 
 #define TCP_CHUNK_DATA (TCP_CHUNK_LEN - (uint32_t)sizeof(struct tcp_chunk))
 
 STAILQ_HEAD(tcp_chunks, tcp_chunk);
+
+/** @return the bytes that follow a chunk that is not lent. */
+static inline uint8_t *
+tcp_chunk_data(struct tcp_chunk *c)
+{
+	return (uint8_t *)(c + 1);
+}
 
 enum tcp_state {
 	TCP_NONE,
@@ -84,7 +110,8 @@ struct tcp_peer {
 	/* sending */
 	alignas(PLX_LINE) struct tcp_chunks out;
 	struct tcp_chunk *tail; /* the last of out, or NULL */
-	uint32_t n_out;		/* chunks in out */
+	uint32_t n_out;		/* chunks in out, */
+	uint32_t n_lent;	/* and parts of messages that are lent */
 	uint8_t state;		/* enum tcp_state */
 	bool dirty;		/* in queue->dirty: the end of the turn sends */
 	bool blocked;		/* in queue->blocked: the socket took not all */
@@ -149,6 +176,8 @@ struct tcp_queue {
 	struct tcp_chunks free;
 	uint32_t n_free;
 	uint8_t *chunks;
+	STAILQ_HEAD(tcp_lents, tcp_lent) lent_free, lent_over;
+	struct tcp_lent *lent;
 	uint32_t n_chunks, n_made; /* there may be; were used at all */
 	uint32_t msg_len;	/* bytes of the longest message that we send */
 	struct tcp_stat stat;
@@ -290,6 +319,25 @@ int tcp_tx(const struct plx_tx *tx);
 void tcp_flush(struct plx_queue *q);
 /** Send what waits for a peer, as far as its socket takes it. */
 void tcp_push(struct tcp_peer *p);
+
+/** Behind what was put into a peer's out: it goes at once, or at the end of the turn. */
+void tcp_tx_go(struct tcp_peer *p, uint32_t len);
+/** @return why nothing is taken: -EAGAIN, or what the peer has died of */
+int tcp_tx_full(const struct tcp_peer *p);
+
+/** Outside of a turn, whether the message is to wait for one. */
+static inline bool
+tcp_tx_is_late(const struct tcp_peer *p)
+{
+	const struct plx_queue *q = p->peer.q;
+
+	return !q->hold && q->turns != NULL && p->sent_turn == *q->turns + 1;
+}
+
+/* tcp_lent.c */
+int tcp_tx_zcopy(const struct plx_tx_zcopy *tx);
+/** Tell of those that are over. */
+void tcp_lent_tell(struct tcp_queue *tq);
 
 /* tcp_rx.c */
 uint16_t tcp_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);

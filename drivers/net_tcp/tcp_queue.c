@@ -88,6 +88,8 @@ tcp_queue_open(struct plx_queue *q)
 	TAILQ_INIT(&tq->blocked);
 	TAILQ_INIT(&tq->dirty);
 	STAILQ_INIT(&tq->free);
+	STAILQ_INIT(&tq->lent_free);
+	STAILQ_INIT(&tq->lent_over);
 	rc = read_conf(tq, q->conf);
 	if (rc == 0)
 		rc = addr_begin(&tq->addr);
@@ -99,6 +101,8 @@ tcp_queue_open(struct plx_queue *q)
 	}
 	q->priv = tq;
 	q->rests = true;
+	q->zcopy_min = TCP_LENT_MIN;
+	q->zcopy_iov = TCP_LENT_IOV;
 	return 0;
 }
 

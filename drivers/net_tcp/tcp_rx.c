@@ -74,7 +74,7 @@ part_keep(struct tcp_queue *tq)
 			return false;
 		}
 		PLX_STAT_INC(tq->stat.parts);
-		memcpy(c->data, rx->buf + rx->at, n);
+		memcpy(tcp_chunk_data(c), rx->buf + rx->at, n);
 		c->end = n;
 		rx->of->part = c;
 	}
@@ -91,7 +91,7 @@ part_take(struct tcp_queue *tq, struct tcp_peer *p)
 	if (rx->of != NULL && rx->of != p && !part_keep(tq))
 		return false;
 	if (p->part != NULL) {
-		memcpy(rx->buf, p->part->data, p->part->end);
+		memcpy(rx->buf, tcp_chunk_data(p->part), p->part->end);
 		rx->at = 0;
 		rx->end = p->part->end;
 		tcp_chunk_put(tq, p->part);
@@ -117,7 +117,7 @@ take_own(struct tcp_peer *p, uint8_t *to, size_t len)
 		return -1;
 	}
 	n = RTE_MIN(len, (size_t)(c->end - c->at));
-	memcpy(to, c->data + c->at, n);
+	memcpy(to, c->from + c->at, n);
 	tcp_out_sent(p, n);
 	return (ssize_t)n;
 }
@@ -196,8 +196,11 @@ uint16_t
 tcp_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 {
 	struct tcp_queue *tq = tcp_queue(q);
-	uint16_t got = rx_give(tq, rx, n);
+	uint16_t got;
 
+	if (unlikely(!STAILQ_EMPTY(&tq->lent_over)))
+		tcp_lent_tell(tq);
+	got = rx_give(tq, rx, n);
 	if (got != 0 || tq->rx.lent != 0 || tq->epfd < 0)
 		return got;
 	if (unlikely(!TAILQ_EMPTY(&tq->blocked)))

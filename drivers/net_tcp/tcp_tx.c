@@ -18,22 +18,13 @@
 
 #include "tcp_int.h"
 
-static int
-full(const struct tcp_peer *p)
+int
+tcp_tx_full(const struct tcp_peer *p)
 {
 	if (p->peer.state == PLX_PEER_DEAD)
 		return p->peer.err;
 	PLX_STAT_INC(p->peer.q->stat.tx_full);
 	return -EAGAIN;
-}
-
-/* Whether the message is to wait for a turn. */
-static inline bool
-is_late(const struct tcp_peer *p)
-{
-	const struct plx_queue *q = p->peer.q;
-
-	return !q->hold && q->turns != NULL && p->sent_turn == *q->turns + 1;
 }
 
 static __rte_noinline struct tcp_chunk *
@@ -62,7 +53,7 @@ room(struct tcp_peer *p, uint32_t len)
 
 	if (unlikely(c == NULL || TCP_CHUNK_DATA - c->end < len))
 		c = another_chunk(p);
-	return c != NULL ? c->data + c->end : NULL;
+	return c != NULL ? tcp_chunk_data(c) + c->end : NULL;
 }
 
 static inline uint8_t *
@@ -71,7 +62,7 @@ frame_begin(struct tcp_peer *p, uint8_t op, uint32_t len)
 	const struct tcp_frame f = {.len = len, .kind = TCP_MSG, .op = op};
 	uint8_t *at;
 
-	if (unlikely(p->state != TCP_OPEN || is_late(p)))
+	if (unlikely(p->state != TCP_OPEN || tcp_tx_is_late(p)))
 		return NULL;
 	at = room(p, tcp_frame_len(len));
 	if (unlikely(at == NULL))
@@ -91,11 +82,10 @@ go_at_once(struct tcp_peer *p)
 }
 
 static inline void
-frame_end(struct tcp_peer *p, uint32_t len)
+tx_go(struct tcp_peer *p, uint32_t len)
 {
 	struct plx_queue *q = p->peer.q;
 
-	p->tail->end += tcp_frame_len(len);
 	PLX_STAT_INC(q->stat.tx_msgs);
 	PLX_STAT_ADD(q->stat.tx_bytes, len);
 	if (!q->hold) {
@@ -106,6 +96,19 @@ frame_end(struct tcp_peer *p, uint32_t len)
 	}
 }
 
+void
+tcp_tx_go(struct tcp_peer *p, uint32_t len)
+{
+	tx_go(p, len);
+}
+
+static inline void
+frame_end(struct tcp_peer *p, uint32_t len)
+{
+	p->tail->end += tcp_frame_len(len);
+	tx_go(p, len);
+}
+
 int
 tcp_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
 {
@@ -113,7 +116,7 @@ tcp_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, 
 	uint8_t *at = frame_begin(p, op, sizeof(hdr) + len);
 
 	if (unlikely(at == NULL))
-		return full(p);
+		return tcp_tx_full(p);
 	memcpy(at, &hdr, sizeof(hdr));
 	memcpy(at + sizeof(hdr), data, len);
 	frame_end(p, sizeof(hdr) + len);
@@ -141,7 +144,7 @@ tcp_tx(const struct plx_tx *tx)
 		return -EMSGSIZE;
 	at = frame_begin(p, tx->op, len);
 	if (unlikely(at == NULL))
-		return full(p);
+		return tcp_tx_full(p);
 	body_copy(tx, at);
 	frame_end(p, len);
 	return 0;
@@ -157,7 +160,7 @@ out_gather(const struct tcp_peer *p, struct iovec iov[TCP_IOV], size_t *len)
 	STAILQ_FOREACH(c, &p->out, link) {
 		if (n == TCP_IOV)
 			break;
-		iov[n++] = (struct iovec){c->data + c->at, c->end - c->at};
+		iov[n++] = (struct iovec){(void *)(uintptr_t)(c->from + c->at), c->end - c->at};
 		*len += c->end - c->at;
 	}
 	return n;
