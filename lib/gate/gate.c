@@ -97,7 +97,7 @@ plx_gate_give_taken(struct plx_gate *g)
 {
 	/* pairs with the acquires where it is taken, and with the fence of a thread that
 	 * has posted */
-	set_owner(g, g->borrowed ? PLX_GATE_FREE : granted(g), memory_order_seq_cst);
+	set_owner(g, g->for_call ? PLX_GATE_FREE : granted(g), memory_order_seq_cst);
 }
 
 bool
@@ -119,7 +119,7 @@ plx_gate_free_granted(struct plx_gate *g)
 void
 plx_gate_grant(struct plx_gate *g)
 {
-	g->borrowed = false;
+	g->for_call = false;
 	/* pairs with the acquires in change() and plx_bias_enter() */
 	set_owner(g, granted(g), memory_order_release);
 }

@@ -20,7 +20,7 @@ static struct plx_gate g;
 
 /* The ways of an application's thread, without a policy. */
 static bool
-app_take(bool borrow)
+app_take(bool for_call)
 {
 	uintptr_t owner = plx_gate_owner(&g), self = plx_gate_self(&g);
 
@@ -34,7 +34,7 @@ app_take(bool borrow)
 		return plx_gate_take_granted(&g);
 	if (owner != PLX_GATE_FREE || !plx_gate_take_free(&g, PLX_GATE_TAKEN))
 		return false;
-	g.borrowed = borrow;
+	g.for_call = for_call;
 	return true;
 }
 
@@ -143,7 +143,7 @@ one_thread_enters_what_is_granted_and_the_reactor_waits_until_it_has_left(void)
 }
 
 static void
-what_is_free_is_borrowed_or_kept(void)
+what_is_free_is_taken_for_a_call_or_kept(void)
 {
 	plx_gate_open(&g, true);
 	UNIT_TRUE(app_take(true));
@@ -302,7 +302,7 @@ main(void)
 	CU_TestInfo tests[] = {
 		UNIT_TEST(the_reactor_has_what_is_free_and_nobody_else_then),
 		UNIT_TEST(one_thread_enters_what_is_granted_and_the_reactor_waits_until_it_has_left),
-		UNIT_TEST(what_is_free_is_borrowed_or_kept),
+		UNIT_TEST(what_is_free_is_taken_for_a_call_or_kept),
 		UNIT_TEST(the_first_of_several_has_the_bias_until_another_comes),
 		UNIT_TEST(another_thread_frees_them_only_when_nobody_is_in),
 		UNIT_TEST(a_reactor_and_one_thread_are_never_both_owners),

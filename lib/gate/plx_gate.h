@@ -63,7 +63,7 @@ struct plx_gate {
 	         	    * membarrier */
 	/* owner: the application */
 	bool entered;  /* by the bias, not by TAKEN */
-	bool borrowed; /* taken for a call: FREE again after it */
+	bool for_call; /* TAKEN for one call, then FREE again */
 	_Atomic uintptr_t within; /* the thread in whose turn callbacks run, or 0; writer: the owner */
 };
 

@@ -133,8 +133,8 @@ take_free(struct plx_poller *p, bool polls)
 	if (r == NULL || !grants(r) || (polls && !waits(p, on_core_of(r))) ||
 		!plx_gate_take_free(&p->gate, PLX_GATE_TAKEN))
 		return false;
-	p->gate.borrowed = !polls && !calls_often(p);
-	if (p->gate.borrowed)
+	p->gate.for_call = !polls && !calls_often(p);
+	if (p->gate.for_call)
 		return true;
 	p->near = on_core_of(r);
 	/* relaxed: at worst the reactor sees it late, and its next look is late */

@@ -137,7 +137,7 @@ give_turns(unsigned n)
 
 /* And taken back at the first look that finds no turn. */
 static void
-is_lent_and_looked_at_each(uint64_t us)
+is_granted_and_looked_at_each(uint64_t us)
 {
 	UNIT_TRUE(!p.mine);
 	UNIT_TRUE(plx_gate_is_granted(&p.gate));
@@ -255,7 +255,7 @@ who_asks_now_and_then_computes_and_gets_none(void)
 
 /* A call that has something to do while the reactor sleeps. */
 static void
-borrow(void)
+take_for_call(void)
 {
 	UNIT_TRUE_FATAL(plx_poller_take(&p, false));
 	UNIT_TRUE(!plx_poller_take(&p, false)); /* one at a time */
@@ -263,14 +263,14 @@ borrow(void)
 }
 
 static void
-a_call_borrows_turns_and_lets_the_reactor_sleep(void)
+a_call_takes_turns_and_lets_the_reactor_sleep(void)
 {
 	begin();
 	UNIT_TRUE(!plx_poller_take(&p, false)); /* the reactor has them */
 	p.armed = true;
 	reactor_free(&r, &p);
 	r.sleeping = REACTOR_ASLEEP;
-	borrow();
+	take_for_call();
 	UNIT_TRUE(!plx_gate_is_granted(&p.gate));
 	UNIT_TRUE(p.armed);
 	UNIT_EQ(disarms, 0);
@@ -282,7 +282,7 @@ a_call_borrows_turns_and_lets_the_reactor_sleep(void)
 }
 
 static void
-who_borrows_turns_often_keeps_them(void)
+who_takes_turns_often_keeps_them(void)
 {
 	begin();
 	p.grant_after = UINT64_MAX; /* behind a loan that ended soon */
@@ -290,14 +290,14 @@ who_borrows_turns_often_keeps_them(void)
 	reactor_free(&r, &p);
 	r.sleeping = REACTOR_ASLEEP;
 	for (unsigned i = 0; i < 3 * REACTOR_BORROW_CALLS; i++)
-		borrow();
+		take_for_call();
 	UNIT_TRUE(!plx_gate_is_granted(&p.gate));
 	p.grant_after = 0;
 	for (unsigned i = 1; i < REACTOR_BORROW_CALLS; i++)
-		borrow();
+		take_for_call();
 	UNIT_TRUE(!plx_gate_is_granted(&p.gate));
 	UNIT_TRUE(!readable(r.bell));
-	borrow();
+	take_for_call();
 	UNIT_TRUE(plx_gate_is_granted(&p.gate));
 	UNIT_EQ(disarms, 1);
 	UNIT_TRUE(readable(r.bell)); /* it looks whether turns are given */
@@ -308,7 +308,7 @@ who_borrows_turns_often_keeps_them(void)
 	reactor_free(&r, &p);
 	p.grant_after = 0;
 	for (unsigned i = 1; i < REACTOR_BORROW_CALLS; i++) /* it counts anew */
-		borrow();
+		take_for_call();
 	UNIT_TRUE(!plx_gate_is_granted(&p.gate));
 	end();
 }
@@ -351,7 +351,7 @@ a_busy_reactor_that_shares_its_core_lends_to_who_posts(void)
 	UNIT_TRUE(p.mine);
 	r.idle = PLX_IDLE_GRANT;
 	reactor_grant_to_poster(&r, &p, now);
-	is_lent_and_looked_at_each(REACTOR_LOOK_MAX_US);
+	is_granted_and_looked_at_each(REACTOR_LOOK_MAX_US);
 	end();
 }
 
@@ -481,7 +481,7 @@ a_reactor_with_a_core_of_its_own_lends_to_who_waits_and_looks_soon(void)
 	UNIT_TRUE(p.mine);
 	ask_in_vain(REACTOR_GRANT_TURNS);
 	reactor_grant_to_waiters(&r, now);
-	is_lent_and_looked_at_each(REACTOR_LOOK_OWN_US);
+	is_granted_and_looked_at_each(REACTOR_LOOK_OWN_US);
 	UNIT_TRUE(reactor_has_core(&r, now));
 	ask_in_vain(REACTOR_GRANT_TURNS);
 	reactor_grant_to_waiters(&r, now);
@@ -676,7 +676,7 @@ who_takes_them_from_a_reactor_that_sleeps_disarms_and_wakes_it(void)
 }
 
 static void
-what_comes_for_a_poller_that_is_lent_does_not_wake_the_reactor(void)
+what_comes_for_a_poller_that_is_granted_does_not_wake_the_reactor(void)
 {
 	const uint64_t one = 1;
 
@@ -958,8 +958,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(from_another_core_only_who_waits_takes_them_from_the_reactor),
 	UNIT_TEST(only_a_reactor_whose_policy_it_is_lends),
 	UNIT_TEST(who_asks_now_and_then_computes_and_gets_none),
-	UNIT_TEST(a_call_borrows_turns_and_lets_the_reactor_sleep),
-	UNIT_TEST(who_borrows_turns_often_keeps_them),
+	UNIT_TEST(a_call_takes_turns_and_lets_the_reactor_sleep),
+	UNIT_TEST(who_takes_turns_often_keeps_them),
 	UNIT_TEST(who_waits_for_long_data_on_the_reactors_core_is_near),
 	UNIT_TEST(a_busy_reactor_that_shares_its_core_lends_to_who_posts),
 	UNIT_TEST(a_busy_reactor_offers_its_core_now_and_then),
@@ -974,7 +974,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(another_thread_returns_them_only_when_nobody_is_inside),
 	UNIT_TEST(the_first_look_comes_soon_and_the_next_ones_later),
 	UNIT_TEST(who_takes_them_from_a_reactor_that_sleeps_disarms_and_wakes_it),
-	UNIT_TEST(what_comes_for_a_poller_that_is_lent_does_not_wake_the_reactor),
+	UNIT_TEST(what_comes_for_a_poller_that_is_granted_does_not_wake_the_reactor),
 	UNIT_TEST(who_is_to_sleep_returns_them_at_once),
 	UNIT_TEST(a_reactor_does_not_sleep_on_turns_that_were_returned_meanwhile),
 	UNIT_TEST(who_waits_while_nothing_long_moves_has_them_at_once_and_keeps_them),

@@ -936,7 +936,7 @@ struct shared {
 	_Atomic bool inside, stop;
 	_Atomic unsigned crowded;
 	_Atomic uint64_t own, taken; /* turns of the reactor, and of others */
-	_Atomic uint64_t lent;	     /* of these, not borrowed */
+	_Atomic uint64_t granted;	     /* of these, granted */
 };
 
 static unsigned
@@ -977,7 +977,7 @@ shared_poll(struct shared *s, bool waits)
 {
 	for (unsigned i = 0; i < 1000; i++) /* it waits for a while */
 		if (plx_poller_take(&s->poller, waits)) {
-			s->lent += !s->poller.gate.borrowed;
+			s->granted += !s->poller.gate.for_call;
 			shared_turn(s, true);
 			plx_poller_give(&s->poller, true);
 		}
@@ -998,13 +998,13 @@ shared_thread(void *arg)
 static void
 shared_round(struct shared *s, bool alone)
 {
-	uint64_t lent = s->lent, own;
+	uint64_t granted = s->granted, own;
 	pthread_t id;
 
 	atomic_store(&s->stop, false);
 	if (!alone)
 		UNIT_EQ_FATAL(pthread_create(&id, NULL, shared_thread, s), 0);
-	while (s->lent < lent + 100)
+	while (s->granted < granted + 100)
 		shared_poll(s, true);
 	atomic_store(&s->stop, true);
 	if (!alone)

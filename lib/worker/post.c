@@ -19,7 +19,7 @@
 
 /* Restore the sleeping reactor's arming; wake it if there is work. */
 void
-worker_give_borrowed(struct plx_worker *w)
+worker_free_after_call(struct plx_worker *w)
 {
 	bool wake;
 

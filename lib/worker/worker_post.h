@@ -12,7 +12,7 @@
 #include "worker_int.h"
 
 /** Slow paths of worker_give(). */
-void worker_give_borrowed(struct plx_worker *w);
+void worker_free_after_call(struct plx_worker *w);
 void worker_give_behind_turn(struct plx_worker *w);
 /** @return whether all earlier posts have run. Thread: owner. */
 bool worker_run_before(struct plx_worker *w);
@@ -27,8 +27,8 @@ void worker_run_all_before(struct plx_worker *w);
 static inline void
 worker_give(struct plx_worker *w, bool turn)
 {
-	if (unlikely(w->poller.gate.borrowed)) {
-		worker_give_borrowed(w);
+	if (unlikely(w->poller.gate.for_call)) {
+		worker_free_after_call(w);
 		return;
 	}
 	if (turn && unlikely(--w->turn_due <= 0)) {

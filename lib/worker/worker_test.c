@@ -600,19 +600,19 @@ post_recv(struct plx_worker *w, uint64_t len)
 }
 
 static void
-while_turns_are_lent_posts_run_at_once_and_progress_gives_turns(void)
+while_turns_are_granted_posts_run_at_once_and_progress_gives_turns(void)
 {
 	struct plx_worker *w = dedicated_open();
 	struct plx_req *req;
 
-	for (unsigned lent = 0; lent < 2; lent++) {
-		w->poller.gate.bias.to = lent ? PLX_GATE_ONE : PLX_GATE_REACTOR;
+	for (unsigned granted = 0; granted < 2; granted++) {
+		w->poller.gate.bias.to = granted ? PLX_GATE_ONE : PLX_GATE_REACTOR;
 		req = post_recv(w, 8);
-		UNIT_EQ(plx_tag_stats(w->tag)->posted, lent);
+		UNIT_EQ(plx_tag_stats(w->tag)->posted, granted);
 		UNIT_EQ(plx_worker_tag_send_now(u.w[0], u.to[0][1].ep, from, 8, 1), 0);
 		plx_worker_progress(w);
-		UNIT_EQ(plx_req_is_done(req), lent);
-		for (unsigned i = 0; i < 3 && !lent; i++)
+		UNIT_EQ(plx_req_is_done(req), granted);
+		for (unsigned i = 0; i < 3 && !granted; i++)
 			plx_worker_turn(w); /* the reactor's */
 		plx_worker_progress(w);
 		UNIT_TRUE(plx_req_is_done(req));
@@ -624,7 +624,7 @@ while_turns_are_lent_posts_run_at_once_and_progress_gives_turns(void)
 }
 
 static void
-a_long_operation_returns_turns_that_are_lent(void)
+a_long_operation_returns_turns_that_are_granted(void)
 {
 	struct plx_worker *w = dedicated_open();
 	struct plx_req *recv[3], *send;
@@ -709,7 +709,7 @@ run_callback(struct plx_worker *w, uint64_t len)
 }
 
 static void
-callbacks_of_lent_turns_run_in_them_and_what_they_call_is_told_behind_it(void)
+callbacks_of_granted_turns_run_in_them_and_what_they_call_is_told_behind_it(void)
 {
 	struct plx_worker *w = dedicated_open();
 
@@ -757,7 +757,7 @@ posts_begin(unsigned n)
 
 /* The receives were cancelled before they were there, and waited for ever. */
 static void
-a_callback_in_lent_turns_cancels_what_was_posted_to_the_reactor(void)
+a_callback_in_granted_turns_cancels_what_was_posted_to_the_reactor(void)
 {
 	struct plx_worker *w = posts_begin(RTE_DIM(posted));
 
@@ -799,7 +799,7 @@ on_message_sends(struct plx_req *req)
 }
 
 static void
-a_callback_in_lent_turns_sends_behind_what_was_posted_to_the_reactor(void)
+a_callback_in_granted_turns_sends_behind_what_was_posted_to_the_reactor(void)
 {
 	struct plx_worker *w = posts_begin(1);
 	struct plx_req *recv[3];
@@ -834,7 +834,7 @@ send_quick(struct plx_worker *w, uint64_t tag)
 }
 
 static void
-while_turns_are_lent_short_sends_go_out_at_once_behind_those_before(void)
+while_turns_are_granted_short_sends_go_out_at_once_behind_those_before(void)
 {
 	struct plx_worker *w = dedicated_open();
 	struct plx_req *recv[3];
@@ -981,7 +981,7 @@ who_sends_and_does_not_wait_gives_turns_but_none_between_receives(void)
 }
 
 static void
-a_plain_post_enters_turns_that_are_lent_when_nothing_is_before_it(void)
+a_plain_post_enters_turns_that_are_granted_when_nothing_is_before_it(void)
 {
 	struct plx_worker *w = dedicated_open();
 	const enum plx_gate_owner turns[] = {PLX_GATE_REACTOR, PLX_GATE_TAKEN};
@@ -1018,11 +1018,11 @@ a_plain_post_enters_turns_that_are_lent_when_nothing_is_before_it(void)
 
 /* Else the reactor would lend them again to who has returned them for something long. */
 static void
-turns_that_are_lent_do_not_say_that_the_reactor_ran_posts(void)
+turns_that_are_granted_do_not_say_that_the_reactor_ran_posts(void)
 {
 	struct plx_worker *w = dedicated_open();
 
-	for (unsigned lent = 0; lent < 2; lent++) {
+	for (unsigned granted = 0; granted < 2; granted++) {
 		w->poller.gate.bias.to = PLX_GATE_REACTOR;
 		for (unsigned i = 0; i < 3; i++) {
 			UNIT_EQ(plx_inbox_post(&w->inbox, on_nothing, NULL), 0);
@@ -1030,7 +1030,7 @@ turns_that_are_lent_do_not_say_that_the_reactor_ran_posts(void)
 		}
 		UNIT_EQ(w->poller.posts, 3);
 		w->poller.gate.bias.to = PLX_GATE_ONE;
-		if (lent)
+		if (granted)
 			UNIT_EQ(plx_inbox_post(&w->inbox, on_nothing, NULL), 0);
 		plx_worker_progress(w);
 		UNIT_EQ(w->poller.posts, 0);
@@ -1074,16 +1074,16 @@ arm_busy(void *arg)
 }
 
 static void
-who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may(void)
+who_takes_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may(void)
 {
 	struct plx_worker *w = dedicated_open();
 
 	w->poller.arm = arm_busy;
-	gate_for(w, false); /* who borrows has TAKEN them */
+	gate_for(w, false); /* taken for a call */
 	for (unsigned armed = 0; armed < 2; armed++) {
 		arms = 0;
 		w->poller.gate.bias.to = PLX_GATE_ALL;
-		w->poller.gate.borrowed = true;
+		w->poller.gate.for_call = true;
 		w->poller.armed = armed;
 		send_quick(w, 1);
 		UNIT_EQ(w->poller.gate.bias.to, PLX_GATE_FREE);
@@ -2135,10 +2135,10 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(while_turns_are_lent_bytes_that_are_here_are_received_at_once),
 	UNIT_TEST(a_probe_asks_no_reactor_that_has_kept_nothing),
 	UNIT_TEST(who_sends_and_does_not_wait_gives_turns_but_none_between_receives),
-	UNIT_TEST(a_plain_post_enters_turns_that_are_lent_when_nothing_is_before_it),
-	UNIT_TEST(turns_that_are_lent_do_not_say_that_the_reactor_ran_posts),
+	UNIT_TEST(a_plain_post_enters_turns_that_are_granted_when_nothing_is_before_it),
+	UNIT_TEST(turns_that_are_granted_do_not_say_that_the_reactor_ran_posts),
 	UNIT_TEST(who_posts_plainly_gives_turns_too_and_wakes_who_sleeps),
-	UNIT_TEST(who_borrows_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may),
+	UNIT_TEST(who_takes_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may),
 	UNIT_TEST(who_waits_for_a_receiver_that_it_woke_leaves_it_the_core),
 	UNIT_TEST(who_naps_is_woken_by_what_it_is_told),
 	UNIT_TEST(an_application_elsewhere_is_told_before_the_sender_is),
