@@ -155,7 +155,7 @@ asked(struct rdma_cm_id *id, bool good, struct plx_dev_cm_event *ev)
 		mlx_cm_id_free(c);
 	else
 		mlx_cm_glue.destroy_id(id);
-	PLX_LOG_RATELIMIT(INFO, mlx, "a client by the connection manager is refused: error %d", -rc);
+	PLX_LOG_RATELIMIT(INFO, mlx, "a client of the connection manager is refused: error %d", -rc);
 	ev->what = PLX_DEV_CM_REFUSED;
 	ev->err = rc;
 }
@@ -201,7 +201,7 @@ told(struct mlx_cm_id *c, enum rdma_cm_event_type type, bool good, struct plx_de
 		rc = -ECONNRESET;
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		PLX_LOG_RATELIMIT(WARNING, mlx, "a device is removed: listeners on its addresses end");
+		PLX_LOG_RATELIMIT(WARNING, mlx, "a device was removed: listeners on its addresses are closed");
 		rc = -ENODEV;
 		break;
 	default:

@@ -178,7 +178,7 @@ conn_dead(struct plx_link_peer *lp, int err)
 	struct mlx_peer *p = mlx_peer_of(lp);
 	struct mlx_queue *mq = mlx_queue(p->peer.q);
 
-	PLX_LOG(INFO, mlx, "peer %llx is lost: error %d", (unsigned long long)p->peer.uid, -err);
+	PLX_LOG(INFO, mlx, "the connection to peer %llx is lost: error %d", (unsigned long long)p->peer.uid, -err);
 	mlx_queue_shun(mq, p->peer.uid);
 	plx_peer_dead(&p->peer, err);
 	if (mq->tm != NULL)

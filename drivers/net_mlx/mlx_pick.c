@@ -70,5 +70,5 @@ mlx_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, ch
 	memcpy(&to, addr->bytes, sizeof(to));
 	if (err == -EHOSTUNREACH)
 		snprintf(text, len, mq->addr.link != to.link ? "its port is of another kind than %s"
-			: "no network leads to its port from %s", mq->port->label);
+			: "no network leads from %s to its port", mq->port->label);
 }

@@ -121,7 +121,7 @@ find_named(struct found *f, struct ibv_device **list, int n, const char *text)
 			find_ports(f, list[i], num, gid);
 	}
 	if (f->n == before && len != 0)
-		PLX_LOG(INFO, mlx, "no port %s here that works", text);
+		PLX_LOG(INFO, mlx, "this machine has no working port %s", text);
 }
 
 static void

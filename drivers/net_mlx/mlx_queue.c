@@ -74,7 +74,7 @@ tags_open(struct mlx_queue *mq, const struct mlx_hw_conf *conf)
 	int rc = mlx_tm_open(mq, conf);
 
 	if (rc != 0)
-		PLX_LOG(WARNING, mlx, "%s matches no tags: %s", mq->port->ctx->device->name,
+		PLX_LOG(WARNING, mlx, "%s does not match tags: %s", mq->port->ctx->device->name,
 			strerror(-rc));
 	else
 		mq->q->rx_burst = mlx_rx_burst_tags;

@@ -37,7 +37,7 @@ ud_post(struct mlx_ud *ud, uint32_t i)
 	struct ibv_recv_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	if (ibv_post_recv(ud->qp, &wr, &bad) != 0)
-		PLX_LOG_RATELIMIT(ERR, mlx, "a datagram's slot was not taken: lost");
+		PLX_LOG_RATELIMIT(ERR, mlx, "a datagram's receive slot could not be posted again: lost");
 }
 
 static int
@@ -237,12 +237,12 @@ mlx_ud_mend(struct mlx_queue *mq, struct mlx_ud *ud)
 		return;
 	rc = ud_restart(mq, ud);
 	if (rc == 0) {
-		PLX_LOG_RATELIMIT(WARNING, mlx, "port %s: datagrams had failed", mq->port->label);
+		PLX_LOG_RATELIMIT(WARNING, mlx, "port %s: the datagram queue failed and was set up again", mq->port->label);
 		PLX_STAT_INC(mq->stat.ud_restarted);
 		ud->failed = false;
 		ud->n_tries = 0;
 	} else if (++ud->n_tries == MLX_UD_TRIES) {
-		PLX_LOG(ERR, mlx, "port %s: no datagrams any more: %s", mq->port->label,
+		PLX_LOG(ERR, mlx, "port %s: datagrams are off from now on: %s", mq->port->label,
 			strerror(-rc));
 		mlx_port_failed(mq->port);
 	}

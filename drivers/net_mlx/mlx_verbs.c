@@ -174,7 +174,7 @@ verbs_post_rx(struct mlx_hw *hw, const struct mlx_hw_rx *rx, uint16_t n)
 		}
 		wr[part - 1].next = NULL;
 		if (ibv_post_srq_recv(hw->srq, wr, &bad) != 0)
-			PLX_LOG_RATELIMIT(ERR, mlx, "a receive slot was not taken: lost");
+			PLX_LOG_RATELIMIT(ERR, mlx, "a receive slot could not be posted again: lost");
 		rx += part;
 		n -= part;
 	}

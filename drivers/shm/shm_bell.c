@@ -79,7 +79,7 @@ bell_write(int fd)
 	/* full: it wakes already; reset: its owner has closed */
 	if (send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN && errno != ECONNREFUSED &&
 		errno != ECONNRESET && errno != ENOTCONN && errno != EPIPE)
-		PLX_LOG_RATELIMIT(WARNING, shm, "a bell does not ring: error %d", errno);
+		PLX_LOG_RATELIMIT(WARNING, shm, "a peer can't be woken up: error %d", errno);
 }
 
 __rte_noinline void

@@ -13,18 +13,18 @@ static const struct plx_conf_row rows[SHM_CONF_N] = {
 	PLX_ROW_ENUM(SHM_CONF_HUGE, "shm.huge", "auto", auto_no, false,
 		"Whether shared segments are backed by huge pages when there are free ones.", PLX_CONF_ROLE_HUGE),
 	PLX_ROW_UINT(SHM_CONF_FAST_PEERS, "shm.fast_peers", "peers", "32", 0, 64, false,
-		"Peers that get a ring of their own to this worker; the rest share one."),
+		"Peers that get their own ring to this worker; the others share one."),
 	PLX_ROW_UINT(SHM_CONF_WIDE_PEERS, "shm.wide_peers", "peers", "8", 0, 64, false,
-		"Of the fast peers, those with 352 KiB for data under way; the others have 108."),
+		"Of the fast peers, those with 352 KiB for data in flight; the others have 108 KiB."),
 	PLX_ROW_ENUM(SHM_CONF_CMA, "shm.cma", "auto", auto_no, false,
 		"Whether large private buffers are read and written by cross-memory attach.", PLX_CONF_ROLE_READS),
 	PLX_ROW_BOOL(SHM_CONF_WINDOWS, "shm.windows", "yes", false,
 		"Whether large buffers in memory that a peer allocated by UCP are mapped here and copied."),
 	PLX_ROW_STR(SHM_CONF_DIR, "shm.dir", "", false,
-		"A folder in which processes find each other, as those of containers that share it; empty: those "
-		"of a network namespace do.", PLX_CONF_ROLE_MEET_DIR),
+		"Folder in which processes find each other, also across containers that share it; empty: only "
+		"processes of one network namespace do.", PLX_CONF_ROLE_MEET_DIR),
 	PLX_ROW_STR(SHM_CONF_PEERS, "shm.peers", "same", false,
-		"Whose processes are met: same (user), all, or a list of users and @groups, by name or number.", PLX_CONF_ROLE_MEET_PEERS),
+		"Whose processes may connect: same (user), all, or a list of users and @groups, by name or number.", PLX_CONF_ROLE_MEET_PEERS),
 };
 
 struct plx_conf_rows shm_settings = {.rows = rows, .n = SHM_CONF_N};

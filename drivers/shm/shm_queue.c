@@ -235,7 +235,7 @@ peer_control(struct plx_peer *peer, void *arg)
 		atomic_load_explicit(&p->seg->closed, memory_order_acquire))
 		shm_peer_gone(sq, p, "it has closed its queue");
 	if (!p->gone && peer_vanished(p))
-		shm_peer_gone(sq, p, "its socket is no more");
+		shm_peer_gone(sq, p, "its socket is closed");
 	if (!p->gone || peer->state == PLX_PEER_DEAD)
 		return;
 	if (p->rx_slot != SHM_NO_SLOT || shm_mail_waits(sq)) {

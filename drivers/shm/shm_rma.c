@@ -31,7 +31,7 @@ windows_open(struct shm_peer *p)
 	rc = plx_windows_open(&name, &p->windows);
 	p->no_windows = rc != 0;
 	if (rc != 0)
-		PLX_LOG(DEBUG, shm, "no windows of process %u: %s", p->addr.pid, strerror(-rc));
+		PLX_LOG(DEBUG, shm, "can't map the memory of process %u: %s", p->addr.pid, strerror(-rc));
 }
 
 void

@@ -111,7 +111,7 @@ set_gone(struct shm_queue *sq, struct shm_peer *p, const char *how)
 {
 	if (p->gone)
 		return;
-	PLX_LOG(INFO, shm, "process %u is gone: %s", p->addr.pid, how);
+	PLX_LOG(INFO, shm, "process %u has ended or is unreachable: %s", p->addr.pid, how);
 	p->gone = true;
 	sq->n_gone++;
 }
@@ -124,7 +124,7 @@ ask(struct shm_queue *sq, struct shm_peer *p)
 	int rc = plx_ask_open(&p->ask, &whose, p->addr.uid);
 
 	if (rc == -ECONNRESET) {
-		set_gone(sq, p, "nobody listens on its socket");
+		set_gone(sq, p, "no process listens on its socket");
 		return 0;
 	}
 	if (rc != 0)
@@ -201,7 +201,7 @@ shm_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, ch
 		snprintf(text, len, "it is in another network namespace, as a container has, or names another "
 			"shm.dir: set it of both to a folder that they share");
 	else if (err == -EPERM)
-		snprintf(text, len, "it is of a user that shm.peers does not name, here or there");
+		snprintf(text, len, "its user is not in our shm.peers, or ours is not in its");
 }
 
 /* Check a peer's header of its segment before anything in it is used. */
@@ -359,7 +359,7 @@ meet(struct shm_queue *sq, struct shm_peer *p, int wait_ms)
 	if (rc == 0 || may_pass(rc))
 		return rc;
 	p->peer.err = rc == -EPERM ? -EPERM : -ECONNRESET;
-	set_gone(sq, p, rc == -EPERM ? "it is of another user, or we are to it (shm.peers)" : strerror(-rc));
+	set_gone(sq, p, rc == -EPERM ? "its user is not in our shm.peers, or ours is not in its" : strerror(-rc));
 	return p->peer.err;
 }
 

@@ -23,7 +23,7 @@ enum { CELLS, N_SETTINGS };
 
 static const struct plx_conf_row rows[N_SETTINGS] = {
 	PLX_ROW_UINT(CELLS, "skeleton.cells", "messages", "64", 2, 4096, false,
-		"Messages on the way from one worker to another at the most."),
+		"Messages in flight from one worker to another, at the most."),
 };
 
 static struct plx_conf_rows settings = {.rows = rows, .n = N_SETTINGS};

@@ -106,7 +106,7 @@ chan_tell_of(struct plx_chans *cs, struct plx_chan *c, enum plx_chan_kind kind, 
 
 	if (item == NULL) {
 		PLX_STAT_INC(cs->stat.rx_drop_no_memory);
-		PLX_LOG_RATELIMIT(ERR, chan, "no memory to tell of channel %u", c != NULL ? c->id : 0);
+		PLX_LOG_RATELIMIT(ERR, chan, "out of memory for a message about channel %u", c != NULL ? c->id : 0);
 		return;
 	}
 	item->chans = cs;

@@ -132,7 +132,7 @@ ini_line(struct ini *ini, char *line)
 	value = split_line(line);
 	if (value == NULL) {
 		if (ini->report)
-			PLX_LOG(WARNING, conf, "%s: \"%.40s\" is no setting", ini->path, line);
+			PLX_LOG(WARNING, conf, "%s: \"%.40s\" is not a setting", ini->path, line);
 		return;
 	}
 	name = trim(line);

@@ -284,7 +284,7 @@ plx_conf_tell_unknown(const struct plx_conf *c, const char *prefix)
 			conf_add_unknown(*e, ucx, names, sizeof(names));
 	}
 	if (names[0] != '\0' && !__atomic_exchange_n(&conf_unknown_ucx_said, true, __ATOMIC_RELAXED))
-		PLX_LOG(WARNING, conf, "variables that are no setting of UCX:%s "
+		PLX_LOG(WARNING, conf, "these variables are not settings of UCX:%s "
 			"(UCX_WARN_UNUSED_ENV_VARS=n silences this)", names);
 }
 

@@ -60,7 +60,7 @@ follow_file(struct plx_conf *c, unsigned int id, const char *value, enum plx_con
 	char err[PLX_CONF_ERR_MAX];
 
 	if (plx_conf_set(c, plx_conf_row(id)->name, value, source, err) != 0)
-		PLX_LOG(WARNING, conf, "UCX_LOG_FILE is not followed: %s", err);
+		PLX_LOG(WARNING, conf, "UCX_LOG_FILE is ignored: %s", err);
 }
 
 static void
@@ -243,7 +243,7 @@ keep(struct plx_conf *c, const char *name, const char *value, enum plx_conf_sour
 		old = 1 + strlen(name) + 1 + strlen(record_value(r)) + 1;
 	}
 	if (c->ucx.len - old + len > sizeof(c->ucx.text)) {
-		conf_err(err, "no room for %.64s: names of UCX take %zu bytes in all", name,
+		conf_err(err, "no room for %.64s: all UCX settings together take at most %zu bytes", name,
 			sizeof(c->ucx.text));
 		return -ENOMEM;
 	}
@@ -271,7 +271,7 @@ set_row(struct plx_conf *c, const struct conf_ucx_row *row, const char *text,
 		row = conf_ucx_find(row->def);
 	rc = conf_ucx_value(row, text, value);
 	if (rc != 0) {
-		conf_err(err, "\"%.48s\" is no value of UCX_%s", text, row->name);
+		conf_err(err, "\"%.48s\" is not a value of UCX_%s", text, row->name);
 		return rc;
 	}
 	rc = keep(c, row->name, value, source, err);

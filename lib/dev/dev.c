@@ -65,7 +65,7 @@ plx_dev_register(const struct plx_dev_ops *ops)
 	int rc = 0;
 
 	if (!is_complete(ops)) {
-		PLX_LOG(ERR, dev, "driver %s lacks a hook", ops->name != NULL ? ops->name : "without a name");
+		PLX_LOG(ERR, dev, "driver %s lacks a required hook", ops->name != NULL ? ops->name : "without a name");
 		return -EINVAL;
 	}
 	pthread_mutex_lock(&lock);
@@ -130,7 +130,7 @@ dev_create(const char *name, const struct plx_conf *conf, struct plx_dev **out)
 		dev->ops = drivers[i];
 		rc = dev->ops->open(dev, conf);
 		if (rc == 0 && !caps_fit(dev)) {
-			PLX_LOG(ERR, dev, "driver %s has no hooks for what it says it can do", name);
+			PLX_LOG(ERR, dev, "driver %s lacks a hook for a capability that it claims", name);
 			dev->ops->close(dev);
 			rc = -EINVAL;
 		}

@@ -98,7 +98,7 @@ plx_queue_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int e
 {
 	const struct plx_dev_ops *ops = q->dev->ops;
 
-	snprintf(text, len, "%s", err == -EINVAL ? "its address makes no sense" : strerror(-err));
+	snprintf(text, len, "%s", err == -EINVAL ? "its address is malformed" : strerror(-err));
 	if (err != -EINVAL && ops->addr_why != NULL)
 		ops->addr_why(q, addr, err, text, len);
 }

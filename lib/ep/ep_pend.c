@@ -270,7 +270,7 @@ plx_ep_tx_copy(struct plx_ep *ep, uint32_t conn_id, uint8_t op, const void *hdr,
 	}
 	c = ctl_get(ep->eps);
 	if (c == NULL) {
-		PLX_LOG_RATELIMIT(ERR, ep, "no memory to tell a peer anything: its connection fails");
+		PLX_LOG_RATELIMIT(ERR, ep, "out of memory for a message to a peer: its connection fails");
 		plx_peer_dead(ep->peer, -ENOMEM);
 		return -ENOMEM;
 	}
@@ -330,7 +330,7 @@ plx_ep_refuse(struct plx_ep *ep)
 	if (ep->peer->state == PLX_PEER_DEAD)
 		return;
 	PLX_STAT_INC(ep->eps->stat.refused);
-	PLX_LOG_RATELIMIT(ERR, ep, "a peer sends more than it may before it is received: its connection fails");
+	PLX_LOG_RATELIMIT(ERR, ep, "a peer sent more than its window allows: its connection fails");
 	ep->refused = true;
 	flow_tell(ep);
 	plx_peer_dead(ep->peer, -ECONNRESET);

@@ -219,7 +219,7 @@ init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores)
 		return -errno;
 	rc = init_eal_may_start(&refused);
 	if (rc != 0) {
-		PLX_LOG(ERR, init, "the system refuses %s(2), without which the EAL does not start: %s", refused,
+		PLX_LOG(ERR, init, "the system refuses %s(2), which the EAL needs to start: %s", refused,
 			strerror(-rc));
 		return rc;
 	}

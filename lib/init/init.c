@@ -78,7 +78,7 @@ usable_lcores(unsigned *lcores, int n)
 		if (sched_setaffinity(0, sizeof(one), &one) == 0)
 			lcores[kept++] = lcores[i];
 		else
-			PLX_LOG(WARNING, init, "no reactor on core %u: there is no such core for us",
+			PLX_LOG(WARNING, init, "no reactor on core %u: this process may not run there",
 				lcores[i]);
 	}
 	sched_setaffinity(0, sizeof(before), &before);

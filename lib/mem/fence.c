@@ -53,7 +53,7 @@ plx_fence_has(void)
 static __rte_noinline __rte_cold __rte_noreturn void
 fence_refused(int err)
 {
-	PLX_LOG(ERR, mem, "membarrier is refused since the library was started: errno %d", err);
+	PLX_LOG(ERR, mem, "membarrier(2) worked when the library started, and is refused now: errno %d", err);
 	fprintf(stderr, "pollux: membarrier(2) worked when the library was started, and is refused now (%s): "
 		"the filter for system calls has to allow it, or to be installed before ucp_init()\n",
 		strerror(err));

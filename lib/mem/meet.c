@@ -227,7 +227,7 @@ reply_send(int client, uint32_t err, const int fd[PLX_MEET_FDS])
 		part_add(&msg, &room, SCM_RIGHTS, fds, n * sizeof(int));
 	if (sendmsg(client, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return true;
-	PLX_LOG(DEBUG, mem, "a process that asked is not answered: %s", strerror(errno));
+	PLX_LOG(DEBUG, mem, "a process that asked got no answer: %s", strerror(errno));
 	return false;
 }
 
@@ -284,7 +284,7 @@ client_new(int fd)
 	uint32_t uid = user_at(fd);
 
 	if (!meet_allows(uid, fd)) {
-		PLX_LOG_RATELIMIT(NOTICE, mem, "a process of user %u is refused: it is none of those that are met", uid);
+		PLX_LOG_RATELIMIT(NOTICE, mem, "a process of user %u is refused: the setting of whose processes may connect leaves it out", uid);
 		reply_send(fd, EPERM, NULL);
 	} else if (!client_serve(fd)) {
 		meet.clients[meet.n_clients++] = (struct client){fd, now_ms()};

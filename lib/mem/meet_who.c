@@ -112,7 +112,7 @@ peers_parse(char *list)
 		else
 			rc = user_of(name, &id) ? add_one(&who.uids, &who.n_uids, id) : -EINVAL;
 		if (rc == -EINVAL)
-			PLX_LOG(ERR, mem, "whose processes are met: there is no user or group %s", name);
+			PLX_LOG(ERR, mem, "the setting of whose processes may connect names no user or group of this machine: %s", name);
 	}
 	return rc;
 }
@@ -121,7 +121,7 @@ int
 meet_who_check(const char *dir)
 {
 	if (strlen(dir) > DIR_MAX || (dir[0] != '\0' && dir[0] != '/')) {
-		PLX_LOG(ERR, mem, "the folder to meet in is no absolute path of at most %u bytes: %s", DIR_MAX, dir);
+		PLX_LOG(ERR, mem, "the folder in which processes find each other must be an absolute path of at most %u bytes: %s", DIR_MAX, dir);
 		return -EINVAL;
 	}
 	return 0;

@@ -91,7 +91,7 @@ plx_pool_grow(struct plx_pool *p)
 		return NULL;
 	base = plx_mem_alloc(n * p->obj_len);
 	if (base == NULL) {
-		PLX_LOG_RATELIMIT(WARNING, mem, "no memory for %u more of %s", (unsigned)n,
+		PLX_LOG_RATELIMIT(WARNING, mem, "out of memory for %u more of %s", (unsigned)n,
 			p->name);
 		return NULL;
 	}

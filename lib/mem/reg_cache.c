@@ -279,7 +279,7 @@ cache_start(uint32_t n_max, uint64_t len_max)
 	rc = plx_watch_open(&cache.watch, on_gone);
 	if (rc != 0) {
 		free(cache.at);
-		PLX_LOG(INFO, mem, "memory can't be watched, no registration is kept: error %d", -rc);
+		PLX_LOG(INFO, mem, "memory can't be watched, so registrations are not cached: error %d", -rc);
 		return 0;
 	}
 	atomic_store_explicit(&cache.on, true, memory_order_release); /* pairs with plx_reg_get() */

@@ -212,7 +212,7 @@ plx_window_add(const struct plx_seg *seg, uint64_t token)
 		place = (uint32_t)(w - ((struct table *)own.seg.base)->w) + 1;
 	pthread_mutex_unlock(&own.lock);
 	if (place == 0)
-		PLX_LOG(DEBUG, mem, "segment %p is not listed for peers", seg->base);
+		PLX_LOG(DEBUG, mem, "segment %p is not offered to peers", seg->base);
 	return place;
 }
 

@@ -144,7 +144,7 @@ dev_lost(struct plx_offload_dev *d, int err)
 {
 	struct offload_recv *v;
 
-	PLX_LOG(WARNING, offload, "device %s matches tags no longer: %s", plx_dev_name(d->q->dev),
+	PLX_LOG(WARNING, offload, "device %s no longer matches tags: %s", plx_dev_name(d->q->dev),
 		strerror(-err));
 	if (d->on)
 		stop_posting(d);
@@ -546,7 +546,7 @@ pays(struct plx_offload *o, uint32_t i)
 		d->n_withdrawn * 100ull >= (uint64_t)o->withdrawn_max * d->n_given;
 
 	if (hopeless) {
-		PLX_LOG(NOTICE, offload, "device %s matches tags no longer: %u of %u receives were "
+		PLX_LOG(NOTICE, offload, "device %s no longer matches tags: %u of %u receives were "
 			"taken back", plx_dev_name(d->q->dev), d->n_withdrawn, d->n_given);
 		plx_offload_demote(o, i);
 	}

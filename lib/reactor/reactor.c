@@ -215,7 +215,7 @@ plx_reactor_stop_all(void)
 		if (all.r[i]->n_pollers == 0)
 			continue;
 		/* Their owners still use it: better a thread too many than a lost poller. */
-		PLX_LOG(ERR, reactor, "workers are left on lcore %u, the reactors stay",
+		PLX_LOG(ERR, reactor, "lcore %u still has workers: the reactors go on",
 			all.r[i]->lcore);
 		goto out;
 	}

@@ -68,7 +68,7 @@ reactor_wake_add(struct plx_reactor *r, const struct plx_poller *p)
 {
 	for (unsigned i = 0; i < p->n_fds; i++)
 		if (watch(r, EPOLL_CTL_ADD, p->fds[i]) != 0)
-			PLX_LOG(WARNING, reactor, "lcore %u may wake late: error %d", r->lcore,
+			PLX_LOG(WARNING, reactor, "lcore %u may wake up late: error %d", r->lcore,
 				errno);
 }
 
@@ -87,6 +87,6 @@ reactor_wake_slow(struct plx_reactor *r)
 	if (atomic_exchange_explicit(&r->sleeping, REACTOR_AWAKE, memory_order_relaxed) ==
 			REACTOR_ASLEEP &&
 		write(r->bell, &one, sizeof(one)) < 0)
-		PLX_LOG_RATELIMIT(WARNING, reactor, "the bell of lcore %u: error %d", r->lcore,
+		PLX_LOG_RATELIMIT(WARNING, reactor, "the eventfd of lcore %u failed: error %d", r->lcore,
 			errno);
 }

@@ -431,7 +431,7 @@ rpc_server_slot(struct plx_rpc_server *s, uint64_t now)
 		s->listen_ms = rpc_client_deadline(s, c);
 		return NULL;
 	}
-	PLX_LOG(INFO, rpc, "client %td was quiet and gives way", c - s->clients);
+	PLX_LOG(INFO, rpc, "client %td was idle and is disconnected for a new one", c - s->clients);
 	rpc_client_drop(s, c);
 	return c;
 }

@@ -197,7 +197,7 @@ recv_keep(struct plx_stream *s, const uint8_t *data, uint32_t len)
 
 	if (m == NULL) {
 		PLX_STAT_INC(all->stat.rx_drop_no_memory);
-		PLX_LOG_RATELIMIT(ERR, stream, "no memory for %u bytes of a stream: it ends here", len);
+		PLX_LOG_RATELIMIT(ERR, stream, "out of memory for %u bytes of a stream: the stream fails", len);
 		s->err = -ENOMEM;
 		return;
 	}

@@ -38,7 +38,7 @@ am_drop(struct plx_am *am, int rc)
 {
 	if (rc == -ENOMEM) {
 		PLX_STAT_INC(am->stat.rx_drop_no_memory);
-		PLX_LOG_RATELIMIT(ERR, ucp, "no memory for the endpoint that answers an active message: lost");
+		PLX_LOG_RATELIMIT(ERR, ucp, "out of memory for the endpoint that answers an active message: lost");
 	} else {
 		PLX_STAT_INC(am->stat.rx_drop_closed);
 	}

@@ -49,7 +49,7 @@ context_fill(ucp_context_h c, const ucp_params_t *p)
 	if (c->features & FEATURES_REFUSED)
 		return UCS_ERR_UNSUPPORTED;
 	if (c->features == 0) /* as UCX does it */
-		PLX_LOG(WARNING, ucp, "a context without features: all operations will be refused");
+		PLX_LOG(WARNING, ucp, "the context asks for no features: all operations will be refused");
 	if (p->field_mask & UCP_PARAM_FIELD_REQUEST_SIZE)
 		c->request_size = p->request_size;
 	if (c->request_size > UINT32_MAX / 2)

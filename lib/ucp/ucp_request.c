@@ -139,7 +139,7 @@ done_recv_slow(struct plx_req *req)
 
 _Static_assert(offsetof(ucp_tag_recv_info_t, sender_tag) == 0 && offsetof(ucp_tag_recv_info_t, length) ==
 		offsetof(struct plx_req, recv.info_len) - offsetof(struct plx_req, recv.info_tag),
-	"the request has it as the callback is told");
+	"the callback's record is the request's");
 
 void
 ucp_done_recv_nbx(struct plx_req *req)

@@ -97,7 +97,7 @@ name_means(const char *p, size_t len, struct choice *out)
 		if (!is_word(nothing[i], p, len))
 			continue;
 		found = true;
-		PLX_LOG(INFO, ucp, "UCX_TLS: %s means nothing here", nothing[i]);
+		PLX_LOG(INFO, ucp, "UCX_TLS: %s has no effect here", nothing[i]);
 	}
 	return found;
 }
@@ -114,7 +114,7 @@ names_mean(const struct list *tls, bool warn, struct choice *out)
 		len = strcspn(p, ",");
 		/* "ud:aux", an auxiliary transport of UCX, is none either */
 		if (!name_means(p, len, out) && warn && memchr(p, ':', len) == NULL)
-			PLX_LOG(WARNING, ucp, "UCX_TLS: there is no transport %.*s", (int)len, p);
+			PLX_LOG(WARNING, ucp, "UCX_TLS: no transport is named %.*s", (int)len, p);
 	}
 }
 
@@ -286,7 +286,7 @@ tell_missing(const struct plx_conf *conf, const struct list *net)
 	for (const char *p = net->names; *p != '\0'; p += len + (p[len] == ',')) {
 		len = strcspn(p, ",");
 		if (!is_there(conf, p, len))
-			PLX_LOG(WARNING, ucp, "UCX_NET_DEVICES: there is no device %.*s here", (int)len, p);
+			PLX_LOG(WARNING, ucp, "UCX_NET_DEVICES: this machine has no device %.*s", (int)len, p);
 	}
 }
 
@@ -374,7 +374,7 @@ ucp_tls_check(struct plx_conf *conf)
 	devices = plx_conf_str(conf, PLX_CONF_DEVICES);
 	if (is_between_hosts(devices) && plx_conf_ucx_is_set(conf, "TLS") &&
 		plx_dev_look(devices, conf, 0, &port) != 0) {
-		PLX_LOG(ERR, ucp, "UCX_TLS leaves %s only, and no device for it is here", devices);
+		PLX_LOG(ERR, ucp, "UCX_TLS allows %s only, and this machine has no device for it", devices);
 		return UCS_ERR_NO_DEVICE;
 	}
 	return UCS_OK;

@@ -387,7 +387,7 @@ request_new(struct plx_cm_listener *cml, struct plx_cm_sock *s, const void *msg,
 		plx_cm_sock_addrs(s, &local, &r->client);
 	if (r == NULL || plx_wire_conn_unpack(msg, len, &r->hello, &r->addr) != 0 ||
 		r->hello.kind != PLX_WIRE_CONN_HELLO || r->client.ss_family == AF_UNSPEC) {
-		PLX_LOG_RATELIMIT(INFO, worker, "a connection that says nothing sensible: closed");
+		PLX_LOG_RATELIMIT(INFO, worker, "a connection sent malformed data: closed");
 		PLX_STAT_INC(l->w->conns.cm.stat.drop_bad_msg);
 		plx_cm_sock_close(s);
 		free(r);

@@ -214,7 +214,7 @@ open_queue(struct plx_worker *w, const struct plx_conf *conf, const char *name, 
 		return rc;
 	rc = plx_queue_open_port(*dev, conf, port, w, q);
 	if (rc == 0 && !plx_queue_is_sure(*q)) {
-		PLX_LOG(ERR, worker, "device %s may lose or reorder messages, which endpoints do not mend", name);
+		PLX_LOG(ERR, worker, "device %s may lose or reorder messages, which endpoints do not repair: not used", name);
 		plx_queue_close(*q);
 		rc = -EPROTONOSUPPORT;
 	}
