@@ -306,6 +306,8 @@ worker_goes_with_posted_receives_left(void)
 		util_recv(&recv[i], w, buf, sizeof(buf), i, i & 1 ? UTIL_ALL_BITS : 3, UTIL_NO_IMM);
 	ucp_worker_destroy(w);
 	ucp_cleanup(ctx);
+	for (i = 0; i < 10; i++)
+		CU_ASSERT_EQUAL(recv[i].n_calls, 0); /* no message came */
 }
 
 static void
