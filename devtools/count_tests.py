@@ -18,7 +18,7 @@ CUNIT = re.compile(r"^\s*tests\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*$", re.
 POINT = re.compile(r"^(not )?ok \d+(?: - )?(.*)$", re.M)
 RAN = re.compile(r"^Ran (\d+) tests? in", re.M)
 DETAIL = re.compile(r"(failures|errors|skipped)=(\d+)")
-LAST = 60  # lines of output that are shown, behind those before them that tell of a failure
+LAST = 60  # lines of output that are shown, after the earlier ones that report a failure
 FAILURE = re.compile(r"^not ok|FAILED|^\s+\d+\. .*:\d+|: FAIL:")
 BAD = {"FAIL", "TIMEOUT", "ERROR", "INTERRUPT", "UNEXPECTEDPASS"}
 

@@ -57,7 +57,7 @@ install_tools()
 	say "installing what building packages needs"
 	quietly as_root apt-get update -q
 	quietly as_root apt-get install -y -q --no-install-recommends "${build_tools[@]}"
-	# apt-get looks for deb-src lines unless it is told of the folder.
+	# apt-get looks for deb-src lines unless it knows the folder.
 	(cd "$tree" && DEB_BUILD_PROFILES=${options:+nocheck} quietly as_root \
 		apt-get build-dep -y -q --no-install-recommends ./)
 }

@@ -37,7 +37,7 @@ check_io(ssize_t got, ssize_t want)
 	exit(EXIT_FAILURE);
 }
 
-/* A worker does nothing by itself: whoever waits gives it turns, or sleeps until it needs one. */
+/* A worker does nothing by itself: a thread that waits runs its turns, or sleeps until it needs one. */
 static void
 progress_or_sleep(ucp_worker_h worker)
 {

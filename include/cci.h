@@ -99,7 +99,7 @@ typedef const struct cci_device {
 	unsigned up;                  /* 1 when endpoints can be made on it */
 	const char *info;             /* for people to read */
 	const char *const *conf_argv; /* "key=value" of the file, all but the keys that
-				       * tell of the device itself; NULL ends it */
+				       * describe the device itself; NULL ends it */
 	uint32_t max_send_size;       /* bytes of the longest message */
 	uint64_t rate;                /* bits a second; 0 unknown */
 	struct {

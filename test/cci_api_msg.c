@@ -7,7 +7,7 @@
 
 #include "cci_api_test.h"
 
-/* Send; while all buffers are in use, give turns. */
+/* Send; while all buffers are in use, run turns. */
 static int
 send_when_possible(struct pair *p, const void *buf, uint32_t len, void *context, int flags)
 {

@@ -212,7 +212,7 @@ a_keepalive_that_is_set_again_stays_set(void)
 	waitpid(c.pid, NULL, WUNTRACED);
 	UTIL_OK(cci_set_opt(e.ep, CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT, &period_us));
 	while (ev == NULL) {
-		usleep(2 * period_us); /* both are silent by then, and one of them is told of */
+		usleep(2 * period_us); /* both are silent by then, and one of them is reported */
 		for (unsigned i = 0; i < TIMER_TURNS && ev == NULL; i++)
 			if (cci_get_event(e.ep, &ev) != CCI_SUCCESS)
 				ev = NULL;

@@ -66,7 +66,7 @@ cci_event_t *end_wait(struct end *e, cci_event_type_t type);
 cci_event_t *end_wait_from(struct end *e, struct end *from, cci_event_type_t type);
 /** Wait for the end of a send and return its status. */
 int end_sent(struct end *e);
-/** Give turns to one end for a while. */
+/** Run one end's turns for a while. */
 void end_for_ms(struct end *e, unsigned ms);
 
 #endif

@@ -147,7 +147,7 @@ unreliable_sends_to_a_killed_peer_end_well_or_are_disconnected(void)
 	close_both();
 }
 
-/* CCI_TEST_PARKED: the connections to the others make its own give way. */
+/* CCI_TEST_PARKED: the connections to the others end its own. */
 static void
 unreliable_sends_without_a_connection_are_disconnected_too(void)
 {

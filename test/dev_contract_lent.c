@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * dev_contract_lent.c - the contract of memory that is lent instead of copied: by the sender, and to the receiver
+ * dev_contract_lent.c - the contract of sending without a copy, and of keeping what arrived
  */
 #include <errno.h>
 #include <stdio.h>
@@ -204,7 +204,7 @@ what_a_dead_peer_did_not_take_is_the_senders_again(void)
 	queue_close(a);
 }
 
-/* Nothing is told of it any more; and what was taken arrives as it was. */
+/* Nothing more is reported of it, and what was taken arrives unchanged. */
 static void
 what_is_out_when_a_queue_closes_is_the_senders_behind_that(void)
 {

@@ -77,7 +77,7 @@ dev_end(void)
 	dev = NULL;
 }
 
-/* A network moves only while both sides have turns, and not at once: there whoever looks gives turns to every queue. */
+/* A network moves only while both sides have turns, and not at once: there a look runs the turns of every queue. */
 bool
 takes_time(void)
 {
@@ -881,7 +881,7 @@ a_message_wakes_who_sleeps(void)
 	queue_close(b);
 }
 
-/* -- what is tried on whom -- */
+/* -- which tests run on which driver -- */
 
 static const struct dev_contract_test messages[] = {
 	DEV_TEST(what_was_taken_arrives_in_order_and_unchanged, 0),

@@ -368,7 +368,7 @@ run_end(struct state *s, unsigned i)
 	call_ends(t);
 }
 
-/* The reactor has given the turns away. */
+/* The reactor has granted the worker. */
 static void
 freed(struct state *s, unsigned i)
 {

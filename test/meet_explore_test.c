@@ -32,7 +32,7 @@ enum up { UP_NOT, UP_NAMED /* others see that it lives */, UP_LISTENS };
 enum child { CHILD_NONE, CHILD_FORKED /* has copies of all sockets */, CHILD_CLEAN };
 enum content { FD_CLOSED, FD_FIRST, FD_OTHER /* the number belongs to another file by now */ };
 
-/* Whom a process serves at the moment. */
+/* The process that a process serves at the moment. */
 enum thread { T_POLLS, T_FOUND /* only where the lock is let go too early */ };
 
 enum link_state { LINK_NONE, LINK_QUEUED, LINK_ACCEPTED, LINK_ENDED };
@@ -856,7 +856,7 @@ make_all(void)
 	return WRONG_NOTHING;
 }
 
-/* Every asker that knows whom to ask, and lives, has an answer. */
+/* Every living asker that knows a process to ask has an answer. */
 static bool
 has_ended(const struct state *s)
 {

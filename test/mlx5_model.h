@@ -6,7 +6,7 @@
  * Design notes
  * The model reads send queues, receive lists and doorbells as the device would, moves the
  * bytes, and writes completions. It does one small thing a step, of a queue pair taken at
- * random: begin an entry, end one that was begun, tell of an arrival. So what belongs to one
+ * random: begin an entry, end one that was begun, report an arrival. So what belongs to one
  * queue stays in order and all else comes in any.
  *
  * It knows the rules of the device and holds the driver to them: an entry is whole before
@@ -90,7 +90,7 @@ void mlx5_model_next_qpn(struct mlx5_model *m, uint32_t qpn);
 
 /** Look at the registers; called after whatever may have rung or armed. */
 void mlx5_model_mmio(struct mlx5_model *m);
-/** Has the completion queue, once armed, told of something since the last call? */
+/** Has the completion queue, once armed, had an event since the last call? */
 bool mlx5_model_event(struct mlx5_model *m, int cq);
 bool mlx5_model_armed(const struct mlx5_model *m, int cq);
 /** Do something. @return false: a queue pair taken at random had nothing to do */

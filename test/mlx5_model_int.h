@@ -121,7 +121,7 @@ void *model_mem(struct mlx5_model *m, uint32_t key, uint64_t addr, uint64_t len,
 
 /** Begin the next entry. @return false: there is none, or it must wait */
 bool model_begin(struct mlx5_model *m, struct model_qp *q);
-/** Tell of the oldest entry begun, or arrival. @return false: there is none */
+/** Report the oldest entry begun, or arrival. @return false: there is none */
 bool model_end(struct mlx5_model *m, struct model_qp *q);
 bool model_tell(struct mlx5_model *m, struct model_qp *q);
 /** An armed completion queue has something. */

@@ -3,7 +3,7 @@
  *
  * mlx5_silent_test.c - peers of net_mlx that are silent, for less and for more than they may
  *
- * The device is the model of an mlx5 device, which tells of nothing while the network is to be down.
+ * The device is the model of an mlx5 device, which reports nothing while the network is to be down.
  * Time is not waited for but taken off what the driver remembers.
  */
 #include <errno.h>

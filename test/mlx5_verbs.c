@@ -787,7 +787,7 @@ datagram_arrives(struct fake_qp *to, const struct ibv_sge *data, uint32_t src_qp
 	mlx5_verbs_done(to->ibv.recv_cq, &wc);
 }
 
-/* It goes to all for whom it is meant. */
+/* Every addressee gets it. */
 static void
 datagram_goes(const struct fake_qp *from, const struct ibv_send_wr *wr, const struct ibv_sge *data)
 {

@@ -73,7 +73,7 @@ bool mlx5_verbs_may_use(uint32_t key, const struct ibv_pd *pd);
 /** A completion queue of libibverbs has one more; its channel is told if it is armed. */
 void mlx5_verbs_done(struct ibv_cq *cq, const struct ibv_wc *wc);
 
-/** Its channel, if it has one, is told of a completion queue. */
+/** Its channel, if it has one, gets an event of a completion queue. */
 void mlx5_verbs_tell(struct ibv_cq *cq);
 
 /** The number of a completion queue in the model. */

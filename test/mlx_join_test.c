@@ -53,7 +53,7 @@ static struct {
 	uint32_t len;
 } heard;
 
-/* What was told of joining; to send, to receive. */
+/* What was reported of joining: to send, to receive. */
 static struct {
 	uint64_t group; /* of which it may be */
 	unsigned n[2];

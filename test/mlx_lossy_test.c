@@ -175,7 +175,7 @@ connected_send(struct plx_peer *peer)
 	return rc == 0;
 }
 
-/* Two may be connected at once, and three are: the first gives way. */
+/* Two may be connected at once, and three are: the first is disconnected. */
 static void
 give_way(void)
 {
@@ -341,7 +341,7 @@ who_has_agreed_on_nothing_does_not_answer(void)
 	end();
 }
 
-/* It names a peer, and comes from elsewhere; or nobody has told of it. */
+/* It names a peer, and comes from elsewhere; or no peer has announced it. */
 static void
 what_is_not_from_the_peer_that_it_names_is_dropped(void)
 {
@@ -355,7 +355,7 @@ what_is_not_from_the_peer_that_it_names_is_dropped(void)
 	UNIT_EQ(got.n, 1); /* that would be one */
 	forge(2, 1, &stamp, sizeof(stamp)); /* another queue pair */
 	stamp.from = mlx_queue(q[2])->addr.uid;
-	forge(2, 1, &stamp, sizeof(stamp)); /* another peer, of whom we were not told */
+	forge(2, 1, &stamp, sizeof(stamp)); /* another peer, which is unknown here */
 	stamp.from ^= 1;
 	forge(0, 1, &stamp, sizeof(stamp)); /* of nobody */
 	stamp.from = p->addr.uid;

@@ -545,7 +545,7 @@ who_closes_while_it_parks_is_told_of(void)
 	begin(4);
 	pass(0, 1);
 	pass(0, 2);
-	while (mlx_peer(s[0].to[1])->link.state == PLX_LINK_OPEN) { /* until it gives way */
+	while (mlx_peer(s[0].to[1])->link.state == PLX_LINK_OPEN) { /* until it is disconnected */
 		send(0, 3);
 		turn(0);
 		patiently(since);

@@ -439,7 +439,7 @@ a_port_that_is_down_is_neither_chosen_nor_told_of(void)
 	open_apart();
 	mlx5_verbs_switch(0, 1, true);
 	first_port_is_left_out();
-	mlx5_verbs_switch(1, 1, true); /* all are down: then all may be told of, as one may come back */
+	mlx5_verbs_switch(1, 1, true); /* all are down: then all may be reported, as one may come back */
 	UNIT_TRUE(plx_worker_addr(u.w[0], addr, sizeof(addr)) > 77);
 	mlx5_verbs_switch(1, 1, false);
 	mlx5_verbs_switch(0, 1, false);
@@ -477,7 +477,7 @@ a_port_that_stood_by_is_used_once_it_is_up(void)
 	end();
 }
 
-/* There is no other: it is told of, and whoever asks finds it later. */
+/* There is no other: it is reported, and a later query finds it. */
 static void
 who_has_no_port_but_one_that_stands_by_waits_for_it(void)
 {

@@ -5,7 +5,7 @@
  * that dies, and what waits forever
  *
  * It ends when its input is closed. A byte on it is an order, until the next one comes: 'p'
- * gives no turns, 'm' makes and ends more workers all the time, '0' and '1' post 100
+ * runs no turns, 'm' makes and ends more workers all the time, '0' and '1' post 100
  * receives at that worker, one a millisecond; after 'g' it goes on.
  *
  * Large messages are sent from memory that UCP allocated. Worker 0 has three posted

@@ -1243,7 +1243,7 @@ when_it_is_killed_all_that_waits_for_it_ends(void)
 	UNIT_TRUE(!recv->posted && !plx_req_is_done(recv));
 	kill(bad.pid, SIGKILL);
 	waitpid(bad.pid, NULL, 0);
-	/* Some looks: each tells of a few, and under other names it has been here often. */
+	/* Some looks: each reports a few, and under other names it has been here often. */
 	for (unsigned i = 0; i < 100 && !(plx_req_is_done(recv) && plx_req_is_done(send)); i++) {
 		turns(20);
 		unit_check_peers(victim);

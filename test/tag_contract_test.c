@@ -23,7 +23,7 @@
 
 #define ALL   UINT64_MAX
 #define LIST  4
-#define LONG  900 /* bytes of data that is placed, not lent */
+#define LONG  900 /* bytes of data that is copied to its place */
 
 /* A receive and what was said of it. */
 struct recv {
@@ -35,7 +35,7 @@ struct recv {
 	size_t len;
 	bool inlined;
 	ucs_status_t status;
-	uint8_t op; /* of the message that rndv was told of */
+	uint8_t op; /* of the message that was reported to rndv */
 	struct plx_peer *src;
 	struct recv *then; /* post this one when completed */
 };

@@ -41,7 +41,7 @@ enum step {
 	POST_A_SOFT, /* exact, too short for the device */
 	POST_LOW,    /* random paths: matches by the low digit */
 	ARRIVE_A,
-	ARRIVE_B, /* the device tells of it in two events */
+	ARRIVE_B, /* the device reports it in two events */
 	POLL,
 	DEMOTE,
 	OWN, /* and EXPLORE_OWN in all: what the device does by itself */

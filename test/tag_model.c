@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tag_model.c - a device that matches tags and tells of it late, as hardware does
+ * tag_model.c - a device that matches tags and reports it late, as hardware does
  */
 #include "tag_model.h"
 

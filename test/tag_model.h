@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tag_model.h - a device that matches tags and tells of it late, as hardware does
+ * tag_model.h - a device that matches tags and reports it late, as hardware does
  *
  * Design notes
  * What software asks for is done at once; what the device has to say waits in one
@@ -69,7 +69,7 @@ extern const struct plx_dev_ops tag_model_ops;
 /** Empty, with a list of so many. Before a worker opens "model". */
 void model_reset(uint32_t list_n);
 
-/** A message comes to the device. @param halves it is told of in two events when it meets a receive */
+/** A message comes to the device. @param halves it has two events when it meets a receive */
 void model_arrive(uint64_t tag, uint32_t id, bool halves);
 
 /** The i-th event that waits. */

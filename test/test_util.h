@@ -123,7 +123,7 @@ util_guarded_free(void *buf)
 
 /* A pair is what the tests of an API make of two ends, and util_pair_turn() gives both a turn. */
 
-/* Give turns until cond holds; false when the deadline passes. */
+/* Run turns until cond holds; false when the deadline passes. */
 #define UTIL_UNTIL(p, cond) \
 	__extension__({ \
 		uint64_t end_ = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull; \
@@ -133,7 +133,7 @@ util_guarded_free(void *buf)
 		held_; \
 	})
 
-/* Give turns for a while, to see that something does not happen. */
+/* Run turns for a while, to see that something does not happen. */
 #define UTIL_FOR_MS(p, ms) \
 	do { \
 		uint64_t end_ = util_now_ns() + (ms) * 1000000ull; \

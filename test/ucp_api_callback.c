@@ -660,7 +660,7 @@ message(struct scene *s, int to, bool recv)
 		    : ucp_tag_send_nbx(s->p.n[!to].ep, out, 8, 0, &none);
 }
 
-/* So that each knows the other and would be told of its end. */
+/* So that each knows the other and would be notified of its end. */
 static void
 hello(struct scene *s, int to)
 {
@@ -933,7 +933,7 @@ begin_peer_closes(struct scene *s)
 	if (s->by_sockaddr)
 		close_ep(&s->p.n[1].ep, UCP_EP_CLOSE_FLAG_FORCE);
 	else
-		do_peer_destroy(s); /* who is known by address is not told of a close */
+		do_peer_destroy(s); /* a peer known by address gets no message of a close */
 }
 
 static void

@@ -4,7 +4,7 @@
  * ucp_api_child.c - another process to talk to, and to kill
  *
  * The child is this program again, so that it starts with nothing of the
- * parent's. It says hello with tag 1 and then gives turns until it is killed.
+ * parent's. It says hello with tag 1 and then runs turns until it is killed.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>

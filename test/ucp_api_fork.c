@@ -167,7 +167,7 @@ begin(struct scene *s)
 	return api_fork(scene_child, scene_goes_on, s);
 }
 
-/* It ends while the parent goes on giving turns. */
+/* It ends while the parent goes on with its turns. */
 static void
 end(struct scene *s, pid_t pid)
 {
@@ -206,7 +206,7 @@ clean_up(struct scene *s)
 		ucp_cleanup(s->p.n[i].ctx);
 }
 
-/* The other worker, of the same process, may be whom it waits for. */
+/* The other worker, of the same process, may be the one that it waits for. */
 static void
 wait_for(ucp_worker_h w, ucp_worker_h other, void *req)
 {

@@ -448,7 +448,7 @@ one_comes(struct pair *p)
 	util_free(&recv);
 }
 
-/* The other has no ring of its own, and nothing tells of its message but a look. */
+/* The other has no ring of its own, and only a look finds its message. */
 static void
 a_busy_sender_does_not_keep_another_from_being_heard(void)
 {

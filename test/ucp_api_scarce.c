@@ -230,7 +230,7 @@ count_request(ucp_conn_request_h r, void *arg)
 	++*(int *)arg;
 }
 
-/* A client of whom the listener's process has no descriptor yet waits, and its server sleeps. */
+/* A client whose descriptor the listener's process has not got yet waits, and its server sleeps. */
 static void
 listener_rests_until_there_are_descriptors_again(void)
 {

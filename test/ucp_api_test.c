@@ -64,7 +64,7 @@ nothing_waits(struct pair *p, int node)
 	return ucp_tag_probe_nb(p->n[node].w, 0, 0, 0, &info) == NULL;
 }
 
-/* Left out by --alone: they need other processes, or threads that give turns. */
+/* Left out by --alone: they need other processes, or threads that run turns. */
 static const char *const with_others[] = {"threads_share_a_multi_worker",
 	"threads_take_turns_on_a_serialized_worker", "threads_have_contexts_and_workers_of_their_own",
 	"threads_of_a_multi_worker_add_at_once", "no_wakeup_is_lost_between_two_who_sleep",

@@ -53,7 +53,7 @@ queues_open(struct mlx_tm_hw *h)
 {
 	const struct mlx_hw_conf *conf = &h->base.conf;
 	struct verbs_context *v = verbs_get_ctx_op(conf->ctx, create_srq_ex);
-	/* A receive is told of twice, and once more as a command. */
+	/* A receive has two events, and a third one as a command. */
 	struct ibv_cq_init_attr_ex cq = {.cqe = conf->n_rx + 3 * h->list_n + h->n_ops,
 		.channel = conf->channel, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM |
 			IBV_WC_EX_WITH_QP_NUM | IBV_WC_EX_WITH_TM_INFO};

@@ -37,7 +37,7 @@ a_look_takes_a_short_message(void)
 	struct plx_peer *to_b = connected_to(a, b);
 	struct plx_rx rx[4];
 
-	UNIT_EQ(b->rx_look(b, rx), PLX_RX_BURST); /* the doorbell tells of the sender */
+	UNIT_EQ(b->rx_look(b, rx), PLX_RX_BURST); /* the doorbell names the sender */
 	UNIT_EQ(burst_some(b, rx, 4), 0);
 	for (uint32_t i = 0; i < 300; i++) {
 		const uint32_t len = i % 7 == 0 ? 2000 : 8 + i % 50;
@@ -620,7 +620,7 @@ child_answers(struct plx_queue *q)
 	must(read(child_in, &rx, 1) == 0);
 }
 
-/* As a reactor does where it dozes. @return whether it slept, and was woken if it had to be */
+/* As a reactor does before it sleeps. @return whether it slept, and was woken if it had to be */
 static bool
 sleeps_soundly(struct plx_queue *q, int fd)
 {
@@ -628,7 +628,7 @@ sleeps_soundly(struct plx_queue *q, int fd)
 
 	if (plx_queue_arm(q) != 0)
 		return true;
-	if (q->dozes && (!plx_fence_world() || plx_queue_arm(q) != 0))
+	if (q->fences_world && (!plx_fence_world() || plx_queue_arm(q) != 0))
 		return true;
 	return poll(&p, 1, PATIENCE_S * 1000) == 1;
 }
@@ -673,19 +673,19 @@ goes_in_time(struct plx_queue *q, struct plx_peer *to, uint64_t i)
 }
 
 static void
-who_sleeps_is_woken(bool dozes)
+who_sleeps_is_woken(bool fences_world)
 {
 	struct plx_queue *q = queue_new();
 	struct plx_peer *to;
 	struct child c;
 	int fd;
 
-	q->dozes = dozes;
+	q->fences_world = fences_world;
 	fd = plx_queue_efd(q);
 	UNIT_TRUE_FATAL(fd >= 0);
 	to = connected_to(q, q);
 	UNIT_TRUE(shm_peer(to)->wakes);
-	UNIT_EQ(shm_peer(to)->fences, !dozes || !plx_fence_world_open() || !plx_fence_world());
+	UNIT_EQ(shm_peer(to)->fences, !fences_world || !plx_fence_world_open() || !plx_fence_world());
 	child_start(&c, child_answers);
 	to = connected(q, &c.addr);
 	child_tell(&c, q);
@@ -704,7 +704,7 @@ a_process_that_sleeps_is_woken_by_each_message(void)
 }
 
 static void
-one_that_dozes_before_has_its_senders_fence_and_is_woken_too(void)
+one_that_fences_before_it_sleeps_is_woken_too(void)
 {
 	who_sleeps_is_woken(true);
 }
@@ -1284,7 +1284,7 @@ static CU_TestInfo shm_mail_tests[] = {
 static CU_TestInfo shm_process_tests[] = {
 	UNIT_TEST(messages_go_both_ways_between_processes),
 	UNIT_TEST(a_process_that_sleeps_is_woken_by_each_message),
-	UNIT_TEST(one_that_dozes_before_has_its_senders_fence_and_is_woken_too),
+	UNIT_TEST(one_that_fences_before_it_sleeps_is_woken_too),
 	UNIT_TEST(a_sender_that_is_stopped_as_it_rings_keeps_no_other_from_ringing),
 	UNIT_TEST(a_flood_of_rings_is_taken_in_pieces),
 	UNIT_TEST(who_wakes_a_sleeper_on_its_own_cpu_knows_it),

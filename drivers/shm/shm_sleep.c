@@ -34,7 +34,7 @@ shm_queue_efd(struct plx_queue *q)
 		shm_bell_close(sq);
 		return rc;
 	}
-	sq->seg->fences = q->dozes && plx_fence_world();
+	sq->seg->fences = q->fences_world && plx_fence_world();
 	if (sq->seg->fences != 0)
 		(void)plx_fence_world_open(); /* peers do the same, which takes time */
 	rc = shm_queue_offer(sq);

@@ -57,7 +57,7 @@ struct skel_lane {
 	/* line 0: writer: sender */
 	_Atomic uint64_t tail;
 	_Atomic bool sender_left;
-	uint64_t told; /* sender: all before it were told of that are not copied */
+	uint64_t told; /* sender: the messages without a copy before it were reported */
 	/* line 1: writer: receiver */
 	alignas(PLX_LINE) _Atomic uint64_t head;
 	_Atomic bool receiver_left;
@@ -108,7 +108,7 @@ void skel_bufs_free(struct skel_bufs *bufs);
 int skel_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
 int skel_tx(const struct plx_tx *tx);
 int skel_tx_zcopy(const struct plx_tx_zcopy *tx);
-/** Tell of what was not copied and is the owner's again. @param err 0, or the peer is dead: of the rest as well */
+/** Report what was sent without a copy and is the owner's again. @param err 0, or the peer is dead: the others as well */
 void skel_tell(struct skel_peer *p, int err);
 /** Copy now what the receiver has not: the owner wants its memory back. */
 void skel_take_back(struct skel_peer *p);

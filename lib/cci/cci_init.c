@@ -12,7 +12,7 @@
 static struct {
 	pthread_mutex_t lock;
 	unsigned users;
-	unsigned inherited; /* users of the parent, whom the child's copies may end as well */
+	unsigned inherited; /* users of the parent, whose copies the child may end as well */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int

@@ -154,7 +154,7 @@ datagrams_that_wait_come_back_when_their_channel_ends(void)
 	close_both();
 }
 
-/* One side has none, or what it says of them makes no sense: the ep's connection does it. */
+/* One side has none, or its record of them is malformed: the ep's connection does it. */
 static void
 without_datagrams_on_both_sides_the_connection_serves(void)
 {

@@ -27,7 +27,7 @@
 
 /* @return whether its data is in a buffer of the application. */
 static inline bool
-is_lent(const struct plx_chan_op *op)
+is_users(const struct plx_chan_op *op)
 {
 	return op->data != op->bytes && !op->own_buf;
 }
@@ -35,7 +35,7 @@ is_lent(const struct plx_chan_op *op)
 static void
 op_end(struct plx_chans *cs, struct plx_chan_op *op, int status)
 {
-	if (unlikely(is_lent(op)))
+	if (unlikely(is_users(op)))
 		/* before the application learns of it */
 		__atomic_store_n(&op->lent, 0, __ATOMIC_RELEASE);
 	op->item.status = status;
@@ -73,7 +73,7 @@ send_reap(struct plx_chans *cs, struct plx_chan *c)
 static inline bool
 is_fetched(const struct plx_chans *cs, const struct plx_chan *c, const struct plx_chan_op *op)
 {
-	return op->len >= cs->fetch_min && is_lent(op) && !c->copies &&
+	return op->len >= cs->fetch_min && is_users(op) && !c->copies &&
 		(c->ep->peer->caps & PLX_DEV_GET) != 0;
 }
 

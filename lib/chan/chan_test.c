@@ -402,7 +402,7 @@ unreliable_messages_without_a_buffer_are_counted(void)
 	close_both();
 }
 
-/* Whom the buffer is for has gone: the next one is told. */
+/* The channel that waits for the buffer has closed: the next one gets the event. */
 static void
 an_invitation_is_not_lost_with_its_channel(void)
 {

@@ -347,7 +347,7 @@ struct plx_queue {
 	 * sleep it executes plx_fence_world() between two calls of plx_queue_arm(). So
 	 * senders need no fence.
 	 */
-	bool dozes;
+	bool fences_world;
 	_Atomic bool woke; /* set by the driver: it has woken a receiver that slept on this CPU;
 	                    * relaxed, any thread may clear it */
 	/*

@@ -309,7 +309,7 @@ a_mark_is_passed_behind_what_was_queued(void)
 	end();
 }
 
-/* A tagged message that is to go unasked, as the worker sends it. */
+/* A tagged message that is to be eager, as the worker sends it. */
 static int
 unasked_send(struct plx_pend *p)
 {
@@ -413,7 +413,7 @@ one_that_is_announced_does_not_overtake_what_is_held(void)
 	UNIT_EQ(take(0), 2); /* the first has got it */
 	UNIT_EQ(ep->n_announced, PLX_EP_MAX_ANNOUNCED);
 	tell(PLX_WIRE_FLOW_GO);
-	UNIT_EQ(ep->eager_end, 0); /* nor does one go unasked */
+	UNIT_EQ(ep->eager_end, 0); /* nor is one eager */
 	UNIT_EQ(announced_end(2), 5);
 	UNIT_EQ(ep->eager_end, 100);
 	UNIT_EQ(ep->n_announced, PLX_EP_MAX_ANNOUNCED - ITEMS + 3);

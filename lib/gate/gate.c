@@ -38,7 +38,7 @@ granted(const struct plx_gate *g)
 }
 
 /*
- * This thread has TAKEN a granted worker: decide whom the next grant names. The first
+ * This thread has TAKEN a granted worker: decide which thread the next grant names. The first
  * thread gets the bias; once a second one comes nobody has it any more.
  * @return whether a thread that had the bias may be inside
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * lock_test.c - who is favoured, who waits, and that one at a time has the lock
+ * lock_test.c - to which thread the lock is biased, which wait, and that one at a time has it
  */
 #include <errno.h>
 #include <pthread.h>
@@ -124,7 +124,7 @@ without_a_barrier_for_all_nobody_is_favoured(void)
 	UNIT_EQ(favoured(), PLX_LOCK_ALL);
 }
 
-/* The favoured thread has ended, and the one that comes may look like it. */
+/* The thread with the bias has ended, and the one that comes may look like it. */
 static void
 a_favoured_thread_that_has_ended_is_not_waited_for(void)
 {
@@ -137,7 +137,7 @@ a_favoured_thread_that_has_ended_is_not_waited_for(void)
 	UNIT_TRUE(is_free());
 }
 
-/* However long it is alone again: who was favoured may come back to where it stopped. */
+/* However long it is alone again: the thread that had the bias may come back to where it stopped. */
 static void
 nobody_is_favoured_after_that(void)
 {
@@ -149,7 +149,7 @@ nobody_is_favoured_after_that(void)
 	UNIT_TRUE(is_free());
 }
 
-/* Recursion: favoured, as one of several, and while the favour is being taken away. */
+/* Recursion: with the bias, as one of several, and while the bias is being revoked. */
 static void
 who_has_it_may_enter_again(void)
 {
@@ -166,7 +166,7 @@ who_has_it_may_enter_again(void)
 			plx_lock_leave(&lock);
 		}
 		UNIT_EQ(favoured(), PLX_LOCK_ALL);
-		plx_lock_enter(&lock); /* the favour is gone, it is inside yet */
+		plx_lock_enter(&lock); /* the bias is revoked, the thread is still inside */
 		plx_lock_leave(&lock);
 		UNIT_TRUE(!another_gets_it());
 		plx_lock_leave(&lock);
@@ -205,7 +205,7 @@ who_tries_does_not_wait(void)
 	UNIT_TRUE(is_free());
 }
 
-/* The others come while the favoured one is busy; more threads than most machines of ours have cores. */
+/* The others come while the one with the bias is busy; more threads than most machines of ours have cores. */
 static void
 one_at_a_time_has_it(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * link_test.c - hosts connect, give way and go silent, over datagrams that get lost
+ * link_test.c - hosts connect, are disconnected and go silent, over datagrams that get lost
  */
 #include <errno.h>
 #include <stdio.h>

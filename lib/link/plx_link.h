@@ -135,7 +135,7 @@ struct plx_link_stat {
 	uint64_t parked, parked_by_peer; /* closed, to be made again when needed */
 	uint64_t waits;		/* for an end: there is no room, or it is made again */
 	uint64_t drop_old;
-	uint64_t silent_asked, silent_answered; /* by datagram; peers of whom nothing came */
+	uint64_t silent_asked, silent_answered; /* by datagram; peers that had sent nothing */
 	uint64_t silent_gone;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * meet_test.c - processes that meet: what is handed over, to whom, and what strangers and liars get
+ * meet_test.c - processes that meet: which descriptors pass to which process, and what strangers and liars get
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -243,7 +243,7 @@ a_forked_child_does_not_keep_the_watch(void)
 	begin();
 	child = fork();
 	if (child == 0) {
-		munmap(mem, page); /* nobody is told of a child's memory */
+		munmap(mem, page); /* no watch is notified of a child's memory */
 		pause();
 		_exit(0);
 	}

@@ -285,7 +285,7 @@ static void
 who_takes_turns_often_keeps_them(void)
 {
 	begin();
-	p.grant_after = UINT64_MAX; /* behind a loan that ended soon */
+	p.grant_after = UINT64_MAX; /* after a grant that ended soon */
 	p.armed = true;
 	reactor_free(&r, &p);
 	r.sleeping = REACTOR_ASLEEP;
@@ -300,7 +300,7 @@ who_takes_turns_often_keeps_them(void)
 	take_for_call();
 	UNIT_TRUE(plx_gate_is_granted(&p.gate));
 	UNIT_EQ(disarms, 1);
-	UNIT_TRUE(readable(r.bell)); /* it looks whether turns are given */
+	UNIT_TRUE(readable(r.bell)); /* it looks whether turns are run */
 	UNIT_TRUE(!reactor_regain(&r, &p, now));
 	UNIT_EQ(r.stat.grants, 1);
 	pass_us(REACTOR_LOOK_MAX_US + 1);
@@ -485,7 +485,7 @@ a_reactor_with_a_core_of_its_own_lends_to_who_waits_and_looks_soon(void)
 	UNIT_TRUE(reactor_has_core(&r, now));
 	ask_in_vain(REACTOR_GRANT_TURNS);
 	reactor_grant_to_waiters(&r, now);
-	UNIT_TRUE(p.mine); /* behind a short loan */
+	UNIT_TRUE(p.mine); /* after a short grant */
 	end();
 }
 

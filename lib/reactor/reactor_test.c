@@ -732,7 +732,7 @@ no_post_is_missed(bool fences)
 				sched_yield();
 			slept = sleeps();
 		}
-		if (i % 64 == 32) { /* it has dozed, and is on its way to sleep for long */
+		if (i % 64 == 32) { /* it has slept briefly, and is about to sleep for long */
 			doze_us = n_long_sleeps == n_long ? doze_us + 8 : RTE_MAX(doze_us - 4, REACTOR_DOZE_US);
 			n_long = n_long_sleeps;
 			end = rte_rdtsc() + us_ticks(doze_us + unit_rng(&seed) % 32);
@@ -926,7 +926,7 @@ an_offer_of_the_core_is_taken_by_who_waits_for_it(void)
 }
 
 /*
- * A poller whose turns are given by the reactor and by two threads, all on one core, or by one thread
+ * A poller whose turns are run by the reactor and by two threads, all on one core, or by one thread
  * alone, on another core where there is one.
  */
 struct shared {
@@ -994,7 +994,7 @@ shared_thread(void *arg)
 	return NULL;
 }
 
-/* The application was given turns, and the reactor has them again. */
+/* The worker was granted to the application, and the reactor owns it again. */
 static void
 shared_round(struct shared *s, bool alone)
 {

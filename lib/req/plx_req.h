@@ -308,7 +308,7 @@ unsigned plx_req_pool_poll(struct plx_req_pool *p);
 /** Slow path of plx_req_pool_flush(). */
 void plx_req_pool_flush_slow(struct plx_cq *cq);
 
-/** @return whether all that has completed was told of. Thread: the application's, which is the owner. */
+/** @return whether all completions were delivered. Thread: the application's, which is the owner. */
 static inline bool
 plx_req_pool_is_told(const struct plx_req_pool *p)
 {

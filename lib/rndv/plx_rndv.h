@@ -23,7 +23,7 @@
  * receiver that has read everything compares it with the word, loaded after its reads. If they are
  * equal, no older announcement has been withdrawn, and what was read is what was sent. If not, the
  * receiver asks the sender (PULL of 0 bytes), which answers DATA if this message is still valid, and
- * CANCEL if not. A receiver that waits for the sender, for help or for data, gets CANCEL unasked.
+ * CANCEL if not. A receiver that waits for the sender, for help or for data, gets CANCEL without asking.
  *
  * All functions are for the owner thread.
  */

@@ -225,7 +225,7 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 	/* Non-contiguous buffers on either side travel as messages: the sender packs, the
 	 * receiver unpacks. */
 	if (!get || v->rts.addr == 0 || req->dt != NULL || r->scheme == PLX_RNDV_FRAG ||
-		(r->scheme == PLX_RNDV_AUTO && v->copy <= r->frag_max) || !rndv_is_lent(v))
+		(r->scheme == PLX_RNDV_AUTO && v->copy <= r->frag_max) || !rndv_is_valid(v))
 		return rndv_frag_start(r, req);
 	if (r->scheme == PLX_RNDV_AUTO && split && rndv_place_is_near(v->ep))
 		split = false;

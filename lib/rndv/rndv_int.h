@@ -55,7 +55,7 @@ void rndv_epoch_end(const struct plx_ep *ep);
  * Whether nothing was withdrawn since the message was announced. Called after reads of the
  * sender's memory: then they found what was sent.
  */
-bool rndv_is_lent(const struct plx_req_rndv *v);
+bool rndv_is_valid(const struct plx_req_rndv *v);
 /** Show peers the core of this end. */
 void rndv_place_set(struct plx_ep *ep);
 /**

@@ -30,13 +30,13 @@ rndv_epoch_end(const struct plx_ep *ep)
 	if (s == NULL)
 		return;
 	atomic_store_explicit(&s->epoch, plx_rndv_epoch(ep) + 1, memory_order_relaxed);
-	/* pairs with the fence in rndv_is_lent(): the program's writes to the buffer follow
+	/* pairs with the fence in rndv_is_valid(): the program's writes to the buffer follow
 	 * the count */
 	atomic_thread_fence(memory_order_release);
 }
 
 bool
-rndv_is_lent(const struct plx_req_rndv *v)
+rndv_is_valid(const struct plx_req_rndv *v)
 {
 	struct plx_rndv_shared *s = plx_peer_shared(v->ep->peer);
 

@@ -283,7 +283,7 @@ a_device_without_shared_memory_takes_frag(void)
 	fake.caps &= ~(uint32_t)PLX_DEV_SHARED;
 	unit_workers_open(&u, 2);
 	transfers();
-	UNIT_EQ(stat_of(1)->get, 0); /* who reads could not tell whether the buffer is still lent */
+	UNIT_EQ(stat_of(1)->get, 0); /* the reader could not know whether the buffer is still valid */
 	UNIT_EQ(stat_of(1)->frag, 12);
 	unit_workers_close(&u);
 }

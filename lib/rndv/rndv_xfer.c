@@ -219,7 +219,7 @@ recv_ask(struct plx_rndv *r, struct plx_req *req, int err)
 void
 rndv_read_end(struct plx_rndv *r, struct plx_req *req, int err)
 {
-	if (likely(rndv_is_lent(&req->recv.rndv))) {
+	if (likely(rndv_is_valid(&req->recv.rndv))) {
 		rndv_recv_end(r, req, err);
 		return;
 	}

@@ -5,7 +5,7 @@
  *
  * Design notes
  * The functions of a generic type are the application's and run in its thread
- * only. Inline that is the thread that gives the turns, so pieces are packed
+ * only. Inline that is the thread that runs the turns, so pieces are packed
  * straight into the device's memory. Dedicated, a send is packed into a buffer of
  * ours when it is posted, and a receive is unpacked from one when it is over.
  * The same for what may not fit one fragment: pack() may stop short of the length

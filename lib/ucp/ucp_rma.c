@@ -432,7 +432,7 @@ put_quick_locked(ucp_ep_h ep, const struct plx_rkey *k, const void *buffer, size
 	return put_quick(ep, k, buffer, count, remote, PLX_GATE_LOCKED);
 }
 
-/* Its threads share what tells of a fence. */
+/* Its threads share the record of a fence. */
 static __rte_noinline int
 put_quick_shared(ucp_ep_h ep, const struct plx_rkey *k, const void *buffer, size_t count, uint64_t remote)
 {

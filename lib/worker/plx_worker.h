@@ -140,7 +140,7 @@ struct plx_worker {
 	bool holds; /* queues keep back what this turn sends, until its end */
 	uint64_t timers_turn; /* the next of stat.turns to look at the timers */
 	uint64_t due_turn; /* of stat.turns: when a look will not do, PLX_WORKER_LOOKS behind the last that was more */
-	int32_t turn_due; /* turns are lent: behind so many calls of those who post */
+	int32_t turn_due; /* granted: calls of posting threads until the next turn */
 	uint32_t sleep_us;
 	struct plx_spin spin; /* inline: how it waits behind progress */
 	uint64_t kept_max; /* bytes of unexpected data above which senders are stopped */
@@ -203,7 +203,7 @@ struct plx_worker_params {
 	uint64_t sender_mask; /* bits of a tag that identify the sender, 0: unknown */
 	bool multi;	  /* several threads post at once: plx_worker_tag_send_posted() */
 	bool wakeup;	  /* plx_worker_efd(), _arm() and _wait() work */
-	bool wakeup_edge; /* the descriptor tells of what is new only */
+	bool wakeup_edge; /* the descriptor is readable for new events only */
 	void (*lost)(struct plx_worker *w); /* or NULL; in a forked child, inside of fork(): it is the parent's */
 	int event_fd;	  /* wakeup: an epoll descriptor that is to be told too, or -1 */
 	void *event_data; /* what it then says */
@@ -754,8 +754,8 @@ void plx_worker_msg_recv(struct plx_worker *w, struct plx_msg *msg, void *buf, u
 void plx_worker_cancel(struct plx_worker *w, struct plx_req *req);
 
 /**
- * Whether a flush of the worker, or of one handle, would end at once and well, and all that has completed before was
- * told of. What was stored to mapped memory is seen before anything is loaded after this, as by a flush.
+ * Whether a flush of the worker, or of one handle, would succeed at once, and all earlier completions were
+ * delivered. Stores to mapped memory are visible before any later load, as after a flush.
  * @param user NULL: of the worker @return false as well where only plx_worker_flush() can tell
  * Thread: application's side.
  */
@@ -986,7 +986,7 @@ int plx_worker_stream_recv_now(struct plx_worker *w, struct plx_ep_user *user, v
 	uint64_t elem, bool waitall, struct plx_req *req);
 
 /**
- * The same, with a reactor, while this thread may act as the owner and all that has completed was told of; else -EAGAIN.
+ * The same, with a reactor, while this thread may act as the owner and all completions were delivered; else -EAGAIN.
  */
 int plx_worker_stream_recv_granted(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
 	uint64_t elem, bool waitall, struct plx_req *req);

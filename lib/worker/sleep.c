@@ -22,7 +22,7 @@
 #include "plx_futex.h"
 #include "worker_int.h"
 
-#define REST_US 100 /* messages of senders that looked too early are seen after it: plx_queue.dozes */
+#define REST_US 100 /* first sleep; then the queues are armed again, after a fence: plx_queue.fences_world */
 
 /* Work that needs turns, not events. */
 static bool
@@ -163,7 +163,7 @@ worker_rest_open(struct plx_worker *w)
 	for (uint32_t i = 0; i < w->n_queues; i++) {
 		int fd;
 
-		w->queues[i]->dozes = true;
+		w->queues[i]->fences_world = true;
 		fd = plx_queue_efd(w->queues[i]);
 		if (fd == -EOPNOTSUPP) /* a device that can't wake us: it is polled */
 			return 0;

@@ -295,7 +295,7 @@ turn(struct plx_worker *w)
 	return n;
 }
 
-/* Dedicated. @param lent this thread, which would have posted, is the owner */
+/* Dedicated. @param granted this thread, which would have posted, is the owner */
 static inline unsigned
 turn_dedicated(struct plx_worker *w, bool lent)
 {

@@ -161,7 +161,7 @@ worker_wake_app(struct plx_worker *w, unsigned n)
 
 	if (n != 0 || failed != k->failed_told) {
 		k->failed_told = failed;
-		/* pairs with the acquire in collect(): the counted work is visible */
+		/* pairs with the acquire in collect_counted(): the counted work is visible */
 		atomic_fetch_add_explicit(&k->n_events, 1, memory_order_release);
 	} else if (worker_is_told_all(w)) {
 		return;

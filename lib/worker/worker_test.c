@@ -123,7 +123,7 @@ beyond_a_bound_tagged_messages_wait_unannounced_and_in_order(void)
 	for (unsigned i = 0; i < MANY; i++)
 		send[i] = unit_send(&u, 0, 1, from, 8, i, i % 2 == 0); /* that are synchronous, or */
 	unit_turns(&u, 100);
-	UNIT_EQ(u.w[0]->eps.stat.tx_held, 0); /* go unasked */
+	UNIT_EQ(u.w[0]->eps.stat.tx_held, 0); /* are eager */
 	for (unsigned i = 0; i < MANY; i++) {
 		recv = unit_recv(&u, 1, to, LEN, 0, 0);
 		UNIT_END(&u, recv, 0);
@@ -447,7 +447,7 @@ an_idle_worker_offers_its_core_behind_progress_and_not_in_it(void)
 	unit_workers_set(&u, "worker.wait", "yield");
 	unit_workers_open(&u, 1);
 	unit_turns(&u, 64);
-	UNIT_EQ(u.w[0]->stat.yields, 0); /* who gives the turns may have a lock */
+	UNIT_EQ(u.w[0]->stat.yields, 0); /* the thread that runs the turns may have a lock */
 	u.w[0]->empty_turns = 0;
 	UNIT_EQ(offers(PLX_OFFER_YIELD), 4);
 	UNIT_EQ(u.w[0]->stat.yields, 4);
@@ -864,7 +864,7 @@ while_turns_are_granted_short_sends_go_out_at_once_behind_those_before(void)
 	unit_workers_close(&u);
 }
 
-/* As inline, but that what has completed before is told of first. */
+/* As inline, but earlier completions are delivered first. */
 static void
 while_turns_are_lent_a_flush_of_nothing_ends_at_once(void)
 {
@@ -1016,7 +1016,7 @@ a_plain_post_enters_turns_that_are_granted_when_nothing_is_before_it(void)
 	unit_workers_close(&u);
 }
 
-/* Else the reactor would lend them again to who has returned them for something long. */
+/* Else the reactor would grant it again to the thread that has returned it for something long. */
 static void
 turns_that_are_granted_do_not_say_that_the_reactor_ran_posts(void)
 {
@@ -1123,7 +1123,7 @@ on_disarm(void *arg)
 	disarms++;
 }
 
-/* The kernel's part of a nap: what the reactor does meanwhile. */
+/* The kernel's part of a sleep: what the reactor does meanwhile. */
 static void
 nothing(void)
 {

@@ -12,7 +12,7 @@
  * printed: --rounds 1 --seed S repeats it, as far as time allows.
  *
  * Design notes
- * What is waited for is counted in naps and not in time: a machine that stands still is no process that does.
+ * What is waited for is counted in sleeps and not in time: a machine that stands still is no process that does.
  */
 #include <errno.h>
 #include <signal.h>

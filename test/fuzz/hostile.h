@@ -19,7 +19,7 @@
 enum { VICTIM, HONEST, EVIL, N_ROLES };
 enum { TALK_TAG, TALK_AM, TALK_STREAM, TALK_RMA, TALK_CCI, N_TALKS };
 
-#define HOSTILE_MEM	 (256u << 10) /* that a side lends to others */
+#define HOSTILE_MEM	 (256u << 10) /* that a side exposes to others */
 #define HOSTILE_CPU_S	 4	      /* of one call, at the most */
 #define HOSTILE_GROWTH	 (256ull << 20) /* of the victim's own memory; what is set as bounds, and more */
 #define HOSTILE_AM_OURS	 1	      /* id of the honest active messages */

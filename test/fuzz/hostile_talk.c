@@ -70,7 +70,7 @@ length(uint64_t key)
 	return lens[util_mix(key) % (sizeof(lens) / sizeof(lens[0]))];
 }
 
-/* As util_check(), which tells of each that differs: where all is destroyed, of nearly all. */
+/* As util_check(), which reports each that differs: where all is destroyed, of nearly all. */
 static bool
 is_filled(const uint8_t *p, size_t len, uint64_t key)
 {

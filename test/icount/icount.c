@@ -199,7 +199,7 @@ step(pid_t tid)
 	}
 }
 
-/* What tells of addresses which code they are. */
+/* Maps addresses to code. */
 static void
 write_maps(void)
 {

@@ -522,7 +522,7 @@ turn(const char *name)
 	icount_mark(ICOUNT_TURN, NULL);
 }
 
-/* All that was posted is done, and told of. */
+/* All that was posted is complete, and delivered. */
 static void
 reactor_settle(void)
 {

@@ -4,7 +4,7 @@
  * cut.c - the way between two processes is cut while they exchange messages
  *
  * The runner cuts when FOLDER/busy exists and makes FOLDER/mended when it has mended.
- * arguments after N: short (nobody is told of an error) or long (each side is told,
+ * arguments after N: short (no side reports an error) or long (each side reports,
  * marks FOLDER/told.RANK, and connects again once all is mended)
  */
 #include "mp.h"

@@ -30,7 +30,7 @@ struct mp {
 	unsigned n_err; /* calls of the error handler */
 };
 
-/* Give turns until cond holds; the deadline ends the process. */
+/* Run turns until cond holds; the deadline ends the process. */
 #define MP_UNTIL(m, cond) \
 	do { \
 		uint64_t end_ = util_now_ns() + MP_DEADLINE_S * 1000000000ull; \

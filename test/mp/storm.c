@@ -12,7 +12,7 @@
  * Design notes
  * - What one life sends to another has numbers from 0 on, of each kind. So nothing can be missing, come twice
  * or be of somebody else without being noticed.
- * - At the end ("stop") each life writes how much it has sent to whom, and waits until it has received as much
+ * - At the end ("stop") each life writes how much it has sent to each, and waits until it has received as much
  * as the others tell.
  */
 #define MP_FEATURES (UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_STREAM | UCP_FEATURE_RMA)
@@ -24,7 +24,7 @@
 enum { WINDOW = 4, AM_IN = 4 * WINDOW, RANKS = 16, MAX = 150000, PIECE = 40000, SLOT = 32768, ID = 9 };
 enum { TAGGED, ACTIVE, STREAMED, N_KINDS };
 
-/* What a life tells of itself. */
+/* What a life reports. */
 struct who {
 	uint64_t life, mem;
 	uint32_t addr_len, key_len;

@@ -61,7 +61,7 @@ struct dev_contract_test {
 
 /** Of what a driver may have: test/dev_contract_tables.c; up to a NULL name. */
 extern const struct dev_contract_test dev_contract_tables[];
-/** Of memory that is lent: test/dev_contract_lent.c; the same. */
+/** Of memory that is not copied: test/dev_contract_lent.c; the same. */
 extern const struct dev_contract_test dev_contract_lent[];
 
 #define MSG_MAX	   65536 /* bytes of msg_send() and so on */
@@ -115,7 +115,7 @@ uint32_t len_of(uint64_t i, uint32_t mtu);
 /** Take and check all that is there of one sender; *next is the number of the next. */
 unsigned drain(struct plx_queue *q, uint32_t mtu, uint64_t *next);
 
-/** For plx_queue.on_dead: how often it was called, and for whom at last. */
+/** For plx_queue.on_dead: how often it was called, and for which peer last. */
 extern unsigned n_told;
 extern struct plx_peer *told;
 void on_dead(struct plx_peer *peer);

@@ -54,7 +54,7 @@ struct plx_req *unit_recv(struct unit_workers *u, unsigned at, void *buf, uint64
 struct plx_req *unit_am_send(struct unit_workers *u, unsigned from, unsigned to, uint16_t hdr_len,
 	const void *buf, uint64_t len);
 
-/** Give turns until the request is done. @return whether it is */
+/** Run turns until the request is done. @return whether it is */
 bool unit_finish(struct unit_workers *u, struct plx_req *req);
 
 /** unit_finish(), its status is so, and it is given back. */

@@ -976,7 +976,7 @@ ucs_status_ptr_t ucp_stream_recv_nbx(
  */
 ucs_status_ptr_t ucp_stream_recv_data_nb(ucp_ep_h ep, size_t *length);
 
-/** Give back what ucp_stream_recv_data_nb() lent, in any order. */
+/** Release what ucp_stream_recv_data_nb() returned, in any order. */
 void ucp_stream_data_release(ucp_ep_h ep, void *data);
 
 /** Ask a stream receive. @param length_p out: bytes, filled when it is over */

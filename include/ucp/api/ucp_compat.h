@@ -58,7 +58,7 @@ typedef enum {
 	UCP_ATOMIC_FETCH_OP_LAST
 } ucp_atomic_fetch_op_t;
 
-/** Whom to give the ep of a client that connected; ucp_listener_params_t. */
+/** Called with the ep of a client that connected; ucp_listener_params_t. */
 typedef struct ucp_listener_accept_handler {
 	ucp_listener_accept_callback_t cb;
 	void *arg; /* the user's */

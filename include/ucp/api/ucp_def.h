@@ -92,7 +92,7 @@ typedef void (*ucp_send_nbx_callback_t)(void *request, ucs_status_t status, void
  */
 typedef void (*ucp_err_handler_cb_t)(void *arg, ucp_ep_h ep, ucs_status_t status);
 
-/** Whom to tell when the peer fails. */
+/** Called when the peer fails. */
 typedef struct ucp_err_handler {
 	ucp_err_handler_cb_t cb; /* NULL: nobody */
 	void *arg;               /* the user's, passed unless the ep has user_data */
@@ -108,7 +108,7 @@ typedef void (*ucp_listener_accept_callback_t)(ucp_ep_h ep, void *arg);
  */
 typedef void (*ucp_listener_conn_callback_t)(ucp_conn_request_h conn_request, void *arg);
 
-/** Whom to tell that a client asks to connect. */
+/** Called when a client asks to connect. */
 typedef struct ucp_listener_conn_handler {
 	ucp_listener_conn_callback_t cb;
 	void *arg; /* the user's */

@@ -37,7 +37,7 @@ typedef enum ucs_memory_type {
 
 /** What may be done with memory, as bits. */
 typedef enum ucs_mem_flags {
-	UCS_MEM_FLAG_REGISTRABLE = UCS_BIT(0) /* a device may be told of it */
+	UCS_MEM_FLAG_REGISTRABLE = UCS_BIT(0) /* it may be registered with a device */
 } ucs_mem_flags_t;
 
 /* Short and long name of each kind, up to UCS_MEMORY_TYPE_LAST; in libucs. */
