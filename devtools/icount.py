@@ -38,14 +38,15 @@ OTHER_COPY = 480   # and for a row that copies KiB, where the processor does it 
 SKIPPED = 77
 TIMEOUT_S = 120
 
-Group = collections.namedtuple("Group", "program args env hold")
+Group = collections.namedtuple("Group", "program args env hold")  # hold: the library with the reactor, or None
 UCP_MODES = ("single", "serialized", "multi")
 REACTOR = {"PLX_REACTOR": f"lcore:{(os.cpu_count() or 1) - 1}", "PLX_REACTOR_IDLE": "spin"}
-GROUPS = {f"ucp {m}": Group("ucp_calls", ["all", m], {}, False) for m in UCP_MODES}
-GROUPS["ucp reactor"] = Group("ucp_calls", ["reactor", "single"], REACTOR, True)
-GROUPS["ucp multi reactor"] = Group("ucp_calls", ["reactor", "multi"], REACTOR, True)
-GROUPS["ucp net_mlx"] = Group("mlx5_calls", ["network", "single"], {"PLX_WORKER_DEVICES": "net_mlx"}, False)
-GROUPS["cci"] = Group("cci_calls", [], {}, False)
+GROUPS = {f"ucp {m}": Group("ucp_calls", ["all", m], {}, None) for m in UCP_MODES}
+GROUPS["ucp reactor"] = Group("ucp_calls", ["reactor", "single"], REACTOR, "libucp.so.0")
+GROUPS["ucp multi reactor"] = Group("ucp_calls", ["reactor", "multi"], REACTOR, "libucp.so.0")
+GROUPS["ucp net_mlx"] = Group("mlx5_calls", ["network", "single"], {"PLX_WORKER_DEVICES": "net_mlx"}, None)
+GROUPS["cci"] = Group("cci_calls", ["all"], {}, None)
+GROUPS["cci reactor"] = Group("cci_calls", ["reactor"], REACTOR, "libcci.so.2")
 
 # Code of the system, which is counted for whoever called it.
 SYSTEM = re.compile(r"/(libc|ld-linux-[^/]*|libpthread|libm)\.so|\[vdso\]")
@@ -232,13 +233,13 @@ def environment(more, ucx):
     return env
 
 
-def hold_arg(build):
+def hold_arg(build, name):
     """Thread and function of a reactor's turn, see icount.c."""
-    lib = os.path.join(build.path, "dropin", "libucp.so.0")
+    lib = os.path.join(build.path, "dropin", name)
     at = [(size, a) for a, size, name, _, _ in functions(lib) if name == TURN]
     if not at:
         raise Failed(f"{lib} has no function {TURN}() of its own")
-    return f"worker:libucp.so:{max(at)[1]:x}"  # the compiler may split off a cold part
+    return f"worker:{name}:{max(at)[1]:x}"  # the compiler may split off a cold part
 
 
 def trace(build, group, ucx=None):
@@ -248,7 +249,7 @@ def trace(build, group, ucx=None):
     if group.hold and (os.cpu_count() or 1) < 2:
         raise Skip("a reactor needs a core of its own")
     with tempfile.NamedTemporaryFile("r", prefix="icount-") as out:
-        hold = hold_arg(build) if group.hold else "-"
+        hold = hold_arg(build, group.hold) if group.hold else "-"
         run = subprocess.run([os.path.join(folder, "icount"), out.name, hold, program, *group.args],
             env=environment(group.env, ucx), timeout=TIMEOUT_S, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, check=False)

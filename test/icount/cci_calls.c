@@ -3,10 +3,13 @@
  *
  * cci_calls.c - each call of CCI that is on a hot path, for icount
  *
- * usage: icount OUT - cci_calls
+ * usage: icount OUT HOLD cci_calls all|reactor
  *
  * As ucp_calls.c: two connected endpoints in one process and one thread.
  */
+#include <stdbool.h>
+#include <string.h>
+
 #include "cci_util.h"
 #include "marks.h"
 
@@ -21,17 +24,28 @@ static cci_rma_handle_t *local, *remote;
 static cci_event_t *event;
 static uint64_t data[MEM_LEN / 8], target[MEM_LEN / 8];
 
+static unsigned
+looks_between(void)
+{
+	static unsigned n;
+
+	return LOOKS + n++ % MORE;
+}
+
+static void
+drain(cci_endpoint_t *ep)
+{
+	while (cci_get_event(ep, &event) == CCI_SUCCESS)
+		UTIL_OK(cci_return_event(event));
+}
+
 /* Nothing is left when it returns. */
 static void
 settle(void)
 {
-	static unsigned n;
-
-	for (unsigned i = LOOKS + n++ % MORE; i > 0; i--) {
-		for (unsigned k = 0; k < 2; k++) {
-			while (cci_get_event(pair.e[k].ep, &event) == CCI_SUCCESS)
-				UTIL_OK(cci_return_event(event));
-		}
+	for (unsigned i = looks_between(); i > 0; i--) {
+		drain(from);
+		drain(to);
 	}
 }
 
@@ -132,25 +146,141 @@ static const struct icount_row rows[] = {
 	{NULL, NULL, NULL, NULL},
 };
 
-int
-main(void)
+static void
+open_first(void)
 {
-	if (getenv("ICOUNT") == NULL)
-		UTIL_DIE("usage: icount OUT - cci_calls");
-	util_pair_open_with(&pair, CCI_CONN_ATTR_RO);
+	util_end_open(&pair.e[0], NULL, false);
 	from = pair.e[0].ep;
+}
+
+static void
+open_second(void)
+{
+	util_end_open(&pair.e[1], NULL, false);
 	to = pair.e[1].ep;
-	UTIL_OK(cci_rma_register(from, data, sizeof(data), CCI_FLAG_READ | CCI_FLAG_WRITE, &local));
-	UTIL_OK(cci_rma_register(to, target, sizeof(target), CCI_FLAG_READ | CCI_FLAG_WRITE, &remote));
+	util_pair_connect(&pair, CCI_CONN_ATTR_RO, &pair.e[0].conn, &pair.e[1].conn);
 	for (unsigned i = 0; i < WARM; i++) {
 		UTIL_OK(cci_send(pair.e[i % 2].conn, data, 8, NULL, 0));
 		settle();
 	}
 	icount_mark(ICOUNT_CLOCK, NULL);
+}
+
+static void
+run_rows(void)
+{
+	open_first();
+	open_second();
+	UTIL_OK(cci_rma_register(from, data, sizeof(data), CCI_FLAG_READ | CCI_FLAG_WRITE, &local));
+	UTIL_OK(cci_rma_register(to, target, sizeof(target), CCI_FLAG_READ | CCI_FLAG_WRITE, &remote));
 	settle();
 	icount_rows(rows);
 	UTIL_OK(cci_rma_deregister(from, local));
 	UTIL_OK(cci_rma_deregister(to, remote));
+}
+
+/* -- with a reactor: it is held before a turn of to's worker, behind which from's has one -- */
+
+static void
+turn(const char *name)
+{
+	icount_mark(ICOUNT_TURN, name);
+	icount_mark(ICOUNT_TURN, NULL);
+}
+
+static void
+reactor_settle(void)
+{
+	for (unsigned i = looks_between(); i > 0; i--) {
+		turn(NULL);
+		drain(from);
+		drain(to);
+	}
+}
+
+/* @param name of the row */
+static void
+reactor_takes(const char *name)
+{
+	int rc;
+
+	icount_mark(ICOUNT_BEGIN, name);
+	rc = cci_get_event(to, &event);
+	icount_mark(ICOUNT_END, NULL);
+	UTIL_OK(rc);
+}
+
+static void
+reactor_returns(const char *name)
+{
+	icount_mark(ICOUNT_BEGIN, name);
+	cci_return_event(event);
+	icount_mark(ICOUNT_END, NULL);
+	reactor_settle();
+}
+
+static void
+reactor_sends(void)
+{
+	icount_mark(ICOUNT_BEGIN, "cci_send 8 B");
+	cci_send(pair.e[1].conn, data, 8, NULL, 0);
+	icount_mark(ICOUNT_END, NULL);
+	turn("turn, cci_send 8 B was posted");
+	for (unsigned i = 0; i < LOOKS; i++) { /* received and acknowledged */
+		turn(NULL);
+		drain(from);
+	}
+	reactor_takes("cci_get_event, a send is over");
+	reactor_returns("cci_return_event, of a send");
+}
+
+static void
+reactor_receives(void)
+{
+	send_8_silent();
+	turn(NULL); /* from's worker sends */
+	turn("turn, 8 B came");
+	reactor_takes("cci_get_event, 8 B came");
+	reactor_returns("cci_return_event, of a message");
+}
+
+static void
+reactor_rests(void)
+{
+	turn("turn, nothing");
+	icount_mark(ICOUNT_BEGIN, "cci_get_event, nothing");
+	cci_get_event(to, &event);
+	icount_mark(ICOUNT_END, NULL);
+}
+
+static void
+run_reactor(void)
+{
+	open_first();
+	icount_mark(ICOUNT_HOLD, "0"); /* there is no other worker yet: it is known from now on */
+	icount_mark(ICOUNT_LET, NULL);
+	open_second();
+	icount_mark(ICOUNT_HOLD, "1");
+	reactor_settle();
+	for (unsigned i = 0; i < ICOUNT_REPEATS; i++) {
+		reactor_sends();
+		reactor_receives();
+		reactor_rests();
+	}
+	icount_mark(ICOUNT_LET, NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+	bool reactor = argc == 2 && strcmp(argv[1], "reactor") == 0;
+
+	if (getenv("ICOUNT") == NULL || (!reactor && (argc != 2 || strcmp(argv[1], "all") != 0)))
+		UTIL_DIE("usage: icount OUT HOLD cci_calls all|reactor");
+	if (reactor)
+		run_reactor();
+	else
+		run_rows();
 	util_pair_close(&pair);
 	return 0;
 }
