@@ -271,7 +271,9 @@ one_owner_at_a_time(unsigned n_threads)
 	pthread_t reactor, app[THREADS];
 
 	plx_gate_open(&g, n_threads == 1);
-	owned.n = owned.by_reactor = owned.by_apps = 0;
+	owned.n = 0;
+	owned.by_reactor = 0;
+	owned.by_apps = 0;
 	owned.stop = false;
 	UNIT_EQ_FATAL(pthread_create(&reactor, NULL, reactor_run, NULL), 0);
 	for (uintptr_t i = 0; i < n_threads; i++)

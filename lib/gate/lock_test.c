@@ -176,6 +176,25 @@ who_has_it_may_enter_again(void)
 	UNIT_TRUE(is_free());
 }
 
+/* The quick way is for the favoured thread when it does not have the lock yet, and for no other. */
+static void
+the_quick_way_is_the_favoured_threads(void)
+{
+	open_lock();
+	UNIT_TRUE(!plx_lock_enter_quick(&lock)); /* nobody is favoured yet */
+	enter_once(NULL);
+	UNIT_TRUE(plx_lock_enter_quick(&lock));
+	UNIT_TRUE(!plx_lock_enter_quick(&lock));
+	plx_lock_enter(&lock);
+	UNIT_TRUE(!another_gets_it());
+	plx_lock_leave(&lock);
+	plx_lock_drop_quick(&lock);
+	UNIT_TRUE(is_free());
+	UNIT_TRUE(another_gets_it());
+	UNIT_TRUE(!plx_lock_enter_quick(&lock)); /* the favour is gone */
+	UNIT_TRUE(is_free());
+}
+
 /* In vain, however often: who is inside has it. */
 static void *
 try_often(void *arg)
@@ -337,6 +356,7 @@ main(void)
 		UNIT_TEST(a_favoured_thread_that_has_ended_is_not_waited_for),
 		UNIT_TEST(nobody_is_favoured_after_that),
 		UNIT_TEST(who_has_it_may_enter_again),
+		UNIT_TEST(the_quick_way_is_the_favoured_threads),
 		UNIT_TEST(who_tries_does_not_wait),
 		UNIT_TEST(one_at_a_time_has_it),
 		UNIT_TEST(nor_do_two_of_those_who_try_and_those_who_wait),
