@@ -377,10 +377,10 @@ answers_to_what_another_was_asked_are_counted(void)
 	/* A send that the good one has not matched yet: only the good one may speak of it. */
 	send = big_send(&to_good, big, BIG, 5);
 	turns(10);
-	UNIT_TRUE(!plx_req_is_done(send) && send->send.id.index != 0);
-	say_answers(send->send.id);
+	UNIT_TRUE(!plx_req_is_done(send) && plx_rndv_tx(send)->id.index != 0);
+	say_answers(plx_rndv_tx(send)->id);
 	UNIT_TRUE(!plx_req_is_done(send));
-	UNIT_EQ(send->send.role, 0);
+	UNIT_EQ(plx_rndv_tx(send)->role, 0);
 	recv = plx_req_get(&good->reqs);
 	plx_worker_tag_recv(good, big_in, BIG, 5, EXACT, recv);
 	end_with(send, 0);
@@ -400,22 +400,22 @@ answers_of_the_wrong_kind_are_counted(void)
 	turns(3);
 	plx_worker_tag_recv(victim, big_in, BIG, 6, EXACT, recv);
 	SAY(PLX_WIRE_RTS, rts); /* address 0: by messages */
-	UNIT_TRUE(!plx_req_is_done(recv) && recv->recv.rndv.id.index != 0);
+	UNIT_TRUE(!plx_req_is_done(recv) && plx_rndv_rx(recv)->id.index != 0);
 	before = victim->rndv.stat.drop_bad_id;
 	all = counted();
-	SAY(PLX_WIRE_ACK, ((struct plx_wire_ack){.sreq = recv->recv.rndv.id}));
-	SAY(PLX_WIRE_PULL, ((struct plx_wire_pull){.sreq = recv->recv.rndv.id, .len = 1}));
-	SAY(PLX_WIRE_HELP, ((struct plx_wire_help){.sreq = recv->recv.rndv.id, .len = 1}));
-	SAY(PLX_WIRE_DATA, ((struct plx_wire_data){.rreq = send->send.id}));
-	SAY(PLX_WIRE_HELP_END, ((struct plx_wire_help_end){.rreq = send->send.id}));
+	SAY(PLX_WIRE_ACK, ((struct plx_wire_ack){.sreq = plx_rndv_rx(recv)->id}));
+	SAY(PLX_WIRE_PULL, ((struct plx_wire_pull){.sreq = plx_rndv_rx(recv)->id, .len = 1}));
+	SAY(PLX_WIRE_HELP, ((struct plx_wire_help){.sreq = plx_rndv_rx(recv)->id, .len = 1}));
+	SAY(PLX_WIRE_DATA, ((struct plx_wire_data){.rreq = plx_rndv_tx(send)->id}));
+	SAY(PLX_WIRE_HELP_END, ((struct plx_wire_help_end){.rreq = plx_rndv_tx(send)->id}));
 	UNIT_EQ(victim->rndv.stat.drop_bad_id, before + 5);
 	UNIT_EQ(counted(), all + 5);
 	UNIT_TRUE(!plx_req_is_done(send) && !plx_req_is_done(recv));
 	/* Right in the end: both complete. */
-	SAY(PLX_WIRE_ACK, ((struct plx_wire_ack){.sreq = send->send.id}));
+	SAY(PLX_WIRE_ACK, ((struct plx_wire_ack){.sreq = plx_rndv_tx(send)->id}));
 	end_with(send, 0);
 	for (uint64_t at = 0; at < 1000; at += 100)
-		say(PLX_WIRE_DATA, &(struct plx_wire_data){.rreq = recv->recv.rndv.id, .offset = at},
+		say(PLX_WIRE_DATA, &(struct plx_wire_data){.rreq = plx_rndv_rx(recv)->id, .offset = at},
 			sizeof(struct plx_wire_data), big + at, 100);
 	end_with(recv, 0);
 	UNIT_SAME(big_in, big, 1000);
@@ -426,7 +426,7 @@ static void
 help_outside_its_bounds_is_counted(void)
 {
 	struct plx_req *send = big_send(&bad.user, big, BIG, 5);
-	const struct plx_wire_help good_help = {.sreq = send->send.id, .rreq = {1, 1}, .len = BIG,
+	const struct plx_wire_help good_help = {.sreq = plx_rndv_tx(send)->id, .rreq = {1, 1}, .len = BIG,
 		.slot = 0, .gen = 1, .chunk = 65536};
 	struct plx_wire_help h[] = {good_help, good_help, good_help, good_help, good_help, good_help,
 		good_help};
@@ -445,20 +445,20 @@ help_outside_its_bounds_is_counted(void)
 
 		SAY(PLX_WIRE_HELP, h[i]);
 		DROPPED(*counter, before, all);
-		UNIT_EQ(send->send.on_run, false);
+		UNIT_EQ(plx_rndv_tx(send)->on_run, false);
 	}
 	/* The pieces of a list: behind the first of them lies something else. */
 	send->dt = (struct plx_dt *)(uintptr_t)send;
 	SAY(PLX_WIRE_HELP, good_help);
-	UNIT_EQ(send->send.on_run, false);
+	UNIT_EQ(plx_rndv_tx(send)->on_run, false);
 	send->dt = NULL;
 	UNIT_EQ(victim->rndv.stat.drop_bad_range, dropped + 8);
 	/* Within bounds, but of a cursor that says nothing of the sort: it leaves at once. */
 	SAY(PLX_WIRE_HELP, good_help);
 	turns(3);
-	UNIT_EQ(send->send.on_run, false);
+	UNIT_EQ(plx_rndv_tx(send)->on_run, false);
 	UNIT_EQ(victim->rndv.stat.bytes_help, helped);
-	SAY(PLX_WIRE_ACK, ((struct plx_wire_ack){.sreq = send->send.id}));
+	SAY(PLX_WIRE_ACK, ((struct plx_wire_ack){.sreq = plx_rndv_tx(send)->id}));
 	end_with(send, 0);
 }
 
@@ -467,13 +467,13 @@ pulls_outside_the_message_are_counted(void)
 {
 	struct plx_req *send = big_send(&bad.user, big, BIG, 5);
 	const struct plx_wire_pull h[] = {
-		{send->send.id, {1, 1}, BIG + 1, 0},
-		{send->send.id, {1, 1}, 0, BIG + 1},
-		{send->send.id, {1, 1}, BIG, 1},
-		{send->send.id, {1, 1}, BIG - 1, 2},
-		{send->send.id, {1, 1}, 1, UINT64_MAX},
-		{send->send.id, {1, 1}, UINT64_MAX, 1},
-		{send->send.id, {1, 1}, UINT64_MAX, UINT64_MAX},
+		{plx_rndv_tx(send)->id, {1, 1}, BIG + 1, 0},
+		{plx_rndv_tx(send)->id, {1, 1}, 0, BIG + 1},
+		{plx_rndv_tx(send)->id, {1, 1}, BIG, 1},
+		{plx_rndv_tx(send)->id, {1, 1}, BIG - 1, 2},
+		{plx_rndv_tx(send)->id, {1, 1}, 1, UINT64_MAX},
+		{plx_rndv_tx(send)->id, {1, 1}, UINT64_MAX, 1},
+		{plx_rndv_tx(send)->id, {1, 1}, UINT64_MAX, UINT64_MAX},
 	};
 	uint64_t *counter = &victim->rndv.stat.drop_bad_range;
 
@@ -483,7 +483,7 @@ pulls_outside_the_message_are_counted(void)
 		SAY(PLX_WIRE_PULL, h[i]);
 		DROPPED(*counter, before, all);
 	}
-	SAY(PLX_WIRE_ACK, ((struct plx_wire_ack){.sreq = send->send.id, .err = 5}));
+	SAY(PLX_WIRE_ACK, ((struct plx_wire_ack){.sreq = plx_rndv_tx(send)->id, .err = 5}));
 	end_with(send, -EIO); /* an error that is none */
 }
 
@@ -500,7 +500,7 @@ data_that_was_not_asked_for_is_counted(void)
 	memset(big_in, 0x11, sizeof(big_in));
 	plx_worker_tag_recv(victim, big_in, BIG, 6, EXACT, recv);
 	SAY(PLX_WIRE_RTS, rts);
-	h.rreq = recv->recv.rndv.id;
+	h.rreq = plx_rndv_rx(recv)->id;
 	for (unsigned i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
 		before = *counter;
 		all = counted();
@@ -540,7 +540,7 @@ reads_of_memory_that_is_not_there_fail_the_receive(void)
 		plx_worker_tag_recv(victim, big_in, BIG, 6, EXACT, recv);
 		SAY(PLX_WIRE_RTS, rts);
 		if (!(bad.user.ep->peer->caps & PLX_DEV_GET)) { /* not allowed here: it waits */
-			SAY(PLX_WIRE_CANCEL, ((struct plx_wire_cancel){.rreq = recv->recv.rndv.id}));
+			SAY(PLX_WIRE_CANCEL, ((struct plx_wire_cancel){.rreq = plx_rndv_rx(recv)->id}));
 			end_with(recv, -ECONNRESET);
 			continue;
 		}
@@ -1148,7 +1148,7 @@ take_back(void)
 			h[n++] = (struct plx_wire_cancel){.msg_id = m->msg_id};
 	for (unsigned i = 0; i < open_recvs.n; i++)
 		if (!open_recvs.req[i]->posted && !plx_req_is_done(open_recvs.req[i]))
-			h[n++] = (struct plx_wire_cancel){.rreq = open_recvs.req[i]->recv.rndv.id};
+			h[n++] = (struct plx_wire_cancel){.rreq = plx_rndv_rx(open_recvs.req[i])->id};
 	for (unsigned i = 0; i < n; i++)
 		SAY(PLX_WIRE_CANCEL, h[i]);
 	reap();

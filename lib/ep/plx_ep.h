@@ -154,6 +154,29 @@ struct plx_ep {
 	_Alignas(8) uint8_t of_worker[72];
 };
 
+/** A send's request: eager pieces; lib/rndv adds what an announced one needs. */
+struct plx_ep_send {
+	PLX_REQ_HEAD;
+	const void *hdr;	/* active message: the user's header, plx_req.own; tag is the plx_wire_am */
+	struct plx_ep *ep;
+	union {
+		uint64_t tag;	/* until all of it is announced */
+		void *mem;	/* then lib/rndv's: plx_dev_mem.drv of the buffer, registered to be sent from */
+	};
+	uint64_t offset;	/* sent so far */
+	struct plx_pend pend;
+	uint32_t msg_id;
+	uint32_t conn_id;	/* of the handle it was sent on */
+};
+_Static_assert(offsetof(struct plx_ep_send, hdr) == offsetof(struct plx_req, own), "the end of a request frees it");
+
+/** @return what a send keeps with its request. */
+static inline struct plx_ep_send *
+plx_ep_send(const struct plx_req *req)
+{
+	return (void *)(uintptr_t)req;
+}
+
 /** An API handle on an ep; embedded in the face's struct. */
 struct plx_ep_user {
 	LIST_ENTRY(plx_ep_user) link; /* of the ep's */

@@ -78,11 +78,26 @@ recv_free(struct offload_recv *v)
 	d->o->look = true;
 }
 
+/* A receive that only software has. */
+struct offload_req {
+	PLX_REQ_HEAD;
+	struct plx_tag_recv tag; /* plx_req.recv.tag */
+	TAILQ_ENTRY(offload_req) link;
+};
+_Static_assert(offsetof(struct offload_req, tag) == offsetof(struct plx_req, recv.tag), "it is not touched");
+_Static_assert(sizeof(struct offload_req) <= PLX_REQ_SIZE, "a request has room for it");
+
+static inline struct offload_req *
+soft_of(struct plx_req *req)
+{
+	return (struct offload_req *)(void *)req;
+}
+
 static void
 soft_add(struct plx_offload *o, struct plx_req *req)
 {
 	req->offload = offload_soft_add(&o->soft, &req->recv.tag);
-	TAILQ_INSERT_TAIL(&o->soft_list, req, recv.soft);
+	TAILQ_INSERT_TAIL(&o->soft_list, soft_of(req), link);
 	PLX_STAT_INC(o->stat.soft);
 }
 
@@ -91,7 +106,7 @@ static void
 soft_unlink(struct plx_offload *o, struct plx_req *req, enum offload_where where)
 {
 	offload_soft_remove(&o->soft, &req->recv.tag, where);
-	TAILQ_REMOVE(&o->soft_list, req, recv.soft);
+	TAILQ_REMOVE(&o->soft_list, soft_of(req), link);
 	PLX_STAT_ADD(o->stat.soft, -1);
 }
 
@@ -408,14 +423,16 @@ moves_to(struct plx_offload *o, const struct plx_req *req, struct plx_req *const
 static __rte_noinline void
 move_in(struct plx_offload *o)
 {
-	struct plx_req *passed[PLX_OFFLOAD_LOOK], *req, *next;
+	struct plx_req *passed[PLX_OFFLOAD_LOOK];
+	struct offload_req *soft, *next;
 	uint32_t n = 0;
 
-	for (req = TAILQ_FIRST(&o->soft_list); req != NULL && n < PLX_OFFLOAD_LOOK; req = next) {
+	for (soft = TAILQ_FIRST(&o->soft_list); soft != NULL && n < PLX_OFFLOAD_LOOK; soft = next) {
+		struct plx_req *req = plx_req_of_own(soft);
 		struct plx_offload_dev *d = moves_to(o, req, passed, n);
 		enum offload_where where = req->offload;
 
-		next = TAILQ_NEXT(req, recv.soft);
+		next = TAILQ_NEXT(soft, link);
 		if (d == NULL || give(d, req) != NULL) {
 			passed[n++] = req;
 			if (o->unordered)

@@ -113,7 +113,7 @@ struct plx_offload {
 	void *arg;
 	struct plx_offload_dev devs[PLX_DEV_MAX];
 	struct offload_soft soft;
-	TAILQ_HEAD(, plx_req) soft_list; /* the same receives, in the order posted */
+	TAILQ_HEAD(, offload_req) soft_list; /* the same receives, in the order posted */
 	struct offload_sender *senders; /* with several queues; PLX_OFFLOAD_MAX_SENDERS */
 	struct plx_offload_stat stat;
 };

@@ -92,54 +92,8 @@ enum plx_req_flag {
 	PLX_REQ_NO_CB = 1 << 3,	   /* the user has freed it: no callback */
 	PLX_REQ_RECV = 1 << 4,	   /* a tag receive: info is its */
 	PLX_REQ_SYNC = 1 << 5,	   /* send: done when matched */
-	PLX_REQ_OWN_HDR = 1 << 6,  /* active message: send.hdr is a copy, freed with free() */
+	PLX_REQ_OWN_HDR = 1 << 6,  /* own is freed with free() */
 	PLX_REQ_CAME = 1 << 7,	   /* a tag receive: its info came with the completion */
-};
-
-/* A send: eager pieces, or the sender's side of a rendezvous. */
-struct plx_req_send {
-	struct plx_ep *ep;
-	union {
-		uint64_t tag;	/* until all of it is announced */
-		void *mem;	/* has_mem: plx_dev_mem.drv of the buffer, registered to be sent from */
-	};
-	uint64_t offset;	/* sent so far */
-	struct plx_pend pend;
-	struct plx_wait wait;
-	struct plx_wire_id id;	/* index 0: none */
-	uint32_t msg_id;
-	uint32_t conn_id;	/* of the handle it was sent on */
-	bool announced : 1;	/* the receiver may know of it */
-	bool announcing : 1;	/* but not of all: the remainder waits in the ep's list */
-	bool on_run : 1;	/* linked in rndv's run list */
-	bool over : 1;		/* it completes with the writes in flight; err is the status */
-	bool counts : 1;	/* as one of ep->n_announced, unless pend.held */
-	bool back : 1;		/* it completes unanswered: the receiver may still read the buffer */
-	bool puts : 1;		/* the receiver's last request was a write to its memory */
-	bool has_mem : 1;	/* mem is set */
-	uint8_t role;		/* enum in rndv_int.h */
-	bool told;		/* n_out != 0: the receiver knows of all sends and writes */
-	uint16_t n_out;		/* incomplete writes, and messages that are not copied */
-	int16_t err;		/* -errno */
-	TAILQ_ENTRY(plx_req) run;
-	struct plx_wire_id rreq; /* of the receiver that asked for help or data */
-	const void *hdr;	 /* active message: the user's header; tag is the plx_wire_am */
-	union {
-		struct {
-			uint64_t addr, len;
-			uint32_t slot, gen, chunk;
-			uint32_t failed; /* chunk that could not be written, UINT32_MAX none */
-			int err;
-		} help;
-		struct {
-			uint64_t end;
-		} pull;
-		struct {
-			uint64_t start, end; /* of the message, bytes */
-			uint64_t addr, key;  /* destination of start */
-			bool last;
-		} into;
-	};
 };
 
 /** An announced message, as its receiver knows it. */
@@ -147,30 +101,6 @@ struct plx_rts {
 	struct plx_wire_id sreq;
 	uint64_t addr;	/* in the sender's process; 0: not contiguous */
 	uint32_t epoch; /* the sender's, as it announced */
-};
-
-/* The receiver's side of a rendezvous. */
-struct plx_req_rndv {
-	struct plx_ep *ep;
-	struct plx_wait wait;
-	TAILQ_ENTRY(plx_req) run;
-	struct plx_rts rts;
-	struct plx_wire_id id;
-	uint64_t base;	 /* start of this transfer in the message */
-	uint64_t copy;	 /* bytes to move */
-	uint64_t offset; /* moved so far */
-	uint32_t chunk, n_chunks, mine;
-	uint32_t slot, gen; /* cursor; slot UINT32_MAX: none */
-	uint32_t held;	    /* chunk that is claimed and not read yet, UINT32_MAX none */
-	uint32_t redo;	    /* chunk that the helper gave up, UINT32_MAX none */
-	uint32_t taken;	    /* DRAIN: chunks that were ever taken */
-	int err;	    /* GET, DRAIN: the error */
-	uint8_t role;
-	bool on_run;
-	bool more;	    /* another transfer follows: no acknowledge */
-	bool done;	    /* the sender needs no acknowledgement */
-	bool gone;	    /* the sender has withdrawn it */
-	void *mem;	    /* plx_dev_mem.drv of the buffer, while it is registered */
 };
 
 struct plx_req_pool;
@@ -209,19 +139,13 @@ struct plx_req {
 	union {
 		/* of the engine that has the request: see PLX_REQ_HEAD */
 		alignas(8) uint8_t room[PLX_REQ_SIZE - PLX_REQ_HEAD_LEN];
-		struct plx_req_send send;
+		void *own; /* with OWN_HDR: an active message's header, copied */
 		union {
-			struct {
-				struct plx_tag_recv tag; /* until it is matched */
-				TAILQ_ENTRY(plx_req) soft; /* lib/offload's, so long */
-			};
+			struct plx_tag_recv tag; /* until it is matched */
 			struct {
 				/* of the matched message: plx_req_info() */
 				uint64_t info_tag, info_len;
-				union {
-					struct plx_req_rndv rndv;
-					struct plx_msg *msg; /* in flight to the owner */
-				};
+				struct plx_msg *msg; /* on the way to the owner */
 			};
 		} recv;
 	};

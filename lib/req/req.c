@@ -140,8 +140,8 @@ plx_req_finish_slow(struct plx_req *req, uint8_t flags)
 	if (req->dt != NULL)
 		req->status = req->dt->finish(req->dt, req->status);
 	if (flags & PLX_REQ_OWN_HDR) {
-		free((void *)(uintptr_t)req->send.hdr);
-		req->send.hdr = NULL;
+		free(req->own);
+		req->own = NULL;
 	}
 	/* pairs with the acquire in plx_req_is_done() */
 	atomic_store_explicit(&req->flags, flags | PLX_REQ_DONE, memory_order_release);

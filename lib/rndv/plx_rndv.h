@@ -81,11 +81,91 @@ plx_rndv_n_cursors(size_t len)
 	return len < head ? 0 : (len - head) / sizeof(struct plx_rndv_cursor);
 }
 
-TAILQ_HEAD(plx_rndv_run, plx_req);
+/** The sender's side. */
+struct plx_rndv_tx {
+	struct plx_ep_send msg;
+	struct plx_wait wait;
+	struct plx_wire_id id;	/* index 0: none */
+	bool announced : 1;	/* the receiver may know of it */
+	bool announcing : 1;	/* but not of all: the remainder waits in the ep's list */
+	bool on_run : 1;	/* linked in rndv's run list */
+	bool over : 1;		/* it completes with the writes in flight; err is the status */
+	bool counts : 1;	/* as one of ep->n_announced, unless pend.held */
+	bool back : 1;		/* it completes unanswered: the receiver may still read the buffer */
+	bool puts : 1;		/* the receiver's last request was a write to its memory */
+	bool has_mem : 1;	/* msg.mem is set */
+	uint8_t role;		/* enum in rndv_int.h */
+	bool told;		/* n_out != 0: the receiver knows of all sends and writes */
+	uint16_t n_out;		/* incomplete writes, and messages that are not copied */
+	int16_t err;		/* -errno */
+	TAILQ_ENTRY(plx_rndv_tx) run;
+	struct plx_wire_id rreq; /* of the receiver that asked for help or data */
+	union {
+		struct {
+			uint64_t addr, len;
+			uint32_t slot, gen, chunk;
+			uint32_t failed; /* chunk that could not be written, UINT32_MAX none */
+			int err;
+		} help;
+		struct {
+			uint64_t end;
+		} pull;
+		struct {
+			uint64_t start, end; /* of the message, bytes */
+			uint64_t addr, key;  /* destination of start */
+			bool last;
+		} into;
+	};
+};
+_Static_assert(sizeof(struct plx_rndv_tx) <= PLX_REQ_SIZE, "a request has room for it");
+
+/** The receiver's side. */
+struct plx_rndv_rx {
+	PLX_REQ_HEAD;
+	uint64_t info[2]; /* plx_req.recv: of the message that was matched */
+	struct plx_ep *ep;
+	struct plx_wait wait;
+	TAILQ_ENTRY(plx_rndv_rx) run;
+	struct plx_rts rts;
+	struct plx_wire_id id;
+	uint64_t base;	 /* start of this transfer in the message */
+	uint64_t copy;	 /* bytes to move */
+	uint64_t offset; /* moved so far */
+	uint32_t chunk, n_chunks, mine;
+	uint32_t slot, gen; /* cursor; slot UINT32_MAX: none */
+	uint32_t held;	    /* chunk that is claimed and not read yet, UINT32_MAX none */
+	uint32_t redo;	    /* chunk that the helper gave up, UINT32_MAX none */
+	uint32_t taken;	    /* DRAIN: chunks that were ever taken */
+	int err;	    /* GET, DRAIN: the error */
+	uint8_t role;
+	bool on_run;
+	bool more;	    /* another transfer follows: no acknowledge */
+	bool done;	    /* the sender needs no acknowledgement */
+	bool gone;	    /* the sender has withdrawn it */
+	void *mem;	    /* plx_dev_mem.drv of the buffer, while it is registered */
+};
+_Static_assert(sizeof(struct plx_rndv_rx) <= PLX_REQ_SIZE, "a request has room for it");
+_Static_assert(offsetof(struct plx_rndv_rx, info) == offsetof(struct plx_req, recv.info_tag) &&
+	offsetof(struct plx_rndv_rx, ep) == offsetof(struct plx_req, recv.info_len) + sizeof(uint64_t),
+	"the message that was matched stays known");
+
+/** @return what the sender's side keeps with a request. */
+static inline struct plx_rndv_tx *
+plx_rndv_tx(const struct plx_req *req)
+{
+	return (void *)(uintptr_t)req;
+}
+
+/** The same of the receiver's side. */
+static inline struct plx_rndv_rx *
+plx_rndv_rx(const struct plx_req *req)
+{
+	return (void *)(uintptr_t)req;
+}
 
 struct plx_rndv {
-	struct plx_rndv_run recvs; /* receivers with work */
-	struct plx_rndv_run sends; /* senders that help or send fragments */
+	TAILQ_HEAD(, plx_rndv_rx) recvs; /* receivers with work */
+	TAILQ_HEAD(, plx_rndv_tx) sends; /* senders that help or send fragments */
 	uint32_t n_recvs, n_sends;
 	struct plx_req_ids ids;
 	uint32_t scheme; /* PLX_RNDV_x */
@@ -99,13 +179,13 @@ void plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf);
 void plx_rndv_close(struct plx_rndv *r);
 
 /**
- * Announce a message; req (send.ep, send.tag, buf, len are set) completes when the receiver
+ * Announce a message; req (ep and tag of its plx_ep_send, buf, len are set) completes when the receiver
  * has it. @return 0, or -errno: nothing was sent and req belongs to the caller.
  */
 int plx_rndv_send(struct plx_rndv *r, struct plx_req *req);
 
 /**
- * As plx_rndv_send(), announced by what send() sends: req->send.id names it. send() returns
+ * As plx_rndv_send(), announced by what send() sends: plx_rndv_tx(req)->id names it. send() returns
  * 0 or an error of the device, through plx_rndv_announced(); the fragments of one
  * announcement may take several calls, and send.offset counts the sent bytes.
  */
@@ -115,8 +195,8 @@ int plx_rndv_send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct
 static inline int
 plx_rndv_announced(struct plx_req *req, int rc)
 {
-	req->send.announced = rc == 0 || req->send.offset != 0;
-	req->send.announcing = rc != 0;
+	plx_rndv_tx(req)->announced = rc == 0 || plx_ep_send(req)->offset != 0;
+	plx_rndv_tx(req)->announcing = rc != 0;
 	return rc;
 }
 

@@ -52,23 +52,23 @@ plx_rndv_close(struct plx_rndv *r)
 static bool
 send_outlives(struct plx_rndv *r, struct plx_req *req, int err)
 {
-	if (req->send.n_out == 0)
+	if (plx_rndv_tx(req)->n_out == 0)
 		return false;
 	rndv_send_stop_run(r, req);
-	req->send.over = true;
-	req->send.err = err;
+	plx_rndv_tx(req)->over = true;
+	plx_rndv_tx(req)->err = err;
 	return true;
 }
 
 static void
 send_wait_fail(struct plx_wait *w, int err)
 {
-	struct plx_req *req = container_of(w, struct plx_req, send.wait);
+	struct plx_req *req = plx_req_of_own(container_of(w, struct plx_rndv_tx, wait));
 
-	req->send.back = true;
-	if (send_outlives(rndv_of(req->send.ep), req, err))
+	plx_rndv_tx(req)->back = true;
+	if (send_outlives(rndv_of(plx_ep_send(req)->ep), req, err))
 		return;
-	rndv_send_end(rndv_of(req->send.ep), req, err);
+	rndv_send_end(rndv_of(plx_ep_send(req)->ep), req, err);
 }
 
 static void
@@ -82,11 +82,11 @@ send_pend_fail(struct plx_pend *p, int err)
 static int
 rts_send(struct plx_pend *p)
 {
-	struct plx_req *req = container_of(p, struct plx_req, send.pend);
-	struct plx_wire_rts h = {.tag = req->send.tag, .len = req->len,
-		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id,
-		.epoch = plx_rndv_epoch(req->send.ep)};
-	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
+	struct plx_wire_rts h = {.tag = plx_ep_send(req)->tag, .len = req->len,
+		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = plx_rndv_tx(req)->id,
+		.epoch = plx_rndv_epoch(plx_ep_send(req)->ep)};
+	struct plx_tx tx = {.peer = plx_ep_send(req)->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_RTS};
 
 	return plx_rndv_announced(req, plx_peer_tx(&tx));
@@ -95,12 +95,12 @@ rts_send(struct plx_pend *p)
 static int
 sync_send(struct plx_pend *p)
 {
-	struct plx_req *req = container_of(p, struct plx_req, send.pend);
-	struct plx_wire_sync h = {.tag = req->send.tag, .sreq = req->send.id};
-	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
+	struct plx_wire_sync h = {.tag = plx_ep_send(req)->tag, .sreq = plx_rndv_tx(req)->id};
+	struct plx_tx tx = {.peer = plx_ep_send(req)->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_SYNC};
 
-	if (unlikely(req->len >= req->send.ep->eager_end)) /* no longer */
+	if (unlikely(req->len >= plx_ep_send(req)->ep->eager_end)) /* no longer */
 		return rts_send(p);
 	plx_req_tx(req, &tx, 0, req->len);
 	return plx_rndv_announced(req, plx_peer_tx(&tx));
@@ -109,31 +109,32 @@ sync_send(struct plx_pend *p)
 static int
 send_init(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p), bool tagged)
 {
-	int rc = plx_req_id_get(&r->ids, req, &req->send.id);
+	struct plx_rndv_tx *t = plx_rndv_tx(req);
+	int rc = plx_req_id_get(&r->ids, req, &t->id);
 
 	if (rc != 0)
 		return rc;
-	req->send.on_run = false;
-	req->send.announced = false;
-	req->send.announcing = true;
-	req->send.offset = 0;
-	req->send.n_out = 0;
-	req->send.over = false;
-	req->send.back = false;
-	req->send.has_mem = false;
-	req->send.role = RNDV_IDLE;
-	req->send.rreq.index = 0;
-	req->send.pend.conn_id = req->send.conn_id;
-	req->send.pend.send = send;
-	req->send.pend.fail = send_pend_fail;
-	req->send.counts = tagged;
+	t->on_run = false;
+	t->announced = false;
+	t->announcing = true;
+	t->msg.offset = 0;
+	t->n_out = 0;
+	t->over = false;
+	t->back = false;
+	t->has_mem = false;
+	t->role = RNDV_IDLE;
+	t->rreq.index = 0;
+	t->msg.pend.conn_id = t->msg.conn_id;
+	t->msg.pend.send = send;
+	t->msg.pend.fail = send_pend_fail;
+	t->counts = tagged;
 	return 0;
 }
 
 static int
 send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p), bool tagged)
 {
-	struct plx_ep *ep = req->send.ep;
+	struct plx_ep *ep = plx_ep_send(req)->ep;
 	int rc;
 
 	rc = plx_ep_connect(ep);
@@ -142,18 +143,18 @@ send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p)
 	if (rc != 0)
 		return rc;
 	rndv_place_set(ep);
-	if (!tagged || plx_ep_announce(ep, &req->send.pend)) {
-		rc = plx_ep_open(ep) ? send(&req->send.pend) : -EAGAIN;
+	if (!tagged || plx_ep_announce(ep, &plx_ep_send(req)->pend)) {
+		rc = plx_ep_open(ep) ? send(&plx_ep_send(req)->pend) : -EAGAIN;
 		if (rc == -EAGAIN)
-			plx_ep_pend_as(ep, &req->send.pend, tagged ? PLX_PEND_ANNOUNCED : PLX_PEND_ANY);
+			plx_ep_pend_as(ep, &plx_ep_send(req)->pend, tagged ? PLX_PEND_ANNOUNCED : PLX_PEND_ANY);
 	}
 	if (rc != 0 && rc != -EAGAIN) {
-		plx_req_id_put(&r->ids, req->send.id);
+		plx_req_id_put(&r->ids, plx_rndv_tx(req)->id);
 		if (tagged)
 			plx_ep_announce_end(ep);
 		return rc;
 	}
-	plx_ep_wait(ep, &req->send.wait, req->send.conn_id, send_wait_fail);
+	plx_ep_wait(ep, &plx_rndv_tx(req)->wait, plx_ep_send(req)->conn_id, send_wait_fail);
 	PLX_STAT_INC(r->stat.sends);
 	return 0;
 }
@@ -173,22 +174,22 @@ plx_rndv_send(struct plx_rndv *r, struct plx_req *req)
 int
 plx_rndv_send_instead(struct plx_rndv *r, struct plx_req *req)
 {
-	struct plx_ep *ep = req->send.ep;
+	struct plx_ep *ep = plx_ep_send(req)->ep;
 	int rc = send_init(r, req, rts_send, true);
 
 	if (rc != 0)
 		return rc;
 	rndv_place_set(ep);
-	if (plx_ep_announce_early(ep, &req->send.pend)) {
-		rc = rts_send(&req->send.pend);
+	if (plx_ep_announce_early(ep, &plx_ep_send(req)->pend)) {
+		rc = rts_send(&plx_ep_send(req)->pend);
 		if (rc != 0 && rc != -EAGAIN) { /* it fails as an eager message */
-			plx_req_id_put(&r->ids, req->send.id);
+			plx_req_id_put(&r->ids, plx_rndv_tx(req)->id);
 			plx_ep_announce_end(ep);
 			plx_req_complete(req, rc);
 			return 0;
 		}
 	}
-	plx_ep_wait(ep, &req->send.wait, req->send.conn_id, send_wait_fail);
+	plx_ep_wait(ep, &plx_rndv_tx(req)->wait, plx_ep_send(req)->conn_id, send_wait_fail);
 	PLX_STAT_INC(r->stat.sends);
 	return rc;
 }
@@ -202,16 +203,16 @@ plx_rndv_send_sync(struct plx_rndv *r, struct plx_req *req)
 static void
 recv_wait_fail(struct plx_wait *w, int err)
 {
-	struct plx_req *req = container_of(w, struct plx_req, recv.rndv.wait);
+	struct plx_req *req = plx_req_of_own(container_of(w, struct plx_rndv_rx, wait));
 
-	rndv_recv_end(rndv_of(req->recv.rndv.ep), req, err);
+	rndv_recv_end(rndv_of(plx_rndv_rx(req)->ep), req, err);
 }
 
 /* The one place that chooses a scheme. */
 static int
 recv_start(struct plx_rndv *r, struct plx_req *req)
 {
-	const struct plx_req_rndv *v = &req->recv.rndv;
+	const struct plx_rndv_rx *v = plx_rndv_rx(req);
 	const struct plx_peer *peer = v->ep->peer;
 	/* A reader must be able to check that the buffer is still valid; see plx_rndv.h. */
 	bool get = v->ep->connected && (peer->caps & PLX_DEV_GET) != 0 &&
@@ -253,10 +254,10 @@ plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *
 	uint64_t len, bool more, struct plx_req *req)
 {
 	const struct plx_rts from = *rts; /* it may lie in req */
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	int rc;
 
-	memset(v, 0, sizeof(*v));
+	memset((uint8_t *)v + offsetof(struct plx_rndv_rx, ep), 0, sizeof(*v) - offsetof(struct plx_rndv_rx, ep));
 	v->ep = ep;
 	v->rts = from;
 	v->base = base;
@@ -282,8 +283,8 @@ plx_rndv_on_ack(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_ack
 
 	if (req == NULL)
 		return;
-	if (req->send.announcing) /* for example the receiver had no room for its first piece */
-		plx_ep_unpend(ep, &req->send.pend);
+	if (plx_rndv_tx(req)->announcing) /* for example the receiver had no room for its first piece */
+		plx_ep_unpend(ep, &plx_ep_send(req)->pend);
 	if (!send_outlives(r, req, err))
 		rndv_send_end(r, req, err);
 }
@@ -296,23 +297,23 @@ plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_
 	if (req == NULL)
 		return;
 	/* The helper stopped before it said so: it has no chunk. */
-	req->recv.rndv.gone = true;
+	plx_rndv_rx(req)->gone = true;
 	rndv_recv_end(r, req, -ECONNRESET);
 }
 
 static unsigned
 send_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
-	if (req->send.role == RNDV_HELP)
+	if (plx_rndv_tx(req)->role == RNDV_HELP)
 		return rndv_help_step(r, req, b);
 	rndv_batch_run(r, b); /* it may complete this or other requests */
-	return req->send.role == RNDV_PUT ? rndv_put_step(r, req) : rndv_pull_step(r, req);
+	return plx_rndv_tx(req)->role == RNDV_PUT ? rndv_put_step(r, req) : rndv_pull_step(r, req);
 }
 
 static unsigned
 recv_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
-	switch (req->recv.rndv.role) {
+	switch (plx_rndv_rx(req)->role) {
 	case RNDV_GET:
 		return rndv_get_step(r, req, b);
 	case RNDV_SPLIT:
@@ -337,15 +338,15 @@ plx_rndv_run_slow(struct plx_rndv *r)
 	 * put it last, and keep no pointer across a step except those of the batch, which
 	 * is run before.
 	 */
-	for (k = r->n_sends; k > 0 && (req = TAILQ_FIRST(&r->sends)) != NULL; k--) {
-		TAILQ_REMOVE(&r->sends, req, send.run);
-		TAILQ_INSERT_TAIL(&r->sends, req, send.run);
+	for (k = r->n_sends; k > 0 && (req = plx_req_of_own(TAILQ_FIRST(&r->sends))) != NULL; k--) {
+		TAILQ_REMOVE(&r->sends, plx_rndv_tx(req), run);
+		TAILQ_INSERT_TAIL(&r->sends, plx_rndv_tx(req), run);
 		n += send_step(r, req, &b);
 	}
 	n += rndv_batch_run(r, &b);
-	for (k = r->n_recvs; k > 0 && (req = TAILQ_FIRST(&r->recvs)) != NULL; k--) {
-		TAILQ_REMOVE(&r->recvs, req, recv.rndv.run);
-		TAILQ_INSERT_TAIL(&r->recvs, req, recv.rndv.run);
+	for (k = r->n_recvs; k > 0 && (req = plx_req_of_own(TAILQ_FIRST(&r->recvs))) != NULL; k--) {
+		TAILQ_REMOVE(&r->recvs, plx_rndv_rx(req), run);
+		TAILQ_INSERT_TAIL(&r->recvs, plx_rndv_rx(req), run);
 		n += recv_step(r, req, &b);
 	}
 	return n + rndv_batch_run(r, &b);

@@ -57,7 +57,7 @@ rndv_batch_add(struct plx_rndv *r, struct rndv_batch *b, const struct plx_rma_op
 unsigned
 rndv_batch_read(struct plx_rndv *r, struct rndv_batch *b, const struct rndv_piece *p, uint64_t len)
 {
-	const struct plx_req_rndv *v = &p->req->recv.rndv;
+	const struct plx_rndv_rx *v = plx_rndv_rx(p->req);
 	const struct plx_rma_op op = {.peer = v->ep->peer, .local = (char *)p->req->buf + p->offset,
 		.remote = v->rts.addr + v->base + p->offset, .len = len};
 

@@ -12,7 +12,7 @@
 int
 rndv_frag_start(struct plx_rndv *r, struct plx_req *req)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	struct plx_wire_pull h;
 	int rc;
 
@@ -30,27 +30,29 @@ rndv_frag_start(struct plx_rndv *r, struct plx_req *req)
 static void
 zcopy_begin(const struct plx_rndv *r, struct plx_req *req, uint64_t len)
 {
-	struct plx_req_send *s = &req->send;
+	struct plx_ep_send *s = plx_ep_send(req);
+	struct plx_rndv_tx *t = plx_rndv_tx(req);
 	struct plx_queue *q = s->ep->peer->q;
 	struct plx_dev_mem mem;
 
-	if (q->zcopy_min == 0 || len < r->put_min || req->dt != NULL || s->has_mem ||
+	if (q->zcopy_min == 0 || len < r->put_min || req->dt != NULL || t->has_mem ||
 		plx_queue_mem_reg(q, req->buf, req->len, 0, &mem) != 0)
 		return;
 	s->mem = mem.drv;
-	s->has_mem = true;
+	t->has_mem = true;
 }
 
 static int
 send_zcopy(struct plx_req *req, const struct plx_tx *tx, uint64_t len)
 {
-	struct plx_req_send *s = &req->send;
+	struct plx_ep_send *s = plx_ep_send(req);
+	struct plx_rndv_tx *t = plx_rndv_tx(req);
 	const struct iovec iov = {(char *)req->buf + s->offset, len};
 	const struct plx_tx_zcopy z = {.peer = tx->peer, .hdr = tx->hdr, .hdr_len = tx->hdr_len, .op = tx->op,
-		.iov = &iov, .n_iov = 1, .mem = s->has_mem ? s->mem : NULL, .done = rndv_out_done, .arg = req};
+		.iov = &iov, .n_iov = 1, .mem = t->has_mem ? s->mem : NULL, .done = rndv_out_done, .arg = req};
 	int rc = plx_peer_tx_zcopy(&z);
 
-	s->n_out += rc == -EINPROGRESS;
+	t->n_out += rc == -EINPROGRESS;
 	return rc == -EINPROGRESS ? 0 : rc;
 }
 
@@ -61,11 +63,11 @@ send_piece(struct plx_req *req, struct plx_tx *tx, uint64_t len)
 	const struct plx_queue *q = tx->peer->q;
 	int rc = -EOPNOTSUPP;
 
-	if (q->zcopy_min != 0 && len >= q->zcopy_min && req->dt == NULL && req->send.n_out < ZCOPY_OUT)
+	if (q->zcopy_min != 0 && len >= q->zcopy_min && req->dt == NULL && plx_rndv_tx(req)->n_out < ZCOPY_OUT)
 		rc = send_zcopy(req, tx, len);
 	if (rc != -EOPNOTSUPP)
 		return rc;
-	plx_req_tx(req, tx, req->send.offset, len);
+	plx_req_tx(req, tx, plx_ep_send(req)->offset, len);
 	return plx_peer_tx(tx);
 }
 
@@ -93,37 +95,38 @@ plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pu
 		answer_lent(ep, h);
 		return;
 	}
-	req->send.told = req->send.puts = false; /* writes that end from now on end nothing */
+	plx_rndv_tx(req)->told = plx_rndv_tx(req)->puts = false; /* writes that end from now on end nothing */
 	zcopy_begin(r, req, h->len);
-	req->send.rreq = h->rreq;
-	req->send.offset = h->offset;
-	req->send.pull.end = h->offset + h->len;
+	plx_rndv_tx(req)->rreq = h->rreq;
+	plx_ep_send(req)->offset = h->offset;
+	plx_rndv_tx(req)->pull.end = h->offset + h->len;
 	rndv_send_start_run(r, req, RNDV_PULL);
 }
 
 unsigned
 rndv_pull_step(struct plx_rndv *r, struct plx_req *req)
 {
-	struct plx_req_send *s = &req->send;
-	struct plx_wire_data h = {.rreq = s->rreq};
+	struct plx_ep_send *s = plx_ep_send(req);
+	struct plx_rndv_tx *t = plx_rndv_tx(req);
+	struct plx_wire_data h = {.rreq = t->rreq};
 	struct plx_tx tx = {.peer = s->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_DATA};
 	uint64_t stop = s->offset + r->chunk;
 	unsigned n = 0;
 
 	/* Pending messages go first; messages sent meanwhile may go between. */
-	while (plx_ep_open(s->ep) && s->offset < s->pull.end && s->offset < stop) {
+	while (plx_ep_open(s->ep) && s->offset < t->pull.end && s->offset < stop) {
 		uint64_t len = s->ep->peer->mtu - sizeof(h);
 
-		len = len < s->pull.end - s->offset ? len : s->pull.end - s->offset;
+		len = len < t->pull.end - s->offset ? len : t->pull.end - s->offset;
 		h.offset = s->offset;
 		if (send_piece(req, &tx, len) != 0)
 			break; /* full: next turn; dead: the wait fails */
 		s->offset += len;
 		n++;
 	}
-	if (s->offset == s->pull.end) {
-		s->told = true;
+	if (s->offset == t->pull.end) {
+		t->told = true;
 		rndv_send_stop_run(r, req);
 	}
 	return n;
@@ -134,11 +137,11 @@ plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_da
 	const uint8_t *data, uint32_t len)
 {
 	struct plx_req *req = rndv_recv_find(r, ep, h->rreq);
-	struct plx_req_rndv *v;
+	struct plx_rndv_rx *v;
 
 	if (req == NULL)
 		return;
-	v = &req->recv.rndv;
+	v = plx_rndv_rx(req);
 	if (v->role == RNDV_ASK && len == 0) {
 		rndv_recv_end(r, req, v->err);
 		return;

@@ -20,7 +20,7 @@ rndv_get_start(struct plx_rndv *r, struct plx_req *req)
 static void
 get_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 
 	if (rc == 0)
 		return;
@@ -33,7 +33,7 @@ get_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
 static void
 get_end(struct plx_rndv *r, struct plx_req *req)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	int rc = v->err;
 
 	v->err = 0;
@@ -50,7 +50,7 @@ get_end(struct plx_rndv *r, struct plx_req *req)
 unsigned
 rndv_get_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	uint64_t offset = v->offset, len = RTE_MIN(r->chunk, v->copy - offset);
 	const struct rndv_piece p = {.req = req, .moved = get_moved, .offset = offset};
 	unsigned n;

@@ -55,7 +55,7 @@ void rndv_epoch_end(const struct plx_ep *ep);
  * Whether nothing was withdrawn since the message was announced. Called after reads of the
  * sender's memory: then they found what was sent.
  */
-bool rndv_is_valid(const struct plx_req_rndv *v);
+bool rndv_is_valid(const struct plx_rndv_rx *v);
 /** Show peers the core of this end. */
 void rndv_place_set(struct plx_ep *ep);
 /**
@@ -65,10 +65,10 @@ void rndv_place_set(struct plx_ep *ep);
 bool rndv_place_is_near(struct plx_ep *ep);
 /** @return the number of the cursor in q's area that the caller owns now, or RNDV_NONE. */
 uint32_t rndv_cursor_get(struct plx_rndv *r, const struct plx_queue *q);
-void rndv_cursor_put(struct plx_req_rndv *v);
+void rndv_cursor_put(struct plx_rndv_rx *v);
 
 static inline struct plx_rndv_cursor *
-rndv_cursor(const struct plx_req_rndv *v)
+rndv_cursor(const struct plx_rndv_rx *v)
 {
 	return &((struct plx_rndv_shared *)v->ep->peer->q->shared)->cursors[v->slot];
 }
@@ -91,7 +91,7 @@ void rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err);
 /** All of it was read, or no more can be: it completes with err, if the buffer was still valid. */
 void rndv_read_end(struct plx_rndv *r, struct plx_req *req, int err);
 /** Release the registration for the sender's writes, if there is one. */
-void rndv_mem_put(struct plx_req_rndv *v, bool revoke);
+void rndv_mem_put(struct plx_rndv_rx *v, bool revoke);
 
 /* rndv_batch.c: pieces of several transfers, moved by one call of the device */
 /**
@@ -123,7 +123,7 @@ void rndv_out_done(void *arg, int err);
 static inline bool
 rndv_send_writes(const struct plx_req *req)
 {
-	return req->send.n_out != 0 && !req->send.told;
+	return plx_rndv_tx(req)->n_out != 0 && !plx_rndv_tx(req)->told;
 }
 
 /* rndv_get.c: the receiver reads alone */

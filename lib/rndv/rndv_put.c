@@ -23,7 +23,7 @@
 int
 rndv_put_start(struct plx_rndv *r, struct plx_req *req)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	struct plx_dev_mem mem;
 	struct plx_wire_into h;
 	int rc;
@@ -58,12 +58,12 @@ plx_rndv_on_done(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_do
 
 	if (req == NULL)
 		return;
-	if (req->recv.rndv.role != RNDV_AWAIT || req->recv.rndv.mem == NULL) {
+	if (plx_rndv_rx(req)->role != RNDV_AWAIT || plx_rndv_rx(req)->mem == NULL) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return;
 	}
-	PLX_STAT_ADD(r->stat.bytes_help, req->recv.rndv.copy);
-	req->recv.rndv.done = true;
+	PLX_STAT_ADD(r->stat.bytes_help, plx_rndv_rx(req)->copy);
+	plx_rndv_rx(req)->done = true;
 	rndv_recv_end(r, req, 0);
 }
 
@@ -71,7 +71,7 @@ plx_rndv_on_done(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_do
 static void
 put_end(struct plx_rndv *r, struct plx_req *req)
 {
-	if (req->send.into.last)
+	if (plx_rndv_tx(req)->into.last)
 		rndv_send_end(r, req, 0);
 	else
 		rndv_send_stop_run(r, req); /* the receiver asks for more, or acknowledges */
@@ -81,14 +81,14 @@ void
 rndv_out_done(void *arg, int err)
 {
 	struct plx_req *req = arg;
-	struct plx_rndv *r = rndv_of(req->send.ep);
+	struct plx_rndv *r = rndv_of(plx_ep_send(req)->ep);
 
-	req->send.n_out--;
-	if (req->send.n_out != 0)
+	plx_rndv_tx(req)->n_out--;
+	if (plx_rndv_tx(req)->n_out != 0)
 		return;
-	if (req->send.over)
-		rndv_send_end(r, req, req->send.err);
-	else if (err == 0 && req->send.puts && req->send.told)
+	if (plx_rndv_tx(req)->over)
+		rndv_send_end(r, req, plx_rndv_tx(req)->err);
+	else if (err == 0 && plx_rndv_tx(req)->puts && plx_rndv_tx(req)->told)
 		put_end(r, req);
 	/* else: steps go on, the receiver acknowledges, or the peer is gone and its wait fails */
 }
@@ -105,15 +105,15 @@ plx_rndv_on_into(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_in
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return;
 	}
-	req->send.rreq = h->rreq;
-	req->send.offset = h->offset;
-	req->send.into.start = h->offset;
-	req->send.into.end = h->offset + h->len;
-	req->send.into.addr = h->addr;
-	req->send.into.key = h->key;
-	req->send.into.last = h->last != 0;
-	req->send.told = false;
-	req->send.puts = true;
+	plx_rndv_tx(req)->rreq = h->rreq;
+	plx_ep_send(req)->offset = h->offset;
+	plx_rndv_tx(req)->into.start = h->offset;
+	plx_rndv_tx(req)->into.end = h->offset + h->len;
+	plx_rndv_tx(req)->into.addr = h->addr;
+	plx_rndv_tx(req)->into.key = h->key;
+	plx_rndv_tx(req)->into.last = h->last != 0;
+	plx_rndv_tx(req)->told = false;
+	plx_rndv_tx(req)->puts = true;
 	rndv_send_start_run(r, req, RNDV_PUT);
 }
 
@@ -121,13 +121,13 @@ plx_rndv_on_into(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_in
 static unsigned
 put_give_up(struct plx_rndv *r, struct plx_req *req)
 {
-	uint64_t end = req->send.into.end;
+	uint64_t end = plx_rndv_tx(req)->into.end;
 
-	if (req->send.n_out != 0)
+	if (plx_rndv_tx(req)->n_out != 0)
 		return 0; /* writes in flight first */
-	req->send.offset = req->send.into.start;
-	req->send.pull.end = end;
-	req->send.told = req->send.puts = false;
+	plx_ep_send(req)->offset = plx_rndv_tx(req)->into.start;
+	plx_rndv_tx(req)->pull.end = end;
+	plx_rndv_tx(req)->told = plx_rndv_tx(req)->puts = false;
 	rndv_send_start_run(r, req, RNDV_PULL);
 	return 1;
 }
@@ -136,40 +136,41 @@ put_give_up(struct plx_rndv *r, struct plx_req *req)
 static int
 put_tell(struct plx_req *req)
 {
-	struct plx_wire_done h = {.rreq = req->send.rreq};
-	int rc = plx_ep_tx_ctl(req->send.ep, PLX_WIRE_DONE, &h, sizeof(h));
+	struct plx_wire_done h = {.rreq = plx_rndv_tx(req)->rreq};
+	int rc = plx_ep_tx_ctl(plx_ep_send(req)->ep, PLX_WIRE_DONE, &h, sizeof(h));
 
-	req->send.told = rc == 0;
+	plx_rndv_tx(req)->told = rc == 0;
 	return rc;
 }
 
 unsigned
 rndv_put_step(struct plx_rndv *r, struct plx_req *req)
 {
-	struct plx_req_send *s = &req->send;
-	struct plx_rma_op op = {.peer = s->ep->peer, .put = true, .key = s->into.key,
+	struct plx_ep_send *s = plx_ep_send(req);
+	struct plx_rndv_tx *t = plx_rndv_tx(req);
+	struct plx_rma_op op = {.peer = s->ep->peer, .put = true, .key = t->into.key,
 		.done = rndv_out_done, .arg = req};
 	unsigned n = 0;
 
 	/* Behind pending messages, so that DONE can't be delayed by later ones. */
-	while (plx_ep_open(s->ep) && s->offset < s->into.end && s->n_out < PUT_OUT) {
+	while (plx_ep_open(s->ep) && s->offset < t->into.end && t->n_out < PUT_OUT) {
 		int rc;
 
 		op.local = (char *)req->buf + s->offset;
-		op.remote = s->into.addr + (s->offset - s->into.start);
-		op.len = RTE_MIN(s->into.end - s->offset, (uint64_t)PUT_LEN);
+		op.remote = t->into.addr + (s->offset - t->into.start);
+		op.len = RTE_MIN(t->into.end - s->offset, (uint64_t)PUT_LEN);
 		rc = req->dt == NULL ? plx_peer_rma(&op) : -EOPNOTSUPP;
 		if (rc == -EAGAIN)
 			break;
 		if (rc != 0 && rc != -EINPROGRESS)
 			return put_give_up(r, req);
-		s->n_out += rc == -EINPROGRESS;
+		t->n_out += rc == -EINPROGRESS;
 		s->offset += op.len;
 		n++;
 	}
-	if (s->offset < s->into.end || put_tell(req) != 0)
+	if (s->offset < t->into.end || put_tell(req) != 0)
 		return n;
-	if (s->n_out == 0)
+	if (t->n_out == 0)
 		put_end(r, req);
 	else
 		rndv_send_stop_run(r, req); /* the last write completes it */

@@ -36,7 +36,7 @@ rndv_epoch_end(const struct plx_ep *ep)
 }
 
 bool
-rndv_is_valid(const struct plx_req_rndv *v)
+rndv_is_valid(const struct plx_rndv_rx *v)
 {
 	struct plx_rndv_shared *s = plx_peer_shared(v->ep->peer);
 
@@ -83,7 +83,7 @@ rndv_cursor_get(struct plx_rndv *r, const struct plx_queue *q)
 }
 
 void
-rndv_cursor_put(struct plx_req_rndv *v)
+rndv_cursor_put(struct plx_rndv_rx *v)
 {
 	if (v->slot == RNDV_NONE)
 		return;

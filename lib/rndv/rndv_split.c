@@ -48,7 +48,7 @@ cursor_take(struct plx_rndv_cursor *c, uint32_t gen, uint32_t n_chunks, bool bac
 int
 rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	struct plx_wire_help h;
 	struct plx_rndv_cursor *c;
 	uint64_t chunk;
@@ -101,18 +101,18 @@ plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wir
 
 	if (req == NULL)
 		return;
-	if ((req->recv.rndv.role != RNDV_SPLIT && req->recv.rndv.role != RNDV_DRAIN) ||
-		h->chunk >= req->recv.rndv.n_chunks)
+	if ((plx_rndv_rx(req)->role != RNDV_SPLIT && plx_rndv_rx(req)->role != RNDV_DRAIN) ||
+		h->chunk >= plx_rndv_rx(req)->n_chunks)
 		PLX_STAT_INC(r->stat.drop_bad_range);
 	else
-		req->recv.rndv.redo = h->chunk;
+		plx_rndv_rx(req)->redo = h->chunk;
 }
 
 /* No more chunks are taken; wait for those that the helper has. */
 static void
 split_drain(struct plx_req *req, int err)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	uint64_t old = atomic_exchange_explicit(&rndv_cursor(v)->next, 0, memory_order_relaxed);
 
 	v->role = RNDV_DRAIN;
@@ -123,7 +123,7 @@ split_drain(struct plx_req *req, int err)
 static void
 split_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 
 	if (rc == -EAGAIN) {
 		v->held = p->chunk; /* claimed; copied in the next turn */
@@ -135,7 +135,7 @@ split_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
 }
 
 static uint32_t
-split_done(const struct plx_req_rndv *v)
+split_done(const struct plx_rndv_rx *v)
 {
 	/* pairs with the release in help_moved(): the helper's bytes are there */
 	return v->mine + (uint32_t)atomic_load_explicit(&rndv_cursor(v)->done, memory_order_acquire);
@@ -144,7 +144,7 @@ split_done(const struct plx_req_rndv *v)
 unsigned
 rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	struct rndv_piece p = {.req = req, .moved = split_moved};
 	uint32_t i = v->held;
 
@@ -170,7 +170,7 @@ rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 unsigned
 rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	int rc;
 
 	rndv_batch_run(r, b);
@@ -207,46 +207,48 @@ plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_he
 
 	if (req == NULL)
 		return;
-	if (req->send.n_out != 0 || req->dt != NULL || h->len > req->len || h->chunk < 4096 ||
+	if (plx_rndv_tx(req)->n_out != 0 || req->dt != NULL || h->len > req->len || h->chunk < 4096 ||
 		h->len / h->chunk >= UINT16_MAX ||
 		h->slot >= plx_rndv_n_cursors(ep->peer->q->shared_len) ||
 		plx_peer_shared(ep->peer) == NULL) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return; /* the receiver copies alone */
 	}
-	req->send.rreq = h->rreq;
-	req->send.help.addr = h->addr;
-	req->send.help.len = h->len;
-	req->send.help.slot = h->slot;
-	req->send.help.gen = h->gen;
-	req->send.help.chunk = h->chunk;
-	req->send.help.failed = RNDV_NONE;
+	plx_rndv_tx(req)->rreq = h->rreq;
+	plx_rndv_tx(req)->help.addr = h->addr;
+	plx_rndv_tx(req)->help.len = h->len;
+	plx_rndv_tx(req)->help.slot = h->slot;
+	plx_rndv_tx(req)->help.gen = h->gen;
+	plx_rndv_tx(req)->help.chunk = h->chunk;
+	plx_rndv_tx(req)->help.failed = RNDV_NONE;
 	rndv_send_start_run(r, req, RNDV_HELP);
 }
 
 static void
 help_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
 {
-	struct plx_req_send *s = &req->send;
+	struct plx_ep_send *s = plx_ep_send(req);
+	struct plx_rndv_tx *t = plx_rndv_tx(req);
 	struct plx_rndv_shared *shared = plx_peer_shared(s->ep->peer);
 
 	if (rc == 0) {
 		/* pairs with the acquire in split_done() */
-		atomic_fetch_add_explicit(&shared->cursors[s->help.slot].done, 1, memory_order_release);
+		atomic_fetch_add_explicit(&shared->cursors[t->help.slot].done, 1, memory_order_release);
 		return;
 	}
 	/* Any error of a helper means no help: the receiver needs none. */
-	s->help.failed = p->chunk;
-	s->help.err = rc;
+	t->help.failed = p->chunk;
+	t->help.err = rc;
 }
 
 /* Report to the receiver the chunk that it must copy itself. */
 static unsigned
 help_end(struct plx_rndv *r, struct plx_req *req)
 {
-	struct plx_req_send *s = &req->send;
-	struct plx_wire_help_end end = {.rreq = s->rreq, .chunk = s->help.failed,
-		.err = s->help.err};
+	struct plx_ep_send *s = plx_ep_send(req);
+	struct plx_rndv_tx *t = plx_rndv_tx(req);
+	struct plx_wire_help_end end = {.rreq = t->rreq, .chunk = t->help.failed,
+		.err = t->help.err};
 
 	(void)plx_ep_tx_ctl(s->ep, PLX_WIRE_HELP_END, &end, sizeof(end));
 	rndv_send_stop_run(r, req);
@@ -256,25 +258,26 @@ help_end(struct plx_rndv *r, struct plx_req *req)
 unsigned
 rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
-	struct plx_req_send *s = &req->send;
+	struct plx_ep_send *s = plx_ep_send(req);
+	struct plx_rndv_tx *t = plx_rndv_tx(req);
 	struct plx_rndv_shared *shared = plx_peer_shared(s->ep->peer);
-	uint32_t n_chunks = (s->help.len + s->help.chunk - 1) / s->help.chunk;
+	uint32_t n_chunks = (t->help.len + t->help.chunk - 1) / t->help.chunk;
 	struct rndv_piece p = {.req = req, .moved = help_moved};
 	struct plx_rma_op op;
 
-	if (s->help.failed != RNDV_NONE) {
+	if (t->help.failed != RNDV_NONE) {
 		rndv_batch_run(r, b);
 		return help_end(r, req);
 	}
 	p.chunk = shared == NULL ? RNDV_NONE :
-		cursor_take(&shared->cursors[s->help.slot], s->help.gen, n_chunks, true);
+		cursor_take(&shared->cursors[t->help.slot], t->help.gen, n_chunks, true);
 	if (p.chunk == RNDV_NONE) {
 		rndv_send_stop_run(r, req);
 		return 0;
 	}
-	p.offset = (uint64_t)p.chunk * s->help.chunk;
+	p.offset = (uint64_t)p.chunk * t->help.chunk;
 	op = (struct plx_rma_op){.peer = s->ep->peer, .local = (char *)req->buf + p.offset,
-		.remote = s->help.addr + p.offset,
-		.len = RTE_MIN(s->help.chunk, s->help.len - p.offset), .put = true};
+		.remote = t->help.addr + p.offset,
+		.len = RTE_MIN(t->help.chunk, t->help.len - p.offset), .put = true};
 	return rndv_batch_add(r, b, &op, &p);
 }

@@ -152,7 +152,7 @@ a_send_ends_when_the_device_has_let_go_of_its_buffer(void)
 	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
 	UNIT_TRUE_FATAL(unit_finish(&u, recv));
 	unit_turns(&u, 10);
-	UNIT_TRUE_FATAL(send->send.over && send->send.n_out > 0 && !plx_req_is_done(send));
+	UNIT_TRUE_FATAL(plx_rndv_tx(send)->over && plx_rndv_tx(send)->n_out > 0 && !plx_req_is_done(send));
 	for (unsigned i = 0; i < 200 && !plx_req_is_done(send); i++)
 		unit_turns(&u, 1000);
 	UNIT_TRUE(plx_req_is_done(send));
@@ -174,7 +174,7 @@ what_is_sent_without_a_copy_ends_when_the_receiver_dies(void)
 	send = unit_send(&u, 0, 1, from, LEN, 9, false);
 	unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
 	unit_turns(&u, 10);
-	UNIT_TRUE_FATAL(send->send.n_out > 0);
+	UNIT_TRUE_FATAL(plx_rndv_tx(send)->n_out > 0);
 	unit_kill(&u, 1);
 	unit_check_peers(u.w[0]);
 	UNIT_END(&u, send, -ECONNRESET);
@@ -444,7 +444,7 @@ no_generation_is_zero(void)
 		struct plx_req *send = unit_send(&u, 0, 1, from, LEN, 9, false);
 
 		plx_worker_progress(u.w[1]);
-		UNIT_TRUE(recv->recv.rndv.gen != 0); /* it is what a free cursor says */
+		UNIT_TRUE(plx_rndv_rx(recv)->gen != 0); /* it is what a free cursor says */
 		UNIT_END(&u, recv, 0);
 		UNIT_END(&u, send, 0);
 	}
@@ -668,7 +668,7 @@ what_is_refused_while_it_is_announced_is_announced_no_further(void)
 	UNIT_EQ(plx_req_is_done(send), false);
 	UNIT_EQ(fake_on_the_way(unit_queue(&u, 0), unit_queue(&u, 1)), 1);
 	UNIT_TRUE(!TAILQ_EMPTY(&u.to[0][1].ep->pending));
-	pull.sreq = into.sreq = ack.sreq = send->send.id;
+	pull.sreq = into.sreq = ack.sreq = plx_rndv_tx(send)->id;
 	/* Its data cannot be asked for yet, but a receiver without room may say so at once. */
 	fake.depth = 0;
 	fake_block(unit_queue(&u, 0), true);
@@ -703,9 +703,9 @@ an_answer_before_the_question_is_not_believed(void)
 		UNIT_TRUE(!TAILQ_EMPTY(&u.to[0][1].ep->pending));
 		/* A peer that guesses the name of what it was never told. */
 		fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_ACK,
-			&(struct plx_wire_ack){.sreq = send->send.id}, sizeof(struct plx_wire_ack));
+			&(struct plx_wire_ack){.sreq = plx_rndv_tx(send)->id}, sizeof(struct plx_wire_ack));
 		fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_PULL,
-			&(struct plx_wire_pull){.sreq = send->send.id, .len = 10},
+			&(struct plx_wire_pull){.sreq = plx_rndv_tx(send)->id, .len = 10},
 			sizeof(struct plx_wire_pull));
 		unit_turns(&u, 5);
 		UNIT_EQ(plx_req_is_done(send), false);
@@ -737,7 +737,7 @@ end_the_others(struct plx_req *req)
 		for (unsigned i = 0; i < 4; i++)
 			UNIT_TRUE(plx_req_is_done(neighbour[i]));
 	}
-	memset(&req->recv.rndv, 0xee, sizeof(req->recv.rndv)); /* it is the caller's now */
+	memset((char *)req + offsetof(struct plx_rndv_rx, ep), 0xee, sizeof(struct plx_rndv_rx) - offsetof(struct plx_rndv_rx, ep)); /* it is the caller's now */
 }
 
 static void
@@ -851,7 +851,7 @@ an_order_to_write_that_makes_no_sense_is_refused(void)
 	unit_workers_open(&u, 2);
 	send = unit_send(&u, 0, 1, from, LEN, 9, false);
 	unit_turns(&u, 5);
-	into.sreq = send->send.id;
+	into.sreq = plx_rndv_tx(send)->id;
 	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_INTO, &into, sizeof(into));
 	into.len = 0;
 	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_INTO, &into, sizeof(into));
@@ -889,25 +889,25 @@ the_next_piece_may_be_asked_for_before_a_write_is_over(void)
 	UNIT_EQ_FATAL(plx_queue_mem_reg(receiver, to, LEN, PLX_DEV_MEM_WRITE, &mem), 0);
 	send = unit_send(&u, 0, 1, from, LEN, 9, false);
 	unit_turns(&u, 5);
-	into.sreq = pull.sreq = send->send.id;
+	into.sreq = pull.sreq = plx_rndv_tx(send)->id;
 	into.key = mem.key;
 	fake_inject(receiver, sender, PLX_WIRE_INTO, &into, sizeof(into));
 	fake.delay_max = 1000;
 	unit_turns(&u, 3);
 	fake.delay_max = 0;
 	UNIT_SAME(to, from, 1000);
-	UNIT_EQ_FATAL(send->send.n_out, 1);
+	UNIT_EQ_FATAL(plx_rndv_tx(send)->n_out, 1);
 	into.offset = 2000;
 	into.addr = (uintptr_t)(to + 2000);
 	fake_inject(receiver, sender, PLX_WIRE_INTO, &into, sizeof(into));
 	unit_turns(&u, 3);
 	UNIT_SAME(to + 2000, from + 2000, 1000);
-	UNIT_EQ_FATAL(send->send.n_out, 1);
+	UNIT_EQ_FATAL(plx_rndv_tx(send)->n_out, 1);
 	fake_inject(receiver, sender, PLX_WIRE_PULL, &pull, sizeof(pull));
 	unit_turns(&u, 2000);
 	UNIT_EQ(stat_of(0)->drop_bad_range, 0);
 	UNIT_EQ(stat_of(1)->drop_bad_id, 3); /* DONE, DONE, DATA: of receives it never had */
-	UNIT_EQ(send->send.n_out, 0);
+	UNIT_EQ(plx_rndv_tx(send)->n_out, 0);
 	UNIT_TRUE(!plx_req_is_done(send));
 	plx_queue_mem_dereg(receiver, &mem, true);
 	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
@@ -927,7 +927,7 @@ an_order_to_write_by_a_device_without_keys_is_refused(void)
 	unit_workers_open(&u, 2);
 	send = unit_send(&u, 0, 1, from, LEN, 9, false);
 	unit_turns(&u, 5);
-	into.sreq = send->send.id;
+	into.sreq = plx_rndv_tx(send)->id;
 	fake_inject(unit_queue(&u, 1), unit_queue(&u, 0), PLX_WIRE_INTO, &into, sizeof(into));
 	unit_turns(&u, 5);
 	UNIT_EQ(stat_of(0)->drop_bad_range, 1);

@@ -16,42 +16,42 @@ void
 rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role)
 {
 	rndv_send_stop_run(r, req);
-	req->send.role = role;
-	req->send.on_run = true;
+	plx_rndv_tx(req)->role = role;
+	plx_rndv_tx(req)->on_run = true;
 	r->n_sends++;
-	plx_eps_need_turn(req->send.ep->eps);
-	TAILQ_INSERT_TAIL(&r->sends, req, send.run);
+	plx_eps_need_turn(plx_ep_send(req)->ep->eps);
+	TAILQ_INSERT_TAIL(&r->sends, plx_rndv_tx(req), run);
 }
 
 void
 rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req)
 {
-	if (!req->send.on_run)
+	if (!plx_rndv_tx(req)->on_run)
 		return;
-	TAILQ_REMOVE(&r->sends, req, send.run);
+	TAILQ_REMOVE(&r->sends, plx_rndv_tx(req), run);
 	r->n_sends--;
-	req->send.on_run = false;
-	req->send.role = RNDV_IDLE;
+	plx_rndv_tx(req)->on_run = false;
+	plx_rndv_tx(req)->role = RNDV_IDLE;
 }
 
 void
 rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role)
 {
-	req->recv.rndv.role = role;
-	req->recv.rndv.on_run = true;
+	plx_rndv_rx(req)->role = role;
+	plx_rndv_rx(req)->on_run = true;
 	r->n_recvs++;
-	plx_eps_need_turn(req->recv.rndv.ep->eps);
-	TAILQ_INSERT_TAIL(&r->recvs, req, recv.rndv.run);
+	plx_eps_need_turn(plx_rndv_rx(req)->ep->eps);
+	TAILQ_INSERT_TAIL(&r->recvs, plx_rndv_rx(req), run);
 }
 
 void
 rndv_recv_stop_run(struct plx_rndv *r, struct plx_req *req)
 {
-	if (!req->recv.rndv.on_run)
+	if (!plx_rndv_rx(req)->on_run)
 		return;
-	TAILQ_REMOVE(&r->recvs, req, recv.rndv.run);
+	TAILQ_REMOVE(&r->recvs, plx_rndv_rx(req), run);
 	r->n_recvs--;
-	req->recv.rndv.on_run = false;
+	plx_rndv_rx(req)->on_run = false;
 }
 
 struct plx_req *
@@ -60,7 +60,7 @@ rndv_send_find_any(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 	struct plx_req *req = plx_req_id_find(&r->ids, id);
 
 	if (req == NULL || (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_RECV) ||
-		req->send.ep != ep || !req->send.announced || req->send.over) {
+		plx_ep_send(req)->ep != ep || !plx_rndv_tx(req)->announced || plx_rndv_tx(req)->over) {
 		PLX_STAT_INC(r->stat.drop_bad_id);
 		return NULL;
 	}
@@ -72,7 +72,7 @@ rndv_send_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 {
 	struct plx_req *req = rndv_send_find_any(r, ep, id);
 
-	if (req == NULL || !req->send.announcing)
+	if (req == NULL || !plx_rndv_tx(req)->announcing)
 		return req;
 	PLX_STAT_INC(r->stat.drop_bad_id);
 	return NULL;
@@ -104,7 +104,7 @@ rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 
 	if (req == NULL ||
 		(atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_RECV) == 0 ||
-		req->recv.rndv.ep != ep) {
+		plx_rndv_rx(req)->ep != ep) {
 		PLX_STAT_INC(r->stat.drop_bad_id);
 		return NULL;
 	}
@@ -115,16 +115,17 @@ rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 static void
 take_back(struct plx_rndv *r, struct plx_req *req)
 {
-	const struct plx_req_send *s = &req->send;
+	const struct plx_ep_send *s = plx_ep_send(req);
+	const struct plx_rndv_tx *t = plx_rndv_tx(req);
 
 	PLX_STAT_INC(r->stat.taken_back);
 	if (req->dt == NULL)
 		rndv_epoch_end(s->ep);
 	if (s->ep->err != 0)
 		return; /* it has lost us as well */
-	if (s->rreq.index != 0)
-		cancel_send(s->ep, s->rreq, 0);
-	else if (s->announcing) /* it has some of the pieces */
+	if (t->rreq.index != 0)
+		cancel_send(s->ep, t->rreq, 0);
+	else if (t->announcing) /* it has some of the pieces */
 		cancel_send(s->ep, (struct plx_wire_id){0}, s->msg_id);
 }
 
@@ -139,21 +140,21 @@ void
 rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err)
 {
 	rndv_send_stop_run(r, req);
-	plx_ep_wait_end(&req->send.wait);
-	plx_req_id_put(&r->ids, req->send.id);
-	if (req->send.has_mem)
-		mem_put(req->send.ep, req->send.mem, false);
+	plx_ep_wait_end(&plx_rndv_tx(req)->wait);
+	plx_req_id_put(&r->ids, plx_rndv_tx(req)->id);
+	if (plx_rndv_tx(req)->has_mem)
+		mem_put(plx_ep_send(req)->ep, plx_ep_send(req)->mem, false);
 	if (err != 0)
 		PLX_STAT_INC(r->stat.errors);
-	if (req->send.back && req->send.announced)
+	if (plx_rndv_tx(req)->back && plx_rndv_tx(req)->announced)
 		take_back(r, req);
-	if (req->send.counts && !req->send.pend.held)
-		plx_ep_announce_end(req->send.ep);
+	if (plx_rndv_tx(req)->counts && !plx_ep_send(req)->pend.held)
+		plx_ep_announce_end(plx_ep_send(req)->ep);
 	plx_req_complete(req, err);
 }
 
 void
-rndv_mem_put(struct plx_req_rndv *v, bool revoke)
+rndv_mem_put(struct plx_rndv_rx *v, bool revoke)
 {
 	mem_put(v->ep, v->mem, revoke);
 	v->mem = NULL;
@@ -171,7 +172,7 @@ plx_rndv_ack(struct plx_ep *ep, struct plx_wire_id sreq, int err)
 void
 rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	struct plx_ep *ep = v->ep;
 	struct plx_wire_id sreq = v->rts.sreq;
 	/* A receive that fails still releases the sender. */
@@ -200,7 +201,7 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 static int
 recv_ask(struct plx_rndv *r, struct plx_req *req, int err)
 {
-	struct plx_req_rndv *v = &req->recv.rndv;
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	struct plx_wire_pull h = {.sreq = v->rts.sreq, .offset = v->base};
 	int rc;
 
@@ -219,12 +220,12 @@ recv_ask(struct plx_rndv *r, struct plx_req *req, int err)
 void
 rndv_read_end(struct plx_rndv *r, struct plx_req *req, int err)
 {
-	if (likely(rndv_is_valid(&req->recv.rndv))) {
+	if (likely(rndv_is_valid(plx_rndv_rx(req)))) {
 		rndv_recv_end(r, req, err);
 		return;
 	}
 	rndv_recv_stop_run(r, req);
-	rndv_cursor_put(&req->recv.rndv);
+	rndv_cursor_put(plx_rndv_rx(req));
 	err = recv_ask(r, req, err);
 	if (err != 0)
 		rndv_recv_end(r, req, err);

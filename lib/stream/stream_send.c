@@ -10,11 +10,11 @@
 static int
 rts_send(struct plx_pend *p)
 {
-	struct plx_req *req = container_of(p, struct plx_req, send.pend);
-	struct plx_wire_stream_rts h = {.conn_id = req->send.tag, .len = req->len,
-		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id,
-		.epoch = plx_rndv_epoch(req->send.ep)};
-	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
+	struct plx_wire_stream_rts h = {.conn_id = plx_ep_send(req)->tag, .len = req->len,
+		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = plx_rndv_tx(req)->id,
+		.epoch = plx_rndv_epoch(plx_ep_send(req)->ep)};
+	struct plx_tx tx = {.peer = plx_ep_send(req)->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_STREAM_RTS};
 
 	return plx_rndv_announced(req, plx_peer_tx(&tx));
@@ -28,9 +28,9 @@ send_announce(struct plx_stream *s, struct plx_req *req)
 
 	s->credit -= PLX_STREAM_COST;
 	plx_ep_wait_end(&plx_stream_req(req)->wait);
-	req->send.ep = s->ep;
-	req->send.conn_id = s->conn_id;
-	req->send.tag = plx_stream_wire_id(s->conn_id);
+	plx_ep_send(req)->ep = s->ep;
+	plx_ep_send(req)->conn_id = s->conn_id;
+	plx_ep_send(req)->tag = plx_stream_wire_id(s->conn_id);
 	rc = plx_rndv_send_as(s->all->rndv, req, rts_send);
 	if (rc != 0) {
 		s->credit += PLX_STREAM_COST;

@@ -79,9 +79,9 @@ src_tx(struct am_src *src, struct plx_tx *tx, uint64_t offset, uint64_t len)
 static inline struct am_src
 src_of(const struct plx_req *req)
 {
-	struct plx_wire_am h = wire_am(req->send.tag);
+	struct plx_wire_am h = wire_am(plx_ep_send(req)->tag);
 
-	return (struct am_src){req->send.hdr, plx_am_hdr_len(&h), req->buf, req->dt};
+	return (struct am_src){plx_ep_send(req)->hdr, plx_am_hdr_len(&h), req->buf, req->dt};
 }
 
 /* A short message with a header of its own. */
@@ -138,11 +138,11 @@ plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_
 static int
 whole_send(struct plx_pend *p)
 {
-	struct plx_req *req = container_of(p, struct plx_req, send.pend);
+	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
 	struct am_src src = src_of(req);
 	int rc;
 
-	rc = whole_tx(req->send.ep, req->send.tag, &src, plx_am_head(src.hdr_len) + req->len);
+	rc = whole_tx(plx_ep_send(req)->ep, plx_ep_send(req)->tag, &src, plx_am_head(src.hdr_len) + req->len);
 	if (rc == 0)
 		plx_req_complete(req, 0);
 	return rc;
@@ -152,7 +152,7 @@ whole_send(struct plx_pend *p)
 static int
 pieces_send(struct plx_req *req, uint8_t op, const void *first, uint8_t first_len, uint64_t len)
 {
-	struct plx_req_send *s = &req->send;
+	struct plx_ep_send *s = plx_ep_send(req);
 	struct plx_wire_frag frag = {.msg_id = s->msg_id};
 	struct am_src src = src_of(req);
 
@@ -179,9 +179,9 @@ pieces_send(struct plx_req *req, uint8_t op, const void *first, uint8_t first_le
 static int
 frags_send(struct plx_pend *p)
 {
-	struct plx_req *req = container_of(p, struct plx_req, send.pend);
-	struct plx_wire_am_first h = {.am = wire_am(req->send.tag), .len = req->len,
-		.msg_id = req->send.msg_id};
+	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
+	struct plx_wire_am_first h = {.am = wire_am(plx_ep_send(req)->tag), .len = req->len,
+		.msg_id = plx_ep_send(req)->msg_id};
 	int rc = pieces_send(req, PLX_WIRE_AM_FIRST, &h, sizeof(h),
 		plx_am_head(plx_am_hdr_len(&h.am)) + req->len);
 
@@ -194,10 +194,10 @@ frags_send(struct plx_pend *p)
 static int
 rts_send(struct plx_pend *p)
 {
-	struct plx_req *req = container_of(p, struct plx_req, send.pend);
-	struct plx_wire_am_rts h = {.am = wire_am(req->send.tag), .len = req->len,
-		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = req->send.id,
-		.msg_id = req->send.msg_id, .epoch = plx_rndv_epoch(req->send.ep)};
+	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
+	struct plx_wire_am_rts h = {.am = wire_am(plx_ep_send(req)->tag), .len = req->len,
+		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = plx_rndv_tx(req)->id,
+		.msg_id = plx_ep_send(req)->msg_id, .epoch = plx_rndv_epoch(plx_ep_send(req)->ep)};
 
 	return plx_rndv_announced(req, pieces_send(req, PLX_WIRE_AM_RTS, &h, sizeof(h),
 		plx_am_head(plx_am_hdr_len(&h.am))));
@@ -208,28 +208,28 @@ static void send_run(void *arg);
 static void
 am_send(struct plx_worker *w, struct plx_req *req, uint32_t how)
 {
-	struct plx_wire_am h = wire_am(req->send.tag);
-	struct plx_ep *ep = req->send.ep;
+	struct plx_wire_am h = wire_am(plx_ep_send(req)->tag);
+	struct plx_ep *ep = plx_ep_send(req)->ep;
 	int rc = plx_ep_connect(ep);
 
-	req->send.offset = 0;
+	plx_ep_send(req)->offset = 0;
 	if (rc == 0) {
 		switch (worker_am_choose(ep, plx_am_hdr_len(&h), req->len, how)) {
 		case WORKER_AM_WHOLE:
 			worker_send_or_pend(req, PLX_PEND_ANY, whole_send, worker_send_fail);
 			break;
 		case WORKER_AM_FRAGS:
-			req->send.msg_id = ep->msg_id++;
+			plx_ep_send(req)->msg_id = ep->msg_id++;
 			worker_send_or_pend(req, PLX_PEND_ANY, frags_send, worker_frags_fail);
 			break;
 		case WORKER_AM_RNDV:
-			req->send.msg_id = ep->msg_id++;
+			plx_ep_send(req)->msg_id = ep->msg_id++;
 			rc = plx_rndv_send_as(&w->rndv, req, rts_send);
 			break;
 		}
 	}
 	if (rc == -EAGAIN) { /* not connected yet */
-		rc = plx_ep_defer(ep, send_run, plx_req_complete, req, &req->send.ep);
+		rc = plx_ep_defer(ep, send_run, plx_req_complete, req, &plx_ep_send(req)->ep);
 		if (rc == 0)
 			return;
 	}
@@ -243,9 +243,9 @@ static void
 send_run(void *arg)
 {
 	struct plx_req *req = arg;
-	struct plx_ep *ep = req->send.ep;
+	struct plx_ep *ep = plx_ep_send(req)->ep;
 
-	am_send(worker_of(req), req, req->send.rreq.index);
+	am_send(worker_of(req), req, plx_rndv_tx(req)->rreq.index);
 	if (!ep->stub)
 		worker_look_quick(ep);
 }
@@ -256,11 +256,11 @@ plx_worker_am_send(struct plx_worker *w, const struct plx_ep_user *user, struct 
 {
 	req->buf = (void *)(uintptr_t)buf;
 	req->len = len;
-	req->send.ep = user->ep;
-	req->send.conn_id = user->conn_id;
-	req->send.tag = wire_word(h);
-	req->send.hdr = hdr;
-	req->send.rreq.index = how; /* until the receiver's name arrives */
+	plx_ep_send(req)->ep = user->ep;
+	plx_ep_send(req)->conn_id = user->conn_id;
+	plx_ep_send(req)->tag = wire_word(h);
+	plx_ep_send(req)->hdr = hdr;
+	plx_rndv_tx(req)->rreq.index = how; /* until the receiver's name arrives */
 	if (!worker_submit(w, send_run, req))
 		am_send(w, req, how);
 }

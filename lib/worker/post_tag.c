@@ -23,7 +23,7 @@ static void
 tag_send_run(void *arg)
 {
 	struct plx_req *req = arg;
-	struct plx_ep *ep = req->send.ep;
+	struct plx_ep *ep = plx_ep_send(req)->ep;
 
 	worker_tag_send(worker_of(req), req,
 		atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_SYNC);
@@ -37,9 +37,9 @@ plx_worker_tag_send(struct plx_worker *w, const struct plx_ep_user *user, const 
 {
 	req->buf = (void *)(uintptr_t)buf;
 	req->len = len;
-	req->send.ep = user->ep;
-	req->send.conn_id = user->conn_id;
-	req->send.tag = tag;
+	plx_ep_send(req)->ep = user->ep;
+	plx_ep_send(req)->conn_id = user->conn_id;
+	plx_ep_send(req)->tag = tag;
 	if (sync)
 		plx_req_flag(req, PLX_REQ_SYNC);
 	if (!worker_submit(w, tag_send_run, req))

@@ -69,13 +69,13 @@ plx_worker_tag_send_long(struct plx_worker *w, struct plx_ep *ep, const void *bu
 static int
 eager_send(struct plx_pend *p)
 {
-	struct plx_req *req = container_of(p, struct plx_req, send.pend);
-	struct plx_wire_eager h = {req->send.tag};
-	struct plx_tx tx = {.peer = req->send.ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
+	struct plx_wire_eager h = {plx_ep_send(req)->tag};
+	struct plx_tx tx = {.peer = plx_ep_send(req)->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_EAGER};
 	int rc;
 
-	if (unlikely(req->len >= req->send.ep->eager_end)) /* a FLOW arrived while it was pending */
+	if (unlikely(req->len >= plx_ep_send(req)->ep->eager_end)) /* a FLOW arrived while it was pending */
 		return plx_rndv_send_instead(&worker_of(req)->rndv, req);
 	plx_req_tx(req, &tx, 0, req->len);
 	rc = plx_peer_tx(&tx);
@@ -88,8 +88,8 @@ eager_send(struct plx_pend *p)
 static int
 frags_send(struct plx_pend *p)
 {
-	struct plx_req *req = container_of(p, struct plx_req, send.pend);
-	struct plx_req_send *s = &req->send;
+	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
+	struct plx_ep_send *s = plx_ep_send(req);
 	struct plx_wire_first first = {.tag = s->tag, .len = req->len, .msg_id = s->msg_id};
 	struct plx_wire_frag frag = {.msg_id = s->msg_id};
 	struct plx_tx tx = {.peer = s->ep->peer};
@@ -123,18 +123,18 @@ frags_send(struct plx_pend *p)
 void
 worker_send_fail(struct plx_pend *p, int err)
 {
-	plx_req_complete(container_of(p, struct plx_req, send.pend), err);
+	plx_req_complete(plx_req_of_own(container_of(p, struct plx_ep_send, pend)), err);
 }
 
 void
 worker_frags_fail(struct plx_pend *p, int err)
 {
-	struct plx_req *req = container_of(p, struct plx_req, send.pend);
-	struct plx_wire_cancel h = {.msg_id = req->send.msg_id};
+	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
+	struct plx_wire_cancel h = {.msg_id = plx_ep_send(req)->msg_id};
 
 	/* The receiver of the first piece must not wait for the last. */
-	if (err == -ECANCELED && req->send.offset != 0)
-		(void)plx_ep_tx_ctl(req->send.ep, PLX_WIRE_CANCEL, &h, sizeof(h));
+	if (err == -ECANCELED && plx_ep_send(req)->offset != 0)
+		(void)plx_ep_tx_ctl(plx_ep_send(req)->ep, PLX_WIRE_CANCEL, &h, sizeof(h));
 	plx_req_complete(req, err);
 }
 
@@ -142,15 +142,15 @@ void
 worker_send_or_pend(struct plx_req *req, enum plx_pend_order order, int (*send)(struct plx_pend *p),
 	void (*fail)(struct plx_pend *p, int err))
 {
-	struct plx_ep *ep = req->send.ep;
+	struct plx_ep *ep = plx_ep_send(req)->ep;
 	int rc;
 
-	req->send.pend.send = send;
-	req->send.pend.fail = fail;
-	req->send.pend.conn_id = req->send.conn_id;
-	rc = plx_ep_open(ep) ? send(&req->send.pend) : -EAGAIN;
+	plx_ep_send(req)->pend.send = send;
+	plx_ep_send(req)->pend.fail = fail;
+	plx_ep_send(req)->pend.conn_id = plx_ep_send(req)->conn_id;
+	rc = plx_ep_open(ep) ? send(&plx_ep_send(req)->pend) : -EAGAIN;
 	if (rc == -EAGAIN)
-		plx_ep_pend_as(ep, &req->send.pend, order);
+		plx_ep_pend_as(ep, &plx_ep_send(req)->pend, order);
 	else if (rc != 0)
 		plx_req_complete(req, rc);
 }
@@ -168,7 +168,7 @@ tag_send_again(void *arg)
 void
 worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 {
-	struct plx_ep *ep = req->send.ep;
+	struct plx_ep *ep = plx_ep_send(req)->ep;
 	int rc = plx_ep_connect(ep);
 
 	PLX_STAT_INC(w->stat.tag_sends);
@@ -178,8 +178,8 @@ worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 			worker_send_or_pend(req, PLX_PEND_UNASKED, eager_send, worker_send_fail);
 			break;
 		case SEND_FRAGS:
-			req->send.offset = 0;
-			req->send.msg_id = ep->msg_id++;
+			plx_ep_send(req)->offset = 0;
+			plx_ep_send(req)->msg_id = ep->msg_id++;
 			worker_send_or_pend(req, PLX_PEND_UNASKED, frags_send, worker_frags_fail);
 			break;
 		case SEND_SYNC:
@@ -191,7 +191,7 @@ worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync)
 		}
 	}
 	if (rc == -EAGAIN)
-		rc = plx_ep_defer(ep, tag_send_again, plx_req_complete, req, &req->send.ep);
+		rc = plx_ep_defer(ep, tag_send_again, plx_req_complete, req, &plx_ep_send(req)->ep);
 	if (rc != 0)
 		plx_req_complete(req, rc);
 }
