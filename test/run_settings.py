@@ -110,9 +110,9 @@ def log_goes(report, lib):
     p = start(lib, {"UCX_ZCOPY_THRESH": "much"})
     report.result("a value that is none is told and skipped", [p.stdout, p.stderr]
                   if p.stdout != "0\n" or "UCX_ZCOPY_THRESH is ignored" not in p.stderr else "")
-    p = start(lib, {"UCX_TLS": "tcp"})
+    p = start(lib, {"UCX_TLS": "cuda"})
     report.result("a list without any of our devices is refused", [p.stdout, p.stderr]
-                  if p.stdout != "-14\n" or "UCX_TLS=tcp" not in p.stderr else "")
+                  if p.stdout != "-14\n" or "UCX_TLS=cuda" not in p.stderr else "")
 
 
 def ask(lib, jobs):
