@@ -142,5 +142,6 @@ if [ $fuzz = yes ]; then
 fi
 step "names" ./devtools/check-names.sh
 step "documentation" ./devtools/check-docs.sh
+step "words" ./devtools/check-words.py
 ! git rev-parse -q --verify HEAD >/dev/null 2>&1 ||
 	step "commit subject" ./devtools/check-commit.sh HEAD

@@ -116,7 +116,7 @@ server(struct sockaddr_in *addr)
 	text[TEXT_MAX - 1] = '\0';
 	printf("asked: %s\n", text);
 	send_text(ep, text, TAG_ANSWER);
-	while (!peer_gone) /* the client closes, and we are told */
+	while (!peer_gone) /* the client closes, and the error callback runs */
 		ucp_worker_progress(worker);
 	finish(ucp_ep_close_nbx(ep, &force), "close");
 	ucp_listener_destroy(listener);

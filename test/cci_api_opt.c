@@ -172,7 +172,7 @@ an_endpoints_send_timeout_is_that_of_new_connections(void)
 	util_pair_close(&p);
 }
 
-/* What the endpoint is told holds for every connection, present and to come. */
+/* An option of the endpoint holds for every connection, present and to come. */
 static void
 an_endpoints_keepalive_is_that_of_all_connections(void)
 {

@@ -335,7 +335,7 @@ a_killed_server_can_be_started_again(void)
 
 /*
  * For several periods, and it is not reported. Where other work keeps the peer from running for all of a
- * period, that is told as it should be: then by longer ones, up to some that no work takes up.
+ * period, that is reported as it should be: then by longer ones, up to some that no work takes up.
  */
 static uint32_t
 period_of_a_living_peer(void)

@@ -29,7 +29,7 @@ struct child {
 	char uri[UTIL_URI_MAX];
 };
 
-/** What a child is told by the first byte of a message. */
+/** The command to a child in the first byte of a message. */
 enum child_does {
 	CHILD_ECHOES = 'e',   /* sends it back */
 	CHILD_HOLDS = 'h',    /* keeps the event for ever */

@@ -124,7 +124,7 @@ what_is_not_copied_arrives_in_order_and_unchanged(void)
 			sent++;
 		}
 		drain(b, to_b->mtu, &next);
-		UNIT_EQ_FATAL(burst(a, rx, 1), 0); /* what is over is told in a turn */
+		UNIT_EQ_FATAL(burst(a, rx, 1), 0); /* what is complete is reported in a turn */
 		CU_ASSERT_FATAL(patient(since));
 	}
 	UNIT_TRUE(n_done != 0);

@@ -780,7 +780,7 @@ expect_farewell(struct plx_queue *b, struct plx_peer *to_a, uint32_t mtu, uint64
 	uint64_t next = 0;
 	uint16_t n;
 
-	/* Control may come first: what was sent is still delivered before it is told. */
+	/* Control may come first: what was sent is still delivered before it is reported. */
 	plx_queue_control(b);
 	while ((n = burst_some(b, rx, 4)) != 0) {
 		for (uint16_t k = 0; k < n; k++, next++) {

@@ -289,7 +289,7 @@ fake_rx_look(struct plx_queue *q, struct plx_rx *rx)
 	return fake_keys_wait() || fake_lent_waits() || fake_lossy_waits(q) ? PLX_RX_BURST : PLX_RX_NONE;
 }
 
-/* Gone, and all that it sent is taken: now it is told. */
+/* Gone, and all that it sent is taken: now it is reported. */
 static void
 peer_look(struct plx_peer *peer, void *arg)
 {
@@ -324,7 +324,7 @@ fake_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	peer->mtu = fake.mtu;
 	peer->short_max = fake.short_max;
 	peer->caps = (uint8_t)(fake.caps & peer->q->caps);
-	if (plx_proc_self(&self) != 0) /* all are in this process, but each is told nothing of it: proc is 0 */
+	if (plx_proc_self(&self) != 0) /* all are in this process, but none knows it: proc is 0 */
 		return -EIO;
 	peer->domain = plx_dev_domain(plx_proc_id(&self), fake.port);
 	return 0;

@@ -45,7 +45,7 @@ struct fake_conf {
 	bool lossy_full;	 /* there is no room for them */
 	uint32_t n_lossy;	 /* counts those that were taken */
 	uint32_t zcopy_min;	 /* of queues made from now on: plx_queue.zcopy_min */
-	uint32_t lent_wait;	 /* polls until one that is not copied and was taken is told, at least */
+	uint32_t lent_wait;	 /* polls until one that is not copied and was taken is reported, at least */
 	uint32_t n_lent;	 /* counts messages that were taken and not copied */
 	uint32_t keep_min;	 /* of queues made from now on: plx_queue.keep_min */
 	uint32_t keep_max;	 /* messages of a queue that may be kept */
@@ -98,7 +98,7 @@ int fake_keys_rma(const struct plx_rma_op *op);
 void fake_keys_run(struct plx_queue *q);
 /** @return whether anything is still to be moved or told. */
 bool fake_keys_wait(void);
-/** What goes to this peer ends. @param tell whether who began it is told */
+/** What goes to this peer ends. @param tell whether it is reported to its initiator */
 void fake_keys_drop(const struct plx_peer *peer, bool tell);
 void fake_keys_close(const struct plx_queue *q);
 
@@ -108,7 +108,7 @@ int fake_lent_tx(const struct plx_tx_zcopy *tx);
 /** The queue looks for messages: what goes to it moves, what it has sent may be over. */
 void fake_lent_run(struct plx_queue *q, uint64_t uid);
 bool fake_lent_waits(void);
-/** What goes to this peer ends. @param lives what was sent is still taken @param tell whether who sent it is told */
+/** What goes to this peer ends. @param lives what was sent is still taken @param tell whether it is reported to its sender */
 void fake_lent_drop(const struct plx_peer *peer, bool lives, bool tell);
 
 /* fake_lossy.c, for fake_dev.c */

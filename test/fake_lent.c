@@ -5,7 +5,7 @@
  *
  * Design notes
  * The data moves when its target next looks for messages, before it sees any, and some polls of its sender later
- * that is told: so whoever gives the buffer back before the end is found out.
+ * that is reported: so a sender that returns the buffer before the end is found out.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ struct fake_lent {
 	struct iovec iov[IOV_MAX_N];
 	uint8_t *to; /* in the message */
 	bool moved;
-	uint32_t wait; /* polls until it is told */
+	uint32_t wait; /* polls until it is reported */
 };
 
 static TAILQ_HEAD(, fake_lent) lent = TAILQ_HEAD_INITIALIZER(lent);

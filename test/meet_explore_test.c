@@ -630,7 +630,7 @@ look_gone_step(struct process *p, const struct process *q)
 	return true;
 }
 
-/* The worker of the peer is another: its address is told anew. */
+/* The worker of the peer is another: its address is announced anew. */
 static bool
 anew_step(struct process *p, const struct process *q)
 {

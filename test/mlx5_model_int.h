@@ -92,7 +92,7 @@ struct model_qp {
 struct mlx5_model {
 	uint64_t rng;
 	bool inlines; /* whatever may come inside of a completion does */
-	uint64_t stamp, told;	/* of the newest; of the newest that was told */
+	uint64_t stamp, told;	/* of the newest; of the newest that was reported */
 	uint32_t one_in[MLX5_FAULT_N];
 	bool plant[MLX5_FAULT_N];
 	uint32_t next_qpn;

@@ -6,7 +6,7 @@
  * Design notes
  * Eight queue pairs between two nodes send, write, read and add at random; the model of the
  * device does it in any order it may, and loses doorbells, has others overtake, and fails queue
- * pairs. Whatever is told to be done is looked at: messages arrive once, in order, unchanged; what
+ * pairs. Whatever is reported as done is checked: messages arrive once, in order, unchanged; what
  * was written is there, what was read is what had been written. A queue pair that fails is
  * closed with its peer, and both are opened anew. In the end each fault planted has been found.
  *

@@ -54,10 +54,10 @@ void mlx5_verbs_begin(void);
 /** All queue pairs for datagrams go to the error state. */
 void mlx5_verbs_fail(void);
 
-/** A port goes down, or up again, and all who have opened the device are told. */
+/** A port goes down, or up again, and all that have opened the device get an event. */
 void mlx5_verbs_switch(unsigned device, unsigned port, bool down);
 
-/** A port has another address, and all who have opened the device are told. */
+/** A port has another address, and all that have opened the device get an event. */
 void mlx5_verbs_move(unsigned device, unsigned port, const uint8_t gid[16]);
 
 /** The port, from 1 on, of whoever has this context. */
@@ -70,7 +70,7 @@ bool mlx5_verbs_arrives(const struct mlx5_verbs_port *from, const struct mlx5_ve
 /** @return whether a key is of this protection domain, or of none that is known */
 bool mlx5_verbs_may_use(uint32_t key, const struct ibv_pd *pd);
 
-/** A completion queue of libibverbs has one more; its channel is told if it is armed. */
+/** A completion queue of libibverbs has one more; its channel gets an event if it is armed. */
 void mlx5_verbs_done(struct ibv_cq *cq, const struct ibv_wc *wc);
 
 /** Its channel, if it has one, gets an event of a completion queue. */

@@ -28,7 +28,7 @@ void mlx_cm_model_begin(void);
 /** What was held is acknowledged. */
 void mlx_cm_model_ack(void);
 
-/** The device goes: all ids are told. */
+/** The device goes: all ids get an event. */
 void mlx_cm_model_remove(void);
 
 #endif

@@ -434,7 +434,7 @@ both_begin_to_park_with_one_credit_left(void)
 	pass(0, 1);
 	pass(0, 2);
 	pass(1, 3);
-	do { /* who is told all that is owed has the most */
+	do { /* a peer that has all its credits has the most */
 		pass(0, 1);
 		for (unsigned i = 0; i < 200; i++)
 			turns();

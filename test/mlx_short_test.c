@@ -146,7 +146,7 @@ put_told(uint64_t value)
 	return plx_peer_rma(&op);
 }
 
-/* Of all that was sent nothing stays taken, and all that is to be told is told once. */
+/* Of all that was sent nothing stays taken, and each completion is reported once. */
 static void
 all_is_over(unsigned n_told)
 {

@@ -35,7 +35,7 @@ struct mlx_tm_model {
 	bool held;		/* commands wait for mlx_tm_model_command() */
 	bool halves;		/* a message that meets a receive ends with mlx_tm_model_rest() */
 	uint16_t burst;		/* completions reported at once; 0: all */
-	bool front;		/* that a removal came late is told before what came first */
+	bool front;		/* a late removal is reported before what came first */
 	uint32_t late;		/* one in so many steps is done, each time somebody looks; 0: all at once */
 	uint32_t full;		/* one in so many commands finds no room; 0: none */
 	uint32_t broken;	/* so many messages end with an error */

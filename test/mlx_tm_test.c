@@ -496,7 +496,7 @@ a_command_without_room_is_given_later(void)
 	UNIT_EQ(plx_queue_tag_cancel(b, &v.ctx, true, seen), 0); /* it is still in the list */
 	UNIT_EQ(post(&w, 8), -EAGAIN);
 	UNIT_EQ(mlx_tm_model_listed(), 1);
-	send_eager(to_b, 9); /* nothing was told, so it cannot match */
+	send_eager(to_b, 9); /* nothing was reported, so it cannot match */
 	turns();
 	UNIT_EQ(v.consumed, 0);
 	seen = 2;

@@ -146,7 +146,7 @@ def inside(args, source, build):
         u.skip_all(f"no sandbox can be made here: {why}")
     home = os.path.join(upper, "home")
     os.mkdir(home)
-    # Open MPI refuses root, and wants a core for each rank, unless it is told so.
+    # Open MPI refuses root, and wants a core for each rank, unless its options say so.
     env = {"HOME": home, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
            "OMPI_MCA_rmaps_base_oversubscribe": "1", "LC_ALL": "C.UTF-8"}
     report = u.Report()

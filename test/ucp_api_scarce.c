@@ -113,7 +113,7 @@ on_am(void *arg, const void *header, size_t header_len, void *data, size_t len,
 	(void)data;
 	(void)len;
 	CU_ASSERT(param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV);
-	return UCS_OK; /* dropped: its sender is told that it may go on */
+	return UCS_OK; /* dropped: its sender learns that it may go on */
 }
 
 static void

@@ -3,7 +3,7 @@
  *
  * unload.c - a library that was loaded, used and unloaded, and the process goes on as it was
  *
- * Its limits are what they were. Where it may not make files as long as the EAL's memory, it is told so.
+ * Its limits are what they were. Where it may not make files as long as the EAL's memory, an argument says so.
  *
  * Threads of the EAL, which ucp_cleanup() leaves, wait in system calls. A process that is stopped
  * and goes on ends those with EINTR, and the threads return to the library's code. If that were

@@ -165,7 +165,7 @@ info_namespaces(void)
 	return out;
 }
 
-/* What a child is told when it reads its parent, as two ranks of a launcher read each other. @return an errno */
+/* What a child gets when it reads its parent, as two ranks of a launcher read each other. @return an errno */
 static int
 copy_tried(void)
 {

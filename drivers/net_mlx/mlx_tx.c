@@ -348,7 +348,7 @@ zcopy_hdr(const struct mlx_peer *p, const struct plx_tx_zcopy *tx, uint8_t *to)
 	return at + tx->hdr_len;
 }
 
-/* The header goes from a buffer of ours, the data from where it lies; its completion is told. */
+/* The header goes from a buffer of ours, the data from where it lies; its completion is reported. */
 static void
 zcopy_post(struct mlx_queue *mq, struct mlx_peer *p, const struct plx_tx_zcopy *tx, uint32_t buf)
 {

@@ -343,7 +343,7 @@ who_packs_a_mail_keeps_no_other_from_sending(void)
 
 /* -- shm: other processes -- */
 
-/* What a child tells and is told. */
+/* What a child sends and receives. */
 struct child {
 	pid_t pid;
 	int in, out;	/* ours */
@@ -1150,7 +1150,7 @@ a_process_whose_first_thread_has_ended_lives(void)
 	plx_queue_close(q);
 }
 
-/* Lists a segment, and takes it away when it is told to. */
+/* Lists a segment, and takes it away on request. */
 static void
 child_lists(struct plx_queue *q)
 {

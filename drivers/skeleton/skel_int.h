@@ -49,7 +49,7 @@ struct skel_cell {
 	_Atomic uint8_t where; /* enum skel_where; who moves it from THERE copies it */
 	uint8_t hdr_len, n_iov;
 	struct iovec iov[SKEL_IOV];
-	void (*done)(void *arg, int err); /* sender: NULL once it was told, or when there is nothing to tell */
+	void (*done)(void *arg, int err); /* sender: NULL once it was called, or when there is nothing to report */
 	void *arg;
 };
 

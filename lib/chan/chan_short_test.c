@@ -254,7 +254,7 @@ lines_are_asked_for_when_a_program_is_told(void)
 	peer->tx_line = line;
 	send_one(0, 8);
 	received(1, 8);
-	CU_ASSERT_PTR_EQUAL(peer->tx_asked, line); /* by the turn: who is told how is not known */
+	CU_ASSERT_PTR_EQUAL(peer->tx_asked, line); /* by the turn: how it is reported is not known */
 	peer->tx_asked = NULL;
 	turns(2);
 	s[1].w->chans.ready = &ready;

@@ -561,7 +561,7 @@ a_group_reaches_who_is_in_it(void)
 		taken(0, PLX_CHAN_SENT, 0);
 		turns(3);
 	}
-	UNIT_EQ(s[1].w->chans.stat.rx_drop_no_chan, 1); /* it was told once */
+	UNIT_EQ(s[1].w->chans.stat.rx_drop_no_chan, 1); /* it was reported once */
 	UNIT_TRUE(LIST_EMPTY(&s[0].c.members));
 	close_both();
 }

@@ -19,7 +19,7 @@
 #define MAX_SEND 4096u
 #define RX_MAX	 8u
 
-/* A worker and what it was told. */
+/* A worker and its events. */
 struct side {
 	struct plx_worker *w;
 	struct plx_chan c;

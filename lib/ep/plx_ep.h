@@ -64,7 +64,7 @@ struct plx_eps {
 	              * owner */
 	bool is_short; /* a reserve for answers was used: refill it before receiving more */
 	TAILQ_HEAD(, plx_ep) stalled; /* with something pending */
-	LIST_HEAD(, plx_ep) stopped; /* peers that were told to announce everything */
+	LIST_HEAD(, plx_ep) stopped; /* peers that have to announce everything */
 	LIST_HEAD(, plx_ep) all;
 	LIST_HEAD(, plx_ep_stub) connecting;
 	struct plx_pool defers;

@@ -175,7 +175,7 @@ who_runs_out_again_and_again_has_the_whole_window_soon(void)
 		settle();
 	}
 	UNIT_EQ(s[0].c.most, 64);
-	UNIT_TRUE(n <= 7 + 15 + 31 + 3); /* 8, 16, 32; it is told with the message after */
+	UNIT_TRUE(n <= 7 + 15 + 31 + 3); /* 8, 16, 32; it is announced with the message after */
 	UNIT_EQ(s[0].c.granted, 8);
 }
 

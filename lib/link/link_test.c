@@ -35,7 +35,7 @@ static struct host {
 	uint32_t ids;
 } h[HOSTS];
 
-/* What is on its way: a datagram, or what is told by a connection. */
+/* What is on its way: a datagram, or what a connection reports. */
 static struct {
 	struct {
 		unsigned from, to;
@@ -187,7 +187,7 @@ peer(unsigned from, unsigned to)
 	return &h[from].far[to].link;
 }
 
-/* It is told by an end that the receiver's is connected to, or nobody hears it. */
+/* An end that the receiver's is connected to reports it, or it is lost. */
 static void
 take_tell(struct plx_link_peer *p, unsigned i)
 {

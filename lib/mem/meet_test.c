@@ -51,7 +51,7 @@ must(bool right)
 		_exit(99);
 }
 
-/* A process that does as it is told: it writes what it is known by, and lives until its parent goes. */
+/* A process that obeys: it writes what it is known by, and lives until its parent goes. */
 struct other {
 	pid_t pid;
 	struct plx_proc proc;

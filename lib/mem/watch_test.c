@@ -88,7 +88,7 @@ end(void)
 	munmap(mem, PAGES * page);
 }
 
-/* Whether the last change was told when its call had returned, and what was told. */
+/* Whether the last change was reported when its call had returned, and what was reported. */
 static void
 expect(unsigned first, unsigned n)
 {

@@ -72,7 +72,7 @@ beside_others_who_wait_it_yields_until_they_are_gone(void)
 	begin();
 	UNIT_EQ(passes(EVERY * 10 + 1, EVERY - 1, 100, 20), 0);
 	UNIT_EQ(passes(EVERY * 11, 30, 100, 20), 30);
-	UNIT_EQ(passes(EVERY * 20 + 1, 2, PLX_SPIN_FEW - 1, 20), 1); /* what it was told in the one before */
+	UNIT_EQ(passes(EVERY * 20 + 1, 2, PLX_SPIN_FEW - 1, 20), 1); /* as asked in the one before */
 	UNIT_EQ(passes(EVERY * 20 + 3, EVERY - 3, 100, 20), 0);
 	UNIT_TRUE(pass(EVERY * 21, 100, 20));
 }

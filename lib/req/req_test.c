@@ -214,7 +214,7 @@ a_released_request_goes_back_when_it_is_done(void)
 	UNIT_EQ(n_done, 2);
 	UNIT_EQ(pool.pool.n_free, pool.pool.n_objs);
 	req = req_new();
-	req->done = on_done; /* freed before it was done: nobody is told */
+	req->done = on_done; /* freed before it was done: no callback */
 	req->flags |= PLX_REQ_RELEASED | PLX_REQ_NO_CB;
 	plx_req_complete(req, 0);
 	UNIT_EQ(n_done, 2);

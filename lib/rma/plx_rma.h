@@ -132,7 +132,7 @@ struct plx_rma_req {
 	uint8_t kind, how;	   /* enums plx_rma_kind, plx_rma_how */
 	uint8_t op, size;	   /* of an atomic */
 	bool fetch;
-	bool nbi;		   /* errors are told by the next flush */
+	bool nbi;		   /* the next flush returns errors */
 	bool checked;		   /* by message, whatever the device can */
 	bool over;		   /* KEY: ends with err when the device has */
 	bool cpu64;		   /* plx_rkey.cpu64 */

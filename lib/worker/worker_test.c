@@ -211,7 +211,7 @@ what_waits_to_go_unasked_is_announced_when_the_peer_says_so(void)
 	unit_workers_close(&u);
 }
 
-/* One that does not keep to what it is told had as much of our memory as it liked. */
+/* A peer that ignores the refusal had as much of our memory as it liked. */
 static void
 who_goes_on_sending_when_told_to_stop_is_refused(void)
 {
@@ -233,7 +233,7 @@ who_goes_on_sending_when_told_to_stop_is_refused(void)
 	UNIT_EQ(u.w[1]->stat.rx_drop_refused, 1);
 	UNIT_TRUE(u.w[1]->msgs.bytes <= most && u.w[1]->msgs.bytes > most / 2);
 	unit_turns(&u, 10);
-	UNIT_EQ(u.w[0]->eps.stat.refused_by_peer, 1); /* it is told */
+	UNIT_EQ(u.w[0]->eps.stat.refused_by_peer, 1); /* it learns of it */
 	UNIT_EQ(ep->err, -ECONNRESET);
 	for (unsigned i = 1; i < n; i++)
 		UNIT_END(&u, unit_recv(&u, 1, to, LEN, 1, UNIT_EXACT), 0);
@@ -2023,7 +2023,7 @@ a_worker_says_what_it_is(void)
 	unit_workers_close(&u);
 }
 
-/* Who can't be reached is told once, device by device; what the peer wrote is printed as text. */
+/* Which peer can't be reached is logged once, device by device; what the peer wrote is printed as text. */
 static void
 the_log_says_for_each_device_why_it_does_not_reach_a_peer(void)
 {

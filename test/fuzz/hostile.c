@@ -8,7 +8,7 @@
  * Rounds of a few seconds, each with processes of its own: a victim, an honest peer and a hostile one. In
  * rounds with an even seed the hostile one keeps to its own rings and says anything there: then all messages
  * between the other two have to come as they were sent. In the odd ones it also writes anything anywhere, at
- * any time, from one or two threads: then the other two have to live. A round is told by its seed, which is
+ * any time, from one or two threads: then the other two have to live. A round follows from its seed, which is
  * printed: --rounds 1 --seed S repeats it, as far as time allows.
  *
  * Design notes
@@ -128,7 +128,7 @@ is_bad(int role, int status)
 	return role != EVIL;
 }
 
-/* Where it hangs is told by its sanitizer. */
+/* Its sanitizer reports where it hangs. */
 static bool
 stuck(int role, pid_t pid, const char *what)
 {

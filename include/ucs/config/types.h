@@ -22,7 +22,7 @@ typedef enum {
 	UCS_CONFIG_PRINT_COMMENT_DEFAULT = UCS_BIT(4) /* settings at their default as comments */
 } ucs_config_print_flags_t;
 
-/** How much is told, from least to most. */
+/** How much is logged, from least to most. */
 typedef enum {
 	UCS_LOG_LEVEL_FATAL,
 	UCS_LOG_LEVEL_ERROR,
