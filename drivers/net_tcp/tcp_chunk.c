@@ -71,7 +71,7 @@ tcp_mem_open(struct tcp_queue *tq)
 	return -ENOMEM;
 }
 
-/* What was lent is its owner's again: who is told of that is so in a turn. */
+/* What was sent without a copy is its owner's again: a turn reports it. */
 static void
 lent_put(struct tcp_peer *p, struct tcp_lent *l)
 {

@@ -11,7 +11,7 @@
  * tcp_queue.c: queues. tcp_peer.c: peers. tcp_listen.c: those who come. tcp_join.c: those we go to.
  * tcp_conn.c: what becomes of a connection.
  * tcp_tx.c: what is sent waits in chunks (tcp_chunk.c), and goes by one system call a peer at the end of a turn.
- * tcp_rx.c: what has come is read into the queue's buffer, whole messages are lent from there.
+ * tcp_rx.c: what has come is read into the queue's buffer, whole messages are delivered in place.
  * tcp_poll.c, tcp_hot.c: which sockets are looked at.
  *
  * lib/link is for devices that connect by datagrams and count messages by credits; a stream has its
@@ -63,10 +63,10 @@ enum tcp_watch {
 	TCP_WATCH_BITS = 3,
 };
 
-/** Bytes that wait to be sent: in a chunk, whose data follows, or lent. */
+/** Bytes that wait to be sent: in a chunk, whose data follows, or not copied. */
 struct tcp_chunk {
 	STAILQ_ENTRY(tcp_chunk) link;
-	const uint8_t *from; /* data, or where it lies that is lent */
+	const uint8_t *from; /* data, or the sender's memory that is not copied */
 	uint32_t at, end; /* of these: sent up to here; written up to here */
 	bool lent;	  /* it is a struct tcp_lent */
 };
@@ -89,7 +89,7 @@ struct tcp_lent {
 
 STAILQ_HEAD(tcp_chunks, tcp_chunk);
 
-/** @return the bytes that follow a chunk that is not lent. */
+/** @return the bytes that follow a chunk that is copied. */
 static inline uint8_t *
 tcp_chunk_data(struct tcp_chunk *c)
 {
@@ -111,13 +111,13 @@ struct tcp_peer {
 	alignas(PLX_LINE) struct tcp_chunks out;
 	struct tcp_chunk *tail; /* the last of out, or NULL */
 	uint32_t n_out;		/* chunks in out, */
-	uint32_t n_lent;	/* and parts of messages that are lent */
+	uint32_t n_lent;	/* and parts of messages that are not copied */
 	uint8_t state;		/* enum tcp_state */
 	bool dirty;		/* in queue->dirty: the end of the turn sends */
 	bool blocked;		/* in queue->blocked: the socket took not all */
 	bool is_hot;
 	bool self;		/* our own queue: out is what comes */
-	bool deaf;		/* what it sends makes no sense: no more is read */
+	bool deaf;		/* what it sends is malformed: no more is read */
 	int fd;
 	uint64_t sent_turn;	/* the worker's turn, plus 1, behind which something went at once */
 	TAILQ_ENTRY(tcp_peer) dirty_link, blocked_link;
@@ -125,7 +125,7 @@ struct tcp_peer {
 	TAILQ_ENTRY(tcp_peer) hot_link;
 	struct tcp_chunk *part; /* the beginning of a message, kept while others are read; or NULL */
 	uint32_t n_empty;	/* looks in a row that found nothing */
-	bool out_armed;		/* epoll tells of room to send */
+	bool out_armed;		/* epoll reports room to send */
 	/* cold */
 	uint8_t n_answered;	/* guests that are this peer and have an ANSWER, */
 	uint8_t n_waiting;	/* or wait for it */
@@ -182,7 +182,7 @@ struct tcp_queue {
 	uint32_t msg_len;	/* bytes of the longest message that we send */
 	struct tcp_stat stat;
 	/* cold */
-	bool listens;		/* epoll tells of those who come */
+	bool listens;		/* epoll reports new clients */
 	bool cannot_listen;
 	int listener;
 	uint64_t accept_ms;	/* when to go on accepting, after there was no descriptor */
@@ -257,7 +257,7 @@ int tcp_sock_epoll(struct tcp_queue *tq);
 int tcp_sock_listen(const struct tcp_queue *tq, uint16_t *port);
 int tcp_sock_connect(const struct tcp_queue *tq, const struct tcp_ip *ip, uint16_t port);
 void tcp_sock_settle(const struct tcp_queue *tq, int fd);
-/** Have epoll tell of a socket. @param what whose it is, of this kind */
+/** Have epoll watch a socket. @param what whose it is, of this kind */
 int tcp_sock_watch(const struct tcp_queue *tq, int fd, uint32_t events, void *what, enum tcp_watch kind);
 /** The same of one that is watched already. */
 int tcp_sock_rewatch(const struct tcp_queue *tq, int fd, uint32_t events, void *what, enum tcp_watch kind);
@@ -336,7 +336,7 @@ tcp_tx_is_late(const struct tcp_peer *p)
 
 /* tcp_lent.c */
 int tcp_tx_zcopy(const struct plx_tx_zcopy *tx);
-/** Tell of those that are over. */
+/** Report those that are complete. */
 void tcp_lent_tell(struct tcp_queue *tq);
 
 /* tcp_rx.c */

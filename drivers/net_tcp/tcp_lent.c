@@ -6,7 +6,7 @@
  * Design notes
  * Such a message stands among a peer's chunks as its parts: the frame's head and the header, which are copied, each
  * piece of data, and what pads the frame. The kernel copies the data when it takes it; then the last part is
- * over, and the next turn tells of it. A queue has TCP_LENT_MAX parts.
+ * over, and the next turn reports it. A queue has TCP_LENT_MAX parts.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tcp_rx.c - receiving: whole messages are lent from the queue's buffer
+ * tcp_rx.c - receiving: whole messages are delivered in the queue's buffer
  *
  * Design notes
- * There is one buffer. It is filled from one peer at a time, and only when all that was lent is back and all
+ * There is one buffer. It is filled from one peer at a time, and only when all delivered messages are released and all
  * whole messages are given out. The beginning of a message at its end goes to the front when the same peer
  * is read again, and waits in a chunk while others are read: an idle connection holds no memory.
  */

@@ -30,7 +30,7 @@ own_waits(const struct tcp_queue *tq)
 	return false;
 }
 
-/* Whether something waits that no event will tell of. */
+/* Whether something waits that no event will report. */
 static bool
 waits(const struct tcp_queue *tq)
 {

@@ -401,7 +401,7 @@ rpc_rndv_get_stats(const json_t *params, json_t **result, char *err, void *arg)
 	return stats_workers(params, result, err, stats_show_rndv);
 }
 
-/* Of a worker that has nothing else to tell of it. */
+/* Of a worker that has nothing else to report. */
 static void
 stats_append(json_t *list, const struct plx_worker *w, json_t *counters)
 {

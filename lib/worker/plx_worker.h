@@ -961,7 +961,7 @@ void plx_worker_stream_send(struct plx_worker *w, const struct plx_ep_user *user
 
 /**
  * Receive arrived bytes, at least an element and whole ones, or with waitall len bytes; req
- * completes with stream.offset. Thread: application's side.
+ * completes with plx_stream_got() bytes. Thread: application's side.
  */
 void plx_worker_stream_recv(struct plx_worker *w, struct plx_ep_user *user, void *buf, uint64_t len,
 	uint64_t elem, bool waitall, struct plx_req *req);
