@@ -866,7 +866,7 @@ while_turns_are_granted_short_sends_go_out_at_once_behind_those_before(void)
 
 /* As inline, but earlier completions are delivered first. */
 static void
-while_turns_are_lent_a_flush_of_nothing_ends_at_once(void)
+while_turns_are_granted_a_flush_of_nothing_ends_at_once(void)
 {
 	struct plx_worker *w = dedicated_open();
 	struct plx_ep_user *user = &u.to[1][0];
@@ -903,7 +903,7 @@ stream_granted(struct plx_worker *w, struct plx_req *req)
 }
 
 static void
-while_turns_are_lent_bytes_that_are_here_are_received_at_once(void)
+while_turns_are_granted_bytes_that_are_here_are_received_at_once(void)
 {
 	struct plx_worker *w = dedicated_open();
 	struct plx_req req, *recv;
@@ -2125,14 +2125,14 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(how_an_idle_worker_waits_is_a_setting_or_learned),
 	UNIT_TEST(a_dedicated_worker_offers_the_core_as_often_as_it_is_taken),
 	UNIT_TEST(after_a_lone_operation_the_next_worker_comes_first),
-	UNIT_TEST(while_turns_are_lent_posts_run_at_once_and_progress_gives_turns),
-	UNIT_TEST(a_long_operation_returns_turns_that_are_lent),
-	UNIT_TEST(callbacks_of_lent_turns_run_in_them_and_what_they_call_is_told_behind_it),
-	UNIT_TEST(a_callback_in_lent_turns_cancels_what_was_posted_to_the_reactor),
-	UNIT_TEST(a_callback_in_lent_turns_sends_behind_what_was_posted_to_the_reactor),
-	UNIT_TEST(while_turns_are_lent_short_sends_go_out_at_once_behind_those_before),
-	UNIT_TEST(while_turns_are_lent_a_flush_of_nothing_ends_at_once),
-	UNIT_TEST(while_turns_are_lent_bytes_that_are_here_are_received_at_once),
+	UNIT_TEST(while_turns_are_granted_posts_run_at_once_and_progress_gives_turns),
+	UNIT_TEST(a_long_operation_returns_turns_that_are_granted),
+	UNIT_TEST(callbacks_of_granted_turns_run_in_them_and_what_they_call_is_told_behind_it),
+	UNIT_TEST(a_callback_in_granted_turns_cancels_what_was_posted_to_the_reactor),
+	UNIT_TEST(a_callback_in_granted_turns_sends_behind_what_was_posted_to_the_reactor),
+	UNIT_TEST(while_turns_are_granted_short_sends_go_out_at_once_behind_those_before),
+	UNIT_TEST(while_turns_are_granted_a_flush_of_nothing_ends_at_once),
+	UNIT_TEST(while_turns_are_granted_bytes_that_are_here_are_received_at_once),
 	UNIT_TEST(a_probe_asks_no_reactor_that_has_kept_nothing),
 	UNIT_TEST(who_sends_and_does_not_wait_gives_turns_but_none_between_receives),
 	UNIT_TEST(a_plain_post_enters_turns_that_are_granted_when_nothing_is_before_it),
