@@ -186,7 +186,8 @@ plx_worker_stream_recv_granted(struct plx_worker *w, struct plx_ep_user *user, v
 	uint64_t elem, bool waitall, struct plx_req *req)
 {
 	struct recv_now_arg a = {w, req, -EAGAIN};
-	enum plx_gate_pass pass = plx_worker_begin(w);
+	/* in a forked child there is no reactor */
+	enum plx_gate_pass pass = w->dedicated ? plx_worker_begin(w) : PLX_GATE_NOT;
 
 	if (pass == PLX_GATE_NOT)
 		return -EAGAIN;
