@@ -21,7 +21,7 @@ OK = "Success"
 TIMEOUT = 60
 NO_CAPS = ["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"]
 # Why, as the log says it.
-USER = "of a user that shm.peers does not name"
+USER = "its user is not in our shm.peers, or ours is not in its"
 NAMESPACE = "another network namespace"
 FOLDER = "FOLDER"  # one that all sides share
 

@@ -408,7 +408,7 @@ class ObjectTest(Case):
                                       "kept_bytes", "reqs", "counters", "ep_counters",
                                       "chan_counters", "cm_counters"})
             self.check_uid(w["uid"])
-            self.assertEqual((w["mode"], w["devices"]), (self.mode, ["shm"]))
+            self.assertEqual((w["mode"], w["devices"]), (self.mode, ["shm", "net_tcp"]))
             self.assertEqual(w["reactor"], program.lcore)
             self.assertTrue(w["name"])
             self.assertEqual(set(w["reqs"]), {"used", "made", "bytes"})
@@ -423,7 +423,7 @@ class ObjectTest(Case):
         self.assertGreaterEqual(workers[1]["kept_bytes"], 1000)
 
     def test_eps_show_their_state_and_whom_they_reach(self):
-        uids = [device["uid"] for device in self.result("device_get_list")]
+        uids = [device["uid"] for device in self.result("device_get_list") if device["device"] == "shm"]
         eps = self.result("ep_get_list")
         for ep in eps:
             self.assertEqual(set(ep), {"worker", "peer", "device", "port", "state", "err", "handles",
@@ -444,17 +444,21 @@ class ObjectTest(Case):
 
     def test_devices_show_each_worker_s_queue(self):
         devices = self.result("device_get_list")
-        self.assertEqual([(d["worker"], d["device"]) for d in devices], [(0, "shm"), (1, "shm")])
+        self.assertEqual([(d["worker"], d["device"]) for d in devices],
+                         [(worker, device) for worker in (0, 1) for device in ("shm", "net_tcp")])
+        self.assertEqual(len({device["uid"] for device in devices}), 4)
         for device in devices:
             self.assertEqual(set(device), {"worker", "device", "port", "uid", "counters"})
             self.assertIsNone(device["port"])
             self.check_uid(device["uid"])
             self.check_counters(device["counters"], "tx_msgs", "tx_bytes", "rx_msgs", "rx_bytes")
+        for device in devices[1::2]: # shared memory reaches all peers
+            self.assertEqual(device["counters"]["tx_msgs"], 0)
+        for device in devices[::2]:
             self.assertGreater(device["counters"]["tx_msgs"], 0)
             # The large messages are sent from memory that UCP allocated.
             self.assertGreater(device["counters"]["rma_mapped"], 0)
-        self.assertNotEqual(devices[0]["uid"], devices[1]["uid"])
-        self.assertEqual([d["counters"]["peers_dead"] for d in devices], [1, 0])
+        self.assertEqual([d["counters"]["peers_dead"] for d in devices[::2]], [1, 0])
 
     def test_matching_shows_what_waits(self):
         tags = self.result("tag_get_stats")
