@@ -176,12 +176,12 @@ who_has_it_may_enter_again(void)
 	UNIT_TRUE(is_free());
 }
 
-/* The quick way is for the favoured thread when it does not have the lock yet, and for no other. */
+/* The quick way is for the thread that the lock is biased to, while it does not have the lock, and for no other. */
 static void
 the_quick_way_is_the_favoured_threads(void)
 {
 	open_lock();
-	UNIT_TRUE(!plx_lock_enter_quick(&lock)); /* nobody is favoured yet */
+	UNIT_TRUE(!plx_lock_enter_quick(&lock)); /* it has no bias yet */
 	enter_once(NULL);
 	UNIT_TRUE(plx_lock_enter_quick(&lock));
 	UNIT_TRUE(!plx_lock_enter_quick(&lock));
@@ -191,7 +191,7 @@ the_quick_way_is_the_favoured_threads(void)
 	plx_lock_drop_quick(&lock);
 	UNIT_TRUE(is_free());
 	UNIT_TRUE(another_gets_it());
-	UNIT_TRUE(!plx_lock_enter_quick(&lock)); /* the favour is gone */
+	UNIT_TRUE(!plx_lock_enter_quick(&lock)); /* the bias is gone */
 	UNIT_TRUE(is_free());
 }
 
