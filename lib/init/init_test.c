@@ -9,8 +9,10 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,6 +73,36 @@ a_bad_core_list_does_not_start(void)
 	UNIT_EQ_FATAL(plx_conf_set(&conf, "reactor.lcores", "1-", PLX_CONF_FROM_API, NULL), 0);
 	UNIT_EQ(plx_init_get(&conf), -EINVAL);
 	UNIT_EQ(rte_lcore_count(), 0);
+}
+
+/* The number of a process that has ended. */
+static pid_t
+dead_pid(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	return pid;
+}
+
+/* As one leaves it that is killed during its start. */
+static void
+the_first_start_removes_the_folders_of_the_dead(void)
+{
+	const char *parent = geteuid() == 0 ? "/var/run/dpdk" : "/tmp/dpdk";
+	char dir[64];
+
+	unsetenv("XDG_RUNTIME_DIR");
+	mkdir(parent, 0700);
+	snprintf(dir, sizeof(dir), "%s/pollux_%d", parent, (int)dead_pid());
+	UNIT_EQ_FATAL(mkdir(dir, 0700), 0);
+	plx_conf_set(&conf, "reactor.lcores", "0", PLX_CONF_FROM_RPC, NULL);
+	UNIT_EQ_FATAL(plx_init_get(&conf), 0);
+	plx_init_put();
+	UNIT_EQ(rmdir(dir), -1);
+	UNIT_EQ(errno, ENOENT);
 }
 
 static void
@@ -148,6 +180,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(core_lists_are_read_as_written),
 	UNIT_TEST(other_text_is_no_core_list),
 	UNIT_TEST(a_bad_core_list_does_not_start),
+	UNIT_TEST(the_first_start_removes_the_folders_of_the_dead),
 	UNIT_TEST(the_start_is_counted_and_the_last_one_stops_the_reactors),
 	UNIT_TEST(a_signal_waits_for_who_asks_for_it),
 	UNIT_TEST(a_refused_system_call_is_named),
