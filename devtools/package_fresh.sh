@@ -15,7 +15,8 @@ set -eu
 cd "$(dirname "$0")/.."
 source=$PWD
 packages=$source/build-package
-mirror=${MIRROR:-http://deb.debian.org/debian}
+mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' | head -n 1)} # of this machine
+mirror=${mirror%/}
 keep=no steps=()
 
 for arg in "$@"; do
