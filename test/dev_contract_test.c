@@ -691,6 +691,29 @@ a_queue_sends_to_itself(void)
 	queue_close(a);
 }
 
+/* A program that seeds random() gets the same numbers with a device as without. */
+static void
+the_random_numbers_of_the_program_are_its_own(void)
+{
+	struct plx_queue *a, *b;
+	struct plx_peer *to_b;
+	uint64_t next = 0;
+	long first;
+
+	srandom(1);
+	first = random();
+	srandom(1);
+	a = queue_new();
+	b = queue_new();
+	to_b = connected_to(a, b);
+	UNIT_EQ_FATAL(msg_send(to_b, 0, len_of(0, to_b->mtu)), 0);
+	drain(b, to_b->mtu, &next);
+	UNIT_EQ(next, 1);
+	queue_close(a);
+	queue_close(b);
+	UNIT_EQ(random(), first);
+}
+
 static void
 one_peer_stands_for_an_address_and_for_what_comes_from_it(void)
 {
@@ -895,6 +918,7 @@ static const struct dev_contract_test messages[] = {
 	DEV_TEST(many_senders_keep_their_order_each, 0),
 	DEV_TEST(a_burst_of_one_takes_from_many_senders_too, 0),
 	DEV_TEST(a_queue_sends_to_itself, 0),
+	DEV_TEST(the_random_numbers_of_the_program_are_its_own, 0),
 	DEV_TEST(one_peer_stands_for_an_address_and_for_what_comes_from_it, 0),
 	DEV_TEST(addresses_of_other_hosts_and_other_forms_are_refused, NEED_WITHIN_HOST),
 	DEV_TEST(a_stale_address_does_not_connect, NEED_WITHIN_HOST),

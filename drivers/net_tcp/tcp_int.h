@@ -252,6 +252,8 @@ void tcp_peer_disconnect(struct tcp_peer *p);
 
 /* tcp_sock.c: system calls with sockets; -errno */
 uint64_t tcp_now_ms(void);
+/** @return any number below n; the numbers of random() are the program's. */
+uint32_t tcp_random(uint32_t n);
 /** @return the queue's epoll descriptor, which it has from now on */
 int tcp_sock_epoll(struct tcp_queue *tq);
 int tcp_sock_listen(const struct tcp_queue *tq, uint16_t *port);

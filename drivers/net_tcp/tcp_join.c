@@ -71,7 +71,7 @@ place_failed(struct tcp_join *j, unsigned i, int err)
 	j->at[i].n += j->at[i].n != UINT8_MAX;
 	j->at[i].over = is_final(err, j->at[i].n);
 	/* Many who were refused at once are not to come again at once. */
-	j->at[i].again_ms = tcp_now_ms() + wait_ms / 2 + (uint64_t)random() % wait_ms;
+	j->at[i].again_ms = tcp_now_ms() + wait_ms / 2 + tcp_random((uint32_t)wait_ms);
 }
 
 static void

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +26,15 @@ tcp_now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+uint32_t
+tcp_random(uint32_t n)
+{
+	uint32_t any = 0;
+
+	(void)!getrandom(&any, sizeof(any), GRND_NONBLOCK); /* without entropy yet it is the first */
+	return any % n;
 }
 
 int
@@ -63,11 +73,12 @@ bind_any(int fd, int family, uint16_t port)
 static int
 bind_range(const struct tcp_queue *tq, int fd, int family)
 {
-	unsigned n = tq->port_last - tq->port_first + 1u, from = (unsigned)random() % n;
+	unsigned n = tq->port_last - tq->port_first + 1u, from;
 	int rc = -EADDRINUSE;
 
 	if (tq->port_first == 0)
 		return bind_any(fd, family, 0);
+	from = tcp_random(n);
 	for (unsigned i = 0; i < RTE_MIN(n, (unsigned)BIND_TRIES) && rc == -EADDRINUSE; i++)
 		rc = bind_any(fd, family, (uint16_t)(tq->port_first + (from + i) % n));
 	return rc;
