@@ -162,13 +162,9 @@ tcp_if_advertise(const struct tcp_if_conf *conf, struct tcp_addr *own)
 }
 
 uint32_t
-tcp_host(void)
+tcp_host(const struct plx_proc *self)
 {
-	struct plx_proc self;
-
-	if (plx_proc_self(&self) != 0)
-		return 0;
-	return (uint32_t)((self.host ^ self.host >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+	return (uint32_t)((self->host ^ self->host >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
 
 /* The address from which the kernel would send to a place. @return 0 or -errno */

@@ -8,6 +8,8 @@
 
 #include <net/if.h>
 
+#include "plx_proc.h"
+
 #include "tcp_addr.h"
 
 #define TCP_IF_MAX 32 /* addresses of this host that are looked at */
@@ -37,7 +39,7 @@ bool tcp_if_is_allowed(const struct tcp_if_conf *conf, const char *name, const s
 void tcp_if_advertise(const struct tcp_if_conf *conf, struct tcp_addr *own);
 
 /** @return what those have in common who see the same interfaces: boot and network namespace. Thread: any. */
-uint32_t tcp_host(void);
+uint32_t tcp_host(const struct plx_proc *self);
 
 /** A place of a peer's. */
 struct tcp_place {

@@ -69,7 +69,7 @@ addr_begin(struct tcp_addr *a)
 		return -EIO;
 	a->version = TCP_ADDR_VERSION;
 	a->proc = plx_proc_id(&self);
-	a->host = tcp_host();
+	a->host = tcp_host(&self);
 	return 0;
 }
 
