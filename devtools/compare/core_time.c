@@ -12,7 +12,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "measure.h"
 
 #define RUNS   51
 #define TRIPS  1000
@@ -29,15 +30,6 @@ pin(const char *core)
 	CPU_ZERO(&set);
 	CPU_SET(strtoul(core, NULL, 10), &set);
 	return sched_setaffinity(0, sizeof(set), &set);
-}
-
-static double
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
 /* Every even value is one side's to answer, every odd one the other's. */

@@ -4,20 +4,10 @@
  * mpi_start.c - time of MPI_Init in ms, and the memory of a rank behind it in KiB; of the worst rank
  */
 #include <stdio.h>
-#include <time.h>
 
 #include <mpi.h>
 
-#include "memory.h"
-
-static double
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
-}
+#include "measure.h"
 
 int
 main(int argc, char **argv)

@@ -4,21 +4,10 @@
  * start.c - time of the process's first ucp_init and worker, in ms, and its memory behind them, in KiB
  */
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 #include <ucp/api/ucp.h>
 
-#include "memory.h"
-
-static double
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
-}
+#include "measure.h"
 
 int
 main(void)

@@ -1,14 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * memory.h - resident memory of this process, huge pages included
+ * measure.h - the clock, and the memory of this process
  */
-#ifndef COMPARE_MEMORY_H
-#define COMPARE_MEMORY_H
+#ifndef COMPARE_MEASURE_H
+#define COMPARE_MEASURE_H
 
 #include <stdio.h>
-#include <string.h>
+#include <time.h>
 
+static inline double
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static inline double
+now_ms(void)
+{
+	return now_ns() / 1e6;
+}
+
+/* Huge pages included. */
 static inline long
 resident_kib(void)
 {
