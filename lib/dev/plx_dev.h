@@ -29,7 +29,6 @@
 #include "plx_wire.h"
 
 #define PLX_DEV_MAX	    8	/* devices in a process */
-#define PLX_DEV_NAME_MAX    16
 #define PLX_DEV_PORTS	    4	/* of a device, for one worker */
 #define PLX_DEV_PORT_NAME   80
 #define PLX_DEV_TEXT_MAX    128 /* of text about an address */

@@ -30,7 +30,6 @@
 
 #include "rpc_int.h"
 
-#define RPC_BACKLOG        32
 #define RPC_BUF_MIN        4096u /* kept between requests; larger buffers are freed */
 #define RPC_ACCEPT_WAIT_MS 100   /* after accept ran out of descriptors or memory */
 
