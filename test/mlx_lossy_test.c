@@ -220,9 +220,9 @@ be_quick(void)
 static void
 go_on(unsigned n, uint64_t ns)
 {
-	uint64_t until = mlx_now_ns() + ns;
+	uint64_t until = plx_clock_ns() + ns;
 
-	while (mlx_now_ns() < until && to[0][1]->state != PLX_PEER_DEAD) {
+	while (plx_clock_ns() < until && to[0][1]->state != PLX_PEER_DEAD) {
 		UNIT_EQ(send(to[0][1], NULL, 0), 0);
 		turns();
 		for (unsigned i = 0; i < n; i++)
@@ -304,8 +304,8 @@ who_does_not_look_itself_takes_nobody_for_gone(void)
 	plx_queue_control(q[0]);
 	UNIT_EQ(stat_of(0)->link.silent_asked, 1);
 	mlx5_verbs.no_datagrams = true;
-	until = mlx_now_ns() + 3 * CONNECT_NS;
-	while (mlx_now_ns() < until)
+	until = plx_clock_ns() + 3 * CONNECT_NS;
+	while (plx_clock_ns() < until)
 		turns();
 	plx_queue_control(q[0]);
 	plx_queue_control(q[0]);

@@ -392,7 +392,7 @@ who_parks_tells_credits_to_a_peer_that_has_none(void)
 	send(0, 2);
 	UNIT_TRUE(!send(0, 3));
 	while (!to_1->link.said) {
-		plx_link_work(&mq->link, mlx_now_ns());
+		plx_link_work(&mq->link, plx_clock_ns());
 		mlx_tx_poll(mq);
 		turn(1);
 		patiently(since);
@@ -416,7 +416,7 @@ begin_to_park(unsigned from, unsigned to, unsigned other, unsigned third)
 	UNIT_EQ(p->link.credit.left, 1);
 	UNIT_TRUE(send(from, other)); /* used as late; which was made later */
 	UNIT_TRUE(!send(from, third));
-	plx_link_work(&mlx_queue(s[from].q)->link, mlx_now_ns());
+	plx_link_work(&mlx_queue(s[from].q)->link, plx_clock_ns());
 	UNIT_EQ_FATAL(p->link.state, PLX_LINK_PARKING);
 }
 

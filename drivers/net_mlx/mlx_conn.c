@@ -91,7 +91,7 @@ qp_make(struct plx_link_peer *lp)
 	p->tx_done = p->qp->next;
 	p->unsignalled = 0;
 	p->bye = false;
-	p->psn = mlx_now_ns() & 0xffffff;
+	p->psn = plx_clock_ns() & 0xffffff;
 	SLIST_INSERT_HEAD(&mq->by_qpn[p->qp->qpn % MLX_QPN_HASH], p, qpn_link);
 	return 0;
 }
@@ -256,7 +256,7 @@ const struct plx_link_ops mlx_conn_ops = {
 int
 mlx_peer_connect(struct plx_peer *peer)
 {
-	return plx_link_connect(&mlx_peer(peer)->link, mlx_now_ns());
+	return plx_link_connect(&mlx_peer(peer)->link, plx_clock_ns());
 }
 
 void

@@ -33,7 +33,7 @@ void
 mlx_queue_leave(struct plx_queue *q)
 {
 	struct mlx_queue *mq = mlx_queue(q);
-	uint64_t until = mlx_now_ns() + LEAVE_NS;
+	uint64_t until = plx_clock_ns() + LEAVE_NS;
 	unsigned waits;
 
 	if (getpid() != mq->pid)
@@ -47,7 +47,7 @@ mlx_queue_leave(struct plx_queue *q)
 		mlx_rx_drain(mq); /* credits, and closing peers as well: nobody waits for them */
 		mlx_tx_poll(mq);
 		plx_peer_each(q, peer_leave, &waits);
-	} while (waits > 0 && mlx_now_ns() < until);
+	} while (waits > 0 && plx_clock_ns() < until);
 }
 
 static void
@@ -83,7 +83,7 @@ void
 mlx_queue_control(struct plx_queue *q)
 {
 	struct mlx_queue *mq = mlx_queue(q);
-	uint64_t now = mlx_now_ns();
+	uint64_t now = plx_clock_ns();
 
 	mq->link.now_ns = now;
 	mlx_port_events(mq->port);

@@ -25,7 +25,7 @@ mlx_dgram_take(struct mlx_queue *mq, const struct mlx_dgram *d)
 	plx_peer_put(peer); /* it stays in the table: eps have references */
 	p = mlx_peer(peer);
 	if (d->kind < MLX_DGRAM_CALL)
-		plx_link_on_hello(&p->link, &hello, mlx_now_ns());
+		plx_link_on_hello(&p->link, &hello, plx_clock_ns());
 	else if (p->lossy_qpn == d->qpn) /* a side that has forgotten the agreement does not answer */
 		plx_link_on_call(&p->link, (enum plx_link_kind)d->kind);
 }
@@ -49,6 +49,6 @@ mlx_dgrams_poll(struct mlx_queue *mq)
 	unsigned n = mlx_ud_poll(mq, &mq->ud, datagram_take);
 
 	if (plx_link_has_work(&mq->link))
-		plx_link_work(&mq->link, mlx_now_ns());
+		plx_link_work(&mq->link, plx_clock_ns());
 	return n;
 }

@@ -110,7 +110,7 @@ ask(struct mlx_join *j)
 	if (mlx_cm_glue.join_multicast_ex(j->id, &attr, NULL) != 0)
 		return last_error();
 	j->joined = true;
-	j->until_ns = mlx_now_ns() + JOIN_MS * UINT64_C(1000000);
+	j->until_ns = plx_clock_ns() + JOIN_MS * UINT64_C(1000000);
 	return 0;
 }
 
@@ -157,7 +157,7 @@ mlx_join_look(struct mlx_join *j, struct ibv_ah_attr *way)
 		said = take(e, way, &rc);
 		mlx_cm_glue.ack_cm_event(e);
 	}
-	if (!said && mlx_now_ns() < j->until_ns)
+	if (!said && plx_clock_ns() < j->until_ns)
 		return -EINPROGRESS;
 	return rc == 0 ? 0 : refused(j->port, rc);
 }

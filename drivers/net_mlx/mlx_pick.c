@@ -24,7 +24,7 @@ mlx_queue_reach(const struct mlx_queue *mq, const struct mlx_addr *to)
 void
 mlx_queue_shun(struct mlx_queue *mq, uint64_t uid)
 {
-	plx_route_shun(&mq->shunned, uid, mlx_now_ns());
+	plx_route_shun(&mq->shunned, uid, plx_clock_ns());
 }
 
 int
@@ -43,7 +43,7 @@ mlx_peer_score(struct plx_queue *q, const struct plx_addr *addr)
 	if (rc != 0)
 		return rc;
 	rc = mlx_addr_score(&mq->addr, &to);
-	return mlx_port_is_up(mq->port) && !plx_route_is_shunned(&mq->shunned, to.uid, mlx_now_ns())
+	return mlx_port_is_up(mq->port) && !plx_route_is_shunned(&mq->shunned, to.uid, plx_clock_ns())
 		? rc | PLX_SCORE_GOOD : rc;
 }
 

@@ -215,7 +215,7 @@ set_down(struct mlx_port *port, enum mlx_port_down why, bool is)
 		return;
 	atomic_store_explicit(&port->down, was ^ why, memory_order_relaxed);
 	if ((was ^ why) == 0)
-		atomic_store_explicit(&port->up_ns, mlx_now_ns(), memory_order_relaxed);
+		atomic_store_explicit(&port->up_ns, plx_clock_ns(), memory_order_relaxed);
 	PLX_LOG(WARNING, mlx, "port %s %s", port->label,
 		why == MLX_PORT_NO_LINK ? is ? "is down" : "is up"
 					: is ? "has lost its address" : "has its address again");

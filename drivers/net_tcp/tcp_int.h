@@ -22,6 +22,7 @@
 
 #include <rte_common.h>
 
+#include "plx_clock.h"
 #include "plx_dev.h"
 #include "plx_dev_ops.h"
 
@@ -251,7 +252,6 @@ void tcp_peer_end(struct tcp_peer *p, int err);
 void tcp_peer_disconnect(struct tcp_peer *p);
 
 /* tcp_sock.c: system calls with sockets; -errno */
-uint64_t tcp_now_ms(void);
 /** @return any number below n; the numbers of random() are the program's. */
 uint32_t tcp_random(uint32_t n);
 /** @return the queue's epoll descriptor, which it has from now on */

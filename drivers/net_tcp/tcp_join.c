@@ -71,7 +71,7 @@ place_failed(struct tcp_join *j, unsigned i, int err)
 	j->at[i].n += j->at[i].n != UINT8_MAX;
 	j->at[i].over = is_final(err, j->at[i].n);
 	/* Many who were refused at once are not to come again at once. */
-	j->at[i].again_ms = tcp_now_ms() + wait_ms / 2 + tcp_random((uint32_t)wait_ms);
+	j->at[i].again_ms = plx_clock_ms() + wait_ms / 2 + tcp_random((uint32_t)wait_ms);
 }
 
 static void
@@ -97,7 +97,7 @@ try_begin(struct tcp_peer *p, struct tcp_try *t, unsigned i)
 		return rc;
 	}
 	PLX_STAT_INC(tq->stat.joins);
-	*t = (struct tcp_try){.fd = fd, .place = (uint8_t)i, .since_ms = tcp_now_ms()};
+	*t = (struct tcp_try){.fd = fd, .place = (uint8_t)i, .since_ms = plx_clock_ms()};
 	j->at[i].tried_now = true;
 	return 0;
 }
@@ -294,14 +294,14 @@ tcp_try_event(struct tcp_peer *p)
 		if (p->join->tries[k].fd >= 0)
 			try_step(p, &p->join->tries[k]);
 	if (p->join != NULL)
-		tcp_join_control(p, tcp_now_ms());
+		tcp_join_control(p, plx_clock_ms());
 }
 
 int
 tcp_join(struct tcp_peer *p)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
-	uint64_t now_ms = tcp_now_ms();
+	uint64_t now_ms = plx_clock_ms();
 	struct tcp_join *j = NULL;
 	int rc;
 

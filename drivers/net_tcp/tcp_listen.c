@@ -32,7 +32,7 @@ pause_accepting(struct tcp_queue *tq)
 	if (tq->listens)
 		(void)tcp_sock_rewatch(tq, tq->listener, 0, tq, TCP_WATCH_LISTENER);
 	tq->listens = false;
-	tq->accept_ms = tcp_now_ms() + PAUSE_MS;
+	tq->accept_ms = plx_clock_ms() + PAUSE_MS;
 }
 
 static void
@@ -250,7 +250,7 @@ accept_one(struct tcp_queue *tq, uint64_t now_ms)
 void
 tcp_listen_event(struct tcp_queue *tq)
 {
-	uint64_t now_ms = tcp_now_ms();
+	uint64_t now_ms = plx_clock_ms();
 
 	if (tq->guests == NULL)
 		tq->guests = calloc(TCP_GUESTS, sizeof(*tq->guests));

@@ -142,7 +142,7 @@ tcp_queue_control(struct plx_queue *q)
 	if (tq->epfd < 0)
 		return;
 	tcp_poll(tq);
-	now_ms = tcp_now_ms();
+	now_ms = plx_clock_ms();
 	tcp_guests_control(tq, now_ms);
 	if (tq->n_joins != 0 || q->stat.peers_dead != tq->n_dead_seen)
 		plx_peer_each(q, peer_control, &now_ms);
@@ -170,14 +170,14 @@ void
 tcp_queue_leave(struct plx_queue *q)
 {
 	struct tcp_queue *tq = tcp_queue(q);
-	uint64_t until_ms = tcp_now_ms() + TCP_LEAVE_MS;
+	uint64_t until_ms = plx_clock_ms() + TCP_LEAVE_MS;
 	unsigned waits = 0;
 
 	if (tq->n_conns == 0 || getpid() != tq->pid)
 		return;
 	for (;;) {
 		plx_peer_each(q, peer_leave, &waits);
-		if (waits == 0 || tcp_now_ms() >= until_ms)
+		if (waits == 0 || plx_clock_ms() >= until_ms)
 			return;
 		waits = 0;
 		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);

@@ -19,15 +19,6 @@
 #define BIND_TRIES  1024 /* ports of a range that are tried */
 #define DEFER_S	    3 /* a connection on which nothing comes is the kernel's for so long */
 
-uint64_t
-tcp_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 uint32_t
 tcp_random(uint32_t n)
 {

@@ -93,7 +93,7 @@ static void
 timer_run(struct plx_cm *cm)
 {
 	struct plx_cm_sock *s;
-	uint64_t n, now = cm_now_ns();
+	uint64_t n, now = plx_clock_ns();
 
 	if (read(cm->timerfd, &n, sizeof(n)) < 0 && errno != EAGAIN)
 		return;

@@ -149,7 +149,7 @@ dev_settle(struct plx_cm_sock *s, uint64_t end_ns)
 	struct plx_dev_cm_event ev = {.what = PLX_DEV_CM_NONE};
 	struct pollfd p = {.fd = s->fd.fd, .events = POLLIN};
 
-	while (ev.what != PLX_DEV_CM_FAILED && s->dev->busy(s->id) && cm_now_ns() < end_ns) {
+	while (ev.what != PLX_DEV_CM_FAILED && s->dev->busy(s->id) && plx_clock_ns() < end_ns) {
 		if (poll(&p, 1, 1) > 0)
 			s->dev->event(s->id, s->in, &ev);
 	}
@@ -158,7 +158,7 @@ dev_settle(struct plx_cm_sock *s, uint64_t end_ns)
 void
 cm_dev_settle(struct plx_cm *cm)
 {
-	uint64_t end_ns = cm_now_ns() + PLX_CM_LINGER_MS * 1000000ull;
+	uint64_t end_ns = plx_clock_ns() + PLX_CM_LINGER_MS * 1000000ull;
 	struct plx_cm_sock *s;
 
 	TAILQ_FOREACH(s, &cm->socks, link) {

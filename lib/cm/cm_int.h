@@ -6,11 +6,11 @@
 #ifndef CM_INT_H
 #define CM_INT_H
 
+#include "plx_clock.h"
 #include "plx_cm.h"
 
 /* cm_sock.c */
 int cm_add(struct plx_cm *cm, struct plx_cm_fd *f, uint32_t events);
-uint64_t cm_now_ns(void);
 int cm_addr_check(const struct sockaddr *addr, socklen_t len);
 socklen_t cm_addr_len(const struct sockaddr *addr);
 void cm_sock_free(struct plx_cm_sock *s);

@@ -104,7 +104,7 @@ listener_rest(struct plx_cm_listener *l)
 	listener_watch(l, 0);
 	PLX_STAT_INC(cm->stat.listener_rests);
 	if (cm->rest_ns == 0)
-		cm->rest_ns = cm_now_ns() + PLX_CM_REST_MS * 1000000ull;
+		cm->rest_ns = plx_clock_ns() + PLX_CM_REST_MS * 1000000ull;
 	cm_timer_set(cm);
 }
 
@@ -145,7 +145,7 @@ fail_silent(struct plx_cm *cm)
 	TAILQ_FOREACH(s, &cm->socks, link)
 		if (s->awaited_ns != 0)
 			break;
-	if (s == NULL || cm_now_ns() - s->awaited_ns < PLX_CM_HEAR_TIMEOUT_MS * 1000000ull)
+	if (s == NULL || plx_clock_ns() - s->awaited_ns < PLX_CM_HEAR_TIMEOUT_MS * 1000000ull)
 		return false;
 	PLX_STAT_INC(cm->stat.timeouts);
 	cm_sock_fail(s, -ETIMEDOUT);

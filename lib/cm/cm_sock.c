@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "plx_assert.h"
@@ -25,15 +24,6 @@ struct cm_head {
 	uint16_t len; /* of the following bytes */
 };
 _Static_assert(sizeof(struct cm_head) == PLX_CM_HEAD, "wire");
-
-uint64_t
-cm_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + ts.tv_nsec;
-}
 
 int
 cm_add(struct plx_cm *cm, struct plx_cm_fd *f, uint32_t events)
@@ -62,7 +52,7 @@ cm_timer_set(struct plx_cm *cm)
 void
 cm_deadline(struct plx_cm_sock *s, uint32_t ms)
 {
-	s->deadline_ns = ms != 0 ? cm_now_ns() + ms * 1000000ull : 0;
+	s->deadline_ns = ms != 0 ? plx_clock_ns() + ms * 1000000ull : 0;
 	cm_timer_set(s->cm);
 }
 
@@ -285,7 +275,7 @@ void
 plx_cm_await(struct plx_cm_sock *s, uint32_t ms)
 {
 	PLX_ASSERT(s->cm != NULL && s->awaited_ns == 0);
-	s->awaited_ns = cm_now_ns();
+	s->awaited_ns = plx_clock_ns();
 	s->cm->n_awaited++;
 	cm_deadline(s, ms);
 }

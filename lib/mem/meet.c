@@ -27,10 +27,11 @@
 #include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_common.h>
+
+#include "plx_clock.h"
 
 #include "meet_int.h"
 #include "mem_int.h"
@@ -74,15 +75,6 @@ static struct {
 	unsigned n_clients;
 	uint64_t scarce_until; /* ms */
 } meet = {.life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
-
-static uint64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void
 shut(int *fd)
@@ -287,7 +279,7 @@ client_new(int fd)
 		PLX_LOG_RATELIMIT(NOTICE, mem, "a process of user %u is refused: the setting of whose processes may connect leaves it out", uid);
 		reply_send(fd, EPERM, NULL);
 	} else if (!client_serve(fd)) {
-		meet.clients[meet.n_clients++] = (struct client){fd, now_ms()};
+		meet.clients[meet.n_clients++] = (struct client){fd, plx_clock_ms()};
 		return;
 	}
 	hang_up(fd);
@@ -304,7 +296,7 @@ client_accept(int at)
 		return true;
 	}
 	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-		meet.scarce_until = now_ms() + SCARCE_MS;
+		meet.scarce_until = plx_clock_ms() + SCARCE_MS;
 	return errno == ECONNABORTED || errno == EINTR;
 }
 
@@ -383,7 +375,7 @@ meet_run(void *arg)
 	pthread_setname_np(pthread_self(), "plx-meet");
 	ask_short_slice();
 	for (;;) {
-		unsigned n = poll_fill(p, now_ms(), &ms);
+		unsigned n = poll_fill(p, plx_clock_ms(), &ms);
 
 		if (poll(p, n, ms) < 0) {
 			if (errno != EINTR) /* fewer descriptors are allowed than we poll */
@@ -397,7 +389,7 @@ meet_run(void *arg)
 			continue;
 		if (meet.uid != geteuid())
 			listen_again();
-		clients_look(p + 1 + MEET_PLACES, now_ms());
+		clients_look(p + 1 + MEET_PLACES, plx_clock_ms());
 		for (unsigned i = 0; i < MEET_PLACES; i++)
 			while (p[1 + i].revents != 0 && meet.n_clients < CLIENTS_MAX && client_accept(meet.listen[i]))
 				;

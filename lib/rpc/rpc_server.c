@@ -22,11 +22,12 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_common.h>
 #include <rte_lcore.h>
+
+#include "plx_clock.h"
 
 #include "rpc_int.h"
 
@@ -74,15 +75,6 @@ struct plx_rpc_server {
 	pid_t pid;
 	struct rpc_client clients[PLX_RPC_MAX_CLIENTS];
 };
-
-static uint64_t
-rpc_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 /* -- buffers -- */
 
@@ -490,8 +482,8 @@ rpc_server_main(void *arg)
 	int n;
 
 	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
-		n = epoll_wait(s->epoll_fd, ev, RTE_DIM(ev), rpc_server_timers(s, rpc_now_ms()));
-		rpc_server_events(s, ev, n, rpc_now_ms());
+		n = epoll_wait(s->epoll_fd, ev, RTE_DIM(ev), rpc_server_timers(s, plx_clock_ms()));
+		rpc_server_events(s, ev, n, plx_clock_ms());
 	}
 	return NULL;
 }
