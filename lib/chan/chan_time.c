@@ -124,6 +124,8 @@ plx_chans_next_ticks(const struct plx_chans *cs)
 {
 	const struct plx_timer *t;
 
+	if (!cs->on)
+		return UINT64_MAX;
 	/* the worker has a timer of its own, which is no reason to wake */
 	TAILQ_FOREACH(t, &cs->timers->list, link) {
 		if (t->fn == timer_fires)

@@ -45,6 +45,7 @@ is_complete(const struct plx_dev_ops *ops)
 		n_set((const char *)ops + from, len) * sizeof(uintptr_t) == len &&
 		FITS(ops->sleep) && FITS(ops->rma) && FITS(ops->keep) && FITS(ops->shared) && FITS(ops->keys) &&
 		FITS(ops->tag) && FITS(ops->group) && FITS(ops->datagram) && FITS(ops->ports) &&
+		(ops->deadline == NULL || (ops->queue_control != NULL && WHOLE(ops->sleep))) &&
 		(ops->cm == NULL || WHOLE(*ops->cm)) && (ops->stats == NULL) == (ops->stat_rows == NULL);
 }
 

@@ -54,6 +54,40 @@ a_table_of_hooks_is_whole_or_empty(void)
 }
 
 static int
+queue_fd(struct plx_queue *q)
+{
+	(void)q;
+	return 0;
+}
+
+static void
+fake_disarm(struct plx_queue *q)
+{
+	(void)q;
+}
+
+static uint64_t
+never(struct plx_queue *q)
+{
+	(void)q;
+	return UINT64_MAX;
+}
+
+/* It is asked of who sleeps, and control is called then. */
+static void
+a_deadline_goes_with_sleep_and_control(void)
+{
+	static const struct plx_dev_sleep_ops sleep = {.efd = queue_fd, .arm = queue_fd, .disarm = fake_disarm};
+
+	ops = fake_dev_ops;
+	ops.deadline = never;
+	UNIT_EQ(plx_dev_register(&ops), -EINVAL);
+	ops.sleep = sleep;
+	ops.queue_control = NULL;
+	UNIT_EQ(plx_dev_register(&ops), -EINVAL);
+}
+
+static int
 open_boasts(struct plx_dev *dev, const struct plx_conf *conf)
 {
 	(void)conf;
@@ -79,6 +113,7 @@ a_device_says_no_more_than_its_driver_has_hooks_for(void)
 static CU_TestInfo tests[] = {
 	UNIT_TEST(a_driver_has_every_hook_that_is_asked_of_all),
 	UNIT_TEST(a_table_of_hooks_is_whole_or_empty),
+	UNIT_TEST(a_deadline_goes_with_sleep_and_control),
 	UNIT_TEST(a_device_says_no_more_than_its_driver_has_hooks_for),
 	CU_TEST_INFO_NULL,
 };

@@ -564,9 +564,18 @@ int plx_queue_lossy_open(struct plx_queue *q, uint32_t *where);
 
 /**
  * Slow work that may make system calls: dead peers, refused connections.
- * Called every worker.peer_check_ms. Thread: owner.
+ * Called every worker.peer_check_ms while the owner runs turns; of an owner that sleeps, at
+ * plx_queue_deadline(). Thread: owner.
  */
 void plx_queue_control(struct plx_queue *q);
+
+/**
+ * When an owner that sleeps has to call plx_queue_control(), although nothing comes: to ask again, to
+ * give up, to see whether a peer is alive. Valid from plx_queue_arm() on, until the owner is awake.
+ * @return ns of plx_clock_ns(), which a few calls from then on move to later; UINT64_MAX: never
+ * Thread: owner. Blocks: never.
+ */
+uint64_t plx_queue_deadline(struct plx_queue *q);
 
 /**
  * Find or make the peer with this address; takes a reference. Errors: -EHOSTUNREACH the

@@ -159,6 +159,7 @@ struct plx_dev_ops {
 	void (*queue_leave)(struct plx_queue *q); /* first step of closing: notify peers, let sends
 	                                           * arrive */
 	void (*queue_control)(struct plx_queue *q);
+	uint64_t (*deadline)(struct plx_queue *q); /* plx_queue_deadline(): with queue_control */
 	bool (*peer_is)(const struct plx_peer *peer, const struct plx_addr *addr); /* or only its uid */
 	void (*peer_settle)(struct plx_peer *peer);
 	bool (*peer_has_left)(const struct plx_peer *peer);

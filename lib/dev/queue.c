@@ -232,6 +232,14 @@ plx_queue_flush(struct plx_queue *q)
 	q->dev->ops->flush(q);
 }
 
+uint64_t
+plx_queue_deadline(struct plx_queue *q)
+{
+	const struct plx_dev_ops *ops = q->dev->ops;
+
+	return ops->deadline != NULL ? ops->deadline(q) : UINT64_MAX;
+}
+
 void
 plx_queue_control(struct plx_queue *q)
 {

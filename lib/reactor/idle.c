@@ -18,10 +18,9 @@
  *   the reactor first sleeps briefly, for REACTOR_DOZE_US. If nothing came in that time it fences
  *   for all threads of this process, and of others that send to it (membarrier(2)), and looks
  *   again before it sleeps for longer: this fence interrupts each computing thread, but a fence
- *   of each poster would cost it the time that its line takes to arrive. Still no sleep is longer
- *   than SLEEP_MAX_MS, for the sake of timers.
+ *   of each poster would cost it the time that its line takes to arrive. A sleep ends when the
+ *   first of its pollers has something to do (plx_poller.due_ticks), or after SLEEP_MAX_MS.
  */
-#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
@@ -34,10 +33,10 @@
 
 #include "plx_conf.h"
 #include "plx_fence.h"
-#include "plx_log.h"
+#include "plx_timer.h"
 #include "reactor_int.h"
 
-#define SLEEP_MAX_MS   20
+#define SLEEP_MAX_MS   500u
 #define SHARED_TURNS   UINT64_C(32) /* empty turns before a shared core is yielded */
 #define SHARED_OFFERS  8  /* yields with a taker before it sleeps */
 
@@ -47,6 +46,7 @@ arm(struct plx_reactor *r)
 {
 	struct plx_poller *p;
 
+	r->due_ticks = UINT64_MAX;
 	TAILQ_FOREACH(p, &r->pollers, link) {
 		if (p->granted && reactor_was_returned(p))
 			return false;
@@ -55,6 +55,7 @@ arm(struct plx_reactor *r)
 		if (p->arm == NULL || p->arm(p->arg) != 0)
 			return false;
 		p->armed = true;
+		r->due_ticks = RTE_MIN(r->due_ticks, p->due_ticks);
 	}
 	return true;
 }
@@ -81,6 +82,15 @@ next_look(const struct plx_reactor *r)
 	return (struct timespec){.tv_nsec = us * 1000l};
 }
 
+/* Until the first of those that are armed has something to do. */
+static int
+until_due_ms(const struct plx_reactor *r)
+{
+	uint64_t now = rte_rdtsc(), due = RTE_MIN(r->due_ticks, now + us_ticks(SLEEP_MAX_MS * 1000u));
+
+	return (int)((plx_timer_wait_ns(due, now) + 999999) / 1000000);
+}
+
 /* @return whether it timed out */
 static bool
 nap(struct plx_reactor *r, struct timespec most)
@@ -100,7 +110,7 @@ rest(struct plx_reactor *r, bool sound)
 	if (r->n_granted != 0)
 		r->dozed = nap(r, next_look(r)) && r->dozed;
 	else if (sound)
-		r->dozed = epoll_wait(r->epfd, &ev, 1, SLEEP_MAX_MS) == 0;
+		r->dozed = epoll_wait(r->epfd, &ev, 1, until_due_ms(r)) == 0;
 	else
 		r->dozed = nap(r, (struct timespec){.tv_nsec = REACTOR_DOZE_US * 1000l});
 }

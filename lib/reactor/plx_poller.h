@@ -41,8 +41,8 @@ struct plx_poller {
 	                                          * @return the number of events */
 	/*
 	 * Before the reactor sleeps: 0 if no turn is needed until one of fds polls readable
-	 * or plx_reactor_wake() is called, or -EBUSY; and after the sleep, or after others
-	 * were busy. NULL: turns are needed at any time.
+	 * or plx_reactor_wake() is called, or due_ticks, or -EBUSY; and after the sleep, or after
+	 * others were busy. NULL: turns are needed at any time.
 	 */
 	int (*arm)(void *arg);
 	void (*disarm)(void *arg);
@@ -66,6 +66,7 @@ struct plx_poller {
 	uint8_t long_sure;     /* REACTOR_LONG_SURE: it usually has waited */
 	/* owner of the worker */
 	alignas(64) bool armed;
+	uint64_t due_ticks; /* arm sets it: the sleep ends then at the latest; UINT64_MAX: when it likes */
 	bool near; /* the thread that took it was on the reactor's core */
 	uint32_t n_calls; /* calls that took it for themselves since the reactor owned it */
 	uint32_t posts;	  /* consecutive turns of the reactor that ran posts of the application */

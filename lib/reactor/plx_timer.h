@@ -37,4 +37,7 @@ void plx_timer_disarm(struct plx_timers *ts, struct plx_timer *t);
 /** Fire all that are due; a timer may arm itself again for later. @return how many fired */
 unsigned plx_timers_run(struct plx_timers *ts, uint64_t now_ticks);
 
+/** How long to sleep. @param due_ticks not UINT64_MAX @return ns, 0 if it is due. Thread: any. */
+uint64_t plx_timer_wait_ns(uint64_t due_ticks, uint64_t now_ticks);
+
 #endif

@@ -48,6 +48,7 @@ struct plx_reactor {
 	uint64_t shared_seen; /* ticks; when a yield found a taker */
 	uint64_t offered;    /* ticks; of the last yield while busy */
 	uint64_t look_at;    /* ticks; time of the next check for waiting applications */
+	uint64_t due_ticks;  /* the first of those that its armed pollers name; it sleeps no longer */
 	bool hog;	     /* and they kept it for long */
 	bool dozed;	     /* it has slept briefly, and nothing came: the next time all fence */
 	unsigned n_mine;     /* pollers that it owns */

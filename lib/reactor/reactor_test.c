@@ -474,6 +474,7 @@ static _Atomic bool no_fence_for_all, sleeps_for_good;
 static _Atomic unsigned n_fences; /* by plx_fence_all() */
 static unsigned n_world_fences;
 static _Atomic unsigned n_long_sleeps;
+static _Atomic int long_sleep_ms; /* the last one, at most */
 static unsigned n_unsound; /* of them, without a fence between two looks */
 static bool looked_again = true; /* the last look was behind a fence that was behind the one before */
 
@@ -510,6 +511,7 @@ __wrap_plx_fence_open(void)
 int
 __wrap_epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms)
 {
+	long_sleep_ms = timeout_ms;
 	n_long_sleeps++;
 	n_unsound += !looked_again;
 	return __real_epoll_wait(epfd, events, n, sleeps_for_good ? -1 : timeout_ms);
@@ -562,6 +564,7 @@ sleeper_init(struct sleeper *s)
 	s->poller.fn = sleeper_turn;
 	s->poller.arm = sleeper_arm;
 	s->poller.disarm = sleeper_disarm;
+	s->poller.due_ticks = UINT64_MAX;
 	s->poller.arg = s;
 	s->poller.fds = &s->fd;
 	s->poller.n_fds = 1;
@@ -677,7 +680,7 @@ posted_start(bool fences, bool late)
 	memset((void *)s, 0, sizeof(*s));
 	UNIT_EQ_FATAL(plx_inbox_open(&s->inbox, false), 0);
 	s->poller = (struct plx_poller){.fn = posted_turn, .arm = posted_arm,
-		.disarm = posted_disarm, .arg = s};
+		.disarm = posted_disarm, .due_ticks = UINT64_MAX, .arg = s};
 	s->late = late;
 	no_fence_for_all = !fences;
 	sleeps_for_good = true;
@@ -785,6 +788,44 @@ behind_what_wakes_it_a_reactor_sleeps_short_at_first(void)
 	close(s.fd);
 	atomic_store(&n_long_sleeps, 0);
 	n_fences = 0;
+}
+
+/* How long a reactor sleeps whose pollers have something to do in so many ms; 0: never. */
+static int
+slept_ms(uint64_t first, uint64_t second)
+{
+	const uint64_t due[] = {first, second};
+	struct sleeper s[2];
+	int ms;
+
+	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SPIN, 1), 0);
+	atomic_store(&n_long_sleeps, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		sleeper_init(&s[i]);
+		if (due[i] != 0)
+			s[i].poller.due_ticks = rte_rdtsc() + us_ticks(due[i] * 1000);
+		UNIT_EQ_FATAL(plx_reactor_add(&s[i].poller), 0);
+	}
+	plx_reactor_set_idle(PLX_IDLE_SLEEP, 1);
+	wait_long_sleep(1);
+	ms = long_sleep_ms;
+	for (unsigned i = 0; i < 2; i++) {
+		plx_reactor_remove(&s[i].poller);
+		close(s[i].fd);
+	}
+	plx_reactor_stop_all();
+	atomic_store(&n_long_sleeps, 0);
+	n_fences = 0;
+	return ms;
+}
+
+static void
+a_sleep_ends_when_the_first_poller_has_something_to_do(void)
+{
+	UNIT_TRUE(slept_ms(0, 0) >= 500);
+	UNIT_TRUE(slept_ms(100000, 0) >= 500);
+	UNIT_TRUE(slept_ms(100000, 400) <= 400);
+	UNIT_TRUE(slept_ms(400, 100000) <= 400);
 }
 
 static void
@@ -962,7 +1003,9 @@ shared_turn(void *arg, bool granted)
 static int
 shared_arm(void *arg)
 {
-	(void)arg;
+	struct shared *s = arg;
+
+	s->poller.due_ticks = rte_rdtsc() + us_ticks(20000); /* to look after it */
 	return 0;
 }
 
@@ -1080,6 +1123,7 @@ static CU_TestInfo reactor_tests[] = {
 	UNIT_TEST(time_between_busy_turns_is_idle),
 	UNIT_TEST(no_wake_of_a_sleeping_reactor_is_lost),
 	UNIT_TEST(behind_what_wakes_it_a_reactor_sleeps_short_at_first),
+	UNIT_TEST(a_sleep_ends_when_the_first_poller_has_something_to_do),
 	UNIT_TEST(who_sends_to_no_worker_of_it_is_not_fenced),
 	UNIT_TEST(no_post_is_missed_where_one_fences_for_all),
 	UNIT_TEST(no_post_is_missed_where_the_kernel_has_no_membarrier),

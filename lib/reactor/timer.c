@@ -5,6 +5,8 @@
  */
 #include <stddef.h>
 
+#include <rte_cycles.h>
+
 #include "plx_timer.h"
 
 static void
@@ -65,4 +67,13 @@ plx_timers_run(struct plx_timers *ts, uint64_t now_ticks)
 		n++;
 	}
 	return n;
+}
+
+uint64_t
+plx_timer_wait_ns(uint64_t due_ticks, uint64_t now_ticks)
+{
+	if (due_ticks <= now_ticks)
+		return 0;
+	/* one more: a sleep that ends too early would be followed by another */
+	return (uint64_t)((double)(due_ticks - now_ticks) * 1e9 / (double)rte_get_tsc_hz()) + 1;
 }

@@ -70,7 +70,7 @@ struct plx_wake {
 	int efd;       /* what polls readable */
 	int signal_fd; /* any thread writes: plx_worker_signal() */
 	int app_fd;    /* dedicated: the owner writes */
-	int timer_fd;  /* inline, with channels: the first of their times */
+	int timer_fd;  /* inline: the first of the times of channels and devices */
 	uint64_t due_ticks;    /* of timer_fd; UINT64_MAX: of none */
 	uint32_t events_seen;  /* dedicated: of n_events */
 	uint32_t failed_told;  /* owner: of n_failed */

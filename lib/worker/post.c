@@ -17,15 +17,16 @@
 #define TURN_COUNTS 4  /* weight of a turn of a posting thread, in turns of a waiting one */
 #define CALL_PAUSES 32 /* polls before the core is yielded; a turn takes less, on a core of its own */
 
-/* Restore the sleeping reactor's arming; wake it if there is work. */
+/* Restore the sleeping reactor's arming; wake it if there is work, or will be before it wakes. */
 void
 worker_free_after_call(struct plx_worker *w)
 {
+	uint64_t due = w->poller.due_ticks;
 	bool wake;
 
 	if (unlikely(w->wake.on))
 		worker_wake_app(w, 1);
-	wake = w->poller.armed && w->poller.arm(w) != 0;
+	wake = w->poller.armed && (w->poller.arm(w) != 0 || w->poller.due_ticks < due);
 	plx_poller_give(&w->poller, 0);
 	if (unlikely(wake))
 		plx_reactor_wake(&w->poller);

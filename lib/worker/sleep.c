@@ -19,6 +19,7 @@
 
 #include <rte_cycles.h>
 
+#include "plx_clock.h"
 #include "plx_futex.h"
 #include "worker_int.h"
 
@@ -53,22 +54,52 @@ disarm_queues(struct plx_worker *w)
 		plx_queue_disarm(w->queues[i]);
 }
 
-/* Channels have times of their own: wake for the first. */
+/* @return when the first device has something to do, in ticks; UINT64_MAX: none has before something comes */
+static uint64_t
+devices_due(const struct plx_worker *w)
+{
+	uint64_t due_ns = UINT64_MAX, now_ns;
+
+	for (uint32_t i = 0; i < w->n_queues; i++)
+		due_ns = RTE_MIN(due_ns, plx_queue_deadline(w->queues[i]));
+	if (due_ns == UINT64_MAX)
+		return UINT64_MAX;
+	now_ns = plx_clock_ns();
+	if (due_ns <= now_ns)
+		return 0;
+	return rte_rdtsc() + (uint64_t)((double)(due_ns - now_ns) * (double)rte_get_tsc_hz() / 1e9);
+}
+
+/* Channels and devices have times of their own: wake for the first. */
 static void
 arm_timer(struct plx_worker *w)
 {
-	uint64_t due = plx_chans_next_ticks(&w->chans), now = rte_rdtsc(), ns;
-	struct itimerspec t = {.it_value = {0, 1}};
+	uint64_t due = RTE_MIN(plx_chans_next_ticks(&w->chans), devices_due(w)), was = w->wake.due_ticks;
+	struct itimerspec t = {.it_value = {0, 0}};
+	uint64_t ns;
 
 	w->wake.due_ticks = due;
-	if (due == UINT64_MAX) {
-		t.it_value.tv_nsec = 0;
-	} else if (due > now) {
-		ns = (uint64_t)((double)(due - now) * 1e9 / rte_get_tsc_hz()) + 1;
-		t.it_value.tv_sec = ns / 1000000000;
-		t.it_value.tv_nsec = ns % 1000000000;
+	if (due == UINT64_MAX && was == UINT64_MAX)
+		return;
+	if (due != UINT64_MAX) {
+		ns = RTE_MAX(plx_timer_wait_ns(due, rte_rdtsc()), UINT64_C(1)); /* 0 stops it */
+		t.it_value.tv_sec = (time_t)(ns / 1000000000);
+		t.it_value.tv_nsec = (long)(ns % 1000000000);
 	}
 	timerfd_settime(w->wake.timer_fd, 0, &t, NULL);
+}
+
+/* What was due while no turn was run. */
+static void
+run_due(struct plx_worker *w)
+{
+	plx_timers_run(&w->timers, rte_rdtsc());
+	for (uint32_t i = 0; i < w->n_queues; i++) {
+		uint64_t due_ns = plx_queue_deadline(w->queues[i]);
+
+		if (due_ns != UINT64_MAX && due_ns <= plx_clock_ns())
+			plx_queue_control(w->queues[i]);
+	}
 }
 
 static int
@@ -93,10 +124,10 @@ arm_inline(struct plx_worker *w)
 	if (needs_turns(w))
 		return -EBUSY;
 	worker_app_add(w, WORKER_APP_ARMED);
-	if (w->wake.timer_fd >= 0)
+	if (arm_queues(w) == 0) {
 		arm_timer(w);
-	if (arm_queues(w) == 0)
 		return 0;
+	}
 	worker_disarm(w);
 	return -EBUSY;
 }
@@ -127,9 +158,9 @@ worker_disarm(struct plx_worker *w)
 	}
 	if (!w->wake.no_sleep)
 		disarm_queues(w);
-	if (w->wake.timer_fd >= 0) {
+	if (w->wake.due_ticks != UINT64_MAX) {
 		worker_event_take(w->wake.timer_fd);
-		plx_timers_run(&w->timers, rte_rdtsc());
+		run_due(w);
 	}
 }
 
@@ -142,8 +173,10 @@ rest_arm(void *arg)
 		!TAILQ_EMPTY(&w->am.overflow) || !STAILQ_EMPTY(&w->chans.overflow))
 		return -EBUSY;
 	/* The inbox is checked last: posts have had time to arrive. */
-	if (arm_queues(w) == 0 && plx_inbox_empty(&w->inbox))
+	if (arm_queues(w) == 0 && plx_inbox_empty(&w->inbox)) {
+		w->poller.due_ticks = RTE_MIN(w->timers.next_ticks, devices_due(w));
 		return 0;
+	}
 	disarm_queues(w);
 	return -EBUSY;
 }
@@ -154,7 +187,7 @@ rest_disarm(void *arg)
 	struct plx_worker *w = arg;
 
 	disarm_queues(w);
-	plx_timers_run(&w->timers, rte_rdtsc());
+	run_due(w);
 }
 
 int

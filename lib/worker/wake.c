@@ -88,7 +88,7 @@ worker_wake_open(struct plx_worker *w, const struct plx_worker_params *params)
 	rc = k->efd < 0 ? -errno : open_event(w, &k->signal_fd);
 	if (rc == 0)
 		rc = w->dedicated ? open_event(w, &k->app_fd) : add_queues(w);
-	if (rc == 0 && w->chans.on && !w->dedicated)
+	if (rc == 0 && !w->dedicated)
 		rc = open_timer(w);
 	if (rc == 0 && params->event_fd >= 0 &&
 		epoll_ctl(params->event_fd, EPOLL_CTL_ADD, k->efd, &ev) != 0)
