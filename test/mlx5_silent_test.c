@@ -7,6 +7,7 @@
  * Time is not waited for but taken off what the driver remembers.
  */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +236,70 @@ an_idle_peer_that_is_silent_is_told(void)
 	end();
 }
 
+/* The first queue's owner sleeps, and has turns only when it may not. @return whether it slept until its deadline */
+static bool
+sleep_once(void)
+{
+	struct pollfd p = {.fd = plx_queue_efd(q[0]), .events = POLLIN};
+	uint64_t due_ns, now_ns;
+	bool woken;
+
+	UNIT_TRUE_FATAL(p.fd >= 0);
+	if (plx_queue_arm(q[0]) != 0) {
+		turn(0);
+		return false;
+	}
+	due_ns = plx_queue_deadline(q[0]);
+	now_ns = plx_clock_ns();
+	UNIT_TRUE_FATAL(due_ns < now_ns + LONG_NS);
+	woken = poll(&p, 1, due_ns > now_ns ? (int)((due_ns - now_ns) / 1000000) + 1 : 0) != 0;
+	plx_queue_disarm(q[0]);
+	if (plx_queue_deadline(q[0]) <= plx_clock_ns())
+		plx_queue_control(q[0]);
+	return !woken;
+}
+
+static void
+who_sleeps_looks_at_its_peers_in_time(void)
+{
+	uint64_t probes;
+	unsigned n = 0;
+
+	begin(NEVER_NS);
+	probes = mq->stat.probes;
+	for (time_t began = time(NULL); n < 3 && time(NULL) - began <= PATIENCE_S;)
+		n += sleep_once();
+	UNIT_EQ(n, 3);
+	UNIT_TRUE(mq->stat.probes > probes); /* the peer says nothing of itself */
+	end();
+}
+
+static void
+who_waits_for_an_answer_sleeps_and_asks_again(void)
+{
+	struct plx_queue *gone;
+	struct plx_addr addr;
+	struct plx_conf conf;
+	struct plx_peer *p;
+	unsigned n = 0;
+
+	begin(NEVER_NS);
+	plx_conf_defaults(&conf);
+	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &gone), 0);
+	plx_queue_addr(gone, &addr);
+	plx_queue_close(gone);
+	mq->link.connect_ns = LONG_NS / 100;
+	UNIT_EQ_FATAL(plx_peer_get(q[0], &addr, &p), 0);
+	UNIT_EQ_FATAL(plx_peer_connect(p), 0);
+	for (time_t began = time(NULL); n_dead == 0 && time(NULL) - began <= PATIENCE_S;)
+		n += sleep_once();
+	UNIT_TRUE(n >= 3);
+	UNIT_TRUE(mq->stat.link.asked_again >= 2);
+	UNIT_EQ(p->err, -ETIMEDOUT);
+	plx_peer_put(p);
+	end();
+}
+
 /* Told soon, and in the turn: not at the look that finds it so. */
 static void
 who_is_overdue_keeps_the_owner_awake_and_is_told_soon(void)
@@ -441,6 +506,8 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(who_is_silent_for_less_than_it_may_lives),
 	UNIT_TEST(who_is_silent_for_longer_is_told_once),
 	UNIT_TEST(an_idle_peer_that_is_silent_is_told),
+	UNIT_TEST(who_sleeps_looks_at_its_peers_in_time),
+	UNIT_TEST(who_waits_for_an_answer_sleeps_and_asks_again),
 	UNIT_TEST(who_is_overdue_keeps_the_owner_awake_and_is_told_soon),
 	UNIT_TEST(a_silence_of_long_ago_does_not_count),
 	UNIT_TEST(who_has_answered_while_nobody_looked_lives),

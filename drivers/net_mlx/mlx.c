@@ -128,6 +128,7 @@ const struct plx_dev_ops plx_net_mlx_ops = {
 	.ports.is_up = mlx_queue_is_up,
 	.ports.score = mlx_peer_score,
 	.queue_control = mlx_queue_control,
+	.deadline = mlx_queue_deadline,
 	.peer_open = mlx_peer_open,
 	.addr_whose = mlx_addr_whose,
 	.addr_why = mlx_addr_why,

@@ -96,3 +96,19 @@ mlx_queue_control(struct plx_queue *q)
 	if (peers_look(mq) && mq->hw->ops->check != NULL)
 		mq->hw->ops->check(mq->hw);
 }
+
+/* Whether there may be a peer whose death no event reports. */
+static bool
+has_to_look(const struct mlx_queue *mq)
+{
+	return !TAILQ_EMPTY(&mq->link.conns) || mq->lossy.qp != NULL;
+}
+
+uint64_t
+mlx_queue_deadline(struct plx_queue *q)
+{
+	const struct mlx_queue *mq = mlx_queue(q);
+	uint64_t look_ns = has_to_look(mq) ? mq->link.peers_ns + mq->link.probe_ns : UINT64_MAX;
+
+	return RTE_MIN(plx_link_deadline(&mq->link), look_ns);
+}

@@ -155,7 +155,7 @@ mlx_queue_open(struct plx_queue *q)
 	mq->q = q;
 	mq->port = port;
 	mq->pid = getpid();
-	mq->epfd = mq->timerfd = -1;
+	mq->epfd = -1;
 	mq->link.now_ns = plx_clock_ns();
 	plx_link_init(&mq->link, &mlx_conn_ops, &mq->stat.link);
 	TAILQ_INIT(&mq->ways);

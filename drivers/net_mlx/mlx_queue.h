@@ -114,7 +114,7 @@ struct mlx_queue {
 	struct mlx_tm *tm;	/* NULL: the device does not match tags */
 	/* sleeping */
 	struct ibv_comp_channel *channel;
-	int epfd, timerfd;
+	int epfd;
 	struct mlx_hw_comp kept[MLX_HW_POLL_MAX]; /* arrivals found when arming */
 	struct mlx_hw_comp kept_tx[MLX_HW_POLL_MAX];
 	uint64_t tx_then;	/* tx_seen at the last look at all peers */
@@ -141,6 +141,7 @@ bool mlx_queue_is_up(const struct plx_queue *q);
 
 /* mlx_control.c */
 void mlx_queue_control(struct plx_queue *q);
+uint64_t mlx_queue_deadline(struct plx_queue *q);
 void mlx_queue_leave(struct plx_queue *q);
 
 /* mlx_sleep.c */

@@ -8,14 +8,13 @@
  *   device's own events. An armed completion queue makes the channel readable with the next
  *   completion; earlier ones do not, so all are polled once more after arming, and the
  *   completions found are stored for the next burst.
- * - The death of a peer causes no event while nothing is sent to it. So a timer in the descriptor
- *   wakes the owner to check for such peers.
+ * - The death of a peer causes no event while nothing is sent to it, nor does a hello that was
+ *   lost. So the owner wakes at the queue's deadline to check for such peers.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "mlx_conn.h"
@@ -41,35 +40,22 @@ mlx_sleep_close(struct mlx_queue *mq)
 {
 	if (mq->epfd >= 0)
 		close(mq->epfd);
-	if (mq->timerfd >= 0)
-		close(mq->timerfd);
 	if (mq->channel != NULL)
 		mlx_glue.destroy_comp_channel(mq->channel);
-}
-
-static int
-timer_open(struct mlx_queue *mq)
-{
-	struct timespec t = {mq->link.probe_ns / 1000000000, mq->link.probe_ns % 1000000000};
-	struct itimerspec every = {t, t};
-
-	mq->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	return mq->timerfd >= 0 ? timerfd_settime(mq->timerfd, 0, &every, NULL) : -1;
 }
 
 int
 mlx_queue_efd(struct plx_queue *q)
 {
 	struct mlx_queue *mq = mlx_queue(q);
-	int fds[] = {mq->channel->fd, mq->port->ctx->async_fd, -1};
+	int fds[] = {mq->channel->fd, mq->port->ctx->async_fd};
 	struct epoll_event ev = {.events = EPOLLIN};
 
 	if (mq->epfd >= 0)
 		return mq->epfd;
 	mq->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (mq->epfd < 0 || timer_open(mq) != 0)
+	if (mq->epfd < 0)
 		return -errno;
-	fds[2] = mq->timerfd;
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (epoll_ctl(mq->epfd, EPOLL_CTL_ADD, fds[i], &ev) != 0)
 			return -errno;
@@ -94,8 +80,8 @@ mlx_queue_arm(struct plx_queue *q)
 {
 	struct mlx_queue *mq = mlx_queue(q);
 
-	/* Work that only needs time to pass. */
-	if (!TAILQ_EMPTY(&mq->link.asking) || !TAILQ_EMPTY(&mq->link.waiting) || !SLIST_EMPTY(&mq->link.lost) ||
+	/* Work of turns. */
+	if (!TAILQ_EMPTY(&mq->link.waiting) || !SLIST_EMPTY(&mq->link.lost) ||
 		!SLIST_EMPTY(&mq->owes) || mq->link.overdue || mq->ud.failed)
 		return -EBUSY;
 	if (mq->hw->ops->arm(mq->hw) != 0 || ibv_req_notify_cq(mq->ud.cq, 0) != 0 ||
@@ -111,13 +97,10 @@ void
 mlx_queue_disarm(struct plx_queue *q)
 {
 	struct mlx_queue *mq = mlx_queue(q);
-	uint64_t n;
 
 	events_take(mq);
 	mlx_port_events(mq->port);
 	mlx_dgrams_poll(mq);
 	mlx_groups_poll(mq);
 	mlx_lossy_poll(mq);
-	if (read(mq->timerfd, &n, sizeof(n)) == sizeof(n))
-		mlx_queue_control(q);
 }

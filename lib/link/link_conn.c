@@ -20,6 +20,8 @@
  */
 #include <errno.h>
 
+#include <rte_common.h>
+
 #include "link_int.h"
 #include "plx_log.h"
 
@@ -239,6 +241,21 @@ plx_link_on_hello(struct plx_link_peer *p, const struct plx_link_hello *hello, u
 		on_answer(p, hello, now_ns);
 }
 
+/* When it asks again. */
+static uint64_t
+again_ns(const struct plx_link_peer *p)
+{
+	uint32_t n = p->n_asked < BACKOFF_MAX ? p->n_asked : BACKOFF_MAX;
+
+	return p->asked_ns + (p->link->again_ns << n);
+}
+
+static uint64_t
+give_up_ns(const struct plx_link_peer *p)
+{
+	return p->n_asked != 0 ? p->give_up_ns : UINT64_MAX;
+}
+
 void
 plx_link_control(struct plx_link *l, uint64_t now_ns)
 {
@@ -246,14 +263,25 @@ plx_link_control(struct plx_link *l, uint64_t now_ns)
 
 	l->now_ns = now_ns;
 	for (p = TAILQ_FIRST(&l->asking); p != NULL; p = next) {
-		uint32_t n = p->n_asked < BACKOFF_MAX ? p->n_asked : BACKOFF_MAX;
-
 		next = TAILQ_NEXT(p, asking);
-		if (p->n_asked != 0 && now_ns >= p->give_up_ns)
+		if (now_ns >= give_up_ns(p))
 			plx_link_lose(p, -ETIMEDOUT);
-		else if (now_ns - p->asked_ns >= l->again_ns << n)
+		else if (now_ns >= again_ns(p))
 			conn_ask(p, now_ns);
 	}
+}
+
+uint64_t
+plx_link_deadline(const struct plx_link *l)
+{
+	const struct plx_link_peer *p;
+	uint64_t due = UINT64_MAX;
+
+	TAILQ_FOREACH(p, &l->asking, asking) {
+		due = RTE_MIN(due, again_ns(p));
+		due = RTE_MIN(due, give_up_ns(p));
+	}
+	return due;
 }
 
 void

@@ -281,6 +281,33 @@ who_is_not_answered_asks_less_and_less_often_and_gives_up(void)
 	UNIT_EQ(h[0].link.n_made, 0);
 }
 
+/* Control is called at these times only. */
+static void
+who_sleeps_asks_again_in_time_and_gives_up_in_time(void)
+{
+	uint64_t began, due;
+	unsigned n = 0;
+
+	begin(8);
+	UNIT_EQ(plx_link_deadline(&h[0].link), UINT64_MAX);
+	began = now;
+	loss = 100;
+	UNIT_EQ(plx_link_connect(peer(0, 1), now), 0);
+	while (h[0].far[1].n_dead == 0 && n++ < 10) {
+		due = plx_link_deadline(&h[0].link);
+		UNIT_TRUE_FATAL(due > now && due <= began + CONNECT);
+		plx_link_control(&h[0].link, due - 1); /* too early: nothing */
+		UNIT_EQ(h[0].stat.asked_again, n - 1);
+		now = due;
+		plx_link_control(&h[0].link, now);
+		plx_link_settle(&h[0].link);
+	}
+	UNIT_EQ(now, began + CONNECT);
+	UNIT_EQ(h[0].stat.asked_again, n - 1);
+	UNIT_TRUE(n >= 5);
+	UNIT_EQ(plx_link_deadline(&h[0].link), UINT64_MAX);
+}
+
 static void
 a_way_that_is_not_found_is_an_error_at_the_third_try(void)
 {
@@ -457,6 +484,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(two_datagrams_and_a_message_connect_two),
 	UNIT_TEST(both_may_ask_at_the_same_time),
 	UNIT_TEST(who_is_not_answered_asks_less_and_less_often_and_gives_up),
+	UNIT_TEST(who_sleeps_asks_again_in_time_and_gives_up_in_time),
 	UNIT_TEST(a_way_that_is_not_found_is_an_error_at_the_third_try),
 	UNIT_TEST(what_is_late_changes_nothing_and_what_is_new_ends_the_old),
 	UNIT_TEST(an_idle_connection_gives_way_to_one_that_is_wanted),

@@ -193,6 +193,11 @@ void plx_link_close(struct plx_link_peer *p);
 /** Continue parking, and serve waiting peers. */
 void plx_link_work(struct plx_link *l, uint64_t now_ns);
 
+/**
+ * When plx_link_control() has to ask again or to give up, though nothing comes.
+ * @return ns, UINT64_MAX: never. Never blocks.
+ */
+uint64_t plx_link_deadline(const struct plx_link *l);
 /** @return whether it is time to check all peers. @param is_due whether any completion is due */
 bool plx_link_is_time(const struct plx_link *l, bool is_due);
 /** Check whether a peer is alive. @param can_say whether a datagram has room */
