@@ -60,6 +60,7 @@ const struct plx_dev_ops plx_net_tcp_ops = {
 	.queue_close = tcp_queue_close,
 	.queue_addr = tcp_queue_addr,
 	.queue_control = tcp_queue_control,
+	.deadline = tcp_queue_deadline,
 	.peer_open = tcp_peer_open,
 	.addr_whose = tcp_addr_whose,
 	.addr_why = tcp_addr_why,

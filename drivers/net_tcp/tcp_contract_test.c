@@ -3,6 +3,13 @@
  *
  * tcp_contract_test.c - the TCP driver in the contract of drivers, and what only it has
  */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <rte_common.h>
 
 #include "plx_net_tcp.h"
@@ -24,6 +31,45 @@ is_settled(struct plx_peer *peer)
 	return tcp_peer(peer)->state == TCP_OPEN;
 }
 
+/* Somebody listens there and says nothing: no event ever comes. */
+static void
+who_is_not_answered_sleeps_and_gives_up_in_time(void)
+{
+	struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	int mute = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	uint64_t since = now_ns();
+	socklen_t len = sizeof(at);
+	struct plx_addr addr;
+	struct plx_peer *p;
+	unsigned n = 0;
+
+	UNIT_EQ_FATAL(bind(mute, (struct sockaddr *)&at, len), 0);
+	UNIT_EQ_FATAL(listen(mute, 8), 0);
+	UNIT_EQ_FATAL(getsockname(mute, (struct sockaddr *)&at, &len), 0);
+	plx_queue_addr(b, &addr);
+	memcpy(addr.bytes + offsetof(struct tcp_addr, port), &(uint16_t){ntohs(at.sin6_port)}, sizeof(uint16_t));
+	UNIT_TRUE_FATAL(plx_queue_efd(a) >= 0);
+	p = peer_known(a, &addr);
+	UNIT_EQ_FATAL(plx_peer_connect(p), 0);
+	while (p->state != PLX_PEER_DEAD && sleep_once(a) && n < 1000)
+		n++;
+	UNIT_EQ(p->state, PLX_PEER_DEAD);
+	UNIT_EQ(p->err, -ETIMEDOUT);
+	UNIT_TRUE(now_ns() - since >= UINT64_C(2000000000));
+	UNIT_TRUE(n < 50); /* it did not turn round and round */
+	close(mute);
+	queue_close(a);
+	queue_close(b);
+}
+
+static CU_TestInfo own_tests[] = {
+	UNIT_TEST(who_is_not_answered_sleeps_and_gives_up_in_time),
+	CU_TEST_INFO_NULL,
+};
+
+static const struct dev_contract_suite suites[] = {{"itself", 0, own_tests}, {NULL, 0, NULL}};
+
 static const char *const setups[] = {"over any family", "over IPv6", NULL};
 
 static struct dev_contract contract = {
@@ -31,6 +77,7 @@ static struct dev_contract contract = {
 	.setups = setups,
 	.set_up = set_up,
 	.is_settled = is_settled,
+	.suites = suites,
 	.at_least = 16,
 };
 

@@ -215,6 +215,7 @@ void tcp_queue_leave(struct plx_queue *q);
 void tcp_queue_close(struct plx_queue *q);
 void tcp_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
 void tcp_queue_control(struct plx_queue *q);
+uint64_t tcp_queue_deadline(struct plx_queue *q);
 
 /* tcp_peer.c */
 int tcp_peer_open(struct plx_peer *peer, const struct plx_addr *addr);
@@ -228,6 +229,8 @@ void tcp_listen(struct tcp_queue *tq);
 void tcp_listen_event(struct tcp_queue *tq);
 void tcp_guest_event(struct tcp_queue *tq, struct tcp_guest *g);
 void tcp_guests_control(struct tcp_queue *tq, uint64_t now_ms);
+/** @return when that has something to do though nothing comes; UINT64_MAX: never */
+uint64_t tcp_guests_deadline_ms(const struct tcp_queue *tq);
 /** Those who came from a peer are of no use. */
 void tcp_guests_drop(struct tcp_peer *p);
 void tcp_listen_close(struct tcp_queue *tq);
@@ -240,6 +243,8 @@ void tcp_join_end(struct tcp_peer *p);
 /** Something happened at a try's socket. */
 void tcp_try_event(struct tcp_peer *p);
 void tcp_join_control(struct tcp_peer *p, uint64_t now_ms);
+/** @return when that has something to do though nothing comes; UINT64_MAX: never */
+uint64_t tcp_join_deadline_ms(const struct tcp_peer *p);
 
 /* tcp_conn.c */
 /** A socket is this peer's connection now. @return 0 or -errno, and the socket is the caller's */

@@ -287,6 +287,26 @@ tcp_join_control(struct tcp_peer *p, uint64_t now_ms)
 		begin_tries(p, now_ms);
 }
 
+uint64_t
+tcp_join_deadline_ms(const struct tcp_peer *p)
+{
+	const struct tcp_join *j = p->join;
+	uint64_t due_ms = UINT64_MAX;
+	bool may_try = false;
+
+	if (j == NULL) /* it came to us: who came is looked after by then */
+		return p->state == TCP_JOINING && p->n_answered + p->n_waiting == 0 ? 0 : UINT64_MAX;
+	for (unsigned k = 0; k < TCP_TRIES; k++) {
+		may_try |= j->tries[k].fd < 0;
+		if (j->tries[k].fd >= 0)
+			due_ms = RTE_MIN(due_ms, j->tries[k].since_ms + TRY_MS);
+	}
+	for (unsigned i = 0; may_try && i < j->n_good; i++)
+		if (!j->at[i].over && !j->at[i].tried_now)
+			due_ms = RTE_MIN(due_ms, j->at[i].again_ms);
+	return RTE_MIN(due_ms, j->until_ms);
+}
+
 void
 tcp_try_event(struct tcp_peer *p)
 {

@@ -41,6 +41,7 @@ go_on_accepting(struct tcp_queue *tq, uint64_t now_ms)
 	if (tq->listens || tq->listener < 0 || now_ms < tq->accept_ms)
 		return;
 	tq->listens = tcp_sock_rewatch(tq, tq->listener, EPOLLIN, tq, TCP_WATCH_LISTENER) == 0;
+	tq->accept_ms = now_ms + PAUSE_MS; /* if it does not */
 }
 
 static int
@@ -289,6 +290,27 @@ tcp_guests_control(struct tcp_queue *tq, uint64_t now_ms)
 	for (unsigned i = 0; tq->guests != NULL && i < TCP_GUESTS; i++)
 		if (tq->guests[i].open)
 			guest_control(tq, &tq->guests[i], now_ms);
+}
+
+static uint64_t
+guest_due_ms(const struct tcp_guest *g)
+{
+	const struct tcp_peer *p = g->p;
+
+	if (p != NULL && (p->state >= TCP_OPEN || (g->waits && p->join == NULL)))
+		return 0;
+	return g->waits ? UINT64_MAX : g->since_ms + TCP_GUEST_MS;
+}
+
+uint64_t
+tcp_guests_deadline_ms(const struct tcp_queue *tq)
+{
+	uint64_t due_ms = tq->listens || tq->listener < 0 ? UINT64_MAX : tq->accept_ms;
+
+	for (unsigned i = 0; tq->guests != NULL && i < TCP_GUESTS; i++)
+		if (tq->guests[i].open)
+			due_ms = RTE_MIN(due_ms, guest_due_ms(&tq->guests[i]));
+	return due_ms;
 }
 
 void

@@ -149,6 +149,30 @@ tcp_queue_control(struct plx_queue *q)
 	tq->n_dead_seen = q->stat.peers_dead;
 }
 
+static void
+join_due(struct plx_peer *peer, void *arg)
+{
+	uint64_t *due_ms = arg;
+
+	*due_ms = RTE_MIN(*due_ms, tcp_join_deadline_ms(tcp_peer(peer)));
+}
+
+uint64_t
+tcp_queue_deadline(struct plx_queue *q)
+{
+	struct tcp_queue *tq = tcp_queue(q);
+	uint64_t due_ms;
+
+	if (tq->epfd < 0)
+		return UINT64_MAX;
+	if (q->stat.peers_dead != tq->n_dead_seen)
+		return 0;
+	due_ms = tcp_guests_deadline_ms(tq);
+	if (tq->n_joins != 0)
+		plx_peer_each(q, join_due, &due_ms);
+	return due_ms != UINT64_MAX ? due_ms * 1000000 : UINT64_MAX;
+}
+
 /* -- the end -- */
 
 static void
