@@ -904,6 +904,69 @@ a_message_wakes_who_sleeps(void)
 	queue_close(b);
 }
 
+bool
+sleep_once(struct plx_queue *q)
+{
+	struct pollfd p = {.fd = plx_queue_efd(q), .events = POLLIN};
+	uint64_t since = now_ns(), due, most_ms = 3000;
+	struct plx_rx rx;
+	bool woken = true, armed = plx_queue_arm(q) == 0;
+
+	if (armed) {
+		due = plx_queue_deadline(q);
+		if (due != UINT64_MAX)
+			most_ms = due > since ? (due - since) / 1000000 + 1 : 0;
+		woken = poll(&p, 1, (int)most_ms) == 1 || due != UINT64_MAX;
+		plx_queue_disarm(q);
+	}
+	if (!armed || plx_queue_deadline(q) <= now_ns())
+		plx_queue_control(q);
+	UNIT_EQ(burst(q, &rx, 1), 0);
+	return woken;
+}
+
+/* By an event, or as it is time to look: nothing is sent to it, and no turn is run but after a wake-up. */
+static void
+who_sleeps_learns_of_a_peer_that_has_gone(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	uint64_t since = now_ns();
+	struct plx_peer *to_b;
+	struct plx_rx rx;
+
+	UNIT_TRUE_FATAL(plx_queue_efd(a) >= 0);
+	to_b = connected_to(a, b);
+	UNIT_EQ_FATAL(msg_send(to_b, 1, 8), 0);
+	UNIT_EQ_FATAL(burst_some(b, &rx, 1), 1);
+	b->rx_release(b, &rx, 1);
+	queue_close(b);
+	while (to_b->state != PLX_PEER_DEAD && sleep_once(a))
+		CU_ASSERT_FATAL(patient(since));
+	UNIT_EQ(to_b->state, PLX_PEER_DEAD);
+	queue_close(a);
+}
+
+/* Who is called when it is time has done it: there is a later time, or none. */
+static void
+a_deadline_is_over_when_it_was_kept(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b;
+
+	UNIT_TRUE_FATAL(plx_queue_efd(a) >= 0);
+	to_b = connected_to(a, b);
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < 4 && plx_queue_deadline(a) <= now_ns(); i++)
+			plx_queue_control(a);
+		UNIT_TRUE(plx_queue_deadline(a) > now_ns());
+		if (round == 0)
+			UNIT_EQ(msg_send(to_b, 1, 8), 0);
+		if (round == 1)
+			queue_close(b);
+	}
+	queue_close(a);
+}
+
 /* -- which tests run on which driver -- */
 
 static const struct dev_contract_test messages[] = {
@@ -925,6 +988,8 @@ static const struct dev_contract_test messages[] = {
 	DEV_TEST(a_dead_peer_is_told_once_and_after_its_messages, 0),
 	DEV_TEST(a_dead_peer_never_heard_before_is_told_after_its_messages, 0),
 	DEV_TEST(a_message_wakes_who_sleeps, NEED_SLEEP),
+	DEV_TEST(who_sleeps_learns_of_a_peer_that_has_gone, NEED_SLEEP),
+	DEV_TEST(a_deadline_is_over_when_it_was_kept, NEED_SLEEP),
 	{{NULL, NULL}, 0},
 };
 

@@ -53,6 +53,13 @@ struct skel_cell {
 	void *arg;
 };
 
+/** Wakes a receiver that sleeps. The receiver and the lanes to it share it. */
+struct skel_bell {
+	_Atomic uint32_t refs;
+	_Atomic bool armed; /* who takes it from true writes to fd */
+	int fd;		    /* -1: it never sleeps */
+};
+
 struct skel_lane {
 	/* line 0: writer: sender */
 	_Atomic uint64_t tail;
@@ -64,6 +71,7 @@ struct skel_lane {
 	uint64_t taken; /* given to the receiver's owner, up to here */
 	/* line 2: set when it is made; and cold */
 	alignas(PLX_LINE) struct skel_addr from;
+	struct skel_bell *bell; /* the receiver's */
 	uint64_t n_cells;
 	_Atomic uint32_t refs;
 	STAILQ_ENTRY(skel_lane) link; /* at a door: state.lock in skeleton.c */
@@ -82,6 +90,9 @@ struct skel_queue {
 	struct skel_addr addr;
 	uint64_t n_cells;
 	uint32_t n_told_later; /* messages that were not copied and not told */
+	uint32_t n_ends;       /* of lanes */
+	uint64_t look_ns, looked_ns; /* how often, and when, it looked whether the other ends are there */
+	struct skel_bell *bell;
 	TAILQ_HEAD(skel_senders, skel_peer) senders; /* who was looked at longest ago comes first */
 	struct skel_bufs spare, kept;
 	_Atomic bool knocked;		 /* there is something at the door */
@@ -103,6 +114,18 @@ void skel_lane_leave(struct skel_lane *lane, _Atomic bool *left);
 /** @return whether the receiver has taken all. */
 bool skel_lane_is_empty(const struct skel_lane *lane);
 void skel_bufs_free(struct skel_bufs *bufs);
+
+/* skel_sleep.c */
+/** @return NULL without memory */
+struct skel_bell *skel_bell_new(void);
+struct skel_bell *skel_bell_get(struct skel_bell *bell);
+void skel_bell_put(struct skel_bell *bell);
+/** Something has come. */
+void skel_bell_ring(struct skel_bell *bell);
+int skel_efd(struct plx_queue *q);
+int skel_arm(struct plx_queue *q);
+void skel_disarm(struct plx_queue *q);
+uint64_t skel_deadline(struct plx_queue *q);
 
 /* skel_msg.c */
 int skel_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);

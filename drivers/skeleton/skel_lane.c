@@ -24,6 +24,7 @@ lane_free(struct skel_lane *lane)
 {
 	for (uint64_t i = 0; i < lane->n_cells; i++)
 		free(lane->cells[i].buf);
+	skel_bell_put(lane->bell);
 	free(lane);
 }
 

@@ -58,6 +58,7 @@ cell_give(struct plx_peer *peer, const struct skel_cell *c)
 {
 	/* pairs with skel_lane_is_empty(); one writer */
 	atomic_fetch_add_explicit(&skel_peer(peer)->tx->tail, 1, memory_order_release);
+	skel_bell_ring(skel_peer(peer)->tx->bell);
 	PLX_STAT_INC(peer->q->stat.tx_msgs);
 	PLX_STAT_ADD(peer->q->stat.tx_bytes, c->len);
 }

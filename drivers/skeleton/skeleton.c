@@ -4,7 +4,7 @@
  * skeleton.c - an example of a driver: queues of one process send to each other
  *
  * Design notes
- * It has the hooks that every driver has, two tables and a setting; doc/guides/new_driver.md goes through it. A sender
+ * It has the hooks that every driver has, three tables and two settings; doc/guides/new_driver.md goes through it. A sender
  * makes a lane to each queue that it connects to: a ring of cells with one writer and one reader (skel_lane.c). The
  * receiver finds the lane at its door, and meets the sender by that. Either end leaves the lane when it closes, and the
  * last frees it.
@@ -15,15 +15,18 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "plx_clock.h"
 #include "plx_proc.h"
 #include "plx_skeleton.h"
 #include "skel_int.h"
 
-enum { CELLS, N_SETTINGS };
+enum { CELLS, LOOK_MS, N_SETTINGS };
 
 static const struct plx_conf_row rows[N_SETTINGS] = {
 	PLX_ROW_UINT(CELLS, "skeleton.cells", "messages", "64", 2, 4096, false,
 		"Messages in flight from one worker to another, at the most."),
+	PLX_ROW_UINT(LOOK_MS, "skeleton.look_ms", "ms", "20", 1, 60000, false,
+		"How often a worker that sleeps looks whether its peers are still there."),
 };
 
 static struct plx_conf_rows settings = {.rows = rows, .n = N_SETTINGS};
@@ -56,6 +59,7 @@ open_door(struct skel_queue *sq)
 			continue;
 		}
 		skel_peer(peer)->rx = lane;
+		sq->n_ends++;
 		TAILQ_INSERT_HEAD(&sq->senders, skel_peer(peer), link);
 	}
 	pthread_mutex_unlock(&state.lock);
@@ -107,10 +111,17 @@ skel_queue_open(struct plx_queue *q)
 	rc = spares_make(sq);
 	if (rc != 0)
 		goto free_sq;
+	sq->bell = skel_bell_new();
+	if (sq->bell == NULL) {
+		rc = -ENOMEM;
+		goto free_sq;
+	}
 	sq->q = q;
 	sq->addr.host = self.host;
 	sq->addr.proc = self.id;
 	sq->n_cells = plx_conf_u64(q->conf, settings.first + CELLS);
+	sq->look_ns = plx_conf_u64(q->conf, settings.first + LOOK_MS) * 1000000;
+	sq->looked_ns = plx_clock_ns();
 	TAILQ_INIT(&sq->senders);
 	STAILQ_INIT(&sq->door);
 	q->priv = sq;
@@ -142,6 +153,7 @@ skel_queue_close(struct plx_queue *q)
 	}
 	skel_bufs_free(&sq->spare);
 	skel_bufs_free(&sq->kept);
+	skel_bell_put(sq->bell);
 	free(sq);
 }
 
@@ -177,8 +189,8 @@ skel_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 static int
 skel_peer_connect(struct plx_peer *peer)
 {
-	struct skel_lane *lane = skel_lane_new(peer->q->priv);
-	struct skel_queue *to;
+	struct skel_queue *sq = peer->q->priv, *to;
+	struct skel_lane *lane = skel_lane_new(sq);
 
 	if (lane == NULL)
 		return -ENOMEM;
@@ -188,9 +200,12 @@ skel_peer_connect(struct plx_peer *peer)
 			break;
 	}
 	if (to != NULL) {
+		lane->bell = skel_bell_get(to->bell);
 		STAILQ_INSERT_TAIL(&to->door, lane, link);
 		atomic_store_explicit(&to->knocked, true, memory_order_relaxed);
+		skel_bell_ring(lane->bell);
 		skel_peer(peer)->tx = lane;
+		sq->n_ends++;
 	}
 	pthread_mutex_unlock(&state.lock);
 	if (to == NULL) {
@@ -209,9 +224,11 @@ skel_peer_close(struct plx_peer *peer)
 	if (p->tx != NULL) {
 		skel_take_back(p);
 		skel_lane_leave(p->tx, &p->tx->sender_left);
+		sq->n_ends--;
 	}
 	if (p->rx == NULL)
 		return;
+	sq->n_ends--;
 	TAILQ_REMOVE(&sq->senders, p, link);
 	skel_lane_leave(p->rx, &p->rx->receiver_left);
 }
@@ -244,8 +261,11 @@ look_after(struct plx_peer *peer, void *arg)
 static void
 skel_queue_control(struct plx_queue *q)
 {
-	open_door(q->priv);
+	struct skel_queue *sq = q->priv;
+
+	open_door(sq);
 	plx_peer_each(q, look_after, NULL);
+	sq->looked_ns = plx_clock_ns();
 }
 
 /* -- messages; the rest is in skel_msg.c -- */
@@ -279,6 +299,7 @@ const struct plx_dev_ops plx_skeleton_ops = {
 	.queue_close = skel_queue_close,
 	.queue_addr = skel_queue_addr,
 	.queue_control = skel_queue_control,
+	.deadline = skel_deadline,
 	.peer_open = skel_peer_open,
 	.peer_connect = skel_peer_connect,
 	.peer_close = skel_peer_close,
@@ -286,6 +307,9 @@ const struct plx_dev_ops plx_skeleton_ops = {
 	.tx = skel_tx,
 	.rx_burst = skel_rx_burst,
 	.rx_release = skel_rx_release,
+	.sleep.efd = skel_efd,
+	.sleep.arm = skel_arm,
+	.sleep.disarm = skel_disarm,
 	.zcopy.tx = skel_tx_zcopy,
 	.keep.keep = skel_rx_keep,
 	.keep.give_back = skel_rx_return,

@@ -51,8 +51,37 @@ data_that_is_lent_is_read_as_the_message_is_taken(void)
 	queue_close(b);
 }
 
+/* Without the other end of a lane there is nobody to look after. */
+static void
+its_deadline_is_that_of_the_next_look(void)
+{
+	struct plx_queue *a, *b;
+	uint64_t before, due;
+
+	dev_end();
+	plx_conf_set(&conf, "skeleton.look_ms", "5000", PLX_CONF_FROM_API, NULL);
+	UNIT_EQ_FATAL(plx_dev_open(plx_skeleton_ops.name, &conf, &dev), 0);
+	a = queue_new();
+	b = queue_new();
+	UNIT_EQ(plx_queue_deadline(a), UINT64_MAX);
+	connected_to(a, b);
+	before = now_ns();
+	plx_queue_control(a);
+	due = plx_queue_deadline(a);
+	UNIT_TRUE(due >= before + UINT64_C(5000000000) && due <= now_ns() + UINT64_C(5000000000));
+	UNIT_EQ(plx_queue_deadline(b), UINT64_MAX); /* it has not looked at its door */
+	plx_queue_control(b);
+	UNIT_TRUE(plx_queue_deadline(b) != UINT64_MAX);
+	queue_close(a);
+	plx_queue_control(b);
+	plx_queue_control(b);
+	UNIT_EQ(plx_queue_deadline(b), UINT64_MAX); /* it knew of it only by that */
+	queue_close(b);
+}
+
 static CU_TestInfo own_tests[] = {
 	UNIT_TEST(data_that_is_lent_is_read_as_the_message_is_taken),
+	UNIT_TEST(its_deadline_is_that_of_the_next_look),
 	CU_TEST_INFO_NULL,
 };
 

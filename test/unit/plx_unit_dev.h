@@ -115,6 +115,12 @@ uint32_t len_of(uint64_t i, uint32_t mtu);
 /** Take and check all that is there of one sender; *next is the number of the next. */
 unsigned drain(struct plx_queue *q, uint32_t mtu, uint64_t *next);
 
+/**
+ * The owner of a queue that gets no messages sleeps until an event or the queue's deadline; while it may not sleep it
+ * looks after its peers. @return false: it would sleep on
+ */
+bool sleep_once(struct plx_queue *q);
+
 /** For plx_queue.on_dead: how often it was called, and for which peer last. */
 extern unsigned n_told;
 extern struct plx_peer *told;
