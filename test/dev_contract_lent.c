@@ -368,7 +368,36 @@ a_message_that_is_kept_outlives_its_sender(void)
 	queue_close(b);
 }
 
+/* It is to be sent as a copy: nothing has happened. */
+static void
+memory_that_a_device_does_not_take_it_leaves_alone(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	const struct iovec iov = {slots[0], a->zcopy_min};
+	struct plx_tx_zcopy tx = {.peer = to_b, .hdr = "8 bytes.", .hdr_len = 8, .op = FIRST, .iov = &iov, .n_iov = 1,
+		.done = slot_done, .arg = slots[0]};
+	uint64_t sent = a->stat.tx_msgs;
+	struct plx_rx rx;
+
+	slots_begin(a);
+	UNIT_TRUE(plx_queue_takes(a, UCS_MEMORY_TYPE_HOST));
+	for (unsigned type = 0; type < UINT8_MAX; type++) {
+		tx.mem_type = (uint8_t)type;
+		if (plx_queue_takes(a, (uint8_t)type))
+			UNIT_TRUE(UCS_BIT(type) & UCS_MEMORY_TYPES_CPU_ACCESSIBLE);
+		else
+			UNIT_EQ(plx_peer_tx_zcopy(&tx), -EOPNOTSUPP);
+	}
+	UNIT_EQ(a->stat.tx_msgs, sent);
+	UNIT_EQ(burst_some(b, &rx, 1), 0);
+	plx_queue_mem_dereg(a, &slots_mem, false);
+	queue_close(a);
+	queue_close(b);
+}
+
 const struct dev_contract_test dev_contract_lent[] = {
+	DEV_TEST(memory_that_a_device_does_not_take_it_leaves_alone, NEED_ZCOPY),
 	DEV_TEST(what_is_not_copied_arrives_in_order_and_unchanged, NEED_ZCOPY),
 	DEV_TEST(every_length_is_sent_without_a_copy_and_no_longer_than_the_mtu, NEED_ZCOPY),
 	DEV_TEST(what_a_dead_peer_did_not_take_is_the_senders_again, NEED_ZCOPY),

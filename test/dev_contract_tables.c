@@ -76,6 +76,21 @@ rma_reads_and_writes(struct plx_peer *peer, uint64_t remote, size_t len)
 	}
 }
 
+/* Neither alone nor with others. */
+static void
+rma_of_memory_that_is_not_taken(struct plx_peer *peer, uint64_t remote)
+{
+	struct plx_rma_op ops[PLX_RMA_BURST];
+
+	for (unsigned i = 0; i < PLX_RMA_BURST; i++)
+		ops[i] = (struct plx_rma_op){.peer = peer, .local = buf_here + i, .remote = remote + i, .len = 1,
+			.mem_type = i == 2 ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST};
+	memset(buf_here, 0xaa, PLX_RMA_BURST);
+	UNIT_EQ(plx_peer_rma(&ops[2]), -EOPNOTSUPP);
+	UNIT_TRUE(plx_peer_rma_burst(ops, PLX_RMA_BURST) <= 2);
+	UNIT_EQ(buf_here[2], 0xaa);
+}
+
 /* Several pieces by one call; at a bad one it stops, and the next are not touched. */
 void
 rma_bursts(struct plx_peer *peer, uint64_t remote)
@@ -114,6 +129,7 @@ rma_reads_and_writes_here(void)
 
 	UNIT_TRUE_FATAL(to_b->caps & PLX_DEV_GET && to_b->caps & PLX_DEV_PUT);
 	rma_reads_and_writes(to_b, (uintptr_t)buf_there, sizeof(buf_there));
+	rma_of_memory_that_is_not_taken(to_b, (uintptr_t)buf_there);
 	if (a->dev->ops->rma.burst != plx_dev_no_burst)
 		rma_bursts(to_b, (uintptr_t)buf_there);
 	UNIT_TRUE(a->stat.rma_ops >= 16);

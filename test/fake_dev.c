@@ -231,6 +231,7 @@ fake_queue_open(struct plx_queue *q)
 	STAILQ_INIT(&fq->kept);
 	fake_lent_open(q);
 	q->keep_min = fake.keep_min;
+	q->mem_types |= fake.mem_types;
 	LIST_INSERT_HEAD(&queues, fq, link);
 	q->priv = fq;
 	if (fake.caps & PLX_DEV_SHARED) {
@@ -557,6 +558,7 @@ fake_rma(const struct plx_rma_op *op)
 {
 	if (op->peer->caps & PLX_DEV_KEYS && op->done == NULL)
 		die("an operation whose end is wanted, and nobody to be told");
+	fake.n_typed += op->mem_type != 0;
 	return rma_do(op);
 }
 

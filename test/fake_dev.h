@@ -50,6 +50,8 @@ struct fake_conf {
 	uint32_t keep_min;	 /* of queues made from now on: plx_queue.keep_min */
 	uint32_t keep_max;	 /* messages of a queue that may be kept */
 	uint32_t n_kept;	 /* counts messages that were */
+	uint32_t mem_types;	 /* of queues made from now on, besides the host's: plx_queue.mem_types */
+	uint32_t n_typed;	 /* counts descriptors of memory that is not the host's */
 };
 
 extern struct fake_conf fake;

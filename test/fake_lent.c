@@ -57,6 +57,7 @@ fake_lent_tx(const struct plx_tx_zcopy *tx)
 		free(l);
 		return rc;
 	}
+	fake.n_typed += tx->mem_type != 0;
 	l->tx = *tx;
 	memcpy(l->iov, tx->iov, tx->n_iov * sizeof(l->iov[0]));
 	l->wait = fake.lent_wait;

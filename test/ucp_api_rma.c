@@ -341,6 +341,8 @@ a_buffer_of_a_device_is_refused_by_every_operation(void)
 	static const ucs_memory_type_t others[] = {UCS_MEMORY_TYPE_CUDA, UCS_MEMORY_TYPE_CUDA_MANAGED,
 		UCS_MEMORY_TYPE_ROCM, UCS_MEMORY_TYPE_RDMA, UCS_MEMORY_TYPE_ZE_DEVICE,
 		UCS_MEMORY_TYPE_GAUDI};
+	static const ucs_memory_type_t goes[] = {UCS_MEMORY_TYPE_HOST, UCS_MEMORY_TYPE_UNKNOWN,
+		UCS_MEMORY_TYPE_ROCM_MANAGED};
 	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE};
 	ucp_am_handler_param_t handler = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
 			UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG |
@@ -372,9 +374,10 @@ a_buffer_of_a_device_is_refused_by_every_operation(void)
 			UCS_ERR_INVALID_PARAM);
 	}
 	CU_ASSERT_EQUAL(buf, was);
-	/* Nothing came of any of them. And of the host's, or what is to be found out, all goes. */
-	for (unsigned k = 0; k < 2; k++) {
-		param.memory_type = k == 0 ? UCS_MEMORY_TYPE_HOST : UCS_MEMORY_TYPE_UNKNOWN;
+	/* Nothing came of any of them. And of the host's, of what is to be found out, and of what processors copy,
+	 * all goes; but no word of an atomic. */
+	for (unsigned k = 0; k < 3; k++) {
+		param.memory_type = goes[k];
 		util_recv(&recv, r.p.n[1].w, &in, 8, 1, UTIL_ALL_BITS, UTIL_NO_IMM);
 		buf = 6;
 		CU_ASSERT_EQUAL(finish(&r.p, buffer_op(&r, 0, &buf, am, msg, &param)), UCS_OK);
@@ -391,10 +394,11 @@ a_buffer_of_a_device_is_refused_by_every_operation(void)
 		buf = 40;
 		CU_ASSERT_EQUAL(finish(&r.p, buffer_op(&r, 8, &buf, am, msg, &param)), UCS_OK);
 		buf = 2;
-		CU_ASSERT_EQUAL(finish(&r.p, buffer_op(&r, 10, &buf, am, msg, &param)), UCS_OK);
+		CU_ASSERT_EQUAL(finish(&r.p, buffer_op(&r, 10, &buf, am, msg, &param)),
+			k == 2 ? UCS_ERR_UNSUPPORTED : UCS_OK);
 		CU_ASSERT_EQUAL(finish(&r.p, ucp_ep_flush_nbx(r.ep, &no_param)), UCS_OK);
 		CU_ASSERT_EQUAL(finish(&r.p, buffer_op(&r, 9, &buf, am, msg, &param)), UCS_OK);
-		CU_ASSERT_EQUAL(buf, 42);
+		CU_ASSERT_EQUAL(buf, k == 2 ? 40 : 42);
 	}
 	/* Nor is it registered: others would read and write it as the host's. */
 	CU_ASSERT_EQUAL(try_type(r.p.n[0].ctx, UCS_MEMORY_TYPE_CUDA, 0), UCS_ERR_UNSUPPORTED);
@@ -404,6 +408,31 @@ a_buffer_of_a_device_is_refused_by_every_operation(void)
 }
 
 /* A program of then: its UNKNOWN is the name of a type today. */
+/* No device here takes it: long messages as well are copied by processors, and arrive. */
+static void
+memory_of_a_device_that_processors_access_is_copied(void)
+{
+	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+		.memory_type = UCS_MEMORY_TYPE_ZE_HOST};
+	static uint8_t from[MIB], to[MIB];
+	ucs_status_ptr_t recv;
+	struct rma r;
+
+	rma_open_with(&r, FEATURES, 4096, true, -1, UCS_THREAD_MODE_SINGLE);
+	for (unsigned i = 0; i < MIB; i++)
+		from[i] = (uint8_t)(i * 7 + i / 256);
+	for (unsigned k = 0; k < 2; k++) { /* the sender's, the receiver's */
+		memset(to, 0, MIB);
+		recv = ucp_tag_recv_nbx(r.p.n[1].w, to, MIB, 4, UTIL_ALL_BITS, k == 0 ? &no_param : &param);
+		CU_ASSERT_FATAL(UCS_PTR_IS_PTR(recv));
+		CU_ASSERT_EQUAL(finish(&r.p, ucp_tag_send_nbx(r.ep, from, MIB, 4, k == 0 ? &param : &no_param)), UCS_OK);
+		CU_ASSERT_EQUAL(finish(&r.p, recv), UCS_OK);
+		CU_ASSERT_EQUAL(memcmp(from, to, MIB), 0);
+	}
+	rma_unmap(&r);
+	rma_close(&r);
+}
+
 static void
 unknown_memory_type_is_that_of_the_version(void)
 {
@@ -1849,6 +1878,7 @@ const struct api_test api_rma_tests[] = {
 	T_NOT_UCX(map_takes_and_refuses_what_the_header_says, "1.13 has no LOCK"),
 	T(memory_of_a_type_that_is_not_there_is_not_allocated),
 	T_NOT_UCX(a_buffer_of_a_device_is_refused_by_every_operation, "it believes what it is told"),
+	T_NOT_UCX(memory_of_a_device_that_processors_access_is_copied, "it has no such device"),
 	T_NOT_UCX(unknown_memory_type_is_that_of_the_version, "it knows that of its own"),
 	T_NOT_UCX(allocated_memory_is_zeroed_and_of_at_least_the_length, "not zeroed"),
 	T(fixed_allocation_is_where_it_was_asked_for),

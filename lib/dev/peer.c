@@ -196,6 +196,8 @@ int
 plx_peer_tx_zcopy(const struct plx_tx_zcopy *tx)
 {
 	PLX_ASSERT(tx->n_iov > 0 && tx->n_iov <= tx->peer->q->zcopy_iov);
+	if (!plx_queue_takes(tx->peer->q, tx->mem_type))
+		return -EOPNOTSUPP;
 	return tx->peer->state == PLX_PEER_DEAD ? tx->peer->err : tx->peer->q->dev->ops->zcopy.tx(tx);
 }
 
@@ -204,5 +206,8 @@ plx_peer_rma_burst(const struct plx_rma_op *ops, unsigned n)
 {
 	const struct plx_queue *q = ops->peer->q;
 
-	return q->dev->ops->rma.burst != NULL ? q->dev->ops->rma.burst(ops, n) : 0;
+	for (unsigned i = 0; i < n; i++)
+		if (!plx_queue_takes(q, ops[i].mem_type))
+			n = i;
+	return n == 0 ? 0 : q->dev->ops->rma.burst != NULL ? q->dev->ops->rma.burst(ops, n) : 0;
 }

@@ -9,6 +9,7 @@
 #ifndef PLX_DEV_H
 #define PLX_DEV_H
 
+#include <errno.h>
 #include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +20,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include <ucs/memory/memory_type.h>
 #include <uct/api/uct_tag.h>
 
 #include "plx_assert.h"
@@ -151,6 +153,7 @@ struct plx_tx_zcopy {
 	uint8_t hdr_len;
 	uint8_t op;
 	uint8_t n_iov; /* 1 to plx_queue.zcopy_iov */
+	uint8_t mem_type; /* ucs_memory_type_t of the data; 0: the host's */
 	void *mem;     /* plx_dev_mem.drv of memory that all of it lies in; NULL: it is not registered */
 	/* Called by the owner, in a turn, when what was -EINPROGRESS is over, but not while the queue closes. */
 	void (*done)(void *arg, int err);
@@ -193,6 +196,7 @@ struct plx_rma_op {
 	bool put;	 /* by key: up to mtu bytes are copied before rma returns; none: completes
 	         	  * as others do */
 	uint8_t atomic;	 /* enum plx_dev_atomic, by key: the previous value goes to local */
+	uint8_t mem_type; /* ucs_memory_type_t of local; 0: the host's */
 	uint64_t key;	 /* PLX_DEV_KEYS: of the peer's memory */
 	uint64_t operand[2];
 	/* Called by the owner when an operation that was -EINPROGRESS completes, but not
@@ -251,6 +255,7 @@ struct plx_dev_recv {
 	uct_tag_t mask;
 	void *buf;
 	size_t len;
+	uint8_t mem_type; /* ucs_memory_type_t of buf; 0: the host's */
 	uct_tag_context_t *ctx;
 };
 
@@ -324,6 +329,11 @@ struct plx_queue {
 	/* called when a driver finds a peer dead; may be NULL */
 	void (*on_dead)(struct plx_peer *peer);
 	bool closing; /* plx_queue_close() runs */
+	/*
+	 * Bits of ucs_memory_type_t: memory that the driver reads and writes where it lies; the host's, unless
+	 * queue_open adds some. What processors can't access is none: messages that are copied, they copy.
+	 */
+	uint32_t mem_types;
 	uint32_t zcopy_min; /* bytes; to copy a shorter message costs less than plx_peer_tx_zcopy(); 0: there is none */
 	uint8_t zcopy_iov;  /* pieces of data that it takes */
 	uint32_t keep_min;  /* bytes; to copy a shorter message costs less than plx_queue_rx_keep(); 0: there is none */
@@ -446,6 +456,13 @@ static inline bool
 plx_queue_is_sure(const struct plx_queue *q)
 {
 	return (q->caps & PLX_DEV_RELIABLE) != 0 && (q->caps & PLX_DEV_ORDERED) != 0;
+}
+
+/** @return whether the driver reads and writes such memory where it lies. Thread: any. */
+static inline bool
+plx_queue_takes(const struct plx_queue *q, uint8_t mem_type)
+{
+	return mem_type < 32 && (q->mem_types >> mem_type & 1) != 0;
 }
 
 /** Close a queue and all its peers. Accepts NULL. Thread: owner. */
@@ -700,6 +717,7 @@ int plx_peer_lossy_tx(const struct plx_tx *tx);
 
 /**
  * Register memory with a queue's device.
+ * @param addr in memory of a type that the queue takes
  * @param rights enum plx_dev_mem_right
  * Errors: -EOPNOTSUPP the device has no keys; -ENOMEM, -EFAULT and others of the system.
  * Thread: owner. Blocks: may (a system call).
@@ -731,13 +749,15 @@ void plx_dev_region_close(struct plx_dev_region *region);
 /**
  * Read or write a peer's memory.
  * @return 0 done, or taken; -EINPROGRESS op->done will be called; -EAGAIN try after a turn; -EOPNOTSUPP not
- * possible with this peer (its caps have lost the bit); -EFAULT not its memory; -ECONNRESET it is
- * dead.
+ * possible with this peer (its caps have lost the bit), or from this memory; -EFAULT not its
+ * memory; -ECONNRESET it is dead.
  * Thread: owner.
  */
 static inline int
 plx_peer_rma(const struct plx_rma_op *op)
 {
+	if (unlikely(op->mem_type != UCS_MEMORY_TYPE_HOST) && !plx_queue_takes(op->peer->q, op->mem_type))
+		return -EOPNOTSUPP;
 	return op->peer->q->rma(op);
 }
 

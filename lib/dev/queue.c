@@ -49,6 +49,7 @@ plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned p
 	q->conf = conf;
 	q->port = port;
 	q->caps = dev->caps;
+	q->mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
 	for (unsigned i = 0; i < PLX_DEV_PEER_HASH; i++)
 		LIST_INIT(&q->peers[i]);
 	rc = ops->queue_open(q);
@@ -57,6 +58,7 @@ plx_queue_open_port(struct plx_dev *dev, const struct plx_conf *conf, unsigned p
 		return rc;
 	}
 	q->conf = NULL;
+	q->mem_types &= UCS_MEMORY_TYPES_CPU_ACCESSIBLE;
 	*out = q;
 	return 0;
 }
@@ -148,6 +150,8 @@ plx_queue_looks(const struct plx_queue *q)
 int
 plx_queue_tag_post(struct plx_queue *q, const struct plx_dev_recv *recv, uint16_t seen)
 {
+	if (recv != NULL && !plx_queue_takes(q, recv->mem_type))
+		return -EOPNOTSUPP;
 	return q->dev->ops->tag.post(q, recv, seen);
 }
 

@@ -342,6 +342,14 @@ plx_ep_tx_short(struct plx_ep *ep, uint8_t op, uint64_t hdr, const void *data, u
 	return plx_peer_tx_short(ep->peer, op, hdr, data, len);
 }
 
+/** @return whether the peer's device, and the peer by it, may use a request's buffer where it lies. */
+static inline bool
+plx_req_in_place(const struct plx_req *req, const struct plx_peer *peer)
+{
+	return likely(req->dt == NULL) ||
+	       (req->dt->mem_type != 0 && plx_queue_takes(peer->q, req->dt->mem_type));
+}
+
 /** Make len bytes of a send's buffer, from offset on, the data of tx. */
 static inline void
 plx_req_tx(struct plx_req *req, struct plx_tx *tx, uint64_t offset, uint64_t len)

@@ -321,10 +321,12 @@ choose(struct plx_offload *o, const struct plx_req *req, uint64_t **why)
 {
 	struct plx_offload_dev *d = offload_dev_of(o, &req->recv.tag);
 
-	if (req->dt != NULL)
+	if (req->dt != NULL && req->dt->mem_type == 0)
 		*why = &o->stat.soft_dt;
 	else if (d == NULL || !d->on)
 		*why = &o->stat.soft_source;
+	else if (req->dt != NULL && !plx_queue_takes(d->q, req->dt->mem_type))
+		*why = &o->stat.soft_dt;
 	else if (req->len < o->len_min || req->len < d->q->tag_caps.len_min)
 		*why = &o->stat.soft_short;
 	else
@@ -356,7 +358,7 @@ static uint64_t *
 give(struct plx_offload_dev *d, struct plx_req *req)
 {
 	struct plx_dev_recv recv = {.tag = req->recv.tag.tag, .mask = req->recv.tag.mask,
-		.buf = req->buf, .len = req->len};
+		.buf = req->buf, .len = req->len, .mem_type = plx_req_mem_type(req)};
 	struct offload_recv *v = TAILQ_FIRST(&d->free);
 	int rc;
 

@@ -37,14 +37,15 @@ struct plx_msg;
 struct plx_am;
 
 /**
- * A buffer that is not contiguous: how to read and write its bytes as if it were. Embedded
- * in the face's own struct; called by the worker's owner.
+ * A buffer that is not contiguous, or not in memory of the host: how processors read and write its
+ * bytes as if it were. Embedded in the face's own struct; called by the worker's owner.
  */
 struct plx_dt {
 	void (*pack)(void *dt, uint64_t offset, void *to, uint64_t len);
 	void (*unpack)(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len);
 	/* the operation is complete; application's side; frees itself. @return the final status */
 	int (*finish)(struct plx_dt *dt, int status);
+	uint8_t mem_type; /* ucs_memory_type_t of a contiguous buffer that is not the host's; 0: any other */
 };
 
 #define PLX_CONN_NONE UINT32_MAX /* no handle's: control messages, receives */
@@ -178,6 +179,13 @@ static inline struct plx_req *
 plx_req_of_own(const void *own)
 {
 	return (struct plx_req *)(uintptr_t)own;
+}
+
+/** @return ucs_memory_type_t of its buffer; 0: the host's, or it is not contiguous. */
+static inline uint8_t
+plx_req_mem_type(const struct plx_req *req)
+{
+	return likely(req->dt == NULL) ? 0 : req->dt->mem_type;
 }
 
 /** Requests of one worker. Owner: the application's side. */

@@ -84,7 +84,7 @@ rts_send(struct plx_pend *p)
 {
 	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
 	struct plx_wire_rts h = {.tag = plx_ep_send(req)->tag, .len = req->len,
-		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = plx_rndv_tx(req)->id,
+		.addr = plx_req_in_place(req, plx_ep_send(req)->ep->peer) ? (uintptr_t)req->buf : 0, .sreq = plx_rndv_tx(req)->id,
 		.epoch = plx_rndv_epoch(plx_ep_send(req)->ep)};
 	struct plx_tx tx = {.peer = plx_ep_send(req)->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_RTS};
@@ -219,13 +219,14 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 		(peer->caps & PLX_DEV_SHARED) != 0;
 	/* A helper copies from the beginning of its buffer. */
 	bool split = get && v->base == 0 && (peer->caps & PLX_DEV_PUT);
+	bool in_place = plx_req_in_place(req, peer);
 
-	if (v->ep->connected && (peer->caps & PLX_DEV_KEYS) && v->rts.addr != 0 && req->dt == NULL &&
+	if (v->ep->connected && (peer->caps & PLX_DEV_KEYS) && v->rts.addr != 0 && in_place &&
 		v->copy >= r->put_min && r->scheme != PLX_RNDV_FRAG && rndv_put_start(r, req) == 0)
 		return 0;
-	/* Non-contiguous buffers on either side travel as messages: the sender packs, the
-	 * receiver unpacks. */
-	if (!get || v->rts.addr == 0 || req->dt != NULL || r->scheme == PLX_RNDV_FRAG ||
+	/* Buffers on either side that are not contiguous, or in memory that the device does not
+	 * take, travel as messages: the sender packs, the receiver unpacks. */
+	if (!get || v->rts.addr == 0 || !in_place || r->scheme == PLX_RNDV_FRAG ||
 		(r->scheme == PLX_RNDV_AUTO && v->copy <= r->frag_max) || !rndv_is_valid(v))
 		return rndv_frag_start(r, req);
 	if (r->scheme == PLX_RNDV_AUTO && split && rndv_place_is_near(v->ep))

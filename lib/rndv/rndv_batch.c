@@ -59,7 +59,8 @@ rndv_batch_read(struct plx_rndv *r, struct rndv_batch *b, const struct rndv_piec
 {
 	const struct plx_rndv_rx *v = plx_rndv_rx(p->req);
 	const struct plx_rma_op op = {.peer = v->ep->peer, .local = (char *)p->req->buf + p->offset,
-		.remote = v->rts.addr + v->base + p->offset, .len = len};
+		.remote = v->rts.addr + v->base + p->offset, .len = len,
+		.mem_type = plx_req_mem_type(p->req)};
 
 	return rndv_batch_add(r, b, &op, p);
 }

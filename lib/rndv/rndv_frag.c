@@ -35,7 +35,7 @@ zcopy_begin(const struct plx_rndv *r, struct plx_req *req, uint64_t len)
 	struct plx_queue *q = s->ep->peer->q;
 	struct plx_dev_mem mem;
 
-	if (q->zcopy_min == 0 || len < r->put_min || req->dt != NULL || t->has_mem ||
+	if (q->zcopy_min == 0 || len < r->put_min || !plx_req_in_place(req, s->ep->peer) || t->has_mem ||
 		plx_queue_mem_reg(q, req->buf, req->len, 0, &mem) != 0)
 		return;
 	s->mem = mem.drv;
@@ -49,7 +49,7 @@ send_zcopy(struct plx_req *req, const struct plx_tx *tx, uint64_t len)
 	struct plx_rndv_tx *t = plx_rndv_tx(req);
 	const struct iovec iov = {(char *)req->buf + s->offset, len};
 	const struct plx_tx_zcopy z = {.peer = tx->peer, .hdr = tx->hdr, .hdr_len = tx->hdr_len, .op = tx->op,
-		.iov = &iov, .n_iov = 1, .mem = t->has_mem ? s->mem : NULL, .done = rndv_out_done, .arg = req};
+		.iov = &iov, .n_iov = 1, .mem_type = plx_req_mem_type(req), .mem = t->has_mem ? s->mem : NULL, .done = rndv_out_done, .arg = req};
 	int rc = plx_peer_tx_zcopy(&z);
 
 	t->n_out += rc == -EINPROGRESS;
@@ -63,7 +63,8 @@ send_piece(struct plx_req *req, struct plx_tx *tx, uint64_t len)
 	const struct plx_queue *q = tx->peer->q;
 	int rc = -EOPNOTSUPP;
 
-	if (q->zcopy_min != 0 && len >= q->zcopy_min && req->dt == NULL && plx_rndv_tx(req)->n_out < ZCOPY_OUT)
+	if (q->zcopy_min != 0 && len >= q->zcopy_min && plx_req_in_place(req, tx->peer) &&
+		plx_rndv_tx(req)->n_out < ZCOPY_OUT)
 		rc = send_zcopy(req, tx, len);
 	if (rc != -EOPNOTSUPP)
 		return rc;

@@ -149,7 +149,7 @@ rndv_put_step(struct plx_rndv *r, struct plx_req *req)
 	struct plx_ep_send *s = plx_ep_send(req);
 	struct plx_rndv_tx *t = plx_rndv_tx(req);
 	struct plx_rma_op op = {.peer = s->ep->peer, .put = true, .key = t->into.key,
-		.done = rndv_out_done, .arg = req};
+		.mem_type = plx_req_mem_type(req), .done = rndv_out_done, .arg = req};
 	unsigned n = 0;
 
 	/* Behind pending messages, so that DONE can't be delayed by later ones. */
@@ -159,7 +159,7 @@ rndv_put_step(struct plx_rndv *r, struct plx_req *req)
 		op.local = (char *)req->buf + s->offset;
 		op.remote = t->into.addr + (s->offset - t->into.start);
 		op.len = RTE_MIN(t->into.end - s->offset, (uint64_t)PUT_LEN);
-		rc = req->dt == NULL ? plx_peer_rma(&op) : -EOPNOTSUPP;
+		rc = plx_req_in_place(req, op.peer) ? plx_peer_rma(&op) : -EOPNOTSUPP;
 		if (rc == -EAGAIN)
 			break;
 		if (rc != 0 && rc != -EINPROGRESS)

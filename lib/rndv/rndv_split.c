@@ -207,7 +207,7 @@ plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_he
 
 	if (req == NULL)
 		return;
-	if (plx_rndv_tx(req)->n_out != 0 || req->dt != NULL || h->len > req->len || h->chunk < 4096 ||
+	if (plx_rndv_tx(req)->n_out != 0 || !plx_req_in_place(req, ep->peer) || h->len > req->len || h->chunk < 4096 ||
 		h->len / h->chunk >= UINT16_MAX ||
 		h->slot >= plx_rndv_n_cursors(ep->peer->q->shared_len) ||
 		plx_peer_shared(ep->peer) == NULL) {
@@ -278,6 +278,7 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 	p.offset = (uint64_t)p.chunk * t->help.chunk;
 	op = (struct plx_rma_op){.peer = s->ep->peer, .local = (char *)req->buf + p.offset,
 		.remote = t->help.addr + p.offset,
-		.len = RTE_MIN(t->help.chunk, t->help.len - p.offset), .put = true};
+		.len = RTE_MIN(t->help.chunk, t->help.len - p.offset), .put = true,
+		.mem_type = plx_req_mem_type(req)};
 	return rndv_batch_add(r, b, &op, &p);
 }

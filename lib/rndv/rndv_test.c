@@ -137,6 +137,94 @@ frag_sends_without_a_copy_where_a_device_does(void)
 	unit_workers_close(&u);
 }
 
+/* -- memory that is not the host's -- */
+
+struct typed {
+	struct plx_dt dt;
+	uint8_t *at;
+	uint64_t n; /* bytes that processors have copied */
+};
+
+static void
+typed_pack(void *dt, uint64_t offset, void *out, uint64_t len)
+{
+	struct typed *d = dt;
+
+	memcpy(out, d->at + offset, len);
+	d->n += len;
+}
+
+static void
+typed_unpack(struct plx_dt *dt, uint64_t offset, const void *in, uint64_t len)
+{
+	struct typed *d = (struct typed *)dt;
+
+	memcpy(d->at + offset, in, len);
+	d->n += len;
+}
+
+static int
+typed_finish(struct plx_dt *dt, int status)
+{
+	(void)dt;
+	return status;
+}
+
+/* @param d out: how it was copied on either side */
+static void
+typed_transfer(const char *scheme, uint32_t takes, struct typed d[2])
+{
+	uint8_t *const at[] = {from, to};
+	struct plx_req *req[2];
+
+	begin(scheme);
+	fake.mem_types = takes;
+	fake.zcopy_min = 500;
+	if (strcmp(scheme, "auto") == 0)
+		fake.caps = KEYS_CAPS;
+	unit_workers_open(&u, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		d[i] = (struct typed){.dt = {typed_pack, typed_unpack, typed_finish, UCS_MEMORY_TYPE_ZE_HOST}, .at = at[i]};
+		req[i] = plx_req_get(&u.w[i]->reqs);
+		UNIT_TRUE_FATAL(req[i] != NULL);
+		req[i]->dt = &d[i].dt;
+	}
+	plx_worker_tag_recv(u.w[1], to, LEN, 9, UNIT_EXACT, req[1]);
+	plx_worker_tag_send(u.w[0], &u.to[0][1], from, LEN, 9, false, req[0]);
+	UNIT_END(&u, req[1], 0);
+	UNIT_END(&u, req[0], 0);
+	UNIT_SAME(to, from, LEN);
+	unit_workers_close(&u);
+}
+
+static void
+memory_that_the_device_takes_is_used_where_it_lies(void)
+{
+	const char *schemes[] = {"get", "split", "auto", "frag"};
+	struct typed d[2];
+
+	for (unsigned i = 0; i < 4; i++) {
+		typed_transfer(schemes[i], UCS_BIT(UCS_MEMORY_TYPE_ZE_HOST), d);
+		UNIT_TRUE(d[0].n < fake.zcopy_min); /* a rest that is too short */
+		UNIT_EQ(d[1].n, i == 3 ? LEN : 0); /* messages are copied at their end */
+		UNIT_TRUE(fake.n_typed != 0);
+	}
+}
+
+static void
+memory_that_the_device_does_not_take_is_copied_by_processors(void)
+{
+	const char *schemes[] = {"get", "split", "auto", "frag"};
+	struct typed d[2];
+
+	for (unsigned i = 0; i < 4; i++) {
+		typed_transfer(schemes[i], 0, d);
+		UNIT_EQ(d[0].n, LEN);
+		UNIT_EQ(d[1].n, LEN);
+		UNIT_EQ(fake.n_typed, 0);
+	}
+}
+
 /* The receiver has all and says so, and the device is late: the buffer is still its. */
 static void
 a_send_ends_when_the_device_has_let_go_of_its_buffer(void)
@@ -1125,6 +1213,8 @@ static CU_TestInfo scheme_tests[] = {
 	UNIT_TEST(split_moves_all_and_both_copy),
 	UNIT_TEST(frag_moves_all),
 	UNIT_TEST(put_moves_all),
+	UNIT_TEST(memory_that_the_device_takes_is_used_where_it_lies),
+	UNIT_TEST(memory_that_the_device_does_not_take_is_copied_by_processors),
 	UNIT_TEST(short_transfers_register_nothing),
 	UNIT_TEST(memory_that_can_not_be_registered_takes_frag),
 	UNIT_TEST(a_device_without_rma_takes_frag),

@@ -119,7 +119,7 @@ take_back(struct plx_rndv *r, struct plx_req *req)
 	const struct plx_rndv_tx *t = plx_rndv_tx(req);
 
 	PLX_STAT_INC(r->stat.taken_back);
-	if (req->dt == NULL)
+	if (plx_req_in_place(req, s->ep->peer))
 		rndv_epoch_end(s->ep);
 	if (s->ep->err != 0)
 		return; /* it has lost us as well */

@@ -185,7 +185,7 @@ match_fetch(struct plx_stream *s, struct plx_req *req, struct plx_msg *m)
 			s->err = -ENOMEM;
 		return;
 	}
-	s->xfer_dt = (struct plx_dt){NULL, xfer_unpack, xfer_dt_finish};
+	s->xfer_dt = (struct plx_dt){.unpack = xfer_unpack, .finish = xfer_dt_finish};
 	if (xfer_start(s, m, (char *)req->buf + r->offset, req->dt != NULL ? &s->xfer_dt : NULL, n) != 0)
 		s->err = -ENOMEM; /* otherwise xfer_done() reports the result */
 }

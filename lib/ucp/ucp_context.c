@@ -182,7 +182,7 @@ ucp_context_query(ucp_context_h c, ucp_context_attr_t *attr)
 		attr->thread_mode =
 			c->mt_workers_shared ? UCS_THREAD_MODE_MULTI : UCS_THREAD_MODE_SINGLE;
 	if (attr->field_mask & UCP_ATTR_FIELD_MEMORY_TYPES)
-		attr->memory_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+		attr->memory_types = UCS_MEMORY_TYPES_CPU_ACCESSIBLE;
 	if (attr->field_mask & UCP_ATTR_FIELD_NAME)
 		snprintf(attr->name, sizeof(attr->name), "%s", c->name);
 	if (attr->field_mask & UCP_ATTR_FIELD_DEVICE_COUNTER_SIZE)

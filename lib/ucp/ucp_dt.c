@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ucp_dt.c - datatypes: contiguous, iov, generic
+ * ucp_dt.c - datatypes: contiguous, iov, generic; memory that is not the host's
  *
  * Design notes
  * The functions of a generic type are the application's and run in its thread
@@ -32,6 +32,12 @@ struct dt_iov {
 	size_t n;
 	size_t i;
 	uint64_t i_offset; /* of the bytes at the start of entry i */
+};
+
+/* One operation's buffer in memory that is not the host's. */
+struct dt_memory {
+	struct plx_dt dt;
+	uint8_t *at;
 };
 
 /* One operation's generic buffer. */
@@ -112,7 +118,7 @@ iov_open(const ucp_dt_iov_t *v, size_t n, struct ucp_buf *buf)
 	d = malloc(sizeof(*d));
 	if (d == NULL)
 		return UCS_ERR_NO_MEMORY;
-	*d = (struct dt_iov){.dt = {iov_pack, iov_unpack, iov_finish}, .v = v, .n = n};
+	*d = (struct dt_iov){.dt = {iov_pack, iov_unpack, iov_finish, 0}, .v = v, .n = n};
 	buf->dt = &d->dt;
 	return UCS_OK;
 }
@@ -188,7 +194,7 @@ generic_open(ucp_worker_h w, const struct dt_generic *type, void *buffer, size_t
 
 	if (d == NULL)
 		return UCS_ERR_NO_MEMORY;
-	d->dt = (struct plx_dt){generic_pack, generic_unpack, generic_finish};
+	d->dt = (struct plx_dt){generic_pack, generic_unpack, generic_finish, 0};
 	d->type = type;
 	d->recv = recv;
 	d->state = recv ? type->ops.start_unpack(type->context, buffer, count)
@@ -228,6 +234,53 @@ ucp_buf_open(ucp_worker_h w, ucp_datatype_t dt, const void *buffer, size_t count
 	default:
 		return UCS_ERR_INVALID_PARAM;
 	}
+}
+
+static void
+memory_pack(void *dt, uint64_t offset, void *to, uint64_t len)
+{
+	const struct dt_memory *d = dt;
+
+	memcpy(to, d->at + offset, len);
+}
+
+static void
+memory_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len)
+{
+	struct dt_memory *d = (struct dt_memory *)dt;
+
+	memcpy(d->at + offset, from, len);
+}
+
+static int
+memory_finish(struct plx_dt *dt, int status)
+{
+	free(dt);
+	return status;
+}
+
+/*
+ * A device that takes such memory uses it where it lies; for all others processors copy it. What is not contiguous
+ * they copy in any case.
+ */
+ucs_status_t
+ucp_buf_open_odd(ucp_worker_h w, const ucp_request_param_t *param, const void *buffer, size_t count,
+	bool recv, struct ucp_buf *buf)
+{
+	bool typed = (param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) != 0;
+	ucp_datatype_t dt = typed ? param->datatype : ucp_dt_make_contig(1);
+	ucs_status_t status = ucp_buf_open(w, dt, buffer, count, recv, buf);
+	struct dt_memory *d;
+
+	if (status != UCS_OK || buf->dt != NULL || buf->len == 0 || !ucp_param_is_device(w, param))
+		return status;
+	d = malloc(sizeof(*d));
+	if (d == NULL)
+		return UCS_ERR_NO_MEMORY;
+	*d = (struct dt_memory){.dt = {memory_pack, memory_unpack, memory_finish, (uint8_t)param->memory_type},
+		.at = buf->addr};
+	buf->dt = &d->dt;
+	return UCS_OK;
 }
 
 ucs_status_t

@@ -183,6 +183,19 @@ struct ucp_buf {
 ucs_status_t ucp_buf_open(ucp_worker_h w, ucp_datatype_t dt, const void *buffer, size_t count,
 	bool recv, struct ucp_buf *buf);
 
+/** The same of memory that may not be the host's; ucp_post_check() has accepted its type. */
+ucs_status_t ucp_buf_open_odd(ucp_worker_h w, const ucp_request_param_t *param, const void *buffer,
+	size_t count, bool recv, struct ucp_buf *buf);
+
+/** @return whether a call names a type of memory that is not the host's. */
+static inline bool
+ucp_param_is_device(ucp_worker_h w, const ucp_request_param_t *param)
+{
+	return unlikely(param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE) &&
+	       param->memory_type != UCS_MEMORY_TYPE_HOST &&
+	       (unsigned)param->memory_type != w->context->mem_unknown;
+}
+
 static inline ucs_status_t
 ucp_buf_open_param(ucp_worker_h w, const ucp_request_param_t *param, const void *buffer,
 	size_t count, bool recv, struct ucp_buf *buf)
@@ -190,14 +203,15 @@ ucp_buf_open_param(ucp_worker_h w, const ucp_request_param_t *param, const void 
 	struct ucp_buf typed; /* so that the caller's may be in registers */
 	ucs_status_t status;
 
-	if (likely((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||
-		    param->datatype == ucp_dt_make_contig(1))) {
+	if (likely(((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||
+			   param->datatype == ucp_dt_make_contig(1)) &&
+		    !ucp_param_is_device(w, param))) {
 		buf->addr = (void *)(uintptr_t)buffer;
 		buf->len = count;
 		buf->dt = NULL;
 		return UCS_OK;
 	}
-	status = ucp_buf_open(w, param->datatype, buffer, count, recv, &typed);
+	status = ucp_buf_open_odd(w, param, buffer, count, recv, &typed);
 	if (status == UCS_OK)
 		*buf = typed;
 	return status;
@@ -357,7 +371,7 @@ struct plx_req *ucp_req_now(ucp_worker_h w, const struct ucp_post *p, const stru
 ucs_status_ptr_t ucp_req_now_end(struct plx_req *req, int rc);
 
 /**
- * Flags that exclude each other, memory that is not the host's; for UCP_POST_CHECKED only, off the
+ * Flags that exclude each other, memory that processors can't access; for UCP_POST_CHECKED only, off the
  * fast path.
  */
 ucs_status_t ucp_post_check(ucp_worker_h w, const ucp_request_param_t *param);

@@ -85,6 +85,17 @@ ucp_memory_type_check(ucp_context_h c, unsigned type)
 	return type > c->mem_unknown ? UCS_ERR_INVALID_PARAM : UCS_ERR_UNSUPPORTED;
 }
 
+/* Of the buffer of an operation: what processors access at least they copy. */
+static ucs_status_t
+buffer_type_check(ucp_context_h c, unsigned type)
+{
+	ucs_status_t status = ucp_memory_type_check(c, type);
+
+	if (status == UCS_ERR_UNSUPPORTED && (UCS_BIT(type) & UCS_MEMORY_TYPES_CPU_ACCESSIBLE) != 0)
+		return UCS_OK;
+	return status;
+}
+
 ucs_status_t
 ucp_post_check(ucp_worker_h w, const ucp_request_param_t *param)
 {
@@ -95,7 +106,7 @@ ucp_post_check(ucp_worker_h w, const ucp_request_param_t *param)
 	if ((param->op_attr_mask & imm) == imm)
 		return UCS_ERR_INVALID_PARAM;
 	if (param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE)
-		return ucp_memory_type_check(w->context, (unsigned)param->memory_type);
+		return buffer_type_check(w->context, (unsigned)param->memory_type);
 	return UCS_OK;
 }
 
@@ -300,10 +311,13 @@ ucs_status_t
 ucp_request_query(void *request, ucp_request_attr_t *attr)
 {
 	struct plx_req *req = plx_req_of(request);
+	ucs_memory_type_t type = UCS_MEMORY_TYPE_HOST;
 	const char *what;
 
 	if (plx_mem_is_inherited(req))
 		return UCS_ERR_CONNECTION_RESET;
+	if (!plx_req_is_done(req) && req->dt != NULL) /* it goes when it is done */
+		type = (ucs_memory_type_t)req->dt->mem_type;
 	what = req->flags & PLX_REQ_RECV ? "recv" : "send";
 	if ((attr->field_mask & UCP_REQUEST_ATTR_FIELD_INFO_STRING) != 0) {
 		size_t room = attr->field_mask & UCP_REQUEST_ATTR_FIELD_INFO_STRING_SIZE
@@ -312,12 +326,12 @@ ucp_request_query(void *request, ucp_request_attr_t *attr)
 		if (attr->debug_string == NULL)
 			return UCS_ERR_INVALID_PARAM;
 		if (room > 0)
-			snprintf(attr->debug_string, room, "pollux %s of %llu bytes, memory type host", what,
-				(unsigned long long)req->len);
+			snprintf(attr->debug_string, room, "pollux %s of %llu bytes, memory type %s", what,
+				(unsigned long long)req->len, type == UCS_MEMORY_TYPE_HOST ? "host" : "device");
 	}
 	if (attr->field_mask & UCP_REQUEST_ATTR_FIELD_STATUS)
 		attr->status = ucp_request_check_status(request);
 	if (attr->field_mask & UCP_REQUEST_ATTR_FIELD_MEM_TYPE)
-		attr->mem_type = UCS_MEMORY_TYPE_HOST;
+		attr->mem_type = type;
 	return UCS_OK;
 }

@@ -389,6 +389,9 @@ put_get_nbx(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t count, uint64_
 
 	if (status != UCS_OK)
 		return error(status);
+	if ((p.mask & UCP_OP_ATTR_FIELD_DATATYPE) && param->datatype == ucp_dt_make_sgl() &&
+		ucp_param_is_device(ep->worker, param))
+		return error(UCS_ERR_UNSUPPORTED); /* its pieces are not copied */
 	if ((p.mask & UCP_OP_ATTR_FIELD_DATATYPE) && param->datatype == ucp_dt_make_sgl())
 		return put_get_sgl(ep, kind, buffer, count, remote, rkey, param, &p);
 	if (p.mask & many)
@@ -658,6 +661,8 @@ atomic_nbx_slow(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, size_t 
 
 	if (status != UCS_OK)
 		return error(status);
+	if (ucp_param_is_device(ep->worker, param))
+		return error(UCS_ERR_UNSUPPORTED); /* no processor copies the reply */
 	if ((unsigned)opcode >= UCP_ATOMIC_OP_LAST || count != 1 ||
 		buffer == NULL || !(p.mask & UCP_OP_ATTR_FIELD_DATATYPE) ||
 		(p.mask & UCP_OP_ATTR_FIELD_MEMH) ||

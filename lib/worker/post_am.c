@@ -196,7 +196,7 @@ rts_send(struct plx_pend *p)
 {
 	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
 	struct plx_wire_am_rts h = {.am = wire_am(plx_ep_send(req)->tag), .len = req->len,
-		.addr = req->dt == NULL ? (uintptr_t)req->buf : 0, .sreq = plx_rndv_tx(req)->id,
+		.addr = plx_req_in_place(req, plx_ep_send(req)->ep->peer) ? (uintptr_t)req->buf : 0, .sreq = plx_rndv_tx(req)->id,
 		.msg_id = plx_ep_send(req)->msg_id, .epoch = plx_rndv_epoch(plx_ep_send(req)->ep)};
 
 	return plx_rndv_announced(req, pieces_send(req, PLX_WIRE_AM_RTS, &h, sizeof(h),

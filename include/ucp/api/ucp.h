@@ -551,7 +551,8 @@ typedef struct {
 	ucp_datatype_t datatype;       /* default contig of 1 byte */
 	void *user_data;               /* passed to the callback; default NULL */
 	void *reply_buffer;            /* where an atomic puts the value before */
-	ucs_memory_type_t memory_type; /* of buffer; HOST or UNKNOWN, others are UNSUPPORTED */
+	ucs_memory_type_t memory_type; /* of buffer; what processors can't access, and of atomics
+					  all but HOST and UNKNOWN, is UNSUPPORTED */
 
 	/* Where a receive that is over at once says what came; default nowhere. */
 	union {
