@@ -46,7 +46,7 @@ static bool
 copy_mapped(const struct plx_rma_op *op)
 {
 	struct shm_peer *p = shm_peer(op->peer);
-	void *there;
+	char *local = op->local;
 
 	if (p->windows == NULL) {
 		if (p->no_windows || p->seg == NULL || !shm_queue(op->peer->q)->windows)
@@ -55,10 +55,15 @@ copy_mapped(const struct plx_rma_op *op)
 		if (p->no_windows)
 			return false;
 	}
-	there = plx_windows_find(p->windows, op->remote, op->len);
-	if (there == NULL)
-		return false;
-	plx_copy(op->put ? there : op->local, op->put ? op->local : there, op->len);
+	for (uint64_t done = 0, n; done < op->len; done += n) {
+		void *there;
+
+		n = op->len - done;
+		there = plx_windows_find(p->windows, op->remote + done, &n);
+		if (there == NULL)
+			return false;
+		plx_copy(op->put ? there : local + done, op->put ? local + done : there, n);
+	}
 	PLX_STAT_INC(op->peer->q->stat.rma_mapped);
 	return true;
 }

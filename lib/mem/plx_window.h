@@ -74,7 +74,7 @@ int plx_windows_open(const struct plx_seg_name *name, struct plx_windows **out);
 void plx_windows_close(struct plx_windows *w);
 
 /** Slow path of plx_windows_find(): the table has changed, or it is another segment. */
-void *plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t len);
+void *plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t *len);
 
 /** The first fields of a plx_windows: the last used segment. */
 struct plx_windows_last {
@@ -93,18 +93,19 @@ plx_window_has(uint64_t base, uint64_t n, uint64_t addr, uint64_t len)
 
 /**
  * @param addr in the peer's process
+ * @param len bytes; set to those in one segment: what follows may be in the next
  * @return where these bytes are mapped here, until the next call, or NULL: they are in no
  *   segment
  * Thread: owner. Blocks: may (a new segment).
  */
 static inline void *
-plx_windows_find(struct plx_windows *w, uint64_t addr, uint64_t len)
+plx_windows_find(struct plx_windows *w, uint64_t addr, uint64_t *len)
 {
 	const struct plx_windows_last *l = (const struct plx_windows_last *)w;
 
 	/* pairs with the release in table_end(): the entries of that version are complete */
 	if (atomic_load_explicit(l->version, memory_order_acquire) == l->seen &&
-		plx_window_has(l->base, l->len, addr, len))
+		plx_window_has(l->base, l->len, addr, *len))
 		return l->here + (addr - l->base);
 	return plx_windows_find_slow(w, addr, len);
 }

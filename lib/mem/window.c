@@ -457,7 +457,7 @@ find_at(const struct plx_windows *w, uint64_t addr)
 }
 
 void *
-plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t len)
+plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t *len)
 {
 	uint64_t version = atomic_load_explicit(&w->table->version, memory_order_acquire);
 	struct plx_seg_name name = {.proc = w->proc};
@@ -466,7 +466,7 @@ plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t len)
 	if (version != w->last.seen && !renew(w, version))
 		return NULL;
 	m = find_at(w, addr);
-	if (m == NULL || !plx_window_has(m->base, m->len, addr, len))
+	if (m == NULL || addr - m->base >= m->len || *len > UINT64_MAX - addr)
 		return NULL;
 	name.id = m->id;
 	name.len = m->len;
@@ -477,6 +477,7 @@ plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t len)
 	w->last.base = m->base;
 	w->last.len = m->len;
 	w->last.here = plx_map_base(m->map);
+	*len = RTE_MIN(*len, m->len - (addr - m->base));
 	return w->last.here + (addr - m->base);
 }
 

@@ -39,6 +39,16 @@ windows(void)
 	return w;
 }
 
+/* @return where all len bytes are mapped, or NULL */
+static void *
+whole(struct plx_windows *w, uint64_t addr, uint64_t len)
+{
+	uint64_t n = len;
+	void *p = plx_windows_find(w, addr, &n);
+
+	return n == len ? p : NULL;
+}
+
 static void
 what_is_listed_is_found_and_the_same_memory(void)
 {
@@ -50,17 +60,17 @@ what_is_listed_is_found_and_the_same_memory(void)
 	plx_window_add(&b, 7);
 	w = windows();
 	for (unsigned round = 0; round < 2; round++) { /* first mapped, then known */
-		p = plx_windows_find(w, (uintptr_t)a.base + 100, 200);
+		p = whole(w, (uintptr_t)a.base + 100, 200);
 		CU_ASSERT_FATAL(p != NULL);
 		CU_ASSERT(p != (char *)a.base + 100);
 		strcpy(p, "of the peer");
 		CU_ASSERT_STRING_EQUAL((char *)a.base + 100, "of the peer");
-		p = plx_windows_find(w, (uintptr_t)b.base + LEN, 3 * LEN); /* to its end */
+		p = whole(w, (uintptr_t)b.base + LEN, 3 * LEN); /* to its end */
 		CU_ASSERT_FATAL(p != NULL);
 		memset(b.base, 'b', b.len);
 		UNIT_EQ(p[3 * LEN - 1], 'b');
 	}
-	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)other.base, 1));
+	CU_ASSERT_PTR_NULL(whole(w, (uintptr_t)other.base, 1));
 	plx_windows_close(w);
 	plx_window_remove(&a);
 	plx_window_remove(&b);
@@ -80,19 +90,49 @@ what_is_not_all_inside_is_not_found(void)
 	plx_window_add(&a, 7);
 	w = windows();
 	for (unsigned round = 0; round < 2; round++) {
-		CU_ASSERT_PTR_NULL(plx_windows_find(w, base - 1, 2));
-		CU_ASSERT_PTR_NULL(plx_windows_find(w, base + LEN - 1, 2));
-		CU_ASSERT_PTR_NULL(plx_windows_find(w, base, LEN + 1));
-		CU_ASSERT_PTR_NULL(plx_windows_find(w, base + LEN, 1));
-		CU_ASSERT_PTR_NULL(plx_windows_find(w, base + 8, UINT64_MAX));
-		CU_ASSERT_PTR_NULL(plx_windows_find(w, base + 8, UINT64_MAX - 16));
-		CU_ASSERT_PTR_NULL(plx_windows_find(w, 0, 1));
-		CU_ASSERT_PTR_NULL(plx_windows_find(w, UINT64_MAX, 1));
-		CU_ASSERT_PTR_NOT_NULL(plx_windows_find(w, base, LEN));
+		CU_ASSERT_PTR_NULL(whole(w, base - 1, 2));
+		CU_ASSERT_PTR_NULL(whole(w, base + LEN - 1, 2));
+		CU_ASSERT_PTR_NULL(whole(w, base, LEN + 1));
+		CU_ASSERT_PTR_NULL(whole(w, base + LEN, 1));
+		CU_ASSERT_PTR_NULL(whole(w, base + 8, UINT64_MAX));
+		CU_ASSERT_PTR_NULL(whole(w, base + 8, UINT64_MAX - 16));
+		CU_ASSERT_PTR_NULL(whole(w, 0, 1));
+		CU_ASSERT_PTR_NULL(whole(w, UINT64_MAX, 1));
+		CU_ASSERT_PTR_NOT_NULL(whole(w, base, LEN));
 	}
 	plx_windows_close(w);
 	plx_window_remove(&a);
 	plx_seg_destroy(&a);
+}
+
+/* Pages of an EAL are segments of their own, one after the other. */
+static void
+what_goes_on_in_the_next_segment_is_found_in_parts(void)
+{
+	struct plx_seg both = segment(2 * LEN), a, b = {.base = NULL};
+	struct plx_windows *w;
+	uint64_t n = LEN;
+	char *p;
+
+	a = (struct plx_seg){.base = both.base};
+	plx_seg_destroy(&both);
+	UNIT_EQ_FATAL(plx_seg_create(&a, a.base, LEN, false), 0);
+	UNIT_EQ_FATAL(plx_seg_create(&b, (char *)a.base + LEN, LEN, false), 0);
+	plx_window_add(&a, 7);
+	plx_window_add(&b, 7);
+	w = windows();
+	p = plx_windows_find(w, (uintptr_t)a.base + 100, &n);
+	UNIT_TRUE(p != NULL && n == LEN - 100);
+	n = LEN;
+	p = plx_windows_find(w, (uintptr_t)b.base, &n);
+	CU_ASSERT_FATAL(p != NULL && n == LEN);
+	strcpy(p, "next");
+	CU_ASSERT_STRING_EQUAL(b.base, "next");
+	plx_windows_close(w);
+	plx_window_remove(&a);
+	plx_window_remove(&b);
+	plx_seg_destroy(&a);
+	plx_seg_destroy(&b);
 }
 
 static void
@@ -106,20 +146,20 @@ what_is_taken_away_is_not_found_and_stays_readable(void)
 	plx_window_add(&a, 7);
 	plx_window_add(&b, 7);
 	w = windows();
-	p = plx_windows_find(w, (uintptr_t)b.base, 1);
-	q = plx_windows_find(w, (uintptr_t)a.base, 1);
+	p = whole(w, (uintptr_t)b.base, 1);
+	q = whole(w, (uintptr_t)a.base, 1);
 	CU_ASSERT_FATAL(p != NULL && q != NULL);
 	plx_window_remove(&a);
 	plx_seg_destroy(&a);
 	*q = 'x'; /* a transfer that does not know yet */
-	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)where, 1));
-	CU_ASSERT_PTR_EQUAL(plx_windows_find(w, (uintptr_t)b.base, 1), p); /* not mapped anew */
+	CU_ASSERT_PTR_NULL(whole(w, (uintptr_t)where, 1));
+	CU_ASSERT_PTR_EQUAL(whole(w, (uintptr_t)b.base, 1), p); /* not mapped anew */
 	/* The addresses are another segment's now. */
 	UNIT_EQ_FATAL(plx_seg_create(&a, where, LEN, false), 0);
-	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)where, 1));
+	CU_ASSERT_PTR_NULL(whole(w, (uintptr_t)where, 1));
 	plx_window_add(&a, 7);
 	strcpy(a.base, "new");
-	q = plx_windows_find(w, (uintptr_t)where, 4);
+	q = whole(w, (uintptr_t)where, 4);
 	CU_ASSERT_FATAL(q != NULL);
 	CU_ASSERT_STRING_EQUAL(q, "new");
 	plx_windows_close(w);
@@ -144,12 +184,12 @@ more_segments_than_places_are_not_listed(void)
 		plx_window_add(&segs[i], 7);
 	}
 	for (unsigned i = 0; i < n; i++)
-		found += plx_windows_find(w, (uintptr_t)segs[i].base, 4096) != NULL;
+		found += whole(w, (uintptr_t)segs[i].base, 4096) != NULL;
 	UNIT_EQ(found, PLX_WINDOW_MAX);
 	plx_window_remove(&segs[0]);
 	plx_window_add(&segs[n - 1], 7); /* into its place */
-	CU_ASSERT_PTR_NOT_NULL(plx_windows_find(w, (uintptr_t)segs[n - 1].base, 4096));
-	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)segs[0].base, 4096));
+	CU_ASSERT_PTR_NOT_NULL(whole(w, (uintptr_t)segs[n - 1].base, 4096));
+	CU_ASSERT_PTR_NULL(whole(w, (uintptr_t)segs[0].base, 4096));
 	plx_windows_close(w);
 	plx_window_table_put();
 	for (unsigned i = 0; i < n; i++) {
@@ -186,20 +226,20 @@ a_table_of_nonsense_finds_nothing(void)
 	t[WORD_LEN] = LEN;
 	t[WORD_ID] = of_a.id;
 	t[WORD_VERSION] = 2;
-	CU_ASSERT_PTR_NULL(plx_windows_find(w, UINT64_MAX - 50, 1));
+	CU_ASSERT_PTR_NULL(whole(w, UINT64_MAX - 50, 1));
 	t[WORD_BASE] = (uintptr_t)a.base;
 	t[WORD_ID]++; /* nobody offers that */
 	t[WORD_VERSION] = 4;
-	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)a.base, 1));
+	CU_ASSERT_PTR_NULL(whole(w, (uintptr_t)a.base, 1));
 	t[WORD_ID]--;
 	t[WORD_LEN] = 2 * LEN; /* longer than it is */
 	t[WORD_VERSION] = 6;
-	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)a.base, 1));
+	CU_ASSERT_PTR_NULL(whole(w, (uintptr_t)a.base, 1));
 	t[WORD_LEN] = LEN;
 	t[WORD_VERSION] = 9; /* changes for ever */
-	CU_ASSERT_PTR_NULL(plx_windows_find(w, (uintptr_t)a.base, 1));
+	CU_ASSERT_PTR_NULL(whole(w, (uintptr_t)a.base, 1));
 	t[WORD_VERSION] = 10;
-	CU_ASSERT_PTR_NOT_NULL(plx_windows_find(w, (uintptr_t)a.base, 1));
+	CU_ASSERT_PTR_NOT_NULL(whole(w, (uintptr_t)a.base, 1));
 	plx_windows_close(w);
 	plx_seg_destroy(&a);
 	plx_seg_destroy(&fake);
@@ -216,7 +256,7 @@ child(const struct plx_seg_name *parent, uintptr_t addr)
 
 	if (plx_windows_open(parent, &of_parent) != 0)
 		return 1;
-	p = plx_windows_find(of_parent, addr, 16);
+	p = whole(of_parent, addr, 16);
 	if (p == NULL || strcmp(p, "from above") != 0)
 		return 2;
 	strcpy(p, "from below");
@@ -226,11 +266,11 @@ child(const struct plx_seg_name *parent, uintptr_t addr)
 	plx_window_add(&mine, 7);
 	if (plx_windows_open(&name, &of_me) != 0)
 		return 4;
-	if (plx_windows_find(of_me, (uintptr_t)mine.base, LEN) == NULL)
+	if (whole(of_me, (uintptr_t)mine.base, LEN) == NULL)
 		return 5;
-	if (plx_windows_find(of_parent, (uintptr_t)mine.base, LEN) != NULL)
+	if (whole(of_parent, (uintptr_t)mine.base, LEN) != NULL)
 		return 6;
-	if (plx_windows_find(of_me, addr, 16) != NULL)
+	if (whole(of_me, addr, 16) != NULL)
 		return 7;
 	return 0;
 }
@@ -309,7 +349,7 @@ a_new_table_is_not_taken_for_the_one_before(void)
 
 	at = plx_window_add(&a, 7);
 	before = windows();
-	CU_ASSERT_PTR_NOT_NULL(plx_windows_find(before, (uintptr_t)a.base, LEN));
+	CU_ASSERT_PTR_NOT_NULL(whole(before, (uintptr_t)a.base, LEN));
 	plx_window_remove(&a); /* nobody holds the table any more */
 	UNIT_EQ_FATAL(plx_window_table_get(&name), 0);
 	UNIT_EQ(plx_window_add(&b, 7), at); /* of the new one */
@@ -319,9 +359,9 @@ a_new_table_is_not_taken_for_the_one_before(void)
 		CU_ASSERT_STRING_EQUAL(b.base, "of the new one");
 	}
 	UNIT_EQ_FATAL(plx_windows_open(&name, &now), 0);
-	CU_ASSERT_PTR_NOT_NULL(plx_windows_find(now, (uintptr_t)b.base, LEN));
-	CU_ASSERT_PTR_NULL(plx_windows_find(before, (uintptr_t)a.base, LEN));
-	CU_ASSERT_PTR_NULL(plx_windows_find(before, (uintptr_t)b.base, LEN));
+	CU_ASSERT_PTR_NOT_NULL(whole(now, (uintptr_t)b.base, LEN));
+	CU_ASSERT_PTR_NULL(whole(before, (uintptr_t)a.base, LEN));
+	CU_ASSERT_PTR_NULL(whole(before, (uintptr_t)b.base, LEN));
 	plx_map_put(map);
 	plx_windows_close(before);
 	plx_windows_close(now);
@@ -335,6 +375,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_place_is_a_name_for_who_knows_the_token),
 	UNIT_TEST(what_is_listed_is_found_and_the_same_memory),
 	UNIT_TEST(what_is_not_all_inside_is_not_found),
+	UNIT_TEST(what_goes_on_in_the_next_segment_is_found_in_parts),
 	UNIT_TEST(what_is_taken_away_is_not_found_and_stays_readable),
 	UNIT_TEST(more_segments_than_places_are_not_listed),
 	UNIT_TEST(a_table_of_nonsense_finds_nothing),
