@@ -34,6 +34,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Whether pools are taken from huge pages when there are free ones."),
 	PLX_ROW_UINT(PLX_CONF_EAL_MEM, "eal.mem", "bytes", "16m", 16u << 20, 16ull << 30, false,
 		"Address space of the EAL heap; pages are used as they are touched."),
+	PLX_ROW_BOOL(PLX_CONF_EAL_WINDOWS, "eal.windows", "yes", false,
+		"Whether peers of this user map the heap of the program's own EAL, with its mbufs, and copy there."),
 	PLX_ROW_STR(PLX_CONF_REACTOR, "reactor.lcores", "", false,
 		"Cores of dedicated reactors as \"lcore:1,2\" or \"lcore:1-3\"; empty means inline."),
 	PLX_ROW_ENUM(PLX_CONF_REACTOR_IDLE, "reactor.idle", "grant", idle_choices, true,

@@ -28,6 +28,7 @@
 #include <rte_lcore.h>
 
 #include "init_int.h"
+#include "plx_fork.h"
 #include "plx_mem.h"
 
 PLX_LOG_DEFINE(init, "plx.init");
@@ -206,6 +207,14 @@ init_eal_may_start(const char **refused)
 	return 0;
 }
 
+static bool eal_is_ours;
+
+bool
+init_eal_is_programs(void)
+{
+	return !eal_is_ours && !plx_fork_eal;
+}
+
 int
 init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores)
 {
@@ -224,6 +233,7 @@ init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores)
 		return rc;
 	}
 	rc = start(conf, &set, lcores, n_lcores);
+	eal_is_ours = true;
 	/* Restore the caller's affinity, whatever the EAL did. */
 	sched_setaffinity(0, sizeof(set), &set);
 	if (rc != 0)

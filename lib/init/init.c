@@ -15,6 +15,7 @@
 #include "plx_dev.h"
 #include "plx_meet.h"
 #include "plx_mem.h"
+#include "plx_pages.h"
 #include "plx_reactor.h"
 #include "plx_rpc.h"
 #include "plx_worker.h"
@@ -192,6 +193,8 @@ start_all(const struct plx_conf *conf)
 	rc = plx_init_drivers();
 	if (rc != 0)
 		return rc;
+	if (init_eal_is_programs() && plx_conf_u64(conf, PLX_CONF_EAL_WINDOWS) != 0)
+		plx_pages_open();
 	start_reactors(conf, lcores, n);
 	start_rpc(conf);
 	tell_start(conf);
@@ -223,6 +226,7 @@ plx_init_put(void)
 		plx_rpc_stop(state.rpc);
 		state.rpc = NULL;
 		plx_reactor_stop_all();
+		plx_pages_close();
 		plx_check_stopped();
 	}
 	pthread_mutex_unlock(&state.lock);

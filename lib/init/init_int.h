@@ -18,6 +18,9 @@ PLX_LOG_DECLARE(init);
  */
 int init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores);
 
+/** @return whether the program, not Pollux, has started this process's EAL. Thread: control. */
+bool init_eal_is_programs(void);
+
 /**
  * Try the system calls that the EAL needs at start, which a filter may refuse.
  * @return 0, or -errno and refused names the call

@@ -146,6 +146,18 @@ plx_meet_memory_len(int fd)
 												 : 0;
 }
 
+uint64_t
+plx_meet_pages_len(int fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || fstatfs(fd, &fs) != 0)
+		return 0;
+	return st.st_size > 0 && (fs.f_type == HUGETLBFS_MAGIC || (fs.f_type == TMPFS_MAGIC && st.st_nlink == 0))
+		? (uint64_t)st.st_size : 0;
+}
+
 bool
 plx_meet_is_memory(int fd, uint64_t len, bool trusted)
 {
@@ -196,9 +208,15 @@ rights_take(const struct cmsghdr *c, uint32_t mask, struct plx_answer *out)
 }
 
 static bool
+is_some_memory(int fd, bool own_user)
+{
+	return plx_meet_memory_len(fd) != 0 || (own_user && plx_meet_pages_len(fd) != 0);
+}
+
+static bool
 is_what_it_says(const struct plx_answer *a)
 {
-	return (a->fd[PLX_MEET_MEM] < 0 || plx_meet_memory_len(a->fd[PLX_MEET_MEM]) != 0) &&
+	return (a->fd[PLX_MEET_MEM] < 0 || is_some_memory(a->fd[PLX_MEET_MEM], a->own_user)) &&
 	       (a->fd[PLX_MEET_BELL] < 0 || is_socket(a->fd[PLX_MEET_BELL])) &&
 	       (a->fd[PLX_MEET_PID] < 0 || is_pidfd(a->fd[PLX_MEET_PID]));
 }

@@ -42,7 +42,7 @@ plx_seg_name(const struct plx_seg *seg, struct plx_seg_name *out)
 		return rc;
 	out->id = seg->id;
 	out->len = seg->len;
-	return plx_meet_offer(seg->id, (int[PLX_MEET_FDS]){seg->fd, -1, -1}, false);
+	return plx_meet_offer(seg->id, (int[PLX_MEET_FDS]){seg->fd, -1, -1}, seg->own_user);
 }
 
 static int
@@ -72,7 +72,8 @@ name_open(const struct plx_seg_name *name)
 	if (rc != 0)
 		return rc;
 	fd = got.fd[PLX_MEET_MEM];
-	if (!plx_meet_is_memory(fd, name->len, got.own_user)) {
+	if (!plx_meet_is_memory(fd, name->len, got.own_user) &&
+		!(name->pages && got.own_user && plx_meet_pages_len(fd) == name->len)) {
 		plx_answer_close(&got);
 		return -EACCES;
 	}

@@ -144,4 +144,10 @@ bool plx_meet_is_memory(int fd, uint64_t len, bool trusted);
  */
 uint64_t plx_meet_memory_len(int fd);
 
+/**
+ * @return the length of memory that another library has made, such as pages of an EAL, bytes; 0: it
+ *   is none. It may shrink, so it is for processes of one user. Thread: any.
+ */
+uint64_t plx_meet_pages_len(int fd);
+
 #endif

@@ -23,6 +23,7 @@ struct plx_seg {
 	int fd;
 	uint64_t id; /* random: a process that knows it may get the segment, plx_seg_name() */
 	bool huge;
+	bool own_user; /* offered to processes of our own user only */
 };
 
 /**

@@ -65,6 +65,7 @@ struct plx_seg_name {
 	struct plx_proc proc; /* its owner; the pid is ignored */
 	uint64_t id;	      /* of the segment */
 	uint64_t len;	      /* bytes */
+	bool pages;	      /* it may be pages of an EAL, from a process of our user */
 };
 
 /**

@@ -460,7 +460,7 @@ void *
 plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t *len)
 {
 	uint64_t version = atomic_load_explicit(&w->table->version, memory_order_acquire);
-	struct plx_seg_name name = {.proc = w->proc};
+	struct plx_seg_name name = {.proc = w->proc, .pages = true};
 	struct mapped *m;
 
 	if (version != w->last.seen && !renew(w, version))

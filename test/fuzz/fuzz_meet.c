@@ -241,7 +241,8 @@ reply(struct fuzz_in *in)
 	for (unsigned i = 0; i < PLX_MEET_FDS; i++)
 		FUZZ_CHECK(rc == 0 || got.fd[i] < 0);
 	if (rc == 0 && got.fd[PLX_MEET_MEM] >= 0)
-		FUZZ_CHECK(is_kind(got.fd[PLX_MEET_MEM], KIND_MEMORY) || is_kind(got.fd[PLX_MEET_MEM], KIND_OTHER_LEN));
+		FUZZ_CHECK(is_kind(got.fd[PLX_MEET_MEM], KIND_MEMORY) || is_kind(got.fd[PLX_MEET_MEM], KIND_OTHER_LEN) ||
+			is_kind(got.fd[PLX_MEET_MEM], KIND_NOT_SEALED)); /* of this user: pages of an EAL */
 	if (rc == 0 && got.fd[PLX_MEET_BELL] >= 0)
 		FUZZ_CHECK(is_kind(got.fd[PLX_MEET_BELL], KIND_BELL));
 	if (rc == 0 && got.fd[PLX_MEET_PID] >= 0)
