@@ -269,6 +269,13 @@ int tcp_sock_watch(const struct tcp_queue *tq, int fd, uint32_t events, void *wh
 /** The same of one that is watched already. */
 int tcp_sock_rewatch(const struct tcp_queue *tq, int fd, uint32_t events, void *what, enum tcp_watch kind);
 void tcp_sock_close(const struct tcp_queue *tq, int fd);
+/** @return in words that the system has no port for us */
+static inline const char *
+tcp_no_port(const struct tcp_queue *tq)
+{
+	return tq->port_first != 0 ? "no port of net_tcp.ports is free" : "no port is free";
+}
+
 /** Read the rest of a message of the handshake. @return 0: it is whole; -EAGAIN; or why not */
 int tcp_sock_read(int fd, void *msg, size_t len, uint16_t *n);
 /** Write a message of the handshake, for which a new socket has room. */

@@ -208,7 +208,7 @@ is_hopeless(const struct tcp_join *j, uint64_t now_ms)
 }
 
 static const char *
-answer_text(int err)
+answer_text(const struct tcp_queue *tq, int err)
 {
 	switch (err) {
 	case 0:
@@ -218,6 +218,8 @@ answer_text(int err)
 		return "somebody else listens there";
 	case -EADDRINUSE:
 		return "this host has the address itself";
+	case -EADDRNOTAVAIL:
+		return tcp_no_port(tq);
 	default:
 		return strerror(-err);
 	}
@@ -233,7 +235,7 @@ log_hopeless(const struct tcp_peer *p)
 	for (unsigned i = 0; i < j->n_places && n < sizeof(text); i++) {
 		tcp_ip_text(&j->places[i].ip, p->addr.port, at);
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s: %s", i != 0 ? "; " : "", at,
-			answer_text(i < j->n_good ? j->at[i].err : j->places[i].score));
+			answer_text(tcp_queue(p->peer.q), i < j->n_good ? j->at[i].err : j->places[i].score));
 	}
 	PLX_LOG_RATELIMIT(WARNING, tcp, "a peer can't be reached: %s", text);
 }

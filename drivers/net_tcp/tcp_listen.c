@@ -78,7 +78,8 @@ tcp_listen(struct tcp_queue *tq)
 	tq->listener = -1;
 	tq->addr.port = 0;
 	tq->cannot_listen = true;
-	PLX_LOG(WARNING, tcp, "nobody can connect to this worker: %s", strerror(-rc));
+	PLX_LOG(WARNING, tcp, "nobody can connect to this worker: %s",
+		rc == -EADDRINUSE ? tcp_no_port(tq) : strerror(-rc));
 }
 
 /* -- places -- */

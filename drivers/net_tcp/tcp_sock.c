@@ -101,7 +101,7 @@ listen_by(const struct tcp_queue *tq, int family, uint16_t *port)
 	if (rc == 0)
 		rc = bind_range(tq, fd, family);
 	if (rc == 0 && listen(fd, BACKLOG) != 0)
-		rc = -errno;
+		rc = errno == EADDRINUSE ? -EAGAIN : -errno; /* others were bound to it, too, and were quicker */
 	if (rc == 0)
 		rc = port_of(fd, port);
 	if (rc != 0) {
@@ -115,10 +115,14 @@ listen_by(const struct tcp_queue *tq, int family, uint16_t *port)
 int
 tcp_sock_listen(const struct tcp_queue *tq, uint16_t *port)
 {
-	int fd = tq->ifs.family == TCP_FAMILY_4 ? -EAFNOSUPPORT : listen_by(tq, AF_INET6, port);
+	int family = tq->ifs.family == TCP_FAMILY_4 ? AF_INET : AF_INET6, fd = -EAGAIN;
 
-	/* Where there is no IPv6 at all. */
-	return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? listen_by(tq, AF_INET, port) : fd;
+	for (unsigned i = 0; i < BIND_TRIES && fd == -EAGAIN; i++) {
+		fd = listen_by(tq, family, port);
+		if (family == AF_INET6 && (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)) /* there is no IPv6 at all */
+			fd = listen_by(tq, family = AF_INET, port);
+	}
+	return fd;
 }
 
 int
@@ -133,6 +137,8 @@ tcp_sock_connect(const struct tcp_queue *tq, const struct tcp_ip *ip, uint16_t p
 	if (tq->port_first != 0) {
 		(void)set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 		rc = bind_range(tq, fd, sa.ss_family);
+		if (rc == -EADDRINUSE)
+			rc = -EADDRNOTAVAIL; /* as connect() says it */
 	}
 	(void)set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	if (rc == 0 && connect(fd, (struct sockaddr *)&sa, len) != 0 && errno != EINPROGRESS)
