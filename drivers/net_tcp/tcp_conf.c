@@ -22,7 +22,7 @@ static const struct plx_conf_row rows[TCP_CONF_N] = {
 		"How long a peer may take to answer before it counts as unreachable."),
 	PLX_ROW_UINT(TCP_CONF_PROBE_MS, "net_tcp.probe_ms", "ms", "1000", 1000, 600000, false,
 		"Silence of a peer after which its host is probed.", PLX_CONF_ROLE_PROBE_MS),
-	PLX_ROW_UINT(TCP_CONF_DEAD_MS, "net_tcp.dead_ms", "ms", "20000", 100, 3600000, false,
+	PLX_ROW_UINT(TCP_CONF_DEAD_MS, "net_tcp.dead_ms", "ms", "20000", 100, 900000, false,
 		"How long a peer's host may be silent before the peer counts as gone."),
 	PLX_ROW_UINT(TCP_CONF_MSG_LEN, "net_tcp.msg_len", "bytes", "32k", 512, 48u << 10, false,
 		"Data of one message; longer ones go in pieces."),

@@ -61,6 +61,7 @@ tcp_peer_disconnect(struct tcp_peer *p)
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
 
 	tcp_cool(p);
+	tcp_unwatch(p);
 	tcp_out_drop(p);
 	tcp_rx_drop(p);
 	if (p->fd >= 0) {

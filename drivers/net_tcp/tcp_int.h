@@ -12,7 +12,7 @@
  * tcp_conn.c: what becomes of a connection.
  * tcp_tx.c: what is sent waits in chunks (tcp_chunk.c), and goes by one system call a peer at the end of a turn.
  * tcp_rx.c: what has come is read into the queue's buffer, whole messages are delivered in place.
- * tcp_poll.c, tcp_hot.c: which sockets are looked at.
+ * tcp_poll.c, tcp_hot.c: which sockets are looked at. tcp_watch.c: whether peers that are sent to are there.
  *
  * lib/link is for devices that connect by datagrams and count messages by credits; a stream has its
  * handshake inside and the kernel's window. So only its list of routes is used here.
@@ -61,7 +61,8 @@ enum tcp_watch {
 	TCP_WATCH_GUEST,
 	TCP_WATCH_TRY, /* to reach a peer; of the peer's, as the try may be over when its event is looked at */
 	TCP_WATCH_PEER,
-	TCP_WATCH_BITS = 3,
+	TCP_WATCH_TIMER, /* the queue's */
+	TCP_WATCH_BITS = 7,
 };
 
 /** Bytes that wait to be sent: in a chunk, whose data follows, or not copied. */
@@ -119,6 +120,7 @@ struct tcp_peer {
 	bool is_hot;
 	bool self;		/* our own queue: out is what comes */
 	bool deaf;		/* what it sends is malformed: no more is read */
+	bool watched;		/* in queue->watched: not all that was sent is known to have come */
 	int fd;
 	uint64_t sent_turn;	/* the worker's turn, plus 1, behind which something went at once */
 	TAILQ_ENTRY(tcp_peer) dirty_link, blocked_link;
@@ -131,6 +133,8 @@ struct tcp_peer {
 	uint8_t n_answered;	/* guests that are this peer and have an ANSWER, */
 	uint8_t n_waiting;	/* or wait for it */
 	int lost_err;		/* why it is TCP_CUT */
+	uint64_t mute_ms;	/* since when nothing is acknowledged; 0: it is */
+	TAILQ_ENTRY(tcp_peer) watch_link;
 	struct tcp_join *join;	/* TCP_JOINING */
 	struct tcp_addr addr;
 };
@@ -169,7 +173,7 @@ struct tcp_queue {
 	struct plx_queue *q;
 	struct tcp_rx rx;
 	TAILQ_HEAD(tcp_hots, tcp_peer) hot;
-	TAILQ_HEAD(, tcp_peer) blocked, dirty;
+	TAILQ_HEAD(, tcp_peer) blocked, dirty, watched;
 	uint32_t n_hot, n_conns, n_joins;
 	uint32_t turns;
 	int epfd;
@@ -193,6 +197,9 @@ struct tcp_queue {
 	char if_text[PLX_CONF_STR_MAX];
 	uint16_t port_first, port_last; /* 0: any */
 	uint32_t connect_ms, probe_ms, dead_ms;
+	int timer;		/* wakes who sleeps, to look at those that are watched; -1: none yet */
+	uint64_t watch_ms;	/* when they are looked at next, */
+	uint64_t timer_ms;	/* and the timer's last time */
 	uint64_t n_dead_seen;	/* of the queue's peers, when all were looked at last */
 	pid_t pid;
 };
@@ -371,6 +378,24 @@ static inline bool
 tcp_poll_is_due(struct tcp_queue *tq)
 {
 	return tq->turns++ % TCP_POLL_EVERY == 0 || tq->n_hot == 0 || tq->n_joins != 0;
+}
+
+/* tcp_watch.c */
+/** Something was sent to a peer, that is not watched. */
+void tcp_watch(struct tcp_peer *p);
+/** Look at those that are watched, when it is time: a dead host is found. */
+void tcp_watch_control(struct tcp_queue *tq, uint64_t now_ms);
+/** The owner sleeps: wake it in time. */
+void tcp_watch_arm(struct tcp_queue *tq);
+void tcp_watch_event(struct tcp_queue *tq);
+
+static inline void
+tcp_unwatch(struct tcp_peer *p)
+{
+	if (!p->watched)
+		return;
+	p->watched = false;
+	TAILQ_REMOVE(&tcp_queue(p->peer.q)->watched, p, watch_link);
 }
 
 /* tcp_sleep.c */

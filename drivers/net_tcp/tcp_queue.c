@@ -82,11 +82,12 @@ tcp_queue_open(struct plx_queue *q)
 	if (tq == NULL)
 		return -ENOMEM;
 	tq->q = q;
-	tq->epfd = tq->listener = -1;
+	tq->epfd = tq->listener = tq->timer = -1;
 	tq->pid = getpid();
 	TAILQ_INIT(&tq->hot);
 	TAILQ_INIT(&tq->blocked);
 	TAILQ_INIT(&tq->dirty);
+	TAILQ_INIT(&tq->watched);
 	STAILQ_INIT(&tq->free);
 	STAILQ_INIT(&tq->lent_free);
 	STAILQ_INIT(&tq->lent_over);
@@ -144,6 +145,7 @@ tcp_queue_control(struct plx_queue *q)
 	tcp_poll(tq);
 	now_ms = plx_clock_ms();
 	tcp_guests_control(tq, now_ms);
+	tcp_watch_control(tq, now_ms);
 	if (tq->n_joins != 0 || q->stat.peers_dead != tq->n_dead_seen)
 		plx_peer_each(q, peer_control, &now_ms);
 	tq->n_dead_seen = q->stat.peers_dead;
@@ -214,6 +216,8 @@ tcp_queue_close(struct plx_queue *q)
 	struct tcp_queue *tq = tcp_queue(q);
 
 	tcp_listen_close(tq);
+	if (tq->timer >= 0)
+		close(tq->timer);
 	if (tq->epfd >= 0)
 		close(tq->epfd);
 	plx_soft_tag_close(q);

@@ -17,6 +17,8 @@
 
 #define BACKLOG	    4096
 #define BIND_TRIES  1024 /* ports of a range that are tried */
+#define PROBES_MAX  127u /* that the kernel counts */
+#define RTO_MAX_MS  44 /* TCP_RTO_MAX_MS, Linux 6.15: the longest pause between two tries to send the same */
 #define DEFER_S	    3 /* a connection on which nothing comes is the kernel's for so long */
 
 uint32_t
@@ -152,14 +154,15 @@ tcp_sock_connect(const struct tcp_queue *tq, const struct tcp_ip *ip, uint16_t p
 void
 tcp_sock_settle(const struct tcp_queue *tq, int fd)
 {
-	int probe_s = (int)RTE_MAX(1u, tq->probe_ms / 1000);
+	uint32_t dead_s = (tq->dead_ms + 999) / 1000, every_s = RTE_MAX(tq->probe_ms / 1000, 1 + dead_s / PROBES_MAX);
+	uint32_t pause_ms = RTE_MAX(tq->dead_ms / 4, 1000u);
 
 	(void)set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	(void)set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-	(void)set(fd, IPPROTO_TCP, TCP_KEEPIDLE, probe_s);
-	(void)set(fd, IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
-	(void)set(fd, IPPROTO_TCP, TCP_KEEPCNT, 100); /* it is the next that counts */
-	(void)set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)tq->dead_ms);
+	(void)set(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)every_s);
+	(void)set(fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)every_s);
+	(void)set(fd, IPPROTO_TCP, TCP_KEEPCNT, (int)((dead_s + every_s - 1) / every_s));
+	(void)set(fd, IPPROTO_TCP, RTO_MAX_MS, (int)RTE_MIN(pause_ms, 120000u));
 }
 
 static int

@@ -181,6 +181,8 @@ push_once(struct tcp_peer *p, struct iovec *iov, int n, size_t len)
 	}
 	if (r > 0)
 		tcp_out_sent(p, (size_t)r);
+	if (!p->watched)
+		tcp_watch(p);
 	if (r == (ssize_t)len)
 		return true;
 	PLX_STAT_INC(tq->stat.tx_partial);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tcp_watch.c - those who have not acknowledged what was sent to them: are their hosts still there?
+ *
+ * Design notes
+ * The kernel has a limit for that, TCP_USER_TIMEOUT, but counts the time in which a receiver's window is
+ * full: a peer that computes for so long without reading would be given up, though its host answers. So the
+ * kernel is asked, every probe_ms, whether it sends again and again without an answer, and only of peers that
+ * something was sent to; who has acknowledged all is asked no more. Connections on which nothing is under way
+ * are the kernel's (keep-alive).
+ *
+ * An owner that sleeps is woken for it by a timer.
+ */
+#include <errno.h>
+#include <linux/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "tcp_int.h"
+
+void
+tcp_watch(struct tcp_peer *p)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+
+	p->watched = true;
+	p->mute_ms = 0;
+	if (TAILQ_EMPTY(&tq->watched))
+		tq->watch_ms = tcp_now_ms() + tq->probe_ms;
+	TAILQ_INSERT_TAIL(&tq->watched, p, watch_link);
+}
+
+/* What has come is read up to its end, and then the peer is dead. */
+static void
+give_up(struct tcp_peer *p)
+{
+	tcp_unwatch(p);
+	if (p->state == TCP_OPEN)
+		(void)shutdown(p->fd, SHUT_RDWR);
+	tcp_peer_cut(p, -ETIMEDOUT);
+}
+
+static void
+look_at(struct tcp_peer *p, uint64_t now_ms)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+		return;
+	if (info.tcpi_retransmits + info.tcpi_probes == 0) {
+		p->mute_ms = 0;
+		if (info.tcpi_unacked + info.tcpi_notsent_bytes == 0)
+			tcp_unwatch(p);
+	} else if (p->mute_ms == 0) {
+		p->mute_ms = now_ms;
+	} else if (now_ms - p->mute_ms >= tq->dead_ms) {
+		give_up(p);
+	}
+}
+
+void
+tcp_watch_control(struct tcp_queue *tq, uint64_t now_ms)
+{
+	struct tcp_peer *p, *next;
+
+	if (TAILQ_EMPTY(&tq->watched) || now_ms < tq->watch_ms)
+		return;
+	tq->watch_ms = now_ms + tq->probe_ms;
+	for (p = TAILQ_FIRST(&tq->watched); p != NULL; p = next) {
+		next = TAILQ_NEXT(p, watch_link);
+		look_at(p, now_ms);
+	}
+}
+
+static int
+timer_open(struct tcp_queue *tq)
+{
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	tq->timer = fd;
+	return tcp_sock_watch(tq, fd, EPOLLIN, tq, TCP_WATCH_TIMER);
+}
+
+void
+tcp_watch_arm(struct tcp_queue *tq)
+{
+	struct itimerspec t = {0};
+
+	if (TAILQ_EMPTY(&tq->watched) || tq->timer_ms == tq->watch_ms || (tq->timer < 0 && timer_open(tq) != 0))
+		return;
+	t.it_value.tv_sec = (time_t)(tq->watch_ms / 1000);
+	t.it_value.tv_nsec = (long)(tq->watch_ms % 1000) * 1000000;
+	(void)timerfd_settime(tq->timer, TFD_TIMER_ABSTIME, &t, NULL);
+	tq->timer_ms = tq->watch_ms;
+}
+
+void
+tcp_watch_event(struct tcp_queue *tq)
+{
+	uint64_t n;
+
+	(void)!read(tq->timer, &n, sizeof(n));
+	tcp_watch_control(tq, tcp_now_ms());
+}
