@@ -44,8 +44,9 @@
 #define TCP_HOT		8u   /* sockets that are read without asking epoll, at the most */
 #define TCP_POLL_EVERY	16u  /* turns between two questions to epoll, while others are read without */
 #define TCP_EVENTS	16   /* taken from epoll in one turn */
-#define TCP_GUESTS	32u  /* connections that have not proven who they are */
+#define TCP_GUESTS	64u  /* connections that have not proven who they are */
 #define TCP_GUEST_MS	5000u /* that they may take to do so */
+#define TCP_AWAY_MS	500u /* without a look at the time, in which nobody is too late */
 #define TCP_TRIES	2u   /* places of a peer that are tried at once */
 #define TCP_SHORT_MAX	256u /* bytes of tx_short */
 #define TCP_HDR_ROOM	64u  /* of a message besides its data */
@@ -190,13 +191,14 @@ struct tcp_queue {
 	bool listens;		/* epoll reports new clients */
 	bool cannot_listen;
 	int listener;
+	uint64_t guests_ms;	/* when the guests were looked at */
 	uint64_t accept_ms;	/* when to go on accepting, after there was no descriptor */
 	struct tcp_guest *guests; /* TCP_GUESTS of them; NULL: none has come yet */
 	struct tcp_addr addr;
 	struct tcp_if_conf ifs;
 	char if_text[PLX_CONF_STR_MAX];
 	uint16_t port_first, port_last; /* 0: any */
-	uint32_t connect_ms, probe_ms, dead_ms;
+	uint32_t connect_ms, answer_ms, probe_ms, dead_ms;
 	int timer;		/* wakes who sleeps, to look at those that are watched; -1: none yet */
 	uint64_t watch_ms;	/* when they are looked at next, */
 	uint64_t timer_ms;	/* and the timer's last time */
@@ -283,6 +285,8 @@ tcp_no_port(const struct tcp_queue *tq)
 	return tq->port_first != 0 ? "no port of net_tcp.ports is free" : "no port is free";
 }
 
+/** @return since when nothing has come on a connection. */
+uint64_t tcp_sock_idle_ms(int fd);
 /** Read the rest of a message of the handshake. @return 0: it is whole; -EAGAIN; or why not */
 int tcp_sock_read(int fd, void *msg, size_t len, uint16_t *n);
 /** Write a message of the handshake, for which a new socket has room. */

@@ -7,6 +7,10 @@
  * A place is given up when nobody listens there, when somebody else does, or when the peer itself refuses. All
  * else may pass (a cable, a full backlog, no descriptor), and is tried again, later each time, until
  * connect_ms is over. When no place is left the peer is dead, and the log says what each place answered.
+ *
+ * A place where somebody listens and says nothing is no failure: its kernel has taken our HELLO, and the peer
+ * computes, or has not come so far. It is waited for up to answer_ms, by a try that goes on as long as no place waits
+ * for its first one. The time that we ourselves compute does not count.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -43,7 +47,8 @@ struct tcp_join {
 		uint64_t again_ms;
 	} at[TCP_ENDS_MAX];
 	unsigned n_places, n_good;
-	uint64_t until_ms;
+	bool told; /* that it takes long */
+	uint64_t seen_ms, until_ms, answer_until_ms;
 };
 
 static bool
@@ -118,6 +123,7 @@ try_greet(struct tcp_peer *p, struct tcp_try *t)
 	if (rc != 0)
 		return rc == -EAGAIN || rc == -ENOTCONN ? -EAGAIN : rc;
 	t->said = true;
+	tcp_sock_settle(tq, t->fd); /* should its host go */
 	rc = tcp_sock_rewatch(tq, t->fd, EPOLLIN, p, TCP_WATCH_TRY);
 	return rc == 0 ? -EAGAIN : rc;
 }
@@ -127,8 +133,16 @@ static int
 try_read(struct tcp_peer *p, struct tcp_try *t)
 {
 	int rc = tcp_sock_read(t->fd, &t->answer, sizeof(t->answer), &t->n);
+	uint16_t none = 0;
+	uint8_t more;
 
-	return rc == 0 ? tcp_answer_open(&t->answer, &t->hello, &p->addr) : rc;
+	if (rc == 0)
+		rc = tcp_answer_open(&t->answer, &t->hello, &p->addr);
+	if (rc != 0)
+		return rc;
+	/* We may have computed so long that it has closed again. */
+	rc = tcp_sock_read(t->fd, &more, sizeof(more), &none);
+	return rc == -EAGAIN ? 0 : rc == 0 ? -EBADMSG : rc;
 }
 
 /* The join and its tries are no more behind this. */
@@ -196,10 +210,43 @@ begin_tries(struct tcp_peer *p, uint64_t now_ms)
 	}
 }
 
+/* @return whether a place has yet to have its first try */
+static bool
+is_place_new(const struct tcp_join *j)
+{
+	for (unsigned i = 0; i < j->n_good; i++)
+		if (j->at[i].n == 0 && !j->at[i].tried_now)
+			return true;
+	return false;
+}
+
+static void
+end_long_tries(struct tcp_queue *tq, struct tcp_join *j, uint64_t now_ms)
+{
+	bool new = is_place_new(j);
+
+	for (unsigned k = 0; k < TCP_TRIES; k++) {
+		struct tcp_try *t = &j->tries[k];
+
+		if (t->fd >= 0 && now_ms - t->since_ms >= TRY_MS && (!t->said || new))
+			try_failed(tq, j, t, -ETIMEDOUT);
+	}
+}
+
+/* Somebody has our HELLO. */
+static bool
+is_heard(const struct tcp_join *j)
+{
+	for (unsigned k = 0; k < TCP_TRIES; k++)
+		if (j->tries[k].fd >= 0 && j->tries[k].said)
+			return true;
+	return false;
+}
+
 static bool
 is_hopeless(const struct tcp_join *j, uint64_t now_ms)
 {
-	if (now_ms >= j->until_ms)
+	if (now_ms >= (is_heard(j) ? j->answer_until_ms : j->until_ms))
 		return true;
 	for (unsigned i = 0; i < j->n_good; i++)
 		if (!j->at[i].over)
@@ -240,6 +287,23 @@ log_hopeless(const struct tcp_peer *p)
 	PLX_LOG_RATELIMIT(WARNING, tcp, "a peer can't be reached: %s", text);
 }
 
+static void
+log_slow(struct tcp_peer *p)
+{
+	struct tcp_join *j = p->join;
+	char at[TCP_TEXT_MAX];
+
+	for (unsigned k = 0; k < TCP_TRIES; k++) {
+		if (j->tries[k].fd < 0 || !j->tries[k].said)
+			continue;
+		j->told = true;
+		tcp_ip_text(&j->places[j->tries[k].place].ip, p->addr.port, at);
+		PLX_LOG_RATELIMIT(WARNING, tcp, "a peer does not answer: %s has been connected for long; it computes, or "
+			"somebody else listens there", at);
+		return;
+	}
+}
+
 /* @return why no place is left: what the best one answered */
 static int
 join_err(const struct tcp_join *j)
@@ -267,6 +331,33 @@ join_fail(struct tcp_peer *p)
 	tq->n_joins++;
 }
 
+/* The program took no turn for long: nobody had the time that passed. */
+static void
+leave_out_absence(struct tcp_join *j, uint64_t now_ms)
+{
+	uint64_t away_ms = now_ms - j->seen_ms;
+
+	j->seen_ms = now_ms;
+	if (away_ms < TCP_AWAY_MS)
+		return;
+	j->until_ms += away_ms;
+	j->answer_until_ms += away_ms;
+	for (unsigned k = 0; k < TCP_TRIES; k++)
+		j->tries[k].since_ms = RTE_MIN(now_ms, j->tries[k].since_ms + away_ms);
+}
+
+/* It came to us, and has gone again. */
+static void
+join_after_guest(struct tcp_peer *p)
+{
+	int rc;
+
+	tcp_join_end(p);
+	rc = tcp_join(p);
+	if (rc != 0)
+		tcp_peer_end(p, rc);
+}
+
 void
 tcp_join_control(struct tcp_peer *p, uint64_t now_ms)
 {
@@ -274,15 +365,14 @@ tcp_join_control(struct tcp_peer *p, uint64_t now_ms)
 	struct tcp_join *j = p->join;
 
 	if (j == NULL) {
-		if (p->state == TCP_JOINING && p->n_answered + p->n_waiting == 0) { /* it came to us, and has gone again */
-			tcp_join_end(p);
-			tcp_peer_end(p, -ETIMEDOUT);
-		}
+		if (p->state == TCP_JOINING && p->n_answered + p->n_waiting == 0)
+			join_after_guest(p);
 		return;
 	}
-	for (unsigned k = 0; k < TCP_TRIES; k++)
-		if (j->tries[k].fd >= 0 && now_ms - j->tries[k].since_ms >= TRY_MS)
-			try_failed(tq, j, &j->tries[k], -ETIMEDOUT);
+	leave_out_absence(j, now_ms);
+	end_long_tries(tq, j, now_ms);
+	if (now_ms >= j->until_ms && !j->told)
+		log_slow(p);
 	if (is_hopeless(j, now_ms))
 		join_fail(p);
 	else
@@ -336,7 +426,9 @@ tcp_join(struct tcp_peer *p)
 			return -ENOMEM;
 		for (unsigned k = 0; k < TCP_TRIES; k++)
 			j->tries[k].fd = -1;
+		j->seen_ms = now_ms;
 		j->until_ms = now_ms + tq->connect_ms;
+		j->answer_until_ms = now_ms + tq->answer_ms;
 		j->n_places = tcp_if_places(&tq->ifs, &tq->addr, &p->addr, j->places, &j->n_good);
 	}
 	plx_queue_rouse(tq->q);

@@ -5,8 +5,10 @@
  *
  * Design notes
  * Anybody may connect. A guest holds one of TCP_GUESTS places, for TCP_GUEST_MS, and gets not a byte before its
- * HELLO is proven; when all places are taken the oldest guest goes. The kernel keeps connections on which
- * nothing comes for itself (TCP_DEFER_ACCEPT). With no descriptor left we accept later: the backlog waits.
+ * HELLO is proven; when all places are taken the oldest guest goes. One whose HELLO is good may compute before
+ * it says the rest, and goes only when there is no other place; it comes again. The kernel keeps connections on which
+ * nothing comes for itself (TCP_DEFER_ACCEPT), a few thousand; those that are too many wait in our backlog.
+ * With no descriptor left we accept later: the backlog waits.
  *
  * Two queues may connect to each other at once. The attempt of the one with the larger uid counts: it leaves the
  * other's HELLO without an answer while its own attempt goes on, and the other, who answers, gives its own up when
@@ -24,7 +26,8 @@
 
 #define ACCEPTS_MAX 16u /* in one turn */
 #define PAUSE_MS    20u /* when there is no descriptor or no place */
-#define YOUNG_MS    200u /* a guest that is given the time to speak, whoever else comes */
+#define YOUNG_MS    200u /* a guest that is given the time to speak, whoever else comes; */
+#define KNOWN_MS    1000u /* the same, once its HELLO is good */
 
 static void
 pause_accepting(struct tcp_queue *tq)
@@ -88,17 +91,19 @@ tcp_listen(struct tcp_queue *tq)
 static struct tcp_guest *
 guest_place(struct tcp_queue *tq, uint64_t now_ms)
 {
-	struct tcp_guest *oldest = NULL;
+	struct tcp_guest *oldest[2] = {NULL, NULL};
 
 	for (unsigned i = 0; i < TCP_GUESTS; i++) {
-		struct tcp_guest *g = &tq->guests[i];
+		struct tcp_guest *g = &tq->guests[i], **old = &oldest[g->p != NULL];
 
 		if (!g->open)
 			return g;
-		if (g->p == NULL && (oldest == NULL || g->since_ms < oldest->since_ms))
-			oldest = g;
+		if (*old == NULL || g->since_ms < (*old)->since_ms)
+			*old = g;
 	}
-	return oldest != NULL && now_ms - oldest->since_ms >= YOUNG_MS ? oldest : NULL;
+	if (oldest[0] != NULL && now_ms - oldest[0]->since_ms >= YOUNG_MS)
+		return oldest[0];
+	return oldest[1] != NULL && now_ms - oldest[1]->since_ms >= KNOWN_MS ? oldest[1] : NULL;
 }
 
 static void
@@ -162,6 +167,7 @@ guest_hello(struct tcp_queue *tq, struct tcp_guest *g)
 		return;
 	}
 	plx_queue_rouse(tq->q);
+	tcp_sock_settle(tq, g->fd); /* should its host go */
 	g->p = p;
 	g->waits = p->join != NULL && tq->addr.uid > p->addr.uid;
 	PLX_STAT_ADD(tq->stat.crossed, p->join != NULL);
@@ -227,6 +233,8 @@ guest_begin(struct tcp_queue *tq, struct tcp_guest *g, int fd, uint64_t now_ms)
 		guest_drop(tq, g);
 	else
 		tcp_guest_event(tq, g); /* what it says is there, mostly */
+	if (g->open && g->p == NULL) /* in the backlog it had the time to speak, too */
+		g->since_ms -= RTE_MIN(now_ms, tcp_sock_idle_ms(fd));
 }
 
 /* @return whether there may be more */
@@ -278,7 +286,7 @@ guest_control(struct tcp_queue *tq, struct tcp_guest *g, uint64_t now_ms)
 		g->waits = false;
 		g->since_ms = now_ms;
 		guest_answer(tq, g, TCP_ANSWER);
-	} else if (!g->waits && now_ms - g->since_ms >= TCP_GUEST_MS) {
+	} else if (p == NULL && now_ms - g->since_ms >= TCP_GUEST_MS) {
 		PLX_STAT_INC(tq->stat.drop_silent);
 		guest_drop(tq, g);
 	}
@@ -287,10 +295,18 @@ guest_control(struct tcp_queue *tq, struct tcp_guest *g, uint64_t now_ms)
 void
 tcp_guests_control(struct tcp_queue *tq, uint64_t now_ms)
 {
+	uint64_t away_ms = now_ms - tq->guests_ms;
+
+	tq->guests_ms = now_ms;
 	go_on_accepting(tq, now_ms);
-	for (unsigned i = 0; tq->guests != NULL && i < TCP_GUESTS; i++)
-		if (tq->guests[i].open)
-			guest_control(tq, &tq->guests[i], now_ms);
+	for (unsigned i = 0; tq->guests != NULL && i < TCP_GUESTS; i++) {
+		struct tcp_guest *g = &tq->guests[i];
+
+		if (away_ms >= TCP_AWAY_MS) /* we computed: what they said meanwhile may wait still */
+			g->since_ms = RTE_MIN(now_ms, g->since_ms + away_ms);
+		if (g->open)
+			guest_control(tq, g, now_ms);
+	}
 }
 
 static uint64_t

@@ -49,6 +49,7 @@ read_conf(struct tcp_queue *tq, const struct plx_conf *conf)
 	tq->ifs.text = tq->if_text;
 	tq->ifs.family = (uint8_t)plx_conf_u64(conf, TCP_CONF(FAMILY));
 	tq->connect_ms = (uint32_t)plx_conf_u64(conf, TCP_CONF(CONNECT_MS));
+	tq->answer_ms = RTE_MAX((uint32_t)plx_conf_u64(conf, TCP_CONF(ANSWER_MS)), tq->connect_ms);
 	tq->probe_ms = (uint32_t)plx_conf_u64(conf, TCP_CONF(PROBE_MS));
 	tq->dead_ms = (uint32_t)plx_conf_u64(conf, TCP_CONF(DEAD_MS));
 	tq->msg_len = (uint32_t)plx_conf_u64(conf, TCP_CONF(MSG_LEN)) + TCP_HDR_ROOM;

@@ -192,6 +192,15 @@ tcp_sock_close(const struct tcp_queue *tq, int fd)
 	close(fd);
 }
 
+uint64_t
+tcp_sock_idle_ms(int fd)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 ? info.tcpi_last_ack_recv : 0;
+}
+
 int
 tcp_sock_read(int fd, void *msg, size_t len, uint16_t *n)
 {
