@@ -38,6 +38,10 @@ exec ip netns exec "$host" sh -c "$*"
 """
 
 
+class Skip(str):
+    """Why a scene can't be had here."""
+
+
 def ip(*args, check=True):
     return subprocess.run(["ip", *args], check=check, capture_output=True, text=True)
 
@@ -198,7 +202,8 @@ def while_it_runs(net, build, fault, seconds, env=()):
     if not until(lambda: is_connected(out)):
         pair.close()
         u.kill_family(client)
-        return "it is not connected"
+        out.seek(0)
+        return "it is not connected\n" + out.read()
     time.sleep(0.3)
     fault(pair)
     why = ends_soon(client, out, seconds)
@@ -276,6 +281,11 @@ def few_descriptors_are_enough(net, build):
     return every_operation(net, build, server=few, client=few)
 
 
+def an_ordinary_user_has_all_of_it(net, build):
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]
+    return every_operation(net, build, server=user, client=user)
+
+
 def mpi(net, build, agent, folder, kind):
     why = ""
     for program, n in PROGRAMS:
@@ -319,6 +329,7 @@ SCENES = [every_operation_goes_between_hosts, over_ipv6_alone_too, by_the_ports_
           with_a_reactor_that_sleeps, where_no_address_leads_an_error_names_each,
           a_peer_that_is_killed_is_an_error_at_once, a_host_that_vanishes_is_an_error_in_time,
           strangers_that_send_rubbish_do_no_harm, strangers_that_say_nothing_do_no_harm, few_descriptors_are_enough,
+          an_ordinary_user_has_all_of_it,
           mpich_runs_over_three_hosts, open_mpi_runs_over_three_hosts]
 
 
@@ -332,26 +343,34 @@ def can_make_hosts():
     return done
 
 
+def run_scenes(scenes, names, build):
+    """@return the exit status"""
+    if not can_make_hosts():
+        u.skip_all("no network namespaces can be made here")
+    report = u.Report()
+    with Net() as net:
+        for scene in scenes:
+            if names and not any(s in scene.__name__ for s in names):
+                continue
+            begin = time.monotonic()
+            try:
+                why = scene(net, build)
+            except (RuntimeError, OSError, subprocess.SubprocessError) as e:
+                why = repr(e)
+            if isinstance(why, Skip):
+                report.skip(scene.__name__, why)
+            else:
+                report.result(scene.__name__, why, f"{time.monotonic() - begin:.0f} s")
+    return report.status()
+
+
 def main():
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument("--build", default=os.path.join(HERE, "..", "build"))
     args.add_argument("scenes", nargs="*")
     args = args.parse_args()
-    u.need("ip", "ss", "prlimit", "mpirun.mpich", "mpirun.openmpi")
-    if not can_make_hosts():
-        u.skip_all("no network namespaces can be made here")
-    report = u.Report()
-    with Net() as net:
-        for scene in SCENES:
-            if args.scenes and not any(s in scene.__name__ for s in args.scenes):
-                continue
-            begin = time.monotonic()
-            try:
-                why = scene(net, os.path.abspath(args.build))
-            except (RuntimeError, OSError, subprocess.SubprocessError) as e:
-                why = repr(e)
-            report.result(scene.__name__, why, f"{time.monotonic() - begin:.0f} s")
-    return report.status()
+    u.need("ip", "ss", "prlimit", "setpriv", "mpirun.mpich", "mpirun.openmpi")
+    return run_scenes(SCENES, args.scenes, os.path.abspath(args.build))
 
 
 if __name__ == "__main__":
