@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+"""dpdk_test.py - two unrelated DPDK programs exchange mbufs; lcores of one do
+
+usage: dpdk_test.py SINK SOURCE LCORES
+
+Sink and source are different binaries, each with an EAL of its own.
+"""
+import glob
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import run_util as u
+
+TIMEOUT = 60
+ROOM = 65535 - 128  # of the largest mbuf
+
+
+def kinds():
+    """Names and EAL options of the kinds of memory that this machine has."""
+    found = [("no huge pages", ["--no-huge", "--no-shconf", "-m", "128"])]
+    free = 0
+    for path in glob.glob("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"):
+        with open(path, encoding="ascii") as f:
+            free = int(f.read())
+    if free >= 64 and os.geteuid() == 0:
+        found.append(("huge pages", ["--in-memory"]))
+    return found
+
+
+def eal(memory, main, other):
+    """Options of an EAL with two lcores on these cores."""
+    return memory + ["--no-pci", "--no-telemetry", "--log-level=*:3", "--lcores", f"0@{main},1@{other}"]
+
+
+def mapped(path):
+    """rma_mapped of the sink, as JSON-RPC shows it now."""
+    try:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(5)
+            s.connect(path)
+            s.sendall(b'{"jsonrpc": "2.0", "id": 1, "method": "device_get_list"}\n')
+            text = b""
+            while True:
+                text += s.recv(65536)
+                try:
+                    return max((d.get("counters", d).get("rma_mapped", 0) for d in json.loads(text)["result"]),
+                               default=0)
+                except ValueError:
+                    continue
+    except OSError:
+        return 0
+
+
+def pair(sink, source, memory, size, n, want_mapped, folder):
+    """Returns what is wrong, or None."""
+    port, last = str(u.free_port()), os.cpu_count() - 1
+    out, rpc = os.path.join(folder, "sink.txt"), os.path.join(folder, "rpc.sock")
+    with open(out, "w", encoding="utf-8") as f:
+        s = u.start([sink, *eal(memory, 0, 0), "--", port, str(size)], {"PLX_RPC_SOCKET": rpc}, stdout=f,
+                    stderr=subprocess.STDOUT)
+    end, seen = time.monotonic() + TIMEOUT, 0
+    try:
+        while not u.listening(int(port)) and s.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        with tempfile.TemporaryFile("w+") as said:
+            c = u.start([source, *eal(memory, last, last), "--", port, str(size), str(n)], {}, stdout=said,
+                        stderr=subprocess.STDOUT)
+            while c.poll() is None and time.monotonic() < end:
+                seen = seen or (want_mapped and mapped(rpc))
+                time.sleep(0.01)
+            rc = [u.wait(c, max(0.1, end - time.monotonic())), u.wait(s, max(0.1, end - time.monotonic()))]
+            said.seek(0)
+            told = said.read()
+    except subprocess.TimeoutExpired:
+        rc, told = "timeout", ""
+    finally:
+        if s.poll() is None:
+            u.kill_family(s)
+            s.wait()
+    with open(out, encoding="utf-8") as f:
+        told = f.read() + told
+    if rc != [0, 0] or f"received {n} messages, {n * size} bytes, 0 wrong" not in told or \
+            told.count("mbufs in use: 0") != 2:
+        return f"exit statuses {rc}\n{told}"
+    return "no copy was made by mapped memory" if want_mapped and not seen else None
+
+
+def main():
+    sink, source, lcores = sys.argv[1:]
+    report = u.Report()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, memory in kinds():
+            for size, n, what in ((100, 1000, "short messages"), (30000, 10000, "mbufs, mapped"),
+                                  (ROOM, 1000, "whole mbufs"),
+                                  (65536, 1000, "chains of two"), (150000, 1000, "chains of three")):
+                report.result(f"two programs, {name}, {what}",
+                              pair(sink, source, memory, size, n, "mapped" in what, folder))
+            r = u.run([lcores, *eal(memory, 0, os.cpu_count() - 1)], TIMEOUT, {})
+            wrong = r.why()
+            if not wrong and ("200 by UCP, 200 by CCI, 0 wrong" not in r.out or
+                              "mbufs in use: 0, messages kept: 0" not in r.out):
+                wrong = r.out
+            report.result(f"lcores of one program, {name}", wrong)
+    return report.status()
+
+
+sys.exit(main())
