@@ -89,7 +89,7 @@ _pollux()
 	case $name:$prev in
 	commperf:-t | commperf:--test) _pollux_tests "$program" ;;
 	commperf:--vs) _pollux_words "ucx ucx_perftest" ;;
-	commperf:--mem) _pollux_words "private mapped" ;;
+	commperf:--mem) _pollux_words "private mapped eal" ;;
 	commperf:--csv | commperf:--json | commperf:--plot | commperf:--ucx* | commperf:--perftest | testcomm:-f | \
 		testcomm:--file | pollux-run:--config | pollux-run:--rpc | plx-*:-s | plx-*:--socket) _pollux_files ;;
 	pollux-run:--reactor) _pollux_words "lcore:" ;;

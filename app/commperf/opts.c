@@ -120,8 +120,9 @@ static const char opts_help[] =
 	"  -r, --repeat N      run each line N times, report one (1; pairs with --vs: 3)\n"
 	"      --pick WHICH    which one: median or best (median)\n"
 	"      --verify        check a pattern in every message; exit 1 on a mismatch\n"
-	"      --mem KIND      buffers: private (heap) or mapped (ucp_mem_map) (default\n"
-	"                      mapped for put, get and atomic, else private)\n"
+	"      --mem KIND      buffers: private (heap), mapped (ucp_mem_map) or eal (the\n"
+	"                      heap of DPDK, as mbufs) (default mapped for put, get and\n"
+	"                      atomic, else private)\n"
 	"      --buffers HOW   one buffer for all the window, or one each: one or window\n"
 	"                      (default one; --verify implies window)\n"
 	"      --depth LIST    match: queue depths (100,1k,10k,50k)\n"
@@ -469,6 +470,24 @@ opts_flag(const char *text, const char *first, const char *second, bool *out)
 	return 0;
 }
 
+const char *
+perf_mem_name(enum perf_mem mem)
+{
+	return mem == PERF_MEM_MAPPED ? "mapped" : mem == PERF_MEM_EAL ? "eal" : "private";
+}
+
+static int
+opts_mem(struct perf_opts *o, const char *text)
+{
+	for (enum perf_mem m = PERF_MEM_PRIVATE; m <= PERF_MEM_EAL; m++) {
+		if (strcmp(text, perf_mem_name(m)) == 0) {
+			o->mem = m;
+			return 0;
+		}
+	}
+	return opts_error("unknown value", text);
+}
+
 static int
 opts_count(const char *text, uint64_t min, uint64_t max, unsigned *out)
 {
@@ -542,9 +561,7 @@ opts_one(struct perf_opts *o, int c, const char *arg)
 		o->verify = true;
 		return 0;
 	case OPT_MEM:
-		rc = opts_either(arg, "private", "mapped");
-		o->mem = rc == 1 ? PERF_MEM_MAPPED : PERF_MEM_PRIVATE;
-		return rc < 0 ? rc : 0;
+		return opts_mem(o, arg);
 	case OPT_BUFFERS:
 		return opts_flag(arg, "one", "window", &o->buffers_window);
 	case OPT_DEPTH:
@@ -813,7 +830,7 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 		    &eps, "threads", &threads, "timeout",
 		    &o->timeout, "attr", &attr, "silent", &silent, "no_copy", &no_copy) != 0)
 		return -EPROTO;
-	if (mem < PERF_MEM_BY_TEST || mem > PERF_MEM_MAPPED || iters < 0 ||
+	if (mem < PERF_MEM_BY_TEST || mem > PERF_MEM_EAL || iters < 0 ||
 		iters > PERF_MAX_ITERS || warmup < -1 || warmup > PERF_MAX_ITERS ||
 		window < 1 || window > PERF_MAX_WINDOW || batch < 1 ||
 		batch > PERF_MAX_BATCH || repeat < 1 || repeat > 1000 || eps < 1 || eps > 1000000 ||

@@ -45,7 +45,7 @@
 #define PERF_MASK_MPICH UINT64_C(0xffffffff9fffffff)
 
 enum perf_role { PERF_FORK, PERF_SERVER, PERF_CONNECT };
-enum perf_mem { PERF_MEM_BY_TEST, PERF_MEM_PRIVATE, PERF_MEM_MAPPED };
+enum perf_mem { PERF_MEM_BY_TEST, PERF_MEM_PRIVATE, PERF_MEM_MAPPED, PERF_MEM_EAL };
 enum perf_vs { PERF_VS_NONE, PERF_VS_UCX, PERF_VS_PERFTEST };
 enum perf_dest { PERF_PEER, PERF_SELF };
 
@@ -280,6 +280,7 @@ extern const struct perf_test perf_tests[];
 const struct perf_test *perf_test_find(const char *name);
 bool perf_has_size(const struct perf_test *t, uint64_t size);
 const struct perf_backend *perf_backend_of(const struct perf_opts *o);
+const char *perf_mem_name(enum perf_mem mem);
 const char *perf_attr_name(unsigned attr);
 bool perf_mapped(const struct perf_opts *o, const struct perf_test *t);
 int run_side(struct perf_side *s);

@@ -57,8 +57,8 @@ report_head(const struct perf_opts *o, const char *library)
 		return;
 	report_progress(o, "%s", "");
 	printf("# library %.50s, cores %d and %d\n", library, o->cpus[0], o->cpus[o->n_cpus > 1]);
-	if (o->verify || o->mem == PERF_MEM_MAPPED)
-		printf("#%s%s\n", o->mem == PERF_MEM_MAPPED ? " mapped memory" : "",
+	if (o->verify || o->mem >= PERF_MEM_MAPPED)
+		printf("#%s%s\n", o->mem == PERF_MEM_MAPPED ? " mapped memory" : o->mem == PERF_MEM_EAL ? " EAL memory" : "",
 			o->verify ? " verified: not for comparison" : "");
 	fflush(stdout);
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include <rte_eal.h>
+#include <rte_malloc.h>
 
 #include "perf.h"
 
@@ -452,6 +453,12 @@ side_buffers(struct perf_side *s, size_t size)
 	s->buf_len = one * perf_slots(s->o);
 	if (s->mapped)
 		return s->be->mem_alloc(s, s->buf_len);
+	if (s->o->mem == PERF_MEM_EAL) {
+		s->sbuf = rte_malloc("commperf", 2 * s->buf_len, 4096);
+		s->rbuf = s->sbuf + s->buf_len;
+		return s->sbuf != NULL ? 0
+				       : perf_fail(s, "the EAL has no memory for 2 buffers of %zu bytes", s->buf_len);
+	}
 	for (int i = 0; i < 2; i++) {
 		if (posix_memalign(&p[i], s->buf_len >= (2u << 20) ? 2u << 20 : 4096, s->buf_len) ==
 			0)
@@ -469,6 +476,8 @@ side_buffers_free(struct perf_side *s)
 {
 	if (s->mapped) {
 		s->be->mem_free(s);
+	} else if (s->o->mem == PERF_MEM_EAL) {
+		rte_free(s->sbuf);
 	} else {
 		free(s->sbuf);
 		free(s->rbuf);

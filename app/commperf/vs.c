@@ -78,7 +78,7 @@ vs_child_args(const struct vs *v, struct child_args *a, const struct perf_test *
 	child_arg(a, "--window=%u", o->window);
 	child_arg(a, "--mask=%llx", (unsigned long long)o->mask);
 	if (o->mem != PERF_MEM_BY_TEST)
-		child_arg(a, "--mem=%s", o->mem == PERF_MEM_MAPPED ? "mapped" : "private");
+		child_arg(a, "--mem=%s", perf_mem_name(o->mem));
 	child_arg(a, "--buffers=%s", o->buffers_window ? "window" : "one");
 	vs_child_list(a, "--depth", o->depths, o->n_depths);
 	child_arg(a, "--seed=%llu", (unsigned long long)o->seed);
