@@ -94,10 +94,10 @@ fi
 while IFS=: read -r page target; do
 	[ -n "$page" ] || continue
 	[ -e "$(dirname "$page")/$target" ] || complain "$page: link to $target leads nowhere"
-done <<<"$(grep -oHE '\]\([A-Za-z0-9_./-]+' $guides/*.md README.md 2>/dev/null | sed 's/:\](/:/' | sort -u)"
+done <<<"$(grep -oHE '\]\([A-Za-z0-9_./-]+' $guides/*.md README.md CONTRIBUTING.md SECURITY.md 2>/dev/null | sed 's/:\](/:/' | sort -u)"
 
 # Text is read in a terminal: tables and code may be wider.
 wide=$(awk 'FNR == 1 { code = 0 } /^```/ { code = !code } !code && !/^[|`]/ && length > 100 \
-	{ print FILENAME ":" FNR ": longer than 100 columns" }' README.md CHANGELOG.md SECURITY.md $guides/*.md)
+	{ print FILENAME ":" FNR ": longer than 100 columns" }' README.md CHANGELOG.md SECURITY.md CONTRIBUTING.md MAINTAINERS $guides/*.md)
 [ -z "$wide" ] || complain "$wide"
 exit $bad
