@@ -312,6 +312,16 @@ class RpcTest(Case):
         for half in halves:
             half.close()
 
+    def test_wrong_parameters_are_told_in_words(self):
+        for method, params, message in (
+                ("log_set_level", None, 'parameter "level" is missing'),
+                ("conf_set", {"name": "log.level"}, 'parameter "value" is missing'),
+                ("conf_get", {"naem": "log.level"}, 'it has no parameter "naem"'),
+                ("conf_get", {"name": 3}, 'parameter "name" must be string, not integer'),
+                ("save_config", {"changed": "x"}, 'parameter "changed" must be true or false, not string'),
+                ("worker_move", {"worker": "a", "lcore": "b"}, "a parameter must be integer, not string")):
+            self.assertEqual(self.refused(-32602, method, params)["message"], message)
+
     @unittest.skipUnless((TOOLS / "plx-rpc").exists(), "no usertools here")
     def test_plx_rpc_asks_and_tells_by_its_exit_status(self):
         tool = TOOLS / "plx-rpc"
