@@ -30,8 +30,8 @@ BUILT_IN = {"rpc_get_methods", "get_version", "log_get_level", "log_set_level", 
             "conf_set", "save_config", "load_config", "reactor_get_list", "worker_get_list",
             "ep_get_list", "device_get_list", "device_fail", "tag_get_stats", "rndv_get_stats",
             "mem_get_stats", "worker_move", "rma_get_stats", "am_get_stats", "stream_get_stats",
-            "metrics_get"}
-OF_WORKERS = ["worker_get_list", "ep_get_list", "device_get_list", "tag_get_stats",
+            "metrics_get", "worker_get_waits"}
+OF_WORKERS = ["worker_get_list", "worker_get_waits", "ep_get_list", "device_get_list", "tag_get_stats",
               "rndv_get_stats", "rma_get_stats", "am_get_stats", "stream_get_stats"]
 SHOWING = OF_WORKERS + ["reactor_get_list", "mem_get_stats"]
 WAIT_S = 30
@@ -481,6 +481,40 @@ class ObjectTest(Case):
             self.check_counters(tag["offload"]["counters"], "posts", "posted", "consumed", "soft")
         self.assertGreaterEqual(tags[0]["counters"]["posted"], 3)
         self.assertGreaterEqual(tags[1]["counters"]["kept"], 1)
+
+    def test_waits_show_posted_receives_and_unexpected_messages(self):
+        rows = self.result("worker_get_waits")
+        self.assertEqual([row["worker"] for row in rows], [0, 1])
+        for row in rows:
+            self.assertEqual(set(row), {"worker", "name", "mode", "uids", "answered", "turn_age_s", "quiet_s", "n_waits",
+                                        "waits", "n_unexpected", "unexpected"})
+            self.assertEqual((row["mode"], row["answered"]), (self.mode, True))
+            self.assertLess(row["turn_age_s"], WAIT_S)
+        recvs = [wait for wait in rows[0]["waits"] if int(wait["tag"], 16) >= 3]
+        self.assertEqual([(w["op"], w["tag"], w["mask"], w["bytes"], w["done"], w["peer"], w["state"])
+                          for w in recvs],
+                         [("tag_recv", f"0x{3 + i:x}", "0x" + 16 * "f", 64, 0, None, "no message has come")
+                          for i in range(3)])
+        self.assertTrue(all(0 <= w["age_s"] < 600 for w in recvs), recvs)
+        kept = [m for m in rows[1]["unexpected"] if m["bytes"] == 1000]
+        uids = [d["uid"] for d in self.result("device_get_list", {"worker": 0})]
+        self.assertEqual([(m["tag"], m["peer"] in uids, m["state"]) for m in kept], [("0x2", True, "data is here")])
+        for wrong in (0, 5001, "1", 1.5):
+            self.refused(-32602, "worker_get_waits", {"timeout_ms": wrong})
+
+    def test_a_worker_without_turns_has_no_list_of_waits(self):
+        if program.lcore is not None:
+            return
+        with self.ordered(b"p"):
+            time.sleep(0.3)
+            begin = time.monotonic()
+            for row in self.until(lambda: (r := self.result("worker_get_waits", {"timeout_ms": 100})) and
+                                  not r[0]["answered"] and r):
+                self.assertIs(row["answered"], False)
+                self.assertNotIn("waits", row)
+                self.assertGreater(row["turn_age_s"], 0.2)
+            self.assertLess(time.monotonic() - begin, 5)
+        self.until(lambda: all(row["answered"] for row in self.result("worker_get_waits")))
 
     def test_rendezvous_counts_large_messages(self):
         before = self.counters("rndv_get_stats", 1)

@@ -358,3 +358,41 @@ chan_on_copy(struct plx_chans *cs, struct plx_chan *c, uint32_t value)
 	if (go_back(cs, c, value))
 		chan_push(cs, c);
 }
+
+static const char *
+op_state(const struct plx_chan *c, const struct plx_chan_op *op)
+{
+	if (op->state == PLX_CHAN_OP_MOVES)
+		return "data moves";
+	if (c->rnr)
+		return "the receiver has no buffer";
+	if (op->state == PLX_CHAN_OP_SENT)
+		return "not acknowledged";
+	return c->pended ? "the device is full" : "not sent";
+}
+
+static void
+chan_waits(const struct plx_chan *c, void (*fn)(const struct plx_wait_info *info, void *arg), void *arg)
+{
+	struct plx_wait_info info = {.op = c->state == PLX_CHAN_CONNECTING ? "cci_connect" : "cci_accept",
+		.state = "not answered"};
+	const struct plx_chan_op *op;
+
+	if (c->state == PLX_CHAN_CONNECTING || c->state == PLX_CHAN_ACCEPTING)
+		fn(&info, arg);
+	TAILQ_FOREACH(op, &c->ops, link) {
+		info = (struct plx_wait_info){.op = op->has_msg ? "cci_send" : "cci_rma", .state = op_state(c, op),
+			.len = op->rma.len != 0 ? op->rma.len : op->len};
+		if (op->state != PLX_CHAN_OP_OVER)
+			fn(&info, arg);
+	}
+}
+
+void
+plx_chans_waits_each(const struct plx_ep *ep, void (*fn)(const struct plx_wait_info *info, void *arg), void *arg)
+{
+	const struct plx_chan *c;
+
+	LIST_FOREACH(c, &plx_chan_ep(ep)->all, link)
+		chan_waits(c, fn, arg);
+}

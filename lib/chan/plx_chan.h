@@ -452,6 +452,9 @@ plx_chans_turned(struct plx_chans *cs)
 		cs->n_owed_seen = cs->n_owed;
 }
 
+/** Call fn for each channel of an ep that is not open yet, and for each operation that waits. Thread: owner. */
+void plx_chans_waits_each(const struct plx_ep *ep, void (*fn)(const struct plx_wait_info *info, void *arg), void *arg);
+
 /* --- application's side --- */
 
 /** @return whether every receive buffer is in use. */

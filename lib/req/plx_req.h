@@ -77,13 +77,40 @@ struct plx_wait {
 	void (*fail)(struct plx_wait *w, int err);
 	struct plx_wait_list *list; /* NULL: does not wait */
 	uint32_t conn_id;	    /* of the handle, for sends */
+	uint32_t since;		    /* plx_wait_clock() of its engine, if that keeps it */
 };
+
+#define PLX_WAIT_CLOCK_SHIFT 22 /* about a millisecond */
+
+/** @return a coarse time for plx_wait.since. */
+static inline uint32_t
+plx_wait_clock(uint64_t ticks)
+{
+	return (uint32_t)(ticks >> PLX_WAIT_CLOCK_SHIFT);
+}
+
+/** @return about when it began, ticks. */
+static inline uint64_t
+plx_wait_since(const struct plx_wait *w, uint64_t now_ticks)
+{
+	return now_ticks - ((uint64_t)(plx_wait_clock(now_ticks) - w->since) << PLX_WAIT_CLOCK_SHIFT);
+}
 
 /** The waiting operations of one ep; those of a closing handle have a list of their own. */
 struct plx_wait_list {
 	TAILQ_HEAD(, plx_wait) head;
 	struct plx_ep *ep;
 	LIST_ENTRY(plx_wait_list) link; /* of the ep's closing */
+};
+
+/** An incomplete operation, as it is shown to an operator. Text is static. */
+struct plx_wait_info {
+	const char *op;	    /* as "tag_send" */
+	const char *state;  /* for what it waits */
+	uint64_t peer;	    /* uid of the queue at the other end; 0: it is not known */
+	uint64_t tag, mask; /* mask 0: it has no tag */
+	uint64_t len, done; /* bytes */
+	uint64_t since;	    /* ticks when it began, or later; 0: not known */
 };
 
 enum plx_req_flag {

@@ -258,6 +258,9 @@ plx_rkey_here(const struct plx_rkey *k, uint64_t addr)
 	return (void *)(uintptr_t)(addr + (uint64_t)k->delta);
 }
 
+/** Fill out. @return its plx_rma_req.seq; 0: the operation that waits is not this engine's. Thread: owner. */
+uint64_t plx_rma_wait_info(const struct plx_wait *w, struct plx_wait_info *out);
+
 /** Release a fence whose older operations are complete. @return whether there is none. */
 static inline bool
 plx_rma_unfenced(struct plx_rma *r)

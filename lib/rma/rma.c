@@ -326,3 +326,16 @@ plx_rma_run_slow(struct plx_rma *r)
 	}
 	return n;
 }
+
+uint64_t
+plx_rma_wait_info(const struct plx_wait *w, struct plx_wait_info *out)
+{
+	static const char *const ops[] = {"put", "get", "atomic"};
+	const struct plx_rma_req *o = container_of(w, struct plx_rma_req, wait);
+
+	if (w->fail != wait_fail)
+		return 0;
+	*out = (struct plx_wait_info){.op = ops[o->kind], .len = plx_req_of_own(o)->len, .done = o->offset,
+		.state = o->n_out != 0 ? "not answered" : o->n_dev != 0 ? "the device moves it" : "not sent"};
+	return o->seq;
+}

@@ -247,6 +247,12 @@ void plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wi
  */
 void plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_cancel *h);
 
+/**
+ * Fill out; op is NULL for a send that is not tagged.
+ * @return false: the operation that waits is not this engine's. Thread: owner.
+ */
+bool plx_rndv_wait_info(const struct plx_wait *w, struct plx_wait_info *out);
+
 /** Slow path of plx_rndv_run(). */
 unsigned plx_rndv_run_slow(struct plx_rndv *r);
 

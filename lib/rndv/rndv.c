@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <rte_common.h>
+#include <rte_cycles.h>
 
 #include "rndv_int.h"
 
@@ -128,6 +129,7 @@ send_init(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *
 	t->msg.pend.send = send;
 	t->msg.pend.fail = send_pend_fail;
 	t->counts = tagged;
+	t->wait.since = plx_wait_clock(rte_rdtsc());
 	return 0;
 }
 
@@ -260,6 +262,7 @@ plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *
 
 	memset((uint8_t *)v + offsetof(struct plx_rndv_rx, ep), 0, sizeof(*v) - offsetof(struct plx_rndv_rx, ep));
 	v->ep = ep;
+	v->wait.since = plx_wait_clock(rte_rdtsc());
 	v->rts = from;
 	v->base = base;
 	v->more = more;
@@ -351,4 +354,47 @@ plx_rndv_run_slow(struct plx_rndv *r)
 		n += recv_step(r, req, &b);
 	}
 	return n + rndv_batch_run(r, &b);
+}
+
+static const char *
+send_state(const struct plx_rndv_tx *t)
+{
+	if (t->announcing)
+		return t->msg.pend.held ? "held: too many are announced" : "the device is full";
+	if (t->n_out != 0 || t->role != RNDV_IDLE || t->rreq.index != 0)
+		return "data moves";
+	return "no receive has matched";
+}
+
+static void
+send_info(const struct plx_rndv_tx *t, struct plx_wait_info *out)
+{
+	bool has_tag = t->counts && !t->has_mem;
+
+	*out = (struct plx_wait_info){.op = t->counts ? "tag_send" : NULL, .state = send_state(t),
+		.tag = has_tag ? t->msg.tag : 0, .mask = has_tag ? UINT64_MAX : 0, .len = plx_req_of_own(t)->len,
+		.since = plx_wait_since(&t->wait, rte_rdtsc())};
+}
+
+static void
+recv_info(const struct plx_rndv_rx *v, struct plx_wait_info *out)
+{
+	struct plx_req *req = plx_req_of_own(v);
+	bool has_tag = (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_RECV) != 0;
+
+	*out = (struct plx_wait_info){.op = has_tag ? "tag_recv" : "recv", .state = "data moves",
+		.tag = has_tag ? v->info[0] : 0, .mask = has_tag ? UINT64_MAX : 0, .len = v->copy, .done = v->offset,
+		.since = plx_wait_since(&v->wait, rte_rdtsc())};
+}
+
+bool
+plx_rndv_wait_info(const struct plx_wait *w, struct plx_wait_info *out)
+{
+	if (w->fail == send_wait_fail)
+		send_info(container_of(w, struct plx_rndv_tx, wait), out);
+	else if (w->fail == recv_wait_fail)
+		recv_info(container_of(w, struct plx_rndv_rx, wait), out);
+	else
+		return false;
+	return true;
 }

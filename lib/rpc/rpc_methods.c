@@ -254,6 +254,8 @@ static const struct plx_rpc_method rpc_builtin[] = {
 	{"worker_get_list", "worker?: id",
 		"Every worker: mode, reactor, devices, eps, requests, kept bytes, counters.",
 		rpc_worker_get_list, NULL},
+	{"worker_get_waits", "worker?: id, timeout_ms?: 1 to 5000",
+		"What every worker waits for: operation, peer, tag, bytes, for how long.", rpc_worker_get_waits, NULL},
 	{"worker_move", "worker: id, lcore: of a reactor",
 		"Let another reactor run a worker's turns.", rpc_worker_move, NULL},
 	{"ep_get_list", "worker?: id", "Every ep in use: peer, device, state, what waits.",

@@ -27,8 +27,6 @@
 /* A field that another thread writes: any recent value is fine. */
 #define STATS_READ(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-#define STATS_UID_LEN 17 /* 16 hexadecimal digits */
-
 static json_t *
 stats_counters(const void *obj, const struct plx_stat_row *row)
 {
@@ -39,10 +37,10 @@ stats_counters(const void *obj, const struct plx_stat_row *row)
 	return out;
 }
 
-static const char *
-stats_uid(uint64_t uid, char *text)
+const char *
+rpc_uid(uint64_t uid, char *text)
 {
-	snprintf(text, STATS_UID_LEN, "%016" PRIx64, uid);
+	snprintf(text, RPC_UID_LEN, "%016" PRIx64, uid);
 	return text;
 }
 
@@ -111,6 +109,16 @@ stats_visit(struct plx_worker *w, void *arg)
 	walk->list = list;
 }
 
+int
+rpc_not_worker(const json_t *id, char *err)
+{
+	if (json_is_integer(id))
+		snprintf(err, PLX_RPC_ERR_MAX, "no worker %" JSON_INTEGER_FORMAT, json_integer_value(id));
+	else
+		snprintf(err, PLX_RPC_ERR_MAX, "\"worker\" must be the id of a worker, a number");
+	return -EINVAL;
+}
+
 static int
 stats_workers(const json_t *params, json_t **result, char *err,
 	void (*show)(struct plx_worker *w, json_t *list))
@@ -121,25 +129,18 @@ stats_workers(const json_t *params, json_t **result, char *err,
 	rc = plx_rpc_unpack(params, err, "{s?o}", "worker", &walk.worker);
 	if (rc < 0)
 		return rc;
-	if (walk.worker != NULL && !json_is_integer(walk.worker)) {
-		snprintf(err, PLX_RPC_ERR_MAX, "\"worker\" must be the id of a worker, a number");
-		return -EINVAL;
-	}
+	if (walk.worker != NULL && !json_is_integer(walk.worker))
+		return rpc_not_worker(walk.worker, err);
 	walk.list = json_array();
 	plx_worker_each(stats_visit, &walk);
 	if (walk.list == NULL)
 		return -ENOMEM;
 	*result = walk.list;
-	if (walk.worker == NULL || walk.found)
-		return 0;
-	snprintf(err, PLX_RPC_ERR_MAX, "no worker %" JSON_INTEGER_FORMAT,
-		json_integer_value(walk.worker));
-	return -EINVAL;
+	return walk.worker == NULL || walk.found ? 0 : rpc_not_worker(walk.worker, err);
 }
 
-/* The name comes from the application and need not be text. */
-static json_t *
-stats_name(const struct plx_worker *w)
+json_t *
+rpc_worker_name(const struct plx_worker *w)
 {
 	json_t *name = json_string(w->name);
 
@@ -188,11 +189,11 @@ stats_lcore(const struct plx_worker *w)
 static void
 stats_show_worker(struct plx_worker *w, json_t *list)
 {
-	char uid[STATS_UID_LEN];
+	char uid[RPC_UID_LEN];
 
 	json_array_append_new(list,
 		json_pack("{s:I, s:o, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "id",
-			(json_int_t)w->id, "name", stats_name(w), "uid", stats_uid(w->uid, uid),
+			(json_int_t)w->id, "name", rpc_worker_name(w), "uid", rpc_uid(w->uid, uid),
 			"mode", w->dedicated ? "dedicated" : "inline", "reactor", stats_lcore(w),
 			"devices", stats_devices(w),
 			"eps", (json_int_t)stats_pool_used(&w->eps.pool), "kept_bytes",
@@ -265,10 +266,10 @@ stats_ep(const struct plx_worker *w, const struct plx_ep *ep)
 {
 	const struct plx_peer *peer = ep->peer;
 	int rc = STATS_READ(ep->err);
-	char uid[STATS_UID_LEN];
+	char uid[RPC_UID_LEN];
 
 	return json_pack("{s:I, s:s, s:s, s:s?, s:s, s:s?, s:I, s:b, s:I, s:I, s:I}", "worker",
-		(json_int_t)w->id, "peer", stats_uid(peer->uid, uid), "device",
+		(json_int_t)w->id, "peer", rpc_uid(peer->uid, uid), "device",
 		plx_dev_name(peer->q->dev), "port", plx_queue_port(peer->q), "state", stats_ep_state(ep, rc), "err",
 		rc != 0 ? strerrordesc_np(-rc) : NULL, "handles", (json_int_t)STATS_READ(ep->refs),
 		"pending", (int)STATS_READ(ep->stalled), "waits",
@@ -286,11 +287,11 @@ static void
 stats_visit_user(struct plx_ep_user *user, void *arg)
 {
 	struct stats_eps *eps = arg;
-	char key[STATS_UID_LEN];
+	char key[RPC_UID_LEN];
 
 	if (user->ep->stub) /* no peer to show */
 		return;
-	stats_uid((uintptr_t)user->ep, key);
+	rpc_uid((uintptr_t)user->ep, key);
 	if (json_object_get(eps->seen, key) != NULL)
 		return;
 	json_object_set_new(eps->seen, key, json_true());
@@ -313,6 +314,17 @@ rpc_ep_get_list(const json_t *params, json_t **result, char *err, void *arg)
 	return stats_workers(params, result, err, stats_show_eps);
 }
 
+uint64_t
+rpc_queue_uid(struct plx_queue *q)
+{
+	struct plx_addr addr;
+	uint64_t uid;
+
+	plx_queue_addr(q, &addr);
+	memcpy(&uid, addr.bytes, sizeof(uid));
+	return uid;
+}
+
 static void
 stats_show_queues(struct plx_worker *w, json_t *list)
 {
@@ -320,18 +332,14 @@ stats_show_queues(struct plx_worker *w, json_t *list)
 		const struct plx_stat_row *rows;
 		const void *own = plx_queue_drv_stats(w->queues[i], &rows);
 		json_t *counters = stats_counters(&w->queues[i]->stat, plx_queue_stat_rows);
-		struct plx_addr addr;
-		char text[STATS_UID_LEN];
-		uint64_t uid;
+		char text[RPC_UID_LEN];
 
 		if (own != NULL)
 			json_object_update_new(counters, stats_counters(own, rows));
-		plx_queue_addr(w->queues[i], &addr);
-		memcpy(&uid, addr.bytes, sizeof(uid));
 		json_array_append_new(list,
 			json_pack("{s:I, s:s, s:s?, s:s, s:o}", "worker", (json_int_t)w->id, "device",
 				plx_dev_name(w->devs[i]), "port", plx_queue_port(w->queues[i]), "uid",
-				stats_uid(uid, text), "counters", counters));
+				rpc_uid(rpc_queue_uid(w->queues[i]), text), "counters", counters));
 	}
 }
 

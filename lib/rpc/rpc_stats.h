@@ -8,7 +8,12 @@
 #ifndef RPC_STATS_H
 #define RPC_STATS_H
 
+#include <stdint.h>
+
 #include <jansson.h>
+
+struct plx_queue;
+struct plx_worker;
 
 int rpc_reactor_get_list(const json_t *params, json_t **result, char *err, void *arg);
 int rpc_mem_get_stats(const json_t *params, json_t **result, char *err, void *arg);
@@ -24,6 +29,20 @@ int rpc_rndv_get_stats(const json_t *params, json_t **result, char *err, void *a
 int rpc_rma_get_stats(const json_t *params, json_t **result, char *err, void *arg);
 int rpc_am_get_stats(const json_t *params, json_t **result, char *err, void *arg);
 int rpc_stream_get_stats(const json_t *params, json_t **result, char *err, void *arg);
+
+/* With an optional "worker", and how long to wait for the answers of all workers. */
+int rpc_worker_get_waits(const json_t *params, json_t **result, char *err, void *arg);
+
+#define RPC_UID_LEN 17 /* 16 hexadecimal digits */
+
+/** @param text RPC_UID_LEN bytes @return text, which now is that of the uid */
+const char *rpc_uid(uint64_t uid, char *text);
+/** @return -EINVAL, with a sentence for an id that no worker has, or that can't be one. */
+int rpc_not_worker(const json_t *id, char *err);
+/** @return the uid of the queue, as its peers know it. */
+uint64_t rpc_queue_uid(struct plx_queue *q);
+/** @return a new reference; the name comes from the application and need not be text. */
+json_t *rpc_worker_name(const struct plx_worker *w);
 
 /* rpc_metrics.c: all counters as one text; with an optional "format". */
 int rpc_metrics_get(const json_t *params, json_t **result, char *err, void *arg);

@@ -88,6 +88,7 @@ struct plx_stream_req {
 	uint64_t offset;	   /* bytes sent or received so far */
 	uint64_t elem;		   /* receive: of whole elements of so many bytes */
 	bool waitall;
+	uint64_t since;		   /* ticks; of a send that waits, and of a receive */
 	struct plx_wait wait;	   /* send */
 };
 _Static_assert(sizeof(struct plx_stream_req) <= PLX_REQ_SIZE, "a request has room for it");
@@ -125,6 +126,7 @@ struct plx_streams {
 	TAILQ_HEAD(, plx_stream) stopped; /* with unreturned cost */
 	struct plx_timers *timers;
 	struct plx_timer ahead;		/* armed while late and stopped have work */
+	uint64_t now;			/* ticks, when the worker has last looked at the time */
 	struct plx_stream_stat stat;
 };
 
@@ -263,6 +265,12 @@ int plx_stream_recv_now(struct plx_stream *s, struct plx_req *req);
  */
 void *plx_stream_lend(struct plx_stream *s, uint64_t *len);
 void plx_stream_return(struct plx_stream *s, void *data);
+
+/** Fill out. @return false: the operation that waits is not this engine's. Thread: owner. */
+bool plx_stream_wait_info(const struct plx_wait *w, struct plx_wait_info *out);
+
+/** Call fn for each receive of an ep's streams that waits. Thread: owner. */
+void plx_stream_recvs_each(const struct plx_ep *ep, void (*fn)(const struct plx_wait_info *info, void *arg), void *arg);
 
 /** List handles whose streams got data since the last call. @return how many */
 uint32_t plx_stream_poll(struct plx_streams *all, struct plx_ep_user **users, uint32_t n);

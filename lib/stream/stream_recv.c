@@ -35,6 +35,7 @@ plx_stream_recv(struct plx_stream *s, struct plx_req *req)
 		return;
 	}
 	plx_stream_req(req)->stream = s;
+	plx_stream_req(req)->since = s->all->now;
 	TAILQ_INSERT_TAIL(&s->recvs, plx_stream_req(req), link);
 	if (!TAILQ_EMPTY(&s->chunks)) {
 		s->busy++;
@@ -364,4 +365,25 @@ plx_stream_on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_
 	s->fed = false;
 	chunk_add(s, m, data, len, true);
 	stream_grant_if(s);
+}
+
+static void
+recv_info(const struct plx_stream *s, const struct plx_stream_req *r, struct plx_wait_info *out)
+{
+	*out = (struct plx_wait_info){.op = "stream_recv", .len = plx_req_of_own(r)->len, .done = r->offset,
+		.state = s->xfer != NULL ? "data moves" : "nothing has come", .since = r->since};
+}
+
+void
+plx_stream_recvs_each(const struct plx_ep *ep, void (*fn)(const struct plx_wait_info *info, void *arg), void *arg)
+{
+	const struct plx_stream *s;
+	const struct plx_stream_req *r;
+	struct plx_wait_info info;
+
+	LIST_FOREACH(s, &plx_stream_ep(ep)->all, link)
+		TAILQ_FOREACH(r, &s->recvs, link) {
+			recv_info(s, r, &info);
+			fn(&info, arg);
+		}
 }

@@ -168,6 +168,7 @@ plx_stream_send(struct plx_stream *s, struct plx_req *req)
 {
 	plx_stream_req(req)->stream = s;
 	plx_stream_req(req)->offset = 0;
+	plx_stream_req(req)->since = s->all->now;
 	TAILQ_INSERT_TAIL(&s->sends, plx_stream_req(req), link);
 	plx_ep_wait(s->ep, &plx_stream_req(req)->wait, s->conn_id, send_wait_fail);
 	send_kick(s);
@@ -187,4 +188,16 @@ plx_stream_on_grant(struct plx_streams *all, struct plx_ep *ep, const struct plx
 	s->credit += h->cost;
 	if (!TAILQ_EMPTY(&s->sends))
 		send_kick(s);
+}
+
+bool
+plx_stream_wait_info(const struct plx_wait *w, struct plx_wait_info *out)
+{
+	const struct plx_stream_req *r = container_of(w, struct plx_stream_req, wait);
+
+	if (w->fail != send_wait_fail)
+		return false;
+	*out = (struct plx_wait_info){.op = "stream_send", .len = plx_req_of_own(r)->len, .done = r->offset,
+		.state = r->stream->pended ? "the device is full" : "the reader does not read", .since = r->since};
+	return true;
 }

@@ -274,6 +274,9 @@ plx_tag_msg_next(const struct plx_tag_msg *m)
 	return TAILQ_NEXT(m, all);
 }
 
+/** @return above the order of every receive posted so far, and not of a later one. Thread: owner. */
+uint64_t plx_tag_order(const struct plx_tag *t);
+
 /**
  * Write the masks, the depths and the counters as text.
  * @param f open for writing

@@ -72,6 +72,12 @@ plx_tag_recv_first(struct plx_tag *t)
 	return head;
 }
 
+uint64_t
+plx_tag_order(const struct plx_tag *t)
+{
+	return t->order + TAG_ORDER_ONE;
+}
+
 static void
 table_dump(FILE *f, const char *what, uint64_t mask, const struct tag_table *tb)
 {

@@ -21,6 +21,8 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include <rte_cycles.h>
+
 #include "worker_int.h"
 
 struct plx_flush {
@@ -34,6 +36,7 @@ struct plx_flush {
 	uint32_t conn_id;	     /* CLOSE: of the handle */
 	uint32_t tell_id;	     /* CLOSE: then notify the other side of it; 0: no need */
 	uint8_t kind;		     /* enum plx_flush_kind */
+	uint64_t since;		     /* ticks; when it began to wait for answers */
 };
 _Static_assert(sizeof(struct plx_flush) <= PLX_REQ_SIZE, "a request has room for it");
 
@@ -144,6 +147,7 @@ wait_for_answers(struct plx_worker *w, struct plx_flush *f)
 {
 	struct plx_worker_ep *e;
 
+	f->since = rte_rdtsc();
 	if (f->ep == NULL) {
 		plx_eps_need_turn(&w->eps);
 		TAILQ_INSERT_TAIL(&w->flushes, f, link);
@@ -486,4 +490,29 @@ plx_worker_flush(struct plx_worker *w, enum plx_flush_kind kind, const struct pl
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!worker_submit(w, flush_run, req))
 		flush_run(req);
+}
+
+static void
+flush_each(const struct plx_flush_list *list, void (*fn)(const struct plx_wait_info *info, void *arg), void *arg)
+{
+	static const char *const ops[] = {"ep_flush", "ep_close", "worker_flush"};
+	const struct plx_flush *f;
+	struct plx_wait_info info;
+
+	TAILQ_FOREACH(f, list, link) {
+		info = (struct plx_wait_info){.op = ops[f->kind], .state = "earlier operations", .since = f->since};
+		fn(&info, arg);
+	}
+}
+
+void
+worker_flushes_each(const struct plx_worker *w, const struct plx_ep *ep,
+	void (*fn)(const struct plx_wait_info *info, void *arg), void *arg)
+{
+	if (ep == NULL) {
+		flush_each(&w->flushes, fn, arg);
+		return;
+	}
+	flush_each(&plx_worker_ep(ep)->flushes, fn, arg);
+	flush_each(&plx_worker_ep(ep)->closes, fn, arg);
 }

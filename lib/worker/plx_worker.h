@@ -43,6 +43,7 @@
 #include "plx_tag.h"
 #include "plx_timer.h"
 #include "plx_spin.h"
+#include "plx_waits.h"
 #include "plx_window.h"
 #include "plx_yield.h"
 
@@ -188,6 +189,7 @@ struct plx_worker {
 	uint32_t forks; /* plx_forks when it was made */
 	struct plx_ep_stub orphan; /* in a forked child: replaces the ep of every handle */
 	void (*lost)(struct plx_worker *w); /* see plx_worker_params */
+	struct plx_waits_of waits_of;
 	uint32_t id; /* in RPC and logs */
 	char name[PLX_WORKER_NAME_MAX];
 	LIST_ENTRY(plx_worker) link;

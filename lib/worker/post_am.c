@@ -203,6 +203,12 @@ rts_send(struct plx_pend *p)
 		plx_am_head(plx_am_hdr_len(&h.am))));
 }
 
+bool
+worker_am_sends(const struct plx_pend *p)
+{
+	return p->send == whole_send || p->send == frags_send || p->send == rts_send;
+}
+
 static void send_run(void *arg);
 
 static void

@@ -93,7 +93,7 @@ arm_timer(struct plx_worker *w)
 static void
 run_due(struct plx_worker *w)
 {
-	plx_timers_run(&w->timers, rte_rdtsc());
+	worker_timers_run(w, rte_rdtsc());
 	for (uint32_t i = 0; i < w->n_queues; i++) {
 		uint64_t due_ns = plx_queue_deadline(w->queues[i]);
 
@@ -158,10 +158,9 @@ worker_disarm(struct plx_worker *w)
 	}
 	if (!w->wake.no_sleep)
 		disarm_queues(w);
-	if (w->wake.due_ticks != UINT64_MAX) {
+	if (w->wake.due_ticks != UINT64_MAX)
 		worker_event_take(w->wake.timer_fd);
-		run_due(w);
-	}
+	run_due(w);
 }
 
 static int

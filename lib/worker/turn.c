@@ -173,7 +173,7 @@ stages_behind_rx(struct plx_worker *w, bool *was_work)
 		plx_chans_turned(&w->chans);
 	if (unlikely(w->stat.turns >= w->timers_turn)) {
 		w->timers_turn = w->stat.turns + TIMER_EVERY;
-		plx_timers_run(&w->timers, rte_rdtsc()); /* 9 timers: liveness */
+		worker_timers_run(w, rte_rdtsc());	/* 9 timers: liveness */
 		*was_work = true;
 	}
 	return n;

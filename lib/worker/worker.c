@@ -148,6 +148,7 @@ check_peers(struct plx_timer *t, uint64_t now_ticks)
 	for (uint32_t i = 0; i < w->n_queues; i++)
 		plx_queue_control(w->queues[i]);
 	plx_eps_sweep(&w->eps);
+	worker_waits_note(w, now_ticks);
 	plx_timer_arm(&w->timers, t, now_ticks + w->check_ticks);
 }
 
@@ -356,6 +357,7 @@ free_fields(struct plx_worker *w)
 	plx_msg_pools_close(&w->msgs);
 	plx_rndv_close(&w->rndv);
 	plx_rma_close(&w->rma);
+	free(w->waits_of.out);
 	pthread_mutex_destroy(&w->users_lock);
 }
 

@@ -156,7 +156,34 @@ enum worker_am_way worker_am_choose(const struct plx_ep *ep, uint32_t hdr_len, u
 
 #define WORKER_FRAGS_LEN_MAX (64ull << 20) /* the most that proto.eager_max allows */
 
+/* waits.c */
+/** Another thread has asked what this worker waits for: tell it. */
+void worker_waits_tell(struct plx_worker *w, uint64_t now_ticks);
+/** Note the time of what was posted, for their ages; at each look at the peers. */
+void worker_waits_note(struct plx_worker *w, uint64_t now_ticks);
+
+/** Now and then, between two turns. */
+static inline void
+worker_timers_run(struct plx_worker *w, uint64_t now_ticks)
+{
+	struct plx_waits_of *o = &w->waits_of;
+
+	plx_timers_run(&w->timers, now_ticks);
+	w->streams.now = now_ticks;
+	__atomic_store_n(&o->looked_ticks, now_ticks, __ATOMIC_RELAXED); /* readers: any */
+	/* pairs with the release in waits_ask() */
+	if (unlikely(atomic_load_explicit(&o->asked, memory_order_acquire) != o->told))
+		worker_waits_tell(w, now_ticks);
+}
+
+/* flush.c */
+/** Call fn for each flush and close of the worker that waits, or of one ep. */
+void worker_flushes_each(const struct plx_worker *w, const struct plx_ep *ep,
+	void (*fn)(const struct plx_wait_info *info, void *arg), void *arg);
+
 /* post_am.c */
+/** @return whether it sends an active message. */
+bool worker_am_sends(const struct plx_pend *p);
 void worker_rx_am_first(struct plx_worker *w, const struct plx_rx *rx);
 void worker_rx_am_rts(struct plx_worker *w, const struct plx_rx *rx);
 void worker_am_frag(struct plx_worker *w, struct plx_msg *m, const struct plx_wire_frag *h,
