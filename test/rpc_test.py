@@ -323,6 +323,37 @@ class RpcTest(Case):
             self.assertEqual(self.refused(-32602, method, params)["message"], message)
 
     @unittest.skipUnless((TOOLS / "plx-rpc").exists(), "no usertools here")
+    def test_plx_rpc_describes_each_method(self):
+        tool = TOOLS / "plx-rpc"
+        for row in self.result("rpc_get_methods"):
+            out = self.tool(tool, row["name"], "--help")
+            self.assertIn(f"usage: plx-rpc [-s SOCKET] {row['name']}", out)
+            self.assertIn(row["help"], out)
+        self.assertIn("conf_set name=... value=...\n", self.tool(tool, "conf_set", "-h"))
+        self.assertIn("worker_get_waits [worker=...] [timeout_ms=...]\n", self.tool(tool, "--help", "worker_get_waits"))
+        run = subprocess.run([sys.executable, tool, "conf_gte", "--help"], capture_output=True, text=True,
+                             env={**os.environ, "PLX_RPC_SOCKET": program.path})
+        self.assertEqual((run.returncode, run.stderr.splitlines()[0]),
+                         (2, "plx-rpc: the process has no method conf_gte; plx-rpc without a method lists them"))
+
+    def offered(self, *words):
+        """What bash offers for the last of these words."""
+        code = '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pollux "$1"; printf "%s\\n" "${COMPREPLY[@]}"'
+        env = {**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}", "PLX_RPC_SOCKET": program.path}
+        run = subprocess.run(["bash", "-c", code, "bash", TOOLS / "completion.bash", "plx-rpc", *words],
+                             capture_output=True, text=True, env=env, timeout=30, check=False)
+        return run.stdout.split()
+
+    @unittest.skipUnless((TOOLS / "completion.bash").exists() and shutil.which("bash"), "no completion here")
+    def test_bash_completes_methods_parameters_and_settings(self):
+        self.assertEqual(self.offered("worker_get_w"), ["worker_get_waits"])
+        self.assertEqual(self.offered("wait"), ["waits"])
+        self.assertEqual(self.offered("-s", program.path, "worker_move", "l"), ["lcore="])
+        self.assertEqual(self.offered("conf_set", ""), ["name=", "value="])
+        self.assertEqual(self.offered("conf_get", "name", "=", "log.l"), ["log.level"])
+        self.assertEqual(self.offered("waits", ""), [])
+
+    @unittest.skipUnless((TOOLS / "plx-rpc").exists(), "no usertools here")
     def test_plx_rpc_asks_and_tells_by_its_exit_status(self):
         tool = TOOLS / "plx-rpc"
         self.assertIn("conf_get", self.tool(tool))

@@ -51,6 +51,49 @@ _pollux_methods()
 	[ -z "$socket" ] || plx-rpc -t 1 -s "$socket" 2>/dev/null | awk '/^[a-z]/ { print $1 }'
 }
 
+# The method among the words before the cursor.
+_pollux_method()
+{
+	local i
+
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		-s | --socket | -t | --timeout) ((i++)) ;;
+		-*) ;;
+		*) echo "${COMP_WORDS[i]}"; return ;;
+		esac
+	done
+}
+
+# plx-rpc METHOD: its parameters, and the settings for one that is named. "=" is a word of its own.
+_pollux_parameters()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+
+	if [[ $1 == conf_* && ($cur == "=" || $prev == "=") ]]; then
+		cur=${cur#=}
+		mapfile -t COMPREPLY < <(compgen -W "$(plx-rpc -t 1 -s "$(_pollux_socket)" conf_get 2>/dev/null |
+			sed -n 's/^ *"name": "\(.*\)",$/\1/p')" -- "$cur")
+		return
+	fi
+	compopt -o nospace 2>/dev/null
+	_pollux_words "$(plx-rpc -t 1 -s "$(_pollux_socket)" "$1" --help 2>/dev/null |
+		awk '$0 == "parameters" { on = 1; next } on && $1 ~ /^[a-z_]+$/ { print $1 "=" }')"
+}
+
+# plx-rpc: a method, or what comes behind it.
+_pollux_rpc()
+{
+	local method
+
+	method=$(_pollux_method)
+	if [ -z "$method" ]; then
+		_pollux_words "waits $(_pollux_methods)"
+	elif [ "$method" != waits ]; then
+		_pollux_parameters "$method"
+	fi
+}
+
 # commperf -t tag_lat,put_...: the last of a list
 _pollux_tests()
 {
@@ -101,7 +144,7 @@ _pollux()
 	*)
 		case $name:$cur in
 		*:-*) _pollux_words "$(_pollux_options "$program")" ;;
-		plx-rpc:*) _pollux_words "$(_pollux_methods)" ;;
+		plx-rpc:*) _pollux_rpc ;;
 		plx-hugepages:*) _pollux_words "show reserve" ;;
 		cci_info:*) _pollux_words "$("$program" -q 2>/dev/null)" ;;
 		esac
