@@ -131,6 +131,7 @@ _pollux()
 	COMPREPLY=()
 	case $name:$prev in
 	commperf:-t | commperf:--test) _pollux_tests "$program" ;;
+	plx-top:--sort) _pollux_words "rate name" ;;
 	commperf:--vs) _pollux_words "ucx ucx_perftest" ;;
 	commperf:--mem) _pollux_words "private mapped eal" ;;
 	commperf:--csv | commperf:--json | commperf:--plot | commperf:--ucx* | commperf:--perftest | testcomm:-f | \
