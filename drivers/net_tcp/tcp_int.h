@@ -62,7 +62,6 @@ enum tcp_watch {
 	TCP_WATCH_GUEST,
 	TCP_WATCH_TRY, /* to reach a peer; of the peer's, as the try may be over when its event is looked at */
 	TCP_WATCH_PEER,
-	TCP_WATCH_TIMER, /* the queue's */
 	TCP_WATCH_BITS = 7,
 };
 
@@ -199,9 +198,7 @@ struct tcp_queue {
 	char if_text[PLX_CONF_STR_MAX];
 	uint16_t port_first, port_last; /* 0: any */
 	uint32_t connect_ms, answer_ms, probe_ms, dead_ms;
-	int timer;		/* wakes who sleeps, to look at those that are watched; -1: none yet */
-	uint64_t watch_ms;	/* when they are looked at next, */
-	uint64_t timer_ms;	/* and the timer's last time */
+	uint64_t watch_ms;	/* when the watched ones are looked at next */
 	uint64_t n_dead_seen;	/* of the queue's peers, when all were looked at last */
 	pid_t pid;
 };
@@ -389,9 +386,8 @@ tcp_poll_is_due(struct tcp_queue *tq)
 void tcp_watch(struct tcp_peer *p);
 /** Look at those that are watched, when it is time: a dead host is found. */
 void tcp_watch_control(struct tcp_queue *tq, uint64_t now_ms);
-/** The owner sleeps: wake it in time. */
-void tcp_watch_arm(struct tcp_queue *tq);
-void tcp_watch_event(struct tcp_queue *tq);
+/** @return when that is due, or UINT64_MAX */
+uint64_t tcp_watch_deadline_ms(const struct tcp_queue *tq);
 
 static inline void
 tcp_unwatch(struct tcp_peer *p)

@@ -53,9 +53,6 @@ event(struct tcp_queue *tq, uintptr_t what, uint32_t events)
 	case TCP_WATCH_TRY:
 		tcp_try_event(at);
 		break;
-	case TCP_WATCH_TIMER:
-		tcp_watch_event(tq);
-		break;
 	default:
 		peer_event(tq, at, events);
 		break;

@@ -83,7 +83,7 @@ tcp_queue_open(struct plx_queue *q)
 	if (tq == NULL)
 		return -ENOMEM;
 	tq->q = q;
-	tq->epfd = tq->listener = tq->timer = -1;
+	tq->epfd = tq->listener = -1;
 	tq->pid = getpid();
 	TAILQ_INIT(&tq->hot);
 	TAILQ_INIT(&tq->blocked);
@@ -170,7 +170,7 @@ tcp_queue_deadline(struct plx_queue *q)
 		return UINT64_MAX;
 	if (q->stat.peers_dead != tq->n_dead_seen)
 		return 0;
-	due_ms = tcp_guests_deadline_ms(tq);
+	due_ms = RTE_MIN(tcp_guests_deadline_ms(tq), tcp_watch_deadline_ms(tq));
 	if (tq->n_joins != 0)
 		plx_peer_each(q, join_due, &due_ms);
 	return due_ms != UINT64_MAX ? due_ms * 1000000 : UINT64_MAX;
@@ -217,8 +217,6 @@ tcp_queue_close(struct plx_queue *q)
 	struct tcp_queue *tq = tcp_queue(q);
 
 	tcp_listen_close(tq);
-	if (tq->timer >= 0)
-		close(tq->timer);
 	if (tq->epfd >= 0)
 		close(tq->epfd);
 	plx_soft_tag_close(q);

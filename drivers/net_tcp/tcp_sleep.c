@@ -55,7 +55,6 @@ tcp_queue_arm(struct plx_queue *q)
 			(void)tcp_sock_rewatch(tq, p->fd, EPOLLIN | EPOLLOUT, p, TCP_WATCH_PEER);
 		p->out_armed = true;
 	}
-	tcp_watch_arm(tq);
 	return 0;
 }
 

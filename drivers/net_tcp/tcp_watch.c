@@ -9,15 +9,10 @@
  * kernel is asked, every probe_ms, whether it sends again and again without an answer, and only of peers that
  * something was sent to; who has acknowledged all is asked no more. Connections on which nothing is under way
  * are the kernel's (keep-alive).
- *
- * An owner that sleeps is woken for it by a timer.
  */
 #include <errno.h>
 #include <linux/tcp.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "tcp_int.h"
 
@@ -29,7 +24,7 @@ tcp_watch(struct tcp_peer *p)
 	p->watched = true;
 	p->mute_ms = 0;
 	if (TAILQ_EMPTY(&tq->watched))
-		tq->watch_ms = tcp_now_ms() + tq->probe_ms;
+		tq->watch_ms = plx_clock_ms() + tq->probe_ms;
 	TAILQ_INSERT_TAIL(&tq->watched, p, watch_link);
 }
 
@@ -77,35 +72,8 @@ tcp_watch_control(struct tcp_queue *tq, uint64_t now_ms)
 	}
 }
 
-static int
-timer_open(struct tcp_queue *tq)
+uint64_t
+tcp_watch_deadline_ms(const struct tcp_queue *tq)
 {
-	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	tq->timer = fd;
-	return tcp_sock_watch(tq, fd, EPOLLIN, tq, TCP_WATCH_TIMER);
-}
-
-void
-tcp_watch_arm(struct tcp_queue *tq)
-{
-	struct itimerspec t = {0};
-
-	if (TAILQ_EMPTY(&tq->watched) || tq->timer_ms == tq->watch_ms || (tq->timer < 0 && timer_open(tq) != 0))
-		return;
-	t.it_value.tv_sec = (time_t)(tq->watch_ms / 1000);
-	t.it_value.tv_nsec = (long)(tq->watch_ms % 1000) * 1000000;
-	(void)timerfd_settime(tq->timer, TFD_TIMER_ABSTIME, &t, NULL);
-	tq->timer_ms = tq->watch_ms;
-}
-
-void
-tcp_watch_event(struct tcp_queue *tq)
-{
-	uint64_t n;
-
-	(void)!read(tq->timer, &n, sizeof(n));
-	tcp_watch_control(tq, tcp_now_ms());
+	return TAILQ_EMPTY(&tq->watched) ? UINT64_MAX : tq->watch_ms;
 }
