@@ -331,11 +331,33 @@ join_fail(struct tcp_peer *p)
 	tq->n_joins++;
 }
 
-/* The program took no turn for long: nobody had the time that passed. */
-static void
-leave_out_absence(struct tcp_join *j, uint64_t now_ms)
+uint64_t
+tcp_join_deadline_ms(const struct tcp_peer *p)
 {
-	uint64_t away_ms = now_ms - j->seen_ms;
+	const struct tcp_join *j = p->join;
+	uint64_t due_ms = UINT64_MAX;
+	bool may_try = false;
+
+	if (j == NULL) /* it came to us: who came is looked after by then */
+		return p->state == TCP_JOINING && p->n_answered + p->n_waiting == 0 ? 0 : UINT64_MAX;
+	for (unsigned k = 0; k < TCP_TRIES; k++) {
+		may_try |= j->tries[k].fd < 0;
+		if (j->tries[k].fd >= 0)
+			due_ms = RTE_MIN(due_ms, j->tries[k].since_ms + TRY_MS);
+	}
+	for (unsigned i = 0; may_try && i < j->n_good; i++)
+		if (!j->at[i].over && !j->at[i].tried_now)
+			due_ms = RTE_MIN(due_ms, j->at[i].again_ms);
+	return RTE_MIN(due_ms, j->told ? j->answer_until_ms : j->until_ms);
+}
+
+/* The program took no turn for long, though one was due: nobody had the time that passed. */
+static void
+leave_out_absence(struct tcp_peer *p, uint64_t now_ms)
+{
+	struct tcp_join *j = p->join;
+	uint64_t from_ms = RTE_MAX(j->seen_ms, tcp_join_deadline_ms(p));
+	uint64_t away_ms = now_ms > from_ms ? now_ms - from_ms : 0;
 
 	j->seen_ms = now_ms;
 	if (away_ms < TCP_AWAY_MS)
@@ -369,7 +391,7 @@ tcp_join_control(struct tcp_peer *p, uint64_t now_ms)
 			join_after_guest(p);
 		return;
 	}
-	leave_out_absence(j, now_ms);
+	leave_out_absence(p, now_ms);
 	end_long_tries(tq, j, now_ms);
 	if (now_ms >= j->until_ms && !j->told)
 		log_slow(p);
@@ -377,26 +399,6 @@ tcp_join_control(struct tcp_peer *p, uint64_t now_ms)
 		join_fail(p);
 	else
 		begin_tries(p, now_ms);
-}
-
-uint64_t
-tcp_join_deadline_ms(const struct tcp_peer *p)
-{
-	const struct tcp_join *j = p->join;
-	uint64_t due_ms = UINT64_MAX;
-	bool may_try = false;
-
-	if (j == NULL) /* it came to us: who came is looked after by then */
-		return p->state == TCP_JOINING && p->n_answered + p->n_waiting == 0 ? 0 : UINT64_MAX;
-	for (unsigned k = 0; k < TCP_TRIES; k++) {
-		may_try |= j->tries[k].fd < 0;
-		if (j->tries[k].fd >= 0)
-			due_ms = RTE_MIN(due_ms, j->tries[k].since_ms + TRY_MS);
-	}
-	for (unsigned i = 0; may_try && i < j->n_good; i++)
-		if (!j->at[i].over && !j->at[i].tried_now)
-			due_ms = RTE_MIN(due_ms, j->at[i].again_ms);
-	return RTE_MIN(due_ms, j->until_ms);
 }
 
 void
