@@ -156,7 +156,7 @@ mlx_queue_open(struct plx_queue *q)
 	mq->port = port;
 	mq->pid = getpid();
 	mq->epfd = -1;
-	mq->link.now_ns = plx_clock_ns();
+	mq->link.now_ns = mq->link.peers_ns = plx_clock_ns();
 	plx_link_init(&mq->link, &mlx_conn_ops, &mq->stat.link);
 	TAILQ_INIT(&mq->ways);
 	mq->rx_spare = MLX_RX_SPARE;
