@@ -124,7 +124,7 @@ op_of(const struct plx_rma_op *op)
 static void
 rma_post(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_wr *wr, struct mlx_io *io)
 {
-	p->link.used = mq->link.looks;
+	p->link.used_at = mq->link.looks;
 	PLX_STAT_INC(mq->q->stat.rma_ops);
 	PLX_STAT_ADD(mq->q->stat.rma_bytes, wr->len);
 	mlx_tx_post(mq, p, wr, (struct mlx_txrec){.done = io_done, .arg = io, .buf = MLX_NONE});

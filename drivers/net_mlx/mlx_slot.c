@@ -111,7 +111,7 @@ void
 mlx_slot_placed(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 {
 	p->link.rx_held++;
-	p->link.used = mq->link.looks;
+	p->link.used_at = mq->link.looks;
 	(void)mlx_slot_told(mq, p, imm);
 	mlx_slot_freed(mq, p);
 }

@@ -73,7 +73,7 @@ mlx_slot_take(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_comp comp,
 		mlx_slot_freed(mq, p);
 		return false;
 	}
-	p->link.used = mq->link.looks;
+	p->link.used_at = mq->link.looks;
 	rx->src = &p->peer;
 	rx->data = mlx_bufs_at(&mq->rx_bufs, comp.slot);
 	rx->len = comp.len;

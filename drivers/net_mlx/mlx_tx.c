@@ -199,7 +199,7 @@ tx_taken(struct mlx_peer *p, uint32_t len)
 {
 	struct plx_queue *q = p->peer.q;
 
-	p->link.used = mlx_queue(q)->link.looks;
+	p->link.used_at = mlx_queue(q)->link.looks;
 	PLX_STAT_INC(q->stat.tx_msgs);
 	PLX_STAT_ADD(q->stat.tx_bytes, len);
 	return 0;
@@ -402,7 +402,7 @@ put_taken(struct mlx_peer *p, uint32_t len)
 {
 	struct plx_queue *q = p->peer.q;
 
-	p->link.used = mlx_queue(q)->link.looks;
+	p->link.used_at = mlx_queue(q)->link.looks;
 	PLX_STAT_INC(q->stat.rma_ops);
 	PLX_STAT_ADD(q->stat.rma_bytes, len);
 	return 0;

@@ -70,7 +70,7 @@ plx_link_works(struct plx_link_peer *p)
 	p->state = PLX_LINK_OPEN;
 	l->ops->met(p);
 	p->made_ns = l->now_ns;
-	p->used = p->opened = l->looks - 1; /* so that a use at this look counts */
+	p->used_at = p->opened = l->looks - 1; /* so that a use at this look counts */
 	link_want_end(p);
 }
 

@@ -70,7 +70,7 @@ may_go(const struct plx_link *l, const struct plx_link_peer *p)
 {
 	if (p->state == PLX_LINK_READY)
 		return !p->wanted && l->now_ns - p->made_ns >= l->connect_ns;
-	return p->state == PLX_LINK_OPEN && (p->used != p->opened || l->now_ns - p->made_ns >= HOLD_NS);
+	return p->state == PLX_LINK_OPEN && (p->used_at != p->opened || l->now_ns - p->made_ns >= HOLD_NS);
 }
 
 static struct plx_link_peer *
@@ -79,7 +79,7 @@ least_used(const struct plx_link *l)
 	struct plx_link_peer *p, *best = NULL;
 
 	TAILQ_FOREACH(p, &l->conns, conns) {
-		if (may_go(l, p) && (best == NULL || l->looks - p->used > l->looks - best->used))
+		if (may_go(l, p) && (best == NULL || l->looks - p->used_at > l->looks - best->used_at))
 			best = p;
 	}
 	return best;

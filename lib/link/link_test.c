@@ -363,7 +363,7 @@ an_idle_connection_gives_way_to_one_that_is_wanted(void)
 			turn(MS);
 		UNIT_EQ_FATAL(peer(0, k)->state, PLX_LINK_OPEN);
 		UNIT_TRUE(h[0].link.n_made <= 2);
-		peer(0, k)->used = ++h[0].link.looks;
+		peer(0, k)->used_at = ++h[0].link.looks;
 	}
 	UNIT_EQ(peer(0, 1)->state, PLX_LINK_NONE); /* that used longest ago */
 	UNIT_EQ(peer(1, 0)->state, PLX_LINK_NONE);
@@ -468,7 +468,7 @@ everybody_gets_through_to_everybody(void)
 					plx_link_want(peer(i, k), false);
 					if (peer(i, k)->state != PLX_LINK_OPEN)
 						continue;
-					peer(i, k)->used = h[i].link.looks;
+					peer(i, k)->used_at = h[i].link.looks;
 					was[i][k] = true;
 					n_open++;
 				}

@@ -57,7 +57,7 @@ struct plx_link_peer {
 	struct plx_credit credit;
 	uint8_t state;		/* enum plx_link_state */
 	uint16_t rx_held;	/* messages that arrived and are not released; writer: the driver */
-	uint32_t used;		/* link->looks at the last message; the driver's */
+	uint32_t used_at;	/* link->looks when it was used last; the driver's */
 	uint64_t rx_ns;		/* time of the last arrival or completion; the driver's */
 	uint64_t silent_ns;	/* when it was found silent, with a completion due; void if not
 	                   	 * after rx_ns. not connected: when it was first called, void if
