@@ -13,7 +13,7 @@
 #define MODEL_OBJS    64	/* of each kind */
 #define MODEL_QPS     256
 #define MODEL_MRS     2048
-#define MODEL_MSG_MAX (1u << 20)	/* bytes of one operation, as MLX_RMA_MAX */
+#define MODEL_MSG_MAX (1u << 20)	/* bytes of one operation, as PLX_DEV_RMA_MAX */
 #define MODEL_WQE_MAX 1024u	/* bytes of an entry */
 
 struct model_mr {

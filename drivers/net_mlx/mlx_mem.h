@@ -14,8 +14,6 @@
 
 #include "plx_dev.h"
 
-#define MLX_RMA_MAX	 (1u << 20) /* bytes of one read or write; lib/rndv writes pieces of
-                   	             * PUT_LEN, which must not be longer */
 #define MLX_LONG	 (64u << 10) /* bytes that a software device needs some time for */
 #define MLX_REGIONS_LOOK 64    /* regions that are searched */
 

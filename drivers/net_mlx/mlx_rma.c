@@ -143,7 +143,7 @@ mlx_rma(const struct plx_rma_op *op)
 
 	if (p->link.state == PLX_LINK_DEAD)
 		return op->peer->err;
-	if ((op->key == 0 && op->len != 0) || op->len > MLX_RMA_MAX)
+	if ((op->key == 0 && op->len != 0) || op->len > PLX_DEV_RMA_MAX)
 		return -EOPNOTSUPP;
 	if (!mlx_tx_has_room(mq, p)) {
 		plx_link_want(&p->link, false);

@@ -336,7 +336,7 @@ struct plx_queue {
 	uint32_t mem_types;
 	uint32_t zcopy_min; /* bytes; to copy a shorter message costs less than plx_peer_tx_zcopy(); 0: there is none */
 	uint8_t zcopy_iov;  /* pieces of data that it takes */
-	uint32_t keep_min;  /* bytes; to copy a shorter message costs less than plx_queue_rx_keep(); 0: there is none */
+	uint32_t keep_min;  /* bytes; to copy a shorter message costs less than plx_queue_rx_keep(); 0: there is none. No rx_look takes a message then */
 	uint32_t group_mtu; /* longest message to a group, bytes; 0: the device has no groups */
 	/* a message to a group that this queue receives from, valid during the call; may be NULL */
 	void (*on_group)(struct plx_queue *q, uint64_t group, const uint8_t *data, uint32_t len);
@@ -774,6 +774,8 @@ plx_peer_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64
 {
 	return peer->q->put_short(peer, data, len, remote, key);
 }
+
+#define PLX_DEV_RMA_MAX (1u << 20) /* bytes of one read or write, or atomic, by key: no driver takes less */
 
 /** The most of plx_peer_rma_burst(). */
 #define PLX_RMA_BURST 8

@@ -17,7 +17,6 @@
 
 #include "rndv_int.h"
 
-#define PUT_LEN (1u << 20) /* bytes of one write */
 #define PUT_OUT 8	   /* writes of one transfer in flight */
 
 int
@@ -158,7 +157,7 @@ rndv_put_step(struct plx_rndv *r, struct plx_req *req)
 
 		op.local = (char *)req->buf + s->offset;
 		op.remote = t->into.addr + (s->offset - t->into.start);
-		op.len = RTE_MIN(t->into.end - s->offset, (uint64_t)PUT_LEN);
+		op.len = RTE_MIN(t->into.end - s->offset, (uint64_t)PLX_DEV_RMA_MAX);
 		rc = plx_req_in_place(req, op.peer) ? plx_peer_rma(&op) : -EOPNOTSUPP;
 		if (rc == -EAGAIN)
 			break;
