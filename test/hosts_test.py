@@ -140,7 +140,7 @@ def is_good(result, *says):
     return f"it does not say {missing}:\n{result.err}" if missing else ""
 
 
-CARRIED = "reaches a process at .* by net_tcp, not by shm"
+CARRIED = "chooses net_tcp for a process at .*, not shm"
 
 
 def every_operation(net, build, **kw):

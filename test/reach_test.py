@@ -137,7 +137,7 @@ def told(exe, folder):
     why = ""
     for log, own, other in zip(logs, pids, reversed(pids)):
         for want in (rf"version \d+\.\d+\.\d+ started in process {own}: devices shm.*; (huge|4 KiB) pages",
-                     rf"worker 0 reaches process {other} by shm$"):
+                     rf"worker 0 chooses shm for process {other}$"):
             if len(re.findall(want, log, re.M)) != 1:
                 why += f"not once: {want}\n{log}"
     return why

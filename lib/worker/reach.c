@@ -150,16 +150,17 @@ verdict_absent(struct verdict *v, const struct plx_worker *w, const struct plx_w
 	}
 }
 
+/* Whether it connects will be seen. */
 static void
-log_reached(const struct plx_worker *w, const struct plx_queue *q, const struct plx_addr *addr,
+log_chosen(const struct plx_worker *w, const struct plx_queue *q, const struct plx_addr *addr,
 	const char *why)
 {
 	const char *port = plx_queue_port(q);
 	char whose[PLX_DEV_TEXT_MAX];
 
 	plx_queue_addr_whose(q, addr, whose, sizeof(whose));
-	PLX_LOG(INFO, worker, "worker %u reaches %s by %s%s%s%s%s", w->id, whose, plx_dev_name(q->dev),
-		port != NULL ? " at " : "", port != NULL ? port : "", why[0] != '\0' ? ", not by " : "", why);
+	PLX_LOG(INFO, worker, "worker %u chooses %s%s%s for %s%s%s", w->id, plx_dev_name(q->dev),
+		port != NULL ? " at " : "", port != NULL ? port : "", whose, why[0] != '\0' ? ", not " : "", why);
 }
 
 static void
@@ -205,7 +206,7 @@ worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *wire, struct
 			continue;
 		}
 		if (peer->user == NULL)
-			log_reached(w, q, &addr, v.why);
+			log_chosen(w, q, &addr, v.why);
 		*out = plx_ep_of(&w->eps, peer);
 		plx_peer_put(peer); /* the ep holds it */
 		return *out != NULL ? 0 : -ENOMEM;
