@@ -28,6 +28,15 @@ struct fake_msg {
 	uint8_t bytes[]; /* of exactly len, so that ASan sees who reads on */
 };
 
+/* At an odd address, unless the test wants it otherwise. */
+static uint8_t *
+data_of(struct fake_msg *m)
+{
+	return m->bytes + fake.lies_well;
+}
+
+_Static_assert((offsetof(struct fake_msg, bytes) + 1) % 8 == 0, "it lies well then");
+
 STAILQ_HEAD(fake_msgs, fake_msg);
 
 /* What one queue has sent to another; lives at the receiver. */
@@ -169,7 +178,7 @@ msg_new(uint8_t op, uint32_t len)
 static void
 msg_free(struct fake_msg *m)
 {
-	memset(m->bytes, FAKE_POISON, m->len);
+	memset(data_of(m), FAKE_POISON, m->len);
 	free(m);
 }
 
@@ -374,11 +383,11 @@ fake_tx(const struct plx_tx *tx)
 		return -EAGAIN;
 	}
 	m = msg_new(tx->op, tx->hdr_len + tx->len);
-	memcpy(m->bytes, tx->hdr, tx->hdr_len);
+	memcpy(data_of(m), tx->hdr, tx->hdr_len);
 	if (tx->pack != NULL)
-		tx->pack(tx->pack_arg, tx->pack_offset, m->bytes + tx->hdr_len, tx->len);
+		tx->pack(tx->pack_arg, tx->pack_offset, data_of(m) + tx->hdr_len, tx->len);
 	else if (tx->len != 0)
-		memcpy(m->bytes + tx->hdr_len, tx->data, tx->len);
+		memcpy(data_of(m) + tx->hdr_len, tx->data, tx->len);
 	pipe_put(to, p, m);
 	PLX_STAT_INC(from->q->stat.tx_msgs);
 	PLX_STAT_ADD(from->q->stat.tx_bytes, m->len);
@@ -421,7 +430,7 @@ pipe_rx(struct fake_queue *fq, struct fake_pipe *p, struct plx_rx *rx, uint16_t 
 		STAILQ_REMOVE_HEAD(&p->msgs, link);
 		STAILQ_INSERT_TAIL(&fq->borrowed, m, link);
 		rx[got].src = peer_of(fq, p->from);
-		rx[got].data = m->bytes;
+		rx[got].data = data_of(m);
 		rx[got].len = m->len;
 		rx[got].op = m->op;
 		got++;
@@ -471,7 +480,7 @@ fake_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 		struct fake_msg *m = STAILQ_FIRST(&fq->borrowed);
 		struct fake_pipe *p;
 
-		if (m == NULL || m->bytes != rx[i].data)
+		if (m == NULL || data_of(m) != rx[i].data)
 			die("released what was not given, or out of order");
 		STAILQ_REMOVE_HEAD(&fq->borrowed, link);
 		PLX_STAT_INC(q->stat.rx_msgs);
@@ -494,7 +503,7 @@ fake_keep(struct plx_queue *q, struct plx_rx *rx)
 	struct fake_msg *m;
 
 	STAILQ_FOREACH(m, &fq->borrowed, link) {
-		if (m->bytes == rx->data)
+		if (data_of(m) == rx->data)
 			break;
 	}
 	if (m == NULL || m->is_kept)
@@ -625,7 +634,7 @@ fake_inject(struct plx_queue *from, struct plx_queue *to, uint8_t op, const void
 	struct fake_msg *m = msg_new(op, len);
 
 	if (len != 0)
-		memcpy(m->bytes, bytes, len);
+		memcpy(data_of(m), bytes, len);
 	pipe_put(queue_of(to), pipe_get(queue_of(to), queue_of(from)->uid), m);
 }
 

@@ -6,9 +6,10 @@
  * Design notes
  * - The table of handlers and everything that a handler sees belong to the application's side.
  *   Inline that is the owner, so a handler reads a message of one piece in place, in the device's
- *   memory, and nothing is copied. It is copied first (stored) when the handler may keep it, when
- *   it has to be aligned, when it came in pieces, and always when a reactor runs the turns: then
- *   it travels to the application through a ring.
+ *   memory, and nothing is copied. It is stored first when the handler may keep it, when it has to
+ *   be aligned, when it came in pieces, and always when a reactor runs the turns: then it travels
+ *   to the application through a ring. To store a message is to copy it, unless the device can do
+ *   without its buffer.
  * - A stored message is found again by the address of its data: the 8 bytes before that contain
  *   the plx_msg. One whose data is still at the sender has such an address too, without data.
  * - An active message is its header, padded to 8 bytes, and its data; offsets count over both.
@@ -36,7 +37,8 @@
 struct plx_am_stat {
 	uint64_t sends;
 	uint64_t rx_borrowed;	     /* read in place */
-	uint64_t rx_kept;	     /* copied first */
+	uint64_t rx_kept;	     /* stored first */
+	uint64_t rx_in_place;	     /* of these, not copied: they stay where the device has put them */
 	uint64_t rx_rndv;	     /* announced */
 	uint64_t rx_drop_no_handler;
 	uint64_t rx_drop_bad_len;
@@ -125,18 +127,19 @@ plx_am_head(uint32_t hdr_len)
 }
 
 /**
- * A message in one piece has arrived, len bytes at p: deliver it in place, or store it.
+ * A message in one piece has arrived: deliver it in place, or store it, as plx_am_keep().
+ * @param w its first bytes, copied: the sender may still write
+ * @param p what follows, len bytes of rx
  * Thread: owner, inline.
  */
-void plx_am_show(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const uint8_t *p,
-	uint32_t len);
+void plx_am_show(struct plx_am *am, struct plx_rx *rx, struct plx_wire_am w, const uint8_t *p, uint32_t len);
 
 /**
- * The same, and it is always stored: for the application's side, when a reactor runs the
- * turns. Thread: owner.
+ * The same, and it is always stored: for the application's side, when a reactor runs the turns. If the device can do
+ * without its buffer it stays there, and the pointer before its data replaces the wire's header, behind the user's.
+ * Thread: owner.
  */
-void plx_am_keep(struct plx_am *am, struct plx_peer *src, struct plx_wire_am w, const uint8_t *p,
-	uint32_t len);
+void plx_am_keep(struct plx_am *am, struct plx_rx *rx, struct plx_wire_am w, const uint8_t *p, uint32_t len);
 
 /**
  * Allocate a message to be filled by plx_am_write().

@@ -180,3 +180,19 @@ plx_eps_sweep(struct plx_eps *eps)
 			ep_free(ep);
 	}
 }
+
+static void
+buf_give_back(struct plx_msg *m)
+{
+	plx_queue_rx_return(m->lies.of, m->lies.buf);
+}
+
+void
+plx_msg_lies(struct plx_msg *m, struct plx_queue *q, void *buf, const uint8_t *data)
+{
+	m->size_class = PLX_MSG_CLASS_BUF;
+	m->data = (uint8_t *)(uintptr_t)data;
+	m->lies.give_back = buf_give_back;
+	m->lies.of = q;
+	m->lies.buf = buf;
+}

@@ -342,6 +342,25 @@ plx_ep_tx_short(struct plx_ep *ep, uint8_t op, uint64_t hdr, const void *data, u
 	return plx_peer_tx_short(ep->peer, op, hdr, data, len);
 }
 
+#define PLX_KEEP_LEAST 256u /* bytes of a message: shorter ones are copied, whatever the device says */
+
+/**
+ * Whether an arrived message is long enough to be kept in the device's buffer instead of a copy; plx_queue_rx_keep()
+ * does that.
+ */
+static inline bool
+plx_rx_is_keepable(const struct plx_rx *rx)
+{
+	return unlikely(rx->len >= PLX_KEEP_LEAST) && rx->src->q->keep_min - 1 < rx->len; /* 0: none is */
+}
+
+/**
+ * A message's data lies in a device's buffer, which goes back when the message is freed.
+ * @param m without data of its own
+ * @param buf of plx_queue_rx_keep() @param data in it. Thread: owner.
+ */
+void plx_msg_lies(struct plx_msg *m, struct plx_queue *q, void *buf, const uint8_t *data);
+
 /** @return whether the peer's device, and the peer by it, may use a request's buffer where it lies. */
 static inline bool
 plx_req_in_place(const struct plx_req *req, const struct plx_peer *peer)

@@ -94,6 +94,8 @@ data_put(struct plx_msg_pools *p, struct plx_msg *m)
 {
 	if (m->size_class == CLASS_MALLOC)
 		plx_mem_free(m->data);
+	else if (m->size_class == PLX_MSG_CLASS_BUF)
+		m->lies.give_back(m);
 	else if (m->size_class != PLX_MSG_CLASS_INLINE)
 		plx_pool_put(&p->data[m->size_class], m->data);
 }

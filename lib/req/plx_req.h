@@ -624,13 +624,21 @@ struct plx_msg {
 	struct plx_am *am;	/* AM */
 	LIST_ENTRY(plx_msg) partial; /* of the ep's: fragments are missing */
 	TAILQ_ENTRY(plx_msg) chunk;  /* in a stream, or in flight to the application */
-	struct plx_rts rts;	/* RTS; SYNC: sreq of it */
+	union {
+		struct plx_rts rts;	/* RTS; SYNC: sreq of it */
+		struct {
+			/* PLX_MSG_CLASS_BUF: the owner of the memory at data gets it when the message is freed */
+			void (*give_back)(struct plx_msg *m);
+			void *of, *buf;
+		} lies;
+	};
 };
 
 _Static_assert(offsetof(struct plx_msg, inl) + 16 <= 3 * PLX_LINE, "three lines with 16 bytes of data");
 
 #define PLX_MSG_CLASSES	     6
 #define PLX_MSG_CLASS_INLINE 0xff
+#define PLX_MSG_CLASS_BUF    0xfd /* data lies where it arrived */
 
 /** Unexpected messages and their data. Owner: the worker's. */
 struct plx_msg_pools {

@@ -432,11 +432,14 @@ ucp_am_recv_data_nbx(ucp_worker_h w, void *data_desc, void *buffer, size_t count
 	const ucp_request_param_t *param)
 {
 	struct ucp_post p = ucp_post_of(param, done_recv);
-	struct plx_msg *m = plx_am_msg_of(data_desc);
 	ucs_status_ptr_t ret;
 	ucs_status_t status;
 	struct ucp_buf buf;
+	struct plx_msg *m;
 
+	if (plx_worker_is_inherited(w->core)) /* the device's buffers are the parent's only */
+		return am_error(UCS_ERR_CONNECTION_RESET);
+	m = plx_am_msg_of(data_desc);
 	status = ucp_post_check(w, param);
 	if (status != UCS_OK)
 		return am_error(status);
@@ -457,8 +460,11 @@ ucp_am_recv_data_nbx(ucp_worker_h w, void *data_desc, void *buffer, size_t count
 void
 ucp_am_data_release(ucp_worker_h w, void *data)
 {
-	struct plx_msg *m = plx_am_msg_of(data);
+	struct plx_msg *m;
 
+	if (plx_worker_is_inherited(w->core)) /* as above */
+		return;
+	m = plx_am_msg_of(data);
 	ucp_lock(w);
 	if (!m->taken)
 		plx_am_take(m, 0);

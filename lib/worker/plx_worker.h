@@ -54,7 +54,8 @@ struct plx_worker_stat {
 	uint64_t busy_turns, yields, sleeps;
 	uint64_t tag_sends, tag_recvs;
 	uint64_t tag_quick; /* of the sends: posted to a reactor with their data */
-	uint64_t eager_bytes_kept; /* of unexpected messages, in total */
+	uint64_t eager_bytes_kept; /* of unexpected messages that were copied, in total */
+	uint64_t eager_in_place;   /* unexpected messages that stay where the device has put them */
 	uint64_t rx_drop_bad_op, rx_drop_bad_frag, rx_drop_no_memory;
 	uint64_t rx_drop_refused; /* beyond the bounds of their ep, which failed */
 	uint64_t submits;	   /* operations posted to a reactor */

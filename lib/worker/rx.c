@@ -132,8 +132,30 @@ keep_eager(struct plx_worker *w, struct plx_peer *src, uint64_t tag, const uint8
 	plx_tag_keep(w->tag, &m->tag, tag);
 }
 
+/* Where the device has put it. @return false: it is to be copied */
+static __rte_noinline bool
+keep_in_place(struct plx_worker *w, struct plx_rx *rx, uint64_t tag)
+{
+	struct plx_queue *q = rx->src->q;
+	void *buf = plx_queue_rx_keep(q, rx);
+	struct plx_msg *m;
+
+	if (buf == NULL)
+		return false;
+	m = msg_keep(w, rx->src, tag, rx->len - sizeof(tag), 0, PLX_MSG_EAGER);
+	if (m == NULL) {
+		plx_queue_rx_return(q, buf);
+		return true;
+	}
+	plx_msg_lies(m, q, buf, rx->data + sizeof(tag));
+	m->tag.whole = true;
+	m->got = m->len;
+	PLX_STAT_INC(w->stat.eager_in_place);
+	return true;
+}
+
 static inline void
-rx_eager(struct plx_worker *w, const struct plx_rx *rx)
+rx_eager(struct plx_worker *w, struct plx_rx *rx)
 {
 	struct plx_req *req;
 	uint64_t tag;
@@ -142,7 +164,7 @@ rx_eager(struct plx_worker *w, const struct plx_rx *rx)
 	req = match(w, tag);
 	if (likely(req != NULL))
 		plx_req_complete_recv(&w->reqs, req, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
-	else
+	else if (likely(!plx_rx_is_keepable(rx)) || !keep_in_place(w, rx, tag))
 		keep_eager(w, rx->src, tag, rx->data + sizeof(tag), rx->len - sizeof(tag));
 }
 
@@ -470,16 +492,16 @@ union rx_hdr {
 
 /* Without a reactor. */
 static inline void
-rx_am_inline(struct plx_worker *w, const struct plx_rx *rx)
+rx_am_inline(struct plx_worker *w, struct plx_rx *rx)
 {
 	struct plx_wire_am h;
 
-	memcpy(&h, rx->data, sizeof(h));
-	plx_am_show(&w->am, rx->src, h, rx->data + sizeof(h), rx->len - sizeof(h));
+	memcpy(&h, rx->data, sizeof(h)); /* once: the sender may still write */
+	plx_am_show(&w->am, rx, h, rx->data + sizeof(h), rx->len - sizeof(h));
 }
 
 static inline void
-rx_am(struct plx_worker *w, const struct plx_rx *rx)
+rx_am(struct plx_worker *w, struct plx_rx *rx)
 {
 	struct plx_wire_am h;
 
@@ -488,7 +510,7 @@ rx_am(struct plx_worker *w, const struct plx_rx *rx)
 		return;
 	}
 	memcpy(&h, rx->data, sizeof(h));
-	plx_am_keep(&w->am, rx->src, h, rx->data + sizeof(h), rx->len - sizeof(h));
+	plx_am_keep(&w->am, rx, h, rx->data + sizeof(h), rx->len - sizeof(h));
 }
 
 static inline void
@@ -589,7 +611,7 @@ rx_ep_close(struct plx_worker *w, const struct plx_rx *rx)
 }
 
 static inline void
-rx_switch(struct plx_worker *w, const struct plx_rx *rx)
+rx_switch(struct plx_worker *w, struct plx_rx *rx)
 {
 	if (likely(rx->op == PLX_WIRE_EAGER && rx->len >= sizeof(struct plx_wire_eager))) {
 		rx_eager(w, rx);
@@ -880,7 +902,7 @@ rx_lone_chan(struct plx_worker *w, const struct plx_rx *rx)
 
 /* The same. */
 static __rte_noinline void
-rx_lone_other(struct plx_worker *w, const struct plx_rx *rx)
+rx_lone_other(struct plx_worker *w, struct plx_rx *rx)
 {
 	plx_eps_need_turn(&w->eps);
 	rx_switch(w, rx);
@@ -890,7 +912,7 @@ rx_lone_other(struct plx_worker *w, const struct plx_rx *rx)
 void
 plx_worker_rx_lone(struct plx_worker *w)
 {
-	const struct plx_rx *rx = w->rx;
+	struct plx_rx *rx = w->rx;
 
 	if (likely(rx->op == PLX_WIRE_EAGER && rx->len >= sizeof(struct plx_wire_eager))) {
 		rx_lone_tagged(w);

@@ -100,6 +100,7 @@ const struct plx_stat_row plx_worker_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_worker_stat, tag_recvs),
 	PLX_STAT_ROW(struct plx_worker_stat, tag_quick),
 	PLX_STAT_ROW(struct plx_worker_stat, eager_bytes_kept),
+	PLX_STAT_ROW(struct plx_worker_stat, eager_in_place),
 	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_bad_op),
 	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_bad_frag),
 	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_no_memory),
