@@ -98,7 +98,8 @@ hw_open(struct mlx_queue *mq, bool direct)
 	struct mlx_hw_conf conf = {.ctx = mq->port->ctx, .pd = mq->port->pd,
 		.channel = mq->channel, .n_rx = mq->rx_room, .n_tx = MLX_TX_ALL,
 		.stat = &mq->stat.hw};
-	int rc = mlx_bufs_open(&mq->rx_bufs, &mq->port->domain, mq->addr.rx_len, mq->rx_room);
+	int rc = mlx_bufs_open(&mq->rx_bufs, &mq->port->domain, mq->addr.rx_len,
+		mq->rx_room + 2 * MLX_BUFS_CHUNK); /* for those that are kept */
 
 	if (rc == 0)
 		rc = mlx_bufs_open(&mq->tx_bufs, &mq->port->domain, mq->addr.rx_len, MLX_SEND_BUFS);
@@ -182,6 +183,7 @@ mlx_queue_open(struct plx_queue *q)
 	q->group_mtu = mlx_group_mtu(mq);
 	q->zcopy_min = MLX_ZCOPY_MIN;
 	q->zcopy_iov = MLX_HW_SGES - 1;
+	q->keep_min = mq->tm == NULL ? MLX_KEEP_MIN : 0;
 	return 0;
 }
 

@@ -24,6 +24,7 @@
 
 #define MLX_TX_ALL	 4096  /* of a queue; as many completions may be unpolled */
 #define MLX_SEND_BUFS	 1024  /* buffers for sending, at the most */
+#define MLX_KEEP_MIN	 2048  /* bytes of a message that need not be copied to be kept */
 #define MLX_UD_EVERY	 32    /* bursts between two looks at the datagrams */
 #define MLX_TX_EVERY	 4     /* bursts that find something, between two polls for send completions */
 #define MLX_RX_BATCH	 8     /* free slots are posted together, in a burst that finds nothing */

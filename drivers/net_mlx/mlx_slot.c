@@ -7,6 +7,8 @@
 
 #include "mlx_slot.h"
 
+#define KEEP_SPARES 16u /* at least, when slots are made */
+
 void
 mlx_slots_post(struct mlx_queue *mq)
 {
@@ -23,6 +25,19 @@ mlx_slots_post(struct mlx_queue *mq)
 	mq->n_free_slots = 0;
 }
 
+/* So that a message can be kept without memory being taken: without it they are copied. */
+static void
+spares_make(struct mlx_queue *mq)
+{
+	uint32_t buf;
+
+	if (mq->q->keep_min == 0 || mq->rx_bufs.n_free >= KEEP_SPARES)
+		return;
+	buf = mlx_bufs_grow(&mq->rx_bufs);
+	if (buf != MLX_NONE)
+		mlx_bufs_put(&mq->rx_bufs, buf);
+}
+
 int
 mlx_slots_grow(struct mlx_queue *mq, uint32_t granted)
 {
@@ -34,6 +49,7 @@ mlx_slots_grow(struct mlx_queue *mq, uint32_t granted)
 		mlx_slot_post(mq, slot);
 		mq->n_slots++;
 	}
+	spares_make(mq);
 	return 0;
 }
 
@@ -98,6 +114,25 @@ slot_of(const struct plx_rx *rx)
 
 	memcpy(&word, (const uint8_t *)rx + offsetof(struct plx_rx, op), sizeof(word));
 	return le32toh(word) >> 8;
+}
+
+/* Another slot is free in its place, when the message is released. */
+void *
+mlx_slot_keep(struct plx_queue *q, struct plx_rx *rx)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	uint32_t slot = slot_of(rx);
+
+	if (mq->rx_bufs.n_free == 0)
+		return NULL;
+	mlx_slot_set(rx, mlx_bufs_get(&mq->rx_bufs));
+	return (void *)(uintptr_t)(slot + 1); /* not NULL */
+}
+
+void
+mlx_slot_give_back(struct plx_queue *q, void *kept)
+{
+	mlx_bufs_put(&mlx_queue(q)->rx_bufs, (uint32_t)(uintptr_t)kept - 1);
 }
 
 void

@@ -63,6 +63,14 @@ mlx_slot_told(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 	return mlx_slot_told_any(mq, p, imm);
 }
 
+static inline void
+mlx_slot_set(struct plx_rx *rx, uint32_t slot)
+{
+	rx->drv[0] = (uint8_t)slot;
+	rx->drv[1] = (uint8_t)(slot >> 8);
+	rx->drv[2] = (uint8_t)(slot >> 16);
+}
+
 /** A message. @return whether *rx is a message; else its slot is posted again */
 static inline bool
 mlx_slot_take(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_comp comp, struct plx_rx *rx)
@@ -78,9 +86,7 @@ mlx_slot_take(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_comp comp,
 	rx->data = mlx_bufs_at(&mq->rx_bufs, comp.slot);
 	rx->len = comp.len;
 	rx->op = MLX_IMM_OP(comp.imm);
-	rx->drv[0] = (uint8_t)comp.slot;
-	rx->drv[1] = (uint8_t)(comp.slot >> 8);
-	rx->drv[2] = (uint8_t)(comp.slot >> 16);
+	mlx_slot_set(rx, comp.slot);
 	rte_prefetch0(rx->data);
 	return true;
 }
@@ -98,5 +104,7 @@ void mlx_slot_drop(struct mlx_queue *mq, const struct plx_rx *rx);
 /** A message without a slot has arrived. */
 void mlx_slot_placed(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm);
 void mlx_slot_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
+void *mlx_slot_keep(struct plx_queue *q, struct plx_rx *rx);
+void mlx_slot_give_back(struct plx_queue *q, void *kept);
 
 #endif
