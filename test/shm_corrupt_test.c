@@ -214,7 +214,7 @@ good_goes_on(void)
 		unit_fill(out[i], GOOD_LEN, good_n + i);
 		memset(in[i], 0, GOOD_LEN);
 		plx_worker_tag_recv(w[i], in[i], GOOD_LEN, tag, EXACT, req[i]);
-		plx_worker_tag_send(w[i], user[i], out[i], GOOD_LEN, tag, false, req[2 + i]);
+		plx_worker_tag_send(w[i], user[i], out[i], GOOD_LEN, tag, PLX_SEND_ANY, req[2 + i]);
 	}
 	for (unsigned i = 0; i < 10000; i++) {
 		turns(1);
@@ -352,7 +352,7 @@ big_send(const struct plx_ep_user *user, const void *buf, uint64_t len, uint64_t
 {
 	struct plx_req *req = plx_req_get(&victim->reqs);
 
-	plx_worker_tag_send(victim, user, buf, len, tag, false, req);
+	plx_worker_tag_send(victim, user, buf, len, tag, PLX_SEND_ANY, req);
 	return req;
 }
 

@@ -29,7 +29,7 @@ struct mlx_memref {
 	struct plx_reg *own;	   /* else */
 };
 
-/* mlx_region.c */
+/* Regions: by any queue of a port. */
 int mlx_region_reg(const struct plx_conf *conf, unsigned port, void *addr, size_t len,
 	uint8_t rights, struct plx_dev_key *out);
 void mlx_region_dereg(struct plx_dev_key *key);
@@ -49,7 +49,7 @@ const struct ibv_mr *mlx_region_mr(const struct mlx_region *region);
 /** @return enum ibv_access_flags for enum plx_dev_mem_right */
 int mlx_access(uint8_t rights);
 
-/* mlx_mem.c */
+/* Of one transfer. */
 /**
  * Let the device access memory until the reference is dropped.
  * @param rights enum plx_dev_mem_right that a region must have @param access enum

@@ -10,6 +10,7 @@
 
 #include <rte_bitops.h>
 
+#include "plx_copy.h"
 #include "plx_dev.h"
 #include "plx_dev_ops.h"
 #include "plx_log.h"
@@ -257,6 +258,29 @@ shm_slot_at_pos(struct shm_rx_slot *r, uint64_t pos)
 	r->left = SHM_CELLS / 4 - pos % (SHM_CELLS / 4);
 }
 
+/** Slot i may have a new sender: identify it. */
+void shm_slot_greet(struct shm_queue *sq, uint32_t i);
+/** Cells before pos may be reused. */
+static inline void
+shm_slot_publish(struct shm_rx_slot *r, uint64_t pos)
+{
+	r->large = false;
+	if (r->published == pos)
+		return;
+	r->published = pos;
+	/* pairs with the acquire in slot_refresh(): we have read the cells */
+	atomic_store_explicit(&r->slot->rx_pos, pos, memory_order_release);
+}
+
+/* shm_queue.c */
+/** A cell is invalid: count and skip it. @param got valid messages of this burst before it */
+__rte_cold void shm_slot_bad(struct shm_queue *sq, uint32_t i, uint16_t got);
+/** Leave a slot to the doorbell. */
+__rte_cold void shm_slot_idle(struct shm_queue *sq, uint32_t i);
+/** Poll the slots whose doorbell rang. */
+void shm_slots_wake(struct shm_queue *sq, uint64_t bells);
+
+/* shm_seg.c */
 /** Forget the sender of a slot of ours and free the slot. */
 void shm_slot_reset(struct shm_queue *sq, uint32_t i);
 
@@ -288,13 +312,29 @@ int shm_queue_efd(struct plx_queue *q);
 int shm_queue_arm(struct plx_queue *q);
 void shm_queue_disarm(struct plx_queue *q);
 
-/* shm_tx.c */
+/* shm_slot.c */
 int shm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
 int shm_tx(const struct plx_tx *tx);
+uint16_t shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
+enum plx_rx_found shm_rx_look(struct plx_queue *q, struct plx_rx *rx);
+void shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 
-/* shm_rx.c */
-/** Slot i may have a new sender: identify it. */
-void shm_slot_greet(struct shm_queue *sq, uint32_t i);
+/** Put the data of a message in its place. */
+static inline void
+shm_tx_copy(uint8_t *to, const struct plx_tx *tx)
+{
+	if (unlikely(tx->pack != NULL))
+		tx->pack(tx->pack_arg, tx->pack_offset, to, tx->len);
+	else if (tx->len != 0)
+		plx_copy(to, tx->data, tx->len);
+}
+
+/* shm_mail.c */
+#define SHM_RX_MAIL 0xff /* plx_rx.drv[0]: from the mail ring; drv[1] is the cell */
+int shm_mail_tx(struct shm_peer *p, const struct plx_tx *given);
+/** One message. @return whether there is one that is valid. */
+uint16_t shm_mail_rx(struct shm_queue *sq, struct plx_rx *rx);
+void shm_mail_release(struct shm_queue *sq, uint8_t cell);
 
 /** Poll this position of the mail ring next. */
 static inline void
@@ -314,13 +354,9 @@ shm_mail_next(struct shm_queue *sq)
 static inline bool
 shm_mail_waits(const struct shm_queue *sq)
 {
-	/* pairs with the release in mail_tx() */
+	/* pairs with the release in shm_mail_tx() */
 	return (uint32_t)atomic_load_explicit(sq->mail_word, memory_order_acquire) == sq->mail_ready;
 }
-
-uint16_t shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
-enum plx_rx_found shm_rx_look(struct plx_queue *q, struct plx_rx *rx);
-void shm_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 
 /* shm_rma.c */
 int shm_rma(const struct plx_rma_op *op);

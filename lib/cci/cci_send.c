@@ -149,60 +149,86 @@ cci_op_run(struct cci_conn *c, struct plx_chan_op *op, int flags)
 }
 
 /*
- * The most frequent case: short, without anything to remember. With the lock.
- * @return whether it is posted
+ * The most frequent case: short, without anything to remember. With the lock. One body, instantiated
+ * for each mode of the gate: nothing stands behind the lock, or the reactor's turns do.
+ * @return whether it is sent; if not nothing has happened
  */
-static inline bool
-send_short(struct cci_conn *c, const void *msg, uint32_t len, const void *context, int flags)
+static __rte_always_inline bool
+send_short(struct cci_conn *c, const void *msg, uint32_t len, const void *context, int flags, enum plx_gate_mode mode)
 {
+	enum plx_gate_pass pass = PLX_GATE_ENTERED;
 	struct cci_ep *ep = c->ep;
 	struct plx_chan_op *op;
 	int rc;
 
-	if (unlikely(!ep->plain || ep->n_sends >= ep->sends_max))
+	if (unlikely(ep->n_sends >= ep->sends_max))
+		return false;
+	if (mode == PLX_GATE_SHARED && (pass = plx_worker_begin(ep->core)) == PLX_GATE_NOT)
 		return false;
 	op = plx_chan_op_short(plx_worker_chans(ep->core), &c->chan, len);
-	if (unlikely(op == NULL))
-		return false;
-	if (likely(len == 8))
-		memcpy(op->bytes, msg, 8);
-	else if (len != 0)
-		plx_copy(op->bytes, msg, len);
-	rc = plx_chan_tx_short(&c->chan, op, len);
-	op_fill(op, c, context, flags);
-	op->len = len;
-	ep->n_sends++;
-	plx_worker_chan_post_short(ep->core, &c->chan, op, rc);
-	return true;
+	if (likely(op != NULL)) {
+		if (likely(len == 8))
+			memcpy(op->bytes, msg, 8);
+		else if (len != 0)
+			plx_copy(op->bytes, msg, len);
+		rc = plx_chan_tx_short(&c->chan, op, len);
+		op_fill(op, c, context, flags);
+		op->len = len;
+		ep->n_sends++;
+		plx_worker_chan_post_short(ep->core, &c->chan, op, rc);
+	}
+	if (mode == PLX_GATE_SHARED)
+		plx_worker_end(ep->core, pass, true);
+	return op != NULL;
 }
 
-/* A message that passed its checks. */
+static __rte_noinline bool
+send_shared(struct cci_conn *c, const void *msg, uint32_t len, const void *context, int flags)
+{
+	return send_short(c, msg, len, context, flags, PLX_GATE_SHARED);
+}
+
+/* With a descriptor an operation may have to wake the program: see cci_started(). */
+static inline bool
+send_quick(struct cci_conn *c, const void *msg, uint32_t len, const void *context, int flags)
+{
+	if (likely(c->ep->plain))
+		return send_short(c, msg, len, context, flags, PLX_GATE_LOCKED);
+	return !c->ep->has_fd && !plx_worker_is_held(c->ep->core) && send_shared(c, msg, len, context, flags);
+}
+
+/* Any that passed its checks, with the lock, which is dropped. */
+static __rte_noinline int
+send_any(struct cci_conn *c, const struct iovec *iov, uint32_t n, uint32_t len, const void *context, int flags)
+{
+	struct cci_ep *ep = c->ep;
+	struct plx_chan_op *op;
+	int rc = op_get(c, context, flags, &op), status;
+
+	if (likely(rc == 0)) {
+		rc = cci_op_data(ep, op, iov, n, len, flags);
+		if (likely(rc == 0)) {
+			status = op_run(c, op, flags);
+			cci_unlock(ep);
+			return status;
+		}
+		plx_chan_op_put(plx_worker_chans(ep->core), op);
+	}
+	cci_unlock(ep);
+	return cci_status(rc);
+}
+
+/* The same without the lock: several threads use the endpoint. */
 static inline int
 send_msg(struct cci_conn *c, const struct iovec *iov, uint32_t n, uint32_t len, const void *context,
 	int flags)
 {
-	struct cci_ep *ep = c->ep;
-	struct plx_chan_op *op;
-	int rc = 0, status;
-
-	cci_lock(ep);
-	/* several threads use the endpoint */
-	if (n == 1 && (flags & ~CCI_FLAG_SILENT) == 0 &&
-		send_short(c, iov->iov_base, len, context, flags))
-		goto out;
-	rc = op_get(c, context, flags, &op);
-	if (unlikely(rc != 0))
-		goto out;
-	rc = cci_op_data(ep, op, iov, n, len, flags);
-	if (likely(rc == 0)) {
-		status = op_run(c, op, flags);
-		cci_unlock(ep);
-		return status;
+	cci_lock(c->ep);
+	if (n == 1 && (flags & ~CCI_FLAG_SILENT) == 0 && send_quick(c, iov->iov_base, len, context, flags)) {
+		cci_unlock(c->ep);
+		return CCI_SUCCESS;
 	}
-	plx_chan_op_put(plx_worker_chans(ep->core), op);
-out:
-	cci_unlock(ep);
-	return cci_status(rc);
+	return send_any(c, iov, n, len, context, flags);
 }
 
 /* Without an event nobody knows when a buffer that was not copied is free, except on RO. */
@@ -232,23 +258,34 @@ send_checked(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len
 	return send_msg(cci_conn_of(connection), &iov, 1, msg_len, context, flags);
 }
 
+/* It was not short, or the reactor has the turns. With the lock. */
+static __rte_noinline int
+send_late(struct cci_conn *c, const void *msg, uint32_t len, const void *context, int flags)
+{
+	struct iovec iov = {(void *)(uintptr_t)msg, len};
+
+	if (likely(flags_are_good(&c->pub, flags)))
+		return send_any(c, &iov, 1, len, context, flags);
+	cci_unlock(c->ep);
+	return CCI_EINVAL;
+}
+
 int
 cci_send(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len, const void *context,
 	int flags)
 {
-	struct plx_lock *lock;
-	bool posted;
+	struct cci_conn *c;
 
 	if (unlikely(connection == NULL || plx_mem_is_inherited(connection) || msg_ptr == NULL || (flags & ~CCI_FLAG_SILENT) != 0 ||
 		    msg_len > connection->max_send_size))
 		return send_checked(connection, msg_ptr, msg_len, context, flags);
-	lock = &cci_conn_of(connection)->ep->lock;
-	if (unlikely(!plx_lock_take_quick(lock)))
+	c = cci_conn_of(connection);
+	if (unlikely(!plx_lock_take_quick(&c->ep->lock)))
 		return send_checked(connection, msg_ptr, msg_len, context, flags);
-	posted = send_short(cci_conn_of(connection), msg_ptr, msg_len, context, flags);
-	plx_lock_drop_quick(lock);
-	return likely(posted) ? CCI_SUCCESS
-			      : send_checked(connection, msg_ptr, msg_len, context, flags);
+	if (unlikely(!send_quick(c, msg_ptr, msg_len, context, flags)))
+		return send_late(c, msg_ptr, msg_len, context, flags);
+	plx_lock_drop_quick(&c->ep->lock);
+	return CCI_SUCCESS;
 }
 
 int

@@ -334,7 +334,11 @@ on_open_ctl(struct plx_chans *cs, struct plx_chan *c, uint8_t op, const struct p
 		c->rnr = false;
 		chan_push(cs, c);
 		break;
-	default: /* PONG, and DONE again */
+	case PLX_WIRE_CHAN_PONG:
+	case PLX_WIRE_CHAN_DONE: /* again */
+		break;
+	default:
+		PLX_STAT_INC(cs->stat.rx_drop_no_chan);
 		break;
 	}
 }
@@ -356,4 +360,6 @@ plx_chan_on_ctl(struct plx_chans *cs, struct plx_peer *src, uint8_t op,
 		chan_open(cs, c, PLX_CHAN_ACCEPTED);
 	else if (c->state == PLX_CHAN_OPEN)
 		on_open_ctl(cs, c, op, h);
+	else
+		PLX_STAT_INC(cs->stat.rx_drop_no_chan);
 }

@@ -152,14 +152,12 @@ plx_ep_user_find(const struct plx_ep *ep, uint32_t conn_id)
 }
 
 int
-plx_ep_connect(struct plx_ep *ep)
+plx_ep_connect_slow(struct plx_ep *ep)
 {
 	int rc;
 
 	if (ep->err != 0)
 		return ep->err;
-	if (ep->connected)
-		return 0;
 	if (ep->stub)
 		return -EAGAIN;
 	rc = plx_peer_connect(ep->peer); /* plx_ep_fail() reports a failure */

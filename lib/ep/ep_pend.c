@@ -285,6 +285,12 @@ plx_ep_tx_copy(struct plx_ep *ep, uint32_t conn_id, uint8_t op, const void *hdr,
 	return 0;
 }
 
+int
+plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len)
+{
+	return plx_ep_tx_copy(ep, PLX_CONN_NONE, op, hdr, hdr_len);
+}
+
 static int
 flow_send(struct plx_pend *p)
 {

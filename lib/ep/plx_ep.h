@@ -254,12 +254,19 @@ bool plx_ep_user_was(const struct plx_ep *ep, uint32_t conn_id);
 /** @return the handle with this number, or NULL. */
 struct plx_ep_user *plx_ep_user_find(const struct plx_ep *ep, uint32_t conn_id);
 
+/** Slow path of plx_ep_connect(): it is not connected, or has failed. */
+int plx_ep_connect_slow(struct plx_ep *ep);
+
 /**
  * Connect before the first send.
  * @return 0; -EAGAIN: a stub that is connecting, plx_ep_defer() the operation; one that
  * plx_ep_may_pass(); or another -errno: the ep has failed.
  */
-int plx_ep_connect(struct plx_ep *ep);
+static inline int
+plx_ep_connect(struct plx_ep *ep)
+{
+	return likely(ep->connected) ? 0 : plx_ep_connect_slow(ep);
+}
 
 /** @return whether connecting may succeed later: a resource of the process is used up. */
 static inline bool
@@ -443,11 +450,7 @@ int plx_ep_tx_copy(struct plx_ep *ep, uint32_t conn_id, uint8_t op, const void *
 	uint8_t hdr_len);
 
 /** The same with a control message, of no handle. */
-static inline int
-plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len)
-{
-	return plx_ep_tx_copy(ep, PLX_CONN_NONE, op, hdr, hdr_len);
-}
+int plx_ep_tx_ctl(struct plx_ep *ep, uint8_t op, const void *hdr, uint8_t hdr_len);
 
 /** Refill the reserve. @return whether it is full */
 bool plx_eps_refill(struct plx_eps *eps);

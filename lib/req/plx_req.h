@@ -555,36 +555,6 @@ plx_req_is_done(struct plx_req *req)
 	return (atomic_load_explicit(&req->flags, memory_order_acquire) & PLX_REQ_DONE) != 0;
 }
 
-/** Names for operations that a peer answers: index and generation, checked on use. */
-struct plx_req_ids {
-	struct {
-		struct plx_req *req;
-		uint32_t gen;
-		uint32_t next_free;
-	} *v;
-	uint32_t n;
-	uint32_t first_free; /* 0: none; index 0 is never used */
-};
-
-#define PLX_REQ_IDS_MAX (1u << 24)
-
-/** @return 0, or -ENOMEM. Thread: owner. Allocates: heap, when it doubles. */
-int plx_req_id_get(struct plx_req_ids *ids, struct plx_req *req, struct plx_wire_id *out);
-
-/** Forget a name. Thread: owner. */
-void plx_req_id_put(struct plx_req_ids *ids, struct plx_wire_id id);
-
-/** @return the request, or NULL for a name that is not in use. Thread: owner. */
-static inline struct plx_req *
-plx_req_id_find(const struct plx_req_ids *ids, struct plx_wire_id id)
-{
-	if (id.index == 0 || id.index >= ids->n || ids->v[id.index].gen != id.gen)
-		return NULL;
-	return ids->v[id.index].req;
-}
-
-void plx_req_ids_close(struct plx_req_ids *ids);
-
 /** Kinds of unexpected messages. */
 enum plx_msg_kind {
 	PLX_MSG_EAGER, /* data is here, or still arriving */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "plx_req.h"
+#include "plx_req_id.h"
 
 #define REQ_FIRST     256  /* in a pool's first chunk */
 #define REQ_CQ_BURST  32
@@ -163,8 +164,8 @@ plx_req_defer(struct plx_req *req)
 		STAILQ_INSERT_TAIL(&cq->overflow, req, over);
 }
 
-static int
-ids_grow(struct plx_req_ids *ids)
+int
+plx_req_ids_grow(struct plx_req_ids *ids)
 {
 	uint32_t n = ids->n != 0 ? ids->n * 2 : 64;
 	void *v;
@@ -183,31 +184,6 @@ ids_grow(struct plx_req_ids *ids)
 	ids->first_free = ids->n != 0 ? ids->n : 1;
 	ids->n = n;
 	return 0;
-}
-
-int
-plx_req_id_get(struct plx_req_ids *ids, struct plx_req *req, struct plx_wire_id *out)
-{
-	uint32_t i;
-
-	if (ids->first_free == 0 && ids_grow(ids) != 0)
-		return -ENOMEM;
-	i = ids->first_free;
-	ids->first_free = ids->v[i].next_free;
-	ids->v[i].req = req;
-	out->index = i;
-	out->gen = ids->v[i].gen;
-	return 0;
-}
-
-void
-plx_req_id_put(struct plx_req_ids *ids, struct plx_wire_id id)
-{
-	PLX_ASSERT(plx_req_id_find(ids, id) != NULL);
-	ids->v[id.index].req = NULL;
-	ids->v[id.index].gen++;
-	ids->v[id.index].next_free = ids->first_free;
-	ids->first_free = id.index;
 }
 
 void

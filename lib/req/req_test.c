@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "plx_req.h"
+#include "plx_req_id.h"
 #include "plx_unit.h"
 
 /* -- names -- */
@@ -17,7 +18,7 @@ a_name_is_found_until_it_is_put(void)
 {
 	struct plx_req_ids ids = {0};
 	struct plx_req a, b;
-	struct plx_wire_id ida, idb, old;
+	struct plx_wire_id ida = {0}, idb = {0}, old;
 
 	CU_ASSERT_PTR_NULL(plx_req_id_find(&ids, ((struct plx_wire_id){0, 0})));
 	CU_ASSERT_PTR_NULL(plx_req_id_find(&ids, ((struct plx_wire_id){1, 1})));
@@ -69,7 +70,7 @@ static void
 names_nobody_gave_are_not_found(void)
 {
 	struct plx_req_ids ids = {0};
-	struct plx_wire_id id;
+	struct plx_wire_id id = {0};
 	struct plx_req req;
 	uint64_t state = unit_seed(3);
 
@@ -90,7 +91,7 @@ static void
 the_number_of_names_is_bounded(void)
 {
 	struct plx_req_ids ids = {.n = PLX_REQ_IDS_MAX};
-	struct plx_wire_id id;
+	struct plx_wire_id id = {0};
 	struct plx_req req;
 
 	UNIT_EQ(plx_req_id_get(&ids, &req, &id), -ENOMEM);

@@ -44,6 +44,7 @@
 #include "plx_ep.h"
 #include "plx_region.h"
 #include "plx_req.h"
+#include "plx_req_id.h"
 #include "plx_stat.h"
 
 #define PLX_RMA_WINDOW	  64	     /* messages of one ep that are not answered */

@@ -37,6 +37,7 @@
 #include "plx_conf.h"
 #include "plx_ep.h"
 #include "plx_req.h"
+#include "plx_req_id.h"
 #include "plx_stat.h"
 
 struct plx_rndv_stat {
@@ -179,8 +180,8 @@ void plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf);
 void plx_rndv_close(struct plx_rndv *r);
 
 /**
- * Announce a message; req (ep and tag of its plx_ep_send, buf, len are set) completes when the receiver
- * has it. @return 0, or -errno: nothing was sent and req belongs to the caller.
+ * Announce a message; req (ep, which is connected, and tag of its plx_ep_send, buf, len are set)
+ * completes when the receiver has it. @return 0, or -errno: nothing was sent and req belongs to the caller.
  */
 int plx_rndv_send(struct plx_rndv *r, struct plx_req *req);
 
@@ -253,9 +254,6 @@ void plx_rndv_on_cancel(struct plx_rndv *r, struct plx_ep *ep, const struct plx_
  */
 bool plx_rndv_wait_info(const struct plx_wait *w, struct plx_wait_info *out);
 
-/** Slow path of plx_rndv_run(). */
-unsigned plx_rndv_run_slow(struct plx_rndv *r);
-
 /** @return 0: plx_rndv_run() finds nothing to do. */
 static inline uintptr_t
 plx_rndv_work(const struct plx_rndv *r)
@@ -264,10 +262,6 @@ plx_rndv_work(const struct plx_rndv *r)
 }
 
 /** One chunk of every transfer with work. @return how many moved */
-static inline unsigned
-plx_rndv_run(struct plx_rndv *r)
-{
-	return plx_rndv_work(r) == 0 ? 0 : plx_rndv_run_slow(r);
-}
+unsigned plx_rndv_run(struct plx_rndv *r);
 
 #endif

@@ -4,6 +4,7 @@
  * rndv.c - announce, choose how the data moves, run each transfer
  */
 #include <errno.h>
+#include <sched.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -107,6 +108,31 @@ sync_send(struct plx_pend *p)
 	return plx_rndv_announced(req, plx_peer_tx(&tx));
 }
 
+static uint32_t
+this_cpu(void)
+{
+	return (uint32_t)(sched_getcpu() + 1);
+}
+
+/* Show peers the core of this end. */
+static void
+place_set(struct plx_ep *ep)
+{
+	struct plx_rndv_shared *s = rndv_own_shared(ep);
+
+	if (s != NULL) /* relaxed: only affects time */
+		atomic_store_explicit(&s->cpu, this_cpu(), memory_order_relaxed);
+}
+
+/* @return whether the sender at ep, which announced last, runs on this very core: it could not help meanwhile. */
+static bool
+place_is_near(struct plx_ep *ep)
+{
+	struct plx_rndv_shared *s = plx_peer_shared(ep->peer);
+
+	return s != NULL && atomic_load_explicit(&s->cpu, memory_order_relaxed) == this_cpu();
+}
+
 static int
 send_init(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p), bool tagged)
 {
@@ -137,14 +163,11 @@ static int
 send_as(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *p), bool tagged)
 {
 	struct plx_ep *ep = plx_ep_send(req)->ep;
-	int rc;
+	int rc = likely(ep->err == 0) ? send_init(r, req, send, tagged) : ep->err;
 
-	rc = plx_ep_connect(ep);
-	if (rc == 0)
-		rc = send_init(r, req, send, tagged);
 	if (rc != 0)
 		return rc;
-	rndv_place_set(ep);
+	place_set(ep);
 	if (!tagged || plx_ep_announce(ep, &plx_ep_send(req)->pend)) {
 		rc = plx_ep_open(ep) ? send(&plx_ep_send(req)->pend) : -EAGAIN;
 		if (rc == -EAGAIN)
@@ -181,7 +204,7 @@ plx_rndv_send_instead(struct plx_rndv *r, struct plx_req *req)
 
 	if (rc != 0)
 		return rc;
-	rndv_place_set(ep);
+	place_set(ep);
 	if (plx_ep_announce_early(ep, &plx_ep_send(req)->pend)) {
 		rc = rts_send(&plx_ep_send(req)->pend);
 		if (rc != 0 && rc != -EAGAIN) { /* it fails as an eager message */
@@ -231,7 +254,7 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 	if (!get || v->rts.addr == 0 || !in_place || r->scheme == PLX_RNDV_FRAG ||
 		(r->scheme == PLX_RNDV_AUTO && v->copy <= r->frag_max) || !rndv_is_valid(v))
 		return rndv_frag_start(r, req);
-	if (r->scheme == PLX_RNDV_AUTO && split && rndv_place_is_near(v->ep))
+	if (r->scheme == PLX_RNDV_AUTO && split && place_is_near(v->ep))
 		split = false;
 	if (r->scheme != PLX_RNDV_GET && split && v->copy >= r->split_min &&
 		rndv_split_start(r, req) == 0)
@@ -328,7 +351,7 @@ recv_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 }
 
 unsigned
-plx_rndv_run_slow(struct plx_rndv *r)
+plx_rndv_run(struct plx_rndv *r)
 {
 	struct rndv_batch b;
 	struct plx_req *req;

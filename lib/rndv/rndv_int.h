@@ -45,27 +45,12 @@ rndv_of(struct plx_ep *ep)
 	return ep->eps->engine[PLX_EP_RNDV];
 }
 
-/* rndv_shared.c: a queue's shared area */
-/**
- * All earlier announcements may be withdrawn: their buffers are about to be the program's
- * again.
- */
-void rndv_epoch_end(const struct plx_ep *ep);
-/**
- * Whether nothing was withdrawn since the message was announced. Called after reads of the
- * sender's memory: then they found what was sent.
- */
-bool rndv_is_valid(const struct plx_rndv_rx *v);
-/** Show peers the core of this end. */
-void rndv_place_set(struct plx_ep *ep);
-/**
- * @return whether the sender at ep, which announced last, runs on this very core: it could
- *   not help meanwhile.
- */
-bool rndv_place_is_near(struct plx_ep *ep);
-/** @return the number of the cursor in q's area that the caller owns now, or RNDV_NONE. */
-uint32_t rndv_cursor_get(struct plx_rndv *r, const struct plx_queue *q);
-void rndv_cursor_put(struct plx_rndv_rx *v);
+/* What peers see of this end's queue; NULL: its device shares nothing. */
+static inline struct plx_rndv_shared *
+rndv_own_shared(const struct plx_ep *ep)
+{
+	return ep->peer->caps & PLX_DEV_SHARED ? ep->peer->q->shared : NULL;
+}
 
 static inline struct plx_rndv_cursor *
 rndv_cursor(const struct plx_rndv_rx *v)
@@ -73,7 +58,13 @@ rndv_cursor(const struct plx_rndv_rx *v)
 	return &((struct plx_rndv_shared *)v->ep->peer->q->shared)->cursors[v->slot];
 }
 
-/* rndv_xfer.c: a transfer's run list, name and completion */
+/* rndv_xfer.c: transfers */
+/**
+ * Whether nothing was withdrawn since the message was announced. Called after reads of the
+ * sender's memory: then they found what was sent.
+ */
+bool rndv_is_valid(const struct plx_rndv_rx *v);
+void rndv_cursor_put(struct plx_rndv_rx *v);
 void rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
 void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
 void rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
@@ -93,7 +84,7 @@ void rndv_read_end(struct plx_rndv *r, struct plx_req *req, int err);
 /** Release the registration for the sender's writes, if there is one. */
 void rndv_mem_put(struct plx_rndv_rx *v, bool revoke);
 
-/* rndv_batch.c: pieces of several transfers, moved by one call of the device */
+/* Pieces of several transfers, moved by one call of the device. */
 /**
  * Move the added pieces, and record the result in each request; completes none. @return how
  * many moved

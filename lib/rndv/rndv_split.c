@@ -45,6 +45,21 @@ cursor_take(struct plx_rndv_cursor *c, uint32_t gen, uint32_t n_chunks, bool bac
 	return back ? n_chunks - 1 - (uint32_t)(v >> 16 & UINT16_MAX) : (uint32_t)(v & UINT16_MAX);
 }
 
+/* @return the number of the cursor in the area of q that the caller owns now, or RNDV_NONE */
+static uint32_t
+cursor_get(struct plx_rndv *r, const struct plx_queue *q)
+{
+	uint32_t slot;
+
+	if (~r->cursors == 0)
+		return RNDV_NONE;
+	slot = __builtin_ctzll(~r->cursors);
+	if (slot >= plx_rndv_n_cursors(q->shared_len))
+		return RNDV_NONE;
+	r->cursors |= 1ull << slot;
+	return slot;
+}
+
 int
 rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 {
@@ -59,7 +74,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	rc = plx_req_id_get(&r->ids, req, &v->id);
 	if (rc != 0)
 		return rc;
-	v->slot = rndv_cursor_get(r, v->ep->peer->q);
+	v->slot = cursor_get(r, v->ep->peer->q);
 	if (v->slot == RNDV_NONE) {
 		rc = -EAGAIN;
 		goto put_id;

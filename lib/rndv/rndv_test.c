@@ -1172,7 +1172,7 @@ neighbour_taken_back(const char *scheme, unsigned turns, bool *asked)
 	UNIT_EQ_FATAL(plx_worker_ep_get(u.w[0], addr, &other), 0);
 	gone = plx_req_get(&u.w[0]->reqs);
 	memcpy(lent, from, LEN);
-	plx_worker_tag_send(u.w[0], &other, lent, LEN, 8, false, gone);
+	plx_worker_tag_send(u.w[0], &other, lent, LEN, 8, PLX_SEND_ANY, gone);
 	send = unit_send(&u, 0, 1, from, LEN, 9, false);
 	unit_turns(&u, 3);
 	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);

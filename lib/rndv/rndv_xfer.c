@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rndv_xfer.c - one transfer: its run list, its name, its completion
+ * rndv_xfer.c - transfers: their run lists, names, pieces, withdrawal and completion
  *
  * Design notes
  * - A request that a peer will answer has a name (plx_wire_id) and is in its ep's list of waits.
  *   An answer is accepted only if its name is in use and the request belongs to the ep of the
  *   answer.
+ * - The fixed cost of a call of the device is near that of 16 KiB. A step adds a piece and never
+ *   completes a request; the next step checks the result. Code that completes a request runs the
+ *   batch first, for a callback may complete the others.
  */
 #include <errno.h>
 
@@ -111,6 +114,51 @@ rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 	return req;
 }
 
+uint32_t
+plx_rndv_epoch(const struct plx_ep *ep)
+{
+	struct plx_rndv_shared *s = rndv_own_shared(ep);
+
+	/* relaxed: only this thread writes it */
+	return s != NULL ? atomic_load_explicit(&s->epoch, memory_order_relaxed) : 0;
+}
+
+/* All earlier announcements may be withdrawn: their buffers are about to be the program's
+ * again. */
+static void
+epoch_end(const struct plx_ep *ep)
+{
+	struct plx_rndv_shared *s = rndv_own_shared(ep);
+
+	if (s == NULL)
+		return;
+	atomic_store_explicit(&s->epoch, plx_rndv_epoch(ep) + 1, memory_order_relaxed);
+	/* pairs with the fence in rndv_is_valid(): the program's writes to the buffer follow
+	 * the count */
+	atomic_thread_fence(memory_order_release);
+}
+
+bool
+rndv_is_valid(const struct plx_rndv_rx *v)
+{
+	struct plx_rndv_shared *s = plx_peer_shared(v->ep->peer);
+
+	/* pairs with the fence in epoch_end(): the count is read after the data */
+	atomic_thread_fence(memory_order_acquire);
+	return s != NULL && atomic_load_explicit(&s->epoch, memory_order_relaxed) == v->rts.epoch;
+}
+
+void
+rndv_cursor_put(struct plx_rndv_rx *v)
+{
+	if (v->slot == RNDV_NONE)
+		return;
+	/* No generation is 0: a late helper finds nothing. */
+	atomic_store_explicit(&rndv_cursor(v)->next, 0, memory_order_relaxed);
+	rndv_of(v->ep)->cursors &= ~(1ull << v->slot);
+	v->slot = RNDV_NONE;
+}
+
 /* A receiver that reads the buffer detects it; one that waits for us needs a message. */
 static void
 take_back(struct plx_rndv *r, struct plx_req *req)
@@ -120,7 +168,7 @@ take_back(struct plx_rndv *r, struct plx_req *req)
 
 	PLX_STAT_INC(r->stat.taken_back);
 	if (plx_req_in_place(req, s->ep->peer))
-		rndv_epoch_end(s->ep);
+		epoch_end(s->ep);
 	if (s->ep->err != 0)
 		return; /* it has lost us as well */
 	if (t->rreq.index != 0)
@@ -156,7 +204,8 @@ rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err)
 void
 rndv_mem_put(struct plx_rndv_rx *v, bool revoke)
 {
-	mem_put(v->ep, v->mem, revoke);
+	if (v->mem != NULL)
+		mem_put(v->ep, v->mem, revoke);
 	v->mem = NULL;
 }
 
@@ -229,4 +278,57 @@ rndv_read_end(struct plx_rndv *r, struct plx_req *req, int err)
 	err = recv_ask(r, req, err);
 	if (err != 0)
 		rndv_recv_end(r, req, err);
+}
+
+unsigned
+rndv_batch_run(struct plx_rndv *r, struct rndv_batch *b)
+{
+	unsigned i, n, moved = 0;
+	uint64_t *bytes;
+
+	if (b->n == 0)
+		return 0;
+	bytes = b->ops[0].put ? &r->stat.bytes_help : &r->stat.bytes_own;
+	n = b->n > 1 ? plx_peer_rma_burst(b->ops, b->n) : 0;
+	for (i = 0; i < b->n; i++) {
+		const struct rndv_piece *p = &b->pieces[i];
+		int rc = i < n ? 0 : plx_peer_rma(&b->ops[i]);
+
+		if (rc == 0)
+			PLX_STAT_ADD(*bytes, b->ops[i].len);
+		moved += rc != -EAGAIN;
+		p->moved(p->req, p, rc);
+	}
+	b->n = 0;
+	b->bytes = 0;
+	return moved;
+}
+
+unsigned
+rndv_batch_add(struct plx_rndv *r, struct rndv_batch *b, const struct plx_rma_op *op,
+	const struct rndv_piece *p)
+{
+	unsigned n = 0;
+
+	/* One peer, one direction, a transfer once. */
+	if (b->n != 0 && (b->ops[0].peer != op->peer || b->ops[0].put != op->put ||
+		b->pieces[0].req == p->req))
+		n = rndv_batch_run(r, b);
+	b->ops[b->n] = *op;
+	b->pieces[b->n++] = *p;
+	b->bytes += op->len;
+	if (b->n == RNDV_BATCH || b->bytes >= r->chunk)
+		n += rndv_batch_run(r, b);
+	return n;
+}
+
+unsigned
+rndv_batch_read(struct plx_rndv *r, struct rndv_batch *b, const struct rndv_piece *p, uint64_t len)
+{
+	const struct plx_rndv_rx *v = plx_rndv_rx(p->req);
+	const struct plx_rma_op op = {.peer = v->ep->peer, .local = (char *)p->req->buf + p->offset,
+		.remote = v->rts.addr + v->base + p->offset, .len = len,
+		.mem_type = plx_req_mem_type(p->req)};
+
+	return rndv_batch_add(r, b, &op, p);
 }

@@ -140,11 +140,17 @@ plx_tag_stats(const struct plx_tag *t)
  */
 void plx_tag_post(struct plx_tag *t, struct plx_tag_recv *r, uint64_t tag, uint64_t mask);
 
-/** plx_tag_match() if some are posted. */
-struct plx_tag_recv *plx_tag_match_posted(struct plx_tag *t, uint64_t tag);
+/**
+ * Remove the earliest posted receive that matches an arrived message; some are posted, else
+ * plx_tag_miss().
+ * @param tag the message's tag
+ * @return the receive, which belongs to the caller again, or NULL
+ * Thread: owner.  Blocks: never.  Allocates: no.
+ */
+struct plx_tag_recv *plx_tag_match(struct plx_tag *t, uint64_t tag);
 
 /**
- * @return the tag of the last plx_tag_match_posted() that returned NULL: the caller need
+ * @return the tag of the last plx_tag_match() that returned NULL: the caller need
  *   not store it. Thread: owner.
  */
 uint64_t plx_tag_missed(const struct plx_tag *t);
@@ -154,21 +160,6 @@ static inline void
 plx_tag_miss(struct plx_tag *t)
 {
 	PLX_STAT_INC(((struct plx_tag_stat *)t)->match_miss); /* as plx_tag_stats() */
-}
-
-/**
- * Remove the earliest posted receive that matches an arrived message.
- * @param tag the message's tag
- * @return the receive, which belongs to the caller again, or NULL
- * Thread: owner.  Blocks: never.  Allocates: no.
- */
-static inline struct plx_tag_recv *
-plx_tag_match(struct plx_tag *t, uint64_t tag)
-{
-	if (likely(plx_tag_stats(t)->posted != 0))
-		return plx_tag_match_posted(t, tag);
-	plx_tag_miss(t);
-	return NULL;
 }
 
 /**

@@ -480,7 +480,7 @@ match_one(struct plx_tag *t, uint64_t tag)
 }
 
 struct plx_tag_recv *
-plx_tag_match_posted(struct plx_tag *t, uint64_t tag)
+plx_tag_match(struct plx_tag *t, uint64_t tag)
 {
 	if (t->few_n == 1 && few_meets(&t->few[0], tag)) { /* a program that waits for each answer */
 		t->few_n = 0;

@@ -131,7 +131,7 @@ struct am_send {
 
 /* With a request: the message has to wait, or the caller requires one. */
 static __rte_noinline ucs_status_ptr_t
-send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const struct ucp_post *p)
+send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, uint32_t how, const struct ucp_post *p)
 {
 	const void *hdr = a->hdr;
 	uint32_t hdr_len = plx_am_hdr_len(&a->wire);
@@ -154,7 +154,7 @@ send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const struct
 	}
 	if (hdr != a->hdr)
 		plx_req_flag(req, PLX_REQ_OWN_HDR);
-	plx_worker_am_send(ep->worker->core, &ep->user, a->wire, hdr, buf->addr, buf->len, a->how,
+	plx_worker_am_send(ep->worker->core, &ep->user, a->wire, hdr, buf->addr, buf->len, how,
 		req);
 	return ucp_req_posted_simple(req, p);
 }
@@ -185,20 +185,20 @@ static inline ucs_status_ptr_t
 send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const struct ucp_post *p)
 {
 	ucp_worker_h w = ep->worker;
-	int rc;
+	int rc = -EAGAIN;
 
 	if (likely(!plx_worker_has_reactor(w->core) && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0 &&
 		    buf->dt == NULL)) {
-		rc = plx_worker_am_send_now(w->core, ep->user.ep, a->wire, a->hdr, buf->addr,
+		rc = plx_worker_am_try(w->core, ep->user.ep, a->wire, a->hdr, buf->addr,
 			buf->len, a->how);
 		if (likely(rc == 0 && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0))
 			return NULL;
-		if (rc != -EAGAIN)
+		if (rc <= 0 && rc != -EAGAIN)
 			return ucp_req_ended(w, p, rc);
 	}
 	if (unlikely(p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL))
 		return send_forced(ep, buf, a, p);
-	return send_req(ep, buf, a, p);
+	return send_req(ep, buf, a, rc > 0 ? (uint32_t)rc : a->how, p);
 }
 
 static __rte_noinline ucs_status_ptr_t

@@ -354,6 +354,16 @@ ucp_req_drop(struct plx_req *req)
 		plx_req_put(req);
 }
 
+/** @return what a receive has got. */
+static inline ucp_tag_recv_info_t
+ucp_recv_info(const struct plx_req *req)
+{
+	ucp_tag_recv_info_t info;
+
+	plx_req_info(req, &info.sender_tag, &info.length);
+	return info;
+}
+
 /** Post an operation without further results: sends and flushes. */
 ucs_status_ptr_t ucp_req_posted_simple(struct plx_req *req, const struct ucp_post *p);
 
@@ -401,12 +411,6 @@ ucp_post_nb(void (*done)(struct plx_req *req), void (*cb)(void), uint32_t mask)
 {
 	return (struct ucp_post){.mask = mask, .done = cb != NULL ? done : NULL, .cb = cb};
 }
-
-/** Callbacks in the forms of UCP. */
-void ucp_done_send_nb(struct plx_req *req);
-void ucp_done_send_nbx(struct plx_req *req);
-void ucp_done_recv_nb(struct plx_req *req);
-void ucp_done_recv_nbx(struct plx_req *req);
 
 /**
  * Progress until the request is complete, and free it: for blocking calls. A callback can't
@@ -476,6 +480,12 @@ ucp_worker_in_callback(const struct ucp_worker *w)
 }
 
 /* ucp_progress.c */
+
+/** Callbacks in the forms of UCP. */
+void ucp_done_send_nb(struct plx_req *req);
+void ucp_done_send_nbx(struct plx_req *req);
+void ucp_done_recv_nb(struct plx_req *req);
+void ucp_done_recv_nbx(struct plx_req *req);
 
 /** Free a worker that a callback has destroyed, when no call on it is running any more. */
 void ucp_worker_bury(ucp_worker_h w);

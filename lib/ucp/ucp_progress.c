@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * ucp_progress.c - progress of a worker, and its consequences: failed endpoints, the worker's
- * destruction
+ * ucp_progress.c - progress of a worker, and its consequences: callbacks, failed endpoints, the
+ * worker's destruction
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -10,6 +10,50 @@
 #include <rte_pause.h>
 
 #include "ucp_int.h"
+
+void
+ucp_done_send_nb(struct plx_req *req)
+{
+	((ucp_send_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status));
+}
+
+void
+ucp_done_send_nbx(struct plx_req *req)
+{
+	((ucp_send_nbx_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), req->cb_arg);
+}
+
+void
+ucp_done_recv_nb(struct plx_req *req)
+{
+	ucp_tag_recv_info_t info = ucp_recv_info(req);
+
+	((ucp_tag_recv_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), &info);
+}
+
+static __rte_noinline void
+done_recv_slow(struct plx_req *req)
+{
+	ucp_tag_recv_info_t info = ucp_recv_info(req);
+
+	((ucp_tag_recv_nbx_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), &info,
+		req->cb_arg);
+}
+
+_Static_assert(offsetof(ucp_tag_recv_info_t, sender_tag) == 0 && offsetof(ucp_tag_recv_info_t, length) ==
+		offsetof(struct plx_req, recv.info_len) - offsetof(struct plx_req, recv.info_tag),
+	"the callback's record is the request's");
+
+void
+ucp_done_recv_nbx(struct plx_req *req)
+{
+	const void *info = &req->recv.info_tag;
+
+	if (unlikely((req->flags & PLX_REQ_CAME) != 0 || req->status != 0))
+		done_recv_slow(req);
+	else /* the last call: no register is saved */
+		((ucp_tag_recv_nbx_callback_t)req->cb)(plx_req_user(req), UCS_OK, info, req->cb_arg);
+}
 
 void
 ucp_worker_bury(ucp_worker_h w)

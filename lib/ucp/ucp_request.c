@@ -110,59 +110,6 @@ ucp_post_check(ucp_worker_h w, const ucp_request_param_t *param)
 	return UCS_OK;
 }
 
-void
-ucp_done_send_nb(struct plx_req *req)
-{
-	((ucp_send_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status));
-}
-
-void
-ucp_done_send_nbx(struct plx_req *req)
-{
-	((ucp_send_nbx_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), req->cb_arg);
-}
-
-static inline ucp_tag_recv_info_t
-info_of(const struct plx_req *req)
-{
-	ucp_tag_recv_info_t info;
-
-	plx_req_info(req, &info.sender_tag, &info.length);
-	return info;
-}
-
-void
-ucp_done_recv_nb(struct plx_req *req)
-{
-	ucp_tag_recv_info_t info = info_of(req);
-
-	((ucp_tag_recv_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), &info);
-}
-
-static __rte_noinline void
-done_recv_slow(struct plx_req *req)
-{
-	ucp_tag_recv_info_t info = info_of(req);
-
-	((ucp_tag_recv_nbx_callback_t)req->cb)(plx_req_user(req), ucp_status(req->status), &info,
-		req->cb_arg);
-}
-
-_Static_assert(offsetof(ucp_tag_recv_info_t, sender_tag) == 0 && offsetof(ucp_tag_recv_info_t, length) ==
-		offsetof(struct plx_req, recv.info_len) - offsetof(struct plx_req, recv.info_tag),
-	"the callback's record is the request's");
-
-void
-ucp_done_recv_nbx(struct plx_req *req)
-{
-	const void *info = &req->recv.info_tag;
-
-	if (unlikely((req->flags & PLX_REQ_CAME) != 0 || req->status != 0))
-		done_recv_slow(req);
-	else /* the last call: no register is saved */
-		((ucp_tag_recv_nbx_callback_t)req->cb)(plx_req_user(req), UCS_OK, info, req->cb_arg);
-}
-
 ucs_status_t
 ucp_req_wait(ucp_worker_h w, ucs_status_ptr_t ptr)
 {
@@ -216,7 +163,7 @@ ucp_request_test(void *request, ucp_tag_recv_info_t *info)
 	if (!plx_req_is_done(req))
 		return UCS_INPROGRESS;
 	if (info != NULL && (req->flags & PLX_REQ_RECV))
-		*info = info_of(req);
+		*info = ucp_recv_info(req);
 	return ucp_status(req->status);
 }
 

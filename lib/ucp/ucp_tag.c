@@ -15,18 +15,23 @@ error(ucs_status_t status)
 
 /* With a request: the message has to wait, or the caller requires one. */
 static __rte_noinline ucs_status_ptr_t
-send_req(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, bool sync, const struct ucp_post *p)
+send_req(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, enum plx_send_how how, const struct ucp_post *p)
 {
 	ucs_status_t status = ucp_ep_status(ep);
+	ucs_status_ptr_t ret;
 	struct plx_req *req;
+	bool final;
 
 	if (unlikely(status != UCS_OK))
 		return ucp_req_ended(ep->worker, p, ucp_status_errno(ucp_buf_drop(buf, status)));
 	req = ucp_req_get(ep->worker, p, buf);
 	if (req == NULL)
 		return error(UCS_ERR_NO_MEMORY);
-	plx_worker_tag_send(ep->worker->core, &ep->user, buf->addr, buf->len, tag, sync, req);
-	return ucp_req_posted_simple(req, p);
+	plx_worker_tag_send(ep->worker->core, &ep->user, buf->addr, buf->len, tag, how, req);
+	ret = ucp_req_posted(req, p, &final);
+	if (final)
+		ucp_req_drop(req);
+	return ret;
 }
 
 struct forced {
@@ -59,15 +64,15 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, const struct ucp_po
 
 	if (likely(!plx_worker_has_reactor(w->core) && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0 &&
 		    buf->dt == NULL)) {
-		rc = plx_worker_tag_send_now(w->core, ep->user.ep, buf->addr, buf->len, tag);
+		rc = plx_worker_tag_try(w->core, ep->user.ep, buf->addr, buf->len, tag);
 		if (likely(rc == 0 && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0))
 			return NULL;
-		if (rc != -EAGAIN)
+		if (rc <= 0 && rc != -EAGAIN)
 			return ucp_req_ended(w, p, rc);
 	}
 	if (unlikely(p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL))
 		return send_forced(ep, buf, tag, p);
-	return send_req(ep, buf, tag, false, p);
+	return send_req(ep, buf, tag, rc > 0 ? rc : PLX_SEND_ANY, p);
 }
 
 /* With a reactor, of any that is not plain. @return whether it is over */
@@ -114,7 +119,7 @@ send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	return ret;
 }
 
-/* A plain one that did not complete at once. */
+/* A plain one that did not complete at once. @param rc as of plx_worker_tag_try() */
 static __rte_noinline ucs_status_ptr_t
 send_late(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param, int rc)
@@ -124,7 +129,10 @@ send_late(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	ucs_status_ptr_t ret;
 
 	ucp_lock(ep->worker);
-	ret = rc == -EAGAIN ? send_req(ep, &buf, tag, false, &p) : ucp_req_ended(ep->worker, &p, rc);
+	if (rc == -EAGAIN || rc > 0)
+		ret = send_req(ep, &buf, tag, rc > 0 ? rc : PLX_SEND_ANY, &p);
+	else
+		ret = ucp_req_ended(ep->worker, &p, rc);
 	ucp_unlock(ep->worker);
 	return ret;
 }
@@ -149,7 +157,7 @@ send_asked(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	int rc = plx_worker_tag_send_short(w->core, ep->user.ep, buffer, count, tag);
 
 	ucp_end(w, w->mode, pass, true);
-	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc);
+	return likely(rc == 0) ? NULL : send_late(ep, buffer, count, tag, param, rc == -EAGAIN ? PLX_SEND_EAGER : rc);
 }
 
 static __rte_noinline ucs_status_ptr_t
@@ -236,7 +244,7 @@ ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t t
 		return error(status);
 	p = ucp_post_of(param, ucp_done_send_nbx);
 	ucp_lock(w);
-	ret = send_req(ep, &buf, tag, true, &p);
+	ret = send_req(ep, &buf, tag, PLX_SEND_ANY_SYNC, &p);
 	ucp_unlock(w);
 	return ret;
 }
@@ -254,7 +262,7 @@ send_typed(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatyp
 	if (status != UCS_OK)
 		return error(status);
 	ucp_lock(ep->worker);
-	ret = sync ? send_req(ep, &buf, tag, true, p) : send_common(ep, &buf, tag, p);
+	ret = sync ? send_req(ep, &buf, tag, PLX_SEND_ANY_SYNC, p) : send_common(ep, &buf, tag, p);
 	ucp_unlock(ep->worker);
 	return ret;
 }

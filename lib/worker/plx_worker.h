@@ -578,6 +578,16 @@ plx_worker_tag_send_sure(struct plx_worker *w, struct plx_ep *ep, const void *bu
 	plx_peer_tx_sure(ep->peer, PLX_WIRE_EAGER, tag, buf, len);
 }
 
+/** The protocol of a tagged message. */
+enum plx_send_how {
+	PLX_SEND_ANY,	   /* not chosen: the owner does */
+	PLX_SEND_ANY_SYNC, /* the same, of one that completes when it is matched */
+	PLX_SEND_EAGER,	   /* one message of the device */
+	PLX_SEND_FRAGS,
+	PLX_SEND_SYNC,	   /* one message, answered when matched */
+	PLX_SEND_RNDV,
+};
+
 /** Send such a message if the device may refuse it. @return as plx_worker_tag_send_now() */
 static inline int
 plx_worker_tag_send_short(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
@@ -589,20 +599,33 @@ plx_worker_tag_send_short(struct plx_worker *w, struct plx_ep *ep, const void *b
 	return rc;
 }
 
-/** Send a message that is not short, or whose ep is not open. @return as plx_worker_tag_send_now() */
+/** Send a message that is not short, or whose ep is not open. @return as plx_worker_tag_try() */
 int plx_worker_tag_send_long(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag);
 
 /**
  * Send a tagged message if it can be sent at once; inline only.
- * @return 0 done, the buffer is free; -EAGAIN a request is needed; or the ep's error.
- *   Thread: owner.
+ * @return 0 done, the buffer is free; enum plx_send_how: it needs a request, and then goes this way;
+ *   -EAGAIN it needs one, and its ep is not connected yet; or the ep's error. Thread: owner.
  */
+static inline int
+plx_worker_tag_try(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+{
+	int rc;
+
+	if (unlikely(!plx_worker_tag_is_short(ep, len)))
+		return plx_worker_tag_send_long(w, ep, buf, len, tag);
+	rc = plx_worker_tag_send_short(w, ep, buf, len, tag);
+	return rc == -EAGAIN ? (int)PLX_SEND_EAGER : rc;
+}
+
+/** The same at once or not at all. @return 0; -EAGAIN it needs a request; or the ep's error. Thread: owner. */
 static inline int
 plx_worker_tag_send_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len,
 	uint64_t tag)
 {
-	return likely(plx_worker_tag_is_short(ep, len)) ? plx_worker_tag_send_short(w, ep, buf, len, tag)
-							: plx_worker_tag_send_long(w, ep, buf, len, tag);
+	int rc = plx_worker_tag_try(w, ep, buf, len, tag);
+
+	return rc > 0 ? -EAGAIN : rc;
 }
 
 /** Longest message of plx_worker_tag_send_posted(): with its other fields, one line. */
@@ -617,12 +640,13 @@ bool plx_worker_tag_send_posted(struct plx_worker *w, const struct plx_ep_user *
 	uint64_t len, uint64_t tag);
 
 /**
- * Send a tagged message. req completes when buf may be used again, with sync when
- * the message is matched; inline that may be before this returns.
- * Thread: application's side.
+ * Send a tagged message. req completes when buf may be used again, of a synchronous one when it
+ * is matched; inline that may be before this returns.
+ * @param how PLX_SEND_ANY or PLX_SEND_ANY_SYNC; or what plx_worker_tag_try() has just returned, so
+ *   that a send connects once and chooses once. Thread: application's side.
  */
 void plx_worker_tag_send(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
-	uint64_t len, uint64_t tag, bool sync, struct plx_req *req);
+	uint64_t len, uint64_t tag, enum plx_send_how how, struct plx_req *req);
 
 /**
  * Receive a tagged message into buf; req completes with its info, -EMSGSIZE when it
@@ -863,16 +887,32 @@ int plx_worker_ep_answer(struct plx_worker *w, struct plx_ep *ep, uint32_t conn_
 enum plx_am_how {
 	PLX_AM_EAGER = 1 << 0, /* eager, whatever its length */
 	PLX_AM_RNDV = 1 << 1,  /* rendezvous, whatever its length */
+	/* what plx_worker_am_try() has chosen */
+	PLX_AM_WHOLE = 1 << 2, /* one message of the device */
+	PLX_AM_FRAGS = 1 << 3,
+	PLX_AM_RTS = 1 << 4,
+	PLX_AM_CHOSEN = PLX_AM_WHOLE | PLX_AM_FRAGS | PLX_AM_RTS,
 };
 
 /**
  * Send an active message of contiguous data if it can be sent at once; inline only.
  * @param hdr h.hdr_len bytes
- * @return 0 done, header and data are free; -EAGAIN a request is needed; or the ep's error.
- *   Thread: owner.
+ * @return 0 done, header and data are free; enum plx_am_how: a request is needed, and then it is
+ *   sent so; -EAGAIN one is needed, and the ep is not connected yet, or is full; or the ep's
+ *   error. Thread: owner.
  */
-int plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
+int plx_worker_am_try(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
 	const void *hdr, const void *buf, uint64_t len, uint32_t how);
+
+/** The same at once or not at all. @return 0; -EAGAIN it needs a request; or the ep's error. Thread: owner. */
+static inline int
+plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
+	const void *hdr, const void *buf, uint64_t len, uint32_t how)
+{
+	int rc = plx_worker_am_try(w, ep, h, hdr, buf, len, how);
+
+	return rc > 0 ? -EAGAIN : rc;
+}
 
 /**
  * @return whether an active message without a user's header may be a short message now.

@@ -137,13 +137,10 @@ worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
 }
 
 bool
-worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req)
+worker_submit_far(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req)
 {
-	uint64_t len;
+	uint64_t len = req->len; /* it may be complete, and reused, when this returns */
 
-	if (likely(!w->dedicated))
-		return false;
-	len = req->len; /* it may be complete, and reused, when this returns */
 	worker_post(w, fn, req);
 	worker_leave_long(w, len);
 	return true;

@@ -104,6 +104,21 @@ whole_tx(struct plx_ep *ep, uint64_t word, struct am_src *src, uint64_t len)
 	return plx_peer_tx(&tx);
 }
 
+/* The protocol, by the bytes of header and of data. @return how, with what is chosen */
+static uint32_t
+am_choose(const struct plx_ep *ep, uint32_t hdr_len, uint64_t len, uint32_t how)
+{
+	uint64_t all = plx_am_head(hdr_len) + len;
+	/* A peer that requires announcements of tagged messages accepts these at any time. */
+	bool eager = hdr_len + len < ep->eps->eager_end || (how & PLX_AM_EAGER) != 0;
+
+	if ((how & PLX_AM_RNDV) != 0 || len > WORKER_FRAGS_LEN_MAX)
+		return how | PLX_AM_RTS;
+	if (!eager)
+		return how | PLX_AM_RTS;
+	return all + sizeof(struct plx_wire_am) <= ep->peer->mtu ? how | PLX_AM_WHOLE : how | PLX_AM_FRAGS;
+}
+
 static __rte_noinline int
 send_now_slow(struct plx_ep *ep, uint64_t word, struct am_src *src,
 	uint64_t len, uint32_t how)
@@ -113,15 +128,15 @@ send_now_slow(struct plx_ep *ep, uint64_t word, struct am_src *src,
 
 	if (rc != 0)
 		return rc;
-	if (!plx_ep_open(ep) || worker_am_choose(ep, src->hdr_len, len, how) != WORKER_AM_WHOLE)
-		return -EAGAIN;
-	if (all <= RTE_MIN(ep->peer->short_max, SHORT_MAX))
-		return short_tx(ep, word, src, all);
-	return whole_tx(ep, word, src, all);
+	how = am_choose(ep, src->hdr_len, len, how);
+	if (!plx_ep_open(ep) || (how & PLX_AM_WHOLE) == 0)
+		return (int)how;
+	rc = all <= RTE_MIN(ep->peer->short_max, SHORT_MAX) ? short_tx(ep, word, src, all) : whole_tx(ep, word, src, all);
+	return rc == -EAGAIN ? (int)how : rc;
 }
 
 int
-plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
+plx_worker_am_try(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
 	const void *hdr, const void *buf, uint64_t len, uint32_t how)
 {
 	struct am_src src = {hdr, plx_am_hdr_len(&h), buf, NULL};
@@ -216,19 +231,24 @@ am_send(struct plx_worker *w, struct plx_req *req, uint32_t how)
 {
 	struct plx_wire_am h = wire_am(plx_ep_send(req)->tag);
 	struct plx_ep *ep = plx_ep_send(req)->ep;
-	int rc = plx_ep_connect(ep);
+	int rc = 0;
 
 	plx_ep_send(req)->offset = 0;
+	if ((how & PLX_AM_CHOSEN) == 0) {
+		rc = plx_ep_connect(ep);
+		if (rc == 0)
+			how = am_choose(ep, plx_am_hdr_len(&h), req->len, how);
+	}
 	if (rc == 0) {
-		switch (worker_am_choose(ep, plx_am_hdr_len(&h), req->len, how)) {
-		case WORKER_AM_WHOLE:
+		switch (how & PLX_AM_CHOSEN) {
+		case PLX_AM_WHOLE:
 			worker_send_or_pend(req, PLX_PEND_ANY, whole_send, worker_send_fail);
 			break;
-		case WORKER_AM_FRAGS:
+		case PLX_AM_FRAGS:
 			plx_ep_send(req)->msg_id = ep->msg_id++;
 			worker_send_or_pend(req, PLX_PEND_ANY, frags_send, worker_frags_fail);
 			break;
-		case WORKER_AM_RNDV:
+		default: /* PLX_AM_RTS */
 			plx_ep_send(req)->msg_id = ep->msg_id++;
 			rc = plx_rndv_send_as(&w->rndv, req, rts_send);
 			break;
@@ -266,7 +286,7 @@ plx_worker_am_send(struct plx_worker *w, const struct plx_ep_user *user, struct 
 	plx_ep_send(req)->conn_id = user->conn_id;
 	plx_ep_send(req)->tag = wire_word(h);
 	plx_ep_send(req)->hdr = hdr;
-	plx_rndv_tx(req)->rreq.index = how; /* until the receiver's name arrives */
+	plx_rndv_tx(req)->rreq.index = how & ~PLX_AM_CHOSEN; /* until the receiver's name arrives */
 	if (!worker_submit(w, send_run, req))
 		am_send(w, req, how);
 }

@@ -453,7 +453,7 @@ worker_rx_chan(struct plx_worker *w, const struct plx_rx *rx)
 		memcpy(&h, rx->data, sizeof(h));
 		plx_chan_on_ack(cs, rx->src, &h);
 		break;
-	default:
+	default: /* it counts what it does not know */
 		memcpy(&h, rx->data, sizeof(h));
 		plx_chan_on_ctl(cs, rx->src, rx->op, &h);
 		break;

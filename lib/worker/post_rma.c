@@ -166,8 +166,11 @@ worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx)
 	case PLX_WIRE_RMA_ACK:
 		plx_rma_on_ack(&w->rma, ep, &hdr.ack);
 		break;
-	default:
+	case PLX_WIRE_RMA_DATA:
 		plx_rma_on_data(&w->rma, ep, &hdr.data, data, len);
+		break;
+	default:
+		PLX_STAT_INC(w->stat.rx_drop_bad_op);
 		break;
 	}
 }

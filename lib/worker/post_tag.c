@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * post_tag.c - tagged messages for the application's side: send, receive, probe, cancel
+ * post_tag.c - tagged messages for the application's side: send by the protocol that fits, receive,
+ * probe, cancel
  */
 #include <errno.h>
 #include <sched.h>
@@ -19,31 +20,200 @@ plx_worker_postpone(struct plx_worker *w, struct plx_req *req)
 	worker_app_add(w, WORKER_APP_LATER);
 }
 
+/* @return whether it is one message of the device, sent without asking */
+static inline bool
+is_eager(const struct plx_ep *ep, uint64_t len)
+{
+	return len < ep->eager_end && len + sizeof(struct plx_wire_eager) <= ep->peer->mtu;
+}
+
+/* The one place that chooses. */
+static inline enum plx_send_how
+send_choose(const struct plx_ep *ep, uint64_t len, bool sync)
+{
+	const struct plx_peer *peer = ep->peer;
+
+	if (len >= ep->eager_end)
+		return PLX_SEND_RNDV;
+	if (sync)
+		return len + sizeof(struct plx_wire_sync) <= peer->mtu ? PLX_SEND_SYNC : PLX_SEND_RNDV;
+	return is_eager(ep, len) ? PLX_SEND_EAGER : PLX_SEND_FRAGS;
+}
+
+static inline int
+eager_tx(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+{
+	struct plx_tx tx = {.peer = ep->peer, .hdr = &tag, .hdr_len = sizeof(tag), .data = buf,
+		.len = len, .op = PLX_WIRE_EAGER};
+
+	return plx_peer_tx(&tx);
+}
+
+static inline int
+eager_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+{
+	int rc = eager_tx(ep, buf, len, tag);
+
+	if (likely(rc == 0))
+		PLX_STAT_INC(w->stat.tag_sends);
+	return unlikely(rc == -EAGAIN) ? (int)PLX_SEND_EAGER : rc;
+}
+
+/* The first to a peer, or one that is no single message, or waits behind others. */
+static __rte_noinline int
+send_connected(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+{
+	int rc = plx_ep_connect(ep);
+	enum plx_send_how how;
+
+	if (unlikely(rc != 0))
+		return rc;
+	how = send_choose(ep, len, false);
+	return how == PLX_SEND_EAGER && plx_ep_open(ep) ? eager_now(w, ep, buf, len, tag) : (int)how;
+}
+
+int
+plx_worker_tag_send_long(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
+{
+	if (likely(plx_ep_open(ep) && is_eager(ep, len)))
+		return eager_now(w, ep, buf, len, tag);
+	return send_connected(w, ep, buf, len, tag);
+}
+
+static int
+eager_send(struct plx_pend *p)
+{
+	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
+	struct plx_wire_eager h = {plx_ep_send(req)->tag};
+	struct plx_tx tx = {.peer = plx_ep_send(req)->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
+		.op = PLX_WIRE_EAGER};
+	int rc;
+
+	if (unlikely(req->len >= plx_ep_send(req)->ep->eager_end)) /* a FLOW arrived while it was pending */
+		return plx_rndv_send_instead(&worker_of(req)->rndv, req);
+	plx_req_tx(req, &tx, 0, req->len);
+	rc = plx_peer_tx(&tx);
+	if (rc == 0)
+		plx_req_complete(req, 0);
+	return rc;
+}
+
+/* Send pieces until the device is full. */
+static int
+frags_send(struct plx_pend *p)
+{
+	struct plx_req *req = plx_req_of_own(container_of(p, struct plx_ep_send, pend));
+	struct plx_ep_send *s = plx_ep_send(req);
+	struct plx_wire_first first = {.tag = s->tag, .len = req->len, .msg_id = s->msg_id};
+	struct plx_wire_frag frag = {.msg_id = s->msg_id};
+	struct plx_tx tx = {.peer = s->ep->peer};
+	int rc;
+
+	if (unlikely(s->offset == 0 && req->len >= s->ep->eager_end))
+		return plx_rndv_send_instead(&worker_of(req)->rndv, req);
+	while (s->offset < req->len) {
+		uint64_t left = req->len - s->offset;
+
+		if (s->offset == 0) {
+			tx.hdr = &first;
+			tx.hdr_len = sizeof(first);
+			tx.op = PLX_WIRE_FIRST;
+		} else {
+			frag.offset = s->offset;
+			tx.hdr = &frag;
+			tx.hdr_len = sizeof(frag);
+			tx.op = PLX_WIRE_FRAG;
+		}
+		plx_req_tx(req, &tx, s->offset, RTE_MIN(left, s->ep->peer->mtu - tx.hdr_len));
+		rc = plx_peer_tx(&tx);
+		if (rc != 0)
+			return rc;
+		s->offset += tx.len;
+	}
+	plx_req_complete(req, 0);
+	return 0;
+}
+
+/* Not chosen yet. */
+static enum plx_send_how
+req_how(struct plx_req *req)
+{
+	uint8_t flags = atomic_load_explicit(&req->flags, memory_order_relaxed);
+
+	return flags & PLX_REQ_SYNC ? PLX_SEND_ANY_SYNC : PLX_SEND_ANY;
+}
+
+static void tag_send(struct plx_worker *w, struct plx_req *req, enum plx_send_how how);
+
+/* Its ep is connected now. */
+static void
+tag_send_again(void *arg)
+{
+	struct plx_req *req = arg;
+
+	tag_send(worker_of(req), req, req_how(req));
+}
+
+static void
+tag_send(struct plx_worker *w, struct plx_req *req, enum plx_send_how how)
+{
+	struct plx_ep *ep = plx_ep_send(req)->ep;
+	int rc = 0;
+
+	PLX_STAT_INC(w->stat.tag_sends);
+	if (how == PLX_SEND_ANY || how == PLX_SEND_ANY_SYNC) {
+		rc = plx_ep_connect(ep);
+		if (rc == 0)
+			how = send_choose(ep, req->len, how == PLX_SEND_ANY_SYNC);
+	}
+	if (rc == 0) {
+		switch (how) {
+		case PLX_SEND_EAGER:
+			worker_send_or_pend(req, PLX_PEND_UNASKED, eager_send, worker_send_fail);
+			break;
+		case PLX_SEND_FRAGS:
+			plx_ep_send(req)->offset = 0;
+			plx_ep_send(req)->msg_id = ep->msg_id++;
+			worker_send_or_pend(req, PLX_PEND_UNASKED, frags_send, worker_frags_fail);
+			break;
+		case PLX_SEND_SYNC:
+			rc = plx_rndv_send_sync(&w->rndv, req);
+			break;
+		default: /* PLX_SEND_RNDV */
+			rc = plx_rndv_send(&w->rndv, req);
+			break;
+		}
+	}
+	if (rc == -EAGAIN)
+		rc = plx_ep_defer(ep, tag_send_again, plx_req_complete, req, &plx_ep_send(req)->ep);
+	if (rc != 0)
+		plx_req_complete(req, rc);
+}
+
 static void
 tag_send_run(void *arg)
 {
 	struct plx_req *req = arg;
 	struct plx_ep *ep = plx_ep_send(req)->ep;
 
-	worker_tag_send(worker_of(req), req,
-		atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_SYNC);
+	tag_send(worker_of(req), req, req_how(req));
 	if (!ep->stub)
 		worker_look_quick(ep);
 }
 
 void
 plx_worker_tag_send(struct plx_worker *w, const struct plx_ep_user *user, const void *buf,
-	uint64_t len, uint64_t tag, bool sync, struct plx_req *req)
+	uint64_t len, uint64_t tag, enum plx_send_how how, struct plx_req *req)
 {
 	req->buf = (void *)(uintptr_t)buf;
 	req->len = len;
 	plx_ep_send(req)->ep = user->ep;
 	plx_ep_send(req)->conn_id = user->conn_id;
 	plx_ep_send(req)->tag = tag;
-	if (sync)
+	if (how == PLX_SEND_ANY_SYNC)
 		plx_req_flag(req, PLX_REQ_SYNC);
 	if (!worker_submit(w, tag_send_run, req))
-		worker_tag_send(w, req, sync);
+		tag_send(w, req, how);
 }
 
 static inline void

@@ -22,9 +22,13 @@
 static inline struct plx_req *
 match(struct plx_worker *w, uint64_t tag)
 {
-	struct plx_tag_recv *r = plx_tag_match(w->tag, tag);
+	struct plx_tag_recv *r = NULL;
 	struct plx_req *req;
 
+	if (likely(plx_tag_stats(w->tag)->posted != 0))
+		r = plx_tag_match(w->tag, tag);
+	else
+		plx_tag_miss(w->tag);
 	if (r == NULL)
 		return NULL;
 	req = container_of(r, struct plx_req, recv.tag);
@@ -598,6 +602,9 @@ rx_rndv(struct plx_worker *w, const struct plx_rx *rx)
 		plx_rndv_on_data(&w->rndv, ep, &hdr.data, rx->data + sizeof(hdr.data),
 			rx->len - sizeof(hdr.data));
 		break;
+	default:
+		PLX_STAT_INC(w->stat.rx_drop_bad_op);
+		break;
 	}
 }
 
@@ -735,6 +742,8 @@ rx_prefetch(const struct plx_worker *w, const struct plx_rx *rx, uint16_t n)
 void
 worker_finish_recv(void *worker, struct plx_req *req, const struct plx_rx *rx)
 {
+	struct plx_worker *w = worker;
+
 	switch (rx->op) {
 	case PLX_WIRE_SYNC:
 		rx_sync(worker, rx, req);
@@ -742,8 +751,12 @@ worker_finish_recv(void *worker, struct plx_req *req, const struct plx_rx *rx)
 	case PLX_WIRE_FIRST:
 		rx_first(worker, rx, req);
 		break;
-	default:
+	case PLX_WIRE_RTS:
 		rx_rts(worker, rx, req);
+		break;
+	default:
+		PLX_STAT_INC(w->stat.rx_drop_bad_op);
+		recv_lost(req, -EIO);
 		break;
 	}
 }
@@ -755,6 +768,14 @@ rx_done(const struct plx_worker *w, const struct plx_rx *last)
 {
 	if (last->op != PLX_WIRE_CHAN_MSG || w->chans.ready == NULL)
 		plx_peer_tx_soon(last->src);
+}
+
+__rte_noinline void
+worker_hold(struct plx_worker *w)
+{
+	w->holds = true;
+	for (uint32_t i = 0; i < w->n_holding; i++)
+		w->holding[i]->hold = true;
 }
 
 static inline void
@@ -793,7 +814,8 @@ worker_rx_take(struct plx_worker *w, uint32_t k, uint16_t n)
 		q->rx_release(q, w->rx, 1);
 		return;
 	}
-	worker_hold(w);
+	if (unlikely(w->n_holding != 0))
+		worker_hold(w);
 	rx_dispatch(w, k, n);
 }
 
@@ -878,7 +900,7 @@ rx_lone_tagged(struct plx_worker *w)
 			keep_lone(w, tag);
 		return;
 	}
-	r = plx_tag_match_posted(w->tag, tag);
+	r = plx_tag_match(w->tag, tag);
 	if (unlikely(r == NULL))
 		keep_lone(w, plx_tag_missed(w->tag));
 	else

@@ -138,12 +138,14 @@ work(struct plx_worker *w)
 {
 	unsigned n;
 
-	worker_hold(w);
-	n = plx_rndv_run(&w->rndv);			/* 3 next pieces of large messages */
+	if (unlikely(w->n_holding != 0))
+		worker_hold(w);
+	n = plx_rndv_work(&w->rndv) != 0 ? plx_rndv_run(&w->rndv) : 0; /* 3 next pieces of large messages */
 	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
 	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
 	plx_chans_flush(&w->chans);			/*   and acknowledgements of channels */
-	n += worker_flush_run(w);			/* 6 flushes and closes that are not
+	if (!TAILQ_EMPTY(&w->flushes) || !TAILQ_EMPTY(&w->flushing))
+		n += worker_flush_run(w);		/* 6 flushes and closes that are not
 	                         			 * complete */
 	if (unlikely(!SLIST_EMPTY(&w->failing)))
 		fail_run(w);				/* 7 peers that have died */
@@ -277,6 +279,18 @@ count_turn(struct plx_worker *w, unsigned n)
 	}
 }
 
+/* Send delayed messages. */
+static __rte_noinline void
+let_go(struct plx_worker *w)
+{
+	w->holds = false;
+	for (uint32_t i = 0; i < w->n_holding; i++) {
+		w->holding[i]->hold = false;
+		if (w->holding[i]->held)
+			plx_queue_flush(w->holding[i]);
+	}
+}
+
 /* Inline. */
 static unsigned
 turn(struct plx_worker *w)
@@ -290,7 +304,7 @@ turn(struct plx_worker *w)
 	n = stage_rx(w, rx_most(w));			/* 2 */
 	n += end_turn(w);				/* 3 to 9 */
 	if (unlikely(w->holds))
-		worker_let_go(w);
+		let_go(w);
 	count_turn(w, n);
 	return n;
 }
@@ -305,7 +319,8 @@ turn_dedicated(struct plx_worker *w, bool lent)
 	if (unlikely(w->eps.due & PLX_DUE_TURN)) /* a callback calls progress: it is in progress */
 		return 0;
 	w->eps.due = PLX_DUE_WORK | PLX_DUE_TURN;
-	worker_hold(w);					/* 0 sends below go together */
+	if (unlikely(w->n_holding != 0))
+		worker_hold(w);				/* 0 sends below go together */
 	if (lent) {
 		if (unlikely(plx_inbox_waits(&w->inbox)))
 			own = run_inbox(w);
@@ -322,7 +337,7 @@ turn_dedicated(struct plx_worker *w, bool lent)
 		n += stages_behind_rx(w, &was_work);	/* 3 to 9 */
 	}
 	if (unlikely(w->holds))
-		worker_let_go(w);
+		let_go(w);
 	worker_rings_flush(w);				/* 10 items without room in the rings */
 	if (unlikely(w->wake.on))
 		worker_wake_app(w, n);			/* 11 a sleeping application */

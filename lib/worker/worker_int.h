@@ -138,21 +138,11 @@ int worker_ep_of_addr(struct plx_worker *w, const struct plx_wire_addr *addr, st
 void worker_ep_failing(struct plx_worker *w, struct plx_ep *ep, int err);
 
 /* send.c */
-void worker_tag_send(struct plx_worker *w, struct plx_req *req, bool sync);
 /** Give it to the device, or append it to the pending list. */
 void worker_send_or_pend(struct plx_req *req, enum plx_pend_order order, int (*send)(struct plx_pend *p),
 	void (*fail)(struct plx_pend *p, int err));
 void worker_send_fail(struct plx_pend *p, int err);
 void worker_frags_fail(struct plx_pend *p, int err);
-
-enum worker_am_way {
-	WORKER_AM_WHOLE, /* one message of the device */
-	WORKER_AM_FRAGS,
-	WORKER_AM_RNDV,
-};
-/** The protocol of an active message, by its bytes of header and of data. */
-enum worker_am_way worker_am_choose(const struct plx_ep *ep, uint32_t hdr_len, uint64_t len,
-	uint32_t how);
 
 #define WORKER_FRAGS_LEN_MAX (64ull << 20) /* the most that proto.eager_max allows */
 
@@ -196,18 +186,8 @@ unsigned worker_turn_granted(struct plx_worker *w);
 /** plx_poller.fn of a dedicated worker. */
 unsigned worker_poll(void *w, bool granted);
 
-/* send.c */
-void worker_hold_slow(struct plx_worker *w);
-/** Send delayed messages. */
-void worker_let_go(struct plx_worker *w);
-
-/** Messages of the remaining turn are sent together. */
-static inline void
-worker_hold(struct plx_worker *w)
-{
-	if (unlikely(w->n_holding != 0))
-		worker_hold_slow(w);
-}
+/** Messages of the remaining turn are sent together, w->n_holding != 0; rx.c */
+void worker_hold(struct plx_worker *w);
 
 /* flush.c */
 /** Complete due flushes. @return how many */
@@ -240,7 +220,16 @@ void worker_on_group(struct plx_queue *q, uint64_t group, const uint8_t *data, u
 void worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx);
 
 /* post.c: the owner's part of an operation of the application's side */
-bool worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req);
+/** Slow path of worker_submit(). */
+bool worker_submit_far(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req);
+
+/** With a reactor: run an operation as the owner, or post it. @return false: the caller runs it */
+static inline bool
+worker_submit(struct plx_worker *w, void (*fn)(void *req), struct plx_req *req)
+{
+	return unlikely(w->dedicated) && worker_submit_far(w, fn, req);
+}
+
 void worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg);
 /** Run posts, while the reactor idles. @return whether the reactor need not know of it */
 bool worker_run_posted(struct plx_worker *w);

@@ -639,7 +639,7 @@ a_long_operation_returns_turns_that_are_granted(void)
 	UNIT_TRUE(w->poller.long_until > rte_rdtsc());
 	w->poller.gate.bias.to = PLX_GATE_ONE;
 	send = plx_req_get(&w->reqs);
-	plx_worker_tag_send(w, &u.to[1][0], from, LEN, 1, false, send);
+	plx_worker_tag_send(w, &u.to[1][0], from, LEN, 1, PLX_SEND_ANY, send);
 	UNIT_EQ(w->poller.gate.bias.to, PLX_GATE_FREE);
 	dedicated_end(w);
 	for (unsigned i = 0; i < 2; i++)

@@ -150,7 +150,7 @@ unit_send(struct unit_workers *u, unsigned from, unsigned to, const void *buf, u
 	struct plx_req *req = plx_req_get(&u->w[from]->reqs);
 
 	UNIT_TRUE_FATAL(req != NULL);
-	plx_worker_tag_send(u->w[from], &u->to[from][to], buf, len, tag, sync, req);
+	plx_worker_tag_send(u->w[from], &u->to[from][to], buf, len, tag, sync ? PLX_SEND_ANY_SYNC : PLX_SEND_ANY, req);
 	return req;
 }
 
