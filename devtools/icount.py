@@ -51,7 +51,7 @@ GROUPS["cci reactor"] = Group("cci_calls", ["reactor"], REACTOR, "libcci.so.2")
 # Code of the system, which is counted for whoever called it.
 SYSTEM = re.compile(r"/(libc|ld-linux-[^/]*|libpthread|libm)\.so|\[vdso\]")
 # Of a program that the library is linked into: models of devices, and what drives them. Not counted.
-MODELS = ("test/unit/libplx_mlx5_rig.a.p", "test/icount/mlx5_calls.p")
+MODELS = ("test/unit/libplx_mlx5_rig.a.p", "test/icount/mlx5_calls.p", "test/icount/mlx5_follow.p")
 TURN = "worker_poll"  # what the reactor calls for each turn of a worker
 
 
@@ -114,13 +114,14 @@ class Code:
         self.path, self.base = path, base
         self.system = SYSTEM.search(path) is not None
         self.is_program = os.path.realpath(path) == os.path.realpath(program)
-        self.apart = self.is_program and "mlx5_calls" not in path  # the library is none of its parts
+        self.apart = self.is_program and "mlx5_" not in os.path.basename(path)  # the library is none of its parts
         self.build = build
         self.starts, self.symbols = [], []
         if not self.system and not self.apart:
             for address, size, name, file, local in sorted(functions(path), key=lambda f: f[0]):
                 self.starts.append(address)
                 self.symbols.append((size, name, file, local))
+        self.entries = set(self.starts)  # relative to base
         self.ours = path.startswith(build.path)
         self.names = {}
 
