@@ -76,48 +76,63 @@ rma_reads_and_writes(struct plx_peer *peer, uint64_t remote, size_t len)
 	}
 }
 
+#define PIECES 8
+
 /* Neither alone nor with others. */
 static void
 rma_of_memory_that_is_not_taken(struct plx_peer *peer, uint64_t remote)
 {
-	struct plx_rma_op ops[PLX_RMA_BURST];
+	const struct plx_rma_op alone = {.peer = peer, .local = buf_here, .remote = remote, .len = 1,
+		.mem_type = UCS_MEMORY_TYPE_CUDA};
+	struct plx_rma_piece v[PIECES];
 
-	for (unsigned i = 0; i < PLX_RMA_BURST; i++)
-		ops[i] = (struct plx_rma_op){.peer = peer, .local = buf_here + i, .remote = remote + i, .len = 1,
-			.mem_type = i == 2 ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST};
-	memset(buf_here, 0xaa, PLX_RMA_BURST);
-	UNIT_EQ(plx_peer_rma(&ops[2]), -EOPNOTSUPP);
-	UNIT_TRUE(plx_peer_rma_burst(ops, PLX_RMA_BURST) <= 2);
+	for (unsigned i = 0; i < PIECES; i++)
+		v[i] = (struct plx_rma_piece){buf_here + i, remote + i, 1,
+			i == 2 ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST};
+	memset(buf_here, 0xaa, PIECES);
+	UNIT_EQ(plx_peer_rma(&alone), -EOPNOTSUPP);
+	UNIT_TRUE(plx_peer_rma_burst(peer, false, v, PIECES) <= 2);
 	UNIT_EQ(buf_here[2], 0xaa);
+}
+
+/* Where piece i lies on either side: 2 and 3, and on one side 6 and 7, are adjacent. */
+static struct plx_rma_piece
+piece_at(uint64_t remote, unsigned i)
+{
+	size_t at = i * 20000, len = i == 5 ? 0 : 10000 + i;
+
+	return (struct plx_rma_piece){buf_here + (i == 3 ? 50002 : i == 7 ? 130006 : at),
+		remote + (i == 3 ? 50002 : at), len};
 }
 
 /* Several pieces by one call; at a bad one it stops, and the next are not touched. */
 void
 rma_bursts(struct plx_peer *peer, uint64_t remote)
 {
-	struct plx_rma_op ops[PLX_RMA_BURST];
+	struct plx_rma_piece v[PIECES];
 	unsigned i, n;
 
 	for (unsigned put = 2; put-- > 0;) {
 		unit_fill(buf_here, sizeof(buf_here), 3);
 		if (!put)
 			memset(buf_here, 0xaa, sizeof(buf_here));
-		for (i = 0; i < PLX_RMA_BURST; i++)
-			ops[i] = (struct plx_rma_op){.peer = peer, .local = buf_here + i * 20000,
-				.remote = remote + i * 20000, .len = i == 5 ? 0 : 10000 + i, .put = put};
-		n = plx_peer_rma_burst(ops, PLX_RMA_BURST);
-		UNIT_EQ(n, PLX_RMA_BURST);
-		ops[3].remote = 64;
-		UNIT_EQ(plx_peer_rma_burst(ops, PLX_RMA_BURST), 3);
-		UNIT_EQ(plx_peer_rma_burst(ops + 3, 2), 0);
-		UNIT_EQ(plx_peer_rma(&ops[3]), -EFAULT);
+		for (i = 0; i < PIECES; i++)
+			v[i] = piece_at(remote, i);
+		n = plx_peer_rma_burst(peer, put, v, PIECES);
+		UNIT_EQ(n, PIECES);
+		v[3].remote = 64;
+		UNIT_EQ(plx_peer_rma_burst(peer, put, v, PIECES), 3);
+		UNIT_EQ(plx_peer_rma_burst(peer, put, v + 3, 2), 0);
+		UNIT_EQ(plx_peer_rma(&(struct plx_rma_op){.peer = peer, .local = v[3].local,
+			.remote = v[3].remote, .len = v[3].len, .put = put}), -EFAULT);
 	}
-	for (i = 0; i < PLX_RMA_BURST; i++) {
+	for (i = 0; i < PIECES; i++) {
 		static uint8_t want[sizeof(buf_here)];
 
 		unit_fill(want, sizeof(want), 3);
-		UNIT_SAME(buf_here + i * 20000, want + i * 20000, ops[i].len);
-		UNIT_EQ(buf_here[i * 20000 + ops[i].len], 0xaa);
+		UNIT_SAME(v[i].local, want + ((uint8_t *)v[i].local - buf_here), v[i].len);
+		if (i != 2 && i != 6)
+			UNIT_EQ(((uint8_t *)v[i].local)[v[i].len], 0xaa);
 	}
 }
 

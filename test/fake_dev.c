@@ -581,13 +581,16 @@ fake_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t r
 }
 
 static unsigned
-fake_rma_burst(const struct plx_rma_op *ops, unsigned n)
+fake_rma_burst(struct plx_peer *peer, bool put, const struct plx_rma_piece *pieces, unsigned n)
 {
 	unsigned i;
 
-	for (i = 0; i < n && fake_rma(&ops[i]) == 0; i++) {
-		if (ops[i].peer != ops->peer || ops[i].put != ops->put)
-			die("a burst has one peer and one direction");
+	for (i = 0; i < n; i++) {
+		const struct plx_rma_op op = {.peer = peer, .local = pieces[i].local,
+			.remote = pieces[i].remote, .len = pieces[i].len, .put = put};
+
+		if (fake_rma(&op) != 0)
+			break;
 	}
 	fake.bursts += i > 1;
 	return i;

@@ -360,7 +360,7 @@ shm_mail_waits(const struct shm_queue *sq)
 
 /* shm_rma.c */
 int shm_rma(const struct plx_rma_op *op);
-unsigned shm_rma_burst(const struct plx_rma_op *ops, unsigned n);
+unsigned shm_rma_burst(struct plx_peer *peer, bool put, const struct plx_rma_piece *pieces, unsigned n);
 void *shm_peer_shared(struct plx_peer *peer);
 /** Unmap the windows of its process. */
 void shm_windows_close(struct shm_peer *p);

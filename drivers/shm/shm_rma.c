@@ -43,28 +43,28 @@ shm_windows_close(struct shm_peer *p)
 
 /* Copy to or from memory that is mapped here. @return whether it is, and was copied */
 static bool
-copy_mapped(const struct plx_rma_op *op)
+copy_mapped(struct plx_peer *peer, bool put, const struct plx_rma_piece *piece)
 {
-	struct shm_peer *p = shm_peer(op->peer);
-	char *local = op->local;
+	struct shm_peer *p = shm_peer(peer);
+	char *local = piece->local;
 
 	if (p->windows == NULL) {
-		if (p->no_windows || p->seg == NULL || !shm_queue(op->peer->q)->windows)
+		if (p->no_windows || p->seg == NULL || !shm_queue(peer->q)->windows)
 			return false;
 		windows_open(p);
 		if (p->no_windows)
 			return false;
 	}
-	for (uint64_t done = 0, n; done < op->len; done += n) {
+	for (uint64_t done = 0, n; done < piece->len; done += n) {
 		void *there;
 
-		n = op->len - done;
-		there = plx_windows_find(p->windows, op->remote + done, &n);
+		n = piece->len - done;
+		there = plx_windows_find(p->windows, piece->remote + done, &n);
 		if (there == NULL)
 			return false;
-		plx_copy(op->put ? there : local + done, op->put ? local + done : there, n);
+		plx_copy(put ? there : local + done, put ? local + done : there, n);
 	}
-	PLX_STAT_INC(op->peer->q->stat.rma_mapped);
+	PLX_STAT_INC(peer->q->stat.rma_mapped);
 	return true;
 }
 
@@ -92,12 +92,13 @@ int
 shm_rma(const struct plx_rma_op *op)
 {
 	struct shm_peer *p = shm_peer(op->peer);
+	const struct plx_rma_piece piece = {op->local, op->remote, op->len};
 	struct plx_queue *q = op->peer->q;
 	int rc;
 
 	if (p->gone)
 		return -ECONNRESET;
-	if ((op->peer->caps & PLX_DEV_GET) && copy_mapped(op)) {
+	if ((op->peer->caps & PLX_DEV_GET) && copy_mapped(op->peer, op->put, &piece)) {
 		rc = 0;
 	} else if (op->peer->caps & PLX_DEV_GET) {
 		/* Also to ourselves: only the address claims that, and a bad one is an error. */
@@ -120,42 +121,54 @@ shm_rma(const struct plx_rma_op *op)
 	return 0;
 }
 
+/* Add to a list that the kernel walks; memory that continues the last entry joins it. */
+static unsigned
+cma_add(struct iovec *v, unsigned n, void *addr, size_t len)
+{
+	if (n > 0 && (char *)v[n - 1].iov_base + v[n - 1].iov_len == (char *)addr) {
+		v[n - 1].iov_len += len;
+		return n;
+	}
+	v[n] = (struct iovec){addr, len};
+	return n + 1;
+}
+
 /* @return how many of these the kernel has moved */
 static unsigned
-cma_burst(const struct plx_rma_op *ops, unsigned n, pid_t pid)
+cma_burst(pid_t pid, bool put, const struct plx_rma_piece *pieces, unsigned n)
 {
 	struct iovec local[PLX_RMA_BURST], remote[PLX_RMA_BURST];
+	unsigned i, n_local = 0, n_remote = 0;
 	uint64_t bytes = 0;
 	ssize_t moved;
-	unsigned i;
 
 	for (i = 0; i < n; i++) {
-		local[i] = (struct iovec){ops[i].local, ops[i].len};
-		remote[i] = (struct iovec){(void *)(uintptr_t)ops[i].remote, ops[i].len};
+		n_local = cma_add(local, n_local, pieces[i].local, pieces[i].len);
+		n_remote = cma_add(remote, n_remote, (void *)(uintptr_t)pieces[i].remote, pieces[i].len);
 	}
-	moved = ops->put ? process_vm_writev(pid, local, n, remote, n, 0)
-			 : process_vm_readv(pid, local, n, remote, n, 0);
+	moved = put ? process_vm_writev(pid, local, n_local, remote, n_remote, 0)
+		    : process_vm_readv(pid, local, n_local, remote, n_remote, 0);
 	/* A transfer stops where memory ends; shm_rma() reports the error. */
-	for (i = 0; i < n && moved >= 0 && bytes + ops[i].len <= (uint64_t)moved; i++)
-		bytes += ops[i].len;
+	for (i = 0; i < n && moved >= 0 && bytes + pieces[i].len <= (uint64_t)moved; i++)
+		bytes += pieces[i].len;
 	return i;
 }
 
 unsigned
-shm_rma_burst(const struct plx_rma_op *ops, unsigned n)
+shm_rma_burst(struct plx_peer *peer, bool put, const struct plx_rma_piece *pieces, unsigned n)
 {
-	struct shm_peer *p = shm_peer(ops->peer);
-	struct plx_queue *q = ops->peer->q;
+	struct shm_peer *p = shm_peer(peer);
+	struct plx_queue *q = peer->q;
 	unsigned i, done = 0;
 
-	if (p->gone || (ops->peer->caps & PLX_DEV_GET) == 0)
+	if (p->gone || (peer->caps & PLX_DEV_GET) == 0)
 		return 0;
-	while (done < n && copy_mapped(&ops[done]))
+	while (done < n && copy_mapped(peer, put, &pieces[done]))
 		done++;
 	if (done < n && p->pid != 0)
-		done += cma_burst(ops + done, n - done, p->pid);
+		done += cma_burst(p->pid, put, pieces + done, n - done);
 	for (i = 0; i < done; i++)
-		PLX_STAT_ADD(q->stat.rma_bytes, ops[i].len);
+		PLX_STAT_ADD(q->stat.rma_bytes, pieces[i].len);
 	PLX_STAT_ADD(q->stat.rma_ops, done);
 	return done;
 }

@@ -148,12 +148,12 @@ static bool
 rx_fetch(struct plx_peer *src, const struct plx_wire_chan_fetch *h, void *to)
 {
 	uint64_t lent = 0;
-	const struct plx_rma_op ops[] = {
-		{.peer = src, .local = to, .remote = h->addr, .len = h->len},
-		{.peer = src, .local = &lent, .remote = h->lent_addr, .len = sizeof(lent)},
+	const struct plx_rma_piece pieces[] = {
+		{to, h->addr, h->len},
+		{&lent, h->lent_addr, sizeof(lent)},
 	};
 
-	return plx_peer_rma_burst(ops, RTE_DIM(ops)) == RTE_DIM(ops) &&
+	return plx_peer_rma_burst(src, false, pieces, RTE_DIM(pieces)) == RTE_DIM(pieces) &&
 		lent == plx_wire_chan_lent(&h->msg);
 }
 

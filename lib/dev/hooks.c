@@ -36,7 +36,7 @@ dummy_peer_shared(struct plx_peer *peer)
 }
 
 unsigned
-plx_dev_no_burst(const struct plx_rma_op *ops, unsigned n)
+plx_dev_no_burst(struct plx_peer *peer, bool put, const struct plx_rma_piece *pieces, unsigned n)
 {
 	return 0;
 }

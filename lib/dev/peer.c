@@ -202,12 +202,13 @@ plx_peer_tx_zcopy(const struct plx_tx_zcopy *tx)
 }
 
 unsigned
-plx_peer_rma_burst(const struct plx_rma_op *ops, unsigned n)
+plx_peer_rma_burst(struct plx_peer *peer, bool put, const struct plx_rma_piece *pieces, unsigned n)
 {
-	const struct plx_queue *q = ops->peer->q;
+	const struct plx_dev_rma_ops *rma = &peer->q->dev->ops->rma;
 
+	PLX_ASSERT(n > 0 && n <= PLX_RMA_BURST);
 	for (unsigned i = 0; i < n; i++)
-		if (!plx_queue_takes(q, ops[i].mem_type))
+		if (!plx_queue_takes(peer->q, pieces[i].mem_type))
 			n = i;
-	return n == 0 ? 0 : q->dev->ops->rma.burst != NULL ? q->dev->ops->rma.burst(ops, n) : 0;
+	return n != 0 && rma->burst != NULL ? rma->burst(peer, put, pieces, n) : 0;
 }

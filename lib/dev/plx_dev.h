@@ -187,6 +187,14 @@ enum plx_dev_atomic {
 	PLX_DEV_CSWAP, /* operand[1] replaces operand[0] */
 };
 
+/** Bytes of a peer's memory, and those here that they come from or go to. */
+struct plx_rma_piece {
+	void *local;
+	uint64_t remote; /* address in the peer's process */
+	size_t len;
+	uint8_t mem_type; /* of local, as plx_rma_op.mem_type */
+};
+
 /** One read or write of a peer's private memory, or an atomic. */
 struct plx_rma_op {
 	struct plx_peer *peer;
@@ -777,17 +785,18 @@ plx_peer_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64
 
 #define PLX_DEV_RMA_MAX (1u << 20) /* bytes of one read or write, or atomic, by key: no driver takes less */
 
-/** The most of plx_peer_rma_burst(). */
-#define PLX_RMA_BURST 8
+/** The most of plx_peer_rma_burst(): more by one call of the kernel cost each as much. */
+#define PLX_RMA_BURST 256
 
 /**
- * Several at once, of one peer and one direction, for a driver whose calls have a high
- * fixed cost.
+ * Several pieces at once, in their order, for a driver whose calls have a high fixed cost.
+ * @param put to the peer's memory; else from it
  * @param n 1 to PLX_RMA_BURST
  * @return how many are done, the first ones; plx_peer_rma() does the next, or returns the
  *   error. Thread: owner.
  */
-unsigned plx_peer_rma_burst(const struct plx_rma_op *ops, unsigned n);
+unsigned plx_peer_rma_burst(struct plx_peer *peer, bool put, const struct plx_rma_piece *pieces,
+	unsigned n);
 
 /**
  * Post a receive to the device, after all in its list. It is not matched until the device

@@ -40,7 +40,8 @@ struct plx_dev_sleep_ops {
 /** Reading and writing a peer's memory; with PLX_DEV_GET, PLX_DEV_PUT or PLX_DEV_KEYS. */
 struct plx_dev_rma_ops {
 	int (*rma)(const struct plx_rma_op *op); /* hot */
-	unsigned (*burst)(const struct plx_rma_op *ops, unsigned n); /* hot; plx_dev_no_burst: one by one */
+	/* hot; plx_dev_no_burst: one by one */
+	unsigned (*burst)(struct plx_peer *peer, bool put, const struct plx_rma_piece *pieces, unsigned n);
 };
 
 /** Sending from where the data lies; queue_open sets zcopy_min and zcopy_iov. */
@@ -173,7 +174,8 @@ struct plx_dev_ops {
 };
 
 /** plx_dev_rma_ops.burst of a driver whose calls have no fixed cost. Thread: owner. */
-unsigned plx_dev_no_burst(const struct plx_rma_op *ops, unsigned n);
+unsigned plx_dev_no_burst(struct plx_peer *peer, bool put, const struct plx_rma_piece *pieces,
+	unsigned n);
 
 /** Drivers: the queue needs turns from now on, see plx_queue.rests. Thread: owner. */
 static inline void

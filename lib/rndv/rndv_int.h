@@ -25,11 +25,13 @@ enum rndv_role {
 };
 
 /** Pieces of transfers with one peer in one direction, moved by one call of the device. */
-#define RNDV_BATCH PLX_RMA_BURST
+#define RNDV_BATCH 8
 struct rndv_batch {
 	unsigned n;
+	bool put;
+	struct plx_peer *peer;
 	uint64_t bytes;
-	struct plx_rma_op ops[RNDV_BATCH];
+	struct plx_rma_piece moves[RNDV_BATCH];
 	struct rndv_piece {
 		struct plx_req *req;
 		void (*moved)(struct plx_req *req, const struct rndv_piece *p, int rc);

@@ -280,6 +280,15 @@ rndv_read_end(struct plx_rndv *r, struct plx_req *req, int err)
 		rndv_recv_end(r, req, err);
 }
 
+static int
+move_one(const struct rndv_batch *b, const struct plx_rma_piece *m)
+{
+	const struct plx_rma_op op = {.peer = b->peer, .local = m->local, .remote = m->remote,
+		.len = m->len, .put = b->put, .mem_type = m->mem_type};
+
+	return plx_peer_rma(&op);
+}
+
 unsigned
 rndv_batch_run(struct plx_rndv *r, struct rndv_batch *b)
 {
@@ -288,14 +297,14 @@ rndv_batch_run(struct plx_rndv *r, struct rndv_batch *b)
 
 	if (b->n == 0)
 		return 0;
-	bytes = b->ops[0].put ? &r->stat.bytes_help : &r->stat.bytes_own;
-	n = b->n > 1 ? plx_peer_rma_burst(b->ops, b->n) : 0;
+	bytes = b->put ? &r->stat.bytes_help : &r->stat.bytes_own;
+	n = b->n > 1 ? plx_peer_rma_burst(b->peer, b->put, b->moves, b->n) : 0;
 	for (i = 0; i < b->n; i++) {
 		const struct rndv_piece *p = &b->pieces[i];
-		int rc = i < n ? 0 : plx_peer_rma(&b->ops[i]);
+		int rc = i < n ? 0 : move_one(b, &b->moves[i]);
 
 		if (rc == 0)
-			PLX_STAT_ADD(*bytes, b->ops[i].len);
+			PLX_STAT_ADD(*bytes, b->moves[i].len);
 		moved += rc != -EAGAIN;
 		p->moved(p->req, p, rc);
 	}
@@ -311,10 +320,11 @@ rndv_batch_add(struct plx_rndv *r, struct rndv_batch *b, const struct plx_rma_op
 	unsigned n = 0;
 
 	/* One peer, one direction, a transfer once. */
-	if (b->n != 0 && (b->ops[0].peer != op->peer || b->ops[0].put != op->put ||
-		b->pieces[0].req == p->req))
+	if (b->n != 0 && (b->peer != op->peer || b->put != op->put || b->pieces[0].req == p->req))
 		n = rndv_batch_run(r, b);
-	b->ops[b->n] = *op;
+	b->peer = op->peer;
+	b->put = op->put;
+	b->moves[b->n] = (struct plx_rma_piece){op->local, op->remote, op->len, op->mem_type};
 	b->pieces[b->n++] = *p;
 	b->bytes += op->len;
 	if (b->n == RNDV_BATCH || b->bytes >= r->chunk)

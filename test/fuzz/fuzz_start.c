@@ -68,16 +68,16 @@ checked_rma(const struct plx_rma_op *op)
 
 /* Reads only, as of all that a process has: the kernel knows. */
 static unsigned
-checked_burst(const struct plx_rma_op *op, unsigned n)
+checked_burst(struct plx_peer *peer, bool put, const struct plx_rma_piece *pieces, unsigned n)
 {
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
-		const struct iovec local = {op[i].local, op[i].len};
-		const struct iovec remote = {(void *)(uintptr_t)op[i].remote, op[i].len};
+		const struct iovec local = {pieces[i].local, pieces[i].len};
+		const struct iovec remote = {(void *)(uintptr_t)pieces[i].remote, pieces[i].len};
 
-		if (op[i].put || (op[i].peer->caps & PLX_DEV_GET) == 0 ||
-			process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != (ssize_t)op[i].len)
+		if (put || (peer->caps & PLX_DEV_GET) == 0 ||
+			process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != (ssize_t)pieces[i].len)
 			break;
 	}
 	return i;
