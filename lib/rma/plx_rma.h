@@ -12,6 +12,7 @@
  *	MSG	messages; the target checks, does it and answers in its turns
  *
  * A short put by KEY takes no request; the MARK whose completion covers it does: see rma_quick.c.
+ * Short puts and gets by DEV wait for each other: see rma_late.c.
  *
  * Design notes
  * Memory that is mapped here needs no request and no turn, so the application's
@@ -50,6 +51,9 @@
 #define PLX_RMA_WINDOW	  64	     /* messages of one ep that are not answered */
 #define PLX_RMA_GET_LEN	  (64u << 10) /* bytes requested by one message */
 #define PLX_RMA_CHUNK	  (512u << 10) /* bytes of one operation that a reactor moves in a turn */
+#define PLX_RMA_LATE_LEN  (16u << 10) /* longer puts and gets by DEV wait for no others, bytes */
+#define PLX_RMA_LATE_N	  64	     /* of an ep that wait for each other: then they are moved */
+#define PLX_RMA_COPY_LEN  32	     /* puts that are kept in their request, bytes */
 
 enum plx_rma_kind { PLX_RMA_PUT, PLX_RMA_GET, PLX_RMA_ATOMIC };
 enum plx_rma_how { PLX_RMA_COPY, PLX_RMA_DEV, PLX_RMA_KEY, PLX_RMA_MSG, PLX_RMA_MARK };
@@ -92,6 +96,8 @@ struct plx_rkey {
 
 struct plx_rma_stat {
 	uint64_t dev, key, msg, deferred;     /* operations by kind; native ones are not counted */
+	uint64_t late, bursts;		      /* of dev: those that waited for others; calls that
+	                      		       * moved several */
 	uint64_t quick, marks;		      /* puts without a request; empty ones that complete
 	                      		       * them */
 	uint64_t puts, gets, atomics;	      /* of peers, executed here */
@@ -122,8 +128,12 @@ struct plx_rma_req {
 	uint32_t index;		   /* of the region */
 	uint64_t offset;	   /* moved, or asked for, so far */
 	union {
-		uint64_t operand[2]; /* of an atomic; the result goes to buf */
+		struct {
+			uint64_t operand[2];  /* of an atomic; the result goes to buf */
+			uint64_t seen, tried; /* KEY: what it found, and expected to find */
+		};
 		uint64_t got;	     /* of a get: bytes that have come */
+		uint8_t copy[PLX_RMA_COPY_LEN]; /* of a put: its bytes, then buf is here */
 	};
 	uint32_t epoch;		   /* fences before it */
 	int err;		   /* the first that an answer had */
@@ -135,10 +145,10 @@ struct plx_rma_req {
 	bool fetch;
 	bool nbi;		   /* the next flush returns errors */
 	bool checked;		   /* by message, whatever the device can */
+	bool late;		   /* DEV: may wait for others */
 	bool over;		   /* KEY: ends with err when the device has */
 	bool cpu64;		   /* plx_rkey.cpu64 */
 	uint8_t stage;		   /* KEY: of an atomic, see rma_key.c */
-	uint64_t seen, tried;	   /* KEY: what an atomic found, and expected to find */
 };
 _Static_assert(sizeof(struct plx_rma_req) <= PLX_REQ_SIZE, "a request has room for it");
 
@@ -157,6 +167,8 @@ struct plx_rma_ep {
 	SLIST_ENTRY(plx_rma_ep) quick_link; /* the same, while quick */
 	bool quick;			/* puts are outstanding without a request */
 	uint8_t sure;			/* number of next puts with a request */
+	bool proven;			/* DEV has succeeded */
+	uint8_t n_late;			/* operations that wait for others */
 	uint32_t n_out;			/* messages not answered */
 	uint32_t n_replies;		/* pending answers of ours */
 	int err;			/* of an operation that only a flush reports */
@@ -186,6 +198,7 @@ struct plx_rma {
 	uint64_t seq; /* of the last operation issued */
 	uint64_t chunk;
 	bool by_device; /* may be used for put and get */
+	bool late;      /* operations of an ep may wait for each other */
 	uint64_t fetch_min; /* puts by message from here on are fetched by their target; 0: none */
 	uint64_t domain; /* difference between tokens on the wire and in the table */
 	int err;      /* of an operation that only a flush reports */
@@ -212,6 +225,7 @@ struct plx_rma_do {
 	bool fetch;
 	bool nbi;	     /* no request is visible to the program */
 	bool checked;	     /* by message: the target checks key, rights and bounds */
+	bool late;	     /* a short one by DEV may wait for the next turn, flush or fence */
 };
 
 /**
@@ -334,6 +348,37 @@ plx_rma_atomic_do(void *p, uint8_t op, uint8_t size, uint64_t a, uint64_t b)
  * @return 0 done; -EAGAIN it needs a request; or an error. Thread: owner, inline.
  */
 int plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d);
+
+/** @return whether it is one of the operations that wait for each other. Thread: owner. */
+bool plx_rma_is_late(const struct plx_rma *r, const struct plx_rma_do *d);
+
+/**
+ * Start such an operation without a request of the application's; a flush reports its error.
+ * @return 0 its bytes are copied; -EINPROGRESS its buffer is in use until a flush completes;
+ *   -EAGAIN no memory. Thread: owner.
+ */
+int plx_rma_later(struct plx_rma *r, const struct plx_rma_do *d);
+
+/** @return whether so many wait that the caller has to call plx_rma_run_late(). Thread: owner. */
+static inline bool
+plx_rma_is_full(const struct plx_ep *ep)
+{
+	return plx_rma_ep(ep)->n_late >= PLX_RMA_LATE_N;
+}
+
+/**
+ * Move what waits for others. Requests complete: hold their pool.
+ * @param ep whose, or NULL: of all. Thread: owner.
+ */
+void plx_rma_run_late(struct plx_rma *r, struct plx_ep *ep);
+
+/**
+ * Put or get pieces of memory through the device, in their order, at once.
+ * @param n in: how many, to PLX_RMA_BURST; out: how many are done
+ * @return 0 all; -EAGAIN the others need requests; or the error of the next one. Thread: owner.
+ */
+int plx_rma_pieces_now(struct plx_rma *r, struct plx_ep *ep, uint8_t kind,
+	const struct plx_rma_piece *pieces, unsigned *n);
 
 /**
  * Whether the device can put this many bytes by key, and no earlier operation is pending.

@@ -17,6 +17,8 @@ const struct plx_stat_row plx_rma_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_rma_stat, quick),
 	PLX_STAT_ROW(struct plx_rma_stat, marks),
 	PLX_STAT_ROW(struct plx_rma_stat, deferred),
+	PLX_STAT_ROW(struct plx_rma_stat, late),
+	PLX_STAT_ROW(struct plx_rma_stat, bursts),
 	PLX_STAT_ROW(struct plx_rma_stat, puts),
 	PLX_STAT_ROW(struct plx_rma_stat, gets),
 	PLX_STAT_ROW(struct plx_rma_stat, atomics),
@@ -77,8 +79,8 @@ plx_rma_is_direct(const struct plx_rma *r, const struct plx_ep *ep, uint8_t kind
 	return r->by_device && (peer->caps & (kind == PLX_RMA_PUT ? PLX_DEV_PUT : PLX_DEV_GET)) != 0;
 }
 
-static int
-dev_move(struct plx_ep *ep, uint8_t kind, void *buf, uint64_t remote, uint64_t len)
+int
+rma_dev_move(struct plx_ep *ep, uint8_t kind, void *buf, uint64_t remote, uint64_t len)
 {
 	struct plx_rma_op op = {.peer = ep->peer, .local = buf, .remote = remote, .len = len,
 		.put = kind == PLX_RMA_PUT};
@@ -95,9 +97,11 @@ plx_rma_dev_now(struct plx_rma *r, const struct plx_rma_do *d)
 		return rc;
 	if (!plx_rma_is_direct(r, d->ep, d->kind))
 		return -EAGAIN;
-	rc = dev_move(d->ep, d->kind, d->buf, d->remote, d->len);
-	if (rc == 0)
+	rc = rma_dev_move(d->ep, d->kind, d->buf, d->remote, d->len);
+	if (rc == 0) {
+		plx_rma_ep(d->ep)->proven = true;
 		PLX_STAT_INC(r->stat.dev);
+	}
 	return rc == -EOPNOTSUPP ? -EAGAIN : rc;
 }
 
@@ -146,6 +150,7 @@ plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *r
 	o->fetch = d->fetch;
 	o->nbi = d->nbi;
 	o->checked = d->checked;
+	o->late = d->late;
 	atomic_fetch_add_explicit(&r->n_ops, 1, memory_order_relaxed);
 }
 
@@ -187,14 +192,16 @@ move_step(struct plx_rma *r, struct plx_req *req)
 	if (o->how == PLX_RMA_COPY)
 		copy_step(req, n);
 	else
-		rc = dev_move(o->ep, o->kind, (char *)req->buf + o->offset, o->remote + o->offset, n);
+		rc = rma_dev_move(o->ep, o->kind, (char *)req->buf + o->offset, o->remote + o->offset, n);
 	if (rc == -EOPNOTSUPP) { /* the device has just found that it can't */
 		o->how = PLX_RMA_MSG;
-		o->got = o->offset;
+		if (o->kind == PLX_RMA_GET)
+			o->got = o->offset;
 		PLX_STAT_INC(r->stat.msg);
 		return -EAGAIN;
 	}
 	if (rc == 0) {
+		plx_rma_ep(o->ep)->proven = true;
 		o->offset += n;
 		if (o->offset < req->len)
 			return -EAGAIN;
@@ -218,12 +225,11 @@ send_step(struct plx_rma *r, struct plx_req *req)
 	}
 }
 
-/* Steps that the ep can do now. @return how many */
-static unsigned
-ep_run(struct plx_rma *r, struct plx_rma_ep *e)
+unsigned
+rma_ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 {
 	struct plx_rma_req *o;
-	unsigned n = 0;
+	unsigned n = 0, moved;
 	int rc;
 
 	while ((o = e->send) != NULL) {
@@ -231,6 +237,10 @@ ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 
 		if (o->epoch != TAILQ_FIRST(&r->all)->epoch)
 			break; /* after a fence */
+		if (unlikely(o->late) && (moved = rma_burst_step(r, e)) != 0) {
+			n += moved;
+			continue;
+		}
 		if (o->how == PLX_RMA_COPY || o->how == PLX_RMA_DEV) {
 			rc = move_step(r, req);
 			n++;
@@ -256,7 +266,7 @@ rma_choose(struct plx_rma *r, struct plx_req *req)
 {
 	struct plx_rma_req *o = plx_rma_req(req);
 
-	if (rma_key_is_good(r, req)) {
+	if (o->key != 0 && rma_key_is_good(r, req)) {
 		o->how = PLX_RMA_KEY;
 		PLX_STAT_INC(r->stat.key);
 	} else if (o->kind == PLX_RMA_ATOMIC && o->size == 8 && !o->cpu64) {
@@ -269,6 +279,15 @@ rma_choose(struct plx_rma *r, struct plx_req *req)
 		PLX_STAT_INC(r->stat.msg);
 	}
 	return plx_req_id_get(&r->ids, req, &o->id);
+}
+
+/* The first that may wait. Apart, so that others save no registers for it. */
+static __rte_noinline void
+start_late(struct plx_rma *r, struct plx_rma_ep *e, struct plx_rma_req *o)
+{
+	rma_set_send(r, e, o);
+	if (!rma_late_add(r, o))
+		rma_ep_run(r, e);
 }
 
 void
@@ -291,9 +310,13 @@ plx_rma_start(struct plx_rma *r, struct plx_req *req)
 		return;
 	}
 	plx_ep_wait(ep, &o->wait, o->wait.conn_id, wait_fail);
-	if (e->send == NULL) {
+	if (unlikely(e->send != NULL)) {
+		rma_late_behind(r, o);
+	} else if (unlikely(o->late)) {
+		start_late(r, e, o);
+	} else {
 		rma_set_send(r, e, o);
-		ep_run(r, e);
+		rma_ep_run(r, e);
 	}
 }
 
@@ -322,7 +345,7 @@ plx_rma_run_slow(struct plx_rma *r)
 			break;
 		TAILQ_REMOVE(&r->eps, e, link);
 		TAILQ_INSERT_TAIL(&r->eps, e, link);
-		n += ep_run(r, e);
+		n += rma_ep_run(r, e);
 	}
 	return n;
 }

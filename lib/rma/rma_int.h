@@ -41,6 +41,9 @@ rma_set_send(struct plx_rma *r, struct plx_rma_ep *e, struct plx_rma_req *o)
 /** The operation is complete: remove it from all lists, complete its request. */
 void rma_end(struct plx_rma *r, struct plx_req *req, int err);
 
+/** Remove it from all lists; plx_rma_over() completes it. */
+void rma_unlink(struct plx_rma *r, struct plx_req *req);
+
 /** Complete it if nothing of it is left to send or in flight. */
 void rma_end_if_over(struct plx_rma *r, struct plx_req *req);
 
@@ -58,6 +61,27 @@ rma_of(struct plx_req *req)
 {
 	return plx_rma_req(req)->ep->eps->engine[PLX_EP_RMA];
 }
+
+/* rma.c */
+/** Read or write by the device. @return as plx_peer_rma() */
+int rma_dev_move(struct plx_ep *ep, uint8_t kind, void *buf, uint64_t remote, uint64_t len);
+
+/** Steps that the ep can do now. @return how many */
+unsigned rma_ep_run(struct plx_rma *r, struct plx_rma_ep *e);
+
+/* rma_burst.c */
+
+/**
+ * An operation may wait for others, if it is short and goes by the device.
+ * @return whether it does from now on
+ */
+bool rma_late_add(struct plx_rma *r, struct plx_rma_req *o);
+
+/** The same of one behind others. If it does not wait, those do no more. */
+void rma_late_behind(struct plx_rma *r, struct plx_rma_req *o);
+
+/** Move the operations that can go together with the first one to send. @return how many */
+unsigned rma_burst_step(struct plx_rma *r, struct plx_rma_ep *e);
 
 /* rma_key.c */
 

@@ -175,7 +175,7 @@ put_now(const void *buf, uint64_t len, uint64_t offset)
 {
 	return plx_worker_rma_now(u.w[0], &(struct plx_rma_do){.kind = PLX_RMA_PUT,
 		.ep = u.to[0][TARGET].ep, .conn_id = u.to[0][TARGET].conn_id, .rkey = rkey,
-		.buf = (void *)(uintptr_t)buf, .len = len, .remote = (uintptr_t)there + offset});
+		.buf = (void *)(uintptr_t)buf, .len = len, .remote = (uintptr_t)there + offset}, false);
 }
 
 /* The first operation connects, with a request. */

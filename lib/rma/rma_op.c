@@ -52,7 +52,7 @@ plx_rma_over(struct plx_rma *r, struct plx_req *req, int err)
 }
 
 void
-rma_end(struct plx_rma *r, struct plx_req *req, int err)
+rma_unlink(struct plx_rma *r, struct plx_req *req)
 {
 	struct plx_rma_req *o = plx_rma_req(req);
 	struct plx_ep *ep = o->ep;
@@ -65,6 +65,12 @@ rma_end(struct plx_rma *r, struct plx_req *req, int err)
 	if (o->id.index != 0)
 		plx_req_id_put(&r->ids, o->id);
 	plx_rma_ep(ep)->n_out -= o->n_out; /* later answers for it find no operation */
+}
+
+void
+rma_end(struct plx_rma *r, struct plx_req *req, int err)
+{
+	rma_unlink(r, req);
 	plx_rma_over(r, req, err);
 }
 

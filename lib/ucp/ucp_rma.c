@@ -95,9 +95,13 @@ do_direct(const struct plx_rma_do *d, const struct ucp_buf *buf)
 	}
 }
 
-/* At once, if that is possible. @return 0; -EAGAIN it needs a request; or an error */
+/*
+ * At once, if that is possible.
+ * @param hides as of plx_worker_rma_now()
+ * @return 0; -EAGAIN it needs a request; -EINPROGRESS only if hides; or an error
+ */
 static int
-do_now(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, const struct ucp_buf *buf)
+do_now(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, const struct ucp_buf *buf, bool hides)
 {
 	int rc = plx_ep_err(d->ep);
 
@@ -111,7 +115,7 @@ do_now(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, const struct uc
 		do_direct(d, buf);
 		return 0;
 	}
-	return buf->dt == NULL ? plx_worker_rma_now(w->core, d) : -EAGAIN;
+	return buf->dt == NULL ? plx_worker_rma_now(w->core, d, hides) : -EAGAIN;
 }
 
 /* Whether the caller requires the request, even if it completes at once. */
@@ -127,7 +131,9 @@ static ucs_status_ptr_t
 start(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, struct ucp_buf *buf,
 	const struct ucp_post *p)
 {
-	int rc = d->len == 0 ? 0 : do_now(w, d, what, buf);
+	/* The few bytes of a put are copied; a request would only report that. */
+	bool hides = d->kind == PLX_RMA_PUT && d->len <= PLX_RMA_COPY_LEN && !wants_request(p);
+	int rc = d->len == 0 ? 0 : do_now(w, d, what, buf, hides);
 	ucs_status_ptr_t ret;
 	struct plx_req *req;
 	bool taken;
@@ -158,7 +164,7 @@ put_get(ucp_ep_h ep, uint8_t kind, struct ucp_buf *buf, uint64_t remote, ucp_rke
 {
 	struct plx_rma_do d = {.ep = ep->user.ep, .conn_id = ep->user.conn_id,
 		.rkey = ucp_rkey_core(rkey), .buf = buf->addr, .len = buf->len, .remote = remote,
-		.kind = kind, .nbi = nbi};
+		.kind = kind, .nbi = nbi, .late = (p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) == 0};
 	ucs_status_ptr_t ret;
 
 	if ((ep->worker->context->features & UCP_FEATURE_RMA) == 0 ||
@@ -510,6 +516,23 @@ forget(ucs_status_ptr_t ptr)
 	return UCS_INPROGRESS;
 }
 
+/* Called with the lock. @return OK, INPROGRESS, or the error */
+static ucs_status_t
+put_get_nbi(ucp_ep_h ep, uint8_t kind, void *buffer, size_t length, uint64_t remote, ucp_rkey_h rkey)
+{
+	struct plx_rma_do d = {.ep = ep->user.ep, .conn_id = ep->user.conn_id,
+		.rkey = ucp_rkey_core(rkey), .buf = buffer, .len = length, .remote = remote, .kind = kind,
+		.nbi = true, .late = true};
+	int rc;
+
+	if (length != 0 && is_in_reach(ep, d.rkey, kind == PLX_RMA_PUT ? PLX_RKEY_PUT : PLX_RKEY_GET, remote, length)) {
+		rc = plx_worker_rma_now(ep->worker->core, &d, true);
+		if (rc != -EAGAIN)
+			return rc == -EINPROGRESS ? UCS_INPROGRESS : ucp_status(rc);
+	}
+	return forget(put_get_nb(ep, kind, buffer, length, remote, rkey, NULL, true));
+}
+
 ucs_status_ptr_t
 ucp_put_nb(ucp_ep_h ep, const void *buffer, size_t length, uint64_t remote_addr, ucp_rkey_h rkey,
 	ucp_send_callback_t cb)
@@ -536,7 +559,7 @@ ucp_put_nbi(ucp_ep_h ep, const void *buffer, size_t length, uint64_t remote_addr
 		return UCS_OK;
 	}
 	ucp_lock(ep->worker); /* keep what another thread's progress completes meanwhile */
-	status = forget(put_get_nb(ep, PLX_RMA_PUT, buffer, length, remote_addr, rkey, NULL, true));
+	status = put_get_nbi(ep, PLX_RMA_PUT, (void *)(uintptr_t)buffer, length, remote_addr, rkey);
 	ucp_unlock(ep->worker);
 	return status;
 }
@@ -553,7 +576,7 @@ ucp_get_nbi(ucp_ep_h ep, void *buffer, size_t length, uint64_t remote_addr, ucp_
 		return UCS_OK;
 	}
 	ucp_lock(ep->worker);
-	status = forget(put_get_nb(ep, PLX_RMA_GET, buffer, length, remote_addr, rkey, NULL, true));
+	status = put_get_nbi(ep, PLX_RMA_GET, buffer, length, remote_addr, rkey);
 	ucp_unlock(ep->worker);
 	return status;
 }

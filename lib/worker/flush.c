@@ -306,6 +306,7 @@ flush_run(void *arg)
 			plx_req_complete(req, close ? 0 : rc);
 		return;
 	}
+	worker_rma_move(w);
 	rc = plx_rma_mark(&w->rma, f->ep);
 	if (rc == 0 && f->kind == PLX_FLUSH_EP)
 		rc = look(f->ep);

@@ -805,9 +805,15 @@ void plx_worker_ep_cancel(struct plx_worker *w, const struct plx_ep_user *user);
 
 /**
  * Put or get at once, through the device; the face accesses mapped memory itself.
- * @return 0 done; -EAGAIN it needs a request; or an error. Thread: application's side.
+ * @param hides the program needs no request, and gets errors by a flush: see plx_rma_later()
+ * @return 0 done, or copied; -EINPROGRESS its buffer is in use until a flush completes; -EAGAIN it
+ *   needs a request; or an error. Thread: application's side.
  */
-int plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d);
+int plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d, bool hides);
+
+/** As plx_rma_pieces_now(). Thread: application's side. */
+int plx_worker_rma_pieces(struct plx_worker *w, struct plx_ep *ep, uint8_t kind,
+	const struct plx_rma_piece *pieces, unsigned *n);
 
 /**
  * Later puts, gets and atomics wait for earlier ones. Errors: -ENOMEM. Thread:

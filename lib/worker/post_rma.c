@@ -8,12 +8,35 @@
 
 #include "worker_int.h"
 
+void
+worker_rma_run(struct plx_worker *w, struct plx_ep *ep)
+{
+	worker_hold_done(w);
+	plx_rma_run_late(&w->rma, ep);
+	worker_release_done(w);
+}
+
+static int
+later(struct plx_worker *w, const struct plx_rma_do *d)
+{
+	int rc = plx_rma_later(&w->rma, d);
+
+	plx_worker_busy(w);
+	if (plx_rma_is_full(d->ep))
+		worker_rma_run(w, d->ep);
+	return rc;
+}
+
 /* As the owner. */
 static int
-rma_now(struct plx_worker *w, const struct plx_rma_do *d)
+rma_now(struct plx_worker *w, const struct plx_rma_do *d, bool hides)
 {
 	int rc;
 
+	if (plx_rma_is_late(&w->rma, d))
+		return hides ? later(w, d) : -EAGAIN;
+	if (plx_rma_ep(d->ep)->n_late != 0)
+		worker_rma_run(w, d->ep);
 	if (d->kind == PLX_RMA_PUT && plx_rma_is_quick(&w->rma, d->ep, d->rkey, d->len)) {
 		if (plx_rma_ep(d->ep)->sure != 0) {
 			plx_rma_ep(d->ep)->sure--;
@@ -29,7 +52,7 @@ rma_now(struct plx_worker *w, const struct plx_rma_do *d)
 }
 
 int
-plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d)
+plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d, bool hides)
 {
 	enum plx_gate_pass pass;
 	int rc;
@@ -37,14 +60,35 @@ plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d)
 	if (d->ep->stub || d->kind == PLX_RMA_ATOMIC || !plx_rma_unfenced(&w->rma))
 		return -EAGAIN;
 	if (likely(!w->dedicated))
-		return rma_now(w, d);
+		return rma_now(w, d, hides);
 	/* What takes long is the reactor's, so that the application may compute meanwhile. */
 	pass = d->len < PLX_WORKER_LONG_LEN ? plx_worker_begin(w) : PLX_GATE_NOT;
 	if (pass == PLX_GATE_NOT)
 		return -EAGAIN;
 	w->rma.may_mark = true;
-	rc = rma_now(w, d);
+	rc = rma_now(w, d, hides);
 	plx_worker_end(w, pass, true);
+	return rc;
+}
+
+int
+plx_worker_rma_pieces(struct plx_worker *w, struct plx_ep *ep, uint8_t kind,
+	const struct plx_rma_piece *pieces, unsigned *n)
+{
+	enum plx_gate_pass pass = PLX_GATE_NOT;
+	int rc;
+
+	if (ep->stub || !plx_rma_unfenced(&w->rma) ||
+		(w->dedicated && (pass = plx_worker_begin(w)) == PLX_GATE_NOT)) {
+		*n = 0;
+		return -EAGAIN;
+	}
+	if (plx_rma_ep(ep)->n_late != 0)
+		worker_rma_run(w, ep);
+	rc = plx_rma_pieces_now(&w->rma, ep, kind, pieces, n);
+	plx_worker_busy(w);
+	if (w->dedicated)
+		plx_worker_end(w, pass, true);
 	return rc;
 }
 
@@ -58,6 +102,7 @@ mark_run(void *arg)
 {
 	struct fence_arg *a = arg;
 
+	worker_rma_move(a->w);
 	a->rc = plx_rma_mark(&a->w->rma, NULL);
 }
 
@@ -86,6 +131,8 @@ static void
 rma_run(void *arg)
 {
 	struct plx_req *req = arg;
+	struct plx_worker *w = worker_of(req);
+	struct plx_ep *ep;
 	int rc;
 
 	if (plx_rma_req(req)->ep->stub) {
@@ -96,7 +143,10 @@ rma_run(void *arg)
 			rma_fail(req, rc);
 		return;
 	}
-	plx_rma_start(&worker_of(req)->rma, req);
+	ep = plx_rma_req(req)->ep;
+	plx_rma_start(&w->rma, req);
+	if (unlikely(plx_rma_is_full(ep)))
+		worker_rma_run(w, ep);
 }
 
 void

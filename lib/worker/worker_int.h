@@ -218,6 +218,19 @@ void worker_on_group(struct plx_queue *q, uint64_t group, const uint8_t *data, u
 
 /* post_rma.c */
 void worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx);
+/**
+ * Move what waits for others, of one ep, or NULL: of all. Callbacks run in the next progress.
+ * Thread: owner.
+ */
+void worker_rma_run(struct plx_worker *w, struct plx_ep *ep);
+
+/** The same of all eps, if there is something to do. */
+static inline void
+worker_rma_move(struct plx_worker *w)
+{
+	if (unlikely(w->rma.late))
+		worker_rma_run(w, NULL);
+}
 
 /* post.c: the owner's part of an operation of the application's side */
 /** Slow path of worker_submit(). */

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rma_late.c - short puts and gets by the device wait for each other
+ *
+ * Design notes
+ * - The fixed cost of a call of the device is that of several KiB. So short puts and gets of
+ *   private memory are only queued; the next turn, flush or fence, the 64th of them, or an
+ *   operation that may not wait, moves them all, in their order, by one call a direction.
+ * - What the application has no request for needs one here, from the owner's pool. A put of a few
+ *   bytes is kept in it, so that its buffer is the application's again at once.
+ * - The device has to have moved something before: a peer whose memory it can't reach gets no
+ *   queue that would only turn into messages.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "rma_int.h"
+
+bool
+plx_rma_is_late(const struct plx_rma *r, const struct plx_rma_do *d)
+{
+	return d->late && d->len <= PLX_RMA_LATE_LEN && d->ep->connected && plx_rma_ep(d->ep)->proven &&
+	       plx_rma_is_direct(r, d->ep, d->kind);
+}
+
+int
+plx_rma_later(struct plx_rma *r, const struct plx_rma_do *d)
+{
+	struct plx_req *req = plx_req_get(r->reqs);
+	bool copies = d->kind == PLX_RMA_PUT && d->len <= PLX_RMA_COPY_LEN;
+
+	if (req == NULL)
+		return -EAGAIN;
+	plx_req_flag(req, PLX_REQ_RELEASED);
+	plx_rma_prepare(r, d, req);
+	plx_rma_req(req)->nbi = true;
+	if (copies) {
+		memcpy(plx_rma_req(req)->copy, d->buf, d->len);
+		req->buf = plx_rma_req(req)->copy;
+	}
+	plx_rma_start(r, req);
+	return copies ? 0 : -EINPROGRESS;
+}
+
+void
+plx_rma_run_late(struct plx_rma *r, struct plx_ep *ep)
+{
+	if (ep != NULL) {
+		plx_rma_ep(ep)->n_late = 0;
+		rma_ep_run(r, plx_rma_ep(ep));
+		return;
+	}
+	r->late = false;
+	plx_rma_run(r);
+}
+
+/* @return 0 moved; or an error */
+static int
+piece_now(struct plx_ep *ep, uint8_t kind, const struct plx_rma_piece *v)
+{
+	return rma_dev_move(ep, kind, v->local, v->remote, v->len);
+}
+
+int
+plx_rma_pieces_now(struct plx_rma *r, struct plx_ep *ep, uint8_t kind,
+	const struct plx_rma_piece *pieces, unsigned *n)
+{
+	unsigned all = *n;
+	int rc = plx_ep_connect(ep);
+
+	*n = 0;
+	if (rc != 0)
+		return rc;
+	if (!plx_rma_is_direct(r, ep, kind))
+		return -EAGAIN;
+	while (rc == 0 && *n < all) {
+		*n += plx_peer_rma_burst(ep->peer, kind == PLX_RMA_PUT, pieces + *n, all - *n);
+		if (*n == all)
+			break;
+		rc = piece_now(ep, kind, &pieces[*n]);
+		*n += rc == 0;
+	}
+	PLX_STAT_ADD(r->stat.dev, *n);
+	plx_rma_ep(ep)->proven |= *n != 0;
+	return rc == -EOPNOTSUPP ? -EAGAIN : rc;
+}
