@@ -179,6 +179,10 @@ def submit(setup, _side):
     return {"send": fields["send p50"], "receive": fields["recv p50"]}
 
 
+def sgl(setup, side):
+    return lines(side.run([setup.tool("sgl"), *setup.core_names]))
+
+
 def overlap(setup, side):
     """The reactors of both ranks on the first core, where rank 0 is."""
     first, last = setup.core_names
@@ -209,6 +213,8 @@ def programs():
                 needs=["mpirun.mpich", "mpicc.mpich"]),
         Program("submit", submit, [Row("send", "ns", [Goal(40)]), Row("receive", "ns", [Goal(40)])],
                 ours_only=True),
+        Program("sgl", sgl, [Row(f"list_{d}", "MB/s", [Goal("own", 3.0, key=f"kernel_{d}")], True)
+                             for d in ("put", "get")], ours_only=True, needs=["cc"]),
         Program("init", init, [Row("start_ms", "ms", [Goal("ucx", plus=2)]),
                                Row("memory_kib", "KiB", [Goal("ucx")])], near=False, needs=["cc"]),
         *[mpi_init(n) for n in (1, 8, 16)],
@@ -233,9 +239,10 @@ class Setup:
             mpi = os.path.join(TOP, "test", "mpi")
             return ["mpicc.mpich"], [os.path.join(mpi, "overlap.c")], ["-I", mpi, "-Wno-stringop-overflow"]
         compiler = ["mpicc.mpich"] if name == "mpi_start" else ["cc"]
+        links = name in ("start", "sgl")
         libs = ["-l:libucp.so.0", "-L", os.path.join(self.build, "dropin"), "-Wl,--unresolved-symbols=ignore-all"]
         return compiler, [os.path.join(HERE, name + ".c")], \
-            ["-pthread"] if name == "core_time" else [*include, *(libs if name == "start" else [])]
+            ["-pthread"] if name == "core_time" else [*include, *(libs if links else [])]
 
     def tool(self, name):
         if name not in self.made:

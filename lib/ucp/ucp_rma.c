@@ -8,8 +8,8 @@
  *   and without the worker's lock: it writes nothing of the worker but that it is busy.
  *   Everything else takes the slow path.
  * - A list of pieces (SGL) is as many operations, all begun by the call, so that a flush or fence
- *   after it covers them all. They report their completion to the request of the list, which has
- *   no other part in them.
+ *   after it covers them all. The device moves them at once, many by one call. Others report their
+ *   completion to the request of the list, which has no other part in them.
  */
 #include <errno.h>
 #include <string.h>
@@ -176,6 +176,49 @@ put_get(ucp_ep_h ep, uint8_t kind, struct ucp_buf *buf, uint64_t remote, ucp_rke
 	return ret;
 }
 
+/*
+ * Pieces here and contiguous memory there, through the device. Called with the lock.
+ * @return 0 all are moved; -EAGAIN they need a request; or an error
+ */
+static int
+iov_now(ucp_ep_h ep, uint8_t kind, const ucp_dt_iov_t *iov, size_t n, uint64_t remote)
+{
+	struct plx_rma_piece v[PLX_RMA_BURST];
+	unsigned k = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		if (iov[i].length != 0)
+			v[k++] = (struct plx_rma_piece){iov[i].buffer, remote, iov[i].length};
+		remote += iov[i].length;
+		if (k == PLX_RMA_BURST || (i + 1 == n && k > 0)) {
+			rc = plx_worker_rma_pieces(ep->worker->core, ep->user.ep, kind, v, &k);
+			k = 0;
+		}
+	}
+	return rc;
+}
+
+static ucs_status_ptr_t
+put_get_iov(ucp_ep_h ep, uint8_t kind, const ucp_dt_iov_t *iov, size_t n, struct ucp_buf *buf,
+	uint64_t remote, ucp_rkey_h rkey, const struct ucp_post *p)
+{
+	const uint8_t what = kind == PLX_RMA_PUT ? PLX_RKEY_PUT : PLX_RKEY_GET;
+	const struct plx_rkey *k = ucp_rkey_core(rkey);
+	ucs_status_ptr_t ret;
+	int rc = -EAGAIN;
+
+	ucp_lock(ep->worker);
+	if (is_in_reach(ep, k, what, remote, buf->len) && (k->now & what) == 0)
+		rc = iov_now(ep, kind, iov, n, remote);
+	if (rc == -EAGAIN) /* what was moved is moved again */
+		ret = put_get(ep, kind, buf, remote, rkey, p, false);
+	else
+		ret = ended(ep->worker, p, buf->dt->finish(buf->dt, rc));
+	ucp_unlock(ep->worker);
+	return ret;
+}
+
 /* --- lists of pieces --- */
 
 /* One operation over lists: local pieces, remote ones, and parameters of the post. */
@@ -302,35 +345,75 @@ sgl_piece_done(struct plx_req *req)
 	plx_worker_postpone(w->core, all);
 }
 
-/* The blocks of a piece: one, if they are adjacent. Called with the lock. @return 0 or -errno */
+/* Blocks of a list that the device moves by one call. */
+struct sgl_burst {
+	struct plx_rma_piece v[PLX_RMA_BURST];
+	ucp_rkey_h rkeys[PLX_RMA_BURST];
+	unsigned n;
+};
+
+/* A block by itself. Called with the lock. @return 0 or -errno */
 static int
-sgl_begin(ucp_ep_h ep, const struct sgl *s, size_t i, struct plx_req *all)
+sgl_one(ucp_ep_h ep, const struct sgl *s, const struct plx_rma_piece *v, ucp_rkey_h rkey,
+	struct plx_req *all)
 {
 	const struct ucp_post p = {.done = sgl_piece_done, .cb_arg = all};
-	struct plx_rma_do d = {.ep = ep->user.ep, .conn_id = ep->user.conn_id,
-		.rkey = ucp_rkey_core(s->remote.rkeys[i]), .buf = s->local.buffers[i],
-		.len = s->local.lengths[i], .remote = s->remote.remote_addrs[i], .kind = s->kind};
+	const struct plx_rma_do d = {.ep = ep->user.ep, .conn_id = ep->user.conn_id,
+		.rkey = ucp_rkey_core(rkey), .buf = v->local, .len = v->len, .remote = v->remote,
+		.kind = s->kind};
+	struct ucp_buf buf = {d.buf, d.len, NULL};
+	ucs_status_ptr_t ret;
+
+	++sgl_all(all)->left;
+	ret = start(ep->worker, &d, s->what, &buf, &p);
+	if (!UCS_PTR_IS_PTR(ret))
+		--sgl_all(all)->left;
+	return UCS_PTR_IS_ERR(ret) ? ucp_status_errno(UCS_PTR_STATUS(ret)) : 0;
+}
+
+/* Called with the lock. @return 0 or -errno */
+static int
+sgl_burst(ucp_ep_h ep, const struct sgl *s, struct sgl_burst *b, struct plx_req *all)
+{
+	unsigned i = b->n;
+	int rc = 0;
+
+	if (b->n > 0)
+		rc = plx_worker_rma_pieces(ep->worker->core, ep->user.ep, s->kind, b->v, &i);
+	if (rc == -EAGAIN)
+		for (rc = 0; i < b->n && rc == 0; i++)
+			rc = sgl_one(ep, s, &b->v[i], b->rkeys[i], all);
+	b->n = 0;
+	return rc;
+}
+
+/* The blocks of a piece: one, if they are adjacent. Called with the lock. @return 0 or -errno */
+static int
+sgl_begin(ucp_ep_h ep, const struct sgl *s, size_t i, struct sgl_burst *b, struct plx_req *all)
+{
+	ucp_rkey_h rkey = s->remote.rkeys[i];
+	struct plx_rma_piece v = {s->local.buffers[i], s->remote.remote_addrs[i], s->local.lengths[i]};
+	bool here = (ucp_rkey_core(rkey)->now & s->what) != 0;
 	size_t times, stride, bytes;
+	int rc = 0;
 
 	(void)sgl_piece(s, i, &times, &stride, &bytes);
-	if (stride == d.len) {
-		d.len = bytes;
+	if (stride == v.len) {
+		v.len = bytes;
 		times = 1;
 	}
-	for (; bytes > 0 && times > 0; times--) {
-		struct ucp_buf buf = {d.buf, d.len, NULL};
-		ucs_status_ptr_t ret;
-
-		++sgl_all(all)->left;
-		ret = start(ep->worker, &d, s->what, &buf, &p);
-		if (!UCS_PTR_IS_PTR(ret))
-			--sgl_all(all)->left;
-		if (UCS_PTR_IS_ERR(ret))
-			return ucp_status_errno(UCS_PTR_STATUS(ret));
-		d.buf = (char *)d.buf + stride;
-		d.remote += d.len;
+	for (; bytes > 0 && times > 0 && rc == 0; times--) {
+		if (here) {
+			rc = sgl_one(ep, s, &v, rkey, all);
+		} else {
+			b->v[b->n] = v;
+			b->rkeys[b->n++] = rkey;
+			rc = b->n == PLX_RMA_BURST ? sgl_burst(ep, s, b, all) : 0;
+		}
+		v.local = (char *)v.local + stride;
+		v.remote += v.len;
 	}
-	return 0;
+	return rc;
 }
 
 /* A put or get of many pieces, complete when the last one is. Called with the lock. */
@@ -339,6 +422,7 @@ sgl_run(ucp_ep_h ep, const struct sgl *s, const struct ucp_post *p)
 {
 	ucp_worker_h w = ep->worker;
 	struct plx_req *all = ucp_req_get(w, p, NULL);
+	struct sgl_burst b;
 	int rc = 0;
 
 	if (all == NULL)
@@ -346,10 +430,13 @@ sgl_run(ucp_ep_h ep, const struct sgl *s, const struct ucp_post *p)
 	all->len = 0;
 	sgl_all(all)->err = 0;
 	sgl_all(all)->left = 1; /* this call */
+	b.n = 0;
 	for (size_t i = 0; i < s->n && rc == 0; i++) {
 		all->len += s->remote.lengths[i];
-		rc = sgl_begin(ep, s, i, all);
+		rc = sgl_begin(ep, s, i, &b, all);
 	}
+	if (rc == 0)
+		rc = sgl_burst(ep, s, &b, all);
 	if (rc != 0 && sgl_all(all)->err == 0)
 		sgl_all(all)->err = rc;
 	if (--sgl_all(all)->left == 0) {
@@ -405,6 +492,8 @@ put_get_nbx(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t count, uint64_
 	status = ucp_buf_open_param(ep->worker, param, buffer, count, kind == PLX_RMA_GET, &buf);
 	if (status != UCS_OK)
 		return error(status);
+	if (buf.dt != NULL && (param->datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV)
+		return put_get_iov(ep, kind, buffer, count, &buf, remote, rkey, &p);
 	return put_get(ep, kind, &buf, remote, rkey, &p, false);
 }
 
