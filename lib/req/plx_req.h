@@ -615,6 +615,8 @@ struct plx_msg_pools {
 	struct plx_pool msg;
 	struct plx_pool data[PLX_MSG_CLASSES];
 	uint64_t bytes; /* of memory of present messages */
+	uint8_t *spare; /* the last that was larger than every class, or NULL */
+	uint64_t spare_len;
 };
 
 void plx_msg_pools_open(struct plx_msg_pools *p);
@@ -653,6 +655,10 @@ plx_msg_get(struct plx_msg_pools *p, uint64_t len)
 
 /** Room for a message in pieces before they have arrived, bytes; more, as they do. */
 #define PLX_MSG_ROOM 65536u
+#define PLX_MSG_GROW 16 /* times the present room, if all of it will be needed */
+
+/** Memory that is kept for the next large message, bytes: the allocator clears what is freed. */
+#define PLX_MSG_SPARE_MAX (5u << 20)
 
 /** @return the room at data, bytes. */
 static inline uint64_t
@@ -662,7 +668,7 @@ plx_msg_room(const struct plx_msg *m)
 }
 
 /**
- * Make more room, at another place; twice the present, if all of it will be needed.
+ * Make more room, at another place: PLX_MSG_GROW times the present at the most.
  * @param need bytes, more than plx_msg_room()
  * @param all bytes that the whole message will need
  * @param move copies the arrived bytes, m->got, from m->data to their place

@@ -484,9 +484,69 @@ static CU_TestInfo req_tests[] = {
 	CU_TEST_INFO_NULL,
 };
 
+static unsigned n_moves;
+
+static void
+moved(const struct plx_msg *m, uint8_t *to)
+{
+	memcpy(to, m->data, m->got);
+	n_moves++;
+}
+
+/* Its bytes are copied seldom, and the next one takes no memory that has to be cleared. */
+static void
+a_message_in_pieces_moves_twice_to_4_mib(void)
+{
+	const uint64_t all = 4u << 20;
+	struct plx_msg_pools pools;
+	uint8_t *was = NULL;
+
+	plx_msg_pools_open(&pools);
+	for (unsigned k = 0; k < 3; k++) {
+		struct plx_msg *m = plx_msg_get(&pools, PLX_MSG_ROOM);
+		uint64_t room = 0;
+
+		n_moves = 0;
+		for (m->got = 0; m->got < all; m->got += 4096) {
+			if (m->got + 4096 > plx_msg_room(m))
+				UNIT_EQ_FATAL(plx_msg_grow(&pools, m, m->got + 4096, all, moved), 0);
+			if (plx_msg_room(m) != room && room != 0 && was == NULL)
+				UNIT_TRUE(plx_msg_room(m) <= PLX_MSG_GROW * room);
+			room = plx_msg_room(m);
+			unit_fill(m->data + m->got, 4096, m->got);
+		}
+		UNIT_TRUE(n_moves <= 2);
+		for (uint64_t at = 0; at < all; at += 4096)
+			UNIT_TRUE_FATAL(unit_is_filled(m->data + at, 4096, at));
+		UNIT_TRUE(was == NULL || was == m->data);
+		was = m->data;
+		plx_msg_put(&pools, m);
+		UNIT_EQ(pools.bytes, 0);
+	}
+	plx_msg_pools_close(&pools);
+}
+
+static void
+no_more_is_kept_than_the_bound(void)
+{
+	struct plx_msg_pools pools;
+
+	plx_msg_pools_open(&pools);
+	plx_msg_put(&pools, plx_msg_get(&pools, PLX_MSG_SPARE_MAX + 1));
+	UNIT_EQ(pools.spare_len, 0);
+	plx_msg_put(&pools, plx_msg_get(&pools, PLX_MSG_SPARE_MAX));
+	UNIT_EQ(pools.spare_len, PLX_MSG_SPARE_MAX);
+	plx_msg_put(&pools, plx_msg_get(&pools, 100000)); /* takes that, and returns it */
+	UNIT_EQ(pools.spare_len, PLX_MSG_SPARE_MAX);
+	UNIT_EQ(pools.bytes, 0);
+	plx_msg_pools_close(&pools);
+}
+
 static CU_TestInfo msg_tests[] = {
 	UNIT_TEST(kept_messages_hold_what_they_are_asked_to),
 	UNIT_TEST(a_message_larger_than_every_class_is_kept_too),
+	UNIT_TEST(a_message_in_pieces_moves_twice_to_4_mib),
+	UNIT_TEST(no_more_is_kept_than_the_bound),
 	CU_TEST_INFO_NULL,
 };
 
