@@ -21,9 +21,16 @@ static const struct plx_stat_row stat_rows[] = {
 	PLX_STAT_ROW(struct tcp_stat, rx_calls),
 	PLX_STAT_ROW(struct tcp_stat, rx_empty),
 	PLX_STAT_ROW(struct tcp_stat, polls),
+	PLX_STAT_ROW(struct tcp_stat, randoms),
 	PLX_STAT_ROW(struct tcp_stat, tx_no_chunk),
 	PLX_STAT_ROW(struct tcp_stat, rx_no_chunk),
 	PLX_STAT_ROW(struct tcp_stat, parts),
+	PLX_STAT_ROW(struct tcp_stat, puts),
+	PLX_STAT_ROW(struct tcp_stat, gets),
+	PLX_STAT_ROW(struct tcp_stat, atomics),
+	PLX_STAT_ROW(struct tcp_stat, rx_straight),
+	PLX_STAT_ROW(struct tcp_stat, drop_ended),
+	PLX_STAT_ROW(struct tcp_stat, drop_bad_key),
 	PLX_STAT_ROW(struct tcp_stat, drop_bad_frame),
 	PLX_STAT_END,
 };
@@ -38,7 +45,7 @@ static int
 tcp_open(struct plx_dev *dev, const struct plx_conf *conf)
 {
 	(void)conf;
-	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED;
+	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_KEYS;
 	return 0;
 }
 
@@ -72,6 +79,13 @@ const struct plx_dev_ops plx_net_tcp_ops = {
 	.tx_short = tcp_tx_short,
 	.tx = tcp_tx,
 	.zcopy.tx = tcp_tx_zcopy,
+	.rma.rma = tcp_rma,
+	.rma.burst = plx_dev_no_burst,
+	.keys.reg = tcp_mem_reg,
+	.keys.dereg = tcp_mem_dereg,
+	.keys.region_reg = tcp_region_reg,
+	.keys.region_dereg = tcp_region_dereg,
+	.keys.put_short = tcp_put_short,
 	.flush = tcp_flush,
 	.rx_burst = tcp_rx_burst,
 	.rx_release = tcp_rx_release,

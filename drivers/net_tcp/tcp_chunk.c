@@ -34,7 +34,7 @@ tcp_chunk_new(struct tcp_queue *tq)
 		return NULL;
 	c = (struct tcp_chunk *)(void *)(tq->chunks + (size_t)tq->n_made++ * TCP_CHUNK_LEN);
 	c->from = tcp_chunk_data(c);
-	c->lent = false;
+	c->lent = c->keyed = false;
 	c->at = c->end = 0;
 	return c;
 }
@@ -46,7 +46,9 @@ tcp_mem_close(struct tcp_queue *tq)
 		munmap(tq->chunks, (size_t)tq->n_chunks * TCP_CHUNK_LEN);
 	free(tq->rx.buf);
 	free(tq->lent);
+	free(tq->ops);
 	tq->lent = NULL;
+	tq->ops = NULL;
 	tq->chunks = tq->rx.buf = NULL;
 }
 
@@ -62,9 +64,12 @@ tcp_mem_open(struct tcp_queue *tq)
 		return rc;
 	tq->rx.buf = aligned_alloc(PLX_LINE, TCP_RX_LEN);
 	tq->lent = calloc(TCP_LENT_MAX, sizeof(*tq->lent));
-	if (tq->rx.buf != NULL && tq->lent != NULL) {
+	tq->ops = calloc(TCP_OPS, sizeof(*tq->ops));
+	if (tq->rx.buf != NULL && tq->lent != NULL && tq->ops != NULL) {
 		for (unsigned i = 0; i < TCP_LENT_MAX; i++)
 			STAILQ_INSERT_TAIL(&tq->lent_free, &tq->lent[i], link);
+		for (unsigned i = 0; i < TCP_OPS; i++)
+			STAILQ_INSERT_TAIL(&tq->ops_free, &tq->ops[i], link);
 		return 0;
 	}
 	tcp_mem_close(tq);
@@ -85,6 +90,24 @@ lent_put(struct tcp_peer *p, struct tcp_lent *l)
 		STAILQ_INSERT_HEAD(&tq->lent_free, l, link);
 }
 
+struct tcp_chunk *
+tcp_out_chunk(struct tcp_peer *p)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+	struct tcp_chunk *c = NULL;
+
+	if (p->n_out < TCP_PEER_CHUNKS)
+		c = tcp_chunk_get(tq, p->n_out == 0);
+	if (c == NULL) {
+		PLX_STAT_INC(tq->stat.tx_no_chunk);
+		return NULL;
+	}
+	STAILQ_INSERT_TAIL(&p->out, c, link);
+	p->n_out++;
+	p->tail = c;
+	return c;
+}
+
 void
 tcp_out_sent(struct tcp_peer *p, size_t n)
 {
@@ -96,6 +119,8 @@ tcp_out_sent(struct tcp_peer *p, size_t n)
 
 		c->at += (uint32_t)k;
 		n -= k;
+		if (unlikely(c->lent))
+			p->ahead -= (uint32_t)k;
 		if (c->at != c->end)
 			return;
 		STAILQ_REMOVE_HEAD(&p->out, link);
@@ -146,5 +171,9 @@ tcp_rx_drop(struct tcp_peer *p)
 	}
 	if (p->part != NULL)
 		tcp_chunk_put(tq, p->part);
-	p->part = NULL;
+	if (p->due != NULL)
+		tcp_chunk_put(tq, p->due);
+	p->part = p->due = NULL;
+	p->bulk = (struct tcp_bulk){0};
+	p->n_acks = 0;
 }

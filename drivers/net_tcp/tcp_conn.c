@@ -56,6 +56,13 @@ tcp_peer_cut(struct tcp_peer *p, int err)
 }
 
 void
+tcp_peer_reject(struct tcp_peer *p, int err)
+{
+	p->deaf = true;
+	tcp_peer_cut(p, err);
+}
+
+void
 tcp_peer_disconnect(struct tcp_peer *p)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
@@ -64,6 +71,7 @@ tcp_peer_disconnect(struct tcp_peer *p)
 	tcp_unwatch(p);
 	tcp_out_drop(p);
 	tcp_rx_drop(p);
+	tcp_op_drop(p);
 	if (p->fd >= 0) {
 		tcp_sock_close(tq, p->fd);
 		tq->n_conns--;

@@ -15,6 +15,7 @@
 #include "plx_net_tcp.h"
 #include "plx_unit_dev.h"
 
+#include "tcp_contract_test.h"
 #include "tcp_int.h"
 
 static void
@@ -69,7 +70,11 @@ static CU_TestInfo own_tests[] = {
 	CU_TEST_INFO_NULL,
 };
 
-static const struct dev_contract_suite suites[] = {{"itself", 0, own_tests}, {NULL, 0, NULL}};
+static const struct dev_contract_suite suites[] = {
+	{"itself", 0, own_tests},
+	{"memory by keys", 0, tcp_far_tests},
+	{NULL, 0, NULL},
+};
 
 static const char *const setups[] = {"over any family", "over IPv6", NULL};
 

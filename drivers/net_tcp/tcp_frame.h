@@ -5,6 +5,10 @@
  *
  * Design notes
  * A frame is a head of 8 bytes and a body, which is padded so that each frame begins at a multiple of 8.
+ *
+ * Bodies of PUT and GOT are data that belong in the receiver's memory: they need not be there as a whole, and are
+ * read straight to where they go. A side does what it is asked in the order of the frames. It answers PUTs by their
+ * number, and GETs and ATOMICs, in their order, by a GOT each.
  */
 #ifndef TCP_FRAME_H
 #define TCP_FRAME_H
@@ -12,8 +16,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TCP_BULK_MAX (1u << 30) /* bytes that one PUT or GET moves */
+
 enum tcp_frame_kind {
 	TCP_MSG = 1, /* a message of the layers above, with their opcode */
+	TCP_PUT,     /* struct tcp_where, then data for there; op: it is to be acknowledged */
+	TCP_GET,     /* struct tcp_get */
+	TCP_ATOMIC,  /* struct tcp_atomic; op: enum plx_dev_atomic */
+	TCP_ACK,     /* struct tcp_ack */
+	TCP_GOT,     /* data */
 	TCP_FRAME_N
 };
 
@@ -24,13 +35,44 @@ struct tcp_frame {
 	uint16_t pad; /* 0 */
 };
 
+/** Memory of the receiver of a frame. */
+struct tcp_where {
+	uint64_t key; /* that the receiver has given away */
+	uint64_t addr;
+};
+
+struct tcp_get {
+	struct tcp_where from;
+	uint64_t len;
+};
+
+struct tcp_atomic {
+	struct tcp_where at;
+	uint64_t operand[2];
+};
+
+struct tcp_ack {
+	uint64_t n; /* PUTs that are done, after those that were acknowledged before */
+};
+
 _Static_assert(sizeof(struct tcp_frame) == 8, "wire");
+_Static_assert(sizeof(struct tcp_where) == 16, "wire");
+_Static_assert(sizeof(struct tcp_get) == 24, "wire");
+_Static_assert(sizeof(struct tcp_atomic) == 32, "wire");
+_Static_assert(sizeof(struct tcp_ack) == 8, "wire");
 
 /** @return bytes of a frame with a body of len bytes. */
 static inline uint32_t
 tcp_frame_len(uint32_t len)
 {
 	return (uint32_t)sizeof(struct tcp_frame) + ((len + 7u) & ~7u);
+}
+
+/** @return bytes that pad a body of len bytes. */
+static inline uint32_t
+tcp_frame_pad(uint32_t len)
+{
+	return -len & 7u;
 }
 
 /** What stands at a place of a stream. */
@@ -40,8 +82,25 @@ enum tcp_frame_is {
 	TCP_FRAME_BAD,
 };
 
+/** Bytes of a body that have to be there before the frame is used: all but data that goes elsewhere. */
+static inline enum tcp_frame_is
+tcp_frame_look_far(uint32_t left, const struct tcp_frame *f)
+{
+	static const uint8_t bytes[TCP_FRAME_N] = {[TCP_PUT] = sizeof(struct tcp_where),
+		[TCP_GET] = sizeof(struct tcp_get), [TCP_ATOMIC] = sizeof(struct tcp_atomic),
+		[TCP_ACK] = sizeof(struct tcp_ack), [TCP_GOT] = 0};
+	uint32_t most;
+
+	if (f->kind == 0 || f->kind >= TCP_FRAME_N || f->pad != 0)
+		return TCP_FRAME_BAD;
+	most = f->kind == TCP_PUT || f->kind == TCP_GOT ? bytes[f->kind] + TCP_BULK_MAX : bytes[f->kind];
+	if (f->len < bytes[f->kind] || f->len > most)
+		return TCP_FRAME_BAD;
+	return sizeof(*f) + bytes[f->kind] <= left ? TCP_FRAME_GOOD : TCP_FRAME_PART;
+}
+
 /**
- * Look at a frame that came from a peer.
+ * Look at a frame that came from a peer: of a message all of it, of others what stands before their data.
  * @param left bytes that are there
  * @param most bytes of a message
  */
@@ -51,7 +110,9 @@ tcp_frame_look(const void *at, uint32_t left, uint32_t most, struct tcp_frame *o
 	if (left < sizeof(*out))
 		return TCP_FRAME_PART;
 	__builtin_memcpy(out, at, sizeof(*out));
-	if (out->kind == 0 || out->kind >= TCP_FRAME_N || out->len > most || out->pad != 0)
+	if (__builtin_expect(out->kind != TCP_MSG, 0))
+		return tcp_frame_look_far(left, out);
+	if (out->len > most || out->pad != 0)
 		return TCP_FRAME_BAD;
 	return tcp_frame_len(out->len) <= left ? TCP_FRAME_GOOD : TCP_FRAME_PART;
 }

@@ -12,6 +12,8 @@
  * tcp_conn.c: what becomes of a connection.
  * tcp_tx.c: what is sent waits in chunks (tcp_chunk.c), and goes by one system call a peer at the end of a turn.
  * tcp_rx.c: what has come is read into the queue's buffer, whole messages are delivered in place.
+ * tcp_rma.c, tcp_op.c: memory of peers is read and written; tcp_far.c, tcp_answer.c: ours is, by them (tcp_key.c);
+ * tcp_bulk.c: data goes straight to where it belongs.
  * tcp_poll.c, tcp_hot.c: which sockets are looked at. tcp_watch.c: whether peers that are sent to are there.
  *
  * lib/link is for devices that connect by datagrams and count messages by credits; a stream has its
@@ -31,6 +33,7 @@
 #include "tcp_frame.h"
 #include "tcp_hello.h"
 #include "tcp_if.h"
+#include "tcp_key.h"
 
 #define TCP_CHUNK_LEN	(64u << 10) /* bytes of a chunk, with what stands before its data */
 #define TCP_PEER_CHUNKS 8u   /* of them, those with what waits for one peer */
@@ -48,6 +51,13 @@
 #define TCP_GUEST_MS	5000u /* that they may take to do so */
 #define TCP_AWAY_MS	500u /* without a look at the time, in which nobody is too late */
 #define TCP_TRIES	2u   /* places of a peer that are tried at once */
+#define TCP_OPS		1024u /* reads and writes of peers' memory that are not over, of a worker, */
+#define TCP_PEER_PUTS	256u  /* of a peer, writes */
+#define TCP_PEER_GETS	32u   /* and reads, and atomics; a peer that asks for more is malformed */
+#define TCP_AHEAD	(1u << 20) /* bytes that are not copied and wait for a peer, above which no more are taken */
+#define TCP_KEYED	8u    /* pieces of our memory that one system call sends to who has read it by key */
+#define TCP_BULKY	4u    /* reads for which more data that goes straight to its place is expected, */
+#define TCP_NEAR_LEN	2048u /* of so many bytes then */
 #define TCP_SHORT_MAX	256u /* bytes of tx_short */
 #define TCP_HDR_ROOM	64u  /* of a message besides its data */
 #define TCP_MSG_MAX	((48u << 10) + TCP_HDR_ROOM) /* bytes of a message, whatever the sender's settings are */
@@ -70,7 +80,8 @@ struct tcp_chunk {
 	STAILQ_ENTRY(tcp_chunk) link;
 	const uint8_t *from; /* data, or the sender's memory that is not copied */
 	uint32_t at, end; /* of these: sent up to here; written up to here */
-	bool lent;	  /* it is a struct tcp_lent */
+	bool lent;	  /* it is a struct tcp_lent, */
+	bool keyed;	  /* with memory that a peer reads by key */
 };
 
 _Static_assert(sizeof(struct tcp_chunk) == 32, "little is lost of a chunk");
@@ -83,6 +94,7 @@ struct tcp_lent {
 	void (*done)(void *arg, int err); /* of the last part: its end is the message's; else NULL */
 	void *arg;
 	int err;
+	uint64_t key;
 	uint8_t head[TCP_LENT_HEAD];
 	struct tcp_chunk part;
 };
@@ -90,6 +102,36 @@ struct tcp_lent {
 #define TCP_CHUNK_DATA (TCP_CHUNK_LEN - (uint32_t)sizeof(struct tcp_chunk))
 
 STAILQ_HEAD(tcp_chunks, tcp_chunk);
+
+/** A read or write of a peer's memory; see tcp_op.c. */
+struct tcp_op {
+	STAILQ_ENTRY(tcp_op) link; /* among those of the peer that wait for an answer, that are over, or free */
+	void (*done)(void *arg, int err);
+	void *arg;
+	uint8_t *to; /* where what was read goes */
+	uint32_t len;
+	int err;
+};
+
+STAILQ_HEAD(tcp_ops, tcp_op);
+
+/** Data of a frame that goes straight to where it belongs; see tcp_bulk.c. */
+struct tcp_bulk {
+	uint64_t to;	/* our memory: the next byte */
+	uint64_t key;	/* that the peer has for it, unless */
+	bool got;	/* it is the answer to our first get */
+	uint32_t left;	/* bytes of data, */
+	uint8_t pad;	/* and behind them */
+	bool acked;	/* it is a PUT that is acknowledged */
+	bool dropped;	/* it is for nobody any more */
+	uint8_t bulky;	/* reads for which more of its kind is expected */
+};
+
+/** What a peer has asked for and cannot be sent to it yet. */
+struct tcp_due {
+	uint64_t key, addr; /* of memory; key 0: addr is the value */
+	uint64_t len;
+};
 
 /** @return the bytes that follow a chunk that is copied. */
 static inline uint8_t *
@@ -113,7 +155,8 @@ struct tcp_peer {
 	alignas(PLX_LINE) struct tcp_chunks out;
 	struct tcp_chunk *tail; /* the last of out, or NULL */
 	uint32_t n_out;		/* chunks in out, */
-	uint32_t n_lent;	/* and parts of messages that are not copied */
+	uint32_t n_lent;	/* and parts of messages that are not copied, */
+	uint32_t ahead;		/* of so many bytes */
 	uint8_t state;		/* enum tcp_state */
 	bool dirty;		/* in queue->dirty: the end of the turn sends */
 	bool blocked;		/* in queue->blocked: the socket took not all */
@@ -122,11 +165,16 @@ struct tcp_peer {
 	bool deaf;		/* what it sends is malformed: no more is read */
 	bool watched;		/* in queue->watched: not all that was sent is known to have come */
 	int fd;
+	struct tcp_ops puts, gets; /* of the peer's memory, that it has not answered */
+	uint16_t n_puts, n_gets;
 	uint64_t sent_turn;	/* the worker's turn, plus 1, behind which something went at once */
 	TAILQ_ENTRY(tcp_peer) dirty_link, blocked_link;
 	/* receiving */
 	TAILQ_ENTRY(tcp_peer) hot_link;
 	struct tcp_chunk *part; /* the beginning of a message, kept while others are read; or NULL */
+	struct tcp_bulk bulk;
+	struct tcp_chunk *due;	/* struct tcp_due of TCP_PEER_GETS at the most; or NULL: none */
+	uint32_t n_acks;	/* PUTs to acknowledge */
 	uint32_t n_empty;	/* looks in a row that found nothing */
 	bool out_armed;		/* epoll reports room to send */
 	/* cold */
@@ -143,8 +191,12 @@ struct tcp_stat {
 	uint64_t joins, joined, accepted, crossed, refused; /* connections */
 	uint64_t drop_stranger, drop_silent; /* of those who came, who did not prove who they are, or were too slow */
 	uint64_t no_fd;
-	uint64_t tx_calls, tx_partial, rx_calls, rx_empty, polls; /* system calls */
+	uint64_t tx_calls, tx_partial, rx_calls, rx_empty, polls, randoms; /* system calls */
 	uint64_t tx_no_chunk, rx_no_chunk, parts;
+	uint64_t puts, gets, atomics; /* by peers, of our memory */
+	uint64_t rx_straight; /* bytes that went straight to where they belong */
+	uint64_t drop_ended; /* writes to memory whose receive has failed */
+	uint64_t drop_bad_key;
 	uint64_t drop_bad_frame;
 };
 
@@ -183,6 +235,9 @@ struct tcp_queue {
 	uint8_t *chunks;
 	STAILQ_HEAD(tcp_lents, tcp_lent) lent_free, lent_over;
 	struct tcp_lent *lent;
+	struct tcp_ops ops_free, ops_over;
+	struct tcp_op *ops;
+	struct tcp_keys *keys; /* NULL: none has been given away yet */
 	uint32_t n_chunks, n_made; /* there may be; were used at all */
 	uint32_t msg_len;	/* bytes of the longest message that we send */
 	struct tcp_stat stat;
@@ -257,6 +312,8 @@ uint64_t tcp_join_deadline_ms(const struct tcp_peer *p);
 int tcp_peer_adopt(struct tcp_peer *p, int fd);
 /** Nothing more can be sent, because of err; once all that has come is read, the peer is dead. */
 void tcp_peer_cut(struct tcp_peer *p, int err);
+/** The same, and nothing more is read. */
+void tcp_peer_reject(struct tcp_peer *p, int err);
 /** All is read: tell the owner. */
 void tcp_peer_end(struct tcp_peer *p, int err);
 /** No connection any more. */
@@ -335,6 +392,35 @@ tcp_chunk_put(struct tcp_queue *tq, struct tcp_chunk *c)
 	tq->n_free++;
 }
 
+/** Another chunk behind all that waits for a peer. @return NULL: there is none */
+struct tcp_chunk *tcp_out_chunk(struct tcp_peer *p);
+
+/**
+ * Room for len bytes behind all that waits for a peer; whoever has filled it adds them to p->tail->end.
+ * @return NULL: there is none
+ */
+static inline uint8_t *
+tcp_out_room(struct tcp_peer *p, uint32_t len)
+{
+	struct tcp_chunk *c = p->tail;
+
+	if (unlikely(c == NULL || TCP_CHUNK_DATA - c->end < len))
+		c = tcp_out_chunk(p);
+	return c != NULL ? tcp_chunk_data(c) + c->end : NULL;
+}
+
+/** Something waits for the end of the turn to be sent to a peer. */
+static inline void
+tcp_tx_later(struct tcp_peer *p)
+{
+	struct plx_queue *q = p->peer.q;
+
+	if (p->dirty)
+		return;
+	p->dirty = q->held = true;
+	TAILQ_INSERT_TAIL(&tcp_queue(q)->dirty, p, dirty_link);
+}
+
 /* tcp_tx.c */
 int tcp_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
 int tcp_tx(const struct plx_tx *tx);
@@ -343,7 +429,7 @@ void tcp_flush(struct plx_queue *q);
 void tcp_push(struct tcp_peer *p);
 
 /** Behind what was put into a peer's out: it goes at once, or at the end of the turn. */
-void tcp_tx_go(struct tcp_peer *p, uint32_t len);
+void tcp_tx_go(struct tcp_peer *p);
 /** @return why nothing is taken: -EAGAIN, or what the peer has died of */
 int tcp_tx_full(const struct tcp_peer *p);
 
@@ -356,10 +442,65 @@ tcp_tx_is_late(const struct tcp_peer *p)
 	return !q->hold && q->turns != NULL && p->sent_turn == *q->turns + 1;
 }
 
-/* tcp_lent.c */
+/* tcp_zcopy.c */
 int tcp_tx_zcopy(const struct plx_tx_zcopy *tx);
+
+/* tcp_lent.c */
 /** Report those that are complete. */
 void tcp_lent_tell(struct tcp_queue *tq);
+/** @return whether so many parts are to be had. */
+bool tcp_lent_has(const struct tcp_peer *p, unsigned n);
+/** A part that begins a frame: the first len bytes of its head are the caller's to fill. */
+uint8_t *tcp_lent_head(struct tcp_peer *p, uint32_t len);
+/** A part of data. @return to be completed with done and arg, or with key */
+struct tcp_lent *tcp_lent_part(struct tcp_peer *p, const void *from, uint32_t len);
+/** What pads a frame with a body of len bytes. */
+void tcp_lent_pad(struct tcp_peer *p, uint32_t len);
+
+/* tcp_rma.c */
+int tcp_rma(const struct plx_rma_op *op);
+int tcp_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote, uint64_t key);
+int tcp_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct plx_dev_mem *out);
+void tcp_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
+
+/* tcp_op.c */
+/** One of those that are free; there are some. */
+struct tcp_op *tcp_op_new(struct tcp_peer *p, const struct plx_rma_op *op);
+/** It is to be reported. */
+void tcp_op_over(struct tcp_queue *tq, struct tcp_op *o, int err);
+/** The peer has done n of our writes. @return whether there were so many */
+bool tcp_op_acked(struct tcp_peer *p, uint64_t n);
+/** @return the first of our reads that the peer has not answered, or NULL */
+struct tcp_op *tcp_op_asked(const struct tcp_peer *p);
+/** It is answered. */
+void tcp_op_got(struct tcp_peer *p);
+/** None will be answered any more. */
+void tcp_op_drop(struct tcp_peer *p);
+/** Report those that are over. */
+void tcp_op_tell(struct tcp_queue *tq);
+
+/* tcp_far.c */
+/** What is no message: f, at the front of the buffer. @return TCP_FRAME_PART: not now */
+enum tcp_frame_is tcp_far_frame(struct tcp_peer *p, const struct tcp_frame *f);
+
+/* tcp_answer.c */
+/** A peer is to be sent what it has asked for. @return as tcp_far_frame() */
+enum tcp_frame_is tcp_due_add(struct tcp_peer *p, const struct tcp_due *d);
+/** Queue the answers that are due, as far as there is room. @return whether all are */
+bool tcp_answer(struct tcp_peer *p);
+
+/* tcp_bulk.c */
+/** Data follows at the front of the buffer, and behind it in the stream. @return TCP_FRAME_BAD: it may not go there */
+enum tcp_frame_is tcp_bulk_begin(struct tcp_peer *p, const struct tcp_bulk *bulk);
+/** Read what is left of it, and a little behind it into the buffer. @return as recv(); 0 with deaf set: as begin */
+ssize_t tcp_bulk_take(struct tcp_peer *p);
+
+/** @return whether the stream goes on with data that belongs elsewhere. */
+static inline bool
+tcp_is_bulk(const struct tcp_peer *p)
+{
+	return (p->bulk.left | p->bulk.pad) != 0;
+}
 
 /* tcp_rx.c */
 uint16_t tcp_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);

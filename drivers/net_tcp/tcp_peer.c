@@ -33,9 +33,12 @@ tcp_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	if (!may_reach(&tq->addr, &p->addr))
 		return -EHOSTUNREACH;
 	STAILQ_INIT(&p->out);
+	STAILQ_INIT(&p->puts);
+	STAILQ_INIT(&p->gets);
 	p->fd = -1;
 	p->self = p->addr.uid == tq->addr.uid;
 	peer->proc = p->addr.proc;
+	peer->domain = plx_dev_domain(peer->proc, TCP_DOMAIN_PORT);
 	peer->mtu = tq->msg_len;
 	peer->short_max = TCP_SHORT_MAX;
 	peer->caps = peer->q->caps;

@@ -92,6 +92,8 @@ tcp_queue_open(struct plx_queue *q)
 	STAILQ_INIT(&tq->free);
 	STAILQ_INIT(&tq->lent_free);
 	STAILQ_INIT(&tq->lent_over);
+	STAILQ_INIT(&tq->ops_free);
+	STAILQ_INIT(&tq->ops_over);
 	rc = read_conf(tq, q->conf);
 	if (rc == 0)
 		rc = addr_begin(&tq->addr);
@@ -221,5 +223,6 @@ tcp_queue_close(struct plx_queue *q)
 		close(tq->epfd);
 	plx_soft_tag_close(q);
 	tcp_mem_close(tq);
+	tcp_keys_close(tq->keys);
 	free(tq);
 }

@@ -25,20 +25,26 @@ give(struct tcp_queue *tq, struct plx_rx *out, uint16_t n)
 	struct tcp_frame f;
 	uint16_t got = 0;
 
-	for (; got < n; got++) {
+	while (got < n) {
 		is = tcp_frame_look(rx->buf + rx->at, rx->end - rx->at, TCP_MSG_MAX, &f);
 		if (is != TCP_FRAME_GOOD)
 			break;
+		if (unlikely(f.kind != TCP_MSG)) {
+			is = tcp_far_frame(rx->of, &f);
+			if (is != TCP_FRAME_GOOD)
+				break;
+			continue;
+		}
 		out[got].src = &rx->of->peer;
 		out[got].data = rx->buf + rx->at + sizeof(f);
 		out[got].len = f.len;
 		out[got].op = f.op;
 		rx->at += tcp_frame_len(f.len);
+		got++;
 	}
 	if (unlikely(is == TCP_FRAME_BAD)) {
 		PLX_STAT_INC(tq->stat.drop_bad_frame);
-		rx->of->deaf = true;
-		tcp_peer_cut(rx->of, -EPROTO);
+		tcp_peer_reject(rx->of, -EPROTO);
 		rx->at = rx->end;
 	}
 	rx->lent += got;
@@ -122,15 +128,58 @@ take_own(struct tcp_peer *p, uint8_t *to, size_t len)
 	return (ssize_t)n;
 }
 
+/* Into the buffer. @return as recv() */
+static ssize_t
+take_near(struct tcp_queue *tq, struct tcp_peer *p, uint32_t len)
+{
+	struct tcp_rx *rx = &tq->rx;
+	ssize_t n;
+
+	PLX_STAT_INC(tq->stat.rx_calls);
+	n = recv(p->fd, rx->buf + rx->end, len, MSG_DONTWAIT);
+	rx->end += n > 0 ? (uint32_t)n : 0;
+	return n;
+}
+
+static __rte_noinline ssize_t
+take_bulky(struct tcp_queue *tq, struct tcp_peer *p)
+{
+	uint32_t room = TCP_RX_LEN - tq->rx.end;
+	ssize_t n;
+
+	if (tcp_is_bulk(p))
+		return tcp_bulk_take(p);
+	n = take_near(tq, p, RTE_MIN(TCP_NEAR_LEN, room));
+	p->bulk.bulky -= n > 0;
+	return n;
+}
+
+static __rte_noinline ssize_t
+take_self(struct tcp_queue *tq, struct tcp_peer *p)
+{
+	ssize_t n = take_own(p, tq->rx.buf + tq->rx.end, TCP_RX_LEN - tq->rx.end);
+
+	tq->rx.end += n > 0 ? (uint32_t)n : 0;
+	return n;
+}
+
 static ssize_t
 take(struct tcp_queue *tq, struct tcp_peer *p)
 {
-	struct tcp_rx *rx = &tq->rx;
-
 	if (unlikely(p->self))
-		return take_own(p, rx->buf + rx->end, TCP_RX_LEN - rx->end);
-	PLX_STAT_INC(tq->stat.rx_calls);
-	return recv(p->fd, rx->buf + rx->end, TCP_RX_LEN - rx->end, MSG_DONTWAIT);
+		return take_self(tq, p);
+	if (unlikely(p->bulk.bulky != 0 || tcp_is_bulk(p)))
+		return take_bulky(tq, p);
+	return take_near(tq, p, TCP_RX_LEN - tq->rx.end);
+}
+
+/* What is in the buffer can't be used now, although it is whole: there is no chunk for its answer. */
+static __rte_noinline bool
+is_stuck(const struct tcp_rx *rx)
+{
+	struct tcp_frame f;
+
+	return tcp_frame_look(rx->buf + rx->at, rx->end - rx->at, TCP_MSG_MAX, &f) != TCP_FRAME_PART;
 }
 
 /* Read a peer's socket. @return whether something came */
@@ -143,11 +192,10 @@ fill(struct tcp_queue *tq, struct tcp_peer *p)
 		tcp_peer_end(p, p->lost_err);
 		return false;
 	}
-	if (!part_take(tq, p))
+	if ((tq->rx.at != tq->rx.end && is_stuck(&tq->rx)) || !part_take(tq, p))
 		return false;
 	n = take(tq, p);
 	if (likely(n > 0)) {
-		tq->rx.end += (uint32_t)n;
 		p->n_empty = 0;
 		return true;
 	}
@@ -200,6 +248,8 @@ tcp_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 
 	if (unlikely(!STAILQ_EMPTY(&tq->lent_over)))
 		tcp_lent_tell(tq);
+	if (unlikely(!STAILQ_EMPTY(&tq->ops_over)))
+		tcp_op_tell(tq);
 	got = rx_give(tq, rx, n);
 	if (got != 0 || tq->rx.lent != 0 || tq->epfd < 0)
 		return got;
@@ -210,6 +260,8 @@ tcp_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 		tcp_poll(tq);
 		got = got != 0 ? got : look(tq, rx, n);
 	}
+	if (unlikely(!q->hold && !TAILQ_EMPTY(&tq->dirty)))
+		tcp_flush(q); /* answers: nobody else sends them */
 	return got;
 }
 

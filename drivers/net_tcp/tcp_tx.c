@@ -27,35 +27,6 @@ tcp_tx_full(const struct tcp_peer *p)
 	return -EAGAIN;
 }
 
-static __rte_noinline struct tcp_chunk *
-another_chunk(struct tcp_peer *p)
-{
-	struct tcp_queue *tq = tcp_queue(p->peer.q);
-	struct tcp_chunk *c = NULL;
-
-	if (p->n_out < TCP_PEER_CHUNKS)
-		c = tcp_chunk_get(tq, p->n_out == 0);
-	if (c == NULL) {
-		PLX_STAT_INC(tq->stat.tx_no_chunk);
-		return NULL;
-	}
-	STAILQ_INSERT_TAIL(&p->out, c, link);
-	p->n_out++;
-	p->tail = c;
-	return c;
-}
-
-/* Room for a frame behind all that waits. */
-static inline uint8_t *
-room(struct tcp_peer *p, uint32_t len)
-{
-	struct tcp_chunk *c = p->tail;
-
-	if (unlikely(c == NULL || TCP_CHUNK_DATA - c->end < len))
-		c = another_chunk(p);
-	return c != NULL ? tcp_chunk_data(c) + c->end : NULL;
-}
-
 static inline uint8_t *
 frame_begin(struct tcp_peer *p, uint8_t op, uint32_t len)
 {
@@ -64,7 +35,7 @@ frame_begin(struct tcp_peer *p, uint8_t op, uint32_t len)
 
 	if (unlikely(p->state != TCP_OPEN || tcp_tx_is_late(p)))
 		return NULL;
-	at = room(p, tcp_frame_len(len));
+	at = tcp_out_room(p, tcp_frame_len(len));
 	if (unlikely(at == NULL))
 		return NULL;
 	memcpy(at, &f, sizeof(f));
@@ -82,31 +53,29 @@ go_at_once(struct tcp_peer *p)
 }
 
 static inline void
-tx_go(struct tcp_peer *p, uint32_t len)
+tx_go(struct tcp_peer *p)
 {
-	struct plx_queue *q = p->peer.q;
-
-	PLX_STAT_INC(q->stat.tx_msgs);
-	PLX_STAT_ADD(q->stat.tx_bytes, len);
-	if (!q->hold) {
+	if (p->peer.q->hold)
+		tcp_tx_later(p);
+	else
 		go_at_once(p);
-	} else if (!p->dirty) {
-		p->dirty = q->held = true;
-		TAILQ_INSERT_TAIL(&tcp_queue(q)->dirty, p, dirty_link);
-	}
 }
 
 void
-tcp_tx_go(struct tcp_peer *p, uint32_t len)
+tcp_tx_go(struct tcp_peer *p)
 {
-	tx_go(p, len);
+	tx_go(p);
 }
 
 static inline void
 frame_end(struct tcp_peer *p, uint32_t len)
 {
+	struct plx_queue *q = p->peer.q;
+
 	p->tail->end += tcp_frame_len(len);
-	tx_go(p, len);
+	PLX_STAT_INC(q->stat.tx_msgs);
+	PLX_STAT_ADD(q->stat.tx_bytes, len);
+	tx_go(p);
 }
 
 int
@@ -150,58 +119,111 @@ tcp_tx(const struct plx_tx *tx)
 	return 0;
 }
 
+/* What one system call sends, and the keys by which memory in it is held meanwhile. */
+struct tx_batch {
+	int n;
+	unsigned n_keys;
+	size_t len;
+	struct iovec iov[TCP_IOV];
+	uint64_t keys[TCP_KEYED];
+};
+
+static void
+batch_drop(const struct tx_batch *b)
+{
+	for (unsigned i = 0; i < b->n_keys; i++)
+		tcp_key_drop(b->keys[i]);
+}
+
+/* Memory that the peer reads is ours no longer, perhaps. @return 0, or why it may not be sent now */
+static __rte_noinline int
+batch_hold(struct tcp_peer *p, struct tx_batch *b, const struct tcp_chunk *c)
+{
+	uint64_t key = container_of(c, struct tcp_lent, part)->key;
+	int rc;
+
+	if (b->n_keys == TCP_KEYED)
+		return -EAGAIN;
+	rc = tcp_key_hold(tcp_queue(p->peer.q)->keys, key, (uintptr_t)c->from + c->at, c->end - c->at,
+		PLX_DEV_MEM_READ);
+	if (rc == 0)
+		b->keys[b->n_keys++] = key;
+	return rc == 0 ? 0 : -EFAULT;
+}
+
+/* @return 0; or the peer can't be sent what it was promised */
 static int
-out_gather(const struct tcp_peer *p, struct iovec iov[TCP_IOV], size_t *len)
+out_gather(struct tcp_peer *p, struct tx_batch *b)
 {
 	struct tcp_chunk *c;
-	int n = 0;
+	int rc = 0;
 
-	*len = 0;
+	b->n = 0;
+	b->n_keys = 0;
+	b->len = 0;
 	STAILQ_FOREACH(c, &p->out, link) {
-		if (n == TCP_IOV)
+		if (b->n == TCP_IOV)
 			break;
-		iov[n++] = (struct iovec){(void *)(uintptr_t)(c->from + c->at), c->end - c->at};
-		*len += c->end - c->at;
+		if (unlikely(c->keyed)) {
+			rc = batch_hold(p, b, c);
+			if (rc != 0)
+				break;
+		}
+		b->iov[b->n++] = (struct iovec){(void *)(uintptr_t)(c->from + c->at), c->end - c->at};
+		b->len += c->end - c->at;
 	}
-	return n;
+	return rc == -EAGAIN || b->n != 0 ? 0 : rc;
 }
 
 /* One system call. @return whether all went */
 static bool
-push_once(struct tcp_peer *p, struct iovec *iov, int n, size_t len)
+push_once(struct tcp_peer *p, struct tx_batch *b)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
-	struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)n};
+	struct msghdr m = {.msg_iov = b->iov, .msg_iovlen = (size_t)b->n};
 	ssize_t r = sendmsg(p->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	int err = errno;
 
+	batch_drop(b);
 	PLX_STAT_INC(tq->stat.tx_calls);
-	if (r < 0 && errno != EAGAIN && errno != EINTR && errno != ENOBUFS) {
-		tcp_peer_cut(p, -errno);
+	if (r < 0 && err != EAGAIN && err != EINTR && err != ENOBUFS) {
+		tcp_peer_cut(p, -err);
 		return false;
 	}
 	if (r > 0)
 		tcp_out_sent(p, (size_t)r);
 	if (!p->watched)
 		tcp_watch(p);
-	if (r == (ssize_t)len)
+	if (r == (ssize_t)b->len)
 		return true;
 	PLX_STAT_INC(tq->stat.tx_partial);
 	return false;
 }
 
+/* What was asked of us is answered behind what waits. @return whether there was room for all of it */
+static inline bool
+answer(struct tcp_peer *p)
+{
+	return likely(p->n_acks == 0 && p->due == NULL) || tcp_answer(p);
+}
+
 void
 tcp_push(struct tcp_peer *p)
 {
-	struct iovec iov[TCP_IOV];
-	bool more = true;
-	size_t len;
-	int n = 0;
+	bool more = true, answered;
+	struct tx_batch b;
+	int rc;
 
 	if (p->self || p->state != TCP_OPEN)
 		return;
-	while (more && (n = out_gather(p, iov, &len)) != 0)
-		more = push_once(p, iov, n, len);
-	tcp_out_block(p, !more && p->state == TCP_OPEN);
+	do {
+		answered = answer(p);
+		rc = out_gather(p, &b);
+		if (rc != 0)
+			tcp_peer_reject(p, rc);
+		more = rc == 0 && b.n != 0 && push_once(p, &b);
+	} while (more);
+	tcp_out_block(p, p->state == TCP_OPEN && (!answered || !STAILQ_EMPTY(&p->out)));
 }
 
 void

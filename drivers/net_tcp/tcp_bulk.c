@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tcp_bulk.c - data of a frame that goes straight to where it belongs
+ *
+ * Design notes
+ * What of it is in the queue's buffer already is copied. The rest is read to its place, and the same system call
+ * reads a little of what is behind it into the buffer: the next frame's head, mostly. As long as such data comes,
+ * little is read into the buffer otherwise too, so that little has to be copied.
+ *
+ * The key is looked up again whenever more has come, and the memory is held only meanwhile: it may be taken back at any
+ * time. A receive that has failed takes it back while its sender goes on, so the rest is dropped then.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "tcp_int.h"
+
+#define BULKY_MIN 8192u /* bytes of data, so that more is expected */
+
+/* @return 0: p->bulk is held and may be written to; -ESTALE: it is dropped; or it may not go there */
+static int
+bulk_hold(struct tcp_peer *p)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+	struct tcp_bulk *b = &p->bulk;
+	int rc = b->dropped ? -ESTALE : 0;
+
+	if (rc == 0 && !b->got)
+		rc = tcp_key_hold(tq->keys, b->key, b->to, b->left, PLX_DEV_MEM_WRITE);
+	if (rc == -ESTALE && !b->dropped) {
+		PLX_STAT_INC(tq->stat.drop_ended);
+		b->dropped = true;
+	} else if (rc != 0 && rc != -ESTALE) {
+		PLX_STAT_INC(tq->stat.drop_bad_key);
+	}
+	return rc;
+}
+
+static void
+bulk_drop(const struct tcp_bulk *b)
+{
+	if (!b->got)
+		tcp_key_drop(b->key);
+}
+
+static void
+put_end(struct tcp_peer *p)
+{
+	PLX_STAT_INC(tcp_queue(p->peer.q)->stat.puts);
+	if (!p->bulk.acked)
+		return;
+	p->n_acks++;
+	tcp_tx_later(p);
+}
+
+/* The first n bytes of what is left have come: data, and what pads it. */
+static void
+bulk_came(struct tcp_peer *p, size_t n)
+{
+	struct tcp_bulk *b = &p->bulk;
+	uint32_t data = (uint32_t)RTE_MIN(n, (size_t)b->left);
+
+	b->to += data;
+	b->left -= data;
+	b->pad -= (uint8_t)(n - data);
+	if (tcp_is_bulk(p))
+		return;
+	if (b->got)
+		tcp_op_got(p);
+	else
+		put_end(p);
+}
+
+/* @return bytes of it that are in the buffer */
+static size_t
+bulk_take_near(struct tcp_peer *p, bool keep)
+{
+	struct tcp_rx *rx = &tcp_queue(p->peer.q)->rx;
+	struct tcp_bulk *b = &p->bulk;
+	uint32_t n = RTE_MIN(rx->end - rx->at, b->left + b->pad), data = RTE_MIN(n, b->left);
+
+	if (keep && data != 0)
+		memcpy((void *)(uintptr_t)b->to, rx->buf + rx->at, data);
+	rx->at += n;
+	return n;
+}
+
+enum tcp_frame_is
+tcp_bulk_begin(struct tcp_peer *p, const struct tcp_bulk *bulk)
+{
+	bool mark = bulk->left == 0;
+	uint8_t bulky = p->bulk.bulky;
+	size_t n;
+	int rc;
+
+	p->bulk = *bulk;
+	p->bulk.pad = (uint8_t)tcp_frame_pad(bulk->left);
+	p->bulk.bulky = bulk->left >= BULKY_MIN ? TCP_BULKY : bulky;
+	rc = mark ? -ESTALE : bulk_hold(p);
+	if (rc != 0 && rc != -ESTALE)
+		return TCP_FRAME_BAD;
+	n = bulk_take_near(p, rc == 0);
+	if (rc == 0)
+		bulk_drop(&p->bulk);
+	bulk_came(p, n);
+	return TCP_FRAME_GOOD;
+}
+
+/* To its place, and a little behind it. */
+static int
+bulk_iov(struct tcp_peer *p, bool keep, uint8_t pad[8], struct iovec iov[3])
+{
+	struct tcp_rx *rx = &tcp_queue(p->peer.q)->rx;
+	struct tcp_bulk *b = &p->bulk;
+	int n = 0;
+
+	if (b->left != 0 && !keep) { /* the buffer is empty */
+		iov[0] = (struct iovec){rx->buf, RTE_MIN(b->left, TCP_RX_LEN)};
+		return 1;
+	}
+	if (b->left != 0)
+		iov[n++] = (struct iovec){(void *)(uintptr_t)b->to, RTE_MIN(b->left, TCP_RX_LEN)};
+	if (b->left > TCP_RX_LEN)
+		return n;
+	if (b->pad != 0)
+		iov[n++] = (struct iovec){pad, b->pad};
+	iov[n++] = (struct iovec){rx->buf, TCP_NEAR_LEN};
+	return n;
+}
+
+ssize_t
+tcp_bulk_take(struct tcp_peer *p)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+	uint32_t left = p->bulk.left + p->bulk.pad;
+	uint8_t pad[8];
+	struct iovec iov[3];
+	struct msghdr m = {.msg_iov = iov};
+	int rc = p->bulk.left != 0 ? bulk_hold(p) : -ESTALE;
+	ssize_t n;
+
+	if (rc != 0 && rc != -ESTALE) {
+		tcp_peer_reject(p, -EPROTO);
+		errno = EAGAIN;
+		return -1;
+	}
+	m.msg_iovlen = (size_t)bulk_iov(p, rc == 0, pad, iov);
+	PLX_STAT_INC(tq->stat.rx_calls);
+	n = recvmsg(p->fd, &m, MSG_DONTWAIT);
+	if (rc == 0)
+		bulk_drop(&p->bulk);
+	if (n <= 0)
+		return n;
+	if ((uint32_t)n > left)
+		tq->rx.end = (uint32_t)n - left;
+	PLX_STAT_ADD(tq->stat.rx_straight, RTE_MIN((uint32_t)n, left));
+	bulk_came(p, RTE_MIN((size_t)n, (size_t)left));
+	return n;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * tcp_contract_test.h - between the files of the TCP driver's tests
+ */
+#ifndef TCP_CONTRACT_TEST_H
+#define TCP_CONTRACT_TEST_H
+
+#include "plx_unit_dev.h"
+
+/* What only this driver has, up to a NULL name. */
+extern CU_TestInfo tcp_far_tests[];  /* memory by keys */
+
+#endif
