@@ -64,6 +64,7 @@ const struct plx_dev_ops plx_net_tcp_ops = {
 	.close = tcp_close,
 	.queue_open = tcp_queue_open,
 	.queue_leave = tcp_queue_leave,
+	.queue_lose = tcp_queue_lose,
 	.queue_close = tcp_queue_close,
 	.queue_addr = tcp_queue_addr,
 	.queue_control = tcp_queue_control,

@@ -73,10 +73,9 @@ tcp_peer_disconnect(struct tcp_peer *p)
 	tcp_rx_drop(p);
 	tcp_op_drop(p);
 	if (p->fd >= 0) {
-		tcp_sock_close(tq, p->fd);
+		tcp_sock_close(tq, &p->fd);
 		tq->n_conns--;
 	}
-	p->fd = -1;
 	p->state = TCP_OVER;
 }
 

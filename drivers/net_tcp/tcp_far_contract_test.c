@@ -4,8 +4,12 @@
  * tcp_far_contract_test.c - memory that peers read and write over TCP: keys, what ends in the middle, malformed frames
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <rte_common.h>
 
@@ -151,6 +155,23 @@ a_message_is_found_after_the_writes_before_it(void)
 		UNIT_EQ(wait_over(&over), 0);
 	}
 	close_two();
+}
+
+static void
+what_is_sent_arrives(void)
+{
+	struct plx_rx rx;
+
+	for (uint64_t since = now_ns(); msg_send(to_b, 3, 100) == -EAGAIN;) {
+		others_turn(b);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	for (uint64_t since = now_ns(); burst(b, &rx, 1) == 0;) {
+		others_turn(b);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	CU_ASSERT(msg_is(&rx, 3, 100));
+	b->rx_release(b, &rx, 1);
 }
 
 static void
@@ -418,6 +439,64 @@ answers_that_wait_come_in_order(void)
 	close_two();
 }
 
+/* -- forked children -- */
+
+static bool
+is_closed(int fd)
+{
+	return fcntl(fd, F_GETFD) == -1 && errno == EBADF;
+}
+
+/* What a worker does in a child. @return the child, which lives until it is killed; its copies are closed */
+static pid_t
+child_of(struct plx_queue *q, int peer_fd)
+{
+	const struct tcp_queue *tq = tcp_queue(q);
+	int said[2], epfd = tq->epfd, listener = tq->listener;
+	pid_t pid;
+	char yes = 0;
+
+	UNIT_EQ_FATAL(pipe(said), 0);
+	pid = fork();
+	CU_ASSERT_FATAL(pid >= 0);
+	if (pid == 0) {
+		plx_queue_lose(q);
+		yes = is_closed(epfd) && is_closed(listener) && is_closed(peer_fd) ? 'y' : 'n';
+		(void)!write(said[1], &yes, 1);
+		pause();
+		_exit(0);
+	}
+	UNIT_EQ(read(said[0], &yes, 1), 1);
+	UNIT_EQ(yes, 'y');
+	close(said[0]);
+	close(said[1]);
+	return pid;
+}
+
+static void
+a_child_that_lives_on_does_not_hide_the_end_of_its_parent(void)
+{
+	int fd;
+	pid_t pid;
+
+	open_two();
+	fd = tcp_peer(to_b)->fd;
+	pid = child_of(a, fd);
+	/* The child has changed nothing for the parent. */
+	what_is_sent_arrives();
+	close(fd); /* as its kernel does when it is killed */
+	tcp_peer(to_b)->fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (uint64_t since = now_ns(); to_a->state != PLX_PEER_DEAD;) {
+		struct plx_rx rx;
+
+		UNIT_EQ(b->rx_burst(b, &rx, 1), 0);
+		CU_ASSERT_FATAL(patient(since));
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close_two();
+}
+
 CU_TestInfo tcp_far_tests[] = {
 	UNIT_TEST(long_data_goes_straight_to_its_place),
 	UNIT_TEST(a_message_is_found_after_the_writes_before_it),
@@ -430,5 +509,6 @@ CU_TestInfo tcp_far_tests[] = {
 	UNIT_TEST(a_frame_may_come_byte_by_byte),
 	UNIT_TEST(who_asks_for_more_than_is_allowed_is_malformed),
 	UNIT_TEST(answers_that_wait_come_in_order),
+	UNIT_TEST(a_child_that_lives_on_does_not_hide_the_end_of_its_parent),
 	CU_TEST_INFO_NULL,
 };

@@ -273,6 +273,7 @@ tcp_peer(struct plx_peer *peer)
 /* tcp_queue.c */
 int tcp_queue_open(struct plx_queue *q);
 void tcp_queue_leave(struct plx_queue *q);
+void tcp_queue_lose(struct plx_queue *q);
 void tcp_queue_close(struct plx_queue *q);
 void tcp_queue_addr(const struct plx_queue *q, struct plx_addr *addr);
 void tcp_queue_control(struct plx_queue *q);
@@ -295,6 +296,8 @@ uint64_t tcp_guests_deadline_ms(const struct tcp_queue *tq);
 /** Those who came from a peer are of no use. */
 void tcp_guests_drop(struct tcp_peer *p);
 void tcp_listen_close(struct tcp_queue *tq);
+/** In a forked child. */
+void tcp_listen_lose(struct tcp_queue *tq);
 
 /* tcp_join.c */
 /** Begin to connect. Errors: -ENOMEM, -EMFILE, -ENFILE. */
@@ -303,6 +306,8 @@ int tcp_join(struct tcp_peer *p);
 void tcp_join_end(struct tcp_peer *p);
 /** Something happened at a try's socket. */
 void tcp_try_event(struct tcp_peer *p);
+/** In a forked child. */
+void tcp_join_lose(struct tcp_peer *p);
 void tcp_join_control(struct tcp_peer *p, uint64_t now_ms);
 /** @return when that has something to do though nothing comes; UINT64_MAX: never */
 uint64_t tcp_join_deadline_ms(const struct tcp_peer *p);
@@ -331,7 +336,10 @@ void tcp_sock_settle(const struct tcp_queue *tq, int fd);
 int tcp_sock_watch(const struct tcp_queue *tq, int fd, uint32_t events, void *what, enum tcp_watch kind);
 /** The same of one that is watched already. */
 int tcp_sock_rewatch(const struct tcp_queue *tq, int fd, uint32_t events, void *what, enum tcp_watch kind);
-void tcp_sock_close(const struct tcp_queue *tq, int fd);
+/** Close a socket, which *fd names no more when it is closed: another thread may fork meanwhile. */
+void tcp_sock_close(const struct tcp_queue *tq, int *fd);
+/** In a forked child: close a copy, if there is one; the connection is the parent's. */
+void tcp_sock_lose(int *fd);
 /** @return in words that the system has no port for us */
 static inline const char *
 tcp_no_port(const struct tcp_queue *tq)

@@ -62,9 +62,8 @@ try_close(struct tcp_queue *tq, struct tcp_join *j, struct tcp_try *t)
 {
 	if (t->fd < 0)
 		return;
-	tcp_sock_close(tq, t->fd);
+	tcp_sock_close(tq, &t->fd);
 	j->at[t->place].tried_now = false;
-	t->fd = -1;
 }
 
 static void
@@ -162,7 +161,7 @@ try_won(struct tcp_peer *p, struct tcp_try *t)
 	rc = tcp_peer_adopt(p, fd);
 	PLX_STAT_ADD(tq->stat.joined, rc == 0);
 	if (rc != 0) {
-		tcp_sock_close(tq, fd);
+		tcp_sock_close(tq, &fd);
 		tcp_peer_end(p, rc);
 	}
 	return 0;
@@ -440,6 +439,13 @@ tcp_join(struct tcp_peer *p)
 	if (j != NULL)
 		begin_tries(p, now_ms);
 	return 0;
+}
+
+void
+tcp_join_lose(struct tcp_peer *p)
+{
+	for (unsigned k = 0; p->join != NULL && k < TCP_TRIES; k++)
+		tcp_sock_lose(&p->join->tries[k].fd);
 }
 
 void

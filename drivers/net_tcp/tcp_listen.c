@@ -120,7 +120,7 @@ guest_drop(struct tcp_queue *tq, struct tcp_guest *g)
 {
 	PLX_STAT_ADD(tq->stat.drop_stranger, g->p == NULL);
 	guest_leave(g);
-	tcp_sock_close(tq, g->fd);
+	tcp_sock_close(tq, &g->fd);
 }
 
 /* -- what they say -- */
@@ -194,7 +194,7 @@ guest_confirm(struct tcp_queue *tq, struct tcp_guest *g)
 	rc = tcp_peer_adopt(p, g->fd);
 	if (rc == 0)
 		return;
-	tcp_sock_close(tq, g->fd);
+	tcp_sock_close(tq, &g->fd);
 	tcp_peer_end(p, rc);
 }
 
@@ -341,8 +341,17 @@ tcp_guests_drop(struct tcp_peer *p)
 		if (!g->open || g->p != p)
 			continue;
 		guest_leave(g);
-		tcp_sock_close(tq, g->fd);
+		tcp_sock_close(tq, &g->fd);
 	}
+}
+
+void
+tcp_listen_lose(struct tcp_queue *tq)
+{
+	for (unsigned i = 0; tq->guests != NULL && i < TCP_GUESTS; i++)
+		if (tq->guests[i].open)
+			tcp_sock_lose(&tq->guests[i].fd);
+	tcp_sock_lose(&tq->listener);
 }
 
 void

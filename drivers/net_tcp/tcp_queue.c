@@ -213,6 +213,27 @@ tcp_queue_leave(struct plx_queue *q)
 	}
 }
 
+static void
+peer_lose(struct plx_peer *peer, void *arg)
+{
+	struct tcp_peer *p = tcp_peer(peer);
+
+	(void)arg;
+	tcp_join_lose(p);
+	tcp_sock_lose(&p->fd);
+}
+
+/* They stay open in the parent; as long as the child has copies, peers do not see their end. */
+void
+tcp_queue_lose(struct plx_queue *q)
+{
+	struct tcp_queue *tq = tcp_queue(q);
+
+	plx_peer_each(q, peer_lose, NULL);
+	tcp_listen_lose(tq);
+	tcp_sock_lose(&tq->epfd);
+}
+
 void
 tcp_queue_close(struct plx_queue *q)
 {

@@ -186,10 +186,21 @@ tcp_sock_rewatch(const struct tcp_queue *tq, int fd, uint32_t events, void *what
 }
 
 void
-tcp_sock_close(const struct tcp_queue *tq, int fd)
+tcp_sock_close(const struct tcp_queue *tq, int *fd)
 {
-	(void)epoll_ctl(tq->epfd, EPOLL_CTL_DEL, fd, NULL); /* a forked child may have a copy of fd */
-	close(fd);
+	int was = *fd;
+
+	*fd = -1;
+	(void)epoll_ctl(tq->epfd, EPOLL_CTL_DEL, was, NULL); /* a forked child may have a copy */
+	close(was);
+}
+
+void
+tcp_sock_lose(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
 }
 
 uint64_t

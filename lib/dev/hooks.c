@@ -175,6 +175,8 @@ lost_dev(const struct plx_dev_ops *ops)
 void
 plx_queue_lose(struct plx_queue *q)
 {
+	if (q->dev->ops->queue_lose != NULL)
+		q->dev->ops->queue_lose(q);
 	q->dev = lost_dev(q->dev->ops);
 	q->tx_short = lost_tx_short;
 	q->tx = lost_tx;

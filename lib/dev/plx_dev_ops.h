@@ -159,6 +159,9 @@ struct plx_dev_ops {
 	void (*flush)(struct plx_queue *q); /* hot: submit delayed messages, see plx_queue.hold */
 	void (*queue_leave)(struct plx_queue *q); /* first step of closing: notify peers, let sends
 	                                           * arrive */
+	/* In a forked child, inside of fork(): close the child's copies of descriptors, so that peers
+	 * see the end of the parent's connections. Nothing else of the queue is used there. */
+	void (*queue_lose)(struct plx_queue *q);
 	void (*queue_control)(struct plx_queue *q);
 	uint64_t (*deadline)(struct plx_queue *q); /* plx_queue_deadline(): with queue_control */
 	bool (*peer_is)(const struct plx_peer *peer, const struct plx_addr *addr); /* or only its uid */
