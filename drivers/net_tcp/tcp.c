@@ -32,6 +32,8 @@ static const struct plx_stat_row stat_rows[] = {
 	PLX_STAT_ROW(struct tcp_stat, drop_ended),
 	PLX_STAT_ROW(struct tcp_stat, drop_bad_key),
 	PLX_STAT_ROW(struct tcp_stat, drop_bad_frame),
+	PLX_STAT_ROW(struct tcp_stat, parked),
+	PLX_STAT_ROW(struct tcp_stat, reopened),
 	PLX_STAT_END,
 };
 

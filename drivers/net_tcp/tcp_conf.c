@@ -26,6 +26,8 @@ static const struct plx_conf_row rows[TCP_CONF_N] = {
 		"Silence of a peer after which its host is probed.", PLX_CONF_ROLE_PROBE_MS),
 	PLX_ROW_UINT(TCP_CONF_DEAD_MS, "net_tcp.dead_ms", "ms", "20000", 100, 900000, false,
 		"How long a peer's host may be silent before the peer counts as gone."),
+	PLX_ROW_UINT(TCP_CONF_CONNECTED, "net_tcp.connected", "peers", "32k", 2, 32u << 10, false,
+		"Connections of a worker above which those that are idle are closed, until there is something to send."),
 	PLX_ROW_UINT(TCP_CONF_MSG_LEN, "net_tcp.msg_len", "bytes", "32k", 512, 48u << 10, false,
 		"Data of one message; longer ones go in pieces."),
 	PLX_ROW_UINT(TCP_CONF_CHUNKS, "net_tcp.chunks", "chunks", "256", 64, 1u << 16, false,

@@ -38,17 +38,29 @@ tcp_peer_adopt(struct tcp_peer *p, int fd)
 	log_connected(p, fd);
 	p->fd = fd;
 	p->state = TCP_OPEN;
+	p->used_ms = tq->now_ms;
 	tq->n_conns++;
 	tcp_heat(p);
 	plx_peer_met(&p->peer);
 	return 0;
 }
 
+static void
+not_leaving(struct tcp_peer *p)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+
+	tq->n_leaving -= p->state == TCP_LEAVING;
+	tq->n_byes -= p->bye_came;
+	p->bye_said = p->bye_came = false;
+}
+
 void
 tcp_peer_cut(struct tcp_peer *p, int err)
 {
-	if (p->state != TCP_OPEN)
+	if (!tcp_is_up(p))
 		return;
+	not_leaving(p);
 	p->state = TCP_CUT;
 	p->lost_err = err;
 	tcp_out_drop(p);
@@ -69,6 +81,7 @@ tcp_peer_disconnect(struct tcp_peer *p)
 
 	tcp_cool(p);
 	tcp_unwatch(p);
+	not_leaving(p);
 	tcp_out_drop(p);
 	tcp_rx_drop(p);
 	tcp_op_drop(p);

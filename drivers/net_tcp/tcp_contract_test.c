@@ -73,6 +73,7 @@ static CU_TestInfo own_tests[] = {
 static const struct dev_contract_suite suites[] = {
 	{"itself", 0, own_tests},
 	{"memory by keys", 0, tcp_far_tests},
+	{"idle connections", 0, tcp_park_tests},
 	{NULL, 0, NULL},
 };
 

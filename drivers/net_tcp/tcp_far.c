@@ -103,6 +103,9 @@ tcp_far_frame(struct tcp_peer *p, const struct tcp_frame *f)
 		memcpy(&body.atomic, at, sizeof(body.atomic));
 		is = on_atomic(p, f->op, &body.atomic);
 		break;
+	case TCP_BYE:
+		is = tcp_bye_came(p) ? TCP_FRAME_GOOD : TCP_FRAME_BAD;
+		break;
 	default:
 		memcpy(&body.ack, at, sizeof(body.ack));
 		is = tcp_op_acked(p, body.ack.n) ? TCP_FRAME_GOOD : TCP_FRAME_BAD;

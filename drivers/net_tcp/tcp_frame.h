@@ -25,6 +25,7 @@ enum tcp_frame_kind {
 	TCP_ATOMIC,  /* struct tcp_atomic; op: enum plx_dev_atomic */
 	TCP_ACK,     /* struct tcp_ack */
 	TCP_GOT,     /* data */
+	TCP_BYE,     /* nothing new comes behind it, only answers: the connection is idle; see tcp_park.c */
 	TCP_FRAME_N
 };
 
@@ -88,7 +89,7 @@ tcp_frame_look_far(uint32_t left, const struct tcp_frame *f)
 {
 	static const uint8_t bytes[TCP_FRAME_N] = {[TCP_PUT] = sizeof(struct tcp_where),
 		[TCP_GET] = sizeof(struct tcp_get), [TCP_ATOMIC] = sizeof(struct tcp_atomic),
-		[TCP_ACK] = sizeof(struct tcp_ack), [TCP_GOT] = 0};
+		[TCP_ACK] = sizeof(struct tcp_ack), [TCP_GOT] = 0, [TCP_BYE] = 0};
 	uint32_t most;
 
 	if (f->kind == 0 || f->kind >= TCP_FRAME_N || f->pad != 0)

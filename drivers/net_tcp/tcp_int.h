@@ -144,6 +144,7 @@ enum tcp_state {
 	TCP_NONE,
 	TCP_JOINING, /* see tcp_join.c */
 	TCP_OPEN,
+	TCP_LEAVING, /* nothing new is sent: it is about to be closed as it is idle; see tcp_park.c */
 	TCP_CUT,  /* nothing more can be sent; what has come is still to be read */
 	TCP_OVER, /* no socket any more */
 };
@@ -177,6 +178,9 @@ struct tcp_peer {
 	uint32_t n_acks;	/* PUTs to acknowledge */
 	uint32_t n_empty;	/* looks in a row that found nothing */
 	bool out_armed;		/* epoll reports room to send */
+	bool bye_said, bye_came; /* TCP_LEAVING */
+	bool wants;		/* closed as it was idle, and there is something to send */
+	uint32_t used_ms;	/* when something went or came last, about */
 	/* cold */
 	uint8_t n_answered;	/* guests that are this peer and have an ANSWER, */
 	uint8_t n_waiting;	/* or wait for it */
@@ -186,6 +190,8 @@ struct tcp_peer {
 	struct tcp_join *join;	/* TCP_JOINING */
 	struct tcp_addr addr;
 };
+
+_Static_assert(sizeof(struct tcp_peer) <= 512, "what a peer costs that is idle");
 
 struct tcp_stat {
 	uint64_t joins, joined, accepted, crossed, refused; /* connections */
@@ -197,6 +203,7 @@ struct tcp_stat {
 	uint64_t rx_straight; /* bytes that went straight to where they belong */
 	uint64_t drop_ended; /* writes to memory whose receive has failed */
 	uint64_t drop_bad_key;
+	uint64_t parked, reopened; /* connections closed as they were idle; made again */
 	uint64_t drop_bad_frame;
 };
 
@@ -227,6 +234,8 @@ struct tcp_queue {
 	TAILQ_HEAD(tcp_hots, tcp_peer) hot;
 	TAILQ_HEAD(, tcp_peer) blocked, dirty, watched;
 	uint32_t n_hot, n_conns, n_joins;
+	uint32_t n_leaving, n_byes, n_wants; /* peers that are TCP_LEAVING; of which a BYE has come; that want */
+	uint32_t now_ms;	/* at the last control */
 	uint32_t turns;
 	int epfd;
 	/* chunks */
@@ -253,6 +262,7 @@ struct tcp_queue {
 	char if_text[PLX_CONF_STR_MAX];
 	uint16_t port_first, port_last; /* 0: any */
 	uint32_t connect_ms, answer_ms, probe_ms, dead_ms;
+	uint32_t connected;	/* connections above which those that are idle are closed */
 	uint64_t watch_ms;	/* when the watched ones are looked at next */
 	uint64_t n_dead_seen;	/* of the queue's peers, when all were looked at last */
 	pid_t pid;
@@ -425,6 +435,7 @@ tcp_tx_later(struct tcp_peer *p)
 
 	if (p->dirty)
 		return;
+	p->used_ms = tcp_queue(q)->now_ms;
 	p->dirty = q->held = true;
 	TAILQ_INSERT_TAIL(&tcp_queue(q)->dirty, p, dirty_link);
 }
@@ -439,7 +450,7 @@ void tcp_push(struct tcp_peer *p);
 /** Behind what was put into a peer's out: it goes at once, or at the end of the turn. */
 void tcp_tx_go(struct tcp_peer *p);
 /** @return why nothing is taken: -EAGAIN, or what the peer has died of */
-int tcp_tx_full(const struct tcp_peer *p);
+int tcp_tx_full(struct tcp_peer *p);
 
 /** Outside of a turn, whether the message is to wait for one. */
 static inline bool
@@ -513,6 +524,20 @@ tcp_is_bulk(const struct tcp_peer *p)
 /* tcp_rx.c */
 uint16_t tcp_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
 void tcp_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
+
+/* tcp_park.c */
+/** A peer's BYE has come. @return whether it may come */
+bool tcp_bye_came(struct tcp_peer *p);
+/** A connection is over: as both have said BYE? Then it is made again when there is something to send. */
+bool tcp_park_end(struct tcp_peer *p);
+void tcp_park_control(struct tcp_queue *tq);
+
+/** @return whether a peer's socket takes what waits for it. */
+static inline bool
+tcp_is_up(const struct tcp_peer *p)
+{
+	return p->state == TCP_OPEN || p->state == TCP_LEAVING;
+}
 
 /* tcp_hot.c */
 /** Look at a peer's socket in each turn. */

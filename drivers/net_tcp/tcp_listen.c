@@ -169,7 +169,8 @@ guest_hello(struct tcp_queue *tq, struct tcp_guest *g)
 	plx_queue_rouse(tq->q);
 	tcp_sock_settle(tq, g->fd); /* should its host go */
 	g->p = p;
-	g->waits = p->join != NULL && tq->addr.uid > p->addr.uid;
+	/* It has closed a connection whose end we have not read yet. */
+	g->waits = p->state == TCP_LEAVING || (p->join != NULL && tq->addr.uid > p->addr.uid);
 	PLX_STAT_ADD(tq->stat.crossed, p->join != NULL);
 	(*(g->waits ? &p->n_waiting : &p->n_answered))++;
 	if (p->state == TCP_OPEN || p->state == TCP_CUT)
@@ -278,9 +279,9 @@ guest_control(struct tcp_queue *tq, struct tcp_guest *g, uint64_t now_ms)
 {
 	struct tcp_peer *p = g->p;
 
-	if (p != NULL && p->state >= TCP_OPEN) {
+	if (p != NULL && p->state >= TCP_OPEN && !(g->waits && p->state == TCP_LEAVING)) {
 		guest_drop(tq, g); /* it was made, or the peer is no more */
-	} else if (g->waits && p->join == NULL) {
+	} else if (g->waits && p->state < TCP_OPEN && p->join == NULL) {
 		p->n_waiting--;
 		p->n_answered++;
 		g->waits = false;

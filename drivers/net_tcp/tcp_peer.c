@@ -71,6 +71,7 @@ tcp_peer_connect(struct plx_peer *peer)
 		return tcp_join(p);
 	case TCP_JOINING:
 	case TCP_OPEN:
+	case TCP_LEAVING:
 		return 0;
 	default:
 		return p->lost_err != 0 ? p->lost_err : -ECONNRESET;
@@ -85,6 +86,7 @@ tcp_peer_close(struct plx_peer *peer)
 	tcp_join_end(p);
 	tcp_guests_drop(p);
 	tcp_peer_disconnect(p);
+	tcp_queue(peer->q)->n_wants -= p->wants;
 }
 
 void

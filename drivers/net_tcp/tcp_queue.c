@@ -52,6 +52,7 @@ read_conf(struct tcp_queue *tq, const struct plx_conf *conf)
 	tq->answer_ms = RTE_MAX((uint32_t)plx_conf_u64(conf, TCP_CONF(ANSWER_MS)), tq->connect_ms);
 	tq->probe_ms = (uint32_t)plx_conf_u64(conf, TCP_CONF(PROBE_MS));
 	tq->dead_ms = (uint32_t)plx_conf_u64(conf, TCP_CONF(DEAD_MS));
+	tq->connected = (uint32_t)plx_conf_u64(conf, TCP_CONF(CONNECTED));
 	tq->msg_len = (uint32_t)plx_conf_u64(conf, TCP_CONF(MSG_LEN)) + TCP_HDR_ROOM;
 	tq->n_chunks = (uint32_t)plx_conf_u64(conf, TCP_CONF(CHUNKS));
 	return read_ports(tq, plx_conf_str(conf, TCP_CONF(PORTS)));
@@ -147,6 +148,8 @@ tcp_queue_control(struct plx_queue *q)
 		return;
 	tcp_poll(tq);
 	now_ms = plx_clock_ms();
+	tq->now_ms = (uint32_t)now_ms;
+	tcp_park_control(tq);
 	tcp_guests_control(tq, now_ms);
 	tcp_watch_control(tq, now_ms);
 	if (tq->n_joins != 0 || q->stat.peers_dead != tq->n_dead_seen)
@@ -187,10 +190,10 @@ peer_leave(struct plx_peer *peer, void *arg)
 	unsigned *waits = arg;
 	int left = 0;
 
-	if (p->state != TCP_OPEN || p->self)
+	if (!tcp_is_up(p) || p->self)
 		return;
 	tcp_push(p);
-	if (p->state == TCP_OPEN)
+	if (tcp_is_up(p))
 		*waits += !STAILQ_EMPTY(&p->out) || (ioctl(p->fd, SIOCOUTQ, &left) == 0 && left != 0);
 }
 

@@ -197,6 +197,7 @@ fill(struct tcp_queue *tq, struct tcp_peer *p)
 	n = take(tq, p);
 	if (likely(n > 0)) {
 		p->n_empty = 0;
+		p->used_ms = tq->now_ms;
 		return true;
 	}
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -204,7 +205,8 @@ fill(struct tcp_queue *tq, struct tcp_peer *p)
 		p->n_empty++;
 		return false;
 	}
-	tcp_peer_end(p, p->lost_err != 0 ? p->lost_err : n == 0 ? -ECONNRESET : -errno);
+	if (!tcp_park_end(p))
+		tcp_peer_end(p, p->lost_err != 0 ? p->lost_err : n == 0 ? -ECONNRESET : -errno);
 	return false;
 }
 

@@ -37,8 +37,8 @@ waits(const struct tcp_queue *tq)
 	struct tcp_frame f;
 	const struct tcp_rx *rx = &tq->rx;
 
-	return !TAILQ_EMPTY(&tq->dirty) || !STAILQ_EMPTY(&tq->lent_over) || !STAILQ_EMPTY(&tq->ops_over) ||
-		own_waits(tq) ||
+	return tq->n_wants + tq->n_byes != 0 || !TAILQ_EMPTY(&tq->dirty) || !STAILQ_EMPTY(&tq->lent_over) ||
+		!STAILQ_EMPTY(&tq->ops_over) || own_waits(tq) ||
 		(rx->end != rx->at && tcp_frame_look(rx->buf + rx->at, rx->end - rx->at, TCP_MSG_MAX, &f) != TCP_FRAME_PART);
 }
 

@@ -19,10 +19,14 @@
 #include "tcp_int.h"
 
 int
-tcp_tx_full(const struct tcp_peer *p)
+tcp_tx_full(struct tcp_peer *p)
 {
 	if (p->peer.state == PLX_PEER_DEAD)
 		return p->peer.err;
+	if (unlikely((p->state == TCP_NONE || p->state == TCP_LEAVING) && !p->wants)) {
+		p->wants = true;
+		tcp_queue(p->peer.q)->n_wants++;
+	}
 	PLX_STAT_INC(p->peer.q->stat.tx_full);
 	return -EAGAIN;
 }
@@ -47,6 +51,7 @@ go_at_once(struct tcp_peer *p)
 {
 	struct plx_queue *q = p->peer.q;
 
+	p->used_ms = tcp_queue(q)->now_ms;
 	if (q->turns != NULL)
 		p->sent_turn = *q->turns + 1;
 	tcp_push(p);
@@ -214,7 +219,7 @@ tcp_push(struct tcp_peer *p)
 	struct tx_batch b;
 	int rc;
 
-	if (p->self || p->state != TCP_OPEN)
+	if (p->self || !tcp_is_up(p))
 		return;
 	do {
 		answered = answer(p);
@@ -223,7 +228,7 @@ tcp_push(struct tcp_peer *p)
 			tcp_peer_reject(p, rc);
 		more = rc == 0 && b.n != 0 && push_once(p, &b);
 	} while (more);
-	tcp_out_block(p, p->state == TCP_OPEN && (!answered || !STAILQ_EMPTY(&p->out)));
+	tcp_out_block(p, tcp_is_up(p) && (!answered || !STAILQ_EMPTY(&p->out)));
 }
 
 void

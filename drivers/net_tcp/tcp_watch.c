@@ -33,7 +33,7 @@ static void
 give_up(struct tcp_peer *p)
 {
 	tcp_unwatch(p);
-	if (p->state == TCP_OPEN)
+	if (tcp_is_up(p))
 		(void)shutdown(p->fd, SHUT_RDWR);
 	tcp_peer_cut(p, -ETIMEDOUT);
 }
