@@ -13,12 +13,15 @@ of what goes between two cores counts only if a cache line took less than NS (60
 the other right before and right behind it. --near 0 takes all.
 
 GROUP is the beginning of a program's name (--list); all when none is given. The programs of
-OSU run on MPICH, and are left out unless --osu names the folder where they were built.
+OSU run on MPICH, and are left out unless --osu names the folder where they were built. Those of
+the group tcp run between two network namespaces, which needs root, by TCP alone; in place of the
+other UCX they show what plain sockets do.
 
 The exit status is 0 when every goal is reached, 1 when one is not, and 2 when a figure could
 not be measured or the command is wrong.
 """
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -31,6 +34,7 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(TOP, "test"))
+import compare_net  # pylint: disable=wrong-import-position
 import run_perftest  # pylint: disable=wrong-import-position
 import run_util as u  # pylint: disable=wrong-import-position
 
@@ -60,9 +64,12 @@ class Side:
         return r.out
 
 
+RAW = Side("raw")
+
+
 class Goal:
     """A figure is at most (at least, where more is better) FACTOR times that of AGAINST, plus PLUS.
-    AGAINST: ucx, other, best of the two, own (row KEY of Pollux itself), or a plain number."""
+    AGAINST: ucx, other, raw, best of the two, own (row KEY of Pollux itself), or a plain number."""
 
     def __init__(self, against, factor=1.0, plus=0.0, key=None):
         self.against, self.factor, self.plus, self.key = against, factor, plus, key
@@ -97,9 +104,14 @@ class Row:
 class Program:
     """What runs as a whole; measure(setup, side) returns {key: figure}."""
 
-    def __init__(self, name, measure, rows, near=True, ours_only=False, needs=()):
+    def __init__(self, name, measure, rows, near=True, ours_only=False, needs=(), raw=False):
         self.name, self.measure, self.rows = name, measure, rows
         self.near, self.ours_only, self.needs = near, ours_only, needs
+        self.raw = raw  # plain sockets instead of the other UCX
+
+    def sides(self, sides):
+        mine = [s for s in sides if s.name == "pollux" or not self.ours_only]
+        return [s for s in mine if s.name != "other"] + [RAW] if self.raw else mine
 
 
 def size_text(n):
@@ -192,6 +204,51 @@ def overlap(setup, side):
     return {size_text(int(a)): float(b) for a, b in found}
 
 
+def raw_tcp(setup, kind, size, n):
+    """Plain sockets, between the two hosts."""
+    port, net = u.free_port(), setup.hosts()
+    server = u.start([*net.at(0), "taskset", "-c", setup.core_names[0], setup.tool("raw_tcp"), "serve", str(port)])
+    try:
+        while not u.listening(port, server.pid) and server.poll() is None:
+            time.sleep(0.01)
+        out = setup.call([*net.at(1), "taskset", "-c", setup.core_names[1], setup.tool("raw_tcp"), kind,
+                          net.address(0), str(port), str(size), str(n)])
+        server.wait(TIMEOUT_S)
+    finally:
+        u.kill_family(server)
+    return lines(out)["figure"]
+
+
+def tcp(test, size, n, column, unit, goals, kind):
+    """A row of ucx_perftest's, by TCP between two hosts."""
+    def measure(setup, side):
+        if side is RAW:
+            return {size_text(size): raw_tcp(setup, kind, size, n)} if kind else {}
+        net = setup.hosts()
+        env = {**side.env, "UCX_TLS": "tcp", "UCX_NET_DEVICES": net.device}
+        error, row = run_perftest.pair(side.prefix, env, test, size, n, setup.core_names, TIMEOUT_S,
+                                       at=(net.at(0), net.at(1)), host=net.address(0))
+        if error:
+            raise CannotMeasure(f"{side.name}: {error}")
+        return {size_text(size): row[column] * {"ns": 1e3, "MB/s": 1, "M/s": 1e-6}[unit]}
+
+    name = f"tcp-{test.replace('ucp_', '')}-{size}"
+    return Program(name, measure, [Row(size_text(size), unit, goals, unit != "ns")], near=False,
+                   needs=["ucx_perftest", "ip", "cc"], raw=True)
+
+
+def tcp_programs():
+    latency, rate, band = (3, "ns"), (7, "M/s"), (5, "MB/s")
+    ucx, whole = [Goal("ucx", 1.1)], [Goal("raw", 0.9), Goal("ucx", 1.1)]
+    return [
+        tcp("tag_lat", 8, 50000, *latency, [Goal("raw", 1.1), Goal("ucx", 0.9)], "lat"),
+        tcp("tag_bw", 8, 1000000, *rate, [Goal(3), Goal("ucx", 5)], None),
+        tcp("tag_bw", 64 * KIB, 30000, *band, [Goal("ucx", 1.3)], "stream"),
+        *[tcp(t, MIB, 4000, *band, whole, "stream") for t in ("tag_bw", "ucp_put_bw")],
+        tcp("ucp_get", MIB, 2000, *band, ucx, None),  # one at a time
+    ]
+
+
 def programs():
     lat = [perftest(t, s, False) for t, s in (("tag_lat", 8), ("tag_lat", KIB), ("ucp_am_lat", 8))]
     rate = [perftest(t, 8, True) for t in ("tag_bw", "ucp_am_bw", "stream_bw")]
@@ -218,6 +275,7 @@ def programs():
         Program("init", init, [Row("start_ms", "ms", [Goal("ucx", plus=2)]),
                                Row("memory_kib", "KiB", [Goal("ucx")])], near=False, needs=["cc"]),
         *[mpi_init(n) for n in (1, 8, 16)],
+        *tcp_programs(),
     ]
 
 
@@ -232,6 +290,20 @@ class Setup:
         allowed = sorted(os.sched_getaffinity(0))
         self.core_names = args.cores.split(",") if args.cores else [str(allowed[0]), str(allowed[-1])]
         self.made = {}
+        self.net = None
+
+    def hosts(self):
+        """Two hosts, made when they are needed."""
+        if self.net is None:
+            try:
+                self.net = compare_net.Pair()
+            except subprocess.CalledProcessError as e:
+                raise CannotMeasure(f"no network namespaces: {e.stderr.strip()}") from e
+        return self.net
+
+    def close(self):
+        if self.net is not None:
+            self.net.close()
 
     def sources(self, name):
         include = ["-I", os.path.join(TOP, "include"), "-I", HERE]
@@ -242,7 +314,7 @@ class Setup:
         links = name in ("start", "sgl")
         libs = ["-l:libucp.so.0", "-L", os.path.join(self.build, "dropin"), "-Wl,--unresolved-symbols=ignore-all"]
         return compiler, [os.path.join(HERE, name + ".c")], \
-            ["-pthread"] if name == "core_time" else [*include, *(libs if links else [])]
+            {"core_time": ["-pthread"], "raw_tcp": ["-O2", "-I", HERE]}.get(name, [*include, *(libs if links else [])])
 
     def tool(self, name):
         if name not in self.made:
@@ -315,8 +387,9 @@ def judge(program, row, medians):
         ok = None if mine is None or limit is None else mine >= limit if row.more else mine <= limit
         found.append({"goal": goal.text(row), "limit": limit, "reached": ok})
     base = {n: mine / v for n, v in values.items() if n != "pollux" and v and v > 0 and mine is not None}
-    text = "  ".join(f"{number(values.get(n)):>8}" for n in ("pollux", "ucx", "other"))
-    ratios = "  ".join(f"{base[n]:6.2f}" if n in base else f"{'-':>6}" for n in ("ucx", "other"))
+    third = "raw" if program.raw else "other"
+    text = "  ".join(f"{number(values.get(n)):>8}" for n in ("pollux", "ucx", third))
+    ratios = "  ".join(f"{base[n]:6.2f}" if n in base else f"{'-':>6}" for n in ("ucx", third))
     marks = "; ".join(f"{f['goal']} {'?' if f['reached'] is None else 'yes' if f['reached'] else 'NO'}"
                       for f in found)
     print(f"{program.name:22} {row.key:11} {row.unit:5} {text}  {ratios}  {marks}", flush=True)
@@ -341,8 +414,7 @@ def compare(args, chosen, setup, sides):
             print(f"{program.name:22} left out: {why}")
             continue
         try:
-            mine = [s for s in sides if s.name == "pollux" or not program.ours_only]
-            got, dropped = run_program(setup, program, mine, args.rounds)
+            got, dropped = run_program(setup, program, program.sides(sides), args.rounds)
         except CannotMeasure as e:
             print(f"{program.name:22} not measured: {e}")
             status = 2
@@ -388,8 +460,8 @@ def main():
         other = os.path.abspath(args.other)
         sides.append(Side("other", env={"LD_LIBRARY_PATH": os.path.join(other, "lib"),
                                         "PATH": os.path.join(other, "bin") + ":" + os.environ["PATH"]}))
-    with tempfile.TemporaryDirectory() as folder:
-        return compare(args, chosen, Setup(args, folder), sides)
+    with tempfile.TemporaryDirectory() as folder, contextlib.closing(Setup(args, folder)) as setup:
+        return compare(args, chosen, setup, sides)
 
 
 if __name__ == "__main__":

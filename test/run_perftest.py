@@ -30,9 +30,10 @@ SIZES = [8, 64, 1024, 4096, 8192, 16384, 65536, 262144, 1048576, 4194304]
 UCX_BEST = {"UCX_TLS": "posix,cma,self"}
 
 
-def pair(prefix, env, test, size, n, cores, timeout, extra=()):
-    """Server and client; env is that of both or one for each. Returns (error text, last
-    result line's numbers)."""
+def pair(prefix, env, test, size, n, cores, timeout, extra=(), at=((), ()), host="127.0.0.1"):
+    """Server and client; env is that of both or one for each, and so are the commands `at` that
+    run them somewhere else, where the server is known as host. Returns (error text, last result
+    line's numbers)."""
     port = str(u.free_port())
     server_env, client_env = env if isinstance(env, tuple) else (env, env)
     name, _, layout = test.partition(":")
@@ -40,18 +41,18 @@ def pair(prefix, env, test, size, n, cores, timeout, extra=()):
     base = ["ucx_perftest", "-t", name, "-s", lengths, "-n", str(n), "-w", str(max(1, n // 10)),
             "-p", port, *(["-D", f"{layout},{layout}"] if layout else []), *extra]
     with tempfile.TemporaryFile("w+") as s_out, tempfile.TemporaryFile("w+") as c_out:
-        server = u.start(["taskset", "-c", cores[0], *prefix, *base], server_env, stdout=s_out,
+        server = u.start([*at[0], "taskset", "-c", cores[0], *prefix, *base], server_env, stdout=s_out,
                          stderr=subprocess.STDOUT)
         client = None
         try:
             end = time.monotonic() + timeout
             # The server listens when it is ready; a client that comes early gives up.
-            while not u.listening(int(port)):
+            while not u.listening(int(port), server.pid):
                 if server.poll() is not None or time.monotonic() > end:
                     s_out.seek(0)
                     return "server: " + s_out.read(), None
                 time.sleep(0.01)
-            client = u.start(["taskset", "-c", cores[1], *prefix, *base, "127.0.0.1"],
+            client = u.start([*at[1], "taskset", "-c", cores[1], *prefix, *base, host],
                              client_env, stdout=c_out, stderr=subprocess.STDOUT)
             codes = [u.wait(p, max(0.1, end - time.monotonic())) for p in (client, server)]
         except subprocess.TimeoutExpired:

@@ -252,9 +252,10 @@ def free_port():
         return port
 
 
-def listening(port):
+def listening(port, pid="self"):
+    """Whether somebody listens there, in the network of a process."""
     want = f":{port:04X}"
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+    for table in (f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6"):
         try:
             for line in open(table, encoding="ascii"):
                 f = line.split()

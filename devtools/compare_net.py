@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+"""compare_net.py - two hosts, which are network namespaces with a cable between them; needs root and iproute2"""
+import os
+import subprocess
+
+
+def ip(*args, check=True):
+    return subprocess.run(["ip", *args], check=check, capture_output=True, text=True)
+
+
+class Pair:
+    """Until close()."""
+
+    device = "eth0"
+
+    def __init__(self):
+        self.names = [f"plx{os.getpid()}-{i}" for i in range(2)]
+        try:
+            self.open()
+        except subprocess.CalledProcessError:
+            self.close()
+            raise
+
+    def open(self):
+        for name in self.names:
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", self.names[0], "link", "add", self.device, "type", "veth", "peer", "name", self.device,
+           "netns", self.names[1])
+        for i, name in enumerate(self.names):
+            ip("-n", name, "addr", "add", f"{self.address(i)}/24", "dev", self.device)
+            ip("-n", name, "link", "set", self.device, "up")
+
+    def close(self):
+        for name in self.names:
+            ip("netns", "del", name, check=False)
+
+    @staticmethod
+    def address(i):
+        return f"10.78.0.{i + 1}"
+
+    def at(self, i):
+        """What runs a command there."""
+        return ["ip", "netns", "exec", self.names[i]]
