@@ -117,8 +117,8 @@ bulk_iov(struct tcp_peer *p, bool keep, uint8_t pad[8], struct iovec iov[3])
 	struct tcp_bulk *b = &p->bulk;
 	int n = 0;
 
-	if (b->left != 0 && !keep) { /* the buffer is empty */
-		iov[0] = (struct iovec){rx->buf, RTE_MIN(b->left, TCP_RX_LEN)};
+	if (b->left != 0 && !keep) { /* nothing that was read is behind rx->end */
+		iov[0] = (struct iovec){rx->buf + rx->end, RTE_MIN(b->left, TCP_RX_LEN - rx->end)};
 		return 1;
 	}
 	if (b->left != 0)
@@ -127,7 +127,7 @@ bulk_iov(struct tcp_peer *p, bool keep, uint8_t pad[8], struct iovec iov[3])
 		return n;
 	if (b->pad != 0)
 		iov[n++] = (struct iovec){pad, b->pad};
-	iov[n++] = (struct iovec){rx->buf, TCP_NEAR_LEN};
+	iov[n++] = (struct iovec){rx->buf + rx->end, RTE_MIN(TCP_NEAR_LEN, TCP_RX_LEN - rx->end)};
 	return n;
 }
 
@@ -155,7 +155,7 @@ tcp_bulk_take(struct tcp_peer *p)
 	if (n <= 0)
 		return n;
 	if ((uint32_t)n > left)
-		tq->rx.end = (uint32_t)n - left;
+		tq->rx.end += (uint32_t)n - left;
 	PLX_STAT_ADD(tq->stat.rx_straight, RTE_MIN((uint32_t)n, left));
 	bulk_came(p, RTE_MIN((size_t)n, (size_t)left));
 	return n;

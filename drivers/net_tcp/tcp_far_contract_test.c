@@ -122,6 +122,33 @@ long_data_goes_straight_to_its_place(void)
 }
 
 static void
+writes_in_a_row_are_acknowledged_together(void)
+{
+	enum { N = 64, LEN = 65536 };
+	int over[N];
+
+	open_two();
+	for (unsigned i = 0; i < N; i++) {
+		struct plx_rma_op op = op_of(true, LEN, &over[i]);
+
+		op.local = here + i * LEN;
+		op.remote += i * LEN;
+		for (uint64_t since = now_ns(); plx_peer_rma(&op) == -EAGAIN;) {
+			others_turn(b);
+			CU_ASSERT_FATAL(patient(since));
+		}
+		if (i % 8 == 7)
+			others_turn(NULL);
+	}
+	for (unsigned i = 0; i < N; i++)
+		UNIT_EQ(wait_over(&over[i]), 0);
+	CU_ASSERT(unit_is_filled(there, N * LEN, 7));
+	UNIT_TRUE(stat_of(b)->tx_calls <= N / 2);
+	UNIT_EQ(stat_of(b)->puts, N);
+	close_two();
+}
+
+static void
 a_message_is_found_after_the_writes_before_it(void)
 {
 	static const uint32_t lens[] = {1, 4095, 33000, 70001, 262144, 300007, 1 << 20};
@@ -499,6 +526,7 @@ a_child_that_lives_on_does_not_hide_the_end_of_its_parent(void)
 
 CU_TestInfo tcp_far_tests[] = {
 	UNIT_TEST(long_data_goes_straight_to_its_place),
+	UNIT_TEST(writes_in_a_row_are_acknowledged_together),
 	UNIT_TEST(a_message_is_found_after_the_writes_before_it),
 	UNIT_TEST(who_guesses_a_key_loses_the_connection),
 	UNIT_TEST(keys_differ_and_end_with_their_memory),

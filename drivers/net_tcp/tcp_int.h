@@ -57,6 +57,8 @@
 #define TCP_AHEAD	(1u << 20) /* bytes that are not copied and wait for a peer, above which no more are taken */
 #define TCP_KEYED	8u    /* pieces of our memory that one system call sends to who has read it by key */
 #define TCP_BULKY	4u    /* reads for which more data that goes straight to its place is expected, */
+#define TCP_READS	8u   /* of such a peer's socket in one turn, */
+#define TCP_ACKS	8u   /* and writes of its that are acknowledged together while more come */
 #define TCP_NEAR_LEN	2048u /* of so many bytes then */
 #define TCP_SHORT_MAX	256u /* bytes of tx_short */
 #define TCP_HDR_ROOM	64u  /* of a message besides its data */
@@ -505,6 +507,17 @@ enum tcp_frame_is tcp_far_frame(struct tcp_peer *p, const struct tcp_frame *f);
 /* tcp_answer.c */
 /** A peer is to be sent what it has asked for. @return as tcp_far_frame() */
 enum tcp_frame_is tcp_due_add(struct tcp_peer *p, const struct tcp_due *d);
+/**
+ * @return whether all that is to be sent are a few acknowledgements, and more data for our memory is coming: with
+ *   its end they are sent together.
+ */
+static inline bool
+tcp_may_wait(const struct tcp_peer *p)
+{
+	return p->n_acks != 0 && p->n_acks < TCP_ACKS && p->bulk.left != 0 && p->bulk.acked &&
+		STAILQ_EMPTY(&p->out) && p->due == NULL;
+}
+
 /** Queue the answers that are due, as far as there is room. @return whether all are */
 bool tcp_answer(struct tcp_peer *p);
 

@@ -223,6 +223,27 @@ push_blocked(struct tcp_queue *tq)
 	}
 }
 
+/* A peer that sends much is read on, behind messages that were given out. @return messages with those */
+static uint16_t
+read_on(struct tcp_queue *tq, struct tcp_peer *p, struct plx_rx *out, uint16_t n, uint16_t got)
+{
+	const struct tcp_rx *rx = &tq->rx;
+
+	for (unsigned i = 1; i < TCP_READS && got < n && p->bulk.bulky != 0 && rx->of == p; i++) {
+		ssize_t r;
+
+		if (rx->end > TCP_RX_LEN / 2 || p->deaf || (rx->at != rx->end && is_stuck(rx)))
+			break;
+		r = take(tq, p);
+		if (r < 0 && errno != EAGAIN && errno != EINTR && p->lost_err == 0)
+			p->lost_err = -errno;
+		if (r <= 0)
+			break; /* the end is found again when it is read next */
+		got += rx_give(tq, out + got, n - got);
+	}
+	return got;
+}
+
 /* Look at the sockets until there are messages. Who was looked at goes behind the others. */
 static uint16_t
 look(struct tcp_queue *tq, struct plx_rx *out, uint16_t n)
@@ -237,7 +258,7 @@ look(struct tcp_queue *tq, struct plx_rx *out, uint16_t n)
 		TAILQ_REMOVE(&tq->hot, p, hot_link);
 		TAILQ_INSERT_TAIL(&tq->hot, p, hot_link);
 		if (fill(tq, p))
-			got = rx_give(tq, out, n);
+			got = read_on(tq, p, out, n, rx_give(tq, out, n));
 	}
 	return got;
 }

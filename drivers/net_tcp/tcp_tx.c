@@ -54,7 +54,8 @@ go_at_once(struct tcp_peer *p)
 	p->used_ms = tcp_queue(q)->now_ms;
 	if (q->turns != NULL)
 		p->sent_turn = *q->turns + 1;
-	tcp_push(p);
+	if (!p->blocked) /* else it is tried when it is its turn */
+		tcp_push(p);
 }
 
 static inline void
@@ -240,7 +241,7 @@ tcp_flush(struct plx_queue *q)
 	while ((p = TAILQ_FIRST(&tq->dirty)) != NULL) {
 		TAILQ_REMOVE(&tq->dirty, p, dirty_link);
 		p->dirty = false;
-		if (!p->blocked) /* else it is tried when it is its turn */
+		if (!p->blocked && !tcp_may_wait(p))
 			tcp_push(p);
 	}
 }
