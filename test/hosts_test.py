@@ -286,43 +286,71 @@ def an_ordinary_user_has_all_of_it(net, build):
     return every_operation(net, build, server=user, client=user)
 
 
-def mpi(net, build, agent, folder, kind):
-    why = ""
-    for program, n in PROGRAMS:
-        exe = os.path.join(folder, f"{program}.{kind}")
-        why = u.compile_c(["mpicc." + kind], [os.path.join(HERE, "mpi", f) for f in (program + ".c", "mpi_util.h")], exe)
-        hosts = [net.names[h] for h in HOSTS]
-        if kind == "mpich":
-            start = ["mpirun.mpich", "-launcher", "rsh", "-launcher-exec", agent, "-iface", "eth0",
-                     "-hosts", ",".join(hosts), "-ppn", max(1, n // 3), "-n", n]
-        else:
-            start = ["mpirun.openmpi", *OMPI, "--mca", "plm_rsh_agent", agent, "-H", ",".join(h + ":2" for h in hosts),
-                     "--map-by", "node", "-n", n]
+class Kind:
+    """How programs are compiled, and started with so many ranks."""
+
+    def __init__(self, folder, compiler, programs):
+        self.folder, self.compiler, self.programs = folder, compiler, programs
+
+    def compile(self, program, exe):
+        sources = [os.path.join(HERE, self.folder, f) for f in (program + ".c", UTIL[self.folder])]
+        return u.compile_c(self.compiler, sources, exe)
+
+
+UTIL = {"mpi": "mpi_util.h", "oshmem": "shmem_util.h"}
+MPICH = Kind("mpi", ["mpicc.mpich"], PROGRAMS)
+MPICH_MANY = Kind("mpi", ["mpicc.mpich"], [("collective", 8)])
+OPEN_MPI = Kind("mpi", ["mpicc.openmpi"], PROGRAMS)
+OPENSHMEM = Kind("oshmem", ["oshcc", "-Wno-deprecated-declarations"], [("putget", 3), ("collective", 4)])
+
+
+def launch(kind, net, agent, n):
+    hosts = [net.names[h] for h in HOSTS]
+    if kind.compiler[0] == "mpicc.mpich":
+        return ["mpirun.mpich", "-launcher", "rsh", "-launcher-exec", agent, "-iface", "eth0", "-hosts", ",".join(hosts),
+                "-ppn", -(-n // 3), "-n", n]
+    shmem = ["--mca", "spml", "ucx", "--mca", "atomic", "ucx", "--mca", "sshmem", "ucx"]
+    return [*(["oshrun", *shmem] if kind is OPENSHMEM else ["mpirun.openmpi"]), *OMPI, "--mca", "plm_rsh_agent", agent,
+            "-H", ",".join(h + ":2" for h in hosts), "--map-by", "node", "-n", n]
+
+
+def programs_run(net, build, agent, folder, kind, env):
+    for program, n in kind.programs:
+        exe = os.path.join(folder, f"{program}.{kind.compiler[0]}")
+        why = kind.compile(program, exe)
         if not why:
-            result = u.run(net.at("a", os.path.join(build, "pollux-run"), *start, exe), TIMEOUT,
-                           env={"TMPDIR": folder, "PMIX_MCA_gds": "hash"})
+            result = u.run(net.at("a", os.path.join(build, "pollux-run"), *launch(kind, net, agent, n), exe), TIMEOUT,
+                           env={"TMPDIR": folder, "PMIX_MCA_gds": "hash", **env})
             result.err = re.sub(r".*plm:rsh: Warning: setpgid.*\n", "", result.err)  # Open MPI's own race
             why = result.why()
         if why:
             return f"{program} of {n} ranks: {why}"
-    return why
+    return ""
 
 
-def with_agent(net, build, kind):
+def with_agent(net, build, kind, **env):
     with tempfile.TemporaryDirectory() as folder:
         agent = os.path.join(folder, "agent")
         with open(agent, "w", encoding="ascii") as f:
             f.write(AGENT)
         os.chmod(agent, 0o755)
-        return mpi(net, build, agent, folder, kind)
+        return programs_run(net, build, agent, folder, kind, env)
 
 
 def mpich_runs_over_three_hosts(net, build):
-    return with_agent(net, build, "mpich")
+    return with_agent(net, build, MPICH)
+
+
+def mpich_runs_over_ipv6_with_eight_ranks(net, build):
+    return with_agent(net, build, MPICH_MANY, PLX_NET_TCP_FAMILY="inet6")
 
 
 def open_mpi_runs_over_three_hosts(net, build):
-    return with_agent(net, build, "openmpi")
+    return with_agent(net, build, OPEN_MPI)
+
+
+def openshmem_runs_over_three_hosts(net, build):
+    return with_agent(net, build, OPENSHMEM)
 
 
 SCENES = [every_operation_goes_between_hosts, over_ipv6_alone_too, by_the_ports_and_the_interface_that_are_named,
@@ -330,7 +358,8 @@ SCENES = [every_operation_goes_between_hosts, over_ipv6_alone_too, by_the_ports_
           a_peer_that_is_killed_is_an_error_at_once, a_host_that_vanishes_is_an_error_in_time,
           strangers_that_send_rubbish_do_no_harm, strangers_that_say_nothing_do_no_harm, few_descriptors_are_enough,
           an_ordinary_user_has_all_of_it,
-          mpich_runs_over_three_hosts, open_mpi_runs_over_three_hosts]
+          mpich_runs_over_three_hosts, mpich_runs_over_ipv6_with_eight_ranks, open_mpi_runs_over_three_hosts,
+          openshmem_runs_over_three_hosts]
 
 
 def can_make_hosts():
@@ -369,7 +398,7 @@ def main():
     args.add_argument("--build", default=os.path.join(HERE, "..", "build"))
     args.add_argument("scenes", nargs="*")
     args = args.parse_args()
-    u.need("ip", "ss", "prlimit", "setpriv", "mpirun.mpich", "mpirun.openmpi")
+    u.need("ip", "ss", "prlimit", "setpriv", "mpirun.mpich", "mpirun.openmpi", "oshcc", "oshrun")
     return run_scenes(SCENES, args.scenes, os.path.abspath(args.build))
 
 
