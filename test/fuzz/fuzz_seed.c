@@ -356,6 +356,32 @@ meet(void)
 	}
 }
 
+/* Handshakes, kept or changed in one place, and frames of every opcode behind them. */
+static void
+tcp(void)
+{
+	begin("tcp", 0);
+	for (unsigned how = 0; how < 32; how++) {
+		put((uint8_t)how);
+		for (unsigned n = (how >> 3 & 1) + (how >> 4); n > 0; n--) {
+			put(0);
+			put(any());
+			put(any() | 1);
+		}
+		for (unsigned i = 0; i < PLX_WIRE_N; i++) {
+			uint8_t op = (uint8_t)((i + how * 7) % PLX_WIRE_N);
+
+			put(how & 2 ? 0x12 : 2);
+			put(op);
+			put(8);
+			if (how & 2)
+				put(how & 3);
+			put_any(plx_wire_hdr_len[op] + 8u);
+		}
+		end();
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -380,5 +406,6 @@ main(int argc, char **argv)
 	addr_of_ports();
 	rkey_of_ports();
 	meet();
+	tcp();
 	return 0;
 }
