@@ -19,6 +19,7 @@ import step_mpi
 import step_perf
 import step_ports
 import step_rdma
+import step_tcp
 import step_turns
 
 GROUPS = {
@@ -31,10 +32,10 @@ GROUPS = {
     "mpi": step_mpi.mpi, "mpi_all": step_mpi.mpi_all,
     "perf_lat": step_perf.perf_lat, "perf_bw": step_perf.perf_bw,
     "perf_calls": step_perf.perf_calls, "perf_turns": step_turns.perf_turns,
-    "memory": step_mem.memory,
+    "memory": step_mem.memory, "tcp": step_tcp.tcp,
 }
 DEFAULT = ["rdma", "ucx", "contract", "api", "cci", "uu", "cm", "mp", "loss", "cable", "kill", "mpi",
-           "ports"]
+           "ports", "tcp"]
 
 
 def prepare(build):

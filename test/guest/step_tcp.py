@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+"""step_tcp.py - in the guest: hosts joined by TCP over a network that loses, delays and reorders"""
+import os
+import sys
+
+import net
+import run_util as u
+
+SCENE = "a_network_that_loses_delays_and_reorders_loses_nothing"
+
+
+def tcp(report, build):
+    """1 % of the packets lost, 50 ms of delay, 25 % before their time: everything arrives"""
+    result = u.run([sys.executable, os.path.join(os.path.dirname(net.HERE), "faults_test.py"), "--build", build, SCENE], 400)
+    if f"ok 1 - {SCENE} (" not in result.out:
+        report.fail(SCENE, result.out + result.err)
+    else:
+        report.ok(SCENE, f"{result.seconds:.0f} s")
