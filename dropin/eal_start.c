@@ -12,13 +12,15 @@
  *			program has loaded some, they are of its EAL, and not of this one
  *	interrupts	a thread that waits for those of devices, which no driver of ours has. Without it the
  *			process has a single thread, and membarrier(2) registers it at once instead of within 10 ms
- *	folder		for files that --no-shconf says not to share
+ *	folder		for files that --no-shconf says not to share; unless there is to be a telemetry socket
  */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "init_int.h"
 
 #define PRESENT "/sys/devices/system/cpu/present"
 
@@ -28,6 +30,7 @@ unsigned __real_eal_cpu_socket_id(unsigned lcore);
 unsigned __wrap_eal_cpu_socket_id(unsigned lcore);
 int __wrap_eal_plugins_init(void);
 int __wrap_rte_eal_intr_init(void);
+int __real_eal_create_runtime_dir(void);
 int __wrap_eal_create_runtime_dir(void);
 
 /* The last number of a list as 0-3,8-11, or -1 if there is none. */
@@ -87,5 +90,5 @@ __wrap_rte_eal_intr_init(void)
 int
 __wrap_eal_create_runtime_dir(void)
 {
-	return 0;
+	return init_has_files ? __real_eal_create_runtime_dir() : 0;
 }

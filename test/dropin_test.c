@@ -34,7 +34,9 @@
 
 static const char *const *libraries;
 static bool no_clock;
-static unsigned n_asked, n_naps, n_cores_asked;
+static unsigned n_asked, n_naps, n_cores_asked, n_folders;
+
+extern bool init_has_files; /* of lib/init */
 
 uint64_t __wrap_get_tsc_freq(void);
 uint64_t __real_get_tsc_freq(void);
@@ -42,6 +44,8 @@ int __wrap_eal_cpu_detected(unsigned lcore);
 int __real_eal_cpu_detected(unsigned lcore);
 unsigned __wrap_eal_cpu_socket_id(unsigned lcore);
 unsigned __real_eal_cpu_socket_id(unsigned lcore);
+int __wrap_eal_create_runtime_dir(void);
+int __real_eal_create_runtime_dir(void);
 int __real_clock_gettime(clockid_t id, struct timespec *t);
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 
@@ -72,6 +76,13 @@ __real_eal_cpu_socket_id(unsigned lcore)
 	(void)lcore;
 	n_cores_asked++;
 	return 1;
+}
+
+int
+__real_eal_create_runtime_dir(void)
+{
+	n_folders++;
+	return 0;
 }
 
 int
@@ -117,6 +128,17 @@ cores_that_are_not_there_are_not_looked_for(void)
 	UNIT_EQ(__wrap_eal_cpu_detected(RTE_MAX_LCORE * 1000), 0);
 	UNIT_EQ(__wrap_eal_cpu_socket_id(RTE_MAX_LCORE * 1000), 0);
 	UNIT_EQ(n_cores_asked, 0);
+}
+
+static void
+a_folder_is_made_for_the_telemetry_socket_only(void)
+{
+	CU_ASSERT_EQUAL(__wrap_eal_create_runtime_dir(), 0);
+	CU_ASSERT_EQUAL(n_folders, 0);
+	init_has_files = true;
+	CU_ASSERT_EQUAL(__wrap_eal_create_runtime_dir(), 0);
+	CU_ASSERT_EQUAL(n_folders, 1);
+	init_has_files = false;
 }
 
 static void
@@ -233,6 +255,7 @@ int
 main(int argc, char **argv)
 {
 	static CU_TestInfo tests[] = {
+		UNIT_TEST(a_folder_is_made_for_the_telemetry_socket_only),
 		UNIT_TEST(the_clock_is_measured_well),
 		UNIT_TEST(the_clock_is_measured_as_long_through_signals),
 		UNIT_TEST(without_a_clock_the_eal_measures),

@@ -36,6 +36,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Address space of the EAL heap; pages are used as they are touched."),
 	PLX_ROW_BOOL(PLX_CONF_EAL_WINDOWS, "eal.windows", "yes", false,
 		"Whether peers of this user map the heap of the program's own EAL, with its mbufs, and copy there."),
+	PLX_ROW_BOOL(PLX_CONF_EAL_TELEMETRY, "eal.telemetry", "no", false,
+		"Whether an EAL that Pollux starts opens its telemetry socket, for dpdk-telemetry.py."),
 	PLX_ROW_STR(PLX_CONF_REACTOR, "reactor.lcores", "", false,
 		"Cores of dedicated reactors as \"lcore:1,2\" or \"lcore:1-3\"; empty means inline."),
 	PLX_ROW_ENUM(PLX_CONF_REACTOR_IDLE, "reactor.idle", "grant", idle_choices, true,

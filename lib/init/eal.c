@@ -18,6 +18,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>
@@ -151,6 +152,26 @@ eal_init(int n_args, char **args)
 	return rc;
 }
 
+bool init_has_files;
+static pid_t files_pid;
+
+/* The telemetry socket in it is gone by then: the EAL removes it at exit, before this. */
+static void
+remove_files(void)
+{
+	if (getpid() == files_pid)
+		(void)rmdir(rte_eal_get_runtime_dir());
+}
+
+static void
+want_files(void)
+{
+	init_has_files = true;
+	files_pid = getpid();
+	if (atexit(remove_files) != 0)
+		PLX_LOG(WARNING, init, "the folder of the telemetry socket will stay");
+}
+
 static int
 start(const struct plx_conf *conf, const cpu_set_t *set, const unsigned *lcores, int n)
 {
@@ -172,7 +193,10 @@ start(const struct plx_conf *conf, const cpu_set_t *set, const unsigned *lcores,
 	args[n_args++] = mem;
 	args[n_args++] = (char *)"--no-shconf";
 	args[n_args++] = (char *)"--no-pci";
-	args[n_args++] = (char *)"--no-telemetry";
+	if (plx_conf_u64(conf, PLX_CONF_EAL_TELEMETRY))
+		want_files();
+	else
+		args[n_args++] = (char *)"--no-telemetry";
 	args[n_args++] = (char *)"--iova-mode=va";
 	args[n_args++] = (char *)"--base-virtaddr=" BASE_VA;
 	args[n_args++] = (char *)"--log-level=*:3";

@@ -197,6 +197,7 @@ start_all(const struct plx_conf *conf)
 		plx_pages_open();
 	start_reactors(conf, lcores, n);
 	start_rpc(conf);
+	plx_rpc_register_telemetry();
 	tell_start(conf);
 	return 0;
 }

@@ -6,6 +6,8 @@
 #ifndef INIT_INT_H
 #define INIT_INT_H
 
+#include <stdbool.h>
+
 #include "plx_init.h"
 #include "plx_log.h"
 
@@ -20,6 +22,9 @@ int init_eal(const struct plx_conf *conf, const unsigned *lcores, int n_lcores);
 
 /** @return whether the program, not Pollux, has started this process's EAL. Thread: control. */
 bool init_eal_is_programs(void);
+
+/** The EAL that init_eal() starts needs its folder for files: of the telemetry socket. Writer: init_eal(). */
+extern bool init_has_files;
 
 /**
  * Try the system calls that the EAL needs at start, which a filter may refuse.

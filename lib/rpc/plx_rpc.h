@@ -74,6 +74,12 @@ int plx_rpc_start(const char *path, struct plx_rpc_server **out);
 /** @return the path that the server listens on; belongs to the server. Thread: any. */
 const char *plx_rpc_path(const struct plx_rpc_server *s);
 
+/**
+ * Add commands under /pollux to the telemetry of the EAL, which has a socket unless it was started with
+ * --no-telemetry; once, for the whole life of the process. Thread: control. Allocates: no.
+ */
+void plx_rpc_register_telemetry(void);
+
 /** Change PLX_RPC_IDLE_MS for one server. Thread: any. */
 void plx_rpc_set_idle(struct plx_rpc_server *s, uint32_t idle_ms);
 

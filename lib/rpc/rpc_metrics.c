@@ -23,6 +23,7 @@
 #include "plx_worker.h"
 #include "rpc_int.h"
 #include "rpc_stats.h"
+#include "rpc_tables.h"
 
 #define METRICS_OWN_MAX 16 /* drivers with counters of their own */
 
@@ -32,28 +33,8 @@ struct metrics {
 	bool open_metrics;
 	const char *object;
 	const struct plx_stat_row *row;
-	const struct metrics_table *table; /* of workers */
+	const struct rpc_table *table; /* of workers */
 	const struct plx_stat_row *own;	   /* of a driver; NULL: of all devices */
-};
-
-/* A struct of counters that each worker has. */
-struct metrics_table {
-	const char *object;
-	const struct plx_stat_row *rows;
-	size_t offset; /* in the worker; 0: of the matching, which is elsewhere */
-};
-
-static const struct metrics_table tables[] = {
-	{"worker", plx_worker_stat_rows, offsetof(struct plx_worker, stat)},
-	{"ep", plx_ep_stat_rows, offsetof(struct plx_worker, eps.stat)},
-	{"tag", plx_tag_stat_rows, 0},
-	{"offload", plx_offload_stat_rows, offsetof(struct plx_worker, offload.stat)},
-	{"rndv", plx_rndv_stat_rows, offsetof(struct plx_worker, rndv.stat)},
-	{"rma", plx_rma_stat_rows, offsetof(struct plx_worker, rma.stat)},
-	{"am", plx_am_stat_rows, offsetof(struct plx_worker, am.stat)},
-	{"stream", plx_stream_stat_rows, offsetof(struct plx_worker, streams.stat)},
-	{"chan", plx_chan_stat_rows, offsetof(struct plx_worker, chans.stat)},
-	{"cm", plx_cm_stat_rows, offsetof(struct plx_worker, conns.cm.stat)},
 };
 
 /* OpenMetrics names a family of counters without _total, Prometheus with it. */
@@ -78,20 +59,17 @@ static void
 sample_worker(struct plx_worker *w, void *arg)
 {
 	const struct metrics *m = arg;
-	const void *obj = m->table->offset != 0 ? (const char *)w + m->table->offset
-						: (const void *)plx_tag_stats(w->tag);
-
 	sample_begin(m);
-	fprintf(m->f, ",worker=\"%" PRIu64 "\"} %" PRIu64 "\n", (uint64_t)w->id, plx_stat_read(obj, m->row));
+	fprintf(m->f, ",worker=\"%" PRIu64 "\"} %" PRIu64 "\n", (uint64_t)w->id, plx_stat_read(rpc_table_of(w, m->table), m->row));
 }
 
 static void
 metrics_workers(struct metrics *m)
 {
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
-		m->table = &tables[i];
-		m->object = tables[i].object;
-		for (m->row = tables[i].rows; m->row->name != NULL; m->row++) {
+	for (size_t i = 0; i < RPC_N_TABLES; i++) {
+		m->table = &rpc_tables[i];
+		m->object = rpc_tables[i].object;
+		for (m->row = rpc_tables[i].rows; m->row->name != NULL; m->row++) {
 			family_begin(m);
 			plx_worker_each(sample_worker, m);
 		}
