@@ -130,7 +130,7 @@ def a_collector_reads_the_text(folder):
 
 def nobody_there_is_said(folder):
     p = tool("plx-metrics", os.path.join(folder, "none.sock"))
-    if p.returncode != 1 or "none.sock: No such file" not in p.stderr:
+    if p.returncode != 1 or "none.sock: there is no such socket" not in p.stderr:
         yield f"{p.returncode} {p.stderr}"
     p = tool("plx-metrics", "-o", os.path.join(folder, "no", "file"), os.path.join(folder, "none.sock"))
     if p.returncode != 2 or "Traceback" in p.stderr:
