@@ -46,6 +46,7 @@ pend_stall(struct plx_ep *ep)
 void
 plx_ep_pend_as(struct plx_ep *ep, struct plx_pend *p, enum plx_pend_order order)
 {
+	PLX_PROBE_STALL(ep->peer != NULL ? ep->peer->uid : 0, "the device is full");
 	p->held = false;
 	p->order = order;
 	TAILQ_INSERT_TAIL(&ep->pending, p, link);
@@ -55,6 +56,7 @@ plx_ep_pend_as(struct plx_ep *ep, struct plx_pend *p, enum plx_pend_order order)
 static void
 pend_hold(struct plx_ep *ep, struct plx_pend *p, enum plx_pend_order order)
 {
+	PLX_PROBE_STALL(ep->peer != NULL ? ep->peer->uid : 0, "too many are announced");
 	p->held = true;
 	p->order = order;
 	TAILQ_INSERT_TAIL(&ep->held, p, link);

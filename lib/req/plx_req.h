@@ -28,6 +28,7 @@
 #include "plx_copy.h"
 #include "plx_cq.h"
 #include "plx_mem.h"
+#include "plx_probe.h"
 #include "plx_tag.h"
 #include "plx_wire.h"
 
@@ -425,6 +426,7 @@ plx_req_finish(struct plx_req *req)
 		plx_req_finish_slow(req, f);
 		return;
 	}
+	PLX_PROBE_COMPLETE(req, req->status);
 	/* pairs with the acquire in plx_req_is_done() */
 	atomic_store_explicit(&req->flags, f | PLX_REQ_DONE, memory_order_release);
 	if (done != NULL)
@@ -473,6 +475,7 @@ plx_req_finish_plain(struct plx_req *req, uint8_t flags)
 	void (*done)(struct plx_req *) = req->done;
 
 	PLX_ASSERT(req->status == 0); /* since plx_req_begin() */
+	PLX_PROBE_COMPLETE(req, 0);
 	/* pairs with the acquire in plx_req_is_done() */
 	atomic_store_explicit(&req->flags, flags | PLX_REQ_DONE, memory_order_release);
 	if (done != NULL)

@@ -144,6 +144,7 @@ plx_req_finish_slow(struct plx_req *req, uint8_t flags)
 		free(req->own);
 		req->own = NULL;
 	}
+	PLX_PROBE_COMPLETE(req, req->status);
 	/* pairs with the acquire in plx_req_is_done() */
 	atomic_store_explicit(&req->flags, flags | PLX_REQ_DONE, memory_order_release);
 	if (done != NULL)

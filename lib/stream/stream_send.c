@@ -5,6 +5,7 @@
  */
 #include <rte_common.h>
 
+#include "plx_probe.h"
 #include "stream_int.h"
 
 static int
@@ -101,6 +102,7 @@ send_run(struct plx_stream *s, bool first)
 	s->sending = false;
 	if (rc == -ENOBUFS) {
 		PLX_STAT_INC(s->all->stat.tx_no_credit);
+		PLX_PROBE_STALL(s->ep->peer->uid, "the reader does not read");
 		rc = 0;
 	}
 	return rc;
@@ -166,6 +168,7 @@ send_wait_fail(struct plx_wait *w, int err)
 void
 plx_stream_send(struct plx_stream *s, struct plx_req *req)
 {
+	PLX_PROBE_SEND("stream", req, req->len, s->conn_id);
 	plx_stream_req(req)->stream = s;
 	plx_stream_req(req)->offset = 0;
 	plx_stream_req(req)->since = s->all->now;

@@ -35,6 +35,7 @@
 #include "plx_lock.h"
 #include "plx_log.h"
 #include "plx_offload.h"
+#include "plx_probe.h"
 #include "plx_reactor.h"
 #include "plx_req.h"
 #include "plx_rma.h"
@@ -575,6 +576,7 @@ static inline void
 plx_worker_tag_send_sure(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
 	PLX_STAT_INC(w->stat.tag_sends);
+	PLX_PROBE_SEND("tag", NULL, len, tag);
 	plx_peer_tx_sure(ep->peer, PLX_WIRE_EAGER, tag, buf, len);
 }
 
@@ -592,8 +594,10 @@ enum plx_send_how {
 static inline int
 plx_worker_tag_send_short(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
-	int rc = plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
+	int rc;
 
+	PLX_PROBE_SEND("tag", NULL, len, tag);
+	rc = plx_ep_tx_short(ep, PLX_WIRE_EAGER, tag, buf, len);
 	if (likely(rc == 0))
 		PLX_STAT_INC(w->stat.tag_sends);
 	return rc;
@@ -939,6 +943,7 @@ plx_worker_am_send_short(struct plx_worker *w, struct plx_ep *ep, struct plx_wir
 	int rc;
 
 	memcpy(&word, &h, sizeof(word));
+	PLX_PROBE_SEND("am", NULL, len, word);
 	rc = plx_ep_tx_short(ep, PLX_WIRE_AM, word, buf, len);
 	if (likely(rc == 0))
 		PLX_STAT_INC(w->am.stat.sends);
@@ -954,6 +959,7 @@ plx_worker_am_send_sure(struct plx_worker *w, struct plx_ep *ep, struct plx_wire
 
 	memcpy(&word, &h, sizeof(word));
 	PLX_STAT_INC(w->am.stat.sends);
+	PLX_PROBE_SEND("am", NULL, len, word);
 	plx_peer_tx_sure(ep->peer, PLX_WIRE_AM, word, buf, len);
 }
 
@@ -996,6 +1002,7 @@ plx_worker_stream_send_sure(struct plx_worker *w, const struct plx_ep_user *user
 	if (unlikely(s == NULL || !plx_stream_is_sure(s, len)))
 		return false;
 	PLX_STAT_INC(w->streams.stat.sends);
+	PLX_PROBE_SEND("stream", NULL, len, s->conn_id);
 	plx_stream_send_sure(s, buf, len);
 	return true;
 }

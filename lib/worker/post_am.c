@@ -144,6 +144,7 @@ plx_worker_am_try(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
 
 	if (likely(src.hdr_len == 0 && how == 0 && plx_worker_am_is_short(ep, len)))
 		return plx_worker_am_send_short(w, ep, h, buf, len);
+	PLX_PROBE_SEND("am", NULL, len, wire_word(h));
 	rc = send_now_slow(ep, wire_word(h), &src, len, how);
 	if (likely(rc == 0))
 		PLX_STAT_INC(w->am.stat.sends);
@@ -233,6 +234,7 @@ am_send(struct plx_worker *w, struct plx_req *req, uint32_t how)
 	struct plx_ep *ep = plx_ep_send(req)->ep;
 	int rc = 0;
 
+	PLX_PROBE_SEND("am", req, req->len, plx_ep_send(req)->tag);
 	plx_ep_send(req)->offset = 0;
 	if ((how & PLX_AM_CHOSEN) == 0) {
 		rc = plx_ep_connect(ep);

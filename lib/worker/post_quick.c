@@ -47,6 +47,7 @@ tag_quick_run(void *arg)
 
 	PLX_STAT_INC(w->stat.tag_sends);
 	PLX_STAT_INC(w->stat.tag_quick);
+	PLX_PROBE_SEND("tag", NULL, k->len, k->word);
 	quick_go(k, PLX_WIRE_EAGER);
 }
 
@@ -57,6 +58,7 @@ am_quick_run(void *arg)
 	struct plx_worker *w = k->ep->peer->q->owner;
 
 	PLX_STAT_INC(w->am.stat.sends);
+	PLX_PROBE_SEND("am", NULL, k->len, k->word);
 	quick_go(k, PLX_WIRE_AM);
 }
 

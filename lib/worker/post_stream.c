@@ -23,6 +23,7 @@ plx_worker_stream_send_now(struct plx_worker *w, struct plx_ep_user *user, const
 			return -ENOMEM;
 	}
 	PLX_STAT_INC(w->streams.stat.sends);
+	PLX_PROBE_SEND("stream", NULL, len, s->conn_id);
 	return plx_stream_send_now(s, buf, len);
 }
 

@@ -52,8 +52,10 @@ eager_tx(struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 static inline int
 eager_now(struct plx_worker *w, struct plx_ep *ep, const void *buf, uint64_t len, uint64_t tag)
 {
-	int rc = eager_tx(ep, buf, len, tag);
+	int rc;
 
+	PLX_PROBE_SEND("tag", NULL, len, tag);
+	rc = eager_tx(ep, buf, len, tag);
 	if (likely(rc == 0))
 		PLX_STAT_INC(w->stat.tag_sends);
 	return unlikely(rc == -EAGAIN) ? (int)PLX_SEND_EAGER : rc;
@@ -161,6 +163,7 @@ tag_send(struct plx_worker *w, struct plx_req *req, enum plx_send_how how)
 	int rc = 0;
 
 	PLX_STAT_INC(w->stat.tag_sends);
+	PLX_PROBE_SEND("tag", req, req->len, plx_ep_send(req)->tag);
 	if (how == PLX_SEND_ANY || how == PLX_SEND_ANY_SYNC) {
 		rc = plx_ep_connect(ep);
 		if (rc == 0)
@@ -223,6 +226,7 @@ tag_recv(struct plx_worker *w, struct plx_req *req, uint64_t tag, uint64_t mask)
 
 	PLX_STAT_INC(w->stat.tag_recvs);
 	if (m != NULL) {
+		PLX_PROBE_MATCH(req, m->tag);
 		plx_tag_take(w->tag, m);
 		worker_recv_msg(w, container_of(m, struct plx_msg, tag), req);
 		return;
@@ -335,6 +339,7 @@ recv_now_run(void *arg)
 	msg = container_of(m, struct plx_msg, tag);
 	if (msg->kind == PLX_MSG_RTS || msg->is_partial)
 		return; /* it stays in its place */
+	PLX_PROBE_MATCH(NULL, m->tag);
 	if (a->msg == NULL) {
 		plx_tag_take(a->w->tag, m);
 		PLX_STAT_INC(a->w->stat.tag_recvs);

@@ -32,6 +32,7 @@ match(struct plx_worker *w, uint64_t tag)
 	if (r == NULL)
 		return NULL;
 	req = container_of(r, struct plx_req, recv.tag);
+	PLX_PROBE_MATCH(req, tag);
 	req->posted = false;
 	if (unlikely(w->offloads && req->offload != 0))
 		plx_offload_matched(&w->offload, req);
@@ -400,6 +401,7 @@ plx_worker_tag_take_now(struct plx_worker *w, void *buf, uint64_t len, uint64_t 
 
 	if (found == NULL)
 		return -EAGAIN;
+	PLX_PROBE_MATCH(NULL, found->tag);
 	m = container_of(found, struct plx_msg, tag);
 	PLX_STAT_INC(w->stat.tag_recvs);
 	info->tag = found->tag;
