@@ -26,9 +26,19 @@ change(struct plx_gate *g, uintptr_t was, uintptr_t to)
 }
 
 static inline void
-set_owner(struct plx_gate *g, uintptr_t to, memory_order order)
+set_owner(struct plx_gate *g, uintptr_t to)
 {
-	atomic_store_explicit(&g->bias.to, to, order);
+	/* pairs with the acquires in change() and plx_bias_enter() */
+	atomic_store_explicit(&g->bias.to, to, memory_order_release);
+}
+
+/* The same, and this thread looks at what others have posted next: a sequentially consistent store is no fence. */
+static inline void
+set_owner_and_look(struct plx_gate *g, uintptr_t to)
+{
+	set_owner(g, to);
+	/* pairs with the fence of a thread that has posted, or that leaves */
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 static inline uintptr_t
@@ -68,8 +78,7 @@ take(struct plx_gate *g, enum plx_gate_owner to)
 		plx_fence_all();
 	if (likely(!plx_bias_is_inside(&g->bias)))
 		return true;
-	/* pairs with the acquire in plx_bias_enter() */
-	set_owner(g, granted(g), memory_order_seq_cst);
+	set_owner_and_look(g, granted(g));
 	return false;
 }
 
@@ -95,9 +104,7 @@ plx_gate_take_free(struct plx_gate *g, enum plx_gate_owner to)
 void
 plx_gate_give_taken(struct plx_gate *g)
 {
-	/* pairs with the acquires where it is taken, and with the fence of a thread that
-	 * has posted */
-	set_owner(g, g->for_call ? PLX_GATE_FREE : granted(g), memory_order_seq_cst);
+	set_owner_and_look(g, g->for_call ? PLX_GATE_FREE : granted(g));
 }
 
 bool
@@ -112,7 +119,7 @@ plx_gate_free_granted(struct plx_gate *g)
 			memory_order_release, memory_order_relaxed);
 	if (!take(g, PLX_GATE_TAKEN))
 		return false;
-	set_owner(g, PLX_GATE_FREE, memory_order_release);
+	set_owner(g, PLX_GATE_FREE);
 	return true;
 }
 
@@ -120,14 +127,13 @@ void
 plx_gate_grant(struct plx_gate *g)
 {
 	g->for_call = false;
-	/* pairs with the acquires in change() and plx_bias_enter() */
-	set_owner(g, granted(g), memory_order_release);
+	set_owner(g, granted(g));
 }
 
 void
 plx_gate_free(struct plx_gate *g)
 {
-	set_owner(g, PLX_GATE_FREE, memory_order_release);
+	set_owner(g, PLX_GATE_FREE);
 }
 
 bool
