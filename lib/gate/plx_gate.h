@@ -142,14 +142,15 @@ plx_gate_enter(struct plx_gate *g, uintptr_t self)
 }
 
 /**
+ * @param owner plx_gate_owner()
  * @return whether the worker is granted and no thread is inside that would run the inbox: a
  *   thread that has posted, and failed to take the worker, tries again. Thread: any, after a
  *   fence.
  */
 static inline bool
-plx_gate_is_idle(const struct plx_gate *g)
+plx_gate_is_idle(const struct plx_gate *g, uintptr_t owner)
 {
-	return plx_gate_owner(g) >= PLX_GATE_ALL && !plx_bias_is_inside(&g->bias);
+	return owner >= PLX_GATE_ALL && !plx_bias_is_inside(&g->bias);
 }
 
 /** Later loads are ordered after it if others may have posted meanwhile. */

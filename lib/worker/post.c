@@ -59,11 +59,11 @@ plx_worker_end_slow(struct plx_worker *w, enum plx_gate_pass pass, bool turn)
 		worker_give(w, false);
 }
 
-/* @return whether there is work, which this thread may not do as the owner */
+/* @param runs how many are left @return whether there is work, which this thread may not do as the owner */
 static bool
-run_while_taken(struct plx_worker *w)
+run_while_taken(struct plx_worker *w, unsigned *runs)
 {
-	for (unsigned i = 0; i < POSTED_RUNS && plx_inbox_waits(&w->inbox); i++) {
+	for (; *runs != 0 && plx_inbox_waits(&w->inbox); --*runs) {
 		if (!plx_poller_take(&w->poller, false))
 			return true;
 		PLX_STAT_ADD(w->stat.submits, plx_inbox_run(&w->inbox));
@@ -76,13 +76,18 @@ bool
 worker_run_posted(struct plx_worker *w)
 {
 	const struct plx_gate *g = &w->poller.gate;
+	unsigned runs = POSTED_RUNS;
+	uintptr_t owner;
 
 	/* pairs with plx_poller_give(): another owner sees the post, or this thread sees
 	 * that it has finished */
 	atomic_thread_fence(memory_order_seq_cst);
-	while (run_while_taken(w) && plx_gate_is_idle(g))
-		;
-	return plx_gate_is_granted(g) || !plx_inbox_waits(&w->inbox);
+	do {
+		if (!run_while_taken(w, &runs)) /* after the last run others may have left a message to this thread */
+			return !plx_inbox_waits(&w->inbox);
+		owner = plx_gate_owner(g); /* once: a reactor that gives up between two reads would be missed */
+	} while (plx_gate_is_idle(g, owner));
+	return owner >= PLX_GATE_TAKEN || !plx_inbox_waits(&w->inbox);
 }
 
 bool
