@@ -26,7 +26,8 @@
  * time and would wipe out another's store. So a bias that several threads have revoked is never granted to another
  * thread again.
  *
- * test/gate_explore_test.c explores all this, with store buffers and planted bugs.
+ * test/gate_explore_test.c explores all this, with store buffers and planted bugs; test/weak runs this code on a
+ * model of a weakly ordered machine.
  */
 #ifndef PLX_BIAS_H
 #define PLX_BIAS_H
