@@ -114,6 +114,11 @@ seg_try(struct plx_seg *seg, void *addr, size_t len, bool huge)
 	seg->base = mmap(addr, seg->len, PROT_READ | PROT_WRITE, flags, seg->fd, 0);
 	if (seg->base == MAP_FAILED)
 		goto fail;
+	if (addr != NULL && seg->base != addr) { /* the flag is unknown to kernels before 4.17 */
+		munmap(seg->base, seg->len);
+		errno = EEXIST;
+		goto fail;
+	}
 	if (huge && !populate(seg->base, seg->len)) {
 		munmap(seg->base, seg->len);
 		errno = ENOMEM;

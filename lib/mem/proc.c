@@ -14,6 +14,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "mem_int.h"
 #include "plx_proc.h"
 
@@ -171,17 +173,42 @@ plx_proc_self(struct plx_proc *out)
 	return 0;
 }
 
+#define FETCH_STEP 4096u /* a pipe takes that at once */
+
+/* A write checks where it reads from, in each sandbox. */
+static int
+fetch_by_pipe(const uint8_t *from, uint8_t *to, size_t len)
+{
+	int fd[2], rc = 0;
+
+	if (pipe2(fd, O_CLOEXEC | O_NONBLOCK) != 0)
+		return -errno;
+	for (size_t done = 0; done < len && rc == 0; done += FETCH_STEP) {
+		ssize_t step = RTE_MIN(len - done, FETCH_STEP);
+
+		if (write(fd[1], from + done, step) != step || read(fd[0], to + done, step) != step)
+			rc = -EFAULT;
+	}
+	close(fd[0]);
+	close(fd[1]);
+	return rc;
+}
+
 int
 plx_proc_fetch(const void *from, void *to, size_t len)
 {
 	struct iovec local = {to, len};
 	struct iovec remote = {(void *)(uintptr_t)from, len};
 	ssize_t n = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+	int rc;
 
 	if (n == (ssize_t)len)
 		return 0;
 	if (n >= 0 || errno == EFAULT)
 		return -EFAULT;
-	memcpy(to, from, len); /* not allowed in this sandbox: as UCX does */
+	rc = fetch_by_pipe(from, to, len); /* a sandbox refuses that call, or the kernel has none */
+	if (rc == 0 || rc == -EFAULT)
+		return rc;
+	memcpy(to, from, len); /* without a descriptor: as UCX does */
 	return 0;
 }
