@@ -19,7 +19,7 @@
 #define MEASURE_NS 1000000
 #define LATE_NS	   1000000000 /* a machine may be suspended meanwhile, or move with its guests */
 #define TRIES	   8	      /* of which the shortest counts */
-#define HZ_MIN	   100000000  /* less than that is no such counter */
+#define HZ_MIN	   1000000    /* AArch64 counts from that on; less than that is no such counter */
 
 uint64_t __real_get_tsc_freq(void);
 uint64_t __wrap_get_tsc_freq(void);
