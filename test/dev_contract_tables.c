@@ -136,6 +136,30 @@ rma_bursts(struct plx_peer *peer, uint64_t remote)
 	}
 }
 
+bool
+rma_is_refused(struct plx_peer *peer, uint64_t remote)
+{
+	struct plx_rma_op op = {.peer = peer, .local = buf_here, .remote = remote, .len = 1};
+
+	if (plx_peer_rma(&op) != -EOPNOTSUPP || peer->caps & PLX_DEV_GET)
+		return false;
+	printf("\n# skipped: the kernel copies nothing between processes here\n");
+	return true;
+}
+
+/* @return whether it can be tried */
+static bool
+reads_and_writes(struct plx_queue *a, struct plx_peer *to_b)
+{
+	if (rma_is_refused(to_b, (uintptr_t)buf_there))
+		return false;
+	rma_reads_and_writes(to_b, (uintptr_t)buf_there, sizeof(buf_there));
+	rma_of_memory_that_is_not_taken(to_b, (uintptr_t)buf_there);
+	if (a->dev->ops->rma.burst != plx_dev_no_burst)
+		rma_bursts(to_b, (uintptr_t)buf_there);
+	return true;
+}
+
 static void
 rma_reads_and_writes_here(void)
 {
@@ -143,12 +167,10 @@ rma_reads_and_writes_here(void)
 	struct plx_peer *to_b = connected_to(a, b);
 
 	UNIT_TRUE_FATAL(to_b->caps & PLX_DEV_GET && to_b->caps & PLX_DEV_PUT);
-	rma_reads_and_writes(to_b, (uintptr_t)buf_there, sizeof(buf_there));
-	rma_of_memory_that_is_not_taken(to_b, (uintptr_t)buf_there);
-	if (a->dev->ops->rma.burst != plx_dev_no_burst)
-		rma_bursts(to_b, (uintptr_t)buf_there);
-	UNIT_TRUE(a->stat.rma_ops >= 16);
-	UNIT_TRUE(a->stat.rma_bytes > 2 * sizeof(buf_there));
+	if (reads_and_writes(a, to_b)) {
+		UNIT_TRUE(a->stat.rma_ops >= 16);
+		UNIT_TRUE(a->stat.rma_bytes > 2 * sizeof(buf_there));
+	}
 	queue_close(a);
 	queue_close(b);
 }
@@ -159,6 +181,8 @@ bad_addresses_here(void)
 	struct plx_queue *a = queue_new(), *b = queue_new();
 	struct plx_peer *to_b = connected_to(a, b);
 
+	if (rma_is_refused(to_b, (uintptr_t)buf_there))
+		return 0;
 	for (unsigned i = 0; i < 2; i++) {
 		struct plx_rma_op op = {.peer = to_b, .local = buf_here, .remote = 64, .len = 64,
 			.put = i != 0};

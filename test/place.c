@@ -33,7 +33,10 @@ static const int container[] = {
 	SYS_fsmount, SYS_fspick, SYS_mount_setattr, SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_quotactl,
 	SYS_unshare, SYS_setns, SYS_acct, SYS_swapon, SYS_swapoff, SYS_reboot, SYS_sethostname, SYS_setdomainname,
 	SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_kexec_file_load,
-	SYS_iopl, SYS_ioperm, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
+#ifdef SYS_iopl /* not on each processor */
+	SYS_iopl, SYS_ioperm,
+#endif
+	SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
 	SYS_add_key, SYS_request_key, SYS_keyctl, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_syslog,
 	SYS_fanotify_init, SYS_lookup_dcookie, SYS_vhangup, SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy,
 	SYS_migrate_pages, SYS_move_pages, SYS_pidfd_getfd, SYS_kcmp, SYS_process_madvise,

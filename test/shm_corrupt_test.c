@@ -979,7 +979,10 @@ claim_to_be_us(bool refused)
 	if (WIFSIGNALED(st))
 		printf("died of %s\n", strsignal(WTERMSIG(st)));
 	UNIT_TRUE(WIFEXITED(st));
-	UNIT_EQ(WEXITSTATUS(st), 0);
+	if (WEXITSTATUS(st) == 98)
+		printf("\n# skipped: this program can not be started by itself: an emulator runs it\n");
+	else
+		UNIT_EQ(WEXITSTATUS(st), 0);
 }
 
 static void

@@ -16,7 +16,7 @@ say() { # GOOD WHAT
 }
 
 if [ "${STANDIN_INSIDE:-}" = yes ]; then
-	libs=/usr/lib/x86_64-linux-gnu
+	libs=/usr/lib/$(uname -m)-linux-gnu
 	mount -t tmpfs none "$STANDIN_GROUND" || exit 77
 	mkdir "$STANDIN_GROUND/all" "$STANDIN_GROUND/some"
 	mount --bind "$libs" "$STANDIN_GROUND/all" || exit 77
@@ -37,6 +37,8 @@ if [ "${STANDIN_INSIDE:-}" = yes ]; then
 	exit $bad
 fi
 
+"$program" >/dev/null 2>&1
+[ $? -ne 126 ] || { echo "# skipped: $program is for another processor"; exit 77; }
 if ldd "$standin/probe" | grep -q "libucs.so.0 => /"; then
 	text=$("$run" "$program")
 	say $? "the program starts beside UCX"

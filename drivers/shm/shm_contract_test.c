@@ -1183,6 +1183,11 @@ rma_on_listed_memory(const char *windows, bool mapped)
 	child_start(&c, child_lists);
 	CU_ASSERT_FATAL(read(c.in, &gone.remote, sizeof(gone.remote)) == sizeof(gone.remote));
 	gone.peer = connected(q, &c.addr);
+	if (rma_is_refused(gone.peer, c.buf)) { /* what is not listed */
+		plx_queue_close(q);
+		child_end(&c, SIGKILL);
+		return;
+	}
 	rma_reads_and_writes(gone.peer, gone.remote, sizeof(buf_there));
 	rma_bursts(gone.peer, gone.remote);
 	n_mapped = q->stat.rma_mapped;

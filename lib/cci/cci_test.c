@@ -144,6 +144,18 @@ hear(const void *data, size_t len, void *arg)
 	h->n++;
 }
 
+/* @return whether the kernel lists sockets; it says so where it does not */
+static bool
+names_are_listed(void)
+{
+	struct heard h = {.n = 0};
+
+	if (plx_name_each("cci-unit-test", hear, &h) != -EPROTONOSUPPORT)
+		return true;
+	printf("\n# skipped: the kernel lists no sockets here\n");
+	return false;
+}
+
 static void
 what_is_published_is_found_until_it_ends(void)
 {
@@ -152,6 +164,8 @@ what_is_published_is_found_until_it_ends(void)
 	char name[64];
 	int fd, fd2;
 
+	if (!names_are_listed())
+		return;
 	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
 	unit_fill(data, sizeof(data), 4);
 	UNIT_EQ(plx_name_publish(name, data, sizeof(data), &fd), -EMSGSIZE);
@@ -243,6 +257,8 @@ name_of_another_user_is_not_found(void)
 	int fd, other;
 	pid_t pid;
 
+	if (!names_are_listed())
+		return;
 	if (geteuid() != 0)
 		return; /* nobody else to be */
 	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
@@ -268,6 +284,8 @@ names_of_two_users_differ(void)
 	int fd, other;
 	pid_t pid;
 
+	if (!names_are_listed())
+		return;
 	if (geteuid() != 0)
 		return;
 	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
@@ -287,6 +305,8 @@ bytes_of_every_length_and_value_are_published(void)
 	char name[64];
 	int fd;
 
+	if (!names_are_listed())
+		return;
 	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
 	for (size_t len = 0; len <= sizeof(data); len++) {
 		for (unsigned value = 0; value < 3; value++) {
@@ -313,6 +333,8 @@ what_is_no_text_is_not_found(void)
 	char name[64];
 	int fd;
 
+	if (!names_are_listed())
+		return;
 	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
 	UNIT_EQ_FATAL(plx_name_publish(name, "", 0, &fd), 0);
 	for (size_t i = 0; i < RTE_DIM(bad); i++) {

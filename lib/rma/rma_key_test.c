@@ -620,6 +620,17 @@ wire_full(unsigned n_devs)
 		.devs = {{100, 1}, {101, 2}, {UINT32_MAX, 3}, {0, UINT16_MAX}}};
 }
 
+/* Structures have padding. */
+static void
+same_key(const struct plx_wire_rkey *a, const struct plx_wire_rkey *b)
+{
+	UNIT_SAME(a, b, offsetof(struct plx_wire_rkey, devs));
+	for (unsigned i = 0; i < PLX_WIRE_RKEY_KEYS; i++) {
+		UNIT_EQ(a->devs[i].key, b->devs[i].key);
+		UNIT_EQ(a->devs[i].port, b->devs[i].port);
+	}
+}
+
 static void
 a_packed_key_says_all_of_it_in_64_bytes(void)
 {
@@ -635,7 +646,7 @@ a_packed_key_says_all_of_it_in_64_bytes(void)
 		UNIT_EQ(plx_wire_rkey_pack(&wire, blob), bytes[n]);
 		UNIT_EQ(plx_wire_rkey_len(blob), bytes[n]);
 		UNIT_EQ_FATAL(plx_wire_rkey_unpack(blob, &out), 0);
-		UNIT_SAME(&out, &wire, sizeof(out));
+		same_key(&out, &wire);
 	}
 }
 

@@ -138,6 +138,8 @@ void rma_reads_and_writes(struct plx_peer *peer, uint64_t remote, size_t len);
 
 /** Several pieces by one call; at a bad one it stops, and the next are not touched. */
 void rma_bursts(struct plx_peer *peer, uint64_t remote);
+/** Try one. @return whether the kernel refuses them; it says so then */
+bool rma_is_refused(struct plx_peer *peer, uint64_t remote);
 
 void rma_over(void *arg, int err);
 
