@@ -1024,14 +1024,15 @@ explore(const struct weak_row *row)
 	return m.found;
 }
 
+/* @param n of the row, from 1 on */
 static bool
-finds(const struct weak_row *row)
+finds(const struct weak_row *row, unsigned n)
 {
 	const struct weak_rule *r = &row->without;
 	enum weak_found found = explore(row);
 	bool used = m.rule == NULL || m.n_matches != 0;
 
-	printf("%s", row->scene->name);
+	printf("%s %u - %s", found == row->expected && used ? "ok" : "not ok", n, row->scene->name);
 	if (m.rule != NULL)
 		printf(", without %s%s%s", ops[r->op], r->name != NULL ? " of " : "", r->name != NULL ? r->name : "");
 	if (m.rule != NULL && r->order >= 0)
@@ -1053,7 +1054,7 @@ weak_main(const struct weak_row *rows, unsigned n)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (unsigned i = 0; i < n; i++)
-		if (!finds(&rows[i]))
+		if (!finds(&rows[i], i + 1))
 			bad++;
 	printf("%u of %u as expected\n", n - bad, n);
 	return bad != 0 || n == 0;
