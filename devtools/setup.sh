@@ -7,8 +7,8 @@
 #
 # usage: setup.sh [WHAT] [HUGEPAGES]
 #   WHAT       build: what compiling needs; bench: the same, and the UCX that is compared;
-#              test: the same, MPI libraries and clang; guest: a virtual machine with RDMA devices.
-#              All when not given
+#              test: the same, MPI libraries and clang; guest: a virtual machine with RDMA devices;
+#              arm: what building for aarch64 needs beside that, see arm.sh. All but arm when not given
 #   HUGEPAGES  pages of 2 MiB to have, 512 when not given, 0 for none
 set -u
 
@@ -22,9 +22,10 @@ test_packages+=(hpcc netpipe-mpich2 scalapack-mpi-test lammps libhdf5-mpich-dev 
 # Their tests are skipped without.
 guest_packages=(qemu-system-x86 busybox-static kmod cpio ibverbs-providers ibverbs-utils iproute2
 	strace)
+arm_packages=(gcc-aarch64-linux-gnu qemu-user-static)
 what=all
 case ${1-} in
-build | bench | test | guest | all)
+build | bench | test | guest | arm | all)
 	what=$1
 	shift
 	;;
@@ -35,7 +36,7 @@ trap 'rm -f "$log"' EXIT
 
 case $want_pages in
 '' | *[!0-9]*)
-	echo "setup: '$want_pages' is neither build, bench, test or guest nor a number of pages" >&2
+	echo "setup: '$want_pages' is neither build, bench, test, guest or arm nor a number of pages" >&2
 	exit 2
 	;;
 esac
@@ -131,6 +132,7 @@ test | guest | all) packages+=("${bench_packages[@]}" "${test_packages[@]}") ;;
 esac
 have "${what/all/test}" "${packages[@]}" || exit 1
 case $what in
+arm) have "build for aarch64" "${arm_packages[@]}" || exit 1 ;;
 guest | all)
 	# Without them nothing is tested on RDMA devices: no reason to stop, unless they were asked for.
 	have "test on RDMA devices" "${guest_packages[@]}" || [ $what = all ] || exit 1

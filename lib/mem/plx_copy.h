@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 #include <rte_memcpy.h>
 
 #include "plx_line.h"
