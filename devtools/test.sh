@@ -4,16 +4,17 @@
 #
 # test.sh - build, run every test, meanwhile build again with sanitizers, run more, fuzz, count
 #
-# usage: test.sh [--no-asan] [--no-fuzz] [--quick]
+# usage: test.sh [--no-asan] [--no-fuzz] [--no-arm] [--quick]
 #   --no-asan  leave the sanitizer build out
 #   --no-fuzz  leave the fuzz targets out, up to a minute each
+#   --no-arm   leave the build for aarch64 out
 #   --quick    unit and api tests only, in one build
 # BUILD names the build folder, build when not set.
 # The last line is "N passed, N failed", with ", N skipped" where there are any.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-export build=${BUILD:-build} asan=yes fuzz=yes
+export build=${BUILD:-build} asan=yes fuzz=yes arm=yes
 export asan_build=$build-asan
 quick=no
 passed=0 failed=0 skipped=0
@@ -25,7 +26,8 @@ for arg in "$@"; do
 	case $arg in
 	--no-asan) asan=no ;;
 	--no-fuzz) fuzz=no ;;
-	--quick) quick=yes asan=no fuzz=no ;;
+	--no-arm) arm=no ;;
+	--quick) quick=yes asan=no fuzz=no arm=no ;;
 	*) sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2 ;;
 	esac
 done
@@ -73,14 +75,16 @@ builds()
 {
 	[ $asan = no ] || make_build "$asan_build" --buildtype=debugoptimized \
 		-Db_sanitize=address,undefined -Db_lundef=false -Dasserts=true || return
-	[ $fuzz = no ] || BUILD=$build-fuzz ./devtools/fuzz.sh 0
+	[ $fuzz = no ] || BUILD=$build-fuzz ./devtools/fuzz.sh 0 || return
+	# 77: the packages can't be had
+	[ $arm = no ] || BUILD=$build-arm ./devtools/arm.sh --quick setup build || [ $? -eq 77 ]
 }
 
 # Begin them, on what the tests leave of the cores: many tests wait. In a session of its own, whose
 # weight is what counts where the kernel shares the cores among sessions.
 builds_begin()
 {
-	[ $asan$fuzz != nono ] || return
+	[ $asan$fuzz$arm != nonono ] || return
 	mkdir -p "$build/meson-logs"
 	export -f make_build builds
 	setsid nice -n 19 bash -c 'echo 19 2>/dev/null >/proc/self/autogroup; builds' \
@@ -117,6 +121,23 @@ run()
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
+# Some tests on another processor, which is emulated; adds to the counts
+run_arm()
+{
+	local out p f s
+
+	echo "== $build-arm"
+	if [ ! -f "$build-arm/build.ninja" ]; then
+		echo "SKIPPED: aarch64, as its compiler or its packages can't be had"
+		skipped=$((skipped + 1))
+		return
+	fi
+	out=$(BUILD=$build-arm ./devtools/arm.sh --quick test)
+	echo "$out"
+	read -r p _ f _ s _ < <(tail -n 1 <<<"$out" | tr -d ,)
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
 what=all
 [ $quick = no ] || what=build
 step "setup" ./devtools/setup.sh $what || exit
@@ -127,7 +148,7 @@ suites=()
 echo "== $build"
 without=mpi # it measures: not beside a build
 run "$build" "${suites[@]}"
-builds_end || asan=no fuzz=no
+builds_end || asan=no fuzz=no arm=no
 without=
 [ $quick = yes ] || run "$build" mpi
 if [ $asan = yes ]; then
@@ -137,6 +158,7 @@ if [ $asan = yes ]; then
 	slower=4 without=plain
 	run "$asan_build" unit api fuzz
 fi
+[ $arm = no ] || run_arm
 if [ $fuzz = yes ]; then
 	step "fuzz" env BUILD="$build-fuzz" ./devtools/fuzz.sh 30 wire=60 chan=60 shm addr rkey conn tcp ini=15 uri=15 meet=15
 fi
