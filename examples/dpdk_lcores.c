@@ -9,6 +9,8 @@
  * of its own worker and endpoint. The sender sends the data of mbufs. The receiver keeps each
  * message, where the library has put it, as an mbuf of its own, hands it on, and frees it.
  */
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,7 @@ static ucp_worker_h workers[2]; /* of the sender, of the receiver */
 static cci_endpoint_t *endpoints[2];
 static char *uri;
 static unsigned n_by_ucp, n_by_cci, n_wrong;
+static atomic_bool over; /* the sender has all its events */
 
 static void
 check(ucs_status_t status, const char *what)
@@ -94,11 +97,12 @@ on_event(cci_event_t *event)
 	check_cci(cci_return_event(event), "cci_return_event");
 }
 
+/* It goes on after its last message: the acknowledgement goes with a later turn. */
 static int
 receiver(void *arg)
 {
 	(void)arg;
-	while (n_by_ucp < N_MSGS || n_by_cci < N_MSGS) {
+	while (n_by_ucp < N_MSGS || n_by_cci < N_MSGS || !atomic_load(&over)) {
 		cci_event_t *event;
 
 		ucp_worker_progress(workers[1]);
@@ -171,6 +175,7 @@ sender(ucp_ep_h ep)
 		(void)await(CCI_EVENT_SEND);
 		rte_pktmbuf_free(m);
 	}
+	atomic_store(&over, true);
 }
 
 /* An ep from the sender's worker to the receiver's, whose handler keeps messages. */
