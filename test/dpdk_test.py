@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
-"""dpdk_test.py - two unrelated DPDK programs exchange mbufs; lcores of one do
+"""dpdk_test.py - two unrelated DPDK programs exchange mbufs; lcores of one do, and stay its own
 
-usage: dpdk_test.py SINK SOURCE LCORES
+usage: dpdk_test.py SINK SOURCE LCORES OWN_EAL
 
 Sink and source are different binaries, each with an EAL of its own.
 """
@@ -92,8 +92,25 @@ def pair(sink, source, memory, size, n, want_mapped, folder):
     return "no copy was made by mapped memory" if want_mapped and not seen else None
 
 
+def reactors(report, own_eal, last):
+    """A reactor takes an lcore that the program names, and no other."""
+    memory = kinds()[0][1]
+    for name, env, named, want, said in (
+            ("none is taken", None, [], "during 42\nafter 42", ""),
+            ("the environment names one: it stays the program's", "lcore:1", [], "during 42\nafter 42",
+             "reactor started beside the program's lcore 1"),
+            ("the environment names the main one", "lcore:0", [], "during 42\nafter 42",
+             "no reactor on lcore 0: the program uses it"),
+            ("the program names one: it is taken, then free again", None, ["lcore:1"], "during -16\nafter 42",
+             "reactor started on lcore 1")):
+        r = u.run([own_eal, *eal(memory, 0, last), "--", *named], TIMEOUT,
+                  {"PLX_LOG_LEVEL": "info", **({"PLX_REACTOR": env} if env else {})})
+        good = r.rc == 0 and want in r.out and said in r.err
+        report.result(f"lcores, {name}", None if good else f"exit status {r.rc}\n{r.out}{r.err}")
+
+
 def main():
-    sink, source, lcores = sys.argv[1:]
+    sink, source, lcores, own_eal = sys.argv[1:]
     report = u.Report()
     with tempfile.TemporaryDirectory() as folder:
         for name, memory in kinds():
@@ -108,6 +125,7 @@ def main():
                               "mbufs in use: 0, messages kept: 0" not in r.out):
                 wrong = r.out
             report.result(f"lcores of one program, {name}", wrong)
+    reactors(report, own_eal, os.cpu_count() - 1)
     return report.status()
 
 

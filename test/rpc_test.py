@@ -429,7 +429,7 @@ class ObjectTest(Case):
         self.assertEqual([row["lcore"] for row in reactors],
                          [] if program.lcore is None else [program.lcore])
         for row in reactors:
-            self.assertEqual(set(row), {"lcore", "pollers", "busy_share", "counters"})
+            self.assertEqual(set(row), {"lcore", "beside", "pollers", "busy_share", "counters"})
             self.assertEqual(row["pollers"], 2)
             self.assertTrue(0 < row["busy_share"] < 1, row)
             self.check_counters(row["counters"], "turns", "busy_turns", "busy_ticks",

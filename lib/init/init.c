@@ -10,9 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_lcore.h>
+
 #include "plx_check.h"
 #include "plx_config.h"
 #include "plx_dev.h"
+#include "plx_fork.h"
 #include "plx_meet.h"
 #include "plx_mem.h"
 #include "plx_pages.h"
@@ -74,9 +77,11 @@ usable_lcores(unsigned *lcores, int n)
 	if (n == 0 || sched_getaffinity(0, sizeof(before), &before) != 0)
 		return n;
 	for (int i = 0; i < n; i++) {
+		bool of_program = !plx_fork_eal && rte_lcore_count() != 0 && rte_lcore_is_enabled(lcores[i]);
+
 		CPU_ZERO(&one);
 		CPU_SET(lcores[i], &one);
-		if (sched_setaffinity(0, sizeof(one), &one) == 0)
+		if (of_program || sched_setaffinity(0, sizeof(one), &one) == 0)
 			lcores[kept++] = lcores[i];
 		else
 			PLX_LOG(WARNING, init, "no reactor on core %u: this process may not run there",
@@ -102,18 +107,23 @@ local_rank(void)
 	return getpid();
 }
 
-/* If a reactor can't start its workers use the others, or run inline. */
+/*
+ * If a reactor can't start its workers use the others, or run inline. The lcores of a program's
+ * EAL are the program's: unless it has named them itself reactors run beside them.
+ */
 static void
 start_reactors(const struct plx_conf *conf, const unsigned *lcores, int n)
 {
+	bool beside = init_eal_is_programs() && conf->v[PLX_CONF_REACTOR].source < PLX_CONF_FROM_API;
+
 	plx_reactor_set_seat(local_rank());
 	for (int i = 0; i < n; i++) {
-		int rc = plx_reactor_start(lcores[i], plx_conf_u64(conf, PLX_CONF_REACTOR_IDLE),
+		int rc = plx_reactor_start(lcores[i], beside, plx_conf_u64(conf, PLX_CONF_REACTOR_IDLE),
 			plx_conf_u64(conf, PLX_CONF_REACTOR_IDLE_TURNS));
 
 		if (rc != 0)
 			PLX_LOG(WARNING, init, "no reactor on lcore %u: %s", lcores[i],
-				strerror(-rc));
+				rc == -EBUSY ? "the program uses it" : strerror(-rc));
 	}
 }
 

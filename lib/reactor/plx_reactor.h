@@ -31,18 +31,22 @@ extern const struct plx_stat_row plx_reactor_stat_rows[];
 /** Result of plx_reactor_info(). */
 struct plx_reactor_info {
 	unsigned lcore;
+	bool beside; /* in a thread of its own: the lcore is the program's */
 	unsigned n_pollers;
 	struct plx_reactor_stat stat;
 };
 
 /**
  * Start a reactor on an lcore that waits for work.
+ * @param beside in a thread of its own on the lcore's cores: the program may still launch functions
+ *   there. So it is in a child of a process with an EAL.
  * @param idle PLX_IDLE_x
  * @param idle_turns empty turns before it is applied
- * Errors: -EBUSY the lcore is in use; -ENODEV the EAL has no such lcore; -ENOMEM.
+ * Errors: -EBUSY the lcore is in use: by a function, as a service core, and, beside, as main lcore;
+ *   -ENODEV the EAL has no such lcore, or it is the main one; -ENOMEM.
  * Thread: control.
  */
-int plx_reactor_start(unsigned lcore, unsigned idle, uint64_t idle_turns);
+int plx_reactor_start(unsigned lcore, bool beside, unsigned idle, uint64_t idle_turns);
 
 /** Stop all reactors and wait for them; pollers must be removed before. Thread: control. */
 void plx_reactor_stop_all(void);

@@ -103,7 +103,7 @@ reactor_main(void *arg)
 	return NULL;
 }
 
-/* The EAL's threads belong to the parent. Signals are for the application, except faults
+/* The EAL's threads belong to the program, or to the parent. Signals are for the application, except faults
  * and profiling: as in lib/init. */
 static int
 thread_create(struct plx_reactor *r)
@@ -130,29 +130,37 @@ thread_create(struct plx_reactor *r)
 static int
 thread_start(struct plx_reactor *r)
 {
-	return plx_fork_eal ? thread_create(r) : rte_eal_remote_launch(reactor_loop, r, r->lcore);
+	return r->beside ? thread_create(r) : rte_eal_remote_launch(reactor_loop, r, r->lcore);
 }
 
 static void
 thread_join(struct plx_reactor *r)
 {
-	if (plx_fork_eal)
+	if (r->beside)
 		pthread_join(r->thread, NULL);
 	else
 		rte_eal_wait_lcore(r->lcore);
 }
 
-/* @return whether a reactor may run there; in a child, whose EAL the parent has set up, on any core */
-static bool
-may_start(unsigned lcore)
+/* In a child, whose EAL the parent has set up, on any core. @return 0 or -errno */
+static int
+may_start(unsigned lcore, bool beside)
 {
-	return lcore < RTE_MAX_LCORE &&
-	       (plx_fork_eal || (rte_lcore_is_enabled(lcore) && lcore != rte_get_main_lcore()));
+	bool enabled = lcore < RTE_MAX_LCORE && rte_lcore_is_enabled(lcore);
+
+	if (lcore >= RTE_MAX_LCORE)
+		return -ENODEV;
+	if (plx_fork_eal)
+		return 0;
+	if (!beside)
+		return enabled && lcore != rte_get_main_lcore() ? 0 : -ENODEV;
+	return lcore == rte_get_main_lcore() || rte_lcore_has_role(lcore, ROLE_SERVICE) ||
+			(enabled && rte_eal_get_lcore_state(lcore) != WAIT) ? -EBUSY : 0;
 }
 
 /* Call with the lock. */
 static int
-reactor_create(unsigned lcore, unsigned idle, uint64_t idle_turns, struct plx_reactor **out)
+reactor_create(unsigned lcore, bool beside, unsigned idle, uint64_t idle_turns, struct plx_reactor **out)
 {
 	struct plx_reactor *r = aligned_alloc(alignof(struct plx_reactor), sizeof(*r));
 	int rc;
@@ -168,6 +176,7 @@ reactor_create(unsigned lcore, unsigned idle, uint64_t idle_turns, struct plx_re
 		goto close_idle;
 	TAILQ_INIT(&r->pollers);
 	r->lcore = lcore;
+	r->beside = beside || plx_fork_eal;
 	r->cpu = -1;
 	r->idle = idle;
 	r->idle_turns = idle_turns;
@@ -186,24 +195,24 @@ free_r:
 }
 
 int
-plx_reactor_start(unsigned lcore, unsigned idle, uint64_t idle_turns)
+plx_reactor_start(unsigned lcore, bool beside, unsigned idle, uint64_t idle_turns)
 {
-	int rc;
+	int rc = may_start(lcore, beside);
 
-	if (!may_start(lcore))
-		return -ENODEV;
+	if (rc != 0)
+		return rc;
 	pthread_mutex_lock(&all.lock);
 	if (all.n == 0)
 		reactor_fence_open();
 	if (all.n == PLX_REACTOR_MAX)
 		rc = -ENOSPC;
 	else
-		rc = reactor_create(lcore, idle, idle_turns, &all.r[all.n]);
+		rc = reactor_create(lcore, beside, idle, idle_turns, &all.r[all.n]);
 	if (rc == 0)
 		all.n++;
 	pthread_mutex_unlock(&all.lock);
 	if (rc == 0)
-		PLX_LOG(INFO, reactor, "reactor started on lcore %u", lcore);
+		PLX_LOG(INFO, reactor, "reactor started %s lcore %u", beside ? "beside the program's" : "on", lcore);
 	return rc;
 }
 
@@ -418,6 +427,7 @@ plx_reactor_info(unsigned i, struct plx_reactor_info *info)
 		const struct plx_reactor *r = all.r[i];
 
 		info->lcore = r->lcore;
+		info->beside = r->beside;
 		info->n_pollers = r->n_pollers;
 		for (const struct plx_stat_row *row = plx_reactor_stat_rows; row->name != NULL; row++)
 			*(uint64_t *)((char *)&info->stat + row->offset) =

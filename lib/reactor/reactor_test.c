@@ -343,13 +343,13 @@ a_reactor_starts_only_where_it_can(void)
 	struct plx_reactor_info info;
 
 	UNIT_EQ(plx_reactor_count(), 0);
-	UNIT_EQ(plx_reactor_start(rte_get_main_lcore(), PLX_IDLE_YIELD, 1), -ENODEV);
-	UNIT_EQ(plx_reactor_start(77, PLX_IDLE_YIELD, 1), -ENODEV);
-	UNIT_EQ(plx_reactor_start(RTE_MAX_LCORE, PLX_IDLE_YIELD, 1), -ENODEV);
-	UNIT_EQ(plx_reactor_start(UINT32_MAX, PLX_IDLE_YIELD, 1), -ENODEV);
+	UNIT_EQ(plx_reactor_start(rte_get_main_lcore(), false, PLX_IDLE_YIELD, 1), -ENODEV);
+	UNIT_EQ(plx_reactor_start(77, false, PLX_IDLE_YIELD, 1), -ENODEV);
+	UNIT_EQ(plx_reactor_start(RTE_MAX_LCORE, false, PLX_IDLE_YIELD, 1), -ENODEV);
+	UNIT_EQ(plx_reactor_start(UINT32_MAX, false, PLX_IDLE_YIELD, 1), -ENODEV);
 	UNIT_EQ(plx_reactor_count(), 0);
-	UNIT_EQ(plx_reactor_start(1, PLX_IDLE_YIELD, 1), 0);
-	UNIT_EQ(plx_reactor_start(1, PLX_IDLE_YIELD, 1), -EBUSY);
+	UNIT_EQ(plx_reactor_start(1, false, PLX_IDLE_YIELD, 1), 0);
+	UNIT_EQ(plx_reactor_start(1, false, PLX_IDLE_YIELD, 1), -EBUSY);
 	UNIT_EQ(plx_reactor_count(), 1);
 	UNIT_EQ(plx_reactor_info(0, &info), 0);
 	UNIT_EQ(info.lcore, 1);
@@ -358,6 +358,36 @@ a_reactor_starts_only_where_it_can(void)
 	plx_reactor_stop_all();
 	UNIT_EQ(plx_reactor_count(), 0);
 	plx_reactor_stop_all(); /* once more is nothing */
+}
+
+static int
+answer(void *arg)
+{
+	return *(int *)arg;
+}
+
+static void
+beside_an_lcore_that_stays_the_programs(void)
+{
+	struct plx_reactor_info info;
+	struct work w;
+	int value = 4711;
+
+	UNIT_EQ(plx_reactor_start(rte_get_main_lcore(), true, PLX_IDLE_YIELD, 1), -EBUSY);
+	UNIT_EQ(plx_reactor_start(RTE_MAX_LCORE, true, PLX_IDLE_YIELD, 1), -ENODEV);
+	UNIT_EQ_FATAL(plx_reactor_start(1, true, PLX_IDLE_YIELD, 1), 0);
+	UNIT_EQ(plx_reactor_info(0, &info), 0);
+	UNIT_TRUE(info.lcore == 1 && info.beside);
+	work_init(&w);
+	UNIT_EQ(plx_reactor_add(&w.poller), 0);
+	UNIT_EQ(rte_eal_remote_launch(answer, &value, 1), 0); /* the program's own function */
+	UNIT_EQ(rte_eal_wait_lcore(1), value);
+	wait_turns(&w, 100);
+	plx_reactor_remove(&w.poller);
+	plx_reactor_stop_all();
+	UNIT_EQ_FATAL(plx_reactor_start(1, false, PLX_IDLE_YIELD, 1), 0); /* what uses an lcore keeps it */
+	UNIT_EQ(plx_reactor_start(1, true, PLX_IDLE_YIELD, 1), -EBUSY);
+	plx_reactor_stop_all();
 }
 
 static void
@@ -378,8 +408,8 @@ pollers_are_spread_and_get_turns_until_they_go(void)
 	struct plx_reactor_info info[2];
 	uint64_t after[4];
 
-	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_YIELD, 1), 0);
-	UNIT_EQ_FATAL(plx_reactor_start(2, PLX_IDLE_YIELD, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(1, false, PLX_IDLE_YIELD, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(2, false, PLX_IDLE_YIELD, 1), 0);
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < 4; i++) {
 			work_init(&w[i]);
@@ -415,7 +445,7 @@ every_idle_policy_gives_turns_and_is_counted(void)
 	struct work w;
 
 	work_init(&w);
-	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 10), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(1, false, PLX_IDLE_SLEEP, 10), 0);
 	UNIT_EQ_FATAL(plx_reactor_add(&w.poller), 0);
 	for (unsigned i = 0; i < RTE_DIM(policies); i++) {
 		plx_reactor_set_idle(policies[i], 10);
@@ -585,7 +615,7 @@ no_wake_of_a_sleeping_reactor_is_lost(void)
 	struct sleeper s;
 
 	sleeper_init(&s);
-	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(1, false, PLX_IDLE_SLEEP, 1), 0);
 	UNIT_EQ_FATAL(plx_reactor_add(&s.poller), 0);
 	UNIT_EQ_FATAL(plx_reactor_info(0, &before), 0);
 	for (unsigned i = 1; i <= 2000; i++) {
@@ -684,7 +714,7 @@ posted_start(bool fences, bool late)
 	s->late = late;
 	no_fence_for_all = !fences;
 	sleeps_for_good = true;
-	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(1, false, PLX_IDLE_SLEEP, 1), 0);
 	s->fences = n_fences;
 	UNIT_EQ_FATAL(plx_reactor_add(&s->poller), 0);
 	return s;
@@ -772,7 +802,7 @@ behind_what_wakes_it_a_reactor_sleeps_short_at_first(void)
 	sleeper_init(&s);
 	atomic_store(&n_long_sleeps, 0);
 	sleeps_for_good = true;
-	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(1, false, PLX_IDLE_SLEEP, 1), 0);
 	UNIT_EQ_FATAL(plx_reactor_add(&s.poller), 0);
 	for (unsigned i = 1; i <= 20; i++) {
 		wait_long_sleep(i);
@@ -798,7 +828,7 @@ slept_ms(uint64_t first, uint64_t second)
 	struct sleeper s[2];
 	int ms;
 
-	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SPIN, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(1, false, PLX_IDLE_SPIN, 1), 0);
 	atomic_store(&n_long_sleeps, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		sleeper_init(&s[i]);
@@ -832,7 +862,7 @@ static void
 who_sends_to_no_worker_of_it_is_not_fenced(void)
 {
 	n_world_fences = 0;
-	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(1, false, PLX_IDLE_SLEEP, 1), 0);
 	wait_long_sleep(3);
 	plx_reactor_stop_all();
 	UNIT_EQ(n_world_fences, 0);
@@ -862,7 +892,7 @@ a_poller_that_needs_turns_keeps_its_reactor_awake(void)
 
 	sleeper_init(&s);
 	work_init(&w); /* it can't be armed */
-	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_SLEEP, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(1, false, PLX_IDLE_SLEEP, 1), 0);
 	UNIT_EQ_FATAL(plx_reactor_add(&w.poller), 0);
 	UNIT_EQ_FATAL(plx_reactor_add(&s.poller), 0);
 	UNIT_EQ(plx_reactor_info(0, &info), 0);
@@ -882,7 +912,7 @@ an_auto_reactor_without_pollers_sleeps_until_it_gets_one(void)
 	struct sleeper s;
 
 	sleeper_init(&s);
-	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_AUTO, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(1, false, PLX_IDLE_AUTO, 1), 0);
 	do
 		UNIT_EQ_FATAL(plx_reactor_info(0, &info), 0);
 	while (info.stat.sleeps == 0);
@@ -905,8 +935,8 @@ a_poller_moves_between_reactors_and_goes_on(void)
 
 	work_init(&w);
 	plx_reactor_set_seat(1);
-	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_YIELD, 1), 0);
-	UNIT_EQ_FATAL(plx_reactor_start(2, PLX_IDLE_AUTO, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(1, false, PLX_IDLE_YIELD, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(2, false, PLX_IDLE_AUTO, 1), 0);
 	UNIT_EQ(plx_reactor_move(&w.poller, 1), -ENODEV); /* it has none */
 	UNIT_EQ_FATAL(plx_reactor_add(&w.poller), 0);
 	UNIT_EQ(plx_reactor_lcore(&w.poller), 2); /* the second seat */
@@ -1072,7 +1102,7 @@ turns_change_hands(bool alone)
 	sched_getaffinity(0, sizeof(before), &before);
 	CPU_ZERO(&s->core);
 	CPU_SET(sched_getcpu(), &s->core);
-	UNIT_EQ_FATAL(plx_reactor_start(1, PLX_IDLE_GRANT, 1), 0);
+	UNIT_EQ_FATAL(plx_reactor_start(1, false, PLX_IDLE_GRANT, 1), 0);
 	UNIT_EQ_FATAL(plx_reactor_add(&s->poller), 0);
 	if (!alone)
 		sched_setaffinity(0, sizeof(s->core), &s->core);
@@ -1117,6 +1147,7 @@ static CU_TestInfo inbox_tests[] = {
 
 static CU_TestInfo reactor_tests[] = {
 	UNIT_TEST(a_reactor_starts_only_where_it_can),
+	UNIT_TEST(beside_an_lcore_that_stays_the_programs),
 	UNIT_TEST(a_poller_without_a_reactor_is_told_so),
 	UNIT_TEST(pollers_are_spread_and_get_turns_until_they_go),
 	UNIT_TEST(every_idle_policy_gives_turns_and_is_counted),

@@ -49,8 +49,8 @@ stats_reactor(const struct plx_reactor_info *info)
 {
 	uint64_t busy = info->stat.busy_ticks, all = busy + info->stat.idle_ticks;
 
-	return json_pack("{s:I, s:I, s:f, s:o}", "lcore", (json_int_t)info->lcore, "pollers",
-		(json_int_t)info->n_pollers, "busy_share", all != 0 ? (double)busy / all : 0.0,
+	return json_pack("{s:I, s:b, s:I, s:f, s:o}", "lcore", (json_int_t)info->lcore, "beside", info->beside,
+		"pollers", (json_int_t)info->n_pollers, "busy_share", all != 0 ? (double)busy / all : 0.0,
 		"counters", stats_counters(&info->stat, plx_reactor_stat_rows));
 }
 
