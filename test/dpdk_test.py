@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The Pollux Authors
 """dpdk_test.py - two unrelated DPDK programs exchange mbufs; lcores of one do, and stay its own
 
-usage: dpdk_test.py SINK SOURCE LCORES OWN_EAL
+usage: dpdk_test.py SINK SOURCE LCORES SERVICE OWN_EAL
 
 Sink and source are different binaries, each with an EAL of its own.
 """
@@ -110,7 +110,7 @@ def reactors(report, own_eal, last):
 
 
 def main():
-    sink, source, lcores, own_eal = sys.argv[1:]
+    sink, source, lcores, service, own_eal = sys.argv[1:]
     report = u.Report()
     with tempfile.TemporaryDirectory() as folder:
         for name, memory in kinds():
@@ -119,12 +119,12 @@ def main():
                                   (65536, 1000, "chains of two"), (150000, 1000, "chains of three")):
                 report.result(f"two programs, {name}, {what}",
                               pair(sink, source, memory, size, n, "mapped" in what, folder))
-            r = u.run([lcores, *eal(memory, 0, os.cpu_count() - 1)], TIMEOUT, {})
-            wrong = r.why()
-            if not wrong and ("200 by UCP, 200 by CCI, 0 wrong" not in r.out or
-                              "mbufs in use: 0, messages kept: 0" not in r.out):
-                wrong = r.out
-            report.result(f"lcores of one program, {name}", wrong)
+            for exe, wants, what in ((lcores, ("200 by UCP, 200 by CCI, 0 wrong", "mbufs in use: 0, messages kept: 0"),
+                                      "lcores of one program"),
+                                     (service, ("100 of 100 messages",), "a service core")):
+                r = u.run([exe, *eal(memory, 0, os.cpu_count() - 1)], TIMEOUT, {})
+                good = not r.why() and all(w in r.out for w in wants)
+                report.result(f"{what}, {name}", None if good else r.why() or r.out)
     reactors(report, own_eal, os.cpu_count() - 1)
     return report.status()
 
