@@ -102,7 +102,7 @@ piece_at(uint64_t remote, unsigned i)
 	size_t at = i * 20000, len = i == 5 ? 0 : 10000 + i;
 
 	return (struct plx_rma_piece){buf_here + (i == 3 ? 50002 : i == 7 ? 130006 : at),
-		remote + (i == 3 ? 50002 : at), len};
+		remote + (i == 3 ? 50002 : at), len, UCS_MEMORY_TYPE_HOST};
 }
 
 /* Several pieces by one call; at a bad one it stops, and the next are not touched. */

@@ -258,8 +258,6 @@ shm_slot_at_pos(struct shm_rx_slot *r, uint64_t pos)
 	r->left = SHM_CELLS / 4 - pos % (SHM_CELLS / 4);
 }
 
-/** Slot i may have a new sender: identify it. */
-void shm_slot_greet(struct shm_queue *sq, uint32_t i);
 /** Cells before pos may be reused. */
 static inline void
 shm_slot_publish(struct shm_rx_slot *r, uint64_t pos)
@@ -272,7 +270,9 @@ shm_slot_publish(struct shm_rx_slot *r, uint64_t pos)
 	atomic_store_explicit(&r->slot->rx_pos, pos, memory_order_release);
 }
 
-/* shm_queue.c */
+/* shm_rare.c */
+/** Slot i may have a new sender: identify it. */
+void shm_slot_greet(struct shm_queue *sq, uint32_t i);
 /** A cell is invalid: count and skip it. @param got valid messages of this burst before it */
 __rte_cold void shm_slot_bad(struct shm_queue *sq, uint32_t i, uint16_t got);
 /** Leave a slot to the doorbell. */

@@ -152,45 +152,6 @@ slot_control_ready(struct shm_queue *sq, uint32_t i, uint32_t st)
 		shm_peer_gone(sq, p, "it left");
 }
 
-void
-shm_slot_bad(struct shm_queue *sq, uint32_t i, uint16_t got)
-{
-	struct shm_rx_slot *r = &sq->rx[i];
-
-	PLX_STAT_INC(sq->q->stat.rx_drop_bad_cell);
-	shm_slot_at_pos(r, r->pos + 1);
-	if (got == 0) /* no earlier message of this burst waits for its release */
-		shm_slot_publish(r, r->pos);
-}
-
-void
-shm_slot_idle(struct shm_queue *sq, uint32_t i)
-{
-	struct shm_rx_slot *r = &sq->rx[i];
-
-	shm_slot_publish(r, r->pos);
-	shm_hot_set(sq, sq->hot & ~(1ull << i));
-	atomic_store_explicit(&r->slot->cold, 1, memory_order_release);
-}
-
-void
-shm_slots_wake(struct shm_queue *sq, uint64_t bells)
-{
-	while (bells != 0) {
-		uint32_t i = rte_bsf64(bells);
-
-		bells &= bells - 1;
-		if (i >= sq->n_slots)
-			break;
-		if ((sq->ready >> i & 1) == 0)
-			shm_slot_greet(sq, i);
-		if (sq->ready >> i & 1) {
-			shm_hot_set(sq, sq->hot | 1ull << i);
-			sq->rx[i].empty = 0;
-		}
-	}
-}
-
 bool
 shm_events(struct shm_queue *sq)
 {

@@ -92,7 +92,7 @@ int
 shm_rma(const struct plx_rma_op *op)
 {
 	struct shm_peer *p = shm_peer(op->peer);
-	const struct plx_rma_piece piece = {op->local, op->remote, op->len};
+	const struct plx_rma_piece piece = {op->local, op->remote, op->len, op->mem_type};
 	struct plx_queue *q = op->peer->q;
 	int rc;
 

@@ -467,30 +467,6 @@ shm_peer_of(struct shm_queue *sq, const struct shm_addr *addr, struct plx_peer *
 	return rc;
 }
 
-/* Slot i has a new sender: identify it. */
-void
-shm_slot_greet(struct shm_queue *sq, uint32_t i)
-{
-	struct shm_slot *slot = shm_slot_at(sq->seg, i);
-	struct shm_addr addr;
-	struct plx_peer *peer;
-	uint32_t st = atomic_load_explicit(&slot->state, memory_order_acquire);
-
-	if (SHM_SLOT_KIND(st) != SHM_SLOT_READY && SHM_SLOT_KIND(st) != SHM_SLOT_LEFT)
-		return;
-	memcpy(&addr, &slot->sender, sizeof(addr));
-	if (shm_peer_of(sq, &addr, &peer) != 0) {
-		/* Invalid, or no memory now: the slot stays with its sender until that ends. */
-		PLX_STAT_INC(sq->q->stat.rx_drop_bad_peer);
-		return;
-	}
-	sq->rx[i].peer = peer;
-	shm_peer(sq->rx[i].peer)->rx_slot = i;
-	sq->rx[i].peer->refs++;
-	sq->ready |= 1ull << i;
-	plx_peer_met(peer);
-}
-
 void
 shm_slot_reset(struct shm_queue *sq, uint32_t i)
 {

@@ -149,8 +149,8 @@ rx_fetch(struct plx_peer *src, const struct plx_wire_chan_fetch *h, void *to)
 {
 	uint64_t lent = 0;
 	const struct plx_rma_piece pieces[] = {
-		{to, h->addr, h->len},
-		{&lent, h->lent_addr, sizeof(lent)},
+		{to, h->addr, h->len, UCS_MEMORY_TYPE_HOST},
+		{&lent, h->lent_addr, sizeof(lent), UCS_MEMORY_TYPE_HOST},
 	};
 
 	return plx_peer_rma_burst(src, false, pieces, RTE_DIM(pieces)) == RTE_DIM(pieces) &&

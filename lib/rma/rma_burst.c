@@ -64,7 +64,8 @@ rma_burst_step(struct plx_rma *r, struct plx_rma_ep *e)
 
 	e->n_late = 0;
 	for (n = 0; o != NULL && n < PLX_RMA_LATE_N && goes_with(first, o); n++) {
-		v[n] = (struct plx_rma_piece){plx_req_of_own(o)->buf, o->remote, plx_req_of_own(o)->len};
+		v[n] = (struct plx_rma_piece){plx_req_of_own(o)->buf, o->remote,
+			plx_req_of_own(o)->len, UCS_MEMORY_TYPE_HOST};
 		o = TAILQ_NEXT(o, link);
 	}
 	if (n < 2)

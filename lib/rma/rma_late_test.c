@@ -376,7 +376,8 @@ pieces_are_moved_at_once_behind_what_waits(void)
 	begin();
 	put_row(1, 9);
 	for (unsigned i = 0; i < n; i++) {
-		v[i] = (struct plx_rma_piece){here + 16 * i, (uintptr_t)there + 24 * i, 16};
+		v[i] = (struct plx_rma_piece){here + 16 * i, (uintptr_t)there + 24 * i, 16,
+			UCS_MEMORY_TYPE_HOST};
 		memset(here + 16 * i, (int)i, 16);
 	}
 	UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_PUT, v, &n), 0);

@@ -189,7 +189,8 @@ iov_now(ucp_ep_h ep, uint8_t kind, const ucp_dt_iov_t *iov, size_t n, uint64_t r
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		if (iov[i].length != 0)
-			v[k++] = (struct plx_rma_piece){iov[i].buffer, remote, iov[i].length};
+			v[k++] = (struct plx_rma_piece){iov[i].buffer, remote, iov[i].length,
+				UCS_MEMORY_TYPE_HOST};
 		remote += iov[i].length;
 		if (k == PLX_RMA_BURST || (i + 1 == n && k > 0)) {
 			rc = plx_worker_rma_pieces(ep->worker->core, ep->user.ep, kind, v, &k);
@@ -392,7 +393,8 @@ static int
 sgl_begin(ucp_ep_h ep, const struct sgl *s, size_t i, struct sgl_burst *b, struct plx_req *all)
 {
 	ucp_rkey_h rkey = s->remote.rkeys[i];
-	struct plx_rma_piece v = {s->local.buffers[i], s->remote.remote_addrs[i], s->local.lengths[i]};
+	struct plx_rma_piece v = {s->local.buffers[i], s->remote.remote_addrs[i], s->local.lengths[i],
+		UCS_MEMORY_TYPE_HOST};
 	bool here = (ucp_rkey_core(rkey)->now & s->what) != 0;
 	size_t times, stride, bytes;
 	int rc = 0;

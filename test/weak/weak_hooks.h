@@ -31,7 +31,7 @@
 #define recv(fd, text, len, flags) ((void)(text), weak_event_read((unsigned)(fd)) != 0 ? 1 : -1)
 #define write(fd, n, len)	   ((void)(n), weak_event_write((unsigned)(fd)))
 #define read(fd, n, len)	   (*(n) = weak_event_read((unsigned)(fd)), *(n) != 0 ? 8 : -1)
-#define epoll_wait(fd, ev, n, ms)  ((void)(ev), weak_event_wait((unsigned)(fd)))
+#define epoll_wait(fd, ev, n, ms)  ((void)(ev), (void)(ms), weak_event_wait((unsigned)(fd)))
 #define ppoll(fd, n, most, mask)   ((void)(fd), (void)(most), 0)
 
 #endif

@@ -14,6 +14,7 @@
 #include "plx_conf.h"
 #include "plx_fence.h"
 #include "plx_mem.h"
+#include "plx_timer.h"
 #include "reactor_int.h"
 
 #define BELL 1
@@ -31,6 +32,7 @@ bool plx_fence_world(void) { return true; }
 void *plx_mem_alloc(size_t len) { return aligned_alloc(64, len); }
 void plx_mem_free(void *p) { free(p); }
 void reactor_free(struct plx_reactor *r, struct plx_poller *p) { (void)r; (void)p; }
+uint64_t plx_timer_wait_ns(uint64_t due_ticks, uint64_t now_ticks) { return due_ticks - now_ticks; }
 void reactor_offer(struct plx_reactor *r, uint64_t now_ticks) { (void)r; (void)now_ticks; }
 bool reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks) { (void)r; (void)now_ticks; return true; }
 
