@@ -301,6 +301,7 @@ who_does_not_look_itself_takes_nobody_for_gone(void)
 	begin();
 	be_quick();
 	UNIT_EQ(send(to[0][1], NULL, 0), 0);
+	mlx_queue(q[0])->link.peers_ns = 0;
 	plx_queue_control(q[0]);
 	UNIT_EQ(stat_of(0)->link.silent_asked, 1);
 	mlx5_verbs.no_datagrams = true;

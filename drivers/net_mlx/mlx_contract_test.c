@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -582,5 +583,6 @@ static struct dev_contract contract = {
 
 RTE_INIT(mlx_contract)
 {
+	contract.wakes_late = getenv("MODEL_LATE") != NULL;
 	dev_contract_add(&contract);
 }
