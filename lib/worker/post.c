@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <rte_cycles.h>
 #include <rte_pause.h>
 
 #include "worker_post.h"
@@ -16,6 +17,13 @@
 #define POSTED_RUNS 4  /* messages that other threads post meanwhile */
 #define TURN_COUNTS 4  /* weight of a turn of a posting thread, in turns of a waiting one */
 #define CALL_PAUSES 32 /* polls before the core is yielded; a turn takes less, on a core of its own */
+
+/* A device's time is converted at each look, and comes out some ticks apart; a reactor sleeps in milliseconds. */
+static bool
+is_sooner(uint64_t due_ticks, uint64_t was_ticks)
+{
+	return due_ticks < was_ticks && was_ticks - due_ticks > rte_get_tsc_hz() / 1000;
+}
 
 /* Restore the sleeping reactor's arming; wake it if there is work, or will be before it wakes. */
 void
@@ -26,7 +34,7 @@ worker_free_after_call(struct plx_worker *w)
 
 	if (unlikely(w->wake.on))
 		worker_wake_app(w, 1);
-	wake = w->poller.armed && (w->poller.arm(w) != 0 || w->poller.due_ticks < due);
+	wake = w->poller.armed && (w->poller.arm(w) != 0 || is_sooner(w->poller.due_ticks, due));
 	plx_poller_give(&w->poller, 0);
 	if (unlikely(wake))
 		plx_reactor_wake(&w->poller);
