@@ -308,6 +308,17 @@ kept_return(struct plx_queue *q, unsigned n)
 		plx_queue_rx_return(q, kept[--n_kept].handle);
 }
 
+/* A queue whose device matches tags keeps none, though others of the driver do. */
+static bool
+keeps_none(struct plx_queue *a, struct plx_queue *b)
+{
+	if (b->keep_min != 0)
+		return false;
+	queue_close(a);
+	queue_close(b);
+	return true;
+}
+
 static void
 a_message_that_is_kept_stays_while_others_come_and_go(void)
 {
@@ -316,6 +327,8 @@ a_message_that_is_kept_stays_while_others_come_and_go(void)
 	unsigned most;
 
 	UNIT_TRUE_FATAL(b->keep_min <= to_b->mtu);
+	if (keeps_none(a, b))
+		return;
 	n_kept = 0;
 	exchange(b, to_b, 10, true);
 	exchange(b, to_b, 10, true); /* a driver may get buffers for that when it sees that they are wanted */
@@ -350,6 +363,8 @@ a_message_that_is_kept_outlives_its_sender(void)
 	struct plx_queue *a = queue_new(), *b = queue_new();
 	struct plx_peer *to_b = connected_to(a, b);
 
+	if (keeps_none(a, b))
+		return;
 	n_kept = 0;
 	exchange(b, to_b, 20, true);
 	exchange(b, to_b, 20, true);

@@ -122,7 +122,7 @@ def mpich_is_started_by_srun(net, build):
                 if why:
                     return why
                 result = slurm.run("-N", 2, "-n", n, "--mpi=pmi2", os.path.join(build, "pollux-run"), exe, PLX_LOG_LEVEL="info")
-                why = h.is_good(result, r"by shm\n", h.CARRIED)
+                why = h.is_good(result, r"chooses shm for", h.CARRIED)
                 if why:
                     return f"{program}: {why}\n{slurm.logs()}"
     return ""

@@ -125,7 +125,7 @@ shm_rma(const struct plx_rma_op *op)
 static unsigned
 cma_add(struct iovec *v, unsigned n, void *addr, size_t len)
 {
-	if (n > 0 && (char *)v[n - 1].iov_base + v[n - 1].iov_len == (char *)addr) {
+	if (n > 0 && (uintptr_t)v[n - 1].iov_base + v[n - 1].iov_len == (uintptr_t)addr) {
 		v[n - 1].iov_len += len;
 		return n;
 	}

@@ -134,7 +134,7 @@ fail:
 int
 plx_seg_create(struct plx_seg *seg, void *addr, size_t len, bool huge)
 {
-	struct plx_seg s;
+	struct plx_seg s = {.base = NULL};
 	int rc;
 
 	if (len == 0 || len > SIZE_MAX - HUGE_LEN)

@@ -16,7 +16,7 @@ import step_mem
 import step_mp
 import step_mpi
 
-RPC = os.path.join(net.HERE, "..", "..", "usertools", "plx-rpc")
+RPC = os.path.join(net.HERE, "..", "..", "usertools", "plx_job.py")
 NETS = (("rxe0", "rxe1"), ("rxe2", "rxe3"))
 PEERS = 24  # that all go by one of two equal ports, once in 2^23 runs
 QUIET = {"PLX_LOG_LEVEL": "error"}  # that a port is down is a warning
@@ -62,9 +62,9 @@ def mpich(build, program):
 
 @functools.cache
 def rpc():
-    """plx-rpc as a module: a program in Python takes long to start by emulation."""
-    loader = importlib.machinery.SourceFileLoader("plx_rpc", RPC)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("plx_rpc", loader))
+    """The client of plx-rpc: a program in Python takes long to start by emulation."""
+    loader = importlib.machinery.SourceFileLoader("plx_job", RPC)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("plx_job", loader))
     loader.exec_module(module)
     return module
 
@@ -72,7 +72,7 @@ def rpc():
 def ask(socket, method):
     """The answer, or none and why."""
     try:
-        return "", rpc().ask(socket, method, timeout=60)["result"]
+        return "", rpc().ask(socket, method, timeout=60)
     except (rpc().CannotAsk, KeyError) as e:
         return f"{method}: {e!r}", []
 
