@@ -34,6 +34,9 @@ void plx_timer_arm(struct plx_timers *ts, struct plx_timer *t, uint64_t due_tick
 /** Disarm; nothing happens when it is not armed. */
 void plx_timer_disarm(struct plx_timers *ts, struct plx_timer *t);
 
+/** @return when the first of the others is due, in ticks; UINT64_MAX with none. Thread: owner. */
+uint64_t plx_timers_next_but(const struct plx_timers *ts, const struct plx_timer *but);
+
 /** Fire all that are due; a timer may arm itself again for later. @return how many fired */
 unsigned plx_timers_run(struct plx_timers *ts, uint64_t now_ticks);
 

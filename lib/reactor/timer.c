@@ -54,6 +54,16 @@ plx_timer_disarm(struct plx_timers *ts, struct plx_timer *t)
 	timers_update(ts);
 }
 
+uint64_t
+plx_timers_next_but(const struct plx_timers *ts, const struct plx_timer *but)
+{
+	const struct plx_timer *first = TAILQ_FIRST(&ts->list);
+
+	if (first == but && first != NULL)
+		first = TAILQ_NEXT(first, link);
+	return first != NULL ? first->due_ticks : UINT64_MAX;
+}
+
 unsigned
 plx_timers_run(struct plx_timers *ts, uint64_t now_ticks)
 {

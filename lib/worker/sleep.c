@@ -173,7 +173,8 @@ rest_arm(void *arg)
 		return -EBUSY;
 	/* The inbox is checked last: posts have had time to arrive. */
 	if (arm_queues(w) == 0 && plx_inbox_empty(&w->inbox)) {
-		w->poller.due_ticks = RTE_MIN(w->timers.next_ticks, devices_due(w));
+		/* The glance is for turns: an armed queue that rests wakes it. */
+		w->poller.due_ticks = RTE_MIN(plx_timers_next_but(&w->timers, &w->glance), devices_due(w));
 		return 0;
 	}
 	disarm_queues(w);

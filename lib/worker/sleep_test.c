@@ -155,7 +155,33 @@ without_a_deadline_nothing_wakes_it(void)
 	}
 }
 
+/* As behind a reactor: the glance at a queue that rests is due soon, and later again, as is the look at peers. */
+static void
+a_queue_that_rests_does_not_end_a_sleep_of_the_reactor(void)
+{
+	begin(true);
+	UNIT_EQ_FATAL(plx_inbox_open(&w->inbox, false), 0);
+	UNIT_EQ_FATAL(plx_cq_create(&w->reqs.cq), 0);
+	UNIT_EQ_FATAL(worker_rest_open(w), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		plx_timer_arm(&w->timers, &w->glance, rte_rdtsc() + 1);
+		UNIT_EQ(w->poller.arm(w), 0);
+		UNIT_EQ(w->poller.due_ticks, w->check.due_ticks);
+		UNIT_TRUE(w->glance.armed);
+		w->poller.disarm(w);
+	}
+	due_ns = plx_clock_ns() + SOON_NS;
+	UNIT_EQ(w->poller.arm(w), 0);
+	UNIT_TRUE(w->poller.due_ticks <= w->check.due_ticks);
+	w->poller.disarm(w);
+	plx_cq_destroy(w->reqs.cq);
+	w->reqs.cq = NULL;
+	plx_inbox_close(&w->inbox);
+	end();
+}
+
 static CU_TestInfo tests[] = {
+	UNIT_TEST(a_queue_that_rests_does_not_end_a_sleep_of_the_reactor),
 	UNIT_TEST(an_application_that_sleeps_wakes_in_time_for_a_device),
 	UNIT_TEST(a_device_is_not_called_before_its_time),
 	UNIT_TEST(without_a_deadline_nothing_wakes_it),
