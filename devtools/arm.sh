@@ -19,7 +19,7 @@ build=${BUILD:-build-arm}
 root=$(realpath -m "${ARM_ROOT:-$build-root}")
 quick=no steps=() names=()
 packages=(libdpdk-dev libjansson-dev libibverbs-dev librdmacm-dev libcunit1-dev libmd-dev)
-# What says something about the processor: orders, copies, layouts, byte order.
+# These depend on the processor: orders, copies, layouts, byte order.
 quick_tests=(gate_gate gate_lock mem_mem mem_window wire_wire)
 quick_targets=(test/unit/{gate,lock,mem,window,wire}_test)
 version=$(sed -n "s/^ *version: '\(.*\)',/\1/p" meson.build | head -n 1)

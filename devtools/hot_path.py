@@ -86,7 +86,7 @@ def frames_at(path, addresses):
             file = own_file(line.split(" (")[0].rsplit(":", 1)[0])
             frames.insert(0, Place(file, name))
             name = None
-    # What the compiler has taken out of a function that is not entered has the line of another one.
+    # The compiler may move instructions out of a function that is not entered: their lines name that one.
     return {a: [p for p in f if p.file] for a, f in at.items()
         if all(p.file is None or p.name in defined_in(p.file) for p in f)}
 

@@ -13,13 +13,13 @@
  */
 #include "ucp_util.h"
 
-enum { ADDR_MAX = 4096, LEN = 4096, DEADLINE_S = 150, TAG_GREET = 1, TAG_ANSWER = 2 };
+enum { LEN = 4096, DEADLINE_S = 150, TAG_GREET = 1, TAG_ANSWER = 2 };
 
 struct greeting {
 	uint32_t who, nth;
 	uint32_t addr_len;
-	uint8_t addr[ADDR_MAX / 2];
-	uint8_t rest[LEN - ADDR_MAX / 2 - 12];
+	uint8_t addr[UTIL_ADDR_MAX / 2];
+	uint8_t rest[LEN - UTIL_ADDR_MAX / 2 - 12];
 };
 
 struct guest {
@@ -46,20 +46,6 @@ check_time(const char *what, unsigned n)
 }
 
 /* -- the one -- */
-
-static void
-say_address(ucp_worker_h w)
-{
-	ucp_address_t *addr;
-	size_t len;
-
-	UTIL_OK(ucp_worker_get_address(w, &addr, &len));
-	for (size_t i = 0; i < len; i++)
-		printf("%02x", ((uint8_t *)addr)[i]);
-	printf("\n");
-	fflush(stdout);
-	ucp_worker_release_address(w, addr);
-}
 
 static void
 take(ucp_worker_h w, struct greeting *g, unsigned n)
@@ -94,7 +80,7 @@ serve(ucp_worker_h w, unsigned n_workers, unsigned n_messages, unsigned before_m
 	uint64_t begun = util_now_ns();
 	struct greeting g;
 
-	say_address(w);
+	util_say_address(w);
 	compute(before_ms);
 	for (unsigned i = 0; i < n_workers * n_messages; i++) {
 		take(w, &g, i);
@@ -112,18 +98,6 @@ serve(ucp_worker_h w, unsigned n_workers, unsigned n_messages, unsigned before_m
 }
 
 /* -- the many -- */
-
-static void
-read_address(uint8_t *addr)
-{
-	char text[2 * ADDR_MAX + 2];
-	unsigned byte;
-
-	if (fgets(text, sizeof(text), stdin) == NULL)
-		UTIL_DIE("no address");
-	for (size_t i = 0; i < ADDR_MAX && sscanf(text + 2 * i, "%2x", &byte) == 1; i++)
-		addr[i] = (uint8_t)byte;
-}
 
 static void
 on_gone(void *arg, ucp_ep_h ep, ucs_status_t status)
@@ -177,11 +151,11 @@ static void
 greet(ucp_context_h ctx, unsigned n_workers, unsigned n_messages, unsigned amid_ms)
 {
 	struct guest *guests = calloc(n_workers, sizeof(*guests));
-	static uint8_t to[ADDR_MAX];
+	static uint8_t to[UTIL_ADDR_MAX];
 	unsigned n_answered = 0;
 	uint64_t begun;
 
-	read_address(to);
+	util_read_address(to);
 	begun = util_now_ns();
 	for (uint32_t i = 0; i < n_workers; i++)
 		guest_begin(&guests[i], ctx, i, n_messages, to);

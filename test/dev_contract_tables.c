@@ -288,6 +288,7 @@ a_region_is_reached_by_all_queues_and_its_words_are_changed(void)
 		q[i] = queue_new();
 	UNIT_EQ_FATAL(region.n_keys, 1);
 	UNIT_TRUE(region.keys[0].port != 0 && region.keys[0].mem.key != 0);
+	UNIT_EQ(region.atomics == PLX_DEV_ATOMICS_NONE, tried->atomics_by_message);
 	op.key = region.keys[0].mem.key;
 	memset(buf_there, 0, 24);
 	for (unsigned i = 0; i < 2; i++) {

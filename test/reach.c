@@ -11,33 +11,7 @@
 
 #include "ucp_util.h"
 
-enum { ADDR_MAX = 4096, DEADLINE_S = 20 };
-
-static void
-say_address(ucp_worker_h w)
-{
-	ucp_address_t *addr;
-	size_t len;
-
-	UTIL_OK(ucp_worker_get_address(w, &addr, &len));
-	for (size_t i = 0; i < len; i++)
-		printf("%02x", ((uint8_t *)addr)[i]);
-	printf("\n");
-	fflush(stdout);
-	ucp_worker_release_address(w, addr);
-}
-
-static void
-read_address(uint8_t *addr)
-{
-	char text[2 * ADDR_MAX + 2];
-	unsigned byte;
-
-	if (fgets(text, sizeof(text), stdin) == NULL)
-		UTIL_DIE("no address");
-	for (size_t i = 0; i < ADDR_MAX && sscanf(text + 2 * i, "%2x", &byte) == 1; i++)
-		addr[i] = byte;
-}
+enum { DEADLINE_S = 20 };
 
 /* Both sides at once. @return what went wrong, or OK */
 static ucs_status_t
@@ -59,7 +33,7 @@ exchange(ucp_worker_h w, ucp_ep_h ep)
 int
 main(int argc, char **argv)
 {
-	static uint8_t addr[ADDR_MAX];
+	static uint8_t addr[UTIL_ADDR_MAX];
 	ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
 		.address = (void *)addr};
 	ucp_context_h ctx;
@@ -73,8 +47,8 @@ main(int argc, char **argv)
 	w = util_worker(ctx, UCS_THREAD_MODE_SINGLE);
 	if (argc > 1 && strcmp(argv[1], "drops") == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
 		UTIL_DIE("setuid");
-	say_address(w);
-	read_address(addr);
+	util_say_address(w);
+	util_read_address(addr);
 	status = ucp_ep_create(w, &params, &ep);
 	printf("ep: %s\n", ucs_status_string(status));
 	if (status == UCS_OK)

@@ -7,6 +7,7 @@
 #ifndef TEST_UTIL_H
 #define TEST_UTIL_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,6 +35,21 @@ util_now_ns(void)
 		fputc('\n', stderr); \
 		exit(1); \
 	} while (0)
+
+/** @return descriptors of this process, and a few: to be compared */
+static inline unsigned
+util_open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	if (d == NULL)
+		UTIL_DIE("no /proc/self/fd");
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
 
 /* splitmix64: the next of the sequence that state holds. */
 static inline uint64_t

@@ -11,7 +11,6 @@
  * for several. Sanitizers tell what went wrong.
  */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <sys/socket.h>
 
 #include "ucp_api_test.h"
@@ -1024,18 +1023,6 @@ progress_in_a_callback_does_nothing(void)
 	util_pair_close(&p);
 }
 
-static unsigned
-n_open_files(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
-
 static void
 on_recv_destroy(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info, void *arg)
 {
@@ -1068,11 +1055,11 @@ a_worker_that_a_callback_destroys_is_gone_behind_it(void)
 			ucp_worker_progress(p.n[0].w);
 			ucp_worker_progress(w);
 		}
-		n = n_open_files();
+		n = util_open_files();
 		CU_ASSERT(!UCS_PTR_IS_ERR(ucp_tag_send_nbx(p.n[0].ep, out, 8, 1, &send)));
 		while (ucp_worker_progress(w) == 0)
 			ucp_worker_progress(p.n[0].w);
-		CU_ASSERT(n_open_files() < n);
+		CU_ASSERT(util_open_files() < n);
 		ucp_worker_release_address(p.n[0].w, p.n[0].addr);
 		ucp_worker_destroy(p.n[0].w);
 		for (unsigned i = 0; i < 2; i++)

@@ -296,6 +296,32 @@ ep_create(ucp_worker_h w, const ucp_address_t *addr, ucp_ep_params_t *params)
 	return ep;
 }
 
+void
+util_say_address(ucp_worker_h w)
+{
+	ucp_address_t *addr;
+	size_t len;
+
+	UTIL_OK(ucp_worker_get_address(w, &addr, &len));
+	for (size_t i = 0; i < len; i++)
+		printf("%02x", ((uint8_t *)addr)[i]);
+	printf("\n");
+	fflush(stdout);
+	ucp_worker_release_address(w, addr);
+}
+
+void
+util_read_address(uint8_t *addr)
+{
+	char text[2 * UTIL_ADDR_MAX + 2];
+	unsigned byte;
+
+	if (fgets(text, sizeof(text), stdin) == NULL)
+		UTIL_DIE("no address");
+	for (size_t i = 0; i < UTIL_ADDR_MAX && sscanf(text + 2 * i, "%2x", &byte) == 1; i++)
+		addr[i] = (uint8_t)byte;
+}
+
 ucp_ep_h
 util_ep(ucp_worker_h w, const ucp_address_t *addr)
 {

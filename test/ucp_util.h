@@ -107,6 +107,11 @@ ucp_context_h util_context(uint64_t features);
 ucp_context_h util_context_with(uint64_t features, const char *name, const char *value);
 ucp_worker_h util_worker(ucp_context_h ctx, ucs_thread_mode_t mode);
 ucp_ep_h util_ep(ucp_worker_h w, const ucp_address_t *addr);
+#define UTIL_ADDR_MAX 4096
+/** Print the worker's address, a line in hexadecimal. */
+void util_say_address(ucp_worker_h w);
+/** Read such a line from standard input into UTIL_ADDR_MAX bytes. */
+void util_read_address(uint8_t *addr);
 /** The same in error mode PEER, with this handler. */
 ucp_ep_h util_ep_with_handler(ucp_worker_h w, const ucp_address_t *addr, ucp_err_handler_cb_t cb,
 	void *arg);

@@ -85,6 +85,7 @@ static struct dev_contract contract = {
 	.set_up = set_up,
 	.is_settled = is_settled,
 	.suites = suites,
+	.atomics_by_message = true,
 	.at_least = 16,
 };
 

@@ -3,7 +3,6 @@
  *
  * mem_test.c - segments huge and small, and pools that grow
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
@@ -31,19 +30,6 @@
 #include "plx_unit.h"
 #include "plx_unit_refuse.h"
 
-static unsigned
-open_files(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	CU_ASSERT_FATAL(dir != NULL);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
-
 static void
 segment_is_good(size_t len, bool huge)
 {
@@ -69,13 +55,13 @@ static void
 a_segment_is_zeroed_and_can_be_mapped_by_others(void)
 {
 	const size_t lens[] = {1, 4095, 4096, 4097, 300000, (2u << 20) + 1};
-	unsigned files = open_files();
+	unsigned files = unit_open_files();
 
 	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		segment_is_good(lens[i], false);
 		segment_is_good(lens[i], true); /* huge where there are free ones */
 	}
-	UNIT_EQ(open_files(), files);
+	UNIT_EQ(unit_open_files(), files);
 }
 
 static void
@@ -99,14 +85,14 @@ static void
 a_segment_that_cannot_be_leaves_nothing_behind(void)
 {
 	struct plx_seg seg = {.base = NULL, .fd = -7};
-	unsigned files = open_files();
+	unsigned files = unit_open_files();
 
 	UNIT_EQ(plx_seg_create(&seg, NULL, 0, false), -ENOMEM);
 	UNIT_EQ(plx_seg_create(&seg, NULL, SIZE_MAX, true), -ENOMEM);
 	UNIT_TRUE(plx_seg_create(&seg, NULL, (size_t)1 << 50, true) < 0);
 	UNIT_TRUE(plx_seg_create(&seg, NULL, (size_t)1 << 62, false) < 0);
 	UNIT_EQ(seg.fd, -7);
-	UNIT_EQ(open_files(), files);
+	UNIT_EQ(unit_open_files(), files);
 }
 
 static unsigned n_inits;

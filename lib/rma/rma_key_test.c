@@ -8,14 +8,11 @@
 #include <string.h>
 
 #include "plx_proc.h"
-#include "plx_unit.h"
-#include "plx_unit_worker.h"
+#include "rma_test.h"
 
 #define LEN    (3u << 20)
-#define TARGET 1
 #define OWN64  (PLX_REGION_READ | PLX_REGION_WRITE | PLX_REGION_DEV64)
 
-static struct unit_workers u;
 static struct plx_dev_region dev;
 static struct plx_region_key region;
 static struct plx_rkey *rkey;
@@ -99,22 +96,6 @@ atomic(unsigned from, uint8_t op, uint64_t a, uint64_t b, uint64_t *old)
 {
 	return start(from, (struct plx_rma_do){.kind = PLX_RMA_ATOMIC, .op = op, .buf = old,
 		.len = 8, .remote = (uintptr_t)there, .operand = {a, b}, .fetch = old != NULL});
-}
-
-static struct plx_req *
-flush(enum plx_flush_kind kind)
-{
-	struct plx_req *req = plx_req_get(&u.w[0]->reqs);
-
-	UNIT_TRUE_FATAL(req != NULL);
-	plx_worker_flush(u.w[0], kind, kind != PLX_FLUSH_WORKER ? &u.to[0][TARGET] : NULL, req);
-	return req;
-}
-
-static const struct plx_rma_stat *
-stat_of(unsigned i)
-{
-	return &u.w[i]->rma.stat;
 }
 
 static void

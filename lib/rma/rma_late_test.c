@@ -7,13 +7,10 @@
 #include <string.h>
 
 #include "plx_proc.h"
-#include "plx_unit.h"
-#include "plx_unit_worker.h"
+#include "rma_test.h"
 
 #define LEN    (256u << 10)
-#define TARGET 1
 
-static struct unit_workers u;
 static struct plx_region_key region;
 static struct plx_rkey rkey;
 static uint8_t there[LEN], here[LEN];
@@ -44,22 +41,6 @@ visible(uint8_t kind, void *buf, uint64_t len, uint64_t offset)
 	UNIT_TRUE_FATAL(req != NULL);
 	plx_worker_rma(u.w[0], &d, req);
 	return req;
-}
-
-static struct plx_req *
-flush(enum plx_flush_kind kind)
-{
-	struct plx_req *req = plx_req_get(&u.w[0]->reqs);
-
-	UNIT_TRUE_FATAL(req != NULL);
-	plx_worker_flush(u.w[0], kind, kind != PLX_FLUSH_WORKER ? &u.to[0][TARGET] : NULL, req);
-	return req;
-}
-
-static const struct plx_rma_stat *
-stat_of(unsigned i)
-{
-	return &u.w[i]->rma.stat;
 }
 
 /* The first operation shows that the device can, and is not one of those that wait. */

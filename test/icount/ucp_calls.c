@@ -6,58 +6,26 @@
  * usage: icount OUT HOLD ucp_calls all|network|reactor single|serialized|multi
  *
  * Design notes
- * Two workers in two contexts of one process and one thread talk to each other, so that it is
- * known what has arrived when a call is counted. Only UCP is used: it runs on UCX as well. A row
- * counts what its call does when the turns before it had something to do: that is what a
- * program sees that waits for messages which come.
+ * The calls are those of a pair of workers (pair.h). A row counts what its call does when the turns
+ * before it had something to do: that is what a program sees that waits for messages which come.
  */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include <ucp/api/ucp.h>
 
 #include "device.h"
 #include "marks.h"
+#include "pair.h"
 
-#define SIDES	  2
 #define TAG	  7
+#define MEM_LEN	  65536
 #define KEPT	  100 /* unexpected messages that nobody takes */
-#define BUF_LEN	  65536
 #define WARM	  300  /* messages each way, before the first row */
-#define TURNS	  20   /* of each worker between two rows, after which all is done; and a few more, */
-#define MORE	  5    /* so that what is due each so many turns is not always due in the same row */
 #define LONG_TIME 5000 /* turns that find nothing */
-
-static struct side {
-	ucp_context_h ctx;
-	ucp_worker_h worker;
-	ucp_ep_h ep; /* to the other one */
-	ucp_address_t *addr;
-	size_t addr_len;
-	uint8_t buf[BUF_LEN];
-} side[SIDES];
-
-/* In place of the C library's: hash tables are seeded with it, and a count must not depend on luck. */
-ssize_t
-getrandom(void *buf, size_t len, unsigned flags)
-{
-	static uint64_t n;
-	uint8_t *to_fill = buf;
-
-	(void)flags;
-	for (size_t i = 0; i < len; i++) {
-		n = n * 6364136223846793005u + 1442695040888963407u;
-		to_fill[i] = (uint8_t)(n >> 56);
-	}
-	return (ssize_t)len;
-}
-
-/* What is counted is 0's if it sends, and 1's if it receives. */
-static struct side *const from = &side[0], *const to = &side[1];
 
 static ucp_mem_h mem;
 static ucp_rkey_h rkey; /* of to's memory, for from */
@@ -71,15 +39,6 @@ static const ucp_request_param_t eight_bytes = {.op_attr_mask = UCP_OP_ATTR_FIEL
 	.datatype = ucp_dt_make_contig(8)};
 static const ucp_request_param_t whole = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
 	.flags = UCP_STREAM_RECV_FLAG_WAITALL};
-
-static void
-must(ucs_status_t status, const char *what)
-{
-	if (status == UCS_OK)
-		return;
-	fprintf(stderr, "ucp_calls: %s: error %d\n", what, (int)status);
-	exit(EXIT_FAILURE);
-}
 
 static void
 on_recv(void *request, ucs_status_t status, const ucp_tag_recv_info_t *got, void *arg)
@@ -99,44 +58,6 @@ on_am(void *arg, const void *header, size_t header_len, void *data, size_t len,
 	(void)arg, (void)header, (void)header_len, (void)data, (void)len, (void)param;
 	n_am++;
 	return UCS_OK;
-}
-
-static void
-turns(unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		device_run();
-		ucp_worker_progress(from->worker);
-		device_run();
-		ucp_worker_progress(to->worker);
-	}
-}
-
-static unsigned
-turns_between(void)
-{
-	static unsigned n;
-
-	return TURNS + n++ % MORE;
-}
-
-static void
-settle(void)
-{
-	turns(turns_between());
-}
-
-static void
-finish(void *request)
-{
-	if (UCS_PTR_IS_ERR(request))
-		must(UCS_PTR_STATUS(request), "a call");
-	if (request == NULL)
-		return;
-	while (ucp_request_check_status(request) == UCS_INPROGRESS)
-		turns(1);
-	must(ucp_request_check_status(request), "a request");
-	ucp_request_free(request);
 }
 
 /* -- before: -- */
@@ -434,6 +355,7 @@ side_open(struct side *s, ucs_thread_mode_t mode)
 	const ucp_am_handler_param_t h = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
 			UCP_AM_HANDLER_PARAM_FIELD_CB, .id = 1, .cb = on_am};
 	ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_THREAD_MODE};
+	size_t len;
 
 	must(ucp_init(&p, NULL, &s->ctx), "ucp_init");
 	must(ucp_worker_create(s->ctx, &w, &s->worker), "ucp_worker_create");
@@ -443,23 +365,14 @@ side_open(struct side *s, ucs_thread_mode_t mode)
 		exit(77);
 	}
 	must(ucp_worker_set_am_recv_handler(s->worker, &h), "ucp_worker_set_am_recv_handler");
-	must(ucp_worker_get_address(s->worker, &s->addr, &s->addr_len), "ucp_worker_get_address");
-}
-
-static void
-side_connect(struct side *s, const struct side *other)
-{
-	const ucp_ep_params_t e = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-		.address = other->addr};
-
-	must(ucp_ep_create(s->worker, &e, &s->ep), "ucp_ep_create");
+	must(ucp_worker_get_address(s->worker, &s->addr, &len), "ucp_worker_get_address");
 }
 
 static void
 mem_open(void)
 {
 	const ucp_mem_map_params_t p = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
-			UCP_MEM_MAP_PARAM_FIELD_FLAGS, .length = BUF_LEN, .flags = UCP_MEM_MAP_ALLOCATE};
+			UCP_MEM_MAP_PARAM_FIELD_FLAGS, .length = MEM_LEN, .flags = UCP_MEM_MAP_ALLOCATE};
 	ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
 	size_t len;
 	void *key;
@@ -491,14 +404,6 @@ meet(void)
 		finish(ucp_tag_recv_nbx(side[1 - i % SIDES].worker, s->buf, 8, TAG, UINT64_MAX, &plain));
 	}
 	settle();
-}
-
-static void
-side_close(struct side *s)
-{
-	ucp_worker_release_address(s->worker, s->addr);
-	ucp_worker_destroy(s->worker);
-	ucp_cleanup(s->ctx);
 }
 
 static void

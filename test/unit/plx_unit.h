@@ -46,6 +46,9 @@ uint64_t unit_seed(uint64_t def);
 void unit_fill(void *buf, uint64_t len, uint64_t key);
 bool unit_is_filled(const void *buf, uint64_t len, uint64_t key);
 
+/** @return descriptors of this process, and a few: to be compared */
+unsigned unit_open_files(void);
+
 /** An EAL without reactors, the heap, the drivers, and the fake device. @return 0, or 77 */
 int unit_start(void);
 

@@ -121,6 +121,12 @@ unit_start(void)
 	return plx_dev_register(&fake_dev_ops) == 0 ? 0 : 1;
 }
 
+unsigned
+unit_open_files(void)
+{
+	return util_open_files();
+}
+
 int
 unit_run(CU_SuiteInfo *suites)
 {
