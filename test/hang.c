@@ -5,11 +5,13 @@
  *
  * usage: hang HOW [FD]
  *
- * HOW is recv (the first receives what nobody sends), sleep (the same, and both sleep until there is something), cycle (each sends a long message that the other does not
- * receive), idle (the first sends to the second, which calls no progress), tag (the second receives another tag
- * than the first has sent), each (both receive from each other, and nobody sends), none (they only call progress),
- * stream (the second reads a stream that nobody writes), am (as idle, by an active message), close (as idle, and the
- * first closes its endpoint), many (the first posts 1000 receives). With FD, a socket to the other process, it is one of the two. Each prints "ready PID".
+ * HOW is recv (the first receives what nobody sends), sleep (the same, and both sleep until there
+ * is something), cycle (each sends a long message that the other does not receive), idle (the first
+ * sends to the second, which calls no progress), tag (the second receives another tag than the
+ * first has sent), each (both receive from each other, and nobody sends), none (they only call
+ * progress), stream (the second reads a stream that nobody writes), am (as idle, by an active
+ * message), close (as idle, and the first closes its endpoint), many (the first posts 1000
+ * receives). With FD, a socket to the other process, it is one of the two. Each prints "ready PID".
  * They end when standard input does.
  */
 #include <poll.h>
@@ -38,7 +40,7 @@ wait_op(const struct side *s, struct op *op)
 	util_free(op);
 }
 
-/* So that both are connected, and know each other. */
+/* So that both are connected, and know each other; what comes after it finds the other in its place. */
 static void
 greet(struct side *s)
 {
@@ -48,6 +50,8 @@ greet(struct side *s)
 	util_send(&out, s->ep, s->small, 8, TAG_FIRST, UTIL_NBX);
 	wait_op(s, &out);
 	wait_op(s, &in);
+	if (write(s->fd, "", 1) != 1 || read(s->fd, s->small, 1) != 1)
+		UTIL_DIE("the other one is gone");
 }
 
 /* The sender is in the upper half of a tag. */
