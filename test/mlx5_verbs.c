@@ -428,7 +428,7 @@ mlx5_verbs_events(void)
 	LIST_FOREACH(cq, &cqs, link) {
 		if (cq->number >= 0 && mlx5_model_event(mlx5_verbs.m, cq->number))
 			mlx5_verbs_tell(&cq->ibv);
-		armed |= cq->number >= 0 && mlx5_model_armed(mlx5_verbs.m, cq->number);
+		armed |= cq->armed || (cq->number >= 0 && mlx5_model_armed(mlx5_verbs.m, cq->number));
 	}
 	return armed;
 }

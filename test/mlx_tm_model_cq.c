@@ -19,7 +19,7 @@ tm_armed(void)
 	LIST_FOREACH(cq, &cqs, link)
 		if (cq->armed)
 			return true;
-	return false;
+	return mlx5_verbs_events();
 }
 
 bool

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -583,6 +582,5 @@ static struct dev_contract contract = {
 
 RTE_INIT(mlx_contract)
 {
-	contract.wakes_late = getenv("MODEL_LATE") != NULL;
 	dev_contract_add(&contract);
 }

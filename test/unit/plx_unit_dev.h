@@ -28,7 +28,6 @@ struct dev_contract {
 	void (*set_up)(unsigned i); /* before each test, the device is closed: into conf */
 	bool (*is_settled)(struct plx_peer *peer); /* connecting is over */
 	bool (*is_sure)(const struct plx_peer *peer); /* the driver says how many messages it is sure to take */
-	bool wakes_late; /* a model: what it holds back comes when its owner looks, as at a deadline */
 	bool atomics_by_message; /* it can do them by key, and its regions say not to: their order would be lost */
 	unsigned at_least; /* messages that are taken while the receiver has no turns; 0: any number */
 	/* Of a model: to be full and late without reason; to take n messages; to end without a farewell. */
