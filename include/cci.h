@@ -44,7 +44,7 @@ BEGIN_C_DECLS
 
 /* --- library --- */
 
-/* What a program passes to cci_init(); 1 is accepted as well. */
+/* The version that a program passes to cci_init(), which accepts 1 as well. */
 #define CCI_ABI_VERSION 2
 
 /** Answer of a function, or status of an event. The values above 8 are those of errno. */
@@ -163,7 +163,7 @@ CCI_DECLSPEC const char *cci_strerror(cci_endpoint_t *endpoint, enum cci_status 
 
 /* --- connections --- */
 
-/** What a connection promises. */
+/** The guarantees of a connection. */
 typedef enum cci_conn_attribute {
 	CCI_CONN_ATTR_RO,       /* reliable; delivered and completed in the order of issue */
 	CCI_CONN_ATTR_RU,       /* reliable; in any order */
@@ -218,7 +218,7 @@ CCI_DECLSPEC int cci_disconnect(cci_connection_t *connection);
 
 /* --- events --- */
 
-/** What an event tells. */
+/** The kinds of events. */
 typedef enum cci_event_type {
 	CCI_EVENT_NONE, /* never delivered */
 	CCI_EVENT_SEND,
@@ -321,7 +321,7 @@ union cci_event {
 };
 
 /**
- * Make the OS handle readable for what comes from now on, and for what is there already.
+ * Make the OS handle readable for events that are there already or come from now on.
  * Waiting on a handle that has never been armed works too, and costs more.
  * @param flags 0
  * Errors: CCI_EINVAL also when the endpoint has no handle.
@@ -360,7 +360,7 @@ typedef enum cci_opt_name {
 	CCI_OPT_CONN_KEEPALIVE_TIMEOUT   /* of this connection; 0 after it has timed out */
 } cci_opt_name_t;
 
-/** What RMA wants aligned, in bytes; 0: nothing. */
+/** The alignments that RMA needs, in bytes; 0: none. */
 typedef struct cci_alignment {
 	uint32_t rma_write_local_addr;
 	uint32_t rma_write_remote_addr;

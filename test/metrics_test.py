@@ -75,7 +75,7 @@ def active_messages_are_counted(folder):
 
 
 def streams_are_counted(folder):
-    yield from counts(folder, "stream_lat", "stream_get_stats", "sends", "rx_direct")
+    yield from counts(folder, "stream_lat", "stream_get_stats", "sends", "rx_direct_bytes")
 
 
 def puts_and_gets_are_counted(folder):

@@ -42,7 +42,7 @@ struct mlx_group {
 	int fd;		   /* while n_rx, without a manager */
 	struct mlx_join *join;	/* by the manager, or NULL */
 	bool joining;		/* it has not answered yet */
-	uint32_t n_wait[2];	/* who waits for it: senders, receivers */
+	uint32_t n_wait[2];	/* senders and receivers that wait for it */
 	struct ibv_ah_attr way; /* from the manager */
 };
 

@@ -389,7 +389,7 @@ mlx_tx_zcopy(const struct plx_tx_zcopy *tx)
 	return -EINPROGRESS;
 }
 
-/* What is no message goes while the connection is about to be closed as well. */
+/* Control messages still go while the connection is about to close. */
 static bool
 may_speak(const struct mlx_peer *p)
 {

@@ -30,7 +30,7 @@
 #define MLX_IMM_SHORT	     8u /* the sender ran out of credits */
 #define MLX_IMM_PARK	     16u /* CTL: the connection is to close, and it carries no more messages */
 
-/** What to do when a request has completed. */
+/** The function to call when a request has completed. */
 struct mlx_txrec {
 	void (*done)(void *arg, int err);
 	void *arg;
@@ -66,7 +66,7 @@ int mlx_put_short_mlx5(struct plx_peer *peer, const void *data, uint32_t len, ui
 	uint64_t key);
 int mlx_tx(const struct plx_tx *tx);
 int mlx_tx_zcopy(const struct plx_tx_zcopy *tx);
-/** The same of what is longer than the mtu by sizeof(struct ibv_tmh) at the most, and counts as len. */
+/** The same for a message that exceeds the mtu by at most sizeof(struct ibv_tmh); statistics count len. */
 int mlx_tx_framed(const struct plx_tx *tx, uint32_t len);
 /** Return credits, or with MLX_IMM_BYE announce our close. @return whether it was sent */
 bool mlx_tx_ctl(struct mlx_peer *p, uint8_t flags);

@@ -34,7 +34,7 @@ struct skel_buf {
 
 LIST_HEAD(skel_bufs, skel_buf);
 
-/** What has become of data that the sender did not copy. */
+/** Where the data is that the sender did not copy. */
 enum skel_where {
 	SKEL_HERE,   /* it is in the cell's buffer */
 	SKEL_THERE,  /* in iov, behind a header of hdr_len bytes in the buffer */
@@ -45,8 +45,8 @@ struct skel_cell {
 	struct skel_buf *buf;
 	uint32_t len;
 	uint8_t op;
-	/* only of what is not copied */
-	_Atomic uint8_t where; /* enum skel_where; who moves it from THERE copies it */
+	/* only of data that is not copied */
+	_Atomic uint8_t where; /* enum skel_where; the thread that moves it from THERE copies the data */
 	uint8_t hdr_len, n_iov;
 	struct iovec iov[SKEL_IOV];
 	void (*done)(void *arg, int err); /* sender: NULL once it was called, or when there is nothing to report */
@@ -56,7 +56,7 @@ struct skel_cell {
 /** Wakes a receiver that sleeps. The receiver and the lanes to it share it. */
 struct skel_bell {
 	_Atomic uint32_t refs;
-	_Atomic bool armed; /* who takes it from true writes to fd */
+	_Atomic bool armed; /* the thread that takes it from true writes to fd */
 	int fd;		    /* -1: it never sleeps */
 };
 
@@ -93,7 +93,7 @@ struct skel_queue {
 	uint32_t n_ends;       /* of lanes */
 	uint64_t look_ns, looked_ns; /* how often, and when, it looked whether the other ends are there */
 	struct skel_bell *bell;
-	TAILQ_HEAD(skel_senders, skel_peer) senders; /* who was looked at longest ago comes first */
+	TAILQ_HEAD(skel_senders, skel_peer) senders; /* the one looked at longest ago comes first */
 	struct skel_bufs spare, kept;
 	_Atomic bool knocked;		 /* there is something at the door */
 	STAILQ_HEAD(, skel_lane) door;	 /* state.lock: lanes to us that we don't know */
@@ -131,11 +131,11 @@ uint64_t skel_deadline(struct plx_queue *q);
 int skel_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
 int skel_tx(const struct plx_tx *tx);
 int skel_tx_zcopy(const struct plx_tx_zcopy *tx);
-/** Report what was sent without a copy and is the owner's again. @param err 0, or the peer is dead: the others as well */
+/** Return to the owner data that was sent without a copy and is read. @param err not 0: the peer is dead, return all */
 void skel_tell(struct skel_peer *p, int err);
-/** Copy now what the receiver has not: the owner wants its memory back. */
+/** Copy the data that the receiver has not read yet: the owner wants its memory back. */
 void skel_take_back(struct skel_peer *p);
-/** What the senders have for us. */
+/** Take up to n messages from all senders. */
 uint16_t skel_take(struct skel_queue *sq, struct plx_rx *rx, uint16_t n);
 void skel_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
 void *skel_rx_keep(struct plx_queue *q, struct plx_rx *rx);

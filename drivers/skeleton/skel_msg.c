@@ -173,7 +173,7 @@ skel_take_back(struct skel_peer *p)
 
 /* -- receiving -- */
 
-/* What one sender has for us. */
+/* Take up to n messages from one sender. */
 static uint16_t
 take(struct skel_peer *p, struct plx_rx *rx, uint16_t n)
 {
@@ -196,7 +196,7 @@ take(struct skel_peer *p, struct plx_rx *rx, uint16_t n)
 	return got;
 }
 
-/* Nobody is passed over: who was looked at goes behind the others. */
+/* No sender is passed over: each goes behind the others after a look. */
 uint16_t
 skel_take(struct skel_queue *sq, struct plx_rx *rx, uint16_t n)
 {

@@ -29,7 +29,7 @@ skel_bell_new(void)
 struct skel_bell *
 skel_bell_get(struct skel_bell *bell)
 {
-	/* relaxed: who has one may make another */
+	/* relaxed: the caller has a reference */
 	atomic_fetch_add_explicit(&bell->refs, 1, memory_order_relaxed);
 	return bell;
 }

@@ -3,9 +3,9 @@
  *
  * ucs.c - a libucs.so.0 for machines that have no UCX
  *
- * Programs that use UCP are linked to libucs as well, most for the words of a status. Where there is
- * no UCX they do not start for want of it. Here is what such programs take from it; ucs_status_string()
- * is Pollux's. What UCX's libucs does besides is not here. pollux-run uses this only if the
+ * Programs that use UCP are linked to libucs as well, most for ucs_status_string(), and do not start
+ * on a machine without UCX. This library has the functions that such programs use, and nothing else of
+ * UCX's libucs; ucs_status_string() is Pollux's. pollux-run uses this only if the
  * loader finds no libucs and no libuct.
  * Thread of all functions: any.
  */

@@ -109,7 +109,7 @@ void plx_am_close(struct plx_am *am);
  */
 int plx_am_set(struct plx_am *am, uint16_t id, const struct plx_am_handler *h);
 
-/** A handler wants to keep what it was not told it may. Thread: application's side. */
+/** Report a handler that wants to keep data without leave. Thread: application's side. */
 __rte_cold void plx_am_bad_keep(const struct plx_am_handler *h);
 
 /** @return the bytes of the user's header. */

@@ -66,7 +66,7 @@ struct plx_cm {
 	struct plx_cm_stat stat;
 };
 
-/** What epoll points to. */
+/** An epoll event's data points to this. */
 struct plx_cm_fd {
 	int fd;
 	void (*on_event)(struct plx_cm_fd *f, uint32_t events);

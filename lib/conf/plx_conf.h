@@ -258,7 +258,7 @@ int plx_conf_format(const struct plx_conf *c, unsigned int id, char *buf, size_t
 /** Write the range or the choices of a setting as text. @return len as snprintf. Thread: any. */
 int plx_conf_format_range(unsigned int id, char *buf, size_t len);
 
-/* What plx_conf_print() writes; the bits are those of ucs_config_print_flags_t. */
+/* The parts that plx_conf_print() writes; the bits are those of ucs_config_print_flags_t. */
 #define PLX_CONF_PRINT_VALUES 1u
 #define PLX_CONF_PRINT_HEADER 2u
 #define PLX_CONF_PRINT_DOC 4u

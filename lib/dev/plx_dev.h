@@ -552,7 +552,7 @@ bool plx_queue_holds(const struct plx_queue *q);
  */
 void *plx_queue_rx_keep(struct plx_queue *q, struct plx_rx *rx);
 
-/** What was kept is the driver's again. Thread: owner. Blocks: never. */
+/** Return a buffer that was kept to the driver. Thread: owner. Blocks: never. */
 void plx_queue_rx_return(struct plx_queue *q, void *kept);
 
 /** Let the device see what was sent while plx_queue.hold was set. Thread: owner. */

@@ -170,7 +170,7 @@ struct plx_ep_send {
 };
 _Static_assert(offsetof(struct plx_ep_send, hdr) == offsetof(struct plx_req, own), "the end of a request frees it");
 
-/** @return what a send keeps with its request. */
+/** @return the send's part of its request. */
 static inline struct plx_ep_send *
 plx_ep_send(const struct plx_req *req)
 {

@@ -30,12 +30,12 @@
 #include "plx_bias.h"
 
 /**
- * What stands before a worker's owner: how a call becomes it. Fixed when the worker is made; the faces have one body for
- * each operation, instantiated for each mode.
+ * How a call becomes the owner of a worker. Fixed when the worker is made; the faces have one body for each operation,
+ * instantiated for each mode.
  */
 enum plx_gate_mode {
 	PLX_GATE_SINGLE, /* nothing: the one thread that calls is the owner */
-	PLX_GATE_LOCKED, /* the lock of several threads (plx_lock.h): who has it is */
+	PLX_GATE_LOCKED, /* the lock of several threads (plx_lock.h): its holder is the owner */
 	PLX_GATE_SHARED, /* this gate: the application shares the worker with a reactor */
 };
 

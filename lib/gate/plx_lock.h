@@ -78,7 +78,7 @@ plx_lock_take(struct plx_lock *l)
 		plx_lock_take_slow(l);
 }
 
-/** What this thread has taken, in whatever way. */
+/** Release the lock, however this thread took it. */
 static inline void
 plx_lock_drop(struct plx_lock *l)
 {

@@ -19,7 +19,7 @@
  * The table goes with the last queue and segment, and the next one has the same name: one that has gone says so, and a
  * peer that knows it yet asks for the next.
  *
- * What is in the table was written by a peer: it is copied, then checked.
+ * A peer writes the table: each entry is copied, then checked.
  */
 #ifndef PLX_WINDOW_H
 #define PLX_WINDOW_H

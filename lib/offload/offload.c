@@ -406,7 +406,7 @@ may_meet_any(const struct plx_tag_recv *r, struct plx_req *const *reqs, uint32_t
 	return false;
 }
 
-/* What a receive of software needs to move to a device now, after the skipped ones. */
+/* The device to which a software receive can move now, once the passed ones are skipped. */
 static struct plx_offload_dev *
 moves_to(struct plx_offload *o, const struct plx_req *req, struct plx_req *const *passed, uint32_t n)
 {

@@ -165,7 +165,7 @@ reactor_sleep(struct plx_reactor *r)
 	return slept;
 }
 
-/* Whatever else runs, this thread does not keep it from running. */
+/* This thread keeps no other one from running. */
 static void
 sleep_or_yield(struct plx_reactor *r)
 {

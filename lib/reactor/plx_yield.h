@@ -60,7 +60,7 @@ plx_yield_found(struct plx_yield *y)
 	y->polls = 0;
 }
 
-/** What is waited for now takes long. */
+/** The event that the caller waits for will take long: yield the core at longer intervals. */
 static inline void
 plx_yield_long(struct plx_yield *y)
 {

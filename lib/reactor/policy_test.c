@@ -216,7 +216,7 @@ from_another_core_only_who_waits_takes_them_from_the_reactor(void)
 }
 
 static void
-only_a_reactor_whose_policy_it_is_lends(void)
+only_a_reactor_whose_policy_it_is_grants(void)
 {
 	begin();
 	reactor_free(&r, &p);
@@ -331,7 +331,7 @@ who_waits_for_long_data_on_the_reactors_core_is_near(void)
 }
 
 static void
-a_busy_reactor_that_shares_its_core_lends_to_who_posts(void)
+a_busy_reactor_that_shares_its_core_grants_to_a_poster(void)
 {
 	begin();
 	now = us_ticks(10000000);
@@ -410,7 +410,7 @@ the_reactor_has_them_again_when_nobody_waits(void)
 
 /* @return for how long the reactor keeps them, us */
 static uint64_t
-pause_behind_a_loan_of(uint64_t us)
+pause_behind_a_grant_of(uint64_t us)
 {
 	grant();
 	for (; us > REACTOR_LOOK_MAX_US; us -= REACTOR_LOOK_MAX_US) {
@@ -424,21 +424,21 @@ pause_behind_a_loan_of(uint64_t us)
 }
 
 static void
-behind_loans_that_end_soon_the_reactor_keeps_them_ever_longer(void)
+behind_grants_that_end_soon_the_reactor_pauses_ever_longer(void)
 {
 	begin();
-	UNIT_EQ(pause_behind_a_loan_of(0), REACTOR_PAUSE_MIN_US);
-	UNIT_EQ(pause_behind_a_loan_of(0), 2 * REACTOR_PAUSE_MIN_US);
-	UNIT_EQ(pause_behind_a_loan_of(REACTOR_WORTH_US / 2), 4 * REACTOR_PAUSE_MIN_US);
+	UNIT_EQ(pause_behind_a_grant_of(0), REACTOR_PAUSE_MIN_US);
+	UNIT_EQ(pause_behind_a_grant_of(0), 2 * REACTOR_PAUSE_MIN_US);
+	UNIT_EQ(pause_behind_a_grant_of(REACTOR_WORTH_US / 2), 4 * REACTOR_PAUSE_MIN_US);
 	for (unsigned i = 0; i < 10; i++)
-		(void)pause_behind_a_loan_of(0);
-	UNIT_EQ(pause_behind_a_loan_of(0), REACTOR_PAUSE_MAX_US);
+		(void)pause_behind_a_grant_of(0);
+	UNIT_EQ(pause_behind_a_grant_of(0), REACTOR_PAUSE_MAX_US);
 	p.grant_after = UINT64_MAX;
 	reactor_free(&r, &p);
 	UNIT_TRUE(!ask(10000));
 	UNIT_TRUE(reactor_regain(&r, &p, now));
-	UNIT_EQ(pause_behind_a_loan_of(REACTOR_WORTH_US), REACTOR_PAUSE_MIN_US); /* that was worth it */
-	UNIT_EQ(pause_behind_a_loan_of(0), 2 * REACTOR_PAUSE_MIN_US);
+	UNIT_EQ(pause_behind_a_grant_of(REACTOR_WORTH_US), REACTOR_PAUSE_MIN_US); /* that was worth it */
+	UNIT_EQ(pause_behind_a_grant_of(0), 2 * REACTOR_PAUSE_MIN_US);
 	grant();
 	plx_poller_return(&p); /* it goes to sleep */
 	UNIT_TRUE(reactor_regain(&r, &p, now));
@@ -456,7 +456,7 @@ a_loan_to_threads_that_had_no_core_ends_without_a_pause(void)
 		UNIT_TRUE(reactor_regain(&r, &p, now));
 		UNIT_EQ(p.grant_after, 0);
 	}
-	UNIT_EQ(pause_behind_a_loan_of(0), REACTOR_PAUSE_MIN_US); /* as the first that counts */
+	UNIT_EQ(pause_behind_a_grant_of(0), REACTOR_PAUSE_MIN_US); /* as the first that counts */
 	end();
 }
 
@@ -956,15 +956,15 @@ a_bell_that_rings_late_wakes_one_sleep_only(void)
 static CU_TestInfo tests[] = {
 	UNIT_TEST(turns_are_taken_while_the_reactor_idles_and_by_one_thread_at_a_time),
 	UNIT_TEST(from_another_core_only_who_waits_takes_them_from_the_reactor),
-	UNIT_TEST(only_a_reactor_whose_policy_it_is_lends),
+	UNIT_TEST(only_a_reactor_whose_policy_it_is_grants),
 	UNIT_TEST(who_asks_now_and_then_computes_and_gets_none),
 	UNIT_TEST(a_call_takes_turns_and_lets_the_reactor_sleep),
 	UNIT_TEST(who_takes_turns_often_keeps_them),
 	UNIT_TEST(who_waits_for_long_data_on_the_reactors_core_is_near),
-	UNIT_TEST(a_busy_reactor_that_shares_its_core_lends_to_who_posts),
+	UNIT_TEST(a_busy_reactor_that_shares_its_core_grants_to_a_poster),
 	UNIT_TEST(a_busy_reactor_offers_its_core_now_and_then),
 	UNIT_TEST(the_reactor_has_them_again_when_nobody_waits),
-	UNIT_TEST(behind_loans_that_end_soon_the_reactor_keeps_them_ever_longer),
+	UNIT_TEST(behind_grants_that_end_soon_the_reactor_pauses_ever_longer),
 	UNIT_TEST(a_loan_to_threads_that_had_no_core_ends_without_a_pause),
 	UNIT_TEST(a_reactor_with_a_core_of_its_own_lends_to_who_waits_and_looks_soon),
 	UNIT_TEST(a_reactor_does_not_lend_to_who_waits_what_it_has_to_move),

@@ -107,7 +107,7 @@ struct plx_wait_list {
 /** An incomplete operation, as it is shown to an operator. Text is static. */
 struct plx_wait_info {
 	const char *op;	    /* as "tag_send" */
-	const char *state;  /* for what it waits */
+	const char *state;  /* the thing that it waits for */
 	uint64_t peer;	    /* uid of the queue at the other end; 0: it is not known */
 	uint64_t tag, mask; /* mask 0: it has no tag */
 	uint64_t len, done; /* bytes */
@@ -138,8 +138,8 @@ struct plx_req_pool;
 #define PLX_REQ_HEAD_LEN 72
 
 /**
- * What an engine keeps with a request: it declares a struct that begins with this and is no longer than
- * PLX_REQ_SIZE, and casts. Nobody else looks inside.
+ * The head of an engine's request: the engine declares a struct that begins with this and is no longer than
+ * PLX_REQ_SIZE, and casts. Only the engine looks inside.
  */
 #define PLX_REQ_HEAD alignas(8) uint8_t req_head[PLX_REQ_HEAD_LEN]
 

@@ -152,7 +152,7 @@ struct plx_rma_req {
 };
 _Static_assert(sizeof(struct plx_rma_req) <= PLX_REQ_SIZE, "a request has room for it");
 
-/** @return what this engine keeps with a request of its own. */
+/** @return this engine's part of a request of its own. */
 static inline struct plx_rma_req *
 plx_rma_req(const struct plx_req *req)
 {

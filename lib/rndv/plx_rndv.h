@@ -150,7 +150,7 @@ _Static_assert(offsetof(struct plx_rndv_rx, info) == offsetof(struct plx_req, re
 	offsetof(struct plx_rndv_rx, ep) == offsetof(struct plx_req, recv.info_len) + sizeof(uint64_t),
 	"the message that was matched stays known");
 
-/** @return what the sender's side keeps with a request. */
+/** @return the sender's part of a request. */
 static inline struct plx_rndv_tx *
 plx_rndv_tx(const struct plx_req *req)
 {

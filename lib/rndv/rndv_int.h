@@ -10,7 +10,7 @@
 
 #define RNDV_NONE UINT32_MAX
 
-/** What a request in a run list does there. */
+/** The part that a request in a run list plays. */
 enum rndv_role {
 	RNDV_IDLE,
 	RNDV_GET,
@@ -47,7 +47,7 @@ rndv_of(struct plx_ep *ep)
 	return ep->eps->engine[PLX_EP_RNDV];
 }
 
-/* What peers see of this end's queue; NULL: its device shares nothing. */
+/* The part of this end's queue that peers see; NULL: its device shares nothing. */
 static inline struct plx_rndv_shared *
 rndv_own_shared(const struct plx_ep *ep)
 {

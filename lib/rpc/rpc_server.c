@@ -34,7 +34,7 @@
 #define RPC_BUF_MIN        4096u /* kept between requests; larger buffers are freed */
 #define RPC_ACCEPT_WAIT_MS 100   /* after accept ran out of descriptors or memory */
 
-/* What epoll reports; below are indices of clients. */
+/* The data of an epoll event; smaller values are indices of clients. */
 #define RPC_ON_LISTEN PLX_RPC_MAX_CLIENTS
 #define RPC_ON_WAKE   (PLX_RPC_MAX_CLIENTS + 1)
 

@@ -47,10 +47,10 @@ struct plx_stream_stat {
 	uint64_t streams;	  /* created so far */
 	uint64_t sends;
 	uint64_t tx_no_credit;	  /* times that a send had to wait for the reader */
-	uint64_t rx_direct;	  /* bytes copied to a waiting receive */
-	uint64_t rx_kept;	  /* stored bytes */
-	uint64_t rx_fetched;	  /* bytes fetched from the sender */
-	uint64_t rx_ahead;	  /* of these, bytes before a receive for them */
+	uint64_t rx_direct_bytes;	  /* bytes copied to a waiting receive */
+	uint64_t rx_kept_bytes;	  /* stored bytes */
+	uint64_t rx_fetched_bytes;	  /* bytes fetched from the sender */
+	uint64_t rx_ahead_bytes;	  /* of these, bytes before a receive for them */
 	uint64_t rx_stopped;	  /* messages whose cost was not granted at once */
 	uint64_t rx_paced;	  /* times that the worker was asked for shorter turns */
 	uint64_t rx_drop_closed;  /* bytes for a closed handle */
@@ -95,7 +95,7 @@ _Static_assert(sizeof(struct plx_stream_req) <= PLX_REQ_SIZE, "a request has roo
 
 TAILQ_HEAD(plx_stream_reqs, plx_stream_req);
 
-/** @return what this engine keeps with a request of its own. */
+/** @return this engine's part of a request of its own. */
 static inline struct plx_stream_req *
 plx_stream_req(const struct plx_req *req)
 {

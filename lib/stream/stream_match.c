@@ -37,7 +37,7 @@ xfer_done(struct plx_req *x)
 		plx_msg_put(s->all->msgs, to);
 	}
 	if (rc == 0) {
-		PLX_STAT_ADD(s->all->stat.rx_fetched, n);
+		PLX_STAT_ADD(s->all->stat.rx_fetched_bytes, n);
 		m->got += n;
 		if (to != NULL)
 			TAILQ_INSERT_BEFORE(m, to, chunk);
@@ -164,7 +164,7 @@ stream_fetch_piece(struct plx_stream *s)
 	s->all->kept += n + PLX_STREAM_COST;
 	s->xfer_to = to;
 	if (TAILQ_EMPTY(&s->recvs))
-		PLX_STAT_ADD(s->all->stat.rx_ahead, n);
+		PLX_STAT_ADD(s->all->stat.rx_ahead_bytes, n);
 	if (xfer_start(s, m, stream_chunk_data(to), NULL, n) == 0)
 		return 0;
 	s->xfer_to = NULL;

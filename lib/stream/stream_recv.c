@@ -186,7 +186,7 @@ chunk_add(struct plx_stream *s, struct plx_msg *m, const uint8_t *data, uint64_t
 	plx_copy(stream_chunk_data(m), data, len);
 	TAILQ_INSERT_TAIL(&s->chunks, m, chunk);
 	*(ack ? &s->owed : &s->held) += len + PLX_STREAM_COST; /* stream_chunk_cost() */
-	PLX_STAT_ADD(s->all->stat.rx_kept, len);
+	PLX_STAT_ADD(s->all->stat.rx_kept_bytes, len);
 	stream_set_ready(s, true);
 }
 
@@ -274,7 +274,7 @@ on_data(struct plx_streams *all, struct plx_peer *src, uint32_t conn_id, const u
 		data += n;
 		len -= n;
 		s->owed += n;
-		PLX_STAT_ADD(all->stat.rx_direct, n);
+		PLX_STAT_ADD(all->stat.rx_direct_bytes, n);
 		s->fed = done;
 		if (done)
 			stream_recv_end(s, req, 0);

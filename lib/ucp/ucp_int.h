@@ -217,7 +217,7 @@ ucp_buf_open_param(ucp_worker_h w, const ucp_request_param_t *param, const void 
 	return status;
 }
 
-/** It is not used, for the given reason: finish what was started. @return the status */
+/** End a buffer that is not used after all. @param status the reason @return status */
 static inline ucs_status_t
 ucp_buf_drop(struct ucp_buf *buf, ucs_status_t status)
 {
@@ -354,7 +354,7 @@ ucp_req_drop(struct plx_req *req)
 		plx_req_put(req);
 }
 
-/** @return what a receive has got. */
+/** @return tag and length of the message that a receive got. */
 static inline ucp_tag_recv_info_t
 ucp_recv_info(const struct plx_req *req)
 {

@@ -185,7 +185,7 @@ recv_now(ucp_ep_h ep, struct ucp_buf *buf, uint64_t elem, bool waitall, size_t *
 	return ret;
 }
 
-/* With a reactor that has granted its turns, of what is here. @return UCS_INPROGRESS: it is not so */
+/* Receive data that is here already, while the reactor has granted its turns. @return UCS_INPROGRESS: it can't */
 static __rte_noinline ucs_status_t
 recv_granted(ucp_ep_h ep, const struct ucp_buf *buf, uint64_t elem, bool waitall, size_t *length)
 {

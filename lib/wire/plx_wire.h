@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/** What a message is; the switch over these is in lib/worker/rx.c. */
+/** The kinds of messages; lib/worker/rx.c switches over them. */
 enum plx_wire_op {
 	PLX_WIRE_NONE,
 	PLX_WIRE_EAGER,	    /* a whole tagged message */

@@ -452,7 +452,7 @@ nothing_waits_at(const struct plx_ep *ep)
 static inline bool
 is_flushed(const struct plx_worker *w, const struct plx_ep_user *user)
 {
-	/* What was stored to mapped memory is seen before anything is loaded after this. */
+	/* Stores to mapped memory are seen before any later load. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return user == NULL ? nothing_waits(w) : nothing_waits_at(user->ep);
 }

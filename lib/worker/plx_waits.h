@@ -25,7 +25,7 @@
 #define PLX_WAITS_LEVELS 20 /* of the past: each is twice as long as the one before */
 #define PLX_WAITS_NOTES	 8  /* of one level */
 
-/** What one worker waits for. */
+/** The operations that one worker waits for. */
 struct plx_waits {
 	uint64_t ticks;	      /* when it was written */
 	uint64_t quiet_ticks; /* for at least so long no turn has found anything */
@@ -35,7 +35,7 @@ struct plx_waits {
 	struct plx_wait_info kept[PLX_WAITS_KEPT_MAX];
 };
 
-/** What a worker had counted at some time, to tell the age of what came before. */
+/** A worker's counts at some time: an operation with a smaller number is older than that. */
 struct plx_waits_note {
 	uint64_t ticks; /* 0: none */
 	uint64_t order; /* plx_tag_order() */
@@ -45,9 +45,9 @@ struct plx_waits_note {
 
 /** Of a worker. Owner: the worker's, unless said otherwise. */
 struct plx_waits_of {
-	_Atomic uint32_t asked; /* writer: who asks, one at a time */
+	_Atomic uint32_t asked; /* writer: the thread that asks, one at a time */
 	_Atomic uint32_t told;	/* writer: owner; while it is asked, out is not written */
-	struct plx_waits *out;	/* of who asks, before it does; the worker frees it */
+	struct plx_waits *out;	/* written by the thread that asks, before asked; the worker frees it */
 	uint64_t looked_ticks;	/* at the timers; readers: any, relaxed */
 	uint64_t n_notes;
 	struct plx_waits_note notes[PLX_WAITS_LEVELS][PLX_WAITS_NOTES];

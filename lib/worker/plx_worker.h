@@ -83,7 +83,7 @@ struct plx_wake {
 	_Atomic uint32_t naps;	/* the same, for a short sleep in progress; sleep.c */
 };
 
-/** What a flush waits for. */
+/** The operations that a flush waits for. */
 enum plx_flush_kind {
 	PLX_FLUSH_EP,	  /* the device has everything that was sent to ep */
 	PLX_FLUSH_CLOSE,  /* the device has everything of one handle, and every answer has come */
@@ -314,7 +314,7 @@ plx_worker_chans(struct plx_worker *w)
 }
 
 /**
- * What plx_worker_params.own_keys separates: mix it into a key's token. @return 0: nothing.
+ * The number to mix into a key's token for plx_worker_params.own_keys. @return 0: workers share keys.
  * Thread: any.
  */
 static inline uint64_t

@@ -61,7 +61,7 @@ plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d, bool hides)
 		return -EAGAIN;
 	if (likely(!w->dedicated))
 		return rma_now(w, d, hides);
-	/* What takes long is the reactor's, so that the application may compute meanwhile. */
+	/* A long operation is the reactor's, so that the application may compute meanwhile. */
 	pass = d->len < PLX_WORKER_LONG_LEN ? plx_worker_begin(w) : PLX_GATE_NOT;
 	if (pass == PLX_GATE_NOT)
 		return -EAGAIN;

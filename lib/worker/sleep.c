@@ -89,7 +89,7 @@ arm_timer(struct plx_worker *w)
 	timerfd_settime(w->wake.timer_fd, 0, &t, NULL);
 }
 
-/* What was due while no turn was run. */
+/* Run timers and devices that became due while no turn was run. */
 static void
 run_due(struct plx_worker *w)
 {

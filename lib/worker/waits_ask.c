@@ -11,7 +11,7 @@
 #define ASK_STEP_MS 1
 #define WAKE_STEPS  10 /* between two wake-ups of owners that sleep */
 
-/* Who asks, one at a time. */
+/* The thread that asks; one at a time. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
 /* A question to some workers. */

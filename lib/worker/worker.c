@@ -287,7 +287,7 @@ open_offload(struct plx_worker *w, const struct plx_worker_params *params)
 	return rc;
 }
 
-/* Length above which messages are announced; 0: empty ones, too. */
+/* @return the shortest length that is announced; 0: empty messages as well */
 static uint64_t
 eager_end(const struct plx_conf *conf)
 {

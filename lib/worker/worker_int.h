@@ -147,9 +147,9 @@ void worker_frags_fail(struct plx_pend *p, int err);
 #define WORKER_FRAGS_LEN_MAX (64ull << 20) /* the most that proto.eager_max allows */
 
 /* waits.c */
-/** Another thread has asked what this worker waits for: tell it. */
+/** Answer a thread that has asked for this worker's incomplete operations. */
 void worker_waits_tell(struct plx_worker *w, uint64_t now_ticks);
-/** Note the time of what was posted, for their ages; at each look at the peers. */
+/** Note how much was posted until now, for the ages of operations; at each look at the peers. */
 void worker_waits_note(struct plx_worker *w, uint64_t now_ticks);
 
 /** Now and then, between two turns. */

@@ -21,8 +21,8 @@ void worker_run_all_before(struct plx_worker *w);
 
 /*
  * After a call that took ownership for itself.
- * @param turn it may be time for one: not after a receive, when others are about to be
- *   posted for what a turn would find
+ * @param turn run a turn when one is due; false after a receive: the program is about to post more of
+ *   them, and a turn would make the messages unexpected
  */
 static inline void
 worker_give(struct plx_worker *w, bool turn)

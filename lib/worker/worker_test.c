@@ -1336,7 +1336,7 @@ read_one_by_one(uint64_t len)
 		UNIT_END(&u, req, 0);
 		UNIT_SAME(to, from + i, len);
 	}
-	len = u.w[1]->streams.stat.rx_kept / len;
+	len = u.w[1]->streams.stat.rx_kept_bytes / len;
 	unit_workers_close(&u);
 	return len;
 }

@@ -71,7 +71,7 @@ enum ucp_params_field {
 	UCP_PARAM_FIELD_NODE_LOCAL_ID = UCS_BIT(9)
 };
 
-/* What a context will be used for; ucp_params_t.features. */
+/* The uses of a context; ucp_params_t.features. */
 enum ucp_feature {
 	UCP_FEATURE_TAG = UCS_BIT(0),           /* tag matching */
 	UCP_FEATURE_RMA = UCS_BIT(1),           /* put and get */
@@ -335,7 +335,7 @@ enum {
 	UCP_MEM_MAP_PROT_REMOTE_WRITE = UCS_BIT(9)
 };
 
-/** What to register; length is needed, unless a packed handle is given. */
+/** The memory to register; length is needed, unless a packed handle is given. */
 typedef struct ucp_mem_map_params {
 	uint64_t field_mask;           /* enum ucp_mem_map_params_field */
 	void *address;                 /* first byte; with ALLOCATE a hint, with FIXED the place */
@@ -375,7 +375,7 @@ enum ucp_memh_pack_flags {
 	UCP_MEMH_PACK_FLAG_EXPORT = UCS_BIT(0) /* for ucp_mem_map() of another context */
 };
 
-/** What to pack. */
+/** The form of a packed memory handle. */
 typedef struct ucp_memh_pack_params {
 	uint64_t field_mask; /* enum ucp_memh_pack_params_field */
 	uint64_t flags;      /* enum ucp_memh_pack_flags; default 0, a remote key */
@@ -629,7 +629,7 @@ typedef enum {
 	UCP_AM_RECV_ATTR_FLAG_RNDV = UCS_BIT(17)  /* data must be fetched */
 } ucp_am_recv_attr_t;
 
-/** What is special about an active message; given to ucp_am_recv_callback_t. */
+/** Properties of an active message; given to ucp_am_recv_callback_t. */
 struct ucp_am_recv_param {
 	uint64_t recv_attr; /* ucp_am_recv_attr_t */
 	ucp_ep_h reply_ep;  /* the library's; an ep back to the sender */
@@ -643,7 +643,7 @@ enum ucp_am_handler_param_field {
 	UCP_AM_HANDLER_PARAM_FIELD_ARG = UCS_BIT(3)
 };
 
-/** Who takes active messages of an id; id and cb are needed. */
+/** The handler of the active messages of one id; id and cb are needed. */
 typedef struct ucp_am_handler_param {
 	uint64_t field_mask;       /* enum ucp_am_handler_param_field */
 	unsigned id;               /* 0 to 65535 */

@@ -136,7 +136,7 @@ ucs_status_ptr_t ucp_ep_modify_nb(ucp_ep_h ep, const ucp_ep_params_t *params);
 ucs_status_t ucp_rkey_pack(
 	ucp_context_h context, ucp_mem_h memh, void **rkey_buffer_p, size_t *size_p);
 
-/** Give back what ucp_rkey_pack() made. Thread: any. */
+/** Free the buffer of ucp_rkey_pack(). Thread: any. */
 void ucp_rkey_buffer_release(void *rkey_buffer);
 
 /* --- tag --- */

@@ -42,7 +42,7 @@ typedef struct ucp_am_recv_param ucp_am_recv_param_t;
 typedef uint64_t ucp_tag_t;      /* names a message; all 64 bits are the user's */
 typedef uint64_t ucp_datatype_t; /* how elements lie in memory; see enum ucp_dt_type */
 
-/** What is promised about an ep whose peer fails. */
+/** The error handling of an ep whose peer fails. */
 typedef enum {
 	UCP_ERR_HANDLING_MODE_NONE,    /* nothing; operations may stay open */
 	UCP_ERR_HANDLING_MODE_PEER,    /* every operation ends, the handler is called once */
@@ -139,7 +139,7 @@ typedef void (*ucp_tag_recv_nbx_callback_t)(
 typedef void (*ucp_am_recv_data_nbx_callback_t)(
 	void *request, ucs_status_t status, size_t length, void *user_data);
 
-/** What should wake a waiting worker; ucp_worker_params_t.events. */
+/** The events that wake a waiting worker; ucp_worker_params_t.events. */
 typedef enum ucp_wakeup_event_types {
 	UCP_WAKEUP_RMA = UCS_BIT(0),      /* remote memory access ended */
 	UCP_WAKEUP_AMO = UCS_BIT(1),      /* an atomic ended */

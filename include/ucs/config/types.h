@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * types.h - settings' types: what UCP functions take, and what programs name
+ * types.h - types of settings
  *
  * Those that no ucp_ function takes describe UCX's own settings; they are here for programs that
  * name them.
@@ -13,7 +13,7 @@
 
 #include <ucs/sys/compiler_def.h>
 
-/** What ucp_config_print() writes; bits to be or-ed. */
+/** The parts that ucp_config_print() writes; bits to be or-ed. */
 typedef enum {
 	UCS_CONFIG_PRINT_CONFIG = UCS_BIT(0),         /* name and value */
 	UCS_CONFIG_PRINT_HEADER = UCS_BIT(1),         /* the title, first */
@@ -47,7 +47,7 @@ typedef struct ucs_log_component_config {
 	const char *file_filter; /* a pattern */
 } ucs_log_component_config_t;
 
-/** Who makes progress when nobody asks for it. */
+/** The context that makes progress when the program does not call it. */
 typedef enum {
 	UCS_ASYNC_MODE_SIGNAL,
 	UCS_ASYNC_MODE_THREAD,
@@ -59,7 +59,7 @@ typedef enum {
 
 extern const char *ucs_async_mode_names[]; /* in libucs */
 
-/** What is done about a fatal error. */
+/** The reaction to a fatal error. */
 typedef enum {
 	UCS_HANDLE_ERROR_BACKTRACE,
 	UCS_HANDLE_ERROR_FREEZE, /* wait for a debugger */

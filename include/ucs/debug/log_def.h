@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * log_def.h - who hears what libucs logs
+ * log_def.h - handlers of libucs's log
  *
- * The functions are those of libucs. Pollux does not log through it: what Pollux tells comes by
- * the setting log.level. Here is what programs use that take over libucs's output.
+ * The functions are those of libucs. Pollux does not log through it: its own messages follow the
+ * setting log.level. These functions are for programs that take over libucs's output.
  */
 #ifndef UCS_LOG_DEF_H_
 #define UCS_LOG_DEF_H_
@@ -18,7 +18,7 @@
 
 BEGIN_C_DECLS
 
-/** What a handler says of a message: whether the next handler gets it, too. */
+/** The answer of a log handler: whether the next handler gets the message as well. */
 typedef enum {
 	UCS_LOG_FUNC_RC_STOP,
 	UCS_LOG_FUNC_RC_CONTINUE

@@ -35,7 +35,7 @@ typedef enum ucs_memory_type {
 	(UCS_BIT(UCS_MEMORY_TYPE_HOST) | UCS_BIT(UCS_MEMORY_TYPE_ROCM_MANAGED) |                   \
 		UCS_BIT(UCS_MEMORY_TYPE_ZE_HOST) | UCS_BIT(UCS_MEMORY_TYPE_ZE_MANAGED))
 
-/** What may be done with memory, as bits. */
+/** The ways in which memory may be accessed, as bits. */
 typedef enum ucs_mem_flags {
 	UCS_MEM_FLAG_REGISTRABLE = UCS_BIT(0) /* it may be registered with a device */
 } ucs_mem_flags_t;

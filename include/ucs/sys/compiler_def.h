@@ -3,8 +3,8 @@
  *
  * compiler_def.h - the few macros that programs written for UCP expect
  *
- * What the ucp headers, the usual examples and the applications we know use; the names and
- * meanings are those of UCX.
+ * The macros that the ucp headers, the usual examples and known applications use, with the names
+ * and meanings of UCX.
  */
 #ifndef UCS_COMPILER_DEF_H
 #define UCS_COMPILER_DEF_H

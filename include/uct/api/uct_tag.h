@@ -4,8 +4,8 @@
  * uct_tag.h - a receive that a device matches by its tag
  *
  * The names and meanings are those of UCX. A device that matches tags by itself is
- * given receives, each with a context; it tells what became of one by calling the
- * functions in its context. For each that it was given, in this order:
+ * given receives, each with a context; it reports the end of one by calling the
+ * functions in its context. For each receive, in this order:
  *
  *	nothing more			it was cancelled by force
  *	completed_cb(CANCELED)		it was cancelled before a message met it
@@ -37,8 +37,8 @@ enum {
 };
 
 /**
- * A receive in a device. The three functions are whoever posts it's to fill in; the
- * context stays where it is until the last of them was called.
+ * A receive in a device. The poster fills in the three functions; the context stays where
+ * it is until the last of them was called.
  */
 struct uct_tag_context {
 	/**
@@ -51,7 +51,7 @@ struct uct_tag_context {
 	 * The receive is over.
 	 * @param self the context that was posted
 	 * @param stag the message's tag
-	 * @param imm what the sender sent beside the data; 0 for a rendezvous
+	 * @param imm immediate data of the sender; 0 for a rendezvous
 	 * @param length bytes of the message
 	 * @param inline_data not NULL: the message's data lies here, until this returns, and
 	 * not in the receive's buffer: copy it
@@ -66,7 +66,7 @@ struct uct_tag_context {
 	 * in parts.
 	 * @param self the context that was posted
 	 * @param stag the message's tag
-	 * @param header what the user of the device has agreed with it, until this returns
+	 * @param header as agreed between the device and its user; valid until this returns
 	 * @param header_length bytes of header
 	 * @param status UCS_OK, or why the receive fails
 	 * @param flags UCT_TAG_RECV_CB_x
