@@ -276,7 +276,8 @@ client_new(int fd)
 	uint32_t uid = user_at(fd);
 
 	if (!meet_allows(uid, fd)) {
-		PLX_LOG_RATELIMIT(NOTICE, mem, "a process of user %u is refused: the setting of whose processes may connect leaves it out", uid);
+		PLX_LOG_RATELIMIT(NOTICE, mem, "no shared memory with a process of user %u: it is not among "
+			"the users that a setting allows", uid);
 		reply_send(fd, EPERM, NULL);
 	} else if (!client_serve(fd)) {
 		meet.clients[meet.n_clients++] = (struct client){fd, plx_clock_ms()};
