@@ -164,12 +164,15 @@ plx_rndv_rx(const struct plx_req *req)
 	return (void *)(uintptr_t)req;
 }
 
+struct rndv_schemes;
+
 struct plx_rndv {
 	TAILQ_HEAD(, plx_rndv_rx) recvs; /* receivers with work */
 	TAILQ_HEAD(, plx_rndv_tx) sends; /* senders that help or send fragments */
 	uint32_t n_recvs, n_sends;
 	struct plx_req_ids ids;
 	uint32_t scheme; /* PLX_RNDV_x */
+	const struct rndv_schemes *schemes;
 	uint32_t gen;	 /* of the next cursor */
 	uint64_t cursors; /* in use, a bit each */
 	uint64_t chunk, split_min, frag_max, put_min;

@@ -105,7 +105,7 @@ plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pu
 }
 
 unsigned
-rndv_pull_step(struct plx_rndv *r, struct plx_req *req)
+rndv_pull_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
 	struct plx_ep_send *s = plx_ep_send(req);
 	struct plx_rndv_tx *t = plx_rndv_tx(req);
@@ -115,6 +115,7 @@ rndv_pull_step(struct plx_rndv *r, struct plx_req *req)
 	uint64_t stop = s->offset + r->chunk;
 	unsigned n = 0;
 
+	rndv_batch_run(r, b);
 	/* Pending messages go first; messages sent meanwhile may go between. */
 	while (plx_ep_open(s->ep) && s->offset < t->pull.end && s->offset < stop) {
 		uint64_t len = s->ep->peer->mtu - sizeof(h);

@@ -22,6 +22,17 @@ enum rndv_role {
 	RNDV_HELP, /* sender */
 	RNDV_PULL, /* sender: sends DATA */
 	RNDV_PUT,  /* sender: writes by the device */
+	RNDV_ROLES,
+};
+
+struct rndv_batch;
+
+/** By role; the schemes stand above rndv.c, which calls them by this table. */
+struct rndv_schemes {
+	/* a receive, by the role of whoever moves its data. @return 0; else nothing has changed */
+	int (*start[RNDV_ROLES])(struct plx_rndv *r, struct plx_req *req);
+	/* of each turn; pieces go into the batch. @return how many moved */
+	unsigned (*step[RNDV_ROLES])(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
 };
 
 /** Pieces of transfers with one peer in one direction, moved by one call of the device. */
@@ -60,7 +71,7 @@ rndv_cursor(const struct plx_rndv_rx *v)
 	return &((struct plx_rndv_shared *)v->ep->peer->q->shared)->cursors[v->slot];
 }
 
-/* rndv_xfer.c: transfers */
+/* rndv.c: transfers */
 /**
  * Whether nothing was withdrawn since the message was announced. Called after reads of the
  * sender's memory: then they found what was sent.
@@ -100,11 +111,11 @@ unsigned rndv_batch_read(struct plx_rndv *r, struct rndv_batch *b, const struct 
 
 /* rndv_frag.c: the sender sends messages */
 int rndv_frag_start(struct plx_rndv *r, struct plx_req *req);
-unsigned rndv_pull_step(struct plx_rndv *r, struct plx_req *req);
+unsigned rndv_pull_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
 
 /* rndv_put.c: the sender writes by the device */
 int rndv_put_start(struct plx_rndv *r, struct plx_req *req);
-unsigned rndv_put_step(struct plx_rndv *r, struct plx_req *req);
+unsigned rndv_put_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
 
 /** A write, or a message that was not copied, is over. @param arg the request of the sender */
 void rndv_out_done(void *arg, int err);

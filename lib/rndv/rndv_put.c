@@ -143,7 +143,7 @@ put_tell(struct plx_req *req)
 }
 
 unsigned
-rndv_put_step(struct plx_rndv *r, struct plx_req *req)
+rndv_put_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
 	struct plx_ep_send *s = plx_ep_send(req);
 	struct plx_rndv_tx *t = plx_rndv_tx(req);
@@ -151,6 +151,7 @@ rndv_put_step(struct plx_rndv *r, struct plx_req *req)
 		.mem_type = plx_req_mem_type(req), .done = rndv_out_done, .arg = req};
 	unsigned n = 0;
 
+	rndv_batch_run(r, b);
 	/* Behind pending messages, so that DONE can't be delayed by later ones. */
 	while (plx_ep_open(s->ep) && s->offset < t->into.end && t->n_out < PUT_OUT) {
 		int rc;

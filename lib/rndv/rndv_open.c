@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rndv_open.c - a worker's rendezvous: its settings, its counters, its schemes
+ */
+#include <string.h>
+
+#include "rndv_int.h"
+
+static const struct rndv_schemes schemes = {
+	.start = {
+		[RNDV_PUT] = rndv_put_start,
+		[RNDV_SPLIT] = rndv_split_start,
+		[RNDV_GET] = rndv_get_start,
+		[RNDV_PULL] = rndv_frag_start,
+	},
+	.step = {
+		[RNDV_GET] = rndv_get_step,
+		[RNDV_SPLIT] = rndv_split_step,
+		[RNDV_DRAIN] = rndv_drain_step,
+		[RNDV_HELP] = rndv_help_step,
+		[RNDV_PULL] = rndv_pull_step,
+		[RNDV_PUT] = rndv_put_step,
+	},
+};
+
+const struct plx_stat_row plx_rndv_stat_rows[] = {
+	PLX_STAT_ROW(struct plx_rndv_stat, sends),
+	PLX_STAT_ROW(struct plx_rndv_stat, recvs),
+	PLX_STAT_ROW(struct plx_rndv_stat, get),
+	PLX_STAT_ROW(struct plx_rndv_stat, split),
+	PLX_STAT_ROW(struct plx_rndv_stat, frag),
+	PLX_STAT_ROW(struct plx_rndv_stat, put),
+	PLX_STAT_ROW(struct plx_rndv_stat, bytes_own),
+	PLX_STAT_ROW(struct plx_rndv_stat, bytes_help),
+	PLX_STAT_ROW(struct plx_rndv_stat, drop_bad_id),
+	PLX_STAT_ROW(struct plx_rndv_stat, drop_bad_range),
+	PLX_STAT_ROW(struct plx_rndv_stat, taken_back),
+	PLX_STAT_ROW(struct plx_rndv_stat, asked_again),
+	PLX_STAT_ROW(struct plx_rndv_stat, errors),
+	PLX_STAT_END,
+};
+
+void
+plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf)
+{
+	memset(r, 0, sizeof(*r));
+	r->schemes = &schemes;
+	TAILQ_INIT(&r->recvs);
+	TAILQ_INIT(&r->sends);
+	r->scheme = plx_conf_u64(conf, PLX_CONF_RNDV_SCHEME);
+	r->chunk = plx_conf_u64(conf, PLX_CONF_RNDV_CHUNK);
+	r->split_min = plx_conf_u64(conf, PLX_CONF_RNDV_SPLIT_MIN);
+	r->frag_max = plx_conf_u64(conf, PLX_CONF_RNDV_FRAG_MAX);
+	r->put_min = plx_conf_u64(conf, PLX_CONF_RNDV_PUT_MIN);
+	r->gen = 1;
+}
+
+void
+plx_rndv_close(struct plx_rndv *r)
+{
+	plx_req_ids_close(&r->ids);
+}
