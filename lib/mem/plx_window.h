@@ -73,15 +73,15 @@ int plx_windows_open(const struct plx_seg_name *name, struct plx_windows **out);
 /** Unmap it and its segments. Accepts NULL. Thread: owner. */
 void plx_windows_close(struct plx_windows *w);
 
-/** Slow path of plx_windows_find(): the table has changed, or it is another segment. */
+/** Slow path of plx_windows_find(): the table has changed, or it is another range. */
 void *plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t *len);
 
-/** The first fields of a plx_windows: the last used segment. */
+/** The first fields of a plx_windows: the range that the last look found, a segment or what lies between two. */
 struct plx_windows_last {
 	const _Atomic uint64_t *version; /* in the table */
 	uint64_t seen;
 	uint64_t base, len; /* in the peer's process; 0 bytes: none */
-	char *here;
+	char *here;	    /* NULL: no segment */
 };
 
 /** @return whether len bytes at addr are within n bytes at base; no sum may overflow. */
@@ -106,7 +106,7 @@ plx_windows_find(struct plx_windows *w, uint64_t addr, uint64_t *len)
 	/* pairs with the release in table_end(): the entries of that version are complete */
 	if (atomic_load_explicit(l->version, memory_order_acquire) == l->seen &&
 		plx_window_has(l->base, l->len, addr, *len))
-		return l->here + (addr - l->base);
+		return l->here != NULL ? l->here + (addr - l->base) : NULL;
 	return plx_windows_find_slow(w, addr, len);
 }
 

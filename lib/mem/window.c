@@ -456,6 +456,18 @@ find_at(const struct plx_windows *w, uint64_t addr)
 	return from > 0 ? &w->w[from - 1] : NULL;
 }
 
+/* What lies behind m, or before the first segment if m is NULL, up to the next is in none. */
+static void *
+find_none(struct plx_windows *w, const struct mapped *m)
+{
+	const struct mapped *next = m != NULL ? m + 1 : w->w;
+
+	w->last.base = m != NULL ? m->base + m->len : 0;
+	w->last.len = (next < w->w + w->n ? next->base : UINT64_MAX) - w->last.base;
+	w->last.here = NULL;
+	return NULL;
+}
+
 void *
 plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t *len)
 {
@@ -466,7 +478,9 @@ plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t *len)
 	if (version != w->last.seen && !renew(w, version))
 		return NULL;
 	m = find_at(w, addr);
-	if (m == NULL || addr - m->base >= m->len || *len > UINT64_MAX - addr)
+	if (m == NULL || addr - m->base >= m->len)
+		return find_none(w, m);
+	if (*len > UINT64_MAX - addr)
 		return NULL;
 	name.id = m->id;
 	name.len = m->len;

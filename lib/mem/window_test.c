@@ -80,6 +80,51 @@ what_is_listed_is_found_and_the_same_memory(void)
 	plx_seg_destroy(&other);
 }
 
+/* @return whether a look at len bytes at addr needs no search */
+static bool
+is_known(const struct plx_windows *w, uint64_t addr, uint64_t len)
+{
+	const struct plx_windows_last *l = (const struct plx_windows_last *)w;
+
+	return plx_window_has(l->base, l->len, addr, len);
+}
+
+static void
+what_lies_between_segments_is_looked_up_once(void)
+{
+	struct plx_seg all = segment(3 * LEN), a, b = {.base = NULL}, c = {.base = NULL};
+	struct plx_windows *w;
+	uintptr_t between = (uintptr_t)all.base + LEN;
+
+	a = (struct plx_seg){.base = all.base};
+	plx_seg_destroy(&all);
+	UNIT_EQ_FATAL(plx_seg_create(&a, a.base, LEN, false), 0);
+	UNIT_EQ_FATAL(plx_seg_create(&c, (char *)a.base + 2 * LEN, LEN, false), 0);
+	plx_window_add(&a, 7);
+	w = windows();
+	CU_ASSERT_PTR_NULL(whole(w, between, 8));
+	UNIT_TRUE(is_known(w, (uintptr_t)c.base, LEN) && !is_known(w, between - 1, 1)); /* to the end */
+	CU_ASSERT_PTR_NULL(whole(w, (uintptr_t)a.base - 8, 8));
+	UNIT_TRUE(is_known(w, 8, 8) && !is_known(w, (uintptr_t)a.base, 1)); /* from the beginning */
+	plx_window_add(&c, 7);
+	CU_ASSERT_PTR_NULL(whole(w, between + 8, 8));
+	UNIT_TRUE(is_known(w, between, LEN) && !is_known(w, between - 1, 1) && !is_known(w, between, LEN + 1));
+	CU_ASSERT_PTR_NULL(whole(w, between, LEN));
+	CU_ASSERT_PTR_NULL(whole(w, between, LEN + 1)); /* its end is the next segment's */
+	CU_ASSERT_PTR_NOT_NULL(whole(w, (uintptr_t)c.base, LEN));
+	CU_ASSERT_PTR_NULL(whole(w, between, 8));
+	UNIT_EQ_FATAL(plx_seg_create(&b, (char *)a.base + LEN, LEN, false), 0);
+	plx_window_add(&b, 7);
+	CU_ASSERT_PTR_NOT_NULL(whole(w, between, LEN));
+	plx_windows_close(w);
+	plx_window_remove(&a);
+	plx_window_remove(&b);
+	plx_window_remove(&c);
+	plx_seg_destroy(&a);
+	plx_seg_destroy(&b);
+	plx_seg_destroy(&c);
+}
+
 static void
 what_is_not_all_inside_is_not_found(void)
 {
@@ -374,6 +419,7 @@ a_new_table_is_not_taken_for_the_one_before(void)
 static CU_TestInfo tests[] = {
 	UNIT_TEST(a_place_is_a_name_for_who_knows_the_token),
 	UNIT_TEST(what_is_listed_is_found_and_the_same_memory),
+	UNIT_TEST(what_lies_between_segments_is_looked_up_once),
 	UNIT_TEST(what_is_not_all_inside_is_not_found),
 	UNIT_TEST(what_goes_on_in_the_next_segment_is_found_in_parts),
 	UNIT_TEST(what_is_taken_away_is_not_found_and_stays_readable),
