@@ -29,6 +29,12 @@ dummy_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t 
 	return -EOPNOTSUPP;
 }
 
+static int
+dummy_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct plx_dev_mem *out)
+{
+	return -EOPNOTSUPP;
+}
+
 static void *
 dummy_peer_shared(struct plx_peer *peer)
 {
@@ -52,6 +58,9 @@ dev_fill_hooks(struct plx_queue *q, const struct plx_dev_ops *ops)
 	q->rx_look = ops->rx_look != NULL ? ops->rx_look : dummy_rx_look;
 	q->put_short = ops->keys.put_short != NULL ? ops->keys.put_short : dummy_put_short;
 	q->peer_shared = ops->shared.peer != NULL ? ops->shared.peer : dummy_peer_shared;
+	q->flush = ops->flush;
+	q->mem_reg = ops->keys.reg != NULL ? ops->keys.reg : dummy_mem_reg;
+	q->mem_dereg = ops->keys.dereg;
 }
 
 /* Hooks of a child for a queue of its parent: the device sees nothing. */
@@ -153,9 +162,9 @@ lost_fill(struct plx_dev_ops *to, const struct plx_dev_ops *ops)
 		.queue_addr = ops->queue_addr, .ports.name = ops->ports.name,
 		.addr_whose = ops->addr_whose, .addr_why = ops->addr_why, .peer_is = ops->peer_is,
 		.stat_rows = ops->stat_rows, .stats = ops->stats,
-		.queue_close = lost_queue, .flush = lost_queue, .sleep.disarm = lost_queue,
+		.queue_close = lost_queue, .sleep.disarm = lost_queue,
 		.sleep.arm = lost_arm, .peer_open = lost_peer_open, .peer_connect = lost_peer_connect,
-		.peer_close = lost_peer_close, .keys.dereg = lost_mem_dereg,
+		.peer_close = lost_peer_close,
 		.tag.post = lost_tag_post, .tag.cancel = lost_tag_cancel, .datagram.tx = lost_tx,
 		.keep.give_back = lost_give_back};
 }
@@ -186,6 +195,9 @@ plx_queue_lose(struct plx_queue *q)
 	q->rx_look = dummy_rx_look;
 	q->put_short = lost_put_short;
 	q->peer_shared = dummy_peer_shared;
+	q->flush = lost_queue;
+	q->mem_reg = dummy_mem_reg;
+	q->mem_dereg = lost_mem_dereg;
 	q->group_mtu = 0;
 	q->zcopy_min = q->keep_min = 0;
 }

@@ -359,6 +359,9 @@ struct plx_queue {
 	 */
 	bool hold;
 	bool held; /* set by the driver: there is something to flush */
+	void (*flush)(struct plx_queue *q); /* NULL: the driver delays nothing */
+	int (*mem_reg)(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct plx_dev_mem *out);
+	void (*mem_dereg)(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
 	/*
 	 * Set before plx_queue_efd(): the owner first sleeps briefly, and before a longer
 	 * sleep it executes plx_fence_world() between two calls of plx_queue_arm(). So
@@ -541,7 +544,11 @@ void plx_queue_disarm(struct plx_queue *q);
 bool plx_queue_looks(const struct plx_queue *q);
 
 /** @return whether the driver can delay messages. Thread: any. */
-bool plx_queue_holds(const struct plx_queue *q);
+static inline bool
+plx_queue_holds(const struct plx_queue *q)
+{
+	return q->flush != NULL;
+}
 
 /**
  * Keep a message that was borrowed, instead of copying it: its bytes at rx->data stay, and are the caller's to write
@@ -556,7 +563,12 @@ void *plx_queue_rx_keep(struct plx_queue *q, struct plx_rx *rx);
 void plx_queue_rx_return(struct plx_queue *q, void *kept);
 
 /** Let the device see what was sent while plx_queue.hold was set. Thread: owner. */
-void plx_queue_flush(struct plx_queue *q);
+static inline void
+plx_queue_flush(struct plx_queue *q)
+{
+	q->held = false;
+	q->flush(q);
+}
 
 /**
  * Join a group, as a sender or receiver: the device copies its messages for each receiver.
@@ -730,8 +742,11 @@ int plx_peer_lossy_tx(const struct plx_tx *tx);
  * Errors: -EOPNOTSUPP the device has no keys; -ENOMEM, -EFAULT and others of the system.
  * Thread: owner. Blocks: may (a system call).
  */
-int plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
-	struct plx_dev_mem *out);
+static inline int
+plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struct plx_dev_mem *out)
+{
+	return q->mem_reg(q, addr, len, rights, out);
+}
 
 /**
  * Deregister memory. Accepts memory that is not registered.
@@ -739,7 +754,13 @@ int plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t right
  *   known to be finished, and the driver may keep the memory registered for the next time.
  *   Thread: owner.
  */
-void plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
+static inline void
+plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke)
+{
+	if (mem->drv != NULL)
+		q->mem_dereg(q, mem, revoke);
+	mem->drv = NULL;
+}
 
 /**
  * Register memory with the device by which peers would reach workers of these settings, at

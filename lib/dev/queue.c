@@ -162,23 +162,6 @@ plx_queue_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force, ui
 }
 
 int
-plx_queue_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights,
-	struct plx_dev_mem *out)
-{
-	if (q->dev->ops->keys.reg == NULL)
-		return -EOPNOTSUPP;
-	return q->dev->ops->keys.reg(q, addr, len, rights, out);
-}
-
-void
-plx_queue_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke)
-{
-	if (mem->drv != NULL)
-		q->dev->ops->keys.dereg(q, mem, revoke);
-	mem->drv = NULL;
-}
-
-int
 plx_queue_group_join(struct plx_queue *q, uint64_t group, bool rx)
 {
 	return q->group_mtu != 0 ? q->dev->ops->group.join(q, group, rx) : -EOPNOTSUPP;
@@ -221,19 +204,6 @@ plx_queue_drv_stats(const struct plx_queue *q, const struct plx_stat_row **rows)
 {
 	*rows = q->dev->ops->stat_rows;
 	return q->dev->ops->stats != NULL ? q->dev->ops->stats(q) : NULL;
-}
-
-bool
-plx_queue_holds(const struct plx_queue *q)
-{
-	return q->dev->ops->flush != NULL;
-}
-
-void
-plx_queue_flush(struct plx_queue *q)
-{
-	q->held = false;
-	q->dev->ops->flush(q);
 }
 
 uint64_t
