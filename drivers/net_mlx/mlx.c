@@ -12,8 +12,8 @@
 #include "mlx_mem.h"
 #include "mlx_pick.h"
 #include "mlx_rx.h"
-#include "mlx_slot.h"
 #include "mlx_tm.h"
+#include "mlx_tx.h"
 #include "plx_net_mlx.h"
 
 static const struct plx_stat_row stat_rows[] = {
@@ -158,9 +158,9 @@ const struct plx_dev_ops plx_net_mlx_ops = {
 	.datagram.to = mlx_lossy_to,
 	.datagram.tx = mlx_lossy_tx,
 	.rx_burst = mlx_rx_burst,
-	.rx_release = mlx_slot_release,
-	.keep.keep = mlx_slot_keep,
-	.keep.give_back = mlx_slot_give_back,
+	.rx_release = mlx_rx_release,
+	.keep.keep = mlx_rx_keep,
+	.keep.give_back = mlx_rx_give_back,
 	.cm = &mlx_cm_ops,
 	.stat_rows = stat_rows,
 	.stats = mlx_stats,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * mlx_rx.c - receiving: arrivals, and a queue's other work in a burst
+ * mlx_rx.c - receiving: arrivals and their release, and a queue's other work in a burst
  */
 #include <assert.h>
 #include <endian.h>
@@ -221,6 +221,54 @@ mlx_rx_burst_tags(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 
 	mlx_tm_work(mlx_queue(q));
 	return got;
+}
+
+static __rte_noinline void
+release_any(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+
+	for (uint16_t i = 0; i < n; i++)
+		mlx_slot_done(mq, &rx[i]);
+	if (unlikely(!q->hold && !SLIST_EMPTY(&mq->owes)))
+		mlx_flush(q);
+}
+
+/* All but the final steps of freeing one message, without posting slots or returning credits. */
+void
+mlx_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	struct mlx_peer *p = mlx_peer(rx->src);
+
+	if (unlikely(n != 1 || mq->n_free_slots == MLX_RX_FREE - 1 || !SLIST_EMPTY(&mq->owes) ||
+		    plx_credit_urgent_with(&p->link.credit, 1))) {
+		release_any(q, rx, n);
+		return;
+	}
+	mq->free_slots[mq->n_free_slots++] = mlx_slot_of(rx);
+	p->link.credit.owed++;
+	p->link.rx_held--;
+	mlx_slot_count(q, rx);
+}
+
+/* Another slot is free in its place, when the message is released. */
+void *
+mlx_rx_keep(struct plx_queue *q, struct plx_rx *rx)
+{
+	struct mlx_queue *mq = mlx_queue(q);
+	uint32_t slot = mlx_slot_of(rx);
+
+	if (mq->rx_bufs.n_free == 0)
+		return NULL;
+	mlx_slot_set(rx, mlx_bufs_get(&mq->rx_bufs));
+	return (void *)(uintptr_t)(slot + 1); /* not NULL */
+}
+
+void
+mlx_rx_give_back(struct plx_queue *q, void *kept)
+{
+	mlx_bufs_put(&mlx_queue(q)->rx_bufs, (uint32_t)(uintptr_t)kept - 1);
 }
 
 void

@@ -105,41 +105,18 @@ mlx_slot_accept(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_co
 	return p != NULL ? mlx_slot_take(mq, p, *comp, rx) : mlx_slot_no_peer(mq, comp);
 }
 
-static_assert(offsetof(struct plx_rx, drv) == offsetof(struct plx_rx, op) + 1, "one word");
-
-static inline uint32_t
-slot_of(const struct plx_rx *rx)
-{
-	uint32_t word;
-
-	memcpy(&word, (const uint8_t *)rx + offsetof(struct plx_rx, op), sizeof(word));
-	return le32toh(word) >> 8;
-}
-
-/* Another slot is free in its place, when the message is released. */
-void *
-mlx_slot_keep(struct plx_queue *q, struct plx_rx *rx)
-{
-	struct mlx_queue *mq = mlx_queue(q);
-	uint32_t slot = slot_of(rx);
-
-	if (mq->rx_bufs.n_free == 0)
-		return NULL;
-	mlx_slot_set(rx, mlx_bufs_get(&mq->rx_bufs));
-	return (void *)(uintptr_t)(slot + 1); /* not NULL */
-}
-
-void
-mlx_slot_give_back(struct plx_queue *q, void *kept)
-{
-	mlx_bufs_put(&mlx_queue(q)->rx_bufs, (uint32_t)(uintptr_t)kept - 1);
-}
-
 void
 mlx_slot_drop(struct mlx_queue *mq, const struct plx_rx *rx)
 {
-	mlx_slot_post(mq, slot_of(rx));
+	mlx_slot_post(mq, mlx_slot_of(rx));
 	mlx_slot_freed(mq, mlx_peer(rx->src));
+}
+
+void
+mlx_slot_done(struct mlx_queue *mq, const struct plx_rx *rx)
+{
+	mlx_slot_drop(mq, rx);
+	mlx_slot_count(mq->q, rx);
 }
 
 void
@@ -149,43 +126,4 @@ mlx_slot_placed(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm)
 	p->link.used_at = mq->link.looks;
 	(void)mlx_slot_told(mq, p, imm);
 	mlx_slot_freed(mq, p);
-}
-
-static inline void
-count_released(struct plx_queue *q, const struct plx_rx *rx)
-{
-	PLX_STAT_INC(q->stat.rx_msgs);
-	PLX_STAT_ADD(q->stat.rx_bytes, rx->len);
-}
-
-static __rte_noinline void
-release_any(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
-{
-	struct mlx_queue *mq = mlx_queue(q);
-
-	for (uint16_t i = 0; i < n; i++) {
-		mlx_slot_post(mq, slot_of(&rx[i]));
-		mlx_slot_freed(mq, mlx_peer(rx[i].src));
-		count_released(q, &rx[i]);
-	}
-	if (unlikely(!q->hold && !SLIST_EMPTY(&mq->owes)))
-		mlx_flush(q);
-}
-
-/* All but the final steps of freeing one message, without posting slots or returning credits. */
-void
-mlx_slot_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
-{
-	struct mlx_queue *mq = mlx_queue(q);
-	struct mlx_peer *p = mlx_peer(rx->src);
-
-	if (unlikely(n != 1 || mq->n_free_slots == MLX_RX_FREE - 1 || !SLIST_EMPTY(&mq->owes) ||
-		    plx_credit_urgent_with(&p->link.credit, 1))) {
-		release_any(q, rx, n);
-		return;
-	}
-	mq->free_slots[mq->n_free_slots++] = slot_of(rx);
-	p->link.credit.owed++;
-	p->link.rx_held--;
-	count_released(q, rx);
 }

@@ -71,6 +71,18 @@ mlx_slot_set(struct plx_rx *rx, uint32_t slot)
 	rx->drv[2] = (uint8_t)(slot >> 16);
 }
 
+static_assert(offsetof(struct plx_rx, drv) == offsetof(struct plx_rx, op) + 1, "one word");
+
+/** @return the slot of a message */
+static inline uint32_t
+mlx_slot_of(const struct plx_rx *rx)
+{
+	uint32_t word;
+
+	memcpy(&word, (const uint8_t *)rx + offsetof(struct plx_rx, op), sizeof(word));
+	return le32toh(word) >> 8;
+}
+
 /** A message. @return whether *rx is a message; else its slot is posted again */
 static inline bool
 mlx_slot_take(struct mlx_queue *mq, struct mlx_peer *p, struct mlx_hw_comp comp, struct plx_rx *rx)
@@ -99,12 +111,19 @@ bool mlx_slot_no_peer(struct mlx_queue *mq, const struct mlx_hw_comp *comp);
  */
 bool mlx_slot_accept(struct mlx_queue *mq, struct mlx_peer *p, const struct mlx_hw_comp *comp,
 	struct plx_rx *rx);
+/** A message is processed. */
+static inline void
+mlx_slot_count(struct plx_queue *q, const struct plx_rx *rx)
+{
+	PLX_STAT_INC(q->stat.rx_msgs);
+	PLX_STAT_ADD(q->stat.rx_bytes, rx->len);
+}
+
+/** Count it, and free its slot. */
+void mlx_slot_done(struct mlx_queue *mq, const struct plx_rx *rx);
 /** Invalid: free its slot. */
 void mlx_slot_drop(struct mlx_queue *mq, const struct plx_rx *rx);
 /** A message without a slot has arrived. */
 void mlx_slot_placed(struct mlx_queue *mq, struct mlx_peer *p, uint32_t imm);
-void mlx_slot_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n);
-void *mlx_slot_keep(struct plx_queue *q, struct plx_rx *rx);
-void mlx_slot_give_back(struct plx_queue *q, void *kept);
 
 #endif

@@ -431,7 +431,7 @@ take_announced(struct mlx_tm *tm, struct mlx_peer *p, struct plx_rx *rx)
 		if (ctx != NULL)
 			ctx->rndv_cb(ctx, tag, rx, sizeof(*rx), UCS_OK, UCT_TAG_RECV_CB_INLINE_DATA);
 	}
-	mlx_slot_release(tm->mq->q, rx, 1);
+	mlx_slot_done(tm->mq, rx);
 	return false;
 }
 
