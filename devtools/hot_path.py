@@ -32,8 +32,8 @@ Message = collections.namedtuple("Message", "program bytes env budget")
 MESSAGES = {
     "8 B over shm": Message("follow", 8, {}, 8),
     # By itself a sender on the same core is not asked to help.
-    "64 KiB over shm": Message("follow", 64 << 10, {"PLX_RNDV_SCHEME": "split"}, 17),
-    "4 MiB over net_mlx": Message("mlx5_follow", 4 << 20, {"PLX_WORKER_DEVICES": "net_mlx"}, 24),
+    "64 KiB over shm": Message("follow", 64 << 10, {"PLX_RNDV_SCHEME": "split"}, 14),
+    "4 MiB over net_mlx": Message("mlx5_follow", 4 << 20, {"PLX_WORKER_DEVICES": "net_mlx"}, 20),
 }
 
 # A send chooses its protocol once, a receiver how the data moves.

@@ -9,6 +9,7 @@
 #ifndef ICOUNT_PAIR_H
 #define ICOUNT_PAIR_H
 
+#include <stdalign.h>
 #include <stdint.h>
 
 #include <ucp/api/ucp.h>
@@ -21,7 +22,7 @@ struct side {
 	ucp_worker_h worker;
 	ucp_ep_h ep; /* to the other one */
 	ucp_address_t *addr;
-	uint8_t buf[BUF_LEN];
+	alignas(4096) uint8_t buf[BUF_LEN]; /* pages without other data: only those of no file can be watched */
 };
 
 extern struct side side[SIDES];
