@@ -87,7 +87,4 @@ int conf_ucx_mem(const char *text, uint64_t *bytes);
 /** Copy the value of key in "intra:8k,inter:1m". Errors: -ENOENT. */
 int conf_ucx_key(const char *text, const char *key, char *out, size_t len);
 
-/** Whether a comma-separated list has a word, case ignored. */
-bool conf_ucx_has_word(const char *list, const char *word);
-
 #endif

@@ -516,16 +516,3 @@ conf_ucx_key(const char *text, const char *key, char *out, size_t len)
 	}
 	return -ENOENT;
 }
-
-bool
-conf_ucx_has_word(const char *list, const char *word)
-{
-	size_t n, word_len = strlen(word);
-
-	for (const char *p = list; *p != '\0'; p += n + (p[n] == ',')) {
-		n = strcspn(p, ",");
-		if (n == word_len && strncasecmp(p, word, n) == 0)
-			return true;
-	}
-	return false;
-}

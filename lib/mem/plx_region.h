@@ -57,9 +57,6 @@ int plx_region_hold(const struct plx_region_key *key, uint64_t addr, uint64_t le
 /** End an access. Thread: any. */
 void plx_region_drop(const struct plx_region_key *key);
 
-/** @return the number of regions. Thread: any. */
-uint32_t plx_region_count(void);
-
 /** A segment by its name for another process. */
 struct plx_seg_name {
 	struct plx_proc proc; /* its owner; the pid is ignored */

@@ -31,7 +31,6 @@ static struct {
 	struct region_slot *_Atomic chunks[CHUNKS];
 	uint32_t n_made;     /* slots ever used; the first is never used */
 	uint32_t first_free; /* 0: none */
-	_Atomic uint32_t n;
 } regions = {.lock = PTHREAD_MUTEX_INITIALIZER, .n_made = 1};
 
 static struct region_slot *
@@ -92,7 +91,6 @@ plx_region_add(uint64_t base, uint64_t len, uint8_t rights, struct plx_region_ke
 	s->rights = rights;
 	/* pairs with the acquire in plx_region_hold() */
 	atomic_store_explicit(&s->state, LIVE, memory_order_release);
-	atomic_fetch_add_explicit(&regions.n, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&regions.lock);
 	*out = (struct plx_region_key){.index = i, .token = token};
 	return 0;
@@ -112,7 +110,6 @@ plx_region_remove(const struct plx_region_key *key)
 	pthread_mutex_lock(&regions.lock);
 	s->next_free = regions.first_free;
 	regions.first_free = key->index;
-	atomic_fetch_sub_explicit(&regions.n, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&regions.lock);
 }
 
@@ -148,12 +145,6 @@ plx_region_drop(const struct plx_region_key *key)
 {
 	/* pairs with the acquire in plx_region_remove() */
 	atomic_fetch_sub_explicit(&slot_at(key->index)->state, 1, memory_order_release);
-}
-
-uint32_t
-plx_region_count(void)
-{
-	return atomic_load_explicit(&regions.n, memory_order_relaxed);
 }
 
 /* Regions of the parent stay in the table: no peer of the child has a key of them. */
