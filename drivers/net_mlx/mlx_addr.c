@@ -10,7 +10,7 @@
 #include <rte_hash_crc.h>
 
 #include "plx_credit.h"
-#include "plx_dev.h"
+#include "plx_dev_ops.h"
 #include "plx_route.h"
 
 #include "mlx_addr.h"
@@ -59,10 +59,7 @@ mlx_addr_reach(const struct mlx_addr *own, const struct mlx_addr *to)
 static struct plx_route_end
 end_of(const struct mlx_addr *a)
 {
-	return (struct plx_route_end){.uid = a->uid, .addr = a->gid, .bits = a->net_bits,
-		.speed = a->flags >> MLX_ADDR_SPEED_AT,
-		.place = a->flags >> MLX_ADDR_PLACE_AT & MLX_ADDR_PLACE_MAX,
-		.is_near = (a->flags & MLX_ADDR_NEAR) != 0};
+	return (struct plx_route_end){.addr = a->gid, .bits = a->net_bits};
 }
 
 bool
@@ -73,13 +70,16 @@ mlx_addr_one_net(const struct mlx_addr *own, const struct mlx_addr *to)
 	return own->link == MLX_LINK_IB || plx_route_one_net(&a, &b);
 }
 
-int
-mlx_addr_score(const struct mlx_addr *own, const struct mlx_addr *to)
+void
+mlx_addr_path(const struct mlx_addr *own, const struct mlx_addr *to, struct plx_dev_path *out)
 {
-	const struct plx_route_end a = end_of(own), b = end_of(to);
+	const unsigned place = MLX_ADDR_PLACE_MAX << MLX_ADDR_PLACE_AT;
 
 	/* All links have the same addresses: equal ones prove nothing. */
-	return plx_route_score(&a, &b, mlx_addr_one_net(own, to) && !is_of_link(own));
+	out->one_net = mlx_addr_one_net(own, to) && !is_of_link(own);
+	out->speed = RTE_MIN(own->flags >> MLX_ADDR_SPEED_AT, to->flags >> MLX_ADDR_SPEED_AT);
+	out->one_place = ((own->flags ^ to->flags) & place) == 0;
+	out->n_near = !!(own->flags & MLX_ADDR_NEAR) + !!(to->flags & MLX_ADDR_NEAR);
 }
 
 uint32_t

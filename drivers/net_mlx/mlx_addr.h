@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct plx_dev_path;
+
 #define MLX_ADDR_VERSION 4
 
 enum mlx_link {
@@ -126,8 +128,8 @@ int mlx_addr_reach(const struct mlx_addr *own, const struct mlx_addr *to);
 /** @return whether two that reach each other do so without a router. Thread: any. */
 bool mlx_addr_one_net(const struct mlx_addr *own, const struct mlx_addr *to);
 
-/** @return the score of a path between two that reach each other, symmetric; 0 to 2^16 - 1 */
-int mlx_addr_score(const struct mlx_addr *own, const struct mlx_addr *to);
+/** What the addresses of two that reach each other say of the path between them. Thread: any. */
+void mlx_addr_path(const struct mlx_addr *own, const struct mlx_addr *to, struct plx_dev_path *out);
 
 static inline uint16_t
 mlx_addr_lid(const struct mlx_addr *a)

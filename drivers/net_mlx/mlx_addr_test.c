@@ -136,9 +136,18 @@ two_are_on_one_network_if_both_their_masks_say_so(void)
 	}
 }
 
+static int64_t
+rank(const struct mlx_addr *own, const struct mlx_addr *to)
+{
+	struct plx_dev_path path = {.self = own->uid == to->uid};
+
+	mlx_addr_path(own, to, &path);
+	return plx_dev_path_rank(&path);
+}
+
 /* From the best to the worst. */
 static void
-a_score_is_the_same_both_ways_and_says_what_counts(void)
+a_rank_is_the_same_both_ways_and_says_what_counts(void)
 {
 	struct mlx_addr own = v4_addr(1, 1, 24), to[8];
 	unsigned n = 0;
@@ -158,12 +167,20 @@ a_score_is_the_same_both_ways_and_says_what_counts(void)
 	to[n] = v4_addr(2, 2, 24);
 	to[n++].flags = MLX_ADDR_TM;
 	for (unsigned i = 0; i < n; i++) {
-		UNIT_EQ(mlx_addr_score(&own, &to[i]), mlx_addr_score(&to[i], &own));
-		UNIT_TRUE(mlx_addr_score(&own, &to[i]) >= 0 && mlx_addr_score(&own, &to[i]) < 1 << 16);
+		UNIT_EQ(rank(&own, &to[i]), rank(&to[i], &own));
 		if (i != 0)
-			UNIT_TRUE(mlx_addr_score(&own, &to[i]) < mlx_addr_score(&own, &to[i - 1]));
+			UNIT_TRUE(rank(&own, &to[i]) < rank(&own, &to[i - 1]));
 	}
 	UNIT_EQ(n, 7);
+}
+
+static bool
+is_one_net(const struct mlx_addr *own, const struct mlx_addr *to)
+{
+	struct plx_dev_path path = {.self = false};
+
+	mlx_addr_path(own, to, &path);
+	return path.one_net;
 }
 
 static void
@@ -177,9 +194,9 @@ two_addresses_of_links_may_be_of_two_links(void)
 	b.uid++;
 	UNIT_EQ(mlx_addr_reach(&a, &b), 0);
 	b.gid[0] = a.gid[0] = 0x20; /* no longer of links */
-	UNIT_TRUE(mlx_addr_score(&a, &b) >> 7 != 0);
+	UNIT_TRUE(is_one_net(&a, &b));
 	b.gid[0] = a.gid[0] = 0xfe;
-	UNIT_EQ(mlx_addr_score(&a, &b) >> 7, 0);
+	UNIT_TRUE(!is_one_net(&a, &b));
 }
 
 static void
@@ -327,7 +344,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_domain_is_of_one_port_of_one_process),
 	UNIT_TEST(only_one_network_is_reached),
 	UNIT_TEST(two_are_on_one_network_if_both_their_masks_say_so),
-	UNIT_TEST(a_score_is_the_same_both_ways_and_says_what_counts),
+	UNIT_TEST(a_rank_is_the_same_both_ways_and_says_what_counts),
 	UNIT_TEST(two_addresses_of_links_may_be_of_two_links),
 	UNIT_TEST(the_key_of_datagrams_is_nobody_elses),
 	UNIT_TEST(groups_are_multicast_addresses_of_the_ports_network),

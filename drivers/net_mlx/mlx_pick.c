@@ -28,7 +28,7 @@ mlx_queue_shun(struct mlx_queue *mq, uint64_t uid)
 }
 
 int
-mlx_peer_score(struct plx_queue *q, const struct plx_addr *addr)
+mlx_queue_path(struct plx_queue *q, const struct plx_addr *addr, struct plx_dev_path *out)
 {
 	const struct mlx_queue *mq = mlx_queue(q);
 	struct mlx_addr to;
@@ -42,9 +42,9 @@ mlx_peer_score(struct plx_queue *q, const struct plx_addr *addr)
 		rc = mlx_queue_reach(mq, &to);
 	if (rc != 0)
 		return rc;
-	rc = mlx_addr_score(&mq->addr, &to);
-	return mlx_port_is_up(mq->port) && !plx_route_is_shunned(&mq->shunned, to.uid, plx_clock_ns())
-		? rc | PLX_SCORE_GOOD : rc;
+	mlx_addr_path(&mq->addr, &to, out);
+	out->works = mlx_port_is_up(mq->port) && !plx_route_is_shunned(&mq->shunned, to.uid, plx_clock_ns());
+	return 0;
 }
 
 void

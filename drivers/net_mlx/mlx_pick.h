@@ -13,11 +13,13 @@
 
 struct mlx_queue;
 struct plx_addr;
+struct plx_dev_path;
 struct plx_queue;
 
 /** Errors: -EHOSTUNREACH. */
 int mlx_queue_reach(const struct mlx_queue *mq, const struct mlx_addr *to);
-int mlx_peer_score(struct plx_queue *q, const struct plx_addr *addr);
+/** plx_dev_ops.ports.path */
+int mlx_queue_path(struct plx_queue *q, const struct plx_addr *addr, struct plx_dev_path *out);
 /** plx_dev_ops.addr_whose, addr_why */
 void mlx_addr_whose(const struct plx_addr *addr, char *text, size_t len);
 void mlx_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text, size_t len);

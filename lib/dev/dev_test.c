@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * dev_test.c - a driver is complete, or it is refused
+ * dev_test.c - a driver is complete, or it is refused; which path comes first
  */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+
+#include <rte_common.h>
 
 #include "plx_dev_cm.h"
 #include "plx_unit.h"
@@ -51,6 +53,33 @@ a_table_of_hooks_is_whole_or_empty(void)
 	ops = fake_dev_ops;
 	ops.cm = &cm;
 	UNIT_EQ(plx_dev_register(&ops), -EINVAL);
+}
+
+/* Each counts more than all before it. */
+static void
+what_works_counts_most_of_a_path_and_nearness_least(void)
+{
+	const struct plx_dev_path paths[] = {{.dead = true, .works = true, .known = true, .spread = 9}, {.spread = UINT32_MAX},
+		{.n_near = 1}, {.n_near = 2}, {.one_place = true}, {.speed = 1}, {.speed = 15}, {.one_net = true}, {.self = true},
+		{.known = true}, {.works = true}};
+	struct plx_dev_path all = {.spread = 0};
+
+	for (unsigned i = 1; i < RTE_DIM(paths); i++) {
+		struct plx_dev_path before = {.spread = UINT32_MAX};
+
+		before.n_near = i > 3 ? 2 : i > 2;
+		before.one_place = i > 4;
+		before.speed = i > 6 ? 15 : i > 5;
+		before.one_net = i > 7;
+		before.self = i > 8;
+		before.known = i > 9;
+		if (i > 1)
+			UNIT_TRUE(plx_dev_path_rank(&paths[i]) > plx_dev_path_rank(&before));
+		UNIT_TRUE(plx_dev_path_rank(&paths[i]) > plx_dev_path_rank(&paths[i - 1]));
+	}
+	UNIT_TRUE(plx_dev_path_rank(&all) == 0);
+	all.spread = 1;
+	UNIT_EQ(plx_dev_path_rank(&all), 1);
 }
 
 static int
@@ -113,6 +142,7 @@ a_device_says_no_more_than_its_driver_has_hooks_for(void)
 static CU_TestInfo tests[] = {
 	UNIT_TEST(a_driver_has_every_hook_that_is_asked_of_all),
 	UNIT_TEST(a_table_of_hooks_is_whole_or_empty),
+	UNIT_TEST(what_works_counts_most_of_a_path_and_nearness_least),
 	UNIT_TEST(a_deadline_goes_with_sleep_and_control),
 	UNIT_TEST(a_device_says_no_more_than_its_driver_has_hooks_for),
 	CU_TEST_INFO_NULL,

@@ -494,7 +494,7 @@ void plx_queue_addr_whose(const struct plx_queue *q, const struct plx_addr *addr
 	size_t len);
 
 /**
- * Why plx_queue_score() or plx_peer_get() refused an address, as text.
+ * Why plx_queue_rank() or plx_peer_get() refused an address, as text.
  * @param err their result
  * Thread: owner. Blocks: may (system calls).
  */
@@ -511,14 +511,14 @@ const char *plx_queue_port(const struct plx_queue *q);
 bool plx_queue_is_up(const struct plx_queue *q);
 
 /**
- * Score the path from this queue to an address, compared with other queues of its device
- * and other addresses of the same worker. The score is symmetric: both sides compute the
+ * Rank the path from this queue to an address, compared with other queues of its device
+ * and other addresses of the same worker. The rank is symmetric: both sides compute the
  * same value, except for what only one of them has seen (a port that is down, a failed
  * attempt).
  * @return higher is better, never two that are equal; -EHOSTUNREACH there is no path,
  *   -EINVAL not an address. Thread: owner. Blocks: never, but makes system calls.
  */
-int64_t plx_queue_score(struct plx_queue *q, const struct plx_addr *addr);
+int64_t plx_queue_rank(struct plx_queue *q, const struct plx_addr *addr);
 
 /**
  * Let the owner sleep: from now on the queue has a descriptor that polls readable if a

@@ -21,8 +21,25 @@ struct plx_dev {
 	_Atomic bool failed; /* writers: driver, control; readers: any, relaxed */
 };
 
-/** peer_score adds this to its value below it, unless something speaks against the path. */
-#define PLX_SCORE_GOOD (1 << 30)
+/**
+ * What is known of a path between two queues, as far as it tells paths apart. Both sides find the same, but for `works`,
+ * `known` and `dead`, which one of them may have seen alone. plx_dev_path_rank() says what counts more.
+ */
+struct plx_dev_path {
+	/* by the driver */
+	bool works;	/* this side's port is up, and no attempt has failed lately */
+	bool one_net;	/* it is known to need no router */
+	bool one_place; /* both are as many-th ports of their workers: the same place is likely to be on one network */
+	uint8_t speed;	/* the slower one's, 0 to 15 */
+	uint8_t n_near; /* of the two, those whose owner's cores are near the device */
+	/* by lib/dev */
+	bool known, dead; /* the two are connected: so both sides use the same pair; or were */
+	bool self;	  /* it leads from a queue to itself */
+	uint32_t spread;  /* makes equal paths differ, and spreads peers over them */
+};
+
+/** The one place that ranks paths. @return higher is better. Thread: any. */
+int64_t plx_dev_path_rank(const struct plx_dev_path *path);
 
 /*
  * Optional tables: a driver has all hooks of a table, or none. plx_dev_register() refuses
@@ -104,7 +121,8 @@ struct plx_dev_ports_ops {
 	int (*look)(const struct plx_conf *conf, unsigned port, struct plx_dev_port *out); /* any thread */
 	const char *(*name)(const struct plx_queue *q);
 	bool (*is_up)(const struct plx_queue *q);
-	int (*score)(struct plx_queue *q, const struct plx_addr *addr); /* below 2^16, or -errno */
+	/* out is zeroed; 0, or -errno: there is none */
+	int (*path)(struct plx_queue *q, const struct plx_addr *addr, struct plx_dev_path *out);
 };
 
 struct plx_dev_ops {

@@ -9,7 +9,14 @@
 
 #include "dev_int.h"
 
-#define SCORE_KNOWN (1 << 29) /* the two queues are connected: so both sides use the same pair */
+/* Parts of a rank: each counts more than all later ones. */
+#define RANK_WORKS (1 << 30)
+#define RANK_KNOWN (1 << 29)
+#define RANK_SELF  (1 << 12) /* a worker sends to itself by one queue */
+#define RANK_NET   (1 << 11)
+#define RANK_SPEED 7	     /* from this bit on */
+#define RANK_PLACE (1 << 6)
+#define RANK_NEAR  (1 << 4)  /* for each side */
 
 const struct plx_stat_row plx_queue_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_queue_stat, tx_msgs),
@@ -232,32 +239,43 @@ plx_queue_control(struct plx_queue *q)
 	}
 }
 
-/* Symmetric: makes equal paths differ, and spreads peers over them. */
-static uint32_t
-spread_of(const struct plx_queue *q, uint64_t uid)
+int64_t
+plx_dev_path_rank(const struct plx_dev_path *p)
 {
+	int rank = (p->works ? RANK_WORKS : 0) | (p->known ? RANK_KNOWN : 0) | (p->self ? RANK_SELF : 0) |
+		(p->one_net ? RANK_NET : 0) | p->speed << RANK_SPEED | (p->one_place ? RANK_PLACE : 0) | p->n_near * RANK_NEAR;
+
+	return (int64_t)(p->dead ? 0 : rank) << 32 | p->spread;
+}
+
+/* What does not depend on the device. */
+static void
+path_look(const struct plx_queue *q, const struct plx_addr *addr, uint64_t uid, struct plx_dev_path *path)
+{
+	const struct plx_peer *peer = dev_peer_find(q, uid, addr);
 	struct plx_addr own;
 	uint64_t own_uid;
 
 	plx_queue_addr(q, &own);
 	memcpy(&own_uid, own.bytes, sizeof(own_uid));
-	return (own_uid ^ uid) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+	path->spread = (own_uid ^ uid) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+	path->self = own_uid == uid;
+	path->dead = peer != NULL && peer->state == PLX_PEER_DEAD;
+	path->known = peer != NULL;
 }
 
 int64_t
-plx_queue_score(struct plx_queue *q, const struct plx_addr *addr)
+plx_queue_rank(struct plx_queue *q, const struct plx_addr *addr)
 {
 	const struct plx_dev_ops *ops = q->dev->ops;
-	const struct plx_peer *peer;
+	struct plx_dev_path path = {.works = false};
 	uint64_t uid;
-	int score = dev_addr_uid(addr, &uid);
+	int rc = dev_addr_uid(addr, &uid);
 
-	if (score == 0 && ops->ports.score != NULL)
-		score = ops->ports.score(q, addr);
-	if (score < 0)
-		return score;
-	peer = dev_peer_find(q, uid, addr);
-	if (peer != NULL)
-		score = peer->state == PLX_PEER_DEAD ? 0 : score | SCORE_KNOWN;
-	return (int64_t)score << 32 | spread_of(q, uid);
+	if (rc == 0 && ops->ports.path != NULL)
+		rc = ops->ports.path(q, addr, &path);
+	if (rc != 0)
+		return rc;
+	path_look(q, addr, uid, &path);
+	return plx_dev_path_rank(&path);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_route.h - which port for which peer, and what the host knows of its ports
+ * plx_route.h - what tells paths between two hosts apart: networks, speeds, places, failures
  *
  * Design notes
  * - A worker has a queue at each of its ports, and so has the peer. Both sides choose the same
- *   two queues, each on its own: the score of a route is symmetric, as it depends on the contents
- *   of both addresses. Failures that only one side has seen take precedence: a queue of the peer
+ *   two queues, each on its own: what is here of a path is symmetric, as it depends on the contents
+ *   of both addresses, and plx_dev_path_rank() ranks it. Failures that only one side has seen take precedence: a queue of the peer
  *   that could not be reached is the last choice for a while.
  */
 #ifndef PLX_ROUTE_H
@@ -25,23 +25,12 @@ struct sockaddr;
 
 /** One end of a route: a queue's port, from its address. */
 struct plx_route_end {
-	uint64_t uid;	     /* of the queue */
 	const uint8_t *addr; /* 16 bytes: of IPv6, or of IPv4 at their end */
 	uint8_t bits;	     /* of these, the bits of its network */
-	uint8_t speed;	     /* plx_route_speed() */
-	uint8_t place;	     /* of the port among those of its worker */
-	bool is_near;	     /* its owner's cores are near the device */
 };
 
 /** @return whether two addresses are on one network by both their masks. Thread: any. */
 bool plx_route_one_net(const struct plx_route_end *a, const struct plx_route_end *b);
-
-/**
- * The score of a route, symmetric.
- * @param one_net whether it is known to need no router
- * @return 0 to 2^16 - 1. Thread: any.
- */
-int plx_route_score(const struct plx_route_end *own, const struct plx_route_end *to, bool one_net);
 
 /** Queues of peers that could not be reached, or failed. */
 struct plx_route_shun {

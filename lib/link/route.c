@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * route.c - which port for which peer, and what the host knows of its ports
+ * route.c - what the host knows of its ports, and who was not reached
  */
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -15,13 +15,6 @@
 #define CPULIST_MAX  4096 /* characters */
 #define SPEED_LEAST  7	  /* half octaves above 1 Gb/s: 10 Gb/s and less are the slowest */
 
-/* Parts of a score: each counts more than all later ones. */
-#define SCORE_SELF  (1 << 12) /* a worker sends to itself by one queue */
-#define SCORE_NET   (1 << 11)
-#define SCORE_SPEED 7	      /* the slower one's, from this bit on */
-#define SCORE_PLACE (1 << 6)  /* the same place on two hosts is likely to be on one network */
-#define SCORE_NEAR  (1 << 4)  /* for each side */
-
 bool
 plx_route_one_net(const struct plx_route_end *a, const struct plx_route_end *b)
 {
@@ -30,14 +23,6 @@ plx_route_one_net(const struct plx_route_end *a, const struct plx_route_end *b)
 	if (memcmp(a->addr, b->addr, bits / 8) != 0)
 		return false;
 	return bits % 8 == 0 || ((a->addr[bits / 8] ^ b->addr[bits / 8]) & 0xff00 >> bits % 8 & 0xff) == 0;
-}
-
-int
-plx_route_score(const struct plx_route_end *own, const struct plx_route_end *to, bool one_net)
-{
-	return (own->uid == to->uid ? SCORE_SELF : 0) | (one_net ? SCORE_NET : 0) |
-		(own->speed < to->speed ? own->speed : to->speed) << SCORE_SPEED |
-		(own->place == to->place ? SCORE_PLACE : 0) | (own->is_near + to->is_near) * SCORE_NEAR;
 }
 
 void

@@ -68,14 +68,14 @@ choose(struct plx_worker *w, const struct plx_wire_addr *wire, const char *name,
 			continue;
 		memcpy(addr.bytes, d->bytes, d->len);
 		for (uint32_t k = 0; k < w->n_queues; k++) {
-			int64_t score;
+			int64_t rank;
 
 			if (!same_device(d, plx_dev_name(w->devs[k])))
 				continue;
-			score = plx_queue_score(w->queues[k], &addr);
-			if (score <= best && *q != NULL)
+			rank = plx_queue_rank(w->queues[k], &addr);
+			if (rank <= best && *q != NULL)
 				continue;
-			best = score;
+			best = rank;
 			*q = w->queues[k];
 			*to = addr;
 		}
