@@ -361,6 +361,8 @@ tcp_no_port(const struct tcp_queue *tq)
 
 /** @return since when nothing has come on a connection. */
 uint64_t tcp_sock_idle_ms(int fd);
+/** @return whether a connection still has something to send, or with more may have: a reset one has not. */
+bool tcp_sock_waits(int fd, bool more);
 /** Read the rest of a message of the handshake. @return 0: it is whole; -EAGAIN; or why not */
 int tcp_sock_read(int fd, void *msg, size_t len, uint16_t *n);
 /** Write a message of the handshake, for which a new socket has room. */

@@ -9,11 +9,9 @@
  * (plx_queue.rests): its worker's turns pass it by.
  */
 #include <errno.h>
-#include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -188,13 +186,12 @@ peer_leave(struct plx_peer *peer, void *arg)
 {
 	struct tcp_peer *p = tcp_peer(peer);
 	unsigned *waits = arg;
-	int left = 0;
 
 	if (!tcp_is_up(p) || p->self)
 		return;
 	tcp_push(p);
 	if (tcp_is_up(p))
-		*waits += !STAILQ_EMPTY(&p->out) || (ioctl(p->fd, SIOCOUTQ, &left) == 0 && left != 0);
+		*waits += tcp_sock_waits(p->fd, !STAILQ_EMPTY(&p->out));
 }
 
 /* What was sent has to arrive: a socket that is closed before may throw it away. */

@@ -4,10 +4,12 @@
  * tcp_sock.c - system calls with sockets
  */
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -210,6 +212,19 @@ tcp_sock_idle_ms(int fd)
 	socklen_t len = sizeof(info);
 
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 ? info.tcpi_last_ack_recv : 0;
+}
+
+bool
+tcp_sock_waits(int fd, bool more)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+	int left = 0;
+
+	/* What the peer has reset keeps its bytes for ever. */
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 || info.tcpi_state == TCP_CLOSE)
+		return false;
+	return more || (ioctl(fd, SIOCOUTQ, &left) == 0 && left != 0);
 }
 
 int
