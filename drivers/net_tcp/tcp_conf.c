@@ -32,6 +32,10 @@ static const struct plx_conf_row rows[TCP_CONF_N] = {
 		"Data of one message; longer ones go in pieces."),
 	PLX_ROW_UINT(TCP_CONF_CHUNKS, "net_tcp.chunks", "chunks", "256", 64, 1u << 16, false,
 		"Chunks of 64 KiB of a worker for what its sockets do not take at once."),
+	PLX_ROW_UINT(TCP_CONF_GROUP_PORT, "net_tcp.group_port", "port", "27180", 1024, UINT16_MAX, false,
+		"Port of UDP of messages to groups, the same on all hosts."),
+	PLX_ROW_UINT(TCP_CONF_GROUP_TTL, "net_tcp.group_ttl", "hops", "1", 0, UINT8_MAX, false,
+		"Networks that a message to a group may pass: 1 the own one, 0 only this host."),
 };
 
 struct plx_conf_rows tcp_settings = {.rows = rows, .n = TCP_CONF_N};

@@ -41,6 +41,7 @@ tcp_peer_adopt(struct tcp_peer *p, int fd)
 	p->used_ms = tq->now_ms;
 	tq->n_conns++;
 	tcp_heat(p);
+	tcp_lossy_moved(p);
 	plx_peer_met(&p->peer);
 	return 0;
 }

@@ -94,6 +94,7 @@ static const struct dev_contract_suite suites[] = {
 	{"itself", 0, own_tests},
 	{"memory by keys", 0, tcp_far_tests},
 	{"idle connections", 0, tcp_park_tests},
+	{"datagrams", 0, tcp_udp_tests},
 	{NULL, 0, NULL},
 };
 

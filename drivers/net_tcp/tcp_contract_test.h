@@ -11,5 +11,6 @@
 /* What only this driver has, up to a NULL name. */
 extern CU_TestInfo tcp_far_tests[];  /* memory by keys */
 extern CU_TestInfo tcp_park_tests[]; /* connections that are closed while they are idle */
+extern CU_TestInfo tcp_udp_tests[];  /* datagrams */
 
 #endif

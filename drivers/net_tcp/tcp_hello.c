@@ -8,7 +8,6 @@
 #include <sys/random.h>
 
 #include "tcp_hello.h"
-#include "tcp_mac.h"
 
 #define MAGIC	0x31746c70u /* "plt1" */
 #define VERSION 1
@@ -37,12 +36,10 @@ mac_of(uint8_t mac[TCP_MAC_LEN], const struct tcp_addr *keyed, const void *msg, 
 static bool
 mac_is(const uint8_t mac[TCP_MAC_LEN], const struct tcp_addr *keyed, const void *msg, size_t len, const uint8_t *before)
 {
-	uint8_t good[TCP_MAC_LEN], differ = 0;
+	uint8_t good[TCP_MAC_LEN];
 
 	mac_of(good, keyed, msg, len, before);
-	for (unsigned i = 0; i < TCP_MAC_LEN; i++) /* in a time that tells nothing */
-		differ |= mac[i] ^ good[i];
-	return differ == 0;
+	return tcp_mac_same(mac, good);
 }
 
 /* What hides a secret, and shows it again. */

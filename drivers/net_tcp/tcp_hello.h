@@ -17,8 +17,8 @@
 #define TCP_HELLO_H
 
 #include "tcp_addr.h"
+#include "tcp_mac.h"
 
-#define TCP_MAC_LEN   16
 #define TCP_NONCE_LEN 16
 
 enum tcp_hello_kind {

@@ -14,6 +14,7 @@
  * tcp_rx.c: what has come is read into the queue's buffer, whole messages are delivered in place.
  * tcp_rma.c, tcp_op.c: memory of peers is read and written; tcp_far.c, tcp_answer.c: ours is, by them (tcp_key.c);
  * tcp_bulk.c: data goes straight to where it belongs.
+ * tcp_lossy.c, tcp_group.c: datagrams to peers and to groups, by tcp_udp.c.
  * tcp_poll.c, tcp_hot.c: which sockets are looked at. tcp_watch.c: whether peers that are sent to are there.
  *
  * lib/link is for devices that connect by datagrams and count messages by credits; a stream has its
@@ -34,6 +35,7 @@
 #include "tcp_hello.h"
 #include "tcp_if.h"
 #include "tcp_key.h"
+#include "tcp_udp.h"
 
 #define TCP_CHUNK_LEN	(64u << 10) /* bytes of a chunk, with what stands before its data */
 #define TCP_PEER_CHUNKS 8u   /* of them, those with what waits for one peer */
@@ -74,6 +76,7 @@ enum tcp_watch {
 	TCP_WATCH_GUEST,
 	TCP_WATCH_TRY, /* to reach a peer; of the peer's, as the try may be over when its event is looked at */
 	TCP_WATCH_PEER,
+	TCP_WATCH_UDP, /* struct tcp_udp_in */
 	TCP_WATCH_BITS = 7,
 };
 
@@ -190,6 +193,7 @@ struct tcp_peer {
 	uint64_t mute_ms;	/* since when nothing is acknowledged; 0: it is */
 	TAILQ_ENTRY(tcp_peer) watch_link;
 	struct tcp_join *join;	/* TCP_JOINING */
+	struct tcp_lossy *lossy; /* tcp_lossy.c; NULL: there are no datagrams */
 	struct tcp_addr addr;
 };
 
@@ -207,6 +211,11 @@ struct tcp_stat {
 	uint64_t drop_bad_key;
 	uint64_t parked, reopened; /* connections closed as they were idle; made again */
 	uint64_t drop_bad_frame;
+	uint64_t udp_tx_calls, udp_rx_calls; /* system calls */
+	uint64_t udp_refused; /* datagrams that the kernel did not take, */
+	uint64_t udp_drop_bad; /* and that were none of ours */
+	uint64_t lossy_tx, lossy_no_room, lossy_rx, lossy_drop_not_ours;
+	uint64_t group_tx, group_no_room, group_rx, group_drop_not_ours;
 };
 
 /** A connection that somebody made; tcp_listen.c. */
@@ -248,6 +257,7 @@ struct tcp_queue {
 	struct tcp_lent *lent;
 	struct tcp_ops ops_free, ops_over;
 	struct tcp_op *ops;
+	struct tcp_udp *udp; /* NULL: it has no datagrams */
 	struct tcp_keys *keys; /* NULL: none has been given away yet */
 	uint32_t n_chunks, n_made; /* there may be; were used at all */
 	uint32_t msg_len;	/* bytes of the longest message that we send */
@@ -263,6 +273,8 @@ struct tcp_queue {
 	struct tcp_if_conf ifs;
 	char if_text[PLX_CONF_STR_MAX];
 	uint16_t port_first, port_last; /* 0: any */
+	uint16_t group_port;
+	uint8_t group_ttl;
 	uint32_t connect_ms, answer_ms, probe_ms, dead_ms;
 	uint32_t connected;	/* connections above which those that are idle are closed */
 	uint64_t watch_ms;	/* when the watched ones are looked at next */
@@ -343,6 +355,14 @@ uint32_t tcp_random(uint32_t n);
 int tcp_sock_epoll(struct tcp_queue *tq);
 int tcp_sock_listen(const struct tcp_queue *tq, uint16_t *port);
 int tcp_sock_connect(const struct tcp_queue *tq, const struct tcp_ip *ip, uint16_t port);
+/** A socket of UDP for both families, at a port of net_tcp.ports. */
+int tcp_sock_udp(const struct tcp_queue *tq, uint16_t *port);
+/**
+ * The longest datagram to a place that goes in one piece.
+ * @param fd a connection to there, which tells what the other side takes; or -1
+ * @return bytes behind the head of UDP, or -errno
+ */
+int tcp_sock_udp_room(const struct tcp_ip *ip, uint16_t port, int fd);
 void tcp_sock_settle(const struct tcp_queue *tq, int fd);
 /** Have epoll watch a socket. @param what whose it is, of this kind */
 int tcp_sock_watch(const struct tcp_queue *tq, int fd, uint32_t events, void *what, enum tcp_watch kind);
@@ -567,8 +587,26 @@ void tcp_poll(struct tcp_queue *tq);
 static inline bool
 tcp_poll_is_due(struct tcp_queue *tq)
 {
-	return tq->turns++ % TCP_POLL_EVERY == 0 || tq->n_hot == 0 || tq->n_joins != 0;
+	return tq->turns++ % TCP_POLL_EVERY == 0 || tq->n_joins != 0 ||
+		(tq->n_hot == 0 && (tq->udp == NULL || tq->udp->n_hot == 0));
 }
+
+/* tcp_lossy.c */
+int tcp_lossy_open(struct plx_queue *q, uint32_t *where);
+int tcp_lossy_to(struct plx_peer *peer, uint32_t where);
+int tcp_lossy_tx(const struct plx_tx *tx);
+/** The connection leads elsewhere, perhaps: so do datagrams. */
+void tcp_lossy_moved(struct tcp_peer *p);
+/** The peer is destroyed. */
+void tcp_lossy_drop(struct tcp_peer *p);
+
+/* tcp_group.c */
+int tcp_group_join(struct plx_queue *q, uint64_t id, bool rx);
+void tcp_group_leave(struct plx_queue *q, uint64_t id, bool rx);
+int tcp_group_tx(struct plx_queue *q, uint64_t id, const void *data, uint32_t len);
+void tcp_groups_close(struct tcp_queue *tq);
+/** In a forked child. */
+void tcp_groups_lose(struct tcp_queue *tq);
 
 /* tcp_watch.c */
 /** Something was sent to a peer, that is not watched. */

@@ -42,3 +42,13 @@ tcp_mac(const uint8_t key[KEY_LEN], struct tcp_mac_part a, struct tcp_mac_part b
 	SHA256Final(digest, &sha);
 	memcpy(out, digest, 16);
 }
+
+bool
+tcp_mac_same(const uint8_t a[TCP_MAC_LEN], const uint8_t b[TCP_MAC_LEN])
+{
+	uint8_t differ = 0;
+
+	for (unsigned i = 0; i < TCP_MAC_LEN; i++)
+		differ |= a[i] ^ b[i];
+	return differ == 0;
+}

@@ -85,6 +85,7 @@ tcp_peer_close(struct plx_peer *peer)
 
 	tcp_join_end(p);
 	tcp_guests_drop(p);
+	tcp_lossy_drop(p);
 	tcp_peer_disconnect(p);
 	tcp_queue(peer->q)->n_wants -= p->wants;
 }

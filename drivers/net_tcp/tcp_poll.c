@@ -53,6 +53,9 @@ event(struct tcp_queue *tq, uintptr_t what, uint32_t events)
 	case TCP_WATCH_TRY:
 		tcp_try_event(at);
 		break;
+	case TCP_WATCH_UDP:
+		tcp_udp_event(tq, at, events);
+		break;
 	default:
 		peer_event(tq, at, events);
 		break;

@@ -53,6 +53,8 @@ read_conf(struct tcp_queue *tq, const struct plx_conf *conf)
 	tq->connected = (uint32_t)plx_conf_u64(conf, TCP_CONF(CONNECTED));
 	tq->msg_len = (uint32_t)plx_conf_u64(conf, TCP_CONF(MSG_LEN)) + TCP_HDR_ROOM;
 	tq->n_chunks = (uint32_t)plx_conf_u64(conf, TCP_CONF(CHUNKS));
+	tq->group_port = (uint16_t)plx_conf_u64(conf, TCP_CONF(GROUP_PORT));
+	tq->group_ttl = (uint8_t)plx_conf_u64(conf, TCP_CONF(GROUP_TTL));
 	return read_ports(tq, plx_conf_str(conf, TCP_CONF(PORTS)));
 }
 
@@ -106,6 +108,7 @@ tcp_queue_open(struct plx_queue *q)
 	q->rests = true;
 	q->zcopy_min = TCP_LENT_MIN;
 	q->zcopy_iov = TCP_LENT_IOV;
+	q->group_mtu = TCP_GROUP_LEN;
 	return 0;
 }
 
@@ -202,9 +205,12 @@ tcp_queue_leave(struct plx_queue *q)
 	uint64_t until_ms = plx_clock_ms() + TCP_LEAVE_MS;
 	unsigned waits = 0;
 
-	if (tq->n_conns == 0 || getpid() != tq->pid)
+	if ((tq->n_conns == 0 && tq->udp == NULL) || getpid() != tq->pid)
 		return;
 	for (;;) {
+		if (tq->udp != NULL)
+			tcp_udp_push(tq);
+		waits += tq->udp != NULL && tq->udp->blocked;
 		plx_peer_each(q, peer_leave, &waits);
 		if (waits == 0 || plx_clock_ms() >= until_ms)
 			return;
@@ -231,6 +237,8 @@ tcp_queue_lose(struct plx_queue *q)
 
 	plx_peer_each(q, peer_lose, NULL);
 	tcp_listen_lose(tq);
+	tcp_groups_lose(tq);
+	tcp_udp_lose(tq);
 	tcp_sock_lose(&tq->epfd);
 }
 
@@ -240,6 +248,8 @@ tcp_queue_close(struct plx_queue *q)
 	struct tcp_queue *tq = tcp_queue(q);
 
 	tcp_listen_close(tq);
+	tcp_groups_close(tq);
+	tcp_udp_close(tq);
 	if (tq->epfd >= 0)
 		close(tq->epfd);
 	plx_soft_tag_close(q);

@@ -278,6 +278,8 @@ tcp_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n)
 		return got;
 	if (unlikely(!TAILQ_EMPTY(&tq->blocked)))
 		push_blocked(tq);
+	if (unlikely(tq->udp != NULL))
+		tcp_udp_turn(tq);
 	got = look(tq, rx, n);
 	if (tcp_poll_is_due(tq)) {
 		tcp_poll(tq);

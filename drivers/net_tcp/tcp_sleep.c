@@ -49,7 +49,7 @@ tcp_queue_arm(struct plx_queue *q)
 	struct epoll_event ev;
 	struct tcp_peer *p;
 
-	if (waits(tq) || (!q->rests && epoll_wait(tq->epfd, &ev, 1, 0) > 0))
+	if (waits(tq) || (tq->udp != NULL && tcp_udp_arm(tq)) || (!q->rests && epoll_wait(tq->epfd, &ev, 1, 0) > 0))
 		return -EBUSY;
 	TAILQ_FOREACH(p, &tq->blocked, blocked_link) {
 		if (!p->out_armed)

@@ -4,6 +4,7 @@
  * tcp_sock.c - system calls with sockets
  */
 #include <errno.h>
+#include <limits.h>
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -21,6 +22,11 @@
 #define BIND_TRIES  1024 /* ports of a range that are tried */
 #define PROBES_MAX  127u /* that the kernel counts */
 #define RTO_MAX_MS  44 /* TCP_RTO_MAX_MS, Linux 6.15: the longest pause between two tries to send the same */
+#define HEAD_IP4    20 /* bytes of heads */
+#define HEAD_IP6    40
+#define HEAD_UDP    8
+#define HEAD_TCP    20
+#define HEAD_STAMPS 12
 #define DEFER_S	    3 /* a connection on which nothing comes is the kernel's for so long */
 
 uint32_t
@@ -47,9 +53,9 @@ set(int fd, int level, int name, int value)
 }
 
 static int
-sock_new(int family)
+sock_new(int family, int type)
 {
-	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	return fd >= 0 ? fd : -errno;
 }
@@ -95,7 +101,7 @@ port_of(int fd, uint16_t *port)
 static int
 listen_by(const struct tcp_queue *tq, int family, uint16_t *port)
 {
-	int fd = sock_new(family), rc;
+	int fd = sock_new(family, SOCK_STREAM), rc;
 
 	if (fd < 0)
 		return fd;
@@ -129,12 +135,79 @@ tcp_sock_listen(const struct tcp_queue *tq, uint16_t *port)
 	return fd;
 }
 
+static int
+udp_by(const struct tcp_queue *tq, int family, uint16_t *port)
+{
+	int fd = sock_new(family, SOCK_DGRAM), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = family == AF_INET6 ? set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0) : 0;
+	if (rc == 0)
+		rc = bind_range(tq, fd, family);
+	if (rc == 0)
+		rc = port_of(fd, port);
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+int
+tcp_sock_udp(const struct tcp_queue *tq, uint16_t *port)
+{
+	int fd = udp_by(tq, AF_INET6, port);
+
+	return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? udp_by(tq, AF_INET, port) : fd;
+}
+
+/* What a datagram to a place may be long without being cut in pieces. @return bytes behind the head of UDP, or -errno */
+static int
+udp_room(const struct tcp_ip *ip, uint16_t port)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = tcp_ip_sockaddr(ip, port, &sa), n = sizeof(int);
+	int fd = sock_new(sa.ss_family, SOCK_DGRAM), mtu = 0, rc;
+
+	if (fd < 0)
+		return fd;
+	rc = connect(fd, (struct sockaddr *)&sa, len);
+	if (rc == 0)
+		rc = ip->family == 4 ? getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &n)
+				     : getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &n);
+	if (rc != 0)
+		mtu = -errno;
+	close(fd);
+	return mtu < 0 ? mtu : mtu - (ip->family == 4 ? HEAD_IP4 : HEAD_IP6) - HEAD_UDP;
+}
+
+/* The same as both ends of a connection have agreed it to be: what they do not cut is as long by UDP. */
+static int
+tcp_room(int fd)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+		return INT_MAX;
+	return (int)info.tcpi_snd_mss + ((info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0 ? HEAD_STAMPS : 0) +
+		HEAD_TCP - HEAD_UDP;
+}
+
+int
+tcp_sock_udp_room(const struct tcp_ip *ip, uint16_t port, int fd)
+{
+	int room = udp_room(ip, port);
+
+	return room < 0 ? room : RTE_MIN(room, tcp_room(fd));
+}
+
 int
 tcp_sock_connect(const struct tcp_queue *tq, const struct tcp_ip *ip, uint16_t port)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = tcp_ip_sockaddr(ip, port, &sa);
-	int fd = sock_new(sa.ss_family), rc = 0;
+	int fd = sock_new(sa.ss_family, SOCK_STREAM), rc = 0;
 
 	if (fd < 0)
 		return fd;

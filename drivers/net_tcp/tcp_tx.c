@@ -244,4 +244,6 @@ tcp_flush(struct plx_queue *q)
 		if (!p->blocked && !tcp_may_wait(p))
 			tcp_push(p);
 	}
+	if (unlikely(tq->udp != NULL && tq->udp->n_tx != 0 && !tq->udp->blocked))
+		tcp_udp_push(tq);
 }
