@@ -220,7 +220,7 @@ many_endpoints_can_be_open(void)
 static void
 the_handle_is_readable_while_there_is_an_event(void)
 {
-	enum { N = 50 }; /* fewer than a device takes without turns of the sender */
+	enum { N = 50 }; /* fewer than a device takes in one turn of the sender */
 	cci_event_t *ev;
 	struct pair p;
 	int n = 0;
@@ -232,6 +232,7 @@ the_handle_is_readable_while_there_is_an_event(void)
 	for (int i = 0; i < N; i++)
 		CU_ASSERT_EQUAL(cci_send(p.e[0].conn, &i, sizeof(i), NULL, CCI_FLAG_SILENT),
 			CCI_SUCCESS);
+	util_end_poll(&p.e[0]);
 	while (n < N) {
 		if (!readable(p.e[1].fd, 5000))
 			break;

@@ -9,8 +9,10 @@
  *   registry, and the published bytes disappear with the process, however it ends.
  * - Names belong to a user: the hash includes the uid. As anybody may bind any such name, a
  *   socket counts only if the kernel says that this user made it.
- * - A socket's name has room for 98 characters besides the hash. With base 64 that is too little
- *   for the address of an RDMA device, so the bytes are written in 85 characters, 4 bytes as 5.
+ * - A socket's name has room for 98 characters besides the hash, and the bytes are written in 85
+ *   characters, 4 bytes as 5. What goes beyond NAME_PART bytes is the name of a second socket, whose hash
+ *   includes the first ones. It is bound first, and lives in the receive queue of the first socket: it
+ *   ends with it, and the caller has one descriptor.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -29,10 +31,12 @@
 
 #define HASH_LEN      8 /* characters of 6 bytes */
 #define BASE	      85u
+#define NAME_PART     77 /* bytes that one socket's name has: so many have a second */
 #define TEXT_LEN(len) ((len) / 4 * 5 + ((len) % 4 != 0 ? (len) % 4 + 1 : 0))
 
-_Static_assert(1 + HASH_LEN + TEXT_LEN(PLX_NAME_DATA_MAX) < sizeof(((struct sockaddr_un *)0)->sun_path),
+_Static_assert(1 + HASH_LEN + TEXT_LEN(NAME_PART) < sizeof(((struct sockaddr_un *)0)->sun_path),
 	"a socket's name holds it");
+_Static_assert(PLX_NAME_DATA_MAX == 2 * NAME_PART, "two parts");
 
 /* None that ends a line, or that the system prints for a zero byte. */
 static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}_%$#";
@@ -61,11 +65,11 @@ write_text(const uint8_t *p, size_t len, char *to)
 /* @return bytes, or -EINVAL: anybody may bind a socket. An incomplete group is padded with
  *   the last digit. */
 static int
-read_text(const char *s, size_t n, uint8_t to[PLX_NAME_DATA_MAX])
+read_text(const char *s, size_t n, uint8_t to[NAME_PART])
 {
 	size_t len = 0;
 
-	if (n > TEXT_LEN(PLX_NAME_DATA_MAX) || n % 5 == 1)
+	if (n > TEXT_LEN(NAME_PART) || n % 5 == 1)
 		return -EINVAL;
 	for (size_t i = 0; i < n; i += 5) {
 		size_t n_digits = n - i < 5 ? n - i : 5;
@@ -101,37 +105,77 @@ plx_name_hash(const char *name)
 	return hash_on(0xcbf29ce484222325u, name, strlen(name));
 }
 
-/* The beginning of the socket names of this user: HASH_LEN characters and a terminating byte. */
-static void
-hash_text(const char *name, char *text)
+/* The hash of a name of this user; of the second part, continued by the first. */
+static uint64_t
+hash_of(const char *name, const void *first, size_t len)
 {
 	uint32_t uid = geteuid();
 	uint64_t h = hash_on(plx_name_hash(name), &uid, sizeof(uid));
 
-	plx_wire_text(&h, HASH_LEN * 3 / 4, text);
+	return hash_on(h, first, len);
 }
 
-int
-plx_name_publish(const char *name, const void *data, size_t len, int *out)
+/* A socket with this name. @return it, or -errno */
+static int
+bind_part(uint64_t hash, const void *data, size_t len)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	socklen_t a_len;
-	int fd;
+	int fd, rc;
 
-	if (len > PLX_NAME_DATA_MAX)
-		return -EMSGSIZE;
-	hash_text(name, a.sun_path + 1);
+	plx_wire_text(&hash, HASH_LEN * 3 / 4, a.sun_path + 1);
 	write_text(data, len, a.sun_path + 1 + HASH_LEN);
 	a_len = offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a.sun_path + 1);
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (bind(fd, (struct sockaddr *)&a, a_len) != 0) {
-		int rc = -errno;
+	if (bind(fd, (struct sockaddr *)&a, a_len) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
 
-		close(fd);
-		return rc;
+/* One socket keeps another in its receive queue. */
+static int
+keep_in(int fd, int other)
+{
+	alignas(struct cmsghdr) char buf[CMSG_SPACE(sizeof(other))] = {0};
+	struct sockaddr_un a;
+	struct msghdr m = {.msg_name = &a, .msg_namelen = sizeof(a), .msg_control = buf, .msg_controllen = sizeof(buf)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	if (getsockname(fd, (struct sockaddr *)&a, &m.msg_namelen) != 0)
+		return -errno;
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(other));
+	memcpy(CMSG_DATA(c), &other, sizeof(other));
+	return sendmsg(fd, &m, MSG_DONTWAIT) == 0 ? 0 : -errno;
+}
+
+int
+plx_name_publish(const char *name, const void *data, size_t len, int *out)
+{
+	size_t first = len < NAME_PART ? len : NAME_PART;
+	int fd, rest = -1, rc = 0;
+
+	if (len > PLX_NAME_DATA_MAX)
+		return -EMSGSIZE;
+	if (first == NAME_PART) {
+		rest = bind_part(hash_of(name, data, first), (const uint8_t *)data + first, len - first);
+		if (rest < 0)
+			return rest;
 	}
+	fd = bind_part(hash_of(name, NULL, 0), data, first);
+	if (fd >= 0 && rest >= 0)
+		rc = keep_in(fd, rest);
+	if (rest >= 0)
+		close(rest);
+	if (fd >= 0 && rc != 0)
+		close(fd);
+	if (fd < 0 || rc != 0)
+		return fd < 0 ? fd : rc;
 	*out = fd;
 	return 0;
 }
@@ -140,10 +184,42 @@ plx_name_publish(const char *name, const void *data, size_t len, int *out)
 struct search {
 	char head[HASH_LEN + 1];
 	uint32_t uid;
+	const char *name;
 	void (*fn)(const void *data, size_t len, void *arg);
 	void *arg;
 	int n;	   /* found, or -errno */
 };
+
+/* Bytes in two parts. */
+struct whole {
+	uint8_t data[PLX_NAME_DATA_MAX];
+	size_t len;
+};
+
+static int search_all(struct search *s, uint64_t hash);
+
+static void
+take_rest(const void *data, size_t len, void *arg)
+{
+	struct whole *w = arg;
+
+	memcpy(w->data + NAME_PART, data, len);
+	w->len = NAME_PART + len;
+}
+
+/* The first part of what goes on: the caller gets all of it, unless it ends now. */
+static void
+look_for_rest(struct search *s, const uint8_t *data)
+{
+	struct whole w = {.len = 0};
+	struct search rest = {.uid = s->uid, .fn = take_rest, .arg = &w};
+
+	memcpy(w.data, data, NAME_PART);
+	if (search_all(&rest, hash_of(s->name, data, NAME_PART)) <= 0)
+		return;
+	s->n++;
+	s->fn(w.data, w.len, s->arg);
+}
 
 static int
 ask_for_all(int fd)
@@ -169,7 +245,7 @@ look_at(struct search *s, const struct nlmsghdr *h)
 	const struct rtattr *a = (const struct rtattr *)(m + 1);
 	int left = h->nlmsg_len - NLMSG_LENGTH(sizeof(*m)), len;
 	const struct rtattr *uid = NULL, *name = NULL;
-	uint8_t data[PLX_NAME_DATA_MAX];
+	uint8_t data[NAME_PART];
 
 	for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
 		if (a->rta_type == UNIX_DIAG_NAME)
@@ -187,10 +263,12 @@ look_at(struct search *s, const struct nlmsghdr *h)
 	if (memcmp(RTA_DATA(uid), &s->uid, sizeof(s->uid)) != 0)
 		return;
 	len = read_text((const char *)RTA_DATA(name) + 1 + HASH_LEN, RTA_PAYLOAD(name) - 1 - HASH_LEN, data);
-	if (len < 0)
-		return;
-	s->n++;
-	s->fn(data, len, s->arg);
+	if (len == NAME_PART && s->name != NULL) {
+		look_for_rest(s, data);
+	} else if (len >= 0) {
+		s->n++;
+		s->fn(data, len, s->arg);
+	}
 }
 
 /* @return 1 when there may be more, 0 at the end, or -errno */
@@ -219,20 +297,28 @@ look_at_some(struct search *s, int fd)
 	return 1;
 }
 
-int
-plx_name_each(const char *name, void (*fn)(const void *data, size_t len, void *arg), void *arg)
+/* @return how many were found, or -errno */
+static int
+search_all(struct search *s, uint64_t hash)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG), rc;
-	struct search s = {.uid = geteuid(), .fn = fn, .arg = arg};
 
 	if (fd < 0)
 		return -errno;
-	hash_text(name, s.head);
+	plx_wire_text(&hash, HASH_LEN * 3 / 4, s->head);
 	rc = ask_for_all(fd);
 	if (rc == 0)
 		do {
-			rc = look_at_some(&s, fd);
+			rc = look_at_some(s, fd);
 		} while (rc > 0);
 	close(fd);
-	return rc != 0 ? rc : s.n;
+	return rc != 0 ? rc : s->n;
+}
+
+int
+plx_name_each(const char *name, void (*fn)(const void *data, size_t len, void *arg), void *arg)
+{
+	struct search s = {.uid = geteuid(), .name = name, .fn = fn, .arg = arg};
+
+	return search_all(&s, hash_of(name, NULL, 0));
 }

@@ -187,7 +187,7 @@ int plx_cm_listener_addr(const struct plx_cm_listener *l, struct sockaddr_storag
 
 /* name.c */
 
-#define PLX_NAME_DATA_MAX 78 /* an address of one device is up to 77 */
+#define PLX_NAME_DATA_MAX 154 /* an address of one port is up to 93 */
 
 /** @return a hash of a name. Thread: any. */
 uint64_t plx_name_hash(const char *name);
