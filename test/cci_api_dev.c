@@ -489,7 +489,7 @@ a_group_has_members_on_two_devices(void)
 			util_return(ev);
 		}
 	}
-	if (getenv("PLX_RPC_SOCKET") != NULL && strcmp(util_transport(), "net_mlx") == 0)
+	if (getenv("PLX_RPC_SOCKET") != NULL && util_is_rdma())
 		CU_ASSERT_EQUAL(util_counter("group_by_cm"), getenv("CCI_TEST_BY_MANAGER") != NULL);
 	for (int k = 0; k < 20; k++) {
 		UTIL_OK(cci_send(conn[k % 2][1], &k, sizeof(k), NULL, CCI_FLAG_SILENT));

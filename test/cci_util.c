@@ -16,6 +16,12 @@ util_transport(void)
 	return name != NULL ? name : "shm";
 }
 
+bool
+util_is_rdma(void)
+{
+	return strcmp(util_transport(), "net_mlx") == 0;
+}
+
 void
 util_end_open(struct end *e, const char *service, bool with_fd)
 {

@@ -46,6 +46,7 @@ struct pair {
 
 /** The transport of the first device: of shared memory, unless PLX_WORKER_DEVICES names one. */
 const char *util_transport(void);
+bool util_is_rdma(void);
 /** A counter of this process's only queue, as its control socket, PLX_RPC_SOCKET, tells. */
 uint64_t util_counter(const char *name);
 /** Start the library and make an endpoint. service may be NULL; with_fd: with an OS handle. */
