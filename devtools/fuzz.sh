@@ -17,7 +17,7 @@ seconds=${1:-10}
 [[ $seconds =~ ^[0-9]+$ ]] || { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
 shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(wire addr rkey conn shm chan ini uri ucx meet tcp)
+[ ${#targets[@]} -gt 0 ] || targets=(wire addr rkey conn shm chan ini uri ucx meet tcp udp)
 failed=0
 
 if [ ! -f "$build/build.ninja" ]; then

@@ -382,6 +382,21 @@ tcp(void)
 	}
 }
 
+/* Each command in each of its ways, and some behind each other. */
+static void
+udp(void)
+{
+	begin("udp", 0);
+	for (unsigned how = 0; how < 128; how++) {
+		for (unsigned i = 0; i < 4; i++) {
+			put((uint8_t)((how + i * 37) % 128));
+			put(any());
+			put_any(20);
+		}
+		end();
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -407,5 +422,6 @@ main(int argc, char **argv)
 	rkey_of_ports();
 	meet();
 	tcp();
+	udp();
 	return 0;
 }
