@@ -16,7 +16,7 @@
 #include "test_util.h"
 
 #define FAKE_HOST   UINT64_C(0x656b6166) /* "fake" */
-#define FAKE_SHARED 4096
+#define FAKE_SHARED (PLX_SHARED_RNDV + 4096)
 #define FAKE_POISON 0xdd
 
 struct fake_msg {

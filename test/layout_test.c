@@ -141,7 +141,7 @@ AT(struct shm_seg, doorbell, 64);
 AT(struct shm_seg, mail_head, 128);
 AT(struct shm_seg, addr, 256);
 AT(struct shm_seg, shared, 4096);
-AT(struct shm_seg, mail, 8192);
+AT(struct shm_seg, mail, 24576);
 _Static_assert(SHM_CELL_DATA_MAX == 112 && SHM_CELL_DATA_MAX + 8 == SHM_CELL_BODY, "messages in a cell");
 _Static_assert(SHM_CELLS * 2 <= UINT32_MAX && (SHM_CELLS & (SHM_CELLS - 1)) == 0, "cells");
 _Static_assert((SHM_MAIL_CELLS & (SHM_MAIL_CELLS - 1)) == 0, "mail cells");
@@ -149,7 +149,7 @@ _Static_assert(SHM_DATA_WIDE % SHM_LINE == 0 && SHM_DATA_LEN % SHM_LINE == 0, "d
 _Static_assert(SHM_DATA_LEN >= 2 * SHM_MSG_MAX, "a slot holds more than one long message");
 _Static_assert(SHM_SLOTS_OFF % 4096 == 0, "slots begin a page");
 _Static_assert(SHM_SLOTS_MAX <= 64, "a bit each in the doorbell");
-_Static_assert(SHM_SHARED_LEN / PLX_LINE == 64, "a bit for each cursor");
+_Static_assert(PLX_SHARED_RNDV / PLX_LINE == 64, "a bit for each cursor");
 
 /* The sender's side of a slot: the line it writes for every message. */
 _Static_assert(offsetof(struct shm_peer, cells) % PLX_LINE == 0 &&

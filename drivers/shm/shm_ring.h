@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define SHM_LINE	64
-#define SHM_MAGIC	0x37764d4853584c50ull /* "PLXSHMv7" */
+#define SHM_MAGIC	0x38764d4853584c50ull /* "PLXSHMv8" */
 #define SHM_CELL	128u /* bytes */
 #define SHM_CELLS	128u /* in a slot; a power of two */
 #define SHM_CELL_BODY	(SHM_CELL - 8)
@@ -40,7 +40,7 @@
 #define SHM_MSG_MAX	16384u /* header + data in a slot's data area */
 #define SHM_MAIL_CELL	1536u
 #define SHM_MAIL_CELLS	64u
-#define SHM_SHARED_LEN	4096u
+#define SHM_SHARED_LEN	20480u
 
 /** A queue's address; the contents of plx_addr, and what senders write to slots and mail. */
 struct shm_addr {

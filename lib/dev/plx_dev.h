@@ -84,6 +84,9 @@ enum plx_peer_state {
 	PLX_PEER_DEAD, /* err is the reason; nothing more is sent or received */
 };
 
+/** Bytes of a shared area that are lib/rndv's; lib/rma has the others. */
+#define PLX_SHARED_RNDV 4096u
+
 /**
  * The other end of a queue, as the driver knows it; a driver's own peer struct begins with
  * this one. There is one for each remote queue, however it became known: by an address or

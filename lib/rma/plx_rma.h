@@ -12,7 +12,8 @@
  *	MSG	messages; the target checks, does it and answers in its turns
  *
  * A short put by KEY takes no request; the MARK whose completion covers it does: see rma_quick.c.
- * Short puts and gets by DEV wait for each other: see rma_late.c.
+ * Short puts and gets by DEV wait for each other: see rma_late.c. One alone is offered to a target
+ * that polls: see rma_offer.c.
  *
  * Design notes
  * Memory that is mapped here needs no request and no turn, so the application's
@@ -53,6 +54,8 @@
 #define PLX_RMA_CHUNK	  (512u << 10) /* bytes of one operation that a reactor moves in a turn */
 #define PLX_RMA_LATE_LEN  (16u << 10) /* longer puts and gets by DEV wait for no others, bytes */
 #define PLX_RMA_LATE_N	  64	     /* of an ep that wait for each other: then they are moved */
+#define PLX_RMA_OFFER_LEN 960	     /* longer ones are not offered to the target, bytes */
+#define PLX_RMA_OFFER_US  2	     /* an offer stands, about as long as a call of the device takes */
 #define PLX_RMA_COPY_LEN  32	     /* puts that are kept in their request, bytes */
 
 enum plx_rma_kind { PLX_RMA_PUT, PLX_RMA_GET, PLX_RMA_ATOMIC };
@@ -98,6 +101,7 @@ struct plx_rma_stat {
 	uint64_t dev, key, msg, deferred;     /* operations by kind; native ones are not counted */
 	uint64_t late, bursts;		      /* of dev: those that waited for others; calls that
 	                      		       * moved several */
+	uint64_t offers, offers_back;	      /* of dev: offered to the target; of these, taken back */
 	uint64_t quick, marks;		      /* puts without a request; empty ones that complete
 	                      		       * them */
 	uint64_t puts, gets, atomics;	      /* of peers, executed here */
@@ -146,8 +150,10 @@ struct plx_rma_req {
 	bool nbi;		   /* the next flush returns errors */
 	bool checked;		   /* by message, whatever the device can */
 	bool late;		   /* DEV: may wait for others */
-	bool over;		   /* KEY: ends with err when the device has */
 	bool cpu64;		   /* plx_rkey.cpu64 */
+	bool over;		   /* KEY: ends with err when the device has */
+	bool weighed;		   /* late: whether to offer it to the target was decided */
+	bool offered;		   /* late: in the ep's cell */
 	uint8_t stage;		   /* KEY: of an atomic, see rma_key.c */
 };
 _Static_assert(sizeof(struct plx_rma_req) <= PLX_REQ_SIZE, "a request has room for it");
@@ -172,6 +178,10 @@ struct plx_rma_ep {
 	uint32_t n_out;			/* messages not answered */
 	uint32_t n_replies;		/* pending answers of ours */
 	int err;			/* of an operation that only a flush reports */
+	uint16_t cell;			/* of the peer's shared area that this side has, plus 1; 0: none */
+	uint8_t skip;			/* number of next operations that are not offered */
+	uint8_t unanswered;		/* skip after the last offer that was taken back */
+	uint64_t offer_until;		/* ticks */
 };
 _Static_assert(sizeof(struct plx_rma_ep) == sizeof(((struct plx_ep *)0)->of_rma), "it is kept there");
 
@@ -199,6 +209,8 @@ struct plx_rma {
 	uint64_t chunk;
 	bool by_device; /* may be used for put and get */
 	bool late;      /* operations of an ep may wait for each other */
+	uint16_t offer_len; /* longest that is offered, bytes */
+	uint32_t offer_ticks; /* an offer stands */
 	uint64_t fetch_min; /* puts by message from here on are fetched by their target; 0: none */
 	uint64_t domain; /* difference between tokens on the wire and in the table */
 	int err;      /* of an operation that only a flush reports */
@@ -426,6 +438,16 @@ int plx_rma_mark(struct plx_rma *r, struct plx_ep *ep);
  */
 void plx_rma_ep_failed(struct plx_rma *r, struct plx_ep *ep, int err);
 
+/** @return whether the target of an ep may be at the first operation of it now. Thread: owner. */
+static inline bool
+plx_rma_offers(const struct plx_ep *ep)
+{
+	return plx_rma_ep(ep)->send != NULL && plx_rma_ep(ep)->send->offered;
+}
+
+/** Give back what this side has of the peer's shared area. Thread: owner. */
+void plx_rma_ep_leave(struct plx_ep *ep);
+
 /** Fill in a request for an operation; counts it as in flight. Thread: application's side. */
 void plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *req);
 
@@ -472,6 +494,9 @@ void plx_rma_on_atomic(struct plx_rma *r, struct plx_ep *ep, const struct plx_wi
 void plx_rma_on_ack(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_ack *h);
 void plx_rma_on_data(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_data *h,
 	const uint8_t *data, uint32_t len);
+
+/** @param q where it arrived */
+void plx_rma_on_offer(struct plx_rma *r, const struct plx_queue *q, const struct plx_wire_offer *h);
 
 /** Slow path of plx_rma_run(). */
 unsigned plx_rma_run_slow(struct plx_rma *r);

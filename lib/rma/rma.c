@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <rte_common.h>
+#include <rte_cycles.h>
 
 #include "rma_int.h"
 
@@ -19,6 +20,8 @@ const struct plx_stat_row plx_rma_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_rma_stat, deferred),
 	PLX_STAT_ROW(struct plx_rma_stat, late),
 	PLX_STAT_ROW(struct plx_rma_stat, bursts),
+	PLX_STAT_ROW(struct plx_rma_stat, offers),
+	PLX_STAT_ROW(struct plx_rma_stat, offers_back),
 	PLX_STAT_ROW(struct plx_rma_stat, puts),
 	PLX_STAT_ROW(struct plx_rma_stat, gets),
 	PLX_STAT_ROW(struct plx_rma_stat, atomics),
@@ -55,6 +58,8 @@ plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated)
 	/* Inline the caller waits only for its own operation. */
 	r->chunk = dedicated ? PLX_RMA_CHUNK : UINT64_MAX;
 	r->by_device = plx_conf_u64(conf, PLX_CONF_RMA_SCHEME) != PLX_RMA_MESSAGE;
+	r->offer_len = PLX_RMA_OFFER_LEN;
+	r->offer_ticks = rte_get_tsc_hz() * PLX_RMA_OFFER_US / 1000000;
 	return rma_soft_open(r);
 }
 
@@ -143,6 +148,8 @@ plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *r
 	o->n_out = 0;
 	o->n_dev = 0;
 	o->over = false;
+	o->weighed = false;
+	o->offered = false;
 	o->stage = 0;
 	o->kind = d->kind;
 	o->op = d->op;
@@ -225,11 +232,27 @@ send_step(struct plx_rma *r, struct plx_req *req)
 	}
 }
 
+/*
+ * The first operation may wait for others, or is offered.
+ * @return how many are over, or the device's now; 0 the device does this one; -EAGAIN the target has it
+ */
+static __rte_noinline int
+late_step(struct plx_rma *r, struct plx_rma_ep *e)
+{
+	struct plx_rma_req *o = e->send;
+	int n;
+
+	if (o->offered)
+		return rma_offer_is_over(r, o) ? 1 : -EAGAIN;
+	n = (int)rma_burst_step(r, e);
+	return n == 0 && rma_offer(r, o) ? -EAGAIN : n;
+}
+
 unsigned
 rma_ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 {
 	struct plx_rma_req *o;
-	unsigned n = 0, moved;
+	unsigned n = 0;
 	int rc;
 
 	while ((o = e->send) != NULL) {
@@ -237,8 +260,10 @@ rma_ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 
 		if (o->epoch != TAILQ_FIRST(&r->all)->epoch)
 			break; /* after a fence */
-		if (unlikely(o->late) && (moved = rma_burst_step(r, e)) != 0) {
-			n += moved;
+		if (unlikely(o->late) && (rc = late_step(r, e)) != 0) {
+			if (rc < 0)
+				break;
+			n += rc;
 			continue;
 		}
 		if (o->how == PLX_RMA_COPY || o->how == PLX_RMA_DEV) {
@@ -288,6 +313,8 @@ start_late(struct plx_rma *r, struct plx_rma_ep *e, struct plx_rma_req *o)
 	rma_set_send(r, e, o);
 	if (!rma_late_add(r, o))
 		rma_ep_run(r, e);
+	else
+		rma_offer(r, o);
 }
 
 void

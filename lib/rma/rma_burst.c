@@ -68,7 +68,7 @@ rma_burst_step(struct plx_rma *r, struct plx_rma_ep *e)
 			plx_req_of_own(o)->len, UCS_MEMORY_TYPE_HOST};
 		o = TAILQ_NEXT(o, link);
 	}
-	if (n < 2)
+	if (n < 2) /* nobody to go with */
 		return 0;
 	n = plx_peer_rma_burst(first->ep->peer, first->kind == PLX_RMA_PUT, v, n);
 	PLX_STAT_INC(r->stat.bursts);

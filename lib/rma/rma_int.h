@@ -83,6 +83,22 @@ void rma_late_behind(struct plx_rma *r, struct plx_rma_req *o);
 /** Move the operations that can go together with the first one to send. @return how many */
 unsigned rma_burst_step(struct plx_rma *r, struct plx_rma_ep *e);
 
+/* rma_offer.c */
+
+/** Offer an operation to the target. @return whether it did; then it is in flight */
+bool rma_offer(struct plx_rma *r, struct plx_rma_req *o);
+
+/** @return whether it has ended, or is the device's now. */
+bool rma_offer_is_over(struct plx_rma *r, struct plx_rma_req *o);
+
+/* rma_cell.c */
+
+/** @return the ep's cell; NULL: the target's shared area is not mapped any more. */
+struct plx_rma_cell *rma_cell_of(const struct plx_ep *ep);
+
+/** Free the cells of processes that have ended. */
+void rma_cells_sweep(const struct plx_queue *q);
+
 /* rma_key.c */
 
 /** @return whether the device does this with the key of the memory. */

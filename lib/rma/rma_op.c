@@ -57,6 +57,8 @@ rma_unlink(struct plx_rma *r, struct plx_req *req)
 	struct plx_rma_req *o = plx_rma_req(req);
 	struct plx_ep *ep = o->ep;
 
+	if (unlikely(o->offered))
+		plx_rma_ep_leave(ep); /* the target is not to do it any more */
 	if (plx_rma_ep(ep)->send == o)
 		rma_set_send(r, plx_rma_ep(ep), TAILQ_NEXT(o, link));
 	TAILQ_REMOVE(&plx_rma_ep(ep)->ops, o, link);

@@ -79,6 +79,7 @@ plx_rndv_n_cursors(size_t len)
 {
 	const size_t head = sizeof(struct plx_rndv_shared);
 
+	len = RTE_MIN(len, (size_t)PLX_SHARED_RNDV);
 	return len < head ? 0 : (len - head) / sizeof(struct plx_rndv_cursor);
 }
 

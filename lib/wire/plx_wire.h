@@ -62,6 +62,7 @@ enum plx_wire_op {
 	PLX_WIRE_CHAN_FETCH, /* a message as CHAN_MSG, whose data the receiver reads from my memory */
 	PLX_WIRE_CHAN_COPY, /* all messages before it have arrived, and this one can't be read: send
 	                     * it */
+	PLX_WIRE_OFFER,	    /* a put or get waits in a cell of your shared area */
 	PLX_WIRE_N
 };
 
@@ -224,6 +225,13 @@ struct plx_wire_rma_data {
 	int32_t err;
 	uint32_t last; /* 1: the GET is complete */
 };
+
+/** The operation, its data and its answer are in the cell: lib/rma/plx_rma_cell.h. */
+struct plx_wire_offer {
+	uint64_t cell;
+};
+
+_Static_assert(sizeof(struct plx_wire_offer) == 8, "wire");
 
 #define PLX_WIRE_CLOSE_FORCE 1u /* the closer has dropped its pending operations */
 

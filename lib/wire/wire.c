@@ -53,6 +53,7 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_DONE] = sizeof(struct plx_wire_done),
 	[PLX_WIRE_CHAN_FETCH] = sizeof(struct plx_wire_chan_fetch),
 	[PLX_WIRE_CHAN_COPY] = sizeof(struct plx_wire_chan),
+	[PLX_WIRE_OFFER] = sizeof(struct plx_wire_offer),
 };
 
 static const char *const op_names[PLX_WIRE_N] = {
@@ -98,6 +99,7 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_DONE] = "done",
 	[PLX_WIRE_CHAN_FETCH] = "chan_fetch",
 	[PLX_WIRE_CHAN_COPY] = "chan_copy",
+	[PLX_WIRE_OFFER] = "offer",
 };
 
 const char *

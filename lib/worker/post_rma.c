@@ -35,8 +35,10 @@ rma_now(struct plx_worker *w, const struct plx_rma_do *d, bool hides)
 
 	if (plx_rma_is_late(&w->rma, d))
 		return hides ? later(w, d) : -EAGAIN;
-	if (plx_rma_ep(d->ep)->n_late != 0)
+	if (unlikely(plx_rma_ep(d->ep)->n_late != 0))
 		worker_rma_run(w, d->ep);
+	if (unlikely(plx_rma_offers(d->ep)))
+		return -EAGAIN; /* it waits behind that */
 	if (d->kind == PLX_RMA_PUT && plx_rma_is_quick(&w->rma, d->ep, d->rkey, d->len)) {
 		if (plx_rma_ep(d->ep)->sure != 0) {
 			plx_rma_ep(d->ep)->sure--;
@@ -85,7 +87,12 @@ plx_worker_rma_pieces(struct plx_worker *w, struct plx_ep *ep, uint8_t kind,
 	}
 	if (plx_rma_ep(ep)->n_late != 0)
 		worker_rma_run(w, ep);
-	rc = plx_rma_pieces_now(&w->rma, ep, kind, pieces, n);
+	if (plx_rma_offers(ep)) {
+		*n = 0;
+		rc = -EAGAIN;
+	} else {
+		rc = plx_rma_pieces_now(&w->rma, ep, kind, pieces, n);
+	}
 	plx_worker_busy(w);
 	if (w->dedicated)
 		plx_worker_end(w, pass, true);

@@ -453,6 +453,8 @@ free_w:
 void
 plx_worker_destroy(struct plx_worker *w)
 {
+	struct plx_ep *ep;
+
 	if (w == NULL || plx_worker_is_inherited(w))
 		return;
 	pthread_mutex_lock(&all.lock);
@@ -464,6 +466,8 @@ plx_worker_destroy(struct plx_worker *w)
 	plx_inbox_close(&w->inbox);
 	worker_conns_close(w);
 	worker_wake_close(w);
+	LIST_FOREACH(ep, &w->eps.all, link)
+		plx_rma_ep_leave(ep);
 	plx_eps_close(&w->eps);
 	close_queues(w);
 	plx_offload_close(&w->offload);

@@ -575,6 +575,7 @@ static const struct fix fixes[PLX_WIRE_N] = {
 	[PLX_WIRE_ATOMIC] = {.id = {AT(atomic, id)}, .where = AT(atomic, at)},
 	[PLX_WIRE_RMA_ACK] = {.id = {AT(rma_ack, id)}},
 	[PLX_WIRE_RMA_DATA] = {.id = {AT(rma_data, id)}, .len = AT(rma_data, offset)},
+	[PLX_WIRE_OFFER] = {.tag = AT(offer, cell)},
 	[PLX_WIRE_EP_CLOSE] = {.conn = AT(ep_close, conn_id)},
 	[PLX_WIRE_AM] = {.conn = AT(am, conn_id)},
 	[PLX_WIRE_AM_FIRST] = {.conn = AT(am_first, am.conn_id), .len = AT(am_first, len),
@@ -712,6 +713,8 @@ do_scribble(struct node *n, struct fuzz_in *in, uint8_t how)
 	fuzz_bytes(in, &v, sizeof(v));
 	if (how & 2)
 		v &= UINT64_C(0x0000000f0000000f);
+	if (how & 4)
+		at += PLX_SHARED_RNDV;
 	if (q->shared != NULL && at + sizeof(v) <= q->shared_len)
 		memcpy((char *)q->shared + at, &v, sizeof(v));
 }

@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 
 #include "cci_int.h"
+#include "plx_rma_cell.h"
 #include "plx_unit_shm.h"
 #include "ucp_int.h"
 
@@ -274,6 +275,33 @@ some_where(struct target *t)
 	return w;
 }
 
+/* In a cell that may be another's, in any state. */
+static void
+offer(struct target *t)
+{
+	struct plx_wire_offer h = {.cell = rnd(18)};
+	struct plx_wire_where at = some_where(t);
+	struct plx_rma_cell *c = plx_rma_cell_at(plx_peer_shared(t->peer), SHM_SHARED_LEN, h.cell);
+
+	if (c != NULL) {
+		c->op = (struct plx_rma_cell_op){.token = at.token, .addr = at.addr, .index = at.index,
+			.len = (uint16_t)rnd(1100), .kind = (uint8_t)rnd(3)};
+		atomic_store(&c->state, (uint32_t)rnd(6));
+	}
+	SAY(t, PLX_WIRE_OFFER, h, NULL, 0);
+}
+
+static void
+answer_offer(uint64_t i)
+{
+	struct plx_rma_cell *c = plx_rma_cell_at(q->shared, q->shared_len, i);
+
+	if (c == NULL)
+		return;
+	c->err = (int32_t)rnd(3) - 1;
+	atomic_store(&c->state, (uint32_t)rnd(6));
+}
+
 static void
 reach_in(struct target *t)
 {
@@ -289,7 +317,7 @@ reach_in(struct target *t)
 		.size = rnd(3) == 0 ? 4 : 8,
 		.fetch = (uint8_t)rnd(2)};
 
-	switch (rnd(4)) {
+	switch (rnd(5)) {
 	case 0:
 		SAY(t, PLX_WIRE_PUT, put, scratch, some_len());
 		break;
@@ -298,6 +326,9 @@ reach_in(struct target *t)
 		break;
 	case 2:
 		SAY(t, PLX_WIRE_GET, get, NULL, 0);
+		break;
+	case 3:
+		offer(t);
 		break;
 	default:
 		SAY(t, PLX_WIRE_ATOMIC, a, operands, sizeof(operands));
@@ -457,6 +488,7 @@ static void
 answer(struct target *t, uint8_t op, const uint8_t *data)
 {
 	union {
+		struct plx_wire_offer offer;
 		struct plx_wire_rts rts;
 		struct plx_wire_am_rts am_rts;
 		struct plx_wire_stream_rts stream_rts;
@@ -508,6 +540,9 @@ answer(struct target *t, uint8_t op, const uint8_t *data)
 	case PLX_WIRE_GET:
 		rma_data = (struct plx_wire_rma_data){.id = h.get.id, .offset = h.get.offset, .last = 1};
 		SAY(t, PLX_WIRE_RMA_DATA, rma_data, scratch, (uint32_t)RTE_MIN(h.get.len, (uint64_t)SAY_MAX));
+		break;
+	case PLX_WIRE_OFFER:
+		answer_offer(h.offer.cell);
 		break;
 	case PLX_WIRE_CHAN_ANSWER:
 		answer_chan(t, &h.chan);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * plx_rma_cell.h - operations that a queue's shared area offers to its owner
+ */
+#ifndef PLX_RMA_CELL_H
+#define PLX_RMA_CELL_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plx_dev.h"
+
+#define PLX_RMA_CELL_DATA 976u /* bytes */
+
+/** Who changes OFFERED does the operation. */
+enum plx_rma_cell_state {
+	PLX_RMA_CELL_IDLE,
+	PLX_RMA_CELL_OFFERED,
+	PLX_RMA_CELL_TAKEN, /* the target does it now */
+	PLX_RMA_CELL_DONE,  /* it has, or err says why not */
+	PLX_RMA_CELL_LEFT,  /* the initiator has left while it was TAKEN: the target frees the cell */
+};
+
+/** What is offered; written by the initiator, and input of the target. */
+struct plx_rma_cell_op {
+	uint64_t token, addr; /* of the target's memory */
+	uint32_t index;
+	uint16_t len;
+	uint8_t kind; /* enum plx_rma_kind: PUT or GET */
+	uint8_t pad;
+};
+
+/** Of a shared area. Writer: while it is TAKEN the target, otherwise the initiator that owns it. */
+struct plx_rma_cell {
+	_Alignas(PLX_LINE) _Atomic uint32_t state;
+	int32_t err;		/* 0 or -errno of the target */
+	_Atomic uint64_t owner; /* number of the initiator's process, 0: free */
+	struct plx_rma_cell_op op;
+	uint8_t pad[8];
+	uint8_t data[PLX_RMA_CELL_DATA]; /* of a put, or what a get found */
+};
+_Static_assert(sizeof(struct plx_rma_cell) == 1024, "shared layout");
+_Static_assert(offsetof(struct plx_rma_cell, data) + 8 <= PLX_LINE, "a word moves with one line");
+
+/** @return whether the state was from, and is to now. Thread: any. */
+static inline bool
+plx_rma_cell_turns(struct plx_rma_cell *c, uint32_t from, uint32_t to)
+{
+	/* pairs with itself at the other side */
+	return atomic_compare_exchange_strong_explicit(&c->state, &from, to, memory_order_acq_rel,
+		memory_order_acquire);
+}
+
+/** @return cell i of a shared area of len bytes, or NULL: it has none of this number. */
+static inline struct plx_rma_cell *
+plx_rma_cell_at(void *shared, size_t len, uint64_t i)
+{
+	if (shared == NULL || len <= PLX_SHARED_RNDV || i >= (len - PLX_SHARED_RNDV) / sizeof(struct plx_rma_cell))
+		return NULL;
+	return (struct plx_rma_cell *)((char *)shared + PLX_SHARED_RNDV) + i;
+}
+
+#endif
