@@ -157,7 +157,7 @@ class Runner:
             why = self.check_which(family, r.out)
         init = re.search(r"^init_s (.*)$", r.out, re.M)
         note += f", {init.group(1)} s MPI_Init" if init else ""
-        hidden = re.findall(r"^overlap_percent \d+ (\S+)", r.out, re.M)
+        hidden = re.findall(r"^overlap_(?:sent_)?percent \d+ (\S+)", r.out, re.M)
         note += f", {'/'.join(hidden)} % overlap" if hidden else ""
         if why:
             self.report.fail(name, why)

@@ -25,9 +25,10 @@
  *   checks soon.
  * - Waking a reactor for each long message costs more than moving the message on shared cores.
  *   Whether the application computes after such a post shows in its next call of progress: at
- *   once and repeatedly, or later. An application that usually waited keeps the worker and moves
- *   the message itself, as if it were short; the reactor finds out at its next look if it
- *   computes instead.
+ *   once and repeatedly, or later. An application that usually waited keeps the worker on the
+ *   reactor's very core, and moves the message itself, as if it were short; the reactor finds out
+ *   at its next look if it computes instead. On another core nothing is guessed: each post of long
+ *   data returns the worker, and an application that polls behind it takes it.
  * - An application that alternates between waiting and computing would find the reactor late each
  *   time, since that has to look first. So after a grant that ends soon the reactor keeps the
  *   worker, for twice as long each time. A grant whose threads did not run, being more of them
@@ -230,6 +231,15 @@ plx_poller_asks_long(struct plx_poller *p)
 		know_long(p, true);
 }
 
+/* It is granted: whether the application keeps it after a long post. */
+static bool
+keeps_long(const struct plx_poller *p)
+{
+	const struct plx_reactor *r = atomic_load_explicit(&p->reactor, memory_order_relaxed);
+
+	return waits_long(p) && (r == NULL || on_core_of(r));
+}
+
 void
 plx_poller_long(struct plx_poller *p, uint64_t len)
 {
@@ -243,7 +253,7 @@ plx_poller_long(struct plx_poller *p, uint64_t len)
 		p->long_asks = 0;
 		atomic_store_explicit(&p->long_posted, true, memory_order_relaxed);
 	}
-	if (plx_gate_is_granted(&p->gate) && !waits_long(p))
+	if (plx_gate_is_granted(&p->gate) && !keeps_long(p))
 		plx_poller_return(p);
 }
 

@@ -884,6 +884,12 @@ who_has_waited_for_what_is_long_keeps_them_until_it_computes(void)
 	plx_poller_long(&p, 1);
 	UNIT_EQ(p.gate.bias.to, PLX_GATE_ONE);
 	UNIT_TRUE(!readable(r.bell));
+	r.cpu = cpu + 1; /* for a reactor that need not take its core it would be a guess */
+	plx_poller_long(&p, 1);
+	UNIT_EQ(p.gate.bias.to, PLX_GATE_FREE);
+	UNIT_TRUE(readable(r.bell));
+	r.cpu = cpu;
+	p.gate.bias.to = PLX_GATE_ONE;
 	pass_us(p.look_us + 1); /* but it computes */
 	UNIT_TRUE(reactor_regain(&r, &p, now));
 	post_long(false);

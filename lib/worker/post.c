@@ -43,7 +43,9 @@ worker_free_after_call(struct plx_worker *w)
 void
 worker_give_behind_turn(struct plx_worker *w)
 {
+	w->behind_post = true;
 	w->poller.fn(w, true);
+	w->behind_post = false;
 	plx_poller_give(&w->poller, TURN_COUNTS);
 }
 

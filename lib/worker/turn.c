@@ -136,11 +136,12 @@ has_work(const struct plx_worker *w)
 static __rte_noinline unsigned
 work(struct plx_worker *w)
 {
-	unsigned n;
+	unsigned n = 0;
 
 	if (unlikely(w->n_holding != 0))
 		worker_hold(w);
-	n = plx_rndv_work(&w->rndv) != 0 ? plx_rndv_run(&w->rndv) : 0; /* 3 next pieces of large messages */
+	if (plx_rndv_work(&w->rndv) != 0 && !w->behind_post)
+		n = plx_rndv_run(&w->rndv);		/* 3 next pieces of large messages */
 	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
 	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */
 	plx_chans_flush(&w->chans);			/*   and acknowledgements of channels */

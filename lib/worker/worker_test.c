@@ -1063,6 +1063,36 @@ who_posts_plainly_gives_turns_too_and_wakes_who_sleeps(void)
 	unit_workers_close(&u);
 }
 
+/* A program that computes between its posts has none of its time taken for copies. */
+static void
+a_post_moves_no_long_data(void)
+{
+	struct plx_worker *w = dedicated_open();
+	struct plx_req *send = unit_send(&u, 0, 1, from, LEN, 1, false), *req;
+
+	memset(to, 0, LEN);
+	w->poller.gate.bias.to = PLX_GATE_ONE;
+	req = post_recv(w, LEN);
+	w->poller.gate.bias.to = PLX_GATE_ONE; /* it had them returned */
+	for (unsigned i = 0; i < 4 * PLX_WORKER_TURN_EVERY; i++) {
+		UNIT_EQ(plx_worker_begin(w), PLX_GATE_ENTERED);
+		plx_worker_end(w, PLX_GATE_ENTERED, true);
+	}
+	UNIT_TRUE(!TAILQ_EMPTY(&w->rndv.recvs)); /* it has arrived */
+	UNIT_EQ(to[0], 0);
+	UNIT_EQ(to[LEN - 1], 0);
+	for (unsigned i = 0; i < 100 && !plx_req_is_done(req); i++) {
+		plx_worker_progress(w);
+		plx_worker_turn(u.w[0]);
+	}
+	UNIT_TRUE(plx_req_is_done(req));
+	UNIT_SAME(to, from, LEN);
+	plx_req_put(req);
+	UNIT_END(&u, send, 0);
+	dedicated_end(w);
+	unit_workers_close(&u);
+}
+
 static unsigned arms;
 
 static int
@@ -2138,6 +2168,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_plain_post_enters_turns_that_are_granted_when_nothing_is_before_it),
 	UNIT_TEST(turns_that_are_granted_do_not_say_that_the_reactor_ran_posts),
 	UNIT_TEST(who_posts_plainly_gives_turns_too_and_wakes_who_sleeps),
+	UNIT_TEST(a_post_moves_no_long_data),
 	UNIT_TEST(who_takes_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may),
 	UNIT_TEST(who_waits_for_a_receiver_that_it_woke_leaves_it_the_core),
 	UNIT_TEST(who_naps_is_woken_by_what_it_is_told),
