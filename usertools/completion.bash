@@ -6,16 +6,25 @@
 # Options come from what the program itself says with --help, methods of plx-rpc from the process that it
 # asks: nothing here has to follow when a program learns something. Installed once for each program.
 
+# All of a program's help: that of commperf has topics.
+_pollux_help()
+{
+	case ${1##*/} in
+	commperf) "$1" --help=all 2>/dev/null ;;
+	*) "$1" --help 2>/dev/null ;;
+	esac
+}
+
 # The words of a program's help that are options.
 _pollux_options()
 {
-	"$1" --help 2>/dev/null | grep -oE '(^|[ ,[|])--?[a-z][a-z-]*' | grep -oE -- '--?[a-z][a-z-]*' | sort -u
+	_pollux_help "$1" | grep -oE '(^|[ ,[|])--?[a-z][a-z-]*' | grep -oE -- '--?[a-z][a-z-]*' | sort -u
 }
 
 # The words that stand first in a line below a headline of the help.
 _pollux_listed()
 {
-	"$1" --help 2>/dev/null | awk -v head="$2" '$0 == head { on = 1; next } /^[^ ]/ { on = 0 } on { print $1 }'
+	_pollux_help "$1" | awk -v head="$2" '$0 == head { on = 1; next } /^[^ ]/ { on = 0 } on { print $1 }'
 }
 
 # _pollux_words LIST: those of them that go on with the word at the cursor
@@ -100,7 +109,8 @@ _pollux_tests()
 	local cur=${COMP_WORDS[COMP_CWORD]} before=
 
 	[[ $cur != *,* ]] || before=${cur%,*},
-	mapfile -t COMPREPLY < <(compgen -P "$before" -W "all cci $(_pollux_listed "$1" tests)" -- "${cur##*,}")
+	mapfile -t COMPREPLY < <(compgen -P "$before" -W "all $(for head in tests costs cci; do
+		echo "$head"; _pollux_listed "$1" "$head"; done | grep -vE '^(tests|costs)$')" -- "${cur##*,}")
 }
 
 # pollux-run: behind its options what the command itself completes.
@@ -132,6 +142,7 @@ _pollux()
 	case $name:$prev in
 	commperf:-t | commperf:--test) _pollux_tests "$program" ;;
 	plx-top:--sort) _pollux_words "rate name" ;;
+	commperf:--help | commperf:-h) _pollux_words "all $(_pollux_listed "$program" topics)" ;;
 	commperf:--vs) _pollux_words "ucx ucx_perftest" ;;
 	commperf:--mem) _pollux_words "private mapped eal" ;;
 	commperf:--csv | commperf:--json | commperf:--plot | commperf:--ucx* | commperf:--perftest | testcomm:-f | \

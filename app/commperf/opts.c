@@ -63,7 +63,7 @@ static const struct option opts_long[] = {
 	{"mask", required_argument, NULL, 'm'},
 	{"repeat", required_argument, NULL, 'r'},
 	{"lcores", required_argument, NULL, 'l'},
-	{"help", no_argument, NULL, 'h'},
+	{"help", optional_argument, NULL, 'h'},
 	{"pick", required_argument, NULL, OPT_PICK},
 	{"verify", no_argument, NULL, OPT_VERIFY},
 	{"mem", required_argument, NULL, OPT_MEM},
@@ -102,74 +102,6 @@ static const struct option opts_long[] = {
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
-
-static const char opts_help[] =
-	"commperf - measure latency, bandwidth, rates and costs of the library\n"
-	"\n"
-	"usage: commperf [EAL OPTIONS] -- [OPTIONS]      or      commperf [OPTIONS]\n"
-	"\n"
-	"what is measured\n"
-	"  -t, --test LIST     tests by name or its beginning (put: put_lat and put_bw),\n"
-	"                      \"all\" of UCP or \"cci\" (default tag_lat)\n"
-	"  -s, --size LIST     8,64,1k or a doubling range 8:4m (default by test)\n"
-	"  -n, --iters N       iterations (default by size)\n"
-	"  -w, --warmup N      iterations before the clock starts (default a tenth)\n"
-	"  -W, --window N      messages in flight (default 32)\n"
-	"      --batch N       latency: round trips between two readings of the clock (1)\n"
-	"  -m, --mask M        receive tag mask: full, mpich or hexadecimal (full)\n"
-	"  -r, --repeat N      run each line N times, report one (1; pairs with --vs: 3)\n"
-	"      --pick WHICH    which one: median or best (median)\n"
-	"      --verify        check a pattern in every message; exit 1 on a mismatch\n"
-	"      --mem KIND      buffers: private (heap), mapped (ucp_mem_map) or eal (the\n"
-	"                      heap of DPDK, as mbufs) (default mapped for put, get and\n"
-	"                      atomic, else private)\n"
-	"      --buffers HOW   one buffer for all the window, or one each: one or window\n"
-	"                      (default one; --verify implies window)\n"
-	"      --depth LIST    match: queue depths (100,1k,10k,50k)\n"
-	"      --seed N        match: seed of the random order (1)\n"
-	"      --time-limit S  match: longest measurement of one line (2); load: of one\n"
-	"                      measurement (0.4, of many programs 0.8)\n"
-	"      --ranks LIST    load: ranks on the two cores (2,8,32)\n"
-	"      --busy LIST     load: busy programs a core besides 2 ranks (0,1,10)\n"
-	"      --rounds N      load: rounds, whose medians are shown (3)\n"
-	"      --eps N         ep_mem, conn_mem: endpoints or connections (1000)\n"
-	"      --attr ATTR     CCI: connections are ro, ru or uu (ro)\n"
-	"      --silent        CCI: no event when a message is sent\n"
-	"      --no-copy       CCI: messages are sent in place\n"
-	"      --threads N     thread_rate: threads of side A in its worker (1)\n"
-	"\n"
-	"where\n"
-	"  -l, --lcores LIST   cores: side A on the first, B on the second (default the\n"
-	"                      first two allowed); also as an EAL option, -c or --lcores\n"
-	"      --fork          both sides here, in two processes (default)\n"
-	"      --server [ADDR:PORT]  be side B and wait (127.0.0.1:17770)\n"
-	"      --connect HOST:PORT   be side A of that server\n"
-	"      --bind on|off   pin each side to its core (on)\n"
-	"      --reactor LIST  reactors on these cores run the turns; implies --no-eal;\n"
-	"                      own: one on each side's core\n"
-	"      --no-eal        do not start the EAL; the library starts what it needs\n"
-	"      --timeout S     longest wait for anything (60)\n"
-	"\n"
-	"output\n"
-	"      --csv FILE      all lines as comma-separated values; - is standard output\n"
-	"      --json FILE     the same as JSON, with the options\n"
-	"      --plot FILE     a chart; FILE ends in .svg or .html\n"
-	"      --quiet         no table\n"
-	"      --progress[=on|off]  a progress line on stderr (on a terminal)\n"
-	"\n"
-	"comparison\n"
-	"      --vs ucx        the same on UCX's libucp, interleaved, and the ratio\n"
-	"      --vs ucx_perftest  ucx_perftest, plain and through pollux-run\n"
-	"      --interleave HOW   alternate after every size or sweep: size or sweep\n"
-	"      --ucx PREFIX    where UCX is installed (default what ldconfig knows)\n"
-	"      --ucx-lib FILE  its libucp.so.0\n"
-	"      --perftest FILE    (ucx_perftest)\n"
-	"      --pollux-run FILE  (next to this program, then the path)\n"
-	"\n"
-	"  -h, --help          this text\n"
-	"      --version       the library in use\n"
-	"\n"
-	"tests\n";
 
 static int
 opts_error(const char *what, const char *text)
@@ -388,7 +320,7 @@ opts_tests(struct perf_opts *o, const char *text)
 	return rc != 0 ? rc : o->n_tests > 0 ? 0 : opts_error("no test named", text);
 }
 
-static int
+int
 opts_mask(struct perf_opts *o, const char *text)
 {
 	char *e;
@@ -414,7 +346,7 @@ perf_attr_name(unsigned attr)
 	return names[attr < 3 ? attr : 0];
 }
 
-static int
+int
 opts_attr(struct perf_opts *o, const char *text)
 {
 	for (o->attr = 0; o->attr < 3; o->attr++) {
@@ -674,17 +606,7 @@ opts_defaults(struct perf_opts *o)
 	o->perftest = "ucx_perftest";
 }
 
-static int
-opts_usage(void)
-{
-	fputs(opts_help, stdout);
-	for (const struct perf_test *t = perf_tests; t->name != NULL; t++)
-		if (!(t->flags & PERF_HIDDEN))
-			printf("  %-15s %s\n", t->name, t->help);
-	return 1;
-}
-
-static int
+int
 opts_check(struct perf_opts *o)
 {
 	if (o->repeat == 0)
@@ -752,15 +674,15 @@ opts_parse(struct perf_opts *o, int argc, char **argv)
 			fputs("commperf: try --help\n", stderr);
 			return -EINVAL;
 		}
-		if (c == 'h')
-			return opts_usage();
 		if (c == OPT_VERSION) {
 			printf("commperf on %s %s\n", perf_backend_ucp.name,
 				perf_backend_ucp.version());
 			return 1;
 		}
-		if (c == OPT_SERVER && arg == NULL && optind < argc && argv[optind][0] != '-')
+		if ((c == OPT_SERVER || c == 'h') && arg == NULL && optind < argc && argv[optind][0] != '-')
 			arg = argv[optind++];
+		if (c == 'h')
+			return help_print(arg) ? 1 : opts_error("no such topic", arg);
 		rc = opts_one(o, c, arg);
 		if (rc != 0)
 			return rc;
@@ -768,102 +690,4 @@ opts_parse(struct perf_opts *o, int argc, char **argv)
 	if (optind < argc)
 		return opts_error("unexpected argument", argv[optind]);
 	return opts_check(o);
-}
-
-static json_t *
-opts_list_to_json(const uint64_t *list, unsigned n)
-{
-	json_t *j = json_array();
-
-	for (unsigned i = 0; i < n; i++)
-		json_array_append_new(j, json_integer((json_int_t)list[i]));
-	return j;
-}
-
-/* The options that both sides must agree on. */
-json_t *
-opts_to_json(const struct perf_opts *o)
-{
-	json_t *tests = json_array();
-	char mask[24], seed[24];
-
-	for (unsigned i = 0; i < o->n_tests; i++)
-		json_array_append_new(tests, json_string(o->tests[i]->name));
-	snprintf(mask, sizeof(mask), "%#llx", (unsigned long long)o->mask);
-	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed);
-	return json_pack("{s:o s:o s:I s:I s:i s:i s:s s:i s:b s:i s:b s:o s:s s:f s:i s:i s:f s:s s:b "
-		"s:b}", "tests", tests, "sizes", opts_list_to_json(o->sizes, o->n_sizes), "iters",
-		(json_int_t)o->iters, "warmup", (json_int_t)o->warmup, "window", (int)o->window,
-		"batch", (int)o->batch, "mask", mask, "repeat", (int)o->repeat, "verify", o->verify,
-		"mem", (int)o->mem,
-		"buffers_window", o->buffers_window, "depths",
-		opts_list_to_json(o->depths, o->n_depths), "seed", seed, "time_limit",
-		o->time_limit, "eps", (int)o->eps, "threads", (int)o->threads, "timeout", o->timeout,
-		"attr", perf_attr_name(o->attr), "silent", o->silent, "no_copy", o->no_copy);
-}
-
-static int
-opts_list_from_json(const json_t *j, uint64_t *list, unsigned max, unsigned *n)
-{
-	if (!json_is_array(j) || json_array_size(j) > max)
-		return -EPROTO;
-	*n = (unsigned)json_array_size(j);
-	for (unsigned i = 0; i < *n; i++)
-		list[i] = (uint64_t)json_integer_value(json_array_get(j, i));
-	return 0;
-}
-
-/* The server applies the client's options, within the bounds of its own command line. */
-int
-opts_from_json(struct perf_opts *o, const json_t *j)
-{
-	json_t *tests = json_object_get(j, "tests");
-	json_int_t iters, warmup;
-	const char *mask, *seed, *attr;
-	int window, batch, repeat, verify, mem, slots, eps, silent, no_copy, threads;
-
-	if (json_unpack((json_t *)(uintptr_t)j,
-		    "{s:I s:I s:i s:i s:s s:i s:b s:i s:b s:s s:F s:i s:i s:F s:s s:b s:b}",
-		    "iters", &iters, "warmup", &warmup, "window", &window, "batch", &batch,
-		    "mask", &mask, "repeat", &repeat, "verify", &verify, "mem", &mem,
-		    "buffers_window", &slots, "seed", &seed, "time_limit", &o->time_limit, "eps",
-		    &eps, "threads", &threads, "timeout",
-		    &o->timeout, "attr", &attr, "silent", &silent, "no_copy", &no_copy) != 0)
-		return -EPROTO;
-	if (mem < PERF_MEM_BY_TEST || mem > PERF_MEM_EAL || iters < 0 ||
-		iters > PERF_MAX_ITERS || warmup < -1 || warmup > PERF_MAX_ITERS ||
-		window < 1 || window > PERF_MAX_WINDOW || batch < 1 ||
-		batch > PERF_MAX_BATCH || repeat < 1 || repeat > 1000 || eps < 1 || eps > 1000000 ||
-		!(o->time_limit >= 0) || o->time_limit > 86400 ||
-		threads < 1 || threads > PERF_MAX_THREADS || !(o->timeout > 0) || o->timeout > 86400)
-		return -EPROTO;
-	o->n_tests = 0;
-	for (size_t i = 0; i < json_array_size(tests) && i < PERF_MAX_TESTS; i++) {
-		const char *name = json_string_value(json_array_get(tests, i));
-
-		o->tests[o->n_tests] = name != NULL ? perf_test_find(name) : NULL;
-		if (o->tests[o->n_tests++] == NULL)
-			return -EPROTO;
-	}
-	if (opts_list_from_json(
-		    json_object_get(j, "sizes"), o->sizes, PERF_MAX_SIZES, &o->n_sizes) != 0 ||
-		opts_list_from_json(json_object_get(j, "depths"), o->depths, PERF_MAX_DEPTHS,
-			&o->n_depths) != 0)
-		return -EPROTO;
-	o->iters = (uint64_t)iters;
-	o->warmup = warmup;
-	o->window = (unsigned)window;
-	o->batch = (unsigned)batch;
-	o->repeat = (unsigned)repeat;
-	o->verify = verify;
-	o->mem = (enum perf_mem)mem;
-	o->buffers_window = slots;
-	o->eps = (unsigned)eps;
-	o->threads = (unsigned)threads;
-	o->seed = strtoull(seed, NULL, 10);
-	o->silent = silent;
-	o->no_copy = no_copy;
-	if (opts_mask(o, mask) != 0 || opts_attr(o, attr) != 0)
-		return -EPROTO;
-	return opts_check(o) != 0 ? -EPROTO : 0;
 }

@@ -257,6 +257,7 @@ struct perf_loops {
 #define PERF_WAKE     1024u
 #define PERF_ALONE    2048u /* not with other tests */
 #define PERF_HIDDEN   4096u /* started by another test */
+#define PERF_COST     8192u /* of a call, of memory, under load: a topic of --help */
 #define PERF_NEEDS    (PERF_AM | PERF_STREAM | PERF_RMA | PERF_AMO | PERF_WAKE)
 
 struct perf_test {
@@ -270,10 +271,18 @@ struct perf_test {
 
 /* opts.c */
 int opts_parse(struct perf_opts *o, int argc, char **argv);
-json_t *opts_to_json(const struct perf_opts *o);
-int opts_from_json(struct perf_opts *o, const json_t *j);
+int opts_check(struct perf_opts *o);
+int opts_mask(struct perf_opts *o, const char *text);
+int opts_attr(struct perf_opts *o, const char *text);
 int opts_parse_list(const char *text, unsigned unit, uint64_t *out, unsigned max, unsigned *n);
 void opts_default_cpus(struct perf_opts *o);
+
+/* opts_json.c */
+json_t *opts_to_json(const struct perf_opts *o);
+int opts_from_json(struct perf_opts *o, const json_t *j);
+
+/* help.c */
+bool help_print(const char *topic);
 
 /* run.c: one side of a session, and what the tests need */
 extern const struct perf_test perf_tests[];
