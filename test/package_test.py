@@ -139,7 +139,8 @@ def complete(inst, words, env=None):
 def bash_completes_each_program(inst):
     cases = [(["pollux-run", "--ch"], "--check"), (["pollux-run", "--reactor", "l"], "lcore:"),
              (["pollux-run", "--check", "ta"], "tail"), (["commperf", "-t", "tag_lat,put_"], "tag_lat,put_bw"),
-             (["commperf", "--ver"], "--verify"), (["testcomm", "--comm"], "--command"),
+             (["commperf", "--ver"], "--verify"),
+             (["commperf", "--rep"], "--report"), (["commperf", "--help", "da"], "data"), (["testcomm", "--comm"], "--command"),
              (["cci_info", "--en"], "--endpoint"), (["pollux_info", "--j"], "--json"), (["plx-rpc", "--so"], "--socket"),
              (["plx-top", "--on"], "--once"), (["plx-hugepages", "re"], "reserve")]
     for words, want in cases:

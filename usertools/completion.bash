@@ -145,7 +145,7 @@ _pollux()
 	commperf:--help | commperf:-h) _pollux_words "all $(_pollux_listed "$program" topics)" ;;
 	commperf:--vs) _pollux_words "ucx ucx_perftest" ;;
 	commperf:--mem) _pollux_words "private mapped eal" ;;
-	commperf:--csv | commperf:--json | commperf:--plot | commperf:--ucx* | commperf:--perftest | testcomm:-f | \
+	commperf:--csv | commperf:--json | commperf:--plot | commperf:--report | commperf:--ucx* | commperf:--perftest | testcomm:-f | \
 		testcomm:--file | pollux-run:--config | pollux-run:--rpc | plx-*:-s | plx-*:--socket) _pollux_files ;;
 	pollux-run:--reactor) _pollux_words "lcore:" ;;
 	plx-top:-m | plx-top:--method) _pollux_words "$(_pollux_methods)" ;;
@@ -158,6 +158,7 @@ _pollux()
 		*:-*) _pollux_words "$(_pollux_options "$program")" ;;
 		plx-rpc:*) _pollux_rpc ;;
 		plx-hugepages:*) _pollux_words "show reserve" ;;
+		commperf:*) _pollux_files ;;
 		cci_info:*) _pollux_words "$("$program" -q 2>/dev/null)" ;;
 		esac
 		;;

@@ -5,11 +5,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -132,6 +134,26 @@ child_finish(pid_t pid, double deadline)
 		usleep(2000);
 	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void
+child_find_program(const char *name, char *out, size_t len)
+{
+	static const char *const places[] = {"", "../", "../../", "../../usertools/", "../../../usertools/"};
+	char exe[2048], *dir;
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	struct stat st;
+
+	exe[n > 0 ? n : 0] = '\0';
+	dir = dirname(exe);
+	for (size_t i = 0; i < RTE_DIM(places) && n > 0; i++) {
+		snprintf(out, len, "%s/%s%s", dir, places[i], name);
+		if (access(out, X_OK) == 0 && stat(out, &st) == 0 && S_ISREG(st.st_mode))
+			return;
+	}
+	snprintf(out, len, "%s/../%s/%s", dir, name, name);
+	if (n <= 0 || access(out, X_OK) != 0)
+		snprintf(out, len, "%s", name);
 }
 
 /* A UCX that is installed under a prefix, or built there. */

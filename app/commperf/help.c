@@ -78,6 +78,10 @@ static const char help_output[] =
 	"      --csv FILE      all lines as comma-separated values; - is standard output\n"
 	"      --json FILE     the same as JSON, with the options\n"
 	"      --plot FILE     a chart; FILE ends in .svg or .html\n"
+	"      [--plot FILE] RUN.json...  nothing runs: a chart of what --json or --report\n"
+	"                      has written, in FILE or in the terminal\n"
+	"      --report DIR    a page to attach to an issue: charts, tables, machine,\n"
+	"                      settings: DIR/index.html, and DIR/data.json\n"
 	"      --quiet         no table\n"
 	"      --progress[=on|off]  a progress line on stderr (on a terminal)\n";
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "perf.h"
+#include "plot.h"
 
 static _Atomic int main_signal;
 
@@ -75,6 +75,8 @@ main(int argc, char **argv)
 		return launch_server(&o);
 	if (report_check(&o) != 0)
 		return 2;
+	if (o.n_runs > 0)
+		return plot_runs(&o);
 	rc = main_run(&o);
 	if (perf_stopped() == 0)
 		return rc;

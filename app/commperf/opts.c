@@ -35,6 +35,7 @@ enum {
 	OPT_CSV,
 	OPT_JSON,
 	OPT_PLOT,
+	OPT_REPORT,
 	OPT_QUIET,
 	OPT_PROGRESS,
 	OPT_VS,
@@ -83,6 +84,7 @@ static const struct option opts_long[] = {
 	{"csv", required_argument, NULL, OPT_CSV},
 	{"json", required_argument, NULL, OPT_JSON},
 	{"plot", required_argument, NULL, OPT_PLOT},
+	{"report", required_argument, NULL, OPT_REPORT},
 	{"quiet", no_argument, NULL, OPT_QUIET},
 	{"progress", optional_argument, NULL, OPT_PROGRESS},
 	{"vs", required_argument, NULL, OPT_VS},
@@ -459,6 +461,26 @@ opts_reactor(struct perf_opts *o, const char *text)
 	return setenv("PLX_REACTOR", value, 1) == 0 ? 0 : -ENOMEM;
 }
 
+static bool
+opts_is_json(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 5 && strcmp(name + n - 5, ".json") == 0;
+}
+
+/* The file of an earlier run. */
+static int
+opts_run(struct perf_opts *o, const char *name)
+{
+	if (!opts_is_json(name))
+		return opts_error("unexpected argument", name);
+	if (o->n_runs == PERF_MAX_RUNS)
+		return opts_error("more files to plot than " RTE_STR(PERF_MAX_RUNS), name);
+	o->runs[o->n_runs++] = name;
+	return 0;
+}
+
 static int
 opts_one(struct perf_opts *o, int c, const char *arg)
 {
@@ -533,7 +555,12 @@ opts_one(struct perf_opts *o, int c, const char *arg)
 		o->json = arg;
 		return 0;
 	case OPT_PLOT:
+		if (opts_is_json(arg))
+			return opts_run(o, arg);
 		o->plot = arg;
+		return 0;
+	case OPT_REPORT:
+		o->report = arg;
 		return 0;
 	case OPT_QUIET:
 		o->quiet = true;
@@ -611,6 +638,9 @@ opts_check(struct perf_opts *o)
 {
 	if (o->repeat == 0)
 		o->repeat = o->vs != PERF_VS_NONE ? 3 : 1;
+	if (o->n_runs > 0 && (o->role != PERF_FORK || o->vs != PERF_VS_NONE || o->csv != NULL || o->json != NULL ||
+				       o->report != NULL))
+		return opts_error("results of earlier runs are plotted, nothing runs", o->runs[0]);
 	if (o->vs != PERF_VS_NONE && o->role != PERF_FORK)
 		return opts_error("--vs runs both sides itself", "--server or --connect with it");
 	if (o->plot != NULL && strstr(o->plot, ".svg") == NULL && strstr(o->plot, ".html") == NULL)
@@ -656,6 +686,8 @@ opts_parse(struct perf_opts *o, int argc, char **argv)
 
 	opts_defaults(o);
 	o->self = argv[0];
+	o->argc = argc;
+	o->argv = argv;
 	for (dash = 1; dash < argc && strcmp(argv[dash], "--") != 0; dash++)
 		;
 	if (dash < argc) {
@@ -687,7 +719,10 @@ opts_parse(struct perf_opts *o, int argc, char **argv)
 		if (rc != 0)
 			return rc;
 	}
-	if (optind < argc)
-		return opts_error("unexpected argument", argv[optind]);
+	while (optind < argc) {
+		rc = opts_run(o, argv[optind++]);
+		if (rc != 0)
+			return rc;
+	}
 	return opts_check(o);
 }

@@ -30,6 +30,7 @@
 #define PERF_MAX_DEPTHS 16
 #define PERF_MAX_FIELDS 12
 #define PERF_MAX_LOADS  8
+#define PERF_MAX_RUNS   16 /* files to plot */
 #define PERF_MAX_ROUNDS 100
 #define PERF_MAX_RANKS  64
 #define PERF_MAX_BUSY   64 /* a core */
@@ -101,6 +102,11 @@ struct perf_opts {
 	const char *csv;
 	const char *json;
 	const char *plot;
+	const char *report; /* folder of the report */
+	int argc;           /* the whole command line */
+	char **argv;
+	const char *runs[PERF_MAX_RUNS]; /* earlier results to plot, instead of a run */
+	unsigned n_runs;
 	bool quiet;
 	bool progress;
 
@@ -338,6 +344,7 @@ void rows_free(struct perf_rows *rows);
 bool rows_same_key(const struct perf_row *a, const struct perf_row *b);
 json_t *rows_to_json(const struct perf_opts *o, const struct perf_rows *rows);
 int rows_load(struct perf_rows *rows, const char *path);
+int rows_load_all(struct perf_rows rows[2], unsigned *n, const char *path);
 
 /* report.c: the table, CSV, JSON */
 void report_row(const struct perf_opts *o, const struct perf_row *row);
@@ -348,23 +355,6 @@ void report_number(char *out, size_t len, double v);
 int report_files(const struct perf_opts *o, const struct perf_rows *rows);
 void report_progress(const struct perf_opts *o, const char *fmt, ...) __rte_format_printf(2, 3);
 void report_size(char *out, size_t len, uint64_t size);
-
-/* plot.c */
-#define PLOT_MAX 64
-
-struct plot_series {
-	char name[64];
-	char chart[64]; /* title; series with the same title share a chart */
-	char unit[16];
-	char axis[16]; /* what x is */
-	unsigned n;
-	double x[PERF_MAX_SIZES];
-	double y[PERF_MAX_SIZES];
-};
-int plot_write(const char *path, const char *title, const struct plot_series *series, unsigned n);
-void plot_point(struct plot_series *s, unsigned *n, const char *chart, const char *name,
-	const char *unit, bool depth, double x, double y);
-int plot_rows(const struct perf_opts *o, const struct perf_rows *rows);
 
 /* vs.c */
 int vs_run(const struct perf_opts *o);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "perf.h"
+#include "page.h"
 
 #define REPORT_WIDTH 80 /* columns of a terminal */
 
@@ -246,6 +246,34 @@ report_json(const struct perf_opts *o, const struct perf_rows *rows)
 	return rc == 0 ? 0 : -EIO;
 }
 
+static int
+report_plot(const struct perf_opts *o, const struct perf_rows *rows)
+{
+	struct plot p;
+	int rc = plot_open(&p);
+
+	if (rc != 0)
+		return rc;
+	plot_add_rows(&p, rows);
+	rc = plot_write(o->plot, rows->library, &p);
+	plot_close(&p);
+	return rc;
+}
+
+static int
+report_dir(const struct perf_opts *o, const struct perf_rows *rows)
+{
+	struct plot p;
+	int rc = plot_open(&p);
+
+	if (rc != 0)
+		return rc;
+	plot_add_rows(&p, rows);
+	rc = report_dir_write(o, rows, &p, rows_to_json(o, rows));
+	plot_close(&p);
+	return rc;
+}
+
 /* Check that the requested files can be written, before hours are spent; 0 or -errno. */
 int
 report_check(const struct perf_opts *o)
@@ -269,10 +297,10 @@ report_check(const struct perf_opts *o)
 		fprintf(stderr, "commperf: %s: %s\n", paths[i], strerror(-rc));
 		return rc;
 	}
-	return 0;
+	return o->report != NULL ? report_dir_open(o) : 0;
 }
 
-/* Write the files of --csv, --json and --plot; 0 or -errno of the first failure. */
+/* Write the files of --csv, --json, --plot and --report; 0 or -errno of the first failure. */
 int
 report_files(const struct perf_opts *o, const struct perf_rows *rows)
 {
@@ -286,8 +314,12 @@ report_files(const struct perf_opts *o, const struct perf_rows *rows)
 		fprintf(stderr, "commperf: cannot write %s\n", o->json);
 		rc = one;
 	}
-	if (o->plot != NULL && (one = plot_rows(o, rows)) != 0) {
+	if (o->plot != NULL && (one = report_plot(o, rows)) != 0) {
 		fprintf(stderr, "commperf: %s: %s\n", o->plot, strerror(-one));
+		rc = one;
+	}
+	if (o->report != NULL && (one = report_dir(o, rows)) != 0) {
+		fprintf(stderr, "commperf: %s: %s\n", o->report, strerror(-one));
 		rc = one;
 	}
 	return rc;

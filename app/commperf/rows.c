@@ -4,10 +4,13 @@
  * rows.c - the list of results: grown, reduced over repetitions, written to and read from JSON
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "perf.h"
+
+#define ROWS_MAX_VALUE 1e15 /* of a figure in a file */
 
 /* Append a copy. Returns it (valid until the next add), or NULL without memory. */
 struct perf_row *
@@ -125,25 +128,43 @@ row_copy_text(char *to, size_t room, const json_t *j)
 	snprintf(to, room, "%s", text != NULL ? text : "");
 }
 
+/* A whole number that a file gives, within what a run can have. */
 static int
-row_from_json(struct perf_row *row, const json_t *j)
+row_whole(const json_t *j, const char *key, uint64_t max, uint64_t *out)
+{
+	json_int_t v = json_integer_value(json_object_get(j, key));
+
+	*out = (uint64_t)v;
+	return v >= 0 && (uint64_t)v <= max ? 0 : -EINVAL;
+}
+
+static int
+row_number(const json_t *j, const char *key, double *out)
+{
+	*out = json_number_value(json_object_get(j, key));
+	return fabs(*out) <= ROWS_MAX_VALUE ? 0 : -EINVAL;
+}
+
+/* @param key what the value is called */
+static int
+row_from_json(struct perf_row *row, const json_t *j, const char *key)
 {
 	const char *name;
 	json_t *value, *fields = json_object_get(j, "fields");
 
 	memset(row, 0, sizeof(*row));
-	if (!json_is_object(j) || !json_is_number(json_object_get(j, "value")))
+	if (!json_is_object(j) || !json_is_number(json_object_get(j, key)))
 		return -EINVAL;
 	row_copy_text(row->test, sizeof(row->test), json_object_get(j, "test"));
 	row_copy_text(row->label, sizeof(row->label), json_object_get(j, "label"));
 	row_copy_text(row->unit, sizeof(row->unit), json_object_get(j, "unit"));
-	row->size = (uint64_t)json_integer_value(json_object_get(j, "size"));
-	row->depth = (uint64_t)json_integer_value(json_object_get(j, "depth"));
-	row->n = (uint64_t)json_integer_value(json_object_get(j, "n"));
-	row->errors = (uint64_t)json_integer_value(json_object_get(j, "errors"));
-	row->value = json_number_value(json_object_get(j, "value"));
-	row->raw_ns = json_number_value(json_object_get(j, "raw_ns"));
-	row->raw_end_ns = json_number_value(json_object_get(j, "raw_end_ns"));
+	if (row_whole(j, "size", UINT64_C(1) << 32, &row->size) != 0 ||
+		row_whole(j, "depth", UINT64_C(1) << 32, &row->depth) != 0 ||
+		row_whole(j, "n", INT64_MAX, &row->n) != 0 || row_whole(j, "errors", INT64_MAX, &row->errors) != 0)
+		return -EINVAL;
+	if (row_number(j, key, &row->value) != 0 || row_number(j, "raw_ns", &row->raw_ns) != 0 ||
+		row_number(j, "raw_end_ns", &row->raw_end_ns) != 0)
+		return -EINVAL;
 	name = json_string_value(json_object_get(j, "better"));
 	row->higher_better = name != NULL && strcmp(name, "higher") == 0;
 	json_object_foreach(fields, name, value)
@@ -151,26 +172,60 @@ row_from_json(struct perf_row *row, const json_t *j)
 	return 0;
 }
 
-/* Read a file that --json wrote and append its rows; 0 or -errno. */
-int
-rows_load(struct perf_rows *rows, const char *path)
+/* Append the rows of a file whose names of library and value are these; 0 or -errno. */
+static int
+rows_from_json(struct perf_rows *rows, const json_t *j, const char *library, const char *key)
 {
-	json_t *j = json_load_file(path, 0, NULL), *item;
 	struct perf_row row;
+	json_t *item;
 	size_t i;
-	int rc = 0;
+	int rc = json_is_array(json_object_get(j, "rows")) ? 0 : -EINVAL;
 
-	if (j == NULL)
-		return -EINVAL;
-	row_copy_text(rows->library, sizeof(rows->library), json_object_get(j, "library"));
+	row_copy_text(rows->library, sizeof(rows->library), json_object_get(j, library));
 	json_array_foreach(json_object_get(j, "rows"), i, item)
 	{
-		rc = row_from_json(&row, item);
+		rc = row_from_json(&row, item, key);
 		if (rc == 0 && rows_add(rows, &row) == NULL)
 			rc = -ENOMEM;
 		if (rc != 0)
 			break;
 	}
+	return rc;
+}
+
+/* Read a file that --json wrote and append its rows; 0 or -errno. */
+int
+rows_load(struct perf_rows *rows, const char *path)
+{
+	json_t *j = json_load_file(path, 0, NULL);
+	int rc = j != NULL ? rows_from_json(rows, j, "library", "value") : -EINVAL;
+
+	json_decref(j);
+	return rc;
+}
+
+/*
+ * Read a file that --json or a report wrote, of a run or of a comparison, which has two lists
+ * of rows. @return 0, or -errno after an error was printed
+ */
+int
+rows_load_all(struct perf_rows rows[2], unsigned *n, const char *path)
+{
+	json_error_t why;
+	json_t *j = json_load_file(path, 0, &why);
+	int rc;
+
+	if (j == NULL) {
+		fprintf(stderr, "commperf: %s: %s\n", path, why.text);
+		return -EINVAL;
+	}
+	*n = json_is_string(json_object_get(j, "first")) ? 2 : 1;
+	rc = *n == 1 ? rows_from_json(&rows[0], j, "library", "value")
+		     : rows_from_json(&rows[0], j, "first", "first");
+	if (rc == 0 && *n == 2)
+		rc = rows_from_json(&rows[1], j, "second", "second");
+	if (rc != 0)
+		fprintf(stderr, "commperf: %s: no results of commperf\n", path);
 	json_decref(j);
 	return rc;
 }

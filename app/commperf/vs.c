@@ -10,13 +10,13 @@
  *   half is left out of the median, unless there is no other pair.
  */
 #include <errno.h>
-#include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "child.h"
+#include "page.h"
 
 #define VS_MAX_PAIRS 1000
 #define VS_FAR       1.5
@@ -307,11 +307,10 @@ vs_list(const double *v, unsigned n)
 	return j;
 }
 
-static int
-vs_json(const struct vs *v)
+static json_t *
+vs_to_json(const struct vs *v)
 {
-	json_t *rows = json_array(), *j;
-	int rc;
+	json_t *rows = json_array();
 
 	for (size_t i = 0; i < v->n; i++) {
 		const struct vs_key *k = &v->key[i];
@@ -329,23 +328,24 @@ vs_json(const struct vs *v)
 				vs_list(k->raw_a, k->pairs), "raw_second_all",
 				vs_list(k->raw_b, k->pairs)));
 	}
-	j = json_pack("{s:s s:s s:o s:o}", "first", v->name[0], "second", v->name[1], "options",
+	return json_pack("{s:s s:s s:o s:o}", "first", v->name[0], "second", v->name[1], "options",
 		opts_to_json(v->o), "rows", rows);
-	rc = report_json_file(j, v->o->json);
+}
+
+static int
+vs_json(const struct vs *v)
+{
+	json_t *j = vs_to_json(v);
+	int rc = report_json_file(j, v->o->json);
 	json_decref(j);
 	return rc == 0 ? 0 : -EIO;
 }
 
-static int
-vs_plot(const struct vs *v)
+static void
+vs_curves(const struct vs *v, struct plot *p)
 {
-	struct plot_series *s = calloc(PLOT_MAX, sizeof(*s));
-	char title[300], chart[64], name[2][64];
-	unsigned n = 0;
-	int rc;
+	char chart[64], name[2][64];
 
-	if (s == NULL)
-		return -ENOMEM;
 	for (size_t i = 0; i < v->n; i++) {
 		const struct vs_key *k = &v->key[i];
 		bool depth = k->row.depth != 0;
@@ -358,13 +358,59 @@ vs_plot(const struct vs *v)
 			if (strcmp(v->name[0], v->name[1]) == 0)
 				snprintf(name[side], sizeof(name[side]), "%.50s (%d)",
 					v->name[side], side + 1);
-			plot_point(s, &n, chart, name[side], k->row.unit, depth, x > 0 ? x : 1,
+			plot_point(p, chart, name[side], k->row.unit, depth, x > 0 ? x : 1,
 				side == 0 ? k->med_a : k->med_b);
 		}
 	}
+}
+
+static int
+vs_plot(const struct vs *v)
+{
+	struct plot p;
+	char title[300];
+	int rc = plot_open(&p);
+
+	if (rc != 0)
+		return rc;
+	vs_curves(v, &p);
 	snprintf(title, sizeof(title), "%s against %s", v->name[0], v->name[1]);
-	rc = plot_write(v->o->plot, title, s, n);
-	free(s);
+	rc = plot_write(v->o->plot, title, &p);
+	plot_close(&p);
+	return rc;
+}
+
+/* A line of the comparison as a line of results, for the page of a report. */
+static void
+vs_add_row(const struct vs_key *k, struct perf_rows *rows)
+{
+	struct perf_row row = k->row;
+
+	row.n = k->used;
+	row.n_fields = 0;
+	row.raw_ns = k->med_raw_a;
+	perf_row_field(&row, "first", k->med_a);
+	perf_row_field(&row, "second", k->med_b);
+	perf_row_field(&row, "ratio", k->ratio);
+	rows_add(rows, &row);
+}
+
+static int
+vs_report(const struct vs *v)
+{
+	struct perf_rows rows = {.n = 0};
+	struct plot p;
+	int rc = plot_open(&p);
+
+	if (rc != 0)
+		return rc;
+	vs_curves(v, &p);
+	for (size_t i = 0; i < v->n; i++)
+		vs_add_row(&v->key[i], &rows);
+	snprintf(rows.library, sizeof(rows.library), "%.50s against %.50s", v->name[0], v->name[1]);
+	rc = report_dir_write(v->o, &rows, &p, vs_to_json(v));
+	plot_close(&p);
+	rows_free(&rows);
 	return rc;
 }
 
@@ -379,35 +425,14 @@ vs_files(const struct vs *v)
 		rc |= vs_json(v);
 	if (v->o->plot != NULL)
 		rc |= vs_plot(v);
+	if (v->o->report != NULL)
+		rc |= vs_report(v);
 	if (rc != 0)
 		fprintf(stderr, "commperf: not all files could be written\n");
 	return rc;
 }
 
 /* ---- ucx_perftest ---- */
-
-/* pollux-run: by the option, next to this program's build, or in the path. */
-static void
-vs_find_run(struct vs *v)
-{
-	static const char *const places[] = {"../pollux-run", "../../pollux-run", "pollux-run",
-		"../../usertools/pollux-run", "../../../usertools/pollux-run"};
-	char exe[2048], *dir;
-	ssize_t n;
-
-	snprintf(v->run, sizeof(v->run), "%s", v->o->pollux_run != NULL ? v->o->pollux_run : "");
-	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	if (v->run[0] != '\0' || n <= 0)
-		return;
-	exe[n] = '\0';
-	dir = dirname(exe);
-	for (size_t i = 0; i < RTE_DIM(places); i++) {
-		snprintf(v->run, sizeof(v->run), "%s/%s", dir, places[i]);
-		if (access(v->run, X_OK) == 0)
-			return;
-	}
-	snprintf(v->run, sizeof(v->run), "pollux-run");
-}
 
 static bool
 vs_listens(unsigned port)
@@ -587,7 +612,9 @@ vs_prepare(struct vs *v)
 	if (o->vs == PERF_VS_UCX) {
 		return child_find_ucx(o, &v->ucx);
 	}
-	vs_find_run(v);
+	snprintf(v->run, sizeof(v->run), "%s", o->pollux_run != NULL ? o->pollux_run : "");
+	if (v->run[0] == '\0')
+		child_find_program("pollux-run", v->run, sizeof(v->run));
 	snprintf(v->name[0], sizeof(v->name[0]), "ucx_perftest through pollux-run");
 	snprintf(v->name[1], sizeof(v->name[1]), "ucx_perftest");
 	return 0;

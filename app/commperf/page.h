@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * page.h - a report: the folder with index.html and data.json that a user attaches to an issue
+ */
+#ifndef PAGE_H
+#define PAGE_H
+
+#include "plot.h"
+
+/* A string of JSON; what is no UTF-8 in it becomes "?". */
+json_t *page_string(const char *text);
+
+/* machine.c: one object, names and texts */
+json_t *machine_facts(const struct perf_opts *o);
+
+/*
+ * report_dir.c. Before the run: make the folder, and collect what the run might change.
+ * @return 0, or -errno after an error was printed
+ */
+int report_dir_open(const struct perf_opts *o);
+/* After it. data is the JSON of the results; taken over. 0 or -errno. */
+int report_dir_write(const struct perf_opts *o, const struct perf_rows *rows, const struct plot *p,
+	json_t *data);
+
+/* page.c: the page of all that; 0 or -errno */
+int page_write(const char *path, const json_t *data, const struct perf_rows *rows, const struct plot *p);
+
+#endif /* PAGE_H */
