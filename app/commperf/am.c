@@ -172,16 +172,21 @@ am_send(struct perf_side *s, unsigned slot, const ucp_request_param_t *given)
 		s, "ucp_am_send_nbx", io, ucp_am_send_nbx(am.ep, AM_ID, NULL, 0, buf, s->size, &p));
 }
 
-/* Wait until n messages have arrived that no loop has taken. */
+/* Wait until n messages have arrived that no loop has taken. Each one is progress. */
 static inline int
 am_wait(struct perf_side *s, uint64_t n)
 {
-	uint64_t spins = 0;
+	uint64_t spins = 0, seen = am.came;
 
 	am.taken += n;
 	while (am.came < am.taken && am.status == 0) {
 		s->be->progress(s);
-		if (unlikely((++spins & 0xfff) == 0) && perf_wait_slow(s, spins) != 0)
+		if (likely((++spins & 0xfff) != 0))
+			continue;
+		if (seen != am.came)
+			spins = 0x1000;
+		seen = am.came;
+		if (perf_wait_slow(s, spins) != 0)
 			return -1;
 	}
 	return likely(am.status == 0) ? 0
