@@ -144,6 +144,7 @@ _pollux()
 	plx-top:--sort) _pollux_words "rate name" ;;
 	commperf:--help | commperf:-h) _pollux_words "all $(_pollux_listed "$program" topics)" ;;
 	commperf:--vs) _pollux_words "ucx ucx_perftest" ;;
+	commperf:--datatype) _pollux_words "contig iov: generic" ;;
 	commperf:--mem) _pollux_words "private mapped eal" ;;
 	commperf:--csv | commperf:--json | commperf:--plot | commperf:--report | commperf:--ucx* | commperf:--perftest | testcomm:-f | \
 		testcomm:--file | pollux-run:--config | pollux-run:--rpc | plx-*:-s | plx-*:--socket) _pollux_files ;;

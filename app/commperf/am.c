@@ -82,14 +82,19 @@ am_fetch_one(struct perf_side *s, struct am_fetch *f, unsigned slot)
 						 UCP_OP_ATTR_FIELD_USER_DATA,
 		.cb.recv_am = am_fetched,
 		.user_data = f};
+	const void *to;
+	size_t count = f->len;
 	ucs_status_ptr_t ret;
 
 	f->buf = s->rbuf + slot * perf_stride(s);
+	to = f->buf;
 	if (perf_ucp_memh(s) != NULL) {
 		p.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
 		p.memh = perf_ucp_memh(s);
 	}
-	ret = ucp_am_recv_data_nbx(am.worker, f->desc, f->buf, f->len, &p);
+	if (perf_ucp_typed(s, f->len))
+		perf_ucp_type(s, false, &to, &count, &p);
+	ret = ucp_am_recv_data_nbx(am.worker, f->desc, (void *)(uintptr_t)to, count, &p);
 	if (ret == NULL)
 		am_fetched(NULL, UCS_OK, f->len, f);
 	else if (UCS_PTR_IS_ERR(ret))
@@ -158,6 +163,8 @@ static inline int
 am_send(struct perf_side *s, unsigned slot, const ucp_request_param_t *given)
 {
 	uint8_t *buf = s->sbuf + slot * perf_stride(s);
+	const void *from = buf;
+	size_t count = s->size;
 	ucp_request_param_t p = *given;
 	struct perf_io *io = &am.tx[slot];
 
@@ -168,8 +175,10 @@ am_send(struct perf_side *s, unsigned slot, const ucp_request_param_t *given)
 	am.sent++;
 	io->done = 0;
 	p.user_data = io;
+	if (perf_ucp_typed(s, count))
+		perf_ucp_type(s, true, &from, &count, &p);
 	return perf_ucp_posted(
-		s, "ucp_am_send_nbx", io, ucp_am_send_nbx(am.ep, AM_ID, NULL, 0, buf, s->size, &p));
+		s, "ucp_am_send_nbx", io, ucp_am_send_nbx(am.ep, AM_ID, NULL, 0, from, count, &p));
 }
 
 /* Wait until n messages have arrived that no loop has taken. Each one is progress. */
@@ -302,6 +311,8 @@ stream_send(struct perf_side *s, struct perf_io *io, enum perf_dest dest, const 
 	perf_ucp_handles(s, &worker, &ep);
 	io->done = 0;
 	io->status = 0;
+	if (perf_ucp_typed(s, len))
+		perf_ucp_type(s, true, &buf, &len, &p);
 	return perf_ucp_posted(
 		s, "ucp_stream_send_nbx", io, ucp_stream_send_nbx(ep, buf, len, &p));
 }
@@ -316,6 +327,7 @@ stream_recv(
 		.cb.recv_stream = stream_came,
 		.flags = UCP_STREAM_RECV_FLAG_WAITALL,
 		.user_data = io};
+	const void *to = buf;
 	ucp_worker_h worker;
 	size_t came = 0;
 	ucp_ep_h ep;
@@ -328,7 +340,9 @@ stream_recv(
 	perf_ucp_handles(s, &worker, &ep);
 	io->done = 0;
 	io->status = 0;
-	ret = ucp_stream_recv_nbx(ep, buf, len, &came, &p);
+	if (perf_ucp_typed(s, len))
+		perf_ucp_type(s, false, &to, &len, &p);
+	ret = ucp_stream_recv_nbx(ep, (void *)(uintptr_t)to, len, &came, &p);
 	if (ret == NULL)
 		io->len = came;
 	return perf_ucp_posted(s, "ucp_stream_recv_nbx", io, ret);

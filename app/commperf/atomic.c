@@ -149,18 +149,21 @@ atomic_window(struct perf_side *s, uint64_t n)
 }
 
 static int
+atomic_chunk(struct perf_side *s, const void *arg, uint64_t n)
+{
+	(void)arg;
+	return atomic_window(s, n);
+}
+
+static int
 atomic_rate(struct perf_side *s, const struct perf_test *t, size_t size)
 {
-	uint64_t n = perf_iters(s->o, false, size);
+	struct perf_timed total = {.unit = "Mop/s", .rate = true, .factor = 1e-6};
 	struct perf_row *row;
 
-	if (atomic_window(s, perf_warmup(s->o, n)) != 0)
+	if (perf_count_alone(s, t, size, atomic_chunk, NULL, false, &total) != 0)
 		return -1;
-	s->start_ticks = rte_rdtsc();
-	if (atomic_window(s, n) != 0)
-		return -1;
-	s->end_ticks = rte_rdtsc();
-	row = rate_row(s, t, size, n);
+	row = rate_row(s, t, size, total.n, total.ticks);
 	if (row == NULL)
 		return -1;
 	snprintf(row->unit, sizeof(row->unit), "Mop/s");

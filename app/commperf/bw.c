@@ -175,31 +175,65 @@ bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, b
 	return 0;
 }
 
+int
+bw_timed(struct perf_side *s, const struct perf_test *t, size_t size, bool tx, bool rx, struct perf_timed *total)
+{
+	uint64_t n;
+	int rc;
+
+	total->s = s;
+	total->test = t->name;
+	total->size = size;
+	total->rate = true;
+	while ((rc = perf_timed_next(total, &n)) == 0 && n > 0) {
+		if (bw_stream(s, size, n, total->n, tx, rx) != 0)
+			return -1;
+		perf_timed_add(total, n, s->end_ticks - s->start_ticks);
+	}
+	return rc;
+}
+
+/* The measured messages, and their time: so many, or for so long. */
 static int
-bw_measure(struct perf_side *s, const struct perf_test *t, size_t size, bool both)
+bw_count(struct perf_side *s, const struct perf_test *t, size_t size, bool both, struct perf_timed *total)
 {
 	uint64_t n = perf_iters(s->o, false, size), warm = perf_warmup(s->o, n);
 	bool tx = both || s->rank == 0, rx = both || s->rank == 1;
-	struct perf_row *row;
-	double sec, bytes = (double)size * (double)n * (both ? 2 : 1);
 
+	*total = (struct perf_timed){.unit = "MB/s", .factor = (double)size * (both ? 2 : 1) * 1e-6};
 	if (warm > 0 && bw_stream(s, size, warm, 0, tx, rx) != 0)
 		return -1;
+	if (s->o->duration > 0)
+		return bw_timed(s, t, size, tx, rx, total);
 	if (bw_stream(s, size, n, warm, tx, rx) != 0)
+		return -1;
+	total->n = n;
+	total->ticks = s->end_ticks - s->start_ticks;
+	return 0;
+}
+
+static int
+bw_measure(struct perf_side *s, const struct perf_test *t, size_t size, bool both)
+{
+	struct perf_timed total;
+	struct perf_row *row;
+	double sec, ways = both ? 2 : 1;
+
+	if (bw_count(s, t, size, both, &total) != 0)
 		return -1;
 	if (s->rank != 0)
 		return 0;
 	row = perf_row_new(s, t, size);
 	if (row == NULL)
 		return perf_fail(s, "out of memory");
-	sec = perf_ns(s, s->end_ticks - s->start_ticks) * 1e-9;
-	row->n = n;
-	row->value = bytes / sec * 1e-6;
+	sec = perf_ns(s, total.ticks) * 1e-9;
+	row->n = total.n;
+	row->value = (double)total.n * total.factor / sec;
 	row->higher_better = true;
 	snprintf(row->unit, sizeof(row->unit), "MB/s");
 	perf_row_field(row, "MB/s", row->value);
-	perf_row_field(row, "Mmsg/s", (double)n * (both ? 2 : 1) / sec * 1e-6);
-	perf_row_field(row, "us/msg", sec * 1e6 / (double)n);
+	perf_row_field(row, "Mmsg/s", (double)total.n * ways / sec * 1e-6);
+	perf_row_field(row, "us/msg", sec * 1e6 / (double)total.n);
 	return 0;
 }
 

@@ -33,6 +33,7 @@ static const char help_short[] =
 
 static const char help_run[] =
 	"  -n, --iters N       iterations (default by size)\n"
+	"      --duration S    each line takes S seconds, and says its rate each second\n"
 	"  -w, --warmup N      iterations before the clock starts (default a tenth)\n"
 	"  -W, --window N      messages in flight (default 32)\n"
 	"      --batch N       latency: round trips between two readings of the clock (1)\n"
@@ -46,6 +47,8 @@ static const char help_data[] =
 	"      --mem KIND      buffers: private (heap), mapped (ucp_mem_map) or eal (the\n"
 	"                      heap of DPDK, as mbufs) (default mapped for put, get and\n"
 	"                      atomic, else private)\n"
+	"      --datatype KIND payload: contig, iov:N (pieces) or generic (callbacks that\n"
+	"                      pack and unpack); for tag, unexpected, am and stream tests\n"
 	"      --buffers HOW   one buffer for all the window, or one each: one or window\n"
 	"                      (default one; --verify implies window)\n";
 
@@ -78,8 +81,8 @@ static const char help_output[] =
 	"      --csv FILE      all lines as comma-separated values; - is standard output\n"
 	"      --json FILE     the same as JSON, with the options\n"
 	"      --plot FILE     a chart; FILE ends in .svg or .html\n"
-	"      [--plot FILE] RUN.json...  nothing runs: a chart of what --json or --report\n"
-	"                      has written, in FILE or in the terminal\n"
+	"      [--plot FILE] RUN.json...  nothing runs: a chart of what --json or\n"
+	"                      --report has written, in FILE or in the terminal\n"
 	"      --report DIR    a page to attach to an issue: charts, tables, machine,\n"
 	"                      settings: DIR/index.html, and DIR/data.json\n"
 	"      --quiet         no table\n"

@@ -111,44 +111,105 @@ lat_at(const struct perf_side *s, const struct lat_clock *l, double part)
 	return perf_ns(s, l->ticks[i < l->n ? i : l->n - 1]) / (lat_ways(s) * 1e3 * s->o->batch);
 }
 
+/* Room for more samples: every second one is enough. */
+static void
+lat_halve(struct lat_clock *l)
+{
+	l->n = (l->n + 1) / 2;
+	for (uint64_t i = 1; i < l->n; i++)
+		l->ticks[i] = l->ticks[2 * i];
+	l->every *= 2;
+}
+
+/* Rank 0 measures chunks, rank 1 answers them, until the time is over. */
+static int
+lat_timed(struct perf_side *s, unsigned flags, struct lat_clock *l,
+	struct perf_timed *total)
+{
+	uint64_t n, start;
+	int rc;
+
+	while ((rc = perf_timed_next(total, &n)) == 0 && n > 0) {
+		if (s->rank == 1) {
+			if (lat_pong(s, total->size, n, flags) != 0)
+				return -1;
+			continue;
+		}
+		while (l->n + n / (s->o->batch * l->every) + 1 > LAT_MAX_SAMPLES)
+			lat_halve(l);
+		start = rte_rdtsc();
+		if (lat_ping(s, total->size, n, 0, flags, l) != 0)
+			return -1;
+		perf_timed_add(total, n, rte_rdtsc() - start);
+	}
+	return rc;
+}
+
+static int
+lat_row(struct perf_side *s, const struct perf_test *t, const struct lat_clock *l,
+	const struct perf_timed *total)
+{
+	struct perf_row *row = perf_row_new(s, t, total->size);
+
+	if (row == NULL)
+		return perf_fail(s, "out of memory");
+	qsort(l->ticks, l->n, sizeof(*l->ticks), lat_cmp);
+	row->n = total->n;
+	row->value = lat_at(s, l, 0.5);
+	snprintf(row->unit, sizeof(row->unit), "us");
+	perf_row_field(row, "min", lat_at(s, l, 0));
+	perf_row_field(row, "p50", row->value);
+	perf_row_field(row, "avg", perf_ns(s, total->ticks) / (lat_ways(s) * 1e3 * (double)total->n));
+	perf_row_field(row, "p90", lat_at(s, l, 0.9));
+	perf_row_field(row, "p99", lat_at(s, l, 0.99));
+	perf_row_field(row, "p99.9", lat_at(s, l, 0.999));
+	perf_row_field(row, "max", lat_at(s, l, 1));
+	return 0;
+}
+
+/* Rank 0: so many round trips, or for so long. */
+static int
+lat_measure(struct perf_side *s, uint64_t warm, uint64_t n, unsigned flags,
+	struct lat_clock *l, struct perf_timed *total)
+{
+	struct lat_clock warming = {0};
+	uint64_t start;
+
+	if (lat_ping(s, total->size, warm, 0, flags, &warming) != 0)
+		return -1;
+	if (s->o->duration > 0)
+		return lat_timed(s, flags, l, total);
+	total->n = n;
+	start = rte_rdtsc();
+	if (lat_ping(s, total->size, n, warm, flags, l) != 0)
+		return -1;
+	total->ticks = rte_rdtsc() - start;
+	return 0;
+}
+
 int
 lat_run(struct perf_side *s, const struct perf_test *t, size_t size)
 {
-	unsigned flags = strcmp(t->name, "tag_sync_lat") == 0 ? PERF_SYNC : 0;
-	uint64_t n = perf_iters(s->o, true, size), warm = perf_warmup(s->o, n);
-	uint64_t batches, samples, start, total;
-	struct lat_clock l = {0}, warming = {0};
-	struct perf_row *row;
+	unsigned flags = strcmp(t->name, "tag_sync_lat") == 0 ? PERF_SYNC : 0, batch = s->o->batch;
+	uint64_t n = perf_iters(s->o, true, size), warm = perf_warmup(s->o, n), batches = (n + batch - 1) / batch;
+	struct perf_timed total = {.s = s, .test = t->name, .size = size, .unit = "us",
+		.alone = s->loops != NULL && s->loops->ping != NULL && s->loops->pong == NULL,
+		.factor = 1e6 / lat_ways(s)};
+	struct lat_clock l = {.every = (batches + LAT_MAX_SAMPLES - 1) / LAT_MAX_SAMPLES};
 	int rc;
 
-	n = (n + s->o->batch - 1) / s->o->batch * s->o->batch;
+	if (s->o->duration > 0)
+		warm += warm & 1;
+	if (s->rank == 1 && s->o->duration > 0)
+		return lat_pong(s, size, warm, flags) != 0 ? -1 : lat_timed(s, flags, NULL, &total);
 	if (s->rank == 1)
-		return lat_pong(s, size, warm + n, flags);
-	batches = n / s->o->batch;
-	l.every = (batches + LAT_MAX_SAMPLES - 1) / LAT_MAX_SAMPLES;
-	samples = (batches + l.every - 1) / l.every;
-	l.ticks = calloc(samples, sizeof(*l.ticks));
+		return lat_pong(s, size, warm + batches * batch, flags);
+	l.ticks = calloc(s->o->duration > 0 ? LAT_MAX_SAMPLES : (batches + l.every - 1) / l.every, sizeof(*l.ticks));
 	if (l.ticks == NULL)
-		return perf_fail(s, "no memory for %llu samples", (unsigned long long)samples);
-	rc = lat_ping(s, size, warm, 0, flags, &warming);
-	start = rte_rdtsc();
+		return perf_fail(s, "no memory for the samples");
+	rc = lat_measure(s, warm, batches * batch, flags, &l, &total);
 	if (rc == 0)
-		rc = lat_ping(s, size, n, warm, flags, &l);
-	total = rte_rdtsc() - start;
-	row = rc == 0 ? perf_row_new(s, t, size) : NULL;
-	if (row != NULL) {
-		qsort(l.ticks, l.n, sizeof(*l.ticks), lat_cmp);
-		row->n = n;
-		row->value = lat_at(s, &l, 0.5);
-		snprintf(row->unit, sizeof(row->unit), "us");
-		perf_row_field(row, "min", lat_at(s, &l, 0));
-		perf_row_field(row, "p50", row->value);
-		perf_row_field(row, "avg", perf_ns(s, total) / (lat_ways(s) * 1e3 * (double)n));
-		perf_row_field(row, "p90", lat_at(s, &l, 0.9));
-		perf_row_field(row, "p99", lat_at(s, &l, 0.99));
-		perf_row_field(row, "p99.9", lat_at(s, &l, 0.999));
-		perf_row_field(row, "max", lat_at(s, &l, 1));
-	}
+		rc = lat_row(s, t, &l, &total);
 	free(l.ticks);
 	return rc;
 }

@@ -27,6 +27,7 @@ late_recv(struct perf_side *s, struct perf_io *io, void *buf, size_t len, uint64
 		.cb.recv = late_came,
 		.user_data = io};
 	ucp_tag_recv_info_t info;
+	const void *to = buf;
 	ucp_tag_message_h message;
 	ucp_worker_h worker;
 	uint64_t spins = 0;
@@ -42,8 +43,10 @@ late_recv(struct perf_side *s, struct perf_io *io, void *buf, size_t len, uint64
 	io->status = 0;
 	io->len = info.length;
 	io->tag = info.sender_tag;
+	if (perf_ucp_typed(s, len))
+		perf_ucp_type(s, false, &to, &len, &p);
 	return perf_ucp_posted(s, "ucp_tag_msg_recv_nbx", io,
-		ucp_tag_msg_recv_nbx(worker, buf, len, message, &p));
+		ucp_tag_msg_recv_nbx(worker, (void *)(uintptr_t)to, len, message, &p));
 }
 
 const struct perf_loops perf_loops_late = {.recv = late_recv};

@@ -59,6 +59,7 @@ launch_child(const struct perf_opts *o, int rank, struct perf_shared *sh, int ct
 static bool
 launch_read(const struct perf_opts *o, struct launch *l, struct perf_rows *rows)
 {
+	struct perf_live live;
 	struct perf_row row;
 	void *data;
 	size_t len;
@@ -72,6 +73,9 @@ launch_read(const struct perf_opts *o, struct launch *l, struct perf_rows *rows)
 		report_head(o, rows->library);
 	} else if (text[0] == 'P') {
 		report_progress(o, "%s", text + 1);
+	} else if (text[0] == 'L' && len == 1 + sizeof(live)) {
+		memcpy(&live, text + 1, sizeof(live));
+		report_live(o, &live);
 	} else if (text[0] == 'R' && len == 1 + sizeof(row)) {
 		memcpy(&row, text + 1, sizeof(row));
 		report_row(o, &row);

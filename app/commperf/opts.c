@@ -19,9 +19,11 @@ enum {
 	OPT_VERIFY = 256,
 	OPT_MEM,
 	OPT_BUFFERS,
+	OPT_DATATYPE,
 	OPT_DEPTH,
 	OPT_SEED,
 	OPT_TIME_LIMIT,
+	OPT_DURATION,
 	OPT_EPS,
 	OPT_THREADS,
 	OPT_REACTOR,
@@ -69,9 +71,11 @@ static const struct option opts_long[] = {
 	{"verify", no_argument, NULL, OPT_VERIFY},
 	{"mem", required_argument, NULL, OPT_MEM},
 	{"buffers", required_argument, NULL, OPT_BUFFERS},
+	{"datatype", required_argument, NULL, OPT_DATATYPE},
 	{"depth", required_argument, NULL, OPT_DEPTH},
 	{"seed", required_argument, NULL, OPT_SEED},
 	{"time-limit", required_argument, NULL, OPT_TIME_LIMIT},
+	{"duration", required_argument, NULL, OPT_DURATION},
 	{"eps", required_argument, NULL, OPT_EPS},
 	{"threads", required_argument, NULL, OPT_THREADS},
 	{"reactor", required_argument, NULL, OPT_REACTOR},
@@ -358,6 +362,30 @@ opts_attr(struct perf_opts *o, const char *text)
 	return opts_error("not ro, ru or uu", text);
 }
 
+/* What --datatype would say; "" for a contiguous buffer. */
+void
+perf_datatype_name(const struct perf_opts *o, char *out, size_t len)
+{
+	out[0] = '\0';
+	if (o->generic)
+		snprintf(out, len, "generic");
+	else if (o->pieces > 0)
+		snprintf(out, len, "iov:%u", o->pieces);
+}
+
+int
+opts_datatype(struct perf_opts *o, const char *text)
+{
+	uint64_t n = 0;
+
+	if (strncmp(text, "iov:", 4) == 0 && opts_whole(text + 4, 1, PERF_MAX_PIECES, &n) != 0)
+		return opts_error("not iov:1 to iov:" RTE_STR(PERF_MAX_PIECES), text);
+	o->pieces = (unsigned)n;
+	o->generic = strcmp(text, "generic") == 0;
+	o->typed = o->generic || n > 0;
+	return o->typed || strcmp(text, "contig") == 0 ? 0 : opts_error("not contig, iov:N or generic", text);
+}
+
 static int
 opts_address(struct perf_opts *o, const char *text)
 {
@@ -518,6 +546,8 @@ opts_one(struct perf_opts *o, int c, const char *arg)
 		return opts_mem(o, arg);
 	case OPT_BUFFERS:
 		return opts_flag(arg, "one", "window", &o->buffers_window);
+	case OPT_DATATYPE:
+		return opts_datatype(o, arg);
 	case OPT_DEPTH:
 		rc = opts_parse_list(arg, 1000, o->depths, PERF_MAX_DEPTHS, &o->n_depths);
 		return rc == 0 ? 0 : opts_error("not a list of depths", arg);
@@ -525,6 +555,8 @@ opts_one(struct perf_opts *o, int c, const char *arg)
 		return opts_wide(arg, 0, UINT64_MAX, &o->seed);
 	case OPT_TIME_LIMIT:
 		return opts_seconds(arg, &o->time_limit);
+	case OPT_DURATION:
+		return opts_seconds(arg, &o->duration);
 	case OPT_EPS:
 		return opts_count(arg, 1, 1000000, &o->eps);
 	case OPT_THREADS:
@@ -645,7 +677,13 @@ opts_check(struct perf_opts *o)
 		return opts_error("--vs runs both sides itself", "--server or --connect with it");
 	if (o->plot != NULL && strstr(o->plot, ".svg") == NULL && strstr(o->plot, ".html") == NULL)
 		return opts_error("--plot needs a name in .svg or .html", o->plot);
+	if (o->duration > 0 && o->iters != 0)
+		return opts_error("a line takes its iterations or its time", "--iters and --duration");
 	for (unsigned i = 0; i < o->n_tests; i++) {
+		if (o->typed && !(o->tests[i]->flags & PERF_TYPED))
+			return opts_error("--datatype is not for this test", o->tests[i]->name);
+		if (o->duration > 0 && !(o->tests[i]->flags & PERF_TIMED))
+			return opts_error("--duration is not for this test", o->tests[i]->name);
 		if ((o->tests[i]->flags & PERF_ALONE) && o->n_tests > 1)
 			return opts_error("runs alone", o->tests[i]->name);
 		if ((o->tests[i]->flags ^ o->tests[0]->flags) & PERF_CCI)
@@ -655,6 +693,8 @@ opts_check(struct perf_opts *o)
 	}
 	if (o->vs != PERF_VS_NONE && (o->tests[0]->flags & PERF_CCI))
 		return opts_error("--vs compares UCP", o->tests[0]->name);
+	if (o->typed && o->mem >= PERF_MEM_MAPPED)
+		return opts_error("a datatype is of private memory", "--datatype and --mem");
 	for (unsigned i = 0; i < o->n_sizes; i++) {
 		if (o->sizes[i] > UINT64_C(1) << 32)
 			return opts_error("a size is over", "4g");

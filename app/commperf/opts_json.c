@@ -24,21 +24,24 @@ json_t *
 opts_to_json(const struct perf_opts *o)
 {
 	json_t *tests = json_array();
-	char mask[24], seed[24];
+	char mask[24], seed[24], datatype[24];
+
+	perf_datatype_name(o, datatype, sizeof(datatype));
 
 	for (unsigned i = 0; i < o->n_tests; i++)
 		json_array_append_new(tests, json_string(o->tests[i]->name));
 	snprintf(mask, sizeof(mask), "%#llx", (unsigned long long)o->mask);
 	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed);
 	return json_pack("{s:o s:o s:I s:I s:i s:i s:s s:i s:b s:i s:b s:o s:s s:f s:i s:i s:f s:s s:b "
-		"s:b}", "tests", tests, "sizes", opts_list_to_json(o->sizes, o->n_sizes), "iters",
+		"s:b s:f s:s}", "tests", tests, "sizes", opts_list_to_json(o->sizes, o->n_sizes), "iters",
 		(json_int_t)o->iters, "warmup", (json_int_t)o->warmup, "window", (int)o->window,
 		"batch", (int)o->batch, "mask", mask, "repeat", (int)o->repeat, "verify", o->verify,
 		"mem", (int)o->mem,
 		"buffers_window", o->buffers_window, "depths",
 		opts_list_to_json(o->depths, o->n_depths), "seed", seed, "time_limit",
 		o->time_limit, "eps", (int)o->eps, "threads", (int)o->threads, "timeout", o->timeout,
-		"attr", perf_attr_name(o->attr), "silent", o->silent, "no_copy", o->no_copy);
+		"attr", perf_attr_name(o->attr), "silent", o->silent, "no_copy", o->no_copy, "duration",
+		o->duration, "datatype", datatype[0] != '\0' ? datatype : "contig");
 }
 
 static int
@@ -58,22 +61,23 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 {
 	json_t *tests = json_object_get(j, "tests");
 	json_int_t iters, warmup;
-	const char *mask, *seed, *attr;
+	const char *mask, *seed, *attr, *datatype;
 	int window, batch, repeat, verify, mem, slots, eps, silent, no_copy, threads;
 
 	if (json_unpack((json_t *)(uintptr_t)j,
-		    "{s:I s:I s:i s:i s:s s:i s:b s:i s:b s:s s:F s:i s:i s:F s:s s:b s:b}",
+		    "{s:I s:I s:i s:i s:s s:i s:b s:i s:b s:s s:F s:i s:i s:F s:s s:b s:b s:F s:s}",
 		    "iters", &iters, "warmup", &warmup, "window", &window, "batch", &batch,
 		    "mask", &mask, "repeat", &repeat, "verify", &verify, "mem", &mem,
 		    "buffers_window", &slots, "seed", &seed, "time_limit", &o->time_limit, "eps",
 		    &eps, "threads", &threads, "timeout",
-		    &o->timeout, "attr", &attr, "silent", &silent, "no_copy", &no_copy) != 0)
+		    &o->timeout, "attr", &attr, "silent", &silent, "no_copy", &no_copy,
+		    "duration", &o->duration, "datatype", &datatype) != 0)
 		return -EPROTO;
 	if (mem < PERF_MEM_BY_TEST || mem > PERF_MEM_EAL || iters < 0 ||
 		iters > PERF_MAX_ITERS || warmup < -1 || warmup > PERF_MAX_ITERS ||
 		window < 1 || window > PERF_MAX_WINDOW || batch < 1 ||
 		batch > PERF_MAX_BATCH || repeat < 1 || repeat > 1000 || eps < 1 || eps > 1000000 ||
-		!(o->time_limit >= 0) || o->time_limit > 86400 ||
+		!(o->duration >= 0) || o->duration > 86400 || !(o->time_limit >= 0) || o->time_limit > 86400 ||
 		threads < 1 || threads > PERF_MAX_THREADS || !(o->timeout > 0) || o->timeout > 86400)
 		return -EPROTO;
 	o->n_tests = 0;
@@ -102,7 +106,8 @@ opts_from_json(struct perf_opts *o, const json_t *j)
 	o->seed = strtoull(seed, NULL, 10);
 	o->silent = silent;
 	o->no_copy = no_copy;
-	if (opts_mask(o, mask) != 0 || opts_attr(o, attr) != 0)
+	if (opts_mask(o, mask) != 0 || opts_attr(o, attr) != 0 ||
+		opts_datatype(o, datatype) != 0)
 		return -EPROTO;
 	return opts_check(o) != 0 ? -EPROTO : 0;
 }

@@ -29,6 +29,7 @@
 #define PERF_MAX_TESTS  64
 #define PERF_MAX_DEPTHS 16
 #define PERF_MAX_FIELDS 12
+#define PERF_MAX_PIECES 1024 /* of an iov */
 #define PERF_MAX_LOADS  8
 #define PERF_MAX_RUNS   16 /* files to plot */
 #define PERF_MAX_ROUNDS 100
@@ -68,9 +69,13 @@ struct perf_opts {
 	bool verify;
 	enum perf_mem mem;
 	bool buffers_window;
+	bool typed;      /* messages are no contiguous buffers: */
+	bool generic;    /*   a generic type, */
+	unsigned pieces; /*   or an iov of so many pieces */
 	uint64_t depths[PERF_MAX_DEPTHS];
 	unsigned n_depths;
 	uint64_t seed;
+	double duration;   /* s, of each line; 0: by iterations */
 	double time_limit; /* s, one cell of match and load; 0: the test's own */
 	unsigned eps;
 	unsigned attr;  /* of CCI connections: enum cci_conn_attribute */
@@ -154,6 +159,16 @@ struct perf_rows {
 	char library[128]; /* name and version from the library */
 };
 
+/* What a running line had in its last second. */
+struct perf_live {
+	char test[16];
+	char unit[12];
+	uint64_t size;
+	double at, of; /* s */
+	double value;
+	bool rate; /* of many pairs the sum counts */
+};
+
 /* The page that the launcher and its forked sides share. */
 struct perf_shared {
 	_Alignas(PERF_LINE) _Atomic uint64_t ball;
@@ -222,6 +237,8 @@ struct perf_backend {
 	int (*address)(struct perf_side *s, void **addr, size_t *len); /* addr is malloc'ed */
 	int (*connect)(struct perf_side *s, enum perf_dest dest, const void *addr, size_t len);
 	int (*disconnect)(struct perf_side *s);
+	int (*typed_open)(struct perf_side *s); /* the buffers are there; NULL: no datatypes */
+	void (*typed_close)(struct perf_side *s);
 	int (*mem_alloc)(struct perf_side *s, size_t len); /* fills sbuf, rbuf; mapped memory */
 	void (*mem_free)(struct perf_side *s);
 	perf_send_fn *send;
@@ -264,6 +281,8 @@ struct perf_loops {
 #define PERF_ALONE    2048u /* not with other tests */
 #define PERF_HIDDEN   4096u /* started by another test */
 #define PERF_COST     8192u /* of a call, of memory, under load: a topic of --help */
+#define PERF_TIMED    16384u /* takes --duration */
+#define PERF_TYPED    32768u /* takes --datatype */
 #define PERF_NEEDS    (PERF_AM | PERF_STREAM | PERF_RMA | PERF_AMO | PERF_WAKE)
 
 struct perf_test {
@@ -280,6 +299,7 @@ int opts_parse(struct perf_opts *o, int argc, char **argv);
 int opts_check(struct perf_opts *o);
 int opts_mask(struct perf_opts *o, const char *text);
 int opts_attr(struct perf_opts *o, const char *text);
+int opts_datatype(struct perf_opts *o, const char *text);
 int opts_parse_list(const char *text, unsigned unit, uint64_t *out, unsigned max, unsigned *n);
 void opts_default_cpus(struct perf_opts *o);
 
@@ -297,6 +317,7 @@ bool perf_has_size(const struct perf_test *t, uint64_t size);
 const struct perf_backend *perf_backend_of(const struct perf_opts *o);
 const char *perf_mem_name(enum perf_mem mem);
 const char *perf_attr_name(unsigned attr);
+void perf_datatype_name(const struct perf_opts *o, char *out, size_t len);
 bool perf_mapped(const struct perf_opts *o, const struct perf_test *t);
 int run_side(struct perf_side *s);
 int perf_fail(struct perf_side *s, const char *fmt, ...) __rte_format_printf(2, 3);
@@ -310,9 +331,32 @@ uint64_t perf_iters(const struct perf_opts *o, bool latency, size_t size);
 uint64_t perf_warmup(const struct perf_opts *o, uint64_t iters);
 double perf_ns(const struct perf_side *s, uint64_t ticks);
 void perf_progress(struct perf_side *s, const char *fmt, ...) __rte_format_printf(2, 3);
+void perf_live(struct perf_side *s, const struct perf_live *live);
+size_t perf_slot_len(size_t size);
 void perf_fill(uint8_t *buf, size_t len, uint64_t seq);
 void perf_check(struct perf_side *s, const struct perf_io *io, const uint8_t *buf, size_t len,
 	uint64_t seq);
+
+/* timed.c: a line that takes a time */
+struct perf_timed {
+	struct perf_side *s;
+	const char *test;
+	size_t size;
+	const char *unit;
+	bool rate;     /* the value grows with the messages of a second */
+	bool alone;    /* side B takes no part */
+	double factor; /* the value of one message, or of one second for one */
+	uint64_t n;    /* messages and ticks of all chunks */
+	uint64_t ticks;
+	uint64_t chunk;
+	double begin, since, shown; /* s: of the line, the chunk, what was shown last */
+	uint64_t shown_n, shown_ticks;
+};
+int perf_timed_next(struct perf_timed *t, uint64_t *n);
+void perf_timed_add(struct perf_timed *t, uint64_t n, uint64_t ticks);
+typedef int perf_alone_fn(struct perf_side *s, const void *arg, uint64_t n);
+int perf_count_alone(struct perf_side *s, const struct perf_test *t, size_t size, perf_alone_fn *run,
+	const void *arg, bool latency, struct perf_timed *total);
 
 /* launch.c */
 int launch_run(const struct perf_opts *o, struct perf_rows *rows);
@@ -348,6 +392,7 @@ int rows_load_all(struct perf_rows rows[2], unsigned *n, const char *path);
 
 /* report.c: the table, CSV, JSON */
 void report_row(const struct perf_opts *o, const struct perf_row *row);
+void report_live(const struct perf_opts *o, const struct perf_live *live);
 void report_head(const struct perf_opts *o, const char *library);
 int report_json_file(const json_t *j, const char *path);
 int report_check(const struct perf_opts *o);
@@ -404,8 +449,10 @@ int rma_verify(struct perf_side *s, size_t size);
 
 /* One stream of messages in one direction, as bw.c sends it and rate.c too. */
 int bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx);
-/* rate.c: the row of n messages from start_ticks to end_ticks. @return NULL: perf_fail() was called */
-struct perf_row *rate_row(struct perf_side *s, const struct perf_test *t, size_t size, uint64_t n);
+/* Chunks of such a stream for --duration; total has unit and factor. */
+int bw_timed(struct perf_side *s, const struct perf_test *t, size_t size, bool tx, bool rx, struct perf_timed *total);
+/* rate.c: the row of n messages in so many ticks. @return NULL: perf_fail() was called */
+struct perf_row *rate_row(struct perf_side *s, const struct perf_test *t, size_t size, uint64_t n, uint64_t ticks);
 unsigned perf_slots(const struct perf_opts *o);
 
 /* @return the slot after slot at in a window: a division would take as long as a message */

@@ -8,10 +8,10 @@
 #define RATE_ITERS 2000000
 
 struct perf_row *
-rate_row(struct perf_side *s, const struct perf_test *t, size_t size, uint64_t n)
+rate_row(struct perf_side *s, const struct perf_test *t, size_t size, uint64_t n, uint64_t ticks)
 {
 	struct perf_row *row = perf_row_new(s, t, size);
-	double sec = perf_ns(s, s->end_ticks - s->start_ticks) * 1e-9;
+	double sec = perf_ns(s, ticks) * 1e-9;
 
 	if (row == NULL) {
 		perf_fail(s, "out of memory");
@@ -33,12 +33,21 @@ rate_run(struct perf_side *s, const struct perf_test *t, size_t size)
 		     : size <= 1024   ? RATE_ITERS
 				      : perf_iters(s->o, false, size);
 	uint64_t warm = perf_warmup(s->o, n);
+	struct perf_timed total = {.unit = "Mmsg/s", .factor = 1e-6};
+	bool tx = s->rank == 0, rx = s->rank == 1;
 
-	if (warm > 0 && bw_stream(s, size, warm, 0, s->rank == 0, s->rank == 1) != 0)
+	if (warm > 0 && bw_stream(s, size, warm, 0, tx, rx) != 0)
 		return -1;
-	if (bw_stream(s, size, n, warm, s->rank == 0, s->rank == 1) != 0)
+	if (s->o->duration > 0) {
+		if (bw_timed(s, t, size, tx, rx, &total) != 0)
+			return -1;
+	} else if (bw_stream(s, size, n, warm, tx, rx) == 0) {
+		total.n = n;
+		total.ticks = s->end_ticks - s->start_ticks;
+	} else {
 		return -1;
+	}
 	if (s->rank != 0)
 		return 0;
-	return rate_row(s, t, size, n) != NULL ? 0 : -1;
+	return rate_row(s, t, size, total.n, total.ticks) != NULL ? 0 : -1;
 }

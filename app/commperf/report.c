@@ -14,8 +14,23 @@
 
 #define REPORT_WIDTH 80 /* columns of a terminal */
 
-static bool report_line_shown;
+static FILE *report_line_shown; /* where a line waits to be replaced */
 static char report_last_head[64];
+
+/* A line that the next one replaces; an empty text removes it. */
+static void
+report_line(FILE *out, const char *text)
+{
+	if (report_line_shown != NULL && (report_line_shown != out || text[0] == '\0')) {
+		fputs("\r\033[K", report_line_shown);
+		fflush(report_line_shown);
+	}
+	report_line_shown = text[0] != '\0' ? out : NULL;
+	if (text[0] == '\0')
+		return;
+	fprintf(out, "\r\033[K%s", text);
+	fflush(out);
+}
 
 /* The one line on stderr of the process that prints the table; an empty text removes it. */
 void
@@ -24,16 +39,31 @@ report_progress(const struct perf_opts *o, const char *fmt, ...)
 	char text[REPORT_WIDTH];
 	va_list ap;
 
-	if (!o->progress)
-		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (text[0] == '\0' && !report_line_shown)
+	if (o->progress || text[0] == '\0')
+		report_line(stderr, text);
+}
+
+/* The rate of the last second: one line that changes, or, where that is no terminal, many. */
+void
+report_live(const struct perf_opts *o, const struct perf_live *live)
+{
+	char text[512], size[24], value[24];
+
+	if (o->quiet)
 		return;
-	fprintf(stderr, "\r\033[K%s", text);
-	fflush(stderr);
-	report_line_shown = text[0] != '\0';
+	report_size(size, sizeof(size), live->size);
+	report_number(value, sizeof(value), live->value);
+	snprintf(text, sizeof(text), "# %s %s, %.1f of %g s: %s %s", live->test, size, live->at, live->of, value,
+		live->unit);
+	if (isatty(STDOUT_FILENO)) {
+		report_line(stdout, text);
+		return;
+	}
+	puts(text);
+	fflush(stdout);
 }
 
 /* 8, 64k, 4m: the short form where it is exact. */
@@ -91,7 +121,7 @@ report_shape(const struct perf_row *row)
 	int n = (int)row->n_fields + (row->raw_ns > 0), label = (int)strlen(row->label);
 	struct report_shape shape = {.label = label == 0 ? 0 : label <= 6 ? 7 : 19};
 
-	if (t != NULL && (t->flags & PERF_CCI) && t->flags & PERF_SIZED)
+	if (t != NULL && (t->flags & (PERF_CCI | PERF_TYPED)) && (t->flags & PERF_SIZED))
 		shape.label = 0; /* all lines have the same */
 	shape.short_of_room = REPORT_FIXED + shape.label + 7 * n > REPORT_WIDTH;
 	n -= shape.short_of_room;
@@ -131,17 +161,20 @@ void
 report_row(const struct perf_opts *o, const struct perf_row *row)
 {
 	struct report_shape shape = report_shape(row);
-	char text[24];
+	char text[24], n[24];
 
 	report_progress(o, "%s", "");
 	if (o->quiet)
 		return;
 	report_heading(row, &shape);
+	if (row->n < 100000000)
+		snprintf(n, sizeof(n), "%llu", (unsigned long long)row->n);
+	else
+		report_number(n, sizeof(n), (double)row->n);
 	report_size(text, sizeof(text), row->size);
 	if (row->depth != 0)
 		snprintf(text, sizeof(text), "%llu", (unsigned long long)row->depth);
-	printf("%-*s%6s %8llu", shape.label, shape.label != 0 ? row->label : "", text,
-		(unsigned long long)row->n);
+	printf("%-*s%6s %8s", shape.label, shape.label != 0 ? row->label : "", text, n);
 	for (unsigned i = 0; i < row->n_fields; i++) {
 		if (report_leaves(row, &shape, i))
 			continue;

@@ -61,11 +61,12 @@ rma_verify(struct perf_side *s, size_t size)
 }
 
 static int
-rma_row(struct perf_side *s, const struct perf_test *t, const struct rma_what *w, uint64_t n,
-	uint64_t ticks)
+rma_row(struct perf_side *s, const struct perf_test *t, const struct rma_what *w,
+	const struct perf_timed *total)
 {
 	struct perf_row *row = perf_row_new(s, t, w->size);
-	double sec = perf_ns(s, ticks) * 1e-9;
+	double sec = perf_ns(s, total->ticks) * 1e-9;
+	uint64_t n = total->n;
 
 	if (row == NULL)
 		return perf_fail(s, "out of memory");
@@ -81,13 +82,20 @@ rma_row(struct perf_side *s, const struct perf_test *t, const struct rma_what *w
 	return 0;
 }
 
+static int
+rma_chunk(struct perf_side *s, const void *arg, uint64_t n)
+{
+	return rma_run_n(s, arg, n);
+}
+
 int
 rma_run(struct perf_side *s, const struct perf_test *t, size_t size)
 {
 	bool lat = strstr(t->name, "_lat") != NULL;
 	struct rma_what w = {.write = strstr(t->name, "get") == NULL && strstr(t->name, "read") == NULL, .size = size,
 		.window = lat ? 1 : s->o->window};
-	uint64_t n = perf_iters(s->o, lat, size), start = 0;
+	struct perf_timed total = {.unit = lat ? "us" : "MB/s", .rate = !lat,
+		.factor = lat ? 1e6 : (double)size * 1e-6};
 	int rc;
 
 	w.stride = perf_stride(s);
@@ -96,11 +104,8 @@ rma_run(struct perf_side *s, const struct perf_test *t, size_t size)
 	if (s->rank == 0) {
 		rc = s->o->verify ? rma_verify(s, size) : 0;
 		if (rc == 0)
-			rc = rma_run_n(s, &w, perf_warmup(s->o, n));
-		start = rte_rdtsc();
-		if (rc == 0)
-			rc = rma_run_n(s, &w, n);
-		if (rc != 0 || rma_row(s, t, &w, n, rte_rdtsc() - start) != 0)
+			rc = perf_count_alone(s, t, size, rma_chunk, &w, lat, &total);
+		if (rc != 0 || rma_row(s, t, &w, &total) != 0)
 			return -1;
 	}
 	s->patient = s->rank == 1;

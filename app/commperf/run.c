@@ -21,40 +21,42 @@
 #define RUN_RAW_ROUNDS 4000
 #define RUN_PROOF      8 /* messages that are verified before each line */
 #define RUN_PROVED     (PERF_SIZED | PERF_PROVED)
+#define RUN_TIMED      (RUN_PROVED | PERF_TIMED)
+#define RUN_TYPED      (RUN_TIMED | PERF_TYPED)
 
 const struct perf_test perf_tests[] = {
-	{"tag_lat", "one-way latency of a tagged ping-pong", "8:4m", RUN_PROVED, lat_run, NULL},
-	{"tag_sync_lat", "the same with synchronous sends", "8:64k", RUN_PROVED, lat_run, NULL},
-	{"tag_bw", "bandwidth of a window of tagged messages", "8:4m", RUN_PROVED, bw_run, NULL},
-	{"tag_bidir", "the same in both directions at once", "8:4m", RUN_PROVED, bidir_run, NULL},
-	{"tag_rate", "small messages per second", "8", RUN_PROVED, rate_run, NULL},
+	{"tag_lat", "one-way latency of a tagged ping-pong", "8:4m", RUN_TYPED, lat_run, NULL},
+	{"tag_sync_lat", "the same with synchronous sends", "8:64k", RUN_TYPED, lat_run, NULL},
+	{"tag_bw", "bandwidth of a window of tagged messages", "8:4m", RUN_TYPED, bw_run, NULL},
+	{"tag_bidir", "the same in both directions at once", "8:4m", RUN_TYPED, bidir_run, NULL},
+	{"tag_rate", "small messages per second", "8", RUN_TYPED, rate_run, NULL},
 	{"unexpected_lat", "a ping-pong, receives posted after the message arrived", "8:4m",
-		RUN_PROVED, lat_run, &perf_loops_late},
-	{"unexpected_bw", "receiving messages that arrived before their receives", "8:4m", RUN_PROVED,
+		RUN_TYPED, lat_run, &perf_loops_late},
+	{"unexpected_bw", "receiving messages that arrived before their receives", "8:4m", RUN_PROVED | PERF_TYPED,
 		late_bw_run, NULL},
 	{"put_lat", "one-way latency of a ping-pong of puts, seen in memory", "8:4m",
-		RUN_PROVED | PERF_RMA | PERF_MAPPED, put_lat_run, &perf_loops_put},
-	{"put_bw", "bandwidth of a window of puts", "8:4m", RUN_PROVED | PERF_RMA | PERF_MAPPED,
+		RUN_TIMED | PERF_RMA | PERF_MAPPED, put_lat_run, &perf_loops_put},
+	{"put_bw", "bandwidth of a window of puts", "8:4m", RUN_TIMED | PERF_RMA | PERF_MAPPED,
 		rma_run, NULL},
-	{"get_lat", "time of a get, one at a time", "8:4m", RUN_PROVED | PERF_RMA | PERF_MAPPED,
+	{"get_lat", "time of a get, one at a time", "8:4m", RUN_TIMED | PERF_RMA | PERF_MAPPED,
 		get_lat_run, &perf_loops_get},
-	{"get_bw", "bandwidth of a window of gets", "8:4m", RUN_PROVED | PERF_RMA | PERF_MAPPED,
+	{"get_bw", "bandwidth of a window of gets", "8:4m", RUN_TIMED | PERF_RMA | PERF_MAPPED,
 		rma_run, NULL},
 	{"atomic_lat", "time of an atomic operation, one at a time", "8",
-		PERF_SIZED | PERF_RMA | PERF_AMO | PERF_MAPPED, atomic_run, &perf_loops_atomic},
+		PERF_SIZED | PERF_TIMED | PERF_RMA | PERF_AMO | PERF_MAPPED, atomic_run, &perf_loops_atomic},
 	{"atomic_rate", "atomic operations per second", "8",
-		PERF_SIZED | PERF_RMA | PERF_AMO | PERF_MAPPED, atomic_run, &perf_loops_atomic},
-	{"am_lat", "one-way latency of a ping-pong of active messages", "8:4m", RUN_PROVED | PERF_AM,
+		PERF_SIZED | PERF_TIMED | PERF_RMA | PERF_AMO | PERF_MAPPED, atomic_run, &perf_loops_atomic},
+	{"am_lat", "one-way latency of a ping-pong of active messages", "8:4m", RUN_TYPED | PERF_AM,
 		lat_run, &perf_loops_am},
-	{"am_bw", "bandwidth of a window of active messages", "8:4m", RUN_PROVED | PERF_AM, bw_run,
+	{"am_bw", "bandwidth of a window of active messages", "8:4m", RUN_TYPED | PERF_AM, bw_run,
 		&perf_loops_am},
-	{"am_rate", "small active messages per second", "8", RUN_PROVED | PERF_AM, rate_run,
+	{"am_rate", "small active messages per second", "8", RUN_TYPED | PERF_AM, rate_run,
 		&perf_loops_am},
 	{"stream_lat", "one-way latency of a ping-pong over streams", "8:4m",
-		RUN_PROVED | PERF_STREAM, lat_run, &perf_loops_stream},
-	{"stream_bw", "bandwidth of a window of writes to a stream", "8:4m", RUN_PROVED | PERF_STREAM,
+		RUN_TYPED | PERF_STREAM, lat_run, &perf_loops_stream},
+	{"stream_bw", "bandwidth of a window of writes to a stream", "8:4m", RUN_TYPED | PERF_STREAM,
 		bw_run, &perf_loops_stream},
-	{"stream_rate", "small writes to a stream per second", "8", RUN_PROVED | PERF_STREAM,
+	{"stream_rate", "small writes to a stream per second", "8", RUN_TYPED | PERF_STREAM,
 		rate_run, &perf_loops_stream},
 	{"sleep_lat", "time from a send to the answer of a sleeping side",
 		"8,4k,64k", RUN_PROVED | PERF_WAKE, sleep_run, NULL},
@@ -70,22 +72,22 @@ const struct perf_test perf_tests[] = {
 		PERF_SIZED | PERF_ALONE | PERF_COST, NULL, NULL},
 	{"load_pair", "two ranks of load", "8", PERF_SIZED | PERF_ALONE | PERF_HIDDEN, load_pair_run,
 		NULL},
-	{"msg_lat", "CCI: one-way latency of a ping-pong of messages", "8:4k", RUN_PROVED | PERF_CCI,
+	{"msg_lat", "CCI: one-way latency of a ping-pong of messages", "8:4k", RUN_TIMED | PERF_CCI,
 		lat_run, &perf_loops_cci},
-	{"msg_bw", "CCI: bandwidth of a window of messages", "8:4k", RUN_PROVED | PERF_CCI,
+	{"msg_bw", "CCI: bandwidth of a window of messages", "8:4k", RUN_TIMED | PERF_CCI,
 		bw_run, &perf_loops_cci},
-	{"msg_bidir", "CCI: the same in both directions at once", "8:4k", RUN_PROVED | PERF_CCI,
+	{"msg_bidir", "CCI: the same in both directions at once", "8:4k", RUN_TIMED | PERF_CCI,
 		bidir_run, &perf_loops_cci},
-	{"msg_rate", "CCI: small messages per second", "8", RUN_PROVED | PERF_CCI,
+	{"msg_rate", "CCI: small messages per second", "8", RUN_TIMED | PERF_CCI,
 		rate_run, &perf_loops_cci},
 	{"rma_write_lat", "CCI: time of a write, one at a time", "8:4m",
-		RUN_PROVED | PERF_CCI, rma_run, NULL},
+		RUN_TIMED | PERF_CCI, rma_run, NULL},
 	{"rma_read_lat", "CCI: time of a read, one at a time", "8:4m",
-		RUN_PROVED | PERF_CCI, rma_run, NULL},
+		RUN_TIMED | PERF_CCI, rma_run, NULL},
 	{"rma_write_bw", "CCI: bandwidth of a window of writes", "8:4m",
-		RUN_PROVED | PERF_CCI, rma_run, NULL},
+		RUN_TIMED | PERF_CCI, rma_run, NULL},
 	{"rma_read_bw", "CCI: bandwidth of a window of reads", "8:4m",
-		RUN_PROVED | PERF_CCI, rma_run, NULL},
+		RUN_TIMED | PERF_CCI, rma_run, NULL},
 	{"conn_mem", "CCI: memory of a connection, idle and used", "8", PERF_CCI, ep_mem_run, NULL},
 	{NULL, NULL, NULL, 0, NULL, NULL},
 };
@@ -129,6 +131,17 @@ perf_progress(struct perf_side *s, const char *fmt, ...)
 	vsnprintf(frame + 1, sizeof(frame) - 1, fmt, ap);
 	va_end(ap);
 	chan_send(s->out_fd, frame, strlen(frame), s->o->timeout);
+}
+
+void
+perf_live(struct perf_side *s, const struct perf_live *live)
+{
+	char frame[1 + sizeof(*live)] = "L";
+
+	if (s->out_fd < 0)
+		return;
+	memcpy(frame + 1, live, sizeof(*live));
+	chan_send(s->out_fd, frame, sizeof(frame), s->o->timeout);
 }
 
 /* A line on stderr. */
@@ -250,6 +263,8 @@ perf_row_new(struct perf_side *s, const struct perf_test *t, size_t size)
 	if (t->flags & PERF_CCI)
 		snprintf(row.label, sizeof(row.label), "%s%s%s", perf_attr_name(s->o->attr),
 			s->o->silent ? " silent" : "", s->o->no_copy ? " no copy" : "");
+	if (t->flags & PERF_TYPED)
+		perf_datatype_name(s->o, row.label, sizeof(row.label));
 	return rows_add(s->rows, &row);
 }
 
@@ -444,13 +459,19 @@ raw_measure(struct perf_side *s, double *out)
 
 /* ---- one test at one size ---- */
 
+/* Bytes from slot to slot of a window of messages. */
+size_t
+perf_slot_len(size_t size)
+{
+	return RTE_ALIGN_CEIL(size < 64 ? 64 : size, 4096);
+}
+
 static int
 side_buffers(struct perf_side *s, size_t size)
 {
-	size_t one = RTE_ALIGN_CEIL(size < 64 ? 64 : size, 4096);
 	void *p[2] = {NULL, NULL};
 
-	s->buf_len = one * perf_slots(s->o);
+	s->buf_len = perf_slot_len(size) * perf_slots(s->o);
 	if (s->mapped)
 		return s->be->mem_alloc(s, s->buf_len);
 	if (s->o->mem == PERF_MEM_EAL) {
@@ -526,6 +547,7 @@ side_prove(struct perf_side *s, const struct perf_test *t, size_t size)
 	proof.buffers_window = true;
 	proof.iters = RUN_PROOF;
 	proof.warmup = 0;
+	proof.duration = 0;
 	proof.window = 1;
 	proof.batch = 1;
 	s->o = &proof;
@@ -553,6 +575,8 @@ side_run_once(struct perf_side *s, const struct perf_test *t, size_t size)
 		return -1;
 	memset(s->sbuf, 1, s->buf_len);
 	memset(s->rbuf, 2, s->buf_len);
+	if (s->o->typed && s->be->typed_open(s) != 0)
+		return -1;
 	s->raw = s->raw && !(t->flags & PERF_HIDDEN); /* it would take long with many processes */
 	rc = raw_measure(s, &s->raw_ns);
 	if (rc == 0)
@@ -569,6 +593,8 @@ side_run_once(struct perf_side *s, const struct perf_test *t, size_t size)
 		rc = raw_measure(s, &raw_end);
 	if (rc == 0)
 		side_row_close(s, first, raw_end);
+	if (rc == 0 && s->o->typed)
+		s->be->typed_close(s);
 	if (rc == 0 || !s->mapped)
 		side_buffers_free(s);
 	return rc;

@@ -187,7 +187,7 @@ threads_measure(struct perf_side *s, const struct perf_test *t, size_t size, str
 		return -1;
 	if (s->rank != 0)
 		return 0;
-	row = rate_row(s, t, size, n);
+	row = rate_row(s, t, size, n, s->end_ticks - s->start_ticks);
 	if (row == NULL)
 		return -1;
 	perf_row_field(row, "threads", s->o->threads);

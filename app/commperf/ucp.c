@@ -331,16 +331,23 @@ ucp_side_send(struct perf_side *s, struct perf_io *io, enum perf_dest dest, cons
 	size_t len, uint64_t tag, unsigned flags)
 {
 	struct ucp_side *u = s->be_priv;
+	const ucp_request_param_t *param = &u->send_param;
+	ucp_request_param_t typed;
 	ucs_status_ptr_t p;
 
 	io->done = 0;
 	io->status = 0;
 	u->send_param.user_data = io;
 	ucp_side_memh(&u->send_param, u->memh, len);
+	if (perf_ucp_typed(s, len)) {
+		typed = *param;
+		perf_ucp_type(s, true, &buf, &len, &typed);
+		param = &typed;
+	}
 	if (unlikely(flags & PERF_SYNC))
-		p = ucp_tag_send_sync_nbx(u->ep[dest], buf, len, tag, &u->send_param);
+		p = ucp_tag_send_sync_nbx(u->ep[dest], buf, len, tag, param);
 	else
-		p = ucp_tag_send_nbx(u->ep[dest], buf, len, tag, &u->send_param);
+		p = ucp_tag_send_nbx(u->ep[dest], buf, len, tag, param);
 	if (p == NULL) {
 		io->done = 1;
 		return 0;
@@ -355,6 +362,10 @@ ucp_side_recv(
 	struct perf_side *s, struct perf_io *io, void *buf, size_t len, uint64_t tag, uint64_t mask)
 {
 	struct ucp_side *u = s->be_priv;
+	const ucp_request_param_t *param = &u->recv_param;
+	ucp_request_param_t typed;
+	const void *to = buf;
+	size_t count = len;
 	ucs_status_ptr_t p;
 
 	io->done = 0;
@@ -363,7 +374,12 @@ ucp_side_recv(
 	ucp_side_memh(&u->recv_param, u->memh, len);
 	u->recv_param.recv_info.tag_info = &u->info;
 	u->info.length = SIZE_MAX;
-	p = ucp_tag_recv_nbx(u->worker, buf, len, tag, mask, &u->recv_param);
+	if (perf_ucp_typed(s, len)) {
+		typed = *param;
+		perf_ucp_type(s, false, &to, &count, &typed);
+		param = &typed;
+	}
+	p = ucp_tag_recv_nbx(u->worker, (void *)(uintptr_t)to, count, tag, mask, param);
 	if (p == NULL) {
 		bool told = u->info.length != SIZE_MAX; /* UCX 1.13 leaves it unchanged */
 
@@ -435,6 +451,8 @@ const struct perf_backend perf_backend_ucp = {
 	.address = ucp_side_address,
 	.connect = ucp_side_connect,
 	.disconnect = ucp_side_disconnect,
+	.typed_open = perf_payload_open,
+	.typed_close = perf_payload_close,
 	.mem_alloc = ucp_side_mem_alloc,
 	.mem_free = ucp_side_mem_free,
 	.send = ucp_side_send,

@@ -63,6 +63,7 @@ vs_child_args(const struct vs *v, struct child_args *a, const struct perf_test *
 	const uint64_t *sizes, unsigned n)
 {
 	const struct perf_opts *o = v->o;
+	char type[24];
 
 	child_arg(a, "/proc/self/exe");
 	for (int i = 0; i < o->eal_argc; i++)
@@ -73,6 +74,11 @@ vs_child_args(const struct vs *v, struct child_args *a, const struct perf_test *
 	vs_child_list(a, "--size", sizes, n);
 	if (o->iters != 0)
 		child_arg(a, "--iters=%llu", (unsigned long long)o->iters);
+	perf_datatype_name(o, type, sizeof(type));
+	if (o->typed)
+		child_arg(a, "--datatype=%s", type);
+	if (o->duration > 0)
+		child_arg(a, "--duration=%g", o->duration);
 	if (o->warmup >= 0)
 		child_arg(a, "--warmup=%lld", (long long)o->warmup);
 	child_arg(a, "--window=%u", o->window);

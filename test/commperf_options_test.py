@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+"""commperf_options_test.py - lines that take a time, payloads that are datatypes
+
+usage: commperf_options_test.py COMMPERF
+"""
+import csv
+import io
+import os
+import re
+import sys
+import time
+
+import run_util as u
+
+PROGRAM = os.path.abspath(sys.argv[1])
+UCP_TIMED = "tag,unexpected_lat,put,get,atomic,am,stream"
+CCI_TIMED = "msg,rma_write_lat,rma_read_lat,rma_write_bw,rma_read_bw"
+LIVE = r"^# (\w+) (\w+), ([\d.]+) of 2.5 s: [\d.]+k? (\S+)$"
+
+
+def run(*args, env=None):
+    return u.run([PROGRAM, *args], 200, env={**os.environ, **(env or {})})
+
+
+def rows(*args, env=None):
+    """Its lines, by what is above each column."""
+    r = run("--quiet", "--csv", "-", *args, env=env)
+    if r.why():
+        raise AssertionError(r.why())
+    return list(csv.DictReader(io.StringIO(r.out)))
+
+
+def a_line_takes_its_time():
+    for test in ("tag_lat", "tag_rate"):
+        start = time.monotonic()
+        r = run("-t", test, "-s", "8", "--duration", "2.5")
+        took = time.monotonic() - start
+        live = re.findall(LIVE, r.out, re.M)
+        if r.why() or not 2.5 <= took < 30:
+            yield f"{test}: {took:.1f} s {r.why()}"
+        unit = "us" if test == "tag_lat" else "Mmsg/s"
+        if len(live) != 2 or {x[0] for x in live} != {test} or {x[3] for x in live} != {unit}:
+            yield f"{test}: its seconds are {live}\n{r.out}"
+        if max(map(len, r.out.splitlines())) > 80:
+            yield f"{test}: wide\n{r.out}"
+
+
+def quiet_has_no_live_line():
+    r = run("-t", "tag_rate", "--duration", "1.2", "--quiet")
+    if r.why() or r.out:
+        yield f"{r.out}{r.why()}"
+
+
+def every_timed_test_is_right_for_its_time():
+    for tests in (UCP_TIMED, CCI_TIMED):
+        got = rows("-t", tests, "-s", "8", "--duration", "0.05", "--verify", "--batch", "3")
+        if len(got) < 8 or [r for r in got if float(r["value"]) <= 0 or int(r["errors"]) or int(r["n"]) < 2]:
+            yield f"{tests}: {got}"
+
+
+def samples_are_thinned_and_not_lost():
+    """More than a million round trips in the clock's memory: the median stays one of a get."""
+    few, many = (rows("-t", "get_lat", "-s", "8", *how)[0] for how in (["-n", "20000"], ["--duration", "3"]))
+    if int(many["n"]) < 3 << 20:
+        print(f"# only {many['n']} gets in 3 s: no sample is thinned here")
+    if not 0.2 <= float(many["p50"]) / max(float(few["p50"]), 0.001) <= 5 or float(many["max"]) < float(many["p50"]):
+        yield f"{few}\n{many}"
+
+
+def a_server_hears_of_the_duration():
+    port = u.free_port()
+    server = u.start([PROGRAM, "--server", f"127.0.0.1:{port}"])
+    try:
+        start = time.monotonic()
+        got = run("--connect", f"127.0.0.1:{port}", "-t", "tag_bw,tag_lat", "-s", "1k", "--duration", "1", "--quiet",
+                  "--csv", "-")
+        if got.rc != 0 or time.monotonic() - start < 2 or server.wait(20) != 0:
+            yield f"status {got.rc} {got.out}{got.err}"
+    finally:
+        u.kill_family(server)
+
+
+def bad_durations_are_refused():
+    for args, why in ((["0"], "not seconds"), (["-1"], "not seconds"), (["x"], "not seconds"), (["1s"], "not seconds"),
+                      (["nan"], "not seconds"), (["100000"], "not seconds"), (["1", "-n", "5"], "--iters and --duration"),
+                      (["1", "-t", "match"], 'not for this test: "match"'),
+                      (["1", "-t", "tag_lat,overlap"], 'not for this test: "overlap"')):
+        r = run("--duration", *args)
+        if r.rc != 2 or why not in r.err:
+            yield f"--duration {args}: status {r.rc}: {r.err}"
+
+
+def messages_that_come_are_progress():
+    """A line of more seconds than a wait may take."""
+    r = run("-t", "am_bw", "-s", "64k", "-n", "60000", "--verify", "--timeout", "2", "--quiet")
+    if r.why():
+        yield r.why()
+
+
+def every_datatype_moves_every_byte():
+    for kind in ("contig", "iov:1", "iov:3", "iov:1000", "generic"):
+        for tests, sizes in (("tag,unexpected,am", "0,1,3,1k,64k,1m"), ("stream", "1,3,1k,64k,1m")):
+            got = rows("-t", tests, "-s", sizes, "-n", "30", "--verify", "--datatype", kind)
+            label = "" if kind == "contig" else kind
+            if len(got) < 15 or [r for r in got if int(r["errors"]) or r["label"] != label]:
+                yield f"{kind} {tests}: {got}"
+
+
+def a_datatype_is_given_to_the_library():
+    """A message of a generic type costs its callbacks: a copy more, that of one buffer does not."""
+    plain, packed = (float(rows("-t", "tag_lat", "-s", "4m", "-n", "40", "--datatype", kind)[0]["min"])
+                     for kind in ("contig", "generic"))
+    if packed < 1.1 * plain:
+        yield f"4 MiB: {plain} us contiguous, {packed} us of a generic type"
+
+
+def a_server_hears_of_the_datatype():
+    """Its own pieces would be wrong for the client's messages only if it did not verify: the label says it."""
+    port = u.free_port()
+    server = u.start([PROGRAM, "--server", f"127.0.0.1:{port}"])
+    try:
+        r = run("--connect", f"127.0.0.1:{port}", "-t", "tag_lat", "-s", "1k", "-n", "50", "--verify", "--datatype", "iov:3")
+        if r.rc != 0 or "tag_lat, us, iov:3" not in r.out or server.wait(20) != 0:
+            yield f"status {r.rc} {r.out}{r.err}"
+    finally:
+        u.kill_family(server)
+
+
+def bad_datatypes_are_refused():
+    for args, why in ((["iov"], "not contig, iov:N or generic"), (["iov:0"], "not iov:1 to iov:1024"),
+                      (["iov:1025"], "not iov:1 to iov:1024"), (["iov:x"], "not iov:1"), (["iov:3x"], "not iov:1"),
+                      (["strided"], "not contig"), (["generic", "-t", "put_lat"], 'not for this test: "put_lat"'),
+                      (["iov:2", "-t", "msg_lat"], 'not for this test: "msg_lat"'),
+                      (["iov:2", "--mem", "mapped"], "--datatype and --mem")):
+        r = run("--datatype", *args)
+        if r.rc != 2 or why not in r.err:
+            yield f"--datatype {args}: status {r.rc}: {r.err}"
+
+
+TESTS = (a_line_takes_its_time, quiet_has_no_live_line, every_timed_test_is_right_for_its_time,
+         samples_are_thinned_and_not_lost, a_server_hears_of_the_duration, bad_durations_are_refused,
+         messages_that_come_are_progress, every_datatype_moves_every_byte, a_datatype_is_given_to_the_library,
+         a_server_hears_of_the_datatype, bad_datatypes_are_refused)
+
+
+def main():
+    report = u.Report()
+    for test in TESTS:
+        report.result(test.__name__, "\n".join(test()))
+    return report.status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
