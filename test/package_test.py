@@ -140,7 +140,7 @@ def bash_completes_each_program(inst):
     cases = [(["pollux-run", "--ch"], "--check"), (["pollux-run", "--reactor", "l"], "lcore:"),
              (["pollux-run", "--check", "ta"], "tail"), (["commperf", "-t", "tag_lat,put_"], "tag_lat,put_bw"),
              (["commperf", "--ver"], "--verify"),
-             (["commperf", "--datatype", "g"], "generic"),
+             (["commperf", "--datatype", "g"], "generic"), (["commperf", "--pai"], "--pairs"),
              (["commperf", "--rep"], "--report"), (["commperf", "--help", "da"], "data"), (["testcomm", "--comm"], "--command"),
              (["cci_info", "--en"], "--endpoint"), (["pollux_info", "--j"], "--json"), (["plx-rpc", "--so"], "--socket"),
              (["plx-top", "--on"], "--once"), (["plx-hugepages", "re"], "reserve")]

@@ -16,8 +16,6 @@
 
 #include "perf.h"
 
-#define CHAN_REFUSED_S 1.0
-
 static double
 chan_now(void)
 {
@@ -76,12 +74,12 @@ chan_dial(int fd, const struct addrinfo *ai, double timeout)
 	return rc > 0 ? -rc : rc;
 }
 
-/* Wait for one client on host:port, and say when it may connect. Returns its socket or -errno. */
+/* A socket that listens on host:port, or -errno. */
 int
-chan_listen(const char *host, const char *port, double timeout)
+chan_listener(const char *host, const char *port, int backlog)
 {
 	struct addrinfo *ai;
-	int one = 1, fd, lfd, rc;
+	int one = 1, lfd, rc;
 
 	if (chan_resolve(host, port, true, &ai) != 0)
 		return -EINVAL;
@@ -91,22 +89,43 @@ chan_listen(const char *host, const char *port, double timeout)
 		goto free_ai;
 	}
 	setsockopt(lfd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(lfd, ai->ai_addr, ai->ai_addrlen) != 0 || listen(lfd, 1) != 0) {
+	if (bind(lfd, ai->ai_addr, ai->ai_addrlen) != 0 || listen(lfd, backlog) != 0) {
 		rc = -errno;
-		goto close_listener;
+		close(lfd);
+		goto free_ai;
 	}
-	fprintf(stderr, "commperf: waiting on %s:%s\n", host, port);
-	rc = chan_poll(lfd, POLLIN, timeout);
-	if (rc != 0)
-		goto close_listener;
-	fd = accept4(lfd, NULL, NULL, SOCK_CLOEXEC);
-	rc = fd < 0 ? -errno : fd;
-	if (fd >= 0)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-close_listener:
-	close(lfd);
+	rc = lfd;
 free_ai:
 	freeaddrinfo(ai);
+	return rc;
+}
+
+/* The socket of the next client, or -errno; timeout in s, 0: no limit. */
+int
+chan_accept(int lfd, double timeout)
+{
+	int one = 1, fd, rc = chan_poll(lfd, POLLIN, timeout);
+
+	if (rc != 0)
+		return rc;
+	fd = accept4(lfd, NULL, NULL, SOCK_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return fd;
+}
+
+/* Wait for one client on host:port, and say when it may connect. Returns its socket or -errno. */
+int
+chan_listen(const char *host, const char *port, double timeout)
+{
+	int rc, lfd = chan_listener(host, port, 1);
+
+	if (lfd < 0)
+		return lfd;
+	fprintf(stderr, "commperf: waiting on %s:%s\n", host, port);
+	rc = chan_accept(lfd, timeout);
+	close(lfd);
 	return rc;
 }
 
@@ -134,12 +153,12 @@ chan_dial_any(const struct addrinfo *ai, double timeout)
 
 /*
  * Connect to host:port, waiting up to timeout (s) for an answer. A server that was started
- * a moment ago may not listen yet, so a refused connection is retried briefly.
+ * a moment ago may not listen yet, so a refused connection is retried for refused_s.
  */
 int
-chan_connect(const char *host, const char *port, double timeout)
+chan_connect(const char *host, const char *port, double timeout, double refused_s)
 {
-	double end = chan_now() + CHAN_REFUSED_S;
+	double end = chan_now() + refused_s;
 	struct addrinfo *ai;
 	int rc;
 

@@ -72,6 +72,8 @@ static const char help_where[] =
 	"      --fork          both sides here, in two processes (default)\n"
 	"      --server [ADDR:PORT]  be side B and wait (127.0.0.1:17770)\n"
 	"      --connect HOST:PORT   be side A of that server\n"
+	"      --pairs [HOST:PORT]   under mpirun or srun: rank i and rank i + n/2 are a\n"
+	"                      pair, rank 0 listens there (127.0.0.1:17770)\n"
 	"      --bind on|off   pin each side to its core (on)\n"
 	"      --reactor LIST  reactors on these cores run the turns; implies --no-eal;\n"
 	"                      own: one on each side's core\n"

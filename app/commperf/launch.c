@@ -21,6 +21,7 @@
 #include "perf.h"
 
 #define LAUNCH_GRACE_MS 3000
+#define LAUNCH_REFUSED_S 1.0
 
 struct launch {
 	struct perf_shared *sh;
@@ -228,15 +229,34 @@ launch_run(const struct perf_opts *o, struct perf_rows *rows)
 
 /* ---- separate sides ---- */
 
+/* Side B takes the options that side A sends. 0, or -errno after an error was printed. */
+int
+launch_take_options(struct perf_opts *o, int fd)
+{
+	json_t *j;
+	void *data;
+	size_t len;
+	int rc = chan_recv(NULL, fd, &data, &len, o->timeout);
+
+	if (rc != 0) {
+		fprintf(stderr, "commperf: no options from the client: %s\n", strerror(-rc));
+		return rc;
+	}
+	j = json_loadb(data, len, 0, NULL);
+	free(data);
+	rc = j != NULL ? opts_from_json(o, j) : -EPROTO;
+	json_decref(j);
+	if (rc != 0)
+		fprintf(stderr, "commperf: the client sent invalid options\n");
+	return rc;
+}
+
 int
 launch_server(const struct perf_opts *given)
 {
 	static struct perf_rows rows;
 	struct perf_opts o = *given;
 	struct perf_side s = {.o = &o, .rank = 1, .rows = &rows, .out_fd = -1};
-	json_t *j;
-	void *data;
-	size_t len;
 	int rc;
 
 	s.ctl_fd = chan_listen(o.host, o.port, 0);
@@ -244,19 +264,8 @@ launch_server(const struct perf_opts *given)
 		fprintf(stderr, "commperf: %s:%s: %s\n", o.host, o.port, strerror(-s.ctl_fd));
 		return 1;
 	}
-	rc = chan_recv(NULL, s.ctl_fd, &data, &len, o.timeout);
-	if (rc != 0) {
-		fprintf(stderr, "commperf: no options from the client: %s\n", strerror(-rc));
+	if (launch_take_options(&o, s.ctl_fd) != 0)
 		return 1;
-	}
-	j = json_loadb(data, len, 0, NULL);
-	free(data);
-	rc = j != NULL ? opts_from_json(&o, j) : -EPROTO;
-	json_decref(j);
-	if (rc != 0) {
-		fprintf(stderr, "commperf: the client sent invalid options\n");
-		return 1;
-	}
 	s.cpu = o.cpus[!o.cpus_given && o.n_cpus > 1];
 	s.tsc_hz = place_tsc_hz();
 	rc = run_side(&s);
@@ -266,7 +275,7 @@ launch_server(const struct perf_opts *given)
 
 /* Connect and send the options to the server. Returns the socket, or -1 after an error was
  * printed. */
-static int
+int
 launch_dial(const struct perf_opts *o)
 {
 	json_t *j = opts_to_json(o);
@@ -274,7 +283,7 @@ launch_dial(const struct perf_opts *o)
 	int fd, rc;
 
 	json_decref(j);
-	fd = text != NULL ? chan_connect(o->host, o->port, o->timeout) : -ENOMEM;
+	fd = text != NULL ? chan_connect(o->host, o->port, o->timeout, LAUNCH_REFUSED_S) : -ENOMEM;
 	rc = fd < 0 ? fd : chan_send(fd, text, strlen(text), o->timeout);
 	free(text);
 	if (rc >= 0)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pairs.h"
 #include "plot.h"
 
 static _Atomic int main_signal;
@@ -52,7 +53,8 @@ main_run(const struct perf_opts *o)
 	perf_stop_on_signals();
 	if (o->vs != PERF_VS_NONE)
 		return vs_run(o);
-	rc = strcmp(o->tests[0]->name, "load") == 0 ? load_run(o, &rows)
+	rc = o->pairs ? pairs_run(o, &rows)
+	     : strcmp(o->tests[0]->name, "load") == 0 ? load_run(o, &rows)
 	     : o->role == PERF_CONNECT ? launch_client(o, &rows) : launch_run(o, &rows);
 	if (rows.n > 0 && report_files(o, &rows) != 0)
 		rc = 1;
@@ -73,7 +75,7 @@ main(int argc, char **argv)
 	opts_default_cpus(&o);
 	if (o.role == PERF_SERVER)
 		return launch_server(&o);
-	if (report_check(&o) != 0)
+	if (!o.pairs && report_check(&o) != 0)
 		return 2;
 	if (o.n_runs > 0)
 		return plot_runs(&o);

@@ -31,6 +31,7 @@ enum {
 	OPT_FORK,
 	OPT_SERVER,
 	OPT_CONNECT,
+	OPT_PAIRS,
 	OPT_BIND,
 	OPT_NO_EAL,
 	OPT_TIMEOUT,
@@ -82,6 +83,7 @@ static const struct option opts_long[] = {
 	{"fork", no_argument, NULL, OPT_FORK},
 	{"server", optional_argument, NULL, OPT_SERVER},
 	{"connect", required_argument, NULL, OPT_CONNECT},
+	{"pairs", optional_argument, NULL, OPT_PAIRS},
 	{"bind", required_argument, NULL, OPT_BIND},
 	{"no-eal", no_argument, NULL, OPT_NO_EAL},
 	{"timeout", required_argument, NULL, OPT_TIMEOUT},
@@ -572,6 +574,9 @@ opts_one(struct perf_opts *o, int c, const char *arg)
 	case OPT_CONNECT:
 		o->role = PERF_CONNECT;
 		return opts_address(o, arg);
+	case OPT_PAIRS:
+		o->pairs = true;
+		return opts_address(o, arg != NULL ? arg : "127.0.0.1:" OPTS_DEFAULT_PORT);
 	case OPT_BIND:
 		rc = opts_flag(arg, "off", "on", &o->bind);
 		return rc;
@@ -679,7 +684,11 @@ opts_check(struct perf_opts *o)
 		return opts_error("--plot needs a name in .svg or .html", o->plot);
 	if (o->duration > 0 && o->iters != 0)
 		return opts_error("a line takes its iterations or its time", "--iters and --duration");
+	if (o->pairs && (o->role != PERF_FORK || o->vs != PERF_VS_NONE || o->n_runs > 0))
+		return opts_error("--pairs has sides of its own", "--server, --connect, --vs or results");
 	for (unsigned i = 0; i < o->n_tests; i++) {
+		if (o->pairs && (o->tests[i]->flags & (PERF_LAUNCHER | PERF_ALONE)))
+			return opts_error("--pairs is not for this test", o->tests[i]->name);
 		if (o->typed && !(o->tests[i]->flags & PERF_TYPED))
 			return opts_error("--datatype is not for this test", o->tests[i]->name);
 		if (o->duration > 0 && !(o->tests[i]->flags & PERF_TIMED))
@@ -751,7 +760,7 @@ opts_parse(struct perf_opts *o, int argc, char **argv)
 				perf_backend_ucp.version());
 			return 1;
 		}
-		if ((c == OPT_SERVER || c == 'h') && arg == NULL && optind < argc && argv[optind][0] != '-')
+		if ((c == OPT_SERVER || c == OPT_PAIRS || c == 'h') && arg == NULL && optind < argc && argv[optind][0] != '-')
 			arg = argv[optind++];
 		if (c == 'h')
 			return help_print(arg) ? 1 : opts_error("no such topic", arg);

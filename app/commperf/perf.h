@@ -92,6 +92,7 @@ struct perf_opts {
 
 	/* where and how; each side has its own */
 	enum perf_role role;
+	bool pairs; /* ranks of a launcher; their hub is at */
 	char host[256];
 	char port[16];
 	int cpus[PERF_MAX_CPUS];
@@ -362,6 +363,8 @@ int perf_count_alone(struct perf_side *s, const struct perf_test *t, size_t size
 int launch_run(const struct perf_opts *o, struct perf_rows *rows);
 int launch_server(const struct perf_opts *o);
 int launch_client(const struct perf_opts *o, struct perf_rows *rows);
+int launch_dial(const struct perf_opts *o);
+int launch_take_options(struct perf_opts *o, int fd);
 
 /* main.c: a signal requests the end, of the process that started the others */
 void perf_stop_on_signals(void);
@@ -377,7 +380,9 @@ uint64_t place_memory(const char *key);
 
 /* chan.c: the stream between the two sides */
 int chan_listen(const char *host, const char *port, double timeout);
-int chan_connect(const char *host, const char *port, double timeout);
+int chan_listener(const char *host, const char *port, int backlog);
+int chan_accept(int lfd, double timeout);
+int chan_connect(const char *host, const char *port, double timeout, double refused_s);
 int chan_send(int fd, const void *data, size_t len, double timeout);
 int chan_recv(struct perf_side *s, int fd, void **data, size_t *len, double timeout);
 

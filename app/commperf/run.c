@@ -557,6 +557,43 @@ side_prove(struct perf_side *s, const struct perf_test *t, size_t size)
 	return rc != 0 ? rc : perf_barrier(s);
 }
 
+/* Of many pairs, side A waits for the others: runs turns, and stays alive. */
+static int
+side_hub(struct perf_side *s)
+{
+	struct pollfd pfd = {.fd = s->out_fd, .events = POLLIN};
+	void *data;
+	size_t len;
+	int rc = chan_send(s->out_fd, "M", 1, s->o->timeout);
+
+	while (rc == 0 && poll(&pfd, 1, 0) == 0) {
+		for (int i = 0; i < 64; i++)
+			s->be->progress(s);
+	}
+	if (rc == 0)
+		rc = chan_recv(s, s->out_fd, &data, &len, s->o->timeout);
+	if (rc != 0)
+		return perf_fail(s, "the other pairs: %s", strerror(-rc));
+	free(data);
+	return 0;
+}
+
+/* All pairs begin and end a line together; side B waits as long as that takes. */
+static int
+side_pairs(struct perf_side *s)
+{
+	int rc;
+
+	if (!s->o->pairs)
+		return 0;
+	if (s->rank == 0 && side_hub(s) != 0)
+		return -1;
+	s->patient = s->rank == 1;
+	rc = perf_barrier(s);
+	s->patient = false;
+	return rc;
+}
+
 static int
 side_run_once(struct perf_side *s, const struct perf_test *t, size_t size)
 {
@@ -583,8 +620,12 @@ side_run_once(struct perf_side *s, const struct perf_test *t, size_t size)
 		rc = perf_barrier(s);
 	if (rc == 0 && (t->flags & PERF_PROVED) && !s->o->verify)
 		rc = side_prove(s, t, size);
+	if (rc == 0)
+		rc = side_pairs(s);
 	if (rc == 0 && (s->rank == 0 || !(t->flags & PERF_LOCAL)))
 		rc = t->run(s, t, size);
+	if (rc == 0)
+		rc = side_pairs(s);
 	s->patient = s->rank == 1 && (t->flags & PERF_LOCAL);
 	if (rc == 0)
 		rc = perf_barrier(s); /* rank 1 runs turns in here during a local test */
