@@ -9,7 +9,9 @@ import csv
 import io
 import os
 import re
+import signal
 import sys
+import tempfile
 import time
 
 import run_util as u
@@ -92,11 +94,34 @@ def bad_durations_are_refused():
             yield f"--duration {args}: status {r.rc}: {r.err}"
 
 
+def said(file):
+    file.seek(0)
+    return file.read()
+
+
+def stop(pid, seconds, after):
+    for number, pause in ((signal.SIGSTOP, seconds), (signal.SIGCONT, after)):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return
+        time.sleep(pause)
+
+
 def messages_that_come_are_progress():
-    """A line of more seconds than a wait may take."""
-    r = run("-t", "am_bw", "-s", "64k", "-n", "60000", "--verify", "--timeout", "2", "--quiet")
-    if r.why():
-        yield r.why()
+    """A line of more seconds than a wait may take: its sender runs a moment in each second."""
+    with tempfile.TemporaryFile("w+") as err:
+        p = u.start([PROGRAM, "-t", "am_bw", "-s", "64k", "-n", "4000", "--verify", "--timeout", "4", "--quiet",
+                     "--progress"], stderr=err)
+        end = time.monotonic() + 60
+        while "run 1 of 1" not in said(err) and p.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        sender = next(iter(u.descendants(p.pid)[1:]), None)  # side A is forked first
+        for _ in range(8 if sender else 0):
+            stop(sender, 1, 0.05)
+        if u.wait(p, 100) != 0 or not sender:
+            yield said(err)
+        u.kill_family(p)
 
 
 def every_datatype_moves_every_byte():
