@@ -3,6 +3,9 @@
 """compare_net.py - two hosts, which are network namespaces with a cable between them; needs root and iproute2"""
 import os
 import subprocess
+import time
+
+UP_S = 10  # for the cable
 
 
 def ip(*args, check=True):
@@ -31,6 +34,13 @@ class Pair:
         for i, name in enumerate(self.names):
             ip("-n", name, "addr", "add", f"{self.address(i)}/24", "dev", self.device)
             ip("-n", name, "link", "set", self.device, "up")
+        end = time.monotonic() + UP_S
+        while not all(self.is_up(name) for name in self.names) and time.monotonic() < end:
+            time.sleep(0.01)
+
+    def is_up(self, name):
+        """Programs leave out an interface until its kernel says so, which takes a while."""
+        return " state UP " in ip("-n", name, "-o", "link", "show", self.device).stdout
 
     def close(self):
         for name in self.names:
