@@ -84,8 +84,46 @@ who_closes_does_not_wait_for_a_peer_that_has_gone(void)
 	UNIT_TRUE(now_ns() - since < UINT64_C(1500000000)); /* of TCP_LEAVE_MS once */
 }
 
+/* As a worker's turn does. */
+static void
+send_in_turn(struct plx_queue *q, struct plx_peer *to, unsigned n, uint64_t *turns)
+{
+	q->hold = true;
+	for (unsigned i = 0; i < n; i++)
+		UNIT_EQ_FATAL(msg_send(to, i, 8), 0);
+	++*turns;
+	q->hold = false;
+	plx_queue_flush(q);
+}
+
+/* The next is a request then, which the program's next turn sends together with those behind it. */
+static void
+behind_many_messages_of_a_turn_the_next_waits_too(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	const struct tcp_stat *st = &tcp_queue(a)->stat;
+	uint64_t turns = 0, calls;
+
+	a->turns = &turns;
+	for (unsigned many = 0; many < 2; many++) {
+		turns++;
+		calls = st->tx_calls;
+		send_in_turn(a, to_b, TCP_MANY + many, &turns);
+		UNIT_EQ(st->tx_calls - calls, 1);
+		UNIT_EQ(msg_send(to_b, 0, 8), many ? -EAGAIN : 0);
+		UNIT_EQ(st->tx_calls - calls, many ? 1 : 2);
+	}
+	turns++;
+	UNIT_EQ(msg_send(to_b, 0, 8), 0);
+	UNIT_EQ(st->tx_calls - calls, 2);
+	queue_close(a);
+	queue_close(b);
+}
+
 static CU_TestInfo own_tests[] = {
 	UNIT_TEST(who_closes_does_not_wait_for_a_peer_that_has_gone),
+	UNIT_TEST(behind_many_messages_of_a_turn_the_next_waits_too),
 	UNIT_TEST(who_is_not_answered_sleeps_and_gives_up_in_time),
 	CU_TEST_INFO_NULL,
 };

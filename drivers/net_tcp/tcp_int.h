@@ -62,6 +62,7 @@
 #define TCP_READS	8u   /* of such a peer's socket in one turn, */
 #define TCP_ACKS	8u   /* and writes of its that are acknowledged together while more come */
 #define TCP_NEAR_LEN	2048u /* of so many bytes then */
+#define TCP_MANY	7u    /* messages of a turn, besides the first, after which the next wait for a turn, too */
 #define TCP_SHORT_MAX	256u /* bytes of tx_short */
 #define TCP_HDR_ROOM	64u  /* of a message besides its data */
 #define TCP_MSG_MAX	((48u << 10) + TCP_HDR_ROOM) /* bytes of a message, whatever the sender's settings are */
@@ -173,7 +174,8 @@ struct tcp_peer {
 	int fd;
 	struct tcp_ops puts, gets; /* of the peer's memory, that it has not answered */
 	uint16_t n_puts, n_gets;
-	uint64_t sent_turn;	/* the worker's turn, plus 1, behind which something went at once */
+	uint16_t n_turn;	/* messages of this turn, besides the first */
+	uint64_t sent_turn;	/* the worker's turn, plus 1, behind which nothing goes at once any more */
 	TAILQ_ENTRY(tcp_peer) dirty_link, blocked_link;
 	/* receiving */
 	TAILQ_ENTRY(tcp_peer) hot_link;
@@ -457,8 +459,11 @@ tcp_tx_later(struct tcp_peer *p)
 {
 	struct plx_queue *q = p->peer.q;
 
-	if (p->dirty)
+	if (p->dirty) {
+		p->n_turn++;
 		return;
+	}
+	p->n_turn = 0;
 	p->used_ms = tcp_queue(q)->now_ms;
 	p->dirty = q->held = true;
 	TAILQ_INSERT_TAIL(&tcp_queue(q)->dirty, p, dirty_link);

@@ -7,7 +7,8 @@
  * In a turn of the worker (plx_queue.hold) messages are written one behind the other, and tcp_flush() gives the
  * kernel all of a peer's at once. Outside of a turn nobody would flush, so a message goes at once: but only the
  * first to a peer. The next are refused until there has been a turn, and then they go together; whoever sends
- * many pays for few system calls, and nothing that was taken waits for the program's next call.
+ * many pays for few system calls, and nothing that was taken waits for the program's next call. Behind a turn that
+ * sent many messages not even the first goes at once, as it would cost as much as all of the next turn.
  *
  * What the socket does not take stays, up to TCP_PEER_CHUNKS chunks a peer; each turn tries again.
  */
@@ -241,6 +242,8 @@ tcp_flush(struct plx_queue *q)
 	while ((p = TAILQ_FIRST(&tq->dirty)) != NULL) {
 		TAILQ_REMOVE(&tq->dirty, p, dirty_link);
 		p->dirty = false;
+		if (p->n_turn >= TCP_MANY && q->turns != NULL)
+			p->sent_turn = *q->turns + 1;
 		if (!p->blocked && !tcp_may_wait(p))
 			tcp_push(p);
 	}
