@@ -133,6 +133,7 @@ static const struct dev_contract_suite suites[] = {
 	{"memory by keys", 0, tcp_far_tests},
 	{"idle connections", 0, tcp_park_tests},
 	{"datagrams", 0, tcp_udp_tests},
+	{"many peers", 0, tcp_idle_tests},
 	{NULL, 0, NULL},
 };
 

@@ -12,5 +12,6 @@
 extern CU_TestInfo tcp_far_tests[];  /* memory by keys */
 extern CU_TestInfo tcp_park_tests[]; /* connections that are closed while they are idle */
 extern CU_TestInfo tcp_udp_tests[];  /* datagrams */
+extern CU_TestInfo tcp_idle_tests[]; /* many idle connections */
 
 #endif

@@ -270,7 +270,8 @@ struct tcp_queue {
 	int listener;
 	uint64_t guests_ms;	/* when the guests were looked at */
 	uint64_t accept_ms;	/* when to go on accepting, after there was no descriptor */
-	struct tcp_guest *guests; /* TCP_GUESTS of them; NULL: none has come yet */
+	struct tcp_guest *guests; /* TCP_GUESTS places; NULL: none has come yet */
+	uint32_t n_guests;	/* of them, those that are taken */
 	struct tcp_addr addr;
 	struct tcp_if_conf ifs;
 	char if_text[PLX_CONF_STR_MAX];

@@ -107,8 +107,9 @@ guest_place(struct tcp_queue *tq, uint64_t now_ms)
 }
 
 static void
-guest_leave(struct tcp_guest *g)
+guest_leave(struct tcp_queue *tq, struct tcp_guest *g)
 {
+	tq->n_guests--;
 	if (g->p != NULL)
 		(*(g->waits ? &g->p->n_waiting : &g->p->n_answered))--;
 	g->open = false;
@@ -119,7 +120,7 @@ static void
 guest_drop(struct tcp_queue *tq, struct tcp_guest *g)
 {
 	PLX_STAT_ADD(tq->stat.drop_stranger, g->p == NULL);
-	guest_leave(g);
+	guest_leave(tq, g);
 	tcp_sock_close(tq, &g->fd);
 }
 
@@ -190,7 +191,7 @@ guest_confirm(struct tcp_queue *tq, struct tcp_guest *g)
 		return;
 	}
 	PLX_STAT_INC(tq->stat.accepted);
-	guest_leave(g);
+	guest_leave(tq, g);
 	tcp_join_end(p);
 	rc = tcp_peer_adopt(p, g->fd);
 	if (rc == 0)
@@ -230,6 +231,7 @@ guest_begin(struct tcp_queue *tq, struct tcp_guest *g, int fd, uint64_t now_ms)
 	if (g->open)
 		guest_drop(tq, g);
 	*g = (struct tcp_guest){.open = true, .fd = fd, .since_ms = now_ms};
+	tq->n_guests++;
 	if (tcp_sock_watch(tq, fd, EPOLLIN, g, TCP_WATCH_GUEST) != 0)
 		guest_drop(tq, g);
 	else
@@ -300,7 +302,7 @@ tcp_guests_control(struct tcp_queue *tq, uint64_t now_ms)
 
 	tq->guests_ms = now_ms;
 	go_on_accepting(tq, now_ms);
-	for (unsigned i = 0; tq->guests != NULL && i < TCP_GUESTS; i++) {
+	for (unsigned i = 0; tq->n_guests != 0 && i < TCP_GUESTS; i++) {
 		struct tcp_guest *g = &tq->guests[i];
 
 		if (away_ms >= TCP_AWAY_MS) /* we computed: what they said meanwhile may wait still */
@@ -325,7 +327,7 @@ tcp_guests_deadline_ms(const struct tcp_queue *tq)
 {
 	uint64_t due_ms = tq->listens || tq->listener < 0 ? UINT64_MAX : tq->accept_ms;
 
-	for (unsigned i = 0; tq->guests != NULL && i < TCP_GUESTS; i++)
+	for (unsigned i = 0; tq->n_guests != 0 && i < TCP_GUESTS; i++)
 		if (tq->guests[i].open)
 			due_ms = RTE_MIN(due_ms, guest_due_ms(&tq->guests[i]));
 	return due_ms;
@@ -336,12 +338,12 @@ tcp_guests_drop(struct tcp_peer *p)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
 
-	for (unsigned i = 0; tq->guests != NULL && i < TCP_GUESTS; i++) {
+	for (unsigned i = 0; tq->n_guests != 0 && i < TCP_GUESTS; i++) {
 		struct tcp_guest *g = &tq->guests[i];
 
 		if (!g->open || g->p != p)
 			continue;
-		guest_leave(g);
+		guest_leave(tq, g);
 		tcp_sock_close(tq, &g->fd);
 	}
 }
@@ -349,7 +351,7 @@ tcp_guests_drop(struct tcp_peer *p)
 void
 tcp_listen_lose(struct tcp_queue *tq)
 {
-	for (unsigned i = 0; tq->guests != NULL && i < TCP_GUESTS; i++)
+	for (unsigned i = 0; tq->n_guests != 0 && i < TCP_GUESTS; i++)
 		if (tq->guests[i].open)
 			tcp_sock_lose(&tq->guests[i].fd);
 	tcp_sock_lose(&tq->listener);
@@ -358,7 +360,7 @@ tcp_listen_lose(struct tcp_queue *tq)
 void
 tcp_listen_close(struct tcp_queue *tq)
 {
-	for (unsigned i = 0; tq->guests != NULL && i < TCP_GUESTS; i++)
+	for (unsigned i = 0; tq->n_guests != 0 && i < TCP_GUESTS; i++)
 		if (tq->guests[i].open)
 			close(tq->guests[i].fd);
 	free(tq->guests);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tcp_park_contract_test.c - idle connections over TCP: what they cost, how they are closed and made again
+ * tcp_park_contract_test.c - idle connections over TCP: how they are closed and made again
  */
 #include <errno.h>
 #include <sched.h>
@@ -209,45 +209,10 @@ who_dies_while_it_closes_is_dead(void)
 	close_star();
 }
 
-/* And 512 bytes: see struct tcp_peer. */
-static void
-an_idle_peer_costs_a_descriptor_and_no_look(void)
-{
-	unsigned before, polls, calls;
-	const struct tcp_stat *st;
-
-	open_star();
-	tcp_queue(hub)->connected = 2 * LEAVES;
-	for (unsigned i = 0; i < LEAVES; i++)
-		tcp_queue(leaf[i])->connected = 2 * LEAVES;
-	before = unit_open_files();
-	for (unsigned k = 0; k < LEAVES; k++)
-		send_one(k);
-	wait_all_came();
-	UNIT_EQ(tcp_queue(hub)->n_conns, LEAVES);
-	UNIT_TRUE(unit_open_files() <= before + 2 * LEAVES); /* of each, its end here and there */
-	st = &tcp_queue(hub)->stat;
-	for (unsigned i = 0; i < 20000; i++)
-		turn_of(hub);
-	UNIT_EQ(tcp_queue(hub)->n_hot, 0);
-	UNIT_EQ(tcp_chunks_left(tcp_queue(hub)), tcp_queue(hub)->n_chunks);
-	polls = (unsigned)st->polls;
-	calls = (unsigned)(st->rx_calls + st->tx_calls);
-	for (unsigned i = 0; i < 1000; i++) {
-		struct plx_rx rx;
-
-		UNIT_EQ(hub->rx_burst(hub, &rx, 1), 0);
-	}
-	UNIT_EQ(st->polls - polls, 1000); /* one epoll_wait a turn, however many there are */
-	UNIT_EQ(st->rx_calls + st->tx_calls - calls, 0);
-	close_star();
-}
-
 CU_TestInfo tcp_park_tests[] = {
 	UNIT_TEST(idle_connections_above_the_bound_are_closed),
 	UNIT_TEST(nothing_is_lost_while_connections_come_and_go),
 	UNIT_TEST(two_may_close_at_once),
 	UNIT_TEST(who_dies_while_it_closes_is_dead),
-	UNIT_TEST(an_idle_peer_costs_a_descriptor_and_no_look),
 	CU_TEST_INFO_NULL,
 };
