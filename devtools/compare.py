@@ -15,7 +15,7 @@ the other right before and right behind it. --near 0 takes all.
 GROUP is the beginning of a program's name (--list); all when none is given. The programs of
 OSU run on MPICH, and are left out unless --osu names the folder where they were built. Those of
 the group tcp run between two network namespaces, which needs root, by TCP alone; in place of the
-other UCX they show what plain sockets do.
+other UCX they show what plain sockets do, or (-ofi) libfabric's tcp by its fi_pingpong.
 
 The exit status is 0 when every goal is reached, 1 when one is not, and 2 when a figure could
 not be measured or the command is wrong.
@@ -65,11 +65,12 @@ class Side:
 
 
 RAW = Side("raw")
+OFI = Side("ofi")
 
 
 class Goal:
     """A figure is at most (at least, where more is better) FACTOR times that of AGAINST, plus PLUS.
-    AGAINST: ucx, other, raw, best of the two, own (row KEY of Pollux itself), or a plain number."""
+    AGAINST: ucx, other, raw, ofi, best of the two, own (row KEY of Pollux itself), or a plain number."""
 
     def __init__(self, against, factor=1.0, plus=0.0, key=None):
         self.against, self.factor, self.plus, self.key = against, factor, plus, key
@@ -104,14 +105,14 @@ class Row:
 class Program:
     """What runs as a whole; measure(setup, side) returns {key: figure}."""
 
-    def __init__(self, name, measure, rows, near=True, ours_only=False, needs=(), raw=False):
+    def __init__(self, name, measure, rows, near=True, ours_only=False, needs=(), third=None):
         self.name, self.measure, self.rows = name, measure, rows
         self.near, self.ours_only, self.needs = near, ours_only, needs
-        self.raw = raw  # plain sockets instead of the other UCX
+        self.third = third  # instead of the other UCX
 
     def sides(self, sides):
         mine = [s for s in sides if s.name == "pollux" or not self.ours_only]
-        return [s for s in mine if s.name != "other"] + [RAW] if self.raw else mine
+        return [s for s in mine if s.name != "other"] + [self.third] if self.third else mine
 
 
 def size_text(n):
@@ -213,24 +214,41 @@ def overlap_rows():
     return [*(Row(k, "%", [Goal(90)], True) for k in keys), *(Row(k + " post", "us", [Goal(3)]) for k in keys)]
 
 
-def raw_tcp(setup, kind, size, n):
-    """Plain sockets, between the two hosts."""
-    port, net = u.free_port(), setup.hosts()
-    server = u.start([*net.at(0), "taskset", "-c", setup.core_names[0], setup.tool("raw_tcp"), "serve", str(port)])
+def between_hosts(setup, port, server, client):
+    """What the client says."""
+    net = setup.hosts()
+    s = u.start([*net.at(0), "taskset", "-c", setup.core_names[0], *server], stdout=subprocess.DEVNULL)
     try:
-        while not u.listening(port, server.pid) and server.poll() is None:
+        while not u.listening(port, s.pid) and s.poll() is None:
             time.sleep(0.01)
-        out = setup.call([*net.at(1), "taskset", "-c", setup.core_names[1], setup.tool("raw_tcp"), kind,
-                          net.address(0), str(port), str(size), str(n)])
-        server.wait(TIMEOUT_S)
+        out = setup.call([*net.at(1), "taskset", "-c", setup.core_names[1], *client])
+        s.wait(TIMEOUT_S)
     finally:
-        u.kill_family(server)
-    return lines(out)["figure"]
+        u.kill_family(s)
+    return out
 
 
-def tcp(test, size, n, column, unit, goals, kind):
+def raw_tcp(setup, kind, size, n):
+    """Plain sockets."""
+    port, tool = u.free_port(), setup.tool("raw_tcp")
+    return lines(between_hosts(setup, port, [tool, "serve", str(port)],
+                               [tool, kind, setup.hosts().address(0), str(port), str(size), str(n)]))["figure"]
+
+
+def ofi_pingpong(setup, size, n):
+    """Half of a round trip by libfabric's tcp, ns."""
+    port = u.free_port()
+    command = ["fi_pingpong", "-p", "tcp", "-e", "rdm", "-m", "tagged", "-I", str(n), "-S", str(size)]
+    out = between_hosts(setup, port, [*command, "-B", str(port)],
+                        [*command, "-P", str(port), setup.hosts().address(0)])
+    return float(out.splitlines()[-1].split()[-2]) * 1e3  # usec/xfer
+
+
+def tcp(test, size, n, column, unit, goals, kind, third=RAW):
     """A row of ucx_perftest's, by TCP between two hosts."""
     def measure(setup, side):
+        if side is OFI:
+            return {size_text(size): ofi_pingpong(setup, size, n)}
         if side is RAW:
             return {size_text(size): raw_tcp(setup, kind, size, n)} if kind else {}
         net = setup.hosts()
@@ -241,9 +259,9 @@ def tcp(test, size, n, column, unit, goals, kind):
             raise CannotMeasure(f"{side.name}: {error}")
         return {size_text(size): row[column] * {"ns": 1e3, "MB/s": 1, "M/s": 1e-6}[unit]}
 
-    name = f"tcp-{test.replace('ucp_', '')}-{size}"
+    name = f"tcp-{test.replace('ucp_', '')}-{size}{'-ofi' if third is OFI else ''}"
     return Program(name, measure, [Row(size_text(size), unit, goals, unit != "ns")], near=False,
-                   needs=["ucx_perftest", "ip", "cc"], raw=True)
+                   needs=["ucx_perftest", "ip", "fi_pingpong" if third is OFI else "cc"], third=third)
 
 
 def tcp_programs():
@@ -255,6 +273,7 @@ def tcp_programs():
         tcp("tag_bw", 64 * KIB, 30000, *band, [Goal("ucx", 1.3)], "stream"),
         *[tcp(t, MIB, 4000, *band, whole, "stream") for t in ("tag_bw", "ucp_put_bw")],
         tcp("ucp_get", MIB, 2000, *band, ucx, None),  # one at a time
+        *[tcp("tag_lat", s, n, *latency, [Goal("ofi", 0.9)], None, OFI) for s, n in ((8, 50000), (MIB, 1000))],
     ]
 
 
@@ -394,7 +413,7 @@ def judge(program, row, medians):
         ok = None if mine is None or limit is None else mine >= limit if row.more else mine <= limit
         found.append({"goal": goal.text(row), "limit": limit, "reached": ok})
     base = {n: mine / v for n, v in values.items() if n != "pollux" and v and v > 0 and mine is not None}
-    third = "raw" if program.raw else "other"
+    third = program.third.name if program.third else "other"
     text = "  ".join(f"{number(values.get(n)):>8}" for n in ("pollux", "ucx", third))
     ratios = "  ".join(f"{base[n]:6.2f}" if n in base else f"{'-':>6}" for n in ("ucx", third))
     marks = "; ".join(f"{f['goal']} {'?' if f['reached'] is None else 'yes' if f['reached'] else 'NO'}"

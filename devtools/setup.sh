@@ -14,7 +14,7 @@ set -u
 
 build_packages=(gcc libc6-dev meson ninja-build pkg-config libdpdk-dev libjansson-dev
 	libibverbs-dev librdmacm-dev libcunit1-dev)
-bench_packages=(ucx-utils)
+bench_packages=(ucx-utils libfabric-bin)
 test_packages=(mpich libmpich-dev openmpi-bin libopenmpi-dev libucx-dev
 	python3 util-linux procps clang libclang-rt-dev)
 # Programs that test/foreign/run_packages.py runs: 25 MB.

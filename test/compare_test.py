@@ -69,14 +69,21 @@ class Compare(unittest.TestCase):
         figures = {"pollux": [1], "ucx": [1]}
         self.assertEqual(run(figures, c.Goal("other"), c.Goal("best"), sides=SIDES[:2])[0], 0)
 
-    def test_plain_sockets(self):
-        p = c.Program("p", lambda _, side: {"k": {"pollux": 2, "ucx": 1, "raw": 3}[side.name]},
-                      [c.Row("k", "MB/s", [c.Goal("raw", 0.5), c.Goal("ucx", 2)], True)], near=False, raw=True)
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            status = c.compare(SimpleNamespace(rounds=1, json=None, osu=None, near=60), [p], Machine(), SIDES)
-        self.assertEqual(status, 0)
-        self.assertRegex(out.getvalue(), r"MB/s +2 +1 +3 +2\.00 +0\.67 +>= 0\.5 raw yes; >= 2 ucx yes")
+    def test_a_third_instead_of_the_other(self):
+        for third in (c.RAW, c.OFI):
+            p = c.Program("p", lambda _, side: {"k": {"pollux": 2, "ucx": 1}.get(side.name, 3)},
+                          [c.Row("k", "MB/s", [c.Goal(third.name, 0.5), c.Goal("ucx", 2)], True)], near=False,
+                          third=third)
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                status = c.compare(SimpleNamespace(rounds=1, json=None, osu=None, near=60), [p], Machine(), SIDES)
+            self.assertEqual(status, 0)
+            self.assertRegex(out.getvalue(),
+                             rf"MB/s +2 +1 +3 +2\.00 +0\.67 +>= 0\.5 {third.name} yes; >= 2 ucx yes")
+
+    def test_a_program_that_is_not_installed_is_said(self):
+        p = c.Program("p", None, [], needs=["no_such_pingpong"])
+        self.assertEqual(c.missing(p, SimpleNamespace(osu=None)), "no_such_pingpong not installed")
 
     def test_medians(self):
         figures = {"pollux": [9, 1, 2], "ucx": [2, 2, 2], "other": [2, 2, 2]}
