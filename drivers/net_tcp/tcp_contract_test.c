@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -121,8 +122,51 @@ behind_many_messages_of_a_turn_the_next_waits_too(void)
 	queue_close(b);
 }
 
+static struct asked {
+	struct plx_queue *q;
+	struct plx_addr addr;
+} asked[2];
+
+static void *
+ask(void *arg)
+{
+	struct asked *at = arg;
+
+	plx_queue_addr(at->q, &at->addr);
+	return NULL;
+}
+
+/* As programs with a reactor do: its thread is the owner. The thread sanitizer finds what luck does not. */
+static void
+threads_may_ask_for_the_address_while_the_owner_has_turns(void)
+{
+	for (unsigned round = 0; round < 20; round++) {
+		unsigned before = unit_open_files();
+		struct plx_queue *a = queue_new();
+		pthread_t thread[2];
+		struct plx_rx rx;
+
+		for (unsigned i = 0; i < 2; i++) {
+			asked[i].q = a;
+			UNIT_EQ_FATAL(pthread_create(&thread[i], NULL, ask, &asked[i]), 0);
+		}
+		UNIT_TRUE(plx_queue_efd(a) >= 0);
+		for (unsigned i = 0; i < 100; i++) {
+			UNIT_EQ(burst(a, &rx, 1), 0);
+			plx_queue_control(a);
+		}
+		for (unsigned i = 0; i < 2; i++)
+			pthread_join(thread[i], NULL);
+		UNIT_EQ(unit_open_files() - before, 2); /* one epoll, and one listener */
+		UNIT_TRUE(asked[0].addr.len != 0 && asked[0].addr.len == asked[1].addr.len);
+		UNIT_SAME(asked[0].addr.bytes, asked[1].addr.bytes, asked[0].addr.len);
+		queue_close(a);
+	}
+}
+
 static CU_TestInfo own_tests[] = {
 	UNIT_TEST(who_closes_does_not_wait_for_a_peer_that_has_gone),
+	UNIT_TEST(threads_may_ask_for_the_address_while_the_owner_has_turns),
 	UNIT_TEST(behind_many_messages_of_a_turn_the_next_waits_too),
 	UNIT_TEST(who_is_not_answered_sleeps_and_gives_up_in_time),
 	CU_TEST_INFO_NULL,

@@ -23,6 +23,8 @@
 #ifndef TCP_INT_H
 #define TCP_INT_H
 
+#include <stdatomic.h>
+
 #include <rte_common.h>
 
 #include "plx_clock.h"
@@ -250,7 +252,7 @@ struct tcp_queue {
 	uint32_t n_leaving, n_byes, n_wants; /* peers that are TCP_LEAVING; of which a BYE has come; that want */
 	uint32_t now_ms;	/* at the last control */
 	uint32_t turns;
-	int epfd;
+	_Atomic int epfd;	/* -1: none yet; any thread makes it */
 	/* chunks */
 	struct tcp_chunks free;
 	uint32_t n_free;
@@ -265,9 +267,9 @@ struct tcp_queue {
 	uint32_t msg_len;	/* bytes of the longest message that we send */
 	struct tcp_stat stat;
 	/* cold */
-	bool listens;		/* epoll reports new clients */
-	bool cannot_listen;
-	int listener;
+	bool listens;		/* epoll reports new clients, once there is a listener */
+	_Atomic bool cannot_listen;
+	_Atomic int listener;	/* -1: none yet; any thread makes it, see tcp_listen() */
 	uint64_t guests_ms;	/* when the guests were looked at */
 	uint64_t accept_ms;	/* when to go on accepting, after there was no descriptor */
 	struct tcp_guest *guests; /* TCP_GUESTS places; NULL: none has come yet */
@@ -313,7 +315,7 @@ void tcp_peer_close(struct plx_peer *peer);
 void tcp_addr_why(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text, size_t len);
 
 /* tcp_listen.c */
-/** Begin to listen, once. */
+/** Begin to listen, once; then tq->addr says where. Thread: any. */
 void tcp_listen(struct tcp_queue *tq);
 void tcp_listen_event(struct tcp_queue *tq);
 void tcp_guest_event(struct tcp_queue *tq, struct tcp_guest *g);

@@ -16,6 +16,7 @@
  * after all. A queue that has answered makes no attempt of its own.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -50,39 +51,46 @@ go_on_accepting(struct tcp_queue *tq, uint64_t now_ms)
 static int
 listen_open(struct tcp_queue *tq)
 {
-	int rc = tcp_sock_epoll(tq);
+	int rc = tcp_sock_epoll(tq), fd;
 
 	if (rc < 0)
 		return rc;
-	tq->listener = tcp_sock_listen(tq, &tq->addr.port);
-	if (tq->listener < 0)
-		return tq->listener;
-	rc = tcp_sock_watch(tq, tq->listener, EPOLLIN, tq, TCP_WATCH_LISTENER);
-	if (rc != 0) {
-		close(tq->listener);
-		return rc;
-	}
-	tq->listens = true;
+	fd = tcp_sock_listen(tq, &tq->addr.port);
+	if (fd < 0)
+		return fd;
 	tcp_if_advertise(&tq->ifs, &tq->addr);
-	return 0;
+	tq->listener = fd; /* before its first event */
+	rc = tcp_sock_watch(tq, fd, EPOLLIN, tq, TCP_WATCH_LISTENER);
+	if (rc != 0) {
+		tq->listener = -1;
+		close(fd);
+	}
+	return rc;
 }
 
-void
-tcp_listen(struct tcp_queue *tq)
+static void
+listen_once(struct tcp_queue *tq)
 {
-	int rc;
+	int rc = tq->listener >= 0 || tq->cannot_listen ? 0 : listen_open(tq);
 
-	if (tq->listener >= 0 || tq->cannot_listen)
-		return;
-	rc = listen_open(tq);
 	if (rc == 0)
 		return;
 	/* It connects all the same to those who listen. */
-	tq->listener = -1;
 	tq->addr.port = 0;
 	tq->cannot_listen = true;
 	PLX_LOG(WARNING, tcp, "nobody can connect to this worker: %s",
 		rc == -EADDRINUSE ? tcp_no_port(tq) : strerror(-rc));
+}
+
+/* Threads of the program ask for the address while a reactor owns the queue. */
+void
+tcp_listen(struct tcp_queue *tq)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&lock);
+	listen_once(tq);
+	pthread_mutex_unlock(&lock);
 }
 
 /* -- places -- */
@@ -351,10 +359,13 @@ tcp_guests_drop(struct tcp_peer *p)
 void
 tcp_listen_lose(struct tcp_queue *tq)
 {
+	int fd;
+
 	for (unsigned i = 0; tq->n_guests != 0 && i < TCP_GUESTS; i++)
 		if (tq->guests[i].open)
 			tcp_sock_lose(&tq->guests[i].fd);
-	tcp_sock_lose(&tq->listener);
+	fd = atomic_exchange(&tq->listener, -1);
+	tcp_sock_lose(&fd);
 }
 
 void

@@ -85,6 +85,7 @@ tcp_queue_open(struct plx_queue *q)
 		return -ENOMEM;
 	tq->q = q;
 	tq->epfd = tq->listener = -1;
+	tq->listens = true;
 	tq->pid = getpid();
 	TAILQ_INIT(&tq->hot);
 	TAILQ_INIT(&tq->blocked);
@@ -234,12 +235,13 @@ void
 tcp_queue_lose(struct plx_queue *q)
 {
 	struct tcp_queue *tq = tcp_queue(q);
+	int epfd = atomic_exchange(&tq->epfd, -1);
 
 	plx_peer_each(q, peer_lose, NULL);
 	tcp_listen_lose(tq);
 	tcp_groups_lose(tq);
 	tcp_udp_lose(tq);
-	tcp_sock_lose(&tq->epfd);
+	tcp_sock_lose(&epfd);
 }
 
 void

@@ -41,9 +41,17 @@ tcp_random(uint32_t n)
 int
 tcp_sock_epoll(struct tcp_queue *tq)
 {
-	if (tq->epfd < 0)
-		tq->epfd = epoll_create1(EPOLL_CLOEXEC);
-	return tq->epfd >= 0 ? tq->epfd : -errno;
+	int none = -1, fd = tq->epfd;
+
+	if (fd >= 0)
+		return fd;
+	fd = epoll_create1(EPOLL_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (atomic_compare_exchange_strong(&tq->epfd, &none, fd))
+		return fd;
+	close(fd); /* another thread asked for the address meanwhile */
+	return none;
 }
 
 static int
