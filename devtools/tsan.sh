@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 #
-# tsan.sh - build with the thread sanitizer, run the suite "threads" and all of ucp with a reactor
+# tsan.sh - build with the thread sanitizer, run the suite "threads", all of ucp with a reactor, and the
+# contract of net_tcp
 #
 # usage: tsan.sh
 # BUILD names the build folder, build-tsan when not set. DPDK's rings order by compiler
@@ -18,7 +19,8 @@ if [ ! -f "$build/build.ninja" ]; then
 		-Dc_args=-DRTE_USE_C11_MEM_MODEL || exit 1
 fi
 ninja -C "$build" test/ucp_threads_test test/cci_threads_test test/ucp_api_test test/unit/gate_test \
-	test/unit/lock_test || exit 1
+	test/unit/lock_test test/unit/dev_contract_test || exit 1
 export TSAN_OPTIONS="suppressions=$PWD/test/tsan.supp history_size=4 halt_on_error=0 exitcode=66"
 meson test -C "$build" --no-rebuild --suite threads --print-errorlogs &&
-	meson test -C "$build" --no-rebuild --print-errorlogs ucp_api_reactor
+	meson test -C "$build" --no-rebuild --print-errorlogs ucp_api_reactor &&
+	"$build"/test/unit/dev_contract_test net_tcp
