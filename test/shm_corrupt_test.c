@@ -422,6 +422,90 @@ answers_of_the_wrong_kind_are_counted(void)
 	good_goes_on();
 }
 
+static struct plx_dt no_memory;
+
+/* Pieces of memory that a message can't have. */
+static const struct {
+	unsigned n;
+	struct plx_wire_piece p[2];
+} bad_pieces[] = {
+	{1, {{4096, 0}}},
+	{1, {{4096, BIG + 1}}},
+	{1, {{UINT64_MAX - 10, 11}}},
+	{1, {{4096, UINT64_MAX}}},
+	{2, {{4096, BIG}, {4096, 1}}},
+	{2, {{1, UINT64_MAX - 1}, {1, UINT64_MAX - 1}}},
+	{2, {{4096, 1}, {4096, 0}}},
+};
+
+static void
+help_with_bad_pieces_is_counted(void)
+{
+	struct plx_req *send = big_send(&bad.user, big, BIG, 5);
+	const struct plx_wire_help h = {.sreq = plx_rndv_tx(send)->id, .rreq = {1, 1}, .len = BIG, .gen = 1,
+		.chunk = 65536};
+	uint64_t *counter = &victim->rndv.stat.drop_bad_range, before, all;
+
+	for (unsigned i = 0; i < sizeof(bad_pieces) / sizeof(bad_pieces[0]); i++) {
+		before = *counter;
+		all = counted();
+		say(PLX_WIRE_HELP, &h, sizeof(h), (const uint8_t *)bad_pieces[i].p,
+			bad_pieces[i].n * sizeof(struct plx_wire_piece));
+		DROPPED(*counter, before, all);
+		UNIT_EQ(plx_rndv_tx(send)->on_run, false);
+	}
+	before = *counter;
+	say(PLX_WIRE_HELP, &h, sizeof(h), bad_pieces, 15); /* not even one */
+	UNIT_EQ(*counter, before + 1);
+	UNIT_EQ(plx_rndv_tx(send)->on_run, false);
+	SAY(PLX_WIRE_ACK, ((struct plx_wire_ack){.sreq = plx_rndv_tx(send)->id}));
+	end_with(send, 0);
+}
+
+static void
+lists_that_were_not_asked_for_are_counted(void)
+{
+	const struct plx_wire_rts rts = {.tag = 6, .len = BIG, .addr = 0, .sreq = {9, 9}};
+	const struct plx_wire_piece one = {(uintptr_t)big, 4096};
+	struct plx_req *recv = plx_req_get(&victim->reqs);
+	uint64_t *counter = &victim->rndv.stat.drop_bad_range, before, all;
+	struct plx_wire_list h = {.offset = 0};
+
+	recv->dt = &no_memory; /* nobody may read into it */
+	plx_worker_tag_recv(victim, big_in, BIG, 6, EXACT, recv);
+	SAY(PLX_WIRE_RTS, rts);
+	h.rreq = plx_rndv_rx(recv)->id;
+	before = *counter;
+	all = counted();
+	say(PLX_WIRE_LIST, &h, sizeof(h), (const uint8_t *)&one, sizeof(one));
+	DROPPED(*counter, before, all);
+	UNIT_EQ(plx_rndv_rx(recv)->on_run, false);
+	recv->dt = NULL;
+	SAY(PLX_WIRE_CANCEL, ((struct plx_wire_cancel){.rreq = h.rreq}));
+	end_with(recv, -ECONNRESET);
+}
+
+/* It is not believed, and the data is asked for as messages. */
+static void
+a_bad_list_is_not_read(void)
+{
+	const struct plx_wire_rts rts = {.tag = 6, .len = BIG, .addr = 0, .sreq = {9, 9}};
+
+	for (unsigned i = 0; i < sizeof(bad_pieces) / sizeof(bad_pieces[0]); i++) {
+		struct plx_req *recv = plx_req_get(&victim->reqs);
+		struct plx_wire_list h = {.offset = 0};
+
+		plx_worker_tag_recv(victim, big_in, BIG, 6, EXACT, recv);
+		SAY(PLX_WIRE_RTS, rts);
+		h.rreq = plx_rndv_rx(recv)->id;
+		say(PLX_WIRE_LIST, &h, sizeof(h), (const uint8_t *)bad_pieces[i].p,
+			bad_pieces[i].n * sizeof(struct plx_wire_piece));
+		UNIT_EQ(plx_rndv_rx(recv)->on_run, false);
+		SAY(PLX_WIRE_CANCEL, ((struct plx_wire_cancel){.rreq = h.rreq}));
+		end_with(recv, -ECONNRESET);
+	}
+}
+
 static void
 help_outside_its_bounds_is_counted(void)
 {
@@ -447,8 +531,8 @@ help_outside_its_bounds_is_counted(void)
 		DROPPED(*counter, before, all);
 		UNIT_EQ(plx_rndv_tx(send)->on_run, false);
 	}
-	/* The pieces of a list: behind the first of them lies something else. */
-	send->dt = (struct plx_dt *)(uintptr_t)send;
+	/* What is no memory: behind its first byte lies something else. */
+	send->dt = &no_memory;
 	SAY(PLX_WIRE_HELP, good_help);
 	UNIT_EQ(plx_rndv_tx(send)->on_run, false);
 	send->dt = NULL;
@@ -1322,6 +1406,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(answers_to_what_another_was_asked_are_counted),
 	UNIT_TEST(answers_of_the_wrong_kind_are_counted),
 	UNIT_TEST(help_outside_its_bounds_is_counted),
+	UNIT_TEST(help_with_bad_pieces_is_counted),
+	UNIT_TEST(lists_that_were_not_asked_for_are_counted),
+	UNIT_TEST(a_bad_list_is_not_read),
 	UNIT_TEST(pulls_outside_the_message_are_counted),
 	UNIT_TEST(data_that_was_not_asked_for_is_counted),
 	UNIT_TEST(reads_of_memory_that_is_not_there_fail_the_receive),

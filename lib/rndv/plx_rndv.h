@@ -12,6 +12,8 @@
  *		when both poll
  *	PUT	the receiver registers its buffer with the device and sends its key, and the
  *		device writes into it; for devices that can do that
+ *	LIST	a buffer on either side is in pieces of memory: the receiver asks for the sender's, and
+ *		reads them as with GET or SPLIT
  *	FRAG	the sender sends it as a pipeline of DATA messages: two copies, or one
  *		where the device sends without a copy; works with every device
  *
@@ -43,6 +45,7 @@
 struct plx_rndv_stat {
 	uint64_t sends, recvs;
 	uint64_t get, split, frag, put; /* transfers by scheme */
+	uint64_t list;			/* of get and split: with a buffer in pieces of memory */
 	uint64_t bytes_own, bytes_help; /* copied by this side as receiver, as helper */
 	uint64_t drop_bad_id;		/* answers without a question */
 	uint64_t drop_bad_range;
@@ -83,6 +86,18 @@ plx_rndv_n_cursors(size_t len)
 	return len < head ? 0 : (len - head) / sizeof(struct plx_rndv_cursor);
 }
 
+#define PLX_RNDV_LIST_MAX  64u	 /* pieces of memory in a list */
+#define PLX_RNDV_LISTS_MAX 4096u /* lists of a worker: more transfers go by fragments */
+
+/** The other side's memory with a part of a message. */
+struct plx_rndv_list {
+	uint64_t start; /* of the first piece in the message */
+	uint64_t len;	/* of all pieces, bytes */
+	uint64_t at;	/* of piece i, from start on: where the last look ended */
+	uint32_t n, i;
+	struct plx_wire_piece p[PLX_RNDV_LIST_MAX];
+};
+
 /** The sender's side. */
 struct plx_rndv_tx {
 	struct plx_ep_send msg;
@@ -96,6 +111,7 @@ struct plx_rndv_tx {
 	bool back : 1;		/* it completes unanswered: the receiver may still read the buffer */
 	bool puts : 1;		/* the receiver's last request was a write to its memory */
 	bool has_mem : 1;	/* msg.mem is set */
+	bool has_list : 1;	/* help.list is set, in place of help.addr; while on_run */
 	uint8_t role;		/* enum in rndv_int.h */
 	bool told;		/* n_out != 0: the receiver knows of all sends and writes */
 	uint16_t n_out;		/* incomplete writes, and messages that are not copied */
@@ -104,7 +120,11 @@ struct plx_rndv_tx {
 	struct plx_wire_id rreq; /* of the receiver that asked for help or data */
 	union {
 		struct {
-			uint64_t addr, len;
+			union {
+				uint64_t addr;
+				struct plx_rndv_list *list;
+			};
+			uint64_t len;
 			uint32_t slot, gen, chunk;
 			uint32_t failed; /* chunk that could not be written, UINT32_MAX none */
 			int err;
@@ -144,7 +164,9 @@ struct plx_rndv_rx {
 	bool more;	    /* another transfer follows: no acknowledge */
 	bool done;	    /* the sender needs no acknowledgement */
 	bool gone;	    /* the sender has withdrawn it */
+	bool asked;	    /* a LIST may come */
 	void *mem;	    /* plx_dev_mem.drv of the buffer, while it is registered */
+	struct plx_rndv_list *list; /* of the sender's memory; or NULL */
 };
 _Static_assert(sizeof(struct plx_rndv_rx) <= PLX_REQ_SIZE, "a request has room for it");
 _Static_assert(offsetof(struct plx_rndv_rx, info) == offsetof(struct plx_req, recv.info_tag) &&
@@ -176,6 +198,7 @@ struct plx_rndv {
 	const struct rndv_schemes *schemes;
 	uint32_t gen;	 /* of the next cursor */
 	uint64_t cursors; /* in use, a bit each */
+	struct plx_pool *lists; /* NULL: no memory for one */
 	uint64_t chunk, split_min, frag_max, put_min;
 	struct plx_rndv_stat stat;
 };
@@ -238,9 +261,13 @@ void plx_rndv_ack(struct plx_ep *ep, struct plx_wire_id sreq, int err);
 
 /* Arrived messages; only the length of the header is checked. */
 void plx_rndv_on_ack(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_ack *h);
-void plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help *h);
+void plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help *h,
+	const uint8_t *data, uint32_t len);
 void plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help_end *h);
 void plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pull *h);
+void plx_rndv_on_where(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pull *h);
+void plx_rndv_on_list(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_list *h,
+	const uint8_t *data, uint32_t len);
 void plx_rndv_on_into(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_into *h);
 void plx_rndv_on_done(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_done *h);
 void plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_data *h,

@@ -42,6 +42,9 @@ rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req)
 	r->n_sends--;
 	plx_rndv_tx(req)->on_run = false;
 	plx_rndv_tx(req)->role = RNDV_IDLE;
+	if (unlikely(plx_rndv_tx(req)->has_list))
+		rndv_list_put(r, &plx_rndv_tx(req)->help.list);
+	plx_rndv_tx(req)->has_list = false;
 }
 
 void
@@ -174,7 +177,7 @@ take_back(struct plx_rndv *r, struct plx_req *req)
 	const struct plx_rndv_tx *t = plx_rndv_tx(req);
 
 	PLX_STAT_INC(r->stat.taken_back);
-	if (plx_req_in_place(req, s->ep->peer))
+	if (rndv_is_memory(req, s->ep->peer))
 		epoch_end(s->ep);
 	if (s->ep->err != 0)
 		return; /* it has lost us as well */
@@ -237,6 +240,7 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 
 	rndv_recv_stop_run(r, req);
 	rndv_cursor_put(v);
+	rndv_list_put(r, &v->list);
 	plx_ep_wait_end(&v->wait);
 	rndv_mem_put(v, err != 0);
 	if (v->id.index != 0)
@@ -321,6 +325,19 @@ rndv_batch_run(struct plx_rndv *r, struct rndv_batch *b)
 }
 
 unsigned
+rndv_batch_list(struct plx_rndv *r, struct rndv_batch *b, struct plx_peer *peer, struct plx_rndv_list *list, bool put,
+	const struct rndv_piece *p, uint64_t len)
+{
+	unsigned n = rndv_batch_run(r, b);
+	int rc = rndv_list_copy(peer, p->req, list, put, p->offset, len);
+
+	if (rc == 0)
+		PLX_STAT_ADD(*(put ? &r->stat.bytes_help : &r->stat.bytes_own), len);
+	p->moved(p->req, p, rc);
+	return n + (rc != -EAGAIN);
+}
+
+unsigned
 rndv_batch_add(struct plx_rndv *r, struct rndv_batch *b, const struct plx_rma_op *op,
 	const struct rndv_piece *p)
 {
@@ -347,6 +364,8 @@ rndv_batch_read(struct plx_rndv *r, struct rndv_batch *b, const struct rndv_piec
 		.remote = v->rts.addr + v->base + p->offset, .len = len,
 		.mem_type = plx_req_mem_type(p->req)};
 
+	if (unlikely(v->list != NULL))
+		return rndv_batch_list(r, b, v->ep->peer, v->list, false, p, len);
 	return rndv_batch_add(r, b, &op, p);
 }
 
@@ -449,6 +468,7 @@ send_init(struct plx_rndv *r, struct plx_req *req, int (*send)(struct plx_pend *
 	t->over = false;
 	t->back = false;
 	t->has_mem = false;
+	t->has_list = false;
 	t->role = RNDV_IDLE;
 	t->rreq.index = 0;
 	t->msg.pend.conn_id = t->msg.conn_id;
@@ -533,6 +553,23 @@ recv_wait_fail(struct plx_wait *w, int err)
 	rndv_recv_end(rndv_of(plx_rndv_rx(req)->ep), req, err);
 }
 
+/* The receiver reads, alone or with help. */
+static int
+read_start(struct plx_rndv *r, struct plx_req *req)
+{
+	const struct plx_rndv_rx *v = plx_rndv_rx(req);
+	/* A helper copies from the beginning of its buffer, and all of it. */
+	bool split = v->base == 0 && v->offset == 0 && (v->ep->peer->caps & PLX_DEV_PUT) != 0 &&
+		(v->list == NULL || v->list->len == v->copy);
+
+	if (r->scheme == PLX_RNDV_AUTO && split && place_is_near(v->ep))
+		split = false;
+	if (r->scheme != PLX_RNDV_GET && split && v->copy >= r->split_min &&
+		r->schemes->start[RNDV_SPLIT](r, req) == 0)
+		return 0;
+	return r->schemes->start[RNDV_GET](r, req);
+}
+
 /* The one place that chooses a scheme. */
 static int
 recv_start(struct plx_rndv *r, struct plx_req *req)
@@ -543,24 +580,21 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 	/* A reader must be able to check that the buffer is still valid; see plx_rndv.h. */
 	bool get = v->ep->connected && (peer->caps & PLX_DEV_GET) != 0 &&
 		(peer->caps & PLX_DEV_SHARED) != 0;
-	/* A helper copies from the beginning of its buffer. */
-	bool split = get && v->base == 0 && (peer->caps & PLX_DEV_PUT);
 	bool in_place = plx_req_in_place(req, peer);
+	int rc;
 
 	if (v->ep->connected && (peer->caps & PLX_DEV_KEYS) && v->rts.addr != 0 && in_place &&
 		v->copy >= r->put_min && r->scheme != PLX_RNDV_FRAG && schemes->start[RNDV_PUT](r, req) == 0)
 		return 0;
-	/* Buffers on either side that are not contiguous, or in memory that the device does not
-	 * take, travel as messages: the sender packs, the receiver unpacks. */
-	if (!get || v->rts.addr == 0 || !in_place || r->scheme == PLX_RNDV_FRAG ||
+	/* Buffers on either side that are no memory which the other may access travel as messages:
+	 * the sender packs, the receiver unpacks. */
+	if (!get || !rndv_is_memory(req, peer) || r->scheme == PLX_RNDV_FRAG ||
 		(r->scheme == PLX_RNDV_AUTO && v->copy <= r->frag_max) || !rndv_is_valid(v))
 		return schemes->start[RNDV_PULL](r, req);
-	if (r->scheme == PLX_RNDV_AUTO && split && place_is_near(v->ep))
-		split = false;
-	if (r->scheme != PLX_RNDV_GET && split && v->copy >= r->split_min &&
-		schemes->start[RNDV_SPLIT](r, req) == 0)
-		return 0;
-	return schemes->start[RNDV_GET](r, req);
+	if (likely(in_place && v->rts.addr != 0))
+		return read_start(r, req);
+	rc = schemes->start[RNDV_LIST](r, req);
+	return rc == 0 && v->list != NULL ? read_start(r, req) : rc;
 }
 
 void
@@ -599,6 +633,28 @@ plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *
 		plx_ep_wait(ep, &v->wait, PLX_CONN_NONE, recv_wait_fail);
 		rc = recv_start(r, req);
 	}
+	if (rc != 0)
+		rndv_recv_end(r, req, rc);
+}
+
+void
+plx_rndv_on_list(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_list *h, const uint8_t *data,
+	uint32_t len)
+{
+	struct plx_req *req = rndv_recv_find(r, ep, h->rreq);
+	struct plx_rndv_rx *v;
+	int rc;
+
+	if (req == NULL)
+		return;
+	v = plx_rndv_rx(req);
+	if (v->role != RNDV_AWAIT || !v->asked || h->offset != v->base + v->offset) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	v->asked = false;
+	/* What is bad, or has no room here, can come as messages. */
+	rc = rndv_list_take(r, req, data, len) == 0 ? read_start(r, req) : r->schemes->start[RNDV_PULL](r, req);
 	if (rc != 0)
 		rndv_recv_end(r, req, rc);
 }

@@ -16,7 +16,7 @@ rndv_frag_start(struct plx_rndv *r, struct plx_req *req)
 	struct plx_wire_pull h;
 	int rc;
 
-	rc = plx_req_id_get(&r->ids, req, &v->id);
+	rc = v->id.index != 0 ? 0 : plx_req_id_get(&r->ids, req, &v->id);
 	if (rc != 0)
 		return rc;
 	v->role = RNDV_AWAIT;
@@ -98,6 +98,7 @@ plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pu
 	}
 	plx_rndv_tx(req)->told = plx_rndv_tx(req)->puts = false; /* writes that end from now on end nothing */
 	zcopy_begin(r, req, h->len);
+	rndv_send_stop_run(r, req);
 	plx_rndv_tx(req)->rreq = h->rreq;
 	plx_ep_send(req)->offset = h->offset;
 	plx_rndv_tx(req)->pull.end = h->offset + h->len;

@@ -37,8 +37,15 @@ get_end(struct plx_rndv *r, struct plx_req *req)
 	int rc = v->err;
 
 	v->err = 0;
+	if (rc == 0 && v->offset < v->copy) {
+		rc = rndv_where_next(r, req);
+		if (rc != 0)
+			rndv_recv_end(r, req, rc);
+		return;
+	}
 	if (rc == -EOPNOTSUPP) { /* reading is not allowed there */
 		rndv_recv_stop_run(r, req);
+		rndv_list_put(r, &v->list);
 		rc = rndv_frag_start(r, req);
 		if (rc != 0)
 			rndv_recv_end(r, req, rc);
@@ -51,13 +58,14 @@ unsigned
 rndv_get_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
 	struct plx_rndv_rx *v = plx_rndv_rx(req);
-	uint64_t offset = v->offset, len = RTE_MIN(r->chunk, v->copy - offset);
+	uint64_t offset = v->offset, end = unlikely(v->list != NULL) ? v->list->start + v->list->len : v->copy;
+	uint64_t len = RTE_MIN(r->chunk, end - offset);
 	const struct rndv_piece p = {.req = req, .moved = get_moved, .offset = offset};
 	unsigned n;
 
 	if (v->err != 0 || len == 0) {
 		n = rndv_batch_run(r, b);
-		if (v->err == 0 && v->offset < v->copy) /* the last piece was not read */
+		if (v->err == 0 && v->offset < end) /* the last piece was not read */
 			return n;
 		get_end(r, req);
 		return n + 1;

@@ -16,11 +16,12 @@ enum rndv_role {
 	RNDV_GET,
 	RNDV_SPLIT,
 	RNDV_DRAIN, /* a SPLIT that failed: waits until its helper has stopped */
-	RNDV_AWAIT, /* receiver: waits for DATA, or DONE; not in a list */
+	RNDV_AWAIT, /* receiver: waits for DATA, LIST or DONE; not in a list */
 	RNDV_ASK,  /* receiver: has all data, and waits for the answer about the epoch; not in a
 	            * list */
 	RNDV_HELP, /* sender */
 	RNDV_PULL, /* sender: sends DATA */
+	RNDV_LIST, /* sender: sends LIST */
 	RNDV_PUT,  /* sender: writes by the device */
 	RNDV_ROLES,
 };
@@ -106,12 +107,47 @@ unsigned rndv_batch_run(struct plx_rndv *r, struct rndv_batch *b);
 /** Add one piece of a transfer; the device sees it when the batch is run. */
 unsigned rndv_batch_add(struct plx_rndv *r, struct rndv_batch *b, const struct plx_rma_op *op,
 	const struct rndv_piece *p);
+/** As rndv_batch_add() for len bytes between the request's buffer and a list; it is moved at once. */
+unsigned rndv_batch_list(struct plx_rndv *r, struct rndv_batch *b, struct plx_peer *peer, struct plx_rndv_list *list,
+	bool put, const struct rndv_piece *p, uint64_t len);
 /** As rndv_batch_add() for len bytes that a receive reads. */
 unsigned rndv_batch_read(struct plx_rndv *r, struct rndv_batch *b, const struct rndv_piece *p, uint64_t len);
 
 /* rndv_frag.c: the sender sends messages */
 int rndv_frag_start(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_pull_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+
+/* rndv_list.c: lists of pieces of memory */
+void rndv_list_put(struct plx_rndv *r, struct plx_rndv_list **list);
+/** A LIST has come. @return 0, or -EBADMSG: it is bad, or there is no memory here */
+int rndv_list_take(struct plx_rndv *r, struct plx_req *req, const uint8_t *data, uint32_t len);
+/** Move bytes of a message between a request's buffer and the peer's memory. @return 0 or an error of the device */
+int rndv_list_copy(struct plx_peer *peer, struct plx_req *req, struct plx_rndv_list *list, bool put, uint64_t offset,
+	uint64_t len);
+/**
+ * Describe a buffer from offset on, up to end, in one message with a header of hdr_len bytes.
+ * @return pieces; offset: of what follows them
+ */
+unsigned rndv_list_fill(const struct plx_req *req, const struct plx_ep *ep, size_t hdr_len, uint64_t *offset,
+	uint64_t end, struct plx_wire_piece *p);
+/** Ask the sender to help to write to a buffer in pieces. @return 0; -EAGAIN not now, or too many pieces */
+int rndv_list_help(struct plx_rndv_rx *v, const struct plx_req *req, const struct plx_wire_help *h);
+/** @return the receiver's memory, which HELP names in one piece or in several; NULL: it does not, or no memory here */
+struct plx_rndv_list *rndv_list_of_help(struct plx_rndv *r, const struct plx_wire_help *h, const uint8_t *data,
+	uint32_t len);
+
+/* rndv_where.c: the receiver asks for the sender's pieces */
+int rndv_where_start(struct plx_rndv *r, struct plx_req *req);
+/** All of a list is read, and it was not all. */
+int rndv_where_next(struct plx_rndv *r, struct plx_req *req);
+unsigned rndv_where_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+
+/** @return whether the buffer is memory that the peer's device may read or write where it lies. */
+static inline bool
+rndv_is_memory(const struct plx_req *req, const struct plx_peer *peer)
+{
+	return plx_req_in_place(req, peer) || req->dt->at != NULL;
+}
 
 /* rndv_put.c: the sender writes by the device */
 int rndv_put_start(struct plx_rndv *r, struct plx_req *req);

@@ -3,6 +3,7 @@
  *
  * rndv_open.c - a worker's rendezvous: its settings, its counters, its schemes
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "rndv_int.h"
@@ -13,6 +14,7 @@ static const struct rndv_schemes schemes = {
 		[RNDV_SPLIT] = rndv_split_start,
 		[RNDV_GET] = rndv_get_start,
 		[RNDV_PULL] = rndv_frag_start,
+		[RNDV_LIST] = rndv_where_start,
 	},
 	.step = {
 		[RNDV_GET] = rndv_get_step,
@@ -20,6 +22,7 @@ static const struct rndv_schemes schemes = {
 		[RNDV_DRAIN] = rndv_drain_step,
 		[RNDV_HELP] = rndv_help_step,
 		[RNDV_PULL] = rndv_pull_step,
+		[RNDV_LIST] = rndv_where_step,
 		[RNDV_PUT] = rndv_put_step,
 	},
 };
@@ -31,6 +34,7 @@ const struct plx_stat_row plx_rndv_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_rndv_stat, split),
 	PLX_STAT_ROW(struct plx_rndv_stat, frag),
 	PLX_STAT_ROW(struct plx_rndv_stat, put),
+	PLX_STAT_ROW(struct plx_rndv_stat, list),
 	PLX_STAT_ROW(struct plx_rndv_stat, bytes_own),
 	PLX_STAT_ROW(struct plx_rndv_stat, bytes_help),
 	PLX_STAT_ROW(struct plx_rndv_stat, drop_bad_id),
@@ -54,10 +58,16 @@ plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf)
 	r->frag_max = plx_conf_u64(conf, PLX_CONF_RNDV_FRAG_MAX);
 	r->put_min = plx_conf_u64(conf, PLX_CONF_RNDV_PUT_MIN);
 	r->gen = 1;
+	r->lists = calloc(1, sizeof(*r->lists));
+	if (r->lists != NULL)
+		plx_pool_open(r->lists, "lists", sizeof(struct plx_rndv_list), 16, PLX_RNDV_LISTS_MAX, NULL, NULL);
 }
 
 void
 plx_rndv_close(struct plx_rndv *r)
 {
 	plx_req_ids_close(&r->ids);
+	if (r->lists != NULL)
+		plx_pool_close(r->lists);
+	free(r->lists);
 }

@@ -104,6 +104,7 @@ plx_rndv_on_into(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_in
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return;
 	}
+	rndv_send_stop_run(r, req);
 	plx_rndv_tx(req)->rreq = h->rreq;
 	plx_ep_send(req)->offset = h->offset;
 	plx_rndv_tx(req)->into.start = h->offset;

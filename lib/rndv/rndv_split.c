@@ -71,7 +71,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 
 	if (v->copy <= CHUNK_MIN) /* sharing one chunk costs more than it saves */
 		return -EAGAIN;
-	rc = plx_req_id_get(&r->ids, req, &v->id);
+	rc = v->id.index != 0 ? 0 : plx_req_id_get(&r->ids, req, &v->id);
 	if (rc != 0)
 		return rc;
 	v->slot = cursor_get(r, v->ep->peer->q);
@@ -95,7 +95,12 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	atomic_store_explicit(&c->next, (uint64_t)v->gen << 32, memory_order_release);
 	h = (struct plx_wire_help){.sreq = v->rts.sreq, .rreq = v->id, .addr = (uintptr_t)req->buf,
 		.len = v->copy, .slot = v->slot, .gen = v->gen, .chunk = chunk};
-	rc = plx_ep_tx_ctl(v->ep, PLX_WIRE_HELP, &h, sizeof(h));
+	if (req->dt != NULL && req->dt->at != NULL) {
+		h.addr = 0;
+		rc = rndv_list_help(v, req, &h);
+	} else {
+		rc = plx_ep_tx_ctl(v->ep, PLX_WIRE_HELP, &h, sizeof(h));
+	}
 	if (rc != 0)
 		goto put_cursor;
 	PLX_STAT_INC(r->stat.split);
@@ -206,6 +211,7 @@ rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 	/* Reading is not allowed there: start again, as messages. */
 	rndv_cursor_put(v);
 	rndv_recv_stop_run(r, req);
+	rndv_list_put(r, &v->list);
 	plx_req_id_put(&r->ids, v->id);
 	v->id.index = 0;
 	v->offset = 0;
@@ -216,21 +222,33 @@ rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 }
 
 void
-plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help *h)
+plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help *h,
+	const uint8_t *data, uint32_t len)
 {
 	struct plx_req *req = rndv_send_find(r, ep, h->sreq);
 
 	if (req == NULL)
 		return;
-	if (plx_rndv_tx(req)->n_out != 0 || !plx_req_in_place(req, ep->peer) || h->len > req->len || h->chunk < 4096 ||
+	if (plx_rndv_tx(req)->n_out != 0 || !rndv_is_memory(req, ep->peer) || h->len > req->len || h->chunk < 4096 ||
 		h->len / h->chunk >= UINT16_MAX ||
 		h->slot >= plx_rndv_n_cursors(ep->peer->q->shared_len) ||
 		plx_peer_shared(ep->peer) == NULL) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return; /* the receiver copies alone */
 	}
-	plx_rndv_tx(req)->rreq = h->rreq;
+	rndv_send_stop_run(r, req);
 	plx_rndv_tx(req)->help.addr = h->addr;
+	if (len != 0 || req->dt != NULL) {
+		struct plx_rndv_list *list = rndv_list_of_help(r, h, data, len);
+
+		if (list == NULL) {
+			PLX_STAT_INC(r->stat.drop_bad_range);
+			return;
+		}
+		plx_rndv_tx(req)->help.list = list;
+		plx_rndv_tx(req)->has_list = true;
+	}
+	plx_rndv_tx(req)->rreq = h->rreq;
 	plx_rndv_tx(req)->help.len = h->len;
 	plx_rndv_tx(req)->help.slot = h->slot;
 	plx_rndv_tx(req)->help.gen = h->gen;
@@ -295,5 +313,7 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 		.remote = t->help.addr + p.offset,
 		.len = RTE_MIN(t->help.chunk, t->help.len - p.offset), .put = true,
 		.mem_type = plx_req_mem_type(req)};
+	if (unlikely(t->has_list))
+		return rndv_batch_list(r, b, op.peer, t->help.list, true, &p, op.len);
 	return rndv_batch_add(r, b, &op, &p);
 }

@@ -270,6 +270,152 @@ what_is_sent_without_a_copy_ends_when_the_receiver_dies(void)
 	unit_workers_close(&u);
 }
 
+/* -- buffers in pieces of memory -- */
+
+#define SEG 2048
+#define GAP 100 /* bytes between two pieces */
+
+struct chain {
+	struct plx_dt dt;
+	uint8_t *mem;
+	uint64_t n; /* bytes that were packed or unpacked */
+};
+
+static uint8_t chain_mem[2][LEN / SEG * (SEG + GAP) + SEG + GAP];
+
+static void *
+chain_at(struct plx_dt *dt, uint64_t offset, uint64_t *len)
+{
+	const struct chain *c = (const struct chain *)dt;
+
+	*len = SEG - offset % SEG;
+	return c->mem + offset / SEG * (SEG + GAP) + offset % SEG;
+}
+
+static void
+chain_copy(struct chain *c, uint64_t offset, uint8_t *other, uint64_t len, bool in)
+{
+	uint64_t n, i;
+
+	for (i = 0; i < len; i += n) {
+		uint8_t *at = chain_at(&c->dt, offset + i, &n);
+
+		n = n < len - i ? n : len - i;
+		memcpy(in ? at : other + i, in ? other + i : at, n);
+	}
+	c->n += len;
+}
+
+static void
+chain_pack(void *dt, uint64_t offset, void *out, uint64_t len)
+{
+	chain_copy(dt, offset, out, len, false);
+}
+
+static void
+chain_unpack(struct plx_dt *dt, uint64_t offset, const void *in, uint64_t len)
+{
+	chain_copy((struct chain *)dt, offset, (uint8_t *)(uintptr_t)in, len, true);
+}
+
+static struct chain *
+chain_of(unsigned i)
+{
+	static struct chain c[2];
+
+	c[i] = (struct chain){.dt = {chain_pack, chain_unpack, typed_finish, 0, chain_at}, .mem = chain_mem[i]};
+	return &c[i];
+}
+
+/* A message from 0 to 1; one or both of the buffers are chains. @return bytes that were packed and unpacked */
+static uint64_t
+chain_transfer(uint64_t len, bool send_chain, bool recv_chain)
+{
+	struct chain *c[2] = {chain_of(0), chain_of(1)};
+	struct plx_req *req[2];
+
+	memset(to, 0xcc, sizeof(to));
+	memset(chain_mem[1], 0xcc, sizeof(chain_mem[1]));
+	chain_copy(c[0], 0, from, len, true);
+	for (unsigned i = 0; i < 2; i++) {
+		req[i] = plx_req_get(&u.w[i]->reqs);
+		UNIT_TRUE_FATAL(req[i] != NULL);
+		if (i == 0 ? send_chain : recv_chain)
+			req[i]->dt = &c[i]->dt;
+	}
+	c[0]->n = 0;
+	plx_worker_tag_recv(u.w[1], to, LEN, 9, UNIT_EXACT, req[1]);
+	plx_worker_tag_send(u.w[0], &u.to[0][1], from, len, 9, false, req[0]);
+	UNIT_TRUE_FATAL(unit_finish(&u, req[1]) && unit_finish(&u, req[0]));
+	UNIT_END(&u, req[1], 0);
+	UNIT_END(&u, req[0], 0);
+	if (recv_chain) {
+		uint64_t n = c[1]->n;
+
+		chain_copy(c[1], 0, to, len, false);
+		c[1]->n = n;
+		for (uint64_t i = SEG; i < sizeof(chain_mem[1]); i += SEG + GAP)
+			UNIT_EQ(chain_mem[1][i], 0xcc); /* no byte between */
+	}
+	UNIT_SAME(to, from, len);
+	UNIT_EQ(to[len], 0xcc);
+	return c[0]->n + c[1]->n;
+}
+
+/* @return bytes that were packed and unpacked */
+static uint64_t
+chains(const char *scheme)
+{
+	const uint64_t lens[] = {32769, 65536, 131072, 131073, LEN}; /* 16, 32, 64, 65, and 489 pieces */
+	uint64_t n = 0;
+
+	begin(scheme);
+	fake.again_percent = 20;
+	fake.delay_max = 3;
+	if (strcmp(scheme, "split") == 0)
+		fake.mtu = 1200; /* HELP names 64 pieces */
+	unit_workers_open(&u, 2);
+	for (unsigned i = 0; i < 5; i++)
+		for (unsigned how = 1; how < 4; how++)
+			n += chain_transfer(lens[i], how & 1, how & 2);
+	unit_turns(&u, 3);
+	unit_nothing_left(&u);
+	return n;
+}
+
+static void
+chains_are_read_where_they_lie(void)
+{
+	const char *schemes[] = {"get", "split", "auto"};
+
+	for (unsigned i = 0; i < 3; i++) {
+		UNIT_EQ(chains(schemes[i]), 0);
+		UNIT_EQ(stat_of(1)->list, 15);
+		UNIT_EQ(stat_of(1)->frag, 0);
+		if (i == 1) { /* the long chains have more pieces than HELP names */
+			UNIT_EQ(stat_of(1)->split, 6);
+			UNIT_TRUE(stat_of(0)->bytes_help > 0);
+		}
+		unit_workers_close(&u);
+	}
+}
+
+static void
+chains_that_may_not_be_read_are_packed(void)
+{
+	const uint64_t lens = 3 * (32769 + 65536 + 131072 + 131073 + LEN);
+
+	UNIT_TRUE(chains("frag") > lens);
+	UNIT_EQ(stat_of(1)->list, 0);
+	unit_workers_close(&u);
+	begin("get");
+	unit_workers_open(&u, 2);
+	fake.refuse_percent = 100;
+	UNIT_EQ(chain_transfer(65536, true, true), 2 * 65536);
+	UNIT_EQ(stat_of(1)->frag, 1);
+	unit_workers_close(&u);
+}
+
 static void
 get_moves_all(void)
 {
@@ -1097,6 +1243,41 @@ a_send_taken_back_ends_its_receive(void)
 					taken_back(schemes[i], turns, posted, again);
 }
 
+/* The same of a chain, whose pieces the receiver learns and reads in several parts. */
+static void
+a_chain_that_is_withdrawn_is_not_believed(void)
+{
+	const char *const schemes[] = {"get", "split"};
+	unsigned n_reset = 0;
+
+	for (unsigned turns = 0; turns < 160; turns++) {
+		struct plx_req *send, *recv;
+		struct chain *c = chain_of(0);
+
+		begin(schemes[turns % 2]);
+		chain_copy(c, 0, from, LEN, true);
+		fake.delay_max = 2;
+		unit_workers_open(&u, 2);
+		recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+		send = plx_req_get(&u.w[0]->reqs);
+		UNIT_TRUE_FATAL(send != NULL);
+		send->dt = &c->dt;
+		plx_worker_tag_send(u.w[0], &u.to[0][1], from, LEN, 9, false, send);
+		unit_turns(&u, turns / 2 + 1);
+		if (!plx_req_is_done(send))
+			plx_worker_ep_cancel(u.w[0], &u.to[0][1]);
+		while (!plx_req_is_done(send))
+			plx_worker_progress(u.w[0]);
+		plx_req_put(send);
+		memset(chain_mem[0], 'X', sizeof(chain_mem[0]));
+		UNIT_TRUE_FATAL(unit_finish(&u, recv));
+		n_reset += recv->status != 0;
+		right_or_reset(recv, to);
+		unit_workers_close(&u);
+	}
+	UNIT_TRUE(n_reset > 0 && n_reset < 160);
+}
+
 /* The same by a device that writes. */
 static void
 a_send_taken_back_is_never_written_wrong(void)
@@ -1209,6 +1390,9 @@ static CU_TestInfo scheme_tests[] = {
 	UNIT_TEST(frag_sends_without_a_copy_where_a_device_does),
 	UNIT_TEST(a_send_ends_when_the_device_has_let_go_of_its_buffer),
 	UNIT_TEST(what_is_sent_without_a_copy_ends_when_the_receiver_dies),
+	UNIT_TEST(chains_are_read_where_they_lie),
+	UNIT_TEST(chains_that_may_not_be_read_are_packed),
+	UNIT_TEST(a_chain_that_is_withdrawn_is_not_believed),
 	UNIT_TEST(get_moves_all),
 	UNIT_TEST(split_moves_all_and_both_copy),
 	UNIT_TEST(frag_moves_all),

@@ -95,6 +95,21 @@ iov_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len)
 	iov_walk((struct dt_iov *)dt, offset, (uint8_t *)(uintptr_t)from, len, false);
 }
 
+static void *
+iov_at(struct plx_dt *dt, uint64_t offset, uint64_t *len)
+{
+	struct dt_iov *d = (struct dt_iov *)dt;
+
+	if (offset < d->i_offset) {
+		d->i = 0;
+		d->i_offset = 0;
+	}
+	while (offset - d->i_offset >= d->v[d->i].length)
+		d->i_offset += d->v[d->i++].length;
+	*len = d->v[d->i].length - (offset - d->i_offset);
+	return (char *)d->v[d->i].buffer + (offset - d->i_offset);
+}
+
 static int
 iov_finish(struct plx_dt *dt, int status)
 {
@@ -118,7 +133,7 @@ iov_open(const ucp_dt_iov_t *v, size_t n, struct ucp_buf *buf)
 	d = malloc(sizeof(*d));
 	if (d == NULL)
 		return UCS_ERR_NO_MEMORY;
-	*d = (struct dt_iov){.dt = {iov_pack, iov_unpack, iov_finish, 0}, .v = v, .n = n};
+	*d = (struct dt_iov){.dt = {iov_pack, iov_unpack, iov_finish, 0, iov_at}, .v = v, .n = n};
 	buf->dt = &d->dt;
 	return UCS_OK;
 }
@@ -194,7 +209,7 @@ generic_open(ucp_worker_h w, const struct dt_generic *type, void *buffer, size_t
 
 	if (d == NULL)
 		return UCS_ERR_NO_MEMORY;
-	d->dt = (struct plx_dt){generic_pack, generic_unpack, generic_finish, 0};
+	d->dt = (struct plx_dt){generic_pack, generic_unpack, generic_finish, 0, NULL};
 	d->type = type;
 	d->recv = recv;
 	d->state = recv ? type->ops.start_unpack(type->context, buffer, count)
@@ -277,7 +292,7 @@ ucp_buf_open_odd(ucp_worker_h w, const ucp_request_param_t *param, const void *b
 	d = malloc(sizeof(*d));
 	if (d == NULL)
 		return UCS_ERR_NO_MEMORY;
-	*d = (struct dt_memory){.dt = {memory_pack, memory_unpack, memory_finish, (uint8_t)param->memory_type},
+	*d = (struct dt_memory){.dt = {memory_pack, memory_unpack, memory_finish, (uint8_t)param->memory_type, NULL},
 		.at = buf->addr};
 	buf->dt = &d->dt;
 	return UCS_OK;

@@ -63,6 +63,8 @@ enum plx_wire_op {
 	PLX_WIRE_CHAN_COPY, /* all messages before it have arrived, and this one can't be read: send
 	                     * it */
 	PLX_WIRE_OFFER,	    /* a put or get waits in a cell of your shared area */
+	PLX_WIRE_WHERE,	    /* receiver to sender, as PULL: in which pieces of memory is the data? */
+	PLX_WIRE_LIST,	    /* answer to WHERE: these */
 	PLX_WIRE_N
 };
 
@@ -117,7 +119,7 @@ struct plx_wire_help {
 	uint32_t slot;	/* cursor in the receiver's shared area */
 	uint32_t gen;	/* of the cursor */
 	uint32_t chunk; /* bytes */
-	uint32_t pad;
+	uint32_t pad;	/* then, of a buffer in pieces, a plx_wire_piece each; addr is 0 */
 };
 
 struct plx_wire_help_end {
@@ -136,6 +138,18 @@ struct plx_wire_pull {
 struct plx_wire_data {
 	struct plx_wire_id rreq;
 	uint64_t offset;
+};
+
+/** Memory of the sender's process. */
+struct plx_wire_piece {
+	uint64_t addr;
+	uint64_t len; /* bytes, not 0 */
+};
+
+/** Then a plx_wire_piece each, to the end of the message. */
+struct plx_wire_list {
+	struct plx_wire_id rreq;
+	uint64_t offset; /* of the first, in the message */
 };
 
 struct plx_wire_into {
@@ -356,6 +370,8 @@ _Static_assert(sizeof(struct plx_wire_help) == 48, "wire");
 _Static_assert(sizeof(struct plx_wire_help_end) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_pull) == 32, "wire");
 _Static_assert(sizeof(struct plx_wire_data) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_piece) == 16, "wire");
+_Static_assert(sizeof(struct plx_wire_list) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_into) == 56, "wire");
 _Static_assert(sizeof(struct plx_wire_done) == 8, "wire");
 _Static_assert(sizeof(struct plx_wire_put) == 32, "wire");

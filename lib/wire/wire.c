@@ -54,6 +54,8 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_CHAN_FETCH] = sizeof(struct plx_wire_chan_fetch),
 	[PLX_WIRE_CHAN_COPY] = sizeof(struct plx_wire_chan),
 	[PLX_WIRE_OFFER] = sizeof(struct plx_wire_offer),
+	[PLX_WIRE_WHERE] = sizeof(struct plx_wire_pull),
+	[PLX_WIRE_LIST] = sizeof(struct plx_wire_list),
 };
 
 static const char *const op_names[PLX_WIRE_N] = {
@@ -100,6 +102,8 @@ static const char *const op_names[PLX_WIRE_N] = {
 	[PLX_WIRE_CHAN_FETCH] = "chan_fetch",
 	[PLX_WIRE_CHAN_COPY] = "chan_copy",
 	[PLX_WIRE_OFFER] = "offer",
+	[PLX_WIRE_WHERE] = "where",
+	[PLX_WIRE_LIST] = "list",
 };
 
 const char *

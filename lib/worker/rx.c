@@ -492,6 +492,7 @@ union rx_hdr {
 	struct plx_wire_into into;
 	struct plx_wire_done done;
 	struct plx_wire_data data;
+	struct plx_wire_list list;
 	struct plx_wire_flow flow;
 	struct plx_wire_cancel cancel;
 };
@@ -586,13 +587,19 @@ rx_rndv(struct plx_worker *w, const struct plx_rx *rx)
 		plx_rndv_on_ack(&w->rndv, ep, &hdr.ack);
 		break;
 	case PLX_WIRE_HELP:
-		plx_rndv_on_help(&w->rndv, ep, &hdr.help);
+		plx_rndv_on_help(&w->rndv, ep, &hdr.help, rx->data + sizeof(hdr.help), rx->len - sizeof(hdr.help));
 		break;
 	case PLX_WIRE_HELP_END:
 		plx_rndv_on_help_end(&w->rndv, ep, &hdr.help_end);
 		break;
 	case PLX_WIRE_PULL:
 		plx_rndv_on_pull(&w->rndv, ep, &hdr.pull);
+		break;
+	case PLX_WIRE_WHERE:
+		plx_rndv_on_where(&w->rndv, ep, &hdr.pull);
+		break;
+	case PLX_WIRE_LIST:
+		plx_rndv_on_list(&w->rndv, ep, &hdr.list, rx->data + sizeof(hdr.list), rx->len - sizeof(hdr.list));
 		break;
 	case PLX_WIRE_INTO:
 		plx_rndv_on_into(&w->rndv, ep, &hdr.into);

@@ -589,6 +589,8 @@ static const struct fix fixes[PLX_WIRE_N] = {
 	[PLX_WIRE_INTO] = {.id = {AT(into, sreq), AT(into, rreq)}, .addr = AT(into, addr),
 		.len = AT(into, len)},
 	[PLX_WIRE_DONE] = {.id = {AT(done, rreq)}},
+	[PLX_WIRE_WHERE] = {.id = {AT(pull, sreq), AT(pull, rreq)}, .len = AT(pull, len)},
+	[PLX_WIRE_LIST] = {.id = {AT(list, rreq)}, .len = AT(list, offset)},
 };
 
 /* The name of one of the operations that wait, by the number that stands there. */
