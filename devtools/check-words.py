@@ -10,7 +10,7 @@ import re
 import sys
 
 RETIRED = {
-    r"lend(s|ing)?|lent|loan(s|ed)?": "grant, or expose (memory), or send without a copy",
+    r"lend(s|ing)?|lent": "grant, or expose (memory), or send without a copy",
     r"naps?|napping|doz(e|es|ed|ing)": "sleep",
     r"favou?r(s|ed)?": "bias",
     r"shun(s|ned)?": "avoid",

@@ -663,6 +663,18 @@ fake_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out)
 	return -EOPNOTSUPP;
 }
 
+/* The peer's memory is ours; of this much in one piece, as pages of an EAL. */
+static const void *
+fake_peer_view(struct plx_peer *peer, uint64_t addr, uint64_t *len, struct plx_map **map)
+{
+	(void)peer;
+	(void)map;
+	if (fake.view_piece == 0)
+		return NULL;
+	*len = RTE_MIN(*len, fake.view_piece - addr % fake.view_piece);
+	return (const void *)(uintptr_t)addr;
+}
+
 const struct plx_dev_ops fake_dev_ops = {
 	.name = "fake",
 	.peer_len = sizeof(struct fake_peer),
@@ -692,6 +704,7 @@ const struct plx_dev_ops fake_dev_ops = {
 	.rma.burst = fake_rma_burst,
 	.shared.peer = fake_peer_shared,
 	.shared.windows = fake_peer_windows,
+	.shared.view = fake_peer_view,
 	.datagram.open = fake_lossy_open,
 	.datagram.to = fake_lossy_to,
 	.datagram.tx = fake_lossy_tx,

@@ -37,6 +37,7 @@ struct fake_conf {
 	uint16_t port;		 /* of regions and of peers made from now on */
 	uint8_t atomics;	 /* enum plx_dev_atomics */
 	int get_err, put_err;	 /* what rma answers instead of doing anything, 0: nothing */
+	uint64_t view_piece;	 /* bytes of a page of memory that peers map, 0: they map none */
 	const void *bad_addr;	 /* rma of a range that holds it answers -EFAULT; NULL: none */
 	uint32_t n_revoked;	 /* counts keys that were given back while they might be used */
 	uint32_t bursts;	 /* counts rma_burst that did more than one */

@@ -39,6 +39,7 @@ const struct plx_dev_ops plx_shm_ops = {
 	.addr_why = shm_addr_why,
 	.peer_is = shm_peer_is,
 	.shared.windows = shm_peer_windows,
+	.shared.view = shm_peer_view,
 	.peer_has_left = shm_peer_has_left,
 	.peer_connect = shm_peer_connect,
 	.peer_settle = shm_peer_settle,

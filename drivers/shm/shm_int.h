@@ -365,6 +365,7 @@ void *shm_peer_shared(struct plx_peer *peer);
 /** Unmap the windows of its process. */
 void shm_windows_close(struct shm_peer *p);
 int shm_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out);
+const void *shm_peer_view(struct plx_peer *peer, uint64_t addr, uint64_t *len, struct plx_map **map);
 bool shm_peer_has_left(const struct plx_peer *peer);
 
 #endif

@@ -41,6 +41,27 @@ shm_windows_close(struct shm_peer *p)
 	p->windows = NULL;
 }
 
+/* @return whether the table is mapped, or can be now */
+static inline bool
+has_windows(struct shm_peer *p)
+{
+	if (likely(p->windows != NULL))
+		return true;
+	if (p->no_windows || p->seg == NULL || !shm_queue(p->peer.q)->windows)
+		return false;
+	windows_open(p);
+	return !p->no_windows;
+}
+
+const void *
+shm_peer_view(struct plx_peer *peer, uint64_t addr, uint64_t *len, struct plx_map **map)
+{
+	struct shm_peer *p = shm_peer(peer);
+
+	/* Our own memory has no mapping that would hold it. */
+	return !p->self && !p->gone && has_windows(p) ? plx_windows_view(p->windows, addr, len, map) : NULL;
+}
+
 /* Copy to or from memory that is mapped here. @return whether it is, and was copied */
 static bool
 copy_mapped(struct plx_peer *peer, bool put, const struct plx_rma_piece *piece)
@@ -48,13 +69,8 @@ copy_mapped(struct plx_peer *peer, bool put, const struct plx_rma_piece *piece)
 	struct shm_peer *p = shm_peer(peer);
 	char *local = piece->local;
 
-	if (p->windows == NULL) {
-		if (p->no_windows || p->seg == NULL || !shm_queue(peer->q)->windows)
-			return false;
-		windows_open(p);
-		if (p->no_windows)
-			return false;
-	}
+	if (!has_windows(p))
+		return false;
 	for (uint64_t done = 0, n; done < piece->len; done += n) {
 		void *there;
 

@@ -108,6 +108,15 @@ plx_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out)
 	return ops->shared.windows != NULL ? ops->shared.windows(peer, out) : -EOPNOTSUPP;
 }
 
+const void *
+plx_peer_view(struct plx_peer *peer, uint64_t addr, uint64_t *len, struct plx_map **map)
+{
+	const struct plx_dev_ops *ops = peer->q->dev->ops;
+
+	*map = NULL;
+	return (peer->caps & PLX_DEV_SHARED) != 0 ? ops->shared.view(peer, addr, len, map) : NULL;
+}
+
 bool
 plx_peer_has_left(const struct plx_peer *peer)
 {

@@ -853,6 +853,13 @@ int plx_queue_tag_cancel(struct plx_queue *q, uct_tag_context_t *ctx, bool force
 int plx_peer_windows(const struct plx_peer *peer, struct plx_seg_name *out);
 
 /**
+ * Where a peer's memory is mapped here, to be read until plx_map_put(map): it stays, whatever becomes of the peer.
+ * @param len bytes; set to those that follow each other here @param map a reference, or NULL: none is needed
+ * @return NULL: it is not mapped. Thread: owner. Blocks: may.
+ */
+const void *plx_peer_view(struct plx_peer *peer, uint64_t addr, uint64_t *len, struct plx_map **map);
+
+/**
  * Whether the queue at the other end is closed, as far as is visible. Its messages may
  * still arrive, and the peer is declared dead after them; but changes of its memory from
  * now on have no reader. Thread: owner. Blocks: never.

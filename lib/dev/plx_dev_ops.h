@@ -79,6 +79,7 @@ struct plx_dev_keep_ops {
 struct plx_dev_shared_ops {
 	void *(*peer)(struct plx_peer *peer); /* hot: plx_peer_shared() */
 	int (*windows)(const struct plx_peer *peer, struct plx_seg_name *out); /* any thread */
+	const void *(*view)(struct plx_peer *peer, uint64_t addr, uint64_t *len, struct plx_map **map);
 };
 
 /** Memory that peers access by a key, without this side's help; with PLX_DEV_KEYS. */

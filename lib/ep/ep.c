@@ -4,6 +4,7 @@
  * ep.c - eps of peers, and the handles on them
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ep_int.h"
@@ -35,7 +36,10 @@ plx_eps_open(struct plx_eps *eps, void (*on_failed)(struct plx_ep *ep, int err))
 	eps->due = PLX_DUE_WORK;
 	plx_pool_open(&eps->ctl, "ctl", sizeof(struct ep_ctl), PLX_EPS_CTL_RESERVE, 0, NULL, NULL);
 	plx_pool_open(&eps->pool, "ep", sizeof(struct plx_ep), 16, 0, NULL, NULL);
-	plx_pool_open(&eps->defers, "defer", EP_DEFER_SIZE, 32, 0, NULL, NULL);
+	eps->defers = calloc(1, sizeof(*eps->defers));
+	if (eps->defers == NULL)
+		return -ENOMEM;
+	plx_pool_open(eps->defers, "defer", EP_DEFER_SIZE, 32, 0, NULL, NULL);
 	return plx_pool_reserve(&eps->ctl, PLX_EPS_CTL_RESERVE) ? 0 : -ENOMEM;
 }
 
@@ -67,7 +71,10 @@ plx_eps_close(struct plx_eps *eps)
 		ep_free(LIST_FIRST(&eps->all));
 	plx_pool_close(&eps->ctl);
 	plx_pool_close(&eps->pool);
-	plx_pool_close(&eps->defers);
+	if (eps->defers != NULL)
+		plx_pool_close(eps->defers);
+	free(eps->defers);
+	eps->defers = NULL;
 }
 
 void

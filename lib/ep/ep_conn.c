@@ -42,7 +42,7 @@ plx_ep_defer(struct plx_ep *ep, void (*fn)(void *req), void (*fail)(struct plx_r
 		fn(req);
 		return 0;
 	}
-	d = plx_pool_get(&ep->eps->defers);
+	d = plx_pool_get(ep->eps->defers);
 	if (d == NULL)
 		return -ENOMEM;
 	d->fn = fn;
@@ -75,7 +75,7 @@ plx_ep_stub_connect(struct plx_ep_stub *s, struct plx_ep *real)
 		struct plx_ep_defer op = *d;
 
 		STAILQ_REMOVE_HEAD(&s->deferred, link);
-		plx_pool_put(&s->ep.eps->defers, d);
+		plx_pool_put(s->ep.eps->defers, d);
 		*op.where = real;
 		op.fn(op.req);
 	}
@@ -91,7 +91,7 @@ ep_stub_cancel(struct plx_ep_stub *s, int err)
 		struct plx_ep_defer op = *d;
 
 		STAILQ_REMOVE_HEAD(&s->deferred, link);
-		plx_pool_put(&s->ep.eps->defers, d);
+		plx_pool_put(s->ep.eps->defers, d);
 		op.fail(op.req, err);
 	}
 }
@@ -114,7 +114,7 @@ plx_ep_stub_close(struct plx_ep_stub *s)
 	connecting_end(s);
 	while ((d = STAILQ_FIRST(&s->deferred)) != NULL) {
 		STAILQ_REMOVE_HEAD(&s->deferred, link);
-		plx_pool_put(&s->ep.eps->defers, d);
+		plx_pool_put(s->ep.eps->defers, d);
 	}
 	if (s->real != NULL)
 		s->real->refs--;

@@ -67,7 +67,7 @@ struct plx_eps {
 	LIST_HEAD(, plx_ep) stopped; /* peers that have to announce everything */
 	LIST_HEAD(, plx_ep) all;
 	LIST_HEAD(, plx_ep_stub) connecting;
-	struct plx_pool defers;
+	struct plx_pool *defers; /* rare: not where each turn reads */
 	struct plx_pool ctl;	/* pending control messages */
 	struct plx_pool pool;
 	struct plx_ep_stat stat;

@@ -191,6 +191,17 @@ plx_map_forget(struct plx_map *m)
 	pthread_mutex_unlock(&maps.lock);
 }
 
+struct plx_map *
+plx_map_hold(struct plx_map *m)
+{
+	if (m == NULL)
+		return NULL;
+	pthread_mutex_lock(&maps.lock);
+	m->refs++;
+	pthread_mutex_unlock(&maps.lock);
+	return m;
+}
+
 void
 plx_map_put(struct plx_map *m)
 {

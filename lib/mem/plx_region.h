@@ -88,6 +88,9 @@ int plx_map_get(const struct plx_seg_name *name, bool write, struct plx_map **ou
 /** Its owner has another segment by this name: the next plx_map_get() asks for that. Thread: any. */
 void plx_map_forget(struct plx_map *map);
 
+/** Take one more reference. Accepts NULL. @return the map. Thread: any. */
+struct plx_map *plx_map_hold(struct plx_map *map);
+
 /** Drop a reference. Accepts NULL. Thread: any. */
 void plx_map_put(struct plx_map *map);
 

@@ -110,4 +110,7 @@ plx_windows_find(struct plx_windows *w, uint64_t addr, uint64_t *len)
 	return plx_windows_find_slow(w, addr, len);
 }
 
+/** As plx_windows_find(), until plx_map_put(map): also when the peer has ended or removed the segment. */
+void *plx_windows_view(struct plx_windows *w, uint64_t addr, uint64_t *len, struct plx_map **map);
+
 #endif

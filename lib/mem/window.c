@@ -495,6 +495,16 @@ plx_windows_find_slow(struct plx_windows *w, uint64_t addr, uint64_t *len)
 	return w->last.here + (addr - m->base);
 }
 
+void *
+plx_windows_view(struct plx_windows *w, uint64_t addr, uint64_t *len, struct plx_map **map)
+{
+	void *here = plx_windows_find_slow(w, addr, len);
+
+	if (here != NULL)
+		*map = plx_map_hold(find_at(w, addr)->map);
+	return here;
+}
+
 static void
 after_fork_in_child(void)
 {

@@ -49,6 +49,8 @@ struct plx_rndv_stat {
 	uint64_t bytes_own, bytes_help; /* copied by this side as receiver, as helper */
 	uint64_t drop_bad_id;		/* answers without a question */
 	uint64_t drop_bad_range;
+	uint64_t loans, loans_returned; /* messages loaned to the application where they lie */
+	uint64_t loans_refused;		/* too many at once */
 	uint64_t taken_back;		/* sends withdrawn */
 	uint64_t asked_again;		/* receives that needed an answer about the epoch */
 	uint64_t errors;
@@ -96,6 +98,26 @@ struct plx_rndv_list {
 	uint64_t at;	/* of piece i, from start on: where the last look ended */
 	uint32_t n, i;
 	struct plx_wire_piece p[PLX_RNDV_LIST_MAX];
+};
+
+#define PLX_RNDV_LOANS_MAX 1024u /* messages of a worker that are loaned at once */
+#define PLX_LOAN_PIECES	   8u	 /* of a message, in pages that do not follow each other here: more are copied */
+
+/** An announced message that the application reads where it lies. Owner: the worker's; it outlives the worker. */
+struct plx_loan {
+	struct plx_wait wait;
+	LIST_ENTRY(plx_loan) link; /* of rndv's */
+	struct plx_rndv *rndv;	   /* NULL: the worker is destroyed */
+	struct plx_ep *ep;	   /* NULL: it has failed */
+	void *user;		   /* the face's */
+	struct plx_rts rts;
+	uint64_t len;
+	uint32_t n;
+	struct {
+		const void *at;
+		uint64_t len;
+		struct plx_map *map;
+	} p[PLX_LOAN_PIECES];
 };
 
 /** The sender's side. */
@@ -199,6 +221,7 @@ struct plx_rndv {
 	uint32_t gen;	 /* of the next cursor */
 	uint64_t cursors; /* in use, a bit each */
 	struct plx_pool *lists; /* NULL: no memory for one */
+	LIST_HEAD(, plx_loan) loans;
 	uint64_t chunk, split_min, frag_max, put_min;
 	struct plx_rndv_stat stat;
 };
@@ -255,6 +278,19 @@ void plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *
  */
 void plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t base,
 	uint64_t len, bool more, struct plx_req *req);
+
+/**
+ * Loan an announced message: the sender completes when it is returned.
+ * @return 0; nothing has changed: -EOPNOTSUPP it has to be moved; -ENOBUFS PLX_RNDV_LOANS_MAX; -ENOMEM.
+ * Allocates: heap.
+ */
+int plx_rndv_loan(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t len, struct plx_loan **out);
+
+/** @return whether the sender has withdrawn nothing since it announced the message, and is there. */
+bool plx_rndv_loan_is_valid(const struct plx_loan *loan);
+
+/** Return it, and free it. Also when its worker is destroyed: then any thread may. */
+void plx_rndv_loan_return(struct plx_loan *loan);
 
 /** Acknowledge to a sender that its message was matched, or that all data has arrived. */
 void plx_rndv_ack(struct plx_ep *ep, struct plx_wire_id sreq, int err);

@@ -143,19 +143,25 @@ epoch_end(const struct plx_ep *ep)
 	if (s == NULL)
 		return;
 	atomic_store_explicit(&s->epoch, plx_rndv_epoch(ep) + 1, memory_order_relaxed);
-	/* pairs with the fence in rndv_is_valid(): the program's writes to the buffer follow
+	/* pairs with the fence in rndv_epoch_is(): the program's writes to the buffer follow
 	 * the count */
 	atomic_thread_fence(memory_order_release);
 }
 
 bool
-rndv_is_valid(const struct plx_rndv_rx *v)
+rndv_epoch_is(const struct plx_ep *ep, uint32_t epoch)
 {
-	struct plx_rndv_shared *s = plx_peer_shared(v->ep->peer);
+	struct plx_rndv_shared *s = plx_peer_shared(ep->peer);
 
 	/* pairs with the fence in epoch_end(): the count is read after the data */
 	atomic_thread_fence(memory_order_acquire);
-	return s != NULL && atomic_load_explicit(&s->epoch, memory_order_relaxed) == v->rts.epoch;
+	return s != NULL && atomic_load_explicit(&s->epoch, memory_order_relaxed) == epoch;
+}
+
+bool
+rndv_is_valid(const struct plx_rndv_rx *v)
+{
+	return rndv_epoch_is(v->ep, v->rts.epoch);
 }
 
 void
@@ -753,6 +759,6 @@ plx_rndv_wait_info(const struct plx_wait *w, struct plx_wait_info *out)
 	else if (w->fail == recv_wait_fail)
 		recv_info(container_of(w, struct plx_rndv_rx, wait), out);
 	else
-		return false;
+		return rndv_of(w->list->ep)->schemes->loan_info(w, out);
 	return true;
 }

@@ -34,6 +34,7 @@ struct rndv_schemes {
 	int (*start[RNDV_ROLES])(struct plx_rndv *r, struct plx_req *req);
 	/* of each turn; pieces go into the batch. @return how many moved */
 	unsigned (*step[RNDV_ROLES])(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+	bool (*loan_info)(const struct plx_wait *w, struct plx_wait_info *out);
 };
 
 /** Pieces of transfers with one peer in one direction, moved by one call of the device. */
@@ -78,6 +79,7 @@ rndv_cursor(const struct plx_rndv_rx *v)
  * sender's memory: then they found what was sent.
  */
 bool rndv_is_valid(const struct plx_rndv_rx *v);
+bool rndv_epoch_is(const struct plx_ep *ep, uint32_t epoch);
 void rndv_cursor_put(struct plx_rndv_rx *v);
 void rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
 void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
@@ -135,6 +137,12 @@ int rndv_list_help(struct plx_rndv_rx *v, const struct plx_req *req, const struc
 /** @return the receiver's memory, which HELP names in one piece or in several; NULL: it does not, or no memory here */
 struct plx_rndv_list *rndv_list_of_help(struct plx_rndv *r, const struct plx_wire_help *h, const uint8_t *data,
 	uint32_t len);
+
+/* rndv_loan.c: messages that the application reads where they lie */
+/** The worker ends before them. */
+void rndv_loans_detach(struct plx_rndv *r);
+/** Fill out. @return whether the wait is a loan's */
+bool rndv_loan_info(const struct plx_wait *w, struct plx_wait_info *out);
 
 /* rndv_where.c: the receiver asks for the sender's pieces */
 int rndv_where_start(struct plx_rndv *r, struct plx_req *req);

@@ -25,6 +25,7 @@ static const struct rndv_schemes schemes = {
 		[RNDV_LIST] = rndv_where_step,
 		[RNDV_PUT] = rndv_put_step,
 	},
+	.loan_info = rndv_loan_info,
 };
 
 const struct plx_stat_row plx_rndv_stat_rows[] = {
@@ -39,6 +40,9 @@ const struct plx_stat_row plx_rndv_stat_rows[] = {
 	PLX_STAT_ROW(struct plx_rndv_stat, bytes_help),
 	PLX_STAT_ROW(struct plx_rndv_stat, drop_bad_id),
 	PLX_STAT_ROW(struct plx_rndv_stat, drop_bad_range),
+	PLX_STAT_ROW(struct plx_rndv_stat, loans),
+	PLX_STAT_ROW(struct plx_rndv_stat, loans_returned),
+	PLX_STAT_ROW(struct plx_rndv_stat, loans_refused),
 	PLX_STAT_ROW(struct plx_rndv_stat, taken_back),
 	PLX_STAT_ROW(struct plx_rndv_stat, asked_again),
 	PLX_STAT_ROW(struct plx_rndv_stat, errors),
@@ -58,6 +62,7 @@ plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf)
 	r->frag_max = plx_conf_u64(conf, PLX_CONF_RNDV_FRAG_MAX);
 	r->put_min = plx_conf_u64(conf, PLX_CONF_RNDV_PUT_MIN);
 	r->gen = 1;
+	LIST_INIT(&r->loans);
 	r->lists = calloc(1, sizeof(*r->lists));
 	if (r->lists != NULL)
 		plx_pool_open(r->lists, "lists", sizeof(struct plx_rndv_list), 16, PLX_RNDV_LISTS_MAX, NULL, NULL);
@@ -66,6 +71,7 @@ plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf)
 void
 plx_rndv_close(struct plx_rndv *r)
 {
+	rndv_loans_detach(r);
 	plx_req_ids_close(&r->ids);
 	if (r->lists != NULL)
 		plx_pool_close(r->lists);

@@ -987,6 +987,9 @@ void plx_worker_am_send(struct plx_worker *w, const struct plx_ep_user *user, st
  */
 int plx_worker_am_copy(struct plx_msg *m, void *data, struct plx_req *req);
 
+/** Loan the data of an announced message, as plx_rndv_loan(). Thread: owner. */
+int plx_worker_am_loan(struct plx_worker *w, const struct plx_msg *m, struct plx_loan **out);
+
 /** Fetch the data of an announced message; req completes with info_len. Thread: application's side. */
 void plx_worker_am_fetch(struct plx_worker *w, struct plx_msg *m, void *buf, uint64_t len,
 	struct plx_req *req);

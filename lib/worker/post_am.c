@@ -414,6 +414,12 @@ plx_worker_am_copy(struct plx_msg *m, void *data, struct plx_req *req)
 	return rc;
 }
 
+int
+plx_worker_am_loan(struct plx_worker *w, const struct plx_msg *m, struct plx_loan **out)
+{
+	return plx_rndv_loan(&w->rndv, m->ep, &m->rts, m->len, out);
+}
+
 static void
 fetch_run(void *arg)
 {
