@@ -23,7 +23,7 @@ GOAL = 0.9
 KINDS = {  # name: options of commperf
     "mapped": ["--mem", "mapped"],
     "mbufs": ["--mem", "eal"],
-    "chains": ["--mem", "eal", "--segment", "2k"],
+    "chains": ["--mem", "eal", "--datatype", "iov:32"],
 }
 
 
