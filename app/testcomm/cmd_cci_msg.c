@@ -353,55 +353,70 @@ cci_check(struct tc *tc, int argc, char **argv)
 /* ---- expect ---- */
 
 static int
-cci_expect(struct tc *tc, int argc, char **argv)
+cci_expect_status(struct tc *tc, int argc, char **argv)
 {
-	const struct tc_cci_last *l = &tc_cci.last;
+	const char *status = tc_cci_status(tc_cci.last.status);
+
+	(void)argc;
+	if (strcmp(status, argv[0]) == 0)
+		return 0;
+	return tc_error(tc, "expected status %s, got %s", argv[0], status);
+}
+
+static int
+cci_expect_event(struct tc *tc, int argc, char **argv)
+{
+	int type = tc_cci.last.type;
+	const char *name = type < 0 ? "CCI_EVENT_NONE" : cci_event_type_str((cci_event_type_t)type);
+
+	(void)argc;
+	if (strcmp(name + strlen("CCI_EVENT_"), argv[0]) == 0)
+		return 0;
+	return tc_error(tc, "expected event %s, got %s", argv[0], name);
+}
+
+static int
+cci_expect_text(struct tc *tc, int argc, char **argv)
+{
+	(void)argc;
+	if (strcmp(tc_cci.last.text, argv[0]) == 0)
+		return 0;
+	return tc_error(tc, "expected text \"%s\", got \"%.200s\"", argv[0], tc_cci.last.text);
+}
+
+static int
+cci_expect_value(struct tc *tc, int argc, char **argv)
+{
 	uint64_t want;
 
 	(void)argc;
-	if (strcmp(argv[0], "status") == 0) {
-		if (strcmp(tc_cci_status(l->status), argv[1]) == 0)
-			return 0;
-		return tc_error(tc, "expected status %s, got %s", argv[1], tc_cci_status(l->status));
-	}
-	if (strcmp(argv[0], "event") == 0) {
-		const char *name = l->type < 0 ? "CCI_EVENT_NONE" :
-			cci_event_type_str((cci_event_type_t)l->type);
-
-		if (strcmp(name + strlen("CCI_EVENT_"), argv[1]) == 0)
-			return 0;
-		return tc_error(tc, "expected event %s, got %s", argv[1], name);
-	}
-	if (strcmp(argv[0], "text") == 0) {
-		if (strcmp(l->text, argv[1]) == 0)
-			return 0;
-		return tc_error(tc, "expected text \"%s\", got \"%.200s\"", argv[1], l->text);
-	}
-	if (strcmp(argv[0], "value") != 0)
-		return tc_error(tc, "\"%s\" cannot be expected: status, event, text or value", argv[0]);
-	if (tc_number(tc, argv[1], &want) != 0)
+	if (tc_number(tc, argv[0], &want) != 0)
 		return -1;
-	if (want == l->value)
+	if (want == tc_cci.last.value)
 		return 0;
-	return tc_error(tc, "expected value %s, got %llu", argv[1], (unsigned long long)l->value);
+	return tc_error(tc, "expected value %s, got %llu", argv[0],
+		(unsigned long long)tc_cci.last.value);
 }
 
 const struct tc_cmd tc_cmd_cci_msg[] = {
-	{"cci event", "NAME [MS] [hold]",
+	{"cci event", "CCI [hold] [MS]",
 		"take the next event; requests and, with hold, others are kept until cci return", 1, 3,
 		cci_event},
 	{"cci return", "EVENT|all", "return kept events", 1, 1, cci_return},
 	{"cci send", "CONN SIZE|\"TEXT\" [silent] [blocking]",
 		"send SIZE bytes of the pattern, or the text", 2, 4, cci_message},
-	{"cci register", "MEM NAME SIZE [read] [write]",
+	{"cci register", "NAME CCI SIZE [read] [write]",
 		"allocate memory, fill it with the pattern and register it", 3, 5, cci_mem},
-	{"cci deregister", "MEM", "deregister and free it", 1, 1, cci_deregister},
-	{"cci handle", "MEM", "its handle, for another process", 1, 1, cci_handle},
-	{"cci rma", "CONN read|write MEM AT MEM|HANDLE AT LEN [fence] [silent] [blocking] [message \"TEXT\"]",
+	{"cci deregister", "CCIMEM", "deregister and free it", 1, 1, cci_deregister},
+	{"cci handle", "CCIMEM", "its handle, for another process", 1, 1, cci_handle},
+	{"cci rma", "CONN read|write CCIMEM AT CCIMEM|HANDLE AT LEN [fence] [silent] [blocking] [message \"TEXT\"]",
 		"move bytes between memory of this side, the first, and of the other", 7, 12, cci_move},
-	{"cci fill", "MEM [PATTERN]", "fill memory with a pattern", 1, 2, cci_fill},
-	{"cci check", "MEM [PATTERN]", "compare it with one", 1, 2, cci_check},
-	{"cci expect", "status NAME|event TYPE|text \"TEXT\"|value N",
-		"fail unless the last CCI command had this result", 2, 2, cci_expect},
+	{"cci fill", "CCIMEM [PATTERN]", "fill memory with a pattern", 1, 2, cci_fill},
+	{"cci check", "CCIMEM [PATTERN]", "compare it with one", 1, 2, cci_check},
+	{"cci expect status", "STATUS", "fail unless the last CCI command had this status", 1, 1,
+		cci_expect_status},
+	{"cci expect event", "TYPE", "fail unless it took an event of this type", 1, 1, cci_expect_event},
+	{"cci expect text", "\"TEXT\"", "the same of the bytes that came", 1, 1, cci_expect_text},
+	{"cci expect value", "N", "of its number", 1, 1, cci_expect_value},
 	{0},
 };

@@ -295,8 +295,8 @@ const struct tc_cmd tc_cmd_ep[] = {
 		"make an endpoint; wait: until FILE is there; peer: report the peer's failure", 3,
 		5, ep_create},
 	{"ep list", "", "the endpoints", 0, 0, ep_list},
-	{"ep flush", "NAME", "wait until everything sent has arrived", 1, 1, ep_flush},
-	{"ep close", "NAME [force]", "flush and close; force: discard pending operations", 1, 2,
+	{"ep flush", "EP", "wait until everything sent has arrived", 1, 1, ep_flush},
+	{"ep close", "EP [force]", "flush and close; force: discard pending operations", 1, 2,
 		ep_close},
 	{0},
 };

@@ -55,6 +55,13 @@ tc_status_name(ucs_status_t status)
 	return ucs_status_string(status);
 }
 
+/* The n-th name of scripts, or NULL. */
+const char *
+tc_status_at(size_t n)
+{
+	return n < sizeof(stat_names) / sizeof(stat_names[0]) ? stat_names[n].name : NULL;
+}
+
 static int
 show_worker(struct tc *tc, int argc, char **argv)
 {
@@ -92,14 +99,15 @@ show_worker(struct tc *tc, int argc, char **argv)
 
 /* The lines about tag offload in the library's print of a worker. */
 static int
-show_offload(struct tc *tc, const char *name)
+show_offload(struct tc *tc, int argc, char **argv)
 {
-	struct tc_worker *w = tc_worker_find(tc, name);
+	struct tc_worker *w = tc_worker_find(tc, argv[0]);
 	char *text = NULL, *line, *save = NULL;
 	bool inside = false;
 	size_t len;
 	FILE *f;
 
+	(void)argc;
 	if (w == NULL)
 		return -1;
 	f = open_memstream(&text, &len);
@@ -122,11 +130,16 @@ show_offload(struct tc *tc, const char *name)
 	return 0;
 }
 
-static void
-show_data(struct tc *tc, const struct tc_req *r)
+static int
+show_data(struct tc *tc, int argc, char **argv)
 {
-	uint64_t n = r->size < STAT_MAX_DUMP ? r->size : STAT_MAX_DUMP;
+	const struct tc_req *r = tc_req_find(tc, argv[0]);
+	uint64_t n;
 
+	(void)argc;
+	if (r == NULL)
+		return -1;
+	n = r->size < STAT_MAX_DUMP ? r->size : STAT_MAX_DUMP;
 	for (uint64_t i = 0; i < n; i += 16) {
 		fprintf(tc->out, "%06llx ", (unsigned long long)i);
 		for (uint64_t k = i; k < i + 16; k++) {
@@ -142,13 +155,16 @@ show_data(struct tc *tc, const struct tc_req *r)
 	}
 	if (n < r->size)
 		fprintf(tc->out, "... %llu bytes in all\n", (unsigned long long)r->size);
+	return 0;
 }
 
 static int
-show_config(struct tc *tc)
+show_config(struct tc *tc, int argc, char **argv)
 {
 	ucs_status_t status;
 
+	(void)argc;
+	(void)argv;
 	if (tc->config == NULL) {
 		status = ucp_config_read(NULL, NULL, &tc->config);
 		if (status != UCS_OK) {
@@ -162,41 +178,27 @@ show_config(struct tc *tc)
 }
 
 static int
-stat_show(struct tc *tc, int argc, char **argv)
+show_version(struct tc *tc, int argc, char **argv)
 {
-	struct tc_req *r;
-
-	if (strcmp(argv[0], "version") == 0) {
-		fprintf(tc->out, "library %s\n", ucp_get_version_string());
-		return 0;
-	}
-	if (strcmp(argv[0], "config") == 0)
-		return show_config(tc);
-	if (strcmp(argv[0], "settings") == 0) {
-		fprintf(tc->out, "pattern %llu\ntimeout %llu\nidle %s\nverbose %s\n",
-			(unsigned long long)tc->pattern, (unsigned long long)tc->timeout_ms,
-			tc->idle ? "on" : "off", tc->verbose ? "on" : "off");
-		return 0;
-	}
-	if (strcmp(argv[0], "worker") == 0)
-		return argc > 1 ? show_worker(tc, argc - 1, argv + 1)
-				: tc_error(tc, "show worker needs the worker's name");
-	if (strcmp(argv[0], "offload") == 0)
-		return argc > 1 ? show_offload(tc, argv[1])
-				: tc_error(tc, "show offload needs the worker's name");
-	if (strcmp(argv[0], "data") == 0) {
-		r = argc > 1 ? tc_req_find(tc, argv[1]) : NULL;
-		if (r == NULL)
-			return argc > 1 ? -1 : tc_error(tc, "show data needs a request");
-		show_data(tc, r);
-		return 0;
-	}
-	return tc_error(
-		tc, "\"%s\" cannot be shown: version, config, settings, worker, offload or data", argv[0]);
+	(void)argc;
+	(void)argv;
+	fprintf(tc->out, "library %s\n", ucp_get_version_string());
+	return 0;
 }
 
 static int
-stat_switch(struct tc *tc, const char *text, bool *out)
+show_settings(struct tc *tc, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	fprintf(tc->out, "pattern %llu\ntimeout %llu\nidle %s\nverbose %s\nhistory %s\n",
+		(unsigned long long)tc->pattern, (unsigned long long)tc->timeout_ms,
+		tc->idle ? "on" : "off", tc->verbose ? "on" : "off", tc->history ? "on" : "off");
+	return 0;
+}
+
+static int
+set_switch(struct tc *tc, const char *text, bool *out)
 {
 	if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
 		return tc_error(tc, "\"%s\" is neither on nor off", text);
@@ -205,18 +207,38 @@ stat_switch(struct tc *tc, const char *text, bool *out)
 }
 
 static int
-stat_set(struct tc *tc, int argc, char **argv)
+set_pattern(struct tc *tc, int argc, char **argv)
 {
 	(void)argc;
-	if (strcmp(argv[0], "pattern") == 0)
-		return tc_number(tc, argv[1], &tc->pattern);
-	if (strcmp(argv[0], "timeout") == 0)
-		return tc_number(tc, argv[1], &tc->timeout_ms);
-	if (strcmp(argv[0], "idle") == 0)
-		return stat_switch(tc, argv[1], &tc->idle);
-	if (strcmp(argv[0], "verbose") == 0)
-		return stat_switch(tc, argv[1], &tc->verbose);
-	return tc_error(tc, "\"%s\" is no setting: pattern, timeout, idle or verbose", argv[0]);
+	return tc_number(tc, argv[0], &tc->pattern);
+}
+
+static int
+set_timeout(struct tc *tc, int argc, char **argv)
+{
+	(void)argc;
+	return tc_number(tc, argv[0], &tc->timeout_ms);
+}
+
+static int
+set_idle(struct tc *tc, int argc, char **argv)
+{
+	(void)argc;
+	return set_switch(tc, argv[0], &tc->idle);
+}
+
+static int
+set_verbose(struct tc *tc, int argc, char **argv)
+{
+	(void)argc;
+	return set_switch(tc, argv[0], &tc->verbose);
+}
+
+static int
+set_history(struct tc *tc, int argc, char **argv)
+{
+	(void)argc;
+	return set_switch(tc, argv[0], &tc->history);
 }
 
 static int
@@ -233,40 +255,50 @@ expect_number(struct tc *tc, const char *what, const char *text, uint64_t got)
 }
 
 static int
-expect_text(struct tc *tc, const char *want)
+expect_text(struct tc *tc, int argc, char **argv)
 {
 	const struct tc_req *r = tc->last.req;
 	uint64_t n;
 
+	(void)argc;
 	if (r == NULL)
 		return tc_error(tc, "the last command left no text to compare");
 	n = r->length < r->size ? r->length : r->size;
-	if (n == strlen(want) && memcmp(r->buf, want, n) == 0)
+	if (n == strlen(argv[0]) && memcmp(r->buf, argv[0], n) == 0)
 		return 0;
-	return tc_error(tc, "expected text \"%s\", got \"%.*s\"", want, (int)(n < 200 ? n : 200),
+	return tc_error(tc, "expected text \"%s\", got \"%.*s\"", argv[0], (int)(n < 200 ? n : 200),
 		(const char *)r->buf);
 }
 
 static int
-stat_expect(struct tc *tc, int argc, char **argv)
+expect_status(struct tc *tc, int argc, char **argv)
 {
 	(void)argc;
-	if (strcmp(argv[0], "status") == 0) {
-		if (strcmp(tc_status_name(tc->last.status), argv[1]) == 0)
-			return 0;
-		return tc_error(tc, "expected status %s, got %s (%s)", argv[1],
-			tc_status_name(tc->last.status), ucs_status_string(tc->last.status));
-	}
-	if (strcmp(argv[0], "length") == 0)
-		return expect_number(tc, "length", argv[1], tc->last.length);
-	if (strcmp(argv[0], "tag") == 0)
-		return expect_number(tc, "tag", argv[1], tc->last.tag);
-	if (strcmp(argv[0], "count") == 0)
-		return expect_number(tc, "count", argv[1], tc->last.count);
-	if (strcmp(argv[0], "text") == 0)
-		return expect_text(tc, argv[1]);
-	return tc_error(
-		tc, "\"%s\" cannot be expected: status, length, tag, count or text", argv[0]);
+	if (strcmp(tc_status_name(tc->last.status), argv[0]) == 0)
+		return 0;
+	return tc_error(tc, "expected status %s, got %s (%s)", argv[0],
+		tc_status_name(tc->last.status), ucs_status_string(tc->last.status));
+}
+
+static int
+expect_length(struct tc *tc, int argc, char **argv)
+{
+	(void)argc;
+	return expect_number(tc, "length", argv[0], tc->last.length);
+}
+
+static int
+expect_tag(struct tc *tc, int argc, char **argv)
+{
+	(void)argc;
+	return expect_number(tc, "tag", argv[0], tc->last.tag);
+}
+
+static int
+expect_count(struct tc *tc, int argc, char **argv)
+{
+	(void)argc;
+	return expect_number(tc, "count", argv[0], tc->last.count);
 }
 
 static int
@@ -290,13 +322,25 @@ stat_sleep(struct tc *tc, int argc, char **argv)
 }
 
 const struct tc_cmd tc_cmd_stat[] = {
-	{"show", "version|config|settings|worker NAME [full]|offload NAME|data REQ", "what is so", 1, 3,
-		stat_show},
-	{"set", "pattern N|timeout MS|idle on|off|verbose on|off",
-		"pattern: seed of send and check; timeout: longest wait; idle: turns at the prompt",
-		2, 2, stat_set},
-	{"expect", "status NAME|length N|tag N|count N|text \"TEXT\"",
-		"fail unless the last command had this result", 2, 2, stat_expect},
+	{"show version", "", "the library's version", 0, 0, show_version},
+	{"show config", "", "its settings", 0, 0, show_config},
+	{"show settings", "", "those of set", 0, 0, show_settings},
+	{"show worker", "WORKER [full]", "thread mode and counters; full: as the library prints it", 1,
+		2, show_worker},
+	{"show offload", "WORKER", "its receives in devices; count: how many matched there", 1, 1,
+		show_offload},
+	{"show data", "REQ", "the first 256 bytes of its buffer", 1, 1, show_data},
+	{"set pattern", "N", "seed of what send fills and check compares", 1, 1, set_pattern},
+	{"set timeout", "MS", "longest wait", 1, 1, set_timeout},
+	{"set idle", "on|off", "run turns while waiting for a line", 1, 1, set_idle},
+	{"set verbose", "on|off", "show each command of a script", 1, 1, set_verbose},
+	{"set history", "on|off", "keep the lines that follow at the prompt for the next time", 1, 1,
+		set_history},
+	{"expect status", "STATUS", "fail unless the last command had this status", 1, 1, expect_status},
+	{"expect length", "N", "the same of the length of its message", 1, 1, expect_length},
+	{"expect tag", "N", "of its tag", 1, 1, expect_tag},
+	{"expect count", "N", "of what it counts", 1, 1, expect_count},
+	{"expect text", "\"TEXT\"", "of the bytes that it received", 1, 1, expect_text},
 	{"sleep", "MS [turns]", "do nothing, or, with turns, run turns", 1, 2, stat_sleep},
 	{0},
 };

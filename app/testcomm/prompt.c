@@ -27,12 +27,12 @@ static const struct tc_cmd *const prompt_tables[] = {
 	tc_mode_echo, tc_mode_gen, tc_prompt};
 
 #define PROMPT_TABLES (sizeof(prompt_tables) / sizeof(prompt_tables[0]))
+#define PROMPT_NAME   (TC_MAX_NAME_WORDS * TC_MAX_NAME)
 
 static void
 prompt_on_signal(int sig)
 {
-	(void)sig;
-	prompt_signal = 1;
+	prompt_signal = sig;
 }
 
 void
@@ -53,10 +53,14 @@ tc_interrupted(void)
 	return prompt_signal != 0;
 }
 
-void
+/* After Ctrl-C the prompt goes on. @return false: after SIGTERM it does not */
+bool
 tc_interrupt_clear(void)
 {
+	bool ends = prompt_signal == SIGTERM;
+
 	prompt_signal = 0;
+	return !ends;
 }
 
 uint64_t
@@ -129,9 +133,10 @@ word_escape(char c)
 /*
  * One word from *p into out (which has room for the whole line); *p moves past it. A quoted
  * word keeps its opening quote, so that a command can distinguish text from a number.
+ * @return -1: a quote is not closed
  */
-static int
-word_next(struct tc *tc, const char **p, char **out)
+int
+tc_word_next(const char **p, char **out)
 {
 	const char *s = *p;
 	char *o = *out;
@@ -148,7 +153,7 @@ word_next(struct tc *tc, const char **p, char **out)
 				continue;
 			}
 			if (*s == '\0')
-				return tc_error(tc, "a quote is not closed");
+				return -1;
 			*o++ = *s++;
 		}
 		s++;
@@ -159,19 +164,43 @@ word_next(struct tc *tc, const char **p, char **out)
 	return 0;
 }
 
-static const struct tc_cmd *
-prompt_find(int argc, char **argv, int *used)
+/* The n-th of all commands in the order of help, or NULL. */
+const struct tc_cmd *
+tc_cmd_at(size_t n)
 {
-	for (*used = argc > 1 ? 2 : 1; *used > 0; (*used)--) {
-		char name[2 * TC_MAX_NAME];
+	for (size_t t = 0; t < PROMPT_TABLES; t++) {
+		const struct tc_cmd *c = prompt_tables[t];
 
-		snprintf(name, sizeof(name), "%.30s%s%.30s", argv[0], *used == 2 ? " " : "",
-			*used == 2 ? argv[1] : "");
-		for (size_t t = 0; t < PROMPT_TABLES; t++) {
-			for (const struct tc_cmd *c = prompt_tables[t]; c->name != NULL; c++) {
-				if (strcmp(c->name, name) == 0)
-					return c;
-			}
+		for (; c->name != NULL && n > 0; n--)
+			c++;
+		if (c->name != NULL)
+			return c;
+	}
+	return NULL;
+}
+
+static void
+prompt_name(char *out, char **words, int n)
+{
+	size_t len = 0;
+
+	out[0] = '\0';
+	for (int i = 0; i < n; i++)
+		len += (size_t)snprintf(out + len, PROMPT_NAME - len, "%s%.30s", i > 0 ? " " : "", words[i]);
+}
+
+/* The command with the longest name that these words begin with; used: the words of its name. */
+const struct tc_cmd *
+tc_cmd_find(int argc, char **argv, int *used)
+{
+	const struct tc_cmd *c;
+	char name[PROMPT_NAME];
+
+	for (*used = argc < TC_MAX_NAME_WORDS ? argc : TC_MAX_NAME_WORDS; *used > 0; (*used)--) {
+		prompt_name(name, argv, *used);
+		for (size_t i = 0; (c = tc_cmd_at(i)) != NULL; i++) {
+			if (strcmp(c->name, name) == 0)
+				return c;
 		}
 	}
 	return NULL;
@@ -228,18 +257,48 @@ prompt_call(struct tc *tc, const struct tc_cmd *c, int argc, char **argv)
 	return rc;
 }
 
+/* Whether words begin the name of a command, of more words. */
+static bool
+prompt_begins(const char *want)
+{
+	const struct tc_cmd *c;
+	size_t n = strlen(want);
+
+	for (size_t i = 0; (c = tc_cmd_at(i)) != NULL; i++) {
+		if (strncmp(c->name, want, n) == 0 && c->name[n] == ' ')
+			return true;
+	}
+	return false;
+}
+
+static int
+prompt_unknown(struct tc *tc, int argc, char **argv)
+{
+	char name[PROMPT_NAME], begin[PROMPT_NAME] = "";
+	int n = 0;
+
+	do {
+		prompt_name(name, argv, n + 1);
+		if (!prompt_begins(name))
+			break;
+		strcpy(begin, name);
+	} while (++n < argc && n < TC_MAX_NAME_WORDS);
+	if (n == argc)
+		return tc_error(tc, "\"%s\" is not all of a command; try help %s", name, begin);
+	return tc_error(tc, "\"%s\" is not a command; try help%s%s", name, n > 0 ? " " : "", begin);
+}
+
 static int
 prompt_command(struct tc *tc, int argc, char **argv)
 {
 	const struct tc_cmd *c;
 	int used;
 
-	c = prompt_find(argc, argv, &used);
+	c = tc_cmd_find(argc, argv, &used);
 	if (c == NULL)
-		return tc_error(tc, "\"%s\" is not a command; try help", argv[0]);
+		return prompt_unknown(tc, argc, argv);
 	for (int i = used; i < argc; i++) {
-		if (argv[i][0] == '"' && strcmp(c->name, "send") != 0 &&
-			strcmp(c->name, "cci send") != 0)
+		if (argv[i][0] == '"' && strstr(c->args, TC_DATA) == NULL)
 			argv[i]++;
 	}
 	return prompt_call(tc, c, argc - used, argv + used);
@@ -277,7 +336,9 @@ tc_run_text(struct tc *tc, const char *line)
 				break;
 			}
 			argv[argc++] = out;
-			bad = word_next(tc, &line, &out);
+			bad = tc_word_next(&line, &out);
+			if (bad != 0)
+				tc_error(tc, "a quote is not closed");
 		}
 		argv[argc] = NULL;
 		if (bad == 0 && argc > 0)
@@ -304,23 +365,34 @@ struct lines {
 	char buf[TC_MAX_LINE];
 };
 
-/* Read more; without input, run turns if requested. Returns false at the end or interrupt. */
+/*
+ * Wait a little for input; turns run meanwhile, if requested.
+ * @return 1: there is some, 0: look again, -1: interrupted
+ */
+int
+tc_input_wait(struct tc *tc, int fd)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	int ready = poll(&pfd, 1, tc->idle && tc->n_workers > 0 ? 1 : 500);
+
+	if (tc_interrupted())
+		return -1;
+	for (int i = 0; i < 100 && ready == 0 && tc->idle; i++)
+		tc_progress(tc);
+	return ready > 0;
+}
+
+/* Read more. Returns false at the end or interrupt. */
 static bool
 lines_fill(struct tc *tc, struct lines *l)
 {
-	struct pollfd pfd = {.fd = l->fd, .events = POLLIN};
 	ssize_t n;
+	int ready;
 
-	for (;;) {
-		int ready = poll(&pfd, 1, tc->idle && tc->n_workers > 0 ? 1 : 500);
-
-		if (tc_interrupted())
-			return false;
-		if (ready > 0)
-			break;
-		for (int i = 0; i < 100 && tc->idle; i++)
-			tc_progress(tc);
-	}
+	while ((ready = tc_input_wait(tc, l->fd)) == 0)
+		;
+	if (ready < 0)
+		return false;
 	n = read(l->fd, l->buf + l->len, sizeof(l->buf) - 1 - l->len);
 	if (n <= 0)
 		l->end = true;
@@ -354,7 +426,7 @@ lines_next(struct tc *tc, struct lines *l, char *out)
 	return true;
 }
 
-/* Run the lines of fd, to its end or to quit. name is for messages; NULL: interactive. */
+/* Run the lines of fd, to its end or to quit. name is for messages; NULL: show a prompt. */
 int
 tc_run_fd(struct tc *tc, int fd, const char *name)
 {
@@ -374,9 +446,8 @@ tc_run_fd(struct tc *tc, int fd, const char *name)
 			fflush(stdout);
 		}
 		if (!lines_next(tc, l, line)) {
-			if (!tc_interrupted() || name != NULL)
+			if (!tc_interrupted() || name != NULL || !tc_interrupt_clear())
 				break;
-			tc_interrupt_clear();
 			fputs("\n", stdout);
 			continue;
 		}
@@ -388,9 +459,7 @@ tc_run_fd(struct tc *tc, int fd, const char *name)
 			if (name != NULL)
 				fprintf(stderr, "%s:%u: %s\n", name, number, line);
 		}
-		if (name == NULL)
-			tc_interrupt_clear();
-		else if (tc_interrupted())
+		if (name == NULL ? !tc_interrupt_clear() : tc_interrupted())
 			break;
 	}
 	if (name == NULL && !tc->quit)
@@ -406,23 +475,18 @@ out:
 static int
 prompt_help(struct tc *tc, int argc, char **argv)
 {
-	char want[2 * TC_MAX_NAME] = "";
+	const struct tc_cmd *c;
+	char want[PROMPT_NAME];
 	bool any = false;
+	size_t n;
 
-	if (argc > 0)
-		snprintf(want, sizeof(want), "%.30s%s%.30s", argv[0], argc > 1 ? " " : "",
-			argc > 1 ? argv[1] : "");
-	for (size_t t = 0; t < PROMPT_TABLES; t++) {
-		for (const struct tc_cmd *c = prompt_tables[t]; c->name != NULL; c++) {
-			size_t n = strlen(want);
-
-			if (strncmp(c->name, want, n) != 0 ||
-				(n > 0 && isalnum((unsigned char)c->name[n])))
-				continue;
-			any = true;
-			fprintf(tc->out, "%s%s%s\n\t%s\n", c->name, c->args[0] ? " " : "", c->args,
-				c->help);
-		}
+	prompt_name(want, argv, argc);
+	n = strlen(want);
+	for (size_t i = 0; (c = tc_cmd_at(i)) != NULL; i++) {
+		if (strncmp(c->name, want, n) != 0 || (n > 0 && isalnum((unsigned char)c->name[n])))
+			continue;
+		any = true;
+		fprintf(tc->out, "%s%s%s\n\t%s\n", c->name, c->args[0] ? " " : "", c->args, c->help);
 	}
 	return any ? 0 : tc_error(tc, "\"%s\" is not a command", want);
 }
@@ -437,7 +501,7 @@ prompt_quit(struct tc *tc, int argc, char **argv)
 }
 
 const struct tc_cmd tc_prompt[] = {
-	{"help", "[COMMAND]", "all commands, or one", 0, 2, prompt_help},
+	{"help", "[COMMAND]", "all commands, or those that begin so", 0, TC_MAX_NAME_WORDS, prompt_help},
 	{"quit", "", "close and destroy everything, and exit", 0, 0, prompt_quit},
 	{0},
 };

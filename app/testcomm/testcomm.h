@@ -25,8 +25,10 @@
 #define TC_MAX_MSGS    1024
 #define TC_MAX_WORDS   64
 #define TC_MAX_NAME    32
+#define TC_MAX_NAME_WORDS 3 /* of a command */
 #define TC_MAX_LINE    65536
 #define TC_MAX_SIZE    (UINT64_C(1) << 32)
+#define TC_DATA	       "SIZE|\"TEXT\"" /* in the arguments of a command that takes both */
 
 struct tc_worker {
 	char name[TC_MAX_NAME];
@@ -92,14 +94,15 @@ struct tc {
 	uint64_t timeout_ms;
 	bool idle;       /* run turns while waiting for a line */
 	bool verbose;    /* show each command before it runs */
+	bool history;    /* keep the lines of the prompt for the next time */
 	bool stop_error; /* the first failed command ends the shell */
 	bool quit;
 	int status; /* exit status */
 };
 
 struct tc_cmd {
-	const char *name; /* one word or two */
-	const char *args;
+	const char *name; /* one word to three */
+	const char *args; /* completion reads it: see complete.c */
 	const char *help;
 	int min, max;                                     /* words after the name */
 	int (*run)(struct tc *tc, int argc, char **argv); /* argv: the words after the name */
@@ -119,13 +122,21 @@ extern const struct tc_cmd tc_prompt[];
 int tc_error(struct tc *tc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int tc_run_text(struct tc *tc, const char *text);
 int tc_run_fd(struct tc *tc, int fd, const char *name);
+int tc_input_wait(struct tc *tc, int fd);
+int tc_word_next(const char **p, char **out);
+const struct tc_cmd *tc_cmd_at(size_t n);
+const struct tc_cmd *tc_cmd_find(int argc, char **argv, int *used);
 int tc_number(struct tc *tc, const char *text, uint64_t *out);
 int tc_mask(struct tc *tc, const char *text, uint64_t *out);
 uint64_t tc_now_us(void);
 bool tc_interrupted(void);
-void tc_interrupt_clear(void);
+bool tc_interrupt_clear(void);
 void tc_interrupt_setup(void);
 const char *tc_status_name(ucs_status_t status);
+const char *tc_status_at(size_t n);
+
+/* edit.c, or edit_plain.c where there is no libedit */
+int tc_edit_run(struct tc *tc);
 
 /* cmd_worker.c */
 struct tc_worker *tc_worker_find(struct tc *tc, const char *name);
