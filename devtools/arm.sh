@@ -18,7 +18,7 @@ cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build-arm}
 root=$(realpath -m "${ARM_ROOT:-$build-root}")
 quick=no steps=() names=()
-packages=(libdpdk-dev libjansson-dev libibverbs-dev librdmacm-dev libcunit1-dev libmd-dev)
+packages=(libdpdk-dev libjansson-dev libedit-dev libibverbs-dev librdmacm-dev libcunit1-dev libmd-dev)
 # These depend on the processor: orders, copies, layouts, byte order.
 quick_tests=(gate_gate gate_lock mem_mem mem_window wire_wire)
 quick_targets=(test/unit/{gate,lock,mem,window,wire}_test)

@@ -102,7 +102,7 @@ step_traces()
 {
 	# What the tests use, and what the packages need, is there before.
 	apt install --no-install-recommends mpich libmpich-dev gcc libc6-dev pkg-config man-db libdpdk-dev libjansson-dev \
-		python3 ibverbs-providers libibverbs1 librdmacm1 libbsd0 libnuma1
+		python3 ibverbs-providers libibverbs1 librdmacm1 libbsd0 libedit2 libnuma1
 	list_files >"$work/before"
 	inside sh -c 'apt-get install -y -q --no-install-recommends /packages/*pollux*_*.deb' >"$work/apt.log" 2>&1 ||
 		{ tail -n 40 "$work/apt.log" >&2; exit 1; }

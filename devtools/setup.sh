@@ -13,7 +13,7 @@
 set -u
 
 build_packages=(gcc libc6-dev meson ninja-build pkg-config libdpdk-dev libjansson-dev
-	libibverbs-dev librdmacm-dev libcunit1-dev)
+	libibverbs-dev librdmacm-dev libcunit1-dev libedit-dev)
 bench_packages=(ucx-utils libfabric-bin)
 test_packages=(mpich libmpich-dev openmpi-bin libopenmpi-dev libucx-dev
 	python3 util-linux procps clang libclang-rt-dev)

@@ -15,6 +15,8 @@
 
 #include "testcomm.h"
 
+#define MAIN_SHORT "f:c:ekivnh"
+
 static const struct option main_options[] = {
 	{"file", required_argument, NULL, 'f'},
 	{"command", required_argument, NULL, 'c'},
@@ -22,6 +24,7 @@ static const struct option main_options[] = {
 	{"keep-going", no_argument, NULL, 'k'},
 	{"interactive", no_argument, NULL, 'i'},
 	{"verbose", no_argument, NULL, 'v'},
+	{"no-history", no_argument, NULL, 'n'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -38,6 +41,7 @@ static const char main_help[] =
 	"                        (default, except at the prompt)\n"
 	"  -k, --keep-going      do not\n"
 	"  -v, --verbose         show each command before it runs\n"
+	"  -n, --no-history      keep no line of the prompt for the next time\n"
 	"  -h, --help            this text; \"help\" at the prompt lists the commands\n"
 	"\n"
 	"Without -f and -c: the prompt, or the standard input when that is not a terminal.\n"
@@ -102,6 +106,7 @@ main(int argc, char **argv)
 
 	tc.out = stdout;
 	tc.timeout_ms = 5000;
+	tc.history = true;
 	skip = main_eal(argc, argv);
 	if (skip < 0)
 		return 2;
@@ -111,7 +116,7 @@ main(int argc, char **argv)
 	tc_interrupt_setup();
 	tc.stop_error = true;
 	optind = 1;
-	while ((c = getopt_long(argc, argv, "f:c:ekivh", main_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, MAIN_SHORT, main_options, NULL)) != -1) {
 		switch (c) {
 		case 'f':
 		case 'c':
@@ -129,6 +134,9 @@ main(int argc, char **argv)
 		case 'v':
 			tc.verbose = true;
 			break;
+		case 'n':
+			tc.history = false;
+			break;
 		case 'h':
 			fputs(main_help, stdout);
 			return 0;
@@ -143,18 +151,19 @@ main(int argc, char **argv)
 	}
 	tc.stop_error = !keep;
 	optind = 1;
-	while (!tc.quit && (c = getopt_long(argc, argv, "f:c:ekivh", main_options, NULL)) != -1) {
+	while (!tc.quit && (c = getopt_long(argc, argv, MAIN_SHORT, main_options, NULL)) != -1) {
 		if (c == 'f')
 			rc |= main_file(&tc, optarg);
 		else if (c == 'c')
 			rc |= tc_run_text(&tc, optarg);
 	}
 	if (!tc.quit && (interactive || !given)) {
-		bool prompt = isatty(STDIN_FILENO) || interactive;
+		bool terminal = isatty(STDIN_FILENO), prompt = terminal || interactive;
 
 		tc.idle = prompt;
 		tc.stop_error = prompt ? stop : !keep;
-		c = tc_run_fd(&tc, STDIN_FILENO, prompt ? NULL : "stdin");
+		c = terminal && isatty(STDOUT_FILENO)
+			? tc_edit_run(&tc) : tc_run_fd(&tc, STDIN_FILENO, prompt ? NULL : "stdin");
 		rc |= prompt ? 0 : c;
 	}
 	main_end(&tc);
