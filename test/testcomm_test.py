@@ -19,7 +19,8 @@ import time
 import run_util as u
 from term_util import Terminal
 
-TESTCOMM, HOW = sys.argv[1:3]
+TESTCOMM, HOW = os.path.abspath(sys.argv[1]), sys.argv[2]
+SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "testcomm")
 PLAIN = {k: v for k, v in os.environ.items() if not k.startswith(("PLX_", "UCX_", "EDITRC"))}
 UP, LEFT, RIGHT, HOME, DELETE = "\x1b[A", "\x1b[D", "\x1b[C", "\x1b[H", "\x1b[3~"
 
@@ -27,9 +28,9 @@ UP, LEFT, RIGHT, HOME, DELETE = "\x1b[A", "\x1b[D", "\x1b[C", "\x1b[H", "\x1b[3~
 # --- scripts ---
 
 
-def script(text, *options):
+def script(text, *options, cwd=None):
     """Exit status, what it prints and what it says, of a script by its standard input."""
-    p = subprocess.run([TESTCOMM, *options], input=text, capture_output=True, text=True, timeout=60, env=PLAIN)
+    p = subprocess.run([TESTCOMM, *options], input=text, capture_output=True, text=True, timeout=60, env=PLAIN, cwd=cwd)
     return p.returncode, p.stdout, p.stderr
 
 
@@ -56,9 +57,74 @@ def help_has_every_command(_):
     rows = re.findall(r"^(\w[^\n]*)\n\t(\S.*)$", out, re.M)
     if status != 0 or len(rows) < 50 or len(rows) * 2 != out.count("\n"):
         yield f"{status}, {len(rows)} commands in {out.count(chr(10))} lines\n{out}"
+    top = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    with open(os.path.join(top, "doc/man/testcomm.1"), encoding="utf-8") as f:
+        man = re.sub(r" \[> FILE\]$", "", f.read(), flags=re.M).splitlines()
+    with open(os.path.join(top, "doc/guides/testcomm.md"), encoding="utf-8") as f:
+        guide = " ".join(f.read().split())
+    for row, _ in rows:
+        if row not in man:
+            yield f"the man page lacks {row}"
+        if f"**{row}**" not in guide:
+            yield f"the guide lacks **{row}**"
     _, part, _ = script("help cci expect\n")
     if part.count("\n\t") != 4 or "cci expect status STATUS" not in part:
         yield part
+
+
+def each_script_finds_what_it_expects(folder):
+    for name in ("tag", "rma", "am", "stream", "listen", "cci"):
+        status, out, said = script("", "-f", os.path.join(SCRIPTS, name + ".tc"), cwd=folder)
+        if status != 0 or said:
+            yield f"{name}.tc: {status}\n{out[-2000:]}{said}"
+
+
+def two_processes_exchange_all_of_it(folder):
+    sides = {}
+    for name in ("server", "client"):
+        with open(os.path.join(folder, name + ".out"), "w", encoding="utf-8") as f:
+            sides[name] = u.start([TESTCOMM, "-f", os.path.join(SCRIPTS, name + ".tc")], PLAIN, cwd=folder, stdout=f,
+                                  stderr=subprocess.STDOUT)
+    for name, p in sides.items():
+        try:
+            status = u.wait(p, 60)
+        except subprocess.TimeoutExpired:
+            status = "none after 60 s"
+            u.kill_family(p)
+            p.wait()
+        if status != 0:
+            with open(os.path.join(folder, name + ".out"), encoding="utf-8") as f:
+                yield f"{name}: {status}\n{f.read()}"
+
+
+def what_is_wrong_is_said(folder):
+    """The last command of each fails, and says this."""
+    begin = "worker create a; worker create b; ep create ab a b; mem create m 100; mem key m > k; key create k ab @k\n"
+    for text, want in (("mem fill m 3; mem check m", "m differs from the pattern at offset 0"),
+                       ("put k 10 \"x\"; ep flush ab; mem check m", "m differs from the pattern at offset 10: 0x78"),
+                       ("get k 0 50; wait last; check last 9", "r0 differs from the pattern at offset 0"),
+                       ("mem check m 50 51", "m has only 100 bytes"),
+                       ("mem create m 5", 'the name "m" is taken'), ("mem create n 0", "memory has 1 to 4294967296 bytes here"),
+                       ("mem destroy q", 'there is no memory "q"'), ("put q 0 1", 'there is no key "q"'),
+                       ("key create x ab 12:34", '"12:34" is no key: mem key writes one'),
+                       ("key create x ab 1:2:zz", '"1:2:zz" is no key'), ("key create x ab 1:2:00112233", "the key cannot be used"),
+                       ("atomic k 0 add 1 compare 2", "cswap, and no other, compares"), ("atomic k 0 cswap 1", "cswap, and no other"),
+                       ("atomic k 0 div 1", '"div" is not add, and, or, xor, swap or cswap'),
+                       ("atomic k 0 add 1 bits 16", "an atomic has 32 or 64 bits"),
+                       ("atomic k 0 add 1; wait last; expect value 1", "the last command left no value"),
+                       ("am handle a 65536", "an id is 0 to 65535"), ("am handle a 1 off", "id 1 has no handler"),
+                       ("am handle a 1; am handle a 1", "id 1 has a handler"), ("am recv a 1", "id 1 has no handler: am handle"),
+                       ("am handle b 1; am recv b 1 20", "no message of id 1 came in 20 ms"),
+                       ("am handle b 1; am send ab 1 5; am recv b 1 reply w", "r1 was sent without reply"),
+                       ("am send ab 1 5 header", "header needs a text"),
+                       ("am handle b 1; am send ab 1 5 header x; am recv b 1; expect header y", 'expected header "y", got "x"'),
+                       ("stream recv ab 5 now", '"now" is not "all"'), ("stream send q 5", 'there is no endpoint "q"'),
+                       ("listener create l b 1.2.3:x", '"1.2.3:x" is no address'), ("listener create l b [::1:5", '"[::1:5" is no address'),
+                       ("listener create l b; listener wait l 20", "nobody asked l in 20 ms"),
+                       ("ep connect c a nobody", '"nobody" is no address'), ("ep accept c c7", 'there is no connection request "c7"')):
+        status, out, said = script(begin + text + "\n", cwd=folder)
+        if status != 1 or f"error: {want}" not in said:
+            yield f"{text}: {status}, {said!r}\n{out[-500:]}"
 
 
 # --- on a terminal ---
@@ -210,16 +276,20 @@ def a_bad_history_does_no_harm(state):
 
 def tab_completes(state):
     t = Shell(state)
-    for text in ("worker create alpha", "worker create beta", "ep create ab alpha beta", "recv beta 1 full 8", "cci create cc"):
+    for text in ("worker create alpha", "worker create beta", "ep create ab alpha beta", "recv beta 1 full 8", "cci create cc",
+                 "mem create mm 8", f"mem key mm > {state}/key", f"key create kk ab @{state}/key", "listener create li beta"):
         t.line(text)
     open(os.path.join(state, "one.addr"), "w", encoding="ascii").close()
     for typed, want in (("wor", "worker"), ("worker des", "worker destroy"), ("worker destroy al", "worker destroy alpha"),
                         ("worker create x si", "worker create x single"), ("set id", "set idle"), ("set idle of", "set idle off"),
                         ("cci exp", "cci expect"), ("cci expect ev", "cci expect event"), ("cci destroy c", "cci destroy cc"),
                         ("cci option cc keep", "cci option cc keepalive"), ("ep create n beta al", "ep create n beta alpha"),
-                        ("ep create n beta alpha wait p", "ep create n beta alpha wait peer"), ("wait r", "wait r0"),
+                        ("ep create n beta alpha wait p", "ep create n beta alpha wait peer"), ("wait r", "wait r0"), ("wait la", "wait last"),
                         ("wait al", "wait all"), ("gen ab 8 count 5 win", "gen ab 8 count 5 window"),
                         ("gen ab 8 sync ba", "gen ab 8 sync back"), ("expect status NOT_I", "expect status NOT_IMPLEMENTED"),
+                        ("put k", "put kk"),
+                        ("mem key m", "mem key mm"), ("listener wait l", "listener wait li"), ("am send ab 7 8 rn", "am send ab 7 8 rndv"),
+                        ("atomic kk 0 csw", "atomic kk 0 cswap"), ("atomic kk 0 add 1 bits 3", "atomic kk 0 add 1 bits 32"),
                         ("help worker cr", "help worker create"), ("help cci ex", "help cci expect"),
                         ("show version; wai", "show version; wait"), ('send ab 1 "x y"; ep fl', 'send ab 1 "x y"; ep flush'),
                         (f"ep create n beta @{state}/on", f"ep create n beta @{state}/one.addr"),
@@ -321,7 +391,8 @@ def signals_leave_the_terminal_well(state):
 
 def main():
     report = u.Report()
-    scripts = (a_pipe_has_no_prompt, help_has_every_command)
+    scripts = (a_pipe_has_no_prompt, help_has_every_command, each_script_finds_what_it_expects,
+               two_processes_exchange_all_of_it, what_is_wrong_is_said)
     terminal = (keys_edit_the_line, a_line_longer_than_the_terminal_is_edited, the_history_is_there_the_next_time,
                 the_history_can_be_turned_off, a_bad_history_does_no_harm, tab_completes, every_command_is_completed,
                 turns_run_while_a_line_is_typed, signals_leave_the_terminal_well)

@@ -50,58 +50,6 @@ tc_cci_status(int status)
 	return "unknown";
 }
 
-/* ---- objects by name; each struct begins with it ---- */
-
-void *
-tc_cci_find(void *const *list, const char *name)
-{
-	for (unsigned i = 0; i < TC_CCI_MAX; i++) {
-		if (list[i] != NULL && strcmp(list[i], name) == 0)
-			return list[i];
-	}
-	return NULL;
-}
-
-void *
-tc_cci_need(struct tc *tc, void *const *list, const char *what, const char *name)
-{
-	void *object = tc_cci_find(list, name);
-
-	if (object == NULL)
-		tc_error(tc, "there is no CCI %s \"%s\"", what, name);
-	return object;
-}
-
-int
-tc_cci_add(struct tc *tc, void **list, void *object, const char *name)
-{
-	unsigned i = 0;
-
-	if (object == NULL)
-		return tc_error(tc, "no memory");
-	if (tc_name_check(tc, name) != 0)
-		return -1;
-	if (tc_cci_find(list, name) != NULL)
-		return tc_error(tc, "the name \"%s\" is taken", name);
-	while (i < TC_CCI_MAX && list[i] != NULL)
-		i++;
-	if (i == TC_CCI_MAX)
-		return tc_error(tc, "there are already %d of these, the maximum", TC_CCI_MAX);
-	strcpy(object, name);
-	list[i] = object;
-	return 0;
-}
-
-void
-tc_cci_remove(void **list, void *object)
-{
-	for (unsigned i = 0; i < TC_CCI_MAX; i++) {
-		if (list[i] == object)
-			list[i] = NULL;
-	}
-	free(object);
-}
-
 int
 tc_cci_done(struct tc *tc, const char *what, int status)
 {
@@ -119,10 +67,10 @@ tc_cci_progress(void)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < TC_CCI_MAX; i++) {
+	for (unsigned i = 0; i < TC_MAX_LIST; i++) {
 		struct tc_cci_ep *e = tc_cci.ep[i];
 
-		while (e != NULL && e->n_queue < TC_CCI_MAX &&
+		while (e != NULL && e->n_queue < TC_MAX_LIST &&
 			cci_get_event(e->ep, &e->queue[e->n_queue]) == CCI_SUCCESS) {
 			e->n_queue++;
 			n++;
@@ -140,7 +88,7 @@ cci_create(struct tc *tc, int argc, char **argv)
 	uint32_t caps;
 	int rc;
 
-	if (tc_cci_add(tc, (void **)tc_cci.ep, e, argv[0]) != 0) {
+	if (tc_add(tc, (void **)tc_cci.ep, e, argv[0]) != 0) {
 		free(e);
 		return -1;
 	}
@@ -154,7 +102,7 @@ cci_create(struct tc *tc, int argc, char **argv)
 			cci_finalize();
 	}
 	if (rc != CCI_SUCCESS)
-		tc_cci_remove((void **)tc_cci.ep, e);
+		tc_remove((void **)tc_cci.ep, e);
 	else
 		fprintf(tc->out, "CCI endpoint %s on device %s\n", e->name, e->ep->device->name);
 	return tc_cci_done(tc, "the endpoint cannot be created", rc);
@@ -163,23 +111,23 @@ cci_create(struct tc *tc, int argc, char **argv)
 static void
 cci_forget(struct tc_cci_ep *e)
 {
-	for (unsigned i = 0; i < TC_CCI_MAX; i++) {
+	for (unsigned i = 0; i < TC_MAX_LIST; i++) {
 		if (tc_cci.conn[i] != NULL && tc_cci.conn[i]->owner == e)
-			tc_cci_remove((void **)tc_cci.conn, tc_cci.conn[i]);
+			tc_remove((void **)tc_cci.conn, tc_cci.conn[i]);
 		if (tc_cci.event[i] != NULL && tc_cci.event[i]->owner == e)
-			tc_cci_remove((void **)tc_cci.event, tc_cci.event[i]);
+			tc_remove((void **)tc_cci.event, tc_cci.event[i]);
 		if (tc_cci.mem[i] != NULL && tc_cci.mem[i]->owner == e) {
 			free(tc_cci.mem[i]->buf);
-			tc_cci_remove((void **)tc_cci.mem, tc_cci.mem[i]);
+			tc_remove((void **)tc_cci.mem, tc_cci.mem[i]);
 		}
 	}
-	tc_cci_remove((void **)tc_cci.ep, e);
+	tc_remove((void **)tc_cci.ep, e);
 }
 
 static int
 cci_destroy(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_ep *e = tc_cci_need(tc, (void **)tc_cci.ep, "endpoint", argv[0]);
+	struct tc_cci_ep *e = tc_need(tc, (void **)tc_cci.ep, "CCI endpoint", argv[0]);
 	int rc;
 
 	(void)argc;
@@ -194,7 +142,7 @@ cci_destroy(struct tc *tc, int argc, char **argv)
 void
 tc_cci_end(void)
 {
-	for (unsigned i = 0; i < TC_CCI_MAX; i++) {
+	for (unsigned i = 0; i < TC_MAX_LIST; i++) {
 		if (tc_cci.ep[i] == NULL)
 			continue;
 		cci_destroy_endpoint(tc_cci.ep[i]->ep);
@@ -211,7 +159,7 @@ cci_list(struct tc *tc, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	for (unsigned i = 0; i < TC_CCI_MAX; i++) {
+	for (unsigned i = 0; i < TC_MAX_LIST; i++) {
 		const struct tc_cci_conn *c = tc_cci.conn[i];
 
 		if (tc_cci.ep[i] != NULL)
@@ -235,7 +183,7 @@ cci_list(struct tc *tc, int argc, char **argv)
 static int
 cci_uri(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_ep *e = tc_cci_need(tc, (void **)tc_cci.ep, "endpoint", argv[0]);
+	struct tc_cci_ep *e = tc_need(tc, (void **)tc_cci.ep, "CCI endpoint", argv[0]);
 	char *uri;
 	int rc;
 
@@ -266,8 +214,8 @@ static const struct {
 static int
 cci_option(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_conn *c = tc_cci_find((void **)tc_cci.conn, argv[0]);
-	struct tc_cci_ep *e = tc_cci_find((void **)tc_cci.ep, argv[0]);
+	struct tc_cci_conn *c = tc_find((void **)tc_cci.conn, argv[0]);
+	struct tc_cci_ep *e = tc_find((void **)tc_cci.ep, argv[0]);
 	cci_opt_handle_t *handle;
 	uint64_t value = 0;
 	uint32_t v;
@@ -300,7 +248,7 @@ cci_option(struct tc *tc, int argc, char **argv)
 static int
 cci_find_uri(struct tc *tc, const char *text, char *out, size_t len)
 {
-	struct tc_cci_ep *e = tc_cci_find((void **)tc_cci.ep, text);
+	struct tc_cci_ep *e = tc_find((void **)tc_cci.ep, text);
 	uint64_t end = tc_now_us() + tc->timeout_ms * 1000;
 	char *uri;
 	FILE *f;
@@ -342,7 +290,7 @@ cci_attribute(struct tc *tc, const char *text, cci_conn_attribute_t *out)
 static int
 cci_ask(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_ep *e = tc_cci_need(tc, (void **)tc_cci.ep, "endpoint", argv[1]);
+	struct tc_cci_ep *e = tc_need(tc, (void **)tc_cci.ep, "CCI endpoint", argv[1]);
 	cci_conn_attribute_t attribute = CCI_CONN_ATTR_RO;
 	struct timeval timeout;
 	struct tc_cci_conn *c;
@@ -355,7 +303,7 @@ cci_ask(struct tc *tc, int argc, char **argv)
 		(argc > 4 && tc_number(tc, argv[4], &ms) != 0))
 		return -1;
 	c = calloc(1, sizeof(*c));
-	if (tc_cci_add(tc, (void **)tc_cci.conn, c, argv[0]) != 0) {
+	if (tc_add(tc, (void **)tc_cci.conn, c, argv[0]) != 0) {
 		free(c);
 		return -1;
 	}
@@ -365,14 +313,14 @@ cci_ask(struct tc *tc, int argc, char **argv)
 	rc = cci_connect(e->ep, uri, c->name, (uint32_t)strlen(c->name), attribute, c, 0,
 		argc > 4 ? &timeout : NULL);
 	if (rc != CCI_SUCCESS)
-		tc_cci_remove((void **)tc_cci.conn, c);
+		tc_remove((void **)tc_cci.conn, c);
 	return tc_cci_done(tc, "connect", rc);
 }
 
 static int
 cci_answer(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_event *ev = tc_cci_need(tc, (void **)tc_cci.event, "event", argv[0]);
+	struct tc_cci_event *ev = tc_need(tc, (void **)tc_cci.event, "CCI event", argv[0]);
 	struct tc_cci_conn *c;
 	int rc;
 
@@ -384,7 +332,7 @@ cci_answer(struct tc *tc, int argc, char **argv)
 		return tc_cci_done(tc, "reject", rc);
 	}
 	c = calloc(1, sizeof(*c));
-	if (tc_cci_add(tc, (void **)tc_cci.conn, c, argv[1]) != 0) {
+	if (tc_add(tc, (void **)tc_cci.conn, c, argv[1]) != 0) {
 		free(c);
 		return -1;
 	}
@@ -392,14 +340,14 @@ cci_answer(struct tc *tc, int argc, char **argv)
 	rc = cci_accept(ev->event, c);
 	ev->answered |= rc == CCI_SUCCESS;
 	if (rc != CCI_SUCCESS)
-		tc_cci_remove((void **)tc_cci.conn, c);
+		tc_remove((void **)tc_cci.conn, c);
 	return tc_cci_done(tc, "accept", rc);
 }
 
 static int
 cci_hang_up(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_conn *c = tc_cci_need(tc, (void **)tc_cci.conn, "connection", argv[0]);
+	struct tc_cci_conn *c = tc_need(tc, (void **)tc_cci.conn, "CCI connection", argv[0]);
 	int rc;
 
 	(void)argc;
@@ -408,7 +356,7 @@ cci_hang_up(struct tc *tc, int argc, char **argv)
 	if (c->conn == NULL)
 		return tc_error(tc, "%s is not connected yet; take its event first", c->name);
 	rc = cci_disconnect(c->conn);
-	tc_cci_remove((void **)tc_cci.conn, c);
+	tc_remove((void **)tc_cci.conn, c);
 	return tc_cci_done(tc, "disconnect", rc);
 }
 

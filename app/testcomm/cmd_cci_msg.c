@@ -28,7 +28,7 @@ event_connected(struct tc *tc, struct tc_cci_conn *c, int status, cci_connection
 	tc_cci.last.status = status;
 	c->conn = conn;
 	if (conn == NULL)
-		tc_cci_remove((void **)tc_cci.conn, c);
+		tc_remove((void **)tc_cci.conn, c);
 }
 
 static const char *
@@ -80,7 +80,7 @@ event_keep(struct tc *tc, struct tc_cci_ep *owner, cci_event_t *event)
 	char name[TC_MAX_NAME];
 
 	snprintf(name, sizeof(name), "e%u", tc_cci.next_event++);
-	if (tc_cci_add(tc, (void **)tc_cci.event, ev, name) != 0) {
+	if (tc_add(tc, (void **)tc_cci.event, ev, name) != 0) {
 		free(ev);
 		return -1;
 	}
@@ -93,7 +93,7 @@ event_keep(struct tc *tc, struct tc_cci_ep *owner, cci_event_t *event)
 static int
 cci_event(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_ep *e = tc_cci_need(tc, (void **)tc_cci.ep, "endpoint", argv[0]);
+	struct tc_cci_ep *e = tc_need(tc, (void **)tc_cci.ep, "CCI endpoint", argv[0]);
 	uint64_t ms = tc->timeout_ms, end;
 	cci_event_t *event;
 	bool hold = false;
@@ -135,15 +135,15 @@ cci_return(struct tc *tc, int argc, char **argv)
 	int rc = CCI_SUCCESS;
 
 	(void)argc;
-	if (!all && tc_cci_need(tc, (void **)tc_cci.event, "event", argv[0]) == NULL)
+	if (!all && tc_need(tc, (void **)tc_cci.event, "CCI event", argv[0]) == NULL)
 		return -1;
-	for (unsigned i = 0; i < TC_CCI_MAX && rc == CCI_SUCCESS; i++) {
+	for (unsigned i = 0; i < TC_MAX_LIST && rc == CCI_SUCCESS; i++) {
 		ev = tc_cci.event[i];
 		if (ev == NULL || (!all && strcmp(ev->name, argv[0]) != 0))
 			continue;
 		rc = cci_return_event(ev->event);
 		if (rc == CCI_SUCCESS)
-			tc_cci_remove((void **)tc_cci.event, ev);
+			tc_remove((void **)tc_cci.event, ev);
 	}
 	return tc_cci_done(tc, "return", rc);
 }
@@ -153,7 +153,7 @@ cci_return(struct tc *tc, int argc, char **argv)
 static struct tc_cci_conn *
 conn_need(struct tc *tc, const char *name)
 {
-	struct tc_cci_conn *c = tc_cci_need(tc, (void **)tc_cci.conn, "connection", name);
+	struct tc_cci_conn *c = tc_need(tc, (void **)tc_cci.conn, "CCI connection", name);
 
 	if (c != NULL && c->conn == NULL) {
 		tc_error(tc, "%s is not connected yet; take its event first", name);
@@ -204,7 +204,7 @@ cci_message(struct tc *tc, int argc, char **argv)
 	if (text)
 		memcpy(buf, argv[1] + 1, size);
 	else
-		tc_fill(buf, size, tc->pattern, 0);
+		tc_fill(buf, size, tc->pattern, 0, 0);
 	rc = cci_send(c->conn, buf, (uint32_t)size, (void *)(uintptr_t)size, flags);
 	free(buf);
 	return tc_cci_done(tc, "send", rc);
@@ -215,7 +215,7 @@ cci_message(struct tc *tc, int argc, char **argv)
 static int
 cci_mem(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_ep *e = tc_cci_need(tc, (void **)tc_cci.ep, "endpoint", argv[1]);
+	struct tc_cci_ep *e = tc_need(tc, (void **)tc_cci.ep, "CCI endpoint", argv[1]);
 	struct tc_cci_mem *m;
 	uint64_t size;
 	int flags = 0, rc;
@@ -228,7 +228,7 @@ cci_mem(struct tc *tc, int argc, char **argv)
 	m = calloc(1, sizeof(*m));
 	if (m != NULL)
 		m->buf = calloc(1, size);
-	if (m == NULL || m->buf == NULL || tc_cci_add(tc, (void **)tc_cci.mem, m, argv[0]) != 0) {
+	if (m == NULL || m->buf == NULL || tc_add(tc, (void **)tc_cci.mem, m, argv[0]) != 0) {
 		if (m != NULL)
 			free(m->buf);
 		free(m);
@@ -236,11 +236,11 @@ cci_mem(struct tc *tc, int argc, char **argv)
 	}
 	m->owner = e;
 	m->size = size;
-	tc_fill(m->buf, size, tc->pattern, 0);
+	tc_fill(m->buf, size, tc->pattern, 0, 0);
 	rc = cci_rma_register(e->ep, m->buf, size, flags, &m->handle);
 	if (rc != CCI_SUCCESS) {
 		free(m->buf);
-		tc_cci_remove((void **)tc_cci.mem, m);
+		tc_remove((void **)tc_cci.mem, m);
 	}
 	return tc_cci_done(tc, "register", rc);
 }
@@ -248,7 +248,7 @@ cci_mem(struct tc *tc, int argc, char **argv)
 static int
 cci_deregister(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_mem *m = tc_cci_need(tc, (void **)tc_cci.mem, "memory", argv[0]);
+	struct tc_cci_mem *m = tc_need(tc, (void **)tc_cci.mem, "CCI memory", argv[0]);
 	int rc;
 
 	(void)argc;
@@ -257,7 +257,7 @@ cci_deregister(struct tc *tc, int argc, char **argv)
 	rc = cci_rma_deregister(m->owner->ep, m->handle);
 	if (rc == CCI_SUCCESS) {
 		free(m->buf);
-		tc_cci_remove((void **)tc_cci.mem, m);
+		tc_remove((void **)tc_cci.mem, m);
 	}
 	return tc_cci_done(tc, "deregister", rc);
 }
@@ -265,7 +265,7 @@ cci_deregister(struct tc *tc, int argc, char **argv)
 static int
 cci_handle(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_mem *m = tc_cci_need(tc, (void **)tc_cci.mem, "memory", argv[0]);
+	struct tc_cci_mem *m = tc_need(tc, (void **)tc_cci.mem, "CCI memory", argv[0]);
 
 	(void)argc;
 	if (m == NULL)
@@ -280,7 +280,7 @@ cci_handle(struct tc *tc, int argc, char **argv)
 static int
 handle_find(struct tc *tc, const char *text, struct cci_rma_handle *out)
 {
-	const struct tc_cci_mem *m = tc_cci_find((void **)tc_cci.mem, text);
+	const struct tc_cci_mem *m = tc_find((void **)tc_cci.mem, text);
 
 	if (m != NULL) {
 		*out = *m->handle;
@@ -301,7 +301,7 @@ static int
 cci_move(struct tc *tc, int argc, char **argv)
 {
 	struct tc_cci_conn *c = conn_need(tc, argv[0]);
-	struct tc_cci_mem *m = tc_cci_need(tc, (void **)tc_cci.mem, "memory", argv[2]);
+	struct tc_cci_mem *m = tc_need(tc, (void **)tc_cci.mem, "CCI memory", argv[2]);
 	struct cci_rma_handle remote;
 	uint64_t local_at, remote_at, len;
 	const char *message = NULL;
@@ -325,24 +325,24 @@ cci_move(struct tc *tc, int argc, char **argv)
 static int
 cci_fill(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_mem *m = tc_cci_need(tc, (void **)tc_cci.mem, "memory", argv[0]);
+	struct tc_cci_mem *m = tc_need(tc, (void **)tc_cci.mem, "CCI memory", argv[0]);
 	uint64_t pattern = tc->pattern;
 
 	if (m == NULL || (argc > 1 && tc_number(tc, argv[1], &pattern) != 0))
 		return -1;
-	tc_fill(m->buf, m->size, pattern, 0);
+	tc_fill(m->buf, m->size, pattern, 0, 0);
 	return 0;
 }
 
 static int
 cci_check(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_mem *m = tc_cci_need(tc, (void **)tc_cci.mem, "memory", argv[0]);
+	struct tc_cci_mem *m = tc_need(tc, (void **)tc_cci.mem, "CCI memory", argv[0]);
 	uint64_t pattern = tc->pattern, at;
 
 	if (m == NULL || (argc > 1 && tc_number(tc, argv[1], &pattern) != 0))
 		return -1;
-	at = tc_mismatch(m->buf, m->size, pattern, 0);
+	at = tc_mismatch(m->buf, m->size, pattern, 0, 0);
 	if (at != UINT64_MAX)
 		return tc_error(tc, "%s differs from the pattern at offset %llu", m->name,
 			(unsigned long long)at);

@@ -33,48 +33,63 @@ ep_failed(void *arg, ucp_ep_h handle, ucs_status_t status)
 	ep->error = status;
 }
 
-static int
-ep_hex(const char *text, uint8_t *out, size_t *len)
+/* Bytes as hexadecimal digits, up to the end of the text. @return 0 or -1 */
+int
+tc_hex(const char *text, uint8_t *out, size_t *len, size_t max)
 {
 	size_t n = 0;
 
 	for (; isxdigit((unsigned char)text[0]) && isxdigit((unsigned char)text[1]); text += 2) {
 		char two[3] = {text[0], text[1], '\0'};
 
-		if (n == EP_MAX_ADDRESS)
+		if (n == max)
 			return -1;
 		out[n++] = (uint8_t)strtoul(two, NULL, 16);
 	}
 	*len = n;
-	return n > 0 && (*text == '\0' || *text == '\n') ? 0 : -1;
+	return n > 0 && *text == '\0' ? 0 : -1;
 }
 
-/* The text of an address file; with wait, until it is there. */
-static int
-ep_file(struct tc *tc, const char *path, bool wait, uint8_t *out, size_t *len)
+/* The first line of a file, of malloc(); with wait, when it is there. NULL after an error. */
+char *
+tc_file(struct tc *tc, const char *path, bool wait)
 {
 	uint64_t end = tc_now_us() + tc->timeout_ms * 1000;
-	char *text = malloc(2 * EP_MAX_ADDRESS + 2);
+	size_t size = 2 * EP_MAX_ADDRESS + 2;
+	char *text = malloc(size);
 	FILE *f;
-	int rc;
 
-	if (text == NULL)
-		return tc_error(tc, "no memory");
 	while ((f = fopen(path, "r")) == NULL && wait && errno == ENOENT && tc_now_us() < end &&
 		!tc_interrupted()) {
 		tc_progress(tc);
 		usleep(1000);
 	}
 	if (f == NULL) {
-		rc = tc_error(tc, "the address file %s cannot be read: %s", path, strerror(errno));
+		tc_error(tc, "the file %s cannot be read: %s", path, strerror(errno));
+	} else if (text == NULL || fgets(text, (int)size, f) == NULL) {
+		tc_error(tc, "%s is empty", path);
 	} else {
-		rc = fgets(text, 2 * EP_MAX_ADDRESS + 2, f) != NULL ? ep_hex(text, out, len) : -1;
-		if (rc != 0)
-			tc_error(tc, "%s contains no address", path);
 		fclose(f);
+		text[strcspn(text, "\r\n")] = '\0';
+		return text;
 	}
+	if (f != NULL)
+		fclose(f);
 	free(text);
-	return rc;
+	return NULL;
+}
+
+static int
+ep_file(struct tc *tc, const char *path, bool wait, uint8_t *out, size_t *len)
+{
+	char *text = tc_file(tc, path, wait);
+	int rc;
+
+	if (text == NULL)
+		return -1;
+	rc = tc_hex(text, out, len, EP_MAX_ADDRESS);
+	free(text);
+	return rc == 0 ? 0 : tc_error(tc, "%s contains no address", path);
 }
 
 /* "@FILE", the name of a worker, or hexadecimal; a worker's name takes precedence. */
@@ -98,42 +113,70 @@ ep_address(struct tc *tc, const char *text, bool wait, uint8_t *out, size_t *len
 		ucp_worker_release_address(tc->worker[i]->worker, addr);
 		return *len <= EP_MAX_ADDRESS ? 0 : tc_error(tc, "the address is too long");
 	}
-	if (ep_hex(text, out, len) == 0)
+	if (tc_hex(text, out, len, EP_MAX_ADDRESS) == 0)
 		return 0;
 	return tc_error(tc, "\"%.40s\" is no worker, no @FILE and no hexadecimal address", text);
 }
 
-static int
-ep_open(struct tc *tc, struct tc_ep *ep, const uint8_t *addr, bool peer_errors)
+/* Create the endpoint that params are of; they say no more than where it leads. */
+int
+tc_ep_open(struct tc *tc, struct tc_ep *ep, ucp_ep_params_t *params, bool peer)
 {
-	ucp_ep_params_t params = {0};
 	ucs_status_t status;
 
-	params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-	params.address = (const ucp_address_t *)addr;
-	if (peer_errors) {
-		params.field_mask |=
-			UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-		params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-		params.err_handler.cb = ep_failed;
-		params.err_handler.arg = ep;
+	params->field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
+	params->err_handler.cb = ep_failed;
+	params->err_handler.arg = ep;
+	if (peer) {
+		params->field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+		params->err_mode = UCP_ERR_HANDLING_MODE_PEER;
 	}
-	status = ucp_ep_create(ep->worker->worker, &params, &ep->ep);
+	status = ucp_ep_create(ep->worker->worker, params, &ep->ep);
 	tc->last.status = status;
 	if (status == UCS_OK)
 		return 0;
 	return tc_error(tc, "the endpoint cannot be created: %s", ucs_status_string(status));
 }
 
+/* With this name, not in the list; NULL after an error was printed. */
+struct tc_ep *
+tc_ep_new(struct tc *tc, const char *name, struct tc_worker *w)
+{
+	struct tc_ep *ep;
+
+	if (tc_name_check(tc, name) != 0)
+		return NULL;
+	if (tc->n_eps == TC_MAX_EPS) {
+		tc_error(tc, "there are already %d endpoints, the maximum", TC_MAX_EPS);
+		return NULL;
+	}
+	ep = calloc(1, sizeof(*ep));
+	if (ep == NULL) {
+		tc_error(tc, "no memory");
+		return NULL;
+	}
+	snprintf(ep->name, sizeof(ep->name), "%s", name);
+	ep->worker = w;
+	return ep;
+}
+
+void
+tc_ep_add(struct tc *tc, struct tc_ep *ep)
+{
+	tc->ep[tc->n_eps++] = ep;
+	fprintf(tc->out, "endpoint %s on worker %s\n", ep->name, ep->worker->name);
+}
+
 static int
 ep_create(struct tc *tc, int argc, char **argv)
 {
+	ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS};
 	bool wait = false, peer = false;
 	struct tc_worker *w;
 	struct tc_ep *ep;
 	uint8_t *addr;
 	size_t len;
-	int rc;
+	int rc = -1;
 
 	for (int i = 3; i < argc; i++) {
 		if (strcmp(argv[i], "wait") == 0)
@@ -144,29 +187,20 @@ ep_create(struct tc *tc, int argc, char **argv)
 			return tc_error(tc, "\"%s\" is neither wait nor peer", argv[i]);
 	}
 	w = tc_worker_find(tc, argv[1]);
-	if (w == NULL || tc_name_check(tc, argv[0]) != 0)
+	ep = w != NULL ? tc_ep_new(tc, argv[0], w) : NULL;
+	if (ep == NULL)
 		return -1;
-	if (tc->n_eps == TC_MAX_EPS)
-		return tc_error(tc, "there are already %d endpoints, the maximum", TC_MAX_EPS);
 	addr = calloc(1, EP_MAX_ADDRESS);
-	ep = calloc(1, sizeof(*ep));
-	if (addr == NULL || ep == NULL) {
-		rc = tc_error(tc, "no memory");
-		goto out;
-	}
-	snprintf(ep->name, sizeof(ep->name), "%s", argv[0]);
-	ep->worker = w;
-	rc = ep_address(tc, argv[2], wait, addr, &len);
+	params.address = (const ucp_address_t *)addr;
+	if (addr != NULL)
+		rc = ep_address(tc, argv[2], wait, addr, &len);
 	if (rc == 0)
-		rc = ep_open(tc, ep, addr, peer);
-	if (rc == 0) {
-		tc->ep[tc->n_eps++] = ep;
-		fprintf(tc->out, "endpoint %s on worker %s\n", ep->name, w->name);
-		ep = NULL;
-	}
-out:
+		rc = tc_ep_open(tc, ep, &params, peer);
+	if (rc == 0)
+		tc_ep_add(tc, ep);
+	else
+		free(ep);
 	free(addr);
-	free(ep);
 	return rc;
 }
 
@@ -189,14 +223,6 @@ ep_finish(struct tc *tc, struct tc_req *r, ucs_status_ptr_t p, const char *what,
 	return rc;
 }
 
-static void
-ep_param(ucp_request_param_t *param, struct tc_req *r)
-{
-	param->op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-	param->cb.send = tc_send_done;
-	param->user_data = r;
-}
-
 static int
 ep_flush(struct tc *tc, int argc, char **argv)
 {
@@ -210,8 +236,26 @@ ep_flush(struct tc *tc, int argc, char **argv)
 	r = tc_req_new(tc, TC_FLUSH, ep->worker, 0, 0);
 	if (r == NULL)
 		return -1;
-	ep_param(&param, r);
+	tc_req_param(&param, r);
 	return ep_finish(tc, r, ucp_ep_flush_nbx(ep->ep, &param), "flush", ep->name);
+}
+
+/* It is no endpoint any more. */
+static void
+ep_remove(struct tc *tc, struct tc_ep *ep)
+{
+	unsigned i = 0;
+
+	for (unsigned k = 0; k < tc->n_reqs; k++) {
+		if (tc->req[k]->ep == ep)
+			tc->req[k]->ep = NULL;
+	}
+	while (tc->ep[i] != ep)
+		i++;
+	for (; i + 1 < tc->n_eps; i++)
+		tc->ep[i] = tc->ep[i + 1];
+	tc->n_eps--;
+	free(ep);
 }
 
 static int
@@ -221,12 +265,16 @@ ep_close_one(struct tc *tc, struct tc_ep *ep, bool force)
 	char name[TC_MAX_NAME];
 	struct tc_req *r;
 	ucs_status_ptr_t p;
-	unsigned i = 0;
 
+	tc_keys_drop(tc, ep);
+	if (ep->reply) {
+		ep_remove(tc, ep);
+		return 0;
+	}
 	r = tc_req_new(tc, TC_CLOSE, ep->worker, 0, 0);
 	if (r == NULL)
 		return -1;
-	ep_param(&param, r);
+	tc_req_param(&param, r);
 	if (force) {
 		param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
 		param.flags = UCP_EP_CLOSE_FLAG_FORCE;
@@ -240,12 +288,7 @@ ep_close_one(struct tc *tc, struct tc_ep *ep, bool force)
 		return tc_error(tc, "endpoint %s is not closed: %s", name,
 			ucs_status_string(UCS_ERR_INVALID_PARAM));
 	}
-	while (tc->ep[i] != ep)
-		i++;
-	for (; i + 1 < tc->n_eps; i++)
-		tc->ep[i] = tc->ep[i + 1];
-	tc->n_eps--;
-	free(ep);
+	ep_remove(tc, ep);
 	return ep_finish(tc, r, p, "close", name);
 }
 

@@ -9,7 +9,8 @@
 
 #include "testcomm.h"
 
-static const char *const msg_op_name[] = {"send", "recv", "flush", "close"};
+static const char *const msg_op_name[] = {"send", "recv", "flush", "close", "put", "get", "atomic", "am send",
+	"am", "stream send", "stream recv"};
 
 /* ---- the pattern ---- */
 
@@ -25,28 +26,39 @@ fill_next(uint64_t x)
 	return x * UINT64_C(0xd1342543de82ef95) + UINT64_C(0x2545f4914f6cdd1d);
 }
 
-void
-tc_fill(uint8_t *buf, uint64_t len, uint64_t pattern, uint64_t tag)
+/* The word of the pattern at this offset. */
+static uint64_t
+fill_at(uint64_t pattern, uint64_t tag, uint64_t at)
 {
 	uint64_t x = fill_start(pattern, tag);
 
-	for (uint64_t i = 0; i < len; i += 8, x = fill_next(x))
-		memcpy(buf + i, &x, len - i < 8 ? len - i : 8);
+	for (uint64_t i = 0; i < at / 8; i++)
+		x = fill_next(x);
+	return x;
 }
 
-/* The first offset that differs; UINT64_MAX if none does. */
-uint64_t
-tc_mismatch(const uint8_t *buf, uint64_t len, uint64_t pattern, uint64_t tag)
+/* The bytes of the pattern from an offset on. */
+void
+tc_fill(uint8_t *buf, uint64_t len, uint64_t pattern, uint64_t tag, uint64_t at)
 {
-	uint64_t x = fill_start(pattern, tag);
+	uint64_t x = fill_at(pattern, tag, at), skip = at % 8, n;
 
-	for (uint64_t i = 0; i < len; i += 8, x = fill_next(x)) {
-		uint8_t word[8];
+	for (uint64_t i = 0; i < len; i += n, skip = 0, x = fill_next(x)) {
+		n = len - i < 8 - skip ? len - i : 8 - skip;
+		memcpy(buf + i, (const uint8_t *)&x + skip, n);
+	}
+}
 
-		memcpy(word, &x, 8);
-		for (uint64_t k = 0; k < 8 && i + k < len; k++) {
-			if (buf[i + k] != word[k])
-				return i + k;
+/* The first offset in buf that differs; UINT64_MAX if none does. */
+uint64_t
+tc_mismatch(const uint8_t *buf, uint64_t len, uint64_t pattern, uint64_t tag, uint64_t at)
+{
+	uint64_t x = fill_at(pattern, tag, at), skip = at % 8;
+
+	for (uint64_t i = 0; i < len; skip = 0, x = fill_next(x)) {
+		for (uint64_t k = skip; k < 8 && i < len; k++, i++) {
+			if (buf[i] != ((const uint8_t *)&x)[k])
+				return i;
 		}
 	}
 	return UINT64_MAX;
@@ -54,9 +66,12 @@ tc_mismatch(const uint8_t *buf, uint64_t len, uint64_t pattern, uint64_t tag)
 
 /* ---- requests ---- */
 
+/* "last" is the newest. */
 struct tc_req *
 tc_req_find(struct tc *tc, const char *name)
 {
+	if (strcmp(name, "last") == 0 && tc->n_reqs > 0)
+		return tc->req[tc->n_reqs - 1];
 	for (unsigned i = tc->n_reqs; i > 0; i--) {
 		if (strcmp(tc->req[i - 1]->name, name) == 0)
 			return tc->req[i - 1];
@@ -113,6 +128,7 @@ tc_req_free(struct tc *tc, struct tc_req *r)
 	tc->n_reqs--;
 	if (tc->last.req == r)
 		tc->last.req = NULL;
+	free(r->header);
 	free(r->buf);
 	free(r);
 }
@@ -158,8 +174,8 @@ tc_reqs_free(struct tc *tc)
 		tc_req_free(tc, tc->req[tc->n_reqs - 1]);
 }
 
-static void
-req_done(struct tc_req *r, ucs_status_t status)
+void
+tc_req_done(struct tc_req *r, ucs_status_t status)
 {
 	r->status = status;
 	r->done = true;
@@ -168,10 +184,10 @@ req_done(struct tc_req *r, ucs_status_t status)
 		return;
 	if (status != UCS_OK) {
 		r->worker->failed++;
-	} else if (r->op == TC_SEND) {
+	} else if (r->op == TC_SEND || r->op == TC_AM_SEND || r->op == TC_STREAM_SEND) {
 		r->worker->sent++;
 		r->worker->sent_bytes += r->length;
-	} else if (r->op == TC_RECV) {
+	} else if (r->op == TC_RECV || r->op == TC_AM || r->op == TC_STREAM_RECV) {
 		r->worker->received++;
 		r->worker->received_bytes += r->length;
 	}
@@ -180,7 +196,7 @@ req_done(struct tc_req *r, ucs_status_t status)
 void
 tc_send_done(void *request, ucs_status_t status, void *user_data)
 {
-	req_done(user_data, status);
+	tc_req_done(user_data, status);
 	ucp_request_free(request);
 }
 
@@ -193,7 +209,7 @@ recv_done(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info, v
 		r->length = info->length;
 		r->tag = info->sender_tag;
 	}
-	req_done(r, status);
+	tc_req_done(r, status);
 	ucp_request_free(request);
 }
 
@@ -208,9 +224,9 @@ tc_req_posted(struct tc *tc, struct tc_req *r, ucs_status_ptr_t p)
 			r->length = r->info.length != SIZE_MAX ? r->info.length : r->size;
 			r->tag = r->info.length != SIZE_MAX ? r->info.sender_tag : r->tag;
 		}
-		req_done(r, UCS_OK);
+		tc_req_done(r, UCS_OK);
 	} else if (UCS_PTR_IS_ERR(p)) {
-		req_done(r, UCS_PTR_STATUS(p));
+		tc_req_done(r, UCS_PTR_STATUS(p));
 	} else if (!r->done) {
 		r->request = p;
 	}
@@ -244,14 +260,30 @@ tc_req_last(struct tc *tc, const struct tc_req *r)
 void
 tc_req_print(struct tc *tc, const struct tc_req *r)
 {
+	bool receives = r->op == TC_RECV || r->op == TC_STREAM_RECV || r->op == TC_AM;
+
 	fprintf(tc->out, "%s: %s", r->name, msg_op_name[r->op]);
-	if (r->op == TC_SEND || (r->op == TC_RECV && r->done))
-		fprintf(tc->out, " of %llu bytes", (unsigned long long)r->length);
-	else if (r->op == TC_RECV)
-		fprintf(tc->out, " into %llu bytes", (unsigned long long)r->size);
+	if (r->op != TC_FLUSH && r->op != TC_CLOSE)
+		fprintf(tc->out, " %s %llu bytes", receives && !r->done ? "into" : "of",
+			(unsigned long long)(r->op == TC_ATOMIC || (receives && !r->done) ? r->size : r->length));
 	if (r->op == TC_SEND || r->op == TC_RECV)
 		fprintf(tc->out, ", tag 0x%llx", (unsigned long long)r->tag);
+	if (r->op == TC_AM_SEND || r->op == TC_AM)
+		fprintf(tc->out, ", id %llu", (unsigned long long)r->tag);
+	if (r->header_len > 0)
+		fprintf(tc->out, ", header of %zu", r->header_len);
+	if (r->op == TC_PUT || r->op == TC_GET || r->op == TC_ATOMIC)
+		fprintf(tc->out, " at 0x%llx", (unsigned long long)r->at);
 	fprintf(tc->out, ": %s\n", tc_status_name(r->status));
+}
+
+/* As callback of operations that only complete. */
+void
+tc_req_param(ucp_request_param_t *param, struct tc_req *r)
+{
+	param->op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+	param->cb.send = tc_send_done;
+	param->user_data = r;
 }
 
 int
@@ -259,9 +291,7 @@ tc_send_post(struct tc *tc, struct tc_ep *ep, struct tc_req *r, bool sync)
 {
 	ucp_request_param_t param = {0};
 
-	param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-	param.cb.send = tc_send_done;
-	param.user_data = r;
+	tc_req_param(&param, r);
 	r->length = r->size;
 	if (sync)
 		tc_req_posted(
@@ -309,39 +339,53 @@ tc_mrecv_post(struct tc *tc, struct tc_req *r, ucp_tag_message_h message)
 /* ---- commands ---- */
 
 /* An operation that failed at once is a failed command only if its handle is unusable. */
-static int
-msg_report(struct tc *tc, struct tc_req *r)
+int
+tc_req_report(struct tc *tc, struct tc_req *r)
 {
 	tc_req_last(tc, r);
 	tc_req_print(tc, r);
 	return 0;
 }
 
+/* A request with SIZE bytes of the pattern, or with the text; NULL after an error was printed. */
+struct tc_req *
+tc_req_data(
+	struct tc *tc, enum tc_op op, struct tc_worker *w, uint64_t tag, uint64_t at, const char *text)
+{
+	bool quoted = text[0] == '"'; /* a quoted word keeps its first quote */
+	uint64_t size = strlen(text) - 1;
+	struct tc_req *r;
+
+	if (!quoted && tc_number(tc, text, &size) != 0)
+		return NULL;
+	r = tc_req_new(tc, op, w, tag, size);
+	if (r == NULL)
+		return NULL;
+	r->at = at;
+	r->length = size;
+	if (quoted)
+		memcpy(r->buf, text + 1, size);
+	else
+		tc_fill(r->buf, size, tc->pattern, tag, at);
+	return r;
+}
+
 static int
 msg_send(struct tc *tc, int argc, char **argv)
 {
 	struct tc_ep *ep = tc_ep_find(tc, argv[0]);
-	bool text = argv[2][0] == '"', sync = false;
-	uint64_t tag, size;
 	struct tc_req *r;
+	uint64_t tag;
 
 	if (ep == NULL || tc_number(tc, argv[1], &tag) != 0)
 		return -1;
 	if (argc > 3 && strcmp(argv[3], "sync") != 0)
 		return tc_error(tc, "\"%s\" is not \"sync\"", argv[3]);
-	sync = argc > 3;
-	size = strlen(argv[2]) - 1; /* a quoted word keeps its first quote */
-	if (!text && tc_number(tc, argv[2], &size) != 0)
-		return -1;
-	r = tc_req_new(tc, TC_SEND, ep->worker, tag, size);
+	r = tc_req_data(tc, TC_SEND, ep->worker, tag, 0, argv[2]);
 	if (r == NULL)
 		return -1;
-	if (text)
-		memcpy(r->buf, argv[2] + 1, size);
-	else
-		tc_fill(r->buf, size, tc->pattern, tag);
-	tc_send_post(tc, ep, r, sync);
-	return msg_report(tc, r);
+	tc_send_post(tc, ep, r, argc > 3);
+	return tc_req_report(tc, r);
 }
 
 static int
@@ -360,7 +404,7 @@ msg_recv(struct tc *tc, int argc, char **argv)
 	if (r == NULL)
 		return -1;
 	tc_recv_post(tc, r, mask, argc > 4);
-	return msg_report(tc, r);
+	return tc_req_report(tc, r);
 }
 
 static int
@@ -437,7 +481,7 @@ msg_mrecv(struct tc *tc, int argc, char **argv)
 		tc->msg[i - 1] = tc->msg[i];
 	tc->n_msgs--;
 	free(m);
-	return msg_report(tc, r);
+	return tc_req_report(tc, r);
 }
 
 static int
@@ -453,7 +497,7 @@ msg_cancel(struct tc *tc, int argc, char **argv)
 	ucp_request_cancel(r->worker->worker, r->request);
 	for (int i = 0; i < 100 && !r->done; i++)
 		tc_progress_one(r->worker);
-	return msg_report(tc, r);
+	return tc_req_report(tc, r);
 }
 
 static int
@@ -486,7 +530,7 @@ msg_wait(struct tc *tc, int argc, char **argv)
 	r = tc_req_find(tc, argv[0]);
 	if (r == NULL || msg_wait_one(tc, r, ms) != 0)
 		return -1;
-	return msg_report(tc, r);
+	return tc_req_report(tc, r);
 }
 
 static int
@@ -512,13 +556,13 @@ msg_check(struct tc *tc, int argc, char **argv)
 
 	if (r == NULL || (argc > 1 && tc_number(tc, argv[1], &pattern) != 0))
 		return -1;
-	if (r->op != TC_RECV || !r->done)
-		return tc_error(tc, "%s is not a completed receive", r->name);
+	if ((r->op != TC_RECV && r->op != TC_GET && r->op != TC_AM && r->op != TC_STREAM_RECV) || !r->done)
+		return tc_error(tc, "%s is not a completed receive or get", r->name);
 	tc_req_last(tc, r);
 	if (r->status != UCS_OK)
 		return tc_error(tc, "%s failed: %s", r->name, ucs_status_string(r->status));
 	len = r->length < r->size ? r->length : r->size;
-	at = tc_mismatch(r->buf, len, pattern, r->tag);
+	at = tc_mismatch(r->buf, len, pattern, r->tag, r->at);
 	if (at != UINT64_MAX)
 		return tc_error(tc, "%s differs from the pattern at offset %llu of %llu: 0x%02x",
 			r->name, (unsigned long long)at, (unsigned long long)len, r->buf[at]);
@@ -537,11 +581,11 @@ const struct tc_cmd tc_cmd_msg[] = {
 		"look for an arrived message (runs no turn); remove: take it, for mrecv", 3, 4,
 		msg_probe},
 	{"mrecv", "MSG [SIZE]", "receive a message that probe took", 1, 2, msg_mrecv},
-	{"cancel", "REQ", "cancel a receive", 1, 1, msg_cancel},
-	{"wait", "REQ|all [MS]", "run turns until it is complete (default: set timeout)", 1, 2,
+	{"cancel", "REQ|last", "cancel a receive", 1, 1, msg_cancel},
+	{"wait", "REQ|last|all [MS]", "run turns until it is complete (default: set timeout)", 1, 2,
 		msg_wait},
 	{"reqs", "[clear]", "the requests; clear: remove completed ones", 0, 1, msg_reqs},
-	{"check", "REQ [PATTERN]", "compare what was received with the pattern of its tag", 1, 2,
+	{"check", "REQ|last [PATTERN]", "compare what was received with the pattern of its tag", 1, 2,
 		msg_check},
 	{0},
 };

@@ -270,6 +270,33 @@ expect_text(struct tc *tc, int argc, char **argv)
 		(const char *)r->buf);
 }
 
+/* The first bytes that came, as a number of the order of this machine. */
+static int
+expect_value(struct tc *tc, int argc, char **argv)
+{
+	const struct tc_req *r = tc->last.req;
+	uint64_t value = 0;
+
+	(void)argc;
+	if (r == NULL || r->length == 0)
+		return tc_error(tc, "the last command left no value to compare");
+	memcpy(&value, r->buf, r->size < sizeof(value) ? r->size : sizeof(value));
+	return expect_number(tc, "value", argv[0], value);
+}
+
+static int
+expect_header(struct tc *tc, int argc, char **argv)
+{
+	const struct tc_req *r = tc->last.req;
+
+	(void)argc;
+	if (r == NULL || r->header == NULL)
+		return tc_error(tc, "the last command left no header to compare");
+	if (r->header_len == strlen(argv[0]) && memcmp(r->header, argv[0], r->header_len) == 0)
+		return 0;
+	return tc_error(tc, "expected header \"%s\", got \"%.200s\"", argv[0], (const char *)r->header);
+}
+
 static int
 expect_status(struct tc *tc, int argc, char **argv)
 {
@@ -329,7 +356,7 @@ const struct tc_cmd tc_cmd_stat[] = {
 		2, show_worker},
 	{"show offload", "WORKER", "its receives in devices; count: how many matched there", 1, 1,
 		show_offload},
-	{"show data", "REQ", "the first 256 bytes of its buffer", 1, 1, show_data},
+	{"show data", "REQ|last", "the first 256 bytes of its buffer", 1, 1, show_data},
 	{"set pattern", "N", "seed of what send fills and check compares", 1, 1, set_pattern},
 	{"set timeout", "MS", "longest wait", 1, 1, set_timeout},
 	{"set idle", "on|off", "run turns while waiting for a line", 1, 1, set_idle},
@@ -341,6 +368,8 @@ const struct tc_cmd tc_cmd_stat[] = {
 	{"expect tag", "N", "of its tag", 1, 1, expect_tag},
 	{"expect count", "N", "of what it counts", 1, 1, expect_count},
 	{"expect text", "\"TEXT\"", "of the bytes that it received", 1, 1, expect_text},
+	{"expect value", "N", "of the first of them, up to eight, as a number", 1, 1, expect_value},
+	{"expect header", "\"TEXT\"", "of the header of an active message", 1, 1, expect_header},
 	{"sleep", "MS [turns]", "do nothing, or, with turns, run turns", 1, 2, stat_sleep},
 	{0},
 };

@@ -65,9 +65,9 @@ tc_progress(struct tc *tc)
 	return n;
 }
 
-/* The library starts with the first worker. */
-static int
-worker_library(struct tc *tc)
+/* The library starts with the first worker or memory. */
+int
+tc_library(struct tc *tc)
 {
 	ucp_params_t params = {0};
 	ucs_status_t status;
@@ -83,7 +83,8 @@ worker_library(struct tc *tc)
 		}
 	}
 	params.field_mask = UCP_PARAM_FIELD_FEATURES;
-	params.features = UCP_FEATURE_TAG;
+	params.features = UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64 |
+			  UCP_FEATURE_AM | UCP_FEATURE_STREAM;
 	status = ucp_init(&params, tc->config, &tc->context);
 	if (status == UCS_OK)
 		return 0;
@@ -122,7 +123,7 @@ worker_create(struct tc *tc, int argc, char **argv)
 		return -1;
 	if (tc->n_workers == TC_MAX_WORKERS)
 		return tc_error(tc, "there are already %d workers, the maximum", TC_MAX_WORKERS);
-	if (worker_library(tc) != 0)
+	if (tc_library(tc) != 0)
 		return -1;
 	w = calloc(1, sizeof(*w));
 	if (w == NULL)
@@ -203,8 +204,10 @@ worker_remove(struct tc *tc, struct tc_worker *w)
 		free(tc->msg[i]);
 		tc->msg[i] = tc->msg[--tc->n_msgs];
 	}
+	tc_listeners_drop(tc, w);
 	tc_reqs_drop(tc, w);
 	ucp_worker_destroy(w->worker);
+	tc_am_drop(w);
 	free(w);
 }
 
@@ -230,6 +233,7 @@ tc_workers_destroy(struct tc *tc)
 {
 	while (tc->n_workers > 0)
 		worker_remove(tc, tc->worker[tc->n_workers - 1]);
+	tc_mems_free(tc);
 	if (tc->context != NULL)
 		ucp_cleanup(tc->context);
 	if (tc->config != NULL)

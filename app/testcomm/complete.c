@@ -95,10 +95,14 @@ kind_objects(struct tc *tc, struct tc_choices *c, const char *typed, const char 
 		{"EP", tc->ep, tc->n_eps},
 		{"REQ", tc->req, tc->n_reqs},
 		{"MSG", tc->msg, tc->n_msgs},
-		{"CCI", tc_cci.ep, TC_CCI_MAX},
-		{"CONN", tc_cci.conn, TC_CCI_MAX},
-		{"EVENT", tc_cci.event, TC_CCI_MAX},
-		{"CCIMEM", tc_cci.mem, TC_CCI_MAX},
+		{"MEM", tc->mem, TC_MAX_LIST},
+		{"KEY", tc->key, TC_MAX_LIST},
+		{"LISTENER", tc->listener, TC_MAX_LIST},
+		{"CONNREQ", tc->connreq, TC_MAX_LIST},
+		{"CCI", tc_cci.ep, TC_MAX_LIST},
+		{"CONN", tc_cci.conn, TC_MAX_LIST},
+		{"EVENT", tc_cci.event, TC_MAX_LIST},
+		{"CCIMEM", tc_cci.mem, TC_MAX_LIST},
 	};
 
 	for (size_t k = 0; k < sizeof(lists) / sizeof(lists[0]); k++) {

@@ -82,7 +82,7 @@ gen_post(struct tc *tc, const struct gen *g, struct gen_flow *f, struct tc_ep *e
 	f->tx[i] = tc_req_new(tc, TC_SEND, ep->worker, tag, size);
 	if (f->tx[i] == NULL)
 		return -1;
-	tc_fill(f->tx[i]->buf, size, tc->pattern, tag);
+	tc_fill(f->tx[i]->buf, size, tc->pattern, tag, 0);
 	f->sent++;
 	tc_send_post(tc, ep, f->tx[i], g->sync);
 	return 0;
@@ -105,7 +105,7 @@ gen_collect(struct tc *tc, const struct gen *g, struct gen_flow *f)
 		if (r->status != UCS_OK)
 			f->failed++;
 		else if (r->length != r->size ||
-			 tc_mismatch(r->buf, r->size, tc->pattern, r->tag) != UINT64_MAX)
+			 tc_mismatch(r->buf, r->size, tc->pattern, r->tag, 0) != UINT64_MAX)
 			f->wrong++;
 		tc_req_free(tc, r);
 		f->taken++;
@@ -209,7 +209,7 @@ sink_run(struct tc *tc, int argc, char **argv)
 				(unsigned long long)i, (unsigned long long)tc->timeout_ms, r->name);
 		}
 		wrong += r->status != UCS_OK || r->length != size ||
-			 tc_mismatch(r->buf, size, tc->pattern, r->tag) != UINT64_MAX;
+			 tc_mismatch(r->buf, size, tc->pattern, r->tag, 0) != UINT64_MAX;
 		tc_req_free(tc, r);
 	}
 	tc->last = (struct tc_last){

@@ -23,7 +23,8 @@
 static volatile sig_atomic_t prompt_signal; /* set by the handler only */
 
 static const struct tc_cmd *const prompt_tables[] = {
-	tc_cmd_worker, tc_cmd_ep, tc_cmd_msg, tc_cmd_stat, tc_cmd_cci, tc_cmd_cci_msg,
+	tc_cmd_worker, tc_cmd_ep, tc_cmd_msg, tc_cmd_rma, tc_cmd_am, tc_cmd_listen,
+	tc_cmd_stat, tc_cmd_cci, tc_cmd_cci_msg,
 	tc_mode_echo, tc_mode_gen, tc_prompt};
 
 #define PROMPT_TABLES (sizeof(prompt_tables) / sizeof(prompt_tables[0]))

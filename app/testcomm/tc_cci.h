@@ -15,13 +15,12 @@
 
 #include "testcomm.h"
 
-#define TC_CCI_MAX	1024 /* of each kind of object */
 #define TC_CCI_MAX_TEXT 4096
 
 struct tc_cci_ep {
 	char name[TC_MAX_NAME];
 	cci_endpoint_t *ep;
-	cci_event_t *queue[TC_CCI_MAX]; /* taken, and not yet shown */
+	cci_event_t *queue[TC_MAX_LIST]; /* taken, and not yet shown */
 	unsigned n_queue;
 };
 
@@ -55,24 +54,16 @@ struct tc_cci_last {
 };
 
 struct tc_cci {
-	struct tc_cci_ep *ep[TC_CCI_MAX];
-	struct tc_cci_conn *conn[TC_CCI_MAX];
-	struct tc_cci_event *event[TC_CCI_MAX];
-	struct tc_cci_mem *mem[TC_CCI_MAX];
+	struct tc_cci_ep *ep[TC_MAX_LIST];
+	struct tc_cci_conn *conn[TC_MAX_LIST];
+	struct tc_cci_event *event[TC_MAX_LIST];
+	struct tc_cci_mem *mem[TC_MAX_LIST];
 	unsigned next_event;
 	struct tc_cci_last last;
 };
 
 extern struct tc_cci tc_cci;
 
-/** @return the object with this name out of a list of pointers to such, or NULL */
-void *tc_cci_find(void *const *list, const char *name);
-/** The same, and print an error if there is none. */
-void *tc_cci_need(struct tc *tc, void *const *list, const char *what, const char *name);
-/** Enter an object with a free name; -1 after an error was printed. */
-int tc_cci_add(struct tc *tc, void **list, void *object, const char *name);
-/** Remove an object from its list and free it. */
-void tc_cci_remove(void **list, void *object);
 /** Keep a status for expect, and print a failure. @return 0 or -1 */
 int tc_cci_done(struct tc *tc, const char *what, int status);
 /** The name of a status as scripts write it: without CCI_ or CCI_ERR_. */
