@@ -52,23 +52,37 @@ def a_pipe_has_no_prompt(_):
         yield f"-i on a pipe: {status} {out!r}{said}"
 
 
+def commands():
+    """Name and arguments of each."""
+    _, out, _ = script("help all\n")
+    return [re.sub(r"\n +", " ", row) for row in re.findall(r"^(\w.*(?:\n {4}\S.*)*)\n {8}\S", out, re.M)]
+
+
 def help_has_every_command(_):
-    status, out, said = script("help\n")
-    rows = re.findall(r"^(\w[^\n]*)\n\t(\S.*)$", out, re.M)
-    if status != 0 or len(rows) < 50 or len(rows) * 2 != out.count("\n"):
-        yield f"{status}, {len(rows)} commands in {out.count(chr(10))} lines\n{out}"
+    status, out, said = script("help all\n")
+    rows = commands()
+    if status != 0 or len(rows) < 80 or len(rows) != len(re.findall(r"(?m)^\w", out)):
+        yield f"{status}, {len(rows)} commands\n{out}"
+    _, names, _ = script("help\n")
+    for lines, what in ((names, "help"), (out, "help all")):
+        wide = [line for line in lines.splitlines() if len(line) > 80 or "\t" in line]
+        if wide:
+            yield f"{what} is wider than a terminal: {wide}"
+    table = names.partition("\n\n")[0]
+    if len(names.splitlines()) > 22 or table.count(",") + len(re.findall(r"(?m)^\S", table)) != len(rows):
+        yield f"help does not name {len(rows)} commands on one screen:\n{names}"
     top = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with open(os.path.join(top, "doc/man/testcomm.1"), encoding="utf-8") as f:
         man = re.sub(r" \[> FILE\]$", "", f.read(), flags=re.M).splitlines()
     with open(os.path.join(top, "doc/guides/testcomm.md"), encoding="utf-8") as f:
         guide = " ".join(f.read().split())
-    for row, _ in rows:
+    for row in rows:
         if row not in man:
             yield f"the man page lacks {row}"
         if f"**{row}**" not in guide:
             yield f"the guide lacks **{row}**"
     _, part, _ = script("help cci expect\n")
-    if part.count("\n\t") != 4 or "cci expect status STATUS" not in part:
+    if part.count("\n        ") != 4 or "cci expect status STATUS" not in part:
         yield part
 
 
@@ -317,8 +331,7 @@ def tab_completes(state):
 
 def every_command_is_completed(state):
     """From the shortest beginning that only it has."""
-    _, out, _ = script("help\n")
-    names = [re.match(r"[a-z ]*[a-z](?= [^a-z]|$| [a-z]+\||\Z)", row)[0] for row in re.findall(r"^(\w[^\n]*)\n\t", out, re.M)]
+    names = [re.match(r"[a-z ]*[a-z](?= [^a-z]|$| [a-z]+\||\Z)", row)[0] for row in commands()]
     t = Shell(state, "--no-history")
     for name in names:
         *begin, word = name.split()

@@ -295,6 +295,14 @@ complete_split(const char *line, char *buf, char **words)
 	}
 }
 
+static void
+complete_help(struct tc_choices *c, const char *typed, char **words, int n)
+{
+	if (n == 0)
+		choice_add(c, typed, "all", 3);
+	choice_commands(c, typed, words, n);
+}
+
 void
 tc_complete(struct tc *tc, const char *line, struct tc_choices *c)
 {
@@ -313,7 +321,7 @@ tc_complete(struct tc *tc, const char *line, struct tc_choices *c)
 		if (n > 1 && strcmp(words[n - 2], ">") == 0)
 			kind_files(c, typed, 0);
 		else if (strcmp(words[0], "help") == 0)
-			choice_commands(c, typed, words + 1, n - 2);
+			complete_help(c, typed, words + 1, n - 2);
 		else if (c->cmd != NULL)
 			complete_argument(tc, c, typed, words + used, n - 1 - used);
 		if (n <= TC_MAX_NAME_WORDS)

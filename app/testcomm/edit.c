@@ -123,27 +123,21 @@ choices_common(const struct tc_choices *c)
 	return len;
 }
 
-/* All of them below the line, in columns, or how the command is used. */
+/* All of them below the line, or how the command is used. */
 static void
 choices_show(const struct tc_choices *c, int columns)
 {
-	unsigned width = 0, per, rows;
+	const char *words[TC_MAX_CHOICES];
 
 	fputc('\n', stdout);
-	if (c->n == 0)
-		printf("usage: %s %s\n", c->cmd->name, c->cmd->args);
 	for (unsigned i = 0; i < c->n; i++)
-		width = strlen(c->word[i]) > width ? (unsigned)strlen(c->word[i]) : width;
-	width += 2;
-	per = columns > 0 && (unsigned)columns > width ? (unsigned)columns / width : 1;
-	rows = (c->n + per - 1) / per;
-	for (unsigned r = 0; r < rows; r++) {
-		for (unsigned i = r; i < c->n; i += rows)
-			printf("%-*s", i + rows < c->n ? (int)width : 0, c->word[i]);
-		fputc('\n', stdout);
-	}
+		words[i] = c->word[i];
+	if (c->n == 0)
+		tc_usage(stdout, "usage: ", c->cmd);
+	else
+		tc_columns(stdout, words, c->n, columns > 0 ? (unsigned)columns : 80);
 	if (c->more)
-		printf("and more\n");
+		fputs("and more\n", stdout);
 	fflush(stdout);
 }
 

@@ -29,6 +29,8 @@ static const struct tc_cmd *const prompt_tables[] = {
 
 #define PROMPT_TABLES (sizeof(prompt_tables) / sizeof(prompt_tables[0]))
 #define PROMPT_NAME   (TC_MAX_NAME_WORDS * TC_MAX_NAME)
+#define PROMPT_COLUMNS	80
+#define PROMPT_MAX_HELP 1024 /* characters */
 
 static void
 prompt_on_signal(int sig)
@@ -473,6 +475,96 @@ out:
 
 /* ---- help, quit ---- */
 
+/* Words in columns, downwards, on lines of this width. */
+void
+tc_columns(FILE *out, const char *const *words, unsigned n, unsigned columns)
+{
+	unsigned width = 0, per, rows;
+
+	for (unsigned i = 0; i < n; i++)
+		width = strlen(words[i]) > width ? (unsigned)strlen(words[i]) : width;
+	width += 2;
+	per = columns > width ? (columns + 2) / width : 1;
+	rows = (n + per - 1) / per;
+	for (unsigned r = 0; r < rows; r++) {
+		for (unsigned i = r; i < n; i += rows)
+			fprintf(out, "%-*s", i + rows < n ? (int)width : 0, words[i]);
+		fputc('\n', out);
+	}
+}
+
+/* Words behind what ends at this column, folded at blanks; further lines are indented. */
+static void
+prompt_fold(FILE *out, const char *text, size_t at, int indent)
+{
+	while (*text != '\0') {
+		size_t len = strcspn(text, " ");
+
+		if (at + 1 + len > PROMPT_COLUMNS) {
+			fprintf(out, "\n%*s", indent - 1, "");
+			at = (size_t)indent - 1;
+		}
+		fprintf(out, " %.*s", (int)len, text);
+		at += 1 + len;
+		text += len + (text[len] == ' ');
+	}
+	fputc('\n', out);
+}
+
+void
+tc_usage(FILE *out, const char *begin, const struct tc_cmd *c)
+{
+	fprintf(out, "%s%s", begin, c->name);
+	prompt_fold(out, c->args, strlen(begin) + strlen(c->name), 4);
+}
+
+/* The first word of a name, as far as it is one of several. */
+static size_t
+help_noun(const struct tc_cmd *c)
+{
+	const char *blank = strchr(c->name, ' ');
+
+	return blank != NULL ? (size_t)(blank - c->name) : 0;
+}
+
+/* Whether an earlier command begins with the same word, or has one word too. */
+static bool
+help_seen(size_t n)
+{
+	const struct tc_cmd *c = tc_cmd_at(n);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct tc_cmd *other = tc_cmd_at(i);
+
+		if (help_noun(other) == help_noun(c) && strncmp(other->name, c->name, help_noun(c)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Each first word with what may follow; all fit on a screen. */
+static void
+help_names(FILE *out)
+{
+	const struct tc_cmd *c, *other;
+	char text[PROMPT_MAX_HELP];
+
+	for (size_t i = 0; (c = tc_cmd_at(i)) != NULL; i++) {
+		size_t noun = help_noun(c), len = 0;
+
+		if (help_seen(i))
+			continue;
+		for (size_t k = i; (other = tc_cmd_at(k)) != NULL && len < sizeof(text); k++) {
+			if (help_noun(other) == noun && strncmp(other->name, c->name, noun) == 0)
+				len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s",
+					len > 0 ? ", " : "", other->name + noun + (noun > 0));
+		}
+		fprintf(out, "%-9.*s", noun > 0 ? (int)noun : 1, noun > 0 ? c->name : "-");
+		prompt_fold(out, text, 9, 10);
+	}
+	fputs("\nhelp COMMAND tells more, also of all that begin so; help all tells all\n", out);
+}
+
 static int
 prompt_help(struct tc *tc, int argc, char **argv)
 {
@@ -481,13 +573,19 @@ prompt_help(struct tc *tc, int argc, char **argv)
 	bool any = false;
 	size_t n;
 
-	prompt_name(want, argv, argc);
+	if (argc == 0) {
+		help_names(tc->out);
+		return 0;
+	}
+	prompt_name(want, argv, strcmp(argv[0], "all") == 0 ? 0 : argc);
 	n = strlen(want);
 	for (size_t i = 0; (c = tc_cmd_at(i)) != NULL; i++) {
 		if (strncmp(c->name, want, n) != 0 || (n > 0 && isalnum((unsigned char)c->name[n])))
 			continue;
 		any = true;
-		fprintf(tc->out, "%s%s%s\n\t%s\n", c->name, c->args[0] ? " " : "", c->args, c->help);
+		tc_usage(tc->out, "", c);
+		fprintf(tc->out, "%*s", 7, "");
+		prompt_fold(tc->out, c->help, 7, 8);
 	}
 	return any ? 0 : tc_error(tc, "\"%s\" is not a command", want);
 }
@@ -502,7 +600,7 @@ prompt_quit(struct tc *tc, int argc, char **argv)
 }
 
 const struct tc_cmd tc_prompt[] = {
-	{"help", "[COMMAND]", "all commands, or those that begin so", 0, TC_MAX_NAME_WORDS, prompt_help},
+	{"help", "[COMMAND|all]", "the names of all commands; or how to use one, or all", 0, TC_MAX_NAME_WORDS, prompt_help},
 	{"quit", "", "close and destroy everything, and exit", 0, 0, prompt_quit},
 	{0},
 };

@@ -185,6 +185,8 @@ extern const struct tc_cmd tc_prompt[];
 int tc_error(struct tc *tc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int tc_run_text(struct tc *tc, const char *text);
 int tc_run_fd(struct tc *tc, int fd, const char *name);
+void tc_columns(FILE *out, const char *const *words, unsigned n, unsigned columns);
+void tc_usage(FILE *out, const char *begin, const struct tc_cmd *c);
 int tc_input_wait(struct tc *tc, int fd);
 int tc_word_next(const char **p, char **out);
 const struct tc_cmd *tc_cmd_at(size_t n);
