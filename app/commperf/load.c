@@ -281,8 +281,8 @@ load_one(struct load *l, const struct load_scene *scene, unsigned way, unsigned 
 	if (rc == 0)
 		load_collect(l, scene, way, round);
 	else if (rc != -EINTR)
-		fprintf(stderr, "commperf: load: %u ranks, %u busy programs a core, way %u: %s\n",
-			scene->ranks, scene->busy, way, strerror(-rc));
+		report_say("load: %u ranks, %u busy programs a core, way %u: %s", scene->ranks,
+			scene->busy, way, strerror(-rc));
 	load_forget(l, scene);
 	return rc == -EINTR ? rc : 0;
 }
@@ -369,7 +369,7 @@ load_table(struct load *l, struct perf_rows *rows)
 	int rc = 0;
 
 	snprintf(rows->library, sizeof(rows->library), "%.50s%s%.50s", l->name[0],
-		l->has_ucx ? " and " : "", l->name[1]);
+		l->name[1][0] != '\0' ? " and " : "", l->name[1]);
 	report_head(l->o, rows->library);
 	if (!l->o->quiet)
 		printf("# r ranks, b busy programs a core; /own: how many times as long as the better of\n"

@@ -404,6 +404,7 @@ int report_check(const struct perf_opts *o);
 void report_number(char *out, size_t len, double v);
 int report_files(const struct perf_opts *o, const struct perf_rows *rows);
 void report_progress(const struct perf_opts *o, const char *fmt, ...) __rte_format_printf(2, 3);
+void report_say(const char *fmt, ...) __rte_format_printf(1, 2);
 void report_size(char *out, size_t len, uint64_t size);
 
 /* vs.c */

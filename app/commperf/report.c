@@ -66,6 +66,20 @@ report_live(const struct perf_opts *o, const struct perf_live *live)
 	fflush(stdout);
 }
 
+/* A line on stderr, in place of the one that report_progress() has there. */
+void
+report_say(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs(report_line_shown ? "\r\033[Kcommperf: " : "commperf: ", stderr);
+	report_line_shown = false;
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
 /* 8, 64k, 4m: the short form where it is exact. */
 void
 report_size(char *out, size_t len, uint64_t size)

@@ -121,8 +121,7 @@ vs_child(struct vs *v, const struct perf_test *t, const uint64_t *sizes, unsigne
 	if (perf_stopped() != 0)
 		return -EINTR;
 	if (rows_load(rows, path) != 0 || rows->n == 0) {
-		fprintf(stderr, "commperf: %s on the %s side gave no result\n", t->name,
-			ucx ? "UCX" : "first");
+		report_say("%s on the %s side gave no result", t->name, ucx ? "UCX" : "first");
 		return -EIO;
 	}
 	snprintf(v->name[ucx], sizeof(v->name[ucx]), "%s", rows->library);
@@ -528,8 +527,8 @@ vs_perftest_once(struct vs *v, const struct perf_test *t, uint64_t size, bool pl
 	if (rc == 0)
 		rc = vs_perftest_parse(path, latency, out);
 	if (rc != 0 && perf_stopped() == 0)
-		fprintf(stderr, "commperf: %s %s of %llu bytes failed %s\n", o->perftest, t->name,
-			(unsigned long long)size, plain ? "by itself" : "through pollux-run");
+		report_say("%s %s of %llu bytes failed %s", o->perftest, t->name, (unsigned long long)size,
+			 plain ? "by itself" : "through pollux-run");
 	return rc;
 }
 
