@@ -19,7 +19,7 @@ class Screen:
 
     def __init__(self, lines, columns):
         self.lines, self.columns = lines, columns
-        self.cells, self.x, self.y, self.scrolled = self.blank(), 0, 0, 0
+        self.cells, self.x, self.y, self.scrolled, self.wrapped = self.blank(), 0, 0, 0, 0
 
     def blank(self):
         return [[" "] * self.columns for _ in range(self.lines)]
@@ -46,6 +46,7 @@ class Screen:
     def put(self, char):
         if self.x == self.columns:  # it wraps with the next character, not before
             self.x = 0
+            self.wrapped += 1
             self.down()
         self.cells[self.y][self.x] = char
         self.x += 1
