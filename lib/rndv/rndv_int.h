@@ -120,7 +120,14 @@ int rndv_frag_start(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_pull_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
 
 /* rndv_list.c: lists of pieces of memory */
-void rndv_list_put(struct plx_rndv *r, struct plx_rndv_list **list);
+/** Drop a list; NULL is none. */
+static inline void
+rndv_list_put(struct plx_rndv *r, struct plx_rndv_list **list)
+{
+	if (*list != NULL)
+		plx_pool_put(r->lists, *list);
+	*list = NULL;
+}
 /** A LIST has come. @return 0, or -EBADMSG: it is bad, or there is no memory here */
 int rndv_list_take(struct plx_rndv *r, struct plx_req *req, const uint8_t *data, uint32_t len);
 /** Move bytes of a message between a request's buffer and the peer's memory. @return 0 or an error of the device */

@@ -64,14 +64,6 @@ rndv_list_take(struct plx_rndv *r, struct plx_req *req, const uint8_t *data, uin
 	return 0;
 }
 
-void
-rndv_list_put(struct plx_rndv *r, struct plx_rndv_list **list)
-{
-	if (*list != NULL)
-		plx_pool_put(r->lists, *list);
-	*list = NULL;
-}
-
 /* @return where the peer has the byte at offset of the message; len: bytes there */
 static uint64_t
 list_at(struct plx_rndv_list *l, uint64_t offset, uint64_t *len)
