@@ -131,6 +131,10 @@ def every_datatype_moves_every_byte():
             label = "" if kind == "contig" else kind
             if len(got) < 15 or [r for r in got if int(r["errors"]) or r["label"] != label]:
                 yield f"{kind} {tests}: {got}"
+    for mem in ("mapped", "eal"):
+        got = rows("-t", "tag", "-s", "1k,64k", "-n", "30", "--verify", "--datatype", "iov:32", "--mem", mem)
+        if len(got) < 4 or any(int(r["errors"]) for r in got):
+            yield f"iov:32 in {mem} memory: {got}"
 
 
 def a_datatype_is_given_to_the_library():
@@ -157,8 +161,7 @@ def bad_datatypes_are_refused():
     for args, why in ((["iov"], "not contig, iov:N or generic"), (["iov:0"], "not iov:1 to iov:1024"),
                       (["iov:1025"], "not iov:1 to iov:1024"), (["iov:x"], "not iov:1"), (["iov:3x"], "not iov:1"),
                       (["strided"], "not contig"), (["generic", "-t", "put_lat"], 'not for this test: "put_lat"'),
-                      (["iov:2", "-t", "msg_lat"], 'not for this test: "msg_lat"'),
-                      (["iov:2", "--mem", "mapped"], "--datatype and --mem")):
+                      (["iov:2", "-t", "msg_lat"], 'not for this test: "msg_lat"')):
         r = run("--datatype", *args)
         if r.rc != 2 or why not in r.err:
             yield f"--datatype {args}: status {r.rc}: {r.err}"

@@ -702,8 +702,6 @@ opts_check(struct perf_opts *o)
 	}
 	if (o->vs != PERF_VS_NONE && (o->tests[0]->flags & PERF_CCI))
 		return opts_error("--vs compares UCP", o->tests[0]->name);
-	if (o->typed && o->mem >= PERF_MEM_MAPPED)
-		return opts_error("a datatype is of private memory", "--datatype and --mem");
 	for (unsigned i = 0; i < o->n_sizes; i++) {
 		if (o->sizes[i] > UINT64_C(1) << 32)
 			return opts_error("a size is over", "4g");
