@@ -23,6 +23,7 @@
 #ifndef TCP_INT_H
 #define TCP_INT_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include <rte_common.h>
@@ -253,6 +254,7 @@ struct tcp_queue {
 	uint32_t now_ms;	/* at the last control */
 	uint32_t turns;
 	_Atomic int epfd;	/* -1: none yet; any thread makes it */
+	pthread_mutex_t listen_lock;
 	/* chunks */
 	struct tcp_chunks free;
 	uint32_t n_free;

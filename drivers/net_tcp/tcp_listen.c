@@ -16,7 +16,6 @@
  * after all. A queue that has answered makes no attempt of its own.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -82,15 +81,18 @@ listen_once(struct tcp_queue *tq)
 		rc == -EADDRINUSE ? tcp_no_port(tq) : strerror(-rc));
 }
 
-/* Threads of the program ask for the address while a reactor owns the queue. */
+/*
+ * Threads of the program ask for the address while a reactor owns the queue. A forked child leaves
+ * its parent's queue alone: a thread that it has not may hold the lock.
+ */
 void
 tcp_listen(struct tcp_queue *tq)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-	pthread_mutex_lock(&lock);
+	if (getpid() != tq->pid)
+		return;
+	pthread_mutex_lock(&tq->listen_lock);
 	listen_once(tq);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&tq->listen_lock);
 }
 
 /* -- places -- */

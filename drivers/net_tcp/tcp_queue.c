@@ -87,6 +87,7 @@ tcp_queue_open(struct plx_queue *q)
 	tq->epfd = tq->listener = -1;
 	tq->listens = true;
 	tq->pid = getpid();
+	pthread_mutex_init(&tq->listen_lock, NULL);
 	TAILQ_INIT(&tq->hot);
 	TAILQ_INIT(&tq->blocked);
 	TAILQ_INIT(&tq->dirty);
