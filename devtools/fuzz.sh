@@ -5,8 +5,8 @@
 # fuzz.sh - build the fuzz targets with clang and run each for a while, one a core at a time
 #
 # usage: fuzz.sh [SECONDS] [TARGET...]
-# SECONDS for each target, 10 when not given, 0 to build only; all targets when none is named.
-# TARGET=N takes N seconds.
+# SECONDS for each target, 10 when not given, 0 to build only. TARGET=N takes N seconds. All targets
+# when none is named: the two with most states twice as long, those of short texts half as long.
 # BUILD names the build folder, build-fuzz when not set. What is found new goes to
 # BUILD/corpus, what fails to BUILD/found; test/fuzz/corpus is only read.
 set -u
@@ -17,7 +17,8 @@ seconds=${1:-10}
 [[ $seconds =~ ^[0-9]+$ ]] || { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
 shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(wire addr rkey conn shm chan ini uri ucx meet tcp udp)
+[ ${#targets[@]} -gt 0 ] ||
+	targets=({wire,chan}=$((2 * seconds)) addr rkey conn shm tcp udp {ini,uri,ucx,meet}=$((seconds / 2)))
 failed=0
 
 if [ ! -f "$build/build.ninja" ]; then

@@ -160,7 +160,7 @@ if [ $asan = yes ]; then
 fi
 [ $arm = no ] || run_arm
 if [ $fuzz = yes ]; then
-	step "fuzz" env BUILD="$build-fuzz" ./devtools/fuzz.sh 30 wire=60 chan=60 shm addr rkey conn tcp ini=15 uri=15 ucx=15 meet=15
+	step "fuzz" env BUILD="$build-fuzz" ./devtools/fuzz.sh 30
 fi
 step "names" ./devtools/check-names.sh
 step "documentation" ./devtools/check-docs.sh

@@ -37,7 +37,7 @@ def run(*command, **kwargs):
 
 def exported():
     text = re.sub(r"/\*.*?\*/", "", read("pollux.map"), flags=re.S)
-    return set(re.findall(r"\b((?:ucp|cci|ucs)_\w+);", text))
+    return set(re.findall(r"\b((?:ucp|cci|ucs|plx)_\w+);", text))
 
 
 def install(build, root):
