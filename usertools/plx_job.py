@@ -146,7 +146,9 @@ def of_this_user():
                 found += [reachable(entry, path) for path in listening(entry)]
         except OSError:
             continue  # it ends, or hides its descriptors
-    return list(dict.fromkeys(path for path in found if is_ours(path)))
+    found = list(dict.fromkeys(found))
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        return [path for path, ours in zip(found, pool.map(is_ours, found)) if ours]
 
 
 def is_ours(path):
