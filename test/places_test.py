@@ -293,7 +293,7 @@ class Ground:
                            (("test", "place"), "place"), (("test", "jumps.so"), "jumps.so"),
                            (("test", "scarce.so"), "scarce.so")):
             shutil.copy(os.path.join(build, *path), os.path.join(folder, name))
-        for tool in ("plx-rpc", "plx_job.py", "plx_waits.py"):
+        for tool in ("plx-rpc", "plx_job.py", "plx_hosts.py", "plx_waits.py"):
             shutil.copy(os.path.join(HERE, "..", "usertools", tool), folder)
 
     def lacks(self, how):

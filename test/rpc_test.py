@@ -352,6 +352,9 @@ class RpcTest(Case):
         self.assertEqual(self.offered("conf_set", ""), ["name=", "value="])
         self.assertEqual(self.offered("conf_get", "name", "=", "log.l"), ["log.level"])
         self.assertEqual(self.offered("waits", ""), [])
+        self.assertEqual(self.offered("--hosts", "node1", "wait"), ["waits"])
+        self.assertEqual(self.offered("waits", "--launcher", "ssh", "--hos"), ["--hosts"])
+        self.assertEqual(self.offered("waits", "--hosts", f"@{TOOLS}/completion.b"), [f"@{TOOLS}/completion.bash"])
 
     @unittest.skipUnless((TOOLS / "plx-rpc").exists(), "no usertools here")
     def test_plx_rpc_asks_and_tells_by_its_exit_status(self):

@@ -67,7 +67,7 @@ _pollux_method()
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | --socket | -t | --timeout) ((i++)) ;;
+		-s | --socket | -t | --timeout | -H | --hosts | --launcher | --remote) ((i++)) ;;
 		-*) ;;
 		*) echo "${COMP_WORDS[i]}"; return ;;
 		esac
@@ -113,6 +113,20 @@ _pollux_tests()
 		echo "$head"; _pollux_listed "$1" "$head"; done | grep -vE '^(tests|costs)$')" -- "${cur##*,}")
 }
 
+# plx-top -H a,b...: the last of a list, or @ and a file
+_pollux_hosts()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} before=
+
+	if [[ $cur == @* ]]; then
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -P @ -f -- "${cur#@}")
+		return
+	fi
+	[[ $cur != *,* ]] || before=${cur%,*},
+	mapfile -t COMPREPLY < <(compgen -P "$before" -A hostname -- "${cur##*,}")
+}
+
 # pollux-run: behind its options what the command itself completes.
 _pollux_command()
 {
@@ -149,6 +163,9 @@ _pollux()
 	commperf:--csv | commperf:--json | commperf:--plot | commperf:--report | commperf:--ucx* | commperf:--perftest | testcomm:-f | \
 		testcomm:--file | pollux-run:--config | pollux-run:--rpc | plx-*:-s | plx-*:--socket) _pollux_files ;;
 	pollux-run:--reactor) _pollux_words "lcore:" ;;
+	plx-*:-H | plx-*:--hosts) _pollux_hosts ;;
+	plx-*:--launcher) mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
+	plx-*:--remote) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
 	plx-top:-m | plx-top:--method) _pollux_words "$(_pollux_methods)" ;;
 	pollux-run:*)
 		[[ $cur != -* || $COMP_CWORD -gt 1 && $prev != -* ]] || { _pollux_words "$(_pollux_options "$program")"; return; }

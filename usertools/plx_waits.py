@@ -2,29 +2,68 @@
 # Copyright (c) 2026 The Pollux Authors
 """plx_waits.py - who waits for what in a job, and what that means"""
 
+import re
+
+import plx_hosts
 import plx_job
 
 METHOD = "worker_get_waits"
+FEED = "waits 1"  # what the tool on another host says; with another form of it comes another number
 LONG_S = 1.0  # so long an operation waits, or a worker takes no turn, before that is a finding
 ANYONE = "anyone"
+OTHER_FORM = "what it answers has another form: is it of another version?"
+NUMBER, NONE = (int, float), type(None)
+
+
+def is_hex(text):
+    return isinstance(text, str) and re.fullmatch(r"0x[0-9a-f]{1,16}", text) is not None
+
+
+WAIT = {"op": str, "state": str, "peer": (str, NONE), "bytes": int, "done": int, "age_s": (int, float, NONE),
+        "tag?": is_hex, "mask?": is_hex, "sender?": (int, NONE)}
+TAGGED = {**WAIT, "tag": is_hex, "mask": is_hex}
+
+
+def wait_fits(wait):
+    tagged = isinstance(wait, dict) and ("tag" in wait or wait.get("op") == "tag_recv")
+    return plx_hosts.fits(wait, TAGGED if tagged else WAIT)
+
+
+SILENT = {"worker": int, "name": str, "mode": str, "uids": [str], "answered": bool, "turn_age_s": NUMBER}
+ANSWERED = {**SILENT, "quiet_s": NUMBER, "n_waits": int, "n_unexpected": int,
+            "waits": [wait_fits], "unexpected": [TAGGED]}
+
+
+def row_fits(row):
+    """Whether what a process says of a worker has the form that the rest of this file relies on."""
+    return plx_hosts.fits(row, ANSWERED if isinstance(row, dict) and row.get("answered") else SILENT)
+
+
+def answer_fits(answer):
+    told = {"socket": str, "pid": int, "rank": (int, NONE), "program": str, "rows": [row_fits]}
+    return plx_hosts.fits(answer, told) or plx_hosts.fits(answer, {"socket": str, "error": str})
+
+
+SHAPE = {"answers": [answer_fits]}
 
 
 class Worker:
     """One worker of one process."""
 
-    def __init__(self, pid, row):
-        self.pid, self.row = pid, row
-        self.rank, self.program = plx_job.rank_of(pid), plx_job.program_of(pid)
-        self.waits = row.get("waits", [])
-        self.unexpected = row.get("unexpected", [])
+    def __init__(self, answer, row):
+        self.host, self.pid = answer.get("host"), answer["pid"]
+        self.row = row if row["answered"] else {key: row[key] for key in SILENT}
+        self.rank, self.program = answer["rank"], answer["program"]
+        self.waits = self.row.get("waits", [])
+        self.unexpected = self.row.get("unexpected", [])
         self.answered = row["answered"]
 
     def name(self):
         rank = f" (rank {self.rank})" if self.rank is not None else ""
-        return f"{self.pid}/{self.row['worker']}{rank}"
+        return f"{self.host + ':' if self.host else ''}{self.pid}/{self.row['worker']}{rank}"
 
     def key(self):
-        return (self.pid, self.row["worker"])
+        return (*([self.host] if self.host else []), self.pid, self.row["worker"])
 
     def asleep(self):
         return not self.answered and self.row["turn_age_s"] >= LONG_S
@@ -54,9 +93,8 @@ class Job:
     """The answers of all processes, and the graph that they make."""
 
     def __init__(self, answers):
-        self.silent = [(path, error) for path, error in answers if isinstance(error, Exception)]
-        self.workers = [Worker(pid, row) for path, (pid, rows) in
-                        ((p, a) for p, a in answers if not isinstance(a, Exception)) for row in rows]
+        self.silent = [a for a in answers if "error" in a]
+        self.workers = [Worker(a, row) for a in answers if "error" not in a for row in a["rows"]]
         self.by_uid = {uid: w for w in self.workers for uid in w.row["uids"]}
         self.by_rank = {w.rank: w for w in self.workers if w.rank is not None}
         self.edges = []
@@ -138,8 +176,9 @@ class Job:
 
     def found(self):
         """Sentences: what is wrong, the surest first."""
-        for path, error in self.silent:
-            yield str(error) if path in str(error) else f"{path}: {error}"
+        for answer in self.silent:
+            names = filter(None, [answer.get("host"), answer["socket"]])
+            yield ": ".join([*names, answer["error"].removeprefix(answer["socket"] + ": ")])
         for cycle in self.cycles():
             yield "a cycle: " + " waits for ".join(w.name() for w in [*cycle, cycle[0]])
         for find in (self.found_of_turns, self.found_of_recvs, self.found_of_streams):
@@ -157,13 +196,34 @@ class Job:
         return self.shown(*self.target(wait))
 
 
-def collect(paths, timeout):
-    """The job of these sockets."""
+def asked(paths, timeout):
+    """What the processes of these sockets answer."""
+    def failed(path, error):
+        return {"socket": path, "error": str(error)}
     versions = plx_job.ask_all(paths, "get_version", timeout=timeout)
-    alive = {path: v["pid"] for path, v in versions if not isinstance(v, Exception)}
-    answers = plx_job.ask_all(list(alive), METHOD, timeout=timeout)
-    return Job([(p, v) for p, v in versions if isinstance(v, Exception)] +
-               [(p, a if isinstance(a, Exception) else (alive[p], a)) for p, a in answers])
+    alive = {path: v["pid"] for path, v in versions if plx_hosts.fits(v, {"pid": int})}
+    answers = [failed(path, v if isinstance(v, Exception) else OTHER_FORM) for path, v in versions if path not in alive]
+    for path, rows in plx_job.ask_all(list(alive), METHOD, timeout=timeout):
+        pid = alive[path]
+        if isinstance(rows, Exception):
+            answers.append(failed(path, rows))
+        elif not plx_hosts.fits(rows, [row_fits]):
+            answers.append(failed(path, OTHER_FORM))
+        else:
+            answers.append({"socket": path, "pid": pid, "rank": plx_job.rank_of(pid), "program": plx_job.program_of(pid),
+                            "rows": plx_hosts.cleaned(rows)})
+    return answers
+
+
+def asked_far(args):
+    """The same of the processes of other hosts; all are asked at the same time."""
+    hosts = plx_hosts.Hosts(args, ["waits", "--feed", "-t", str(args.timeout)], FEED, SHAPE)
+    hosts.first_s += 2 * args.timeout  # of the two questions to each process
+    with hosts:
+        hosts.settle()
+        told, silent = hosts.answers(), hosts.reasons()
+    return [{"socket": "", "host": host, "error": why} for host, why in silent.items()] + \
+        [{**answer, "host": host} for host, said in told for answer in said["answers"]]
 
 
 def tag_text(wait):
@@ -183,7 +243,9 @@ def row(wait, on, n):
 def table(job):
     """Lines for people."""
     waiting = [w for w in job.workers if w.waits]
-    yield (f"{len({w.pid for w in job.workers})} processes, {len(job.workers)} workers: {len(waiting)} wait, "
+    hosts = {w.host for w in job.workers if w.host}
+    yield ((f"{len(hosts)} hosts, " if hosts else "") +
+           f"{len({w.key()[:-1] for w in job.workers})} processes, {len(job.workers)} workers: {len(waiting)} wait, "
            f"{sum(not w.answered for w in job.workers)} do not answer")
     for w in job.workers:
         if not w.waits and w.answered:
@@ -209,7 +271,7 @@ def table(job):
 
 
 def quote(text):
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def dot(job):
@@ -224,25 +286,29 @@ def dot(job):
         lines = [w.name(), w.program]
         if not w.answered:
             lines.append(f"no turn for {plx_job.human_time(w.row['turn_age_s'])}")
-        yield f"\t{ids[w.key()]} [label={quote(chr(10).join(lines))}{style}];".replace("\n", "\\n")
+        yield f"\t{ids[w.key()]} [label={quote(chr(10).join(lines))}{style}];"
     texts = {e.to for e in job.edges if isinstance(e.to, str)}
     others = {text: f"x{i}" for i, text in enumerate(sorted(texts))}
     for text, name in others.items():
         yield f"\t{name} [label={quote(text)}, shape=ellipse];"
     for e in job.edges:
         oldest = max(e.waits, key=lambda wait: wait["age_s"] or 0)
-        label = (f"{len(e.waits)} x " if len(e.waits) > 1 else "") + oldest["op"]
-        label += f" {tag_text(oldest)}\\n{plx_job.human(oldest['bytes'])} B, {plx_job.human_time(oldest['age_s'])}"
+        label = (f"{len(e.waits)} x " if len(e.waits) > 1 else "") + oldest["op"] + f" {tag_text(oldest)}\n"
+        label += f"{plx_job.human(oldest['bytes'])} B, {plx_job.human_time(oldest['age_s'])}"
         to = others[e.to] if isinstance(e.to, str) else ids[e.to.key()]
         style = ", style=dashed" if e.guess else ""
         if not isinstance(e.to, str) and (e.worker.key(), e.to.key()) in red:
             style += ", color=red, fontcolor=red"
-        yield f"\t{ids[e.worker.key()]} -> {to} [label=\"{label}\"{style}];"
+        yield f"\t{ids[e.worker.key()]} -> {to} [label={quote(label)}{style}];"
     yield "}"
 
 
+def where(host):
+    return {"host": host} if host else {}
+
+
 def as_json(job):
-    return {"workers": [{"pid": w.pid, "rank": w.rank, "program": w.program, **w.row} for w in job.workers],
-            "silent": [{"socket": path, "why": str(error)} for path, error in job.silent],
+    return {"workers": [{**where(w.host), "pid": w.pid, "rank": w.rank, "program": w.program, **w.row} for w in job.workers],
+            "silent": [{**where(a.get("host")), "socket": a["socket"], "why": a["error"]} for a in job.silent],
             "cycles": [[list(w.key()) for w in c] for c in job.cycles()],
             "found": list(job.found())}

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Pollux Authors
+"""plx_hosts.py - a tool runs itself on other hosts, and hears answers as lines of JSON
+
+Design notes: the launcher is called as ssh is, and our end of its standard input stays open as long as
+answers are wanted. At its end the tool over there ends itself, so nothing is left behind, however this
+one ends. One thread starts, reads and ends all launchers and never waits for one of them. What comes is
+input: bounded, valid JSON, without control characters, and of a known shape before anything uses it.
+"""
+
+import argparse
+import json
+import math
+import os
+import re
+import selectors
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import plx_job
+
+HOSTS_MAX = 1024
+FIRST_S = 15.0         # so long a host may take to its first answer
+AGAIN_S = 10.0         # between the end of one attempt and the next
+TERM_S = 1.0           # from SIGTERM to SIGKILL
+NOISE_MAX = 64 << 10   # bytes that a login prints before the first answer
+TEXT_MAX = 4096        # characters of one text
+NUMBER_MAX = 1 << 64
+READ_LEN = 1 << 16
+SSH = "ssh"
+OPTIONS = ["-T", "-oBatchMode=yes", "-oConnectTimeout=10"]  # each is one word: other launchers skip them
+MARK = b'{"feed":'     # an answer begins so
+ENDS = (signal.SIGTERM, signal.SIGHUP)
+NAME = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.@:%\[\]-]*")
+
+
+# --- which hosts ---
+
+
+def read_names(path):
+    """The first word of each line, as in a hostfile of mpirun."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            lines = [line.partition("#")[0].split() for line in f]
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from error
+    return [words[0] for words in lines if words]
+
+
+def names(text):
+    """The hosts of --hosts; slots behind a colon, as mpirun takes them, do not matter here."""
+    given = read_names(text[1:]) if text.startswith("@") else [word for word in text.split(",") if word]
+    found = list(dict.fromkeys(re.sub(r"^([^:]+):\d+$", r"\1", name) for name in given))
+    for name in found:
+        if not NAME.fullmatch(name):
+            raise argparse.ArgumentTypeError(f"{name!r} is not the name of a host")
+    if not 1 <= len(found) <= HOSTS_MAX:
+        raise argparse.ArgumentTypeError(f"takes 1 to {HOSTS_MAX} hosts, and has {len(found)}")
+    return found
+
+
+def launcher(text):
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    if not words:
+        raise argparse.ArgumentTypeError("takes a command")
+    return words
+
+
+def add_options(parser):
+    parser.add_argument("-H", "--hosts", type=names, metavar="HOST[,HOST...]|@FILE",
+                        help="ask the processes of these hosts, or of those that a hostfile lists")
+    parser.add_argument("--launcher", type=launcher, default=[SSH], metavar="COMMAND",
+                        help="reaches a host, and is called as ssh is (default: ssh)")
+    parser.add_argument("--remote", metavar="DIR", help="folder of this tool on these hosts (default: as here)")
+    parser.add_argument("--feed", action="store_true", help=argparse.SUPPRESS)
+
+
+def command(args, options):
+    """What a host's shell runs: this tool, on the same sockets."""
+    here = os.path.abspath(sys.argv[0])
+    tool = os.path.join(args.remote or os.path.dirname(here), os.path.basename(here))
+    patterns = args.socket or list(filter(None, [os.environ.get("PLX_RPC_SOCKET")]))
+    return shlex.join([tool, *options, *(word for p in patterns for word in ("-s", os.path.abspath(p)))])
+
+
+def argv_of(name, launch, text):
+    """This host needs no ssh."""
+    own = socket.gethostname()
+    if launch == [SSH] and name in ("localhost", own, own.partition(".")[0]):
+        return ["sh", "-c", text]
+    return [*launch, *OPTIONS, name, text]
+
+
+# --- what they say ---
+
+
+def clean(text):
+    """A text that does nothing to a terminal."""
+    text = text[:TEXT_MAX]
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
+def cleaned(value):
+    """The same JSON with clean texts; ValueError: a number that nothing here counts to."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): cleaned(item) for key, item in value.items()}
+    if isinstance(value, (int, float)) and not abs(value) <= NUMBER_MAX:
+        raise ValueError("a number is out of range")
+    return value
+
+
+def fits(value, shape):
+    """A shape is a type or several, a function, [of each item], or {key: shape}, where "key?" may be missing."""
+    if isinstance(shape, dict):
+        return isinstance(value, dict) and all(
+            fits(value[key.rstrip("?")], item) if key.rstrip("?") in value else key.endswith("?")
+            for key, item in shape.items())
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(fits(item, shape[0]) for item in value)
+    if not isinstance(shape, (type, tuple)):
+        return shape(value)
+    return isinstance(value, shape) and (shape is bool or not isinstance(value, bool))
+
+
+def parse(line, feed, shape):
+    """The answer of a line; ValueError, in words."""
+    try:
+        answer = cleaned(json.loads(line))
+    except (ValueError, RecursionError) as error:
+        raise ValueError("its answer is not valid JSON") from error
+    if not isinstance(answer, dict) or answer.get("feed") != feed:
+        raise ValueError("another version of this tool answers there")
+    if not fits(answer, shape):
+        raise ValueError("its answer has another form")
+    return answer
+
+
+def feed_line(feed, **what):
+    return json.dumps({"feed": feed, **what})
+
+
+def end_with_input():
+    """Of the tool on the other host: whoever started it has gone when its standard input ends."""
+    def wait():
+        while os.read(0, READ_LEN):
+            pass
+        os._exit(0)
+    threading.Thread(target=wait, daemon=True).start()
+
+
+# --- all of them ---
+
+
+class Host:
+    """A host: its launcher, and what it has said last."""
+
+    def __init__(self, name, argv):
+        self.name, self.argv = name, argv
+        self.process, self.streams = None, []
+        self.answer, self.why = None, None  # one of both, once it is settled
+        self.given = None                   # the answer that was given out last
+        self.due = 0.0                      # of its next answer, or of the next attempt
+        self.line, self.noise, self.err = bytearray(), b"", b""
+
+    def settled(self):
+        return self.answer is not None or self.why is not None
+
+    def start(self, now, first_s):
+        self.line, self.noise, self.err, self.due = bytearray(), b"", b"", now + first_s
+        self.process = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, bufsize=0, start_new_session=True)
+        self.streams = [self.process.stdout, self.process.stderr]
+
+    def said(self):
+        """Its last line that is no answer, as the end of a reason."""
+        lines = (self.noise + b"\n" + self.err).decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return clean(last)[:200]
+
+    def take(self, data):
+        """Whole lines that are answers, of what has come."""
+        self.line += data
+        lines = self.line.split(b"\n") if b"\n" in data else [self.line]
+        self.line = lines.pop()
+        for line in lines:
+            if line.startswith(MARK):
+                yield line
+            else:
+                self.noise += line + b"\n"
+        if len(self.noise) > NOISE_MAX or (len(self.line) > NOISE_MAX and not self.line.startswith(MARK)):
+            raise ValueError("what it prints is no answer")
+        if len(self.line) > plx_job.ANSWER_MAX:
+            raise ValueError("its answer is too long")
+
+
+class Hosts:
+    """The hosts, from with on to its end. Another thread hears them: answers() and reasons() never wait."""
+
+    def __init__(self, args, options, feed, shape, gap_s=None):
+        """@param gap_s between two answers; None: each gives one, and is done"""
+        text = command(args, options)
+        self.hosts = [Host(name, argv_of(name, args.launcher, text)) for name in args.hosts]
+        self.feed, self.shape, self.gap_s = feed, shape, gap_s
+        self.first_s = FIRST_S
+        self.selector, self.changed = selectors.DefaultSelector(), threading.Condition()
+        self.closing, self.ending = False, []
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def __enter__(self):
+        for sig in ENDS:
+            signal.signal(sig, lambda sig, _: sys.exit(128 + sig))
+        self.wake_r, self.wake_w = os.pipe()
+        self.selector.register(self.wake_r, selectors.EVENT_READ)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        for sig in (signal.SIGINT, *ENDS):
+            signal.signal(sig, signal.SIG_IGN)  # it ends already
+        self.closing = True
+        os.write(self.wake_w, b"x")
+        self.thread.join()
+
+    def settle(self):
+        """Wait until each host has answered, or has a reason why not: bounded by what a host may take."""
+        with self.changed:
+            self.changed.wait_for(lambda: all(host.settled() for host in self.hosts))
+
+    def news(self, limit_s):
+        """Wait for an answer that was not given out yet of each host that answers; no longer than that."""
+        with self.changed:
+            self.changed.wait_for(lambda: all(h.answer is None or h.answer is not h.given for h in self.hosts), limit_s)
+
+    def answers(self):
+        """(host, its newest answer) of those that answer."""
+        with self.changed:
+            for host in self.hosts:
+                host.given = host.answer
+            return [(host.name, host.answer) for host in self.hosts if host.answer is not None]
+
+    def reasons(self):
+        """{host: why it does not answer}"""
+        with self.changed:
+            return {host.name: host.why or "no answer yet" for host in self.hosts if host.answer is None}
+
+    # -- the thread --
+
+    def run(self):
+        try:
+            self.serve()
+        finally:
+            for host in self.hosts:
+                self.end(host)
+                self.settled(host, host.answer, host.why or "it is not asked any more")
+            while self.ending:
+                self.bury(time.monotonic())
+                time.sleep(0.01)
+
+    def serve(self):
+        while not self.closing:
+            now = time.monotonic()
+            for host in self.hosts:
+                if host.due <= now:
+                    self.is_due(host, now)
+            self.bury(now)
+            ends = [host.due for host in self.hosts] + [at for _, at in self.ending]
+            for key, _ in self.selector.select(min(max(min(ends) - time.monotonic(), 0), 3600)):
+                if key.data is not None:
+                    self.read(key.data, key.fileobj)
+
+    def is_due(self, host, now):
+        if host.process is not None:
+            said = host.said()
+            self.fail(host, "it does not answer" + (f": {said}" if said else ""))
+            return
+        try:
+            host.start(now, self.first_s)
+        except OSError as error:
+            self.fail(host, f"{host.argv[0]}: {error.strerror}")
+            return
+        for stream in host.streams:
+            self.selector.register(stream, selectors.EVENT_READ, host)
+
+    def read(self, host, stream):
+        if stream not in host.streams:
+            return  # it has failed in the same round
+        data = os.read(stream.fileno(), READ_LEN)
+        if not data:
+            self.selector.unregister(stream)
+            host.streams.remove(stream)
+            if not host.streams:
+                self.fail(host, host.said() or "it has ended without an answer")
+        elif stream is host.process.stderr:
+            host.err = (host.err + data)[-TEXT_MAX:]
+        else:
+            self.hear(host, data)
+
+    def hear(self, host, data):
+        try:
+            lines = list(host.take(data))
+            answer = parse(lines[-1], self.feed, self.shape) if lines else None
+        except ValueError as error:
+            said = host.said()
+            self.fail(host, str(error) + (f": {said}" if said else ""))
+            return
+        if answer is None:
+            return
+        host.due = math.inf if self.gap_s is None else time.monotonic() + self.gap_s + self.first_s
+        if self.gap_s is None:
+            self.end(host)
+        host.noise = b""
+        self.settled(host, answer, None)
+
+    def settled(self, host, answer, why):
+        with self.changed:
+            host.answer, host.why = answer, why
+            self.changed.notify_all()
+
+    def fail(self, host, why):
+        self.end(host)
+        host.due = time.monotonic() + AGAIN_S
+        self.settled(host, None, why)
+
+    def end(self, host):
+        """Its launcher and all that this has started; without waiting."""
+        process, host.process = host.process, None
+        if process is None:
+            return
+        for stream in host.streams:
+            self.selector.unregister(stream)
+        host.streams = []
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()
+        kill(process, signal.SIGTERM)
+        self.ending.append((process, time.monotonic() + TERM_S))
+
+    def bury(self, now):
+        """Those that have ended, and those that do not want to."""
+        left = []
+        for process, at in self.ending:
+            if now < at and os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                left.append((process, at))
+                continue
+            kill(process, signal.SIGKILL)
+            process.wait()
+        self.ending = left
+
+
+def kill(process, sig):
+    """Its group, which is its own; nobody has waited for it yet, so that the number is still its."""
+    try:
+        os.killpg(process.pid, sig)
+    except ProcessLookupError:
+        pass
