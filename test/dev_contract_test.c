@@ -178,13 +178,13 @@ int
 msg_send(struct plx_peer *peer, uint64_t i, uint32_t len)
 {
 	static uint8_t data[MSG_MAX];
-	struct plx_tx tx = {.peer = peer, .hdr = &i, .hdr_len = sizeof(i), .data = data,
+	struct plx_tx tx = {.peer = peer, .hdr = &i, .hdr_len = sizeof(i), .data = len != 0 ? data : NULL,
 		.len = len, .op = (uint8_t)i};
 	int rc;
 
 	unit_fill(data, len, i);
 	if (len <= peer->short_max && i % 2 == 0)
-		rc = plx_peer_tx_short(peer, (uint8_t)i, i, data, len);
+		rc = plx_peer_tx_short(peer, (uint8_t)i, i, tx.data, len);
 	else
 		rc = plx_peer_tx(&tx);
 	memset(data, 0xee, len); /* copied before the call returned, or never */

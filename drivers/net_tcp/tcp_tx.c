@@ -94,7 +94,8 @@ tcp_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, 
 	if (unlikely(at == NULL))
 		return tcp_tx_full(p);
 	memcpy(at, &hdr, sizeof(hdr));
-	memcpy(at + sizeof(hdr), data, len);
+	if (len != 0)
+		memcpy(at + sizeof(hdr), data, len);
 	frame_end(p, sizeof(hdr) + len);
 	return 0;
 }
