@@ -132,11 +132,11 @@ put_double(enum conf_ucx_type type, const char *text, struct text *out)
 	return 0;
 }
 
-/* Powers of 2^10: b k m g t; 0: none of them. */
+/* Powers of 2^10: b k m g t, and p e, which UCX prints and does not read; 0: none of them. */
 static uint64_t
 unit_of(char c)
 {
-	static const char units[] = "BKMGT";
+	static const char units[] = "BKMGTPE";
 	const char *p = c != '\0' ? strchr(units, toupper((unsigned char)c)) : NULL;
 
 	return p != NULL ? 1ull << 10 * (p - units) : 0;
@@ -164,8 +164,7 @@ conf_ucx_mem(const char *text, uint64_t *bytes)
 		if (unit == 0 || (end[1] != '\0' && tolower((unsigned char)end[1]) != 'b'))
 			return -EINVAL;
 	}
-	*bytes *= unit;
-	return 0;
+	return __builtin_mul_overflow(*bytes, unit, bytes) ? -EINVAL : 0;
 }
 
 static int
