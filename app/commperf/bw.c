@@ -193,7 +193,7 @@ bw_timed(struct perf_side *s, const struct perf_test *t, size_t size, bool tx, b
 	return rc;
 }
 
-/* The measured messages, and their time: so many, or for so long. */
+/* Send the measured messages: a count of them, or as many as fit into the duration. */
 static int
 bw_count(struct perf_side *s, const struct perf_test *t, size_t size, bool both, struct perf_timed *total)
 {

@@ -43,7 +43,7 @@ hub_refuse(int fd, const char *why)
 	close(fd);
 }
 
-/* Somebody who connected: a rank, or a stranger, who is sent away. */
+/* A connection: of a rank, or of a stranger, which is closed. */
 static bool
 hub_greet(struct hub *h, int fd)
 {

@@ -167,7 +167,7 @@ lat_row(struct perf_side *s, const struct perf_test *t, const struct lat_clock *
 	return 0;
 }
 
-/* Rank 0: so many round trips, or for so long. */
+/* Rank 0: a count of round trips, or as many as fit into the duration. */
 static int
 lat_measure(struct perf_side *s, uint64_t warm, uint64_t n, unsigned flags,
 	struct lat_clock *l, struct perf_timed *total)

@@ -48,7 +48,7 @@ machine_set(json_t *m, const char *name, const char *path, const char *key)
 		json_object_set_new(m, name, page_string(text));
 }
 
-/* What /sys says of the cores of both sides; once, if it is the same. */
+/* The text of a /sys file for the cores of both sides; once, if both agree. */
 static void
 machine_cores(json_t *m, const struct perf_opts *o, const char *name, const char *file)
 {

@@ -8,7 +8,7 @@
 
 #include "plot.h"
 
-/* A string of JSON; what is no UTF-8 in it becomes "?". */
+/* A string of JSON; bytes that are not UTF-8 become "?". */
 json_t *page_string(const char *text);
 
 /* machine.c: one object, names and texts */

@@ -10,7 +10,7 @@
 
 #define PAIRS_MAX 512 /* pairs */
 
-/* What the launcher's environment says. */
+/* Rank and size by the launcher's environment. */
 struct pairs_job {
 	unsigned rank;
 	unsigned n;     /* ranks; even */
