@@ -57,21 +57,28 @@ dt_of(ucp_datatype_t datatype)
 	return (void *)(uintptr_t)(datatype & ~(ucp_datatype_t)UCP_DATATYPE_CLASS_MASK);
 }
 
-/* Call copy for each piece of memory with a part of [offset, offset + len). */
-static void
-iov_walk(struct dt_iov *d, uint64_t offset, uint8_t *other, uint64_t len, bool pack)
+/* Make the piece with the byte at offset the present one; behind the last byte there is none. @return bytes before it */
+static uint64_t
+iov_seek(struct dt_iov *d, uint64_t offset)
 {
 	if (offset < d->i_offset) {
 		d->i = 0;
 		d->i_offset = 0;
 	}
-	while (len > 0 && d->i < d->n) {
-		uint64_t skip = offset - d->i_offset, n;
+	while (d->i < d->n && offset - d->i_offset >= d->v[d->i].length)
+		d->i_offset += d->v[d->i++].length;
+	return offset - d->i_offset;
+}
 
-		if (skip >= d->v[d->i].length) {
-			d->i_offset += d->v[d->i++].length;
-			continue;
-		}
+/* Copy each part of [offset, offset + len). */
+static void
+iov_walk(struct dt_iov *d, uint64_t offset, uint8_t *other, uint64_t len, bool pack)
+{
+	while (len > 0) {
+		uint64_t skip = iov_seek(d, offset), n;
+
+		if (d->i == d->n)
+			return;
 		n = RTE_MIN(len, d->v[d->i].length - skip);
 		if (pack)
 			memcpy(other, (char *)d->v[d->i].buffer + skip, n);
@@ -99,15 +106,10 @@ static void *
 iov_at(struct plx_dt *dt, uint64_t offset, uint64_t *len)
 {
 	struct dt_iov *d = (struct dt_iov *)dt;
+	uint64_t skip = iov_seek(d, offset);
 
-	if (offset < d->i_offset) {
-		d->i = 0;
-		d->i_offset = 0;
-	}
-	while (offset - d->i_offset >= d->v[d->i].length)
-		d->i_offset += d->v[d->i++].length;
-	*len = d->v[d->i].length - (offset - d->i_offset);
-	return (char *)d->v[d->i].buffer + (offset - d->i_offset);
+	*len = d->v[d->i].length - skip;
+	return (char *)d->v[d->i].buffer + skip;
 }
 
 static int
