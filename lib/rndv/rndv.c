@@ -110,6 +110,14 @@ rndv_send_asked(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq,
 	return req;
 }
 
+int
+rndv_recv_name(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
+
+	return v->id.index != 0 ? 0 : plx_req_id_get(&r->ids, req, &v->id);
+}
+
 struct plx_req *
 rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id id)
 {
@@ -269,13 +277,10 @@ recv_ask(struct plx_rndv *r, struct plx_req *req, int err)
 {
 	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	struct plx_wire_pull h = {.sreq = v->rts.sreq, .offset = v->base};
-	int rc;
+	int rc = rndv_recv_name(r, req);
 
-	if (v->id.index == 0) {
-		rc = plx_req_id_get(&r->ids, req, &v->id);
-		if (rc != 0)
-			return rc;
-	}
+	if (rc != 0)
+		return rc;
 	v->role = RNDV_ASK;
 	v->err = err;
 	h.rreq = v->id;

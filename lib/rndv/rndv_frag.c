@@ -16,7 +16,7 @@ rndv_frag_start(struct plx_rndv *r, struct plx_req *req)
 	struct plx_wire_pull h;
 	int rc;
 
-	rc = v->id.index != 0 ? 0 : plx_req_id_get(&r->ids, req, &v->id);
+	rc = rndv_recv_name(r, req);
 	if (rc != 0)
 		return rc;
 	v->role = RNDV_AWAIT;

@@ -81,6 +81,8 @@ rndv_cursor(const struct plx_rndv_rx *v)
 bool rndv_is_valid(const struct plx_rndv_rx *v);
 bool rndv_epoch_is(const struct plx_ep *ep, uint32_t epoch);
 void rndv_cursor_put(struct plx_rndv_rx *v);
+/** Give a receive the name by which the sender answers; it may have one. @return 0; -ENOMEM */
+int rndv_recv_name(struct plx_rndv *r, struct plx_req *req);
 void rndv_send_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);
 void rndv_send_stop_run(struct plx_rndv *r, struct plx_req *req);
 void rndv_recv_start_run(struct plx_rndv *r, struct plx_req *req, enum rndv_role role);

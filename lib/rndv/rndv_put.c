@@ -31,7 +31,7 @@ rndv_put_start(struct plx_rndv *r, struct plx_req *req)
 	if (rc != 0)
 		return rc;
 	v->mem = mem.drv;
-	rc = plx_req_id_get(&r->ids, req, &v->id);
+	rc = rndv_recv_name(r, req);
 	if (rc != 0)
 		goto dereg;
 	h = (struct plx_wire_into){.sreq = v->rts.sreq, .rreq = v->id, .offset = v->base,

@@ -71,7 +71,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 
 	if (v->copy <= CHUNK_MIN) /* sharing one chunk costs more than it saves */
 		return -EAGAIN;
-	rc = v->id.index != 0 ? 0 : plx_req_id_get(&r->ids, req, &v->id);
+	rc = rndv_recv_name(r, req);
 	if (rc != 0)
 		return rc;
 	v->slot = cursor_get(r, v->ep->peer->q);

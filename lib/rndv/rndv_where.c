@@ -16,7 +16,7 @@ where_ask(struct plx_rndv *r, struct plx_req *req)
 {
 	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	struct plx_wire_pull h = {.sreq = v->rts.sreq, .offset = v->base + v->offset, .len = v->copy - v->offset};
-	int rc = v->id.index != 0 ? 0 : plx_req_id_get(&r->ids, req, &v->id);
+	int rc = rndv_recv_name(r, req);
 
 	if (rc != 0)
 		return rc;
