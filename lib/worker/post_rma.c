@@ -27,6 +27,15 @@ later(struct plx_worker *w, const struct plx_rma_do *d)
 	return rc;
 }
 
+/* Move the late operations of an ep. @return whether the next may pass: not while the target has one of them */
+static inline bool
+late_is_over(struct plx_worker *w, struct plx_ep *ep)
+{
+	if (unlikely(plx_rma_ep(ep)->n_late != 0))
+		worker_rma_run(w, ep);
+	return likely(!plx_rma_offers(ep));
+}
+
 /* As the owner. */
 static int
 rma_now(struct plx_worker *w, const struct plx_rma_do *d, bool hides)
@@ -35,10 +44,8 @@ rma_now(struct plx_worker *w, const struct plx_rma_do *d, bool hides)
 
 	if (plx_rma_is_late(&w->rma, d))
 		return hides ? later(w, d) : -EAGAIN;
-	if (unlikely(plx_rma_ep(d->ep)->n_late != 0))
-		worker_rma_run(w, d->ep);
-	if (unlikely(plx_rma_offers(d->ep)))
-		return -EAGAIN; /* it waits behind that */
+	if (!late_is_over(w, d->ep))
+		return -EAGAIN;
 	if (d->kind == PLX_RMA_PUT && plx_rma_is_quick(&w->rma, d->ep, d->rkey, d->len)) {
 		if (plx_rma_ep(d->ep)->sure != 0) {
 			plx_rma_ep(d->ep)->sure--;
@@ -85,13 +92,11 @@ plx_worker_rma_pieces(struct plx_worker *w, struct plx_ep *ep, uint8_t kind,
 		*n = 0;
 		return -EAGAIN;
 	}
-	if (plx_rma_ep(ep)->n_late != 0)
-		worker_rma_run(w, ep);
-	if (plx_rma_offers(ep)) {
+	if (late_is_over(w, ep)) {
+		rc = plx_rma_pieces_now(&w->rma, ep, kind, pieces, n);
+	} else {
 		*n = 0;
 		rc = -EAGAIN;
-	} else {
-		rc = plx_rma_pieces_now(&w->rma, ep, kind, pieces, n);
 	}
 	plx_worker_busy(w);
 	if (w->dedicated)
