@@ -128,7 +128,7 @@ int mlx_addr_reach(const struct mlx_addr *own, const struct mlx_addr *to);
 /** @return whether two that reach each other do so without a router. Thread: any. */
 bool mlx_addr_one_net(const struct mlx_addr *own, const struct mlx_addr *to);
 
-/** What the addresses of two that reach each other say of the path between them. Thread: any. */
+/** Fill in the facts of the path between two addresses that reach each other. Thread: any. */
 void mlx_addr_path(const struct mlx_addr *own, const struct mlx_addr *to, struct plx_dev_path *out);
 
 static inline uint16_t

@@ -22,18 +22,18 @@ struct plx_dev {
 };
 
 /**
- * What is known of a path between two queues, as far as it tells paths apart. Both sides find the same, but for `works`,
- * `known` and `dead`, which one of them may have seen alone. plx_dev_path_rank() says what counts more.
+ * The facts that tell paths between two queues apart. Both sides find the same, but for works, known and dead, which one
+ * of them may have seen alone. plx_dev_path_rank() weighs them.
  */
 struct plx_dev_path {
 	/* by the driver */
 	bool works;	/* this side's port is up, and no attempt has failed lately */
 	bool one_net;	/* it is known to need no router */
-	bool one_place; /* both are as many-th ports of their workers: the same place is likely to be on one network */
+	bool one_place; /* the two ports have the same number at their workers: they are likely to be on one network */
 	uint8_t speed;	/* the slower one's, 0 to 15 */
 	uint8_t n_near; /* of the two, those whose owner's cores are near the device */
 	/* by lib/dev */
-	bool known, dead; /* the two are connected: so both sides use the same pair; or were */
+	bool known, dead; /* the two are connected, so that both sides use the same pair; or were */
 	bool self;	  /* it leads from a queue to itself */
 	uint32_t spread;  /* makes equal paths differ, and spreads peers over them */
 };

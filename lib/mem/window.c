@@ -456,7 +456,7 @@ find_at(const struct plx_windows *w, uint64_t addr)
 	return from > 0 ? &w->w[from - 1] : NULL;
 }
 
-/* What lies behind m, or before the first segment if m is NULL, up to the next is in none. */
+/* Remember the gap behind m, or before the first segment if m is NULL: it is in no segment. */
 static void *
 find_none(struct plx_windows *w, const struct mapped *m)
 {

@@ -14,7 +14,7 @@
 
 #define PLX_RMA_CELL_DATA 976u /* bytes */
 
-/** Who changes OFFERED does the operation. */
+/** The side that changes OFFERED does the operation. */
 enum plx_rma_cell_state {
 	PLX_RMA_CELL_IDLE,
 	PLX_RMA_CELL_OFFERED,
@@ -23,7 +23,7 @@ enum plx_rma_cell_state {
 	PLX_RMA_CELL_LEFT,  /* the initiator has left while it was TAKEN: the target frees the cell */
 };
 
-/** What is offered; written by the initiator, and input of the target. */
+/** The offered operation; written by the initiator, and input of the target. */
 struct plx_rma_cell_op {
 	uint64_t token, addr; /* of the target's memory */
 	uint32_t index;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rma_cell.c - cells of shared areas: who has one, and the target's part of an offer
+ * rma_cell.c - cells of shared areas: their owners, and the target's part of an offer
  *
  * Design notes
  * - A cell belongs to one initiator until that leaves. When its process has ended, the target frees

@@ -6,8 +6,8 @@
  * Design notes
  * - The device needs a system call, which takes longer than a message to a target that polls and
  *   its answer. So the initiator offers the operation: it writes it to a cell of the target's
- *   shared area, and sends a message that names the cell. Whoever changes the cell's state from
- *   OFFERED does it: the target in its turn, or the initiator, by the device, when the target has
+ *   shared area, and sends a message that names the cell. The side that changes the cell's state
+ *   from OFFERED does it: the target in its turn, or the initiator, by the device, when the target has
  *   not in offer_ticks. So it is done once, and no initiator waits for a target that computes.
  * - The answer is in the cell as well, and takes no message.
  * - An ep offers one operation at a time. Those behind it wait, so their order stays.

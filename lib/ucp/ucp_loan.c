@@ -11,7 +11,7 @@
 
 _Static_assert(PLX_LOAN_PIECES == PLX_LOAN_MAX_IOV, "as promised");
 
-/* What the owner is to do with a loan. */
+/* A call of the owner about a loan. */
 struct loan_call {
 	struct plx_worker *core;
 	struct plx_msg *m;
