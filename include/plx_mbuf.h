@@ -134,6 +134,30 @@ plx_mbuf_kept_free(void *addr, void *arg)
 	rte_mempool_put(rte_mempool_from_obj(k), k);
 }
 
+/* A descriptor of the pool refers to a message. */
+static inline struct plx_mbuf_kept *
+plx_mbuf_kept_fill(void *obj, const struct plx_mbuf_kept *what)
+{
+	struct plx_mbuf_kept *k = (struct plx_mbuf_kept *)obj;
+
+	k->data = what->data;
+	k->worker = what->worker;
+	k->event = what->event;
+	k->loan = what->loan;
+	k->info.free_cb = plx_mbuf_kept_free;
+	k->info.fcb_opaque = k;
+	return k;
+}
+
+/* An mbuf refers to len bytes of a message. */
+static inline void
+plx_mbuf_attach_one(struct rte_mbuf *m, struct plx_mbuf_kept *k, void *at, size_t len)
+{
+	rte_pktmbuf_attach_extbuf(m, at, RTE_BAD_IOVA, (uint16_t)len, &k->info);
+	m->data_off = 0;
+	m->data_len = (uint16_t)len;
+}
+
 /* The rest of plx_mbuf_keep_x(). */
 static inline int
 plx_mbuf_keep(struct rte_mbuf *m, struct rte_mempool *kept, const struct plx_mbuf_kept *what, size_t len)
@@ -145,17 +169,9 @@ plx_mbuf_keep(struct rte_mbuf *m, struct rte_mempool *kept, const struct plx_mbu
 		return -EMSGSIZE;
 	if (rte_mempool_get(kept, &obj) != 0)
 		return -ENOBUFS;
-	k = (struct plx_mbuf_kept *)obj;
-	k->data = what->data;
-	k->worker = what->worker;
-	k->event = what->event;
-	k->loan = NULL;
-	k->info.free_cb = plx_mbuf_kept_free;
-	k->info.fcb_opaque = k;
+	k = plx_mbuf_kept_fill(obj, what);
 	rte_mbuf_ext_refcnt_set(&k->info, 1);
-	rte_pktmbuf_attach_extbuf(m, k->data, RTE_BAD_IOVA, (uint16_t)len, &k->info);
-	m->data_off = 0;
-	m->data_len = (uint16_t)len;
+	plx_mbuf_attach_one(m, k, k->data, len);
 	m->pkt_len = (uint32_t)len;
 	return 0;
 }
@@ -177,6 +193,7 @@ plx_mbuf_keep_am(struct rte_mbuf *m, struct rte_mempool *kept, ucp_worker_h work
 	what.data = data;
 	what.worker = worker;
 	what.event = NULL;
+	what.loan = NULL;
 	return plx_mbuf_keep(m, kept, &what, len);
 }
 
@@ -194,6 +211,7 @@ plx_mbuf_keep_event(struct rte_mbuf *m, struct rte_mempool *kept, cci_event_t *e
 	what.worker = NULL;
 	what.data = (void *)(uintptr_t)event->recv.ptr;
 	what.event = event;
+	what.loan = NULL;
 	return plx_mbuf_keep(m, kept, &what, event->recv.len);
 }
 
@@ -241,9 +259,7 @@ plx_mbuf_attach(struct rte_mbuf *m, struct plx_mbuf_kept *k, const ucp_dt_iov_t 
 	for (size_t i = 0; i < n_iov; i++) {
 		for (size_t done = 0, len; done < iov[i].length; done += len) {
 			len = RTE_MIN(iov[i].length - done, (size_t)PLX_MBUF_LOAN_LEN);
-			rte_pktmbuf_attach_extbuf(m, (char *)iov[i].buffer + done, RTE_BAD_IOVA, (uint16_t)len, &k->info);
-			m->data_off = 0;
-			m->data_len = (uint16_t)len;
+			plx_mbuf_attach_one(m, k, (char *)iov[i].buffer + done, len);
 			head->pkt_len += (uint32_t)len;
 			n++;
 			last = m;
@@ -276,7 +292,7 @@ plx_mbuf_loan_am(struct rte_mbuf **m, struct rte_mempool *pool, struct rte_mempo
 {
 	size_t n = len / PLX_MBUF_LOAN_LEN + PLX_LOAN_MAX_IOV;
 	ucp_dt_iov_t iov[PLX_LOAN_MAX_IOV];
-	struct plx_mbuf_kept *k;
+	struct plx_mbuf_kept what, *k;
 	struct rte_mbuf *list;
 	ucs_status_t status;
 	plx_loan_h loan;
@@ -293,13 +309,11 @@ plx_mbuf_loan_am(struct rte_mbuf **m, struct rte_mempool *pool, struct rte_mempo
 		rte_mempool_put(kept, obj);
 		return status == UCS_ERR_UNSUPPORTED ? -EOPNOTSUPP : -ENOBUFS;
 	}
-	k = (struct plx_mbuf_kept *)obj;
-	k->data = NULL;
-	k->worker = NULL;
-	k->event = NULL;
-	k->loan = loan;
-	k->info.free_cb = plx_mbuf_kept_free;
-	k->info.fcb_opaque = k;
+	what.data = NULL;
+	what.worker = NULL;
+	what.event = NULL;
+	what.loan = loan;
+	k = plx_mbuf_kept_fill(obj, &what);
 	plx_mbuf_attach(list, k, iov, plx_loan_iov(loan, iov, PLX_LOAN_MAX_IOV));
 	*m = list;
 	return 0;
