@@ -15,11 +15,8 @@
 #include <unistd.h>
 
 #include <rte_cycles.h>
-#include <rte_eal.h>
 
-#include <plx_mbuf.h>
-
-#include <CUnit/Basic.h>
+#include "mbuf_util.h"
 
 #define AM_ID	 7
 #define ROOM	 8000u /* of an mbuf, bytes */
@@ -32,7 +29,6 @@ struct order {
 	char what; /* M: from mapped memory; P: from private; F: close by force and write to the buffer */
 };
 
-static struct rte_mempool *pool, *kept;
 static ucp_context_h context;
 static ucp_worker_h worker;
 static struct plx_mbuf_receiver receiver;
@@ -426,9 +422,6 @@ a_loan_takes_no_time_for_its_bytes(void)
 int
 main(void)
 {
-	char *args[] = {(char *)"loan_test", (char *)"--no-huge", (char *)"--no-shconf", (char *)"--no-pci",
-		(char *)"--no-telemetry", (char *)"-m", (char *)"64", (char *)"--log-level=*:3", (char *)"--lcores",
-		(char *)"0@0", NULL};
 	CU_TestInfo tests[] = {
 		{(char *)"a_send_completes_when_its_loan_is_freed", a_send_completes_when_its_loan_is_freed},
 		{(char *)"private_memory_is_copied", private_memory_is_copied},
@@ -439,17 +432,7 @@ main(void)
 		{(char *)"a_loan_takes_no_time_for_its_bytes", a_loan_takes_no_time_for_its_bytes},
 		CU_TEST_INFO_NULL,
 	};
-	CU_SuiteInfo suites[] = {{(char *)"loan", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
 
 	signal(SIGPIPE, SIG_IGN);
-	if (rte_eal_init((int)(sizeof(args) / sizeof(args[0])) - 1, args) < 0)
-		return EXIT_FAILURE;
-	pool = rte_pktmbuf_pool_create("mbufs", 1023, 0, 0, ROOM + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
-	kept = plx_mbuf_kept_pool("kept", 15);
-	if (pool == NULL || kept == NULL || CU_initialize_registry() != CUE_SUCCESS ||
-		CU_register_suites(suites) != CUE_SUCCESS)
-		return EXIT_FAILURE;
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	return CU_get_number_of_failures() == 0 && rte_eal_cleanup() == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return mbuf_run("loan", tests, 1023, ROOM);
 }

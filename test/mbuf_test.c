@@ -3,21 +3,16 @@
  *
  * mbuf_test.c - plx_mbuf.h: chains as iov, and messages kept as mbufs
  *
- * The EAL is the program's. What returns a message is replaced, and counts.
+ * The EAL is the program's. The functions that return a message are replaced, and count.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_eal.h>
-
-#include <plx_mbuf.h>
-
-#include <CUnit/Basic.h>
+#include "mbuf_util.h"
 
 #define ROOM 1000u
 
-static struct rte_mempool *pool, *kept;
 static unsigned n_released, n_returned;
 static const void *released;
 
@@ -141,9 +136,6 @@ what_cannot_be_kept_changes_nothing(void)
 int
 main(void)
 {
-	char *args[] = {(char *)"mbuf_test", (char *)"--no-huge", (char *)"--no-shconf", (char *)"--no-pci",
-		(char *)"--no-telemetry", (char *)"-m", (char *)"64", (char *)"--log-level=*:3", (char *)"--lcores",
-		(char *)"0@0", NULL};
 	CU_TestInfo tests[] = {
 		{(char *)"a_chain_is_an_iov_of_its_segments", a_chain_is_an_iov_of_its_segments},
 		{(char *)"the_last_mbuf_returns_the_message", the_last_mbuf_returns_the_message},
@@ -151,16 +143,6 @@ main(void)
 		{(char *)"what_cannot_be_kept_changes_nothing", what_cannot_be_kept_changes_nothing},
 		CU_TEST_INFO_NULL,
 	};
-	CU_SuiteInfo suites[] = {{(char *)"mbuf", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
 
-	if (rte_eal_init((int)(sizeof(args) / sizeof(args[0])) - 1, args) < 0)
-		return EXIT_FAILURE;
-	pool = rte_pktmbuf_pool_create("mbufs", 15, 0, 0, ROOM + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
-	kept = plx_mbuf_kept_pool("kept", 15);
-	if (pool == NULL || kept == NULL || CU_initialize_registry() != CUE_SUCCESS ||
-		CU_register_suites(suites) != CUE_SUCCESS)
-		return EXIT_FAILURE;
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	return CU_get_number_of_failures() == 0 && rte_eal_cleanup() == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return mbuf_run("mbuf", tests, 15, ROOM);
 }
