@@ -11,19 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "perf.h"
-
-static double
-chan_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
 
 static int
 chan_resolve(const char *host, const char *port, bool passive, struct addrinfo **out)
@@ -45,13 +35,13 @@ chan_resolve(const char *host, const char *port, bool passive, struct addrinfo *
 static int
 chan_poll(int fd, short events, double timeout)
 {
-	double end = chan_now() + timeout;
+	double end = place_now() + timeout;
 	struct pollfd pfd = {.fd = fd, .events = events};
 	int rc, ms = -1;
 
 	do {
 		if (timeout > 0)
-			ms = chan_now() < end ? (int)((end - chan_now()) * 1e3) + 1 : 0;
+			ms = place_now() < end ? (int)((end - place_now()) * 1e3) + 1 : 0;
 		rc = poll(&pfd, 1, ms);
 	} while (rc < 0 && errno == EINTR);
 	return rc > 0 ? 0 : rc == 0 ? -ETIMEDOUT : -errno;
@@ -158,13 +148,13 @@ chan_dial_any(const struct addrinfo *ai, double timeout)
 int
 chan_connect(const char *host, const char *port, double timeout, double refused_s)
 {
-	double end = chan_now() + refused_s;
+	double end = place_now() + refused_s;
 	struct addrinfo *ai;
 	int rc;
 
 	if (chan_resolve(host, port, false, &ai) != 0)
 		return -EINVAL;
-	while ((rc = chan_dial_any(ai, timeout)) == -ECONNREFUSED && chan_now() < end)
+	while ((rc = chan_dial_any(ai, timeout)) == -ECONNREFUSED && place_now() < end)
 		usleep(50000);
 	freeaddrinfo(ai);
 	return rc;
@@ -186,7 +176,7 @@ chan_write(int fd, const void *data, size_t len, double end)
 		}
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return -errno;
-		if (chan_now() > end)
+		if (place_now() > end)
 			return -ETIMEDOUT;
 		poll(&pfd, 1, 10);
 	}
@@ -197,7 +187,7 @@ chan_write(int fd, const void *data, size_t len, double end)
 int
 chan_send(int fd, const void *data, size_t len, double timeout)
 {
-	double end = chan_now() + timeout;
+	double end = place_now() + timeout;
 	uint32_t head = (uint32_t)len;
 	int rc = chan_write(fd, &head, sizeof(head), end);
 
@@ -223,7 +213,7 @@ chan_read(struct perf_side *s, int fd, void *data, size_t len, double end)
 			return -ECONNRESET;
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		if (chan_now() > end)
+		if (place_now() > end)
 			return -ETIMEDOUT;
 		if (s != NULL && s->be_priv != NULL) {
 			for (int i = 0; i < 64; i++)
@@ -239,7 +229,7 @@ chan_read(struct perf_side *s, int fd, void *data, size_t len, double end)
 int
 chan_recv(struct perf_side *s, int fd, void **data, size_t *len, double timeout)
 {
-	double end = chan_now() + timeout;
+	double end = place_now() + timeout;
 	uint32_t head;
 	char *buf;
 	int rc;

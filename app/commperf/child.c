@@ -13,21 +13,11 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "child.h"
 
 #define CHILD_TLS "posix,cma,self"
-
-double
-child_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
 
 void
 child_arg(struct child_args *a, const char *fmt, ...)
@@ -107,7 +97,7 @@ child_start(const struct child_args *a, const struct child_how *how)
 }
 
 /*
- * Wait until deadline (s, of child_now()); after it, or when the user stops all, the whole
+ * Wait until deadline (s, of place_now()); after it, or when the user stops all, the whole
  * group is killed. Exit status, or -1.
  */
 int
@@ -124,7 +114,7 @@ child_finish(pid_t pid, double deadline)
 			break;
 		if (got < 0)
 			return -1;
-		if (child_now() > deadline || perf_stopped() != 0) {
+		if (place_now() > deadline || perf_stopped() != 0) {
 			kill(-pid, SIGKILL);
 			TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
 			if (perf_stopped() == 0)

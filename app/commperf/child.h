@@ -32,7 +32,6 @@ struct child_how {
 	char env[CHILD_MAX_ENV][64]; /* NAME=value; "": none */
 };
 
-double child_now(void); /* s, of a monotonic clock */
 void child_arg(struct child_args *a, const char *fmt, ...) __rte_format_printf(2, 3);
 void child_args_free(struct child_args *a);
 pid_t child_start(const struct child_args *a, const struct child_how *how);

@@ -81,11 +81,11 @@ hub_greet(struct hub *h, int fd)
 static int
 hub_meet(struct hub *h, int lfd)
 {
-	double end = (double)place_clock_ns() * 1e-9 + h->o->timeout;
+	double end = place_now() + h->o->timeout;
 	unsigned came = 0;
 
 	while (came < h->n) {
-		double left = end - (double)place_clock_ns() * 1e-9;
+		double left = end - place_now();
 		int fd = left > 0 && perf_stopped() == 0 ? chan_accept(lfd, left < 1 ? left : 1) : -ENOTCONN;
 
 		if (fd >= 0)

@@ -162,7 +162,7 @@ load_ready(int fd, unsigned n, double deadline)
 
 		if (perf_stopped() != 0)
 			return -EINTR;
-		if (child_now() > deadline)
+		if (place_now() > deadline)
 			return -ETIMEDOUT;
 		if (poll(&pfd, 1, 100) <= 0)
 			continue;
@@ -180,7 +180,7 @@ load_figures(struct load *l, const struct load_scene *scene, int ready, int go)
 {
 	static const char bytes[PERF_MAX_RANKS];
 	unsigned pairs = scene->ranks / 2;
-	double deadline = child_now() + LOAD_START_S;
+	double deadline = place_now() + LOAD_START_S;
 	int rc = 0;
 
 	for (unsigned i = 0; i < 2 * l->n_sizes && rc == 0; i++) {
@@ -191,7 +191,7 @@ load_figures(struct load *l, const struct load_scene *scene, int ready, int go)
 		load_busy_start(l, scene->busy);
 		if (write(go, bytes, pairs) != (ssize_t)pairs)
 			rc = -EPIPE;
-		deadline = child_now() + load_seconds(l, scene) + LOAD_END_S;
+		deadline = place_now() + load_seconds(l, scene) + LOAD_END_S;
 	}
 	for (unsigned i = 0; i < pairs; i++) {
 		if (child_finish(l->pid[i], rc == 0 ? deadline : 0) != 0 && rc == 0)

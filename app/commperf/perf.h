@@ -375,7 +375,8 @@ void perf_stop_is_for_parent(void); /* in a side: its launcher stops it */
 int place_pin(int cpu);
 int place_eal_init(const struct perf_opts *o, int cpu);
 double place_tsc_hz(void);
-uint64_t place_clock_ns(void);
+uint64_t place_clock_ns(void); /* monotonic */
+double place_now(void);         /* the same clock, in s */
 uint64_t place_memory(const char *key);
 
 /* chan.c: the stream between the two sides */

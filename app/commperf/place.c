@@ -59,6 +59,12 @@ place_clock_ns(void)
 	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }
 
+double
+place_now(void)
+{
+	return (double)place_clock_ns() * 1e-9;
+}
+
 /* Ticks a second, against the monotonic clock, over 30 ms. */
 double
 place_tsc_hz(void)

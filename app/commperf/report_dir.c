@@ -52,7 +52,7 @@ report_ask(const struct perf_opts *o)
 	report_path(o, "pollux_info.json", path, sizeof(path));
 	child_arg(&a, "%s", program);
 	child_arg(&a, "--json");
-	if (child_finish(child_start(&a, &how), child_now() + REPORT_INFO_S) == 0)
+	if (child_finish(child_start(&a, &how), place_now() + REPORT_INFO_S) == 0)
 		info = json_load_file(path, 0, NULL);
 	if (info == NULL)
 		fprintf(stderr, "commperf: the report has no settings: %s says nothing\n", program);

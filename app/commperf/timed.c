@@ -20,12 +20,6 @@
 #define TIMED_GROWTH  4.0
 #define TIMED_SHOW_S  1.0
 
-static double
-timed_now(void)
-{
-	return (double)place_clock_ns() * 1e-9;
-}
-
 static uint64_t
 timed_size(const struct perf_timed *t)
 {
@@ -73,7 +67,7 @@ timed_tell(struct perf_timed *t, uint64_t n)
 int
 perf_timed_next(struct perf_timed *t, uint64_t *n)
 {
-	double now = timed_now();
+	double now = place_now();
 
 	if (t->s->rank == 1)
 		return timed_hear(t, n) != 0 ? -1 : timed_say(t, *n);
@@ -104,7 +98,7 @@ timed_value(const struct perf_timed *t, uint64_t n, uint64_t ticks)
 void
 perf_timed_add(struct perf_timed *t, uint64_t n, uint64_t ticks)
 {
-	double now = timed_now();
+	double now = place_now();
 	struct perf_live live = {.size = t->size, .at = now - t->begin, .of = t->s->o->duration, .rate = t->rate};
 
 	t->n += n;

@@ -485,7 +485,7 @@ vs_perftest_once(struct vs *v, const struct perf_test *t, uint64_t size, bool pl
 	const struct perf_opts *o = v->o;
 	bool latency = strcmp(t->name, "tag_bw") != 0;
 	uint64_t n = perf_iters(o, latency, size);
-	double start = child_now(), limit = start + o->timeout;
+	double start = place_now(), limit = start + o->timeout;
 	struct child_how how = {.tls = plain};
 	struct child_args server = {.n = 0}, client = {.n = 0};
 	char path[96], sink[96];
@@ -517,10 +517,10 @@ vs_perftest_once(struct vs *v, const struct perf_test *t, uint64_t size, bool pl
 	pid = child_start(&server, &how);
 	how.out = path;
 	how.cpu = o->cpus[o->n_cpus > 1];
-	while (!vs_listens(v->port) && child_now() < start + 5)
+	while (!vs_listens(v->port) && place_now() < start + 5)
 		usleep(5000);
 	rc = child_finish(child_start(&client, &how), limit);
-	if (child_finish(pid, rc == 0 ? child_now() + 5 : child_now()) != 0 && rc == 0)
+	if (child_finish(pid, rc == 0 ? place_now() + 5 : place_now()) != 0 && rc == 0)
 		rc = -1;
 	child_args_free(&server);
 	child_args_free(&client);
