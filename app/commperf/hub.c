@@ -111,14 +111,6 @@ hub_start(struct hub *h)
 
 /* ---- what they say ---- */
 
-static int
-hub_cmp(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* A line of all pairs: the total, and the least, median and greatest of the pairs. */
 static void
 hub_line(struct hub *h)
@@ -137,8 +129,7 @@ hub_line(struct hub *h)
 		row.n += h->line[i].n;
 		row.errors += h->line[i].errors;
 	}
-	qsort(v, h->half, sizeof(v[0]), hub_cmp);
-	median = h->half % 2 ? v[h->half / 2] : (v[h->half / 2 - 1] + v[h->half / 2]) / 2;
+	median = rows_median(v, h->half);
 	row.value = row.higher_better ? sum : median;
 	if (row.higher_better)
 		perf_row_field(&row, "total", sum);

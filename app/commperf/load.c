@@ -289,14 +289,6 @@ load_one(struct load *l, const struct load_scene *scene, unsigned way, unsigned 
 
 /* ---- the table ---- */
 
-static int
-load_cmp(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Of the present ones; 0: there are none. */
 static double
 load_median(const double *v, unsigned n)
@@ -308,8 +300,7 @@ load_median(const double *v, unsigned n)
 		if (v[i] > 0)
 			sorted[k++] = v[i];
 	}
-	qsort(sorted, k, sizeof(sorted[0]), load_cmp);
-	return k == 0 ? 0 : k & 1 ? sorted[k / 2] : (sorted[k / 2 - 1] + sorted[k / 2]) / 2;
+	return rows_median(sorted, k);
 }
 
 /* The ratio of ours to the other; 0: one is missing. */

@@ -390,6 +390,8 @@ int chan_recv(struct perf_side *s, int fd, void **data, size_t *len, double time
 /* rows.c: a list of results, to and from JSON */
 struct perf_row *rows_add(struct perf_rows *rows, const struct perf_row *row);
 void rows_reduce(struct perf_rows *rows, size_t first, bool best);
+/* Sorts v. @return the median, 0 of none */
+double rows_median(double *v, unsigned n);
 void rows_free(struct perf_rows *rows);
 bool rows_same_key(const struct perf_row *a, const struct perf_row *b);
 json_t *rows_to_json(const struct perf_opts *o, const struct perf_rows *rows);

@@ -93,6 +93,21 @@ rows_reduce(struct perf_rows *rows, size_t first, bool best)
 	free(in);
 }
 
+static int
+rows_cmp(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+double
+rows_median(double *v, unsigned n)
+{
+	qsort(v, n, sizeof(*v), rows_cmp);
+	return n == 0 ? 0 : n & 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
 static json_t *
 row_to_json(const struct perf_row *row)
 {

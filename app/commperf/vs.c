@@ -192,21 +192,6 @@ vs_pair(struct vs *v, const struct perf_test *t, const uint64_t *sizes, unsigned
 
 /* ---- the median of the pairs, and the table ---- */
 
-static int
-vs_cmp(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double
-vs_median(double *v, unsigned n)
-{
-	qsort(v, n, sizeof(*v), vs_cmp);
-	return n == 0 ? 0 : n & 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
-
 static bool
 vs_pair_fair(const struct vs_key *k, unsigned i)
 {
@@ -234,11 +219,11 @@ vs_key_close(struct vs_key *k)
 		raw_b[k->used] = k->raw_b[i];
 		r[k->used++] = k->b[i] != 0 ? k->a[i] / k->b[i] : 0;
 	}
-	k->med_a = vs_median(a, k->used);
-	k->med_b = vs_median(b, k->used);
-	k->ratio = vs_median(r, k->used);
-	k->med_raw_a = vs_median(raw_a, k->used);
-	k->med_raw_b = vs_median(raw_b, k->used);
+	k->med_a = rows_median(a, k->used);
+	k->med_b = rows_median(b, k->used);
+	k->ratio = rows_median(r, k->used);
+	k->med_raw_a = rows_median(raw_a, k->used);
+	k->med_raw_b = rows_median(raw_b, k->used);
 }
 
 static void
