@@ -34,7 +34,7 @@ plot_find(struct plot *p, const char *chart, const char *name)
 }
 
 static struct plot_series *
-plot_new(struct plot *p, const char *chart, const char *name, const char *unit, bool depth)
+plot_new(struct plot *p, const char *chart, const char *name, const struct perf_row *row)
 {
 	struct plot_series *s;
 
@@ -43,21 +43,21 @@ plot_new(struct plot *p, const char *chart, const char *name, const char *unit, 
 	s = &p->s[p->n++];
 	snprintf(s->chart, sizeof(s->chart), "%s", chart);
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	snprintf(s->unit, sizeof(s->unit), "%s", unit);
-	snprintf(s->axis, sizeof(s->axis), "%s", depth ? "depth" : "bytes");
+	snprintf(s->unit, sizeof(s->unit), "%s", row->unit);
+	snprintf(s->axis, sizeof(s->axis), "%s", row->depth != 0 ? "depth" : "bytes");
 	return s;
 }
 
-/* Add a point to the curve of that chart and name, which is created if needed. */
-void
-plot_point(struct plot *p, const char *chart, const char *name, const char *unit, bool depth,
-	double x, double y)
+/* Add y at the row's size or depth to the curve of that chart and name, which is created if needed. */
+static void
+plot_point(struct plot *p, const char *chart, const char *name, const struct perf_row *row, double y)
 {
 	struct plot_series *s = plot_find(p, chart, name);
+	double x = (double)(row->depth != 0 ? row->depth : RTE_MAX(row->size, UINT64_C(1)));
 	unsigned i;
 
 	if (s == NULL)
-		s = plot_new(p, chart, name, unit, depth);
+		s = plot_new(p, chart, name, row);
 	if (s == NULL || s->n == RTE_DIM(s->x)) {
 		p->full = true;
 		return;
@@ -70,19 +70,25 @@ plot_point(struct plot *p, const char *chart, const char *name, const char *unit
 	s->y[i] = y;
 }
 
+void
+plot_add_point(struct plot *p, const char *name, const struct perf_row *row, double y)
+{
+	char chart[sizeof(p->s->chart)];
+
+	snprintf(chart, sizeof(chart), "%s%s%s", row->test, row->label[0] != '\0' ? " " : "", row->label);
+	plot_point(p, chart, name, row, y);
+}
+
 /* The charts of a plain run: each test by size (or depth), with the raw ping-pong for latencies. */
 void
 plot_add_rows(struct plot *p, const struct perf_rows *rows)
 {
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct perf_row *row = &rows->row[i];
-		double x = (double)(row->depth != 0 ? row->depth : row->size);
 
-		plot_point(p, row->test, row->label[0] != '\0' ? row->label : row->test, row->unit,
-			row->depth != 0, x > 0 ? x : 1, row->value);
+		plot_point(p, row->test, row->label[0] != '\0' ? row->label : row->test, row, row->value);
 		if (row->raw_ns > 0 && strcmp(row->unit, "us") == 0)
-			plot_point(p, row->test, "raw cache line", "us", false, x > 0 ? x : 1,
-				row->raw_ns / 1e3);
+			plot_point(p, row->test, "raw cache line", row, row->raw_ns / 1e3);
 	}
 }
 

@@ -36,8 +36,8 @@ struct plot_frame {
 
 int plot_open(struct plot *p);
 void plot_close(struct plot *p);
-void plot_point(struct plot *p, const char *chart, const char *name, const char *unit, bool depth,
-	double x, double y);
+/* A point of the curve of that name: each test and label has a chart. */
+void plot_add_point(struct plot *p, const char *name, const struct perf_row *row, double y);
 void plot_add_rows(struct plot *p, const struct perf_rows *rows);
 /* The first curve of each chart. @return their number; firsts has room for PLOT_MAX */
 unsigned plot_charts(const struct plot *p, unsigned *firsts);

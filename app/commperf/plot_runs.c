@@ -31,16 +31,11 @@ runs_name(const char *path, char *out, size_t len)
 static void
 runs_add(struct plot *p, const struct perf_rows *rows, const char *name)
 {
-	char chart[64], curve[96];
+	char curve[96];
 
 	snprintf(curve, sizeof(curve), "%.40s: %.50s", name, rows->library);
-	for (size_t i = 0; i < rows->n; i++) {
-		const struct perf_row *row = &rows->row[i];
-		double x = (double)(row->depth != 0 ? row->depth : row->size);
-
-		snprintf(chart, sizeof(chart), "%s%s%s", row->test, row->label[0] ? " " : "", row->label);
-		plot_point(p, chart, curve, row->unit, row->depth != 0, x > 0 ? x : 1, row->value);
-	}
+	for (size_t i = 0; i < rows->n; i++)
+		plot_add_point(p, curve, &rows->row[i], rows->row[i].value);
 }
 
 /* The file of a comparison holds two runs. */

@@ -294,29 +294,29 @@ report_json(const struct perf_opts *o, const struct perf_rows *rows)
 }
 
 static int
-report_plot(const struct perf_opts *o, const struct perf_rows *rows)
+report_written(const char *path, int rc)
 {
-	struct plot p;
-	int rc = plot_open(&p);
-
 	if (rc != 0)
-		return rc;
-	plot_add_rows(&p, rows);
-	rc = plot_write(o->plot, rows->library, &p);
-	plot_close(&p);
+		fprintf(stderr, "commperf: %s: %s\n", path, strerror(-rc));
 	return rc;
 }
 
+/* --plot and --report show the same curves. */
 static int
-report_dir(const struct perf_opts *o, const struct perf_rows *rows)
+report_charts(const struct perf_opts *o, const struct perf_rows *rows)
 {
 	struct plot p;
-	int rc = plot_open(&p);
+	int rc = plot_open(&p), one;
 
 	if (rc != 0)
-		return rc;
+		return report_written(o->plot != NULL ? o->plot : o->report, rc);
 	plot_add_rows(&p, rows);
-	rc = report_dir_write(o, rows, &p, rows_to_json(o, rows));
+	if (o->plot != NULL)
+		rc = report_written(o->plot, plot_write(o->plot, rows->library, &p));
+	if (o->report != NULL) {
+		one = report_written(o->report, report_dir_write(o, rows, &p, rows_to_json(o, rows)));
+		rc = one != 0 ? one : rc;
+	}
 	plot_close(&p);
 	return rc;
 }
@@ -347,27 +347,19 @@ report_check(const struct perf_opts *o)
 	return o->report != NULL ? report_dir_open(o) : 0;
 }
 
-/* Write the files of --csv, --json, --plot and --report; 0 or -errno of the first failure. */
+/* Write the files of --csv, --json, --plot and --report; 0 or -errno of the last failure. */
 int
 report_files(const struct perf_opts *o, const struct perf_rows *rows)
 {
 	int rc = 0, one;
 
-	if (o->csv != NULL && (one = report_csv(o->csv, rows)) != 0) {
-		fprintf(stderr, "commperf: %s: %s\n", o->csv, strerror(-one));
-		rc = one;
-	}
+	if (o->csv != NULL)
+		rc = report_written(o->csv, report_csv(o->csv, rows));
 	if (o->json != NULL && (one = report_json(o, rows)) != 0) {
 		fprintf(stderr, "commperf: cannot write %s\n", o->json);
 		rc = one;
 	}
-	if (o->plot != NULL && (one = report_plot(o, rows)) != 0) {
-		fprintf(stderr, "commperf: %s: %s\n", o->plot, strerror(-one));
+	if ((o->plot != NULL || o->report != NULL) && (one = report_charts(o, rows)) != 0)
 		rc = one;
-	}
-	if (o->report != NULL && (one = report_dir(o, rows)) != 0) {
-		fprintf(stderr, "commperf: %s: %s\n", o->report, strerror(-one));
-		rc = one;
-	}
 	return rc;
 }

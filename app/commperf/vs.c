@@ -334,40 +334,24 @@ vs_json(const struct vs *v)
 static void
 vs_curves(const struct vs *v, struct plot *p)
 {
-	char chart[64], name[2][64];
+	bool same = strcmp(v->name[0], v->name[1]) == 0;
+	char name[2][64];
 
+	for (int side = 0; side < 2; side++)
+		snprintf(name[side], sizeof(name[side]), same ? "%.50s (%d)" : "%.60s", v->name[side], side + 1);
 	for (size_t i = 0; i < v->n; i++) {
-		const struct vs_key *k = &v->key[i];
-		bool depth = k->row.depth != 0;
-		double x = (double)(depth ? k->row.depth : k->row.size);
-
-		snprintf(chart, sizeof(chart), "%s%s%s", k->row.test, k->row.label[0] ? " " : "",
-			k->row.label);
-		for (int side = 0; side < 2; side++) {
-			snprintf(name[side], sizeof(name[side]), "%.60s", v->name[side]);
-			if (strcmp(v->name[0], v->name[1]) == 0)
-				snprintf(name[side], sizeof(name[side]), "%.50s (%d)",
-					v->name[side], side + 1);
-			plot_point(p, chart, name[side], k->row.unit, depth, x > 0 ? x : 1,
-				side == 0 ? k->med_a : k->med_b);
-		}
+		plot_add_point(p, name[0], &v->key[i].row, v->key[i].med_a);
+		plot_add_point(p, name[1], &v->key[i].row, v->key[i].med_b);
 	}
 }
 
 static int
-vs_plot(const struct vs *v)
+vs_plot(const struct vs *v, const struct plot *p)
 {
-	struct plot p;
 	char title[300];
-	int rc = plot_open(&p);
 
-	if (rc != 0)
-		return rc;
-	vs_curves(v, &p);
 	snprintf(title, sizeof(title), "%s against %s", v->name[0], v->name[1]);
-	rc = plot_write(v->o->plot, title, &p);
-	plot_close(&p);
-	return rc;
+	return plot_write(v->o->plot, title, p);
 }
 
 /* A line of the comparison as a line of results, for the page of a report. */
@@ -386,21 +370,34 @@ vs_add_row(const struct vs_key *k, struct perf_rows *rows)
 }
 
 static int
-vs_report(const struct vs *v)
+vs_report(const struct vs *v, const struct plot *p)
 {
 	struct perf_rows rows = {.n = 0};
+	int rc;
+
+	for (size_t i = 0; i < v->n; i++)
+		vs_add_row(&v->key[i], &rows);
+	snprintf(rows.library, sizeof(rows.library), "%.50s against %.50s", v->name[0], v->name[1]);
+	rc = report_dir_write(v->o, &rows, p, vs_to_json(v));
+	rows_free(&rows);
+	return rc;
+}
+
+/* --plot and --report show the same curves. */
+static int
+vs_charts(const struct vs *v)
+{
 	struct plot p;
 	int rc = plot_open(&p);
 
 	if (rc != 0)
 		return rc;
 	vs_curves(v, &p);
-	for (size_t i = 0; i < v->n; i++)
-		vs_add_row(&v->key[i], &rows);
-	snprintf(rows.library, sizeof(rows.library), "%.50s against %.50s", v->name[0], v->name[1]);
-	rc = report_dir_write(v->o, &rows, &p, vs_to_json(v));
+	if (v->o->plot != NULL)
+		rc |= vs_plot(v, &p);
+	if (v->o->report != NULL)
+		rc |= vs_report(v, &p);
 	plot_close(&p);
-	rows_free(&rows);
 	return rc;
 }
 
@@ -413,10 +410,8 @@ vs_files(const struct vs *v)
 		rc |= vs_csv(v);
 	if (v->o->json != NULL)
 		rc |= vs_json(v);
-	if (v->o->plot != NULL)
-		rc |= vs_plot(v);
-	if (v->o->report != NULL)
-		rc |= vs_report(v);
+	if (v->o->plot != NULL || v->o->report != NULL)
+		rc |= vs_charts(v);
 	if (rc != 0)
 		fprintf(stderr, "commperf: not all files could be written\n");
 	return rc;
