@@ -72,8 +72,8 @@ report_say(const char *fmt, ...)
 {
 	va_list ap;
 
-	fputs(report_line_shown ? "\r\033[Kcommperf: " : "commperf: ", stderr);
-	report_line_shown = false;
+	report_line(stderr, "");
+	fputs("commperf: ", stderr);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
