@@ -158,10 +158,11 @@ atomic_chunk(struct perf_side *s, const void *arg, uint64_t n)
 static int
 atomic_rate(struct perf_side *s, const struct perf_test *t, size_t size)
 {
-	struct perf_timed total = {.unit = "Mop/s", .rate = true, .factor = 1e-6};
+	struct perf_timed total = {.s = s, .test = t->name, .size = size, .unit = "Mop/s", .rate = true,
+		.factor = 1e-6};
 	struct perf_row *row;
 
-	if (perf_count_alone(s, t, size, atomic_chunk, NULL, false, &total) != 0)
+	if (perf_count_alone(&total, atomic_chunk, NULL) != 0)
 		return -1;
 	row = rate_row(s, t, size, total.n, total.ticks);
 	if (row == NULL)

@@ -175,37 +175,33 @@ bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, b
 	return 0;
 }
 
-int
-bw_timed(struct perf_side *s, const struct perf_test *t, size_t size, bool tx, bool rx, struct perf_timed *total)
+static int
+bw_timed(struct perf_timed *total, bool tx, bool rx)
 {
+	struct perf_side *s = total->s;
 	uint64_t n;
 	int rc;
 
-	total->s = s;
-	total->test = t->name;
-	total->size = size;
-	total->rate = true;
 	while ((rc = perf_timed_next(total, &n)) == 0 && n > 0) {
-		if (bw_stream(s, size, n, total->n, tx, rx) != 0)
+		if (bw_stream(s, total->size, n, total->n, tx, rx) != 0)
 			return -1;
 		perf_timed_add(total, n, s->end_ticks - s->start_ticks);
 	}
 	return rc;
 }
 
-/* Send the measured messages: a count of them, or as many as fit into the duration. */
-static int
-bw_count(struct perf_side *s, const struct perf_test *t, size_t size, bool both, struct perf_timed *total)
+int
+bw_count(struct perf_timed *total, uint64_t n, bool both)
 {
-	uint64_t n = perf_iters(s->o, false, size), warm = perf_warmup(s->o, n);
+	struct perf_side *s = total->s;
+	uint64_t warm = perf_warmup(s->o, n);
 	bool tx = both || s->rank == 0, rx = both || s->rank == 1;
 
-	*total = (struct perf_timed){.unit = "MB/s", .factor = (double)size * (both ? 2 : 1) * 1e-6};
-	if (warm > 0 && bw_stream(s, size, warm, 0, tx, rx) != 0)
+	if (warm > 0 && bw_stream(s, total->size, warm, 0, tx, rx) != 0)
 		return -1;
 	if (s->o->duration > 0)
-		return bw_timed(s, t, size, tx, rx, total);
-	if (bw_stream(s, size, n, warm, tx, rx) != 0)
+		return bw_timed(total, tx, rx);
+	if (bw_stream(s, total->size, n, warm, tx, rx) != 0)
 		return -1;
 	total->n = n;
 	total->ticks = s->end_ticks - s->start_ticks;
@@ -215,11 +211,12 @@ bw_count(struct perf_side *s, const struct perf_test *t, size_t size, bool both,
 static int
 bw_measure(struct perf_side *s, const struct perf_test *t, size_t size, bool both)
 {
-	struct perf_timed total;
-	struct perf_row *row;
 	double sec, ways = both ? 2 : 1;
+	struct perf_timed total = {.s = s, .test = t->name, .size = size, .unit = "MB/s", .rate = true,
+		.factor = (double)size * ways * 1e-6};
+	struct perf_row *row;
 
-	if (bw_count(s, t, size, both, &total) != 0)
+	if (bw_count(&total, perf_iters(s->o, false, size), both) != 0)
 		return -1;
 	if (s->rank != 0)
 		return 0;

@@ -356,8 +356,11 @@ struct perf_timed {
 int perf_timed_next(struct perf_timed *t, uint64_t *n);
 void perf_timed_add(struct perf_timed *t, uint64_t n, uint64_t ticks);
 typedef int perf_alone_fn(struct perf_side *s, const void *arg, uint64_t n);
-int perf_count_alone(struct perf_side *s, const struct perf_test *t, size_t size, perf_alone_fn *run,
-	const void *arg, bool latency, struct perf_timed *total);
+/*
+ * Side A alone: warm up, then run a number of operations, or as many as the duration allows.
+ * The caller sets s to factor of total, and gets n and ticks.
+ */
+int perf_count_alone(struct perf_timed *total, perf_alone_fn *run, const void *arg);
 
 /* launch.c */
 int launch_run(const struct perf_opts *o, struct perf_rows *rows);
@@ -458,8 +461,9 @@ int rma_verify(struct perf_side *s, size_t size);
 
 /* One stream of messages in one direction, as bw.c sends it and rate.c too. */
 int bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool tx, bool rx);
-/* Chunks of such a stream for --duration; total has unit and factor. */
-int bw_timed(struct perf_side *s, const struct perf_test *t, size_t size, bool tx, bool rx, struct perf_timed *total);
+/* Warm up, then n messages of such a stream, or as many as the duration allows. The caller sets
+ * s to factor of total. */
+int bw_count(struct perf_timed *total, uint64_t n, bool both);
 /* rate.c: the row of n messages in so many ticks. @return NULL: perf_fail() was called */
 struct perf_row *rate_row(struct perf_side *s, const struct perf_test *t, size_t size, uint64_t n, uint64_t ticks);
 unsigned perf_slots(const struct perf_opts *o);

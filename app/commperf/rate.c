@@ -32,21 +32,11 @@ rate_run(struct perf_side *s, const struct perf_test *t, size_t size)
 	uint64_t n = s->o->iters != 0 ? s->o->iters
 		     : size <= 1024   ? RATE_ITERS
 				      : perf_iters(s->o, false, size);
-	uint64_t warm = perf_warmup(s->o, n);
-	struct perf_timed total = {.unit = "Mmsg/s", .factor = 1e-6};
-	bool tx = s->rank == 0, rx = s->rank == 1;
+	struct perf_timed total = {.s = s, .test = t->name, .size = size, .unit = "Mmsg/s", .rate = true,
+		.factor = 1e-6};
 
-	if (warm > 0 && bw_stream(s, size, warm, 0, tx, rx) != 0)
+	if (bw_count(&total, n, false) != 0)
 		return -1;
-	if (s->o->duration > 0) {
-		if (bw_timed(s, t, size, tx, rx, &total) != 0)
-			return -1;
-	} else if (bw_stream(s, size, n, warm, tx, rx) == 0) {
-		total.n = n;
-		total.ticks = s->end_ticks - s->start_ticks;
-	} else {
-		return -1;
-	}
 	if (s->rank != 0)
 		return 0;
 	return rate_row(s, t, size, total.n, total.ticks) != NULL ? 0 : -1;

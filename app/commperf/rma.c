@@ -94,8 +94,8 @@ rma_run(struct perf_side *s, const struct perf_test *t, size_t size)
 	bool lat = strstr(t->name, "_lat") != NULL;
 	struct rma_what w = {.write = strstr(t->name, "get") == NULL && strstr(t->name, "read") == NULL, .size = size,
 		.window = lat ? 1 : s->o->window};
-	struct perf_timed total = {.unit = lat ? "us" : "MB/s", .rate = !lat,
-		.factor = lat ? 1e6 : (double)size * 1e-6};
+	struct perf_timed total = {.s = s, .test = t->name, .size = size, .unit = lat ? "us" : "MB/s",
+		.rate = !lat, .factor = lat ? 1e6 : (double)size * 1e-6};
 	int rc;
 
 	w.stride = perf_stride(s);
@@ -104,7 +104,7 @@ rma_run(struct perf_side *s, const struct perf_test *t, size_t size)
 	if (s->rank == 0) {
 		rc = s->o->verify ? rma_verify(s, size) : 0;
 		if (rc == 0)
-			rc = perf_count_alone(s, t, size, rma_chunk, &w, lat, &total);
+			rc = perf_count_alone(&total, rma_chunk, &w);
 		if (rc != 0 || rma_row(s, t, &w, &total) != 0)
 			return -1;
 	}

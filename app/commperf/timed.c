@@ -114,23 +114,15 @@ perf_timed_add(struct perf_timed *t, uint64_t n, uint64_t ticks)
 	t->shown_ticks = t->ticks;
 }
 
-/*
- * Side A alone: warm up, then run so many operations, or for so long. total has unit and factor;
- * it gets their number and their time.
- */
 int
-perf_count_alone(struct perf_side *s, const struct perf_test *t, size_t size, perf_alone_fn *run,
-	const void *arg, bool latency, struct perf_timed *total)
+perf_count_alone(struct perf_timed *total, perf_alone_fn *run, const void *arg)
 {
-	uint64_t n = perf_iters(s->o, latency, size), start;
+	struct perf_side *s = total->s;
+	uint64_t n = perf_iters(s->o, !total->rate, total->size), start;
 	bool timed = s->o->duration > 0;
-	int rc;
+	int rc = run(s, arg, perf_warmup(s->o, n));
 
-	total->s = s;
-	total->test = t->name;
-	total->size = size;
 	total->alone = true;
-	rc = run(s, arg, perf_warmup(s->o, n));
 	if (rc == 0 && timed)
 		rc = perf_timed_next(total, &n);
 	while (rc == 0 && n > 0) {
