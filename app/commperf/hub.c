@@ -26,7 +26,6 @@ struct hub {
 	unsigned n, half;
 	struct pollfd fd[2 * PAIRS_MAX]; /* of each rank; -1: it has ended */
 	struct pairs_start at[2 * PAIRS_MAX];
-	bool here[2 * PAIRS_MAX];
 	bool waits[PAIRS_MAX];  /* side A, for the others */
 	bool ended[PAIRS_MAX];  /* side A, in good order */
 	size_t lines[PAIRS_MAX]; /* of each pair; those before rows->n are printed */
@@ -62,7 +61,7 @@ hub_greet(struct hub *h, int fd)
 		memcpy(&hello, data, sizeof(hello));
 	free(data);
 	if (len != sizeof(hello) || memcmp(hello.magic, "commprf", sizeof(hello.magic)) != 0 || hello.n != h->n ||
-		hello.rank >= h->n || h->here[hello.rank] || memchr(hello.port, 0, sizeof(hello.port)) == NULL) {
+		hello.rank >= h->n || h->fd[hello.rank].fd >= 0 || memchr(hello.port, 0, sizeof(hello.port)) == NULL) {
 		hub_refuse(fd, "its hello is wrong");
 		return false;
 	}
@@ -74,7 +73,6 @@ hub_greet(struct hub *h, int fd)
 		return false;
 	}
 	h->fd[hello.rank] = (struct pollfd){.fd = fd, .events = POLLIN};
-	h->here[hello.rank] = true;
 	return true;
 }
 
@@ -197,6 +195,14 @@ hub_live(struct hub *h, unsigned rank, const void *data)
 	report_live(h->o, &live);
 }
 
+static void
+hub_head(struct hub *h, const char *library)
+{
+	snprintf(h->rows->library, sizeof(h->rows->library), "%s", library);
+	if (!h->o->quiet)
+		printf("# library %.50s, %u pair%s\n", library, h->half, h->half > 1 ? "s" : "");
+}
+
 static int
 hub_take(struct hub *h, unsigned rank)
 {
@@ -210,7 +216,7 @@ hub_take(struct hub *h, unsigned rank)
 			free(data);
 		close(h->fd[rank].fd);
 		h->fd[rank].fd = -1;
-		return rank >= h->half ? 0 : h->ended[rank] ? 0 : -ECONNRESET;
+		return rank >= h->half || h->ended[rank] ? 0 : -ECONNRESET;
 	}
 	text = data;
 	if (text[0] == 'M')
@@ -222,9 +228,7 @@ hub_take(struct hub *h, unsigned rank)
 	else if (text[0] == 'E')
 		h->ended[rank] = true;
 	else if (text[0] == 'V' && rank == 0)
-		snprintf(h->rows->library, sizeof(h->rows->library), "%s", text + 1);
-	if (text[0] == 'V' && rank == 0 && !h->o->quiet)
-		printf("# library %.50s, %u pair%s\n", h->rows->library, h->half, h->half > 1 ? "s" : "");
+		hub_head(h, text + 1);
 	free(data);
 	return rc;
 }
