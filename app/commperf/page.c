@@ -182,15 +182,13 @@ page_number(FILE *f, double v)
 static void
 page_row(FILE *f, const struct perf_row *row, bool labels)
 {
-	char size[24];
+	char at[24];
 
 	fputs("<tr>", f);
 	if (labels)
 		fputs("<td class=\"t\">", f), plot_escape(f, row->label), fputs("</td>", f);
-	report_size(size, sizeof(size), row->size);
-	if (row->depth != 0)
-		snprintf(size, sizeof(size), "%llu", (unsigned long long)row->depth);
-	page_cell(f, "td", size);
+	report_at(at, sizeof(at), row);
+	page_cell(f, "td", at);
 	fprintf(f, "<td>%llu</td>", (unsigned long long)row->n);
 	for (unsigned i = 0; i < row->n_fields; i++)
 		page_number(f, row->fields[i].value);

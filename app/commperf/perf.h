@@ -412,6 +412,8 @@ int report_files(const struct perf_opts *o, const struct perf_rows *rows);
 void report_progress(const struct perf_opts *o, const char *fmt, ...) __rte_format_printf(2, 3);
 void report_say(const char *fmt, ...) __rte_format_printf(1, 2);
 void report_size(char *out, size_t len, uint64_t size);
+/* The depth of a line, or its size. */
+void report_at(char *out, size_t len, const struct perf_row *row);
 
 /* vs.c */
 int vs_run(const struct perf_opts *o);

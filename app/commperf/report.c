@@ -95,6 +95,15 @@ report_size(char *out, size_t len, uint64_t size)
 }
 
 void
+report_at(char *out, size_t len, const struct perf_row *row)
+{
+	if (row->depth != 0)
+		snprintf(out, len, "%llu", (unsigned long long)row->depth);
+	else
+		report_size(out, len, row->size);
+}
+
+void
 report_head(const struct perf_opts *o, const char *library)
 {
 	if (o->quiet)
@@ -185,9 +194,7 @@ report_row(const struct perf_opts *o, const struct perf_row *row)
 		snprintf(n, sizeof(n), "%llu", (unsigned long long)row->n);
 	else
 		report_number(n, sizeof(n), (double)row->n);
-	report_size(text, sizeof(text), row->size);
-	if (row->depth != 0)
-		snprintf(text, sizeof(text), "%llu", (unsigned long long)row->depth);
+	report_at(text, sizeof(text), row);
 	printf("%-*s%6s %8s", shape.label, shape.label != 0 ? row->label : "", text, n);
 	for (unsigned i = 0; i < row->n_fields; i++) {
 		if (report_leaves(row, &shape, i))
