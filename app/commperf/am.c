@@ -181,7 +181,7 @@ am_send(struct perf_side *s, unsigned slot, const ucp_request_param_t *given)
 		s, "ucp_am_send_nbx", io, ucp_am_send_nbx(am.ep, AM_ID, NULL, 0, from, count, &p));
 }
 
-/* Wait until n messages have arrived that no loop has taken. Each one is progress. */
+/* Wait until n messages have arrived that no loop has taken. Each that comes restarts the timeout. */
 static inline int
 am_wait(struct perf_side *s, uint64_t n)
 {

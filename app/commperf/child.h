@@ -36,7 +36,7 @@ void child_arg(struct child_args *a, const char *fmt, ...) __rte_format_printf(2
 void child_args_free(struct child_args *a);
 pid_t child_start(const struct child_args *a, const struct child_how *how);
 int child_finish(pid_t pid, double deadline);
-/* The path of a program of ours: next to this one, in the build, or for the search path its name. */
+/* Find a program of ours next to this one or in the build, or give its name for the search path. */
 void child_find_program(const char *name, char *out, size_t len);
 int child_find_ucx(const struct perf_opts *o, struct child_ucx *ucx);
 

@@ -99,7 +99,7 @@ static const char help_comparison[] =
 	"      --perftest FILE    (ucx_perftest)\n"
 	"      --pollux-run FILE  (next to this program, then the path)\n";
 
-/* A topic is a text, or the tests that have these of the two flags. */
+/* A topic is a text, or the list of tests with just these flags of PERF_COST and PERF_CCI. */
 static const struct help_topic {
 	const char *name;
 	const char *text;
@@ -126,7 +126,7 @@ help_topic(const struct help_topic *topic)
 	}
 }
 
-/* @param topic NULL: the short text. @return false: there is no such topic */
+/* @param topic NULL for the short text. @return false if there is no such topic */
 bool
 help_print(const char *topic)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * hub.c - where the ranks of many pairs meet: it starts each line at all of them at once, and
- * prints the sum or the median of what they measure
+ * hub.c - the process where the ranks of many pairs meet: it starts each line at all of them at
+ * once, and prints the sum or the median of their figures
  *
  * Design notes
  * - Every pair sends the same lines in the same order, so that line k of all belongs together.
- * - A rank that leaves before its end ends all: the hub closes every socket.
+ * - A rank that leaves early ends the job: the hub closes every socket.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -24,12 +24,12 @@ struct hub {
 	const struct perf_opts *o;
 	struct perf_rows *rows;
 	unsigned n, half;
-	struct pollfd fd[2 * PAIRS_MAX]; /* of each rank; -1: it has ended */
+	struct pollfd fd[2 * PAIRS_MAX]; /* by rank; -1 before it comes and after it ends */
 	struct pairs_start at[2 * PAIRS_MAX];
-	bool waits[PAIRS_MAX];  /* side A, for the others */
-	bool ended[PAIRS_MAX];  /* side A, in good order */
-	size_t lines[PAIRS_MAX]; /* of each pair; those before rows->n are printed */
-	struct perf_row *line;  /* the next line of each pair, by pair */
+	bool waits[PAIRS_MAX];   /* by side A: it waits for the others */
+	bool ended[PAIRS_MAX];   /* by side A: it has announced its end */
+	size_t lines[PAIRS_MAX]; /* received, by pair; rows->n of them are printed */
+	struct perf_row *line;   /* the next line, by pair */
 	double live[PAIRS_MAX];
 };
 
@@ -42,7 +42,7 @@ hub_refuse(int fd, const char *why)
 	close(fd);
 }
 
-/* A connection: of a rank, or of a stranger, which is closed. */
+/* Take the connection of a rank, or close that of a stranger. */
 static bool
 hub_greet(struct hub *h, int fd)
 {
@@ -107,7 +107,7 @@ hub_start(struct hub *h)
 	return rc;
 }
 
-/* ---- what they say ---- */
+/* ---- messages of the ranks ---- */
 
 /* A line of all pairs: the total, and the least, median and greatest of the pairs. */
 static void
@@ -159,7 +159,7 @@ hub_row(struct hub *h, unsigned rank, const void *data)
 	return 0;
 }
 
-/* A side A has come to the start or the end of a line; when all have, they go on. */
+/* A side A has reached the start or the end of a line. Once all have, they go on. */
 static int
 hub_wait(struct hub *h, unsigned rank)
 {
@@ -177,7 +177,7 @@ hub_wait(struct hub *h, unsigned rank)
 	return rc;
 }
 
-/* The last second of all pairs, when the first one says its own. */
+/* Show the last second of all pairs whenever the first pair reports its own. */
 static void
 hub_live(struct hub *h, unsigned rank, const void *data)
 {
@@ -211,7 +211,7 @@ hub_take(struct hub *h, unsigned rank)
 	size_t len;
 	int rc = chan_recv(NULL, h->fd[rank].fd, &data, &len, HUB_HELLO_S);
 
-	if (rc != 0 || rank >= h->half) { /* side B only leaves */
+	if (rc != 0 || rank >= h->half) { /* side B sends nothing */
 		if (rc == 0)
 			free(data);
 		close(h->fd[rank].fd);

@@ -111,7 +111,7 @@ lat_at(const struct perf_side *s, const struct lat_clock *l, double part)
 	return perf_ns(s, l->ticks[i < l->n ? i : l->n - 1]) / (lat_ways(s) * 1e3 * s->o->batch);
 }
 
-/* Room for more samples: every second one is enough. */
+/* Make room for more samples: keep every second one. */
 static void
 lat_halve(struct lat_clock *l)
 {
@@ -121,7 +121,7 @@ lat_halve(struct lat_clock *l)
 	l->every *= 2;
 }
 
-/* Rank 0 measures chunks, rank 1 answers them, until the time is over. */
+/* Until the duration ends, rank 0 measures chunks of round trips and rank 1 answers them. */
 static int
 lat_timed(struct perf_side *s, unsigned flags, struct lat_clock *l,
 	struct perf_timed *total)
@@ -167,7 +167,7 @@ lat_row(struct perf_side *s, const struct perf_test *t, const struct lat_clock *
 	return 0;
 }
 
-/* Rank 0: a count of round trips, or as many as fit into the duration. */
+/* Rank 0 measures n round trips, or as many as the duration allows. */
 static int
 lat_measure(struct perf_side *s, uint64_t warm, uint64_t n, unsigned flags,
 	struct lat_clock *l, struct perf_timed *total)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * machine.c - what a reader of results has to know of the machine; nothing that names it
+ * machine.c - the facts of a machine that explain results, and none that identifies it
  *
  * Design notes
- * - Keys are shown as they are, with spaces for "_". What the system does not say is left out.
+ * - The page shows the keys, with spaces for "_". A fact that the system does not give is left out.
  */
 #include <errno.h>
 #include <sched.h>
@@ -19,7 +19,10 @@
 #define MACHINE_LINE 256
 #define MACHINE_CPU  "/sys/devices/system/cpu/cpu%d/%s"
 
-/* The rest of the first line of a file that begins with key ("": its first), without separators. */
+/*
+ * Find the first line of a file that begins with key, or the first of all for "". out gets the
+ * rest of it without separators and quotes.
+ */
 static bool
 machine_line(const char *path, const char *key, char *out, size_t len)
 {
@@ -48,7 +51,7 @@ machine_set(json_t *m, const char *name, const char *path, const char *key)
 		json_object_set_new(m, name, page_string(text));
 }
 
-/* The text of a /sys file for the cores of both sides; once, if both agree. */
+/* The line of a /sys file for the cores of both sides, once if the two are the same. */
 static void
 machine_cores(json_t *m, const struct perf_opts *o, const char *name, const char *file)
 {

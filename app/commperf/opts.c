@@ -364,7 +364,7 @@ opts_attr(struct perf_opts *o, const char *text)
 	return opts_error("not ro, ru or uu", text);
 }
 
-/* The argument that --datatype takes for it; "" for a contiguous buffer. */
+/* The argument of --datatype that selects the payload; "" for a contiguous buffer. */
 void
 perf_datatype_name(const struct perf_opts *o, char *out, size_t len)
 {

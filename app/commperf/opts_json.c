@@ -27,7 +27,6 @@ opts_to_json(const struct perf_opts *o)
 	char mask[24], seed[24], datatype[24];
 
 	perf_datatype_name(o, datatype, sizeof(datatype));
-
 	for (unsigned i = 0; i < o->n_tests; i++)
 		json_array_append_new(tests, json_string(o->tests[i]->name));
 	snprintf(mask, sizeof(mask), "%#llx", (unsigned long long)o->mask);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * page.c - the page of a report: one file, without anything from elsewhere
+ * page.c - the page of a report: one file that loads nothing else
  */
 #include <errno.h>
 #include <string.h>
@@ -54,7 +54,7 @@ page_value(FILE *f, const json_t *v)
 	}
 }
 
-/* Names and their values; a name has spaces where the JSON has "_". */
+/* A row for each name and value; a name has spaces where the JSON has "_". */
 static void
 page_object(FILE *f, const json_t *object)
 {
@@ -221,7 +221,7 @@ page_table(FILE *f, const struct perf_rows *rows, const char *test)
 	fputs("</table></div>\n", f);
 }
 
-/* The charts of a test: its name, or its name and a label. One size makes no curve. */
+/* The titles of the charts of a test are its name, or its name and a label. One size is no curve. */
 static void
 page_charts(FILE *f, const struct plot *p, const char *test)
 {

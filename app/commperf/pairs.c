@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * pairs.c - one rank of many: it meets the others at the hub of rank 0, and its other side there
+ * pairs.c - one rank of many: it meets the others at the hub of rank 0, which tells it the address
+ * of its other side
  *
  * Design notes
  * - A rank knows its number from the environment; no MPI library is needed. Rank 0 forks: the
- *   parent is the hub, the child is a rank as all others are.
+ *   parent is the hub, the child is a rank like all others.
  * - Rank i < n/2 is side A of a pair, rank i + n/2 is its side B, which listens for it at the
  *   address by which it reaches the hub.
  * - All sides A wait for the hub before and after each line, so that all pairs measure at once.
@@ -87,7 +88,7 @@ pairs_listen(int hub, struct pairs_hello *hello)
 	return rc;
 }
 
-/* Say hello, and wait until all ranks have; the launcher may start them one after the other. */
+/* Say hello, and wait until all ranks have. A launcher may start them one after the other. */
 static int
 pairs_meet(const struct perf_opts *o, const struct pairs_job *job, int hub, int *lfd, struct pairs_start *start)
 {
@@ -162,7 +163,7 @@ pairs_member(const struct perf_opts *o, const struct pairs_job *job)
 		rc = chan_send(hub, "E", 1, o->timeout) != 0;
 	if (lfd >= 0)
 		close(lfd);
-	close(hub); /* the hub sees the end of it */
+	close(hub); /* the hub sees its end */
 	return rc;
 }
 

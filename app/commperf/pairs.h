@@ -10,7 +10,7 @@
 
 #define PAIRS_MAX 512 /* pairs */
 
-/* Rank and size by the launcher's environment. */
+/* The rank and the size that the launcher's environment gives. */
 struct pairs_job {
 	unsigned rank;
 	unsigned n;     /* ranks; even */
@@ -22,10 +22,10 @@ struct pairs_hello {
 	char magic[8];
 	uint32_t rank;
 	uint32_t n;
-	char port[16]; /* side B: where it listens, at the address it came from; else "" */
+	char port[16]; /* of the listener of side B, on the address that it connects from; "" of side A */
 };
 
-/* The hub's answer, when all ranks are there; for side A the address of its side B. */
+/* The hub's answer once all ranks have come. Side A gets the address of its side B. */
 struct pairs_start {
 	char host[64];
 	char port[16];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * payload.c - --datatype: what a UCP call is given for the bytes of a message
+ * payload.c - --datatype: the buffer, count and datatype that a UCP call gets for a message
  *
  * Design notes
- * - The bytes are those of the buffer in their order, so that every loop and its verification
- *   stay as they are. An iov has its pieces in the buffer one after the other; the callbacks of
- *   a generic type copy.
- * - The library uses an iov until its operation is complete: each slot of the window has one,
- *   for a send and for a receive, made when the buffers are.
+ * - A message has the bytes of the buffer in their order, so that the loops and their verification
+ *   need not know of datatypes. The pieces of an iov lie one after the other; the callbacks of a
+ *   generic type copy.
+ * - The library uses an iov until its operation is complete. So each slot of the window has one
+ *   for a send and one for a receive, which are made with the buffers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "perf_ucp.h"
 
 static struct {
-	size_t size;   /* of a message: what a generic type copies */
+	size_t size;   /* of a message */
 	size_t slot;   /* bytes of a slot of the buffers */
 	unsigned n;    /* pieces of a message */
 	ucp_dt_iov_t *iov[2]; /* by direction and slot */
@@ -72,7 +72,7 @@ payload_finish(void *state)
 	(void)state;
 }
 
-/* Pieces of nearly the same length; none is empty. */
+/* Cut a message into pieces of nearly the same length, none of them empty. */
 static void
 payload_cut(ucp_dt_iov_t *v, uint8_t *buf)
 {

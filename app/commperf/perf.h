@@ -69,13 +69,13 @@ struct perf_opts {
 	bool verify;
 	enum perf_mem mem;
 	bool buffers_window;
-	bool typed;      /* messages are no contiguous buffers: */
-	bool generic;    /*   a generic type, */
-	unsigned pieces; /*   or an iov of so many pieces */
+	bool typed;      /* messages are not contiguous buffers, but */
+	bool generic;    /*   of a generic type, or */
+	unsigned pieces; /*   iovs of this number of pieces; 0: none */
 	uint64_t depths[PERF_MAX_DEPTHS];
 	unsigned n_depths;
 	uint64_t seed;
-	double duration;   /* s, of each line; 0: by iterations */
+	double duration;   /* s, of each line; 0: iterations decide */
 	double time_limit; /* s, one cell of match and load; 0: the test's own */
 	unsigned eps;
 	unsigned attr;  /* of CCI connections: enum cci_conn_attribute */
@@ -92,7 +92,7 @@ struct perf_opts {
 
 	/* where and how; each side has its own */
 	enum perf_role role;
-	bool pairs; /* ranks of a launcher; their hub is at */
+	bool pairs; /* a launcher starts the ranks; their hub listens on host and port */
 	char host[256];
 	char port[16];
 	int cpus[PERF_MAX_CPUS];
@@ -160,14 +160,14 @@ struct perf_rows {
 	char library[128]; /* name and version from the library */
 };
 
-/* What a running line had in its last second. */
+/* The figure of a running line over its last second. */
 struct perf_live {
 	char test[16];
 	char unit[12];
 	uint64_t size;
-	double at, of; /* s */
+	double at, of; /* seconds passed and in all */
 	double value;
-	bool rate; /* of many pairs the sum counts */
+	bool rate; /* the hub shows the sum of all pairs, not the mean */
 };
 
 /* The page that the launcher and its forked sides share. */
@@ -238,7 +238,7 @@ struct perf_backend {
 	int (*address)(struct perf_side *s, void **addr, size_t *len); /* addr is malloc'ed */
 	int (*connect)(struct perf_side *s, enum perf_dest dest, const void *addr, size_t len);
 	int (*disconnect)(struct perf_side *s);
-	int (*typed_open)(struct perf_side *s); /* the buffers are there; NULL: no datatypes */
+	int (*typed_open)(struct perf_side *s); /* after the buffers are made; NULL: no datatypes */
 	void (*typed_close)(struct perf_side *s);
 	int (*mem_alloc)(struct perf_side *s, size_t len); /* fills sbuf, rbuf; mapped memory */
 	void (*mem_free)(struct perf_side *s);
@@ -281,7 +281,7 @@ struct perf_loops {
 #define PERF_WAKE     1024u
 #define PERF_ALONE    2048u /* not with other tests */
 #define PERF_HIDDEN   4096u /* started by another test */
-#define PERF_COST     8192u /* of a call, of memory, under load: a topic of --help */
+#define PERF_COST     8192u /* listed by --help=costs */
 #define PERF_TIMED    16384u /* takes --duration */
 #define PERF_TYPED    32768u /* takes --datatype */
 #define PERF_NEEDS    (PERF_AM | PERF_STREAM | PERF_RMA | PERF_AMO | PERF_WAKE)
@@ -338,19 +338,20 @@ void perf_fill(uint8_t *buf, size_t len, uint64_t seq);
 void perf_check(struct perf_side *s, const struct perf_io *io, const uint8_t *buf, size_t len,
 	uint64_t seq);
 
-/* timed.c: a line that takes a time */
+/* timed.c: a line of --duration */
 struct perf_timed {
 	struct perf_side *s;
 	const char *test;
 	size_t size;
 	const char *unit;
-	bool rate;     /* the value grows with the messages of a second */
+	bool rate;     /* the value counts messages a second, not seconds a message */
 	bool alone;    /* side B takes no part */
-	double factor; /* the value of one message, or of one second for one */
+	double factor; /* the value of one message a second, or of one second a message */
 	uint64_t n;    /* messages and ticks of all chunks */
 	uint64_t ticks;
 	uint64_t chunk;
-	double begin, since, shown; /* s: of the line, the chunk, what was shown last */
+	double begin, since; /* s: the start of the line, and of the chunk */
+	double shown;        /* s: when a second was last shown */
 	uint64_t shown_n, shown_ticks;
 };
 int perf_timed_next(struct perf_timed *t, uint64_t *n);
@@ -466,7 +467,7 @@ int bw_stream(struct perf_side *s, size_t size, uint64_t n, uint64_t seq, bool t
 /* Warm up, then n messages of such a stream, or as many as the duration allows. The caller sets
  * s to factor of total. */
 int bw_count(struct perf_timed *total, uint64_t n, bool both);
-/* rate.c: the row of n messages in so many ticks. @return NULL: perf_fail() was called */
+/* rate.c: a row for n messages that took these ticks. @return NULL after perf_fail() */
 struct perf_row *rate_row(struct perf_side *s, const struct perf_test *t, size_t size, uint64_t n, uint64_t ticks);
 unsigned perf_slots(const struct perf_opts *o);
 

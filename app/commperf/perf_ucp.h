@@ -35,12 +35,13 @@ int perf_am_listen(struct perf_side *s);
 /* sleep.c: the worker's file descriptor */
 int perf_sleep_open(struct perf_side *s);
 
-/* payload.c: the back end's functions; the datatype, buffer and count of a message in the side's buffers */
+/* payload.c: perf_ucp_type() replaces the buffer and count of a message in the side's buffers, and
+ * sets its datatype. */
 int perf_payload_open(struct perf_side *s);
 void perf_payload_close(struct perf_side *s);
 void perf_ucp_type(struct perf_side *s, bool send, const void **buf, size_t *count, ucp_request_param_t *p);
 
-/* Whether a message of so many bytes is no contiguous buffer; one of a test's own without bytes is. */
+/* Whether --datatype applies to a message of len bytes; not to the empty ones that tests add. */
 static inline bool
 perf_ucp_typed(const struct perf_side *s, size_t len)
 {

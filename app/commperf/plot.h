@@ -24,7 +24,7 @@ struct plot_series {
 struct plot {
 	struct plot_series *s;
 	unsigned n;
-	bool full; /* a curve or a point had no room */
+	bool full; /* there was no room for a curve or a point */
 };
 
 /* The ranges of a chart: logarithms of x, and of y if ylog. */
@@ -42,14 +42,14 @@ void plot_add_rows(struct plot *p, const struct perf_rows *rows);
 /* The first curve of each chart. @return their number; firsts has room for PLOT_MAX */
 unsigned plot_charts(const struct plot *p, unsigned *firsts);
 struct plot_frame plot_bounds(const struct plot *p, const char *chart);
-/* Where a value is between the ends of its axis, 0 to 1. */
+/* The position of a value on its axis, from 0 to 1. */
 double plot_x(const struct plot_frame *f, double v);
 double plot_y(const struct plot_frame *f, double v);
 
-/* plot_svg.c: all charts in one file, by its name a picture or a page; 0 or -errno */
+/* plot_svg.c: write all charts to a file, a page if its name has .html, else a picture. @return 0 or -errno */
 int plot_write(const char *path, const char *title, const struct plot *p);
 void plot_style(FILE *out);
-/* The chart of that curve as an svg element; plot_style() has to be in the same page. */
+/* The chart of that curve as an svg element; its page needs plot_style(). */
 void plot_svg(FILE *out, const struct plot *p, unsigned first);
 /* Text as content or attribute of HTML and XML. */
 void plot_escape(FILE *out, const char *text);

@@ -10,7 +10,7 @@
 
 #include "plot.h"
 
-/* "before.json" is before, and "before/data.json", of a report, too. */
+/* The name of "before.json" is "before", and so is that of "before/data.json" of a report. */
 static void
 runs_name(const char *path, char *out, size_t len)
 {

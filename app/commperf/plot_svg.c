@@ -16,7 +16,7 @@
 #define SVG_T      40
 #define SVG_B      50
 #define SVG_LEGEND 18 /* a line of it */
-#define SVG_SHORT  42 /* characters of a name of which two go in a line */
+#define SVG_SHORT  42 /* characters of a name; two such fit in a line */
 #define SVG_COLORS 8
 
 static const char *const svg_light[SVG_COLORS] = {
@@ -144,7 +144,7 @@ svg_grid_x(FILE *out, const struct plot_frame *f, bool bytes)
 	}
 }
 
-/* Curve k of its chart: after eight of them the colours come again, dashed. */
+/* Curve k of its chart: after SVG_COLORS curves the colours repeat, dashed. */
 static void
 svg_stroke(FILE *out, const struct plot_series *s, unsigned k)
 {

@@ -12,7 +12,7 @@
 #define TEXT_H      23 /* a line remains for the prompt */
 #define TEXT_LEFT   9
 #define TEXT_COLS   (TEXT_W - TEXT_LEFT - 2)
-#define TEXT_LEGEND 6 /* curves with a line each; of more, several go in one */
+#define TEXT_LEGEND 6 /* lines; more curves than that share lines */
 #define TEXT_NAME   (TEXT_W - 6)
 
 struct text_chart {
@@ -42,7 +42,7 @@ text_put(struct text_chart *t, double x, double y, char letter)
 	*c = *c == ' ' || *c == letter ? letter : '*';
 }
 
-/* A curve: its points, and between them what a straight line would have. */
+/* A curve: its points, and straight lines between them. */
 static void
 text_curve(struct text_chart *t, const struct plot_series *s, char letter)
 {
@@ -61,7 +61,7 @@ text_curve(struct text_chart *t, const struct plot_series *s, char letter)
 	text_put(t, s->x[s->n - 1], s->y[s->n - 1], letter);
 }
 
-/* The value beside a row: of a logarithmic axis the decades, of another every fourth row's. */
+/* The value beside a row: on a logarithmic axis at each decade, else at every fourth row. */
 static void
 text_value(const struct text_chart *t, unsigned r, char *out, size_t len)
 {

@@ -46,7 +46,7 @@ report_progress(const struct perf_opts *o, const char *fmt, ...)
 		report_line(stderr, text);
 }
 
-/* The rate of the last second: one line that changes, or, where that is no terminal, many. */
+/* Show the rate of the last second: on a terminal in one line that changes, else in a new line. */
 void
 report_live(const struct perf_opts *o, const struct perf_live *live)
 {
@@ -66,7 +66,7 @@ report_live(const struct perf_opts *o, const struct perf_live *live)
 	fflush(stdout);
 }
 
-/* A line on stderr, in place of the one that report_progress() has there. */
+/* A line on stderr; it removes the one that waits to be replaced. */
 void
 report_say(const char *fmt, ...)
 {

@@ -4,8 +4,8 @@
  * report_dir.c - the folder of a report: the results, the machine, the library and its settings
  *
  * Design notes
- * - commperf knows a library by its public functions only. Build, devices and settings of ours
- *   are what pollux_info says, which is started with the same environment.
+ * - commperf knows a library by its public functions only. For the build, devices and settings of
+ *   ours it runs pollux_info in the same environment.
  */
 #include <errno.h>
 #include <string.h>
@@ -39,7 +39,7 @@ page_string(const char *text)
 	return json_string(copy);
 }
 
-/* What pollux_info says; NULL: it is not there. */
+/* The output of pollux_info, or NULL without one. */
 static json_t *
 report_ask(const struct perf_opts *o)
 {

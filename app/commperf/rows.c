@@ -10,7 +10,7 @@
 
 #include "perf.h"
 
-#define ROWS_MAX_VALUE 1e15 /* of a figure in a file */
+#define ROWS_MAX_VALUE 1e15 /* of a number in a file */
 
 /* Append a copy. Returns it (valid until the next add), or NULL without memory. */
 struct perf_row *
@@ -143,7 +143,7 @@ row_copy_text(char *to, size_t room, const json_t *j)
 	snprintf(to, room, "%s", text != NULL ? text : "");
 }
 
-/* A whole number that a file gives, within what a run can have. */
+/* Read a whole number from 0 to max. */
 static int
 row_whole(const json_t *j, const char *key, uint64_t max, uint64_t *out)
 {
@@ -160,7 +160,7 @@ row_number(const json_t *j, const char *key, double *out)
 	return fabs(*out) <= ROWS_MAX_VALUE ? 0 : -EINVAL;
 }
 
-/* @param key what the value is called */
+/* @param key the name of the value */
 static int
 row_from_json(struct perf_row *row, const json_t *j, const char *key)
 {
@@ -187,7 +187,7 @@ row_from_json(struct perf_row *row, const json_t *j, const char *key)
 	return 0;
 }
 
-/* Append the rows of a file whose names of library and value are these; 0 or -errno. */
+/* Append the rows of a file; library and key are its names of the library and of a value. 0 or -errno. */
 static int
 rows_from_json(struct perf_rows *rows, const json_t *j, const char *library, const char *key)
 {

@@ -459,7 +459,7 @@ raw_measure(struct perf_side *s, double *out)
 
 /* ---- one test at one size ---- */
 
-/* Bytes from slot to slot of a window of messages. */
+/* The bytes of a slot, which holds one message of a window. */
 size_t
 perf_slot_len(size_t size)
 {
@@ -557,7 +557,7 @@ side_prove(struct perf_side *s, const struct perf_test *t, size_t size)
 	return rc != 0 ? rc : perf_barrier(s);
 }
 
-/* Of many pairs, side A waits for the others: runs turns, and stays alive. */
+/* Side A waits for the other pairs, and runs turns meanwhile. */
 static int
 side_hub(struct perf_side *s)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * timed.c - --duration: a line takes a time, not a number of messages, and says its rate each
- * second
+ * timed.c - --duration: a line runs for a time, not for a number of messages, and shows its rate
+ * each second
  *
  * Design notes
  * - Both sides run chunks of messages. Side A sizes each to about a tenth of a second and tells
- *   side B its number over the control socket. That is not measured: only the chunks are.
- * - Loops tell odd from even messages: a chunk has an even number of them.
+ *   side B its length over the control socket. Only the time within chunks is measured.
+ * - Loops tell odd from even messages, so a chunk has an even number of them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ timed_hear(struct perf_timed *t, uint64_t *n)
 	return rc == 0 && *n <= PERF_MAX_ITERS + 2 * PERF_MAX_BATCH ? 0 : perf_fail(t->s, "the two sides are out of step");
 }
 
-/* Side B answers when it has left the loop before: that one would take the first message. */
+/* Side B answers once it has left its last loop, which would take the first message of the next. */
 static int
 timed_tell(struct perf_timed *t, uint64_t n)
 {
@@ -63,7 +63,7 @@ timed_tell(struct perf_timed *t, uint64_t n)
 	return timed_say(t, n) != 0 ? -1 : timed_hear(t, &heard);
 }
 
-/* The next chunk; *n is 0 when the time is over. @return 0, or perf_fail() was called */
+/* Sets *n to the messages of the next chunk, 0 at the end of the duration. @return -1 after perf_fail() */
 int
 perf_timed_next(struct perf_timed *t, uint64_t *n)
 {
@@ -94,7 +94,7 @@ timed_value(const struct perf_timed *t, uint64_t n, uint64_t ticks)
 	return t->rate ? (double)n * t->factor / sec : sec * t->factor / (double)n;
 }
 
-/* A chunk is over: after each second, what it had. */
+/* Add a chunk to the total. Once a second, show the rate since the last time. */
 void
 perf_timed_add(struct perf_timed *t, uint64_t n, uint64_t ticks)
 {

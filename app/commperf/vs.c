@@ -354,7 +354,7 @@ vs_plot(const struct vs *v, const struct plot *p)
 	return plot_write(v->o->plot, title, p);
 }
 
-/* A line of the comparison as a line of results, for the page of a report. */
+/* Add a line of the comparison as a line of results, for the page of a report. */
 static void
 vs_add_row(const struct vs_key *k, struct perf_rows *rows)
 {
