@@ -84,12 +84,5 @@ TESTS = (each_topic_fits_a_terminal, all_of_it_is_the_topics_together, every_opt
          every_test_is_in_help_man_and_guide, a_topic_that_is_not_there_is_refused)
 
 
-def main():
-    report = u.Report()
-    for test in TESTS:
-        report.result(test.__name__, "\n".join(test()))
-    return report.status()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(u.run_tests(TESTS))

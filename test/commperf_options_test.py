@@ -173,12 +173,5 @@ TESTS = (a_line_takes_its_time, quiet_has_no_live_line, every_timed_test_is_righ
          a_server_hears_of_the_datatype, bad_datatypes_are_refused)
 
 
-def main():
-    report = u.Report()
-    for test in TESTS:
-        report.result(test.__name__, "\n".join(test()))
-    return report.status()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(u.run_tests(TESTS))

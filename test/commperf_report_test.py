@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree as xml
 
 import run_util as u
@@ -236,13 +235,5 @@ TESTS = (a_report_has_results_machine_and_build, it_says_each_setting_that_is_ch
          files_that_hold_no_results_are_refused, what_does_not_go_together_is_refused)
 
 
-def main():
-    result = u.Report()
-    for test in TESTS:
-        with tempfile.TemporaryDirectory(prefix="pollux-report-") as folder:
-            result.result(test.__name__, "\n".join(test(folder)))
-    return result.status()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(u.run_tests_in_folders(TESTS, "pollux-report-"))

@@ -166,11 +166,8 @@ TESTS = [build_is_that_of_the_source, a_device_that_is_not_here_is_said_to_be_no
 
 
 def main():
-    report = u.Report()
     with tempfile.TemporaryDirectory(prefix="pollux-info-") as folder:
-        for test in TESTS:
-            report.result(test.__name__, "\n".join(test(folder)))
-    return report.status()
+        return u.run_tests(TESTS, folder)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import run_util as u
@@ -141,13 +140,5 @@ TESTS = [active_messages_are_counted, streams_are_counted, puts_and_gets_are_cou
          nobody_there_is_said]
 
 
-def main():
-    report = u.Report()
-    for test in TESTS:
-        with tempfile.TemporaryDirectory(prefix="pollux-metrics-") as folder:
-            report.result(test.__name__, "\n".join(test(folder)))
-    return report.status()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(u.run_tests_in_folders(TESTS, "pollux-metrics-"))

@@ -204,13 +204,5 @@ TESTS = (mpich_starts_four, mpich_starts_eight, open_mpi_starts_four, open_mpi_s
          strangers_are_sent_away, what_is_no_job_is_refused, pairs_are_of_two_hosts)
 
 
-def main():
-    report = u.Report()
-    for test in TESTS:
-        with tempfile.TemporaryDirectory(prefix="pollux-pairs-") as folder:
-            report.result(test.__name__, "\n".join(test(folder)))
-    return report.status()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(u.run_tests_in_folders(TESTS, "pollux-pairs-"))

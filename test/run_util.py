@@ -55,6 +55,23 @@ class Report:
         return 0 if self.passed else SKIP
 
 
+def run_tests(tests, *args):
+    """Call each with args; it yields what is wrong. @return the exit status"""
+    report = Report()
+    for test in tests:
+        report.result(test.__name__, "\n".join(test(*args)))
+    return report.status()
+
+
+def run_tests_in_folders(tests, prefix):
+    """The same; each test gets an empty folder of its own."""
+    report = Report()
+    for test in tests:
+        with tempfile.TemporaryDirectory(prefix=prefix) as folder:
+            report.result(test.__name__, "\n".join(test(folder)))
+    return report.status()
+
+
 def skip_all(why):
     print(why)
     sys.exit(SKIP)
