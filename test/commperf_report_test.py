@@ -33,7 +33,7 @@ def read(*path):
 
 
 class Page(html.parser.HTMLParser):
-    """Elements, the texts of cells, and what would be loaded from elsewhere. Elements have to nest."""
+    """The elements of a page, the texts of its cells, and links to anything outside. Elements have to nest."""
     VOID = {"meta", "br"}
 
     def __init__(self, text):
@@ -66,7 +66,7 @@ class Page(html.parser.HTMLParser):
 
 
 def report(folder, *args, env=None):
-    """A run's data and page, and what is wrong with the run."""
+    """Run it, and return the data and the page of the report."""
     where = os.path.join(folder, "report")
     r = run("-t", "tag_lat,tag_rate", *FEW, "--report", where, *args, env=env, cwd=folder)
     if r.rc != 0 or sorted(os.listdir(where)) != ["data.json", "index.html"]:
