@@ -3,7 +3,6 @@
  *
  * plot_runs.c - the results of earlier runs in one plot: of commits, libraries, devices
  */
-#include <errno.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,6 @@
 #define TEXT_LEFT   9
 #define TEXT_COLS   (TEXT_W - TEXT_LEFT - 2)
 #define TEXT_LEGEND 6 /* lines; more curves than that share lines */
-#define TEXT_NAME   (TEXT_W - 6)
 
 struct text_chart {
 	const struct plot *p;
@@ -115,19 +114,24 @@ text_axis(FILE *out, const struct text_chart *t, const struct plot_series *s)
 }
 
 static unsigned
+text_columns(unsigned curves)
+{
+	return (curves + TEXT_LEGEND - 1) / TEXT_LEGEND;
+}
+
+static void
 text_legend(FILE *out, const struct text_chart *t, unsigned n)
 {
-	unsigned columns = (n + TEXT_LEGEND - 1) / TEXT_LEGEND, k = 0;
+	unsigned columns = text_columns(n), k = 0;
 	int width = TEXT_W / (int)columns;
 
-	for (unsigned i = 0; out != NULL && i < t->p->n; i++) {
+	for (unsigned i = 0; i < t->p->n; i++) {
 		if (strcmp(t->p->s[i].chart, t->chart) != 0)
 			continue;
 		fprintf(out, "%c %-*.*s%s", text_letter(k), k % columns + 1 < columns ? width - 3 : 0,
 			width - 3, t->p->s[i].name, (k + 1) % columns == 0 || k + 1 == n ? "\n" : " ");
 		k++;
 	}
-	return (n + columns - 1) / columns;
 }
 
 static void
@@ -138,7 +142,7 @@ text_chart(FILE *out, const struct plot *p, unsigned first)
 
 	for (unsigned i = first; i < p->n; i++)
 		n += strcmp(p->s[i].chart, t.chart) == 0;
-	t.rows = TEXT_H - 3 - text_legend(NULL, &t, n);
+	t.rows = TEXT_H - 3 - (n + text_columns(n) - 1) / text_columns(n);
 	for (unsigned r = 0; r < t.rows; r++)
 		memset(t.cell[r], ' ', TEXT_COLS);
 	for (unsigned i = first; i < p->n; i++) {
