@@ -182,13 +182,18 @@ def mpi_init(ranks):
     return Program(f"mpi-init-{ranks}", measure, rows, near=False, needs=["mpirun.mpich", "mpicc.mpich"])
 
 
-def submit(setup, _side):
-    """commperf pins its sides itself, and each reactor shares its side's core."""
-    path = os.path.join(setup.folder, "submit.json")
-    setup.call([os.path.join(setup.build, "app", "commperf", "commperf"), "-t", "submit", "-s", "8", "-l",
-                ",".join(setup.core_names), "--reactor", "own", "--quiet", "--json", path])
+def commperf(setup, *args):
+    """The one line of commperf, which pins its sides itself."""
+    path = os.path.join(setup.folder, "row.json")
+    setup.call([os.path.join(setup.build, "app", "commperf", "commperf"), "-l", ",".join(setup.core_names), *args,
+                "--quiet", "--json", path])
     with open(path, encoding="utf-8") as f:
-        fields = json.load(f)["rows"][0]["fields"]
+        return json.load(f)["rows"][0]
+
+
+def submit(setup, _side):
+    """Each reactor shares its side's core."""
+    fields = commperf(setup, "-t", "submit", "-s", "8", "--reactor", "own")["fields"]
     return {"send": fields["send p50"], "receive": fields["recv p50"]}
 
 
@@ -215,7 +220,7 @@ def overlap_rows():
 
 
 def between_hosts(setup, port, server, client):
-    """What the client says."""
+    """The output of the client."""
     net = setup.hosts()
     s = u.start([*net.at(0), "taskset", "-c", setup.core_names[0], *server], stdout=subprocess.DEVNULL)
     try:

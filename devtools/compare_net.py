@@ -39,7 +39,7 @@ class Pair:
             time.sleep(0.01)
 
     def is_up(self, name):
-        """Programs leave out an interface until its kernel says so, which takes a while."""
+        """Programs ignore an interface until the kernel reports it up, which takes a while."""
         return " state UP " in ip("-n", name, "-o", "link", "show", self.device).stdout
 
     def close(self):

@@ -5,13 +5,12 @@
 
 usage: mbufs.py [--build DIR] [--rounds N] [--near NS] [--cores A,B]
 
-Kinds of buffers are measured in turn, N times (5), and the medians compared: mbufs in one piece, and
+It measures the kinds of buffers in turn, N times (5), and compares their medians: mbufs in one piece, and
 chains of 32 segments of 2 KiB. A sample counts only while the cores are near, as in compare.py.
 The exit status is 0 when each reaches 0.9 of mapped memory, 1 when one does not, and 2 when
 nothing could be measured.
 """
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -27,18 +26,13 @@ KINDS = {  # name: options of commperf
 }
 
 
-def rate(setup, buffers, kind):
-    """MB/s"""
-    out = os.path.join(setup.folder, "row.json")
-    for _ in range(compare.TRIES):
-        if setup.near_ns:
-            setup.wait_near()
-        setup.call([os.path.join(setup.build, "app", "commperf", "commperf"), "-l", ",".join(setup.core_names), "--",
-                    "-t", "tag_bw", "-s", "64k", "-n", "4000", "--buffers", buffers, "--quiet", "--json", out, *KINDS[kind]])
-        if not setup.near_ns or setup.core_ns() < setup.near_ns:
-            with open(out, encoding="utf-8") as f:
-                return json.load(f)["rows"][0]["value"]
-    raise compare.CannotMeasure("the cores were no longer near")
+def program(buffers):
+    """Its figure of a kind is MB/s."""
+    def rate(setup, kind):
+        row = compare.commperf(setup, "--", "-t", "tag_bw", "-s", "64k", "-n", "4000", "--buffers", buffers, *KINDS[kind])
+        return row["value"]
+
+    return compare.Program(buffers, rate, [])
 
 
 def measure(setup, rounds):
@@ -48,7 +42,7 @@ def measure(setup, rounds):
         got = {kind: [] for kind in KINDS}
         for _ in range(rounds):
             for kind, values in got.items():
-                values.append(rate(setup, buffers, kind))
+                values.append(compare.sample(setup, program(buffers), kind)[0])
         mapped = statistics.median(got["mapped"])
         for kind, values in got.items():
             part = statistics.median(values) / mapped
