@@ -20,6 +20,7 @@
 
 #define RUN_RAW_ROUNDS 4000
 #define RUN_PROOF      8 /* messages that are verified before each line */
+#define RUN_PATIENCE_S 1e9 /* no limit */
 #define RUN_PROVED     (PERF_SIZED | PERF_PROVED)
 #define RUN_TIMED      (RUN_PROVED | PERF_TIMED)
 #define RUN_TYPED      (RUN_TIMED | PERF_TYPED)
@@ -227,7 +228,7 @@ perf_barrier(struct perf_side *s)
 	memcpy(word.first, s->verify_first, sizeof(word.first));
 	rc = chan_send(s->ctl_fd, &word, sizeof(word), s->o->timeout);
 	if (rc == 0)
-		rc = chan_recv(s, s->ctl_fd, &data, &len, s->patient ? 1e9 : s->o->timeout);
+		rc = chan_recv(s, s->ctl_fd, &data, &len, s->patient ? RUN_PATIENCE_S : s->o->timeout);
 	if (rc == -ECONNRESET || rc == -EPIPE)
 		return perf_fail(s, "the other side has exited");
 	if (rc != 0)
@@ -557,21 +558,16 @@ side_prove(struct perf_side *s, const struct perf_test *t, size_t size)
 	return rc != 0 ? rc : perf_barrier(s);
 }
 
-/* Side A waits for the other pairs, and runs turns meanwhile. */
+/* Side A waits for the other pairs as long as they take, and runs turns meanwhile. */
 static int
 side_hub(struct perf_side *s)
 {
-	struct pollfd pfd = {.fd = s->out_fd, .events = POLLIN};
 	void *data;
 	size_t len;
 	int rc = chan_send(s->out_fd, "M", 1, s->o->timeout);
 
-	while (rc == 0 && poll(&pfd, 1, 0) == 0) {
-		for (int i = 0; i < 64; i++)
-			s->be->progress(s);
-	}
 	if (rc == 0)
-		rc = chan_recv(s, s->out_fd, &data, &len, s->o->timeout);
+		rc = chan_recv(s, s->out_fd, &data, &len, RUN_PATIENCE_S);
 	if (rc != 0)
 		return perf_fail(s, "the other pairs: %s", strerror(-rc));
 	free(data);
