@@ -92,8 +92,7 @@ am_fetch_one(struct perf_side *s, struct am_fetch *f, unsigned slot)
 		p.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
 		p.memh = perf_ucp_memh(s);
 	}
-	if (perf_ucp_typed(s, f->len))
-		perf_ucp_type(s, false, &to, &count, &p);
+	perf_ucp_type(s, false, &to, &count, &p);
 	ret = ucp_am_recv_data_nbx(am.worker, f->desc, (void *)(uintptr_t)to, count, &p);
 	if (ret == NULL)
 		am_fetched(NULL, UCS_OK, f->len, f);
@@ -175,8 +174,7 @@ am_send(struct perf_side *s, unsigned slot, const ucp_request_param_t *given)
 	am.sent++;
 	io->done = 0;
 	p.user_data = io;
-	if (perf_ucp_typed(s, count))
-		perf_ucp_type(s, true, &from, &count, &p);
+	perf_ucp_type(s, true, &from, &count, &p);
 	return perf_ucp_posted(
 		s, "ucp_am_send_nbx", io, ucp_am_send_nbx(am.ep, AM_ID, NULL, 0, from, count, &p));
 }
@@ -311,8 +309,7 @@ stream_send(struct perf_side *s, struct perf_io *io, enum perf_dest dest, const 
 	perf_ucp_handles(s, &worker, &ep);
 	io->done = 0;
 	io->status = 0;
-	if (perf_ucp_typed(s, len))
-		perf_ucp_type(s, true, &buf, &len, &p);
+	perf_ucp_type(s, true, &buf, &len, &p);
 	return perf_ucp_posted(
 		s, "ucp_stream_send_nbx", io, ucp_stream_send_nbx(ep, buf, len, &p));
 }
@@ -340,8 +337,7 @@ stream_recv(
 	perf_ucp_handles(s, &worker, &ep);
 	io->done = 0;
 	io->status = 0;
-	if (perf_ucp_typed(s, len))
-		perf_ucp_type(s, false, &to, &len, &p);
+	perf_ucp_type(s, false, &to, &len, &p);
 	ret = ucp_stream_recv_nbx(ep, (void *)(uintptr_t)to, len, &came, &p);
 	if (ret == NULL)
 		io->len = came;

@@ -43,8 +43,7 @@ late_recv(struct perf_side *s, struct perf_io *io, void *buf, size_t len, uint64
 	io->status = 0;
 	io->len = info.length;
 	io->tag = info.sender_tag;
-	if (perf_ucp_typed(s, len))
-		perf_ucp_type(s, false, &to, &len, &p);
+	perf_ucp_type(s, false, &to, &len, &p);
 	return perf_ucp_posted(s, "ucp_tag_msg_recv_nbx", io,
 		ucp_tag_msg_recv_nbx(worker, (void *)(uintptr_t)to, len, message, &p));
 }

@@ -131,7 +131,7 @@ perf_payload_close(struct perf_side *s)
 }
 
 void
-perf_ucp_type(struct perf_side *s, bool send, const void **buf, size_t *count, ucp_request_param_t *p)
+perf_payload_type(struct perf_side *s, bool send, const void **buf, size_t *count, ucp_request_param_t *p)
 {
 	size_t slot = (size_t)((const uint8_t *)*buf - (send ? s->sbuf : s->rbuf)) / payload.slot;
 

@@ -35,17 +35,24 @@ int perf_am_listen(struct perf_side *s);
 /* sleep.c: the worker's file descriptor */
 int perf_sleep_open(struct perf_side *s);
 
-/* payload.c: perf_ucp_type() replaces the buffer and count of a message in the side's buffers, and
- * sets its datatype. */
+/* payload.c: perf_payload_type() replaces the buffer and count of a message in the side's buffers,
+ * and sets its datatype. */
 int perf_payload_open(struct perf_side *s);
 void perf_payload_close(struct perf_side *s);
-void perf_ucp_type(struct perf_side *s, bool send, const void **buf, size_t *count, ucp_request_param_t *p);
+void perf_payload_type(struct perf_side *s, bool send, const void **buf, size_t *count, ucp_request_param_t *p);
 
 /* Whether --datatype applies to a message of len bytes; not to the empty ones that tests add. */
 static inline bool
 perf_ucp_typed(const struct perf_side *s, size_t len)
 {
 	return unlikely(s->o->typed) && len > 0;
+}
+
+static inline void
+perf_ucp_type(struct perf_side *s, bool send, const void **buf, size_t *count, ucp_request_param_t *p)
+{
+	if (perf_ucp_typed(s, *count))
+		perf_payload_type(s, send, buf, count, p);
 }
 
 #endif /* PERF_UCP_H */

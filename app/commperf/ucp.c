@@ -341,7 +341,7 @@ ucp_side_send(struct perf_side *s, struct perf_io *io, enum perf_dest dest, cons
 	ucp_side_memh(&u->send_param, u->memh, len);
 	if (perf_ucp_typed(s, len)) {
 		typed = *param;
-		perf_ucp_type(s, true, &buf, &len, &typed);
+		perf_payload_type(s, true, &buf, &len, &typed);
 		param = &typed;
 	}
 	if (unlikely(flags & PERF_SYNC))
@@ -376,7 +376,7 @@ ucp_side_recv(
 	u->info.length = SIZE_MAX;
 	if (perf_ucp_typed(s, len)) {
 		typed = *param;
-		perf_ucp_type(s, false, &to, &count, &typed);
+		perf_payload_type(s, false, &to, &count, &typed);
 		param = &typed;
 	}
 	p = ucp_tag_recv_nbx(u->worker, (void *)(uintptr_t)to, count, tag, mask, param);
