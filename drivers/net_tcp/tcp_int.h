@@ -486,13 +486,25 @@ void tcp_tx_go(struct tcp_peer *p);
 /** @return why nothing is taken: -EAGAIN, or what the peer has died of */
 int tcp_tx_full(struct tcp_peer *p);
 
-/** Outside of a turn, whether the message is to wait for one. */
+/** Outside of a turn, the next to go to the same place waits for one. @param sent_turn the place's */
+static inline void
+tcp_turn_sent(const struct plx_queue *q, uint64_t *sent_turn)
+{
+	if (q->turns != NULL)
+		*sent_turn = *q->turns + 1;
+}
+
+/** @return whether this is outside of a turn, and tcp_turn_sent() was called since the last one. */
+static inline bool
+tcp_turn_is_due(const struct plx_queue *q, uint64_t sent_turn)
+{
+	return !q->hold && q->turns != NULL && sent_turn == *q->turns + 1;
+}
+
 static inline bool
 tcp_tx_is_late(const struct tcp_peer *p)
 {
-	const struct plx_queue *q = p->peer.q;
-
-	return !q->hold && q->turns != NULL && p->sent_turn == *q->turns + 1;
+	return tcp_turn_is_due(p->peer.q, p->sent_turn);
 }
 
 /* tcp_zcopy.c */

@@ -53,8 +53,7 @@ go_at_once(struct tcp_peer *p)
 	struct plx_queue *q = p->peer.q;
 
 	p->used_ms = tcp_queue(q)->now_ms;
-	if (q->turns != NULL)
-		p->sent_turn = *q->turns + 1;
+	tcp_turn_sent(q, &p->sent_turn);
 	if (!p->blocked) /* else it is tried when it is its turn */
 		tcp_push(p);
 }
@@ -243,8 +242,8 @@ tcp_flush(struct plx_queue *q)
 	while ((p = TAILQ_FIRST(&tq->dirty)) != NULL) {
 		TAILQ_REMOVE(&tq->dirty, p, dirty_link);
 		p->dirty = false;
-		if (p->n_turn >= TCP_MANY && q->turns != NULL)
-			p->sent_turn = *q->turns + 1;
+		if (p->n_turn >= TCP_MANY)
+			tcp_turn_sent(q, &p->sent_turn);
 		if (!p->blocked && !tcp_may_wait(p))
 			tcp_push(p);
 	}

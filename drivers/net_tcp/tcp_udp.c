@@ -171,21 +171,12 @@ tcp_udp_push(struct tcp_queue *tq)
 		u->tx_at = u->n_tx = 0;
 }
 
-/* Outside of a turn, whether the datagram is to wait for one. */
-static bool
-is_late(const struct tcp_queue *tq)
-{
-	const struct plx_queue *q = tq->q;
-
-	return !q->hold && q->turns != NULL && tq->udp->sent_turn == *q->turns + 1;
-}
-
 uint8_t *
 tcp_udp_room(struct tcp_queue *tq)
 {
 	struct tcp_udp *u = tq->udp;
 
-	if (is_late(tq))
+	if (tcp_turn_is_due(tq->q, u->sent_turn))
 		return NULL;
 	if (u->n_tx == TCP_UDP_TX && !u->blocked && u->n_calls < TCP_UDP_CALLS) {
 		u->n_calls++;
@@ -213,8 +204,7 @@ tcp_udp_send(struct tcp_queue *tq, struct tcp_stamp stamp, uint32_t len, const s
 		tq->q->held = true;
 		return;
 	}
-	if (tq->q->turns != NULL)
-		u->sent_turn = *tq->q->turns + 1;
+	tcp_turn_sent(tq->q, &u->sent_turn);
 	if (!u->blocked)
 		tcp_udp_push(tq);
 }
