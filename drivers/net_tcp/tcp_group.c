@@ -90,12 +90,6 @@ way_out(const struct tcp_if *ifs, unsigned n)
 }
 
 static int
-set(int fd, int level, int name, int value)
-{
-	return setsockopt(fd, level, name, &value, sizeof(value)) == 0 ? 0 : -errno;
-}
-
-static int
 send_by(const struct tcp_queue *tq, uint8_t family, const char *name)
 {
 	const struct ip_mreqn by = {.imr_ifindex = (int)if_nametoindex(name)};
@@ -104,11 +98,11 @@ send_by(const struct tcp_queue *tq, uint8_t family, const char *name)
 	if (by.imr_ifindex == 0)
 		return -ENODEV;
 	if (family == 6) {
-		rc = set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, by.imr_ifindex);
-		return rc == 0 ? set(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, tq->group_ttl) : rc;
+		rc = tcp_sock_set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, by.imr_ifindex);
+		return rc == 0 ? tcp_sock_set(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, tq->group_ttl) : rc;
 	}
 	rc = setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof(by)) == 0 ? 0 : -errno;
-	return rc == 0 ? set(fd, IPPROTO_IP, IP_MULTICAST_TTL, tq->group_ttl) : rc;
+	return rc == 0 ? tcp_sock_set(fd, IPPROTO_IP, IP_MULTICAST_TTL, tq->group_ttl) : rc;
 }
 
 /* Choose how to send to groups, once. */
@@ -212,16 +206,16 @@ rx_socket(const struct tcp_queue *tq, const struct tcp_group *g, uint8_t family)
 	const struct tcp_ip ip = ip_of(g, family);
 	struct sockaddr_storage sa;
 	socklen_t len = tcp_ip_sockaddr(&ip, tq->group_port, &sa);
-	int fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc;
+	int fd = tcp_sock_new(sa.ss_family, SOCK_DGRAM), rc;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (family == 6)
-		rc = set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+		rc = tcp_sock_set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
 	else
-		rc = set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+		rc = tcp_sock_set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 	if (rc == 0)
-		rc = set(fd, SOL_SOCKET, SO_REUSEADDR, 1); /* others of this host receive, too */
+		rc = tcp_sock_set(fd, SOL_SOCKET, SO_REUSEADDR, 1); /* others of this host receive, too */
 	if (rc == 0 && bind(fd, (struct sockaddr *)&sa, len) != 0)
 		rc = -errno;
 	if (rc == 0)

@@ -360,6 +360,10 @@ void tcp_peer_disconnect(struct tcp_peer *p);
 uint32_t tcp_random(uint32_t n);
 /** @return the queue's epoll descriptor, which it has from now on */
 int tcp_sock_epoll(struct tcp_queue *tq);
+/** @param type SOCK_STREAM or SOCK_DGRAM. @return a socket that does not block */
+int tcp_sock_new(int family, int type);
+/** Set an option that is an int. */
+int tcp_sock_set(int fd, int level, int name, int value);
 int tcp_sock_listen(const struct tcp_queue *tq, uint16_t *port);
 int tcp_sock_connect(const struct tcp_queue *tq, const struct tcp_ip *ip, uint16_t port);
 /** A socket of UDP for both families, at a port of net_tcp.ports. */

@@ -54,14 +54,14 @@ tcp_sock_epoll(struct tcp_queue *tq)
 	return none;
 }
 
-static int
-set(int fd, int level, int name, int value)
+int
+tcp_sock_set(int fd, int level, int name, int value)
 {
 	return setsockopt(fd, level, name, &value, sizeof(value)) == 0 ? 0 : -errno;
 }
 
-static int
-sock_new(int family, int type)
+int
+tcp_sock_new(int family, int type)
 {
 	int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
@@ -106,51 +106,18 @@ port_of(int fd, uint16_t *port)
 	return 0;
 }
 
+/* A socket at a port of net_tcp.ports. @return it, or -errno */
 static int
-listen_by(const struct tcp_queue *tq, int family, uint16_t *port)
+bound(const struct tcp_queue *tq, int type, int family, bool v6only, uint16_t *port)
 {
-	int fd = sock_new(family, SOCK_STREAM), rc;
+	int fd = tcp_sock_new(family, type), rc = 0;
 
 	if (fd < 0)
 		return fd;
-	if (tq->port_first != 0) /* connections of one before may still be known there */
-		(void)set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-	rc = family == AF_INET6 ? set(fd, IPPROTO_IPV6, IPV6_V6ONLY, tq->ifs.family == TCP_FAMILY_6) : 0;
-	if (rc == 0)
-		rc = bind_range(tq, fd, family);
-	if (rc == 0 && listen(fd, BACKLOG) != 0)
-		rc = errno == EADDRINUSE ? -EAGAIN : -errno; /* others were bound to it, too, and were quicker */
-	if (rc == 0)
-		rc = port_of(fd, port);
-	if (rc != 0) {
-		close(fd);
-		return rc;
-	}
-	(void)set(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, DEFER_S);
-	return fd;
-}
-
-int
-tcp_sock_listen(const struct tcp_queue *tq, uint16_t *port)
-{
-	int family = tq->ifs.family == TCP_FAMILY_4 ? AF_INET : AF_INET6, fd = -EAGAIN;
-
-	for (unsigned i = 0; i < BIND_TRIES && fd == -EAGAIN; i++) {
-		fd = listen_by(tq, family, port);
-		if (family == AF_INET6 && (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)) /* there is no IPv6 at all */
-			fd = listen_by(tq, family = AF_INET, port);
-	}
-	return fd;
-}
-
-static int
-udp_by(const struct tcp_queue *tq, int family, uint16_t *port)
-{
-	int fd = sock_new(family, SOCK_DGRAM), rc;
-
-	if (fd < 0)
-		return fd;
-	rc = family == AF_INET6 ? set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0) : 0;
+	if (type == SOCK_STREAM && tq->port_first != 0) /* connections of one before may still be known there */
+		(void)tcp_sock_set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (family == AF_INET6)
+		rc = tcp_sock_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, v6only);
 	if (rc == 0)
 		rc = bind_range(tq, fd, family);
 	if (rc == 0)
@@ -161,12 +128,49 @@ udp_by(const struct tcp_queue *tq, int family, uint16_t *port)
 	return rc;
 }
 
+/* Of IPv6, where there is any. */
+static int
+bound_by6(const struct tcp_queue *tq, int type, bool v6only, uint16_t *port)
+{
+	int fd = bound(tq, type, AF_INET6, v6only, port);
+
+	return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? bound(tq, type, AF_INET, false, port) : fd;
+}
+
+/* @return -EAGAIN: others were bound to its port, too, and were quicker to listen */
+static int
+listen_try(const struct tcp_queue *tq, uint16_t *port)
+{
+	uint8_t only = tq->ifs.family;
+	int fd = only == TCP_FAMILY_4 ? bound(tq, SOCK_STREAM, AF_INET, false, port)
+				      : bound_by6(tq, SOCK_STREAM, only == TCP_FAMILY_6, port);
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	if (listen(fd, BACKLOG) != 0) {
+		rc = errno == EADDRINUSE ? -EAGAIN : -errno;
+		close(fd);
+		return rc;
+	}
+	(void)tcp_sock_set(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, DEFER_S);
+	return fd;
+}
+
+int
+tcp_sock_listen(const struct tcp_queue *tq, uint16_t *port)
+{
+	int fd = -EAGAIN;
+
+	for (unsigned i = 0; i < BIND_TRIES && fd == -EAGAIN; i++)
+		fd = listen_try(tq, port);
+	return fd;
+}
+
 int
 tcp_sock_udp(const struct tcp_queue *tq, uint16_t *port)
 {
-	int fd = udp_by(tq, AF_INET6, port);
-
-	return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? udp_by(tq, AF_INET, port) : fd;
+	return bound_by6(tq, SOCK_DGRAM, false, port);
 }
 
 /* What a datagram to a place may be long without being cut in pieces. @return bytes behind the head of UDP, or -errno */
@@ -175,7 +179,7 @@ udp_room(const struct tcp_ip *ip, uint16_t port)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = tcp_ip_sockaddr(ip, port, &sa), n = sizeof(int);
-	int fd = sock_new(sa.ss_family, SOCK_DGRAM), mtu = 0, rc;
+	int fd = tcp_sock_new(sa.ss_family, SOCK_DGRAM), mtu = 0, rc;
 
 	if (fd < 0)
 		return fd;
@@ -215,17 +219,17 @@ tcp_sock_connect(const struct tcp_queue *tq, const struct tcp_ip *ip, uint16_t p
 {
 	struct sockaddr_storage sa;
 	socklen_t len = tcp_ip_sockaddr(ip, port, &sa);
-	int fd = sock_new(sa.ss_family, SOCK_STREAM), rc = 0;
+	int fd = tcp_sock_new(sa.ss_family, SOCK_STREAM), rc = 0;
 
 	if (fd < 0)
 		return fd;
 	if (tq->port_first != 0) {
-		(void)set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+		(void)tcp_sock_set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 		rc = bind_range(tq, fd, sa.ss_family);
 		if (rc == -EADDRINUSE)
 			rc = -EADDRNOTAVAIL; /* as connect() says it */
 	}
-	(void)set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	(void)tcp_sock_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	if (rc == 0 && connect(fd, (struct sockaddr *)&sa, len) != 0 && errno != EINPROGRESS)
 		rc = -errno;
 	if (rc == 0)
@@ -240,12 +244,12 @@ tcp_sock_settle(const struct tcp_queue *tq, int fd)
 	uint32_t dead_s = (tq->dead_ms + 999) / 1000, every_s = RTE_MAX(tq->probe_ms / 1000, 1 + dead_s / PROBES_MAX);
 	uint32_t pause_ms = RTE_MAX(tq->dead_ms / 4, 1000u);
 
-	(void)set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	(void)set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-	(void)set(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)every_s);
-	(void)set(fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)every_s);
-	(void)set(fd, IPPROTO_TCP, TCP_KEEPCNT, (int)((dead_s + every_s - 1) / every_s));
-	(void)set(fd, IPPROTO_TCP, RTO_MAX_MS, (int)RTE_MIN(pause_ms, 120000u));
+	(void)tcp_sock_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	(void)tcp_sock_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	(void)tcp_sock_set(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)every_s);
+	(void)tcp_sock_set(fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)every_s);
+	(void)tcp_sock_set(fd, IPPROTO_TCP, TCP_KEEPCNT, (int)((dead_s + every_s - 1) / every_s));
+	(void)tcp_sock_set(fd, IPPROTO_TCP, RTO_MAX_MS, (int)RTE_MIN(pause_ms, 120000u));
 }
 
 static int

@@ -44,9 +44,7 @@ slots_open(struct tcp_udp *u)
 int
 tcp_udp_in_open(struct tcp_queue *tq, struct tcp_udp_in *in)
 {
-	int most = KERNEL_BUF;
-
-	(void)setsockopt(in->fd, SOL_SOCKET, SO_RCVBUF, &most, sizeof(most));
+	(void)tcp_sock_set(in->fd, SOL_SOCKET, SO_RCVBUF, KERNEL_BUF);
 	return tcp_sock_watch(tq, in->fd, EPOLLIN, in, TCP_WATCH_UDP);
 }
 
