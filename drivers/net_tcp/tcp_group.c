@@ -342,9 +342,8 @@ tcp_groups_close(struct tcp_queue *tq)
 {
 	struct tcp_group *g;
 
+	tcp_groups_lose(tq);
 	while (tq->udp != NULL && (g = LIST_FIRST(&tq->udp->groups)) != NULL) {
-		for (unsigned i = 0; i < 2; i++)
-			tcp_sock_lose(&g->in[i].fd);
 		LIST_REMOVE(g, link);
 		free(g);
 	}

@@ -96,7 +96,7 @@ tcp_lossy_to(struct plx_peer *peer, uint32_t where)
 	bool known = p->lossy != NULL;
 	int rc;
 
-	if (tq->udp == NULL || !tq->udp->lossy || where == 0 || where > UINT16_MAX)
+	if (tq->udp == NULL || tq->udp->in.take == NULL || where == 0 || where > UINT16_MAX)
 		return -EINVAL;
 	if (!known) {
 		p->lossy = calloc(1, sizeof(*p->lossy));
@@ -191,7 +191,6 @@ tcp_lossy_open(struct plx_queue *q, uint32_t *where)
 	if (rc != 0)
 		return rc;
 	tq->udp->in.take = lossy_take;
-	tq->udp->lossy = true;
 	*where = tq->udp->port;
 	return 0;
 }

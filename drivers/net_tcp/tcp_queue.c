@@ -205,18 +205,19 @@ tcp_queue_leave(struct plx_queue *q)
 {
 	struct tcp_queue *tq = tcp_queue(q);
 	uint64_t until_ms = plx_clock_ms() + TCP_LEAVE_MS;
-	unsigned waits = 0;
 
 	if ((tq->n_conns == 0 && tq->udp == NULL) || getpid() != tq->pid)
 		return;
 	for (;;) {
-		if (tq->udp != NULL)
+		unsigned waits = 0;
+
+		if (tq->udp != NULL) {
 			tcp_udp_push(tq);
-		waits += tq->udp != NULL && tq->udp->blocked;
+			waits = tq->udp->blocked;
+		}
 		plx_peer_each(q, peer_leave, &waits);
 		if (waits == 0 || plx_clock_ms() >= until_ms)
 			return;
-		waits = 0;
 		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 	}
 }

@@ -27,18 +27,25 @@
 #define KERNEL_BUF (4 << 20) /* bytes; the system's limit is lower, mostly */
 
 static void
+slot_open(struct mmsghdr *m, struct iovec *iov, uint8_t *at, struct sockaddr_storage *to)
+{
+	*iov = (struct iovec){at, TCP_UDP_LEN};
+	m->msg_hdr = (struct msghdr){.msg_iov = iov, .msg_iovlen = 1, .msg_name = to};
+}
+
+static int
 slots_open(struct tcp_udp *u)
 {
-	for (unsigned i = 0; i < TCP_UDP_RX + TCP_UDP_TX; i++) {
-		bool tx = i >= TCP_UDP_RX;
-		struct iovec *iov = tx ? &u->tx_iov[i - TCP_UDP_RX] : &u->rx_iov[i];
-		struct mmsghdr *m = tx ? &u->tx[i - TCP_UDP_RX] : &u->rx[i];
+	uint8_t *at = mmap(NULL, MEM_LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-		*iov = (struct iovec){u->mem + (size_t)i * TCP_UDP_LEN, TCP_UDP_LEN};
-		m->msg_hdr = (struct msghdr){.msg_iov = iov, .msg_iovlen = 1};
-		if (tx)
-			m->msg_hdr.msg_name = &u->to[i - TCP_UDP_RX];
-	}
+	if (at == MAP_FAILED)
+		return -ENOMEM;
+	u->mem = at;
+	for (unsigned i = 0; i < TCP_UDP_RX; i++, at += TCP_UDP_LEN)
+		slot_open(&u->rx[i], &u->rx_iov[i], at, NULL);
+	for (unsigned i = 0; i < TCP_UDP_TX; i++, at += TCP_UDP_LEN)
+		slot_open(&u->tx[i], &u->tx_iov[i], at, &u->to[i]);
+	return 0;
 }
 
 int
@@ -67,35 +74,17 @@ tcp_udp_in_close(struct tcp_queue *tq, struct tcp_udp_in *in)
 	tcp_sock_close(tq, &in->fd);
 }
 
-/* Nobody knows of this socket. */
-static void
-take_none(struct tcp_queue *tq, struct tcp_udp_in *in, const struct tcp_stamp *stamp, const uint8_t *data, uint32_t len)
-{
-	(void)in;
-	(void)stamp;
-	(void)data;
-	(void)len;
-	PLX_STAT_INC(tq->stat.lossy_drop_not_ours);
-}
-
 static int
 udp_open(struct tcp_queue *tq, struct tcp_udp *u)
 {
 	int rc = tcp_sock_epoll(tq);
-	void *mem;
 
-	if (rc < 0)
+	if (rc >= 0)
+		rc = slots_open(u);
+	if (rc != 0)
 		return rc;
 	u->in.fd = tcp_sock_udp(tq, &u->port);
-	if (u->in.fd < 0)
-		return u->in.fd;
-	mem = mmap(NULL, MEM_LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	rc = mem == MAP_FAILED ? -ENOMEM : tcp_udp_in_open(tq, &u->in);
-	if (mem != MAP_FAILED)
-		u->mem = mem;
-	if (rc != 0)
-		close(u->in.fd);
-	return rc;
+	return u->in.fd < 0 ? u->in.fd : tcp_udp_in_open(tq, &u->in);
 }
 
 int
@@ -109,20 +98,16 @@ tcp_udp_open(struct tcp_queue *tq)
 	u = calloc(1, sizeof(*u));
 	if (u == NULL)
 		return -ENOMEM;
-	rc = udp_open(tq, u);
-	if (rc != 0) {
-		if (u->mem != NULL)
-			munmap(u->mem, MEM_LEN);
-		free(u);
-		return rc;
-	}
-	u->in.take = take_none;
+	u->in.fd = -1;
 	TAILQ_INIT(&u->hot);
 	LIST_INIT(&u->groups);
-	slots_open(u);
 	tq->udp = u;
-	plx_queue_rouse(tq->q);
-	return 0;
+	rc = udp_open(tq, u);
+	if (rc == 0)
+		plx_queue_rouse(tq->q);
+	else
+		tcp_udp_close(tq);
+	return rc;
 }
 
 void
@@ -137,9 +122,9 @@ tcp_udp_close(struct tcp_queue *tq)
 {
 	if (tq->udp == NULL)
 		return;
-	if (tq->udp->in.fd >= 0)
-		close(tq->udp->in.fd);
-	munmap(tq->udp->mem, MEM_LEN);
+	tcp_udp_lose(tq);
+	if (tq->udp->mem != NULL)
+		munmap(tq->udp->mem, MEM_LEN);
 	free(tq->udp);
 	tq->udp = NULL;
 }
@@ -231,6 +216,8 @@ take(struct tcp_queue *tq, struct tcp_udp_in *in, const struct mmsghdr *m)
 	memcpy(&stamp, at, sizeof(stamp));
 	if (stamp.magic != MAGIC || stamp.pad != 0)
 		PLX_STAT_INC(tq->stat.udp_drop_bad);
+	else if (in->take == NULL)
+		PLX_STAT_INC(tq->stat.lossy_drop_not_ours);
 	else
 		in->take(tq, in, &stamp, at + sizeof(stamp), m->msg_len - (uint32_t)sizeof(stamp));
 }

@@ -46,7 +46,7 @@ _Static_assert(TCP_TAG_LEN == TCP_MAC_LEN, "they are compared the same way");
 /** A socket that datagrams come to. */
 struct tcp_udp_in {
 	TAILQ_ENTRY(tcp_udp_in) link; /* among those that are read in each turn */
-	/* Called with each, which is well formed so far; data is valid during the call. */
+	/* Called with each, which is well formed so far; data is valid during the call. NULL: nobody takes them yet */
 	void (*take)(struct tcp_queue *tq, struct tcp_udp_in *in, const struct tcp_stamp *stamp, const uint8_t *data,
 		uint32_t len);
 	void *of; /* whoever takes them */
@@ -58,7 +58,6 @@ struct tcp_udp_in {
 /** Of a queue. Owner: the queue's. */
 struct tcp_udp {
 	struct tcp_udp_in in; /* sends, too; nothing but what comes to the queue itself comes here */
-	bool lossy;	/* peers know of it */
 	bool blocked;	/* the socket took not all */
 	bool out_armed; /* epoll reports room */
 	uint8_t casts;	/* the family by which it sends to groups, 4 or 6; 0: not known yet */
