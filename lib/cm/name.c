@@ -10,8 +10,8 @@
  * - Names belong to a user: the hash includes the uid. As anybody may bind any such name, a
  *   socket counts only if the kernel says that this user made it.
  * - A socket's name has room for 98 characters besides the hash, and the bytes are written in 85
- *   characters, 4 bytes as 5. What goes beyond NAME_PART bytes is the name of a second socket, whose hash
- *   includes the first ones. It is bound first, and lives in the receive queue of the first socket: it
+ *   characters, 4 bytes as 5. The bytes beyond NAME_PART are in the name of a second socket, whose hash
+ *   includes the first NAME_PART. It is bound before the first socket and lives in its receive queue: it
  *   ends with it, and the caller has one descriptor.
  */
 #include <errno.h>
@@ -31,7 +31,7 @@
 
 #define HASH_LEN      8 /* characters of 6 bytes */
 #define BASE	      85u
-#define NAME_PART     77 /* bytes that one socket's name has: so many have a second */
+#define NAME_PART     77 /* bytes of one socket's name; data of this length or more has a second socket */
 #define TEXT_LEN(len) ((len) / 4 * 5 + ((len) % 4 != 0 ? (len) % 4 + 1 : 0))
 
 _Static_assert(1 + HASH_LEN + TEXT_LEN(NAME_PART) < sizeof(((struct sockaddr_un *)0)->sun_path),
@@ -168,16 +168,17 @@ plx_name_publish(const char *name, const void *data, size_t len, int *out)
 			return rest;
 	}
 	fd = bind_part(hash_of(name, NULL, 0), data, first);
-	if (fd >= 0 && rest >= 0)
+	if (fd < 0)
+		rc = fd;
+	else if (rest >= 0)
 		rc = keep_in(fd, rest);
 	if (rest >= 0)
 		close(rest);
-	if (fd >= 0 && rc != 0)
+	if (rc == 0)
+		*out = fd;
+	else if (fd >= 0)
 		close(fd);
-	if (fd < 0 || rc != 0)
-		return fd < 0 ? fd : rc;
-	*out = fd;
-	return 0;
+	return rc;
 }
 
 /* A search, and the caller's function for its results. */
@@ -207,7 +208,7 @@ take_rest(const void *data, size_t len, void *arg)
 	w->len = NAME_PART + len;
 }
 
-/* The first part of what goes on: the caller gets all of it, unless it ends now. */
+/* Find the second part: the caller gets both, unless the sockets have gone meanwhile. */
 static void
 look_for_rest(struct search *s, const uint8_t *data)
 {

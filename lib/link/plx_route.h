@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_route.h - facts that tell paths between two hosts apart: networks, speeds, places, failures
+ * plx_route.h - facts that rank the paths between two hosts: networks, speeds, places, failures
  *
  * Design notes
  * - A worker has a queue at each of its ports, and so has the peer. Both sides choose the same
- *   two queues, each on its own: the facts are symmetric, as they depend on the contents of both
- *   addresses, and plx_dev_path_rank() ranks them. Failures that only one side has seen take
- *   precedence: a queue of the peer that could not be reached is the last choice for a while.
+ *   two queues, each on its own: these facts about a path depend on both addresses alike, and
+ *   plx_dev_path_rank() ranks paths by them. Failures that only one side has seen take precedence:
+ *   a queue of the peer that could not be reached is the last choice for a while.
  */
 #ifndef PLX_ROUTE_H
 #define PLX_ROUTE_H
