@@ -196,11 +196,6 @@ for port in map(int, sys.argv[1:]):
 """
 
 
-def udp_ports_of(net, on):
-    out = subprocess.run(net.at(on, "ss", "-Hlun"), capture_output=True, text=True, check=False).stdout
-    return {int(line.split()[3].rsplit(":", 1)[1]) for line in out.splitlines()}
-
-
 def strangers_and_forged_sources_do_no_harm(net, build):
     with tempfile.TemporaryDirectory() as folder:
         env = [*CCI, f"PLX_NET_TCP_PORTS={PORTS}", "PLX_NET_TCP_FAMILY=inet"]
@@ -210,7 +205,7 @@ def strangers_and_forged_sources_do_no_harm(net, build):
         ports = set()
 
         def is_open():
-            ports.update(p for p in udp_ports_of(net, "a") if 21000 <= p <= 21009)
+            ports.update(p for p in h.ports_of(net, "a", "u") if 21000 <= p <= 21009)
             return ports and h.is_connected(out)
 
         if h.until(is_open):
@@ -218,11 +213,7 @@ def strangers_and_forged_sources_do_no_harm(net, build):
             counts = [counter(rpc_file(folder), name) for name in ("udp_drop_bad", "lossy_drop_not_ours")]
         else:
             counts = [0, 0]
-        try:
-            status = u.wait(client, TIMEOUT)
-        except subprocess.TimeoutExpired:
-            u.kill_family(client)
-            status = None
+        status = h.status_of(client)
         pair.close()
     out.seek(0)
     # from either source, rubbish and stamps that are nobody's

@@ -126,9 +126,9 @@ def until(what, timeout=20):
     return True
 
 
-def ports_of(net, h):
-    """Where somebody listens on a host."""
-    out = subprocess.run(net.at(h, "ss", "-Hltn"), capture_output=True, text=True, check=False).stdout
+def ports_of(net, h, by="t"):
+    """Where somebody listens on a host, by TCP or ("u") by UDP."""
+    out = subprocess.run(net.at(h, "ss", "-Hln" + by), capture_output=True, text=True, check=False).stdout
     return {int(line.split()[3].rsplit(":", 1)[1]) for line in out.splitlines()}
 
 
@@ -189,6 +189,15 @@ def ends_soon(client, out, seconds):
     if status == 0:
         return "the client ended as if nothing had happened\n" + out.read()
     return "" if status > 0 else f"the client died of signal {-status} after {time.monotonic() - begin:.1f} s"
+
+
+def status_of(client):
+    """@return the exit status of a client; None: it does not end, and is killed"""
+    try:
+        return u.wait(client, TIMEOUT)
+    except subprocess.TimeoutExpired:
+        u.kill_family(client)
+        return None
 
 
 def is_connected(out):
@@ -253,11 +262,7 @@ def beside_strangers(net, build, n, what):
         stranger = u.start(net.at("c", sys.executable, "-c", STRANGER, 21000, n, what), stdin=subprocess.PIPE,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         said = stranger.stdout.readline()
-    status = None
-    try:
-        status = u.wait(client, TIMEOUT)
-    except subprocess.TimeoutExpired:
-        u.kill_family(client)
+    status = status_of(client)
     pair.close()
     if stranger is not None:
         u.kill_family(stranger)
