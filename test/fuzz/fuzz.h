@@ -72,6 +72,9 @@ fuzz_u16(struct fuzz_in *in)
 /** Start the library, quiet, on small pages, and the device "fuzz". Once. */
 void fuzz_start(void);
 
+/** Start, and CCI on this device; other settings of the environment come first. Once. */
+void fuzz_start_cci(const char *device);
+
 /** A context whose workers have this device. Never NULL. */
 ucp_context_h fuzz_context(const char *device, const char *const (*settings)[2], size_t n);
 

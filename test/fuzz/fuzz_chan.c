@@ -221,17 +221,13 @@ static void (*const commands[])(struct node *n, struct fuzz_in *in, uint8_t how)
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	uint32_t caps;
-
 	(void)argc;
 	(void)argv;
-	setenv("PLX_WORKER_DEVICES", "fuzz", 1);
 	setenv("PLX_WORKER_WAIT", "spin", 1);
 	setenv("PLX_WORKER_PEER_CHECK_MS", "60000", 1);
 	setenv("PLX_CCI_RECV_BUFS", "16", 1);
 	setenv("PLX_CCI_NO_COPY_MIN", "256", 1);
-	fuzz_start();
-	FUZZ_CHECK(cci_init(CCI_ABI_VERSION, 0, &caps) == CCI_SUCCESS);
+	fuzz_start_cci("fuzz");
 	return 0;
 }
 

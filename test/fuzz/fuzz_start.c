@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../fake_dev.h"
+#include "cci_int.h"
 #include "plx_conf.h"
 #include "plx_init.h"
 #include "plx_log.h"
@@ -128,6 +129,16 @@ fuzz_start(void)
 	ops.tx_short = tx_short;
 	ops.queue_open = queue_open;
 	FUZZ_CHECK(plx_dev_register(&ops) == 0);
+}
+
+void
+fuzz_start_cci(const char *device)
+{
+	uint32_t caps;
+
+	setenv("PLX_WORKER_DEVICES", device, 1);
+	fuzz_start();
+	FUZZ_CHECK(cci_init(CCI_ABI_VERSION, 0, &caps) == CCI_SUCCESS);
 }
 
 ucp_context_h

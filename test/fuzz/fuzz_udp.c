@@ -157,17 +157,14 @@ join(unsigned i, cci_conn_attribute_t attribute)
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	uint32_t caps;
 	char *uri;
 
 	(void)argc;
 	(void)argv;
-	setenv("PLX_WORKER_DEVICES", "net_tcp", 1);
 	setenv("PLX_NET_TCP_INTERFACES", "lo", 1);
 	setenv("PLX_NET_TCP_FAMILY", "inet", 1);
 	setenv("PLX_WORKER_WAIT", "spin", 1);
-	fuzz_start();
-	FUZZ_CHECK(cci_init(CCI_ABI_VERSION, 0, &caps) == CCI_SUCCESS);
+	fuzz_start_cci("net_tcp");
 	for (unsigned i = 0; i < 2; i++)
 		FUZZ_CHECK(cci_create_endpoint(NULL, 0, &ep[i], NULL) == CCI_SUCCESS);
 	FUZZ_CHECK(cci_get_opt(ep[1], CCI_OPT_ENDPT_URI, &uri) == CCI_SUCCESS);

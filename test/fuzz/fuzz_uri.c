@@ -18,14 +18,11 @@ static char own[CCI_URI_MAX];
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	uint32_t caps;
 	char *uri;
 
 	(void)argc;
 	(void)argv;
-	setenv("PLX_WORKER_DEVICES", "fuzz", 1);
-	fuzz_start();
-	FUZZ_CHECK(cci_init(CCI_ABI_VERSION, 0, &caps) == CCI_SUCCESS);
+	fuzz_start_cci("fuzz");
 	FUZZ_CHECK(cci_create_endpoint(NULL, 0, &ep, NULL) == CCI_SUCCESS);
 	FUZZ_CHECK(cci_get_opt(ep, CCI_OPT_ENDPT_URI, &uri) == CCI_SUCCESS);
 	snprintf(own, sizeof(own), "%s", uri);
