@@ -87,7 +87,6 @@ tcp_queue_open(struct plx_queue *q)
 	tq->epfd = tq->listener = -1;
 	tq->listens = true;
 	tq->pid = getpid();
-	pthread_mutex_init(&tq->listen_lock, NULL);
 	TAILQ_INIT(&tq->hot);
 	TAILQ_INIT(&tq->blocked);
 	TAILQ_INIT(&tq->dirty);
@@ -106,6 +105,7 @@ tcp_queue_open(struct plx_queue *q)
 		free(tq);
 		return rc;
 	}
+	pthread_mutex_init(&tq->listen_lock, NULL);
 	q->priv = tq;
 	q->rests = true;
 	q->zcopy_min = TCP_LENT_MIN;
@@ -259,5 +259,6 @@ tcp_queue_close(struct plx_queue *q)
 	plx_soft_tag_close(q);
 	tcp_mem_close(tq);
 	tcp_keys_close(tq->keys);
+	pthread_mutex_destroy(&tq->listen_lock);
 	free(tq);
 }
