@@ -3,7 +3,7 @@
  *
  * cci_api_uu.c - unreliable connections to another process, over a network with datagrams
  *
- * What a device did is asked from this process's control socket, PLX_RPC_SOCKET. CCI_TEST_LOSS
+ * The device's counters come from this process's control socket, PLX_RPC_SOCKET. CCI_TEST_LOSS
  * says that the network loses packets.
  */
 #include <signal.h>

@@ -118,7 +118,7 @@ def cast(net, build, on, how, n, folder, env=()):
 
 
 def group(net, build, hears, env=(), meanwhile=lambda: None):
-    """From a to all of these. @return what they say, or what is wrong"""
+    """From a to all of these. @return the output of each, or why there is none"""
     with tempfile.TemporaryDirectory() as folder:
         members = [cast(net, build, on, "rx", N, folder, env) for on in hears]
         said = [m.stdout.readline() for m in members]

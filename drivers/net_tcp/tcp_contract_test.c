@@ -67,7 +67,7 @@ who_is_not_answered_sleeps_and_gives_up_in_time(void)
 	queue_close(b);
 }
 
-/* What it was sent is not acknowledged yet: its end is a reset, and bytes stay behind. */
+/* The peer ends with bytes unread, so its end is a reset, and our bytes are never acknowledged. */
 static void
 who_closes_does_not_wait_for_a_peer_that_has_gone(void)
 {
@@ -97,7 +97,7 @@ send_in_turn(struct plx_queue *q, struct plx_peer *to, unsigned n, uint64_t *tur
 	plx_queue_flush(q);
 }
 
-/* The next is a request then, which the program's next turn sends together with those behind it. */
+/* The program's next turn sends it together with those behind it. */
 static void
 behind_many_messages_of_a_turn_the_next_waits_too(void)
 {
@@ -136,7 +136,7 @@ ask(void *arg)
 	return NULL;
 }
 
-/* As programs with a reactor do: its thread is the owner. The thread sanitizer finds what luck does not. */
+/* As programs with a reactor do: its thread is the owner. The thread sanitizer finds races that rarely show. */
 static void
 threads_may_ask_for_the_address_while_the_owner_has_turns(void)
 {

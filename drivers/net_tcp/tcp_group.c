@@ -4,13 +4,12 @@
  * tcp_group.c - groups: one datagram for all receivers, which the network copies
  *
  * Design notes
- * - A group is an address of IP multicast, of IPv4 and of IPv6, which follows from the group's name as its key does.
- *   Who receives joins it at each interface of net_tcp.interfaces, by a socket that is bound to the address; who
- *   sends joins nothing, and sends by the first of them. Where there is no interface but loopback it is IPv4's: loopback
+ * - A group has two addresses of IP multicast, of IPv4 and of IPv6, which follow from its name, as its key does. A
+ *   receiver joins them at each interface of net_tcp.interfaces, by a socket that is bound to the address. A sender
+ *   joins nothing, and sends by the first of the interfaces. Loopback, used where there is no other, has IPv4 only: it
  *   has no multicast of IPv6.
- * - Who knows a group's name may send to it: the key keeps out who does not. In the clear there is a number that
- *   follows from the key, and not the other way round. Groups may share an address, so each datagram has the number
- *   of its own.
+ * - Everybody who knows a group's name may send to it; the key keeps out all others. Datagrams carry a number in the
+ *   clear, from which neither the key nor the name follows. Groups may share an address: the number tells them apart.
  */
 #include <errno.h>
 #include <net/if.h>
@@ -74,7 +73,7 @@ key_of(struct tcp_group *g)
 
 /* -- sending -- */
 
-/* The interface that is sent by: the first that is allowed, loopback if there is no other. */
+/* The interface to send by: the first that is allowed, loopback if there is no other. */
 static const struct tcp_if *
 way_out(const struct tcp_if *ifs, unsigned n)
 {
@@ -199,7 +198,7 @@ join_all(const struct tcp_queue *tq, int fd, const struct tcp_ip *ip, const stru
 	return n_joined != 0 ? 0 : rc;
 }
 
-/* A socket that receives what is sent to the group, by one family. @return it, or -errno */
+/* A socket that receives the group's datagrams of one family. @return it, or -errno */
 static int
 rx_socket(const struct tcp_queue *tq, const struct tcp_group *g, uint8_t family)
 {

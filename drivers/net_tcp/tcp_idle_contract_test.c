@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tcp_idle_contract_test.c - what a thousand idle peers cost: bytes, descriptors, and instructions of a turn
+ * tcp_idle_contract_test.c - the cost of a thousand idle peers: bytes, descriptors, and instructions of a turn
  *
  * Design notes
  * The peers are sockets of this process that shake hands as a queue does, and have no queue.
@@ -119,7 +119,7 @@ stepped_child(void)
 	_exit(0);
 }
 
-/* @return instructions of so many turns, and of the end of the child in which they run */
+/* @return instructions of TURNS turns, and of the end of the child in which they run */
 static unsigned long
 steps_of_turns(void)
 {
@@ -176,7 +176,7 @@ a_thousand_idle_peers_cost_little_and_no_time(void)
 	hub = queue_new();
 	plx_queue_addr(hub, &(struct plx_addr){.len = 0}); /* it listens */
 	none = steps_of_turns();
-	fd[0] = peer_joins(0); /* what the first one brings is the queue's */
+	fd[0] = peer_joins(0); /* with the first one the queue takes memory of its own */
 	before = unit_open_files();
 	bytes = mallinfo2().uordblks; /* 0 with a sanitizer; see struct tcp_peer, too */
 	for (unsigned i = 1; i <= PEERS; i++)

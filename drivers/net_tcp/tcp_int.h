@@ -65,7 +65,7 @@
 #define TCP_READS	8u   /* of such a peer's socket in one turn, */
 #define TCP_ACKS	8u   /* and writes of its that are acknowledged together while more come */
 #define TCP_NEAR_LEN	2048u /* of so many bytes then */
-#define TCP_MANY	7u    /* messages of a turn, besides the first, after which the next wait for a turn, too */
+#define TCP_MANY	7u    /* messages besides the first: behind a turn with as many the next ones wait for a turn, too */
 #define TCP_SHORT_MAX	256u /* bytes of tx_short */
 #define TCP_HDR_ROOM	64u  /* of a message besides its data */
 #define TCP_MSG_MAX	((48u << 10) + TCP_HDR_ROOM) /* bytes of a message, whatever the sender's settings are */
@@ -217,8 +217,8 @@ struct tcp_stat {
 	uint64_t parked, reopened; /* connections closed as they were idle; made again */
 	uint64_t drop_bad_frame;
 	uint64_t udp_tx_calls, udp_rx_calls; /* system calls */
-	uint64_t udp_refused; /* datagrams that the kernel did not take, */
-	uint64_t udp_drop_bad; /* and that were none of ours */
+	uint64_t udp_refused; /* datagrams that the kernel did not send */
+	uint64_t udp_drop_bad; /* datagrams that came too long, or without a stamp */
 	uint64_t lossy_tx, lossy_no_room, lossy_rx, lossy_drop_not_ours;
 	uint64_t group_tx, group_no_room, group_rx, group_drop_not_ours;
 };
@@ -370,7 +370,7 @@ int tcp_sock_connect(const struct tcp_queue *tq, const struct tcp_ip *ip, uint16
 int tcp_sock_udp(const struct tcp_queue *tq, uint16_t *port);
 /**
  * The longest datagram to a place that goes in one piece.
- * @param fd a connection to there, which tells what the other side takes; or -1
+ * @param fd a connection to there, which knows the longest segment of the other side; or -1
  * @return bytes behind the head of UDP, or -errno
  */
 int tcp_sock_udp_room(const struct tcp_ip *ip, uint16_t port, int fd);
@@ -392,7 +392,7 @@ tcp_no_port(const struct tcp_queue *tq)
 
 /** @return since when nothing has come on a connection. */
 uint64_t tcp_sock_idle_ms(int fd);
-/** @return whether a connection still has something to send, or with more may have: a reset one has not. */
+/** @return whether a connection has something to send: more, or unacknowledged bytes. One that was reset has nothing. */
 bool tcp_sock_waits(int fd, bool more);
 /** Read the rest of a message of the handshake. @return 0: it is whole; -EAGAIN; or why not */
 int tcp_sock_read(int fd, void *msg, size_t len, uint16_t *n);

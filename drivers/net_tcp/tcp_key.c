@@ -97,7 +97,7 @@ tcp_region_reg(const struct plx_conf *conf, unsigned port, void *addr, size_t le
 	atomic_store_explicit(&places[key % PLACES].key, key, memory_order_release);
 	out->mem = (struct plx_dev_mem){.key = key, .drv = (void *)((uintptr_t)plx_forks + 1)};
 	out->port = TCP_DOMAIN_PORT;
-	/* A swap is a loop of compares then, and several of one sender overtake each other; messages keep their order. */
+	/* By key a swap is a loop of compares, and swaps of one sender overtake each other; messages keep their order. */
 	out->atomics = PLX_DEV_ATOMICS_NONE;
 	return 0;
 }

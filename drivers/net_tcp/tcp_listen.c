@@ -83,7 +83,7 @@ listen_once(struct tcp_queue *tq)
 
 /*
  * Threads of the program ask for the address while a reactor owns the queue. A forked child leaves
- * its parent's queue alone: a thread that it has not may hold the lock.
+ * its parent's queue alone: the lock may be held by a thread that the child does not have.
  */
 void
 tcp_listen(struct tcp_queue *tq)

@@ -6,11 +6,11 @@
  * Design notes
  * - They go to the host to which the connection goes, or would go, and to a port that the peer names. They have at
  *   most the length of one packet on both hosts.
- * - The key of one direction is made of the secrets of both, which only those two know, or whoever was given both
- *   addresses. So it does not matter where a datagram comes from: it is a peer's if it has the peer's uid and was
- *   made with its key. Who sends a copy of one again makes a message come twice, as an unreliable one may.
- * - Sending to a peer whose connection was closed as idle tells nothing of the peer's end. If nothing has come
- *   from it for net_tcp.dead_ms, it is connected again to see.
+ * - The key of one direction is made of the secrets of both, known only to those two and to processes that were given
+ *   both addresses. So it does not matter where a datagram comes from: it is a peer's if it has the peer's uid and was
+ *   made with its key. A copy that anybody sends again makes a message come twice, as an unreliable one may.
+ * - Sending does not report the end of a peer whose connection was closed as idle. If nothing has come from it for
+ *   net_tcp.dead_ms, the queue connects to it again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,11 +20,11 @@
 
 struct tcp_lossy {
 	struct tcp_udp_way way;	/* to the peer */
-	struct tcp_sip_key key; /* of what comes from it */
+	struct tcp_sip_key key; /* of datagrams from it */
 	uint16_t port;		/* the peer's */
 };
 
-/* The key of what goes from one to another. */
+/* The key of one direction. */
 static void
 key_of(struct tcp_sip_key *k, const struct tcp_addr *from, const struct tcp_addr *to)
 {
@@ -69,7 +69,7 @@ aim(struct tcp_peer *p)
 	if (room <= (int)sizeof(struct tcp_stamp))
 		return room < 0 ? room : -EMSGSIZE;
 	way->to_len = tcp_ip_sockaddr(&ip, p->lossy->port, &way->to);
-	if (p->peer.lossy_mtu == 0) /* else channels have told it: should there be less room now, IP cuts in pieces */
+	if (p->peer.lossy_mtu == 0) /* else channels have announced it: where there is less room now, IP fragments */
 		p->peer.lossy_mtu = RTE_MIN((uint32_t)room, TCP_UDP_LEN) - (uint32_t)sizeof(struct tcp_stamp);
 	return 0;
 }

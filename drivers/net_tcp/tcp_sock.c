@@ -173,7 +173,7 @@ tcp_sock_udp(const struct tcp_queue *tq, uint16_t *port)
 	return bound_by6(tq, SOCK_DGRAM, false, port);
 }
 
-/* What a datagram to a place may be long without being cut in pieces. @return bytes behind the head of UDP, or -errno */
+/* The longest datagram to a place by the MTU of the path, as far as it is known. @return bytes behind the head of UDP, or -errno */
 static int
 udp_room(const struct tcp_ip *ip, uint16_t port)
 {
@@ -193,7 +193,7 @@ udp_room(const struct tcp_ip *ip, uint16_t port)
 	return mtu < 0 ? mtu : mtu - (ip->family == 4 ? HEAD_IP4 : HEAD_IP6) - HEAD_UDP;
 }
 
-/* The same as both ends of a connection have agreed it to be: what they do not cut is as long by UDP. */
+/* The same, by the segments of a connection, which both ends have agreed on: a packet of UDP may be as long. */
 static int
 tcp_room(int fd)
 {
@@ -306,7 +306,7 @@ tcp_sock_waits(int fd, bool more)
 	socklen_t len = sizeof(info);
 	int left = 0;
 
-	/* What the peer has reset keeps its bytes for ever. */
+	/* A socket that the peer has reset keeps its bytes for ever. */
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 || info.tcpi_state == TCP_CLOSE)
 		return false;
 	return more || (ioctl(fd, SIOCOUTQ, &left) == 0 && left != 0);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tcp_udp.c - datagrams of UDP: sockets, and slots for what comes and what goes
+ * tcp_udp.c - datagrams of UDP: sockets, and slots to receive into and to send from
  *
  * Design notes
- * - One socket of a queue sends all that it sends, to peers and to groups, and what comes to the queue itself comes
- *   there. Each group that it receives from has a socket besides.
- * - What a turn sends goes by one system call at its end; outside of a turn the first goes at once, and the
- *   next are refused until there has been a turn (see tcp_tx.c). What comes is taken up to TCP_UDP_RX at a
- *   time, one system call a socket and turn.
+ * - A queue sends all datagrams, to peers and to groups, by one socket, and receives there those from peers. Each
+ *   group that it receives from has another socket.
+ * - A turn's datagrams go by one system call at its end; outside of a turn the first goes at once, and the next are
+ *   refused until there has been a turn (see tcp_tx.c). A turn reads each hot socket by one system call, which takes
+ *   up to TCP_UDP_RX datagrams.
  * - A datagram that the kernel refuses is lost, as any may be: it is counted, and no error.
- * - Anybody may send anything to these sockets. What has no stamp is dropped here; what has one that was not made with
- *   the key of its sender, or of its group, by whoever takes it.
+ * - Anybody may send anything to these sockets. Datagrams without a stamp are dropped here; tcp_lossy.c and tcp_group.c
+ *   drop those whose stamp was not made with the key of the sender, or of the group.
  */
 #include <errno.h>
 #include <stdlib.h>

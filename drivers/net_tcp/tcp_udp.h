@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tcp_udp.h - datagrams of UDP: sockets, and slots for what comes and what goes
+ * tcp_udp.h - datagrams of UDP: sockets, and slots to receive into and to send from
  */
 #ifndef TCP_UDP_H
 #define TCP_UDP_H
@@ -18,9 +18,9 @@
 
 #define TCP_UDP_LEN	16384u /* bytes of the longest datagram */
 #define TCP_GROUP_LEN	1024u /* of a message to a group */
-#define TCP_UDP_RX	16u /* datagrams that one system call takes, */
-#define TCP_UDP_TX	32u /* or sends: so many wait for it */
-#define TCP_UDP_CALLS	4u /* of those that send, while a turn goes on */
+#define TCP_UDP_RX	16u /* datagrams that one system call receives */
+#define TCP_UDP_TX	32u /* datagrams that wait, and that one system call sends */
+#define TCP_UDP_CALLS	4u /* system calls that send before the turn's end */
 #define TCP_UDP_COLD	256u /* looks that find nothing, before a socket is left to epoll */
 
 struct tcp_queue;
@@ -30,7 +30,7 @@ enum tcp_stamp_kind {
 	TCP_STAMP_GROUP,
 };
 
-/** What each datagram begins with. */
+/** The head of each datagram. */
 struct tcp_stamp {
 	uint32_t magic;
 	uint8_t kind; /* enum tcp_stamp_kind */
@@ -49,7 +49,7 @@ struct tcp_udp_in {
 	/* Called with each, which is well formed so far; data is valid during the call. NULL: nobody takes them yet */
 	void (*take)(struct tcp_queue *tq, struct tcp_udp_in *in, const struct tcp_stamp *stamp, const uint8_t *data,
 		uint32_t len);
-	void *of; /* whoever takes them */
+	void *of; /* of take: the group, or NULL */
 	int fd;	  /* or -1 */
 	bool hot;
 	uint32_t n_empty; /* looks in a row that found nothing */
@@ -57,8 +57,8 @@ struct tcp_udp_in {
 
 /** Of a queue. Owner: the queue's. */
 struct tcp_udp {
-	struct tcp_udp_in in; /* sends, too; nothing but what comes to the queue itself comes here */
-	bool blocked;	/* the socket took not all */
+	struct tcp_udp_in in; /* of datagrams from peers; all that the queue sends goes by it, too */
+	bool blocked;	/* the socket has not taken all */
 	bool out_armed; /* epoll reports room */
 	uint8_t casts;	/* the family by which it sends to groups, 4 or 6; 0: not known yet */
 	uint16_t port;
@@ -93,9 +93,9 @@ void tcp_udp_in_close(struct tcp_queue *tq, struct tcp_udp_in *in);
 
 /** @return where the bytes behind the stamp of the next datagram are written, or NULL: there is no room now */
 uint8_t *tcp_udp_room(struct tcp_queue *tq);
-/** Stamp what was written there and send it, at once or at the end of the turn. */
+/** Stamp the bytes written there and send them, at once or at the end of the turn. */
 void tcp_udp_send(struct tcp_queue *tq, struct tcp_stamp stamp, uint32_t len, const struct tcp_udp_way *way);
-/** Send what waits, as far as the socket takes it. */
+/** Send the datagrams that wait, as far as the socket takes them. */
 void tcp_udp_push(struct tcp_queue *tq);
 
 /** @return whether the stamp was made with this key. */
@@ -103,7 +103,7 @@ bool tcp_udp_is_by(const struct tcp_stamp *stamp, const uint8_t *data, uint32_t 
 
 /** Something has come to a socket. */
 void tcp_udp_event(struct tcp_queue *tq, struct tcp_udp_in *in, uint32_t events);
-/** What turns do: read the sockets that are hot; send on. */
+/** In each turn: send on, and read the sockets that are hot. */
 void tcp_udp_turn(struct tcp_queue *tq);
 /** Before the owner sleeps. @return whether something waits that no event will report */
 bool tcp_udp_arm(struct tcp_queue *tq);

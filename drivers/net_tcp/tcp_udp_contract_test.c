@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tcp_udp_contract_test.c - datagrams: who is believed, and what a turn sends
+ * tcp_udp_contract_test.c - datagrams: their authentication, and system calls of a turn
  *
- * What a queue is about to send is taken from its slots, and sent by a socket of the test's.
+ * Tests take a datagram from a queue's slots before it is sent, and send it by a socket of their own.
  */
 #include <errno.h>
 #include <string.h>
@@ -91,7 +91,7 @@ send_one(struct plx_peer *peer, uint32_t len)
 	return plx_peer_lossy_tx(&tx);
 }
 
-/* Until so many have come. */
+/* Wait until n have come, and a while for more. */
 static void
 expect(unsigned n)
 {
@@ -156,7 +156,7 @@ replay(const struct caught *c)
 	close(fd);
 }
 
-/* One copy after the other with a byte that is another. */
+/* Copies with one byte changed, or of another length. */
 static void
 replay_changed(struct caught *c)
 {

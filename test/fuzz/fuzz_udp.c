@@ -4,9 +4,9 @@
  * fuzz_udp.c - two CCI endpoints on net_tcp, and the datagrams that anybody sends to them
  *
  * Design notes
- * The input is a program: rubbish, datagrams that were good before bytes of them were changed, and what a peer or a
- * member of the group itself seals, whatever is in it, so that what lies behind the check is reached. To the port of
- * an endpoint, and to the group that it receives from.
+ * The input is a program. Its commands send rubbish, good datagrams with bytes changed, and datagrams of any contents
+ * that a peer or a member of the group seals, so that the code behind the check is reached. They go to the port of an
+ * endpoint, and to the group that it receives from.
  */
 #include "fuzz.h"
 
@@ -63,7 +63,7 @@ queue(unsigned i)
 	return cci_ep_of(ep[i])->core->queues[0];
 }
 
-/* -- what is sent -- */
+/* -- commands -- */
 
 static void
 say(const void *bytes, size_t len, const struct sockaddr_storage *to)
@@ -104,7 +104,7 @@ do_group(struct fuzz_in *in, uint8_t how)
 	(void)plx_queue_group_tx(queue(0), group, data, len);
 }
 
-/* What the first endpoint would have sent, with bytes of it changed. */
+/* A datagram that the first endpoint was about to send, with bytes changed. */
 static void
 do_changed(struct fuzz_in *in, uint8_t how)
 {
