@@ -84,14 +84,12 @@ tc_cci_progress(void)
 static int
 cci_create(struct tc *tc, int argc, char **argv)
 {
-	struct tc_cci_ep *e = calloc(1, sizeof(*e));
+	struct tc_cci_ep *e = tc_new(tc, (void **)tc_cci.ep, sizeof(*e), argv[0]);
 	uint32_t caps;
 	int rc;
 
-	if (tc_add(tc, (void **)tc_cci.ep, e, argv[0]) != 0) {
-		free(e);
+	if (e == NULL)
 		return -1;
-	}
 	rc = cci_init(CCI_ABI_VERSION, 0, &caps);
 	if (rc == CCI_SUCCESS) {
 		if (argc > 1)
@@ -302,11 +300,9 @@ cci_ask(struct tc *tc, int argc, char **argv)
 		(argc > 3 && cci_attribute(tc, argv[3], &attribute) != 0) ||
 		(argc > 4 && tc_number(tc, argv[4], &ms) != 0))
 		return -1;
-	c = calloc(1, sizeof(*c));
-	if (tc_add(tc, (void **)tc_cci.conn, c, argv[0]) != 0) {
-		free(c);
+	c = tc_new(tc, (void **)tc_cci.conn, sizeof(*c), argv[0]);
+	if (c == NULL)
 		return -1;
-	}
 	c->owner = e;
 	timeout.tv_sec = (time_t)(ms / 1000);
 	timeout.tv_usec = (suseconds_t)(ms % 1000 * 1000);
@@ -331,11 +327,9 @@ cci_answer(struct tc *tc, int argc, char **argv)
 		ev->answered |= rc == CCI_SUCCESS;
 		return tc_cci_done(tc, "reject", rc);
 	}
-	c = calloc(1, sizeof(*c));
-	if (tc_add(tc, (void **)tc_cci.conn, c, argv[1]) != 0) {
-		free(c);
+	c = tc_new(tc, (void **)tc_cci.conn, sizeof(*c), argv[1]);
+	if (c == NULL)
 		return -1;
-	}
 	c->owner = ev->owner;
 	rc = cci_accept(ev->event, c);
 	ev->answered |= rc == CCI_SUCCESS;

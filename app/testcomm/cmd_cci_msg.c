@@ -76,14 +76,13 @@ event_show(struct tc *tc, cci_event_t *event)
 static int
 event_keep(struct tc *tc, struct tc_cci_ep *owner, cci_event_t *event)
 {
-	struct tc_cci_event *ev = calloc(1, sizeof(*ev));
+	struct tc_cci_event *ev;
 	char name[TC_MAX_NAME];
 
 	snprintf(name, sizeof(name), "e%u", tc_cci.next_event++);
-	if (tc_add(tc, (void **)tc_cci.event, ev, name) != 0) {
-		free(ev);
+	ev = tc_new(tc, (void **)tc_cci.event, sizeof(*ev), name);
+	if (ev == NULL)
 		return -1;
-	}
 	ev->owner = owner;
 	ev->event = event;
 	fprintf(tc->out, ", kept as %s", name);
@@ -225,17 +224,16 @@ cci_mem(struct tc *tc, int argc, char **argv)
 		return -1;
 	if (size == 0 || size > TC_MAX_SIZE)
 		return tc_error(tc, "%s bytes cannot be registered", argv[2]);
-	m = calloc(1, sizeof(*m));
-	if (m != NULL)
-		m->buf = calloc(1, size);
-	if (m == NULL || m->buf == NULL || tc_add(tc, (void **)tc_cci.mem, m, argv[0]) != 0) {
-		if (m != NULL)
-			free(m->buf);
-		free(m);
+	m = tc_new(tc, (void **)tc_cci.mem, sizeof(*m), argv[0]);
+	if (m == NULL)
 		return -1;
-	}
 	m->owner = e;
 	m->size = size;
+	m->buf = malloc(size);
+	if (m->buf == NULL) {
+		tc_remove((void **)tc_cci.mem, m);
+		return tc_error(tc, "no memory for %s bytes", argv[2]);
+	}
 	tc_fill(m->buf, size, tc->pattern, 0, 0);
 	rc = cci_rma_register(e->ep, m->buf, size, flags, &m->handle);
 	if (rc != CCI_SUCCESS) {

@@ -72,13 +72,13 @@ static struct tc *listen_tc; /* of the callback, which gets its listener */
 static void
 listen_asked(ucp_conn_request_h request, void *arg)
 {
-	struct tc_connreq *c = calloc(1, sizeof(*c));
 	struct tc_listener *l = arg;
+	struct tc_connreq *c;
 	char name[TC_MAX_NAME];
 
 	snprintf(name, sizeof(name), "c%u", listen_tc->next_connreq++);
-	if (tc_add(listen_tc, (void **)listen_tc->connreq, c, name) != 0) {
-		free(c);
+	c = tc_new(listen_tc, (void **)listen_tc->connreq, sizeof(*c), name);
+	if (c == NULL) {
 		ucp_listener_reject(l->listener, request);
 		return;
 	}
@@ -117,11 +117,9 @@ listener_create(struct tc *tc, int argc, char **argv)
 
 	if (w == NULL)
 		return -1;
-	l = calloc(1, sizeof(*l));
-	if (tc_add(tc, (void **)tc->listener, l, argv[0]) != 0) {
-		free(l);
+	l = tc_new(tc, (void **)tc->listener, sizeof(*l), argv[0]);
+	if (l == NULL)
 		return -1;
-	}
 	l->worker = w;
 	if (listener_open(tc, l, argc > 2 ? argv[2] : "127.0.0.1:0") == 0)
 		return 0;

@@ -64,11 +64,9 @@ mem_create(struct tc *tc, int argc, char **argv)
 		return tc_error(tc, "memory has 1 to %llu bytes here", (unsigned long long)TC_MAX_SIZE);
 	if (tc_library(tc) != 0)
 		return -1;
-	m = calloc(1, sizeof(*m));
-	if (tc_add(tc, (void **)tc->mem, m, argv[0]) != 0) {
-		free(m);
+	m = tc_new(tc, (void **)tc->mem, sizeof(*m), argv[0]);
+	if (m == NULL)
 		return -1;
-	}
 	m->size = size;
 	if (mem_map(tc, m) != 0) {
 		tc_remove((void **)tc->mem, m);
@@ -225,12 +223,10 @@ key_create(struct tc *tc, int argc, char **argv)
 		return -1;
 	if (argv[2][0] == '@' && (text = tc_file(tc, argv[2] + 1, argc > 3)) == NULL)
 		return -1;
-	k = calloc(1, sizeof(*k));
-	rc = tc_add(tc, (void **)tc->key, k, argv[0]);
-	if (rc != 0) {
-		free(k);
+	k = tc_new(tc, (void **)tc->key, sizeof(*k), argv[0]);
+	if (k == NULL) {
 		free(text);
-		return rc;
+		return -1;
 	}
 	k->ep = ep;
 	rc = key_read(tc, k, text != NULL ? text : argv[2]);

@@ -28,24 +28,37 @@ tc_need(struct tc *tc, void *const *list, const char *what, const char *name)
 	return object;
 }
 
-int
-tc_add(struct tc *tc, void **list, void *object, const char *name)
+/* The free place of a new object with this name, or NULL. */
+static void **
+object_place(struct tc *tc, void **list, const char *name)
 {
-	unsigned i = 0;
-
-	if (object == NULL)
-		return tc_error(tc, "no memory");
 	if (tc_name_check(tc, name) != 0)
-		return -1;
-	if (tc_find(list, name) != NULL)
-		return tc_error(tc, "the name \"%s\" is taken", name);
-	while (i < TC_MAX_LIST && list[i] != NULL)
-		i++;
-	if (i == TC_MAX_LIST)
-		return tc_error(tc, "there are already %d of these, the maximum", TC_MAX_LIST);
-	strcpy(object, name);
-	list[i] = object;
-	return 0;
+		return NULL;
+	if (tc_find(list, name) != NULL) {
+		tc_error(tc, "the name \"%s\" is taken", name);
+		return NULL;
+	}
+	for (unsigned i = 0; i < TC_MAX_LIST; i++) {
+		if (list[i] == NULL)
+			return &list[i];
+	}
+	tc_error(tc, "there are already %d of these, the maximum", TC_MAX_LIST);
+	return NULL;
+}
+
+void *
+tc_new(struct tc *tc, void **list, size_t size, const char *name)
+{
+	void **place = object_place(tc, list, name);
+
+	if (place == NULL)
+		return NULL;
+	*place = calloc(1, size);
+	if (*place == NULL)
+		tc_error(tc, "no memory");
+	else
+		strcpy(*place, name);
+	return *place;
 }
 
 void

@@ -205,8 +205,8 @@ const char *tc_status_at(size_t n);
 void *tc_find(void *const *list, const char *name);
 /** The same, and print an error if there is none. */
 void *tc_need(struct tc *tc, void *const *list, const char *what, const char *name);
-/** Enter an object with a free name; -1 after an error was printed. */
-int tc_add(struct tc *tc, void **list, void *object, const char *name);
+/** Make a zeroed object of this size, enter it with a free name; NULL after an error was printed. */
+void *tc_new(struct tc *tc, void **list, size_t size, const char *name);
 /** Remove an object from its list and free it. */
 void tc_remove(void **list, void *object);
 
