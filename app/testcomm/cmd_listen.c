@@ -67,8 +67,6 @@ listener_at(struct tc *tc, const struct tc_listener *l, struct sockaddr_storage 
 
 /* ---- listeners ---- */
 
-static struct tc *listen_tc; /* of the callback, which gets its listener */
-
 static void
 listen_asked(ucp_conn_request_h request, void *arg)
 {
@@ -76,15 +74,14 @@ listen_asked(ucp_conn_request_h request, void *arg)
 	struct tc_connreq *c;
 	char name[TC_MAX_NAME];
 
-	snprintf(name, sizeof(name), "c%u", listen_tc->next_connreq++);
-	c = tc_new(listen_tc, (void **)listen_tc->connreq, sizeof(*c), name);
+	snprintf(name, sizeof(name), "c%u", l->tc->next_connreq++);
+	c = tc_new(l->tc, (void **)l->tc->connreq, sizeof(*c), name);
 	if (c == NULL) {
 		ucp_listener_reject(l->listener, request);
 		return;
 	}
 	c->request = request;
 	c->listener = l;
-	c->worker = l->worker;
 }
 
 static int
@@ -100,7 +97,6 @@ listener_open(struct tc *tc, struct tc_listener *l, const char *text)
 		return -1;
 	params.sockaddr.addr = (const struct sockaddr *)&at;
 	params.sockaddr.addrlen = len;
-	listen_tc = tc;
 	tc->last.status = ucp_listener_create(l->worker->worker, &params, &l->listener);
 	if (tc->last.status != UCS_OK)
 		return tc_error(tc, "nobody can listen at %s: %s", text, ucs_status_string(tc->last.status));
@@ -121,6 +117,7 @@ listener_create(struct tc *tc, int argc, char **argv)
 	if (l == NULL)
 		return -1;
 	l->worker = w;
+	l->tc = tc;
 	if (listener_open(tc, l, argc > 2 ? argv[2] : "127.0.0.1:0") == 0)
 		return 0;
 	tc_remove((void **)tc->listener, l);
@@ -314,7 +311,7 @@ ep_accept(struct tc *tc, int argc, char **argv)
 
 	if (argc > 2 && strcmp(argv[2], "peer") != 0)
 		return tc_error(tc, "\"%s\" is not \"peer\"", argv[2]);
-	ep = c != NULL ? tc_ep_new(tc, argv[0], c->worker) : NULL;
+	ep = c != NULL ? tc_ep_new(tc, argv[0], c->listener->worker) : NULL;
 	if (ep == NULL)
 		return -1;
 	params.conn_request = c->request;

@@ -108,14 +108,14 @@ struct tc_listener {
 	char name[TC_MAX_NAME];
 	ucp_listener_h listener;
 	struct tc_worker *worker;
+	struct tc *tc;
 };
 
 /* A connection request, not answered. */
 struct tc_connreq {
 	char name[TC_MAX_NAME];
 	ucp_conn_request_h request;
-	struct tc_listener *listener; /* NULL: destroyed */
-	struct tc_worker *worker;
+	struct tc_listener *listener;
 	bool shown;
 };
 
