@@ -118,26 +118,6 @@ ep_address(struct tc *tc, const char *text, bool wait, uint8_t *out, size_t *len
 	return tc_error(tc, "\"%.40s\" is no worker, no @FILE and no hexadecimal address", text);
 }
 
-/* Create the endpoint that params are of; they say no more than where it leads. */
-int
-tc_ep_open(struct tc *tc, struct tc_ep *ep, ucp_ep_params_t *params, bool peer)
-{
-	ucs_status_t status;
-
-	params->field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
-	params->err_handler.cb = ep_failed;
-	params->err_handler.arg = ep;
-	if (peer) {
-		params->field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
-		params->err_mode = UCP_ERR_HANDLING_MODE_PEER;
-	}
-	status = ucp_ep_create(ep->worker->worker, params, &ep->ep);
-	tc->last.status = status;
-	if (status == UCS_OK)
-		return 0;
-	return tc_error(tc, "the endpoint cannot be created: %s", ucs_status_string(status));
-}
-
 /* With this name, not in the list; NULL after an error was printed. */
 struct tc_ep *
 tc_ep_new(struct tc *tc, const char *name, struct tc_worker *w)
@@ -167,37 +147,66 @@ tc_ep_add(struct tc *tc, struct tc_ep *ep)
 	fprintf(tc->out, "endpoint %s on worker %s\n", ep->name, ep->worker->name);
 }
 
+/* Create the endpoint and add it, or free ep. params say no more than where it leads. */
+int
+tc_ep_open(struct tc *tc, struct tc_ep *ep, ucp_ep_params_t *params, bool peer)
+{
+	ucs_status_t status;
+
+	params->field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
+	params->err_handler.cb = ep_failed;
+	params->err_handler.arg = ep;
+	if (peer) {
+		params->field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+		params->err_mode = UCP_ERR_HANDLING_MODE_PEER;
+	}
+	status = ucp_ep_create(ep->worker->worker, params, &ep->ep);
+	tc->last.status = status;
+	if (status == UCS_OK) {
+		tc_ep_add(tc, ep);
+		return 0;
+	}
+	free(ep);
+	return tc_error(tc, "the endpoint cannot be created: %s", ucs_status_string(status));
+}
+
+/* The options behind the name, the worker and the place of a new endpoint. */
+int
+tc_ep_options(struct tc *tc, int argc, char **argv, bool *wait, bool *peer)
+{
+	*wait = *peer = false;
+	for (int i = 3; i < argc; i++) {
+		if (strcmp(argv[i], "wait") == 0)
+			*wait = true;
+		else if (strcmp(argv[i], "peer") == 0)
+			*peer = true;
+		else
+			return tc_error(tc, "\"%s\" is neither wait nor peer", argv[i]);
+	}
+	return 0;
+}
+
 static int
 ep_create(struct tc *tc, int argc, char **argv)
 {
 	ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS};
-	bool wait = false, peer = false;
 	struct tc_worker *w;
 	struct tc_ep *ep;
+	bool wait, peer;
 	uint8_t *addr;
 	size_t len;
 	int rc = -1;
 
-	for (int i = 3; i < argc; i++) {
-		if (strcmp(argv[i], "wait") == 0)
-			wait = true;
-		else if (strcmp(argv[i], "peer") == 0)
-			peer = true;
-		else
-			return tc_error(tc, "\"%s\" is neither wait nor peer", argv[i]);
-	}
+	if (tc_ep_options(tc, argc, argv, &wait, &peer) != 0)
+		return -1;
 	w = tc_worker_find(tc, argv[1]);
 	ep = w != NULL ? tc_ep_new(tc, argv[0], w) : NULL;
 	if (ep == NULL)
 		return -1;
 	addr = calloc(1, EP_MAX_ADDRESS);
 	params.address = (const ucp_address_t *)addr;
-	if (addr != NULL)
-		rc = ep_address(tc, argv[2], wait, addr, &len);
-	if (rc == 0)
+	if (addr != NULL && ep_address(tc, argv[2], wait, addr, &len) == 0)
 		rc = tc_ep_open(tc, ep, &params, peer);
-	if (rc == 0)
-		tc_ep_add(tc, ep);
 	else
 		free(ep);
 	free(addr);

@@ -260,46 +260,26 @@ listen_find(struct tc *tc, const char *text, bool wait, struct sockaddr_storage 
 	return rc;
 }
 
-/* Open ep and add it, or free it. */
-static int
-listen_open(struct tc *tc, struct tc_ep *ep, ucp_ep_params_t *params, bool peer)
-{
-	int rc = tc_ep_open(tc, ep, params, peer);
-
-	if (rc == 0)
-		tc_ep_add(tc, ep);
-	else
-		free(ep);
-	return rc;
-}
-
 static int
 ep_connect(struct tc *tc, int argc, char **argv)
 {
 	struct tc_worker *w = tc_worker_find(tc, argv[1]);
 	ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_SOCK_ADDR | UCP_EP_PARAM_FIELD_FLAGS,
 		.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER};
-	bool wait = false, peer = false;
 	struct sockaddr_storage at;
 	struct tc_ep *ep;
+	bool wait, peer;
 	socklen_t len;
 
-	for (int i = 3; i < argc; i++) {
-		if (strcmp(argv[i], "wait") == 0)
-			wait = true;
-		else if (strcmp(argv[i], "peer") == 0)
-			peer = true;
-		else
-			return tc_error(tc, "\"%s\" is neither wait nor peer", argv[i]);
-	}
-	if (w == NULL || listen_find(tc, argv[2], wait, &at, &len) != 0)
+	if (w == NULL || tc_ep_options(tc, argc, argv, &wait, &peer) != 0 ||
+		listen_find(tc, argv[2], wait, &at, &len) != 0)
 		return -1;
 	ep = tc_ep_new(tc, argv[0], w);
 	if (ep == NULL)
 		return -1;
 	params.sockaddr.addr = (const struct sockaddr *)&at;
 	params.sockaddr.addrlen = len;
-	return listen_open(tc, ep, &params, peer);
+	return tc_ep_open(tc, ep, &params, peer);
 }
 
 static int
@@ -316,7 +296,7 @@ ep_accept(struct tc *tc, int argc, char **argv)
 		return -1;
 	params.conn_request = c->request;
 	tc_remove((void **)tc->connreq, c);
-	return listen_open(tc, ep, &params, argc > 2);
+	return tc_ep_open(tc, ep, &params, argc > 2);
 }
 
 static int

@@ -228,8 +228,9 @@ void tc_cci_end(void);
 /* cmd_ep.c */
 struct tc_ep *tc_ep_find(struct tc *tc, const char *name);
 struct tc_ep *tc_ep_new(struct tc *tc, const char *name, struct tc_worker *w);
-int tc_ep_open(struct tc *tc, struct tc_ep *ep, ucp_ep_params_t *params, bool peer);
 void tc_ep_add(struct tc *tc, struct tc_ep *ep);
+int tc_ep_open(struct tc *tc, struct tc_ep *ep, ucp_ep_params_t *params, bool peer);
+int tc_ep_options(struct tc *tc, int argc, char **argv, bool *wait, bool *peer);
 char *tc_file(struct tc *tc, const char *path, bool wait);
 int tc_hex(const char *text, uint8_t *out, size_t *len, size_t max);
 void tc_eps_close(struct tc *tc);
