@@ -3,10 +3,8 @@
  *
  * cmd_cci.c - CCI endpoints and connections: created, requested, answered, closed
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tc_cci.h"
 
@@ -247,27 +245,17 @@ static int
 cci_find_uri(struct tc *tc, const char *text, char *out, size_t len)
 {
 	struct tc_cci_ep *e = tc_find((void **)tc_cci.ep, text);
-	uint64_t end = tc_now_us() + tc->timeout_ms * 1000;
-	char *uri;
-	FILE *f;
+	char *uri = NULL;
 
-	snprintf(out, len, "%s", text);
-	if (e != NULL && cci_get_opt(e->ep, CCI_OPT_ENDPT_URI, &uri) == CCI_SUCCESS) {
-		snprintf(out, len, "%s", uri);
-		free(uri);
+	if (text[0] == '@') {
+		uri = tc_file(tc, text + 1, true);
+		if (uri == NULL)
+			return -1;
+	} else if (e != NULL && cci_get_opt(e->ep, CCI_OPT_ENDPT_URI, &uri) != CCI_SUCCESS) {
+		uri = NULL;
 	}
-	if (text[0] != '@')
-		return 0;
-	while ((f = fopen(text + 1, "r")) == NULL && errno == ENOENT && tc_now_us() < end &&
-		!tc_interrupted())
-		usleep(1000);
-	if (f == NULL || fgets(out, (int)len, f) == NULL) {
-		if (f != NULL)
-			fclose(f);
-		return tc_error(tc, "no URI can be read from %s", text + 1);
-	}
-	fclose(f);
-	out[strcspn(out, "\n")] = '\0';
+	snprintf(out, len, "%s", uri != NULL ? uri : text);
+	free(uri);
 	return 0;
 }
 
