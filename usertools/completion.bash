@@ -21,10 +21,11 @@ _pollux_options()
 	_pollux_help "$1" | grep -oE '(^|[ ,[|])--?[a-z][a-z-]*' | grep -oE -- '--?[a-z][a-z-]*' | sort -u
 }
 
-# The words that stand first in a line below a headline of the help.
+# _pollux_listed PROGRAM HEADLINE...: the words that stand first in a line below one of these headlines of its help
 _pollux_listed()
 {
-	_pollux_help "$1" | awk -v head="$2" '$0 == head { on = 1; next } /^[^ ]/ { on = 0 } on { print $1 }'
+	_pollux_help "$1" | awk -v heads=" ${*:2} " \
+		'index(heads, " " $0 " ") { on = 1; next } /^[^ ]/ { on = 0 } on { print $1 }'
 }
 
 # _pollux_words LIST: those of them that go on with the word at the cursor
@@ -109,8 +110,7 @@ _pollux_tests()
 	local cur=${COMP_WORDS[COMP_CWORD]} before=
 
 	[[ $cur != *,* ]] || before=${cur%,*},
-	mapfile -t COMPREPLY < <(compgen -P "$before" -W "all $(for head in tests costs cci; do
-		echo "$head"; _pollux_listed "$1" "$head"; done | grep -vE '^(tests|costs)$')" -- "${cur##*,}")
+	mapfile -t COMPREPLY < <(compgen -P "$before" -W "all cci $(_pollux_listed "$1" tests costs cci)" -- "${cur##*,}")
 }
 
 # plx-top -H a,b...: the last of a list, or @ and a file
