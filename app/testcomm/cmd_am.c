@@ -4,8 +4,8 @@
  * cmd_am.c - active messages and streams
  *
  * Design notes
- * - An active message that comes is a request of its own, which its handler makes and, if the
- *   message was only announced, fetches into. "am recv" shows those of one id in their order.
+ * - Each active message that arrives becomes a request. Its handler makes that request, and
+ *   fetches into it if the message was only announced. "am recv" shows those of one id in order.
  * - The pattern of a stream depends on the offset since its endpoint was made.
  */
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define AM_MAX_ID    65535
 #define STREAM_MAX_POLL 64
 
-/* Who takes the messages of an id. */
+/* The handler of an id. */
 struct tc_am {
 	struct tc_am *next;
 	struct tc *tc;
@@ -36,13 +36,13 @@ am_fetched(void *request, ucs_status_t status, size_t len, void *user_data)
 	ucp_request_free(request);
 }
 
-/* Header, data and way back of a message that is here as a whole. */
+/* Keep the header of a message, valid in the handler only, and the way back. */
 static void
 am_keep(struct tc_req *r, const void *header, size_t header_len, const ucp_am_recv_param_t *param)
 {
 	r->header = malloc(header_len + 1);
 	if (r->header != NULL) {
-		if (header_len > 0) /* without, it may be NULL */
+		if (header_len > 0) /* NULL is allowed without one */
 			memcpy(r->header, header, header_len);
 		r->header[header_len] = '\0';
 		r->header_len = header_len;
@@ -60,7 +60,7 @@ am_arrived(void *arg, const void *header, size_t header_len, void *data, size_t 
 	ucp_request_param_t fetch = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
 		.cb.recv_am = am_fetched, .user_data = r};
 
-	if (r == NULL) { /* said why */
+	if (r == NULL) { /* tc_req_new() has printed why */
 		am->worker->failed++;
 		return UCS_OK;
 	}
@@ -293,7 +293,7 @@ stream_send(struct tc *tc, int argc, char **argv)
 	return tc_req_report(tc, r);
 }
 
-/* len bytes came to r, which is the next of its endpoint. */
+/* len bytes have come to r, the next ones of its endpoint. */
 static void
 stream_got(struct tc_req *r, size_t len)
 {
@@ -339,7 +339,7 @@ stream_recv(struct tc *tc, int argc, char **argv)
 	return tc_req_report(tc, r);
 }
 
-/* Take what is there, as much as the library has in one piece. */
+/* Take the bytes that the library has in one piece. */
 static int
 stream_data(struct tc *tc, int argc, char **argv)
 {

@@ -118,7 +118,7 @@ ep_address(struct tc *tc, const char *text, bool wait, uint8_t *out, size_t *len
 	return tc_error(tc, "\"%.40s\" is no worker, no @FILE and no hexadecimal address", text);
 }
 
-/* With this name, not in the list; NULL after an error was printed. */
+/* A new endpoint, not in the list yet; NULL after an error was printed. */
 struct tc_ep *
 tc_ep_new(struct tc *tc, const char *name, struct tc_worker *w)
 {
@@ -147,7 +147,7 @@ tc_ep_add(struct tc *tc, struct tc_ep *ep)
 	fprintf(tc->out, "endpoint %s on worker %s\n", ep->name, ep->worker->name);
 }
 
-/* Create the endpoint and add it, or free ep. params say no more than where it leads. */
+/* Create the endpoint and add it, or free ep. The caller sets only the destination in params. */
 int
 tc_ep_open(struct tc *tc, struct tc_ep *ep, ucp_ep_params_t *params, bool peer)
 {
@@ -170,7 +170,7 @@ tc_ep_open(struct tc *tc, struct tc_ep *ep, ucp_ep_params_t *params, bool peer)
 	return tc_error(tc, "the endpoint cannot be created: %s", ucs_status_string(status));
 }
 
-/* The options behind the name, the worker and the place of a new endpoint. */
+/* The options of a new endpoint: they follow its name, worker and destination. */
 int
 tc_ep_options(struct tc *tc, int argc, char **argv, bool *wait, bool *peer)
 {
@@ -249,7 +249,7 @@ ep_flush(struct tc *tc, int argc, char **argv)
 	return ep_finish(tc, r, ucp_ep_flush_nbx(ep->ep, &param), "flush", ep->name);
 }
 
-/* It is no endpoint any more. */
+/* Take it out of the list and free it; its requests go on without it. */
 static void
 ep_remove(struct tc *tc, struct tc_ep *ep)
 {

@@ -4,8 +4,8 @@
  * cmd_rma.c - memory and keys to it; put, get and atomics
  *
  * Design notes
- * - The pattern of a byte depends on its offset in the memory: what a put writes to an offset is
- *   what mem check expects there, and what mem fill wrote is what check expects of a get.
+ * - The pattern of a byte depends on its offset in the memory: mem check expects there what a
+ *   put writes, and check expects of a get what mem fill wrote.
  * - A key as text is "ADDRESS:SIZE:BYTES", all hexadecimal.
  */
 #include <inttypes.h>
@@ -158,7 +158,7 @@ mem_fill(struct tc *tc, int argc, char **argv)
 	return 0;
 }
 
-/* The numbers of its last words; those not given are the whole memory. */
+/* AT and LEN of a command; without them the range is all of the memory. */
 static int
 mem_range(struct tc *tc, const struct tc_mem *m, int argc, char **argv, uint64_t *at, uint64_t *len)
 {

@@ -55,7 +55,7 @@ tc_status_name(ucs_status_t status)
 	return ucs_status_string(status);
 }
 
-/* The n-th name of scripts, or NULL. */
+/* The n-th status that has a name in scripts, or NULL. */
 const char *
 tc_status_at(size_t n)
 {
@@ -270,7 +270,7 @@ expect_text(struct tc *tc, int argc, char **argv)
 		(const char *)r->buf);
 }
 
-/* The first bytes that came, as a number of the order of this machine. */
+/* The first bytes received, as a number in the byte order of this machine. */
 static int
 expect_value(struct tc *tc, int argc, char **argv)
 {

@@ -4,11 +4,11 @@
  * complete.c - the words that may stand at the end of a line, from the arguments in the tables
  *
  * Design notes
- * - The arguments of a command, as help shows them, are a grammar. Words between spaces are
- *   positions, "|" separates what may stand there, "[...]" need not be there. Lower case stands
- *   for itself; upper case is the kind of an object or value, "@FILE" a file.
- * - A "[...]" that begins with a word in lower case is an option: they come in any order, and
- *   what follows in it is the option's value. Others come in their order.
+ * - The arguments of a command, as help shows them, are a grammar. Each word is a place, "|"
+ *   separates alternatives, "[...]" is optional. Lower case stands for itself; upper case is the
+ *   kind of an object or value, "@FILE" a file.
+ * - A "[...]" that begins with a word in lower case is an option, and a further word in it is the
+ *   value. Options come in any order, all other words in that of the grammar.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -22,7 +22,7 @@
 
 #define COMPLETE_MAX_SLOTS 16 /* words of a grammar */
 
-/* One word of a grammar, as it stands there. */
+/* One word of a grammar. */
 struct slot {
 	const char *text;
 	size_t len;
@@ -57,7 +57,7 @@ choice_add(struct tc_choices *c, const char *typed, const char *word, size_t len
 	c->word[c->n++][len] = '\0';
 }
 
-/* The n-th words of the names of commands that begin with these n - 1. */
+/* The next word of each command whose name begins with these n words. */
 static void
 choice_commands(struct tc_choices *c, const char *typed, char **words, int n)
 {
@@ -79,7 +79,7 @@ choice_commands(struct tc_choices *c, const char *typed, char **words, int n)
 
 /* ---- the kinds of objects ---- */
 
-/* Their structs begin with their name, as those of CCI do. */
+/* Each struct begins with its name, those of CCI too. */
 static_assert(offsetof(struct tc_worker, name) == 0 && offsetof(struct tc_ep, name) == 0 &&
 	offsetof(struct tc_req, name) == 0 && offsetof(struct tc_msg, name) == 0, "objects begin with it");
 
@@ -117,7 +117,7 @@ kind_objects(struct tc *tc, struct tc_choices *c, const char *typed, const char 
 	}
 }
 
-/* Files, behind the "@" that says that it is one, or without. A folder ends with "/". */
+/* Files whose path begins as typed; at 1 skips an "@". A folder ends with "/". */
 static void
 kind_files(struct tc_choices *c, const char *typed, size_t at)
 {
@@ -148,7 +148,7 @@ kind_statuses(struct tc_choices *c, const char *typed)
 
 /* ---- the grammar ---- */
 
-/* The words of a grammar. @return how many */
+/* Read the words of a grammar. @return their number */
 static int
 grammar_read(const char *args, struct slot *slots)
 {
@@ -197,7 +197,7 @@ slot_has(const struct slot *s, const char *word)
 	return false;
 }
 
-/* What may stand at this place. */
+/* Offer the words that this place accepts. */
 static void
 slot_offer(struct tc *tc, struct tc_choices *c, const struct slot *s, const char *typed)
 {
@@ -217,8 +217,8 @@ slot_offer(struct tc *tc, struct tc_choices *c, const struct slot *s, const char
 }
 
 /*
- * The place of the next word behind one that stands there.
- * @return its index, or n: options may follow
+ * Take a word at this place.
+ * @return the place of its value, if it is an option that has one, else n
  */
 static int
 grammar_step(struct slot *slots, int n, int at, const char *word)
@@ -235,7 +235,7 @@ grammar_step(struct slot *slots, int n, int at, const char *word)
 	return n;
 }
 
-/* The first place that is not taken and is neither an option nor its value; n: there is none. */
+/* The first free place that is neither an option nor a value; n: there is none. */
 static int
 grammar_next(const struct slot *slots, int n)
 {
@@ -259,7 +259,7 @@ complete_argument(struct tc *tc, struct tc_choices *c, const char *typed, char *
 	}
 	if (at < n)
 		slot_offer(tc, c, &slots[at], typed);
-	/* options, but not instead of a value, nor of what has to stand before them */
+	/* no option can replace a value, or come before a word that it follows in the grammar */
 	for (int i = 0; i < n && (i < at || at == n) && (at == n || !slots[at].value); i++) {
 		if (slots[i].option && !slots[i].used)
 			slot_offer(tc, c, &slots[i], typed);
@@ -269,8 +269,8 @@ complete_argument(struct tc *tc, struct tc_choices *c, const char *typed, char *
 /* ---- the line ---- */
 
 /*
- * The words of the last command of a line, into buf. What is typed of the last one is the last,
- * and may be empty. @return how many; 0: nothing can be completed
+ * Split the last command of a line into words, stored in buf. The last word is the one at the
+ * cursor, and may be empty. @return their number; 0: nothing can be completed
  */
 static int
 complete_split(const char *line, char *buf, char **words)

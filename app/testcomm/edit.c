@@ -58,7 +58,7 @@ edit_signals(void)
 
 /* ---- keys ---- */
 
-/* What came in between: the terminal has another size, or another program had it. */
+/* Draw the line again after the terminal changed its size, or another program used it. */
 static void
 edit_redraw(struct edit *e)
 {
@@ -74,7 +74,7 @@ edit_redraw(struct edit *e)
 	}
 }
 
-/* One character; libedit's form: 1, 0 at the end, -1 on an interrupt or error. */
+/* Read one character. @return as libedit wants it: 1; 0 at the end; -1 on an interrupt or error */
 static int
 edit_key(EditLine *el, wchar_t *out)
 {
@@ -100,14 +100,14 @@ edit_key(EditLine *el, wchar_t *out)
 		used = mbrtowc(out, &byte, 1, &e->state);
 		if (used == (size_t)-1) /* no character of this locale */
 			memset(&e->state, 0, sizeof(e->state));
-		else if (used != (size_t)-2) /* of several bytes, not all of which are there */
+		else if (used != (size_t)-2) /* more bytes of it have to come */
 			return 1;
 	}
 }
 
 /* ---- completion ---- */
 
-/* How many characters all choices have in common. */
+/* The length of the beginning that all choices share. */
 static size_t
 choices_common(const struct tc_choices *c)
 {
@@ -123,7 +123,7 @@ choices_common(const struct tc_choices *c)
 	return len;
 }
 
-/* All of them below the line, or how the command is used. */
+/* Show all choices below the line, or the usage of the command. */
 static void
 choices_show(const struct tc_choices *c, int columns)
 {
@@ -199,7 +199,7 @@ edit_history_load(struct edit *e)
 	free(text);
 }
 
-/* Before it runs, so that a line that ends the shell is there too. */
+/* Called before the line runs, so that the one that ends the shell is kept too. */
 static void
 edit_history_add(struct edit *e, const char *line)
 {

@@ -4,8 +4,8 @@
  * history.c - the lines of the prompt in a file of the user, for the next time
  *
  * Design notes
- * - Each line is appended when it was entered, with one write: shells beside each other keep the
- *   lines of both, and a killed one loses none.
+ * - One write appends each line as soon as it is entered: two shells keep the lines of both, and
+ *   a killed shell loses none.
  * - The file is input: only its end is read, and it is cut to that when it has grown.
  */
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #include "tc_history.h"
 
-#define HISTORY_READ (256 * 1024) /* bytes of its end */
+#define HISTORY_READ (256 * 1024) /* bytes at the end of the file */
 
 static int
 history_folder(char *path, size_t len)
@@ -34,7 +34,7 @@ history_folder(char *path, size_t len)
 	return 0;
 }
 
-/* $XDG_STATE_HOME is to be absolute, or else is not there. */
+/* A relative $XDG_STATE_HOME is ignored. */
 int
 tc_history_path(char *path, size_t size)
 {

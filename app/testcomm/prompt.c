@@ -56,7 +56,7 @@ tc_interrupted(void)
 	return prompt_signal != 0;
 }
 
-/* After Ctrl-C the prompt goes on. @return false: after SIGTERM it does not */
+/* Forget an interrupt. @return whether the prompt goes on: after Ctrl-C, not after SIGTERM */
 bool
 tc_interrupt_clear(void)
 {
@@ -192,7 +192,7 @@ prompt_name(char *out, char **words, int n)
 		len += (size_t)snprintf(out + len, PROMPT_NAME - len, "%s%.30s", i > 0 ? " " : "", words[i]);
 }
 
-/* The command with the longest name that these words begin with; used: the words of its name. */
+/* The command with the longest name that begins these words; used: the words in its name. */
 const struct tc_cmd *
 tc_cmd_find(int argc, char **argv, int *used)
 {
@@ -260,7 +260,7 @@ prompt_call(struct tc *tc, const struct tc_cmd *c, int argc, char **argv)
 	return rc;
 }
 
-/* Whether words begin the name of a command, of more words. */
+/* Whether the name of a command has these words and more. */
 static bool
 prompt_begins(const char *want)
 {
@@ -493,7 +493,7 @@ tc_columns(FILE *out, const char *const *words, unsigned n, unsigned columns)
 	}
 }
 
-/* Words behind what ends at this column, folded at blanks; further lines are indented. */
+/* Print words from this column on, folded at blanks; further lines are indented. */
 static void
 prompt_fold(FILE *out, const char *text, size_t at, int indent)
 {
@@ -518,7 +518,7 @@ tc_usage(FILE *out, const char *begin, const struct tc_cmd *c)
 	prompt_fold(out, c->args, strlen(begin) + strlen(c->name), 4);
 }
 
-/* The first word of a name, as far as it is one of several. */
+/* The length of the first word of a name that has several, or 0. */
 static size_t
 help_noun(const struct tc_cmd *c)
 {
@@ -527,7 +527,7 @@ help_noun(const struct tc_cmd *c)
 	return blank != NULL ? (size_t)(blank - c->name) : 0;
 }
 
-/* Whether an earlier command begins with the same word, or has one word too. */
+/* Whether the line of an earlier command lists this one too. */
 static bool
 help_seen(size_t n)
 {
@@ -542,7 +542,7 @@ help_seen(size_t n)
 	return false;
 }
 
-/* Each first word with what may follow; all fit on a screen. */
+/* Each first word with the words that may follow; all fit on a screen. */
 static void
 help_names(FILE *out)
 {

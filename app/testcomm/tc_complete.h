@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * tc_complete.h - what may stand at the end of a line
+ * tc_complete.h - the words that may complete a line
  */
 #ifndef TC_COMPLETE_H
 #define TC_COMPLETE_H
@@ -13,9 +13,9 @@
 
 struct tc_choices {
 	unsigned n;
-	bool more;                /* there are others, for which there is no room */
+	bool more;                /* others have found no room */
 	size_t typed;             /* characters of the word that stand there already */
-	const struct tc_cmd *cmd; /* whose argument it is, or NULL */
+	const struct tc_cmd *cmd; /* whose argument is typed, or NULL */
 	char word[TC_MAX_CHOICES][TC_MAX_CHOICE]; /* in their order, none twice */
 };
 

@@ -8,11 +8,11 @@
 
 #include <stddef.h>
 
-/** Where it is. @return 0, or -errno: there is no place, or its name is too long */
+/** The path of the file. @return 0 or -errno: there is no home for it, or the path is too long */
 int tc_history_path(char *path, size_t size);
 /** Open the file, make it and its folders. @return a descriptor or -errno */
 int tc_history_open(char *path);
-/** Its last lines, each with its end, of malloc(); NULL: there is no memory. */
+/** Its last lines, with their newlines, from malloc(); NULL: no memory. */
 char *tc_history_read(int fd);
 /** Append one line. */
 void tc_history_add(int fd, const char *line);

@@ -47,7 +47,7 @@ struct tc_ep {
 	ucp_ep_h ep;
 	struct tc_worker *worker;
 	ucs_status_t error;    /* status of the error handler's call */
-	bool reply;            /* an active message's way back: the library's */
+	bool reply;            /* the way back of an active message; the library owns it */
 	uint64_t tx_at, rx_at; /* bytes of its stream so far */
 };
 
@@ -111,7 +111,7 @@ struct tc_listener {
 	struct tc *tc;
 };
 
-/* A connection request, not answered. */
+/* A connection request without an answer. */
 struct tc_connreq {
 	char name[TC_MAX_NAME];
 	ucp_conn_request_h request;
