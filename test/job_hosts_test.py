@@ -7,7 +7,6 @@ usage: job_hosts_test.py COMMPERF HANG TOOLS
 
 A host is a folder of sockets here. Others never answer, print what is no answer, or end.
 """
-import contextlib
 import glob
 import json
 import os
@@ -20,11 +19,10 @@ import tempfile
 import time
 
 import run_util as u
+from job_util import PLAIN, hanging, talking, until
 from term_util import Terminal
 
 COMMPERF, HANG, TOOLS = sys.argv[1:4]
-PLAIN = {k: v for k, v in os.environ.items() if not k.startswith(("PLX_", "UCX_", "PMI"))}
-WAIT_S = 30
 ENDS_S = 5  # so soon nothing is left of what a tool has started
 
 # As ssh: options, a host, a command for its shell. What runs "there" is in a session of its own, and no signal from
@@ -108,50 +106,8 @@ class Rig:
         return " ".join(open(f"/proc/{pid}/cmdline").read().replace("\0", " ") for pid in self.left())
 
 
-@contextlib.contextmanager
-def commperf(folder):
-    """Two processes that talk; their ids."""
-    p = subprocess.Popen([COMMPERF, "-t", "tag_lat", "-s", "8", "-n", "30m", "-r", "99", "--no-eal", "--bind", "off", "--quiet"],
-                         env={**PLAIN, "PLX_RPC_SOCKET": os.path.join(folder, "perf %p.sock")},
-                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        end = time.monotonic() + WAIT_S
-        while len(glob.glob(os.path.join(folder, "perf *.sock"))) < 2 and time.monotonic() < end:
-            time.sleep(0.05)
-        yield [int(re.search(r"(\d+)\.sock", path)[1]) for path in sorted(glob.glob(os.path.join(folder, "perf *.sock")))]
-    finally:
-        p.send_signal(signal.SIGINT)
-        try:
-            p.wait(15)
-        except subprocess.TimeoutExpired:
-            p.kill()
-            p.wait()
-
-
-@contextlib.contextmanager
-def hanging(folder, how):
-    """Two processes that wait; their ids, the first and the second."""
-    p = subprocess.Popen([HANG, how], env={**PLAIN, "PLX_RPC_SOCKET": os.path.join(folder, "hang%p.sock")},
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        pids = {int(p.stdout.readline().split()[1]) for _ in range(2)}
-        yield p.pid, (pids - {p.pid}).pop()
-    finally:
-        p.stdin.close()
-        p.wait(WAIT_S)
-
-
 def samples(text):
     return [json.loads(line) for line in text.splitlines()]
-
-
-def until(look):
-    end = time.monotonic() + WAIT_S
-    while True:
-        found = look()
-        if found or time.monotonic() > end:
-            return found
-        time.sleep(0.2)
 
 
 # --- plx-top ---
@@ -334,7 +290,7 @@ def nothing_is_left_behind(rig):
 
 
 def a_cycle_over_two_hosts_is_found(rig):
-    with hanging(rig.folder, "cycle") as pids:
+    with hanging(HANG, "cycle", os.path.join(rig.folder, "hang%p.sock")) as pids:
         names = dict(zip(("first", "second"), pids))
         for host, pid in names.items():
             rig.sockets(host, os.path.join(rig.folder, f"hang{pid}.sock"))
@@ -414,7 +370,9 @@ def main():
     folder = tempfile.mkdtemp(prefix="plx_job_hosts_")
     try:
         rig = Rig(folder)
-        with commperf(folder) as rig.perf, hanging(folder, "none") as idle:
+        with talking(COMMPERF, os.path.join(folder, "perf %p.sock")) as pattern, \
+                hanging(HANG, "none", os.path.join(folder, "hang%p.sock")) as idle:
+            rig.perf = [int(re.search(r"(\d+)\.sock", path)[1]) for path in sorted(glob.glob(pattern))]
             rig.where = {("one", rig.perf[0]), ("two", rig.perf[1]), ("three", idle[0]), ("three", idle[1])}
             for host, pid in zip(("one", "two"), rig.perf):
                 rig.sockets(host, os.path.join(folder, f"perf {pid}.sock"))

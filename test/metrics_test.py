@@ -5,51 +5,19 @@
 
 usage: metrics_test.py COMMPERF TOOLS
 """
-import contextlib
 import glob
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 
 import run_util as u
+from job_util import PLAIN, talking, until
 
 COMMPERF, TOOLS = sys.argv[1:3]
-PLAIN = {k: v for k, v in os.environ.items() if not k.startswith(("PLX_", "UCX_"))}
-WAIT_S = 15
 SAMPLE = re.compile(r'^(pollux_[a-z0-9_]+)\{[a-z]+="[^"\\]*"(,[a-z]+="[^"\\]*")*\} \d+$')
-
-
-@contextlib.contextmanager
-def running(folder, test, **env):
-    """Two processes that talk until the end of the block; the pattern of their sockets."""
-    pattern = os.path.join(folder, "*.sock")
-    p = subprocess.Popen([COMMPERF, "-t", test, "-s", "8", "-n", "30m", "-r", "9", "--no-eal", "--bind", "off", "--quiet"],
-                         env={**PLAIN, **env, "PLX_RPC_SOCKET": os.path.join(folder, "%p.sock")},
-                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until(lambda: len(glob.glob(pattern)) == 2)
-        yield pattern
-    finally:
-        p.send_signal(signal.SIGINT)
-        try:
-            p.wait(WAIT_S)
-        except subprocess.TimeoutExpired:
-            p.kill()
-            p.wait()
-
-
-def until(what):
-    end = time.monotonic() + WAIT_S
-    while time.monotonic() < end:
-        if what():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def tool(name, *args):
@@ -63,7 +31,7 @@ def counter(pattern, method, name):
 
 
 def counts(folder, test, method, *names, **env):
-    with running(folder, test, **env) as pattern:
+    with talking(COMMPERF, os.path.join(folder, "%p.sock"), test, **env) as pattern:
         for name in names:
             if not until(lambda n=name: counter(pattern, method, n) > 10):
                 yield f"{test} {env}: {method} does not count {name}"
@@ -104,7 +72,7 @@ def families_are_whole(text, form):
 
 
 def a_collector_reads_the_text(folder):
-    with running(folder, "tag_lat") as pattern:
+    with talking(COMMPERF, os.path.join(folder, "%p.sock")) as pattern:
         until(lambda: counter(pattern, "worker_get_list", "tag_sends") > 10)
         for form in ("prometheus", "openmetrics"):
             path = os.path.join(folder, form)

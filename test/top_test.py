@@ -10,43 +10,26 @@ import glob
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import run_util as u
+from job_util import PLAIN, talking
 from term_util import Terminal
 
 COMMPERF, TOOLS = sys.argv[1:3]
-PLAIN = {k: v for k, v in os.environ.items() if not k.startswith(("PLX_", "UCX_"))}
 TOP = os.path.join(TOOLS, "plx-top")
 ROW = re.compile(r"^(\d+) +(\S.*?) +(\S+) +([\d.,kMGT]+) +(-?[\d.,kMGT]*)$")
 
 
 @contextlib.contextmanager
-def job(test="tag_lat"):
+def job():
     """Two processes that talk until the end of the block; the pattern of their sockets, and their ids."""
-    folder = tempfile.mkdtemp(prefix="plx_top_test_")
-    pattern = os.path.join(folder, "*.sock")
-    p = subprocess.Popen([COMMPERF, "-t", test, "-s", "8", "-n", "30m", "-r", "99", "--no-eal", "--bind", "off", "--quiet"],
-                         env={**PLAIN, "PLX_RPC_SOCKET": os.path.join(folder, "%p.sock")},
-                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        end = time.monotonic() + 30
-        while len(glob.glob(pattern)) < 2 and time.monotonic() < end:
-            time.sleep(0.05)
+    with tempfile.TemporaryDirectory(prefix="plx_top_test_", ignore_cleanup_errors=True) as folder, \
+            talking(COMMPERF, os.path.join(folder, "%p.sock")) as pattern:
         yield pattern, {int(os.path.basename(path)[:-5]) for path in glob.glob(pattern)}
-    finally:
-        p.send_signal(signal.SIGINT)
-        try:
-            p.wait(15)
-        except subprocess.TimeoutExpired:
-            p.kill()
-            p.wait()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def top(pattern, *options):

@@ -16,11 +16,11 @@ import sys
 import tempfile
 import time
 
+import job_util
 import run_util as u
+from job_util import PLAIN, WAIT_S, until
 
 HANG, TOOLS = sys.argv[1:3]
-PLAIN = {k: v for k, v in os.environ.items() if not k.startswith(("PLX_", "UCX_", "PMI"))}
-WAIT_S = 30
 LONG_S = 1.3  # what waits longer is a finding
 TITLE = re.compile(r"^\d+ processes, \d+ workers: ", re.M)
 
@@ -28,32 +28,15 @@ TITLE = re.compile(r"^\d+ processes, \d+ workers: ", re.M)
 @contextlib.contextmanager
 def hanging(how, **env):
     """Two processes that wait; (the pattern of their sockets, their ids: the first, the second)."""
-    folder = tempfile.mkdtemp(prefix="plx_waits_test_")
-    p = subprocess.Popen([HANG, how], env={**PLAIN, **env, "PLX_RPC_SOCKET": os.path.join(folder, "%p.sock")},
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        pids = {int(p.stdout.readline().split()[1]) for _ in range(2)}
-        yield os.path.join(folder, "*.sock"), p.pid, (pids - {p.pid}).pop()
-    finally:
-        p.stdin.close()
-        p.wait(WAIT_S)
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="plx_waits_test_", ignore_cleanup_errors=True) as folder, \
+            job_util.hanging(HANG, how, os.path.join(folder, "%p.sock"), **env) as pids:
+        yield os.path.join(folder, "*.sock"), *pids
 
 
 def waits(pattern, *options, **env):
     return subprocess.run([sys.executable, os.path.join(TOOLS, "plx-rpc"), "waits", *options,
                            *(["-s", pattern] if pattern else [])],
                           capture_output=True, text=True, env={**PLAIN, **env}, timeout=60)
-
-
-def until(look):
-    """What look() returns once it is true, or in the end."""
-    end = time.monotonic() + WAIT_S
-    while True:
-        found = look()
-        if found or time.monotonic() > end:
-            return found
-        time.sleep(0.2)
 
 
 def finds(how, sentence, **env):
