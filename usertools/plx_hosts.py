@@ -151,6 +151,11 @@ def feed_line(feed, **what):
     return json.dumps({"feed": feed, **what})
 
 
+def where(host):
+    """Of a process, in JSON."""
+    return {"host": host} if host else {}
+
+
 def end_with_input():
     """Of the tool on the other host: whoever started it has gone when its standard input ends."""
     def wait():
@@ -183,11 +188,11 @@ class Host:
                                         stderr=subprocess.PIPE, bufsize=0, start_new_session=True)
         self.streams = [self.process.stdout, self.process.stderr]
 
-    def said(self):
-        """Its last line that is no answer, as the end of a reason."""
+    def said(self, why=""):
+        """A reason, and its last line that is no answer."""
         lines = (self.noise + b"\n" + self.err).decode(errors="replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        return clean(last)[:200]
+        return ": ".join(filter(None, [why, clean(last)[:200]]))
 
     def take(self, data):
         """Whole lines that are answers, of what has come."""
@@ -282,8 +287,7 @@ class Hosts:
 
     def is_due(self, host, now):
         if host.process is not None:
-            said = host.said()
-            self.fail(host, "it does not answer" + (f": {said}" if said else ""))
+            self.fail(host, host.said("it does not answer"))
             return
         try:
             host.start(now, self.first_s)
@@ -312,8 +316,7 @@ class Hosts:
             lines = list(host.take(data))
             answer = parse(lines[-1], self.feed, self.shape) if lines else None
         except ValueError as error:
-            said = host.said()
-            self.fail(host, str(error) + (f": {said}" if said else ""))
+            self.fail(host, host.said(str(error)))
             return
         if answer is None:
             return

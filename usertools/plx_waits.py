@@ -303,12 +303,9 @@ def dot(job):
     yield "}"
 
 
-def where(host):
-    return {"host": host} if host else {}
-
-
 def as_json(job):
-    return {"workers": [{**where(w.host), "pid": w.pid, "rank": w.rank, "program": w.program, **w.row} for w in job.workers],
-            "silent": [{**where(a.get("host")), "socket": a["socket"], "why": a["error"]} for a in job.silent],
+    return {"workers": [{**plx_hosts.where(w.host), "pid": w.pid, "rank": w.rank, "program": w.program, **w.row}
+                        for w in job.workers],
+            "silent": [{**plx_hosts.where(a.get("host")), "socket": a["socket"], "why": a["error"]} for a in job.silent],
             "cycles": [[list(w.key()) for w in c] for c in job.cycles()],
             "found": list(job.found())}
