@@ -72,7 +72,7 @@ received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info, vo
 	completed(arg, status);
 }
 
-/* Send the next message to this worker itself. All completes by callback, in the poller. */
+/* Send the next message to this worker itself. Both sides complete by callback, in the poller. */
 static void
 exchange(struct app *app)
 {
@@ -89,7 +89,7 @@ exchange(struct app *app)
 	check(UCS_PTR_IS_ERR(req) ? UCS_PTR_STATUS(req) : UCS_OK, "ucp_tag_send_nbx");
 }
 
-/* One turn. What it returns is how busy SPDK takes the thread for. */
+/* One turn. Its result tells SPDK whether the thread was busy or idle. */
 static int
 poll_worker(void *arg)
 {
@@ -114,7 +114,7 @@ open_worker(struct app *app, ucp_context_h context)
 	ucp_worker_release_address(app->worker, address);
 }
 
-/* What spdk_app_start() does for programs that have it. */
+/* A program with spdk_app_start() does not need this. */
 static struct spdk_thread *
 start_spdk(int no_huge)
 {
@@ -154,7 +154,7 @@ main(int argc, char **argv)
 	struct app app = {.n = 0};
 	ucp_context_h context;
 
-	if (thread == NULL) /* its EAL is there before anything of the library */
+	if (thread == NULL) /* SPDK starts the EAL, before the library looks for one */
 		return EXIT_FAILURE;
 	check(ucp_init(&params, NULL, &context), "ucp_init");
 	open_worker(&app, context);

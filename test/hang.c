@@ -40,7 +40,7 @@ wait_op(const struct side *s, struct op *op)
 	util_free(op);
 }
 
-/* So that both are connected, and know each other; what comes after it finds the other in its place. */
+/* Connect both, so that they know each other; neither goes on before the other is ready. */
 static void
 greet(struct side *s)
 {

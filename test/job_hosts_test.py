@@ -23,10 +23,10 @@ from job_util import PLAIN, hanging, talking, until
 from term_util import Terminal
 
 COMMPERF, HANG, TOOLS = sys.argv[1:4]
-ENDS_S = 5  # so soon nothing is left of what a tool has started
+ENDS_S = 5  # for the end of all processes that a tool has started
 
-# As ssh: options, a host, a command for its shell. What runs "there" is in a session of its own, and no signal from
-# here reaches it.
+# Called as ssh is: options, a host, a command for its shell. The command runs in a session of its own, so that no
+# signal from here reaches it.
 LAUNCHER = r"""#!/bin/sh
 while :; do
 	case $1 in
@@ -99,7 +99,7 @@ class Rig:
         return found
 
     def none_left(self):
-        """'' once nothing is left; else who is."""
+        """'' once nothing is left; else the commands that are."""
         end = time.monotonic() + ENDS_S
         while self.left() and time.monotonic() < end:
             time.sleep(0.05)
@@ -153,7 +153,7 @@ def totals_are_of_all_hosts(rig):
 
 
 def a_pattern_goes_along(rig):
-    """Also one that a shell would take apart; and it comes before what is set there."""
+    """Also one that a shell would split; and it takes precedence over the variable that is set there."""
     r = rig.run("plx-top", "three", "--json", "--once", "-s", os.path.join(rig.folder, "perf *.sock"))
     if {p["pid"] for p in samples(r.stdout)[0]["processes"]} != set(rig.perf):
         yield r.stdout[:300] + r.stderr
@@ -183,7 +183,7 @@ def this_host_needs_no_ssh(rig):
         yield r.stdout[:300] + r.stderr
 
 
-BAD = {  # what a host prints, and what is said of it
+BAD = {  # the output of a host, and the reason that the tool gives
     "cut": ('{"feed": "plx-top 1", "silent"', "not valid JSON"),
     "deep": ('{"feed": ' + "[" * 100000, "not valid JSON"),
     "nan": ('{"feed": "plx-top 1", "silent": {}, "processes": [{"pid": 1, "socket": "s", "version": "v", '

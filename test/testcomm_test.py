@@ -29,7 +29,7 @@ UP, LEFT, RIGHT, HOME, DELETE = "\x1b[A", "\x1b[D", "\x1b[C", "\x1b[H", "\x1b[3~
 
 
 def script(text, *options, cwd=None):
-    """Exit status, what it prints and what it says, of a script by its standard input."""
+    """Exit status, output and errors of a script on its standard input."""
     p = subprocess.run([TESTCOMM, *options], input=text, capture_output=True, text=True, timeout=60, env=PLAIN, cwd=cwd)
     return p.returncode, p.stdout, p.stderr
 

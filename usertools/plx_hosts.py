@@ -4,7 +4,7 @@
 
 Design notes: the launcher is called as ssh is, and our end of its standard input stays open as long as
 answers are wanted. At its end the tool over there ends itself, so nothing is left behind, however this
-one ends. One thread starts, reads and ends all launchers and never waits for one of them. What comes is
+one ends. One thread starts, reads and ends all launchers and never waits for one of them. An answer is
 input: bounded, valid JSON, without control characters, and of a known shape before anything uses it.
 """
 
@@ -25,7 +25,7 @@ import time
 import plx_job
 
 HOSTS_MAX = 1024
-FIRST_S = 15.0         # so long a host may take to its first answer
+FIRST_S = 15.0         # for the first answer of a host
 AGAIN_S = 10.0         # between the end of one attempt and the next
 TERM_S = 1.0           # from SIGTERM to SIGKILL
 NOISE_MAX = 64 << 10   # bytes that a login prints before the first answer
@@ -34,12 +34,12 @@ NUMBER_MAX = 1 << 64
 READ_LEN = 1 << 16
 SSH = "ssh"
 OPTIONS = ["-T", "-oBatchMode=yes", "-oConnectTimeout=10"]  # each is one word: other launchers skip them
-MARK = b'{"feed":'     # an answer begins so
+MARK = b'{"feed":'     # the beginning of an answer
 ENDS = (signal.SIGTERM, signal.SIGHUP)
 NAME = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.@:%\[\]-]*")
 
 
-# --- which hosts ---
+# --- names of hosts ---
 
 
 def read_names(path):
@@ -84,7 +84,7 @@ def add_options(parser):
 
 
 def command(args, options):
-    """What a host's shell runs: this tool, on the same sockets."""
+    """The command for a host's shell: this tool, on the same sockets."""
     here = os.path.abspath(sys.argv[0])
     tool = os.path.join(args.remote or os.path.dirname(here), os.path.basename(here))
     patterns = args.socket or list(filter(None, [os.environ.get("PLX_RPC_SOCKET")]))
@@ -92,14 +92,14 @@ def command(args, options):
 
 
 def argv_of(name, launch, text):
-    """This host needs no ssh."""
+    """The command that reaches a host; this one needs no ssh."""
     own = socket.gethostname()
     if launch == [SSH] and name in ("localhost", own, own.partition(".")[0]):
         return ["sh", "-c", text]
     return [*launch, *OPTIONS, name, text]
 
 
-# --- what they say ---
+# --- answers ---
 
 
 def clean(text):
@@ -109,7 +109,7 @@ def clean(text):
 
 
 def cleaned(value):
-    """The same JSON with clean texts; ValueError: a number that nothing here counts to."""
+    """The same JSON with clean texts; ValueError: a number is out of range."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
@@ -157,7 +157,7 @@ def where(host):
 
 
 def end_with_input():
-    """Of the tool on the other host: whoever started it has gone when its standard input ends."""
+    """For the tool on another host: end with the standard input, which its starter holds open."""
     def wait():
         while os.read(0, READ_LEN):
             pass
@@ -165,18 +165,18 @@ def end_with_input():
     threading.Thread(target=wait, daemon=True).start()
 
 
-# --- all of them ---
+# --- the hosts ---
 
 
 class Host:
-    """A host: its launcher, and what it has said last."""
+    """A host: its launcher, and its last answer."""
 
     def __init__(self, name, argv):
         self.name, self.argv = name, argv
         self.process, self.streams = None, []
         self.answer, self.why = None, None  # one of both, once it is settled
         self.given = None                   # the answer that was given out last
-        self.due = 0.0                      # of its next answer, or of the next attempt
+        self.due = 0.0                      # time of its next answer, or of the next attempt
         self.line, self.noise, self.err = bytearray(), b"", b""
 
     def settled(self):
@@ -195,7 +195,7 @@ class Host:
         return ": ".join(filter(None, [why, clean(last)[:200]]))
 
     def take(self, data):
-        """Whole lines that are answers, of what has come."""
+        """Add data to its line; give the whole lines that are answers."""
         self.line += data
         lines = self.line.split(b"\n") if b"\n" in data else [self.line]
         self.line = lines.pop()
@@ -211,10 +211,10 @@ class Host:
 
 
 class Hosts:
-    """The hosts, from with on to its end. Another thread hears them: answers() and reasons() never wait."""
+    """The hosts, asked within a with block. Another thread hears them: answers() and reasons() never wait."""
 
     def __init__(self, args, options, feed, shape, gap_s=None):
-        """@param gap_s between two answers; None: each gives one, and is done"""
+        """@param gap_s between two answers; None: each host gives only one"""
         text = command(args, options)
         self.hosts = [Host(name, argv_of(name, args.launcher, text)) for name in args.hosts]
         self.feed, self.shape, self.gap_s = feed, shape, gap_s
@@ -239,12 +239,12 @@ class Hosts:
         self.thread.join()
 
     def settle(self):
-        """Wait until each host has answered, or has a reason why not: bounded by what a host may take."""
+        """Wait until each host has answered, or failed; its first answer is due within first_s."""
         with self.changed:
             self.changed.wait_for(lambda: all(host.settled() for host in self.hosts))
 
     def news(self, limit_s):
-        """Wait for an answer that was not given out yet of each host that answers; no longer than that."""
+        """Wait until each host that answers has a newer answer than the one given out; at most limit_s."""
         with self.changed:
             self.changed.wait_for(lambda: all(h.answer is None or h.answer is not h.given for h in self.hosts), limit_s)
 
@@ -337,7 +337,7 @@ class Hosts:
         self.settled(host, None, why)
 
     def end(self, host):
-        """Its launcher and all that this has started; without waiting."""
+        """End its launcher, and all that this has started, without waiting."""
         process, host.process = host.process, None
         if process is None:
             return
@@ -350,7 +350,7 @@ class Hosts:
         self.ending.append((process, time.monotonic() + TERM_S))
 
     def bury(self, now):
-        """Those that have ended, and those that do not want to."""
+        """Reap those that have ended; kill those that have not ended in time."""
         left = []
         for process, at in self.ending:
             if now < at and os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -362,7 +362,7 @@ class Hosts:
 
 
 def kill(process, sig):
-    """Its group, which is its own; nobody has waited for it yet, so that the number is still its."""
+    """Signal its process group. It is not reaped yet, so that its id belongs to nobody else."""
     try:
         os.killpg(process.pid, sig)
     except ProcessLookupError:

@@ -8,7 +8,7 @@ import plx_hosts
 import plx_job
 
 METHOD = "worker_get_waits"
-FEED = "waits 1"  # what the tool on another host says; with another form of it comes another number
+FEED = "waits 1"  # version of the lines from other hosts: another form has another number
 LONG_S = 1.0  # so long an operation waits, or a worker takes no turn, before that is a finding
 ANYONE = "anyone"
 OTHER_FORM = "what it answers has another form: is it of another version?"
@@ -35,7 +35,7 @@ ANSWERED = {**SILENT, "quiet_s": NUMBER, "n_waits": int, "n_unexpected": int,
 
 
 def row_fits(row):
-    """Whether what a process says of a worker has the form that the rest of this file relies on."""
+    """Whether a process describes a worker in the form that the rest of this file relies on."""
     return plx_hosts.fits(row, ANSWERED if isinstance(row, dict) and row.get("answered") else SILENT)
 
 
@@ -197,7 +197,7 @@ class Job:
 
 
 def asked(paths, timeout):
-    """What the processes of these sockets answer."""
+    """The answers of the processes of these sockets."""
     def failed(path, error):
         return {"socket": path, "error": str(error)}
     versions = plx_job.ask_all(paths, "get_version", timeout=timeout)
@@ -216,7 +216,7 @@ def asked(paths, timeout):
 
 
 def asked_far(args):
-    """The same of the processes of other hosts; all are asked at the same time."""
+    """The answers of the processes of other hosts; all are asked at the same time."""
     hosts = plx_hosts.Hosts(args, ["waits", "--feed", "-t", str(args.timeout)], FEED, SHAPE)
     hosts.first_s += 2 * args.timeout  # of the two questions to each process
     with hosts:
