@@ -50,6 +50,7 @@
 #define TCP_LENT_IOV	4u   /* pieces of data of one message */
 #define TCP_LENT_MIN	(4u << 10) /* bytes that are worth it */
 #define TCP_HOT		8u   /* sockets that are read without asking epoll, at the most */
+#define TCP_COLD	256u /* looks that find nothing, before a socket is left to epoll */
 #define TCP_POLL_EVERY	16u  /* turns between two questions to epoll, while others are read without */
 #define TCP_EVENTS	16   /* taken from epoll in one turn */
 #define TCP_GUESTS	64u  /* connections that have not proven who they are */

@@ -56,19 +56,22 @@ place_of(const struct tcp_peer *p, struct tcp_ip *out)
 	return 0;
 }
 
-static int
-aim(struct tcp_peer *p)
+static void
+aim(struct tcp_peer *p, const struct tcp_ip *ip)
 {
 	struct tcp_udp_way *way = &p->lossy->way;
-	struct tcp_ip ip;
-	int rc = place_of(p, &ip), room;
 
-	if (rc != 0)
-		return rc;
-	room = tcp_sock_udp_room(&ip, p->lossy->port, p->fd);
+	way->to_len = tcp_ip_sockaddr(ip, p->lossy->port, &way->to);
+}
+
+/* Ask how long datagrams to there may be. @return 0 or -errno */
+static int
+measure(struct tcp_peer *p, const struct tcp_ip *ip)
+{
+	int room = tcp_sock_udp_room(ip, p->lossy->port, p->fd);
+
 	if (room <= (int)sizeof(struct tcp_stamp))
 		return room < 0 ? room : -EMSGSIZE;
-	way->to_len = tcp_ip_sockaddr(&ip, p->lossy->port, &way->to);
 	if (p->peer.lossy_mtu == 0) /* else channels have announced it: where there is less room now, IP fragments */
 		p->peer.lossy_mtu = RTE_MIN((uint32_t)room, TCP_UDP_LEN) - (uint32_t)sizeof(struct tcp_stamp);
 	return 0;
@@ -77,8 +80,10 @@ aim(struct tcp_peer *p)
 void
 tcp_lossy_moved(struct tcp_peer *p)
 {
-	if (p->lossy != NULL)
-		(void)aim(p);
+	struct tcp_ip ip;
+
+	if (p->lossy != NULL && place_of(p, &ip) == 0)
+		aim(p, &ip);
 }
 
 void
@@ -94,6 +99,7 @@ tcp_lossy_to(struct plx_peer *peer, uint32_t where)
 	struct tcp_queue *tq = tcp_queue(peer->q);
 	struct tcp_peer *p = tcp_peer(peer);
 	bool known = p->lossy != NULL;
+	struct tcp_ip ip;
 	int rc;
 
 	if (tq->udp == NULL || tq->udp->in.take == NULL || where == 0 || where > UINT16_MAX)
@@ -106,8 +112,12 @@ tcp_lossy_to(struct plx_peer *peer, uint32_t where)
 		key_of(&p->lossy->key, &p->addr, &tq->addr);
 	}
 	p->lossy->port = (uint16_t)where;
-	rc = aim(p);
-	if (rc != 0 && !known)
+	rc = place_of(p, &ip);
+	if (rc == 0)
+		rc = measure(p, &ip);
+	if (rc == 0)
+		aim(p, &ip);
+	else if (!known)
 		tcp_lossy_drop(p);
 	return rc;
 }

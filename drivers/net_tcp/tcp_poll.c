@@ -12,8 +12,6 @@
 
 #include "tcp_int.h"
 
-#define COLD_AFTER 256 /* looks that find nothing, before a socket is left to epoll */
-
 static void
 cool_quiet(struct tcp_queue *tq)
 {
@@ -21,7 +19,7 @@ cool_quiet(struct tcp_queue *tq)
 
 	for (p = TAILQ_FIRST(&tq->hot); p != NULL; p = next) {
 		next = TAILQ_NEXT(p, hot_link);
-		if (p->n_empty >= COLD_AFTER && !p->self)
+		if (p->n_empty >= TCP_COLD && !p->self)
 			tcp_cool(p);
 	}
 }

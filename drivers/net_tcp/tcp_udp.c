@@ -264,7 +264,7 @@ tcp_udp_turn(struct tcp_queue *tq)
 		tcp_udp_push(tq);
 	for (in = TAILQ_FIRST(&u->hot); in != NULL; in = next) {
 		next = TAILQ_NEXT(in, link);
-		if (!udp_rx(tq, in) && in->n_empty >= TCP_UDP_COLD)
+		if (!udp_rx(tq, in) && in->n_empty >= TCP_COLD)
 			cool(tq, in);
 	}
 }

@@ -21,7 +21,6 @@
 #define TCP_UDP_RX	16u /* datagrams that one system call receives */
 #define TCP_UDP_TX	32u /* datagrams that wait, and that one system call sends */
 #define TCP_UDP_CALLS	4u /* system calls that send before the turn's end */
-#define TCP_UDP_COLD	256u /* looks that find nothing, before a socket is left to epoll */
 
 struct tcp_queue;
 
