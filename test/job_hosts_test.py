@@ -286,6 +286,31 @@ def nothing_is_left_behind(rig):
             yield f"after {how} there is {found}"
 
 
+# Runs a tool, and sends it a signal as soon as the thread that hears the hosts has started launchers.
+EARLY = """
+import os, runpy, sys, threading, time
+sys.argv.pop(0)
+sig = int(sys.argv.pop(0))
+start = threading.Thread.start
+def interrupted(thread):
+    start(thread)
+    time.sleep(1)
+    os.kill(os.getpid(), sig)
+threading.Thread.start = interrupted
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def an_early_signal_leaves_nothing_either(rig):
+    for sig in (signal.SIGINT, signal.SIGTERM):
+        python, *argv = rig.argv("plx-top", "silent", "--json")
+        r = subprocess.run([python, "-c", EARLY, str(int(sig)), *argv], env=rig.env, timeout=90,
+                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if r.returncode != 128 + sig or r.stdout or r.stderr:
+            yield f"{sig}: {r.returncode} {r.stdout}{r.stderr}"
+        yield rig.none_left()
+
+
 # --- plx-rpc waits ---
 
 
@@ -360,7 +385,7 @@ def only_waits_takes_hosts(rig):
 
 TOP = (rows_carry_their_host, no_sample_comes_twice, text_is_sorted_over_all_hosts, totals_are_of_all_hosts, a_pattern_goes_along,
        hosts_come_from_a_file, this_host_needs_no_ssh, who_does_not_answer_is_named,
-       control_characters_stay_there, a_screen_waits_for_nobody, nothing_is_left_behind)
+       control_characters_stay_there, a_screen_waits_for_nobody, nothing_is_left_behind, an_early_signal_leaves_nothing_either)
 WAITS = (a_cycle_over_two_hosts_is_found, nothing_is_found_where_all_is_well, waits_are_bounded_in_time,
          a_graph_of_strange_names_is_one, only_waits_takes_hosts)
 

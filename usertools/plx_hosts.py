@@ -35,7 +35,7 @@ READ_LEN = 1 << 16
 SSH = "ssh"
 OPTIONS = ["-T", "-oBatchMode=yes", "-oConnectTimeout=10"]  # each is one word: other launchers skip them
 MARK = b'{"feed":'     # the beginning of an answer
-ENDS = (signal.SIGTERM, signal.SIGHUP)
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NAME = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.@:%\[\]-]*")
 
 
@@ -224,16 +224,22 @@ class Hosts:
         self.thread = threading.Thread(target=self.run, daemon=True)
 
     def __enter__(self):
-        for sig in ENDS:
-            signal.signal(sig, lambda sig, _: sys.exit(128 + sig))
         self.wake_r, self.wake_w = os.pipe()
         self.selector.register(self.wake_r, selectors.EVENT_READ)
+        early = []
+        on_ends(lambda sig, _: early.append(sig))  # none may come between the start of the thread and the try
         self.thread.start()
+        try:
+            on_ends(lambda sig, _: sys.exit(128 + sig))
+            if early:
+                sys.exit(128 + early[0])
+        except SystemExit:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
-        for sig in (signal.SIGINT, *ENDS):
-            signal.signal(sig, signal.SIG_IGN)  # it ends already
+        on_ends(signal.SIG_IGN)  # it ends already
         self.closing = True
         os.write(self.wake_w, b"x")
         self.thread.join()
@@ -359,6 +365,13 @@ class Hosts:
             kill(process, signal.SIGKILL)
             process.wait()
         self.ending = left
+
+
+def on_ends(handler):
+    """What is ignored already stays so, as nohup wants it."""
+    for sig in ENDS:
+        if signal.getsignal(sig) != signal.SIG_IGN:
+            signal.signal(sig, handler)
 
 
 def kill(process, sig):
