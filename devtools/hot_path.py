@@ -54,7 +54,7 @@ def record(build, message):
             raise icount.Skip(run.stdout.strip())
         if run.returncode != 0:
             raise icount.Failed(f"{message.program} {message.bytes}: {run.stdout.strip()}")
-        return icount.Trace(out, program, build)
+        return icount.Trace(out, program, build, by_clock=False)
 
 
 @functools.lru_cache(maxsize=None)
