@@ -19,8 +19,9 @@ export asan_build=$build-asan
 quick=no
 passed=0 failed=0 skipped=0
 slower=1 # how much longer a test may take
-without= # a suite that is left out
-behind=	 # process that builds beside the tests
+without=() # suites that are left out
+behind= # process that builds beside the tests
+guest=	# and one that runs the guest's
 
 for arg in "$@"; do
 	case $arg in
@@ -34,9 +35,11 @@ done
 
 finish()
 {
-	local line="$passed passed, $failed failed"
+	local line="$passed passed, $failed failed" group
 
-	[ -z "$behind" ] || kill -- "-$behind" 2>/dev/null
+	for group in $behind $guest; do
+		kill -- "-$group" 2>/dev/null
+	done
 	[ "$skipped" -eq 0 ] || line="$line, $skipped skipped"
 	echo "$line"
 	trap - EXIT
@@ -103,22 +106,56 @@ builds_end()
 	step "builds with sanitizers" bash -c 'cat "$0"; exit "$1"' "$build/meson-logs/behind.txt" $rc
 }
 
+# run_suites DIR LOG OPTION...: the tests that meson chooses by these options
+run_suites()
+{
+	rm -f "$1/meson-logs/$2.json"
+	meson test -C "$1" --logbase "$2" --no-rebuild -t "$slower" "${@:3}" 2>&1 |
+		grep --line-buffered -E '^ *[0-9]+/[0-9]+ '
+}
+
 # run DIR SUITE...: every test of these suites, or of all; adds to the counts
 run()
 {
-	local dir=$1 log=$1/meson-logs/testlog.json counts suites=() s
+	local dir=$1 suites=() s
 
 	shift
 	for s in "$@"; do
 		suites+=(--suite "$s")
 	done
-	[ -z "$without" ] || suites+=(--no-suite "$without")
-	rm -f "$log"
-	meson test -C "$dir" --no-rebuild -t "$slower" "${suites[@]}" 2>&1 | grep --line-buffered -E '^ *[0-9]+/[0-9]+ '
-	counts=$(python3 devtools/count_tests.py "$log")
+	for s in "${without[@]}"; do
+		suites+=(--no-suite "$s")
+	done
+	run_suites "$dir" testlog "${suites[@]}"
+	count "$dir/meson-logs/testlog.json"
+}
+
+# count LOG: add a log of meson to the counts
+count()
+{
+	local counts p f s
+
+	counts=$(python3 devtools/count_tests.py "$1")
 	sed '$d' <<<"$counts"
 	read -r p f s <<<"$(tail -n 1 <<<"$counts")"
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+# The guest's processors are emulated: its tests run beside others that do not measure.
+guest_begin()
+{
+	export -f run_suites
+	slower=2 setsid bash -c 'run_suites "$build" guest --suite guest' >"$build/meson-logs/guest_beside.txt" 2>&1 &
+	guest=$!
+}
+
+guest_end()
+{
+	wait "$guest"
+	guest=
+	echo "== guest"
+	cat "$build/meson-logs/guest_beside.txt"
+	count "$build/meson-logs/guest.json"
 }
 
 # Some tests on another processor, which is emulated; adds to the counts
@@ -146,18 +183,20 @@ builds_begin
 suites=()
 [ $quick = no ] || suites=(unit api)
 echo "== $build"
-without=mpi # it measures: not beside a build
+without=(mpi guest) # mpi measures: not beside a build
 run "$build" "${suites[@]}"
 builds_end || asan=no fuzz=no arm=no
-without=
+without=()
 [ $quick = yes ] || run "$build" mpi
+[ $quick = yes ] || guest_begin
 if [ $asan = yes ]; then
 	echo "== $asan_build"
 	export LSAN_OPTIONS=suppressions=$PWD/devtools/lsan.supp:print_suppressions=0
 	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-	slower=4 without=plain
+	slower=4 without=(plain)
 	run "$asan_build" unit api fuzz
 fi
+[ $quick = yes ] || guest_end
 [ $arm = no ] || run_arm
 if [ $fuzz = yes ]; then
 	step "fuzz" env BUILD="$build-fuzz" ./devtools/fuzz.sh 30
