@@ -5,11 +5,8 @@
  */
 #include <assert.h>
 #include <endian.h>
-#include <errno.h>
 #include <stddef.h>
 #include <string.h>
-
-#include <rte_prefetch.h>
 
 #include "mlx5_int.h"
 #include "mlx_conn.h"

@@ -3,7 +3,6 @@
  *
  * shm.c - shared memory between processes of one machine: the ops table
  */
-#include <errno.h>
 
 #include "plx_shm.h"
 #include "plx_soft_tag.h"

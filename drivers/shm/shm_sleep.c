@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <rte_bitops.h>
 #include <rte_pause.h>

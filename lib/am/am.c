@@ -4,13 +4,10 @@
  * am.c - messages delivered without matching: handlers, and the messages that they keep
  */
 #include <errno.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_common.h>
-#include <rte_cycles.h>
 #include <rte_ring.h>
 
 #include "plx_am.h"

@@ -8,7 +8,6 @@
  *   that has ended meanwhile is dropped. Turns only run while nothing is ready, so the buffers
  *   bound the ready items.
  */
-#include <errno.h>
 
 #include "cci_int.h"
 

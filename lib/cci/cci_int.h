@@ -15,7 +15,6 @@
 #ifndef CCI_INT_H
 #define CCI_INT_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/queue.h>
 

@@ -4,7 +4,6 @@
  * cci_opt.c - options of endpoints and connections
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cci_int.h"

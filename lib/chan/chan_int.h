@@ -6,7 +6,6 @@
 #ifndef CHAN_INT_H
 #define CHAN_INT_H
 
-#include <errno.h>
 #include <string.h>
 
 #include "plx_chan.h"
@@ -36,7 +35,6 @@ struct plx_chan_member {
 	struct plx_ep *ep; /* a reference */
 	uint32_t id;	   /* of its channel */
 };
-
 
 /** Run the channel's timers at this time, or before. */
 static inline void

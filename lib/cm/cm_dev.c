@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/epoll.h>
 
 #include <rte_common.h>
 

@@ -20,7 +20,6 @@
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <stdalign.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>

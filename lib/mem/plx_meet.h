@@ -26,7 +26,6 @@
 #define PLX_MEET_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

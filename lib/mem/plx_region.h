@@ -15,7 +15,6 @@
 #define PLX_REGION_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "plx_mem.h"

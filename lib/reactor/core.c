@@ -3,7 +3,6 @@
  *
  * core.c - whether a reactor shares its core: it yields, and measures how long that takes
  */
-#include <rte_cycles.h>
 
 #include "reactor_int.h"
 

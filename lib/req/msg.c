@@ -5,7 +5,6 @@
  * class
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <rte_common.h>

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_cycles.h>
-
 #include "ucp_int.h"
 
 static inline ucs_status_ptr_t

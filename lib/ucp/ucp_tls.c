@@ -11,7 +11,6 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "ucp_int.h"
 

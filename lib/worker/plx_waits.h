@@ -11,7 +11,6 @@
 #define PLX_WAITS_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "plx_req.h"

@@ -4,8 +4,6 @@
  * post.c - an operation of the application's side: at once if it may act as the owner, else
  * through the inbox
  */
-#include <errno.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 

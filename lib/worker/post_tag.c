@@ -5,11 +5,8 @@
  * probe, cancel
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
-
-#include <rte_pause.h>
 
 #include "worker_post.h"
 

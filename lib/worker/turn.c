@@ -3,7 +3,6 @@
  *
  * turn.c - the turn: the table of contents
  */
-#include <errno.h>
 #include <time.h>
 
 #include <rte_cycles.h>
