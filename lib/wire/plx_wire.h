@@ -417,9 +417,6 @@ plx_wire_is_tagged(uint8_t op, uint32_t len)
 	return op < PLX_WIRE_N && (tagged >> op & 1) != 0 && plx_wire_check(op, len) == 0;
 }
 
-/** @return the opcode's name, "?" for none such. Thread: any. */
-const char *plx_wire_op_name(uint8_t op);
-
 _Static_assert(PLX_WIRE_N <= 64, "a bit each");
 _Static_assert(offsetof(struct plx_wire_eager, tag) == 0, "tags come first");
 _Static_assert(offsetof(struct plx_wire_sync, tag) == 0, "tags come first");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * wire.c - header lengths, names, and the packed worker address
+ * wire.c - header lengths, and the packed worker address
  */
 #include <errno.h>
 #include <stdalign.h>
@@ -57,60 +57,6 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_WHERE] = sizeof(struct plx_wire_pull),
 	[PLX_WIRE_LIST] = sizeof(struct plx_wire_list),
 };
-
-static const char *const op_names[PLX_WIRE_N] = {
-	[PLX_WIRE_NONE] = "none",
-	[PLX_WIRE_EAGER] = "eager",
-	[PLX_WIRE_SYNC] = "sync",
-	[PLX_WIRE_FIRST] = "first",
-	[PLX_WIRE_FRAG] = "frag",
-	[PLX_WIRE_RTS] = "rts",
-	[PLX_WIRE_ACK] = "ack",
-	[PLX_WIRE_HELP] = "help",
-	[PLX_WIRE_HELP_END] = "help_end",
-	[PLX_WIRE_PULL] = "pull",
-	[PLX_WIRE_DATA] = "data",
-	[PLX_WIRE_FLOW] = "flow",
-	[PLX_WIRE_CANCEL] = "cancel",
-	[PLX_WIRE_PUT] = "put",
-	[PLX_WIRE_GET] = "get",
-	[PLX_WIRE_ATOMIC] = "atomic",
-	[PLX_WIRE_RMA_ACK] = "rma_ack",
-	[PLX_WIRE_RMA_DATA] = "rma_data",
-	[PLX_WIRE_EP_CLOSE] = "ep_close",
-	[PLX_WIRE_AM] = "am",
-	[PLX_WIRE_AM_FIRST] = "am_first",
-	[PLX_WIRE_AM_RTS] = "am_rts",
-	[PLX_WIRE_STREAM] = "stream",
-	[PLX_WIRE_STREAM_RTS] = "stream_rts",
-	[PLX_WIRE_GRANT] = "grant",
-	[PLX_WIRE_CHAN_ASK] = "chan_ask",
-	[PLX_WIRE_CHAN_ANSWER] = "chan_answer",
-	[PLX_WIRE_CHAN_DONE] = "chan_done",
-	[PLX_WIRE_CHAN_CLOSE] = "chan_close",
-	[PLX_WIRE_CHAN_MSG] = "chan_msg",
-	[PLX_WIRE_CHAN_LOSSY] = "chan_lossy",
-	[PLX_WIRE_CHAN_ACK] = "chan_ack",
-	[PLX_WIRE_CHAN_RNR] = "chan_rnr",
-	[PLX_WIRE_CHAN_READY] = "chan_ready",
-	[PLX_WIRE_CHAN_PING] = "chan_ping",
-	[PLX_WIRE_CHAN_PONG] = "chan_pong",
-	[PLX_WIRE_PUT_AT] = "put_at",
-	[PLX_WIRE_CHAN_JOIN] = "chan_join",
-	[PLX_WIRE_INTO] = "into",
-	[PLX_WIRE_DONE] = "done",
-	[PLX_WIRE_CHAN_FETCH] = "chan_fetch",
-	[PLX_WIRE_CHAN_COPY] = "chan_copy",
-	[PLX_WIRE_OFFER] = "offer",
-	[PLX_WIRE_WHERE] = "where",
-	[PLX_WIRE_LIST] = "list",
-};
-
-const char *
-plx_wire_op_name(uint8_t op)
-{
-	return op < PLX_WIRE_N ? op_names[op] : "?";
-}
 
 /*
  * Packed address: magic (4), length of all (2), version (1), devices (1), crc32c of the

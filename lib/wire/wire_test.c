@@ -31,18 +31,6 @@ a_header_is_whole_or_it_is_none(void)
 	}
 }
 
-static void
-every_opcode_has_a_name_of_its_own(void)
-{
-	for (unsigned op = 0; op < PLX_WIRE_N; op++) {
-		CU_ASSERT_FATAL(plx_wire_op_name(op) != NULL);
-		for (unsigned other = 0; other < op; other++)
-			CU_ASSERT_STRING_NOT_EQUAL(plx_wire_op_name(op), plx_wire_op_name(other));
-	}
-	CU_ASSERT_STRING_EQUAL(plx_wire_op_name(PLX_WIRE_N), "?");
-	CU_ASSERT_STRING_EQUAL(plx_wire_op_name(255), "?");
-}
-
 static struct plx_wire_addr
 addr_of(unsigned n_devs, uint64_t key)
 {
@@ -264,7 +252,6 @@ an_address_has_one_form(void)
 
 static CU_TestInfo tests[] = {
 	UNIT_TEST(a_header_is_whole_or_it_is_none),
-	UNIT_TEST(every_opcode_has_a_name_of_its_own),
 	UNIT_TEST(an_address_comes_out_as_it_went_in),
 	UNIT_TEST(what_the_ports_of_a_device_have_in_common_is_written_once),
 	UNIT_TEST(an_address_needs_room_for_all_of_it),
