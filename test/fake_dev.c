@@ -220,12 +220,6 @@ fake_open(struct plx_dev *dev, const struct plx_conf *conf)
 	return 0;
 }
 
-static void
-fake_close(struct plx_dev *dev)
-{
-	(void)dev;
-}
-
 static int
 fake_queue_open(struct plx_queue *q)
 {
@@ -679,7 +673,6 @@ const struct plx_dev_ops fake_dev_ops = {
 	.name = "fake",
 	.peer_len = sizeof(struct fake_peer),
 	.open = fake_open,
-	.close = fake_close,
 	.queue_open = fake_queue_open,
 	.queue_close = fake_queue_close,
 	.queue_addr = fake_queue_addr,

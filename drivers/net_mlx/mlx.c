@@ -98,27 +98,12 @@ mlx_stats(const struct plx_queue *q)
 	return &mlx_queue(q)->stat;
 }
 
-static int
-mlx_open(struct plx_dev *dev, const struct plx_conf *conf)
-{
-	(void)conf;
-	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_KEYS;
-	return 0;
-}
-
-static void
-mlx_close(struct plx_dev *dev)
-{
-	(void)dev;
-}
-
 const struct plx_dev_ops plx_net_mlx_ops = {
 	.name = "net_mlx",
 	.settings = &mlx_settings,
 	.names = &mlx_names,
 	.peer_len = sizeof(struct mlx_peer),
-	.open = mlx_open,
-	.close = mlx_close,
+	.caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_KEYS,
 	.ports.look = mlx_look,
 	.queue_open = mlx_queue_open,
 	.queue_leave = mlx_queue_leave,

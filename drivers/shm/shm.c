@@ -8,27 +8,12 @@
 #include "plx_soft_tag.h"
 #include "shm_int.h"
 
-static int
-shm_open(struct plx_dev *dev, const struct plx_conf *conf)
-{
-	(void)conf;
-	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_SHARED | PLX_DEV_GET | PLX_DEV_PUT;
-	return 0;
-}
-
-static void
-shm_close(struct plx_dev *dev)
-{
-	(void)dev;
-}
-
 const struct plx_dev_ops plx_shm_ops = {
 	.name = "shm",
 	.settings = &shm_settings,
 	.names = &shm_names,
 	.peer_len = sizeof(struct shm_peer),
-	.open = shm_open,
-	.close = shm_close,
+	.caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_SHARED | PLX_DEV_GET | PLX_DEV_PUT,
 	.queue_open = shm_queue_open,
 	.queue_close = shm_queue_close,
 	.queue_addr = shm_queue_addr,

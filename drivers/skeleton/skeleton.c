@@ -68,20 +68,6 @@ open_door(struct skel_queue *sq)
 /* -- devices and queues -- */
 
 static int
-skel_open(struct plx_dev *dev, const struct plx_conf *conf)
-{
-	(void)conf;
-	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED;
-	return 0;
-}
-
-static void
-skel_close(struct plx_dev *dev)
-{
-	(void)dev;
-}
-
-static int
 spares_make(struct skel_queue *sq)
 {
 	for (unsigned i = 0; i < SKEL_SPARES; i++) {
@@ -293,8 +279,7 @@ const struct plx_dev_ops plx_skeleton_ops = {
 	.name = "skeleton",
 	.settings = &settings,
 	.peer_len = sizeof(struct skel_peer),
-	.open = skel_open,
-	.close = skel_close,
+	.caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED,
 	.queue_open = skel_queue_open,
 	.queue_close = skel_queue_close,
 	.queue_addr = skel_queue_addr,

@@ -39,7 +39,7 @@ n_set(const void *table, size_t len)
 static bool
 is_complete(const struct plx_dev_ops *ops)
 {
-	size_t from = offsetof(struct plx_dev_ops, open), len = offsetof(struct plx_dev_ops, sleep) - from;
+	size_t from = offsetof(struct plx_dev_ops, queue_open), len = offsetof(struct plx_dev_ops, sleep) - from;
 
 	return ops->name != NULL && ops->peer_len >= sizeof(struct plx_peer) &&
 		n_set((const char *)ops + from, len) * sizeof(uintptr_t) == len &&
@@ -116,6 +116,14 @@ dev_find_slot(const char *name, struct plx_dev **out)
 	return -ENOSPC;
 }
 
+static void
+dev_end(struct plx_dev *dev)
+{
+	if (dev->ops->close != NULL)
+		dev->ops->close(dev);
+	free(dev);
+}
+
 static int
 dev_create(const char *name, const struct plx_conf *conf, struct plx_dev **out)
 {
@@ -129,11 +137,12 @@ dev_create(const char *name, const struct plx_conf *conf, struct plx_dev **out)
 		if (dev == NULL)
 			return -ENOMEM;
 		dev->ops = drivers[i];
-		rc = dev->ops->open(dev, conf);
+		dev->caps = dev->ops->caps;
+		rc = dev->ops->open != NULL ? dev->ops->open(dev, conf) : 0;
 		if (rc == 0 && !caps_fit(dev)) {
 			PLX_LOG(ERR, dev, "driver %s lacks a hook for a capability that it claims", name);
-			dev->ops->close(dev);
-			rc = -EINVAL;
+			dev_end(dev);
+			return -EINVAL;
 		}
 		if (rc != 0) {
 			free(dev);
@@ -178,8 +187,7 @@ plx_dev_close(struct plx_dev *dev)
 		for (unsigned i = 0; i < PLX_DEV_MAX; i++)
 			if (devs[i] == dev)
 				devs[i] = NULL;
-		dev->ops->close(dev);
-		free(dev);
+		dev_end(dev);
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -131,15 +131,9 @@ struct plx_dev_ops {
 	struct plx_conf_rows *settings;	   /* the driver's own; or NULL */
 	const struct plx_dev_names *names; /* NULL: it is used only if worker.devices names it */
 	size_t peer_len; /* bytes of the driver's peer struct, which begins with a plx_peer */
+	uint32_t caps;	 /* PLX_DEV_x of each device, before open */
 
 	/* -- mandatory -- */
-
-	/*
-	 * Any thread, serialised by dev.c; may sleep; 0 or -errno. open sets caps; conf is
-	 * that of the first opener.
-	 */
-	int (*open)(struct plx_dev *dev, const struct plx_conf *conf);
-	void (*close)(struct plx_dev *dev);
 
 	/* Owner thread, slow; 0 or -errno. queue_open sets shared, peer_open mtu, short_max, caps. */
 	int (*queue_open)(struct plx_queue *q);
@@ -174,6 +168,12 @@ struct plx_dev_ops {
 
 	/* -- single hooks, NULL if there is nothing to do -- */
 
+	/*
+	 * The process starts and stops using the device. Any thread, serialised by dev.c; may sleep; 0 or -errno. open
+	 * may change dev->caps; conf is that of the first opener.
+	 */
+	int (*open)(struct plx_dev *dev, const struct plx_conf *conf);
+	void (*close)(struct plx_dev *dev);
 	enum plx_rx_found (*rx_look)(struct plx_queue *q, struct plx_rx *rx); /* hot */
 	void (*flush)(struct plx_queue *q); /* hot: submit delayed messages, see plx_queue.hold */
 	void (*queue_leave)(struct plx_queue *q); /* first step of closing: notify peers, let sends
