@@ -3,9 +3,6 @@
  *
  * rpc_call.c - JSON-RPC 2.0: from the text of a request to its answer
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* strerrorname_np */
-#endif
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

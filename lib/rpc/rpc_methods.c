@@ -207,8 +207,7 @@ load_config(const json_t *params, json_t **result, char *err, void *arg)
 	struct plx_conf *c = plx_conf_process();
 	int rc;
 
-	(void)arg;
-	(void)result;
+	(void)arg, (void)result;
 	if (params == NULL) {
 		snprintf(err, PLX_RPC_ERR_MAX, "parameters are sections of settings");
 		return -EINVAL;
@@ -233,6 +232,8 @@ get_version(const json_t *params, json_t **result, char *err, void *arg)
 
 static int rpc_get_methods(const json_t *params, json_t **result, char *err, void *arg);
 
+#define RPC_VIEW(name) (void *)&rpc_views[RPC_VIEW_##name]
+
 static const struct plx_rpc_method rpc_builtin[] = {
 	{"rpc_get_methods", "", "Name, parameters and meaning of every method.", rpc_get_methods,
 		NULL},
@@ -253,27 +254,27 @@ static const struct plx_rpc_method rpc_builtin[] = {
 		rpc_reactor_get_list, NULL},
 	{"worker_get_list", "worker?: id",
 		"Every worker: mode, reactor, devices, eps, requests, kept bytes, counters.",
-		rpc_worker_get_list, NULL},
+		rpc_workers_get, RPC_VIEW(WORKER)},
 	{"worker_get_waits", "worker?: id, timeout_ms?: 1 to 5000",
 		"What every worker waits for: operation, peer, tag, bytes, for how long.", rpc_worker_get_waits, NULL},
 	{"worker_move", "worker: id, lcore: of a reactor",
 		"Let another reactor run a worker's turns.", rpc_worker_move, NULL},
 	{"ep_get_list", "worker?: id", "Every ep in use: peer, device, state, what waits.",
-		rpc_ep_get_list, NULL},
+		rpc_workers_get, RPC_VIEW(EPS)},
 	{"device_get_list", "worker?: id", "Every worker's queue on every device, with counters.",
-		rpc_device_get_list, NULL},
+		rpc_workers_get, RPC_VIEW(QUEUES)},
 	{"device_fail", "name: device", "Let a device fail for good, to see what programs do then.",
 		rpc_device_fail, NULL},
 	{"tag_get_stats", "worker?: id", "Depth and counters of every worker's matching.",
-		rpc_tag_get_stats, NULL},
+		rpc_workers_get, RPC_VIEW(TAG)},
 	{"rndv_get_stats", "worker?: id", "Scheme and counters of every worker's rendezvous.",
-		rpc_rndv_get_stats, NULL},
+		rpc_workers_get, RPC_VIEW(RNDV)},
 	{"rma_get_stats", "worker?: id", "Counters of every worker's puts, gets and atomics.",
-		rpc_rma_get_stats, NULL},
-	{"am_get_stats", "worker?: id", "Counters of every worker's active messages.", rpc_am_get_stats,
-		NULL},
-	{"stream_get_stats", "worker?: id", "Counters of every worker's streams.", rpc_stream_get_stats,
-		NULL},
+		rpc_workers_get, RPC_VIEW(RMA)},
+	{"am_get_stats", "worker?: id", "Counters of every worker's active messages.",
+		rpc_workers_get, RPC_VIEW(AM)},
+	{"stream_get_stats", "worker?: id", "Counters of every worker's streams.",
+		rpc_workers_get, RPC_VIEW(STREAM)},
 	{"metrics_get", "format?: prometheus or openmetrics",
 		"All counters as one text for a monitoring system.", rpc_metrics_get, NULL},
 	{"mem_get_stats", "", "Bytes of the heap, and how many of them are on huge pages.",

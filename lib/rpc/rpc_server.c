@@ -9,9 +9,6 @@
  *   read from that client, which bounds both its buffers and delays only that client. Accepting
  *   follows the other events of a wake-up, so that an event never belongs to a reused slot.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* struct ucred, accept4 */
-#endif
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

@@ -9,9 +9,6 @@
  *   in a turn, so a worker without turns is shown as well. The owner's fields are read with
  *   relaxed loads, one by one: two fields of one answer may be a turn apart.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* strerrordesc_np */
-#endif
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -86,8 +83,8 @@ rpc_mem_get_stats(const json_t *params, json_t **result, char *err, void *arg)
 
 /* A walk over all workers, of which all or one are shown. */
 struct stats_walk {
-	void (*show)(struct plx_worker *w, json_t *list); /* appends objects to list */
-	const json_t *worker;                             /* its id, NULL: all */
+	const struct rpc_view *view;
+	const json_t *worker; /* its id, NULL: all */
 	json_t *list;
 	bool found;
 };
@@ -97,13 +94,18 @@ static void
 stats_visit(struct plx_worker *w, void *arg)
 {
 	struct stats_walk *walk = arg;
+	const struct rpc_view *v = walk->view;
 	json_t *list;
 
 	if (walk->worker != NULL && json_integer_value(walk->worker) != w->id)
 		return;
 	walk->found = true;
 	list = json_array();
-	walk->show(w, list);
+	if (v->show != NULL)
+		v->show(w, list);
+	else
+		json_array_append_new(list, json_pack("{s:I, s:o}", "worker", (json_int_t)w->id, "counters",
+						    stats_counters((const char *)w + v->offset, v->rows)));
 	json_array_extend(list, walk->list);
 	json_decref(walk->list);
 	walk->list = list;
@@ -119,14 +121,12 @@ rpc_not_worker(const json_t *id, char *err)
 	return -EINVAL;
 }
 
-static int
-stats_workers(const json_t *params, json_t **result, char *err,
-	void (*show)(struct plx_worker *w, json_t *list))
+int
+rpc_workers_get(const json_t *params, json_t **result, char *err, void *arg)
 {
-	struct stats_walk walk = {.show = show};
-	int rc;
+	struct stats_walk walk = {.view = arg};
+	int rc = plx_rpc_unpack(params, err, "{s?o}", "worker", &walk.worker);
 
-	rc = plx_rpc_unpack(params, err, "{s?o}", "worker", &walk.worker);
 	if (rc < 0)
 		return rc;
 	if (walk.worker != NULL && !json_is_integer(walk.worker))
@@ -246,13 +246,6 @@ rpc_worker_move(const json_t *params, json_t **result, char *err, void *arg)
 	return m.rc;
 }
 
-int
-rpc_worker_get_list(const json_t *params, json_t **result, char *err, void *arg)
-{
-	(void)arg;
-	return stats_workers(params, result, err, stats_show_worker);
-}
-
 static const char *
 stats_ep_state(const struct plx_ep *ep, int rc)
 {
@@ -307,13 +300,6 @@ stats_show_eps(struct plx_worker *w, json_t *list)
 	json_decref(eps.seen);
 }
 
-int
-rpc_ep_get_list(const json_t *params, json_t **result, char *err, void *arg)
-{
-	(void)arg;
-	return stats_workers(params, result, err, stats_show_eps);
-}
-
 uint64_t
 rpc_queue_uid(struct plx_queue *q)
 {
@@ -341,13 +327,6 @@ stats_show_queues(struct plx_worker *w, json_t *list)
 				plx_dev_name(w->devs[i]), "port", plx_queue_port(w->queues[i]), "uid",
 				rpc_uid(rpc_queue_uid(w->queues[i]), text), "counters", counters));
 	}
-}
-
-int
-rpc_device_get_list(const json_t *params, json_t **result, char *err, void *arg)
-{
-	(void)arg;
-	return stats_workers(params, result, err, stats_show_queues);
 }
 
 /* Wake a sleeping reactor. */
@@ -386,13 +365,6 @@ stats_show_tag(struct plx_worker *w, json_t *list)
 			      stats_counters(&w->offload.stat, plx_offload_stat_rows)));
 }
 
-int
-rpc_tag_get_stats(const json_t *params, json_t **result, char *err, void *arg)
-{
-	(void)arg;
-	return stats_workers(params, result, err, stats_show_tag);
-}
-
 static void
 stats_show_rndv(struct plx_worker *w, json_t *list)
 {
@@ -402,55 +374,13 @@ stats_show_rndv(struct plx_worker *w, json_t *list)
 			      "counters", stats_counters(&w->rndv.stat, plx_rndv_stat_rows)));
 }
 
-int
-rpc_rndv_get_stats(const json_t *params, json_t **result, char *err, void *arg)
-{
-	(void)arg;
-	return stats_workers(params, result, err, stats_show_rndv);
-}
-
-/* Of a worker that has nothing else to report. */
-static void
-stats_append(json_t *list, const struct plx_worker *w, json_t *counters)
-{
-	json_array_append_new(list, json_pack("{s:I, s:o}", "worker", (json_int_t)w->id, "counters", counters));
-}
-
-static void
-stats_show_rma(struct plx_worker *w, json_t *list)
-{
-	stats_append(list, w, stats_counters(&w->rma.stat, plx_rma_stat_rows));
-}
-
-int
-rpc_rma_get_stats(const json_t *params, json_t **result, char *err, void *arg)
-{
-	(void)arg;
-	return stats_workers(params, result, err, stats_show_rma);
-}
-
-static void
-stats_show_am(struct plx_worker *w, json_t *list)
-{
-	stats_append(list, w, stats_counters(&w->am.stat, plx_am_stat_rows));
-}
-
-int
-rpc_am_get_stats(const json_t *params, json_t **result, char *err, void *arg)
-{
-	(void)arg;
-	return stats_workers(params, result, err, stats_show_am);
-}
-
-static void
-stats_show_stream(struct plx_worker *w, json_t *list)
-{
-	stats_append(list, w, stats_counters(&w->streams.stat, plx_stream_stat_rows));
-}
-
-int
-rpc_stream_get_stats(const json_t *params, json_t **result, char *err, void *arg)
-{
-	(void)arg;
-	return stats_workers(params, result, err, stats_show_stream);
-}
+const struct rpc_view rpc_views[] = {
+	[RPC_VIEW_WORKER] = {.show = stats_show_worker},
+	[RPC_VIEW_EPS] = {.show = stats_show_eps},
+	[RPC_VIEW_QUEUES] = {.show = stats_show_queues},
+	[RPC_VIEW_TAG] = {.show = stats_show_tag},
+	[RPC_VIEW_RNDV] = {.show = stats_show_rndv},
+	[RPC_VIEW_RMA] = {.rows = plx_rma_stat_rows, .offset = offsetof(struct plx_worker, rma.stat)},
+	[RPC_VIEW_AM] = {.rows = plx_am_stat_rows, .offset = offsetof(struct plx_worker, am.stat)},
+	[RPC_VIEW_STREAM] = {.rows = plx_stream_stat_rows, .offset = offsetof(struct plx_worker, streams.stat)},
+};

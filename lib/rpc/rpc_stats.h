@@ -8,27 +8,43 @@
 #ifndef RPC_STATS_H
 #define RPC_STATS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <jansson.h>
 
 struct plx_queue;
+struct plx_stat_row;
 struct plx_worker;
 
 int rpc_reactor_get_list(const json_t *params, json_t **result, char *err, void *arg);
 int rpc_mem_get_stats(const json_t *params, json_t **result, char *err, void *arg);
 
-/* With an optional "worker": -EINVAL no worker has this id. */
-int rpc_worker_get_list(const json_t *params, json_t **result, char *err, void *arg);
 int rpc_worker_move(const json_t *params, json_t **result, char *err, void *arg);
-int rpc_ep_get_list(const json_t *params, json_t **result, char *err, void *arg);
-int rpc_device_get_list(const json_t *params, json_t **result, char *err, void *arg);
 int rpc_device_fail(const json_t *params, json_t **result, char *err, void *arg);
-int rpc_tag_get_stats(const json_t *params, json_t **result, char *err, void *arg);
-int rpc_rndv_get_stats(const json_t *params, json_t **result, char *err, void *arg);
-int rpc_rma_get_stats(const json_t *params, json_t **result, char *err, void *arg);
-int rpc_am_get_stats(const json_t *params, json_t **result, char *err, void *arg);
-int rpc_stream_get_stats(const json_t *params, json_t **result, char *err, void *arg);
+
+enum {
+	RPC_VIEW_WORKER,
+	RPC_VIEW_EPS,
+	RPC_VIEW_QUEUES,
+	RPC_VIEW_TAG,
+	RPC_VIEW_RNDV,
+	RPC_VIEW_RMA,
+	RPC_VIEW_AM,
+	RPC_VIEW_STREAM,
+};
+
+/** What a method shows of each worker. */
+struct rpc_view {
+	void (*show)(struct plx_worker *w, json_t *list); /* appends objects; NULL: only these counters */
+	const struct plx_stat_row *rows;
+	size_t offset; /* in the worker */
+};
+
+extern const struct rpc_view rpc_views[];
+
+/* With an optional "worker": -EINVAL no worker has this id. @param arg a row of rpc_views */
+int rpc_workers_get(const json_t *params, json_t **result, char *err, void *arg);
 
 /* With an optional "worker", and how long to wait for the answers of all workers. */
 int rpc_worker_get_waits(const json_t *params, json_t **result, char *err, void *arg);
