@@ -127,20 +127,17 @@ find_named(struct found *f, struct ibv_device **list, int n, const char *text)
 static void
 find_all(struct found *f, const char *setting)
 {
-	char names[PLX_CONF_STR_MAX];
-	char *save = NULL, *name;
+	char name[PLX_CONF_STR_MAX];
 	struct ibv_device **list;
 	int n = 0;
 
 	list = mlx_glue.get_device_list(&n);
 	if (list == NULL)
 		return;
-	snprintf(names, sizeof(names), "%s", setting);
-	name = strtok_r(names, ", ", &save);
-	f->sorted = name == NULL;
+	f->sorted = setting[strspn(setting, ", ")] == '\0';
 	if (f->sorted)
 		find_named(f, list, n, "");
-	for (; name != NULL; name = strtok_r(NULL, ", ", &save))
+	while (plx_conf_next(&setting, name, sizeof(name)))
 		find_named(f, list, n, name);
 	mlx_glue.free_device_list(list);
 }

@@ -273,12 +273,10 @@ open_file(const char *path)
 static int
 open_found(void)
 {
-	char names[PLX_CONF_STR_MAX];
-	char *save = NULL, *name;
+	const char *list = plx_conf_str(plx_conf_process(), PLX_CONF_DEVICES);
+	char name[PLX_CONF_STR_MAX];
 
-	snprintf(names, sizeof(names), "%s", plx_conf_str(plx_conf_process(), PLX_CONF_DEVICES));
-	for (name = strtok_r(names, ", ", &save); name != NULL && devices.n < CCI_INI_DEVS;
-		name = strtok_r(NULL, ", ", &save)) {
+	while (devices.n < CCI_INI_DEVS && plx_conf_next(&list, name, sizeof(name))) {
 		struct plx_dev_port port;
 		struct cci_dev *d;
 

@@ -3,27 +3,12 @@
  *
  * cci_ini.c - the configuration file: sections, and lines of key and value
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cci_int.h"
-
-/* Without white space at both ends; ends it in place. */
-static char *
-ini_trim(char *s)
-{
-	char *end = s + strlen(s);
-
-	while (end > s && isspace((unsigned char)end[-1]))
-		end--;
-	*end = '\0';
-	while (isspace((unsigned char)*s))
-		s++;
-	return s;
-}
 
 static int
 ini_bad(char *err, unsigned line, const char *what)
@@ -42,7 +27,7 @@ ini_section(struct cci_ini *ini, char *s, unsigned line, char *err)
 	if (close == NULL || close[1] != '\0')
 		return ini_bad(err, line, "a section is [name]");
 	*close = '\0';
-	name = ini_trim(s + 1);
+	name = plx_conf_trim(s + 1);
 	if (*name == '\0')
 		return ini_bad(err, line, "a section without a name");
 	for (unsigned i = 0; i < ini->n_devs; i++) {
@@ -74,8 +59,8 @@ ini_key(struct cci_ini *ini, char *s, unsigned line, char *err)
 	if (eq == NULL)
 		return ini_bad(err, line, "neither [section] nor key = value");
 	*eq = '\0';
-	s = ini_trim(s);
-	value = ini_trim(eq + 1);
+	s = plx_conf_trim(s);
+	value = plx_conf_trim(eq + 1);
 	if (*s == '\0')
 		return ini_bad(err, line, "a value without a key");
 	for (unsigned i = 0; i < d->n_keys; i++) {
@@ -108,7 +93,7 @@ parse_line(struct cci_ini *ini, const char *text, size_t len, unsigned line, cha
 		return ini_bad(err, line, "a byte of value 0");
 	memcpy(buf, text, len);
 	buf[len] = '\0';
-	s = ini_trim(buf);
+	s = plx_conf_trim(buf);
 	if (*s == '\0')
 		return 0;
 	return *s == '[' ? ini_section(ini, s, line, err) : ini_key(ini, s, line, err);

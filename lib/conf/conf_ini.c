@@ -55,18 +55,17 @@ conf_read_file(int fd, char **out, size_t *out_len, char *err)
 	return 0;
 }
 
-/* Cuts blanks at both ends. */
-static char *
-trim(char *s)
+char *
+plx_conf_trim(char *text)
 {
 	size_t n;
 
-	while (isspace((unsigned char)*s))
-		s++;
-	for (n = strlen(s); n > 0 && isspace((unsigned char)s[n - 1]); n--)
+	while (isspace((unsigned char)*text))
+		text++;
+	for (n = strlen(text); n > 0 && isspace((unsigned char)text[n - 1]); n--)
 		;
-	s[n] = '\0';
-	return s;
+	text[n] = '\0';
+	return text;
 }
 
 /* Return the position of the first = or :, and cut off a comment after blanks; NULL: no setting. */
@@ -122,7 +121,7 @@ ini_line(struct ini *ini, char *line)
 {
 	char *value, *name;
 
-	line = trim(line);
+	line = plx_conf_trim(line);
 	if (*line == '\0' || *line == '#' || *line == ';')
 		return;
 	if (*line == '[') {
@@ -135,11 +134,11 @@ ini_line(struct ini *ini, char *line)
 			PLX_LOG(WARNING, conf, "%s: \"%.40s\" is not a setting", ini->path, line);
 		return;
 	}
-	name = trim(line);
+	name = plx_conf_trim(line);
 	if (is_condition(name))
 		ini->skip = true;
 	else if (!ini->skip)
-		ini_set(ini, name, trim(value));
+		ini_set(ini, name, plx_conf_trim(value));
 }
 
 static void

@@ -716,6 +716,22 @@ the_process_set_is_loaded_once_and_sets_the_log_level(void)
 
 /* Whatever the caller's environment says must not reach the tests. */
 static void
+a_list_is_read_name_by_name(void)
+{
+	static const char *const names[] = {"a", "mlx5_0:1", "cc"};
+	const char *list = " ,a,, mlx5_0:1 cc, ";
+	char name[16];
+
+	for (unsigned int i = 0; i < RTE_DIM(names); i++) {
+		CU_ASSERT_TRUE_FATAL(plx_conf_next(&list, name, sizeof(name)));
+		CU_ASSERT_STRING_EQUAL(name, names[i]);
+	}
+	CU_ASSERT_FALSE(plx_conf_next(&list, name, sizeof(name)));
+	CU_ASSERT_FALSE(plx_conf_next(&list, name, sizeof(name)));
+	CU_ASSERT_STRING_EQUAL(list, "");
+}
+
+static void
 setup(void)
 {
 	static const char *const names[] = {"PLX_CONFIG", "PLX_LOG_LEVEL", "PLX_NO_SUCH",
@@ -738,6 +754,7 @@ static CU_TestInfo tests[] = {
 	{"bad_numbers_are_refused_and_change_nothing", bad_numbers_are_refused_and_change_nothing},
 	{"a_choice_is_one_of_its_list", a_choice_is_one_of_its_list},
 	{"text_is_bounded_printable_utf8", text_is_bounded_printable_utf8},
+	{"a_list_is_read_name_by_name", a_list_is_read_name_by_name},
 	{"a_lower_source_is_checked_and_then_ignored", a_lower_source_is_checked_and_then_ignored},
 	{"bytes_are_written_with_the_suffix_that_loses_nothing",
 		bytes_are_written_with_the_suffix_that_loses_nothing},

@@ -343,3 +343,15 @@ plx_conf_print(const struct plx_conf *c, FILE *f, const char *prefix, unsigned i
 			fputc('\n', f);
 	}
 }
+
+bool
+plx_conf_next(const char **list, char *name, size_t len)
+{
+	size_t n;
+
+	*list += strspn(*list, ", ");
+	n = strcspn(*list, ", ");
+	snprintf(name, len, "%.*s", (int)n, *list);
+	*list += n;
+	return n != 0;
+}

@@ -297,6 +297,17 @@ const char *plx_conf_role_str(const struct plx_conf *c, enum plx_conf_role role,
 int plx_conf_set_role(struct plx_conf *c, enum plx_conf_role role, const char *text,
 	enum plx_conf_source source);
 
+/**
+ * The next name of a list that commas or spaces separate.
+ * @param list where to go on; moves behind the name
+ * @param name of len bytes, PLX_CONF_STR_MAX for any of a setting
+ * @return whether there was one. Thread: any.
+ */
+bool plx_conf_next(const char **list, char *name, size_t len);
+
+/** Cut white space off both ends of a text, in place. @return where it begins now. Thread: any. */
+char *plx_conf_trim(char *text);
+
 /** Value of a BOOL, UINT or ENUM setting. Thread: any. */
 static inline uint64_t
 plx_conf_u64(const struct plx_conf *c, unsigned int id)

@@ -68,13 +68,12 @@ plx_dev_region_open(const struct plx_conf *conf, void *addr, size_t len, uint8_t
 	struct plx_dev_region *out)
 {
 	struct plx_dev_region region = {.dev = NULL};
-	char names[PLX_CONF_STR_MAX];
-	char *save = NULL, *name;
+	const char *list = plx_conf_str(conf, PLX_CONF_DEVICES);
+	char name[PLX_CONF_STR_MAX];
 	int rc = -EOPNOTSUPP;
 	unsigned n = 0;
 
-	snprintf(names, sizeof(names), "%s", plx_conf_str(conf, PLX_CONF_DEVICES));
-	for (name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save)) {
+	while (plx_conf_next(&list, name, sizeof(name))) {
 		n++;
 		if (region.dev == NULL)
 			rc = region_reg(name, conf, addr, len, rights, &region);

@@ -144,13 +144,12 @@ start_rpc(const struct plx_conf *conf)
 static void
 devices_text(const struct plx_conf *conf, char *text, size_t len)
 {
-	char names[PLX_CONF_STR_MAX];
-	char *save = NULL, *name;
+	const char *list = plx_conf_str(conf, PLX_CONF_DEVICES);
+	char name[PLX_CONF_STR_MAX];
 	struct plx_dev_port p;
 
-	snprintf(names, sizeof(names), "%s", plx_conf_str(conf, PLX_CONF_DEVICES));
 	text[0] = '\0';
-	for (name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save)) {
+	while (plx_conf_next(&list, name, sizeof(name))) {
 		for (unsigned i = 0; plx_dev_look(name, conf, i, &p) == 0; i++) {
 			size_t n = strlen(text);
 

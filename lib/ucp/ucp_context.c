@@ -193,13 +193,12 @@ ucp_context_query(ucp_context_h c, ucp_context_attr_t *attr)
 void
 ucp_context_print_info(const ucp_context_h context, FILE *stream)
 {
-	char names[PLX_CONF_STR_MAX];
-	char *save = NULL, *name;
+	const char *list = plx_conf_str(&context->conf, PLX_CONF_DEVICES);
+	char name[PLX_CONF_STR_MAX];
 	unsigned n = 0;
 
 	fprintf(stream, "#\n# UCP context\n#\n");
-	snprintf(names, sizeof(names), "%s", plx_conf_str(&context->conf, PLX_CONF_DEVICES));
-	for (name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save)) {
+	while (plx_conf_next(&list, name, sizeof(name))) {
 		struct plx_dev_port port;
 
 		/* Programs read the form of this line. */

@@ -184,8 +184,8 @@ ucp_table_ep(ucp_ep_h ep)
 void
 ucp_table_context(ucp_context_h c)
 {
-	char buf[16], names[PLX_CONF_STR_MAX];
-	char *save = NULL, *name;
+	const char *list = plx_conf_str(&c->conf, PLX_CONF_DEVICES);
+	char buf[16], name[PLX_CONF_STR_MAX];
 	struct plx_dev_port port;
 	FILE *f;
 
@@ -193,8 +193,7 @@ ucp_table_context(ucp_context_h c)
 		return;
 	f = rte_log_get_stream();
 	fprintf(f, "pollux: devices of context %s\n", c->name);
-	snprintf(names, sizeof(names), "%s", plx_conf_str(&c->conf, PLX_CONF_DEVICES));
-	for (name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save))
+	while (plx_conf_next(&list, name, sizeof(name)))
 		for (unsigned i = 0; plx_dev_look(name, &c->conf, i, &port) == 0; i++)
 			fprintf(f, "pollux: | %s/%s%s\n", name, port.name[0] != '\0' ? port.name : "memory",
 				port.up ? "" : " (down)");

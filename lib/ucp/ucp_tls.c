@@ -316,12 +316,11 @@ leave_out(struct plx_conf *conf, const char *driver, const struct list *net)
 static bool
 drop_driver(struct plx_conf *conf, const char *driver)
 {
-	char names[PLX_CONF_STR_MAX], left[PLX_CONF_STR_MAX] = "";
-	char *save = NULL, *name;
+	const char *list = plx_conf_str(conf, PLX_CONF_DEVICES);
+	char name[PLX_CONF_STR_MAX], left[PLX_CONF_STR_MAX] = "";
 	size_t n = 0;
 
-	snprintf(names, sizeof(names), "%s", plx_conf_str(conf, PLX_CONF_DEVICES));
-	for (name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save))
+	while (plx_conf_next(&list, name, sizeof(name)))
 		if (strcmp(name, driver) != 0)
 			n += (size_t)snprintf(left + n, sizeof(left) - n, "%s%s", n != 0 ? "," : "", name);
 	if (n != 0)

@@ -240,12 +240,11 @@ open_queue(struct plx_worker *w, const struct plx_conf *conf, const char *name, 
 static int
 open_queues(struct plx_worker *w, const struct plx_conf *conf)
 {
-	char names[PLX_CONF_STR_MAX];
-	char *save = NULL, *name;
+	const char *list = plx_conf_str(conf, PLX_CONF_DEVICES);
+	char name[PLX_CONF_STR_MAX];
 	int rc, err = -ENODEV;
 
-	snprintf(names, sizeof(names), "%s", plx_conf_str(conf, PLX_CONF_DEVICES));
-	for (name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save)) {
+	while (plx_conf_next(&list, name, sizeof(name))) {
 		for (unsigned port = 0; port < PLX_DEV_PORTS && w->n_queues < PLX_DEV_MAX; port++) {
 			rc = open_queue(w, conf, name, port);
 			if (rc == -ENODEV && port != 0)
