@@ -9,12 +9,6 @@
 
 #include "ucp_int.h"
 
-static inline ucs_status_ptr_t
-am_error(ucs_status_t status)
-{
-	return UCS_STATUS_PTR(status);
-}
-
 static int
 deliver_old(const struct plx_am_handler *h, const struct plx_am_rx *rx, ucp_ep_h reply)
 {
@@ -141,14 +135,14 @@ send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, uint32_t how
 	if (a->copy_hdr && hdr_len != 0) {
 		hdr = malloc(hdr_len);
 		if (hdr == NULL)
-			return am_error(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
+			return UCS_STATUS_PTR(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
 		memcpy((void *)(uintptr_t)hdr, a->hdr, hdr_len);
 	}
 	req = ucp_req_get(ep->worker, p, buf);
 	if (req == NULL) {
 		if (hdr != a->hdr)
 			free((void *)(uintptr_t)hdr);
-		return am_error(UCS_ERR_NO_MEMORY);
+		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	}
 	if (hdr != a->hdr)
 		plx_req_flag(req, PLX_REQ_OWN_HDR);
@@ -213,13 +207,10 @@ send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 
 	if (unlikely(id >= PLX_AM_IDS || header_length > PLX_WIRE_AM_HDR_MAX ||
 		    (flags & both) == both || (header_length != 0 && header == NULL)))
-		return am_error(UCS_ERR_INVALID_PARAM);
-	if (unlikely(p.mask & UCP_POST_CHECKED) &&
-		(status = ucp_post_check(ep->worker, param)) != UCS_OK)
-		return am_error(status);
-	status = ucp_buf_open_param(ep->worker, param, buffer, count, false, &buf);
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
+	status = ucp_buf_open_checked(ep->worker, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
-		return am_error(status);
+		return UCS_STATUS_PTR(status);
 	a.wire.id = id;
 	a.wire.hdr_len = header_length;
 	a.wire.conn_id = plx_ep_wire_id(&ep->user);
@@ -342,10 +333,10 @@ ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count, ucp_d
 	struct ucp_buf buf;
 
 	if ((flags & ~(unsigned)UCP_AM_SEND_REPLY) != 0)
-		return am_error(UCS_ERR_INVALID_PARAM);
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
 	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
-		return am_error(status);
+		return UCS_STATUS_PTR(status);
 	a.wire.hdr_len = flags & UCP_AM_SEND_REPLY ? PLX_WIRE_AM_REPLY : 0;
 	a.wire.conn_id = plx_ep_wire_id(&ep->user);
 	ucp_lock(ep->worker);
@@ -378,7 +369,7 @@ recv_kept(ucp_worker_h w, struct plx_msg *m, void *data, struct ucp_buf *buf,
 	if (p->mask & (UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_REQUEST)) {
 		req = ucp_req_get(w, p, NULL);
 		if (req == NULL)
-			return am_error(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
+			return UCS_STATUS_PTR(ucp_buf_drop(buf, UCS_ERR_NO_MEMORY));
 	}
 	plx_worker_req_init(w->core, &tmp);
 	tmp.dt = buf->dt;
@@ -390,13 +381,13 @@ recv_kept(ucp_worker_h w, struct plx_msg *m, void *data, struct ucp_buf *buf,
 	if (tmp.status == 0)
 		set_length(param, tmp.recv.info_len);
 	if (req == NULL)
-		return am_error(ucp_status(tmp.status));
+		return UCS_STATUS_PTR(ucp_status(tmp.status));
 	req->status = tmp.status;
 	req->recv.info_tag = 0;
 	req->recv.info_len = tmp.recv.info_len;
 	plx_req_flag(req, PLX_REQ_RECV | PLX_REQ_DONE);
 	if ((p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0)
-		return am_error(ucp_status(tmp.status));
+		return UCS_STATUS_PTR(ucp_status(tmp.status));
 	req->done = p->done;
 	plx_worker_postpone(w->core, req);
 	return plx_req_user(req);
@@ -411,10 +402,10 @@ recv_rndv(ucp_worker_h w, struct plx_msg *m, struct ucp_buf *buf, const ucp_requ
 	bool final;
 
 	if (p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-		return am_error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+		return UCS_STATUS_PTR(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
 	req = ucp_req_get(w, p, buf);
 	if (req == NULL)
-		return am_error(UCS_ERR_NO_MEMORY);
+		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	plx_worker_am_fetch(w->core, m, buf->addr, buf->len, req);
 	ret = ucp_req_posted(req, p, &final);
 	if (!final)
@@ -436,16 +427,16 @@ ucp_am_recv_data_nbx(ucp_worker_h w, void *data_desc, void *buffer, size_t count
 	struct plx_msg *m;
 
 	if (plx_worker_is_inherited(w->core)) /* the device's buffers are the parent's only */
-		return am_error(UCS_ERR_CONNECTION_RESET);
+		return UCS_STATUS_PTR(UCS_ERR_CONNECTION_RESET);
 	m = plx_am_msg_of(data_desc);
 	status = ucp_post_check(w, param);
 	if (status != UCS_OK)
-		return am_error(status);
+		return UCS_STATUS_PTR(status);
 	if (m->taken)
-		return am_error(UCS_ERR_INVALID_PARAM);
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
 	status = ucp_buf_open_param(w, param, buffer, count, true, &buf);
 	if (status != UCS_OK)
-		return am_error(status);
+		return UCS_STATUS_PTR(status);
 	ucp_lock(w);
 	if (m->kind == PLX_MSG_AM)
 		ret = recv_kept(w, m, data_desc, &buf, param, &p);

@@ -113,7 +113,7 @@ iov_at(struct plx_dt *dt, uint64_t offset, uint64_t *len)
 }
 
 static int
-iov_finish(struct plx_dt *dt, int status)
+dt_free(struct plx_dt *dt, int status)
 {
 	free(dt);
 	return status;
@@ -135,7 +135,7 @@ iov_open(const ucp_dt_iov_t *v, size_t n, struct ucp_buf *buf)
 	d = malloc(sizeof(*d));
 	if (d == NULL)
 		return UCS_ERR_NO_MEMORY;
-	*d = (struct dt_iov){.dt = {iov_pack, iov_unpack, iov_finish, 0, iov_at}, .v = v, .n = n};
+	*d = (struct dt_iov){.dt = {iov_pack, iov_unpack, dt_free, 0, iov_at}, .v = v, .n = n};
 	buf->dt = &d->dt;
 	return UCS_OK;
 }
@@ -269,13 +269,6 @@ memory_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len
 	memcpy(d->at + offset, from, len);
 }
 
-static int
-memory_finish(struct plx_dt *dt, int status)
-{
-	free(dt);
-	return status;
-}
-
 /*
  * A device that takes such memory uses it where it lies; for all others processors copy it. What is not contiguous
  * they copy in any case.
@@ -294,7 +287,7 @@ ucp_buf_open_odd(ucp_worker_h w, const ucp_request_param_t *param, const void *b
 	d = malloc(sizeof(*d));
 	if (d == NULL)
 		return UCS_ERR_NO_MEMORY;
-	*d = (struct dt_memory){.dt = {memory_pack, memory_unpack, memory_finish, (uint8_t)param->memory_type, NULL},
+	*d = (struct dt_memory){.dt = {memory_pack, memory_unpack, dt_free, (uint8_t)param->memory_type, NULL},
 		.at = buf->addr};
 	buf->dt = &d->dt;
 	return UCS_OK;

@@ -194,45 +194,21 @@ ucp_ep_destroy(ucp_ep_h ep)
 	(void)ucp_req_wait(w, ucp_disconnect_nb(ep));
 }
 
-static ucs_status_ptr_t
-ep_flush(ucp_ep_h ep, const struct ucp_post *p)
-{
-	ucs_status_ptr_t ret = UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-	ucs_status_t status = ucp_ep_status(ep);
-	struct plx_req *req;
-
-	if (plx_worker_is_inherited(ep->worker->core))
-		return NULL;
-	if (status != UCS_OK) /* the handle's, whose core ep may be alive */
-		return UCS_STATUS_PTR(status);
-	ucp_lock(ep->worker);
-	req = ucp_req_get(ep->worker, p, NULL);
-	if (req != NULL) {
-		plx_worker_flush(ep->worker->core, PLX_FLUSH_EP, &ep->user, req);
-		ret = ucp_req_posted_simple(req, p);
-	}
-	ucp_unlock(ep->worker);
-	return ret;
-}
-
 ucs_status_ptr_t
 ucp_ep_flush_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
 {
-	struct ucp_post p;
-
 	if (ucp_post_may_end(param) && ucp_ep_status(ep) == UCS_OK && ucp_is_flushed(ep->worker, &ep->user))
 		return NULL;
-	p = ucp_post_of(param, ucp_done_send_nbx);
-	return ep_flush(ep, &p);
+	return ucp_flush_param(ep->worker, ep, param);
 }
 
 ucs_status_ptr_t
 ucp_ep_flush_nb(ucp_ep_h ep, unsigned flags, ucp_send_callback_t cb)
 {
-	struct ucp_post p = {.done = cb != NULL ? ucp_done_send_nb : NULL, .cb = (void (*)(void))cb};
+	struct ucp_post p = ucp_post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
 
 	(void)flags;
-	return ep_flush(ep, &p);
+	return ucp_flush(ep->worker, ep, &p);
 }
 
 ucs_status_t

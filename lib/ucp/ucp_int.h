@@ -217,6 +217,27 @@ ucp_buf_open_param(ucp_worker_h w, const ucp_request_param_t *param, const void 
 	return status;
 }
 
+/* Attributes that ucp_post_check() has to look at. */
+#define UCP_POST_CHECKED (0xffff0000u | UCP_OP_ATTR_FIELD_MEMORY_TYPE)
+
+/**
+ * Flags that exclude each other, memory that processors can't access; for UCP_POST_CHECKED only, off the
+ * fast path.
+ */
+ucs_status_t ucp_post_check(ucp_worker_h w, const ucp_request_param_t *param);
+
+/** The same, after ucp_post_check(). */
+static inline ucs_status_t
+ucp_buf_open_checked(ucp_worker_h w, const ucp_request_param_t *param, const void *buffer,
+	size_t count, bool recv, struct ucp_buf *buf)
+{
+	ucs_status_t status = UCS_OK;
+
+	if (unlikely(param->op_attr_mask & UCP_POST_CHECKED))
+		status = ucp_post_check(w, param);
+	return likely(status == UCS_OK) ? ucp_buf_open_param(w, param, buffer, count, recv, buf) : status;
+}
+
 /** End a buffer that is not used after all. @param status the reason @return status */
 static inline ucs_status_t
 ucp_buf_drop(struct ucp_buf *buf, ucs_status_t status)
@@ -236,9 +257,6 @@ struct ucp_post {
 	void (*cb)(void);
 	void *cb_arg;
 };
-
-/* Attributes that ucp_post_check() has to look at. */
-#define UCP_POST_CHECKED (0xffff0000u | UCP_OP_ATTR_FIELD_MEMORY_TYPE)
 
 /* @return whether the type of memory, the host's, is the only unusual parameter of a call */
 static inline bool
@@ -367,6 +385,11 @@ ucp_recv_info(const struct plx_req *req)
 /** Post an operation without further results: sends and flushes. */
 ucs_status_ptr_t ucp_req_posted_simple(struct plx_req *req, const struct ucp_post *p);
 
+/** Flush an endpoint, or with ep NULL the worker. @return the result of the call */
+ucs_status_ptr_t ucp_flush(ucp_worker_h w, ucp_ep_h ep, const struct ucp_post *p);
+/* Apart, so that a call with nothing to wait for sets up nothing. */
+ucs_status_ptr_t ucp_flush_param(ucp_worker_h w, ucp_ep_h ep, const ucp_request_param_t *param);
+
 /**
  * The result of a call that completed at once: the user's request, if there is one, gets it
  * too.
@@ -379,12 +402,6 @@ struct plx_req *ucp_req_now(ucp_worker_h w, const struct ucp_post *p, const stru
 
 /** Its result is rc, -EAGAIN: nothing happened. @return the result of the call */
 ucs_status_ptr_t ucp_req_now_end(struct plx_req *req, int rc);
-
-/**
- * Flags that exclude each other, memory that processors can't access; for UCP_POST_CHECKED only, off the
- * fast path.
- */
-ucs_status_t ucp_post_check(ucp_worker_h w, const ucp_request_param_t *param);
 
 /**
  * Whether memory of a type can be read and written here.

@@ -24,15 +24,52 @@ ucp_req_posted_simple(struct plx_req *req, const struct ucp_post *p)
 ucs_status_ptr_t
 ucp_req_ended(ucp_worker_h w, const struct ucp_post *p, int rc)
 {
+	bool wants = rc == 0 && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
 	struct plx_req *req;
 
-	if ((p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0)
+	if (!wants && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0)
 		return UCS_STATUS_PTR(ucp_status(rc));
 	/* A program that polls the request instead of the return value must see it complete. */
 	req = ucp_req_get(w, p, NULL);
+	if (req == NULL)
+		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	req->status = rc;
-	plx_req_flag(req, PLX_REQ_DONE);
-	return UCS_STATUS_PTR(ucp_status(rc));
+	req->len = 0;
+	atomic_fetch_or_explicit(&req->flags, PLX_REQ_DONE, memory_order_release);
+	if (!wants)
+		return UCS_STATUS_PTR(ucp_status(rc));
+	req->done = p->done;
+	plx_worker_postpone(w->core, req);
+	return plx_req_user(req);
+}
+
+ucs_status_ptr_t
+ucp_flush(ucp_worker_h w, ucp_ep_h ep, const struct ucp_post *p)
+{
+	ucs_status_ptr_t ret = UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+	ucs_status_t status = ep != NULL ? ucp_ep_status(ep) : UCS_OK;
+	struct plx_req *req;
+
+	if (plx_worker_is_inherited(w->core))
+		return NULL;
+	if (status != UCS_OK) /* the handle's, whose core ep may be alive */
+		return UCS_STATUS_PTR(status);
+	ucp_lock(w);
+	req = ucp_req_get(w, p, NULL);
+	if (req != NULL) {
+		plx_worker_flush(w->core, ep != NULL ? PLX_FLUSH_EP : PLX_FLUSH_WORKER, ep != NULL ? &ep->user : NULL, req);
+		ret = ucp_req_posted_simple(req, p);
+	}
+	ucp_unlock(w);
+	return ret;
+}
+
+ucs_status_ptr_t
+ucp_flush_param(ucp_worker_h w, ucp_ep_h ep, const ucp_request_param_t *param)
+{
+	struct ucp_post p = ucp_post_of(param, ucp_done_send_nbx);
+
+	return ucp_flush(w, ep, &p);
 }
 
 struct plx_req *

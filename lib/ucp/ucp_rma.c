@@ -22,12 +22,6 @@
 	(UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE |   \
 		UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_RECV_INFO | UCP_OP_ATTR_FLAG_MULTI_SEND)
 
-static inline ucs_status_ptr_t
-error(ucs_status_t status)
-{
-	return UCS_STATUS_PTR(status);
-}
-
 /* Whether the key permits it, and the other side is not known to be dead. */
 static inline bool
 is_in_reach(ucp_ep_h ep, const struct plx_rkey *k, uint8_t what, uint64_t addr, uint64_t len)
@@ -49,28 +43,6 @@ static inline bool
 is_direct(ucp_ep_h ep, const struct plx_rkey *k, uint8_t what, uint64_t addr, uint64_t len)
 {
 	return is_in_reach(ep, k, what, addr, len) && is_mapped(ep, k, what);
-}
-
-/* It is complete: the result of the call, and of the user's request, if there is one. */
-static ucs_status_ptr_t
-ended(ucp_worker_h w, const struct ucp_post *p, int rc)
-{
-	bool wants = rc == 0 && (p->mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
-	struct plx_req *req;
-
-	if (!wants && (p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0)
-		return error(ucp_status(rc));
-	req = ucp_req_get(w, p, NULL);
-	if (req == NULL)
-		return error(UCS_ERR_NO_MEMORY);
-	req->status = rc;
-	req->len = 0;
-	atomic_fetch_or_explicit(&req->flags, PLX_REQ_DONE, memory_order_release);
-	if (!wants)
-		return error(ucp_status(rc));
-	req->done = p->done;
-	plx_worker_postpone(w->core, req);
-	return plx_req_user(req);
 }
 
 /* By loads, stores and locked instructions, on memory that is mapped here. */
@@ -141,13 +113,13 @@ start(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, struct ucp_buf *
 	if (rc != -EAGAIN) {
 		if (buf->dt != NULL)
 			rc = buf->dt->finish(buf->dt, rc);
-		return ended(w, p, rc);
+		return ucp_req_ended(w, p, rc);
 	}
 	if (p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-		return error(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
+		return UCS_STATUS_PTR(ucp_buf_drop(buf, UCS_ERR_NO_RESOURCE));
 	req = ucp_req_get(w, p, buf);
 	if (req == NULL)
-		return error(UCS_ERR_NO_MEMORY);
+		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	plx_worker_rma(w->core, d, req);
 	taken = d->kind == PLX_RMA_PUT && !wants_request(p) && plx_worker_rma_is_taken(w->core, req);
 	ret = ucp_req_posted_simple(req, p);
@@ -169,7 +141,7 @@ put_get(ucp_ep_h ep, uint8_t kind, struct ucp_buf *buf, uint64_t remote, ucp_rke
 
 	if ((ep->worker->context->features & UCP_FEATURE_RMA) == 0 ||
 		(rkey == NULL && buf->len != 0))
-		return error(ucp_buf_drop(buf, UCS_ERR_INVALID_PARAM));
+		return UCS_STATUS_PTR(ucp_buf_drop(buf, UCS_ERR_INVALID_PARAM));
 	ucp_lock(ep->worker);
 	ret = start(ep->worker, &d, kind == PLX_RMA_PUT ? PLX_RKEY_PUT : PLX_RKEY_GET, buf, p);
 	ucp_unlock(ep->worker);
@@ -215,7 +187,7 @@ put_get_iov(ucp_ep_h ep, uint8_t kind, const ucp_dt_iov_t *iov, size_t n, struct
 	if (rc == -EAGAIN) /* what was moved is moved again */
 		ret = put_get(ep, kind, buf, remote, rkey, p, false);
 	else
-		ret = ended(ep->worker, p, buf->dt->finish(buf->dt, rc));
+		ret = ucp_req_ended(ep->worker, p, buf->dt->finish(buf->dt, rc));
 	ucp_unlock(ep->worker);
 	return ret;
 }
@@ -428,7 +400,7 @@ sgl_run(ucp_ep_h ep, const struct sgl *s, const struct ucp_post *p)
 	int rc = 0;
 
 	if (all == NULL)
-		return error(UCS_ERR_NO_MEMORY);
+		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	all->len = 0;
 	sgl_all(all)->err = 0;
 	sgl_all(all)->left = 1; /* this call */
@@ -444,7 +416,7 @@ sgl_run(ucp_ep_h ep, const struct sgl *s, const struct ucp_post *p)
 	if (--sgl_all(all)->left == 0) {
 		rc = sgl_all(all)->err;
 		ucp_req_drop(all);
-		return ended(w, p, rc);
+		return ucp_req_ended(w, p, rc);
 	}
 	all->done = p->done;
 	return plx_req_user(all);
@@ -460,12 +432,12 @@ put_get_sgl(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t count, uint64_
 
 	if ((ep->worker->context->features & UCP_FEATURE_RMA) == 0 || rkey != UCP_RKEY_INVALID ||
 		remote != UCP_REMOTE_ADDR_INVALID || !sgl_take(&s, buffer, count, param))
-		return error(UCS_ERR_INVALID_PARAM);
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
 	rc = sgl_check(&s);
 	if (rc != 0)
-		return error(ucp_status(rc));
+		return UCS_STATUS_PTR(ucp_status(rc));
 	if (p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-		return error(UCS_ERR_NO_RESOURCE); /* some of many might be complete, and others not */
+		return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE); /* some of many might be complete, and others not */
 	ucp_lock(ep->worker);
 	ret = sgl_run(ep, &s, p);
 	ucp_unlock(ep->worker);
@@ -483,17 +455,17 @@ put_get_nbx(ucp_ep_h ep, uint8_t kind, const void *buffer, size_t count, uint64_
 	struct ucp_buf buf;
 
 	if (status != UCS_OK)
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	if ((p.mask & UCP_OP_ATTR_FIELD_DATATYPE) && param->datatype == ucp_dt_make_sgl() &&
 		ucp_param_is_device(ep->worker, param))
-		return error(UCS_ERR_UNSUPPORTED); /* its pieces are not copied */
+		return UCS_STATUS_PTR(UCS_ERR_UNSUPPORTED); /* its pieces are not copied */
 	if ((p.mask & UCP_OP_ATTR_FIELD_DATATYPE) && param->datatype == ucp_dt_make_sgl())
 		return put_get_sgl(ep, kind, buffer, count, remote, rkey, param, &p);
 	if (p.mask & many)
-		return error(UCS_ERR_INVALID_PARAM);
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
 	status = ucp_buf_open_param(ep->worker, param, buffer, count, kind == PLX_RMA_GET, &buf);
 	if (status != UCS_OK)
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	if (buf.dt != NULL && (param->datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV)
 		return put_get_iov(ep, kind, buffer, count, &buf, remote, rkey, &p);
 	return put_get(ep, kind, &buf, remote, rkey, &p, false);
@@ -566,7 +538,7 @@ ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count, uint64_t remote_addr,
 		else
 			rc = put_quick_shared(ep, k, buffer, count, remote_addr);
 		if (likely(rc != -EAGAIN))
-			return error(ucp_status(rc));
+			return UCS_STATUS_PTR(ucp_status(rc));
 	}
 	return put_get_nbx(ep, PLX_RMA_PUT, buffer, count, remote_addr, rkey, param);
 }
@@ -739,7 +711,7 @@ atomic_slow(ucp_ep_h ep, struct plx_rma_do *d, ucp_rkey_h rkey, const struct ucp
 
 	if ((d->len != 4 && d->len != 8) || d->remote % d->len != 0 || rkey == NULL ||
 		(ep->worker->context->features & feature) == 0)
-		return error(UCS_ERR_INVALID_PARAM);
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
 	d->ep = ep->user.ep;
 	d->conn_id = ep->user.conn_id;
 	d->rkey = ucp_rkey_core(rkey);
@@ -774,20 +746,20 @@ atomic_nbx_slow(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer, size_t 
 	struct plx_rma_do d = {.remote = remote};
 
 	if (status != UCS_OK)
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	if (ucp_param_is_device(ep->worker, param))
-		return error(UCS_ERR_UNSUPPORTED); /* no processor copies the reply */
+		return UCS_STATUS_PTR(UCS_ERR_UNSUPPORTED); /* no processor copies the reply */
 	if ((unsigned)opcode >= UCP_ATOMIC_OP_LAST || count != 1 ||
 		buffer == NULL || !(p.mask & UCP_OP_ATTR_FIELD_DATATYPE) ||
 		(p.mask & UCP_OP_ATTR_FIELD_MEMH) ||
 		(param->datatype & UCP_DATATYPE_CLASS_MASK) != UCP_DATATYPE_CONTIG)
-		return error(UCS_ERR_INVALID_PARAM);
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
 	d.len = param->datatype >> UCP_DATATYPE_SHIFT;
 	d.fetch = (p.mask & UCP_OP_ATTR_FIELD_REPLY_BUFFER) != 0;
 	d.op = op_of[opcode];
 	if ((d.len != 4 && d.len != 8) || (d.fetch && param->reply_buffer == NULL) ||
 		(!d.fetch && (opcode == UCP_ATOMIC_OP_SWAP || opcode == UCP_ATOMIC_OP_CSWAP)))
-		return error(UCS_ERR_INVALID_PARAM);
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
 	d.operand[0] = load(buffer, d.len);
 	if (d.fetch) {
 		d.buf = param->reply_buffer;
@@ -890,7 +862,7 @@ ucp_atomic_fetch_nb(ucp_ep_h ep, ucp_atomic_fetch_op_t opcode, uint64_t value, v
 
 	if ((unsigned)opcode >= UCP_ATOMIC_FETCH_OP_LAST || result == NULL ||
 		(op_size != 4 && op_size != 8))
-		return error(UCS_ERR_INVALID_PARAM);
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
 	d.op = ops[opcode];
 	if (opcode == UCP_ATOMIC_FETCH_OP_CSWAP)
 		d.operand[1] = load(result, op_size);

@@ -9,12 +9,6 @@
 
 #define POLL_BURST 32
 
-static inline ucs_status_ptr_t
-error(ucs_status_t status)
-{
-	return UCS_STATUS_PTR(status);
-}
-
 static void
 done_recv_nb(struct plx_req *req)
 {
@@ -39,7 +33,7 @@ send_req(ucp_ep_h ep, struct ucp_buf *buf, const struct ucp_post *p)
 		return ucp_req_ended(ep->worker, p, ucp_status_errno(ucp_buf_drop(buf, status)));
 	req = ucp_req_get(ep->worker, p, buf);
 	if (req == NULL)
-		return error(UCS_ERR_NO_MEMORY);
+		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	plx_worker_stream_send(ep->worker->core, &ep->user, buf->addr, buf->len, req);
 	return ucp_req_posted_simple(req, p);
 }
@@ -85,12 +79,9 @@ send_nbx(ucp_ep_h ep, const void *buffer, size_t count, const ucp_request_param_
 	ucs_status_t status;
 	struct ucp_buf buf;
 
-	if (unlikely(p.mask & UCP_POST_CHECKED) &&
-		(status = ucp_post_check(ep->worker, param)) != UCS_OK)
-		return error(status);
-	status = ucp_buf_open_param(ep->worker, param, buffer, count, false, &buf);
+	status = ucp_buf_open_checked(ep->worker, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);
 	ret = send_common(ep, &buf, &p);
 	ucp_unlock(ep->worker);
@@ -152,10 +143,10 @@ ucp_stream_send_nb(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t
 	struct ucp_buf buf;
 
 	if (flags != 0)
-		return error(UCS_ERR_INVALID_PARAM);
+		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
 	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);
 	ret = send_common(ep, &buf, &p);
 	ucp_unlock(ep->worker);
@@ -212,18 +203,18 @@ recv_common(ucp_ep_h ep, struct ucp_buf *buf, uint64_t elem, bool waitall, size_
 
 	if (buf->len == 0 && may_end) {
 		*length = 0;
-		return error(ucp_buf_drop(buf, UCS_OK));
+		return UCS_STATUS_PTR(ucp_buf_drop(buf, UCS_OK));
 	}
 	if (p->mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
 		return recv_now(ep, buf, elem, waitall, length, p);
 	if (ep->worker->mode == PLX_GATE_SHARED && may_end && buf->dt == NULL) {
 		status = recv_granted(ep, buf, elem, waitall, length);
 		if (status != UCS_INPROGRESS)
-			return error(status);
+			return UCS_STATUS_PTR(status);
 	}
 	req = ucp_req_get(ep->worker, p, buf);
 	if (req == NULL)
-		return error(UCS_ERR_NO_MEMORY);
+		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	plx_worker_stream_recv(core, &ep->user, buf->addr, buf->len, elem, waitall, req);
 	ret = ucp_req_posted(req, p, &final);
 	if (!final)
@@ -245,12 +236,9 @@ ucp_stream_recv_nbx(ucp_ep_h ep, void *buffer, size_t count, size_t *length,
 	ucs_status_t status;
 	struct ucp_buf buf;
 
-	if (unlikely(p.mask & UCP_POST_CHECKED) &&
-		(status = ucp_post_check(ep->worker, param)) != UCS_OK)
-		return error(status);
-	status = ucp_buf_open_param(ep->worker, param, buffer, count, true, &buf);
+	status = ucp_buf_open_checked(ep->worker, param, buffer, count, true, &buf);
 	if (status != UCS_OK)
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);
 	ret = recv_common(ep, &buf,
 		p.mask & UCP_OP_ATTR_FIELD_DATATYPE ? elem_len(param->datatype) : 1, waitall, length,
@@ -270,7 +258,7 @@ ucp_stream_recv_nb(ucp_ep_h ep, void *buffer, size_t count, ucp_datatype_t datat
 
 	status = ucp_buf_open(ep->worker, datatype, buffer, count, true, &buf);
 	if (status != UCS_OK)
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);
 	ret = recv_common(ep, &buf, elem_len(datatype), (flags & UCP_STREAM_RECV_FLAG_WAITALL) != 0,
 		length, &p);
@@ -289,7 +277,7 @@ ucp_stream_recv_data_nb(ucp_ep_h ep, size_t *length)
 	rc = plx_worker_stream_lend(ep->worker->core, &ep->user, &data, &len);
 	ucp_unlock(ep->worker);
 	if (rc != 0)
-		return error(ucp_status(rc));
+		return UCS_STATUS_PTR(ucp_status(rc));
 	if (data != NULL)
 		*length = len;
 	return data;

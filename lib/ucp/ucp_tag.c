@@ -7,12 +7,6 @@
 
 #include "ucp_int.h"
 
-static inline ucs_status_ptr_t
-error(ucs_status_t status)
-{
-	return UCS_STATUS_PTR(status);
-}
-
 /* With a request: the message has to wait, or the caller requires one. */
 static __rte_noinline ucs_status_ptr_t
 send_req(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, enum plx_send_how how, const struct ucp_post *p)
@@ -26,7 +20,7 @@ send_req(ucp_ep_h ep, struct ucp_buf *buf, ucp_tag_t tag, enum plx_send_how how,
 		return ucp_req_ended(ep->worker, p, ucp_status_errno(ucp_buf_drop(buf, status)));
 	req = ucp_req_get(ep->worker, p, buf);
 	if (req == NULL)
-		return error(UCS_ERR_NO_MEMORY);
+		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	plx_worker_tag_send(ep->worker->core, &ep->user, buf->addr, buf->len, tag, how, req);
 	ret = ucp_req_posted(req, p, &final);
 	if (final)
@@ -105,11 +99,9 @@ send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	struct ucp_post p;
 	struct ucp_buf buf;
 
-	if (unlikely(mask & UCP_POST_CHECKED) && (status = ucp_post_check(w, param)) != UCS_OK)
-		return error(status);
-	status = ucp_buf_open_param(w, param, buffer, count, false, &buf);
+	status = ucp_buf_open_checked(w, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	if (w->mode == PLX_GATE_SHARED && send_at_once(ep, &buf, tag, mask))
 		return NULL;
 	p = ucp_post_of(param, ucp_done_send_nbx);
@@ -236,12 +228,12 @@ ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t t
 
 	status = ucp_post_check(w, param);
 	if (status != UCS_OK)
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	if (param->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
-		return error(UCS_ERR_NO_RESOURCE); /* it must wait for the receiver */
+		return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE); /* it must wait for the receiver */
 	status = ucp_buf_open_param(w, param, buffer, count, false, &buf);
 	if (status != UCS_OK)
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	p = ucp_post_of(param, ucp_done_send_nbx);
 	ucp_lock(w);
 	ret = send_req(ep, &buf, tag, PLX_SEND_ANY_SYNC, &p);
@@ -260,7 +252,7 @@ send_typed(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatyp
 
 	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);
 	ret = sync ? send_req(ep, &buf, tag, PLX_SEND_ANY_SYNC, p) : send_common(ep, &buf, tag, p);
 	ucp_unlock(ep->worker);
@@ -304,10 +296,8 @@ recv_posted(struct plx_req *req, const struct ucp_post *p, ucp_tag_recv_info_t *
 
 	if (!final)
 		return ret;
-	if (info != NULL && req->status == 0) {
-		info->sender_tag = req->recv.info_tag;
-		info->length = req->recv.info_len;
-	}
+	if (info != NULL && req->status == 0)
+		*info = ucp_recv_info(req);
 	ucp_req_drop(req);
 	return ret;
 }
@@ -330,10 +320,8 @@ recv_now(ucp_worker_h w, struct ucp_buf buf, ucp_tag_t tag, ucp_tag_t mask,
 		rc = plx_worker_msg_recv_now(w->core, (struct plx_msg *)message, buf.addr, buf.len,
 			req);
 	ret = ucp_req_now_end(req, rc);
-	if (ret == NULL && info != NULL) {
-		info->sender_tag = req->recv.info_tag;
-		info->length = req->recv.info_len;
-	}
+	if (ret == NULL && info != NULL)
+		*info = ucp_recv_info(req);
 	return ret;
 }
 
@@ -354,11 +342,9 @@ recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t ta
 	struct ucp_buf buf;
 
 	p = ucp_post_of(param, ucp_done_recv_nbx);
-	if (unlikely(p.mask & UCP_POST_CHECKED) && (status = ucp_post_check(w, param)) != UCS_OK)
-		return error(status);
-	status = ucp_buf_open_param(w, param, buffer, count, true, &buf);
+	status = ucp_buf_open_checked(w, param, buffer, count, true, &buf);
 	if (unlikely(status != UCS_OK))
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	ucp_lock(w);
 	if (unlikely(p.mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) {
 		ret = recv_now(w, buf, tag, tag_mask, NULL, p, param_info(param));
@@ -368,7 +354,7 @@ recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t ta
 			plx_worker_tag_recv(w->core, buf.addr, buf.len, tag, tag_mask, req);
 			ret = recv_posted(req, &p, param_info(param));
 		} else {
-			ret = error(UCS_ERR_NO_MEMORY);
+			ret = UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 		}
 	}
 	ucp_unlock(w);
@@ -417,7 +403,7 @@ recv_kept(ucp_worker_h w, void *buffer, size_t count, ucp_tag_t tag, ucp_tag_t t
 	if (rc == -EAGAIN)
 		return recv_nbx(w, buffer, count, tag, tag_mask, param);
 	if (unlikely(rc != 0))
-		return error(ucp_status(rc));
+		return UCS_STATUS_PTR(ucp_status(rc));
 	if (to != NULL)
 		*to = (ucp_tag_recv_info_t){.sender_tag = info.tag, .length = info.len};
 	return NULL;
@@ -527,14 +513,14 @@ static inline ucs_status_ptr_t
 recv_typed(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t datatype, ucp_tag_t tag,
 	ucp_tag_t tag_mask, const struct ucp_post *p)
 {
-	ucs_status_ptr_t ret = error(UCS_ERR_NO_MEMORY);
+	ucs_status_ptr_t ret = UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	struct plx_req *req;
 	ucs_status_t status;
 	struct ucp_buf buf;
 
 	status = ucp_buf_open(w, datatype, buffer, count, true, &buf);
 	if (status != UCS_OK)
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	ucp_lock(w);
 	req = ucp_req_get(w, p, &buf);
 	if (req != NULL) {
@@ -575,10 +561,8 @@ ucp_tag_probe_nb(ucp_worker_h w, ucp_tag_t tag, ucp_tag_t tag_mask, int remove,
 	if (w->mode == PLX_GATE_SHARED || unlikely(!plx_worker_can_post(w->core))) /* else nothing is kept */
 		plx_worker_tag_probe(w->core, tag, tag_mask, remove != 0, &probe);
 	ucp_unlock(w);
-	if (probe.msg != NULL && info != NULL) {
-		info->sender_tag = probe.tag;
-		info->length = probe.len;
-	}
+	if (probe.msg != NULL && info != NULL)
+		*info = (ucp_tag_recv_info_t){.sender_tag = probe.tag, .length = probe.len};
 	return (ucp_tag_message_h)probe.msg;
 }
 
@@ -589,7 +573,7 @@ msg_recv(ucp_worker_h w, struct ucp_buf *buf, ucp_tag_message_h message, const s
 	struct plx_req *req = ucp_req_get(w, p, buf);
 
 	if (req == NULL)
-		return error(UCS_ERR_NO_MEMORY);
+		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
 	plx_worker_msg_recv(w->core, (struct plx_msg *)message, buf->addr, buf->len, req);
 	return recv_posted(req, p, info);
 }
@@ -603,12 +587,9 @@ ucp_tag_msg_recv_nbx(ucp_worker_h w, void *buffer, size_t count, ucp_tag_message
 	struct ucp_post p;
 	struct ucp_buf buf;
 
-	status = ucp_post_check(w, param);
+	status = ucp_buf_open_checked(w, param, buffer, count, true, &buf);
 	if (status != UCS_OK)
-		return error(status);
-	status = ucp_buf_open_param(w, param, buffer, count, true, &buf);
-	if (status != UCS_OK)
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	p = ucp_post_of(param, ucp_done_recv_nbx);
 	ucp_lock(w);
 	if (p.mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
@@ -630,7 +611,7 @@ ucp_tag_msg_recv_nb(ucp_worker_h w, void *buffer, size_t count, ucp_datatype_t d
 
 	status = ucp_buf_open(w, datatype, buffer, count, true, &buf);
 	if (status != UCS_OK)
-		return error(status);
+		return UCS_STATUS_PTR(status);
 	ucp_lock(w);
 	ret = msg_recv(w, &buf, message, &p, NULL);
 	ucp_unlock(w);

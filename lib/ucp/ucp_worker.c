@@ -236,42 +236,21 @@ ucp_worker_wait_mem(ucp_worker_h w, void *address)
 	}
 }
 
-static ucs_status_ptr_t
-worker_flush(ucp_worker_h w, const struct ucp_post *p)
-{
-	ucs_status_ptr_t ret = UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-	struct plx_req *req;
-
-	if (plx_worker_is_inherited(w->core))
-		return NULL;
-	ucp_lock(w);
-	req = ucp_req_get(w, p, NULL);
-	if (req != NULL) {
-		plx_worker_flush(w->core, PLX_FLUSH_WORKER, NULL, req);
-		ret = ucp_req_posted_simple(req, p);
-	}
-	ucp_unlock(w);
-	return ret;
-}
-
 ucs_status_ptr_t
 ucp_worker_flush_nbx(ucp_worker_h w, const ucp_request_param_t *param)
 {
-	struct ucp_post p;
-
 	if (ucp_post_may_end(param) && ucp_is_flushed(w, NULL))
 		return NULL;
-	p = ucp_post_of(param, ucp_done_send_nbx);
-	return worker_flush(w, &p);
+	return ucp_flush_param(w, NULL, param);
 }
 
 ucs_status_ptr_t
 ucp_worker_flush_nb(ucp_worker_h w, unsigned flags, ucp_send_callback_t cb)
 {
-	struct ucp_post p = {.done = cb != NULL ? ucp_done_send_nb : NULL, .cb = (void (*)(void))cb};
+	struct ucp_post p = ucp_post_nb(ucp_done_send_nb, (void (*)(void))cb, 0);
 
 	(void)flags;
-	return worker_flush(w, &p);
+	return ucp_flush(w, NULL, &p);
 }
 
 ucs_status_t
