@@ -194,12 +194,6 @@ user_fail(struct plx_worker *w, struct plx_ep_user *user, int err)
 }
 
 static void
-users_add(struct plx_worker *w, struct plx_ep_user *user)
-{
-	worker_users_add(w, user);
-}
-
-static void
 conn_fail_run(void *arg)
 {
 	struct plx_conn *c = arg;
@@ -251,6 +245,19 @@ plx_conn_addrs(const struct plx_conn *c, struct sockaddr_storage *local,
 		plx_cm_sock_addrs(c->sock, local, &to);
 }
 
+/* The ep of the other side's worker, which is the stub's from now on. @return whether there is one; if not c->rc says
+ * why. Thread: owner. */
+static bool
+conn_reach(struct plx_conn *c, struct plx_ep **ep)
+{
+	c->rc = worker_ep_of_addr(c->w, &c->addr, ep);
+	if (c->rc == 0)
+		c->rc = plx_ep_connect(*ep);
+	if (c->rc == 0)
+		plx_ep_stub_connect(&c->stub, *ep);
+	return c->rc == 0;
+}
+
 /* --- client --- */
 
 static void
@@ -261,12 +268,8 @@ client_connect_run(void *arg)
 	struct plx_req *req = c->close_req;
 	struct plx_ep *ep;
 
-	c->rc = worker_ep_of_addr(w, &c->addr, &ep);
-	if (c->rc == 0)
-		c->rc = plx_ep_connect(ep);
-	if (c->rc != 0)
+	if (!conn_reach(c, &ep))
 		return;
-	plx_ep_stub_connect(&c->stub, ep);
 	worker_flushes_extend(w);
 	if (c->user != NULL) {
 		user_move(w, c->user, ep, c->conn_id);
@@ -368,7 +371,7 @@ plx_worker_conn_open(struct plx_worker *w, const struct plx_conn_params *p,
 	memcpy(&c->remote, p->to, RTE_MIN(p->to_len, sizeof(c->remote)));
 	user->conn = c;
 	plx_worker_call(w, client_open_run, c);
-	users_add(w, user);
+	worker_users_add(w, user);
 	conns_update(w);
 	return 0;
 }
@@ -519,13 +522,8 @@ server_accept_run(void *arg)
 	struct plx_ep *ep;
 
 	plx_ep_stub_open(&c->stub, &c->w->eps, c->conn_id);
-	c->rc = worker_ep_of_addr(c->w, &c->addr, &ep);
-	if (c->rc == 0)
-		c->rc = plx_ep_connect(ep);
-	if (c->rc != 0)
-		return;
-	plx_ep_stub_connect(&c->stub, ep);
-	plx_ep_user_link(ep, c->user, c->conn_id);
+	if (conn_reach(c, &ep))
+		plx_ep_user_link(ep, c->user, c->conn_id);
 }
 
 int
@@ -548,7 +546,7 @@ plx_worker_conn_accept(struct plx_worker *w, struct plx_conn_req *r, struct plx_
 	if (rc != 0)
 		goto free_c;
 	user->conn = c;
-	users_add(w, user);
+	worker_users_add(w, user);
 	c->sock = r->sock;
 	c->sock->on_msg = server_on_msg;
 	c->sock->on_fail = server_on_fail;
@@ -667,39 +665,23 @@ close_run(void *arg)
 	plx_req_complete(a->req, 0);
 }
 
-static void
-users_remove(struct plx_worker *w, struct plx_ep_user *user)
-{
-	worker_users_remove(w, user);
-}
-
 void
 plx_worker_conn_close(struct plx_worker *w, struct plx_ep_user *user, bool force,
 	struct plx_req *req)
 {
 	struct close_arg a = {user->conn, user, req, force, false};
 
-	users_remove(w, user);
+	worker_users_remove(w, user);
 	plx_worker_call(w, close_run, &a);
 	if (!a.keep)
 		conn_free(a.c);
 }
 
-static void
-drop_run(void *arg)
-{
-	struct plx_conn *c = arg;
-	struct plx_ep *ep = c->user->ep;
-
-	plx_ep_user_remove(c->user);
-	plx_stream_detach(ep, c->user);
-}
-
 void
 worker_conn_drop(struct plx_worker *w, struct plx_ep_user *user)
 {
-	users_remove(w, user);
-	plx_worker_call(w, drop_run, user->conn);
+	worker_users_remove(w, user);
+	plx_worker_call(w, worker_user_end_run, user);
 	conn_free(user->conn);
 }
 

@@ -65,30 +65,26 @@ is_complete(const struct plx_worker *w, const struct plx_flush *f)
 	       plx_rma_ep_over(f->ep, f->rma_seq);
 }
 
-struct users_err {
-	int err;
-};
-
 static void
 user_err(struct plx_ep_user *user, void *arg)
 {
-	struct users_err *u = arg;
+	int *err = arg;
 
-	if (u->err == 0)
-		u->err = plx_ep_user_err(user);
-	if (u->err == 0)
-		u->err = ep_err(user->ep);
+	if (*err == 0)
+		*err = plx_ep_user_err(user);
+	if (*err == 0)
+		*err = ep_err(user->ep);
 }
 
 /* The error of a handle that has failed, 0 when none has. */
 static int
 users_err(struct plx_worker *w)
 {
-	struct users_err u = {0};
+	int err = 0;
 
 	if (atomic_load_explicit(&w->n_failed, memory_order_relaxed) != 0 || !SLIST_EMPTY(&w->failing))
-		plx_worker_users_each(w, user_err, &u);
-	return u.err;
+		plx_worker_users_each(w, user_err, &err);
+	return err;
 }
 
 /* An error that only a flush reports is reported once. */

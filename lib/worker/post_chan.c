@@ -189,108 +189,95 @@ worker_on_lossy(struct plx_queue *q, const struct plx_rx *rx)
 	plx_chan_on_lossy(&w->chans, rx->src, &h, rx->data + sizeof(h), rx->len - sizeof(h));
 }
 
-struct ask_arg {
+/* A call of the owner about a channel. */
+struct chan_arg {
 	struct plx_worker *w;
-	const struct plx_chan_asked *a;
 	struct plx_chan *c;
+	const struct plx_chan_asked *asked;
+	struct plx_chan_request *request;
+	const struct plx_wire_addr *addr;
+	uint64_t group;
+	uint32_t id;
+	uint8_t attr;
+	enum plx_chan_opt opt;
+	uint64_t value;
 	int rc;
 };
+
+static int
+chan_call(struct plx_worker *w, void (*run)(void *arg), struct chan_arg *a)
+{
+	a->w = w;
+	plx_worker_call(w, run, a);
+	return a->rc;
+}
 
 static void
 ask_run(void *arg)
 {
-	struct ask_arg *r = arg;
-	struct plx_chans *cs = &r->w->chans;
+	struct chan_arg *a = arg;
+	const struct plx_chan_asked *r = a->asked;
+	struct plx_chans *cs = &a->w->chans;
 	struct plx_ep *ep;
 
-	r->rc = worker_ep_of_addr(r->w, r->a->addr, &ep);
-	if (r->rc == 0)
-		r->rc = plx_chan_ask(cs, r->c, ep, r->a->attr, r->a->data, r->a->len,
-			plx_chan_ticks(cs, r->a->timeout_us));
+	a->rc = worker_ep_of_addr(a->w, r->addr, &ep);
+	if (a->rc == 0)
+		a->rc = plx_chan_ask(cs, a->c, ep, r->attr, r->data, r->len, plx_chan_ticks(cs, r->timeout_us));
 }
 
 int
-plx_worker_chan_ask(struct plx_worker *w, const struct plx_chan_asked *a, struct plx_chan *c)
+plx_worker_chan_ask(struct plx_worker *w, const struct plx_chan_asked *asked, struct plx_chan *c)
 {
-	struct ask_arg r = {w, a, c, 0};
-
-	plx_worker_call(w, ask_run, &r);
-	return r.rc;
+	return chan_call(w, ask_run, &(struct chan_arg){.c = c, .asked = asked});
 }
-
-struct answer_arg {
-	struct plx_worker *w;
-	struct plx_chan_request *r;
-	struct plx_chan *c;
-	int rc;
-};
 
 static void
 answer_run(void *arg)
 {
-	struct answer_arg *a = arg;
+	struct chan_arg *a = arg;
 
 	if (a->c != NULL)
-		a->rc = plx_chan_accept(&a->w->chans, a->r, a->c);
+		a->rc = plx_chan_accept(&a->w->chans, a->request, a->c);
 	else
-		plx_chan_reject(&a->w->chans, a->r);
+		plx_chan_reject(&a->w->chans, a->request);
 }
 
 int
 plx_worker_chan_answer(struct plx_worker *w, struct plx_chan_request *r, struct plx_chan *c)
 {
-	struct answer_arg a = {w, r, c, 0};
-
-	plx_worker_call(w, answer_run, &a);
-	return a.rc;
+	return chan_call(w, answer_run, &(struct chan_arg){.c = c, .request = r});
 }
-
-struct join_arg {
-	struct plx_worker *w;
-	struct plx_chan *c;
-	uint64_t group;
-	const struct plx_wire_addr *addr;
-	uint32_t id;
-	uint8_t attr;
-	int rc;
-};
 
 static void
 join_run(void *arg)
 {
-	struct join_arg *j = arg;
+	struct chan_arg *a = arg;
 
-	j->rc = plx_chan_join(&j->w->chans, j->c, j->attr, j->group);
+	a->rc = plx_chan_join(&a->w->chans, a->c, a->attr, a->group);
 }
 
 int
 plx_worker_chan_join(struct plx_worker *w, struct plx_chan *c, uint8_t attr, uint64_t group)
 {
-	struct join_arg j = {.w = w, .c = c, .attr = attr, .group = group};
-
-	plx_worker_call(w, join_run, &j);
-	return j.rc;
+	return chan_call(w, join_run, &(struct chan_arg){.c = c, .attr = attr, .group = group});
 }
 
 static void
 meet_run(void *arg)
 {
-	struct join_arg *j = arg;
+	struct chan_arg *a = arg;
 	struct plx_ep *ep;
 
-	j->rc = worker_ep_of_addr(j->w, j->addr, &ep);
-	if (j->rc == 0)
-		j->rc = plx_chan_meet(&j->w->chans, j->c, ep, j->id);
+	a->rc = worker_ep_of_addr(a->w, a->addr, &ep);
+	if (a->rc == 0)
+		a->rc = plx_chan_meet(&a->w->chans, a->c, ep, a->id);
 }
 
 int
 plx_worker_chan_meet(struct plx_worker *w, struct plx_chan *c, const struct plx_wire_addr *addr,
 	uint32_t id)
 {
-	struct join_arg j = {.w = w, .c = c, .addr = addr, .id = id};
-
-	plx_worker_call(w, meet_run, &j);
-	return j.rc;
+	return chan_call(w, meet_run, &(struct chan_arg){.c = c, .addr = addr, .id = id});
 }
 
 static void
@@ -359,14 +346,6 @@ plx_worker_chan_put_far(struct plx_worker *w, struct plx_chan_item *item)
 	worker_post(w, put_run, item);
 }
 
-struct set_arg {
-	struct plx_worker *w;
-	struct plx_chan *c;
-	enum plx_chan_opt opt;
-	uint64_t value;
-	int rc;
-};
-
 static void
 keep_all(struct plx_worker *w, uint64_t ticks)
 {
@@ -382,7 +361,7 @@ keep_all(struct plx_worker *w, uint64_t ticks)
 static void
 set_run(void *arg)
 {
-	struct set_arg *s = arg;
+	struct chan_arg *s = arg;
 	struct plx_chans *cs = &s->w->chans;
 	uint64_t ticks = plx_chan_ticks(cs, s->value);
 
@@ -408,10 +387,7 @@ set_run(void *arg)
 int
 plx_worker_chan_set(struct plx_worker *w, struct plx_chan *c, enum plx_chan_opt opt, uint64_t value)
 {
-	struct set_arg s = {w, c, opt, value, 0};
-
-	plx_worker_call(w, set_run, &s);
-	return s.rc;
+	return chan_call(w, set_run, &(struct chan_arg){.c = c, .opt = opt, .value = value});
 }
 
 void

@@ -22,6 +22,16 @@ worker_users_remove(struct plx_worker *w, struct plx_ep_user *user)
 }
 
 void
+worker_user_end_run(void *arg)
+{
+	struct plx_ep_user *user = arg;
+	struct plx_ep *ep = user->ep;
+
+	plx_ep_user_remove(user);
+	plx_stream_detach(ep, user);
+}
+
+void
 plx_worker_users_each(struct plx_worker *w, void (*fn)(struct plx_ep_user *user, void *arg),
 	void *arg)
 {

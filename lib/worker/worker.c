@@ -479,9 +479,7 @@ plx_worker_destroy(struct plx_worker *w)
 static int
 mute_deliver(struct plx_am *am, const struct plx_am_handler *h, const struct plx_am_rx *rx)
 {
-	(void)am;
-	(void)h;
-	(void)rx;
+	(void)am, (void)h, (void)rx;
 	return 0; /* dropped */
 }
 
@@ -593,32 +591,15 @@ plx_worker_ep_answer(struct plx_worker *w, struct plx_ep *ep, uint32_t conn_id,
 	return 0;
 }
 
-struct ep_put_arg {
-	struct plx_worker *w;
-	struct plx_ep_user *user;
-};
-
-static void
-ep_put_run(void *arg)
-{
-	struct ep_put_arg *a = arg;
-	struct plx_ep *ep = a->user->ep;
-
-	plx_ep_user_remove(a->user);
-	plx_stream_detach(ep, a->user);
-}
-
 void
 plx_worker_ep_put(struct plx_worker *w, struct plx_ep_user *user)
 {
-	struct ep_put_arg a = {w, user};
-
 	if (user->conn != NULL) {
 		worker_conn_drop(w, user);
 		return;
 	}
 	worker_users_remove(w, user);
-	plx_worker_call(w, ep_put_run, &a);
+	plx_worker_call(w, worker_user_end_run, user);
 }
 
 void

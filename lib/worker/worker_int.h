@@ -126,6 +126,8 @@ void worker_on_ep_close(struct plx_worker *w, const struct plx_peer *src, const 
 /* users.c: the list of handles; any thread */
 void worker_users_add(struct plx_worker *w, struct plx_ep_user *user);
 void worker_users_remove(struct plx_worker *w, struct plx_ep_user *user);
+/* A struct plx_ep_user leaves its ep. Thread: owner. */
+void worker_user_end_run(void *user);
 
 /* reach.c */
 /** The ep of the worker with this address. Thread: owner. */
