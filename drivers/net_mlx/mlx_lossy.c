@@ -141,10 +141,7 @@ mlx_lossy_arm(struct mlx_queue *mq)
 static void
 forget(struct mlx_queue *mq, const struct mlx_ud_src *src, const uint8_t *data, uint32_t len)
 {
-	(void)mq;
-	(void)src;
-	(void)data;
-	(void)len;
+	(void)mq, (void)src, (void)data, (void)len;
 }
 
 bool

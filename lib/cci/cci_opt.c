@@ -8,27 +8,24 @@
 
 #include "cci_int.h"
 
-/* The object of an option; both kinds of handle say which they are. */
-static bool
-is_of_ep(cci_opt_name_t name)
-{
-	return name <= CCI_OPT_ENDPT_RMA_ALIGN;
-}
-
+/*
+ * The object of an option; both kinds of handle say which they are.
+ * @param out the connection; NULL: it is of the endpoint
+ * @return the endpoint; NULL: it has no such option
+ */
 static struct cci_ep *
-ep_of(cci_opt_handle_t *handle)
+object_of(cci_opt_handle_t *handle, cci_opt_name_t name, struct cci_conn **out)
 {
 	struct cci_ep *ep = cci_ep_of(handle);
-
-	return ep->magic == CCI_MAGIC_EP ? ep : NULL;
-}
-
-static struct cci_conn *
-conn_of(cci_opt_handle_t *handle)
-{
 	struct cci_conn *c = cci_conn_of(handle);
 
-	return !plx_mem_is_inherited(c) && c->magic == CCI_MAGIC_CONN ? c : NULL;
+	*out = NULL;
+	if (name <= CCI_OPT_ENDPT_RMA_ALIGN)
+		return ep->magic == CCI_MAGIC_EP ? ep : NULL;
+	if (plx_mem_is_inherited(c) || c->magic != CCI_MAGIC_CONN)
+		return NULL;
+	*out = c;
+	return c->ep;
 }
 
 static int
@@ -129,8 +126,7 @@ cci_set_opt(cci_opt_handle_t *handle, cci_opt_name_t name, const void *val)
 
 	if (handle == NULL || val == NULL || (unsigned)name > CCI_OPT_CONN_KEEPALIVE_TIMEOUT)
 		return CCI_EINVAL;
-	c = is_of_ep(name) ? NULL : conn_of(handle);
-	ep = is_of_ep(name) ? ep_of(handle) : c != NULL ? c->ep : NULL;
+	ep = object_of(handle, name, &c);
 	if (ep == NULL || name == CCI_OPT_ENDPT_URI || name == CCI_OPT_ENDPT_RMA_ALIGN)
 		return CCI_EINVAL;
 	memcpy(&v, val, sizeof(v));
@@ -190,8 +186,7 @@ cci_get_opt(cci_opt_handle_t *handle, cci_opt_name_t name, void *val)
 
 	if (handle == NULL || val == NULL || (unsigned)name > CCI_OPT_CONN_KEEPALIVE_TIMEOUT)
 		return CCI_EINVAL;
-	c = is_of_ep(name) ? NULL : conn_of(handle);
-	ep = is_of_ep(name) ? ep_of(handle) : c != NULL ? c->ep : NULL;
+	ep = object_of(handle, name, &c);
 	if (ep == NULL)
 		return CCI_EINVAL;
 	cci_lock(ep);

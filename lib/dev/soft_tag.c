@@ -127,8 +127,7 @@ soft_rx_release(struct plx_queue *q, const struct plx_rx *rx, uint16_t n)
 {
 	struct plx_soft_tag *s = q->soft_tag;
 
-	(void)rx;
-	(void)n;
+	(void)rx, (void)n;
 	s->rx_release(q, s->burst, s->n_burst);
 	s->n_burst = 0;
 }
