@@ -21,17 +21,12 @@ PLX_LOG_DEFINE(am, "plx.am");
 _Static_assert(BACK_LEN == sizeof(struct plx_wire_am), "a message that stays where it is has the one in place of the other");
 #define PLAIN_ALIGN 8  /* of data that is shown where it lies, unless the application asks for more */
 
+#define ROW(field) PLX_STAT_ROW(struct plx_am_stat, field)
+
 const struct plx_stat_row plx_am_stat_rows[] = {
-	PLX_STAT_ROW(struct plx_am_stat, sends),
-	PLX_STAT_ROW(struct plx_am_stat, rx_borrowed),
-	PLX_STAT_ROW(struct plx_am_stat, rx_kept),
-	PLX_STAT_ROW(struct plx_am_stat, rx_in_place),
-	PLX_STAT_ROW(struct plx_am_stat, rx_rndv),
-	PLX_STAT_ROW(struct plx_am_stat, rx_drop_no_handler),
-	PLX_STAT_ROW(struct plx_am_stat, rx_drop_bad_len),
-	PLX_STAT_ROW(struct plx_am_stat, rx_drop_no_memory),
-	PLX_STAT_ROW(struct plx_am_stat, rx_drop_closed),
-	PLX_STAT_ROW(struct plx_am_stat, bad_keep),
+	ROW(sends), ROW(rx_borrowed), ROW(rx_kept), ROW(rx_in_place), ROW(rx_rndv),
+	ROW(rx_drop_no_handler), ROW(rx_drop_bad_len), ROW(rx_drop_no_memory), ROW(rx_drop_closed),
+	ROW(bad_keep),
 	PLX_STAT_END,
 };
 

@@ -14,28 +14,14 @@
 
 #define CHAN_POLL_MAX 32 /* items delivered in one poll */
 
+#define ROW(field) PLX_STAT_ROW(struct plx_chan_stat, field)
+
 const struct plx_stat_row plx_chan_stat_rows[] = {
-	PLX_STAT_ROW(struct plx_chan_stat, opened),
-	PLX_STAT_ROW(struct plx_chan_stat, refused),
-	PLX_STAT_ROW(struct plx_chan_stat, msgs),
-	PLX_STAT_ROW(struct plx_chan_stat, rmas),
-	PLX_STAT_ROW(struct plx_chan_stat, lossy_msgs),
-	PLX_STAT_ROW(struct plx_chan_stat, rx_msgs),
-	PLX_STAT_ROW(struct plx_chan_stat, rx_drop_no_buf),
-	PLX_STAT_ROW(struct plx_chan_stat, tx_drop_full),
-	PLX_STAT_ROW(struct plx_chan_stat, acks),
-	PLX_STAT_ROW(struct plx_chan_stat, rnr_told),
-	PLX_STAT_ROW(struct plx_chan_stat, rnr_heard),
-	PLX_STAT_ROW(struct plx_chan_stat, timeouts),
-	PLX_STAT_ROW(struct plx_chan_stat, keepalives),
-	PLX_STAT_ROW(struct plx_chan_stat, keepalive_timeouts),
-	PLX_STAT_ROW(struct plx_chan_stat, fetches),
-	PLX_STAT_ROW(struct plx_chan_stat, unfetched),
-	PLX_STAT_ROW(struct plx_chan_stat, rx_again),
-	PLX_STAT_ROW(struct plx_chan_stat, rx_drop_no_chan),
-	PLX_STAT_ROW(struct plx_chan_stat, rx_drop_bad_len),
-	PLX_STAT_ROW(struct plx_chan_stat, rx_drop_bad_value),
-	PLX_STAT_ROW(struct plx_chan_stat, rx_drop_no_memory),
+	ROW(opened), ROW(refused), ROW(msgs), ROW(rmas), ROW(lossy_msgs), ROW(rx_msgs),
+	ROW(rx_drop_no_buf), ROW(tx_drop_full), ROW(acks), ROW(rnr_told), ROW(rnr_heard),
+	ROW(timeouts), ROW(keepalives), ROW(keepalive_timeouts), ROW(fetches), ROW(unfetched),
+	ROW(rx_again), ROW(rx_drop_no_chan), ROW(rx_drop_bad_len), ROW(rx_drop_bad_value),
+	ROW(rx_drop_no_memory),
 	PLX_STAT_END,
 };
 

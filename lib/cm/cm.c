@@ -15,19 +15,12 @@
 
 #include "cm_int.h"
 
+#define ROW(field) PLX_STAT_ROW(struct plx_cm_stat, field)
+
 const struct plx_stat_row plx_cm_stat_rows[] = {
-	PLX_STAT_ROW(struct plx_cm_stat, accepts),
-	PLX_STAT_ROW(struct plx_cm_stat, connects),
-	PLX_STAT_ROW(struct plx_cm_stat, dev_accepts),
-	PLX_STAT_ROW(struct plx_cm_stat, dev_connects),
-	PLX_STAT_ROW(struct plx_cm_stat, dev_falls),
-	PLX_STAT_ROW(struct plx_cm_stat, msgs_in),
-	PLX_STAT_ROW(struct plx_cm_stat, msgs_out),
-	PLX_STAT_ROW(struct plx_cm_stat, drop_bad_msg),
-	PLX_STAT_ROW(struct plx_cm_stat, drop_half_open),
-	PLX_STAT_ROW(struct plx_cm_stat, timeouts),
-	PLX_STAT_ROW(struct plx_cm_stat, accept_errors),
-	PLX_STAT_ROW(struct plx_cm_stat, listener_rests),
+	ROW(accepts), ROW(connects), ROW(dev_accepts), ROW(dev_connects), ROW(dev_falls),
+	ROW(msgs_in), ROW(msgs_out), ROW(drop_bad_msg), ROW(drop_half_open), ROW(timeouts),
+	ROW(accept_errors), ROW(listener_rests),
 	PLX_STAT_END,
 };
 

@@ -18,21 +18,12 @@
 #define RANK_PLACE (1 << 6)
 #define RANK_NEAR  (1 << 4)  /* for each side */
 
+#define ROW(field) PLX_STAT_ROW(struct plx_queue_stat, field)
+
 const struct plx_stat_row plx_queue_stat_rows[] = {
-	PLX_STAT_ROW(struct plx_queue_stat, tx_msgs),
-	PLX_STAT_ROW(struct plx_queue_stat, tx_bytes),
-	PLX_STAT_ROW(struct plx_queue_stat, tx_full),
-	PLX_STAT_ROW(struct plx_queue_stat, rx_msgs),
-	PLX_STAT_ROW(struct plx_queue_stat, rx_bytes),
-	PLX_STAT_ROW(struct plx_queue_stat, rx_drop_bad_cell),
-	PLX_STAT_ROW(struct plx_queue_stat, rx_drop_bad_peer),
-	PLX_STAT_ROW(struct plx_queue_stat, rx_skip_dead),
-	PLX_STAT_ROW(struct plx_queue_stat, rma_ops),
-	PLX_STAT_ROW(struct plx_queue_stat, rma_bytes),
-	PLX_STAT_ROW(struct plx_queue_stat, rma_mapped),
-	PLX_STAT_ROW(struct plx_queue_stat, rma_refused),
-	PLX_STAT_ROW(struct plx_queue_stat, peers),
-	PLX_STAT_ROW(struct plx_queue_stat, peers_dead),
+	ROW(tx_msgs), ROW(tx_bytes), ROW(tx_full), ROW(rx_msgs), ROW(rx_bytes),
+	ROW(rx_drop_bad_cell), ROW(rx_drop_bad_peer), ROW(rx_skip_dead), ROW(rma_ops),
+	ROW(rma_bytes), ROW(rma_mapped), ROW(rma_refused), ROW(peers), ROW(peers_dead),
 	PLX_STAT_END,
 };
 

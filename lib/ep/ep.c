@@ -9,18 +9,11 @@
 
 #include "ep_int.h"
 
+#define ROW(field) PLX_STAT_ROW(struct plx_ep_stat, field)
+
 const struct plx_stat_row plx_ep_stat_rows[] = {
-	PLX_STAT_ROW(struct plx_ep_stat, tx_pending),
-	PLX_STAT_ROW(struct plx_ep_stat, tx_unreached),
-	PLX_STAT_ROW(struct plx_ep_stat, rx_held),
-	PLX_STAT_ROW(struct plx_ep_stat, tx_failed),
-	PLX_STAT_ROW(struct plx_ep_stat, eps),
-	PLX_STAT_ROW(struct plx_ep_stat, eps_failed),
-	PLX_STAT_ROW(struct plx_ep_stat, stops),
-	PLX_STAT_ROW(struct plx_ep_stat, stopped_by_peer),
-	PLX_STAT_ROW(struct plx_ep_stat, tx_held),
-	PLX_STAT_ROW(struct plx_ep_stat, refused),
-	PLX_STAT_ROW(struct plx_ep_stat, refused_by_peer),
+	ROW(tx_pending), ROW(tx_unreached), ROW(rx_held), ROW(tx_failed), ROW(eps), ROW(eps_failed),
+	ROW(stops), ROW(stopped_by_peer), ROW(tx_held), ROW(refused), ROW(refused_by_peer),
 	PLX_STAT_END,
 };
 

@@ -34,28 +34,14 @@ struct offload_recv {
 	TAILQ_ENTRY(offload_recv) link;
 };
 
+#define ROW(field) PLX_STAT_ROW(struct plx_offload_stat, field)
+#define GAUGE(field) PLX_STAT_GAUGE(struct plx_offload_stat, field)
+
 const struct plx_stat_row plx_offload_stat_rows[] = {
-	PLX_STAT_ROW(struct plx_offload_stat, posts),
-	PLX_STAT_ROW(struct plx_offload_stat, moves),
-	PLX_STAT_GAUGE(struct plx_offload_stat, posted),
-	PLX_STAT_GAUGE(struct plx_offload_stat, posted_max),
-	PLX_STAT_ROW(struct plx_offload_stat, consumed),
-	PLX_STAT_ROW(struct plx_offload_stat, placed),
-	PLX_STAT_ROW(struct plx_offload_stat, inlined),
-	PLX_STAT_ROW(struct plx_offload_stat, finished),
-	PLX_STAT_ROW(struct plx_offload_stat, truncated),
-	PLX_STAT_ROW(struct plx_offload_stat, withdrawn),
-	PLX_STAT_ROW(struct plx_offload_stat, cancels),
-	PLX_STAT_ROW(struct plx_offload_stat, cancel_late),
-	PLX_STAT_ROW(struct plx_offload_stat, syncs),
-	PLX_STAT_ROW(struct plx_offload_stat, soft),
-	PLX_STAT_ROW(struct plx_offload_stat, soft_short),
-	PLX_STAT_ROW(struct plx_offload_stat, soft_dt),
-	PLX_STAT_ROW(struct plx_offload_stat, soft_order),
-	PLX_STAT_ROW(struct plx_offload_stat, soft_source),
-	PLX_STAT_ROW(struct plx_offload_stat, soft_full),
-	PLX_STAT_ROW(struct plx_offload_stat, soft_refused),
-	PLX_STAT_ROW(struct plx_offload_stat, demotions),
+	ROW(posts), ROW(moves), GAUGE(posted), GAUGE(posted_max), ROW(consumed), ROW(placed),
+	ROW(inlined), ROW(finished), ROW(truncated), ROW(withdrawn), ROW(cancels), ROW(cancel_late),
+	ROW(syncs), ROW(soft), ROW(soft_short), ROW(soft_dt), ROW(soft_order), ROW(soft_source),
+	ROW(soft_full), ROW(soft_refused), ROW(demotions),
 	PLX_STAT_END,
 };
 

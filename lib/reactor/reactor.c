@@ -34,15 +34,11 @@ static struct {
 	unsigned seat;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+#define ROW(field) PLX_STAT_ROW(struct plx_reactor_stat, field)
+
 const struct plx_stat_row plx_reactor_stat_rows[] = {
-	PLX_STAT_ROW(struct plx_reactor_stat, turns),
-	PLX_STAT_ROW(struct plx_reactor_stat, busy_turns),
-	PLX_STAT_ROW(struct plx_reactor_stat, busy_ticks),
-	PLX_STAT_ROW(struct plx_reactor_stat, idle_ticks),
-	PLX_STAT_ROW(struct plx_reactor_stat, idles),
-	PLX_STAT_ROW(struct plx_reactor_stat, yields_taken),
-	PLX_STAT_ROW(struct plx_reactor_stat, sleeps),
-	PLX_STAT_ROW(struct plx_reactor_stat, grants),
+	ROW(turns), ROW(busy_turns), ROW(busy_ticks), ROW(idle_ticks), ROW(idles),
+	ROW(yields_taken), ROW(sleeps), ROW(grants),
 	PLX_STAT_END,
 };
 

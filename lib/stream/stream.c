@@ -7,22 +7,13 @@
 
 #include "stream_int.h"
 
+#define ROW(field) PLX_STAT_ROW(struct plx_stream_stat, field)
+
 const struct plx_stat_row plx_stream_stat_rows[] = {
-	PLX_STAT_ROW(struct plx_stream_stat, streams),
-	PLX_STAT_ROW(struct plx_stream_stat, sends),
-	PLX_STAT_ROW(struct plx_stream_stat, tx_no_credit),
-	PLX_STAT_ROW(struct plx_stream_stat, rx_direct_bytes),
-	PLX_STAT_ROW(struct plx_stream_stat, rx_kept_bytes),
-	PLX_STAT_ROW(struct plx_stream_stat, rx_fetched_bytes),
-	PLX_STAT_ROW(struct plx_stream_stat, rx_ahead_bytes),
-	PLX_STAT_ROW(struct plx_stream_stat, rx_stopped),
-	PLX_STAT_ROW(struct plx_stream_stat, rx_paced),
-	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_closed),
-	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_no_memory),
-	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_no_credit),
-	PLX_STAT_ROW(struct plx_stream_stat, rx_drop_refused),
-	PLX_STAT_ROW(struct plx_stream_stat, drop_bad_grant),
-	PLX_STAT_ROW(struct plx_stream_stat, grants),
+	ROW(streams), ROW(sends), ROW(tx_no_credit), ROW(rx_direct_bytes), ROW(rx_kept_bytes),
+	ROW(rx_fetched_bytes), ROW(rx_ahead_bytes), ROW(rx_stopped), ROW(rx_paced),
+	ROW(rx_drop_closed), ROW(rx_drop_no_memory), ROW(rx_drop_no_credit), ROW(rx_drop_refused),
+	ROW(drop_bad_grant), ROW(grants),
 	PLX_STAT_END,
 };
 

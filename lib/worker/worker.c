@@ -91,22 +91,13 @@ RTE_INIT(worker_watch_forks)
 	(void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
+#define ROW(field) PLX_STAT_ROW(struct plx_worker_stat, field)
+
 const struct plx_stat_row plx_worker_stat_rows[] = {
-	PLX_STAT_ROW(struct plx_worker_stat, turns),
-	PLX_STAT_ROW(struct plx_worker_stat, busy_turns),
-	PLX_STAT_ROW(struct plx_worker_stat, yields),
-	PLX_STAT_ROW(struct plx_worker_stat, sleeps),
-	PLX_STAT_ROW(struct plx_worker_stat, tag_sends),
-	PLX_STAT_ROW(struct plx_worker_stat, tag_recvs),
-	PLX_STAT_ROW(struct plx_worker_stat, tag_quick),
-	PLX_STAT_ROW(struct plx_worker_stat, eager_bytes_kept),
-	PLX_STAT_ROW(struct plx_worker_stat, eager_in_place),
-	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_bad_op),
-	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_bad_frag),
-	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_no_memory),
-	PLX_STAT_ROW(struct plx_worker_stat, rx_drop_refused),
-	PLX_STAT_ROW(struct plx_worker_stat, submits),
-	PLX_STAT_ROW(struct plx_worker_stat, direct),
+	ROW(turns), ROW(busy_turns), ROW(yields), ROW(sleeps), ROW(tag_sends), ROW(tag_recvs),
+	ROW(tag_quick), ROW(eager_bytes_kept), ROW(eager_in_place), ROW(rx_drop_bad_op),
+	ROW(rx_drop_bad_frag), ROW(rx_drop_no_memory), ROW(rx_drop_refused), ROW(submits),
+	ROW(direct),
 	PLX_STAT_END,
 };
 
