@@ -9,10 +9,13 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -31,6 +34,8 @@
 #define NAP_NS	 100000000u /* of the EAL, to measure the clock */
 #define OURS_NS	 1000000u
 #define EAL_SAYS 12345u
+#define BUFFER	 (1u << 20)
+#define BUFFER_PAGES ((long)(BUFFER / 4096))
 
 static const char *const *libraries;
 static bool no_clock;
@@ -214,6 +219,48 @@ start_cci(void *lib)
 	return init != NULL && init(CCI_ABI_VERSION, 0, &caps) == CCI_SUCCESS;
 }
 
+/* Two buffers of 1 MiB, as MPICH's of an accumulate. @return pages that were faulted in */
+static long
+buffers_come_and_go(void)
+{
+	struct rusage before, after;
+	void *volatile a, *volatile b;
+
+	getrusage(RUSAGE_SELF, &before);
+	a = malloc(BUFFER);
+	b = malloc(BUFFER);
+	if (a == NULL || b == NULL)
+		return BUFFER;
+	explicit_bzero(a, BUFFER); /* memset() is left out before free() */
+	explicit_bzero(b, BUFFER);
+	free(a);
+	free(b);
+	getrusage(RUSAGE_SELF, &after);
+	return after.ru_minflt - before.ru_minflt;
+}
+
+/* @return whether the heap keeps the memory of buffers */
+static int
+keeps_heap(void *lib)
+{
+	if (!start_ucp(lib))
+		return 0;
+	buffers_come_and_go(); /* the heap grows */
+	return buffers_come_and_go() < BUFFER_PAGES;
+}
+
+static int
+keeps_heap_unless_told(void *lib)
+{
+	return setenv("PLX_HEAP_KEEP", "0", 1) == 0 && !keeps_heap(lib);
+}
+
+static int
+keeps_heap_unless_set(void *lib)
+{
+	return mallopt(M_TRIM_THRESHOLD, 128 << 10) == 1 && !keeps_heap(lib);
+}
+
 /* In a process of its own. @return how often it napped for so long that a clock can be measured */
 static unsigned
 naps_of(const char *path, int (*start)(void *lib))
@@ -251,6 +298,14 @@ a_start_does_not_wait_for_the_eal_to_measure_the_clock(void)
 	UNIT_EQ(naps_of(libraries[1], start_cci), 0);
 }
 
+static void
+freed_buffers_are_not_faulted_in_anew(void)
+{
+	UNIT_EQ(naps_of(libraries[0], keeps_heap), 0);
+	UNIT_EQ(naps_of(libraries[0], keeps_heap_unless_told), 0);
+	UNIT_EQ(naps_of(libraries[0], keeps_heap_unless_set), 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -262,6 +317,7 @@ main(int argc, char **argv)
 		UNIT_TEST(cores_that_are_not_there_are_not_looked_for),
 		UNIT_TEST(every_core_that_may_be_used_is_there),
 		UNIT_TEST(a_start_does_not_wait_for_the_eal_to_measure_the_clock),
+		UNIT_TEST(freed_buffers_are_not_faulted_in_anew),
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = {

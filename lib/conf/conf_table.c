@@ -38,6 +38,8 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 		"Whether peers of this user map the heap of the program's own EAL, with its mbufs, and copy there."),
 	PLX_ROW_BOOL(PLX_CONF_EAL_TELEMETRY, "eal.telemetry", "no", false,
 		"Whether an EAL that Pollux starts opens its telemetry socket, for dpdk-telemetry.py."),
+	PLX_ROW_UINT(PLX_CONF_HEAP_KEEP, "heap.keep", "bytes", "16m", 0, 64u << 20, false,
+		"Freed memory that libc keeps for a process with a drop-in library; 0: as libc does."),
 	PLX_ROW_STR(PLX_CONF_REACTOR, "reactor.lcores", "", false,
 		"Cores of dedicated reactors as \"lcore:1,2\" or \"lcore:1-3\"; empty means inline."),
 	PLX_ROW_ENUM(PLX_CONF_REACTOR_IDLE, "reactor.idle", "grant", idle_choices, true,

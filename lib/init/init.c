@@ -195,6 +195,7 @@ start_all(const struct plx_conf *conf)
 	rc = plx_mem_init(plx_conf_u64(conf, PLX_CONF_EAL_HUGE) == PLX_CONF_AUTO);
 	if (rc != 0)
 		return rc;
+	init_heap(conf);
 	rc = plx_meet_settle(plx_conf_role_str(conf, PLX_CONF_ROLE_MEET_DIR, ""),
 		plx_conf_role_str(conf, PLX_CONF_ROLE_MEET_PEERS, "same"));
 	if (rc != 0)

@@ -26,6 +26,12 @@ bool init_eal_is_programs(void);
 /** The EAL that init_eal() starts needs its folder for files: of the telemetry socket. Writer: init_eal(). */
 extern bool init_has_files;
 
+/** The library is a drop-in: libc's heap is to keep freed memory. Writer: the drop-in, as it is loaded. */
+extern bool init_keeps_heap;
+
+/** Have libc's heap keep up to heap.keep bytes of freed memory, if init_keeps_heap. Thread: control. */
+void init_heap(const struct plx_conf *conf);
+
 /**
  * Try the system calls that the EAL needs at start, which a filter may refuse.
  * @return 0, or -errno and refused names the call
