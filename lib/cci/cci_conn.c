@@ -26,7 +26,7 @@ conn_get(struct cci_ep *ep, cci_conn_attribute_t attribute, const void *context)
 	c->pub.context = (void *)(uintptr_t)context;
 	c->magic = CCI_MAGIC_CONN;
 	c->ep = ep;
-	c->group_fd = -1;
+	c->member.fd = -1;
 	c->send_timeout_us = 0;
 	c->keepalive_us = ep->keepalive_us;
 	c->keepalive_epoch = ep->keepalive_epoch;

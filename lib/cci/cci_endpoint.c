@@ -17,13 +17,14 @@ static void
 on_lost(struct plx_worker *core)
 {
 	struct cci_ep *ep = plx_worker_user(core);
+	struct cci_conn *c;
 
 	ep->failed = true;
 	plx_lock_open(&ep->lock);
-	/* otherwise the service's name would be in use for as long as the child lives */
-	if (ep->service_fd >= 0)
-		close(ep->service_fd);
-	ep->service_fd = -1;
+	/* otherwise the names would be in use for as long as the child lives */
+	plx_name_lose(&ep->service);
+	LIST_FOREACH(c, &ep->joined, link)
+		plx_name_lose(&c->member);
 }
 
 static int
@@ -37,7 +38,7 @@ ep_open(struct cci_ep *ep, const struct cci_dev *d, const struct plx_conf *conf,
 	ep->pub.device = &d->pub;
 	ep->magic = CCI_MAGIC_EP;
 	plx_lock_open(&ep->lock);
-	ep->service_fd = -1;
+	ep->service.fd = -1;
 	ep->sends_max = plx_conf_u64(conf, PLX_CONF_CCI_SEND_BUFS);
 	ep->recvs_max = plx_conf_u64(conf, PLX_CONF_CCI_RECV_BUFS);
 	STAILQ_INIT(&ep->ready);
@@ -47,7 +48,7 @@ ep_open(struct cci_ep *ep, const struct cci_dev *d, const struct plx_conf *conf,
 	if (rc != 0)
 		return rc;
 	ep->plain = !ep->has_fd && !plx_worker_has_reactor(ep->core);
-	rc = service != NULL ? cci_service_publish(d->driver, service, ep->core, ep->uri, &ep->service_fd)
+	rc = service != NULL ? cci_service_publish(d->driver, service, ep->core, ep->uri, &ep->service)
 		: cci_uri_format(d->driver, ep->core, ep->uri);
 	if (rc != 0)
 		plx_worker_destroy(ep->core);
@@ -135,12 +136,8 @@ last_words(struct cci_ep *ep)
 void
 cci_ep_free(struct cci_ep *ep)
 {
-	int fd = ep->service_fd;
-
 	last_words(ep);
-	ep->service_fd = -1; /* first: a child that is forked now closes its own */
-	if (fd >= 0)
-		close(fd);
+	plx_name_end(&ep->service);
 	while (!LIST_EMPTY(&ep->joined))
 		cci_group_leave(LIST_FIRST(&ep->joined));
 	plx_worker_destroy(ep->core);

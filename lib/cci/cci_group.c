@@ -40,13 +40,12 @@ static int
 group_publish(struct cci_conn *c, const char *name)
 {
 	uint8_t data[PLX_WIRE_ADDR_MAX + ID_LEN];
-	int len = plx_worker_addr(c->ep->core, data, PLX_WIRE_ADDR_MAX), rc;
+	int len = plx_worker_addr(c->ep->core, data, PLX_WIRE_ADDR_MAX);
 
 	if (len < 0)
 		return len;
 	memcpy(data + len, &c->chan.id, ID_LEN);
-	rc = plx_name_publish(name, data, len + ID_LEN, &c->group_fd);
-	return rc == -EMSGSIZE ? -ENOSYS : rc; /* the port has no groups, and its address is long */
+	return plx_name_publish(name, data, len + ID_LEN, &c->member);
 }
 
 /* Publish first, then look: of two that join at once one sees the other. */
@@ -82,8 +81,7 @@ cci_group_join(struct cci_conn *c, const char *uri)
 		return 0;
 	rc = group_join(c, group);
 	if (rc != 0) {
-		if (c->group_fd >= 0)
-			close(c->group_fd);
+		plx_name_end(&c->member);
 		plx_worker_chan_end(w, &c->chan);
 		return rc;
 	}
@@ -95,9 +93,8 @@ cci_group_join(struct cci_conn *c, const char *uri)
 void
 cci_group_leave(struct cci_conn *c)
 {
-	if (c->group_fd < 0)
+	if (c->member.fd < 0)
 		return;
 	LIST_REMOVE(c, link);
-	close(c->group_fd);
-	c->group_fd = -1;
+	plx_name_end(&c->member);
 }

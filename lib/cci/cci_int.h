@@ -104,7 +104,7 @@ struct cci_ep {
 	bool failed; /* its device has, and the application was notified */
 	bool awake; /* the descriptor is readable, whatever comes */
 	uint32_t n_looks; /* empty looks at the armed worker */
-	int service_fd; /* -1: at no service */
+	struct plx_name service; /* its address, if it has one */
 	struct plx_pool conns;
 	LIST_HEAD(, cci_mr) mrs[CCI_MR_HASH];
 	LIST_HEAD(, cci_conn) joined; /* to groups */
@@ -119,9 +119,9 @@ struct cci_conn {
 	uint32_t magic;
 	uint32_t send_timeout_us;
 	uint32_t keepalive_us, keepalive_epoch; /* its own, if the epoch is the endpoint's */
-	int group_fd; /* -1: published in no group */
+	struct plx_name member; /* of a group without the device's help */
 	struct cci_ep *ep;
-	LIST_ENTRY(cci_conn) link; /* of those with a group_fd */
+	LIST_ENTRY(cci_conn) link; /* of those that are a member */
 	struct plx_chan chan; /* its memory stays a channel's while the endpoint lives */
 };
 
@@ -187,7 +187,7 @@ bool cci_service_is_good(const char *service);
  * @return 0; -EBUSY it is taken; or another -errno
  */
 int cci_service_publish(const char *driver, const char *service, const struct plx_worker *w,
-	char *uri, int *fd);
+	char *uri, struct plx_name *out);
 
 /** The address that a URI names for this driver. @return 0; -EINVAL; -ECONNREFUSED no such service */
 int cci_uri_parse(const char *uri, const char *driver, struct plx_wire_addr *addr);

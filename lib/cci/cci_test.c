@@ -6,6 +6,7 @@
  * As root it also tests what another user can do about a name.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "cci_int.h"
+#include "plx_meet.h"
 #include "plx_unit.h"
 
 static struct cci_ini ini;
@@ -161,25 +163,25 @@ what_is_published_is_found_until_it_ends(void)
 {
 	uint8_t data[PLX_NAME_DATA_MAX + 1];
 	struct heard h = {.n = 0};
+	struct plx_name p, q;
 	char name[64];
-	int fd, fd2;
 
 	if (!names_are_listed())
 		return;
 	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
 	unit_fill(data, sizeof(data), 4);
-	UNIT_EQ(plx_name_publish(name, data, sizeof(data), &fd), -EMSGSIZE);
+	UNIT_EQ(plx_name_publish(name, data, sizeof(data), &p), -EMSGSIZE);
 	UNIT_EQ(plx_name_each(name, hear, &h), 0);
-	UNIT_EQ_FATAL(plx_name_publish(name, data, PLX_NAME_DATA_MAX, &fd), 0);
-	UNIT_EQ(plx_name_publish(name, data, PLX_NAME_DATA_MAX, &fd2), -EADDRINUSE);
+	UNIT_EQ_FATAL(plx_name_publish(name, data, PLX_NAME_DATA_MAX, &p), 0);
 	UNIT_EQ(plx_name_each(name, hear, &h), 1);
 	UNIT_EQ(h.len, PLX_NAME_DATA_MAX);
 	UNIT_SAME(h.data, data, PLX_NAME_DATA_MAX);
-	UNIT_EQ_FATAL(plx_name_publish(name, data, 5, &fd2), 0);
+	UNIT_EQ_FATAL(plx_name_publish(name, data, 5, &q), 0);
 	h.n = 0;
 	UNIT_EQ(plx_name_each(name, hear, &h), 2);
-	close(fd);
-	close(fd2);
+	plx_name_end(&p);
+	plx_name_end(&q);
+	plx_name_end(&q); /* once more is nothing */
 	UNIT_EQ(plx_name_each(name, hear, &h), 0);
 }
 
@@ -238,11 +240,11 @@ squat(const struct sockaddr_un *a, socklen_t len, const char *name)
 static void
 publish_too(const struct sockaddr_un *a, socklen_t len, const char *name)
 {
-	int fd;
+	struct plx_name p;
 
 	(void)a;
 	(void)len;
-	if (plx_name_publish(name, "theirs", 6, &fd) != 0)
+	if (plx_name_publish(name, "theirs", 6, &p) != 0)
 		_exit(1);
 }
 
@@ -253,24 +255,25 @@ name_of_another_user_is_not_found(void)
 	struct sockaddr_un a = {0};
 	socklen_t len = sizeof(a);
 	struct heard h = {.n = 0};
+	struct plx_name p;
 	char name[64];
-	int fd, other;
 	pid_t pid;
+	int other;
 
 	if (!names_are_listed())
 		return;
 	if (geteuid() != 0)
 		return; /* nobody else to be */
 	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
-	UNIT_EQ_FATAL(plx_name_publish(name, "ours", 4, &fd), 0);
-	UNIT_EQ(getsockname(fd, (struct sockaddr *)&a, &len), 0);
-	close(fd); /* or the other would have it */
+	UNIT_EQ_FATAL(plx_name_publish(name, "ours", 4, &p), 0);
+	UNIT_EQ(getsockname(p.fd, (struct sockaddr *)&a, &len), 0);
+	plx_name_end(&p); /* or the other would have it */
 	pid = stranger(squat, &a, len, name, &other);
-	UNIT_EQ_FATAL(plx_name_publish(name, "ours", 4, &fd), 0);
+	UNIT_EQ_FATAL(plx_name_publish(name, "ours", 4, &p), 0);
 	UNIT_EQ(plx_name_each(name, hear, &h), 1);
 	UNIT_EQ(h.len, 4);
 	UNIT_SAME(h.data, "ours", 4);
-	close(fd);
+	plx_name_end(&p);
 	UNIT_EQ(plx_name_each(name, hear, &h), 0);
 	stranger_leaves(pid, other);
 }
@@ -280,9 +283,10 @@ static void
 names_of_two_users_differ(void)
 {
 	struct heard h = {.n = 0};
+	struct plx_name p;
 	char name[64];
-	int fd, other;
 	pid_t pid;
+	int other;
 
 	if (!names_are_listed())
 		return;
@@ -291,65 +295,134 @@ names_of_two_users_differ(void)
 	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
 	pid = stranger(publish_too, &(struct sockaddr_un){0}, 0, name, &other);
 	UNIT_EQ(plx_name_each(name, hear, &h), 0);
-	UNIT_EQ_FATAL(plx_name_publish(name, "theirs", 6, &fd), 0);
+	UNIT_EQ_FATAL(plx_name_publish(name, "theirs", 6, &p), 0);
 	UNIT_EQ(plx_name_each(name, hear, &h), 1);
-	close(fd);
+	plx_name_end(&p);
 	stranger_leaves(pid, other);
+}
+
+/* All that the system shows of a socket is its name. */
+static void
+ask_anyway(const struct sockaddr_un *a, socklen_t len, const char *name)
+{
+	struct {
+		uint64_t host, proc, id;
+	} where;
+	const char *text = a->sun_path + 1 + 8; /* behind the hash */
+	struct plx_answer got;
+	struct plx_proc whom;
+	struct plx_ask ask;
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	(void)name;
+	if (plx_wire_untext(text, a->sun_path + len - offsetof(struct sockaddr_un, sun_path) - text, &where, sizeof(where)) !=
+		sizeof(where))
+		_exit(1);
+	whom = (struct plx_proc){.host = where.host, .id = where.proc};
+	if (plx_meet_settle("", "all") != 0 || plx_ask_open(&ask, &whom, where.id) != 0 ||
+		plx_ask_wait(&ask, &got, PLX_ASK_MS) != -ESRCH)
+		_exit(1);
+	if (connect(fd, (const struct sockaddr *)a, len) != -1 || errno != EPERM ||
+		sendto(fd, "x", 1, MSG_DONTWAIT, (const struct sockaddr *)a, len) != -1)
+		_exit(1);
+}
+
+/* Although processes of all users are admitted to shared memory. */
+static void
+other_users_get_the_name_and_not_the_bytes(void)
+{
+	struct sockaddr_un a[2] = {{0}};
+	socklen_t len[2] = {sizeof(a[0]), sizeof(a[0])};
+	struct heard h = {.n = 0};
+	struct plx_name p[2];
+	char name[64];
+	pid_t pid;
+	int other;
+
+	if (!names_are_listed())
+		return;
+	UNIT_EQ_FATAL(plx_meet_settle("", "all"), 0);
+	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
+	for (unsigned i = 0; i < 2; i++) {
+		UNIT_EQ_FATAL(plx_name_publish(name, "ours", 4, &p[i]), 0);
+		UNIT_EQ(getsockname(p[i].fd, (struct sockaddr *)&a[i], &len[i]), 0);
+	}
+	/* The same bytes: what shows differs by the number of the offer, which is random. */
+	UNIT_EQ(len[0], len[1]);
+	UNIT_EQ(len[0], offsetof(struct sockaddr_un, sun_path) + 1 + 8 + 32);
+	UNIT_TRUE(memcmp(a[0].sun_path + 1 + 8 + 22, a[1].sun_path + 1 + 8 + 22, 10) != 0);
+	if (geteuid() == 0) {
+		pid = stranger(ask_anyway, &a[0], len[0], name, &other);
+		stranger_leaves(pid, other);
+	}
+	UNIT_EQ(plx_name_each(name, hear, &h), 2);
+	UNIT_SAME(h.data, "ours", 4);
+	for (unsigned i = 0; i < 2; i++)
+		plx_name_end(&p[i]);
+	UNIT_EQ(plx_meet_settle("", "same"), 0);
 }
 
 static void
 bytes_of_every_length_and_value_are_published(void)
 {
 	uint8_t data[PLX_NAME_DATA_MAX];
+	struct plx_name p;
 	struct heard h;
 	char name[64];
-	int fd;
 
 	if (!names_are_listed())
 		return;
 	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
-	for (size_t len = 0; len <= sizeof(data); len++) {
+	for (size_t len = 0; len <= sizeof(data); len += len < 8 ? 1 : 127) {
 		for (unsigned value = 0; value < 3; value++) {
 			h = (struct heard){.n = 0};
 			memset(data, value == 0 ? 0 : 255, len);
 			if (value == 2)
 				unit_fill(data, len, len);
-			UNIT_EQ_FATAL(plx_name_publish(name, data, len, &fd), 0);
+			UNIT_EQ_FATAL(plx_name_publish(name, data, len, &p), 0);
 			UNIT_EQ(plx_name_each(name, hear, &h), 1);
 			UNIT_EQ(h.len, len);
 			UNIT_SAME(h.data, data, len);
-			close(fd);
+			plx_name_end(&p);
 		}
 	}
 }
 
-/* What others bind is no bytes, unless it is text of some. */
+/* Names that lead nowhere: too short, too long, no text, of nobody, of nothing that we offer. */
 static void
-what_is_no_text_is_not_found(void)
+what_leads_nowhere_is_not_found(void)
 {
-	static const char *const bad[] = {"0", "000000", "00 ", "0@", "#####", "##", "~~"};
+	static const struct {
+		int at; /* of the name's characters, from the end */
+		const char *text;
+	} bad[] = {{0, "A"}, {-1, ""}, {-32, ""}, {-1, "~"}, {-8, "AA AAAAA"}, {-32, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
+		{-20, "AAAAAAAAA"}, {-9, "AAAAAAAAA"}};
 	struct sockaddr_un a;
 	struct heard h = {.n = 0};
+	struct plx_name p;
 	char name[64];
-	int fd;
 
 	if (!names_are_listed())
 		return;
 	snprintf(name, sizeof(name), "cci-unit-test-%d", getpid());
-	UNIT_EQ_FATAL(plx_name_publish(name, "", 0, &fd), 0);
+	UNIT_EQ_FATAL(plx_name_publish(name, "", 0, &p), 0);
 	for (size_t i = 0; i < RTE_DIM(bad); i++) {
 		socklen_t len = sizeof(a);
 		int other = socket(AF_UNIX, SOCK_DGRAM, 0);
+		size_t n = strlen(bad[i].text);
+		char *end;
 
-		UNIT_EQ(getsockname(fd, (struct sockaddr *)&a, &len), 0);
-		memcpy((char *)&a + len, bad[i], strlen(bad[i]));
-		UNIT_EQ(bind(other, (struct sockaddr *)&a, len + strlen(bad[i])), 0);
+		UNIT_EQ(getsockname(p.fd, (struct sockaddr *)&a, &len), 0);
+		end = (char *)&a + len + bad[i].at;
+		memcpy(end, bad[i].text, n);
+		len = n < 8 ? end + n - (char *)&a : len;
+		UNIT_EQ(bind(other, (struct sockaddr *)&a, len), 0);
 		h.n = 0;
 		UNIT_EQ(plx_name_each(name, hear, &h), 1);
 		UNIT_EQ(h.len, 0);
 		close(other);
 	}
-	close(fd);
+	plx_name_end(&p);
 }
 
 /* -- statuses -- */
@@ -378,8 +451,9 @@ main(void)
 		UNIT_TEST(what_is_published_is_found_until_it_ends),
 		UNIT_TEST(name_of_another_user_is_not_found),
 		UNIT_TEST(names_of_two_users_differ),
-	UNIT_TEST(bytes_of_every_length_and_value_are_published),
-	UNIT_TEST(what_is_no_text_is_not_found),
+		UNIT_TEST(other_users_get_the_name_and_not_the_bytes),
+		UNIT_TEST(bytes_of_every_length_and_value_are_published),
+		UNIT_TEST(what_leads_nowhere_is_not_found),
 		UNIT_TEST(errors_of_the_core_have_a_status),
 		CU_TEST_INFO_NULL,
 	};

@@ -63,22 +63,27 @@ found_one(const void *data, size_t len, void *arg)
 {
 	struct found *f = arg;
 
+	if (data == NULL || len > sizeof(f->addr)) {
+		f->n_others++;
+		return;
+	}
 	memcpy(f->addr, data, len);
 	f->len = len;
 }
 
-/* The same bytes are the same one, which is found twice if the kernel's list changes meanwhile. */
+/* The same bytes are the same one, which is found twice if the kernel's list changes meanwhile. One that does not
+ * answer is another. */
 static void
 found_another(const void *data, size_t len, void *arg)
 {
 	struct found *f = arg;
 
-	f->n_others += len != f->len || memcmp(data, f->addr, len) != 0;
+	f->n_others += data == NULL || len != f->len || memcmp(data, f->addr, len) != 0;
 }
 
 int
 cci_service_publish(const char *driver, const char *service, const struct plx_worker *w, char *uri,
-	int *fd)
+	struct plx_name *out)
 {
 	struct found f = {.n_others = 0};
 	int len = plx_worker_addr(w, f.addr, sizeof(f.addr));
@@ -89,14 +94,13 @@ cci_service_publish(const char *driver, const char *service, const struct plx_wo
 		return len;
 	f.len = len;
 	service_name(driver, service, name, sizeof(name));
-	rc = plx_name_publish(name, f.addr, len, fd);
+	rc = plx_name_publish(name, f.addr, len, out);
 	if (rc != 0)
 		return rc;
 	/* Two that start at once see each other, and perhaps neither gets it. */
 	rc = plx_name_each(name, found_another, &f);
 	if (rc < 0 || f.n_others != 0) {
-		close(*fd);
-		*fd = -1;
+		plx_name_end(out);
 		return rc < 0 ? rc : -EBUSY;
 	}
 	snprintf(uri, CCI_URI_MAX, "%s" SEPARATOR SERVICE "%s", driver, service);
@@ -114,6 +118,8 @@ service_find(const char *driver, const char *service, struct plx_wire_addr *addr
 	service_name(driver, service, name, sizeof(name));
 	if (plx_name_each(name, found_one, &f) <= 0)
 		return -ECONNREFUSED;
+	if (f.len == 0 && f.n_others != 0)
+		return -ETIMEDOUT; /* it is stopped */
 	return f.len < PLX_WIRE_ADDR_HEAD || plx_wire_addr_len(f.addr) != f.len
 		? -ECONNREFUSED : plx_wire_addr_unpack(f.addr, addr);
 }

@@ -187,24 +187,37 @@ int plx_cm_listener_addr(const struct plx_cm_listener *l, struct sockaddr_storag
 
 /* name.c */
 
-#define PLX_NAME_DATA_MAX 154 /* an address of one port is up to 93 */
+#define PLX_NAME_DATA_MAX 516 /* a worker's address, and a number */
 
 /** @return a hash of a name. Thread: any. */
 uint64_t plx_name_hash(const char *name);
 
+/** What is published, with fd >= 0. Owner: the caller. */
+struct plx_name {
+	int fd;
+	uint64_t id;
+};
+
 /**
- * Let other processes of this user and machine find len bytes by name, until *fd is closed.
- * Errors: -EADDRINUSE the same bytes are published under this name already; -EMSGSIZE over
- * PLX_NAME_DATA_MAX; those of socket. Thread: any.
+ * Let other processes of this user and machine, and no others, find len bytes by name, until
+ * plx_name_end(). The first one starts the thread that answers (plx_meet.h). Errors: -EMSGSIZE over
+ * PLX_NAME_DATA_MAX; those of socket and of plx_meet_offer(). Thread: any. Blocks: may.
  */
-int plx_name_publish(const char *name, const void *data, size_t len, int *fd);
+int plx_name_publish(const char *name, const void *data, size_t len, struct plx_name *out);
+
+/** Accepts one with fd -1, which it is then. Thread: one at a time. Blocks: may. */
+void plx_name_end(struct plx_name *n);
+
+/** The same in a forked child, inside of fork(): the bytes are the parent's. */
+void plx_name_lose(struct plx_name *n);
 
 /**
  * Call fn with all bytes that this user's processes have published under this name; the
- * same bytes may come twice while other sockets are opened and closed.
- * @return how many, or -errno. Thread: any. Blocks: may (netlink). Allocates: no. Errors:
- *   -EOPNOTSUPP the kernel, before 5.3, does not report the owner of a socket; those of
- *   netlink.
+ * same bytes may come twice while other sockets are opened and closed. Data is NULL for those of a
+ * process that does not answer: it is stopped, or has too many questions.
+ * @return how many, or -errno. Thread: any. Blocks: may (netlink; 2 s for each process that is
+ *   stopped). Allocates: no. Errors: -EOPNOTSUPP the kernel, before 5.3, does not report the owner of
+ *   a socket; those of netlink.
  */
 int plx_name_each(const char *name, void (*fn)(const void *data, size_t len, void *arg), void *arg);
 

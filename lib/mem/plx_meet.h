@@ -34,7 +34,7 @@
 /** Kinds of descriptors; an unused place is -1. */
 enum plx_meet_fd {
 	PLX_MEET_MEM,  /* a segment */
-	PLX_MEET_BELL, /* a socket: a send to it wakes the owner */
+	PLX_MEET_BELL, /* a socket: a send to it wakes the owner, or it holds bytes (name.c of lib/cm) */
 	PLX_MEET_PID,  /* a pidfd of the process, which the library adds */
 	PLX_MEET_FDS,
 };
