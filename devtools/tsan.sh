@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 #
-# tsan.sh - build with the thread sanitizer, run the suite "threads", all of ucp with a reactor, and the
-# contract of net_tcp
+# tsan.sh - build with the thread sanitizer, run the suite "threads", all of ucp with a reactor, and, of
+# net_tcp, its contract and the programs with several threads, with and without a reactor
 #
 # usage: tsan.sh
 # BUILD names the build folder, build-tsan when not set. DPDK's rings order by compiler
@@ -23,4 +23,9 @@ ninja -C "$build" test/ucp_threads_test test/cci_threads_test test/ucp_api_test 
 export TSAN_OPTIONS="suppressions=$PWD/test/tsan.supp history_size=4 halt_on_error=0 exitcode=66"
 meson test -C "$build" --no-rebuild --suite threads --print-errorlogs &&
 	meson test -C "$build" --no-rebuild --print-errorlogs ucp_api_reactor &&
-	"$build"/test/unit/dev_contract_test net_tcp
+	"$build"/test/unit/dev_contract_test net_tcp || exit
+for face in ucp cci; do
+	for reactor in "" "lcore:$(($(nproc) - 1))"; do
+		PLX_WORKER_DEVICES=net_tcp PLX_REACTOR=$reactor "$build"/test/${face}_threads_test || exit
+	done
+done

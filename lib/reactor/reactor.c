@@ -85,6 +85,7 @@ reactor_loop(void *arg)
 		if (unlikely(c.last >= r->look_at))
 			reactor_grant_to_waiters(r, c.last);
 	}
+	atomic_store_explicit(&r->ended, true, memory_order_release); /* pairs with thread_join() */
 	return 0;
 }
 
@@ -136,6 +137,8 @@ thread_join(struct plx_reactor *r)
 		pthread_join(r->thread, NULL);
 	else
 		rte_eal_wait_lcore(r->lcore);
+	/* The EAL orders this, too, but is not instrumented: the thread sanitizer does not see that. */
+	(void)atomic_load_explicit(&r->ended, memory_order_acquire);
 }
 
 /* In a child, whose EAL the parent has set up, on any core. @return 0 or -errno */

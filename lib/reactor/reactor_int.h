@@ -60,6 +60,7 @@ struct plx_reactor {
 
 	/* writer: control */
 	alignas(64) _Atomic bool stop;
+	_Atomic bool ended; /* writer: owner */
 	bool beside; /* in a thread of its own */
 	_Atomic unsigned idle;
 	_Atomic uint64_t idle_turns;
