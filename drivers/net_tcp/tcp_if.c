@@ -58,17 +58,18 @@ net_has(const char *word, const struct tcp_ip *ip)
 {
 	char text[INET6_ADDRSTRLEN + 4];
 	struct tcp_ip net = {.family = strchr(word, ':') != NULL ? 6 : 4};
-	unsigned long bits = 8 * tcp_ip_len(&net);
-	char *slash;
+	unsigned bits = 8 * (unsigned)tcp_ip_len(&net);
+	char *slash, more;
 
 	snprintf(text, sizeof(text), "%s", word);
 	slash = strchr(text, '/');
 	if (slash != NULL) {
 		*slash = '\0';
-		bits = strtoul(slash + 1, NULL, 10);
+		if (sscanf(slash + 1, "%3u%c", &bits, &more) != 1)
+			return false;
 	}
 	return inet_pton(net.family == 4 ? AF_INET : AF_INET6, text, net.bytes) == 1 &&
-		bits <= 8 * tcp_ip_len(&net) && same_net(&net, ip, (unsigned)bits);
+		bits <= 8 * tcp_ip_len(&net) && same_net(&net, ip, bits);
 }
 
 /* Whether the list names the interface or a network that the address is in. */
