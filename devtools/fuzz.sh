@@ -6,7 +6,8 @@
 #
 # usage: fuzz.sh [SECONDS] [TARGET...]
 # SECONDS for each target, 10 when not given, 0 to build only. TARGET=N takes N seconds. All targets
-# when none is named: the two with most states twice as long, those of short texts half as long.
+# when none is named: those with most states, and of all that net_tcp reads from sockets, twice as long,
+# those of short texts and of packed bytes half as long.
 # BUILD names the build folder, build-fuzz when not set. What is found new goes to
 # BUILD/corpus, what fails to BUILD/found; test/fuzz/corpus is only read.
 set -u
@@ -18,7 +19,7 @@ seconds=${1:-10}
 shift
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] ||
-	targets=({wire,chan}=$((2 * seconds)) addr rkey conn shm tcp udp {ini,uri,ucx,meet}=$((seconds / 2)))
+	targets=({wire,chan,tcp,udp}=$((2 * seconds)) conn shm {addr,rkey,ini,uri,ucx,meet}=$((seconds / 2)))
 failed=0
 
 if [ ! -f "$build/build.ninja" ]; then
