@@ -215,6 +215,7 @@ struct plx_rndv {
 	TAILQ_HEAD(, plx_rndv_rx) recvs; /* receivers with work */
 	TAILQ_HEAD(, plx_rndv_tx) sends; /* senders that help or send fragments */
 	uint32_t n_recvs, n_sends;
+	bool later; /* set while a call posts: what it finds or moves is left to the next turn */
 	struct plx_req_ids ids;
 	uint32_t scheme; /* PLX_RNDV_x */
 	const struct rndv_schemes *schemes;

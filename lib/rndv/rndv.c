@@ -608,6 +608,27 @@ recv_start(struct plx_rndv *r, struct plx_req *req)
 	return rc == 0 && v->list != NULL ? read_start(r, req) : rc;
 }
 
+/* A call that posts does not copy, and does not ask the sender, as that may have to wake its thread. */
+static int
+recv_later(struct plx_rndv *r, struct plx_req *req)
+{
+	rndv_recv_start_run(r, req, RNDV_BEGIN);
+	return 0;
+}
+
+unsigned
+rndv_begin_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
+{
+	int rc;
+
+	rndv_batch_run(r, b);
+	rndv_recv_stop_run(r, req);
+	rc = recv_start(r, req);
+	if (rc != 0)
+		rndv_recv_end(r, req, rc);
+	return 1;
+}
+
 void
 plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t len,
 	struct plx_req *req)
@@ -642,7 +663,7 @@ plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *
 	rc = plx_ep_connect(ep);
 	if (rc == 0 || plx_ep_may_pass(rc)) {
 		plx_ep_wait(ep, &v->wait, PLX_CONN_NONE, recv_wait_fail);
-		rc = recv_start(r, req);
+		rc = r->later ? recv_later(r, req) : recv_start(r, req);
 	}
 	if (rc != 0)
 		rndv_recv_end(r, req, rc);

@@ -13,6 +13,7 @@
 /** The part that a request in a run list plays. */
 enum rndv_role {
 	RNDV_IDLE,
+	RNDV_BEGIN, /* receiver: the next turn chooses the scheme */
 	RNDV_GET,
 	RNDV_SPLIT,
 	RNDV_DRAIN, /* a SPLIT that failed: waits until its helper has stopped */
@@ -96,6 +97,8 @@ struct plx_req *rndv_recv_find(struct plx_rndv *r, struct plx_ep *ep, struct plx
 struct plx_req *rndv_send_asked(struct plx_rndv *r, struct plx_ep *ep, struct plx_wire_id sreq,
 	struct plx_wire_id rreq);
 void rndv_send_end(struct plx_rndv *r, struct plx_req *req, int err);
+/** Of a receive that a posting call has matched. */
+unsigned rndv_begin_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
 void rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err);
 /** All of it was read, or no more can be: it completes with err, if the buffer was still valid. */
 void rndv_read_end(struct plx_rndv *r, struct plx_req *req, int err);

@@ -17,6 +17,7 @@ static const struct rndv_schemes schemes = {
 		[RNDV_LIST] = rndv_where_start,
 	},
 	.step = {
+		[RNDV_BEGIN] = rndv_begin_step,
 		[RNDV_GET] = rndv_get_step,
 		[RNDV_SPLIT] = rndv_split_step,
 		[RNDV_DRAIN] = rndv_drain_step,

@@ -141,7 +141,6 @@ struct plx_worker {
 	alignas(PLX_LINE) uint64_t empty_turns;
 	uint8_t waits; /* PLX_WAIT_x */
 	bool holds; /* queues keep back what this turn sends, until its end */
-	bool behind_post; /* the turn is part of a call that posts: it moves no long data */
 	uint64_t timers_turn; /* the next of stat.turns to look at the timers */
 	uint64_t due_turn; /* of stat.turns: when a look will not do, PLX_WORKER_LOOKS behind the last that was more */
 	int32_t turn_due; /* granted: calls of posting threads until the next turn */

@@ -41,9 +41,9 @@ worker_free_after_call(struct plx_worker *w)
 void
 worker_give_behind_turn(struct plx_worker *w)
 {
-	w->behind_post = true;
+	w->rndv.later = true;
 	w->poller.fn(w, true);
-	w->behind_post = false;
+	w->rndv.later = false;
 	plx_poller_give(&w->poller, TURN_COUNTS);
 }
 
@@ -136,9 +136,13 @@ worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
 {
 	struct plx_inbox_cell *c;
 	uint64_t pos;
+	bool later;
 
 	if (worker_begin(w)) {
+		later = w->rndv.later;
+		w->rndv.later = true;
 		fn(arg);
+		w->rndv.later = later;
 		worker_end(w, true);
 		return;
 	}

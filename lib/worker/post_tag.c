@@ -290,6 +290,8 @@ static __rte_noinline void
 recv_submit(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_t mask,
 	struct plx_req *req)
 {
+	bool later;
+
 	/* The owner's fields of the request stay in its cache. */
 	plx_req_flag(req, PLX_REQ_RECV);
 	if (unlikely(!worker_begin(w))) {
@@ -298,7 +300,10 @@ recv_submit(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_
 	}
 	req->buf = buf;
 	req->len = len;
+	later = w->rndv.later;
+	w->rndv.later = true;
 	tag_recv(w, req, tag, mask);
+	w->rndv.later = later;
 	worker_end(w, false);
 	worker_leave_long(w, len);
 }

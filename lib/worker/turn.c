@@ -139,7 +139,7 @@ work(struct plx_worker *w)
 
 	if (unlikely(w->n_holding != 0))
 		worker_hold(w);
-	if (plx_rndv_work(&w->rndv) != 0 && !w->behind_post)
+	if (plx_rndv_work(&w->rndv) != 0 && !w->rndv.later)
 		n = plx_rndv_run(&w->rndv);		/* 3 next pieces of large messages */
 	n += plx_rma_run(&w->rma);			/* 4 of puts, gets, atomics */
 	n += plx_eps_flush(&w->eps);			/* 5 what the devices did not take */

@@ -1093,6 +1093,41 @@ a_post_moves_no_long_data(void)
 	unit_workers_close(&u);
 }
 
+/* Asking the sender for help may have to wake it, which takes longer than the post itself. */
+static void
+a_post_leaves_what_is_announced_to_the_next_turn(void)
+{
+	struct plx_worker *w = dedicated_open();
+	struct plx_req *send = unit_send(&u, 0, 1, from, LEN, 1, false), *req;
+	const struct plx_rndv_stat *s = &w->rndv.stat;
+
+	for (unsigned i = 0; i < 100 && plx_tag_stats(w->tag)->kept == 0; i++) {
+		plx_worker_turn(u.w[0]);
+		plx_worker_turn(w);
+	}
+	UNIT_EQ_FATAL(plx_tag_stats(w->tag)->kept, 1);
+	memset(to, 0, LEN);
+	w->poller.gate.bias.to = PLX_GATE_ONE;
+	req = post_recv(w, LEN);
+	UNIT_EQ(plx_tag_stats(w->tag)->kept, 0);
+	UNIT_EQ(s->recvs, 1);
+	UNIT_EQ(s->get + s->split + s->frag + s->put, 0);
+	UNIT_TRUE(!TAILQ_EMPTY(&w->rndv.recvs)); /* its reactor is not to sleep */
+	plx_worker_turn(w);
+	UNIT_EQ(s->get + s->split + s->frag + s->put, 1);
+	w->poller.gate.bias.to = PLX_GATE_ONE; /* it had them returned */
+	for (unsigned i = 0; i < 100 && !plx_req_is_done(req); i++) {
+		plx_worker_progress(w);
+		plx_worker_turn(u.w[0]);
+	}
+	UNIT_TRUE(plx_req_is_done(req));
+	UNIT_SAME(to, from, LEN);
+	plx_req_put(req);
+	UNIT_END(&u, send, 0);
+	dedicated_end(w);
+	unit_workers_close(&u);
+}
+
 static unsigned arms;
 
 static int
@@ -2169,6 +2204,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(turns_that_are_granted_do_not_say_that_the_reactor_ran_posts),
 	UNIT_TEST(who_posts_plainly_gives_turns_too_and_wakes_who_sleeps),
 	UNIT_TEST(a_post_moves_no_long_data),
+	UNIT_TEST(a_post_leaves_what_is_announced_to_the_next_turn),
 	UNIT_TEST(who_takes_turns_of_a_reactor_that_sleeps_looks_whether_it_still_may),
 	UNIT_TEST(who_waits_for_a_receiver_that_it_woke_leaves_it_the_core),
 	UNIT_TEST(who_naps_is_woken_by_what_it_is_told),
