@@ -22,7 +22,8 @@
 #define TAG_SCAN_MAX  8     /* unexpected messages that are scanned, whatever the mask */
 #define TAG_MSG_LINES 3     /* cache lines of a message that are read, with what embeds it */
 #define TAG_FEED_N    2     /* messages indexed by one keep(), so that indexes catch up */
-#define TAG_FEED_IDLE 65536 /* keeps and finds after which an unused index is no longer fed */
+#define TAG_FEED_IDLE 4096  /* keeps and finds after which an unused index is no longer fed, */
+#define TAG_OTHER_IDLE 65536 /* and after which another mask may have it */
 
 /* Index the message at ix->cur; false when the table is full and cannot grow. */
 static bool
@@ -76,7 +77,7 @@ index_new(struct plx_tag *t, uint64_t mask)
 		for (i = 1; i < PLX_TAG_MAX_INDEXES; i++)
 			if (t->indexes[i].asked < ix->asked)
 				ix = &t->indexes[i];
-		if (t->clock - ix->asked < TAG_FEED_IDLE && t->scan_debt < 4 * t->stat.kept)
+		if (t->clock - ix->asked < TAG_OTHER_IDLE && t->scan_debt < 4 * t->stat.kept)
 			return NULL;
 		tag_table_reset(&ix->table);
 		PLX_STAT_INC(t->stat.index_recycled);

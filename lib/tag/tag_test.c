@@ -504,6 +504,27 @@ cost_in_steps_does_not_follow_depth(void)
 	plx_tag_destroy(t);
 }
 
+/* A message that is taken leaves only the indexes that somebody asks. */
+static void
+an_index_that_nobody_asks_is_left_behind_and_catches_up(void)
+{
+	enum { N = 10000 };
+	static struct plx_tag_msg m[N];
+	struct plx_tag *t = engine();
+
+	for (int i = 0; i < N; i++) {
+		plx_tag_keep(t, &m[i], i);
+		CU_ASSERT_PTR_EQUAL(plx_tag_find(t, i, i < 16 ? EXACT : ANY_SOURCE), &m[i]);
+	}
+	CU_ASSERT_EQUAL(t->indexes[0].mask, EXACT);
+	CU_ASSERT(t->indexes[0].fed < m[N / 2].seq);
+	plx_tag_take(t, &m[N - 2]); /* not in it */
+	CU_ASSERT_PTR_EQUAL(plx_tag_find(t, N - 1, EXACT), &m[N - 1]);
+	CU_ASSERT_EQUAL(t->indexes[0].fed, m[N - 1].seq);
+	CU_ASSERT_PTR_NULL(plx_tag_find(t, N - 2, EXACT));
+	plx_tag_destroy(t);
+}
+
 static void
 never_repeating_tags_do_not_grow_a_table(void)
 {
@@ -984,6 +1005,7 @@ static CU_TestInfo order_tests[] = {
 static CU_TestInfo depth_tests[] = {
 	TEST(tags_chosen_to_collide_do_not),
 	TEST(cost_in_steps_does_not_follow_depth),
+	TEST(an_index_that_nobody_asks_is_left_behind_and_catches_up),
 	TEST(never_repeating_tags_do_not_grow_a_table),
 	TEST(deep_posted_queue_grows_and_drains_right),
 	TEST(deep_unexpected_queue_grows_and_drains_right),
