@@ -181,8 +181,18 @@ proc append-path {args} {puts "append $args"}
 source %s
 """
 
+
+def the_source_is_no_prefix(_inst):
+    """An install there would copy the headers into themselves without end."""
+    with tempfile.TemporaryDirectory(prefix="pollux-package-") as build:
+        p = run("meson", "setup", "--prefix", TOP, build, TOP)
+    if p.returncode == 0 or "the prefix is the folder of the source" not in p.stdout:
+        yield f"meson setup --prefix {TOP}: exit {p.returncode}: {p.stdout[-300:]}"
+
+
 TESTS = [each_file_is_in_one_package, each_line_of_a_package_finds_a_file, symbols_are_those_of_the_library,
-         versions_agree, man_finds_each_function, bash_completes_each_program, samples_are_well_formed]
+         versions_agree, man_finds_each_function, bash_completes_each_program, samples_are_well_formed,
+         the_source_is_no_prefix]
 
 
 def main():
