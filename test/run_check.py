@@ -200,6 +200,13 @@ def open_mpi_uses_ucx_only_with_the_option(g, progs):
                "shm with 1 peer")
 
 
+def the_option_is_not_asked_for_twice(g, progs):
+    if "openmpi" not in progs:
+        return None
+    return expect(g.check("false", progs["openmpi"], options=("--check", "--openmpi")), 1,
+                  "no process used Pollux", "openmpi is an Open MPI program, and did not start UCX")
+
+
 def the_launcher_of_another_mpi_is_guessed(g, progs):
     if "openmpi" not in progs or "mpich" not in progs:
         return None
@@ -229,6 +236,7 @@ TESTS = [
     libucs_catches_no_signals,
     an_mpich_job_is_told,
     open_mpi_uses_ucx_only_with_the_option,
+    the_option_is_not_asked_for_twice,
     the_launcher_of_another_mpi_is_guessed,
 ]
 
