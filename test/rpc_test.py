@@ -161,6 +161,15 @@ class Case(unittest.TestCase):
 
 
 class RpcTest(Case):
+    def test_a_missing_folder_is_told_once_and_by_its_name(self):
+        env = {**os.environ, "PLX_RPC_SOCKET": program.folder + "/none/%p.sock"}
+        run = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                             stdout=subprocess.DEVNULL, timeout=START_S, check=False, env=env)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        told = [line for line in run.stderr.splitlines() if "socket" in line]
+        self.assertEqual(len(told), 1, run.stderr)
+        self.assertRegex(told[0], r"/none/\d+\.sock: its folder does not exist$")
+
     def test_the_socket_is_for_its_owner_only(self):
         mode = os.stat(program.path).st_mode
         self.assertTrue(stat.S_ISSOCK(mode))

@@ -529,6 +529,16 @@ rpc_start_thread(struct plx_rpc_server *s)
 	return rc;
 }
 
+/* By its expanded path, once there is one. */
+static void
+rpc_tell_failure(const struct plx_rpc_server *s, const char *path, int rc)
+{
+	const char *expanded = s->socket.addr.sun_path;
+
+	PLX_LOG(ERR, rpc, "no control socket at %.128s: %s", expanded[0] != '\0' ? expanded : path,
+		rc == -ENOENT ? "its folder does not exist" : strerror(-rc));
+}
+
 int
 plx_rpc_start(const char *path, struct plx_rpc_server **out)
 {
@@ -562,7 +572,7 @@ plx_rpc_start(const char *path, struct plx_rpc_server **out)
 remove_socket:
 	rpc_socket_unlink(&s->socket);
 free_server:
-	PLX_LOG(ERR, rpc, "cannot serve on %.128s: %s", path, strerror(-rc));
+	rpc_tell_failure(s, path, rc);
 	rpc_free(s);
 	return rc;
 }

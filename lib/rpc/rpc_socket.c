@@ -32,8 +32,10 @@ socket_expand_path(const char *path, struct sockaddr_un *addr)
 		} else {
 			addr->sun_path[n++] = *path;
 		}
-		if (n >= sizeof(addr->sun_path))
+		if (n >= sizeof(addr->sun_path)) {
+			addr->sun_path[0] = '\0';
 			return -ENAMETOOLONG;
+		}
 	}
 	addr->sun_path[n] = '\0';
 	return n > 0 ? 0 : -EINVAL;
