@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
-"""dpdk_test.py - two unrelated DPDK programs exchange mbufs; lcores of one do, and stay its own
+"""dpdk_test.py - two unrelated DPDK programs exchange mbufs, or lend them; lcores of one do, and stay its own
 
-usage: dpdk_test.py SINK SOURCE LCORES SERVICE OWN_EAL
+usage: dpdk_test.py SINK SOURCE LCORES SERVICE LOAN OWN_EAL
 
 Sink and source are different binaries, each with an EAL of its own.
 """
 import glob
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import run_util as u
 
 TIMEOUT = 60
 ROOM = 65535 - 128  # of the largest mbuf
+FIRST = 5  # messages that may come before two processes have met
 
 
 def kinds():
@@ -58,22 +60,19 @@ def mapped(path):
         return 0
 
 
-def pair(sink, source, memory, size, n, want_mapped, folder):
-    """Returns what is wrong, or None."""
-    port, last = str(u.free_port()), os.cpu_count() - 1
-    out, rpc = os.path.join(folder, "sink.txt"), os.path.join(folder, "rpc.sock")
+def two(server, client, port, env, folder, look):
+    """Run two programs, and look meanwhile. Returns their exit statuses, client first, and what they said."""
+    out = os.path.join(folder, "server.txt")
     with open(out, "w", encoding="utf-8") as f:
-        s = u.start([sink, *eal(memory, 0, 0), "--", port, str(size)], {"PLX_RPC_SOCKET": rpc}, stdout=f,
-                    stderr=subprocess.STDOUT)
-    end, seen = time.monotonic() + TIMEOUT, 0
+        s = u.start(server, env, stdout=f, stderr=subprocess.STDOUT)
+    end = time.monotonic() + TIMEOUT
     try:
         while not u.listening(int(port)) and s.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
         with tempfile.TemporaryFile("w+") as said:
-            c = u.start([source, *eal(memory, last, last), "--", port, str(size), str(n)], {}, stdout=said,
-                        stderr=subprocess.STDOUT)
+            c = u.start(client, {}, stdout=said, stderr=subprocess.STDOUT)
             while c.poll() is None and time.monotonic() < end:
-                seen = seen or (want_mapped and mapped(rpc))
+                look()
                 time.sleep(0.01)
             rc = [u.wait(c, max(0.1, end - time.monotonic())), u.wait(s, max(0.1, end - time.monotonic()))]
             said.seek(0)
@@ -85,11 +84,37 @@ def pair(sink, source, memory, size, n, want_mapped, folder):
             u.kill_family(s)
             s.wait()
     with open(out, encoding="utf-8") as f:
-        told = f.read() + told
+        return rc, f.read() + told
+
+
+def pair(sink, source, memory, size, n, want_mapped, folder):
+    """Returns what is wrong, or None."""
+    port, last, rpc = str(u.free_port()), os.cpu_count() - 1, os.path.join(folder, "rpc.sock")
+    seen = []
+
+    def look():
+        if want_mapped and not seen and mapped(rpc):
+            seen.append(True)
+
+    rc, told = two([sink, *eal(memory, 0, 0), "--", port, str(size)],
+                   [source, *eal(memory, last, last), "--", port, str(size), str(n)], port, {"PLX_RPC_SOCKET": rpc},
+                   folder, look)
     if rc != [0, 0] or f"received {n} messages, {n * size} bytes, 0 wrong" not in told or \
             told.count("mbufs in use: 0") != 2:
         return f"exit statuses {rc}\n{told}"
     return "no copy was made by mapped memory" if want_mapped and not seen else None
+
+
+def loans(loan, memory, size, n, borrowed, folder):
+    """Half of the messages are borrowed as mbufs and half in place, but for the first ones, as the processes may not
+    have met; or none are. Returns what is wrong, or None."""
+    port, last = str(u.free_port()), os.cpu_count() - 1
+    rc, told = two([loan, *eal(memory, 0, 0), "--", port],
+                   [loan, *eal(memory, last, last), "--", port, str(size), str(n)], port, {}, folder, lambda: None)
+    got = re.search(f"^{n} messages, 0 wrong: (\\d+) borrowed as mbufs, (\\d+) in place, (\\d+) kept or copied$", told, re.M)
+    halves = range(n // 2 - FIRST, n // 2 + 1) if borrowed else (0,)
+    good = got and int(got[1]) in halves and int(got[2]) in halves and "mbufs in use: 0" in told
+    return None if rc == [0, 0] and good else f"exit statuses {rc}\n{told}"
 
 
 def reactors(report, own_eal, last):
@@ -110,7 +135,7 @@ def reactors(report, own_eal, last):
 
 
 def main():
-    sink, source, lcores, service, own_eal = sys.argv[1:]
+    sink, source, lcores, service, loan, own_eal = sys.argv[1:]
     report = u.Report()
     with tempfile.TemporaryDirectory() as folder:
         for name, memory in kinds():
@@ -119,6 +144,9 @@ def main():
                                   (65536, 1000, "chains of two"), (150000, 1000, "chains of three")):
                 report.result(f"two programs, {name}, {what}",
                               pair(sink, source, memory, size, n, "mapped" in what, folder))
+            for size, borrowed, what in ((100, False, "short messages"), (100000, True, "long ones"),
+                                         (4 << 20, True, "the longest")):
+                report.result(f"loans, {name}, {what}", loans(loan, memory, size, 100, borrowed, folder))
             for exe, wants, what in ((lcores, ("200 by UCP, 200 by CCI, 0 wrong", "mbufs in use: 0, messages kept: 0"),
                                       "lcores of one program"),
                                      (service, ("100 of 100 messages",), "a service core")):
