@@ -17,11 +17,14 @@ for f in meson.build meson_options.txt pollux.map LICENSE config lib drivers inc
 	[ ! -e "$source/$f" ] || cp -r "$source/$f" "$dir"
 done
 cd "$dir"
-cp -r drivers/skeleton drivers/copycat
-for f in drivers/copycat/*skeleton*; do
-	mv "$f" "${f//skeleton/copycat}"
-done
-sed -i 's/skeleton/copycat/g' drivers/copycat/*
+# The page's commands, and no others.
+steps=$(sed -n '/^ *```sh .*new_driver_test/,/^ *```$/p' doc/guides/new_driver.md | sed '1d; $d; s/NAME/copycat/g')
+[ -n "$steps" ]
+(eval "$steps")
+if ls drivers/copycat/*skel* 2>/dev/null || grep -n 'skel_\|skeleton' drivers/copycat/*; then
+	echo "the steps leave the skeleton's name"
+	exit 1
+fi
 sed -i "s/'skeleton'\]/'skeleton', 'copycat']/" meson_options.txt
 
 meson setup build -Ddrivers=shm,copycat -Dapps=false -Ddocs=false -Dbuildtype=plain -Dc_args=-O0 >setup.log ||
