@@ -42,6 +42,7 @@ plx_seg_name(const struct plx_seg *seg, struct plx_seg_name *out)
 		return rc;
 	out->id = seg->id;
 	out->len = seg->len;
+	out->pages = false;
 	return plx_meet_offer(seg->id, (int[PLX_MEET_FDS]){seg->fd, -1, -1}, seg->own_user);
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -145,12 +146,14 @@ a_key_of_pages_is_refused(void)
 {
 	int fd = memfd_create("pages", MFD_CLOEXEC);
 	struct plx_seg seg = {.base = (void *)4096, .len = 8192, .fd = fd, .id = 77, .own_user = true}, got;
-	struct plx_seg_name name;
+	struct plx_seg_name name = {.pages = true}, table = {.pages = true};
 	int status = -1;
 	pid_t pid;
 
 	UNIT_EQ(ftruncate(fd, 8192), 0);
 	UNIT_EQ_FATAL(plx_seg_name(&seg, &name), 0);
+	plx_window_table_of(&name.proc, &table);
+	UNIT_TRUE(!name.pages && !table.pages);
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0) {

@@ -110,9 +110,8 @@ table_drop(void)
 void
 plx_window_table_of(const struct plx_proc *proc, struct plx_seg_name *out)
 {
-	out->proc = *proc;
-	out->id = proc->id;
-	out->len = (sizeof(struct table) + PAGE - 1) / PAGE * PAGE;
+	*out = (struct plx_seg_name){.proc = *proc, .id = proc->id,
+		.len = (sizeof(struct table) + PAGE - 1) / PAGE * PAGE};
 }
 
 int
