@@ -109,7 +109,7 @@ plx_proc_runs(uint32_t tid)
 	char path[64], text[1024];
 	const char *p;
 
-	snprintf(path, sizeof(path), "/proc/%u/stat", tid);
+	snprintf(path, sizeof(path), "/proc/self/task/%u/stat", tid); /* no thread of another process with its number */
 	if (read_text(path, text, sizeof(text)) < 0)
 		return false;
 	p = strrchr(text, ')'); /* the name before it may contain anything */
