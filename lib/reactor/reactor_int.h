@@ -22,7 +22,7 @@
 static inline uint64_t
 us_ticks(uint64_t us)
 {
-	return rte_get_tsc_hz() / 1000000 * us;
+	return rte_get_tsc_hz() * us / 1000000; /* few ticks a microsecond, as of ARM: not rounded first */
 }
 
 enum reactor_sleep {
