@@ -33,7 +33,9 @@
 #define SHM_LINE	64
 #define SHM_MAGIC	0x38764d4853584c50ull /* "PLXSHMv8" */
 #define SHM_CELL	128u /* bytes */
+#ifndef SHM_CELLS /* a model of memory takes a shorter lap */
 #define SHM_CELLS	128u /* in a slot; a power of two */
+#endif
 #define SHM_CELL_BODY	(SHM_CELL - 8)
 #define SHM_CELL_DATA_MAX (SHM_CELL_BODY - 8) /* data of tx_short in a cell */
 #define SHM_SHORT_MAX	1472u /* the same in the data area; mail has as much room */

@@ -25,6 +25,8 @@
 #define LOOKS	3 /* of a waiting loop, while nothing changes */
 #define SHOWN	64 /* of the last steps */
 #define GRANULES 4096 /* of 8 bytes; a power of two */
+#define ARENA	(256u << 10)
+#define USES	64
 
 /** What a thread, or a stored value, knows. */
 struct view {
@@ -124,18 +126,33 @@ static struct {
 	struct { uintptr_t addr; size_t len; } share[SHARES];
 	unsigned n_shares;
 	struct { unsigned n; struct view view; } event[WEAK_EVENTS];
+	struct { enum weak_op op; const char *name; } use[USES];
+	unsigned n_uses;
 	struct event_log log[STEPS + 64];
 	unsigned n_log;
 	const char *why;
 } m = {.self = WEAK_THREADS};
 
 static char stacks[WEAK_THREADS][STACK] __attribute__((aligned(64)));
+static char arena[ARENA] __attribute__((aligned(64)));
+static size_t arena_used;
 
 static void __attribute__((noreturn))
 broken(const char *why)
 {
 	fprintf(stderr, "weak: %s\n", why);
 	abort();
+}
+
+void *
+weak_alloc(size_t len)
+{
+	void *p = arena + arena_used;
+
+	arena_used += (len + 63) / 64 * 64;
+	if (arena_used > ARENA)
+		broken("too much memory in one run");
+	return p;
 }
 
 /* -- the end of a run -- */
@@ -528,9 +545,26 @@ has_rule(enum weak_op op, uintptr_t addr, int order)
 	return true;
 }
 
+/* The code relies on this order, or seems to. */
+static void
+use(enum weak_op op, const char *name)
+{
+	if (m.rule != NULL || name == NULL)
+		return;
+	for (unsigned i = 0; i < m.n_uses; i++)
+		if (m.use[i].op == op && strcmp(m.use[i].name, name) == 0)
+			return;
+	if (m.n_uses == USES)
+		broken("too many orders");
+	m.use[m.n_uses].op = op;
+	m.use[m.n_uses++].name = name;
+}
+
 static int
 order_of(enum weak_op op, uintptr_t addr, int order)
 {
+	if (order != __ATOMIC_RELAXED)
+		use(op, name_of(addr));
 	return has_rule(op, addr, order) ? __ATOMIC_RELAXED : order;
 }
 
@@ -755,6 +789,7 @@ fence_of(struct thread *t, int order)
 void
 weak_fence(int order)
 {
+	use(WEAK_FENCE, "");
 	if (has_rule(WEAK_FENCE, 0, order))
 		return;
 	delayed_now();
@@ -766,6 +801,7 @@ weak_fence(int order)
 void
 weak_signal_fence(int order)
 {
+	use(WEAK_SIGNAL_FENCE, "");
 	if (!has_rule(WEAK_SIGNAL_FENCE, 0, order))
 		delayed_now();
 }
@@ -775,6 +811,8 @@ weak_barrier(void)
 {
 	unsigned self = m.self;
 
+	if (m.on)
+		use(WEAK_BARRIER, "");
 	if (!m.on || has_rule(WEAK_BARRIER, 0, __ATOMIC_SEQ_CST))
 		return;
 	delayed_now();
@@ -890,7 +928,8 @@ weak_event_write(unsigned e)
 	note(WEAK_KERNEL, e, 0, 1, 0, 0);
 	m.event[e].n++;
 	m.n_changes++;
-	join(&m.event[e].view, &me()->view);
+	if (!has_rule(WEAK_KERNEL, e, 0))
+		join(&m.event[e].view, &me()->view);
 	me()->view.clock[m.self]++;
 	for (unsigned i = 0; i < m.n_threads; i++)
 		if (m.t[i].state == ASLEEP && m.t[i].sleeps_on == e)
@@ -973,6 +1012,7 @@ run_once(void)
 {
 	m.n_locs = m.n_names = m.n_shares = m.n_steps = m.n_log = m.at_node = 0;
 	m.n_changes = 0;
+	arena_used = 0;
 	m.asleep = 0;
 	m.cut = false;
 	m.self = 0;
@@ -1047,6 +1087,28 @@ finds(const struct weak_row *row, unsigned n)
 	return false;
 }
 
+/* Of each order that the code uses in a scene a row has to say what it is for. @return for how many none does */
+static unsigned
+check_uses(const struct weak_row *rows, unsigned n)
+{
+	unsigned bad = 0;
+
+	for (unsigned i = 0; i < m.n_uses; i++) {
+		enum weak_op op = m.use[i].op;
+		const char *name = m.use[i].name;
+		unsigned k = 0;
+
+		while (k < n && (rows[k].without.op != op ||
+			(rows[k].without.name != NULL && strcmp(rows[k].without.name, name) != 0)))
+			k++;
+		if (k < n)
+			continue;
+		printf("not ok - no row is without %s%s%s\n", ops[op], name[0] != 0 ? " of " : "", name);
+		bad++;
+	}
+	return bad;
+}
+
 int
 weak_main(const struct weak_row *rows, unsigned n)
 {
@@ -1057,5 +1119,5 @@ weak_main(const struct weak_row *rows, unsigned n)
 		if (!finds(&rows[i], i + 1))
 			bad++;
 	printf("%u of %u as expected\n", n - bad, n);
-	return bad != 0 || n == 0;
+	return (bad | check_uses(rows, n)) != 0 || n == 0;
 }

@@ -11,14 +11,16 @@
  *   were stored to it. A thread has a view: for each location the oldest value that it may still read. A relaxed
  *   load takes any value from there on, so loads and stores of several locations seem to be in any order. A release
  *   hands the view over, and an acquire takes it. A sequentially consistent fence exchanges it with that of all such
- *   fences. This is weaker than AArch64 and x86 but for one thing: no load takes a value that is stored later. What
- *   would come of that to plain memory is found as a race.
+ *   fences. This is weaker than AArch64 and x86 but for two things: no load takes a value that is stored later, and
+ *   what two threads store to two places is overwritten in the order of each. What would come of that to plain memory
+ *   is found as a race.
  * - A plain access to memory that a scene shares has to be ordered with those of other threads by releases and
  *   acquires; else it is a race, whatever it read.
  * - A store may come after a load that follows it: compilers may do that. It is what plx_fence_all() needs a
  *   compiler's barrier against.
  * - Two orders that differ only in steps that have nothing to do with each other are run once (sleep sets).
- * - A rule takes an order from the code: what it makes possible has to be found.
+ * - A rule takes an order from the code: what it makes possible has to be found. Of each order that a scene uses at a
+ *   place with a name some row has to do that.
  */
 #ifndef WEAK_H
 #define WEAK_H
@@ -87,6 +89,11 @@ void weak_name(const void *p, const char *name);
 
 /** As memcpy(), of which the compiler would say nothing. */
 void *weak_copy(void *to, const void *from, size_t len);
+/** @return memory that lasts for one run, aligned to a line */
+void *weak_alloc(size_t len);
+/** Of a scene that maps memory of another process: @return that. */
+void *weak_map(size_t len);
+#define WEAK_PID 1 /* of all processes of a scene */
 
 /** In a thread, or in end. */
 void weak_check(bool ok);

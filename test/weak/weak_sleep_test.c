@@ -32,7 +32,7 @@ bool plx_fence_world(void) { return true; }
 void *plx_mem_alloc(size_t len) { return aligned_alloc(64, len); }
 void plx_mem_free(void *p) { free(p); }
 void reactor_free(struct plx_reactor *r, struct plx_poller *p) { (void)r; (void)p; }
-uint64_t plx_timer_wait_ns(uint64_t due_ticks, uint64_t now_ticks) { return due_ticks - now_ticks; }
+uint64_t plx_timer_wait_ns(uint64_t due_ticks, uint64_t now_ticks) { (void)due_ticks; (void)now_ticks; return 1000000; }
 void reactor_offer(struct plx_reactor *r, uint64_t now_ticks) { (void)r; (void)now_ticks; }
 bool reactor_is_shared(struct plx_reactor *r, uint64_t now_ticks) { (void)r; (void)now_ticks; return true; }
 
@@ -96,6 +96,9 @@ static const struct weak_row rows[] = {
 	{&fencing, WEAK_NOTHING, {0}},
 	{&fencing, WEAK_STUCK, {WEAK_FENCE, NULL, WEAK_ANY, 0}},
 	{&fencing, WEAK_STUCK, {WEAK_FENCE, NULL, WEAK_ANY, 1}},
+	{&fencing, WEAK_RACE, WEAK_WITHOUT(WEAK_STORE, "seq")},
+	{&fencing, WEAK_RACE, WEAK_WITHOUT(WEAK_LOAD, "seq")},
+	{&fencing, WEAK_NOTHING, WEAK_WITHOUT(WEAK_STORE, "sleeping")}, /* a fence follows; plx_reactor_sleeps() needs it */
 };
 
 int
