@@ -26,15 +26,15 @@ HOSTS = "abc"
 BRIDGE = "s"
 SIZES = "8,1k,8k,20k,100k,4m"
 TESTS = "tag_lat,tag_bw,am,stream,put,get,atomic"
-OMPI = ["--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "ucx",
-        "--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any", "--mca", "btl", "self",
-        "--mca", "plm", "rsh", "--mca", "oob_tcp_if_include", "eth0"]
+OMPI = ["--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self", "--mca", "plm", "rsh",
+        "--mca", "oob_tcp_if_include", "eth0", "-x", "LD_LIBRARY_PATH", "-x", "PLX_LOG_LEVEL"]
 PROGRAMS = [("collective", 3), ("collective", 6), ("pingpong", 2), ("point", 3), ("rma", 6)]
-# What a launcher calls instead of ssh: options, a host, and a command for its shell.
+# What a launcher calls instead of ssh: options, a host, and a command for its shell. As ssh, it takes no environment along.
 AGENT = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1; shift
-exec ip netns exec "$host" sh -c "$*"
+case $host in *c) set -- "PLX_NET_TCP_FAMILY=${FAMILY_OF_C:-any}; export PLX_NET_TCP_FAMILY;" "$@" ;; esac
+exec ip netns exec "$host" env -i PATH="$PATH" HOME="$HOME" TMPDIR="$TMPDIR" PMIX_MCA_gds=hash sh -c "$*"
 """
 
 
@@ -59,8 +59,8 @@ class Net:
             self.on(name, "link", "set", "lo", "up")
         self.on(self.names[BRIDGE], "link", "add", "br0", "type", "bridge")
         self.on(self.names[BRIDGE], "link", "set", "br0", "up")
-        for i, h in enumerate(HOSTS):
-            self.host_open(h, i + 1)
+        for h in HOSTS:
+            self.host_open(h)
         return self
 
     def __exit__(self, *_):
@@ -71,13 +71,18 @@ class Net:
     def on(name, *args):
         return ip("-n", name, *args)
 
-    def host_open(self, h, i):
-        name, bridge = self.names[h], self.names[BRIDGE]
+    def wire(self, h):
+        """Its interface, and the cable to the bridge."""
+        name, bridge, i = self.names[h], self.names[BRIDGE], HOSTS.index(h) + 1
         self.on(bridge, "link", "add", f"to-{h}", "type", "veth", "peer", "name", "eth0", "netns", name)
         self.on(bridge, "link", "set", f"to-{h}", "master", "br0", "up")
         self.on(name, "addr", "add", f"10.77.0.{i}/24", "dev", "eth0")
         self.on(name, "addr", "add", f"fd77::{i}/64", "dev", "eth0", "nodad")
         self.on(name, "link", "set", "eth0", "up")
+
+    def host_open(self, h):
+        self.wire(h)
+        name = self.names[h]
         for decoy, addr in (("docker0", "172.17.0.1/16"), ("other0", "192.168.99.1/24")):
             self.on(name, "link", "add", decoy, "type", "veth", "peer", "name", decoy + "x")
             self.on(name, "link", "set", decoy + "x", "up")
@@ -89,16 +94,16 @@ class Net:
 
 
 class Pair:
-    """commperf between a, which serves, and b."""
+    """commperf between a, which serves at this address, and b; or two others."""
 
-    def __init__(self, net, build, tests, sizes, env=(), server=(), client=(), more=()):
+    def __init__(self, net, build, tests, sizes, env=(), server=(), client=(), more=(), hosts="ab", address="10.77.0.1"):
         exe = os.path.join(build, "app", "commperf", "commperf")
         common = ["env", "PLX_LOG_LEVEL=info", "PLX_WORKER_DEVICES=shm,net_tcp", *env]
-        self.server = u.start(net.at("a", *common, *server, exe, "--no-eal", "--bind", "off", "--server",
-                                     f"10.77.0.1:{PORT}"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.argv = net.at("b", *common, *client, exe, "--no-eal", "--bind", "off", "--connect", f"10.77.0.1:{PORT}",
+        self.server = u.start(net.at(hosts[0], *common, *server, exe, "--no-eal", "--bind", "off", "--server",
+                                     f"{address}:{PORT}"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.argv = net.at(hosts[1], *common, *client, exe, "--no-eal", "--bind", "off", "--connect", f"{address}:{PORT}",
                            "-t", tests, "-s", sizes, *more)
-        if not until(lambda: PORT in ports_of(net, "a")):
+        if not until(lambda: PORT in ports_of(net, hosts[0])):
             raise RuntimeError("the server does not listen")
 
     def run(self, timeout=TIMEOUT):
@@ -159,6 +164,41 @@ def over_ipv6_alone_too(net, build):
 def by_the_ports_and_the_interface_that_are_named(net, build):
     env = ["PLX_NET_TCP_PORTS=20000-20009", "UCX_TLS=tcp", "UCX_NET_DEVICES=eth0"]
     return every_operation(net, build, env=env, says=[r"connected to queue \w+ at 10\.77\.0\.1:2000\d"])
+
+
+def a_host_that_has_ipv6_only_takes_part(net, build):
+    """On either side; the decoys have IPv4."""
+    old = ["10.77.0.3/24", "dev", "eth0"]
+    net.on(net.names["c"], "addr", "del", *old)
+    try:
+        for hosts, address in (("ca", "fd77::3"), ("ac", "fd77::1")):
+            pair = Pair(net, build, "tag_lat,put", "8,100k", more=["-n", "20", "--verify"], hosts=hosts, address=address)
+            why = is_good(pair.run(), CARRIED, r"connected to queue \w+ at \[fd77")
+            if why:
+                return f"{hosts}: {why}"
+    finally:
+        net.on(net.names["c"], "addr", "add", *old)
+    return ""
+
+
+def connections_of(net, h):
+    """Pairs of ports, ours and theirs."""
+    out = subprocess.run(net.at(h, "ss", "-Htn", "state", "established"), capture_output=True, text=True, check=False).stdout
+    return [tuple(int(place.rsplit(":", 1)[1]) for place in line.split()[2:4]) for line in out.splitlines()]
+
+
+def both_ends_have_ports_that_are_named(net, build):
+    """And the network is named, not the interface."""
+    env = ["PLX_NET_TCP_PORTS=20000-20009", "PLX_NET_TCP_INTERFACES=10.77.0.0/16"]
+    pair = Pair(net, build, "tag_lat", "8", env=env, more=["-n", "10000000"])
+    client, out = pair.begin()
+    until(lambda: is_connected(out))
+    ends = [e for e in connections_of(net, "b") if PORT not in e]
+    for p in (client, pair.server):
+        u.kill_family(p)
+        p.wait()
+    out.seek(0)
+    return "" if ends and all(20000 <= port <= 20009 for e in ends for port in e) else f"ports {ends}\n{out.read()}"
 
 
 def with_a_reactor_that_sleeps(net, build):
@@ -222,6 +262,14 @@ def while_it_runs(net, build, fault, seconds, env=()):
 
 def a_peer_that_is_killed_is_an_error_at_once(net, build):
     return while_it_runs(net, build, lambda pair: u.kill_family(pair.server), 10)
+
+
+def a_host_that_is_deleted_is_an_error_in_time(net, build):
+    """Its interface and the bridge's port, as with its namespace."""
+    why = while_it_runs(net, build, lambda _: net.on(net.names[BRIDGE], "link", "del", "to-a"), 40,
+                        env=["PLX_NET_TCP_DEAD_MS=2000"])
+    net.wire("a")
+    return why
 
 
 def a_host_that_vanishes_is_an_error_in_time(net, build):
@@ -291,6 +339,23 @@ def an_ordinary_user_has_all_of_it(net, build):
     return every_operation(net, build, server=user, client=user)
 
 
+def over_bad_network(net, scene):
+    """Between a and b 1 % is lost, all is 50 ms late, and a quarter comes before its time."""
+    tc = [["tc", "-n", net.names[host], "qdisc"] for host in "ab"]
+    for qdisc in tc:
+        added = subprocess.run([*qdisc, "add", "dev", "eth0", "root", "netem", "loss", "1%", "delay", "50ms", "reorder",
+                                "25%", "50%"], capture_output=True, text=True, check=False)
+        if "qdisc kind is unknown" in added.stderr:
+            return Skip("this kernel has no netem; the guest has")
+        if added.returncode != 0:
+            return added.stderr
+    try:
+        return scene()
+    finally:
+        for qdisc in tc:
+            subprocess.run([*qdisc, "del", "dev", "eth0", "root"], check=True)
+
+
 class Kind:
     """How programs are compiled, and started with so many ranks."""
 
@@ -304,6 +369,7 @@ class Kind:
 
 UTIL = {"mpi": "mpi_util.h", "oshmem": "shmem_util.h"}
 MPICH = Kind("mpi", ["mpicc.mpich"], PROGRAMS)
+MPICH_MIXED = Kind("mpi", ["mpicc.mpich"], [("collective", 6)])
 MPICH_MANY = Kind("mpi", ["mpicc.mpich"], [("collective", 8)])
 OPEN_MPI = Kind("mpi", ["mpicc.openmpi"], PROGRAMS)
 OPENSHMEM = Kind("oshmem", ["oshcc", "-Wno-deprecated-declarations"], [("putget", 3), ("collective", 4)])
@@ -314,8 +380,8 @@ def launch(kind, net, agent, n):
     if kind.compiler[0] == "mpicc.mpich":
         return ["mpirun.mpich", "-launcher", "rsh", "-launcher-exec", agent, "-iface", "eth0", "-hosts", ",".join(hosts),
                 "-ppn", -(-n // 3), "-n", n]
-    shmem = ["--mca", "spml", "ucx", "--mca", "atomic", "ucx", "--mca", "sshmem", "ucx"]
-    return [*(["oshrun", *shmem] if kind is OPENSHMEM else ["mpirun.openmpi"]), *OMPI, "--mca", "plm_rsh_agent", agent,
+    shmem = ["--mca", "spml", "ucx", "--mca", "atomic", "ucx"]
+    return ["--openmpi", *(["oshrun", *shmem] if kind is OPENSHMEM else ["mpirun.openmpi"]), *OMPI, "--mca", "plm_rsh_agent", agent,
             "-H", ",".join(h + ":2" for h in hosts), "--map-by", "node", "-n", n]
 
 
@@ -325,9 +391,8 @@ def programs_run(net, build, agent, folder, kind, env):
         why = kind.compile(program, exe)
         if not why:
             result = u.run(net.at("a", os.path.join(build, "pollux-run"), *launch(kind, net, agent, n), exe), TIMEOUT,
-                           env={"TMPDIR": folder, "PMIX_MCA_gds": "hash", **env})
-            result.err = re.sub(r".*plm:rsh: Warning: setpgid.*\n", "", result.err)  # Open MPI's own race
-            why = result.why()
+                           env={"TMPDIR": folder, "PMIX_MCA_gds": "hash", "PLX_LOG_LEVEL": "info", **env})
+            why = is_good(result, CARRIED)
         if why:
             return f"{program} of {n} ranks: {why}"
     return ""
@@ -350,6 +415,10 @@ def mpich_runs_over_ipv6_with_eight_ranks(net, build):
     return with_agent(net, build, MPICH_MANY, PLX_NET_TCP_FAMILY="inet6")
 
 
+def mpich_runs_with_a_host_that_uses_ipv6_alone(net, build):
+    return with_agent(net, build, MPICH_MIXED, FAMILY_OF_C="inet6")
+
+
 def open_mpi_runs_over_three_hosts(net, build):
     return with_agent(net, build, OPEN_MPI)
 
@@ -359,11 +428,13 @@ def openshmem_runs_over_three_hosts(net, build):
 
 
 SCENES = [every_operation_goes_between_hosts, over_ipv6_alone_too, by_the_ports_and_the_interface_that_are_named,
+          a_host_that_has_ipv6_only_takes_part, both_ends_have_ports_that_are_named,
           with_a_reactor_that_sleeps, where_no_address_leads_an_error_names_each,
           a_peer_that_is_killed_is_an_error_at_once, a_host_that_vanishes_is_an_error_in_time,
-          strangers_that_send_rubbish_do_no_harm, strangers_that_say_nothing_do_no_harm, few_descriptors_are_enough,
+          a_host_that_is_deleted_is_an_error_in_time, strangers_that_send_rubbish_do_no_harm, strangers_that_say_nothing_do_no_harm, few_descriptors_are_enough,
           an_ordinary_user_has_all_of_it,
-          mpich_runs_over_three_hosts, mpich_runs_over_ipv6_with_eight_ranks, open_mpi_runs_over_three_hosts,
+          mpich_runs_over_three_hosts, mpich_runs_over_ipv6_with_eight_ranks,
+          mpich_runs_with_a_host_that_uses_ipv6_alone, open_mpi_runs_over_three_hosts,
           openshmem_runs_over_three_hosts]
 
 
