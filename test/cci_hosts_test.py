@@ -111,20 +111,20 @@ def lost_datagrams_are_no_error(net, build):
 
 # -- groups --
 
-def cast(net, build, on, how, n, folder, env=()):
+def cast(net, build, on, how, to, folder, env=()):
     rpc = [f"PLX_RPC_SOCKET={os.path.join(folder, on)}"] if how == "rx" else []
-    argv = net.at(on, "env", *CCI, *rpc, "PLX_NET_TCP_INTERFACES=eth0", *env, os.path.join(build, "test", "cast"), how, GROUP, n)
+    argv = net.at(on, "env", *CCI, *rpc, "PLX_NET_TCP_INTERFACES=eth0", *env, os.path.join(build, "test", "cast"), how, to, N)
     return u.start(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
 def group(net, build, hears, env=(), meanwhile=lambda: None):
     """From a to all of these. @return the output of each, or why there is none"""
     with tempfile.TemporaryDirectory() as folder:
-        members = [cast(net, build, on, "rx", N, folder, env) for on in hears]
+        members = [cast(net, build, on, "rx", GROUP, folder, env) for on in hears]
         said = [m.stdout.readline() for m in members]
         if said == ["joined\n"] * len(members):
             meanwhile()
-            sender = cast(net, build, "a", "tx", N, folder, env)
+            sender = cast(net, build, "a", "tx", GROUP, folder, env)
             said = [sender.communicate(timeout=TIMEOUT)[0]] + [m.communicate(timeout=TIMEOUT)[0] for m in members]
         else:
             for m in members:
@@ -153,6 +153,29 @@ def a_group_has_receivers_on_all_hosts(net, build):
 
 def a_group_is_there_by_ipv6_too(net, build):
     return all_came(group(net, build, "bc", ["PLX_NET_TCP_FAMILY=inet6"]), False)
+
+
+def from_process_to_process(net, build):
+    """Unreliable messages from a to b. @return the output of b"""
+    with tempfile.TemporaryDirectory() as folder:
+        b = cast(net, build, "b", "rx", "-", folder)
+        a = cast(net, build, "a", "tx", b.stdout.readline().strip(), folder)
+        a.wait(TIMEOUT)
+        return b.communicate(timeout=TIMEOUT)[0]
+
+
+def most_came(text):
+    """Once, and whole, which the receiver has checked."""
+    m = re.search(r"came (\d+) twice 0\nbad 0 not_ours 0", text)
+    return "" if m is not None and N // 2 < int(m.group(1)) <= N else f"{N} were sent: {text}"
+
+
+def a_network_that_loses_delays_and_reorders_spoils_nothing(net, build):
+    def scene():
+        said = group(net, build, "b")
+        return said if isinstance(said, str) else most_came(said[0]) or most_came(from_process_to_process(net, build))
+
+    return h.over_bad_network(net, scene)
 
 
 CASTER = """
@@ -223,7 +246,7 @@ def strangers_and_forged_sources_do_no_harm(net, build):
 SCENES = [each_kind_of_connection_sends_between_hosts, memory_of_another_host_is_written_and_read, over_ipv6_alone_too,
           promises_hold_between_hosts, unreliable_messages_are_datagrams, lost_datagrams_are_no_error,
           a_group_has_receivers_on_all_hosts, a_group_is_there_by_ipv6_too, rubbish_to_a_group_does_no_harm,
-          strangers_and_forged_sources_do_no_harm]
+          strangers_and_forged_sources_do_no_harm, a_network_that_loses_delays_and_reorders_spoils_nothing]
 
 
 def main():
