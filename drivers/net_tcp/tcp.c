@@ -21,6 +21,7 @@ static const struct plx_stat_row stat_rows[] = {
 	PLX_STAT_ROW(struct tcp_stat, rx_calls),
 	PLX_STAT_ROW(struct tcp_stat, rx_empty),
 	PLX_STAT_ROW(struct tcp_stat, polls),
+	PLX_STAT_ROW(struct tcp_stat, poll_changes),
 	PLX_STAT_ROW(struct tcp_stat, randoms),
 	PLX_STAT_ROW(struct tcp_stat, tx_no_chunk),
 	PLX_STAT_ROW(struct tcp_stat, rx_no_chunk),

@@ -37,6 +37,7 @@ tcp_peer_adopt(struct tcp_peer *p, int fd)
 	tcp_sock_settle(tq, fd);
 	log_connected(p, fd);
 	p->fd = fd;
+	p->polled = true;
 	p->state = TCP_OPEN;
 	p->used_ms = tq->now_ms;
 	tq->n_conns++;
@@ -88,6 +89,7 @@ tcp_peer_disconnect(struct tcp_peer *p)
 	tcp_op_drop(p);
 	if (p->fd >= 0) {
 		tcp_sock_close(tq, &p->fd);
+		p->polled = false;
 		tq->n_conns--;
 	}
 	p->state = TCP_OVER;

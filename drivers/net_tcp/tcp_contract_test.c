@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
@@ -122,6 +123,76 @@ behind_many_messages_of_a_turn_the_next_waits_too(void)
 	queue_close(b);
 }
 
+static void
+send_and_take(struct plx_peer *to_b, struct plx_queue *b)
+{
+	uint64_t since = now_ns();
+	struct plx_rx rx;
+
+	UNIT_EQ_FATAL(msg_send(to_b, 0, 8), 0);
+	while (burst(b, &rx, 1) == 0)
+		CU_ASSERT_FATAL(patient(since));
+	b->rx_release(b, &rx, 1);
+}
+
+/* @return whether the queue's descriptor reports something within a second, or at once that it does not */
+static bool
+efd_reports(struct plx_queue *q, int ms)
+{
+	struct pollfd fd = {plx_queue_efd(q), POLLIN, 0};
+
+	return poll(&fd, 1, ms) == 1;
+}
+
+/* Each message that epoll reports costs its sender. */
+static void
+epoll_does_not_watch_a_busy_socket_until_its_owner_sleeps(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct tcp_peer *p = tcp_peer(connected_to(b, a));
+	uint64_t since = now_ns();
+	struct plx_rx rx;
+
+	for (; p->polled; send_and_take(to_b, b))
+		CU_ASSERT_FATAL(patient(since));
+	UNIT_TRUE(p->is_hot);
+	UNIT_EQ(msg_send(to_b, 0, 8), 0);
+	UNIT_TRUE(!efd_reports(b, 10));
+	UNIT_EQ(plx_queue_arm(b), -EBUSY); /* it has come */
+	UNIT_EQ(burst(b, &rx, 1), 1);
+	b->rx_release(b, &rx, 1);
+	UNIT_EQ(plx_queue_arm(b), 0);
+	UNIT_EQ(msg_send(to_b, 0, 8), 0);
+	UNIT_TRUE(efd_reports(b, 1000));
+	plx_queue_disarm(b);
+	UNIT_EQ(burst(b, &rx, 1), 1);
+	b->rx_release(b, &rx, 1);
+	UNIT_TRUE(p->polled); /* who sleeps is not soon without it */
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
+epoll_watches_a_socket_again_that_cools(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct tcp_peer *p = tcp_peer(connected_to(b, a));
+	uint64_t since = now_ns();
+	struct plx_rx rx;
+
+	for (; p->polled; send_and_take(to_b, b))
+		CU_ASSERT_FATAL(patient(since));
+	for (unsigned i = 0; i < TCP_COLD + TCP_POLL_EVERY; i++)
+		UNIT_EQ(burst(b, &rx, 1), 0);
+	UNIT_TRUE(p->polled && !p->is_hot);
+	send_and_take(to_b, b);
+	UNIT_TRUE(p->is_hot);
+	queue_close(a);
+	queue_close(b);
+}
+
 static struct asked {
 	struct plx_queue *q;
 	struct plx_addr addr;
@@ -168,6 +239,8 @@ static CU_TestInfo own_tests[] = {
 	UNIT_TEST(who_closes_does_not_wait_for_a_peer_that_has_gone),
 	UNIT_TEST(threads_may_ask_for_the_address_while_the_owner_has_turns),
 	UNIT_TEST(behind_many_messages_of_a_turn_the_next_waits_too),
+	UNIT_TEST(epoll_does_not_watch_a_busy_socket_until_its_owner_sleeps),
+	UNIT_TEST(epoll_watches_a_socket_again_that_cools),
 	UNIT_TEST(who_is_not_answered_sleeps_and_gives_up_in_time),
 	CU_TEST_INFO_NULL,
 };

@@ -3,6 +3,8 @@
  *
  * tcp_hot.c - the sockets that are read in each turn
  */
+#include <sys/epoll.h>
+
 #include "tcp_int.h"
 
 void
@@ -17,6 +19,18 @@ tcp_cool(struct tcp_peer *p)
 	tq->n_hot--;
 }
 
+bool
+tcp_hot_poll(struct tcp_peer *p)
+{
+	struct tcp_queue *tq = tcp_queue(p->peer.q);
+
+	if (p->polled)
+		return true;
+	PLX_STAT_INC(tq->stat.poll_changes);
+	p->polled = tcp_sock_watch(tq, p->fd, EPOLLIN, p, TCP_WATCH_PEER) == 0;
+	return p->polled;
+}
+
 /* Room among those that are hot: the one that was quiet for longest goes. */
 static void
 make_room(struct tcp_queue *tq)
@@ -26,7 +40,7 @@ make_room(struct tcp_queue *tq)
 	TAILQ_FOREACH(p, &tq->hot, hot_link)
 		if (!p->self && (most == NULL || p->n_empty > most->n_empty))
 			most = p;
-	if (most != NULL)
+	if (most != NULL && tcp_hot_poll(most))
 		tcp_cool(most);
 }
 
@@ -41,6 +55,7 @@ tcp_heat(struct tcp_peer *p)
 		make_room(tq);
 	p->is_hot = true;
 	p->n_empty = 0;
+	p->heated = (uint16_t)tq->turns;
 	TAILQ_INSERT_HEAD(&tq->hot, p, hot_link);
 	tq->n_hot++;
 }

@@ -52,6 +52,7 @@
 #define TCP_HOT		8u   /* sockets that are read without asking epoll, at the most */
 #define TCP_COLD	256u /* looks that find nothing, before a socket is left to epoll */
 #define TCP_POLL_EVERY	16u  /* turns between two questions to epoll, while others are read without */
+#define TCP_AWAKE	256u /* turns without sleep after which epoll does not watch a hot socket */
 #define TCP_EVENTS	16   /* taken from epoll in one turn */
 #define TCP_GUESTS	64u  /* connections that have not proven who they are */
 #define TCP_GUEST_MS	5000u /* that they may take to do so */
@@ -172,6 +173,7 @@ struct tcp_peer {
 	bool dirty;		/* in queue->dirty: the end of the turn sends */
 	bool blocked;		/* in queue->blocked: the socket took not all */
 	bool is_hot;
+	bool polled;		/* epoll watches it, as all that are not hot */
 	bool self;		/* our own queue: out is what comes */
 	bool deaf;		/* what it sends is malformed: no more is read */
 	bool watched;		/* in queue->watched: not all that was sent is known to have come */
@@ -187,7 +189,8 @@ struct tcp_peer {
 	struct tcp_bulk bulk;
 	struct tcp_chunk *due;	/* struct tcp_due of TCP_PEER_GETS at the most; or NULL: none */
 	uint32_t n_acks;	/* PUTs to acknowledge */
-	uint32_t n_empty;	/* looks in a row that found nothing */
+	uint16_t n_empty;	/* looks in a row that found nothing */
+	uint16_t heated;	/* the turn in which it became hot */
 	bool out_armed;		/* epoll reports room to send */
 	bool bye_said, bye_came; /* TCP_LEAVING */
 	bool wants;		/* closed as it was idle, and there is something to send */
@@ -209,7 +212,7 @@ struct tcp_stat {
 	uint64_t joins, joined, accepted, crossed, refused; /* connections */
 	uint64_t drop_stranger, drop_silent; /* of those who came, who did not prove who they are, or were too slow */
 	uint64_t no_fd;
-	uint64_t tx_calls, tx_partial, rx_calls, rx_empty, polls, randoms; /* system calls */
+	uint64_t tx_calls, tx_partial, rx_calls, rx_empty, polls, poll_changes, randoms; /* system calls */
 	uint64_t tx_no_chunk, rx_no_chunk, parts;
 	uint64_t puts, gets, atomics; /* by peers, of our memory */
 	uint64_t rx_straight; /* bytes that went straight to where they belong */
@@ -253,7 +256,7 @@ struct tcp_queue {
 	uint32_t n_hot, n_conns, n_joins;
 	uint32_t n_leaving, n_byes, n_wants; /* peers that are TCP_LEAVING; of which a BYE has come; that want */
 	uint32_t now_ms;	/* at the last control */
-	uint32_t turns;
+	uint32_t turns, slept;	/* looks for messages; at the last sleep */
 	_Atomic int epfd;	/* -1: none yet; any thread makes it */
 	pthread_mutex_t listen_lock;
 	/* chunks */
@@ -380,6 +383,8 @@ void tcp_sock_settle(const struct tcp_queue *tq, int fd);
 int tcp_sock_watch(const struct tcp_queue *tq, int fd, uint32_t events, void *what, enum tcp_watch kind);
 /** The same of one that is watched already. */
 int tcp_sock_rewatch(const struct tcp_queue *tq, int fd, uint32_t events, void *what, enum tcp_watch kind);
+/** Have epoll watch it no longer. */
+void tcp_sock_unwatch(const struct tcp_queue *tq, int fd);
 /** Close a socket, which *fd names no more when it is closed: another thread may fork meanwhile. */
 void tcp_sock_close(const struct tcp_queue *tq, int *fd);
 /** In a forked child: close a copy, if there is one; the connection is the parent's. */
@@ -605,6 +610,8 @@ tcp_is_up(const struct tcp_peer *p)
 /** Look at a peer's socket in each turn. */
 void tcp_heat(struct tcp_peer *p);
 void tcp_cool(struct tcp_peer *p);
+/** Have epoll report what comes from a peer. @return whether it does */
+bool tcp_hot_poll(struct tcp_peer *p);
 
 /* tcp_poll.c */
 /** Ask epoll: those with something to read are hot then; the rest is done. */

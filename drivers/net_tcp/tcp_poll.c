@@ -7,20 +7,42 @@
  * To read a socket costs no more than to ask epoll whether it can be read. So a few that something came
  * from are read in each turn; epoll is asked for the rest, in each turn if none is hot, else
  * in one out of TCP_POLL_EVERY. Idle connections cost nothing then, however many there are.
+ *
+ * What comes for a socket that epoll watches costs the kernel an event. So one that has been hot for long is not
+ * watched, until it cools or the owner sleeps.
  */
 #include <sys/epoll.h>
 
 #include "tcp_int.h"
 
 static void
-cool_quiet(struct tcp_queue *tq)
+poll_drop(struct tcp_queue *tq, struct tcp_peer *p)
+{
+	PLX_STAT_INC(tq->stat.poll_changes);
+	tcp_sock_unwatch(tq, p->fd);
+	p->polled = p->out_armed = false;
+}
+
+/* @return whether it was read for long, by an owner that sleeps rarely: epoll is not needed soon */
+static bool
+is_busy(const struct tcp_queue *tq, const struct tcp_peer *p)
+{
+	return (uint16_t)(tq->turns - p->heated) >= TCP_AWAKE && tq->turns - tq->slept >= TCP_AWAKE;
+}
+
+static void
+hot_control(struct tcp_queue *tq)
 {
 	struct tcp_peer *p, *next;
 
 	for (p = TAILQ_FIRST(&tq->hot); p != NULL; p = next) {
 		next = TAILQ_NEXT(p, hot_link);
-		if (p->n_empty >= TCP_COLD && !p->self)
+		if (p->self)
+			continue;
+		if (p->n_empty >= TCP_COLD && tcp_hot_poll(p))
 			tcp_cool(p);
+		else if (p->polled && is_busy(tq, p))
+			poll_drop(tq, p);
 	}
 }
 
@@ -69,7 +91,7 @@ tcp_poll(struct tcp_queue *tq)
 	if (tq->epfd < 0)
 		return;
 	PLX_STAT_INC(tq->stat.polls);
-	cool_quiet(tq);
+	hot_control(tq);
 	n = epoll_wait(tq->epfd, ev, TCP_EVENTS, 0);
 	for (int i = 0; i < n; i++)
 		event(tq, (uintptr_t)ev[i].data.u64, ev[i].events);

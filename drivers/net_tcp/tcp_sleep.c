@@ -4,8 +4,8 @@
  * tcp_sleep.c - an owner that sleeps until something comes
  *
  * Design notes
- * What epoll tells stays told until it is taken, so nothing is armed but what is asked for rarely: room
- * in sockets that were full. That an event waits already is asked for all the same, as the owner would sleep only
+ * What epoll tells stays told until it is taken, so nothing is armed but what is asked for rarely: hot sockets that
+ * epoll does not watch (tcp_poll.c), and room in sockets that were full. That an event waits already is asked for all the same, as the owner would sleep only
  * to be woken.
  */
 #include <errno.h>
@@ -42,6 +42,19 @@ waits(const struct tcp_queue *tq)
 		(rx->end != rx->at && tcp_frame_look(rx->buf + rx->at, rx->end - rx->at, TCP_MSG_MAX, &f) != TCP_FRAME_PART);
 }
 
+/* @return whether epoll reports all that comes */
+static bool
+hot_arm(struct tcp_queue *tq)
+{
+	struct tcp_peer *p;
+
+	tq->slept = tq->turns;
+	TAILQ_FOREACH(p, &tq->hot, hot_link)
+		if (!p->self && !tcp_hot_poll(p))
+			return false;
+	return true;
+}
+
 int
 tcp_queue_arm(struct plx_queue *q)
 {
@@ -49,7 +62,7 @@ tcp_queue_arm(struct plx_queue *q)
 	struct epoll_event ev;
 	struct tcp_peer *p;
 
-	if (waits(tq) || (tq->udp != NULL && tcp_udp_arm(tq)) || (!q->rests && epoll_wait(tq->epfd, &ev, 1, 0) > 0))
+	if (waits(tq) || !hot_arm(tq) || (tq->udp != NULL && tcp_udp_arm(tq)) || (!q->rests && epoll_wait(tq->epfd, &ev, 1, 0) > 0))
 		return -EBUSY;
 	TAILQ_FOREACH(p, &tq->blocked, blocked_link) {
 		if (!p->out_armed)

@@ -273,12 +273,18 @@ tcp_sock_rewatch(const struct tcp_queue *tq, int fd, uint32_t events, void *what
 }
 
 void
+tcp_sock_unwatch(const struct tcp_queue *tq, int fd)
+{
+	(void)epoll_ctl(tq->epfd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void
 tcp_sock_close(const struct tcp_queue *tq, int *fd)
 {
 	int was = *fd;
 
 	*fd = -1;
-	(void)epoll_ctl(tq->epfd, EPOLL_CTL_DEL, was, NULL); /* a forked child may have a copy */
+	tcp_sock_unwatch(tq, was); /* a forked child may have a copy */
 	close(was);
 }
 
