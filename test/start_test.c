@@ -29,6 +29,7 @@
 #define MARK   0x706c78 /* of a call of getpgid(), which fails: begin and end */
 #define STARTS 9
 #define LATE_NS 2000000 /* more than UCX */
+#define SLOW_NS 25000000 /* five times its start on an idle machine */
 #define UCX    "libucp.so.0"
 
 /* Of a start, without what each core or NUMA node adds. */
@@ -203,7 +204,9 @@ a_start_takes_no_longer_than_that_of_ucx(void)
 	}
 	UNIT_TRUE(ours != 0);
 	printf("%.1f ms, UCX %.1f ms\n", ours / 1e6, ucx / 1e6);
-	if (ucx != 0)
+	if (ucx > SLOW_NS)
+		printf("# skipped: where UCX takes so long, a processor is emulated\n");
+	else if (ucx != 0)
 		UNIT_TRUE(ours <= ucx + LATE_NS);
 }
 
