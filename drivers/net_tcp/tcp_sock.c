@@ -20,6 +20,7 @@
 
 #define BACKLOG	    4096
 #define BIND_TRIES  1024 /* ports of a range that are tried */
+#define UNSENT_MAX  (128 << 10) /* bytes that a socket takes beyond what may be under way: more leave the caches */
 #define PROBES_MAX  127u /* that the kernel counts */
 #define RTO_MAX_MS  44 /* TCP_RTO_MAX_MS, Linux 6.15: the longest pause between two tries to send the same */
 #define HEAD_IP4    20 /* bytes of heads */
@@ -245,6 +246,7 @@ tcp_sock_settle(const struct tcp_queue *tq, int fd)
 	uint32_t pause_ms = RTE_MAX(tq->dead_ms / 4, 1000u);
 
 	(void)tcp_sock_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	(void)tcp_sock_set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_MAX);
 	(void)tcp_sock_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 	(void)tcp_sock_set(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)every_s);
 	(void)tcp_sock_set(fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)every_s);
