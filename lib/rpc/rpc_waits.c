@@ -90,7 +90,7 @@ waits_show(struct plx_worker *w, const struct plx_waits *waits, void *arg)
 
 	row = json_pack("{s:I, s:o, s:s, s:o, s:b, s:f}", "worker", (json_int_t)w->id, "name", rpc_worker_name(w), "mode",
 		w->dedicated ? "dedicated" : "inline", "uids", uids_json(w), "answered", (int)(waits != NULL), "turn_age_s",
-		looked != 0 && looked < now ? wait_seconds(now - looked) : 0.0);
+		looked < now ? wait_seconds(now - looked) : 0.0);
 	if (waits != NULL) {
 		json_object_set_new(row, "quiet_s", json_real(wait_seconds(waits->quiet_ticks)));
 		json_object_set_new(row, "n_waits", json_integer((json_int_t)waits->n_waits));

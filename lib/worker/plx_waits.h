@@ -47,7 +47,7 @@ struct plx_waits_of {
 	_Atomic uint32_t asked; /* writer: the thread that asks, one at a time */
 	_Atomic uint32_t told;	/* writer: owner; while it is asked, out is not written */
 	struct plx_waits *out;	/* written by the thread that asks, before asked; the worker frees it */
-	uint64_t looked_ticks;	/* at the timers; readers: any, relaxed */
+	uint64_t looked_ticks;	/* at the timers, first when it opens; readers: any, relaxed */
 	uint64_t n_notes;
 	struct plx_waits_note notes[PLX_WAITS_LEVELS][PLX_WAITS_NOTES];
 };

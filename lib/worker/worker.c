@@ -322,6 +322,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	pthread_mutex_init(&w->users_lock, NULL);
 	snprintf(w->name, sizeof(w->name), "%s", params->name != NULL ? params->name : "");
 	plx_timers_init(&w->timers);
+	w->waits_of.looked_ticks = rte_rdtsc(); /* of a worker without turns, the age */
 	plx_rndv_open(&w->rndv, conf);
 	rc = plx_eps_open(&w->eps, on_ep_failed);
 	w->eps.engine[PLX_EP_RNDV] = &w->rndv;

@@ -2088,6 +2088,18 @@ a_worker_says_what_it_is(void)
 	unit_workers_close(&u);
 }
 
+static void
+a_worker_without_turns_has_an_age(void)
+{
+	uint64_t before = rte_rdtsc(), looked;
+
+	begin();
+	unit_workers_open(&u, 1);
+	looked = u.w[0]->waits_of.looked_ticks;
+	CU_ASSERT(looked >= before && looked <= rte_rdtsc());
+	unit_workers_close(&u);
+}
+
 /* Which peer can't be reached is logged once, device by device; what the peer wrote is printed as text. */
 static void
 the_log_says_for_each_device_why_it_does_not_reach_a_peer(void)
@@ -2233,6 +2245,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_mtu_that_falls_when_connecting_is_kept_to),
 	UNIT_TEST(messages_of_channels_to_a_worker_without_are_counted),
 	UNIT_TEST(a_worker_says_what_it_is),
+	UNIT_TEST(a_worker_without_turns_has_an_age),
 	UNIT_TEST(the_log_says_for_each_device_why_it_does_not_reach_a_peer),
 	UNIT_TEST(a_device_that_may_lose_messages_has_no_worker),
 	UNIT_TEST(without_a_device_there_is_no_worker),
