@@ -193,6 +193,14 @@ def files_are_looked_at_first():
            f"exit {p.returncode} after {took:.1f} s\n{p.stderr}")
 
 
+def cores_that_are_not_there():
+    n = os.sysconf("SC_NPROCESSORS_CONF")
+    p = subprocess.run([commperf, "-l", f"0,{n}", "-t", "tag_lat", "-s", "8", "-n", "10"],
+                       capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    result("a core that is not there is told with the number of those that are",
+           p.returncode != 0 and f"cannot run on core {n}: Invalid argument (of {n}, from 0 on)" in p.stderr, p.stderr)
+
+
 def names():
     p = subprocess.run([commperf, "-t", "put,nothing"], capture_output=True, text=True,
                        timeout=LIMIT_S, check=False)
@@ -253,6 +261,7 @@ load()
 ctrl_c()
 nobody_is_there()
 files_are_looked_at_first()
+cores_that_are_not_there()
 names()
 print(f"1..{len(results)}")
 sys.exit(0 if all(results) else 1)

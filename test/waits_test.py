@@ -57,6 +57,19 @@ def answer(pattern):
     return json.loads(waits(pattern, "--json").stdout)
 
 
+def a_reader_that_has_gone_is_no_fault():
+    with hanging("close") as (pattern, *_):
+        for options in ([], ["--dot"], ["--json"]):
+            r, w = os.pipe()
+            os.close(r)
+            p = subprocess.run([sys.executable, os.path.join(TOOLS, "plx-rpc"), "waits", *options, "-s", pattern], stdout=w,
+                               stderr=subprocess.PIPE, text=True, env=PLAIN, timeout=60)
+            os.close(w)
+            if p.returncode or p.stderr:
+                return f"{options}: {p.returncode} {p.stderr}"
+    return ""
+
+
 def a_receive_is_told_whole():
     """Operation, tag, bytes, and an age that grows as time does."""
     with hanging("recv") as (pattern, first, _):
@@ -164,7 +177,8 @@ def main():
             sentence = next(s for h, s in FOUND.values() if h == how)
             report.result(f"found with a reactor: {how}", finds(how, sentence, PLX_REACTOR=f"lcore:{cores[-1]}"))
     for test in (a_receive_is_told_whole, a_send_names_its_peer, an_answer_is_bounded, a_graph_is_drawn, nothing_is_found_where_all_is_well,
-                 a_stopped_process_is_named, the_processes_of_this_user_are_found, who_does_not_exist_is_told):
+                 a_stopped_process_is_named, the_processes_of_this_user_are_found, who_does_not_exist_is_told,
+                 a_reader_that_has_gone_is_no_fault):
         report.result(test.__name__.replace("_", " "), test())
     return report.status()
 

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import socket
+import sys
 
 ANSWER_MAX = 16 << 20  # bytes of one answer
 AT_ONCE = 32           # processes that are asked at the same time
@@ -208,3 +209,16 @@ def human_time(seconds):
     if seconds < 100:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def run(main):
+    """Run a tool to its end. The reader of its output may have exited, as head does, or never have been there."""
+    try:
+        code = main()
+        sys.stdout.flush()  # or the interpreter does, and complains
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)

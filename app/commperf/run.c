@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_malloc.h>
@@ -397,7 +398,8 @@ side_place(struct perf_side *s)
 		setenv("PLX_REACTOR", reactor, 1);
 	}
 	if (rc != 0)
-		return perf_fail(s, "cannot run on core %d: %s", s->cpu, strerror(-rc));
+		return perf_fail(s, "cannot run on core %d: %s (of %ld, from 0 on)", s->cpu, strerror(-rc),
+			sysconf(_SC_NPROCESSORS_CONF));
 	if (!o->eal)
 		return 0;
 	rc = place_eal_init(o, s->cpu);
