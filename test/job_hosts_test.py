@@ -392,6 +392,8 @@ WAITS = (a_cycle_over_two_hosts_is_found, nothing_is_found_where_all_is_well, wa
 
 def main():
     report = u.Report()
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sig, signal.SIG_DFL)  # the tools leave ignored what nohup or a shell ignores
     folder = tempfile.mkdtemp(prefix="plx_job_hosts_")
     try:
         rig = Rig(folder)
