@@ -45,8 +45,7 @@ child_open(struct child *c, const char *service)
 		unsetenv("PLX_RPC_SOCKET"); /* this process has it */
 		if (getenv("CCI_TEST_CHILD_RUN") != NULL)
 			run_elsewhere(service);
-		execl("/proc/self/exe", "cci_api_test", "--child", service != NULL ? service : "", NULL);
-		_exit(127);
+		util_exec_self("--child", service != NULL ? service : "", NULL);
 	}
 	close(fd[1]);
 	c->from = fd[0];

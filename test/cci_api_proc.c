@@ -526,8 +526,7 @@ play(const char *scene, const char *variable, const char *value)
 
 	if (pid == 0) {
 		setenv(variable, value, 1);
-		execl("/proc/self/exe", "cci_api_test", "--child", scene, NULL);
-		_exit(127);
+		util_exec_self("--child", scene, NULL);
 	}
 	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
 	CU_ASSERT_EQUAL(status, 0);

@@ -51,6 +51,22 @@ util_open_files(void)
 	return n;
 }
 
+/*
+ * Become this program again, with these arguments, the last of which may be NULL. Where an emulator runs it, the kernel
+ * can't: Meson names the emulator.
+ */
+static inline _Noreturn void
+util_exec_self(const char *first, const char *second, const char *third)
+{
+	char self[4096] = "";
+
+	if (getenv("MESON_EXE_WRAPPER") != NULL && readlink("/proc/self/exe", self, sizeof(self) - 1) > 0)
+		execl("/bin/sh", "sh", "-c", "exec $MESON_EXE_WRAPPER \"$0\" \"$@\"", self, first, second, third, NULL);
+	else
+		execl("/proc/self/exe", "self", first, second, third, NULL);
+	_exit(127);
+}
+
 /* splitmix64: the next of the sequence that state holds. */
 static inline uint64_t
 util_splitmix64(uint64_t *state)

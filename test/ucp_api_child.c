@@ -77,8 +77,7 @@ spawn(struct child *c, const char *role, const char *arg)
 
 		dup2(in, CHILD_IN);
 		dup2(out, CHILD_OUT);
-		execl("/proc/self/exe", "ucp_api_test", "--child", role, arg, NULL);
-		_exit(127);
+		util_exec_self("--child", role, arg);
 	}
 	close(to[0]);
 	close(from[1]);
