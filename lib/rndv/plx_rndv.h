@@ -215,7 +215,7 @@ struct plx_rndv {
 	TAILQ_HEAD(, plx_rndv_rx) recvs; /* receivers with work */
 	TAILQ_HEAD(, plx_rndv_tx) sends; /* senders that help or send fragments */
 	uint32_t n_recvs, n_sends;
-	bool later; /* set while a call posts: what it finds or moves is left to the next turn */
+	bool later; /* see plx_rndv_later() */
 	struct plx_req_ids ids;
 	uint32_t scheme; /* PLX_RNDV_x */
 	const struct rndv_schemes *schemes;
@@ -327,6 +327,16 @@ static inline uintptr_t
 plx_rndv_work(const struct plx_rndv *r)
 {
 	return (uintptr_t)TAILQ_FIRST(&r->recvs) | (uintptr_t)TAILQ_FIRST(&r->sends);
+}
+
+/** Leave transfers to the next turn, or not: a call that posts does. @return what was set. Thread: owner. */
+static inline bool
+plx_rndv_later(struct plx_rndv *r, bool later)
+{
+	bool was = r->later;
+
+	r->later = later;
+	return was;
 }
 
 /** One chunk of every transfer with work. @return how many moved */

@@ -41,9 +41,9 @@ worker_free_after_call(struct plx_worker *w)
 void
 worker_give_behind_turn(struct plx_worker *w)
 {
-	w->rndv.later = true;
+	(void)plx_rndv_later(&w->rndv, true);
 	w->poller.fn(w, true);
-	w->rndv.later = false;
+	(void)plx_rndv_later(&w->rndv, false);
 	plx_poller_give(&w->poller, TURN_COUNTS);
 }
 
@@ -139,10 +139,9 @@ worker_post(struct plx_worker *w, plx_inbox_fn fn, void *arg)
 	bool later;
 
 	if (worker_begin(w)) {
-		later = w->rndv.later;
-		w->rndv.later = true;
+		later = plx_rndv_later(&w->rndv, true);
 		fn(arg);
-		w->rndv.later = later;
+		(void)plx_rndv_later(&w->rndv, later);
 		worker_end(w, true);
 		return;
 	}

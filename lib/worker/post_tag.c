@@ -300,10 +300,9 @@ recv_submit(struct plx_worker *w, void *buf, uint64_t len, uint64_t tag, uint64_
 	}
 	req->buf = buf;
 	req->len = len;
-	later = w->rndv.later;
-	w->rndv.later = true;
+	later = plx_rndv_later(&w->rndv, true);
 	tag_recv(w, req, tag, mask);
-	w->rndv.later = later;
+	(void)plx_rndv_later(&w->rndv, later);
 	worker_end(w, false);
 	worker_leave_long(w, len);
 }
