@@ -7,46 +7,17 @@
 #include "plx_soft_tag.h"
 #include "tcp_int.h"
 
+#define ROW(field) PLX_STAT_ROW(struct tcp_stat, field)
+
 static const struct plx_stat_row stat_rows[] = {
-	PLX_STAT_ROW(struct tcp_stat, joins),
-	PLX_STAT_ROW(struct tcp_stat, joined),
-	PLX_STAT_ROW(struct tcp_stat, accepted),
-	PLX_STAT_ROW(struct tcp_stat, crossed),
-	PLX_STAT_ROW(struct tcp_stat, refused),
-	PLX_STAT_ROW(struct tcp_stat, drop_stranger),
-	PLX_STAT_ROW(struct tcp_stat, drop_silent),
-	PLX_STAT_ROW(struct tcp_stat, no_fd),
-	PLX_STAT_ROW(struct tcp_stat, tx_calls),
-	PLX_STAT_ROW(struct tcp_stat, tx_partial),
-	PLX_STAT_ROW(struct tcp_stat, rx_calls),
-	PLX_STAT_ROW(struct tcp_stat, rx_empty),
-	PLX_STAT_ROW(struct tcp_stat, polls),
-	PLX_STAT_ROW(struct tcp_stat, poll_changes),
-	PLX_STAT_ROW(struct tcp_stat, randoms),
-	PLX_STAT_ROW(struct tcp_stat, tx_no_chunk),
-	PLX_STAT_ROW(struct tcp_stat, rx_no_chunk),
-	PLX_STAT_ROW(struct tcp_stat, parts),
-	PLX_STAT_ROW(struct tcp_stat, puts),
-	PLX_STAT_ROW(struct tcp_stat, gets),
-	PLX_STAT_ROW(struct tcp_stat, atomics),
-	PLX_STAT_ROW(struct tcp_stat, rx_straight),
-	PLX_STAT_ROW(struct tcp_stat, drop_ended),
-	PLX_STAT_ROW(struct tcp_stat, drop_bad_key),
-	PLX_STAT_ROW(struct tcp_stat, drop_bad_frame),
-	PLX_STAT_ROW(struct tcp_stat, parked),
-	PLX_STAT_ROW(struct tcp_stat, reopened),
-	PLX_STAT_ROW(struct tcp_stat, udp_tx_calls),
-	PLX_STAT_ROW(struct tcp_stat, udp_rx_calls),
-	PLX_STAT_ROW(struct tcp_stat, udp_refused),
-	PLX_STAT_ROW(struct tcp_stat, udp_drop_bad),
-	PLX_STAT_ROW(struct tcp_stat, lossy_tx),
-	PLX_STAT_ROW(struct tcp_stat, lossy_no_room),
-	PLX_STAT_ROW(struct tcp_stat, lossy_rx),
-	PLX_STAT_ROW(struct tcp_stat, lossy_drop_not_ours),
-	PLX_STAT_ROW(struct tcp_stat, group_tx),
-	PLX_STAT_ROW(struct tcp_stat, group_no_room),
-	PLX_STAT_ROW(struct tcp_stat, group_rx),
-	PLX_STAT_ROW(struct tcp_stat, group_drop_not_ours),
+	ROW(joins), ROW(joined), ROW(accepted), ROW(crossed), ROW(refused), ROW(drop_stranger),
+	ROW(drop_silent), ROW(no_fd), ROW(tx_calls), ROW(tx_partial), ROW(rx_calls), ROW(rx_empty),
+	ROW(polls), ROW(poll_changes), ROW(randoms), ROW(tx_no_chunk), ROW(rx_no_chunk),
+	ROW(parts), ROW(puts), ROW(gets), ROW(atomics), ROW(rx_straight), ROW(drop_ended),
+	ROW(drop_bad_key), ROW(drop_bad_frame), ROW(parked), ROW(reopened), ROW(udp_tx_calls),
+	ROW(udp_rx_calls), ROW(udp_refused), ROW(udp_drop_bad), ROW(lossy_tx), ROW(lossy_no_room),
+	ROW(lossy_rx), ROW(lossy_drop_not_ours), ROW(group_tx), ROW(group_no_room), ROW(group_rx),
+	ROW(group_drop_not_ours),
 	PLX_STAT_END,
 };
 
@@ -56,27 +27,12 @@ tcp_stats(const struct plx_queue *q)
 	return &tcp_queue(q)->stat;
 }
 
-static int
-tcp_open(struct plx_dev *dev, const struct plx_conf *conf)
-{
-	(void)conf;
-	dev->caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_KEYS;
-	return 0;
-}
-
-static void
-tcp_close(struct plx_dev *dev)
-{
-	(void)dev;
-}
-
 const struct plx_dev_ops plx_net_tcp_ops = {
 	.name = "net_tcp",
 	.settings = &tcp_settings,
 	.names = &tcp_names,
 	.peer_len = sizeof(struct tcp_peer),
-	.open = tcp_open,
-	.close = tcp_close,
+	.caps = PLX_DEV_RELIABLE | PLX_DEV_ORDERED | PLX_DEV_KEYS,
 	.queue_open = tcp_queue_open,
 	.queue_leave = tcp_queue_leave,
 	.queue_lose = tcp_queue_lose,

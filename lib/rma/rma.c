@@ -11,26 +11,13 @@
 
 #include "rma_int.h"
 
+#define ROW(field) PLX_STAT_ROW(struct plx_rma_stat, field)
+
 const struct plx_stat_row plx_rma_stat_rows[] = {
-	PLX_STAT_ROW(struct plx_rma_stat, dev),
-	PLX_STAT_ROW(struct plx_rma_stat, key),
-	PLX_STAT_ROW(struct plx_rma_stat, msg),
-	PLX_STAT_ROW(struct plx_rma_stat, quick),
-	PLX_STAT_ROW(struct plx_rma_stat, marks),
-	PLX_STAT_ROW(struct plx_rma_stat, deferred),
-	PLX_STAT_ROW(struct plx_rma_stat, late),
-	PLX_STAT_ROW(struct plx_rma_stat, bursts),
-	PLX_STAT_ROW(struct plx_rma_stat, offers),
-	PLX_STAT_ROW(struct plx_rma_stat, offers_back),
-	PLX_STAT_ROW(struct plx_rma_stat, puts),
-	PLX_STAT_ROW(struct plx_rma_stat, gets),
-	PLX_STAT_ROW(struct plx_rma_stat, atomics),
-	PLX_STAT_ROW(struct plx_rma_stat, fetches),
-	PLX_STAT_ROW(struct plx_rma_stat, refused),
-	PLX_STAT_ROW(struct plx_rma_stat, drop_bad_id),
-	PLX_STAT_ROW(struct plx_rma_stat, drop_bad_range),
-	PLX_STAT_ROW(struct plx_rma_stat, drop_replies),
-	PLX_STAT_ROW(struct plx_rma_stat, errors),
+	ROW(dev), ROW(key), ROW(msg), ROW(quick), ROW(marks), ROW(deferred), ROW(late),
+	ROW(bursts), ROW(offers), ROW(offers_back), ROW(puts), ROW(gets), ROW(atomics),
+	ROW(fetches), ROW(refused), ROW(drop_bad_id), ROW(drop_bad_range), ROW(drop_replies),
+	ROW(errors),
 	PLX_STAT_END,
 };
 

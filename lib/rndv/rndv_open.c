@@ -29,24 +29,12 @@ static const struct rndv_schemes schemes = {
 	.loan_info = rndv_loan_info,
 };
 
+#define ROW(field) PLX_STAT_ROW(struct plx_rndv_stat, field)
+
 const struct plx_stat_row plx_rndv_stat_rows[] = {
-	PLX_STAT_ROW(struct plx_rndv_stat, sends),
-	PLX_STAT_ROW(struct plx_rndv_stat, recvs),
-	PLX_STAT_ROW(struct plx_rndv_stat, get),
-	PLX_STAT_ROW(struct plx_rndv_stat, split),
-	PLX_STAT_ROW(struct plx_rndv_stat, frag),
-	PLX_STAT_ROW(struct plx_rndv_stat, put),
-	PLX_STAT_ROW(struct plx_rndv_stat, list),
-	PLX_STAT_ROW(struct plx_rndv_stat, bytes_own),
-	PLX_STAT_ROW(struct plx_rndv_stat, bytes_help),
-	PLX_STAT_ROW(struct plx_rndv_stat, drop_bad_id),
-	PLX_STAT_ROW(struct plx_rndv_stat, drop_bad_range),
-	PLX_STAT_ROW(struct plx_rndv_stat, loans),
-	PLX_STAT_ROW(struct plx_rndv_stat, loans_returned),
-	PLX_STAT_ROW(struct plx_rndv_stat, loans_refused),
-	PLX_STAT_ROW(struct plx_rndv_stat, taken_back),
-	PLX_STAT_ROW(struct plx_rndv_stat, asked_again),
-	PLX_STAT_ROW(struct plx_rndv_stat, errors),
+	ROW(sends), ROW(recvs), ROW(get), ROW(split), ROW(frag), ROW(put), ROW(list),
+	ROW(bytes_own), ROW(bytes_help), ROW(drop_bad_id), ROW(drop_bad_range), ROW(loans),
+	ROW(loans_returned), ROW(loans_refused), ROW(taken_back), ROW(asked_again), ROW(errors),
 	PLX_STAT_END,
 };
 

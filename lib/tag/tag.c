@@ -29,28 +29,15 @@ static_assert(offsetof(struct plx_tag_stat, probes) < PLX_LINE, "each match coun
 static_assert(offsetof(struct plx_tag, stat) == 0, "plx_tag_stats() is inline");
 static_assert(TAG_CLASS_FEW < TAG_ORDER_ONE, "a class stands below the order");
 
+#define ROW(field) PLX_STAT_ROW(struct plx_tag_stat, field)
+#define GAUGE(field) PLX_STAT_GAUGE(struct plx_tag_stat, field)
+
 const struct plx_stat_row plx_tag_stat_rows[] = {
-	PLX_STAT_GAUGE(struct plx_tag_stat, posted),
-	PLX_STAT_GAUGE(struct plx_tag_stat, posted_max),
-	PLX_STAT_GAUGE(struct plx_tag_stat, kept),
-	PLX_STAT_GAUGE(struct plx_tag_stat, kept_max),
-	PLX_STAT_ROW(struct plx_tag_stat, match_hit),
-	PLX_STAT_ROW(struct plx_tag_stat, match_miss),
-	PLX_STAT_ROW(struct plx_tag_stat, probes),
-	PLX_STAT_ROW(struct plx_tag_stat, cancels),
-	PLX_STAT_ROW(struct plx_tag_stat, consumed),
-	PLX_STAT_ROW(struct plx_tag_stat, finds),
-	PLX_STAT_ROW(struct plx_tag_stat, find_hit),
-	PLX_STAT_GAUGE(struct plx_tag_stat, classes),
-	PLX_STAT_ROW(struct plx_tag_stat, class_recycled),
-	PLX_STAT_GAUGE(struct plx_tag_stat, residual),
-	PLX_STAT_ROW(struct plx_tag_stat, residual_posts),
-	PLX_STAT_ROW(struct plx_tag_stat, residual_seen),
-	PLX_STAT_GAUGE(struct plx_tag_stat, indexes),
-	PLX_STAT_ROW(struct plx_tag_stat, index_recycled),
-	PLX_STAT_ROW(struct plx_tag_stat, scanned),
-	PLX_STAT_ROW(struct plx_tag_stat, rehashes),
-	PLX_STAT_ROW(struct plx_tag_stat, rehash_fails),
+	GAUGE(posted), GAUGE(posted_max), GAUGE(kept), GAUGE(kept_max), ROW(match_hit),
+	ROW(match_miss), ROW(probes), ROW(cancels), ROW(consumed), ROW(finds), ROW(find_hit),
+	GAUGE(classes), ROW(class_recycled), GAUGE(residual), ROW(residual_posts),
+	ROW(residual_seen), GAUGE(indexes), ROW(index_recycled), ROW(scanned), ROW(rehashes),
+	ROW(rehash_fails),
 	PLX_STAT_END,
 };
 
