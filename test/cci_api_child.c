@@ -8,25 +8,12 @@
  * does what messages tell it (enum child_does).
  */
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "cci_api_test.h"
 
 #define CHILD_OUT 21
-
-/* By a command that runs the rest of its line, on another host. */
-static void
-run_elsewhere(const char *service)
-{
-	char self[PATH_MAX] = "";
-
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) > 0)
-		execl("/bin/sh", "sh", "-c", "exec $CCI_TEST_CHILD_RUN \"$0\" --child \"$1\"", self,
-			service != NULL ? service : "", NULL);
-	_exit(127);
-}
 
 void
 child_open(struct child *c, const char *service)
@@ -43,9 +30,11 @@ child_open(struct child *c, const char *service)
 
 		dup2(out, CHILD_OUT);
 		unsetenv("PLX_RPC_SOCKET"); /* this process has it */
-		if (getenv("CCI_TEST_CHILD_RUN") != NULL)
-			run_elsewhere(service);
-		util_exec_self("--child", service != NULL ? service : "", NULL);
+		if (service == NULL)
+			service = "";
+		if (getenv("CCI_TEST_CHILD_RUN") != NULL) /* on another host */
+			util_exec_self_by("CCI_TEST_CHILD_RUN", "--child", service, NULL);
+		util_exec_self("--child", service, NULL);
 	}
 	close(fd[1]);
 	c->from = fd[0];

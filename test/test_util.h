@@ -52,19 +52,27 @@ util_open_files(void)
 }
 
 /*
- * Become this program again, with these arguments, the last of which may be NULL. Where an emulator runs it, the kernel
- * can't: Meson names the emulator.
+ * Become this program again, with these arguments, the last of which may be NULL; by the command in a variable of the
+ * environment, which runs the rest of its line, if it is set.
  */
 static inline _Noreturn void
-util_exec_self(const char *first, const char *second, const char *third)
+util_exec_self_by(const char *variable, const char *first, const char *second, const char *third)
 {
-	char self[4096] = "";
+	char self[4096] = "", command[128];
 
-	if (getenv("MESON_EXE_WRAPPER") != NULL && readlink("/proc/self/exe", self, sizeof(self) - 1) > 0)
-		execl("/bin/sh", "sh", "-c", "exec $MESON_EXE_WRAPPER \"$0\" \"$@\"", self, first, second, third, NULL);
+	snprintf(command, sizeof(command), "exec $%s \"$0\" \"$@\"", variable);
+	if (getenv(variable) != NULL && readlink("/proc/self/exe", self, sizeof(self) - 1) > 0)
+		execl("/bin/sh", "sh", "-c", command, self, first, second, third, NULL);
 	else
 		execl("/proc/self/exe", "self", first, second, third, NULL);
 	_exit(127);
+}
+
+/* The same where an emulator may run it: the kernel can't, and Meson names the emulator. */
+static inline _Noreturn void
+util_exec_self(const char *first, const char *second, const char *third)
+{
+	util_exec_self_by("MESON_EXE_WRAPPER", first, second, third);
 }
 
 /* splitmix64: the next of the sequence that state holds. */

@@ -135,6 +135,18 @@ send_and_take(struct plx_peer *to_b, struct plx_queue *b)
 	b->rx_release(b, &rx, 1);
 }
 
+/* @return b's side of a connection that carries messages until epoll does not watch it */
+static struct tcp_peer *
+busy_peer(struct plx_queue *b, struct plx_queue *a, struct plx_peer *to_b)
+{
+	struct tcp_peer *p = tcp_peer(connected_to(b, a));
+	uint64_t since = now_ns();
+
+	for (; p->polled; send_and_take(to_b, b))
+		CU_ASSERT_FATAL(patient(since));
+	return p;
+}
+
 /* @return whether the queue's descriptor reports something within a second, or at once that it does not */
 static bool
 efd_reports(struct plx_queue *q, int ms)
@@ -150,12 +162,9 @@ epoll_does_not_watch_a_busy_socket_until_its_owner_sleeps(void)
 {
 	struct plx_queue *a = queue_new(), *b = queue_new();
 	struct plx_peer *to_b = connected_to(a, b);
-	struct tcp_peer *p = tcp_peer(connected_to(b, a));
-	uint64_t since = now_ns();
+	struct tcp_peer *p = busy_peer(b, a, to_b);
 	struct plx_rx rx;
 
-	for (; p->polled; send_and_take(to_b, b))
-		CU_ASSERT_FATAL(patient(since));
 	UNIT_TRUE(p->is_hot);
 	UNIT_EQ(msg_send(to_b, 0, 8), 0);
 	UNIT_TRUE(!efd_reports(b, 10));
@@ -178,12 +187,9 @@ epoll_watches_a_socket_again_that_cools(void)
 {
 	struct plx_queue *a = queue_new(), *b = queue_new();
 	struct plx_peer *to_b = connected_to(a, b);
-	struct tcp_peer *p = tcp_peer(connected_to(b, a));
-	uint64_t since = now_ns();
+	struct tcp_peer *p = busy_peer(b, a, to_b);
 	struct plx_rx rx;
 
-	for (; p->polled; send_and_take(to_b, b))
-		CU_ASSERT_FATAL(patient(since));
 	for (unsigned i = 0; i < TCP_COLD + TCP_POLL_EVERY; i++)
 		UNIT_EQ(burst(b, &rx, 1), 0);
 	UNIT_TRUE(p->polled && !p->is_hot);

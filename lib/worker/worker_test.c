@@ -1063,6 +1063,22 @@ who_posts_plainly_gives_turns_too_and_wakes_who_sleeps(void)
 	unit_workers_close(&u);
 }
 
+/* To its end, and that of the workers. */
+static void
+long_data_comes(struct plx_worker *w, struct plx_req *send, struct plx_req *req)
+{
+	for (unsigned i = 0; i < 100 && !plx_req_is_done(req); i++) {
+		plx_worker_progress(w);
+		plx_worker_turn(u.w[0]);
+	}
+	UNIT_TRUE(plx_req_is_done(req));
+	UNIT_SAME(to, from, LEN);
+	plx_req_put(req);
+	UNIT_END(&u, send, 0);
+	dedicated_end(w);
+	unit_workers_close(&u);
+}
+
 /* A program that computes between its posts has none of its time taken for copies. */
 static void
 a_post_moves_no_long_data(void)
@@ -1081,16 +1097,7 @@ a_post_moves_no_long_data(void)
 	UNIT_TRUE(!TAILQ_EMPTY(&w->rndv.recvs)); /* it has arrived */
 	UNIT_EQ(to[0], 0);
 	UNIT_EQ(to[LEN - 1], 0);
-	for (unsigned i = 0; i < 100 && !plx_req_is_done(req); i++) {
-		plx_worker_progress(w);
-		plx_worker_turn(u.w[0]);
-	}
-	UNIT_TRUE(plx_req_is_done(req));
-	UNIT_SAME(to, from, LEN);
-	plx_req_put(req);
-	UNIT_END(&u, send, 0);
-	dedicated_end(w);
-	unit_workers_close(&u);
+	long_data_comes(w, send, req);
 }
 
 /* Asking the sender for help may have to wake it, which takes longer than the post itself. */
@@ -1116,16 +1123,7 @@ a_post_leaves_what_is_announced_to_the_next_turn(void)
 	plx_worker_turn(w);
 	UNIT_EQ(s->get + s->split + s->frag + s->put, 1);
 	w->poller.gate.bias.to = PLX_GATE_ONE; /* it had them returned */
-	for (unsigned i = 0; i < 100 && !plx_req_is_done(req); i++) {
-		plx_worker_progress(w);
-		plx_worker_turn(u.w[0]);
-	}
-	UNIT_TRUE(plx_req_is_done(req));
-	UNIT_SAME(to, from, LEN);
-	plx_req_put(req);
-	UNIT_END(&u, send, 0);
-	dedicated_end(w);
-	unit_workers_close(&u);
+	long_data_comes(w, send, req);
 }
 
 static unsigned arms;
