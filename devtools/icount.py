@@ -222,8 +222,10 @@ class Trace:
         is slow: of those that are alike, the shortest."""
         runs = self.rows[row]
         usual = collections.Counter(r.count for r in runs)
-        alike = [n for n in usual if usual[n] > 1] if self.by_clock else []
-        count = min(alike or usual, key=lambda n: (0 if alike else -usual[n], n))
+        if self.by_clock:
+            count = min([n for n in usual if usual[n] > 1] or usual)
+        else:
+            count = min(usual, key=lambda n: (-usual[n], n))
         return next(r for r in runs if r.count == count)
 
 
