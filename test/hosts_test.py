@@ -29,7 +29,8 @@ TESTS = "tag_lat,tag_bw,am,stream,put,get,atomic"
 OMPI = ["--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self", "--mca", "plm", "rsh",
         "--mca", "oob_tcp_if_include", "eth0", "-x", "LD_LIBRARY_PATH", "-x", "PLX_LOG_LEVEL"]
 PROGRAMS = [("collective", 3), ("collective", 6), ("pingpong", 2), ("point", 3), ("rma", 6)]
-# What a launcher calls instead of ssh: options, a host, and a command for its shell. As ssh, it takes no environment along.
+# The command that a launcher calls instead of ssh. Its arguments are options, a host, and a command for the shell of
+# that host. Like ssh, it takes no environment along.
 AGENT = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1; shift

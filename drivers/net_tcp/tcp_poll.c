@@ -8,8 +8,8 @@
  * from are read in each turn; epoll is asked for the rest, in each turn if none is hot, else
  * in one out of TCP_POLL_EVERY. Idle connections cost nothing then, however many there are.
  *
- * What comes for a socket that epoll watches costs the kernel an event. So one that has been hot for long is not
- * watched, until it cools or the owner sleeps.
+ * Each arrival at a socket that epoll watches costs the kernel an event. So epoll does not watch a socket that has been
+ * hot for long, until it cools or the owner sleeps.
  */
 #include <sys/epoll.h>
 

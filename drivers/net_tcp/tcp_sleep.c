@@ -4,9 +4,9 @@
  * tcp_sleep.c - an owner that sleeps until something comes
  *
  * Design notes
- * What epoll tells stays told until it is taken, so nothing is armed but what is asked for rarely: hot sockets that
- * epoll does not watch (tcp_poll.c), and room in sockets that were full. That an event waits already is asked for all the same, as the owner would sleep only
- * to be woken.
+ * epoll reports an event until somebody takes it. So only what epoll does not watch all the time is armed: hot sockets
+ * (tcp_poll.c), and room in sockets that were full. An owner that an event waits for does not sleep, as it would only
+ * be woken.
  */
 #include <errno.h>
 #include <sys/epoll.h>

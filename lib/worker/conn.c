@@ -245,7 +245,7 @@ plx_conn_addrs(const struct plx_conn *c, struct sockaddr_storage *local,
 		plx_cm_sock_addrs(c->sock, local, &to);
 }
 
-/* The ep of the other side's worker, which is the stub's from now on. @return whether there is one; if not c->rc says
+/* Find the ep of the other side's worker and connect the stub to it. @return whether there is one; otherwise c->rc says
  * why. Thread: owner. */
 static bool
 conn_reach(struct plx_conn *c, struct plx_ep **ep)

@@ -25,7 +25,7 @@ extern struct shm_peer peer[SENDERS], from[SENDERS]; /* how the senders see the 
 extern uint64_t got_sum;
 extern unsigned n_got;
 
-/** In setup: memory for a queue of so many slots, and its senders, which know nothing of it. */
+/** In setup: make the memory of a queue with n_slots slots, and senders that do not know the queue yet. */
 void weak_shm_new(unsigned n_slots);
 /** Open the queue. */
 void weak_shm_open(void);

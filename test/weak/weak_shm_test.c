@@ -4,7 +4,7 @@
  * weak_shm_test.c - the rings in shared memory and their wake-ups on a weakly ordered machine: see weak.h
  *
  * Design notes
- * What sends, receives, sleeps and wakes in drivers/shm runs as it is. A reactor sleeps as receive_asleep() does,
+ * The code of drivers/shm that sends, receives, sleeps and wakes runs as it is. A reactor sleeps as receive_asleep() does,
  * without its time limits.
  */
 #include "plx_fence.h"
