@@ -52,7 +52,9 @@ tcp_addr_read(const void *bytes, size_t len, struct tcp_addr *out)
 bool
 tcp_addr_add(struct tcp_addr *a, const struct tcp_ip *ip)
 {
-	if (a->n_bytes + 1 + tcp_ip_len(ip) > TCP_ENDS_LEN)
+	struct tcp_ip ips[TCP_ENDS_MAX];
+
+	if (a->n_bytes + 1 + tcp_ip_len(ip) > TCP_ENDS_LEN || tcp_addr_ends(a, ips) == TCP_ENDS_MAX)
 		return false;
 	a->ends[a->n_bytes] = ip->family;
 	memcpy(a->ends + a->n_bytes + 1, ip->bytes, tcp_ip_len(ip));

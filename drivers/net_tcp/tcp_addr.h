@@ -13,10 +13,10 @@
 
 #include "plx_dev.h"
 
-#define TCP_ADDR_VERSION 1
+#define TCP_ADDR_VERSION 2
 #define TCP_SECRET_LEN	 16
-#define TCP_ENDS_LEN	 24 /* bytes of the places in an address */
-#define TCP_ENDS_MAX	 4  /* so many are of IPv4; one of IPv6 takes as much as three */
+#define TCP_ENDS_LEN	 56 /* bytes of the places in an address: 5 for one of IPv4, 17 for one of IPv6 */
+#define TCP_ENDS_MAX	 8
 
 /** As it travels; only the first n_bytes of ends do. */
 struct tcp_addr {

@@ -57,7 +57,7 @@ struct tcp_confirm {
 
 _Static_assert(sizeof(struct tcp_greet) == 8, "wire");
 _Static_assert(offsetof(struct tcp_hello, addr) == 32, "wire");
-_Static_assert(sizeof(struct tcp_hello) == 112, "wire");
+_Static_assert(sizeof(struct tcp_hello) == 144, "wire");
 _Static_assert(sizeof(struct tcp_answer) == 40, "wire");
 _Static_assert(sizeof(struct tcp_confirm) == 24, "wire");
 

@@ -48,7 +48,24 @@ an_address_is_read_as_it_was_made(void)
 	UNIT_SAME(&a, &b, sizeof(a));
 	UNIT_EQ_FATAL(tcp_addr_ends(&b, ips), 2);
 	UNIT_TRUE(ips[0].family == 4 && ips[1].family == 6 && ips[1].bytes[0] == 0xfd);
-	UNIT_TRUE(!tcp_addr_add(&a, &more)); /* no room */
+	for (unsigned n = 2; n < TCP_ENDS_MAX; n++)
+		UNIT_TRUE(tcp_addr_add(&a, &more));
+	UNIT_TRUE(!tcp_addr_add(&a, &more));
+	UNIT_EQ(tcp_addr_ends(&a, ips), TCP_ENDS_MAX);
+}
+
+static void
+an_address_has_room_for_places_of_both_families(void)
+{
+	struct tcp_addr a = addr_of(7), b;
+	const struct tcp_ip v6 = {6, {0xfd, 2}}, v4 = {4, {1, 2, 3, 4}};
+	struct tcp_ip ips[TCP_ENDS_MAX];
+
+	UNIT_TRUE(tcp_addr_add(&a, &v6) && tcp_addr_add(&a, &v4));
+	UNIT_TRUE(!tcp_addr_add(&a, &v6));
+	UNIT_TRUE(tcp_addr_add(&a, &v4) && tcp_addr_add(&a, &v4) && !tcp_addr_add(&a, &v4));
+	UNIT_EQ_FATAL(tcp_addr_read(&a, tcp_addr_len(&a), &b), 0);
+	UNIT_EQ(tcp_addr_ends(&b, ips), 6);
 }
 
 static void
@@ -167,6 +184,7 @@ a_frame_is_whole_or_waits_or_is_none(void)
 static CU_TestInfo tests[] = {
 	UNIT_TEST(a_mac_is_that_of_the_standard),
 	UNIT_TEST(an_address_is_read_as_it_was_made),
+	UNIT_TEST(an_address_has_room_for_places_of_both_families),
 	UNIT_TEST(an_address_that_makes_no_sense_is_refused),
 	UNIT_TEST(two_that_have_their_addresses_meet),
 	UNIT_TEST(who_has_another_secret_or_uid_is_nobody),

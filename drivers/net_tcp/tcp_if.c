@@ -125,47 +125,12 @@ tcp_if_list(const struct tcp_if_conf *conf, struct tcp_if out[TCP_IF_MAX])
 		snprintf(at->name, sizeof(at->name), "%s", i->ifa_name);
 		at->bits = bits_of(i->ifa_netmask);
 		at->loopback = tcp_ip_is_loopback(&at->ip) || (i->ifa_flags & IFF_LOOPBACK) != 0;
+		at->rank = 0;
 		at->used = up && tcp_if_is_allowed(conf, at->name, &at->ip);
 		n++;
 	}
 	freeifaddrs(list);
 	return n;
-}
-
-/* Put those of one family into the address, with or without loopback. @return how many */
-static unsigned
-advertise(const struct tcp_if *ifs, unsigned n, uint8_t family, bool loopback, unsigned most, struct tcp_addr *own)
-{
-	unsigned k = 0;
-
-	for (unsigned i = 0; i < n && k < most; i++)
-		if (ifs[i].used && ifs[i].ip.family == family && ifs[i].loopback == loopback)
-			k += tcp_addr_add(own, &ifs[i].ip);
-	return k;
-}
-
-void
-tcp_if_advertise(const struct tcp_if_conf *conf, struct tcp_addr *own)
-{
-	struct tcp_if ifs[TCP_IF_MAX];
-	unsigned n = tcp_if_list(conf, ifs), n4, n6;
-
-	own->n_bytes = 0;
-	n4 = advertise(ifs, n, 4, false, 1, own);
-	n6 = advertise(ifs, n, 6, false, 1, own); /* and there is no room for more */
-	if (n6 == 0 && n4 != 0) {
-		own->n_bytes = 0;
-		advertise(ifs, n, 4, false, TCP_ENDS_MAX, own);
-	} else if (n4 + n6 == 0) {
-		advertise(ifs, n, 4, true, 1, own);
-		advertise(ifs, n, 6, true, 1, own);
-	}
-}
-
-uint32_t
-tcp_host(const struct plx_proc *self)
-{
-	return (uint32_t)((self->host ^ self->host >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
 
 /* The address from which the kernel would send to a place. @return 0 or -errno */
@@ -193,6 +158,89 @@ if_of(const struct tcp_if *ifs, unsigned n, const struct tcp_ip *ip)
 		if (ifs[i].ip.family == ip->family && memcmp(ifs[i].ip.bytes, ip->bytes, tcp_ip_len(ip)) == 0)
 			return &ifs[i];
 	return NULL;
+}
+
+enum { RANK_BOTH = 1, RANK_DEFAULT = 2 };
+
+/* The address from which the kernel sends to the rest of the world. */
+static void
+rank_default(struct tcp_if *ifs, unsigned n, const struct tcp_ip *anywhere)
+{
+	const struct tcp_if *at;
+	struct tcp_ip from;
+
+	if (route_to(anywhere, &from) != 0)
+		return;
+	at = if_of(ifs, n, &from);
+	if (at != NULL)
+		ifs[at - ifs].rank |= RANK_DEFAULT;
+}
+
+static bool
+has_family(const struct tcp_if *ifs, unsigned n, const char *name, uint8_t family)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (ifs[i].used && ifs[i].ip.family == family && strcmp(ifs[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Interfaces with the default route come first, then those with both families: a bridge for containers has neither. */
+static void
+rank(struct tcp_if *ifs, unsigned n)
+{
+	/* Networks that no host is in: the default route leads to them. */
+	static const struct tcp_ip anywhere4 = {4, {192, 0, 2, 1}}, anywhere6 = {6, {0x20, 0x01, 0x0d, 0xb8, [15] = 1}};
+
+	for (unsigned i = 0; i < n; i++)
+		ifs[i].rank = has_family(ifs, n, ifs[i].name, ifs[i].ip.family == 4 ? 6 : 4) ? RANK_BOTH : 0;
+	rank_default(ifs, n, &anywhere4);
+	rank_default(ifs, n, &anywhere6);
+}
+
+/* Take the best that is left of a family. @return whether there was one, and room for it */
+static bool
+advertise_best(struct tcp_if *ifs, unsigned n, uint8_t family, bool loopback, struct tcp_addr *own)
+{
+	struct tcp_if *best = NULL;
+
+	for (unsigned i = 0; i < n; i++)
+		if (ifs[i].used && ifs[i].ip.family == family && ifs[i].loopback == loopback &&
+			(best == NULL || ifs[i].rank > best->rank))
+			best = &ifs[i];
+	if (best == NULL)
+		return false;
+	best->used = false;
+	return tcp_addr_add(own, &best->ip);
+}
+
+void
+tcp_if_choose(struct tcp_if *ifs, unsigned n, struct tcp_addr *own)
+{
+	bool more;
+
+	own->n_bytes = 0;
+	for (int loopback = 0; loopback < 2 && own->n_bytes == 0; loopback++)
+		for (more = true; more;) {
+			more = advertise_best(ifs, n, 4, loopback, own);
+			more |= advertise_best(ifs, n, 6, loopback, own);
+		}
+}
+
+void
+tcp_if_advertise(const struct tcp_if_conf *conf, struct tcp_addr *own)
+{
+	struct tcp_if ifs[TCP_IF_MAX];
+	unsigned n = tcp_if_list(conf, ifs);
+
+	rank(ifs, n);
+	tcp_if_choose(ifs, n, own);
+}
+
+uint32_t
+tcp_host(const struct plx_proc *self)
+{
+	return (uint32_t)((self->host ^ self->host >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
 
 enum { SCORE_ANY = 1, SCORE_ALLOWED = 2, SCORE_NET = 4 }; /* each counts more than those before it */

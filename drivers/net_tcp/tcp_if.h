@@ -21,6 +21,7 @@ struct tcp_if {
 	uint8_t bits;	/* of it, those that name its network */
 	bool used;	/* the settings allow it */
 	bool loopback;
+	uint8_t rank;	/* how likely others reach it, for tcp_if_choose() */
 };
 
 /** What the settings say of interfaces; belongs to whoever has the text. */
@@ -28,6 +29,12 @@ struct tcp_if_conf {
 	const char *text; /* net_tcp.interfaces */
 	uint8_t family;	  /* enum tcp_family */
 };
+
+/**
+ * Put addresses into the address of a queue, as many as have room: those of the highest rank, of both families in
+ * turn; loopback only if there is nothing else. Those that were looked at are no longer marked as used. Thread: any.
+ */
+void tcp_if_choose(struct tcp_if *ifs, unsigned n, struct tcp_addr *own);
 
 /** The addresses of this host. @return how many. Thread: any. Blocks: may (system calls). */
 unsigned tcp_if_list(const struct tcp_if_conf *conf, struct tcp_if out[TCP_IF_MAX]);

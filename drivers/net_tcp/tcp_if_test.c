@@ -4,6 +4,7 @@
  * tcp_if_test.c - which addresses of a host the settings allow
  */
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <rte_common.h>
@@ -103,10 +104,75 @@ what_the_host_has_is_listed_and_told_of(void)
 	}
 	UNIT_TRUE_FATAL(used > 0);
 	tcp_if_advertise(&all, &own);
-	UNIT_EQ(tcp_addr_ends(&own, ips), used < 2 ? used : 2); /* there is nothing else: one of each family */
+	UNIT_EQ(tcp_addr_ends(&own, ips), RTE_MIN(used, (unsigned)TCP_ENDS_MAX)); /* there is nothing else */
 	UNIT_TRUE(tcp_ip_is_loopback(&ips[0]));
 	tcp_if_advertise(&none, &own);
 	UNIT_EQ(tcp_addr_ends(&own, ips), 0);
+}
+
+static struct tcp_if
+an_if(const char *address, uint8_t rank)
+{
+	struct tcp_if at = {.ip.family = strchr(address, ':') != NULL ? 6 : 4, .used = true, .rank = rank};
+
+	UNIT_EQ_FATAL(inet_pton(at.ip.family == 4 ? AF_INET : AF_INET6, address, at.ip.bytes), 1);
+	at.loopback = tcp_ip_is_loopback(&at.ip);
+	return at;
+}
+
+static void
+chosen_are(struct tcp_if *ifs, unsigned n, const char *const *want, unsigned n_want)
+{
+	struct tcp_addr own = {.version = TCP_ADDR_VERSION};
+	struct tcp_ip ips[TCP_ENDS_MAX];
+
+	tcp_if_choose(ifs, n, &own);
+	UNIT_EQ_FATAL(tcp_addr_ends(&own, ips), n_want);
+	for (unsigned i = 0; i < n_want; i++) {
+		struct tcp_if at = an_if(want[i], 0);
+
+		UNIT_TRUE(ips[i].family == at.ip.family && memcmp(ips[i].bytes, at.ip.bytes, tcp_ip_len(&ips[i])) == 0);
+	}
+}
+
+/* However many bridges are listed before it. */
+static void
+the_address_of_the_highest_rank_comes_first(void)
+{
+	struct tcp_if ifs[13];
+	static const char *const want[] = {"10.77.0.1", "fd77::1", "192.168.0.1", "192.168.1.1", "192.168.2.1",
+		"192.168.3.1", "192.168.4.1", "192.168.5.1"};
+
+	for (unsigned i = 0; i < 11; i++) {
+		char text[INET_ADDRSTRLEN];
+
+		snprintf(text, sizeof(text), "192.168.%u.1", i);
+		ifs[i] = an_if(text, 0);
+	}
+	ifs[11] = an_if("10.77.0.1", 1);
+	ifs[12] = an_if("fd77::1", 1);
+	chosen_are(ifs, RTE_DIM(ifs), want, RTE_DIM(want));
+}
+
+/* One of IPv6 has no room any more, and one of IPv4 has. */
+static void
+the_rest_of_the_room_is_used(void)
+{
+	struct tcp_if ifs[] = {an_if("fd77::1", 2), an_if("fd77::2", 1), an_if("fd77::3", 1), an_if("fd77::4", 1),
+		an_if("127.0.0.1", 2), an_if("10.77.0.1", 1), an_if("10.77.0.2", 1), an_if("10.77.0.3", 1),
+		an_if("10.77.0.4", 1)};
+	static const char *const want[] = {"10.77.0.1", "fd77::1", "10.77.0.2", "fd77::2", "10.77.0.3", "10.77.0.4"};
+
+	chosen_are(ifs, RTE_DIM(ifs), want, RTE_DIM(want));
+}
+
+static void
+loopback_is_chosen_if_there_is_nothing_else(void)
+{
+	struct tcp_if ifs[] = {an_if("127.0.0.1", 0), an_if("::1", 0)};
+	static const char *const want[] = {"127.0.0.1", "::1"};
+
+	chosen_are(ifs, RTE_DIM(ifs), want, RTE_DIM(want));
 }
 
 int
@@ -119,6 +185,9 @@ main(void)
 		UNIT_TEST(a_family_leaves_the_other_out),
 		UNIT_TEST(what_is_no_network_is_none),
 		UNIT_TEST(what_the_host_has_is_listed_and_told_of),
+		UNIT_TEST(the_address_of_the_highest_rank_comes_first),
+		UNIT_TEST(the_rest_of_the_room_is_used),
+		UNIT_TEST(loopback_is_chosen_if_there_is_nothing_else),
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = {

@@ -181,6 +181,8 @@ struct tcp_peer {
 	struct tcp_ops puts, gets; /* of the peer's memory, that it has not answered */
 	uint16_t n_puts, n_gets;
 	uint16_t n_turn;	/* messages of this turn, besides the first */
+	uint8_t n_answered;	/* guests that are this peer and have an ANSWER, */
+	uint8_t n_waiting;	/* or wait for it */
 	uint64_t sent_turn;	/* the worker's turn, plus 1, behind which nothing goes at once any more */
 	TAILQ_ENTRY(tcp_peer) dirty_link, blocked_link;
 	/* receiving */
@@ -196,17 +198,15 @@ struct tcp_peer {
 	bool wants;		/* closed as it was idle, and there is something to send */
 	uint32_t used_ms;	/* when something went or came last, about */
 	/* cold */
-	uint8_t n_answered;	/* guests that are this peer and have an ANSWER, */
-	uint8_t n_waiting;	/* or wait for it */
+	uint32_t mute_ms;	/* since when nothing is acknowledged; 0: it is */
 	int lost_err;		/* why it is TCP_CUT */
-	uint64_t mute_ms;	/* since when nothing is acknowledged; 0: it is */
 	TAILQ_ENTRY(tcp_peer) watch_link;
 	struct tcp_join *join;	/* TCP_JOINING */
 	struct tcp_lossy *lossy; /* tcp_lossy.c; NULL: there are no datagrams */
-	struct tcp_addr addr;
+	struct tcp_addr *addr;	/* no longer than it says: many peers have few places */
 };
 
-_Static_assert(sizeof(struct tcp_peer) <= 512, "what a peer costs that is idle");
+_Static_assert(sizeof(struct tcp_peer) <= 384, "with its address, what a peer costs that is idle: 512 bytes");
 
 struct tcp_stat {
 	uint64_t joins, joined, accepted, crossed, refused; /* connections */

@@ -90,7 +90,7 @@ try_begin(struct tcp_peer *p, struct tcp_try *t, unsigned i)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
 	struct tcp_join *j = p->join;
-	int fd = tcp_sock_connect(tq, &j->places[i].ip, p->addr.port), rc;
+	int fd = tcp_sock_connect(tq, &j->places[i].ip, p->addr->port), rc;
 
 	PLX_STAT_ADD(tq->stat.no_fd, fd == -EMFILE || fd == -ENFILE);
 	if (fd < 0)
@@ -116,7 +116,7 @@ try_greet(struct tcp_peer *p, struct tcp_try *t)
 
 	if (getsockopt(t->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0 || err != 0)
 		return err != 0 ? -err : -EIO;
-	rc = tcp_hello_make(&t->hello, &tq->addr, &p->addr);
+	rc = tcp_hello_make(&t->hello, &tq->addr, p->addr);
 	if (rc == 0)
 		rc = tcp_sock_write(t->fd, &t->hello, sizeof(t->hello));
 	if (rc != 0)
@@ -136,7 +136,7 @@ try_read(struct tcp_peer *p, struct tcp_try *t)
 	uint8_t more;
 
 	if (rc == 0)
-		rc = tcp_answer_open(&t->answer, &t->hello, &p->addr);
+		rc = tcp_answer_open(&t->answer, &t->hello, p->addr);
 	if (rc != 0)
 		return rc;
 	/* We may have computed so long that it has closed again. */
@@ -152,7 +152,7 @@ try_won(struct tcp_peer *p, struct tcp_try *t)
 	struct tcp_confirm c;
 	int rc, fd = t->fd;
 
-	tcp_confirm_make(&c, &t->answer, &p->addr);
+	tcp_confirm_make(&c, &t->answer, p->addr);
 	rc = tcp_sock_write(fd, &c, sizeof(c));
 	if (rc != 0)
 		return rc;
@@ -279,7 +279,7 @@ log_hopeless(const struct tcp_peer *p)
 	size_t n = 0;
 
 	for (unsigned i = 0; i < j->n_places && n < sizeof(text); i++) {
-		tcp_ip_text(&j->places[i].ip, p->addr.port, at);
+		tcp_ip_text(&j->places[i].ip, p->addr->port, at);
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s: %s", i != 0 ? "; " : "", at,
 			answer_text(tcp_queue(p->peer.q), i < j->n_good ? j->at[i].err : j->places[i].score));
 	}
@@ -296,7 +296,7 @@ log_slow(struct tcp_peer *p)
 		if (j->tries[k].fd < 0 || !j->tries[k].said)
 			continue;
 		j->told = true;
-		tcp_ip_text(&j->places[j->tries[k].place].ip, p->addr.port, at);
+		tcp_ip_text(&j->places[j->tries[k].place].ip, p->addr->port, at);
 		PLX_LOG_RATELIMIT(WARNING, tcp, "a peer does not answer: %s has been connected for long; it computes, or "
 			"somebody else listens there", at);
 		return;
@@ -430,7 +430,7 @@ tcp_join(struct tcp_peer *p)
 		j->seen_ms = now_ms;
 		j->until_ms = now_ms + tq->connect_ms;
 		j->answer_until_ms = now_ms + tq->answer_ms;
-		j->n_places = tcp_if_places(&tq->ifs, &tq->addr, &p->addr, j->places, &j->n_good);
+		j->n_places = tcp_if_places(&tq->ifs, &tq->addr, p->addr, j->places, &j->n_good);
 	}
 	plx_queue_rouse(tq->q);
 	p->join = j;

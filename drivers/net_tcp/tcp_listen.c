@@ -184,7 +184,7 @@ guest_hello(struct tcp_queue *tq, struct tcp_guest *g)
 	tcp_sock_settle(tq, g->fd); /* should its host go */
 	g->p = p;
 	/* It has closed a connection whose end we have not read yet. */
-	g->waits = p->state == TCP_LEAVING || (p->join != NULL && tq->addr.uid > p->addr.uid);
+	g->waits = p->state == TCP_LEAVING || (p->join != NULL && tq->addr.uid > p->addr->uid);
 	PLX_STAT_ADD(tq->stat.crossed, p->join != NULL);
 	(*(g->waits ? &p->n_waiting : &p->n_answered))++;
 	if (p->state == TCP_OPEN || p->state == TCP_CUT)

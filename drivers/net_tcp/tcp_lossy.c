@@ -49,7 +49,7 @@ place_of(const struct tcp_peer *p, struct tcp_ip *out)
 
 	if (p->fd >= 0 && getpeername(p->fd, (struct sockaddr *)&sa, &len) == 0)
 		return tcp_ip_of_sockaddr((struct sockaddr *)&sa, out);
-	(void)tcp_if_places(&tq->ifs, &tq->addr, &p->addr, places, &n_good);
+	(void)tcp_if_places(&tq->ifs, &tq->addr, p->addr, places, &n_good);
 	if (n_good == 0)
 		return -EHOSTUNREACH;
 	*out = places[0].ip;
@@ -108,8 +108,8 @@ tcp_lossy_to(struct plx_peer *peer, uint32_t where)
 		p->lossy = calloc(1, sizeof(*p->lossy));
 		if (p->lossy == NULL)
 			return -ENOMEM;
-		key_of(&p->lossy->way.key, &tq->addr, &p->addr);
-		key_of(&p->lossy->key, &p->addr, &tq->addr);
+		key_of(&p->lossy->way.key, &tq->addr, p->addr);
+		key_of(&p->lossy->key, p->addr, &tq->addr);
 	}
 	p->lossy->port = (uint16_t)where;
 	rc = place_of(p, &ip);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tcp_int.h"
@@ -27,17 +28,22 @@ tcp_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 {
 	struct tcp_queue *tq = tcp_queue(peer->q);
 	struct tcp_peer *p = tcp_peer(peer);
+	struct tcp_addr to;
 
-	if (tcp_addr_read(addr->bytes, addr->len, &p->addr) != 0)
+	if (tcp_addr_read(addr->bytes, addr->len, &to) != 0)
 		return -EINVAL;
-	if (!may_reach(&tq->addr, &p->addr))
+	if (!may_reach(&tq->addr, &to))
 		return -EHOSTUNREACH;
+	p->addr = malloc(addr->len);
+	if (p->addr == NULL)
+		return -ENOMEM;
+	memcpy(p->addr, addr->bytes, addr->len);
 	STAILQ_INIT(&p->out);
 	STAILQ_INIT(&p->puts);
 	STAILQ_INIT(&p->gets);
 	p->fd = -1;
-	p->self = p->addr.uid == tq->addr.uid;
-	peer->proc = p->addr.proc;
+	p->self = to.uid == tq->addr.uid;
+	peer->proc = to.proc;
 	peer->domain = plx_dev_domain(peer->proc, TCP_DOMAIN_PORT);
 	peer->mtu = tq->msg_len;
 	peer->short_max = TCP_SHORT_MAX;
@@ -88,6 +94,7 @@ tcp_peer_close(struct plx_peer *peer)
 	tcp_lossy_drop(p);
 	tcp_peer_disconnect(p);
 	tcp_queue(peer->q)->n_wants -= p->wants;
+	free(p->addr);
 }
 
 void

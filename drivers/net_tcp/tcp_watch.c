@@ -52,8 +52,8 @@ look_at(struct tcp_peer *p, uint64_t now_ms)
 		if (info.tcpi_unacked + info.tcpi_notsent_bytes == 0)
 			tcp_unwatch(p);
 	} else if (p->mute_ms == 0) {
-		p->mute_ms = now_ms;
-	} else if (now_ms - p->mute_ms >= tq->dead_ms) {
+		p->mute_ms = RTE_MAX((uint32_t)now_ms, 1u);
+	} else if ((uint32_t)now_ms - p->mute_ms >= tq->dead_ms) {
 		give_up(p);
 	}
 }

@@ -34,7 +34,7 @@
 #define PLX_DEV_PORTS	    4	/* of a device, for one worker */
 #define PLX_DEV_PORT_NAME   80
 #define PLX_DEV_TEXT_MAX    128 /* of text about an address */
-#define PLX_ADDR_MAX	    64	/* bytes of one queue's address */
+#define PLX_ADDR_MAX	    96	/* bytes of one queue's address */
 #define PLX_DEV_RX_BURST    16	/* messages taken in one go */
 #define PLX_DEV_PEER_HASH   256 /* lists over which a queue's peers are spread */
 

@@ -428,11 +428,12 @@ _Static_assert(offsetof(struct plx_wire_rts, tag) == 0, "tags come first");
 #define PLX_WIRE_ADDR_HEAD    8 /* bytes that contain the length */
 #define PLX_WIRE_ADDR_DEVS    8
 #define PLX_WIRE_ADDR_NAME    8
+#define PLX_WIRE_ADDR_BYTES   96 /* PLX_ADDR_MAX */
 
 struct plx_wire_addr_dev {
 	char name[PLX_WIRE_ADDR_NAME]; /* of the device, padded with zeroes */
 	uint8_t len;
-	uint8_t bytes[64];
+	uint8_t bytes[PLX_WIRE_ADDR_BYTES];
 };
 
 struct plx_wire_addr {

@@ -11,6 +11,8 @@
 
 PLX_LOG_DEFINE(worker, "plx.worker");
 
+_Static_assert(PLX_WIRE_ADDR_BYTES >= PLX_ADDR_MAX, "each address of a queue has room in that of the worker");
+
 /* Whether to omit it from addresses: its port is down, and another port of the device is not. */
 static bool
 leave_out(const struct plx_worker *w, uint32_t i)
