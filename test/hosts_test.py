@@ -12,6 +12,7 @@ which is left out by its name, and other0. Needs root and iproute2.
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -265,12 +266,37 @@ def a_peer_that_is_killed_is_an_error_at_once(net, build):
     return while_it_runs(net, build, lambda pair: u.kill_family(pair.server), 10)
 
 
-def a_host_that_vanishes_is_an_error_in_time(net, build):
-    why = while_it_runs(net, build, lambda _: net.on(net.names["a"], "link", "set", "eth0", "down"), 40,
+def a_host_that_is_deleted_is_an_error_in_time(net, build):
+    """Its interface and the bridge's port, as with its namespace."""
+    why = while_it_runs(net, build, lambda _: net.on(net.names[BRIDGE], "link", "del", "to-a"), 40,
                         env=["PLX_NET_TCP_DEAD_MS=2000"])
+    net.wire("a")
+    return why
+
+
+def while_it_vanishes(net, build, before):
+    def fault(pair):
+        before(pair)
+        net.on(net.names["a"], "link", "set", "eth0", "down")
+
+    why = while_it_runs(net, build, fault, 40, env=["PLX_NET_TCP_DEAD_MS=2000"])
     net.on(net.names["a"], "link", "set", "eth0", "up")
     ip("-n", net.names["a"], "addr", "add", "fd77::1/64", "dev", "eth0", "nodad", check=False)
     return why
+
+
+def a_host_that_vanishes_is_an_error_in_time(net, build):
+    return while_it_vanishes(net, build, lambda _: None)
+
+
+def a_host_that_vanishes_is_an_error_for_who_only_waits_too(net, build):
+    """All that the client has sent is acknowledged, and it waits for a word of the server's."""
+    def stop(pair):
+        for pid in u.descendants(pair.server.pid):
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.5)
+
+    return while_it_vanishes(net, build, stop)
 
 
 STRANGER = """
@@ -424,6 +450,7 @@ SCENES = [every_operation_goes_between_hosts, over_ipv6_alone_too, by_the_ports_
           a_host_that_has_ipv6_only_takes_part, both_ends_have_ports_that_are_named,
           with_a_reactor_that_sleeps, where_no_address_leads_an_error_names_each,
           a_peer_that_is_killed_is_an_error_at_once, a_host_that_vanishes_is_an_error_in_time,
+          a_host_that_vanishes_is_an_error_for_who_only_waits_too, a_host_that_is_deleted_is_an_error_in_time,
           strangers_that_send_rubbish_do_no_harm, strangers_that_say_nothing_do_no_harm, few_descriptors_are_enough,
           an_ordinary_user_has_all_of_it,
           mpich_runs_over_three_hosts, mpich_runs_over_ipv6_with_eight_ranks,

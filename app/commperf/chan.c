@@ -15,6 +15,9 @@
 
 #include "perf.h"
 
+#define CHAN_PROBE_S 3
+#define CHAN_DEAD_S  15 /* a host that has not answered for so long is gone */
+
 static int
 chan_resolve(const char *host, const char *port, bool passive, struct addrinfo **out)
 {
@@ -90,18 +93,40 @@ free_ai:
 	return rc;
 }
 
+/*
+ * A host that is gone says nothing. A side that only waits for data does not hear of it from its library, which
+ * has nothing under way: this connection does.
+ */
+static void
+chan_settle(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} opts[] = {
+		{IPPROTO_TCP, TCP_NODELAY, 1},
+		{SOL_SOCKET, SO_KEEPALIVE, 1},
+		{IPPROTO_TCP, TCP_KEEPIDLE, CHAN_PROBE_S},
+		{IPPROTO_TCP, TCP_KEEPINTVL, CHAN_PROBE_S},
+		{IPPROTO_TCP, TCP_KEEPCNT, CHAN_DEAD_S / CHAN_PROBE_S},
+		{IPPROTO_TCP, TCP_USER_TIMEOUT, CHAN_DEAD_S * 1000},
+	};
+
+	for (size_t i = 0; i < sizeof(opts) / sizeof(opts[0]); i++)
+		setsockopt(fd, opts[i].level, opts[i].name, &opts[i].value, sizeof(int));
+}
+
 /* The socket of the next client, or -errno; timeout in s, 0: no limit. */
 int
 chan_accept(int lfd, double timeout)
 {
-	int one = 1, fd, rc = chan_poll(lfd, POLLIN, timeout);
+	int fd, rc = chan_poll(lfd, POLLIN, timeout);
 
 	if (rc != 0)
 		return rc;
 	fd = accept4(lfd, NULL, NULL, SOCK_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	chan_settle(fd);
 	return fd;
 }
 
@@ -123,7 +148,7 @@ chan_listen(const char *host, const char *port, double timeout)
 static int
 chan_dial_any(const struct addrinfo *ai, double timeout)
 {
-	int one = 1, fd, rc = -ECONNREFUSED;
+	int fd, rc = -ECONNREFUSED;
 
 	for (; ai != NULL; ai = ai->ai_next) {
 		fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -133,7 +158,7 @@ chan_dial_any(const struct addrinfo *ai, double timeout)
 		}
 		rc = chan_dial(fd, ai, timeout);
 		if (rc == 0) {
-			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+			chan_settle(fd);
 			return fd;
 		}
 		close(fd);

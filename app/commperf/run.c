@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -183,12 +184,20 @@ perf_ns(const struct perf_side *s, uint64_t ticks)
 	return (double)ticks * 1e9 / s->tsc_hz;
 }
 
-static bool
-side_peer_gone(const struct perf_side *s)
+/* @return 0, or what is said of the other side: it has exited, or its host is gone */
+static int
+side_peer_gone(struct perf_side *s)
 {
 	struct pollfd pfd = {.fd = s->ctl_fd, .events = POLLRDHUP};
+	socklen_t len = sizeof(int);
+	int err = 0;
 
-	return poll(&pfd, 1, 0) > 0 && (pfd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+	if (poll(&pfd, 1, 0) <= 0 || (pfd.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0)
+		return 0;
+	(void)getsockopt(s->ctl_fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	if (err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH)
+		return perf_fail(s, "the other side's host does not answer any more");
+	return perf_fail(s, "the other side has exited");
 }
 
 /* Called now and then by a long wait: check the deadline and the other side. */
@@ -204,9 +213,7 @@ perf_wait_slow(struct perf_side *s, uint64_t spins)
 	}
 	if ((double)(now - s->wait_start) > s->o->timeout * s->tsc_hz)
 		return perf_fail(s, "no progress for %.0f s (--timeout)", s->o->timeout);
-	if ((spins & 0xffff) == 0 && s->ctl_fd >= 0 && side_peer_gone(s))
-		return perf_fail(s, "the other side has exited");
-	return 0;
+	return (spins & 0xffff) == 0 && s->ctl_fd >= 0 ? side_peer_gone(s) : 0;
 }
 
 struct side_word {
