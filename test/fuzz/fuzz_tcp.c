@@ -182,7 +182,10 @@ connect_to(const struct tcp_addr *to)
 	struct sockaddr_in sa = place(to->port);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	FUZZ_CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) != 0) {
+		fprintf(stderr, "port %u: %s\n", to->port, strerror(errno));
+		FUZZ_CHECK(!"no connection to the worker");
+	}
 	return fd;
 }
 
