@@ -184,7 +184,8 @@ typed_transfer(const char *scheme, uint32_t takes, struct typed d[2])
 		fake.caps = KEYS_CAPS;
 	unit_workers_open(&u, 2);
 	for (unsigned i = 0; i < 2; i++) {
-		d[i] = (struct typed){.dt = {typed_pack, typed_unpack, typed_finish, UCS_MEMORY_TYPE_ZE_HOST}, .at = at[i]};
+		d[i] = (struct typed){.dt = {.pack = typed_pack, .unpack = typed_unpack, .finish = typed_finish,
+			.mem_type = UCS_MEMORY_TYPE_ZE_HOST}, .at = at[i]};
 		req[i] = plx_req_get(&u.w[i]->reqs);
 		UNIT_TRUE_FATAL(req[i] != NULL);
 		req[i]->dt = &d[i].dt;
