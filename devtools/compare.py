@@ -146,13 +146,17 @@ def mpich(setup, n):
     return ["mpirun.mpich", "-bind-to", "user:" + ",".join(setup.core_names), "-n", str(n)]
 
 
+def osu_rows(out, sizes):
+    found = re.findall(r"^(\d+)\s+([\d.]+)\s*$", out, re.M)
+    return {size_text(int(a)): float(b) for a, b in found if int(a) in sizes}
+
+
 def osu(folder, program, sizes, unit, goals, more=False):
     """goals: of a size, a list."""
     def measure(setup, side):
         path = os.path.join(setup.osu, folder, program)
         out = side.run([*mpich(setup, 2), path], {} if side.prefix else SHM)
-        found = re.findall(r"^(\d+)\s+([\d.]+)\s*$", out, re.M)
-        return {size_text(int(a)): float(b) for a, b in found if int(a) in sizes}
+        return osu_rows(out, sizes)
 
     rows = [Row(size_text(s), unit, goals(s), more) for s in sizes]
     return Program(program.replace("_", "-"), measure, rows, needs=["mpirun.mpich", "osu"])
@@ -269,6 +273,23 @@ def tcp(test, size, n, column, unit, goals, kind, third=RAW):
                    needs=["ucx_perftest", "ip", "fi_pingpong" if third is OFI else "cc"], third=third)
 
 
+def tcp_osu(program, sizes, n, unit, more=False):
+    """A program of OSU's, by MPICH and TCP between two hosts, n iterations of each size."""
+    def measure(setup, side):
+        net = setup.hosts()
+        agent = net.agent(os.path.join(setup.folder, "agent"), setup.core_names)
+        argv = [*net.at(0), *side.prefix, "mpirun.mpich", "-launcher", "rsh", "-launcher-exec", agent, "-iface", net.device,
+                "-hosts", ",".join(net.names), "-ppn", "1", "-n", "2", os.path.join(setup.osu, "mpi", "pt2pt", program),
+                "-i", n]
+        r = u.run(argv, TIMEOUT_S, {**side.env, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": net.device})
+        if r.timed_out or r.rc != 0:
+            raise CannotMeasure(f"{side.name}: {program}: {r.why()}")
+        return osu_rows(r.out, sizes)
+
+    rows = [Row(size_text(s), unit, [Goal("ucx")], more) for s in sizes]
+    return Program("tcp-" + program.replace("_", "-"), measure, rows, near=False, needs=["mpirun.mpich", "osu", "ip"])
+
+
 def tcp_programs():
     latency, rate, band = (3, "ns"), (7, "M/s"), (5, "MB/s")
     ucx, whole = [Goal("ucx", 1.1)], [Goal("raw", 0.9), Goal("ucx", 1.1)]
@@ -279,6 +300,8 @@ def tcp_programs():
         *[tcp(t, MIB, 4000, *band, whole, "stream") for t in ("tag_bw", "ucp_put_bw")],
         tcp("ucp_get", MIB, 2000, *band, ucx, None),  # one at a time
         *[tcp("tag_lat", s, n, *latency, [Goal("ofi", 0.9)], None, OFI) for s, n in ((8, 50000), (MIB, 1000))],
+        tcp_osu("osu_latency", [8, KIB, 8 * KIB, 64 * KIB, MIB], 1000, "us"),
+        tcp_osu("osu_bw", [8, KIB, 8 * KIB, 64 * KIB, MIB], 50, "MB/s", True),
     ]
 
 

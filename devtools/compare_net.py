@@ -50,6 +50,15 @@ class Pair:
     def address(i):
         return f"10.78.0.{i + 1}"
 
+    def agent(self, path, cores):
+        """Write what MPICH's launcher calls instead of ssh: the processes of each host on its core."""
+        cases = "".join(f"{name}) core={core} ;; " for name, core in zip(self.names, cores))
+        with open(path, "w", encoding="ascii") as f:
+            f.write('#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nhost=$1; shift\n'
+                    f'case $host in {cases}esac\nexec ip netns exec "$host" taskset -c "$core" sh -c "$*"\n')
+        os.chmod(path, 0o755)
+        return path
+
     def at(self, i):
         """What runs a command there."""
         return ["ip", "netns", "exec", self.names[i]]
