@@ -10,7 +10,7 @@
 #include "ucp_api_test.h"
 
 #define N	 100000
-#define LEN_LONG (64 * KIB) /* announced */
+#define LEN_LONG (128 * KIB) /* announced by all devices */
 #define LIMIT_S	 15
 
 static struct op ops[N];

@@ -108,6 +108,7 @@ tcp_queue_open(struct plx_queue *q)
 	pthread_mutex_init(&tq->listen_lock, NULL);
 	q->priv = tq;
 	q->rests = true;
+	q->eager_max = TCP_EAGER_MAX;
 	q->zcopy_min = TCP_LENT_MIN;
 	q->zcopy_iov = TCP_LENT_IOV;
 	q->group_mtu = TCP_GROUP_LEN;

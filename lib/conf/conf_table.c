@@ -59,7 +59,7 @@ static const struct plx_conf_row rows[PLX_CONF_N] = {
 	PLX_ROW_UINT(PLX_CONF_CM_DONE_MS, "cm.done_ms", "ms", "60000", 10, 3600000, true,
 		"How long an accepted client may take to confirm the connection before its handle fails."),
 	PLX_ROW_UINT(PLX_CONF_EAGER_MAX, "proto.eager_max", "bytes", "8k", 0, 64u << 20, true,
-		"Largest message sent without asking; longer ones use rendezvous."),
+		"Largest message sent without asking; longer ones use rendezvous. Unless set, a device may choose more."),
 	PLX_ROW_BOOL(PLX_CONF_EAGER_EMPTY, "proto.eager_empty", "yes", true,
 		"Whether empty messages are sent without asking although proto.eager_max is 0."),
 	PLX_ROW_ENUM(PLX_CONF_RNDV_SCHEME, "rndv.scheme", "auto", rndv_choices, true,

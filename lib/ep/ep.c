@@ -75,7 +75,7 @@ ep_init(struct plx_ep *ep, struct plx_eps *eps)
 {
 	memset(ep, 0, sizeof(*ep));
 	ep->eps = eps;
-	ep->eager_end = eps->eager_end;
+	ep->eager_own = ep->eager_end = eps->eager_end;
 	TAILQ_INIT(&ep->pending);
 	TAILQ_INIT(&ep->held);
 	TAILQ_INIT(&ep->waits.head);
@@ -84,6 +84,14 @@ ep_init(struct plx_ep *ep, struct plx_eps *eps)
 	LIST_INIT(&ep->users);
 	if (eps->on_new != NULL)
 		eps->on_new(ep);
+}
+
+static void
+set_eager(struct plx_ep *ep, const struct plx_queue *q)
+{
+	if (ep->eps->eager_auto)
+		ep->eager_own = RTE_MAX(ep->eps->eager_end, q->eager_max + UINT64_C(1));
+	ep->eager_end = ep->eager_own;
 }
 
 struct plx_ep *
@@ -98,6 +106,7 @@ plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer)
 		return NULL;
 	ep_init(ep, eps);
 	ep->peer = peer;
+	set_eager(ep, peer->q);
 	peer->user = ep;
 	peer->refs++;
 	LIST_INSERT_HEAD(&eps->all, ep, link);

@@ -75,7 +75,7 @@ plx_ep_pend_last(struct plx_ep *ep, struct plx_pend *p)
 static void
 set_eager_end(struct plx_ep *ep)
 {
-	ep->eager_end = ep->announces || !TAILQ_EMPTY(&ep->held) ? 0 : ep->eps->eager_end;
+	ep->eager_end = ep->announces || !TAILQ_EMPTY(&ep->held) ? 0 : ep->eager_own;
 	if (ep->eager_end == 0)
 		atomic_store_explicit(&ep->quick, false, memory_order_relaxed);
 }

@@ -29,7 +29,7 @@ on_failed(struct plx_ep *failed, int err)
 }
 
 static void
-begin(void)
+begin_with(uint64_t eager_end, bool eager_auto, uint32_t device_max)
 {
 	struct plx_peer *peer;
 	struct plx_addr addr;
@@ -40,6 +40,9 @@ begin(void)
 	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &a), 0);
 	UNIT_EQ_FATAL(plx_queue_open(dev, &conf, NULL, &b), 0);
 	plx_eps_open(&eps, on_failed);
+	eps.eager_end = eager_end;
+	eps.eager_auto = eager_auto;
+	a->eager_max = device_max;
 	plx_queue_addr(b, &addr);
 	UNIT_EQ_FATAL(plx_peer_get(a, &addr, &peer), 0);
 	ep = plx_ep_of(&eps, peer);
@@ -48,6 +51,12 @@ begin(void)
 	plx_peer_put(peer);
 	UNIT_EQ(peer->refs, 1); /* the ep's */
 	n_failed = 0;
+}
+
+static void
+begin(void)
+{
+	begin_with(0, false, 0);
 }
 
 static void
@@ -309,6 +318,29 @@ a_mark_is_passed_behind_what_was_queued(void)
 	end();
 }
 
+static void
+a_device_may_send_more_without_asking(void)
+{
+	static const struct {
+		uint64_t end;
+		bool is_auto;
+		uint32_t device;
+		uint64_t want;
+	} rows[] = {{101, true, 0, 101}, {101, true, 100, 101}, {101, true, 1000, 1001}, {101, false, 1000, 101},
+		{0, false, 1000, 0}};
+
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		begin_with(rows[i].end, rows[i].is_auto, rows[i].device);
+		UNIT_EQ(ep->eager_own, rows[i].want);
+		UNIT_EQ(ep->eager_end, rows[i].want);
+		plx_ep_on_flow(ep, &(struct plx_wire_flow){.stop = 1});
+		UNIT_EQ(ep->eager_end, 0);
+		plx_ep_on_flow(ep, &(struct plx_wire_flow){.stop = 0});
+		UNIT_EQ(ep->eager_end, rows[i].want);
+		end();
+	}
+}
+
 /* A tagged message that is to be eager, as the worker sends it. */
 static int
 unasked_send(struct plx_pend *p)
@@ -344,7 +376,7 @@ begin_announced(uint32_t n)
 {
 	begin();
 	n_passed = 0;
-	ep->eager_end = eps.eager_end = 100;
+	ep->eager_end = ep->eager_own = 100;
 	UNIT_EQ(plx_ep_connect(ep), 0);
 	fake_block(a, true);
 	ep->n_announced = n;
@@ -587,6 +619,7 @@ a_failed_connect_answers_with_its_error(void)
 static CU_TestInfo tests[] = {
 	UNIT_TEST(order_is_kept_when_the_device_is_full),
 	UNIT_TEST(nothing_overtakes_what_waits),
+	UNIT_TEST(a_device_may_send_more_without_asking),
 	UNIT_TEST(failure_ends_everything_once),
 	UNIT_TEST(a_cancel_ends_what_one_handle_sent_and_nothing_else),
 	UNIT_TEST(a_mark_is_passed_behind_what_was_queued),

@@ -72,7 +72,8 @@ struct plx_eps {
 	struct plx_pool pool;
 	struct plx_ep_stat stat;
 	void *engine[PLX_EP_ENGINES];
-	uint64_t eager_end;	/* of a new ep */
+	uint64_t eager_end;	/* of a new ep, */
+	bool eager_auto;	/* whose device may choose a longer one */
 	uint32_t n_tries;	/* attempts to connect for pending messages */
 	void (*on_new)(struct plx_ep *ep); /* creates the engines' state of an ep from zeros; or
 	                                    * NULL */
@@ -124,7 +125,8 @@ struct plx_ep {
 	bool stalled;
 	/* writer: owner; readers: any, relaxed: a short message is sent as soon as it is posted */
 	_Atomic bool quick;
-	uint64_t eager_end; /* shorter messages are eager now, bytes */
+	uint64_t eager_end; /* shorter tagged messages are eager now, bytes: 0 or eager_own */
+	uint64_t eager_own; /* by this ep's device */
 	bool stub;	 /* part of a plx_ep_stub; has no peer */
 	uint64_t n_waits;
 	uint64_t kept;	    /* bytes of memory of its stored messages */

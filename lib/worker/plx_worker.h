@@ -931,7 +931,7 @@ plx_worker_am_send_now(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_
 static inline bool
 plx_worker_am_is_short(const struct plx_ep *ep, uint64_t len)
 {
-	return plx_ep_open(ep) && len <= ep->peer->short_max && len < ep->eps->eager_end;
+	return plx_ep_open(ep) && len <= ep->peer->short_max && len < ep->eager_own;
 }
 
 /** Send such a message. @return 0; -EAGAIN it has to wait; or the ep's error. Thread: owner. */

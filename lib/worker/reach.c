@@ -230,7 +230,7 @@ plx_worker_ep_info(const struct plx_ep_user *user, struct plx_ep_info *info)
 	info->caps = ep->peer->caps;
 	info->uid = ep->peer->uid;
 	info->mtu = ep->peer->mtu;
-	info->eager_end = ep->eps->eager_end;
+	info->eager_end = ep->eager_own;
 	info->device = plx_dev_name(q->dev);
 	info->port = plx_queue_port(q);
 }

@@ -146,7 +146,7 @@ active_messages_connect_once_and_are_not_chosen_again(void)
 		UNIT_EQ_FATAL(plx_am_set(&u.w[1]->am, 0, &h), 0);
 		how = plx_worker_am_try(u.w[0], ep, (struct plx_wire_am){.id = 0}, NULL, from, lens[i], 0);
 		UNIT_EQ(how, i == 0 ? 0 : i == 1 ? PLX_AM_FRAGS : PLX_AM_RTS);
-		u.w[0]->eps.eager_end = i == 1 ? 0 : UINT64_MAX;
+		ep->eager_own = i == 1 ? 0 : UINT64_MAX;
 		if (how > 0) {
 			send = request();
 			plx_worker_am_send(u.w[0], &u.to[0][1], (struct plx_wire_am){.id = 0}, NULL, from, lens[i],

@@ -327,6 +327,7 @@ init_fields(struct plx_worker *w, const struct plx_worker_params *params)
 	rc = plx_eps_open(&w->eps, on_ep_failed);
 	w->eps.engine[PLX_EP_RNDV] = &w->rndv;
 	w->eps.eager_end = eager_end(conf);
+	w->eps.eager_auto = conf->v[PLX_CONF_EAGER_MAX].source == PLX_CONF_FROM_DEFAULT;
 	rma_rc = plx_rma_open(&w->rma, conf, w->dedicated);
 	w->eps.engine[PLX_EP_RMA] = &w->rma;
 	w->eps.on_new = ep_init_engines;
