@@ -104,10 +104,11 @@ compile()
 	fi
 }
 
-# An emulated processor is ten times slower, and a test that runs a program of this build by itself can't.
+# An emulated processor is ten times slower. qemu maps files at addresses which the kernel refuses for huge pages.
 check()
 {
 	local log=$build/meson-logs/testlog.json args=(--suite unit --suite api)
+	local -x PLX_SHM_HUGE=no PLX_EAL_HUGE=no
 
 	[ ${#names[@]} -eq 0 ] || args=("${names[@]}")
 	[ $quick = no ] || args=("${quick_tests[@]}")

@@ -23,6 +23,7 @@
 struct scene {
 	struct pair p;
 	bool by_sockaddr;
+	bool is_open;	   /* callbacks act */
 	ucp_ep_h other;	   /* of node 0: another to node 1 */
 	ucp_listener_h l;  /* of node 0 */
 	ucp_listener_h l1; /* of node 1 */
@@ -453,7 +454,7 @@ static void
 act(struct scene *s, void *request)
 {
 	s->n_calls++;
-	if (s->n_calls != 1)
+	if (s->n_calls != 1 || !s->is_open)
 		return;
 	s->held = request;
 	s->action->fn(s);
@@ -665,7 +666,8 @@ hello(struct scene *s, int to)
 {
 	ucs_status_ptr_t ptr[2] = {message(s, to, true), message(s, to, false)};
 
-	UNTIL(s, is_flushed(ptr[0]) && is_flushed(ptr[1]));
+	UNTIL(s, s->n_calls != 0 || (is_flushed(ptr[0]) && is_flushed(ptr[1])));
+	CU_ASSERT_FATAL(s->n_calls == 0); /* no connection has failed */
 	for (int i = 0; i < 2; i++)
 		if (UCS_PTR_IS_PTR(ptr[i]))
 			ucp_request_free(ptr[i]);
@@ -699,6 +701,7 @@ scene_open(struct scene *s, const struct action *action, bool by_sockaddr)
 	memory_open(s);
 	hello(s, 0);
 	hello(s, 1);
+	s->is_open = true;
 	s->posted = ucp_tag_recv_nbx(s->p.n[0].w, small, 8, UINT64_MAX, UTIL_ALL_BITS, &r);
 }
 
