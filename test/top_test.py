@@ -10,6 +10,7 @@ import glob
 import json
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -132,12 +133,25 @@ def what_it_tells_programs(pattern, pids):
         yield "the first sample has rates"
     r = plain("-s", pattern, "--json", "--once", "--total")
     total = {(row["object"], row["counter"]): row["value"] for row in json.loads(r.stdout)["total"]}
-    if total.get(("device shm", "peers")) != 2:
-        yield f"the totals are {total}"
+    mtus = {row["value"] for p in second["processes"] for row in p["rows"] if row["counter"] == "mtu"}
+    if total.get(("device shm", "peers")) != 2 or not mtus or total.get(("ep shm", "mtu")) != max(mtus):
+        yield f"the totals are {total}, each mtu is one of {mtus}"
     r = plain("-s", pattern, "--once")
     for pid in pids:
         if not re.search(rf"^{pid} +worker 0 \S+ +turns +[\d,]+$", r.stdout, re.M):
             yield f"{pid} is not in:\n{r.stdout[:2000]}"
+
+
+def its_totals_add_what_can_be_added(*_):
+    tool = runpy.run_path(TOP)
+    rows = [tool["Row"](None, obj, counter, value, 1.0) for obj, counter, value in (
+        ("tag 0", "posts", 3), ("tag 1", "posts", 4), ("tag 0", "offload.posted_max", 5), ("tag 1", "offload.posted_max", 4),
+        ("reactor 1", "busy_share", 0.25), ("reactor 2", "busy_share", 0.75), ("worker 0", "turn_age_s", 2.0),
+        ("worker 1", "turn_age_s", 1.0), ("worker 0", "reactor", 1), ("worker 1", "reactor", 2), ("worker 0", "mode", "inline"))]
+    found = {(row.obj, row.counter): (row.value, row.rate) for row in tool["totals"](rows)}
+    if found != {("tag", "posts"): (7, 2.0), ("tag", "offload.posted_max"): (5, None),
+                 ("reactor", "busy_share"): (0.75, None), ("worker", "turn_age_s"): (2.0, None)}:
+        yield f"{found}"
 
 
 def what_it_says_when_nobody_is_there(_, pids):
@@ -153,7 +167,7 @@ def main():
     report = u.Report()
     with job() as (pattern, pids):
         for test in (it_fits_and_is_sorted_by_rate, it_scrolls, its_keys_do_what_they_say, what_it_tells_programs,
-                     what_it_says_when_nobody_is_there, it_follows_the_size_and_the_processes):
+                     its_totals_add_what_can_be_added, what_it_says_when_nobody_is_there, it_follows_the_size_and_the_processes):
             report.result(test.__name__.replace("_", " "), "\n".join(test(pattern, pids)))
     return report.status()
 
