@@ -67,7 +67,7 @@ done
 # Of CCI's names, and the tests that the page names: each is there.
 every "constant of CCI" "$(grep -oE '\bCCI_(E|ERR_|FLAG_|OPT_|EVENT_|CONN_ATTR_|SUCCESS)[A-Z_]*\b' include/cci.h |
 	sort -u)" $guides/cci.md
-tests=$(sed -nE 's/^\s*T\(([a-z_0-9]+)\),.*/\1/p' test/cci_api_*.c)
+tests=$(sed -nE 's/^\s*T(_NEEDS)?\(([a-z_0-9]+)[,)].*/\2/p' test/cci_api_*.c)
 for name in $(sed -nE '/^\| `CCI_|^\| `cci_/s/.*\| ([a-z_, ]*) \|$/\1/p' $guides/cci.md | tr -d ','); do
 	[[ $name != *_*_* ]] || grep -qx "$name" <<<"$tests" || complain "$guides/cci.md: there is no test $name"
 done

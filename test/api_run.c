@@ -78,6 +78,15 @@ has_part(const char *name, const char *parts)
 	return parts[len] == ',' && has_part(name, parts + len + 1);
 }
 
+/* Why a test is not run; NULL: it is. */
+static const char *
+why_not(const struct api_test *t, bool skip_differs)
+{
+	const char *why = t->lacks != NULL ? t->lacks() : NULL;
+
+	return why == NULL && skip_differs ? t->differs : why;
+}
+
 int
 api_run(const char *name, const struct api_test *const *tables, size_t n, const char *parts,
 	bool skip_differs)
@@ -91,10 +100,13 @@ api_run(const char *name, const struct api_test *const *tables, size_t n, const 
 	suite = CU_add_suite(name, NULL, NULL);
 	for (size_t i = 0; i < n; i++) {
 		for (const struct api_test *t = tables[i]; t->name != NULL; t++) {
+			const char *why;
+
 			if (!has_part(t->name, parts))
 				continue;
-			if (skip_differs && t->differs != NULL)
-				printf("# skipped: %s: UCX: %s\n", t->name, t->differs);
+			why = why_not(t, skip_differs);
+			if (why != NULL)
+				printf("# skipped: %s: %s%s\n", t->name, why == t->differs ? "UCX: " : "", why);
 			else
 				CU_add_test(suite, t->name, t->fn);
 		}

@@ -18,9 +18,11 @@ struct api_test {
 	const char *name;
 	void (*fn)(void);
 	const char *differs; /* what UCX does instead, where it does */
+	const char *(*lacks)(void); /* what the test needs and this system lacks, or NULL; NULL: it needs nothing */
 };
 
-#define T(f) {#f, f, NULL}
+#define T(f) {#f, f, NULL, NULL}
+#define T_NEEDS(f, lacks) {#f, f, NULL, lacks}
 
 /**
  * Run what has one of the parts, between which there are commas, in its name; each test has an alarm.

@@ -510,5 +510,5 @@ const struct api_test cci_conn_tests[] = {
 	T(no_message_comes_before_its_connection),
 	T(a_refused_client_may_ask_again),
 	T(a_client_that_left_can_be_answered),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

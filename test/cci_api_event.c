@@ -183,5 +183,5 @@ const struct api_test cci_event_tests[] = {
 	T(a_held_message_stays_as_it_is_and_blocks_nobody),
 	T(all_messages_that_are_held_stay_whole),
 	T(buffers_are_shared_by_all_connections),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

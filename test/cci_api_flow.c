@@ -294,5 +294,5 @@ const struct api_test cci_flow_tests[] = {
 	T(an_unreliable_message_without_a_buffer_is_dropped),
 	T(other_events_come_without_receive_buffers),
 	T(a_sender_that_waits_holds_up_no_other_peer),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

@@ -366,5 +366,5 @@ const struct api_test cci_guard_tests[] = {
 	T(an_endpoint_protects_its_memory_from_others),
 	T(memory_may_be_deregistered_under_an_rma),
 	T(a_local_registration_stays_while_it_is_used),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

@@ -130,5 +130,5 @@ connections_made_and_closed_leave_no_memory_behind(void)
 const struct api_test cci_many_tests[] = {
 	T(ten_thousand_connections_cost_little_and_all_work),
 	T(connections_made_and_closed_leave_no_memory_behind),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

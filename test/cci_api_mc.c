@@ -233,12 +233,12 @@ a_slow_member_holds_up_nobody(void)
 }
 
 const struct api_test cci_mc_tests[] = {
-	T(every_member_of_a_group_gets_what_is_sent),
-	T(members_come_and_go),
-	T(groups_are_kept_apart),
-	T(an_endpoint_may_join_in_both_ways),
-	T(each_way_allows_what_it_is_for),
+	T_NEEDS(every_member_of_a_group_gets_what_is_sent, lacks_groups),
+	T_NEEDS(members_come_and_go, lacks_groups),
+	T_NEEDS(groups_are_kept_apart, lacks_groups),
+	T_NEEDS(an_endpoint_may_join_in_both_ways, lacks_groups),
+	T_NEEDS(each_way_allows_what_it_is_for, lacks_groups),
 	T(a_group_is_no_endpoint_and_the_other_way_round),
-	T(a_slow_member_holds_up_nobody),
-	{NULL, NULL, NULL},
+	T_NEEDS(a_slow_member_holds_up_nobody, lacks_groups),
+	{NULL, NULL, NULL, NULL},
 };

@@ -471,5 +471,5 @@ const struct api_test cci_msg_tests[] = {
 	T(silent_and_no_copy_together_are_for_ordered_connections),
 	T(a_received_message_may_be_changed_and_sent_on),
 	T(a_held_send_event_takes_no_buffer),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

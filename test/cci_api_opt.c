@@ -324,5 +324,5 @@ const struct api_test cci_opt_tests[] = {
 	T(as_many_messages_are_received_as_there_are_buffers),
 	T(buffers_can_be_added_while_all_are_in_use),
 	T(as_many_sends_are_kept_as_there_are_buffers),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

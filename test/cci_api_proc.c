@@ -586,15 +586,15 @@ const struct api_test cci_proc_tests[] = {
 	T(rma_with_a_killed_peer_is_disconnected),
 	T(a_peer_that_hangs_up_is_disconnected),
 	T(the_last_message_to_a_peer_that_exits_is_over),
-	T(a_killed_server_can_be_started_again),
+	T_NEEDS(a_killed_server_can_be_started_again, lacks_names),
 	T(a_failed_device_is_told_of_once),
 	T(an_address_from_elsewhere_is_not_available),
 	T(without_a_driver_nothing_is_found),
 #if !defined(__SANITIZE_ADDRESS__) /* which needs memory of its own */
-	T(without_memory_no_endpoint_is_made),
+	T_NEEDS(without_memory_no_endpoint_is_made, lacks_limits),
 #endif
 	T(keepalive_tells_of_a_silent_peer_once),
 	T(keepalive_tells_of_a_killed_peer),
 	T(a_peer_killed_while_it_holds_messages_leaves_no_trace),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

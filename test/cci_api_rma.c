@@ -334,5 +334,5 @@ const struct api_test cci_rma_tests[] = {
 	T(many_rma_may_be_under_way),
 	T(registrations_may_overlap),
 	T(a_local_handle_needs_no_rights),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

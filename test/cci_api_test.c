@@ -12,7 +12,12 @@
  *
  * usage: cci_api_test [--list] [PART-OF-A-NAME]
  */
+#include <errno.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "cci_api_test.h"
 
@@ -20,6 +25,44 @@ static const struct api_test *const tables[] = {cci_init_tests, cci_dev_tests, c
 	cci_opt_tests, cci_conn_tests, cci_msg_tests, cci_flow_tests, cci_event_tests, cci_rma_tests,
 	cci_guard_tests, cci_mc_tests, cci_uu_tests, cci_proc_tests, cci_many_tests,
 	cci_fork_tests};
+
+const char *
+lacks_names(void)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG);
+
+	if (fd < 0 && errno == EPROTONOSUPPORT)
+		return "the kernel lists no sockets, so none is found by its name";
+	close(fd);
+	return NULL;
+}
+
+const char *
+lacks_groups(void)
+{
+	int fd, rc;
+
+	if (strcmp(util_transport(), "net_tcp") != 0)
+		return lacks_names();
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	rc = setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &(int){0}, sizeof(int));
+	rc = rc != 0 && errno == ENOPROTOOPT;
+	close(fd);
+	return rc ? "no socket can be told which groups it hears" : NULL;
+}
+
+const char *
+lacks_limits(void)
+{
+	struct rlimit was, set, is = {0, 0};
+
+	if (getrlimit(RLIMIT_AS, &was) != 0)
+		return "memory has no limit";
+	set = (struct rlimit){(rlim_t)1 << 46, was.rlim_max};
+	if (setrlimit(RLIMIT_AS, &set) != 0 || getrlimit(RLIMIT_AS, &is) != 0 || setrlimit(RLIMIT_AS, &was) != 0)
+		return "memory has no limit";
+	return is.rlim_cur == set.rlim_cur ? NULL : "no limit of memory is heeded";
+}
 
 int
 main(int argc, char **argv)

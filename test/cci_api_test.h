@@ -19,6 +19,13 @@ static const cci_conn_attribute_t reliable[] __attribute__((unused)) = {
 static const cci_conn_attribute_t unicast[] __attribute__((unused)) = {
 	CCI_CONN_ATTR_RO, CCI_CONN_ATTR_RU, CCI_CONN_ATTR_UU};
 
+/** What this system lacks, or NULL: names of services and of groups. */
+const char *lacks_names(void);
+/** Groups on this transport. */
+const char *lacks_groups(void);
+/** A limit of memory. */
+const char *lacks_limits(void);
+
 /* A cookie to find again in an event. */
 #define COOKIE(n) ((void *)(uintptr_t)(0x1000 + (n)))
 

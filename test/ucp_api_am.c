@@ -944,5 +944,5 @@ const struct api_test api_am_tests[] = {
 	T(am_of_every_datatype_arrives),
 	T(am_handlers_run_in_the_thread_that_calls_progress),
 	T(am_sent_with_no_imm_calls_back_once),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

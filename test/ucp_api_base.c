@@ -950,5 +950,5 @@ const struct api_test api_base_tests[] = {
 	T(threads_share_a_multi_worker),
 	T(threads_take_turns_on_a_serialized_worker),
 	T(threads_have_contexts_and_workers_of_their_own),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

@@ -1147,4 +1147,4 @@ const struct api_test api_callback_tests[] = {C(send), C(send_no_imm), C(recv), 
 	C(close_forced), C(peer_gone), C(peer_closes), C(error), C(request), C(no_connection),
 	C(connected), T_NOT_UCX(progress_in_a_callback_does_nothing, "UCX goes on"),
 	T_NOT_UCX(a_worker_that_a_callback_destroys_is_gone_behind_it, "UCX crashes"),
-	T_NOT_UCX(a_worker_that_a_handler_destroys_calls_none_any_more, "UCX crashes"), {NULL, NULL, NULL}};
+	T_NOT_UCX(a_worker_that_a_handler_destroys_calls_none_any_more, "UCX crashes"), {NULL, NULL, NULL, NULL}};

@@ -1635,5 +1635,5 @@ const struct api_test api_cm_tests[] = {
 	T_NOT_UCX(a_flush_behind_puts_to_a_worker_that_is_gone_tells_at_once, NOT_UCX),
 	T(handler_of_a_closed_ep_is_not_called),
 	T(estimate_grows_with_the_message),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

@@ -297,5 +297,5 @@ const struct api_test api_config_tests[] = {
 	T_NOT_UCX(tables_tell_what_goes_which_way, "its tables are others"),
 	T_NOT_UCX(lists_of_transports_choose_devices, "it has TCP"),
 	T(names_with_the_prefix_of_a_program_count_above_others),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

@@ -364,5 +364,5 @@ const struct api_test api_dt_tests[] = {
 	T(generic_type_of_whole_elements_is_never_cut_in_one),
 	T_NOT_UCX(truncated_or_cancelled_generic_receive_is_finished_once,
 		"a cancelled receive is never finished"),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

@@ -1096,5 +1096,5 @@ const struct api_test api_fork_tests[] = {
 	T(a_peers_death_is_noticed_while_a_child_lives),
 	T_NOT_UCX(a_child_that_lives_on_keeps_no_address_in_use, NOT_UCX),
 	T(programs_that_are_run_are_not_noticed),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

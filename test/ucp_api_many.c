@@ -239,5 +239,5 @@ const struct api_test api_many_tests[] = {
 	T_NOT_UCX(many_flushes_end, "a flush of each lane"),
 	T_NOT_UCX(many_operations_fail_with_their_peer, NOT_UCX),
 	T_NOT_UCX(many_receives_are_cancelled, "goes through what is posted"),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

@@ -530,5 +530,5 @@ const struct api_test api_order_tests[] = {
 	T(twenty_thousand_posted_receives_match_and_cancel),
 	T(a_busy_sender_does_not_keep_another_from_being_heard),
 	T(thousand_large_messages_wait_for_receives),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

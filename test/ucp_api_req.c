@@ -995,5 +995,5 @@ const struct api_test api_req_tests[] = {
 	T(cancelled_receive_calls_back_once_and_matches_nothing),
 	T(cancel_takes_one_of_many),
 	T(cancel_of_anything_else_changes_nothing),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

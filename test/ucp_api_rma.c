@@ -1916,5 +1916,5 @@ const struct api_test api_rma_tests[] = {
 	T(two_workers_add_to_one_counter_and_nothing_is_lost),
 	T(closing_an_ep_waits_for_its_puts),
 	T(threads_of_a_multi_worker_add_at_once),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

@@ -292,5 +292,5 @@ const struct api_test api_scarce_tests[] = {
 	T_NOT_UCX(key_is_packed_for_this_process_or_not_at_all, "its keys name no process"),
 	T_NOT_UCX(listener_rests_until_there_are_descriptors_again, NOT_UCX),
 	T_NOT_UCX(streams_go_on_when_there_are_descriptors_again, NOT_UCX),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

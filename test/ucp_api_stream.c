@@ -966,5 +966,5 @@ const struct api_test api_stream_tests[] = {
 	T_NOT_UCX(closing_an_ep_ends_its_stream_receives, "they never end"),
 	T(closed_ep_takes_no_room_from_its_sender),
 	T(old_stream_calls_work),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

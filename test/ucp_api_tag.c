@@ -368,5 +368,5 @@ const struct api_test api_tag_tests[] = {
 	T(removed_messages_are_received_in_any_order),
 	T(contiguous_elements_count_in_bytes),
 	T_NOT_UCX(a_device_matches_if_the_setting_says_so, "prints other things of a worker"),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };

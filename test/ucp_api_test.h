@@ -9,7 +9,7 @@
 #include "api_run.h"
 #include "ucp_util.h"
 
-#define T_NOT_UCX(f, why) {#f, f, why}
+#define T_NOT_UCX(f, why) {#f, f, why, NULL}
 
 extern const struct api_test api_base_tests[], api_req_tests[], api_tag_tests[], api_order_tests[],
 	api_dt_tests[], api_rma_tests[], api_wakeup_tests[], api_cm_tests[], api_am_tests[],

@@ -422,5 +422,5 @@ const struct api_test api_wakeup_tests[] = {
 	T(wait_for_memory_ends_by_itself),
 	T_NOT_UCX(death_of_a_peer_wakes, "notices deaths by keepalive, after 20 s"),
 	T_NOT_UCX(closing_of_a_peer_wakes_whoever_it_knows, "the same"),
-	{NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL},
 };
