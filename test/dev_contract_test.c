@@ -1087,6 +1087,7 @@ driver_add(const struct dev_contract *c)
 		free(tests);
 		return;
 	}
+	can_do &= c->lacks != NULL ? ~c->lacks() : ~0u;
 	choose(messages, can_do, tests, &n);
 	choose(dev_contract_tables, can_do, tests, &n);
 	choose(dev_contract_lent, can_do, tests, &n);
@@ -1094,7 +1095,8 @@ driver_add(const struct dev_contract *c)
 		suite_add(c, i, "contract", c->setups != NULL ? c->setups[i] : NULL, tests);
 	while (c->setups != NULL && c->setups[++i] != NULL);
 	for (const struct dev_contract_suite *s = c->suites; s != NULL && s->name != NULL; s++)
-		suite_add(c, s->setup, s->name, NULL, s->tests);
+		if ((s->needs & can_do) == s->needs)
+			suite_add(c, s->setup, s->name, NULL, s->tests);
 }
 
 int

@@ -568,8 +568,8 @@ is_settled(struct plx_peer *peer)
 }
 
 static const struct dev_contract_suite suites[] = {
-	{"itself", 0, tests},
-	{NULL, 0, NULL},
+	{"itself", 0, tests, 0},
+	{NULL, 0, NULL, 0},
 };
 
 static struct dev_contract contract = {

@@ -112,14 +112,15 @@ wait_idle(void)
 static void
 stepped_child(void)
 {
-	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+		_exit(77);
 	raise(SIGSTOP);
 	for (unsigned i = 0; i < TURNS; i++)
 		hub_turn();
 	_exit(0);
 }
 
-/* @return instructions of TURNS turns, and of the end of the child in which they run */
+/* @return instructions of TURNS turns, and of the end of the child in which they run; 0: none can be counted here */
 static unsigned long
 steps_of_turns(void)
 {
@@ -131,6 +132,8 @@ steps_of_turns(void)
 	if (pid == 0)
 		stepped_child();
 	UNIT_EQ_FATAL(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		return 0;
 	while (WIFSTOPPED(status) && n++ < STEPS_MAX) {
 		UNIT_EQ_FATAL(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
 		UNIT_EQ_FATAL(waitpid(pid, &status, 0), pid);
@@ -190,6 +193,8 @@ a_thousand_idle_peers_cost_little_and_no_time(void)
 	UNIT_EQ(tcp_chunks_left(tcp_queue(hub)), tcp_queue(hub)->n_chunks);
 	is_looked_at_by_epoll_alone();
 	many = steps_of_turns();
+	if (none == 0)
+		printf("\n# skipped: instructions of turns: no process is traced here\n");
 	UNIT_TRUE(many <= none + none / 50 && none <= many + many / 50);
 	for (unsigned i = 0; i <= PEERS; i++)
 		close(fd[i]);

@@ -734,7 +734,8 @@ stop_at_write_to(int fd)
 
 	must(signal(SIGSYS, stop_here) != SIG_ERR);
 	must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0)
+		_exit(77);
 }
 
 static void
@@ -784,7 +785,13 @@ a_sender_that_is_stopped_as_it_rings_keeps_no_other_from_ringing(void)
 
 	child_start(&c, child_stops_as_it_rings);
 	child_tell(&c, q);
-	UNIT_EQ_FATAL(read(c.in, &b, 1), 1);
+	if (read(c.in, &b, 1) != 1) {
+		UNIT_EQ(child_end(&c, 0), 77);
+		printf("\n# skipped: no call can be stopped here\n");
+		queue_close(other);
+		queue_close(q);
+		return;
+	}
 	while (q->rx_burst(q, rx, 2) != 0) /* its slot */
 		;
 	all_have_answered(q);
@@ -1330,11 +1337,11 @@ is_sure(const struct plx_peer *peer)
 }
 
 static const struct dev_contract_suite suites[] = {
-	{"slots", SLOTS_FOR_THREE, shm_slot_tests},
-	{"mail", MAIL_ONLY, shm_mail_tests},
-	{"processes, slots", SLOTS_FOR_ALL, shm_process_tests},
-	{"processes, mail", MAIL_ONLY, shm_process_tests},
-	{NULL, 0, NULL},
+	{"slots", SLOTS_FOR_THREE, shm_slot_tests, 0},
+	{"mail", MAIL_ONLY, shm_mail_tests, 0},
+	{"processes, slots", SLOTS_FOR_ALL, shm_process_tests, 0},
+	{"processes, mail", MAIL_ONLY, shm_process_tests, 0},
+	{NULL, 0, NULL, 0},
 };
 
 static struct dev_contract contract = {

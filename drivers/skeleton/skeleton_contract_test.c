@@ -85,7 +85,7 @@ static CU_TestInfo own_tests[] = {
 	CU_TEST_INFO_NULL,
 };
 
-static const struct dev_contract_suite suites[] = {{"itself", 0, own_tests}, {NULL, 0, NULL}};
+static const struct dev_contract_suite suites[] = {{"itself", 0, own_tests, 0}, {NULL, 0, NULL, 0}};
 
 static const char *const setups[] = {"with 64 cells", "with 16 cells", NULL};
 

@@ -18,6 +18,7 @@ struct dev_contract_suite {
 	const char *name;
 	unsigned setup;
 	CU_TestInfo *tests;
+	unsigned needs; /* enum dev_contract_need */
 };
 
 /** What a driver brings. Hooks may be NULL. */
@@ -25,6 +26,7 @@ struct dev_contract {
 	const struct plx_dev_ops *ops;
 	const char *const *setups; /* in each of these the contract is tried, up to a NULL; NULL: there is one */
 	const struct dev_contract_suite *suites; /* up to a NULL name */
+	unsigned (*lacks)(void); /* enum dev_contract_need: what cannot be tried on this system, which it says */
 	void (*set_up)(unsigned i); /* before each test, the device is closed: into conf */
 	bool (*is_settled)(struct plx_peer *peer); /* connecting is over */
 	bool (*is_sure)(const struct plx_peer *peer); /* the driver says how many messages it is sure to take */
