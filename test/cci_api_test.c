@@ -37,18 +37,30 @@ lacks_names(void)
 	return NULL;
 }
 
+/* @return whether datagrams go by sockets, and those have no such option */
+static bool
+lacks_option(int name)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), value;
+	socklen_t len = sizeof(value);
+	bool unknown = getsockopt(fd, IPPROTO_IP, name, &value, &len) != 0 && errno == ENOPROTOOPT;
+
+	close(fd);
+	return unknown && strcmp(util_transport(), "net_tcp") == 0;
+}
+
 const char *
 lacks_groups(void)
 {
-	int fd, rc;
-
 	if (strcmp(util_transport(), "net_tcp") != 0)
 		return lacks_names();
-	fd = socket(AF_INET, SOCK_DGRAM, 0);
-	rc = setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &(int){0}, sizeof(int));
-	rc = rc != 0 && errno == ENOPROTOOPT;
-	close(fd);
-	return rc ? "no socket can be told which groups it hears" : NULL;
+	return lacks_option(IP_MULTICAST_ALL) ? "no socket can be told which groups it hears" : NULL;
+}
+
+const char *
+lacks_datagrams(void)
+{
+	return lacks_option(IP_MTU) ? "no socket knows its MTU" : NULL;
 }
 
 const char *

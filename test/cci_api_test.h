@@ -23,6 +23,8 @@ static const cci_conn_attribute_t unicast[] __attribute__((unused)) = {
 const char *lacks_names(void);
 /** Groups on this transport. */
 const char *lacks_groups(void);
+/** Datagrams on this transport. */
+const char *lacks_datagrams(void);
 /** A limit of memory. */
 const char *lacks_limits(void);
 

@@ -187,7 +187,7 @@ unreliable_sends_without_a_connection_are_disconnected_too(void)
 }
 
 const struct api_test cci_uu_tests[] = {
-	T(unreliable_messages_are_datagrams_on_a_network),
+	T_NEEDS(unreliable_messages_are_datagrams_on_a_network, lacks_datagrams),
 	T(unreliable_sends_to_a_killed_peer_end_well_or_are_disconnected),
 	T(unreliable_sends_without_a_connection_are_disconnected_too),
 	{NULL, NULL, NULL, NULL},
