@@ -3,7 +3,9 @@
 # Copyright (c) 2026 The Pollux Authors
 """commperf_options_test.py - lines that take a time, payloads that are datatypes
 
-usage: commperf_options_test.py COMMPERF
+usage: commperf_options_test.py COMMPERF SPOIL
+
+SPOIL is spoil.so, to be preloaded.
 """
 import csv
 import io
@@ -16,14 +18,14 @@ import time
 
 import run_util as u
 
-PROGRAM = os.path.abspath(sys.argv[1])
+PROGRAM, SPOIL = map(os.path.abspath, sys.argv[1:3])
 UCP_TIMED = "tag,unexpected_lat,put,get,atomic,am,stream"
 CCI_TIMED = "msg,rma_write_lat,rma_read_lat,rma_write_bw,rma_read_bw"
 LIVE = r"^# (\w+) (\w+), ([\d.]+) of 2.5 s: [\d.]+k? (\S+)$"
 
 
 def run(*args, env=None):
-    return u.run([PROGRAM, *args], 200, env={**os.environ, **(env or {})})
+    return u.run([PROGRAM, *args], 200, env=env)
 
 
 def rows(*args, env=None):
@@ -71,10 +73,10 @@ def samples_are_thinned_and_not_lost():
         yield f"{few}\n{many}"
 
 
-def with_server(*args):
-    """A client's result, and the status of its server; None: the client failed."""
+def with_server(*args, env=None):
+    """A client's result, and the status of its server, which has env; None: the client failed."""
     port = u.free_port()
-    server = u.start([PROGRAM, "--server", f"127.0.0.1:{port}"])
+    server = u.start([PROGRAM, "--server", f"127.0.0.1:{port}"], env=env)
     try:
         r = run("--connect", f"127.0.0.1:{port}", *args)
         return r, server.wait(20) if r.rc == 0 else None
@@ -150,10 +152,15 @@ def a_datatype_is_given_to_the_library():
 
 
 def a_server_hears_of_the_datatype():
-    """The label is that of the client; --verify proves that the pieces of both sides fit."""
-    r, status = with_server("-t", "tag_lat", "-s", "1k", "-n", "50", "--verify", "--datatype", "iov:3")
+    """A byte is spoiled of what the server sends as one buffer of 1 KiB, none of what it sends as three pieces."""
+    spoils = {"LD_PRELOAD": SPOIL, "SPOIL": "tag"}
+    args = ("-t", "tag_lat", "-s", "1k", "-n", "50", "--verify")
+    r, status = with_server(*args, "--datatype", "iov:3", env=spoils)
     if status != 0 or "tag_lat, us, iov:3" not in r.out:
         yield f"status {r.rc} {r.out}{r.err}"
+    r, status = with_server(*args, env=spoils)
+    if status == 0:
+        yield f"nothing is spoiled: {r.out}{r.err}"
 
 
 def bad_datatypes_are_refused():
