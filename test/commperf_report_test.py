@@ -187,6 +187,18 @@ def several_runs_are_on_one_screen(folder):
         yield "the files alone draw something else"
 
 
+def its_axes_have_round_labels_up_to_the_end(folder):
+    path = os.path.join(folder, "axes.json")
+    for values, want in (((3.0, 4.0, 6.07), ["6", "4", "2", "0"]), ((0.3, 4.0, 60.7), ["100", "10", "1", "0.1"])):
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({"library": "x", "rows": [{"test": "t", "unit": "us", "size": s, "value": v}
+                                                for s, v in zip((8, 1024, 1 << 20), values)]}, f)
+        r = run(path)
+        beside, below = re.findall(r"^ *(\S+) \|", r.out, re.M), re.findall(r"^ +bytes (.*)$", r.out, re.M)
+        if beside != want or [line.split() for line in below] != [["8", "1k", "1m"]] or max(map(len, r.out.splitlines())) > COLUMNS:
+            yield f"beside {beside}, below {below}\n{r.out}"
+
+
 def sixteen_runs_fit_and_one_more_is_refused(folder):
     one = results(folder, "one.json")
     r = run(*[one] * 16)
@@ -231,7 +243,7 @@ def what_does_not_go_together_is_refused(folder):
 TESTS = (a_report_has_results_machine_and_build, it_says_each_setting_that_is_changed_and_its_source,
          it_loads_nothing_and_follows_light_and_dark, text_from_outside_is_escaped,
          a_folder_that_cannot_be_is_refused_at_once, a_comparison_has_a_report, several_runs_are_in_one_picture,
-         several_runs_are_on_one_screen, sixteen_runs_fit_and_one_more_is_refused,
+         several_runs_are_on_one_screen, its_axes_have_round_labels_up_to_the_end, sixteen_runs_fit_and_one_more_is_refused,
          files_that_hold_no_results_are_refused, what_does_not_go_together_is_refused)
 
 

@@ -141,6 +141,17 @@ plot_bounds(const struct plot *p, const char *chart)
 }
 
 double
+plot_step(double range, unsigned most)
+{
+	static const double by[] = {2, 2.5, 2};
+	double step = pow(10, floor(log10(range / most)));
+
+	for (unsigned i = 0; range / step > most; i++)
+		step *= by[i % RTE_DIM(by)];
+	return step;
+}
+
+double
 plot_x(const struct plot_frame *f, double v)
 {
 	return f->x1 > f->x0 ? (plot_log2(v) - f->x0) / (f->x1 - f->x0) : 0.5;

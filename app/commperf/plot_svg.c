@@ -89,22 +89,10 @@ svg_grid_line(FILE *out, double x1, double y1, double x2, double y2)
 		x2, y2);
 }
 
-/* Steps of 1, 2 or 5 times a power of ten, at most 8 of them. */
-static double
-svg_step(double range)
-{
-	static const double by[] = {2, 2.5, 2};
-	double step = pow(10, floor(log10(range / 8)));
-
-	for (unsigned i = 0; range / step > 8; i++)
-		step *= by[i % RTE_DIM(by)];
-	return step;
-}
-
 static void
 svg_grid_y(FILE *out, const struct plot_frame *f)
 {
-	double step = f->ylog ? 1 : svg_step(f->y1 - f->y0);
+	double step = f->ylog ? 1 : plot_step(f->y1 - f->y0, 8);
 	char text[32];
 
 	for (double at = ceil(f->y0 / step) * step; at <= f->y1 + step * 1e-6; at += step) {

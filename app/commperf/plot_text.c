@@ -60,18 +60,17 @@ text_curve(struct text_chart *t, const struct plot_series *s, char letter)
 	text_put(t, s->x[s->n - 1], s->y[s->n - 1], letter);
 }
 
-/* The value beside a row: on a logarithmic axis at each decade, else at every fourth row. */
+/* The value beside a row: on a logarithmic axis at each decade, else at round ones. */
 static void
 text_value(const struct text_chart *t, unsigned r, char *out, size_t len)
 {
 	double step = (t->f.y1 - t->f.y0) / (t->rows - 1), v = t->f.y1 - r * step;
-	double decade = round(v);
+	double every = t->f.ylog ? 1 : plot_step(t->f.y1 - t->f.y0, t->rows / 3);
+	double label = round(v / every) * every + 0.0; /* no -0 */
 
 	out[0] = '\0';
-	if (!t->f.ylog && (t->rows - 1 - r) % 4 == 0)
-		snprintf(out, len, "%.3g", fabs(v) < step / 100 ? 0 : v);
-	if (t->f.ylog && fabs(v - decade) <= step / 2 && decade - v > -step / 2)
-		snprintf(out, len, "%g", pow(10, decade));
+	if (fabs(v - label) <= step / 2 && label - v > -step / 2)
+		snprintf(out, len, "%g", t->f.ylog ? pow(10, label) : label);
 }
 
 static void
@@ -103,7 +102,8 @@ text_axis(FILE *out, const struct text_chart *t, const struct plot_series *s)
 
 		report_size(text, sizeof(text), (uint64_t)s->x[i]);
 		n = bytes ? (int)strlen(text) : snprintf(text, sizeof(text), "%.0f", s->x[i]);
-		if (at < free_from || at + n > TEXT_COLS)
+		at = at + n > TEXT_COLS ? TEXT_COLS - n : at; /* the last ends with the axis */
+		if (at < free_from)
 			continue;
 		memcpy(line + at, text, (size_t)n);
 		free_from = at + n + 1;
