@@ -7,15 +7,16 @@
 # usage: bench.sh [OPTION...]   the options go to commperf; see bench.sh --help
 # Without options: latency, bandwidth and message rate of tagged messages of some lengths. With
 # --vs ucx the installed UCX runs in turn and the ratio is printed.
-# BUILD names the build folder: build when it is there, else build-bench, without tests.
+# BUILD names the build folder: build when it is there, else build-bench, without tests. It says when fewer than two
+# cores are idle, or the two that are used by default are FAR_NS apart, 100 ns when not set.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
 build=${BUILD:-}
 [ -n "$build" ] || { build=build && [ -f build/build.ninja ]; } || build=build-bench
 targets=(app/commperf/commperf dropin/libucp.so.0.0.0)
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) core_time=$(mktemp)
+trap 'rm -f "$log" "$core_time"' EXIT
 
 # Of what ninja says, a line for each tenth.
 progress()
@@ -40,6 +41,50 @@ step()
 	[ "${PIPESTATUS[0]}" -eq 0 ] || { cat "$log" >&2; exit 1; }
 }
 
+# The cores that this shell may run on, one a line.
+cores()
+{
+	local part
+
+	for part in $(sed -n 's/^Cpus_allowed_list:[[:blank:]]*//p' /proc/self/status | tr , ' '); do
+		seq "${part%-*}" "${part#*-}"
+	done
+}
+
+# busy CORE...: how many of them are not idle, of half a second
+busy()
+{
+	{ cat /proc/stat; sleep 0.5; cat /proc/stat; } | awk -v cores=" $* " '
+		/^cpu[0-9]/ && index(cores, " " substr($1, 4) " ") {
+			all = 0
+			for (i = 2; i <= 9; i++)
+				all += $i
+			idle = $5 + $6
+			if ($1 in was && all > was[$1])
+				n += 1 - (idle - idled[$1]) / (all - was[$1])
+			was[$1] = all
+			idled[$1] = idle
+		}
+		END { printf "%.1f\n", n }'
+}
+
+# What spoils figures, and is not said by them.
+look_around()
+{
+	local allowed n ns
+
+	mapfile -t allowed < <(cores)
+	n=$(busy "${allowed[@]}")
+	awk "BEGIN { exit !(${#allowed[@]} - $n < 1.7) }" &&
+		echo "bench: $n of ${#allowed[@]} cores are busy with other programs: figures will be worse"
+	case " $* " in
+	*" -l"* | *" --lcores"* | *" -c"* | *" --server"* | *" --reactor"*) return ;;
+	esac
+	[ ${#allowed[@]} -ge 2 ] && cc -O2 -pthread -o "$core_time" devtools/compare/core_time.c || return
+	ns=$("$core_time" "${allowed[@]:0:2}") && awk "BEGIN { exit !($ns >= ${FAR_NS:-100}) }" &&
+		echo "bench: cores ${allowed[0]} and ${allowed[1]} are $ns ns apart: -l A,B chooses others"
+}
+
 case " $* " in
 *" --vs"*) what=bench ;;
 *) what=build ;;
@@ -51,6 +96,7 @@ if [ -n "$(ninja -C "$build" -n "${targets[@]}" | grep '^\[')" ]; then
 	step "building in $build" ninja -C "$build" "${targets[@]}"
 fi
 [ $# -gt 0 ] || set -- -t tag_lat,tag_bw -s 8,64,1k,8k,64k,1m
+look_around "$@" >&2
 echo "bench: commperf $*" >&2
-rm -f "$log"
+rm -f "$log" "$core_time"
 exec "$build/app/commperf/commperf" "$@"

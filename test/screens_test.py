@@ -158,6 +158,26 @@ def benches_fit(_, build, record):
             yield f"a line of progress is left:\n{t.text()}"
 
 
+def bench_says_what_spoils_figures(build):
+    """Busy programs on all cores, and cores that are further apart than asked for."""
+    cores = os.sched_getaffinity(0)
+    busy = [subprocess.Popen(["taskset", "-c", str(core), "sh", "-c", "while :; do :; done"]) for core in cores]
+    try:
+        said = subprocess.run([BENCH, "-t", "tag_lat", "-s", "8", "-n", "300", "--quiet"], stdout=subprocess.DEVNULL, check=False,
+                              stderr=subprocess.PIPE, text=True, env={**PLAIN, "BUILD": build, "FAR_NS": "0.1"}, timeout=200).stderr
+    finally:
+        for p in busy:
+            p.kill()
+            p.wait()
+    found = re.search(r"^bench: ([\d.]+) of (\d+) cores are busy with other programs", said, re.M)
+    if not found or int(found[2]) != len(cores) or not 0.5 * len(cores) < float(found[1]) <= len(cores):
+        yield f"it says nothing of {len(cores)} busy cores: {said}"
+    if len(cores) > 1 and not re.search(r"^bench: cores \d+ and \d+ are [\d.]+ ns apart", said, re.M):
+        yield f"it says nothing of far cores: {said}"
+    if any(len(line) > 80 for line in said.splitlines()):
+        yield f"wide: {said}"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
@@ -169,6 +189,7 @@ def main():
         for test in (top_keeps_its_rows, a_shell_beside_it_fits):
             report.result(test.__name__.replace("_", " "), "\n".join(test(pattern, build, record)))
     report.result("benches fit", "\n".join(benches_fit(None, build, record)))
+    report.result("bench says what spoils figures", "\n".join(bench_says_what_spoils_figures(build)))
     return report.status()
 
 
