@@ -32,12 +32,14 @@ struct rpc_socket {
 	dev_t dev; /* of the file: only our own is removed */
 	ino_t ino;
 	struct sockaddr_un addr;
+	size_t pid_at, pid_len; /* of the process id in the path; length 0: it has none */
 };
 
 /** Expand path into addr and open fd, unbound. @return 0 or -errno. */
 int rpc_socket_open(struct rpc_socket *s, const char *path);
 
-/** Bind the path, replacing a dead server's socket if needed, and listen. @return 0 or -errno. */
+/** Bind the path, replacing a dead server's socket if needed, and listen; sockets of killed processes
+ * that differ by the process id alone are removed. @return 0 or -errno. */
 int rpc_socket_listen(struct rpc_socket *s);
 
 /** Remove the file, if it is still ours. */

@@ -287,6 +287,54 @@ a_stale_socket_is_replaced_and_other_files_are_not(void)
 	plx_rpc_stop(NULL);
 }
 
+/* A socket file of that name, an hour old; @return a descriptor that listens, or -1 if nobody does */
+static int
+leave_socket(const char *name, bool listens)
+{
+	const struct timespec hour_ago[2] = {{time(NULL) - 3600, 0}, {time(NULL) - 3600, 0}};
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", name);
+	CU_ASSERT_EQUAL(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, name, hour_ago, 0), 0);
+	if (listens && listen(fd, 1) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static void
+sockets_of_killed_processes_are_removed_and_no_others(void)
+{
+	/* Nobody listens, it is old and ours: the first alone. */
+	enum { STALE, LISTENS, YOUNG, NO_SOCKET, FOREIGN, OTHER_NAME, N };
+	struct plx_rpc_server *other = NULL;
+	char name[N][100], own[100];
+	int fd;
+
+	snprintf(own, sizeof(own), "%s.%%p.sock", path);
+	for (int i = 0; i < N; i++)
+		snprintf(name[i], sizeof(name[i]), "%s.%d.sock%s", path, i + 1, i == OTHER_NAME ? ".old" : "");
+	for (int i = 0; i < N; i++)
+		if (i != LISTENS && i != NO_SOCKET)
+			leave_socket(name[i], false);
+	fd = leave_socket(name[LISTENS], true);
+	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, name[YOUNG], NULL, 0), 0);
+	close(open(name[NO_SOCKET], O_CREAT | O_WRONLY, 0600));
+	if (geteuid() != 0 || chown(name[FOREIGN], 65534, 65534) != 0)
+		unlink(name[FOREIGN]);
+	CU_ASSERT_EQUAL_FATAL(plx_rpc_start(path, &other), -EADDRINUSE); /* no process id in its name */
+	CU_ASSERT_EQUAL(access(name[STALE], F_OK), 0);
+	CU_ASSERT_EQUAL_FATAL(plx_rpc_start(own, &other), 0);
+	for (int i = 0; i < N; i++)
+		CU_ASSERT_EQUAL(access(name[i], F_OK), i == STALE || (i == FOREIGN && geteuid() != 0) ? -1 : 0);
+	plx_rpc_stop(other);
+	for (int i = 0; i < N; i++)
+		unlink(name[i]);
+	close(fd);
+}
+
 static void
 on_alarm(int sig)
 {
@@ -900,6 +948,7 @@ static CU_TestInfo tests[] = {
 	TEST(the_socket_is_for_its_owner_only),
 	TEST(a_live_server_is_not_replaced),
 	TEST(a_stale_socket_is_replaced_and_other_files_are_not),
+	TEST(sockets_of_killed_processes_are_removed_and_no_others),
 	TEST(who_holds_the_folder_is_waited_for_through_signals),
 	TEST(percent_p_is_the_process),
 	TEST(methods_are_listed_with_those_registered),
