@@ -104,17 +104,36 @@ compile()
 	fi
 }
 
-# An emulated processor is ten times slower. qemu maps files at addresses which the kernel refuses for huge pages.
+# run LOG ARGUMENT...: tests that meson chooses by these, if there are any. An emulated processor is ten times slower.
+run()
+{
+	local log=$1
+
+	shift
+	[ $# -gt 0 ] || return
+	meson test -C "$build" --no-rebuild -t 4 --logbase "$log" "$@" 2>&1 | grep --line-buffered -E '^ *[0-9]+/[0-9]+ '
+	logs+=("$build/meson-logs/$log.json")
+}
+
+# Not from huge pages: qemu maps files at addresses which the kernel refuses for those.
+run_api()
+{
+	PLX_SHM_HUGE=no PLX_EAL_HUGE=no run arm-api "$@"
+}
+
 check()
 {
-	local log=$build/meson-logs/testlog.json args=(--suite unit --suite api)
-	local -x PLX_SHM_HUGE=no PLX_EAL_HUGE=no
+	local chosen=("${names[@]}") unit=() api=() logs=() name
 
-	[ ${#names[@]} -eq 0 ] || args=("${names[@]}")
-	[ $quick = no ] || args=("${quick_tests[@]}")
-	rm -f "$log"
-	meson test -C "$build" --no-rebuild -t 4 "${args[@]}" 2>&1 | grep --line-buffered -E '^ *[0-9]+/[0-9]+ '
-	python3 devtools/count_tests.py "$log" | counts
+	[ $quick = no ] || chosen=("${quick_tests[@]}")
+	for name in "${chosen[@]}"; do
+		if [[ $name == *_api* ]]; then api+=("$name"); else unit+=("$name"); fi
+	done
+	[ ${#chosen[@]} -gt 0 ] || { unit=(--suite unit) && api=(--suite api); }
+	rm -f "$build"/meson-logs/arm-{unit,api}.json
+	run arm-unit "${unit[@]}"
+	run_api "${api[@]}"
+	python3 devtools/count_tests.py "${logs[@]}" | counts
 }
 
 # The last line of count_tests.py is three numbers.
