@@ -20,7 +20,7 @@ static uint64_t len; /* of a window, ticks */
 static uint64_t
 us_ticks(uint64_t us)
 {
-	return rte_get_tsc_hz() / 1000000 * us;
+	return rte_get_tsc_hz() * us / 1000000; /* as of the library: 62.5 ticks a us are not 62 */
 }
 
 /* Begin window w and, if we yield in it, report n yields of so many us each. @return whether we yield in it */
