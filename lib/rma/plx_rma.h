@@ -13,7 +13,7 @@
  *
  * A short put by KEY takes no request; the MARK whose completion covers it does: see rma_quick.c.
  * Short puts and gets by DEV wait for each other: see rma_late.c. One alone is offered to a target
- * that polls: see rma_offer.c.
+ * that polls: see rma_offer.c. Long puts are copied by both sides at once: see rma_share.c.
  *
  * Design notes
  * Memory that is mapped here needs no request and no turn, so the application's
@@ -54,7 +54,8 @@
 #define PLX_RMA_CHUNK	  (512u << 10) /* bytes of one operation that a reactor moves in a turn */
 #define PLX_RMA_LATE_LEN  (16u << 10) /* longer puts and gets by DEV wait for no others, bytes */
 #define PLX_RMA_LATE_N	  64	     /* of an ep that wait for each other: then they are moved */
-#define PLX_RMA_OFFER_LEN 960	     /* longer ones are not offered to the target, bytes */
+#define PLX_RMA_SHARE_MIN (128u << 10) /* shorter puts are not copied by both sides, bytes */
+#define PLX_RMA_OFFER_LEN 896	     /* longer ones are not offered to the target, bytes */
 #define PLX_RMA_OFFER_US  2	     /* an offer stands, about as long as a call of the device takes */
 #define PLX_RMA_COPY_LEN  32	     /* puts that are kept in their request, bytes */
 
@@ -102,6 +103,8 @@ struct plx_rma_stat {
 	uint64_t late, bursts;		      /* of dev: those that waited for others; calls that
 	                      		       * moved several */
 	uint64_t offers, offers_back;	      /* of dev: offered to the target; of these, taken back */
+	uint64_t shares, shares_helped;	      /* of dev: parts of puts that the target may help to copy; of
+	                      		       * these, those where it did */
 	uint64_t quick, marks;		      /* puts without a request; empty ones that complete
 	                      		       * them */
 	uint64_t puts, gets, atomics;	      /* of peers, executed here */
@@ -138,6 +141,10 @@ struct plx_rma_req {
 		};
 		uint64_t got;	     /* of a get: bytes that have come */
 		uint8_t copy[PLX_RMA_COPY_LEN]; /* of a put: its bytes, then buf is here */
+		struct {		      /* of a long put: see rma_share.c */
+			uint32_t gen, n, chunk; /* of the part: generation, chunks, bytes of one */
+			uint32_t mine, redo;  /* chunks that this side is done with; one to copy, or none */
+		} share;
 	};
 	uint32_t epoch;		   /* fences before it */
 	int err;		   /* the first that an answer had */
@@ -149,11 +156,11 @@ struct plx_rma_req {
 	bool fetch;
 	bool nbi;		   /* the next flush returns errors */
 	bool checked;		   /* by message, whatever the device can */
-	bool late;		   /* DEV: may wait for others */
+	bool late;		   /* DEV: may wait for others; of a long put: may be copied by both sides */
 	bool cpu64;		   /* plx_rkey.cpu64 */
 	bool over;		   /* KEY: ends with err when the device has */
 	bool weighed;		   /* late: whether to offer it to the target was decided */
-	bool offered;		   /* late: in the ep's cell */
+	bool offered;		   /* late or shared: in the ep's cell */
 	uint8_t stage;		   /* KEY: of an atomic, see rma_key.c */
 };
 _Static_assert(sizeof(struct plx_rma_req) <= PLX_REQ_SIZE, "a request has room for it");
@@ -210,6 +217,7 @@ struct plx_rma {
 	bool by_device; /* may be used for put and get */
 	bool late;      /* operations of an ep may wait for each other */
 	uint16_t offer_len; /* longest that is offered, bytes */
+	uint64_t share_min; /* shortest put that is copied by both sides, bytes */
 	uint32_t offer_ticks; /* an offer stands */
 	uint64_t fetch_min; /* puts by message from here on are fetched by their target; 0: none */
 	uint64_t domain; /* difference between tokens on the wire and in the table */
@@ -355,6 +363,13 @@ plx_rma_atomic_do(void *p, uint8_t op, uint8_t size, uint64_t a, uint64_t b)
 	return PLX_RMA_ATOMIC_AS(uint32_t, p, op, a, b);
 }
 
+/** @return whether the device does puts or gets with this peer. Thread: owner. */
+static inline bool
+plx_rma_is_direct(const struct plx_rma *r, const struct plx_ep *ep, uint8_t kind)
+{
+	return r->by_device && (ep->peer->caps & (kind == PLX_RMA_PUT ? PLX_DEV_PUT : PLX_DEV_GET)) != 0;
+}
+
 /**
  * Put or get through the device at once.
  * @return 0 done; -EAGAIN it needs a request; or an error. Thread: owner, inline.
@@ -370,6 +385,9 @@ bool plx_rma_is_late(const struct plx_rma *r, const struct plx_rma_do *d);
  *   -EAGAIN no memory. Thread: owner.
  */
 int plx_rma_later(struct plx_rma *r, const struct plx_rma_do *d);
+
+/** @return whether it is a put that both sides copy: it needs a request. Thread: owner. */
+bool plx_rma_is_shared(const struct plx_rma *r, const struct plx_rma_do *d);
 
 /** @return whether so many wait that the caller has to call plx_rma_run_late(). Thread: owner. */
 static inline bool
@@ -451,9 +469,6 @@ void plx_rma_ep_leave(struct plx_ep *ep);
 /** Fill in a request for an operation; counts it as in flight. Thread: application's side. */
 void plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *req);
 
-/** @return whether the device does puts or gets with this peer. Thread: owner. */
-bool plx_rma_is_direct(const struct plx_rma *r, const struct plx_ep *ep, uint8_t kind);
-
 /** Start a prepared operation; req completes, perhaps before this returns. Thread: owner. */
 void plx_rma_start(struct plx_rma *r, struct plx_req *req);
 
@@ -495,8 +510,8 @@ void plx_rma_on_ack(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_
 void plx_rma_on_data(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_data *h,
 	const uint8_t *data, uint32_t len);
 
-/** @param q where it arrived */
-void plx_rma_on_offer(struct plx_rma *r, const struct plx_queue *q, const struct plx_wire_offer *h);
+/** @param src the initiator. Thread: owner. */
+void plx_rma_on_offer(struct plx_rma *r, struct plx_eps *eps, struct plx_peer *src, const struct plx_wire_offer *h);
 
 /** Slow path of plx_rma_run(). */
 unsigned plx_rma_run_slow(struct plx_rma *r);

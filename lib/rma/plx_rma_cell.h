@@ -12,7 +12,11 @@
 
 #include "plx_dev.h"
 
-#define PLX_RMA_CELL_DATA 976u /* bytes */
+#define PLX_RMA_CELL_DATA 912u	     /* bytes */
+#define PLX_RMA_SHARE_MAX (1u << 20) /* of a put that both sides copy at once, bytes */
+
+#define PLX_RMA_SHARE_CHUNK (16u << 10)	  /* bytes that one side copies at once, at least */
+#define PLX_RMA_SHARE_STOPPED UINT32_MAX /* of a cursor: more is taken than there is */
 
 /** The side that changes OFFERED does the operation. */
 enum plx_rma_cell_state {
@@ -21,6 +25,7 @@ enum plx_rma_cell_state {
 	PLX_RMA_CELL_TAKEN, /* the target does it now */
 	PLX_RMA_CELL_DONE,  /* it has, or err says why not */
 	PLX_RMA_CELL_LEFT,  /* the initiator has left while it was TAKEN: the target frees the cell */
+	PLX_RMA_CELL_SHARED, /* both sides copy, see rma_share.c; only the initiator ends that */
 };
 
 /** The offered operation; written by the initiator, and input of the target. */
@@ -32,6 +37,15 @@ struct plx_rma_cell_op {
 	uint8_t pad;
 };
 
+/** A put that both sides copy; its other facts are in the cell's op. Each word has its generation above. */
+struct plx_rma_share {
+	_Alignas(PLX_LINE) _Atomic uint64_t next; /* see plx_cursor.h; both sides take */
+	_Atomic uint64_t done;	/* chunks that the target has copied; writer: the target */
+	_Atomic uint64_t bad;	/* the chunk that the target gave up, plus 1; both */
+	uint64_t from;		/* address in the initiator's process */
+	uint32_t len, chunk;	/* bytes */
+};
+
 /** Of a shared area. Writer: while it is TAKEN the target, otherwise the initiator that owns it. */
 struct plx_rma_cell {
 	_Alignas(PLX_LINE) _Atomic uint32_t state;
@@ -40,8 +54,10 @@ struct plx_rma_cell {
 	struct plx_rma_cell_op op;
 	uint8_t pad[8];
 	uint8_t data[PLX_RMA_CELL_DATA]; /* of a put, or what a get found */
+	struct plx_rma_share share;
 };
 _Static_assert(sizeof(struct plx_rma_cell) == 1024, "shared layout");
+_Static_assert(sizeof(struct plx_rma_share) == PLX_LINE, "shared layout");
 _Static_assert(offsetof(struct plx_rma_cell, data) + 8 <= PLX_LINE, "a word moves with one line");
 
 /** @return whether the state was from, and is to now. Thread: any. */

@@ -15,9 +15,9 @@
 
 const struct plx_stat_row plx_rma_stat_rows[] = {
 	ROW(dev), ROW(key), ROW(msg), ROW(quick), ROW(marks), ROW(deferred), ROW(late),
-	ROW(bursts), ROW(offers), ROW(offers_back), ROW(puts), ROW(gets), ROW(atomics),
-	ROW(fetches), ROW(refused), ROW(drop_bad_id), ROW(drop_bad_range), ROW(drop_replies),
-	ROW(errors),
+	ROW(bursts), ROW(offers), ROW(offers_back), ROW(shares), ROW(shares_helped), ROW(puts),
+	ROW(gets), ROW(atomics), ROW(fetches), ROW(refused), ROW(drop_bad_id),
+	ROW(drop_bad_range), ROW(drop_replies), ROW(errors),
 	PLX_STAT_END,
 };
 
@@ -46,6 +46,7 @@ plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated)
 	r->chunk = dedicated ? PLX_RMA_CHUNK : UINT64_MAX;
 	r->by_device = plx_conf_u64(conf, PLX_CONF_RMA_SCHEME) != PLX_RMA_MESSAGE;
 	r->offer_len = PLX_RMA_OFFER_LEN;
+	r->share_min = PLX_RMA_SHARE_MIN;
 	r->offer_ticks = rte_get_tsc_hz() * PLX_RMA_OFFER_US / 1000000;
 	return rma_soft_open(r);
 }
@@ -61,23 +62,6 @@ plx_rma_close(struct plx_rma *r)
 {
 	plx_pool_close(&r->replies);
 	plx_req_ids_close(&r->ids);
-}
-
-bool
-plx_rma_is_direct(const struct plx_rma *r, const struct plx_ep *ep, uint8_t kind)
-{
-	const struct plx_peer *peer = ep->peer;
-
-	return r->by_device && (peer->caps & (kind == PLX_RMA_PUT ? PLX_DEV_PUT : PLX_DEV_GET)) != 0;
-}
-
-int
-rma_dev_move(struct plx_ep *ep, uint8_t kind, void *buf, uint64_t remote, uint64_t len)
-{
-	struct plx_rma_op op = {.peer = ep->peer, .local = buf, .remote = remote, .len = len,
-		.put = kind == PLX_RMA_PUT};
-
-	return plx_peer_rma(&op);
 }
 
 int
@@ -229,6 +213,8 @@ late_step(struct plx_rma *r, struct plx_rma_ep *e)
 	struct plx_rma_req *o = e->send;
 	int n;
 
+	if (plx_req_of_own(o)->len > PLX_RMA_LATE_LEN)
+		return rma_share_step(r, o);
 	if (o->offered)
 		return rma_offer_is_over(r, o) ? 1 : -EAGAIN;
 	n = (int)rma_burst_step(r, e);

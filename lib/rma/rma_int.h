@@ -62,9 +62,17 @@ rma_of(struct plx_req *req)
 	return plx_rma_req(req)->ep->eps->engine[PLX_EP_RMA];
 }
 
-/* rma.c */
 /** Read or write by the device. @return as plx_peer_rma() */
-int rma_dev_move(struct plx_ep *ep, uint8_t kind, void *buf, uint64_t remote, uint64_t len);
+static inline int
+rma_dev_move(struct plx_ep *ep, uint8_t kind, void *buf, uint64_t remote, uint64_t len)
+{
+	struct plx_rma_op op = {.peer = ep->peer, .local = buf, .remote = remote, .len = len,
+		.put = kind == PLX_RMA_PUT};
+
+	return plx_peer_rma(&op);
+}
+
+/* rma.c */
 
 /** Steps that the ep can do now. @return how many */
 unsigned rma_ep_run(struct plx_rma *r, struct plx_rma_ep *e);
@@ -91,10 +99,27 @@ bool rma_offer(struct plx_rma *r, struct plx_rma_req *o);
 /** @return whether it has ended, or is the device's now. */
 bool rma_offer_is_over(struct plx_rma *r, struct plx_rma_req *o);
 
+/** @return the ep's cell, which is idle, or NULL: nothing is offered to the target now. */
+struct plx_rma_cell *rma_cell_to_offer(const struct plx_rma_req *o);
+
+/** Learn whether the target polls: it did something for this side, or another operation went without it. */
+void rma_answered(struct plx_ep *ep, bool did);
+
+/* rma_share.c */
+
+/**
+ * A long put, copied by both sides.
+ * @return 1 a part of it, or all, is over; -EAGAIN not yet; 0 the device does it alone
+ */
+int rma_share_step(struct plx_rma *r, struct plx_rma_req *o);
+
 /* rma_cell.c */
 
 /** @return the ep's cell; NULL: the target's shared area is not mapped any more. */
 struct plx_rma_cell *rma_cell_of(const struct plx_ep *ep);
+
+/** Nobody owns it any more. */
+void rma_cell_free(struct plx_rma_cell *c);
 
 /** Free the cells of processes that have ended. */
 void rma_cells_sweep(const struct plx_queue *q);

@@ -52,13 +52,12 @@ cell_get(const struct plx_ep *ep)
 	return NULL;
 }
 
-/* @return one that is idle, or NULL: nothing is offered now */
-static struct plx_rma_cell *
-cell_to_offer(const struct plx_rma *r, const struct plx_rma_req *o)
+struct plx_rma_cell *
+rma_cell_to_offer(const struct plx_rma_req *o)
 {
 	struct plx_rma_ep *e = plx_rma_ep(o->ep);
 
-	if (plx_req_of_own(o)->len > r->offer_len || (o->ep->peer->caps & PLX_DEV_SHARED) == 0)
+	if ((o->ep->peer->caps & PLX_DEV_SHARED) == 0)
 		return NULL;
 	if (e->skip != 0) {
 		e->skip--;
@@ -76,7 +75,7 @@ rma_offer(struct plx_rma *r, struct plx_rma_req *o)
 	if (o->weighed)
 		return false;
 	o->weighed = true;
-	c = cell_to_offer(r, o);
+	c = req->len <= r->offer_len ? rma_cell_to_offer(o) : NULL;
 	if (c == NULL)
 		return false;
 	c->op = (struct plx_rma_cell_op){.token = o->token, .addr = o->remote, .index = o->index,
@@ -103,13 +102,20 @@ by_device(struct plx_rma_req *o, uint8_t n)
 	o->late = false;
 }
 
+void
+rma_answered(struct plx_ep *ep, bool did)
+{
+	struct plx_rma_ep *e = plx_rma_ep(ep);
+
+	e->unanswered = did ? 0 : RTE_MIN(2 * e->unanswered + 1, SKIP_MAX);
+	e->skip = e->unanswered;
+}
+
 static void
 take_back(struct plx_rma *r, struct plx_rma_req *o)
 {
-	struct plx_rma_ep *e = plx_rma_ep(o->ep);
-
-	e->unanswered = RTE_MIN(2 * e->unanswered + 1, SKIP_MAX);
-	by_device(o, e->unanswered);
+	rma_answered(o->ep, false);
+	by_device(o, plx_rma_ep(o->ep)->skip);
 	PLX_STAT_INC(r->stat.offers_back);
 }
 

@@ -348,16 +348,16 @@ bad_cells_are_refused(void)
 
 	begin();
 	r = &u.w[TARGET]->rma;
-	plx_rma_on_offer(r, unit_queue(&u, TARGET), &h);
+	plx_rma_on_offer(r, &u.w[TARGET]->eps, u.to[TARGET][0].ep->peer, &h);
 	UNIT_EQ(r->stat.drop_bad_range, 1);
 	h.cell = 2;
-	plx_rma_on_offer(r, unit_queue(&u, TARGET), &h);
+	plx_rma_on_offer(r, &u.w[TARGET]->eps, u.to[TARGET][0].ep->peer, &h);
 	for (unsigned i = 0; i < RTE_DIM(bad); i++) {
 		cell(2)->op = bad[i];
 		cell(2)->op.index = region.index;
 		cell(2)->op.token = region.token;
 		atomic_store_explicit(&cell(2)->state, PLX_RMA_CELL_OFFERED, memory_order_relaxed);
-		plx_rma_on_offer(r, unit_queue(&u, TARGET), &h);
+		plx_rma_on_offer(r, &u.w[TARGET]->eps, u.to[TARGET][0].ep->peer, &h);
 		UNIT_TRUE(cell(2)->err < 0);
 		UNIT_EQ(atomic_load_explicit(&cell(2)->state, memory_order_relaxed), PLX_RMA_CELL_DONE);
 	}

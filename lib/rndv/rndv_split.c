@@ -19,31 +19,11 @@
 
 #include <rte_common.h>
 
+#include "plx_cursor.h"
 #include "rndv_int.h"
 
 /* Below this two system calls cost more than sharing one copy gains. */
 #define CHUNK_MIN (32u << 10)
-
-/* next is {generation, 16 bits from the back, 16 bits from the front}. */
-static inline uint32_t
-cursor_taken(uint64_t next)
-{
-	return (uint32_t)(next & UINT16_MAX) + (uint32_t)(next >> 16 & UINT16_MAX);
-}
-
-/* Take the next chunk of one end. @return its index, or RNDV_NONE */
-static uint32_t
-cursor_take(struct plx_rndv_cursor *c, uint32_t gen, uint32_t n_chunks, bool back)
-{
-	uint64_t v = atomic_load_explicit(&c->next, memory_order_relaxed);
-
-	do {
-		if ((uint32_t)(v >> 32) != gen || cursor_taken(v) >= n_chunks)
-			return RNDV_NONE;
-	} while (!atomic_compare_exchange_weak_explicit(&c->next, &v, v + (back ? 1u << 16 : 1),
-		memory_order_relaxed, memory_order_relaxed));
-	return back ? n_chunks - 1 - (uint32_t)(v >> 16 & UINT16_MAX) : (uint32_t)(v & UINT16_MAX);
-}
 
 /* @return the number of the cursor in the area of q that the caller owns now, or RNDV_NONE */
 static uint32_t
@@ -137,7 +117,7 @@ split_drain(struct plx_req *req, int err)
 
 	v->role = RNDV_DRAIN;
 	v->err = err;
-	v->taken = RTE_MIN(cursor_taken(old), v->n_chunks);
+	v->taken = RTE_MIN(plx_cursor_taken(old), v->n_chunks);
 }
 
 static void
@@ -179,7 +159,7 @@ rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 		v->redo = RNDV_NONE;
 	}
 	if (i == RNDV_NONE)
-		i = cursor_take(rndv_cursor(v), v->gen, v->n_chunks, false);
+		i = plx_cursor_take(&rndv_cursor(v)->next, v->gen, v->n_chunks, false);
 	if (i == RNDV_NONE)
 		return 0;
 	p.chunk = i;
@@ -303,7 +283,7 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 		return help_end(r, req);
 	}
 	p.chunk = shared == NULL ? RNDV_NONE :
-		cursor_take(&shared->cursors[t->help.slot], t->help.gen, n_chunks, true);
+		plx_cursor_take(&shared->cursors[t->help.slot].next, t->help.gen, n_chunks, true);
 	if (p.chunk == RNDV_NONE) {
 		rndv_send_stop_run(r, req);
 		return 0;

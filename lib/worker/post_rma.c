@@ -57,6 +57,8 @@ rma_now(struct plx_worker *w, const struct plx_rma_do *d, bool hides)
 			return rc;
 		}
 	}
+	if (d->len >= w->rma.share_min && plx_rma_is_shared(&w->rma, d))
+		return -EAGAIN;
 	return plx_rma_dev_now(&w->rma, d);
 }
 

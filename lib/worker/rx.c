@@ -623,7 +623,7 @@ rx_offer(struct plx_worker *w, const struct plx_rx *rx)
 	struct plx_wire_offer h;
 
 	memcpy(&h, rx->data, sizeof(h));
-	plx_rma_on_offer(&w->rma, rx->src->q, &h);
+	plx_rma_on_offer(&w->rma, &w->eps, rx->src, &h);
 }
 
 static __rte_noinline void

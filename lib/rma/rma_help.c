@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rma_help.c - the target's part of what is in its cells: offers, and puts that both sides copy
+ *
+ * Design notes
+ * - The target keeps no state of an operation, and checks all of a cell: it is input.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "plx_copy.h"
+#include "plx_cursor.h"
+#include "plx_rma_cell.h"
+#include "rma_int.h"
+
+static int
+cell_move(struct plx_rma *r, struct plx_rma_cell *c)
+{
+	struct plx_rma_cell_op h;
+	struct plx_region_key key;
+	void *here;
+	int rc;
+
+	memcpy(&h, &c->op, sizeof(h)); /* once: the initiator may still write */
+	key = (struct plx_region_key){h.index, h.token ^ r->domain};
+	here = (void *)(uintptr_t)h.addr;
+	if (h.len > PLX_RMA_CELL_DATA || (h.kind != PLX_RMA_PUT && h.kind != PLX_RMA_GET))
+		return -EINVAL;
+	rc = plx_region_hold(&key, h.addr, h.len, h.kind == PLX_RMA_PUT ? PLX_REGION_WRITE : PLX_REGION_READ);
+	if (rc != 0)
+		return rc;
+	if (h.kind == PLX_RMA_PUT) {
+		plx_copy(here, c->data, h.len);
+		PLX_STAT_INC(r->stat.puts);
+	} else {
+		plx_copy(c->data, here, h.len);
+		PLX_STAT_INC(r->stat.gets);
+	}
+	plx_region_drop(&key);
+	return 0;
+}
+
+struct share_of {
+	uint64_t to, from; /* addresses here and in the initiator's process */
+	uint32_t len, chunk;
+};
+
+/* Unless the initiator has given up meanwhile. */
+static void
+share_count(_Atomic uint64_t *word, uint32_t gen, uint32_t n)
+{
+	uint64_t v = atomic_load_explicit(word, memory_order_relaxed);
+
+	/* pairs with the acquire in rma_share_step() */
+	while (v >> 32 == gen && !atomic_compare_exchange_weak_explicit(word, &v, v + n, memory_order_release,
+		memory_order_relaxed))
+		;
+}
+
+static void
+share_read(struct plx_ep *ep, struct plx_rma_share *s, uint32_t gen, const struct share_of *h)
+{
+	uint32_t i, n = (h->len + h->chunk - 1) / h->chunk;
+	struct plx_rma_op op = {.peer = ep->peer};
+
+	while ((i = plx_cursor_take(&s->next, gen, n, true)) != PLX_CURSOR_NONE) {
+		uint64_t at = (uint64_t)i * h->chunk;
+
+		op.local = (void *)(uintptr_t)(h->to + at);
+		op.remote = h->from + at;
+		op.len = RTE_MIN(h->chunk, h->len - at);
+		if (plx_peer_rma(&op) != 0) { /* the initiator finds out why */
+			share_count(&s->bad, gen, i + 1);
+			return;
+		}
+		share_count(&s->done, gen, 1);
+	}
+}
+
+static bool
+is_of(const struct plx_rma_cell *c, const struct plx_peer *peer)
+{
+	return peer->proc == 0 || atomic_load_explicit(&c->owner, memory_order_relaxed) == peer->proc;
+}
+
+static void
+share_help(struct plx_rma *r, struct plx_ep *ep, struct plx_rma_cell *c)
+{
+	struct plx_rma_share *s = &c->share;
+	/* pairs with the release in share_begin() */
+	uint32_t gen = (uint32_t)(atomic_load_explicit(&s->next, memory_order_acquire) >> 32);
+	struct share_of h = {c->op.addr, s->from, s->len, s->chunk}; /* once: the initiator may still write */
+	struct plx_region_key key = {c->op.index, c->op.token ^ r->domain};
+
+	if (h.len > PLX_RMA_SHARE_MAX || h.chunk < PLX_RMA_SHARE_CHUNK || !is_of(c, ep->peer) ||
+		plx_region_hold(&key, h.to, h.len, PLX_REGION_WRITE) != 0) {
+		PLX_STAT_INC(r->stat.refused);
+		return; /* the initiator copies alone */
+	}
+	share_read(ep, s, gen, &h);
+	plx_region_drop(&key);
+	PLX_STAT_INC(r->stat.puts);
+}
+
+/* To be reached, the initiator has to be connected as well. */
+static void
+cell_help(struct plx_rma *r, struct plx_eps *eps, struct plx_peer *src, struct plx_rma_cell *c)
+{
+	struct plx_ep *ep = plx_ep_of(eps, src);
+
+	if (ep != NULL && plx_ep_connect(ep) == 0)
+		share_help(r, ep, c);
+}
+
+void
+plx_rma_on_offer(struct plx_rma *r, struct plx_eps *eps, struct plx_peer *src, const struct plx_wire_offer *h)
+{
+	struct plx_rma_cell *c = plx_rma_cell_at(src->q->shared, src->q->shared_len, h->cell);
+
+	if (c == NULL) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	if (atomic_load_explicit(&c->state, memory_order_relaxed) == PLX_RMA_CELL_SHARED) {
+		cell_help(r, eps, src, c);
+		return;
+	}
+	if (!plx_rma_cell_turns(c, PLX_RMA_CELL_OFFERED, PLX_RMA_CELL_TAKEN))
+		return; /* it was taken back */
+	c->err = cell_move(r, c);
+	if (c->err != 0)
+		PLX_STAT_INC(r->stat.refused);
+	if (!plx_rma_cell_turns(c, PLX_RMA_CELL_TAKEN, PLX_RMA_CELL_DONE))
+		rma_cell_free(c);
+}

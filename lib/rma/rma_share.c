@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rma_share.c - a long put, copied by both sides at once if the target polls
+ *
+ * Design notes
+ * - The initiator describes the put in its cell of the target's shared area and sends a message that
+ *   names the cell. It writes chunks from the front by the device, a target that runs a turn reads
+ *   chunks from the back, until none is left. A target that runs none is not waited for: it is waited
+ *   for only while it has a chunk.
+ * - The target counts its chunks in `done`. One that it cannot read it gives back by `bad`.
+ * - The generation is the cell's and only grows, also from owner to owner, so that a target that is
+ *   late neither takes from nor counts in another put. What it has copied of the cell is right if the
+ *   generation that it read before is still there when it takes a chunk.
+ * - Puts only: a target that wrote to the initiator's memory might do so after the initiator has
+ *   given up and uses the memory again.
+ */
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "plx_cursor.h"
+#include "plx_rma_cell.h"
+#include "rma_int.h"
+
+#define CHUNK_MAX (64u << 10)
+
+bool
+plx_rma_is_shared(const struct plx_rma *r, const struct plx_rma_do *d)
+{
+	struct plx_rma_ep *e = plx_rma_ep(d->ep);
+
+	if (!d->late || d->kind != PLX_RMA_PUT || d->len < r->share_min || !d->ep->connected || !e->proven ||
+		(d->ep->peer->caps & PLX_DEV_SHARED) == 0 || !plx_rma_is_direct(r, d->ep, d->kind))
+		return false;
+	if (e->skip == 0)
+		return true;
+	e->skip--;
+	return false;
+}
+
+static uint64_t
+share_len(const struct plx_rma_req *o)
+{
+	return RTE_MIN(plx_req_of_own(o)->len - o->offset, (uint64_t)PLX_RMA_SHARE_MAX);
+}
+
+static uint32_t
+share_chunk(uint64_t len)
+{
+	uint32_t quarter = (uint32_t)(len / 4 + 4095) & ~4095u;
+
+	return quarter < PLX_RMA_SHARE_CHUNK ? PLX_RMA_SHARE_CHUNK : RTE_MIN(quarter, CHUNK_MAX);
+}
+
+/* @return whether both sides copy the next part of it */
+static bool
+share_begin(struct plx_rma *r, struct plx_rma_req *o)
+{
+	uint64_t len = share_len(o);
+	uint32_t chunk = share_chunk(len), gen;
+	struct plx_rma_cell *c;
+	struct plx_rma_share *s;
+
+	if (len < r->share_min)
+		return false;
+	c = rma_cell_to_offer(o);
+	if (c == NULL)
+		return false;
+	s = &c->share;
+	gen = (uint32_t)(atomic_load_explicit(&s->next, memory_order_relaxed) >> 32) + 1;
+	o->share.gen = gen;
+	o->share.chunk = chunk;
+	o->share.n = (uint32_t)((len + chunk - 1) / chunk);
+	o->share.mine = 0;
+	o->share.redo = PLX_CURSOR_NONE;
+	c->op = (struct plx_rma_cell_op){.token = o->token, .addr = o->remote + o->offset, .index = o->index};
+	s->from = (uintptr_t)plx_req_of_own(o)->buf + o->offset;
+	s->len = (uint32_t)len;
+	s->chunk = chunk;
+	atomic_store_explicit(&s->done, (uint64_t)gen << 32, memory_order_relaxed);
+	atomic_store_explicit(&s->bad, (uint64_t)gen << 32, memory_order_relaxed);
+	atomic_store_explicit(&c->state, PLX_RMA_CELL_SHARED, memory_order_relaxed);
+	/* pairs with the acquire in share_help() */
+	atomic_store_explicit(&s->next, (uint64_t)gen << 32, memory_order_release);
+	/* if the message finds no room, nobody helps */
+	(void)plx_ep_tx_short(o->ep, PLX_WIRE_OFFER, plx_rma_ep(o->ep)->cell - 1u, NULL, 0);
+	o->offered = true;
+	PLX_STAT_INC(r->stat.shares);
+	return true;
+}
+
+/* @return the chunk to copy next, or PLX_CURSOR_NONE */
+static uint32_t
+share_next(struct plx_rma_req *o, struct plx_rma_share *s)
+{
+	uint32_t i = o->share.redo;
+	uint64_t bad;
+
+	o->share.redo = PLX_CURSOR_NONE;
+	if (i == PLX_CURSOR_NONE)
+		i = plx_cursor_take(&s->next, o->share.gen, o->share.n, false);
+	if (i != PLX_CURSOR_NONE)
+		return i;
+	bad = atomic_exchange_explicit(&s->bad, (uint64_t)o->share.gen << 32, memory_order_relaxed);
+	return bad >> 32 == o->share.gen && (uint32_t)bad - 1 < o->share.n ? (uint32_t)bad - 1 : PLX_CURSOR_NONE;
+}
+
+static void
+share_failed(struct plx_rma_req *o, struct plx_rma_share *s, int err)
+{
+	uint64_t old = atomic_exchange_explicit(&s->next, (uint64_t)o->share.gen << 32 | PLX_RMA_SHARE_STOPPED, memory_order_relaxed);
+
+	if (o->err != 0)
+		return;
+	o->err = err;
+	o->share.n = RTE_MIN(o->share.n, plx_cursor_taken(old)); /* what the target has is waited for */
+}
+
+static int
+share_move(struct plx_rma_req *o, uint32_t i)
+{
+	uint64_t at = (uint64_t)i * o->share.chunk, from = o->offset + at;
+
+	return rma_dev_move(o->ep, o->kind, (char *)plx_req_of_own(o)->buf + from, o->remote + from,
+		RTE_MIN((uint64_t)o->share.chunk, share_len(o) - at));
+}
+
+/* All of a part was copied, or no more of it can be. @return as rma_share_step() */
+static int
+share_end(struct plx_rma *r, struct plx_rma_req *o, struct plx_rma_cell *c, bool helped)
+{
+	struct plx_req *req = plx_req_of_own(o);
+	int err = o->err;
+
+	atomic_store_explicit(&c->state, PLX_RMA_CELL_IDLE, memory_order_relaxed);
+	o->offered = false;
+	rma_answered(o->ep, helped);
+	if (helped)
+		PLX_STAT_INC(r->stat.shares_helped);
+	if (err == -EOPNOTSUPP) { /* the next step of the device finds that as well, and goes on by messages */
+		o->err = 0;
+		return 0;
+	}
+	o->offset += share_len(o);
+	if (err != 0 || o->offset == req->len)
+		rma_end(r, req, err);
+	return 1;
+}
+
+int
+rma_share_step(struct plx_rma *r, struct plx_rma_req *o)
+{
+	struct plx_rma_cell *c;
+	uint64_t done, moved = 0;
+	uint32_t i;
+	int rc;
+
+	if (!o->offered && !share_begin(r, o))
+		return 0;
+	c = rma_cell_of(o->ep);
+	if (c == NULL || atomic_load_explicit(&c->state, memory_order_relaxed) != PLX_RMA_CELL_SHARED) {
+		o->offered = false; /* the peer has gone, or another process has overwritten the cell */
+		o->err = 0;
+		plx_rma_ep(o->ep)->skip = UINT8_MAX;
+		return 0;
+	}
+	for (; moved < r->chunk && (i = share_next(o, &c->share)) != PLX_CURSOR_NONE; moved += o->share.chunk) {
+		rc = share_move(o, i);
+		if (rc == -EAGAIN) {
+			o->share.redo = i;
+			return rc;
+		}
+		o->share.mine++;
+		if (rc != 0)
+			share_failed(o, &c->share, rc);
+	}
+	/* pairs with the release in share_count(): the target's bytes are there */
+	done = atomic_load_explicit(&c->share.done, memory_order_acquire);
+	done = done >> 32 == o->share.gen ? (uint32_t)done : 0;
+	return o->share.mine + done < o->share.n ? -EAGAIN : share_end(r, o, c, done != 0);
+}

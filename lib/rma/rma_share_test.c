@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rma_share_test.c - long puts that both sides copy at once
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "plx_cursor.h"
+#include "plx_rma_cell.h"
+#include "rma_test.h"
+
+#define LEN   (3u << 20)
+#define CHUNK (64u << 10)
+#define PART  PLX_RMA_SHARE_MAX
+
+static struct plx_region_key region;
+static struct plx_rkey rkey;
+static uint8_t there[LEN], here[LEN];
+
+static struct plx_req *
+put(uint64_t len, uint64_t offset)
+{
+	const struct plx_rma_do d = {.kind = PLX_RMA_PUT, .ep = u.to[0][TARGET].ep, .conn_id = u.to[0][TARGET].conn_id,
+		.rkey = &rkey, .buf = here + offset, .len = len, .remote = (uintptr_t)there + offset, .late = true};
+	struct plx_req *req = plx_req_get(&u.w[0]->reqs);
+
+	UNIT_TRUE_FATAL(req != NULL);
+	plx_worker_rma(u.w[0], &d, req);
+	return req;
+}
+
+/* As the face does it first. */
+static int
+put_now(uint64_t len)
+{
+	const struct plx_rma_do d = {.kind = PLX_RMA_PUT, .ep = u.to[0][TARGET].ep, .conn_id = u.to[0][TARGET].conn_id,
+		.rkey = &rkey, .buf = here, .len = len, .remote = (uintptr_t)there, .late = true};
+
+	return plx_worker_rma_now(u.w[0], &d, true);
+}
+
+static struct plx_rma_cell *
+cell(uint64_t i)
+{
+	const struct plx_queue *q = unit_queue(&u, TARGET);
+
+	return plx_rma_cell_at(q->shared, q->shared_len, i);
+}
+
+static void
+fill(uint8_t seed)
+{
+	for (uint32_t i = 0; i < LEN; i++)
+		here[i] = (uint8_t)(i * 31 + (i >> 12) + seed);
+	memset(there, 0xaa, LEN);
+}
+
+/* The initiator copies one chunk a turn. */
+static void
+begin(void)
+{
+	fake_reset(13);
+	unit_workers_conf(&u);
+	unit_workers_open(&u, UNIT_WORKERS);
+	UNIT_EQ_FATAL(plx_region_add((uintptr_t)there, LEN, PLX_REGION_READ | PLX_REGION_WRITE, &region), 0);
+	rkey = (struct plx_rkey){.base = (uintptr_t)there, .len = LEN, .can = UINT8_MAX, .key = region};
+	fill(1);
+	UNIT_EQ(put_now(8), 0); /* the device has shown that it can */
+	u.w[0]->rma.chunk = 1;
+}
+
+static void
+end(void)
+{
+	plx_region_remove(&region);
+	unit_workers_close(&u);
+}
+
+static void
+both_sides_copy_from_their_ends(void)
+{
+	struct plx_req *req;
+
+	begin();
+	req = put(8 * CHUNK, 0);
+	UNIT_EQ(memcmp(there, here, CHUNK), 0);
+	UNIT_EQ(there[CHUNK], 0xaa);
+	UNIT_EQ(plx_req_is_done(req), false);
+	plx_worker_progress(u.w[TARGET]);
+	UNIT_EQ(memcmp(there, here, 8 * CHUNK), 0);
+	UNIT_EQ(there[8 * CHUNK], 0xaa);
+	UNIT_END(&u, req, 0);
+	UNIT_EQ(stat_of(0)->shares, 1);
+	UNIT_EQ(stat_of(0)->shares_helped, 1);
+	UNIT_EQ(stat_of(TARGET)->puts, 1);
+	end();
+}
+
+/* 2 MiB and 5 bytes: two parts, and a rest that is too short to share. */
+/* Also when the target has the last chunk. */
+static void
+a_flush_waits_for_both(void)
+{
+	struct plx_req *req, *all;
+	struct plx_rma_share *s;
+	uint32_t gen;
+
+	begin();
+	req = put(4 * CHUNK, 0);
+	all = flush(PLX_FLUSH_EP);
+	s = &cell(0)->share;
+	gen = (uint32_t)(s->next >> 32);
+	UNIT_EQ(plx_cursor_take(&s->next, gen, 4, true), 3);
+	for (unsigned i = 0; i < 10; i++)
+		plx_worker_progress(u.w[0]);
+	UNIT_EQ(plx_req_is_done(req), false);
+	UNIT_EQ(plx_req_is_done(all), false);
+	UNIT_EQ(memcmp(there, here, 3 * CHUNK), 0);
+	UNIT_EQ(there[3 * CHUNK], 0xaa);
+	s->done++;
+	UNIT_END(&u, req, 0);
+	UNIT_END(&u, all, 0);
+	end();
+}
+
+static void
+a_very_long_put_is_shared_part_by_part(void)
+{
+	begin();
+	UNIT_END(&u, put(2 * PART + 5, 3), 0);
+	UNIT_EQ(memcmp(there + 3, here + 3, 2 * PART + 5), 0);
+	UNIT_EQ(there[2 * PART + 8], 0xaa);
+	UNIT_EQ(stat_of(0)->shares, 2);
+	UNIT_EQ(stat_of(0)->shares_helped, 2);
+	end();
+}
+
+static void
+a_target_that_computes_is_not_waited_for(void)
+{
+	struct plx_req *req;
+
+	begin();
+	u.w[0]->rma.chunk = UINT64_MAX;
+	req = put(PART, 0);
+	UNIT_EQ(plx_req_is_done(req), true);
+	UNIT_END(&u, req, 0);
+	UNIT_EQ(memcmp(there, here, PART), 0);
+	UNIT_EQ(stat_of(0)->shares, 1);
+	UNIT_EQ(stat_of(0)->shares_helped, 0);
+	UNIT_EQ(put_now(PART), 0); /* and the next one is the device's at once */
+	UNIT_EQ(put_now(PART), -EAGAIN);
+	fill(2);
+	plx_worker_progress(u.w[TARGET]); /* the message is late */
+	UNIT_EQ(there[PART - 1], 0xaa);
+	UNIT_EQ(stat_of(TARGET)->refused, 0);
+	end();
+}
+
+static void
+shorter_puts_and_gets_are_not_shared(void)
+{
+	struct plx_rma_do d = {.kind = PLX_RMA_GET, .rkey = &rkey, .buf = here, .len = PART,
+		.remote = (uintptr_t)there, .late = true};
+
+	begin();
+	d.ep = u.to[0][TARGET].ep;
+	u.w[0]->rma.chunk = UINT64_MAX;
+	UNIT_EQ(put_now(PLX_RMA_SHARE_MIN - 1), 0);
+	UNIT_EQ(put_now(PLX_RMA_SHARE_MIN), -EAGAIN);
+	UNIT_EQ(plx_rma_is_shared(&u.w[0]->rma, &d), false);
+	UNIT_EQ(stat_of(0)->shares, 0);
+	end();
+}
+
+/* The initiator copies what the target gives back. */
+static void
+a_target_that_cannot_read_gives_its_chunk_back(void)
+{
+	struct plx_req *req;
+
+	begin();
+	req = put(8 * CHUNK, 0);
+	fake.get_err = -EIO;
+	plx_worker_progress(u.w[TARGET]);
+	UNIT_EQ((uint32_t)cell(0)->share.bad, 8);
+	UNIT_EQ(there[8 * CHUNK - 1], 0xaa);
+	UNIT_END(&u, req, 0);
+	UNIT_EQ(memcmp(there, here, 8 * CHUNK), 0);
+	UNIT_EQ(stat_of(0)->shares_helped, 0);
+	end();
+}
+
+/* The initiator's own chunk fails while the target may have others. */
+static void
+an_error_ends_the_put_and_not_the_next(void)
+{
+	begin();
+	for (unsigned i = 1; i < 8; i++) {
+		struct plx_req *req = put(8 * CHUNK, 0);
+
+		fake.bad_addr = there + i * CHUNK + 7;
+		for (unsigned k = 0; k < i; k++)
+			plx_worker_progress(u.w[0]);
+		UNIT_END(&u, req, -EFAULT);
+		fake.bad_addr = NULL;
+		plx_rma_ep(u.to[0][TARGET].ep)->skip = 0;
+		UNIT_END(&u, put(8 * CHUNK, 0), 0);
+		UNIT_EQ(memcmp(there, here, 8 * CHUNK), 0);
+	}
+	end();
+}
+
+/* Pages that the target cannot read: the initiator writes that chunk. */
+static void
+a_chunk_that_only_the_target_cannot_copy_is_copied(void)
+{
+	struct plx_req *req;
+
+	begin();
+	req = put(8 * CHUNK, 0);
+	fake.bad_addr = here + 5 * CHUNK + 7;
+	plx_worker_progress(u.w[TARGET]);
+	UNIT_EQ((uint32_t)cell(0)->share.done, 2);
+	UNIT_EQ((uint32_t)cell(0)->share.bad, 6);
+	UNIT_END(&u, req, 0);
+	UNIT_EQ(memcmp(there, here, 8 * CHUNK), 0);
+	end();
+}
+
+static void
+a_device_that_may_not_any_more_is_replaced_by_messages(void)
+{
+	struct plx_req *req;
+
+	begin();
+	req = put(PART, 0);
+	fake.refuse_percent = 100;
+	UNIT_END(&u, req, 0);
+	UNIT_EQ(memcmp(there, here, PART), 0);
+	UNIT_EQ(stat_of(0)->msg, 1);
+	end();
+}
+
+/* The target finds nothing to do; the initiator goes on alone. */
+static void
+who_leaves_takes_the_put_back(void)
+{
+	struct plx_req *req;
+
+	begin();
+	req = put(8 * CHUNK, 0);
+	plx_rma_ep_leave(u.to[0][TARGET].ep);
+	UNIT_EQ(atomic_load_explicit(&cell(0)->owner, memory_order_relaxed), 0);
+	plx_worker_progress(u.w[TARGET]);
+	UNIT_EQ(there[8 * CHUNK - 1], 0xaa);
+	UNIT_END(&u, req, 0);
+	UNIT_EQ(memcmp(there, here, 8 * CHUNK), 0);
+	end();
+}
+
+/* A target that copied for one who has left does not count in the cell's next put. */
+static void
+a_late_target_counts_in_no_other_put(void)
+{
+	struct plx_req *req;
+	uint32_t gen;
+
+	begin();
+	req = put(8 * CHUNK, 0);
+	gen = (uint32_t)(cell(0)->share.next >> 32);
+	UNIT_EQ(plx_cursor_take(&cell(0)->share.next, gen, 8, true), 7);
+	plx_rma_ep_leave(u.to[0][TARGET].ep);
+	UNIT_EQ(plx_cursor_take(&cell(0)->share.next, gen, 8, true), PLX_CURSOR_NONE);
+	u.w[0]->rma.chunk = UINT64_MAX;
+	UNIT_END(&u, req, 0);
+	u.w[0]->rma.chunk = 1;
+	plx_rma_ep(u.to[0][TARGET].ep)->skip = 0;
+	req = put(8 * CHUNK, 0);
+	UNIT_EQ((uint32_t)(cell(0)->share.next >> 32), gen + 1);
+	UNIT_EQ((uint32_t)(cell(0)->share.done >> 32), gen + 1);
+	UNIT_EQ(plx_cursor_take(&cell(0)->share.next, gen, 8, true), PLX_CURSOR_NONE);
+	UNIT_END(&u, req, 0);
+	end();
+}
+
+/* Devices that want to be asked again, targets that run now and then, and puts of all lengths. */
+static void
+the_later_put_stays_whoever_copies_it(void)
+{
+	begin();
+	fake.again_percent = 20;
+	for (unsigned i = 0; i < 60; i++) {
+		uint64_t len = 40000 + i * 7919 % 90 * 20000;
+		struct plx_req *first, *second;
+
+		fill((uint8_t)i);
+		plx_rma_ep(u.to[0][TARGET].ep)->skip = i % 2;
+		u.w[0]->rma.chunk = i % 3 == 0 ? UINT64_MAX : 1;
+		first = put(len, i);
+		second = put(len / 2, i);
+		if (i % 5 == 0)
+			plx_worker_progress(u.w[TARGET]);
+		UNIT_END(&u, first, 0);
+		UNIT_END(&u, second, 0);
+		UNIT_EQ(memcmp(there + i, here + i, len), 0);
+		UNIT_EQ(there[i + len], 0xaa);
+	}
+	UNIT_TRUE(stat_of(0)->shares_helped > 5);
+	end();
+}
+
+/* What peers write to cells is input. */
+static void
+bad_shares_are_refused(void)
+{
+	const struct {
+		uint64_t to;
+		uint32_t len, chunk;
+	} bad[] = {
+		{(uintptr_t)there, PART + 1, CHUNK},
+		{(uintptr_t)there, PART, 1},
+		{(uintptr_t)there, PART, 0},
+		{(uintptr_t)there + LEN - CHUNK, 2 * CHUNK, CHUNK},
+		{16, CHUNK, CHUNK},
+	};
+	struct plx_rma *r;
+
+	begin();
+	r = &u.w[TARGET]->rma;
+	for (unsigned i = 0; i < RTE_DIM(bad); i++) {
+		struct plx_rma_cell *c = cell(1);
+
+		c->op = (struct plx_rma_cell_op){.token = region.token, .index = region.index, .addr = bad[i].to};
+		c->share.from = (uintptr_t)here;
+		c->share.len = bad[i].len;
+		c->share.chunk = bad[i].chunk;
+		c->share.next = 1ull << 32;
+		c->state = PLX_RMA_CELL_SHARED;
+		plx_rma_on_offer(r, &u.w[TARGET]->eps, u.to[TARGET][0].ep->peer, &(struct plx_wire_offer){.cell = 1});
+		UNIT_EQ(r->stat.refused, i + 1);
+		UNIT_EQ(c->share.next, 1ull << 32);
+		c->state = PLX_RMA_CELL_IDLE;
+	}
+	end();
+}
+
+int
+main(void)
+{
+	static CU_TestInfo tests[] = {
+		UNIT_TEST(both_sides_copy_from_their_ends),
+		UNIT_TEST(a_flush_waits_for_both),
+		UNIT_TEST(a_very_long_put_is_shared_part_by_part),
+		UNIT_TEST(a_target_that_computes_is_not_waited_for),
+		UNIT_TEST(shorter_puts_and_gets_are_not_shared),
+		UNIT_TEST(a_target_that_cannot_read_gives_its_chunk_back),
+		UNIT_TEST(an_error_ends_the_put_and_not_the_next),
+		UNIT_TEST(a_chunk_that_only_the_target_cannot_copy_is_copied),
+		UNIT_TEST(a_device_that_may_not_any_more_is_replaced_by_messages),
+		UNIT_TEST(who_leaves_takes_the_put_back),
+		UNIT_TEST(a_late_target_counts_in_no_other_put),
+		UNIT_TEST(the_later_put_stays_whoever_copies_it),
+		UNIT_TEST(bad_shares_are_refused),
+		CU_TEST_INFO_NULL,
+	};
+	CU_SuiteInfo suites[] = {
+		{"rma_share", NULL, NULL, NULL, NULL, tests},
+		CU_SUITE_INFO_NULL,
+	};
+
+	if (unit_start() != 0)
+		return 77;
+	return unit_run(suites);
+}
