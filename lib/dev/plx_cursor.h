@@ -36,7 +36,7 @@ plx_cursor_take(_Atomic uint64_t *next, uint32_t gen, uint32_t n_chunks, bool ba
 		if ((uint32_t)(v >> 32) != gen || plx_cursor_taken(v) >= n_chunks)
 			return PLX_CURSOR_NONE;
 		/* release: what the caller has read before is of this generation */
-	} while (!atomic_compare_exchange_weak_explicit(next, &v, v + (back ? 1u << 16 : 1), memory_order_acq_rel,
+	} while (!atomic_compare_exchange_weak_explicit(next, &v, v + (back ? 1u << 16 : 1), memory_order_release,
 		memory_order_relaxed));
 	return back ? n_chunks - 1 - (uint32_t)(v >> 16 & UINT16_MAX) : (uint32_t)(v & UINT16_MAX);
 }

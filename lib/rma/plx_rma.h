@@ -143,7 +143,8 @@ struct plx_rma_req {
 		uint8_t copy[PLX_RMA_COPY_LEN]; /* of a put: its bytes, then buf is here */
 		struct {		      /* of a long put: see rma_share.c */
 			uint32_t gen, n, chunk; /* of the part: generation, chunks, bytes of one */
-			uint32_t mine, redo;  /* chunks that this side is done with; one to copy, or none */
+			uint32_t mine;	/* chunks that this side is done with */
+			uint32_t redo;	/* chunks taken and not copied, a bit each */
 		} share;
 	};
 	uint32_t epoch;		   /* fences before it */
@@ -511,7 +512,8 @@ void plx_rma_on_data(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire
 	const uint8_t *data, uint32_t len);
 
 /** @param src the initiator. Thread: owner. */
-void plx_rma_on_offer(struct plx_rma *r, struct plx_eps *eps, struct plx_peer *src, const struct plx_wire_offer *h);
+void plx_rma_on_offer(struct plx_rma *r, struct plx_eps *eps, struct plx_peer *src,
+	const struct plx_wire_offer *h);
 
 /** Slow path of plx_rma_run(). */
 unsigned plx_rma_run_slow(struct plx_rma *r);

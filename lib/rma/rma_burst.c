@@ -12,7 +12,8 @@ rma_late_add(struct plx_rma *r, struct plx_rma_req *o)
 
 	o->late = o->how == PLX_RMA_DEV && plx_req_of_own(o)->len <= PLX_RMA_LATE_LEN && e->proven;
 	if (!o->late) {
-		o->late = o->how == PLX_RMA_DEV && o->kind == PLX_RMA_PUT && plx_req_of_own(o)->len >= r->share_min;
+		o->late = o->how == PLX_RMA_DEV && o->kind == PLX_RMA_PUT &&
+			plx_req_of_own(o)->len >= r->share_min;
 		return false;
 	}
 	PLX_STAT_INC(r->stat.late);
@@ -35,8 +36,8 @@ rma_late_behind(struct plx_rma *r, struct plx_rma_req *o)
 static bool
 goes_with(const struct plx_rma_req *first, const struct plx_rma_req *o)
 {
-	return o->late && plx_req_of_own(o)->len <= PLX_RMA_LATE_LEN && o->how == PLX_RMA_DEV && o->kind == first->kind && o->epoch == first->epoch &&
-	       o->offset == 0;
+	return o->late && plx_req_of_own(o)->len <= PLX_RMA_LATE_LEN && o->how == PLX_RMA_DEV &&
+	       o->kind == first->kind && o->epoch == first->epoch && o->offset == 0;
 }
 
 /* Those that the device has moved: none is in a list when the first callback runs. */

@@ -43,18 +43,33 @@ cell_move(struct plx_rma *r, struct plx_rma_cell *c)
 	return 0;
 }
 
+/* A description, read once: the initiator may still write. */
 struct share_of {
 	uint64_t to, from; /* addresses here and in the initiator's process */
 	uint32_t len, chunk;
+	struct plx_region_key key;
 };
 
-/* Unless the initiator has given up meanwhile. */
+static struct share_of
+share_of(const struct plx_rma *r, struct plx_rma_share *s)
+{
+	return (struct share_of){
+		.to = atomic_load_explicit(&s->to, memory_order_relaxed),
+		.from = atomic_load_explicit(&s->from, memory_order_relaxed),
+		.len = atomic_load_explicit(&s->len, memory_order_relaxed),
+		.chunk = atomic_load_explicit(&s->chunk, memory_order_relaxed),
+		.key = {atomic_load_explicit(&s->index, memory_order_relaxed),
+			atomic_load_explicit(&s->token, memory_order_relaxed) ^ r->domain},
+	};
+}
+
+/* Add to a word of the put, unless the initiator has given up meanwhile. */
 static void
-share_count(_Atomic uint64_t *word, uint32_t gen, uint32_t n)
+share_tell(_Atomic uint64_t *word, uint32_t gen, uint32_t n)
 {
 	uint64_t v = atomic_load_explicit(word, memory_order_relaxed);
 
-	/* pairs with the acquire in rma_share_step() */
+	/* pairs with the acquire in rma_share_step(), share_bad() */
 	while (v >> 32 == gen && !atomic_compare_exchange_weak_explicit(word, &v, v + n, memory_order_release,
 		memory_order_relaxed))
 		;
@@ -73,10 +88,10 @@ share_read(struct plx_ep *ep, struct plx_rma_share *s, uint32_t gen, const struc
 		op.remote = h->from + at;
 		op.len = RTE_MIN(h->chunk, h->len - at);
 		if (plx_peer_rma(&op) != 0) { /* the initiator finds out why */
-			share_count(&s->bad, gen, i + 1);
+			share_tell(&s->bad, gen, 1u << i);
 			return;
 		}
-		share_count(&s->done, gen, 1);
+		share_tell(&s->done, gen, 1);
 	}
 }
 
@@ -92,16 +107,16 @@ share_help(struct plx_rma *r, struct plx_ep *ep, struct plx_rma_cell *c)
 	struct plx_rma_share *s = &c->share;
 	/* pairs with the release in share_begin() */
 	uint32_t gen = (uint32_t)(atomic_load_explicit(&s->next, memory_order_acquire) >> 32);
-	struct share_of h = {c->op.addr, s->from, s->len, s->chunk}; /* once: the initiator may still write */
-	struct plx_region_key key = {c->op.index, c->op.token ^ r->domain};
+	struct share_of h = share_of(r, s);
 
-	if (h.len > PLX_RMA_SHARE_MAX || h.chunk < PLX_RMA_SHARE_CHUNK || !is_of(c, ep->peer) ||
-		plx_region_hold(&key, h.to, h.len, PLX_REGION_WRITE) != 0) {
+	if (h.len > PLX_RMA_SHARE_MAX || h.chunk < PLX_RMA_SHARE_CHUNK ||
+		h.len / h.chunk >= PLX_RMA_SHARE_N || !is_of(c, ep->peer) ||
+		plx_region_hold(&h.key, h.to, h.len, PLX_REGION_WRITE) != 0) {
 		PLX_STAT_INC(r->stat.refused);
 		return; /* the initiator copies alone */
 	}
 	share_read(ep, s, gen, &h);
-	plx_region_drop(&key);
+	plx_region_drop(&h.key);
 	PLX_STAT_INC(r->stat.puts);
 }
 
@@ -116,7 +131,8 @@ cell_help(struct plx_rma *r, struct plx_eps *eps, struct plx_peer *src, struct p
 }
 
 void
-plx_rma_on_offer(struct plx_rma *r, struct plx_eps *eps, struct plx_peer *src, const struct plx_wire_offer *h)
+plx_rma_on_offer(struct plx_rma *r, struct plx_eps *eps, struct plx_peer *src,
+	const struct plx_wire_offer *h)
 {
 	struct plx_rma_cell *c = plx_rma_cell_at(src->q->shared, src->q->shared_len, h->cell);
 

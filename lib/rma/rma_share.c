@@ -8,10 +8,12 @@
  *   names the cell. It writes chunks from the front by the device, a target that runs a turn reads
  *   chunks from the back, until none is left. A target that runs none is not waited for: it is waited
  *   for only while it has a chunk.
- * - The target counts its chunks in `done`. One that it cannot read it gives back by `bad`.
+ * - The target counts its chunks in `done`. Those that it cannot read it gives back by `bad`.
  * - The generation is the cell's and only grows, also from owner to owner, so that a target that is
- *   late neither takes from nor counts in another put. What it has copied of the cell is right if the
- *   generation that it read before is still there when it takes a chunk.
+ *   late neither takes from nor counts in another put. The cursor is stopped before a new put is
+ *   described: who has read a part of that takes nothing by the old generation.
+ * - An initiator that has an error, or leaves, stops the cursor. With an error it waits for the chunks that
+ *   the target has. When it leaves, the put has failed, and a chunk that the target has may still arrive.
  * - Puts only: a target that wrote to the initiator's memory might do so after the initiator has
  *   given up and uses the memory again.
  */
@@ -53,6 +55,29 @@ share_chunk(uint64_t len)
 	return quarter < PLX_RMA_SHARE_CHUNK ? PLX_RMA_SHARE_CHUNK : RTE_MIN(quarter, CHUNK_MAX);
 }
 
+/* Nobody takes anything of a former put any more. @return the next generation */
+static uint32_t
+share_next_gen(struct plx_rma_share *s)
+{
+	/* pairs with the release in plx_cursor_take(): who still took one has read the old description */
+	uint64_t was = atomic_fetch_or_explicit(&s->next, PLX_RMA_SHARE_STOPPED, memory_order_acquire);
+
+	return (uint32_t)(was >> 32) + 1;
+}
+
+static void
+share_describe(struct plx_rma_share *s, const struct plx_rma_req *o, uint32_t len)
+{
+	uint64_t from = (uintptr_t)plx_req_of_own(o)->buf + o->offset;
+
+	atomic_store_explicit(&s->from, from, memory_order_relaxed);
+	atomic_store_explicit(&s->to, o->remote + o->offset, memory_order_relaxed);
+	atomic_store_explicit(&s->token, o->token, memory_order_relaxed);
+	atomic_store_explicit(&s->index, o->index, memory_order_relaxed);
+	atomic_store_explicit(&s->len, len, memory_order_relaxed);
+	atomic_store_explicit(&s->chunk, o->share.chunk, memory_order_relaxed);
+}
+
 /* @return whether both sides copy the next part of it */
 static bool
 share_begin(struct plx_rma *r, struct plx_rma_req *o)
@@ -68,16 +93,13 @@ share_begin(struct plx_rma *r, struct plx_rma_req *o)
 	if (c == NULL)
 		return false;
 	s = &c->share;
-	gen = (uint32_t)(atomic_load_explicit(&s->next, memory_order_relaxed) >> 32) + 1;
+	gen = share_next_gen(s);
 	o->share.gen = gen;
 	o->share.chunk = chunk;
 	o->share.n = (uint32_t)((len + chunk - 1) / chunk);
 	o->share.mine = 0;
-	o->share.redo = PLX_CURSOR_NONE;
-	c->op = (struct plx_rma_cell_op){.token = o->token, .addr = o->remote + o->offset, .index = o->index};
-	s->from = (uintptr_t)plx_req_of_own(o)->buf + o->offset;
-	s->len = (uint32_t)len;
-	s->chunk = chunk;
+	o->share.redo = 0;
+	share_describe(s, o, (uint32_t)len);
 	atomic_store_explicit(&s->done, (uint64_t)gen << 32, memory_order_relaxed);
 	atomic_store_explicit(&s->bad, (uint64_t)gen << 32, memory_order_relaxed);
 	atomic_store_explicit(&c->state, PLX_RMA_CELL_SHARED, memory_order_relaxed);
@@ -90,26 +112,43 @@ share_begin(struct plx_rma *r, struct plx_rma_req *o)
 	return true;
 }
 
+/* @return what the target has given back since, a bit each */
+static uint32_t
+share_bad(const struct plx_rma_req *o, struct plx_rma_share *s)
+{
+	uint64_t none = (uint64_t)o->share.gen << 32, bad;
+
+	if (atomic_load_explicit(&s->bad, memory_order_relaxed) == none)
+		return 0;
+	/* pairs with the release in share_tell(): it writes there no more */
+	bad = atomic_exchange_explicit(&s->bad, none, memory_order_acquire);
+	return bad >> 32 == o->share.gen ? (uint32_t)bad & (uint32_t)((1ull << o->share.n) - 1) : 0;
+}
+
 /* @return the chunk to copy next, or PLX_CURSOR_NONE */
 static uint32_t
 share_next(struct plx_rma_req *o, struct plx_rma_share *s)
 {
-	uint32_t i = o->share.redo;
-	uint64_t bad;
+	uint32_t i = PLX_CURSOR_NONE;
 
-	o->share.redo = PLX_CURSOR_NONE;
-	if (i == PLX_CURSOR_NONE)
+	if (o->share.redo == 0)
 		i = plx_cursor_take(&s->next, o->share.gen, o->share.n, false);
 	if (i != PLX_CURSOR_NONE)
 		return i;
-	bad = atomic_exchange_explicit(&s->bad, (uint64_t)o->share.gen << 32, memory_order_relaxed);
-	return bad >> 32 == o->share.gen && (uint32_t)bad - 1 < o->share.n ? (uint32_t)bad - 1 : PLX_CURSOR_NONE;
+	if (o->share.redo == 0)
+		o->share.redo = share_bad(o, s);
+	if (o->share.redo == 0)
+		return PLX_CURSOR_NONE;
+	i = (uint32_t)__builtin_ctz(o->share.redo);
+	o->share.redo &= o->share.redo - 1;
+	return i;
 }
 
 static void
 share_failed(struct plx_rma_req *o, struct plx_rma_share *s, int err)
 {
-	uint64_t old = atomic_exchange_explicit(&s->next, (uint64_t)o->share.gen << 32 | PLX_RMA_SHARE_STOPPED, memory_order_relaxed);
+	uint64_t stopped = (uint64_t)o->share.gen << 32 | PLX_RMA_SHARE_STOPPED;
+	uint64_t old = atomic_exchange_explicit(&s->next, stopped, memory_order_relaxed);
 
 	if (o->err != 0)
 		return;
@@ -126,6 +165,16 @@ share_move(struct plx_rma_req *o, uint32_t i)
 		RTE_MIN((uint64_t)o->share.chunk, share_len(o) - at));
 }
 
+/* The device copies the rest. */
+static int
+share_alone(struct plx_rma_req *o)
+{
+	o->offered = false;
+	o->late = false;
+	o->err = 0;
+	return 0;
+}
+
 /* All of a part was copied, or no more of it can be. @return as rma_share_step() */
 static int
 share_end(struct plx_rma *r, struct plx_rma_req *o, struct plx_rma_cell *c, bool helped)
@@ -138,10 +187,8 @@ share_end(struct plx_rma *r, struct plx_rma_req *o, struct plx_rma_cell *c, bool
 	rma_answered(o->ep, helped);
 	if (helped)
 		PLX_STAT_INC(r->stat.shares_helped);
-	if (err == -EOPNOTSUPP) { /* the next step of the device finds that as well, and goes on by messages */
-		o->err = 0;
-		return 0;
-	}
+	if (err == -EOPNOTSUPP) /* the next step of the device finds that as well, and goes on by messages */
+		return share_alone(o);
 	o->offset += share_len(o);
 	if (err != 0 || o->offset == req->len)
 		rma_end(r, req, err);
@@ -160,22 +207,21 @@ rma_share_step(struct plx_rma *r, struct plx_rma_req *o)
 		return 0;
 	c = rma_cell_of(o->ep);
 	if (c == NULL || atomic_load_explicit(&c->state, memory_order_relaxed) != PLX_RMA_CELL_SHARED) {
-		o->offered = false; /* the peer has gone, or another process has overwritten the cell */
-		o->err = 0;
+		/* the peer has gone, or another process has overwritten the cell */
 		plx_rma_ep(o->ep)->skip = UINT8_MAX;
-		return 0;
+		return share_alone(o);
 	}
 	for (; moved < r->chunk && (i = share_next(o, &c->share)) != PLX_CURSOR_NONE; moved += o->share.chunk) {
 		rc = share_move(o, i);
 		if (rc == -EAGAIN) {
-			o->share.redo = i;
+			o->share.redo |= 1u << i;
 			return rc;
 		}
 		o->share.mine++;
 		if (rc != 0)
 			share_failed(o, &c->share, rc);
 	}
-	/* pairs with the release in share_count(): the target's bytes are there */
+	/* pairs with the release in share_tell(): the target's bytes are there */
 	done = atomic_load_explicit(&c->share.done, memory_order_acquire);
 	done = done >> 32 == o->share.gen ? (uint32_t)done : 0;
 	return o->share.mine + done < o->share.n ? -EAGAIN : share_end(r, o, c, done != 0);

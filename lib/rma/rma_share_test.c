@@ -99,7 +99,6 @@ both_sides_copy_from_their_ends(void)
 	end();
 }
 
-/* 2 MiB and 5 bytes: two parts, and a rest that is too short to share. */
 /* Also when the target has the last chunk. */
 static void
 a_flush_waits_for_both(void)
@@ -126,6 +125,7 @@ a_flush_waits_for_both(void)
 	end();
 }
 
+/* 2 MiB and 5 bytes: two parts, and a rest that is too short to share. */
 static void
 a_very_long_put_is_shared_part_by_part(void)
 {
@@ -186,7 +186,7 @@ a_target_that_cannot_read_gives_its_chunk_back(void)
 	req = put(8 * CHUNK, 0);
 	fake.get_err = -EIO;
 	plx_worker_progress(u.w[TARGET]);
-	UNIT_EQ((uint32_t)cell(0)->share.bad, 8);
+	UNIT_EQ((uint32_t)cell(0)->share.bad, 1u << 7);
 	UNIT_EQ(there[8 * CHUNK - 1], 0xaa);
 	UNIT_END(&u, req, 0);
 	UNIT_EQ(memcmp(there, here, 8 * CHUNK), 0);
@@ -225,7 +225,7 @@ a_chunk_that_only_the_target_cannot_copy_is_copied(void)
 	fake.bad_addr = here + 5 * CHUNK + 7;
 	plx_worker_progress(u.w[TARGET]);
 	UNIT_EQ((uint32_t)cell(0)->share.done, 2);
-	UNIT_EQ((uint32_t)cell(0)->share.bad, 6);
+	UNIT_EQ((uint32_t)cell(0)->share.bad, 1u << 5);
 	UNIT_END(&u, req, 0);
 	UNIT_EQ(memcmp(there, here, 8 * CHUNK), 0);
 	end();
@@ -257,6 +257,7 @@ who_leaves_takes_the_put_back(void)
 	UNIT_EQ(atomic_load_explicit(&cell(0)->owner, memory_order_relaxed), 0);
 	plx_worker_progress(u.w[TARGET]);
 	UNIT_EQ(there[8 * CHUNK - 1], 0xaa);
+	u.w[0]->rma.chunk = CHUNK;
 	UNIT_END(&u, req, 0);
 	UNIT_EQ(memcmp(there, here, 8 * CHUNK), 0);
 	end();
@@ -284,6 +285,32 @@ a_late_target_counts_in_no_other_put(void)
 	UNIT_EQ((uint32_t)(cell(0)->share.done >> 32), gen + 1);
 	UNIT_EQ(plx_cursor_take(&cell(0)->share.next, gen, 8, true), PLX_CURSOR_NONE);
 	UNIT_END(&u, req, 0);
+	end();
+}
+
+static void
+offer_to(unsigned target)
+{
+	plx_rma_on_offer(&u.w[target]->rma, &u.w[target]->eps, u.to[target][0].ep->peer,
+		&(struct plx_wire_offer){.cell = 0});
+}
+
+/* Messages of former puts find this one, and each of them a chunk that can't be read. */
+static void
+all_chunks_that_are_given_back_are_copied(void)
+{
+	struct plx_req *req;
+
+	begin();
+	UNIT_END(&u, put(8 * CHUNK, 0), 0); /* both have connected */
+	fill(3);
+	fake.get_err = -EIO;
+	req = put(8 * CHUNK, 0);
+	for (unsigned i = 0; i < 3; i++)
+		offer_to(TARGET);
+	UNIT_EQ((uint32_t)cell(0)->share.bad, 7u << 5);
+	UNIT_END(&u, req, 0);
+	UNIT_EQ(memcmp(there, here, 8 * CHUNK), 0);
 	end();
 }
 
@@ -324,6 +351,7 @@ bad_shares_are_refused(void)
 		{(uintptr_t)there, PART + 1, CHUNK},
 		{(uintptr_t)there, PART, 1},
 		{(uintptr_t)there, PART, 0},
+		{(uintptr_t)there, PART, PLX_RMA_SHARE_CHUNK}, /* more than there are bits */
 		{(uintptr_t)there + LEN - CHUNK, 2 * CHUNK, CHUNK},
 		{16, CHUNK, CHUNK},
 	};
@@ -334,7 +362,9 @@ bad_shares_are_refused(void)
 	for (unsigned i = 0; i < RTE_DIM(bad); i++) {
 		struct plx_rma_cell *c = cell(1);
 
-		c->op = (struct plx_rma_cell_op){.token = region.token, .index = region.index, .addr = bad[i].to};
+		c->share.token = region.token;
+		c->share.index = region.index;
+		c->share.to = bad[i].to;
 		c->share.from = (uintptr_t)here;
 		c->share.len = bad[i].len;
 		c->share.chunk = bad[i].chunk;
@@ -363,6 +393,7 @@ main(void)
 		UNIT_TEST(a_device_that_may_not_any_more_is_replaced_by_messages),
 		UNIT_TEST(who_leaves_takes_the_put_back),
 		UNIT_TEST(a_late_target_counts_in_no_other_put),
+		UNIT_TEST(all_chunks_that_are_given_back_are_copied),
 		UNIT_TEST(the_later_put_stays_whoever_copies_it),
 		UNIT_TEST(bad_shares_are_refused),
 		CU_TEST_INFO_NULL,
