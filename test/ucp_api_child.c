@@ -7,90 +7,16 @@
  * parent's. It says hello with tag 1 and then runs turns until it is killed.
  */
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "ucp_api_test.h"
-
-#define CHILD_IN  20
-#define CHILD_OUT 21
-
-static void
-put(int fd, const void *buf, size_t len)
-{
-	if (write(fd, buf, len) != (ssize_t)len)
-		UTIL_DIE("pipe");
-}
-
-static void
-get(int fd, void *buf, size_t len)
-{
-	size_t n = 0;
-
-	while (n < len) {
-		ssize_t k = read(fd, (char *)buf + n, len - n);
-
-		if (k <= 0)
-			UTIL_DIE("pipe");
-		n += k;
-	}
-}
-
-static void
-put_address(int fd, ucp_worker_h w)
-{
-	ucp_address_t *addr;
-	size_t len;
-
-	UTIL_OK(ucp_worker_get_address(w, &addr, &len));
-	put(fd, &len, sizeof(len));
-	put(fd, addr, len);
-	ucp_worker_release_address(w, addr);
-}
-
-static void *
-get_address(int fd)
-{
-	size_t len;
-	void *addr;
-
-	get(fd, &len, sizeof(len));
-	addr = malloc(len);
-	get(fd, addr, len);
-	return addr;
-}
-
-static void
-spawn(struct child *c, const char *role, const char *arg)
-{
-	int to[2], from[2];
-
-	memset(c, 0, sizeof(*c));
-	if (pipe(to) != 0 || pipe(from) != 0)
-		UTIL_DIE("pipe");
-	c->pid = fork();
-	if (c->pid == 0) {
-		/* By way of others: these may be in the places where they are to go. */
-		int in = fcntl(to[0], F_DUPFD, 100), out = fcntl(from[1], F_DUPFD, 100);
-
-		dup2(in, CHILD_IN);
-		dup2(out, CHILD_OUT);
-		util_exec_self("--child", role, arg);
-	}
-	close(to[0]);
-	close(from[1]);
-	c->to = to[1];
-	c->from = from[0];
-}
 
 void
 child_open(struct child *c, ucp_worker_h w, const char *role)
 {
-	spawn(c, role, "");
-	put_address(c->to, w);
-	c->addr = get_address(c->from);
+	child_spawn(c, role, "");
+	child_put_address(c->to, w);
+	c->addr = child_get_address(c->from);
 }
 
 void
@@ -99,7 +25,7 @@ child_open_client(struct child *c, uint16_t port)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", port);
-	spawn(c, "client", text);
+	child_spawn(c, "client", text);
 }
 
 void
@@ -117,16 +43,6 @@ child_hello(struct child *c, ucp_worker_h w, ucp_ep_h ep)
 	util_free(&recv);
 	util_free(&send);
 	CU_ASSERT_EQUAL(in, 4711);
-}
-
-void
-child_close(struct child *c)
-{
-	kill(c->pid, SIGKILL);
-	waitpid(c->pid, NULL, 0);
-	close(c->to);
-	close(c->from);
-	free(c->addr);
 }
 
 static ucp_ep_h
@@ -160,8 +76,8 @@ child_main(char **argv)
 	if (strcmp(argv[0], "client") == 0) {
 		ep = client_ep(w, argv[1]);
 	} else {
-		put_address(CHILD_OUT, w);
-		ep = util_ep(w, get_address(CHILD_IN));
+		child_put_address(CHILD_OUT, w);
+		ep = util_ep(w, child_get_address(CHILD_IN));
 	}
 	util_send(&send, ep, &out, 8, 1, UTIL_NBX);
 	util_recv(&recv, w, &in, 8, 1, UTIL_ALL_BITS, UTIL_NBX);

@@ -7,6 +7,7 @@
 #define UCP_API_TEST_H
 
 #include "api_run.h"
+#include "child_pipe.h"
 #include "ucp_util.h"
 
 #define T_NOT_UCX(f, why) {#f, f, why, NULL}
@@ -28,12 +29,7 @@ static const size_t few_sizes[] __attribute__((unused)) = {0, 8, 1000, 20000, 10
 void exchange(struct pair *p, int from, size_t len, ucp_tag_t tag, bool expected,
 	enum util_how how);
 
-/** Another process, which says hello with tag 1 and waits for one; ucp_api_child.c. */
-struct child {
-	pid_t pid;
-	int to, from;
-	void *addr;
-};
+/* Another process, which says hello with tag 1 and waits for one; ucp_api_child.c. */
 
 /** Start one that makes an ep to w by address; its address is in addr. */
 void child_open(struct child *c, ucp_worker_h w, const char *role);
@@ -41,8 +37,6 @@ void child_open(struct child *c, ucp_worker_h w, const char *role);
 void child_open_client(struct child *c, uint16_t port);
 /** Exchange hellos over an ep to it. */
 void child_hello(struct child *c, ucp_worker_h w, ucp_ep_h ep);
-/** Kill it, if it lives. */
-void child_close(struct child *c);
 int child_main(char **argv);
 
 /** @return whether no unexpected message waits at a node. */
