@@ -78,10 +78,10 @@ share_tell(_Atomic uint64_t *word, uint32_t gen, uint32_t n)
 static void
 share_read(struct plx_ep *ep, struct plx_rma_share *s, uint32_t gen, const struct share_of *h)
 {
-	uint32_t i, n = (h->len + h->chunk - 1) / h->chunk;
+	uint32_t i, n = (h->len + h->chunk - 1) / h->chunk, left = n; /* whatever is stored there meanwhile */
 	struct plx_rma_op op = {.peer = ep->peer};
 
-	while ((i = plx_cursor_take(&s->next, gen, n, true)) != PLX_CURSOR_NONE) {
+	while (left-- != 0 && (i = plx_cursor_take(&s->next, gen, n, true)) != PLX_CURSOR_NONE) {
 		uint64_t at = (uint64_t)i * h->chunk;
 
 		op.local = (void *)(uintptr_t)(h->to + at);

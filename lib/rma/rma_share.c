@@ -211,13 +211,15 @@ rma_share_step(struct plx_rma *r, struct plx_rma_req *o)
 		plx_rma_ep(o->ep)->skip = UINT8_MAX;
 		return share_alone(o);
 	}
-	for (; moved < r->chunk && (i = share_next(o, &c->share)) != PLX_CURSOR_NONE; moved += o->share.chunk) {
+	while (moved < r->chunk && o->share.mine < o->share.n &&
+		(i = share_next(o, &c->share)) != PLX_CURSOR_NONE) {
 		rc = share_move(o, i);
 		if (rc == -EAGAIN) {
 			o->share.redo |= 1u << i;
 			return rc;
 		}
 		o->share.mine++;
+		moved += o->share.chunk;
 		if (rc != 0)
 			share_failed(o, &c->share, rc);
 	}

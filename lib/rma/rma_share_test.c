@@ -4,6 +4,7 @@
  * rma_share_test.c - long puts that both sides copy at once
  */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include <rte_common.h>
@@ -314,6 +315,27 @@ all_chunks_that_are_given_back_are_copied(void)
 	end();
 }
 
+/* A target that gives chunks back that it never had ends the put, and no loop of ours is longer than that. */
+static void
+more_chunks_than_there_are_are_not_copied(void)
+{
+	struct plx_rma_share *s;
+	struct plx_req *req;
+	uint64_t moved;
+
+	begin();
+	req = put(8 * CHUNK, 0);
+	s = &cell(0)->share;
+	s->bad = (s->bad & ~(uint64_t)UINT32_MAX) | UINT32_MAX;
+	u.w[0]->rma.chunk = UINT64_MAX;
+	moved = unit_queue(&u, 0)->stat.rma_ops;
+	plx_worker_progress(u.w[0]);
+	UNIT_EQ(unit_queue(&u, 0)->stat.rma_ops - moved, 7);
+	UNIT_END(&u, req, 0);
+	UNIT_EQ(memcmp(there, here, 8 * CHUNK), 0);
+	end();
+}
+
 /* Devices that want to be asked again, targets that run now and then, and puts of all lengths. */
 static void
 the_later_put_stays_whoever_copies_it(void)
@@ -337,6 +359,44 @@ the_later_put_stays_whoever_copies_it(void)
 		UNIT_EQ(there[i + len], 0xaa);
 	}
 	UNIT_TRUE(stat_of(0)->shares_helped > 5);
+	end();
+}
+
+static _Atomic bool resets;
+
+static void *
+reset_next(void *next)
+{
+	while (resets)
+		atomic_store((_Atomic uint64_t *)next, UINT64_C(1) << 32);
+	return NULL;
+}
+
+/* An initiator that begins again and again keeps no target. */
+static void
+a_target_copies_no_more_than_there_is(void)
+{
+	struct plx_rma_share *s;
+	pthread_t t;
+
+	begin();
+	s = &cell(0)->share;
+	s->token = region.token;
+	s->index = region.index;
+	s->to = (uintptr_t)there;
+	s->from = (uintptr_t)here;
+	s->len = PART;
+	s->chunk = CHUNK;
+	cell(0)->state = PLX_RMA_CELL_SHARED;
+	s->next = UINT64_C(1) << 32;
+	resets = true;
+	UNIT_EQ_FATAL(pthread_create(&t, NULL, reset_next, &s->next), 0);
+	for (unsigned i = 0; i < 100; i++)
+		offer_to(TARGET);
+	resets = false;
+	pthread_join(t, NULL);
+	UNIT_TRUE(unit_queue(&u, TARGET)->stat.rma_ops <= 100 * PART / CHUNK);
+	cell(0)->state = PLX_RMA_CELL_IDLE;
 	end();
 }
 
@@ -394,7 +454,9 @@ main(void)
 		UNIT_TEST(who_leaves_takes_the_put_back),
 		UNIT_TEST(a_late_target_counts_in_no_other_put),
 		UNIT_TEST(all_chunks_that_are_given_back_are_copied),
+		UNIT_TEST(more_chunks_than_there_are_are_not_copied),
 		UNIT_TEST(the_later_put_stays_whoever_copies_it),
+		UNIT_TEST(a_target_copies_no_more_than_there_is),
 		UNIT_TEST(bad_shares_are_refused),
 		CU_TEST_INFO_NULL,
 	};
