@@ -53,7 +53,7 @@ answer_copy(struct tcp_peer *p, const void *data, uint32_t len)
 		return false;
 	memcpy(at, &f, sizeof(f));
 	memcpy(at + sizeof(f), data, len);
-	p->tail->end += tcp_frame_len(len);
+	p->flow.tail->end += tcp_frame_len(len);
 	return true;
 }
 
@@ -63,13 +63,13 @@ answer_lent(struct tcp_peer *p, const struct tcp_due *d)
 	const struct tcp_frame f = {.len = (uint32_t)d->len, .kind = TCP_GOT};
 	struct tcp_lent *l;
 
-	if (!tcp_lent_has(p, 3))
+	if (!tcp_lent_has(&p->flow, 3))
 		return false;
-	memcpy(tcp_lent_head(p, sizeof(f)), &f, sizeof(f));
-	l = tcp_lent_part(p, (const void *)(uintptr_t)d->addr, f.len);
+	memcpy(tcp_lent_head(&p->flow, sizeof(f)), &f, sizeof(f));
+	l = tcp_lent_part(&p->flow, (const void *)(uintptr_t)d->addr, f.len);
 	l->key = d->key;
 	l->part.keyed = true;
-	tcp_lent_pad(p, f.len);
+	tcp_lent_pad(&p->flow, f.len);
 	return true;
 }
 
@@ -122,7 +122,7 @@ answer_acks(struct tcp_peer *p)
 		return false;
 	memcpy(at, &f, sizeof(f));
 	memcpy(at + sizeof(f), &ack, sizeof(ack));
-	p->tail->end += tcp_frame_len(f.len);
+	p->flow.tail->end += tcp_frame_len(f.len);
 	p->n_acks = 0;
 	return true;
 }

@@ -20,12 +20,12 @@
 
 #define BULKY_MIN 8192u /* bytes of data, so that more is expected */
 
-/* @return 0: p->bulk is held and may be written to; -ESTALE: it is dropped; or it may not go there */
+/* @return 0: p->flow.bulk is held and may be written to; -ESTALE: it is dropped; or it may not go there */
 static int
 bulk_hold(struct tcp_peer *p)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
-	struct tcp_bulk *b = &p->bulk;
+	struct tcp_bulk *b = &p->flow.bulk;
 	int rc = b->dropped ? -ESTALE : 0;
 
 	if (rc == 0 && !b->got)
@@ -50,7 +50,7 @@ static void
 put_end(struct tcp_peer *p)
 {
 	PLX_STAT_INC(tcp_queue(p->peer.q)->stat.puts);
-	if (!p->bulk.acked)
+	if (!p->flow.bulk.acked)
 		return;
 	p->n_acks++;
 	tcp_tx_later(p);
@@ -60,7 +60,7 @@ put_end(struct tcp_peer *p)
 static void
 bulk_came(struct tcp_peer *p, size_t n)
 {
-	struct tcp_bulk *b = &p->bulk;
+	struct tcp_bulk *b = &p->flow.bulk;
 	uint32_t data = (uint32_t)RTE_MIN(n, (size_t)b->left);
 
 	b->to += data;
@@ -79,7 +79,7 @@ static size_t
 bulk_take_near(struct tcp_peer *p, bool keep)
 {
 	struct tcp_rx *rx = &tcp_queue(p->peer.q)->rx;
-	struct tcp_bulk *b = &p->bulk;
+	struct tcp_bulk *b = &p->flow.bulk;
 	uint32_t n = RTE_MIN(rx->end - rx->at, b->left + b->pad), data = RTE_MIN(n, b->left);
 
 	if (keep && data != 0)
@@ -92,19 +92,19 @@ enum tcp_frame_is
 tcp_bulk_begin(struct tcp_peer *p, const struct tcp_bulk *bulk)
 {
 	bool mark = bulk->left == 0;
-	uint8_t bulky = p->bulk.bulky;
+	uint8_t bulky = p->flow.bulk.bulky;
 	size_t n;
 	int rc;
 
-	p->bulk = *bulk;
-	p->bulk.pad = (uint8_t)tcp_frame_pad(bulk->left);
-	p->bulk.bulky = bulk->left >= BULKY_MIN ? TCP_BULKY : bulky;
+	p->flow.bulk = *bulk;
+	p->flow.bulk.pad = (uint8_t)tcp_frame_pad(bulk->left);
+	p->flow.bulk.bulky = bulk->left >= BULKY_MIN ? TCP_BULKY : bulky;
 	rc = mark ? -ESTALE : bulk_hold(p);
 	if (rc != 0 && rc != -ESTALE)
 		return TCP_FRAME_BAD;
 	n = bulk_take_near(p, rc == 0);
 	if (rc == 0)
-		bulk_drop(&p->bulk);
+		bulk_drop(&p->flow.bulk);
 	bulk_came(p, n);
 	return TCP_FRAME_GOOD;
 }
@@ -114,7 +114,7 @@ static int
 bulk_iov(struct tcp_peer *p, bool keep, uint8_t pad[8], struct iovec iov[3])
 {
 	struct tcp_rx *rx = &tcp_queue(p->peer.q)->rx;
-	struct tcp_bulk *b = &p->bulk;
+	struct tcp_bulk *b = &p->flow.bulk;
 	int n = 0;
 
 	if (b->left != 0 && !keep) { /* nothing that was read is behind rx->end */
@@ -135,11 +135,11 @@ ssize_t
 tcp_bulk_take(struct tcp_peer *p)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
-	uint32_t left = p->bulk.left + p->bulk.pad;
+	uint32_t left = p->flow.bulk.left + p->flow.bulk.pad;
 	uint8_t pad[8];
 	struct iovec iov[3];
 	struct msghdr m = {.msg_iov = iov};
-	int rc = p->bulk.left != 0 ? bulk_hold(p) : -ESTALE;
+	int rc = p->flow.bulk.left != 0 ? bulk_hold(p) : -ESTALE;
 	ssize_t n;
 
 	if (rc != 0 && rc != -ESTALE) {
@@ -149,9 +149,9 @@ tcp_bulk_take(struct tcp_peer *p)
 	}
 	m.msg_iovlen = (size_t)bulk_iov(p, rc == 0, pad, iov);
 	PLX_STAT_INC(tq->stat.rx_calls);
-	n = recvmsg(p->fd, &m, MSG_DONTWAIT);
+	n = recvmsg(p->flow.fd, &m, MSG_DONTWAIT);
 	if (rc == 0)
-		bulk_drop(&p->bulk);
+		bulk_drop(&p->flow.bulk);
 	if (n <= 0)
 		return n;
 	if ((uint32_t)n > left)

@@ -78,11 +78,12 @@ tcp_mem_open(struct tcp_queue *tq)
 
 /* What was sent without a copy is its owner's again: a turn reports it. */
 static void
-lent_put(struct tcp_peer *p, struct tcp_lent *l)
+lent_put(struct tcp_flow *f, struct tcp_lent *l)
 {
+	struct tcp_peer *p = tcp_flow_peer(f);
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
 
-	p->n_lent--;
+	f->n_lent--;
 	l->err = p->lost_err;
 	if (l->done != NULL)
 		STAILQ_INSERT_TAIL(&tq->lent_over, l, link);
@@ -96,56 +97,56 @@ tcp_out_chunk(struct tcp_peer *p)
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
 	struct tcp_chunk *c = NULL;
 
-	if (p->n_out < TCP_PEER_CHUNKS)
-		c = tcp_chunk_get(tq, p->n_out == 0);
+	if (p->flow.n_out < TCP_PEER_CHUNKS)
+		c = tcp_chunk_get(tq, p->flow.n_out == 0);
 	if (c == NULL) {
 		PLX_STAT_INC(tq->stat.tx_no_chunk);
 		return NULL;
 	}
-	STAILQ_INSERT_TAIL(&p->out, c, link);
-	p->n_out++;
-	p->tail = c;
+	STAILQ_INSERT_TAIL(&p->flow.out, c, link);
+	p->flow.n_out++;
+	p->flow.tail = c;
 	return c;
 }
 
 void
-tcp_out_sent(struct tcp_peer *p, size_t n)
+tcp_out_sent(struct tcp_flow *f, size_t n)
 {
-	struct tcp_queue *tq = tcp_queue(p->peer.q);
+	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
 	struct tcp_chunk *c;
 
-	while ((c = STAILQ_FIRST(&p->out)) != NULL) {
+	while ((c = STAILQ_FIRST(&f->out)) != NULL) {
 		size_t k = RTE_MIN(n, (size_t)(c->end - c->at));
 
 		c->at += (uint32_t)k;
 		n -= k;
 		if (unlikely(c->lent))
-			p->ahead -= (uint32_t)k;
+			f->ahead -= (uint32_t)k;
 		if (c->at != c->end)
 			return;
-		STAILQ_REMOVE_HEAD(&p->out, link);
+		STAILQ_REMOVE_HEAD(&f->out, link);
 		if (unlikely(c->lent)) {
-			lent_put(p, container_of(c, struct tcp_lent, part));
+			lent_put(f, container_of(c, struct tcp_lent, part));
 			continue;
 		}
-		p->n_out--;
+		f->n_out--;
 		tcp_chunk_put(tq, c);
 	}
-	p->tail = NULL;
+	f->tail = NULL;
 }
 
 void
-tcp_out_block(struct tcp_peer *p, bool blocked)
+tcp_out_block(struct tcp_flow *f, bool blocked)
 {
-	struct tcp_queue *tq = tcp_queue(p->peer.q);
+	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
 
-	if (p->blocked == blocked)
+	if (f->blocked == blocked)
 		return;
-	p->blocked = blocked;
+	f->blocked = blocked;
 	if (blocked)
-		TAILQ_INSERT_TAIL(&tq->blocked, p, blocked_link);
+		TAILQ_INSERT_TAIL(&tq->blocked, f, blocked_link);
 	else
-		TAILQ_REMOVE(&tq->blocked, p, blocked_link);
+		TAILQ_REMOVE(&tq->blocked, f, blocked_link);
 }
 
 void
@@ -153,8 +154,8 @@ tcp_out_drop(struct tcp_peer *p)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
 
-	tcp_out_sent(p, SIZE_MAX);
-	tcp_out_block(p, false);
+	tcp_out_sent(&p->flow, SIZE_MAX);
+	tcp_out_block(&p->flow, false);
 	if (p->dirty)
 		TAILQ_REMOVE(&tq->dirty, p, dirty_link);
 	p->dirty = false;
@@ -174,6 +175,6 @@ tcp_rx_drop(struct tcp_peer *p)
 	if (p->due != NULL)
 		tcp_chunk_put(tq, p->due);
 	p->part = p->due = NULL;
-	p->bulk = (struct tcp_bulk){0};
+	p->flow.bulk = (struct tcp_bulk){0};
 	p->n_acks = 0;
 }

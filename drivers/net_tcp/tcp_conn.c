@@ -30,18 +30,18 @@ tcp_peer_adopt(struct tcp_peer *p, int fd)
 	int rc = tcp_mem_open(tq);
 
 	if (rc == 0)
-		rc = tcp_sock_rewatch(tq, fd, EPOLLIN, p, TCP_WATCH_PEER);
+		rc = tcp_sock_rewatch(tq, fd, EPOLLIN, &p->flow, TCP_WATCH_FLOW);
 	if (rc != 0)
 		return rc;
 	plx_queue_rouse(tq->q);
 	tcp_sock_settle(tq, fd);
 	log_connected(p, fd);
-	p->fd = fd;
-	p->polled = true;
+	p->flow.fd = fd;
+	p->flow.polled = true;
 	p->state = TCP_OPEN;
 	p->used_ms = tq->now_ms;
 	tq->n_conns++;
-	tcp_heat(p);
+	tcp_heat(&p->flow);
 	tcp_lossy_moved(p);
 	plx_peer_met(&p->peer);
 	return 0;
@@ -66,13 +66,13 @@ tcp_peer_cut(struct tcp_peer *p, int err)
 	p->state = TCP_CUT;
 	p->lost_err = err;
 	tcp_out_drop(p);
-	tcp_heat(p); /* who reads to the end finds it */
+	tcp_heat(&p->flow); /* who reads to the end finds it */
 }
 
 void
 tcp_peer_reject(struct tcp_peer *p, int err)
 {
-	p->deaf = true;
+	p->flow.deaf = true;
 	tcp_peer_cut(p, err);
 }
 
@@ -81,15 +81,15 @@ tcp_peer_disconnect(struct tcp_peer *p)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
 
-	tcp_cool(p);
+	tcp_cool(&p->flow);
 	tcp_unwatch(p);
 	not_leaving(p);
 	tcp_out_drop(p);
 	tcp_rx_drop(p);
 	tcp_op_drop(p);
-	if (p->fd >= 0) {
-		tcp_sock_close(tq, &p->fd);
-		p->polled = false;
+	if (p->flow.fd >= 0) {
+		tcp_sock_close(tq, &p->flow.fd);
+		p->flow.polled = false;
 		tq->n_conns--;
 	}
 	p->state = TCP_OVER;

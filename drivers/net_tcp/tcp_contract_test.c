@@ -78,7 +78,7 @@ who_closes_does_not_wait_for_a_peer_that_has_gone(void)
 		struct plx_queue *a = queue_new(), *b = queue_new();
 		struct plx_peer *to_b = connected_to(a, b), *to_a = connected_to(b, a);
 
-		UNIT_EQ(setsockopt(tcp_peer(to_a)->fd, IPPROTO_TCP, TCP_QUICKACK, &(int){0}, sizeof(int)), 0);
+		UNIT_EQ(setsockopt(tcp_peer(to_a)->flow.fd, IPPROTO_TCP, TCP_QUICKACK, &(int){0}, sizeof(int)), 0);
 		UNIT_EQ(msg_send(to_b, 0, 100), 0);
 		queue_close(b);
 		queue_close(a);
@@ -142,7 +142,7 @@ busy_peer(struct plx_queue *b, struct plx_queue *a, struct plx_peer *to_b)
 	struct tcp_peer *p = tcp_peer(connected_to(b, a));
 	uint64_t since = now_ns();
 
-	for (; p->polled; send_and_take(to_b, b))
+	for (; p->flow.polled; send_and_take(to_b, b))
 		CU_ASSERT_FATAL(patient(since));
 	return p;
 }
@@ -165,7 +165,7 @@ epoll_does_not_watch_a_busy_socket_until_its_owner_sleeps(void)
 	struct tcp_peer *p = busy_peer(b, a, to_b);
 	struct plx_rx rx;
 
-	UNIT_TRUE(p->is_hot);
+	UNIT_TRUE(p->flow.is_hot);
 	UNIT_EQ(msg_send(to_b, 0, 8), 0);
 	UNIT_TRUE(!efd_reports(b, 10));
 	UNIT_EQ(plx_queue_arm(b), -EBUSY); /* it has come */
@@ -177,7 +177,7 @@ epoll_does_not_watch_a_busy_socket_until_its_owner_sleeps(void)
 	plx_queue_disarm(b);
 	UNIT_EQ(burst(b, &rx, 1), 1);
 	b->rx_release(b, &rx, 1);
-	UNIT_TRUE(p->polled); /* who sleeps is not soon without it */
+	UNIT_TRUE(p->flow.polled); /* who sleeps is not soon without it */
 	queue_close(a);
 	queue_close(b);
 }
@@ -192,9 +192,9 @@ epoll_watches_a_socket_again_that_cools(void)
 
 	for (unsigned i = 0; i < TCP_COLD + TCP_POLL_EVERY; i++)
 		UNIT_EQ(burst(b, &rx, 1), 0);
-	UNIT_TRUE(p->polled && !p->is_hot);
+	UNIT_TRUE(p->flow.polled && !p->flow.is_hot);
 	send_and_take(to_b, b);
-	UNIT_TRUE(p->is_hot);
+	UNIT_TRUE(p->flow.is_hot);
 	queue_close(a);
 	queue_close(b);
 }

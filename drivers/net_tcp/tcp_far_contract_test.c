@@ -94,7 +94,7 @@ wait_middle(const struct plx_peer *at)
 {
 	const struct tcp_peer *p = (const struct tcp_peer *)at;
 
-	for (uint64_t since = now_ns(); p->bulk.left == 0 || p->bulk.left == LONG;) {
+	for (uint64_t since = now_ns(); p->flow.bulk.left == 0 || p->flow.bulk.left == LONG;) {
 		others_turn(NULL);
 		CU_ASSERT_FATAL(patient(since));
 	}
@@ -332,7 +332,7 @@ nothing_is_written_behind_its_end(bool put)
 	op = op_of(put, LONG, &over);
 	UNIT_EQ(plx_peer_rma(&op), -EINPROGRESS);
 	wait_middle(put ? to_a : to_b);
-	shutdown(tcp_peer(put ? to_b : to_a)->fd, SHUT_RDWR);
+	shutdown(tcp_peer(put ? to_b : to_a)->flow.fd, SHUT_RDWR);
 	UNIT_TRUE(wait_over(&over) < 0);
 	wait_dead(put ? to_a : to_b);
 	UNIT_EQ(at[0], 0x77);
@@ -355,7 +355,7 @@ a_transfer_that_ends_in_the_middle_fails_once_and_writes_no_more(void)
 static void
 say(const void *bytes, size_t len)
 {
-	UNIT_EQ(send(tcp_peer(to_b)->fd, bytes, len, MSG_NOSIGNAL), (ssize_t)len);
+	UNIT_EQ(send(tcp_peer(to_b)->flow.fd, bytes, len, MSG_NOSIGNAL), (ssize_t)len);
 }
 
 static void
@@ -507,12 +507,12 @@ a_child_that_lives_on_does_not_hide_the_end_of_its_parent(void)
 	pid_t pid;
 
 	open_two();
-	fd = tcp_peer(to_b)->fd;
+	fd = tcp_peer(to_b)->flow.fd;
 	pid = child_of(a, fd);
 	/* The child has changed nothing for the parent. */
 	what_is_sent_arrives();
 	close(fd); /* as its kernel does when it is killed */
-	tcp_peer(to_b)->fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	tcp_peer(to_b)->flow.fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (uint64_t since = now_ns(); to_a->state != PLX_PEER_DEAD;) {
 		struct plx_rx rx;
 

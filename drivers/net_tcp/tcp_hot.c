@@ -8,54 +8,54 @@
 #include "tcp_int.h"
 
 void
-tcp_cool(struct tcp_peer *p)
+tcp_cool(struct tcp_flow *f)
 {
-	struct tcp_queue *tq = tcp_queue(p->peer.q);
+	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
 
-	if (!p->is_hot)
+	if (!f->is_hot)
 		return;
-	p->is_hot = false;
-	TAILQ_REMOVE(&tq->hot, p, hot_link);
+	f->is_hot = false;
+	TAILQ_REMOVE(&tq->hot, f, hot_link);
 	tq->n_hot--;
 }
 
 bool
-tcp_hot_poll(struct tcp_peer *p)
+tcp_hot_poll(struct tcp_flow *f)
 {
-	struct tcp_queue *tq = tcp_queue(p->peer.q);
+	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
 
-	if (p->polled)
+	if (f->polled)
 		return true;
 	PLX_STAT_INC(tq->stat.poll_changes);
-	p->polled = tcp_sock_watch(tq, p->fd, EPOLLIN, p, TCP_WATCH_PEER) == 0;
-	return p->polled;
+	f->polled = tcp_sock_watch(tq, f->fd, EPOLLIN, f, TCP_WATCH_FLOW) == 0;
+	return f->polled;
 }
 
 /* Room among those that are hot: the one that was quiet for longest goes. */
 static void
 make_room(struct tcp_queue *tq)
 {
-	struct tcp_peer *p, *most = NULL;
+	struct tcp_flow *f, *most = NULL;
 
-	TAILQ_FOREACH(p, &tq->hot, hot_link)
-		if (!p->self && (most == NULL || p->n_empty > most->n_empty))
-			most = p;
+	TAILQ_FOREACH(f, &tq->hot, hot_link)
+		if (!f->self && (most == NULL || f->n_empty > most->n_empty))
+			most = f;
 	if (most != NULL && tcp_hot_poll(most))
 		tcp_cool(most);
 }
 
 void
-tcp_heat(struct tcp_peer *p)
+tcp_heat(struct tcp_flow *f)
 {
-	struct tcp_queue *tq = tcp_queue(p->peer.q);
+	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
 
-	if (p->is_hot)
+	if (f->is_hot)
 		return;
 	if (tq->n_hot >= TCP_HOT)
 		make_room(tq);
-	p->is_hot = true;
-	p->n_empty = 0;
-	p->heated = (uint16_t)tq->turns;
-	TAILQ_INSERT_HEAD(&tq->hot, p, hot_link);
+	f->is_hot = true;
+	f->n_empty = 0;
+	f->heated = (uint16_t)tq->turns;
+	TAILQ_INSERT_HEAD(&tq->hot, f, hot_link);
 	tq->n_hot++;
 }

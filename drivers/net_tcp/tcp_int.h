@@ -86,7 +86,7 @@ enum tcp_watch {
 	TCP_WATCH_LISTENER, /* the queue's */
 	TCP_WATCH_GUEST,
 	TCP_WATCH_TRY, /* to reach a peer; of the peer's, as the try may be over when its event is looked at */
-	TCP_WATCH_PEER,
+	TCP_WATCH_FLOW,
 	TCP_WATCH_UDP, /* struct tcp_udp_in */
 	TCP_WATCH_BITS = 7,
 };
@@ -134,12 +134,12 @@ STAILQ_HEAD(tcp_ops, tcp_op);
 /** Data of a frame that goes straight to where it belongs; see tcp_bulk.c. */
 struct tcp_bulk {
 	uint64_t to;	/* our memory: the next byte */
-	uint64_t key;	/* that the peer has for it, unless */
-	bool got;	/* it is the answer to our first get */
+	uint64_t key;	/* that the peer has for it, unless it is got */
 	uint32_t left;	/* bytes of data, */
 	uint8_t pad;	/* and behind them */
-	bool acked;	/* it is a PUT that is acknowledged */
-	bool dropped;	/* it is for nobody any more */
+	bool got : 1;	/* it is the answer to our first get */
+	bool acked : 1;	/* it is a PUT that is acknowledged */
+	bool dropped : 1; /* it is for nobody any more */
 	uint8_t bulky;	/* reads for which more of its kind is expected */
 };
 
@@ -165,46 +165,53 @@ enum tcp_state {
 	TCP_OVER, /* no socket any more */
 };
 
-/** The other end. Owner: the queue's worker. */
-struct tcp_peer {
-	struct plx_peer peer;
+/** One socket of a connection. Owner: the queue's worker. */
+struct tcp_flow {
 	/* sending */
-	alignas(PLX_LINE) struct tcp_chunks out;
+	struct tcp_chunks out;
 	struct tcp_chunk *tail; /* the last of out, or NULL */
 	uint32_t n_out;		/* chunks in out, */
 	uint32_t n_lent;	/* and parts of messages that are not copied, */
 	uint32_t ahead;		/* of so many bytes */
-	uint8_t state;		/* enum tcp_state */
-	bool dirty;		/* in queue->dirty: the end of the turn sends */
+	int fd;
 	bool blocked;		/* in queue->blocked: the socket took not all */
 	bool is_hot;
 	bool polled;		/* epoll watches it, as all that are not hot */
-	bool self;		/* our own queue: out is what comes */
-	bool deaf;		/* what it sends is malformed: no more is read */
-	bool watched;		/* in queue->watched: not all that was sent is known to have come */
-	int fd;
-	struct tcp_ops puts, gets; /* of the peer's memory, that it has not answered */
-	uint16_t n_puts, n_gets;
-	uint16_t n_turn;	/* messages of this turn, besides the first */
-	uint8_t n_answered;	/* guests that are this peer and have an ANSWER, */
-	uint8_t n_waiting;	/* or wait for it */
-	uint64_t sent_turn;	/* the worker's turn, plus 1, behind which nothing goes at once any more */
-	TAILQ_ENTRY(tcp_peer) dirty_link, blocked_link;
+	bool out_armed;		/* epoll reports room to send */
+	bool self;		/* no socket, but our own queue: out is what comes */
+	bool deaf;		/* what comes is malformed: no more is read */
 	/* receiving */
-	TAILQ_ENTRY(tcp_peer) hot_link;
-	struct tcp_chunk *part; /* the beginning of a message, kept while others are read; or NULL */
-	struct tcp_bulk bulk;
-	struct tcp_chunk *due;	/* struct tcp_due of TCP_PEER_GETS at the most; or NULL: none */
-	uint32_t n_acks;	/* PUTs to acknowledge */
 	uint16_t n_empty;	/* looks in a row that found nothing */
 	uint16_t heated;	/* the turn in which it became hot */
-	bool out_armed;		/* epoll reports room to send */
+	uint32_t mute_ms;	/* since when nothing is acknowledged; 0: it is */
+	struct tcp_bulk bulk;
+	TAILQ_ENTRY(tcp_flow) hot_link, blocked_link;
+};
+
+/** The other end. Owner: the queue's worker. */
+struct tcp_peer {
+	struct plx_peer peer;
+	alignas(PLX_LINE) struct tcp_flow flow;
+	uint8_t state;		/* enum tcp_state */
+	/* sending */
+	bool dirty;		/* in queue->dirty: the end of the turn sends */
+	bool watched;		/* in queue->watched: not all that was sent is known to have come */
 	bool bye_said, bye_came; /* TCP_LEAVING */
 	bool wants;		/* closed as it was idle, and there is something to send */
-	uint32_t used_ms;	/* when something went or came last, about */
+	uint16_t n_turn;	/* messages of this turn, besides the first */
+	uint16_t n_puts, n_gets;
+	uint32_t n_acks;	/* PUTs to acknowledge */
+	struct tcp_ops puts, gets; /* of the peer's memory, that it has not answered */
+	uint64_t sent_turn;	/* the worker's turn, plus 1, behind which nothing goes at once any more */
+	TAILQ_ENTRY(tcp_peer) dirty_link;
+	/* receiving */
+	struct tcp_chunk *part; /* the beginning of a message, kept while others are read; or NULL */
+	struct tcp_chunk *due;	/* struct tcp_due of TCP_PEER_GETS at the most; or NULL: none */
 	/* cold */
-	uint32_t mute_ms;	/* since when nothing is acknowledged; 0: it is */
-	int lost_err;		/* why it is TCP_CUT */
+	uint8_t n_answered;	/* guests that are this peer and have an ANSWER, */
+	uint8_t n_waiting;	/* or wait for it */
+	int16_t lost_err;	/* why it is TCP_CUT */
+	uint32_t used_ms;	/* when something went or came last, about */
 	TAILQ_ENTRY(tcp_peer) watch_link;
 	struct tcp_join *join;	/* TCP_JOINING */
 	struct tcp_lossy *lossy; /* tcp_lossy.c; NULL: there are no datagrams */
@@ -256,8 +263,8 @@ struct tcp_queue {
 	/* each turn */
 	struct plx_queue *q;
 	struct tcp_rx rx;
-	TAILQ_HEAD(tcp_hots, tcp_peer) hot;
-	TAILQ_HEAD(, tcp_peer) blocked, dirty, watched;
+	TAILQ_HEAD(tcp_flows, tcp_flow) hot, blocked;
+	TAILQ_HEAD(, tcp_peer) dirty, watched;
 	uint32_t n_hot, n_conns, n_joins;
 	uint32_t n_leaving, n_byes, n_wants; /* peers that are TCP_LEAVING; of which a BYE has come; that want */
 	uint32_t now_ms;	/* at the last control */
@@ -308,6 +315,12 @@ static inline struct tcp_peer *
 tcp_peer(struct plx_peer *peer)
 {
 	return (struct tcp_peer *)peer;
+}
+
+static inline struct tcp_peer *
+tcp_flow_peer(struct tcp_flow *f)
+{
+	return container_of(f, struct tcp_peer, flow);
 }
 
 /* tcp_queue.c */
@@ -417,12 +430,12 @@ void tcp_mem_close(struct tcp_queue *tq);
 /** One that was not used before. @return NULL: there is none */
 struct tcp_chunk *tcp_chunk_new(struct tcp_queue *tq);
 
-/** Of what waits for a peer, the first n bytes are sent. */
-void tcp_out_sent(struct tcp_peer *p, size_t n);
+/** Of what waits to be sent, the first n bytes are. */
+void tcp_out_sent(struct tcp_flow *f, size_t n);
 /** What waits for a peer is for nobody. */
 void tcp_out_drop(struct tcp_peer *p);
-/** Its socket is full, or is no longer. */
-void tcp_out_block(struct tcp_peer *p, bool blocked);
+/** A socket is full, or is no longer. */
+void tcp_out_block(struct tcp_flow *f, bool blocked);
 /** What has come of a peer and was not given out is for nobody. */
 void tcp_rx_drop(struct tcp_peer *p);
 
@@ -460,13 +473,13 @@ tcp_chunk_put(struct tcp_queue *tq, struct tcp_chunk *c)
 struct tcp_chunk *tcp_out_chunk(struct tcp_peer *p);
 
 /**
- * Room for len bytes behind all that waits for a peer; whoever has filled it adds them to p->tail->end.
+ * Room for len bytes behind all that waits for a peer; whoever has filled it adds them to p->flow.tail->end.
  * @return NULL: there is none
  */
 static inline uint8_t *
 tcp_out_room(struct tcp_peer *p, uint32_t len)
 {
-	struct tcp_chunk *c = p->tail;
+	struct tcp_chunk *c = p->flow.tail;
 
 	if (unlikely(c == NULL || TCP_CHUNK_DATA - c->end < len))
 		c = tcp_out_chunk(p);
@@ -529,13 +542,13 @@ int tcp_tx_zcopy(const struct plx_tx_zcopy *tx);
 /** Report those that are complete. */
 void tcp_lent_tell(struct tcp_queue *tq);
 /** @return whether so many parts are to be had. */
-bool tcp_lent_has(const struct tcp_peer *p, unsigned n);
+bool tcp_lent_has(struct tcp_flow *f, unsigned n);
 /** A part that begins a frame: the first len bytes of its head are the caller's to fill. */
-uint8_t *tcp_lent_head(struct tcp_peer *p, uint32_t len);
+uint8_t *tcp_lent_head(struct tcp_flow *f, uint32_t len);
 /** A part of data. @return to be completed with done and arg, or with key */
-struct tcp_lent *tcp_lent_part(struct tcp_peer *p, const void *from, uint32_t len);
+struct tcp_lent *tcp_lent_part(struct tcp_flow *f, const void *from, uint32_t len);
 /** What pads a frame with a body of len bytes. */
-void tcp_lent_pad(struct tcp_peer *p, uint32_t len);
+void tcp_lent_pad(struct tcp_flow *f, uint32_t len);
 
 /* tcp_rma.c */
 int tcp_rma(const struct plx_rma_op *op);
@@ -573,8 +586,8 @@ enum tcp_frame_is tcp_due_add(struct tcp_peer *p, const struct tcp_due *d);
 static inline bool
 tcp_may_wait(const struct tcp_peer *p)
 {
-	return p->n_acks != 0 && p->n_acks < TCP_ACKS && p->bulk.left != 0 && p->bulk.acked &&
-		STAILQ_EMPTY(&p->out) && p->due == NULL;
+	return p->n_acks != 0 && p->n_acks < TCP_ACKS && p->flow.bulk.left != 0 && p->flow.bulk.acked &&
+		STAILQ_EMPTY(&p->flow.out) && p->due == NULL;
 }
 
 /** Queue the answers that are due, as far as there is room. @return whether all are */
@@ -590,7 +603,7 @@ ssize_t tcp_bulk_take(struct tcp_peer *p);
 static inline bool
 tcp_is_bulk(const struct tcp_peer *p)
 {
-	return (p->bulk.left | p->bulk.pad) != 0;
+	return (p->flow.bulk.left | p->flow.bulk.pad) != 0;
 }
 
 /* tcp_rx.c */
@@ -612,11 +625,11 @@ tcp_is_up(const struct tcp_peer *p)
 }
 
 /* tcp_hot.c */
-/** Look at a peer's socket in each turn. */
-void tcp_heat(struct tcp_peer *p);
-void tcp_cool(struct tcp_peer *p);
-/** Have epoll report what comes from a peer. @return whether it does */
-bool tcp_hot_poll(struct tcp_peer *p);
+/** Look at a socket in each turn. */
+void tcp_heat(struct tcp_flow *f);
+void tcp_cool(struct tcp_flow *f);
+/** Have epoll report what comes. @return whether it does */
+bool tcp_hot_poll(struct tcp_flow *f);
 
 /* tcp_poll.c */
 /** Ask epoll: those with something to read are hot then; the rest is done. */

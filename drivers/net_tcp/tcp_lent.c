@@ -4,7 +4,7 @@
  * tcp_lent.c - frames that are sent from where their data lies
  *
  * Design notes
- * Such a frame stands among a peer's chunks as its parts: its head and what stands before the data, which are copied,
+ * Such a frame stands among a socket's chunks as its parts: its head and what stands before the data, which are copied,
  * each piece of data, and what pads the frame. The kernel copies the data when it takes it; then the last part is
  * over, and the next turn reports it. A queue has TCP_LENT_MAX parts.
  */
@@ -13,9 +13,9 @@
 static const uint8_t zeros[8];
 
 struct tcp_lent *
-tcp_lent_part(struct tcp_peer *p, const void *from, uint32_t len)
+tcp_lent_part(struct tcp_flow *f, const void *from, uint32_t len)
 {
-	struct tcp_queue *tq = tcp_queue(p->peer.q);
+	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
 	struct tcp_lent *l = STAILQ_FIRST(&tq->lent_free);
 
 	STAILQ_REMOVE_HEAD(&tq->lent_free, link);
@@ -25,19 +25,19 @@ tcp_lent_part(struct tcp_peer *p, const void *from, uint32_t len)
 	l->part.end = len;
 	l->part.lent = true;
 	l->part.keyed = false;
-	STAILQ_INSERT_TAIL(&p->out, &l->part, link);
-	p->tail = NULL; /* what is copied goes behind it, into another chunk */
-	p->n_lent++;
-	p->ahead += len;
+	STAILQ_INSERT_TAIL(&f->out, &l->part, link);
+	f->tail = NULL; /* what is copied goes behind it, into another chunk */
+	f->n_lent++;
+	f->ahead += len;
 	return l;
 }
 
 bool
-tcp_lent_has(const struct tcp_peer *p, unsigned n)
+tcp_lent_has(struct tcp_flow *f, unsigned n)
 {
-	const struct tcp_lent *l = STAILQ_FIRST(&tcp_queue(p->peer.q)->lent_free);
+	const struct tcp_lent *l = STAILQ_FIRST(&tcp_queue(tcp_flow_peer(f)->peer.q)->lent_free);
 
-	if (p->n_lent + n > TCP_PEER_LENT)
+	if (f->n_lent + n > TCP_PEER_LENT)
 		return false;
 	for (; n > 0 && l != NULL; n--)
 		l = STAILQ_NEXT(l, link);
@@ -45,19 +45,19 @@ tcp_lent_has(const struct tcp_peer *p, unsigned n)
 }
 
 uint8_t *
-tcp_lent_head(struct tcp_peer *p, uint32_t len)
+tcp_lent_head(struct tcp_flow *f, uint32_t len)
 {
-	struct tcp_lent *l = tcp_lent_part(p, NULL, len);
+	struct tcp_lent *l = tcp_lent_part(f, NULL, len);
 
 	l->part.from = l->head;
 	return l->head;
 }
 
 void
-tcp_lent_pad(struct tcp_peer *p, uint32_t len)
+tcp_lent_pad(struct tcp_flow *f, uint32_t len)
 {
 	if (tcp_frame_pad(len) != 0)
-		(void)tcp_lent_part(p, zeros, tcp_frame_pad(len));
+		(void)tcp_lent_part(f, zeros, tcp_frame_pad(len));
 }
 
 void

@@ -47,7 +47,7 @@ place_of(const struct tcp_peer *p, struct tcp_ip *out)
 	socklen_t len = sizeof(sa);
 	unsigned n_good;
 
-	if (p->fd >= 0 && getpeername(p->fd, (struct sockaddr *)&sa, &len) == 0)
+	if (p->flow.fd >= 0 && getpeername(p->flow.fd, (struct sockaddr *)&sa, &len) == 0)
 		return tcp_ip_of_sockaddr((struct sockaddr *)&sa, out);
 	(void)tcp_if_places(&tq->ifs, &tq->addr, p->addr, places, &n_good);
 	if (n_good == 0)
@@ -68,7 +68,7 @@ aim(struct tcp_peer *p, const struct tcp_ip *ip)
 static int
 measure(struct tcp_peer *p, const struct tcp_ip *ip)
 {
-	int room = tcp_sock_udp_room(ip, p->lossy->port, p->fd);
+	int room = tcp_sock_udp_room(ip, p->lossy->port, p->flow.fd);
 
 	if (room <= (int)sizeof(struct tcp_stamp))
 		return room < 0 ? room : -EMSGSIZE;

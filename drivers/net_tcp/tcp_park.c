@@ -22,13 +22,13 @@
 static bool
 is_quiet(const struct tcp_peer *p)
 {
-	return STAILQ_EMPTY(&p->out) && p->n_acks == 0 && p->due == NULL;
+	return STAILQ_EMPTY(&p->flow.out) && p->n_acks == 0 && p->due == NULL;
 }
 
 static bool
 is_idle(const struct tcp_peer *p, const struct tcp_queue *tq)
 {
-	return p->state == TCP_OPEN && !p->self && !p->dirty && is_quiet(p) && p->n_puts + p->n_gets == 0 &&
+	return p->state == TCP_OPEN && !p->flow.self && !p->dirty && is_quiet(p) && p->n_puts + p->n_gets == 0 &&
 		p->part == NULL && !tcp_is_bulk(p) && (tq->rx.of != p || tq->rx.at == tq->rx.end) &&
 		tq->now_ms - p->used_ms >= IDLE_MS && p->peer.state != PLX_PEER_DEAD;
 }
@@ -50,7 +50,7 @@ say_bye(struct tcp_peer *p)
 	if (at == NULL)
 		return; /* later */
 	memcpy(at, &f, sizeof(f));
-	p->tail->end += (uint32_t)sizeof(f);
+	p->flow.tail->end += (uint32_t)sizeof(f);
 	p->bye_said = true;
 	leave(p);
 	tcp_push(p);
@@ -59,7 +59,7 @@ say_bye(struct tcp_peer *p)
 bool
 tcp_bye_came(struct tcp_peer *p)
 {
-	if (p->bye_came || p->self)
+	if (p->bye_came || p->flow.self)
 		return false;
 	p->bye_came = true;
 	tcp_queue(p->peer.q)->n_byes++;

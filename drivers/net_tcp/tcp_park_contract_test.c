@@ -202,7 +202,7 @@ who_dies_while_it_closes_is_dead(void)
 	for (unsigned i = 0; i < LEAVES; i++) {
 		p = tcp_peer(to_leaf[i]);
 		if (p->state == TCP_LEAVING)
-			shutdown(tcp_peer(to_hub[i])->fd, SHUT_RDWR);
+			shutdown(tcp_peer(to_hub[i])->flow.fd, SHUT_RDWR);
 	}
 	for (uint64_t since = now_ns(); hub->stat.peers_dead == 0; turn_of(hub))
 		CU_ASSERT_FATAL(patient(since));

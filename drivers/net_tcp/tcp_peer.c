@@ -38,11 +38,11 @@ tcp_peer_open(struct plx_peer *peer, const struct plx_addr *addr)
 	if (p->addr == NULL)
 		return -ENOMEM;
 	memcpy(p->addr, addr->bytes, addr->len);
-	STAILQ_INIT(&p->out);
+	STAILQ_INIT(&p->flow.out);
 	STAILQ_INIT(&p->puts);
 	STAILQ_INIT(&p->gets);
-	p->fd = -1;
-	p->self = to.uid == tq->addr.uid;
+	p->flow.fd = -1;
+	p->flow.self = to.uid == tq->addr.uid;
 	peer->proc = to.proc;
 	peer->domain = plx_dev_domain(peer->proc, TCP_DOMAIN_PORT);
 	peer->mtu = tq->msg_len;
@@ -60,7 +60,7 @@ connect_self(struct tcp_peer *p)
 		return rc;
 	plx_queue_rouse(p->peer.q);
 	p->state = TCP_OPEN;
-	tcp_heat(p);
+	tcp_heat(&p->flow);
 	return 0;
 }
 
@@ -71,7 +71,7 @@ tcp_peer_connect(struct plx_peer *peer)
 
 	switch (p->state) {
 	case TCP_NONE:
-		if (p->self)
+		if (p->flow.self)
 			return connect_self(p);
 		tcp_listen(tcp_queue(peer->q)); /* what is said to the peer names a port */
 		return tcp_join(p);

@@ -16,46 +16,46 @@
 #include "tcp_int.h"
 
 static void
-poll_drop(struct tcp_queue *tq, struct tcp_peer *p)
+poll_drop(struct tcp_queue *tq, struct tcp_flow *f)
 {
 	PLX_STAT_INC(tq->stat.poll_changes);
-	tcp_sock_unwatch(tq, p->fd);
-	p->polled = p->out_armed = false;
+	tcp_sock_unwatch(tq, f->fd);
+	f->polled = f->out_armed = false;
 }
 
 /* @return whether it was read for long, by an owner that sleeps rarely: epoll is not needed soon */
 static bool
-is_busy(const struct tcp_queue *tq, const struct tcp_peer *p)
+is_busy(const struct tcp_queue *tq, const struct tcp_flow *f)
 {
-	return (uint16_t)(tq->turns - p->heated) >= TCP_AWAKE && tq->turns - tq->slept >= TCP_AWAKE;
+	return (uint16_t)(tq->turns - f->heated) >= TCP_AWAKE && tq->turns - tq->slept >= TCP_AWAKE;
 }
 
 static void
 hot_control(struct tcp_queue *tq)
 {
-	struct tcp_peer *p, *next;
+	struct tcp_flow *f, *next;
 
-	for (p = TAILQ_FIRST(&tq->hot); p != NULL; p = next) {
-		next = TAILQ_NEXT(p, hot_link);
-		if (p->self)
+	for (f = TAILQ_FIRST(&tq->hot); f != NULL; f = next) {
+		next = TAILQ_NEXT(f, hot_link);
+		if (f->self)
 			continue;
-		if (p->n_empty >= TCP_COLD && tcp_hot_poll(p))
-			tcp_cool(p);
-		else if (p->polled && is_busy(tq, p))
-			poll_drop(tq, p);
+		if (f->n_empty >= TCP_COLD && tcp_hot_poll(f))
+			tcp_cool(f);
+		else if (f->polled && is_busy(tq, f))
+			poll_drop(tq, f);
 	}
 }
 
 static void
-peer_event(struct tcp_queue *tq, struct tcp_peer *p, uint32_t events)
+flow_event(struct tcp_queue *tq, struct tcp_flow *f, uint32_t events)
 {
 	if ((events & EPOLLOUT) != 0) {
-		p->out_armed = false;
-		(void)tcp_sock_rewatch(tq, p->fd, EPOLLIN, p, TCP_WATCH_PEER);
-		tcp_push(p);
+		f->out_armed = false;
+		(void)tcp_sock_rewatch(tq, f->fd, EPOLLIN, f, TCP_WATCH_FLOW);
+		tcp_push(tcp_flow_peer(f));
 	}
-	if ((events & ~(uint32_t)EPOLLOUT) != 0 && p->fd >= 0)
-		tcp_heat(p);
+	if ((events & ~(uint32_t)EPOLLOUT) != 0 && f->fd >= 0)
+		tcp_heat(f);
 }
 
 static void
@@ -77,7 +77,7 @@ event(struct tcp_queue *tq, uintptr_t what, uint32_t events)
 		tcp_udp_event(tq, at, events);
 		break;
 	default:
-		peer_event(tq, at, events);
+		flow_event(tq, at, events);
 		break;
 	}
 }

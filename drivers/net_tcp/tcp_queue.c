@@ -193,11 +193,11 @@ peer_leave(struct plx_peer *peer, void *arg)
 	struct tcp_peer *p = tcp_peer(peer);
 	unsigned *waits = arg;
 
-	if (!tcp_is_up(p) || p->self)
+	if (!tcp_is_up(p) || p->flow.self)
 		return;
 	tcp_push(p);
 	if (tcp_is_up(p))
-		*waits += tcp_sock_waits(p->fd, !STAILQ_EMPTY(&p->out));
+		*waits += tcp_sock_waits(p->flow.fd, !STAILQ_EMPTY(&p->flow.out));
 }
 
 /* What was sent has to arrive: a socket that is closed before may throw it away. */
@@ -230,7 +230,7 @@ peer_lose(struct plx_peer *peer, void *arg)
 
 	(void)arg;
 	tcp_join_lose(p);
-	tcp_sock_lose(&p->fd);
+	tcp_sock_lose(&p->flow.fd);
 }
 
 /* They stay open in the parent; as long as the child has copies, peers do not see their end. */

@@ -47,7 +47,7 @@ frame_begin(struct tcp_peer *p, enum tcp_frame_kind kind, uint8_t op, uint32_t l
 static void
 frame_end(struct tcp_peer *p, uint32_t len)
 {
-	p->tail->end += tcp_frame_len(len);
+	p->flow.tail->end += tcp_frame_len(len);
 	tcp_tx_go(p);
 }
 
@@ -61,7 +61,7 @@ put_copy(struct tcp_peer *p, const void *data, uint32_t len, const struct tcp_wh
 	memcpy(at, to, sizeof(*to));
 	if (len != 0)
 		memcpy(at + sizeof(*to), data, len);
-	p->tail->end += tcp_frame_len(sizeof(*to) + len);
+	p->flow.tail->end += tcp_frame_len(sizeof(*to) + len);
 	return true;
 }
 
@@ -71,13 +71,13 @@ put_lent(struct tcp_peer *p, const void *data, uint32_t len, const struct tcp_wh
 	const struct tcp_frame f = {.len = sizeof(*to) + len, .kind = TCP_PUT, .op = true};
 	uint8_t *head;
 
-	if (!tcp_lent_has(p, 3) || p->ahead >= TCP_AHEAD)
+	if (!tcp_lent_has(&p->flow, 3) || p->flow.ahead >= TCP_AHEAD)
 		return false;
-	head = tcp_lent_head(p, sizeof(f) + sizeof(*to));
+	head = tcp_lent_head(&p->flow, sizeof(f) + sizeof(*to));
 	memcpy(head, &f, sizeof(f));
 	memcpy(head + sizeof(f), to, sizeof(*to));
-	(void)tcp_lent_part(p, data, len);
-	tcp_lent_pad(p, len);
+	(void)tcp_lent_part(&p->flow, data, len);
+	tcp_lent_pad(&p->flow, len);
 	return true;
 }
 
@@ -167,7 +167,7 @@ tcp_rma(const struct plx_rma_op *op)
 		return -EOPNOTSUPP;
 	if (p->state != TCP_OPEN || tcp_tx_is_late(p) || STAILQ_EMPTY(&tcp_queue(q)->ops_free))
 		return tcp_tx_full(p);
-	rc = p->self ? self_rma(p, op) : op->put ? put(p, op) : get(p, op);
+	rc = p->flow.self ? self_rma(p, op) : op->put ? put(p, op) : get(p, op);
 	if (rc == 0 || rc == -EINPROGRESS) {
 		PLX_STAT_INC(q->stat.rma_ops);
 		PLX_STAT_ADD(q->stat.rma_bytes, op->len);
@@ -181,7 +181,7 @@ tcp_put_short(struct plx_peer *peer, const void *data, uint32_t len, uint64_t re
 	struct tcp_peer *p = tcp_peer(peer);
 	const struct tcp_where to = {key, remote};
 
-	if (unlikely(p->self))
+	if (unlikely(p->flow.self))
 		return -EOPNOTSUPP; /* with a request */
 	if (p->state != TCP_OPEN || tcp_tx_is_late(p) || !put_copy(p, data, len, &to, false))
 		return tcp_tx_full(p);

@@ -115,7 +115,7 @@ part_take(struct tcp_queue *tq, struct tcp_peer *p)
 static ssize_t
 take_own(struct tcp_peer *p, uint8_t *to, size_t len)
 {
-	struct tcp_chunk *c = STAILQ_FIRST(&p->out);
+	struct tcp_chunk *c = STAILQ_FIRST(&p->flow.out);
 	size_t n;
 
 	if (c == NULL || c->at == c->end) {
@@ -124,7 +124,7 @@ take_own(struct tcp_peer *p, uint8_t *to, size_t len)
 	}
 	n = RTE_MIN(len, (size_t)(c->end - c->at));
 	memcpy(to, c->from + c->at, n);
-	tcp_out_sent(p, n);
+	tcp_out_sent(&p->flow, n);
 	return (ssize_t)n;
 }
 
@@ -136,7 +136,7 @@ take_near(struct tcp_queue *tq, struct tcp_peer *p, uint32_t len)
 	ssize_t n;
 
 	PLX_STAT_INC(tq->stat.rx_calls);
-	n = recv(p->fd, rx->buf + rx->end, len, MSG_DONTWAIT);
+	n = recv(p->flow.fd, rx->buf + rx->end, len, MSG_DONTWAIT);
 	rx->end += n > 0 ? (uint32_t)n : 0;
 	return n;
 }
@@ -150,7 +150,7 @@ take_bulky(struct tcp_queue *tq, struct tcp_peer *p)
 	if (tcp_is_bulk(p))
 		return tcp_bulk_take(p);
 	n = take_near(tq, p, RTE_MIN(TCP_NEAR_LEN, room));
-	p->bulk.bulky -= n > 0;
+	p->flow.bulk.bulky -= n > 0;
 	return n;
 }
 
@@ -166,9 +166,9 @@ take_self(struct tcp_queue *tq, struct tcp_peer *p)
 static ssize_t
 take(struct tcp_queue *tq, struct tcp_peer *p)
 {
-	if (unlikely(p->self))
+	if (unlikely(p->flow.self))
 		return take_self(tq, p);
-	if (unlikely(p->bulk.bulky != 0 || tcp_is_bulk(p)))
+	if (unlikely(p->flow.bulk.bulky != 0 || tcp_is_bulk(p)))
 		return take_bulky(tq, p);
 	return take_near(tq, p, TCP_RX_LEN - tq->rx.end);
 }
@@ -188,7 +188,7 @@ fill(struct tcp_queue *tq, struct tcp_peer *p)
 {
 	ssize_t n;
 
-	if (unlikely(p->deaf || p->peer.state == PLX_PEER_DEAD)) {
+	if (unlikely(p->flow.deaf || p->peer.state == PLX_PEER_DEAD)) {
 		tcp_peer_end(p, p->lost_err);
 		return false;
 	}
@@ -196,13 +196,13 @@ fill(struct tcp_queue *tq, struct tcp_peer *p)
 		return false;
 	n = take(tq, p);
 	if (likely(n > 0)) {
-		p->n_empty = 0;
+		p->flow.n_empty = 0;
 		p->used_ms = tq->now_ms;
 		return true;
 	}
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 		PLX_STAT_INC(tq->stat.rx_empty);
-		p->n_empty++;
+		p->flow.n_empty++;
 		return false;
 	}
 	if (!tcp_park_end(p))
@@ -214,12 +214,12 @@ fill(struct tcp_queue *tq, struct tcp_peer *p)
 static void
 push_blocked(struct tcp_queue *tq)
 {
-	struct tcp_peer *p;
+	struct tcp_flow *f;
 
-	for (unsigned i = 0; i < PUSH_MAX && (p = TAILQ_FIRST(&tq->blocked)) != NULL; i++) {
-		TAILQ_REMOVE(&tq->blocked, p, blocked_link);
-		TAILQ_INSERT_TAIL(&tq->blocked, p, blocked_link);
-		tcp_push(p);
+	for (unsigned i = 0; i < PUSH_MAX && (f = TAILQ_FIRST(&tq->blocked)) != NULL; i++) {
+		TAILQ_REMOVE(&tq->blocked, f, blocked_link);
+		TAILQ_INSERT_TAIL(&tq->blocked, f, blocked_link);
+		tcp_push(tcp_flow_peer(f));
 	}
 }
 
@@ -229,10 +229,10 @@ read_on(struct tcp_queue *tq, struct tcp_peer *p, struct plx_rx *out, uint16_t n
 {
 	const struct tcp_rx *rx = &tq->rx;
 
-	for (unsigned i = 1; i < TCP_READS && got < n && p->bulk.bulky != 0 && rx->of == p; i++) {
+	for (unsigned i = 1; i < TCP_READS && got < n && p->flow.bulk.bulky != 0 && rx->of == p; i++) {
 		ssize_t r;
 
-		if (rx->end > TCP_RX_LEN / 2 || p->deaf || (rx->at != rx->end && is_stuck(rx)))
+		if (rx->end > TCP_RX_LEN / 2 || p->flow.deaf || (rx->at != rx->end && is_stuck(rx)))
 			break;
 		r = take(tq, p);
 		if (r < 0 && errno != EAGAIN && errno != EINTR && p->lost_err == 0)
@@ -251,12 +251,14 @@ look(struct tcp_queue *tq, struct plx_rx *out, uint16_t n)
 	uint16_t got = 0;
 
 	for (uint32_t left = tq->n_hot; left > 0 && got == 0; left--) {
-		struct tcp_peer *p = TAILQ_FIRST(&tq->hot);
+		struct tcp_flow *f = TAILQ_FIRST(&tq->hot);
+		struct tcp_peer *p;
 
-		if (p == NULL) /* ends make them fewer */
+		if (f == NULL) /* ends make them fewer */
 			break;
-		TAILQ_REMOVE(&tq->hot, p, hot_link);
-		TAILQ_INSERT_TAIL(&tq->hot, p, hot_link);
+		TAILQ_REMOVE(&tq->hot, f, hot_link);
+		TAILQ_INSERT_TAIL(&tq->hot, f, hot_link);
+		p = tcp_flow_peer(f);
 		if (fill(tq, p))
 			got = read_on(tq, p, out, n, rx_give(tq, out, n));
 	}

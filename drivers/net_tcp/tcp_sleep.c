@@ -22,10 +22,10 @@ tcp_queue_efd(struct plx_queue *q)
 static bool
 own_waits(const struct tcp_queue *tq)
 {
-	const struct tcp_peer *p;
+	const struct tcp_flow *f;
 
-	TAILQ_FOREACH(p, &tq->hot, hot_link)
-		if (p->self && !STAILQ_EMPTY(&p->out))
+	TAILQ_FOREACH(f, &tq->hot, hot_link)
+		if (f->self && !STAILQ_EMPTY(&f->out))
 			return true;
 	return false;
 }
@@ -46,11 +46,11 @@ waits(const struct tcp_queue *tq)
 static bool
 hot_arm(struct tcp_queue *tq)
 {
-	struct tcp_peer *p;
+	struct tcp_flow *f;
 
 	tq->slept = tq->turns;
-	TAILQ_FOREACH(p, &tq->hot, hot_link)
-		if (!p->self && !tcp_hot_poll(p))
+	TAILQ_FOREACH(f, &tq->hot, hot_link)
+		if (!f->self && !tcp_hot_poll(f))
 			return false;
 	return true;
 }
@@ -60,14 +60,14 @@ tcp_queue_arm(struct plx_queue *q)
 {
 	struct tcp_queue *tq = tcp_queue(q);
 	struct epoll_event ev;
-	struct tcp_peer *p;
+	struct tcp_flow *f;
 
 	if (waits(tq) || !hot_arm(tq) || (tq->udp != NULL && tcp_udp_arm(tq)) || (!q->rests && epoll_wait(tq->epfd, &ev, 1, 0) > 0))
 		return -EBUSY;
-	TAILQ_FOREACH(p, &tq->blocked, blocked_link) {
-		if (!p->out_armed)
-			(void)tcp_sock_rewatch(tq, p->fd, EPOLLIN | EPOLLOUT, p, TCP_WATCH_PEER);
-		p->out_armed = true;
+	TAILQ_FOREACH(f, &tq->blocked, blocked_link) {
+		if (!f->out_armed)
+			(void)tcp_sock_rewatch(tq, f->fd, EPOLLIN | EPOLLOUT, f, TCP_WATCH_FLOW);
+		f->out_armed = true;
 	}
 	return 0;
 }

@@ -54,7 +54,7 @@ go_at_once(struct tcp_peer *p)
 
 	p->used_ms = tcp_queue(q)->now_ms;
 	tcp_turn_sent(q, &p->sent_turn);
-	if (!p->blocked) /* else it is tried when it is its turn */
+	if (!p->flow.blocked) /* else it is tried when it is its turn */
 		tcp_push(p);
 }
 
@@ -78,7 +78,7 @@ frame_end(struct tcp_peer *p, uint32_t len)
 {
 	struct plx_queue *q = p->peer.q;
 
-	p->tail->end += tcp_frame_len(len);
+	p->flow.tail->end += tcp_frame_len(len);
 	PLX_STAT_INC(q->stat.tx_msgs);
 	PLX_STAT_ADD(q->stat.tx_bytes, len);
 	tx_go(p);
@@ -168,7 +168,7 @@ out_gather(struct tcp_peer *p, struct tx_batch *b)
 	b->n = 0;
 	b->n_keys = 0;
 	b->len = 0;
-	STAILQ_FOREACH(c, &p->out, link) {
+	STAILQ_FOREACH(c, &p->flow.out, link) {
 		if (b->n == TCP_IOV)
 			break;
 		if (unlikely(c->keyed)) {
@@ -197,7 +197,7 @@ static bool
 push_once(struct tcp_peer *p, struct tx_batch *b)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
-	ssize_t r = batch_send(p->fd, b);
+	ssize_t r = batch_send(p->flow.fd, b);
 	int err = errno;
 
 	batch_drop(b);
@@ -207,7 +207,7 @@ push_once(struct tcp_peer *p, struct tx_batch *b)
 		return false;
 	}
 	if (r > 0)
-		tcp_out_sent(p, (size_t)r);
+		tcp_out_sent(&p->flow, (size_t)r);
 	if (!p->watched)
 		tcp_watch(p);
 	if (r == (ssize_t)b->len)
@@ -230,7 +230,7 @@ tcp_push(struct tcp_peer *p)
 	struct tx_batch b;
 	int rc;
 
-	if (p->self || !tcp_is_up(p))
+	if (p->flow.self || !tcp_is_up(p))
 		return;
 	do {
 		answered = answer(p);
@@ -239,7 +239,7 @@ tcp_push(struct tcp_peer *p)
 			tcp_peer_reject(p, rc);
 		more = rc == 0 && b.n != 0 && push_once(p, &b);
 	} while (more);
-	tcp_out_block(p, tcp_is_up(p) && (!answered || !STAILQ_EMPTY(&p->out)));
+	tcp_out_block(&p->flow, tcp_is_up(p) && (!answered || !STAILQ_EMPTY(&p->flow.out)));
 }
 
 void
@@ -253,7 +253,7 @@ tcp_flush(struct plx_queue *q)
 		p->dirty = false;
 		if (p->n_turn >= TCP_MANY)
 			tcp_turn_sent(q, &p->sent_turn);
-		if (!p->blocked && !tcp_may_wait(p))
+		if (!p->flow.blocked && !tcp_may_wait(p))
 			tcp_push(p);
 	}
 	if (unlikely(tq->udp != NULL && tq->udp->n_tx != 0 && !tq->udp->blocked))

@@ -22,7 +22,7 @@ tcp_watch(struct tcp_peer *p)
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
 
 	p->watched = true;
-	p->mute_ms = 0;
+	p->flow.mute_ms = 0;
 	if (TAILQ_EMPTY(&tq->watched))
 		tq->watch_ms = plx_clock_ms() + tq->probe_ms;
 	TAILQ_INSERT_TAIL(&tq->watched, p, watch_link);
@@ -34,7 +34,7 @@ give_up(struct tcp_peer *p)
 {
 	tcp_unwatch(p);
 	if (tcp_is_up(p))
-		(void)shutdown(p->fd, SHUT_RDWR);
+		(void)shutdown(p->flow.fd, SHUT_RDWR);
 	tcp_peer_cut(p, -ETIMEDOUT);
 }
 
@@ -45,15 +45,15 @@ look_at(struct tcp_peer *p, uint64_t now_ms)
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info);
 
-	if (getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+	if (getsockopt(p->flow.fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
 		return;
 	if (info.tcpi_retransmits + info.tcpi_probes == 0) {
-		p->mute_ms = 0;
+		p->flow.mute_ms = 0;
 		if (info.tcpi_unacked + info.tcpi_notsent_bytes == 0)
 			tcp_unwatch(p);
-	} else if (p->mute_ms == 0) {
-		p->mute_ms = RTE_MAX((uint32_t)now_ms, 1u);
-	} else if ((uint32_t)now_ms - p->mute_ms >= tq->dead_ms) {
+	} else if (p->flow.mute_ms == 0) {
+		p->flow.mute_ms = RTE_MAX((uint32_t)now_ms, 1u);
+	} else if ((uint32_t)now_ms - p->flow.mute_ms >= tq->dead_ms) {
 		give_up(p);
 	}
 }

@@ -13,7 +13,7 @@ static void
 head_add(struct tcp_peer *p, const struct plx_tx_zcopy *tx, uint32_t len)
 {
 	const struct tcp_frame f = {.len = len, .kind = TCP_MSG, .op = tx->op};
-	uint8_t *head = tcp_lent_head(p, sizeof(f) + tx->hdr_len);
+	uint8_t *head = tcp_lent_head(&p->flow, sizeof(f) + tx->hdr_len);
 
 	memcpy(head, &f, sizeof(f));
 	memcpy(head + sizeof(f), tx->hdr, tx->hdr_len);
@@ -30,14 +30,14 @@ tcp_tx_zcopy(const struct plx_tx_zcopy *tx)
 		return -EMSGSIZE;
 	if (sizeof(struct tcp_frame) + tx->hdr_len > TCP_LENT_HEAD)
 		return -EOPNOTSUPP;
-	if (p->state != TCP_OPEN || tcp_tx_is_late(p) || !tcp_lent_has(p, tx->n_iov + 2))
+	if (p->state != TCP_OPEN || tcp_tx_is_late(p) || !tcp_lent_has(&p->flow, tx->n_iov + 2))
 		return tcp_tx_full(p);
 	head_add(p, tx, (uint32_t)len);
 	for (unsigned i = 0; i < tx->n_iov; i++)
-		last = tcp_lent_part(p, tx->iov[i].iov_base, (uint32_t)tx->iov[i].iov_len);
+		last = tcp_lent_part(&p->flow, tx->iov[i].iov_base, (uint32_t)tx->iov[i].iov_len);
 	last->done = tx->done;
 	last->arg = tx->arg;
-	tcp_lent_pad(p, (uint32_t)len);
+	tcp_lent_pad(&p->flow, (uint32_t)len);
 	PLX_STAT_INC(tx->peer->q->stat.tx_msgs);
 	PLX_STAT_ADD(tx->peer->q->stat.tx_bytes, len);
 	tcp_tx_go(p);
