@@ -61,8 +61,11 @@ static bool
 answer_lent(struct tcp_peer *p, const struct tcp_due *d)
 {
 	const struct tcp_frame f = {.len = (uint32_t)d->len, .kind = TCP_GOT};
+	struct tcp_flow *away = p->more != NULL && d->len > p->peer.mtu ? tcp_flow_for(p) : NULL;
 	struct tcp_lent *l;
 
+	if (away != NULL)
+		return tcp_away_answer(p, away, d);
 	if (!tcp_lent_has(&p->flow, 3))
 		return false;
 	memcpy(tcp_lent_head(&p->flow, sizeof(f)), &f, sizeof(f));

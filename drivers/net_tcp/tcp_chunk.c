@@ -110,9 +110,8 @@ tcp_out_chunk(struct tcp_peer *p)
 }
 
 void
-tcp_out_sent(struct tcp_flow *f, size_t n)
+tcp_out_sent(struct tcp_queue *tq, struct tcp_flow *f, size_t n)
 {
-	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
 	struct tcp_chunk *c;
 
 	while ((c = STAILQ_FIRST(&f->out)) != NULL) {
@@ -138,10 +137,11 @@ tcp_out_sent(struct tcp_flow *f, size_t n)
 void
 tcp_out_block(struct tcp_flow *f, bool blocked)
 {
-	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
+	struct tcp_queue *tq;
 
 	if (f->blocked == blocked)
 		return;
+	tq = tcp_queue(tcp_flow_peer(f)->peer.q);
 	f->blocked = blocked;
 	if (blocked)
 		TAILQ_INSERT_TAIL(&tq->blocked, f, blocked_link);
@@ -149,13 +149,21 @@ tcp_out_block(struct tcp_flow *f, bool blocked)
 		TAILQ_REMOVE(&tq->blocked, f, blocked_link);
 }
 
+static void
+further_out_drop(struct tcp_further *x, void *arg)
+{
+	tcp_out_sent(arg, &x->flow, SIZE_MAX);
+	tcp_out_block(&x->flow, false);
+}
+
 void
 tcp_out_drop(struct tcp_peer *p)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
 
-	tcp_out_sent(&p->flow, SIZE_MAX);
+	tcp_out_sent(tq, &p->flow, SIZE_MAX);
 	tcp_out_block(&p->flow, false);
+	tcp_more_each(p, further_out_drop, tq);
 	if (p->dirty)
 		TAILQ_REMOVE(&tq->dirty, p, dirty_link);
 	p->dirty = false;

@@ -28,6 +28,8 @@ static const struct plx_conf_row rows[TCP_CONF_N] = {
 		"How long a peer's host may be silent before the peer counts as gone."),
 	PLX_ROW_UINT(TCP_CONF_CONNECTED, "net_tcp.connected", "peers", "32k", 2, 32u << 10, false,
 		"Connections of a worker above which those that are idle are closed, until there is something to send."),
+	PLX_ROW_UINT(TCP_CONF_FLOWS, "net_tcp.flows", "connections", "1", 1, TCP_FLOWS_MAX, false,
+		"Connections to a peer: the first has the messages, further ones, made when long data goes, have that."),
 	PLX_ROW_UINT(TCP_CONF_MSG_LEN, "net_tcp.msg_len", "bytes", "32k", 512, 48u << 10, false,
 		"Data of one message; longer ones go in pieces."),
 	PLX_ROW_UINT(TCP_CONF_CHUNKS, "net_tcp.chunks", "chunks", "256", 64, 1u << 16, false,

@@ -9,6 +9,8 @@
 #include "plx_dev.h"
 #include "plx_log.h"
 
+#define TCP_FLOWS_MAX 16 /* connections to a peer in a direction */
+
 /** In the order of the driver's rows. */
 enum tcp_conf {
 	TCP_CONF_INTERFACES,
@@ -19,6 +21,7 @@ enum tcp_conf {
 	TCP_CONF_PROBE_MS,
 	TCP_CONF_DEAD_MS,
 	TCP_CONF_CONNECTED,
+	TCP_CONF_FLOWS,
 	TCP_CONF_MSG_LEN,
 	TCP_CONF_CHUNKS,
 	TCP_CONF_GROUP_PORT,

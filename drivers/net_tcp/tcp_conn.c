@@ -24,7 +24,7 @@ log_connected(const struct tcp_peer *p, int fd)
 }
 
 int
-tcp_peer_adopt(struct tcp_peer *p, int fd)
+tcp_peer_adopt(struct tcp_peer *p, int fd, const struct tcp_confirm *c)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
 	int rc = tcp_mem_open(tq);
@@ -41,6 +41,7 @@ tcp_peer_adopt(struct tcp_peer *p, int fd)
 	p->state = TCP_OPEN;
 	p->used_ms = tq->now_ms;
 	tq->n_conns++;
+	tcp_more_open(p, c->mac);
 	tcp_heat(&p->flow);
 	tcp_lossy_moved(p);
 	plx_peer_met(&p->peer);
@@ -66,13 +67,14 @@ tcp_peer_cut(struct tcp_peer *p, int err)
 	p->state = TCP_CUT;
 	p->lost_err = err;
 	tcp_out_drop(p);
-	tcp_heat(&p->flow); /* who reads to the end finds it */
+	if (p->flow.odd != TCP_STALLED)
+		tcp_heat(&p->flow); /* who reads to the end finds it */
 }
 
 void
 tcp_peer_reject(struct tcp_peer *p, int err)
 {
-	p->flow.deaf = true;
+	p->flow.odd = TCP_DEAF;
 	tcp_peer_cut(p, err);
 }
 
@@ -87,6 +89,7 @@ tcp_peer_disconnect(struct tcp_peer *p)
 	tcp_out_drop(p);
 	tcp_rx_drop(p);
 	tcp_op_drop(p);
+	tcp_more_drop(p);
 	if (p->flow.fd >= 0) {
 		tcp_sock_close(tq, &p->flow.fd);
 		p->flow.polled = false;

@@ -254,6 +254,7 @@ static CU_TestInfo own_tests[] = {
 static const struct dev_contract_suite suites[] = {
 	{"itself", 0, own_tests, 0},
 	{"memory by keys", 0, tcp_far_tests, 0},
+	{"further connections", 0, tcp_flow_tests, 0},
 	{"idle connections", 0, tcp_park_tests, 0},
 	{"datagrams", 0, tcp_udp_tests, NEED_GROUP | NEED_DATAGRAM},
 	{"many peers", 0, tcp_idle_tests, 0},

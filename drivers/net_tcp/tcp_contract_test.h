@@ -10,6 +10,7 @@
 
 /* What only this driver has, up to a NULL name. */
 extern CU_TestInfo tcp_far_tests[];  /* memory by keys */
+extern CU_TestInfo tcp_flow_tests[]; /* further connections for long data */
 extern CU_TestInfo tcp_park_tests[]; /* connections that are closed while they are idle */
 extern CU_TestInfo tcp_udp_tests[];  /* datagrams */
 extern CU_TestInfo tcp_idle_tests[]; /* many idle connections */

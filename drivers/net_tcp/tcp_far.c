@@ -32,6 +32,8 @@ on_get(struct tcp_peer *p, const struct tcp_get *g)
 			return bad_key(p);
 		tcp_key_drop(g->from.key);
 	}
+	if (g->len > p->peer.mtu)
+		tcp_flows_make(p);
 	is = tcp_due_add(p, &(struct tcp_due){g->from.key, g->from.addr, g->len});
 	PLX_STAT_ADD(tq->stat.gets, is == TCP_FRAME_GOOD);
 	return is;
@@ -61,17 +63,42 @@ on_put(struct tcp_peer *p, const struct tcp_frame *f, const struct tcp_where *to
 	const struct tcp_bulk b = {.to = to->addr, .key = to->key, .left = f->len - (uint32_t)sizeof(*to),
 		.acked = f->op != 0};
 
-	return tcp_bulk_begin(p, &b);
+	return f->flow != 0 ? tcp_away_begin(p, f, &b, NULL) : tcp_bulk_begin(p, &b);
+}
+
+/* The answer comes by a further connection. */
+static enum tcp_frame_is
+on_got_away(struct tcp_peer *p, const struct tcp_frame *f, const struct tcp_bulk *b)
+{
+	enum tcp_frame_is is = tcp_away_begin(p, f, b, STAILQ_FIRST(&p->gets));
+
+	if (is == TCP_FRAME_AWAY)
+		(void)tcp_op_take(p);
+	return is;
 }
 
 static enum tcp_frame_is
 on_got(struct tcp_peer *p, const struct tcp_frame *f)
 {
 	const struct tcp_op *o = tcp_op_asked(p);
+	struct tcp_bulk b;
 
 	if (o == NULL || o->len != f->len)
 		return TCP_FRAME_BAD;
-	return tcp_bulk_begin(p, &(struct tcp_bulk){.to = (uintptr_t)o->to, .left = f->len, .got = true});
+	b = (struct tcp_bulk){.to = (uintptr_t)o->to, .left = f->len, .got = true};
+	return f->flow != 0 ? on_got_away(p, f, &b) : tcp_bulk_begin(p, &b);
+}
+
+static enum tcp_frame_is
+on_ack(struct tcp_peer *p, const struct tcp_ack *ack)
+{
+	bool is_long = false;
+
+	if (!tcp_op_acked(p, ack->n, &is_long))
+		return TCP_FRAME_BAD;
+	if (is_long)
+		tcp_flows_make(p);
+	return TCP_FRAME_GOOD;
 }
 
 enum tcp_frame_is
@@ -108,7 +135,7 @@ tcp_far_frame(struct tcp_peer *p, const struct tcp_frame *f)
 		break;
 	default:
 		memcpy(&body.ack, at, sizeof(body.ack));
-		is = tcp_op_acked(p, body.ack.n) ? TCP_FRAME_GOOD : TCP_FRAME_BAD;
+		is = on_ack(p, &body.ack);
 		break;
 	}
 	if (is == TCP_FRAME_GOOD)

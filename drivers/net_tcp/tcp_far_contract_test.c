@@ -370,7 +370,7 @@ malformed_frames_end_the_connection(void)
 		{{.len = 15, .kind = TCP_PUT}, {0, at}},
 		{{.len = UINT32_MAX, .kind = TCP_PUT}, {0, at}},
 		{{.len = 16 + TCP_BULK_MAX + 1, .kind = TCP_PUT}, {0, at}},
-		{{.len = 24, .kind = TCP_PUT, .pad = 1}, {0, at}},
+		{{.len = 24, .kind = TCP_PUT, .flow = 1}, {0, at}},
 		{{.len = 23, .kind = TCP_GET}, {0, at, 8}},
 		{{.len = 24, .kind = TCP_GET}, {0, at, 8}},
 		{{.len = 24, .kind = TCP_GET}, {0, at, 1ull << 31}},

@@ -9,6 +9,11 @@
  * Bodies of PUT and GOT are data that belong in the receiver's memory: they need not be there as a whole, and are
  * read straight to where they go. A side does what it is asked in the order of the frames. It answers PUTs by their
  * number, and GETs and ATOMICs, in their order, by a GOT each.
+ *
+ * The data of a PUT or GOT may come by another connection of the two, a flow: nothing but such data does, in the order
+ * of the frames that name the flow. The body has what stands before the data only, though len counts all.
+ * Frames behind it that move data of other flows may go before it; all others are done after it. So the first
+ * connection has the order of everything, and what comes by a flow is named there.
  */
 #ifndef TCP_FRAME_H
 #define TCP_FRAME_H
@@ -33,7 +38,7 @@ struct tcp_frame {
 	uint32_t len; /* of the body, bytes */
 	uint8_t kind; /* enum tcp_frame_kind */
 	uint8_t op;
-	uint16_t pad; /* 0 */
+	uint16_t flow; /* of PUT and GOT: by which the data comes; 0: behind it */
 };
 
 /** Memory of the receiver of a frame. */
@@ -81,6 +86,7 @@ enum tcp_frame_is {
 	TCP_FRAME_PART, /* more has to come */
 	TCP_FRAME_GOOD,
 	TCP_FRAME_BAD,
+	TCP_FRAME_AWAY, /* it is good; those behind it may have to wait */
 };
 
 /** Bytes of a body that have to be there before the frame is used: all but data that goes elsewhere. */
@@ -92,7 +98,7 @@ tcp_frame_look_far(uint32_t left, const struct tcp_frame *f)
 		[TCP_ACK] = sizeof(struct tcp_ack), [TCP_GOT] = 0, [TCP_BYE] = 0};
 	uint32_t most;
 
-	if (f->kind == 0 || f->kind >= TCP_FRAME_N || f->pad != 0)
+	if (f->kind == 0 || f->kind >= TCP_FRAME_N || (f->flow != 0 && f->kind != TCP_PUT && f->kind != TCP_GOT))
 		return TCP_FRAME_BAD;
 	most = f->kind == TCP_PUT || f->kind == TCP_GOT ? bytes[f->kind] + TCP_BULK_MAX : bytes[f->kind];
 	if (f->len < bytes[f->kind] || f->len > most)
@@ -113,7 +119,7 @@ tcp_frame_look(const void *at, uint32_t left, uint32_t most, struct tcp_frame *o
 	__builtin_memcpy(out, at, sizeof(*out));
 	if (__builtin_expect(out->kind != TCP_MSG, 0))
 		return tcp_frame_look_far(left, out);
-	if (out->len > most || out->pad != 0)
+	if (out->len > most || out->flow != 0)
 		return TCP_FRAME_BAD;
 	return tcp_frame_len(out->len) <= left ? TCP_FRAME_GOOD : TCP_FRAME_PART;
 }

@@ -14,8 +14,8 @@
 
 static const struct tcp_mac_part nothing = {NULL, 0};
 
-static void
-greet(struct tcp_greet *g, enum tcp_hello_kind kind)
+void
+tcp_greet_make(struct tcp_greet *g, enum tcp_hello_kind kind)
 {
 	*g = (struct tcp_greet){.magic = MAGIC, .version = VERSION, .kind = kind};
 }
@@ -23,7 +23,13 @@ greet(struct tcp_greet *g, enum tcp_hello_kind kind)
 static bool
 is_greet(const struct tcp_greet *g, enum tcp_hello_kind kind)
 {
-	return g->magic == MAGIC && g->version == VERSION && g->kind == kind && g->pad == 0;
+	return g->magic == MAGIC && g->version == VERSION && g->kind == kind;
+}
+
+bool
+tcp_greet_is(const struct tcp_greet *g, enum tcp_hello_kind kind)
+{
+	return is_greet(g, kind) && g->flow == 0;
 }
 
 static void
@@ -57,10 +63,11 @@ mask(struct tcp_hello *h, const struct tcp_addr *to)
 }
 
 int
-tcp_hello_make(struct tcp_hello *h, const struct tcp_addr *from, const struct tcp_addr *to)
+tcp_hello_make(struct tcp_hello *h, const struct tcp_addr *from, const struct tcp_addr *to, uint16_t flow)
 {
 	memset(h, 0, sizeof(*h));
-	greet(&h->head, TCP_HELLO);
+	tcp_greet_make(&h->head, TCP_HELLO);
+	h->head.flow = flow;
 	h->to = to->uid;
 	if (getrandom(h->nonce, sizeof(h->nonce), 0) != sizeof(h->nonce))
 		return -EIO;
@@ -87,7 +94,7 @@ tcp_hello_open(const struct tcp_hello *h, const struct tcp_addr *own, struct tcp
 int
 tcp_answer_make(struct tcp_answer *a, enum tcp_hello_kind kind, const struct tcp_hello *to, const struct tcp_addr *own)
 {
-	greet(&a->head, kind);
+	tcp_greet_make(&a->head, kind);
 	if (getrandom(a->nonce, sizeof(a->nonce), 0) != sizeof(a->nonce))
 		return -EIO;
 	mac_of(a->mac, own, a, offsetof(struct tcp_answer, mac), to->mac);
@@ -97,24 +104,42 @@ tcp_answer_make(struct tcp_answer *a, enum tcp_hello_kind kind, const struct tcp
 int
 tcp_answer_open(const struct tcp_answer *a, const struct tcp_hello *to, const struct tcp_addr *peer)
 {
-	bool refused = is_greet(&a->head, TCP_REFUSE);
+	bool refused = tcp_greet_is(&a->head, TCP_REFUSE);
 
-	if ((!refused && !is_greet(&a->head, TCP_ANSWER)) ||
+	if ((!refused && !tcp_greet_is(&a->head, TCP_ANSWER)) ||
 		!mac_is(a->mac, peer, a, offsetof(struct tcp_answer, mac), to->mac))
 		return -EBADMSG;
 	return refused ? -ECONNREFUSED : 0;
 }
 
-void
-tcp_confirm_make(struct tcp_confirm *c, const struct tcp_answer *to, const struct tcp_addr *peer)
+/* A CONFIRM is bound to the ANSWER, and to the first connection. */
+static void
+confirm_mac(uint8_t mac[TCP_MAC_LEN], const struct tcp_confirm *c, const struct tcp_answer *to,
+	const struct tcp_addr *keyed, const uint8_t *first)
 {
-	greet(&c->head, TCP_CONFIRM);
-	mac_of(c->mac, peer, c, offsetof(struct tcp_confirm, mac), to->mac);
+	uint8_t before[2 * TCP_MAC_LEN];
+
+	memcpy(before, to->mac, TCP_MAC_LEN);
+	if (first != NULL)
+		memcpy(before + TCP_MAC_LEN, first, TCP_MAC_LEN);
+	tcp_mac(keyed->secret, (struct tcp_mac_part){c, offsetof(struct tcp_confirm, mac)},
+		(struct tcp_mac_part){before, first != NULL ? sizeof(before) : TCP_MAC_LEN}, mac);
+}
+
+void
+tcp_confirm_make(struct tcp_confirm *c, const struct tcp_answer *to, const struct tcp_addr *peer,
+	const uint8_t *first)
+{
+	tcp_greet_make(&c->head, TCP_CONFIRM);
+	confirm_mac(c->mac, c, to, peer, first);
 }
 
 int
-tcp_confirm_open(const struct tcp_confirm *c, const struct tcp_answer *to, const struct tcp_addr *own)
+tcp_confirm_open(const struct tcp_confirm *c, const struct tcp_answer *to, const struct tcp_addr *own,
+	const uint8_t *first)
 {
-	return is_greet(&c->head, TCP_CONFIRM) && mac_is(c->mac, own, c, offsetof(struct tcp_confirm, mac), to->mac)
-		? 0 : -EBADMSG;
+	uint8_t good[TCP_MAC_LEN];
+
+	confirm_mac(good, c, to, own, first);
+	return tcp_greet_is(&c->head, TCP_CONFIRM) && tcp_mac_same(c->mac, good) ? 0 : -EBADMSG;
 }

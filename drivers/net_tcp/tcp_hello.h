@@ -10,6 +10,9 @@
  * IP address, CONFIRM that HELLO is no copy of an earlier one. Each side adds a nonce, and each message is
  * bound to the one before it.
  *
+ * The same opens further connections of two queues, flows. Their CONFIRM proves, too, that it comes from who made the
+ * first: it is bound to that one's CONFIRM, which nobody else has. TAKEN says behind it that data may come.
+ *
  * HELLO carries the sender's own address, so that the listener knows the peer as if it had been given the
  * address. The secret in it is masked: somebody else may listen there.
  */
@@ -26,6 +29,7 @@ enum tcp_hello_kind {
 	TCP_ANSWER,
 	TCP_REFUSE, /* instead of ANSWER: not now, and not later */
 	TCP_CONFIRM,
+	TCP_TAKEN, /* only its head, of a flow: behind CONFIRM, from who listens */
 };
 
 /** What each message begins with. */
@@ -33,7 +37,7 @@ struct tcp_greet {
 	uint32_t magic;
 	uint8_t version;
 	uint8_t kind; /* enum tcp_hello_kind */
-	uint16_t pad; /* 0 */
+	uint16_t flow; /* of HELLO: the number of a further connection; else 0 */
 };
 
 struct tcp_hello {
@@ -61,8 +65,9 @@ _Static_assert(sizeof(struct tcp_hello) == 144, "wire");
 _Static_assert(sizeof(struct tcp_answer) == 40, "wire");
 _Static_assert(sizeof(struct tcp_confirm) == 24, "wire");
 
-/** Make a HELLO from one to another. Errors: -EIO no random numbers. Thread: any. */
-int tcp_hello_make(struct tcp_hello *h, const struct tcp_addr *from, const struct tcp_addr *to);
+/** Make a HELLO from one to another. @param flow 0: of the first connection. Errors: -EIO no random numbers. Thread: any. */
+int tcp_hello_make(struct tcp_hello *h, const struct tcp_addr *from, const struct tcp_addr *to,
+	uint16_t flow);
 
 /**
  * Read a HELLO that came from anybody.
@@ -82,9 +87,20 @@ int tcp_answer_make(struct tcp_answer *a, enum tcp_hello_kind kind, const struct
  */
 int tcp_answer_open(const struct tcp_answer *a, const struct tcp_hello *to, const struct tcp_addr *peer);
 
-void tcp_confirm_make(struct tcp_confirm *c, const struct tcp_answer *to, const struct tcp_addr *peer);
+/** @param first mac of the CONFIRM of the first connection; NULL: this is that one */
+void tcp_confirm_make(struct tcp_confirm *c, const struct tcp_answer *to, const struct tcp_addr *peer,
+	const uint8_t *first);
 
-/** @param own the address of the queue that made the ANSWER. Errors: -EBADMSG. Thread: any. */
-int tcp_confirm_open(const struct tcp_confirm *c, const struct tcp_answer *to, const struct tcp_addr *own);
+/**
+ * @param own the address of the queue that made the ANSWER
+ * @param first as above
+ * Errors: -EBADMSG. Thread: any.
+ */
+int tcp_confirm_open(const struct tcp_confirm *c, const struct tcp_answer *to, const struct tcp_addr *own,
+	const uint8_t *first);
+
+/** What only has a head. */
+void tcp_greet_make(struct tcp_greet *g, enum tcp_hello_kind kind);
+bool tcp_greet_is(const struct tcp_greet *g, enum tcp_hello_kind kind);
 
 #endif

@@ -96,15 +96,15 @@ two_that_have_their_addresses_meet(void)
 	struct tcp_answer n;
 	struct tcp_confirm c;
 
-	UNIT_EQ_FATAL(tcp_hello_make(&h, &a, &b), 0);
+	UNIT_EQ_FATAL(tcp_hello_make(&h, &a, &b, 0), 0);
 	UNIT_EQ_FATAL(tcp_hello_open(&h, &b, &from), 0);
 	UNIT_SAME(&from, &a, sizeof(a));
 	/* The secret is not to be seen by who listens there instead. */
 	UNIT_TRUE(memcmp(h.addr + offsetof(struct tcp_addr, secret), a.secret, TCP_SECRET_LEN) != 0);
 	UNIT_EQ_FATAL(tcp_answer_make(&n, TCP_ANSWER, &h, &b), 0);
 	UNIT_EQ(tcp_answer_open(&n, &h, &b), 0);
-	tcp_confirm_make(&c, &n, &b);
-	UNIT_EQ(tcp_confirm_open(&c, &n, &b), 0);
+	tcp_confirm_make(&c, &n, &b, NULL);
+	UNIT_EQ(tcp_confirm_open(&c, &n, &b, NULL), 0);
 	UNIT_EQ_FATAL(tcp_answer_make(&n, TCP_REFUSE, &h, &b), 0);
 	UNIT_EQ(tcp_answer_open(&n, &h, &b), -ECONNREFUSED);
 }
@@ -119,9 +119,9 @@ who_has_another_secret_or_uid_is_nobody(void)
 
 	guess.secret[15] ^= 1;
 	other.uid = 8;
-	UNIT_EQ(tcp_hello_make(&h, &a, &guess), 0);
+	UNIT_EQ(tcp_hello_make(&h, &a, &guess, 0), 0);
 	UNIT_EQ(tcp_hello_open(&h, &b, &from), -EBADMSG);
-	UNIT_EQ(tcp_hello_make(&h, &a, &other), 0);
+	UNIT_EQ(tcp_hello_make(&h, &a, &other, 0), 0);
 	UNIT_EQ(tcp_hello_open(&h, &b, &from), -EBADMSG);
 	UNIT_EQ(tcp_answer_make(&n, TCP_ANSWER, &h, &guess), 0);
 	UNIT_EQ(tcp_answer_open(&n, &h, &b), -EBADMSG);
@@ -137,9 +137,9 @@ a_handshake_with_any_bit_changed_is_refused(void)
 	struct tcp_confirm c, bad_c;
 	struct tcp_addr from;
 
-	UNIT_EQ(tcp_hello_make(&h, &a, &b), 0);
+	UNIT_EQ(tcp_hello_make(&h, &a, &b, 0), 0);
 	UNIT_EQ(tcp_answer_make(&n, TCP_ANSWER, &h, &b), 0);
-	tcp_confirm_make(&c, &n, &b);
+	tcp_confirm_make(&c, &n, &b, NULL);
 	for (size_t bit = 0; bit < 8 * sizeof(h); bit++) {
 		bad_h = h;
 		((uint8_t *)&bad_h)[bit / 8] ^= 1 << bit % 8;
@@ -153,12 +153,32 @@ a_handshake_with_any_bit_changed_is_refused(void)
 	for (size_t bit = 0; bit < 8 * sizeof(c); bit++) {
 		bad_c = c;
 		((uint8_t *)&bad_c)[bit / 8] ^= 1 << bit % 8;
-		UNIT_EQ(tcp_confirm_open(&bad_c, &n, &b), -EBADMSG);
+		UNIT_EQ(tcp_confirm_open(&bad_c, &n, &b, NULL), -EBADMSG);
 	}
-	UNIT_EQ(tcp_hello_make(&again, &a, &b), 0);
+	UNIT_EQ(tcp_hello_make(&again, &a, &b, 0), 0);
 	UNIT_EQ(tcp_answer_open(&n, &again, &b), -EBADMSG); /* of an earlier one */
 	UNIT_EQ(tcp_answer_make(&fresh, TCP_ANSWER, &h, &b), 0);
-	UNIT_EQ(tcp_confirm_open(&c, &fresh, &b), -EBADMSG); /* so a copied HELLO leads nowhere */
+	UNIT_EQ(tcp_confirm_open(&c, &fresh, &b, NULL), -EBADMSG); /* so a copied HELLO leads nowhere */
+}
+
+static void
+a_further_connection_is_bound_to_the_first(void)
+{
+	const struct tcp_addr a = addr_of(7), b = addr_of(9);
+	uint8_t first[TCP_MAC_LEN] = {3}, other[TCP_MAC_LEN] = {4};
+	struct tcp_confirm c;
+	struct tcp_answer n;
+	struct tcp_hello h;
+
+	UNIT_EQ(tcp_hello_make(&h, &a, &b, 5), 0);
+	UNIT_EQ(h.head.flow, 5);
+	UNIT_EQ(tcp_answer_make(&n, TCP_ANSWER, &h, &b), 0);
+	tcp_confirm_make(&c, &n, &b, first);
+	UNIT_EQ(tcp_confirm_open(&c, &n, &b, first), 0);
+	UNIT_EQ(tcp_confirm_open(&c, &n, &b, other), -EBADMSG);
+	UNIT_EQ(tcp_confirm_open(&c, &n, &b, NULL), -EBADMSG);
+	tcp_confirm_make(&c, &n, &b, NULL);
+	UNIT_EQ(tcp_confirm_open(&c, &n, &b, first), -EBADMSG);
 }
 
 static void
@@ -177,7 +197,7 @@ a_frame_is_whole_or_waits_or_is_none(void)
 	UNIT_EQ(tcp_frame_look(&f, 24, 100, &out), TCP_FRAME_BAD);
 	f = (struct tcp_frame){.len = UINT32_MAX, .kind = TCP_MSG};
 	UNIT_EQ(tcp_frame_look(&f, 24, 100, &out), TCP_FRAME_BAD);
-	f = (struct tcp_frame){.kind = TCP_MSG, .pad = 1};
+	f = (struct tcp_frame){.kind = TCP_MSG, .flow = 1};
 	UNIT_EQ(tcp_frame_look(&f, 24, 100, &out), TCP_FRAME_BAD);
 }
 
@@ -189,6 +209,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(two_that_have_their_addresses_meet),
 	UNIT_TEST(who_has_another_secret_or_uid_is_nobody),
 	UNIT_TEST(a_handshake_with_any_bit_changed_is_refused),
+	UNIT_TEST(a_further_connection_is_bound_to_the_first),
 	UNIT_TEST(a_frame_is_whole_or_waits_or_is_none),
 	CU_TEST_INFO_NULL,
 };

@@ -27,8 +27,47 @@ tcp_hot_poll(struct tcp_flow *f)
 	if (f->polled)
 		return true;
 	PLX_STAT_INC(tq->stat.poll_changes);
-	f->polled = tcp_sock_watch(tq, f->fd, EPOLLIN, f, TCP_WATCH_FLOW) == 0;
+	f->polled = (f->out_armed ? tcp_sock_rewatch(tq, f->fd, EPOLLIN | EPOLLOUT, f, TCP_WATCH_FLOW)
+				  : tcp_sock_watch(tq, f->fd, EPOLLIN, f, TCP_WATCH_FLOW)) == 0;
 	return f->polled;
+}
+
+void
+tcp_flow_unwatch(struct tcp_flow *f)
+{
+	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
+
+	if (!f->polled && !f->out_armed)
+		return;
+	PLX_STAT_INC(tq->stat.poll_changes);
+	tcp_sock_unwatch(tq, f->fd);
+	f->polled = f->out_armed = false;
+}
+
+void
+tcp_out_arm(struct tcp_flow *f)
+{
+	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
+
+	if (f->out_armed)
+		return;
+	if (f->polled)
+		(void)tcp_sock_rewatch(tq, f->fd, EPOLLIN | EPOLLOUT, f, TCP_WATCH_FLOW);
+	else
+		(void)tcp_sock_watch(tq, f->fd, EPOLLOUT, f, TCP_WATCH_FLOW);
+	f->out_armed = true;
+}
+
+void
+tcp_out_disarm(struct tcp_flow *f)
+{
+	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
+
+	f->out_armed = false;
+	if (f->polled)
+		(void)tcp_sock_rewatch(tq, f->fd, EPOLLIN, f, TCP_WATCH_FLOW);
+	else
+		tcp_sock_unwatch(tq, f->fd);
 }
 
 /* Room among those that are hot: the one that was quiet for longest goes. */

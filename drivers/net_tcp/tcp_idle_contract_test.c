@@ -54,7 +54,7 @@ peer_greets(const struct tcp_addr *from, const struct tcp_addr *to, struct tcp_h
 
 	UNIT_TRUE_FATAL(fd >= 0);
 	UNIT_EQ_FATAL(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	UNIT_EQ_FATAL(tcp_hello_make(h, from, to), 0);
+	UNIT_EQ_FATAL(tcp_hello_make(h, from, to, 0), 0);
 	UNIT_EQ_FATAL(send(fd, h, sizeof(*h), 0), (ssize_t)sizeof(*h));
 	return fd;
 }
@@ -83,7 +83,7 @@ peer_joins(unsigned i)
 		UNIT_TRUE_FATAL((rc == 0 || rc == -EAGAIN) && patient(since));
 	}
 	UNIT_EQ_FATAL(tcp_answer_open(&a, &h, to), 0);
-	tcp_confirm_make(&say.confirm, &a, to);
+	tcp_confirm_make(&say.confirm, &a, to, NULL);
 	UNIT_EQ_FATAL(send(fd, &say, sizeof(say), 0), (ssize_t)sizeof(say));
 	for (; hub->stat.rx_msgs == came; hub_turn())
 		CU_ASSERT_FATAL(patient(since));

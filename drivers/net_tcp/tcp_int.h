@@ -9,11 +9,11 @@
  * somebody asks for the queue's address or connects.
  *
  * tcp_queue.c: queues. tcp_peer.c: peers. tcp_listen.c: those who come. tcp_join.c: those we go to.
- * tcp_conn.c: what becomes of a connection.
+ * tcp_conn.c: what becomes of a connection. tcp_flow.c: further ones, for long data.
  * tcp_tx.c: what is sent waits in chunks (tcp_chunk.c), and goes by one system call a peer at the end of a turn.
  * tcp_rx.c: what has come is read into the queue's buffer, whole messages are delivered in place.
  * tcp_rma.c, tcp_op.c: memory of peers is read and written; tcp_far.c, tcp_answer.c: ours is, by them (tcp_key.c);
- * tcp_bulk.c: data goes straight to where it belongs.
+ * tcp_bulk.c: data goes straight to where it belongs; tcp_away.c, tcp_order.c: by which connection.
  * tcp_lossy.c, tcp_group.c: datagrams to peers and to groups, by tcp_udp.c.
  * tcp_poll.c, tcp_hot.c: which sockets are looked at. tcp_watch.c: whether peers that are sent to are there.
  *
@@ -165,6 +165,17 @@ enum tcp_state {
 	TCP_OVER, /* no socket any more */
 };
 
+/** Why a socket is not just read. */
+enum tcp_odd {
+	TCP_PLAIN,
+	TCP_DEAF,    /* what comes is malformed: no more is read */
+	TCP_FURTHER, /* it is not a peer's first */
+	/* It is the first, and data that belongs before what comes is still to come by others: tcp_away.c. */
+	TCP_AWAITS,  /* more frames may begin such data */
+	TCP_STALLED, /* the next frame waits */
+	TCP_LOOK,    /* it may wait no longer */
+};
+
 /** One socket of a connection. Owner: the queue's worker. */
 struct tcp_flow {
 	/* sending */
@@ -179,13 +190,39 @@ struct tcp_flow {
 	bool polled;		/* epoll watches it, as all that are not hot */
 	bool out_armed;		/* epoll reports room to send */
 	bool self;		/* no socket, but our own queue: out is what comes */
-	bool deaf;		/* what comes is malformed: no more is read */
+	uint8_t odd;		/* enum tcp_odd */
+	uint8_t index;		/* 0: a peer's first */
 	/* receiving */
 	uint16_t n_empty;	/* looks in a row that found nothing */
 	uint16_t heated;	/* the turn in which it became hot */
 	uint32_t mute_ms;	/* since when nothing is acknowledged; 0: it is */
 	struct tcp_bulk bulk;
 	TAILQ_ENTRY(tcp_flow) hot_link, blocked_link;
+};
+
+struct tcp_ask;
+
+/** A further connection of a peer; see tcp_flow.c. */
+struct tcp_further {
+	struct tcp_flow flow;
+	struct tcp_peer *p;
+	struct tcp_ask *ask; /* it is being made; or NULL */
+	/* data comes by it: */
+	TAILQ_ENTRY(tcp_further) busy_link;
+	struct tcp_op *op; /* the read that it answers; or NULL: it is a write */
+	uint32_t n_acks;   /* writes to acknowledge when it is there */
+};
+
+/** Of a peer that may have further connections. */
+struct tcp_more {
+	uint8_t first[TCP_MAC_LEN]; /* of the first's CONFIRM */
+	TAILQ_HEAD(tcp_busy, tcp_further) busy; /* those by which data comes, in the order of its frames */
+	uint8_t n_up;	/* those to it that take data */
+	uint8_t next;	/* where to begin to look for one */
+	uint32_t n_rest; /* bytes in rest */
+	uint8_t *rest;	/* TCP_RX_LEN: of the first, what waits for such data; NULL: none can come */
+	uint64_t again_ms; /* not before are some made */
+	struct tcp_further to[TCP_FLOWS_MAX - 1], from[TCP_FLOWS_MAX - 1]; /* by who made them */
 };
 
 /** The other end. Owner: the queue's worker. */
@@ -214,6 +251,7 @@ struct tcp_peer {
 	uint32_t used_ms;	/* when something went or came last, about */
 	TAILQ_ENTRY(tcp_peer) watch_link;
 	struct tcp_join *join;	/* TCP_JOINING */
+	struct tcp_more *more;	/* NULL: there is one connection */
 	struct tcp_lossy *lossy; /* tcp_lossy.c; NULL: there are no datagrams */
 	struct tcp_addr *addr;	/* no longer than it says: many peers have few places */
 };
@@ -224,6 +262,8 @@ struct tcp_stat {
 	uint64_t joins, joined, accepted, crossed, refused; /* connections */
 	uint64_t drop_stranger, drop_silent; /* of those who came, who did not prove who they are, or were too slow */
 	uint64_t no_fd;
+	uint64_t flows, flows_taken, flows_failed; /* further connections: made, made by peers, not made */
+	uint64_t rx_away; /* long data that came by such */
 	uint64_t tx_calls, tx_partial, rx_calls, rx_empty, polls, poll_changes, randoms; /* system calls */
 	uint64_t tx_no_chunk, rx_no_chunk, parts;
 	uint64_t puts, gets, atomics; /* by peers, of our memory */
@@ -299,6 +339,8 @@ struct tcp_queue {
 	uint16_t group_port;
 	uint8_t group_ttl;
 	uint32_t connect_ms, answer_ms, probe_ms, dead_ms;
+	uint32_t flows;		/* connections to a peer, at the most */
+	bool told_flows;	/* that there are fewer */
 	uint32_t connected;	/* connections above which those that are idle are closed */
 	uint64_t watch_ms;	/* when the watched ones are looked at next */
 	uint64_t n_dead_seen;	/* of the queue's peers, when all were looked at last */
@@ -320,7 +362,8 @@ tcp_peer(struct plx_peer *peer)
 static inline struct tcp_peer *
 tcp_flow_peer(struct tcp_flow *f)
 {
-	return container_of(f, struct tcp_peer, flow);
+	return likely(f->index == 0) ? container_of(f, struct tcp_peer, flow)
+				     : container_of(f, struct tcp_further, flow)->p;
 }
 
 /* tcp_queue.c */
@@ -366,8 +409,12 @@ void tcp_join_control(struct tcp_peer *p, uint64_t now_ms);
 uint64_t tcp_join_deadline_ms(const struct tcp_peer *p);
 
 /* tcp_conn.c */
-/** A socket is this peer's connection now. @return 0 or -errno, and the socket is the caller's */
-int tcp_peer_adopt(struct tcp_peer *p, int fd);
+/**
+ * A socket is this peer's connection now.
+ * @param c what its handshake ended with
+ * @return 0 or -errno, and the socket is the caller's
+ */
+int tcp_peer_adopt(struct tcp_peer *p, int fd, const struct tcp_confirm *c);
 /** Nothing more can be sent, because of err; once all that has come is read, the peer is dead. */
 void tcp_peer_cut(struct tcp_peer *p, int err);
 /** The same, and nothing more is read. */
@@ -376,6 +423,53 @@ void tcp_peer_reject(struct tcp_peer *p, int err);
 void tcp_peer_end(struct tcp_peer *p, int err);
 /** No connection any more. */
 void tcp_peer_disconnect(struct tcp_peer *p);
+
+/* tcp_flow.c */
+/** A peer has its first connection, and may have further ones. @param first mac of the first's CONFIRM */
+void tcp_more_open(struct tcp_peer *p, const uint8_t first[TCP_MAC_LEN]);
+/** Begin to make those that are not there. */
+void tcp_flows_make(struct tcp_peer *p);
+/** Something happened at one that is being made. */
+void tcp_ask_event(struct tcp_further *x);
+/** @return the one that the next long data to a peer is to go by; NULL: the first. Of a peer that has more. */
+struct tcp_flow *tcp_flow_for(struct tcp_peer *p);
+/** @return whether a peer may make one of this number, 1 to TCP_FLOWS_MAX - 1. */
+bool tcp_flow_may_come(const struct tcp_peer *p, unsigned flow);
+/** It has, which is tcp_flow_may_come(). @return 0 or -errno, and the socket is the caller's */
+int tcp_flow_came(struct tcp_peer *p, unsigned flow, int fd);
+/** Call fn for each that has a socket. */
+void tcp_more_each(struct tcp_peer *p, void (*fn)(struct tcp_further *x, void *arg), void *arg);
+/** They are no more. What waited to be sent was dropped before. */
+void tcp_more_drop(struct tcp_peer *p);
+/** The peer is destroyed. */
+void tcp_more_close(struct tcp_peer *p);
+/** @return whether nothing is to go or come by them. */
+bool tcp_more_is_quiet(const struct tcp_peer *p);
+
+/* tcp_away.c */
+/** Write data to a peer's memory by a further connection, which is to be pushed then. @return whether there was room */
+bool tcp_away_put(struct tcp_peer *p, struct tcp_flow *f, const void *data, uint32_t len, const struct tcp_where *to);
+/** Answer a read by one. @return whether there was room */
+bool tcp_away_answer(struct tcp_peer *p, struct tcp_flow *f, const struct tcp_due *d);
+/**
+ * Data comes by the further connection that frame f names.
+ * @param op the read that it answers, or NULL
+ * @return TCP_FRAME_AWAY; TCP_FRAME_BAD: it may not, and op is the caller's
+ */
+enum tcp_frame_is tcp_away_begin(struct tcp_peer *p, const struct tcp_frame *f, const struct tcp_bulk *bulk,
+	struct tcp_op *op);
+/** @return the further connection that a frame names, if it is there, or NULL. */
+struct tcp_further *tcp_away_of(const struct tcp_peer *p, const struct tcp_frame *f);
+/** Read data that comes by a further connection. */
+void tcp_away_take(struct tcp_flow *f);
+
+/* tcp_order.c */
+/** What stands in the buffer is malformed. */
+void tcp_rx_bad(struct tcp_queue *tq);
+/** Such data has been begun by the first connection, whose bytes are in the queue's buffer: what follows may wait. */
+void tcp_away_wait(struct tcp_queue *tq, struct tcp_peer *p);
+/** Look at the first connection meanwhile, with the buffer free. @return whether the buffer is to be given out */
+bool tcp_away_look(struct tcp_queue *tq, struct tcp_peer *p);
 
 /* tcp_sock.c: system calls with sockets; -errno */
 /** @return any number below n; the numbers of random() are the program's. */
@@ -431,7 +525,7 @@ void tcp_mem_close(struct tcp_queue *tq);
 struct tcp_chunk *tcp_chunk_new(struct tcp_queue *tq);
 
 /** Of what waits to be sent, the first n bytes are. */
-void tcp_out_sent(struct tcp_flow *f, size_t n);
+void tcp_out_sent(struct tcp_queue *tq, struct tcp_flow *f, size_t n);
 /** What waits for a peer is for nobody. */
 void tcp_out_drop(struct tcp_peer *p);
 /** A socket is full, or is no longer. */
@@ -506,8 +600,10 @@ tcp_tx_later(struct tcp_peer *p)
 int tcp_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
 int tcp_tx(const struct plx_tx *tx);
 void tcp_flush(struct plx_queue *q);
-/** Send what waits for a peer, as far as its socket takes it. */
+/** Send what waits for a peer's first socket, as far as it takes it. */
 void tcp_push(struct tcp_peer *p);
+/** The same for any socket. */
+void tcp_flow_push(struct tcp_flow *f);
 
 /** Behind what was put into a peer's out: it goes at once, or at the end of the turn. */
 void tcp_tx_go(struct tcp_peer *p);
@@ -561,10 +657,12 @@ void tcp_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
 struct tcp_op *tcp_op_new(struct tcp_peer *p, const struct plx_rma_op *op);
 /** It is to be reported. */
 void tcp_op_over(struct tcp_queue *tq, struct tcp_op *o, int err);
-/** The peer has done n of our writes. @return whether there were so many */
-bool tcp_op_acked(struct tcp_peer *p, uint64_t n);
+/** The peer has done n of our writes. @param is_long set if one was longer than a message. @return whether there were so many */
+bool tcp_op_acked(struct tcp_peer *p, uint64_t n, bool *is_long);
 /** @return the first of our reads that the peer has not answered, or NULL */
 struct tcp_op *tcp_op_asked(const struct tcp_peer *p);
+/** It is answered, or is about to be: it waits no longer. @return it */
+struct tcp_op *tcp_op_take(struct tcp_peer *p);
 /** It is answered. */
 void tcp_op_got(struct tcp_peer *p);
 /** None will be answered any more. */
@@ -596,14 +694,16 @@ bool tcp_answer(struct tcp_peer *p);
 /* tcp_bulk.c */
 /** Data follows at the front of the buffer, and behind it in the stream. @return TCP_FRAME_BAD: it may not go there */
 enum tcp_frame_is tcp_bulk_begin(struct tcp_peer *p, const struct tcp_bulk *bulk);
+/** @return whether data that is expected may go where it is to go. */
+bool tcp_bulk_may(struct tcp_flow *f);
 /** Read what is left of it, and a little behind it into the buffer. @return as recv(); 0 with deaf set: as begin */
-ssize_t tcp_bulk_take(struct tcp_peer *p);
+ssize_t tcp_bulk_take(struct tcp_flow *f);
 
 /** @return whether the stream goes on with data that belongs elsewhere. */
 static inline bool
-tcp_is_bulk(const struct tcp_peer *p)
+tcp_is_bulk(const struct tcp_flow *f)
 {
-	return (p->flow.bulk.left | p->flow.bulk.pad) != 0;
+	return (f->bulk.left | f->bulk.pad) != 0;
 }
 
 /* tcp_rx.c */
@@ -630,6 +730,11 @@ void tcp_heat(struct tcp_flow *f);
 void tcp_cool(struct tcp_flow *f);
 /** Have epoll report what comes. @return whether it does */
 bool tcp_hot_poll(struct tcp_flow *f);
+/** Have epoll report nothing of a socket. */
+void tcp_flow_unwatch(struct tcp_flow *f);
+/** Have epoll report room to send, or no longer. */
+void tcp_out_arm(struct tcp_flow *f);
+void tcp_out_disarm(struct tcp_flow *f);
 
 /* tcp_poll.c */
 /** Ask epoll: those with something to read are hot then; the rest is done. */

@@ -116,7 +116,7 @@ try_greet(struct tcp_peer *p, struct tcp_try *t)
 
 	if (getsockopt(t->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0 || err != 0)
 		return err != 0 ? -err : -EIO;
-	rc = tcp_hello_make(&t->hello, &tq->addr, p->addr);
+	rc = tcp_hello_make(&t->hello, &tq->addr, p->addr, 0);
 	if (rc == 0)
 		rc = tcp_sock_write(t->fd, &t->hello, sizeof(t->hello));
 	if (rc != 0)
@@ -152,13 +152,13 @@ try_won(struct tcp_peer *p, struct tcp_try *t)
 	struct tcp_confirm c;
 	int rc, fd = t->fd;
 
-	tcp_confirm_make(&c, &t->answer, p->addr);
+	tcp_confirm_make(&c, &t->answer, p->addr, NULL);
 	rc = tcp_sock_write(fd, &c, sizeof(c));
 	if (rc != 0)
 		return rc;
 	t->fd = -1; /* else it would be closed with the rest */
 	tcp_join_end(p);
-	rc = tcp_peer_adopt(p, fd);
+	rc = tcp_peer_adopt(p, fd, &c);
 	PLX_STAT_ADD(tq->stat.joined, rc == 0);
 	if (rc != 0) {
 		tcp_sock_close(tq, &fd);

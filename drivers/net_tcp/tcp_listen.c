@@ -14,6 +14,8 @@
  * other's HELLO without an answer while its own attempt goes on, and the other, who answers, gives its own up when
  * it is confirmed. Should the attempt fail, as where a firewall lets one direction pass, the guest is answered
  * after all. A queue that has answered makes no attempt of its own.
+ *
+ * A guest whose HELLO names a flow is to be a further connection of a peer that has its first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -119,11 +121,18 @@ guest_place(struct tcp_queue *tq, uint64_t now_ms)
 	return oldest[1] != NULL && now_ms - oldest[1]->since_ms >= KNOWN_MS ? oldest[1] : NULL;
 }
 
+/* @return the number of the further connection that a known guest is to be; 0: it is to be the first */
+static uint16_t
+guest_flow(const struct tcp_guest *g)
+{
+	return g->hello.head.flow;
+}
+
 static void
 guest_leave(struct tcp_queue *tq, struct tcp_guest *g)
 {
 	tq->n_guests--;
-	if (g->p != NULL)
+	if (g->p != NULL && guest_flow(g) == 0)
 		(*(g->waits ? &g->p->n_waiting : &g->p->n_answered))--;
 	g->open = false;
 	g->p = NULL;
@@ -183,6 +192,13 @@ guest_hello(struct tcp_queue *tq, struct tcp_guest *g)
 	plx_queue_rouse(tq->q);
 	tcp_sock_settle(tq, g->fd); /* should its host go */
 	g->p = p;
+	if (guest_flow(g) != 0) {
+		if (tcp_flow_may_come(p, guest_flow(g)))
+			guest_answer(tq, g, TCP_ANSWER);
+		else
+			guest_drop(tq, g);
+		return;
+	}
 	/* It has closed a connection whose end we have not read yet. */
 	g->waits = p->state == TCP_LEAVING || (p->join != NULL && tq->addr.uid > p->addr->uid);
 	PLX_STAT_ADD(tq->stat.crossed, p->join != NULL);
@@ -193,20 +209,34 @@ guest_hello(struct tcp_queue *tq, struct tcp_guest *g)
 		guest_answer(tq, g, p->peer.state != PLX_PEER_DEAD ? TCP_ANSWER : TCP_REFUSE);
 }
 
+/* It is to be a further connection. */
+static void
+guest_confirm_flow(struct tcp_queue *tq, struct tcp_guest *g)
+{
+	struct tcp_peer *p = g->p;
+
+	if (!tcp_flow_may_come(p, guest_flow(g)) ||
+		tcp_confirm_open(&g->confirm, &g->answer, &tq->addr, p->more->first) != 0 ||
+		tcp_flow_came(p, guest_flow(g), g->fd) != 0)
+		guest_drop(tq, g);
+	else
+		guest_leave(tq, g);
+}
+
 static void
 guest_confirm(struct tcp_queue *tq, struct tcp_guest *g)
 {
 	struct tcp_peer *p = g->p;
 	int rc;
 
-	if (tcp_confirm_open(&g->confirm, &g->answer, &tq->addr) != 0 || p->state >= TCP_OPEN) {
+	if (tcp_confirm_open(&g->confirm, &g->answer, &tq->addr, NULL) != 0 || p->state >= TCP_OPEN) {
 		guest_drop(tq, g);
 		return;
 	}
 	PLX_STAT_INC(tq->stat.accepted);
 	guest_leave(tq, g);
 	tcp_join_end(p);
-	rc = tcp_peer_adopt(p, g->fd);
+	rc = tcp_peer_adopt(p, g->fd, &g->confirm);
 	if (rc == 0)
 		return;
 	tcp_sock_close(tq, &g->fd);
@@ -234,6 +264,8 @@ tcp_guest_event(struct tcp_queue *tq, struct tcp_guest *g)
 		guest_drop(tq, g);
 	else if (g->p == NULL)
 		guest_hello(tq, g);
+	else if (guest_flow(g) != 0)
+		guest_confirm_flow(tq, g);
 	else
 		guest_confirm(tq, g);
 }
@@ -294,7 +326,10 @@ guest_control(struct tcp_queue *tq, struct tcp_guest *g, uint64_t now_ms)
 {
 	struct tcp_peer *p = g->p;
 
-	if (p != NULL && p->state >= TCP_OPEN && !(g->waits && p->state == TCP_LEAVING)) {
+	if (p != NULL && guest_flow(g) != 0) {
+		if (!tcp_flow_may_come(p, guest_flow(g)))
+			guest_drop(tq, g);
+	} else if (p != NULL && p->state >= TCP_OPEN && !(g->waits && p->state == TCP_LEAVING)) {
 		guest_drop(tq, g); /* it was made, or the peer is no more */
 	} else if (g->waits && p->state < TCP_OPEN && p->join == NULL) {
 		p->n_waiting--;
@@ -330,6 +365,8 @@ guest_due_ms(const struct tcp_guest *g)
 {
 	const struct tcp_peer *p = g->p;
 
+	if (p != NULL && guest_flow(g) != 0)
+		return tcp_flow_may_come(p, guest_flow(g)) ? UINT64_MAX : 0;
 	if (p != NULL && (p->state >= TCP_OPEN || (g->waits && p->join == NULL)))
 		return 0;
 	return g->waits ? UINT64_MAX : g->since_ms + TCP_GUEST_MS;

@@ -33,7 +33,7 @@ tcp_op_over(struct tcp_queue *tq, struct tcp_op *o, int err)
 }
 
 bool
-tcp_op_acked(struct tcp_peer *p, uint64_t n)
+tcp_op_acked(struct tcp_peer *p, uint64_t n, bool *is_long)
 {
 	if (n > p->n_puts)
 		return false;
@@ -42,6 +42,7 @@ tcp_op_acked(struct tcp_peer *p, uint64_t n)
 		struct tcp_op *o = STAILQ_FIRST(&p->puts);
 
 		STAILQ_REMOVE_HEAD(&p->puts, link);
+		*is_long |= o->len > p->peer.mtu;
 		tcp_op_over(tcp_queue(p->peer.q), o, 0);
 	}
 	return true;
@@ -53,14 +54,20 @@ tcp_op_asked(const struct tcp_peer *p)
 	return STAILQ_FIRST(&p->gets);
 }
 
-void
-tcp_op_got(struct tcp_peer *p)
+struct tcp_op *
+tcp_op_take(struct tcp_peer *p)
 {
 	struct tcp_op *o = STAILQ_FIRST(&p->gets);
 
 	STAILQ_REMOVE_HEAD(&p->gets, link);
 	p->n_gets--;
-	tcp_op_over(tcp_queue(p->peer.q), o, 0);
+	return o;
+}
+
+void
+tcp_op_got(struct tcp_peer *p)
+{
+	tcp_op_over(tcp_queue(p->peer.q), tcp_op_take(p), 0);
 }
 
 static void

@@ -22,14 +22,14 @@
 static bool
 is_quiet(const struct tcp_peer *p)
 {
-	return STAILQ_EMPTY(&p->flow.out) && p->n_acks == 0 && p->due == NULL;
+	return STAILQ_EMPTY(&p->flow.out) && p->n_acks == 0 && p->due == NULL && tcp_more_is_quiet(p);
 }
 
 static bool
 is_idle(const struct tcp_peer *p, const struct tcp_queue *tq)
 {
 	return p->state == TCP_OPEN && !p->flow.self && !p->dirty && is_quiet(p) && p->n_puts + p->n_gets == 0 &&
-		p->part == NULL && !tcp_is_bulk(p) && (tq->rx.of != p || tq->rx.at == tq->rx.end) &&
+		p->flow.odd == TCP_PLAIN && p->part == NULL && !tcp_is_bulk(&p->flow) && (tq->rx.of != p || tq->rx.at == tq->rx.end) &&
 		tq->now_ms - p->used_ms >= IDLE_MS && p->peer.state != PLX_PEER_DEAD;
 }
 

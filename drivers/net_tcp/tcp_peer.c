@@ -93,6 +93,7 @@ tcp_peer_close(struct plx_peer *peer)
 	tcp_guests_drop(p);
 	tcp_lossy_drop(p);
 	tcp_peer_disconnect(p);
+	tcp_more_close(p);
 	tcp_queue(peer->q)->n_wants -= p->wants;
 	free(p->addr);
 }

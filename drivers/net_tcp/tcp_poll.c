@@ -15,14 +15,6 @@
 
 #include "tcp_int.h"
 
-static void
-poll_drop(struct tcp_queue *tq, struct tcp_flow *f)
-{
-	PLX_STAT_INC(tq->stat.poll_changes);
-	tcp_sock_unwatch(tq, f->fd);
-	f->polled = f->out_armed = false;
-}
-
 /* @return whether it was read for long, by an owner that sleeps rarely: epoll is not needed soon */
 static bool
 is_busy(const struct tcp_queue *tq, const struct tcp_flow *f)
@@ -42,19 +34,26 @@ hot_control(struct tcp_queue *tq)
 		if (f->n_empty >= TCP_COLD && tcp_hot_poll(f))
 			tcp_cool(f);
 		else if (f->polled && is_busy(tq, f))
-			poll_drop(tq, f);
+			tcp_flow_unwatch(f);
 	}
 }
 
 static void
-flow_event(struct tcp_queue *tq, struct tcp_flow *f, uint32_t events)
+flow_event(struct tcp_flow *f, uint32_t events)
 {
-	if ((events & EPOLLOUT) != 0) {
-		f->out_armed = false;
-		(void)tcp_sock_rewatch(tq, f->fd, EPOLLIN, f, TCP_WATCH_FLOW);
-		tcp_push(tcp_flow_peer(f));
+	struct tcp_further *x = f->index != 0 ? container_of(f, struct tcp_further, flow) : NULL;
+
+	if (f->fd < 0)
+		return; /* it has ended since */
+	if (x != NULL && x->ask != NULL) {
+		tcp_ask_event(x);
+		return;
 	}
-	if ((events & ~(uint32_t)EPOLLOUT) != 0 && f->fd >= 0)
+	if (f->out_armed && (x != NULL || (events & EPOLLOUT) != 0)) {
+		tcp_out_disarm(f);
+		tcp_flow_push(f);
+	}
+	if ((events & ~(uint32_t)EPOLLOUT) != 0 && f->polled)
 		tcp_heat(f);
 }
 
@@ -77,7 +76,7 @@ event(struct tcp_queue *tq, uintptr_t what, uint32_t events)
 		tcp_udp_event(tq, at, events);
 		break;
 	default:
-		flow_event(tq, at, events);
+		flow_event(at, events);
 		break;
 	}
 }

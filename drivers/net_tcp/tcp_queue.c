@@ -51,6 +51,7 @@ read_conf(struct tcp_queue *tq, const struct plx_conf *conf)
 	tq->probe_ms = (uint32_t)plx_conf_u64(conf, TCP_CONF(PROBE_MS));
 	tq->dead_ms = (uint32_t)plx_conf_u64(conf, TCP_CONF(DEAD_MS));
 	tq->connected = (uint32_t)plx_conf_u64(conf, TCP_CONF(CONNECTED));
+	tq->flows = (uint32_t)plx_conf_u64(conf, TCP_CONF(FLOWS));
 	tq->msg_len = (uint32_t)plx_conf_u64(conf, TCP_CONF(MSG_LEN)) + TCP_HDR_ROOM;
 	tq->n_chunks = (uint32_t)plx_conf_u64(conf, TCP_CONF(CHUNKS));
 	tq->group_port = (uint16_t)plx_conf_u64(conf, TCP_CONF(GROUP_PORT));
@@ -188,6 +189,17 @@ tcp_queue_deadline(struct plx_queue *q)
 /* -- the end -- */
 
 static void
+further_leave(struct tcp_further *x, void *arg)
+{
+	unsigned *waits = arg;
+
+	if (tcp_is_up(x->p))
+		tcp_flow_push(&x->flow);
+	if (tcp_is_up(x->p))
+		*waits += tcp_sock_waits(x->flow.fd, !STAILQ_EMPTY(&x->flow.out));
+}
+
+static void
 peer_leave(struct plx_peer *peer, void *arg)
 {
 	struct tcp_peer *p = tcp_peer(peer);
@@ -198,6 +210,7 @@ peer_leave(struct plx_peer *peer, void *arg)
 	tcp_push(p);
 	if (tcp_is_up(p))
 		*waits += tcp_sock_waits(p->flow.fd, !STAILQ_EMPTY(&p->flow.out));
+	tcp_more_each(p, further_leave, waits);
 }
 
 /* What was sent has to arrive: a socket that is closed before may throw it away. */
@@ -224,6 +237,13 @@ tcp_queue_leave(struct plx_queue *q)
 }
 
 static void
+further_lose(struct tcp_further *x, void *arg)
+{
+	(void)arg;
+	tcp_sock_lose(&x->flow.fd);
+}
+
+static void
 peer_lose(struct plx_peer *peer, void *arg)
 {
 	struct tcp_peer *p = tcp_peer(peer);
@@ -231,6 +251,7 @@ peer_lose(struct plx_peer *peer, void *arg)
 	(void)arg;
 	tcp_join_lose(p);
 	tcp_sock_lose(&p->flow.fd);
+	tcp_more_each(p, further_lose, NULL);
 }
 
 /* They stay open in the parent; as long as the child has copies, peers do not see their end. */

@@ -4,7 +4,8 @@
  * tcp_rma.c - reading and writing a peer's memory, by a key that it has given away
  *
  * Design notes
- * A write of up to a message's length is copied, a longer one is sent from where it lies. It is over when the peer
+ * A write of up to a message's length is copied, a longer one is sent from where it lies, perhaps by a further
+ * connection. It is over when the peer
  * has acknowledged it; short writes (tcp_put_short()) are not, what comes behind them is. What is over is
  * reported by the next look for messages.
  */
@@ -81,6 +82,21 @@ put_lent(struct tcp_peer *p, const void *data, uint32_t len, const struct tcp_wh
 	return true;
 }
 
+/* A longer one than a message. */
+static bool
+put_long(struct tcp_peer *p, const void *data, uint32_t len, const struct tcp_where *to)
+{
+	struct tcp_flow *f = p->more != NULL ? tcp_flow_for(p) : NULL;
+
+	if (f == NULL)
+		return put_lent(p, data, len, to);
+	if (!tcp_away_put(p, f, data, len, to))
+		return false;
+	if (!f->blocked)
+		tcp_flow_push(f);
+	return true;
+}
+
 static int
 put(struct tcp_peer *p, const struct plx_rma_op *op)
 {
@@ -89,7 +105,7 @@ put(struct tcp_peer *p, const struct plx_rma_op *op)
 	struct tcp_op *o;
 
 	if (p->n_puts == TCP_PEER_PUTS ||
-		!(len <= p->peer.mtu ? put_copy(p, op->local, len, &to, true) : put_lent(p, op->local, len, &to)))
+		!(len <= p->peer.mtu ? put_copy(p, op->local, len, &to, true) : put_long(p, op->local, len, &to)))
 		return tcp_tx_full(p);
 	o = tcp_op_new(p, op);
 	STAILQ_INSERT_TAIL(&p->puts, o, link);

@@ -16,6 +16,15 @@
 
 #define PUSH_MAX 4u /* peers whose sockets were full and are tried again in one turn */
 
+static __rte_noinline void
+give_stops(struct tcp_queue *tq, enum tcp_frame_is is)
+{
+	if (is == TCP_FRAME_BAD)
+		tcp_rx_bad(tq);
+	else
+		tcp_away_wait(tq, tq->rx.of);
+}
+
 /* Whole messages from the buffer. */
 static uint16_t
 give(struct tcp_queue *tq, struct plx_rx *out, uint16_t n)
@@ -42,12 +51,9 @@ give(struct tcp_queue *tq, struct plx_rx *out, uint16_t n)
 		rx->at += tcp_frame_len(f.len);
 		got++;
 	}
-	if (unlikely(is == TCP_FRAME_BAD)) {
-		PLX_STAT_INC(tq->stat.drop_bad_frame);
-		tcp_peer_reject(rx->of, -EPROTO);
-		rx->at = rx->end;
-	}
 	rx->lent += got;
+	if (unlikely(is > TCP_FRAME_GOOD))
+		give_stops(tq, is);
 	return got;
 }
 
@@ -124,7 +130,7 @@ take_own(struct tcp_peer *p, uint8_t *to, size_t len)
 	}
 	n = RTE_MIN(len, (size_t)(c->end - c->at));
 	memcpy(to, c->from + c->at, n);
-	tcp_out_sent(&p->flow, n);
+	tcp_out_sent(tcp_queue(p->peer.q), &p->flow, n);
 	return (ssize_t)n;
 }
 
@@ -147,8 +153,8 @@ take_bulky(struct tcp_queue *tq, struct tcp_peer *p)
 	uint32_t room = TCP_RX_LEN - tq->rx.end;
 	ssize_t n;
 
-	if (tcp_is_bulk(p))
-		return tcp_bulk_take(p);
+	if (tcp_is_bulk(&p->flow))
+		return tcp_bulk_take(&p->flow);
 	n = take_near(tq, p, RTE_MIN(TCP_NEAR_LEN, room));
 	p->flow.bulk.bulky -= n > 0;
 	return n;
@@ -168,7 +174,7 @@ take(struct tcp_queue *tq, struct tcp_peer *p)
 {
 	if (unlikely(p->flow.self))
 		return take_self(tq, p);
-	if (unlikely(p->flow.bulk.bulky != 0 || tcp_is_bulk(p)))
+	if (unlikely(p->flow.bulk.bulky != 0 || tcp_is_bulk(&p->flow)))
 		return take_bulky(tq, p);
 	return take_near(tq, p, TCP_RX_LEN - tq->rx.end);
 }
@@ -182,16 +188,30 @@ is_stuck(const struct tcp_rx *rx)
 	return tcp_frame_look(rx->buf + rx->at, rx->end - rx->at, TCP_MSG_MAX, &f) != TCP_FRAME_PART;
 }
 
-/* Read a peer's socket. @return whether something came */
-static bool
-fill(struct tcp_queue *tq, struct tcp_peer *p)
+/* It is not just read. @return whether the buffer is to be given out */
+static __rte_noinline bool
+fill_odd(struct tcp_queue *tq, struct tcp_flow *f)
 {
+	struct tcp_peer *p = tcp_flow_peer(f);
+
+	if (f->odd == TCP_DEAF || p->peer.state == PLX_PEER_DEAD)
+		tcp_peer_end(p, p->lost_err);
+	else if (f->odd == TCP_FURTHER)
+		tcp_away_take(f);
+	else if ((tq->rx.at == tq->rx.end || !is_stuck(&tq->rx)) && part_take(tq, p))
+		return tcp_away_look(tq, p);
+	return false;
+}
+
+/* Read a socket. @return whether something came */
+static bool
+fill(struct tcp_queue *tq, struct tcp_flow *f)
+{
+	struct tcp_peer *p = container_of(f, struct tcp_peer, flow); /* unless it is a further one */
 	ssize_t n;
 
-	if (unlikely(p->flow.deaf || p->peer.state == PLX_PEER_DEAD)) {
-		tcp_peer_end(p, p->lost_err);
-		return false;
-	}
+	if (unlikely(f->odd != TCP_PLAIN || p->peer.state == PLX_PEER_DEAD))
+		return fill_odd(tq, f);
 	if ((tq->rx.at != tq->rx.end && is_stuck(&tq->rx)) || !part_take(tq, p))
 		return false;
 	n = take(tq, p);
@@ -219,7 +239,7 @@ push_blocked(struct tcp_queue *tq)
 	for (unsigned i = 0; i < PUSH_MAX && (f = TAILQ_FIRST(&tq->blocked)) != NULL; i++) {
 		TAILQ_REMOVE(&tq->blocked, f, blocked_link);
 		TAILQ_INSERT_TAIL(&tq->blocked, f, blocked_link);
-		tcp_push(tcp_flow_peer(f));
+		tcp_flow_push(f);
 	}
 }
 
@@ -232,7 +252,7 @@ read_on(struct tcp_queue *tq, struct tcp_peer *p, struct plx_rx *out, uint16_t n
 	for (unsigned i = 1; i < TCP_READS && got < n && p->flow.bulk.bulky != 0 && rx->of == p; i++) {
 		ssize_t r;
 
-		if (rx->end > TCP_RX_LEN / 2 || p->flow.deaf || (rx->at != rx->end && is_stuck(rx)))
+		if (rx->end > TCP_RX_LEN / 2 || p->flow.odd != TCP_PLAIN || (rx->at != rx->end && is_stuck(rx)))
 			break;
 		r = take(tq, p);
 		if (r < 0 && errno != EAGAIN && errno != EINTR && p->lost_err == 0)
@@ -258,8 +278,8 @@ look(struct tcp_queue *tq, struct plx_rx *out, uint16_t n)
 			break;
 		TAILQ_REMOVE(&tq->hot, f, hot_link);
 		TAILQ_INSERT_TAIL(&tq->hot, f, hot_link);
-		p = tcp_flow_peer(f);
-		if (fill(tq, p))
+		p = container_of(f, struct tcp_peer, flow); /* if something came */
+		if (fill(tq, f))
 			got = read_on(tq, p, out, n, rx_give(tq, out, n));
 	}
 	return got;

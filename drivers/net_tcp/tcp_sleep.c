@@ -20,12 +20,12 @@ tcp_queue_efd(struct plx_queue *q)
 }
 
 static bool
-own_waits(const struct tcp_queue *tq)
+hot_waits(const struct tcp_queue *tq)
 {
 	const struct tcp_flow *f;
 
 	TAILQ_FOREACH(f, &tq->hot, hot_link)
-		if (f->self && !STAILQ_EMPTY(&f->out))
+		if (f->odd == TCP_LOOK || (f->self && !STAILQ_EMPTY(&f->out)))
 			return true;
 	return false;
 }
@@ -38,7 +38,7 @@ waits(const struct tcp_queue *tq)
 	const struct tcp_rx *rx = &tq->rx;
 
 	return tq->n_wants + tq->n_byes != 0 || !TAILQ_EMPTY(&tq->dirty) || !STAILQ_EMPTY(&tq->lent_over) ||
-		!STAILQ_EMPTY(&tq->ops_over) || own_waits(tq) ||
+		!STAILQ_EMPTY(&tq->ops_over) || hot_waits(tq) ||
 		(rx->end != rx->at && tcp_frame_look(rx->buf + rx->at, rx->end - rx->at, TCP_MSG_MAX, &f) != TCP_FRAME_PART);
 }
 
@@ -64,11 +64,8 @@ tcp_queue_arm(struct plx_queue *q)
 
 	if (waits(tq) || !hot_arm(tq) || (tq->udp != NULL && tcp_udp_arm(tq)) || (!q->rests && epoll_wait(tq->epfd, &ev, 1, 0) > 0))
 		return -EBUSY;
-	TAILQ_FOREACH(f, &tq->blocked, blocked_link) {
-		if (!f->out_armed)
-			(void)tcp_sock_rewatch(tq, f->fd, EPOLLIN | EPOLLOUT, f, TCP_WATCH_FLOW);
-		f->out_armed = true;
-	}
+	TAILQ_FOREACH(f, &tq->blocked, blocked_link)
+		tcp_out_arm(f);
 	return 0;
 }
 

@@ -160,7 +160,7 @@ batch_hold(struct tcp_peer *p, struct tx_batch *b, const struct tcp_chunk *c)
 
 /* @return 0; or the peer can't be sent what it was promised */
 static int
-out_gather(struct tcp_peer *p, struct tx_batch *b)
+out_gather(struct tcp_peer *p, struct tcp_flow *f, struct tx_batch *b)
 {
 	struct tcp_chunk *c;
 	int rc = 0;
@@ -168,7 +168,7 @@ out_gather(struct tcp_peer *p, struct tx_batch *b)
 	b->n = 0;
 	b->n_keys = 0;
 	b->len = 0;
-	STAILQ_FOREACH(c, &p->flow.out, link) {
+	STAILQ_FOREACH(c, &f->out, link) {
 		if (b->n == TCP_IOV)
 			break;
 		if (unlikely(c->keyed)) {
@@ -194,10 +194,10 @@ batch_send(int fd, struct tx_batch *b)
 
 /* One system call. @return whether all went */
 static bool
-push_once(struct tcp_peer *p, struct tx_batch *b)
+push_once(struct tcp_peer *p, struct tcp_flow *f, struct tx_batch *b)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
-	ssize_t r = batch_send(p->flow.fd, b);
+	ssize_t r = batch_send(f->fd, b);
 	int err = errno;
 
 	batch_drop(b);
@@ -207,7 +207,7 @@ push_once(struct tcp_peer *p, struct tx_batch *b)
 		return false;
 	}
 	if (r > 0)
-		tcp_out_sent(&p->flow, (size_t)r);
+		tcp_out_sent(tq, f, (size_t)r);
 	if (!p->watched)
 		tcp_watch(p);
 	if (r == (ssize_t)b->len)
@@ -234,12 +234,37 @@ tcp_push(struct tcp_peer *p)
 		return;
 	do {
 		answered = answer(p);
-		rc = out_gather(p, &b);
+		rc = out_gather(p, &p->flow, &b);
 		if (rc != 0)
 			tcp_peer_reject(p, rc);
-		more = rc == 0 && b.n != 0 && push_once(p, &b);
+		more = rc == 0 && b.n != 0 && push_once(p, &p->flow, &b);
 	} while (more);
 	tcp_out_block(&p->flow, tcp_is_up(p) && (!answered || !STAILQ_EMPTY(&p->flow.out)));
+}
+
+static void
+further_push(struct tcp_peer *p, struct tcp_flow *f)
+{
+	bool more = true;
+	struct tx_batch b;
+	int rc;
+
+	while (more && tcp_is_up(p)) {
+		rc = out_gather(p, f, &b);
+		if (rc != 0)
+			tcp_peer_reject(p, rc);
+		more = rc == 0 && b.n != 0 && push_once(p, f, &b);
+	}
+	tcp_out_block(f, tcp_is_up(p) && !STAILQ_EMPTY(&f->out));
+}
+
+void
+tcp_flow_push(struct tcp_flow *f)
+{
+	if (f->index == 0)
+		tcp_push(tcp_flow_peer(f));
+	else
+		further_push(tcp_flow_peer(f), f);
 }
 
 void

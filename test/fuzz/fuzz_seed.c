@@ -382,6 +382,35 @@ tcp(void)
 	}
 }
 
+/* Further connections, writes that go by them, messages behind those. */
+static void
+tcp_further(void)
+{
+	for (unsigned how = 0; how < 32; how++) {
+		put((uint8_t)(how & 1));
+		for (unsigned i = 1; i < 4; i++) {
+			put(3);
+			put((uint8_t)i);
+		}
+		for (unsigned i = 0; i < 4; i++) {
+			put(4); /* data of 8 bytes or so */
+			put((uint8_t)(2 + (how & 1 ? any() & 0x2f : 8)));
+			put((uint8_t)(8 + i));
+			put((uint8_t)(how >> 1 & 3));
+			put(any());
+			put(3);
+			put((uint8_t)((how >> 1 & 3) + (how & 16) * 8));
+			put((uint8_t)(7 + i)); /* bytes but one */
+			put_any(8 + i);
+			put(2);
+			put((uint8_t)i);
+			put(8);
+			put_any(16);
+		}
+		end();
+	}
+}
+
 /* Each command in each of its ways, and some behind each other. */
 static void
 udp(void)
@@ -422,6 +451,7 @@ main(int argc, char **argv)
 	rkey_of_ports();
 	meet();
 	tcp();
+	tcp_further();
 	udp();
 	return 0;
 }

@@ -7,7 +7,8 @@
  * The input is how far the handshake is kept, what is changed in it, and then a program that says bytes and
  * frames. Messages of the handshake are changed before they are sealed too, so that what lies behind the check is
  * reached. In half of the inputs the worker is who connects. Sockets are closed by RST: nothing of an
- * input stays in the kernel.
+ * input stays in the kernel. Behind the handshake further connections are made, and data comes by them for memory whose
+ * key we have.
  */
 #include "fuzz.h"
 
@@ -23,6 +24,7 @@
 #define N_COMMANDS 64
 #define N_TURNS	   200 /* until an answer is there */
 #define FRAME_MAX  2048
+#define N_FURTHER  4u
 
 enum {
 	HOW_JOINS = 1,	/* the worker connects to us */
@@ -35,6 +37,11 @@ enum {
 static ucp_context_h ctx;
 static int listener;
 static struct tcp_addr own; /* that we say is ours */
+static struct tcp_addr its; /* the worker's */
+static uint8_t first[TCP_MAC_LEN]; /* of the CONFIRM of the first connection */
+static int further[N_FURTHER];
+static uint8_t memory[4096]; /* that we may write to and read */
+static uint64_t key;
 
 static void
 turns(ucp_worker_h w, unsigned n)
@@ -92,7 +99,7 @@ come(ucp_worker_h w, int fd, struct fuzz_in *in, uint8_t how, const struct tcp_a
 	struct tcp_answer a;
 	struct tcp_hello h;
 
-	FUZZ_CHECK(tcp_hello_make(&h, &own, to) == 0);
+	FUZZ_CHECK(tcp_hello_make(&h, &own, to, 0) == 0);
 	if (how & HOW_CHANGED)
 		change(in, (how & HOW_SEALED) != 0 ? h.addr : (uint8_t *)&h, how & HOW_SEALED ? sizeof(h.addr) : sizeof(h));
 	if (how & HOW_SEALED)
@@ -101,9 +108,10 @@ come(ucp_worker_h w, int fd, struct fuzz_in *in, uint8_t how, const struct tcp_a
 	say(w, fd, &h, sizeof(h));
 	if (!hear(w, fd, &a, sizeof(a)) || tcp_answer_open(&a, &h, to) != 0)
 		return false;
-	tcp_confirm_make(&c, &a, to);
+	tcp_confirm_make(&c, &a, to, NULL);
 	if (how & HOW_LAST)
 		change(in, &c, sizeof(c));
+	memcpy(first, c.mac, sizeof(first));
 	say(w, fd, &c, sizeof(c));
 	return true;
 }
@@ -124,7 +132,10 @@ welcome(ucp_worker_h w, int fd, struct fuzz_in *in, uint8_t how)
 	if (how & HOW_CHANGED)
 		change(in, &a, sizeof(a));
 	say(w, fd, &a, sizeof(a));
-	return hear(w, fd, &c, sizeof(c)) && tcp_confirm_open(&c, &a, &own) == 0;
+	if (!hear(w, fd, &c, sizeof(c)) || tcp_confirm_open(&c, &a, &own, NULL) != 0)
+		return false;
+	memcpy(first, c.mac, sizeof(first));
+	return true;
 }
 
 /* -- behind the handshake -- */
@@ -153,22 +164,25 @@ say_bytes(ucp_worker_h w, int fd, struct fuzz_in *in)
 	say(w, fd, bytes, n);
 }
 
+/* What moves data, by this connection or another. */
 static void
-talk(ucp_worker_h w, int fd, struct fuzz_in *in)
+say_far(ucp_worker_h w, int fd, struct fuzz_in *in)
 {
-	for (unsigned i = 0; i < N_COMMANDS && fuzz_more(in); i++) {
-		uint8_t how = fuzz_u8(in);
+	uint8_t how = fuzz_u8(in), len = fuzz_u8(in), flow = fuzz_u8(in) % (2 * N_FURTHER);
+	struct {
+		struct tcp_frame f;
+		struct tcp_where at;
+		uint64_t len;
+		uint8_t data[256];
+	} far = {.f = {.kind = how % TCP_FRAME_N, .op = how >> 3 & 3, .flow = flow},
+		.at = {key, (uintptr_t)memory + fuzz_u8(in)}, .len = len};
+	uint32_t head = far.f.kind == TCP_PUT ? sizeof(far.at) : far.f.kind == TCP_GET ? sizeof(struct tcp_get) : 0;
 
-		if ((how & 7) == 0)
-			say_bytes(w, fd, in);
-		else if ((how & 7) == 1)
-			turns(w, how >> 3);
-		else
-			say_frame(w, fd, in, how);
-	}
+	far.f.len = head + (far.f.kind == TCP_GET ? 0 : len);
+	if (how & 0x20)
+		change(in, &far, 32);
+	say(w, fd, &far, tcp_frame_len(far.f.flow != 0 && head != 0 ? head : RTE_MIN(far.f.len, 256u)));
 }
-
-/* -- sockets -- */
 
 static struct sockaddr_in
 place(uint16_t port)
@@ -188,6 +202,67 @@ connect_to(const struct tcp_addr *to)
 	}
 	return fd;
 }
+
+static void
+reset(int fd)
+{
+	const struct linger at_once = {.l_onoff = 1};
+
+	if (fd < 0)
+		return;
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	close(fd);
+}
+
+/* Make a further connection, or end it, or say something by it. */
+static void
+say_further(ucp_worker_h w, struct fuzz_in *in)
+{
+	uint8_t how = fuzz_u8(in), i = how % N_FURTHER;
+	struct tcp_confirm c;
+	struct tcp_answer a;
+	struct tcp_hello h;
+
+	if (further[i] >= 0) {
+		if (how & 0x80) {
+			reset(further[i]);
+			further[i] = -1;
+		} else {
+			say_bytes(w, further[i], in);
+		}
+		return;
+	}
+	further[i] = connect_to(&its);
+	FUZZ_CHECK(tcp_hello_make(&h, &own, &its, i) == 0);
+	say(w, further[i], &h, sizeof(h));
+	if (!hear(w, further[i], &a, sizeof(a)))
+		return;
+	tcp_confirm_make(&c, &a, &its, first);
+	if (how & 0x40)
+		change(in, &c, sizeof(c));
+	say(w, further[i], &c, sizeof(c));
+}
+
+static void
+talk(ucp_worker_h w, int fd, struct fuzz_in *in)
+{
+	for (unsigned i = 0; i < N_COMMANDS && fuzz_more(in); i++) {
+		uint8_t how = fuzz_u8(in);
+
+		if ((how & 7) == 0)
+			say_bytes(w, fd, in);
+		else if ((how & 7) == 1)
+			turns(w, how >> 3);
+		else if ((how & 7) == 3)
+			say_further(w, in);
+		else if ((how & 7) == 4)
+			say_far(w, fd, in);
+		else
+			say_frame(w, fd, in, how);
+	}
+}
+
+/* -- sockets -- */
 
 /* @return its connection to us, or -1 */
 static int
@@ -214,22 +289,11 @@ have_it_come(ucp_worker_h w, ucp_ep_h *ep)
 	return fd;
 }
 
-static void
-reset(int fd)
-{
-	const struct linger at_once = {.l_onoff = 1};
-
-	if (fd < 0)
-		return;
-	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-	close(fd);
-}
-
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const char *const settings[][2] = {{"net_tcp.interfaces", "lo"}, {"net_tcp.family", "inet"},
-		{"worker.wait", "spin"}, {"worker.peer_check_ms", "1"}, {"net_tcp.chunks", "64"}};
+		{"worker.wait", "spin"}, {"worker.peer_check_ms", "1"}, {"net_tcp.chunks", "64"}, {"net_tcp.flows", "4"}};
 	const struct tcp_ip here = {4, {127, 0, 0, 1}};
 	struct sockaddr_in sa = place(0);
 	socklen_t len = sizeof(sa);
@@ -251,19 +315,27 @@ meet(ucp_worker_h w, struct fuzz_in *in, ucp_ep_h *ep)
 {
 	uint8_t how = fuzz_u8(in);
 	struct plx_addr addr;
-	struct tcp_addr to;
+	struct plx_dev_mem mem;
 	int fd;
 
 	plx_queue_addr(w->core->queues[0], &addr);
-	FUZZ_CHECK(tcp_addr_read(addr.bytes, addr.len, &to) == 0);
-	own.host = to.host;
-	fd = how & HOW_JOINS ? have_it_come(w, ep) : connect_to(&to);
+	FUZZ_CHECK(tcp_addr_read(addr.bytes, addr.len, &its) == 0);
+	own.host = its.host;
+	FUZZ_CHECK(plx_queue_mem_reg(w->core->queues[0], memory, sizeof(memory),
+		PLX_DEV_MEM_READ | PLX_DEV_MEM_WRITE, &mem) == 0);
+	key = mem.key;
+	for (unsigned i = 0; i < N_FURTHER; i++)
+		further[i] = -1;
+	fd = how & HOW_JOINS ? have_it_come(w, ep) : connect_to(&its);
 	if (fd >= 0 && how & HOW_RUBBISH)
 		say_rubbish(w, fd, in);
-	else if (fd >= 0 && (how & HOW_JOINS ? welcome(w, fd, in, how) : come(w, fd, in, how, &to)))
+	else if (fd >= 0 && (how & HOW_JOINS ? welcome(w, fd, in, how) : come(w, fd, in, how, &its)))
 		talk(w, fd, in);
 	reset(fd);
+	for (unsigned i = 0; i < N_FURTHER; i++)
+		reset(further[i]);
 	turns(w, 3);
+	plx_queue_mem_dereg(w->core->queues[0], &mem, true);
 }
 
 int
