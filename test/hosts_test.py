@@ -242,15 +242,15 @@ def status_of(client):
         return None
 
 
-def is_connected(out):
+def is_connected(out, said=b"connected to queue"):
     """It has said so; its place in the file stays as it is."""
-    return b"connected to queue" in os.pread(out.fileno(), 1 << 16, 0)
+    return said in os.pread(out.fileno(), 1 << 16, 0)
 
 
-def while_it_runs(net, build, fault, seconds, env=()):
-    pair = Pair(net, build, "tag_bw", "8", env=env, more=["-n", "10000000"])
+def while_it_runs(net, build, fault, seconds, env=(), tests="tag_bw", size="8", until_said=b"connected to queue"):
+    pair = Pair(net, build, tests, size, env=env, more=["-n", "10000000"])
     client, out = pair.begin()
-    if not until(lambda: is_connected(out)):
+    if not until(lambda: is_connected(out, until_said)):
         pair.close()
         u.kill_family(client)
         out.seek(0)
@@ -353,6 +353,21 @@ def few_descriptors_are_enough(net, build):
     return every_operation(net, build, server=few, client=few)
 
 
+def long_data_goes_by_several_connections(net, build):
+    return every_operation(net, build, env=["PLX_NET_TCP_FLOWS=3"], says=[CARRIED, "connection 3 to queue"])
+
+
+def few_descriptors_are_enough_for_few_connections(net, build):
+    few = ["prlimit", "--nofile=24"]
+    return every_operation(net, build, server=few, client=few, env=["PLX_NET_TCP_FLOWS=16"], says=["fewer than 16 connections"])
+
+
+def a_peer_that_is_killed_with_several_connections_is_an_error(net, build):
+    """While long data goes by all of them."""
+    return while_it_runs(net, build, lambda pair: u.kill_family(pair.server), 10, env=["PLX_NET_TCP_FLOWS=3"],
+                         tests="put", size="1m", until_said=b"connection 3 to queue")
+
+
 def an_ordinary_user_has_all_of_it(net, build):
     user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]
     return every_operation(net, build, server=user, client=user)
@@ -452,6 +467,8 @@ SCENES = [every_operation_goes_between_hosts, over_ipv6_alone_too, by_the_ports_
           a_peer_that_is_killed_is_an_error_at_once, a_host_that_vanishes_is_an_error_in_time,
           a_host_that_vanishes_is_an_error_for_who_only_waits_too, a_host_that_is_deleted_is_an_error_in_time,
           strangers_that_send_rubbish_do_no_harm, strangers_that_say_nothing_do_no_harm, few_descriptors_are_enough,
+          long_data_goes_by_several_connections, few_descriptors_are_enough_for_few_connections,
+          a_peer_that_is_killed_with_several_connections_is_an_error,
           an_ordinary_user_has_all_of_it,
           mpich_runs_over_three_hosts, mpich_runs_over_ipv6_with_eight_ranks,
           mpich_runs_with_a_host_that_uses_ipv6_alone, open_mpi_runs_over_three_hosts,
