@@ -144,6 +144,7 @@ void
 tcp_ask_event(struct tcp_further *x)
 {
 	int rc = !x->ask->said ? ask_greet(x) : !x->ask->confirmed ? ask_confirm(x) : ask_taken(x);
+
 	if (rc != 0 && rc != -EAGAIN)
 		ask_fail(x, rc);
 }

@@ -13,6 +13,7 @@
 #include "fuzz.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -190,14 +191,31 @@ place(uint16_t port)
 	return (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
 }
 
+/* The fuzzer's alarm interrupts a connect(), which goes on. @return 0 or the errno */
+static int
+connect_through(int fd, const struct sockaddr_in *sa)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLOUT};
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	if (connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) == 0)
+		return 0;
+	if (errno != EINTR)
+		return errno;
+	while (poll(&pfd, 1, -1) != 1)
+		;
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 ? err : errno;
+}
+
 static int
 connect_to(const struct tcp_addr *to)
 {
 	struct sockaddr_in sa = place(to->port);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = socket(AF_INET, SOCK_STREAM, 0), err = fd < 0 ? errno : connect_through(fd, &sa);
 
-	if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) != 0) {
-		fprintf(stderr, "port %u: %s\n", to->port, strerror(errno));
+	if (err != 0) {
+		fprintf(stderr, "port %u: %s\n", to->port, strerror(err));
 		FUZZ_CHECK(!"no connection to the worker");
 	}
 	return fd;
