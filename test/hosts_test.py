@@ -31,12 +31,14 @@ OMPI = ["--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self", "--mca
         "--mca", "oob_tcp_if_include", "eth0", "-x", "LD_LIBRARY_PATH", "-x", "PLX_LOG_LEVEL"]
 PROGRAMS = [("collective", 3), ("collective", 6), ("pingpong", 2), ("point", 3), ("rma", 6)]
 # The command that a launcher calls instead of ssh. Its arguments are options, a host, and a command for the shell of
-# that host. Like ssh, it takes no environment along.
+# that host. Like ssh, it takes no environment along. Each host has a folder for temporary files: daemons of Open MPI
+# write files of the same name there.
 AGENT = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1; shift
 case $host in *c) set -- "PLX_NET_TCP_FAMILY=${FAMILY_OF_C:-any}; export PLX_NET_TCP_FAMILY;" "$@" ;; esac
-exec ip netns exec "$host" env -i PATH="$PATH" HOME="$HOME" TMPDIR="$TMPDIR" PMIX_MCA_gds=hash sh -c "$*"
+mkdir -p "$TMPDIR/$host"
+exec ip netns exec "$host" env -i PATH="$PATH" HOME="$HOME" TMPDIR="$TMPDIR/$host" PMIX_MCA_gds=hash sh -c "$*"
 """
 
 
