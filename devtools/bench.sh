@@ -68,7 +68,7 @@ busy()
 		END { printf "%.1f\n", n }'
 }
 
-# What spoils figures, and is not said by them.
+# Warn of busy cores and of far ones: the figures do not tell.
 look_around()
 {
 	local allowed n ns

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explore_states.h"
 #include "plx_unit.h"
 
 /* -- what there is -- */
@@ -770,39 +771,19 @@ struct edge {
 	uint32_t from, to;
 };
 
-static struct state *all;
+static struct state *all; /* seen.all */
 static struct from {
 	uint32_t state;
 	uint8_t step, who;
 } *from;
-static uint32_t *places; /* of the hash table; 0: none, else 1 + index */
 static struct edge *edges; /* by steps that are no faults */
-static uint32_t n_all, n_edges;
+static struct explore_states seen = {.len = sizeof(struct state), .max = STATES_MAX};
+static uint32_t n_edges;
 
-static uint64_t
-hash_of(const struct state *s)
-{
-	const uint8_t *b = (const uint8_t *)s;
-	uint64_t h = 0;
-
-	for (size_t i = 0; i < sizeof(*s); i++)
-		h = (h ^ b[i]) * UINT64_C(0x100000001b3) + (h >> 29);
-	return h ^ h >> 32;
-}
-
-/* @return its number; it is a new one when that was n_all before */
 static uint32_t
 number_of(const struct state *s)
 {
-	uint32_t at = (uint32_t)(hash_of(s) % (2 * STATES_MAX));
-
-	for (; places[at] != 0; at = (at + 1) % (2 * STATES_MAX))
-		if (memcmp(&all[places[at] - 1], s, sizeof(*s)) == 0)
-			return places[at] - 1;
-	UNIT_TRUE_FATAL(n_all < STATES_MAX);
-	all[n_all] = *s;
-	places[at] = ++n_all;
-	return n_all - 1;
+	return explore_number(&seen, s);
 }
 
 static void
@@ -834,10 +815,10 @@ report(enum wrong w, uint32_t at, enum step s, unsigned who)
 static enum wrong
 make_all(void)
 {
-	for (uint32_t i = 0; i < n_all; i++) {
+	for (uint32_t i = 0; i < seen.n; i++) {
 		for (unsigned k = 0; k < 2 * STEPS; k++) {
 			struct state next = all[i];
-			uint32_t to, before = n_all;
+			uint32_t to, before = seen.n;
 
 			found = WRONG_NOTHING;
 			if (!take(&next, k / 2, k % 2))
@@ -873,22 +854,22 @@ has_ended(const struct state *s)
 static enum wrong
 look_ahead(void)
 {
-	uint32_t *begin = calloc(n_all + 1, sizeof(*begin)), *into = malloc((n_edges + 1) * sizeof(*into));
+	uint32_t *begin = calloc(seen.n + 1, sizeof(*begin)), *into = malloc((n_edges + 1) * sizeof(*into));
 	uint32_t *todo, n = 0;
-	bool *good = calloc(n_all, 1);
+	bool *good = calloc(seen.n, 1);
 	enum wrong w = WRONG_NOTHING;
 
-	todo = malloc(n_all * sizeof(*todo));
+	todo = malloc(seen.n * sizeof(*todo));
 	CU_ASSERT_FATAL(begin != NULL && into != NULL && todo != NULL && good != NULL);
 	for (uint32_t i = 0; i < n_edges; i++)
 		begin[edges[i].to]++;
-	for (uint32_t i = 0, sum = 0; i <= n_all; i++) {
-		sum += i < n_all ? begin[i] : 0;
+	for (uint32_t i = 0, sum = 0; i <= seen.n; i++) {
+		sum += i < seen.n ? begin[i] : 0;
 		begin[i] = sum;
 	}
 	for (uint32_t i = 0; i < n_edges; i++)
 		into[--begin[edges[i].to]] = edges[i].from;
-	for (uint32_t i = 0; i < n_all; i++) {
+	for (uint32_t i = 0; i < seen.n; i++) {
 		good[i] = has_ended(&all[i]);
 		if (good[i])
 			todo[n++] = i;
@@ -903,7 +884,7 @@ look_ahead(void)
 			todo[n++] = into[k];
 		}
 	}
-	for (uint32_t i = 0; i < n_all && w == WRONG_NOTHING; i++)
+	for (uint32_t i = 0; i < seen.n && w == WRONG_NOTHING; i++)
 		if (!good[i])
 			w = report(WRONG_FOR_EVER, i, STEPS, 0);
 	free(begin);
@@ -921,8 +902,8 @@ explore(const struct scenario *s, enum bug b)
 
 	scene = s;
 	bug = b;
-	n_all = n_edges = 0;
-	memset(places, 0, 2 * STATES_MAX * sizeof(*places));
+	seen.n = n_edges = 0;
+	memset(seen.places, 0, 2 * STATES_MAX * sizeof(*seen.places));
 	first.p[0].user = first.p[1].user = s->user;
 	number_of(&first);
 	w = make_all();
@@ -950,8 +931,8 @@ right_in_every_order(const char *name)
 		if (strcmp(scenes[i].name, name) != 0)
 			continue;
 		UNIT_EQ(explore(&scenes[i], BUG_NONE), WRONG_NOTHING);
-		UNIT_TRUE(n_all > 300);
-		printf("%u states ", n_all);
+		UNIT_TRUE(seen.n > 300);
+		printf("%u states ", seen.n);
 	}
 }
 
@@ -989,7 +970,7 @@ without_faults_both_end_connected(void)
 	unsigned n = 0;
 
 	UNIT_EQ(explore(&calm, BUG_NONE), WRONG_NOTHING);
-	for (uint32_t i = 0; i < n_all; i++) {
+	for (uint32_t i = 0; i < seen.n; i++) {
 		const struct state *s = &all[i];
 
 		UNIT_TRUE(s->p[0].asking <= ASK_UP && s->p[1].asking <= ASK_UP);
@@ -1059,9 +1040,10 @@ main(void)
 {
 	all = malloc(STATES_MAX * sizeof(*all));
 	from = malloc(STATES_MAX * sizeof(*from));
-	places = malloc(2 * STATES_MAX * sizeof(*places));
+	seen.all = (uint8_t *)all;
+	seen.places = malloc(2 * STATES_MAX * sizeof(*seen.places));
 	edges = malloc(EDGES_MAX * sizeof(*edges));
-	if (all == NULL || from == NULL || places == NULL || edges == NULL)
+	if (all == NULL || from == NULL || seen.places == NULL || edges == NULL)
 		return EXIT_FAILURE;
 	return unit_run(suites);
 }

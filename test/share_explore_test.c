@@ -21,6 +21,7 @@
 
 #include <rte_common.h>
 
+#include "explore_states.h"
 #include "plx_unit.h"
 
 #define PUTS   3
@@ -467,11 +468,11 @@ enum step { STEP_OWN, STEP_TARGET, STEP_DEATH, STEP_SWEEP, STEP_FAULT, STEPS = S
 #define STATES_MAX (1u << 21)
 #define EDGES_MAX  (1u << 22)
 
-static struct state *all;
-static uint32_t *places; /* of the hash table; 0: none, else 1 + index */
+static struct state *all; /* seen.all */
 static struct edge { uint32_t from, to; } *edges; /* by which the initiator goes on, whatever the target does */
 static struct from { uint32_t state, step; } *from; /* how each was met first */
-static uint32_t n_all, n_edges;
+static struct explore_states seen = {.len = sizeof(struct state), .max = STATES_MAX};
+static uint32_t n_edges;
 
 static bool
 take(struct state *s, unsigned step)
@@ -500,29 +501,10 @@ goes_on_by(const struct state *s, unsigned step)
 	return step == STEP_OWN || step == STEP_DEATH || (step == STEP_TARGET && s->t_at >= T_COPY);
 }
 
-static uint64_t
-hash_of(const struct state *s)
-{
-	const uint8_t *b = (const uint8_t *)s;
-	uint64_t h = 0;
-
-	for (size_t i = 0; i < sizeof(*s); i++)
-		h = (h ^ b[i]) * UINT64_C(0x100000001b3) + (h >> 29);
-	return h ^ h >> 32;
-}
-
 static uint32_t
 number_of(const struct state *s)
 {
-	uint32_t at = (uint32_t)(hash_of(s) % (2 * STATES_MAX));
-
-	for (; places[at] != 0; at = (at + 1) % (2 * STATES_MAX))
-		if (memcmp(&all[places[at] - 1], s, sizeof(*s)) == 0)
-			return places[at] - 1;
-	UNIT_TRUE_FATAL(n_all < STATES_MAX);
-	all[n_all] = *s;
-	places[at] = ++n_all;
-	return n_all - 1;
+	return explore_number(&seen, s);
 }
 
 static void
@@ -566,10 +548,10 @@ report(enum wrong w, uint32_t at, unsigned step)
 static enum wrong
 make_all(void)
 {
-	for (uint32_t i = 0; i < n_all; i++) {
+	for (uint32_t i = 0; i < seen.n; i++) {
 		for (unsigned k = 0; k < STEPS; k++) {
 			struct state next = all[i];
-			uint32_t to, before = n_all;
+			uint32_t to, before = seen.n;
 
 			found = RIGHT;
 			if (!take(&next, k))
@@ -592,11 +574,11 @@ make_all(void)
 static enum wrong
 look_ahead(void)
 {
-	bool *good = calloc(n_all, 1), again = true;
+	bool *good = calloc(seen.n, 1), again = true;
 	uint32_t i = 0;
 
 	UNIT_TRUE_FATAL(good != NULL);
-	for (; i < n_all; i++)
+	for (; i < seen.n; i++)
 		good[i] = all[i].at == END;
 	while (again) {
 		again = false;
@@ -605,10 +587,10 @@ look_ahead(void)
 				again = good[edges[k].from] = true;
 		}
 	}
-	for (i = 0; i < n_all && good[i]; i++)
+	for (i = 0; i < seen.n && good[i]; i++)
 		;
 	free(good);
-	return i == n_all ? RIGHT : report(FOR_EVER, i, STEPS);
+	return i == seen.n ? RIGHT : report(FOR_EVER, i, STEPS);
 }
 
 static enum wrong
@@ -620,8 +602,8 @@ explore(enum bug b, unsigned faults, unsigned n_faults)
 	bug = b;
 	scene.faults = faults;
 	scene.n_faults = n_faults;
-	n_all = n_edges = 0;
-	memset(places, 0, 2 * STATES_MAX * sizeof(*places));
+	seen.n = n_edges = 0;
+	memset(seen.places, 0, 2 * STATES_MAX * sizeof(*seen.places));
 	number_of(&first);
 	w = make_all();
 	return w != RIGHT ? w : look_ahead();
@@ -635,7 +617,7 @@ without_faults_all_puts_are_over_well(void)
 	unsigned n = 0;
 
 	UNIT_EQ(explore(BUG_NONE, F_NONE, 0), RIGHT);
-	for (uint32_t i = 0; i < n_all; i++) {
+	for (uint32_t i = 0; i < seen.n; i++) {
 		if (all[i].at != END)
 			continue;
 		n++;
@@ -643,15 +625,15 @@ without_faults_all_puts_are_over_well(void)
 			UNIT_EQ(all[i].told[k], WELL);
 	}
 	UNIT_TRUE(n != 0);
-	printf("%u states ", n_all);
+	printf("%u states ", seen.n);
 }
 
 static void
 with_any_two_faults_nothing_is_lost_late_or_torn(void)
 {
 	UNIT_EQ(explore(BUG_NONE, F_ALL, 2), RIGHT);
-	UNIT_TRUE(n_all > 10000);
-	printf("%u states ", n_all);
+	UNIT_TRUE(seen.n > 10000);
+	printf("%u states ", seen.n);
 }
 
 /* A target that takes a part of each put, or of none, is both. */
@@ -661,7 +643,7 @@ each_way_to_end_is_reached(void)
 	unsigned helped = 0, alone = 0, failed = 0, badly = 0;
 
 	UNIT_EQ(explore(BUG_NONE, F_ALL, 1), RIGHT);
-	for (uint32_t i = 0; i < n_all; i++) {
+	for (uint32_t i = 0; i < seen.n; i++) {
 		const struct state *s = &all[i];
 
 		helped += s->at == IDLE && s->done != 0;
@@ -721,10 +703,11 @@ int
 main(void)
 {
 	all = malloc(STATES_MAX * sizeof(*all));
-	places = malloc(2 * STATES_MAX * sizeof(*places));
+	seen.all = (uint8_t *)all;
+	seen.places = malloc(2 * STATES_MAX * sizeof(*seen.places));
 	edges = malloc(EDGES_MAX * sizeof(*edges));
 	from = malloc(STATES_MAX * sizeof(*from));
-	if (all == NULL || places == NULL || edges == NULL || from == NULL)
+	if (all == NULL || seen.places == NULL || edges == NULL || from == NULL)
 		return EXIT_FAILURE;
 	return unit_run(suites);
 }

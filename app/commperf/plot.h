@@ -43,7 +43,7 @@ void plot_add_rows(struct plot *p, const struct perf_rows *rows);
 unsigned plot_charts(const struct plot *p, unsigned *firsts);
 struct plot_frame plot_bounds(const struct plot *p, const char *chart);
 /* The position of a value on its axis, from 0 to 1. */
-/* Of a linear axis: the first of 1, 2 or 5 times a power of ten of which at most so many go into the range. */
+/* The distance of marks on a linear axis: 1, 2 or 5 times a power of ten, and no more than so many marks. */
 double plot_step(double range, unsigned most);
 double plot_x(const struct plot_frame *f, double v);
 double plot_y(const struct plot_frame *f, double v);

@@ -18,7 +18,7 @@
 
 /* -- sending -- */
 
-/* What stands in the first connection for data that goes by f. @return whether there was room for both */
+/* Write the frame of data that goes by f into the first connection. @return whether both have room */
 static bool
 away_head(struct tcp_peer *p, struct tcp_flow *f, const struct tcp_frame *head, const struct tcp_where *to)
 {

@@ -15,4 +15,7 @@ extern CU_TestInfo tcp_park_tests[]; /* connections that are closed while they a
 extern CU_TestInfo tcp_udp_tests[];  /* datagrams */
 extern CU_TestInfo tcp_idle_tests[]; /* many idle connections */
 
+/** All queues take turns until a peer is dead. */
+void tcp_wait_dead(const struct plx_peer *peer);
+
 #endif

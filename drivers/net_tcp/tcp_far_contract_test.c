@@ -79,8 +79,8 @@ wait_over(const int *over)
 	return *over;
 }
 
-static void
-wait_dead(const struct plx_peer *peer)
+void
+tcp_wait_dead(const struct plx_peer *peer)
 {
 	for (uint64_t since = now_ns(); peer->state != PLX_PEER_DEAD;) {
 		others_turn(NULL);
@@ -214,7 +214,7 @@ refused(uint64_t key, uint8_t right)
 	op.key = (key != 0 ? key : mem.key);
 	UNIT_EQ(plx_peer_rma(&op), -EINPROGRESS);
 	UNIT_EQ(wait_over(&over), -ECONNRESET);
-	wait_dead(to_a);
+	tcp_wait_dead(to_a);
 	UNIT_EQ(to_a->err, -EPROTO);
 	UNIT_TRUE(is_untouched(there, sizeof(there)));
 	CU_ASSERT(unit_is_filled(here, sizeof(here), 7));
@@ -334,7 +334,7 @@ nothing_is_written_behind_its_end(bool put)
 	wait_middle(put ? to_a : to_b);
 	shutdown(tcp_peer(put ? to_b : to_a)->flow.fd, SHUT_RDWR);
 	UNIT_TRUE(wait_over(&over) < 0);
-	wait_dead(put ? to_a : to_b);
+	tcp_wait_dead(put ? to_a : to_b);
 	UNIT_EQ(at[0], 0x77);
 	memset(at, 0x55, LONG);
 	for (unsigned i = 0; i < 100; i++)
@@ -388,7 +388,7 @@ malformed_frames_end_the_connection(void)
 	for (unsigned i = 0; i < RTE_DIM(bad); i++) {
 		open_two();
 		say(&bad[i], sizeof(bad[i]));
-		wait_dead(to_a);
+		tcp_wait_dead(to_a);
 		UNIT_EQ(to_a->err, -EPROTO);
 		UNIT_TRUE(is_untouched(there, sizeof(there)));
 		close_two();

@@ -89,7 +89,7 @@ wait_all(unsigned n)
 	}
 }
 
-/* Long data moves, and then there are so many further connections from q to its peer. */
+/* Move long data, and wait until there are so many further connections from q to its peer. */
 static void
 grow(const struct plx_queue *q, bool put, unsigned n)
 {
@@ -383,15 +383,6 @@ data_may_come_byte_by_byte_and_before_its_frame(void)
 
 /* -- the end -- */
 
-static void
-wait_dead(const struct plx_peer *peer)
-{
-	for (uint64_t since = now_ns(); peer->state != PLX_PEER_DEAD;) {
-		others_turn(NULL);
-		CU_ASSERT_FATAL(patient(since));
-	}
-}
-
 /* In the middle of a write or a read, one socket ends: a further one, or the first. */
 static void
 ends_in_the_middle(bool put, bool first)
@@ -412,8 +403,8 @@ ends_in_the_middle(bool put, bool first)
 	}
 	fd = first ? tcp_peer(from)->flow.fd : tcp_peer(from)->more->to[0].flow.fd;
 	shutdown(fd, SHUT_RDWR);
-	wait_dead(from);
-	wait_dead(to);
+	tcp_wait_dead(from);
+	tcp_wait_dead(to);
 	wait_all(N_OPS);
 	for (unsigned i = 0; i < N_OPS; i++)
 		UNIT_TRUE(over[i] <= 0); /* once */
@@ -444,7 +435,7 @@ death_by(const struct said_put *put, size_t len)
 	grow(a, true, 2);
 	memset(there, 0x55, LONG);
 	say(put, len);
-	wait_dead(to_a);
+	tcp_wait_dead(to_a);
 	err = to_a->err;
 	for (unsigned i = 0; i < LONG; i++)
 		CU_ASSERT_FATAL(there[i] == 0x55);

@@ -220,7 +220,7 @@ struct tcp_more {
 	uint8_t n_up;	/* those to it that take data */
 	uint8_t next;	/* where to begin to look for one */
 	uint32_t n_rest; /* bytes in rest */
-	uint8_t *rest;	/* TCP_RX_LEN: of the first, what waits for such data; NULL: none can come */
+	uint8_t *rest;	/* TCP_RX_LEN bytes of the first connection that wait for such data; NULL: none can come */
 	uint64_t again_ms; /* not before are some made */
 	struct tcp_further to[TCP_FLOWS_MAX - 1], from[TCP_FLOWS_MAX - 1]; /* by who made them */
 };
@@ -657,7 +657,10 @@ void tcp_mem_dereg(struct plx_queue *q, struct plx_dev_mem *mem, bool revoke);
 struct tcp_op *tcp_op_new(struct tcp_peer *p, const struct plx_rma_op *op);
 /** It is to be reported. */
 void tcp_op_over(struct tcp_queue *tq, struct tcp_op *o, int err);
-/** The peer has done n of our writes. @param is_long set if one was longer than a message. @return whether there were so many */
+/**
+ * Count n of our writes as done by the peer.
+ * @param is_long set if one was longer than a message. @return whether there were so many
+ */
 bool tcp_op_acked(struct tcp_peer *p, uint64_t n, bool *is_long);
 /** @return the first of our reads that the peer has not answered, or NULL */
 struct tcp_op *tcp_op_asked(const struct tcp_peer *p);

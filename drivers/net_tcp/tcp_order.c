@@ -31,7 +31,7 @@ read_more(struct tcp_queue *tq, struct tcp_peer *p)
 	return n;
 }
 
-/* What is in the buffer is kept apart. */
+/* Keep the rest of the buffer apart. */
 static void
 rest_keep(struct tcp_queue *tq, struct tcp_peer *p)
 {
