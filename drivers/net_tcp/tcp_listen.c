@@ -62,7 +62,7 @@ listen_open(struct tcp_queue *tq)
 	tcp_if_advertise(&tq->ifs, &tq->addr);
 	if (tq->addr.n_bytes == 0)
 		PLX_LOG(WARNING, tcp, "nobody can connect to this worker: this host has no address that net_tcp.interfaces "
-			"(%.64s) and net_tcp.family allow", tq->if_text);
+			"(%.64s) and net_tcp.family allow", tq->if_text[0] != '\0' ? tq->if_text : "all");
 	tq->listener = fd; /* before its first event */
 	rc = tcp_sock_watch(tq, fd, EPOLLIN, tq, TCP_WATCH_LISTENER);
 	if (rc != 0) {
