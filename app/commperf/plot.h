@@ -42,9 +42,9 @@ void plot_add_rows(struct plot *p, const struct perf_rows *rows);
 /* The first curve of each chart. @return their number; firsts has room for PLOT_MAX */
 unsigned plot_charts(const struct plot *p, unsigned *firsts);
 struct plot_frame plot_bounds(const struct plot *p, const char *chart);
-/* The position of a value on its axis, from 0 to 1. */
-/* The distance of marks on a linear axis: 1, 2 or 5 times a power of ten, and no more than so many marks. */
+/* The distance between marks of a linear axis: 1, 2 or 5 times a power of ten. The axis has at most this many steps. */
 double plot_step(double range, unsigned most);
+/* The position of a value on its axis, from 0 to 1. */
 double plot_x(const struct plot_frame *f, double v);
 double plot_y(const struct plot_frame *f, double v);
 

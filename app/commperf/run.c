@@ -184,7 +184,7 @@ perf_ns(const struct perf_side *s, uint64_t ticks)
 	return (double)ticks * 1e9 / s->tsc_hz;
 }
 
-/* @return 0, or what is said of the other side: it has exited, or its host is gone */
+/* @return 0; or -1, once it has reported that the other side has exited or its host is gone */
 static int
 side_peer_gone(struct perf_side *s)
 {

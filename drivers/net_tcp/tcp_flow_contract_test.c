@@ -89,7 +89,7 @@ wait_all(unsigned n)
 	}
 }
 
-/* Move long data, and wait until there are so many further connections from q to its peer. */
+/* Move long data until q has this number of further connections to its peer. */
 static void
 grow(const struct plx_queue *q, bool put, unsigned n)
 {

@@ -324,8 +324,8 @@ struct plx_queue {
 	struct plx_dev *dev;
 	const struct plx_conf *conf; /* during queue_open */
 	uint32_t caps;		     /* enum plx_dev_cap, the most a peer can have */
-	uint32_t eager_max;	     /* up to so many bytes it costs less to copy than to ask first; 0: it does
-				      * not say. Writer: queue_open */
+	uint32_t eager_max;	     /* longest message for which two copies cost less than a question and
+				      * its answer, bytes; 0: unknown. Writer: queue_open */
 	void *shared;	     /* PLX_DEV_SHARED: zeroed memory that peers access by peer_shared() */
 	size_t shared_len;
 	struct plx_dev_tag_caps tag_caps;

@@ -387,7 +387,10 @@ bool plx_rma_is_late(const struct plx_rma *r, const struct plx_rma_do *d);
  */
 int plx_rma_later(struct plx_rma *r, const struct plx_rma_do *d);
 
-/** @return whether it is a put that both sides copy: it needs a request. Thread: owner. */
+/**
+ * Decide whether both sides copy a put, which then needs a request. Each call counts while the target is passed over
+ * because it has not helped. Thread: owner.
+ */
 bool plx_rma_is_shared(const struct plx_rma *r, const struct plx_rma_do *d);
 
 /** @return whether so many wait that the caller has to call plx_rma_run_late(). Thread: owner. */
