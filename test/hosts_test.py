@@ -327,7 +327,7 @@ def beside_strangers(net, build, n, what):
     server = ["env", "PLX_NET_TCP_PORTS=21000-21000"]
     pair = Pair(net, build, TESTS, "8,20k,1m", server=server, more=["-n", "300", "--verify"])
     client, out = pair.begin()
-    stranger = None
+    stranger, said = None, "found nobody"
     if until(lambda: 21000 in ports_of(net, "a")):
         stranger = u.start(net.at("c", sys.executable, "-c", STRANGER, 21000, n, what), stdin=subprocess.PIPE,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -336,11 +336,11 @@ def beside_strangers(net, build, n, what):
     pair.close()
     if stranger is not None:
         u.kill_family(stranger)
-        stranger.wait()
+        said += stranger.communicate()[0]
     out.seek(0)
-    if stranger is None or said != "ready\n":
-        return f"the stranger: {said if stranger is not None else 'found nobody'}"
-    return "" if status == 0 else f"status {status}\n{out.read()}"
+    if status == 0 and said == "ready\n":
+        return ""
+    return f"the client has status {status}:\n{out.read()}\nthe strangers: {said}"
 
 
 def strangers_that_send_rubbish_do_no_harm(net, build):
