@@ -47,9 +47,9 @@ struct plx_dt {
 	/* the operation is complete; application's side; frees itself. @return the final status */
 	int (*finish)(struct plx_dt *dt, int status);
 	uint8_t mem_type; /* ucs_memory_type_t of a contiguous buffer that is not the host's; 0: any other */
-	/* @return where the host's memory has the byte at offset; len: bytes there that follow each other.
-	 * NULL: it is not in pieces of memory */
-	void *(*at)(struct plx_dt *dt, uint64_t offset, uint64_t *len);
+	/* Find len bytes, 1 or more, from offset on in the host's memory: in pieces of one byte or more each, as many
+	 * as there are and no more than max. @return how many. NULL: it is not in pieces of memory */
+	unsigned (*pieces)(struct plx_dt *dt, uint64_t offset, uint64_t len, struct plx_wire_piece *out, unsigned max);
 };
 
 #define PLX_CONN_NONE UINT32_MAX /* no handle's: control messages, receives */

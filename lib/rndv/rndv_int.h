@@ -166,7 +166,7 @@ unsigned rndv_where_step(struct plx_rndv *r, struct plx_req *req, struct rndv_ba
 static inline bool
 rndv_is_memory(const struct plx_req *req, const struct plx_peer *peer)
 {
-	return plx_req_in_place(req, peer) || req->dt->at != NULL;
+	return plx_req_in_place(req, peer) || req->dt->pieces != NULL;
 }
 
 /* rndv_put.c: the sender writes by the device */

@@ -64,9 +64,9 @@ rndv_list_take(struct plx_rndv *r, struct plx_req *req, const uint8_t *data, uin
 	return 0;
 }
 
-/* @return where the peer has the byte at offset of the message; len: bytes there */
+/* Make the piece with the byte at offset of the message the present one. @return bytes before it in that piece */
 static uint64_t
-list_at(struct plx_rndv_list *l, uint64_t offset, uint64_t *len)
+list_seek(struct plx_rndv_list *l, uint64_t offset)
 {
 	offset -= l->start;
 	if (offset < l->at) {
@@ -75,17 +75,44 @@ list_at(struct plx_rndv_list *l, uint64_t offset, uint64_t *len)
 	}
 	while (offset - l->at >= l->p[l->i].len)
 		l->at += l->p[l->i++].len;
-	*len = l->p[l->i].len - (offset - l->at);
-	return l->p[l->i].addr + (offset - l->at);
+	return offset - l->at;
 }
 
-static void *
-own_at(const struct plx_req *req, uint64_t offset, uint64_t *len)
+/* @return how many of our pieces have the len bytes from offset on, or the first of them */
+static unsigned
+own_pieces(const struct plx_req *req, uint64_t offset, uint64_t len, struct plx_wire_piece *p, unsigned max)
 {
-	if (req->dt != NULL && req->dt->at != NULL)
-		return req->dt->at(req->dt, offset, len);
-	*len = UINT64_MAX;
-	return (char *)req->buf + offset;
+	if (req->dt != NULL && req->dt->pieces != NULL)
+		return req->dt->pieces(req->dt, offset, len, p, max);
+	*p = (struct plx_wire_piece){(uintptr_t)req->buf + offset, len};
+	return 1;
+}
+
+/* Pair our n pieces, from offset of the message on, with those of the peer. @return how many pairs */
+static unsigned
+list_pair(struct plx_rndv_list *l, uint64_t offset, const struct plx_wire_piece *own, unsigned n,
+	struct plx_rma_piece pairs[LIST_BURST])
+{
+	uint64_t skip = list_seek(l, offset), done = 0;
+	const struct plx_wire_piece *there = &l->p[l->i], *end = own + n;
+	unsigned k;
+
+	for (k = 0; k < LIST_BURST && own < end; k++) {
+		uint64_t len = RTE_MIN(own->len - done, there->len - skip);
+
+		pairs[k] = (struct plx_rma_piece){(void *)(uintptr_t)(own->addr + done), there->addr + skip, len, 0};
+		done += len;
+		skip += len;
+		if (done == own->len) {
+			own++;
+			done = 0;
+		}
+		if (skip == there->len) {
+			there++;
+			skip = 0;
+		}
+	}
+	return k;
 }
 
 /* Move all of them, or none is known to be. */
@@ -109,25 +136,21 @@ int
 rndv_list_copy(struct plx_peer *peer, struct plx_req *req, struct plx_rndv_list *list, bool put, uint64_t offset,
 	uint64_t len)
 {
-	struct plx_rma_piece p[LIST_BURST];
+	struct plx_wire_piece own[LIST_BURST];
+	struct plx_rma_piece pairs[LIST_BURST];
 	uint8_t mem_type = plx_req_mem_type(req);
 	int rc = 0;
 
 	while (len > 0 && rc == 0) {
-		unsigned n;
+		unsigned n = own_pieces(req, offset, len, own, LIST_BURST);
 
-		for (n = 0; n < LIST_BURST && len > 0; n++) {
-			uint64_t there, here;
-
-			p[n].remote = list_at(list, offset, &there);
-			p[n].local = own_at(req, offset, &here);
-			here = RTE_MIN(here, there);
-			p[n].len = RTE_MIN(len, here);
-			p[n].mem_type = mem_type;
-			offset += p[n].len;
-			len -= p[n].len;
+		n = list_pair(list, offset, own, n, pairs);
+		for (unsigned i = 0; i < n; i++) {
+			pairs[i].mem_type = mem_type;
+			offset += pairs[i].len;
+			len -= pairs[i].len;
 		}
-		rc = list_burst(peer, put, p, n);
+		rc = list_burst(peer, put, pairs, n);
 	}
 	return rc;
 }
@@ -136,15 +159,11 @@ unsigned
 rndv_list_fill(const struct plx_req *req, const struct plx_ep *ep, size_t hdr_len, uint64_t *offset, uint64_t end,
 	struct plx_wire_piece *p)
 {
-	unsigned max = RTE_MIN((ep->peer->mtu - hdr_len) / sizeof(*p), PLX_RNDV_LIST_MAX), n;
+	unsigned max = RTE_MIN((ep->peer->mtu - hdr_len) / sizeof(*p), PLX_RNDV_LIST_MAX);
+	unsigned n = *offset < end && max > 0 ? own_pieces(req, *offset, end - *offset, p, max) : 0;
 
-	for (n = 0; n < max && *offset < end; n++) {
-		uint64_t len;
-
-		p[n].addr = (uintptr_t)own_at(req, *offset, &len);
-		p[n].len = RTE_MIN(len, end - *offset);
-		*offset += p[n].len;
-	}
+	for (unsigned i = 0; i < n; i++)
+		*offset += p[i].len;
 	return n;
 }
 

@@ -75,7 +75,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	atomic_store_explicit(&c->next, (uint64_t)v->gen << 32, memory_order_release);
 	h = (struct plx_wire_help){.sreq = v->rts.sreq, .rreq = v->id, .addr = (uintptr_t)req->buf,
 		.len = v->copy, .slot = v->slot, .gen = v->gen, .chunk = chunk};
-	if (req->dt != NULL && req->dt->at != NULL) {
+	if (req->dt != NULL && req->dt->pieces != NULL) {
 		h.addr = 0;
 		rc = rndv_list_help(v, req, &h);
 	} else {

@@ -284,25 +284,33 @@ struct chain {
 
 static uint8_t chain_mem[2][LEN / SEG * (SEG + GAP) + SEG + GAP];
 
-static void *
-chain_at(struct plx_dt *dt, uint64_t offset, uint64_t *len)
+static unsigned
+chain_pieces(struct plx_dt *dt, uint64_t offset, uint64_t len, struct plx_wire_piece *out, unsigned max)
 {
 	const struct chain *c = (const struct chain *)dt;
+	unsigned n;
 
-	*len = SEG - offset % SEG;
-	return c->mem + offset / SEG * (SEG + GAP) + offset % SEG;
+	for (n = 0; n < max && len > 0; n++) {
+		uint64_t at = offset % SEG, here = len < SEG - at ? len : SEG - at;
+
+		out[n] = (struct plx_wire_piece){(uintptr_t)(c->mem + offset / SEG * (SEG + GAP) + at), here};
+		offset += here;
+		len -= here;
+	}
+	return n;
 }
 
 static void
 chain_copy(struct chain *c, uint64_t offset, uint8_t *other, uint64_t len, bool in)
 {
-	uint64_t n, i;
+	struct plx_wire_piece p;
 
-	for (i = 0; i < len; i += n) {
-		uint8_t *at = chain_at(&c->dt, offset + i, &n);
+	for (uint64_t i = 0; i < len; i += p.len) {
+		uint8_t *at;
 
-		n = n < len - i ? n : len - i;
-		memcpy(in ? at : other + i, in ? other + i : at, n);
+		(void)chain_pieces(&c->dt, offset + i, len - i, &p, 1);
+		at = (uint8_t *)(uintptr_t)p.addr;
+		memcpy(in ? at : other + i, in ? other + i : at, p.len);
 	}
 	c->n += len;
 }
@@ -324,7 +332,7 @@ chain_of(unsigned i)
 {
 	static struct chain c[2];
 
-	c[i] = (struct chain){.dt = {chain_pack, chain_unpack, typed_finish, 0, chain_at}, .mem = chain_mem[i]};
+	c[i] = (struct chain){.dt = {chain_pack, chain_unpack, typed_finish, 0, chain_pieces}, .mem = chain_mem[i]};
 	return &c[i];
 }
 

@@ -68,7 +68,7 @@ plx_rndv_on_where(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_p
 {
 	struct plx_req *req = plx_req_id_find(&r->ids, h->sreq);
 
-	if (req == NULL || req->dt == NULL || req->dt->at == NULL || h->len == 0) {
+	if (req == NULL || req->dt == NULL || req->dt->pieces == NULL || h->len == 0) {
 		plx_rndv_on_pull(r, ep, h); /* it sends the data, or finds what is wrong */
 		return;
 	}

@@ -102,14 +102,22 @@ iov_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len)
 	iov_walk((struct dt_iov *)dt, offset, (uint8_t *)(uintptr_t)from, len, false);
 }
 
-static void *
-iov_at(struct plx_dt *dt, uint64_t offset, uint64_t *len)
+static unsigned
+iov_pieces(struct plx_dt *dt, uint64_t offset, uint64_t len, struct plx_wire_piece *out, unsigned max)
 {
 	struct dt_iov *d = (struct dt_iov *)dt;
-	uint64_t skip = iov_seek(d, offset);
+	uint64_t skip = iov_seek(d, offset), here;
+	const ucp_dt_iov_t *v = &d->v[d->i];
+	unsigned n = 0;
 
-	*len = d->v[d->i].length - skip;
-	return (char *)d->v[d->i].buffer + skip;
+	for (; n < max && len > 0; v++, skip = 0) {
+		here = RTE_MIN(len, v->length - skip);
+		if (here == 0)
+			continue;
+		out[n++] = (struct plx_wire_piece){(uintptr_t)v->buffer + skip, here};
+		len -= here;
+	}
+	return n;
 }
 
 static int
@@ -135,7 +143,7 @@ iov_open(const ucp_dt_iov_t *v, size_t n, struct ucp_buf *buf)
 	d = malloc(sizeof(*d));
 	if (d == NULL)
 		return UCS_ERR_NO_MEMORY;
-	*d = (struct dt_iov){.dt = {iov_pack, iov_unpack, dt_free, 0, iov_at}, .v = v, .n = n};
+	*d = (struct dt_iov){.dt = {iov_pack, iov_unpack, dt_free, 0, iov_pieces}, .v = v, .n = n};
 	buf->dt = &d->dt;
 	return UCS_OK;
 }
