@@ -506,6 +506,28 @@ a_bad_list_is_not_read(void)
 	}
 }
 
+/* Behind an announcement. It is as if none had come: the sender is asked. */
+static void
+a_bad_list_is_not_announced(void)
+{
+	const struct plx_wire_rts rts = {.tag = 6, .len = BIG, .addr = 0, .sreq = {9, 9}};
+
+	for (unsigned i = 0; i < sizeof(bad_pieces) / sizeof(bad_pieces[0]); i++) {
+		struct plx_req *recv = plx_req_get(&victim->reqs);
+		struct plx_wire_id rreq;
+
+		plx_worker_tag_recv(victim, big_in, BIG, 6, EXACT, recv);
+		say(PLX_WIRE_RTS, &rts, sizeof(rts), (const uint8_t *)bad_pieces[i].p,
+			bad_pieces[i].n * sizeof(struct plx_wire_piece));
+		UNIT_TRUE(plx_rndv_rx(recv)->list == NULL);
+		UNIT_EQ(plx_rndv_rx(recv)->on_run, false);
+		rreq = plx_rndv_rx(recv)->id;
+		UNIT_TRUE(rreq.index != 0); /* WHERE has named it */
+		SAY(PLX_WIRE_CANCEL, ((struct plx_wire_cancel){.rreq = rreq}));
+		end_with(recv, -ECONNRESET);
+	}
+}
+
 static void
 help_outside_its_bounds_is_counted(void)
 {
@@ -1409,6 +1431,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(help_with_bad_pieces_is_counted),
 	UNIT_TEST(lists_that_were_not_asked_for_are_counted),
 	UNIT_TEST(a_bad_list_is_not_read),
+	UNIT_TEST(a_bad_list_is_not_announced),
 	UNIT_TEST(pulls_outside_the_message_are_counted),
 	UNIT_TEST(data_that_was_not_asked_for_is_counted),
 	UNIT_TEST(reads_of_memory_that_is_not_there_fail_the_receive),

@@ -63,25 +63,35 @@ shm_peer_view(struct plx_peer *peer, uint64_t addr, uint64_t *len, struct plx_ma
 }
 
 /* Copy to or from memory that is mapped here. @return whether it is, and was copied */
-static bool
-copy_mapped(struct plx_peer *peer, bool put, const struct plx_rma_piece *piece)
+static inline bool
+copy_piece(struct plx_windows *w, bool put, const struct plx_rma_piece *piece)
 {
-	struct shm_peer *p = shm_peer(peer);
 	char *local = piece->local;
 
-	if (!has_windows(p))
-		return false;
 	for (uint64_t done = 0, n; done < piece->len; done += n) {
 		void *there;
 
 		n = piece->len - done;
-		there = plx_windows_find(p->windows, piece->remote + done, &n);
+		there = plx_windows_find(w, piece->remote + done, &n);
 		if (there == NULL)
 			return false;
 		plx_copy(put ? there : local + done, put ? local + done : there, n);
 	}
-	PLX_STAT_INC(peer->q->stat.rma_mapped);
 	return true;
+}
+
+/* @return how many of the pieces are mapped here, and were copied: the first ones */
+static unsigned
+copy_mapped(struct plx_peer *peer, bool put, const struct plx_rma_piece *pieces, unsigned n)
+{
+	struct shm_peer *p = shm_peer(peer);
+	unsigned i = 0;
+
+	if (has_windows(p))
+		while (i < n && copy_piece(p->windows, put, &pieces[i]))
+			i++;
+	PLX_STAT_ADD(peer->q->stat.rma_mapped, i);
+	return i;
 }
 
 static int
@@ -114,7 +124,7 @@ shm_rma(const struct plx_rma_op *op)
 
 	if (p->gone)
 		return -ECONNRESET;
-	if ((op->peer->caps & PLX_DEV_GET) && copy_mapped(op->peer, op->put, &piece)) {
+	if ((op->peer->caps & PLX_DEV_GET) && copy_mapped(op->peer, op->put, &piece, 1) == 1) {
 		rc = 0;
 	} else if (op->peer->caps & PLX_DEV_GET) {
 		/* Also to ourselves: only the address claims that, and a bad one is an error. */
@@ -175,16 +185,17 @@ shm_rma_burst(struct plx_peer *peer, bool put, const struct plx_rma_piece *piece
 {
 	struct shm_peer *p = shm_peer(peer);
 	struct plx_queue *q = peer->q;
-	unsigned i, done = 0;
+	uint64_t bytes = 0;
+	unsigned done;
 
 	if (p->gone || (peer->caps & PLX_DEV_GET) == 0)
 		return 0;
-	while (done < n && copy_mapped(peer, put, &pieces[done]))
-		done++;
+	done = copy_mapped(peer, put, pieces, n);
 	if (done < n && p->pid != 0)
 		done += cma_burst(p->pid, put, pieces + done, n - done);
-	for (i = 0; i < done; i++)
-		PLX_STAT_ADD(q->stat.rma_bytes, pieces[i].len);
+	for (unsigned i = 0; i < done; i++)
+		bytes += pieces[i].len;
+	PLX_STAT_ADD(q->stat.rma_bytes, bytes);
 	PLX_STAT_ADD(q->stat.rma_ops, done);
 	return done;
 }

@@ -100,6 +100,12 @@ struct plx_rndv_list {
 	struct plx_wire_piece p[PLX_RNDV_LIST_MAX];
 };
 
+/** What an announcement has behind its header: a plx_wire_piece each. Not checked. */
+struct plx_rndv_pieces {
+	const uint8_t *data;
+	uint32_t len; /* bytes */
+};
+
 #define PLX_RNDV_LOANS_MAX 1024u /* messages of a worker that are loaned at once */
 #define PLX_LOAN_PIECES	   8u	 /* of a message, in pages that do not follow each other here: more are copied */
 
@@ -269,9 +275,10 @@ uint32_t plx_rndv_epoch(const struct plx_ep *ep);
  * A receive has matched an announced message: move the data and complete req.
  * @param rts copied
  * @param len of the message, bytes; more than req->len is truncation
+ * @param where the sender's pieces of memory, copied; NULL: it has not named them
  */
 void plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t len,
-	struct plx_req *req);
+	const struct plx_rndv_pieces *where, struct plx_req *req);
 
 /**
  * As plx_rndv_recv() for len bytes of the message from base on; req has room for them.

@@ -421,7 +421,7 @@ rts_send(struct plx_pend *p)
 	struct plx_tx tx = {.peer = plx_ep_send(req)->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_RTS};
 
-	return plx_rndv_announced(req, plx_peer_tx(&tx));
+	return plx_rndv_announced(req, likely(h.addr != 0) ? plx_peer_tx(&tx) : rndv_list_announce(req, &tx));
 }
 
 static int
@@ -629,26 +629,11 @@ rndv_begin_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 	return 1;
 }
 
-void
-plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t len,
-	struct plx_req *req)
-{
-	PLX_STAT_INC(r->stat.recvs);
-	if (len > req->len || len == 0) {
-		plx_rndv_ack(ep, rts->sreq, 0);
-		plx_req_complete(req, len > req->len ? -EMSGSIZE : 0);
-		return;
-	}
-	plx_rndv_recv_part(r, ep, rts, 0, len, false, req);
-}
-
-void
-plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t base,
-	uint64_t len, bool more, struct plx_req *req)
+static inline void
+recv_init(struct plx_ep *ep, const struct plx_rts *rts, uint64_t base, uint64_t len, bool more, struct plx_req *req)
 {
 	const struct plx_rts from = *rts; /* it may lie in req */
 	struct plx_rndv_rx *v = plx_rndv_rx(req);
-	int rc;
 
 	memset((uint8_t *)v + offsetof(struct plx_rndv_rx, ep), 0, sizeof(*v) - offsetof(struct plx_rndv_rx, ep));
 	v->ep = ep;
@@ -660,13 +645,44 @@ plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *
 	v->slot = RNDV_NONE;
 	v->held = RNDV_NONE;
 	v->redo = RNDV_NONE;
-	rc = plx_ep_connect(ep);
+}
+
+static inline void
+recv_begin(struct plx_rndv *r, struct plx_req *req)
+{
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
+	int rc = plx_ep_connect(v->ep);
+
 	if (rc == 0 || plx_ep_may_pass(rc)) {
-		plx_ep_wait(ep, &v->wait, PLX_CONN_NONE, recv_wait_fail);
+		plx_ep_wait(v->ep, &v->wait, PLX_CONN_NONE, recv_wait_fail);
 		rc = r->later ? recv_later(r, req) : recv_start(r, req);
 	}
 	if (rc != 0)
 		rndv_recv_end(r, req, rc);
+}
+
+void
+plx_rndv_recv_part(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t base,
+	uint64_t len, bool more, struct plx_req *req)
+{
+	recv_init(ep, rts, base, len, more, req);
+	recv_begin(r, req);
+}
+
+void
+plx_rndv_recv(struct plx_rndv *r, struct plx_ep *ep, const struct plx_rts *rts, uint64_t len,
+	const struct plx_rndv_pieces *where, struct plx_req *req)
+{
+	PLX_STAT_INC(r->stat.recvs);
+	if (len > req->len || len == 0) {
+		plx_rndv_ack(ep, rts->sreq, 0);
+		plx_req_complete(req, len > req->len ? -EMSGSIZE : 0);
+		return;
+	}
+	recv_init(ep, rts, 0, len, false, req);
+	if (unlikely(where != NULL)) /* what is bad, or has no room here, is asked for */
+		(void)rndv_list_take(r, req, where->data, where->len);
+	recv_begin(r, req);
 }
 
 void

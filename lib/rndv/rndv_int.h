@@ -144,6 +144,8 @@ int rndv_list_copy(struct plx_peer *peer, struct plx_req *req, struct plx_rndv_l
  */
 unsigned rndv_list_fill(const struct plx_req *req, const struct plx_ep *ep, size_t hdr_len, uint64_t *offset,
 	uint64_t end, struct plx_wire_piece *p);
+/** Send an announcement, with the buffer's pieces behind it if the receiver may read them and they are few. */
+int rndv_list_announce(const struct plx_req *req, struct plx_tx *tx);
 /** Ask the sender to help to write to a buffer in pieces. @return 0; -EAGAIN not now, or too many pieces */
 int rndv_list_help(struct plx_rndv_rx *v, const struct plx_req *req, const struct plx_wire_help *h);
 /** @return the receiver's memory, which HELP names in one piece or in several; NULL: it does not, or no memory here */

@@ -4,7 +4,8 @@
  * rndv_list.c - lists of pieces of memory, and copies between two buffers in pieces
  *
  * Design notes
- * - A sender that helps gets the receiver's pieces behind HELP.
+ * - A sender that helps gets the receiver's pieces behind HELP. A receiver gets the sender's behind RTS, if there
+ *   are no more than a list has; a message that waits for its receive does not keep them, and they are asked for.
  * - A list is a peer's: it is checked when it comes, and a bad address in it is an error of the
  *   device's copy, as that of an announcement is.
  */
@@ -88,19 +89,20 @@ own_pieces(const struct plx_req *req, uint64_t offset, uint64_t len, struct plx_
 	return 1;
 }
 
-/* Pair our n pieces, from offset of the message on, with those of the peer. @return how many pairs */
+/* Pair our n pieces, from *offset of the message on, with those of the peer. @return how many pairs; offset: of what follows */
 static unsigned
-list_pair(struct plx_rndv_list *l, uint64_t offset, const struct plx_wire_piece *own, unsigned n,
+list_pair(struct plx_rndv_list *l, uint64_t *offset, const struct plx_wire_piece *own, unsigned n, uint8_t mem_type,
 	struct plx_rma_piece pairs[LIST_BURST])
 {
-	uint64_t skip = list_seek(l, offset), done = 0;
+	uint64_t skip = list_seek(l, *offset), done = 0;
 	const struct plx_wire_piece *there = &l->p[l->i], *end = own + n;
 	unsigned k;
 
 	for (k = 0; k < LIST_BURST && own < end; k++) {
 		uint64_t len = RTE_MIN(own->len - done, there->len - skip);
 
-		pairs[k] = (struct plx_rma_piece){(void *)(uintptr_t)(own->addr + done), there->addr + skip, len, 0};
+		pairs[k] = (struct plx_rma_piece){(void *)(uintptr_t)(own->addr + done), there->addr + skip, len, mem_type};
+		*offset += len;
 		done += len;
 		skip += len;
 		if (done == own->len) {
@@ -139,17 +141,13 @@ rndv_list_copy(struct plx_peer *peer, struct plx_req *req, struct plx_rndv_list 
 	struct plx_wire_piece own[LIST_BURST];
 	struct plx_rma_piece pairs[LIST_BURST];
 	uint8_t mem_type = plx_req_mem_type(req);
+	uint64_t end = offset + len;
 	int rc = 0;
 
-	while (len > 0 && rc == 0) {
-		unsigned n = own_pieces(req, offset, len, own, LIST_BURST);
+	while (offset < end && rc == 0) {
+		unsigned n = own_pieces(req, offset, end - offset, own, LIST_BURST);
 
-		n = list_pair(list, offset, own, n, pairs);
-		for (unsigned i = 0; i < n; i++) {
-			pairs[i].mem_type = mem_type;
-			offset += pairs[i].len;
-			len -= pairs[i].len;
-		}
+		n = list_pair(list, &offset, own, n, mem_type, pairs);
 		rc = list_burst(peer, put, pairs, n);
 	}
 	return rc;
@@ -165,6 +163,22 @@ rndv_list_fill(const struct plx_req *req, const struct plx_ep *ep, size_t hdr_le
 	for (unsigned i = 0; i < n; i++)
 		*offset += p[i].len;
 	return n;
+}
+
+int
+rndv_list_announce(const struct plx_req *req, struct plx_tx *tx)
+{
+	const struct plx_ep *ep = plx_ep_send(req)->ep;
+	struct plx_wire_piece p[PLX_RNDV_LIST_MAX];
+	uint64_t offset = 0;
+
+	if (req->dt != NULL && req->dt->pieces != NULL && (~tx->peer->caps & (PLX_DEV_GET | PLX_DEV_SHARED)) == 0) {
+		tx->data = p;
+		tx->len = rndv_list_fill(req, ep, tx->hdr_len, &offset, req->len, p) * sizeof(p[0]);
+		if (offset < req->len)
+			tx->len = 0;
+	}
+	return plx_peer_tx(tx);
 }
 
 int

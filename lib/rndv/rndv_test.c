@@ -409,6 +409,31 @@ chains_are_read_where_they_lie(void)
 	}
 }
 
+/* @return how many messages the receiver sends: it acknowledges, and asks if it has to */
+static uint64_t
+asks_for_chain(uint64_t len)
+{
+	uint64_t before = u.w[1]->queues[0]->stat.tx_msgs;
+
+	UNIT_EQ(chain_transfer(len, true, true), 0);
+	unit_turns(&u, 3);
+	return u.w[1]->queues[0]->stat.tx_msgs - before;
+}
+
+static void
+few_pieces_come_with_the_announcement(void)
+{
+	begin("get");
+	fake.mtu = 1200; /* an announcement names 64 pieces */
+	unit_workers_open(&u, 2);
+	(void)asks_for_chain(65536); /* the two meet */
+	UNIT_EQ(asks_for_chain(65536), 1);
+	UNIT_EQ(asks_for_chain(131072), 1); /* 64 pieces */
+	UNIT_EQ(asks_for_chain(131073), 1 + 2);
+	unit_nothing_left(&u);
+	unit_workers_close(&u);
+}
+
 static void
 chains_that_may_not_be_read_are_packed(void)
 {
@@ -1400,6 +1425,7 @@ static CU_TestInfo scheme_tests[] = {
 	UNIT_TEST(a_send_ends_when_the_device_has_let_go_of_its_buffer),
 	UNIT_TEST(what_is_sent_without_a_copy_ends_when_the_receiver_dies),
 	UNIT_TEST(chains_are_read_where_they_lie),
+	UNIT_TEST(few_pieces_come_with_the_announcement),
 	UNIT_TEST(chains_that_may_not_be_read_are_packed),
 	UNIT_TEST(a_chain_that_is_withdrawn_is_not_believed),
 	UNIT_TEST(get_moves_all),

@@ -33,7 +33,7 @@ rndv_where_start(struct plx_rndv *r, struct plx_req *req)
 	const struct plx_wire_piece whole = {.addr = v->rts.addr + v->base, .len = v->copy};
 
 	PLX_STAT_INC(r->stat.list);
-	if (v->rts.addr != 0) /* the sender's is one piece */
+	if (v->list == NULL && v->rts.addr != 0) /* the sender's is one piece */
 		(void)rndv_list_take(r, req, (const uint8_t *)&whole, sizeof(whole));
 	return v->list != NULL ? 0 : where_ask(r, req);
 }

@@ -428,7 +428,7 @@ fetch_run(void *arg)
 	const struct plx_msg *m = req->recv.msg;
 
 	if (req->len != 0 || m->len == 0) {
-		plx_rndv_recv(&w->rndv, m->ep, &m->rts, m->len, req);
+		plx_rndv_recv(&w->rndv, m->ep, &m->rts, m->len, NULL, req);
 	} else { /* the program needs none of it: a drop, not a truncation */
 		plx_rndv_ack(m->ep, m->rts.sreq, 0);
 		req->recv.info_len = 0;

@@ -348,6 +348,8 @@ rx_frag(struct plx_worker *w, const struct plx_rx *rx)
 static void
 rx_rts(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 {
+	const struct plx_rndv_pieces where = {(const uint8_t *)rx->data + sizeof(struct plx_wire_rts),
+		rx->len - sizeof(struct plx_wire_rts)};
 	struct plx_wire_rts h;
 	struct plx_rts rts;
 	struct plx_msg *m;
@@ -366,7 +368,7 @@ rx_rts(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 	if (req != NULL) {
 		req->recv.info_tag = h.tag;
 		req->recv.info_len = h.len;
-		plx_rndv_recv(&w->rndv, ep, &rts, h.len, req);
+		plx_rndv_recv(&w->rndv, ep, &rts, h.len, rx->len > sizeof(h) ? &where : NULL, req);
 		return;
 	}
 	m = msg_keep(w, rx->src, h.tag, h.len, 0, PLX_MSG_RTS);
@@ -427,7 +429,7 @@ worker_recv_msg(struct plx_worker *w, struct plx_msg *m, struct plx_req *req)
 		uint64_t len = m->len;
 
 		worker_msg_free(w, m);
-		plx_rndv_recv(&w->rndv, ep, &rts, len, req);
+		plx_rndv_recv(&w->rndv, ep, &rts, len, NULL, req);
 	} else if (m->is_partial) {
 		m->req = req;
 	} else {

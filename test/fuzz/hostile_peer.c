@@ -226,7 +226,7 @@ announce(struct target *t)
 
 	switch (rnd(3)) {
 	case 0:
-		SAY(t, PLX_WIRE_RTS, rts, NULL, 0);
+		SAY(t, PLX_WIRE_RTS, rts, scratch, rnd(4) * sizeof(struct plx_wire_piece) + rnd(2));
 		break;
 	case 1:
 		am.am.hdr_len = (uint16_t)rnd(64);
