@@ -81,9 +81,9 @@ iov_walk(struct dt_iov *d, uint64_t offset, uint8_t *other, uint64_t len, bool p
 			return;
 		n = RTE_MIN(len, d->v[d->i].length - skip);
 		if (pack)
-			memcpy(other, (char *)d->v[d->i].buffer + skip, n);
+			plx_copy(other, (char *)d->v[d->i].buffer + skip, n);
 		else
-			memcpy((char *)d->v[d->i].buffer + skip, other, n);
+			plx_copy((char *)d->v[d->i].buffer + skip, other, n);
 		other += n;
 		offset += n;
 		len -= n;
@@ -184,7 +184,7 @@ bounce_pack(void *dt, uint64_t offset, void *to, uint64_t len)
 {
 	const struct dt_state *d = dt;
 
-	memcpy(to, d->bounce + offset, len);
+	plx_copy(to, d->bounce + offset, len);
 }
 
 static void
@@ -192,7 +192,7 @@ bounce_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len
 {
 	struct dt_state *d = (struct dt_state *)dt;
 
-	memcpy(d->bounce + offset, from, len);
+	plx_copy(d->bounce + offset, from, len);
 	d->got = RTE_MAX(d->got, offset + len);
 }
 
@@ -266,7 +266,7 @@ memory_pack(void *dt, uint64_t offset, void *to, uint64_t len)
 {
 	const struct dt_memory *d = dt;
 
-	memcpy(to, d->at + offset, len);
+	plx_copy(to, d->at + offset, len);
 }
 
 static void
@@ -274,7 +274,7 @@ memory_unpack(struct plx_dt *dt, uint64_t offset, const void *from, uint64_t len
 {
 	struct dt_memory *d = (struct dt_memory *)dt;
 
-	memcpy(d->at + offset, from, len);
+	plx_copy(d->at + offset, from, len);
 }
 
 /*

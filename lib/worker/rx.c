@@ -272,7 +272,7 @@ rx_first(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 		m = msg_keep(w, rx->src, h.tag, h.len, RTE_MIN(h.len, room), PLX_MSG_EAGER);
 		if (m == NULL)
 			return;
-		memcpy(m->data, data, len);
+		plx_copy(m->data, data, len);
 	}
 	m->msg_id = h.msg_id;
 	m->got = len;
@@ -310,6 +310,13 @@ msg_grow(struct plx_worker *w, struct plx_msg *m, uint64_t len)
 	return false;
 }
 
+/* Not inlined: the loop over messages would have fewer registers. */
+static __rte_noinline void
+msg_append(struct plx_msg *m, const uint8_t *data, uint64_t len)
+{
+	plx_copy(m->data + m->got, data, len);
+}
+
 static void
 rx_frag(struct plx_worker *w, const struct plx_rx *rx)
 {
@@ -339,7 +346,7 @@ rx_frag(struct plx_worker *w, const struct plx_rx *rx)
 	if (m->direct)
 		plx_req_copy_in(m->req, m->got, data, len);
 	else
-		memcpy(m->data + m->got, data, len);
+		msg_append(m, data, len);
 	m->got += len;
 	if (m->got == m->len)
 		partial_end(w, m);
@@ -348,8 +355,6 @@ rx_frag(struct plx_worker *w, const struct plx_rx *rx)
 static void
 rx_rts(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 {
-	const struct plx_rndv_pieces where = {(const uint8_t *)rx->data + sizeof(struct plx_wire_rts),
-		rx->len - sizeof(struct plx_wire_rts)};
 	struct plx_wire_rts h;
 	struct plx_rts rts;
 	struct plx_msg *m;
@@ -366,9 +371,11 @@ rx_rts(struct plx_worker *w, const struct plx_rx *rx, struct plx_req *req)
 	if (req == NULL)
 		req = match(w, h.tag);
 	if (req != NULL) {
+		const struct plx_rndv_pieces where = {(const uint8_t *)rx->data + sizeof(h), rx->len - sizeof(h)};
+
 		req->recv.info_tag = h.tag;
 		req->recv.info_len = h.len;
-		plx_rndv_recv(&w->rndv, ep, &rts, h.len, rx->len > sizeof(h) ? &where : NULL, req);
+		plx_rndv_recv(&w->rndv, ep, &rts, h.len, where.len != 0 ? &where : NULL, req);
 		return;
 	}
 	m = msg_keep(w, rx->src, h.tag, h.len, 0, PLX_MSG_RTS);
