@@ -28,7 +28,7 @@ BRIDGE = "s"
 SIZES = "8,1k,8k,20k,100k,4m"
 TESTS = "tag_lat,tag_bw,am,stream,put,get,atomic"
 OMPI = ["--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self", "--mca", "plm", "rsh",
-        "--mca", "oob_tcp_if_include", "eth0", "-x", "LD_LIBRARY_PATH", "-x", "PLX_LOG_LEVEL"]
+        "--mca", "oob_tcp_if_include", "eth0"]
 PROGRAMS = [("collective", 3), ("collective", 6), ("pingpong", 2), ("point", 3), ("rma", 6)]
 # The command that a launcher calls instead of ssh. Its arguments are options, a host, and a command for the shell of
 # that host. Like ssh, it takes no environment along. Each host has a folder for temporary files: daemons of Open MPI

@@ -215,6 +215,72 @@ def the_launcher_of_another_mpi_is_guessed(g, progs):
                   "2 processes used Pollux", "no process found another: does the launcher belong")
 
 
+LAUNCHER = """#!/bin/sh
+case $1 in
+--version) echo "$VERSION" ;;
+*) printf '%s\\n' "$@" ;;
+esac
+"""
+
+
+def launched(g, name, *argv, env=None):
+    """The words that a launcher of this name gets."""
+    path = g.path(name)
+    with open(path, "w", encoding="ascii") as f:
+        f.write(LAUNCHER)
+    os.chmod(path, 0o755)
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("PLX_", "UCX_", "OMPI_"))}
+    p = subprocess.run([g.run, path, *argv], env={**own, "VERSION": "mpirun (Open MPI) 5.0.1", **(env or {})}, timeout=20,
+                       capture_output=True, text=True, check=False)
+    return p.stdout.splitlines() if p.returncode == 0 else [p.stderr]
+
+
+def open_mpi_carries_the_variables_to_each_command(g, _):
+    """Between colons; those of the user come later, and count."""
+    env = {"PLX_LOG_LEVEL": "info", "UCX_TLS": "tcp", "PLX_X Y": "no name", "OTHER": "1\nPLX_FALSE=1"}
+    x = ["-x", "LD_LIBRARY_PATH", "-x", "PLX_LOG_LEVEL", "-x", "UCX_HANDLE_ERRORS", "-x", "UCX_TLS"]
+    got = launched(g, "mpirun", "-x", "UCX_TLS=shm", "-n", "1", "a b", ":", "-n", "1", "./b", env=env)
+    want = [*x, "-x", "UCX_TLS=shm", "-n", "1", "a b", ":", *x, "-n", "1", "./b"]
+    return "" if got == want else f"{got}, and not {want}"
+
+
+def no_other_command_gets_these_options(g, _):
+    """And no launcher where Open MPI would refuse them."""
+    words = ["-n", "1", "./a", ":", "./b"]
+    listed = ["--mca", "mca_base_env_list", "A", *words]
+    cases = [("mpirun.mpich", words, {"VERSION": "HYDRA build details:"}), ("a.out", words, {}), ("mpirun", listed, {}),
+             ("mpirun", ["--tune", "file", *words], {}), ("mpirun", words, {"OMPI_MCA_mca_base_env_list": ""})]
+    why = ""
+    for name, argv, env in cases:
+        got = launched(g, name, *argv, env=env)
+        why += "" if got == argv else f"{name} {argv} {env}: {got}\n"
+    return why
+
+
+def open_mpi_runs_with_options_of_its_user(g, progs):
+    """Of which some exclude each other."""
+    if "openmpi" not in progs:
+        return None
+    home = g.path("home")
+    os.makedirs(os.path.join(home, ".openmpi"))
+    with open(os.path.join(home, ".openmpi", "mca-params.conf"), "w", encoding="ascii") as f:
+        f.write("mca_base_env_list = PLX_LOG_LEVEL\n")
+    tune = g.path("tune")
+    with open(tune, "w", encoding="ascii") as f:
+        f.write("-mca mca_base_env_list PLX_LOG_LEVEL\n")
+    listed = ["--mca", "mca_base_env_list", "PLX_LOG_LEVEL"]
+    cases = [([], {}), (["-x", "PATH"], {}), (listed, {}), (["--tune", tune], {}), ([], {"HOME": home}),
+             ([], {"OMPI_MCA_mca_base_env_list": "PLX_LOG_LEVEL"}), ([], {"OMPI_MCA_mca_base_envar_file_prefix": tune})]
+    env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PLX_LOG_LEVEL": "error"}
+    why = ""
+    for argv, more in cases:
+        run = ["mpirun.openmpi", "--oversubscribe", *argv, "-n", "1", progs["openmpi"], ":", "-n", "1", progs["openmpi"]]
+        p = g.check(*run, env={**env, **more}, options=("--check", "--openmpi"))
+        if bad := expect(p, 0, "2 processes used Pollux", "shm with 1 peer"):
+            why += f"{argv} {more}: {bad}"
+    return why
+
+
 TESTS = [
     two_processes_that_talk_are_told_with_device_and_peers,
     a_process_alone_is_told,
@@ -238,6 +304,9 @@ TESTS = [
     open_mpi_uses_ucx_only_with_the_option,
     the_option_is_not_asked_for_twice,
     the_launcher_of_another_mpi_is_guessed,
+    open_mpi_carries_the_variables_to_each_command,
+    no_other_command_gets_these_options,
+    open_mpi_runs_with_options_of_its_user,
 ]
 
 MPI = """#include <mpi.h>
