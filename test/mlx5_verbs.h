@@ -36,6 +36,7 @@ struct mlx5_verbs {
 	uint32_t bf_size;    /* 0 or 256 */
 	bool no_td;	     /* there are no thread domains left */
 	bool plain;	     /* it is not of the mlx5 kind, see mlx_tm_model.h */
+	bool absent;	     /* the kernel has no such devices, see mlx_tm_driver.c */
 	bool no_datagrams;   /* they are lost */
 	bool datagrams_fail; /* to be sent, and their queue pair with them */
 	uint64_t n_datagrams, n_inline, n_sent; /* sent; of these, inside of requests, with completions */

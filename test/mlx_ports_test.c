@@ -261,6 +261,56 @@ none_of_the_named_is_none_at_all(void)
 	UNIT_EQ(plx_worker_create(&params, &w), -ENODEV);
 }
 
+/* What two workers of these devices say; free(). */
+static char *
+said_of(const char *devices)
+{
+	struct plx_worker_params params = {.conf = &u.conf};
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	rte_openlog_stream(f);
+	plx_log_set_level(RTE_LOG_WARNING);
+	unit_workers_set(&u, "net_mlx.device", devices);
+	for (unsigned i = 0; i < 2; i++) {
+		struct plx_worker *w = NULL;
+
+		plx_worker_create(&params, &w);
+		plx_worker_destroy(w);
+	}
+	plx_log_set_level(RTE_LOG_EMERG);
+	rte_openlog_stream(NULL);
+	fclose(f);
+	return text;
+}
+
+static void
+says(const char *devices, const char *want)
+{
+	char *text = said_of(devices);
+
+	CU_ASSERT_STRING_EQUAL(text, want);
+	free(text);
+}
+
+/* It is often a typo; told once, however many workers there are. */
+static void
+a_named_port_that_is_missing_is_a_warning(void)
+{
+	begin(1);
+	says("", "");
+	says("model0:1", "");
+	says("model0,model1:1,mlx5_0", "pollux: net_mlx.device: this machine has no working port model1:1\n"
+				       "pollux: net_mlx.device: this machine has no working port mlx5_0\n");
+	says("model0:2", "pollux: net_mlx.device: this machine has no working port model0:2\n");
+	mlx5_verbs.absent = true;
+	says("", "");
+	says("model0", "pollux: net_mlx.device is model0, and this machine has no RDMA device\n");
+	mlx5_verbs.absent = false;
+	end();
+}
+
 /* The one that is down is faster. */
 static void
 begin_with_one_down(void)
@@ -828,6 +878,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_worker_uses_every_port_that_works_the_fastest_first),
 	UNIT_TEST(settings_name_ports_in_their_order_and_bound_them),
 	UNIT_TEST(none_of_the_named_is_none_at_all),
+	UNIT_TEST(a_named_port_that_is_missing_is_a_warning),
 	UNIT_TEST(a_port_that_is_down_stands_by_if_it_is_named_with_its_number),
 	UNIT_TEST(each_port_more_makes_an_address_little_longer),
 	UNIT_TEST(two_ports_on_two_networks_meet_those_on_the_same),

@@ -7,6 +7,7 @@
  * MODEL_LATE in the environment: one step in so many is done each time somebody looks, see
  * mlx_tm_model.h; else all is done at once.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,10 @@ int __wrap_access(const char *path, int mode);
 int
 __wrap_access(const char *path, int mode)
 {
-	return strcmp(path, "/sys/class/infiniband_verbs") == 0 ? 0 : __real_access(path, mode);
+	if (strcmp(path, "/sys/class/infiniband_verbs") != 0)
+		return __real_access(path, mode);
+	errno = ENOENT;
+	return mlx5_verbs.absent ? -1 : 0;
 }
 
 static void __attribute__((constructor))

@@ -38,6 +38,7 @@ static struct {
 	LIST_HEAD(, choice) choices;
 	uint32_t n_users; /* queues and regions */
 	uint16_t n_opened; /* ever */
+	char told[PLX_CONF_STR_MAX]; /* the last setting whose missing ports are in the log */
 } ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Found for a setting, the best first; newly opened ones are not started. */
@@ -45,9 +46,20 @@ struct found {
 	struct mlx_port *ports[CANDIDATES];
 	unsigned n;
 	bool sorted; /* by speed; else in the order of the setting */
+	bool told; /* missing ports of the setting are in the log */
 };
 
 /* -- called with the lock held -- */
+
+/* Whether the log has the missing ports of a setting: each is opened many times. */
+static bool
+is_told(const char *setting)
+{
+	if (strcmp(ports.told, setting) == 0)
+		return true;
+	snprintf(ports.told, sizeof(ports.told), "%s", setting);
+	return false;
+}
 
 static bool
 is_open(const struct mlx_port *port)
@@ -120,8 +132,8 @@ find_named(struct found *f, struct ibv_device **list, int n, const char *text)
 		if (len == 0 || (strlen(name) == len && strncmp(name, text, len) == 0))
 			find_ports(f, list[i], num, gid);
 	}
-	if (f->n == before && len != 0)
-		PLX_LOG(INFO, mlx, "this machine has no working port %s", text);
+	if (f->n == before && len != 0 && !f->told)
+		PLX_LOG(WARNING, mlx, "net_mlx.device: this machine has no working port %s", text);
 }
 
 static void
@@ -135,6 +147,7 @@ find_all(struct found *f, const char *setting)
 	if (list == NULL)
 		return;
 	f->sorted = setting[strspn(setting, ", ")] == '\0';
+	f->told = f->sorted || is_told(setting);
 	if (f->sorted)
 		find_named(f, list, n, "");
 	while (plx_conf_next(&setting, name, sizeof(name)))
@@ -240,20 +253,29 @@ close_unused(void)
 	}
 }
 
+static int
+no_choice(const char *setting)
+{
+	if (setting[0] != '\0' && !is_told(setting))
+		PLX_LOG(WARNING, mlx, "net_mlx.device is %s, and this machine has no RDMA device", setting);
+	return -ENODEV;
+}
+
 /* -- without it -- */
 
 int
 mlx_port_get(const struct plx_conf *conf, unsigned i, struct mlx_port **out)
 {
+	const char *setting = plx_conf_str(conf, MLX_CONF(DEVICE));
 	struct choice *c;
 	int rc;
 
-	/* Most machines have none: then nothing is loaded or logged. */
-	if (access("/sys/class/infiniband_verbs", F_OK) != 0)
-		return -ENODEV;
 	pthread_mutex_lock(&ports.lock);
-	rc = choice_get(plx_conf_str(conf, MLX_CONF(DEVICE)),
-		plx_conf_u64(conf, MLX_CONF(PORTS)), &c);
+	/* Most machines have none: then nothing is loaded. */
+	if (access("/sys/class/infiniband_verbs", F_OK) != 0)
+		rc = no_choice(setting);
+	else
+		rc = choice_get(setting, plx_conf_u64(conf, MLX_CONF(PORTS)), &c);
 	if (rc == 0 && i >= c->n)
 		rc = -ENODEV;
 	if (rc == 0) {
