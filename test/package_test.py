@@ -61,8 +61,11 @@ class Installed:
         self.libdir = re.search(r'"name": "libdir", "value": "([^"]*)"', options)[1]
         self.root = root
         self.top = root + self.prefix
-        self.files = sorted(self.packed(os.path.join(d, n)) for d, dirs, names in os.walk(root)
-                            for n in names + [x for x in dirs if os.path.islink(os.path.join(d, x))])
+        self.files = self.list_files()
+
+    def list_files(self):
+        return sorted(self.packed(os.path.join(d, n)) for d, dirs, names in os.walk(self.root)
+                      for n in names + [x for x in dirs if os.path.islink(os.path.join(d, x))])
 
     def packed(self, path):
         path = os.path.relpath(path, self.top)
@@ -153,6 +156,17 @@ def bash_completes_each_program(inst):
         yield f"commperf --nonsense: bash offers {sorted(got)}"
 
 
+def tools_leave_no_files_behind(inst):
+    """None but those that an uninstall removes, also where who runs them may write."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    for tool in ("plx-rpc", "plx-top", "plx-metrics", "plx-hugepages"):
+        p = run(os.path.join(inst.top, "bin", tool), "--help", env=env)
+        if p.returncode != 0:
+            yield f"{tool} --help: {p.stdout}{p.stderr}"
+    for path in sorted(set(inst.list_files()) - set(inst.files)):
+        yield f"{path} is new"
+
+
 def samples_are_well_formed(inst):
     share = os.path.join(inst.top, "share", "pollux")
     for name in os.listdir(share):
@@ -191,7 +205,8 @@ def the_source_is_no_prefix(_inst):
 
 
 TESTS = [each_file_is_in_one_package, each_line_of_a_package_finds_a_file, symbols_are_those_of_the_library,
-         versions_agree, man_finds_each_function, bash_completes_each_program, samples_are_well_formed,
+         versions_agree, man_finds_each_function, bash_completes_each_program, tools_leave_no_files_behind,
+         samples_are_well_formed,
          the_source_is_no_prefix]
 
 
