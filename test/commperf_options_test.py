@@ -135,7 +135,7 @@ def one_core_for_both_sides_takes_no_minute():
     core = str(min(os.sched_getaffinity(0)))
     r = u.run(["taskset", "-c", core, PROGRAM, "-t", "tag_lat", "-s", "8,64", "-n", "20", "-w", "0", "-r", "1", "--no-eal",
                "--bind", "off"], 20)
-    if r.rc != 0 or "one core for both sides" not in r.err:
+    if r.rc != 0 or "both sides share one core" not in r.err:
         yield f"status {r.rc} after {r.seconds:.1f} s: {r.out}{r.err}"
 
 

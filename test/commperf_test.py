@@ -239,7 +239,7 @@ def load():
            f"exit {p.returncode}\n{p.stdout}\n{p.stderr}")
     p = subprocess.run([commperf, "-t", "load", "--ranks", "3"], capture_output=True, text=True,
                        timeout=LIMIT_S, check=False)
-    result("ranks that are no pairs are refused", p.returncode == 2 and "ranks are pairs" in p.stderr,
+    result("ranks that are no pairs are refused", p.returncode == 2 and "ranks form pairs" in p.stderr,
            p.stderr)
     p = subprocess.run([commperf, "-t", "load", "--ucx", "/nonexistent"], capture_output=True,
                        text=True, timeout=LIMIT_S, check=False)

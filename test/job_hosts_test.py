@@ -198,7 +198,7 @@ BAD = {  # the output of a host, and the reason that the tool gives
 }
 SAID = {"silent": "it does not answer", "dies": "ssh: connect to host dies port 22: Connection refused",
         "quits": "it has ended without an answer", "colours": "ssh: ?[31mred\ufffd ?alert",
-        "rubbish": "what it prints is no answer: Welcome to the machine", "endless": "its answer is too long",
+        "rubbish": "its output is not an answer: Welcome to the machine", "endless": "its answer is too long",
         "unknown": "ssh: no such host"}
 
 
@@ -336,7 +336,7 @@ def a_cycle_over_two_hosts_is_found(rig):
         if graph.count("color=red,") != 2 or f'label="first:{pids[0]}/0 (rank 0)\\nhang"' not in graph or "w1 -> w0" not in graph:
             yield graph
         r = rig.run("plx-rpc", "first,dies", "waits")
-        if r.returncode != 1 or "found: dies: " + SAID["dies"] not in r.stdout or "which no process that was asked has" not in r.stdout:
+        if r.returncode != 1 or "found: dies: " + SAID["dies"] not in r.stdout or "which belongs to no process that was asked" not in r.stdout:
             yield r.stdout + r.stderr
     yield rig.none_left()
 
@@ -369,7 +369,7 @@ def a_graph_of_strange_names_is_one(rig):
     for key, value in (("tag", "zz"), ("age_s", "old"), ("op", None)):
         rig.says("strange", {"feed": "waits 1", "answers": [{**answer, "rows": [{**row, "waits": [{**wait, key: value}]}]}]})
         r = rig.run("plx-rpc", "strange", "waits")
-        if r.returncode != 2 or "strange: its answer has another form" not in r.stderr:
+        if r.returncode != 2 or "strange: its answer cannot be read" not in r.stderr:
             yield f"{key}: {r.stdout}{r.stderr}"
     rig.says("strange", {"feed": "waits 1", "answers": [{**answer, "rows": [{**row, "answered": False, "waits": 3}]}]})
     r = rig.run("plx-rpc", "strange", "waits")
@@ -379,7 +379,7 @@ def a_graph_of_strange_names_is_one(rig):
 
 def only_waits_takes_hosts(rig):
     r = rig.run("plx-rpc", "one", "get_version")
-    if r.returncode != 2 or "--hosts go with waits" not in r.stderr:
+    if r.returncode != 2 or "only waits takes --dot" not in r.stderr:
         yield r.stderr
 
 

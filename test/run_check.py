@@ -131,7 +131,7 @@ def a_program_with_an_rpath_is_named(g, progs):
 
 def a_cleared_library_path_is_named(g, progs):
     return expect(g.check("env", "-i", "PATH=/bin:/usr/bin", progs["check"], "load"),
-                  3 if shutil.which("ucx_info") else 127, "check takes Pollux from here, but did not")
+                  3 if shutil.which("ucx_info") else 127, "check would load Pollux from here, but did not")
 
 
 def no_file_stays_behind(g, progs):

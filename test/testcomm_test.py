@@ -133,9 +133,9 @@ def what_is_wrong_is_said(folder):
                        ("am send ab 1 5 header", "header needs a text"),
                        ("am handle b 1; am send ab 1 5 header x; am recv b 1; expect header y", 'expected header "y", got "x"'),
                        ("stream recv ab 5 now", '"now" is not "all"'), ("stream send q 5", 'there is no endpoint "q"'),
-                       ("listener create l b 1.2.3:x", '"1.2.3:x" is no address'), ("listener create l b [::1:5", '"[::1:5" is no address'),
-                       ("listener create l b; listener wait l 20", "nobody asked l in 20 ms"),
-                       ("ep connect c a nobody", '"nobody" is no address'), ("ep accept c c7", 'there is no connection request "c7"')):
+                       ("listener create l b 1.2.3:x", '"1.2.3:x" is not an address'), ("listener create l b [::1:5", '"[::1:5" is not an address'),
+                       ("listener create l b; listener wait l 20", "no client has connected to l within 20 ms"),
+                       ("ep connect c a nobody", '"nobody" is not an address'), ("ep accept c c7", 'there is no connection request "c7"')):
         status, out, said = script(begin + text + "\n", cwd=folder)
         if status != 1 or f"error: {want}" not in said:
             yield f"{text}: {status}, {said!r}\n{out[-500:]}"
@@ -277,7 +277,7 @@ def a_bad_history_does_no_harm(state):
     os.unlink(history_file(state))
     os.mkfifo(history_file(state))
     t = Shell(state)
-    if "the history is not kept" not in t.text() or t.line("show version")[:7] != "library":
+    if "the history cannot be saved" not in t.text() or t.line("show version")[:7] != "library":
         yield "with a FIFO in its place:\n" + t.text()
     if t.leave() != 0:
         yield "with a FIFO it does not end"

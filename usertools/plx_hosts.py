@@ -78,7 +78,7 @@ def add_options(parser):
     parser.add_argument("-H", "--hosts", type=names, metavar="HOST[,HOST...]|@FILE",
                         help="ask the processes of these hosts, or of those that a hostfile lists")
     parser.add_argument("--launcher", type=launcher, default=[SSH], metavar="COMMAND",
-                        help="reaches a host, and is called as ssh is (default: ssh)")
+                        help="command that reaches a host, called as ssh is (default: ssh)")
     parser.add_argument("--remote", metavar="DIR", help="folder of this tool on these hosts (default: as here)")
     parser.add_argument("--feed", action="store_true", help=argparse.SUPPRESS)
 
@@ -143,7 +143,7 @@ def parse(line, feed, shape):
     if not isinstance(answer, dict) or answer.get("feed") != feed:
         raise ValueError("another version of this tool answers there")
     if not fits(answer, shape):
-        raise ValueError("its answer has another form")
+        raise ValueError("its answer cannot be read: it has another form")
     return answer
 
 
@@ -205,7 +205,7 @@ class Host:
             else:
                 self.noise += line + b"\n"
         if len(self.noise) > NOISE_MAX or (len(self.line) > NOISE_MAX and not self.line.startswith(MARK)):
-            raise ValueError("what it prints is no answer")
+            raise ValueError("its output is not an answer")
         if len(self.line) > plx_job.ANSWER_MAX:
             raise ValueError("its answer is too long")
 

@@ -77,13 +77,13 @@ class Client:
         except OSError as error:
             raise CannotAsk(f"{self.path}: {why(error)}") from error
         except ValueError as error:
-            raise CannotAsk(f"{self.path}: what answers there is no Pollux process") from error
+            raise CannotAsk(f"{self.path}: a program that is not Pollux answers there") from error
         if answer is None:
             raise CannotAsk(f"{self.path}: the process has closed the connection")
         if isinstance(answer, dict) and isinstance(answer.get("error"), dict):
             raise Refused(method, answer["error"])
         if not isinstance(answer, dict) or "result" not in answer:
-            raise CannotAsk(f"{self.path}: what answers there is no Pollux process")
+            raise CannotAsk(f"{self.path}: a program that is not Pollux answers there")
         return answer["result"]
 
 

@@ -11,7 +11,7 @@ METHOD = "worker_get_waits"
 FEED = "waits 1"  # version of the lines from other hosts: another form has another number
 LONG_S = 1.0  # so long an operation waits, or a worker takes no turn, before that is a finding
 ANYONE = "anyone"
-OTHER_FORM = "what it answers has another form: is it of another version?"
+OTHER_FORM = "its answer has another form: does it run another version?"
 NUMBER, NONE = (int, float), type(None)
 
 
@@ -186,7 +186,7 @@ class Job:
                 yield from find(w)
         for e in self.edges:
             if isinstance(e.to, str) and e.to != ANYONE and any(map(e.worker.is_long, e.waits)):
-                yield f"{e.worker.name()} waits for {e.to}, which no process that was asked has: another host, or its end"
+                yield f"{e.worker.name()} waits for {e.to}, which belongs to no process that was asked: it is on another host, or has ended"
 
     @staticmethod
     def shown(to, guess):
@@ -267,7 +267,7 @@ def table(job):
             yield f"  ... and {w.row['n_unexpected'] - 3} more unexpected messages"
     found = list(job.found())
     yield ""
-    yield from [f"found: {sentence}" for sentence in found] or ["found: nothing that is stuck for sure"]
+    yield from [f"found: {sentence}" for sentence in found] or ["found: nothing that is certainly stuck"]
 
 
 def quote(text):

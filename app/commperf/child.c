@@ -118,7 +118,7 @@ child_finish(pid_t pid, double deadline)
 			kill(-pid, SIGKILL);
 			TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
 			if (perf_stopped() == 0)
-				report_say("a program did not end in time; killed");
+				report_say("a program did not end in time and was killed");
 			return -1;
 		}
 		usleep(2000);

@@ -38,7 +38,7 @@ struct hub {
 static void
 hub_refuse(int fd, const char *why)
 {
-	fprintf(stderr, "commperf: somebody came who is no rank of this job: %s\n", why);
+	fprintf(stderr, "commperf: refused a connection that is not from a rank of this job: %s\n", why);
 	close(fd);
 }
 
@@ -54,7 +54,7 @@ hub_greet(struct hub *h, int fd)
 	size_t len;
 
 	if (chan_recv(NULL, fd, &data, &len, HUB_HELLO_S) != 0) {
-		hub_refuse(fd, "no hello");
+		hub_refuse(fd, "it sent no greeting");
 		return false;
 	}
 	if (len == sizeof(hello))
@@ -62,14 +62,14 @@ hub_greet(struct hub *h, int fd)
 	free(data);
 	if (len != sizeof(hello) || memcmp(hello.magic, "commprf", sizeof(hello.magic)) != 0 || hello.n != h->n ||
 		hello.rank >= h->n || h->fd[hello.rank].fd >= 0 || memchr(hello.port, 0, sizeof(hello.port)) == NULL) {
-		hub_refuse(fd, "its hello is wrong");
+		hub_refuse(fd, "its greeting is wrong");
 		return false;
 	}
 	at = &h->at[hello.rank];
 	snprintf(at->port, sizeof(at->port), "%s", hello.port);
 	if (getpeername(fd, (struct sockaddr *)&from, &from_len) != 0 ||
 		getnameinfo((struct sockaddr *)&from, from_len, at->host, sizeof(at->host), NULL, 0, NI_NUMERICHOST) != 0) {
-		hub_refuse(fd, "it has no address");
+		hub_refuse(fd, "its address is unknown");
 		return false;
 	}
 	h->fd[hello.rank] = (struct pollfd){.fd = fd, .events = POLLIN};
@@ -89,7 +89,7 @@ hub_meet(struct hub *h, int lfd)
 		if (fd >= 0)
 			came += hub_greet(h, fd);
 		else if (fd != -ETIMEDOUT) {
-			fprintf(stderr, "commperf: %u of %u ranks came in %g s\n", came, h->n, h->o->timeout);
+			fprintf(stderr, "commperf: only %u of %u ranks connected within %g s\n", came, h->n, h->o->timeout);
 			return -1;
 		}
 	}

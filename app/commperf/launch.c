@@ -195,7 +195,7 @@ launch_run(const struct perf_opts *o, struct perf_rows *rows)
 	if (rc == 0 || perf_stopped() != 0)
 		return 0;
 	if (o->n_cpus < 2)
-		fprintf(stderr, "commperf: one core for both sides: the numbers mean little\n");
+		fprintf(stderr, "commperf: both sides share one core, so the numbers mean little\n");
 	if (launch_open(&l, out) != 0)
 		return 1;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ctl) != 0) {
@@ -308,7 +308,7 @@ launch_client(const struct perf_opts *o, struct perf_rows *rows)
 		if (o->tests[i]->flags & PERF_LAUNCHER)
 			fprintf(stderr, "commperf: %s runs only with --fork\n", o->tests[i]->name);
 	}
-	fprintf(stderr, "commperf: no one-line ping-pong between separate processes\n");
+	fprintf(stderr, "commperf: two separate processes: the ping-pong of one cache line is not measured\n");
 	fflush(NULL);
 	l.pid[0] = fork();
 	if (l.pid[0] == 0) {

@@ -45,10 +45,10 @@ load_gate(struct perf_side *s)
 	if (pfd.fd < 0)
 		return 0;
 	if (write(s->o->gate[1], &byte, 1) != 1)
-		return perf_fail(s, "nobody waits at the gate");
+		return perf_fail(s, "the launcher has exited before the start");
 	while (poll(&pfd, 1, -1) < 0 && errno == EINTR)
 		;
-	return read(pfd.fd, &byte, 1) == 1 ? 0 : perf_fail(s, "the gate is gone");
+	return read(pfd.fd, &byte, 1) == 1 ? 0 : perf_fail(s, "the launcher has exited before the start");
 }
 
 /* Both sides sleep until the start. */

@@ -68,7 +68,7 @@ match_check(struct match *m, const struct perf_io *io, uint64_t i)
 {
 	if (io->tag == MATCH_TAG + i && io->len == MATCH_LEN)
 		return 0;
-	return perf_fail(m->s, "%s depth %llu: tag %#llx matched where %#llx was due",
+	return perf_fail(m->s, "%s depth %llu: tag %#llx matched, %#llx was expected",
 		m->posted ? "posted" : "unexpected", (unsigned long long)m->depth,
 		(unsigned long long)io->tag, (unsigned long long)(MATCH_TAG + i));
 }

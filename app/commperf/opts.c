@@ -677,48 +677,48 @@ opts_check(struct perf_opts *o)
 		o->repeat = o->vs != PERF_VS_NONE ? 3 : 1;
 	if (o->n_runs > 0 && (o->role != PERF_FORK || o->vs != PERF_VS_NONE || o->csv != NULL || o->json != NULL ||
 				       o->report != NULL))
-		return opts_error("results of earlier runs are plotted, nothing runs", o->runs[0]);
+		return opts_error("no test runs when results of earlier runs are plotted; remove the options of tests", o->runs[0]);
 	if (o->vs != PERF_VS_NONE && o->role != PERF_FORK)
-		return opts_error("--vs runs both sides itself", "--server or --connect with it");
+		return opts_error("--vs starts both sides itself; do not combine it with", "--server or --connect");
 	if (o->plot != NULL && strstr(o->plot, ".svg") == NULL && strstr(o->plot, ".html") == NULL)
 		return opts_error("--plot needs a name in .svg or .html", o->plot);
 	if (o->duration > 0 && o->iters != 0)
-		return opts_error("a line takes its iterations or its time", "--iters and --duration");
+		return opts_error("give the iterations or the time of a line, not both", "--iters and --duration");
 	if (o->pairs && (o->role != PERF_FORK || o->vs != PERF_VS_NONE || o->n_runs > 0))
-		return opts_error("--pairs has sides of its own", "--server, --connect, --vs or results");
+		return opts_error("the ranks of --pairs are both sides; do not combine it with", "--server, --connect, --vs or results");
 	for (unsigned i = 0; i < o->n_tests; i++) {
 		if (o->pairs && (o->tests[i]->flags & (PERF_LAUNCHER | PERF_ALONE)))
-			return opts_error("--pairs is not for this test", o->tests[i]->name);
+			return opts_error("this test does not take --pairs", o->tests[i]->name);
 		if (o->typed && !(o->tests[i]->flags & PERF_TYPED))
-			return opts_error("--datatype is not for this test", o->tests[i]->name);
+			return opts_error("this test does not take --datatype", o->tests[i]->name);
 		if (o->duration > 0 && !(o->tests[i]->flags & PERF_TIMED))
-			return opts_error("--duration is not for this test", o->tests[i]->name);
+			return opts_error("this test does not take --duration", o->tests[i]->name);
 		if ((o->tests[i]->flags & PERF_ALONE) && o->n_tests > 1)
-			return opts_error("runs alone", o->tests[i]->name);
+			return opts_error("this test runs alone, without others", o->tests[i]->name);
 		if ((o->tests[i]->flags ^ o->tests[0]->flags) & PERF_CCI)
-			return opts_error("UCP and CCI tests do not go together", o->tests[i]->name);
+			return opts_error("tests of UCP and of CCI cannot run together", o->tests[i]->name);
 		if (strcmp(perf_attr_name(o->attr), "uu") == 0 && strcmp(o->tests[i]->name, "msg_lat") != 0)
 			return opts_error("uu loses messages and has no RMA", o->tests[i]->name);
 	}
 	if (o->vs != PERF_VS_NONE && (o->tests[0]->flags & PERF_CCI))
-		return opts_error("--vs compares UCP", o->tests[0]->name);
+		return opts_error("--vs compares tests of UCP only", o->tests[0]->name);
 	for (unsigned i = 0; i < o->n_sizes; i++) {
 		if (o->sizes[i] > UINT64_C(1) << 32)
-			return opts_error("a size is over", "4g");
+			return opts_error("a size is larger than", "4g");
 	}
 	for (unsigned i = 0; i < o->n_ranks; i++) {
 		if (o->ranks[i] < 2 || o->ranks[i] > PERF_MAX_RANKS || o->ranks[i] % 2 != 0)
-			return opts_error("ranks are pairs, at most", RTE_STR(PERF_MAX_RANKS));
+			return opts_error("ranks form pairs: give even numbers up to", RTE_STR(PERF_MAX_RANKS));
 	}
 	for (unsigned i = 0; i < o->n_busy; i++) {
 		if (o->busy[i] > PERF_MAX_BUSY)
-			return opts_error("busy programs on a core are at most", RTE_STR(PERF_MAX_BUSY));
+			return opts_error("too many busy programs on a core; the maximum is", RTE_STR(PERF_MAX_BUSY));
 	}
 	if (strcmp(o->tests[0]->name, "load") == 0 && (o->role != PERF_FORK || o->vs != PERF_VS_NONE))
-		return opts_error("load runs all sides itself", "--server, --connect or --vs with it");
+		return opts_error("load starts all sides itself; do not combine it with", "--server, --connect or --vs");
 	for (unsigned i = 0; i < o->n_depths; i++) {
 		if (o->depths[i] == 0 || o->depths[i] > 10000000)
-			return opts_error("a depth is not in", "1 to 10000000");
+			return opts_error("a depth is outside of", "1 to 10000000");
 	}
 	if (o->verify)
 		o->buffers_window = true;

@@ -155,7 +155,7 @@ pairs_member(const struct perf_opts *o, const struct pairs_job *job)
 	}
 	rc = pairs_meet(o, job, hub, &lfd, &start);
 	if (rc < 0) {
-		fprintf(stderr, "commperf: rank %u does not meet the others: %s\n", job->rank, strerror(-rc));
+		fprintf(stderr, "commperf: rank %u cannot connect to the other ranks: %s\n", job->rank, strerror(-rc));
 		return 1;
 	}
 	rc = pairs_side(o, job, hub, lfd, &start);

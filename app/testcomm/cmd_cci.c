@@ -226,7 +226,7 @@ cci_option(struct tc *tc, int argc, char **argv)
 			break;
 	}
 	if (i == sizeof(cci_opts) / sizeof(cci_opts[0]))
-		return tc_error(tc, "\"%s\" is no option of it", argv[1]);
+		return tc_error(tc, "\"%s\" is not one of its options", argv[1]);
 	if (argc > 2 && tc_number(tc, argv[2], &value) != 0)
 		return -1;
 	v = (uint32_t)value;
@@ -270,7 +270,7 @@ cci_attribute(struct tc *tc, const char *text, cci_conn_attribute_t *out)
 			return 0;
 		}
 	}
-	return tc_error(tc, "\"%s\" is none of ro, ru, uu, tx, rx", text);
+	return tc_error(tc, "\"%s\" is not one of ro, ru, uu, tx, rx", text);
 }
 
 static int

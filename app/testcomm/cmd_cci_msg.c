@@ -177,7 +177,7 @@ flags_parse(struct tc *tc, int argc, char **argv, const char *allowed, int *flag
 		while (k < sizeof(names) / sizeof(names[0]) && strcmp(names[k].name, argv[i]) != 0)
 			k++;
 		if (k == sizeof(names) / sizeof(names[0]) || strstr(allowed, argv[i]) == NULL)
-			return tc_error(tc, "\"%s\" is none of %s", argv[i], allowed);
+			return tc_error(tc, "\"%s\" is not one of %s", argv[i], allowed);
 		*flags |= names[k].flag;
 	}
 	return 0;

@@ -115,7 +115,7 @@ ep_address(struct tc *tc, const char *text, bool wait, uint8_t *out, size_t *len
 	}
 	if (tc_hex(text, out, len, EP_MAX_ADDRESS) == 0)
 		return 0;
-	return tc_error(tc, "\"%.40s\" is no worker, no @FILE and no hexadecimal address", text);
+	return tc_error(tc, "\"%.40s\" is not a worker, an @FILE or a hexadecimal address", text);
 }
 
 /* A new endpoint, not in the list yet; NULL after an error was printed. */
@@ -222,7 +222,7 @@ ep_finish(struct tc *tc, struct tc_req *r, ucs_status_ptr_t p, const char *what,
 	rc = tc_req_wait(tc, r, tc->timeout_ms);
 	tc_req_last(tc, r);
 	if (rc != 0)
-		return tc_error(tc, "the %s of %s did not end in %llu ms", what, name,
+		return tc_error(tc, "the %s of %s did not end within %llu ms", what, name,
 			(unsigned long long)tc->timeout_ms);
 	if (r->status != UCS_OK)
 		rc = tc_error(

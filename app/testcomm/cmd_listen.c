@@ -24,10 +24,10 @@ listen_parse(struct tc *tc, const char *text, struct sockaddr_storage *out, sock
 
 	if (colon == NULL || (size_t)(colon - text) >= sizeof(host) ||
 		(brackets && (colon == text || colon[-1] != ']')))
-		return tc_error(tc, "\"%.40s\" is no address: 127.0.0.1:PORT or [::1]:PORT", text);
+		return tc_error(tc, "\"%.40s\" is not an address: write 127.0.0.1:PORT or [::1]:PORT", text);
 	snprintf(host, sizeof(host), "%.*s", (int)(colon - text) - 2 * brackets, text + brackets);
 	if (getaddrinfo(host, colon + 1, &hints, &found) != 0)
-		return tc_error(tc, "\"%.40s\" is no address: 127.0.0.1:PORT or [::1]:PORT", text);
+		return tc_error(tc, "\"%.40s\" is not an address: write 127.0.0.1:PORT or [::1]:PORT", text);
 	memcpy(out, found->ai_addr, found->ai_addrlen);
 	*len = found->ai_addrlen;
 	freeaddrinfo(found);
@@ -99,7 +99,7 @@ listener_open(struct tc *tc, struct tc_listener *l, const char *text)
 	params.sockaddr.addrlen = len;
 	tc->last.status = ucp_listener_create(l->worker->worker, &params, &l->listener);
 	if (tc->last.status != UCS_OK)
-		return tc_error(tc, "nobody can listen at %s: %s", text, ucs_status_string(tc->last.status));
+		return tc_error(tc, "cannot listen at %s: %s", text, ucs_status_string(tc->last.status));
 	if (listener_at(tc, l, &at) == 0)
 		fprintf(tc->out, "listener %s at %s\n", l->name, listen_text(&at, name));
 	return 0;
@@ -227,7 +227,7 @@ listener_wait(struct tc *tc, int argc, char **argv)
 	while ((c = connreq_new(tc, l)) == NULL && tc_now_us() < end && !tc_interrupted())
 		tc_progress(tc);
 	if (c == NULL)
-		return tc_error(tc, "nobody asked %s in %llu ms", l->name, (unsigned long long)ms);
+		return tc_error(tc, "no client has connected to %s within %llu ms", l->name, (unsigned long long)ms);
 	c->shown = true;
 	tc->last.status = ucp_conn_request_query(c->request, &attr);
 	if (tc->last.status == UCS_OK)
@@ -311,7 +311,7 @@ ep_reject(struct tc *tc, int argc, char **argv)
 	tc_remove((void **)tc->connreq, c);
 	if (tc->last.status == UCS_OK)
 		return 0;
-	return tc_error(tc, "it is not rejected: %s", ucs_status_string(tc->last.status));
+	return tc_error(tc, "it cannot be rejected: %s", ucs_status_string(tc->last.status));
 }
 
 static int

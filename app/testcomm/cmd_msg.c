@@ -87,7 +87,7 @@ tc_req_new(struct tc *tc, enum tc_op op, struct tc_worker *w, uint64_t tag, uint
 	struct tc_req *r;
 
 	if (tc->n_reqs == TC_MAX_REQS) {
-		tc_error(tc, "there are %d requests; \"reqs clear\" removes completed ones",
+		tc_error(tc, "there are already %d requests; \"reqs clear\" removes completed ones",
 			TC_MAX_REQS);
 		return NULL;
 	}
@@ -438,7 +438,7 @@ msg_probe(struct tc *tc, int argc, char **argv)
 	if (take && strcmp(argv[3], "remove") != 0)
 		return tc_error(tc, "\"%s\" is not \"remove\"", argv[3]);
 	if (take && tc->n_msgs == TC_MAX_MSGS)
-		return tc_error(tc, "there are %d messages taken; receive some", TC_MAX_MSGS);
+		return tc_error(tc, "there are already %d probed messages, the maximum; receive some", TC_MAX_MSGS);
 	message = ucp_tag_probe_nb(w->worker, tag, mask, take, &info);
 	tc->last = (struct tc_last){.status = message != NULL ? UCS_OK : UCS_ERR_NO_MESSAGE,
 		.length = info.length,

@@ -186,7 +186,7 @@ edit_history_load(struct edit *e)
 	rc = tc_history_path(path, sizeof(path));
 	e->fd = rc == 0 ? tc_history_open(path) : rc;
 	if (e->fd < 0) {
-		fprintf(stderr, "testcomm: the history is not kept: %s%s%s\n", rc == 0 ? path : "",
+		fprintf(stderr, "testcomm: the history cannot be saved: %s%s%s\n", rc == 0 ? path : "",
 			rc == 0 ? ": " : "", strerror(-e->fd));
 		return;
 	}

@@ -109,6 +109,6 @@ tc_history_add(int fd, const char *line)
 	memcpy(text, line, len);
 	memcpy(text + len, "\n", 2);
 	if (write(fd, text, len + 1) < 0)
-		perror("testcomm: the history is not kept");
+		perror("testcomm: the history cannot be saved");
 	free(text);
 }

@@ -205,7 +205,7 @@ sink_run(struct tc *tc, int argc, char **argv)
 		tc_recv_post(tc, r, UINT64_MAX, false);
 		if (tc_req_wait(tc, r, tc->timeout_ms) != 0) {
 			tc_req_last(tc, r);
-			return tc_error(tc, "message %llu did not come in %llu ms (%s)",
+			return tc_error(tc, "message %llu did not arrive within %llu ms (%s)",
 				(unsigned long long)i, (unsigned long long)tc->timeout_ms, r->name);
 		}
 		wrong += r->status != UCS_OK || r->length != size ||
