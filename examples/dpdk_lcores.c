@@ -209,7 +209,9 @@ main(int argc, char **argv)
 	uint32_t caps;
 	ucp_ep_h ep;
 
-	if (rte_eal_init(argc, argv) < 0 || rte_lcore_count() < 2) /* before anything of the library */
+	if (rte_eal_init(argc, argv) < 0) /* before anything of the library */
+		rte_exit(EXIT_FAILURE, "the EAL does not start, see above; --in-memory or --no-huge may help\n");
+	if (rte_lcore_count() < 2)
 		rte_exit(EXIT_FAILURE, "usage: dpdk_lcores [EAL options], for two lcores\n");
 	pool = rte_pktmbuf_pool_create("mbufs", 1023, 32, 0, LEN + RTE_PKTMBUF_HEADROOM, (int)rte_socket_id());
 	kept = plx_mbuf_kept_pool("kept", 255);

@@ -200,7 +200,9 @@ main(int argc, char **argv)
 	ucp_context_h context;
 	long len = used >= 0 && n == 4 ? atol(argv[used + 2]) : 1;
 
-	if (used < 0 || (n != 2 && n != 4) || len < 1 || len > LEN_MAX)
+	if (used < 0)
+		rte_exit(EXIT_FAILURE, "the EAL does not start, see above; --in-memory or --no-huge may help\n");
+	if ((n != 2 && n != 4) || len < 1 || len > LEN_MAX)
 		rte_exit(EXIT_FAILURE, "usage: dpdk_loan [EAL options] -- PORT [BYTES MESSAGES]\n");
 	addr.sin_port = htons((uint16_t)atoi(argv[used + 1]));
 	check(ucp_init(&params, NULL, &context), "ucp_init");

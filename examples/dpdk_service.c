@@ -100,7 +100,9 @@ main(int argc, char **argv)
 	uint32_t service;
 	ucp_ep_h ep;
 
-	if (rte_eal_init(argc, argv) < 0 || rte_lcore_count() < 2) /* before anything of the library */
+	if (rte_eal_init(argc, argv) < 0) /* before anything of the library */
+		rte_exit(EXIT_FAILURE, "the EAL does not start, see above; --in-memory or --no-huge may help\n");
+	if (rte_lcore_count() < 2)
 		rte_exit(EXIT_FAILURE, "usage: dpdk_service [EAL options], for two lcores\n");
 	core = rte_get_next_lcore(-1, 1, 0);
 	pool = rte_pktmbuf_pool_create("mbufs", 15, 0, 0, LEN + RTE_PKTMBUF_HEADROOM, (int)rte_socket_id());

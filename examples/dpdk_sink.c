@@ -167,7 +167,9 @@ main(int argc, char **argv)
 	ucp_context_h context;
 	ucs_status_ptr_t req;
 
-	n_segs = used >= 0 && argc - used == 3 ? ((unsigned)atoi(argv[used + 2]) + SEG_ROOM - 1) / SEG_ROOM : 0;
+	if (used < 0)
+		rte_exit(EXIT_FAILURE, "the EAL does not start, see above; --in-memory or --no-huge may help\n");
+	n_segs = argc - used == 3 ? ((unsigned)atoi(argv[used + 2]) + SEG_ROOM - 1) / SEG_ROOM : 0;
 	if (n_segs == 0 || n_segs > N_SEGS)
 		rte_exit(EXIT_FAILURE, "usage: dpdk_sink [EAL options] -- PORT BYTES\n");
 	addr.sin_port = htons((uint16_t)atoi(argv[used + 1]));

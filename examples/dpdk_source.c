@@ -139,7 +139,9 @@ main(int argc, char **argv)
 	uint32_t n, len;
 	ucp_ep_h ep;
 
-	len = used >= 0 && argc - used == 4 ? (uint32_t)atoi(argv[used + 2]) : 0;
+	if (used < 0)
+		rte_exit(EXIT_FAILURE, "the EAL does not start, see above; --in-memory or --no-huge may help\n");
+	len = argc - used == 4 ? (uint32_t)atoi(argv[used + 2]) : 0;
 	n = len > 0 ? (uint32_t)atoi(argv[used + 3]) : 0;
 	if (n == 0 || len > LEN_MAX)
 		rte_exit(EXIT_FAILURE, "usage: dpdk_source [EAL options] -- PORT BYTES MESSAGES\n");

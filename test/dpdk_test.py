@@ -117,6 +117,12 @@ def loans(loan, memory, size, n, borrowed, folder):
     return None if rc == [0, 0] and good else f"exit statuses {rc}\n{told}"
 
 
+def says_why(exe):
+    """With wrong options of the EAL its own reason stands, and not how the program is used."""
+    r = u.run([exe, "--no-such-option"], TIMEOUT, {})
+    return None if r.rc == 1 and "the EAL does not start" in r.err and "usage: dpdk" not in r.err else f"{r.rc}\n{r.out}{r.err}"
+
+
 def reactors(report, own_eal, last):
     """A reactor takes an lcore that the program names, and no other."""
     memory = kinds()[0][1]
@@ -153,6 +159,8 @@ def main():
                 r = u.run([exe, *eal(memory, 0, os.cpu_count() - 1)], TIMEOUT, {})
                 good = not r.why() and all(w in r.out for w in wants)
                 report.result(f"{what}, {name}", None if good else r.why() or r.out)
+    for exe in (sink, source, lcores, service, loan):
+        report.result(f"{os.path.basename(exe)} says that the EAL does not start", says_why(exe))
     reactors(report, own_eal, os.cpu_count() - 1)
     return report.status()
 
