@@ -52,9 +52,9 @@
 #define PLX_RMA_WINDOW	  64	     /* messages of one ep that are not answered */
 #define PLX_RMA_GET_LEN	  (64u << 10) /* bytes requested by one message */
 #define PLX_RMA_CHUNK	  (512u << 10) /* bytes of one operation that a reactor moves in a turn */
-#define PLX_RMA_LATE_LEN  (16u << 10) /* longer puts and gets by DEV wait for no others, bytes */
 #define PLX_RMA_LATE_N	  64	     /* of an ep that wait for each other: then they are moved */
 #define PLX_RMA_SHARE_MIN (128u << 10) /* shorter puts are not copied by both sides, bytes */
+#define PLX_RMA_LATE_LEN  (PLX_RMA_SHARE_MIN - 1) /* longer puts and gets by DEV wait for no others */
 #define PLX_RMA_OFFER_LEN 896	     /* longer ones are not offered to the target, bytes */
 #define PLX_RMA_OFFER_US  2	     /* an offer stands, about as long as a call of the device takes */
 #define PLX_RMA_COPY_LEN  32	     /* puts that are kept in their request, bytes */

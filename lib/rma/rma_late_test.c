@@ -184,10 +184,38 @@ puts_and_gets_keep_their_order(void)
 	end();
 }
 
+/* Two of this length. */
+static void
+gets_move_together(uint64_t len)
+{
+	struct plx_req *reqs[2];
+
+	fake.bursts = 0;
+	memset(there, (int)(len >> 8), LEN);
+	for (unsigned i = 0; i < 2; i++)
+		reqs[i] = visible(PLX_RMA_GET, here + i * len, len, i * len);
+	UNIT_EQ(plx_req_is_done(reqs[0]), false);
+	plx_worker_progress(u.w[0]);
+	UNIT_EQ(fake.bursts, 1);
+	UNIT_END(&u, reqs[0], 0);
+	UNIT_END(&u, reqs[1], 0);
+	UNIT_EQ(memcmp(here, there, 2 * len), 0);
+}
+
+static void
+what_is_too_short_to_be_shared_waits(void)
+{
+	begin();
+	gets_move_together(32u << 10);
+	gets_move_together(PLX_RMA_SHARE_MIN - 1);
+	end();
+}
+
 static void
 one_that_is_too_long_takes_the_others_with_it(void)
 {
 	begin();
+	u.w[0]->rma.share_min = UINT64_MAX;
 	put_row(1, 1);
 	memset(here, 2, LEN);
 	UNIT_EQ(hidden(PLX_RMA_PUT, here, PLX_RMA_LATE_LEN + 1, 0), 0);
@@ -381,6 +409,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(short_puts_are_moved_by_one_call),
 	UNIT_TEST(the_last_of_a_row_moves_all),
 	UNIT_TEST(puts_and_gets_keep_their_order),
+	UNIT_TEST(what_is_too_short_to_be_shared_waits),
 	UNIT_TEST(one_that_is_too_long_takes_the_others_with_it),
 	UNIT_TEST(callbacks_run_in_progress),
 	UNIT_TEST(a_callback_may_close_the_handle_of_the_others),
