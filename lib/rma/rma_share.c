@@ -55,6 +55,13 @@ share_chunk(uint64_t len)
 	return quarter < PLX_RMA_SHARE_CHUNK ? PLX_RMA_SHARE_CHUNK : RTE_MIN(quarter, CHUNK_MAX);
 }
 
+/* @return how many chunks there are, of which share.n is what is waited for */
+static uint32_t
+share_n(const struct plx_rma_req *o)
+{
+	return (uint32_t)((share_len(o) + o->share.chunk - 1) / o->share.chunk);
+}
+
 /* Nobody takes anything of a former put any more. @return the next generation */
 static uint32_t
 share_next_gen(struct plx_rma_share *s)
@@ -96,7 +103,7 @@ share_begin(struct plx_rma *r, struct plx_rma_req *o)
 	gen = share_next_gen(s);
 	o->share.gen = gen;
 	o->share.chunk = chunk;
-	o->share.n = (uint32_t)((len + chunk - 1) / chunk);
+	o->share.n = share_n(o);
 	o->share.mine = 0;
 	o->share.redo = 0;
 	share_describe(s, o, (uint32_t)len);
@@ -122,7 +129,7 @@ share_bad(const struct plx_rma_req *o, struct plx_rma_share *s)
 		return 0;
 	/* pairs with the release in share_tell(): it writes there no more */
 	bad = atomic_exchange_explicit(&s->bad, none, memory_order_acquire);
-	return bad >> 32 == o->share.gen ? (uint32_t)bad & (uint32_t)((1ull << o->share.n) - 1) : 0;
+	return bad >> 32 == o->share.gen ? (uint32_t)bad & (uint32_t)((1ull << share_n(o)) - 1) : 0;
 }
 
 /* @return the chunk to copy next, or PLX_CURSOR_NONE */

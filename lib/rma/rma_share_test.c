@@ -215,6 +215,22 @@ an_error_ends_the_put_and_not_the_next(void)
 	end();
 }
 
+/* An error that comes to both: what the target gives back is behind those that are waited for. */
+static void
+a_put_that_neither_side_can_copy_ends(void)
+{
+	struct plx_req *req;
+
+	begin();
+	req = put(8 * CHUNK, 0);
+	fake.get_err = -EIO;
+	fake.bad_addr = there + CHUNK + 7;
+	plx_worker_progress(u.w[TARGET]);
+	UNIT_EQ((uint32_t)cell(0)->share.bad, 1u << 7);
+	UNIT_END(&u, req, -EFAULT);
+	end();
+}
+
 /* Pages that the target cannot read: the initiator writes that chunk. */
 static void
 a_chunk_that_only_the_target_cannot_copy_is_copied(void)
@@ -449,6 +465,7 @@ main(void)
 		UNIT_TEST(shorter_puts_and_gets_are_not_shared),
 		UNIT_TEST(a_target_that_cannot_read_gives_its_chunk_back),
 		UNIT_TEST(an_error_ends_the_put_and_not_the_next),
+		UNIT_TEST(a_put_that_neither_side_can_copy_ends),
 		UNIT_TEST(a_chunk_that_only_the_target_cannot_copy_is_copied),
 		UNIT_TEST(a_device_that_may_not_any_more_is_replaced_by_messages),
 		UNIT_TEST(who_leaves_takes_the_put_back),
