@@ -14,8 +14,9 @@ the other right before and right behind it. --near 0 takes all.
 
 GROUP is the beginning of a program's name (--list); all when none is given. The programs of
 OSU run on MPICH, and are left out unless --osu names the folder where they were built. Those of
-the group tcp run between two network namespaces, which needs root, by TCP alone; in place of the
-other UCX they show what plain sockets do, or (-ofi) libfabric's tcp by its fi_pingpong.
+the group tcp run between two network namespaces, which needs root, by TCP alone, and with
+real-time priority (chrt -r 1) where the system permits it; beside the libraries they show what plain
+sockets do (raw), and libfabric's tcp by its fi_pingpong (ofi) where that is installed.
 
 The exit status is 0 when every goal is reached, 1 when one is not, and 2 when a figure could
 not be measured or the command is wrong.
@@ -53,8 +54,12 @@ class CannotMeasure(Exception):
 class Side:
     """A library: how a command comes to use it."""
 
-    def __init__(self, name, prefix=(), env=None):
+    def __init__(self, name, prefix=(), env=None, tool=None):
         self.name, self.prefix, self.env = name, list(prefix), env or {}
+        self.tool = tool  # it is left out where that is not installed
+
+    def is_here(self):
+        return self.tool is None or shutil.which(self.tool) is not None
 
     def run(self, command, env=None, options=()):
         prefix = [*self.prefix, *options] if self.prefix else []
@@ -65,7 +70,7 @@ class Side:
 
 
 RAW = Side("raw")
-OFI = Side("ofi")
+OFI = Side("ofi", tool="fi_pingpong")
 
 
 class Goal:
@@ -105,14 +110,14 @@ class Row:
 class Program:
     """What runs as a whole; measure(setup, side) returns {key: figure}."""
 
-    def __init__(self, name, measure, rows, near=True, ours_only=False, needs=(), third=None):
+    def __init__(self, name, measure, rows, near=True, ours_only=False, needs=(), beside=()):
         self.name, self.measure, self.rows = name, measure, rows
         self.near, self.ours_only, self.needs = near, ours_only, needs
-        self.third = third  # instead of the other UCX
+        self.beside = list(beside)  # what is shown besides the libraries
 
     def sides(self, sides):
         mine = [s for s in sides if s.name == "pollux" or not self.ours_only]
-        return [s for s in mine if s.name != "other"] + [self.third] if self.third else mine
+        return mine + [s for s in self.beside if s.is_here()]
 
 
 def size_text(n):
@@ -253,24 +258,24 @@ def ofi_pingpong(setup, size, n):
     return float(out.splitlines()[-1].split()[-2]) * 1e3  # usec/xfer
 
 
-def tcp(test, size, n, column, unit, goals, kind, third=RAW):
-    """A row of ucx_perftest's, by TCP between two hosts."""
+def tcp(test, size, n, column, unit, goals, kind=None, ofi=False, window=()):
+    """A row of ucx_perftest's, by TCP between two hosts; kind is what plain sockets do like it."""
     def measure(setup, side):
         if side is OFI:
             return {size_text(size): ofi_pingpong(setup, size, n)}
         if side is RAW:
-            return {size_text(size): raw_tcp(setup, kind, size, n)} if kind else {}
+            return {size_text(size): raw_tcp(setup, kind, size, n)}
         net = setup.hosts()
         env = {**side.env, "UCX_TLS": "tcp", "UCX_NET_DEVICES": net.device}
-        error, row = run_perftest.pair(side.prefix, env, test, size, n, setup.core_names, TIMEOUT_S,
+        error, row = run_perftest.pair(side.prefix, env, test, size, n, setup.core_names, TIMEOUT_S, window,
                                        at=(net.at(0), net.at(1)), host=net.address(0))
         if error:
             raise CannotMeasure(f"{side.name}: {error}")
         return {size_text(size): row[column] * {"ns": 1e3, "MB/s": 1, "M/s": 1e-6}[unit]}
 
-    name = f"tcp-{test.replace('ucp_', '')}-{size}{'-ofi' if third is OFI else ''}"
-    return Program(name, measure, [Row(size_text(size), unit, goals, unit != "ns")], near=False,
-                   needs=["ucx_perftest", "ip", "fi_pingpong" if third is OFI else "cc"], third=third)
+    name = f"tcp-{test.replace('ucp_', '')}-{size}{'-window' if window else ''}"
+    return Program(name, measure, [Row(size_text(size), unit, goals, unit != "ns")],
+                   needs=["ucx_perftest", "ip", "cc"], beside=[RAW] * bool(kind) + [OFI] * ofi)
 
 
 def tcp_osu(program, sizes, n, unit, more=False):
@@ -287,19 +292,23 @@ def tcp_osu(program, sizes, n, unit, more=False):
         return osu_rows(r.out, sizes)
 
     rows = [Row(size_text(s), unit, [Goal("ucx")], more) for s in sizes]
-    return Program("tcp-" + program.replace("_", "-"), measure, rows, near=False, needs=["mpirun.mpich", "osu", "ip"])
+    return Program("tcp-" + program.replace("_", "-"), measure, rows, needs=["mpirun.mpich", "osu", "ip"])
 
 
 def tcp_programs():
     latency, rate, band = (3, "ns"), (7, "M/s"), (5, "MB/s")
-    ucx, whole = [Goal("ucx", 1.1)], [Goal("raw", 0.9), Goal("ucx", 1.1)]
+
+    def goals(factor, raw=None):
+        return [Goal("raw", raw)] * bool(raw) + [Goal("ucx", factor), Goal("other", factor)]
+
     return [
-        tcp("tag_lat", 8, 50000, *latency, [Goal("raw", 1.1), Goal("ucx", 0.9)], "lat"),
-        tcp("tag_bw", 8, 1000000, *rate, [Goal(3), Goal("ucx", 5)], None),
-        tcp("tag_bw", 64 * KIB, 30000, *band, [Goal("ucx", 1.3)], "stream"),
-        *[tcp(t, MIB, 4000, *band, whole, "stream") for t in ("tag_bw", "ucp_put_bw")],
-        tcp("ucp_get", MIB, 2000, *band, ucx, None),  # one at a time
-        *[tcp("tag_lat", s, n, *latency, [Goal("ofi", 0.9)], None, OFI) for s, n in ((8, 50000), (MIB, 1000))],
+        tcp("tag_lat", 8, 50000, *latency, [*goals(0.9, 1.1), Goal("ofi", 0.9)], "lat", ofi=True),
+        tcp("tag_bw", 8, 1000000, *rate, [Goal(3), *goals(5)]),
+        tcp("tag_bw", 64 * KIB, 30000, *band, goals(1.3), "stream"),
+        *[tcp(t, MIB, 4000, *band, goals(1.1, 0.9), "stream") for t in ("tag_bw", "ucp_put_bw")],
+        tcp("ucp_get", MIB, 2000, *band, goals(1.1)),  # one at a time
+        tcp("ucp_get", MIB, 4000, *band, goals(1.1, 0.9), "stream", window=["-O", "16"]),
+        tcp("tag_lat", MIB, 1000, *latency, [Goal("ofi", 0.9)], ofi=True),
         tcp_osu("osu_latency", [8, KIB, 8 * KIB, 64 * KIB, MIB], 1000, "us"),
         tcp_osu("osu_bw", [8, KIB, 8 * KIB, 64 * KIB, MIB], 50, "MB/s", True),
     ]
@@ -351,6 +360,7 @@ class Setup:
         if self.net is None:
             try:
                 self.net = compare_net.Pair()
+                print(f"programs between hosts run {self.net.priority_text()}", flush=True)
             except subprocess.CalledProcessError as e:
                 raise CannotMeasure(f"no network namespaces: {e.stderr.strip()}") from e
         return self.net
@@ -430,20 +440,19 @@ def number(x):
     return "-" if x is None else f"{x:.0f}" if abs(x) >= 1000 else f"{x:.3g}"
 
 
-def judge(program, row, medians):
+def judge(program, row, medians, columns):
     """Prints a line a goal; returns the same as dicts."""
     values = {name: m.get(row.key) for name, m in medians.items()}
     mine, found = values["pollux"], []
     for goal in row.goals:
         limit = goal.limit(row, medians)
-        if goal.against == "other" and "other" not in medians:
+        if goal.against in ("other", "ofi") and goal.against not in medians:
             continue
         ok = None if mine is None or limit is None else mine >= limit if row.more else mine <= limit
         found.append({"goal": goal.text(row), "limit": limit, "reached": ok})
     base = {n: mine / v for n, v in values.items() if n != "pollux" and v and v > 0 and mine is not None}
-    third = program.third.name if program.third else "other"
-    text = "  ".join(f"{number(values.get(n)):>8}" for n in ("pollux", "ucx", third))
-    ratios = "  ".join(f"{base[n]:6.2f}" if n in base else f"{'-':>6}" for n in ("ucx", third))
+    text = "  ".join(f"{number(values.get(n)):>8}" for n in columns)
+    ratios = "  ".join(f"{base[n]:6.2f}" if n in base else f"{'-':>6}" for n in columns[1:])
     marks = "; ".join(f"{f['goal']} {'?' if f['reached'] is None else 'yes' if f['reached'] else 'NO'}"
                       for f in found)
     print(f"{program.name:22} {row.key:11} {row.unit:5} {text}  {ratios}  {marks}", flush=True)
@@ -458,10 +467,15 @@ def missing(program, args):
     return f"{', '.join(lacks)} not installed" if lacks else ""
 
 
+def columns_of(chosen, sides):
+    return [s.name for s in sides] + list(dict.fromkeys(s.name for p in chosen for s in p.beside))
+
+
 def compare(args, chosen, setup, sides):
     rows, status = [], 0
-    print(f"{'program':22} {'':11} {'unit':5} {'pollux':>8}  {'ucx':>8}  {'other':>8}  {'/ucx':>6}  "
-          f"{'/other':>6}  goals")
+    columns = columns_of(chosen, sides)
+    print(f"{'program':22} {'':11} {'unit':5} " + "  ".join(f"{n:>8}" for n in columns) + "  " +
+          "  ".join(f"{'/' + n:>6}" for n in columns[1:]) + "  goals")
     for program in chosen:
         why = missing(program, args)
         if why:
@@ -475,7 +489,7 @@ def compare(args, chosen, setup, sides):
             continue
         medians = {side: {k: statistics.median(v) for k, v in keys.items()} for side, keys in got.items()}
         for row in program.rows:
-            rows.append({**judge(program, row, medians), "dropped": dropped,
+            rows.append({**judge(program, row, medians, columns), "dropped": dropped,
                          "samples": {side: keys.get(row.key) for side, keys in got.items()}})
     reached = [g["reached"] for r in rows for g in r["goals"]]
     print(f"{sum(g is True for g in reached)} of {len(reached)} goals reached")

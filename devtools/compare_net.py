@@ -6,10 +6,18 @@ import subprocess
 import time
 
 UP_S = 10  # for the cable
+REALTIME = ["chrt", "-r", "1"]
 
 
 def ip(*args, check=True):
     return subprocess.run(["ip", *args], check=check, capture_output=True, text=True)
+
+
+def may_run(prefix):
+    try:
+        return subprocess.run([*prefix, "true"], check=False, capture_output=True).returncode == 0
+    except OSError:
+        return False
 
 
 class Pair:
@@ -19,6 +27,7 @@ class Pair:
 
     def __init__(self):
         self.names = [f"plx{os.getpid()}-{i}" for i in range(2)]
+        self.priority = REALTIME if may_run(REALTIME) else []
         try:
             self.open()
         except subprocess.CalledProcessError:
@@ -55,10 +64,14 @@ class Pair:
         cases = "".join(f"{name}) core={core} ;; " for name, core in zip(self.names, cores))
         with open(path, "w", encoding="ascii") as f:
             f.write('#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nhost=$1; shift\n'
-                    f'case $host in {cases}esac\nexec ip netns exec "$host" taskset -c "$core" sh -c "$*"\n')
+                    f'case $host in {cases}esac\n'
+                    f'exec ip netns exec "$host" {" ".join(self.priority)} taskset -c "$core" sh -c "$*"\n')
         os.chmod(path, 0o755)
         return path
 
     def at(self, i):
         """What runs a command there."""
-        return ["ip", "netns", "exec", self.names[i]]
+        return ["ip", "netns", "exec", self.names[i], *self.priority]
+
+    def priority_text(self):
+        return f"with real-time priority ({' '.join(self.priority)})" if self.priority else "without real-time priority"

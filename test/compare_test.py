@@ -69,17 +69,31 @@ class Compare(unittest.TestCase):
         figures = {"pollux": [1], "ucx": [1]}
         self.assertEqual(run(figures, c.Goal("other"), c.Goal("best"), sides=SIDES[:2])[0], 0)
 
-    def test_a_third_instead_of_the_other(self):
-        for third in (c.RAW, c.OFI):
-            p = c.Program("p", lambda _, side: {"k": {"pollux": 2, "ucx": 1}.get(side.name, 3)},
-                          [c.Row("k", "MB/s", [c.Goal(third.name, 0.5), c.Goal("ucx", 2)], True)], near=False,
-                          third=third)
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out):
-                status = c.compare(SimpleNamespace(rounds=1, json=None, osu=None, near=60), [p], Machine(), SIDES)
-            self.assertEqual(status, 0)
-            self.assertRegex(out.getvalue(),
-                             rf"MB/s +2 +1 +3 +2\.00 +0\.67 +>= 0\.5 {third.name} yes; >= 2 ucx yes")
+    def beside(self, here):
+        """Exit status and output of a program beside which something is shown, if it is installed."""
+        what = c.Side("ofi", tool=sys.executable if here else "no_such_pingpong")
+        p = c.Program("p", lambda _, side: {"k": {"pollux": 2, "ucx": 1}.get(side.name, 3)},
+                      [c.Row("k", "MB/s", [c.Goal("ofi", 0.5), c.Goal("ucx", 2)], True)], near=False, beside=[c.RAW, what])
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            status = c.compare(SimpleNamespace(rounds=1, json=None, osu=None, near=60), [p], Machine(), SIDES)
+        return status, out.getvalue()
+
+    def test_what_is_beside_the_libraries(self):
+        status, out = self.beside(True)
+        self.assertEqual(status, 0)
+        self.assertRegex(out, r"pollux +ucx +other +raw +ofi +/ucx +/other +/raw +/ofi +goals")
+        self.assertRegex(out, r"MB/s +2 +1 +3 +3 +3 +2\.00 +0\.67 +0\.67 +0\.67 +>= 0\.5 ofi yes; >= 2 ucx yes")
+
+    def test_what_is_beside_them_and_not_installed_has_no_goal(self):
+        status, out = self.beside(False)
+        self.assertEqual(status, 0)
+        self.assertRegex(out, r"MB/s +2 +1 +3 +3 +- +2\.00 +0\.67 +0\.67 +- +>= 2 ucx yes")
+
+    def test_real_time_priority_where_it_is_permitted(self):
+        self.assertTrue(c.compare_net.may_run(["env"]))
+        self.assertFalse(c.compare_net.may_run(["false"]))
+        self.assertFalse(c.compare_net.may_run(["no_such_chrt", "-r", "1"]))
 
     def test_a_program_that_is_not_installed_is_said(self):
         p = c.Program("p", None, [], needs=["no_such_pingpong"])
