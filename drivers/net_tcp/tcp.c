@@ -11,7 +11,7 @@
 
 static const struct plx_stat_row stat_rows[] = {
 	ROW(joins), ROW(joined), ROW(accepted), ROW(crossed), ROW(refused), ROW(drop_stranger),
-	ROW(drop_silent), ROW(no_fd), ROW(flows), ROW(flows_taken), ROW(flows_failed), ROW(rx_away),
+	ROW(drop_silent), ROW(no_fd), ROW(flows), ROW(flows_taken), ROW(flows_failed), ROW(flows_ended), ROW(rx_away),
 	ROW(tx_calls), ROW(tx_partial), ROW(rx_calls), ROW(rx_empty),
 	ROW(polls), ROW(poll_changes), ROW(randoms), ROW(tx_no_chunk), ROW(rx_no_chunk),
 	ROW(parts), ROW(puts), ROW(gets), ROW(atomics), ROW(rx_straight), ROW(drop_ended),

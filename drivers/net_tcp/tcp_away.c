@@ -125,6 +125,8 @@ away_over(struct tcp_flow *f)
 	TAILQ_REMOVE(&p->more->busy, x, busy_link);
 	if (p->n_acks != 0)
 		tcp_tx_later(p);
+	if (x->ends)
+		tcp_further_look(x);
 	first_look(p);
 }
 

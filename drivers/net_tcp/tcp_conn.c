@@ -66,6 +66,8 @@ tcp_peer_cut(struct tcp_peer *p, int err)
 	not_leaving(p);
 	p->state = TCP_CUT;
 	p->lost_err = err;
+	if (p->flow.fd >= 0) /* what has come is read up to its end, though the peer may know of nothing */
+		(void)shutdown(p->flow.fd, SHUT_RDWR);
 	tcp_out_drop(p);
 	if (p->flow.odd != TCP_STALLED)
 		tcp_heat(&p->flow); /* who reads to the end finds it */
@@ -95,6 +97,8 @@ tcp_peer_disconnect(struct tcp_peer *p)
 		p->flow.polled = false;
 		tq->n_conns--;
 	}
+	p->flow.sent = false;
+	p->flow.mute_ms = 0;
 	p->state = TCP_OVER;
 }
 

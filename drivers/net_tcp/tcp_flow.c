@@ -9,7 +9,10 @@
  * them. Each is for data from who made it, so both may make some at once and none meets another.
  *
  * They go to where the first leads, and need no second try: while one is not there its share goes by the others, and
- * after a while it is tried anew. They end with the first.
+ * after a while it is tried anew.
+ *
+ * They end with the first, or before. If something was under way on one, its end is the peer's. If not, whoever made it
+ * does without, and makes it again; for the other it ends behind the last data that the first names, or is replaced.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +22,7 @@
 
 #include "tcp_int.h"
 
-#define AGAIN_MS 10000u /* after one that could not be made */
+#define AGAIN_MS 10000u /* after one that could not be made, or has ended */
 
 /** The handshake of one that we make. */
 struct tcp_ask {
@@ -30,33 +33,58 @@ struct tcp_ask {
 	struct tcp_greet taken;
 };
 
-static void
-further_init(struct tcp_further *x, struct tcp_peer *p, unsigned i)
+/* -- are they there? -- */
+
+/* @return 0: it is there, or has data; 1: it was closed; or -errno */
+static int
+further_state(const struct tcp_further *x)
 {
-	x->p = p;
-	x->flow.index = (uint8_t)(i + 1);
-	x->flow.odd = TCP_FURTHER;
-	x->flow.fd = -1;
-	STAILQ_INIT(&x->flow.out);
+	uint8_t byte;
+	ssize_t n = recv(x->flow.fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+
+	if (n >= 0)
+		return n == 0;
+	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+/* @return whether nothing is under way by one of ours */
+static bool
+is_quiet(const struct tcp_further *x)
+{
+	return !x->flow.sent && STAILQ_EMPTY(&x->flow.out);
+}
+
+static void
+ours_look(struct tcp_further *x)
+{
+	int rc = further_state(x);
+
+	if (rc != 0 && is_quiet(x)) {
+		x->p->more->again_ms = plx_clock_ms() + AGAIN_MS;
+		tcp_further_end(x);
+	} else if (rc < 0) {
+		tcp_peer_cut(x->p, rc);
+	} /* else a peer that closes it closes the first, too, behind all that it has said */
+}
+
+/* One that has failed stays, to be found by data that a frame names, or replaced. */
+static void
+theirs_look(struct tcp_further *x)
+{
+	int rc = tcp_is_bulk(&x->flow) ? 0 : further_state(x);
+
+	x->ends = rc == 0;
+	if (rc == 1)
+		tcp_further_end(x);
 }
 
 void
-tcp_more_open(struct tcp_peer *p, const uint8_t first[TCP_MAC_LEN])
+tcp_further_look(struct tcp_further *x)
 {
-	if (tcp_queue(p->peer.q)->flows == 1)
-		return;
-	if (p->more == NULL) {
-		p->more = calloc(1, sizeof(*p->more));
-		if (p->more == NULL)
-			return; /* it does without */
-		TAILQ_INIT(&p->more->busy);
-		for (unsigned i = 0; i < TCP_FLOWS_MAX - 1; i++) {
-			further_init(&p->more->to[i], p, i);
-			further_init(&p->more->from[i], p, i);
-		}
-	}
-	memcpy(p->more->first, first, TCP_MAC_LEN);
-	p->more->again_ms = 0;
+	if (tcp_further_is_ours(x))
+		ours_look(x);
+	else
+		theirs_look(x);
 }
 
 /* -- those that we make -- */
@@ -125,18 +153,21 @@ ask_confirm(struct tcp_further *x)
 static int
 ask_taken(struct tcp_further *x)
 {
+	struct tcp_queue *tq = tcp_queue(x->p->peer.q);
 	struct tcp_ask *a = x->ask;
 	int rc = tcp_sock_read(x->flow.fd, &a->taken, sizeof(a->taken), &a->n);
 
+	if (rc == 0 && !tcp_greet_is(&a->taken, TCP_TAKEN))
+		rc = -EBADMSG;
+	if (rc == 0) /* nothing comes by it */
+		rc = tcp_sock_rewatch(tq, x->flow.fd, TCP_WATCH_END, &x->flow, TCP_WATCH_FLOW);
 	if (rc != 0)
 		return rc;
-	if (!tcp_greet_is(&a->taken, TCP_TAKEN))
-		return -EBADMSG;
 	ask_end(x);
 	PLX_LOG(INFO, tcp, "connection %u to queue %016llx", x->flow.index + 1u, (unsigned long long)x->p->peer.uid);
-	tcp_sock_unwatch(tcp_queue(x->p->peer.q), x->flow.fd); /* nothing comes by it */
 	x->p->more->n_up++;
-	PLX_STAT_INC(tcp_queue(x->p->peer.q)->stat.flows);
+	tq->n_further++;
+	PLX_STAT_INC(tq->stat.flows);
 	return 0;
 }
 
@@ -201,30 +232,52 @@ tcp_flows_make(struct tcp_peer *p)
 	}
 }
 
-struct tcp_flow *
-tcp_flow_for(struct tcp_peer *p)
+/* @return the one that has least to send, or NULL */
+static struct tcp_further *
+least_ahead(struct tcp_more *m)
 {
-	struct tcp_more *m = p->more;
-	struct tcp_flow *best = NULL;
+	struct tcp_further *best = NULL;
 
 	for (unsigned i = 0; i < TCP_FLOWS_MAX - 1 && m->n_up != 0; i++) {
 		struct tcp_further *x = &m->to[(m->next + i) % (TCP_FLOWS_MAX - 1)];
 
-		if (x->flow.fd >= 0 && x->ask == NULL && (best == NULL || x->flow.ahead < best->ahead))
-			best = &x->flow;
+		if (x->flow.fd >= 0 && x->ask == NULL && (best == NULL || x->flow.ahead < best->flow.ahead))
+			best = x;
 	}
-	if (best != NULL)
-		m->next = best->index; /* the one behind it: equals take turns */
 	return best;
 }
 
+struct tcp_flow *
+tcp_flow_for(struct tcp_peer *p)
+{
+	struct tcp_further *best;
+
+	/* One that was idle may have ended, and epoll was not asked since. */
+	while ((best = least_ahead(p->more)) != NULL && is_quiet(best)) {
+		ours_look(best);
+		if (best->flow.fd >= 0)
+			break;
+	}
+	if (best == NULL)
+		return NULL;
+	p->more->next = best->flow.index; /* the one behind it: equals take turns */
+	return &best->flow;
+}
+
 /* -- those that come -- */
+
+/* @return whether another may be in its place: it has ended, and all that it had was read */
+static bool
+is_free(const struct tcp_further *x)
+{
+	return x->flow.fd < 0 || (!tcp_is_bulk(&x->flow) && further_state(x) != 0);
+}
 
 bool
 tcp_flow_may_come(const struct tcp_peer *p, unsigned flow)
 {
 	return p->state == TCP_OPEN && p->peer.state != PLX_PEER_DEAD && p->more != NULL &&
-		flow < tcp_queue(p->peer.q)->flows && p->more->from[flow - 1].flow.fd < 0;
+		flow < tcp_queue(p->peer.q)->flows && is_free(&p->more->from[flow - 1]);
 }
 
 int
@@ -232,6 +285,7 @@ tcp_flow_came(struct tcp_peer *p, unsigned flow, int fd)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
 	struct tcp_more *m = p->more;
+	struct tcp_further *x = &m->from[flow - 1];
 	struct tcp_greet g;
 	int rc;
 
@@ -241,77 +295,15 @@ tcp_flow_came(struct tcp_peer *p, unsigned flow, int fd)
 		return -ENOMEM;
 	tcp_greet_make(&g, TCP_TAKEN);
 	rc = tcp_sock_write(fd, &g, sizeof(g));
+	if (rc == 0)
+		rc = tcp_sock_rewatch(tq, fd, TCP_WATCH_END, &x->flow, TCP_WATCH_FLOW);
 	if (rc != 0)
 		return rc;
-	tcp_sock_unwatch(tq, fd); /* until data of it is expected */
-	m->from[flow - 1].flow.fd = fd;
+	if (x->flow.fd >= 0)
+		tcp_further_end(x);
+	x->flow.fd = fd;
+	m->n_came++;
+	tq->n_further++;
 	PLX_STAT_INC(tq->stat.flows_taken);
 	return 0;
-}
-
-/* -- all -- */
-
-void
-tcp_more_each(struct tcp_peer *p, void (*fn)(struct tcp_further *x, void *arg), void *arg)
-{
-	for (unsigned i = 0; p->more != NULL && i < TCP_FLOWS_MAX - 1; i++) {
-		if (p->more->to[i].flow.fd >= 0)
-			fn(&p->more->to[i], arg);
-		if (p->more->from[i].flow.fd >= 0)
-			fn(&p->more->from[i], arg);
-	}
-}
-
-static void
-further_drop(struct tcp_further *x, void *arg)
-{
-	struct tcp_queue *tq = tcp_queue(x->p->peer.q);
-
-	(void)arg;
-	if (x->ask != NULL)
-		ask_end(x);
-	tcp_cool(&x->flow);
-	tcp_sock_close(tq, &x->flow.fd);
-	x->flow.polled = x->flow.out_armed = false;
-	x->flow.bulk = (struct tcp_bulk){0};
-	if (x->op != NULL)
-		tcp_op_over(tq, x->op, x->p->lost_err != 0 ? x->p->lost_err : -ECONNRESET);
-	x->op = NULL;
-	x->n_acks = 0;
-}
-
-void
-tcp_more_drop(struct tcp_peer *p)
-{
-	struct tcp_more *m = p->more;
-
-	if (m == NULL)
-		return;
-	tcp_more_each(p, further_drop, NULL);
-	TAILQ_INIT(&m->busy);
-	m->n_up = m->next = 0;
-	m->n_rest = 0;
-	p->flow.odd = TCP_PLAIN;
-}
-
-void
-tcp_more_close(struct tcp_peer *p)
-{
-	if (p->more != NULL)
-		free(p->more->rest);
-	free(p->more);
-	p->more = NULL;
-}
-
-bool
-tcp_more_is_quiet(const struct tcp_peer *p)
-{
-	const struct tcp_more *m = p->more;
-
-	if (m == NULL)
-		return true;
-	for (unsigned i = 0; i < TCP_FLOWS_MAX - 1 && m->n_up != 0; i++)
-		if (!STAILQ_EMPTY(&m->to[i].flow.out))
-			return false;
-	return TAILQ_EMPTY(&m->busy);
 }

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -425,6 +426,203 @@ one_that_ends_in_the_middle_is_the_end_of_the_peer(void)
 		ends_in_the_middle(i & 1, i & 2);
 }
 
+/* -- one that ends alone -- */
+
+/* All that a has sent is acknowledged. */
+static void
+settle(void)
+{
+	struct tcp_queue *tq = tcp_queue(a);
+
+	for (uint64_t since = now_ns(); !TAILQ_EMPTY(&tq->watched); others_turn(NULL)) {
+		tq->watch_ms = 0;
+		CU_ASSERT_FATAL(patient(since));
+	}
+}
+
+/* As a box between the two that resets a connection; who ends it tells the other. */
+static void
+reset(int fd)
+{
+	UNIT_EQ(connect(fd, &(struct sockaddr){.sa_family = AF_UNSPEC}, sizeof(struct sockaddr)), 0);
+}
+
+/* Nothing that comes to a socket is acknowledged: it drops what has passed a router, or might have. */
+static void
+deafen(int fd)
+{
+	int least = 255, family = 0;
+	socklen_t len = sizeof(family);
+
+	UNIT_EQ(getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &len), 0);
+	UNIT_EQ(setsockopt(fd, IPPROTO_IP, IP_MINTTL, &least, sizeof(least)), 0); /* of mapped addresses, too */
+	if (family == AF_INET6)
+		UNIT_EQ(setsockopt(fd, IPPROTO_IPV6, IPV6_MINHOPCOUNT, &least, sizeof(least)), 0);
+}
+
+static struct tcp_further *
+further_of_a(unsigned i)
+{
+	return &tcp_peer(to_b)->more->to[i];
+}
+
+static struct tcp_further *
+further_at_b(unsigned i)
+{
+	return &tcp_peer(to_a)->more->from[i];
+}
+
+/* Long data goes, by further connections or by the first. */
+static void
+goes(bool further)
+{
+	uint64_t away = stat_of(b)->rx_away;
+
+	unit_fill(here, ALL, (unsigned)away + 3);
+	for (unsigned i = 0; i < N_OPS; i++)
+		UNIT_EQ(begin(i, true, LONG), -EINPROGRESS);
+	wait_all(N_OPS);
+	for (unsigned i = 0; i < N_OPS; i++)
+		UNIT_EQ(over[i], 0);
+	CU_ASSERT(unit_is_filled(there, ALL, (unsigned)away + 3));
+	UNIT_EQ(stat_of(b)->rx_away - away, further ? N_OPS : 0);
+}
+
+static void
+wait_ended(const struct plx_queue *q, unsigned n)
+{
+	for (uint64_t since = now_ns(); stat_of(q)->flows_ended < n; others_turn(NULL))
+		CU_ASSERT_FATAL(patient(since));
+}
+
+/* @param late whether it is found by the next data, not before */
+static void
+an_idle_one_ends(bool late)
+{
+	unsigned files = unit_open_files();
+
+	open_two("4", "4");
+	grow(a, true, 3);
+	settle();
+	reset(further_at_b(1)->flow.fd);
+	if (!late)
+		wait_ended(a, 1);
+	goes(true);
+	UNIT_EQ(stat_of(a)->flows_ended, 1);
+	UNIT_EQ(tcp_queue(a)->n_further, 2);
+	UNIT_EQ(stat_of(a)->flows, 3); /* not again and again */
+	tcp_peer(to_b)->more->again_ms = 0;
+	goes(true);
+	for (uint64_t since = now_ns(); stat_of(a)->flows < 4; others_turn(NULL))
+		CU_ASSERT_FATAL(patient(since));
+	goes(true);
+	UNIT_EQ(tcp_queue(a)->n_further, 3);
+	UNIT_EQ(tcp_queue(b)->n_further, 3);
+	UNIT_EQ(stat_of(b)->flows_ended, 1); /* when it was replaced */
+	UNIT_EQ(stat_of(a)->flows_failed, 0);
+	close_two();
+	UNIT_EQ(unit_open_files(), files);
+}
+
+static void
+an_idle_one_that_ends_is_made_anew(void)
+{
+	an_idle_one_ends(false);
+	an_idle_one_ends(true);
+}
+
+/* Data goes by further connections of which one is heard of no more by b; the first stays. */
+static void
+one_goes_silent(void)
+{
+	UNIT_EQ_FATAL(plx_conf_set(&conf, "net_tcp.dead_ms", "1000", PLX_CONF_FROM_API, NULL), 0);
+	open_two("3", "3");
+	UNIT_EQ_FATAL(plx_conf_set(&conf, "net_tcp.dead_ms", "20000", PLX_CONF_FROM_API, NULL), 0);
+	grow(a, true, 2);
+	settle();
+	deafen(further_at_b(0)->flow.fd);
+	for (unsigned i = 0; i < 2; i++)
+		UNIT_EQ(begin(i, true, LONG), -EINPROGRESS);
+	UNIT_TRUE(further_of_a(0)->flow.sent);
+}
+
+static void
+both_find_it(void)
+{
+	tcp_wait_dead(to_b);
+	tcp_wait_dead(to_a);
+	wait_all(2);
+	UNIT_TRUE(over[0] < 0 || over[1] < 0);
+}
+
+static void
+one_that_is_not_acknowledged_is_the_end_of_the_peer(void)
+{
+	one_goes_silent();
+	both_find_it();
+	UNIT_EQ(to_b->err, -ETIMEDOUT);
+	close_two();
+}
+
+/* Only who sends can know. */
+static void
+one_that_is_reset_while_data_goes_is_the_end_of_the_peer(void)
+{
+	one_goes_silent();
+	reset(further_of_a(0)->flow.fd);
+	both_find_it();
+	close_two();
+}
+
+/* A frame of the first names data of one that has ended: it is still there. */
+static void
+data_before_the_end_of_one_is_read(void)
+{
+	struct tcp_further *x;
+
+	open_two("3", "3");
+	grow(a, true, 2);
+	settle();
+	n_sent = n_come = 0;
+	x = further_at_b(0);
+	memcpy(here, "0123456789", 10);
+	say_data(1, 10);
+	UNIT_EQ(shutdown(further_of_a(0)->flow.fd, SHUT_WR), 0);
+	for (unsigned i = 0; i < 100; i++)
+		others_turn(NULL);
+	UNIT_TRUE(x->flow.fd >= 0);
+	say_put(1, 10);
+	message(8);
+	is_found(8);
+	UNIT_SAME(there, "0123456789", 10);
+	UNIT_EQ(x->flow.fd, -1);
+	UNIT_EQ(stat_of(b)->flows_ended, 1);
+	close_two();
+}
+
+static void
+those_that_are_idle_are_closed_before_the_first(void)
+{
+	unsigned files;
+
+	UNIT_EQ_FATAL(plx_conf_set(&conf, "net_tcp.connected", "2", PLX_CONF_FROM_API, NULL), 0);
+	open_two("4", "4");
+	files = unit_open_files();
+	grow(a, true, 3);
+	UNIT_EQ(tcp_queue(a)->n_further, 3);
+	UNIT_EQ(tcp_queue(b)->n_further, 3);
+	wait_ended(a, 3);
+	wait_ended(b, 3);
+	UNIT_EQ(tcp_queue(a)->n_further + tcp_queue(b)->n_further, 0);
+	UNIT_EQ(unit_open_files(), files);
+	UNIT_EQ(stat_of(a)->parked + stat_of(b)->parked, 0);
+	goes(false);
+	for (uint64_t since = now_ns(); stat_of(a)->flows < 6; others_turn(NULL)) /* and they are made again */
+		CU_ASSERT_FATAL(patient(since));
+	close_two();
+	UNIT_EQ_FATAL(plx_conf_set(&conf, "net_tcp.connected", "32k", PLX_CONF_FROM_API, NULL), 0);
+}
+
 /* Frames that no sender of ours says. @return what the peer has died of */
 static int
 death_by(const struct said_put *put, size_t len)
@@ -535,6 +733,11 @@ CU_TestInfo tcp_flow_tests[] = {
 	UNIT_TEST(who_keeps_data_back_stops_only_itself),
 	UNIT_TEST(data_may_come_byte_by_byte_and_before_its_frame),
 	UNIT_TEST(one_that_ends_in_the_middle_is_the_end_of_the_peer),
+	UNIT_TEST(an_idle_one_that_ends_is_made_anew),
+	UNIT_TEST(one_that_is_not_acknowledged_is_the_end_of_the_peer),
+	UNIT_TEST(one_that_is_reset_while_data_goes_is_the_end_of_the_peer),
+	UNIT_TEST(data_before_the_end_of_one_is_read),
+	UNIT_TEST(those_that_are_idle_are_closed_before_the_first),
 	UNIT_TEST(malformed_frames_of_further_connections_end_the_peer),
 	UNIT_TEST(who_did_not_make_the_first_makes_no_further_one),
 	CU_TEST_INFO_NULL,

@@ -19,55 +19,55 @@ tcp_cool(struct tcp_flow *f)
 	tq->n_hot--;
 }
 
+/* What epoll reports of a socket: of a further connection its end, at least. @return whether it does */
+static bool
+poll_for(struct tcp_flow *f, bool in, bool out)
+{
+	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
+	uint32_t events = (in ? EPOLLIN : 0) | (out ? EPOLLOUT : 0);
+	bool was = f->polled || f->out_armed || f->index != 0;
+	int rc = 0;
+
+	if (events == 0 && f->index != 0)
+		events = TCP_WATCH_END;
+	PLX_STAT_ADD(tq->stat.poll_changes, f->polled != in);
+	if (events == 0)
+		tcp_sock_unwatch(tq, f->fd);
+	else if (was)
+		rc = tcp_sock_rewatch(tq, f->fd, events, f, TCP_WATCH_FLOW);
+	else
+		rc = tcp_sock_watch(tq, f->fd, events, f, TCP_WATCH_FLOW);
+	if (rc != 0)
+		return false;
+	f->polled = in;
+	f->out_armed = out;
+	return true;
+}
+
 bool
 tcp_hot_poll(struct tcp_flow *f)
 {
-	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
-
-	if (f->polled)
-		return true;
-	PLX_STAT_INC(tq->stat.poll_changes);
-	f->polled = (f->out_armed ? tcp_sock_rewatch(tq, f->fd, EPOLLIN | EPOLLOUT, f, TCP_WATCH_FLOW)
-				  : tcp_sock_watch(tq, f->fd, EPOLLIN, f, TCP_WATCH_FLOW)) == 0;
-	return f->polled;
+	return f->polled || poll_for(f, true, f->out_armed);
 }
 
 void
 tcp_flow_unwatch(struct tcp_flow *f)
 {
-	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
-
-	if (!f->polled && !f->out_armed)
-		return;
-	PLX_STAT_INC(tq->stat.poll_changes);
-	tcp_sock_unwatch(tq, f->fd);
-	f->polled = f->out_armed = false;
+	if (f->polled || f->out_armed)
+		(void)poll_for(f, false, false);
 }
 
 void
 tcp_out_arm(struct tcp_flow *f)
 {
-	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
-
-	if (f->out_armed)
-		return;
-	if (f->polled)
-		(void)tcp_sock_rewatch(tq, f->fd, EPOLLIN | EPOLLOUT, f, TCP_WATCH_FLOW);
-	else
-		(void)tcp_sock_watch(tq, f->fd, EPOLLOUT, f, TCP_WATCH_FLOW);
-	f->out_armed = true;
+	if (!f->out_armed)
+		(void)poll_for(f, f->polled, true);
 }
 
 void
 tcp_out_disarm(struct tcp_flow *f)
 {
-	struct tcp_queue *tq = tcp_queue(tcp_flow_peer(f)->peer.q);
-
-	f->out_armed = false;
-	if (f->polled)
-		(void)tcp_sock_rewatch(tq, f->fd, EPOLLIN, f, TCP_WATCH_FLOW);
-	else
-		tcp_sock_unwatch(tq, f->fd);
+	(void)poll_for(f, f->polled, false);
 }
 
 /* Room among those that are hot: the one that was quiet for longest goes. */

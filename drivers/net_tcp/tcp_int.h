@@ -9,7 +9,7 @@
  * somebody asks for the queue's address or connects.
  *
  * tcp_queue.c: queues. tcp_peer.c: peers. tcp_listen.c: those who come. tcp_join.c: those we go to.
- * tcp_conn.c: what becomes of a connection. tcp_flow.c: further ones, for long data.
+ * tcp_conn.c: what becomes of a connection. tcp_flow.c, tcp_more.c: further ones, for long data.
  * tcp_tx.c: what is sent waits in chunks (tcp_chunk.c), and goes by one system call a peer at the end of a turn.
  * tcp_rx.c: what has come is read into the queue's buffer, whole messages are delivered in place.
  * tcp_rma.c, tcp_op.c: memory of peers is read and written; tcp_far.c, tcp_answer.c: ours is, by them (tcp_key.c);
@@ -25,6 +25,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/epoll.h>
 
 #include <rte_common.h>
 
@@ -54,6 +55,7 @@
  * asking first took three times as long, 64 KiB half as long again.
  */
 #define TCP_EAGER_MAX	(64u << 10)
+#define TCP_WATCH_END	(EPOLLRDHUP | EPOLLET) /* what epoll reports, once, of a further connection that is idle */
 #define TCP_HOT		8u   /* sockets that are read without asking epoll, at the most */
 #define TCP_COLD	256u /* looks that find nothing, before a socket is left to epoll */
 #define TCP_POLL_EVERY	16u  /* turns between two questions to epoll, while others are read without */
@@ -190,6 +192,7 @@ struct tcp_flow {
 	bool polled;		/* epoll watches it, as all that are not hot */
 	bool out_armed;		/* epoll reports room to send */
 	bool self;		/* no socket, but our own queue: out is what comes */
+	bool sent;		/* not all that was sent is known to have come */
 	uint8_t odd;		/* enum tcp_odd */
 	uint8_t index;		/* 0: a peer's first */
 	/* receiving */
@@ -207,6 +210,7 @@ struct tcp_further {
 	struct tcp_flow flow;
 	struct tcp_peer *p;
 	struct tcp_ask *ask; /* it is being made; or NULL */
+	bool ends; /* it may have ended behind the data that it still has */
 	/* data comes by it: */
 	TAILQ_ENTRY(tcp_further) busy_link;
 	struct tcp_op *op; /* the read that it answers; or NULL: it is a write */
@@ -218,6 +222,7 @@ struct tcp_more {
 	uint8_t first[TCP_MAC_LEN]; /* of the first's CONFIRM */
 	TAILQ_HEAD(tcp_busy, tcp_further) busy; /* those by which data comes, in the order of its frames */
 	uint8_t n_up;	/* those to it that take data */
+	uint8_t n_came;	/* those that it made */
 	uint8_t next;	/* where to begin to look for one */
 	uint32_t n_rest; /* bytes in rest */
 	uint8_t *rest;	/* TCP_RX_LEN bytes of the first connection that wait for such data; NULL: none can come */
@@ -262,7 +267,8 @@ struct tcp_stat {
 	uint64_t joins, joined, accepted, crossed, refused; /* connections */
 	uint64_t drop_stranger, drop_silent; /* of those who came, who did not prove who they are, or were too slow */
 	uint64_t no_fd;
-	uint64_t flows, flows_taken, flows_failed; /* further connections: made, made by peers, not made */
+	uint64_t flows, flows_taken, flows_failed; /* further connections: made, made by peers, not made, */
+	uint64_t flows_ended; /* ended before the first */
 	uint64_t rx_away; /* long data that came by such */
 	uint64_t tx_calls, tx_partial, rx_calls, rx_empty, polls, poll_changes, randoms; /* system calls */
 	uint64_t tx_no_chunk, rx_no_chunk, parts;
@@ -306,6 +312,7 @@ struct tcp_queue {
 	TAILQ_HEAD(tcp_flows, tcp_flow) hot, blocked;
 	TAILQ_HEAD(, tcp_peer) dirty, watched;
 	uint32_t n_hot, n_conns, n_joins;
+	uint32_t n_further; /* connections besides n_conns */
 	uint32_t n_leaving, n_byes, n_wants; /* peers that are TCP_LEAVING; of which a BYE has come; that want */
 	uint32_t now_ms;	/* at the last control */
 	uint32_t turns, slept;	/* looks for messages; at the last sleep */
@@ -425,8 +432,6 @@ void tcp_peer_end(struct tcp_peer *p, int err);
 void tcp_peer_disconnect(struct tcp_peer *p);
 
 /* tcp_flow.c */
-/** A peer has its first connection, and may have further ones. @param first mac of the first's CONFIRM */
-void tcp_more_open(struct tcp_peer *p, const uint8_t first[TCP_MAC_LEN]);
 /** Begin to make those that are not there. */
 void tcp_flows_make(struct tcp_peer *p);
 /** Something happened at one that is being made. */
@@ -437,6 +442,14 @@ struct tcp_flow *tcp_flow_for(struct tcp_peer *p);
 bool tcp_flow_may_come(const struct tcp_peer *p, unsigned flow);
 /** It has, which is tcp_flow_may_come(). @return 0 or -errno, and the socket is the caller's */
 int tcp_flow_came(struct tcp_peer *p, unsigned flow, int fd);
+/** One on which nothing is expected has ended, perhaps: the peer goes on without, unless it had something. */
+void tcp_further_look(struct tcp_further *x);
+
+/* tcp_more.c */
+/** A peer has its first connection, and may have further ones. @param first mac of the first's CONFIRM */
+void tcp_more_open(struct tcp_peer *p, const uint8_t first[TCP_MAC_LEN]);
+/** Close those to an idle peer. @return whether there was one */
+bool tcp_more_park(struct tcp_peer *p);
 /** Call fn for each that has a socket. */
 void tcp_more_each(struct tcp_peer *p, void (*fn)(struct tcp_further *x, void *arg), void *arg);
 /** They are no more. What waited to be sent was dropped before. */
@@ -445,6 +458,15 @@ void tcp_more_drop(struct tcp_peer *p);
 void tcp_more_close(struct tcp_peer *p);
 /** @return whether nothing is to go or come by them. */
 bool tcp_more_is_quiet(const struct tcp_peer *p);
+/** One on which nothing is under way is no more. */
+void tcp_further_end(struct tcp_further *x);
+
+/** @return whether we have made it. */
+static inline bool
+tcp_further_is_ours(const struct tcp_further *x)
+{
+	return x < x->p->more->from;
+}
 
 /* tcp_away.c */
 /** Write data to a peer's memory by a further connection, which is to be pushed then. @return whether there was room */

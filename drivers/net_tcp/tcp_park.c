@@ -10,6 +10,9 @@
  * anything. Should both begin at once, both are idle, and each takes the other's BYE for an answer.
  *
  * Both know each other as before. Who has something to send connects again.
+ *
+ * Further connections, by which only who made them sends, are just closed by it, and before the first. The other waits
+ * a little longer before it says BYE.
  */
 #include <errno.h>
 #include <string.h>
@@ -25,12 +28,18 @@ is_quiet(const struct tcp_peer *p)
 	return STAILQ_EMPTY(&p->flow.out) && p->n_acks == 0 && p->due == NULL && tcp_more_is_quiet(p);
 }
 
+static uint32_t
+idle_ms(const struct tcp_peer *p)
+{
+	return p->more != NULL && p->more->n_came != 0 ? 5 * IDLE_MS : IDLE_MS;
+}
+
 static bool
 is_idle(const struct tcp_peer *p, const struct tcp_queue *tq)
 {
 	return p->state == TCP_OPEN && !p->flow.self && !p->dirty && is_quiet(p) && p->n_puts + p->n_gets == 0 &&
 		p->flow.odd == TCP_PLAIN && p->part == NULL && !tcp_is_bulk(&p->flow) && (tq->rx.of != p || tq->rx.at == tq->rx.end) &&
-		tq->now_ms - p->used_ms >= IDLE_MS && p->peer.state != PLX_PEER_DEAD;
+		tq->now_ms - p->used_ms >= idle_ms(p) && p->peer.state != PLX_PEER_DEAD;
 }
 
 static void
@@ -136,12 +145,13 @@ tcp_park_control(struct tcp_queue *tq)
 {
 	if (tq->n_leaving + tq->n_wants != 0)
 		plx_peer_each(tq->q, peer_step, NULL);
-	for (unsigned i = 0; i < AT_ONCE && tq->n_conns > tq->connected + tq->n_leaving; i++) {
+	for (unsigned i = 0; i < AT_ONCE && tq->n_conns + tq->n_further > tq->connected + tq->n_leaving; i++) {
 		struct tcp_peer *oldest = NULL;
 
 		plx_peer_each(tq->q, oldest_step, &oldest);
 		if (oldest == NULL)
 			return;
-		say_bye(oldest);
+		if (!tcp_more_park(oldest))
+			say_bye(oldest);
 	}
 }

@@ -49,6 +49,10 @@ flow_event(struct tcp_flow *f, uint32_t events)
 		tcp_ask_event(x);
 		return;
 	}
+	if (x != NULL && !f->polled && !f->out_armed) {
+		tcp_further_look(x);
+		return;
+	}
 	if (f->out_armed && (x != NULL || (events & EPOLLOUT) != 0)) {
 		tcp_out_disarm(f);
 		tcp_flow_push(f);

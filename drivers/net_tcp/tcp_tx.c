@@ -208,6 +208,7 @@ push_once(struct tcp_peer *p, struct tcp_flow *f, struct tx_batch *b)
 	}
 	if (r > 0)
 		tcp_out_sent(tq, f, (size_t)r);
+	f->sent = true;
 	if (!p->watched)
 		tcp_watch(p);
 	if (r == (ssize_t)b->len)

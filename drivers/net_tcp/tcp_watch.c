@@ -16,46 +16,55 @@
 
 #include "tcp_int.h"
 
+#define CLOSED 7 /* TCP_CLOSE of <netinet/tcp.h>, whose struct tcp_info is too short */
+
 void
 tcp_watch(struct tcp_peer *p)
 {
 	struct tcp_queue *tq = tcp_queue(p->peer.q);
 
 	p->watched = true;
-	p->flow.mute_ms = 0;
 	if (TAILQ_EMPTY(&tq->watched))
 		tq->watch_ms = plx_clock_ms() + tq->probe_ms;
 	TAILQ_INSERT_TAIL(&tq->watched, p, watch_link);
 }
 
-/* What has come is read up to its end, and then the peer is dead. */
-static void
-give_up(struct tcp_peer *p)
+/* @return 0: all that was sent by it has come; or -EAGAIN; -ETIMEDOUT: it does not */
+static int
+flow_look(struct tcp_flow *f, const struct tcp_queue *tq, uint32_t now_ms)
 {
-	tcp_unwatch(p);
-	if (tcp_is_up(p))
-		(void)shutdown(p->flow.fd, SHUT_RDWR);
-	tcp_peer_cut(p, -ETIMEDOUT);
-}
-
-static void
-look_at(struct tcp_peer *p, uint64_t now_ms)
-{
-	struct tcp_queue *tq = tcp_queue(p->peer.q);
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info);
 
-	if (getsockopt(p->flow.fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
-		return;
+	if (!f->sent)
+		return 0;
+	if (getsockopt(f->fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 || info.tcpi_state == CLOSED)
+		return -EAGAIN; /* who reads it finds why */
 	if (info.tcpi_retransmits + info.tcpi_probes == 0) {
-		p->flow.mute_ms = 0;
-		if (info.tcpi_unacked + info.tcpi_notsent_bytes == 0)
-			tcp_unwatch(p);
-	} else if (p->flow.mute_ms == 0) {
-		p->flow.mute_ms = RTE_MAX((uint32_t)now_ms, 1u);
-	} else if ((uint32_t)now_ms - p->flow.mute_ms >= tq->dead_ms) {
-		give_up(p);
+		f->mute_ms = 0;
+		f->sent = info.tcpi_unacked + info.tcpi_notsent_bytes != 0;
+		return f->sent ? -EAGAIN : 0;
 	}
+	if (f->mute_ms == 0)
+		f->mute_ms = RTE_MAX(now_ms, 1u);
+	return now_ms - f->mute_ms >= tq->dead_ms ? -ETIMEDOUT : -EAGAIN;
+}
+
+static void
+look_at(struct tcp_peer *p, uint32_t now_ms)
+{
+	const struct tcp_queue *tq = tcp_queue(p->peer.q);
+	int worst = flow_look(&p->flow, tq, now_ms);
+
+	for (unsigned i = 0; p->more != NULL && i < TCP_FLOWS_MAX - 1 && worst != -ETIMEDOUT; i++) {
+		int rc = flow_look(&p->more->to[i].flow, tq, now_ms);
+
+		worst = rc != 0 ? rc : worst;
+	}
+	if (worst != -EAGAIN)
+		tcp_unwatch(p);
+	if (worst == -ETIMEDOUT)
+		tcp_peer_cut(p, worst);
 }
 
 void
@@ -68,7 +77,7 @@ tcp_watch_control(struct tcp_queue *tq, uint64_t now_ms)
 	tq->watch_ms = now_ms + tq->probe_ms;
 	for (p = TAILQ_FIRST(&tq->watched); p != NULL; p = next) {
 		next = TAILQ_NEXT(p, watch_link);
-		look_at(p, now_ms);
+		look_at(p, (uint32_t)now_ms);
 	}
 }
 
