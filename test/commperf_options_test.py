@@ -93,8 +93,8 @@ def a_server_hears_of_the_duration():
 def bad_durations_are_refused():
     for args, why in ((["0"], "not seconds"), (["-1"], "not seconds"), (["x"], "not seconds"), (["1s"], "not seconds"),
                       (["nan"], "not seconds"), (["100000"], "not seconds"), (["1", "-n", "5"], "--iters and --duration"),
-                      (["1", "-t", "match"], 'not for this test: "match"'),
-                      (["1", "-t", "tag_lat,overlap"], 'not for this test: "overlap"')):
+                      (["1", "-t", "match"], 'does not take --duration: "match"'),
+                      (["1", "-t", "tag_lat,overlap"], 'does not take --duration: "overlap"')):
         r = run("--duration", *args)
         if r.rc != 2 or why not in r.err:
             yield f"--duration {args}: status {r.rc}: {r.err}"
@@ -175,8 +175,8 @@ def a_server_hears_of_the_datatype():
 def bad_datatypes_are_refused():
     for args, why in ((["iov"], "not contig, iov:N or generic"), (["iov:0"], "not iov:1 to iov:1024"),
                       (["iov:1025"], "not iov:1 to iov:1024"), (["iov:x"], "not iov:1"), (["iov:3x"], "not iov:1"),
-                      (["strided"], "not contig"), (["generic", "-t", "put_lat"], 'not for this test: "put_lat"'),
-                      (["iov:2", "-t", "msg_lat"], 'not for this test: "msg_lat"')):
+                      (["strided"], "not contig"), (["generic", "-t", "put_lat"], 'does not take --datatype: "put_lat"'),
+                      (["iov:2", "-t", "msg_lat"], 'does not take --datatype: "msg_lat"')):
         r = run("--datatype", *args)
         if r.rc != 2 or why not in r.err:
             yield f"--datatype {args}: status {r.rc}: {r.err}"
