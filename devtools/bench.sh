@@ -71,7 +71,7 @@ busy()
 # Warn of busy cores and of far ones: the figures do not tell.
 look_around()
 {
-	local allowed n ns
+	local allowed n ns other
 
 	mapfile -t allowed < <(cores)
 	n=$(busy "${allowed[@]}")
@@ -81,8 +81,10 @@ look_around()
 	*" -l"* | *" --lcores"* | *" -c"* | *" --server"* | *" --reactor"*) return ;;
 	esac
 	[ ${#allowed[@]} -ge 2 ] && cc -O2 -pthread -o "$core_time" devtools/compare/core_time.c || return
-	ns=$("$core_time" "${allowed[@]:0:2}") && awk "BEGIN { exit !($ns >= ${FAR_NS:-100}) }" &&
-		echo "bench: cores ${allowed[0]} and ${allowed[1]} are $ns ns apart: -l A,B chooses others"
+	ns=$("$core_time" "${allowed[@]:0:2}") && awk "BEGIN { exit !($ns >= ${FAR_NS:-100}) }" || return
+	other="these figures cannot be compared with those of near cores"
+	[ ${#allowed[@]} -eq 2 ] || other="-l A,B chooses other cores"
+	echo "bench: cores ${allowed[0]} and ${allowed[1]} are $ns ns apart: $other"
 }
 
 case " $* " in
