@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -82,8 +83,9 @@ def table(runs, repeat):
         if row is None:
             raise SystemExit(f"figures: commperf has no result for {text}: {key}")
         lines.append(f"| {text} | {value(row['first'], row['unit'])} | {value(row['second'], row['unit'])} |")
-    lines += ["", f"Medians of {repeat} pairs, in turn on the same two cores: {machine()}, "
-              f"{time.strftime('%Y-%m-%d')}. `devtools/figures.py` measures and writes this."]
+    said = (f"Medians of {repeat} pairs, in turn on the same two cores: {machine()}, {time.strftime('%Y-%m-%d')}. "
+            "`devtools/figures.py` measures and writes this.")
+    lines += ["", textwrap.fill(said, 100)]
     return "\n".join(lines) + "\n"
 
 
