@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * share_explore_test.c - puts that both sides copy, in every order of steps, with deaths, departures and refusals
+ * share_explore_test.c - puts and gets that both sides copy, in every order of steps, with deaths, departures and refusals
  *
  * Design notes
- * A model, step by step, of lib/rma/rma_share.c and rma_help.c: an initiator puts three times by one cell, and a target
+ * A model, step by step, of lib/rma/rma_share.c and rma_help.c: an initiator puts, or gets, three times by one cell, and a target
  * handles up to three messages, each at any time after it was sent. A step is one access to the cell, or one copy. Up to
  * two faults come at any time: either side dies, the initiator leaves, either one's copy fails. After an initiator that
  * has left or is dead comes another one, which may get the same cell. What memory orders do is in test/weak.
+ *
+ * A get whose initiator leaves goes on until the target has no chunk of it, or is dead: only then it has failed, and
+ * no copy comes later.
  *
  * All states that can be reached are made. A put that is over well has all its bytes, and no copy of it comes later; no
  * copy is made by two halves of descriptions. From each state the initiator can end all its puts without a step of the
@@ -61,7 +64,7 @@ struct state {
 	uint8_t lens, addrs; /* of this put */
 	uint8_t shared, owner;
 	/* the initiator */
-	uint8_t at, put, self, my_gen, n, mine, redo, chunk, err;
+	uint8_t at, put, self, my_gen, n, mine, redo, chunk, err, over;
 	uint8_t told[PUTS + 1];
 	uint8_t copies[PUTS + 1]; /* chunks that are there, a bit each */
 	/* the target */
@@ -97,6 +100,11 @@ enum bug {
 	BUG_LEAVES_HALF,       /* of the chunks to the target */
 	BUG_DEATH_IS_SILENT,
 	BUG_NO_GIVING_BACK,    /* what cannot be read is forgotten */
+	BUG_GET_LEAVES,	       /* as a put does */
+	BUG_GET_WAITS_FOR_ALL, /* though none is taken any more */
+	BUG_GET_RUNS_ON,       /* the cursor is not stopped */
+	BUG_GET_WAITS_BLIND,   /* does not see that the target is dead */
+	BUG_GET_TAKES_NOTHING_BACK, /* what the target gives back is not looked for */
 };
 
 static enum bug bug;
@@ -106,6 +114,7 @@ enum fault { F_NONE, F_LEAVE = 1, F_DIE = 2, F_TARGET_DIES = 4, F_REFUSE = 8, F_
 
 static struct {
 	unsigned faults, n_faults;
+	bool gets;
 } scene;
 
 /* -- the cell -- */
@@ -139,7 +148,7 @@ tell(struct state *s, enum told how)
 static void
 next_put(struct state *s)
 {
-	s->err = 0;
+	s->err = s->over = 0;
 	s->chunk = NONE;
 	if (s->put == PUTS) {
 		s->at = END;
@@ -186,7 +195,7 @@ static void
 look_bad(struct state *s)
 {
 	s->at = LOOK_DONE;
-	if (s->bad_gen != s->my_gen || s->bad == 0)
+	if (s->bad_gen != s->my_gen || s->bad == 0 || (s->over && bug == BUG_GET_TAKES_NOTHING_BACK))
 		return;
 	s->redo = bug != BUG_BAD_IS_A_SUM ? s->bad : s->bad <= s->n ? 1u << (s->bad - 1) : 0;
 	s->bad = 0;
@@ -201,8 +210,9 @@ look_done(struct state *s)
 	s->at = TAKE;
 	if (s->mine + done >= s->n || (bug == BUG_WAITS_FOR_NOBODY && s->front + s->back >= s->n) ||
 		(bug == BUG_ERROR_WAITS_NOT && s->err)) {
-		tell(s, s->err ? BADLY : WELL);
-		s->at = IDLE;
+		tell(s, s->over ? FAILED : s->err ? BADLY : WELL);
+		s->shared = s->over ? 0 : s->shared;
+		s->at = s->over ? RELEASE : IDLE;
 	}
 }
 
@@ -305,7 +315,7 @@ copy_theirs(struct state *s)
 
 	if (s->t_lens != s->t_addrs)
 		found = TORN;
-	else if (s->told[put] == WELL || s->told[put] == BADLY)
+	else if (s->told[put] == WELL || s->told[put] == BADLY || (scene.gets && s->told[put] == FAILED))
 		found = LATE;
 	s->copies[put] |= 1u << s->t_chunk;
 	s->t_at = bug == BUG_COUNTS_FIRST ? T_TAKE : T_COUNT;
@@ -403,13 +413,33 @@ is_at_it(const struct state *s)
 	return s->at > GET && s->at < IDLE;
 }
 
+/* A get that is shared: no more of it is taken. */
+static void
+outlive(struct state *s)
+{
+	s->over = 1;
+	if (s->chunk != NONE) { /* it is taken, and is not copied any more */
+		s->mine++;
+		s->chunk = NONE;
+	}
+	if (!s->err && bug != BUG_GET_WAITS_FOR_ALL)
+		s->n = RTE_MIN(s->n, s->front + s->back);
+	if (bug != BUG_GET_RUNS_ON)
+		s->stopped = 1;
+	s->at = TAKE;
+}
+
 static bool
 fault_step(struct state *s, enum fault f)
 {
 	switch (f) {
 	case F_LEAVE:
-		if (!is_at_it(s))
+		if (!is_at_it(s) || s->over)
 			return false;
+		if (scene.gets && s->at >= SEND && bug != BUG_GET_LEAVES) {
+			outlive(s);
+			return true;
+		}
 		if (bug != BUG_LEAVES_RUNNING && s->shared)
 			s->stopped = 1;
 		s->shared = bug == BUG_LEAVES_RUNNING ? s->shared : 0;
@@ -454,7 +484,7 @@ fault_step(struct state *s, enum fault f)
 static bool
 death_step(struct state *s)
 {
-	if (!s->dead || s->at == END || bug == BUG_DEATH_IS_SILENT)
+	if (!s->dead || s->at == END || bug == BUG_DEATH_IS_SILENT || (s->over && bug == BUG_GET_WAITS_BLIND))
 		return false;
 	fails(s, FAILED);
 	s->at = END;
@@ -594,12 +624,13 @@ look_ahead(void)
 }
 
 static enum wrong
-explore(enum bug b, unsigned faults, unsigned n_faults)
+explore(enum bug b, bool gets, unsigned faults, unsigned n_faults)
 {
 	struct state first = {.self = 1, .put = 1, .chunk = NONE, .t_chunk = NONE};
 	enum wrong w;
 
 	bug = b;
+	scene.gets = gets;
 	scene.faults = faults;
 	scene.n_faults = n_faults;
 	seen.n = n_edges = 0;
@@ -616,7 +647,7 @@ without_faults_all_puts_are_over_well(void)
 {
 	unsigned n = 0;
 
-	UNIT_EQ(explore(BUG_NONE, F_NONE, 0), RIGHT);
+	UNIT_EQ(explore(BUG_NONE, false, F_NONE, 0), RIGHT);
 	for (uint32_t i = 0; i < seen.n; i++) {
 		if (all[i].at != END)
 			continue;
@@ -631,18 +662,20 @@ without_faults_all_puts_are_over_well(void)
 static void
 with_any_two_faults_nothing_is_lost_late_or_torn(void)
 {
-	UNIT_EQ(explore(BUG_NONE, F_ALL, 2), RIGHT);
-	UNIT_TRUE(seen.n > 10000);
-	printf("%u states ", seen.n);
+	for (unsigned gets = 0; gets < 2; gets++) {
+		UNIT_EQ(explore(BUG_NONE, gets, F_ALL, 2), RIGHT);
+		UNIT_TRUE(seen.n > 10000);
+		printf("%u states ", seen.n);
+	}
 }
 
 /* A target that takes a part of each put, or of none, is both. */
 static void
-each_way_to_end_is_reached(void)
+each_way_to_end_is_reached(bool gets)
 {
-	unsigned helped = 0, alone = 0, failed = 0, badly = 0;
+	unsigned helped = 0, alone = 0, failed = 0, badly = 0, over = 0;
 
-	UNIT_EQ(explore(BUG_NONE, F_ALL, 1), RIGHT);
+	UNIT_EQ(explore(BUG_NONE, gets, F_ALL, 1), RIGHT);
 	for (uint32_t i = 0; i < seen.n; i++) {
 		const struct state *s = &all[i];
 
@@ -650,8 +683,22 @@ each_way_to_end_is_reached(void)
 		alone += s->at == IDLE && s->mine == s->n;
 		failed += s->told[2] == FAILED;
 		badly += s->told[2] == BADLY;
+		over += s->over && s->t_at == T_COPY && s->t_gen == s->my_gen;
 	}
 	UNIT_TRUE(helped != 0 && alone != 0 && failed != 0 && badly != 0);
+	UNIT_EQ(over != 0, gets);
+}
+
+static void
+each_way_to_end_of_a_put_is_reached(void)
+{
+	each_way_to_end_is_reached(false);
+}
+
+static void
+each_way_to_end_of_a_get_is_reached(void)
+{
+	each_way_to_end_is_reached(true);
 }
 
 static const struct {
@@ -659,21 +706,29 @@ static const struct {
 	enum bug bug;
 	enum wrong as;
 	unsigned n_faults; /* with which it is found */
+	bool gets;
 } mistakes[] = {
-	{"the cursor runs while a put is described", BUG_DESCRIBES_RUNNING, TORN, 0},
-	{"what is given back is a sum", BUG_BAD_IS_A_SUM, FOR_EVER, 2},
-	{"a put is published first", BUG_PUBLISHES_FIRST, LATE, 0},
-	{"a chunk is counted before it is copied", BUG_COUNTS_FIRST, LOST, 0},
-	{"a chunk counts in any put", BUG_COUNTS_BLIND, LOST, 1},
-	{"what the target has is not waited for", BUG_WAITS_FOR_NOBODY, LOST, 0},
-	{"each owner begins with the first generation", BUG_OWN_GENERATIONS, LATE, 1},
-	{"who leaves does not stop the cursor", BUG_LEAVES_RUNNING, LATE, 1},
-	{"an error waits for all chunks", BUG_ERROR_WAITS, FOR_EVER, 1},
-	{"an error waits for none", BUG_ERROR_WAITS_NOT, LATE, 1},
-	{"the count is reset when the put is published", BUG_RESETS_LATE, FOR_EVER, 0},
-	{"half of the chunks are the target's", BUG_LEAVES_HALF, FOR_EVER, 0},
-	{"the death of a target is silent", BUG_DEATH_IS_SILENT, FOR_EVER, 1},
-	{"nothing is given back", BUG_NO_GIVING_BACK, FOR_EVER, 1},
+	{"the cursor runs while a put is described", BUG_DESCRIBES_RUNNING, TORN, 0, false},
+	{"what is given back is a sum", BUG_BAD_IS_A_SUM, FOR_EVER, 2, false},
+	{"a put is published first", BUG_PUBLISHES_FIRST, LATE, 0, false},
+	{"a chunk is counted before it is copied", BUG_COUNTS_FIRST, LOST, 0, false},
+	{"a chunk counts in any put", BUG_COUNTS_BLIND, LOST, 1, false},
+	{"what the target has is not waited for", BUG_WAITS_FOR_NOBODY, LOST, 0, false},
+	{"each owner begins with the first generation", BUG_OWN_GENERATIONS, LATE, 1, false},
+	{"who leaves does not stop the cursor", BUG_LEAVES_RUNNING, LATE, 1, false},
+	{"an error waits for all chunks", BUG_ERROR_WAITS, FOR_EVER, 1, false},
+	{"an error waits for none", BUG_ERROR_WAITS_NOT, LATE, 1, false},
+	{"the count is reset when the put is published", BUG_RESETS_LATE, FOR_EVER, 0, false},
+	{"half of the chunks are the target's", BUG_LEAVES_HALF, FOR_EVER, 0, false},
+	{"the death of a target is silent", BUG_DEATH_IS_SILENT, FOR_EVER, 1, false},
+	{"nothing is given back", BUG_NO_GIVING_BACK, FOR_EVER, 1, false},
+	{"a get leaves while the target has a chunk", BUG_GET_LEAVES, LATE, 1, true},
+	{"a get that leaves waits for all chunks", BUG_GET_WAITS_FOR_ALL, FOR_EVER, 1, true},
+	{"a get that leaves does not stop the cursor", BUG_GET_RUNS_ON, LATE, 1, true},
+	{"a get that leaves does not see a dead target", BUG_GET_WAITS_BLIND, FOR_EVER, 2, true},
+	{"a get that leaves takes nothing back", BUG_GET_TAKES_NOTHING_BACK, FOR_EVER, 2, true},
+	{"what the target has of a get is not waited for", BUG_WAITS_FOR_NOBODY, LOST, 0, true},
+	{"an error of a get waits for none", BUG_ERROR_WAITS_NOT, LATE, 1, true},
 };
 
 static void
@@ -681,14 +736,15 @@ each_planted_mistake_is_found(void)
 {
 	for (unsigned i = 0; i < RTE_DIM(mistakes); i++) {
 		printf("\n  %s:", mistakes[i].name);
-		UNIT_EQ(explore(mistakes[i].bug, F_ALL, mistakes[i].n_faults), mistakes[i].as);
+		UNIT_EQ(explore(mistakes[i].bug, mistakes[i].gets, F_ALL, mistakes[i].n_faults), mistakes[i].as);
 	}
 	printf("\n    ");
 }
 
 static CU_TestInfo tests[] = {
 	UNIT_TEST(without_faults_all_puts_are_over_well),
-	UNIT_TEST(each_way_to_end_is_reached),
+	UNIT_TEST(each_way_to_end_of_a_put_is_reached),
+	UNIT_TEST(each_way_to_end_of_a_get_is_reached),
 	UNIT_TEST(with_any_two_faults_nothing_is_lost_late_or_torn),
 	UNIT_TEST(each_planted_mistake_is_found),
 	CU_TEST_INFO_NULL,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * share_test.c - long puts to another process, which may copy a part of them, compute, leave or be killed
+ * share_test.c - long puts to, and gets from, another process, which may copy a part of them, compute, leave or be killed
  *
  * Design notes
  * - The child has memory that others can map, and memory that they can't, and does what a byte in its pipe says. This
@@ -33,6 +33,7 @@ enum order {
 	COMPUTE = 'c', /* no turns until the next order */
 	PUT = 'u',     /* to our memory, and flush, once; then poll */
 	PUTS = 's',    /* the same, until the next order */
+	GETS = 'g',    /* get our memory, until the next order */
 	CLOSE = 'q',   /* destroy all and exit */
 };
 
@@ -110,6 +111,14 @@ put_nbx(ucp_ep_h ep, const void *buf, size_t len, uint64_t to, ucp_rkey_h k)
 	return ucp_put_nbx(ep, buf, len, to, k, &param);
 }
 
+static void *
+get_nbx(ucp_ep_h ep, void *buf, size_t len, uint64_t from, ucp_rkey_h k)
+{
+	ucp_request_param_t param = {.op_attr_mask = 0};
+
+	return ucp_get_nbx(ep, buf, len, from, k, &param);
+}
+
 /* @return the status of an operation, once it has ended */
 static ucs_status_t
 wait_for(ucp_worker_h w, void *req)
@@ -168,6 +177,17 @@ child_puts(ucp_worker_h w, ucp_ep_h ep, const struct memory *ours)
 }
 
 static void
+child_gets(ucp_worker_h w, ucp_ep_h ep, const struct memory *ours)
+{
+	static uint8_t buf[LEN];
+	ucp_rkey_h k = key(ep, ours);
+
+	if (wait_for(w, get_nbx(ep, buf, LEN, ours->addr, k)) != UCS_OK || !util_check(buf, LEN, 77))
+		_exit(1);
+	ucp_rkey_destroy(k);
+}
+
+static void
 child_runs(ucp_worker_h w, ucp_ep_h ep, const struct memory *ours)
 {
 	struct pollfd in = {.fd = CHILD_IN, .events = POLLIN};
@@ -176,6 +196,8 @@ child_runs(ucp_worker_h w, ucp_ep_h ep, const struct memory *ours)
 	while (order != CLOSE) {
 		if (order == PUT || order == PUTS)
 			child_puts(w, ep, ours);
+		if (order == GETS)
+			child_gets(w, ep, ours);
 		if (order == PUT)
 			order = POLL;
 		if (order == POLL)
@@ -341,6 +363,14 @@ peek(uint64_t addr, void *buf, size_t len)
 	CU_ASSERT_EQUAL_FATAL(process_vm_readv(s.c.pid, &here, 1, &there, 1, 0), (ssize_t)len);
 }
 
+static void
+poke(uint64_t addr, void *buf, size_t len)
+{
+	struct iovec here = {buf, len}, there = {(void *)(uintptr_t)addr, len};
+
+	CU_ASSERT_EQUAL_FATAL(process_vm_writev(s.c.pid, &here, 1, &there, 1, 0), (ssize_t)len);
+}
+
 /* Bytes of buf from at are there, and those beside them are as before, which is 0. */
 static bool
 arrived(unsigned mem, size_t at, const uint8_t *buf, size_t len)
@@ -360,7 +390,7 @@ add_helped(struct plx_worker *w, void *arg)
 	*(uint64_t *)arg += w->rma.stat.shares_helped;
 }
 
-/* Our puts of which the child copied a part. */
+/* Our puts and gets of which the child copied a part. */
 static uint64_t
 n_helped(void)
 {
@@ -370,7 +400,7 @@ n_helped(void)
 	return n;
 }
 
-/* Whether a child that polls reads parts of our puts. */
+/* Whether a child that polls copies parts of our puts and gets. */
 static bool
 is_helped(void)
 {
@@ -697,6 +727,258 @@ threads_of_a_multi_worker_put(void)
 	end();
 }
 
+/* -- gets -- */
+
+/* Of the memory of a child that does this; from and to any address. */
+static void
+every_length_comes(enum order does)
+{
+	const uint8_t none[8] = {0};
+
+	for (unsigned i = 0; i < 3 * N_LENS; i++) {
+		size_t len = lens[i / 3], at = 8 + i * 131, to = 8 + i % 3 * 3;
+
+		order(does);
+		util_fill(s.mine.base, LEN, i + 1);
+		poke(s.there[0].addr, s.mine.base, LEN);
+		memset(s.buf, 0, LEN);
+		CU_ASSERT_EQUAL(wait_for(s.w, get_nbx(s.ep, s.buf + to, len, s.there[0].addr + at, s.key[0])), UCS_OK);
+		CU_ASSERT_EQUAL(memcmp(s.buf + to, s.mine.base + at, len), 0);
+		CU_ASSERT_EQUAL(memcmp(s.buf + to - 8, none, 8), 0);
+		CU_ASSERT_EQUAL(memcmp(s.buf + to + len, none, 8), 0);
+	}
+}
+
+static void
+every_length_comes_from_a_target_that_polls(void)
+{
+	uint64_t end_ns = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull;
+
+	begin();
+	every_length_comes(POLL);
+	while (is_helped() && n_helped() == 0 && util_now_ns() < end_ns) /* it may have had no processor */
+		CU_ASSERT_EQUAL(wait_for(s.w, get_nbx(s.ep, s.buf, LEN, s.there[0].addr, s.key[0])), UCS_OK);
+	CU_ASSERT_EQUAL(n_helped() != 0, is_helped());
+	end();
+}
+
+static void
+every_length_comes_from_a_target_that_computes(void)
+{
+	begin();
+	every_length_comes(is_helped() ? COMPUTE : POLL);
+	if (getenv("PLX_REACTOR") == NULL && is_helped())
+		CU_ASSERT_EQUAL(n_helped(), 0);
+	end();
+}
+
+static void
+who_may_not_write_lets_the_initiator_get(void)
+{
+	begin_with("weak", UCS_THREAD_MODE_SINGLE);
+	every_length_comes(POLL);
+	CU_ASSERT_EQUAL(n_helped(), 0);
+	end();
+}
+
+/* To memory that neither side may write: an error, and the next one comes. By messages the initiator would crash. */
+static void
+memory_that_is_only_readable_gets_nothing(void)
+{
+	uint8_t *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CU_ASSERT_FATAL(p != MAP_FAILED);
+	if (!is_helped())
+		return;
+	begin();
+	for (unsigned i = 0; i < 20; i++) {
+		size_t hole = i % 5 * MIB; /* of 1 MiB */
+
+		CU_ASSERT_EQUAL(mprotect(p + hole, MIB, PROT_READ), 0);
+		CU_ASSERT(UCS_STATUS_IS_ERR(wait_for(s.w, get_nbx(s.ep, p, LEN, s.there[0].addr, s.key[0]))));
+		CU_ASSERT_EQUAL(mprotect(p + hole, MIB, PROT_READ | PROT_WRITE), 0);
+		util_fill(s.mine.base, LEN, i);
+		poke(s.there[0].addr, s.mine.base, LEN);
+		CU_ASSERT_EQUAL(wait_for(s.w, get_nbx(s.ep, p, LEN, s.there[0].addr, s.key[0])), UCS_OK);
+		CU_ASSERT_EQUAL(memcmp(p, s.mine.base, LEN), 0);
+	}
+	end();
+	munmap(p, LEN);
+}
+
+/* What has ended is the program's: nobody writes there. */
+static void
+stays_as_it_is(void)
+{
+	uint64_t end_ns = util_now_ns() + 2000000;
+
+	memset(s.buf, 0x5a, LEN);
+	do {
+		turns(100);
+	} while (util_now_ns() < end_ns);
+	for (size_t i = 0; i < LEN; i++)
+		if (s.buf[i] != 0x5a) {
+			CU_FAIL("a get that is over has written");
+			break;
+		}
+}
+
+/* Each get ends, well or by an error, and none writes later. */
+static void
+a_target_that_is_killed_writes_nothing_later(void)
+{
+	enum { N = 6 };
+	void *req[N];
+
+	begin();
+	for (unsigned i = 0; i < N_KILLED; i++) {
+		uint64_t end_ns = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull;
+
+		s.n_failed = 0;
+		CU_ASSERT_EQUAL(wait_for(s.w, get_nbx(s.ep, s.buf, LEN, s.there[0].addr, s.key[0])), UCS_OK);
+		for (unsigned k = 0; k < N; k++)
+			req[k] = get_nbx(s.ep, s.buf + k, LEN - k, s.there[0].addr + k, s.key[0]);
+		kill_somewhen(i);
+		for (unsigned k = 0; k < N; k++) {
+			ucs_status_t st = wait_for(s.w, req[k]);
+
+			CU_ASSERT(st == UCS_OK || st == UCS_ERR_CONNECTION_RESET || st == UCS_ERR_ENDPOINT_TIMEOUT);
+		}
+		stays_as_it_is();
+		while (s.n_failed == 0 && util_now_ns() < end_ns)
+			turns(1);
+		CU_ASSERT_EQUAL(s.n_failed, 1);
+		child_end();
+		child_begin("");
+	}
+	CU_ASSERT_EQUAL(wait_for(s.w, get_nbx(s.ep, s.buf, LEN, s.there[0].addr, s.key[0])), UCS_OK);
+	end();
+}
+
+/* Who helps it writes to no other memory, and others can get. */
+static void
+an_initiator_of_gets_that_is_killed_leaves_its_target_sane(void)
+{
+	begin();
+	util_fill(s.mine.base, LEN, 77);
+	for (unsigned i = 0; i < N_KILLED; i++) {
+		uint64_t end_ns = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull;
+
+		s.n_failed = 0;
+		order(GETS);
+		turns(200 + i * 37);
+		kill_somewhen(i);
+		while (s.n_failed == 0 && util_now_ns() < end_ns)
+			turns(1);
+		CU_ASSERT_EQUAL(s.n_failed, 1);
+		CU_ASSERT(util_check(s.mine.base, LEN, 77));
+		child_end();
+		child_begin("");
+		order(GETS);
+		turns(1000);
+		order(POLL); /* it has got at least one, and checked it */
+	}
+	end();
+}
+
+/* The gets end, at the latest when the target, which may have been stopped with a part of one, goes on. */
+static void
+an_ep_is_closed_by_force_while_both_get(void)
+{
+	enum { N = 4 };
+	void *req[N], *close;
+
+	begin();
+	for (unsigned i = 0; i < 24; i++) {
+		ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS, .flags = UCP_EP_CLOSE_FLAG_FORCE};
+		bool stops = i % 2;
+
+		for (unsigned k = 0; k < N; k++)
+			req[k] = get_nbx(s.ep, s.buf, LEN / 2, s.there[0].addr, s.key[0]);
+		turns(i % 7);
+		if (stops) {
+			kill(s.c.pid, SIGSTOP);
+			waitpid(s.c.pid, NULL, WUNTRACED);
+		}
+		for (unsigned k = 0; k < 2; k++)
+			ucp_rkey_destroy(s.key[k]);
+		close = ucp_ep_close_nbx(s.ep, &param);
+		turns(100);
+		if (stops)
+			kill(s.c.pid, SIGCONT);
+		for (unsigned k = 0; k < N; k++) {
+			ucs_status_t st = wait_for(s.w, req[k]);
+
+			CU_ASSERT(st == UCS_OK || st == UCS_ERR_CANCELED);
+		}
+		stays_as_it_is();
+		CU_ASSERT_EQUAL(wait_for(s.w, close), UCS_OK);
+		s.ep = util_ep_with_handler(s.w, s.c.addr, failed, NULL);
+		for (unsigned k = 0; k < 2; k++)
+			s.key[k] = key(s.ep, &s.there[k]);
+		util_fill(s.mine.base, LEN, i);
+		poke(s.there[0].addr, s.mine.base, LEN);
+		CU_ASSERT_EQUAL(wait_for(s.w, get_nbx(s.ep, s.buf, LEN, s.there[0].addr, s.key[0])), UCS_OK);
+		CU_ASSERT_EQUAL(memcmp(s.mine.base, s.buf, LEN), 0);
+	}
+	end();
+}
+
+/* The worker goes while gets are on their way: as soon as it has, nobody writes. */
+static void
+a_worker_is_destroyed_while_both_get(void)
+{
+	begin();
+	for (unsigned i = 0; i < 12; i++) {
+		for (unsigned k = 0; k < 4; k++)
+			(void)get_nbx(s.ep, s.buf, LEN, s.there[0].addr, s.key[0]);
+		turns(i % 4);
+		for (unsigned k = 0; k < 2; k++)
+			ucp_rkey_destroy(s.key[k]);
+		ucp_worker_destroy(s.w);
+		memset(s.buf, 0x5a, LEN);
+		usleep(2000);
+		for (size_t at = 0; at < LEN; at += 8)
+			CU_ASSERT_EQUAL_FATAL(s.buf[at], 0x5a);
+		child_close(&s.c);
+		s.w = util_worker(s.ctx, UCS_THREAD_MODE_SINGLE);
+		child_begin("");
+	}
+	end();
+}
+
+static void *
+thread_gets(void *arg)
+{
+	uintptr_t i = (uintptr_t)arg, ok = 1;
+
+	for (unsigned k = 0; k < 30; k++) {
+		memset(s.buf + i * PART, 0, PART);
+		ok &= wait_for(s.w, get_nbx(s.ep, s.buf + i * PART, PART, s.there[0].addr + i * PART, s.key[0])) == UCS_OK;
+		ok &= memcmp(s.buf + i * PART, s.mine.base + i * PART, PART) == 0;
+	}
+	return (void *)ok;
+}
+
+static void
+threads_of_a_multi_worker_get(void)
+{
+	pthread_t t[THREADS];
+
+	begin_with("", UCS_THREAD_MODE_MULTI);
+	util_fill(s.mine.base, LEN, 3);
+	poke(s.there[0].addr, s.mine.base, LEN);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&t[i], NULL, thread_gets, (void *)i), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		void *ok;
+
+		pthread_join(t[i], &ok);
+		CU_ASSERT(ok != NULL);
+	}
+	end();
+}
+
 static const struct api_test tests[] = {
 	T(every_length_arrives_at_a_target_that_polls),
 	T(every_length_arrives_at_a_target_that_computes),
@@ -710,6 +992,15 @@ static const struct api_test tests[] = {
 	T(a_target_that_leaves_is_no_hang),
 	T(who_may_not_copy_lets_the_other),
 	T(threads_of_a_multi_worker_put),
+	T(every_length_comes_from_a_target_that_polls),
+	T(every_length_comes_from_a_target_that_computes),
+	T(who_may_not_write_lets_the_initiator_get),
+	T(memory_that_is_only_readable_gets_nothing),
+	T(a_target_that_is_killed_writes_nothing_later),
+	T(an_initiator_of_gets_that_is_killed_leaves_its_target_sane),
+	T(an_ep_is_closed_by_force_while_both_get),
+	T(a_worker_is_destroyed_while_both_get),
+	T(threads_of_a_multi_worker_get),
 	{NULL, NULL, NULL, NULL},
 };
 

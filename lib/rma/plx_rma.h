@@ -13,7 +13,7 @@
  *
  * A short put by KEY takes no request; the MARK whose completion covers it does: see rma_quick.c.
  * Short puts and gets by DEV wait for each other: see rma_late.c. One alone is offered to a target
- * that polls: see rma_offer.c. Long puts are copied by both sides at once: see rma_share.c.
+ * that polls: see rma_offer.c. Long ones are copied by both sides at once: see rma_share.c.
  *
  * Design notes
  * Memory that is mapped here needs no request and no turn, so the application's
@@ -53,7 +53,7 @@
 #define PLX_RMA_GET_LEN	  (64u << 10) /* bytes requested by one message */
 #define PLX_RMA_CHUNK	  (512u << 10) /* bytes of one operation that a reactor moves in a turn */
 #define PLX_RMA_LATE_N	  64	     /* of an ep that wait for each other: then they are moved */
-#define PLX_RMA_SHARE_MIN (128u << 10) /* shorter puts are not copied by both sides, bytes */
+#define PLX_RMA_SHARE_MIN (128u << 10) /* shorter ones are not copied by both sides, bytes */
 #define PLX_RMA_LATE_LEN  (PLX_RMA_SHARE_MIN - 1) /* longer puts and gets by DEV wait for no others */
 #define PLX_RMA_OFFER_LEN 896	     /* longer ones are not offered to the target, bytes */
 #define PLX_RMA_OFFER_US  2	     /* an offer stands, about as long as a call of the device takes */
@@ -103,7 +103,7 @@ struct plx_rma_stat {
 	uint64_t late, bursts;		      /* of dev: those that waited for others; calls that
 	                      		       * moved several */
 	uint64_t offers, offers_back;	      /* of dev: offered to the target; of these, taken back */
-	uint64_t shares, shares_helped;	      /* of dev: parts of puts that the target may help to copy; of
+	uint64_t shares, shares_helped;	      /* of dev: parts that the target may help to copy; of
 	                      		       * these, those where it did */
 	uint64_t quick, marks;		      /* puts without a request; empty ones that complete
 	                      		       * them */
@@ -141,7 +141,7 @@ struct plx_rma_req {
 		};
 		uint64_t got;	     /* of a get: bytes that have come */
 		uint8_t copy[PLX_RMA_COPY_LEN]; /* of a put: its bytes, then buf is here */
-		struct {		      /* of a long put: see rma_share.c */
+		struct {		      /* of a long put or get: see rma_share.c */
 			uint32_t gen, n, chunk; /* of the part: generation, chunks, bytes of one */
 			uint32_t mine;	/* chunks that this side is done with */
 			uint32_t redo;	/* chunks taken and not copied, a bit each */
@@ -157,9 +157,9 @@ struct plx_rma_req {
 	bool fetch;
 	bool nbi;		   /* the next flush returns errors */
 	bool checked;		   /* by message, whatever the device can */
-	bool late;		   /* DEV: may wait for others; of a long put: may be copied by both sides */
+	bool late;		   /* DEV: may wait for others; of a long one: may be copied by both sides */
 	bool cpu64;		   /* plx_rkey.cpu64 */
-	bool over;		   /* KEY: ends with err when the device has */
+	bool over;		   /* KEY, shared: ends with err when the device, or the target, has */
 	bool weighed;		   /* late: whether to offer it to the target was decided */
 	bool offered;		   /* late or shared: in the ep's cell */
 	uint8_t stage;		   /* KEY: of an atomic, see rma_key.c */
@@ -218,7 +218,7 @@ struct plx_rma {
 	bool by_device; /* may be used for put and get */
 	bool late;      /* operations of an ep may wait for each other */
 	uint16_t offer_len; /* longest that is offered, bytes */
-	uint64_t share_min; /* shortest put that is copied by both sides, bytes */
+	uint64_t share_min; /* shortest that is copied by both sides, bytes */
 	uint32_t offer_ticks; /* an offer stands */
 	uint64_t fetch_min; /* puts by message from here on are fetched by their target; 0: none */
 	uint64_t domain; /* difference between tokens on the wire and in the table */
@@ -388,7 +388,7 @@ bool plx_rma_is_late(const struct plx_rma *r, const struct plx_rma_do *d);
 int plx_rma_later(struct plx_rma *r, const struct plx_rma_do *d);
 
 /**
- * Decide whether both sides copy a put, which then needs a request. Each call counts while the target is passed over
+ * Decide whether both sides copy a put or get, which then needs a request. Each call counts while the target is passed over
  * because it has not helped. Thread: owner.
  */
 bool plx_rma_is_shared(const struct plx_rma *r, const struct plx_rma_do *d);
@@ -466,6 +466,9 @@ plx_rma_offers(const struct plx_ep *ep)
 {
 	return plx_rma_ep(ep)->send != NULL && plx_rma_ep(ep)->send->offered;
 }
+
+/** Wait until the peer writes to no buffer of a get any more. Thread: owner. Blocks: while it copies a part. */
+void plx_rma_ep_settle(struct plx_ep *ep);
 
 /** Give back what this side has of the peer's shared area. Thread: owner. */
 void plx_rma_ep_leave(struct plx_ep *ep);

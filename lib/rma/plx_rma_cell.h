@@ -13,7 +13,7 @@
 #include "plx_dev.h"
 
 #define PLX_RMA_CELL_DATA 912u	     /* bytes */
-#define PLX_RMA_SHARE_MAX (1u << 20) /* of a put that both sides copy at once, bytes */
+#define PLX_RMA_SHARE_MAX (1u << 20) /* of what both sides copy at once, bytes */
 
 #define PLX_RMA_SHARE_CHUNK (16u << 10)	  /* bytes that one side copies at once, at least */
 #define PLX_RMA_SHARE_N	    32u		  /* chunks at most: a bit each */
@@ -38,18 +38,18 @@ struct plx_rma_cell_op {
 	uint8_t pad;
 };
 
-/** A put that both sides copy. */
+/** A put or get that both sides copy. */
 struct plx_rma_share {
 	/* line 0; each of these has the generation above */
 	_Alignas(PLX_LINE) _Atomic uint64_t next; /* see plx_cursor.h; both sides take */
 	_Atomic uint64_t done;	/* chunks that the target has copied; writer: the target */
 	_Atomic uint64_t bad;	/* chunks that the target gives back, a bit each; both write */
 	/* writer: the initiator, while next is stopped; the target, relaxed: what it takes proves them */
-	_Atomic uint64_t from;	    /* address in the initiator's process */
-	_Atomic uint64_t to, token; /* of the target's memory */
+	_Atomic uint64_t buf;	      /* address in the initiator's process */
+	_Atomic uint64_t addr, token; /* of the target's memory */
 	_Atomic uint32_t index;
 	_Atomic uint32_t len, chunk; /* bytes */
-	uint32_t pad;
+	_Atomic uint32_t kind;	     /* enum plx_rma_kind: PUT or GET */
 };
 
 /** Of a shared area. Writer: while it is TAKEN the target, otherwise the initiator that owns it. */

@@ -12,8 +12,7 @@ rma_late_add(struct plx_rma *r, struct plx_rma_req *o)
 
 	o->late = o->how == PLX_RMA_DEV && plx_req_of_own(o)->len <= PLX_RMA_LATE_LEN && e->proven;
 	if (!o->late) {
-		o->late = o->how == PLX_RMA_DEV && o->kind == PLX_RMA_PUT &&
-			plx_req_of_own(o)->len >= r->share_min;
+		o->late = o->how == PLX_RMA_DEV && plx_req_of_own(o)->len >= r->share_min;
 		return false;
 	}
 	PLX_STAT_INC(r->stat.late);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rma_help.c - the target's part of what is in its cells: offers, and puts that both sides copy
+ * rma_help.c - the target's part of what is in its cells: offers, and what both sides copy
  *
  * Design notes
  * - The target keeps no state of an operation, and checks all of a cell: it is input.
@@ -45,8 +45,8 @@ cell_move(struct plx_rma *r, struct plx_rma_cell *c)
 
 /* A description, read once: the initiator may still write. */
 struct share_of {
-	uint64_t to, from; /* addresses here and in the initiator's process */
-	uint32_t len, chunk;
+	uint64_t addr, buf; /* addresses here and in the initiator's process */
+	uint32_t len, chunk, kind;
 	struct plx_region_key key;
 };
 
@@ -54,16 +54,17 @@ static struct share_of
 share_of(const struct plx_rma *r, struct plx_rma_share *s)
 {
 	return (struct share_of){
-		.to = atomic_load_explicit(&s->to, memory_order_relaxed),
-		.from = atomic_load_explicit(&s->from, memory_order_relaxed),
+		.addr = atomic_load_explicit(&s->addr, memory_order_relaxed),
+		.buf = atomic_load_explicit(&s->buf, memory_order_relaxed),
 		.len = atomic_load_explicit(&s->len, memory_order_relaxed),
 		.chunk = atomic_load_explicit(&s->chunk, memory_order_relaxed),
+		.kind = atomic_load_explicit(&s->kind, memory_order_relaxed),
 		.key = {atomic_load_explicit(&s->index, memory_order_relaxed),
 			atomic_load_explicit(&s->token, memory_order_relaxed) ^ r->domain},
 	};
 }
 
-/* Add to a word of the put, unless the initiator has given up meanwhile. */
+/* Add to a word of the operation, unless the initiator has given up meanwhile. */
 static void
 share_tell(_Atomic uint64_t *word, uint32_t gen, uint32_t n)
 {
@@ -76,16 +77,16 @@ share_tell(_Atomic uint64_t *word, uint32_t gen, uint32_t n)
 }
 
 static void
-share_read(struct plx_ep *ep, struct plx_rma_share *s, uint32_t gen, const struct share_of *h)
+share_copy(struct plx_ep *ep, struct plx_rma_share *s, uint32_t gen, const struct share_of *h)
 {
 	uint32_t i, n = (h->len + h->chunk - 1) / h->chunk, left = n; /* whatever is stored there meanwhile */
-	struct plx_rma_op op = {.peer = ep->peer};
+	struct plx_rma_op op = {.peer = ep->peer, .put = h->kind == PLX_RMA_GET};
 
 	while (left-- != 0 && (i = plx_cursor_take(&s->next, gen, n, true)) != PLX_CURSOR_NONE) {
 		uint64_t at = (uint64_t)i * h->chunk;
 
-		op.local = (void *)(uintptr_t)(h->to + at);
-		op.remote = h->from + at;
+		op.local = (void *)(uintptr_t)(h->addr + at);
+		op.remote = h->buf + at;
 		op.len = RTE_MIN(h->chunk, h->len - at);
 		if (plx_peer_rma(&op) != 0) { /* the initiator finds out why */
 			share_tell(&s->bad, gen, 1u << i);
@@ -108,16 +109,18 @@ share_help(struct plx_rma *r, struct plx_ep *ep, struct plx_rma_cell *c)
 	/* pairs with the release in share_begin() */
 	uint32_t gen = (uint32_t)(atomic_load_explicit(&s->next, memory_order_acquire) >> 32);
 	struct share_of h = share_of(r, s);
+	bool get = h.kind == PLX_RMA_GET;
 
 	if (h.len > PLX_RMA_SHARE_MAX || h.chunk < PLX_RMA_SHARE_CHUNK ||
-		h.len / h.chunk >= PLX_RMA_SHARE_N || !is_of(c, ep->peer) ||
-		plx_region_hold(&h.key, h.to, h.len, PLX_REGION_WRITE) != 0) {
+		h.len / h.chunk >= PLX_RMA_SHARE_N || h.kind > PLX_RMA_GET || !is_of(c, ep->peer) ||
+		plx_region_hold(&h.key, h.addr, h.len, get ? PLX_REGION_READ : PLX_REGION_WRITE) != 0) {
 		PLX_STAT_INC(r->stat.refused);
 		return; /* the initiator copies alone */
 	}
-	share_read(ep, s, gen, &h);
+	share_copy(ep, s, gen, &h);
 	plx_region_drop(&h.key);
-	PLX_STAT_INC(r->stat.puts);
+	PLX_STAT_ADD(r->stat.gets, get);
+	PLX_STAT_ADD(r->stat.puts, !get);
 }
 
 /* To be reached, the initiator has to be connected as well. */

@@ -108,7 +108,13 @@ void rma_answered(struct plx_ep *ep, bool did);
 /* rma_share.c */
 
 /**
- * A long put, copied by both sides.
+ * The wait of an operation has failed. @return whether the target may still write to its buffer: then
+ * rma_share_step() ends it, when the target does no more
+ */
+bool rma_share_outlives(struct plx_rma_req *o, int err);
+
+/**
+ * A long put or get, copied by both sides.
  * @return 1 a part of it, or all, is over; -EAGAIN not yet; 0 the device does it alone
  */
 int rma_share_step(struct plx_rma *r, struct plx_rma_req *o);

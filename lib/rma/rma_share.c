@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rma_share.c - a long put, copied by both sides at once if the target polls
+ * rma_share.c - a long put or get, copied by both sides at once if the target polls
  *
  * Design notes
- * - The initiator describes the put in its cell of the target's shared area and sends a message that
- *   names the cell. It writes chunks from the front by the device, a target that runs a turn reads
+ * - The initiator describes the operation in its cell of the target's shared area and sends a message
+ *   that names the cell. It copies chunks from the front by the device, a target that runs a turn copies
  *   chunks from the back, until none is left. A target that runs none is not waited for: it is waited
  *   for only while it has a chunk.
- * - The target counts its chunks in `done`. Those that it cannot read it gives back by `bad`.
+ * - The target counts its chunks in `done`. Those that it cannot copy it gives back by `bad`.
  * - The generation is the cell's and only grows, also from owner to owner, so that a target that is
- *   late neither takes from nor counts in another put. The cursor is stopped before a new put is
+ *   late neither takes from nor counts in another operation. The cursor is stopped before a new one is
  *   described: who has read a part of that takes nothing by the old generation.
  * - An initiator that has an error, or leaves, stops the cursor. With an error it waits for the chunks that
- *   the target has. When it leaves, the put has failed, and a chunk that the target has may still arrive.
- * - Puts only: a target that wrote to the initiator's memory might do so after the initiator has
- *   given up and uses the memory again.
+ *   the target has. When it leaves, a put has failed, and a chunk that the target has may still arrive.
+ * - The target writes a get's chunks to the initiator's memory. So a get whose ep is closed or fails is
+ *   over only when the target has no chunk, or has left: until then its request, its ep and its cell stay.
  */
 #include <errno.h>
 
@@ -32,7 +32,7 @@ plx_rma_is_shared(const struct plx_rma *r, const struct plx_rma_do *d)
 {
 	struct plx_rma_ep *e = plx_rma_ep(d->ep);
 
-	if (!d->late || d->kind != PLX_RMA_PUT || d->len < r->share_min || !d->ep->connected || !e->proven ||
+	if (!d->late || d->len < r->share_min || !d->ep->connected || !e->proven ||
 		(d->ep->peer->caps & PLX_DEV_SHARED) == 0 || !plx_rma_is_direct(r, d->ep, d->kind))
 		return false;
 	if (e->skip == 0)
@@ -62,7 +62,7 @@ share_n(const struct plx_rma_req *o)
 	return (uint32_t)((share_len(o) + o->share.chunk - 1) / o->share.chunk);
 }
 
-/* Nobody takes anything of a former put any more. @return the next generation */
+/* Nobody takes anything of a former operation any more. @return the next generation */
 static uint32_t
 share_next_gen(struct plx_rma_share *s)
 {
@@ -75,10 +75,11 @@ share_next_gen(struct plx_rma_share *s)
 static void
 share_describe(struct plx_rma_share *s, const struct plx_rma_req *o, uint32_t len)
 {
-	uint64_t from = (uintptr_t)plx_req_of_own(o)->buf + o->offset;
+	uint64_t buf = (uintptr_t)plx_req_of_own(o)->buf + o->offset;
 
-	atomic_store_explicit(&s->from, from, memory_order_relaxed);
-	atomic_store_explicit(&s->to, o->remote + o->offset, memory_order_relaxed);
+	atomic_store_explicit(&s->kind, o->kind, memory_order_relaxed);
+	atomic_store_explicit(&s->buf, buf, memory_order_relaxed);
+	atomic_store_explicit(&s->addr, o->remote + o->offset, memory_order_relaxed);
 	atomic_store_explicit(&s->token, o->token, memory_order_relaxed);
 	atomic_store_explicit(&s->index, o->index, memory_order_relaxed);
 	atomic_store_explicit(&s->len, len, memory_order_relaxed);
@@ -182,6 +183,71 @@ share_alone(struct plx_rma_req *o)
 	return 0;
 }
 
+/* @return a word of the cell, 0 if it is of another operation */
+static uint32_t
+share_of_own(const struct plx_rma_req *o, _Atomic uint64_t *word)
+{
+	/* pairs with the release in share_tell(): the target's bytes are there */
+	uint64_t v = atomic_load_explicit(word, memory_order_acquire);
+
+	return v >> 32 == o->share.gen ? (uint32_t)v : 0;
+}
+
+/* @return whether the target may have a chunk */
+static bool
+share_is_away(const struct plx_rma_req *o)
+{
+	struct plx_rma_cell *c = rma_cell_of(o->ep);
+	uint32_t back = o->share.mine + __builtin_popcount(o->share.redo);
+
+	if (plx_peer_has_left(o->ep->peer) || plx_rma_ep(o->ep)->cell == 0)
+		return false;
+	if (c == NULL)
+		return true;
+	back += share_of_own(o, &c->share.done) + __builtin_popcount(share_of_own(o, &c->share.bad));
+	return back < o->share.n && atomic_load_explicit(&c->state, memory_order_relaxed) == PLX_RMA_CELL_SHARED;
+}
+
+bool
+rma_share_outlives(struct plx_rma_req *o, int err)
+{
+	struct plx_rma_cell *c;
+
+	if (!o->offered || o->kind != PLX_RMA_GET || plx_req_of_own(o)->len <= PLX_RMA_OFFER_LEN)
+		return false;
+	c = rma_cell_of(o->ep);
+	if (c != NULL)
+		share_failed(o, &c->share, err);
+	if (!share_is_away(o))
+		return false;
+	o->err = err;
+	o->over = true;
+	o->ep->refs++;
+	return true;
+}
+
+void
+plx_rma_ep_settle(struct plx_ep *ep)
+{
+	struct plx_rma_req *o = plx_rma_ep(ep)->send;
+
+	if (!plx_rma_offers(ep) || (!o->over && !rma_share_outlives(o, -ECANCELED)))
+		return;
+	while (share_is_away(o))
+		plx_queue_control(ep->peer->q); /* sees whether the target has ended */
+}
+
+/* The target has no chunk of one that outlived its ep. @return as rma_share_step() */
+static int
+share_outlived(struct plx_rma *r, struct plx_rma_req *o)
+{
+	struct plx_ep *ep = o->ep;
+
+	rma_end(r, plx_req_of_own(o), o->err); /* leaves the cell */
+	ep->refs--;
+	return 1;
+}
+
 /* All of a part was copied, or no more of it can be. @return as rma_share_step() */
 static int
 share_end(struct plx_rma *r, struct plx_rma_req *o, struct plx_rma_cell *c, bool helped)
@@ -202,22 +268,34 @@ share_end(struct plx_rma *r, struct plx_rma_req *o, struct plx_rma_cell *c, bool
 	return 1;
 }
 
+/*
+ * The cell is not ours any more: this side has left it, the target, which has no chunk then, has freed it, or a
+ * stranger has overwritten it. While its area is not mapped that is not known.
+ */
+static int
+share_lost(struct plx_rma *r, struct plx_rma_req *o, const struct plx_rma_cell *c)
+{
+	if (o->kind == PLX_RMA_GET && c == NULL && share_is_away(o))
+		return -EAGAIN;
+	plx_rma_ep(o->ep)->skip = UINT8_MAX;
+	return o->over ? share_outlived(r, o) : share_alone(o);
+}
+
 int
 rma_share_step(struct plx_rma *r, struct plx_rma_req *o)
 {
 	struct plx_rma_cell *c;
-	uint64_t done, moved = 0;
-	uint32_t i;
+	uint64_t moved = 0;
+	uint32_t i, done;
 	int rc;
 
 	if (!o->offered && !share_begin(r, o))
 		return 0;
+	if (o->over && plx_peer_has_left(o->ep->peer))
+		return share_outlived(r, o);
 	c = rma_cell_of(o->ep);
-	if (c == NULL || atomic_load_explicit(&c->state, memory_order_relaxed) != PLX_RMA_CELL_SHARED) {
-		/* the peer has gone, or another process has overwritten the cell */
-		plx_rma_ep(o->ep)->skip = UINT8_MAX;
-		return share_alone(o);
-	}
+	if (c == NULL || atomic_load_explicit(&c->state, memory_order_relaxed) != PLX_RMA_CELL_SHARED)
+		return share_lost(r, o, c);
 	while (moved < r->chunk && o->share.mine < o->share.n &&
 		(i = share_next(o, &c->share)) != PLX_CURSOR_NONE) {
 		rc = share_move(o, i);
@@ -230,8 +308,8 @@ rma_share_step(struct plx_rma *r, struct plx_rma_req *o)
 		if (rc != 0)
 			share_failed(o, &c->share, rc);
 	}
-	/* pairs with the release in share_tell(): the target's bytes are there */
-	done = atomic_load_explicit(&c->share.done, memory_order_acquire);
-	done = done >> 32 == o->share.gen ? (uint32_t)done : 0;
-	return o->share.mine + done < o->share.n ? -EAGAIN : share_end(r, o, c, done != 0);
+	done = share_of_own(o, &c->share.done);
+	if (o->share.mine + done < o->share.n)
+		return -EAGAIN;
+	return o->over ? share_outlived(r, o) : share_end(r, o, c, done != 0);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rma_share_test.c - long puts that both sides copy at once
+ * rma_share_test.c - long puts and gets that both sides copy at once
  */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_common.h>
 
@@ -22,9 +23,9 @@ static struct plx_rkey rkey;
 static uint8_t there[LEN], here[LEN];
 
 static struct plx_req *
-put(uint64_t len, uint64_t offset)
+begun(uint8_t kind, uint64_t len, uint64_t offset)
 {
-	const struct plx_rma_do d = {.kind = PLX_RMA_PUT, .ep = u.to[0][TARGET].ep, .conn_id = u.to[0][TARGET].conn_id,
+	const struct plx_rma_do d = {.kind = kind, .ep = u.to[0][TARGET].ep, .conn_id = u.to[0][TARGET].conn_id,
 		.rkey = &rkey, .buf = here + offset, .len = len, .remote = (uintptr_t)there + offset, .late = true};
 	struct plx_req *req = plx_req_get(&u.w[0]->reqs);
 
@@ -32,6 +33,8 @@ put(uint64_t len, uint64_t offset)
 	plx_worker_rma(u.w[0], &d, req);
 	return req;
 }
+
+static struct plx_req *put(uint64_t len, uint64_t offset) { return begun(PLX_RMA_PUT, len, offset); }
 
 /* As the face does it first. */
 static int
@@ -100,6 +103,148 @@ both_sides_copy_from_their_ends(void)
 	end();
 }
 
+static void
+both_sides_copy_a_get_from_their_ends(void)
+{
+	struct plx_req *req;
+
+	begin();
+	memset(here, 0xbb, LEN);
+	for (uint32_t i = 0; i < LEN; i++)
+		there[i] = (uint8_t)(i * 29 + (i >> 12));
+	req = begun(PLX_RMA_GET, 8 * CHUNK, 0);
+	UNIT_EQ(memcmp(here, there, CHUNK), 0);
+	UNIT_EQ(here[CHUNK], 0xbb);
+	plx_worker_progress(u.w[TARGET]);
+	UNIT_EQ(memcmp(here + CHUNK, there + CHUNK, 7 * CHUNK), 0);
+	UNIT_EQ(here[8 * CHUNK], 0xbb);
+	UNIT_END(&u, req, 0);
+	UNIT_EQ(stat_of(0)->shares_helped, 1);
+	UNIT_EQ(stat_of(TARGET)->gets, 1);
+	UNIT_EQ(stat_of(TARGET)->puts, 0);
+	end();
+}
+
+/* A get of which the target has the last chunk. */
+static struct plx_req *
+get_with_a_chunk_away(void)
+{
+	struct plx_req *req = begun(PLX_RMA_GET, 8 * CHUNK, 0);
+	struct plx_rma_share *s = &cell(0)->share;
+
+	UNIT_EQ(plx_cursor_take(&s->next, (uint32_t)(s->next >> 32), 8, true), 7);
+	return req;
+}
+
+static void
+close_handle(void)
+{
+	plx_ep_cancel(u.to[0][TARGET].ep, u.to[0][TARGET].conn_id, -ECANCELED);
+}
+
+static void
+turns(void)
+{
+	for (unsigned i = 0; i < 10; i++)
+		plx_worker_progress(u.w[0]);
+}
+
+/* The target takes no more, and what it has is waited for, copied or given back. */
+static void
+a_get_that_is_closed_waits_for_the_target(void)
+{
+	struct plx_req *req;
+
+	begin();
+	for (unsigned i = 0; i < 2; i++) {
+		plx_rma_ep(u.to[0][TARGET].ep)->skip = 0;
+		req = get_with_a_chunk_away();
+		close_handle();
+		turns();
+		UNIT_EQ(plx_req_is_done(req), false);
+		UNIT_EQ(plx_cursor_take(&cell(0)->share.next, (uint32_t)(cell(0)->share.next >> 32), 8, true), PLX_CURSOR_NONE);
+		UNIT_TRUE(atomic_load_explicit(&cell(0)->owner, memory_order_relaxed) != 0);
+		if (i == 0)
+			cell(0)->share.done++;
+		else
+			cell(0)->share.bad |= 1u << 7;
+		UNIT_END(&u, req, -ECANCELED);
+		UNIT_EQ(atomic_load_explicit(&cell(0)->owner, memory_order_relaxed), 0);
+	}
+	end();
+}
+
+static void
+a_get_that_is_closed_ends_at_once_when_the_target_has_nothing(void)
+{
+	struct plx_req *req;
+
+	begin();
+	req = begun(PLX_RMA_GET, 8 * CHUNK, 0);
+	close_handle();
+	UNIT_EQ(plx_req_is_done(req), true);
+	UNIT_END(&u, req, -ECANCELED);
+	plx_worker_progress(u.w[TARGET]); /* the message is late */
+	UNIT_EQ(stat_of(TARGET)->gets, 0);
+	end();
+}
+
+/* Nor is a flush, which says that the buffer is the program's, over before. The ep stays as long. */
+static void
+a_get_outlives_its_ep(void)
+{
+	struct plx_req *req, *all;
+	struct plx_ep *ep;
+	uint32_t refs;
+
+	begin();
+	ep = u.to[0][TARGET].ep;
+	refs = ep->refs;
+	req = get_with_a_chunk_away();
+	plx_ep_fail(ep, -ECONNRESET);
+	all = flush(PLX_FLUSH_EP);
+	turns();
+	UNIT_EQ(plx_req_is_done(req), false);
+	UNIT_EQ(plx_req_is_done(all), false);
+	UNIT_TRUE(ep->refs > refs);
+	cell(0)->share.done++;
+	UNIT_END(&u, req, -ECONNRESET);
+	UNIT_END(&u, all, -ECONNRESET);
+	UNIT_EQ(ep->refs, refs);
+	UNIT_EQ(atomic_load_explicit(&cell(0)->owner, memory_order_relaxed), 0);
+	end();
+}
+
+static _Atomic bool counted;
+
+static void *
+count_later(void *done)
+{
+	usleep(20000);
+	counted = true;
+	atomic_fetch_add((_Atomic uint64_t *)done, 1);
+	return NULL;
+}
+
+/* As when its worker is destroyed. */
+static void
+who_leaves_waits_for_a_get(void)
+{
+	struct plx_req *req;
+	pthread_t t;
+
+	begin();
+	req = get_with_a_chunk_away();
+	counted = false;
+	UNIT_EQ_FATAL(pthread_create(&t, NULL, count_later, (void *)&cell(0)->share.done), 0);
+	plx_rma_ep_settle(u.to[0][TARGET].ep);
+	UNIT_EQ(counted, true);
+	plx_rma_ep_leave(u.to[0][TARGET].ep);
+	pthread_join(t, NULL);
+	UNIT_END(&u, req, -ECANCELED);
+	end();
+}
+
 /* Also when the target has the last chunk. */
 static void
 a_flush_waits_for_both(void)
@@ -162,17 +307,12 @@ a_target_that_computes_is_not_waited_for(void)
 }
 
 static void
-shorter_puts_and_gets_are_not_shared(void)
+shorter_puts_are_not_shared(void)
 {
-	struct plx_rma_do d = {.kind = PLX_RMA_GET, .rkey = &rkey, .buf = here, .len = PART,
-		.remote = (uintptr_t)there, .late = true};
-
 	begin();
-	d.ep = u.to[0][TARGET].ep;
 	u.w[0]->rma.chunk = UINT64_MAX;
 	UNIT_EQ(put_now(PLX_RMA_SHARE_MIN - 1), -EINPROGRESS); /* it waits for others */
 	UNIT_EQ(put_now(PLX_RMA_SHARE_MIN), -EAGAIN);
-	UNIT_EQ(plx_rma_is_shared(&u.w[0]->rma, &d), false);
 	UNIT_EQ(stat_of(0)->shares, 0);
 	end();
 }
@@ -399,8 +539,8 @@ a_target_copies_no_more_than_there_is(void)
 	s = &cell(0)->share;
 	s->token = region.token;
 	s->index = region.index;
-	s->to = (uintptr_t)there;
-	s->from = (uintptr_t)here;
+	s->addr = (uintptr_t)there;
+	s->buf = (uintptr_t)here;
 	s->len = PART;
 	s->chunk = CHUNK;
 	cell(0)->state = PLX_RMA_CELL_SHARED;
@@ -422,14 +562,16 @@ bad_shares_are_refused(void)
 {
 	const struct {
 		uint64_t to;
-		uint32_t len, chunk;
+		uint32_t len, chunk, kind;
 	} bad[] = {
-		{(uintptr_t)there, PART + 1, CHUNK},
-		{(uintptr_t)there, PART, 1},
-		{(uintptr_t)there, PART, 0},
-		{(uintptr_t)there, PART, PLX_RMA_SHARE_CHUNK}, /* more than there are bits */
-		{(uintptr_t)there + LEN - CHUNK, 2 * CHUNK, CHUNK},
-		{16, CHUNK, CHUNK},
+		{(uintptr_t)there, PART + 1, CHUNK, PLX_RMA_PUT},
+		{(uintptr_t)there, PART, 1, PLX_RMA_PUT},
+		{(uintptr_t)there, PART, 0, PLX_RMA_PUT},
+		{(uintptr_t)there, PART, PLX_RMA_SHARE_CHUNK, PLX_RMA_PUT}, /* more than there are bits */
+		{(uintptr_t)there + LEN - CHUNK, 2 * CHUNK, CHUNK, PLX_RMA_PUT},
+		{16, CHUNK, CHUNK, PLX_RMA_PUT},
+		{16, CHUNK, CHUNK, PLX_RMA_GET},
+		{(uintptr_t)there, PART, CHUNK, PLX_RMA_ATOMIC},
 	};
 	struct plx_rma *r;
 
@@ -440,10 +582,11 @@ bad_shares_are_refused(void)
 
 		c->share.token = region.token;
 		c->share.index = region.index;
-		c->share.to = bad[i].to;
-		c->share.from = (uintptr_t)here;
+		c->share.addr = bad[i].to;
+		c->share.buf = (uintptr_t)here;
 		c->share.len = bad[i].len;
 		c->share.chunk = bad[i].chunk;
+		c->share.kind = bad[i].kind;
 		c->share.next = 1ull << 32;
 		c->state = PLX_RMA_CELL_SHARED;
 		plx_rma_on_offer(r, &u.w[TARGET]->eps, u.to[TARGET][0].ep->peer, &(struct plx_wire_offer){.cell = 1});
@@ -459,10 +602,15 @@ main(void)
 {
 	static CU_TestInfo tests[] = {
 		UNIT_TEST(both_sides_copy_from_their_ends),
+		UNIT_TEST(both_sides_copy_a_get_from_their_ends),
+		UNIT_TEST(a_get_that_is_closed_waits_for_the_target),
+		UNIT_TEST(a_get_that_is_closed_ends_at_once_when_the_target_has_nothing),
+		UNIT_TEST(a_get_outlives_its_ep),
+		UNIT_TEST(who_leaves_waits_for_a_get),
 		UNIT_TEST(a_flush_waits_for_both),
 		UNIT_TEST(a_very_long_put_is_shared_part_by_part),
 		UNIT_TEST(a_target_that_computes_is_not_waited_for),
-		UNIT_TEST(shorter_puts_and_gets_are_not_shared),
+		UNIT_TEST(shorter_puts_are_not_shared),
 		UNIT_TEST(a_target_that_cannot_read_gives_its_chunk_back),
 		UNIT_TEST(an_error_ends_the_put_and_not_the_next),
 		UNIT_TEST(a_put_that_neither_side_can_copy_ends),

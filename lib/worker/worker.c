@@ -458,8 +458,10 @@ plx_worker_destroy(struct plx_worker *w)
 	plx_inbox_close(&w->inbox);
 	worker_conns_close(w);
 	worker_wake_close(w);
-	LIST_FOREACH(ep, &w->eps.all, link)
+	LIST_FOREACH(ep, &w->eps.all, link) {
+		plx_rma_ep_settle(ep);
 		plx_rma_ep_leave(ep);
+	}
 	plx_eps_close(&w->eps);
 	close_queues(w);
 	plx_offload_close(&w->offload);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * weak_share_test.c - puts that both sides copy, on a weakly ordered machine: see weak.h
+ * weak_share_test.c - puts and gets that both sides copy, on a weakly ordered machine: see weak.h
  *
  * Design notes
  * rma_share.c, rma_help.c and rma_cell.c run as they are. The device copies the first word of a chunk, which stands
@@ -34,7 +34,8 @@ static alignas(4096) uint8_t area[AREA_LEN];
 static uint8_t memory[2][2][LEN]; /* of the first put and of others: from, to */
 static uint8_t *from, *to;
 static struct plx_req put;
-static bool over, refuses; /* the target's reads fail */
+static uint8_t kind;
+static bool over, refuses; /* the target's copies fail */
 static int err;
 
 static struct plx_rma_cell *
@@ -47,6 +48,8 @@ cell(void)
 
 int plx_ep_connect_slow(struct plx_ep *ep) { (void)ep; abort(); }
 struct plx_ep *plx_ep_of_slow(struct plx_eps *eps, struct plx_peer *peer) { (void)eps; (void)peer; abort(); }
+bool plx_peer_has_left(const struct plx_peer *peer) { (void)peer; return false; }
+void plx_queue_control(struct plx_queue *q) { (void)q; abort(); }
 bool plx_meet_gone(uint64_t proc) { (void)proc; return false; }
 void plx_copy_long(void *a, const void *b, uint64_t len) { (void)a; (void)b; (void)len; abort(); }
 int plx_region_hold(const struct plx_region_key *key, uint64_t addr, uint64_t len, uint8_t rights)
@@ -82,7 +85,7 @@ device(const struct plx_rma_op *op)
 	void *there = (void *)(uintptr_t)op->remote;
 
 	weak_copy(op->put ? there : op->local, op->put ? op->local : there, 8);
-	return !op->put && refuses ? -EIO : 0; /* a part of it has come */
+	return op->peer == &target.peer && refuses ? -EIO : 0; /* a part of it has come */
 }
 
 /* -- two sides -- */
@@ -121,6 +124,7 @@ setup(void)
 	memset(area, 0, sizeof(area));
 	memset(memory, 0, sizeof(memory));
 	refuses = false;
+	kind = PLX_RMA_PUT;
 	weak_share(area, sizeof(area));
 	weak_share(memory, sizeof(memory));
 	use(0);
@@ -131,6 +135,8 @@ setup(void)
 }
 
 static void setup_refused(void) { setup(); refuses = true; }
+static void setup_get(void) { setup(); kind = PLX_RMA_GET; }
+static void setup_get_refused(void) { setup_refused(); kind = PLX_RMA_GET; }
 
 static uint64_t
 word(const uint8_t *at, unsigned chunk)
@@ -141,12 +147,18 @@ word(const uint8_t *at, unsigned chunk)
 	return v;
 }
 
-/* The buffer is the program's again. */
 static void
-fill(unsigned n_chunks, uint64_t v)
+fill(uint8_t *at, unsigned n_chunks, uint64_t v)
 {
 	for (unsigned i = 0; i < n_chunks; i++)
-		weak_copy(from + i * CHUNK, &v, 8);
+		weak_copy(at + i * CHUNK, &v, 8);
+}
+
+/* The buffer is the program's again. */
+static void
+reuse(unsigned n_chunks)
+{
+	fill(put.buf, n_chunks, 0);
 }
 
 static struct plx_rma_req *
@@ -155,13 +167,13 @@ begin(unsigned n_chunks)
 	struct plx_rma_req *o = plx_rma_req(&put);
 
 	memset(&put, 0, sizeof(put));
-	put.buf = from;
+	put.buf = kind == PLX_RMA_GET ? to : from;
 	put.len = n_chunks * CHUNK;
 	o->ep = &initiator.ep;
-	o->kind = PLX_RMA_PUT;
+	o->kind = kind;
 	o->how = PLX_RMA_DEV;
 	o->late = true;
-	o->remote = (uintptr_t)to;
+	o->remote = (uintptr_t)(kind == PLX_RMA_GET ? from : to);
 	o->token = 1;
 	over = false;
 	return o;
@@ -172,7 +184,7 @@ put_all(unsigned n_chunks, uint64_t v)
 {
 	struct plx_rma_req *o = begin(n_chunks);
 
-	fill(n_chunks, v);
+	fill(from, n_chunks, v);
 	while (!over) {
 		int rc = rma_share_step(&initiator.r, o);
 
@@ -183,7 +195,7 @@ put_all(unsigned n_chunks, uint64_t v)
 	weak_check(err == 0);
 	for (unsigned i = 0; i < n_chunks; i++)
 		weak_check(word(to, i) == v);
-	fill(n_chunks, 0);
+	reuse(n_chunks);
 }
 
 static void
@@ -204,10 +216,28 @@ put_and_leave(void)
 {
 	struct plx_rma_req *o = begin(1);
 
-	fill(1, 7);
+	fill(from, 1, 7);
 	weak_check(rma_share_step(&initiator.r, o) != 0);
 	plx_rma_ep_leave(&initiator.ep);
 	use(1);
+}
+
+/* Its ep is closed: it stays until the target has no chunk. */
+static void
+get_and_close(void)
+{
+	struct plx_rma_req *o = begin(2);
+
+	initiator.r.chunk = 1;
+	fill(from, 2, 7);
+	weak_check(rma_share_step(&initiator.r, o) != 0);
+	if (!over && rma_share_outlives(o, -ECANCELED)) {
+		while (!over && rma_share_step(&initiator.r, o) == -EAGAIN)
+			weak_pause();
+		weak_check(err == -ECANCELED);
+	}
+	plx_rma_ep_leave(&initiator.ep);
+	reuse(2);
 }
 
 static void leave_and_put(void) { put_and_leave(); put_all(2, 8); }
@@ -218,6 +248,14 @@ static const struct weak_scene hints = {.name = "two messages", setup, {put_one,
 static const struct weak_scene refused = {.name = "a target that cannot read", setup_refused,
 	{put_one, two_messages}, NULL};
 static const struct weak_scene left = {.name = "an initiator that leaves", setup, {leave_and_put, message}, NULL};
+
+static const struct weak_scene get = {.name = "a get", setup_get, {put_one, message}, NULL};
+static const struct weak_scene gets = {.name = "two gets", setup_get, {put_two, message}, NULL};
+static const struct weak_scene get_refused = {.name = "a target that cannot write", setup_get_refused,
+	{put_one, message}, NULL};
+static const struct weak_scene closed = {.name = "a get that is closed", setup_get, {get_and_close, message}, NULL};
+static const struct weak_scene closed_refused = {.name = "a get that is closed, a target that cannot write",
+	setup_get_refused, {get_and_close, message}, NULL};
 
 static const struct weak_row rows[] = {
 	{&one, WEAK_NOTHING, {0}},
@@ -230,6 +268,16 @@ static const struct weak_row rows[] = {
 	{&one, WEAK_RACE, WEAK_WITHOUT(WEAK_RMW, "done")},
 	{&one, WEAK_RACE, WEAK_WITHOUT(WEAK_LOAD, "done")},
 	{&refused, WEAK_RACE, WEAK_WITHOUT(WEAK_RMW, "bad")},
+	{&get, WEAK_NOTHING, {0}},
+	{&gets, WEAK_NOTHING, {0}},
+	{&get_refused, WEAK_NOTHING, {0}},
+	{&closed, WEAK_NOTHING, {0}},
+	{&closed_refused, WEAK_NOTHING, {0}},
+	{&get, WEAK_RACE, WEAK_WITHOUT(WEAK_RMW, "done")},
+	{&get, WEAK_RACE, WEAK_WITHOUT(WEAK_LOAD, "done")},
+	{&get_refused, WEAK_RACE, WEAK_WITHOUT(WEAK_RMW, "bad")},
+	{&closed, WEAK_RACE, WEAK_WITHOUT(WEAK_LOAD, "done")},
+	{&closed_refused, WEAK_RACE, WEAK_WITHOUT(WEAK_LOAD, "bad")},
 	/* A description that is read behind the chunk is taken: the model has no load that waits so long. */
 	{&two, WEAK_NOTHING, WEAK_WITHOUT(WEAK_RMW, "next")},
 	/* These are for offers, of which a scene has none. */
