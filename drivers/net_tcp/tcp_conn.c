@@ -66,8 +66,8 @@ tcp_peer_cut(struct tcp_peer *p, int err)
 	not_leaving(p);
 	p->state = TCP_CUT;
 	p->lost_err = err;
-	if (p->flow.fd >= 0) /* what has come is read up to its end, though the peer may know of nothing */
-		(void)shutdown(p->flow.fd, SHUT_RDWR);
+	if (p->flow.fd >= 0) /* the peer may know of nothing; what it has sent is read up to its end, if its host is there */
+		(void)shutdown(p->flow.fd, err == -ETIMEDOUT ? SHUT_RDWR : SHUT_WR);
 	tcp_out_drop(p);
 	if (p->flow.odd != TCP_STALLED)
 		tcp_heat(&p->flow); /* who reads to the end finds it */

@@ -62,9 +62,9 @@ ours_look(struct tcp_further *x)
 	if (rc != 0 && is_quiet(x)) {
 		x->p->more->again_ms = plx_clock_ms() + AGAIN_MS;
 		tcp_further_end(x);
-	} else if (rc < 0) {
-		tcp_peer_cut(x->p, rc);
-	} /* else a peer that closes it closes the first, too, behind all that it has said */
+	} else if (rc != 0) {
+		tcp_peer_cut(x->p, rc < 0 ? rc : -ECONNRESET);
+	}
 }
 
 /* One that has failed stays, to be found by data that a frame names, or replaced. */
