@@ -231,7 +231,8 @@ class Trace:
 
 def environment(more, ucx):
     """Of a program: nothing from ours that may change what it does."""
-    env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "PLX_WORKER_WAIT": "spin", **more}
+    env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "PLX_WORKER_WAIT": "spin",
+           "PLX_SHM_FAR": "no", **more}
     if ucx is not None:
         env.update(LD_LIBRARY_PATH=ucx, UCX_WARN_UNUSED_ENV_VARS="n", UCX_LOG_LEVEL="error",
             UCX_TLS="posix,cma,self")

@@ -20,6 +20,8 @@ static const struct plx_conf_row rows[SHM_CONF_N] = {
 		"Whether large private buffers are read and written by cross-memory attach.", PLX_CONF_ROLE_READS),
 	PLX_ROW_BOOL(SHM_CONF_WINDOWS, "shm.windows", "yes", false,
 		"Whether large buffers in memory that a peer allocated by UCP are mapped here and copied."),
+	PLX_ROW_ENUM(SHM_CONF_FAR, "shm.far", "auto", auto_no, false,
+		"Whether messages of 1 KiB to 8 KiB bypass the caches when a line of the receiver takes long to come."),
 	PLX_ROW_STR(SHM_CONF_DIR, "shm.dir", "", false,
 		"Folder in which processes find each other, also across containers that share it; empty: only "
 		"processes of one network namespace do.", PLX_CONF_ROLE_MEET_DIR),

@@ -245,6 +245,91 @@ the_first_senders_may_have_more_under_way(void)
 }
 
 static void
+a_receiver_is_far_after_two_slow_lines_and_near_after_a_quick_one(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct shm_peer *p = shm_peer(connected_to(a, b));
+	const uint64_t slow = shm_queue(a)->far_ticks + 1, quick = shm_queue(a)->far_ticks;
+
+	UNIT_EQ(quick, rte_get_tsc_hz() * SHM_FAR_NS / 1000000000);
+	UNIT_EQ(p->past_min, SHM_PAST_NEAR);
+	shm_far_learn(p, slow);
+	UNIT_EQ(p->past_min, SHM_PAST_NEAR);
+	shm_far_learn(p, quick);
+	shm_far_learn(p, slow);
+	UNIT_EQ(p->past_min, SHM_PAST_NEAR);
+	shm_far_learn(p, slow);
+	UNIT_EQ(p->past_min, SHM_PAST_FAR);
+	shm_far_learn(p, quick);
+	UNIT_EQ(p->past_min, SHM_PAST_NEAR);
+	queue_close(a);
+	queue_close(b);
+}
+
+/* The receiver is here: what it has written comes at once, while a stopped clock would say far. */
+static void
+a_sender_learns_from_the_position_that_the_receiver_has_written(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct shm_peer *p = shm_peer(to_b);
+	struct plx_rx rx[4];
+
+	shm_queue(a)->far_ticks = 0;
+	for (uint64_t i = 0; i < 2000; i++) { /* several laps */
+		UNIT_EQ_FATAL(msg_send(to_b, i, 1400), 0);
+		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+		CU_ASSERT_FATAL(msg_is(&rx[0], i, 1400));
+		b->rx_release(b, rx, 1);
+	}
+	UNIT_EQ(p->past_min, SHM_PAST_FAR);
+	shm_queue(a)->far_ticks = UINT64_MAX;
+	for (uint64_t i = 0; i < 2000; i++) {
+		UNIT_EQ_FATAL(msg_send(to_b, i, 1400), 0);
+		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+		b->rx_release(b, rx, 1);
+	}
+	UNIT_EQ(p->past_min, SHM_PAST_NEAR);
+	queue_close(a);
+	queue_close(b);
+}
+
+/* By the rest of a message's last line: what is stored past the caches writes it. */
+static bool
+was_stored_past(const struct plx_rx *rx)
+{
+	const uint8_t *end = rx->data + rx->len;
+
+	return *end == 0;
+}
+
+static void
+long_messages_are_stored_past_the_caches(void)
+{
+	static const uint32_t lens[] = {200, 1000, 1023, 1024, 1400, 4000, 8191, 8192, 9001, 16000};
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct shm_peer *p = shm_peer(to_b);
+	struct plx_rx rx[4];
+
+	for (uint64_t i = 0; i < 40; i++) {
+		const bool far = i % 4 > 1; /* so that each length goes by tx_short and by tx */
+		const uint32_t len = lens[i % RTE_DIM(lens)];
+
+		p->past_min = far ? SHM_PAST_FAR : SHM_PAST_NEAR;
+		memset(p->data + p->data_off, 0xee, RTE_MIN(SHM_MSG_MAX, p->data_len - p->data_off));
+		UNIT_EQ_FATAL(msg_send(to_b, i, len), 0);
+		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+		CU_ASSERT_FATAL(msg_is(&rx[0], i, len));
+		if (rx[0].len % SHM_LINE != 0)
+			UNIT_EQ(was_stored_past(&rx[0]), len >= p->past_min);
+		b->rx_release(b, rx, 1);
+	}
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
 a_slot_is_used_again_when_its_sender_has_left(void)
 {
 	struct plx_queue *b = queue_new();
@@ -1281,6 +1366,9 @@ static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),
 	UNIT_TEST(a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn),
 	UNIT_TEST(the_first_senders_may_have_more_under_way),
+	UNIT_TEST(a_receiver_is_far_after_two_slow_lines_and_near_after_a_quick_one),
+	UNIT_TEST(a_sender_learns_from_the_position_that_the_receiver_has_written),
+	UNIT_TEST(long_messages_are_stored_past_the_caches),
 	UNIT_TEST(a_slot_is_used_again_when_its_sender_has_left),
 	UNIT_TEST(senders_beyond_the_slots_use_the_mail_ring),
 	UNIT_TEST(a_slot_taken_by_a_dead_process_is_free_again),

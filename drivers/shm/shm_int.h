@@ -27,6 +27,7 @@ enum shm_conf {
 	SHM_CONF_WIDE_PEERS,
 	SHM_CONF_CMA,
 	SHM_CONF_WINDOWS,
+	SHM_CONF_FAR,
 	SHM_CONF_DIR,
 	SHM_CONF_PEERS,
 	SHM_CONF_N
@@ -48,6 +49,9 @@ PLX_LOG_DECLARE(shm);
 #define SHM_STRANGERS  16384u /* peers known by their messages only; the bound limits a flood */
 #define SHM_ASKED      256u /* of these, peers that were asked for their segments, which takes
                              * descriptors */
+#define SHM_FAR_NS     100  /* a line of a receiver takes longer: the cores share no cache */
+#define SHM_PAST_FAR   1024u /* bytes of a message that is stored past the caches then, */
+#define SHM_PAST_NEAR  8192u /* and when they share one */
 #define SHM_COLD_AFTER 4096 /* empty polls before a slot is left to the doorbell */
 
 /** How this side sends to a peer. */
@@ -77,6 +81,7 @@ struct shm_peer {
 	bool may_not;		/* it does for registered processes */
 	uint32_t data_len;	/* of the data area, bytes */
 	uint32_t data_off;	/* in it, of data_head */
+	uint32_t past_min;	/* bytes of a message that is stored past the caches */
 	/* cold */
 	struct shm_seg *seg;	/* mapped, or our own */
 	struct shm_addr addr;
@@ -91,6 +96,7 @@ struct shm_peer {
 	pid_t pid;		/* of its process by the kernel, 0: no name for it here */
 	uint64_t len;		/* of the mapped segment, bytes */
 	uint32_t ticks;		/* control ticks, for rare checks */
+	bool slow;		/* the last line that it had written took long to come */
 	int bell;		/* wake-up socket of the receiver, or -1 */
 	uint64_t rung;		/* the last of its sleeps that we sent a wake-up for */
 	bool gone;		/* the process has ended; drain its messages, then dead */
@@ -136,6 +142,7 @@ struct shm_queue {
 	int bell[2];	/* the pair of wake-up sockets, -1: we never sleep */
 	uint64_t proc;	/* the number of this process */
 	uint64_t n_sleeps; /* numbers them */
+	uint64_t far_ticks; /* a line that takes longer comes from far */
 	bool windows;	/* whether to open those of peers */
 	bool by_message; /* a message has named the peer that is being created */
 	uint32_t n_strangers;
@@ -328,6 +335,14 @@ shm_tx_copy(uint8_t *to, const struct plx_tx *tx)
 	else if (tx->len != 0)
 		plx_copy(to, tx->data, tx->len);
 }
+
+/* shm_far.c */
+/** @return SHM_FAR_NS in ticks of the clock, or more than any time by shm.far */
+uint64_t shm_far_ticks(const struct plx_conf *conf);
+/** A line that the receiver had written has come after so many ticks. */
+void shm_far_learn(struct shm_peer *p, uint64_t ticks);
+/** Read the receiver's position, and learn how far it is. */
+uint64_t shm_far_read(struct shm_peer *p);
 
 /* shm_mail.c */
 #define SHM_RX_MAIL 0xff /* plx_rx.drv[0]: from the mail ring; drv[1] is the cell */

@@ -38,8 +38,7 @@ next_lap(struct shm_peer *p)
 static __rte_noinline void
 slot_refresh(struct shm_peer *p)
 {
-	/* pairs with the release in shm_slot_publish(): the cells' content is no longer read */
-	uint64_t pos = atomic_load_explicit(&p->slot->rx_pos, memory_order_acquire);
+	uint64_t pos = shm_far_read(p);
 
 	/* Peer memory: a position outside of what we sent is invalid and changes nothing. */
 	if (pos - p->rx_seen > p->tx_pos - p->rx_seen)
@@ -156,6 +155,12 @@ slot_put_data(struct shm_peer *p, uint8_t op, const uint8_t *data, uint32_t len)
 	slot_put(p, op, SHM_CELL_DATA, sizeof(ref));
 }
 
+static inline bool
+is_past(const struct shm_peer *p, const struct plx_tx *tx)
+{
+	return tx->len >= p->past_min && tx->pack == NULL && tx->hdr_len <= SHM_LINE;
+}
+
 static int
 slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 {
@@ -173,9 +178,13 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 		to = slot_data(p, len);
 		if (to == NULL)
 			return -EAGAIN;
-		plx_copy_ahead(to, len);
-		memcpy(to, tx->hdr, tx->hdr_len);
-		shm_tx_copy(to + tx->hdr_len, tx);
+		if (is_past(p, tx)) {
+			plx_copy_lines(to, tx->hdr, tx->hdr_len, tx->data, tx->len);
+		} else {
+			plx_copy_ahead(to, len);
+			memcpy(to, tx->hdr, tx->hdr_len);
+			shm_tx_copy(to + tx->hdr_len, tx);
+		}
 		slot_put_data(p, tx->op, to, len);
 	}
 	if (unlikely(len > 8 + SHM_SHORT_MAX || p->peer.tx_sure <= 1))
@@ -265,15 +274,29 @@ tx_short_end(struct shm_peer *p, struct plx_queue *q, uint32_t len)
 	return 0;
 }
 
+static __rte_noinline int
+tx_short_past(struct shm_peer *p, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
+{
+	uint8_t *to = data_take(p, data_lines(8 + len));
+
+	plx_copy_lines(to, &hdr, 8, data, len);
+	slot_put_data(p, op, to, 8 + len);
+	return tx_short_end(p, p->peer.q, 8 + len);
+}
+
 /* More than a cell has room for. */
 static __rte_noinline int
 tx_short_data(struct shm_peer *p, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
 {
-	uint8_t *to = data_take(p, data_lines(8 + len));
+	const uint32_t room = data_lines(8 + len);
+	uint8_t *to;
 
-	plx_copy_ahead(to, 8 + len);
+	if (unlikely(len >= p->past_min))
+		return tx_short_past(p, op, hdr, data, len);
+	to = data_take(p, room);
+	plx_copy_ahead(to, room);
 	memcpy(to, &hdr, 8);
-	plx_copy(to + 8, data, len);
+	plx_copy_some(to + 8, data, len);
 	slot_put_data(p, op, to, 8 + len);
 	return tx_short_end(p, p->peer.q, 8 + len);
 }

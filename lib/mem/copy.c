@@ -15,7 +15,9 @@
  *   with another header put buffers. There the loop over registers copies all.
  * - Longer ones are stored past the caches: they would not stay there, and the lines need not be
  *   read first (1.1 to 1.3 times as fast at 4 MiB and more).
+ * - What another core reads next may be stored past the caches, too: its lines are not taken back.
  */
+#include <stdalign.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -67,6 +69,20 @@ copy_wide(uint8_t *to, const uint8_t *from, uint64_t len)
 	copy_step(last, last + delta);
 }
 
+static inline void
+past_line(uint8_t *to, const uint8_t *from)
+{
+	const __m128i *s = (const void *)from;
+	__m128i *d = (void *)to;
+	__m128i a = _mm_loadu_si128(s), b = _mm_loadu_si128(s + 1);
+	__m128i c = _mm_loadu_si128(s + 2), e = _mm_loadu_si128(s + 3);
+
+	_mm_stream_si128(d, a);
+	_mm_stream_si128(d + 1, b);
+	_mm_stream_si128(d + 2, c);
+	_mm_stream_si128(d + 3, e);
+}
+
 static void
 copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
 {
@@ -76,17 +92,8 @@ copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
 	to += head;
 	from += head;
 	len -= head;
-	for (i = 0; i + 64 <= len; i += 64) {
-		const __m128i *s = (const void *)(from + i);
-		__m128i *d = (void *)(to + i);
-		__m128i a = _mm_loadu_si128(s), b = _mm_loadu_si128(s + 1);
-		__m128i c = _mm_loadu_si128(s + 2), e = _mm_loadu_si128(s + 3);
-
-		_mm_stream_si128(d, a);
-		_mm_stream_si128(d + 1, b);
-		_mm_stream_si128(d + 2, c);
-		_mm_stream_si128(d + 3, e);
-	}
+	for (i = 0; i + 64 <= len; i += 64)
+		past_line(to + i, from + i);
 	_mm_sfence(); /* before any store that announces the data */
 	memcpy(to + i, from + i, len - i);
 }
@@ -113,7 +120,36 @@ plx_copy_long(void *to, const void *from, uint64_t len)
 	else
 		copy_longer(to, from, len);
 }
+
+/* A line of which we write a part has to come from the other core, so that the last one is whole. */
+void
+plx_copy_lines(void *to, const void *head, uint32_t head_len, const void *from, uint64_t len)
+{
+	alignas(64) uint8_t line[64] = {0};
+	const uint32_t first = RTE_MIN(64 - head_len, len);
+	const uint8_t *data = (const uint8_t *)from + first;
+	uint8_t *next = to;
+
+	memcpy(line, head, head_len);
+	memcpy(line + head_len, from, first);
+	past_line(next, line);
+	for (len -= first, next += 64; len >= 64; len -= 64, next += 64, data += 64)
+		past_line(next, data);
+	if (len != 0) {
+		memset(line, 0, sizeof(line));
+		memcpy(line, data, len);
+		past_line(next, line);
+	}
+	_mm_sfence(); /* before any store that announces the data */
+}
 #else
+void
+plx_copy_lines(void *to, const void *head, uint32_t head_len, const void *from, uint64_t len)
+{
+	memcpy(to, head, head_len);
+	memcpy((uint8_t *)to + head_len, from, len);
+}
+
 void
 plx_copy_long(void *to, const void *from, uint64_t len)
 {

@@ -8,6 +8,7 @@
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdalign.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -478,6 +479,30 @@ no_alignment_is_slow(void)
 	free(to);
 }
 
+static void
+copies_of_lines_hold_header_and_data(void)
+{
+	static const uint64_t lens[] = {0, 1, 40, 56, 57, 63, 64, 65, 119, 120, 121, 1000, 8192, 16376};
+	static const uint32_t head_lens[] = {8, 24, 64};
+	alignas(PLX_LINE) static uint8_t to[16384 + 4 * PLX_LINE], from[16384 + PLX_LINE], head[64];
+
+	unit_fill(from, sizeof(from), 1);
+	unit_fill(head, sizeof(head), 2);
+	for (unsigned i = 0; i < RTE_DIM(lens); i++) {
+		for (unsigned k = 0; k < RTE_DIM(head_lens); k++) {
+			const uint32_t head_len = head_lens[k];
+			const uint64_t end = RTE_ALIGN_CEIL(head_len + lens[i], PLX_LINE);
+
+			memset(to, 0xee, sizeof(to));
+			plx_copy_lines(to + PLX_LINE, head, head_len, from + 3, lens[i]);
+			UNIT_TRUE(memcmp(to + PLX_LINE, head, head_len) == 0);
+			UNIT_TRUE(memcmp(to + PLX_LINE + head_len, from + 3, lens[i]) == 0);
+			UNIT_EQ(to[PLX_LINE - 1], 0xee);
+			UNIT_EQ(to[PLX_LINE + end], 0xee);
+		}
+	}
+}
+
 /* Whatever a peer hands over is looked at by calls that no file system of the peer's takes part in. */
 static void
 nothing_but_sealed_memory_is_memory(void)
@@ -515,6 +540,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(nothing_but_sealed_memory_is_memory),
 	UNIT_TEST(copies_are_of_any_length_and_of_nothing_else),
 	UNIT_TEST(no_alignment_is_slow),
+	UNIT_TEST(copies_of_lines_hold_header_and_data),
 	UNIT_TEST(a_segment_is_zeroed_and_can_be_mapped_by_others),
 	UNIT_TEST(a_segment_comes_where_it_is_wanted_or_not_at_all),
 	UNIT_TEST(a_segment_that_cannot_be_leaves_nothing_behind),

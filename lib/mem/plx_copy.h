@@ -33,6 +33,14 @@ plx_copy_ahead(void *to, uint32_t len)
 		plx_line_own(line);
 }
 
+/**
+ * Copy a header and what follows it past the caches, to be read by another core; the rest of the last
+ * line is written, too. Thread: any.
+ * @param to line-aligned, of whole lines
+ * @param head_len at most a line, bytes
+ */
+void plx_copy_lines(void *to, const void *head, uint32_t head_len, const void *from, uint64_t len);
+
 /** Copy more than PLX_COPY_NEAR bytes; very long copies bypass the caches. Thread: any. */
 void plx_copy_long(void *to, const void *from, uint64_t len);
 
