@@ -266,7 +266,20 @@ a_receiver_is_far_after_two_slow_lines_and_near_after_a_quick_one(void)
 	queue_close(b);
 }
 
-/* The receiver is here: what it has written comes at once, while a stopped clock would say far. */
+/* So that three messages are enough for any of these. */
+static void
+messages_of_32_kib_are_sent_without_asking(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+
+	UNIT_EQ(a->eager_max, 32768);
+	UNIT_TRUE(a->eager_max + 3 * 24 <= 3 * to_b->mtu);
+	queue_close(a);
+	queue_close(b);
+}
+
+/* A clock that stands still, or jumps, in place of one that runs. */
 static void
 a_sender_learns_from_the_position_that_the_receiver_has_written(void)
 {
@@ -1369,6 +1382,7 @@ static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_receiver_is_far_after_two_slow_lines_and_near_after_a_quick_one),
 	UNIT_TEST(a_sender_learns_from_the_position_that_the_receiver_has_written),
 	UNIT_TEST(long_messages_are_stored_past_the_caches),
+	UNIT_TEST(messages_of_32_kib_are_sent_without_asking),
 	UNIT_TEST(a_slot_is_used_again_when_its_sender_has_left),
 	UNIT_TEST(senders_beyond_the_slots_use_the_mail_ring),
 	UNIT_TEST(a_slot_taken_by_a_dead_process_is_free_again),

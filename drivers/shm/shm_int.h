@@ -52,6 +52,7 @@ PLX_LOG_DECLARE(shm);
 #define SHM_FAR_NS     100  /* a line of a receiver takes longer: the cores share no cache */
 #define SHM_PAST_FAR   1024u /* bytes of a message that is stored past the caches then, */
 #define SHM_PAST_NEAR  8192u /* and when they share one */
+#define SHM_EAGER_MAX  (32u << 10) /* two copies cost less than a question and the kernel's copy */
 #define SHM_COLD_AFTER 4096 /* empty polls before a slot is left to the doorbell */
 
 /** How this side sends to a peer. */

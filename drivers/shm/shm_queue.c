@@ -80,6 +80,7 @@ shm_queue_open(struct plx_queue *q)
 	shm_mail_at(sq, 0);
 	seg->magic = SHM_MAGIC;
 	q->priv = sq;
+	q->eager_max = SHM_EAGER_MAX;
 	q->shared = seg->shared;
 	q->shared_len = SHM_SHARED_LEN;
 	q->caps = q->dev->caps;

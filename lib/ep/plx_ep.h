@@ -341,6 +341,18 @@ plx_ep_open(const struct plx_ep *ep)
 	return likely(ep->connected && TAILQ_EMPTY(&ep->pending));
 }
 
+#define PLX_EP_PIECES_MAX 4 /* messages of the device in which what it chooses to send eagerly goes */
+
+/**
+ * @return whether a message that is short enough to be eager goes so: a device that chooses more than
+ *   the settings does so for peers that take it in a few messages.
+ */
+static inline bool
+plx_ep_few_pieces(const struct plx_ep *ep, uint64_t len)
+{
+	return len < ep->eps->eager_end || len <= PLX_EP_PIECES_MAX * (uint64_t)ep->peer->mtu;
+}
+
 /**
  * Send a short message now or not at all.
  * @return 0, -EAGAIN (nothing happened), or another error: the ep has failed.

@@ -105,7 +105,7 @@ a_tagged_send_is_not_chosen_again(void)
 
 	recv = unit_recv(&u, 1, to, LEN, 1, UNIT_EXACT);
 	UNIT_EQ_FATAL(plx_worker_tag_try(u.w[0], ep, from, LEN, 1), PLX_SEND_RNDV);
-	ep->eager_end = UINT64_MAX;
+	ep->eager_end = u.w[0]->eps.eager_end = UINT64_MAX;
 	send = request();
 	plx_worker_tag_send(u.w[0], &u.to[0][1], from, LEN, 1, PLX_SEND_RNDV, send);
 	UNIT_EQ(u.w[0]->rndv.stat.sends, 1);
@@ -160,6 +160,28 @@ active_messages_connect_once_and_are_not_chosen_again(void)
 	}
 }
 
+/* What the settings allow goes in any number of them. */
+static void
+what_a_device_has_sent_eagerly_goes_in_few_pieces(void)
+{
+	const uint64_t most = PLX_EP_PIECES_MAX * (uint64_t)begin()->peer->mtu;
+	const struct plx_wire_am am = {.id = 0};
+	struct plx_ep *ep = u.to[0][1].ep;
+
+	tag_send(8); /* connects */
+	ep->eager_end = ep->eager_own = UINT64_MAX;
+	u.w[0]->eps.eager_end = 101;
+	UNIT_TRUE_FATAL(most < LEN);
+	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most, 1), PLX_SEND_FRAGS);
+	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most + 1, 1), PLX_SEND_RNDV);
+	UNIT_EQ(plx_worker_am_try(u.w[0], ep, am, NULL, from, most / 2, 0), PLX_AM_FRAGS);
+	UNIT_EQ(plx_worker_am_try(u.w[0], ep, am, NULL, from, most + 1, 0), PLX_AM_RTS);
+	UNIT_EQ(plx_worker_am_try(u.w[0], ep, am, NULL, from, most + 1, PLX_AM_EAGER) & PLX_AM_CHOSEN, PLX_AM_FRAGS);
+	u.w[0]->eps.eager_end = most + 2;
+	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most + 1, 1), PLX_SEND_FRAGS);
+	unit_workers_close(&u);
+}
+
 static void
 a_send_of_a_stream_connects_once(void)
 {
@@ -209,6 +231,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_synchronous_send_connects_once),
 	UNIT_TEST(a_tagged_send_is_not_chosen_again),
 	UNIT_TEST(active_messages_connect_once_and_are_not_chosen_again),
+	UNIT_TEST(what_a_device_has_sent_eagerly_goes_in_few_pieces),
 	UNIT_TEST(a_send_of_a_stream_connects_once),
 	UNIT_TEST(what_a_switch_does_not_know_is_counted),
 	CU_TEST_INFO_NULL,
