@@ -29,6 +29,7 @@
 #include "plx_mem.h"
 #include "plx_req.h"
 #include "plx_stat.h"
+#include "plx_window.h"
 #include "plx_wire.h"
 
 struct plx_stream;
@@ -345,12 +346,16 @@ plx_ep_open(const struct plx_ep *ep)
 
 /**
  * @return whether a message that is short enough to be eager goes so: a device that chooses more than
- *   the settings does so for peers that take it in a few messages.
+ *   the settings does so for peers that take it in a few messages, and not where a peer that shares memory
+ *   may find the buffer mapped, which takes one copy.
  */
 static inline bool
-plx_ep_few_pieces(const struct plx_ep *ep, uint64_t len)
+plx_ep_is_eager(const struct plx_ep *ep, uint64_t len)
 {
-	return len < ep->eps->eager_end || len <= PLX_EP_PIECES_MAX * (uint64_t)ep->peer->mtu;
+	if (len < ep->eps->eager_end)
+		return true;
+	return len <= PLX_EP_PIECES_MAX * (uint64_t)ep->peer->mtu &&
+		((ep->peer->caps & PLX_DEV_SHARED) == 0 || !plx_window_any());
 }
 
 /**

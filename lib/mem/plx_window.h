@@ -25,6 +25,7 @@
 #define PLX_WINDOW_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "plx_region.h"
@@ -54,6 +55,16 @@ uint32_t plx_window_add(const struct plx_seg *seg, uint64_t token);
 
 /** Remove it, before it is unmapped. Accepts one that is not listed. Thread: any. */
 void plx_window_remove(const struct plx_seg *seg);
+
+/** How many segments are listed. */
+extern _Atomic uint32_t plx_window_n;
+
+/** @return whether any is. Thread: any. */
+static inline bool
+plx_window_any(void)
+{
+	return atomic_load_explicit(&plx_window_n, memory_order_relaxed) != 0;
+}
 
 /**
  * Map the segment at a place of a peer's table.

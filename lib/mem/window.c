@@ -44,6 +44,8 @@ static struct {
 	uint32_t refs;	    /* holders and segments */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+_Atomic uint32_t plx_window_n; /* relaxed: a hint for those who send */
+
 static uint64_t
 word(const _Atomic uint64_t *p)
 {
@@ -202,10 +204,12 @@ plx_window_add(const struct plx_seg *seg, uint64_t token)
 		w = place_of(own.seg.base, (uintptr_t)seg->base);
 	if (w == NULL && table_hold() == 0) {
 		w = place_of(own.seg.base, 0);
-		if (w != NULL)
+		if (w != NULL) {
 			place_set(own.seg.base, w, (uintptr_t)seg->base, &name, proof_of(token));
-		else
+			atomic_fetch_add_explicit(&plx_window_n, 1, memory_order_relaxed);
+		} else {
 			table_drop();
+		}
 	}
 	if (w != NULL)
 		place = (uint32_t)(w - ((struct table *)own.seg.base)->w) + 1;
@@ -228,6 +232,7 @@ plx_window_remove(const struct plx_seg *seg)
 		w = place_of(own.seg.base, (uintptr_t)seg->base);
 	if (w != NULL) {
 		place_set(own.seg.base, w, 0, &none, 0);
+		atomic_fetch_sub_explicit(&plx_window_n, 1, memory_order_relaxed);
 		table_drop();
 	}
 	pthread_mutex_unlock(&own.lock);
@@ -509,7 +514,9 @@ after_fork_in_child(void)
 {
 	pthread_mutex_init(&own.lock, NULL);
 	own.refs = 0;
+	atomic_store_explicit(&plx_window_n, 0, memory_order_relaxed);
 }
+
 RTE_INIT(window_watch_forks)
 {
 	(void)pthread_atfork(NULL, NULL, after_fork_in_child);

@@ -30,7 +30,7 @@ send_choose(const struct plx_ep *ep, uint64_t len, bool sync)
 {
 	const struct plx_peer *peer = ep->peer;
 
-	if (len >= ep->eager_end || !plx_ep_few_pieces(ep, len))
+	if (len >= ep->eager_end || !plx_ep_is_eager(ep, len))
 		return PLX_SEND_RNDV;
 	if (sync)
 		return len + sizeof(struct plx_wire_sync) <= peer->mtu ? PLX_SEND_SYNC : PLX_SEND_RNDV;

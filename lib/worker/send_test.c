@@ -167,6 +167,7 @@ what_a_device_has_sent_eagerly_goes_in_few_pieces(void)
 	const uint64_t most = PLX_EP_PIECES_MAX * (uint64_t)begin()->peer->mtu;
 	const struct plx_wire_am am = {.id = 0};
 	struct plx_ep *ep = u.to[0][1].ep;
+	struct plx_seg seg;
 
 	tag_send(8); /* connects */
 	ep->eager_end = ep->eager_own = UINT64_MAX;
@@ -177,6 +178,17 @@ what_a_device_has_sent_eagerly_goes_in_few_pieces(void)
 	UNIT_EQ(plx_worker_am_try(u.w[0], ep, am, NULL, from, most / 2, 0), PLX_AM_FRAGS);
 	UNIT_EQ(plx_worker_am_try(u.w[0], ep, am, NULL, from, most + 1, 0), PLX_AM_RTS);
 	UNIT_EQ(plx_worker_am_try(u.w[0], ep, am, NULL, from, most + 1, PLX_AM_EAGER) & PLX_AM_CHOSEN, PLX_AM_FRAGS);
+	ep->peer->caps |= PLX_DEV_SHARED;
+	UNIT_EQ_FATAL(plx_seg_create(&seg, NULL, 4096, false), 0);
+	UNIT_TRUE(plx_window_add(&seg, 7) != 0); /* where a peer may find the buffer */
+	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most, 1), PLX_SEND_RNDV);
+	UNIT_EQ(plx_worker_am_try(u.w[0], ep, am, NULL, from, most / 2, 0), PLX_AM_RTS);
+	ep->peer->caps &= ~PLX_DEV_SHARED;
+	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most, 1), PLX_SEND_FRAGS);
+	plx_window_remove(&seg);
+	plx_seg_destroy(&seg);
+	ep->peer->caps |= PLX_DEV_SHARED;
+	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most, 1), PLX_SEND_FRAGS);
 	u.w[0]->eps.eager_end = most + 2;
 	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most + 1, 1), PLX_SEND_FRAGS);
 	unit_workers_close(&u);
