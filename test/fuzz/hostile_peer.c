@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 
 #include "cci_int.h"
+#include "plx_proc.h"
 #include "plx_rma_cell.h"
 #include "plx_unit_shm.h"
 #include "ucp_int.h"
@@ -27,6 +28,7 @@
 #define SCRATCH (512u << 10)
 #define OPENED  8
 #define SAY_MAX 12000 /* bytes of a message's data */
+#define OWN_CELLS 4   /* of the victim's cells, the first are its own */
 
 /* A place of the victim's: its ucp worker, or its endpoint. */
 struct target {
@@ -275,7 +277,22 @@ some_where(struct target *t)
 	return w;
 }
 
-/* In a cell that may be another's, in any state. */
+/* What another initiator has in its cell moves its data: only a vandal writes there. */
+static bool
+may_write(struct plx_rma_cell *c, uint64_t i)
+{
+	uint64_t owner = 0;
+	struct plx_proc self;
+
+	if (r->n_vandals != 0)
+		return true;
+	if (plx_proc_self(&self) != 0)
+		return false;
+	return (i < OWN_CELLS && atomic_compare_exchange_strong(&c->owner, &owner, plx_proc_id(&self))) ||
+		owner == plx_proc_id(&self);
+}
+
+/* Whatever is in the cell, in any state, and whoever's it is. */
 static void
 offer(struct target *t)
 {
@@ -283,7 +300,7 @@ offer(struct target *t)
 	struct plx_wire_where at = some_where(t);
 	struct plx_rma_cell *c = plx_rma_cell_at(plx_peer_shared(t->peer), SHM_SHARED_LEN, h.cell);
 
-	if (c != NULL) {
+	if (c != NULL && may_write(c, h.cell)) {
 		c->op = (struct plx_rma_cell_op){.token = at.token, .addr = at.addr, .index = at.index,
 			.len = (uint16_t)rnd(1100), .kind = (uint8_t)rnd(3)};
 		atomic_store(&c->state, (uint32_t)rnd(6));
