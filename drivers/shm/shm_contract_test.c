@@ -307,7 +307,7 @@ a_sender_learns_from_the_position_that_the_receiver_has_written(void)
 	queue_close(b);
 }
 
-/* By the rest of a message's last line: what is stored past the caches writes it. */
+/* Then zeros follow the message up to the end of its last line. */
 static bool
 was_stored_past(const struct plx_rx *rx)
 {

@@ -340,7 +340,7 @@ shm_tx_copy(uint8_t *to, const struct plx_tx *tx)
 /* shm_far.c */
 /** @return SHM_FAR_NS in ticks of the clock, or more than any time by shm.far */
 uint64_t shm_far_ticks(const struct plx_conf *conf);
-/** A line that the receiver had written has come after so many ticks. */
+/** Learn from the ticks that reading a line of the receiver's took. */
 void shm_far_learn(struct shm_peer *p, uint64_t ticks);
 /** Read the receiver's position, and learn how far it is. */
 uint64_t shm_far_read(struct shm_peer *p);

@@ -160,7 +160,7 @@ active_messages_connect_once_and_are_not_chosen_again(void)
 	}
 }
 
-/* What the settings allow goes in any number of them. */
+/* A message that the settings allow may take any number of pieces. */
 static void
 what_a_device_has_sent_eagerly_goes_in_few_pieces(void)
 {

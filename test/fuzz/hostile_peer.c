@@ -277,7 +277,7 @@ some_where(struct target *t)
 	return w;
 }
 
-/* What another initiator has in its cell moves its data: only a vandal writes there. */
+/* A cell holds the data that its initiator moves: only a vandal writes to the cell of another. */
 static bool
 may_write(struct plx_rma_cell *c, uint64_t i)
 {
