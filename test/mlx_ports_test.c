@@ -261,7 +261,7 @@ none_of_the_named_is_none_at_all(void)
 	UNIT_EQ(plx_worker_create(&params, &w), -ENODEV);
 }
 
-/* What two workers of these devices say; free(). */
+/* @return what two workers of these devices log; the caller frees it */
 static char *
 said_of(const char *devices)
 {

@@ -806,7 +806,7 @@ memory_that_is_only_readable_gets_nothing(void)
 	munmap(p, LEN);
 }
 
-/* What has ended is the program's: nobody writes there. */
+/* The buffer of a get that has ended belongs to the program: nobody writes to it. */
 static void
 stays_as_it_is(void)
 {
@@ -855,7 +855,7 @@ a_target_that_is_killed_writes_nothing_later(void)
 	end();
 }
 
-/* Who helps it writes to no other memory, and others can get. */
+/* A target that helps writes to no other memory, and other gets go on. */
 static void
 an_initiator_of_gets_that_is_killed_leaves_its_target_sane(void)
 {

@@ -19,7 +19,7 @@ tcp_cool(struct tcp_flow *f)
 	tq->n_hot--;
 }
 
-/* What epoll reports of a socket: of a further connection its end, at least. @return whether it does */
+/* Ask epoll for a socket's events; it always reports the end of a further connection. @return whether it does so */
 static bool
 poll_for(struct tcp_flow *f, bool in, bool out)
 {

@@ -10,9 +10,9 @@
  * - Others up to PLX_COPY_FAR: the C library's copy, which uses the features of the processor (on
  *   one with fast string instructions it was 2 to 3 times as fast as rte_memcpy() built for the
  *   baseline from 512 bytes on).
- * - But where the destination is a few bytes behind the source, modulo the page, string instructions
- *   move single bytes: 16 to 25 times as long on Zen 4, and it is where malloc() and an allocator
- *   with another header put buffers. There the loop over registers copies all.
+ * - But where the destination is a few bytes behind the source, modulo the page, as when a header of
+ *   8 bytes stands before one of two buffers, string instructions move single bytes: 16 to 25 times as
+ *   long on Zen 4. There the loop over registers copies all.
  * - Longer ones are stored past the caches: they would not stay there, and the lines need not be
  *   read first (1.1 to 1.3 times as fast at 4 MiB and more).
  * - What another core reads next may be stored past the caches, too: its lines are not taken back.
@@ -98,7 +98,7 @@ copy_far(uint8_t *to, const uint8_t *from, uint64_t len)
 	memcpy(to + i, from + i, len - i);
 }
 
-/* Do not inline it: plx_copy_long() is on the way of each message of some hundred bytes. */
+/* Not inlined: each message of some hundred bytes passes plx_copy_long(). */
 static __rte_noinline void
 copy_longer(void *to, const void *from, uint64_t len)
 {

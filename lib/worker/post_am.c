@@ -110,7 +110,7 @@ am_choose(const struct plx_ep *ep, uint32_t hdr_len, uint64_t len, uint32_t how)
 {
 	uint64_t all = plx_am_head(hdr_len) + len;
 	/* A peer that requires announcements of tagged messages accepts these at any time. */
-	bool eager = (hdr_len + len < ep->eager_own && plx_ep_is_eager(ep, all)) || (how & PLX_AM_EAGER) != 0;
+	bool eager = (hdr_len + len < ep->eager_own && plx_ep_is_eager(ep, hdr_len + len)) || (how & PLX_AM_EAGER) != 0;
 
 	if ((how & PLX_AM_RNDV) != 0 || len > WORKER_FRAGS_LEN_MAX)
 		return how | PLX_AM_RTS;

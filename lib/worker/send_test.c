@@ -165,7 +165,7 @@ static void
 what_a_device_has_sent_eagerly_goes_in_few_pieces(void)
 {
 	const uint64_t most = PLX_EP_PIECES_MAX * (uint64_t)begin()->peer->mtu;
-	const struct plx_wire_am am = {.id = 0};
+	const struct plx_wire_am am = {.id = 0}, short_head = {.id = 0, .hdr_len = 1};
 	struct plx_ep *ep = u.to[0][1].ep;
 	struct plx_seg seg;
 
@@ -183,6 +183,7 @@ what_a_device_has_sent_eagerly_goes_in_few_pieces(void)
 	UNIT_TRUE(plx_window_add(&seg, 7) != 0); /* where a peer may find the buffer */
 	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most, 1), PLX_SEND_RNDV);
 	UNIT_EQ(plx_worker_am_try(u.w[0], ep, am, NULL, from, most / 2, 0), PLX_AM_RTS);
+	UNIT_TRUE(plx_worker_am_try(u.w[0], ep, short_head, from, from, 99, 0) != PLX_AM_RTS); /* padding does not count */
 	ep->peer->caps &= ~PLX_DEV_SHARED;
 	UNIT_EQ(plx_worker_tag_try(u.w[0], ep, from, most, 1), PLX_SEND_FRAGS);
 	plx_window_remove(&seg);
