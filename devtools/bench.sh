@@ -82,7 +82,7 @@ look_around()
 	esac
 	[ ${#allowed[@]} -ge 2 ] && cc -O2 -pthread -o "$core_time" devtools/compare/core_time.c || return
 	ns=$("$core_time" "${allowed[@]:0:2}") && awk "BEGIN { exit !($ns >= ${FAR_NS:-100}) }" || return
-	other="these figures cannot be compared with those of near cores"
+	other="not comparable with near cores"
 	[ ${#allowed[@]} -eq 2 ] || other="-l A,B chooses other cores"
 	echo "bench: cores ${allowed[0]} and ${allowed[1]} are $ns ns apart: $other"
 }
