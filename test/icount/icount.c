@@ -43,7 +43,7 @@
 #include "marks.h"
 
 #define STEPS_MAX   1000000
-#define LOOK_TICKS  1000 /* that pass at each look at the clock that stands still */
+#define LOOK_TICKS  50 /* that pass at each look at the clock that stands still */
 #define POLLERS_MAX 8
 #define NAME_LEN    128
 
