@@ -258,9 +258,11 @@ init(struct plx_tag *t, uint64_t seed)
 	TAILQ_INIT(&t->all);
 	for (i = 0; i < PLX_TAG_MAX_CLASSES; i++)
 		tag_table_init(&t->classes[i].table, t->first[i], seed | 1, &t->stat);
-	for (i = 0; i < PLX_TAG_MAX_INDEXES; i++)
+	for (i = 0; i < PLX_TAG_MAX_INDEXES; i++) {
 		tag_table_init(&t->indexes[i].table, t->first[PLX_TAG_MAX_CLASSES + i], seed | 1,
 			&t->stat);
+		t->indexes[i].at = offsetof(struct plx_tag_msg, link) + i * sizeof(struct plx_tag_link);
+	}
 	class_find(t, UINT64_MAX); /* post() may then rely on class_last */
 }
 

@@ -34,6 +34,7 @@ struct tag_index {
 	struct plx_tag_msg *cur; /* the first that is not, or NULL */
 	uint64_t asked;          /* clock of the last find: selects the index to recycle */
 	struct tag_table table;
+	size_t at;               /* of its link in a message, bytes */
 };
 
 /* One of a few posted receives. */

@@ -25,16 +25,29 @@
 #define TAG_FEED_IDLE 4096  /* keeps and finds after which an unused index is no longer fed, */
 #define TAG_OTHER_IDLE 65536 /* and after which another mask may have it */
 
+/* The place of a message in an index. */
+static inline struct plx_tag_link *
+link_of(const struct tag_index *ix, struct plx_tag_msg *m)
+{
+	return (struct plx_tag_link *)((uint8_t *)m + ix->at);
+}
+
+static inline struct plx_tag_msg *
+msg_of(const struct tag_index *ix, struct plx_tag_link *l)
+{
+	return (struct plx_tag_msg *)((uint8_t *)l - ix->at);
+}
+
 /* Index the message at ix->cur; false when the table is full and cannot grow. */
 static bool
-index_feed(struct plx_tag *t, struct tag_index *ix)
+index_feed(struct tag_index *ix)
 {
 	struct plx_tag_msg *m = ix->cur;
 	struct tag_slot *s = tag_table_put(&ix->table, m->tag & ix->mask);
 
 	if (unlikely(s == NULL))
 		return false;
-	tag_queue_append(&ix->table, s, &m->link[ix - t->indexes]);
+	tag_queue_append(&ix->table, s, link_of(ix, m));
 	ix->fed = m->seq;
 	ix->cur = TAILQ_NEXT(m, all);
 	return true;
@@ -110,9 +123,9 @@ msg_ask(const struct plx_tag_msg *m)
 
 /* The first message in a slot of an index. */
 static inline struct plx_tag_msg *
-index_first(const struct plx_tag *t, const struct tag_index *ix, const struct tag_slot *s)
+index_first(const struct tag_index *ix, const struct tag_slot *s)
 {
-	struct plx_tag_msg *m = container_of(s->head - (ix - t->indexes), struct plx_tag_msg, link[0]);
+	struct plx_tag_msg *m = msg_of(ix, s->head);
 
 	msg_ask(m);
 	return m;
@@ -125,10 +138,10 @@ index_search(struct plx_tag *t, struct tag_index *ix, uint64_t tag)
 	struct plx_tag_msg *m;
 
 	if (s != NULL)
-		return index_first(t, ix, s);
+		return index_first(ix, s);
 	while ((m = ix->cur) != NULL) {
 		PLX_STAT_INC(t->stat.scanned);
-		if (unlikely(!index_feed(t, ix)))
+		if (unlikely(!index_feed(ix)))
 			return scan(t, m, tag, ix->mask);
 		if (((m->tag ^ tag) & ix->mask) == 0)
 			return m;
@@ -169,7 +182,7 @@ indexes_add(struct plx_tag *t, struct plx_tag_msg *m)
 		if (t->stat.kept <= TAG_SCAN_MAX || t->clock - ix->asked > TAG_FEED_IDLE)
 			continue;
 		for (n = 0; n < TAG_FEED_N && ix->cur != NULL; n++)
-			if (!index_feed(t, ix))
+			if (!index_feed(ix))
 				break;
 	}
 }
@@ -186,7 +199,7 @@ indexes_remove(struct plx_tag *t, struct plx_tag_msg *m, const struct tag_index 
 		if (ix == left)
 			continue;
 		if (m->seq <= ix->fed)
-			index_remove(ix, m, &m->link[i]);
+			index_remove(ix, m, link_of(ix, m));
 		else if (ix->cur == m)
 			ix->cur = TAILQ_NEXT(m, all);
 	}
@@ -268,7 +281,7 @@ slot_known(struct plx_tag *t, uint64_t tag, uint64_t mask, struct tag_index **ou
 static inline struct plx_tag_msg *
 take_known(struct plx_tag *t, struct tag_index *ix, struct tag_slot *s)
 {
-	struct plx_tag_msg *m = index_first(t, ix, s);
+	struct plx_tag_msg *m = index_first(ix, s);
 
 	ix->asked = ++t->clock;
 	count_find(t, m);
