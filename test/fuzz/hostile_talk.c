@@ -301,7 +301,8 @@ stream_in(struct talk *t)
 	(void)op_over(&m->op);
 	m->op.status = st;
 	if (st != UCS_OK) {
-		WRONG(t, "stream: %s", ucs_status_string(st));
+		if (atomic_load(&t->other->over) == 0) /* else as in failed() */
+			WRONG(t, "stream: %s", ucs_status_string(st));
 		return;
 	}
 	for (size_t i = 0; i < len && len <= HOSTILE_BIG; i++) {
