@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * share_test.c - long puts to, and gets from, another process, which may copy a part of them, compute, leave or be killed
+ * share_test.c - long puts to, gets from and messages of another process, which may copy a part of them, compute, leave
+ *	or be killed
  *
  * Design notes
  * - The child has memory that others can map, and memory that they can't, and does what a byte in its pipe says. This
@@ -34,6 +35,7 @@ enum order {
 	PUT = 'u',     /* to our memory, and flush, once; then poll */
 	PUTS = 's',    /* the same, until the next order */
 	GETS = 'g',    /* get our memory, until the next order */
+	SENDS = 't',   /* send messages of LEN bytes, the tag is its pid, until the next order, or until one fails */
 	CLOSE = 'q',   /* destroy all and exit */
 };
 
@@ -187,6 +189,15 @@ child_gets(ucp_worker_h w, ucp_ep_h ep, const struct memory *ours)
 	ucp_rkey_destroy(k);
 }
 
+static bool
+child_sends(ucp_worker_h w, ucp_ep_h ep)
+{
+	ucp_request_param_t param = {.op_attr_mask = 0};
+	static uint8_t buf[LEN];
+
+	return wait_for(w, ucp_tag_send_nbx(ep, buf, LEN, (ucp_tag_t)getpid(), &param)) == UCS_OK;
+}
+
 static void
 child_runs(ucp_worker_h w, ucp_ep_h ep, const struct memory *ours)
 {
@@ -198,7 +209,7 @@ child_runs(ucp_worker_h w, ucp_ep_h ep, const struct memory *ours)
 			child_puts(w, ep, ours);
 		if (order == GETS)
 			child_gets(w, ep, ours);
-		if (order == PUT)
+		if (order == PUT || (order == SENDS && !child_sends(w, ep)))
 			order = POLL;
 		if (order == POLL)
 			ucp_worker_progress(w);
@@ -207,6 +218,12 @@ child_runs(ucp_worker_h w, ucp_ep_h ep, const struct memory *ours)
 		child_get(CHILD_IN, &order, 1);
 		answer(order);
 	}
+}
+
+static void
+peer_failed(void *arg, ucp_ep_h ep, ucs_status_t st)
+{
+	(void)arg, (void)ep, (void)st;
 }
 
 static int
@@ -220,7 +237,7 @@ child_main(const char *arg)
 
 	alarm(200);
 	child_put_address(CHILD_OUT, w);
-	ep = util_ep(w, child_get_address(CHILD_IN));
+	ep = util_ep_with_handler(w, child_get_address(CHILD_IN), peer_failed, NULL);
 	for (unsigned i = 0; i < 2; i++)
 		tell_memory(CHILD_OUT, &m[i]);
 	child_get(CHILD_IN, &ours, sizeof(ours));
@@ -806,7 +823,7 @@ memory_that_is_only_readable_gets_nothing(void)
 	munmap(p, LEN);
 }
 
-/* The buffer of a get that has ended belongs to the program: nobody writes to it. */
+/* The buffer of a get or a receive that has ended belongs to the program: nobody writes to it. */
 static void
 stays_as_it_is(void)
 {
@@ -818,7 +835,7 @@ stays_as_it_is(void)
 	} while (util_now_ns() < end_ns);
 	for (size_t i = 0; i < LEN; i++)
 		if (s.buf[i] != 0x5a) {
-			CU_FAIL("a get that is over has written");
+			CU_FAIL("what is over has written");
 			break;
 		}
 }
@@ -948,6 +965,69 @@ a_worker_is_destroyed_while_both_get(void)
 }
 
 static void *
+recv_nbx(void)
+{
+	ucp_request_param_t param = {.op_attr_mask = 0};
+
+	return ucp_tag_recv_nbx(s.w, s.buf, LEN, (ucp_tag_t)s.c.pid, UINT64_MAX, &param);
+}
+
+/* The same of a receive, whose sender helps. */
+static void
+a_worker_is_destroyed_while_both_receive(void)
+{
+	begin();
+	for (unsigned i = 0; i < 12; i++) {
+		order(SENDS);
+		CU_ASSERT_EQUAL(wait_for(s.w, recv_nbx()), UCS_OK);
+		(void)recv_nbx();
+		turns(20 + i % 4 * 10);
+		for (unsigned k = 0; k < 2; k++)
+			ucp_rkey_destroy(s.key[k]);
+		ucp_worker_destroy(s.w);
+		memset(s.buf, 0x5a, LEN);
+		usleep(2000);
+		for (size_t at = 0; at < LEN; at += 8)
+			CU_ASSERT_EQUAL_FATAL(s.buf[at], 0x5a);
+		child_close(&s.c);
+		s.w = util_worker(s.ctx, UCS_THREAD_MODE_SINGLE);
+		child_begin("");
+	}
+	end();
+}
+
+/* Each receive ends, well or by an error, and its sender writes nothing later. */
+static void
+a_sender_that_is_killed_writes_nothing_later(void)
+{
+	begin();
+	for (unsigned i = 0; i < N_KILLED; i++) {
+		uint64_t end_ns = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull;
+		ucs_status_t st;
+		void *req;
+
+		s.n_failed = 0;
+		order(SENDS);
+		CU_ASSERT_EQUAL(wait_for(s.w, recv_nbx()), UCS_OK);
+		req = recv_nbx();
+		turns(20);
+		kill_somewhen(i);
+		st = UCS_PTR_IS_PTR(req) ? ucp_request_check_status(req) : UCS_PTR_STATUS(req);
+		if (st == UCS_INPROGRESS)
+			while (s.n_failed == 0 && util_now_ns() < end_ns)
+				turns(1);
+		if (st == UCS_INPROGRESS && ucp_request_check_status(req) == UCS_INPROGRESS)
+			ucp_request_cancel(s.w, req); /* nothing had come of its message */
+		st = wait_for(s.w, req);
+		CU_ASSERT(st == UCS_OK || st == UCS_ERR_CONNECTION_RESET || st == UCS_ERR_CANCELED);
+		stays_as_it_is();
+		child_end();
+		child_begin("");
+	}
+	end();
+}
+
+static void *
 thread_gets(void *arg)
 {
 	uintptr_t i = (uintptr_t)arg, ok = 1;
@@ -1000,6 +1080,8 @@ static const struct api_test tests[] = {
 	T(an_initiator_of_gets_that_is_killed_leaves_its_target_sane),
 	T(an_ep_is_closed_by_force_while_both_get),
 	T(a_worker_is_destroyed_while_both_get),
+	T(a_worker_is_destroyed_while_both_receive),
+	T(a_sender_that_is_killed_writes_nothing_later),
 	T(threads_of_a_multi_worker_get),
 	{NULL, NULL, NULL, NULL},
 };

@@ -62,12 +62,13 @@ extern const struct plx_stat_row plx_rndv_stat_rows[];
 struct plx_rndv_cursor {
 	_Atomic uint64_t next; /* generation << 32 | taken from the back << 16 | from the front */
 	_Atomic uint64_t done; /* generation << 32 | chunks that the sender has copied */
-	uint64_t pad[6];
+	_Atomic uint64_t bad;  /* generation << 32 | the chunk that it could not copy, plus 1; it takes no more */
+	uint64_t pad[5];
 };
 
 /**
- * A queue's shared area. Writer: its owner; the sender of a transfer takes from next, and
- * counts in done.
+ * A queue's shared area. Writer: its owner; the sender of a transfer takes from next, counts in
+ * done, and gives back in bad.
  */
 struct plx_rndv_shared {
 	_Atomic uint32_t cpu;	/* on which the last transfer was announced, plus 1; 0: none was */
@@ -154,8 +155,6 @@ struct plx_rndv_tx {
 			};
 			uint64_t len;
 			uint32_t slot, gen, chunk;
-			uint32_t failed; /* chunk that could not be written, UINT32_MAX none */
-			int err;
 		} help;
 		struct {
 			uint64_t end;
@@ -184,11 +183,11 @@ struct plx_rndv_rx {
 	uint32_t chunk, n_chunks, mine;
 	uint32_t slot, gen; /* cursor; slot UINT32_MAX: none */
 	uint32_t held;	    /* chunk that is claimed and not read yet, UINT32_MAX none */
-	uint32_t redo;	    /* chunk that the helper gave up, UINT32_MAX none */
 	uint32_t taken;	    /* DRAIN: chunks that were ever taken */
 	int err;	    /* GET, DRAIN: the error */
 	uint8_t role;
 	bool on_run;
+	bool over;	    /* DRAIN: its ep has failed */
 	bool more;	    /* another transfer follows: no acknowledge */
 	bool done;	    /* the sender needs no acknowledgement */
 	bool gone;	    /* the sender has withdrawn it */
@@ -235,6 +234,9 @@ struct plx_rndv {
 
 void plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf);
 void plx_rndv_close(struct plx_rndv *r);
+
+/** Wait until no sender writes to the buffer of a receive, as the worker ends before it. Thread: owner. */
+void plx_rndv_settle(struct plx_rndv *r);
 
 /**
  * Announce a message; req (ep, which is connected, and tag of its plx_ep_send, buf, len are set)
@@ -307,7 +309,6 @@ void plx_rndv_ack(struct plx_ep *ep, struct plx_wire_id sreq, int err);
 void plx_rndv_on_ack(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_ack *h);
 void plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help *h,
 	const uint8_t *data, uint32_t len);
-void plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help_end *h);
 void plx_rndv_on_pull(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pull *h);
 void plx_rndv_on_where(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_pull *h);
 void plx_rndv_on_list(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_list *h,

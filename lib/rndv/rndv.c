@@ -560,8 +560,10 @@ static void
 recv_wait_fail(struct plx_wait *w, int err)
 {
 	struct plx_req *req = plx_req_of_own(container_of(w, struct plx_rndv_rx, wait));
+	struct plx_rndv *r = rndv_of(plx_rndv_rx(req)->ep);
 
-	rndv_recv_end(rndv_of(plx_rndv_rx(req)->ep), req, err);
+	if (!r->schemes->outlives(req, err))
+		rndv_recv_end(r, req, err);
 }
 
 /* The receiver reads, alone or with help. */
@@ -644,7 +646,6 @@ recv_init(struct plx_ep *ep, const struct plx_rts *rts, uint64_t base, uint64_t 
 	v->copy = len;
 	v->slot = RNDV_NONE;
 	v->held = RNDV_NONE;
-	v->redo = RNDV_NONE;
 }
 
 static inline void

@@ -16,7 +16,7 @@ enum rndv_role {
 	RNDV_BEGIN, /* receiver: the next turn chooses the scheme */
 	RNDV_GET,
 	RNDV_SPLIT,
-	RNDV_DRAIN, /* a SPLIT that failed: waits until its helper has stopped */
+	RNDV_DRAIN, /* a SPLIT that failed: waits until its helper has no chunk */
 	RNDV_AWAIT, /* receiver: waits for DATA, LIST or DONE; not in a list */
 	RNDV_ASK,  /* receiver: has all data, and waits for the answer about the epoch; not in a
 	            * list */
@@ -35,6 +35,8 @@ struct rndv_schemes {
 	int (*start[RNDV_ROLES])(struct plx_rndv *r, struct plx_req *req);
 	/* of each turn; pieces go into the batch. @return how many moved */
 	unsigned (*step[RNDV_ROLES])(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+	/* a receive whose ep fails: it completes later, as the sender may still write to its buffer. @return whether so */
+	bool (*outlives)(struct plx_req *req, int err);
 	bool (*loan_info)(const struct plx_wait *w, struct plx_wait_info *out);
 };
 
@@ -195,6 +197,7 @@ unsigned rndv_get_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batc
 /* rndv_split.c: the receiver reads, and the sender helps by writing */
 int rndv_split_start(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+bool rndv_split_outlives(struct plx_req *req, int err);
 unsigned rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
 unsigned rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
 

@@ -26,6 +26,7 @@ static const struct rndv_schemes schemes = {
 		[RNDV_LIST] = rndv_where_step,
 		[RNDV_PUT] = rndv_put_step,
 	},
+	.outlives = rndv_split_outlives,
 	.loan_info = rndv_loan_info,
 };
 

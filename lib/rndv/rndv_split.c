@@ -11,6 +11,9 @@
  *   runs no turns, the receiver takes every chunk: progress needs no help. A late sender finds
  *   another generation and stops. A cursor is memory that a peer writes: at worst a transfer of
  *   that same peer goes wrong.
+ * - A sender that cannot copy a chunk gives it back in `bad` and takes no more. That is no message,
+ *   as a receive whose ep has failed needs it too: such a receive is over only when the sender has
+ *   no chunk, or has left. Until then its request, its ep and its cursor stay.
  * - A sender that runs on the receiver's own core is not asked: the two would only alternate.
  *   Each end shows in its shared area the core of its last announcement.
  * - Each core takes chunks from its own end, so that reused buffers stay in its cache.
@@ -72,6 +75,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	v->mine = 0;
 	c = rndv_cursor(v);
 	atomic_store_explicit(&c->done, (uint64_t)v->gen << 32, memory_order_relaxed);
+	atomic_store_explicit(&c->bad, (uint64_t)v->gen << 32, memory_order_relaxed);
 	atomic_store_explicit(&c->next, (uint64_t)v->gen << 32, memory_order_release);
 	h = (struct plx_wire_help){.sreq = v->rts.sreq, .rreq = v->id, .addr = (uintptr_t)req->buf,
 		.len = v->copy, .slot = v->slot, .gen = v->gen, .chunk = chunk};
@@ -92,20 +96,6 @@ put_id:
 	plx_req_id_put(&r->ids, v->id);
 	v->id.index = 0;
 	return rc;
-}
-
-void
-plx_rndv_on_help_end(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_help_end *h)
-{
-	struct plx_req *req = rndv_recv_find(r, ep, h->rreq);
-
-	if (req == NULL)
-		return;
-	if ((plx_rndv_rx(req)->role != RNDV_SPLIT && plx_rndv_rx(req)->role != RNDV_DRAIN) ||
-		h->chunk >= plx_rndv_rx(req)->n_chunks)
-		PLX_STAT_INC(r->stat.drop_bad_range);
-	else
-		plx_rndv_rx(req)->redo = h->chunk;
 }
 
 /* No more chunks are taken; wait for those that the helper has. */
@@ -141,6 +131,31 @@ split_done(const struct plx_rndv_rx *v)
 	return v->mine + (uint32_t)atomic_load_explicit(&rndv_cursor(v)->done, memory_order_acquire);
 }
 
+/* @return the chunk that the helper has given back, or RNDV_NONE; it is of no use if there is no such chunk */
+static uint32_t
+split_bad(const struct plx_rndv_rx *v)
+{
+	/* pairs with the release in help_moved(): it writes there no more */
+	uint64_t bad = atomic_load_explicit(&rndv_cursor(v)->bad, memory_order_acquire);
+
+	return bad >> 32 == v->gen ? (uint32_t)bad - 1 : RNDV_NONE;
+}
+
+/* @return as split_bad(), once, and a chunk that there is */
+static uint32_t
+split_take_bad(struct plx_rndv *r, struct plx_rndv_rx *v)
+{
+	uint32_t i = split_bad(v);
+
+	if (i == RNDV_NONE)
+		return RNDV_NONE;
+	atomic_store_explicit(&rndv_cursor(v)->bad, (uint64_t)v->gen << 32, memory_order_relaxed);
+	if (i < v->n_chunks)
+		return i;
+	PLX_STAT_INC(r->stat.drop_bad_range);
+	return RNDV_NONE;
+}
+
 unsigned
 rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
@@ -154,12 +169,10 @@ rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 		return 1;
 	}
 	v->held = RNDV_NONE;
-	if (i == RNDV_NONE) {
-		i = v->redo;
-		v->redo = RNDV_NONE;
-	}
 	if (i == RNDV_NONE)
 		i = plx_cursor_take(&rndv_cursor(v)->next, v->gen, v->n_chunks, false);
+	if (i == RNDV_NONE)
+		i = split_take_bad(r, v);
 	if (i == RNDV_NONE)
 		return 0;
 	p.chunk = i;
@@ -167,23 +180,60 @@ rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 	return rndv_batch_read(r, b, &p, RTE_MIN(v->chunk, v->copy - p.offset));
 }
 
-unsigned
-rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
+/* Of one that is drained. @return whether the helper may write a chunk */
+static bool
+split_is_away(struct plx_rndv_rx *v)
 {
-	struct plx_rndv_rx *v = plx_rndv_rx(req);
-	int rc;
-
-	rndv_batch_run(r, b);
 	if (v->held != RNDV_NONE) {
 		v->held = RNDV_NONE;
 		v->mine++;
 	}
-	if (v->redo != RNDV_NONE) { /* the chunk that the helper gave up is complete as well */
-		v->redo = RNDV_NONE;
-		v->mine++;
+	return split_done(v) + (split_bad(v) != RNDV_NONE) < v->taken && !plx_peer_has_left(v->ep->peer);
+}
+
+bool
+rndv_split_outlives(struct plx_req *req, int err)
+{
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
+
+	if (v->role == RNDV_SPLIT)
+		split_drain(req, err);
+	if (v->role != RNDV_DRAIN || !split_is_away(v))
+		return false;
+	v->err = err;
+	v->over = true;
+	v->ep->refs++;
+	return true;
+}
+
+void
+plx_rndv_settle(struct plx_rndv *r)
+{
+	struct plx_rndv_rx *v;
+
+	TAILQ_FOREACH(v, &r->recvs, run) {
+		if (v->role == RNDV_SPLIT)
+			split_drain(plx_req_of_own(v), -ECANCELED);
+		while (v->role == RNDV_DRAIN && split_is_away(v))
+			plx_queue_control(v->ep->peer->q); /* sees whether the sender has ended */
 	}
-	if (split_done(v) < v->taken)
+}
+
+unsigned
+rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
+{
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
+	struct plx_ep *ep = v->ep;
+	int rc;
+
+	rndv_batch_run(r, b);
+	if (split_is_away(v))
 		return 0;
+	if (v->over) {
+		rndv_recv_end(r, req, v->err);
+		ep->refs--;
+		return 1;
+	}
 	if (v->err != -EOPNOTSUPP) {
 		rndv_read_end(r, req, v->err);
 		return 1;
@@ -233,39 +283,24 @@ plx_rndv_on_help(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_he
 	plx_rndv_tx(req)->help.slot = h->slot;
 	plx_rndv_tx(req)->help.gen = h->gen;
 	plx_rndv_tx(req)->help.chunk = h->chunk;
-	plx_rndv_tx(req)->help.failed = RNDV_NONE;
 	rndv_send_start_run(r, req, RNDV_HELP);
 }
 
 static void
 help_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
 {
-	struct plx_ep_send *s = plx_ep_send(req);
-	struct plx_rndv_tx *t = plx_rndv_tx(req);
-	struct plx_rndv_shared *shared = plx_peer_shared(s->ep->peer);
+	const struct plx_rndv_tx *t = plx_rndv_tx(req);
+	struct plx_rndv_shared *shared = plx_peer_shared(plx_ep_send(req)->ep->peer);
+	struct plx_rndv_cursor *c = &shared->cursors[t->help.slot];
 
 	if (rc == 0) {
 		/* pairs with the acquire in split_done() */
-		atomic_fetch_add_explicit(&shared->cursors[t->help.slot].done, 1, memory_order_release);
+		atomic_fetch_add_explicit(&c->done, 1, memory_order_release);
 		return;
 	}
-	/* Any error of a helper means no help: the receiver needs none. */
-	t->help.failed = p->chunk;
-	t->help.err = rc;
-}
-
-/* Report to the receiver the chunk that it must copy itself. */
-static unsigned
-help_end(struct plx_rndv *r, struct plx_req *req)
-{
-	struct plx_ep_send *s = plx_ep_send(req);
-	struct plx_rndv_tx *t = plx_rndv_tx(req);
-	struct plx_wire_help_end end = {.rreq = t->rreq, .chunk = t->help.failed,
-		.err = t->help.err};
-
-	(void)plx_ep_tx_ctl(s->ep, PLX_WIRE_HELP_END, &end, sizeof(end));
-	rndv_send_stop_run(r, req);
-	return 1;
+	/* Any error of a helper means no help: the receiver needs none. Pairs with the acquire in split_bad(). */
+	atomic_store_explicit(&c->bad, (uint64_t)t->help.gen << 32 | (p->chunk + 1), memory_order_release);
+	rndv_send_stop_run(rndv_of(plx_ep_send(req)->ep), req);
 }
 
 unsigned
@@ -278,10 +313,6 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 	struct rndv_piece p = {.req = req, .moved = help_moved};
 	struct plx_rma_op op;
 
-	if (t->help.failed != RNDV_NONE) {
-		rndv_batch_run(r, b);
-		return help_end(r, req);
-	}
 	p.chunk = shared == NULL ? RNDV_NONE :
 		plx_cursor_take(&shared->cursors[t->help.slot].next, t->help.gen, n_chunks, true);
 	if (p.chunk == RNDV_NONE) {

@@ -5,10 +5,13 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "plx_cursor.h"
 #include "plx_unit.h"
 #include "plx_unit_worker.h"
 
@@ -632,6 +635,134 @@ a_helper_that_fails_leaves_its_chunk_to_the_receiver(void)
 		UNIT_EQ(stat_of(1)->drop_bad_range, 0);
 		unit_workers_close(&u);
 	}
+}
+
+static struct plx_rndv_cursor *
+cursor_of(const struct plx_req *recv)
+{
+	return &shared_of(1)->cursors[plx_rndv_rx(recv)->slot];
+}
+
+static void
+a_chunk_that_makes_no_sense_is_not_given_back(void)
+{
+	struct plx_req *send, *recv;
+
+	begin("split");
+	unit_workers_open(&u, 2);
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	plx_worker_progress(u.w[1]);
+	for (unsigned i = 0; i < 3; i++) {
+		const unsigned n[] = {1, 1, 2}; /* another generation is nobody's */
+		const struct plx_rndv_rx *v = plx_rndv_rx(recv);
+		const uint64_t bad[] = {(uint64_t)v->gen << 32 | (v->n_chunks + 1), (v->gen + 1ull) << 32 | 1, (uint64_t)v->gen << 32 | UINT32_MAX};
+
+		UNIT_TRUE_FATAL(!plx_req_is_done(recv));
+		/* The receiver looks there when no chunk is left to be taken. */
+		while (plx_cursor_take(&cursor_of(recv)->next, v->gen, v->n_chunks, true) != PLX_CURSOR_NONE)
+			;
+		cursor_of(recv)->bad = bad[i];
+		plx_worker_progress(u.w[1]);
+		UNIT_EQ(stat_of(1)->drop_bad_range, n[i]);
+	}
+	UNIT_TRUE(!plx_req_is_done(recv));
+	cursor_of(recv)->done += plx_rndv_rx(recv)->n_chunks;
+	UNIT_END(&u, recv, 0);
+	UNIT_END(&u, send, 0);
+	unit_workers_close(&u);
+}
+
+/* @return a receive of which the helper has a chunk; send: what it is of */
+static struct plx_req *
+recv_with_a_chunk_away(struct plx_req **send)
+{
+	struct plx_req *recv;
+
+	begin("split");
+	unit_workers_open(&u, 2);
+	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
+	*send = unit_send(&u, 0, 1, from, LEN, 9, false);
+	plx_worker_progress(u.w[1]);
+	UNIT_TRUE_FATAL(!plx_req_is_done(recv) && plx_rndv_rx(recv)->slot != UINT32_MAX);
+	UNIT_TRUE(plx_cursor_take(&cursor_of(recv)->next, plx_rndv_rx(recv)->gen, plx_rndv_rx(recv)->n_chunks, true) !=
+		PLX_CURSOR_NONE);
+	return recv;
+}
+
+/* Its buffer is not the program's before the helper has copied its chunk, or has given it back. */
+static void
+a_receive_outlives_its_ep_while_the_helper_has_a_chunk(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct plx_req *send, *recv = recv_with_a_chunk_away(&send);
+		struct plx_ep *ep = plx_rndv_rx(recv)->ep;
+		struct plx_rndv_cursor *c = cursor_of(recv);
+		uint32_t refs = ep->refs, gen = plx_rndv_rx(recv)->gen;
+
+		plx_ep_fail(ep, -ECONNRESET);
+		for (unsigned k = 0; k < 10; k++)
+			plx_worker_progress(u.w[1]);
+		UNIT_EQ(plx_req_is_done(recv), false);
+		UNIT_TRUE(ep->refs > refs);
+		UNIT_EQ(plx_cursor_take(&c->next, gen, UINT16_MAX, true), PLX_CURSOR_NONE);
+		if (i == 0)
+			c->done++;
+		else
+			c->bad = (uint64_t)gen << 32 | 1;
+		plx_worker_progress(u.w[1]);
+		UNIT_TRUE_FATAL(plx_req_is_done(recv));
+		UNIT_EQ(recv->status, -ECONNRESET);
+		plx_req_put(recv);
+		plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
+		UNIT_END(&u, send, -ECONNRESET);
+		UNIT_EQ(ep->refs, refs);
+		UNIT_EQ(u.w[1]->rndv.cursors, 0);
+		unit_workers_close(&u);
+	}
+}
+
+static void
+a_receive_ends_with_its_ep_when_the_helper_has_nothing(void)
+{
+	struct plx_req *send, *recv = recv_with_a_chunk_away(&send);
+
+	cursor_of(recv)->done++;
+	plx_ep_fail(plx_rndv_rx(recv)->ep, -ECONNRESET);
+	UNIT_TRUE_FATAL(plx_req_is_done(recv));
+	UNIT_EQ(recv->status, -ECONNRESET);
+	plx_req_put(recv);
+	plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
+	UNIT_END(&u, send, -ECONNRESET);
+	unit_workers_close(&u);
+}
+
+static _Atomic bool counted;
+
+static void *
+count_later(void *done)
+{
+	usleep(20000);
+	counted = true;
+	atomic_fetch_add((_Atomic uint64_t *)done, 1);
+	return NULL;
+}
+
+/* As when its worker is destroyed. */
+static void
+who_leaves_waits_for_its_helpers(void)
+{
+	struct plx_req *send, *recv = recv_with_a_chunk_away(&send);
+	pthread_t t;
+
+	counted = false;
+	UNIT_EQ_FATAL(pthread_create(&t, NULL, count_later, (void *)&cursor_of(recv)->done), 0);
+	plx_rndv_settle(&u.w[1]->rndv);
+	UNIT_EQ(counted, true);
+	pthread_join(t, NULL);
+	UNIT_END(&u, recv, -ECANCELED);
+	UNIT_END(&u, send, -ECANCELED);
+	unit_workers_close(&u);
 }
 
 static void
@@ -1455,6 +1586,10 @@ static CU_TestInfo fault_tests[] = {
 	UNIT_TEST(a_refused_split_goes_on_all_the_same),
 	UNIT_TEST(get_refused_in_the_middle_goes_on_with_frag),
 	UNIT_TEST(a_helper_that_fails_leaves_its_chunk_to_the_receiver),
+	UNIT_TEST(a_chunk_that_makes_no_sense_is_not_given_back),
+	UNIT_TEST(a_receive_outlives_its_ep_while_the_helper_has_a_chunk),
+	UNIT_TEST(a_receive_ends_with_its_ep_when_the_helper_has_nothing),
+	UNIT_TEST(who_leaves_waits_for_its_helpers),
 	UNIT_TEST(a_chunk_not_read_yet_and_one_not_written_are_both_done_later),
 	UNIT_TEST(a_late_helper_finds_another_generation),
 	UNIT_TEST(no_generation_is_zero),

@@ -26,7 +26,6 @@ enum plx_wire_op {
 	             	     * (rendezvous) */
 	PLX_WIRE_ACK,	    /* receiver to sender: matched (SYNC) or all data taken (RTS) */
 	PLX_WIRE_HELP,	    /* receiver to sender: help to copy */
-	PLX_WIRE_HELP_END,  /* sender to receiver: I do not help any more, because of err */
 	PLX_WIRE_PULL,	    /* receiver to sender: send the data as DATA messages */
 	PLX_WIRE_DATA,	    /* answer to PULL */
 	PLX_WIRE_FLOW,	    /* receiver to sender: announce everything, or stop announcing */
@@ -120,12 +119,6 @@ struct plx_wire_help {
 	uint32_t gen;	/* of the cursor */
 	uint32_t chunk; /* bytes */
 	uint32_t pad;	/* then, of a buffer in pieces, a plx_wire_piece each; addr is 0 */
-};
-
-struct plx_wire_help_end {
-	struct plx_wire_id rreq;
-	uint32_t chunk; /* index of a chunk that was claimed and not copied */
-	int32_t err;
 };
 
 struct plx_wire_pull {
@@ -367,7 +360,6 @@ _Static_assert(sizeof(struct plx_wire_frag) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_rts) == 40, "wire");
 _Static_assert(sizeof(struct plx_wire_ack) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_help) == 48, "wire");
-_Static_assert(sizeof(struct plx_wire_help_end) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_pull) == 32, "wire");
 _Static_assert(sizeof(struct plx_wire_data) == 16, "wire");
 _Static_assert(sizeof(struct plx_wire_piece) == 16, "wire");

@@ -19,7 +19,6 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_RTS] = sizeof(struct plx_wire_rts),
 	[PLX_WIRE_ACK] = sizeof(struct plx_wire_ack),
 	[PLX_WIRE_HELP] = sizeof(struct plx_wire_help),
-	[PLX_WIRE_HELP_END] = sizeof(struct plx_wire_help_end),
 	[PLX_WIRE_PULL] = sizeof(struct plx_wire_pull),
 	[PLX_WIRE_DATA] = sizeof(struct plx_wire_data),
 	[PLX_WIRE_FLOW] = sizeof(struct plx_wire_flow),

@@ -496,7 +496,6 @@ rx_cancel(struct plx_worker *w, struct plx_ep *ep, const struct plx_wire_cancel 
 union rx_hdr {
 	struct plx_wire_ack ack;
 	struct plx_wire_help help;
-	struct plx_wire_help_end help_end;
 	struct plx_wire_pull pull;
 	struct plx_wire_into into;
 	struct plx_wire_done done;
@@ -597,9 +596,6 @@ rx_rndv(struct plx_worker *w, const struct plx_rx *rx)
 		break;
 	case PLX_WIRE_HELP:
 		plx_rndv_on_help(&w->rndv, ep, &hdr.help, rx->data + sizeof(hdr.help), rx->len - sizeof(hdr.help));
-		break;
-	case PLX_WIRE_HELP_END:
-		plx_rndv_on_help_end(&w->rndv, ep, &hdr.help_end);
 		break;
 	case PLX_WIRE_PULL:
 		plx_rndv_on_pull(&w->rndv, ep, &hdr.pull);

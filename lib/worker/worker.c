@@ -458,6 +458,7 @@ plx_worker_destroy(struct plx_worker *w)
 	plx_inbox_close(&w->inbox);
 	worker_conns_close(w);
 	worker_wake_close(w);
+	plx_rndv_settle(&w->rndv);
 	LIST_FOREACH(ep, &w->eps.all, link) {
 		plx_rma_ep_settle(ep);
 		plx_rma_ep_leave(ep);

@@ -566,7 +566,6 @@ static const struct fix fixes[PLX_WIRE_N] = {
 	[PLX_WIRE_ACK] = {.id = {AT(ack, sreq)}},
 	[PLX_WIRE_HELP] = {.id = {AT(help, sreq), AT(help, rreq)}, .addr = AT(help, addr),
 		.len = AT(help, len)},
-	[PLX_WIRE_HELP_END] = {.id = {AT(help_end, rreq)}},
 	[PLX_WIRE_PULL] = {.id = {AT(pull, sreq), AT(pull, rreq)}, .len = AT(pull, len)},
 	[PLX_WIRE_DATA] = {.id = {AT(data, rreq)}, .len = AT(data, offset)},
 	[PLX_WIRE_CANCEL] = {.id = {AT(cancel, rreq)}, .msg = AT(cancel, msg_id)},

@@ -429,6 +429,18 @@ answer_asked(struct target *t, struct plx_wire_id rreq)
 	t->n_asked = 0;
 }
 
+/* It may give back a chunk that it does not have. */
+static void
+answer_help(struct target *t, const struct plx_wire_help *h)
+{
+	struct plx_rndv_shared *s = plx_peer_shared(t->peer);
+
+	if (s == NULL || h->slot >= plx_rndv_n_cursors(SHM_SHARED_LEN) || rnd(3) != 0)
+		answer_asked(t, h->rreq);
+	else if (atomic_load(&s->cursors[h->slot].next) >> 32 == h->gen)
+		atomic_store(&s->cursors[h->slot].bad, (uint64_t)h->gen << 32 | rnd(6));
+}
+
 static void
 answer_pull(struct target *t, const struct plx_wire_pull *h)
 {
@@ -520,7 +532,6 @@ answer(struct target *t, uint8_t op, const uint8_t *data)
 	} h;
 	struct plx_wire_rma_ack rma_ack;
 	struct plx_wire_rma_data rma_data;
-	struct plx_wire_help_end end;
 	struct plx_wire_ack ack;
 
 	memcpy(&h, data, RTE_MIN(plx_wire_hdr_len[op], sizeof(h)));
@@ -543,11 +554,7 @@ answer(struct target *t, uint8_t op, const uint8_t *data)
 		answer_pull(t, &h.pull);
 		break;
 	case PLX_WIRE_HELP:
-		end = (struct plx_wire_help_end){.rreq = h.help.rreq, .chunk = (uint32_t)rnd(4), .err = -14};
-		if (rnd(3) == 0)
-			SAY(t, PLX_WIRE_HELP_END, end, NULL, 0);
-		else
-			answer_asked(t, h.help.rreq);
+		answer_help(t, &h.help);
 		break;
 	case PLX_WIRE_PUT:
 	case PLX_WIRE_PUT_AT:
