@@ -598,6 +598,12 @@ fake_peer_shared(struct plx_peer *peer)
 	return to != NULL ? to->q->shared : NULL;
 }
 
+static bool
+fake_peer_has_left(const struct plx_peer *peer)
+{
+	return fake.all_left || queue_find(peer->uid) == NULL;
+}
+
 static void
 lent_end(struct plx_peer *peer, void *arg)
 {
@@ -695,6 +701,7 @@ const struct plx_dev_ops fake_dev_ops = {
 	.rma.rma = fake_rma,
 	.keys.put_short = fake_put_short,
 	.rma.burst = fake_rma_burst,
+	.peer_has_left = fake_peer_has_left,
 	.shared.peer = fake_peer_shared,
 	.shared.windows = fake_peer_windows,
 	.shared.view = fake_peer_view,

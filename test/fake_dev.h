@@ -54,6 +54,7 @@ struct fake_conf {
 	uint32_t mem_types;	 /* of queues made from now on, besides the host's: plx_queue.mem_types */
 	bool lies_well;		 /* messages begin at a multiple of 8, as on real devices */
 	uint32_t n_typed;	 /* counts descriptors of memory that is not the host's */
+	bool all_left;		 /* peer_has_left says so of all */
 };
 
 extern struct fake_conf fake;

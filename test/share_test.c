@@ -972,23 +972,48 @@ recv_nbx(void)
 	return ucp_tag_recv_nbx(s.w, s.buf, LEN, (ucp_tag_t)s.c.pid, UINT64_MAX, &param);
 }
 
-/* The same of a receive, whose sender helps. */
+static void
+add_recvs(struct plx_worker *w, void *arg)
+{
+	*(uint64_t *)arg += w->rndv.stat.recvs;
+}
+
+/* @return a second message's, of which both copy parts when this returns, unless they run on one core */
+static void *
+recv_begun(void)
+{
+	uint64_t before = 0, now, end_ns = util_now_ns() + UTIL_DEADLINE_S * 1000000000ull;
+	void *req;
+
+	order(SENDS);
+	CU_ASSERT_EQUAL(wait_for(s.w, recv_nbx()), UCS_OK);
+	plx_worker_each(add_recvs, &before);
+	req = recv_nbx();
+	do {
+		turns(1);
+		now = 0;
+		plx_worker_each(add_recvs, &now);
+	} while (now == before && util_now_ns() < end_ns);
+	CU_ASSERT(now > before);
+	return req;
+}
+
+/* The same of a receive, whose sender helps. It writes to the end of the buffer first. */
 static void
 a_worker_is_destroyed_while_both_receive(void)
 {
 	begin();
-	for (unsigned i = 0; i < 12; i++) {
-		order(SENDS);
-		CU_ASSERT_EQUAL(wait_for(s.w, recv_nbx()), UCS_OK);
-		(void)recv_nbx();
-		turns(20 + i % 4 * 10);
+	for (unsigned i = 0; i < 24; i++) {
+		(void)recv_begun();
+		turns(i % 6);
 		for (unsigned k = 0; k < 2; k++)
 			ucp_rkey_destroy(s.key[k]);
 		ucp_worker_destroy(s.w);
-		memset(s.buf, 0x5a, LEN);
+		for (size_t at = LEN; at > 0; at -= 1024)
+			s.buf[at - 1] = 0x5a;
 		usleep(2000);
-		for (size_t at = 0; at < LEN; at += 8)
-			CU_ASSERT_EQUAL_FATAL(s.buf[at], 0x5a);
+		for (size_t at = LEN; at > 0; at -= 1024)
+			CU_ASSERT_EQUAL_FATAL(s.buf[at - 1], 0x5a);
 		child_close(&s.c);
 		s.w = util_worker(s.ctx, UCS_THREAD_MODE_SINGLE);
 		child_begin("");
@@ -1007,10 +1032,7 @@ a_sender_that_is_killed_writes_nothing_later(void)
 		void *req;
 
 		s.n_failed = 0;
-		order(SENDS);
-		CU_ASSERT_EQUAL(wait_for(s.w, recv_nbx()), UCS_OK);
-		req = recv_nbx();
-		turns(20);
+		req = recv_begun();
 		kill_somewhen(i);
 		st = UCS_PTR_IS_PTR(req) ? ucp_request_check_status(req) : UCS_PTR_STATUS(req);
 		if (st == UCS_INPROGRESS)

@@ -56,7 +56,7 @@ caps_fit(const struct plx_dev *dev)
 	const struct plx_dev_ops *ops = dev->ops;
 
 	return ((dev->caps & (PLX_DEV_GET | PLX_DEV_PUT | PLX_DEV_KEYS)) == 0 || ops->rma.rma != NULL) &&
-		((dev->caps & PLX_DEV_SHARED) == 0 || ops->shared.peer != NULL) &&
+		((dev->caps & PLX_DEV_SHARED) == 0 || (ops->shared.peer != NULL && ops->peer_has_left != NULL)) &&
 		((dev->caps & PLX_DEV_KEYS) == 0 || ops->keys.reg != NULL);
 }
 

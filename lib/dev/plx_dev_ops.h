@@ -185,7 +185,7 @@ struct plx_dev_ops {
 	uint64_t (*deadline)(struct plx_queue *q); /* plx_queue_deadline(): with queue_control */
 	bool (*peer_is)(const struct plx_peer *peer, const struct plx_addr *addr); /* or only its uid */
 	void (*peer_settle)(struct plx_peer *peer);
-	bool (*peer_has_left)(const struct plx_peer *peer); /* with shared memory: until then it may write to ours */
+	bool (*peer_has_left)(const struct plx_peer *peer); /* with PLX_DEV_SHARED: then it writes to ours no more */
 	/* For the log, of an address that was checked: its owner; why it was refused with err. */
 	void (*addr_whose)(const struct plx_addr *addr, char *text, size_t len);
 	void (*addr_why)(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text,

@@ -40,7 +40,7 @@ struct offload_recv {
 const struct plx_stat_row plx_offload_stat_rows[] = {
 	ROW(posts), ROW(moves), GAUGE(posted), GAUGE(posted_max), ROW(consumed), ROW(placed),
 	ROW(inlined), ROW(finished), ROW(truncated), ROW(withdrawn), ROW(cancels), ROW(cancel_late),
-	ROW(syncs), ROW(soft), ROW(soft_short), ROW(soft_dt), ROW(soft_order), ROW(soft_source),
+	ROW(syncs), GAUGE(soft), ROW(soft_short), ROW(soft_dt), ROW(soft_order), ROW(soft_source),
 	ROW(soft_full), ROW(soft_refused), ROW(demotions),
 	PLX_STAT_END,
 };

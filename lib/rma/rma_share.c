@@ -222,7 +222,7 @@ rma_share_outlives(struct plx_rma_req *o, int err)
 		return false;
 	o->err = err;
 	o->over = true;
-	o->ep->refs++;
+	o->ep->n_msgs++;
 	return true;
 }
 
@@ -244,7 +244,7 @@ share_outlived(struct plx_rma *r, struct plx_rma_req *o)
 	struct plx_ep *ep = o->ep;
 
 	rma_end(r, plx_req_of_own(o), o->err); /* leaves the cell */
-	ep->refs--;
+	ep->n_msgs--;
 	return 1;
 }
 

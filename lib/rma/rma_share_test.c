@@ -195,22 +195,22 @@ a_get_outlives_its_ep(void)
 {
 	struct plx_req *req, *all;
 	struct plx_ep *ep;
-	uint32_t refs;
+	uint64_t held;
 
 	begin();
 	ep = u.to[0][TARGET].ep;
-	refs = ep->refs;
+	held = ep->n_msgs;
 	req = get_with_a_chunk_away();
 	plx_ep_fail(ep, -ECONNRESET);
 	all = flush(PLX_FLUSH_EP);
 	turns();
 	UNIT_EQ(plx_req_is_done(req), false);
 	UNIT_EQ(plx_req_is_done(all), false);
-	UNIT_TRUE(ep->refs > refs);
+	UNIT_TRUE(ep->n_msgs > held);
 	cell(0)->share.done++;
 	UNIT_END(&u, req, -ECONNRESET);
 	UNIT_END(&u, all, -ECONNRESET);
-	UNIT_EQ(ep->refs, refs);
+	UNIT_EQ(ep->n_msgs, held);
 	UNIT_EQ(atomic_load_explicit(&cell(0)->owner, memory_order_relaxed), 0);
 	end();
 }

@@ -235,7 +235,10 @@ struct plx_rndv {
 void plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf);
 void plx_rndv_close(struct plx_rndv *r);
 
-/** Wait until no sender writes to the buffer of a receive, as the worker ends before it. Thread: owner. */
+/**
+ * Wait until no sender writes to the buffer of a receive, as the worker ends before it. Thread: owner.
+ * Blocks: while a sender that has a chunk copies it, or is stopped; not when it has left.
+ */
 void plx_rndv_settle(struct plx_rndv *r);
 
 /**

@@ -252,6 +252,8 @@ rndv_recv_end(struct plx_rndv *r, struct plx_req *req, int err)
 	bool ack = err != 0 ? !v->gone : !v->more && !v->done;
 	bool later = plx_req_is_told_later(req);
 
+	if (v->over)
+		ep->n_msgs--;
 	rndv_recv_stop_run(r, req);
 	rndv_cursor_put(v);
 	rndv_list_put(r, &v->list);

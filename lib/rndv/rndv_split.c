@@ -9,8 +9,8 @@
  *   the back, by compare-and-swap until none is left; the sender counts its written chunks in
  *   `done`. The receiver is finished when its own count and `done` make up all. If the sender
  *   runs no turns, the receiver takes every chunk: progress needs no help. A late sender finds
- *   another generation and stops. A cursor is memory that a peer writes: at worst a transfer of
- *   that same peer goes wrong.
+ *   another generation and stops. A cursor is memory that peers write: at worst a transfer goes wrong,
+ *   and is waited for, when its worker is destroyed, until its sender has left.
  * - A sender that cannot copy a chunk gives it back in `bad` and takes no more. That is no message,
  *   as a receive whose ep has failed needs it too: such a receive is over only when the sender has
  *   no chunk, or has left. Until then its request, its ep and its cursor stay.
@@ -131,7 +131,7 @@ split_done(const struct plx_rndv_rx *v)
 	return v->mine + (uint32_t)atomic_load_explicit(&rndv_cursor(v)->done, memory_order_acquire);
 }
 
-/* @return the chunk that the helper has given back, or RNDV_NONE; it is of no use if there is no such chunk */
+/* @return the chunk that the helper has given back, which may be none that there is; or RNDV_NONE */
 static uint32_t
 split_bad(const struct plx_rndv_rx *v)
 {
@@ -141,19 +141,22 @@ split_bad(const struct plx_rndv_rx *v)
 	return bad >> 32 == v->gen ? (uint32_t)bad - 1 : RNDV_NONE;
 }
 
-/* @return as split_bad(), once, and a chunk that there is */
+/* @return as split_bad(), once */
 static uint32_t
-split_take_bad(struct plx_rndv *r, struct plx_rndv_rx *v)
+split_take_bad(struct plx_rndv *r, struct plx_req *req)
 {
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
 	uint32_t i = split_bad(v);
 
 	if (i == RNDV_NONE)
 		return RNDV_NONE;
+	if (i >= v->n_chunks) { /* the one that it has taken is never copied */
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		split_drain(req, -EPROTO);
+		return RNDV_NONE;
+	}
 	atomic_store_explicit(&rndv_cursor(v)->bad, (uint64_t)v->gen << 32, memory_order_relaxed);
-	if (i < v->n_chunks)
-		return i;
-	PLX_STAT_INC(r->stat.drop_bad_range);
-	return RNDV_NONE;
+	return i;
 }
 
 unsigned
@@ -172,7 +175,7 @@ rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 	if (i == RNDV_NONE)
 		i = plx_cursor_take(&rndv_cursor(v)->next, v->gen, v->n_chunks, false);
 	if (i == RNDV_NONE)
-		i = split_take_bad(r, v);
+		i = split_take_bad(r, req);
 	if (i == RNDV_NONE)
 		return 0;
 	p.chunk = i;
@@ -202,7 +205,7 @@ rndv_split_outlives(struct plx_req *req, int err)
 		return false;
 	v->err = err;
 	v->over = true;
-	v->ep->refs++;
+	v->ep->n_msgs++;
 	return true;
 }
 
@@ -223,7 +226,6 @@ unsigned
 rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
 	struct plx_rndv_rx *v = plx_rndv_rx(req);
-	struct plx_ep *ep = v->ep;
 	int rc;
 
 	rndv_batch_run(r, b);
@@ -231,7 +233,6 @@ rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 		return 0;
 	if (v->over) {
 		rndv_recv_end(r, req, v->err);
-		ep->refs--;
 		return 1;
 	}
 	if (v->err != -EOPNOTSUPP) {

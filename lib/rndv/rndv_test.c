@@ -643,36 +643,6 @@ cursor_of(const struct plx_req *recv)
 	return &shared_of(1)->cursors[plx_rndv_rx(recv)->slot];
 }
 
-static void
-a_chunk_that_makes_no_sense_is_not_given_back(void)
-{
-	struct plx_req *send, *recv;
-
-	begin("split");
-	unit_workers_open(&u, 2);
-	recv = unit_recv(&u, 1, to, LEN, 9, UNIT_EXACT);
-	send = unit_send(&u, 0, 1, from, LEN, 9, false);
-	plx_worker_progress(u.w[1]);
-	for (unsigned i = 0; i < 3; i++) {
-		const unsigned n[] = {1, 1, 2}; /* another generation is nobody's */
-		const struct plx_rndv_rx *v = plx_rndv_rx(recv);
-		const uint64_t bad[] = {(uint64_t)v->gen << 32 | (v->n_chunks + 1), (v->gen + 1ull) << 32 | 1, (uint64_t)v->gen << 32 | UINT32_MAX};
-
-		UNIT_TRUE_FATAL(!plx_req_is_done(recv));
-		/* The receiver looks there when no chunk is left to be taken. */
-		while (plx_cursor_take(&cursor_of(recv)->next, v->gen, v->n_chunks, true) != PLX_CURSOR_NONE)
-			;
-		cursor_of(recv)->bad = bad[i];
-		plx_worker_progress(u.w[1]);
-		UNIT_EQ(stat_of(1)->drop_bad_range, n[i]);
-	}
-	UNIT_TRUE(!plx_req_is_done(recv));
-	cursor_of(recv)->done += plx_rndv_rx(recv)->n_chunks;
-	UNIT_END(&u, recv, 0);
-	UNIT_END(&u, send, 0);
-	unit_workers_close(&u);
-}
-
 /* @return a receive of which the helper has a chunk; send: what it is of */
 static struct plx_req *
 recv_with_a_chunk_away(struct plx_req **send)
@@ -690,6 +660,25 @@ recv_with_a_chunk_away(struct plx_req **send)
 	return recv;
 }
 
+/* Its receive fails, when the other chunks are here: nobody would copy that one. */
+static void
+a_chunk_that_is_none_is_given_back(void)
+{
+	struct plx_req *send, *recv = recv_with_a_chunk_away(&send);
+	const struct plx_rndv_rx *v = plx_rndv_rx(recv);
+
+	cursor_of(recv)->bad = (v->gen + 1ull) << 32 | 1; /* of another operation: nothing */
+	for (unsigned i = 0; i < 1000; i++)
+		plx_worker_progress(u.w[1]);
+	UNIT_TRUE_FATAL(!plx_req_is_done(recv));
+	UNIT_EQ(stat_of(1)->drop_bad_range, 0);
+	cursor_of(recv)->bad = (uint64_t)v->gen << 32 | (v->n_chunks + 1);
+	UNIT_END(&u, recv, -EPROTO);
+	UNIT_END(&u, send, -EPROTO);
+	UNIT_EQ(stat_of(1)->drop_bad_range, 1);
+	unit_workers_close(&u);
+}
+
 /* Its buffer is not the program's before the helper has copied its chunk, or has given it back. */
 static void
 a_receive_outlives_its_ep_while_the_helper_has_a_chunk(void)
@@ -698,13 +687,14 @@ a_receive_outlives_its_ep_while_the_helper_has_a_chunk(void)
 		struct plx_req *send, *recv = recv_with_a_chunk_away(&send);
 		struct plx_ep *ep = plx_rndv_rx(recv)->ep;
 		struct plx_rndv_cursor *c = cursor_of(recv);
-		uint32_t refs = ep->refs, gen = plx_rndv_rx(recv)->gen;
+		uint32_t gen = plx_rndv_rx(recv)->gen;
+		uint64_t held = ep->n_msgs;
 
 		plx_ep_fail(ep, -ECONNRESET);
 		for (unsigned k = 0; k < 10; k++)
 			plx_worker_progress(u.w[1]);
 		UNIT_EQ(plx_req_is_done(recv), false);
-		UNIT_TRUE(ep->refs > refs);
+		UNIT_TRUE(ep->n_msgs > held);
 		UNIT_EQ(plx_cursor_take(&c->next, gen, UINT16_MAX, true), PLX_CURSOR_NONE);
 		if (i == 0)
 			c->done++;
@@ -716,10 +706,51 @@ a_receive_outlives_its_ep_while_the_helper_has_a_chunk(void)
 		plx_req_put(recv);
 		plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
 		UNIT_END(&u, send, -ECONNRESET);
-		UNIT_EQ(ep->refs, refs);
+		UNIT_EQ(ep->n_msgs, held);
 		UNIT_EQ(u.w[1]->rndv.cursors, 0);
 		unit_workers_close(&u);
 	}
+}
+
+/* A message that was on its way says that the sender, which has no chunk any more, has taken its message back. */
+static void
+a_receive_that_outlives_its_ep_may_be_cancelled(void)
+{
+	struct plx_req *send, *recv = recv_with_a_chunk_away(&send);
+	struct plx_ep *ep = plx_rndv_rx(recv)->ep;
+	const struct plx_wire_cancel h = {.rreq = plx_rndv_rx(recv)->id};
+	uint64_t held = ep->n_msgs;
+
+	plx_ep_fail(ep, -ECONNRESET);
+	UNIT_TRUE(ep->n_msgs > held);
+	plx_rndv_on_cancel(&u.w[1]->rndv, ep, &h);
+	UNIT_EQ(ep->n_msgs, held);
+	UNIT_TRUE_FATAL(plx_req_is_done(recv));
+	plx_req_put(recv);
+	plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
+	UNIT_END(&u, send, -ECONNRESET);
+	unit_workers_close(&u);
+}
+
+/* The process has ended with a chunk. */
+static void
+who_has_left_is_not_waited_for(void)
+{
+	struct plx_req *send, *recv = recv_with_a_chunk_away(&send);
+
+	fake.all_left = true;
+	plx_rndv_settle(&u.w[1]->rndv);
+	fake.all_left = false;
+	plx_ep_fail(plx_rndv_rx(recv)->ep, -ECONNRESET);
+	UNIT_EQ(plx_req_is_done(recv), false);
+	fake.all_left = true;
+	plx_worker_progress(u.w[1]);
+	fake.all_left = false;
+	UNIT_TRUE_FATAL(plx_req_is_done(recv));
+	plx_req_put(recv);
+	plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
+	UNIT_END(&u, send, -ECONNRESET);
+	unit_workers_close(&u);
 }
 
 static void
@@ -734,6 +765,37 @@ a_receive_ends_with_its_ep_when_the_helper_has_nothing(void)
 	plx_req_put(recv);
 	plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
 	UNIT_END(&u, send, -ECONNRESET);
+	unit_workers_close(&u);
+}
+
+/* It has no handle: it goes with its ep, but not before the transfer of its bytes is over. */
+static void
+a_stream_goes_after_its_transfer(void)
+{
+	struct plx_wire_stream_rts h = {.conn_id = 77, .len = LEN, .addr = (uintptr_t)from};
+	struct plx_stream *s = NULL;
+	struct plx_ep *ep;
+
+	begin("split");
+	unit_workers_set(&u, "rndv.split_min", "16k");
+	unit_workers_open(&u, 2);
+	ep = u.to[1][0].ep;
+	h.epoch = plx_rndv_epoch(u.to[0][1].ep);
+	fake_inject(unit_queue(&u, 0), unit_queue(&u, 1), PLX_WIRE_STREAM_RTS, &h, sizeof(h));
+	for (unsigned i = 0; i < 1000 && (s == NULL || s->xfer == NULL); i++) { /* read ahead, after 1 ms */
+		usleep(100);
+		plx_worker_progress(u.w[1]);
+		s = LIST_FIRST(&plx_stream_ep(ep)->all);
+	}
+	UNIT_TRUE_FATAL(s != NULL && s->xfer != NULL && plx_rndv_rx(s->xfer)->slot != UINT32_MAX);
+	UNIT_TRUE(plx_cursor_take(&cursor_of(s->xfer)->next, plx_rndv_rx(s->xfer)->gen, 2, true) != PLX_CURSOR_NONE);
+	plx_ep_fail(ep, -ECONNRESET);
+	plx_stream_ep_failed(ep, -ECONNRESET);
+	UNIT_EQ_FATAL(LIST_FIRST(&plx_stream_ep(ep)->all) == s, true);
+	cursor_of(s->xfer)->done++;
+	plx_worker_progress(u.w[1]);
+	UNIT_TRUE(LIST_EMPTY(&plx_stream_ep(ep)->all));
+	UNIT_EQ(ep->n_msgs, 0);
 	unit_workers_close(&u);
 }
 
@@ -1586,8 +1648,11 @@ static CU_TestInfo fault_tests[] = {
 	UNIT_TEST(a_refused_split_goes_on_all_the_same),
 	UNIT_TEST(get_refused_in_the_middle_goes_on_with_frag),
 	UNIT_TEST(a_helper_that_fails_leaves_its_chunk_to_the_receiver),
-	UNIT_TEST(a_chunk_that_makes_no_sense_is_not_given_back),
+	UNIT_TEST(a_chunk_that_is_none_is_given_back),
 	UNIT_TEST(a_receive_outlives_its_ep_while_the_helper_has_a_chunk),
+	UNIT_TEST(a_receive_that_outlives_its_ep_may_be_cancelled),
+	UNIT_TEST(who_has_left_is_not_waited_for),
+	UNIT_TEST(a_stream_goes_after_its_transfer),
 	UNIT_TEST(a_receive_ends_with_its_ep_when_the_helper_has_nothing),
 	UNIT_TEST(who_leaves_waits_for_its_helpers),
 	UNIT_TEST(a_chunk_not_read_yet_and_one_not_written_are_both_done_later),

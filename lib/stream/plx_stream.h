@@ -138,6 +138,7 @@ struct plx_stream {
 	uint32_t busy;		  /* callbacks run below: must not be freed */
 	bool unmet;		  /* one of n_unmet: not created yet */
 	bool closed;		  /* the handle is closed: arriving bytes are dropped */
+	bool ep_failed;		  /* plx_stream_ep_failed() has looked at it */
 	bool ready;
 	bool pended;		  /* pend is in the ep's list */
 	bool sending;		  /* send_run() is running */

@@ -123,12 +123,8 @@ plx_stream_ep_failed(struct plx_ep *ep, int err)
 			stream_recvs_fail(s, err);
 		next = LIST_NEXT(s, link);
 		s->busy--;
-		if (s->xfer == NULL && !s->closed &&
-			plx_ep_user_find(ep, s->conn_id) == NULL) {
-			stream_set_ready(s, false);
-			stream_chunks_drop(s, &s->chunks);
-			s->closed = true;
-		}
+		s->ep_failed = true;
+		stream_close_if(s);
 		stream_free_if(s);
 	}
 }

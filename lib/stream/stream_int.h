@@ -33,6 +33,8 @@ struct plx_stream *stream_new(struct plx_streams *all, struct plx_ep *ep, uint32
 /** Its handle exists, or NULL. */
 void stream_user_set(struct plx_stream *s, struct plx_ep_user *user);
 void stream_free(struct plx_stream *s);
+/** Close a stream whose ep has failed and which has no handle, unless a transfer of it outlives the ep. */
+void stream_close_if(struct plx_stream *s);
 /** Free a stream that is not needed any more. */
 void stream_free_if(struct plx_stream *s);
 void stream_recvs_fail(struct plx_stream *s, int err);

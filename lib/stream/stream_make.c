@@ -72,6 +72,16 @@ stream_free(struct plx_stream *s)
 	plx_pool_put(&s->all->pool, s);
 }
 
+void
+stream_close_if(struct plx_stream *s)
+{
+	if (!s->ep_failed || s->xfer != NULL || s->closed || plx_ep_user_find(s->ep, s->conn_id) != NULL)
+		return;
+	stream_set_ready(s, false);
+	stream_chunks_drop(s, &s->chunks);
+	s->closed = true;
+}
+
 /* A number that can appear again as a new one must be remembered as closed. */
 void
 stream_free_if(struct plx_stream *s)

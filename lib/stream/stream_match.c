@@ -68,6 +68,7 @@ xfer_done(struct plx_req *x)
 	}
 	s->busy--;
 	stream_grant_if(s);
+	stream_close_if(s);
 	if (s->closed)
 		stream_free_if(s);
 }
