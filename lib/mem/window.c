@@ -464,10 +464,10 @@ find_at(const struct plx_windows *w, uint64_t addr)
 static void *
 find_none(struct plx_windows *w, const struct mapped *m)
 {
-	const struct mapped *next = m != NULL ? m + 1 : w->w;
+	const uint32_t next = m != NULL ? (uint32_t)(m - w->w) + 1 : 0;
 
 	w->last.base = m != NULL ? m->base + m->len : 0;
-	w->last.len = (next < w->w + w->n ? next->base : UINT64_MAX) - w->last.base;
+	w->last.len = (next < w->n ? w->w[next].base : UINT64_MAX) - w->last.base;
 	w->last.here = NULL;
 	return NULL;
 }
