@@ -835,7 +835,7 @@ stays_as_it_is(void)
 	} while (util_now_ns() < end_ns);
 	for (size_t i = 0; i < LEN; i++)
 		if (s.buf[i] != 0x5a) {
-			CU_FAIL("what is over has written");
+			CU_FAIL("the peer has written to the buffer of an operation that has ended");
 			break;
 		}
 }

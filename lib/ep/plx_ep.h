@@ -136,7 +136,7 @@ struct plx_ep {
 	bool flow_waits;
 	struct plx_pend flow; /* the pending FLOW message */
 	LIST_ENTRY(plx_ep) stopped_link;
-	uint64_t n_msgs;		/* stored messages, streams, and operations that outlive it */
+	uint64_t n_msgs;		/* stored messages, streams and operations that still point here */
 	uint32_t n_announced;		/* our tagged messages that wait for an answer */
 	bool announces;			/* the peer requires announcements */
 	bool overtaken;			/* pending messages behind a held one are to be held, too */

@@ -11,9 +11,9 @@
  *   runs no turns, the receiver takes every chunk: progress needs no help. A late sender finds
  *   another generation and stops. A cursor is memory that peers write: at worst a transfer goes wrong,
  *   and is waited for, when its worker is destroyed, until its sender has left.
- * - A sender that cannot copy a chunk gives it back in `bad` and takes no more. That is no message,
- *   as a receive whose ep has failed needs it too: such a receive is over only when the sender has
- *   no chunk, or has left. Until then its request, its ep and its cursor stay.
+ * - A sender that cannot copy a chunk gives it back in `bad` and takes no more. It sends no message,
+ *   because an ep that has failed delivers none. A receive whose ep fails ends only when the sender
+ *   has no chunk or has left. Until then its request, its ep and its cursor stay.
  * - A sender that runs on the receiver's own core is not asked: the two would only alternate.
  *   Each end shows in its shared area the core of its last announcement.
  * - Each core takes chunks from its own end, so that reused buffers stay in its cache.

@@ -679,6 +679,15 @@ a_chunk_that_is_none_is_given_back(void)
 	unit_workers_close(&u);
 }
 
+/* The sender's ep fails, too. */
+static void
+close_with(struct plx_req *send)
+{
+	plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
+	UNIT_END(&u, send, -ECONNRESET);
+	unit_workers_close(&u);
+}
+
 /* Its buffer is not the program's before the helper has copied its chunk, or has given it back. */
 static void
 a_receive_outlives_its_ep_while_the_helper_has_a_chunk(void)
@@ -727,9 +736,7 @@ a_receive_that_outlives_its_ep_may_be_cancelled(void)
 	UNIT_EQ(ep->n_msgs, held);
 	UNIT_TRUE_FATAL(plx_req_is_done(recv));
 	plx_req_put(recv);
-	plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
-	UNIT_END(&u, send, -ECONNRESET);
-	unit_workers_close(&u);
+	close_with(send);
 }
 
 /* The process has ended with a chunk. */
@@ -748,9 +755,7 @@ who_has_left_is_not_waited_for(void)
 	fake.all_left = false;
 	UNIT_TRUE_FATAL(plx_req_is_done(recv));
 	plx_req_put(recv);
-	plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
-	UNIT_END(&u, send, -ECONNRESET);
-	unit_workers_close(&u);
+	close_with(send);
 }
 
 static void
@@ -763,12 +768,10 @@ a_receive_ends_with_its_ep_when_the_helper_has_nothing(void)
 	UNIT_TRUE_FATAL(plx_req_is_done(recv));
 	UNIT_EQ(recv->status, -ECONNRESET);
 	plx_req_put(recv);
-	plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
-	UNIT_END(&u, send, -ECONNRESET);
-	unit_workers_close(&u);
+	close_with(send);
 }
 
-/* It has no handle: it goes with its ep, but not before the transfer of its bytes is over. */
+/* A stream without a handle is freed when its ep fails, but only after its transfer has ended. */
 static void
 a_stream_goes_after_its_transfer(void)
 {

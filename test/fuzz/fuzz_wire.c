@@ -763,7 +763,7 @@ node_close(struct node *n)
 	for (unsigned i = 0; i < 2; i++)
 		if (n->rkey[i] != NULL)
 			ucp_rkey_destroy(n->rkey[i]);
-	fake.all_left = true; /* else it waits for chunks that a cursor with any value in it speaks of */
+	fake.all_left = true; /* cursors may hold any value: chunks that they claim are not waited for */
 	ucp_worker_destroy(n->w);
 	fake.all_left = false;
 	memset(n, 0, sizeof(*n));

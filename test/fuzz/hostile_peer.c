@@ -292,7 +292,7 @@ may_write(struct plx_rma_cell *c, uint64_t i)
 		owner == plx_proc_id(&self);
 }
 
-/* Whatever is in the cell, in any state, and whoever's it is. */
+/* Write an offer to a cell, whatever state that is in. */
 static void
 offer(struct target *t)
 {
