@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Pollux Authors
 """term_util.py - a program on a terminal of 80x24: keys in, and the screen that a user would see"""
+import codecs
 import fcntl
 import os
 import pty
@@ -20,6 +21,7 @@ class Screen:
     def __init__(self, lines, columns):
         self.lines, self.columns = lines, columns
         self.cells, self.x, self.y, self.scrolled, self.wrapped = self.blank(), 0, 0, 0, 0
+        self.is_whole = True  # False: the program has begun to draw, and has not said that it has ended
 
     def blank(self):
         return [[" "] * self.columns for _ in range(self.lines)]
@@ -77,6 +79,8 @@ class Screen:
         if private:
             if final in "hl" and n[0] in (1049, 47):
                 self.cells = self.blank()
+            elif final in "hl" and n[0] == 2026:
+                self.is_whole = final == "l"
         elif final == "H":
             self.y, self.x = min(first, self.lines) - 1, min(max(n[1] if len(n) > 1 else 1, 1), self.columns) - 1
         elif final == "A":
@@ -121,6 +125,7 @@ class Terminal:
             os.execvpe(argv[0], argv, {**(env or os.environ), "TERM": "xterm"})
         self.size(lines, columns)
         self.screen, self.left, self.raw = Screen(lines, columns), "", ""
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.end = time.monotonic() + limit_s
 
     def size(self, lines, columns):
@@ -138,18 +143,19 @@ class Terminal:
         if not select.select([self.fd], [], [], seconds)[0]:
             return True
         try:
-            data = os.read(self.fd, 65536).decode(errors="replace")
+            data = os.read(self.fd, 500)  # in pieces, as a slow terminal takes a screen
         except OSError:
-            data = ""
-        self.raw += data
-        self.left = self.screen.feed(self.left + data)
-        return data != ""
+            return False
+        text = self.decoder.decode(data)
+        self.raw += text
+        self.left = self.screen.feed(self.left + text)
+        return data != b""
 
     def until(self, look):
-        """@return the first true look(rows), or None: it has ended, or the time is over"""
+        """@return the first true look(rows) at a whole screen, or None: it has ended, or the time is over"""
         going = True
         while time.monotonic() < self.end:
-            found = look(self.screen.rows())
+            found = self.screen.is_whole and look(self.screen.rows())
             if found or not going:
                 return found or None
             going = self.take(0.2)

@@ -97,6 +97,8 @@ def its_keys_do_what_they_say(pattern, pids):
     t.key("\x03")
     if t.status() not in (0, 130):
         yield "Ctrl-C does not end it"
+    if not re.search(r"\x1b\[\?2026h[^\x1b]*(\x1b\[[HK][^\x1b]*)+\x1b\[\?2026l", t.raw):
+        yield "it does not tell where a screen begins and ends"
     if "\x1b[?1049l" not in t.raw or not t.raw.rstrip().endswith("\x1b[?1049l"):
         yield "it does not leave its screen"
 
