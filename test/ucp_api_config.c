@@ -155,11 +155,59 @@ has_device(ucp_context_h ctx, const char *name)
 	return found;
 }
 
+/* Devices that the caller's environment names count above UCX_TLS. @return what it named; the caller's */
+static char *
+forget_devices(void)
+{
+	const char *own = getenv("PLX_WORKER_DEVICES");
+	char *before = own != NULL ? strdup(own) : NULL;
+
+	unsetenv("PLX_WORKER_DEVICES");
+	return before;
+}
+
+static void
+restore_devices(char *before)
+{
+	if (before != NULL)
+		setenv("PLX_WORKER_DEVICES", before, 1);
+	free(before);
+}
+
+/* A program that sets variables between its contexts. */
+static void
+each_context_takes_the_environment_as_it_is_then(void)
+{
+	ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_TAG};
+	char *before = forget_devices();
+	ucp_config_t *config;
+	ucp_context_h ctx;
+
+	setenv("UCX_ZCOPY_THRESH", "3k", 1);
+	config = config_of(NULL);
+	CU_ASSERT(prints(config, "UCX_ZCOPY_THRESH=3K"));
+	ucp_config_release(config);
+	unsetenv("UCX_ZCOPY_THRESH");
+	config = config_of(NULL);
+	CU_ASSERT(prints(config, "UCX_ZCOPY_THRESH=auto"));
+	ucp_config_release(config);
+
+	setenv("UCX_LOG_LEVEL", "fatal", 1);
+	setenv("UCX_TLS", "no_such_transport", 1);
+	CU_ASSERT_EQUAL(ucp_init(&params, NULL, &ctx), UCS_ERR_NO_DEVICE);
+	setenv("UCX_TLS", "self,sm", 1);
+	CU_ASSERT_EQUAL_FATAL(ucp_init(&params, NULL, &ctx), UCS_OK);
+	ucp_cleanup(ctx);
+	unsetenv("UCX_TLS");
+	unsetenv("UCX_LOG_LEVEL");
+	restore_devices(before);
+}
+
 static ucs_status_t
 init_with(const char *name, const char *value, ucp_context_h *ctx)
 {
 	ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_TAG};
-	ucp_config_t *config = config_of("NOBODY"); /* not that of the process: with the environment as it is */
+	ucp_config_t *config = config_of(NULL);
 	ucs_status_t status;
 
 	CU_ASSERT_EQUAL(ucp_config_modify(config, "LOG_LEVEL", "fatal"), UCS_OK);
@@ -190,12 +238,10 @@ lists_of_transports_choose_devices(void)
 		{"NET_DEVICES", "no_such_if0", UCS_OK, UCS_OK, true, false},
 		{"NET_DEVICES", "no_such_rdma:1", UCS_OK, UCS_OK, true, false},
 	};
-	const char *own = getenv("PLX_WORKER_DEVICES");
-	char *before = own != NULL ? strdup(own) : NULL;
+	char *before = forget_devices();
 	ucp_context_h ctx;
 	bool rdma = false;
 
-	unsetenv("PLX_WORKER_DEVICES");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		ucs_status_t want = rdma ? rows[i].with_rdma : rows[i].without;
 		ucs_status_t status = init_with(rows[i].name, rows[i].value, &ctx);
@@ -211,9 +257,7 @@ lists_of_transports_choose_devices(void)
 		CU_ASSERT_EQUAL(has_device(ctx, "net_mlx/"), rows[i].net && rdma);
 		ucp_cleanup(ctx);
 	}
-	if (before != NULL)
-		setenv("PLX_WORKER_DEVICES", before, 1);
-	free(before);
+	restore_devices(before);
 }
 
 /* What a context and an ep of it write to standard error, with these settings; the caller's. */
@@ -222,7 +266,7 @@ tables_of(const char *info, const char *tables, const char *thresh)
 {
 	ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
 		.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_RMA};
-	ucp_config_t *config = config_of("NOBODY");
+	ucp_config_t *config = config_of(NULL);
 	char *text = calloc(1, 16 * KIB);
 	FILE *f = tmpfile();
 	int before = dup(STDERR_FILENO);
@@ -297,5 +341,6 @@ const struct api_test api_config_tests[] = {
 	T_NOT_UCX(tables_tell_what_goes_which_way, "its tables are others"),
 	T_NOT_UCX(lists_of_transports_choose_devices, "it has TCP"),
 	T(names_with_the_prefix_of_a_program_count_above_others),
+	T(each_context_takes_the_environment_as_it_is_then),
 	{NULL, NULL, NULL, NULL},
 };

@@ -23,6 +23,7 @@
 extern char **environ;
 
 static struct plx_conf conf_process;
+static uint64_t conf_process_env; /* hash of the variables that it was read from */
 static pthread_once_t conf_process_once = PTHREAD_ONCE_INIT;
 static bool conf_unknown_plx_said; /* once in a process; see conf_load_env() */
 static bool conf_unknown_ucx_said;
@@ -317,10 +318,29 @@ plx_conf_load_env(struct plx_conf *c, const char *prefix)
 	return conf_load_env(c, prefix, true);
 }
 
+/* @return a hash (FNV-1a) of all variables that may be settings */
+static uint64_t
+conf_env_hash(void)
+{
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	for (char **e = environ; e != NULL && *e != NULL; e++) {
+		if (strncmp(*e, "PLX_", 4) != 0 && strncmp(*e, "UCX_", 4) != 0)
+			continue;
+		for (const char *at = *e;; at++) { /* with the end of the text */
+			hash = (hash ^ (unsigned char)*at) * 0x100000001b3ull;
+			if (*at == '\0')
+				break;
+		}
+	}
+	return hash;
+}
+
 /* The first pass is silent, so that the second logs at the level that the first found. */
 static void
 conf_process_load(void)
 {
+	conf_process_env = conf_env_hash();
 	plx_conf_defaults(&conf_process);
 	conf_load_env(&conf_process, NULL, false);
 	if (conf_process.v[PLX_CONF_LOG_LEVEL].source != PLX_CONF_FROM_DEFAULT)
@@ -334,4 +354,20 @@ plx_conf_process(void)
 {
 	pthread_once(&conf_process_once, conf_process_load);
 	return &conf_process;
+}
+
+void
+plx_conf_now(struct plx_conf *c, const char *prefix)
+{
+	const struct plx_conf *process = plx_conf_process();
+
+	if (prefix == NULL && conf_env_hash() == conf_process_env) {
+		*c = *process; /* what is wrong in it was reported */
+		return;
+	}
+	plx_conf_defaults(c);
+	(void)plx_conf_load_env(c, prefix); /* a bad file is reported, and the variables count */
+	for (unsigned i = 0; i < plx_conf_n(); i++)
+		if (process->v[i].source == PLX_CONF_FROM_RPC)
+			c->v[i] = process->v[i];
 }

@@ -714,6 +714,35 @@ the_process_set_is_loaded_once_and_sets_the_log_level(void)
 	plx_log_set_level(RTE_LOG_EMERG);
 }
 
+static void
+what_the_environment_and_rpc_say_now_is_read_anew(void)
+{
+	struct plx_conf *process = plx_conf_process();
+	struct plx_conf before = *process;
+
+	setenv("UCX_RNDV_THRESH", "8k", 1);
+	setenv("MPI_UCX_RNDV_THRESH", "16k", 1);
+	plx_conf_now(&conf, NULL);
+	CU_ASSERT_EQUAL(u64("proto.eager_max"), 8191);
+	plx_conf_now(&conf, "MPI");
+	CU_ASSERT_EQUAL(u64("proto.eager_max"), 16383);
+	unsetenv("UCX_RNDV_THRESH");
+	plx_conf_now(&conf, NULL);
+	CU_ASSERT_EQUAL(u64("proto.eager_max"), def("proto.eager_max"));
+	CU_ASSERT_EQUAL(plx_conf_u64(process, PLX_CONF_EAGER_MAX), before.v[PLX_CONF_EAGER_MAX].u);
+
+	CU_ASSERT_EQUAL(plx_conf_set(process, "rndv.chunk", "8k", PLX_CONF_FROM_RPC, NULL), 0);
+	plx_conf_now(&conf, NULL);
+	CU_ASSERT_EQUAL(u64("rndv.chunk"), 8192);
+	setenv("PLX_RNDV_CHUNK", "64k", 1);
+	plx_conf_now(&conf, NULL);
+	CU_ASSERT_EQUAL(u64("rndv.chunk"), 8192);
+	plx_conf_now(&conf, "MPI");
+	CU_ASSERT_EQUAL(u64("rndv.chunk"), 8192);
+	unsetenv("PLX_RNDV_CHUNK");
+	*process = before;
+}
+
 /* Whatever the caller's environment says must not reach the tests. */
 static void
 a_list_is_read_name_by_name(void)
@@ -737,7 +766,7 @@ setup(void)
 	static const char *const names[] = {"PLX_CONFIG", "PLX_LOG_LEVEL", "PLX_NO_SUCH",
 		"UCX_RNDV_THRESH", "UCX_RNDV_SCHEME", "UCX_LOG_LEVEL", "UCX_TLS", "UCX_NET_DEVICES",
 		"MPI_UCX_RNDV_THRESH", "UCX_CONFIG_DIR", "PLX_REACTOR", "PLX_DRV_FAST_PEERS", "PLX_PROTO_EAGER_MAX",
-		"PLX_DRV_CMA"};
+		"PLX_DRV_CMA", "PLX_RNDV_CHUNK"};
 
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unsetenv(names[i]);
@@ -784,6 +813,7 @@ static CU_TestInfo tests[] = {
 	{"a_log_file_is_named_by_a_template", a_log_file_is_named_by_a_template},
 	{"the_process_set_is_loaded_once_and_sets_the_log_level",
 		the_process_set_is_loaded_once_and_sets_the_log_level},
+	{"what_the_environment_and_rpc_say_now_is_read_anew", what_the_environment_and_rpc_say_now_is_read_anew},
 	CU_TEST_INFO_NULL,
 };
 

@@ -289,6 +289,15 @@ void plx_conf_print(const struct plx_conf *c, FILE *f, const char *prefix, unsig
 struct plx_conf *plx_conf_process(void);
 
 /**
+ * Fill a set with what files and the environment, which the program may have changed since the first
+ * reading, give now, and with what was set by RPC, which goes before. The source of the rule:
+ * ucp_config_read() reads anew each time.
+ * @param prefix as of plx_conf_load_env()
+ * Thread: any that may read the environment.
+ */
+void plx_conf_now(struct plx_conf *c, const char *prefix);
+
+/**
  * @return the text of the first setting of a role, or def if no driver has it. Thread: the
  *   set's owner.
  */

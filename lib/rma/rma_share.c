@@ -18,6 +18,7 @@
  *   over only when the target has no chunk, or has left: until then its request, its ep and its cell stay.
  */
 #include <errno.h>
+#include <sched.h>
 
 #include <rte_common.h>
 
@@ -233,8 +234,10 @@ plx_rma_ep_settle(struct plx_ep *ep)
 
 	if (!plx_rma_offers(ep) || (!o->over && !rma_share_outlives(o, -ECANCELED)))
 		return;
-	while (share_is_away(o))
+	while (share_is_away(o)) {
 		plx_queue_control(ep->peer->q); /* sees whether the target has ended */
+		sched_yield();			/* it may need this core for its copy */
+	}
 }
 
 /* The target has no chunk of one that outlived its ep. @return as rma_share_step() */

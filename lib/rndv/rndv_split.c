@@ -19,6 +19,7 @@
  * - Each core takes chunks from its own end, so that reused buffers stay in its cache.
  */
 #include <errno.h>
+#include <sched.h>
 
 #include <rte_common.h>
 
@@ -217,8 +218,10 @@ plx_rndv_settle(struct plx_rndv *r)
 	TAILQ_FOREACH(v, &r->recvs, run) {
 		if (v->role == RNDV_SPLIT)
 			split_drain(plx_req_of_own(v), -ECANCELED);
-		while (v->role == RNDV_DRAIN && split_is_away(v))
+		while (v->role == RNDV_DRAIN && split_is_away(v)) {
 			plx_queue_control(v->ep->peer->q); /* sees whether the sender has ended */
+			sched_yield();			   /* it may need this core for its copy */
+		}
 	}
 }
 

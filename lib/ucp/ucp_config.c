@@ -24,14 +24,11 @@ ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **con
 		plx_conf_defaults(&c->conf);
 		rc = plx_conf_load_file(&c->conf, filename, err, sizeof(err));
 		if (rc == 0)
-			rc = plx_conf_load_env(&c->conf, env_prefix);
+			(void)plx_conf_load_env(&c->conf, env_prefix); /* as plx_conf_now() */
 		else
 			PLX_LOG(ERR, ucp, "%s: %s", filename, err);
-	} else if (env_prefix != NULL) {
-		plx_conf_defaults(&c->conf);
-		rc = plx_conf_load_env(&c->conf, env_prefix);
 	} else {
-		c->conf = *plx_conf_process();
+		plx_conf_now(&c->conf, env_prefix);
 	}
 	if (rc != 0) {
 		free(c);

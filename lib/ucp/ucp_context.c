@@ -90,7 +90,10 @@ ucp_init_version(unsigned api_major_version, unsigned api_minor_version, const u
 	c = calloc(1, sizeof(*c));
 	if (c == NULL)
 		return UCS_ERR_NO_MEMORY;
-	c->conf = config != NULL ? config->conf : *plx_conf_process();
+	if (config != NULL)
+		c->conf = config->conf;
+	else
+		plx_conf_now(&c->conf, NULL);
 	c->refs = 1;
 	c->forks = plx_forks;
 	c->mem_unknown = mem_unknown(api_minor_version);
