@@ -5,6 +5,7 @@
  *	or be killed
  *
  * Design notes
+ * - With SHARE_BLOCK=N in the environment each put and get is a list of blocks of N bytes, the last one first.
  * - The child has memory that others can map, and memory that they can't, and does what a byte in its pipe says. This
  *   process looks at the child's memory without the library.
  * - Whether the child has a chunk when it is stopped or killed is chance. So that is done often, at times that differ.
@@ -105,11 +106,50 @@ key(ucp_ep_h ep, const struct memory *m)
 	return k;
 }
 
+static size_t block_len; /* bytes; 0: puts and gets are no lists */
+
+static void *
+list_nbx(bool put, ucp_ep_h ep, void *buf, size_t len, uint64_t remote, ucp_rkey_h k)
+{
+	size_t n = (len + block_len - 1) / block_len;
+	void **locals = calloc(n, sizeof(*locals));
+	size_t *lens = calloc(n, sizeof(*lens));
+	uint64_t *remotes = calloc(n, sizeof(*remotes));
+	ucp_rkey_h *keys = calloc(n, sizeof(*keys));
+	ucp_dt_local_sgl_t here = {.field_mask = UCP_DT_LOCAL_SGL_FIELD_BUFFERS | UCP_DT_LOCAL_SGL_FIELD_LENGTHS,
+		.buffers = locals, .lengths = lens};
+	ucp_dt_remote_sgl_t there = {.field_mask = UCP_DT_REMOTE_SGL_FIELD_REMOTE_ADDRS |
+			UCP_DT_REMOTE_SGL_FIELD_LENGTHS | UCP_DT_REMOTE_SGL_FIELD_RKEYS,
+		.remote_addrs = remotes, .lengths = lens, .rkeys = keys};
+	ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REMOTE_DATATYPE |
+			UCP_OP_ATTR_FIELD_REMOTE | UCP_OP_ATTR_FIELD_REMOTE_COUNT,
+		.datatype = ucp_dt_make_sgl(), .remote_datatype = ucp_dt_make_sgl(), .remote = &there, .remote_count = n};
+	void *req;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t at = (n - 1 - i) * block_len;
+
+		locals[i] = (char *)buf + at;
+		lens[i] = len - at < block_len ? len - at : block_len;
+		remotes[i] = remote + at;
+		keys[i] = k;
+	}
+	req = put ? ucp_put_nbx(ep, &here, n, UCP_REMOTE_ADDR_INVALID, UCP_RKEY_INVALID, &param)
+		  : ucp_get_nbx(ep, &here, n, UCP_REMOTE_ADDR_INVALID, UCP_RKEY_INVALID, &param);
+	free(locals);
+	free(lens);
+	free(remotes);
+	free(keys);
+	return req;
+}
+
 static void *
 put_nbx(ucp_ep_h ep, const void *buf, size_t len, uint64_t to, ucp_rkey_h k)
 {
 	ucp_request_param_t param = {.op_attr_mask = 0};
 
+	if (block_len != 0)
+		return list_nbx(true, ep, (void *)(uintptr_t)buf, len, to, k);
 	return ucp_put_nbx(ep, buf, len, to, k, &param);
 }
 
@@ -118,6 +158,8 @@ get_nbx(ucp_ep_h ep, void *buf, size_t len, uint64_t from, ucp_rkey_h k)
 {
 	ucp_request_param_t param = {.op_attr_mask = 0};
 
+	if (block_len != 0)
+		return list_nbx(false, ep, buf, len, from, k);
 	return ucp_get_nbx(ep, buf, len, from, k, &param);
 }
 
@@ -1111,8 +1153,10 @@ static const struct api_test tests[] = {
 int
 main(int argc, char **argv)
 {
+	const char *block = getenv("SHARE_BLOCK");
 	const struct api_test *table = tests;
 
+	block_len = block != NULL ? strtoul(block, NULL, 10) : 0;
 	if (argc > 3 && strcmp(argv[1], "--child") == 0)
 		return child_main(argv[3]);
 	return api_run("share", &table, 1, argc > 1 ? argv[1] : "", false);

@@ -13,7 +13,8 @@
  *
  * A short put by KEY takes no request; the MARK whose completion covers it does: see rma_quick.c.
  * Short puts and gets by DEV wait for each other: see rma_late.c. One alone is offered to a target
- * that polls: see rma_offer.c. Long ones are copied by both sides at once: see rma_share.c.
+ * that polls: see rma_offer.c. Long ones, and many short ones, are copied by both sides at once: see
+ * rma_share.c.
  *
  * Design notes
  * Memory that is mapped here needs no request and no turn, so the application's
@@ -52,15 +53,19 @@
 #define PLX_RMA_WINDOW	  64	     /* messages of one ep that are not answered */
 #define PLX_RMA_GET_LEN	  (64u << 10) /* bytes requested by one message */
 #define PLX_RMA_CHUNK	  (512u << 10) /* bytes of one operation that a reactor moves in a turn */
-#define PLX_RMA_LATE_N	  64	     /* of an ep that wait for each other: then they are moved */
+#define PLX_RMA_LATE_N	  128	     /* of an ep that wait for each other: then they are moved */
 #define PLX_RMA_SHARE_MIN (128u << 10) /* shorter ones are not copied by both sides, bytes */
 #define PLX_RMA_LATE_LEN  (PLX_RMA_SHARE_MIN - 1) /* longer puts and gets by DEV wait for no others */
+#define PLX_RMA_SHARE_US  30	     /* many are, if the device alone would take as long */
 #define PLX_RMA_OFFER_LEN 896	     /* longer ones are not offered to the target, bytes */
 #define PLX_RMA_OFFER_US  2	     /* an offer stands, about as long as a call of the device takes */
 #define PLX_RMA_COPY_LEN  32	     /* puts that are kept in their request, bytes */
 
 enum plx_rma_kind { PLX_RMA_PUT, PLX_RMA_GET, PLX_RMA_ATOMIC };
 enum plx_rma_how { PLX_RMA_COPY, PLX_RMA_DEV, PLX_RMA_KEY, PLX_RMA_MSG, PLX_RMA_MARK };
+
+/** What an operation asks of the target: to do it, or to copy a part of it. */
+enum plx_rma_asks { PLX_RMA_ASKS_NOTHING, PLX_RMA_ASKS_ALL, PLX_RMA_ASKS_PART };
 
 /** Also on the wire. */
 enum plx_rma_atomic {
@@ -141,11 +146,6 @@ struct plx_rma_req {
 		};
 		uint64_t got;	     /* of a get: bytes that have come */
 		uint8_t copy[PLX_RMA_COPY_LEN]; /* of a put: its bytes, then buf is here */
-		struct {		      /* of a long put or get: see rma_share.c */
-			uint32_t gen, n, chunk; /* of the part: generation, chunks, bytes of one */
-			uint32_t mine;	/* chunks that this side is done with */
-			uint32_t redo;	/* chunks taken and not copied, a bit each */
-		} share;
 	};
 	uint32_t epoch;		   /* fences before it */
 	int err;		   /* the first that an answer had */
@@ -161,7 +161,7 @@ struct plx_rma_req {
 	bool cpu64;		   /* plx_rkey.cpu64 */
 	bool over;		   /* KEY, shared: ends with err when the device, or the target, has */
 	bool weighed;		   /* late: whether to offer it to the target was decided */
-	bool offered;		   /* late or shared: in the ep's cell */
+	uint8_t asks;		   /* enum plx_rma_asks: all, and it is in the ep's cell; a part, in the ep's part */
 	uint8_t stage;		   /* KEY: of an atomic, see rma_key.c */
 };
 _Static_assert(sizeof(struct plx_rma_req) <= PLX_REQ_SIZE, "a request has room for it");
@@ -182,6 +182,7 @@ struct plx_rma_ep {
 	bool quick;			/* puts are outstanding without a request */
 	uint8_t sure;			/* number of next puts with a request */
 	bool proven;			/* DEV has succeeded */
+	bool posts;			/* the program is posting, and may have more */
 	uint8_t n_late;			/* operations that wait for others */
 	uint32_t n_out;			/* messages not answered */
 	uint32_t n_replies;		/* pending answers of ours */
@@ -190,7 +191,10 @@ struct plx_rma_ep {
 	uint8_t skip;			/* number of next operations that are not offered */
 	uint8_t unanswered;		/* skip after the last offer that was taken back */
 	uint64_t offer_until;		/* ticks */
+	uint32_t pace;			/* ticks of the device for a KiB of many, the last time; 0: unknown */
+	struct rma_part *part;		/* what both sides copy now, see rma_share.c; NULL: nothing */
 };
+_Static_assert(PLX_RMA_LATE_N <= UINT8_MAX, "n_late counts them");
 _Static_assert(sizeof(struct plx_rma_ep) == sizeof(((struct plx_ep *)0)->of_rma), "it is kept there");
 
 /** @return this engine's state of an ep. */
@@ -213,13 +217,15 @@ struct plx_rma {
 	uint32_t n_eps;
 	struct plx_req_ids ids;
 	struct plx_pool replies;
+	struct rma_part *parts, *free_parts; /* all, and those of no ep: see rma_part.c */
 	uint64_t seq; /* of the last operation issued */
 	uint64_t chunk;
 	bool by_device; /* may be used for put and get */
 	bool late;      /* operations of an ep may wait for each other */
 	uint16_t offer_len; /* longest that is offered, bytes */
-	uint64_t share_min; /* shortest that is copied by both sides, bytes */
+	uint64_t share_min; /* least that is copied by both sides, bytes */
 	uint32_t offer_ticks; /* an offer stands */
+	uint32_t share_ticks; /* PLX_RMA_SHARE_US */
 	uint64_t fetch_min; /* puts by message from here on are fetched by their target; 0: none */
 	uint64_t domain; /* difference between tokens on the wire and in the table */
 	int err;      /* of an operation that only a flush reports */
@@ -393,6 +399,20 @@ int plx_rma_later(struct plx_rma *r, const struct plx_rma_do *d);
  */
 bool plx_rma_is_shared(const struct plx_rma *r, const struct plx_rma_do *d);
 
+/**
+ * Whether it pays that both sides copy many bytes of short operations. What is in the caches the device moves before
+ * the target is there; what is not, both move faster. The time that the last ones took tells them apart. Thread: owner.
+ */
+static inline bool
+plx_rma_is_long(const struct plx_rma *r, const struct plx_ep *ep, uint64_t bytes)
+{
+	uint64_t pace = plx_rma_ep(ep)->pace;
+
+	if (bytes < r->share_min)
+		return false;
+	return pace != 0 ? (bytes >> 10) * pace >= r->share_ticks : bytes >= PLX_RMA_SHARE_MIN * 4;
+}
+
 /** @return whether so many wait that the caller has to call plx_rma_run_late(). Thread: owner. */
 static inline bool
 plx_rma_is_full(const struct plx_ep *ep)
@@ -460,14 +480,16 @@ int plx_rma_mark(struct plx_rma *r, struct plx_ep *ep);
  */
 void plx_rma_ep_failed(struct plx_rma *r, struct plx_ep *ep, int err);
 
-/** @return whether the target of an ep may be at the first operation of it now. Thread: owner. */
+/** @return whether the target of an ep may be at an operation of it now. Thread: owner. */
 static inline bool
 plx_rma_offers(const struct plx_ep *ep)
 {
-	return plx_rma_ep(ep)->send != NULL && plx_rma_ep(ep)->send->offered;
+	const struct plx_rma_ep *e = plx_rma_ep(ep);
+
+	return e->part != NULL || (e->send != NULL && e->send->asks != PLX_RMA_ASKS_NOTHING);
 }
 
-/** Wait until the peer writes to no buffer of a get any more. Thread: owner. Blocks: while it copies a part. */
+/** Wait until the peer writes to no buffer of a get any more. Thread: owner. Blocks: while it copies a chunk. */
 void plx_rma_ep_settle(struct plx_ep *ep);
 
 /** Give back what this side has of the peer's shared area. Thread: owner. */

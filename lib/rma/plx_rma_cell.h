@@ -19,6 +19,10 @@
 #define PLX_RMA_SHARE_N	    32u		  /* chunks at most: a bit each */
 #define PLX_RMA_SHARE_STOPPED UINT32_MAX /* of a cursor: more is taken than there is */
 
+#define PLX_RMA_BLOCKS	     (1u << 8) /* in plx_rma_share.kind: of many blocks */
+#define PLX_RMA_BLOCKS_N     256u      /* blocks that are shared at once, at most */
+#define PLX_RMA_BLOCKS_CHUNK 64u       /* blocks of a chunk, at most */
+
 /** The side that changes OFFERED does the operation. */
 enum plx_rma_cell_state {
 	PLX_RMA_CELL_IDLE,
@@ -38,18 +42,33 @@ struct plx_rma_cell_op {
 	uint8_t pad;
 };
 
-/** A put or get that both sides copy. */
+/** One of many blocks that both sides copy. */
+struct plx_rma_block {
+	uint64_t local;	      /* address in the initiator's process */
+	uint64_t addr, token; /* of the target's memory */
+	uint32_t index;
+	uint32_t len; /* bytes */
+};
+_Static_assert(sizeof(struct plx_rma_block) == 32, "shared layout");
+
+/** The blocks, in the initiator's memory, where the target reads them, and then the number. */
+struct plx_rma_list {
+	_Atomic uint64_t number; /* no other list of the process has it; stored before the blocks. 0: none */
+	struct plx_rma_block block[PLX_RMA_BLOCKS_N];
+};
+
+/** A put or get that both sides copy, or many of them, which a list describes. */
 struct plx_rma_share {
 	/* line 0; each of these has the generation above */
 	_Alignas(PLX_LINE) _Atomic uint64_t next; /* see plx_cursor.h; both sides take */
 	_Atomic uint64_t done;	/* chunks that the target has copied; writer: the target */
 	_Atomic uint64_t bad;	/* chunks that the target gives back, a bit each; both write */
 	/* writer: the initiator, while next is stopped; the target, relaxed: what it takes proves them */
-	_Atomic uint64_t buf;	      /* address in the initiator's process */
-	_Atomic uint64_t addr, token; /* of the target's memory */
+	_Atomic uint64_t buf;	      /* address in the initiator's process: of the bytes, or the list */
+	_Atomic uint64_t addr, token; /* of the target's memory; token: or the list's number */
 	_Atomic uint32_t index;
-	_Atomic uint32_t len, chunk; /* bytes */
-	_Atomic uint32_t kind;	     /* enum plx_rma_kind: PUT or GET */
+	_Atomic uint32_t len, chunk; /* bytes, or blocks */
+	_Atomic uint32_t kind;	     /* enum plx_rma_kind: PUT or GET, and PLX_RMA_BLOCKS */
 };
 
 /** Of a shared area. Writer: while it is TAKEN the target, otherwise the initiator that owns it. */

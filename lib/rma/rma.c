@@ -26,7 +26,7 @@ wait_fail(struct plx_wait *w, int err)
 {
 	struct plx_req *req = plx_req_of_own(container_of(w, struct plx_rma_req, wait));
 
-	if (rma_share_outlives(plx_rma_req(req), err))
+	if (rma_share_outlives(rma_of(req), plx_rma_req(req), err))
 		return;
 	/* While the device has the buffer the request stays. */
 	plx_rma_req(req)->over = plx_rma_req(req)->n_dev != 0;
@@ -49,6 +49,7 @@ plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated)
 	r->by_device = plx_conf_u64(conf, PLX_CONF_RMA_SCHEME) != PLX_RMA_MESSAGE;
 	r->offer_len = PLX_RMA_OFFER_LEN;
 	r->share_min = PLX_RMA_SHARE_MIN;
+	r->share_ticks = rte_get_tsc_hz() * PLX_RMA_SHARE_US / 1000000;
 	r->offer_ticks = rte_get_tsc_hz() * PLX_RMA_OFFER_US / 1000000;
 	return rma_soft_open(r);
 }
@@ -63,6 +64,7 @@ void
 plx_rma_close(struct plx_rma *r)
 {
 	plx_pool_close(&r->replies);
+	rma_parts_close(r);
 	plx_req_ids_close(&r->ids);
 }
 
@@ -122,7 +124,7 @@ plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *r
 	o->n_dev = 0;
 	o->over = false;
 	o->weighed = false;
-	o->offered = false;
+	o->asks = PLX_RMA_ASKS_NOTHING;
 	o->stage = 0;
 	o->kind = d->kind;
 	o->op = d->op;
@@ -175,6 +177,7 @@ move_step(struct plx_rma *r, struct plx_req *req)
 		rc = rma_dev_move(o->ep, o->kind, (char *)req->buf + o->offset, o->remote + o->offset, n);
 	if (rc == -EOPNOTSUPP) { /* the device has just found that it can't */
 		o->how = PLX_RMA_MSG;
+		o->late = false;
 		if (o->kind == PLX_RMA_GET)
 			o->got = o->offset;
 		PLX_STAT_INC(r->stat.msg);
@@ -215,12 +218,13 @@ late_step(struct plx_rma *r, struct plx_rma_ep *e)
 	struct plx_rma_req *o = e->send;
 	int n;
 
-	if (plx_req_of_own(o)->len > PLX_RMA_LATE_LEN)
+	if (o->asks == PLX_RMA_ASKS_PART || plx_req_of_own(o)->len > PLX_RMA_LATE_LEN)
 		return rma_share_step(r, o);
-	if (o->offered)
+	if (o->asks == PLX_RMA_ASKS_ALL)
 		return rma_offer_is_over(r, o) ? 1 : -EAGAIN;
-	n = (int)rma_burst_step(r, e);
-	return n == 0 && rma_offer(r, o) ? -EAGAIN : n;
+	n = rma_burst_step(r, e);
+	/* One that was shared and failed is the device's. */
+	return n == 0 && o->late && rma_offer(r, o) ? -EAGAIN : n;
 }
 
 unsigned

@@ -3,7 +3,11 @@
  *
  * rma_burst.c - operations that wait for each other, and the call of the device that moves them
  */
+#include <rte_cycles.h>
+
 #include "rma_int.h"
+
+_Static_assert(PLX_RMA_BURST <= PLX_RMA_BLOCKS_N, "what goes together can be shared");
 
 bool
 rma_late_add(struct plx_rma *r, struct plx_rma_req *o)
@@ -39,41 +43,35 @@ goes_with(const struct plx_rma_req *first, const struct plx_rma_req *o)
 	       o->kind == first->kind && o->epoch == first->epoch && o->offset == 0;
 }
 
-/* Those that the device has moved: none is in a list when the first callback runs. */
-static void
-end_moved(struct plx_rma *r, struct plx_rma_ep *e, unsigned n)
-{
-	TAILQ_HEAD(, plx_rma_req) moved = TAILQ_HEAD_INITIALIZER(moved);
-	struct plx_rma_req *o;
-
-	while (n-- > 0) {
-		o = e->send;
-		rma_unlink(r, plx_req_of_own(o));
-		TAILQ_INSERT_TAIL(&moved, o, link);
-	}
-	while ((o = TAILQ_FIRST(&moved)) != NULL) {
-		TAILQ_REMOVE(&moved, o, link);
-		plx_rma_over(r, plx_req_of_own(o), 0);
-	}
-}
-
-unsigned
+int
 rma_burst_step(struct plx_rma *r, struct plx_rma_ep *e)
 {
 	const struct plx_rma_req *first = e->send, *o = first;
-	struct plx_rma_piece v[PLX_RMA_LATE_N];
-	unsigned n;
+	struct plx_rma_piece v[PLX_RMA_BURST];
+	struct rma_ended ended = TAILQ_HEAD_INITIALIZER(ended);
+	uint64_t bytes = 0, begin;
+	unsigned n, moved;
 
 	e->n_late = 0;
-	for (n = 0; o != NULL && n < PLX_RMA_LATE_N && goes_with(first, o); n++) {
-		v[n] = (struct plx_rma_piece){plx_req_of_own(o)->buf, o->remote,
-			plx_req_of_own(o)->len, UCS_MEMORY_TYPE_HOST};
+	for (n = 0; o != NULL && n < PLX_RMA_BURST && goes_with(first, o); n++) {
+		uint64_t len = plx_req_of_own(o)->len;
+
+		if (bytes + len > PLX_RMA_SHARE_MAX)
+			break;
+		bytes += len;
+		v[n] = (struct plx_rma_piece){plx_req_of_own(o)->buf, o->remote, len, UCS_MEMORY_TYPE_HOST};
 		o = TAILQ_NEXT(o, link);
 	}
 	if (n < 2) /* nobody to go with */
 		return 0;
-	n = plx_peer_rma_burst(first->ep->peer, first->kind == PLX_RMA_PUT, v, n);
+	if (plx_rma_is_long(r, first->ep, bytes) && rma_share_blocks(r, e, n, bytes))
+		return rma_share_step(r, e->send);
+	begin = rte_rdtsc();
+	moved = plx_peer_rma_burst(first->ep->peer, first->kind == PLX_RMA_PUT, v, n);
+	if (moved == n && bytes >= r->share_min)
+		e->pace = rma_pace(begin, bytes);
 	PLX_STAT_INC(r->stat.bursts);
-	end_moved(r, e, n);
-	return n;
+	while (moved-- > 0)
+		rma_end_later(r, e->send, &ended);
+	return (int)rma_end_all(r, &ended);
 }

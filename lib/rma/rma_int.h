@@ -6,7 +6,11 @@
 #ifndef RMA_INT_H
 #define RMA_INT_H
 
+#include <rte_common.h>
+#include <rte_cycles.h>
+
 #include "plx_rma.h"
+#include "plx_rma_cell.h"
 
 static inline struct plx_ep *
 rma_ep_of(struct plx_rma_ep *e)
@@ -44,6 +48,15 @@ void rma_end(struct plx_rma *r, struct plx_req *req, int err);
 /** Remove it from all lists; plx_rma_over() completes it. */
 void rma_unlink(struct plx_rma *r, struct plx_req *req);
 
+/** Operations that end together: none is in another list when the first callback runs. */
+TAILQ_HEAD(rma_ended, plx_rma_req);
+
+/** Move one from all lists to the last place of this one. */
+void rma_end_later(struct plx_rma *r, struct plx_rma_req *o, struct rma_ended *ended);
+
+/** Complete all with the error that each has. @return how many */
+unsigned rma_end_all(struct plx_rma *r, struct rma_ended *ended);
+
 /** Complete it if nothing of it is left to send or in flight. */
 void rma_end_if_over(struct plx_rma *r, struct plx_req *req);
 
@@ -62,6 +75,15 @@ rma_of(struct plx_req *req)
 	return plx_rma_req(req)->ep->eps->engine[PLX_EP_RMA];
 }
 
+/** @return plx_rma_ep.pace of bytes whose move began at that tick. */
+static inline uint32_t
+rma_pace(uint64_t begin, uint64_t bytes)
+{
+	uint64_t ticks = (rte_rdtsc() - begin) / RTE_MAX(bytes >> 10, (uint64_t)1) + 1;
+
+	return (uint32_t)RTE_MIN(ticks, (uint64_t)UINT32_MAX);
+}
+
 /** Read or write by the device. @return as plx_peer_rma() */
 static inline int
 rma_dev_move(struct plx_ep *ep, uint8_t kind, void *buf, uint64_t remote, uint64_t len)
@@ -71,6 +93,49 @@ rma_dev_move(struct plx_ep *ep, uint8_t kind, void *buf, uint64_t remote, uint64
 
 	return plx_peer_rma(&op);
 }
+
+/* rma_part.c */
+
+/**
+ * What both sides copy now: a part of one long put or get, or several short ones, a block each. Owner: the ep,
+ * until it is over.
+ */
+struct rma_part {
+	struct rma_part *next, *next_free;
+	struct plx_rma_req *first; /* to send */
+	uint16_t n_ops;		   /* it and those behind it */
+	bool blocks;		   /* several */
+	bool over;		   /* their ep has failed: only the target's chunks are waited for */
+	int err;		   /* the first that this side had */
+	uint32_t gen;		   /* generation of the cursor */
+	uint32_t len, chunk;	   /* bytes, or blocks: in all, of a chunk */
+	uint32_t step;		   /* bytes of a chunk; of blocks, the mean */
+	uint32_t n;		   /* chunks that are waited for */
+	uint32_t mine;		   /* chunks that this side is done with */
+	uint32_t redo;		   /* chunks taken and not copied, a bit each */
+	uint32_t undone;	   /* after an error: chunks that are not copied, a bit each */
+	struct plx_rma_list list;
+};
+
+/** @return a part of n operations, from the first on, to describe; or NULL without memory. */
+struct rma_part *rma_part_get(struct plx_rma *r, struct plx_rma_req *first, unsigned n);
+
+/** Its operations are each by itself again. */
+void rma_part_put(struct plx_rma *r, struct rma_part *p);
+
+/** @return the blocks to fill: nobody who looks for the number of a former list follows them. */
+struct plx_rma_block *rma_list_begin(struct plx_rma_list *list);
+
+/** An operation ends otherwise than by the target, which is to do no more of it. */
+void rma_ask_end(struct plx_rma *r, struct plx_rma_req *o);
+
+/** Free the memory of parts. */
+void rma_parts_close(struct plx_rma *r);
+
+/* rma_move.c */
+
+/** Read or write pieces by the device, in their order. @param n in: how many; out: that are done. @return as plx_peer_rma() */
+int rma_pieces_move(struct plx_ep *ep, bool put, const struct plx_rma_piece *pieces, unsigned *n);
 
 /* rma.c */
 
@@ -88,8 +153,11 @@ bool rma_late_add(struct plx_rma *r, struct plx_rma_req *o);
 /** The same of one behind others. If it does not wait, those do no more. */
 void rma_late_behind(struct plx_rma *r, struct plx_rma_req *o);
 
-/** Move the operations that can go together with the first one to send. @return how many */
-unsigned rma_burst_step(struct plx_rma *r, struct plx_rma_ep *e);
+/**
+ * Move the operations that can go together with the first one to send.
+ * @return how many are over; -EAGAIN both sides copy them now; 0 the device does the first one by itself
+ */
+int rma_burst_step(struct plx_rma *r, struct plx_rma_ep *e);
 
 /* rma_offer.c */
 
@@ -108,16 +176,22 @@ void rma_answered(struct plx_ep *ep, bool did);
 /* rma_share.c */
 
 /**
- * The wait of an operation has failed. @return whether the target may still write to its buffer: then
- * rma_share_step() ends it, when the target does no more
+ * The wait of an operation has failed. @return whether the target may still be at it: then rma_share_step()
+ * ends it, when the target does no more
  */
-bool rma_share_outlives(struct plx_rma_req *o, int err);
+bool rma_share_outlives(struct plx_rma *r, struct plx_rma_req *o, int err);
 
 /**
- * A long put or get, copied by both sides.
- * @return 1 a part of it, or all, is over; -EAGAIN not yet; 0 the device does it alone
+ * A long put or get, or several, copied by both sides.
+ * @return how many are over, or 1: a part of a long one is; -EAGAIN not yet; 0 the device does it alone
  */
 int rma_share_step(struct plx_rma *r, struct plx_rma_req *o);
+
+/**
+ * Share the first n operations to send, which are of one kind and epoch.
+ * @param bytes of all together. @return whether they are shared: then rma_share_step() goes on
+ */
+bool rma_share_blocks(struct plx_rma *r, struct plx_rma_ep *e, unsigned n, uint64_t bytes);
 
 /* rma_cell.c */
 

@@ -5,8 +5,8 @@
  *
  * Design notes
  * - The fixed cost of a call of the device is that of several KiB. So short puts and gets of
- *   private memory are only queued; the next turn, flush or fence, the 64th of them, or an
- *   operation that may not wait, moves them all, in their order, by one call a direction.
+ *   private memory are only queued; the next turn, flush or fence, the 128th of them, or an
+ *   operation that may not wait, moves them all, by one call a direction or with the target.
  * - What the application has no request for needs one here, from the owner's pool. A put of a few
  *   bytes is kept in it, so that its buffer is the application's again at once.
  * - The device has to have moved something before: a peer whose memory it can't reach gets no
@@ -48,18 +48,13 @@ plx_rma_run_late(struct plx_rma *r, struct plx_ep *ep)
 {
 	if (ep != NULL) {
 		plx_rma_ep(ep)->n_late = 0;
+		plx_rma_ep(ep)->posts = true;
 		rma_ep_run(r, plx_rma_ep(ep));
+		plx_rma_ep(ep)->posts = false;
 		return;
 	}
 	r->late = false;
 	plx_rma_run(r);
-}
-
-/* @return 0 moved; or an error */
-static int
-piece_now(struct plx_ep *ep, uint8_t kind, const struct plx_rma_piece *v)
-{
-	return rma_dev_move(ep, kind, v->local, v->remote, v->len);
 }
 
 int
@@ -67,20 +62,21 @@ plx_rma_pieces_now(struct plx_rma *r, struct plx_ep *ep, uint8_t kind,
 	const struct plx_rma_piece *pieces, unsigned *n)
 {
 	unsigned all = *n;
+	uint64_t bytes = 0, begin;
 	int rc = plx_ep_connect(ep);
 
-	*n = 0;
-	if (rc != 0)
+	if (rc == 0 && !plx_rma_is_direct(r, ep, kind))
+		rc = -EAGAIN;
+	if (rc != 0) {
+		*n = 0;
 		return rc;
-	if (!plx_rma_is_direct(r, ep, kind))
-		return -EAGAIN;
-	while (rc == 0 && *n < all) {
-		*n += plx_peer_rma_burst(ep->peer, kind == PLX_RMA_PUT, pieces + *n, all - *n);
-		if (*n == all)
-			break;
-		rc = piece_now(ep, kind, &pieces[*n]);
-		*n += rc == 0;
 	}
+	for (unsigned i = 0; i < all; i++)
+		bytes += pieces[i].len;
+	begin = rte_rdtsc();
+	rc = rma_pieces_move(ep, kind == PLX_RMA_PUT, pieces, n);
+	if (rc == 0 && bytes >= r->share_min)
+		plx_rma_ep(ep)->pace = rma_pace(begin, bytes);
 	PLX_STAT_ADD(r->stat.dev, *n);
 	plx_rma_ep(ep)->proven |= *n != 0;
 	return rc == -EOPNOTSUPP ? -EAGAIN : rc;

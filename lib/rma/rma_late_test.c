@@ -206,6 +206,7 @@ static void
 what_is_too_short_to_be_shared_waits(void)
 {
 	begin();
+	u.w[0]->rma.share_min = UINT64_MAX; /* nor are both together */
 	gets_move_together(32u << 10);
 	gets_move_together(PLX_RMA_SHARE_MIN - 1);
 	end();
@@ -390,17 +391,17 @@ pieces_are_moved_at_once_behind_what_waits(void)
 			UCS_MEMORY_TYPE_HOST};
 		memset(here + 16 * i, (int)i, 16);
 	}
-	UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_PUT, v, &n), 0);
+	UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_PUT, v, &n, 0), 0);
 	UNIT_EQ(n, PLX_RMA_BURST);
 	for (unsigned i = 0; i < n; i++)
 		UNIT_SAME(there + 24 * i, here + 16 * i, 16);
 	fake.bad_addr = there + 24 * 5;
-	UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_GET, v, &n), -EFAULT);
+	UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_GET, v, &n, 0), -EFAULT);
 	UNIT_EQ(n, 5);
 	fake.bad_addr = NULL;
 	u.to[0][TARGET].ep->peer->caps &= ~(PLX_DEV_GET | PLX_DEV_PUT);
 	n = 4;
-	UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_GET, v, &n), -EAGAIN);
+	UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_GET, v, &n, 0), -EAGAIN);
 	UNIT_EQ(n, 0);
 	end();
 }

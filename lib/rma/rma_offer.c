@@ -87,7 +87,7 @@ rma_offer(struct plx_rma *r, struct plx_rma_req *o)
 	if (plx_ep_tx_short(o->ep, PLX_WIRE_OFFER, plx_rma_ep(o->ep)->cell - 1u, NULL, 0) != 0 &&
 		plx_rma_cell_turns(c, PLX_RMA_CELL_OFFERED, PLX_RMA_CELL_IDLE))
 		return false;
-	o->offered = true;
+	o->asks = PLX_RMA_ASKS_ALL;
 	plx_rma_ep(o->ep)->offer_until = rte_rdtsc() + r->offer_ticks;
 	PLX_STAT_INC(r->stat.offers);
 	return true;
@@ -98,7 +98,7 @@ static void
 by_device(struct plx_rma_req *o, uint8_t n)
 {
 	plx_rma_ep(o->ep)->skip = n;
-	o->offered = false;
+	o->asks = PLX_RMA_ASKS_NOTHING;
 	o->late = false;
 }
 
@@ -132,7 +132,7 @@ cell_answered(struct plx_rma *r, struct plx_rma_req *o, const struct plx_rma_cel
 	if (o->kind == PLX_RMA_GET)
 		plx_copy(req->buf, c->data, req->len);
 	plx_rma_ep(o->ep)->unanswered = 0;
-	o->offered = false;
+	o->asks = PLX_RMA_ASKS_NOTHING;
 	rma_end(r, req, 0);
 }
 

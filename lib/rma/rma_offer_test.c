@@ -215,14 +215,14 @@ others_wait_behind_an_offer(void)
 	begin();
 	put(5, 0);
 	UNIT_EQ(move(PLX_RMA_PUT, here, 8, 0), 0);
-	UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_PUT, &v, &n), -EAGAIN);
+	UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_PUT, &v, &n, 0), -EAGAIN);
 	UNIT_EQ(n, 0);
 	UNIT_EQ(plx_worker_fence(u.w[0]), 0);
 	UNIT_EQ(plx_worker_is_fenced(u.w[0]), true);
 	UNIT_EQ(move(PLX_RMA_PUT, here, LEN, 0), -EAGAIN);
 	UNIT_END(&u, flush(), 0);
 	n = 1;
-	UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_PUT, &v, &n), 0);
+	UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_PUT, &v, &n, 0), 0);
 	end();
 }
 

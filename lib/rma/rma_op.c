@@ -57,8 +57,8 @@ rma_unlink(struct plx_rma *r, struct plx_req *req)
 	struct plx_rma_req *o = plx_rma_req(req);
 	struct plx_ep *ep = o->ep;
 
-	if (unlikely(o->offered))
-		plx_rma_ep_leave(ep); /* the target is not to do it any more */
+	if (unlikely(o->asks != PLX_RMA_ASKS_NOTHING))
+		rma_ask_end(r, o); /* the target is not to do it any more */
 	if (plx_rma_ep(ep)->send == o)
 		rma_set_send(r, plx_rma_ep(ep), TAILQ_NEXT(o, link));
 	TAILQ_REMOVE(&plx_rma_ep(ep)->ops, o, link);
@@ -74,6 +74,26 @@ rma_end(struct plx_rma *r, struct plx_req *req, int err)
 {
 	rma_unlink(r, req);
 	plx_rma_over(r, req, err);
+}
+
+void
+rma_end_later(struct plx_rma *r, struct plx_rma_req *o, struct rma_ended *ended)
+{
+	rma_unlink(r, plx_req_of_own(o));
+	TAILQ_INSERT_TAIL(ended, o, link);
+}
+
+unsigned
+rma_end_all(struct plx_rma *r, struct rma_ended *ended)
+{
+	struct plx_rma_req *o;
+	unsigned n = 0;
+
+	for (; (o = TAILQ_FIRST(ended)) != NULL; n++) {
+		TAILQ_REMOVE(ended, o, link);
+		plx_rma_over(r, plx_req_of_own(o), o->err);
+	}
+	return n;
 }
 
 void

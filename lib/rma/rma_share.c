@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rma_share.c - a long put or get, copied by both sides at once if the target polls
+ * rma_share.c - a long put or get, or many short ones, copied by both sides at once if the target polls
  *
  * Design notes
  * - The initiator describes the operation in its cell of the target's shared area and sends a message
  *   that names the cell. It copies chunks from the front by the device, a target that runs a turn copies
  *   chunks from the back, until none is left. A target that runs none is not waited for: it is waited
  *   for only while it has a chunk.
+ * - Many short operations are described by a list of blocks in the initiator's memory, a block each. The
+ *   target reads the blocks of a chunk when it has taken that. A list has a number, so that a target that is
+ *   late follows no other list in the same memory.
  * - The target counts its chunks in `done`. Those that it cannot copy it gives back by `bad`.
  * - The generation is the cell's and only grows, also from owner to owner, so that a target that is
  *   late neither takes from nor counts in another operation. The cursor is stopped before a new one is
  *   described: who has read a part of that takes nothing by the old generation.
  * - An initiator that has an error, or leaves, stops the cursor. With an error it waits for the chunks that
- *   the target has. When it leaves, a put has failed, and a chunk that the target has may still arrive.
+ *   the target has. Of many blocks those of the chunks that are not copied are then done one by one, which
+ *   finds whose error it is. When it leaves, a put has failed, and what a chunk that the target has finds in
+ *   the buffer may still arrive.
  * - The target writes a get's chunks to the initiator's memory. So a get whose ep is closed or fails is
  *   over only when the target has no chunk, or has left: until then its request, its ep and its cell stay.
  */
@@ -23,10 +28,10 @@
 #include <rte_common.h>
 
 #include "plx_cursor.h"
-#include "plx_rma_cell.h"
 #include "rma_int.h"
 
-#define CHUNK_MAX (64u << 10)
+#define CHUNK_MAX  (64u << 10)
+#define BLOCKS_MAX (128u << 10) /* the device looks up each block, so a call moves fewer bytes in the same time */
 
 bool
 plx_rma_is_shared(const struct plx_rma *r, const struct plx_rma_do *d)
@@ -42,25 +47,13 @@ plx_rma_is_shared(const struct plx_rma *r, const struct plx_rma_do *d)
 	return false;
 }
 
-static uint64_t
-share_len(const struct plx_rma_req *o)
-{
-	return RTE_MIN(plx_req_of_own(o)->len - o->offset, (uint64_t)PLX_RMA_SHARE_MAX);
-}
+/* --- a part begins --- */
 
+/* @return how many chunks there are; p->n are waited for */
 static uint32_t
-share_chunk(uint64_t len)
+part_chunks(const struct rma_part *p)
 {
-	uint32_t quarter = (uint32_t)(len / 4 + 4095) & ~4095u;
-
-	return quarter < PLX_RMA_SHARE_CHUNK ? PLX_RMA_SHARE_CHUNK : RTE_MIN(quarter, CHUNK_MAX);
-}
-
-/* @return how many chunks there are, of which share.n is what is waited for */
-static uint32_t
-share_n(const struct plx_rma_req *o)
-{
-	return (uint32_t)((share_len(o) + o->share.chunk - 1) / o->share.chunk);
+	return (p->len + p->chunk - 1) / p->chunk;
 }
 
 /* Nobody takes anything of a former operation any more. @return the next generation */
@@ -74,198 +67,340 @@ share_next_gen(struct plx_rma_share *s)
 }
 
 static void
-share_describe(struct plx_rma_share *s, const struct plx_rma_req *o, uint32_t len)
+share_describe(struct plx_rma_share *s, const struct rma_part *p)
 {
-	uint64_t buf = (uintptr_t)plx_req_of_own(o)->buf + o->offset;
+	const struct plx_rma_req *o = p->first;
+	uint64_t number = atomic_load_explicit(&p->list.number, memory_order_relaxed);
+	uint64_t buf = p->blocks ? (uintptr_t)&p->list : (uintptr_t)plx_req_of_own(o)->buf + o->offset;
 
-	atomic_store_explicit(&s->kind, o->kind, memory_order_relaxed);
+	atomic_store_explicit(&s->kind, o->kind | (p->blocks ? PLX_RMA_BLOCKS : 0), memory_order_relaxed);
 	atomic_store_explicit(&s->buf, buf, memory_order_relaxed);
 	atomic_store_explicit(&s->addr, o->remote + o->offset, memory_order_relaxed);
-	atomic_store_explicit(&s->token, o->token, memory_order_relaxed);
+	atomic_store_explicit(&s->token, p->blocks ? number : o->token, memory_order_relaxed);
 	atomic_store_explicit(&s->index, o->index, memory_order_relaxed);
-	atomic_store_explicit(&s->len, len, memory_order_relaxed);
-	atomic_store_explicit(&s->chunk, o->share.chunk, memory_order_relaxed);
+	atomic_store_explicit(&s->len, p->len, memory_order_relaxed);
+	atomic_store_explicit(&s->chunk, p->chunk, memory_order_relaxed);
 }
 
-/* @return whether both sides copy the next part of it */
-static bool
-share_begin(struct plx_rma *r, struct plx_rma_req *o)
+/* Both sides copy it from here on. */
+static void
+part_begin(struct plx_rma *r, struct rma_part *p)
 {
-	uint64_t len = share_len(o);
-	uint32_t chunk = share_chunk(len), gen;
-	struct plx_rma_cell *c;
-	struct plx_rma_share *s;
+	struct plx_ep *ep = p->first->ep;
+	struct plx_rma_cell *c = rma_cell_of(ep);
+	struct plx_rma_share *s = &c->share;
 
-	if (len < r->share_min)
-		return false;
-	c = rma_cell_to_offer(o);
-	if (c == NULL)
-		return false;
-	s = &c->share;
-	gen = share_next_gen(s);
-	o->share.gen = gen;
-	o->share.chunk = chunk;
-	o->share.n = share_n(o);
-	o->share.mine = 0;
-	o->share.redo = 0;
-	share_describe(s, o, (uint32_t)len);
-	atomic_store_explicit(&s->done, (uint64_t)gen << 32, memory_order_relaxed);
-	atomic_store_explicit(&s->bad, (uint64_t)gen << 32, memory_order_relaxed);
+	p->gen = share_next_gen(s);
+	p->n = part_chunks(p);
+	share_describe(s, p);
+	atomic_store_explicit(&s->done, (uint64_t)p->gen << 32, memory_order_relaxed);
+	atomic_store_explicit(&s->bad, (uint64_t)p->gen << 32, memory_order_relaxed);
 	atomic_store_explicit(&c->state, PLX_RMA_CELL_SHARED, memory_order_relaxed);
 	/* pairs with the acquire in share_help() */
-	atomic_store_explicit(&s->next, (uint64_t)gen << 32, memory_order_release);
+	atomic_store_explicit(&s->next, (uint64_t)p->gen << 32, memory_order_release);
 	/* if the message finds no room, nobody helps */
-	(void)plx_ep_tx_short(o->ep, PLX_WIRE_OFFER, plx_rma_ep(o->ep)->cell - 1u, NULL, 0);
-	o->offered = true;
+	(void)plx_ep_tx_short(ep, PLX_WIRE_OFFER, plx_rma_ep(ep)->cell - 1u, NULL, 0);
 	PLX_STAT_INC(r->stat.shares);
+}
+
+/* @return bytes of a chunk: so many that the last one is not waited for long, and a call of the device pays */
+static uint32_t
+chunk_of(uint64_t bytes, uint32_t max)
+{
+	uint32_t quarter = (uint32_t)(bytes / 4 + 4095) & ~4095u;
+
+	return quarter < PLX_RMA_SHARE_CHUNK ? PLX_RMA_SHARE_CHUNK : RTE_MIN(quarter, max);
+}
+
+/* @return whether both sides copy the next part of a long one */
+static bool
+share_long(struct plx_rma *r, struct plx_rma_req *o)
+{
+	uint64_t len = RTE_MIN(plx_req_of_own(o)->len - o->offset, (uint64_t)PLX_RMA_SHARE_MAX);
+	struct rma_part *p = NULL;
+
+	if (len >= r->share_min && rma_cell_to_offer(o) != NULL)
+		p = rma_part_get(r, o, 1);
+	if (p == NULL)
+		return false;
+	p->len = (uint32_t)len;
+	p->chunk = chunk_of(len, CHUNK_MAX);
+	p->step = p->chunk;
+	part_begin(r, p);
 	return true;
+}
+
+/* @return whether they are of one handle: these end, or outlive their ep, together */
+static bool
+are_of_one_handle(const struct plx_rma_req *first, unsigned n)
+{
+	const struct plx_rma_req *o = first;
+
+	for (; n > 0 && o->wait.conn_id == first->wait.conn_id; n--)
+		o = TAILQ_NEXT(o, link);
+	return n == 0;
+}
+
+bool
+rma_share_blocks(struct plx_rma *r, struct plx_rma_ep *e, unsigned n, uint64_t bytes)
+{
+	const struct plx_rma_req *o = e->send;
+	struct rma_part *p = NULL;
+	uint64_t chunk = chunk_of(bytes, BLOCKS_MAX) * (uint64_t)n / bytes;
+	struct plx_rma_block *block;
+
+	if (are_of_one_handle(o, n) && rma_cell_to_offer(o) != NULL)
+		p = rma_part_get(r, e->send, n);
+	if (p == NULL)
+		return false;
+	block = rma_list_begin(&p->list);
+	for (unsigned i = 0; i < n; i++, o = TAILQ_NEXT(o, link))
+		block[i] = (struct plx_rma_block){.local = (uintptr_t)plx_req_of_own(o)->buf, .addr = o->remote,
+			.token = o->token, .index = o->index, .len = (uint32_t)plx_req_of_own(o)->len};
+	p->len = n;
+	chunk = RTE_MAX(chunk, (uint64_t)(n + PLX_RMA_SHARE_N - 1) / PLX_RMA_SHARE_N);
+	p->chunk = (uint32_t)RTE_MIN(chunk, (uint64_t)PLX_RMA_BLOCKS_CHUNK);
+	p->step = (uint32_t)(bytes * p->chunk / n);
+	part_begin(r, p);
+	return true;
+}
+
+/* --- and ends --- */
+
+/* The device copies what is left of it. @return as rma_share_step() */
+static int
+share_alone(struct plx_rma *r, struct rma_part *p)
+{
+	struct plx_rma_req *o = p->first;
+
+	for (unsigned i = 0; i < p->n_ops; i++, o = TAILQ_NEXT(o, link))
+		o->late = false;
+	rma_part_put(r, p);
+	return 0;
+}
+
+/* --- chunks --- */
+
+/* @return a word of the cell, 0 if it is of another operation */
+static uint32_t
+share_of_own(const struct rma_part *p, _Atomic uint64_t *word)
+{
+	/* pairs with the release in share_tell(): the target's bytes are there */
+	uint64_t v = atomic_load_explicit(word, memory_order_acquire);
+
+	return v >> 32 == p->gen ? (uint32_t)v : 0;
 }
 
 /* @return what the target has given back since, a bit each */
 static uint32_t
-share_bad(const struct plx_rma_req *o, struct plx_rma_share *s)
+share_bad(const struct rma_part *p, struct plx_rma_share *s)
 {
-	uint64_t none = (uint64_t)o->share.gen << 32, bad;
+	uint64_t none = (uint64_t)p->gen << 32, bad;
 
 	if (atomic_load_explicit(&s->bad, memory_order_relaxed) == none)
 		return 0;
 	/* pairs with the release in share_tell(): it writes there no more */
 	bad = atomic_exchange_explicit(&s->bad, none, memory_order_acquire);
-	return bad >> 32 == o->share.gen ? (uint32_t)bad & (uint32_t)((1ull << share_n(o)) - 1) : 0;
+	return bad >> 32 == p->gen ? (uint32_t)bad & (uint32_t)((1ull << part_chunks(p)) - 1) : 0;
+}
+
+/* Whether the rest is better left to the target, which would have nothing to do while the program posts more. */
+static bool
+share_leaves(const struct rma_part *p, struct plx_rma_share *s)
+{
+	return p->blocks && plx_rma_ep(p->first->ep)->posts && share_of_own(p, &s->done) != 0 &&
+	       plx_cursor_taken(atomic_load_explicit(&s->next, memory_order_relaxed)) + 1 >= p->n;
 }
 
 /* @return the chunk to copy next, or PLX_CURSOR_NONE */
 static uint32_t
-share_next(struct plx_rma_req *o, struct plx_rma_share *s)
+share_next(struct rma_part *p, struct plx_rma_share *s)
 {
 	uint32_t i = PLX_CURSOR_NONE;
 
-	if (o->share.redo == 0)
-		i = plx_cursor_take(&s->next, o->share.gen, o->share.n, false);
+	if (share_leaves(p, s))
+		return i;
+	if (p->redo == 0)
+		i = plx_cursor_take(&s->next, p->gen, p->n, false);
 	if (i != PLX_CURSOR_NONE)
 		return i;
-	if (o->share.redo == 0)
-		o->share.redo = share_bad(o, s);
-	if (o->share.redo == 0)
+	if (p->redo == 0)
+		p->redo = share_bad(p, s);
+	if (p->redo == 0)
 		return PLX_CURSOR_NONE;
-	i = (uint32_t)__builtin_ctz(o->share.redo);
-	o->share.redo &= o->share.redo - 1;
+	i = (uint32_t)__builtin_ctz(p->redo);
+	p->redo &= p->redo - 1;
 	return i;
 }
 
-static void
-share_failed(struct plx_rma_req *o, struct plx_rma_share *s, int err)
-{
-	uint64_t stopped = (uint64_t)o->share.gen << 32 | PLX_RMA_SHARE_STOPPED;
-	uint64_t old = atomic_exchange_explicit(&s->next, stopped, memory_order_relaxed);
-
-	if (o->err != 0)
-		return;
-	o->err = err;
-	o->share.n = RTE_MIN(o->share.n, plx_cursor_taken(old)); /* what the target has is waited for */
-}
-
-static int
-share_move(struct plx_rma_req *o, uint32_t i)
-{
-	uint64_t at = (uint64_t)i * o->share.chunk, from = o->offset + at;
-
-	return rma_dev_move(o->ep, o->kind, (char *)plx_req_of_own(o)->buf + from, o->remote + from,
-		RTE_MIN((uint64_t)o->share.chunk, share_len(o) - at));
-}
-
-/* The device copies the rest. */
-static int
-share_alone(struct plx_rma_req *o)
-{
-	o->offered = false;
-	o->late = false;
-	o->err = 0;
-	return 0;
-}
-
-/* @return a word of the cell, 0 if it is of another operation */
+/* @return chunks that nobody has taken, a bit each */
 static uint32_t
-share_of_own(const struct plx_rma_req *o, _Atomic uint64_t *word)
+share_untaken(const struct rma_part *p, uint64_t next)
 {
-	/* pairs with the release in share_tell(): the target's bytes are there */
-	uint64_t v = atomic_load_explicit(word, memory_order_acquire);
+	uint32_t front = (uint32_t)(next & UINT16_MAX), back = (uint32_t)(next >> 16 & UINT16_MAX);
+	uint64_t below = 1ull << (part_chunks(p) - RTE_MIN(back, part_chunks(p)));
 
-	return v >> 32 == o->share.gen ? (uint32_t)v : 0;
+	return (uint32_t)((below - 1) & ~((1ull << RTE_MIN(front, 32u)) - 1));
+}
+
+/* Stop the cursor, if it is still of this part. */
+static void
+share_failed(struct rma_part *p, struct plx_rma_share *s, int err)
+{
+	uint64_t stopped = (uint64_t)p->gen << 32 | PLX_RMA_SHARE_STOPPED;
+	uint64_t old = atomic_load_explicit(&s->next, memory_order_relaxed);
+
+	while (old >> 32 == p->gen &&
+		!atomic_compare_exchange_weak_explicit(&s->next, &old, stopped, memory_order_relaxed, memory_order_relaxed))
+		;
+	if (p->err != 0)
+		return;
+	p->err = err;
+	if (old >> 32 != p->gen)
+		return; /* a stranger's */
+	p->undone |= share_untaken(p, old);
+	p->n = RTE_MIN(p->n, plx_cursor_taken(old)); /* what the target has is waited for */
+}
+
+static int
+blocks_move(const struct rma_part *p, const struct plx_rma_block *b, unsigned n)
+{
+	struct plx_rma_piece v[PLX_RMA_BLOCKS_CHUNK];
+
+	for (unsigned i = 0; i < n; i++)
+		v[i] = (struct plx_rma_piece){(void *)(uintptr_t)b[i].local, b[i].addr, b[i].len, UCS_MEMORY_TYPE_HOST};
+	return rma_pieces_move(p->first->ep, p->first->kind == PLX_RMA_PUT, v, &n);
+}
+
+static int
+share_move(const struct rma_part *p, uint32_t i)
+{
+	const struct plx_rma_req *o = p->first;
+	uint32_t at = i * p->chunk, n = RTE_MIN(p->chunk, p->len - at);
+
+	if (p->blocks)
+		return blocks_move(p, p->list.block + at, n);
+	return rma_dev_move(o->ep, o->kind, (char *)plx_req_of_own(o)->buf + o->offset + at, o->remote + o->offset + at, n);
 }
 
 /* @return whether the target may have a chunk */
 static bool
-share_is_away(const struct plx_rma_req *o)
+share_is_away(const struct rma_part *p)
 {
-	struct plx_rma_cell *c = rma_cell_of(o->ep);
-	uint32_t back = o->share.mine + __builtin_popcount(o->share.redo);
+	const struct plx_ep *ep = p->first->ep;
+	struct plx_rma_cell *c = rma_cell_of(ep);
+	uint32_t back = p->mine + __builtin_popcount(p->redo);
 
-	if (plx_peer_has_left(o->ep->peer) || plx_rma_ep(o->ep)->cell == 0)
+	if (plx_peer_has_left(ep->peer) || plx_rma_ep(ep)->cell == 0)
 		return false;
 	if (c == NULL)
 		return true;
-	back += share_of_own(o, &c->share.done) + __builtin_popcount(share_of_own(o, &c->share.bad));
-	return back < o->share.n && atomic_load_explicit(&c->state, memory_order_relaxed) == PLX_RMA_CELL_SHARED;
+	back += share_of_own(p, &c->share.done) + __builtin_popcount(share_of_own(p, &c->share.bad));
+	return back < p->n && atomic_load_explicit(&c->state, memory_order_relaxed) == PLX_RMA_CELL_SHARED;
+}
+
+/* --- operations that outlive their ep --- */
+
+/* The target has no chunk any more: all end but the one that its caller ends. @return as rma_share_step() */
+static int
+share_outlived(struct plx_rma *r, struct rma_part *p, const struct plx_rma_req *but)
+{
+	struct rma_ended kept = TAILQ_HEAD_INITIALIZER(kept);
+	struct plx_rma_req *o = p->first, *next;
+	struct plx_ep *ep = o->ep;
+	unsigned n = p->n_ops;
+
+	rma_part_put(r, p);
+	plx_rma_ep_leave(ep);
+	for (; n > 0; n--, o = next) {
+		next = TAILQ_NEXT(o, link);
+		if (o->over && o != but)
+			rma_end_later(r, o, &kept);
+	}
+	n = rma_end_all(r, &kept);
+	ep->n_msgs -= n;
+	return 1;
 }
 
 bool
-rma_share_outlives(struct plx_rma_req *o, int err)
+rma_share_outlives(struct plx_rma *r, struct plx_rma_req *o, int err)
 {
+	struct rma_part *p = plx_rma_ep(o->ep)->part;
 	struct plx_rma_cell *c;
 
-	if (!o->offered || o->kind != PLX_RMA_GET || plx_req_of_own(o)->len <= PLX_RMA_OFFER_LEN)
+	if (o->asks != PLX_RMA_ASKS_PART || o->kind != PLX_RMA_GET)
 		return false;
 	c = rma_cell_of(o->ep);
 	if (c != NULL)
-		share_failed(o, &c->share, err);
-	if (!share_is_away(o))
+		share_failed(p, &c->share, err);
+	if (!share_is_away(p)) {
+		if (p->over)
+			share_outlived(r, p, o);
+		o->ep->n_msgs -= o->over;
+		o->over = false;
 		return false;
-	o->err = err;
+	}
+	p->over = true;
+	o->ep->n_msgs += !o->over;
 	o->over = true;
-	o->ep->n_msgs++;
+	o->err = err;
 	return true;
 }
 
 void
 plx_rma_ep_settle(struct plx_ep *ep)
 {
-	struct plx_rma_req *o = plx_rma_ep(ep)->send;
+	struct rma_part *p = plx_rma_ep(ep)->part;
 
-	if (!plx_rma_offers(ep) || (!o->over && !rma_share_outlives(o, -ECANCELED)))
+	if (p == NULL || (!p->over && !rma_share_outlives(rma_of(plx_req_of_own(p->first)), p->first, -ECANCELED)))
 		return;
-	while (share_is_away(o)) {
+	while (share_is_away(p)) {
 		plx_queue_control(ep->peer->q); /* sees whether the target has ended */
 		sched_yield();			/* it may need this core for its copy */
 	}
 }
 
-/* The target has no chunk of one that outlived its ep. @return as rma_share_step() */
-static int
-share_outlived(struct plx_rma *r, struct plx_rma_req *o)
-{
-	struct plx_ep *ep = o->ep;
+/* --- steps --- */
 
-	rma_end(r, plx_req_of_own(o), o->err); /* leaves the cell */
-	ep->n_msgs--;
-	return 1;
+/* The blocks of all chunks that are copied are over, the others are done one by one. @return as rma_share_step() */
+static int
+blocks_end(struct plx_rma *r, struct rma_part *p)
+{
+	struct rma_ended ended = TAILQ_HEAD_INITIALIZER(ended);
+	struct plx_rma_req *o = p->first, *next;
+	uint32_t chunk = p->chunk, undone = p->undone;
+	unsigned n = p->n_ops;
+
+	rma_part_put(r, p);
+	for (unsigned i = 0; i < n; i++, o = next) {
+		next = TAILQ_NEXT(o, link);
+		if (undone >> i / chunk & 1)
+			o->late = false;
+		else
+			rma_end_later(r, o, &ended);
+	}
+	return (int)rma_end_all(r, &ended);
 }
 
 /* All of a part was copied, or no more of it can be. @return as rma_share_step() */
 static int
-share_end(struct plx_rma *r, struct plx_rma_req *o, struct plx_rma_cell *c, bool helped)
+share_end(struct plx_rma *r, struct rma_part *p, struct plx_rma_cell *c, bool helped)
 {
+	struct plx_rma_req *o = p->first;
 	struct plx_req *req = plx_req_of_own(o);
-	int err = o->err;
+	uint32_t len = p->len;
+	int err = p->err;
 
 	atomic_store_explicit(&c->state, PLX_RMA_CELL_IDLE, memory_order_relaxed);
-	o->offered = false;
 	rma_answered(o->ep, helped);
 	if (helped)
 		PLX_STAT_INC(r->stat.shares_helped);
+	if (p->blocks)
+		return blocks_end(r, p);
 	if (err == -EOPNOTSUPP) /* the next step of the device finds that as well, and goes on by messages */
-		return share_alone(o);
-	o->offset += share_len(o);
+		return share_alone(r, p);
+	rma_part_put(r, p);
+	o->offset += len;
 	if (err != 0 || o->offset == req->len)
 		rma_end(r, req, err);
 	return 1;
@@ -276,43 +411,52 @@ share_end(struct plx_rma *r, struct plx_rma_req *o, struct plx_rma_cell *c, bool
  * stranger has overwritten it. While its area is not mapped that is not known.
  */
 static int
-share_lost(struct plx_rma *r, struct plx_rma_req *o, const struct plx_rma_cell *c)
+share_lost(struct plx_rma *r, struct rma_part *p, const struct plx_rma_cell *c)
 {
-	if (o->kind == PLX_RMA_GET && c == NULL && share_is_away(o))
+	struct plx_rma_req *o = p->first;
+
+	if (o->kind == PLX_RMA_GET && c == NULL && share_is_away(p))
 		return -EAGAIN;
 	plx_rma_ep(o->ep)->skip = UINT8_MAX;
-	return o->over ? share_outlived(r, o) : share_alone(o);
+	plx_rma_ep(o->ep)->cell = 0;
+	return p->over ? share_outlived(r, p, NULL) : share_alone(r, p);
 }
 
 int
 rma_share_step(struct plx_rma *r, struct plx_rma_req *o)
 {
 	struct plx_rma_cell *c;
-	uint64_t moved = 0;
+	struct rma_part *p;
+	uint64_t moved = 0, begin;
 	uint32_t i, done;
 	int rc;
 
-	if (!o->offered && !share_begin(r, o))
+	if (o->asks != PLX_RMA_ASKS_PART && !share_long(r, o))
 		return 0;
-	if (o->over && plx_peer_has_left(o->ep->peer))
-		return share_outlived(r, o);
+	p = plx_rma_ep(o->ep)->part;
+	if (p->over && plx_peer_has_left(o->ep->peer))
+		return share_outlived(r, p, NULL);
 	c = rma_cell_of(o->ep);
 	if (c == NULL || atomic_load_explicit(&c->state, memory_order_relaxed) != PLX_RMA_CELL_SHARED)
-		return share_lost(r, o, c);
-	while (moved < r->chunk && o->share.mine < o->share.n &&
-		(i = share_next(o, &c->share)) != PLX_CURSOR_NONE) {
-		rc = share_move(o, i);
+		return share_lost(r, p, c);
+	while (moved < r->chunk && p->mine < p->n && (i = share_next(p, &c->share)) != PLX_CURSOR_NONE) {
+		begin = rte_rdtsc();
+		rc = share_move(p, i);
 		if (rc == -EAGAIN) {
-			o->share.redo |= 1u << i;
+			p->redo |= 1u << i;
 			return rc;
 		}
-		o->share.mine++;
-		moved += o->share.chunk;
-		if (rc != 0)
-			share_failed(o, &c->share, rc);
+		if (rc == 0 && p->blocks)
+			plx_rma_ep(o->ep)->pace = rma_pace(begin, p->step);
+		p->mine++;
+		moved += p->step;
+		if (rc != 0) {
+			p->undone |= 1u << i;
+			share_failed(p, &c->share, rc);
+		}
 	}
-	done = share_of_own(o, &c->share.done);
-	if (o->share.mine + done < o->share.n)
+	done = share_of_own(p, &c->share.done);
+	if (p->mine + done < p->n)
 		return -EAGAIN;
-	return o->over ? share_outlived(r, o) : share_end(r, o, c, done != 0);
+	return p->over ? share_outlived(r, p, NULL) : share_end(r, p, c, done != 0);
 }

@@ -8,8 +8,9 @@
  *   and without the worker's lock: it writes nothing of the worker but that it is busy.
  *   Everything else takes the slow path.
  * - A list of pieces (SGL) is as many operations, all begun by the call, so that a flush or fence
- *   after it covers them all. The device moves them at once, many by one call. Others report their
- *   completion to the request of the list, which has no other part in them.
+ *   after it covers them all. The device moves them at once, many by one call. Others, as those that
+ *   both sides copy, report their completion to the request of the list, which has no other part in
+ *   them.
  */
 #include <errno.h>
 #include <string.h>
@@ -98,18 +99,22 @@ wants_request(const struct ucp_post *p)
 		UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)) != 0;
 }
 
-/* An operation that passed its checks. Called with the lock. */
+/*
+ * An operation that passed its checks. Called with the lock.
+ * @param hides whether a request may be left out that would only report that the few bytes of a put are copied: then
+ *   a flush reports an error
+ */
 static ucs_status_ptr_t
 start(ucp_worker_h w, const struct plx_rma_do *d, uint8_t what, struct ucp_buf *buf,
-	const struct ucp_post *p)
+	const struct ucp_post *p, bool hides)
 {
-	/* The few bytes of a put are copied; a request would only report that. */
-	bool hides = d->kind == PLX_RMA_PUT && d->len <= PLX_RMA_COPY_LEN && !wants_request(p);
-	int rc = d->len == 0 ? 0 : do_now(w, d, what, buf, hides);
 	ucs_status_ptr_t ret;
 	struct plx_req *req;
 	bool taken;
+	int rc;
 
+	hides = hides && d->kind == PLX_RMA_PUT && d->len <= PLX_RMA_COPY_LEN && !wants_request(p);
+	rc = d->len == 0 ? 0 : do_now(w, d, what, buf, hides);
 	if (rc != -EAGAIN) {
 		if (buf->dt != NULL)
 			rc = buf->dt->finish(buf->dt, rc);
@@ -143,7 +148,7 @@ put_get(ucp_ep_h ep, uint8_t kind, struct ucp_buf *buf, uint64_t remote, ucp_rke
 		(rkey == NULL && buf->len != 0))
 		return UCS_STATUS_PTR(ucp_buf_drop(buf, UCS_ERR_INVALID_PARAM));
 	ucp_lock(ep->worker);
-	ret = start(ep->worker, &d, kind == PLX_RMA_PUT ? PLX_RKEY_PUT : PLX_RKEY_GET, buf, p);
+	ret = start(ep->worker, &d, kind == PLX_RMA_PUT ? PLX_RKEY_PUT : PLX_RKEY_GET, buf, p, true);
 	ucp_unlock(ep->worker);
 	return ret;
 }
@@ -165,7 +170,7 @@ iov_now(ucp_ep_h ep, uint8_t kind, const ucp_dt_iov_t *iov, size_t n, uint64_t r
 				UCS_MEMORY_TYPE_HOST};
 		remote += iov[i].length;
 		if (k == PLX_RMA_BURST || (i + 1 == n && k > 0)) {
-			rc = plx_worker_rma_pieces(ep->worker->core, ep->user.ep, kind, v, &k);
+			rc = plx_worker_rma_pieces(ep->worker->core, ep->user.ep, kind, v, &k, 0);
 			k = 0;
 		}
 	}
@@ -199,6 +204,7 @@ struct sgl {
 	ucp_dt_local_sgl_t local;
 	ucp_dt_remote_sgl_t remote;
 	size_t n;
+	uint64_t bytes; /* of all */
 	uint8_t kind; /* enum plx_rma_kind */
 	uint8_t what; /* enum plx_rkey_can */
 };
@@ -270,10 +276,11 @@ sgl_in_memh(const struct sgl *s, size_t i, size_t times, size_t stride)
 	return at >= base && at - base <= m->length && more <= m->length - (at - base);
 }
 
-/* All of them before any is begun, so that a refused list has moved nothing. @return 0 or -errno */
+/* All of them before any is begun, so that a refused list has moved nothing; and their bytes. @return 0 or -errno */
 static int
-sgl_check(const struct sgl *s)
+sgl_check(struct sgl *s)
 {
+	s->bytes = 0;
 	for (size_t i = 0; i < s->n; i++) {
 		size_t times, stride, bytes;
 		int rc;
@@ -286,6 +293,7 @@ sgl_check(const struct sgl *s)
 			s->remote.remote_addrs[i], bytes);
 		if (rc != 0)
 			return rc;
+		s->bytes += bytes;
 	}
 	return 0;
 }
@@ -333,12 +341,12 @@ sgl_one(ucp_ep_h ep, const struct sgl *s, const struct plx_rma_piece *v, ucp_rke
 	const struct ucp_post p = {.done = sgl_piece_done, .cb_arg = all};
 	const struct plx_rma_do d = {.ep = ep->user.ep, .conn_id = ep->user.conn_id,
 		.rkey = ucp_rkey_core(rkey), .buf = v->local, .len = v->len, .remote = v->remote,
-		.kind = s->kind};
+		.kind = s->kind, .late = true};
 	struct ucp_buf buf = {d.buf, d.len, NULL};
 	ucs_status_ptr_t ret;
 
 	++sgl_all(all)->left;
-	ret = start(ep->worker, &d, s->what, &buf, &p);
+	ret = start(ep->worker, &d, s->what, &buf, &p, false); /* the list reports its errors */
 	if (!UCS_PTR_IS_PTR(ret))
 		--sgl_all(all)->left;
 	return UCS_PTR_IS_ERR(ret) ? ucp_status_errno(UCS_PTR_STATUS(ret)) : 0;
@@ -352,7 +360,7 @@ sgl_burst(ucp_ep_h ep, const struct sgl *s, struct sgl_burst *b, struct plx_req 
 	int rc = 0;
 
 	if (b->n > 0)
-		rc = plx_worker_rma_pieces(ep->worker->core, ep->user.ep, s->kind, b->v, &i);
+		rc = plx_worker_rma_pieces(ep->worker->core, ep->user.ep, s->kind, b->v, &i, s->bytes);
 	if (rc == -EAGAIN)
 		for (rc = 0; i < b->n && rc == 0; i++)
 			rc = sgl_one(ep, s, &b->v[i], b->rkeys[i], all);
@@ -401,14 +409,12 @@ sgl_run(ucp_ep_h ep, const struct sgl *s, const struct ucp_post *p)
 
 	if (all == NULL)
 		return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-	all->len = 0;
+	all->len = s->bytes;
 	sgl_all(all)->err = 0;
 	sgl_all(all)->left = 1; /* this call */
 	b.n = 0;
-	for (size_t i = 0; i < s->n && rc == 0; i++) {
-		all->len += s->remote.lengths[i];
+	for (size_t i = 0; i < s->n && rc == 0; i++)
 		rc = sgl_begin(ep, s, i, &b, all);
-	}
 	if (rc == 0)
 		rc = sgl_burst(ep, s, &b, all);
 	if (rc != 0 && sgl_all(all)->err == 0)
@@ -718,7 +724,7 @@ atomic_slow(ucp_ep_h ep, struct plx_rma_do *d, ucp_rkey_h rkey, const struct ucp
 	d->kind = PLX_RMA_ATOMIC;
 	d->nbi = post;
 	ucp_lock(ep->worker);
-	ret = start(ep->worker, d, can_atomic(d->len, d->fetch), &buf, p);
+	ret = start(ep->worker, d, can_atomic(d->len, d->fetch), &buf, p, false);
 	if (post && UCS_PTR_IS_PTR(ret)) {
 		ucp_request_free(ret);
 		ret = NULL;

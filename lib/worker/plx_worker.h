@@ -815,9 +815,12 @@ void plx_worker_ep_cancel(struct plx_worker *w, const struct plx_ep_user *user);
  */
 int plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d, bool hides);
 
-/** As plx_rma_pieces_now(). Thread: application's side. */
+/**
+ * As plx_rma_pieces_now(). @param all bytes of the list that the pieces are of: of what both sides should copy none
+ *   is done, and -EAGAIN returned; 0: never. Thread: application's side.
+ */
 int plx_worker_rma_pieces(struct plx_worker *w, struct plx_ep *ep, uint8_t kind,
-	const struct plx_rma_piece *pieces, unsigned *n);
+	const struct plx_rma_piece *pieces, unsigned *n, uint64_t all);
 
 /**
  * Later puts, gets and atomics wait for earlier ones. Errors: -ENOMEM. Thread:

@@ -82,9 +82,25 @@ plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d, bool hides)
 	return rc;
 }
 
+/* Whether both sides should copy a list, of which these are: then each is an operation that waits for the others. */
+static bool
+are_shared(struct plx_worker *w, struct plx_ep *ep, uint8_t kind, const struct plx_rma_piece *pieces, unsigned n, uint64_t all)
+{
+	const struct plx_rma_do d = {.ep = ep, .kind = kind, .len = all, .late = true};
+	uint64_t bytes = 0;
+
+	/* A reactor would get them one by one, and move few by a call. */
+	if (w->dedicated || all < w->rma.share_min)
+		return false;
+	for (unsigned i = 0; i < n; i++)
+		bytes += pieces[i].len;
+	return bytes >= w->rma.share_min && plx_rma_is_long(&w->rma, ep, bytes / n * PLX_RMA_LATE_N) &&
+	       plx_rma_is_shared(&w->rma, &d);
+}
+
 int
 plx_worker_rma_pieces(struct plx_worker *w, struct plx_ep *ep, uint8_t kind,
-	const struct plx_rma_piece *pieces, unsigned *n)
+	const struct plx_rma_piece *pieces, unsigned *n, uint64_t all)
 {
 	enum plx_gate_pass pass = PLX_GATE_NOT;
 	int rc;
@@ -94,7 +110,7 @@ plx_worker_rma_pieces(struct plx_worker *w, struct plx_ep *ep, uint8_t kind,
 		*n = 0;
 		return -EAGAIN;
 	}
-	if (late_is_over(w, ep)) {
+	if (!are_shared(w, ep, kind, pieces, *n, all) && late_is_over(w, ep)) {
 		rc = plx_rma_pieces_now(&w->rma, ep, kind, pieces, n);
 	} else {
 		*n = 0;

@@ -284,12 +284,50 @@ may_write(struct plx_rma_cell *c, uint64_t i)
 	uint64_t owner = 0;
 	struct plx_proc self;
 
-	if (r->n_vandals != 0)
-		return true;
 	if (plx_proc_self(&self) != 0)
-		return false;
+		return r->n_vandals != 0;
+	if (r->n_vandals != 0) {
+		if (rnd(2) == 0)
+			atomic_store(&c->owner, plx_proc_id(&self));
+		return true;
+	}
 	return (i < OWN_CELLS && atomic_compare_exchange_strong(&c->owner, &owner, plx_proc_id(&self))) ||
 		owner == plx_proc_id(&self);
+}
+
+/* Blocks to and from the victim's memory, some of which it must not touch. */
+static struct plx_rma_list *
+some_list(struct target *t)
+{
+	static struct plx_rma_list list;
+
+	for (unsigned i = 0; i < PLX_RMA_BLOCKS_N; i++) {
+		struct plx_wire_where at = some_where(t);
+
+		list.block[i] = (struct plx_rma_block){.local = (uintptr_t)scratch, .addr = at.addr, .token = at.token,
+			.index = at.index, .len = rnd(16) == 0 ? (uint32_t)word(t, &rng) : rnd(300)};
+	}
+	atomic_store(&list.number, rnd(4));
+	return &list;
+}
+
+/* Describe what both sides are to copy. */
+static void
+share(struct target *t, struct plx_rma_share *s, struct plx_wire_where at)
+{
+	bool blocks = rnd(2) == 0;
+	uint64_t gen = (uint64_t)rnd(4) << 32;
+
+	s->kind = rnd(3) | (blocks ? PLX_RMA_BLOCKS : 0) | (rnd(16) == 0 ? 1u << rnd(32) : 0);
+	s->buf = blocks ? (uintptr_t)some_list(t) : (uintptr_t)scratch;
+	s->addr = at.addr;
+	s->token = blocks ? rnd(4) : at.token;
+	s->index = at.index;
+	s->len = blocks ? rnd(300) : rnd(HOSTILE_MEM + 9);
+	s->chunk = blocks ? rnd(70) : rnd(4) * PLX_RMA_SHARE_CHUNK;
+	s->done = gen;
+	s->bad = gen;
+	s->next = gen | (rnd(4) == 0 ? rnd(40) | rnd(40) << 16 : 0);
 }
 
 /* Write an offer to a cell, whatever state that is in. */
@@ -303,7 +341,8 @@ offer(struct target *t)
 	if (c != NULL && may_write(c, h.cell)) {
 		c->op = (struct plx_rma_cell_op){.token = at.token, .addr = at.addr, .index = at.index,
 			.len = (uint16_t)rnd(1100), .kind = (uint8_t)rnd(3)};
-		atomic_store(&c->state, (uint32_t)rnd(6));
+		share(t, &c->share, at);
+		atomic_store(&c->state, rnd(2) == 0 ? PLX_RMA_CELL_SHARED : (uint32_t)rnd(6));
 	}
 	SAY(t, PLX_WIRE_OFFER, h, NULL, 0);
 }
@@ -345,7 +384,8 @@ reach_in(struct target *t)
 		SAY(t, PLX_WIRE_GET, get, NULL, 0);
 		break;
 	case 3:
-		offer(t);
+		for (unsigned i = 0; i < 16; i++)
+			offer(t);
 		break;
 	default:
 		SAY(t, PLX_WIRE_ATOMIC, a, operands, sizeof(operands));
