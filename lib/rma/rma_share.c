@@ -31,7 +31,7 @@
 #include "rma_int.h"
 
 #define CHUNK_MAX  (64u << 10)
-#define BLOCKS_MAX (128u << 10) /* the device looks up each block, so a call moves fewer bytes in the same time */
+#define BLOCKS_MAX (128u << 10) /* more, because the device is slower with blocks */
 
 bool
 plx_rma_is_shared(const struct plx_rma *r, const struct plx_rma_do *d)
@@ -418,7 +418,8 @@ share_lost(struct plx_rma *r, struct rma_part *p, const struct plx_rma_cell *c)
 	if (o->kind == PLX_RMA_GET && c == NULL && share_is_away(p))
 		return -EAGAIN;
 	plx_rma_ep(o->ep)->skip = UINT8_MAX;
-	plx_rma_ep(o->ep)->cell = 0;
+	if (c != NULL)
+		plx_rma_ep(o->ep)->cell = 0;
 	return p->over ? share_outlived(r, p, NULL) : share_alone(r, p);
 }
 
