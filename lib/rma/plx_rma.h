@@ -400,8 +400,8 @@ int plx_rma_later(struct plx_rma *r, const struct plx_rma_do *d);
 bool plx_rma_is_shared(const struct plx_rma *r, const struct plx_rma_do *d);
 
 /**
- * Whether it pays that both sides copy many bytes of short operations. What is in the caches the device moves before
- * the target is there; what is not, both move faster. The time that the last ones took tells them apart. Thread: owner.
+ * Whether it pays that both sides copy many bytes of short operations. The device alone moves cached memory before the
+ * target can help; the rest takes longer. The pace of the last ones tells which it is. Thread: owner.
  */
 static inline bool
 plx_rma_is_long(const struct plx_rma *r, const struct plx_ep *ep, uint64_t bytes)

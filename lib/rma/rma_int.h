@@ -97,8 +97,8 @@ rma_dev_move(struct plx_ep *ep, uint8_t kind, void *buf, uint64_t remote, uint64
 /* rma_part.c */
 
 /**
- * What both sides copy now: a part of one long put or get, or several short ones, a block each. Owner: the ep,
- * until it is over.
+ * What both sides copy now: a part of one long put or get, or several short ones with one block each. The ep owns
+ * it until all is copied.
  */
 struct rma_part {
 	struct rma_part *next, *next_free;

@@ -103,7 +103,7 @@ part_begin(struct plx_rma *r, struct rma_part *p)
 	PLX_STAT_INC(r->stat.shares);
 }
 
-/* @return bytes of a chunk: so many that the last one is not waited for long, and a call of the device pays */
+/* @return bytes of a chunk: enough for a call of the device, and so few that nobody waits long for the last one */
 static uint32_t
 chunk_of(uint64_t bytes, uint32_t max)
 {
@@ -204,7 +204,7 @@ share_bad(const struct rma_part *p, struct plx_rma_share *s)
 	return bad >> 32 == p->gen ? (uint32_t)bad & (uint32_t)((1ull << part_chunks(p)) - 1) : 0;
 }
 
-/* Whether the rest is better left to the target, which would have nothing to do while the program posts more. */
+/* Whether to leave the last chunk to the target, which otherwise has nothing to do while the program posts more. */
 static bool
 share_leaves(const struct rma_part *p, struct plx_rma_share *s)
 {

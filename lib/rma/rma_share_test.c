@@ -37,7 +37,7 @@ begun(uint8_t kind, uint64_t len, uint64_t offset)
 
 static struct plx_req *put(uint64_t len, uint64_t offset) { return begun(PLX_RMA_PUT, len, offset); }
 
-/* Of short ones: of each how many, of which bytes, and in which order in the target's memory. */
+/* Short ones: how many, and bytes of each. They are in the opposite order in the target's memory. */
 #define N     64
 #define BLOCK (8u << 10)
 
@@ -474,7 +474,7 @@ short_puts_are_shared_with_long_ones(void)
 	end();
 }
 
-/* What is in the caches the device moves alone; a long time says that it is not there. */
+/* The device alone moves cached memory; a slow pace shows that memory is not cached. */
 static void
 the_time_of_the_last_ones_decides(void)
 {
@@ -1089,7 +1089,7 @@ offer_bad_blocks(void)
 	UNIT_EQ(r->stat.refused, 5);
 }
 
-/* What the target reads as a list is input, too: it gives the chunk back, and has moved none of it. */
+/* A list is input, too: a target that refuses one block gives the chunk back, and moves nothing of it. */
 static void
 bad_blocks_are_refused(void)
 {

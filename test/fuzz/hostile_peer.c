@@ -311,7 +311,7 @@ some_list(struct target *t)
 	return &list;
 }
 
-/* Describe what both sides are to copy. */
+/* Describe a copy by both sides. */
 static void
 share(struct target *t, struct plx_rma_share *s, struct plx_wire_where at)
 {
