@@ -152,7 +152,7 @@ class Terminal:
         return data != b""
 
     def until(self, look):
-        """@return the first true look(rows) at a whole screen, or None: it has ended, or the time is over"""
+        """@return the first true look(rows) at a complete screen; None when the program ends or the time is over"""
         going = True
         while time.monotonic() < self.end:
             found = self.screen.is_whole and look(self.screen.rows())

@@ -30,6 +30,7 @@
 
 #include "plx_clock.h"
 #include "plx_cm.h"
+#include "plx_hash.h"
 #include "plx_meet.h"
 #include "plx_wire.h"
 
@@ -44,19 +45,10 @@ struct where {
 	uint64_t id;	     /* of the offer */
 };
 
-/* FNV-1a, continues from h. */
-static uint64_t
-hash_on(uint64_t h, const void *data, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ ((const uint8_t *)data)[i]) * 0x100000001b3u;
-	return h;
-}
-
 uint64_t
 plx_name_hash(const char *name)
 {
-	return hash_on(0xcbf29ce484222325u, name, strlen(name));
+	return plx_hash_on(PLX_HASH_BEGIN, name, strlen(name));
 }
 
 /* The hash of a name of this user. */
@@ -65,7 +57,7 @@ hash_of(const char *name)
 {
 	uint32_t uid = geteuid();
 
-	return hash_on(plx_name_hash(name), &uid, sizeof(uid));
+	return plx_hash_on(plx_name_hash(name), &uid, sizeof(uid));
 }
 
 static int

@@ -19,6 +19,7 @@
 #include <jansson.h>
 
 #include "conf_ucx.h"
+#include "plx_hash.h"
 
 extern char **environ;
 
@@ -318,21 +319,15 @@ plx_conf_load_env(struct plx_conf *c, const char *prefix)
 	return conf_load_env(c, prefix, true);
 }
 
-/* @return a hash (FNV-1a) of all variables that may be settings */
+/* @return a hash of all variables that may be settings */
 static uint64_t
 conf_env_hash(void)
 {
-	uint64_t hash = 0xcbf29ce484222325ull;
+	uint64_t hash = PLX_HASH_BEGIN;
 
-	for (char **e = environ; e != NULL && *e != NULL; e++) {
-		if (strncmp(*e, "PLX_", 4) != 0 && strncmp(*e, "UCX_", 4) != 0)
-			continue;
-		for (const char *at = *e;; at++) { /* with the end of the text */
-			hash = (hash ^ (unsigned char)*at) * 0x100000001b3ull;
-			if (*at == '\0')
-				break;
-		}
-	}
+	for (char **e = environ; e != NULL && *e != NULL; e++)
+		if (strncmp(*e, "PLX_", 4) == 0 || strncmp(*e, "UCX_", 4) == 0)
+			hash = plx_hash_on(hash, *e, strlen(*e) + 1);
 	return hash;
 }
 

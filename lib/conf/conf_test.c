@@ -714,6 +714,14 @@ the_process_set_is_loaded_once_and_sets_the_log_level(void)
 	plx_log_set_level(RTE_LOG_EMERG);
 }
 
+/* @return a setting, read anew */
+static uint64_t
+now(const char *prefix, const char *name)
+{
+	plx_conf_now(&conf, prefix);
+	return u64(name);
+}
+
 static void
 what_the_environment_and_rpc_say_now_is_read_anew(void)
 {
@@ -722,23 +730,17 @@ what_the_environment_and_rpc_say_now_is_read_anew(void)
 
 	setenv("UCX_RNDV_THRESH", "8k", 1);
 	setenv("MPI_UCX_RNDV_THRESH", "16k", 1);
-	plx_conf_now(&conf, NULL);
-	CU_ASSERT_EQUAL(u64("proto.eager_max"), 8191);
-	plx_conf_now(&conf, "MPI");
-	CU_ASSERT_EQUAL(u64("proto.eager_max"), 16383);
+	CU_ASSERT_EQUAL(now(NULL, "proto.eager_max"), 8191);
+	CU_ASSERT_EQUAL(now("MPI", "proto.eager_max"), 16383);
 	unsetenv("UCX_RNDV_THRESH");
-	plx_conf_now(&conf, NULL);
-	CU_ASSERT_EQUAL(u64("proto.eager_max"), def("proto.eager_max"));
+	CU_ASSERT_EQUAL(now(NULL, "proto.eager_max"), def("proto.eager_max"));
 	CU_ASSERT_EQUAL(plx_conf_u64(process, PLX_CONF_EAGER_MAX), before.v[PLX_CONF_EAGER_MAX].u);
 
 	CU_ASSERT_EQUAL(plx_conf_set(process, "rndv.chunk", "8k", PLX_CONF_FROM_RPC, NULL), 0);
-	plx_conf_now(&conf, NULL);
-	CU_ASSERT_EQUAL(u64("rndv.chunk"), 8192);
+	CU_ASSERT_EQUAL(now(NULL, "rndv.chunk"), 8192);
 	setenv("PLX_RNDV_CHUNK", "64k", 1);
-	plx_conf_now(&conf, NULL);
-	CU_ASSERT_EQUAL(u64("rndv.chunk"), 8192);
-	plx_conf_now(&conf, "MPI");
-	CU_ASSERT_EQUAL(u64("rndv.chunk"), 8192);
+	CU_ASSERT_EQUAL(now(NULL, "rndv.chunk"), 8192);
+	CU_ASSERT_EQUAL(now("MPI", "rndv.chunk"), 8192);
 	unsetenv("PLX_RNDV_CHUNK");
 	*process = before;
 }

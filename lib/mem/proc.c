@@ -17,6 +17,7 @@
 #include <rte_common.h>
 
 #include "mem_int.h"
+#include "plx_hash.h"
 #include "plx_proc.h"
 
 PLX_LOG_DEFINE(mem, "plx.mem");
@@ -40,10 +41,8 @@ read_text(const char *path, char *buf, size_t len)
 static uint32_t
 hash(const char *text, ssize_t len)
 {
-	uint64_t h = 0xcbf29ce484222325ull; /* FNV */
+	uint64_t h = plx_hash_on(PLX_HASH_BEGIN, text, len > 0 ? (size_t)len : 0);
 
-	for (ssize_t i = 0; i < len; i++)
-		h = (h ^ (uint8_t)text[i]) * 0x100000001b3ull;
 	return h ^ h >> 32;
 }
 

@@ -161,7 +161,7 @@ struct plx_rma_req {
 	bool cpu64;		   /* plx_rkey.cpu64 */
 	bool over;		   /* KEY, shared: ends with err when the device, or the target, has */
 	bool weighed;		   /* late: whether to offer it to the target was decided */
-	uint8_t asks;		   /* enum plx_rma_asks: all, and it is in the ep's cell; a part, in the ep's part */
+	uint8_t asks;		   /* enum plx_rma_asks: ALL, it is in the ep's cell; PART, in the ep's part */
 	uint8_t stage;		   /* KEY: of an atomic, see rma_key.c */
 };
 _Static_assert(sizeof(struct plx_rma_req) <= PLX_REQ_SIZE, "a request has room for it");
@@ -401,7 +401,8 @@ bool plx_rma_is_shared(const struct plx_rma *r, const struct plx_rma_do *d);
 
 /**
  * Whether it pays that both sides copy many bytes of short operations. The device alone moves cached memory before the
- * target can help; the rest takes longer. The pace of the last ones tells which it is. Thread: owner.
+ * target can help; the rest takes longer. The pace of the last ones tells which it is; before there is one, many more
+ * bytes have to be moved. Thread: owner.
  */
 static inline bool
 plx_rma_is_long(const struct plx_rma *r, const struct plx_ep *ep, uint64_t bytes)

@@ -26,7 +26,7 @@ wait_fail(struct plx_wait *w, int err)
 {
 	struct plx_req *req = plx_req_of_own(container_of(w, struct plx_rma_req, wait));
 
-	if (rma_share_outlives(rma_of(req), plx_rma_req(req), err))
+	if (rma_share_outlives(plx_rma_req(req), err))
 		return;
 	/* While the device has the buffer the request stays. */
 	plx_rma_req(req)->over = plx_rma_req(req)->n_dev != 0;

@@ -15,6 +15,13 @@
 #include "plx_cursor.h"
 #include "rma_int.h"
 
+/* @param kind PUT or GET of a peer. @return what it needs of our region */
+static uint8_t
+rights_of(uint8_t kind)
+{
+	return kind == PLX_RMA_GET ? PLX_REGION_READ : PLX_REGION_WRITE;
+}
+
 static int
 cell_move(struct plx_rma *r, struct plx_rma_cell *c)
 {
@@ -24,11 +31,11 @@ cell_move(struct plx_rma *r, struct plx_rma_cell *c)
 	int rc;
 
 	memcpy(&h, &c->op, sizeof(h)); /* once: the initiator may still write */
-	key = (struct plx_region_key){h.index, h.token ^ r->domain};
+	key = rma_region_key(r, h.index, h.token);
 	here = (void *)(uintptr_t)h.addr;
 	if (h.len > PLX_RMA_CELL_DATA || (h.kind != PLX_RMA_PUT && h.kind != PLX_RMA_GET))
 		return -EINVAL;
-	rc = plx_region_hold(&key, h.addr, h.len, h.kind == PLX_RMA_PUT ? PLX_REGION_WRITE : PLX_REGION_READ);
+	rc = plx_region_hold(&key, h.addr, h.len, rights_of(h.kind));
 	if (rc != 0)
 		return rc;
 	if (h.kind == PLX_RMA_PUT) {
@@ -65,8 +72,8 @@ share_of(const struct plx_rma *r, struct plx_rma_share *s)
 		.number = atomic_load_explicit(&s->token, memory_order_relaxed),
 		.len = atomic_load_explicit(&s->len, memory_order_relaxed),
 		.chunk = atomic_load_explicit(&s->chunk, memory_order_relaxed),
-		.key = {atomic_load_explicit(&s->index, memory_order_relaxed),
-			atomic_load_explicit(&s->token, memory_order_relaxed) ^ r->domain},
+		.key = rma_region_key(r, atomic_load_explicit(&s->index, memory_order_relaxed),
+			atomic_load_explicit(&s->token, memory_order_relaxed)),
 	};
 }
 
@@ -86,23 +93,21 @@ share_tell(_Atomic uint64_t *word, uint32_t gen, uint32_t n)
 static int
 bytes_copy(struct plx_ep *ep, const struct share_of *h, uint32_t at, uint32_t n)
 {
-	return plx_peer_rma(&(struct plx_rma_op){.peer = ep->peer, .local = (void *)(uintptr_t)(h->addr + at),
-		.remote = h->buf + at, .len = n, .put = h->kind == PLX_RMA_GET});
+	return rma_dev_move(ep, h->kind == PLX_RMA_GET ? PLX_RMA_PUT : PLX_RMA_GET, (void *)(uintptr_t)(h->addr + at),
+		h->buf + at, n);
 }
 
-static struct plx_region_key
-block_key(const struct plx_rma *r, const struct plx_rma_block *b)
-{
-	return (struct plx_region_key){b->index, b->token ^ r->domain};
-}
-
-/* Read n blocks, once: the initiator may still write. @return 0; -ESTALE the list is another one now; or as plx_peer_rma() */
+/*
+ * Read n blocks, once: the initiator may still write.
+ * @return 0; -ESTALE the list is another one now; or as plx_peer_rma()
+ */
 static int
 list_read(struct plx_ep *ep, const struct share_of *h, uint32_t at, uint32_t n, struct plx_rma_block *b)
 {
 	uint64_t number = 0;
 	struct plx_rma_piece v[] = {
-		{b, h->buf + offsetof(struct plx_rma_list, block) + at * sizeof(b[0]), n * sizeof(b[0]), UCS_MEMORY_TYPE_HOST},
+		{b, h->buf + offsetof(struct plx_rma_list, block[0]) + at * sizeof(b[0]), n * sizeof(b[0]),
+			UCS_MEMORY_TYPE_HOST},
 		{&number, h->buf + offsetof(struct plx_rma_list, number), sizeof(number), UCS_MEMORY_TYPE_HOST},
 	};
 	unsigned k = RTE_DIM(v);
@@ -128,9 +133,8 @@ blocks_copy(struct plx_rma *r, struct plx_ep *ep, const struct share_of *h, uint
 	if (rc != 0)
 		return rc;
 	for (held = 0; held < n; held++) {
-		key = block_key(r, &b[held]);
-		if (b[held].len > *left || plx_region_hold(&key, b[held].addr, b[held].len,
-			h->kind == PLX_RMA_GET ? PLX_REGION_READ : PLX_REGION_WRITE) != 0)
+		key = rma_region_key(r, b[held].index, b[held].token);
+		if (b[held].len > *left || plx_region_hold(&key, b[held].addr, b[held].len, rights_of(h->kind)) != 0)
 			break;
 		*left -= b[held].len;
 		v[held] = (struct plx_rma_piece){(void *)(uintptr_t)b[held].addr, b[held].local, b[held].len,
@@ -138,7 +142,7 @@ blocks_copy(struct plx_rma *r, struct plx_ep *ep, const struct share_of *h, uint
 	}
 	rc = held == n ? rma_pieces_move(ep, h->kind == PLX_RMA_GET, v, &k) : -EINVAL;
 	while (held-- > 0) {
-		key = block_key(r, &b[held]);
+		key = rma_region_key(r, b[held].index, b[held].token);
 		plx_region_drop(&key);
 	}
 	return rc;
@@ -170,8 +174,7 @@ share_hold(const struct share_of *h)
 	if (h->blocks)
 		return h->len <= PLX_RMA_BLOCKS_N && h->chunk <= PLX_RMA_BLOCKS_CHUNK;
 	return h->len <= PLX_RMA_SHARE_MAX && h->chunk >= PLX_RMA_SHARE_CHUNK &&
-	       plx_region_hold(&h->key, h->addr, h->len,
-		       h->kind == PLX_RMA_GET ? PLX_REGION_READ : PLX_REGION_WRITE) == 0;
+	       plx_region_hold(&h->key, h->addr, h->len, rights_of(h->kind)) == 0;
 }
 
 static bool

@@ -84,6 +84,13 @@ rma_pace(uint64_t begin, uint64_t bytes)
 	return (uint32_t)RTE_MIN(ticks, (uint64_t)UINT32_MAX);
 }
 
+/** @return the key of a region of this process, as a peer names it. */
+static inline struct plx_region_key
+rma_region_key(const struct plx_rma *r, uint32_t index, uint64_t token)
+{
+	return (struct plx_region_key){index, token ^ r->domain};
+}
+
 /** Read or write by the device. @return as plx_peer_rma() */
 static inline int
 rma_dev_move(struct plx_ep *ep, uint8_t kind, void *buf, uint64_t remote, uint64_t len)
@@ -97,8 +104,8 @@ rma_dev_move(struct plx_ep *ep, uint8_t kind, void *buf, uint64_t remote, uint64
 /* rma_part.c */
 
 /**
- * What both sides copy now: a part of one long put or get, or several short ones with one block each. The ep owns
- * it until all is copied.
+ * The copy that both sides make now, of a part of one long operation or of several short ones. It belongs to the
+ * ep until it ends.
  */
 struct rma_part {
 	struct rma_part *next, *next_free;
@@ -134,7 +141,10 @@ void rma_parts_close(struct plx_rma *r);
 
 /* rma_move.c */
 
-/** Read or write pieces by the device, in their order. @param n in: how many; out: that are done. @return as plx_peer_rma() */
+/**
+ * Read or write pieces by the device, in their order.
+ * @param n in: how many; out: how many are done. @return as plx_peer_rma()
+ */
 int rma_pieces_move(struct plx_ep *ep, bool put, const struct plx_rma_piece *pieces, unsigned *n);
 
 /* rma.c */
@@ -179,7 +189,7 @@ void rma_answered(struct plx_ep *ep, bool did);
  * The wait of an operation has failed. @return whether the target may still be at it: then rma_share_step()
  * ends it, when the target does no more
  */
-bool rma_share_outlives(struct plx_rma *r, struct plx_rma_req *o, int err);
+bool rma_share_outlives(struct plx_rma_req *o, int err);
 
 /**
  * A long put or get, or several, copied by both sides.

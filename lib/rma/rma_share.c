@@ -251,7 +251,8 @@ share_failed(struct rma_part *p, struct plx_rma_share *s, int err)
 	uint64_t old = atomic_load_explicit(&s->next, memory_order_relaxed);
 
 	while (old >> 32 == p->gen &&
-		!atomic_compare_exchange_weak_explicit(&s->next, &old, stopped, memory_order_relaxed, memory_order_relaxed))
+		!atomic_compare_exchange_weak_explicit(&s->next, &old, stopped, memory_order_relaxed,
+			memory_order_relaxed))
 		;
 	if (p->err != 0)
 		return;
@@ -277,10 +278,11 @@ share_move(const struct rma_part *p, uint32_t i)
 {
 	const struct plx_rma_req *o = p->first;
 	uint32_t at = i * p->chunk, n = RTE_MIN(p->chunk, p->len - at);
+	uint64_t from = o->offset + at;
 
 	if (p->blocks)
 		return blocks_move(p, p->list.block + at, n);
-	return rma_dev_move(o->ep, o->kind, (char *)plx_req_of_own(o)->buf + o->offset + at, o->remote + o->offset + at, n);
+	return rma_dev_move(o->ep, o->kind, (char *)plx_req_of_own(o)->buf + from, o->remote + from, n);
 }
 
 /* @return whether the target may have a chunk */
@@ -323,7 +325,7 @@ share_outlived(struct plx_rma *r, struct rma_part *p, const struct plx_rma_req *
 }
 
 bool
-rma_share_outlives(struct plx_rma *r, struct plx_rma_req *o, int err)
+rma_share_outlives(struct plx_rma_req *o, int err)
 {
 	struct rma_part *p = plx_rma_ep(o->ep)->part;
 	struct plx_rma_cell *c;
@@ -335,7 +337,7 @@ rma_share_outlives(struct plx_rma *r, struct plx_rma_req *o, int err)
 		share_failed(p, &c->share, err);
 	if (!share_is_away(p)) {
 		if (p->over)
-			share_outlived(r, p, o);
+			share_outlived(rma_of(plx_req_of_own(o)), p, o);
 		o->ep->n_msgs -= o->over;
 		o->over = false;
 		return false;
@@ -352,7 +354,7 @@ plx_rma_ep_settle(struct plx_ep *ep)
 {
 	struct rma_part *p = plx_rma_ep(ep)->part;
 
-	if (p == NULL || (!p->over && !rma_share_outlives(rma_of(plx_req_of_own(p->first)), p->first, -ECANCELED)))
+	if (p == NULL || (!p->over && !rma_share_outlives(p->first, -ECANCELED)))
 		return;
 	while (share_is_away(p)) {
 		plx_queue_control(ep->peer->q); /* sees whether the target has ended */

@@ -113,6 +113,23 @@ cell(uint64_t i)
 	return plx_rma_cell_at(q->shared, q->shared_len, i);
 }
 
+/* A target takes the last of n chunks, and is not done with it. */
+static uint32_t
+target_takes(uint32_t n)
+{
+	struct plx_rma_share *s = &cell(0)->share;
+
+	return plx_cursor_take(&s->next, (uint32_t)(s->next >> 32), n, true);
+}
+
+/* A message comes that names a cell. */
+static void
+offer_to(unsigned target, uint64_t i)
+{
+	plx_rma_on_offer(&u.w[target]->rma, &u.w[target]->eps, u.to[target][0].ep->peer,
+		&(struct plx_wire_offer){.cell = i});
+}
+
 static void
 fill(uint8_t seed)
 {
@@ -191,9 +208,8 @@ static struct plx_req *
 get_with_a_chunk_away(void)
 {
 	struct plx_req *req = begun(PLX_RMA_GET, 8 * CHUNK, 0);
-	struct plx_rma_share *s = &cell(0)->share;
 
-	UNIT_EQ(plx_cursor_take(&s->next, (uint32_t)(s->next >> 32), 8, true), 7);
+	UNIT_EQ(target_takes(8), 7);
 	return req;
 }
 
@@ -223,7 +239,7 @@ a_get_that_is_closed_waits_for_the_target(void)
 		close_handle();
 		turns();
 		UNIT_EQ(plx_req_is_done(req), false);
-		UNIT_EQ(plx_cursor_take(&cell(0)->share.next, (uint32_t)(cell(0)->share.next >> 32), 8, true), PLX_CURSOR_NONE);
+		UNIT_EQ(target_takes(8), PLX_CURSOR_NONE);
 		UNIT_TRUE(atomic_load_explicit(&cell(0)->owner, memory_order_relaxed) != 0);
 		if (i == 0)
 			cell(0)->share.done++;
@@ -355,7 +371,7 @@ who_posts_leaves_the_rest_to_the_target(void)
 	fake.again_percent = 0;
 	UNIT_EQ(stat_of(0)->shares, 1);
 	s = &cell(0)->share;
-	UNIT_EQ(plx_cursor_take(&s->next, (uint32_t)(s->next >> 32), 8, true), 7);
+	UNIT_EQ(target_takes(8), 7);
 	s->done++;
 	s->next += 5; /* one is left */
 	u.w[0]->rma.chunk = 1;
@@ -439,7 +455,7 @@ what_is_put_well_is_put_once(void)
 		fill(1);
 		plx_rma_ep(u.to[0][TARGET].ep)->skip = 0;
 		blocks_begun(PLX_RMA_PUT);
-		UNIT_EQ(plx_cursor_take(&s->next, (uint32_t)(s->next >> 32), 4, true), 3);
+		UNIT_EQ(target_takes(4), 3);
 		for (unsigned i = 3 * N / 4; i < N; i++)
 			memcpy(block_there(i), block_here(i), BLOCK);
 		s->done++;
@@ -531,11 +547,11 @@ many_that_are_closed_wait_for_the_target(void)
 		plx_rma_ep(u.to[0][TARGET].ep)->skip = 0;
 		blocks_begun(PLX_RMA_GET);
 		s = &cell(0)->share;
-		UNIT_EQ(plx_cursor_take(&s->next, (uint32_t)(s->next >> 32), 4, true), 3);
+		UNIT_EQ(target_takes(4), 3);
 		close_handle();
 		turns();
 		UNIT_EQ(blocks_done(), 0);
-		UNIT_EQ(plx_cursor_take(&s->next, (uint32_t)(s->next >> 32), 4, true), PLX_CURSOR_NONE);
+		UNIT_EQ(target_takes(4), PLX_CURSOR_NONE);
 		UNIT_TRUE(atomic_load_explicit(&cell(0)->owner, memory_order_relaxed) != 0);
 		if (i == 0)
 			s->done++;
@@ -557,7 +573,7 @@ many_puts_that_are_closed_end_at_once(void)
 	blocks_begun(PLX_RMA_PUT);
 	list = &plx_rma_ep(u.to[0][TARGET].ep)->part->list;
 	UNIT_EQ(list->number, cell(0)->share.token);
-	UNIT_EQ(plx_cursor_take(&cell(0)->share.next, (uint32_t)(cell(0)->share.next >> 32), 4, true), 3);
+	UNIT_EQ(target_takes(4), 3);
 	close_handle();
 	UNIT_EQ(blocks_done(), N);
 	blocks_end(-ECANCELED);
@@ -594,7 +610,7 @@ many_outlive_their_ep(void)
 	ep = u.to[0][TARGET].ep;
 	held = ep->n_msgs;
 	blocks_begun(PLX_RMA_GET);
-	UNIT_EQ(plx_cursor_take(&cell(0)->share.next, (uint32_t)(cell(0)->share.next >> 32), 4, true), 3);
+	UNIT_EQ(target_takes(4), 3);
 	plx_ep_fail(ep, -ECONNRESET);
 	all = flush(PLX_FLUSH_EP);
 	turns();
@@ -622,15 +638,15 @@ many_fail_while_the_target_counts(void)
 	ep = u.to[0][TARGET].ep;
 	held = ep->n_msgs;
 	blocks_begun(PLX_RMA_GET);
-	UNIT_EQ(plx_cursor_take(&cell(0)->share.next, (uint32_t)(cell(0)->share.next >> 32), 4, true), 3);
-	UNIT_EQ(rma_share_outlives(r, plx_rma_req(blocks[0]), -EIO), true);
-	UNIT_EQ(rma_share_outlives(r, plx_rma_req(blocks[1]), -EIO), true);
+	UNIT_EQ(target_takes(4), 3);
+	UNIT_EQ(rma_share_outlives(plx_rma_req(blocks[0]), -EIO), true);
+	UNIT_EQ(rma_share_outlives(plx_rma_req(blocks[1]), -EIO), true);
 	UNIT_EQ(ep->n_msgs, held + 2);
 	cell(0)->share.done++;
-	UNIT_EQ(rma_share_outlives(r, plx_rma_req(blocks[2]), -EIO), false);
+	UNIT_EQ(rma_share_outlives(plx_rma_req(blocks[2]), -EIO), false);
 	UNIT_EQ(ep->n_msgs, held);
 	UNIT_EQ(blocks_done(), 2);
-	UNIT_EQ(rma_share_outlives(r, plx_rma_req(blocks[3]), -EIO), false);
+	UNIT_EQ(rma_share_outlives(plx_rma_req(blocks[3]), -EIO), false);
 	for (unsigned i = 2; i < N; i++)
 		rma_end(r, blocks[i], -EIO);
 	blocks_end(-EIO);
@@ -886,13 +902,6 @@ a_late_target_counts_in_no_other_put(void)
 	end();
 }
 
-static void
-offer_to(unsigned target)
-{
-	plx_rma_on_offer(&u.w[target]->rma, &u.w[target]->eps, u.to[target][0].ep->peer,
-		&(struct plx_wire_offer){.cell = 0});
-}
-
 /* Messages of former puts find this one, and each of them a chunk that can't be read. */
 static void
 all_chunks_that_are_given_back_are_copied(void)
@@ -905,7 +914,7 @@ all_chunks_that_are_given_back_are_copied(void)
 	fake.get_err = -EIO;
 	req = put(8 * CHUNK, 0);
 	for (unsigned i = 0; i < 3; i++)
-		offer_to(TARGET);
+		offer_to(TARGET, 0);
 	UNIT_EQ((uint32_t)cell(0)->share.bad, 7u << 5);
 	UNIT_END(&u, req, 0);
 	UNIT_EQ(memcmp(there, here, 8 * CHUNK), 0);
@@ -989,7 +998,7 @@ a_target_copies_no_more_than_there_is(void)
 	resets = true;
 	UNIT_EQ_FATAL(pthread_create(&t, NULL, reset_next, &s->next), 0);
 	for (unsigned i = 0; i < 100; i++)
-		offer_to(TARGET);
+		offer_to(TARGET, 0);
 	resets = false;
 	pthread_join(t, NULL);
 	UNIT_TRUE(unit_queue(&u, TARGET)->stat.rma_ops <= 100 * PART / CHUNK);
@@ -1030,7 +1039,7 @@ bad_shares_are_refused(void)
 		c->share.kind = bad[i].kind;
 		c->share.next = 1ull << 32;
 		c->state = PLX_RMA_CELL_SHARED;
-		plx_rma_on_offer(r, &u.w[TARGET]->eps, u.to[TARGET][0].ep->peer, &(struct plx_wire_offer){.cell = 1});
+		offer_to(TARGET, 1);
 		UNIT_EQ(r->stat.refused, i + 1);
 		UNIT_EQ(c->share.next, 1ull << 32);
 		c->state = PLX_RMA_CELL_IDLE;
@@ -1080,7 +1089,7 @@ offer_bad_blocks(void)
 		c->share.bad = 1ull << 32;
 		c->state = PLX_RMA_CELL_SHARED;
 		memset(there, 0xaa, 128);
-		plx_rma_on_offer(r, &u.w[TARGET]->eps, u.to[TARGET][0].ep->peer, &(struct plx_wire_offer){.cell = 1});
+		offer_to(TARGET, 1);
 		UNIT_EQ(c->share.done, 1ull << 32);
 		UNIT_EQ(c->share.bad, 1ull << 32 | bad[i].reads);
 		UNIT_EQ(there[0], 0xaa);

@@ -231,7 +231,7 @@ static int
 data_step(struct rma_reply *p)
 {
 	const struct plx_peer *peer = p->ep->peer;
-	struct plx_region_key key = {p->from.index, p->from.token ^ p->r->domain};
+	struct plx_region_key key = rma_region_key(p->r, p->from.index, p->from.token);
 	struct plx_wire_rma_data h = {.id = p->id};
 	struct plx_tx tx = {.peer = p->ep->peer, .hdr = &h, .hdr_len = sizeof(h),
 		.op = PLX_WIRE_RMA_DATA};
@@ -265,7 +265,7 @@ data_step(struct rma_reply *p)
 static int
 fetch_step(struct rma_reply *p)
 {
-	struct plx_region_key key = {p->from.index, p->from.token ^ p->r->domain};
+	struct plx_region_key key = rma_region_key(p->r, p->from.index, p->from.token);
 	struct plx_rma_op op = {.peer = p->ep->peer, .local = (void *)(uintptr_t)p->from.addr,
 		.remote = p->offset, .len = RTE_MIN(p->left, PLX_RMA_CHUNK)};
 	int rc;
@@ -346,7 +346,7 @@ reply_start(struct rma_reply *now)
 static int
 region_hold(const struct plx_rma *r, const struct plx_wire_where *at, uint64_t len, uint8_t rights)
 {
-	struct plx_region_key key = {at->index, at->token ^ r->domain};
+	struct plx_region_key key = rma_region_key(r, at->index, at->token);
 
 	return plx_region_hold(&key, at->addr, len, rights);
 }

@@ -84,7 +84,8 @@ plx_worker_rma_now(struct plx_worker *w, const struct plx_rma_do *d, bool hides)
 
 /* Whether both sides should copy a list, of which these are: then each is an operation that waits for the others. */
 static bool
-are_shared(struct plx_worker *w, struct plx_ep *ep, uint8_t kind, const struct plx_rma_piece *pieces, unsigned n, uint64_t all)
+are_shared(struct plx_worker *w, struct plx_ep *ep, uint8_t kind, const struct plx_rma_piece *pieces, unsigned n,
+	uint64_t all)
 {
 	const struct plx_rma_do d = {.ep = ep, .kind = kind, .len = all, .late = true};
 	uint64_t bytes = 0;

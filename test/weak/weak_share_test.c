@@ -242,7 +242,7 @@ get_and_close(void)
 	initiator.r.chunk = 1;
 	fill(from, 2, 7);
 	weak_check(rma_share_step(&initiator.r, o) != 0);
-	if (!over && rma_share_outlives(&initiator.r, o, -ECANCELED)) {
+	if (!over && rma_share_outlives(o, -ECANCELED)) {
 		while (!over && rma_share_step(&initiator.r, o) == -EAGAIN)
 			weak_pause();
 		weak_check(err == -ECANCELED);
