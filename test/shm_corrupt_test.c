@@ -1031,7 +1031,9 @@ a_sender_with_anothers_uid_is_not_taken_for_it(void)
 	plx_queue_close(a);
 }
 
-/* In a process of its own: what a sender does that says it is we ourselves. */
+/* -- in a process of its own -- */
+
+/* A sender says that it is we ourselves. */
 static void
 a_bad_address_of_our_own_fails_the_receive(void)
 {
@@ -1061,8 +1063,28 @@ refuse_copies(void)
 	return unit_refuse(calls, RTE_DIM(calls), EPERM);
 }
 
+/* A sender asks for more answers than its window has, and takes none of them. */
 static void
-claim_to_be_us(bool refused)
+who_asks_beyond_its_window_is_given_up(void)
+{
+	struct plx_wire_get get = {.len = 8};
+	struct plx_rma_stat *stat = &victim->rma.stat;
+	unsigned n = 0;
+
+	kill(bad.pid, SIGSTOP);
+	while (n < 100 * PLX_RMA_WINDOW && bad.user.ep->err == 0) {
+		get.id.index = n++;
+		SAY(PLX_WIRE_GET, get);
+	}
+	UNIT_TRUE(n > PLX_RMA_WINDOW);
+	UNIT_EQ(bad.user.ep->err, -EPROTO);
+	UNIT_EQ(stat->drop_replies, 1);
+	good_goes_on();
+}
+
+/* Run this program again for one scene that the others' process would not outlast. */
+static void
+alone(const char *scene, const char *how)
 {
 	pid_t pid;
 	int st = -1;
@@ -1070,7 +1092,7 @@ claim_to_be_us(bool refused)
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0) {
-		execl("/proc/self/exe", "shm_corrupt_test", "claims_to_be_us", refused ? "refused" : NULL, NULL);
+		execl("/proc/self/exe", "shm_corrupt_test", scene, how, NULL);
 		_exit(98);
 	}
 	CU_ASSERT_FATAL(pid > 0 && waitpid(pid, &st, 0) == pid);
@@ -1086,8 +1108,14 @@ claim_to_be_us(bool refused)
 static void
 a_sender_that_claims_to_be_us_does_not_crash_us(void)
 {
-	claim_to_be_us(false);
-	claim_to_be_us(true); /* nor where the kernel copies nothing for us */
+	alone("claims_to_be_us", NULL);
+	alone("claims_to_be_us", "refused"); /* nor where the kernel copies nothing for us */
+}
+
+static void
+a_sender_that_takes_no_answers_costs_so_much_and_no_more(void)
+{
+	alone("takes_no_answers", NULL);
 }
 
 /* -- at random -- */
@@ -1255,6 +1283,17 @@ take_back(void)
 	reap();
 }
 
+/* It takes its answers, if not soon: a process that does not run in time would be given up. */
+static void
+answers_go(void)
+{
+	for (unsigned i = 0; i < 100000 && plx_ep_has_any(bad.user.ep); i++) {
+		usleep(100);
+		turns(1);
+	}
+	UNIT_TRUE(!plx_ep_has_any(bad.user.ep));
+}
+
 /* Take messages out, so that what is kept stays bounded; post a few receives for any tag. */
 static void
 consume(void)
@@ -1296,6 +1335,7 @@ random_cells_harm_nobody(void)
 		if (i % 64 == 0) { /* sends that its answers may name */
 			struct plx_req **s = &sends[i / 64 % 8];
 
+			answers_go();
 			if (*s != NULL && plx_req_is_done(*s)) {
 				plx_req_put(*s);
 				*s = NULL;
@@ -1439,6 +1479,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_worker_address_altered_in_any_bit_is_refused),
 	UNIT_TEST(a_sender_with_anothers_uid_is_not_taken_for_it),
 	UNIT_TEST(a_sender_that_claims_to_be_us_does_not_crash_us),
+	UNIT_TEST(a_sender_that_takes_no_answers_costs_so_much_and_no_more),
 	UNIT_TEST(random_cells_harm_nobody),
 	UNIT_TEST(mail_of_ever_new_senders_takes_so_much_and_no_more),
 	UNIT_TEST(when_it_is_killed_all_that_waits_for_it_ends),
@@ -1452,6 +1493,16 @@ static CU_TestInfo self_tests[] = {
 
 static CU_SuiteInfo self_suites[] = {
 	{"shm, bad input in our own name", NULL, NULL, NULL, NULL, self_tests},
+	CU_SUITE_INFO_NULL,
+};
+
+static CU_TestInfo window_tests[] = {
+	UNIT_TEST(who_asks_beyond_its_window_is_given_up),
+	CU_TEST_INFO_NULL,
+};
+
+static CU_SuiteInfo window_suites[] = {
+	{"shm, answers that are not taken", NULL, NULL, NULL, NULL, window_tests},
 	CU_SUITE_INFO_NULL,
 };
 
@@ -1481,7 +1532,7 @@ main(int argc, char **argv)
 		(void)plx_ep_connect(bad.user.ep);
 		plx_peer_settle(bad.user.ep->peer); /* what is sent to it goes at once */
 		turns(3);
-		rc = unit_run(suites);
+		rc = unit_run(argc > 1 ? window_suites : suites);
 		plx_worker_ep_put(victim, &to_good);
 		plx_worker_ep_put(good, &to_victim);
 		plx_worker_destroy(victim);
