@@ -1068,7 +1068,6 @@ static void
 who_asks_beyond_its_window_is_given_up(void)
 {
 	struct plx_wire_get get = {.len = 8};
-	struct plx_rma_stat *stat = &victim->rma.stat;
 	unsigned n = 0;
 
 	kill(bad.pid, SIGSTOP);
@@ -1078,11 +1077,11 @@ who_asks_beyond_its_window_is_given_up(void)
 	}
 	UNIT_TRUE(n > PLX_RMA_WINDOW);
 	UNIT_EQ(bad.user.ep->err, -EPROTO);
-	UNIT_EQ(stat->drop_replies, 1);
+	UNIT_EQ(victim->rma.stat.drop_replies, 1);
 	good_goes_on();
 }
 
-/* Run this program again for one scene that the others' process would not outlast. */
+/* Run a scene in a new process of this program, as it would spoil this one for the others. */
 static void
 alone(const char *scene, const char *how)
 {
@@ -1283,7 +1282,7 @@ take_back(void)
 	reap();
 }
 
-/* It takes its answers, if not soon: a process that does not run in time would be given up. */
+/* Wait until the bad process has taken its answers: if it gets no core for long, it is given up. */
 static void
 answers_go(void)
 {
