@@ -21,7 +21,7 @@ static const struct plx_conf_row rows[SHM_CONF_N] = {
 	PLX_ROW_BOOL(SHM_CONF_WINDOWS, "shm.windows", "yes", false,
 		"Whether large buffers in memory that a peer allocated by UCP are mapped here and copied."),
 	PLX_ROW_ENUM(SHM_CONF_FAR, "shm.far", "auto", auto_no, false,
-		"Whether messages of 1 KiB to 8 KiB bypass the caches when a line of the receiver takes long to come."),
+		"Whether long messages bypass the caches where lines come slowly from the receiver's core."),
 	PLX_ROW_STR(SHM_CONF_DIR, "shm.dir", "", false,
 		"Folder in which processes find each other, also across containers that share it; empty: only "
 		"processes of one network namespace do.", PLX_CONF_ROLE_MEET_DIR),

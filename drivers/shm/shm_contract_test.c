@@ -252,16 +252,69 @@ a_receiver_is_far_after_two_slow_lines_and_near_after_a_quick_one(void)
 	const uint64_t slow = shm_queue(a)->far_ticks + 1, quick = shm_queue(a)->far_ticks;
 
 	UNIT_EQ(quick, rte_get_tsc_hz() * SHM_FAR_NS / 1000000000);
-	UNIT_EQ(p->past_min, SHM_PAST_NEAR);
+	UNIT_EQ(p->past_min, UINT32_MAX);
 	shm_far_learn(p, slow);
-	UNIT_EQ(p->past_min, SHM_PAST_NEAR);
+	UNIT_EQ(p->past_min, UINT32_MAX);
 	shm_far_learn(p, quick);
 	shm_far_learn(p, slow);
-	UNIT_EQ(p->past_min, SHM_PAST_NEAR);
+	UNIT_EQ(p->past_min, UINT32_MAX);
 	shm_far_learn(p, slow);
 	UNIT_EQ(p->past_min, SHM_PAST_FAR);
 	shm_far_learn(p, quick);
-	UNIT_EQ(p->past_min, SHM_PAST_NEAR);
+	UNIT_EQ(p->past_min, UINT32_MAX);
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
+lines_come_slowly_after_two_slow_messages_and_fast_after_a_quick_one(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct shm_peer *p = shm_peer(connected_to(a, b));
+	const uint64_t quick = 200 * 12, slow = 200 * 13;
+
+	shm_queue(a)->lines_ticks = 12 * 1024;
+	shm_far_learn_lines(p, slow, 200);
+	UNIT_EQ(p->past_min, UINT32_MAX);
+	shm_far_learn_lines(p, quick, 200);
+	shm_far_learn_lines(p, slow, 200);
+	UNIT_EQ(p->past_min, UINT32_MAX);
+	shm_far_learn_lines(p, slow, 200);
+	UNIT_EQ(p->past_min, SHM_PAST_LONG);
+	shm_far_learn(p, shm_queue(a)->far_ticks + 1);
+	shm_far_learn(p, shm_queue(a)->far_ticks + 1);
+	UNIT_EQ(p->past_min, SHM_PAST_FAR);
+	shm_far_learn(p, 0);
+	UNIT_EQ(p->past_min, SHM_PAST_LONG);
+	shm_far_learn_lines(p, quick, 200);
+	UNIT_EQ(p->past_min, UINT32_MAX);
+	queue_close(a);
+	queue_close(b);
+}
+
+/* By clocks that find any time short, or long. */
+static void
+the_lines_of_long_messages_are_timed_now_and_then(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct shm_peer *p = shm_peer(to_b);
+	struct plx_rx rx[4];
+
+	for (uint64_t i = 0; i < 30; i++) {
+		const bool is_long = i % 3 != 0, due = i % 2 != 0;
+
+		shm_queue(a)->probe_ticks = 1ull << 60;
+		shm_queue(a)->lines_ticks = i < 20 ? 0 : UINT64_MAX / SHM_MSG_MAX;
+		p->probe_at = due ? 0 : UINT64_MAX;
+		UNIT_EQ_FATAL(msg_send(to_b, i, is_long ? 8192 : 8000), 0);
+		UNIT_EQ(p->probe_at > rte_rdtsc(), is_long || !due);
+		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
+		CU_ASSERT(msg_is(&rx[0], i, is_long ? 8192 : 8000));
+		b->rx_release(b, rx, 1);
+		if (i == 19 || i == 29)
+			UNIT_EQ(p->past_min, i == 19 ? SHM_PAST_LONG : UINT32_MAX);
+	}
 	queue_close(a);
 	queue_close(b);
 }
@@ -302,7 +355,7 @@ a_sender_learns_from_the_position_that_the_receiver_has_written(void)
 		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
 		b->rx_release(b, rx, 1);
 	}
-	UNIT_EQ(p->past_min, SHM_PAST_NEAR);
+	UNIT_EQ(p->past_min, UINT32_MAX);
 	queue_close(a);
 	queue_close(b);
 }
@@ -329,7 +382,8 @@ long_messages_are_stored_past_the_caches(void)
 		const bool far = i % 4 > 1; /* so that each length goes by tx_short and by tx */
 		const uint32_t len = lens[i % RTE_DIM(lens)];
 
-		p->past_min = far ? SHM_PAST_FAR : SHM_PAST_NEAR;
+		p->past_min = far ? SHM_PAST_FAR : SHM_PAST_LONG;
+		p->probe_at = UINT64_MAX;
 		memset(p->data + p->data_off, 0xee, RTE_MIN(SHM_MSG_MAX, p->data_len - p->data_off));
 		UNIT_EQ_FATAL(msg_send(to_b, i, len), 0);
 		UNIT_EQ_FATAL(burst_some(b, rx, 4), 1);
@@ -1380,6 +1434,8 @@ static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn),
 	UNIT_TEST(the_first_senders_may_have_more_under_way),
 	UNIT_TEST(a_receiver_is_far_after_two_slow_lines_and_near_after_a_quick_one),
+	UNIT_TEST(lines_come_slowly_after_two_slow_messages_and_fast_after_a_quick_one),
+	UNIT_TEST(the_lines_of_long_messages_are_timed_now_and_then),
 	UNIT_TEST(a_sender_learns_from_the_position_that_the_receiver_has_written),
 	UNIT_TEST(long_messages_are_stored_past_the_caches),
 	UNIT_TEST(messages_of_32_kib_are_sent_without_asking),

@@ -51,7 +51,9 @@ PLX_LOG_DECLARE(shm);
                              * descriptors */
 #define SHM_FAR_NS     100  /* a line of a receiver takes longer: the cores share no cache */
 #define SHM_PAST_FAR   1024u /* bytes of a message that is stored past the caches then, */
-#define SHM_PAST_NEAR  8192u /* and when they share one */
+#define SHM_PAST_LONG  8192u /* and when they share one that passes lines slowly: */
+#define SHM_LINE_NS    5    /* each of many lines takes longer */
+#define SHM_PROBE_US   1000 /* this is measured so often */
 #define SHM_EAGER_MAX  (32u << 10) /* two copies cost less than a question and the kernel's copy */
 #define SHM_COLD_AFTER 4096 /* empty polls before a slot is left to the doorbell */
 
@@ -83,6 +85,7 @@ struct shm_peer {
 	uint32_t data_len;	/* of the data area, bytes */
 	uint32_t data_off;	/* in it, of data_head */
 	uint32_t past_min;	/* bytes of a message that is stored past the caches */
+	uint64_t probe_at;	/* ticks: the lines of the next long message are timed then */
 	/* cold */
 	struct shm_seg *seg;	/* mapped, or our own */
 	struct shm_addr addr;
@@ -97,7 +100,10 @@ struct shm_peer {
 	pid_t pid;		/* of its process by the kernel, 0: no name for it here */
 	uint64_t len;		/* of the mapped segment, bytes */
 	uint32_t ticks;		/* control ticks, for rare checks */
-	bool slow;		/* the last line that it had written took long to come */
+	bool slow;		/* the last line that it had written took long to come, */
+	bool far;		/* and so did the one before */
+	bool slow_lines;	/* the lines of the last message that were timed took long, */
+	bool drags;		/* and so did those before */
 	int bell;		/* wake-up socket of the receiver, or -1 */
 	uint64_t rung;		/* the last of its sleeps that we sent a wake-up for */
 	bool gone;		/* the process has ended; drain its messages, then dead */
@@ -144,6 +150,8 @@ struct shm_queue {
 	uint64_t proc;	/* the number of this process */
 	uint64_t n_sleeps; /* numbers them */
 	uint64_t far_ticks; /* a line that takes longer comes from far */
+	uint64_t lines_ticks; /* 1,024 of many lines that take longer come slowly */
+	uint64_t probe_ticks; /* between two looks at that; UINT64_MAX: none */
 	bool windows;	/* whether to open those of peers */
 	bool by_message; /* a message has named the peer that is being created */
 	uint32_t n_strangers;
@@ -338,12 +346,18 @@ shm_tx_copy(uint8_t *to, const struct plx_tx *tx)
 }
 
 /* shm_far.c */
-/** @return SHM_FAR_NS in ticks of the clock, or more than any time by shm.far */
-uint64_t shm_far_ticks(const struct plx_conf *conf);
+/** Times in ticks of the clock; with shm.far no they are longer than any. */
+void shm_far_open(struct shm_queue *sq, const struct plx_conf *conf);
+/** It is near, and its lines come fast, as far as is known. */
+void shm_far_peer_open(struct shm_peer *p);
 /** Learn from the ticks that reading a line of the receiver's took. */
 void shm_far_learn(struct shm_peer *p, uint64_t ticks);
 /** Read the receiver's position, and learn how far it is. */
 uint64_t shm_far_read(struct shm_peer *p);
+/** Learn from the ticks that taking n lines of the data area from the receiver took. */
+void shm_far_learn_lines(struct shm_peer *p, uint64_t ticks, uint32_t n);
+/** Take the lines of a message, which are written next, and learn from the time. */
+void shm_far_probe(struct shm_peer *p, uint8_t *to, uint32_t len);
 
 /* shm_mail.c */
 #define SHM_RX_MAIL 0xff /* plx_rx.drv[0]: from the mail ring; drv[1] is the cell */

@@ -45,7 +45,7 @@ shm_queue_open(struct plx_queue *q)
 	sq->q = q;
 	sq->n_slots = plx_conf_u64(conf, SHM_CONF(FAST_PEERS));
 	sq->n_wide = RTE_MIN(sq->n_slots, plx_conf_u64(conf, SHM_CONF(WIDE_PEERS)));
-	sq->far_ticks = shm_far_ticks(conf);
+	shm_far_open(sq, conf);
 	sq->bell[0] = sq->bell[1] = -1;
 	sq->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (sq->epfd < 0) {

@@ -278,7 +278,7 @@ slot_take(const struct shm_queue *sq, struct shm_peer *p)
 		p->cells = slot->cells;
 		p->data = (uint8_t *)p->seg + shm_data_off(n, n_wide, i);
 		p->data_len = shm_data_len(n_wide, i);
-		p->past_min = SHM_PAST_NEAR;
+		shm_far_peer_open(p);
 		return true;
 	}
 	free(p->data_end);

@@ -164,6 +164,8 @@ slot_tx_data(struct shm_peer *p, const struct plx_tx *tx)
 
 	if (to == NULL)
 		return -EAGAIN;
+	if (len >= SHM_PAST_LONG && unlikely(rte_rdtsc() >= p->probe_at))
+		shm_far_probe(p, to, len);
 	if (unlikely(tx->len >= p->past_min) && tx->pack == NULL && tx->hdr_len <= SHM_LINE) {
 		plx_copy_lines(to, tx->hdr, tx->hdr_len, tx->data, tx->len);
 	} else {

@@ -41,7 +41,8 @@ new_slot(void)
 	p->cells = p->slot->cells;
 	p->data = (uint8_t *)(uintptr_t)sq->rx[0].data;
 	p->data_len = sq->rx[0].data_len;
-	p->past_min = SHM_PAST_NEAR;
+	p->past_min = UINT32_MAX;
+	p->probe_at = UINT64_MAX;
 	p->data_end = data_end;
 	shm_tx_by(p, SHM_TX_SLOT);
 	sq->rx[0].peer = &from[0].peer;
