@@ -604,6 +604,19 @@ fake_peer_has_left(const struct plx_peer *peer)
 	return fake.all_left || queue_find(peer->uid) == NULL;
 }
 
+static int
+fake_bulk(const struct plx_rma_op *op, uint32_t n)
+{
+	const struct fake_queue *from = queue_of(op->peer->q);
+	struct fake_queue *to = queue_find(op->peer->uid);
+
+	if (!fake.bulk || to == NULL)
+		return 0;
+	if (n == 0)
+		return 1;
+	return from->blocked || (fake.depth != 0 && pipe_get(to, from->uid)->n + n > fake.depth) ? -EAGAIN : 1;
+}
+
 static void
 lent_end(struct plx_peer *peer, void *arg)
 {
@@ -702,6 +715,7 @@ const struct plx_dev_ops fake_dev_ops = {
 	.keys.put_short = fake_put_short,
 	.rma.burst = fake_rma_burst,
 	.peer_has_left = fake_peer_has_left,
+	.bulk = fake_bulk,
 	.shared.peer = fake_peer_shared,
 	.shared.windows = fake_peer_windows,
 	.shared.view = fake_peer_view,

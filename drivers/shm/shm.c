@@ -25,6 +25,7 @@ const struct plx_dev_ops plx_shm_ops = {
 	.shared.windows = shm_peer_windows,
 	.shared.view = shm_peer_view,
 	.peer_has_left = shm_peer_has_left,
+	.bulk = shm_bulk,
 	.peer_connect = shm_peer_connect,
 	.peer_settle = shm_peer_settle,
 	.peer_close = shm_peer_close,

@@ -360,6 +360,81 @@ a_sender_learns_from_the_position_that_the_receiver_has_written(void)
 	queue_close(b);
 }
 
+/* As if the receiver were another process, whose memory is private. */
+static void
+long_transfers_go_as_messages_where_lines_come_fast(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	const struct plx_rma_op op = {.peer = connected_to(a, b), .remote = (uintptr_t)&op, .len = 1 << 20};
+	struct shm_peer *p = shm_peer(op.peer);
+	const uint32_t most = p->data_len / SHM_MSG_MAX - 1;
+
+	UNIT_EQ(shm_bulk(&op, 1), 0); /* of our own process: one copy */
+	p->self = false;
+	p->no_windows = true;
+	UNIT_EQ(shm_bulk(&op, 0), 1);
+	UNIT_EQ(shm_bulk(&op, most), 1);
+	UNIT_EQ(shm_bulk(&op, most + 1), 0); /* there is never so much room */
+	UNIT_EQ(shm_bulk(&op, UINT32_MAX), 0);
+	p->far = true;
+	UNIT_EQ(shm_bulk(&op, 1), 0);
+	p->far = false;
+	p->drags = true;
+	p->probe_at = rte_rdtsc();
+	shm_queue(a)->probe_ticks = 1ull << 40;
+	UNIT_EQ(shm_bulk(&op, 1), 0);
+	shm_queue(a)->probe_ticks = 0; /* it is time to try again */
+	UNIT_EQ(shm_bulk(&op, 1), 1);
+	p->drags = false;
+	shm_tx_by(p, SHM_TX_MAIL);
+	UNIT_EQ(shm_bulk(&op, 1), 0);
+	shm_tx_by(p, SHM_TX_SLOT);
+	p->self = true;
+	queue_close(a);
+	queue_close(b);
+}
+
+static void
+room_that_was_promised_is_there(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	const struct plx_rma_op op = {.peer = to_b, .remote = (uintptr_t)&op, .len = 1 << 20};
+	const uint32_t long_len = to_b->mtu - 8;
+	struct shm_peer *p = shm_peer(to_b);
+	uint64_t sent = 0, got = 0;
+	unsigned full = 0;
+	struct plx_rx rx[4];
+
+	p->self = false;
+	p->no_windows = true;
+	p->probe_at = UINT64_MAX;
+	shm_queue(a)->far_ticks = UINT64_MAX; /* it is near, whatever the time */
+	srandom(1);
+	for (unsigned i = 0; i < 3000; i++) {
+		const uint32_t n = 1 + random() % 5;
+		const int way = shm_bulk(&op, n);
+
+		UNIT_TRUE_FATAL(way == 1 || way == -EAGAIN);
+		full += way != 1;
+		for (uint32_t k = 0; way == 1 && k < n; k++)
+			UNIT_EQ_FATAL(msg_send(to_b, sent++, long_len), 0);
+		(void)(i % 7 == 0 && msg_send(to_b, sent, 1 + random() % 3000) == 0 && sent++);
+		for (unsigned k = random() % 4; k > 0 && got < sent; k--, got++) {
+			UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
+			b->rx_release(b, rx, 1);
+		}
+	}
+	UNIT_TRUE(full > 0 && sent > 1000);
+	for (; got < sent; got++) {
+		UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
+		b->rx_release(b, rx, 1);
+	}
+	p->self = true;
+	queue_close(a);
+	queue_close(b);
+}
+
 /* Then zeros follow the message up to the end of its last line. */
 static bool
 was_stored_past(const struct plx_rx *rx)
@@ -1436,6 +1511,8 @@ static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_receiver_is_far_after_two_slow_lines_and_near_after_a_quick_one),
 	UNIT_TEST(lines_come_slowly_after_two_slow_messages_and_fast_after_a_quick_one),
 	UNIT_TEST(the_lines_of_long_messages_are_timed_now_and_then),
+	UNIT_TEST(long_transfers_go_as_messages_where_lines_come_fast),
+	UNIT_TEST(room_that_was_promised_is_there),
 	UNIT_TEST(a_sender_learns_from_the_position_that_the_receiver_has_written),
 	UNIT_TEST(long_messages_are_stored_past_the_caches),
 	UNIT_TEST(messages_of_32_kib_are_sent_without_asking),

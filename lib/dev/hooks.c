@@ -35,6 +35,14 @@ dummy_mem_reg(struct plx_queue *q, void *addr, size_t len, uint8_t rights, struc
 	return -EOPNOTSUPP;
 }
 
+static int
+dummy_bulk(const struct plx_rma_op *op, uint32_t n)
+{
+	(void)op;
+	(void)n;
+	return 0;
+}
+
 static void *
 dummy_peer_shared(struct plx_peer *peer)
 {
@@ -58,6 +66,7 @@ dev_fill_hooks(struct plx_queue *q, const struct plx_dev_ops *ops)
 	q->rx_look = ops->rx_look != NULL ? ops->rx_look : dummy_rx_look;
 	q->put_short = ops->keys.put_short != NULL ? ops->keys.put_short : dummy_put_short;
 	q->peer_shared = ops->shared.peer != NULL ? ops->shared.peer : dummy_peer_shared;
+	q->bulk = ops->bulk != NULL ? ops->bulk : dummy_bulk;
 	q->flush = ops->flush;
 	q->mem_reg = ops->keys.reg != NULL ? ops->keys.reg : dummy_mem_reg;
 	q->mem_dereg = ops->keys.dereg;
@@ -195,6 +204,7 @@ plx_queue_lose(struct plx_queue *q)
 	q->rx_look = dummy_rx_look;
 	q->put_short = lost_put_short;
 	q->peer_shared = dummy_peer_shared;
+	q->bulk = dummy_bulk;
 	q->flush = lost_queue;
 	q->mem_reg = dummy_mem_reg;
 	q->mem_dereg = lost_mem_dereg;

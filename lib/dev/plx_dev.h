@@ -319,6 +319,7 @@ struct plx_queue {
 	enum plx_rx_found (*rx_look)(struct plx_queue *q, struct plx_rx *rx);
 	int (*put_short)(struct plx_peer *peer, const void *data, uint32_t len, uint64_t remote,
 		uint64_t key);
+	int (*bulk)(const struct plx_rma_op *op, uint32_t n);
 
 	/* cold; owner thread or control */
 	struct plx_dev *dev;
@@ -870,6 +871,18 @@ bool plx_peer_has_left(const struct plx_peer *peer);
 
 /** Whether plx_peer_has_left() can tell, once the peer is connected. Thread: any. */
 bool plx_peer_may_leave(const struct plx_peer *peer);
+
+/**
+ * How two sides that both poll best move an op that plx_peer_rma() could do. op->local may be NULL.
+ * @param n of messages of mtu bytes; 0: they are the other side's to send
+ * @return 0: by plx_peer_rma(); 1: as messages, and these n find room now; -EAGAIN: so, but there is no
+ *   room. Thread: owner. Blocks: never.
+ */
+static inline int
+plx_peer_bulk(const struct plx_rma_op *op, uint32_t n)
+{
+	return op->peer->q->bulk(op, n);
+}
 
 /** @return the peer queue's shared area as mapped here, or NULL. Thread: owner. */
 static inline void *

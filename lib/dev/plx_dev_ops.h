@@ -186,6 +186,7 @@ struct plx_dev_ops {
 	bool (*peer_is)(const struct plx_peer *peer, const struct plx_addr *addr); /* or only its uid */
 	void (*peer_settle)(struct plx_peer *peer);
 	bool (*peer_has_left)(const struct plx_peer *peer); /* with PLX_DEV_SHARED: then it writes to ours no more */
+	int (*bulk)(const struct plx_rma_op *op, uint32_t n); /* plx_peer_bulk(); NULL: by rma */
 	/* For the log, of an address that was checked: its owner; why it was refused with err. */
 	void (*addr_whose)(const struct plx_addr *addr, char *text, size_t len);
 	void (*addr_why)(const struct plx_queue *q, const struct plx_addr *addr, int err, char *text,

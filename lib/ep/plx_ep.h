@@ -145,7 +145,7 @@ struct plx_ep {
 	struct plx_wait_list waits;	/* requests that wait for an answer */
 	LIST_HEAD(, plx_wait_list) closing; /* those of handles that are closing */
 	LIST_HEAD(, plx_ep_user) users; /* API handles */
-	/* The engines' state of an ep: see plx_rma_ep(), plx_stream_ep(), plx_chan_ep(),
+	/* The engines' state of an ep: see plx_rma_ep(), rndv_ep(), plx_stream_ep(), plx_chan_ep(),
 	 * plx_worker_ep(). Initially zeros. */
 	_Alignas(8) uint8_t of_stream[16];
 	_Alignas(8) uint8_t of_chan[8];
@@ -154,6 +154,7 @@ struct plx_ep {
 	TAILQ_ENTRY(plx_ep) stalled_link;
 	LIST_ENTRY(plx_ep) link;
 	_Alignas(8) uint8_t of_rma[96];
+	_Alignas(8) uint8_t of_rndv[32];
 	_Alignas(8) uint8_t of_worker[72];
 };
 

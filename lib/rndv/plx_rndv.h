@@ -9,7 +9,7 @@
  *	GET	the receiver reads it, one chunk per turn
  *	SPLIT	both sides copy: each takes chunks from a cursor in the receiver's
  *		shared area, so one side alone makes progress, and two cores copy
- *		when both poll
+ *		when both poll; by messages of the sender where these are faster
  *	PUT	the receiver registers its buffer with the device and sends its key, and the
  *		device writes into it; for devices that can do that
  *	LIST	a buffer on either side is in pieces of memory: the receiver asks for the sender's, and
@@ -46,6 +46,7 @@ struct plx_rndv_stat {
 	uint64_t sends, recvs;
 	uint64_t get, split, frag, put; /* transfers by scheme */
 	uint64_t list;			/* of get and split: with a buffer in pieces of memory */
+	uint64_t chunks_sent;		/* chunks of a split that this side has sent as messages */
 	uint64_t bytes_own, bytes_help; /* copied by this side as receiver, as helper */
 	uint64_t drop_bad_id;		/* answers without a question */
 	uint64_t drop_bad_range;
@@ -63,7 +64,8 @@ struct plx_rndv_cursor {
 	_Atomic uint64_t next; /* generation << 32 | taken from the back << 16 | from the front */
 	_Atomic uint64_t done; /* generation << 32 | chunks that the sender has copied */
 	_Atomic uint64_t bad;  /* generation << 32 | the chunk that it could not copy, plus 1; it takes no more */
-	uint64_t pad[5];
+	_Atomic uint64_t sent; /* generation << 32 | chunks that it has sent as messages */
+	uint64_t pad[4];
 };
 
 /**
@@ -88,6 +90,8 @@ plx_rndv_n_cursors(size_t len)
 	len = RTE_MIN(len, (size_t)PLX_SHARED_RNDV);
 	return len < head ? 0 : (len - head) / sizeof(struct plx_rndv_cursor);
 }
+
+#define PLX_RNDV_PATIENCE_US 2u
 
 #define PLX_RNDV_LIST_MAX  64u	 /* pieces of memory in a list */
 #define PLX_RNDV_LISTS_MAX 4096u /* lists of a worker: more transfers go by fragments */
@@ -179,10 +183,11 @@ struct plx_rndv_rx {
 	struct plx_wire_id id;
 	uint64_t base;	 /* start of this transfer in the message */
 	uint64_t copy;	 /* bytes to move */
-	uint64_t offset; /* moved so far */
+	uint64_t offset; /* moved so far; SPLIT: of the next message of a chunk that has begun to come, 0 none has */
 	uint32_t chunk, n_chunks, mine;
 	uint32_t slot, gen; /* cursor; slot UINT32_MAX: none */
 	uint32_t held;	    /* chunk that is claimed and not read yet, UINT32_MAX none */
+	uint32_t came;	    /* chunks that have come as messages */
 	uint32_t taken;	    /* DRAIN: chunks that were ever taken */
 	int err;	    /* GET, DRAIN: the error */
 	uint8_t role;
@@ -192,6 +197,7 @@ struct plx_rndv_rx {
 	bool done;	    /* the sender needs no acknowledgement */
 	bool gone;	    /* the sender has withdrawn it */
 	bool asked;	    /* a LIST may come */
+	bool hopes;	    /* SPLIT: messages of the sender are faster than reads */
 	void *mem;	    /* plx_dev_mem.drv of the buffer, while it is registered */
 	struct plx_rndv_list *list; /* of the sender's memory; or NULL */
 };
@@ -229,6 +235,7 @@ struct plx_rndv {
 	struct plx_pool *lists; /* NULL: no memory for one */
 	LIST_HEAD(, plx_loan) loans;
 	uint64_t chunk, split_min, frag_max, put_min;
+	uint64_t patience; /* ticks for which a side waits for the other to take part with messages */
 	struct plx_rndv_stat stat;
 };
 

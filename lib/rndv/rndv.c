@@ -785,6 +785,15 @@ send_info(const struct plx_rndv_tx *t, struct plx_wait_info *out)
 		.since = plx_wait_since(&t->wait, rte_rdtsc())};
 }
 
+/* @return bytes */
+static uint64_t
+recv_done(const struct plx_rndv_rx *v)
+{
+	if (v->role != RNDV_SPLIT)
+		return v->offset;
+	return RTE_MIN(v->copy, ((uint64_t)v->mine + v->came) * v->chunk);
+}
+
 static void
 recv_info(const struct plx_rndv_rx *v, struct plx_wait_info *out)
 {
@@ -792,7 +801,7 @@ recv_info(const struct plx_rndv_rx *v, struct plx_wait_info *out)
 	bool has_tag = (atomic_load_explicit(&req->flags, memory_order_relaxed) & PLX_REQ_RECV) != 0;
 
 	*out = (struct plx_wait_info){.op = has_tag ? "tag_recv" : "recv", .state = "data moves",
-		.tag = has_tag ? v->info[0] : 0, .mask = has_tag ? UINT64_MAX : 0, .len = v->copy, .done = v->offset,
+		.tag = has_tag ? v->info[0] : 0, .mask = has_tag ? UINT64_MAX : 0, .len = v->copy, .done = recv_done(v),
 		.since = plx_wait_since(&v->wait, rte_rdtsc())};
 }
 

@@ -149,6 +149,10 @@ plx_rndv_on_data(struct plx_rndv *r, struct plx_ep *ep, const struct plx_wire_da
 		rndv_recv_end(r, req, v->err);
 		return;
 	}
+	if (v->role == RNDV_SPLIT || v->role == RNDV_DRAIN) {
+		r->schemes->split_data(r, req, h->offset, data, len);
+		return;
+	}
 	if (v->role != RNDV_AWAIT || h->offset != v->base + v->offset || len > v->copy - v->offset) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return;

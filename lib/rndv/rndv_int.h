@@ -37,6 +37,8 @@ struct rndv_schemes {
 	unsigned (*step[RNDV_ROLES])(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
 	/* a receive whose ep fails: it completes later, as the sender may still write to its buffer. @return whether so */
 	bool (*outlives)(struct plx_req *req, int err);
+	/* a DATA for a receive that reads chunks */
+	void (*split_data)(struct plx_rndv *r, struct plx_req *req, uint64_t offset, const uint8_t *data, uint32_t len);
 	bool (*loan_info)(const struct plx_wait *w, struct plx_wait_info *out);
 };
 
@@ -55,6 +57,26 @@ struct rndv_batch {
 		uint32_t chunk; /* SPLIT: its index */
 	} pieces[RNDV_BATCH];
 };
+
+/*
+ * Whether the other side takes part in messages of transfers that both sides move. plx_ep.of_rndv.
+ * How often more this side waits for it in vain before it does without.
+ */
+struct rndv_hope {
+	uint64_t since; /* ticks */
+	uint32_t left;
+};
+
+struct rndv_ep {
+	struct rndv_hope tx, rx; /* to send such messages, to receive them */
+};
+_Static_assert(sizeof(struct rndv_ep) <= sizeof(((struct plx_ep *)0)->of_rndv), "an ep has room for it");
+
+static inline struct rndv_ep *
+rndv_ep(struct plx_ep *ep)
+{
+	return (struct rndv_ep *)ep->of_rndv;
+}
 
 /* Waits know their ep only. */
 static inline struct plx_rndv *
@@ -197,6 +219,7 @@ unsigned rndv_get_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batc
 /* rndv_split.c: the receiver reads, and the sender helps by writing */
 int rndv_split_start(struct plx_rndv *r, struct plx_req *req);
 unsigned rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
+void rndv_split_data(struct plx_rndv *r, struct plx_req *req, uint64_t offset, const uint8_t *data, uint32_t len);
 bool rndv_split_outlives(struct plx_req *req, int err);
 unsigned rndv_drain_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);
 unsigned rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b);

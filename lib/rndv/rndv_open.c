@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_cycles.h>
+
 #include "rndv_int.h"
 
 static const struct rndv_schemes schemes = {
@@ -27,6 +29,7 @@ static const struct rndv_schemes schemes = {
 		[RNDV_PUT] = rndv_put_step,
 	},
 	.outlives = rndv_split_outlives,
+	.split_data = rndv_split_data,
 	.loan_info = rndv_loan_info,
 };
 
@@ -34,7 +37,7 @@ static const struct rndv_schemes schemes = {
 
 const struct plx_stat_row plx_rndv_stat_rows[] = {
 	ROW(sends), ROW(recvs), ROW(get), ROW(split), ROW(frag), ROW(put), ROW(list),
-	ROW(bytes_own), ROW(bytes_help), ROW(drop_bad_id), ROW(drop_bad_range), ROW(loans),
+	ROW(chunks_sent),	ROW(bytes_own), ROW(bytes_help), ROW(drop_bad_id), ROW(drop_bad_range), ROW(loans),
 	ROW(loans_returned), ROW(loans_refused), ROW(taken_back), ROW(asked_again), ROW(errors),
 	PLX_STAT_END,
 };
@@ -51,6 +54,7 @@ plx_rndv_open(struct plx_rndv *r, const struct plx_conf *conf)
 	r->split_min = plx_conf_u64(conf, PLX_CONF_RNDV_SPLIT_MIN);
 	r->frag_max = plx_conf_u64(conf, PLX_CONF_RNDV_FRAG_MAX);
 	r->put_min = plx_conf_u64(conf, PLX_CONF_RNDV_PUT_MIN);
+	r->patience = rte_get_tsc_hz() * PLX_RNDV_PATIENCE_US / 1000000;
 	r->gen = 1;
 	LIST_INIT(&r->loans);
 	r->lists = calloc(1, sizeof(*r->lists));

@@ -14,6 +14,13 @@
  * - A sender that cannot copy a chunk gives it back in `bad` and takes no more. It sends no message,
  *   because an ep that has failed delivers none. A receive whose ep fails ends only when the sender
  *   has no chunk or has left. Until then its request, its ep and its cursor stay.
+ * - Two copies by processors, one by each side, are faster than one by the kernel where lines pass
+ *   fast between the cores. The driver knows (plx_peer_bulk()). Then the sender sends the chunks
+ *   that it takes as DATA, if it has room for a whole one: a chunk that is taken arrives without
+ *   another turn of the sender. It counts them in `sent`, as it writes to the buffer no more.
+ * - A side waits for the other for r->patience: then the receiver reads one chunk, or the sender
+ *   writes one. After four times in vain it does all that it can, until the other takes part again.
+ *   If both did so at once, neither would find the other's messages: a call of the kernel takes longer.
  * - A sender that runs on the receiver's own core is not asked: the two would only alternate.
  *   Each end shows in its shared area the core of its last announcement.
  * - Each core takes chunks from its own end, so that reused buffers stay in its cache.
@@ -22,12 +29,15 @@
 #include <sched.h>
 
 #include <rte_common.h>
+#include <rte_cycles.h>
 
 #include "plx_cursor.h"
 #include "rndv_int.h"
 
 /* Below this two system calls cost more than sharing one copy gains. */
 #define CHUNK_MIN (32u << 10)
+#define CHUNK_MSG (64u << 10) /* at most, while they come as messages */
+#define HOPES	  4 /* times that a side waits for the other in vain */
 
 /* @return the number of the cursor in the area of q that the caller owns now, or RNDV_NONE */
 static uint32_t
@@ -42,6 +52,51 @@ cursor_get(struct plx_rndv *r, const struct plx_queue *q)
 		return RNDV_NONE;
 	r->cursors |= 1ull << slot;
 	return slot;
+}
+
+/* @return the bytes of a chunk in one message */
+static uint64_t
+msg_max(const struct plx_ep *ep)
+{
+	return ep->peer->mtu - sizeof(struct plx_wire_data);
+}
+
+/* The other side has taken part. */
+static void
+hope_renew(struct rndv_hope *h)
+{
+	h->since = rte_rdtsc();
+	h->left = HOPES;
+}
+
+/* @return whether it is likely to take part soon, so that this side need not do a chunk alone */
+static bool
+hope_waits(const struct plx_rndv *r, struct rndv_hope *h)
+{
+	uint64_t now;
+
+	if (h->left == 0)
+		return false;
+	now = rte_rdtsc();
+	if (now - h->since < r->patience)
+		return true;
+	h->since = now; /* one chunk, and then again */
+	h->left--;
+	return false;
+}
+
+/* Whether the chunks may come as messages, and how long they are then. */
+static void
+split_hope(struct plx_rndv_rx *v, const struct plx_req *req, uint64_t *chunk)
+{
+	const struct plx_rma_op op = {.peer = v->ep->peer, .remote = v->rts.addr, .len = v->copy};
+	struct rndv_ep *e = rndv_ep(v->ep);
+
+	v->hopes = v->list == NULL && (req->dt == NULL || req->dt->pieces == NULL) && plx_peer_bulk(&op, 0) > 0;
+	if (!v->hopes || e->rx.left == 0)
+		return;
+	e->rx.since = rte_rdtsc();
+	*chunk = RTE_MIN(*chunk, CHUNK_MSG) / msg_max(v->ep) * msg_max(v->ep);
 }
 
 int
@@ -66,6 +121,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	/* Several chunks, so that both sides get some, and that the faster side waits for
 	 * half a turn at most. */
 	chunk = RTE_MIN(r->chunk / 2, v->copy / 4 + 4095) & ~4095ull;
+	split_hope(v, req, &chunk);
 	chunk = chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
 	while (v->copy / chunk >= UINT16_MAX) /* limit of the cursor's counts */
 		chunk *= 2;
@@ -77,6 +133,7 @@ rndv_split_start(struct plx_rndv *r, struct plx_req *req)
 	c = rndv_cursor(v);
 	atomic_store_explicit(&c->done, (uint64_t)v->gen << 32, memory_order_relaxed);
 	atomic_store_explicit(&c->bad, (uint64_t)v->gen << 32, memory_order_relaxed);
+	atomic_store_explicit(&c->sent, (uint64_t)v->gen << 32, memory_order_relaxed);
 	atomic_store_explicit(&c->next, (uint64_t)v->gen << 32, memory_order_release);
 	h = (struct plx_wire_help){.sreq = v->rts.sreq, .rreq = v->id, .addr = (uintptr_t)req->buf,
 		.len = v->copy, .slot = v->slot, .gen = v->gen, .chunk = chunk};
@@ -132,6 +189,27 @@ split_done(const struct plx_rndv_rx *v)
 	return v->mine + (uint32_t)atomic_load_explicit(&rndv_cursor(v)->done, memory_order_acquire);
 }
 
+/* Those of a chunk come from its beginning to its end, and no other between. */
+void
+rndv_split_data(struct plx_rndv *r, struct plx_req *req, uint64_t offset, const uint8_t *data, uint32_t len)
+{
+	struct plx_rndv_rx *v = plx_rndv_rx(req);
+	uint64_t end = RTE_MIN((offset / v->chunk + 1) * v->chunk, v->copy);
+
+	if (v->role == RNDV_DRAIN) /* it has failed */
+		return;
+	if ((v->offset != 0 ? offset != v->offset : offset % v->chunk != 0) || offset >= v->copy || len == 0 ||
+		len > end - offset) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	hope_renew(&rndv_ep(v->ep)->rx);
+	plx_req_copy_in(req, offset, data, len);
+	PLX_STAT_ADD(r->stat.bytes_own, len);
+	v->offset = offset + len < end ? offset + len : 0;
+	v->came += v->offset == 0;
+}
+
 /* @return the chunk that the helper has given back, which may be none that there is; or RNDV_NONE */
 static uint32_t
 split_bad(const struct plx_rndv_rx *v)
@@ -157,8 +235,12 @@ split_take_bad(struct plx_rndv *r, struct plx_req *req)
 		return RNDV_NONE;
 	}
 	atomic_store_explicit(&rndv_cursor(v)->bad, (uint64_t)v->gen << 32, memory_order_relaxed);
+	v->hopes = false; /* it sends no other */
+	if (v->offset > (uint64_t)i * v->chunk && v->offset - (uint64_t)i * v->chunk < v->chunk)
+		v->offset = 0; /* a part of it has come: no more does */
 	return i;
 }
+
 
 unsigned
 rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
@@ -167,21 +249,28 @@ rndv_split_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 	struct rndv_piece p = {.req = req, .moved = split_moved};
 	uint32_t i = v->held;
 
-	if (split_done(v) >= v->n_chunks) {
+	if (split_done(v) + v->came >= v->n_chunks) {
 		rndv_batch_run(r, b);
 		rndv_read_end(r, req, 0);
 		return 1;
 	}
 	v->held = RNDV_NONE;
 	if (i == RNDV_NONE)
-		i = plx_cursor_take(&rndv_cursor(v)->next, v->gen, v->n_chunks, false);
-	if (i == RNDV_NONE)
 		i = split_take_bad(r, req);
+	if (i == RNDV_NONE && !(v->hopes && hope_waits(r, &rndv_ep(v->ep)->rx)))
+		i = plx_cursor_take(&rndv_cursor(v)->next, v->gen, v->n_chunks, false);
 	if (i == RNDV_NONE)
 		return 0;
 	p.chunk = i;
 	p.offset = (uint64_t)i * v->chunk;
 	return rndv_batch_read(r, b, &p, RTE_MIN(v->chunk, v->copy - p.offset));
+}
+
+/* @return the chunks that the helper has taken without writing to the buffer */
+static uint32_t
+split_sent(const struct plx_rndv_rx *v)
+{
+	return (uint32_t)atomic_load_explicit(&rndv_cursor(v)->sent, memory_order_relaxed);
 }
 
 /* Of one that is drained. @return whether the helper may write a chunk */
@@ -192,7 +281,7 @@ split_is_away(struct plx_rndv_rx *v)
 		v->held = RNDV_NONE;
 		v->mine++;
 	}
-	return split_done(v) + (split_bad(v) != RNDV_NONE) < v->taken && !plx_peer_has_left(v->ep->peer);
+	return split_done(v) + split_sent(v) + (split_bad(v) != RNDV_NONE) < v->taken && !plx_peer_has_left(v->ep->peer);
 }
 
 bool
@@ -307,6 +396,48 @@ help_moved(struct plx_req *req, const struct rndv_piece *p, int rc)
 	rndv_send_stop_run(rndv_of(plx_ep_send(req)->ep), req);
 }
 
+/* As plx_peer_bulk(), of a chunk. -EAGAIN: not now, but soon. */
+static int
+help_way(const struct plx_rndv *r, const struct plx_req *req)
+{
+	struct plx_ep *ep = plx_ep_send(req)->ep;
+	const struct plx_rndv_tx *t = plx_rndv_tx(req);
+	const struct plx_rma_op op = {.peer = ep->peer, .remote = t->help.addr, .len = t->help.len, .put = true};
+	int way;
+
+	if (t->has_list || req->dt != NULL || !plx_ep_open(ep))
+		return 0;
+	way = plx_peer_bulk(&op, (t->help.chunk + msg_max(ep) - 1) / msg_max(ep));
+	return way == -EAGAIN && !hope_waits(r, &rndv_ep(ep)->tx) ? 0 : way;
+}
+
+/* All of a chunk, for which there is room. */
+static unsigned
+help_send(struct plx_rndv *r, struct plx_req *req, const struct rndv_piece *p, uint64_t len)
+{
+	const struct plx_rndv_tx *t = plx_rndv_tx(req);
+	struct plx_ep *ep = plx_ep_send(req)->ep;
+	struct plx_wire_data h = {.rreq = t->rreq, .offset = p->offset};
+	struct plx_tx tx = {.peer = ep->peer, .hdr = &h, .hdr_len = sizeof(h), .op = PLX_WIRE_DATA};
+	const uint64_t end = p->offset + len;
+	int rc = 0;
+
+	for (; h.offset < end && rc == 0; h.offset += tx.len) {
+		plx_req_tx(req, &tx, h.offset, RTE_MIN(msg_max(ep), end - h.offset));
+		rc = plx_peer_tx(&tx);
+	}
+	if (rc != 0) { /* for example, the peer is dead */
+		help_moved(req, p, rc);
+		return 1;
+	}
+	hope_renew(&rndv_ep(ep)->tx);
+	PLX_STAT_ADD(r->stat.bytes_help, len);
+	PLX_STAT_INC(r->stat.chunks_sent);
+	atomic_fetch_add_explicit(&((struct plx_rndv_shared *)plx_peer_shared(ep->peer))->cursors[t->help.slot].sent, 1,
+		memory_order_relaxed);
+	return 1;
+}
+
 unsigned
 rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 {
@@ -316,7 +447,10 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 	uint32_t n_chunks = (t->help.len + t->help.chunk - 1) / t->help.chunk;
 	struct rndv_piece p = {.req = req, .moved = help_moved};
 	struct plx_rma_op op;
+	int way = shared == NULL ? 0 : help_way(r, req);
 
+	if (way == -EAGAIN)
+		return 0;
 	p.chunk = shared == NULL ? RNDV_NONE :
 		plx_cursor_take(&shared->cursors[t->help.slot].next, t->help.gen, n_chunks, true);
 	if (p.chunk == RNDV_NONE) {
@@ -328,6 +462,8 @@ rndv_help_step(struct plx_rndv *r, struct plx_req *req, struct rndv_batch *b)
 		.remote = t->help.addr + p.offset,
 		.len = RTE_MIN(t->help.chunk, t->help.len - p.offset), .put = true,
 		.mem_type = plx_req_mem_type(req)};
+	if (way > 0)
+		return help_send(r, req, &p, op.len);
 	if (unlikely(t->has_list))
 		return rndv_batch_list(r, b, op.peer, t->help.list, true, &p, op.len);
 	return rndv_batch_add(r, b, &op, &p);

@@ -44,6 +44,7 @@ void plx_soft_tag_close(struct plx_queue *q) { (void)q; }
 int plx_window_table_get(struct plx_seg_name *out) { (void)out; return 0; }
 void plx_window_table_put(void) {}
 void shm_windows_close(struct shm_peer *p) { (void)p; }
+bool shm_is_mapped(struct shm_peer *p, uint64_t addr) { (void)p; return addr == 0; }
 
 int
 plx_seg_create(struct plx_seg *seg, void *addr, size_t len, bool huge)
