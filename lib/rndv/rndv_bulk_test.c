@@ -100,6 +100,21 @@ the_sender_sends_all_chunks_of_a_receiver_that_waits(void)
 }
 
 static void
+a_message_may_be_longer_than_a_chunk(void)
+{
+	begin();
+	fake.mtu = 100000;
+	unit_workers_open(&u, 2);
+	patience(FOREVER);
+	transfer(LEN);
+	transfer(200000);
+	transfer(LEN);
+	UNIT_TRUE(stat_of(0)->chunks_sent > 0);
+	UNIT_EQ(stat_of(1)->drop_bad_range, 0);
+	end();
+}
+
+static void
 a_device_that_reads_as_fast_sends_no_chunks(void)
 {
 	begin();
@@ -313,6 +328,7 @@ a_receive_that_fails_waits_for_no_messages(void)
 
 static CU_TestInfo tests[] = {
 	UNIT_TEST(the_sender_sends_all_chunks_of_a_receiver_that_waits),
+	UNIT_TEST(a_message_may_be_longer_than_a_chunk),
 	UNIT_TEST(a_device_that_reads_as_fast_sends_no_chunks),
 	UNIT_TEST(a_receiver_reads_when_it_has_waited_in_vain),
 	UNIT_TEST(a_sender_writes_when_it_has_waited_for_room_in_vain),

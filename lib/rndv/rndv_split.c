@@ -96,7 +96,9 @@ split_hope(struct plx_rndv_rx *v, const struct plx_req *req, uint64_t *chunk)
 	if (!v->hopes || e->rx.left == 0)
 		return;
 	e->rx.since = rte_rdtsc();
-	*chunk = RTE_MIN(*chunk, CHUNK_MSG) / msg_max(v->ep) * msg_max(v->ep);
+	*chunk = RTE_MIN(*chunk, CHUNK_MSG);
+	if (*chunk > msg_max(v->ep)) /* no short message at its end */
+		*chunk -= *chunk % msg_max(v->ep);
 }
 
 int
