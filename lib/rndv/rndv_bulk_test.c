@@ -74,6 +74,39 @@ transfer(uint64_t len)
 	ends_well(recv, send, len);
 }
 
+/* The receiver has had messages once, and waits for more as long as it takes. */
+static void
+begin_hoping(void)
+{
+	begin();
+	unit_workers_open(&u, 2);
+	patience(FOREVER);
+	transfer(LEN);
+}
+
+/* @return a receive that has asked the sender to help; send: what it is of */
+static struct plx_req *
+asked(struct plx_req **send)
+{
+	struct plx_req *recv;
+
+	begin_hoping();
+	recv = both(LEN, send);
+	for (unsigned i = 0; i < 3; i++)
+		plx_worker_progress(u.w[1]);
+	return recv;
+}
+
+/* The receiver's ep has failed. */
+static void
+end_failed(struct plx_req *recv, struct plx_req *send)
+{
+	UNIT_END(&u, recv, -ECONNRESET);
+	plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
+	UNIT_END(&u, send, -ECONNRESET);
+	unit_workers_close(&u);
+}
+
 /* Until the first messages come the receiver reads. */
 static void
 the_sender_sends_all_chunks_of_a_receiver_that_waits(void)
@@ -134,10 +167,7 @@ a_receiver_reads_when_it_has_waited_in_vain(void)
 {
 	struct plx_req *send, *recv;
 
-	begin();
-	unit_workers_open(&u, 2);
-	patience(FOREVER);
-	transfer(LEN);
+	begin_hoping();
 	recv = both(LEN, &send);
 	for (unsigned i = 0; i < 100; i++)
 		plx_worker_progress(u.w[1]);
@@ -159,7 +189,7 @@ a_receiver_reads_when_it_has_waited_in_vain(void)
 	end();
 }
 
-/* The receiver computes: what is in the ring waits for it, and the sender writes the rest. */
+/* The receiver computes. The messages in the ring wait for it, and the sender writes the rest. */
 static void
 a_sender_writes_when_it_has_waited_for_room_in_vain(void)
 {
@@ -258,13 +288,7 @@ messages_that_continue_no_chunk_are_dropped(void)
 	struct plx_req *send, *recv;
 	uint64_t chunk;
 
-	begin();
-	unit_workers_open(&u, 2);
-	patience(FOREVER);
-	transfer(LEN);
-	recv = both(LEN, &send);
-	for (unsigned i = 0; i < 3; i++)
-		plx_worker_progress(u.w[1]);
+	recv = asked(&send);
 	chunk = plx_rndv_rx(recv)->chunk;
 	UNIT_TRUE_FATAL(chunk % 8176 == 0 && chunk > 8176);
 	data_at(recv, 1, 100);
@@ -289,10 +313,7 @@ messages_that_continue_no_chunk_are_dropped(void)
 	UNIT_EQ(to[2 * chunk], 0xcc);
 	UNIT_EQ(plx_rndv_rx(recv)->came, 0);
 	plx_ep_fail(plx_rndv_rx(recv)->ep, -ECONNRESET);
-	plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
-	UNIT_END(&u, recv, -ECONNRESET);
-	UNIT_END(&u, send, -ECONNRESET);
-	unit_workers_close(&u);
+	end_failed(recv, send);
 }
 
 /* The sender does not write to the buffer any more, and nothing that comes is copied. */
@@ -302,13 +323,7 @@ a_receive_that_fails_waits_for_no_messages(void)
 	struct plx_req *send, *recv;
 	struct plx_rndv_cursor *c;
 
-	begin();
-	unit_workers_open(&u, 2);
-	patience(FOREVER);
-	transfer(LEN);
-	recv = both(LEN, &send);
-	for (unsigned i = 0; i < 3; i++)
-		plx_worker_progress(u.w[1]);
+	recv = asked(&send);
 	c = &((struct plx_rndv_shared *)unit_queue(&u, 1)->shared)->cursors[plx_rndv_rx(recv)->slot];
 	UNIT_TRUE(plx_cursor_take(&c->next, plx_rndv_rx(recv)->gen, 100, true) != PLX_CURSOR_NONE);
 	plx_ep_fail(plx_rndv_rx(recv)->ep, -ECONNRESET);
@@ -320,10 +335,7 @@ a_receive_that_fails_waits_for_no_messages(void)
 	c->sent++;
 	plx_worker_progress(u.w[1]);
 	UNIT_TRUE_FATAL(plx_req_is_done(recv));
-	UNIT_END(&u, recv, -ECONNRESET);
-	plx_ep_fail(u.to[0][1].ep, -ECONNRESET);
-	UNIT_END(&u, send, -ECONNRESET);
-	unit_workers_close(&u);
+	end_failed(recv, send);
 }
 
 static CU_TestInfo tests[] = {

@@ -191,7 +191,7 @@ split_done(const struct plx_rndv_rx *v)
 	return v->mine + (uint32_t)atomic_load_explicit(&rndv_cursor(v)->done, memory_order_acquire);
 }
 
-/* Those of a chunk come from its beginning to its end, and no other between. */
+/* The messages of one chunk arrive in order, and those of other chunks do not arrive between them. */
 void
 rndv_split_data(struct plx_rndv *r, struct plx_req *req, uint64_t offset, const uint8_t *data, uint32_t len)
 {
