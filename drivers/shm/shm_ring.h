@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define SHM_LINE	64
-#define SHM_MAGIC	0x38764d4853584c50ull /* "PLXSHMv8" */
+#define SHM_MAGIC	0x39764d4853584c50ull /* "PLXSHMv9" */
 #define SHM_CELL	128u /* bytes */
 #ifndef SHM_CELLS /* a model of memory takes a shorter lap */
 #define SHM_CELLS	128u /* in a slot; a power of two */
@@ -169,7 +169,7 @@ struct shm_seg {
 
 #define SHM_SLOTS_OFF  ((sizeof(struct shm_seg) + 4095) / 4096 * 4096)
 #define SHM_SLOTS_MAX  64u
-#define SHM_DATA_WIDE  (352u << 10)
+#define SHM_DATA_WIDE  (2048u << 10)
 #define SHM_DATA_LEN   (108u << 10)
 _Static_assert(SHM_MSG_MAX <= SHM_DATA_LEN && SHM_MSG_MAX <= SHM_DATA_WIDE, "slot_data() relies on it");
 
