@@ -153,7 +153,7 @@ struct plx_ep {
 	uint32_t next_crossed;		/* as next_conn_id, for handles that are crossed */
 	TAILQ_ENTRY(plx_ep) stalled_link;
 	LIST_ENTRY(plx_ep) link;
-	_Alignas(8) uint8_t of_rma[96];
+	_Alignas(8) uint8_t of_rma[128];
 	_Alignas(8) uint8_t of_rndv[32];
 	_Alignas(8) uint8_t of_worker[72];
 };

@@ -12,9 +12,9 @@
  *	MSG	messages; the target checks, does it and answers in its turns
  *
  * A short put by KEY takes no request; the MARK whose completion covers it does: see rma_quick.c.
- * Short puts and gets by DEV wait for each other: see rma_late.c. One alone is offered to a target
- * that polls: see rma_offer.c. Long ones, and many short ones, are copied by both sides at once: see
- * rma_share.c.
+ * Short puts and gets by DEV wait for each other: see rma_late.c. A target that polls does those of a near core,
+ * and the shortest of any: see rma_batch.c. Other long ones, and many short ones, are copied by both sides at
+ * once: see rma_share.c.
  *
  * Design notes
  * Memory that is mapped here needs no request and no turn, so the application's
@@ -57,15 +57,16 @@
 #define PLX_RMA_SHARE_MIN (128u << 10) /* shorter ones are not copied by both sides, bytes */
 #define PLX_RMA_LATE_LEN  (PLX_RMA_SHARE_MIN - 1) /* longer puts and gets by DEV wait for no others */
 #define PLX_RMA_SHARE_US  30	     /* many are, if the device alone would take as long */
-#define PLX_RMA_OFFER_LEN 896	     /* longer ones are not offered to the target, bytes */
-#define PLX_RMA_OFFER_US  2	     /* an offer stands, about as long as a call of the device takes */
+#define PLX_RMA_BATCH_N	  16u	     /* blocks of a batch */
+#define PLX_RMA_BATCH_HEAD 512u	     /* room for what describes them, bytes */
+#define PLX_RMA_BATCH_LEN 15872u     /* bytes of a batch, at most */
+#define PLX_RMA_BATCHES	  32u	     /* of an ep that are not answered */
+#define PLX_RMA_BATCHES_GET 6u	     /* the same, of gets: all their bytes find room on the way here */
+#define PLX_RMA_ASK_US	  2	     /* a batch waits for its answer, about as long as a call of the device takes */
 #define PLX_RMA_COPY_LEN  32	     /* puts that are kept in their request, bytes */
 
 enum plx_rma_kind { PLX_RMA_PUT, PLX_RMA_GET, PLX_RMA_ATOMIC };
 enum plx_rma_how { PLX_RMA_COPY, PLX_RMA_DEV, PLX_RMA_KEY, PLX_RMA_MSG, PLX_RMA_MARK };
-
-/** What an operation asks of the target: to do it, or to copy a part of it. */
-enum plx_rma_asks { PLX_RMA_ASKS_NOTHING, PLX_RMA_ASKS_ALL, PLX_RMA_ASKS_PART };
 
 /** Also on the wire. */
 enum plx_rma_atomic {
@@ -107,7 +108,8 @@ struct plx_rma_stat {
 	uint64_t dev, key, msg, deferred;     /* operations by kind; native ones are not counted */
 	uint64_t late, bursts;		      /* of dev: those that waited for others; calls that
 	                      		       * moved several */
-	uint64_t offers, offers_back;	      /* of dev: offered to the target; of these, taken back */
+	uint64_t batches, batches_back;	      /* sent to the target; of these, recalled */
+	uint64_t batches_late;		      /* answers after that */
 	uint64_t shares, shares_helped;	      /* of dev: parts that the target may help to copy; of
 	                      		       * these, those where it did */
 	uint64_t quick, marks;		      /* puts without a request; empty ones that complete
@@ -160,8 +162,8 @@ struct plx_rma_req {
 	bool late;		   /* DEV: may wait for others; of a long one: may be copied by both sides */
 	bool cpu64;		   /* plx_rkey.cpu64 */
 	bool over;		   /* KEY, shared: ends with err when the device, or the target, has */
-	bool weighed;		   /* late: whether to offer it to the target was decided */
-	uint8_t asks;		   /* enum plx_rma_asks: ALL, it is in the ep's cell; PART, in the ep's part */
+	bool again;		   /* the device can't do all of it: it goes by messages */
+	bool shared;		   /* of the ep's part, which both sides copy */
 	uint8_t stage;		   /* KEY: of an atomic, see rma_key.c */
 };
 _Static_assert(sizeof(struct plx_rma_req) <= PLX_REQ_SIZE, "a request has room for it");
@@ -177,20 +179,27 @@ plx_rma_req(const struct plx_req *req)
 struct plx_rma_ep {
 	TAILQ_HEAD(, plx_rma_req) ops;	/* in flight, in the order issued */
 	struct plx_rma_req *send;	/* the first of them that is not completely sent, or NULL */
-	TAILQ_ENTRY(plx_rma_ep) link;	/* of the worker's, while send is set */
+	TAILQ_ENTRY(plx_rma_ep) link;	/* of the worker's, while there are send or batches */
 	SLIST_ENTRY(plx_rma_ep) quick_link; /* the same, while quick */
 	bool quick;			/* puts are outstanding without a request */
 	uint8_t sure;			/* number of next puts with a request */
 	bool proven;			/* DEV has succeeded */
 	bool posts;			/* the program is posting, and may have more */
-	uint8_t n_late;			/* operations that wait for others */
+	uint8_t n_late;			/* operations that wait for others, or their weight in a batch */
+	bool batched;			/* the last step asked the target */
+	uint8_t n_batches;
 	uint32_t n_out;			/* messages not answered */
 	uint32_t n_replies;		/* pending answers of ours */
 	int err;			/* of an operation that only a flush reports */
 	uint16_t cell;			/* of the peer's shared area that this side has, plus 1; 0: none */
-	uint8_t skip;			/* number of next operations that are not offered */
-	uint8_t unanswered;		/* skip after the last offer that was taken back */
-	uint64_t offer_until;		/* ticks */
+	uint8_t skip;			/* number of next steps that ask the target for nothing */
+	uint8_t unanswered;		/* skip after the last batch that was recalled */
+	TAILQ_HEAD(, rma_batch) batches; /* at the target, or recalled */
+	uint64_t batch_until;		/* ticks: then they are recalled; 0: no time was set */
+	uint32_t batch_id;		/* of the next one */
+	uint32_t gen;			/* of claims, see plx_rma_cell_claim() */
+	uint32_t number;		/* of the next batch of puts in it */
+	uint32_t claimed;		/* claims at the last look */
 	uint32_t pace;			/* ticks of the device for a KiB of many, the last time; 0: unknown */
 	struct rma_part *part;		/* what both sides copy now, see rma_share.c; NULL: nothing */
 };
@@ -218,13 +227,15 @@ struct plx_rma {
 	struct plx_req_ids ids;
 	struct plx_pool replies;
 	struct rma_part *parts, *free_parts; /* all, and those of no ep: see rma_part.c */
+	struct rma_batch *batches, *free_batches; /* the same */
 	uint64_t seq; /* of the last operation issued */
 	uint64_t chunk;
 	bool by_device; /* may be used for put and get */
 	bool late;      /* operations of an ep may wait for each other */
-	uint16_t offer_len; /* longest that is offered, bytes */
+	bool posts;     /* the program posts: answers may be there that no turn has seen yet */
 	uint64_t share_min; /* least that is copied by both sides, bytes */
-	uint32_t offer_ticks; /* an offer stands */
+	uint32_t batch_len; /* bytes of a batch, at most; 0: the target is sent none */
+	uint32_t ask_ticks; /* a batch waits for its answer */
 	uint32_t share_ticks; /* PLX_RMA_SHARE_US */
 	uint64_t fetch_min; /* puts by message from here on are fetched by their target; 0: none */
 	uint64_t domain; /* difference between tokens on the wire and in the table */
@@ -481,13 +492,18 @@ int plx_rma_mark(struct plx_rma *r, struct plx_ep *ep);
  */
 void plx_rma_ep_failed(struct plx_rma *r, struct plx_ep *ep, int err);
 
+/** @return whether both sides copy something now: the peer may write to the buffer of a get. Thread: owner. */
+static inline bool
+plx_rma_shares(const struct plx_ep *ep)
+{
+	return plx_rma_ep(ep)->part != NULL;
+}
+
 /** @return whether the target of an ep may be at an operation of it now. Thread: owner. */
 static inline bool
-plx_rma_offers(const struct plx_ep *ep)
+plx_rma_asks(const struct plx_ep *ep)
 {
-	const struct plx_rma_ep *e = plx_rma_ep(ep);
-
-	return e->part != NULL || (e->send != NULL && e->send->asks != PLX_RMA_ASKS_NOTHING);
+	return plx_rma_ep(ep)->part != NULL || plx_rma_ep(ep)->n_batches != 0;
 }
 
 /** Wait until the peer writes to no buffer of a get any more. Thread: owner. Blocks: while it copies a chunk. */
@@ -540,9 +556,17 @@ void plx_rma_on_ack(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_
 void plx_rma_on_data(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_data *h,
 	const uint8_t *data, uint32_t len);
 
-/** @param src the initiator. Thread: owner. */
-void plx_rma_on_offer(struct plx_rma *r, struct plx_eps *eps, struct plx_peer *src,
-	const struct plx_wire_offer *h);
+
+/** Puts or gets of a peer, which knows by the answer that they are done. Thread: owner. */
+void plx_rma_on_batch(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_batch *h,
+	const uint8_t *data, uint32_t len);
+
+/** The answer. Thread: owner. */
+void plx_rma_on_batch_done(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_batch_done *h,
+	const uint8_t *data, uint32_t len);
+
+/** Copy chunks of what the peer's cell describes, if there are any left. Thread: owner. */
+void plx_rma_on_share(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_share *h);
 
 /** Slow path of plx_rma_run(). */
 unsigned plx_rma_run_slow(struct plx_rma *r);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * plx_rma_cell.h - operations that a queue's shared area offers to its owner
+ * plx_rma_cell.h - what an initiator and a target tell each other in the target's shared area
  */
 #ifndef PLX_RMA_CELL_H
 #define PLX_RMA_CELL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "plx_dev.h"
 
-#define PLX_RMA_CELL_DATA 912u	     /* bytes */
 #define PLX_RMA_SHARE_MAX (1u << 20) /* of what both sides copy at once, bytes */
 
 #define PLX_RMA_SHARE_CHUNK (16u << 10)	  /* bytes that one side copies at once, at least */
@@ -23,23 +23,9 @@
 #define PLX_RMA_BLOCKS_N     256u      /* blocks that are shared at once, at most */
 #define PLX_RMA_BLOCKS_CHUNK 64u       /* blocks of a chunk, at most */
 
-/** The side that changes OFFERED does the operation. */
 enum plx_rma_cell_state {
 	PLX_RMA_CELL_IDLE,
-	PLX_RMA_CELL_OFFERED,
-	PLX_RMA_CELL_TAKEN, /* the target does it now */
-	PLX_RMA_CELL_DONE,  /* it has, or err says why not */
-	PLX_RMA_CELL_LEFT,  /* the initiator has left while it was TAKEN: the target frees the cell */
 	PLX_RMA_CELL_SHARED, /* both sides copy, see rma_share.c; only the initiator ends that */
-};
-
-/** The offered operation; written by the initiator, and input of the target. */
-struct plx_rma_cell_op {
-	uint64_t token, addr; /* of the target's memory */
-	uint32_t index;
-	uint16_t len;
-	uint8_t kind; /* enum plx_rma_kind: PUT or GET */
-	uint8_t pad;
 };
 
 /** One of many blocks that both sides copy. */
@@ -71,27 +57,49 @@ struct plx_rma_share {
 	_Atomic uint32_t kind;	     /* enum plx_rma_kind: PUT or GET, and PLX_RMA_BLOCKS */
 };
 
-/** Of a shared area. Writer: while it is TAKEN the target, otherwise the initiator that owns it. */
+/** Of a shared area. Writer: the initiator that owns it, and where it says so the target. */
 struct plx_rma_cell {
 	_Alignas(PLX_LINE) _Atomic uint32_t state;
-	int32_t err;		/* 0 or -errno of the target */
 	_Atomic uint64_t owner; /* number of the initiator's process, 0: free */
-	struct plx_rma_cell_op op;
-	uint8_t pad[8];
-	uint8_t data[PLX_RMA_CELL_DATA]; /* of a put, or what a get found */
 	struct plx_rma_share share;
+	/* generation above, and below how many of its batches of puts the target has claimed; both write */
+	_Alignas(PLX_LINE) _Atomic uint64_t claims;
 };
-_Static_assert(sizeof(struct plx_rma_cell) == 1024, "shared layout");
+_Static_assert(sizeof(struct plx_rma_cell) == 3 * PLX_LINE, "shared layout");
 _Static_assert(sizeof(struct plx_rma_share) == PLX_LINE, "shared layout");
-_Static_assert(offsetof(struct plx_rma_cell, data) + 8 <= PLX_LINE, "a word moves with one line");
 
-/** @return whether the state was from, and is to now. Thread: any. */
+/**
+ * The target is to do a batch of puts: the next one of a generation, if the initiator has not recalled that.
+ * @return whether it is the target's. Thread: its owner.
+ */
 static inline bool
-plx_rma_cell_turns(struct plx_rma_cell *c, uint32_t from, uint32_t to)
+plx_rma_cell_claim(struct plx_rma_cell *c, uint32_t gen, uint32_t number)
 {
-	/* pairs with itself at the other side */
-	return atomic_compare_exchange_strong_explicit(&c->state, &from, to, memory_order_acq_rel,
-		memory_order_acquire);
+	uint64_t was = (uint64_t)gen << 32 | number;
+
+	/* relaxed, as all of claims: who has a batch is decided by their order alone, and its bytes come with its message */
+	return atomic_compare_exchange_strong_explicit(&c->claims, &was, was + 1, memory_order_relaxed,
+		memory_order_relaxed);
+}
+
+/** The target claims neither this batch nor a later one of its generation. Thread: its owner. */
+static inline void
+plx_rma_cell_refuse(struct plx_rma_cell *c, uint32_t gen, uint32_t number)
+{
+	uint64_t was = (uint64_t)gen << 32 | number;
+
+	(void)atomic_compare_exchange_strong_explicit(&c->claims, &was, (uint64_t)(gen + 1u) << 32, memory_order_relaxed,
+		memory_order_relaxed);
+}
+
+/**
+ * Begin another generation: the target claims nothing of former ones any more.
+ * @return what claims was. Thread: the initiator's owner.
+ */
+static inline uint64_t
+plx_rma_cell_recall(struct plx_rma_cell *c, uint32_t gen)
+{
+	return atomic_exchange_explicit(&c->claims, (uint64_t)gen << 32, memory_order_relaxed);
 }
 
 /** @return cell i of a shared area of len bytes, or NULL: it has none of this number. */

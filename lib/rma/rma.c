@@ -15,7 +15,7 @@
 
 const struct plx_stat_row plx_rma_stat_rows[] = {
 	ROW(dev), ROW(key), ROW(msg), ROW(quick), ROW(marks), ROW(deferred), ROW(late),
-	ROW(bursts), ROW(offers), ROW(offers_back), ROW(shares), ROW(shares_helped), ROW(puts),
+	ROW(bursts), ROW(batches), ROW(batches_back), ROW(batches_late), ROW(shares), ROW(shares_helped), ROW(puts),
 	ROW(gets), ROW(atomics), ROW(fetches), ROW(refused), ROW(drop_bad_id),
 	ROW(drop_bad_range), ROW(drop_replies), ROW(errors),
 	PLX_STAT_END,
@@ -47,10 +47,10 @@ plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated)
 	/* Inline the caller waits only for its own operation. */
 	r->chunk = dedicated ? PLX_RMA_CHUNK : UINT64_MAX;
 	r->by_device = plx_conf_u64(conf, PLX_CONF_RMA_SCHEME) != PLX_RMA_MESSAGE;
-	r->offer_len = PLX_RMA_OFFER_LEN;
 	r->share_min = PLX_RMA_SHARE_MIN;
 	r->share_ticks = rte_get_tsc_hz() * PLX_RMA_SHARE_US / 1000000;
-	r->offer_ticks = rte_get_tsc_hz() * PLX_RMA_OFFER_US / 1000000;
+	r->batch_len = PLX_RMA_BATCH_LEN;
+	r->ask_ticks = rte_get_tsc_hz() * PLX_RMA_ASK_US / 1000000;
 	return rma_soft_open(r);
 }
 
@@ -58,6 +58,7 @@ void
 plx_rma_ep_init(struct plx_ep *ep)
 {
 	TAILQ_INIT(&plx_rma_ep(ep)->ops);
+	TAILQ_INIT(&plx_rma_ep(ep)->batches);
 }
 
 void
@@ -65,6 +66,7 @@ plx_rma_close(struct plx_rma *r)
 {
 	plx_pool_close(&r->replies);
 	rma_parts_close(r);
+	rma_batches_close(r);
 	plx_req_ids_close(&r->ids);
 }
 
@@ -123,8 +125,8 @@ plx_rma_prepare(struct plx_rma *r, const struct plx_rma_do *d, struct plx_req *r
 	o->n_out = 0;
 	o->n_dev = 0;
 	o->over = false;
-	o->weighed = false;
-	o->asks = PLX_RMA_ASKS_NOTHING;
+	o->again = false;
+	o->shared = false;
 	o->stage = 0;
 	o->kind = d->kind;
 	o->op = d->op;
@@ -163,8 +165,8 @@ copy_step(struct plx_req *req, uint64_t n)
 	return n;
 }
 
-/* A chunk of an operation of this side. @return as op_step() */
-static int
+/* A chunk of an operation of this side. Apart, so that others save no registers for it. @return as send_step() */
+static __rte_noinline int
 move_step(struct plx_rma *r, struct plx_req *req)
 {
 	struct plx_rma_req *o = plx_rma_req(req);
@@ -209,26 +211,38 @@ send_step(struct plx_rma *r, struct plx_req *req)
 }
 
 /*
- * The first operation may wait for others, or is offered.
- * @return how many are over, or the device's now; 0 the device does this one; -EAGAIN the target has it
+ * The first operation may be the target's, or both sides', or go together with others.
+ * @return how many are sent or over; 0 the device does this one; -EAGAIN not yet
  */
 static __rte_noinline int
 late_step(struct plx_rma *r, struct plx_rma_ep *e)
 {
 	struct plx_rma_req *o = e->send;
-	int n;
+	bool skips = e->skip != 0;
+	int rc;
 
-	if (o->asks == PLX_RMA_ASKS_PART || plx_req_of_own(o)->len > PLX_RMA_LATE_LEN)
+	if (o->shared)
 		return rma_share_step(r, o);
-	if (o->asks == PLX_RMA_ASKS_ALL)
-		return rma_offer_is_over(r, o) ? 1 : -EAGAIN;
-	n = rma_burst_step(r, e);
-	/* One that was shared and failed is the device's. */
-	return n == 0 && o->late && rma_offer(r, o) ? -EAGAIN : n;
+	rc = rma_batch_step(r, e);
+	if (rc != 0)
+		return rc;
+	if (e->n_batches != 0)
+		return -EAGAIN;
+	rc = plx_req_of_own(o)->len > PLX_RMA_LATE_LEN ? rma_share_step(r, o) : rma_burst_step(r, e);
+	e->skip -= skips;
+	return rc;
 }
 
-unsigned
-rma_ep_run(struct plx_rma *r, struct plx_rma_ep *e)
+/* What the target has is done before an operation that can be in no batch. */
+static bool
+waits_for_batches(const struct plx_rma_ep *e)
+{
+	return e->n_batches != 0 && e->send != NULL && !e->send->late;
+}
+
+/* Steps that the ep can do now: no operation waits for batches. @return how many */
+static unsigned
+ep_send(struct plx_rma *r, struct plx_rma_ep *e)
 {
 	struct plx_rma_req *o;
 	unsigned n = 0;
@@ -243,6 +257,8 @@ rma_ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 			if (rc < 0)
 				break;
 			n += rc;
+			if (waits_for_batches(e))
+				break;
 			continue;
 		}
 		if (o->how == PLX_RMA_COPY || o->how == PLX_RMA_DEV) {
@@ -253,15 +269,27 @@ rma_ep_run(struct plx_rma *r, struct plx_rma_ep *e)
 			continue;
 		}
 		rc = send_step(r, req);
-		if (rc == -EAGAIN)
+		if (likely(rc == 0)) {
+			if (e->send == o)
+				rma_set_send(r, e, TAILQ_NEXT(o, link));
+		} else if (rc == -EAGAIN) {
 			break;
-		n++;
-		if (rc != 0)
+		} else {
 			rma_end(r, req, rc);
-		else if (e->send == o)
-			rma_set_send(r, e, TAILQ_NEXT(o, link));
+		}
+		n++;
 	}
 	return n;
+}
+
+unsigned
+rma_ep_run(struct plx_rma *r, struct plx_rma_ep *e)
+{
+	unsigned n = 0;
+
+	if (unlikely(e->n_batches != 0))
+		n = rma_batches_run(r, e);
+	return waits_for_batches(e) ? n : n + ep_send(r, e);
 }
 
 /* The way of execution, if not by the initiator. @return 0 or an error */
@@ -285,15 +313,15 @@ rma_choose(struct plx_rma *r, struct plx_req *req)
 	return plx_req_id_get(&r->ids, req, &o->id);
 }
 
-/* The first that may wait. Apart, so that others save no registers for it. */
+/* The first that may wait. The target begins with it at once. Apart, so that others save no registers for it. */
 static __rte_noinline void
 start_late(struct plx_rma *r, struct plx_rma_ep *e, struct plx_rma_req *o)
 {
 	rma_set_send(r, e, o);
 	if (!rma_late_add(r, o))
 		rma_ep_run(r, e);
-	else
-		rma_offer(r, o);
+	else if (e->n_batches == 0 && o->epoch == TAILQ_FIRST(&r->all)->epoch)
+		(void)rma_batch_step(r, e);
 }
 
 void
@@ -322,7 +350,8 @@ plx_rma_start(struct plx_rma *r, struct plx_req *req)
 		start_late(r, e, o);
 	} else {
 		rma_set_send(r, e, o);
-		rma_ep_run(r, e);
+		if (likely(e->n_batches == 0))
+			ep_send(r, e);
 	}
 }
 

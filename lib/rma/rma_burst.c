@@ -9,6 +9,15 @@
 
 _Static_assert(PLX_RMA_BURST <= PLX_RMA_BLOCKS_N, "what goes together can be shared");
 
+/* @return of what a call of the device, or a batch, has room for; of PLX_RMA_LATE_N */
+static unsigned
+late_weight(const struct plx_rma_ep *e, uint64_t len)
+{
+	if (!e->batched)
+		return 1;
+	return RTE_MAX(PLX_RMA_LATE_N / PLX_RMA_BATCH_N, (uint32_t)len / (PLX_RMA_BATCH_LEN / PLX_RMA_LATE_N));
+}
+
 bool
 rma_late_add(struct plx_rma *r, struct plx_rma_req *o)
 {
@@ -21,8 +30,7 @@ rma_late_add(struct plx_rma *r, struct plx_rma_req *o)
 	}
 	PLX_STAT_INC(r->stat.late);
 	r->late = true;
-	if (e->n_late < PLX_RMA_LATE_N)
-		e->n_late++;
+	e->n_late = (uint8_t)RTE_MIN(e->n_late + late_weight(e, plx_req_of_own(o)->len), (unsigned)PLX_RMA_LATE_N);
 	return true;
 }
 

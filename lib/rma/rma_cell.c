@@ -39,9 +39,7 @@ plx_rma_ep_leave(struct plx_ep *ep)
 	if (c == NULL)
 		return;
 	share_stop(c);
-	(void)plx_rma_cell_turns(c, PLX_RMA_CELL_OFFERED, PLX_RMA_CELL_IDLE);
-	if (plx_rma_cell_turns(c, PLX_RMA_CELL_TAKEN, PLX_RMA_CELL_LEFT))
-		return;
+	(void)plx_rma_cell_recall(c, ++plx_rma_ep(ep)->gen);
 	/* pairs with the acquire in cell_get() */
 	atomic_store_explicit(&c->owner, 0, memory_order_release);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * rma_help.c - the target's part of what is in its cells: offers, and what both sides copy
+ * rma_help.c - the target's part of what both sides copy
  *
  * Design notes
  * - The target keeps no state of an operation, and checks all of a cell: it is input.
@@ -11,43 +11,8 @@
 
 #include <rte_common.h>
 
-#include "plx_copy.h"
 #include "plx_cursor.h"
 #include "rma_int.h"
-
-/* @param kind PUT or GET of a peer. @return what it needs of our region */
-static uint8_t
-rights_of(uint8_t kind)
-{
-	return kind == PLX_RMA_GET ? PLX_REGION_READ : PLX_REGION_WRITE;
-}
-
-static int
-cell_move(struct plx_rma *r, struct plx_rma_cell *c)
-{
-	struct plx_rma_cell_op h;
-	struct plx_region_key key;
-	void *here;
-	int rc;
-
-	memcpy(&h, &c->op, sizeof(h)); /* once: the initiator may still write */
-	key = rma_region_key(r, h.index, h.token);
-	here = (void *)(uintptr_t)h.addr;
-	if (h.len > PLX_RMA_CELL_DATA || (h.kind != PLX_RMA_PUT && h.kind != PLX_RMA_GET))
-		return -EINVAL;
-	rc = plx_region_hold(&key, h.addr, h.len, rights_of(h.kind));
-	if (rc != 0)
-		return rc;
-	if (h.kind == PLX_RMA_PUT) {
-		plx_copy(here, c->data, h.len);
-		PLX_STAT_INC(r->stat.puts);
-	} else {
-		plx_copy(c->data, here, h.len);
-		PLX_STAT_INC(r->stat.gets);
-	}
-	plx_region_drop(&key);
-	return 0;
-}
 
 /* A description, read once: the initiator may still write. */
 struct share_of {
@@ -134,7 +99,7 @@ blocks_copy(struct plx_rma *r, struct plx_ep *ep, const struct share_of *h, uint
 		return rc;
 	for (held = 0; held < n; held++) {
 		key = rma_region_key(r, b[held].index, b[held].token);
-		if (b[held].len > *left || plx_region_hold(&key, b[held].addr, b[held].len, rights_of(h->kind)) != 0)
+		if (b[held].len > *left || plx_region_hold(&key, b[held].addr, b[held].len, rma_rights_of(h->kind)) != 0)
 			break;
 		*left -= b[held].len;
 		v[held] = (struct plx_rma_piece){(void *)(uintptr_t)b[held].addr, b[held].local, b[held].len,
@@ -174,13 +139,7 @@ share_hold(const struct share_of *h)
 	if (h->blocks)
 		return h->len <= PLX_RMA_BLOCKS_N && h->chunk <= PLX_RMA_BLOCKS_CHUNK;
 	return h->len <= PLX_RMA_SHARE_MAX && h->chunk >= PLX_RMA_SHARE_CHUNK &&
-	       plx_region_hold(&h->key, h->addr, h->len, rights_of(h->kind)) == 0;
-}
-
-static bool
-is_of(const struct plx_rma_cell *c, const struct plx_peer *peer)
-{
-	return peer->proc == 0 || atomic_load_explicit(&c->owner, memory_order_relaxed) == peer->proc;
+	       plx_region_hold(&h->key, h->addr, h->len, rma_rights_of(h->kind)) == 0;
 }
 
 static void
@@ -192,7 +151,7 @@ share_help(struct plx_rma *r, struct plx_ep *ep, struct plx_rma_cell *c)
 	struct share_of h = share_of(r, s);
 	bool get = h.kind == PLX_RMA_GET;
 
-	if (!is_of(c, ep->peer) || !share_hold(&h)) {
+	if (!rma_cell_is_of(c, ep->peer) || !share_hold(&h)) {
 		PLX_STAT_INC(r->stat.refused);
 		return; /* the initiator copies alone */
 	}
@@ -203,35 +162,15 @@ share_help(struct plx_rma *r, struct plx_ep *ep, struct plx_rma_cell *c)
 	PLX_STAT_ADD(r->stat.puts, !get);
 }
 
-/* To be reached, the initiator has to be connected as well. */
-static void
-cell_help(struct plx_rma *r, struct plx_eps *eps, struct plx_peer *src, struct plx_rma_cell *c)
-{
-	struct plx_ep *ep = plx_ep_of(eps, src);
-
-	if (ep != NULL && plx_ep_connect(ep) == 0)
-		share_help(r, ep, c);
-}
-
 void
-plx_rma_on_offer(struct plx_rma *r, struct plx_eps *eps, struct plx_peer *src,
-	const struct plx_wire_offer *h)
+plx_rma_on_share(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_share *h)
 {
-	struct plx_rma_cell *c = plx_rma_cell_at(src->q->shared, src->q->shared_len, h->cell);
+	const struct plx_queue *q = ep->peer->q;
+	struct plx_rma_cell *c = plx_rma_cell_at(q->shared, q->shared_len, h->cell);
 
-	if (c == NULL) {
+	if (c == NULL)
 		PLX_STAT_INC(r->stat.drop_bad_range);
-		return;
-	}
-	if (atomic_load_explicit(&c->state, memory_order_relaxed) == PLX_RMA_CELL_SHARED) {
-		cell_help(r, eps, src, c);
-		return;
-	}
-	if (!plx_rma_cell_turns(c, PLX_RMA_CELL_OFFERED, PLX_RMA_CELL_TAKEN))
-		return; /* it was taken back */
-	c->err = cell_move(r, c);
-	if (c->err != 0)
-		PLX_STAT_INC(r->stat.refused);
-	if (!plx_rma_cell_turns(c, PLX_RMA_CELL_TAKEN, PLX_RMA_CELL_DONE))
-		rma_cell_free(c);
+	/* To be reached, the initiator has to be connected as well. */
+	else if (atomic_load_explicit(&c->state, memory_order_relaxed) == PLX_RMA_CELL_SHARED && plx_ep_connect(ep) == 0)
+		share_help(r, ep, c);
 }

@@ -18,26 +18,29 @@ rma_ep_of(struct plx_rma_ep *e)
 	return (struct plx_ep *)((uint8_t *)e - offsetof(struct plx_ep, of_rma));
 }
 
-/**
- * Set the ep's first operation that is not completely sent, or none; and its place in the
- * run list.
- */
+/** The ep has something to do in turns, or no more: see plx_rma_ep.link. */
+static inline void
+rma_list(struct plx_rma *r, struct plx_rma_ep *e, bool in)
+{
+	if (in) {
+		TAILQ_INSERT_TAIL(&r->eps, e, link);
+		r->n_eps++;
+		plx_eps_need_turn(rma_ep_of(e)->eps);
+	} else {
+		TAILQ_REMOVE(&r->eps, e, link);
+		r->n_eps--;
+	}
+}
+
+/** Set the ep's first operation that is not completely sent, or none. */
 static inline void
 rma_set_send(struct plx_rma *r, struct plx_rma_ep *e, struct plx_rma_req *o)
 {
 	bool was = e->send != NULL;
 
 	e->send = o;
-	if (was == (o != NULL))
-		return;
-	if (was) {
-		TAILQ_REMOVE(&r->eps, e, link);
-		r->n_eps--;
-	} else {
-		TAILQ_INSERT_TAIL(&r->eps, e, link);
-		r->n_eps++;
-		plx_eps_need_turn(rma_ep_of(e)->eps);
-	}
+	if (was != (o != NULL) && likely(e->n_batches == 0))
+		rma_list(r, e, !was);
 }
 
 /* rma_op.c */
@@ -133,8 +136,8 @@ void rma_part_put(struct plx_rma *r, struct rma_part *p);
 /** @return the blocks to fill: nobody who looks for the number of a former list follows them. */
 struct plx_rma_block *rma_list_begin(struct plx_rma_list *list);
 
-/** An operation ends otherwise than by the target, which is to do no more of it. */
-void rma_ask_end(struct plx_rma *r, struct plx_rma_req *o);
+/** An operation of a part ends: the target is to do no more of it. */
+void rma_part_end(struct plx_rma *r, struct plx_rma_req *o);
 
 /** Free the memory of parts. */
 void rma_parts_close(struct plx_rma *r);
@@ -169,19 +172,60 @@ void rma_late_behind(struct plx_rma *r, struct plx_rma_req *o);
  */
 int rma_burst_step(struct plx_rma *r, struct plx_rma_ep *e);
 
-/* rma_offer.c */
+/* rma_batch.c */
 
-/** Offer an operation to the target. @return whether it did; then it is in flight */
-bool rma_offer(struct plx_rma *r, struct plx_rma_req *o);
+/** Bytes of an operation in a batch. */
+struct rma_batch_block {
+	struct plx_rma_req *o;
+	uint64_t offset;
+	uint32_t len;
+};
 
-/** @return whether it has ended, or is the device's now. */
-bool rma_offer_is_over(struct plx_rma *r, struct plx_rma_req *o);
+/** What one message asks the target to do. */
+struct rma_batch {
+	TAILQ_ENTRY(rma_batch) link;	   /* of the ep's */
+	struct rma_batch *next, *next_free; /* of the worker's */
+	uint32_t id;			   /* in the answer */
+	uint32_t number;		   /* of a put's: claims before it */
+	uint32_t bytes;
+	uint8_t kind; /* PUT or GET */
+	uint8_t n;    /* blocks */
+	bool claimed; /* known to be the target's: only waited for */
+	bool recalled; /* the device's */
+	struct rma_batch_block block[PLX_RMA_BATCH_N];
+};
 
-/** @return the ep's cell, which is idle, or NULL: nothing is offered to the target now. */
-struct plx_rma_cell *rma_cell_to_offer(const struct plx_rma_req *o);
+/**
+ * Send the next operations to the target.
+ * @return 1: a batch is sent; -EAGAIN not yet; 0 the device is to do the first one
+ */
+int rma_batch_step(struct plx_rma *r, struct plx_rma_ep *e);
 
-/** Learn whether the target polls: it did something for this side, or another operation went without it. */
-void rma_answered(struct plx_ep *ep, bool did);
+/** The ep has batches: recall them if no answer comes, do what is recalled. @return operations that are over */
+unsigned rma_batches_run(struct plx_rma *r, struct plx_rma_ep *e);
+
+/* rma_recall.c */
+
+/** @return an empty batch, or NULL without memory. */
+struct rma_batch *rma_batch_get(struct plx_rma *r);
+
+/** Its memory is free: it is in no list. */
+void rma_batch_put(struct plx_rma *r, struct rma_batch *b);
+
+/** It is over: neither the target nor the device has to do any more of it. */
+void rma_batch_end(struct plx_rma *r, struct plx_rma_ep *e, struct rma_batch *b);
+
+/** @return how many batches of puts of this generation the target has claimed; it claims no other one. */
+uint32_t rma_claims_end(struct plx_ep *ep);
+
+/** What the target has not claimed is the device's. */
+void rma_batches_recall(struct plx_rma *r, struct plx_ep *ep);
+
+/** An operation ends otherwise than by answers: the target is to do no more of it. */
+void rma_batch_forget(struct plx_rma *r, struct plx_rma_req *o);
+
+/** Free the memory of batches. */
+void rma_batches_close(struct plx_rma *r);
 
 /* rma_share.c */
 
@@ -202,6 +246,34 @@ int rma_share_step(struct plx_rma *r, struct plx_rma_req *o);
  * @param bytes of all together. @return whether they are shared: then rma_share_step() goes on
  */
 bool rma_share_blocks(struct plx_rma *r, struct plx_rma_ep *e, unsigned n, uint64_t bytes);
+
+/** @param kind PUT or GET of a peer. @return what it needs of our region */
+static inline uint8_t
+rma_rights_of(uint8_t kind)
+{
+	return kind == PLX_RMA_GET ? PLX_REGION_READ : PLX_REGION_WRITE;
+}
+
+/** @return whether a cell of ours is the peer's. */
+static inline bool
+rma_cell_is_of(const struct plx_rma_cell *c, const struct plx_peer *peer)
+{
+	return peer->proc == 0 || atomic_load_explicit(&c->owner, memory_order_relaxed) == peer->proc;
+}
+
+/* rma_soft.c */
+
+/** Answer a batch of puts, now or when there is room. */
+void rma_batch_ack(struct plx_rma *r, struct plx_ep *ep, uint32_t id);
+
+/* rma_ask.c */
+#define RMA_SKIP_MAX 255 /* steps in which the target is asked for nothing, at most */
+
+/** @return the ep's cell, or NULL: the target is asked for nothing now. */
+struct plx_rma_cell *rma_cell_to_ask(const struct plx_ep *ep);
+
+/** Learn whether the target polls: it did something for this side, or something went without it. */
+void rma_answered(struct plx_ep *ep, bool did);
 
 /* rma_cell.c */
 

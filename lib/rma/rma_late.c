@@ -46,15 +46,17 @@ plx_rma_later(struct plx_rma *r, const struct plx_rma_do *d)
 void
 plx_rma_run_late(struct plx_rma *r, struct plx_ep *ep)
 {
+	r->posts = true;
 	if (ep != NULL) {
 		plx_rma_ep(ep)->n_late = 0;
 		plx_rma_ep(ep)->posts = true;
 		rma_ep_run(r, plx_rma_ep(ep));
 		plx_rma_ep(ep)->posts = false;
-		return;
+	} else {
+		r->late = false;
+		plx_rma_run(r);
 	}
-	r->late = false;
-	plx_rma_run(r);
+	r->posts = false;
 }
 
 int

@@ -51,7 +51,7 @@ begin(void)
 	unit_workers_conf(&u);
 	unit_workers_open(&u, UNIT_WORKERS);
 	UNIT_TRUE_FATAL((fake.caps & PLX_DEV_PUT) != 0 && (fake.caps & PLX_DEV_GET) != 0);
-	u.w[0]->rma.offer_len = 0; /* all by the device */
+	u.w[0]->rma.batch_len = 0; /* all by the device */
 	memset(there, 0, LEN);
 	UNIT_EQ_FATAL(plx_region_add((uintptr_t)there, LEN, PLX_REGION_READ | PLX_REGION_WRITE, &region), 0);
 	rkey = (struct plx_rkey){.base = (uintptr_t)there, .len = LEN, .can = UINT8_MAX, .key = region};

@@ -57,8 +57,10 @@ rma_unlink(struct plx_rma *r, struct plx_req *req)
 	struct plx_rma_req *o = plx_rma_req(req);
 	struct plx_ep *ep = o->ep;
 
-	if (unlikely(o->asks != PLX_RMA_ASKS_NOTHING))
-		rma_ask_end(r, o); /* the target is not to do it any more */
+	if (unlikely(o->shared))
+		rma_part_end(r, o); /* the target is not to do it any more */
+	if (unlikely(o->n_out != 0 && o->how == PLX_RMA_DEV))
+		rma_batch_forget(r, o);
 	if (plx_rma_ep(ep)->send == o)
 		rma_set_send(r, plx_rma_ep(ep), TAILQ_NEXT(o, link));
 	TAILQ_REMOVE(&plx_rma_ep(ep)->ops, o, link);

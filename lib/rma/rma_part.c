@@ -33,7 +33,7 @@ rma_part_get(struct plx_rma *r, struct plx_rma_req *first, unsigned n)
 	PLX_ASSERT(plx_rma_ep(first->ep)->part == NULL);
 	plx_rma_ep(first->ep)->part = p;
 	for (; n > 0; n--, first = TAILQ_NEXT(first, link))
-		first->asks = PLX_RMA_ASKS_PART;
+		first->shared = true;
 	return p;
 }
 
@@ -44,7 +44,7 @@ rma_part_put(struct plx_rma *r, struct rma_part *p)
 
 	plx_rma_ep(o->ep)->part = NULL;
 	for (unsigned i = 0; i < p->n_ops; i++, o = TAILQ_NEXT(o, link))
-		o->asks = PLX_RMA_ASKS_NOTHING;
+		o->shared = false;
 	atomic_store_explicit(&p->list.number, 0, memory_order_relaxed);
 	p->next_free = r->free_parts;
 	r->free_parts = p;
@@ -63,13 +63,10 @@ rma_list_begin(struct plx_rma_list *list)
 }
 
 void
-rma_ask_end(struct plx_rma *r, struct plx_rma_req *o)
+rma_part_end(struct plx_rma *r, struct plx_rma_req *o)
 {
-	struct plx_ep *ep = o->ep;
-
-	if (o->asks == PLX_RMA_ASKS_PART)
-		rma_part_put(r, plx_rma_ep(ep)->part);
-	plx_rma_ep_leave(ep);
+	rma_part_put(r, plx_rma_ep(o->ep)->part);
+	plx_rma_ep_leave(o->ep);
 }
 
 void

@@ -70,7 +70,7 @@ plx_rma_mark(struct plx_rma *r, struct plx_ep *ep)
 void
 plx_rma_ep_failed(struct plx_rma *r, struct plx_ep *ep, int err)
 {
-	if (!plx_rma_offers(ep)) /* else a get outlives it */
+	if (!plx_rma_shares(ep)) /* else a get outlives it */
 		plx_rma_ep_leave(ep);
 	rma_cells_sweep(ep->peer->q);
 	if (!plx_rma_ep(ep)->quick)

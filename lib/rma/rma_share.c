@@ -99,7 +99,7 @@ part_begin(struct plx_rma *r, struct rma_part *p)
 	/* pairs with the acquire in share_help() */
 	atomic_store_explicit(&s->next, (uint64_t)p->gen << 32, memory_order_release);
 	/* if the message finds no room, nobody helps */
-	(void)plx_ep_tx_short(ep, PLX_WIRE_OFFER, plx_rma_ep(ep)->cell - 1u, NULL, 0);
+	(void)plx_ep_tx_short(ep, PLX_WIRE_SHARE, plx_rma_ep(ep)->cell - 1u, NULL, 0);
 	PLX_STAT_INC(r->stat.shares);
 }
 
@@ -119,7 +119,7 @@ share_long(struct plx_rma *r, struct plx_rma_req *o)
 	uint64_t len = RTE_MIN(plx_req_of_own(o)->len - o->offset, (uint64_t)PLX_RMA_SHARE_MAX);
 	struct rma_part *p = NULL;
 
-	if (len >= r->share_min && rma_cell_to_offer(o) != NULL)
+	if (len >= r->share_min && rma_cell_to_ask(o->ep) != NULL)
 		p = rma_part_get(r, o, 1);
 	if (p == NULL)
 		return false;
@@ -149,7 +149,7 @@ rma_share_blocks(struct plx_rma *r, struct plx_rma_ep *e, unsigned n, uint64_t b
 	uint64_t chunk = chunk_of(bytes, BLOCKS_MAX) * (uint64_t)n / bytes;
 	struct plx_rma_block *block;
 
-	if (are_of_one_handle(o, n) && rma_cell_to_offer(o) != NULL)
+	if (are_of_one_handle(o, n) && rma_cell_to_ask(o->ep) != NULL)
 		p = rma_part_get(r, e->send, n);
 	if (p == NULL)
 		return false;
@@ -330,7 +330,7 @@ rma_share_outlives(struct plx_rma_req *o, int err)
 	struct rma_part *p = plx_rma_ep(o->ep)->part;
 	struct plx_rma_cell *c;
 
-	if (o->asks != PLX_RMA_ASKS_PART || o->kind != PLX_RMA_GET)
+	if (!o->shared || o->kind != PLX_RMA_GET)
 		return false;
 	c = rma_cell_of(o->ep);
 	if (c != NULL)
@@ -434,7 +434,7 @@ rma_share_step(struct plx_rma *r, struct plx_rma_req *o)
 	uint32_t i, done;
 	int rc;
 
-	if (o->asks != PLX_RMA_ASKS_PART && !share_long(r, o))
+	if (!o->shared && !share_long(r, o))
 		return 0;
 	p = plx_rma_ep(o->ep)->part;
 	if (p->over && plx_peer_has_left(o->ep->peer))

@@ -124,10 +124,9 @@ target_takes(uint32_t n)
 
 /* A message comes that names a cell. */
 static void
-offer_to(unsigned target, uint64_t i)
+share_message(unsigned target, uint64_t i)
 {
-	plx_rma_on_offer(&u.w[target]->rma, &u.w[target]->eps, u.to[target][0].ep->peer,
-		&(struct plx_wire_offer){.cell = i});
+	plx_rma_on_share(&u.w[target]->rma, u.to[target][0].ep, &(struct plx_wire_share){.cell = i});
 }
 
 static void
@@ -149,6 +148,7 @@ begin(void)
 	rkey = (struct plx_rkey){.base = (uintptr_t)there, .len = LEN, .can = UINT8_MAX, .key = region};
 	fill(1);
 	UNIT_EQ(put_now(8), 0); /* the device has shown that it can */
+	u.w[0]->rma.batch_len = 0; /* none by the target alone */
 	u.w[0]->rma.chunk = 1;
 	u.w[0]->rma.share_ticks = 0; /* many always take long enough */
 	plx_rma_ep(u.to[0][TARGET].ep)->pace = 1;
@@ -914,7 +914,7 @@ all_chunks_that_are_given_back_are_copied(void)
 	fake.get_err = -EIO;
 	req = put(8 * CHUNK, 0);
 	for (unsigned i = 0; i < 3; i++)
-		offer_to(TARGET, 0);
+		share_message(TARGET, 0);
 	UNIT_EQ((uint32_t)cell(0)->share.bad, 7u << 5);
 	UNIT_END(&u, req, 0);
 	UNIT_EQ(memcmp(there, here, 8 * CHUNK), 0);
@@ -998,7 +998,7 @@ a_target_copies_no_more_than_there_is(void)
 	resets = true;
 	UNIT_EQ_FATAL(pthread_create(&t, NULL, reset_next, &s->next), 0);
 	for (unsigned i = 0; i < 100; i++)
-		offer_to(TARGET, 0);
+		share_message(TARGET, 0);
 	resets = false;
 	pthread_join(t, NULL);
 	UNIT_TRUE(unit_queue(&u, TARGET)->stat.rma_ops <= 100 * PART / CHUNK);
@@ -1039,7 +1039,7 @@ bad_shares_are_refused(void)
 		c->share.kind = bad[i].kind;
 		c->share.next = 1ull << 32;
 		c->state = PLX_RMA_CELL_SHARED;
-		offer_to(TARGET, 1);
+		share_message(TARGET, 1);
 		UNIT_EQ(r->stat.refused, i + 1);
 		UNIT_EQ(c->share.next, 1ull << 32);
 		c->state = PLX_RMA_CELL_IDLE;
@@ -1048,7 +1048,7 @@ bad_shares_are_refused(void)
 }
 
 static void
-offer_bad_blocks(void)
+share_bad_blocks(void)
 {
 	const struct plx_rma_block good = {.local = (uintptr_t)here, .addr = (uintptr_t)there, .token = region.token,
 		.index = region.index, .len = 64};
@@ -1089,7 +1089,7 @@ offer_bad_blocks(void)
 		c->share.bad = 1ull << 32;
 		c->state = PLX_RMA_CELL_SHARED;
 		memset(there, 0xaa, 128);
-		offer_to(TARGET, 1);
+		share_message(TARGET, 1);
 		UNIT_EQ(c->share.done, 1ull << 32);
 		UNIT_EQ(c->share.bad, 1ull << 32 | bad[i].reads);
 		UNIT_EQ(there[0], 0xaa);
@@ -1103,7 +1103,7 @@ static void
 bad_blocks_are_refused(void)
 {
 	begin();
-	offer_bad_blocks();
+	share_bad_blocks();
 	end();
 }
 

@@ -31,6 +31,7 @@ struct rma_reply {
 	uint64_t value;
 	int err;
 	bool data; /* RMA_DATA, else RMA_ACK */
+	bool batch; /* RMA_BATCH_DONE, of id.index */
 	bool fetch; /* fetch the remaining bytes from offset, an address of the initiator's, to
 	             * from; then RMA_ACK */
 };
@@ -287,8 +288,17 @@ fetch_step(struct rma_reply *p)
 }
 
 static int
+batch_ack_step(const struct rma_reply *p)
+{
+	/* the header is its id, and 0 */
+	return plx_ep_tx_short(p->ep, PLX_WIRE_RMA_BATCH_DONE, p->id.index, NULL, 0);
+}
+
+static int
 reply_step(struct rma_reply *p)
 {
+	if (p->batch)
+		return batch_ack_step(p);
 	if (p->fetch)
 		return fetch_step(p);
 	return p->data ? data_step(p) : ack_step(p);
@@ -341,6 +351,14 @@ reply_start(struct rma_reply *now)
 	p->pend.conn_id = PLX_CONN_NONE;
 	plx_rma_ep(ep)->n_replies++;
 	plx_ep_pend(ep, &p->pend);
+}
+
+void
+rma_batch_ack(struct plx_rma *r, struct plx_ep *ep, uint32_t id)
+{
+	struct rma_reply p = {.r = r, .ep = ep, .id.index = id, .batch = true};
+
+	reply_start(&p);
 }
 
 static int

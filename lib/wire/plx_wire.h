@@ -61,9 +61,11 @@ enum plx_wire_op {
 	PLX_WIRE_CHAN_FETCH, /* a message as CHAN_MSG, whose data the receiver reads from my memory */
 	PLX_WIRE_CHAN_COPY, /* all messages before it have arrived, and this one can't be read: send
 	                     * it */
-	PLX_WIRE_OFFER,	    /* a put or get waits in a cell of your shared area */
+	PLX_WIRE_SHARE,	    /* copy a part of what a cell of your shared area describes */
 	PLX_WIRE_WHERE,	    /* receiver to sender, as PULL: in which pieces of memory is the data? */
 	PLX_WIRE_LIST,	    /* answer to WHERE: these */
+	PLX_WIRE_RMA_BATCH, /* puts or gets of your memory, to be answered soon or never */
+	PLX_WIRE_RMA_BATCH_DONE, /* the answer, with the bytes of gets */
 	PLX_WIRE_N
 };
 
@@ -233,12 +235,42 @@ struct plx_wire_rma_data {
 	uint32_t last; /* 1: the GET is complete */
 };
 
-/** The operation, its data and its answer are in the cell: lib/rma/plx_rma_cell.h. */
-struct plx_wire_offer {
+/** The cell: lib/rma/plx_rma_cell.h. */
+struct plx_wire_share {
 	uint64_t cell;
 };
 
-_Static_assert(sizeof(struct plx_wire_offer) == 8, "wire");
+_Static_assert(sizeof(struct plx_wire_share) == 8, "wire");
+
+/** Before n blocks; then the bytes of puts follow, in the order of their blocks. */
+struct plx_wire_rma_batch {
+	uint32_t id;	 /* in the answer */
+	uint32_t gen;	 /* see plx_rma_cell_claim(); of puts */
+	uint32_t number; /* of this batch in it */
+	uint16_t cell;	 /* of the initiator, in the target's shared area */
+	uint8_t n;
+	uint8_t kind; /* enum plx_rma_kind: PUT or GET */
+};
+
+_Static_assert(sizeof(struct plx_wire_rma_batch) == 16, "wire");
+
+/** As struct plx_wire_where, with a length. */
+struct plx_wire_rma_block {
+	uint32_t index;
+	uint32_t len; /* bytes */
+	uint64_t token;
+	uint64_t addr;
+};
+
+_Static_assert(sizeof(struct plx_wire_rma_block) == 24, "wire");
+
+/** The bytes of gets follow, in the order of their blocks. */
+struct plx_wire_rma_batch_done {
+	uint32_t id;
+	uint32_t pad;
+};
+
+_Static_assert(sizeof(struct plx_wire_rma_batch_done) == 8, "wire");
 
 #define PLX_WIRE_CLOSE_FORCE 1u /* the closer has dropped its pending operations */
 

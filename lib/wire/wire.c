@@ -52,9 +52,11 @@ const uint8_t plx_wire_hdr_len[256] = {
 	[PLX_WIRE_DONE] = sizeof(struct plx_wire_done),
 	[PLX_WIRE_CHAN_FETCH] = sizeof(struct plx_wire_chan_fetch),
 	[PLX_WIRE_CHAN_COPY] = sizeof(struct plx_wire_chan),
-	[PLX_WIRE_OFFER] = sizeof(struct plx_wire_offer),
+	[PLX_WIRE_SHARE] = sizeof(struct plx_wire_share),
 	[PLX_WIRE_WHERE] = sizeof(struct plx_wire_pull),
 	[PLX_WIRE_LIST] = sizeof(struct plx_wire_list),
+	[PLX_WIRE_RMA_BATCH] = sizeof(struct plx_wire_rma_batch),
+	[PLX_WIRE_RMA_BATCH_DONE] = sizeof(struct plx_wire_rma_batch_done),
 };
 
 /*

@@ -60,7 +60,7 @@ is_complete(const struct plx_worker *w, const struct plx_flush *f)
 		return f->n_marks == 0 && LIST_EMPTY(&w->eps.connecting) &&
 		       plx_rma_all_over(&w->rma, f->rma_seq);
 	if (f->ep->err != 0)
-		return !plx_rma_offers(f->ep); /* a peer may still write to memory of a get */
+		return !plx_rma_shares(f->ep); /* a peer may still write to memory of a get */
 	return (f->kind != PLX_FLUSH_CLOSE || TAILQ_EMPTY(&f->waits.head)) &&
 	       plx_rma_ep_over(f->ep, f->rma_seq);
 }

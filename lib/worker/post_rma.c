@@ -33,7 +33,7 @@ late_is_over(struct plx_worker *w, struct plx_ep *ep)
 {
 	if (unlikely(plx_rma_ep(ep)->n_late != 0))
 		worker_rma_run(w, ep);
-	return likely(!plx_rma_offers(ep));
+	return likely(!plx_rma_asks(ep));
 }
 
 /* As the owner. */
@@ -215,6 +215,9 @@ union rx_hdr {
 	struct plx_wire_atomic atomic;
 	struct plx_wire_rma_ack ack;
 	struct plx_wire_rma_data data;
+	struct plx_wire_rma_batch batch;
+	struct plx_wire_rma_batch_done batch_done;
+	struct plx_wire_share share;
 };
 
 void
@@ -249,6 +252,15 @@ worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx)
 		break;
 	case PLX_WIRE_RMA_DATA:
 		plx_rma_on_data(&w->rma, ep, &hdr.data, data, len);
+		break;
+	case PLX_WIRE_RMA_BATCH:
+		plx_rma_on_batch(&w->rma, ep, &hdr.batch, data, len);
+		break;
+	case PLX_WIRE_RMA_BATCH_DONE:
+		plx_rma_on_batch_done(&w->rma, ep, &hdr.batch_done, data, len);
+		break;
+	case PLX_WIRE_SHARE:
+		plx_rma_on_share(&w->rma, ep, &hdr.share);
 		break;
 	default:
 		PLX_STAT_INC(w->stat.rx_drop_bad_op);

@@ -623,15 +623,6 @@ rx_rndv(struct plx_worker *w, const struct plx_rx *rx)
 }
 
 static __rte_noinline void
-rx_offer(struct plx_worker *w, const struct plx_rx *rx)
-{
-	struct plx_wire_offer h;
-
-	memcpy(&h, rx->data, sizeof(h));
-	plx_rma_on_offer(&w->rma, &w->eps, rx->src, &h);
-}
-
-static __rte_noinline void
 rx_ep_close(struct plx_worker *w, const struct plx_rx *rx)
 {
 	struct plx_wire_ep_close h;
@@ -674,10 +665,10 @@ rx_switch(struct plx_worker *w, struct plx_rx *rx)
 	case PLX_WIRE_ATOMIC:
 	case PLX_WIRE_RMA_ACK:
 	case PLX_WIRE_RMA_DATA:
+	case PLX_WIRE_RMA_BATCH:
+	case PLX_WIRE_RMA_BATCH_DONE:
+	case PLX_WIRE_SHARE:
 		worker_rx_rma(w, rx);
-		break;
-	case PLX_WIRE_OFFER:
-		rx_offer(w, rx);
 		break;
 	case PLX_WIRE_EP_CLOSE:
 		rx_ep_close(w, rx);

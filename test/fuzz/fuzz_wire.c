@@ -574,7 +574,9 @@ static const struct fix fixes[PLX_WIRE_N] = {
 	[PLX_WIRE_ATOMIC] = {.id = {AT(atomic, id)}, .where = AT(atomic, at)},
 	[PLX_WIRE_RMA_ACK] = {.id = {AT(rma_ack, id)}},
 	[PLX_WIRE_RMA_DATA] = {.id = {AT(rma_data, id)}, .len = AT(rma_data, offset)},
-	[PLX_WIRE_OFFER] = {.tag = AT(offer, cell)},
+	[PLX_WIRE_SHARE] = {.tag = AT(share, cell)},
+	[PLX_WIRE_RMA_BATCH] = {.tag = AT(rma_batch, gen), .where = sizeof(struct plx_wire_rma_batch) + 1},
+	[PLX_WIRE_RMA_BATCH_DONE] = {.msg = AT(rma_batch_done, id)},
 	[PLX_WIRE_EP_CLOSE] = {.conn = AT(ep_close, conn_id)},
 	[PLX_WIRE_AM] = {.conn = AT(am, conn_id)},
 	[PLX_WIRE_AM_FIRST] = {.conn = AT(am_first, am.conn_id), .len = AT(am_first, len),
@@ -690,6 +692,7 @@ do_inject(struct node *n, struct fuzz_in *in, uint8_t how)
 		op = op % PLX_WIRE_N;
 	hdr_len = plx_wire_hdr_len[op];
 	fuzz_bytes(in, msg, hdr_len);
+	fuzz_bytes(in, msg + hdr_len, how & 8 ? data_len : data_len & 15);
 	if (op < PLX_WIRE_N)
 		fix(msg, op, which, n->w->core, from->w->core);
 	if (op >= PLX_WIRE_AM && op <= PLX_WIRE_AM_RTS && (how & 16) == 0) {
@@ -698,7 +701,6 @@ do_inject(struct node *n, struct fuzz_in *in, uint8_t how)
 		memcpy(msg, &id, sizeof(id));
 		msg[3] &= 0x80; /* of hdr_len: a short header */
 	}
-	fuzz_bytes(in, msg + hdr_len, how & 8 ? data_len : data_len & 15);
 	fake_inject(queue_of(from), queue_of(n), op, msg,
 		how & 0x20 ? (uint32_t)data_len % (hdr_len + 1u)
 			   : (uint32_t)(hdr_len + (how & 8 ? data_len : data_len & 15)));

@@ -330,32 +330,68 @@ share(struct target *t, struct plx_rma_share *s, struct plx_wire_where at)
 	s->next = gen | (rnd(4) == 0 ? rnd(40) | rnd(40) << 16 : 0);
 }
 
-/* Write an offer to a cell, whatever state that is in. */
+/* Describe a copy in a cell, whatever state that is in, and name it. */
 static void
-offer(struct target *t)
+share_cell(struct target *t)
 {
-	struct plx_wire_offer h = {.cell = rnd(18)};
+	struct plx_wire_share h = {.cell = rnd(18)};
 	struct plx_wire_where at = some_where(t);
 	struct plx_rma_cell *c = plx_rma_cell_at(plx_peer_shared(t->peer), SHM_SHARED_LEN, h.cell);
 
 	if (c != NULL && may_write(c, h.cell)) {
-		c->op = (struct plx_rma_cell_op){.token = at.token, .addr = at.addr, .index = at.index,
-			.len = (uint16_t)rnd(1100), .kind = (uint8_t)rnd(3)};
 		share(t, &c->share, at);
 		atomic_store(&c->state, rnd(2) == 0 ? PLX_RMA_CELL_SHARED : (uint32_t)rnd(6));
 	}
-	SAY(t, PLX_WIRE_OFFER, h, NULL, 0);
+	SAY(t, PLX_WIRE_SHARE, h, NULL, 0);
 }
 
+/* Puts or gets, of what the claims of a cell say or of something else. */
 static void
-answer_offer(uint64_t i)
+batch(struct target *t)
 {
-	struct plx_rma_cell *c = plx_rma_cell_at(q->shared, q->shared_len, i);
+	struct plx_wire_rma_batch h = {.id = rnd(9), .cell = (uint16_t)rnd(18), .n = (uint8_t)(rnd(16) == 0 ? rnd(256) : rnd(5)),
+		.kind = (uint8_t)rnd(3)};
+	struct plx_rma_cell *c = plx_rma_cell_at(plx_peer_shared(t->peer), SHM_SHARED_LEN, h.cell);
+	uint32_t n = RTE_MIN(h.n, (uint32_t)PLX_RMA_BATCH_N), bytes = 0;
+	struct plx_wire_rma_block b;
 
-	if (c == NULL)
-		return;
-	c->err = (int32_t)rnd(3) - 1;
-	atomic_store(&c->state, (uint32_t)rnd(6));
+	if (c != NULL && may_write(c, h.cell) && rnd(4) == 0)
+		atomic_store(&c->claims, word(t, &rng));
+	if (c != NULL && rnd(8) != 0) {
+		h.gen = (uint32_t)(atomic_load(&c->claims) >> 32);
+		h.number = (uint32_t)atomic_load(&c->claims);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		struct plx_wire_where at = some_where(t);
+
+		b = (struct plx_wire_rma_block){.addr = at.addr, .token = at.token, .index = at.index,
+			.len = rnd(16) == 0 ? (uint32_t)word(t, &rng) : rnd(300)};
+		bytes += b.len;
+		memcpy(scratch + i * sizeof(b), &b, sizeof(b));
+	}
+	bytes = rnd(8) == 0 ? rnd(600) : h.kind == PLX_RMA_PUT ? bytes : 0;
+	SAY(t, PLX_WIRE_RMA_BATCH, h, scratch, RTE_MIN(n * (uint32_t)sizeof(b) + bytes, (uint32_t)SAY_MAX));
+}
+
+/* Claim it or not, and answer with the right bytes or not. */
+static void
+answer_batch(struct target *t, const struct plx_wire_rma_batch *h, const uint8_t *data, uint32_t len)
+{
+	struct plx_rma_cell *c = plx_rma_cell_at(q->shared, q->shared_len, h->cell);
+	struct plx_wire_rma_batch_done done = {.id = rnd(8) == 0 ? rnd(9) : h->id};
+	struct plx_wire_rma_block b;
+	uint32_t bytes = 0;
+
+	for (uint32_t i = 0; i < h->n && (i + 1) * sizeof(b) <= len; i++) {
+		memcpy(&b, data + i * sizeof(b), sizeof(b));
+		bytes += b.len;
+	}
+	if (c != NULL && rnd(4) != 0)
+		(void)plx_rma_cell_claim(c, h->gen, h->number);
+	else if (c != NULL && rnd(2) == 0)
+		atomic_store(&c->claims, word(t, &rng));
+	bytes = rnd(8) == 0 ? rnd(600) : h->kind == PLX_RMA_GET ? bytes : 0;
+	SAY(t, PLX_WIRE_RMA_BATCH_DONE, done, scratch, RTE_MIN(bytes, (uint32_t)SAY_MAX));
 }
 
 static void
@@ -384,8 +420,10 @@ reach_in(struct target *t)
 		SAY(t, PLX_WIRE_GET, get, NULL, 0);
 		break;
 	case 3:
-		for (unsigned i = 0; i < 16; i++)
-			offer(t);
+		for (unsigned i = 0; i < 16; i++) {
+			share_cell(t);
+			batch(t);
+		}
 		break;
 	default:
 		SAY(t, PLX_WIRE_ATOMIC, a, operands, sizeof(operands));
@@ -554,10 +592,10 @@ answer_chan(struct target *t, const struct plx_wire_chan_answer *h)
 }
 
 static void
-answer(struct target *t, uint8_t op, const uint8_t *data)
+answer(struct target *t, uint8_t op, const uint8_t *data, uint32_t len)
 {
 	union {
-		struct plx_wire_offer offer;
+		struct plx_wire_rma_batch batch;
 		struct plx_wire_rts rts;
 		struct plx_wire_am_rts am_rts;
 		struct plx_wire_stream_rts stream_rts;
@@ -605,8 +643,8 @@ answer(struct target *t, uint8_t op, const uint8_t *data)
 		rma_data = (struct plx_wire_rma_data){.id = h.get.id, .offset = h.get.offset, .last = 1};
 		SAY(t, PLX_WIRE_RMA_DATA, rma_data, scratch, (uint32_t)RTE_MIN(h.get.len, (uint64_t)SAY_MAX));
 		break;
-	case PLX_WIRE_OFFER:
-		answer_offer(h.offer.cell);
+	case PLX_WIRE_RMA_BATCH:
+		answer_batch(t, &h.batch, data + sizeof(h.batch), len - (uint32_t)sizeof(h.batch));
 		break;
 	case PLX_WIRE_CHAN_ANSWER:
 		answer_chan(t, &h.chan);
@@ -628,7 +666,7 @@ hear(void)
 		atomic_fetch_add_explicit(&r->n_heard, 1, memory_order_relaxed);
 		learn(t, rx[i].data, rx[i].len);
 		if (plx_wire_check(rx[i].op, rx[i].len) == 0 && rnd(10) != 0)
-			answer(t, rx[i].op, rx[i].data);
+			answer(t, rx[i].op, rx[i].data, rx[i].len);
 	}
 	if (n != 0)
 		q->rx_release(q, rx, n);

@@ -58,7 +58,7 @@ int plx_region_hold(const struct plx_region_key *key, uint64_t addr, uint64_t le
 	return key->token == 1 && addr - (uintptr_t)memory < sizeof(memory) && len <= LEN ? 0 : -EACCES;
 }
 void plx_region_drop(const struct plx_region_key *key) { (void)key; }
-struct plx_rma_cell *rma_cell_to_offer(const struct plx_rma_req *o) { plx_rma_ep(o->ep)->cell = 1; return cell(); }
+struct plx_rma_cell *rma_cell_to_ask(const struct plx_ep *ep) { plx_rma_ep(ep)->cell = 1; return cell(); }
 void rma_answered(struct plx_ep *ep, bool did) { (void)ep; (void)did; }
 
 void
@@ -212,9 +212,9 @@ put_all(unsigned n_chunks, uint64_t v)
 static void
 message(void)
 {
-	const struct plx_wire_offer h = {.cell = 0};
+	const struct plx_wire_share h = {.cell = 0};
 
-	plx_rma_on_offer(&target.r, &target.eps, &target.peer, &h);
+	plx_rma_on_share(&target.r, &target.ep, &h);
 }
 
 static void put_one(void) { put_all(2, 7); }
@@ -293,7 +293,6 @@ static const struct weak_row rows[] = {
 	{&two, WEAK_NOTHING, WEAK_WITHOUT(WEAK_RMW, "next")},
 	/* These are for offers, of which a scene has none. */
 	{&left, WEAK_NOTHING, WEAK_WITHOUT(WEAK_LOAD, "state")},
-	{&left, WEAK_NOTHING, WEAK_WITHOUT(WEAK_RMW, "state")},
 };
 
 int

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Pollux Authors
+ *
+ * rma_take.c - batches of puts and gets that a peer asks this side to do
+ *
+ * Design notes
+ * - The target keeps no state of a batch, but the answer that finds no room. All of a message is checked before anything
+ *   of it is done.
+ * - What it can't do it does not answer. Puts it refuses, so that later ones of the same generation are the
+ *   initiator's, too.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "plx_copy.h"
+#include "rma_int.h"
+
+/* A batch, as read from its message. */
+struct take {
+	struct plx_wire_rma_block block[PLX_RMA_BATCH_N];
+	uint8_t n;
+	uint64_t bytes;
+};
+
+static struct plx_region_key
+key_of(const struct plx_rma *r, const struct plx_wire_rma_block *b)
+{
+	return rma_region_key(r, b->index, b->token);
+}
+
+/* @param n blocks whose access begins, all or none. @return 0 or -errno */
+static int
+take_hold(const struct plx_rma *r, const struct take *t, uint8_t rights)
+{
+	struct plx_region_key key;
+	int rc = 0;
+	unsigned i;
+
+	for (i = 0; i < t->n && rc == 0; i++) {
+		key = key_of(r, &t->block[i]);
+		rc = plx_region_hold(&key, t->block[i].addr, t->block[i].len, rights);
+	}
+	for (i -= rc != 0; rc != 0 && i > 0; i--) {
+		key = key_of(r, &t->block[i - 1]);
+		plx_region_drop(&key);
+	}
+	return rc;
+}
+
+static void
+take_drop(const struct plx_rma *r, const struct take *t)
+{
+	for (unsigned i = 0; i < t->n; i++) {
+		struct plx_region_key key = key_of(r, &t->block[i]);
+
+		plx_region_drop(&key);
+	}
+}
+
+/* @return whether a message has the blocks that its header says, and they are within bounds */
+static bool
+take_read(struct take *t, const struct plx_wire_rma_batch *h, const uint8_t *data, uint32_t len)
+{
+	t->n = h->n;
+	t->bytes = 0;
+	if (h->n == 0 || h->n > PLX_RMA_BATCH_N || h->kind > PLX_RMA_GET || len < h->n * sizeof(t->block[0]))
+		return false;
+	memcpy(t->block, data, h->n * sizeof(t->block[0]));
+	for (unsigned i = 0; i < t->n; i++)
+		t->bytes += t->block[i].len;
+	return t->bytes <= PLX_RMA_BATCH_LEN;
+}
+
+static void
+take_puts(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_batch *h, const struct take *t,
+	const uint8_t *data)
+{
+	const struct plx_queue *q = ep->peer->q;
+	struct plx_rma_cell *c = plx_rma_cell_at(q->shared, q->shared_len, h->cell);
+
+	if (c == NULL || !rma_cell_is_of(c, ep->peer)) {
+		PLX_STAT_INC(r->stat.refused);
+		return;
+	}
+	if (take_hold(r, t, PLX_REGION_WRITE) != 0) {
+		PLX_STAT_INC(r->stat.refused);
+		plx_rma_cell_refuse(c, h->gen, h->number);
+		return;
+	}
+	if (plx_rma_cell_claim(c, h->gen, h->number)) {
+		for (unsigned i = 0; i < t->n; i++) {
+			plx_copy((void *)(uintptr_t)t->block[i].addr, data, t->block[i].len);
+			data += t->block[i].len;
+		}
+		PLX_STAT_ADD(r->stat.puts, t->n);
+		rma_batch_ack(r, ep, h->id);
+	}
+	take_drop(r, t);
+}
+
+/* For plx_tx.pack */
+static void
+gets_pack(void *arg, uint64_t offset, void *to, uint64_t len)
+{
+	const struct take *t = arg;
+
+	(void)offset;
+	(void)len;
+	for (unsigned i = 0; i < t->n; i++) {
+		plx_copy(to, (const void *)(uintptr_t)t->block[i].addr, t->block[i].len);
+		to = (uint8_t *)to + t->block[i].len;
+	}
+}
+
+static void
+take_gets(struct plx_rma *r, struct plx_ep *ep, uint32_t id, struct take *t)
+{
+	const struct plx_wire_rma_batch_done h = {.id = id};
+	const struct plx_tx tx = {.peer = ep->peer, .hdr = &h, .hdr_len = sizeof(h), .op = PLX_WIRE_RMA_BATCH_DONE,
+		.len = (uint32_t)t->bytes, .pack = gets_pack, .pack_arg = t};
+
+	if (!plx_ep_open(ep))
+		return; /* messages wait for room: who asked does it before that */
+	if (take_hold(r, t, PLX_REGION_READ) != 0) {
+		PLX_STAT_INC(r->stat.refused);
+		return;
+	}
+	if (plx_peer_tx(&tx) == 0)
+		PLX_STAT_ADD(r->stat.gets, t->n);
+	take_drop(r, t);
+}
+
+void
+plx_rma_on_batch(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_batch *h, const uint8_t *data,
+	uint32_t len)
+{
+	struct take t;
+	uint32_t head;
+
+	if (!take_read(&t, h, data, len)) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	head = t.n * (uint32_t)sizeof(t.block[0]);
+	if (h->kind == PLX_RMA_PUT && len != head + t.bytes) {
+		PLX_STAT_INC(r->stat.drop_bad_range);
+		return;
+	}
+	/* To be answered, the initiator has to be connected as well. */
+	if (plx_ep_connect(ep) != 0)
+		return;
+	if (h->kind == PLX_RMA_PUT)
+		take_puts(r, ep, h, &t, data + head);
+	else
+		take_gets(r, ep, h->id, &t);
+}
