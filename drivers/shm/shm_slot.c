@@ -169,7 +169,8 @@ slot_tx_data(struct shm_peer *p, const struct plx_tx *tx)
 	if (unlikely(tx->len >= p->past_min) && tx->pack == NULL && tx->hdr_len <= SHM_LINE) {
 		plx_copy_lines(to, tx->hdr, tx->hdr_len, tx->data, tx->len);
 	} else {
-		plx_copy_ahead(to, len);
+		if (len <= SHM_AHEAD_MAX)
+			plx_copy_ahead(to, len);
 		memcpy(to, tx->hdr, tx->hdr_len);
 		shm_tx_copy(to + tx->hdr_len, tx);
 	}

@@ -61,7 +61,8 @@
 #define PLX_RMA_BATCH_HEAD 512u	     /* room for what describes them, bytes */
 #define PLX_RMA_BATCH_LEN 15872u     /* bytes of a batch, at most */
 #define PLX_RMA_BATCHES	  32u	     /* of an ep that are not answered */
-#define PLX_RMA_BATCHES_GET 6u	     /* the same, of gets: all their bytes find room on the way here */
+#define PLX_RMA_BATCHES_GET 20u	     /* the same, of gets, */
+#define PLX_RMA_BATCHES_SURE 6u	     /* until their answers find no room: so many do on any way */
 #define PLX_RMA_ASK_US	  2	     /* a batch waits for its answer, about as long as a call of the device takes */
 #define PLX_RMA_COPY_LEN  32	     /* puts that are kept in their request, bytes */
 
@@ -188,6 +189,7 @@ struct plx_rma_ep {
 	uint8_t n_late;			/* operations that wait for others, or their weight in a batch */
 	bool batched;			/* the last step asked the target */
 	uint8_t n_batches;
+	uint8_t most_gets;		/* of them, if they are gets */
 	uint32_t n_out;			/* messages not answered */
 	uint32_t n_replies;		/* pending answers of ours */
 	int err;			/* of an operation that only a flush reports */
@@ -200,6 +202,7 @@ struct plx_rma_ep {
 	uint32_t gen;			/* of claims, see plx_rma_cell_claim() */
 	uint32_t number;		/* of the next batch of puts in it */
 	uint32_t claimed;		/* claims at the last look */
+	uint8_t looks;			/* turns in which there were batches */
 	uint32_t pace;			/* ticks of the device for a KiB of many, the last time; 0: unknown */
 	struct rma_part *part;		/* what both sides copy now, see rma_share.c; NULL: nothing */
 };

@@ -59,6 +59,7 @@ plx_rma_ep_init(struct plx_ep *ep)
 {
 	TAILQ_INIT(&plx_rma_ep(ep)->ops);
 	TAILQ_INIT(&plx_rma_ep(ep)->batches);
+	plx_rma_ep(ep)->most_gets = PLX_RMA_BATCHES_GET;
 }
 
 void

@@ -25,6 +25,7 @@
 
 #define SHORT_LEN  1024u /* longer ones, or more bytes at once, go to near cores only */
 #define NUMBER_MAX UINT32_MAX
+#define LOOK_EVERY 8 /* turns between two readings of the clock, which take as long as half a turn */
 
 _Static_assert(sizeof(struct plx_wire_rma_batch) + PLX_RMA_BATCH_N * sizeof(struct plx_wire_rma_block) <=
 	PLX_RMA_BATCH_HEAD, "a batch's message has room for its blocks");
@@ -105,7 +106,7 @@ batch_way(const struct plx_rma *r, struct plx_rma_req *o, uint32_t *most)
 
 	if (r->batch_len == 0 || ep->peer->mtu <= PLX_RMA_BATCH_HEAD || rma_cell_to_ask(ep) == NULL)
 		return 0;
-	if (e->n_batches >= (op.put ? PLX_RMA_BATCHES : PLX_RMA_BATCHES_GET))
+	if (e->n_batches >= (op.put ? PLX_RMA_BATCHES : e->most_gets))
 		return -EAGAIN;
 	if (unlikely(e->number == NUMBER_MAX)) {
 		if (e->n_batches != 0)
@@ -128,8 +129,10 @@ batch_sent(struct plx_rma *r, struct plx_rma_ep *e, struct rma_batch *b)
 {
 	struct plx_rma_req *o = NULL;
 
-	if (e->n_batches == 0)
+	if (e->n_batches == 0) {
 		e->batch_until = rte_rdtsc() + r->ask_ticks;
+		e->looks = 0;
+	}
 	TAILQ_INSERT_TAIL(&e->batches, b, link);
 	e->n_batches++;
 	b->number = e->number;
@@ -267,7 +270,8 @@ plx_rma_on_batch_done(struct plx_rma *r, struct plx_ep *ep, const struct plx_wir
 	e->unanswered = 0;
 	if (b->kind == PLX_RMA_PUT && !b->claimed) /* else of a generation that has ended */
 		e->claimed = b->number + 1;
-	e->batch_until = rte_rdtsc() + r->ask_ticks;
+	if (e->n_batches > 1) /* others go on waiting */
+		e->batch_until = rte_rdtsc() + r->ask_ticks;
 	(void)blocks_end(r, e, b, b->n, 0);
 }
 
@@ -316,12 +320,14 @@ rma_batches_run(struct plx_rma *r, struct plx_rma_ep *e)
 	int rc;
 
 	if (!b->recalled) {
-		if (b->claimed || r->posts || rte_rdtsc() < e->batch_until)
+		if (b->claimed || r->posts || e->looks++ % LOOK_EVERY != 0 || rte_rdtsc() < e->batch_until)
 			return 0;
 		e->batch_until = rte_rdtsc() + r->ask_ticks;
 		if (claims_grow(ep))
 			return 0;
 		rma_answered(ep, false);
+		if (b->kind == PLX_RMA_GET && e->n_batches > PLX_RMA_BATCHES_SURE)
+			e->most_gets = PLX_RMA_BATCHES_SURE;
 		rma_batches_recall(r, ep);
 	}
 	while ((b = TAILQ_FIRST(&e->batches)) != NULL && b->recalled) {

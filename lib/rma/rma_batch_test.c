@@ -125,6 +125,7 @@ time_is_up(void)
 {
 	u.w[0]->rma.ask_ticks = 0;
 	plx_rma_ep(u.to[0][TARGET].ep)->batch_until = 0;
+	plx_rma_ep(u.to[0][TARGET].ep)->looks = 0;
 }
 
 /* It does both, and both are over only when its answer has come. */
@@ -379,9 +380,32 @@ so_many_are_not_answered_and_no_more(void)
 	UNIT_EQ(state()->n_batches, 0);
 	UNIT_EQ(move(PLX_RMA_GET, got, LEN, 0), -EINPROGRESS);
 	plx_worker_progress(u.w[0]);
-	UNIT_EQ(state()->n_batches, PLX_RMA_BATCHES_GET);
+	UNIT_EQ(state()->n_batches, LEN / (1024 - PLX_RMA_BATCH_HEAD));
 	UNIT_END(&u, flush(), 0);
 	UNIT_EQ(got[0], 9);
+	end();
+}
+
+/* Where the answers to many gets find no room, fewer are asked for from then on. */
+static void
+who_gets_too_much_gets_less(void)
+{
+	static uint8_t got[LEN];
+
+	begin();
+	fake.bulk = true;
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned k = 0; k < 4; k++)
+			UNIT_EQ(move(PLX_RMA_GET, got, LEN, 0), -EINPROGRESS);
+		plx_worker_progress(u.w[0]);
+		UNIT_EQ(state()->n_batches, i == 0 ? PLX_RMA_BATCHES_GET : PLX_RMA_BATCHES_SURE);
+		time_is_up();
+		plx_worker_progress(u.w[0]);
+		UNIT_TRUE(stat_of(0)->batches_back != 0);
+		u.w[0]->rma.ask_ticks = UINT32_MAX;
+		UNIT_END(&u, flush(), 0);
+		state()->skip = 0;
+	}
 	end();
 }
 
@@ -540,10 +564,9 @@ a_target_that_goes_on_is_not_recalled(void)
 	put(5, 0);
 	put(6, 8);
 	plx_worker_progress(u.w[0]);
-	time_is_up();
 	for (unsigned i = 0; i < 2; i++) {
 		UNIT_TRUE(plx_rma_cell_claim(cell(0), state()->gen, i));
-		state()->batch_until = 0;
+		time_is_up();
 		plx_worker_progress(u.w[0]);
 		UNIT_EQ(stat_of(0)->batches_back, 0);
 	}
@@ -661,7 +684,6 @@ answers_need_room(void)
 	unit_turns(&u, 2);
 	UNIT_EQ(got[0], 0);
 	time_is_up();
-	state()->batch_until = 0;
 	UNIT_END(&u, flush(), 0);
 	UNIT_EQ(got[0], 5);
 	UNIT_EQ(stat_of(0)->batches_back, 1);
@@ -823,6 +845,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(others_wait_behind_a_batch),
 	UNIT_TEST(a_fence_ends_a_batch),
 	UNIT_TEST(so_many_are_not_answered_and_no_more),
+	UNIT_TEST(who_gets_too_much_gets_less),
 	UNIT_TEST(a_refused_one_goes_by_the_device),
 	UNIT_TEST(an_error_of_the_device_is_of_its_operation),
 	UNIT_TEST(a_device_that_can_no_more_leaves_all_to_messages),

@@ -288,17 +288,10 @@ fetch_step(struct rma_reply *p)
 }
 
 static int
-batch_ack_step(const struct rma_reply *p)
-{
-	/* the header is its id, and 0 */
-	return plx_ep_tx_short(p->ep, PLX_WIRE_RMA_BATCH_DONE, p->id.index, NULL, 0);
-}
-
-static int
 reply_step(struct rma_reply *p)
 {
 	if (p->batch)
-		return batch_ack_step(p);
+		return plx_ep_tx_short(p->ep, PLX_WIRE_RMA_BATCH_DONE, p->id.index, NULL, 0);
 	if (p->fetch)
 		return fetch_step(p);
 	return p->data ? data_step(p) : ack_step(p);
@@ -353,12 +346,21 @@ reply_start(struct rma_reply *now)
 	plx_ep_pend(ep, &p->pend);
 }
 
-void
-rma_batch_ack(struct plx_rma *r, struct plx_ep *ep, uint32_t id)
+/* Apart, so that an answer that finds room saves no registers for it. */
+static __rte_noinline void
+batch_ack_later(struct plx_rma *r, struct plx_ep *ep, uint32_t id)
 {
 	struct rma_reply p = {.r = r, .ep = ep, .id.index = id, .batch = true};
 
 	reply_start(&p);
+}
+
+void
+rma_batch_ack(struct plx_rma *r, struct plx_ep *ep, uint32_t id)
+{
+	/* the header is its id, and 0 */
+	if (unlikely(!plx_ep_open(ep) || plx_ep_tx_short(ep, PLX_WIRE_RMA_BATCH_DONE, id, NULL, 0) != 0))
+		batch_ack_later(r, ep, id);
 }
 
 static int
