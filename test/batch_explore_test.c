@@ -63,13 +63,14 @@ enum bug {
 	BUG_EARLY,	   /* what is recalled does not wait for what is claimed */
 	BUG_PASSES,	   /* what is sent later does not wait for what is recalled */
 	BUG_FORGETS,	   /* who leaves recalls nothing */
+	BUG_LOSES,	   /* what was claimed before a refusal is not seen */
 };
 
-enum wrong { RIGHT, LATE, NEVER, LAST, FOR_EVER };
+enum wrong { RIGHT, LATE, NEVER, TWICE, LAST, FOR_EVER };
 
 enum step { SEND, RECALL, DEVICE, ANSWER, LEAVE, TAKE, REFUSE, COPY, TELL, STEPS };
 
-static const char *const wrongs[] = {"right", "a copy comes late", "a put that is over was not copied",
+static const char *const wrongs[] = {"right", "a copy comes late", "a put that is over was not copied", "a put is copied twice",
 	"the last put does not stay", "a put waits for ever"};
 
 static struct explore_states seen;
@@ -90,6 +91,8 @@ copy(struct state *s, uint8_t put)
 {
 	if (s->told[put] != NOT)
 		set_wrong(LATE);
+	if (s->was[put])
+		set_wrong(TWICE);
 	s->word = put;
 	s->was[put] = 1;
 }
@@ -127,7 +130,7 @@ send(struct state *s)
 static bool
 recall(struct state *s)
 {
-	uint8_t claims = s->claims_gen == s->gen ? s->claims : 0;
+	uint8_t claims = s->claims_gen == s->gen || (s->claims_gen == s->gen + 1 && bug != BUG_LOSES) ? s->claims : 0;
 
 	if (bug != BUG_SAME_GEN) {
 		s->claims_gen = ++s->gen;
@@ -230,10 +233,8 @@ target_refuses(struct state *s)
 		return false;
 	m = ring_take(s);
 	s->refused = true;
-	if (s->claims_gen == m.gen && s->claims == m.number && bug != BUG_NO_NUMBER) {
+	if (s->claims_gen == m.gen && s->claims == m.number && bug != BUG_NO_NUMBER)
 		s->claims_gen++;
-		s->claims = 0;
-	}
 	return true;
 }
 
@@ -375,6 +376,7 @@ mistakes_are_found(void)
 		{BUG_EARLY, LAST},
 		{BUG_PASSES, LAST},
 		{BUG_FORGETS, LATE},
+		{BUG_LOSES, TWICE},
 	};
 
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {

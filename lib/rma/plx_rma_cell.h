@@ -82,13 +82,13 @@ plx_rma_cell_claim(struct plx_rma_cell *c, uint32_t gen, uint32_t number)
 		memory_order_relaxed);
 }
 
-/** The target claims neither this batch nor a later one of its generation. Thread: its owner. */
+/** The target claims neither this batch nor a later one of its generation, and that is seen. Thread: its owner. */
 static inline void
 plx_rma_cell_refuse(struct plx_rma_cell *c, uint32_t gen, uint32_t number)
 {
 	uint64_t was = (uint64_t)gen << 32 | number;
 
-	(void)atomic_compare_exchange_strong_explicit(&c->claims, &was, (uint64_t)(gen + 1u) << 32, memory_order_relaxed,
+	(void)atomic_compare_exchange_strong_explicit(&c->claims, &was, was + (UINT64_C(1) << 32), memory_order_relaxed,
 		memory_order_relaxed);
 }
 

@@ -40,16 +40,18 @@ wait_fail(struct plx_wait *w, int err)
 int
 plx_rma_open(struct plx_rma *r, const struct plx_conf *conf, bool dedicated)
 {
+	const uint64_t scheme = plx_conf_u64(conf, PLX_CONF_RMA_SCHEME);
+
 	memset(r, 0, sizeof(*r));
 	TAILQ_INIT(&r->all);
 	TAILQ_INIT(&r->eps);
 	SLIST_INIT(&r->quick);
 	/* Inline the caller waits only for its own operation. */
 	r->chunk = dedicated ? PLX_RMA_CHUNK : UINT64_MAX;
-	r->by_device = plx_conf_u64(conf, PLX_CONF_RMA_SCHEME) != PLX_RMA_MESSAGE;
+	r->by_device = scheme != PLX_RMA_MESSAGE;
 	r->share_min = PLX_RMA_SHARE_MIN;
 	r->share_ticks = rte_get_tsc_hz() * PLX_RMA_SHARE_US / 1000000;
-	r->batch_len = PLX_RMA_BATCH_LEN;
+	r->batch_len = scheme == PLX_RMA_AUTO ? PLX_RMA_BATCH_LEN : 0;
 	r->ask_ticks = rte_get_tsc_hz() * PLX_RMA_ASK_US / 1000000;
 	return rma_soft_open(r);
 }
@@ -230,7 +232,8 @@ late_step(struct plx_rma *r, struct plx_rma_ep *e)
 	if (e->n_batches != 0)
 		return -EAGAIN;
 	rc = plx_req_of_own(o)->len > PLX_RMA_LATE_LEN ? rma_share_step(r, o) : rma_burst_step(r, e);
-	e->skip -= skips;
+	if (skips && e->skip != 0) /* a callback may have counted, too */
+		e->skip--;
 	return rc;
 }
 
@@ -265,7 +268,7 @@ ep_send(struct plx_rma *r, struct plx_rma_ep *e)
 		if (o->how == PLX_RMA_COPY || o->how == PLX_RMA_DEV) {
 			rc = move_step(r, req);
 			n++;
-			if (rc == -EAGAIN && o->how != PLX_RMA_MSG)
+			if ((rc == -EAGAIN && o->how != PLX_RMA_MSG) || waits_for_batches(e))
 				break; /* the others in the next turn */
 			continue;
 		}
@@ -277,6 +280,8 @@ ep_send(struct plx_rma *r, struct plx_rma_ep *e)
 			break;
 		} else {
 			rma_end(r, req, rc);
+			if (waits_for_batches(e))
+				break;
 		}
 		n++;
 	}

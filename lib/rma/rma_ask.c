@@ -7,8 +7,6 @@
  * - Whether a target polls is known from what it did last: each time that something went without it, it is asked for
  *   nothing in the next steps, in twice as many as before.
  */
-#include <errno.h>
-
 #include "plx_proc.h"
 #include "rma_int.h"
 

@@ -25,6 +25,7 @@
 
 #define SHORT_LEN  1024u /* longer ones, or more bytes at once, go to near cores only */
 #define NUMBER_MAX UINT32_MAX
+#define POSTS_TIMES 32 /* ask_ticks that a batch waits longer while the program posts */
 #define LOOK_EVERY 8 /* turns between two readings of the clock, which take as long as half a turn */
 
 _Static_assert(sizeof(struct plx_wire_rma_batch) + PLX_RMA_BATCH_N * sizeof(struct plx_wire_rma_block) <=
@@ -89,6 +90,15 @@ batch_send(struct plx_ep *ep, struct rma_batch *b)
 	return plx_peer_tx(&tx);
 }
 
+/* @return whether some of them are the device's: until these are done nothing more is sent */
+static bool
+is_recalled(const struct plx_rma_ep *e)
+{
+	const struct rma_batch *first = TAILQ_FIRST(&e->batches);
+
+	return first != NULL && (first->claimed || first->recalled);
+}
+
 /*
  * Whether the target is to do the next operation to send.
  * @param most set to the bytes of a batch, at most
@@ -106,7 +116,7 @@ batch_way(const struct plx_rma *r, struct plx_rma_req *o, uint32_t *most)
 
 	if (r->batch_len == 0 || ep->peer->mtu <= PLX_RMA_BATCH_HEAD || rma_cell_to_ask(ep) == NULL)
 		return 0;
-	if (e->n_batches >= (op.put ? PLX_RMA_BATCHES : e->most_gets))
+	if (e->n_batches >= (op.put ? PLX_RMA_BATCHES : e->most_gets) || is_recalled(e))
 		return -EAGAIN;
 	if (unlikely(e->number == NUMBER_MAX)) {
 		if (e->n_batches != 0)
@@ -150,6 +160,13 @@ batch_sent(struct plx_rma *r, struct plx_rma_ep *e, struct rma_batch *b)
 	PLX_STAT_INC(r->stat.batches);
 }
 
+/* While the program posts, answers may be there that no turn has seen: much more time passes before it is late. */
+static bool
+is_late(const struct plx_rma *r, uint64_t until)
+{
+	return rte_rdtsc() >= until + (r->posts ? (uint64_t)POSTS_TIMES * r->ask_ticks : 0);
+}
+
 /* There is no room for a batch. @return -EAGAIN; 0 the target does not make any: the device goes on */
 static int
 batch_blocked(struct plx_rma *r, struct plx_ep *ep)
@@ -160,7 +177,7 @@ batch_blocked(struct plx_rma *r, struct plx_ep *ep)
 		return -EAGAIN;
 	if (e->batch_until == 0)
 		e->batch_until = rte_rdtsc() + r->ask_ticks;
-	if (r->posts || rte_rdtsc() < e->batch_until)
+	if (!is_late(r, e->batch_until))
 		return -EAGAIN;
 	e->batch_until = 0;
 	rma_answered(ep, false);
@@ -195,7 +212,7 @@ rma_batch_step(struct plx_rma *r, struct plx_rma_ep *e)
 
 /* --- and over --- */
 
-/* The device has to be able to do the whole operation, and is not: it goes by messages. */
+/* The device has found that it can't do a part of the operation: all of it goes by messages. */
 static void
 op_by_message(struct plx_rma *r, struct plx_rma_req *o)
 {
@@ -270,8 +287,9 @@ plx_rma_on_batch_done(struct plx_rma *r, struct plx_ep *ep, const struct plx_wir
 	e->unanswered = 0;
 	if (b->kind == PLX_RMA_PUT && !b->claimed) /* else of a generation that has ended */
 		e->claimed = b->number + 1;
-	if (e->n_batches > 1) /* others go on waiting */
-		e->batch_until = rte_rdtsc() + r->ask_ticks;
+	/* Others go on waiting, but not those before it: answers keep their order. */
+	if (e->n_batches > 1)
+		e->batch_until = b == TAILQ_FIRST(&e->batches) ? rte_rdtsc() + r->ask_ticks : 0;
 	(void)blocks_end(r, e, b, b->n, 0);
 }
 
@@ -320,10 +338,10 @@ rma_batches_run(struct plx_rma *r, struct plx_rma_ep *e)
 	int rc;
 
 	if (!b->recalled) {
-		if (b->claimed || r->posts || e->looks++ % LOOK_EVERY != 0 || rte_rdtsc() < e->batch_until)
+		if (b->claimed || e->looks++ % LOOK_EVERY != 0 || !is_late(r, e->batch_until))
 			return 0;
 		e->batch_until = rte_rdtsc() + r->ask_ticks;
-		if (claims_grow(ep))
+		if (b->kind == PLX_RMA_PUT && claims_grow(ep))
 			return 0;
 		rma_answered(ep, false);
 		if (b->kind == PLX_RMA_GET && e->n_batches > PLX_RMA_BATCHES_SURE)

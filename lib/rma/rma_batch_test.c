@@ -267,8 +267,9 @@ static void
 who_posts_does_not_recall(void)
 {
 	begin();
-	time_is_up();
-	for (unsigned i = 0; i < 40; i++)
+	put(1, 0);
+	state()->batch_until = rte_rdtsc();
+	for (unsigned i = 1; i < 40; i++)
 		put((uint8_t)(i + 1), 8 * i);
 	UNIT_EQ(stat_of(0)->batches_back, 0);
 	plx_worker_progress(u.w[TARGET]);
@@ -437,6 +438,7 @@ a_refused_one_goes_by_the_device(void)
 	state()->skip = 0;
 	UNIT_EQ(move(PLX_RMA_GET, got, 8, 0), -EINPROGRESS);
 	UNIT_END(&u, flush(), 0);
+	unit_turns(&u, 1);
 	UNIT_EQ(stat_of(TARGET)->refused, 2);
 	UNIT_EQ(got[0], 7);
 	end();
@@ -536,6 +538,7 @@ static void
 what_is_claimed_is_waited_for(void)
 {
 	struct plx_req *all;
+	unsigned n;
 
 	begin();
 	time_is_up();
@@ -543,16 +546,23 @@ what_is_claimed_is_waited_for(void)
 	put(6, 8);
 	UNIT_TRUE(plx_rma_cell_claim(cell(0), state()->gen, 0));
 	all = flush();
-	for (unsigned i = 0; i < 5; i++)
+	for (unsigned i = 0; i < 20; i++)
 		plx_worker_progress(u.w[0]);
 	UNIT_EQ(plx_req_is_done(all), false);
 	UNIT_EQ(there[0], 1);
 	UNIT_EQ(there[8], 0); /* its order stays */
+	n = (unsigned)stat_of(0)->batches;
+	state()->skip = 0;
+	put(7, 16); /* and that of those behind it */
+	plx_worker_progress(u.w[0]);
+	UNIT_EQ(stat_of(0)->batches, n);
 	UNIT_EQ(plx_rma_cell_claim(cell(0), state()->gen - 1, 1), false);
 	answer(state()->batch_id - 2, NULL, 0);
 	UNIT_END(&u, all, 0);
 	UNIT_EQ(there[0], 1);
 	UNIT_EQ(there[8], 6);
+	UNIT_END(&u, flush(), 0);
+	UNIT_EQ(there[16], 7);
 	end();
 }
 
@@ -601,9 +611,17 @@ a_dead_target_ends_what_it_was_asked(void)
 	put(6, 0);
 	plx_worker_progress(u.w[0]);
 	UNIT_TRUE(plx_rma_cell_claim(cell(0), state()->gen, 0));
+	time_is_up();
+	plx_worker_progress(u.w[0]); /* it learns of the claim */
+	state()->batch_until = state()->looks = 0;
+	plx_worker_progress(u.w[0]);
+	UNIT_TRUE(state()->n_batches != 0);
 	unit_kill(&u, TARGET);
 	unit_check_peers(u.w[0]);
 	UNIT_END(&u, flush(), -ECONNRESET);
+	unit_turns(&u, 3);
+	UNIT_EQ(state()->n_batches, 0);
+	UNIT_EQ(u.w[0]->rma.n_eps, 0);
 	end();
 }
 
@@ -657,6 +675,31 @@ without_room_the_device_does_it(void)
 	end();
 }
 
+/* And who has made room before is given time again. */
+static void
+a_full_ring_is_waited_for_a_while(void)
+{
+	struct plx_rma_piece v = {here, (uintptr_t)there + 16, 8, UCS_MEMORY_TYPE_HOST};
+	unsigned n = 1;
+
+	begin();
+	put(4, 0);
+	UNIT_END(&u, flush(), 0);
+	UNIT_EQ(state()->batch_until, 0);
+	fake.full_percent = 100;
+	put(5, 16);
+	plx_worker_progress(u.w[0]);
+	UNIT_EQ(there[16], 0);
+	UNIT_EQ(state()->skip, 0);
+	for (unsigned i = 0; i < 2; i++, n = 1) /* nothing passes it */
+		UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_PUT, &v, &n, 0), -EAGAIN);
+	fake.full_percent = 0;
+	UNIT_END(&u, flush(), 0);
+	UNIT_EQ(there[16], 5);
+	UNIT_EQ(stat_of(0)->batches, 2);
+	end();
+}
+
 /* The answer to a put comes when there is room. A get is not answered; the device does it. */
 static void
 answers_need_room(void)
@@ -687,6 +730,43 @@ answers_need_room(void)
 	UNIT_END(&u, flush(), 0);
 	UNIT_EQ(got[0], 5);
 	UNIT_EQ(stat_of(0)->batches_back, 1);
+	end();
+}
+
+/* Its answer does not come, and those to puts behind it do: it is not waited for as long as these go on. */
+static void
+a_get_without_an_answer_is_recalled_behind_others(void)
+{
+	uint8_t got[8] = {0};
+
+	begin();
+	UNIT_EQ(move(PLX_RMA_GET, got, 8, 0), -EINPROGRESS);
+	fake.full_percent = 100;
+	plx_worker_progress(u.w[TARGET]);
+	fake.full_percent = 0;
+	for (unsigned i = 0; i < 2 * 8 && got[0] == 0; i++) {
+		put((uint8_t)i, 8);
+		unit_turns(&u, 2);
+	}
+	UNIT_EQ(got[0], 1);
+	UNIT_END(&u, flush(), 0);
+	end();
+}
+
+/* A program that only posts, to a target that computes, is not given memory for ever. */
+static void
+who_only_posts_does_recall_at_last(void)
+{
+	begin();
+	u.w[0]->rma.ask_ticks = (uint32_t)(1u << 16);
+	while (stat_of(0)->batches_back == 0)
+		put(9, 0);
+	UNIT_EQ(there[0], 9);
+	for (unsigned i = 0; i < 2000; i++)
+		put(8, 0);
+	UNIT_TRUE(stat_of(0)->bursts != 0);
+	UNIT_END(&u, flush(), 0);
+	UNIT_EQ(there[0], 8);
 	end();
 }
 
@@ -858,7 +938,10 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(cells_of_ended_processes_are_free_again),
 	UNIT_TEST(without_a_cell_the_device_does_it),
 	UNIT_TEST(without_room_the_device_does_it),
+	UNIT_TEST(a_full_ring_is_waited_for_a_while),
 	UNIT_TEST(answers_need_room),
+	UNIT_TEST(a_get_without_an_answer_is_recalled_behind_others),
+	UNIT_TEST(who_only_posts_does_recall_at_last),
 	UNIT_TEST(bad_batches_are_refused),
 	UNIT_TEST(bad_answers_are_dropped),
 	UNIT_TEST(a_spoilt_cell_ends_what_it_was_used_for),

@@ -52,6 +52,8 @@ plx_rma_run_late(struct plx_rma *r, struct plx_ep *ep)
 		plx_rma_ep(ep)->posts = true;
 		rma_ep_run(r, plx_rma_ep(ep));
 		plx_rma_ep(ep)->posts = false;
+		if (plx_rma_ep(ep)->send != NULL) /* others may not pass them */
+			plx_rma_ep(ep)->n_late = 1;
 	} else {
 		r->late = false;
 		plx_rma_run(r);

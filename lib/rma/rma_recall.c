@@ -49,9 +49,12 @@ void
 rma_batch_end(struct plx_rma *r, struct plx_rma_ep *e, struct rma_batch *b)
 {
 	TAILQ_REMOVE(&e->batches, b, link);
-	if (--e->n_batches == 0 && e->send == NULL)
-		rma_list(r, e, false);
 	rma_batch_put(r, b);
+	if (--e->n_batches != 0)
+		return;
+	e->batch_until = 0;
+	if (e->send == NULL)
+		rma_list(r, e, false);
 }
 
 uint32_t
@@ -69,9 +72,9 @@ rma_claims_end(struct plx_ep *ep)
 	n = (uint32_t)was;
 	if (was >> 32 == gen && n <= sent)
 		return n;
-	/* The target has refused one; or a stranger has written there. What it has answered is over. */
 	e->skip = RMA_SKIP_MAX;
-	return 0;
+	/* The target has refused the next one; or a stranger has written there. */
+	return was >> 32 == gen + UINT64_C(1) && n <= sent ? n : 0;
 }
 
 void
@@ -106,7 +109,7 @@ rma_batch_forget(struct plx_rma *r, struct plx_rma_req *o)
 		for (unsigned i = 0; i < n; i++)
 			if (b->block[i].o != o)
 				b->block[b->n++] = b->block[i];
-		if (b->n == 0 && b->recalled)
+		if (b->n == 0) /* also one that the target is at: its answer finds no batch */
 			rma_batch_end(r, e, b);
 	}
 }

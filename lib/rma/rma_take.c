@@ -4,8 +4,8 @@
  * rma_take.c - batches of puts and gets that a peer asks this side to do
  *
  * Design notes
- * - The target keeps no state of a batch, but the answer that finds no room. All of a message is checked before anything
- *   of it is done.
+ * - The target keeps no state of a batch, but an answer to puts that finds no room. All of a message is checked before
+ *   anything of it is done.
  * - What it can't do it does not answer. Puts it refuses, so that later ones of the same generation are the
  *   initiator's, too.
  */
@@ -30,33 +30,31 @@ key_of(const struct plx_rma *r, const struct plx_wire_rma_block *b)
 	return rma_region_key(r, b->index, b->token);
 }
 
-/* @param n blocks whose access begins, all or none. @return 0 or -errno */
-static int
-take_hold(const struct plx_rma *r, const struct take *t, uint8_t rights)
-{
-	struct plx_region_key key;
-	int rc = 0;
-	unsigned i;
-
-	for (i = 0; i < t->n && rc == 0; i++) {
-		key = key_of(r, &t->block[i]);
-		rc = plx_region_hold(&key, t->block[i].addr, t->block[i].len, rights);
-	}
-	for (i -= rc != 0; rc != 0 && i > 0; i--) {
-		key = key_of(r, &t->block[i - 1]);
-		plx_region_drop(&key);
-	}
-	return rc;
-}
-
+/* End the access to the first n blocks. */
 static void
-take_drop(const struct plx_rma *r, const struct take *t)
+take_drop(const struct plx_rma *r, const struct take *t, unsigned n)
 {
-	for (unsigned i = 0; i < t->n; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		struct plx_region_key key = key_of(r, &t->block[i]);
 
 		plx_region_drop(&key);
 	}
+}
+
+/* Begin the access to all blocks, or to none. @return 0 or -errno */
+static int
+take_hold(const struct plx_rma *r, const struct take *t, uint8_t rights)
+{
+	for (unsigned i = 0; i < t->n; i++) {
+		struct plx_region_key key = key_of(r, &t->block[i]);
+		int rc = plx_region_hold(&key, t->block[i].addr, t->block[i].len, rights);
+
+		if (rc != 0) {
+			take_drop(r, t, i);
+			return rc;
+		}
+	}
+	return 0;
 }
 
 /* @return whether a message has the blocks that its header says, and they are within bounds */
@@ -97,7 +95,7 @@ take_puts(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_batch 
 		PLX_STAT_ADD(r->stat.puts, t->n);
 		rma_batch_ack(r, ep, h->id);
 	}
-	take_drop(r, t);
+	take_drop(r, t, t->n);
 }
 
 /* For plx_tx.pack */
@@ -129,7 +127,7 @@ take_gets(struct plx_rma *r, struct plx_ep *ep, uint32_t id, struct take *t)
 	}
 	if (plx_peer_tx(&tx) == 0)
 		PLX_STAT_ADD(r->stat.gets, t->n);
-	take_drop(r, t);
+	take_drop(r, t, t->n);
 }
 
 void

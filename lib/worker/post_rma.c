@@ -31,8 +31,11 @@ later(struct plx_worker *w, const struct plx_rma_do *d)
 static inline bool
 late_is_over(struct plx_worker *w, struct plx_ep *ep)
 {
-	if (unlikely(plx_rma_ep(ep)->n_late != 0))
+	if (unlikely(plx_rma_ep(ep)->n_late != 0)) {
 		worker_rma_run(w, ep);
+		if (plx_rma_ep(ep)->send != NULL)
+			return false;
+	}
 	return likely(!plx_rma_asks(ep));
 }
 
