@@ -26,7 +26,6 @@
 
 #define PUTS	   3
 #define STATES_MAX (1u << 20)
-#define EDGES_MAX  (1u << 22)
 
 enum told { NOT, WELL, FAILED };
 enum where { SENT, CLAIMED, RECALLED };
@@ -74,8 +73,7 @@ static const char *const wrongs[] = {"right", "a copy comes late", "a put that i
 	"the last put does not stay", "a put waits for ever"};
 
 static struct explore_states seen;
-static struct edge { uint32_t from, to; } *edges;
-static uint32_t n_edges;
+static struct explore_edges edges = {.max = 1u << 22};
 static enum bug bug;
 static enum wrong found;
 
@@ -302,10 +300,8 @@ make_all(void)
 			if (found != RIGHT)
 				return found;
 			to = explore_number(&seen, &next);
-			if (!goes_on_by(k))
-				continue;
-			UNIT_TRUE_FATAL(n_edges < EDGES_MAX);
-			edges[n_edges++] = (struct edge){i, to};
+			if (goes_on_by(k))
+				explore_edge(&edges, i, to);
 		}
 	}
 	return RIGHT;
@@ -316,20 +312,13 @@ static enum wrong
 look_ahead(void)
 {
 	const struct state *all = (const struct state *)(const void *)seen.all;
-	bool *good = calloc(seen.n, 1), again = true;
+	bool *good = calloc(seen.n, 1);
 	uint32_t i;
 
 	UNIT_TRUE_FATAL(good != NULL);
 	for (i = 0; i < seen.n; i++)
 		good[i] = is_over(&all[i]);
-	while (again) {
-		again = false;
-		for (uint32_t k = n_edges; k-- > 0;)
-			if (good[edges[k].to] && !good[edges[k].from])
-				again = good[edges[k].from] = true;
-	}
-	for (i = 0; i < seen.n && good[i]; i++)
-		;
+	i = explore_back(&edges, good, seen.n);
 	free(good);
 	return i == seen.n ? RIGHT : FOR_EVER;
 }
@@ -341,7 +330,7 @@ explore(enum bug b)
 	enum wrong w;
 
 	bug = b;
-	seen.n = n_edges = 0;
+	seen.n = edges.n = 0;
 	memset(seen.places, 0, 2 * STATES_MAX * sizeof(*seen.places));
 	explore_number(&seen, &first);
 	w = make_all();
@@ -401,8 +390,8 @@ main(void)
 
 	seen = (struct explore_states){.len = sizeof(struct state), .max = STATES_MAX,
 		.all = malloc(STATES_MAX * sizeof(struct state)), .places = malloc(2 * STATES_MAX * sizeof(*seen.places))};
-	edges = malloc(EDGES_MAX * sizeof(*edges));
-	if (seen.all == NULL || seen.places == NULL || edges == NULL)
+	edges.v = malloc(edges.max * sizeof(*edges.v));
+	if (seen.all == NULL || seen.places == NULL || edges.v == NULL)
 		return 1;
 	return unit_run(suites);
 }

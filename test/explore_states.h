@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Pollux Authors
  *
- * explore_states.h - the states that an explorer has seen, each once
+ * explore_states.h - the states that an explorer has seen, each once, and the steps between them
  */
 #ifndef EXPLORE_STATES_H
 #define EXPLORE_STATES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -42,6 +43,41 @@ explore_number(struct explore_states *e, const void *state)
 	memcpy(e->all + e->n * e->len, state, e->len);
 	e->places[at] = ++e->n;
 	return e->n - 1;
+}
+
+/** Steps by which a model goes on by itself, from one state to another, by their numbers. */
+struct explore_edges {
+	struct explore_edge { uint32_t from, to; } *v;
+	uint32_t n, max;
+};
+
+/** Add a step. Thread: one. */
+static inline void
+explore_edge(struct explore_edges *e, uint32_t from, uint32_t to)
+{
+	UNIT_TRUE_FATAL(e->n < e->max);
+	e->v[e->n++] = (struct explore_edge){from, to};
+}
+
+/**
+ * Go back from good states: those that lead to one are good as well.
+ * @param good of each of n states. @return the first that leads to none, or n: all do. Thread: one.
+ */
+static inline uint32_t
+explore_back(const struct explore_edges *e, bool *good, uint32_t n)
+{
+	bool again = true;
+	uint32_t i;
+
+	while (again) {
+		again = false;
+		for (uint32_t k = e->n; k-- > 0;)
+			if (good[e->v[k].to] && !good[e->v[k].from])
+				again = good[e->v[k].from] = true;
+	}
+	for (i = 0; i < n && good[i]; i++)
+		;
+	return i;
 }
 
 #endif

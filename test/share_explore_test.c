@@ -496,13 +496,11 @@ death_step(struct state *s)
 enum step { STEP_OWN, STEP_TARGET, STEP_DEATH, STEP_SWEEP, STEP_FAULT, STEPS = STEP_FAULT + 5 };
 
 #define STATES_MAX (1u << 21)
-#define EDGES_MAX  (1u << 22)
 
 static struct state *all; /* seen.all */
-static struct edge { uint32_t from, to; } *edges; /* by which the initiator goes on, whatever the target does */
+static struct explore_edges edges = {.max = 1u << 22}; /* by which the initiator goes on, whatever the target does */
 static struct from { uint32_t state, step; } *from; /* how each was met first */
 static struct explore_states seen = {.len = sizeof(struct state), .max = STATES_MAX};
-static uint32_t n_edges;
 
 static bool
 take(struct state *s, unsigned step)
@@ -591,10 +589,8 @@ make_all(void)
 			to = number_of(&next);
 			if (to == before)
 				from[to] = (struct from){i, k};
-			if (!goes_on_by(&all[i], k))
-				continue;
-			UNIT_TRUE_FATAL(n_edges < EDGES_MAX);
-			edges[n_edges++] = (struct edge){i, to};
+			if (goes_on_by(&all[i], k))
+				explore_edge(&edges, i, to);
 		}
 	}
 	return RIGHT;
@@ -604,21 +600,13 @@ make_all(void)
 static enum wrong
 look_ahead(void)
 {
-	bool *good = calloc(seen.n, 1), again = true;
+	bool *good = calloc(seen.n, 1);
 	uint32_t i = 0;
 
 	UNIT_TRUE_FATAL(good != NULL);
 	for (; i < seen.n; i++)
 		good[i] = all[i].at == END;
-	while (again) {
-		again = false;
-		for (uint32_t k = n_edges; k-- > 0;) {
-			if (good[edges[k].to] && !good[edges[k].from])
-				again = good[edges[k].from] = true;
-		}
-	}
-	for (i = 0; i < seen.n && good[i]; i++)
-		;
+	i = explore_back(&edges, good, seen.n);
 	free(good);
 	return i == seen.n ? RIGHT : report(FOR_EVER, i, STEPS);
 }
@@ -633,7 +621,7 @@ explore(enum bug b, bool gets, unsigned faults, unsigned n_faults)
 	scene.gets = gets;
 	scene.faults = faults;
 	scene.n_faults = n_faults;
-	seen.n = n_edges = 0;
+	seen.n = edges.n = 0;
 	memset(seen.places, 0, 2 * STATES_MAX * sizeof(*seen.places));
 	number_of(&first);
 	w = make_all();
@@ -761,9 +749,9 @@ main(void)
 	all = malloc(STATES_MAX * sizeof(*all));
 	seen.all = (uint8_t *)all;
 	seen.places = malloc(2 * STATES_MAX * sizeof(*seen.places));
-	edges = malloc(EDGES_MAX * sizeof(*edges));
+	edges.v = malloc(edges.max * sizeof(*edges.v));
 	from = malloc(STATES_MAX * sizeof(*from));
-	if (all == NULL || seen.places == NULL || edges == NULL || from == NULL)
+	if (all == NULL || seen.places == NULL || edges.v == NULL || from == NULL)
 		return EXIT_FAILURE;
 	return unit_run(suites);
 }

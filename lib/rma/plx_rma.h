@@ -506,7 +506,7 @@ plx_rma_shares(const struct plx_ep *ep)
 static inline bool
 plx_rma_asks(const struct plx_ep *ep)
 {
-	return plx_rma_ep(ep)->part != NULL || plx_rma_ep(ep)->n_batches != 0;
+	return plx_rma_shares(ep) || plx_rma_ep(ep)->n_batches != 0;
 }
 
 /** Wait until the peer writes to no buffer of a get any more. Thread: owner. Blocks: while it copies a chunk. */
@@ -558,7 +558,6 @@ void plx_rma_on_atomic(struct plx_rma *r, struct plx_ep *ep, const struct plx_wi
 void plx_rma_on_ack(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_ack *h);
 void plx_rma_on_data(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_data *h,
 	const uint8_t *data, uint32_t len);
-
 
 /** Puts or gets of a peer, which knows by the answer that they are done. Thread: owner. */
 void plx_rma_on_batch(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_batch *h,

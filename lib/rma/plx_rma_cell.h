@@ -77,7 +77,7 @@ plx_rma_cell_claim(struct plx_rma_cell *c, uint32_t gen, uint32_t number)
 {
 	uint64_t was = (uint64_t)gen << 32 | number;
 
-	/* relaxed, as all of claims: who has a batch is decided by their order alone, and its bytes come with its message */
+	/* relaxed, as all accesses to claims: their order alone decides who does a batch, and the message brings its bytes */
 	return atomic_compare_exchange_strong_explicit(&c->claims, &was, was + 1, memory_order_relaxed,
 		memory_order_relaxed);
 }

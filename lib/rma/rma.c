@@ -237,7 +237,7 @@ late_step(struct plx_rma *r, struct plx_rma_ep *e)
 	return rc;
 }
 
-/* What the target has is done before an operation that can be in no batch. */
+/* An operation that can't be part of a batch waits until the target is done with the ep's batches. */
 static bool
 waits_for_batches(const struct plx_rma_ep *e)
 {

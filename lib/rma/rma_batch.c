@@ -224,7 +224,7 @@ op_by_message(struct plx_rma *r, struct plx_rma_req *o)
 	rma_send_again(r, plx_req_of_own(o));
 }
 
-/* A block is over. Its operation, if it is as well, moves to ended. */
+/* A block is over. Its operation moves to ended if this was its last one. */
 static void
 block_end(struct plx_rma *r, struct plx_rma_ep *e, const struct rma_batch_block *k, int err, struct rma_ended *ended)
 {

@@ -6,14 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "plx_rma_cell.h"
-#include "plx_unit.h"
-#include "plx_unit_worker.h"
+#include "rma_test.h"
 
 #define LEN    8192u
-#define TARGET 1
 
-static struct unit_workers u;
 static struct plx_region_key region;
 static struct plx_rkey rkey;
 static uint8_t there[LEN], here[LEN];
@@ -50,30 +46,6 @@ begun(uint64_t len, uint64_t offset)
 	UNIT_TRUE_FATAL(req != NULL);
 	plx_worker_rma(u.w[0], &d, req);
 	return req;
-}
-
-static struct plx_req *
-flush(void)
-{
-	struct plx_req *req = plx_req_get(&u.w[0]->reqs);
-
-	UNIT_TRUE_FATAL(req != NULL);
-	plx_worker_flush(u.w[0], PLX_FLUSH_EP, &u.to[0][TARGET], req);
-	return req;
-}
-
-static const struct plx_rma_stat *
-stat_of(unsigned i)
-{
-	return &u.w[i]->rma.stat;
-}
-
-static struct plx_rma_cell *
-cell(uint64_t i)
-{
-	const struct plx_queue *q = unit_queue(&u, TARGET);
-
-	return plx_rma_cell_at(q->shared, q->shared_len, i);
 }
 
 static uint64_t
@@ -124,8 +96,8 @@ static void
 time_is_up(void)
 {
 	u.w[0]->rma.ask_ticks = 0;
-	plx_rma_ep(u.to[0][TARGET].ep)->batch_until = 0;
-	plx_rma_ep(u.to[0][TARGET].ep)->looks = 0;
+	state()->batch_until = 0;
+	state()->looks = 0;
 }
 
 /* It does both, and both are over only when its answer has come. */
@@ -140,10 +112,10 @@ a_target_that_polls_does_it(void)
 	UNIT_EQ(there[16], 0);
 	plx_worker_progress(u.w[TARGET]);
 	UNIT_EQ(there[16], 5);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	memset(there, 7, 64);
 	UNIT_EQ(move(PLX_RMA_GET, got, 64, 0), -EINPROGRESS);
-	all = flush();
+	all = flush(PLX_FLUSH_EP);
 	UNIT_EQ(plx_req_is_done(all), false);
 	UNIT_END(&u, all, 0);
 	UNIT_EQ(got[0], 7);
@@ -164,12 +136,12 @@ many_go_in_few_messages(void)
 	begin();
 	for (unsigned i = 0; i < 64; i++)
 		put((uint8_t)(i + 1), 8 * i);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(stat_of(0)->batches, 1 + 4);
 	UNIT_EQ(stat_of(TARGET)->puts, 64);
 	for (unsigned i = 0; i < 64; i++)
 		UNIT_EQ(move(PLX_RMA_GET, got[i], 8, 8 * i), -EINPROGRESS);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(stat_of(0)->batches, 2 * (1 + 4));
 	for (unsigned i = 0; i < 64; i++)
 		UNIT_TRUE(got[i][0] == i + 1 && got[i][7] == i + 1);
@@ -187,18 +159,18 @@ a_long_one_goes_in_parts_if_the_device_says_so(void)
 	for (unsigned i = 0; i < LEN; i++)
 		here[i] = (uint8_t)(i * 7 + i / 256);
 	UNIT_EQ(move(PLX_RMA_PUT, here, LEN, 0), -EINPROGRESS);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(memcmp(there, here, LEN), 0);
 	UNIT_EQ(stat_of(0)->batches, 0);
 	memset(there, 0, LEN);
 	fake.bulk = true;
 	fake.depth = 4;
 	UNIT_EQ(move(PLX_RMA_PUT, here, LEN, 0), -EINPROGRESS);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(memcmp(there, here, LEN), 0);
 	UNIT_EQ(stat_of(0)->batches, LEN / (1024 - PLX_RMA_BATCH_HEAD));
 	UNIT_EQ(move(PLX_RMA_GET, got, LEN, 0), -EINPROGRESS);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(memcmp(got, here, LEN), 0);
 	UNIT_EQ(stat_of(0)->batches, 2 * LEN / (1024 - PLX_RMA_BATCH_HEAD));
 	UNIT_EQ(stat_of(0)->batches_back, 0);
@@ -212,12 +184,12 @@ short_ones_go_in_batches_to_any_core(void)
 	begin();
 	memset(here, 3, LEN);
 	UNIT_EQ(move(PLX_RMA_PUT, here, 1024, 0), -EINPROGRESS);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(stat_of(0)->batches, 2);
 	UNIT_EQ(there[1023], 3);
 	UNIT_EQ(there[1024], 0);
 	UNIT_EQ(move(PLX_RMA_PUT, here, 1025, 0), -EINPROGRESS);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(stat_of(0)->batches, 2);
 	UNIT_EQ(there[1024], 3);
 	end();
@@ -275,7 +247,7 @@ who_posts_does_not_recall(void)
 	plx_worker_progress(u.w[TARGET]);
 	plx_worker_progress(u.w[0]);
 	UNIT_EQ(stat_of(0)->batches_back, 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(there[8 * 39], 40);
 	end();
 }
@@ -295,7 +267,7 @@ who_does_not_poll_is_asked_ever_less(void)
 	u.w[0]->rma.ask_ticks = UINT32_MAX;
 	for (unsigned i = 0; i < 512; i++) {
 		put((uint8_t)i, 0);
-		UNIT_END(&u, flush(), 0);
+		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 		UNIT_EQ(there[0], (uint8_t)i);
 	}
 	UNIT_TRUE(stat_of(0)->batches > 11 + 256);
@@ -314,7 +286,7 @@ the_later_put_stays_whoever_does_it(void)
 		put((uint8_t)(i + 2), 0);
 		if (i % 5 == 0)
 			plx_worker_progress(u.w[TARGET]);
-		UNIT_END(&u, flush(), 0);
+		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 		unit_turns(&u, 2);
 		UNIT_EQ(there[0], (uint8_t)(i + 2));
 	}
@@ -337,13 +309,13 @@ others_wait_behind_a_batch(void)
 	UNIT_EQ(plx_worker_fence(u.w[0]), 0);
 	UNIT_EQ(plx_worker_is_fenced(u.w[0]), true);
 	UNIT_EQ(move(PLX_RMA_PUT, here, LEN, 0), -EAGAIN);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	n = 1;
 	UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_PUT, &v, &n, 0), 0);
 	end();
 }
 
-/* A fence: what is after it is in no batch with what is before. */
+/* No batch has operations from both sides of a fence. */
 static void
 a_fence_ends_a_batch(void)
 {
@@ -376,13 +348,13 @@ so_many_are_not_answered_and_no_more(void)
 		put(9, 0);
 	plx_worker_progress(u.w[0]);
 	UNIT_EQ(stat_of(0)->batches, PLX_RMA_BATCHES);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(stat_of(TARGET)->puts, 64 * 16);
 	UNIT_EQ(state()->n_batches, 0);
 	UNIT_EQ(move(PLX_RMA_GET, got, LEN, 0), -EINPROGRESS);
 	plx_worker_progress(u.w[0]);
 	UNIT_EQ(state()->n_batches, LEN / (1024 - PLX_RMA_BATCH_HEAD));
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(got[0], 9);
 	end();
 }
@@ -404,13 +376,13 @@ who_gets_too_much_gets_less(void)
 		plx_worker_progress(u.w[0]);
 		UNIT_TRUE(stat_of(0)->batches_back != 0);
 		u.w[0]->rma.ask_ticks = UINT32_MAX;
-		UNIT_END(&u, flush(), 0);
+		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 		state()->skip = 0;
 	}
 	end();
 }
 
-/* What the target refuses is the device's, which knows no regions; what was before it is over. */
+/* The device, which knows no regions, does what the target refuses. What was sent before that is over. */
 static void
 a_refused_one_goes_by_the_device(void)
 {
@@ -428,16 +400,16 @@ a_refused_one_goes_by_the_device(void)
 	UNIT_EQ(there[0], 1);
 	UNIT_EQ(stat_of(TARGET)->refused, 1); /* and the other one is of a generation that has ended */
 	time_is_up();
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(there[0], 5);
 	UNIT_EQ(there[16], 6);
 	UNIT_EQ(state()->skip, UINT8_MAX);
 	put(7, 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(stat_of(0)->batches, 2);
 	state()->skip = 0;
 	UNIT_EQ(move(PLX_RMA_GET, got, 8, 0), -EINPROGRESS);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	unit_turns(&u, 1);
 	UNIT_EQ(stat_of(TARGET)->refused, 2);
 	UNIT_EQ(got[0], 7);
@@ -462,7 +434,7 @@ an_error_of_the_device_is_of_its_operation(void)
 	UNIT_END(&u, req[0], 0);
 	UNIT_END(&u, req[1], -EFAULT);
 	UNIT_END(&u, req[2], 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	fake.bad_addr = NULL;
 	end();
 }
@@ -482,14 +454,14 @@ a_device_that_can_no_more_leaves_all_to_messages(void)
 	fake.refuse_percent = 100;
 	time_is_up();
 	plx_worker_progress(u.w[0]);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(stat_of(0)->msg, 3);
 	UNIT_TRUE(there[0] == 5 && there[8] == 6 && got[0] == 5);
 	fake.refuse_percent = 0;
 	end();
 }
 
-/* The device is busy: what is recalled stays first. */
+/* While the device is busy, recalled puts stay before later ones. */
 static void
 what_is_recalled_waits_for_the_device(void)
 {
@@ -503,7 +475,7 @@ what_is_recalled_waits_for_the_device(void)
 	plx_worker_progress(u.w[0]);
 	UNIT_EQ(there[0], 1);
 	fake.again_percent = 0;
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(there[0], 6);
 	end();
 }
@@ -526,9 +498,9 @@ a_closed_handle_withdraws_its_batches(void)
 	UNIT_EQ(there[8], 0);
 	UNIT_EQ(got[0], 0);
 	UNIT_EQ(stat_of(0)->batches_late, 1);
-	UNIT_END(&u, flush(), -ECANCELED);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), -ECANCELED);
 	put(6, 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(there[0], 6);
 	end();
 }
@@ -545,7 +517,7 @@ what_is_claimed_is_waited_for(void)
 	put(5, 0);
 	put(6, 8);
 	UNIT_TRUE(plx_rma_cell_claim(cell(0), state()->gen, 0));
-	all = flush();
+	all = flush(PLX_FLUSH_EP);
 	for (unsigned i = 0; i < 20; i++)
 		plx_worker_progress(u.w[0]);
 	UNIT_EQ(plx_req_is_done(all), false);
@@ -561,7 +533,7 @@ what_is_claimed_is_waited_for(void)
 	UNIT_END(&u, all, 0);
 	UNIT_EQ(there[0], 1);
 	UNIT_EQ(there[8], 6);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(there[16], 7);
 	end();
 }
@@ -582,11 +554,11 @@ a_target_that_goes_on_is_not_recalled(void)
 	}
 	answer(state()->batch_id - 2, NULL, 0);
 	answer(state()->batch_id - 1, NULL, 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	end();
 }
 
-/* Who has left waits for nobody: the target's answer finds no batch. */
+/* A handle that is closed does not wait for a claimed batch: the target's answer finds none. */
 static void
 a_closed_handle_leaves_what_is_claimed(void)
 {
@@ -594,11 +566,11 @@ a_closed_handle_leaves_what_is_claimed(void)
 	put(5, 0);
 	UNIT_TRUE(plx_rma_cell_claim(cell(0), state()->gen, 0));
 	plx_ep_cancel(u.to[0][TARGET].ep, u.to[0][TARGET].conn_id, -ECANCELED);
-	UNIT_END(&u, flush(), -ECANCELED);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), -ECANCELED);
 	answer(state()->batch_id - 1, NULL, 0);
 	UNIT_EQ(state()->n_batches, 0);
 	put(6, 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(there[0], 6);
 	end();
 }
@@ -618,7 +590,7 @@ a_dead_target_ends_what_it_was_asked(void)
 	UNIT_TRUE(state()->n_batches != 0);
 	unit_kill(&u, TARGET);
 	unit_check_peers(u.w[0]);
-	UNIT_END(&u, flush(), -ECONNRESET);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), -ECONNRESET);
 	unit_turns(&u, 3);
 	UNIT_EQ(state()->n_batches, 0);
 	UNIT_EQ(u.w[0]->rma.n_eps, 0);
@@ -630,7 +602,7 @@ cells_of_ended_processes_are_free_again(void)
 {
 	begin();
 	put(5, 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	for (uint64_t i = 1; cell(i) != NULL; i++) /* no process has this number */
 		atomic_store_explicit(&cell(i)->owner, UINT64_MAX - i, memory_order_relaxed);
 	UNIT_EQ(plx_ep_connect(u.to[TARGET][2].ep), 0);
@@ -684,7 +656,7 @@ a_full_ring_is_waited_for_a_while(void)
 
 	begin();
 	put(4, 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(state()->batch_until, 0);
 	fake.full_percent = 100;
 	put(5, 16);
@@ -694,7 +666,7 @@ a_full_ring_is_waited_for_a_while(void)
 	for (unsigned i = 0; i < 2; i++, n = 1) /* nothing passes it */
 		UNIT_EQ(plx_worker_rma_pieces(u.w[0], u.to[0][TARGET].ep, PLX_RMA_PUT, &v, &n, 0), -EAGAIN);
 	fake.full_percent = 0;
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(there[16], 5);
 	UNIT_EQ(stat_of(0)->batches, 2);
 	end();
@@ -714,7 +686,7 @@ answers_need_room(void)
 	fake.full_percent = 100;
 	plx_worker_progress(u.w[TARGET]);
 	UNIT_EQ(there[8], 6);
-	all = flush();
+	all = flush(PLX_FLUSH_EP);
 	plx_worker_progress(u.w[0]);
 	UNIT_EQ(plx_req_is_done(all), false);
 	fake.full_percent = 0;
@@ -727,7 +699,7 @@ answers_need_room(void)
 	unit_turns(&u, 2);
 	UNIT_EQ(got[0], 0);
 	time_is_up();
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(got[0], 5);
 	UNIT_EQ(stat_of(0)->batches_back, 1);
 	end();
@@ -749,7 +721,7 @@ a_get_without_an_answer_is_recalled_behind_others(void)
 		unit_turns(&u, 2);
 	}
 	UNIT_EQ(got[0], 1);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	end();
 }
 
@@ -765,7 +737,7 @@ who_only_posts_does_recall_at_last(void)
 	for (unsigned i = 0; i < 2000; i++)
 		put(8, 0);
 	UNIT_TRUE(stat_of(0)->bursts != 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(there[0], 8);
 	end();
 }
@@ -791,7 +763,7 @@ bad_batches_are_refused(void)
 
 	begin();
 	put(5, 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	s = stat_of(TARGET);
 	for (unsigned i = 0; i < RTE_DIM(b); i++)
 		b[i] = (struct plx_wire_rma_block){.addr = (uintptr_t)there + 64, .token = region.token, .index = region.index,
@@ -854,7 +826,7 @@ bad_answers_are_dropped(void)
 	answer(id, data, 0);
 	UNIT_EQ(stat_of(0)->drop_bad_range, 3);
 	UNIT_EQ(got[0], 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(got[0], 5);
 	answer(id, data, 8);
 	UNIT_EQ(stat_of(0)->batches_late, 2);
@@ -862,7 +834,7 @@ bad_answers_are_dropped(void)
 	answer(state()->batch_id - 1, data, 8);
 	UNIT_EQ(stat_of(0)->drop_bad_range, 4);
 	UNIT_EQ(state()->n_batches, 1);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	end();
 }
 
@@ -878,13 +850,13 @@ a_spoilt_cell_ends_what_it_was_used_for(void)
 		time_is_up();
 		put((uint8_t)(10 + i), 0);
 		cell(0)->claims = i == 2 ? (uint64_t)state()->gen << 32 | 1000 : spoilt[i];
-		UNIT_END(&u, flush(), 0);
+		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 		UNIT_EQ(there[0], 10 + i);
 		UNIT_EQ(state()->skip, UINT8_MAX);
 		u.w[0]->rma.ask_ticks = UINT32_MAX;
 		state()->skip = 0;
 		put((uint8_t)(20 + i), 0);
-		UNIT_END(&u, flush(), 0);
+		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 		UNIT_EQ(there[0], 20 + i);
 		UNIT_EQ(stat_of(TARGET)->puts, i + 1);
 	}
@@ -899,12 +871,12 @@ after_the_last_number_comes_the_next_generation(void)
 
 	begin();
 	put(5, 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	gen = state()->gen;
 	state()->number = UINT32_MAX;
 	cell(0)->claims = (uint64_t)gen << 32 | UINT32_MAX;
 	put(6, 0);
-	UNIT_END(&u, flush(), 0);
+	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(state()->gen, gen + 1);
 	UNIT_EQ(state()->number, 1);
 	UNIT_EQ(there[0], 6);

@@ -105,14 +105,6 @@ put_now(uint64_t len)
 	return plx_worker_rma_now(u.w[0], &d, true);
 }
 
-static struct plx_rma_cell *
-cell(uint64_t i)
-{
-	const struct plx_queue *q = unit_queue(&u, TARGET);
-
-	return plx_rma_cell_at(q->shared, q->shared_len, i);
-}
-
 /* A target takes the last of n chunks, and is not done with it. */
 static uint32_t
 target_takes(uint32_t n)

@@ -6,6 +6,7 @@
 #ifndef RMA_TEST_H
 #define RMA_TEST_H
 
+#include "plx_rma_cell.h"
 #include "plx_unit.h"
 #include "plx_unit_worker.h"
 
@@ -27,6 +28,15 @@ static const struct plx_rma_stat *
 stat_of(unsigned i)
 {
 	return &u.w[i]->rma.stat;
+}
+
+/* Cell i of the target's, or NULL. */
+static inline struct plx_rma_cell *
+cell(uint64_t i)
+{
+	const struct plx_queue *q = unit_queue(&u, TARGET);
+
+	return plx_rma_cell_at(q->shared, q->shared_len, i);
 }
 
 #endif
