@@ -55,6 +55,13 @@ runs()
 
 runs commperf_starts_where_a_control_group_allows_no_huge_pages "$1" -t tag_lat -s 8 -n 1000
 runs the_library_runs_where_a_control_group_allows_no_huge_pages "$2"
+# Each number of pages denies another piece of memory: segments, heaps, then the data areas of peers.
+for pages in 1 2 3 4 5 6 7 8 9 10 11 12; do
+	echo $((pages << 21)) >"$group/$limit"
+	runs "the_library_runs_with_${pages}_huge_pages" "$2"
+	runs "long_messages_go_with_${pages}_huge_pages" "$1" -t tag_lat -s 4k -n 1000
+done
+echo 0 >"$group/$limit"
 n=$((n + 1))
 if "$1" --in-memory -- -t tag_lat -s 8 -n 1000 >/dev/null 2>&1; then
 	echo "not ok $n - memory_options_of_the_user_are_obeyed"

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -242,6 +243,39 @@ the_first_senders_may_have_more_under_way(void)
 	for (unsigned i = 0; i < 3; i++)
 		queue_close(a[i]);
 	queue_close(b);
+}
+
+/* @return pages of a queue's only wide data area that are there, where seg maps it */
+static unsigned
+wide_pages(const struct shm_seg *seg)
+{
+	static unsigned char there[SHM_DATA_WIDE / 4096];
+	unsigned n = 0;
+
+	UNIT_EQ_FATAL(mincore((char *)seg + shm_data_off(seg->n_slots, 1, 0), SHM_DATA_WIDE, there), 0);
+	for (unsigned i = 0; i < RTE_DIM(there); i++)
+		n += there[i] & 1;
+	return n;
+}
+
+static void
+a_wide_area_takes_memory_when_its_sender_comes(void)
+{
+	struct plx_queue *a, *b, *c;
+	const struct shm_seg *seg;
+
+	plx_conf_set(&conf, "shm.huge", "auto", PLX_CONF_FROM_API, NULL);
+	a = queue_new();
+	b = queue_new();
+	c = queue_new();
+	UNIT_EQ_FATAL(shm_queue(b)->n_wide, 1);
+	UNIT_EQ(wide_pages(shm_queue(b)->seg), 0);
+	seg = seg_of(connected_to(c, b));
+	UNIT_EQ(wide_pages(seg), shm_queue(b)->mem.huge ? SHM_DATA_WIDE / 4096 : 0);
+	UNIT_EQ(wide_pages(seg_of(connected_to(a, b))), 0); /* the second has none */
+	queue_close(a);
+	queue_close(b);
+	queue_close(c);
 }
 
 static void
@@ -1508,6 +1542,7 @@ static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),
 	UNIT_TEST(a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn),
 	UNIT_TEST(the_first_senders_may_have_more_under_way),
+	UNIT_TEST(a_wide_area_takes_memory_when_its_sender_comes),
 	UNIT_TEST(a_receiver_is_far_after_two_slow_lines_and_near_after_a_quick_one),
 	UNIT_TEST(lines_come_slowly_after_two_slow_messages_and_fast_after_a_quick_one),
 	UNIT_TEST(the_lines_of_long_messages_are_timed_now_and_then),

@@ -81,6 +81,7 @@ struct shm_peer {
 	uint8_t tx_mode;	/* enum shm_tx_mode */
 	uint8_t slot_index;
 	bool self;		/* a queue of this process: copy instead of CMA */
+	bool huge;		/* its segment is on huge pages */
 	bool wakes;		/* the receiver may sleep: check whether to wake it, */
 	bool fences;		/* after a fence, which the receiver does not execute for us */
 	bool may_not;		/* it does for registered processes */

@@ -52,7 +52,7 @@ shm_queue_open(struct plx_queue *q)
 		rc = -errno;
 		goto free_sq;
 	}
-	rc = plx_seg_create(&sq->mem, NULL, shm_data_off(sq->n_slots, sq->n_wide, sq->n_slots),
+	rc = plx_seg_create_part(&sq->mem, shm_seg_len(sq->n_slots, sq->n_wide), shm_front_len(sq->n_slots, sq->n_wide),
 		plx_conf_u64(conf, SHM_CONF(HUGE)) == PLX_CONF_AUTO && plx_meet_own_user_only());
 	if (rc != 0)
 		goto close_ep;

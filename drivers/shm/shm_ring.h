@@ -6,7 +6,8 @@
  * A queue owns one segment, which contains all messages for it, in this order: header (identity,
  * flags, the mail ring's positions); shared area (rendezvous cursors, lib/rndv); mail ring
  * (MAIL_CELLS x MAIL_CELL bytes, many producers); slots 0 .. n_slots - 1 (a ring for one sender
- * each); data areas (one for each slot; those of the first n_wide are wide).
+ * each); their data areas, those of slots n_wide .. n_slots - 1 first, and behind these, each on a
+ * huge page of its own, the wide ones of slots 0 .. n_wide - 1.
  *
  * Design notes
  * - A slot is a single-producer ring of cells with the sequence number in the cell, so a short
@@ -15,6 +16,8 @@
  *   when their cell is. A core that overwrites lines that another has just read waits for each:
  *   with 256 KiB a lap, copies ran at 7 to 9 GB/s, with 320 KiB at 11 to 15. All message memory
  *   belongs to the receiver, which needs nothing of a sender that dies.
+ * - A wide area takes its memory when a sender takes its slot: a process that has no peers has
+ *   none of them.
  * - A sender takes a free slot by compare-and-swap. Without a free one it uses the mail ring: it
  *   claims a cell by compare-and-swap on the cell's state word, which then contains the number of
  *   the claimer's process, so that a claimer that died before it committed is distinguished from
@@ -31,7 +34,7 @@
 #include <stdint.h>
 
 #define SHM_LINE	64
-#define SHM_MAGIC	0x39764d4853584c50ull /* "PLXSHMv9" */
+#define SHM_MAGIC	0x61764d4853584c50ull /* "PLXSHMva" */
 #define SHM_CELL	128u /* bytes */
 #ifndef SHM_CELLS /* a model of memory takes a shorter lap */
 #define SHM_CELLS	128u /* in a slot; a power of two */
@@ -169,7 +172,8 @@ struct shm_seg {
 
 #define SHM_SLOTS_OFF  ((sizeof(struct shm_seg) + 4095) / 4096 * 4096)
 #define SHM_SLOTS_MAX  64u
-#define SHM_DATA_WIDE  (2048u << 10)
+#define SHM_HUGE_PAGE  (2048u << 10)
+#define SHM_DATA_WIDE  SHM_HUGE_PAGE
 #define SHM_DATA_LEN   (108u << 10)
 _Static_assert(SHM_MSG_MAX <= SHM_DATA_LEN && SHM_MSG_MAX <= SHM_DATA_WIDE, "slot_data() relies on it");
 
@@ -186,14 +190,32 @@ shm_data_len(uint32_t n_wide, uint32_t i)
 	return i < n_wide ? SHM_DATA_WIDE : SHM_DATA_LEN;
 }
 
-/** @return where a slot's data area begins in the segment; for slot n_slots the segment's length */
+/** @return bytes before the wide areas, which a segment has from the beginning */
+static inline uint64_t
+shm_front_len(uint32_t n_slots, uint32_t n_wide)
+{
+	return SHM_SLOTS_OFF + (uint64_t)n_slots * sizeof(struct shm_slot) +
+	       (uint64_t)(n_slots - n_wide) * SHM_DATA_LEN;
+}
+
+/** @return bytes of a segment, with n_wide at most n_slots */
+static inline uint64_t
+shm_seg_len(uint32_t n_slots, uint32_t n_wide)
+{
+	uint64_t front = shm_front_len(n_slots, n_wide);
+
+	if (n_wide == 0)
+		return front;
+	return (front + SHM_HUGE_PAGE - 1) / SHM_HUGE_PAGE * SHM_HUGE_PAGE + (uint64_t)n_wide * SHM_DATA_WIDE;
+}
+
+/** @return where the data area of slot i, less than n_slots, begins in the segment */
 static inline uint64_t
 shm_data_off(uint32_t n_slots, uint32_t n_wide, uint32_t i)
 {
-	uint32_t wide = i < n_wide ? i : n_wide;
-
-	return SHM_SLOTS_OFF + (uint64_t)n_slots * sizeof(struct shm_slot) +
-	       (uint64_t)wide * SHM_DATA_WIDE + (uint64_t)(i - wide) * SHM_DATA_LEN;
+	if (i < n_wide)
+		return shm_seg_len(n_slots, n_wide) - (uint64_t)(n_wide - i) * SHM_DATA_WIDE;
+	return shm_front_len(n_slots, n_wide) - (uint64_t)(n_slots - i) * SHM_DATA_LEN;
 }
 
 static inline uint32_t

@@ -210,7 +210,7 @@ seg_check(const struct shm_seg *seg, const struct shm_addr *addr, uint64_t len)
 {
 	if (seg->magic != SHM_MAGIC || memcmp(&seg->addr, addr, sizeof(*addr)) != 0 || seg->len != len ||
 		seg->n_slots > SHM_SLOTS_MAX || seg->n_wide > seg->n_slots ||
-		shm_data_off(seg->n_slots, seg->n_wide, seg->n_slots) > len)
+		shm_seg_len(seg->n_slots, seg->n_wide) > len)
 		return -ECONNRESET; /* it belongs to another queue by now */
 	if (atomic_load_explicit(&seg->closed, memory_order_acquire))
 		return -ECONNRESET;
@@ -236,6 +236,7 @@ seg_map(struct shm_peer *p, int fd, bool trusted)
 	}
 	p->seg = base;
 	p->len = len;
+	p->huge = plx_meet_is_huge(fd);
 	return 0;
 }
 
@@ -247,6 +248,14 @@ seg_unmap(struct shm_peer *p)
 	p->seg = NULL;
 }
 
+/* A wide area is used by its sender first: take its memory, or use another slot where it is denied. */
+static bool
+has_memory(const struct shm_peer *p, uint32_t n, uint32_t n_wide, uint32_t i)
+{
+	return i >= n_wide || !p->huge ||
+	       plx_mem_populate((uint8_t *)p->seg + shm_data_off(n, n_wide, i), SHM_DATA_WIDE);
+}
+
 static bool
 slot_take(const struct shm_queue *sq, struct shm_peer *p)
 {
@@ -254,7 +263,7 @@ slot_take(const struct shm_queue *sq, struct shm_peer *p)
 	uint32_t n = __atomic_load_n(&p->seg->n_slots, __ATOMIC_RELAXED);
 	uint32_t n_wide = __atomic_load_n(&p->seg->n_wide, __ATOMIC_RELAXED);
 
-	if (n > SHM_SLOTS_MAX || n_wide > n || shm_data_off(n, n_wide, n) > p->len)
+	if (n > SHM_SLOTS_MAX || n_wide > n || shm_seg_len(n, n_wide) > p->len)
 		return false;
 	p->data_end = calloc(SHM_CELLS, sizeof(p->data_end[0]));
 	if (p->data_end == NULL)
@@ -263,6 +272,8 @@ slot_take(const struct shm_queue *sq, struct shm_peer *p)
 		struct shm_slot *slot = shm_slot_at(p->seg, i);
 		uint32_t st = SHM_SLOT_FREE;
 
+		if (atomic_load_explicit(&slot->state, memory_order_relaxed) != st || !has_memory(p, n, n_wide, i))
+			continue;
 		/* pairs with the release in shm_slot_reset(): the ring is as new */
 		if (!atomic_compare_exchange_strong_explicit(&slot->state, &st,
 			    SHM_SLOT_STATE(sq->proc, SHM_SLOT_TAKEN), memory_order_acquire,
@@ -387,6 +398,7 @@ shm_peer_connect(struct plx_peer *peer)
 	if (p->addr.uid == sq->addr.uid) {
 		p->seg = sq->seg;
 		p->len = sq->mem.len;
+		p->huge = sq->mem.huge;
 		p->bell = sq->bell[1] >= 0 && p->bell < 0 ? fcntl(sq->bell[1], F_DUPFD_CLOEXEC, 0) : p->bell;
 	}
 	rc = meet(sq, p, 0);

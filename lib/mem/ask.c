@@ -167,6 +167,14 @@ plx_meet_is_memory(int fd, uint64_t len, bool trusted)
 	       (fs.f_type == TMPFS_MAGIC || (trusted && fs.f_type == HUGETLBFS_MAGIC));
 }
 
+bool
+plx_meet_is_huge(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC;
+}
+
 void
 plx_answer_close(struct plx_answer *out)
 {

@@ -74,12 +74,8 @@ tell_once(void)
 		"4 KiB pages; as root: echo 512 > /proc/sys/vm/nr_hugepages makes transfers faster");
 }
 
-/*
- * Huge pages may be reserved and then denied (by a control group), which is a fatal signal
- * at the first touch: touch them now, where it is an error.
- */
-static bool
-populate(void *va, size_t len)
+bool
+plx_mem_populate(void *va, size_t len)
 {
 	return madvise(va, len, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
 }
@@ -94,7 +90,7 @@ plx_mem_too_long(uint64_t len)
 }
 
 static int
-seg_try(struct plx_seg *seg, void *addr, size_t len, bool huge)
+seg_try(struct plx_seg *seg, void *addr, size_t len, size_t now, bool huge)
 {
 	int flags = MAP_SHARED | (addr != NULL ? MAP_FIXED_NOREPLACE : 0);
 	int rc;
@@ -119,7 +115,7 @@ seg_try(struct plx_seg *seg, void *addr, size_t len, bool huge)
 		errno = EEXIST;
 		goto fail;
 	}
-	if (huge && !populate(seg->base, seg->len)) {
+	if (huge && !plx_mem_populate(seg->base, round_up(now, HUGE_LEN))) {
 		munmap(seg->base, seg->len);
 		errno = ENOMEM;
 		goto fail;
@@ -131,24 +127,36 @@ fail:
 	return rc;
 }
 
-int
-plx_seg_create(struct plx_seg *seg, void *addr, size_t len, bool huge)
+static int
+seg_create(struct plx_seg *seg, void *addr, size_t len, size_t now, bool huge)
 {
 	struct plx_seg s = {.base = NULL};
 	int rc;
 
 	if (len == 0 || len > SIZE_MAX - HUGE_LEN)
 		return -ENOMEM;
-	rc = huge ? seg_try(&s, addr, len, true) : -ENOMEM;
+	rc = huge ? seg_try(&s, addr, len, now, true) : -ENOMEM;
 	if (rc != 0) {
 		if (huge)
 			tell_once();
-		rc = seg_try(&s, addr, len, false);
+		rc = seg_try(&s, addr, len, now, false);
 	}
 	if (rc != 0)
 		return rc;
 	*seg = s;
 	return 0;
+}
+
+int
+plx_seg_create(struct plx_seg *seg, void *addr, size_t len, bool huge)
+{
+	return seg_create(seg, addr, len, len, huge);
+}
+
+int
+plx_seg_create_part(struct plx_seg *seg, size_t len, size_t now, bool huge)
+{
+	return seg_create(seg, NULL, len, now, huge);
 }
 
 void
@@ -175,7 +183,7 @@ heap_add(size_t len)
 	if (heap.huge)
 		va = mmap(NULL, len, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
-	if (va != MAP_FAILED && !populate(va, len)) {
+	if (va != MAP_FAILED && !plx_mem_populate(va, len)) {
 		munmap(va, len);
 		va = MAP_FAILED;
 	}
@@ -204,7 +212,7 @@ plx_mem_has_huge(void)
 {
 	struct plx_seg seg;
 
-	if (!heap.huge || seg_try(&seg, NULL, HUGE_LEN, true) != 0)
+	if (!heap.huge || seg_try(&seg, NULL, HUGE_LEN, HUGE_LEN, true) != 0)
 		return false;
 	plx_seg_destroy(&seg);
 	return true;

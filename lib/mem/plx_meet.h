@@ -137,6 +137,9 @@ void plx_answer_close(struct plx_answer *out);
  */
 bool plx_meet_is_memory(int fd, uint64_t len, bool trusted);
 
+/** @return whether memory is on huge pages. Thread: any. */
+bool plx_meet_is_huge(int fd);
+
 /**
  * @return the length of memory that plx_meet_is_memory() may accept, bytes; 0: it is none.
  *   Thread: any.

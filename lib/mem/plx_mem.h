@@ -41,6 +41,20 @@ bool plx_mem_too_long(uint64_t len);
  */
 int plx_seg_create(struct plx_seg *seg, void *addr, size_t len, bool huge);
 
+/**
+ * The same, anywhere, of which only the first now bytes are about to be used: huge pages behind
+ * them are reserved, but none is taken. Call plx_mem_populate() before those are used.
+ */
+int plx_seg_create_part(struct plx_seg *seg, size_t len, size_t now, bool huge);
+
+/**
+ * Take the pages of a part of mapped memory. Huge pages may be reserved and then denied (by a
+ * control group), which is a fatal signal at the first touch; here it is an error.
+ * @param va begins on a page
+ * @return false: they are denied. Thread: any. Blocks: may.
+ */
+bool plx_mem_populate(void *va, size_t len);
+
 /** Unmap and close. Accepts a segment whose base is NULL. Thread: any. */
 void plx_seg_destroy(struct plx_seg *seg);
 

@@ -150,7 +150,7 @@ static void
 poke(struct fuzz_in *in, uint8_t how)
 {
 	size_t at = (fuzz_u16(in) & ~7u) | (size_t)(how & 0x7c) << 14, slots = SHM_SLOTS_OFF,
-	       data = shm_data_off(seg->n_slots, seg->n_wide, 0);
+	       data = shm_front_len(seg->n_slots, seg->n_slots);
 	uint64_t v;
 
 	fuzz_bytes(in, &v, sizeof(v));

@@ -15,7 +15,7 @@
 #include "weak_shm.h"
 
 #define MEM_FD	10
-#define MEM_LEN (SHM_SLOTS_OFF + SLOTS * (sizeof(struct shm_slot) + SHM_DATA_WIDE))
+#define MEM_LEN (SHM_SLOTS_OFF + SLOTS * (sizeof(struct shm_slot) + SHM_DATA_WIDE) + SHM_HUGE_PAGE)
 
 static alignas(4096) uint8_t memory[MEM_LEN]; /* of the segment */
 static size_t memory_len;
@@ -47,15 +47,16 @@ void shm_windows_close(struct shm_peer *p) { (void)p; }
 bool shm_is_mapped(struct shm_peer *p, uint64_t addr) { (void)p; return addr == 0; }
 
 int
-plx_seg_create(struct plx_seg *seg, void *addr, size_t len, bool huge)
+plx_seg_create_part(struct plx_seg *seg, size_t len, size_t now, bool huge)
 {
-	(void)addr;
+	(void)now;
 	(void)huge;
 	*seg = (struct plx_seg){.base = memory, .len = len, .fd = MEM_FD};
 	return 0;
 }
 
 void plx_seg_destroy(struct plx_seg *seg) { (void)seg; }
+bool plx_mem_populate(void *va, size_t len) { (void)va; (void)len; return true; }
 void *weak_map(size_t len) { weak_check(len == memory_len); return memory; }
 
 int
@@ -88,6 +89,7 @@ bool plx_meet_gone(uint64_t proc) { (void)proc; return false; }
 bool plx_meet_guest_gone(uint64_t bits, uint64_t mask) { (void)bits; (void)mask; return false; }
 uint64_t plx_meet_memory_len(int fd) { return fd == MEM_FD ? memory_len : 0; }
 bool plx_meet_is_memory(int fd, uint64_t len, bool trusted) { (void)trusted; return plx_meet_memory_len(fd) == len; }
+bool plx_meet_is_huge(int fd) { (void)fd; return false; }
 
 int
 plx_ask_open(struct plx_ask *a, const struct plx_proc *whom, uint64_t id)
@@ -169,8 +171,8 @@ sender_new(unsigned k)
 void
 weak_shm_new(unsigned n_slots)
 {
-	memory_len = shm_data_off(n_slots, n_slots, n_slots);
-	memset(memory, 0, shm_data_off(n_slots, n_slots, 0)); /* no message area */
+	memory_len = shm_seg_len(n_slots, n_slots);
+	memset(memory, 0, shm_front_len(n_slots, n_slots)); /* no message area */
 	memset((void *)&rx_q, 0, sizeof(rx_q));
 	rx_q.conf = &conf;
 	rx_q.dev = &dev;
