@@ -202,7 +202,6 @@ struct plx_rma_ep {
 	uint32_t gen;			/* of claims, see plx_rma_cell_claim() */
 	uint32_t number;		/* of the next batch of puts in it */
 	uint32_t claimed;		/* claims at the last look */
-	uint8_t looks;			/* turns in which there were batches */
 	uint32_t pace;			/* ticks of the device for a KiB of many, the last time; 0: unknown */
 	struct rma_part *part;		/* what both sides copy now, see rma_share.c; NULL: nothing */
 };
@@ -222,11 +221,12 @@ void plx_rma_ep_init(struct plx_ep *ep);
 /** Of a worker. */
 struct plx_rma {
 	/* owner */
-	TAILQ_HEAD(, plx_rma_ep) eps; /* with something to send */
+	TAILQ_HEAD(, plx_rma_ep) eps; /* with something to do in turns */
 	TAILQ_HEAD(, plx_rma_req) all; /* in flight, in the order issued */
 	SLIST_HEAD(, plx_rma_ep) quick; /* with outstanding puts without a request */
 	struct plx_req_pool *reqs; /* for marks */
-	uint32_t n_eps;
+	uint32_t n_eps; /* of these */
+	uint32_t n_send; /* of these, those with something to send; the others have batches at their targets */
 	struct plx_req_ids ids;
 	struct plx_pool replies;
 	struct rma_part *parts, *free_parts; /* all, and those of no ep: see rma_part.c */
@@ -578,6 +578,13 @@ static inline uintptr_t
 plx_rma_work(const struct plx_rma *r)
 {
 	return (uintptr_t)TAILQ_FIRST(&r->eps);
+}
+
+/** @return whether all that is left to do is to wait for messages: answers of targets. */
+static inline bool
+plx_rma_awaits(const struct plx_rma *r)
+{
+	return r->n_eps != 0 && r->n_send == 0;
 }
 
 /** The next pieces of operations in flight. @return how many moved. Thread: owner. */

@@ -39,14 +39,20 @@ cell_get(const struct plx_ep *ep)
 	return NULL;
 }
 
-struct plx_rma_cell *
-rma_cell_to_ask(const struct plx_ep *ep)
+bool
+rma_may_ask(const struct plx_ep *ep)
 {
 	struct plx_rma_ep *e = plx_rma_ep(ep);
 
 	if ((ep->peer->caps & PLX_DEV_SHARED) == 0 || e->skip != 0 || !plx_ep_open(ep))
-		return NULL;
-	return e->cell != 0 ? rma_cell_of(ep) : cell_get(ep);
+		return false;
+	return e->cell != 0 || cell_get(ep) != NULL;
+}
+
+struct plx_rma_cell *
+rma_cell_to_ask(const struct plx_ep *ep)
+{
+	return rma_may_ask(ep) ? rma_cell_of(ep) : NULL;
 }
 
 void

@@ -26,7 +26,6 @@
 #define SHORT_LEN  1024u /* longer ones, or more bytes at once, go to near cores only */
 #define NUMBER_MAX UINT32_MAX
 #define POSTS_TIMES 32 /* ask_ticks that a batch waits longer while the program posts */
-#define LOOK_EVERY 8 /* turns between two readings of the clock, which take as long as half a turn */
 
 _Static_assert(sizeof(struct plx_wire_rma_batch) + PLX_RMA_BATCH_N * sizeof(struct plx_wire_rma_block) <=
 	PLX_RMA_BATCH_HEAD, "a batch's message has room for its blocks");
@@ -77,6 +76,25 @@ batch_pack(void *arg, uint64_t offset, void *to, uint64_t len)
 	}
 }
 
+#define ONE_MAX 64u /* bytes of a put that goes as a short message */
+
+/* One block, as a short message: the first word of the header, and what follows. */
+static int
+batch_send_one(const struct plx_ep *ep, const struct rma_batch *b, const struct plx_wire_rma_batch *h)
+{
+	struct {
+		uint64_t rest;
+		uint8_t more[sizeof(struct plx_wire_rma_block) + ONE_MAX];
+	} m;
+	uint32_t len = sizeof(m.rest) + sizeof(struct plx_wire_rma_block) + (b->kind == PLX_RMA_PUT ? b->bytes : 0);
+	uint64_t head;
+
+	memcpy(&head, h, sizeof(head));
+	memcpy(&m.rest, (const uint8_t *)h + sizeof(head), sizeof(m.rest));
+	batch_pack((void *)(uintptr_t)b, 0, m.more, len - sizeof(m.rest));
+	return plx_peer_tx_short(ep->peer, PLX_WIRE_RMA_BATCH, head, &m, len);
+}
+
 static int
 batch_send(struct plx_ep *ep, struct rma_batch *b)
 {
@@ -87,6 +105,8 @@ batch_send(struct plx_ep *ep, struct rma_batch *b)
 		.len = b->n * (uint32_t)sizeof(struct plx_wire_rma_block) + (b->kind == PLX_RMA_PUT ? b->bytes : 0),
 		.pack = batch_pack, .pack_arg = b};
 
+	if (b->n == 1 && (b->bytes <= ONE_MAX || b->kind == PLX_RMA_GET))
+		return batch_send_one(ep, b, &h);
 	return plx_peer_tx(&tx);
 }
 
@@ -114,7 +134,7 @@ batch_way(const struct plx_rma *r, struct plx_rma_req *o, uint32_t *most)
 	bool is_short = op.len - o->offset <= SHORT_LEN;
 	int way;
 
-	if (r->batch_len == 0 || ep->peer->mtu <= PLX_RMA_BATCH_HEAD || rma_cell_to_ask(ep) == NULL)
+	if (r->batch_len == 0 || ep->peer->mtu <= PLX_RMA_BATCH_HEAD || !rma_may_ask(ep))
 		return 0;
 	if (e->n_batches >= (op.put ? PLX_RMA_BATCHES : e->most_gets) || is_recalled(e))
 		return -EAGAIN;
@@ -124,8 +144,10 @@ batch_way(const struct plx_rma *r, struct plx_rma_req *o, uint32_t *most)
 		(void)rma_claims_end(ep);
 	}
 	*most = RTE_MIN(r->batch_len, ep->peer->mtu - PLX_RMA_BATCH_HEAD);
+	if (is_short && TAILQ_NEXT(o, link) == NULL)
+		return 1; /* a message is faster than a call of the device, to any core */
 	way = plx_peer_bulk(&op, 1);
-	if (way == 0 && is_short) { /* a message is faster than a call of the device, to any core */
+	if (way == 0 && is_short) {
 		*most = RTE_MIN(*most, SHORT_LEN);
 		return 1;
 	}
@@ -139,10 +161,8 @@ batch_sent(struct plx_rma *r, struct plx_rma_ep *e, struct rma_batch *b)
 {
 	struct plx_rma_req *o = NULL;
 
-	if (e->n_batches == 0) {
+	if (e->n_batches == 0)
 		e->batch_until = rte_rdtsc() + r->ask_ticks;
-		e->looks = 0;
-	}
 	TAILQ_INSERT_TAIL(&e->batches, b, link);
 	e->n_batches++;
 	b->number = e->number;
@@ -255,9 +275,10 @@ blocks_end(struct plx_rma *r, struct plx_rma_ep *e, struct rma_batch *b, unsigne
 	for (unsigned i = 0; i < n; i++)
 		block_end(r, e, &b->block[i], err, &ended);
 	b->n -= n;
-	memmove(b->block, b->block + n, b->n * sizeof(b->block[0]));
 	if (b->n == 0)
 		rma_batch_end(r, e, b);
+	else
+		memmove(b->block, b->block + n, b->n * sizeof(b->block[0]));
 	return rma_end_all(r, &ended);
 }
 
@@ -338,7 +359,7 @@ rma_batches_run(struct plx_rma *r, struct plx_rma_ep *e)
 	int rc;
 
 	if (!b->recalled) {
-		if (b->claimed || e->looks++ % LOOK_EVERY != 0 || !is_late(r, e->batch_until))
+		if (b->claimed || !is_late(r, e->batch_until))
 			return 0;
 		e->batch_until = rte_rdtsc() + r->ask_ticks;
 		if (b->kind == PLX_RMA_PUT && claims_grow(ep))

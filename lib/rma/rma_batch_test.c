@@ -97,7 +97,6 @@ time_is_up(void)
 {
 	u.w[0]->rma.ask_ticks = 0;
 	state()->batch_until = 0;
-	state()->looks = 0;
 }
 
 /* It does both, and both are over only when its answer has come. */
@@ -192,6 +191,107 @@ short_ones_go_in_batches_to_any_core(void)
 	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(stat_of(0)->batches, 2);
 	UNIT_EQ(there[1024], 3);
+	end();
+}
+
+/* One block of up to 64 bytes goes as a short message, longer ones do not. */
+static void
+one_block_of_any_length_arrives(void)
+{
+	static const uint64_t lens[] = {1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 66, 128};
+	uint8_t got[128];
+
+	begin();
+	for (unsigned i = 0; i < RTE_DIM(lens); i++) {
+		memset(here, (int)i + 1, sizeof(got));
+		memset(there, 0, sizeof(got));
+		memset(got, 0, sizeof(got));
+		(void)move(PLX_RMA_PUT, here, lens[i], 3);
+		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+		UNIT_TRUE(there[2] == 0 && there[3 + lens[i]] == 0);
+		UNIT_EQ(memcmp(there + 3, here, lens[i]), 0);
+		UNIT_EQ(move(PLX_RMA_GET, got, lens[i], 3), -EINPROGRESS);
+		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+		UNIT_EQ(memcmp(got, here, lens[i]), 0);
+		UNIT_TRUE(lens[i] == sizeof(got) || got[lens[i]] == 0);
+	}
+	UNIT_EQ(stat_of(0)->batches, 2 * RTE_DIM(lens));
+	end();
+}
+
+/* Until the answer comes, or the time is up, nothing but a message is looked for. */
+static void
+who_waits_for_an_answer_only_looks(void)
+{
+	struct plx_eps *eps;
+	struct plx_req *all;
+	unsigned looks = 0;
+
+	begin();
+	eps = &u.w[0]->eps;
+	put(5, 16);
+	all = flush(PLX_FLUSH_EP);
+	UNIT_EQ(eps->due, PLX_DUE_WORK);
+	plx_worker_progress(u.w[0]);
+	UNIT_EQ(eps->due, PLX_DUE_BEHIND);
+	plx_worker_progress(u.w[TARGET]);
+	plx_worker_progress(u.w[0]); /* the message, and what waits for it */
+	UNIT_TRUE(plx_req_is_done(all));
+	UNIT_END(&u, all, 0);
+	UNIT_EQ(eps->due, 0);
+	put(6, 16);
+	plx_worker_progress(u.w[0]);
+	UNIT_EQ(eps->due, PLX_DUE_BEHIND);
+	put(7, 24); /* there is more to do */
+	UNIT_EQ(eps->due & PLX_DUE_WORK, PLX_DUE_WORK);
+	plx_worker_progress(u.w[0]);
+	UNIT_EQ(stat_of(0)->batches, 3);
+	UNIT_EQ(eps->due & PLX_DUE_WORK, PLX_DUE_WORK); /* it has sent */
+	plx_worker_progress(u.w[0]);
+	UNIT_EQ(eps->due, PLX_DUE_BEHIND);
+	time_is_up();
+	while (stat_of(0)->batches_back == 0 && looks++ < 2 * PLX_WORKER_LOOKS)
+		plx_worker_progress(u.w[0]);
+	UNIT_EQ(stat_of(0)->batches_back, 2);
+	UNIT_TRUE(looks > 1 && looks <= PLX_WORKER_LOOKS + 1);
+	UNIT_TRUE(there[16] == 6 && there[24] == 7);
+	end();
+}
+
+static struct plx_req *flushed_in_callback;
+
+static void
+posts_and_flushes(struct plx_req *req)
+{
+	(void)req;
+	put(9, 64);
+	put(8, 72);
+	flushed_in_callback = flush(PLX_FLUSH_EP);
+}
+
+/* Behind an answer, and behind a step of the device, which counts what the target is not asked for. */
+static void
+a_callback_may_post_and_flush(void)
+{
+	struct plx_req *req, *other;
+
+	begin();
+	for (unsigned by_device = 0; by_device < 2; by_device++) {
+		memset(there, 0, 128);
+		state()->skip = by_device;
+		req = begun(8, 0);
+		req->done = posts_and_flushes;
+		other = begun(8, 8); /* two, so that they are one call of the device */
+		flushed_in_callback = NULL;
+		for (unsigned i = 0; i < 10 && flushed_in_callback == NULL; i++)
+			unit_turns(&u, 1);
+		UNIT_TRUE_FATAL(flushed_in_callback != NULL);
+		UNIT_EQ(state()->skip, 0);
+		UNIT_END(&u, flushed_in_callback, 0);
+		UNIT_TRUE(there[0] == here[0] && there[64] == 9 && there[72] == 8);
+		plx_req_put(req);
+		UNIT_END(&u, other, 0);
+	}
 	end();
 }
 
@@ -585,7 +685,7 @@ a_dead_target_ends_what_it_was_asked(void)
 	UNIT_TRUE(plx_rma_cell_claim(cell(0), state()->gen, 0));
 	time_is_up();
 	plx_worker_progress(u.w[0]); /* it learns of the claim */
-	state()->batch_until = state()->looks = 0;
+	state()->batch_until = 0;
 	plx_worker_progress(u.w[0]);
 	UNIT_TRUE(state()->n_batches != 0);
 	unit_kill(&u, TARGET);
@@ -889,6 +989,9 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(many_go_in_few_messages),
 	UNIT_TEST(a_long_one_goes_in_parts_if_the_device_says_so),
 	UNIT_TEST(short_ones_go_in_batches_to_any_core),
+	UNIT_TEST(one_block_of_any_length_arrives),
+	UNIT_TEST(who_waits_for_an_answer_only_looks),
+	UNIT_TEST(a_callback_may_post_and_flush),
 	UNIT_TEST(an_unanswered_batch_is_recalled),
 	UNIT_TEST(a_late_answer_to_a_get_finds_no_batch),
 	UNIT_TEST(who_posts_does_not_recall),

@@ -39,8 +39,13 @@ rma_set_send(struct plx_rma *r, struct plx_rma_ep *e, struct plx_rma_req *o)
 	bool was = e->send != NULL;
 
 	e->send = o;
-	if (was != (o != NULL) && likely(e->n_batches == 0))
+	if (was == (o != NULL))
+		return;
+	r->n_send += was ? -1 : 1;
+	if (likely(e->n_batches == 0))
 		rma_list(r, e, !was);
+	else if (!was)
+		plx_eps_need_turn(rma_ep_of(e)->eps);
 }
 
 /* rma_op.c */
@@ -268,6 +273,9 @@ void rma_batch_ack(struct plx_rma *r, struct plx_ep *ep, uint32_t id);
 
 /* rma_ask.c */
 #define RMA_SKIP_MAX 255 /* steps in which the target is asked for nothing, at most */
+
+/** @return whether the target may be asked for something now; then the ep has a cell. */
+bool rma_may_ask(const struct plx_ep *ep);
 
 /** @return the ep's cell, or NULL: the target is asked for nothing now. */
 struct plx_rma_cell *rma_cell_to_ask(const struct plx_ep *ep);

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "plx_copy.h"
 #include "rma_int.h"
 
 bool
@@ -32,11 +33,13 @@ plx_rma_later(struct plx_rma *r, const struct plx_rma_do *d)
 
 	if (req == NULL)
 		return -EAGAIN;
+	if (plx_rma_ep(d->ep)->send == NULL && plx_rma_ep(d->ep)->n_batches == 0)
+		plx_peer_tx_now(d->ep->peer);
 	plx_req_flag(req, PLX_REQ_RELEASED);
 	plx_rma_prepare(r, d, req);
 	plx_rma_req(req)->nbi = true;
 	if (copies) {
-		memcpy(plx_rma_req(req)->copy, d->buf, d->len);
+		plx_copy(plx_rma_req(req)->copy, d->buf, d->len);
 		req->buf = plx_rma_req(req)->copy;
 	}
 	plx_rma_start(r, req);

@@ -65,7 +65,10 @@ take_read(struct take *t, const struct plx_wire_rma_batch *h, const uint8_t *dat
 	t->bytes = 0;
 	if (h->n == 0 || h->n > PLX_RMA_BATCH_N || h->kind > PLX_RMA_GET || len < h->n * sizeof(t->block[0]))
 		return false;
-	memcpy(t->block, data, h->n * sizeof(t->block[0]));
+	if (likely(h->n == 1))
+		memcpy(t->block, data, sizeof(t->block[0]));
+	else
+		memcpy(t->block, data, h->n * sizeof(t->block[0]));
 	for (unsigned i = 0; i < t->n; i++)
 		t->bytes += t->block[i].len;
 	return t->bytes <= PLX_RMA_BATCH_LEN;
@@ -147,8 +150,11 @@ plx_rma_on_batch(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma
 		return;
 	}
 	/* To be answered, the initiator has to be connected as well. */
-	if (plx_ep_connect(ep) != 0)
-		return;
+	if (unlikely(!ep->connected)) {
+		plx_eps_need_turn(ep->eps);
+		if (plx_ep_connect(ep) != 0)
+			return;
+	}
 	if (h->kind == PLX_RMA_PUT)
 		take_puts(r, ep, h, &t, data + head);
 	else

@@ -384,8 +384,10 @@ chains(const char *scheme)
 	begin(scheme);
 	fake.again_percent = 20;
 	fake.delay_max = 3;
-	if (strcmp(scheme, "split") == 0)
+	if (strcmp(scheme, "split") == 0) {
 		fake.mtu = 1200; /* HELP names 64 pieces */
+		fake.again_percent = 0; /* a helper that has to try again gives its chunk back */
+	}
 	unit_workers_open(&u, 2);
 	for (unsigned i = 0; i < 5; i++)
 		for (unsigned how = 1; how < 4; how++)

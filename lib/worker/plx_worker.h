@@ -455,7 +455,7 @@ plx_worker_peek(struct plx_worker *w)
 {
 	enum plx_rx_found found;
 
-	if (unlikely(w->eps.due != 0))
+	if (unlikely((w->eps.due & (PLX_DUE_WORK | PLX_DUE_TURN)) != 0))
 		return PLX_RX_BURST;
 	found = w->queues[0]->rx_look(w->queues[0], w->rx);
 	if (found != PLX_RX_NONE)
@@ -473,7 +473,7 @@ void plx_worker_rx_lone(struct plx_worker *w);
 static inline void
 plx_worker_take_begin(struct plx_worker *w)
 {
-	w->eps.due = PLX_DUE_TURN;
+	w->eps.due |= PLX_DUE_TURN;
 	w->empty_turns = 0;
 	PLX_STAT_INC(w->stat.busy_turns);
 	plx_worker_rx_lone(w);

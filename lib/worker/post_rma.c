@@ -211,6 +211,24 @@ plx_worker_rma_is_taken(struct plx_worker *w, struct plx_req *req)
 	return !w->dedicated && !plx_rma_req(req)->ep->stub && plx_rma_is_taken(req);
 }
 
+void
+worker_rx_batch(struct plx_worker *w, const struct plx_rx *rx)
+{
+	struct plx_ep *ep = plx_ep_of(&w->eps, rx->src);
+	struct plx_wire_rma_batch_done done;
+	struct plx_wire_rma_batch batch;
+
+	if (unlikely(ep == NULL)) {
+		PLX_STAT_INC(w->stat.rx_drop_no_memory);
+	} else if (rx->op == PLX_WIRE_RMA_BATCH) {
+		memcpy(&batch, rx->data, sizeof(batch)); /* once: the sender may still write */
+		plx_rma_on_batch(&w->rma, ep, &batch, rx->data + sizeof(batch), rx->len - sizeof(batch));
+	} else {
+		memcpy(&done, rx->data, sizeof(done));
+		plx_rma_on_batch_done(&w->rma, ep, &done, rx->data + sizeof(done), rx->len - sizeof(done));
+	}
+}
+
 union rx_hdr {
 	struct plx_wire_put put;
 	struct plx_wire_put_at put_at;
@@ -218,8 +236,6 @@ union rx_hdr {
 	struct plx_wire_atomic atomic;
 	struct plx_wire_rma_ack ack;
 	struct plx_wire_rma_data data;
-	struct plx_wire_rma_batch batch;
-	struct plx_wire_rma_batch_done batch_done;
 	struct plx_wire_share share;
 };
 
@@ -255,12 +271,6 @@ worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx)
 		break;
 	case PLX_WIRE_RMA_DATA:
 		plx_rma_on_data(&w->rma, ep, &hdr.data, data, len);
-		break;
-	case PLX_WIRE_RMA_BATCH:
-		plx_rma_on_batch(&w->rma, ep, &hdr.batch, data, len);
-		break;
-	case PLX_WIRE_RMA_BATCH_DONE:
-		plx_rma_on_batch_done(&w->rma, ep, &hdr.batch_done, data, len);
 		break;
 	case PLX_WIRE_SHARE:
 		plx_rma_on_share(&w->rma, ep, &hdr.share);

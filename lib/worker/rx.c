@@ -665,10 +665,12 @@ rx_switch(struct plx_worker *w, struct plx_rx *rx)
 	case PLX_WIRE_ATOMIC:
 	case PLX_WIRE_RMA_ACK:
 	case PLX_WIRE_RMA_DATA:
-	case PLX_WIRE_RMA_BATCH:
-	case PLX_WIRE_RMA_BATCH_DONE:
 	case PLX_WIRE_SHARE:
 		worker_rx_rma(w, rx);
+		break;
+	case PLX_WIRE_RMA_BATCH:
+	case PLX_WIRE_RMA_BATCH_DONE:
+		worker_rx_batch(w, rx);
 		break;
 	case PLX_WIRE_EP_CLOSE:
 		rx_ep_close(w, rx);
@@ -930,6 +932,22 @@ is_stream_data(const struct plx_rx *rx)
 	return rx->op == PLX_WIRE_STREAM && rx->len >= sizeof(struct plx_wire_stream);
 }
 
+static inline bool
+is_batch(const struct plx_rx *rx)
+{
+	return (rx->op == PLX_WIRE_RMA_BATCH || rx->op == PLX_WIRE_RMA_BATCH_DONE) &&
+	       plx_wire_check(rx->op, rx->len) == 0;
+}
+
+/* It is answered at once; or it is an answer, and nothing goes back. */
+static __rte_noinline void
+rx_lone_batch(struct plx_worker *w, const struct plx_rx *rx)
+{
+	if (rx->op == PLX_WIRE_RMA_BATCH)
+		plx_peer_tx_soon(rx->src);
+	worker_rx_batch(w, rx);
+}
+
 /* It may create work implicitly. */
 static __rte_noinline void
 rx_lone_chan(struct plx_worker *w, const struct plx_rx *rx)
@@ -963,6 +981,8 @@ plx_worker_rx_lone(struct plx_worker *w)
 	} else if (is_stream_data(rx)) {
 		plx_peer_tx_soon(rx->src);
 		rx_stream(w, rx);
+	} else if (is_batch(rx)) {
+		rx_lone_batch(w, rx);
 	} else {
 		rx_lone_other(w, rx);
 	}

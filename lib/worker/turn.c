@@ -162,6 +162,15 @@ is_quiet(const struct plx_worker *w)
 	       (!w->chans.on || plx_chans_are_quiet(&w->chans));
 }
 
+/* @return whether what is left to do waits for messages, which looks find: puts and gets, and flushes behind them */
+static inline bool
+awaits_messages(const struct plx_worker *w)
+{
+	return plx_rma_awaits(&w->rma) && (plx_rndv_work(&w->rndv) | plx_eps_work(&w->eps)) == 0 &&
+	       LIST_EMPTY(&w->eps.connecting) && SLIST_EMPTY(&w->failing) &&
+	       (!w->chans.on || plx_chans_work(&w->chans) == 0);
+}
+
 /* The stages after the arrivals, 3 to 9. @return the number of events */
 static inline unsigned
 stages_behind_rx(struct plx_worker *w, bool *was_work)
@@ -181,6 +190,17 @@ stages_behind_rx(struct plx_worker *w, bool *was_work)
 	return n;
 }
 
+/* What the next progress is to do when n events of this turn's stages are over. */
+static __rte_noinline uint8_t
+due_behind_work(const struct plx_worker *w, unsigned n)
+{
+	if (!is_quiet(w))
+		return PLX_DUE_WORK;
+	if (!has_work(w))
+		return 0;
+	return n == 0 && awaits_messages(w) ? PLX_DUE_BEHIND : PLX_DUE_WORK;
+}
+
 /* Inline: the end of a turn. @return the number of events */
 static inline unsigned
 end_turn(struct plx_worker *w)
@@ -189,7 +209,10 @@ end_turn(struct plx_worker *w)
 	unsigned n = stages_behind_rx(w, &was_work);
 
 	PLX_STAT_INC(w->stat.turns);
-	w->eps.due = likely(!was_work) && is_quiet(w) ? 0 : PLX_DUE_WORK;
+	if (unlikely(was_work))
+		w->eps.due = due_behind_work(w, n);
+	else
+		w->eps.due = is_quiet(w) ? 0 : PLX_DUE_WORK;
 	return n;
 }
 

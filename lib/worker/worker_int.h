@@ -220,6 +220,7 @@ void worker_on_group(struct plx_queue *q, uint64_t group, const uint8_t *data, u
 
 /* post_rma.c */
 void worker_rx_rma(struct plx_worker *w, const struct plx_rx *rx);
+void worker_rx_batch(struct plx_worker *w, const struct plx_rx *rx);
 /**
  * Move what waits for others, of one ep, or NULL: of all. Callbacks run in the next progress.
  * Thread: owner.
