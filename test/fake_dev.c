@@ -383,6 +383,7 @@ fake_tx(const struct plx_tx *tx)
 	else if (tx->len != 0)
 		memcpy(data_of(m) + tx->hdr_len, tx->data, tx->len);
 	pipe_put(to, p, m);
+	fake.n_much += tx->much;
 	PLX_STAT_INC(from->q->stat.tx_msgs);
 	PLX_STAT_ADD(from->q->stat.tx_bytes, m->len);
 	return 0;

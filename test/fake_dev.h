@@ -55,6 +55,7 @@ struct fake_conf {
 	bool lies_well;		 /* messages begin at a multiple of 8, as on real devices */
 	uint32_t n_typed;	 /* counts descriptors of memory that is not the host's */
 	bool all_left;		 /* peer_has_left says so of all */
+	uint32_t n_much;	 /* counts messages with plx_tx.much */
 	bool bulk;		 /* long transfers go as messages of the sender where both sides poll */
 };
 

@@ -245,6 +245,63 @@ the_first_senders_may_have_more_under_way(void)
 	queue_close(b);
 }
 
+/* The length of message i: four of much data, then a short one. */
+static uint32_t
+much_len(uint64_t i)
+{
+	return i % 5 == 4 ? 200 + i % 1000 : SHM_MSG_MAX - 8 - i % 3 * 64;
+}
+
+static int
+much_send(struct plx_peer *peer, uint64_t i)
+{
+	static uint8_t data[SHM_MSG_MAX];
+	struct plx_tx tx = {.peer = peer, .hdr = &i, .hdr_len = sizeof(i), .data = data, .len = much_len(i),
+		.op = (uint8_t)i, .much = true};
+
+	if (i % 5 == 4)
+		return msg_send(peer, i, much_len(i));
+	unit_fill(data, tx.len, i);
+	return plx_peer_tx(&tx);
+}
+
+/* The first part of a wide area is enough for it, with other messages between; nothing is overwritten. */
+static void
+much_data_goes_round_in_few_lines(void)
+{
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	uint64_t sent = 0, got = 0;
+	struct plx_rx rx[8];
+
+	for (unsigned i = 0; i < 40; i++) /* others use all of it */
+		UNIT_EQ_FATAL(msg_send(to_b, 1, LONG_LEN), 0);
+	for (unsigned i = 0; i < 40; i += 4) {
+		UNIT_EQ_FATAL(burst_some(b, rx, 4), 4);
+		b->rx_release(b, rx, 4);
+	}
+	while (got < 2000) {
+		const uint64_t before = sent;
+		uint16_t n;
+
+		while (sent - got < 100 && much_send(to_b, sent) == 0)
+			sent++;
+		UNIT_TRUE_FATAL(sent != got && (sent != before || sent - got >= 8));
+		n = burst_some(b, rx, 1 + sent % 8);
+		for (uint16_t k = 0; k < n; k++, got++) {
+			const uint64_t at = (uint64_t)(rx[k].data - shm_queue(b)->rx[0].data);
+
+			CU_ASSERT_FATAL(msg_is(&rx[k], got, much_len(got)));
+			UNIT_TRUE(got % 5 == 4 || at + rx[k].len <= SHM_LAP_MUCH);
+		}
+		b->rx_release(b, rx, n);
+	}
+	while (burst_some(b, rx, 1) == 1)
+		b->rx_release(b, rx, 1);
+	queue_close(a);
+	queue_close(b);
+}
+
 /* @return pages of a queue's only wide data area that are there, where seg maps it */
 static unsigned
 wide_pages(const struct shm_seg *seg)
@@ -1542,6 +1599,7 @@ static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),
 	UNIT_TEST(a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn),
 	UNIT_TEST(the_first_senders_may_have_more_under_way),
+	UNIT_TEST(much_data_goes_round_in_few_lines),
 	UNIT_TEST(a_wide_area_takes_memory_when_its_sender_comes),
 	UNIT_TEST(a_receiver_is_far_after_two_slow_lines_and_near_after_a_quick_one),
 	UNIT_TEST(lines_come_slowly_after_two_slow_messages_and_fast_after_a_quick_one),

@@ -105,11 +105,11 @@ slot_put(struct shm_peer *p, uint8_t op, uint8_t kind, uint32_t len)
 	rte_prefetch0(cell + 1 + SHM_TX_AHEAD);
 }
 
-/* The next len bytes of the data area, a multiple of the line, contiguous; there is room. */
+/* The next len bytes of the data area, a multiple of the line, contiguous, within the lap; there is room. */
 static inline uint8_t *
-data_take(struct shm_peer *p, uint32_t len)
+data_take(struct shm_peer *p, uint32_t len, uint32_t lap)
 {
-	if (unlikely(p->data_off + len > p->data_len)) { /* skip the rest of the lap */
+	if (unlikely(p->data_off + len > lap)) { /* skip the rest of the area */
 		p->data_head += p->data_len - p->data_off;
 		p->data_off = 0;
 	}
@@ -119,9 +119,9 @@ data_take(struct shm_peer *p, uint32_t len)
 }
 
 static inline bool
-data_has(const struct shm_peer *p, uint32_t len)
+data_has(const struct shm_peer *p, uint32_t len, uint32_t lap)
 {
-	uint32_t skip = p->data_off + len > p->data_len ? p->data_len - p->data_off : 0;
+	uint32_t skip = p->data_off + len > lap ? p->data_len - p->data_off : 0;
 
 	return skip + len <= shm_data_free(p);
 }
@@ -132,17 +132,23 @@ data_lines(uint32_t len)
 	return RTE_ALIGN_CEIL(len, SHM_LINE);
 }
 
-/* Room for a message of len bytes, or NULL: nothing has changed then. */
+/*
+ * Room for a message of len bytes, or NULL: nothing has changed then. A lap of the whole area takes
+ * each line back when it has left the reader's cache. But all lines of the lap pass through the
+ * caches, and push out of them what messages carry: much is better off with a lap that stays in them.
+ */
 static uint8_t *
-slot_data(struct shm_peer *p, uint32_t len)
+slot_data(struct shm_peer *p, uint32_t len, bool much)
 {
+	const uint32_t lap = unlikely(much) ? RTE_MIN(p->data_len, SHM_LAP_MUCH) : p->data_len;
+
 	len = data_lines(len);
-	if (!data_has(p, len)) {
+	if (!data_has(p, len, lap)) {
 		slot_refresh(p);
-		if (!data_has(p, len))
+		if (!data_has(p, len, lap))
 			return NULL;
 	}
-	return data_take(p, len);
+	return data_take(p, len, lap);
 }
 
 /* Publish the message of len bytes at data, in the data area. */
@@ -160,7 +166,7 @@ static __rte_noinline int
 slot_tx_data(struct shm_peer *p, const struct plx_tx *tx)
 {
 	uint32_t len = tx->hdr_len + tx->len;
-	uint8_t *to = slot_data(p, len);
+	uint8_t *to = slot_data(p, len, tx->much);
 
 	if (to == NULL)
 		return -EAGAIN;
@@ -317,7 +323,7 @@ tx_short_end(struct shm_peer *p, struct plx_queue *q, uint32_t len)
 static __rte_noinline int
 tx_short_past(struct shm_peer *p, uint8_t op, uint64_t hdr, const void *data, uint32_t len)
 {
-	uint8_t *to = data_take(p, data_lines(8 + len));
+	uint8_t *to = data_take(p, data_lines(8 + len), p->data_len);
 
 	plx_copy_lines(to, &hdr, 8, data, len);
 	slot_put_data(p, op, to, 8 + len);
@@ -333,7 +339,7 @@ tx_short_data(struct shm_peer *p, uint8_t op, uint64_t hdr, const void *data, ui
 
 	if (unlikely(len >= p->past_min))
 		return tx_short_past(p, op, hdr, data, len);
-	to = data_take(p, room);
+	to = data_take(p, room, p->data_len);
 	plx_copy_ahead(to, room);
 	memcpy(to, &hdr, 8);
 	plx_copy_some(to + 8, data, len);

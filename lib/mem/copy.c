@@ -121,6 +121,15 @@ plx_copy_long(void *to, const void *from, uint64_t len)
 		copy_longer(to, from, len);
 }
 
+void
+plx_copy_past(void *to, const void *from, uint64_t len)
+{
+	if (len > PLX_COPY_NEAR)
+		copy_far(to, from, len);
+	else
+		memcpy(to, from, len);
+}
+
 /* A line of which we write a part has to come from the other core, so that the last one is whole. */
 void
 plx_copy_lines(void *to, const void *head, uint32_t head_len, const void *from, uint64_t len)
@@ -148,6 +157,12 @@ plx_copy_lines(void *to, const void *head, uint32_t head_len, const void *from, 
 {
 	memcpy(to, head, head_len);
 	memcpy((uint8_t *)to + head_len, from, len);
+}
+
+void
+plx_copy_past(void *to, const void *from, uint64_t len)
+{
+	memcpy(to, from, len);
 }
 
 void

@@ -503,6 +503,23 @@ copies_of_lines_hold_header_and_data(void)
 	}
 }
 
+static void
+copies_past_the_caches_hold_all(void)
+{
+	static const uint64_t lens[] = {0, 1, 63, 64, 255, 256, 257, 300, 1000, 4096, 15872};
+	static uint8_t to[16384 + 2 * PLX_LINE], from[16384 + PLX_LINE];
+
+	unit_fill(from, sizeof(from), 1);
+	for (unsigned i = 0; i < RTE_DIM(lens); i++) {
+		for (unsigned at = 1; at < PLX_LINE; at += 9) {
+			memset(to, 0xee, sizeof(to));
+			plx_copy_past(to + at, from + 3, lens[i]);
+			UNIT_TRUE(memcmp(to + at, from + 3, lens[i]) == 0);
+			UNIT_TRUE(to[at - 1] == 0xee && to[at + lens[i]] == 0xee);
+		}
+	}
+}
+
 /* Whatever a peer hands over is looked at by calls that no file system of the peer's takes part in. */
 static void
 nothing_but_sealed_memory_is_memory(void)
@@ -541,6 +558,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(copies_are_of_any_length_and_of_nothing_else),
 	UNIT_TEST(no_alignment_is_slow),
 	UNIT_TEST(copies_of_lines_hold_header_and_data),
+	UNIT_TEST(copies_past_the_caches_hold_all),
 	UNIT_TEST(a_segment_is_zeroed_and_can_be_mapped_by_others),
 	UNIT_TEST(a_segment_comes_where_it_is_wanted_or_not_at_all),
 	UNIT_TEST(a_segment_that_cannot_be_leaves_nothing_behind),

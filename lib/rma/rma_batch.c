@@ -96,14 +96,15 @@ batch_send_one(const struct plx_ep *ep, const struct rma_batch *b, const struct 
 }
 
 static int
-batch_send(struct plx_ep *ep, struct rma_batch *b)
+batch_send(const struct plx_rma *r, struct plx_ep *ep, struct rma_batch *b)
 {
 	const struct plx_rma_ep *e = plx_rma_ep(ep);
+	const bool much = rma_is_much(r, plx_req_of_own(b->block[0].o)->len);
 	const struct plx_wire_rma_batch h = {.id = b->id, .gen = e->gen, .number = e->number, .cell = e->cell - 1u,
-		.n = b->n, .kind = b->kind};
+		.n = b->n, .kind = b->kind | (much ? PLX_WIRE_RMA_MUCH : 0)};
 	const struct plx_tx tx = {.peer = ep->peer, .hdr = &h, .hdr_len = sizeof(h), .op = PLX_WIRE_RMA_BATCH,
 		.len = b->n * (uint32_t)sizeof(struct plx_wire_rma_block) + (b->kind == PLX_RMA_PUT ? b->bytes : 0),
-		.pack = batch_pack, .pack_arg = b};
+		.pack = batch_pack, .pack_arg = b, .much = much};
 
 	if (b->n == 1 && (b->bytes <= ONE_MAX || b->kind == PLX_RMA_GET))
 		return batch_send_one(ep, b, &h);
@@ -221,7 +222,7 @@ rma_batch_step(struct plx_rma *r, struct plx_rma_ep *e)
 		return 0;
 	batch_fill(b, o, most);
 	b->id = e->batch_id;
-	rc = batch_send(ep, b);
+	rc = batch_send(r, ep, b);
 	if (rc == 0) {
 		batch_sent(r, e, b);
 		return 1;
@@ -302,7 +303,8 @@ plx_rma_on_batch_done(struct plx_rma *r, struct plx_ep *ep, const struct plx_wir
 	for (unsigned i = 0; i < b->n && len != 0; i++) {
 		const struct rma_batch_block *k = &b->block[i];
 
-		plx_copy((uint8_t *)plx_req_of_own(k->o)->buf + k->offset, data, k->len);
+		rma_copy((uint8_t *)plx_req_of_own(k->o)->buf + k->offset, data, k->len,
+			rma_is_much(r, plx_req_of_own(k->o)->len));
 		data += k->len;
 	}
 	e->unanswered = 0;

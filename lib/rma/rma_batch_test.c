@@ -176,6 +176,36 @@ a_long_one_goes_in_parts_if_the_device_says_so(void)
 	end();
 }
 
+/* Data of so many operations that caches do not hold it passes them, on both sides and in the device. */
+static void
+much_data_is_told_to_the_device_and_the_target(void)
+{
+	const uint64_t many = PLX_RMA_MUCH / LEN;
+	static uint8_t got[LEN];
+
+	begin();
+	unit_fill(here, LEN, 1);
+	fake.bulk = true;
+	for (unsigned much = 0; much < 2; much++) {
+		memset(there, 0, LEN);
+		memset(got, 0, LEN);
+		atomic_fetch_add(&u.w[0]->rma.n_ops, much ? many - 1 : many - 2); /* others */
+		fake.n_much = 0;
+		UNIT_EQ(move(PLX_RMA_PUT, here, LEN, 0), -EINPROGRESS);
+		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+		UNIT_EQ(memcmp(there, here, LEN), 0);
+		UNIT_EQ(fake.n_much, much ? stat_of(0)->batches / 3 : 0); /* the third is this one */
+		fake.n_much = 0;
+		UNIT_EQ(move(PLX_RMA_GET, got, LEN, 0), -EINPROGRESS);
+		UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
+		UNIT_EQ(memcmp(got, here, LEN), 0);
+		UNIT_EQ(fake.n_much, much ? stat_of(0)->batches / 4 : 0); /* the answers */
+		atomic_fetch_sub(&u.w[0]->rma.n_ops, much ? many - 1 : many - 2);
+	}
+	UNIT_EQ(stat_of(0)->batches_back, 0);
+	end();
+}
+
 /* A message to any core is faster than a call of the device, but only with few bytes. */
 static void
 short_ones_go_in_batches_to_any_core(void)
@@ -988,6 +1018,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(a_target_that_polls_does_it),
 	UNIT_TEST(many_go_in_few_messages),
 	UNIT_TEST(a_long_one_goes_in_parts_if_the_device_says_so),
+	UNIT_TEST(much_data_is_told_to_the_device_and_the_target),
 	UNIT_TEST(short_ones_go_in_batches_to_any_core),
 	UNIT_TEST(one_block_of_any_length_arrives),
 	UNIT_TEST(who_waits_for_an_answer_only_looks),

@@ -9,6 +9,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "plx_copy.h"
 #include "plx_rma.h"
 #include "plx_rma_cell.h"
 
@@ -81,6 +82,23 @@ static inline struct plx_rma *
 rma_of(struct plx_req *req)
 {
 	return plx_rma_req(req)->ep->eps->engine[PLX_EP_RMA];
+}
+
+/** @return whether operations in flight, if they are as long as one of len bytes, are more than caches hold. */
+static inline bool
+rma_is_much(const struct plx_rma *r, uint64_t len)
+{
+	return atomic_load_explicit(&r->n_ops, memory_order_relaxed) * len >= PLX_RMA_MUCH;
+}
+
+/** Copy the bytes of a block. */
+static inline void
+rma_copy(void *to, const void *from, uint32_t len, bool much)
+{
+	if (unlikely(much))
+		plx_copy_past(to, from, len);
+	else
+		plx_copy(to, from, len);
 }
 
 /** @return plx_rma_ep.pace of bytes whose move began at that tick. */

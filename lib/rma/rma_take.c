@@ -20,6 +20,8 @@
 /* A batch, as read from its message. */
 struct take {
 	struct plx_wire_rma_block block[PLX_RMA_BATCH_N];
+	uint8_t kind; /* PUT or GET */
+	bool much;
 	uint8_t n;
 	uint64_t bytes;
 };
@@ -61,9 +63,11 @@ take_hold(const struct plx_rma *r, const struct take *t, uint8_t rights)
 static bool
 take_read(struct take *t, const struct plx_wire_rma_batch *h, const uint8_t *data, uint32_t len)
 {
+	t->kind = h->kind & ~PLX_WIRE_RMA_MUCH;
+	t->much = (h->kind & PLX_WIRE_RMA_MUCH) != 0;
 	t->n = h->n;
 	t->bytes = 0;
-	if (h->n == 0 || h->n > PLX_RMA_BATCH_N || h->kind > PLX_RMA_GET || len < h->n * sizeof(t->block[0]))
+	if (h->n == 0 || h->n > PLX_RMA_BATCH_N || t->kind > PLX_RMA_GET || len < h->n * sizeof(t->block[0]))
 		return false;
 	if (likely(h->n == 1))
 		memcpy(t->block, data, sizeof(t->block[0]));
@@ -92,7 +96,7 @@ take_puts(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_batch 
 	}
 	if (plx_rma_cell_claim(c, h->gen, h->number)) {
 		for (unsigned i = 0; i < t->n; i++) {
-			plx_copy((void *)(uintptr_t)t->block[i].addr, data, t->block[i].len);
+			rma_copy((void *)(uintptr_t)t->block[i].addr, data, t->block[i].len, t->much);
 			data += t->block[i].len;
 		}
 		PLX_STAT_ADD(r->stat.puts, t->n);
@@ -120,7 +124,7 @@ take_gets(struct plx_rma *r, struct plx_ep *ep, uint32_t id, struct take *t)
 {
 	const struct plx_wire_rma_batch_done h = {.id = id};
 	const struct plx_tx tx = {.peer = ep->peer, .hdr = &h, .hdr_len = sizeof(h), .op = PLX_WIRE_RMA_BATCH_DONE,
-		.len = (uint32_t)t->bytes, .pack = gets_pack, .pack_arg = t};
+		.len = (uint32_t)t->bytes, .pack = gets_pack, .pack_arg = t, .much = t->much};
 
 	if (!plx_ep_open(ep))
 		return; /* messages wait for room: who asked does it before that */
@@ -145,7 +149,7 @@ plx_rma_on_batch(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma
 		return;
 	}
 	head = t.n * (uint32_t)sizeof(t.block[0]);
-	if (h->kind == PLX_RMA_PUT && len != head + t.bytes) {
+	if (t.kind == PLX_RMA_PUT && len != head + t.bytes) {
 		PLX_STAT_INC(r->stat.drop_bad_range);
 		return;
 	}
@@ -155,7 +159,7 @@ plx_rma_on_batch(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma
 		if (plx_ep_connect(ep) != 0)
 			return;
 	}
-	if (h->kind == PLX_RMA_PUT)
+	if (t.kind == PLX_RMA_PUT)
 		take_puts(r, ep, h, &t, data + head);
 	else
 		take_gets(r, ep, h->id, &t);

@@ -249,8 +249,10 @@ struct plx_wire_rma_batch {
 	uint32_t number; /* of this batch in it */
 	uint16_t cell;	 /* of the initiator, in the target's shared area */
 	uint8_t n;
-	uint8_t kind; /* enum plx_rma_kind: PUT or GET */
+	uint8_t kind; /* enum plx_rma_kind: PUT or GET; and PLX_WIRE_RMA_MUCH */
 };
+
+#define PLX_WIRE_RMA_MUCH 0x80u /* with others of the initiator more than caches hold: plx_tx.much */
 
 _Static_assert(sizeof(struct plx_wire_rma_batch) == 16, "wire");
 

@@ -350,7 +350,7 @@ static void
 batch(struct target *t)
 {
 	struct plx_wire_rma_batch h = {.id = rnd(9), .cell = (uint16_t)rnd(18), .n = (uint8_t)(rnd(16) == 0 ? rnd(256) : rnd(5)),
-		.kind = (uint8_t)rnd(3)};
+		.kind = (uint8_t)(rnd(3) | (rnd(4) == 0 ? PLX_WIRE_RMA_MUCH : 0))};
 	struct plx_rma_cell *c = plx_rma_cell_at(plx_peer_shared(t->peer), SHM_SHARED_LEN, h.cell);
 	uint32_t n = RTE_MIN(h.n, (uint32_t)PLX_RMA_BATCH_N), bytes = 0;
 	struct plx_wire_rma_block b;
@@ -369,7 +369,7 @@ batch(struct target *t)
 		bytes += b.len;
 		memcpy(scratch + i * sizeof(b), &b, sizeof(b));
 	}
-	bytes = rnd(8) == 0 ? rnd(600) : h.kind == PLX_RMA_PUT ? bytes : 0;
+	bytes = rnd(8) == 0 ? rnd(600) : (h.kind & ~PLX_WIRE_RMA_MUCH) == PLX_RMA_PUT ? bytes : 0;
 	SAY(t, PLX_WIRE_RMA_BATCH, h, scratch, RTE_MIN(n * (uint32_t)sizeof(b) + bytes, (uint32_t)SAY_MAX));
 }
 
