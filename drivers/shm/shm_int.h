@@ -236,7 +236,7 @@ shm_data_free(const struct shm_peer *p)
 
 /**
  * @return the number of short messages that certainly find room in the data area, whatever
- *   is skipped at the end of its lap.
+ *   these skip at its end.
  */
 static inline uint32_t
 shm_data_sure(const struct shm_peer *p)

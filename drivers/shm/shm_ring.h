@@ -6,8 +6,8 @@
  * A queue owns one segment, which contains all messages for it, in this order: header (identity,
  * flags, the mail ring's positions); shared area (rendezvous cursors, lib/rndv); mail ring
  * (MAIL_CELLS x MAIL_CELL bytes, many producers); slots 0 .. n_slots - 1 (a ring for one sender
- * each); their data areas, those of slots n_wide .. n_slots - 1 first, and behind these, each on a
- * huge page of its own, the wide ones of slots 0 .. n_wide - 1.
+ * each); their data areas, those of slots n_wide .. n_slots - 1 first, and behind these, from the
+ * next multiple of a huge page on, the wide ones of slots 0 .. n_wide - 1.
  *
  * Design notes
  * - A slot is a single-producer ring of cells with the sequence number in the cell, so a short
@@ -16,8 +16,8 @@
  *   when their cell is. A core that overwrites lines that another has just read waits for each:
  *   with 256 KiB a lap, copies ran at 7 to 9 GB/s, with 320 KiB at 11 to 15. All message memory
  *   belongs to the receiver, which needs nothing of a sender that dies.
- * - A wide area takes its memory when a sender takes its slot: a process that has no peers has
- *   none of them.
+ * - A wide area takes its memory when a sender takes its slot: of a process that has no peers huge
+ *   pages are reserved for it, but none is taken.
  * - A sender takes a free slot by compare-and-swap. Without a free one it uses the mail ring: it
  *   claims a cell by compare-and-swap on the cell's state word, which then contains the number of
  *   the claimer's process, so that a claimer that died before it committed is distinguished from

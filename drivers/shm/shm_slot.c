@@ -133,18 +133,21 @@ data_lines(uint32_t len)
 }
 
 /*
- * Room for a message of len bytes, or NULL: nothing has changed then. A lap of the whole area takes
- * each line back when it has left the reader's cache. But all lines of the lap pass through the
- * caches, and push out of them what messages carry: much is better off with a lap that stays in them.
+ * Room for a message of len bytes, or NULL: nothing has changed then. A lap of the whole area is best
+ * for data that caches hold: the receiver's has lost a line by the time that it is written again. Much
+ * data goes back to the beginning after 512 KiB, as then the sender's keeps these lines; or, where
+ * other messages have used more, when there is room.
  */
 static uint8_t *
 slot_data(struct shm_peer *p, uint32_t len, bool much)
 {
-	const uint32_t lap = unlikely(much) ? RTE_MIN(p->data_len, SHM_LAP_MUCH) : p->data_len;
+	uint32_t lap = unlikely(much) ? RTE_MIN(p->data_len, SHM_LAP_MUCH) : p->data_len;
 
 	len = data_lines(len);
 	if (!data_has(p, len, lap)) {
 		slot_refresh(p);
+		if (!data_has(p, len, lap) && p->data_off > SHM_LAP_MUCH)
+			lap = p->data_len;
 		if (!data_has(p, len, lap))
 			return NULL;
 	}
@@ -181,7 +184,7 @@ slot_tx_data(struct shm_peer *p, const struct plx_tx *tx)
 		shm_tx_copy(to + tx->hdr_len, tx);
 	}
 	slot_put_data(p, tx->op, to, len);
-	if (unlikely(len > 8 + SHM_SHORT_MAX || p->peer.tx_sure <= 1))
+	if (unlikely(len > 8 + SHM_SHORT_MAX || tx->much || p->peer.tx_sure <= 1)) /* much may have skipped a lot */
 		next_lap(p);
 	else
 		p->peer.tx_sure--;

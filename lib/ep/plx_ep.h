@@ -57,7 +57,7 @@ extern const struct plx_stat_row plx_ep_stat_rows[];
 enum plx_eps_due {
 	PLX_DUE_WORK = 1 << 0, /* a turn may have more to do than to receive; always with a reactor */
 	PLX_DUE_TURN = 1 << 1, /* a turn is running: a callback calls */
-	PLX_DUE_BEHIND = 1 << 2, /* more to do behind the next message: before it there is nothing */
+	PLX_DUE_BEHIND = 1 << 2, /* more to do behind the next message; until then one turn in PLX_WORKER_LOOKS is enough */
 };
 
 /** The eps of a worker. Owner: the worker's. */

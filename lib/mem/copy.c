@@ -127,7 +127,7 @@ plx_copy_past(void *to, const void *from, uint64_t len)
 	if (len > PLX_COPY_NEAR)
 		copy_far(to, from, len);
 	else
-		memcpy(to, from, len);
+		plx_copy(to, from, len);
 }
 
 /* A line of which we write a part has to come from the other core, so that the last one is whole. */
@@ -162,7 +162,7 @@ plx_copy_lines(void *to, const void *head, uint32_t head_len, const void *from, 
 void
 plx_copy_past(void *to, const void *from, uint64_t len)
 {
-	memcpy(to, from, len);
+	plx_copy(to, from, len);
 }
 
 void

@@ -41,7 +41,7 @@ plx_copy_ahead(void *to, uint32_t len)
  */
 void plx_copy_lines(void *to, const void *head, uint32_t head_len, const void *from, uint64_t len);
 
-/** Copy past the caches: a part of more than they hold. Thread: any. */
+/** As plx_copy(), but past the caches if it is long: a part of more than they hold. Thread: any. */
 void plx_copy_past(void *to, const void *from, uint64_t len);
 
 /** Copy more than PLX_COPY_NEAR bytes; very long copies bypass the caches. Thread: any. */

@@ -49,7 +49,8 @@ int plx_seg_create_part(struct plx_seg *seg, size_t len, size_t now, bool huge);
 
 /**
  * Take the pages of a part of mapped memory. Huge pages may be reserved and then denied (by a
- * control group), which is a fatal signal at the first touch; here it is an error.
+ * control group), which is a fatal signal at the first touch; here it is an error. Kernels before
+ * 5.14 can't tell: there it succeeds and does nothing.
  * @param va begins on a page
  * @return false: they are denied. Thread: any. Blocks: may.
  */

@@ -581,7 +581,7 @@ plx_rma_work(const struct plx_rma *r)
 	return (uintptr_t)TAILQ_FIRST(&r->eps);
 }
 
-/** @return whether all that is left to do is to wait for messages: answers of targets. */
+/** @return whether all that is left to do is to wait for answers of targets, and at last to recall batches. */
 static inline bool
 plx_rma_awaits(const struct plx_rma *r)
 {

@@ -76,7 +76,8 @@ batch_pack(void *arg, uint64_t offset, void *to, uint64_t len)
 	}
 }
 
-#define ONE_MAX 64u /* bytes of a put that goes as a short message */
+#define ONE_MAX	    64u /* bytes of a put that goes as a short message, */
+#define ONE_LEN_MAX (8 + (uint32_t)sizeof(struct plx_wire_rma_block) + ONE_MAX) /* which has these behind 8 */
 
 /* One block, as a short message: the first word of the header, and what follows. */
 static int
@@ -106,7 +107,7 @@ batch_send(const struct plx_rma *r, struct plx_ep *ep, struct rma_batch *b)
 		.len = b->n * (uint32_t)sizeof(struct plx_wire_rma_block) + (b->kind == PLX_RMA_PUT ? b->bytes : 0),
 		.pack = batch_pack, .pack_arg = b, .much = much};
 
-	if (b->n == 1 && (b->bytes <= ONE_MAX || b->kind == PLX_RMA_GET))
+	if (b->n == 1 && (b->bytes <= ONE_MAX || b->kind == PLX_RMA_GET) && ONE_LEN_MAX <= ep->peer->short_max)
 		return batch_send_one(ep, b, &h);
 	return plx_peer_tx(&tx);
 }
@@ -373,8 +374,10 @@ rma_batches_run(struct plx_rma *r, struct plx_rma_ep *e)
 	}
 	while ((b = TAILQ_FIRST(&e->batches)) != NULL && b->recalled) {
 		rc = batch_by_device(r, e, b);
-		if (rc == -EAGAIN)
+		if (rc == -EAGAIN) {
+			plx_eps_need_turn(ep->eps); /* no message tells when it can */
 			break;
+		}
 		n += rc;
 	}
 	return n;

@@ -720,10 +720,13 @@ a_dead_target_ends_what_it_was_asked(void)
 	UNIT_TRUE(state()->n_batches != 0);
 	unit_kill(&u, TARGET);
 	unit_check_peers(u.w[0]);
+	plx_worker_progress(u.w[0]);
+	UNIT_EQ(u.w[0]->eps.due, PLX_DUE_WORK); /* the next one reports it, if this one has not */
 	UNIT_END(&u, flush(PLX_FLUSH_EP), -ECONNRESET);
 	unit_turns(&u, 3);
 	UNIT_EQ(state()->n_batches, 0);
 	UNIT_EQ(u.w[0]->rma.n_eps, 0);
+	UNIT_EQ(u.w[0]->rma.n_send, 0);
 	end();
 }
 

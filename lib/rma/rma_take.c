@@ -94,6 +94,7 @@ take_puts(struct plx_rma *r, struct plx_ep *ep, const struct plx_wire_rma_batch 
 		plx_rma_cell_refuse(c, h->gen, h->number);
 		return;
 	}
+	plx_peer_tx_soon(ep->peer);
 	if (plx_rma_cell_claim(c, h->gen, h->number)) {
 		for (unsigned i = 0; i < t->n; i++) {
 			rma_copy((void *)(uintptr_t)t->block[i].addr, data, t->block[i].len, t->much);
@@ -126,13 +127,20 @@ take_gets(struct plx_rma *r, struct plx_ep *ep, uint32_t id, struct take *t)
 	const struct plx_tx tx = {.peer = ep->peer, .hdr = &h, .hdr_len = sizeof(h), .op = PLX_WIRE_RMA_BATCH_DONE,
 		.len = (uint32_t)t->bytes, .pack = gets_pack, .pack_arg = t, .much = t->much};
 
+	int rc;
+
 	if (!plx_ep_open(ep))
 		return; /* messages wait for room: who asked does it before that */
 	if (take_hold(r, t, PLX_REGION_READ) != 0) {
 		PLX_STAT_INC(r->stat.refused);
 		return;
 	}
-	if (plx_peer_tx(&tx) == 0)
+	plx_peer_tx_soon(ep->peer);
+	if (t->n == 1 && t->bytes <= ep->peer->short_max)
+		rc = plx_peer_tx_short(ep->peer, tx.op, id, (const void *)(uintptr_t)t->block[0].addr, tx.len);
+	else
+		rc = plx_peer_tx(&tx);
+	if (rc == 0)
 		PLX_STAT_ADD(r->stat.gets, t->n);
 	take_drop(r, t, t->n);
 }

@@ -134,7 +134,6 @@ flushing_add(struct plx_worker *w, struct plx_worker_ep *e)
 	if (e->is_flushing)
 		return;
 	e->is_flushing = true;
-	plx_eps_need_turn(&w->eps);
 	TAILQ_INSERT_TAIL(&w->flushing, e, flushing);
 }
 
@@ -144,8 +143,8 @@ wait_for_answers(struct plx_worker *w, struct plx_flush *f)
 	struct plx_worker_ep *e;
 
 	f->since = rte_rdtsc();
+	plx_eps_need_turn(&w->eps);
 	if (f->ep == NULL) {
-		plx_eps_need_turn(&w->eps);
 		TAILQ_INSERT_TAIL(&w->flushes, f, link);
 		return;
 	}

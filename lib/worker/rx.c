@@ -939,15 +939,6 @@ is_batch(const struct plx_rx *rx)
 	       plx_wire_check(rx->op, rx->len) == 0;
 }
 
-/* It is answered at once; or it is an answer, and nothing goes back. */
-static __rte_noinline void
-rx_lone_batch(struct plx_worker *w, const struct plx_rx *rx)
-{
-	if (rx->op == PLX_WIRE_RMA_BATCH)
-		plx_peer_tx_soon(rx->src);
-	worker_rx_batch(w, rx);
-}
-
 /* It may create work implicitly. */
 static __rte_noinline void
 rx_lone_chan(struct plx_worker *w, const struct plx_rx *rx)
@@ -982,7 +973,7 @@ plx_worker_rx_lone(struct plx_worker *w)
 		plx_peer_tx_soon(rx->src);
 		rx_stream(w, rx);
 	} else if (is_batch(rx)) {
-		rx_lone_batch(w, rx);
+		worker_rx_batch(w, rx); /* makes no work for the turn */
 	} else {
 		rx_lone_other(w, rx);
 	}

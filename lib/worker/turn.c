@@ -162,7 +162,7 @@ is_quiet(const struct plx_worker *w)
 	       (!w->chans.on || plx_chans_are_quiet(&w->chans));
 }
 
-/* @return whether what is left to do waits for messages, which looks find: puts and gets, and flushes behind them */
+/* @return whether looks are enough: only answers to puts and gets, or the time to recall these, make more to do */
 static inline bool
 awaits_messages(const struct plx_worker *w)
 {
@@ -171,15 +171,21 @@ awaits_messages(const struct plx_worker *w)
 	       (!w->chans.on || plx_chans_work(&w->chans) == 0);
 }
 
-/* The stages after the arrivals, 3 to 9. @return the number of events */
+/*
+ * The stages after the arrivals, 3 to 9.
+ * @param may_look inline: due_behind_work() follows. @return the number of events
+ */
 static inline unsigned
-stages_behind_rx(struct plx_worker *w, bool *was_work)
+stages_behind_rx(struct plx_worker *w, bool may_look, bool *was_work)
 {
 	unsigned n = 0;
 
 	*was_work = has_work(w);
-	if (*was_work)
+	if (*was_work) {
+		if (may_look)
+			w->eps.due = PLX_DUE_TURN; /* it sees what the stages ask for */
 		n = work(w);
+	}
 	if (w->chans.on)
 		plx_chans_turned(&w->chans);
 	if (unlikely(w->stat.turns >= w->timers_turn)) {
@@ -194,7 +200,7 @@ stages_behind_rx(struct plx_worker *w, bool *was_work)
 static __rte_noinline uint8_t
 due_behind_work(const struct plx_worker *w, unsigned n)
 {
-	if (!is_quiet(w))
+	if ((w->eps.due & PLX_DUE_WORK) != 0 || !is_quiet(w))
 		return PLX_DUE_WORK;
 	if (!has_work(w))
 		return 0;
@@ -206,7 +212,7 @@ static inline unsigned
 end_turn(struct plx_worker *w)
 {
 	bool was_work;
-	unsigned n = stages_behind_rx(w, &was_work);
+	unsigned n = stages_behind_rx(w, true, &was_work);
 
 	PLX_STAT_INC(w->stat.turns);
 	if (unlikely(was_work))
@@ -364,7 +370,7 @@ turn_dedicated(struct plx_worker *w, bool lent)
 	 * can wait. */
 	if (!alone || own == 0) {
 		n = stage_rx(w, PLX_DEV_RX_BURST);	/* 2 */
-		n += stages_behind_rx(w, &was_work);	/* 3 to 9 */
+		n += stages_behind_rx(w, false, &was_work);	/* 3 to 9 */
 	}
 	if (unlikely(w->holds))
 		let_go(w);
