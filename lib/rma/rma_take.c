@@ -126,7 +126,6 @@ take_gets(struct plx_rma *r, struct plx_ep *ep, uint32_t id, struct take *t)
 	const struct plx_wire_rma_batch_done h = {.id = id};
 	const struct plx_tx tx = {.peer = ep->peer, .hdr = &h, .hdr_len = sizeof(h), .op = PLX_WIRE_RMA_BATCH_DONE,
 		.len = (uint32_t)t->bytes, .pack = gets_pack, .pack_arg = t, .much = t->much};
-
 	int rc;
 
 	if (!plx_ep_open(ep))
