@@ -303,7 +303,7 @@ much_data_goes_round_in_few_lines(void)
 	queue_close(b);
 }
 
-/* A message of much data may skip most of the area: what is certain of the others' room is less then. */
+/* Much data may skip most of the area. Fewer messages behind it are then certain to find room. */
 static void
 others_overwrite_nothing_behind_much_data(void)
 {

@@ -139,7 +139,7 @@ struct plx_tx {
 	uint32_t len;	  /* of data */
 	uint8_t hdr_len;
 	uint8_t op;	  /* wire opcode, carried for the caller */
-	bool much;	  /* one of so many messages, at once, that caches do not hold their data: a hint */
+	bool much;	  /* a hint: more data is in flight than caches hold */
 	/* instead of data, if not NULL: write len bytes from offset on; called once, when taken */
 	void (*pack)(void *arg, uint64_t offset, void *to, uint64_t len);
 	void *pack_arg;

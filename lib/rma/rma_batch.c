@@ -76,24 +76,23 @@ batch_pack(void *arg, uint64_t offset, void *to, uint64_t len)
 	}
 }
 
-#define ONE_MAX	    64u /* bytes of a put that goes as a short message, */
-#define ONE_LEN_MAX (8 + (uint32_t)sizeof(struct plx_wire_rma_block) + ONE_MAX) /* which has these behind 8 */
+#define ONE_MAX (sizeof(struct plx_wire_rma_block) + 64) /* bytes behind the header of a batch that goes as a short message */
 
-/* One block, as a short message: the first word of the header, and what follows. */
+/* A batch of one block: a short message has the first word of the header apart. */
 static int
-batch_send_one(const struct plx_ep *ep, const struct rma_batch *b, const struct plx_wire_rma_batch *h)
+batch_send_one(const struct plx_tx *tx)
 {
 	struct {
 		uint64_t rest;
-		uint8_t more[sizeof(struct plx_wire_rma_block) + ONE_MAX];
+		uint8_t more[ONE_MAX];
 	} m;
-	uint32_t len = sizeof(m.rest) + sizeof(struct plx_wire_rma_block) + (b->kind == PLX_RMA_PUT ? b->bytes : 0);
 	uint64_t head;
 
-	memcpy(&head, h, sizeof(head));
-	memcpy(&m.rest, (const uint8_t *)h + sizeof(head), sizeof(m.rest));
-	batch_pack((void *)(uintptr_t)b, 0, m.more, len - sizeof(m.rest));
-	return plx_peer_tx_short(ep->peer, PLX_WIRE_RMA_BATCH, head, &m, len);
+	_Static_assert(sizeof(struct plx_wire_rma_batch) == sizeof(head) + sizeof(m.rest), "two words");
+	memcpy(&head, tx->hdr, sizeof(head));
+	memcpy(&m.rest, (const uint8_t *)tx->hdr + sizeof(head), sizeof(m.rest));
+	batch_pack(tx->pack_arg, 0, m.more, tx->len);
+	return plx_peer_tx_short(tx->peer, tx->op, head, &m, (uint32_t)sizeof(m.rest) + tx->len);
 }
 
 static int
@@ -107,8 +106,8 @@ batch_send(const struct plx_rma *r, struct plx_ep *ep, struct rma_batch *b)
 		.len = b->n * (uint32_t)sizeof(struct plx_wire_rma_block) + (b->kind == PLX_RMA_PUT ? b->bytes : 0),
 		.pack = batch_pack, .pack_arg = b, .much = much};
 
-	if (b->n == 1 && (b->bytes <= ONE_MAX || b->kind == PLX_RMA_GET) && ONE_LEN_MAX <= ep->peer->short_max)
-		return batch_send_one(ep, b, &h);
+	if (b->n == 1 && tx.len <= ONE_MAX && sizeof(uint64_t) + ONE_MAX <= ep->peer->short_max)
+		return batch_send_one(&tx);
 	return plx_peer_tx(&tx);
 }
 
@@ -246,7 +245,7 @@ op_by_message(struct plx_rma *r, struct plx_rma_req *o)
 	rma_send_again(r, plx_req_of_own(o));
 }
 
-/* A block is over. Its operation moves to ended if this was its last one. */
+/* End a block. With its last block an operation moves to ended. */
 static void
 block_end(struct plx_rma *r, struct plx_rma_ep *e, const struct rma_batch_block *k, int err, struct rma_ended *ended)
 {

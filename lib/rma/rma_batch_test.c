@@ -176,7 +176,7 @@ a_long_one_goes_in_parts_if_the_device_says_so(void)
 	end();
 }
 
-/* Data of so many operations that caches do not hold it passes them, on both sides and in the device. */
+/* The device and the target learn when more data is in flight than caches hold. */
 static void
 much_data_is_told_to_the_device_and_the_target(void)
 {
@@ -512,7 +512,7 @@ who_gets_too_much_gets_less(void)
 	end();
 }
 
-/* The device, which knows no regions, does what the target refuses. What was sent before that is over. */
+/* The device checks no regions, so it does what the target refuses. What was sent before is complete. */
 static void
 a_refused_one_goes_by_the_device(void)
 {

@@ -466,7 +466,7 @@ plx_worker_peek(struct plx_worker *w)
 	return PLX_RX_BURST;
 }
 
-/** A lone message of a look, in a worker without other work. rx.c */
+/** A lone message of a look: other work, if there is any, waits for messages. rx.c */
 void plx_worker_rx_lone(struct plx_worker *w);
 
 /** Handle the message that plx_worker_peek() has found. Thread: owner, inline. */

@@ -196,7 +196,7 @@ stages_behind_rx(struct plx_worker *w, bool may_look, bool *was_work)
 	return n;
 }
 
-/* What the next progress is to do when n events of this turn's stages are over. */
+/* @return plx_eps.due, after a turn whose stages had work and n events */
 static __rte_noinline uint8_t
 due_behind_work(const struct plx_worker *w, unsigned n)
 {
