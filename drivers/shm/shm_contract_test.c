@@ -224,9 +224,9 @@ the_first_senders_may_have_more_under_way(void)
 			;
 		all += sent[i];
 	}
-	UNIT_EQ(sent[0], SHM_DATA_WIDE / SHM_MSG_MAX);
-	UNIT_EQ(sent[1], SHM_DATA_LEN / SHM_MSG_MAX);
-	UNIT_EQ(sent[2], SHM_DATA_LEN / SHM_MSG_MAX);
+	UNIT_EQ(sent[0], SHM_DATA_WIDE / SHM_MSG_ROOM);
+	UNIT_EQ(sent[1], SHM_DATA_LEN / SHM_MSG_ROOM);
+	UNIT_EQ(sent[2], SHM_DATA_LEN / SHM_MSG_ROOM);
 	while (all != 0) { /* each has bytes of its own */
 		uint16_t got = burst_some(b, rx, 4);
 
@@ -242,6 +242,85 @@ the_first_senders_may_have_more_under_way(void)
 	}
 	for (unsigned i = 0; i < 3; i++)
 		queue_close(a[i]);
+	queue_close(b);
+}
+
+/* A header of hdr_len bytes and len of data, of which skew come first; all of a pattern of i. */
+static int
+shaped_send(struct plx_peer *peer, uint64_t i, uint8_t hdr_len, uint8_t skew, uint32_t len)
+{
+	static uint8_t bytes[SHM_MSG_MAX];
+	const struct plx_tx tx = {.peer = peer, .hdr = bytes, .hdr_len = hdr_len, .data = bytes + hdr_len, .len = len,
+		.op = (uint8_t)i, .skew = skew};
+
+	unit_fill(bytes, hdr_len + len, i);
+	return plx_peer_tx(&tx);
+}
+
+static bool
+shaped_is(const struct plx_rx *rx, uint64_t i, uint32_t len)
+{
+	static uint8_t bytes[SHM_MSG_MAX];
+
+	unit_fill(bytes, len, i);
+	return rx->op == (uint8_t)i && rx->len == len && memcmp(rx->data, bytes, len) == 0;
+}
+
+static void
+long_data_begins_at_a_line(void)
+{
+	static const uint32_t lens[] = {1023, 1024, 1100, 1500, 4000, SHM_MSG_MAX - 255};
+	static const uint8_t heads[] = {0, 1, 8, 24, 63, 64, 65, 255}, skews[] = {0, 5, 48, 255};
+	struct plx_queue *a = queue_new(), *b = queue_new();
+	struct plx_peer *to_b = connected_to(a, b);
+	struct plx_rx rx[1];
+	uint64_t n = 0;
+
+	shm_peer(to_b)->past_min = UINT32_MAX;
+	shm_peer(to_b)->probe_at = UINT64_MAX;
+	for (unsigned h = 0; h < RTE_DIM(heads); h++) {
+		for (unsigned k = 0; k < RTE_DIM(skews); k++) {
+			for (unsigned i = 0; i < RTE_DIM(lens); i++, n++) {
+				const uint32_t before = heads[h] + skews[k];
+
+				UNIT_EQ_FATAL(shaped_send(to_b, n, heads[h], skews[k], lens[i]), 0);
+				UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
+				CU_ASSERT(shaped_is(rx, n, heads[h] + lens[i]));
+				UNIT_EQ(((uintptr_t)rx->data + (lens[i] >= SHM_ALIGNED_MIN ? before : 0)) % SHM_LINE, 0);
+				b->rx_release(b, rx, 1);
+			}
+		}
+	}
+	queue_close(a);
+	queue_close(b);
+}
+
+/* Those that take a line more than the longest short message change what is certain of its room. */
+static void
+what_leads_to_a_line_overwrites_nothing(void)
+{
+	struct plx_queue *b = queue_new(), *first = queue_new(), *a = queue_new();
+	struct plx_peer *wide = connected_to(first, b), *to_b;
+	struct plx_rx rx[1];
+	uint64_t sent = 0;
+
+	UNIT_EQ_FATAL(msg_send(wide, 0, 8), 0);
+	to_b = connected_to(a, b);
+	UNIT_EQ(shm_peer(to_b)->data_len, SHM_DATA_LEN);
+	UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
+	b->rx_release(b, rx, 1);
+	for (; sent < 40; sent++)
+		UNIT_EQ_FATAL(shaped_send(to_b, sent, 1, 0, 1479), 0);
+	for (; msg_send(to_b, 2 * sent, SHM_SHORT_MAX) == 0; sent++) /* even: those that are certain */
+		;
+	UNIT_TRUE(sent < SHM_CELLS);
+	for (uint64_t got = 0; got < sent; got++) {
+		UNIT_EQ_FATAL(burst_some(b, rx, 1), 1);
+		CU_ASSERT_FATAL(got < 40 ? shaped_is(rx, got, 1480) : msg_is(rx, 2 * got, SHM_SHORT_MAX));
+		b->rx_release(b, rx, 1);
+	}
+	queue_close(first);
+	queue_close(a);
 	queue_close(b);
 }
 
@@ -493,7 +572,7 @@ long_transfers_go_as_messages_where_lines_come_fast(void)
 	struct plx_queue *a = queue_new(), *b = queue_new();
 	const struct plx_rma_op op = {.peer = connected_to(a, b), .remote = (uintptr_t)&op, .len = 1 << 20};
 	struct shm_peer *p = shm_peer(op.peer);
-	const uint32_t most = p->data_len / SHM_MSG_MAX - 1;
+	const uint32_t most = p->data_len / SHM_MSG_ROOM - 1;
 
 	UNIT_EQ(shm_bulk(&op, 1), 0); /* of our own process: one copy */
 	p->self = false;
@@ -1634,6 +1713,8 @@ static CU_TestInfo shm_slot_tests[] = {
 	UNIT_TEST(a_cold_slot_is_woken_by_the_doorbell),
 	UNIT_TEST(a_cold_slot_whose_bell_was_lost_is_seen_in_its_turn),
 	UNIT_TEST(the_first_senders_may_have_more_under_way),
+	UNIT_TEST(long_data_begins_at_a_line),
+	UNIT_TEST(what_leads_to_a_line_overwrites_nothing),
 	UNIT_TEST(much_data_goes_round_in_few_lines),
 	UNIT_TEST(others_overwrite_nothing_behind_much_data),
 	UNIT_TEST(a_wide_area_takes_memory_when_its_sender_comes),

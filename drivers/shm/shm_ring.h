@@ -42,7 +42,8 @@
 #define SHM_CELL_BODY	(SHM_CELL - 8)
 #define SHM_CELL_DATA_MAX (SHM_CELL_BODY - 8) /* data of tx_short in a cell */
 #define SHM_SHORT_MAX	1472u /* the same in the data area; mail has as much room */
-#define SHM_MSG_MAX	16384u /* header + data in a slot's data area */
+#define SHM_MSG_ROOM	16384u /* of the longest message in a slot's data area, bytes */
+#define SHM_MSG_MAX	(SHM_MSG_ROOM - SHM_LINE) /* its header + data, wherever in a line they begin */
 #define SHM_MAIL_CELL	1536u
 #define SHM_MAIL_CELLS	64u
 #define SHM_SHARED_LEN	20480u
@@ -175,7 +176,7 @@ struct shm_seg {
 #define SHM_HUGE_PAGE  (2048u << 10)
 #define SHM_DATA_WIDE  SHM_HUGE_PAGE
 #define SHM_DATA_LEN   (108u << 10)
-_Static_assert(SHM_MSG_MAX <= SHM_DATA_LEN && SHM_MSG_MAX <= SHM_DATA_WIDE, "slot_data() relies on it");
+_Static_assert(SHM_MSG_ROOM <= SHM_DATA_LEN && SHM_MSG_ROOM <= SHM_DATA_WIDE, "slot_data() relies on it");
 
 static inline struct shm_slot *
 shm_slot_at(const struct shm_seg *seg, uint32_t i)

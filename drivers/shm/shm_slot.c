@@ -164,12 +164,22 @@ slot_put_data(struct shm_peer *p, uint8_t op, const uint8_t *data, uint32_t len)
 	slot_put(p, op, SHM_CELL_DATA, sizeof(ref));
 }
 
+/*
+ * The bytes to leave in front of a message, so that its data begins at a line: copies at both ends move whole
+ * lines then (a quarter less time at 16 KiB). A short message would only take a line more.
+ */
+static inline uint32_t
+data_lead(const struct plx_tx *tx)
+{
+	return tx->len >= SHM_ALIGNED_MIN ? -(tx->hdr_len + tx->skew) & (SHM_LINE - 1) : 0;
+}
+
 /* Into the data area; separate, so that a message that a cell has room for saves no registers for it. */
 static __rte_noinline int
 slot_tx_data(struct shm_peer *p, const struct plx_tx *tx)
 {
-	uint32_t len = tx->hdr_len + tx->len;
-	uint8_t *to = slot_data(p, len, tx->much);
+	const uint32_t len = tx->hdr_len + tx->len, lead = data_lead(tx);
+	uint8_t *to = slot_data(p, lead + len, tx->much);
 
 	if (to == NULL)
 		return -EAGAIN;
@@ -178,13 +188,14 @@ slot_tx_data(struct shm_peer *p, const struct plx_tx *tx)
 	if (unlikely(tx->len >= p->past_min) && tx->pack == NULL && tx->hdr_len <= SHM_LINE) {
 		plx_copy_lines(to, tx->hdr, tx->hdr_len, tx->data, tx->len);
 	} else {
+		to += lead;
 		if (len <= SHM_AHEAD_MAX)
 			plx_copy_ahead(to, len);
 		memcpy(to, tx->hdr, tx->hdr_len);
 		shm_tx_copy(to + tx->hdr_len, tx);
 	}
 	slot_put_data(p, tx->op, to, len);
-	if (unlikely(len > 8 + SHM_SHORT_MAX || tx->much || p->peer.tx_sure <= 1)) /* much may have skipped a lot */
+	if (unlikely(lead + len > SHM_SHORT_ROOM || tx->much || p->peer.tx_sure <= 1)) /* much may have skipped a lot */
 		next_lap(p);
 	else
 		p->peer.tx_sure--;
@@ -217,7 +228,7 @@ slot_tx(struct shm_peer *p, const struct plx_tx *tx)
 static bool
 slot_holds(const struct shm_peer *p, uint32_t n)
 {
-	return shm_cells_free(p) >= n && shm_data_free(p) >= (n + 1) * SHM_MSG_MAX;
+	return shm_cells_free(p) >= n && shm_data_free(p) >= (n + 1) * SHM_MSG_ROOM;
 }
 
 /*
@@ -234,7 +245,7 @@ shm_bulk(const struct plx_rma_op *op, uint32_t n)
 		return 0;
 	if (n == 0)
 		return 1;
-	if (p->tx_mode != SHM_TX_SLOT || n >= p->data_len / SHM_MSG_MAX || p->far)
+	if (p->tx_mode != SHM_TX_SLOT || n >= p->data_len / SHM_MSG_ROOM || p->far)
 		return 0;
 	/* Lines that come slowly are tried again now and then, and timed. */
 	if (p->drags && rte_rdtsc() < p->probe_at + SHM_RETRY * shm_queue(p->peer.q)->probe_ticks)

@@ -140,6 +140,7 @@ struct plx_tx {
 	uint8_t hdr_len;
 	uint8_t op;	  /* wire opcode, carried for the caller */
 	bool much;	  /* a hint: more data is in flight than caches hold */
+	uint8_t skew;	  /* a hint: bytes of data, modulo 256, before those that should begin a cache line */
 	/* instead of data, if not NULL: write len bytes from offset on; called once, when taken */
 	void (*pack)(void *arg, uint64_t offset, void *to, uint64_t len);
 	void *pack_arg;

@@ -504,20 +504,32 @@ copies_of_lines_hold_header_and_data(void)
 }
 
 static void
-copies_past_the_caches_hold_all(void)
+copy_holds_all(void (*copy)(void *to, const void *from, uint64_t len), uint64_t min)
 {
-	static const uint64_t lens[] = {0, 1, 63, 64, 255, 256, 257, 300, 1000, 4096, 15872};
+	static const uint64_t lens[] = {0, 1, 63, 64, 255, 256, 257, 300, 1000, 4096, 4097, 8191, 8192, 8193, 15872};
 	static uint8_t to[16384 + 2 * PLX_LINE], from[16384 + PLX_LINE];
 
 	unit_fill(from, sizeof(from), 1);
 	for (unsigned i = 0; i < RTE_DIM(lens); i++) {
-		for (unsigned at = 1; at < PLX_LINE; at += 9) {
+		for (unsigned at = 1; lens[i] >= min && at < PLX_LINE; at += 9) {
 			memset(to, 0xee, sizeof(to));
-			plx_copy_past(to + at, from + 3, lens[i]);
+			copy(to + at, from + 3, lens[i]);
 			UNIT_TRUE(memcmp(to + at, from + 3, lens[i]) == 0);
 			UNIT_TRUE(to[at - 1] == 0xee && to[at + lens[i]] == 0xee);
 		}
 	}
+}
+
+static void
+copies_past_the_caches_hold_all(void)
+{
+	copy_holds_all(plx_copy_past, 0);
+}
+
+static void
+copies_that_are_waited_for_hold_all(void)
+{
+	copy_holds_all(plx_copy_soon, PLX_COPY_NEAR + 1);
 }
 
 /* Whatever a peer hands over is looked at by calls that no file system of the peer's takes part in. */
@@ -559,6 +571,7 @@ static CU_TestInfo tests[] = {
 	UNIT_TEST(no_alignment_is_slow),
 	UNIT_TEST(copies_of_lines_hold_header_and_data),
 	UNIT_TEST(copies_past_the_caches_hold_all),
+	UNIT_TEST(copies_that_are_waited_for_hold_all),
 	UNIT_TEST(a_segment_is_zeroed_and_can_be_mapped_by_others),
 	UNIT_TEST(a_segment_comes_where_it_is_wanted_or_not_at_all),
 	UNIT_TEST(a_segment_that_cannot_be_leaves_nothing_behind),

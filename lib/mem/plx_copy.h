@@ -47,6 +47,9 @@ void plx_copy_past(void *to, const void *from, uint64_t len);
 /** Copy more than PLX_COPY_NEAR bytes; very long copies bypass the caches. Thread: any. */
 void plx_copy_long(void *to, const void *from, uint64_t len);
 
+/** As plx_copy_long(), but what the caller waits for: the message of an idle worker. Thread: any. */
+void plx_copy_soon(void *to, const void *from, uint64_t len);
+
 /** Copy any length. Thread: any. */
 static __rte_always_inline void
 plx_copy_some(void *to, const void *from, uint64_t len)

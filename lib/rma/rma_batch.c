@@ -104,7 +104,8 @@ batch_send(const struct plx_rma *r, struct plx_ep *ep, struct rma_batch *b)
 		.n = b->n, .kind = b->kind | (much ? PLX_WIRE_RMA_MUCH : 0)};
 	const struct plx_tx tx = {.peer = ep->peer, .hdr = &h, .hdr_len = sizeof(h), .op = PLX_WIRE_RMA_BATCH,
 		.len = b->n * (uint32_t)sizeof(struct plx_wire_rma_block) + (b->kind == PLX_RMA_PUT ? b->bytes : 0),
-		.pack = batch_pack, .pack_arg = b, .much = much};
+		.pack = batch_pack, .pack_arg = b, .much = much,
+		.skew = (uint8_t)(b->n * sizeof(struct plx_wire_rma_block))};
 
 	if (b->n == 1 && tx.len <= ONE_MAX && sizeof(uint64_t) + ONE_MAX <= ep->peer->short_max)
 		return batch_send_one(&tx);

@@ -71,6 +71,8 @@ src_tx(struct am_src *src, struct plx_tx *tx, uint64_t offset, uint64_t len)
 		tx->data = (const uint8_t *)src->buf + offset;
 		return;
 	}
+	if (offset == 0)
+		tx->skew = (uint8_t)plx_am_head(src->hdr_len);
 	tx->pack = am_pack;
 	tx->pack_arg = src;
 	tx->pack_offset = offset;

@@ -879,7 +879,10 @@ take_lone_slow(struct plx_req *req, const uint8_t *data, uint64_t len)
 static __rte_noinline void
 take_lone(struct plx_req *req, const uint8_t *data, uint64_t len)
 {
-	plx_copy_some(req->buf, data, len);
+	if (likely(len <= PLX_COPY_NEAR))
+		rte_memcpy(req->buf, data, len);
+	else
+		plx_copy_soon(req->buf, data, len);
 	plx_req_finish_plain(req, atomic_load_explicit(&req->flags, memory_order_relaxed));
 }
 
