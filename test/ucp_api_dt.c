@@ -285,6 +285,49 @@ iov_is_received_into_iov(void)
 	all_lengths(IOV, IOV);
 }
 
+/* Its pieces may be overwritten as soon as the call returns. */
+static void
+an_iov_of_few_bytes_is_sent_at_once(void)
+{
+	static const size_t lens[] = {0, 1, 100, 1023, 1024, 1025, 1400, 3000};
+	ucp_request_param_t sp = {.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE, .datatype = ucp_dt_make_iov()};
+	static uint8_t out[3000], in[3000];
+	ucp_request_param_t rp = {.op_attr_mask = 0};
+	const unsigned n_lens = sizeof(lens) / sizeof(lens[0]);
+	unsigned i, n_at_once = 0;
+	struct pair p;
+	void *req;
+
+	util_pair_open(&p, true, UCS_THREAD_MODE_SINGLE);
+	for (i = 0; i < 5 * n_lens; i++) {
+		size_t len = lens[i % n_lens];
+		const ucp_dt_iov_t v[] = {{NULL, 0}, {out, len / 3}, {out + len / 3, len - len / 3}};
+
+		util_fill(out, len, i);
+		req = ucp_tag_send_nbx(p.n[0].ep, v, 3, i, &sp);
+		n_at_once += req == NULL;
+		CU_ASSERT_FATAL(!UCS_PTR_IS_ERR(req));
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p, req == NULL || ucp_request_is_completed(req)));
+		if (req != NULL)
+			ucp_request_free(req);
+		memset(out, 0xee, sizeof(out));
+	}
+	CU_ASSERT(n_at_once > 0 || getenv("PLX_REACTOR") != NULL);
+	for (i = 0; i < 5 * n_lens; i++) {
+		size_t len = lens[i % n_lens];
+
+		memset(in, 0, sizeof(in));
+		req = ucp_tag_recv_nbx(p.n[1].w, in, sizeof(in), i, UTIL_ALL_BITS, &rp);
+		CU_ASSERT_FATAL(!UCS_PTR_IS_ERR(req));
+		CU_ASSERT_FATAL(UTIL_UNTIL(&p, req == NULL || ucp_request_is_completed(req)));
+		if (req != NULL)
+			ucp_request_free(req);
+		CU_ASSERT(util_check(in, len, i));
+		CU_ASSERT(len == sizeof(in) || in[len] == 0);
+	}
+	util_pair_close(&p);
+}
+
 static void
 generic_type_is_packed_and_finished_once(void)
 {
@@ -358,6 +401,7 @@ const struct api_test api_dt_tests[] = {
 	T(iov_is_gathered_into_one_buffer),
 	T(one_buffer_is_scattered_into_iov),
 	T(iov_is_received_into_iov),
+	T(an_iov_of_few_bytes_is_sent_at_once),
 	T(generic_type_is_packed_and_finished_once),
 	T(generic_type_is_unpacked_and_finished_once),
 	T(generic_type_is_received_into_generic_type),

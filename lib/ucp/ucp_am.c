@@ -193,6 +193,23 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const str
 	return send_req(ep, buf, a, rc > 0 ? (uint32_t)rc : a->how, p);
 }
 
+/* @return whether it is over: a message of a few pieces that could be sent at once */
+static __rte_noinline bool
+send_gathered(ucp_ep_h ep, const struct am_send *a, const ucp_dt_iov_t *v, size_t n)
+{
+	ucp_worker_h w = ep->worker;
+	uint8_t bytes[UCP_GATHER_MAX];
+	size_t len;
+	int rc;
+
+	if (plx_worker_has_reactor(w->core) || !ucp_iov_gather(v, n, bytes, &len))
+		return false;
+	ucp_lock(w);
+	rc = plx_worker_am_try(w->core, ep->user.ep, a->wire, a->hdr, bytes, len, a->how);
+	ucp_unlock(w);
+	return rc == 0;
+}
+
 static __rte_noinline ucs_status_ptr_t
 send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 	const void *buffer, size_t count, const ucp_request_param_t *param)
@@ -208,9 +225,6 @@ send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 	if (unlikely(id >= PLX_AM_IDS || header_length > PLX_WIRE_AM_HDR_MAX ||
 		    (flags & both) == both || (header_length != 0 && header == NULL)))
 		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
-	status = ucp_buf_open_checked(ep->worker, param, buffer, count, false, &buf);
-	if (unlikely(status != UCS_OK))
-		return UCS_STATUS_PTR(status);
 	a.wire.id = id;
 	a.wire.hdr_len = header_length;
 	a.wire.conn_id = plx_ep_wire_id(&ep->user);
@@ -220,6 +234,11 @@ send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 		a.how = flags & UCP_AM_SEND_FLAG_EAGER ? PLX_AM_EAGER
 			: flags & UCP_AM_SEND_FLAG_RNDV ? PLX_AM_RNDV : 0;
 	}
+	if (ucp_param_is_iov(param) && send_gathered(ep, &a, buffer, count))
+		return NULL;
+	status = ucp_buf_open_checked(ep->worker, param, buffer, count, false, &buf);
+	if (unlikely(status != UCS_OK))
+		return UCS_STATUS_PTR(status);
 	ucp_lock(ep->worker);
 	ret = send_common(ep, &buf, &a, &p);
 	ucp_unlock(ep->worker);
@@ -334,11 +353,13 @@ ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count, ucp_d
 
 	if ((flags & ~(unsigned)UCP_AM_SEND_REPLY) != 0)
 		return UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
+	a.wire.hdr_len = flags & UCP_AM_SEND_REPLY ? PLX_WIRE_AM_REPLY : 0;
+	a.wire.conn_id = plx_ep_wire_id(&ep->user);
+	if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV && send_gathered(ep, &a, buffer, count))
+		return NULL;
 	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
 		return UCS_STATUS_PTR(status);
-	a.wire.hdr_len = flags & UCP_AM_SEND_REPLY ? PLX_WIRE_AM_REPLY : 0;
-	a.wire.conn_id = plx_ep_wire_id(&ep->user);
 	ucp_lock(ep->worker);
 	ret = send_common(ep, &buf, &a, &p);
 	ucp_unlock(ep->worker);

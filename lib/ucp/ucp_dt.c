@@ -127,6 +127,23 @@ dt_free(struct plx_dt *dt, int status)
 	return status;
 }
 
+bool
+ucp_iov_gather(const ucp_dt_iov_t *v, size_t n, uint8_t *bytes, size_t *len)
+{
+	uint8_t *to = bytes;
+
+	for (size_t i = 0; i < n; i++) {
+		if (v[i].length > (size_t)(bytes + UCP_GATHER_MAX - to))
+			return false;
+		if (v[i].length == 0) /* its buffer may be NULL */
+			continue;
+		plx_copy(to, v[i].buffer, v[i].length);
+		to += v[i].length;
+	}
+	*len = to - bytes;
+	return true;
+}
+
 static ucs_status_t
 iov_open(const ucp_dt_iov_t *v, size_t n, struct ucp_buf *buf)
 {

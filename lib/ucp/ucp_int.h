@@ -187,6 +187,26 @@ ucs_status_t ucp_buf_open(ucp_worker_h w, ucp_datatype_t dt, const void *buffer,
 ucs_status_t ucp_buf_open_odd(ucp_worker_h w, const ucp_request_param_t *param, const void *buffer,
 	size_t count, bool recv, struct ucp_buf *buf);
 
+/* Attributes that ucp_post_check() has to look at. */
+#define UCP_POST_CHECKED (0xffff0000u | UCP_OP_ATTR_FIELD_MEMORY_TYPE)
+
+#define UCP_GATHER_MAX 1024 /* bytes of ucp_iov_gather() */
+
+/**
+ * Copy the pieces of an iov, if they are few bytes: that costs less than a request for them.
+ * @param bytes UCP_GATHER_MAX @return whether len is set
+ */
+bool ucp_iov_gather(const ucp_dt_iov_t *v, size_t n, uint8_t *bytes, size_t *len);
+
+/** @return whether a call is of an iov, and of nothing else that is unusual. */
+static inline bool
+ucp_param_is_iov(const ucp_request_param_t *param)
+{
+	return (param->op_attr_mask & (UCP_OP_ATTR_FIELD_DATATYPE | UCP_POST_CHECKED | UCP_OP_ATTR_FIELD_REQUEST)) ==
+	               UCP_OP_ATTR_FIELD_DATATYPE &&
+	       (param->datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV;
+}
+
 /** @return whether a call names a type of memory that is not the host's. */
 static inline bool
 ucp_param_is_device(ucp_worker_h w, const ucp_request_param_t *param)
@@ -216,9 +236,6 @@ ucp_buf_open_param(ucp_worker_h w, const ucp_request_param_t *param, const void 
 		*buf = typed;
 	return status;
 }
-
-/* Attributes that ucp_post_check() has to look at. */
-#define UCP_POST_CHECKED (0xffff0000u | UCP_OP_ATTR_FIELD_MEMORY_TYPE)
 
 /**
  * Flags that exclude each other, memory that processors can't access; for UCP_POST_CHECKED only, off the

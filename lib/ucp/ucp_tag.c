@@ -88,6 +88,23 @@ send_at_once(ucp_ep_h ep, const struct ucp_buf *buf, ucp_tag_t tag, uint32_t mas
 	return sent;
 }
 
+/* @return whether it is over: a message of a few pieces that could be sent at once */
+static __rte_noinline bool
+send_gathered(ucp_ep_h ep, const ucp_dt_iov_t *v, size_t n, ucp_tag_t tag)
+{
+	ucp_worker_h w = ep->worker;
+	uint8_t bytes[UCP_GATHER_MAX];
+	size_t len;
+	int rc;
+
+	if (plx_worker_has_reactor(w->core) || !ucp_iov_gather(v, n, bytes, &len))
+		return false;
+	ucp_lock(w);
+	rc = plx_worker_tag_try(w->core, ep->user.ep, bytes, len, tag);
+	ucp_unlock(w);
+	return rc == 0;
+}
+
 static __rte_noinline ucs_status_ptr_t
 send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	const ucp_request_param_t *param)
@@ -99,6 +116,8 @@ send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	struct ucp_post p;
 	struct ucp_buf buf;
 
+	if (ucp_param_is_iov(param) && send_gathered(ep, buffer, count, tag))
+		return NULL;
 	status = ucp_buf_open_checked(w, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
 		return UCS_STATUS_PTR(status);

@@ -144,7 +144,7 @@ plx_worker_am_try(struct plx_worker *w, struct plx_ep *ep, struct plx_wire_am h,
 	struct am_src src = {hdr, plx_am_hdr_len(&h), buf, NULL};
 	int rc;
 
-	if (likely(src.hdr_len == 0 && how == 0 && plx_worker_am_is_short(ep, len)))
+	if (likely(src.hdr_len == 0 && (how & PLX_AM_RNDV) == 0 && plx_worker_am_is_short(ep, len)))
 		return plx_worker_am_send_short(w, ep, h, buf, len);
 	PLX_PROBE_SEND("am", NULL, len, wire_word(h));
 	rc = send_now_slow(ep, wire_word(h), &src, len, how);

@@ -35,6 +35,7 @@ static unsigned n_got, n_am;
 static ucp_tag_recv_info_t info;
 
 static const ucp_request_param_t plain;
+static const ucp_request_param_t iov = {.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE, .datatype = UCP_DATATYPE_IOV};
 static const ucp_request_param_t eight_bytes = {.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE,
 	.datatype = ucp_dt_make_contig(8)};
 static const ucp_request_param_t whole = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
@@ -199,6 +200,15 @@ call_am_send(void)
 	req = ucp_am_send_nbx(from->ep, 1, NULL, 0, from->buf, 8, &plain);
 }
 
+/* A header and data, as a library puts one in front of what it is given. */
+static void
+call_am_send_iov(void)
+{
+	const ucp_dt_iov_t v[] = {{from->buf, 40}, {from->buf, 24}};
+
+	req = ucp_am_send_nbx(from->ep, 1, NULL, 0, v, 2, &iov);
+}
+
 static void
 call_stream_send(void)
 {
@@ -332,6 +342,7 @@ static const struct icount_row rows_all[] = {
 	{"tag_recv_nbx, takes unexpected 8 B", send_8_kept, call_tag_recv_kept, end_call},
 	{"tag_probe_nb, nothing", NULL, call_probe, NULL},
 	{"am_send_nbx 8 B", NULL, call_am_send, end_call},
+	{"am_send_nbx, iov of 2", NULL, call_am_send_iov, end_call},
 	{"progress, 8 B active message", send_am, call_progress, end_am},
 	{"stream_send_nbx 8 B", NULL, call_stream_send, end_stream_sent},
 	{"progress, 8 B of a stream", send_stream, call_progress, end_stream},
