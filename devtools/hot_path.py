@@ -31,8 +31,9 @@ TIMEOUT_S = 500
 Message = collections.namedtuple("Message", "program bytes env budget")
 MESSAGES = {
     "8 B over shm": Message("follow", 8, {}, 8),
+    "64 KiB over shm": Message("follow", 64 << 10, {}, 14),
     # By itself a sender on the same core is not asked to help.
-    "64 KiB over shm": Message("follow", 64 << 10, {"PLX_RNDV_SCHEME": "split"}, 14),
+    "1 MiB over shm": Message("follow", 1 << 20, {"PLX_RNDV_SCHEME": "split"}, 14),
     "4 MiB over net_mlx": Message("mlx5_follow", 4 << 20, {"PLX_WORKER_DEVICES": "net_mlx"}, 20),
 }
 

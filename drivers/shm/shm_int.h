@@ -58,7 +58,7 @@ PLX_LOG_DECLARE(shm);
 #define SHM_LINE_NS    5    /* each of many lines takes longer */
 #define SHM_PROBE_US   1000 /* this is measured so often, */
 #define SHM_RETRY      20   /* and so often times as rarely where no long messages would be sent */
-#define SHM_EAGER_MAX  (32u << 10) /* two copies cost less than a question and the kernel's copy */
+#define SHM_EAGER_MAX  (64u << 10) /* two copies cost less than a question and the kernel's copy */
 #define SHM_COLD_AFTER 4096 /* empty polls before a slot is left to the doorbell */
 
 /** How this side sends to a peer. */

@@ -14,14 +14,3 @@ worker_may_keep(struct plx_worker *w, struct plx_ep *ep, uint64_t more)
 	plx_ep_refuse(ep);
 	return false;
 }
-
-bool
-worker_partial_room(const struct plx_ep *ep)
-{
-	const struct plx_msg *m;
-	unsigned n = 0;
-
-	LIST_FOREACH(m, &plx_worker_ep(ep)->partial, partial)
-		n++;
-	return n < PLX_EP_MAX_PARTIAL && !worker_ep_is_over(ep);
-}

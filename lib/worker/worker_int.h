@@ -29,8 +29,6 @@ void worker_msg_free(struct plx_worker *w, struct plx_msg *msg);
  *   connection fails.
  */
 bool worker_may_keep(struct plx_worker *w, struct plx_ep *ep, uint64_t more);
-/** @return whether one more message in pieces may begin to arrive from this peer. */
-bool worker_partial_room(const struct plx_ep *ep);
 
 /** The inverse of plx_worker_ep(). */
 static inline struct plx_ep *
@@ -47,6 +45,18 @@ static inline bool
 worker_ep_is_over(const struct plx_ep *ep)
 {
 	return (ep->err | plx_worker_ep(ep)->failing_err) != 0;
+}
+
+/** @return whether one more message in pieces may begin to arrive from this peer. */
+static inline bool
+worker_partial_room(const struct plx_ep *ep)
+{
+	const struct plx_msg *m;
+	unsigned n = 0;
+
+	LIST_FOREACH(m, &plx_worker_ep(ep)->partial, partial)
+		n++;
+	return n < PLX_EP_MAX_PARTIAL && !worker_ep_is_over(ep);
 }
 
 /** Work of the application's side in progress besides a turn. */
