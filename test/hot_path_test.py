@@ -81,6 +81,12 @@ class HotPath(unittest.TestCase):
         self.guide_has(way)
         self.assertIn("a protocol is chosen once", self.wrong(way))
 
+    def test_a_choice_that_the_compiler_has_split_is_one(self):
+        choice = Place("lib/b/first.c", hot_path.ONCE[0])
+        way = way_of(FACE, choice, choice, LAST)
+        self.guide_has(way)
+        self.assertEqual(self.wrong(way), "")
+
     def test_writing_keeps_the_words(self):
         self.guide_has(way_of(FACE, FIRST), words="kept words")
         way = way_of(FACE, FIRST, LAST)
