@@ -52,7 +52,7 @@ PLX_LOG_DECLARE(shm);
 #define SHM_FAR_NS     100  /* a line of a receiver takes longer: the cores share no cache */
 #define SHM_LAP_MUCH   (512u << 10) /* bytes of the data area that plx_tx.much uses */
 #define SHM_AHEAD_MAX  4224u /* bytes of a message whose lines are prefetched: longer copies take whole lines unread */
-#define SHM_ALIGNED_MIN 1024u /* bytes of data that begins at a line */
+#define SHM_ALIGNED_MIN 1024u /* bytes of data that begins at a line, if the message is not a short one */
 #define SHM_PAST_FAR   1024u /* bytes of a message that is stored past the caches then, */
 #define SHM_PAST_LONG  8192u /* and when they share one that passes lines slowly: */
 #define SHM_LINE_NS    5    /* each of many lines takes longer */

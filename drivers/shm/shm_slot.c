@@ -166,19 +166,20 @@ slot_put_data(struct shm_peer *p, uint8_t op, const uint8_t *data, uint32_t len)
 
 /*
  * The bytes to leave in front of a message, so that its data begins at a line: copies at both ends move whole
- * lines then (a quarter less time at 16 KiB). A short message would only take a line more.
+ * lines then (a quarter less time at 16 KiB). A short message would only take a line more, and what is stored
+ * past the caches goes by whole lines anyway.
  */
 static inline uint32_t
-data_lead(const struct plx_tx *tx)
+data_lead(const struct shm_peer *p, const struct plx_tx *tx)
 {
-	return tx->len >= SHM_ALIGNED_MIN ? -(tx->hdr_len + tx->skew) & (SHM_LINE - 1) : 0;
+	return tx->len >= SHM_ALIGNED_MIN && tx->len < p->past_min ? -(tx->hdr_len + tx->skew) & (SHM_LINE - 1) : 0;
 }
 
 /* Into the data area; separate, so that a message that a cell has room for saves no registers for it. */
 static __rte_noinline int
 slot_tx_data(struct shm_peer *p, const struct plx_tx *tx)
 {
-	const uint32_t len = tx->hdr_len + tx->len, lead = data_lead(tx);
+	const uint32_t len = tx->hdr_len + tx->len, lead = data_lead(p, tx);
 	uint8_t *to = slot_data(p, lead + len, tx->much);
 
 	if (to == NULL)
@@ -188,9 +189,9 @@ slot_tx_data(struct shm_peer *p, const struct plx_tx *tx)
 	if (unlikely(tx->len >= p->past_min) && tx->pack == NULL && tx->hdr_len <= SHM_LINE) {
 		plx_copy_lines(to, tx->hdr, tx->hdr_len, tx->data, tx->len);
 	} else {
-		to += lead;
 		if (len <= SHM_AHEAD_MAX)
-			plx_copy_ahead(to, len);
+			plx_copy_ahead(to, lead + len);
+		to += lead;
 		memcpy(to, tx->hdr, tx->hdr_len);
 		shm_tx_copy(to + tx->hdr_len, tx);
 	}

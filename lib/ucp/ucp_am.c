@@ -234,7 +234,7 @@ send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
 		a.how = flags & UCP_AM_SEND_FLAG_EAGER ? PLX_AM_EAGER
 			: flags & UCP_AM_SEND_FLAG_RNDV ? PLX_AM_RNDV : 0;
 	}
-	if (ucp_param_is_iov(param) && send_gathered(ep, &a, buffer, count))
+	if (ucp_post_is_iov(param) && send_gathered(ep, &a, buffer, count))
 		return NULL;
 	status = ucp_buf_open_checked(ep->worker, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))

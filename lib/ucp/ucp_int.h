@@ -198,15 +198,6 @@ ucs_status_t ucp_buf_open_odd(ucp_worker_h w, const ucp_request_param_t *param, 
  */
 bool ucp_iov_gather(const ucp_dt_iov_t *v, size_t n, uint8_t *bytes, size_t *len);
 
-/** @return whether a call is of an iov, and of nothing else that is unusual. */
-static inline bool
-ucp_param_is_iov(const ucp_request_param_t *param)
-{
-	return (param->op_attr_mask & (UCP_OP_ATTR_FIELD_DATATYPE | UCP_POST_CHECKED | UCP_OP_ATTR_FIELD_REQUEST)) ==
-	               UCP_OP_ATTR_FIELD_DATATYPE &&
-	       (param->datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV;
-}
-
 /** @return whether a call names a type of memory that is not the host's. */
 static inline bool
 ucp_param_is_device(ucp_worker_h w, const ucp_request_param_t *param)
@@ -294,6 +285,17 @@ ucp_post_is_plain(const ucp_request_param_t *param)
 	return (likely(odd == 0) || ucp_post_is_host(param, odd)) &&
 	       ((param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0 ||
 		       param->datatype == ucp_dt_make_contig(1));
+}
+
+/** The same but for the memory, which is an iov. */
+static inline bool
+ucp_post_is_iov(const ucp_request_param_t *param)
+{
+	uint32_t odd = param->op_attr_mask & (UCP_POST_CHECKED | UCP_OP_ATTR_FIELD_REQUEST);
+
+	return (param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) != 0 &&
+	       (param->datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV &&
+	       (odd == 0 || ucp_post_is_host(param, odd));
 }
 
 /**

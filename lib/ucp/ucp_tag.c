@@ -116,7 +116,7 @@ send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
 	struct ucp_post p;
 	struct ucp_buf buf;
 
-	if (ucp_param_is_iov(param) && send_gathered(ep, buffer, count, tag))
+	if (ucp_post_is_iov(param) && send_gathered(ep, buffer, count, tag))
 		return NULL;
 	status = ucp_buf_open_checked(w, param, buffer, count, false, &buf);
 	if (unlikely(status != UCS_OK))
@@ -269,6 +269,9 @@ send_typed(ucp_ep_h ep, const void *buffer, size_t count, ucp_datatype_t datatyp
 	ucs_status_t status;
 	struct ucp_buf buf;
 
+	if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_IOV && !sync &&
+		(p->mask & UCP_OP_ATTR_FIELD_REQUEST) == 0 && send_gathered(ep, buffer, count, tag))
+		return NULL;
 	status = ucp_buf_open(ep->worker, datatype, buffer, count, false, &buf);
 	if (status != UCS_OK)
 		return UCS_STATUS_PTR(status);
