@@ -292,7 +292,7 @@ sent_nothing(void *request, ucs_status_t status)
 	CU_ASSERT_EQUAL(status, UCS_OK);
 }
 
-/* Of one tag. The sender makes no progress until all are posted: when some wait, later ones may not use room that comes. */
+/* Of one tag; the sender makes no progress until all are posted: room that comes is of those that wait. */
 static void
 iovs_of_few_bytes_arrive_in_the_order_sent(void)
 {
