@@ -9,6 +9,8 @@
 #include "rma_test.h"
 
 #define LEN    8192u
+#define PART   (1024 - PLX_RMA_BATCH_HEAD) /* of a put or a get, in a message of the device */
+#define PARTS  ((LEN + PART - 1) / PART)
 
 static struct plx_region_key region;
 static struct plx_rkey rkey;
@@ -167,11 +169,11 @@ a_long_one_goes_in_parts_if_the_device_says_so(void)
 	UNIT_EQ(move(PLX_RMA_PUT, here, LEN, 0), -EINPROGRESS);
 	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(memcmp(there, here, LEN), 0);
-	UNIT_EQ(stat_of(0)->batches, LEN / (1024 - PLX_RMA_BATCH_HEAD));
+	UNIT_EQ(stat_of(0)->batches, PARTS);
 	UNIT_EQ(move(PLX_RMA_GET, got, LEN, 0), -EINPROGRESS);
 	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(memcmp(got, here, LEN), 0);
-	UNIT_EQ(stat_of(0)->batches, 2 * LEN / (1024 - PLX_RMA_BATCH_HEAD));
+	UNIT_EQ(stat_of(0)->batches, 2 * PARTS);
 	UNIT_EQ(stat_of(0)->batches_back, 0);
 	end();
 }
@@ -483,7 +485,7 @@ so_many_are_not_answered_and_no_more(void)
 	UNIT_EQ(state()->n_batches, 0);
 	UNIT_EQ(move(PLX_RMA_GET, got, LEN, 0), -EINPROGRESS);
 	plx_worker_progress(u.w[0]);
-	UNIT_EQ(state()->n_batches, LEN / (1024 - PLX_RMA_BATCH_HEAD));
+	UNIT_EQ(state()->n_batches, PARTS);
 	UNIT_END(&u, flush(PLX_FLUSH_EP), 0);
 	UNIT_EQ(got[0], 9);
 	end();
