@@ -295,7 +295,7 @@ long_data_begins_at_a_line(void)
 	queue_close(b);
 }
 
-/* Those that take a line more than the longest short message change what is certain of its room. */
+/* A message that takes a line more than the longest short one leaves room for fewer of them. */
 static void
 what_leads_to_a_line_overwrites_nothing(void)
 {

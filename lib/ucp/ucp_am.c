@@ -193,7 +193,7 @@ send_common(ucp_ep_h ep, struct ucp_buf *buf, const struct am_send *a, const str
 	return send_req(ep, buf, a, rc > 0 ? (uint32_t)rc : a->how, p);
 }
 
-/* @return whether it is over: a message of a few pieces that could be sent at once */
+/* Send an iov of few bytes if that is possible at once. @return whether it was */
 static __rte_noinline bool
 send_gathered(ucp_ep_h ep, const struct am_send *a, const ucp_dt_iov_t *v, size_t n)
 {

@@ -88,7 +88,7 @@ send_at_once(ucp_ep_h ep, const struct ucp_buf *buf, ucp_tag_t tag, uint32_t mas
 	return sent;
 }
 
-/* @return whether it is over: a message of a few pieces that could be sent at once */
+/* Send an iov of few bytes if that is possible at once. @return whether it was */
 static __rte_noinline bool
 send_gathered(ucp_ep_h ep, const ucp_dt_iov_t *v, size_t n, ucp_tag_t tag)
 {
