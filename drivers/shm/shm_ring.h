@@ -42,7 +42,7 @@
 #define SHM_CELL_BODY	(SHM_CELL - 8)
 #define SHM_CELL_DATA_MAX (SHM_CELL_BODY - 8) /* data of tx_short in a cell */
 #define SHM_SHORT_MAX	1472u /* the same in the data area; mail has as much room */
-#define SHM_MSG_ROOM	16384u /* of the longest message in a slot's data area, bytes */
+#define SHM_MSG_ROOM	16896u /* of the longest message in a slot's data area, bytes: 16 KiB of data and a head */
 #define SHM_MSG_MAX	(SHM_MSG_ROOM - SHM_LINE) /* its header + data, wherever in a line they begin */
 #define SHM_MAIL_CELL	1536u
 #define SHM_MAIL_CELLS	64u

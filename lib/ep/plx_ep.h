@@ -344,7 +344,7 @@ plx_ep_open(const struct plx_ep *ep)
 	return likely(ep->connected && TAILQ_EMPTY(&ep->pending));
 }
 
-#define PLX_EP_PIECES_MAX 5 /* messages of the device in which what it chooses to send eagerly goes */
+#define PLX_EP_PIECES_MAX 4 /* messages of the device in which what it chooses to send eagerly goes */
 
 /**
  * @return whether a message that is short enough to be eager goes so: a device that chooses more than

@@ -59,7 +59,7 @@
 #define PLX_RMA_SHARE_US  30	     /* many are, if the device alone would take as long */
 #define PLX_RMA_BATCH_N	  16u	     /* blocks of a batch */
 #define PLX_RMA_BATCH_HEAD 448u	     /* room for what describes them, bytes */
-#define PLX_RMA_BATCH_LEN 15872u     /* bytes of a batch, at most */
+#define PLX_RMA_BATCH_LEN 16384u     /* bytes of a batch, at most */
 #define PLX_RMA_BATCHES	  32u	     /* of an ep that are not answered */
 #define PLX_RMA_BATCHES_GET 20u	     /* the same, if they are gets, */
 #define PLX_RMA_BATCHES_SURE 6u	     /* and after the answers to more have found no room */
